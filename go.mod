@@ -1,0 +1,13 @@
+module github.com/paghooks/paghooks
+
+go 1.26.0
+
+require (
+	github.com/getkin/kin-openapi v0.152.0 // indirect
+	github.com/google/go-cmp v0.7.0 // indirect
+	github.com/jackc/pgpassfile v1.0.0 // indirect
+	github.com/jackc/pgservicefile v0.0.0-20240606120523-5a60cdf6a761 // indirect
+	github.com/jackc/pgx/v5 v5.12.0 // indirect
+	github.com/oapi-codegen/oapi-codegen/v2 v2.8.2 // indirect
+	golang.org/x/text v0.41.0 // indirect
+)

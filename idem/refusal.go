@@ -1,0 +1,29 @@
+package idem
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+)
+
+// Reason says, for machines, why a delivery was refused. The providers'
+// packages declare theirs: asaas.ReasonWrongToken, zeltapay.ReasonStale.
+type Reason string
+
+// Refusal is the error of a delivery that is not genuine, or not an event. It
+// is answered with 401 and nothing is stored.
+type Refusal struct {
+	Source string // the provider
+	Reason Reason // for machines
+	Hint   string // for people: what was wrong and what to do; never a secret
+}
+
+func (r *Refusal) Error() string {
+	return r.Source + ": delivery refused (" + string(r.Reason) + "): " + r.Hint
+}
+
+// BodyID names a body that carries no event id of its own, by its content:
+// the same bytes are the same event.
+func BodyID(body []byte) string {
+	sum := sha256.Sum256(body)
+	return "sha256:" + hex.EncodeToString(sum[:])
+}

@@ -1,0 +1,175 @@
+package idem
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+	"sync/atomic"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// ErrIgnored is what [Source.Route] returns for events that the application
+// chose to ignore with [Routes.Ignore].
+var ErrIgnored = errors.New("idem: event type is ignored")
+
+// ErrUnhandled is what [Routes.Dispatch] returns for an event without handler.
+var ErrUnhandled = errors.New("idem: event type has no handler")
+
+// Routes is the table from event type to handler. A provider's Dispatcher
+// embeds one; its zero value is an empty table.
+//
+// Handlers are registered before the first event is routed. Registering twice,
+// registering nil, or registering afterwards is a mistake in the program, and
+// panics.
+type Routes struct {
+	mu     sync.Mutex
+	sealed atomic.Bool
+
+	routes  map[string]route
+	others  route
+	accepts func(eventType string) bool
+	ignored map[string]bool
+}
+
+type route func(Event) (Work, error)
+
+// Handle registers h for one event type. The event's body is decoded into a
+// new E with encoding/json; a body that does not decode never reaches h.
+//
+// The generated On… methods call it. Call it yourself for an event type that
+// is newer than this module:
+//
+//	idem.Handle(&events.Routes, "PAYMENT_SOMETHING_NEW",
+//		func(ctx context.Context, tx pgx.Tx, e *asaas.PaymentEvent) error { … })
+func Handle[E any](r *Routes, eventType string, h Handler[*E]) {
+	if h == nil {
+		panic(fmt.Sprintf("idem: the handler for %q is nil", eventType))
+	}
+	r.register(func() {
+		if r.taken(eventType) {
+			panic(fmt.Sprintf("idem: %q has a handler already, or is ignored: register each event type once", eventType))
+		}
+		if r.routes == nil {
+			r.routes = make(map[string]route)
+		}
+		r.routes[eventType] = bind(h)
+	})
+}
+
+// HandleOthers registers h for the event types that have no handler of their
+// own, are not ignored, and that accepts approves of.
+func HandleOthers[E any](r *Routes, accepts func(eventType string) bool, h Handler[*E]) {
+	if h == nil || accepts == nil {
+		panic("idem: the handler for other events is nil")
+	}
+	r.register(func() {
+		if r.others != nil {
+			panic("idem: the handler for other events is registered already")
+		}
+		r.others, r.accepts = bind(h), accepts
+	})
+}
+
+// bind is where typed handlers meet the untyped table.
+func bind[E any](h Handler[*E]) route {
+	return func(e Event) (Work, error) {
+		v, ok := e.Decoded.(*E)
+		if !ok {
+			v = new(E)
+			if err := json.Unmarshal(e.Payload, v); err != nil {
+				return nil, fmt.Errorf("idem: the body does not decode into %T: %w", v, err)
+			}
+		}
+		return func(ctx context.Context, tx pgx.Tx) error { return h(ctx, tx, v) }, nil
+	}
+}
+
+// Ignore acknowledges events of these types without storing anything. Without
+// it, events that have no handler are kept for [Processor.Replay].
+func (r *Routes) Ignore(eventTypes ...string) {
+	r.register(func() {
+		for _, t := range eventTypes {
+			if r.taken(t) {
+				panic(fmt.Sprintf("idem: %q has a handler, or is ignored already", t))
+			}
+			if r.ignored == nil {
+				r.ignored = make(map[string]bool)
+			}
+			r.ignored[t] = true
+		}
+	})
+}
+
+// Handles tells whether an event type has a handler of its own.
+func (r *Routes) Handles(eventType string) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.routes[eventType] != nil
+}
+
+// Types lists the event types that have a handler, sorted: what to subscribe
+// to at the provider.
+func (r *Routes) Types() []string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.Sorted(maps.Keys(r.routes))
+}
+
+// Route implements [Source].
+func (r *Routes) Route(e Event) (Work, error) {
+	r.seal()
+	switch h := r.routes[e.Type]; {
+	case h != nil:
+		return h(e)
+	case r.ignored[e.Type]:
+		return nil, ErrIgnored
+	case r.others != nil && r.accepts(e.Type):
+		return r.others(e)
+	}
+	return nil, nil
+}
+
+// Dispatch runs the event's handler in a transaction of the caller's, who
+// commits it: for queues and jobs that have their own way of running an event
+// once. Nothing is recorded. It returns [ErrUnhandled] when the event has no
+// handler and nil when it is ignored.
+func (r *Routes) Dispatch(ctx context.Context, tx pgx.Tx, e Event) error {
+	work, err := r.Route(e)
+	switch {
+	case errors.Is(err, ErrIgnored):
+		return nil
+	case err != nil:
+		return err
+	case work == nil:
+		return ErrUnhandled
+	}
+	return work(withEvent(ctx, e), tx)
+}
+
+func (r *Routes) taken(eventType string) bool {
+	return r.routes[eventType] != nil || r.ignored[eventType]
+}
+
+func (r *Routes) register(add func()) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.sealed.Load() {
+		panic("idem: handlers are registered before the first event arrives")
+	}
+	add()
+}
+
+// seal ends registration. After it the tables are only read, without the lock.
+func (r *Routes) seal() {
+	if r.sealed.Load() {
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.sealed.Store(true)
+}

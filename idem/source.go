@@ -1,0 +1,32 @@
+package idem
+
+import "net/http"
+
+// Source turns deliveries of one provider into events and events into work.
+// asaas.Dispatcher and zeltapay.Dispatcher are sources. Its methods are called
+// from many goroutines at once.
+type Source interface {
+	// Name is the provider's name, the same for ever: it is part of every
+	// stored event's key.
+	Name() string
+
+	// Open verifies a delivery and names its event. A [*Refusal] means that
+	// the delivery is not genuine or not an event; any other error means that
+	// this could not be found out now, and the provider is asked to deliver
+	// again. A genuine body that cannot be read is not an error: its event has
+	// no Type, and an ID made by [BodyID].
+	Open(r *http.Request, body []byte) (Event, error)
+
+	// Route finds the event's handler and decodes the event for it. A nil Work
+	// without an error means that there is no handler. [ErrIgnored] means that
+	// the application does not want to hear of this event. Any other error
+	// means that the event does not decode into its type.
+	Route(e Event) (Work, error)
+}
+
+// Account is one account at a provider: its secrets (tokens, in Asaas's words)
+// and the Scope that its events are stored under.
+type Account struct {
+	Scope   string
+	Secrets []string // any of them verifies: the new and the old one during a rotation
+}
