@@ -1,0 +1,100 @@
+package idem
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"time"
+)
+
+// ServeHTTP receives one delivery: it reads, verifies and names it, runs
+// [Processor.Accept], and answers. The provider stops sending an event that was
+// answered with 200, which means that it is stored.
+//
+//	200  the event is stored: done now, done before, unhandled or parked
+//	401  not genuine, or not an event; the body names the reason
+//	405  not a POST
+//	408  the body did not arrive whole
+//	413  the body is larger than MaxBody
+//	503  not stored: it must be delivered again
+func (p *Processor) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	start := time.Now()
+	if r.Method != http.MethodPost {
+		w.Header().Set("Allow", http.MethodPost)
+		p.reject(w, r, http.StatusMethodNotAllowed, start, fmt.Errorf("idem: method is %s: a delivery is a POST", r.Method))
+		return
+	}
+	body, status, err := p.read(w, r)
+	if err != nil {
+		p.reject(w, r, status, start, err)
+		return
+	}
+	e, err := p.source.Open(r, body)
+	if err != nil {
+		p.refuse(w, r, start, err)
+		return
+	}
+	outcome, _ := p.Accept(r.Context(), e)
+	answer(w, outcome)
+}
+
+// read reads the body whole, within the time and the size that are allowed.
+func (p *Processor) read(w http.ResponseWriter, r *http.Request) (body []byte, status int, err error) {
+	// Where the server cannot set deadlines (a test recorder) it reads from memory.
+	_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(p.Timeout))
+	if r.ContentLength > p.MaxBody {
+		return nil, http.StatusRequestEntityTooLarge, tooLarge(p.MaxBody)
+	}
+	body, err = io.ReadAll(http.MaxBytesReader(w, r.Body, p.MaxBody))
+	var limit *http.MaxBytesError
+	switch {
+	case errors.As(err, &limit):
+		return nil, http.StatusRequestEntityTooLarge, tooLarge(p.MaxBody)
+	case err != nil:
+		return nil, http.StatusRequestTimeout, fmt.Errorf("idem: the body did not arrive whole: %w", err)
+	}
+	return body, 0, nil
+}
+
+func tooLarge(limit int64) error {
+	return fmt.Errorf("idem: the body is larger than %d bytes: raise MaxBody if it is genuine", limit)
+}
+
+func (p *Processor) reject(w http.ResponseWriter, r *http.Request, status int, start time.Time, err error) {
+	p.report(r.Context(), Observation{Outcome: Rejected, Err: err, Duration: time.Since(start)})
+	respond(w, status, `{"received":false}`)
+}
+
+// refuse answers a delivery that could not be opened: 401 if it is not genuine,
+// 503 if that could not be found out.
+func (p *Processor) refuse(w http.ResponseWriter, r *http.Request, start time.Time, err error) {
+	o := Observation{Outcome: Failed, Err: err, Duration: time.Since(start)}
+	status, body := http.StatusServiceUnavailable, `{"received":false}`
+	var refusal *Refusal
+	if errors.As(err, &refusal) {
+		o.Outcome = Refused
+		status, body = http.StatusUnauthorized, fmt.Sprintf(`{"received":false,"reason":%q}`, string(refusal.Reason))
+	}
+	p.report(r.Context(), o)
+	respond(w, status, body)
+}
+
+func answer(w http.ResponseWriter, o Outcome) {
+	switch {
+	case o == Duplicate:
+		respond(w, http.StatusOK, `{"received":true,"duplicate":true}`)
+	case o.Stored():
+		respond(w, http.StatusOK, `{"received":true}`)
+	default:
+		respond(w, http.StatusServiceUnavailable, `{"received":false}`)
+	}
+}
+
+func respond(w http.ResponseWriter, status int, body string) {
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	_, _ = io.WriteString(w, body)
+}
+
+var _ http.Handler = (*Processor)(nil)

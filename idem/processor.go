@@ -1,0 +1,83 @@
+package idem
+
+import (
+	"context"
+	"log/slog"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+)
+
+// Processor receives the events of one source and does their work before it
+// answers: each event once, in one transaction with the record that it was
+// done. It is an [http.Handler]; [Processor.Accept] does the same without HTTP.
+//
+// The exported fields are settings: change them before the first event. Any
+// number of processors, in any number of processes, may share a database.
+type Processor struct {
+	// MaxBody is how many bytes of a body are read; a larger one is answered
+	// with 413. 1 MiB.
+	MaxBody int64
+
+	// Timeout is how long a delivery may take until its handler is given up.
+	// The answer follows within 1.5 seconds of it, so keep it that much below
+	// the provider's patience (Asaas: 10 s). 8 seconds.
+	Timeout time.Duration
+
+	// ParkAfter is the number of failed deliveries after which an event is
+	// kept as failed and acknowledged, so that one bad event cannot make the
+	// provider stop them all: Asaas pauses its queue after 15. 10.
+	ParkAfter int
+
+	// KeepPayloads keeps the bodies of events that are done. They hold personal
+	// data; by default only unhandled and failed events keep theirs.
+	KeepPayloads bool
+
+	// Retention is the age from which [Processor.Prune] forgets an event. A
+	// provider can send an event again after 31 days (Zelta Pay, replayed by
+	// hand): a shorter retention would run it twice. 45 days.
+	Retention time.Duration
+
+	// LockWait is how long a delivery waits, holding a connection, for another
+	// process that works on the same event, before it steps back and tries
+	// again without one. 100 ms.
+	LockWait time.Duration
+
+	// Logger gets a line per delivery, without bodies or secrets: failures as
+	// errors, refusals as warnings, the rest below. slog.Default().
+	Logger *slog.Logger
+
+	// Observe, when set, is told of each delivery, for metrics. It is called
+	// from many goroutines and holds up the answer.
+	Observe func(context.Context, Observation)
+
+	pool    *pgxpool.Pool
+	source  Source
+	flights flights
+}
+
+// NewProcessor returns a processor for the events of source, with its settings
+// at their defaults. The tables must exist: see [Migrate].
+func NewProcessor(pool *pgxpool.Pool, source Source) *Processor {
+	return &Processor{
+		MaxBody:   1 << 20,
+		Timeout:   8 * time.Second,
+		ParkAfter: 10,
+		Retention: 45 * 24 * time.Hour,
+		LockWait:  100 * time.Millisecond,
+		Logger:    slog.Default(),
+		pool:      pool,
+		source:    source,
+	}
+}
+
+// How long what comes after the handler may take, beyond Timeout.
+const (
+	handlerGrace = 500 * time.Millisecond // for a handler to return once its context has ended
+	finishGrace  = time.Second            // for COMMIT, ROLLBACK, and counting a failure
+)
+
+// finishing is a context for what must be finished although ctx may be over.
+func finishing(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(context.WithoutCancel(ctx), finishGrace)
+}

@@ -1,0 +1,123 @@
+package idem
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// Filter chooses stored events. The zero value means all of the source's events
+// that are unhandled or failed; each field that is set narrows it.
+type Filter struct {
+	States []State  // StateUnhandled, StateFailed
+	Scopes []string // accounts
+	Types  []string // the provider's event names
+	IDs    []string // the provider's event ids
+}
+
+// Replayed counts what became of replayed events.
+type Replayed struct {
+	Handled   int // done now
+	Failed    int // failed again; still kept, with the new error
+	Unhandled int // no handler, or ignored: left as they are
+}
+
+// Replay works on events that were kept because no handler existed or because
+// their work failed, oldest first, one after the other: call it after deploying
+// the missing handler or the fix. Each event runs like a delivery, in a
+// transaction of its own with the record that it is done, so that it is safe
+// to replay while deliveries arrive and from several processes at once.
+//
+// A failing event does not stop the others; its error is stored, logged and
+// observed. Replay returns an error when ctx ends or Postgres is away, together
+// with what it did until then.
+func (p *Processor) Replay(ctx context.Context, f Filter) (Replayed, error) {
+	var total Replayed
+	var after cursor
+	for {
+		page, err := p.stored(ctx, f, after)
+		if err != nil {
+			return total, fmt.Errorf("idem: reading the events to replay: %w", err)
+		}
+		for _, s := range page {
+			if err := p.replay(ctx, s.event, &total); err != nil {
+				return total, fmt.Errorf("idem: replay stopped at %s %s: %w", s.event.Type, s.event.ID, err)
+			}
+			after = s.cursor
+		}
+		if len(page) < replayPage {
+			return total, nil
+		}
+	}
+}
+
+// replay runs one event. The error is one that would stop every other event.
+func (p *Processor) replay(ctx context.Context, e Event, total *Replayed) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	work, err := p.source.Route(e)
+	if errors.Is(err, ErrIgnored) || (err == nil && work == nil) {
+		total.Unhandled++
+		return nil
+	}
+	outcome, err := p.Accept(ctx, e)
+	switch outcome {
+	case Handled:
+		total.Handled++
+	case Failed, Parked:
+		total.Failed++
+		if !countable(err) && err != nil {
+			return err
+		}
+	case Unknown:
+		return err
+	}
+	return nil
+}
+
+const replayPage = 100
+
+// cursor is a place in the order of arrival.
+type cursor struct {
+	at        time.Time
+	scope, id string
+}
+
+type storedEvent struct {
+	event  Event
+	cursor cursor
+}
+
+func (p *Processor) stored(ctx context.Context, f Filter, after cursor) ([]storedEvent, error) {
+	const page = `
+select e.scope, e.id, e.type, e.key, e.occurred_at, e.received_at, b.body
+from idem_events e join idem_payloads b using (source, scope, id)
+where e.source = $1 and e.state <> 'done' and e.state = any ($2)
+  and ($3::text[] is null or e.scope = any ($3)) and ($4::text[] is null or e.type = any ($4))
+  and ($5::text[] is null or e.id = any ($5)) and (e.received_at, e.scope, e.id) > ($6, $7, $8)
+order by e.received_at, e.scope, e.id limit $9`
+	states := f.States
+	if states == nil {
+		states = []State{StateUnhandled, StateFailed}
+	}
+	rows, err := p.pool.Query(ctx, page, p.source.Name(), states, f.Scopes, f.Types, f.IDs,
+		after.at, after.scope, after.id, replayPage)
+	if err != nil {
+		return nil, err
+	}
+	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (storedEvent, error) {
+		s := storedEvent{event: Event{Source: p.source.Name()}}
+		e := &s.event
+		var occurred *time.Time
+		err := row.Scan(&e.Scope, &e.ID, &e.Type, &e.Key, &occurred, &s.cursor.at, &e.Payload)
+		if occurred != nil {
+			e.OccurredAt = *occurred
+		}
+		s.cursor.scope, s.cursor.id = e.Scope, e.ID
+		return s, err
+	})
+}

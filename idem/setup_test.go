@@ -1,0 +1,216 @@
+package idem_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/paghooks/paghooks/idem"
+	"github.com/paghooks/paghooks/idem/idemtest"
+)
+
+// note is the one event type of the provider that these tests invent.
+type note struct {
+	ID    string `json:"id"`
+	Type  string `json:"type"`
+	Order string `json:"order"`
+}
+
+// notes is a provider: its token is "right", and its account is in the header.
+type notes struct{ idem.Routes }
+
+func (*notes) Name() string { return "notes" }
+
+func (*notes) Open(r *http.Request, body []byte) (idem.Event, error) {
+	switch r.Header.Get("token") {
+	case "right":
+	case "":
+		return idem.Event{}, &idem.Refusal{Source: "notes", Reason: "missing_token", Hint: "send a token"}
+	case "unsure":
+		return idem.Event{}, fmt.Errorf("notes: the token cannot be looked up")
+	default:
+		return idem.Event{}, &idem.Refusal{Source: "notes", Reason: "wrong_token", Hint: "send the right token"}
+	}
+	e := identify(body)
+	e.Scope = r.Header.Get("account")
+	return e, nil
+}
+
+func identify(body []byte) idem.Event {
+	var n note
+	e := idem.Event{Source: "notes", Payload: body}
+	if json.Unmarshal(body, &n) == nil {
+		e.ID, e.Type, e.Key = n.ID, n.Type, n.Order
+	}
+	return e
+}
+
+// shop is an application under test: a database of its own, a provider, a
+// processor and a server.
+type shop struct {
+	*testing.T
+	pool      *pgxpool.Pool
+	notes     *notes
+	processor *idem.Processor
+	url       string
+
+	mu       sync.Mutex
+	observed []idem.Observation
+	log      strings.Builder
+}
+
+func newShop(t *testing.T) *shop {
+	t.Helper()
+	return openShop(t, idemtest.Pool(t))
+}
+
+func openShop(t *testing.T, pool *pgxpool.Pool) *shop {
+	t.Helper()
+	if err := idem.Migrate(t.Context(), pool); err != nil {
+		t.Fatal(err)
+	}
+	_, err := pool.Exec(t.Context(), `create table if not exists effects (event text not null, scope text not null default '')`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &shop{T: t, pool: pool, notes: &notes{}}
+	s.processor = s.newProcessor()
+	server := httptest.NewServer(s.processor)
+	t.Cleanup(server.Close)
+	s.url = server.URL
+	return s
+}
+
+// newProcessor is another processor on the same database and handlers: what
+// another process would be.
+func (s *shop) newProcessor() *idem.Processor {
+	p := idem.NewProcessor(s.pool, s.notes)
+	p.Observe = func(_ context.Context, o idem.Observation) {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.observed = append(s.observed, o)
+	}
+	p.Logger = slog.New(slog.NewTextHandler(lockedWriter{&s.mu, &s.log}, &slog.HandlerOptions{Level: slog.LevelDebug}))
+	return p
+}
+
+type lockedWriter struct {
+	mu *sync.Mutex
+	w  io.Writer
+}
+
+func (l lockedWriter) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.w.Write(p)
+}
+
+// on registers a handler for type "paid".
+func (s *shop) on(h idem.Handler[*note]) { idem.Handle(&s.notes.Routes, "paid", h) }
+
+// pay is the handler that a user would write: one effect in the transaction.
+func pay(ctx context.Context, tx pgx.Tx, n *note) error {
+	e, _ := idem.EventFrom(ctx)
+	_, err := tx.Exec(ctx, `insert into effects (event, scope) values ($1, $2)`, n.ID, e.Scope)
+	return err
+}
+
+func paid(id string) string { return fmt.Sprintf(`{"id":%q,"type":"paid","order":"o1"}`, id) }
+
+// deliver posts a body as the provider does, and returns what it is answered.
+func (s *shop) deliver(body string) (status int, answer string) {
+	s.Helper()
+	status, answer, err := s.post(s.Context(), body, nil)
+	if err != nil {
+		s.Fatal(err)
+	}
+	return status, answer
+}
+
+func (s *shop) post(ctx context.Context, body string, header map[string]string) (int, string, error) {
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, s.url, strings.NewReader(body))
+	if err != nil {
+		return 0, "", err
+	}
+	r.Header.Set("token", "right")
+	for k, v := range header {
+		r.Header.Set(k, v)
+	}
+	resp, err := http.DefaultClient.Do(r)
+	if err != nil {
+		return 0, "", err
+	}
+	defer resp.Body.Close()
+	answer, err := io.ReadAll(resp.Body)
+	return resp.StatusCode, string(answer), err
+}
+
+// wantAnswer delivers a body and checks the status.
+func (s *shop) wantAnswer(body string, want int) {
+	s.Helper()
+	if status, answer := s.deliver(body); status != want {
+		s.Errorf("the delivery was answered %d %s, want %d\n%s", status, answer, want, s.logged())
+	}
+}
+
+// wantEffects checks how often the handlers' work is in the database.
+func (s *shop) wantEffects(want int) {
+	s.Helper()
+	if got := queryOne[int](s, `select count(*) from effects`); got != want {
+		s.Errorf("the database holds %d effects, want %d", got, want)
+	}
+}
+
+// wantState checks what is stored of an event; "" means nothing is.
+func (s *shop) wantState(id string, want idem.State) {
+	s.Helper()
+	got := queryOne[string](s, `select coalesce((select state from idem_events where id = $1), '')`, id)
+	if got != string(want) {
+		s.Errorf("event %s is stored as %q, want %q", id, got, want)
+	}
+}
+
+// wantPayload checks whether the body of an event is stored.
+func (s *shop) wantPayload(id string, want string) {
+	s.Helper()
+	got := queryOne[[]byte](s, `select coalesce((select body from idem_payloads where id = $1), '')`, id)
+	if string(got) != want {
+		s.Errorf("the payload of %s is stored as %q, want %q", id, got, want)
+	}
+}
+
+func queryOne[V any](s *shop, sql string, args ...any) V {
+	s.Helper()
+	var v V
+	if err := s.pool.QueryRow(context.Background(), sql, args...).Scan(&v); err != nil {
+		s.Fatal(err)
+	}
+	return v
+}
+
+// outcomes are what the observer was told, in order.
+func (s *shop) outcomes() []idem.Outcome {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var all []idem.Outcome
+	for _, o := range s.observed {
+		all = append(all, o.Outcome)
+	}
+	return all
+}
+
+func (s *shop) logged() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.log.String()
+}
