@@ -85,7 +85,12 @@ func openShop(t *testing.T, pool *pgxpool.Pool) *shop {
 	}
 	s := &shop{T: t, pool: pool, notes: &notes{}}
 	s.processor = s.newProcessor()
-	server := httptest.NewServer(s.processor)
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		s.mu.Lock()
+		p := s.processor
+		s.mu.Unlock()
+		p.ServeHTTP(w, r)
+	}))
 	t.Cleanup(server.Close)
 	s.url = server.URL
 	return s
@@ -102,6 +107,16 @@ func (s *shop) newProcessor() *idem.Processor {
 	}
 	p.Logger = slog.New(slog.NewTextHandler(lockedWriter{&s.mu, &s.log}, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	return p
+}
+
+// deploy replaces the handlers, as a new version of the application would.
+func (s *shop) deploy(register func(*notes)) {
+	s.notes = &notes{}
+	register(s.notes)
+	p := s.newProcessor()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.processor = p
 }
 
 type lockedWriter struct {
