@@ -34,13 +34,6 @@ func retryable(err error) bool {
 	return code == "40001" || code == "40P01"
 }
 
-// countable tells whether the handler ran: when the database is away, no event
-// is to blame.
-func countable(err error) bool {
-	var w *workError
-	return errors.As(err, &w)
-}
-
 // sqlState is the error's SQLSTATE, or "" when it is not the database's.
 func sqlState(err error) string {
 	var pgErr *pgconn.PgError

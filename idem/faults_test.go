@@ -217,13 +217,14 @@ func TestClientThatLeavesDoesNotStopTheWork(t *testing.T) {
 
 func TestHandlerThatTakesTooLongIsRolledBack(t *testing.T) {
 	t.Parallel()
-	forever := make(chan struct{})
-	t.Cleanup(func() { close(forever) })
-	for name, hang := range map[string]func(ctx context.Context, tx pgx.Tx) error{
-		"waits for its context": func(ctx context.Context, _ pgx.Tx) error { <-ctx.Done(); return ctx.Err() },
-		"waits in SQL":          func(ctx context.Context, tx pgx.Tx) error { _, err := tx.Exec(ctx, `select pg_sleep(60)`); return err },
-		"ignores its context":   func(context.Context, pgx.Tx) error { <-forever; return nil },
-		"ignores it in SQL": func(_ context.Context, tx pgx.Tx) error {
+	for name, hang := range map[string]func(ctx context.Context, tx pgx.Tx, forever chan struct{}) error{
+		"waits for its context": func(ctx context.Context, _ pgx.Tx, _ chan struct{}) error { <-ctx.Done(); return ctx.Err() },
+		"waits in SQL": func(ctx context.Context, tx pgx.Tx, _ chan struct{}) error {
+			_, err := tx.Exec(ctx, `select pg_sleep(60)`)
+			return err
+		},
+		"ignores its context": func(_ context.Context, _ pgx.Tx, forever chan struct{}) error { <-forever; return nil },
+		"ignores it in SQL": func(_ context.Context, tx pgx.Tx, _ chan struct{}) error {
 			_, err := tx.Exec(context.Background(), `select pg_sleep(60)`)
 			return err
 		},
@@ -231,13 +232,15 @@ func TestHandlerThatTakesTooLongIsRolledBack(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := openShop(t, poolOf(t, 2))
+			forever := make(chan struct{})
+			t.Cleanup(func() { close(forever) }) // before the server waits for its handlers
 			s.processor.Timeout = 300 * time.Millisecond
 			var runs atomic.Int32
 			s.on(func(ctx context.Context, tx pgx.Tx, n *note) error {
 				if err := pay(ctx, tx, n); err != nil || runs.Add(1) > 2 {
 					return err
 				}
-				return hang(ctx, tx)
+				return hang(ctx, tx, forever)
 			})
 			for range 2 { // as often as the pool has connections: none may be lost
 				s.wantAnswer(paid("e1"), http.StatusServiceUnavailable)

@@ -7,7 +7,9 @@ import (
 	"sync"
 )
 
-// flights are the events in work in this process.
+// flights are the events in work in this process. All deliveries of one event
+// that arrive while it is worked on share one attempt and its result, so that a
+// storm of one event takes one connection.
 type flights struct {
 	mu    sync.Mutex
 	inAir map[eventID]*flight
@@ -21,8 +23,6 @@ type flight struct {
 	outcome Outcome
 	err     error
 }
-
-var errInterrupted = errors.New("the handler ended its goroutine: return an error instead")
 
 // join returns the flight of an event, and whether the caller is the first on
 // board: it flies, and must land.
@@ -41,10 +41,11 @@ func (fs *flights) join(e Event) (f *flight, first bool) {
 	return f, true
 }
 
-func (fs *flights) land(e Event, f *flight) {
+func (fs *flights) land(e Event, f *flight, o Outcome, err error) {
 	fs.mu.Lock()
 	delete(fs.inAir, eventID{e.Source, e.Scope, e.ID})
 	fs.mu.Unlock()
+	f.outcome, f.err = o, err
 	close(f.done)
 }
 

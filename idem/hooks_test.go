@@ -76,7 +76,7 @@ func TestHookThatFailsDoesNotFailTheEvent(t *testing.T) {
 			})
 			s.wantAnswer(paid("e1"), http.StatusOK)
 			s.wantEffects(1)
-			if !strings.Contains(s.logged(), "hook failed after commit") {
+			if !strings.Contains(s.logged(), "AfterCommit function failed") {
 				t.Error("the log does not tell:\n" + s.logged())
 			}
 		})

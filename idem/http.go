@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"strconv"
 	"time"
 )
 
@@ -35,8 +36,7 @@ func (p *Processor) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		p.refuse(w, r, start, err)
 		return
 	}
-	outcome, _ := p.Accept(r.Context(), e)
-	answer(w, outcome)
+	p.receive(r.Context(), e, func(o Outcome, _ error) { answer(w, o) })
 }
 
 // read reads the body whole, within the time and the size that are allowed.
@@ -74,7 +74,10 @@ func (p *Processor) refuse(w http.ResponseWriter, r *http.Request, start time.Ti
 	var refusal *Refusal
 	if errors.As(err, &refusal) {
 		o.Outcome = Refused
-		status, body = http.StatusUnauthorized, fmt.Sprintf(`{"received":false,"reason":%q}`, string(refusal.Reason))
+		body = fmt.Sprintf(`{"received":false,"reason":%q}`, string(refusal.Reason))
+		if refusal.Reason != ReasonNotConfigured {
+			status = http.StatusUnauthorized
+		}
 	}
 	p.report(r.Context(), o)
 	respond(w, status, body)
@@ -91,10 +94,17 @@ func answer(w http.ResponseWriter, o Outcome) {
 	}
 }
 
+// respond sends the answer whole and at once: a handler that hangs may keep
+// ServeHTTP from returning, and then the connection is of no use for more.
 func respond(w http.ResponseWriter, status int, body string) {
+	if status == http.StatusServiceUnavailable {
+		w.Header().Set("Connection", "close")
+	}
 	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("Content-Length", strconv.Itoa(len(body)))
 	w.WriteHeader(status)
 	_, _ = io.WriteString(w, body)
+	_ = http.NewResponseController(w).Flush()
 }
 
 var _ http.Handler = (*Processor)(nil)

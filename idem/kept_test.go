@@ -65,7 +65,8 @@ func TestPoisonEventIsParkedAfterTenFailures(t *testing.T) {
 	s.on(func(context.Context, pgx.Tx, *note) error { return errors.New("no such order") })
 	for range 9 {
 		s.wantAnswer(paid("e1"), http.StatusServiceUnavailable)
-		s.wantPayload("e1", "")
+		s.wantState("e1", idem.StateRetrying)
+		s.wantPayload("e1", paid("e1")) // should the provider give up before
 	}
 	s.wantAnswer(paid("e1"), http.StatusOK)
 	s.wantState("e1", idem.StateFailed)

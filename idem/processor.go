@@ -77,7 +77,11 @@ const (
 	finishGrace  = time.Second            // for COMMIT, ROLLBACK, and counting a failure
 )
 
-// finishing is a context for what must be finished although ctx may be over.
+// finishing is a context for what must be finished although ctx may be over:
+// it lasts as long as ctx, and a moment at least. Nobody cancels ctx early.
 func finishing(ctx context.Context) (context.Context, context.CancelFunc) {
+	if end, ok := ctx.Deadline(); ok && time.Until(end) > finishGrace {
+		return ctx, func() {}
+	}
 	return context.WithTimeout(context.WithoutCancel(ctx), finishGrace)
 }

@@ -7,9 +7,10 @@ import (
 
 const pruneBatch = 1000
 
-// Prune forgets the source's events that arrived longer ago than Retention, by
-// the database's clock, with their payloads, and returns how many. Failed
-// events stay until they are replayed: somebody's money is in them.
+// Prune forgets the source's done and unhandled events that arrived longer ago
+// than Retention, by the database's clock, with their payloads, and returns how
+// many. Events whose work failed stay until they are replayed: somebody's money
+// is in them.
 //
 // It deletes in batches of 1,000, each committed on its own, and holds no lock
 // that a delivery waits for: run it as often as you like, from any process.
@@ -19,7 +20,7 @@ func (p *Processor) Prune(ctx context.Context) (deleted int64, err error) {
 	const prune = `
 with old as (
 	select source, scope, id from idem_events
-	where source = $1 and state <> 'failed' and received_at < now() - $2::interval
+	where source = $1 and state in ('done', 'unhandled') and received_at < now() - $2::interval
 	limit $3 for update skip locked
 ), bodies as (
 	delete from idem_payloads b using old where (b.source, b.scope, b.id) = (old.source, old.scope, old.id)

@@ -9,6 +9,11 @@ import (
 // packages declare theirs: asaas.ReasonWrongToken, zeltapay.ReasonStale.
 type Reason string
 
+// ReasonNotConfigured refuses every delivery while the application has no
+// secret to verify with. The fault is its own, so the answer is 503: the
+// provider is to deliver again once that is mended.
+const ReasonNotConfigured Reason = "not_configured"
+
 // Refusal is the error of a delivery that is not genuine, or not an event. It
 // is answered with 401 and nothing is stored.
 type Refusal struct {

@@ -64,16 +64,12 @@ func (p *Processor) replay(ctx context.Context, e Event, total *Replayed) error 
 		total.Unhandled++
 		return nil
 	}
-	outcome, err := p.Accept(ctx, e)
-	switch outcome {
+	switch outcome, err := p.await(ctx, e); outcome {
 	case Handled:
 		total.Handled++
-	case Failed, Parked:
+	case Parked:
 		total.Failed++
-		if !countable(err) && err != nil {
-			return err
-		}
-	case Unknown:
+	case Failed, Unknown:
 		return err
 	}
 	return nil
@@ -95,8 +91,8 @@ type storedEvent struct {
 func (p *Processor) stored(ctx context.Context, f Filter, after cursor) ([]storedEvent, error) {
 	const page = `
 select e.scope, e.id, e.type, e.key, e.occurred_at, e.received_at, b.body
-from idem_events e join idem_payloads b using (source, scope, id)
-where e.source = $1 and e.state <> 'done' and e.state = any ($2)
+from idem_payloads b join idem_events e using (source, scope, id)
+where b.source = $1 and not b.done and e.state = any ($2)
   and ($3::text[] is null or e.scope = any ($3)) and ($4::text[] is null or e.type = any ($4))
   and ($5::text[] is null or e.id = any ($5)) and (e.received_at, e.scope, e.id) > ($6, $7, $8)
 order by e.received_at, e.scope, e.id limit $9`

@@ -148,7 +148,7 @@ func (r *Routes) Dispatch(ctx context.Context, tx pgx.Tx, e Event) error {
 	case work == nil:
 		return ErrUnhandled
 	}
-	return work(withEvent(ctx, e), tx)
+	return work(context.WithValue(ctx, scopeKey{}, &scope{event: e}), tx)
 }
 
 func (r *Routes) taken(eventType string) bool {

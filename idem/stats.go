@@ -24,8 +24,9 @@ type Backlog struct {
 // old.
 func (p *Processor) Stats(ctx context.Context) (Stats, error) {
 	const count = `
-select state, count(*), now() - min(received_at) from idem_events
-where source = $1 and state <> 'done' group by state`
+select e.state, count(*), now() - min(e.received_at)
+from idem_payloads b join idem_events e using (source, scope, id)
+where b.source = $1 and not b.done group by e.state`
 	var s Stats
 	rows, err := p.pool.Query(ctx, count, p.source.Name())
 	if err != nil {

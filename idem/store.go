@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgxpool"
 )
 
 // State is what the database knows of an event.
@@ -15,28 +15,31 @@ type State string
 
 const (
 	StateDone      State = "done"      // its work is committed
-	StateRetrying  State = "retrying"  // its work failed; the provider delivers it again
-	StateUnhandled State = "unhandled" // acknowledged without a handler; its payload is kept
-	StateFailed    State = "failed"    // acknowledged although its work failed; its payload is kept
+	StateRetrying  State = "retrying"  // its work failed; the provider is to deliver it again
+	StateUnhandled State = "unhandled" // acknowledged without a handler
+	StateFailed    State = "failed"    // acknowledged although its work failed
 )
 
-// markDone is the duplicate check and the record in one: it returns a row if
-// the event is this transaction's to work on. "seen" tells a row that was
-// there before from a new one.
-const markDone = `
-insert into idem_events as e (source, scope, id, type, key, occurred_at, state)
-values ($1, $2, $3, $4, $5, $6, 'done')
-on conflict (source, scope, id) do update set state = 'done', last_error = null
-where e.state in ('retrying', 'unhandled', 'failed')
-returning xmax <> 0 as seen`
+// markNew is the duplicate check and the record in one: it inserts a row if the
+// event is new, and nothing otherwise.
+const markNew = `
+insert into idem_events (source, scope, id, type, key, occurred_at, state)
+values ($1, $2, $3, $4, $5, $6, 'done') on conflict do nothing`
 
-const keepPayload = `insert into idem_payloads (source, scope, id, body) values ($1, $2, $3, $4) on conflict do nothing`
+// markKept is markNew for an event that is stored and not done.
+const markKept = `
+update idem_events set state = 'done', last_error = null
+where source = $1 and scope = $2 and id = $3 and state in ('retrying', 'unhandled', 'failed')`
 
-const dropPayload = `delete from idem_payloads where source = $1 and scope = $2 and id = $3`
+const (
+	insertPayload = `insert into idem_payloads (source, scope, id, done, body) values ($1, $2, $3, true, $4) on conflict do nothing`
+	settlePayload = `update idem_payloads set done = true where source = $1 and scope = $2 and id = $3`
+	deletePayload = `delete from idem_payloads where source = $1 and scope = $2 and id = $3`
+)
 
 // storeKept stores an event as unhandled or failed, with its payload. stored is
 // false if it was stored before.
-func storeKept(ctx context.Context, db querier, e Event, state State, cause error) (stored bool, err error) {
+func storeKept(ctx context.Context, pool *pgxpool.Pool, e Event, state State, cause error) (stored bool, err error) {
 	const keep = `
 with kept as (
 	insert into idem_events as e (source, scope, id, type, key, occurred_at, state, last_error)
@@ -45,18 +48,18 @@ with kept as (
 	where e.state = 'retrying'
 	returning id
 ), body as (
-	insert into idem_payloads (source, scope, id, body) select $1, $2, id, $9 from kept on conflict do nothing
+	insert into idem_payloads (source, scope, id, done, body) select $1, $2, id, false, $9 from kept on conflict do nothing
 )
 select count(*) = 1 from kept`
-	err = db.QueryRow(ctx, keep, e.Source, e.Scope, e.ID, e.Type, e.Key, nullTime(e.OccurredAt),
+	err = pool.QueryRow(ctx, keep, e.Source, e.Scope, e.ID, e.Type, e.Key, nullTime(e.OccurredAt),
 		string(state), errorText(cause), e.Payload).Scan(&stored)
 	return stored, err
 }
 
-// storeFailure counts a failed delivery. It returns StateRetrying while the
-// provider is to deliver the event again, StateFailed once it is kept with its
-// payload, and StateDone if another process has done it meanwhile.
-func storeFailure(ctx context.Context, db querier, e Event, cause error, parkAfter int) (State, error) {
+// storeFailure counts a failed delivery, and keeps the payload in case that the
+// provider gives up. It returns StateRetrying while the event is to come again,
+// StateFailed once it need not, and StateDone if it is done by now.
+func storeFailure(ctx context.Context, pool *pgxpool.Pool, e Event, cause error, parkAfter int) (State, error) {
 	const count = `
 with counted as (
 	insert into idem_events as e (source, scope, id, type, key, occurred_at, attempts, last_error, state)
@@ -65,27 +68,19 @@ with counted as (
 		attempts = e.attempts + 1,
 		last_error = excluded.last_error,
 		state = case when e.state = 'retrying' and e.attempts + 1 < $8 then 'retrying' else 'failed' end
-	where e.state <> 'done'
+	where e.state in ('retrying', 'unhandled', 'failed')
 	returning id, state
 ), body as (
-	insert into idem_payloads (source, scope, id, body)
-	select $1, $2, id, $9 from counted where state = 'failed' on conflict do nothing
+	insert into idem_payloads (source, scope, id, done, body) select $1, $2, id, false, $9 from counted on conflict do nothing
 )
 select state from counted`
 	var state State
-	err := db.QueryRow(ctx, count, e.Source, e.Scope, e.ID, e.Type, e.Key, nullTime(e.OccurredAt),
+	err := pool.QueryRow(ctx, count, e.Source, e.Scope, e.ID, e.Type, e.Key, nullTime(e.OccurredAt),
 		errorText(cause), parkAfter, e.Payload).Scan(&state)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return StateDone, nil
 	}
 	return state, err
-}
-
-// querier is a pool or a transaction.
-type querier interface {
-	Exec(ctx context.Context, sql string, args ...any) (pgconn.CommandTag, error)
-	Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error)
-	QueryRow(ctx context.Context, sql string, args ...any) pgx.Row
 }
 
 func nullTime(t time.Time) *time.Time {
@@ -109,7 +104,7 @@ func errorText(err error) *string {
 
 const maxErrorText = 1000
 
-// storable removes what a text column of Postgres cannot hold.
+// storable replaces what a text column of Postgres cannot hold.
 func storable(s string) string {
 	return strings.ReplaceAll(strings.ToValidUTF8(s, "\uFFFD"), "\x00", "\uFFFD")
 }

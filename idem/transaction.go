@@ -18,7 +18,7 @@ type transaction struct {
 	conn   *pgxpool.Conn // nil once returned, or left to a handler that hangs
 	tx     pgx.Tx
 	marked bool // the event is this transaction's to work on
-	seen   bool // the event's row was there before: retrying, unhandled or failed
+	ended  bool // COMMIT was sent
 }
 
 // begin starts a transaction and marks the event as done in it, in one round
@@ -33,8 +33,7 @@ func (p *Processor) begin(ctx context.Context, e Event) (*transaction, error) {
 			return nil, explain(err)
 		}
 		t := &transaction{conn: conn}
-		err = t.mark(ctx, e, p)
-		if err == nil {
+		if err = t.mark(ctx, e, p); err == nil {
 			return t, nil
 		}
 		broken := conn.Conn().IsClosed() && ctx.Err() == nil
@@ -49,53 +48,65 @@ func (t *transaction) mark(ctx context.Context, e Event, p *Processor) error {
 	b := &pgx.Batch{}
 	b.BeginTx(pgx.TxOptions{IsoLevel: pgx.ReadCommitted})
 	b.Queue(lockWait(p.LockWait))
-	b.Queue(markDone, e.Source, e.Scope, e.ID, e.Type, e.Key, nullTime(e.OccurredAt)).Query(t.scanMark)
-	b.Queue(`set local lock_timeout to default`)
+	b.Queue(markNew, e.Source, e.Scope, e.ID, e.Type, e.Key, nullTime(e.OccurredAt)).Exec(t.read)
+	b.Queue(handlerLockWait)
 	if p.KeepPayloads {
-		b.Queue(keepPayload, e.Source, e.Scope, e.ID, e.Payload)
+		b.Queue(insertPayload, e.Source, e.Scope, e.ID, e.Payload)
 	}
 	results := t.conn.SendBatch(ctx, b)
 	t.tx = results.Tx()
-	return results.Close()
+	if err := results.Close(); err != nil || t.marked {
+		return err
+	}
+	return t.markKept(ctx, e, p)
 }
 
-func (t *transaction) scanMark(rows pgx.Rows) error {
-	for rows.Next() {
-		t.marked = true
-		if err := rows.Scan(&t.seen); err != nil {
-			return err
-		}
+// markKept looks at an event that is stored: it may not be done.
+func (t *transaction) markKept(ctx context.Context, e Event, p *Processor) error {
+	b := &pgx.Batch{}
+	b.Queue(lockWait(p.LockWait))
+	b.Queue(markKept, e.Source, e.Scope, e.ID).Exec(t.read)
+	b.Queue(handlerLockWait)
+	if p.KeepPayloads {
+		b.Queue(settlePayload, e.Source, e.Scope, e.ID)
+	} else {
+		b.Queue(deletePayload, e.Source, e.Scope, e.ID)
 	}
-	return rows.Err()
+	return t.conn.SendBatch(ctx, b).Close()
+}
+
+func (t *transaction) read(tag pgconn.CommandTag) error {
+	t.marked = tag.RowsAffected() == 1
+	return nil
 }
 
 func lockWait(d time.Duration) string {
 	return "set local lock_timeout = " + strconv.FormatInt(max(1, d.Milliseconds()), 10)
 }
 
-// work runs the handler and waits for it, but not for ever: one that ignores
-// the end of its context loses the connection, and with it the transaction.
-func (t *transaction) work(ctx context.Context, work Work) error {
-	done := make(chan error, 1)
-	go func() {
-		err := errInterrupted
-		defer func() { done <- err }()
-		err = protect(func() error { return work(ctx, ownedTx{t.tx}) })
+// handlerLockWait ends what lockWait began: how long a handler waits for locks
+// is the database's or the role's setting.
+const handlerLockWait = `set local lock_timeout to default`
+
+// work runs the handler. One that ignores the end of its context loses the
+// connection, and with it the transaction; hung is called while it still runs.
+func (t *transaction) work(ctx context.Context, work Work, hung func()) (err error) {
+	conn, settled := t.conn, make(chan struct{})
+	end, _ := ctx.Deadline()
+	watchdog := time.AfterFunc(time.Until(end)+handlerGrace, func() {
+		defer close(settled)
+		abandon(conn)
+		hung()
+	})
+	defer func() {
+		if !watchdog.Stop() {
+			<-settled
+			t.conn, err = nil, errHung
+			return
+		}
+		err = t.verdict(err)
 	}()
-	select {
-	case err := <-done:
-		return t.verdict(err)
-	case <-ctx.Done():
-	}
-	grace := time.NewTimer(handlerGrace)
-	defer grace.Stop()
-	select {
-	case err := <-done:
-		return t.verdict(err)
-	case <-grace.C:
-		t.abandon()
-		return &workError{errHung}
-	}
+	return protect(func() error { return work(ctx, ownedTx{t.tx}) })
 }
 
 // protect turns a panic of application code into an error with its stack.
@@ -129,6 +140,7 @@ func (t *transaction) verdict(err error) error {
 func (t *transaction) commit(ctx context.Context) (Outcome, error) {
 	ctx, cancel := finishing(ctx)
 	defer cancel()
+	t.ended = true
 	err := t.tx.Commit(ctx)
 	var pgErr *pgconn.PgError
 	switch {
@@ -147,24 +159,21 @@ func (t *transaction) release() {
 	if t.conn == nil {
 		return
 	}
-	if t.tx != nil && !t.conn.Conn().IsClosed() {
+	if t.tx != nil && !t.ended && !t.conn.Conn().IsClosed() {
 		ctx, cancel := finishing(context.Background())
 		defer cancel()
-		_ = t.tx.Rollback(ctx) // no-op once committed; what cannot roll back is closed, which does
+		_ = t.tx.Rollback(ctx) // what cannot roll back is closed by pgx, and so rolled back
 	}
 	t.conn.Release()
 	t.conn = nil
 }
 
-// abandon leaves the connection to a handler that does not return: the pool
-// gets a new one, and Postgres is told to stop what the handler waits for.
-func (t *transaction) abandon() {
-	conn := t.conn.Hijack().PgConn()
-	t.conn = nil
-	go func() {
-		ctx, cancel := finishing(context.Background())
-		defer cancel()
-		_ = conn.CancelRequest(ctx) // a backend that waits does not notice a closed socket
-		_ = conn.Conn().Close()
-	}()
+// abandon leaves a connection to a handler that does not return: the pool gets
+// a new one, and Postgres is told to stop what the handler waits for.
+func abandon(pooled *pgxpool.Conn) {
+	conn := pooled.Hijack().PgConn()
+	ctx, cancel := finishing(context.Background())
+	defer cancel()
+	_ = conn.CancelRequest(ctx) // a backend that waits does not notice a closed socket
+	_ = conn.Conn().Close()
 }

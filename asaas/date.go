@@ -1,0 +1,140 @@
+package asaas
+
+import (
+	"database/sql/driver"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgtype"
+)
+
+// Date is a day, as Asaas wrote it: "2026-08-08", but also "08/08/2026" or
+// "2026-08-08T03:00:00+0000", because the spelling differs between fields and
+// changes. Decoding keeps the text and never fails; using a text that is no
+// date fails. Compare days by [Date.Time], not by their texts.
+//
+// A Date is a good argument of tx.Exec: a date or text column gets the day as
+// 2026-08-08, a timestamptz column the day's first instant in Brasília, and
+// any column NULL for an empty Date. With pgx's simple protocol, which cannot
+// see a column's type, pass Time() to a timestamptz column.
+type Date string
+
+// DateTime is an instant, as Asaas wrote it: "2026-08-08 20:45:13", which is
+// Brasília time, or "2026-08-08T23:45:13Z". A day without a time is its first
+// instant in Brasília. Decoding keeps the text and never fails; using a text
+// that is no time fails.
+//
+// A DateTime is a good argument of tx.Exec: a timestamptz column gets the
+// instant, a date or timestamp column what the calendar and the clock in
+// Brasília showed, a text column RFC 3339, and any column NULL for an empty
+// DateTime.
+type DateTime string
+
+// Brasilia returns the time zone of every time that Asaas writes without one.
+var Brasilia = sync.OnceValue(func() *time.Location {
+	if loc, err := time.LoadLocation("America/Sao_Paulo"); err == nil {
+		return loc
+	}
+	return time.FixedZone("-03", -3*60*60) // no time zone data; Brazil has had no summer time since 2019
+})
+
+// The spellings seen, without and with a time zone. Parsing takes a fraction of
+// a second after any seconds.
+var (
+	localLayouts = []string{
+		"2006-01-02",
+		"2006-01-02 15:04:05",
+		"02/01/2006",
+		"02/01/2006 15:04:05",
+		"2006-01-02T15:04:05",
+	}
+	zonedLayouts = []string{
+		"2006-01-02T15:04:05Z07:00",
+		"2006-01-02T15:04:05Z0700",
+	}
+)
+
+func parseTime(text string) (t time.Time, ok bool) {
+	for _, layout := range localLayouts {
+		if t, err := time.Parse(layout, text); err == nil {
+			return inBrasilia(t), true
+		}
+	}
+	for _, layout := range zonedLayouts {
+		if t, err := time.Parse(layout, text); err == nil {
+			return t.In(Brasilia()), true
+		}
+	}
+	return time.Time{}, false
+}
+
+// inBrasilia is when the calendar and the clock in Brasília showed what t
+// shows in its own zone.
+func inBrasilia(t time.Time) time.Time {
+	at := time.Date(t.Year(), t.Month(), t.Day(), t.Hour(), t.Minute(), t.Second(), t.Nanosecond(), Brasilia())
+	if at.Day() != t.Day() {
+		at = at.Add(time.Hour) // summer time began, until 2018: the hour after midnight was left out
+	}
+	return at
+}
+
+// Time returns the day's first instant in Brasília. An empty Date is an error,
+// as is a text that is no date.
+func (d Date) Time() (time.Time, error) {
+	t, ok := parseTime(string(d))
+	if !ok {
+		return time.Time{}, fmt.Errorf("asaas: %.40q is not a date: keep it as text, string(d)", string(d))
+	}
+	year, month, day := t.Date()
+	return inBrasilia(time.Date(year, month, day, 0, 0, 0, 0, time.UTC)), nil
+}
+
+// IsZero tells whether there is no date.
+func (d Date) IsZero() bool { return d == "" }
+
+// Value implements [driver.Valuer]: the day as 2026-08-08, or NULL.
+func (d Date) Value() (driver.Value, error) {
+	if d == "" {
+		return nil, nil
+	}
+	t, err := d.Time()
+	if err != nil {
+		return nil, err
+	}
+	return t.Format(time.DateOnly), nil
+}
+
+// TimestamptzValue implements [pgtype.TimestamptzValuer].
+func (d Date) TimestamptzValue() (pgtype.Timestamptz, error) {
+	if d == "" {
+		return pgtype.Timestamptz{}, nil
+	}
+	t, err := d.Time()
+	return pgtype.Timestamptz{Time: t, Valid: err == nil}, err
+}
+
+// Time returns the instant, in Brasília's time zone. An empty DateTime is an
+// error, as is a text that is no time.
+func (d DateTime) Time() (time.Time, error) {
+	t, ok := parseTime(string(d))
+	if !ok {
+		return time.Time{}, fmt.Errorf("asaas: %.40q is not a time: keep it as text, string(d)", string(d))
+	}
+	return t, nil
+}
+
+// IsZero tells whether there is no time.
+func (d DateTime) IsZero() bool { return d == "" }
+
+// Value implements [driver.Valuer]: the instant as RFC 3339, or NULL.
+func (d DateTime) Value() (driver.Value, error) {
+	if d == "" {
+		return nil, nil
+	}
+	t, err := d.Time()
+	if err != nil {
+		return nil, err
+	}
+	return t.Format(time.RFC3339Nano), nil
+}

@@ -1,0 +1,146 @@
+package asaas
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"math"
+	"math/bits"
+)
+
+// Decimal is an exact decimal number of up to 18 digits: an amount, a rate.
+// Equal numbers are equal with ==, however they were spelled: 10.0 == 10.00.
+// The zero Decimal is 0.
+//
+// No float is ever involved. In a tx.Exec a Decimal is a numeric.
+type Decimal struct {
+	coef  int64 // the number is coef / 10^scale; no trailing zero where scale > 0
+	scale uint8
+}
+
+// Money is an amount in reais: 10.50 is R$ 10,50. It is negative where money
+// leaves, as in INTERNAL_TRANSFER_DEBIT.
+type Money = Decimal
+
+// maxDigits keeps a coefficient inside an int64, with room for one addition.
+const maxDigits = 18
+
+// powers of ten that fit a coefficient.
+var pow10 = func() (p [maxDigits + 1]int64) {
+	p[0] = 1
+	for i := 1; i < len(p); i++ {
+		p[i] = 10 * p[i-1]
+	}
+	return p
+}()
+
+// Cents returns an amount of so many cents: Cents(1050) is R$ 10.50. It panics
+// where the amount in reais has more than 18 digits.
+func Cents(n int64) Decimal { return must(normalised(n, 2)) }
+
+// Cents returns the number of cents that the amount is: 1050 for R$ 10.50. It
+// is an error for an amount that is not a whole number of cents, such as
+// 0.005, or for one of more cents than fit an int64.
+func (d Decimal) Cents() (int64, error) {
+	if d.scale > 2 {
+		return 0, errors.New("asaas: the amount is not a whole number of cents: store it as a numeric instead")
+	}
+	n, ok := scaled(d.coef, 2-d.scale)
+	if !ok {
+		return 0, errors.New("asaas: the amount has too many cents for an int64: store it as a numeric instead")
+	}
+	return n, nil
+}
+
+// Sign returns -1, 0 or 1.
+func (d Decimal) Sign() int { return cmp.Compare(d.coef, 0) }
+
+// IsZero tells whether the number is 0.
+func (d Decimal) IsZero() bool { return d.coef == 0 }
+
+// Neg returns -d.
+func (d Decimal) Neg() Decimal { return Decimal{-d.coef, d.scale} }
+
+// Add returns d + e. It panics where the sum needs more than 18 digits, which
+// no sum of amounts in reais comes near.
+func (d Decimal) Add(e Decimal) Decimal {
+	scale := max(d.scale, e.scale)
+	a, okA := scaled(d.coef, scale-d.scale)
+	b, okB := scaled(e.coef, scale-e.scale)
+	sum := a + b
+	if overflow := (sum > a) != (b > 0); !okA || !okB || overflow {
+		panic(errRange)
+	}
+	return must(normalised(sum, scale))
+}
+
+// Sub returns d - e. It panics where [Decimal.Add] does.
+func (d Decimal) Sub(e Decimal) Decimal { return d.Add(e.Neg()) }
+
+// Equal is ==, for go-cmp.
+func (d Decimal) Equal(e Decimal) bool { return d == e }
+
+// Cmp returns -1 if d < e, 0 if d == e, and 1 if d > e.
+func (d Decimal) Cmp(e Decimal) int {
+	if d.Sign() != e.Sign() {
+		return cmp.Compare(d.Sign(), e.Sign())
+	}
+	// Brought to one scale, a coefficient may need 120 bits.
+	scale := max(d.scale, e.scale)
+	highD, lowD := bits.Mul64(magnitude(d.coef), uint64(pow10[scale-d.scale]))
+	highE, lowE := bits.Mul64(magnitude(e.coef), uint64(pow10[scale-e.scale]))
+	return d.Sign() * cmp.Or(cmp.Compare(highD, highE), cmp.Compare(lowD, lowE))
+}
+
+// String writes the number with two decimals, or with more where it has more:
+// "10.50", "0.005". [ParseDecimal] reads it.
+func (d Decimal) String() string { return string(d.append(nil)) }
+
+func (d Decimal) append(b []byte) []byte {
+	if d.coef < 0 {
+		b = append(b, '-')
+	}
+	digits := fmt.Sprintf("%0*d", d.scale+1, magnitude(d.coef))
+	point := len(digits) - int(d.scale)
+	b = append(b, digits[:point]...)
+	b = append(b, '.')
+	b = append(b, digits[point:]...)
+	for places := d.scale; places < 2; places++ {
+		b = append(b, '0')
+	}
+	return b
+}
+
+// normalised is coef / 10^scale in its one form.
+func normalised(coef int64, scale uint8) (Decimal, error) {
+	for scale > 0 && coef%10 == 0 {
+		coef /= 10
+		scale--
+	}
+	if magnitude(coef) >= uint64(pow10[maxDigits]) {
+		return Decimal{}, errRange
+	}
+	return Decimal{coef, scale}, nil
+}
+
+// scaled is coef * 10^places, where that fits.
+func scaled(coef int64, places uint8) (n int64, ok bool) {
+	if magnitude(coef) > uint64(math.MaxInt64/pow10[places]) {
+		return 0, false
+	}
+	return coef * pow10[places], true
+}
+
+func magnitude(n int64) uint64 {
+	if n < 0 {
+		return -uint64(n)
+	}
+	return uint64(n)
+}
+
+func must(d Decimal, err error) Decimal {
+	if err != nil {
+		panic(err)
+	}
+	return d
+}

@@ -1,0 +1,288 @@
+package asaas_test
+
+import (
+	"encoding/json"
+	"errors"
+	"math"
+	"math/big"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/paghooks/paghooks/asaas"
+)
+
+func decimal(t testing.TB, s string) asaas.Decimal {
+	t.Helper()
+	d, err := asaas.ParseDecimal(s)
+	if err != nil {
+		t.Fatalf("%q: %v", s, err)
+	}
+	return d
+}
+
+func TestEverySpellingOfANumberIsRead(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct{ literal, want, reason string }{
+		{`10.0`, "10.00", "one decimal, as Asaas writes most amounts"},
+		{`8.01`, "8.01", "two decimals"},
+		{`100`, "100.00", "no decimals"},
+		{`0.02`, "0.02", "less than one"},
+		{`0.00`, "0.00", "nothing"},
+		{`-0.0`, "0.00", "nothing, with a sign"},
+		{`-3.5`, "-3.50", "a debit"},
+		{`1e2`, "100.00", "an exponent"},
+		{`1E+2`, "100.00", "an exponent with a sign"},
+		{`1.5e-3`, "0.0015", "a negative exponent"},
+		{`0e999999999999`, "0.00", "nothing, however often multiplied"},
+		{`12.345`, "12.345", "more than cents: a rate"},
+		{`"29.90"`, "29.90", "the same inside a string"},
+		{`1.50000000000000000000000000000000000000000`, "1.50", "zeros without end"},
+		{`999999999999999999`, "999999999999999999.00", "18 digits"},
+		{`0.000000000000000001`, "0.000000000000000001", "18 decimals"},
+		{`1` + strings.Repeat("0", 1000) + `e-1000`, "1.00", "a long way to write 1"},
+	} {
+		var got asaas.Decimal
+		if err := json.Unmarshal([]byte(tt.literal), &got); err != nil {
+			t.Errorf("%s: %v", tt.reason, err)
+		}
+		if got.String() != tt.want {
+			t.Errorf("%s: got %s, want %s", tt.reason, got, tt.want)
+		}
+	}
+}
+
+func TestWhatIsNoExactNumberIsRefused(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct{ literal, want, reason string }{
+		{`1e400`, "number of more than 18 digits", "more than any amount"},
+		{`1e-400`, "number of more than 18 digits", "less than any amount"},
+		{`1e99999999999999999999`, "number of more than 18 digits", "an exponent that overflows"},
+		{`1000000000000000000`, "number of more than 18 digits", "19 digits"},
+		{`0.1234567890123456789`, "number of more than 18 digits", "19 decimals"},
+		{`1` + strings.Repeat("0", 1<<16), "number of more than 18 digits", "a very long number"},
+		{`"10,50"`, "string that is not a number", "a decimal comma"},
+		{`""`, "string that is not a number", "nothing at all"},
+		{`" 1"`, "string that is not a number", "a space"},
+		{`"NaN"`, "string that is not a number", "no number"},
+		{`"0x10"`, "string that is not a number", "hexadecimal"},
+		{`"1_000"`, "string that is not a number", "separators"},
+		{`"+1"`, "string that is not a number", "a plus sign"},
+		{`"01"`, "string that is not a number", "a zero in front"},
+		{`"1."`, "string that is not a number", "a point at the end"},
+		{`".5"`, "string that is not a number", "a point at the start"},
+		{`"1e"`, "string that is not a number", "an exponent without digits"},
+		{`"0e1x"`, "string that is not a number", "more than a number"},
+		{`true`, "bool", "a boolean"},
+		{`[1]`, "array", "a list"},
+		{`{}`, "object", "an object"},
+	} {
+		got := asaas.Cents(1)
+		err := json.Unmarshal([]byte(tt.literal), &got)
+		if err == nil || !strings.Contains(err.Error(), "cannot unmarshal "+tt.want+" into") {
+			t.Errorf("%s: got error %v, want one about a %s", tt.reason, err, tt.want)
+		}
+		if got != asaas.Cents(1) {
+			t.Errorf("%s: the Decimal became %s", tt.reason, got)
+		}
+	}
+}
+
+func TestNullLeavesANumberAlone(t *testing.T) {
+	t.Parallel()
+	d, n := asaas.Cents(1050), asaas.Int(7)
+	if err := errors.Join(json.Unmarshal([]byte(`null`), &d), json.Unmarshal([]byte(`null`), &n)); err != nil {
+		t.Error(err)
+	}
+	if d != asaas.Cents(1050) || n != 7 {
+		t.Errorf("got %s and %d", d, n)
+	}
+}
+
+func TestEqualNumbersAreEqual(t *testing.T) {
+	t.Parallel()
+	for _, spelling := range []string{"10.5", "10.50", "10.500000", "1.05e1", "105e-1", "1050e-2"} {
+		if got := decimal(t, spelling); got != asaas.Cents(1050) || !got.Equal(asaas.Cents(1050)) {
+			t.Errorf("%s is not R$ 10.50", spelling)
+		}
+	}
+	if diff := cmp.Diff(decimal(t, "100"), decimal(t, "1e2")); diff != "" {
+		t.Error(diff)
+	}
+	if decimal(t, "0") != (asaas.Decimal{}) || decimal(t, "-0.00") != asaas.Cents(0) {
+		t.Error("0 is not the zero Decimal")
+	}
+}
+
+func TestCentsAreExact(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		amount string
+		want   int64
+		ok     bool
+	}{
+		{"10.50", 1050, true},
+		{"8.01", 801, true},
+		{"0.1", 10, true},
+		{"-0.05", -5, true},
+		{"100", 10000, true},
+		{"19.99", 1999, true}, // 1998.9999999999998 as a float
+		{"0", 0, true},
+		{"92233720368547758", 9223372036854775800, true},
+		{"92233720368547758.07", 0, false}, // 19 digits: no Decimal
+		{"92233720368547759", 0, false},
+		{"999999999999999999", 0, false},
+		{"0.005", 0, false},
+		{"1.001", 0, false},
+	} {
+		d, err := asaas.ParseDecimal(tt.amount)
+		var got int64
+		if err == nil {
+			got, err = d.Cents()
+		}
+		if got != tt.want || (err == nil) != tt.ok {
+			t.Errorf("%s: got %d, %v", tt.amount, got, err)
+		}
+	}
+}
+
+func TestCentsThatAreNoAmountPanic(t *testing.T) {
+	t.Parallel()
+	for _, n := range []int64{math.MaxInt64, math.MinInt64, 1e18 + 1} {
+		func() {
+			defer func() {
+				if recover() == nil {
+					t.Errorf("Cents(%d) did not panic", n)
+				}
+			}()
+			asaas.Cents(n)
+		}()
+	}
+	if got := asaas.Cents(1e18).String(); got != "10000000000000000.00" {
+		t.Errorf("got %s", got)
+	}
+}
+
+func TestASumThatDoesNotFitPanics(t *testing.T) {
+	t.Parallel()
+	largest, smallest := decimal(t, "999999999999999999"), decimal(t, "0.000000000000000001")
+	for _, sum := range []func() asaas.Decimal{
+		func() asaas.Decimal { return largest.Add(asaas.Cents(1)) },
+		func() asaas.Decimal { return largest.Add(largest) },
+		func() asaas.Decimal { return largest.Neg().Sub(largest) },
+		func() asaas.Decimal { return decimal(t, "9").Add(smallest) },
+		func() asaas.Decimal { return largest.Add(smallest) },
+		func() asaas.Decimal { return decimal(t, "9.2").Add(decimal(t, "0.999999999999999999")) },
+	} {
+		func() {
+			defer func() {
+				if recover() == nil {
+					t.Error("the sum did not panic")
+				}
+			}()
+			t.Error(sum())
+		}()
+	}
+	if got := decimal(t, "1").Sub(decimal(t, "0.999999999999999999")); got != smallest {
+		t.Errorf("got %s, want %s", got, smallest)
+	}
+}
+
+// rat reads a number with math/big, for comparison. ok is false for what is
+// not a number as JSON spells it.
+func rat(s string) (r *big.Rat, ok bool) {
+	if !json.Valid([]byte(s)) || strings.Trim(s, "-+.eE0123456789") != "" {
+		return nil, false
+	}
+	return new(big.Rat).SetString(s)
+}
+
+func FuzzParseDecimal(f *testing.F) {
+	for _, s := range []string{"10.0", "-3.5", "1e2", "1e-18", "0e400", "999999999999999999", "01", "1.", "", "-", "1e400", "+1"} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, s string) {
+		if i := strings.IndexAny(s, "eE"); i >= 0 && len(s)-i > 5 {
+			return // math/big would spend its time on the exponent
+		}
+		d, err := asaas.ParseDecimal(s)
+		want, isNumber := rat(s)
+		if err != nil {
+			if isNumber && fits(want) {
+				t.Errorf("%q is refused: %v", s, err)
+			}
+			return
+		}
+		if !isNumber {
+			t.Fatalf("%q is read as %s", s, d)
+		}
+		if got, ok := rat(d.String()); !ok || got.Cmp(want) != 0 {
+			t.Errorf("%q is read as %s", s, d)
+		}
+		if again := decimal(t, d.String()); again != d {
+			t.Errorf("%q: %s is read as %s", s, d, again)
+		}
+		written, err := json.Marshal(d)
+		var decoded asaas.Decimal
+		if err != nil || json.Unmarshal(written, &decoded) != nil || decoded != d {
+			t.Errorf("%q: written as %s, read as %s", s, written, decoded)
+		}
+	})
+}
+
+// fits tells whether a number is an integer of up to 18 digits divided by a
+// power of ten up to 10^18.
+func fits(r *big.Rat) bool {
+	limit := big.NewInt(1e18)
+	scaled := new(big.Rat).Mul(r, new(big.Rat).SetInt(limit))
+	if !scaled.IsInt() {
+		return false
+	}
+	digits := strings.TrimRight(scaled.Num().String(), "0")
+	if r.IsInt() {
+		digits = r.Num().String()
+	}
+	return len(strings.TrimLeft(digits, "-")) <= 18
+}
+
+func FuzzDecimalArithmetic(f *testing.F) {
+	f.Add(int64(1050), uint8(2), int64(-5), uint8(0))
+	f.Add(int64(999999999999999999), uint8(18), int64(1), uint8(18))
+	f.Add(int64(999999999999999999), uint8(0), int64(999999999999999999), uint8(18))
+	f.Fuzz(func(t *testing.T, a int64, scaleA uint8, b int64, scaleB uint8) {
+		x, y := number(t, a, scaleA), number(t, b, scaleB)
+		xr, _ := rat(x.String())
+		yr, _ := rat(y.String())
+		if got, want := x.Cmp(y), xr.Cmp(yr); got != want {
+			t.Errorf("%s.Cmp(%s) = %d, want %d", x, y, got, want)
+		}
+		if (x == y) != (xr.Cmp(yr) == 0) || x.Equal(y) != (x == y) {
+			t.Errorf("%s == %s is %v", x, y, x == y)
+		}
+		if x.Sign() != xr.Sign() || x.IsZero() != (xr.Sign() == 0) || x.Neg().Neg() != x {
+			t.Errorf("%s has sign %d", x, x.Sign())
+		}
+		sameSum(t, x, y, x.Add, new(big.Rat).Add(xr, yr))
+		sameSum(t, x, y, x.Sub, new(big.Rat).Sub(xr, yr))
+	})
+}
+
+// number is n / 10^scale, cut to what a Decimal holds.
+func number(t *testing.T, n int64, scale uint8) asaas.Decimal {
+	r := new(big.Rat).SetFrac(big.NewInt(n%1e18), new(big.Int).Exp(big.NewInt(10), big.NewInt(int64(scale%19)), nil))
+	return decimal(t, r.FloatString(18))
+}
+
+// sameSum checks that x + y (or x - y) is exact, or panics where it does not fit.
+func sameSum(t *testing.T, x, y asaas.Decimal, add func(asaas.Decimal) asaas.Decimal, want *big.Rat) {
+	defer func() {
+		if r := recover(); (r != nil) == fits(want) {
+			t.Errorf("%s and %s: want %s, panic %v", x, y, want.FloatString(18), r)
+		}
+	}()
+	sum := add(y)
+	if got, _ := rat(sum.String()); got.Cmp(want) != 0 {
+		t.Errorf("%s and %s: got %s, want %s", x, y, sum, want.FloatString(18))
+	}
+}

@@ -1,0 +1,85 @@
+package asaas
+
+import (
+	"net/http"
+	"net/netip"
+
+	"github.com/paghooks/paghooks/idem"
+)
+
+// Dispatcher verifies Asaas's deliveries and takes each event to its handler.
+// Register handlers with the On… methods, then give it to [idem.NewProcessor]
+// or [idem.NewInbox].
+//
+// The exported fields are settings: change them before the first event.
+type Dispatcher struct {
+	idem.Routes
+
+	// Accounts returns the accounts that may have sent a request. Default: one
+	// account of scope "", with the tokens of NewDispatcher.
+	//
+	// Return the account that r.PathValue names, or return them all: the token
+	// that verifies decides whose Scope the event gets. For a request of no
+	// known account return none, which refuses it. An error means that the
+	// accounts could not be found out now: Asaas is asked to deliver again.
+	Accounts func(r *http.Request) ([]idem.Account, error)
+
+	// AllowFrom is the addresses that may deliver, such as
+	// [OfficialAddresses]. Default: nil, any address may. An empty list that
+	// is not nil allows none.
+	AllowFrom []netip.Prefix
+
+	// ClientAddrHeader names the header in which the nearest proxy writes the
+	// sender's address, X-Forwarded-For for example: its last element counts.
+	// Default: "", the address of the connection. Name a header only behind a
+	// proxy that writes it, else the sender does.
+	ClientAddrHeader string
+
+	tokens []string
+}
+
+var _ idem.Source = (*Dispatcher)(nil)
+
+// NewDispatcher returns a Dispatcher for one webhook with its token; with the
+// new and the old one during a rotation. Empty tokens never verify, and without
+// any other every delivery is refused.
+func NewDispatcher(tokens ...string) *Dispatcher { return &Dispatcher{tokens: tokens} }
+
+// Name implements [idem.Source].
+func (d *Dispatcher) Name() string { return sourceName }
+
+// Open implements [idem.Source]: it verifies as [Verify] does, and names as
+// [Identify] does.
+func (d *Dispatcher) Open(r *http.Request, body []byte) (idem.Event, error) {
+	if err := d.checkAddress(r); err != nil {
+		return idem.Event{}, err
+	}
+	accounts, err := d.accounts(r)
+	if err != nil {
+		return idem.Event{}, err
+	}
+	scope, err := verify(r.Header, body, accounts)
+	if err != nil {
+		return idem.Event{}, err
+	}
+	e := Identify(body)
+	e.Scope = scope
+	return e, nil
+}
+
+func (d *Dispatcher) accounts(r *http.Request) ([]idem.Account, error) {
+	if d.Accounts == nil {
+		return []idem.Account{{Secrets: d.tokens}}, nil
+	}
+	return d.Accounts(r)
+}
+
+// OnUnknown registers h for every event whose type this package does not know.
+// Without it they are kept for Replay. For one new type, use [idem.Handle].
+func (d *Dispatcher) OnUnknown(h idem.Handler[*UnknownEvent]) {
+	idem.HandleOthers(&d.Routes, isUnknown, h)
+}
+
+func isUnknown(eventType string) bool {
+	return eventType != "" && !EventType(eventType).Known()
+}

@@ -1,0 +1,247 @@
+package asaas_test
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"net/netip"
+	"strings"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/paghooks/paghooks/asaas"
+	"github.com/paghooks/paghooks/idem"
+	"github.com/paghooks/paghooks/idem/idemtest"
+)
+
+func delivery(sentToken, body string) *http.Request {
+	r := httptest.NewRequest("POST", "/webhooks/asaas", strings.NewReader(body))
+	r.Header = sent(sentToken)
+	return r
+}
+
+func TestOpenVerifiesAndNames(t *testing.T) {
+	t.Parallel()
+	d := asaas.NewDispatcher("", token, oldToken)
+	for _, configured := range []string{token, oldToken} {
+		e, err := d.Open(delivery(configured, event), []byte(event))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if e.Source != d.Name() || e.Scope != "" || e.Type != "PAYMENT_CREATED" || e.Key != "pay_1" {
+			t.Errorf("got %+v", e)
+		}
+	}
+	_, err := d.Open(delivery("guess", event), []byte(event))
+	wantReason(t, err, asaas.ReasonWrongToken)
+}
+
+func TestADispatcherWithoutATokenRefusesEverything(t *testing.T) {
+	t.Parallel()
+	for _, d := range []*asaas.Dispatcher{asaas.NewDispatcher(), asaas.NewDispatcher(""), asaas.NewDispatcher(" ", ""), {}} {
+		for _, s := range []string{"", " ", token} {
+			_, err := d.Open(delivery(s, event), []byte(event))
+			wantReason(t, err, asaas.ReasonNotConfigured)
+		}
+	}
+}
+
+func TestTheTokenDecidesTheScope(t *testing.T) {
+	t.Parallel()
+	d := asaas.NewDispatcher("not used once there are accounts, 32 characters")
+	d.Accounts = func(*http.Request) ([]idem.Account, error) {
+		return []idem.Account{
+			{Scope: "north", Secrets: []string{"token of the north, old", "token of the north"}},
+			{Scope: "south", Secrets: []string{"", "token of the south"}},
+			{Scope: "south", Secrets: []string{"token of the south"}},
+			{Scope: "twin", Secrets: []string{"token of two"}},
+			{Scope: "other twin", Secrets: []string{"token of two"}},
+			{Scope: "nobody"},
+		}, nil
+	}
+	for _, tt := range []struct {
+		token, scope string
+		want         idem.Reason
+		reason       string
+	}{
+		{"token of the north", "north", "", "the first account"},
+		{"token of the north, old", "north", "", "its old token"},
+		{"token of the south", "south", "", "one scope, listed twice"},
+		{"token of two", "", asaas.ReasonAmbiguousToken, "two scopes"},
+		{"guess", "", asaas.ReasonWrongToken, "nobody's token"},
+		{"", "", asaas.ReasonMissingToken, "no token does not match an account without one"},
+	} {
+		e, err := d.Open(delivery(tt.token, event), []byte(event))
+		wantReason(t, err, tt.want)
+		if e.Scope != tt.scope {
+			t.Errorf("%s: the scope is %q, want %q", tt.reason, e.Scope, tt.scope)
+		}
+	}
+}
+
+func TestTheURLDecidesTheScope(t *testing.T) {
+	t.Parallel()
+	errDown := errors.New("the database is down")
+	d := asaas.NewDispatcher()
+	d.Accounts = func(r *http.Request) ([]idem.Account, error) {
+		switch name := r.PathValue("account"); name {
+		case "down":
+			return nil, errDown
+		case "north":
+			return []idem.Account{{Scope: name, Secrets: []string{token}}}, nil
+		}
+		return nil, nil
+	}
+	open := func(account, token string) (idem.Event, error) {
+		r := delivery(token, event)
+		r.SetPathValue("account", account)
+		return d.Open(r, []byte(event))
+	}
+
+	if e, err := open("north", token); err != nil || e.Scope != "north" {
+		t.Errorf("got %q, %v", e.Scope, err)
+	}
+	_, err := open("north", oldToken)
+	wantReason(t, err, asaas.ReasonWrongToken)
+	_, err = open("nowhere", token)
+	wantReason(t, err, asaas.ReasonNotConfigured)
+
+	var refusal *idem.Refusal
+	if _, err := open("down", token); err != errDown || errors.As(err, &refusal) {
+		t.Errorf("got %v, want the error of Accounts itself", err)
+	}
+}
+
+func TestOnlyAllowedAddressesMayDeliver(t *testing.T) {
+	t.Parallel()
+	const asaasAddress = "52.67.12.206"
+	for _, tt := range []struct {
+		remote, header string
+		forwarded      []string
+		ok             bool
+		reason         string
+	}{
+		{"52.67.12.206:51234", "", nil, true, "an official address"},
+		{"[::ffff:52.67.12.206]:51234", "", nil, true, "the same in IPv6 clothes"},
+		{"52.67.12.206", "", nil, true, "without a port"},
+		{"10.0.0.1:80", "", nil, false, "another address"},
+		{"10.0.0.1:80", "", []string{asaasAddress}, false, "a header that is not trusted"},
+		{"@", "", nil, false, "a Unix socket"},
+		{"", "", nil, false, "no address"},
+		{"10.0.0.1:80", "X-Forwarded-For", []string{asaasAddress}, true, "through a proxy"},
+		{"10.0.0.1:80", "x-forwarded-for", []string{asaasAddress}, true, "the header's name in lower case"},
+		{"10.0.0.1:80", "X-Forwarded-For", []string{"1.2.3.4, " + asaasAddress}, true, "the proxy writes last"},
+		{"10.0.0.1:80", "X-Forwarded-For", []string{"1.2.3.4", asaasAddress}, true, "the proxy writes a header of its own"},
+		{"10.0.0.1:80", "X-Forwarded-For", []string{asaasAddress + ", 1.2.3.4"}, false, "the sender claims to be Asaas"},
+		{"10.0.0.1:80", "X-Forwarded-For", []string{asaasAddress, "1.2.3.4"}, false, "the sender adds a header"},
+		{"10.0.0.1:80", "X-Forwarded-For", []string{asaasAddress + ":443"}, true, "an address with a port"},
+		{"10.0.0.1:80", "X-Forwarded-For", []string{"[::ffff:52.67.12.206]"}, true, "an address in brackets"},
+		{"10.0.0.1:80", "X-Forwarded-For", []string{""}, false, "an empty header"},
+		{"10.0.0.1:80", "X-Forwarded-For", []string{asaasAddress + ","}, false, "an empty last element"},
+		{"10.0.0.1:80", "X-Forwarded-For", []string{"unknown"}, false, "no address"},
+		{asaasAddress + ":1", "X-Forwarded-For", nil, false, "the proxy does not write the header"},
+	} {
+		d := asaas.NewDispatcher(token)
+		d.AllowFrom, d.ClientAddrHeader = asaas.OfficialAddresses(), tt.header
+		r := delivery(token, event)
+		r.RemoteAddr = tt.remote
+		if tt.forwarded != nil {
+			r.Header["X-Forwarded-For"] = tt.forwarded
+		}
+		want := asaas.ReasonAddressNotAllowed
+		if tt.ok {
+			want = ""
+		}
+		t.Run(tt.reason, func(t *testing.T) {
+			_, err := d.Open(r, []byte(event))
+			wantReason(t, err, want)
+		})
+	}
+}
+
+func TestAnAllowedAddressNeedsATokenToo(t *testing.T) {
+	t.Parallel()
+	d := asaas.NewDispatcher(token)
+	r := delivery("guess", event)
+	r.RemoteAddr = "[2001:db8::1%eth0]:1"
+
+	d.AllowFrom = []netip.Prefix{netip.MustParsePrefix("2001:db8::/32")}
+	_, err := d.Open(r, []byte(event))
+	wantReason(t, err, asaas.ReasonWrongToken)
+
+	d.AllowFrom = []netip.Prefix{}
+	_, err = d.Open(r, []byte(event))
+	wantReason(t, err, asaas.ReasonAddressNotAllowed)
+}
+
+func TestUnknownEventsReachOnUnknown(t *testing.T) {
+	t.Parallel()
+	var got []string
+	d := asaas.NewDispatcher(token)
+	d.OnUnknown(func(_ context.Context, _ pgx.Tx, e *asaas.UnknownEvent) error {
+		got = append(got, string(e.Event)+" "+string(e.Raw))
+		return nil
+	})
+	const news = `{"id":"evt_1&1","event":"PAYMENT_NEWS","payment":"not an object"}`
+	for _, tt := range []struct {
+		body   string
+		want   error
+		reason string
+	}{
+		{news, nil, "a type that is newer than this package"},
+		{event, idem.ErrUnhandled, "a known type without a handler is not unknown"},
+		{`{"id":"evt_1&1"}`, idem.ErrUnhandled, "no type at all"},
+		{`no JSON`, idem.ErrUnhandled, "no event at all"},
+	} {
+		if err := d.Dispatch(t.Context(), nil, asaas.Identify([]byte(tt.body))); !errors.Is(err, tt.want) {
+			t.Errorf("%s: got %v, want %v", tt.reason, err, tt.want)
+		}
+	}
+	if len(got) != 1 || got[0] != "PAYMENT_NEWS "+news {
+		t.Errorf("OnUnknown got %q", got)
+	}
+}
+
+func TestADeliveryHasItsEffectOnce(t *testing.T) {
+	t.Parallel()
+	pool := idemtest.Pool(t)
+	if err := idem.Migrate(t.Context(), pool); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := pool.Exec(t.Context(), `create table received (charge text, amount numeric, paid_on date, seen timestamptz)`); err != nil {
+		t.Fatal(err)
+	}
+	d := asaas.NewDispatcher(token)
+	d.OnPaymentReceived(func(ctx context.Context, tx pgx.Tx, e *asaas.PaymentEvent) error {
+		p := e.Payment
+		_, err := tx.Exec(ctx, `insert into received values ($1, $2, $3, $4)`, p.ID, p.Value, p.PaymentDate, p.LastInvoiceViewedDate)
+		return err
+	})
+	processor := idem.NewProcessor(pool, d)
+	body := string(testdata(t, "pix_received_unasked"))
+	for _, tt := range []struct {
+		token, body string
+		want        int
+		reason      string
+	}{
+		{token, body, 200, "the delivery"},
+		{token, body, 200, "the same again"},
+		{"guess", body, 401, "a forgery"},
+		{token, event, 200, "an event without a handler"},
+		{token, strings.Replace(body, `"value":29.90`, `"value":"a lot"`, 1), 200, "the same event, which does not decode any more"},
+		{token, `no JSON`, 200, "genuine, but no event"},
+	} {
+		w := httptest.NewRecorder()
+		processor.ServeHTTP(w, delivery(tt.token, tt.body))
+		if w.Code != tt.want {
+			t.Errorf("%s: the answer is %d %s, want %d", tt.reason, w.Code, w.Body, tt.want)
+		}
+	}
+	var rows string
+	err := pool.QueryRow(t.Context(), `select string_agg(received::text, ' ') from received`).Scan(&rows)
+	if want := "(pay_x3k9f0q2m7t1v5ba,29.90,2026-08-08,)"; err != nil || rows != want {
+		t.Errorf("got %s, %v; want %s", rows, err, want)
+	}
+}

@@ -1,0 +1,86 @@
+// Package asaas receives the webhooks of Asaas: it verifies deliveries, decodes
+// events, and takes each to its handler, once, in a Postgres transaction.
+//
+// # Receive events
+//
+//	events := asaas.NewDispatcher(os.Getenv("ASAAS_WEBHOOK_TOKEN"))
+//	events.OnPaymentReceived(func(ctx context.Context, tx pgx.Tx, e *asaas.PaymentEvent) error {
+//		_, err := tx.Exec(ctx, `update orders set paid_on = $1 where charge_id = $2`, e.Payment.PaymentDate, e.Payment.ID)
+//		return err
+//	})
+//	http.Handle("POST /webhooks/asaas", idem.NewProcessor(pool, events))
+//
+// A customer may send money that nobody asked for: such a charge has no
+// ExternalReference, and is none of your orders. Return nil for it.
+//
+// # Only verify
+//
+// In a receiver of your own, or at the edge:
+//
+//	if err := asaas.Verify(r.Header, body, token); err != nil {
+//		// 401; the error says what is wrong and what to do
+//	}
+//
+// Give [Verify] and [NewDispatcher] the old and the new token while you change
+// it at Asaas.
+//
+// # Only parse
+//
+// In a worker that reads verified bodies from a queue:
+//
+//	event, err := asaas.Parse(body)
+//	switch e := event.(type) {
+//	case *asaas.PaymentEvent: …
+//	case *asaas.UnknownEvent: … // newer than this package
+//	}
+//
+// or, to have each event's work done once, events of a queue too:
+//
+//	processor.Accept(ctx, asaas.Identify(body))
+//
+// # Several accounts
+//
+// Event ids are unique within an account, not beyond it. Give each account (and
+// the sandbox) a scope. Either by URL:
+//
+//	events.Accounts = func(r *http.Request) ([]idem.Account, error) {
+//		return accountsNamed(r.Context(), r.PathValue("account"))
+//	}
+//
+// or by token, when all of them post to one URL: return every account, and the
+// token decides. [idem.EventFrom] tells a handler the scope.
+//
+// # Behind a proxy
+//
+// To take events from Asaas's published addresses only, name the header in
+// which your proxy writes where a request came from:
+//
+//	events.AllowFrom = asaas.OfficialAddresses()
+//	events.ClientAddrHeader = "X-Forwarded-For"
+//
+// # Events that are newer than this package
+//
+// An event without a handler is acknowledged and kept, see
+// [idem.Processor.Replay]. To handle those that this package does not know:
+//
+//	events.OnUnknown(func(ctx context.Context, tx pgx.Tx, e *asaas.UnknownEvent) error { … })
+//
+// # Money, dates and fields that may be missing
+//
+// Amounts are exact: [Money] is a decimal, [Decimal.Cents] its whole cents. A
+// [Date] or [DateTime] keeps the text that was sent, in whichever of Asaas's
+// spellings, and its Time method reads it; a time without a zone is Brasília's.
+// A field that may be null or missing is an [optional.Value]. All of them are
+// arguments of tx.Exec as they are. Enums are open: a value that this package
+// does not know is delivered as it is.
+//
+// # What Asaas does
+//
+// It waits 10 seconds for an answer, and takes exactly 200 for success. What
+// failed it sends again, with growing pauses; after 15 failures in a row it
+// stops the whole queue of the webhook until somebody starts it again, and
+// deletes what has waited for 14 days. It may send any event twice, with the
+// same id. See https://docs.asaas.com/docs/sobre-os-webhooks.
+package asaas
+
+//go:generate go run ../gen generate ../spec/asaas.yaml .

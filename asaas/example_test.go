@@ -1,0 +1,189 @@
+package asaas_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/paghooks/paghooks/asaas"
+	"github.com/paghooks/paghooks/idem"
+	"github.com/paghooks/paghooks/idem/optional"
+)
+
+func ExampleNewDispatcher() {
+	events := asaas.NewDispatcher("the webhook's token") // os.Getenv("ASAAS_WEBHOOK_TOKEN")
+	events.OnPaymentReceived(func(ctx context.Context, tx pgx.Tx, e *asaas.PaymentEvent) error {
+		_, err := tx.Exec(ctx, `update orders set paid_on = $1 where charge_id = $2`, e.Payment.PaymentDate, e.Payment.ID)
+		return err
+	})
+	events.OnPaymentRefunded(func(ctx context.Context, tx pgx.Tx, e *asaas.PaymentEvent) error {
+		_, err := tx.Exec(ctx, `update orders set refunded = true where charge_id = $1`, e.Payment.ID)
+		return err
+	})
+	// http.Handle("POST /webhooks/asaas", idem.NewProcessor(pool, events))
+
+	fmt.Println("subscribe at Asaas to:", events.Types())
+	// Output: subscribe at Asaas to: [PAYMENT_RECEIVED PAYMENT_REFUNDED]
+}
+
+func ExampleDispatcher_accounts() {
+	events := asaas.NewDispatcher()
+	events.Accounts = func(r *http.Request) ([]idem.Account, error) {
+		switch name := r.PathValue("account"); name {
+		case "shop", "school":
+			return []idem.Account{{Scope: name, Secrets: []string{"token of the " + name}}}, nil
+		}
+		return nil, nil // nobody's URL: refused
+	}
+
+	// What idem.NewProcessor does with each delivery:
+	mux := http.NewServeMux()
+	mux.HandleFunc("POST /webhooks/asaas/{account}", func(_ http.ResponseWriter, r *http.Request) {
+		e, err := events.Open(r, []byte(`{"id":"evt_1","event":"PAYMENT_CREATED"}`))
+		var refusal *idem.Refusal
+		if errors.As(err, &refusal) {
+			fmt.Println("refused:", refusal.Reason)
+			return
+		}
+		fmt.Println("event of scope:", e.Scope)
+	})
+	for _, account := range []string{"school", "shop", "nobody"} {
+		r := httptest.NewRequest("POST", "/webhooks/asaas/"+account, nil)
+		r.Header.Set(asaas.TokenHeader, "token of the shop")
+		mux.ServeHTTP(httptest.NewRecorder(), r)
+	}
+	// Output:
+	// refused: wrong_token
+	// event of scope: shop
+	// refused: not_configured
+}
+
+func ExampleDispatcher_OnUnknown() {
+	events := asaas.NewDispatcher("the webhook's token")
+	events.OnUnknown(func(_ context.Context, _ pgx.Tx, e *asaas.UnknownEvent) error {
+		fmt.Printf("%s is new: %s\n", e.Event, e.Raw)
+		return nil
+	})
+
+	// What idem.NewProcessor does with each event, once, in a transaction:
+	event := asaas.Identify([]byte(`{"id":"evt_1","event":"PAYMENT_ON_THE_MOON","moon":"full"}`))
+	if err := events.Dispatch(context.Background(), nil, event); err != nil {
+		fmt.Println(err)
+	}
+	// Output: PAYMENT_ON_THE_MOON is new: {"id":"evt_1","event":"PAYMENT_ON_THE_MOON","moon":"full"}
+}
+
+func ExampleVerify() {
+	body := []byte(`{"id":"evt_1","event":"PAYMENT_RECEIVED","payment":{"id":"pay_1"}}`)
+	header := http.Header{}
+	header.Set(asaas.TokenHeader, "the old token")
+
+	// The new token and, until Asaas has it too, the old one.
+	fmt.Println(asaas.Verify(header, body, "the new token", "the old token"))
+
+	err := asaas.Verify(header, body, "the new token")
+	var refusal *idem.Refusal
+	if errors.As(err, &refusal) {
+		fmt.Println(refusal.Reason)
+		fmt.Println(refusal.Hint)
+	}
+	// Output:
+	// <nil>
+	// wrong_token
+	// the token is not the one configured: compare it with the webhook's at Asaas
+}
+
+func ExampleParse() {
+	for _, body := range []string{
+		`{"id":"evt_1","event":"PAYMENT_RECEIVED","payment":{"id":"pay_1","value":29.90,"externalReference":null}}`,
+		`{"id":"evt_2","event":"PAYMENT_ON_THE_MOON","moon":"full"}`,
+	} {
+		event, err := asaas.Parse([]byte(body))
+		if err != nil {
+			fmt.Println(err)
+			continue
+		}
+		switch e := event.(type) {
+		case *asaas.PaymentEvent:
+			fmt.Println(e.Event, e.Payment.ID, e.Payment.Value, "of", e.Payment.ExternalReference.Or("nobody we know"))
+		case *asaas.UnknownEvent:
+			fmt.Println("newer than this package:", e.Event)
+		}
+	}
+	// Output:
+	// PAYMENT_RECEIVED pay_1 29.90 of nobody we know
+	// newer than this package: PAYMENT_ON_THE_MOON
+}
+
+func ExampleIdentify() {
+	body := []byte(`{"id":"evt_d26e&7","event":"PAYMENT_RECEIVED","dateCreated":"2026-08-08 20:45:13","payment":{"id":"pay_1"}}`)
+	e := asaas.Identify(body)
+	fmt.Println(e.ID, e.Type, e.Key, e.OccurredAt.UTC())
+	// Output: evt_d26e&7 PAYMENT_RECEIVED pay_1 2026-08-08 23:45:13 +0000 UTC
+}
+
+func ExampleDecimal() {
+	var payment struct {
+		Value, NetValue asaas.Money
+	}
+	if err := json.Unmarshal([]byte(`{"value":29.9,"netValue":28.91}`), &payment); err != nil {
+		fmt.Println(err)
+	}
+	fee := payment.Value.Sub(payment.NetValue)
+	cents, err := fee.Cents()
+	fmt.Println(fee, cents, err)
+	fmt.Println(fee == asaas.Cents(99), payment.Value.Cmp(asaas.Cents(3000)))
+	// Output:
+	// 0.99 99 <nil>
+	// true -1
+}
+
+func ExampleDate() {
+	for _, d := range []asaas.Date{"2026-09-08", "08/09/2026", "2026-09-08T03:00:00+0000", "soon"} {
+		day, err := d.Time()
+		if err != nil {
+			fmt.Println(err)
+			continue
+		}
+		fmt.Println(day.Format(time.RFC3339))
+	}
+	// Output:
+	// 2026-09-08T00:00:00-03:00
+	// 2026-09-08T00:00:00-03:00
+	// 2026-09-08T00:00:00-03:00
+	// asaas: "soon" is not a date: keep it as text, string(d)
+}
+
+func ExampleDateTime() {
+	for _, t := range []asaas.DateTime{"2026-08-08 20:45:13", "08/08/2026 20:45:13", "2026-08-08T23:45:13Z"} {
+		at, err := t.Time()
+		fmt.Println(at.Format(time.RFC3339), err)
+	}
+	// Output:
+	// 2026-08-08T20:45:13-03:00 <nil>
+	// 2026-08-08T20:45:13-03:00 <nil>
+	// 2026-08-08T20:45:13-03:00 <nil>
+}
+
+// Fields that may be null or missing are optional.
+func ExamplePayment() {
+	p := asaas.Payment{
+		ExternalReference: optional.Null[string](),
+		PaymentDate:       optional.Of(asaas.Date("2026-08-08")),
+	}
+	if day, ok := p.PaymentDate.Get(); ok {
+		fmt.Println("paid on", day)
+	}
+	fmt.Println("order:", p.ExternalReference.Or("none"), p.ExternalReference.IsNull())
+	fmt.Println("the subscription was not sent:", p.Subscription.IsZero())
+	// Output:
+	// paid on 2026-08-08
+	// order: none true
+	// the subscription was not sent: true
+}

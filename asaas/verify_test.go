@@ -1,0 +1,190 @@
+package asaas_test
+
+import (
+	"errors"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/paghooks/paghooks/asaas"
+	"github.com/paghooks/paghooks/idem"
+)
+
+const (
+	token    = "whsec-7f0c4b1e9a2d4e6f8b3c5d7e9f1a2b3c"
+	oldToken = "whsec-0a1b2c3d4e5f60718293a4b5c6d7e8f9"
+)
+
+const event = `{"id":"evt_05b708f961d739ea7eba7e4db318f621&1","event":"PAYMENT_CREATED","payment":{"id":"pay_1"}}`
+
+func sent(tokens ...string) http.Header {
+	return http.Header{"Content-Type": {"application/json"}, "Asaas-Access-Token": tokens}
+}
+
+// wantReason checks that err refuses for that reason, "" for no refusal, and
+// that it does not give a token away.
+func wantReason(t *testing.T, err error, want idem.Reason) {
+	t.Helper()
+	var refusal *idem.Refusal
+	switch {
+	case err == nil && want == "":
+		return
+	case !errors.As(err, &refusal) || refusal.Reason != want || refusal.Source != "asaas" || refusal.Hint == "":
+		t.Errorf("got %v, want the reason %q", err, want)
+	case strings.Contains(err.Error(), token), strings.Contains(err.Error(), oldToken):
+		t.Errorf("the refusal tells a token: %v", err)
+	}
+}
+
+func TestOnlyAConfiguredTokenVerifies(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		header http.Header
+		tokens []string
+		want   idem.Reason
+		reason string
+	}{
+		{sent(token), []string{token}, "", "the token"},
+		{sent(token), []string{token, oldToken}, "", "the new token during a rotation"},
+		{sent(oldToken), []string{token, oldToken}, "", "the old token during a rotation"},
+		{sent(token), []string{"", token}, "", "an empty token beside a real one"},
+		{sent(token), []string{token, token}, "", "one token twice"},
+		{http.Header{"asaas-access-token": {token}}, []string{token}, "", "a header in lower case, from an API gateway"},
+
+		{sent("guess"), []string{token}, asaas.ReasonWrongToken, "another token"},
+		{sent(strings.ToUpper(token)), []string{token}, asaas.ReasonWrongToken, "another case"},
+		{sent(token[:len(token)-1]), []string{token}, asaas.ReasonWrongToken, "the beginning of the token"},
+		{sent(token + "x"), []string{token}, asaas.ReasonWrongToken, "the token and more"},
+		{sent(token + "\x00"), []string{token}, asaas.ReasonWrongToken, "the token and a NUL"},
+		{sent(" " + token), []string{token}, asaas.ReasonWrongToken, "a space that is not in the token"},
+		{sent(token), []string{token + "\n"}, asaas.ReasonWrongToken, "a line break in the configuration"},
+		{sent(token + ", " + token), []string{token}, asaas.ReasonWrongToken, "two headers that a proxy joined"},
+		{sent(strings.Repeat("a", 1<<20)), []string{token}, asaas.ReasonWrongToken, "a very long token"},
+
+		{sent(), []string{token}, asaas.ReasonMissingToken, "no header"},
+		{sent(""), []string{token}, asaas.ReasonMissingToken, "an empty header"},
+		{nil, []string{token}, asaas.ReasonMissingToken, "no headers at all"},
+		{http.Header{"Authorization": {"Bearer " + token}}, []string{token}, asaas.ReasonMissingToken, "another header"},
+		{sent(token, token), []string{token}, asaas.ReasonSeveralTokens, "the header twice, although both are right"},
+		{sent("guess", token), []string{token}, asaas.ReasonSeveralTokens, "the header twice"},
+		{
+			http.Header{"Asaas-Access-Token": {token}, "asaas-access-token": {"guess"}},
+			[]string{token},
+			asaas.ReasonSeveralTokens, "the header in two spellings",
+		},
+	} {
+		t.Run(tt.reason, func(t *testing.T) {
+			t.Parallel()
+			wantReason(t, asaas.Verify(tt.header, []byte(event), tt.tokens...), tt.want)
+		})
+	}
+}
+
+func TestEmptyTokenNeverVerifies(t *testing.T) {
+	t.Parallel()
+	for _, tokens := range [][]string{nil, {}, {""}, {"", ""}, {" "}, {"\n"}} {
+		for _, header := range []http.Header{sent(), sent(""), sent(" "), sent("\n"), sent(token), nil} {
+			wantReason(t, asaas.Verify(header, []byte(event), tokens...), asaas.ReasonNotConfigured)
+		}
+	}
+	wantReason(t, asaas.Verify(sent(" "), []byte(event), " ", token), asaas.ReasonWrongToken)
+}
+
+func TestARefusalTellsWhichMistakeItIs(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		err    error
+		want   string
+		reason string
+	}{
+		{asaas.Verify(sent(token), []byte(event)), "no token was given", "a constructor without tokens"},
+		{asaas.Verify(sent(token), []byte(event), ""), "are empty: is the environment variable set?", "an unset variable"},
+		{asaas.Verify(sent(token), []byte(event), token+"\n"), "begins or ends with a space or a line break", "a secret file with a line break"},
+		{asaas.Verify(sent(token), []byte(event), oldToken), "not the one configured", "another token"},
+	} {
+		if !strings.Contains(tt.err.Error(), tt.want) {
+			t.Errorf("%s: got %q, want %q in it", tt.reason, tt.err, tt.want)
+		}
+	}
+}
+
+func TestAFormIsRecognisedFirst(t *testing.T) {
+	t.Parallel()
+	for _, contentType := range []string{
+		"application/x-www-form-urlencoded; charset=UTF-8", // as apiVersion 2 sends it
+		"application/x-www-form-urlencoded",
+		"Application/X-WWW-Form-URLEncoded",
+	} {
+		header := http.Header{"Content-Type": {contentType}}
+		err := asaas.Verify(header, []byte("data=%7B%7D"), token)
+		wantReason(t, err, asaas.ReasonFormEncoded)
+		if !strings.Contains(err.Error(), "apiVersion 3") {
+			t.Errorf("%v does not say what to do", err)
+		}
+	}
+	for _, contentType := range []string{"", "text/plain", "application/json;;", "application/json; charset=utf-8"} {
+		header := sent(token)
+		header.Set("Content-Type", contentType)
+		wantReason(t, asaas.Verify(header, []byte(event), token), "")
+	}
+}
+
+func TestAWithdrawalValidationIsNoEvent(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		body   string
+		want   idem.Reason
+		reason string
+	}{
+		{`{"type":"TRANSFER","transfer":{"id":"x"}}`, asaas.ReasonWithdrawalValidation, "a transfer"},
+		{`{"type":"BILL","bill":{"id":1}}`, asaas.ReasonWithdrawalValidation, "a bill"},
+		{`{"type":"PIX_QR_CODE","pixQrCode":{}}`, asaas.ReasonWithdrawalValidation, "a Pix"},
+		{`{"type":"MOBILE_PHONE_RECHARGE","mobilePhoneRecharge":{}}`, asaas.ReasonWithdrawalValidation, "a recharge"},
+		{`{"pixRefund":{"description":"\"event\""},"type":"PIX_REFUND"}`, asaas.ReasonWithdrawalValidation, "a refund whose text holds the word event"},
+
+		{event, "", "an event"},
+		{`{"event":"TRANSFER_CREATED","type":"TRANSFER","transfer":{}}`, "", "an event about a transfer"},
+		{`{"\u0065vent":"TRANSFER_CREATED","type":"TRANSFER","transfer":{}}`, "", "an event in strange letters"},
+		{`{"type":"TRANSFER"}`, "", "a type without its object"},
+		{`{"type":"TRANSFER","transfer":null}`, "", "a type with nothing"},
+		{`{"type":"TRANSFER","bill":{}}`, "", "a type with another's object"},
+		{`{"type":"INVOICE","invoice":{}}`, "", "another type"},
+		{`{"type":1,"transfer":{}}`, "", "a type that is none"},
+		{`{}`, "", "an empty object"},
+		{`[]`, "", "no object"},
+		{``, "", "nothing"},
+		{`{`, "", "no JSON"},
+	} {
+		wantReason(t, asaas.Verify(sent(token), []byte(tt.body), token), tt.want)
+		wantReason(t, asaas.Verify(sent("guess"), []byte(tt.body), token), asaas.ReasonWrongToken)
+	}
+}
+
+func FuzzVerify(f *testing.F) {
+	f.Add(token, token, "")
+	f.Add(token, "", token)
+	f.Add("", "", "")
+	f.Add(" ", " ", "\n")
+	f.Add("é", "é", "\xff")
+	f.Fuzz(func(t *testing.T, sentToken, first, second string) {
+		err := asaas.Verify(sent(sentToken), []byte(event), first, second)
+		genuine := strings.TrimSpace(sentToken) != "" && (sentToken == first || sentToken == second)
+		if (err == nil) != genuine {
+			t.Errorf("sent %q, configured %q and %q: %v", sentToken, first, second, err)
+		}
+		var refusal *idem.Refusal
+		if err != nil && !errors.As(err, &refusal) {
+			t.Errorf("%v is no refusal", err)
+		}
+	})
+}
+
+func BenchmarkVerify(b *testing.B) {
+	header, body := sent(token), testdata(b, "pix_received_unasked")
+	b.ReportAllocs()
+	for b.Loop() {
+		if err := asaas.Verify(header, body, token, oldToken); err != nil {
+			b.Fatal(err)
+		}
+	}
+}

@@ -1,0 +1,82 @@
+package main
+
+import (
+	"fmt"
+	"go/ast"
+	"go/importer"
+	"go/parser"
+	"go/token"
+	"go/types"
+	"path/filepath"
+	"testing"
+)
+
+// What the generated code stands on, as far as it uses it: the real packages
+// would take longer to check than all other tests together.
+var stubs = map[string]string{
+	module + "/idem": `package idem
+		type Handler[E any] func(E) error
+		type Routes struct{}
+		func Handle[E any](r *Routes, eventType string, h Handler[*E]) {}`,
+	module + "/idem/optional": `package optional
+		type Value[T any] struct{ value T }
+		func (v Value[T]) Or(T) T { return v.value }`,
+}
+
+const handWritten = `package %s
+	import "github.com/paghooks/paghooks/idem"
+	type (
+		Date     string
+		DateTime string
+		Money    string
+		Decimal  string
+		Int      int
+		Time     string
+		Cents    int
+		Metadata map[string]string
+	)
+	type Dispatcher struct{ idem.Routes }
+	type Event interface { envelope() *Envelope; key() string }
+	func (e *Envelope) envelope() *Envelope { return e }`
+
+// stubbed imports the stubs, and the standard library from its source.
+type stubbed struct {
+	files *token.FileSet
+	std   types.Importer
+}
+
+func (s stubbed) Import(path string) (*types.Package, error) {
+	source, ok := stubs[path]
+	if !ok {
+		return s.std.Import(path)
+	}
+	return s.check(path, map[string]string{"stub.go": source})
+}
+
+func (s stubbed) check(path string, sources map[string]string) (*types.Package, error) {
+	var parsed []*ast.File
+	for name, source := range sources {
+		f, err := parser.ParseFile(s.files, name, source, parser.SkipObjectResolution)
+		if err != nil {
+			return nil, err
+		}
+		parsed = append(parsed, f)
+	}
+	config := types.Config{Importer: s}
+	return config.Check(path, s.files, parsed, nil)
+}
+
+func TestOutputCompiles(t *testing.T) {
+	for _, name := range []string{"minimal", "everything"} {
+		t.Run(name, func(t *testing.T) {
+			dir := filepath.Join("testdata/good", name)
+			sources := rendered(t, filepath.Join(dir, "spec.yaml"), dir)
+			sources["provider.go"] = fmt.Sprintf(handWritten, name)
+			files := token.NewFileSet()
+			s := stubbed{files: files, std: importer.ForCompiler(files, "source", nil)}
+			if _, err := s.check(name, sources); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}

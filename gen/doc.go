@@ -1,0 +1,50 @@
+// Gen makes the Go code of a provider's package from its spec, an OpenAPI 3.1
+// document whose webhooks are the provider's event types.
+//
+// Refresh both providers after changing a spec:
+//
+//	go generate ./...
+//
+// which runs, in each provider's package:
+//
+//	go run ../gen generate ../spec/asaas.yaml .
+//
+// # What becomes what
+//
+// oapi-codegen, used as a library, reads the schemas; types.gen.go has their
+// structs and enums. events.gen.go has the event types, one struct for each
+// schema of an event, and one On… method for each webhook.
+//
+//	webhooks:
+//	  PAYMENT_RECEIVED:                                # EventPaymentReceived, OnPaymentReceived
+//	    post:
+//	      summary: The money of a charge is available. # starts their comments
+//	      externalDocs: {url: https://…}               # ends the method's comment
+//	      x-entity-key: payment.id                     # PaymentEvent.key
+//	      requestBody: {$ref: …/PaymentEvent}          # the method's handler takes it
+//
+// A field that is required and cannot be null has its plain type, every other
+// field is an optional.Value. Fields keep the order of the spec.
+//
+// # Add an event type
+//
+// Add its entry under webhooks. If it is about something new, add the schema
+// of its event (allOf the Envelope, and the object) and the object's schemas.
+// x-entity-key is the path to the id of what the event is about; a list of
+// paths means the first that is not empty, and "" that it is about nothing.
+//
+// # Add a scalar
+//
+// Formats that have a Go type of their own, money for example, are listed in
+// formats.go. Their types are written by hand in the provider's package, and
+// so is a schema with x-go-type.
+//
+// A spec that breaks a rule is refused with all its mistakes at once, and
+// nothing is written; testdata/bad has an example of each rule.
+//
+// # Change the generator
+//
+// See in testdata/good what your change does to the output:
+//
+//	go test ./gen -update && git diff gen/testdata
+package main

@@ -1,0 +1,98 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/getkin/kin-openapi/openapi3"
+)
+
+// keyPaths reads x-entity-key: a path, a list of paths, or "" for an event
+// that is about nothing.
+func keyPaths(post *openapi3.Operation) ([]string, error) {
+	value, ok := post.Extensions[entityKeyName]
+	if !ok {
+		return nil, fmt.Errorf(`there is no %s; give the path to the id of what the event is about, "" if it is about nothing`, entityKeyName)
+	}
+	switch value := value.(type) {
+	case string:
+		if value == "" {
+			return nil, nil
+		}
+		return []string{value}, nil
+	case []any:
+		var paths []string
+		for _, v := range value {
+			path, _ := v.(string)
+			paths = append(paths, path)
+		}
+		if len(paths) > 0 && !slices.Contains(paths, "") {
+			return paths, nil
+		}
+	}
+	return nil, fmt.Errorf("%s is neither a path nor a list of paths; write payment.id, for example", entityKeyName)
+}
+
+// keyOf is the Go expression for the key of a webhook's event e.
+func (s *spec) keyOf(post *openapi3.Operation) string {
+	paths, _ := keyPaths(post)
+	var values []string
+	for _, path := range paths {
+		value, _ := s.keyValue(bodySchema(post).Value, path)
+		values = append(values, value)
+	}
+	switch len(values) {
+	case 0:
+		return `""`
+	case 1:
+		return values[0]
+	}
+	return "cmp.Or(" + strings.Join(values, ", ") + ")"
+}
+
+// keyValue walks from an event's schema along a path and returns the Go
+// expression for the string at its end.
+func (s *spec) keyValue(from *openapi3.Schema, path string) (string, error) {
+	value := []string{"e"}
+	names := strings.Split(path, ".")
+	for i, name := range names {
+		property, required := s.property(from, name)
+		if property == nil {
+			return "", fmt.Errorf("%s %s: the schema has no property %q; correct the path", entityKeyName, path, name)
+		}
+		plain, nullable := withoutNull(property)
+		if last := i == len(names)-1; last && !isPlainString(plain) {
+			return "", fmt.Errorf("%s %s does not end in a string; give the path to an id", entityKeyName, path)
+		}
+		value = append(value, goName(name))
+		if !required || nullable {
+			value = append(value, "Or("+zero(plain)+")")
+		}
+		from = plain.Value
+	}
+	return strings.Join(value, "."), nil
+}
+
+// zero is the Go expression for an empty object or string.
+func zero(r *openapi3.SchemaRef) string {
+	if r.Ref == "" {
+		return `""`
+	}
+	return schemaName(r.Ref) + "{}"
+}
+
+func isPlainString(r *openapi3.SchemaRef) bool {
+	return r.Ref == "" && typeOf(r.Value) == "string" && r.Value.Format == ""
+}
+
+// property finds a property of a schema or, for an event, of its envelope.
+func (s *spec) property(of *openapi3.Schema, name string) (property *openapi3.SchemaRef, required bool) {
+	if p := of.Properties[name]; p != nil {
+		return p, slices.Contains(of.Required, name)
+	}
+	if isEvent(of) {
+		return s.property(s.schemas()[envelopeSchema].Value, name)
+	}
+	return nil, false
+}

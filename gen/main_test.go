@@ -1,0 +1,81 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+func TestWrongCommandLinesSayWhatIsRight(t *testing.T) {
+	t.Parallel()
+	tests := []struct {
+		args []string
+		want string
+		why  string
+	}{
+		{nil, "usage: go run ./gen generate SPEC DIR", "no command"},
+		{[]string{"generate", "spec.yaml"}, "usage: go run ./gen generate SPEC DIR", "no directory"},
+		{[]string{"generat"}, `there is no command "generat"`, "a typing error"},
+		{[]string{"generate", "nowhere.yaml", "."}, "gen: cannot read the spec, check its path: open nowhere.yaml", "no such file"},
+	}
+	for _, test := range tests {
+		if err := run(test.args); err == nil || !strings.Contains(err.Error(), test.want) {
+			t.Errorf("%s: got the error %v, want %q", test.why, err, test.want)
+		}
+	}
+}
+
+func TestGenerateWritesBothFiles(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "minimal")
+	if err := os.Mkdir(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := run([]string{"generate", "testdata/good/minimal/spec.yaml", dir}); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"types.gen.go", "events.gen.go"} {
+		got, err := os.ReadFile(filepath.Join(dir, name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		compareWithGolden(t, filepath.Join("testdata/good/minimal", name+".golden"), string(got))
+	}
+	if left, _ := filepath.Glob(filepath.Join(dir, ".gen-*")); len(left) > 0 {
+		t.Errorf("temporary files are left: %v", left)
+	}
+}
+
+func TestFilesThatAreRightAreLeftAlone(t *testing.T) {
+	t.Parallel()
+	f := file{path: filepath.Join(t.TempDir(), "a.go"), content: []byte("package a\n")}
+	if err := write(f); err != nil {
+		t.Fatal(err)
+	}
+	old := time.Now().Add(-time.Hour).Truncate(time.Second)
+	if err := os.Chtimes(f.path, old, old); err != nil {
+		t.Fatal(err)
+	}
+	if err := write(f); err != nil {
+		t.Fatal(err)
+	}
+	if info, err := os.Stat(f.path); err != nil || !info.ModTime().Equal(old) {
+		t.Errorf("the file was written again: %v, %v", info, err)
+	}
+	f.content = []byte("package b\n")
+	if err := write(f); err != nil {
+		t.Fatal(err)
+	}
+	if got, _ := os.ReadFile(f.path); string(got) != "package b\n" {
+		t.Errorf("the file has %q, want the new content", got)
+	}
+}
+
+func TestMissingPackageDirectorySaysSo(t *testing.T) {
+	t.Parallel()
+	err := write(file{path: filepath.Join(t.TempDir(), "nowhere", "a.go")})
+	if err == nil || !strings.Contains(err.Error(), "package directory, create it first") {
+		t.Errorf("got the error %v, want advice", err)
+	}
+}

@@ -1,0 +1,43 @@
+package main
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+
+	"github.com/getkin/kin-openapi/openapi3"
+)
+
+// inOrder lists the keys of m as they stand in the file. kin-openapi keeps
+// maps, so the order is read from the positions that it recorded.
+func inOrder[V any](m map[string]V, origin func(V) *openapi3.Origin) []string {
+	return slices.SortedFunc(maps.Keys(m), func(a, b string) int {
+		return cmp.Or(cmp.Compare(position(origin(m[a])), position(origin(m[b]))), cmp.Compare(a, b))
+	})
+}
+
+// position grows through the file.
+func position(o *openapi3.Origin) int {
+	if o == nil || o.Key == nil {
+		return 0
+	}
+	return o.Key.Line<<16 + o.Key.Column
+}
+
+func line(o *openapi3.Origin) int { return position(o) >> 16 }
+
+func schemaOrigin(s *openapi3.SchemaRef) *openapi3.Origin {
+	if s.Origin == nil && s.Value != nil {
+		return s.Value.Origin
+	}
+	return s.Origin
+}
+
+func webhookOrigin(p *openapi3.PathItem) *openapi3.Origin { return p.Origin }
+
+func bodyOrigin(b *openapi3.RequestBodyRef) *openapi3.Origin {
+	if b.Origin == nil && b.Value != nil {
+		return b.Value.Origin
+	}
+	return b.Origin
+}

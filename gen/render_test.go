@@ -1,0 +1,110 @@
+package main
+
+import (
+	"flag"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+var update = flag.Bool("update", false, "write the golden files")
+
+// rendered is what the generator makes of a spec: file name, content.
+func rendered(t *testing.T, spec, dir string) map[string]string {
+	t.Helper()
+	files, err := render(spec, dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	out := make(map[string]string)
+	for _, f := range files {
+		out[filepath.Base(f.path)] = string(f.content)
+	}
+	return out
+}
+
+func TestOutputIsAsGolden(t *testing.T) {
+	dirs, err := filepath.Glob("testdata/good/*")
+	if err != nil || len(dirs) == 0 {
+		t.Fatalf("no golden folders: %v", err)
+	}
+	for _, dir := range dirs {
+		t.Run(filepath.Base(dir), func(t *testing.T) {
+			for name, content := range rendered(t, filepath.Join(dir, "spec.yaml"), dir) {
+				compareWithGolden(t, filepath.Join(dir, name+".golden"), content)
+			}
+		})
+	}
+}
+
+func compareWithGolden(t *testing.T, path, got string) {
+	t.Helper()
+	if *update {
+		if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(want), got); diff != "" {
+		t.Errorf("%s differs, run go test ./gen -update if that is right (-want +got):\n%s", path, diff)
+	}
+}
+
+func TestProvidersAreUpToDate(t *testing.T) {
+	for _, provider := range []string{"asaas", "zeltapay"} {
+		t.Run(provider, func(t *testing.T) {
+			dir := filepath.Join("..", provider)
+			for name, want := range rendered(t, "../spec/"+provider+".yaml", dir) {
+				got, err := os.ReadFile(filepath.Join(dir, name))
+				if err != nil {
+					t.Fatal(err)
+				}
+				if diff := cmp.Diff(want, string(got)); diff != "" {
+					t.Errorf("%s/%s is stale or edited, run go generate ./... (-want +got):\n%s", provider, name, diff)
+				}
+			}
+		})
+	}
+}
+
+func TestOutputIsTheSameEveryTime(t *testing.T) {
+	first := rendered(t, "../spec/asaas.yaml", "asaas")
+	for range 3 {
+		if diff := cmp.Diff(first, rendered(t, "../spec/asaas.yaml", "asaas")); diff != "" {
+			t.Fatalf("two runs differ (-first +second):\n%s", diff)
+		}
+	}
+}
+
+func TestOutputDoesNotDependOnTheWorkingDirectory(t *testing.T) {
+	want := rendered(t, "../spec/zeltapay.yaml", "../zeltapay")
+	t.Chdir("../zeltapay")
+	if diff := cmp.Diff(want, rendered(t, "../spec/zeltapay.yaml", ".")); diff != "" {
+		t.Errorf("another working directory, another output (-want +got):\n%s", diff)
+	}
+}
+
+func TestAnEventTypeCostsAtMostTenLines(t *testing.T) {
+	base, err := os.ReadFile("testdata/good/minimal/spec.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	entry, _, _ := strings.Cut(string(base[strings.Index(string(base), "  PING:"):]), "components:")
+	more := strings.Replace(string(base), entry, entry+strings.Replace(entry, "PING:", "PING_AGAIN:", 1), 1)
+	path := filepath.Join(t.TempDir(), "spec.yaml")
+	if err := os.WriteFile(path, []byte(more), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	const file = "events.gen.go"
+	before := strings.Count(rendered(t, "testdata/good/minimal/spec.yaml", "x")[file], "\n")
+	after := strings.Count(rendered(t, path, "x")[file], "\n")
+	if after-before > 10 {
+		t.Errorf("one more event type adds %d lines, want at most 10", after-before)
+	}
+}

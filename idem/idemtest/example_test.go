@@ -1,0 +1,66 @@
+package idemtest_test
+
+import (
+	"context"
+	"fmt"
+	"log"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/paghooks/paghooks/idem/idemtest"
+)
+
+// A program that needs a Postgres, and has no set-up.
+func ExampleStart() {
+	ctx := context.Background()
+	server, err := idemtest.Start(ctx)
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer server.Close()
+
+	conn, err := pgx.Connect(ctx, server.URL())
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer conn.Close(ctx)
+	var answer string
+	if err := conn.QueryRow(ctx, "select 'a real Postgres'").Scan(&answer); err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(answer)
+	// Output: a real Postgres
+}
+
+// What was committed is there after a crash.
+func ExampleCluster() {
+	ctx := context.Background()
+	cluster := &idemtest.Cluster{Durable: false} // commits do not wait for the disk
+	if err := cluster.Start(ctx); err != nil {
+		log.Fatal(err)
+	}
+	defer cluster.Close()
+
+	pool, err := pgxpool.New(ctx, cluster.URL())
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer pool.Close()
+	if _, err := pool.Exec(ctx, "create table orders as select 1 as id"); err != nil {
+		log.Fatal(err)
+	}
+	if err := cluster.Crash(ctx); err != nil {
+		log.Fatal(err)
+	}
+	if err := cluster.Start(ctx); err != nil {
+		log.Fatal(err)
+	}
+	pool.Reset() // its connections are broken
+	var n int
+	if err := pool.QueryRow(ctx, "select count(*) from orders").Scan(&n); err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(n, "order")
+	// Output: 1 order
+}

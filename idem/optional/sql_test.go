@@ -1,0 +1,141 @@
+package optional_test
+
+import (
+	"database/sql/driver"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgtype"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/paghooks/paghooks/idem/idemtest"
+	"github.com/paghooks/paghooks/idem/optional"
+)
+
+// amount has a Value method of its own.
+type amount int64
+
+func (a amount) Value() (driver.Value, error) { return "1.50", nil }
+
+// day knows where its day begins.
+type day string
+
+func (d day) TimestamptzValue() (pgtype.Timestamptz, error) {
+	at, err := time.Parse("2006-01-02 -07", string(d)+" -03")
+	return pgtype.Timestamptz{Time: at, Valid: true}, err
+}
+
+// utc is a connection whose session is in UTC.
+func utc(t *testing.T) *pgxpool.Conn {
+	t.Helper()
+	conn, err := idemtest.Pool(t).Acquire(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(conn.Release)
+	if _, err := conn.Exec(t.Context(), `set time zone 'UTC'`); err != nil {
+		t.Fatal(err)
+	}
+	return conn
+}
+
+// stored is what Postgres makes of an argument for a column of a type: its
+// text, or nil for NULL.
+func stored(t *testing.T, conn *pgxpool.Conn, columnType string, arg any) *string {
+	t.Helper()
+	var got *string
+	err := conn.QueryRow(t.Context(), `select ($1::`+columnType+`)::text`, arg).Scan(&got)
+	if err != nil {
+		t.Errorf("%s: %v", columnType, err)
+	}
+	return got
+}
+
+func TestAValueIsAnArgumentOfAQuery(t *testing.T) {
+	t.Parallel()
+	conn := utc(t)
+	instant := time.Date(2026, 8, 8, 23, 45, 13, 0, time.UTC)
+	for _, tt := range []struct {
+		arg        any
+		columnType string
+		want       string
+		reason     string
+	}{
+		{optional.Of("a"), "text", "a", "a string"},
+		{optional.Of(""), "text", "", "an empty string is not NULL"},
+		{optional.Of(color("red")), "text", "red", "a type made of a string"},
+		{optional.Of("29.90"), "numeric", "29.90", "a string into a number"},
+		{optional.Of(amount(7)), "numeric", "1.50", "T's own Value method"},
+		{optional.Of(7), "bigint", "7", "an integer"},
+		{optional.Of(int16(-7)), "integer", "-7", "a smaller integer"},
+		{optional.Of(true), "boolean", "true", "a boolean"},
+		{optional.Of("2026-08-08"), "date", "2026-08-08", "a string into a date"},
+		{optional.Of(instant), "date", "2026-08-08", "a time into a date"},
+		{optional.Of(instant), "timestamptz", "2026-08-08 23:45:13+00", "a time"},
+		{optional.Of("2026-08-08T20:45:13-03:00"), "timestamptz", "2026-08-08 23:45:13+00", "a string with a time zone"},
+		{optional.Of(day("2026-08-08")), "timestamptz", "2026-08-08 03:00:00+00", "a day that knows its time zone"},
+		{optional.Of(day("2026-08-08")), "date", "2026-08-08", "the same in a date"},
+		{optional.Of([]byte(`{}`)), "jsonb", "{}", "bytes"},
+	} {
+		got := stored(t, conn, tt.columnType, tt.arg)
+		if diff := cmp.Diff(&tt.want, got); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", tt.reason, diff)
+		}
+	}
+}
+
+func TestNothingIsNULL(t *testing.T) {
+	t.Parallel()
+	conn := utc(t)
+	for _, columnType := range []string{"text", "numeric", "boolean", "date", "timestamptz", "timestamp", "bigint", "jsonb"} {
+		for _, arg := range []any{
+			optional.Null[string](),
+			optional.Value[string]{},
+			optional.Null[amount](),
+			optional.Value[time.Time]{},
+			optional.Null[day](),
+			optional.Value[nested]{},
+		} {
+			if got := stored(t, conn, columnType, arg); got != nil {
+				t.Errorf("%s: %T is stored as %q, want NULL", columnType, arg, *got)
+			}
+		}
+	}
+}
+
+func TestNothingIsNULLWithEveryProtocol(t *testing.T) {
+	t.Parallel()
+	conn := utc(t)
+	for _, mode := range []pgx.QueryExecMode{
+		pgx.QueryExecModeCacheStatement, pgx.QueryExecModeCacheDescribe, pgx.QueryExecModeDescribeExec,
+		pgx.QueryExecModeExec, pgx.QueryExecModeSimpleProtocol,
+	} {
+		var null, value *string
+		err := conn.QueryRow(t.Context(), `select $1::text, $2::text`, mode, optional.Value[string]{}, optional.Of("a")).Scan(&null, &value)
+		if err != nil || null != nil || value == nil || *value != "a" {
+			t.Errorf("%v: got %v, %v, %v", mode, null, value, err)
+		}
+	}
+}
+
+func TestWhatIsNoColumnIsRefused(t *testing.T) {
+	t.Parallel()
+	conn := utc(t)
+	for _, tt := range []struct {
+		arg        any
+		columnType string
+		reason     string
+	}{
+		{optional.Of(nested{}), "text", "a struct"},
+		{optional.Of([]string{"a"}), "text", "a list"},
+		{optional.Of("2026-08-08 20:45:13"), "timestamptz", "a time without its zone would be read in the session's"},
+		{optional.Of(7), "timestamptz", "a number is no time"},
+	} {
+		var got *string
+		if err := conn.QueryRow(t.Context(), `select ($1::`+tt.columnType+`)::text`, tt.arg).Scan(&got); err == nil {
+			t.Errorf("%s: want an error", tt.reason)
+		}
+	}
+}

@@ -1,0 +1,220 @@
+package optional_test
+
+import (
+	"encoding/json"
+	"errors"
+	"math/big"
+	"net/netip"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/paghooks/paghooks/idem/optional"
+)
+
+type color string
+
+type nested struct {
+	Size optional.Value[int] `json:"size,omitzero"`
+}
+
+type fields struct {
+	Text   optional.Value[string]         `json:"text,omitzero"`
+	Color  optional.Value[color]          `json:"color,omitzero"`
+	Flag   optional.Value[bool]           `json:"flag,omitzero"`
+	Number optional.Value[int]            `json:"number,omitzero"`
+	List   optional.Value[[]string]       `json:"list,omitzero"`
+	Object optional.Value[nested]         `json:"object,omitzero"`
+	Own    optional.Value[big.Int]        `json:"own,omitzero"`   // a json.Unmarshaler
+	Words  optional.Value[netip.Addr]     `json:"words,omitzero"` // an encoding.TextUnmarshaler
+	Map    optional.Value[map[string]int] `json:"map,omitzero"`
+}
+
+func TestWhatWasSentIsWrittenBack(t *testing.T) {
+	t.Parallel()
+	for _, body := range []string{
+		`{}`,
+		`{"text":null,"color":null,"flag":null,"number":null,"list":null,"object":null,"own":null,"words":null,"map":null}`,
+		`{"text":"","color":"","flag":false,"number":0,"list":[],"object":{},"own":0,"words":"","map":{}}`,
+		`{"text":"a","color":"red","flag":true,"number":-7,"list":["a","b"],"object":{"size":1},"own":123456789012345678901234567890,"words":"10.0.0.1","map":{"a":1}}`,
+		`{"object":{"size":null}}`,
+	} {
+		var f fields
+		if err := json.Unmarshal([]byte(body), &f); err != nil {
+			t.Errorf("%s: %v", body, err)
+			continue
+		}
+		got, err := json.Marshal(f)
+		if err != nil {
+			t.Errorf("%s: %v", body, err)
+		}
+		if diff := cmp.Diff(body, string(got)); diff != "" {
+			t.Errorf("written back (-sent +got):\n%s", diff)
+		}
+	}
+}
+
+func TestAbsentNullAndZeroAreThreeThings(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		body          string
+		want          optional.Value[string]
+		value         string
+		ok            bool
+		isNull, isZer bool
+	}{
+		{body: `{}`, want: optional.Value[string]{}, value: "", isZer: true},
+		{body: `{"text":null}`, want: optional.Null[string](), isNull: true},
+		{body: `{"text":""}`, want: optional.Of(""), ok: true},
+		{body: `{"text":"a"}`, want: optional.Of("a"), value: "a", ok: true},
+	} {
+		var f fields
+		if err := json.Unmarshal([]byte(tt.body), &f); err != nil {
+			t.Errorf("%s: %v", tt.body, err)
+		}
+		value, ok := f.Text.Get()
+		if f.Text != tt.want || value != tt.value || ok != tt.ok {
+			t.Errorf("%s: got %v, Get() = %q, %v", tt.body, f.Text, value, ok)
+		}
+		if f.Text.IsNull() != tt.isNull || f.Text.IsZero() != tt.isZer {
+			t.Errorf("%s: IsNull() = %v, IsZero() = %v", tt.body, f.Text.IsNull(), f.Text.IsZero())
+		}
+		want := "fallback"
+		if tt.ok {
+			want = tt.value
+		}
+		if got := f.Text.Or("fallback"); got != want {
+			t.Errorf("%s: Or() = %q, want %q", tt.body, got, want)
+		}
+	}
+}
+
+func TestTextsAreReadAsEncodingJSONReadsThem(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct{ literal, reason string }{
+		{`"plain"`, "the short cut"},
+		{`""`, "nothing between the quotes"},
+		{`"\u00e7\u00e3o"`, "escapes, as Asaas writes them"},
+		{`"\ud83d\ude9a"`, "two escapes for one character"},
+		{`"ção"`, "not ASCII"},
+		{"\"\xff\"", "not UTF-8: replaced"},
+		{`"a\"b\\c\/d\n"`, "escaped quotes and slashes"},
+		{`"\u0000"`, "a NUL"},
+	} {
+		var got optional.Value[string]
+		var want string
+		if err := got.UnmarshalJSON([]byte(tt.literal)); err != nil {
+			t.Errorf("%s: %v", tt.reason, err)
+		}
+		if err := json.Unmarshal([]byte(tt.literal), &want); err != nil {
+			t.Fatal(err)
+		}
+		if got != optional.Of(want) {
+			t.Errorf("%s: got %q, want %q", tt.reason, got.Or("nothing"), want)
+		}
+	}
+}
+
+func TestAValueThatDoesNotDecodeIsAbsent(t *testing.T) {
+	t.Parallel()
+	for _, literal := range []string{`"a"`, `1.5`, `{`, ``, `"`, `nul`, `true`} {
+		v := optional.Of(7)
+		if err := v.UnmarshalJSON([]byte(literal)); err == nil || !v.IsZero() {
+			t.Errorf("%q: got %v, %v; want an error and nothing", literal, v, err)
+		}
+	}
+}
+
+func TestTheLastOfTwoDecodingsCounts(t *testing.T) {
+	t.Parallel()
+	var f fields
+	body := `{"list":["a","b"],"list":["c"],"map":{"a":1},"map":{"b":2},"object":{"size":1},"object":{}}`
+	if err := json.Unmarshal([]byte(body), &f); err != nil {
+		t.Fatal(err)
+	}
+	want := fields{
+		List:   optional.Of([]string{"c"}),
+		Map:    optional.Of(map[string]int{"b": 2}),
+		Object: optional.Of(nested{}),
+	}
+	if diff := cmp.Diff(want, f); diff != "" {
+		t.Errorf("fields (-want +got):\n%s", diff)
+	}
+}
+
+func TestAnErrorTellsThePathOfTheField(t *testing.T) {
+	t.Parallel()
+	var f struct {
+		Outer fields `json:"outer"`
+	}
+	err := json.Unmarshal([]byte(`{"outer":{"object":{"size":"large"}}}`), &f)
+	var typeError *json.UnmarshalTypeError
+	if !errors.As(err, &typeError) || typeError.Field != "outer.object.size" {
+		t.Errorf("got %v, want the path outer.object.size", err)
+	}
+}
+
+func TestEqualComparesWhatIsNotComparable(t *testing.T) {
+	t.Parallel()
+	list := optional.Of([]string{"a"})
+	for _, tt := range []struct {
+		other  optional.Value[[]string]
+		want   bool
+		reason string
+	}{
+		{optional.Of([]string{"a"}), true, "the same list"},
+		{optional.Of([]string{"b"}), false, "another list"},
+		{optional.Null[[]string](), false, "null"},
+		{optional.Value[[]string]{}, false, "absent"},
+	} {
+		if got := list.Equal(tt.other); got != tt.want {
+			t.Errorf("%s: Equal() = %v", tt.reason, got)
+		}
+	}
+	if optional.Null[[]string]().Equal(optional.Value[[]string]{}) {
+		t.Error("null equals absent")
+	}
+}
+
+// FuzzUnmarshal checks that a Value decodes what a pointer decodes, to the
+// same, and nothing else.
+func FuzzUnmarshal(f *testing.F) {
+	for _, literal := range []string{`null`, `"a"`, `"\u00e7"`, `"a`, `true`, `false`, `-1`, `1e400`, `["a"]`, `{"size":1}`, "\"\xff\"", "\"\x01\"", ` "a" `} {
+		f.Add(literal)
+	}
+	f.Fuzz(func(t *testing.T, literal string) {
+		agree[string](t, literal)
+		agree[color](t, literal)
+		agree[bool](t, literal)
+		agree[int](t, literal)
+		agree[[]string](t, literal)
+		agree[nested](t, literal)
+		agree[time.Time](t, literal)
+		agree[netip.Addr](t, literal)
+	})
+}
+
+func agree[T any](t *testing.T, literal string) {
+	t.Helper()
+	var got struct{ F optional.Value[T] }
+	var want struct{ F *T }
+	body := []byte(`{"F":` + literal + `}`)
+	gotErr, wantErr := json.Unmarshal(body, &got), json.Unmarshal(body, &want)
+	if (gotErr == nil) != (wantErr == nil) {
+		t.Fatalf("%q as %T: got error %v, want %v", literal, want.F, gotErr, wantErr)
+	}
+	if wantErr != nil {
+		return
+	}
+	expected := optional.Null[T]()
+	if want.F != nil {
+		expected = optional.Of(*want.F)
+	}
+	if got.F.IsZero() {
+		expected = optional.Value[T]{} // the literal closed the object and opened another
+	}
+	if !got.F.Equal(expected) {
+		t.Errorf("%q as %T: got %v, want %v", literal, want.F, got.F, expected)
+	}
+}

@@ -1,0 +1,93 @@
+package zeltapay
+
+import "github.com/paghooks/paghooks/idem/optional"
+
+// LinkID is the id of the payment link that was paid, "pl_…": paymentLinkId
+// of the flat layout, paymentLink.id of the nested one. It is "" when the body
+// has neither.
+func (e *PaymentEvent) LinkID() string {
+	return text(e.PaymentLinkID, e.link().ID)
+}
+
+// TransactionID names the payment: transaction.externalPaymentId of the flat
+// layout, the processor's id; transaction.id of the nested one, which may be
+// an id of Zelta Pay's own. Do not expect one payment to have the same id in
+// both. It is "" when the body has neither.
+func (e *PaymentEvent) TransactionID() string {
+	return text(e.transaction().ExternalPaymentID, e.transaction().ID)
+}
+
+// Amount is what was paid, in cents: transaction.amount of the flat layout; in
+// the nested one paymentLink.amount, what the link asks for. ok is false when
+// the body has neither, which is not the same as an amount of 0.
+func (e *PaymentEvent) Amount() (amount Cents, ok bool) {
+	return first(e.transaction().Amount, e.link().Amount)
+}
+
+// Currency is the amount's currency, "USD": transaction.currency of the flat
+// layout. It is "" in the nested one, which does not say it.
+func (e *PaymentEvent) Currency() string {
+	return text(e.transaction().Currency)
+}
+
+// PaidAt is when the customer paid: transaction.paidAt of the flat layout,
+// transaction.completedAt of the nested one. It is "" when the body has
+// neither, which a timestamp column stores as NULL.
+func (e *PaymentEvent) PaidAt() Time {
+	at, _ := first(e.transaction().PaidAt, e.transaction().CompletedAt)
+	return at
+}
+
+// PaymentMethod is transaction.paymentMethod of both layouts, or "" without
+// it. The values are open, and differ between Zelta Pay's own pages:
+// "credit_card" in a webhook, "card" and "yappy" in the API.
+func (e *PaymentEvent) PaymentMethod() string {
+	return text(e.transaction().PaymentMethod)
+}
+
+// CustomerName is customer.customerName of the flat layout. It is "" in the
+// nested one, which does not say it.
+func (e *PaymentEvent) CustomerName() string {
+	return text(e.customer().CustomerName)
+}
+
+// CustomerEmail is customer.customerEmail of the flat layout, customer.email
+// of the nested one. It is "" when the customer gave none.
+func (e *PaymentEvent) CustomerEmail() string {
+	return text(e.customer().CustomerEmail, e.customer().Email)
+}
+
+// LinkMetadata is what you attached to the payment link when you created it,
+// such as your own order id: metadata of the flat layout, paymentLink.metadata
+// of the nested one. It is nil when there is none, and still good for
+// [Metadata.String].
+func (e *PaymentEvent) LinkMetadata() Metadata {
+	m, _ := first(e.Metadata, e.link().Metadata)
+	return m
+}
+
+// IsTest tells whether no real money moved: transaction.isTest of the flat
+// layout. It is false where the body does not say: before Zelta Pay's version
+// 1.1.0, and in the nested layout.
+func (e *PaymentEvent) IsTest() bool {
+	return e.transaction().IsTest.Or(false)
+}
+
+func (e *PaymentEvent) link() PaymentLink        { return e.PaymentLink.Or(PaymentLink{}) }
+func (e *PaymentEvent) transaction() Transaction { return e.Transaction.Or(Transaction{}) }
+func (e *PaymentEvent) customer() Customer       { return e.Customer.Or(Customer{}) }
+
+// first returns the first value that there is.
+func first[T any](values ...optional.Value[T]) (value T, ok bool) {
+	for _, v := range values {
+		if value, ok = v.Get(); ok {
+			return value, true
+		}
+	}
+	return value, false
+}
+
+func text(values ...optional.Value[string]) string {
+	s, _ := first(values...)
+	return s
+}

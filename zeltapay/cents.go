@@ -1,0 +1,34 @@
+package zeltapay
+
+import (
+	"errors"
+	"strconv"
+	"strings"
+)
+
+// Cents is an amount of money in the smallest unit of its currency: 1500 is
+// 15.00 USD. It is never a float and never rounded.
+//
+// Zelta Pay documents whole cents as a JSON number. Decoding also takes 1500.0
+// and "1500", and refuses a fraction of a cent.
+type Cents int64
+
+var errNotCents = errors.New("zeltapay: an amount is not a whole number of cents: read the raw body to see what was sent")
+
+// UnmarshalJSON implements [json.Unmarshaler].
+func (c *Cents) UnmarshalJSON(data []byte) error {
+	s := string(data)
+	if s == "null" {
+		return nil // as encoding/json does for numbers
+	}
+	if len(s) > 1 && s[0] == '"' {
+		s = s[1 : len(s)-1]
+	}
+	whole, fraction, _ := strings.Cut(s, ".")
+	n, err := strconv.ParseInt(whole, 10, 64)
+	if err != nil || strings.Trim(fraction, "0") != "" {
+		return errNotCents
+	}
+	*c = Cents(n)
+	return nil
+}

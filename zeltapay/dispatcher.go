@@ -1,0 +1,101 @@
+package zeltapay
+
+import (
+	"context"
+	"net/http"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/paghooks/paghooks/idem"
+)
+
+// Dispatcher verifies Zelta Pay's deliveries and takes each event to its
+// handler. Register handlers with the On… methods, then give it to
+// [idem.NewProcessor] or [idem.NewInbox].
+//
+// An event without handler is kept for Replay, except webhook.ping: the test
+// from the dashboard is answered and forgotten.
+type Dispatcher struct {
+	idem.Routes
+
+	// Verifier checks the signatures. NewDispatcher sets its Secrets; its
+	// other settings may be changed before the first event.
+	Verifier Verifier
+
+	// Accounts returns the accounts that may have sent a request. Default: one
+	// account of scope "", with Verifier.Secrets.
+	//
+	// Return the account that r.PathValue names, or return them all: the
+	// secret that verifies decides whose Scope the event gets. For a request
+	// of no known account return none, which refuses it. An error means that
+	// the accounts could not be found out now: Zelta Pay is asked to deliver
+	// again.
+	Accounts func(r *http.Request) ([]idem.Account, error)
+}
+
+var _ idem.Source = (*Dispatcher)(nil)
+
+// NewDispatcher returns a Dispatcher for one webhook with its signing secret;
+// with the new and the old one during a rotation. Empty secrets never verify,
+// and without any other every delivery is refused.
+func NewDispatcher(secrets ...string) *Dispatcher {
+	return &Dispatcher{Verifier: Verifier{Secrets: secrets}}
+}
+
+// Name implements [idem.Source].
+func (d *Dispatcher) Name() string { return sourceName }
+
+// Open implements [idem.Source]: it verifies as [Verify] does, and names as
+// [Identify] does.
+func (d *Dispatcher) Open(r *http.Request, body []byte) (idem.Event, error) {
+	accounts, err := d.accounts(r)
+	if err != nil {
+		return idem.Event{}, err
+	}
+	scope, err := d.Verifier.verify(r.Header, body, accounts)
+	if err != nil {
+		return idem.Event{}, err
+	}
+	e, signed := identify(body)
+	if err := agree(r.Header, signed); err != nil {
+		return idem.Event{}, err
+	}
+	e.Scope = scope
+	return e, nil
+}
+
+func (d *Dispatcher) accounts(r *http.Request) ([]idem.Account, error) {
+	if d.Accounts == nil {
+		return []idem.Account{{Secrets: d.Verifier.Secrets}}, nil
+	}
+	return d.Accounts(r)
+}
+
+// Route implements [idem.Source].
+func (d *Dispatcher) Route(e idem.Event) (idem.Work, error) {
+	work, err := d.Routes.Route(e)
+	if work == nil && err == nil && e.Type == string(EventWebhookPing) {
+		return nil, idem.ErrIgnored
+	}
+	return work, err
+}
+
+// Dispatch is [idem.Routes.Dispatch], for which a ping without handler is
+// ignored too.
+func (d *Dispatcher) Dispatch(ctx context.Context, tx pgx.Tx, e idem.Event) error {
+	if e.Type == string(EventWebhookPing) && !d.Handles(e.Type) {
+		return nil
+	}
+	return d.Routes.Dispatch(ctx, tx, e)
+}
+
+// OnUnknown registers h for every event whose type this package does not know.
+// Without it they are kept for Replay. For one new type, use [idem.Handle]
+// with a type of your own.
+func (d *Dispatcher) OnUnknown(h idem.Handler[*UnknownEvent]) {
+	idem.HandleOthers(&d.Routes, isUnknown, h)
+}
+
+func isUnknown(eventType string) bool {
+	return eventType != "" && !EventType(eventType).Known()
+}

@@ -1,0 +1,251 @@
+package zeltapay_test
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/paghooks/paghooks/idem"
+	"github.com/paghooks/paghooks/zeltapay"
+)
+
+// delivery is a request as Zelta Pay would make it now.
+func delivery(body []byte, secret string) *http.Request {
+	r := httptest.NewRequest(http.MethodPost, "/webhooks/zeltapay", nil)
+	zeltapay.Sign(r.Header, body, secret, time.Now())
+	return r
+}
+
+func TestOpenNamesWhatIdentifyNames(t *testing.T) {
+	t.Parallel()
+	events := zeltapay.NewDispatcher("secret")
+	for _, name := range bodies(t) {
+		body := read(t, name)
+		got, err := events.Open(delivery(body, "secret"), body)
+		if err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		if diff := cmp.Diff(zeltapay.Identify(body), got); diff != "" {
+			t.Errorf("%s (-identified +opened):\n%s", name, diff)
+		}
+	}
+}
+
+func TestOpenRefusesWhatVerifyRefuses(t *testing.T) {
+	t.Parallel()
+	body := read(t, "testdata/webhook_ping.json")
+	for want, spoil := range map[idem.Reason]func(*zeltapay.Dispatcher, http.Header){
+		zeltapay.ReasonNotConfigured:      func(d *zeltapay.Dispatcher, _ http.Header) { d.Verifier.Secrets = []string{""} },
+		zeltapay.ReasonMissingSignature:   func(_ *zeltapay.Dispatcher, h http.Header) { h.Del("Zeltapay-Signature") },
+		zeltapay.ReasonWrongSignature:     func(d *zeltapay.Dispatcher, _ http.Header) { d.Verifier.Format = zeltapay.FormatPlain },
+		zeltapay.ReasonStale:              func(d *zeltapay.Dispatcher, _ http.Header) { d.Verifier.Now = at(time.Now().Add(time.Hour)) },
+		zeltapay.ReasonEventIDMismatch:    func(_ *zeltapay.Dispatcher, h http.Header) { h.Set("Zeltapay-Event-Id", "evt_other") },
+		zeltapay.ReasonEventTypeMismatch:  func(_ *zeltapay.Dispatcher, h http.Header) { h.Set("Zeltapay-Event-Type", "payment.success") },
+		zeltapay.ReasonMalformedSignature: func(_ *zeltapay.Dispatcher, h http.Header) { h.Set("Zeltapay-Signature", "sha256=…") },
+	} {
+		events, r := zeltapay.NewDispatcher("secret"), delivery(body, "secret")
+		spoil(events, r.Header)
+		e, err := events.Open(r, body)
+		if got := reason(t, err); got != want || e.ID != "" {
+			t.Errorf("got %q and the event %q, want %q", got, e.ID, want)
+		}
+	}
+}
+
+// The nested body has no eventId, and the header's is not signed.
+func TestADeliveryRepeatedUnderAnotherIDIsTheSameEvent(t *testing.T) {
+	t.Parallel()
+	events := zeltapay.NewDispatcher("secret")
+	body := read(t, "testdata/payment_success_nested.json")
+	for _, id := range []string{"", "evt_1", "evt_2"} {
+		r := delivery(body, "secret")
+		r.Header.Set("Zeltapay-Event-Id", id)
+		if e, err := events.Open(r, body); err != nil || e.ID != "payment.success:txn_31415926" {
+			t.Errorf("with the header %q it is %q, %v", id, e.ID, err)
+		}
+	}
+}
+
+func TestHeadersInLowerCaseAreRead(t *testing.T) {
+	t.Parallel()
+	body := read(t, "testdata/webhook_ping.json")
+	lower := make(http.Header)
+	for name, values := range delivery(body, "secret").Header {
+		lower[strings.ToLower(name)] = values
+	}
+	if err := zeltapay.Verify(lower, body, "secret"); err != nil {
+		t.Error(err)
+	}
+	lower["Zeltapay-Timestamp"] = lower["zeltapay-timestamp"]
+	if got := reason(t, zeltapay.Verify(lower, body, "secret")); got != zeltapay.ReasonDuplicateHeader {
+		t.Errorf("the same header in two cases: got %q", got)
+	}
+}
+
+func TestDispatcherWithoutSecretRefusesEverything(t *testing.T) {
+	t.Parallel()
+	for _, events := range []*zeltapay.Dispatcher{zeltapay.NewDispatcher(), zeltapay.NewDispatcher("", " "), new(zeltapay.Dispatcher)} {
+		_, err := events.Open(delivery([]byte(`{}`), ""), []byte(`{}`))
+		if got := reason(t, err); got != zeltapay.ReasonNotConfigured {
+			t.Errorf("got %q", got)
+		}
+	}
+}
+
+func TestTheSecretDecidesTheScope(t *testing.T) {
+	t.Parallel()
+	events := zeltapay.NewDispatcher("not used once there are accounts")
+	events.Accounts = func(*http.Request) ([]idem.Account, error) {
+		return []idem.Account{
+			{Scope: "live", Secrets: []string{"live secret", "shared"}},
+			{Scope: "test", Secrets: []string{"", "test secret", "shared"}},
+			{Scope: "test", Secrets: []string{"test secret"}},
+		}, nil
+	}
+	body := []byte(`{}`)
+	for _, c := range []struct {
+		why, secret, scope string
+		want               idem.Reason
+	}{
+		{"the live account's", "live secret", "live", ""},
+		{"the test account's, twice the same scope", "test secret", "test", ""},
+		{"of two scopes", "shared", "", zeltapay.ReasonAmbiguousSecret},
+		{"of nobody", "not used once there are accounts", "", zeltapay.ReasonWrongSignature},
+		{"empty", "", "", zeltapay.ReasonWrongSignature},
+	} {
+		e, err := events.Open(delivery(body, c.secret), body)
+		if got := reason(t, err); got != c.want || e.Scope != c.scope {
+			t.Errorf("%s: scope %q, refused as %q", c.why, e.Scope, got)
+		}
+	}
+}
+
+func TestTheURLMayDecideTheAccount(t *testing.T) {
+	t.Parallel()
+	secrets := map[string]string{"north": "secret n", "south": "secret s"}
+	events := zeltapay.NewDispatcher()
+	events.Accounts = func(r *http.Request) ([]idem.Account, error) {
+		name := r.PathValue("account")
+		if name == "" {
+			return nil, nil
+		}
+		return []idem.Account{{Scope: name, Secrets: []string{secrets[name]}}}, nil
+	}
+	for _, c := range []struct {
+		why, account, secret string
+		want                 idem.Reason
+	}{
+		{"its own secret", "north", "secret n", ""},
+		{"the other account's secret", "north", "secret s", zeltapay.ReasonWrongSignature},
+		{"an account without secret", "west", "", zeltapay.ReasonNotConfigured},
+		{"no account", "", "secret n", zeltapay.ReasonNotConfigured},
+	} {
+		r := delivery([]byte(`{}`), c.secret)
+		r.SetPathValue("account", c.account)
+		e, err := events.Open(r, []byte(`{}`))
+		if got := reason(t, err); got != c.want || got == "" && e.Scope != c.account {
+			t.Errorf("%s: scope %q, refused as %q", c.why, e.Scope, got)
+		}
+	}
+}
+
+func TestAccountsThatCannotBeFoundOutAreNoRefusal(t *testing.T) {
+	t.Parallel()
+	down := errors.New("the secret store is down")
+	events := zeltapay.NewDispatcher()
+	events.Accounts = func(*http.Request) ([]idem.Account, error) { return nil, down }
+	_, err := events.Open(delivery([]byte(`{}`), "secret"), []byte(`{}`))
+	if refusal := new(idem.Refusal); !errors.Is(err, down) || errors.As(err, &refusal) {
+		t.Errorf("got %v", err)
+	}
+}
+
+// handled registers every kind of handler and returns the one that ran last.
+func handled(events *zeltapay.Dispatcher) *string {
+	last := new(string)
+	note := func(what string) error { *last = what; return nil }
+	events.OnPaymentSuccess(func(_ context.Context, _ pgx.Tx, e *zeltapay.PaymentEvent) error {
+		return note("payment of " + e.LinkID())
+	})
+	events.OnWebhookPing(func(_ context.Context, _ pgx.Tx, e *zeltapay.PingEvent) error {
+		return note("ping " + e.EventID.Or(""))
+	})
+	events.OnUnknown(func(_ context.Context, _ pgx.Tx, e *zeltapay.UnknownEvent) error {
+		return note("unknown " + string(e.Type))
+	})
+	return last
+}
+
+func TestEveryEventFindsItsHandler(t *testing.T) {
+	t.Parallel()
+	events := zeltapay.NewDispatcher("secret")
+	last := handled(events)
+	for file, want := range map[string]string{
+		"payment_success_flat_1.1.0.json": "payment of pl_1122334455667788",
+		"payment_success_nested.json":     "payment of pl_99aabbccddeeff00",
+		"webhook_ping.json":               "ping evt_00000000000000aa",
+		"unknown_type.json":               "unknown payment_link.archived",
+	} {
+		opened := zeltapay.Identify(read(t, "testdata/"+file))
+		replayed := opened
+		replayed.Decoded = nil // as it comes out of the database
+		for _, e := range []idem.Event{opened, replayed} {
+			*last = ""
+			if err := events.Dispatch(t.Context(), nil, e); err != nil || *last != want {
+				t.Errorf("%s: %q ran, %v", file, *last, err)
+			}
+		}
+	}
+}
+
+func TestPingWithoutHandlerIsNotKept(t *testing.T) {
+	t.Parallel()
+	events := zeltapay.NewDispatcher("secret")
+	ping := zeltapay.Identify(read(t, "testdata/webhook_ping.json"))
+	if work, err := events.Route(ping); work != nil || !errors.Is(err, idem.ErrIgnored) {
+		t.Errorf("routed to a work %t, %v", work != nil, err)
+	}
+	if err := events.Dispatch(t.Context(), nil, ping); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestOtherEventsWithoutHandlerAreKept(t *testing.T) {
+	t.Parallel()
+	events := zeltapay.NewDispatcher("secret")
+	for _, body := range []string{`{"type":"payment.success"}`, `{"type":"something.new"}`, `not JSON`} {
+		e := zeltapay.Identify([]byte(body))
+		if work, err := events.Route(e); work != nil || err != nil {
+			t.Errorf("%s: routed to a work %t, %v", body, work != nil, err)
+		}
+		if err := events.Dispatch(t.Context(), nil, e); !errors.Is(err, idem.ErrUnhandled) {
+			t.Errorf("%s: dispatched, %v", body, err)
+		}
+	}
+}
+
+func TestUnreadableBodyIsNotAnUnknownEvent(t *testing.T) {
+	t.Parallel()
+	events := zeltapay.NewDispatcher("secret")
+	handled(events)
+	if work, err := events.Route(zeltapay.Identify([]byte(`not JSON`))); work != nil || err != nil {
+		t.Errorf("routed to a work %t, %v", work != nil, err)
+	}
+}
+
+func TestHalfReadableEventReachesNoHandler(t *testing.T) {
+	t.Parallel()
+	events := zeltapay.NewDispatcher("secret")
+	handled(events)
+	e := zeltapay.Identify([]byte(`{"eventId":"evt_1","type":"payment.success","transaction":{"amount":1.5}}`))
+	if work, err := events.Route(e); work != nil || err == nil || !strings.Contains(err.Error(), "cents") {
+		t.Errorf("routed to a work %t, %v", work != nil, err)
+	}
+}

@@ -1,0 +1,105 @@
+// Package zeltapay receives Zelta Pay's webhooks.
+//
+// # Receive payments
+//
+// Register typed handlers, and give the dispatcher to [idem.NewProcessor],
+// which works and then answers, or to [idem.NewInbox], which answers and works
+// later. What a handler writes through tx happens exactly once, however often
+// an event is delivered.
+//
+//	events := zeltapay.NewDispatcher(os.Getenv("ZELTAPAY_WEBHOOK_SECRET"))
+//	events.OnPaymentSuccess(func(ctx context.Context, tx pgx.Tx, e *zeltapay.PaymentEvent) error {
+//		_, err := tx.Exec(ctx, `update orders set paid_at = $1 where link_id = $2`, e.PaidAt(), e.LinkID())
+//		return err
+//	})
+//	http.Handle("POST /webhooks/zeltapay", idem.NewProcessor(pool, events))
+//
+// The secret is shown once, when the webhook is created in the dashboard.
+//
+// # Only verify
+//
+//	err := zeltapay.Verify(r.Header, body, secret) // body as received, before anything parses it
+//
+// Other settings (tolerance, clock, format) are fields of [Verifier], which a
+// dispatcher has as its Verifier field. Headers may also come another way, from
+// a queue or a function's event, and in lower case.
+//
+// # Only parse, in a worker
+//
+//	e, err := zeltapay.Parse(body)
+//	switch e := e.(type) {
+//	case *zeltapay.PaymentEvent:
+//	case *zeltapay.PingEvent:
+//	case *zeltapay.UnknownEvent: // e.Raw
+//	}
+//
+// [Identify] names a body's event for [idem.Processor.Accept].
+//
+// # Two layouts of one event
+//
+// Zelta Pay documents payment.success in two shapes, flat in English and
+// nested in Spanish, and it is not known which one is delivered. [PaymentEvent]
+// takes both. Its methods read either:
+//
+//	amount, ok := e.Amount()                     // transaction.amount or paymentLink.amount
+//	order, ok := e.LinkMetadata().String("orderId") // metadata or paymentLink.metadata
+//
+// Its fields are for what only one layout has. They are [optional.Value]s:
+// a value, null, or absent.
+//
+// # Rotate a secret
+//
+//	events := zeltapay.NewDispatcher(newSecret, oldSecret)
+//
+// # Several accounts
+//
+//	events := zeltapay.NewDispatcher()
+//	events.Accounts = func(r *http.Request) ([]idem.Account, error) {
+//		return []idem.Account{
+//			{Scope: "live", Secrets: []string{liveSecret}},
+//			{Scope: "test", Secrets: []string{testSecret}},
+//		}, nil
+//	}
+//
+// The secret that verifies decides the event's Scope, which [idem.EventFrom]
+// tells a handler.
+//
+// # Test your endpoint
+//
+//	r := httptest.NewRequest("POST", "/webhooks/zeltapay", bytes.NewReader(body))
+//	zeltapay.Sign(r.Header, body, secret, time.Now())
+//
+// # What Zelta Pay does
+//
+// It takes any 2xx as received. After 408, 429, 5xx or a timeout it delivers
+// again; after any other 4xx the event goes to the dead-letter queue at once,
+// and waits up to 30 days for somebody to press the button. A wrong secret
+// therefore parks every event: watch for refusals.
+//
+// The delays between the retries are documented as 5 s and then doubled up to
+// 160 s, which is over within 8 minutes, and as spread over 24 hours. Count on
+// 8 minutes: after a longer outage, look into the dead-letter queue.
+//
+// No order of deliveries is promised, and none is to be expected. See
+// https://docs-pay.zelta.dev/guides/webhooks/delivery.
+//
+// # Where the documentation contradicts itself
+//
+//   - The signed string is t=<timestamp>.<body> on one page and
+//     <timestamp>.<body> on another: either verifies, Verifier.Format pins one.
+//   - The signature header is t=…, v1=…, but a quick start compares it as bare
+//     hexadecimal digits: that is refused unless Verifier.AllowBareSignature.
+//   - Zeltapay-Timestamp may stand beside t, and which of them counts is not
+//     said: they must be equal.
+//   - The guide on duplicates names events by the Zeltapay-Event-Id header,
+//     which is not signed: who captures a delivery could repeat it under
+//     another id. Here the signed body's eventId counts, and a header that
+//     differs is refused. A nested body without one is named by its
+//     transaction.
+//   - Every event is said to have createdAt, but the sample of webhook.ping has
+//     none: it is optional, and events fall back to their own time.
+//   - An event for expired links is hinted at, without a name or a body: it
+//     would reach [Dispatcher.OnUnknown], or be kept for Replay.
+package zeltapay
+
+//go:generate go run ../gen generate ../spec/zeltapay.yaml .

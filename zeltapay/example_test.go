@@ -1,0 +1,197 @@
+package zeltapay_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/paghooks/paghooks/idem"
+	"github.com/paghooks/paghooks/zeltapay"
+)
+
+func ExampleVerify() {
+	body := []byte(`{"eventId":"evt_1","type":"webhook.ping","ok":true}`)
+	r := httptest.NewRequest("POST", "/webhooks/zeltapay", strings.NewReader(string(body)))
+	zeltapay.Sign(r.Header, body, "the secret", time.Now())
+
+	fmt.Println(zeltapay.Verify(r.Header, body, "the secret"))
+
+	err := zeltapay.Verify(r.Header, body, "another secret")
+	var refusal *idem.Refusal
+	if errors.As(err, &refusal) {
+		fmt.Println(refusal.Reason)
+	}
+	// Output:
+	// <nil>
+	// wrong_signature
+}
+
+func ExampleVerifier() {
+	verifier := zeltapay.Verifier{
+		Secrets:   []string{"new secret", "old secret"}, // during a rotation
+		Tolerance: time.Minute,
+		Format:    zeltapay.FormatPrefixed,
+	}
+	h, body := make(http.Header), []byte(`{}`)
+	zeltapay.Sign(h, body, "old secret", time.Now())
+	fmt.Println(verifier.Verify(h, body))
+	// Output: <nil>
+}
+
+func ExampleSign() {
+	body := []byte(`{"eventId":"evt_1","type":"webhook.ping"}`)
+	h := make(http.Header)
+	zeltapay.Sign(h, body, "the secret", time.Unix(1767225600, 0))
+
+	fmt.Println(h.Get("Zeltapay-Signature")[:20])
+	fmt.Println(h.Get("Zeltapay-Timestamp"))
+	fmt.Println(h.Get("Zeltapay-Event-Id"), h.Get("Zeltapay-Event-Type"))
+	// Output:
+	// t=1767225600, v1=9ca
+	// 1767225600
+	// evt_1 webhook.ping
+}
+
+func ExampleFormat_Sign() {
+	h, body := make(http.Header), []byte(`{}`)
+	zeltapay.FormatPlain.Sign(h, body, "the secret", time.Now())
+	fmt.Println(zeltapay.Verify(h, body, "the secret"))
+	// Output: <nil>
+}
+
+func ExampleParse() {
+	for _, body := range []string{
+		`{"eventId":"evt_1","type":"payment.success","transaction":{"amount":2500,"currency":"USD"}}`,
+		`{"eventId":"evt_2","type":"webhook.ping","ok":true}`,
+		`{"eventId":"evt_3","type":"payment_link.archived"}`,
+	} {
+		e, err := zeltapay.Parse([]byte(body))
+		if err != nil {
+			fmt.Println(err)
+			continue
+		}
+		switch e := e.(type) {
+		case *zeltapay.PaymentEvent:
+			amount, _ := e.Amount()
+			fmt.Println(amount, e.Currency(), "paid")
+		case *zeltapay.PingEvent:
+			fmt.Println("ping", e.OK.Or(false))
+		case *zeltapay.UnknownEvent:
+			fmt.Println("unknown:", string(e.Raw))
+		}
+	}
+	// Output:
+	// 2500 USD paid
+	// ping true
+	// unknown: {"eventId":"evt_3","type":"payment_link.archived"}
+}
+
+func ExampleIdentify() {
+	flat := zeltapay.Identify([]byte(`{"eventId":"evt_1","type":"payment.success","paymentLinkId":"pl_1"}`))
+	fmt.Println(flat.ID, flat.Key)
+
+	nested := zeltapay.Identify([]byte(`{"type":"payment.success","paymentLink":{"id":"pl_1"},"transaction":{"id":"txn_1"}}`))
+	fmt.Println(nested.ID, nested.Key)
+
+	unreadable := zeltapay.Identify([]byte(`not JSON`))
+	fmt.Println(unreadable.ID[:14])
+	// Output:
+	// evt_1 pl_1
+	// payment.success:txn_1 pl_1
+	// sha256:62b8125
+}
+
+// The methods of a PaymentEvent say the same of both layouts.
+func ExamplePaymentEvent() {
+	for _, body := range []string{
+		`{"eventId": "evt_1", "type": "payment.success", "paymentLinkId": "pl_1",
+		  "transaction": {"externalPaymentId": "ext_1", "amount": 2500, "paidAt": "2026-01-15T10:30:00.000Z"},
+		  "customer": {"customerEmail": "ana@example.com"}, "metadata": {"orderId": "A-1"}}`,
+		`{"type": "payment.success", "paymentLink": {"id": "pl_1", "amount": 2500, "metadata": {"orderId": "A-1"}},
+		  "transaction": {"id": "txn_1", "completedAt": "2026-01-15T10:30:00.000Z"},
+		  "customer": {"email": "ana@example.com"}}`,
+	} {
+		event, err := zeltapay.Parse([]byte(body))
+		if err != nil {
+			fmt.Println(err)
+			continue
+		}
+		e := event.(*zeltapay.PaymentEvent)
+		amount, _ := e.Amount()
+		order, _ := e.LinkMetadata().String("orderId")
+		fmt.Println(e.LinkID(), amount, e.PaidAt(), e.CustomerEmail(), order, e.TransactionID())
+	}
+	// Output:
+	// pl_1 2500 2026-01-15T10:30:00.000Z ana@example.com A-1 ext_1
+	// pl_1 2500 2026-01-15T10:30:00.000Z ana@example.com A-1 txn_1
+}
+
+func ExampleNewDispatcher() {
+	events := zeltapay.NewDispatcher("the secret")
+	events.OnPaymentSuccess(func(ctx context.Context, tx pgx.Tx, e *zeltapay.PaymentEvent) error {
+		_, err := tx.Exec(ctx, `update orders set paid_at = $1 where link_id = $2`, e.PaidAt(), e.LinkID())
+		return err
+	})
+	// http.Handle("POST /webhooks/zeltapay", idem.NewProcessor(pool, events))
+
+	fmt.Println(events.Types())
+	// Output: [payment.success]
+}
+
+// One endpoint for two accounts: the secret tells them apart.
+func ExampleDispatcher_accounts() {
+	events := zeltapay.NewDispatcher()
+	events.Accounts = func(*http.Request) ([]idem.Account, error) {
+		return []idem.Account{
+			{Scope: "live", Secrets: []string{"live secret"}},
+			{Scope: "test", Secrets: []string{"test secret"}},
+		}, nil
+	}
+
+	body := []byte(`{"eventId":"evt_1","type":"payment.success"}`)
+	r := httptest.NewRequest("POST", "/webhooks/zeltapay", nil)
+	zeltapay.Sign(r.Header, body, "test secret", time.Now())
+	e, err := events.Open(r, body)
+	fmt.Println(e.Scope, e.ID, err)
+	// Output: test evt_1 <nil>
+}
+
+func ExampleDispatcher_OnUnknown() {
+	events := zeltapay.NewDispatcher("the secret")
+	events.OnUnknown(func(_ context.Context, _ pgx.Tx, e *zeltapay.UnknownEvent) error {
+		fmt.Println("no handler knows", e.Type)
+		return nil
+	})
+
+	e := zeltapay.Identify([]byte(`{"eventId":"evt_1","type":"payment_link.archived"}`))
+	if err := events.Dispatch(context.Background(), nil, e); err != nil { // a processor does this
+		fmt.Println(err)
+	}
+	// Output: no handler knows payment_link.archived
+}
+
+func ExampleTime() {
+	sent := zeltapay.Time("2026-01-15T10:30:00.000Z")
+	instant, err := sent.Time()
+	fmt.Println(sent, instant.Unix(), err)
+	// Output: 2026-01-15T10:30:00.000Z 1768473000 <nil>
+}
+
+func ExampleMetadata_String() {
+	m := zeltapay.Metadata{"orderId": []byte(`"A-1"`), "seats": []byte(`2`), "coupon": []byte(`null`)}
+	for _, key := range []string{"orderId", "seats", "coupon", "absent"} {
+		value, ok := m.String(key)
+		fmt.Printf("%s: %q %t\n", key, value, ok)
+	}
+	// Output:
+	// orderId: "A-1" true
+	// seats: "2" true
+	// coupon: "" false
+	// absent: "" false
+}

@@ -1,0 +1,164 @@
+package zeltapay
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/paghooks/paghooks/idem"
+)
+
+// Event is one of [*PaymentEvent], [*PingEvent] and, for a type
+// that this package does not know, [*UnknownEvent]. Tell them apart with a
+// type switch.
+type Event interface {
+	envelope() *Envelope
+	key() string
+}
+
+func (e *Envelope) envelope() *Envelope { return e }
+
+// UnknownEvent is an event of a type that is newer than this package.
+type UnknownEvent struct {
+	Envelope
+	Raw json.RawMessage // the whole body
+}
+
+// UnmarshalJSON implements [json.Unmarshaler]. It takes any JSON.
+func (e *UnknownEvent) UnmarshalJSON(data []byte) error {
+	e.Raw = bytes.Clone(data)
+	// A new event may use the envelope's names for something else. Raw has it,
+	// and the fields that do fit are set.
+	_ = json.Unmarshal(data, &e.Envelope)
+	return nil
+}
+
+// MarshalJSON implements [json.Marshaler]. It writes Raw.
+func (e UnknownEvent) MarshalJSON() ([]byte, error) { return e.Raw.MarshalJSON() }
+
+func (e *UnknownEvent) key() string { return "" }
+
+// Parse decodes a body that has been verified. Fields that this package does
+// not know are skipped; the types it does not know become an [*UnknownEvent].
+// An error means that the body is not JSON, has no type, or does not fit its
+// type's fields.
+func Parse(body []byte) (Event, error) {
+	guess := glance(body)
+	if e, err := decode(body, guess); err == nil && guess != "" && e.envelope().Type == guess {
+		return e, nil
+	}
+	said := headOf(body).Type
+	if said == "" {
+		return nil, errors.New("zeltapay: the body is not an event: it is no JSON object with a type")
+	}
+	e, err := decode(body, said)
+	if err != nil {
+		return nil, fmt.Errorf("zeltapay: a %s does not decode: keep the body, and look for a newer version of this module: %w", said, err)
+	}
+	return e, nil
+}
+
+// glance guesses the type, so that a body is decoded once. What the whole
+// decoding says is what counts.
+func glance(body []byte) EventType {
+	_, value, _ := bytes.Cut(body, []byte(`"type"`))
+	value, _ = bytes.CutPrefix(bytes.TrimLeft(value, ": \t\r\n"), []byte(`"`))
+	name, _, _ := bytes.Cut(value, []byte(`"`))
+	return EventType(name)
+}
+
+func decode(body []byte, t EventType) (Event, error) {
+	var e Event = new(UnknownEvent)
+	if create := newEvent[t]; create != nil {
+		e = create()
+	}
+	if err := json.Unmarshal(body, e); err != nil {
+		return nil, err
+	}
+	return e, nil
+}
+
+// Identify names a verified body's event, for [idem.Processor.Accept] and the
+// like. It never fails: a body that cannot be read has no Type, and an ID made
+// by [idem.BodyID]. Scope is left to the caller.
+//
+// The ID is the body's eventId. A payment.success without one (the nested
+// layout) is named by its transaction, payment.success:<transaction.id>. The
+// Zeltapay-Event-Id header is not used: it is not signed, and who repeats a
+// delivery can change it.
+func Identify(body []byte) idem.Event {
+	e, _ := identify(body)
+	return e
+}
+
+func identify(body []byte) (idem.Event, head) {
+	decoded, err := Parse(body)
+	if err != nil {
+		h := headOf(body)
+		return idem.Event{Source: sourceName, ID: h.id(body), Type: string(h.Type), Payload: body}, h
+	}
+	h := headIn(decoded)
+	return idem.Event{
+		Source:     sourceName,
+		ID:         h.id(body),
+		Type:       string(h.Type),
+		Key:        decoded.key(),
+		OccurredAt: occurredAt(decoded),
+		Payload:    body,
+		Decoded:    decoded,
+	}, h
+}
+
+// head is what names an event. Read by itself, it gives an event whose rest
+// does not decode the name that it will have once it does.
+type head struct {
+	EventID     string    `json:"eventId"`
+	Type        EventType `json:"type"`
+	Transaction struct {
+		ID string `json:"id"`
+	} `json:"transaction"`
+}
+
+func headOf(body []byte) (h head) {
+	_ = json.Unmarshal(body, &h) // what does not fit stays empty
+	return h
+}
+
+func headIn(e Event) head {
+	h := head{EventID: e.envelope().EventID.Or(""), Type: e.envelope().Type}
+	if p, ok := e.(*PaymentEvent); ok {
+		h.Transaction.ID = p.transaction().ID.Or("")
+	}
+	return h
+}
+
+func (h head) id(body []byte) string {
+	switch {
+	case h.EventID != "":
+		return h.EventID
+	case h.Type == EventPaymentSuccess && h.Transaction.ID != "":
+		// Only this type: a transaction succeeds once, but may well be, say,
+		// refunded twice.
+		return string(h.Type) + ":" + h.Transaction.ID
+	}
+	return idem.BodyID(body)
+}
+
+// occurredAt is the event's own time, or zero when there is none to read.
+func occurredAt(e Event) time.Time {
+	said := []Time{e.envelope().CreatedAt.Or("")}
+	switch e := e.(type) {
+	case *PaymentEvent:
+		said = append(said, e.PaidAt())
+	case *PingEvent:
+		said = append(said, e.SentAt.Or(""))
+	}
+	for _, t := range said {
+		if at, err := t.Time(); err == nil {
+			return at
+		}
+	}
+	return time.Time{}
+}

@@ -1,0 +1,350 @@
+package zeltapay_test
+
+import (
+	"errors"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/paghooks/paghooks/idem"
+	"github.com/paghooks/paghooks/zeltapay"
+)
+
+const (
+	vectorSecret = "test_secret_not_from_docs"
+	vectorPing   = `{"eventId":"evt_1","type":"webhook.ping","ok":true,"sentAt":"2022-01-01T00:00:00.000Z"}`
+)
+
+var vectorTime = time.Unix(1640995200, 0)
+
+func at(t time.Time) func() time.Time { return func() time.Time { return t } }
+
+// header is a delivery's headers with the signature as given.
+func header(signature, timestamp string) http.Header {
+	h := make(http.Header)
+	h.Set("Zeltapay-Signature", signature)
+	if timestamp != "" {
+		h.Set("Zeltapay-Timestamp", timestamp)
+	}
+	return h
+}
+
+// reason is why a delivery was refused, or "" for a genuine one.
+func reason(t *testing.T, err error) idem.Reason {
+	t.Helper()
+	var refusal *idem.Refusal
+	if err != nil && !errors.As(err, &refusal) {
+		t.Fatalf("got %v, want a refusal", err)
+	}
+	if refusal == nil {
+		return ""
+	}
+	if refusal.Source != "zeltapay" || refusal.Hint == "" {
+		t.Errorf("the refusal %q has source %q and hint %q", refusal.Reason, refusal.Source, refusal.Hint)
+	}
+	return refusal.Reason
+}
+
+// Zelta Pay publishes no vectors. These were computed with OpenSSL.
+func TestVectorsOfBothFormatsVerify(t *testing.T) {
+	t.Parallel()
+	for _, v := range []struct {
+		body   string
+		format zeltapay.Format
+		other  zeltapay.Format
+		hex    string
+	}{
+		{`{}`, zeltapay.FormatPrefixed, zeltapay.FormatPlain, "ef7619df883a7b13a0700ff184c0827cc2a21dddadba3fa68089f688d2cd026d"},
+		{`{}`, zeltapay.FormatPlain, zeltapay.FormatPrefixed, "4bd34483934445fa319b2550e2fd7cb2fa81aee367ce6f2705b6482abcecfd85"},
+		{vectorPing, zeltapay.FormatPrefixed, zeltapay.FormatPlain, "11d40f3ba9c709d2ee254ebe09c660d09b35a0227db431bae56244b7f28120e6"},
+		{vectorPing, zeltapay.FormatPlain, zeltapay.FormatPrefixed, "22b3f408d295482027442127461ba28e5f53f4b7d44b77624c44a3e81889aeef"},
+	} {
+		verifier := zeltapay.Verifier{Secrets: []string{vectorSecret}, Now: at(vectorTime)}
+		verify := func(digits string, format zeltapay.Format) idem.Reason {
+			verifier.Format = format
+			return reason(t, verifier.Verify(header("t=1640995200, v1="+digits, "1640995200"), []byte(v.body)))
+		}
+		if got := verify(v.hex, zeltapay.FormatAny); got != "" {
+			t.Errorf("%.20s format %d: refused as %s", v.body, v.format, got)
+		}
+		if got := verify(strings.ToUpper(v.hex), v.format); got != "" {
+			t.Errorf("%.20s format %d pinned, upper case: refused as %s", v.body, v.format, got)
+		}
+		if got := verify(v.hex, v.other); got != zeltapay.ReasonWrongSignature {
+			t.Errorf("%.20s format %d pinned to the other: got %q", v.body, v.format, got)
+		}
+		if got := verify(v.hex, zeltapay.Format(9)); got != zeltapay.ReasonWrongSignature {
+			t.Errorf("%.20s with a format that does not exist: got %q", v.body, got)
+		}
+	}
+}
+
+func TestSignMakesTheDocumentedHeaders(t *testing.T) {
+	t.Parallel()
+	for format, want := range map[zeltapay.Format]string{
+		zeltapay.FormatAny:      "t=1640995200, v1=11d40f3ba9c709d2ee254ebe09c660d09b35a0227db431bae56244b7f28120e6",
+		zeltapay.FormatPrefixed: "t=1640995200, v1=11d40f3ba9c709d2ee254ebe09c660d09b35a0227db431bae56244b7f28120e6",
+		zeltapay.FormatPlain:    "t=1640995200, v1=22b3f408d295482027442127461ba28e5f53f4b7d44b77624c44a3e81889aeef",
+	} {
+		h := make(http.Header)
+		format.Sign(h, []byte(vectorPing), vectorSecret, vectorTime)
+		for name, want := range map[string]string{
+			"Zeltapay-Signature":  want,
+			"Zeltapay-Timestamp":  "1640995200",
+			"Zeltapay-Event-Id":   "evt_1",
+			"Zeltapay-Event-Type": "webhook.ping",
+		} {
+			if got := h.Get(name); got != want {
+				t.Errorf("format %d: %s is %q, want %q", format, name, got, want)
+			}
+		}
+	}
+}
+
+func TestEmptySecretNeverVerifies(t *testing.T) {
+	t.Parallel()
+	body := []byte(`{}`)
+	for _, blank := range []string{"", " ", "\n"} {
+		for _, format := range []zeltapay.Format{zeltapay.FormatPrefixed, zeltapay.FormatPlain} {
+			h := make(http.Header)
+			format.Sign(h, body, blank, time.Now())
+			if got := reason(t, zeltapay.Verify(h, body, blank)); got != zeltapay.ReasonNotConfigured {
+				t.Errorf("the secret %q alone: got %q", blank, got)
+			}
+			if got := reason(t, zeltapay.Verify(h, body, blank, "real")); got != zeltapay.ReasonWrongSignature {
+				t.Errorf("the secret %q beside a real one: got %q", blank, got)
+			}
+		}
+	}
+	if got := reason(t, zeltapay.Verify(http.Header{}, body)); got != zeltapay.ReasonNotConfigured {
+		t.Errorf("no secret at all: got %q", got)
+	}
+}
+
+func TestEitherSecretVerifiesDuringARotation(t *testing.T) {
+	t.Parallel()
+	body := []byte(`{}`)
+	for _, secret := range []string{"old", "new"} {
+		h := make(http.Header)
+		zeltapay.Sign(h, body, secret, time.Now())
+		if err := zeltapay.Verify(h, body, "new", "", "old"); err != nil {
+			t.Errorf("signed with the %s secret: %v", secret, err)
+		}
+	}
+}
+
+func TestSignatureHeaderIsReadTolerantly(t *testing.T) {
+	t.Parallel()
+	const right, wrong = "ef7619df883a7b13a0700ff184c0827cc2a21dddadba3fa68089f688d2cd026d",
+		"0000000000000000000000000000000000000000000000000000000000000000"
+	many := strings.Repeat(",v1="+wrong, 7)
+	for _, c := range []struct {
+		why, signature string
+		want           idem.Reason
+	}{
+		{"as documented", "t=1640995200, v1=" + right, ""},
+		{"without the space", "t=1640995200,v1=" + right, ""},
+		{"in the other order", "v1=" + right + ",t=1640995200", ""},
+		{"with tabs", "t=1640995200,\tv1=" + right + "\t", ""},
+		{"unknown keys are for newer readers", "t=1640995200,v0=x,v1=" + right + ",alg", ""},
+		{"two v1, the second right: a rotation", "t=1640995200,v1=" + wrong + ",v1=" + right, ""},
+		{"eight v1", "t=1640995200" + many + ",v1=" + right, ""},
+		{"nine v1 are too many", "t=1640995200" + many + ",v1=" + wrong + ",v1=" + right, zeltapay.ReasonMalformedSignature},
+		{"only wrong ones", "t=1640995200" + many, zeltapay.ReasonWrongSignature},
+		{"the time changed", "t=1640995201,v1=" + right, zeltapay.ReasonWrongSignature},
+		{"a leading zero is another text", "t=01640995200,v1=" + right, zeltapay.ReasonWrongSignature},
+		{"two times", "t=1640995200,t=1640995200,v1=" + right, zeltapay.ReasonMalformedSignature},
+		{"no time", "v1=" + right, zeltapay.ReasonMalformedSignature},
+		{"no v1", "t=1640995200", zeltapay.ReasonMalformedSignature},
+		{"upper case keys are other keys", "T=1640995200,V1=" + right, zeltapay.ReasonMalformedSignature},
+		{"a short v1", "t=1640995200,v1=" + right[:62], zeltapay.ReasonMalformedSignature},
+		{"a v1 that is not hexadecimal", "t=1640995200,v1=" + right[:63] + "g", zeltapay.ReasonMalformedSignature},
+		{"one good v1 does not excuse a bad one", "t=1640995200,v1=abc,v1=" + right, zeltapay.ReasonMalformedSignature},
+		{"bare digits are not the default", right, zeltapay.ReasonMalformedSignature},
+		{"huge", "t=1640995200,v1=" + right + strings.Repeat(",", 1000), zeltapay.ReasonMalformedSignature},
+		{"not ASCII", "t=1640995200,v1=" + right[:60] + "éé", zeltapay.ReasonMalformedSignature},
+		{"NUL", "t=1640995200\x00,v1=" + right, zeltapay.ReasonMalformedTimestamp},
+		{"empty", "", zeltapay.ReasonMissingSignature},
+	} {
+		verifier := zeltapay.Verifier{Secrets: []string{vectorSecret}, Now: at(vectorTime)}
+		if got := reason(t, verifier.Verify(header(c.signature, ""), []byte(`{}`))); got != c.want {
+			t.Errorf("%s: got %q, want %q", c.why, got, c.want)
+		}
+	}
+}
+
+func TestTimestampsAreUnixSecondsInDigits(t *testing.T) {
+	t.Parallel()
+	for _, timestamp := range []string{"-1640995200", "+1640995200", "1_640_995_200", "1640995200.0", "0x61cf9980", "16409952e2",
+		" 1640995200", "١٦٤٠٩٩٥٢٠٠", "1640995200000000", "99999999999999999999"} {
+		h := header("t="+timestamp+", v1="+strings.Repeat("0", 64), "")
+		if got := reason(t, zeltapay.Verify(h, nil, "secret")); got != zeltapay.ReasonMalformedTimestamp {
+			t.Errorf("t=%s: got %q", timestamp, got)
+		}
+	}
+}
+
+func TestToleranceHoldsBothWays(t *testing.T) {
+	t.Parallel()
+	const ms = time.Millisecond
+	for _, c := range []struct {
+		why       string
+		tolerance time.Duration
+		age       time.Duration
+		want      idem.Reason
+	}{
+		{"just now", 0, 0, ""},
+		{"the last moment", 0, 300 * time.Second, ""},
+		{"too late", 0, 300*time.Second + ms, zeltapay.ReasonStale},
+		{"a clock that is behind", 0, -300 * time.Second, ""},
+		{"a clock that is too far behind", 0, -300*time.Second - ms, zeltapay.ReasonFuture},
+		{"a tighter tolerance", time.Second, 2 * time.Second, zeltapay.ReasonStale},
+		{"a wider tolerance", time.Hour, time.Hour, ""},
+		{"a negative tolerance accepts nothing", -time.Second, 0, zeltapay.ReasonStale},
+	} {
+		h := make(http.Header)
+		zeltapay.Sign(h, []byte(`{}`), "secret", vectorTime)
+		verifier := zeltapay.Verifier{Secrets: []string{"secret"}, Tolerance: c.tolerance, Now: at(vectorTime.Add(c.age))}
+		if got := reason(t, verifier.Verify(h, []byte(`{}`))); got != c.want {
+			t.Errorf("%s: got %q, want %q", c.why, got, c.want)
+		}
+	}
+}
+
+func TestMillisecondsAreRefusedAsFuture(t *testing.T) {
+	t.Parallel()
+	h := make(http.Header)
+	zeltapay.Sign(h, []byte(`{}`), "secret", time.Unix(time.Now().UnixMilli(), 0))
+	if got := reason(t, zeltapay.Verify(h, []byte(`{}`), "secret")); got != zeltapay.ReasonFuture {
+		t.Errorf("got %q", got)
+	}
+}
+
+func TestUnsignedHeadersMayNotContradictTheSignedOnes(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		why, name, value string
+		want             idem.Reason
+	}{
+		{"another time", "Zeltapay-Timestamp", "1640995201", zeltapay.ReasonTimestampMismatch},
+		{"the same time in another spelling", "Zeltapay-Timestamp", "01640995200", zeltapay.ReasonTimestampMismatch},
+		{"an empty time", "Zeltapay-Timestamp", "", zeltapay.ReasonTimestampMismatch},
+		{"another id: a delivery repeated under a new name", "Zeltapay-Event-Id", "evt_2", zeltapay.ReasonEventIDMismatch},
+		{"another type", "Zeltapay-Event-Type", "payment.success", zeltapay.ReasonEventTypeMismatch},
+		{"no id", "Zeltapay-Event-Id", "", ""},
+		{"no type", "Zeltapay-Event-Type", "", ""},
+		{"any attempt", "Zeltapay-Delivery-Attempt", "7", ""},
+	} {
+		h := make(http.Header)
+		zeltapay.Sign(h, []byte(vectorPing), "secret", vectorTime)
+		h.Set(c.name, c.value)
+		verifier := zeltapay.Verifier{Secrets: []string{"secret"}, Now: at(vectorTime)}
+		if got := reason(t, verifier.Verify(h, []byte(vectorPing))); got != c.want {
+			t.Errorf("%s: got %q, want %q", c.why, got, c.want)
+		}
+	}
+}
+
+func TestHeadersThatTheBodyDoesNotHaveAreNotRefused(t *testing.T) {
+	t.Parallel()
+	for _, body := range []string{`{}`, `[]`, `not JSON`, `{"eventId":5,"type":null}`, ``} {
+		h := make(http.Header)
+		zeltapay.Sign(h, []byte(body), "secret", time.Now())
+		h.Set("Zeltapay-Event-Id", "evt_1")
+		h.Set("Zeltapay-Event-Type", "payment.success")
+		if err := zeltapay.Verify(h, []byte(body), "secret"); err != nil {
+			t.Errorf("%s: %v", body, err)
+		}
+	}
+}
+
+func TestRepeatedHeadersAreRefused(t *testing.T) {
+	t.Parallel()
+	for _, name := range []string{"Zeltapay-Signature", "Zeltapay-Timestamp", "Zeltapay-Event-Id", "Zeltapay-Event-Type"} {
+		h := make(http.Header)
+		zeltapay.Sign(h, []byte(vectorPing), "secret", time.Now())
+		h.Add(name, h.Get(name))
+		if got := reason(t, zeltapay.Verify(h, []byte(vectorPing), "secret")); got != zeltapay.ReasonDuplicateHeader {
+			t.Errorf("%s twice: got %q", name, got)
+		}
+	}
+}
+
+func TestBareSignatureNeedsOptInAndATimestamp(t *testing.T) {
+	t.Parallel()
+	const plain = "4bd34483934445fa319b2550e2fd7cb2fa81aee367ce6f2705b6482abcecfd85"
+	for _, c := range []struct {
+		why, signature, timestamp string
+		allow                     bool
+		want                      idem.Reason
+	}{
+		{"allowed", plain, "1640995200", true, ""},
+		{"allowed, upper case", strings.ToUpper(plain), "1640995200", true, ""},
+		{"not allowed", plain, "1640995200", false, zeltapay.ReasonMalformedSignature},
+		{"without time", plain, "", true, zeltapay.ReasonMissingTimestamp},
+		{"with another time", plain, "1640995201", true, zeltapay.ReasonWrongSignature},
+		{"with a time in words", plain, "now", true, zeltapay.ReasonMalformedTimestamp},
+		{"too old", plain, "1640994000", true, zeltapay.ReasonStale},
+		{"the documented header is still good", "t=1640995200,v1=" + plain, "", true, ""},
+		{"neither of the two", plain[:63], "1640995200", true, zeltapay.ReasonMalformedSignature},
+	} {
+		verifier := zeltapay.Verifier{Secrets: []string{vectorSecret}, AllowBareSignature: c.allow, Now: at(vectorTime)}
+		if got := reason(t, verifier.Verify(header(c.signature, c.timestamp), []byte(`{}`))); got != c.want {
+			t.Errorf("%s: got %q, want %q", c.why, got, c.want)
+		}
+	}
+}
+
+func TestEveryChangedBitIsRefused(t *testing.T) {
+	t.Parallel()
+	const secret, body, digits = "whsec_0123456789", `{"amount":1500}`, "1640995200"
+	h := make(http.Header)
+	zeltapay.Sign(h, []byte(body), secret, vectorTime)
+	sum := strings.TrimPrefix(h.Get("Zeltapay-Signature"), "t=1640995200, v1=")
+	verify := func(secret, body, digits string) error {
+		verifier := zeltapay.Verifier{Secrets: []string{secret}, Now: at(vectorTime), Tolerance: 1 << 62}
+		return verifier.Verify(header("t="+digits+",v1="+sum, ""), []byte(body))
+	}
+	if err := verify(secret, body, digits); err != nil {
+		t.Fatal(err)
+	}
+	flip := func(what, s string, verify func(changed string) error) {
+		for bit := range 8 * len(s) {
+			changed := []byte(s)
+			changed[bit/8] ^= 1 << (bit % 8)
+			if verify(string(changed)) == nil {
+				t.Errorf("the %s %q with bit %d changed verifies", what, s, bit)
+			}
+		}
+	}
+	flip("secret", secret, func(s string) error { return verify(s, body, digits) })
+	flip("body", body, func(s string) error { return verify(secret, s, digits) })
+	flip("time", digits, func(s string) error { return verify(secret, body, s) })
+}
+
+func TestRefusalsNeverShowSecretOrSignature(t *testing.T) {
+	t.Parallel()
+	const secret = "whsec_very_secret"
+	good := make(http.Header)
+	zeltapay.Sign(good, []byte(vectorPing), secret, time.Now())
+	sum := good.Get("Zeltapay-Signature")[len("t=1640995200, v1="):]
+	for name, values := range map[string][]string{
+		"Zeltapay-Signature":  {"", sum, "t=1, v1=" + sum, "t=x, v1=" + sum, "v1=" + sum, sum + sum},
+		"Zeltapay-Timestamp":  {"1", sum},
+		"Zeltapay-Event-Id":   {sum, secret},
+		"Zeltapay-Event-Type": {sum, secret},
+	} {
+		for _, value := range values {
+			h := good.Clone()
+			h.Set(name, value)
+			err := zeltapay.Verify(h, []byte(vectorPing), secret)
+			if err == nil {
+				t.Fatalf("%s: %s verifies", name, value)
+			}
+			if strings.Contains(err.Error(), sum) || strings.Contains(err.Error(), secret) {
+				t.Errorf("%s: the refusal shows what it must not: %v", name, err)
+			}
+		}
+	}
+}
