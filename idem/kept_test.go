@@ -246,14 +246,14 @@ func TestPruneForgetsOldEventsButNoneThatFailed(t *testing.T) {
 	}
 	s.wantAnswer(`{"id":"unhandled-old","type":"new"}`, http.StatusOK)
 	s.wantAnswer(`{"id":"unhandled-young","type":"new"}`, http.StatusOK)
-	s.exec(`update idem_events set received_at = now() - interval '46 days' where id like '%old'`)
-	s.exec(`update idem_events set received_at = now() - interval '44 days' where id like '%young'`)
-	s.exec(`insert into idem_events (source, scope, id, type, key, state, received_at) values ('other', '', 'old', '', '', 'done', '2020-01-01')`)
+	s.exec(`update idem_events set received_at = now() - interval '46 days' where event like '%old'`)
+	s.exec(`update idem_events set received_at = now() - interval '44 days' where event like '%young'`)
+	s.exec(`insert into idem_events (event, type, key, state, received_at) values ('other//old', '', '', 'done', '2020-01-01')`)
 	if n, err := s.processor.Prune(t.Context()); n != 2 || err != nil {
 		t.Errorf("Prune = %d, %v, want 2", n, err)
 	}
-	left := queryOne[[]string](s, `select array_agg(id order by id) from idem_events where source = 'notes'`)
-	if diff := cmp.Diff([]string{"failed-old", "unhandled-young", "young"}, left); diff != "" {
+	left := queryOne[[]string](s, `select array_agg(event order by event) from idem_events where event like 'notes/%'`)
+	if diff := cmp.Diff([]string{"notes//failed-old", "notes//unhandled-young", "notes//young"}, left); diff != "" {
 		t.Error("left (-want +got):\n" + diff)
 	}
 	s.wantPayload("unhandled-old", "")
@@ -270,8 +270,8 @@ func (s *shop) exec(sql string) {
 func TestPruneWorksInBatches(t *testing.T) {
 	t.Parallel()
 	s := newShop(t)
-	s.exec(`insert into idem_events (source, scope, id, type, key, state, received_at)
-		select 'notes', '', n::text, 'paid', '', 'done', '2020-01-01' from generate_series(1, 2500) n`)
+	s.exec(`insert into idem_events (event, type, key, state, received_at)
+		select 'notes//' || n, 'paid', '', 'done', '2020-01-01' from generate_series(1, 2500) n`)
 	if n, err := s.processor.Prune(t.Context()); n != 2500 || err != nil {
 		t.Errorf("Prune = %d, %v, want 2500", n, err)
 	}
@@ -283,7 +283,7 @@ func TestPruneWaitsForNoDelivery(t *testing.T) {
 	s := newShop(t)
 	s.wantAnswer(newBody, http.StatusOK)
 	s.exec(`update idem_events set received_at = '2020-01-01'`)
-	s.exec(`insert into idem_events (source, scope, id, type, key, state, received_at) values ('notes', '', 'old', '', '', 'done', '2020-01-01')`)
+	s.exec(`insert into idem_events (event, type, key, state, received_at) values ('notes//old', '', '', 'done', '2020-01-01')`)
 	s.deploy(func(n *notes) {
 		idem.Handle(&n.Routes, "new", func(ctx context.Context, tx pgx.Tx, n *note) error {
 			if deleted, err := s.processor.Prune(ctx); deleted != 1 || err != nil {
@@ -312,7 +312,7 @@ func TestStatsCountWhatIsNotDone(t *testing.T) {
 	s.wantAnswer(paid("failed"), http.StatusOK)
 	s.wantAnswer(`{"id":"n1","type":"new"}`, http.StatusOK)
 	s.wantAnswer(`{"id":"n2","type":"new"}`, http.StatusOK)
-	s.exec(`update idem_events set received_at = now() - interval '100 days' where id = 'n1'`)
+	s.exec(`update idem_events set received_at = now() - interval '100 days' where event = 'notes//n1'`)
 	got, err := s.processor.Stats(t.Context())
 	if err != nil {
 		t.Fatal(err)

@@ -38,11 +38,6 @@ type Processor struct {
 	// hand): a shorter retention would run it twice. 45 days.
 	Retention time.Duration
 
-	// LockWait is how long a delivery waits, holding a connection, for another
-	// process that works on the same event, before it steps back and tries
-	// again without one. 100 ms.
-	LockWait time.Duration
-
 	// Logger gets a line per delivery, without bodies or secrets: failures as
 	// errors, refusals as warnings, the rest below. slog.Default().
 	Logger *slog.Logger
@@ -64,7 +59,6 @@ func NewProcessor(pool *pgxpool.Pool, source Source) *Processor {
 		Timeout:   8 * time.Second,
 		ParkAfter: 10,
 		Retention: 45 * 24 * time.Hour,
-		LockWait:  100 * time.Millisecond,
 		Logger:    slog.Default(),
 		pool:      pool,
 		source:    source,

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/url"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -79,8 +80,8 @@ const replayPage = 100
 
 // cursor is a place in the order of arrival.
 type cursor struct {
-	at        time.Time
-	scope, id string
+	at  time.Time
+	key string
 }
 
 type storedEvent struct {
@@ -90,30 +91,36 @@ type storedEvent struct {
 
 func (p *Processor) stored(ctx context.Context, f Filter, after cursor) ([]storedEvent, error) {
 	const page = `
-select e.scope, e.id, e.type, e.key, e.occurred_at, e.received_at, b.body
-from idem_payloads b join idem_events e using (source, scope, id)
-where b.source = $1 and not b.done and e.state = any ($2)
-  and ($3::text[] is null or e.scope = any ($3)) and ($4::text[] is null or e.type = any ($4))
-  and ($5::text[] is null or e.id = any ($5)) and (e.received_at, e.scope, e.id) > ($6, $7, $8)
-order by e.received_at, e.scope, e.id limit $9`
+select e.event, e.type, e.key, e.received_at, b.occurred_at, b.body
+from idem_payloads b join idem_events e using (event)
+where not b.done and starts_with(b.event, $1) and e.state = any ($2)
+  and ($3::text[] is null or split_part(e.event, '/', 2) = any ($3))
+  and ($4::text[] is null or e.type = any ($4))
+  and ($5::text[] is null or substring(e.event from '^[^/]*/[^/]*/(.*)$') = any ($5))
+  and (e.received_at, e.event) > ($6, $7)
+order by e.received_at, e.event limit $8`
 	states := f.States
 	if states == nil {
 		states = []State{StateUnhandled, StateFailed}
 	}
-	rows, err := p.pool.Query(ctx, page, p.source.Name(), states, f.Scopes, f.Types, f.IDs,
-		after.at, after.scope, after.id, replayPage)
+	var scopes []string
+	for _, s := range f.Scopes {
+		scopes = append(scopes, url.PathEscape(s))
+	}
+	rows, err := p.pool.Query(ctx, page, p.source.Name()+"/", states, scopes, f.Types, f.IDs, after.at, after.key, replayPage)
 	if err != nil {
 		return nil, err
 	}
-	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (storedEvent, error) {
-		s := storedEvent{event: Event{Source: p.source.Name()}}
-		e := &s.event
-		var occurred *time.Time
-		err := row.Scan(&e.Scope, &e.ID, &e.Type, &e.Key, &occurred, &s.cursor.at, &e.Payload)
-		if occurred != nil {
-			e.OccurredAt = *occurred
-		}
-		s.cursor.scope, s.cursor.id = e.Scope, e.ID
-		return s, err
-	})
+	return pgx.CollectRows(rows, scanStored)
+}
+
+func scanStored(row pgx.CollectableRow) (s storedEvent, err error) {
+	var occurred *time.Time
+	e := &s.event
+	err = row.Scan(&s.cursor.key, &e.Type, &e.Key, &s.cursor.at, &occurred, &e.Payload)
+	e.Source, e.Scope, e.ID = parseRowKey(s.cursor.key)
+	if occurred != nil {
+		e.OccurredAt = *occurred
+	}
+	return s, err
 }

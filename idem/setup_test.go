@@ -189,7 +189,7 @@ func (s *shop) wantEffects(want int) {
 // wantState checks what is stored of an event; "" means nothing is.
 func (s *shop) wantState(id string, want idem.State) {
 	s.Helper()
-	got := queryOne[string](s, `select coalesce((select state from idem_events where id = $1), '')`, id)
+	got := queryOne[string](s, `select coalesce((select state from idem_events where event like '%/' || $1), '')`, id)
 	if got != string(want) {
 		s.Errorf("event %s is stored as %q, want %q", id, got, want)
 	}
@@ -198,7 +198,7 @@ func (s *shop) wantState(id string, want idem.State) {
 // wantPayload checks whether the body of an event is stored.
 func (s *shop) wantPayload(id string, want string) {
 	s.Helper()
-	got := queryOne[[]byte](s, `select coalesce((select body from idem_payloads where id = $1), '')`, id)
+	got := queryOne[[]byte](s, `select coalesce((select body from idem_payloads where event like '%/' || $1), '')`, id)
 	if string(got) != want {
 		s.Errorf("the payload of %s is stored as %q, want %q", id, got, want)
 	}

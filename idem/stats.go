@@ -19,16 +19,15 @@ type Backlog struct {
 	Oldest time.Duration // since the oldest arrived, by the database's clock; 0 when there is none
 }
 
-// Stats reads the counts from an index that holds only what is not done: it is
-// cheap however many events are. Alert on Failed, and on Retrying that grows
+// Stats reads only what is not done: it is cheap however many events are. Alert on Failed, and on Retrying that grows
 // old.
 func (p *Processor) Stats(ctx context.Context) (Stats, error) {
 	const count = `
 select e.state, count(*), now() - min(e.received_at)
-from idem_payloads b join idem_events e using (source, scope, id)
-where b.source = $1 and not b.done group by e.state`
+from idem_payloads b join idem_events e using (event)
+where not b.done and starts_with(b.event, $1) group by e.state`
 	var s Stats
-	rows, err := p.pool.Query(ctx, count, p.source.Name())
+	rows, err := p.pool.Query(ctx, count, p.source.Name()+"/")
 	if err != nil {
 		return s, fmt.Errorf("idem: counting events: %w", err)
 	}

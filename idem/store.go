@@ -20,21 +20,27 @@ const (
 	StateFailed    State = "failed"    // acknowledged although its work failed
 )
 
-// markNew is the duplicate check and the record in one: it inserts a row if the
-// event is new, and nothing otherwise.
+// markNew is the duplicate check and the record in one: it inserts and returns
+// a row if the event is new, and neither otherwise. While another transaction
+// is inserting the same event it waits, for a moment: lock_timeout is set before
+// the insert and set back after it, because two more statements for that would
+// cost as much as the insert.
 const markNew = `
-insert into idem_events (source, scope, id, type, key, occurred_at, state)
-values ($1, $2, $3, $4, $5, $6, 'done') on conflict do nothing`
+insert into idem_events (event, type, key, state)
+select $1::text, $2::text, $3::text, 'done' where set_config('lock_timeout', '100ms', true) is not null
+on conflict do nothing
+returning set_config('lock_timeout', null, true)`
 
 // markKept is markNew for an event that is stored and not done.
 const markKept = `
 update idem_events set state = 'done', last_error = null
-where source = $1 and scope = $2 and id = $3 and state in ('retrying', 'unhandled', 'failed')`
+where event = $1 and state in ('retrying', 'unhandled', 'failed') and set_config('lock_timeout', '100ms', true) is not null
+returning set_config('lock_timeout', null, true)`
 
 const (
-	insertPayload = `insert into idem_payloads (source, scope, id, done, body) values ($1, $2, $3, true, $4) on conflict do nothing`
-	settlePayload = `update idem_payloads set done = true where source = $1 and scope = $2 and id = $3`
-	deletePayload = `delete from idem_payloads where source = $1 and scope = $2 and id = $3`
+	insertPayload = `insert into idem_payloads (event, done, occurred_at, body) values ($1, true, $2, $3) on conflict do nothing`
+	settlePayload = `update idem_payloads set done = true where event = $1`
+	deletePayload = `delete from idem_payloads where event = $1`
 )
 
 // storeKept stores an event as unhandled or failed, with its payload. stored is
@@ -42,17 +48,16 @@ const (
 func storeKept(ctx context.Context, pool *pgxpool.Pool, e Event, state State, cause error) (stored bool, err error) {
 	const keep = `
 with kept as (
-	insert into idem_events as e (source, scope, id, type, key, occurred_at, state, last_error)
-	values ($1, $2, $3, $4, $5, $6, $7, $8)
-	on conflict (source, scope, id) do update set state = excluded.state, last_error = excluded.last_error
+	insert into idem_events as e (event, type, key, state, last_error) values ($1, $2, $3, $4, $5)
+	on conflict (event) do update set state = excluded.state, last_error = excluded.last_error
 	where e.state = 'retrying'
-	returning id
+	returning event
 ), body as (
-	insert into idem_payloads (source, scope, id, done, body) select $1, $2, id, false, $9 from kept on conflict do nothing
+	insert into idem_payloads (event, done, occurred_at, body) select event, false, $6, $7 from kept on conflict do nothing
 )
 select count(*) = 1 from kept`
-	err = pool.QueryRow(ctx, keep, e.Source, e.Scope, e.ID, e.Type, e.Key, nullTime(e.OccurredAt),
-		string(state), errorText(cause), e.Payload).Scan(&stored)
+	err = pool.QueryRow(ctx, keep, rowKey(e), e.Type, e.Key, string(state), errorText(cause),
+		nullTime(e.OccurredAt), e.Payload).Scan(&stored)
 	return stored, err
 }
 
@@ -62,21 +67,21 @@ select count(*) = 1 from kept`
 func storeFailure(ctx context.Context, pool *pgxpool.Pool, e Event, cause error, parkAfter int) (State, error) {
 	const count = `
 with counted as (
-	insert into idem_events as e (source, scope, id, type, key, occurred_at, attempts, last_error, state)
-	values ($1, $2, $3, $4, $5, $6, 1, $7, case when $8 <= 1 then 'failed' else 'retrying' end)
-	on conflict (source, scope, id) do update set
+	insert into idem_events as e (event, type, key, attempts, last_error, state)
+	values ($1, $2, $3, 1, $4, case when $5 <= 1 then 'failed' else 'retrying' end)
+	on conflict (event) do update set
 		attempts = e.attempts + 1,
 		last_error = excluded.last_error,
-		state = case when e.state = 'retrying' and e.attempts + 1 < $8 then 'retrying' else 'failed' end
+		state = case when e.state = 'retrying' and e.attempts + 1 < $5 then 'retrying' else 'failed' end
 	where e.state in ('retrying', 'unhandled', 'failed')
-	returning id, state
+	returning event, state
 ), body as (
-	insert into idem_payloads (source, scope, id, done, body) select $1, $2, id, false, $9 from counted on conflict do nothing
+	insert into idem_payloads (event, done, occurred_at, body) select event, false, $6, $7 from counted on conflict do nothing
 )
 select state from counted`
 	var state State
-	err := pool.QueryRow(ctx, count, e.Source, e.Scope, e.ID, e.Type, e.Key, nullTime(e.OccurredAt),
-		errorText(cause), parkAfter, e.Payload).Scan(&state)
+	err := pool.QueryRow(ctx, count, rowKey(e), e.Type, e.Key, errorText(cause), parkAfter,
+		nullTime(e.OccurredAt), e.Payload).Scan(&state)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return StateDone, nil
 	}

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"runtime/debug"
-	"strconv"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -23,7 +22,7 @@ type transaction struct {
 
 // begin starts a transaction and marks the event as done in it, in one round
 // trip. If that changes nothing the event was done before; if another
-// transaction is doing so, begin fails with errTwin after LockWait.
+// transaction is doing so, begin fails with errTwin.
 func (p *Processor) begin(ctx context.Context, e Event) (*transaction, error) {
 	// After a restart of Postgres all of the pool's connections may be dead.
 	// Nothing is committed yet, so it is safe to go on with the next one.
@@ -33,7 +32,7 @@ func (p *Processor) begin(ctx context.Context, e Event) (*transaction, error) {
 			return nil, explain(err)
 		}
 		t := &transaction{conn: conn}
-		if err = t.mark(ctx, e, p); err == nil {
+		if err = t.mark(ctx, e, p.KeepPayloads); err == nil {
 			return t, nil
 		}
 		broken := conn.Conn().IsClosed() && ctx.Err() == nil
@@ -44,33 +43,30 @@ func (p *Processor) begin(ctx context.Context, e Event) (*transaction, error) {
 	}
 }
 
-func (t *transaction) mark(ctx context.Context, e Event, p *Processor) error {
+func (t *transaction) mark(ctx context.Context, e Event, keepPayload bool) error {
+	key := rowKey(e)
 	b := &pgx.Batch{}
 	b.BeginTx(pgx.TxOptions{IsoLevel: pgx.ReadCommitted})
-	b.Queue(lockWait(p.LockWait))
-	b.Queue(markNew, e.Source, e.Scope, e.ID, e.Type, e.Key, nullTime(e.OccurredAt)).Exec(t.read)
-	b.Queue(handlerLockWait)
-	if p.KeepPayloads {
-		b.Queue(insertPayload, e.Source, e.Scope, e.ID, e.Payload)
+	b.Queue(markNew, key, e.Type, e.Key).Exec(t.read)
+	if keepPayload {
+		b.Queue(insertPayload, key, nullTime(e.OccurredAt), e.Payload)
 	}
 	results := t.conn.SendBatch(ctx, b)
 	t.tx = results.Tx()
 	if err := results.Close(); err != nil || t.marked {
 		return err
 	}
-	return t.markKept(ctx, e, p)
+	return t.markKept(ctx, key, keepPayload)
 }
 
 // markKept looks at an event that is stored: it may not be done.
-func (t *transaction) markKept(ctx context.Context, e Event, p *Processor) error {
+func (t *transaction) markKept(ctx context.Context, key string, keepPayload bool) error {
 	b := &pgx.Batch{}
-	b.Queue(lockWait(p.LockWait))
-	b.Queue(markKept, e.Source, e.Scope, e.ID).Exec(t.read)
-	b.Queue(handlerLockWait)
-	if p.KeepPayloads {
-		b.Queue(settlePayload, e.Source, e.Scope, e.ID)
+	b.Queue(markKept, key).Exec(t.read)
+	if keepPayload {
+		b.Queue(settlePayload, key)
 	} else {
-		b.Queue(deletePayload, e.Source, e.Scope, e.ID)
+		b.Queue(deletePayload, key)
 	}
 	return t.conn.SendBatch(ctx, b).Close()
 }
@@ -79,14 +75,6 @@ func (t *transaction) read(tag pgconn.CommandTag) error {
 	t.marked = tag.RowsAffected() == 1
 	return nil
 }
-
-func lockWait(d time.Duration) string {
-	return "set local lock_timeout = " + strconv.FormatInt(max(1, d.Milliseconds()), 10)
-}
-
-// handlerLockWait ends what lockWait began: how long a handler waits for locks
-// is the database's or the role's setting.
-const handlerLockWait = `set local lock_timeout to default`
 
 // work runs the handler. One that ignores the end of its context loses the
 // connection, and with it the transaction; hung is called while it still runs.

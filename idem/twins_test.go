@@ -84,7 +84,6 @@ func TestTwinInAnotherProcessWaitsWithoutAConnection(t *testing.T) {
 	t.Parallel()
 	s := openShop(t, poolOf(t, 2))
 	other := s.newProcessor()
-	other.LockWait = time.Millisecond
 	stepped := make(chan struct{})
 	entered, release := make(chan struct{}), make(chan struct{})
 	s.on(func(ctx context.Context, tx pgx.Tx, n *note) error {
@@ -117,7 +116,6 @@ func TestTwinInAnotherProcessTakesOverWhenTheFirstFails(t *testing.T) {
 	t.Parallel()
 	s := newShop(t)
 	other := s.newProcessor()
-	other.LockWait = time.Millisecond
 	entered, release := make(chan struct{}), make(chan struct{})
 	var once sync.Once
 	s.on(func(ctx context.Context, tx pgx.Tx, n *note) error {
