@@ -94,14 +94,17 @@ func answer(w http.ResponseWriter, o Outcome) {
 	}
 }
 
-// respond sends the answer whole and at once: a handler that hangs may keep
-// ServeHTTP from returning, and then the connection is of no use for more.
 func respond(w http.ResponseWriter, status int, body string) {
-	if status == http.StatusServiceUnavailable {
-		w.Header().Set("Connection", "close")
-	}
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("Content-Length", strconv.Itoa(len(body)))
+	if status != http.StatusServiceUnavailable {
+		w.WriteHeader(status)
+		_, _ = io.WriteString(w, body)
+		return
+	}
+	// A handler that hangs keeps ServeHTTP from returning: send the answer now,
+	// and let nobody wait for another one on this connection.
+	w.Header().Set("Connection", "close")
 	w.WriteHeader(status)
 	_, _ = io.WriteString(w, body)
 	_ = http.NewResponseController(w).Flush()

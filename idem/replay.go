@@ -99,9 +99,12 @@ where not b.done and starts_with(b.event, $1) and e.state = any ($2)
   and ($5::text[] is null or substring(e.event from '^[^/]*/[^/]*/(.*)$') = any ($5))
   and (e.received_at, e.event) > ($6, $7)
 order by e.received_at, e.event limit $8`
-	states := f.States
-	if states == nil {
-		states = []State{StateUnhandled, StateFailed}
+	states := []string{string(StateUnhandled), string(StateFailed)}
+	if f.States != nil {
+		states = states[:0]
+	}
+	for _, s := range f.States {
+		states = append(states, string(s))
 	}
 	var scopes []string
 	for _, s := range f.Scopes {

@@ -47,10 +47,10 @@ func (*notes) Open(r *http.Request, body []byte) (idem.Event, error) {
 }
 
 func identify(body []byte) idem.Event {
-	var n note
+	n := new(note)
 	e := idem.Event{Source: "notes", Payload: body}
-	if json.Unmarshal(body, &n) == nil {
-		e.ID, e.Type, e.Key = n.ID, n.Type, n.Order
+	if json.Unmarshal(body, n) == nil {
+		e.ID, e.Type, e.Key, e.Decoded = n.ID, n.Type, n.Order, n
 	}
 	return e
 }

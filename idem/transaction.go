@@ -47,13 +47,14 @@ func (t *transaction) mark(ctx context.Context, e Event, keepPayload bool) error
 	key := rowKey(e)
 	b := &pgx.Batch{}
 	b.BeginTx(pgx.TxOptions{IsoLevel: pgx.ReadCommitted})
-	b.Queue(markNew, key, e.Type, e.Key).Exec(t.read)
+	b.Queue(markNew, key, e.Type, e.Key)
 	if keepPayload {
 		b.Queue(insertPayload, key, nullTime(e.OccurredAt), e.Payload)
 	}
 	results := t.conn.SendBatch(ctx, b)
 	t.tx = results.Tx()
-	if err := results.Close(); err != nil || t.marked {
+	_, _ = results.Exec() // begin; its error is Close's, too
+	if err := t.marks(results); err != nil || t.marked {
 		return err
 	}
 	return t.markKept(ctx, key, keepPayload)
@@ -62,18 +63,21 @@ func (t *transaction) mark(ctx context.Context, e Event, keepPayload bool) error
 // markKept looks at an event that is stored: it may not be done.
 func (t *transaction) markKept(ctx context.Context, key string, keepPayload bool) error {
 	b := &pgx.Batch{}
-	b.Queue(markKept, key).Exec(t.read)
+	b.Queue(markKept, key)
 	if keepPayload {
 		b.Queue(settlePayload, key)
 	} else {
 		b.Queue(deletePayload, key)
 	}
-	return t.conn.SendBatch(ctx, b).Close()
+	return t.marks(t.conn.SendBatch(ctx, b))
 }
 
-func (t *transaction) read(tag pgconn.CommandTag) error {
+// marks reads whether the next statement of a batch changed a row, and ends
+// the batch.
+func (t *transaction) marks(results pgx.BatchResults) error {
+	tag, _ := results.Exec() // its error is Close's, too
 	t.marked = tag.RowsAffected() == 1
-	return nil
+	return results.Close()
 }
 
 // work runs the handler. One that ignores the end of its context loses the

@@ -1,0 +1,113 @@
+// Quickstart is a small shop that is paid through Asaas and Zelta Pay, and
+// books each payment once. It plays a day of webhooks against itself over
+// HTTP, and prints what was delivered, what it answered, and what its database
+// holds in the end:
+//
+//	go run ./examples/quickstart
+//
+// It needs no set-up: without DATABASE_URL it starts a Postgres of its own. What
+// an application of yours needs is in shop.go, handlers.go and server.go. To
+// try it by hand, with curl lines to paste:
+//
+//	go run ./examples/quickstart -serve
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/paghooks/paghooks/idem/idemtest"
+)
+
+type options struct {
+	addr  string
+	serve bool
+	log   bool
+	curl  string
+}
+
+func main() {
+	var o options
+	flag.StringVar(&o.addr, "addr", "127.0.0.1:0", "`address` to listen on; port 0 is any free one")
+	flag.BoolVar(&o.serve, "serve", false, "keep serving after the day, until Ctrl-C")
+	flag.BoolVar(&o.log, "log", false, "log every delivery of the day to stderr")
+	flag.StringVar(&o.curl, "curl", "", "only print curl lines, freshly signed, for the quickstart that serves at this `URL`")
+	flag.Parse()
+	if flag.NArg() > 0 {
+		fmt.Fprintln(os.Stderr, "quickstart: it takes flags only:")
+		flag.Usage()
+		os.Exit(2)
+	}
+
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	context.AfterFunc(ctx, stop) // a second Ctrl-C does not wait for deliveries in work
+	if err := run(ctx, o, os.Stdout); err != nil {
+		if ctx.Err() != nil {
+			err = fmt.Errorf("%w: %w", context.Cause(ctx), err)
+		}
+		fmt.Fprintln(os.Stderr, "quickstart:", err)
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context, o options, out io.Writer) (err error) {
+	if o.curl != "" {
+		return printCurl(out, o.curl)
+	}
+	listener, err := net.Listen("tcp", o.addr)
+	if err != nil {
+		return err
+	}
+	defer listener.Close()
+
+	postgres, err := idemtest.Start(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, postgres.Close()) }()
+	pool, err := pgxpool.New(ctx, postgres.URL())
+	if err != nil {
+		return err
+	}
+	defer pool.Close()
+
+	log, level := newLog(o.log)
+	s, err := openShop(ctx, pool, log)
+	if err != nil {
+		return err
+	}
+	url := "http://" + listener.Addr().String()
+	fmt.Fprintf(out, "%s, serving on %s\n\n", postgres.Origin(), url)
+	return serve(ctx, listener, newServer(s.routes(), log), func(ctx context.Context) error {
+		if err := s.playDay(ctx, out, url); err != nil || !o.serve {
+			return err
+		}
+		level.Set(slog.LevelDebug)
+		fmt.Fprintf(out, "\nServing until Ctrl-C. To paste into another terminal:\n\n")
+		if err := printCurl(out, url); err != nil {
+			return err
+		}
+		<-ctx.Done()
+		return nil
+	})
+}
+
+// newLog returns a log that is silent unless loud, and what changes that.
+func newLog(loud bool) (*slog.Logger, *slog.LevelVar) {
+	level := new(slog.LevelVar)
+	level.Set(slog.LevelError + 1) // failures of the day are in its table
+	if loud {
+		level.Set(slog.LevelDebug)
+	}
+	return slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: level})), level
+}

@@ -1,0 +1,71 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"time"
+)
+
+// play delivers the day's events to the shop, which serves at url, prints what
+// it answers and what its database holds in the end, and fails if anything of
+// that is not as it should be.
+func (s *shop) play(ctx context.Context, out io.Writer, url string) error {
+	client := &http.Client{Timeout: 10 * time.Second, Transport: new(http.Transport)} // as patient as Asaas
+	defer client.CloseIdleConnections()
+	start := time.Now()
+	wrong, err := s.playDay(ctx, out, provider{client, url})
+	if err != nil {
+		return err
+	}
+	held, err := s.read(ctx)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(out, "\nAt night the database holds:\n\n")
+	held.print(out)
+	if err := errors.Join(append(wrong, held.compare(atNight())...)...); err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(out, "\nEach payment is booked once, as it should be. The day took %d ms.\n", time.Since(start).Milliseconds())
+	return err
+}
+
+// playDay returns which answers were wrong, or why it could not go on.
+func (s *shop) playDay(ctx context.Context, out io.Writer, p provider) (wrong []error, err error) {
+	if _, err := s.pool.Exec(ctx, orders); err != nil {
+		return nil, fmt.Errorf("putting the orders in: %w", err)
+	}
+	printRow(out, "FROM", "EVENT", "DELIVERED", "ANSWERED")
+	wrong, err = s.deliver(ctx, out, p, morning())
+	if err != nil {
+		return nil, err
+	}
+	fmt.Fprintf(out, "\nAt noon the shop opens its ledger for USD.\n\n")
+	if _, err := s.pool.Exec(ctx, dollars); err != nil {
+		return nil, fmt.Errorf("opening the ledger: %w", err)
+	}
+	more, err := s.deliver(ctx, out, p, afternoon())
+	return append(wrong, more...), err
+}
+
+func (s *shop) deliver(ctx context.Context, out io.Writer, p provider, deliveries []delivery) (wrong []error, err error) {
+	for _, d := range deliveries {
+		statuses, err := p.deliver(ctx, d.message, d.times)
+		if err != nil {
+			return nil, err
+		}
+		got := summary(statuses, s.outcomes.take())
+		printRow(out, d.from, d.event, d.about, got)
+		if got != d.want {
+			wrong = append(wrong, fmt.Errorf("%s (%s) was answered %q, should be %q", d.event, d.about, got, d.want))
+		}
+	}
+	return wrong, nil
+}
+
+func printRow(out io.Writer, from, event, about, answer string) {
+	fmt.Fprintf(out, "%-9s  %-26s  %-40s  %s\n", from, event, about, answer)
+}

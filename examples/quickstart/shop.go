@@ -1,0 +1,96 @@
+package main
+
+import (
+	"context"
+	_ "embed"
+	"fmt"
+	"log/slog"
+	"net/http"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/paghooks/paghooks/asaas"
+	"github.com/paghooks/paghooks/idem"
+	"github.com/paghooks/paghooks/zeltapay"
+)
+
+// Everybody can read these. An application takes its own from the environment:
+// os.Getenv("ASAAS_WEBHOOK_TOKEN"), os.Getenv("ZELTAPAY_WEBHOOK_SECRET").
+const (
+	asaasToken     = "quickstart-asaas-token"
+	zeltapaySecret = "quickstart-zeltapay-secret"
+)
+
+const (
+	asaasPath    = "/webhooks/asaas"
+	zeltapayPath = "/webhooks/zeltapay"
+)
+
+// shop is the application.
+type shop struct {
+	pool            *pgxpool.Pool
+	asaas, zeltapay *idem.Processor
+	outcomes        tally
+}
+
+//go:embed shop.sql
+var tables string
+
+// openShop makes the tables that are missing, and connects handlers and
+// database.
+func openShop(ctx context.Context, pool *pgxpool.Pool, log *slog.Logger) (*shop, error) {
+	if err := idem.Migrate(ctx, pool); err != nil {
+		return nil, err
+	}
+	if _, err := pool.Exec(ctx, tables); err != nil {
+		return nil, fmt.Errorf("making the shop's tables: %w", err)
+	}
+	s := &shop{
+		pool:     pool,
+		asaas:    idem.NewProcessor(pool, asaasEvents()),
+		zeltapay: idem.NewProcessor(pool, zeltapayEvents()),
+	}
+	for _, p := range s.processors() {
+		p.Logger = log
+		p.Observe = s.outcomes.observe
+	}
+	return s, nil
+}
+
+func (s *shop) processors() []*idem.Processor { return []*idem.Processor{s.asaas, s.zeltapay} }
+
+// asaasEvents says what the shop does about Asaas's events. Those that it does
+// not name are acknowledged and kept, for the day when there is a handler.
+func asaasEvents() *asaas.Dispatcher {
+	events := asaas.NewDispatcher(asaasToken)
+	events.OnPaymentCreated(charged)
+	events.OnPaymentConfirmed(confirmed)
+	events.OnPaymentReceived(received)
+	events.OnPaymentOverdue(overdue)
+	events.OnPaymentRefunded(refunded)
+	events.Ignore(string(asaas.EventPaymentBankSlipViewed))
+	return events
+}
+
+func zeltapayEvents() *zeltapay.Dispatcher {
+	events := zeltapay.NewDispatcher(zeltapaySecret)
+	events.OnPaymentSuccess(succeeded)
+	return events
+}
+
+func (s *shop) routes() http.Handler {
+	mux := http.NewServeMux()
+	mux.Handle("POST "+asaasPath, s.asaas)
+	mux.Handle("POST "+zeltapayPath, s.zeltapay)
+	mux.HandleFunc("GET /orders", s.showOrders)
+	return mux
+}
+
+func (s *shop) showOrders(w http.ResponseWriter, r *http.Request) {
+	held, err := s.read(r.Context())
+	if err != nil {
+		http.Error(w, "the orders cannot be read now", http.StatusServiceUnavailable)
+		return
+	}
+	held.print(w)
+}
