@@ -1,0 +1,83 @@
+// Package idem does the work of each webhook event once: the row that records
+// the event and the rows that its handler writes are committed in one Postgres
+// transaction, or not at all.
+//
+// What is promised is an exactly-once effect on rows written through the given
+// [pgx.Tx]. HTTP calls, e-mails and messages that a handler sends happen at
+// least once, unless they go through a row of that transaction.
+//
+// # Receive events
+//
+// A provider's package names, verifies and decodes events; this one runs their
+// handlers. Make the tables at start, register handlers, and mount the
+// processor:
+//
+//	if err := idem.Migrate(ctx, pool); err != nil { … }
+//	events := asaas.NewDispatcher(os.Getenv("ASAAS_WEBHOOK_TOKEN"))
+//	events.OnPaymentReceived(func(ctx context.Context, tx pgx.Tx, e *asaas.PaymentEvent) error {
+//		_, err := tx.Exec(ctx, `update orders set paid_at = now() where charge_id = $1`, e.Payment.ID)
+//		return err
+//	})
+//	http.Handle("POST /webhooks/asaas", idem.NewProcessor(pool, events))
+//
+// # What a delivery is answered
+//
+// The event is marked as done first, then the handler works, then both are
+// committed, then the provider is answered:
+//
+//	done now, or done before             200  stored as done
+//	no handler, unknown, unreadable      200  stored as unhandled, with its payload
+//	does not decode into its type        200  stored as failed, with its payload
+//	the handler failed                   503  rolled back and counted; the provider delivers again
+//	it failed ParkAfter times            200  stored as failed, with its payload
+//	the database is away                 503  nothing; the provider delivers again
+//	the answer to COMMIT was lost        503  done or not; the next delivery finds out
+//	a twin of an event in work           as the first one
+//	not genuine                          401  nothing
+//
+// A handler that returns an error, panics, swallows an SQL error, ends the
+// transaction itself or takes longer than [Processor.Timeout] has failed.
+//
+// # After a fix
+//
+// Events that had no handler, or whose work failed too often, wait with their
+// payload. Deploy the handler or the fix, then:
+//
+//	replayed, err := processor.Replay(ctx, idem.Filter{Types: []string{"PAYMENT_OVERDUE"}})
+//
+// Event types that the application never wants are better ignored, so that they
+// are not stored: events.Ignore("PAYMENT_BANK_SLIP_VIEWED").
+//
+// # Side effects
+//
+// What must follow the commit and may be lost, such as waking a worker, goes to
+// [AfterCommit]. What must not be lost is a row of the transaction, which another
+// program works through.
+//
+// # Several accounts
+//
+// The Accounts function of a dispatcher tells which accounts may have sent a
+// request; the account becomes the event's Scope. Events of two accounts never
+// collide, and a handler finds its account with [EventFrom].
+//
+// # Without HTTP
+//
+// Events that arrive through a queue, verified elsewhere, go to
+// [Processor.Accept]. Applications that have their own way of running an event
+// once use [Routes.Dispatch].
+//
+// # Run it
+//
+// Call [Processor.Prune] daily; it forgets what is older than
+// [Processor.Retention]. Alert on [Processor.Stats]: Failed above zero, and
+// Retrying that grows old. [Processor.Observe] feeds metrics.
+//
+// A delivery holds one connection while its handler runs and none while it
+// waits for a twin: size the pool for the handlers that run at once. Handlers
+// that want a second connection while they hold the first can starve each other.
+//
+// The tables are idem_events, a row of some 150 bytes per event, and
+// idem_payloads, which holds the bodies of events that are not done. Both are in
+// the first schema of the connection's search_path. Poolers such as PgBouncer
+// work in transaction mode, with pgx's QueryExecModeExec or SimpleProtocol.
+package idem
