@@ -2,7 +2,7 @@ package asaas
 
 import (
 	"database/sql/driver"
-	"fmt"
+	"errors"
 	"sync"
 	"time"
 
@@ -84,7 +84,7 @@ func inBrasilia(t time.Time) time.Time {
 func (d Date) Time() (time.Time, error) {
 	t, ok := parseTime(string(d))
 	if !ok {
-		return time.Time{}, fmt.Errorf("asaas: %.40q is not a date: keep it as text, string(d)", string(d))
+		return time.Time{}, errors.New("asaas: the text is not a date in a spelling that is known: keep it as text, string(d)")
 	}
 	year, month, day := t.Date()
 	return inBrasilia(time.Date(year, month, day, 0, 0, 0, 0, time.UTC)), nil
@@ -119,7 +119,7 @@ func (d Date) TimestamptzValue() (pgtype.Timestamptz, error) {
 func (d DateTime) Time() (time.Time, error) {
 	t, ok := parseTime(string(d))
 	if !ok {
-		return time.Time{}, fmt.Errorf("asaas: %.40q is not a time: keep it as text, string(d)", string(d))
+		return time.Time{}, errors.New("asaas: the text is not a time in a spelling that is known: keep it as text, string(d)")
 	}
 	return t, nil
 }

@@ -77,10 +77,10 @@ func TestAnUnknownSpellingDecodesAndIsNotUsed(t *testing.T) {
 	}
 }
 
-func TestAnErrorOfADateIsShort(t *testing.T) {
+func TestAnErrorOfADateDoesNotTellWhatWasSent(t *testing.T) {
 	t.Parallel()
-	_, err := asaas.Date(strings.Repeat("never ", 1000)).Time()
-	if err == nil || len(err.Error()) > 120 || !strings.HasPrefix(err.Error(), `asaas: "never never`) {
+	_, err := asaas.Date("never").Time()
+	if err == nil || strings.Contains(err.Error(), "never") {
 		t.Errorf("got %v", err)
 	}
 }

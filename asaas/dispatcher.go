@@ -8,8 +8,8 @@ import (
 )
 
 // Dispatcher verifies Asaas's deliveries and takes each event to its handler.
-// Register handlers with the On… methods, then give it to [idem.NewProcessor]
-// or [idem.NewInbox].
+// Register handlers with the On… methods, then give it to
+// [idem.NewProcessor].
 //
 // The exported fields are settings: change them before the first event.
 type Dispatcher struct {
@@ -42,7 +42,7 @@ var _ idem.Source = (*Dispatcher)(nil)
 
 // NewDispatcher returns a Dispatcher for one webhook with its token; with the
 // new and the old one during a rotation. Empty tokens never verify, and without
-// any other every delivery is refused.
+// any other every delivery is refused, with 503: the mistake is not Asaas's.
 func NewDispatcher(tokens ...string) *Dispatcher { return &Dispatcher{tokens: tokens} }
 
 // Name implements [idem.Source].

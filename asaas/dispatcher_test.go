@@ -106,7 +106,7 @@ func TestTheURLDecidesTheScope(t *testing.T) {
 	_, err := open("north", oldToken)
 	wantReason(t, err, asaas.ReasonWrongToken)
 	_, err = open("nowhere", token)
-	wantReason(t, err, asaas.ReasonNotConfigured)
+	wantReason(t, err, asaas.ReasonUnknownAccount)
 
 	var refusal *idem.Refusal
 	if _, err := open("down", token); err != errDown || errors.As(err, &refusal) {

@@ -61,7 +61,7 @@ func ExampleDispatcher_accounts() {
 	// Output:
 	// refused: wrong_token
 	// event of scope: shop
-	// refused: not_configured
+	// refused: unknown_account
 }
 
 func ExampleDispatcher_OnUnknown() {
@@ -157,7 +157,7 @@ func ExampleDate() {
 	// 2026-09-08T00:00:00-03:00
 	// 2026-09-08T00:00:00-03:00
 	// 2026-09-08T00:00:00-03:00
-	// asaas: "soon" is not a date: keep it as text, string(d)
+	// asaas: the text is not a date in a spelling that is known: keep it as text, string(d)
 }
 
 func ExampleDateTime() {

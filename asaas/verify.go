@@ -70,7 +70,7 @@ func configured(accounts []idem.Account) error {
 	}
 	switch {
 	case len(accounts) == 0:
-		return refuse(ReasonNotConfigured, "no account may send this request: see what Accounts returns for it")
+		return refuse(ReasonUnknownAccount, "no account may send this request: see what Accounts returns for it")
 	case secrets == 0:
 		return refuse(ReasonNotConfigured, "no token was given: give the webhook's token")
 	}

@@ -11,7 +11,7 @@ import (
 
 // Dispatcher verifies Zelta Pay's deliveries and takes each event to its
 // handler. Register handlers with the On… methods, then give it to
-// [idem.NewProcessor] or [idem.NewInbox].
+// [idem.NewProcessor].
 //
 // An event without handler is kept for Replay, except webhook.ping: the test
 // from the dashboard is answered and forgotten.
@@ -37,7 +37,8 @@ var _ idem.Source = (*Dispatcher)(nil)
 
 // NewDispatcher returns a Dispatcher for one webhook with its signing secret;
 // with the new and the old one during a rotation. Empty secrets never verify,
-// and without any other every delivery is refused.
+// and without any other every delivery is refused, with 503: a 401 would make
+// Zelta Pay park the event at once.
 func NewDispatcher(secrets ...string) *Dispatcher {
 	return &Dispatcher{Verifier: Verifier{Secrets: secrets}}
 }

@@ -145,7 +145,7 @@ func TestTheURLMayDecideTheAccount(t *testing.T) {
 		{"its own secret", "north", "secret n", ""},
 		{"the other account's secret", "north", "secret s", zeltapay.ReasonWrongSignature},
 		{"an account without secret", "west", "", zeltapay.ReasonNotConfigured},
-		{"no account", "", "secret n", zeltapay.ReasonNotConfigured},
+		{"no account", "", "secret n", zeltapay.ReasonUnknownAccount},
 	} {
 		r := delivery([]byte(`{}`), c.secret)
 		r.SetPathValue("account", c.account)

@@ -3,8 +3,7 @@
 // # Receive payments
 //
 // Register typed handlers, and give the dispatcher to [idem.NewProcessor],
-// which works and then answers, or to [idem.NewInbox], which answers and works
-// later. What a handler writes through tx happens exactly once, however often
+// which works and then answers. What a handler writes through tx happens exactly once, however often
 // an event is delivered.
 //
 //	events := zeltapay.NewDispatcher(os.Getenv("ZELTAPAY_WEBHOOK_SECRET"))

@@ -2,7 +2,7 @@ package zeltapay
 
 import (
 	"database/sql/driver"
-	"fmt"
+	"errors"
 	"strings"
 	"time"
 
@@ -36,7 +36,7 @@ func (t Time) Time() (time.Time, error) {
 			return at, nil
 		}
 	}
-	return time.Time{}, fmt.Errorf("zeltapay: %.40q is not an ISO 8601 time: keep it as text, string(t)", string(t))
+	return time.Time{}, errors.New("zeltapay: the text is not an ISO 8601 time: keep it as text, string(t)")
 }
 
 // Value implements [driver.Valuer].

@@ -149,7 +149,7 @@ func sameInHeader(h http.Header, name, signed string, reason idem.Reason) error 
 // configured refuses to verify with nothing, a mistake in the deployment.
 func configured(accounts []idem.Account) error {
 	if len(accounts) == 0 {
-		return refuse(ReasonNotConfigured, "no account may send this request: see what Accounts returns for it")
+		return refuse(ReasonUnknownAccount, "no account may send this request: see what Accounts returns for it")
 	}
 	for _, a := range accounts {
 		if slices.ContainsFunc(a.Secrets, isSecret) {
