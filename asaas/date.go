@@ -32,7 +32,9 @@ type Date string
 type DateTime string
 
 // Brasilia returns the time zone of every time that Asaas writes without one.
-var Brasilia = sync.OnceValue(func() *time.Location {
+func Brasilia() *time.Location { return brasilia() }
+
+var brasilia = sync.OnceValue(func() *time.Location {
 	if loc, err := time.LoadLocation("America/Sao_Paulo"); err == nil {
 		return loc
 	}

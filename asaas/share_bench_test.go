@@ -1,0 +1,89 @@
+package asaas_test
+
+import (
+	"bytes"
+	"context"
+	"net/http"
+	"net/http/httptest"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/paghooks/paghooks/asaas"
+	"github.com/paghooks/paghooks/idem"
+	"github.com/paghooks/paghooks/idem/idemtest"
+)
+
+// BenchmarkShareOfDecoding measures how much of an event's way from a POST to
+// a commit on a durable Postgres goes into verifying, decoding and dispatching
+// it: one delivery after the other, and its handler writes one row.
+func BenchmarkShareOfDecoding(b *testing.B) {
+	pool := durablePool(b)
+	events := asaas.NewDispatcher(token)
+	events.OnPaymentSplitCancelled(func(ctx context.Context, tx pgx.Tx, e *asaas.PaymentEvent) error {
+		_, err := tx.Exec(ctx, `update orders set paid = paid + $1 where id = 1`, e.Payment.Value)
+		return err
+	})
+	processor := idem.NewProcessor(pool, events)
+	body := testdata(b, "split_cancelled")
+	padding := strings.Repeat("x", 2048-len(body)-len(`"new":"",`)) // a field that is new
+	body = append([]byte(`{"new":"`+padding+`",`), body[1:]...)
+	var decoding, whole time.Duration
+	for i := 0; b.Loop(); i++ {
+		// A new event of the same size.
+		next := bytes.Replace(body, []byte("&"), []byte("&"+strconv.Itoa(i)), 1)
+		r := delivery(token, string(next))
+
+		start := time.Now()
+		e, err := events.Open(r, next)
+		if err != nil {
+			b.Fatal(err)
+		}
+		if work, err := events.Route(e); work == nil || err != nil {
+			b.Fatal("no handler: ", err)
+		}
+		decoding += time.Since(start)
+
+		start = time.Now()
+		w := httptest.NewRecorder()
+		processor.ServeHTTP(w, r)
+		whole += time.Since(start)
+		if w.Code != http.StatusOK {
+			b.Fatal(w.Code, w.Body)
+		}
+	}
+	b.ReportMetric(float64(decoding.Nanoseconds())/float64(b.N)/1000, "decoding-µs")
+	b.ReportMetric(float64(whole.Nanoseconds())/float64(b.N)/1000, "whole-µs")
+	b.ReportMetric(100*decoding.Seconds()/whole.Seconds(), "%")
+	b.ReportMetric(float64(len(body)), "B/event")
+}
+
+func durablePool(b *testing.B) *pgxpool.Pool {
+	b.Helper()
+	cluster := &idemtest.Cluster{Durable: true}
+	if err := cluster.Start(b.Context()); err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(func() {
+		if err := cluster.Close(); err != nil {
+			b.Error(err)
+		}
+	})
+	pool, err := pgxpool.New(b.Context(), cluster.URL())
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(pool.Close)
+	if err := idem.Migrate(b.Context(), pool); err != nil {
+		b.Fatal(err)
+	}
+	if _, err := pool.Exec(b.Context(), `create table orders (id int primary key, paid numeric not null); insert into orders values (1, 0)`); err != nil {
+		b.Fatal(err)
+	}
+	return pool
+}
+
