@@ -41,8 +41,9 @@ func (p *Processor) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 // read reads the body whole, within the time and the size that are allowed.
 func (p *Processor) read(w http.ResponseWriter, r *http.Request) (body []byte, status int, err error) {
-	// Where the server cannot set deadlines (a test recorder) it reads from memory.
-	_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(p.Timeout))
+	if server, ok := r.Context().Value(http.ServerContextKey).(*http.Server); ok && server.ReadTimeout == 0 {
+		_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(p.Timeout)) // unless w is wrapped
+	}
 	if r.ContentLength > p.MaxBody {
 		return nil, http.StatusRequestEntityTooLarge, tooLarge(p.MaxBody)
 	}

@@ -191,6 +191,20 @@ func (s *shop) accept(body string, want idem.Outcome) {
 	}
 }
 
+func TestEventThatStillDoesNotDecodeStaysFailed(t *testing.T) {
+	t.Parallel()
+	s := newShop(t)
+	s.on(pay)
+	s.accept(`{"type":"paid","order":7}`, idem.Unhandled) // the name does not decode either
+	body := []byte(`{"id":"e1","type":"paid","order":7}`)
+	if outcome, err := s.processor.Accept(t.Context(), idem.Event{ID: "e1", Type: "paid", Payload: body}); outcome != idem.Parked {
+		t.Fatal(outcome, err)
+	}
+	s.wantReplayed(idem.Filter{}, idem.Replayed{Failed: 1, Unhandled: 1})
+	s.wantState("e1", idem.StateFailed)
+	s.wantEffects(0)
+}
+
 func TestReplaysAtOnceHaveOneEffect(t *testing.T) {
 	t.Parallel()
 	s := newShop(t)

@@ -44,7 +44,7 @@ func (p *Processor) report(ctx context.Context, o Observation) {
 		p.Observe(ctx, o)
 	}
 	level := logLevel(o)
-	if !p.Logger.Enabled(ctx, level) {
+	if p.Logger == nil || !p.Logger.Enabled(ctx, level) {
 		return
 	}
 	attrs := []slog.Attr{

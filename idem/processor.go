@@ -16,30 +16,31 @@ import (
 // number of processors, in any number of processes, may share a database.
 type Processor struct {
 	// MaxBody is how many bytes of a body are read; a larger one is answered
-	// with 413. 1 MiB.
+	// with 413. Default: 1 MiB.
 	MaxBody int64
 
 	// Timeout is how long a delivery may take until its handler is given up.
 	// The answer follows within 1.5 seconds of it, so keep it that much below
-	// the provider's patience (Asaas: 10 s). 8 seconds.
+	// the provider's patience (Asaas: 10 s). Default: 8 seconds.
 	Timeout time.Duration
 
 	// ParkAfter is the number of failed deliveries after which an event is
 	// kept as failed and acknowledged, so that one bad event cannot make the
-	// provider stop them all: Asaas pauses its queue after 15. 10.
+	// provider stop them all: Asaas pauses its queue after 15. Default: 10.
 	ParkAfter int
 
 	// KeepPayloads keeps the bodies of events that are done. They hold personal
-	// data; by default only unhandled and failed events keep theirs.
+	// data. Default: false, only events that are not done keep theirs.
 	KeepPayloads bool
 
 	// Retention is the age from which [Processor.Prune] forgets an event. A
 	// provider can send an event again after 31 days (Zelta Pay, replayed by
-	// hand): a shorter retention would run it twice. 45 days.
+	// hand): a shorter retention would run it twice. Default: 45 days.
 	Retention time.Duration
 
 	// Logger gets a line per delivery, without bodies or secrets: failures as
-	// errors, refusals as warnings, the rest below. slog.Default().
+	// errors, refusals as warnings, the rest below; nil logs nothing.
+	// Default: slog.Default().
 	Logger *slog.Logger
 
 	// Observe, when set, is told of each delivery, for metrics. It is called

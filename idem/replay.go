@@ -60,9 +60,12 @@ func (p *Processor) replay(ctx context.Context, e Event, total *Replayed) error 
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	work, err := p.source.Route(e)
-	if errors.Is(err, ErrIgnored) || (err == nil && work == nil) {
+	switch work, err := p.source.Route(e); {
+	case errors.Is(err, ErrIgnored), err == nil && work == nil:
 		total.Unhandled++
+		return nil
+	case err != nil: // it does not decode, still
+		total.Failed++
 		return nil
 	}
 	switch outcome, err := p.await(ctx, e); outcome {

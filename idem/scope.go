@@ -81,6 +81,9 @@ func (p *Processor) runHooks(ctx context.Context, s *scope) {
 }
 
 func (p *Processor) hookFailed(ctx context.Context, e Event, err error) {
+	if p.Logger == nil {
+		return
+	}
 	p.Logger.LogAttrs(ctx, slog.LevelError, "webhook AfterCommit function failed",
 		slog.String("source", e.Source), slog.String("scope", e.Scope), slog.String("id", e.ID),
 		slog.String("type", e.Type), slog.String("error", err.Error()))
