@@ -80,6 +80,10 @@ func TestFailingHandlerLeavesNothingBehind(t *testing.T) {
 			_, err := tx.Exec(ctx, `rollback`)
 			return err
 		},
+		"leaves rows open": func(ctx context.Context, tx pgx.Tx) error {
+			_, err := tx.Query(ctx, `select generate_series(1, 100000)`)
+			return err
+		},
 		"commits":    func(ctx context.Context, tx pgx.Tx) error { return tx.Commit(ctx) },
 		"rolls back": func(ctx context.Context, tx pgx.Tx) error { return tx.Rollback(ctx) },
 		"cancels its own query": func(ctx context.Context, tx pgx.Tx) error {

@@ -17,6 +17,7 @@ var (
 	errTwin    = errors.New("another process is working on the same event")
 	errEnded   = errors.New("the handler ended the transaction with SQL: return nil to commit, or an error to roll back")
 	errAborted = errors.New("the handler returned nil after an SQL error: Postgres has discarded its work; return the error, or run what may fail in tx.Begin")
+	errBusy    = errors.New("the handler returned while a query is open: read its rows to the end or close them, and wait for goroutines that use the transaction")
 	errLost    = errors.New("the connection was lost while the handler ran")
 	errHung    = errors.New("the handler did not return in time")
 )

@@ -118,6 +118,8 @@ func (t *transaction) verdict(err error) error {
 	case err != nil:
 	case conn.IsClosed():
 		err = errLost
+	case conn.PgConn().IsBusy():
+		err = errBusy
 	case conn.PgConn().TxStatus() == 'I':
 		err = errEnded
 	case conn.PgConn().TxStatus() == 'E':
