@@ -28,6 +28,9 @@ insert into orders (id, total, currency) values
 	('Z-2001', 49, 'USD'), ('Z-2002', 25, 'USD'), ('Z-2003', 12.34, 'USD');
 insert into ledgers (currency) values ('BRL')`
 
+// dollars is what the shop does at noon.
+const dollars = `insert into ledgers (currency) values ('USD')`
+
 // delivery is a line of the day: a message, how often it comes, and what the
 // shop must answer and make of it.
 type delivery struct {
@@ -51,31 +54,31 @@ var (
 func morning() []delivery {
 	return []delivery{
 		{pix.event(asaas.EventPaymentCreated), "A-1001", once, "200 handled"},
-		{pix.event(asaas.EventPaymentReceived), "A-1001, ten at the same moment", tenAtOnce, "10 x 200: 1 handled, 9 duplicate"},
+		{pix.event(asaas.EventPaymentReceived), "A-1001, ten at once", tenAtOnce, "10 x 200: 1 handled, 9 duplicate"},
 		{pix.event(asaas.EventPaymentReceived), "A-1001, three times more", threeTimes, "3 x 200: 3 duplicate"},
 		{pix.event(asaas.EventPaymentOverdue), "A-1001, late and out of order", once, "200 handled"},
 		{boleto.event(asaas.EventPaymentConfirmed), "A-1002, three times", threeTimes, "3 x 200: 1 handled, 2 duplicate"},
 		{boleto.event(asaas.EventPaymentReceived), "A-1002", once, "200 handled"},
 		{givenBack.event(asaas.EventPaymentReceived), "A-1003", once, "200 handled"},
 		{late.event(asaas.EventPaymentOverdue), "A-1004", once, "200 handled"},
-		{unpaid.event(asaas.EventPaymentReceived).withToken("a guess"), "A-1005, forged", once, "401 refused (wrong_token)"},
+		{unpaid.event(asaas.EventPaymentReceived).withToken("a guess"), "A-1005, forged: a guessed token", once, "401 refused (wrong_token)"},
 		{unpaid.event(asaas.EventPaymentCheckoutViewed), "A-1005, there is no handler", once, "200 unhandled"},
 		{unpaid.event(asaas.EventPaymentBankSlipViewed), "A-1005, the shop ignores it", once, "200 ignored"},
 		{unpaid.event("PAYMENT_BY_PIGEON"), "A-1005, nobody knows this type", once, "200 unhandled"},
 		{ping(), "the dashboard's test", once, "200 ignored"},
-		{card.flat(), "Z-2001, there is no ledger for USD", once, "503 failed"},
+		{card.flat(), "Z-2001, there is no USD ledger", once, "503 failed"},
 	}
 }
 
 func afternoon() []delivery {
 	return []delivery{
-		{card.flat(), "Z-2001 again, ten at the same moment", tenAtOnce, "10 x 200: 1 handled, 9 duplicate"},
-		{yappy.nested(), "Z-2002, in the other layout, three times", threeTimes, "3 x 200: 1 handled, 2 duplicate"},
+		{card.flat(), "Z-2001 again, ten at once", tenAtOnce, "10 x 200: 1 handled, 9 duplicate"},
+		{yappy.nested(), "Z-2002, other layout, three times", threeTimes, "3 x 200: 1 handled, 2 duplicate"},
 		{trial.flat(), "Z-2003, a test: no money moved", once, "200 handled"},
-		{unused.flat().changed(`"amount":1234`, `"amount":1`), "Z-2003, forged: changed once signed", once, "401 refused (wrong_signature)"},
-		{card.flat().signed(time.Now().Add(-10 * time.Minute)), "Z-2001, an old delivery, replayed", once, "401 refused (stale)"},
+		{unused.flat().changed(`"amount":1234`, `"amount":1`), "Z-2003, forged: changed on the way", once, "401 refused (wrong_signature)"},
+		{card.flat().signedAt(time.Now().Add(-10 * time.Minute)), "Z-2001, recorded and sent again", once, "401 refused (stale)"},
 		{unasked.event(asaas.EventPaymentCreated), "a Pix that nobody asked for", once, "200 handled"},
-		{unasked.event(asaas.EventPaymentReceived), "a Pix that nobody asked for", tenAtOnce, "10 x 200: 1 handled, 9 duplicate"},
+		{unasked.event(asaas.EventPaymentReceived), "the same Pix, ten at once", tenAtOnce, "10 x 200: 1 handled, 9 duplicate"},
 		{givenBack.event(asaas.EventPaymentRefunded), "A-1003, three times", threeTimes, "3 x 200: 1 handled, 2 duplicate"},
 	}
 }
@@ -95,8 +98,8 @@ func atNight() holdings {
 			{"", asaas.Cents(0), "BRL", "not asked for", asaas.Cents(2990), "4"},
 		},
 		events: []events{
-			{"asaas", 10, 0, 2, 0},
-			{"zeltapay", 3, 0, 0, 0},
+			{source: "asaas", done: 10, unhandled: 2, kept: "PAYMENT_BY_PIGEON, PAYMENT_CHECKOUT_VIEWED"},
+			{source: "zeltapay", done: 3},
 		},
 	}
 }

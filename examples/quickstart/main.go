@@ -66,11 +66,11 @@ func run(ctx context.Context, o options, out io.Writer) (err error) {
 	}
 	listener, err := net.Listen("tcp", o.addr)
 	if err != nil {
-		return err
+		return fmt.Errorf("choose another -addr: %w", err)
 	}
 	defer listener.Close()
 
-	postgres, err := idemtest.Start(ctx)
+	postgres, err := idemtest.Start(ctx) // an application connects to its own
 	if err != nil {
 		return err
 	}
@@ -89,23 +89,28 @@ func run(ctx context.Context, o options, out io.Writer) (err error) {
 	url := "http://" + listener.Addr().String()
 	fmt.Fprintf(out, "%s, serving on %s\n\n", postgres.Origin(), url)
 	return serve(ctx, listener, newServer(s.routes(), log), func(ctx context.Context) error {
-		if err := s.playDay(ctx, out, url); err != nil || !o.serve {
+		if err := s.play(ctx, out, url); err != nil || !o.serve {
 			return err
 		}
 		level.Set(slog.LevelDebug)
-		fmt.Fprintf(out, "\nServing until Ctrl-C. To paste into another terminal:\n\n")
-		if err := printCurl(out, url); err != nil {
-			return err
-		}
-		<-ctx.Done()
-		return nil
+		return stay(ctx, out, url)
 	})
+}
+
+// stay says how to deliver by hand, and waits for Ctrl-C.
+func stay(ctx context.Context, out io.Writer, url string) error {
+	fmt.Fprintf(out, "\nServing until Ctrl-C. Paste into another terminal:\n\n")
+	if err := printCurl(out, url); err != nil {
+		return err
+	}
+	<-ctx.Done()
+	return nil
 }
 
 // newLog returns a log that is silent unless loud, and what changes that.
 func newLog(loud bool) (*slog.Logger, *slog.LevelVar) {
 	level := new(slog.LevelVar)
-	level.Set(slog.LevelError + 1) // failures of the day are in its table
+	level.Set(slog.LevelError + 1) // what fails during the day is in its table
 	if loud {
 		level.Set(slog.LevelDebug)
 	}

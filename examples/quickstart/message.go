@@ -2,21 +2,11 @@ package main
 
 import (
 	"bytes"
-	"cmp"
-	"context"
 	"encoding/json"
-	"errors"
-	"fmt"
-	"io"
-	"maps"
 	"net/http"
-	"slices"
-	"strings"
-	"sync"
 	"time"
 
 	"github.com/paghooks/paghooks/asaas"
-	"github.com/paghooks/paghooks/idem"
 	"github.com/paghooks/paghooks/zeltapay"
 )
 
@@ -74,4 +64,3 @@ func (m message) header() http.Header {
 	m.seal(h, m.body)
 	return h
 }
-

@@ -38,7 +38,7 @@ func (s *shop) playDay(ctx context.Context, out io.Writer, p provider) (wrong []
 	if _, err := s.pool.Exec(ctx, orders); err != nil {
 		return nil, fmt.Errorf("putting the orders in: %w", err)
 	}
-	printRow(out, "FROM", "EVENT", "DELIVERED", "ANSWERED")
+	printRow(out, "FROM", "EVENT", "DELIVERED", "ANSWER AND OUTCOME")
 	wrong, err = s.deliver(ctx, out, p, morning())
 	if err != nil {
 		return nil, err
@@ -67,5 +67,5 @@ func (s *shop) deliver(ctx context.Context, out io.Writer, p provider, deliverie
 }
 
 func printRow(out io.Writer, from, event, about, answer string) {
-	fmt.Fprintf(out, "%-9s  %-26s  %-40s  %s\n", from, event, about, answer)
+	fmt.Fprintf(out, "%-9s  %-24s  %-34s  %s\n", from, event, about, answer)
 }

@@ -1,6 +1,17 @@
 package main
 
-import ()
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/paghooks/paghooks/idem"
+)
 
 // tally counts what became of deliveries, as [idem.Processor.Observe] tells.
 type tally struct {
