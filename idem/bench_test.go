@@ -1,3 +1,5 @@
+//go:build unix
+
 package idem_test
 
 import (
@@ -237,4 +239,19 @@ func serve(b *testing.B, name string, h http.Handler) *rival {
 	client := server.Client()
 	client.Transport.(*http.Transport).MaxIdleConnsPerHost = 64
 	return &rival{name: name, url: server.URL, http: client}
+}
+
+// BenchmarkMemory reports what is in use after b.N events, and grew since the
+// first tenth of them: run it with -benchtime 100000x.
+func BenchmarkMemory(b *testing.B) {
+	url := durable(b)
+	_, _, ours := rivals(b, url)
+	ours.run(b, max(1, b.N/10), 16, nil)
+	before := heap()
+	b.ResetTimer()
+	ours.run(b, b.N, 16, nil)
+	b.StopTimer()
+	after := heap()
+	b.ReportMetric(float64(after)/(1<<20), "MB")
+	b.ReportMetric(float64(after-before)/float64(b.N), "grown-B/event")
 }

@@ -272,6 +272,7 @@ func TestWhatIsNotADeliveryIsRejected(t *testing.T) {
 		"one byte over the limit": {"POST", paid(strings.Repeat("e", 101-len(paid("")))), nil, 413, `{"received":false}`},
 		"missing token":           {"POST", paid("e1"), map[string]string{"token": ""}, 401, `{"received":false,"reason":"missing_token"}`},
 		"wrong token":             {"POST", paid("e1"), map[string]string{"token": "wrong"}, 401, `{"received":false,"reason":"wrong_token"}`},
+		"no token configured":     {"POST", paid("e1"), map[string]string{"token": "none"}, 503, `{"received":false,"reason":"not_configured"}`},
 		"token cannot be checked": {"POST", paid("e1"), map[string]string{"token": "unsure"}, 503, `{"received":false}`},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -55,18 +55,3 @@ func TestMemoryStaysFlat(t *testing.T) {
 		t.Errorf("%d goroutines are left, there were %d", n, goroutines)
 	}
 }
-
-// BenchmarkMemory reports what is in use after b.N events, and grew since the
-// first tenth of them: run it with -benchtime 100000x.
-func BenchmarkMemory(b *testing.B) {
-	url := durable(b)
-	_, _, ours := rivals(b, url)
-	ours.run(b, max(1, b.N/10), 16, nil)
-	before := heap()
-	b.ResetTimer()
-	ours.run(b, b.N, 16, nil)
-	b.StopTimer()
-	after := heap()
-	b.ReportMetric(float64(after)/(1<<20), "MB")
-	b.ReportMetric(float64(after-before)/float64(b.N), "grown-B/event")
-}

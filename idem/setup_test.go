@@ -36,6 +36,8 @@ func (*notes) Open(r *http.Request, body []byte) (idem.Event, error) {
 	case "right":
 	case "":
 		return idem.Event{}, &idem.Refusal{Source: "notes", Reason: "missing_token", Hint: "send a token"}
+	case "none":
+		return idem.Event{}, &idem.Refusal{Source: "notes", Reason: idem.ReasonNotConfigured, Hint: "configure a token"}
 	case "unsure":
 		return idem.Event{}, fmt.Errorf("notes: the token cannot be looked up")
 	default:

@@ -55,7 +55,7 @@
 //  1. The database that the environment variable DATABASE_URL names. Nothing in
 //     it is touched: every test makes a schema idemtest_…, and drops it. It
 //     must be a direct connection: a pooler like PgBouncer forgets the schema.
-//  2. PostgreSQL 11 or later on this machine: its programs initdb and postgres
+//  2. PostgreSQL 13 or later on this machine: its programs initdb and postgres
 //     on PATH, or where pg_config says, or where packages put them, the highest
 //     version first. They run a cluster in memory, reached through a socket
 //     file only. It starts in half a second, once for each test process. This
