@@ -24,14 +24,14 @@ import (
 func BenchmarkShareOfDecoding(b *testing.B) {
 	pool := durablePool(b)
 	events := asaas.NewDispatcher(token)
-	events.OnPaymentSplitCancelled(func(ctx context.Context, tx pgx.Tx, e *asaas.PaymentEvent) error {
+	events.OnPaymentConfirmed(func(ctx context.Context, tx pgx.Tx, e *asaas.PaymentEvent) error {
 		_, err := tx.Exec(ctx, `update orders set paid = paid + $1 where id = 1`, e.Payment.Value)
 		return err
 	})
 	processor := idem.NewProcessor(pool, events)
-	body := testdata(b, "split_cancelled")
-	padding := strings.Repeat("x", 2048-len(body)-len(`"new":"",`)) // a field that is new
-	body = append([]byte(`{"new":"`+padding+`",`), body[1:]...)
+	body := testdata(b, "card_confirmed_installment")
+	more := strings.Repeat("x", 2048-len(body)) // a longer description
+	body = bytes.Replace(body, []byte(`"description":"`), []byte(`"description":"`+more), 1)
 	var decoding, whole time.Duration
 	for i := 0; b.Loop(); i++ {
 		// A new event of the same size.

@@ -29,7 +29,7 @@ func printCurl(out io.Writer, url string) error {
 %s
 
 # What the shop holds now.
-curl %s/orders
+curl -sS %s/orders
 
 # The same lines, signed anew.
 go run ./examples/quickstart -curl %s
@@ -38,10 +38,12 @@ go run ./examples/quickstart -curl %s
 }
 
 func (m message) curl(url string) string {
-	line := `curl -w ' %{http_code}\n'`
+	var line strings.Builder
+	line.WriteString(`curl -sS -w ' %{http_code}\n'`)
 	header := m.header()
 	for _, name := range slices.Sorted(maps.Keys(header)) {
-		line += fmt.Sprintf(" -H '%s: %s'", name, header.Get(name))
+		fmt.Fprintf(&line, " -H '%s: %s'", name, header.Get(name))
 	}
-	return line + fmt.Sprintf(" -d '%s' %s%s", m.body, url, m.path)
+	fmt.Fprintf(&line, " -d '%s' %s%s", m.body, url, m.path)
+	return line.String()
 }

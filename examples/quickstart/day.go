@@ -97,7 +97,7 @@ func atNight() holdings {
 			{"Z-2003", asaas.Cents(1234), "USD", "open", asaas.Cents(0), ""},
 			{"", asaas.Cents(0), "BRL", "not asked for", asaas.Cents(2990), "4"},
 		},
-		events: []events{
+		events: []eventCounts{
 			{source: "asaas", done: 10, unhandled: 2, kept: "PAYMENT_BY_PIGEON, PAYMENT_CHECKOUT_VIEWED"},
 			{source: "zeltapay", done: 3},
 		},

@@ -2,8 +2,8 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
-	"errors"
 	"io"
 	"net/http"
 	"sync"
@@ -42,7 +42,7 @@ func (p provider) atOnce(ctx context.Context, m message, n int) ([]int, error) {
 	}
 	close(start)
 	twins.Wait()
-	return statuses, errors.Join(errs...)
+	return statuses, cmp.Or(errs...)
 }
 
 func (p provider) post(ctx context.Context, m message) (status int, err error) {

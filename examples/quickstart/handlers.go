@@ -24,7 +24,7 @@ func charged(ctx context.Context, tx pgx.Tx, e *asaas.PaymentEvent) error {
 	return err
 }
 
-// confirmed hands out the goods; the money comes with PAYMENT_RECEIVED.
+// confirmed: the order is paid for, though its money comes with PAYMENT_RECEIVED.
 func confirmed(ctx context.Context, tx pgx.Tx, e *asaas.PaymentEvent) error {
 	return pay(ctx, tx, e.Payment.ExternalReference)
 }

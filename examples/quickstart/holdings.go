@@ -3,6 +3,7 @@ package main
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -16,7 +17,7 @@ import (
 // holdings is what the shop's database holds.
 type holdings struct {
 	orders []order
-	events []events
+	events []eventCounts
 }
 
 // order is an order and the money that is booked for it. The one without an id
@@ -30,8 +31,8 @@ type order struct {
 	entries  string // their numbers in the ledger
 }
 
-// events counts a provider's events by their state.
-type events struct {
+// eventCounts is how many events of a provider are in which state.
+type eventCounts struct {
 	source                            string
 	done, retrying, unhandled, failed int64
 	kept                              string // the types of those that are not done
@@ -76,15 +77,15 @@ order by o.id, e.order_id`
 	})
 }
 
-func (s *shop) readEvents(ctx context.Context, source string, p *idem.Processor) (events, error) {
+func (s *shop) readEvents(ctx context.Context, source string, p *idem.Processor) (eventCounts, error) {
 	const query = `
 select count(*) filter (where state = 'done'), coalesce(string_agg(type, ', ' order by type) filter (where state <> 'done'), '')
 from idem_events where starts_with(event, $1 || '/')`
 	open, err := p.Stats(ctx)
 	if err != nil {
-		return events{}, err
+		return eventCounts{}, err
 	}
-	e := events{source: source, retrying: open.Retrying.Events, unhandled: open.Unhandled.Events, failed: open.Failed.Events}
+	e := eventCounts{source: source, retrying: open.Retrying.Events, unhandled: open.Unhandled.Events, failed: open.Failed.Events}
 	err = s.pool.QueryRow(ctx, query, source).Scan(&e.done, &e.kept)
 	return e, err
 }
@@ -110,14 +111,15 @@ func (o order) in(amount asaas.Money) string {
 }
 
 // compare says in what the holdings differ from those that should be.
-func (held holdings) compare(should holdings) []error {
-	return append(differences(held.orders, should.orders), differences(held.events, should.events)...)
+func (held holdings) compare(should holdings) error {
+	return errors.Join(differences(held.orders, should.orders), differences(held.events, should.events))
 }
 
 func differences[T interface {
 	comparable
 	fmt.Stringer
-}](held, should []T) (wrong []error) {
+}](held, should []T) error {
+	var wrong []error
 	for _, h := range held {
 		if !slices.Contains(should, h) {
 			wrong = append(wrong, fmt.Errorf("the database must not hold %s", h))
@@ -128,13 +130,13 @@ func differences[T interface {
 			wrong = append(wrong, fmt.Errorf("the database must hold %s", s))
 		}
 	}
-	return wrong
+	return errors.Join(wrong...)
 }
 
 func (o order) String() string {
 	return fmt.Sprintf("order %q of %s %s, %s, with %s booked in entries [%s]", o.id, o.total, o.currency, o.state, o.booked, o.entries)
 }
 
-func (e events) String() string {
+func (e eventCounts) String() string {
 	return fmt.Sprintf("%d done, %d retrying, %d failed and %d unhandled events of %s [%s]", e.done, e.retrying, e.failed, e.unhandled, e.source, e.kept)
 }

@@ -53,7 +53,7 @@ func main() {
 	context.AfterFunc(ctx, stop) // a second Ctrl-C does not wait for deliveries in work
 	if err := run(ctx, o, os.Stdout); err != nil {
 		if ctx.Err() != nil {
-			err = fmt.Errorf("%w: %w", context.Cause(ctx), err)
+			err = fmt.Errorf("stopped: %w", err)
 		}
 		fmt.Fprintln(os.Stderr, "quickstart:", err)
 		os.Exit(1)
@@ -69,26 +69,30 @@ func run(ctx context.Context, o options, out io.Writer) (err error) {
 		return fmt.Errorf("choose another -addr: %w", err)
 	}
 	defer listener.Close()
-
-	postgres, err := idemtest.Start(ctx) // an application connects to its own
+	postgres, err := idemtest.Start(ctx)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, postgres.Close()) }()
-	pool, err := pgxpool.New(ctx, postgres.URL())
+	fmt.Fprintf(out, "%s, serving on http://%s\n\n", postgres.Origin(), listener.Addr())
+	return open(ctx, o, out, listener, postgres.URL())
+}
+
+// open is the part that an application has, too: it opens the shop on a
+// database.
+func open(ctx context.Context, o options, out io.Writer, listener net.Listener, database string) error {
+	pool, err := pgxpool.New(ctx, database)
 	if err != nil {
 		return err
 	}
 	defer pool.Close()
-
 	log, level := newLog(o.log)
-	s, err := openShop(ctx, pool, log)
+	s, err := newShop(ctx, pool, log)
 	if err != nil {
 		return err
 	}
-	url := "http://" + listener.Addr().String()
-	fmt.Fprintf(out, "%s, serving on %s\n\n", postgres.Origin(), url)
 	return serve(ctx, listener, newServer(s.routes(), log), func(ctx context.Context) error {
+		url := "http://" + listener.Addr().String()
 		if err := s.play(ctx, out, url); err != nil || !o.serve {
 			return err
 		}

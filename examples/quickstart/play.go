@@ -20,17 +20,22 @@ func (s *shop) play(ctx context.Context, out io.Writer, url string) error {
 	if err != nil {
 		return err
 	}
+	if err := errors.Join(errors.Join(wrong...), s.check(ctx, out)); err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(out, "\nEach payment is booked once, as it should be. The day took %d ms.\n", time.Since(start).Milliseconds())
+	return err
+}
+
+// check prints what the database holds, and says what of it is wrong.
+func (s *shop) check(ctx context.Context, out io.Writer) error {
 	held, err := s.read(ctx)
 	if err != nil {
 		return err
 	}
 	fmt.Fprintf(out, "\nAt night the database holds:\n\n")
 	held.print(out)
-	if err := errors.Join(append(wrong, held.compare(atNight())...)...); err != nil {
-		return err
-	}
-	_, err = fmt.Fprintf(out, "\nEach payment is booked once, as it should be. The day took %d ms.\n", time.Since(start).Milliseconds())
-	return err
+	return held.compare(atNight())
 }
 
 // playDay returns which answers were wrong, or why it could not go on.
@@ -39,7 +44,7 @@ func (s *shop) playDay(ctx context.Context, out io.Writer, p provider) (wrong []
 		return nil, fmt.Errorf("putting the orders in: %w", err)
 	}
 	printRow(out, "FROM", "EVENT", "DELIVERED", "ANSWER AND OUTCOME")
-	wrong, err = s.deliver(ctx, out, p, morning())
+	wrong, err = s.deliverAll(ctx, out, p, morning())
 	if err != nil {
 		return nil, err
 	}
@@ -47,11 +52,11 @@ func (s *shop) playDay(ctx context.Context, out io.Writer, p provider) (wrong []
 	if _, err := s.pool.Exec(ctx, dollars); err != nil {
 		return nil, fmt.Errorf("opening the ledger: %w", err)
 	}
-	more, err := s.deliver(ctx, out, p, afternoon())
+	more, err := s.deliverAll(ctx, out, p, afternoon())
 	return append(wrong, more...), err
 }
 
-func (s *shop) deliver(ctx context.Context, out io.Writer, p provider, deliveries []delivery) (wrong []error, err error) {
+func (s *shop) deliverAll(ctx context.Context, out io.Writer, p provider, deliveries []delivery) (wrong []error, err error) {
 	for _, d := range deliveries {
 		statuses, err := p.deliver(ctx, d.message, d.times)
 		if err != nil {

@@ -30,15 +30,14 @@ const (
 type shop struct {
 	pool            *pgxpool.Pool
 	asaas, zeltapay *idem.Processor
-	outcomes        tally
+	outcomes        tally // an application has metrics here
 }
 
 //go:embed shop.sql
 var tables string
 
-// openShop makes the tables that are missing, and connects handlers and
-// database.
-func openShop(ctx context.Context, pool *pgxpool.Pool, log *slog.Logger) (*shop, error) {
+// newShop makes the tables, and brings events, handlers and database together.
+func newShop(ctx context.Context, pool *pgxpool.Pool, log *slog.Logger) (*shop, error) {
 	if err := idem.Migrate(ctx, pool); err != nil {
 		return nil, err
 	}
@@ -50,14 +49,12 @@ func openShop(ctx context.Context, pool *pgxpool.Pool, log *slog.Logger) (*shop,
 		asaas:    idem.NewProcessor(pool, asaasEvents()),
 		zeltapay: idem.NewProcessor(pool, zeltapayEvents()),
 	}
-	for _, p := range s.processors() {
+	for _, p := range []*idem.Processor{s.asaas, s.zeltapay} {
 		p.Logger = log
 		p.Observe = s.outcomes.observe
 	}
 	return s, nil
 }
-
-func (s *shop) processors() []*idem.Processor { return []*idem.Processor{s.asaas, s.zeltapay} }
 
 // asaasEvents says what the shop does about Asaas's events. Those that it does
 // not name are acknowledged and kept, for the day when there is a handler.

@@ -1,0 +1,150 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/paghooks/paghooks/asaas"
+	"github.com/paghooks/paghooks/idem/idemtest"
+)
+
+func TestItTakesUnder40Lines(t *testing.T) {
+	t.Parallel()
+	source, err := os.ReadFile("main.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := bytes.Count(source, []byte("\n")); n >= 40 {
+		t.Errorf("main.go has %d lines", n)
+	}
+}
+
+func TestURLDecidesTheAccount(t *testing.T) {
+	t.Parallel()
+	database := open(t, idemtest.URL(t))
+	url := start(t, database.Config().ConnString())
+	for _, delivery := range []struct {
+		path, token, reason string
+		status              int
+	}{
+		{"shop", "token of the shop", "its own", http.StatusOK},
+		{"shop", "token of the shop", "the same again", http.StatusOK},
+		{"school", "token of the school", "the same id in another account is another event", http.StatusOK},
+		{"school", "token of the shop", "the token of another account", http.StatusUnauthorized},
+		{"nobody", "", "an account without a token", http.StatusServiceUnavailable},
+	} {
+		if got := deliver(t, url+"/webhooks/asaas/"+delivery.path, delivery.token); got != delivery.status {
+			t.Errorf("%s: %d", delivery.reason, got)
+		}
+	}
+	rows, err := database.Query(t.Context(), `select account || ' ' || id || ' ' || amount from payments order by account`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]string{"school pay_1 29.90", "shop pay_1 29.90"}, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// open returns a connection to a database with the application's table.
+func open(t *testing.T, url string) *pgx.Conn {
+	t.Helper()
+	tables, err := os.ReadFile("payments.sql")
+	if err != nil {
+		t.Fatal(err)
+	}
+	conn, err := pgx.Connect(t.Context(), url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { conn.Close(context.Background()) })
+	if _, err := conn.Exec(t.Context(), string(tables)); err != nil {
+		t.Fatal(err)
+	}
+	return conn
+}
+
+// start builds and starts the program, and returns where it serves.
+func start(t *testing.T, database string) (url string) {
+	t.Helper()
+	program := filepath.Join(t.TempDir(), "router")
+	if out, err := exec.Command("go", "build", "-o", program, ".").CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	addr := freeAddr(t)
+	cmd := exec.Command(program)
+	cmd.Env = append(os.Environ(), "DATABASE_URL="+database, "ADDR="+addr,
+		"ASAAS_TOKEN_shop=token of the shop", "ASAAS_TOKEN_school=token of the school")
+	cmd.Stderr = os.Stderr
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		cmd.Process.Kill()
+		cmd.Wait()
+	})
+	return "http://" + addr
+}
+
+func freeAddr(t *testing.T) string {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer listener.Close()
+	return listener.Addr().String()
+}
+
+// deliver sends the same event as any account's, and returns the answer's
+// status.
+func deliver(t *testing.T, url, token string) int {
+	t.Helper()
+	const body = `{"id":"evt_1","event":"PAYMENT_RECEIVED","payment":{"id":"pay_1","value":29.90}}`
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, url, strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Header.Set(asaas.TokenHeader, token)
+	answer, err := client.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	answer.Body.Close()
+	return answer.StatusCode
+}
+
+// client waits for a server that has just been started.
+var client = &http.Client{Timeout: time.Minute, Transport: &http.Transport{DialContext: dial}}
+
+func dial(ctx context.Context, network, addr string) (net.Conn, error) {
+	again := time.NewTicker(5 * time.Millisecond)
+	defer again.Stop()
+	for {
+		conn, err := new(net.Dialer).DialContext(ctx, network, addr)
+		if err == nil {
+			return conn, nil
+		}
+		select {
+		case <-again.C:
+		case <-ctx.Done():
+			return nil, fmt.Errorf("%w: %w", context.Cause(ctx), err)
+		}
+	}
+}
