@@ -26,6 +26,12 @@ func (v *Value[T]) UnmarshalJSON(data []byte) error {
 // decode is json.Unmarshal with short cuts for what most fields hold.
 func decode(data []byte, into any) error {
 	switch into := into.(type) {
+	case *string: // most fields
+		if plain(data) {
+			*into = string(data[1 : len(data)-1])
+			return nil
+		}
+		return json.Unmarshal(data, into)
 	case json.Unmarshaler:
 		return into.UnmarshalJSON(data)
 	case encoding.TextUnmarshaler:
