@@ -84,6 +84,8 @@ func pick(ctx context.Context) (*Server, error) {
 }
 
 func given(ctx context.Context, dsn string) (*Server, error) {
+	ctx, cancel := context.WithTimeout(ctx, patience) // a host that does not answer
+	defer cancel()
 	conn, err := pgx.Connect(ctx, dsn)
 	if err != nil {
 		return nil, fmt.Errorf("idemtest: DATABASE_URL is set but cannot be used: correct it, or unset it to have a Postgres started: %w", err)
