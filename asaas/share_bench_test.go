@@ -86,4 +86,3 @@ func durablePool(b *testing.B) *pgxpool.Pool {
 	}
 	return pool
 }
-

@@ -87,9 +87,11 @@ func FuzzParse(f *testing.F) {
 	for _, name := range bodies(f) {
 		f.Add(read(f, name))
 	}
-	for _, body := range []string{``, `null`, `[]`, `"x"`, `{}`, `{"type":5}`, `{"type":"payment.success"`, "{\"type\":\"\xff\"}",
+	for _, body := range []string{
+		``, `null`, `[]`, `"x"`, `{}`, `{"type":5}`, `{"type":"payment.success"`, "{\"type\":\"\xff\"}",
 		`{"type":"webhook.ping","TYPE":"payment.success"}`, `{"type":"payment.success","transaction":{"id":"\u0000"}}`,
-		`{"type":"payment.success","metadata":{"n":1e400,"<":"\u2028"}}`, `{"type":"payment.success","transaction":{"amount":1.5}}`} {
+		`{"type":"payment.success","metadata":{"n":1e400,"<":"\u2028"}}`, `{"type":"payment.success","transaction":{"amount":1.5}}`,
+	} {
 		f.Add([]byte(body))
 	}
 	f.Fuzz(func(t *testing.T, body []byte) {
@@ -115,8 +117,10 @@ func FuzzParse(f *testing.F) {
 
 // An amount is the exact value of what was written, or refused.
 func FuzzCents(f *testing.F) {
-	for _, s := range []string{`1500`, `1500.0`, `"1500"`, `"1500.00"`, `-1`, `0`, `1500.5`, `1e3`, `9223372036854775807`, `9223372036854775808`,
-		`null`, `true`, `""`, `"-"`, `"."`, `"1."`, `"1_0"`, `" 1"`, `"0x10"`, `{}`} {
+	for _, s := range []string{
+		`1500`, `1500.0`, `"1500"`, `"1500.00"`, `-1`, `0`, `1500.5`, `1e3`, `9223372036854775807`, `9223372036854775808`,
+		`null`, `true`, `""`, `"-"`, `"."`, `"1."`, `"1_0"`, `" 1"`, `"0x10"`, `{}`,
+	} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, text string) {

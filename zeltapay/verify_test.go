@@ -176,8 +176,10 @@ func TestSignatureHeaderIsReadTolerantly(t *testing.T) {
 
 func TestTimestampsAreUnixSecondsInDigits(t *testing.T) {
 	t.Parallel()
-	for _, timestamp := range []string{"-1640995200", "+1640995200", "1_640_995_200", "1640995200.0", "0x61cf9980", "16409952e2",
-		" 1640995200", "١٦٤٠٩٩٥٢٠٠", "1640995200000000", "99999999999999999999"} {
+	for _, timestamp := range []string{
+		"-1640995200", "+1640995200", "1_640_995_200", "1640995200.0", "0x61cf9980", "16409952e2",
+		" 1640995200", "١٦٤٠٩٩٥٢٠٠", "1640995200000000", "99999999999999999999",
+	} {
 		h := header("t="+timestamp+", v1="+strings.Repeat("0", 64), "")
 		if got := reason(t, zeltapay.Verify(h, nil, "secret")); got != zeltapay.ReasonMalformedTimestamp {
 			t.Errorf("t=%s: got %q", timestamp, got)

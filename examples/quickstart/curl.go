@@ -38,10 +38,11 @@ go run ./examples/quickstart -curl %s
 }
 
 func (m message) curl(url string) string {
-	line := `curl -w ' %{http_code}\n'`
+	var line strings.Builder
+	line.WriteString(`curl -w ' %{http_code}\n'`)
 	header := m.header()
 	for _, name := range slices.Sorted(maps.Keys(header)) {
-		line += fmt.Sprintf(" -H '%s: %s'", name, header.Get(name))
+		line.WriteString(fmt.Sprintf(" -H '%s: %s'", name, header.Get(name)))
 	}
-	return line + fmt.Sprintf(" -d '%s' %s%s", m.body, url, m.path)
+	return line.String() + fmt.Sprintf(" -d '%s' %s%s", m.body, url, m.path)
 }

@@ -106,8 +106,10 @@ func docker() {
 		os.Stdout.Write(address)
 		return
 	}
-	want := []string{"run", "--rm", "-i", "--name", args[4], "-p", "127.0.0.1::5432",
-		"-e", "POSTGRES_HOST_AUTH_METHOD=trust", "postgres:17-alpine", "sh", "-c", inContainer}
+	want := []string{
+		"run", "--rm", "-i", "--name", args[4], "-p", "127.0.0.1::5432",
+		"-e", "POSTGRES_HOST_AUTH_METHOD=trust", "postgres:17-alpine", "sh", "-c", inContainer,
+	}
 	if diff := cmp.Diff(want, args); diff != "" {
 		must(fmt.Errorf("docker was called with (-want +got):\n%s", diff))
 	}
