@@ -5,6 +5,7 @@ import (
 	"net/netip"
 
 	"github.com/paghooks/paghooks/idem"
+	"github.com/paghooks/paghooks/idem/drift"
 )
 
 // Dispatcher verifies Asaas's deliveries and takes each event to its handler.
@@ -34,6 +35,10 @@ type Dispatcher struct {
 	// Default: "", the address of the connection. Name a header only behind a
 	// proxy that writes it, else the sender does.
 	ClientAddrHeader string
+
+	// Watch looks for what Asaas sends and this package does not know; see
+	// [Dispatcher.Drift].
+	Watch drift.Watch
 
 	tokens []string
 }

@@ -13,6 +13,27 @@
 // A customer may send money that nobody asked for: such a charge has no
 // ExternalReference, and is none of your orders. Return nil for it.
 //
+// # Find an event
+//
+// Each event type has an On… method named after it. Event types about the same
+// thing share a struct, and so can share a handler:
+//
+//   - [PaymentEvent]: charges
+//   - [SubscriptionEvent], [CheckoutEvent]: what makes charges
+//   - [PixAutomaticAuthorizationEvent], [PixAutomaticInstructionEvent],
+//     [PixAutomaticEligibilityEvent]: charges by Pix Automático
+//   - [InvoiceEvent]: notas fiscais
+//   - [TransferEvent], [BillEvent], [MobilePhoneRechargeEvent]: money that
+//     leaves the account
+//   - [InternalTransferEvent]: money that moves inside of Asaas
+//   - [AnticipationEvent]: money that comes early
+//   - [BalanceEvent]: money that is blocked
+//   - [AccountStatusEvent], [AccessTokenEvent]: the account and its API keys
+//
+// A field that Asaas spells in two ways is two fields, and has a method that
+// reads both: [BalanceEvent.Block], [Discount.LastDay],
+// [CheckoutSplit.Percentage], [AccessToken.WhyDisabled].
+//
 // # Only verify
 //
 // In a receiver of your own, or at the edge:

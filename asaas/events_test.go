@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"maps"
+	"os"
 	"reflect"
 	"slices"
 	"strings"
@@ -34,6 +35,18 @@ func register(d *Dispatcher, method string, got func(any)) {
 	on.Call([]reflect.Value{handler})
 }
 
+// bodyOf is a body with as little in it as an event can have.
+func bodyOf(eventType EventType) []byte {
+	body := map[string]any{"id": "evt_1&1", "event": eventType}
+	for f := range reflect.TypeOf(newEvent[eventType]()).Elem().Fields() {
+		if name, _, _ := strings.Cut(f.Tag.Get("json"), ","); name != "" {
+			body[name] = map[string]any{"object": "something"}
+		}
+	}
+	text, _ := json.Marshal(body)
+	return text
+}
+
 func TestEachEventTypeReachesItsHandlerAndNoOther(t *testing.T) {
 	t.Parallel()
 	reachedBy := make(map[EventType]string)
@@ -51,8 +64,7 @@ func TestEachEventTypeReachesItsHandlerAndNoOther(t *testing.T) {
 		}
 		reachedBy[eventType] = method
 
-		body, _ := json.Marshal(map[string]any{"id": "evt_1&1", "event": eventType})
-		if err := d.Dispatch(t.Context(), nil, Identify(body)); err != nil {
+		if err := d.Dispatch(t.Context(), nil, Identify(bodyOf(eventType))); err != nil {
 			t.Errorf("%s: %v", method, err)
 		}
 		if len(got) != 1 || got[0].(Event).envelope().Event != eventType || reflect.TypeOf(got[0]) != reflect.TypeOf(newEvent[eventType]()) {
@@ -73,6 +85,23 @@ func TestAllHandlersRegisterTogether(t *testing.T) {
 	}
 	if got := len(d.Types()); got != len(newEvent) {
 		t.Errorf("%d types are handled, of %d", got, len(newEvent))
+	}
+}
+
+// The list is the enum of Asaas's OpenAPI document, not taken from the spec.
+func TestEveryOfficialEventTypeIsKnown(t *testing.T) {
+	t.Parallel()
+	list, err := os.ReadFile("testdata/official_event_types.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	known := slices.Sorted(maps.Keys(newEvent))
+	var official []EventType
+	for name := range strings.FieldsSeq(string(list)) {
+		official = append(official, EventType(name))
+	}
+	if diff := cmp.Diff(official, known); diff != "" {
+		t.Errorf("event types (-official +known):\n%s", diff)
 	}
 }
 

@@ -2,6 +2,7 @@ package asaas
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -72,11 +73,14 @@ func glance(body []byte) EventType {
 
 func decode(t EventType, body []byte) (Event, error) {
 	var e Event = new(UnknownEvent)
-	if create := newEvent[t]; create != nil {
+	if create := newEvent[official(t)]; create != nil {
 		e = create()
 	}
 	return e, json.Unmarshal(body, e)
 }
+
+// official is the name of an event type that its constant has.
+func official(t EventType) EventType { return cmp.Or(aliases[t], t) }
 
 // head is what names an event. Read by itself, it names an event whose rest
 // does not decode.
@@ -93,7 +97,8 @@ func headOf(body []byte) (h head) {
 
 // Identify names the event of a verified body, for [idem.Processor.Accept] and
 // the like. It never fails: a body that cannot be read has no Type, and an ID
-// made by [idem.BodyID]. Scope is left to the caller.
+// made by [idem.BodyID]. An event type that comes by two names has the Type of
+// its constant. Scope is left to the caller.
 func Identify(body []byte) idem.Event {
 	e := idem.Event{Source: sourceName, Payload: body}
 	decoded, err := Parse(body)
@@ -105,7 +110,7 @@ func Identify(body []byte) idem.Event {
 	} else {
 		h = headOf(body)
 	}
-	e.ID, e.Type = h.ID, string(h.Event)
+	e.ID, e.Type = h.ID, string(official(h.Event))
 	if e.ID == "" {
 		e.ID = idem.BodyID(body)
 	}

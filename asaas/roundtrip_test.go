@@ -16,7 +16,13 @@ import (
 // bodies are the names of the bodies in testdata.
 var bodies = []string{
 	"pix_received_unasked", "card_confirmed_installment", "boleto_overdue", "pix_refunded",
-	"chargeback_requested", "split_cancelled", "deleted",
+	"chargeback_requested", "split_cancelled", "deleted", "partially_refunded_with_split",
+	"subscription_split_disabled", "subscription_created_2025", "invoice_authorized",
+	"transfer_done_pix", "transfer_created_internal", "bill_failed", "anticipation_credited",
+	"mobile_phone_recharge_confirmed", "account_status_commercial_info_expired", "checkout_paid",
+	"balance_value_blocked", "balance_value_unblocked_new_key", "internal_transfer_debit",
+	"access_token_disabled", "access_token_disabled_as_documented", "pix_automatic_authorization_created",
+	"pix_automatic_instruction_refused", "pix_automatic_eligibility_updated",
 }
 
 // news are the fields in testdata that this package does not know.

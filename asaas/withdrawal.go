@@ -3,33 +3,141 @@ package asaas
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/paghooks/paghooks/idem/optional"
 )
 
+// Withdrawal is money about to leave the account: Asaas asks whether it may.
+// Exactly one of the objects is there, the one that Type names.
+//
+// See https://docs.asaas.com/docs/mecanismo-para-validacao-de-saque-via-webhooks.
+type Withdrawal struct {
+	Type WithdrawalType `json:"type"`
+	// A transfer to a bank account, a Pix key or another Asaas account.
+	Transfer optional.Value[Transfer] `json:"transfer,omitzero"`
+	// The payment of a bill.
+	Bill optional.Value[WithdrawalBill] `json:"bill,omitzero"`
+	// The payment of a Pix QR code.
+	PixQrCode optional.Value[WithdrawalPix] `json:"pixQrCode,omitzero"`
+	// The recharge of a mobile phone.
+	MobilePhoneRecharge optional.Value[MobilePhoneRecharge] `json:"mobilePhoneRecharge,omitzero"`
+	// The refund of a Pix that was received. Asaas asks about these only once
+	// that is switched on beside the URL.
+	PixRefund optional.Value[WithdrawalPix] `json:"pixRefund,omitzero"`
+}
+
+// WithdrawalType is the kind of a withdrawal.
+type WithdrawalType string
+
+const (
+	WithdrawalTypeTransfer            WithdrawalType = "TRANSFER"
+	WithdrawalTypeBill                WithdrawalType = "BILL"
+	WithdrawalTypePixQrCode           WithdrawalType = "PIX_QR_CODE"
+	WithdrawalTypeMobilePhoneRecharge WithdrawalType = "MOBILE_PHONE_RECHARGE"
+	WithdrawalTypePixRefund           WithdrawalType = "PIX_REFUND"
+)
+
+// ID returns the id of the object, as the answer to its creation had it: look
+// it up in what your application has asked for. An id of a bill may be digits.
+func (w *Withdrawal) ID() string {
+	id, _ := w.subject()
+	return id
+}
+
+// Value returns the amount that is to leave the account, in reais; 0 if it was
+// not sent.
+func (w *Withdrawal) Value() Money {
+	_, value := w.subject()
+	return value
+}
+
+// subject is what every kind of withdrawal has.
+func (w *Withdrawal) subject() (id string, value Money) {
+	switch w.Type {
+	case WithdrawalTypeTransfer:
+		t, _ := w.Transfer.Get()
+		return t.ID, t.Value.Or(Money{})
+	case WithdrawalTypeBill:
+		b, _ := w.Bill.Get()
+		return string(b.ID), b.Value.Or(Money{})
+	case WithdrawalTypePixQrCode:
+		p, _ := w.PixQrCode.Get()
+		return p.ID, p.Value.Or(Money{})
+	case WithdrawalTypeMobilePhoneRecharge:
+		r, _ := w.MobilePhoneRecharge.Get()
+		return r.ID, r.Value.Or(Money{})
+	case WithdrawalTypePixRefund:
+		p, _ := w.PixRefund.Get()
+		return p.ID, p.Value.Or(Money{})
+	}
+	return "", Money{}
+}
+
+// withdrawalHead is a body of Asaas's other webhook, as far as it shows that
+// it is one.
+type withdrawalHead struct {
+	Event               json.RawMessage
+	Type                WithdrawalType
+	Transfer            json.RawMessage
+	Bill                json.RawMessage
+	PixQRCode           json.RawMessage
+	MobilePhoneRecharge json.RawMessage
+	PixRefund           json.RawMessage
+}
+
+func (h *withdrawalHead) subjects() map[WithdrawalType]json.RawMessage {
+	return map[WithdrawalType]json.RawMessage{
+		WithdrawalTypeTransfer:            h.Transfer,
+		WithdrawalTypeBill:                h.Bill,
+		WithdrawalTypePixQrCode:           h.PixQRCode,
+		WithdrawalTypeMobilePhoneRecharge: h.MobilePhoneRecharge,
+		WithdrawalTypePixRefund:           h.PixRefund,
+	}
+}
+
+func isObject(data json.RawMessage) bool { return bytes.HasPrefix(data, []byte("{")) }
+
 // isWithdrawalValidation recognises the request of Asaas's other webhook, which
-// is not an event and whose answer must hold a decision:
-// https://docs.asaas.com/docs/mecanismo-para-validacao-de-saque-via-webhooks.
+// is not an event and whose answer must hold a decision.
 func isWithdrawalValidation(body []byte) bool {
 	if bytes.Contains(body, []byte(`"event"`)) {
 		return false // spares every ordinary event the parsing
 	}
-	var request struct {
-		Event               json.RawMessage
-		Type                string
-		Transfer            json.RawMessage
-		Bill                json.RawMessage
-		PixQRCode           json.RawMessage
-		MobilePhoneRecharge json.RawMessage
-		PixRefund           json.RawMessage
+	var head withdrawalHead
+	return json.Unmarshal(body, &head) == nil && head.Event == nil && isObject(head.subjects()[head.Type])
+}
+
+var errOrdinaryEvent = errors.New("the body is an event")
+
+// parseWithdrawal reads a verified body. Who asks for a decision must leave no
+// doubt about what: a body that has the objects of two kinds is an error.
+func parseWithdrawal(body []byte) (*Withdrawal, error) {
+	var head withdrawalHead
+	if err := json.Unmarshal(body, &head); err != nil {
+		return nil, fmt.Errorf("the body does not decode: %w", err)
 	}
-	if json.Unmarshal(body, &request) != nil || request.Event != nil {
-		return false
+	if head.Event != nil {
+		return nil, errOrdinaryEvent
 	}
-	subject, ok := map[string]json.RawMessage{
-		"TRANSFER":              request.Transfer,
-		"BILL":                  request.Bill,
-		"PIX_QR_CODE":           request.PixQRCode,
-		"MOBILE_PHONE_RECHARGE": request.MobilePhoneRecharge,
-		"PIX_REFUND":            request.PixRefund,
-	}[request.Type]
-	return ok && bytes.HasPrefix(subject, []byte("{"))
+	if _, known := head.subjects()[head.Type]; !known {
+		return nil, errors.New("the kind of the withdrawal is not known: look for a newer version of this module")
+	}
+	for kind, subject := range head.subjects() {
+		switch {
+		case kind == head.Type && !isObject(subject):
+			return nil, errors.New("the object that the type names is not in the body")
+		case kind != head.Type && isObject(subject):
+			return nil, errors.New("the body has the objects of several kinds of withdrawal")
+		}
+	}
+	w := new(Withdrawal)
+	if err := json.Unmarshal(body, w); err != nil {
+		return nil, fmt.Errorf("the body does not decode: look for a newer version of this module: %w", err)
+	}
+	if w.ID() == "" {
+		return nil, errors.New("the withdrawal has no id")
+	}
+	return w, nil
 }

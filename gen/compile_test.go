@@ -28,6 +28,7 @@ const handWritten = `package %s
 	type (
 		Date     string
 		DateTime string
+		Text     string
 		Money    string
 		Decimal  string
 		Int      int
@@ -71,6 +72,7 @@ func TestOutputCompiles(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			dir := filepath.Join("testdata/good", name)
 			sources := rendered(t, filepath.Join(dir, "spec.yaml"), dir)
+			delete(sources, fixturesName)
 			sources["provider.go"] = fmt.Sprintf(handWritten, name)
 			files := token.NewFileSet()
 			s := stubbed{files: files, std: importer.ForCompiler(files, "source", nil)}

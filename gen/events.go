@@ -88,6 +88,7 @@ func (s *spec) eventsCode() (string, error) {
 	err = t.Execute(&b, map[string]any{
 		"EventType": s.schemas()[eventTypeName].Value.Description,
 		"Families":  s.families(),
+		"Aliases":   s.aliases(),
 		"Structs":   structs,
 	})
 	if err != nil {

@@ -26,6 +26,7 @@ var goTypes = map[scalar]string{
 	{"string", ""}:  "string",
 	{"boolean", ""}: "bool",
 
+	{"string", "asaas-text"}:     "Text",
 	{"string", "asaas-date"}:     "Date",
 	{"string", "asaas-datetime"}: "DateTime",
 	{"number", "money"}:          "Money",

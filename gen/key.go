@@ -22,16 +22,22 @@ func keyPaths(post *openapi3.Operation) ([]string, error) {
 		}
 		return []string{value}, nil
 	case []any:
-		var paths []string
-		for _, v := range value {
-			path, _ := v.(string)
-			paths = append(paths, path)
-		}
-		if len(paths) > 0 && !slices.Contains(paths, "") {
+		if paths, ok := stringsOf(value); ok {
 			return paths, nil
 		}
 	}
 	return nil, fmt.Errorf("%s is neither a path nor a list of paths; write payment.id, for example", entityKeyName)
+}
+
+// stringsOf reads an extension that is a list of strings, at least one, none
+// of them empty.
+func stringsOf(extension any) (list []string, ok bool) {
+	values, _ := extension.([]any)
+	for _, v := range values {
+		s, _ := v.(string)
+		list = append(list, s)
+	}
+	return list, len(list) > 0 && !slices.Contains(list, "")
 }
 
 // keyOf is the Go expression for the key of a webhook's event e.
@@ -62,7 +68,7 @@ func (s *spec) keyValue(from *openapi3.Schema, path string) (string, error) {
 			return "", fmt.Errorf("%s %s: the schema has no property %q; correct the path", entityKeyName, path, name)
 		}
 		plain, nullable := withoutNull(property)
-		if last := i == len(names)-1; last && !isPlainString(plain) {
+		if last := i == len(names)-1; last && !isText(plain) {
 			return "", fmt.Errorf("%s %s does not end in a string; give the path to an id", entityKeyName, path)
 		}
 		value = append(value, goName(name))
@@ -71,7 +77,15 @@ func (s *spec) keyValue(from *openapi3.Schema, path string) (string, error) {
 		}
 		from = plain.Value
 	}
-	return strings.Join(value, "."), nil
+	return asString(strings.Join(value, "."), from), nil
+}
+
+// asString converts a value, a string or a Text, to a string.
+func asString(value string, s *openapi3.Schema) string {
+	if s.Format == "" {
+		return value
+	}
+	return "string(" + value + ")"
 }
 
 // zero is the Go expression for an empty object or string.
@@ -82,8 +96,8 @@ func zero(r *openapi3.SchemaRef) string {
 	return schemaName(r.Ref) + "{}"
 }
 
-func isPlainString(r *openapi3.SchemaRef) bool {
-	return r.Ref == "" && typeOf(r.Value) == "string" && r.Value.Format == ""
+func isText(r *openapi3.SchemaRef) bool {
+	return r.Ref == "" && typeOf(r.Value) == "string" && (r.Value.Format == "" || r.Value.Format == "asaas-text")
 }
 
 // property finds a property of a schema or, for an event, of its envelope.

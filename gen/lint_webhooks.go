@@ -45,6 +45,18 @@ func (l *linter) checkPost(path string, post *openapi3.Operation) {
 	if body := l.eventBody(path, post); body != nil {
 		l.checkKey(path, post, body)
 	}
+	l.checkAliases(path, post)
+}
+
+// checkAliases checks that a name stands for one event type only.
+func (l *linter) checkAliases(path string, post *openapi3.Operation) {
+	names, err := aliasesOf(post)
+	if err != nil {
+		l.report(post.Origin, path, "%v", err)
+	}
+	for _, name := range names {
+		l.claim(post.Origin, path+"."+aliasesName+"."+name, "Event"+goName(name))
+	}
 }
 
 func hasLink(docs *openapi3.ExternalDocs) bool {

@@ -15,16 +15,28 @@ import (
 // spec is an OpenAPI document and where it came from.
 type spec struct {
 	name string // its path from the module's root, the same on every machine
-	sum  string // sha256 of the file
+	sum  string // sha256 of data
+	data []byte // the document, with its overlays
 	doc  *openapi3.T
 }
 
-func load(path string) (*spec, error) {
+// load reads a spec, and applies overlays to it.
+func load(path string, overlays ...string) (*spec, error) {
 	data, err := os.ReadFile(path)
 	if err != nil {
 		return nil, fmt.Errorf("gen: cannot read the spec, check its path: %w", err)
 	}
-	name := moduleName(path)
+	names := []string{moduleName(path)}
+	for _, o := range overlays {
+		names = append(names, moduleName(o))
+	}
+	if data, err = overlaid(data, overlays); err != nil {
+		return nil, err
+	}
+	return parse(strings.Join(names, " with "), data)
+}
+
+func parse(name string, data []byte) (*spec, error) {
 	loader := openapi3.NewLoader()
 	loader.IncludeOrigin = true // line numbers: for messages, and for the order of fields
 	doc, err := loader.LoadFromDataWithPath(data, &url.URL{Path: name})
@@ -32,7 +44,7 @@ func load(path string) (*spec, error) {
 		return nil, fmt.Errorf("gen: %s is not a readable OpenAPI document, correct it: %w", name, err)
 	}
 	sum := sha256.Sum256(data)
-	return &spec{name: name, sum: hex.EncodeToString(sum[:]), doc: doc}, nil
+	return &spec{name: name, sum: hex.EncodeToString(sum[:]), data: data, doc: doc}, nil
 }
 
 // moduleName is the file's path below the nearest go.mod, with slashes; its

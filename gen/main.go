@@ -1,20 +1,33 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 )
 
-const usage = `usage: go run ./gen generate SPEC DIR
+const usage = `usage: go run ./gen generate [-overlay FILE]... SPEC DIR
+       go run ./gen drift [-spec SPEC] [-with FILE]... [-overlay OUT] FILE...
+       go run ./gen upstream [-spec spec/asaas.yaml] FILE-or-URL
 
 	generate  reads the OpenAPI document SPEC and writes types.gen.go and
-	          events.gen.go into the package directory DIR`
+	          events.gen.go into the package directory DIR, and the bodies
+	          for tests, fixtures.gen.json, into DIR/DIRtest; OpenAPI
+	          overlays change SPEC before that, in their order
+	drift     prints what is in saved bodies, one in a FILE or one per line,
+	          and is not in SPEC, spec/asaas.yaml by default, with the OpenAPI
+	          overlays named; writes an overlay that adds it to OUT; the exit
+	          status is 1 if there is anything, 2 if it could not compare
+	upstream  compares the spec with Asaas's own OpenAPI document, and prints
+	          what is new, gone or changed there; the exit status is 1 if
+	          anything is, 2 if it could not compare`
 
 func main() {
 	if err := run(os.Args[1:]); err != nil {
 		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
+		os.Exit(status(err))
 	}
 }
 
@@ -24,22 +37,38 @@ func run(args []string) error {
 	}
 	switch command, args := args[0], args[1:]; command {
 	case "generate":
-		if len(args) != 2 {
-			return errors.New(usage)
-		}
-		return generate(args[0], args[1])
+		return generateWith(args)
+	case "drift":
+		return findDrift(args, os.Stdout)
+	case "upstream":
+		return upstream(context.Background(), args, os.Stdout)
 	default:
 		return fmt.Errorf("gen: there is no command %q\n\n%s", command, usage)
 	}
 }
 
+// generateWith reads generate's arguments.
+func generateWith(args []string) error {
+	var overlays []string
+	for len(args) > 1 && args[0] == "-overlay" {
+		overlays, args = append(overlays, args[1]), args[2:]
+	}
+	if len(args) != 2 {
+		return errors.New(usage)
+	}
+	return generate(args[0], args[1], overlays...)
+}
+
 // generate writes nothing unless everything is right.
-func generate(specPath, dir string) error {
-	files, err := render(specPath, dir)
+func generate(specPath, dir string, overlays ...string) error {
+	files, err := render(specPath, dir, overlays...)
 	if err != nil {
 		return err
 	}
 	for _, f := range files {
+		if filepath.Base(f.path) == fixturesName {
+			_ = os.Mkdir(filepath.Dir(f.path), 0o755) // else write says what is wrong
+		}
 		if err := write(f); err != nil {
 			return err
 		}

@@ -10,9 +10,10 @@ import (
 
 const module = "github.com/paghooks/paghooks"
 
-// render makes the files of a provider's package in dir from its spec.
-func render(specPath, dir string) ([]file, error) {
-	s, err := load(specPath)
+// render makes the files of a provider's package in dir, and of the package of
+// tests in it, from its spec and overlays of that.
+func render(specPath, dir string, overlays ...string) ([]file, error) {
+	s, err := load(specPath, overlays...)
 	if err != nil {
 		return nil, err
 	}
@@ -27,7 +28,11 @@ func render(specPath, dir string) ([]file, error) {
 	if err != nil {
 		return nil, err
 	}
-	return []file{types, events}, nil
+	fixtures, err := s.fixtures(dir)
+	if err != nil {
+		return nil, err
+	}
+	return []file{types, events, fixtures}, nil
 }
 
 // goFile puts a header on code, and formats both.

@@ -15,6 +15,8 @@ const (
 	goTypeExtension   = "x-go-type"           // a schema whose Go type is written by hand
 	enumDocsExtension = "x-enum-descriptions" // value of an enum: its description
 	entityKeyName     = "x-entity-key"        // path, or paths, to the id of what an event is about
+	layoutExtension   = "x-layout"            // the one layout of a body that has a property
+	aliasesName       = "x-aliases"           // list of other names that an event type comes by
 )
 
 // isEvent tells whether a schema is that of an event: the envelope, and more.

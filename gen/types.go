@@ -54,22 +54,37 @@ func (s *spec) declarations(wanted func(*openapi3.Schema) bool) (string, error) 
 
 // selected copies the schemas that are wanted, as far as they are changed for
 // oapi-codegen: an event loses its allOf, which would become a copy of the
-// envelope's fields, for an extension that types.tmpl knows, and everything
-// gets its place in the file as x-order.
+// envelope's fields, for an extension that types.tmpl knows, and gets the page
+// of its first webhook; everything gets its place in the file as x-order.
 func (s *spec) selected(wanted func(*openapi3.Schema) bool) openapi3.Schemas {
 	out := make(openapi3.Schemas)
+	pages := s.pages()
 	for name, ref := range s.schemas() {
 		if !wanted(ref.Value) {
 			continue
 		}
 		schema := *ref.Value
 		schema.AllOf = nil
+		schema.ExternalDocs = pages[schemaPrefix+name]
 		schema.Extensions = with(schema.Extensions, "x-embeds-envelope", isEvent(ref.Value))
 		schema.Properties = make(openapi3.Schemas)
 		for name, property := range ref.Value.Properties {
 			schema.Properties[name] = ordered(s.undescribed(property))
 		}
 		out[name] = ordered(&openapi3.SchemaRef{Value: &schema, Origin: schemaOrigin(ref)})
+	}
+	return out
+}
+
+// pages are the documentation of events: that of the first webhook that refers
+// to the schema.
+func (s *spec) pages() map[string]*openapi3.ExternalDocs {
+	out := make(map[string]*openapi3.ExternalDocs)
+	for _, name := range inOrder(s.doc.Webhooks, webhookOrigin) {
+		post := s.doc.Webhooks[name].Post
+		if ref := bodySchema(post).Ref; out[ref] == nil {
+			out[ref] = post.ExternalDocs
+		}
 	}
 	return out
 }

@@ -1,7 +1,8 @@
 package zeltapay
 
 import (
-	"errors"
+	"encoding/json"
+	"reflect"
 	"strconv"
 	"strings"
 )
@@ -13,7 +14,11 @@ import (
 // and "1500", and refuses a fraction of a cent.
 type Cents int64
 
-var errNotCents = errors.New("zeltapay: an amount is not a whole number of cents: read the raw body to see what was sent")
+// notCents is encoding/json's own error type: encoding/json completes it with
+// the path of the field.
+func notCents() error {
+	return &json.UnmarshalTypeError{Value: "what is no whole number of cents", Type: reflect.TypeFor[Cents]()}
+}
 
 // UnmarshalJSON implements [json.Unmarshaler].
 func (c *Cents) UnmarshalJSON(data []byte) error {
@@ -27,7 +32,7 @@ func (c *Cents) UnmarshalJSON(data []byte) error {
 	whole, fraction, _ := strings.Cut(s, ".")
 	n, err := strconv.ParseInt(whole, 10, 64)
 	if err != nil || strings.Trim(fraction, "0") != "" {
-		return errNotCents
+		return notCents()
 	}
 	*c = Cents(n)
 	return nil

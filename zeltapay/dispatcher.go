@@ -7,6 +7,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/paghooks/paghooks/idem"
+	"github.com/paghooks/paghooks/idem/drift"
 )
 
 // Dispatcher verifies Zelta Pay's deliveries and takes each event to its
@@ -31,6 +32,10 @@ type Dispatcher struct {
 	// the accounts could not be found out now: Zelta Pay is asked to deliver
 	// again.
 	Accounts func(r *http.Request) ([]idem.Account, error)
+
+	// Watch looks for what Zelta Pay sends and this package does not know; see
+	// [Dispatcher.Drift].
+	Watch drift.Watch
 }
 
 var _ idem.Source = (*Dispatcher)(nil)
@@ -74,6 +79,7 @@ func (d *Dispatcher) accounts(r *http.Request) ([]idem.Account, error) {
 
 // Route implements [idem.Source].
 func (d *Dispatcher) Route(e idem.Event) (idem.Work, error) {
+	e = d.look(e)
 	work, err := d.Routes.Route(e)
 	if work == nil && err == nil && e.Type == string(EventWebhookPing) {
 		return nil, idem.ErrIgnored
@@ -87,7 +93,7 @@ func (d *Dispatcher) Dispatch(ctx context.Context, tx pgx.Tx, e idem.Event) erro
 	if e.Type == string(EventWebhookPing) && !d.Handles(e.Type) {
 		return nil
 	}
-	return d.Routes.Dispatch(ctx, tx, e)
+	return d.Routes.Dispatch(ctx, tx, d.look(e))
 }
 
 // OnUnknown registers h for every event whose type this package does not know.

@@ -1,0 +1,17 @@
+// Api guards the exported API of the packages that users import: a name, a
+// field, a signature that is in the snapshot, api.txt, must still be there as
+// it was. What is new is fine.
+//
+//	bash .ci/api/check   # says what changed incompatibly; status 1 then, 2 if it could not look
+//	bash .ci/api/accept  # takes the API as it is now for the snapshot
+//
+// The snapshot is text, one fact a line, the same on every machine and with
+// every version of Go: its diff shows in a review what users get to see. Names
+// of parameters, comments and field tags are not in it.
+//
+// A fact that is gone is what breaks somebody's build, in one of these ways:
+// a name is removed or has another type; a constant has another value; an
+// interface that others implement has one more method; a struct can no longer
+// be compared. Two changes break nobody and are told nevertheless: a method
+// moves from the pointer to the value, a type parameter gets another name.
+package main

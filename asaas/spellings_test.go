@@ -1,0 +1,164 @@
+package asaas_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/paghooks/paghooks/asaas"
+)
+
+// parse reads a body of testdata as an event of type E.
+func parse[E asaas.Event](t *testing.T, name string) E {
+	t.Helper()
+	e, err := asaas.Parse(testdata(t, name))
+	if err != nil {
+		t.Fatalf("%s: %v", name, err)
+	}
+	return e.(E)
+}
+
+func TestABalanceBlockIsFoundUnderBothNames(t *testing.T) {
+	t.Parallel()
+	documented := parse[*asaas.BalanceEvent](t, "balance_value_blocked").Block()
+	announced := parse[*asaas.BalanceEvent](t, "balance_value_unblocked_new_key").Block()
+	for _, block := range []asaas.BalanceBlock{documented, announced} {
+		if block.Value.Or(asaas.Money{}) != asaas.Cents(15000) {
+			t.Errorf("got %+v", block)
+		}
+	}
+	if announced.Type.Or("") != asaas.BalanceBlockTypeContractualEffect || announced.PaymentID.Or("") == "" {
+		t.Errorf("got %+v", announced)
+	}
+	if diff := cmp.Diff(asaas.BalanceBlock{}, new(asaas.BalanceEvent).Block()); diff != "" {
+		t.Errorf("an event without a block has one:\n%s", diff)
+	}
+}
+
+func TestOneAnswerForTwoSpellings(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct{ body, want, reason string }{
+		{`{"limitDate":"2026-08-08"}`, "2026-08-08", "as delivered"},
+		{`{"limitedDate":"2026-08-08"}`, "2026-08-08", "as documented"},
+		{`{"limitDate":null,"limitedDate":"2026-08-08"}`, "2026-08-08", "one of them is null"},
+		{`{"limitDate":"2026-08-08","limitedDate":null}`, "2026-08-08", "the other one is null"},
+		{`{"limitDate":"2026-08-08","limitedDate":"2026-08-09"}`, "2026-08-08", "what is delivered counts"},
+		{`{"limitDate":null}`, "", "no day"},
+		{`{}`, "", "nothing"},
+	} {
+		var d asaas.Discount
+		if err := json.Unmarshal([]byte(tt.body), &d); err != nil {
+			t.Fatal(err)
+		}
+		if got := string(d.LastDay().Or("")); got != tt.want {
+			t.Errorf("%s: got %q, want %q", tt.reason, got, tt.want)
+		}
+	}
+}
+
+func TestAnAccessTokenTellsWhyItIsDisabled(t *testing.T) {
+	t.Parallel()
+	for name, want := range map[string]asaas.AccessTokenDisabledReason{
+		"access_token_disabled":               asaas.AccessTokenDisabledReasonLackOfUse,
+		"access_token_disabled_as_documented": asaas.AccessTokenDisabledReasonManual,
+	} {
+		if got := parse[*asaas.AccessTokenEvent](t, name).AccessToken.WhyDisabled().Or(""); got != want {
+			t.Errorf("%s: got %q, want %q", name, got, want)
+		}
+	}
+}
+
+func TestDatesOfEveryFamilyAreRead(t *testing.T) {
+	t.Parallel()
+	day := func(d asaas.Date) string { return at(t, d).Format(time.DateOnly) }
+	instant := func(d asaas.DateTime) string { return at(t, d).Format(time.DateTime) }
+
+	subscription := parse[*asaas.SubscriptionEvent](t, "subscription_created_2025").Subscription
+	checkout := parse[*asaas.CheckoutEvent](t, "checkout_paid").Checkout.Subscription.Or(asaas.CheckoutSubscription{})
+	authorization := parse[*asaas.PixAutomaticAuthorizationEvent](t, "pix_automatic_authorization_created").Authorization
+	transfer := parse[*asaas.TransferEvent](t, "transfer_done_pix").Transfer
+	block := parse[*asaas.BalanceEvent](t, "balance_value_unblocked_new_key").Block()
+	for _, tt := range []struct{ got, want, reason string }{
+		{day(subscription.NextDueDate.Or("")), "2025-11-10", "subscriptions until February 2026"},
+		{day(checkout.NextDueDate.Or("")), "2026-10-31", "checkouts, as their documentation prints them"},
+		{day(authorization.StartDate.Or("")), "2026-09-08", "Pix Automático, as delivered"},
+		{instant(authorization.ImmediateQrCode.Or(asaas.PixAutomaticQrCode{}).ExpirationDate.Or("")), "2026-08-03 20:55:10", "its QR code"},
+		{instant(transfer.EffectiveDate.Or("")), "2026-09-10 16:45:31", "transfers"},
+		{instant(block.Date.Or("")), "2026-09-30 00:00:00", "a day where a time was expected"},
+	} {
+		if tt.got != tt.want {
+			t.Errorf("%s: got %s, want %s", tt.reason, tt.got, tt.want)
+		}
+	}
+}
+
+func at(t *testing.T, d interface{ Time() (time.Time, error) }) time.Time {
+	t.Helper()
+	got, err := d.Time()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return got
+}
+
+func TestABillIsFoundByANumberToo(t *testing.T) {
+	t.Parallel()
+	body := string(testdata(t, "bill_failed"))
+	for _, id := range []string{`"f1bce822-6f37-4905-8de8-f1af9f2f4bab"`, `4711`} {
+		sent := strings.Replace(body, `"f1bce822-6f37-4905-8de8-f1af9f2f4bab"`, id, 1)
+		if got := asaas.Identify([]byte(sent)); got.Key != strings.Trim(id, `"`) {
+			t.Errorf("the key of bill %s is %q", id, got.Key)
+		}
+	}
+}
+
+func ExampleBalanceEvent_Block() {
+	for _, body := range []string{
+		`{"event":"BALANCE_VALUE_BLOCKED","balance":{"value":150.0,"type":"PIX_INFRACTION"}}`,
+		`{"event":"BALANCE_VALUE_BLOCKED","balanceData":{"value":150.0,"type":"CONTRACTUAL_EFFECT"}}`,
+	} {
+		e, _ := asaas.Parse([]byte(body))
+		block := e.(*asaas.BalanceEvent).Block()
+		fmt.Println(block.Value.Or(asaas.Money{}), block.Type.Or(""))
+	}
+	// Output:
+	// 150.00 PIX_INFRACTION
+	// 150.00 CONTRACTUAL_EFFECT
+}
+
+func ExampleDiscount_LastDay() {
+	for _, body := range []string{`{"limitDate":"2026-08-08"}`, `{"limitedDate":"2026-08-08"}`} {
+		var discount asaas.Discount
+		_ = json.Unmarshal([]byte(body), &discount)
+		fmt.Println(discount.LastDay().Or(""))
+	}
+	// Output:
+	// 2026-08-08
+	// 2026-08-08
+}
+
+func ExampleCheckoutSplit_Percentage() {
+	for _, body := range []string{`{"percentageValue":2.5}`, `{"percentualValue":2.5}`} {
+		var split asaas.CheckoutSplit
+		_ = json.Unmarshal([]byte(body), &split)
+		fmt.Println(split.Percentage().Or(asaas.Decimal{}))
+	}
+	// Output:
+	// 2.50
+	// 2.50
+}
+
+func ExampleAccessToken_WhyDisabled() {
+	for _, body := range []string{`{"disabledReason":"LACK_OF_USE"}`, `{"disableReason":"LACK_OF_USE"}`} {
+		var key asaas.AccessToken
+		_ = json.Unmarshal([]byte(body), &key)
+		fmt.Println(key.WhyDisabled().Or("") == asaas.AccessTokenDisabledReasonLackOfUse)
+	}
+	// Output:
+	// true
+	// true
+}

@@ -1,0 +1,98 @@
+package asaas
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/paghooks/paghooks/idem"
+)
+
+// question is one request of Asaas about a withdrawal.
+type question struct {
+	v     *WithdrawalValidator
+	w     http.ResponseWriter
+	r     *http.Request
+	start time.Time
+}
+
+// readBefore sets the time until which the body may arrive; none, for the zero
+// time. Where the server has such a time, or w is wrapped, that stays.
+func (q *question) readBefore(end time.Time) {
+	if server, ok := q.r.Context().Value(http.ServerContextKey).(*http.Server); ok && server.ReadTimeout == 0 {
+		_ = http.NewResponseController(q.w).SetReadDeadline(end)
+	}
+}
+
+// read reads the body whole, within the size that is allowed.
+func (q *question) read() (body []byte, status int, err error) {
+	body, err = io.ReadAll(http.MaxBytesReader(q.w, q.r.Body, q.v.MaxBody))
+	var limit *http.MaxBytesError
+	switch {
+	case errors.As(err, &limit):
+		return nil, http.StatusRequestEntityTooLarge, fmt.Errorf("asaas: the body is larger than %d bytes: raise MaxBody if it is genuine", q.v.MaxBody)
+	case err != nil:
+		return nil, http.StatusRequestTimeout, fmt.Errorf("asaas: the body did not arrive whole: %w", err)
+	}
+	q.readBefore(time.Time{}) // else the connection's end cannot be told from it
+	return body, 0, nil
+}
+
+// reject answers what is no question about a withdrawal.
+func (q *question) reject(status int, err error) {
+	q.log(slog.LevelWarn, "rejected", slog.String("error", err.Error()))
+	respond(q.w, status, []byte(`{"received":false}`))
+}
+
+// refuse answers what is not genuine, or could not be told to be.
+func (q *question) refuse(err error) {
+	q.log(slog.LevelWarn, "refused", slog.String("error", err.Error()))
+	status, reason := http.StatusUnauthorized, idem.Reason("")
+	var refusal *idem.Refusal
+	if errors.As(err, &refusal) {
+		reason = refusal.Reason
+	}
+	if reason == ReasonNotConfigured {
+		status = http.StatusServiceUnavailable
+	}
+	respond(q.w, status, fmt.Appendf(nil, `{"received":false,"reason":%q}`, string(reason)))
+}
+
+// answer answers with a decision; err is why it is not the application's.
+func (q *question) answer(about *Withdrawal, d Decision, err error) {
+	level, attrs := slog.LevelInfo, []slog.Attr{
+		slog.String("type", string(about.Type)),
+		slog.String("id", about.ID()),
+		slog.Bool("approved", d.Approved()),
+	}
+	if err != nil {
+		level, attrs = slog.LevelError, append(attrs, slog.String("error", "asaas: the withdrawal was refused: "+err.Error()))
+	}
+	q.log(level, "decided", attrs...)
+	body, _ := json.Marshal(d) // two strings
+	respond(q.w, http.StatusOK, body)
+}
+
+func (q *question) log(level slog.Level, outcome string, attrs ...slog.Attr) {
+	if q.v.Logger == nil {
+		return
+	}
+	attrs = append([]slog.Attr{
+		slog.String("outcome", outcome),
+		slog.String("source", sourceName),
+		slog.Duration("duration", time.Since(q.start)),
+	}, attrs...)
+	q.v.Logger.LogAttrs(q.r.Context(), level, "withdrawal "+outcome, attrs...)
+}
+
+func respond(w http.ResponseWriter, status int, body []byte) {
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("Content-Length", strconv.Itoa(len(body)))
+	w.WriteHeader(status)
+	_, _ = w.Write(body)
+}

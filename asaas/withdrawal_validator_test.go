@@ -1,0 +1,295 @@
+package asaas_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/netip"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/paghooks/paghooks/asaas"
+)
+
+const refused = `{"status":"REFUSED"`
+
+func approveAll(context.Context, *asaas.Withdrawal) (asaas.Decision, error) {
+	return asaas.Approve(), nil
+}
+
+// lines is a log that may be written and read at once.
+type lines struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (l *lines) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.Write(p)
+}
+
+func (l *lines) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.String()
+}
+
+func logTo(v *asaas.WithdrawalValidator) *lines {
+	l := new(lines)
+	v.Logger = slog.New(slog.NewTextHandler(l, nil))
+	return l
+}
+
+// ask asks over a real connection, with the token.
+func ask(t *testing.T, v *asaas.WithdrawalValidator, body string) (status int, answer string) {
+	t.Helper()
+	server := httptest.NewServer(v)
+	defer server.Close()
+	r, err := http.NewRequestWithContext(t.Context(), "POST", server.URL, strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Header = sent(token)
+	got, err := server.Client().Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer got.Body.Close()
+	said, err := io.ReadAll(got.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return got.StatusCode, string(said)
+}
+
+func TestWhatIsNotApprovedIsRefused(t *testing.T) {
+	t.Parallel()
+	type decide = func(context.Context, *asaas.Withdrawal) (asaas.Decision, error)
+	mustNotRun := func(context.Context, *asaas.Withdrawal) (asaas.Decision, error) {
+		t.Error("the application was asked")
+		return asaas.Approve(), nil
+	}
+	for _, tt := range []struct {
+		body   string
+		decide decide
+		want   string
+		log    string
+		reason string
+	}{
+		{transferWithdrawal, func(context.Context, *asaas.Withdrawal) (asaas.Decision, error) { return asaas.Refuse("not ours"), nil }, `{"status":"REFUSED","refuseReason":"not ours"}`, "approved=false", "a refusal"},
+		{transferWithdrawal, func(context.Context, *asaas.Withdrawal) (asaas.Decision, error) { return asaas.Decision{}, nil }, `{"status":"REFUSED"}`, "approved=false", "the zero Decision"},
+		{transferWithdrawal, func(context.Context, *asaas.Withdrawal) (asaas.Decision, error) {
+			return asaas.Approve(), errors.New("the database is away")
+		}, refused, "the database is away", "an error, whatever the decision beside it"},
+		{transferWithdrawal, func(context.Context, *asaas.Withdrawal) (asaas.Decision, error) { panic("ouch") }, refused, "panicked: ouch", "a panic"},
+		{transferWithdrawal, func(context.Context, *asaas.Withdrawal) (asaas.Decision, error) {
+			runtime.Goexit()
+			return asaas.Approve(), nil
+		}, refused, "ended its goroutine", "a goroutine that ends"},
+		{`{"type":"LOTTERY","lottery":{"id":"1","value":1}}`, mustNotRun, refused, "kind of the withdrawal is not known", "a new kind"},
+		{`{"type":"","transfer":{"id":"1","value":1}}`, mustNotRun, refused, "kind of the withdrawal is not known", "no kind"},
+		{`{"type":"TRANSFER","bill":{"id":"1","value":1}}`, mustNotRun, refused, "withdrawal was refused", "an object that is not the type's"},
+		{`{"type":"TRANSFER","transfer":{"id":"1","value":1},"bill":{"id":"2","value":1}}`, mustNotRun, refused, "several kinds", "two objects"},
+		{`{"type":"TRANSFER","transfer":[]}`, mustNotRun, refused, "not in the body", "an array"},
+		{`{"type":"TRANSFER","transfer":null}`, mustNotRun, refused, "not in the body", "a null"},
+		{`{"type":"TRANSFER","transfer":{"value":1}}`, mustNotRun, refused, "has no id", "nothing to look up"},
+		{`{"type":"TRANSFER","transfer":{"id":"1","value":"ana@example.com"}}`, mustNotRun, refused, "transfer.value", "an amount that is none"},
+		{`{"type":"TRANSFER","transfer":{"id":"1","value":1`, mustNotRun, refused, "does not decode", "half a body"},
+		{`null`, mustNotRun, refused, "kind of the withdrawal is not known", "null"},
+		{``, mustNotRun, refused, "does not decode", "nothing"},
+		{`type=TRANSFER`, mustNotRun, refused, "does not decode", "no JSON"},
+	} {
+		t.Run(tt.reason, func(t *testing.T) {
+			t.Parallel()
+			v := asaas.NewWithdrawalValidator(token, tt.decide)
+			log := logTo(v)
+			if status, answer := ask(t, v, tt.body); status != 200 || !strings.HasPrefix(answer, tt.want) {
+				t.Errorf("the answer is %d %s, want %s", status, answer, tt.want)
+			}
+			if !strings.Contains(log.String(), tt.log) || strings.Count(log.String(), "\n") != 1 {
+				t.Errorf("the log is %q, want one line with %q", log, tt.log)
+			}
+			for _, secret := range []string{"ana@example.com", "22.5", "not ours", token} {
+				if strings.Contains(log.String(), secret) {
+					t.Errorf("the log tells %q: %s", secret, log)
+				}
+			}
+		})
+	}
+}
+
+func TestALateDecisionIsARefusalInTime(t *testing.T) {
+	t.Parallel()
+	for _, heeds := range []bool{true, false} {
+		release := make(chan struct{})
+		v := asaas.NewWithdrawalValidator(token, func(ctx context.Context, _ *asaas.Withdrawal) (asaas.Decision, error) {
+			if heeds {
+				<-ctx.Done()
+				return asaas.Approve(), ctx.Err()
+			}
+			<-release // as long as it takes, whatever the context says
+			return asaas.Approve(), nil
+		})
+		v.Timeout = 50 * time.Millisecond
+		log := logTo(v)
+		status, answer := ask(t, v, transferWithdrawal)
+		close(release)
+		if status != 200 || !strings.HasPrefix(answer, refused) {
+			t.Errorf("heeds its context: %t: the answer is %d %s", heeds, status, answer)
+		}
+		if !strings.Contains(log.String(), "context deadline exceeded") {
+			t.Errorf("heeds its context: %t: the log is %s", heeds, log)
+		}
+	}
+}
+
+func TestAsaasHangingUpEndsTheContext(t *testing.T) {
+	t.Parallel()
+	asked, ended := make(chan struct{}), make(chan struct{})
+	v := asaas.NewWithdrawalValidator(token, func(ctx context.Context, _ *asaas.Withdrawal) (asaas.Decision, error) {
+		close(asked)
+		<-ctx.Done()
+		close(ended)
+		return asaas.Approve(), nil
+	})
+	logTo(v)
+	server := httptest.NewServer(v)
+	defer server.Close()
+	ctx, hangUp := context.WithCancel(t.Context())
+	r, err := http.NewRequestWithContext(ctx, "POST", server.URL, strings.NewReader(transferWithdrawal))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Header = sent(token)
+	go func() {
+		<-asked
+		hangUp()
+	}()
+	if answer, err := server.Client().Do(r); err == nil {
+		answer.Body.Close()
+		t.Error("there was an answer")
+	}
+	<-ended
+}
+
+func TestWhoIsNotAsaasGetsNoDecision(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		configured []string
+		header     http.Header
+		status     int
+		want       string
+		reason     string
+	}{
+		{[]string{token}, sent("guess"), 401, "wrong_token", "a wrong token"},
+		{[]string{token}, sent(), 401, "missing_token", "no token"},
+		{[]string{token}, sent(""), 401, "missing_token", "an empty token"},
+		{[]string{""}, sent(""), 503, "not_configured", "an empty token on both sides"},
+		{nil, sent(token), 503, "not_configured", "no token to verify with"},
+		{[]string{token, oldToken}, sent(oldToken), 200, "APPROVED", "the old token during a rotation"},
+	} {
+		v := asaas.NewWithdrawalValidator("", approveAll)
+		v.Tokens = tt.configured
+		log := logTo(v)
+		r := httptest.NewRequest("POST", "/withdrawals", strings.NewReader(transferWithdrawal))
+		r.Header = tt.header
+		w := httptest.NewRecorder()
+		v.ServeHTTP(w, r)
+		if w.Code != tt.status || !strings.Contains(w.Body.String(), tt.want) {
+			t.Errorf("%s: the answer is %d %s", tt.reason, w.Code, w.Body)
+		}
+		if tt.status != 200 && (strings.Contains(w.Body.String(), "status") || !strings.Contains(log.String(), tt.want)) {
+			t.Errorf("%s: the answer is %s, the log %s", tt.reason, w.Body, log)
+		}
+	}
+}
+
+func TestAnEventSentToTheWithdrawalURLIsNotTaken(t *testing.T) {
+	t.Parallel()
+	v := asaas.NewWithdrawalValidator(token, approveAll)
+	log := logTo(v)
+	status, answer := ask(t, v, event)
+	if status != 401 || answer != `{"received":false,"reason":"ordinary_event"}` {
+		t.Errorf("the answer is %d %s", status, answer)
+	}
+	if !strings.Contains(log.String(), "point the webhook at the URL of your event receiver") {
+		t.Errorf("the log does not say what to do: %s", log)
+	}
+}
+
+func TestOnlyAllowedAddressesAskAboutWithdrawals(t *testing.T) {
+	t.Parallel()
+	v := asaas.NewWithdrawalValidator(token, approveAll)
+	v.AllowFrom = []netip.Prefix{netip.MustParsePrefix("52.67.12.206/32")}
+	v.ClientAddrHeader = "X-Forwarded-For"
+	logTo(v)
+	for from, want := range map[string]int{"52.67.12.206": 200, "10.0.0.1, 52.67.12.206": 200, "52.67.12.206, 10.0.0.1": 401} {
+		r := httptest.NewRequest("POST", "/withdrawals", strings.NewReader(transferWithdrawal))
+		r.Header = sent(token)
+		r.Header.Set("X-Forwarded-For", from)
+		w := httptest.NewRecorder()
+		v.ServeHTTP(w, r)
+		if w.Code != want {
+			t.Errorf("from %s: the answer is %d, want %d", from, w.Code, want)
+		}
+	}
+}
+
+func TestWhatIsNoQuestionIsRejected(t *testing.T) {
+	t.Parallel()
+	v := asaas.NewWithdrawalValidator(token, approveAll)
+	v.MaxBody = int64(len(transferWithdrawal))
+	logTo(v)
+	if status, answer := ask(t, v, transferWithdrawal); status != 200 {
+		t.Errorf("the largest body allowed: the answer is %d %s", status, answer)
+	}
+	if status, answer := ask(t, v, transferWithdrawal+" "); status != 413 || answer != `{"received":false}` {
+		t.Errorf("a body too large: the answer is %d %s", status, answer)
+	}
+	w := httptest.NewRecorder()
+	v.ServeHTTP(w, httptest.NewRequest("GET", "/withdrawals", nil))
+	if w.Code != 405 || w.Header().Get("Allow") != "POST" {
+		t.Errorf("a GET: the answer is %d, Allow: %q", w.Code, w.Header().Get("Allow"))
+	}
+}
+
+// A body that is sent too slowly is given up at Timeout.
+func TestASlowBodyIsGivenUp(t *testing.T) {
+	t.Parallel()
+	v := asaas.NewWithdrawalValidator(token, approveAll)
+	v.Timeout = 50 * time.Millisecond
+	logTo(v)
+	server := httptest.NewServer(v)
+	defer server.Close()
+	conn, err := net.Dial("tcp", server.Listener.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	if _, err := io.WriteString(conn, "POST / HTTP/1.1\r\nHost: a\r\nAsaas-Access-Token: "+token+"\r\nContent-Length: 100\r\n\r\n{"); err != nil {
+		t.Fatal(err)
+	}
+	answer := make([]byte, len("HTTP/1.1 408"))
+	if _, err := io.ReadFull(conn, answer); err != nil || string(answer) != "HTTP/1.1 408" {
+		t.Errorf("the answer is %q, %v", answer, err)
+	}
+}
+
+func TestAValidatorWithoutAFunctionIsAMistakeAtBoot(t *testing.T) {
+	t.Parallel()
+	defer func() {
+		if recover() == nil {
+			t.Error("it was made")
+		}
+	}()
+	asaas.NewWithdrawalValidator(token, nil)
+}

@@ -1,0 +1,51 @@
+// Package drift tells what a provider sends that this module's spec of it does
+// not know: new event types, fields and enum values, types that changed.
+//
+// The dispatchers keep watch by themselves. Ask them:
+//
+//	for _, f := range events.Drift() {
+//		fmt.Println(f.EventType, f.Path, f.Kind, f.Count)
+//	}
+//
+// or be told of each finding once, when it is new:
+//
+//	events.Watch.Observe = func(f drift.Finding) {
+//		slog.Warn("drift", "event", f.EventType, "path", f.Path, "kind", f.Kind)
+//	}
+//
+// A finding has no value of the body in it, and no name that might be one: no
+// personal data leaves the body.
+//
+// # What is looked at
+//
+// To compare a body with the Go type that it decodes into takes longer than to
+// decode it, so bodies are sampled: the first 16 of each event type that a
+// process gets, and then one of [Watch].Every, 256 unless set. A body that does
+// not decode is always looked at, and an event type that is not known is always
+// counted. With that, the watch adds about a microsecond to the twenty that it
+// takes to verify and decode an event (go test -bench Watch ./asaas).
+//
+// Redeliveries and replays count again. All of it is forgotten when the process
+// ends; to look at bodies that were kept, save them and run
+//
+//	go run ./gen drift FILE…
+//
+// which also proposes the change to the spec.
+//
+// # What happens to such events
+//
+//   - An unknown event type goes to OnUnknown, or is kept as unhandled.
+//   - Unknown fields and enum values change nothing: the event is handled.
+//   - A number sent as a string is still that number, where the Go type is one
+//     of this module's number types: the event is handled.
+//   - Any other type that changed is not guessed at, and the event is kept as
+//     failed, with the path in last_error. That goes for an id that is sent as
+//     a number, too, unless the spec says that it may be: zeros in front of it
+//     could be lost by then.
+//   - A null in place of a value that is always there, and an event without the
+//     object that it is about, are kept as failed too: an amount of null is not
+//     0.00. See [Check]. Where a spec has several objects that an event may be
+//     about, none is required, and handlers see that a field is absent.
+//   - A missing field that is required otherwise is its zero value: fields come
+//     and go, and few handlers need them all. The event is handled.
+package drift

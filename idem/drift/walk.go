@@ -1,0 +1,94 @@
+package drift
+
+import (
+	"bytes"
+	"encoding/json"
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+)
+
+// read decodes a body without losing a digit.
+func read(body []byte) (v any, err error) {
+	decoder := json.NewDecoder(bytes.NewReader(body))
+	decoder.UseNumber()
+	err = decoder.Decode(&v)
+	return v, err
+}
+
+// walker compares decoded JSON with a shape, and reports each difference.
+type walker struct {
+	report func(path string, kind Kind)
+}
+
+func (w walker) value(path string, s *shape, v any) {
+	switch kind := kindOf(v); {
+	case s.kind == "":
+		return
+	case kind == "":
+		w.report(path, UnexpectedNull)
+	case !s.takes(kind, v):
+		w.report(path, ChangedType)
+	case kind != s.kind:
+		return
+	case s.enum && !known(s.typ, v.(string)):
+		w.report(path, UnknownValue)
+	case s.fields != nil:
+		w.object(path, s, v.(map[string]any))
+	case s.elem != nil:
+		for _, element := range v.([]any) {
+			w.value(path+"[]", s.elem, element)
+		}
+	}
+}
+
+func (w walker) object(path string, s *shape, v map[string]any) {
+	for _, name := range slices.Sorted(maps.Keys(v)) {
+		f, ok := s.field(name)
+		switch {
+		case !ok:
+			w.report(Join(path, name), UnknownField)
+		case v[name] != nil || f.required:
+			w.value(Join(path, name), f.shape, v[name])
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(s.fields)) {
+		if s.fields[name].required && !has(v, name) {
+			w.report(Join(path, name), MissingRequired)
+		}
+	}
+}
+
+func has(v map[string]any, name string) bool {
+	if _, ok := v[name]; ok {
+		return true
+	}
+	for sent := range v {
+		if strings.EqualFold(sent, name) {
+			return true
+		}
+	}
+	return false
+}
+
+// takes tells whether JSON of that kind is what the type expects. A number in
+// a string is not, although this module's number types read it. A text that
+// reads a number too, as it is written, says by that that it expects either.
+func (s *shape) takes(kind string, v any) bool {
+	if kind != s.kind && (s.kind != "string" || kind != "number") {
+		return false
+	}
+	return kind == s.kind && !s.asked || s.asked && fits(s.typ, v)
+}
+
+// fits asks a type whether it can be decoded from v.
+func fits(t reflect.Type, v any) bool {
+	text, err := json.Marshal(v)
+	return err == nil && json.Unmarshal(text, reflect.New(t).Interface()) == nil
+}
+
+func known(enum reflect.Type, value string) bool {
+	v := reflect.ValueOf(value).Convert(enum)
+	return v.Interface().(interface{ Known() bool }).Known()
+}

@@ -1,0 +1,142 @@
+package zeltapay_test
+
+import (
+	"context"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/paghooks/paghooks/idem"
+	"github.com/paghooks/paghooks/zeltapay"
+)
+
+// change is something that Zelta Pay might do to its payments one day.
+type change struct {
+	reason    string
+	old, new  string // what is replaced in the body, once
+	state     string // what becomes of the event
+	lastError string // the path that it tells
+	found     string // the findings
+}
+
+var changes = []change{
+	{"nothing", "", "", "done", "", ""},
+	{"an unknown event type", `"payment.success"`, `"payment.refunded"`, "unhandled", "", "unknown_event "},
+	{"an unknown field", `"accountId"`, `"livemode":true,"accountId"`, "done", "", "unknown_field livemode"},
+	{"an unknown field deep inside", `"isTest": true`, `"isTest":true,"fee":{"amount":1}`, "done", "", "unknown_field transaction.fee"},
+	{"an unknown family key", `"transaction":`, `"charge":`, "done", "", "unknown_field charge"},
+	{"null, which may be anywhere", `"isTest": true`, `"isTest":null`, "done", "", ""},
+	{"metadata of every kind", `"metadata": {}`, `"metadata":{"luis@example.com":1,"x":null,"y":[1]}`, "done", "", ""},
+	{"an amount as a string", `"amount": 100`, `"amount":"100"`, "done", "", "changed_type transaction.amount"},
+	{"an amount with cents of its own", `"amount": 100`, `"amount":1.5`, "failed", "transaction.amount", "changed_type transaction.amount"},
+	{"an amount as an object", `"amount": 100`, `"amount":{"value":100}`, "failed", "transaction.amount", "changed_type transaction.amount"},
+	{"an id as a number", `"pl_1122334455667788"`, `1122`, "failed", "paymentLinkId", "changed_type paymentLinkId"},
+	{"a time as a number", `"paidAt": "2026-02-03T04:05:05.000Z"`, `"paidAt":1770091505`, "failed", "transaction.paidAt", "changed_type transaction.paidAt"},
+	{"a bool as a string", `"isTest": true`, `"isTest":"yes"`, "failed", "transaction.isTest", "changed_type transaction.isTest"},
+	{"an object as a list", `"metadata": {}`, `"x":1,"customer":[]`, "failed", "customer", "changed_type customer, unknown_field x"},
+	{"metadata as a string", `"metadata": {}`, `"metadata":"x"`, "failed", "metadata", "changed_type metadata"},
+	{"no JSON any more", `"eventId"`, `"eventId`, "unhandled", "", "unreadable "},
+}
+
+func TestNoChangeLosesAnEventOrIsHandledHalf(t *testing.T) {
+	t.Parallel()
+	pool, h := shop(t)
+	original := string(read(t, "testdata/payment_success_flat_1.1.0.json"))
+	for _, c := range changes {
+		body := strings.Replace(original, c.old, c.new, 1)
+		if body == original && c.old != "" {
+			t.Fatalf("%s: there is no %s", c.reason, c.old)
+		}
+		if _, err := pool.Exec(t.Context(), `truncate payments, idem_events, idem_payloads`); err != nil {
+			t.Fatal(err)
+		}
+		if status, answer := deliver(h, []byte(body), "secret"); status != http.StatusOK {
+			t.Errorf("%s: Zelta Pay is answered %d %s", c.reason, status, answer)
+		}
+		var state, lastError, kept string
+		var handled int
+		err := pool.QueryRow(t.Context(), `select state, coalesce(last_error, ''), coalesce(convert_from(body, 'UTF8'), ''), (select count(*) from payments)
+			from idem_events left join idem_payloads using (event)`).Scan(&state, &lastError, &kept, &handled)
+		if err != nil || state != c.state || !strings.Contains(lastError, c.lastError) || c.lastError == "" && lastError != "" {
+			t.Errorf("%s: it is %s, %q, %v; want %s, %q", c.reason, state, lastError, err, c.state, c.lastError)
+		}
+		if done := state == "done"; (handled == 1) != done || !done && kept != body {
+			t.Errorf("%s: handled %d times, kept %q", c.reason, handled, kept)
+		}
+	}
+}
+
+func TestDriftIsWhatWasSeenAndNothingElse(t *testing.T) {
+	t.Parallel()
+	original := string(read(t, "testdata/payment_success_flat_1.1.0.json"))
+	for _, c := range changes {
+		d := zeltapay.NewDispatcher("secret")
+		if got := driftOf(d, strings.Replace(original, c.old, c.new, 1)); !cmp.Equal(got, c.found) {
+			t.Errorf("%s: found %q, want %q", c.reason, got, c.found)
+		}
+	}
+}
+
+// driftOf lists "kind path" of what d finds in a body.
+func driftOf(d *zeltapay.Dispatcher, body string) string {
+	_, _ = d.Route(zeltapay.Identify([]byte(body)))
+	var got []string
+	for _, f := range d.Drift() {
+		got = append(got, string(f.Kind)+" "+f.Path)
+	}
+	return strings.Join(got, ", ")
+}
+
+func TestBodiesAsDocumentedHaveNoDrift(t *testing.T) {
+	t.Parallel()
+	for _, name := range bodies(t) {
+		if strings.Contains(name, "unknown") {
+			continue
+		}
+		if got := driftOf(zeltapay.NewDispatcher("secret"), string(read(t, name))); got != "" {
+			t.Errorf("%s: found %s", name, got)
+		}
+	}
+}
+
+func TestDispatchLooksToo(t *testing.T) {
+	t.Parallel()
+	d := zeltapay.NewDispatcher("secret")
+	_ = d.Dispatch(t.Context(), nil, zeltapay.Identify([]byte(`{"type":"payment.refunded"}`)))
+	if len(d.Drift()) != 1 || d.Drift()[0].EventType != "payment.refunded" {
+		t.Errorf("found %+v", d.Drift())
+	}
+}
+
+// BenchmarkWatch tells what the watch adds to a body's way from its request to
+// its handler. Both ways are measured in turns, for what else the machine does.
+func BenchmarkWatch(b *testing.B) {
+	body := read(b, "testdata/payment_success_flat_1.1.0.json")
+	d := zeltapay.NewDispatcher("secret")
+	d.Verifier.Tolerance = time.Hour
+	d.OnPaymentSuccess(func(context.Context, pgx.Tx, *zeltapay.PaymentEvent) error { return nil })
+	r := delivery(body, "secret")
+	var with, without time.Duration
+	way := func(route func(idem.Event) (idem.Work, error)) time.Duration {
+		start := time.Now()
+		e, err := d.Open(r, body)
+		if err != nil {
+			b.Fatal(err)
+		}
+		if work, err := route(e); work == nil || err != nil {
+			b.Fatal("no handler: ", err)
+		}
+		return time.Since(start)
+	}
+	for b.Loop() {
+		without += way(d.Routes.Route)
+		with += way(d.Route)
+	}
+	b.ReportMetric(float64(without.Nanoseconds())/float64(b.N), "unwatched-ns")
+	b.ReportMetric(float64(with.Nanoseconds())/float64(b.N), "watched-ns")
+	b.ReportMetric(float64(with)/float64(without), "ratio")
+}

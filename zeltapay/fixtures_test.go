@@ -1,0 +1,145 @@
+package zeltapay_test
+
+import (
+	"context"
+	"encoding/json"
+	"io"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/paghooks/paghooks/idem"
+	"github.com/paghooks/paghooks/zeltapay"
+	"github.com/paghooks/paghooks/zeltapay/zeltapaytest"
+)
+
+// forEachFixture runs a test with the full and the sparse body of every event
+// type, in both layouts.
+func forEachFixture(t *testing.T, test func(t *testing.T, eventType zeltapay.EventType, body []byte)) {
+	t.Helper()
+	for _, eventType := range zeltapaytest.Types() {
+		for _, layout := range []zeltapaytest.Layout{zeltapaytest.Flat, zeltapaytest.Nested} {
+			name := string(eventType) + "/" + string(layout)
+			t.Run(name+"/full", func(t *testing.T) { test(t, eventType, layout.Event(eventType)) })
+			t.Run(name+"/sparse", func(t *testing.T) { test(t, eventType, layout.Sparse(eventType)) })
+		}
+	}
+}
+
+func TestEachFixtureIsIdentified(t *testing.T) {
+	t.Parallel()
+	forEachFixture(t, func(t *testing.T, eventType zeltapay.EventType, body []byte) {
+		sent := tree(t, body)
+		e := zeltapay.Identify(body)
+		if e.ID != sent["eventId"] || e.Type != string(eventType) {
+			t.Errorf("it is %s of type %s, want %s of type %s", e.ID, e.Type, sent["eventId"], eventType)
+		}
+		link, _ := sent["paymentLinkId"].(string)
+		if nested, ok := sent["paymentLink"].(map[string]any); ok {
+			link = nested["id"].(string)
+		}
+		if e.Key != link {
+			t.Errorf("it is about %q, want %q", e.Key, link)
+		}
+	})
+}
+
+func TestEachFixtureReachesItsHandler(t *testing.T) {
+	t.Parallel()
+	forEachFixture(t, func(t *testing.T, eventType zeltapay.EventType, body []byte) {
+		got := make(map[string]zeltapay.Event)
+		d := zeltapay.NewDispatcher("a secret")
+		d.OnPaymentSuccess(func(_ context.Context, _ pgx.Tx, e *zeltapay.PaymentEvent) error {
+			got["payment.success"] = e
+			return nil
+		})
+		d.OnWebhookPing(func(_ context.Context, _ pgx.Tx, e *zeltapay.PingEvent) error {
+			got["webhook.ping"] = e
+			return nil
+		})
+		r := zeltapaytest.Request("/webhooks/zeltapay", "a secret", body)
+		posted, err := io.ReadAll(r.Body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		e, err := d.Open(r, posted)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := d.Dispatch(t.Context(), nil, e); err != nil {
+			t.Fatal(err)
+		}
+		want := map[string]zeltapay.Event{string(eventType): parsed(t, body)}
+		if diff := cmp.Diff(written(t, want), written(t, got)); diff != "" {
+			t.Errorf("-want +got:\n%s", diff)
+		}
+	})
+}
+
+// written is what events encode to: unlike them, it can be compared.
+func written(t *testing.T, events map[string]zeltapay.Event) map[string]string {
+	t.Helper()
+	out := make(map[string]string)
+	for name, e := range events {
+		out[name] = string(encoded(t, e))
+	}
+	return out
+}
+
+func TestNoFieldOfAFixtureIsLost(t *testing.T) {
+	t.Parallel()
+	forEachFixture(t, func(t *testing.T, _ zeltapay.EventType, body []byte) {
+		if diff := cmp.Diff(tree(t, body), tree(t, encoded(t, parsed(t, body)))); diff != "" {
+			t.Errorf("-sent +written back:\n%s", diff)
+		}
+	})
+}
+
+func TestAccessorsReadBothLayoutsOfAFixture(t *testing.T) {
+	t.Parallel()
+	flat := parsed(t, zeltapaytest.Flat.Event("payment.success")).(*zeltapay.PaymentEvent)
+	nested := parsed(t, zeltapaytest.Nested.Event("payment.success")).(*zeltapay.PaymentEvent)
+	for name, read := range map[string]func(*zeltapay.PaymentEvent) any{
+		"the link":      func(e *zeltapay.PaymentEvent) any { return e.LinkID() },
+		"the amount":    func(e *zeltapay.PaymentEvent) any { n, ok := e.Amount(); return []any{n, ok} },
+		"the time":      func(e *zeltapay.PaymentEvent) any { return e.PaidAt() },
+		"the method":    func(e *zeltapay.PaymentEvent) any { return e.PaymentMethod() },
+		"the e-mail":    func(e *zeltapay.PaymentEvent) any { return e.CustomerEmail() },
+		"the reference": func(e *zeltapay.PaymentEvent) any { s, ok := e.LinkMetadata().String("orderId"); return []any{s, ok} },
+	} {
+		if diff := cmp.Diff(read(flat), read(nested)); diff != "" {
+			t.Errorf("%s (-flat +nested):\n%s", name, diff)
+		}
+	}
+	if flat.LinkID() == "" || flat.PaidAt() == "" || flat.CustomerEmail() == "" {
+		t.Error("the link, the time or the e-mail is empty")
+	}
+}
+
+func TestANestedEventWithoutAnIDIsNamedByItsTransaction(t *testing.T) {
+	t.Parallel()
+	body := zeltapaytest.Nested.Event("payment.success", zeltapaytest.Delete("eventId"))
+	d := zeltapay.NewDispatcher("a secret")
+	e, err := d.Open(zeltapaytest.Request("/", "a secret", body), body)
+	if err != nil || e.Source != "zeltapay" || !strings.HasPrefix(e.ID, "payment.success:txn_") {
+		t.Errorf("it is %+v, %v", idem.Event{Source: e.Source, ID: e.ID}, err)
+	}
+}
+
+func TestTypesOfFixturesAreKnown(t *testing.T) {
+	t.Parallel()
+	var got []string
+	for _, eventType := range zeltapaytest.Types() {
+		if !eventType.Known() {
+			t.Errorf("%s is not known", eventType)
+		}
+		got = append(got, string(eventType))
+	}
+	want := []string{"payment.success", "webhook.ping"}
+	if diff := cmp.Diff(want, got); diff != "" {
+		names, _ := json.Marshal(got)
+		t.Errorf("there are fixtures of %s (-want +got):\n%s", names, diff)
+	}
+}
