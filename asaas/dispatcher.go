@@ -79,6 +79,14 @@ func (d *Dispatcher) accounts(r *http.Request) ([]idem.Account, error) {
 	return d.Accounts(r)
 }
 
+// Ignore acknowledges events of these types without storing anything: see
+// [idem.Routes.Ignore].
+func (d *Dispatcher) Ignore(types ...EventType) {
+	for _, t := range types {
+		d.Routes.Ignore(string(t))
+	}
+}
+
 // OnUnknown registers h for every event whose type this package does not know.
 // Without it they are kept for Replay. For one new type, use [idem.Handle].
 func (d *Dispatcher) OnUnknown(h idem.Handler[*UnknownEvent]) {

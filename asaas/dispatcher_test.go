@@ -245,3 +245,13 @@ func TestADeliveryHasItsEffectOnce(t *testing.T) {
 		t.Errorf("got %s, %v; want %s", rows, err, want)
 	}
 }
+
+func TestIgnoredTypesAreNotStoredAndHaveNoHandler(t *testing.T) {
+	t.Parallel()
+	d := asaas.NewDispatcher(token)
+	d.Ignore(asaas.EventPaymentBankSlipViewed, "PAYMENT_CHECKOUT_VIEWED")
+	work, err := d.Route(idem.Event{Type: string(asaas.EventPaymentBankSlipViewed), Payload: []byte(`{}`)})
+	if work != nil || !errors.Is(err, idem.ErrIgnored) {
+		t.Errorf("got %v, want that it is ignored", err)
+	}
+}

@@ -86,6 +86,19 @@
 //
 //	events.OnUnknown(func(ctx context.Context, tx pgx.Tx, e *asaas.UnknownEvent) error { … })
 //
+// [Dispatcher.Drift] tells what Asaas sends that this package does not know.
+//
+// # Approve withdrawals
+//
+// Asaas's other webhook asks whether a withdrawal may be made, and needs a
+// decision for an answer. It has a URL of its own:
+//
+//	http.Handle("POST /webhooks/asaas/withdrawals", asaas.NewWithdrawalValidator(token, decide))
+//
+// # Test your handlers
+//
+// Package asaastest makes a body for each event type, and requests that verify.
+//
 // # Money, dates and fields that may be missing
 //
 // Amounts are exact: [Money] is a decimal, [Decimal.Cents] its whole cents. A

@@ -96,6 +96,14 @@ func (d *Dispatcher) Dispatch(ctx context.Context, tx pgx.Tx, e idem.Event) erro
 	return d.Routes.Dispatch(ctx, tx, d.look(e))
 }
 
+// Ignore acknowledges events of these types without storing anything: see
+// [idem.Routes.Ignore].
+func (d *Dispatcher) Ignore(types ...EventType) {
+	for _, t := range types {
+		d.Routes.Ignore(string(t))
+	}
+}
+
 // OnUnknown registers h for every event whose type this package does not know.
 // Without it they are kept for Replay. For one new type, use [idem.Handle]
 // with a type of your own.

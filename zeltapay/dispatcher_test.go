@@ -249,3 +249,13 @@ func TestHalfReadableEventReachesNoHandler(t *testing.T) {
 		t.Errorf("routed to a work %t, %v", work != nil, err)
 	}
 }
+
+func TestIgnoredTypesAreNotStoredAndHaveNoHandler(t *testing.T) {
+	t.Parallel()
+	d := zeltapay.NewDispatcher("secret")
+	d.Ignore(zeltapay.EventPaymentSuccess)
+	work, err := d.Route(idem.Event{Type: string(zeltapay.EventPaymentSuccess), Payload: []byte(`{}`)})
+	if work != nil || !errors.Is(err, idem.ErrIgnored) {
+		t.Errorf("got %v, want that it is ignored", err)
+	}
+}

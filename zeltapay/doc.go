@@ -65,6 +65,9 @@
 //
 // # Test your endpoint
 //
+// Package zeltapaytest makes bodies in both layouts, and requests that verify.
+// To sign a body of your own:
+//
 //	r := httptest.NewRequest("POST", "/webhooks/zeltapay", bytes.NewReader(body))
 //	zeltapay.Sign(r.Header, body, secret, time.Now())
 //
@@ -99,6 +102,7 @@
 //     none: it is optional, and events fall back to their own time.
 //   - An event for expired links is hinted at, without a name or a body: it
 //     would reach [Dispatcher.OnUnknown], or be kept for Replay.
+//     [Dispatcher.Drift] would tell that it came.
 package zeltapay
 
 //go:generate go run ../gen generate ../spec/zeltapay.yaml .

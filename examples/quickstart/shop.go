@@ -65,7 +65,7 @@ func asaasEvents() *asaas.Dispatcher {
 	events.OnPaymentReceived(received)
 	events.OnPaymentOverdue(overdue)
 	events.OnPaymentRefunded(refunded)
-	events.Ignore(string(asaas.EventPaymentBankSlipViewed))
+	events.Ignore(asaas.EventPaymentBankSlipViewed)
 	return events
 }
 
