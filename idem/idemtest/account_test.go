@@ -9,6 +9,7 @@ import (
 	"os/user"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 )
 
@@ -39,6 +40,10 @@ func copyFile(t *testing.T, to, from string) {
 	source, err := os.Open(from)
 	check(t, err)
 	defer source.Close()
+	// A child that is forked now would have the file open for writing until its
+	// own exec, and the file could not be run ("text file busy").
+	syscall.ForkLock.RLock()
+	defer syscall.ForkLock.RUnlock()
 	f, err := os.OpenFile(to, os.O_CREATE|os.O_WRONLY, 0o755)
 	check(t, err)
 	_, err = io.Copy(f, source)

@@ -5,6 +5,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"syscall"
 	"testing"
 )
 
@@ -21,6 +22,10 @@ func openDir(t *testing.T) string {
 // script writes a program.
 func script(t *testing.T, dir, name, body string) {
 	t.Helper()
+	// A child that is forked now would have the file open for writing until its
+	// own exec, and the file could not be run ("text file busy").
+	syscall.ForkLock.RLock()
+	defer syscall.ForkLock.RUnlock()
 	check(t, os.WriteFile(filepath.Join(dir, name), []byte("#!/bin/sh\n"+body+"\n"), 0o755))
 }
 

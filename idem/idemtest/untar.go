@@ -11,6 +11,7 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"syscall"
 )
 
 // untar unpacks an npm package into dir/package, readable by everyone. What
@@ -47,6 +48,10 @@ func write(root *os.Root, entry *tar.Header, content io.Reader) error {
 	if err := makeParents(root, entry.Name); err != nil {
 		return err
 	}
+	// A child that is forked now would have the file open for writing until its
+	// own exec, and the file could not be run ("text file busy").
+	syscall.ForkLock.RLock()
+	defer syscall.ForkLock.RUnlock()
 	f, err := root.Create(entry.Name)
 	if err != nil {
 		return err
