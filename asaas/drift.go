@@ -31,14 +31,9 @@ func (d *Dispatcher) Route(e idem.Event) (idem.Work, error) {
 	return work, nil
 }
 
-// Dispatch is [idem.Routes.Dispatch], which returns the errors of
-// [Dispatcher.Route] too.
+// Dispatch is [idem.Dispatch] with the handlers of d.
 func (d *Dispatcher) Dispatch(ctx context.Context, tx pgx.Tx, e idem.Event) error {
-	e = d.look(e)
-	if err := d.complete(e); err != nil && d.Handles(e.Type) {
-		return err
-	}
-	return d.Routes.Dispatch(ctx, tx, e)
+	return idem.Dispatch(ctx, tx, d, e)
 }
 
 // look has the watch look at an event, and returns it decoded where it decodes:

@@ -40,8 +40,8 @@
 //     enum; what the description quotes ("pay_" and more); a date in the
 //     spelling that the description gives it; an id by what it is the id of
 //
-// The sparse one has the required properties; of the other scalars every second
-// is null, and the rest is left out. The same spec makes the same bodies: no
+// The sparse one has the required properties and the id of what the event is
+// about; of the other scalars every second is null, and the rest is left out. The same spec makes the same bodies: no
 // value depends on the clock, on chance, or on the properties beside it.
 //
 // x-layout names the one layout of a body that has a property, where a provider

@@ -15,8 +15,9 @@ var eventsTemplate string
 
 // family is the events that share a struct.
 type family struct {
-	Struct string // PaymentEvent
-	Key    string // the Go expression for the id of what the event is about
+	Struct string   // PaymentEvent
+	Key    string   // the Go expression for the id of what the event is about
+	Paths  []string // of that id
 	Events []event
 }
 
@@ -45,7 +46,8 @@ func (s *spec) families() []family {
 		if !ok {
 			i = len(out)
 			index[e.Struct] = i
-			out = append(out, family{Struct: e.Struct, Key: s.keyOf(post)})
+			paths, _ := keyPaths(post)
+			out = append(out, family{Struct: e.Struct, Key: s.keyOf(post), Paths: paths})
 		}
 		out[i].Events = append(out[i].Events, e)
 	}

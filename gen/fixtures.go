@@ -54,7 +54,7 @@ func (s *spec) fixturesOf(f family) ([]fixture.Family, error) {
 			differences(full, base.event(schema, e.Type), "", &fits)
 			family.Types = family.Types.With(e.Type, fits)
 		}
-		sparse := &sampler{spec: s, layout: layout, named: base.named, sparse: true}
+		sparse := &sampler{spec: s, layout: layout, named: base.named, sparse: true, keys: f.Paths}
 		var err error
 		if family.Full, err = fixture.Encode(full); err != nil {
 			return nil, err

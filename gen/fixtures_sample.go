@@ -2,6 +2,7 @@ package main
 
 import (
 	"slices"
+	"strings"
 
 	"github.com/getkin/kin-openapi/openapi3"
 
@@ -13,7 +14,8 @@ type sampler struct {
 	*spec
 	layout string
 	named  string // the event type that the body says it is
-	sparse bool   // required properties only; of the other scalars every second is null
+	sparse bool   // required properties and the key only; of the other scalars every second is null
+	keys   []string
 
 	fits   string             // the event type that values are chosen for
 	open   []string           // paths of objects that may have any property
@@ -36,7 +38,7 @@ func (s *sampler) object(path string, of *openapi3.Schema) fixture.Object {
 		switch layout := layoutOf(p); {
 		case layout != "" && layout != s.layout:
 		case slices.Contains(s.inside, plain.Value):
-		case s.sparse && !slices.Contains(of.Required, name):
+		case s.sparse && !slices.Contains(of.Required, name) && !s.leadsToKey(join(path, name)):
 			if isObject(plain) || typeOf(plain.Value) == "array" {
 				continue
 			}
@@ -50,6 +52,12 @@ func (s *sampler) object(path string, of *openapi3.Schema) fixture.Object {
 	}
 	s.inside = s.inside[:len(s.inside)-1]
 	return out
+}
+
+// leadsToKey tells whether a path is on the way to the id of what the event is
+// about: an event without it is about nothing.
+func (s *sampler) leadsToKey(path string) bool {
+	return slices.ContainsFunc(s.keys, func(key string) bool { return strings.HasPrefix(key+".", path+".") })
 }
 
 func isObject(plain *openapi3.SchemaRef) bool {

@@ -64,7 +64,7 @@
 //
 // Events that arrive through a queue, verified elsewhere, go to
 // [Processor.Accept]. Applications that have their own way of running an event
-// once use [Routes.Dispatch].
+// once use [Dispatch].
 //
 // # Run it
 //

@@ -244,7 +244,7 @@ func ExampleProcessor_observe() {
 
 // An application with its own record of events runs handlers in its own
 // transaction.
-func ExampleRoutes_Dispatch() {
+func ExampleDispatch() {
 	ctx := context.Background()
 	pool, end := database(ctx)
 	defer end()

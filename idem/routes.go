@@ -17,7 +17,7 @@ import (
 // chose to ignore with [Routes.Ignore].
 var ErrIgnored = errors.New("idem: event type is ignored")
 
-// ErrUnhandled is what [Routes.Dispatch] returns for an event without handler.
+// ErrUnhandled is what [Dispatch] returns for an event without handler.
 var ErrUnhandled = errors.New("idem: event type has no handler")
 
 // Routes is the table from event type to handler. A provider's Dispatcher
@@ -137,9 +137,9 @@ func (r *Routes) Route(e Event) (Work, error) {
 // Dispatch runs the event's handler in a transaction of the caller's, who
 // commits it: for queues and jobs that have their own way of running an event
 // once. Nothing is recorded. It returns [ErrUnhandled] when the event has no
-// handler and nil when it is ignored.
-func (r *Routes) Dispatch(ctx context.Context, tx pgx.Tx, e Event) error {
-	work, err := r.Route(e)
+// handler and nil when it is ignored. source is a [Source] or [Routes].
+func Dispatch(ctx context.Context, tx pgx.Tx, source interface{ Route(Event) (Work, error) }, e Event) error {
+	work, err := source.Route(e)
 	switch {
 	case errors.Is(err, ErrIgnored):
 		return nil

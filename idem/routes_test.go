@@ -61,11 +61,11 @@ func TestRouteFindsTheHandlerOfItsType(t *testing.T) {
 		{"viewed", `{"id":"3"}`, nil},
 		{"refused", `{"id":"4"}`, idem.ErrUnhandled},
 	} {
-		if err := r.Dispatch(t.Context(), nil, idem.Event{Type: c.eventType, Payload: []byte(c.body)}); !errors.Is(err, c.want) {
+		if err := idem.Dispatch(t.Context(), nil, &r, idem.Event{Type: c.eventType, Payload: []byte(c.body)}); !errors.Is(err, c.want) {
 			t.Errorf("Dispatch(%s) = %v, want %v", c.eventType, err, c.want)
 		}
 	}
-	if err := r.Dispatch(t.Context(), nil, idem.Event{Type: "paid", Payload: []byte(`{"id":5}`)}); err == nil {
+	if err := idem.Dispatch(t.Context(), nil, &r, idem.Event{Type: "paid", Payload: []byte(`{"id":5}`)}); err == nil {
 		t.Error("an event that does not decode was dispatched")
 	}
 	if diff := cmp.Diff([]string{"paid 1", "others 2"}, ran); diff != "" {
@@ -83,7 +83,7 @@ func TestDecodedEventIsNotDecodedAgain(t *testing.T) {
 		}
 		return nil
 	})
-	if err := r.Dispatch(t.Context(), nil, idem.Event{Type: "paid", Decoded: decoded, Payload: []byte("{")}); err != nil {
+	if err := idem.Dispatch(t.Context(), nil, &r, idem.Event{Type: "paid", Decoded: decoded, Payload: []byte("{")}); err != nil {
 		t.Error(err)
 	}
 }

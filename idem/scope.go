@@ -44,7 +44,7 @@ func EventFrom(ctx context.Context) (e Event, ok bool) {
 // is committed all the same.
 //
 // It panics where no [Processor] owns the transaction: outside of a handler,
-// and under [Routes.Dispatch].
+// and under [Dispatch].
 func AfterCommit(ctx context.Context, f func(ctx context.Context)) {
 	s, ok := ctx.Value(scopeKey{}).(*scope)
 	if !ok || !s.owned {

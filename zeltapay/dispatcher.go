@@ -2,6 +2,7 @@ package zeltapay
 
 import (
 	"context"
+	"errors"
 	"net/http"
 
 	"github.com/jackc/pgx/v5"
@@ -77,23 +78,37 @@ func (d *Dispatcher) accounts(r *http.Request) ([]idem.Account, error) {
 	return d.Accounts(r)
 }
 
-// Route implements [idem.Source].
+// Route implements [idem.Source]. A payment that names neither its link nor its
+// transaction is an error: its layout is neither of the two that are known, and
+// its struct would hold nothing of it.
 func (d *Dispatcher) Route(e idem.Event) (idem.Work, error) {
 	e = d.look(e)
 	work, err := d.Routes.Route(e)
-	if work == nil && err == nil && e.Type == string(EventWebhookPing) {
+	switch {
+	case err != nil:
+		return nil, err
+	case work == nil && e.Type == string(EventWebhookPing):
 		return nil, idem.ErrIgnored
+	case work == nil:
+		return nil, nil
 	}
-	return work, err
+	if err := complete(e); err != nil {
+		return nil, err
+	}
+	return work, nil
 }
 
-// Dispatch is [idem.Routes.Dispatch], for which a ping without handler is
-// ignored too.
-func (d *Dispatcher) Dispatch(ctx context.Context, tx pgx.Tx, e idem.Event) error {
-	if e.Type == string(EventWebhookPing) && !d.Handles(e.Type) {
-		return nil
+func complete(e idem.Event) error {
+	if p, ok := e.Decoded.(*PaymentEvent); ok && p.LinkID() == "" && p.TransactionID() == "" {
+		return errors.New("zeltapay: a payment without paymentLinkId, paymentLink.id, transaction.externalPaymentId and transaction.id: " +
+			"its layout is new, look for a newer version of this module")
 	}
-	return d.Routes.Dispatch(ctx, tx, d.look(e))
+	return nil
+}
+
+// Dispatch is [idem.Dispatch] with the handlers of d.
+func (d *Dispatcher) Dispatch(ctx context.Context, tx pgx.Tx, e idem.Event) error {
+	return idem.Dispatch(ctx, tx, d, e)
 }
 
 // Ignore acknowledges events of these types without storing anything: see

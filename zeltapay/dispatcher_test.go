@@ -259,3 +259,25 @@ func TestIgnoredTypesAreNotStoredAndHaveNoHandler(t *testing.T) {
 		t.Errorf("got %v, want that it is ignored", err)
 	}
 }
+
+func TestAPaymentInALayoutThatIsNewIsNotHandled(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		why, body string
+		handled   bool
+	}{
+		{"flat", `{"eventId":"1","type":"payment.success","paymentLinkId":"pl_1"}`, true},
+		{"nested", `{"type":"payment.success","paymentLink":{"id":"pl_1"}}`, true},
+		{"only its transaction is named", `{"type":"payment.success","transaction":{"id":"txn_1"}}`, true},
+		{"only the processor's id", `{"type":"payment.success","transaction":{"externalPaymentId":"1"}}`, true},
+		{"another layout", `{"eventId":"1","type":"payment.success","payment":{"link":"pl_1","amount":1500}}`, false},
+		{"empty objects", `{"eventId":"1","type":"payment.success","transaction":{},"paymentLink":{}}`, false},
+	} {
+		d := zeltapay.NewDispatcher("secret")
+		d.OnPaymentSuccess(func(context.Context, pgx.Tx, *zeltapay.PaymentEvent) error { return nil })
+		work, err := d.Route(zeltapay.Identify([]byte(c.body)))
+		if handled := err == nil && work != nil; handled != c.handled {
+			t.Errorf("%s: handled=%t, %v", c.why, handled, err)
+		}
+	}
+}

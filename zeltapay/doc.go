@@ -44,7 +44,8 @@
 //	order, ok := e.LinkMetadata().String("orderId") // metadata or paymentLink.metadata
 //
 // Its fields are for what only one layout has. They are [optional.Value]s:
-// a value, null, or absent.
+// a value, null, or absent. A payment in a layout that is neither is kept as
+// failed, and reaches no handler.
 //
 // # Rotate a secret
 //

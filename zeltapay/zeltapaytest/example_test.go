@@ -44,12 +44,12 @@ func ExampleLayout_Event() {
 
 func ExampleSparse() {
 	fmt.Println(string(zeltapaytest.Sparse("payment.success", zeltapaytest.Set("eventId", "evt_1"))))
-	// Output: {"eventId":"evt_1","type":"payment.success","paymentLinkId":null}
+	// Output: {"eventId":"evt_1","type":"payment.success","paymentLinkId":"pl_770391321967","accountId":null}
 }
 
 func ExampleLayout_Sparse() {
 	fmt.Println(string(zeltapaytest.Nested.Sparse("payment.success", zeltapaytest.Set("eventId", "evt_1"))))
-	// Output: {"eventId":"evt_1","type":"payment.success"}
+	// Output: {"eventId":"evt_1","type":"payment.success","paymentLink":{"id":"pl_770391321967","amount":null}}
 }
 
 func ExampleRequest() {
@@ -67,7 +67,7 @@ func ExampleSet() {
 		zeltapaytest.Set("paymentLink.amount", 2990), // makes paymentLink
 		zeltapaytest.Set("customer.email", nil))      // makes customer
 	fmt.Println(string(body))
-	// Output: {"eventId":"evt_1","type":"payment.success","paymentLink":{"amount":2990},"customer":{"email":null}}
+	// Output: {"eventId":"evt_1","type":"payment.success","paymentLink":{"id":"pl_770391321967","amount":2990},"customer":{"email":null}}
 }
 
 func ExampleAdd() {
