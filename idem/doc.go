@@ -76,7 +76,7 @@
 // waits for a twin: size the pool for the handlers that run at once. Handlers
 // that want a second connection while they hold the first can starve each other.
 //
-// The tables are idem_events, a row of some 150 bytes per event, and
+// The tables are idem_events, some 220 bytes per event with its index, and
 // idem_payloads, which holds the bodies of events that are not done. Both are in
 // the first schema of the connection's search_path. Poolers such as PgBouncer
 // work in transaction mode, with pgx's QueryExecModeExec or SimpleProtocol.

@@ -6,7 +6,7 @@ import (
 )
 
 // pruneBlocks is how much of the table one statement of Prune looks at: 1 MB,
-// which is some 8,000 events.
+// which is some 7,000 events.
 const pruneBlocks = 128
 
 // Prune forgets the source's done and unhandled events that arrived longer ago
