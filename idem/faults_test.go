@@ -59,6 +59,7 @@ type network struct {
 
 func newNetwork(c *poolConfig) *network {
 	n := &network{dial: c.ConnConfig.DialFunc}
+	c.ConnConfig.TLSConfig, c.ConnConfig.Fallbacks = nil, nil // COMMIT must be readable
 	c.ConnConfig.DialFunc = func(ctx context.Context, kind, addr string) (net.Conn, error) {
 		if n.down.Load() {
 			return nil, errors.New("network is down")

@@ -123,6 +123,7 @@ func TestRoundTripsPerEvent(t *testing.T) {
 	var trips atomic.Int32
 	s := openShop(t, openPool(t, idemtest.URL(t), func(c *poolConfig) {
 		dial := c.ConnConfig.DialFunc
+		c.ConnConfig.TLSConfig, c.ConnConfig.Fallbacks = nil, nil // a message of TLS is no round trip
 		c.MaxConns = 1
 		c.ConnConfig.DialFunc = func(ctx context.Context, network, addr string) (net.Conn, error) {
 			conn, err := dial(ctx, network, addr)
