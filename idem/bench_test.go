@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -171,44 +172,75 @@ func durable(b *testing.B) string {
 // per second: above 1 we are faster.
 func BenchmarkInline(b *testing.B) {
 	url := durable(b)
-	for _, at := range []int{1, 16, 64} {
-		b.Run(fmt.Sprintf("at=%d", at), func(b *testing.B) {
-			pool, theirs, ours := rivals(b, url)
-			theirs.run(b, 100*at, at, nil)
-			ours.run(b, 100*at, at, nil)
-			pids := backends(pool)
-			theirs.reset()
-			ours.reset()
-			warm := ours.events
-			b.ResetTimer()
-			for done := 0; done < b.N; {
-				n := min(20*at, b.N-done)
-				theirs.run(b, n, at, pids)
-				ours.run(b, n, at, pids)
-				done += n
-			}
-			b.StopTimer()
-			events := float64(ours.events - warm)
-			perEvent := func(d time.Duration) float64 { return float64(d.Nanoseconds()) / 1000 / events }
-			b.ReportMetric(events/theirs.took.Seconds(), "theirs/s")
-			b.ReportMetric(events/ours.took.Seconds(), "ours/s")
-			b.ReportMetric(theirs.took.Seconds()/ours.took.Seconds(), "ratio")
-			b.ReportMetric(perEvent(theirs.client), "theirs-go-µs")
-			b.ReportMetric(perEvent(ours.client), "ours-go-µs")
-			b.ReportMetric(perEvent(theirs.server), "theirs-pg-µs")
-			b.ReportMetric(perEvent(ours.server), "ours-pg-µs")
-			b.ReportMetric(0, "ns/op")
-		})
+	for _, c := range []struct {
+		at       int
+		distance time.Duration // what a round trip takes longer
+	}{{1, 0}, {16, 0}, {64, 0}, {1, time.Millisecond}, {16, time.Millisecond}, {64, time.Millisecond}} {
+		b.Run(fmt.Sprintf("at=%d/distance=%s", c.at, c.distance), func(b *testing.B) { compare(b, url, c.at, c.distance) })
 	}
 }
 
-func rivals(b *testing.B, url string) (pool *pgxpool.Pool, theirs, ours *rival) {
+func compare(b *testing.B, url string, at int, distance time.Duration) {
+	b.Helper()
+	pool, theirs, ours := rivals(b, url, distance)
+	theirs.run(b, 100*at, at, nil)
+	ours.run(b, 100*at, at, nil)
+	pids := backends(pool)
+	theirs.reset()
+	ours.reset()
+	warm := ours.events
+	b.ResetTimer()
+	for done := 0; done < b.N; {
+		n := min(20*at, b.N-done)
+		theirs.run(b, n, at, pids)
+		ours.run(b, n, at, pids)
+		done += n
+	}
+	b.StopTimer()
+	events := float64(ours.events - warm)
+	perEvent := func(d time.Duration) float64 { return float64(d.Nanoseconds()) / 1000 / events }
+	b.ReportMetric(events/theirs.took.Seconds(), "theirs/s")
+	b.ReportMetric(events/ours.took.Seconds(), "ours/s")
+	b.ReportMetric(theirs.took.Seconds()/ours.took.Seconds(), "ratio")
+	b.ReportMetric(perEvent(theirs.client), "theirs-go-µs")
+	b.ReportMetric(perEvent(ours.client), "ours-go-µs")
+	b.ReportMetric(perEvent(theirs.server), "theirs-pg-µs")
+	b.ReportMetric(perEvent(ours.server), "ours-pg-µs")
+	b.ReportMetric(0, "ns/op")
+}
+
+// distant is a connection whose round trips take longer.
+type distant struct {
+	net.Conn
+	distance time.Duration
+	sent     atomic.Bool
+}
+
+func (d *distant) Write(p []byte) (int, error) {
+	d.sent.Store(true)
+	return d.Conn.Write(p)
+}
+
+func (d *distant) Read(p []byte) (int, error) {
+	if d.sent.Swap(false) {
+		<-time.After(d.distance)
+	}
+	return d.Conn.Read(p)
+}
+
+func rivals(b *testing.B, url string, distance time.Duration) (pool *pgxpool.Pool, theirs, ours *rival) {
 	b.Helper()
 	config, err := pgxpool.ParseConfig(url)
 	if err != nil {
 		b.Fatal(err)
 	}
 	config.MaxConns = 16
+	if dial := config.ConnConfig.DialFunc; distance > 0 {
+		config.ConnConfig.DialFunc = func(ctx context.Context, network, addr string) (net.Conn, error) {
+			conn, err := dial(ctx, network, addr)
+			return &distant{Conn: conn, distance: distance}, err
+		}
+	}
 	pool, err = pgxpool.NewWithConfig(b.Context(), config)
 	if err != nil {
 		b.Fatal(err)
@@ -245,7 +277,7 @@ func serve(b *testing.B, name string, h http.Handler) *rival {
 // first tenth of them: run it with -benchtime 100000x.
 func BenchmarkMemory(b *testing.B) {
 	url := durable(b)
-	_, _, ours := rivals(b, url)
+	_, _, ours := rivals(b, url, 0)
 	ours.run(b, max(1, b.N/10), 16, nil)
 	before := heap()
 	b.ResetTimer()

@@ -97,7 +97,6 @@ func answer(w http.ResponseWriter, o Outcome) {
 
 func respond(w http.ResponseWriter, status int, body string) {
 	w.Header().Set("Content-Type", "application/json")
-	w.Header().Set("Content-Length", strconv.Itoa(len(body)))
 	if status != http.StatusServiceUnavailable {
 		w.WriteHeader(status)
 		_, _ = io.WriteString(w, body)
@@ -105,6 +104,7 @@ func respond(w http.ResponseWriter, status int, body string) {
 	}
 	// A handler that hangs keeps ServeHTTP from returning: send the answer now,
 	// and let nobody wait for another one on this connection.
+	w.Header().Set("Content-Length", strconv.Itoa(len(body)))
 	w.Header().Set("Connection", "close")
 	w.WriteHeader(status)
 	_, _ = io.WriteString(w, body)

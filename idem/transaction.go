@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime/debug"
+	"sync"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -18,6 +19,7 @@ type transaction struct {
 	tx     pgx.Tx
 	marked bool // the event is this transaction's to work on
 	ended  bool // COMMIT was sent
+	hung   sync.WaitGroup
 }
 
 // begin starts a transaction and marks the event as done in it, in one round
@@ -83,16 +85,17 @@ func (t *transaction) marks(results pgx.BatchResults) error {
 // work runs the handler. One that ignores the end of its context loses the
 // connection, and with it the transaction; hung is called while it still runs.
 func (t *transaction) work(ctx context.Context, work Work, hung func()) (err error) {
-	conn, settled := t.conn, make(chan struct{})
+	conn := t.conn
 	end, _ := ctx.Deadline()
+	t.hung.Add(1)
 	watchdog := time.AfterFunc(time.Until(end)+handlerGrace, func() {
-		defer close(settled)
+		defer t.hung.Done()
 		abandon(conn)
 		hung()
 	})
 	defer func() {
 		if !watchdog.Stop() {
-			<-settled
+			t.hung.Wait()
 			t.conn, err = nil, errHung
 			return
 		}
