@@ -6,6 +6,7 @@ import (
 	"errors"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -365,6 +366,29 @@ func TestBodyThatDoesNotArriveWholeIsNotHandled(t *testing.T) {
 		t.Errorf("the outcome is %s, want rejected", outcome)
 	}
 	s.wantState("e1", "")
+}
+
+func TestTheServersOwnReadTimeoutCounts(t *testing.T) {
+	t.Parallel()
+	s := newShop(t)
+	s.on(pay)
+	server := httptest.NewUnstartedServer(s.processor)
+	server.Config.ReadTimeout = 100 * time.Millisecond
+	server.Start()
+	defer server.Close()
+	conn, err := net.Dial("tcp", strings.TrimPrefix(server.URL, "http://"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	if _, err := conn.Write([]byte("POST / HTTP/1.1\r\nHost: shop\r\ntoken: right\r\nContent-Length: 100\r\n\r\n{")); err != nil {
+		t.Fatal(err)
+	}
+	start := time.Now()
+	answer := make([]byte, 12)
+	if _, err := conn.Read(answer); err != nil || string(answer) != "HTTP/1.1 408" || time.Since(start) > s.processor.Timeout/2 {
+		t.Errorf("answered %q, %v after %s, want 408 at once", answer, err, time.Since(start))
+	}
 }
 
 func TestBodyThatNeverEndsIsGivenUp(t *testing.T) {

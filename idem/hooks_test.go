@@ -93,6 +93,21 @@ func TestAfterCommitOutsideOfAHandlerPanics(t *testing.T) {
 	idem.AfterCommit(t.Context(), func(context.Context) {})
 }
 
+func TestAfterCommitUnderDispatchPanics(t *testing.T) {
+	t.Parallel()
+	var r idem.Routes
+	idem.Handle(&r, "paid", func(ctx context.Context, _ pgx.Tx, _ *note) error {
+		idem.AfterCommit(ctx, func(context.Context) {})
+		return nil
+	})
+	defer func() {
+		if recover() == nil {
+			t.Error("AfterCommit accepted a hook although nobody knows when the caller commits")
+		}
+	}()
+	_ = idem.Dispatch(t.Context(), nil, &r, idem.Event{Type: "paid", Payload: []byte(`{}`)})
+}
+
 func TestHandlerKnowsItsEvent(t *testing.T) {
 	t.Parallel()
 	s := newShop(t)

@@ -22,6 +22,7 @@ type Refusal struct {
 	Hint   string // for people: what was wrong and what to do; never a secret
 }
 
+// Error implements error: the provider, the reason and the hint.
 func (r *Refusal) Error() string {
 	return r.Source + ": delivery refused (" + string(r.Reason) + "): " + r.Hint
 }
