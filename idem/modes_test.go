@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/paghooks/paghooks/idem"
 	"github.com/paghooks/paghooks/idem/idemtest"
@@ -125,6 +126,7 @@ func TestRoundTripsPerEvent(t *testing.T) {
 		dial := c.ConnConfig.DialFunc
 		c.ConnConfig.TLSConfig, c.ConnConfig.Fallbacks = nil, nil // a message of TLS is no round trip
 		c.MaxConns = 1
+		c.ShouldPing = func(context.Context, pgxpool.ShouldPingParams) bool { return false } // on a slow machine
 		c.ConnConfig.DialFunc = func(ctx context.Context, network, addr string) (net.Conn, error) {
 			conn, err := dial(ctx, network, addr)
 			return &tripCounter{Conn: conn, trips: &trips}, err
