@@ -13,17 +13,18 @@ const maxTries = 4
 
 // try works on an event until it is done, has failed, or time is up.
 func (d *delivery) try(work Work) (Outcome, error) {
-	for n := 1; ; n++ {
+	for tries, runs := 1, 1; ; tries++ {
 		outcome, err := d.attempt(work)
+		twin := errors.Is(err, errTwin) // stepping back for one is no run of the handler
 		switch {
 		case err == nil || outcome == Unknown:
 			return outcome, err
-		case !errors.Is(err, errTwin) && (n >= maxTries || !retryable(err)):
+		case !twin && (runs >= maxTries || !retryable(err)), !pause(d.ctx, tries):
 			return d.fail(err)
+		case twin:
+			continue
 		}
-		if !pause(d.ctx, n) {
-			return d.fail(err)
-		}
+		runs++
 		// The handler may have changed the event it was given: decode it anew.
 		d.event.Decoded = nil
 		if work, err = d.p.source.Route(d.event); err != nil {
@@ -46,7 +47,7 @@ func (d *delivery) attempt(work Work) (Outcome, error) {
 	if err := t.work(ctx, work, d.hung); err != nil {
 		return Failed, err
 	}
-	if outcome, err := t.commit(d.ctx); err != nil {
+	if outcome, err := t.commit(); err != nil {
 		return outcome, err
 	}
 	t.release() // before the hooks: they may want a connection

@@ -69,14 +69,17 @@ func NewProcessor(pool *pgxpool.Pool, source Source) *Processor {
 // How long what comes after the handler may take, beyond Timeout.
 const (
 	handlerGrace = 500 * time.Millisecond // for a handler to return once its context has ended
-	finishGrace  = time.Second            // for COMMIT, ROLLBACK, and counting a failure
+	finishGrace  = time.Second            // for all of COMMIT, ROLLBACK and counting a failure
 )
 
-// finishing is a context for what must be finished although ctx may be over:
-// it lasts as long as ctx, and a moment at least. Nobody cancels ctx early.
+// finishing is a context for what must be finished although ctx may be over.
+// However many steps that takes, they share one end, so that the answer comes
+// when Timeout says. ctx is a delivery's: it has a deadline, and nobody cancels
+// it early.
 func finishing(ctx context.Context) (context.Context, context.CancelFunc) {
-	if end, ok := ctx.Deadline(); ok && time.Until(end) > finishGrace {
+	end, _ := ctx.Deadline()
+	if time.Until(end) > finishGrace {
 		return ctx, func() {}
 	}
-	return context.WithTimeout(context.WithoutCancel(ctx), finishGrace)
+	return context.WithDeadline(context.WithoutCancel(ctx), end.Add(handlerGrace+finishGrace))
 }

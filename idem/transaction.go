@@ -15,7 +15,8 @@ import (
 
 // transaction is an attempt's connection, from BEGIN to its return to the pool.
 type transaction struct {
-	conn   *pgxpool.Conn // nil once returned, or left to a handler that hangs
+	ctx    context.Context // the delivery's
+	conn   *pgxpool.Conn   // nil once returned, or left to a handler that hangs
 	tx     pgx.Tx
 	marked bool // the event is this transaction's to work on
 	ended  bool // COMMIT was sent
@@ -33,8 +34,8 @@ func (p *Processor) begin(ctx context.Context, e Event) (*transaction, error) {
 		if err != nil {
 			return nil, explain(err)
 		}
-		t := &transaction{conn: conn}
-		if err = t.mark(ctx, e, p.KeepPayloads); err == nil {
+		t := &transaction{ctx: ctx, conn: conn}
+		if err = t.mark(e, p.KeepPayloads); err == nil {
 			return t, nil
 		}
 		broken := conn.Conn().IsClosed() && ctx.Err() == nil
@@ -45,7 +46,7 @@ func (p *Processor) begin(ctx context.Context, e Event) (*transaction, error) {
 	}
 }
 
-func (t *transaction) mark(ctx context.Context, e Event, keepPayload bool) error {
+func (t *transaction) mark(e Event, keepPayload bool) error {
 	key := rowKey(e)
 	b := &pgx.Batch{}
 	b.BeginTx(pgx.TxOptions{IsoLevel: pgx.ReadCommitted})
@@ -53,17 +54,17 @@ func (t *transaction) mark(ctx context.Context, e Event, keepPayload bool) error
 	if keepPayload {
 		b.Queue(insertPayload, key, nullTime(e.OccurredAt), e.Payload)
 	}
-	results := t.conn.SendBatch(ctx, b)
+	results := t.conn.SendBatch(t.ctx, b)
 	t.tx = results.Tx()
 	_, _ = results.Exec() // begin; its error is Close's, too
 	if err := t.marks(results); err != nil || t.marked {
 		return err
 	}
-	return t.markKept(ctx, key, keepPayload)
+	return t.markKept(key, keepPayload)
 }
 
 // markKept looks at an event that is stored: it may not be done.
-func (t *transaction) markKept(ctx context.Context, key string, keepPayload bool) error {
+func (t *transaction) markKept(key string, keepPayload bool) error {
 	b := &pgx.Batch{}
 	b.Queue(markKept, key)
 	if keepPayload {
@@ -71,7 +72,7 @@ func (t *transaction) markKept(ctx context.Context, key string, keepPayload bool
 	} else {
 		b.Queue(deletePayload, key)
 	}
-	return t.marks(t.conn.SendBatch(ctx, b))
+	return t.marks(t.conn.SendBatch(t.ctx, b))
 }
 
 // marks reads whether the next statement of a batch changed a row, and ends
@@ -90,7 +91,7 @@ func (t *transaction) work(ctx context.Context, work Work, hung func()) (err err
 	t.hung.Add(1)
 	watchdog := time.AfterFunc(time.Until(end)+handlerGrace, func() {
 		defer t.hung.Done()
-		abandon(conn)
+		abandon(ctx, conn)
 		hung()
 	})
 	defer func() {
@@ -134,8 +135,8 @@ func (t *transaction) verdict(err error) error {
 }
 
 // commit returns Unknown when the connection was lost before the answer came.
-func (t *transaction) commit(ctx context.Context) (Outcome, error) {
-	ctx, cancel := finishing(ctx)
+func (t *transaction) commit() (Outcome, error) {
+	ctx, cancel := finishing(t.ctx)
 	defer cancel()
 	t.ended = true
 	err := t.tx.Commit(ctx)
@@ -157,7 +158,7 @@ func (t *transaction) release() {
 		return
 	}
 	if t.tx != nil && !t.ended && !t.conn.Conn().IsClosed() {
-		ctx, cancel := finishing(context.Background())
+		ctx, cancel := finishing(t.ctx)
 		defer cancel()
 		_ = t.tx.Rollback(ctx) // what cannot roll back is closed by pgx, and so rolled back
 	}
@@ -166,11 +167,14 @@ func (t *transaction) release() {
 }
 
 // abandon leaves a connection to a handler that does not return: the pool gets
-// a new one, and Postgres is told to stop what the handler waits for.
-func abandon(pooled *pgxpool.Conn) {
+// a new one, and Postgres is told, without waiting for it, to stop what the
+// handler waits for.
+func abandon(ctx context.Context, pooled *pgxpool.Conn) {
 	conn := pooled.Hijack().PgConn()
-	ctx, cancel := finishing(context.Background())
-	defer cancel()
-	_ = conn.CancelRequest(ctx) // a backend that waits does not notice a closed socket
-	_ = conn.Conn().Close()
+	go func() {
+		ctx, cancel := finishing(ctx)
+		defer cancel()
+		_ = conn.CancelRequest(ctx) // a backend that waits does not notice a closed socket
+		_ = conn.Conn().Close()
+	}()
 }
