@@ -13,6 +13,7 @@ type job struct {
 	ctx   context.Context // ends in time, and not when a client leaves
 	event Event
 	mark  func(*transaction) error // begins, and marks the event as done
+	lease time.Duration            // how long a connection may take to get; 0 is as long as ctx
 	hung  func()                   // called when the handler does not return in time
 }
 
@@ -44,7 +45,7 @@ func (j *job) try(work Work) (Outcome, error) {
 
 // attempt is one try: mark, work, commit, in one transaction.
 func (j *job) attempt(work Work) (Outcome, error) {
-	t, err := j.p.begin(j.ctx, j.mark)
+	t, err := j.p.begin(j.ctx, j.lease, j.mark)
 	if err != nil {
 		return Failed, err
 	}

@@ -22,6 +22,8 @@ type claim struct {
 // event's row, as long as it lives. A claim whose worker died is free after it.
 const lease = 10 * time.Second
 
+const claimTimeout = time.Minute
+
 // claimHeads takes events that are due, the first of each queue: it goes from
 // queue to queue, from $1 on up to $2, by one step in an index each, so that
 // what waits behind the first of a queue costs nothing. An event that a worker
@@ -83,11 +85,15 @@ func (i *Inbox) claimHeads(ctx context.Context, after string, n int) (claims []*
 		return err
 	})
 	b.Queue("commit")
+	ctx, cancel := context.WithTimeout(ctx, claimTimeout)
+	defer cancel()
 	return claims, i.pool.SendBatch(ctx, b).Close()
 }
 
 // claimSuspect takes a suspect; nil if it is not to be had.
 func (i *Inbox) claimSuspect(ctx context.Context, row string) (*claim, error) {
+	ctx, cancel := context.WithTimeout(ctx, claimTimeout)
+	defer cancel()
 	rows, err := i.pool.Query(ctx, claimSuspect, row, lease)
 	if err != nil {
 		return nil, err

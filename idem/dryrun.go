@@ -41,7 +41,7 @@ func (p *Processor) dryRun(ctx context.Context, e Event) (Outcome, error) {
 	case work == nil:
 		return Unhandled, nil
 	}
-	t, err := p.begin(ctx, func(t *transaction) error { return t.markDelivered(e, p.KeepPayloads) })
+	t, err := p.begin(ctx, 0, func(t *transaction) error { return t.markDelivered(e, p.KeepPayloads) })
 	if err != nil {
 		return Failed, err
 	}

@@ -29,7 +29,8 @@ with input as (
 select event from new`
 
 // reviveKept makes a stored event pending that is neither done nor pending: an
-// application that worked inline has left it, or somebody sends it again.
+// application that worked inline has left it, or somebody sends it again. It
+// leaves one alone that is in work there.
 const reviveKept = `
 with kept as (
 	select event from idem_events where event = $1 and state in ('retrying', 'unhandled', 'failed') for update skip locked
@@ -42,7 +43,7 @@ with kept as (
 	from kept where e.event = kept.event
 	returning e.event
 )
-select state, exists (select from revived) from idem_events where event = $1`
+select exists (select from revived)`
 
 // insert stores a batch of arrivals and tells each what became of it.
 func (i *Inbox) insert(ctx context.Context, batch []*arrival) error {
@@ -71,9 +72,12 @@ func (i *Inbox) insert(ctx context.Context, batch []*arrival) error {
 	for _, event := range stored {
 		first[event].outcome = Queued
 	}
-	for event, a := range first {
-		if a.outcome == "" {
-			a.outcome, a.err = i.revive(ctx, event, a.event)
+	if err := i.lookUp(ctx, first); err != nil {
+		return err
+	}
+	for _, a := range first {
+		if a.outcome == "" { // it was there, and is gone: pruned in between
+			a.outcome, a.err = Failed, errors.New("the event was being forgotten when it came again")
 		}
 	}
 	for _, a := range batch {
@@ -88,19 +92,53 @@ func (i *Inbox) insert(ctx context.Context, batch []*arrival) error {
 	return nil
 }
 
-// revive looks at an event that is stored already.
-func (i *Inbox) revive(ctx context.Context, event string, e Event) (Outcome, error) {
+// lookUp finds out about the arrivals that were stored before.
+func (i *Inbox) lookUp(ctx context.Context, first map[string]*arrival) error {
+	var old []string
+	for event, a := range first {
+		if a.outcome == "" {
+			old = append(old, event)
+		}
+	}
+	if len(old) == 0 {
+		return nil
+	}
+	rows, err := i.pool.Query(ctx, `select event, state from idem_events where event = any ($1)`, old)
+	if err != nil {
+		return err
+	}
+	var event string
 	var state State
+	var kept []string
+	_, err = pgx.ForEachRow(rows, []any{&event, &state}, func() error {
+		switch state {
+		case StateDone, StatePending, StateDiscarded:
+			first[event].outcome = Duplicate
+		default:
+			kept = append(kept, event)
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	for _, event := range kept {
+		a := first[event]
+		a.outcome, a.err = i.revive(ctx, event, a.event)
+	}
+	return nil
+}
+
+// revive makes an event pending that is kept for another reason.
+func (i *Inbox) revive(ctx context.Context, event string, e Event) (Outcome, error) {
 	var revived bool
-	err := i.pool.QueryRow(ctx, reviveKept, event, queueOf(e), nullTime(e.OccurredAt), e.Payload).Scan(&state, &revived)
+	err := i.pool.QueryRow(ctx, reviveKept, event, queueOf(e), nullTime(e.OccurredAt), e.Payload).Scan(&revived)
 	switch {
 	case err != nil:
 		return Failed, err
-	case revived:
-		i.arrivals.unsaid = true
-		return Queued, nil
-	case state == StateDone || state == StatePending || state == StateDiscarded:
-		return Duplicate, nil
+	case !revived:
+		return Failed, errors.New("a delivery of the same event is being worked on in another process")
 	}
-	return Failed, errors.New("a delivery of the same event is being worked on in another process")
+	i.arrivals.unsaid = true
+	return Queued, nil
 }

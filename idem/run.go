@@ -57,12 +57,12 @@ type running struct {
 	last    string          // the queue to go on after
 }
 
-// work is one worker. If its handler hangs, it is replaced.
+// work is one worker. If a handler hangs with it, it is replaced.
 func (r *running) work() {
 	for c := range r.claims {
-		hung := false
-		r.inbox.do(r.ctx, c, r.settle, func() { hung = true; go r.work() })
-		if hung {
+		lost := false
+		r.inbox.do(r.ctx, c, r.settle, func() { lost = true; go r.work() })
+		if lost {
 			return
 		}
 	}
@@ -100,7 +100,9 @@ func (r *running) step(ctx context.Context) error {
 	if room <= 0 {
 		return r.wait(ctx, nil)
 	}
+	start := time.Now()
 	claims, err := r.inbox.claimHeads(ctx, r.last, room)
+	took := time.Since(start)
 	if err != nil {
 		return err
 	}
@@ -117,19 +119,24 @@ func (r *running) step(ctx context.Context) error {
 			}
 		}
 	}
-	start := r.inbox.source.Name() + "/"
+	first := r.inbox.source.Name() + "/"
 	switch {
 	case len(claims) == room:
 		signal(r.inbox.wake) // there may be more, for another Run
 		return nil
-	case r.last != start:
-		r.last = start // on with the ring's beginning
+	case r.last != first:
+		r.last = first // on with the ring's beginning
 		return nil
 	}
 	if err := r.wait(ctx, r.inbox.wake); err != nil {
 		return err
 	}
-	return rest(ctx, breath)
+	if took > quick {
+		rest(ctx, 9*took)
+	} else {
+		rest(ctx, breath)
+	}
+	return nil
 }
 
 func (r *running) begin(c *claim) {
@@ -163,7 +170,8 @@ func (r *running) finish(ctx context.Context) error {
 }
 
 // breath is how long workers that found less than they could take let events
-// gather, so that one statement takes several.
+// gather, so that one statement takes several. Where a walk over the queues is
+// not quick, because many keys wait, they let nine times as long pass.
 const breath = 2 * time.Millisecond
 
 // wait waits until a worker has settled an event, or wake tells of new ones, or
@@ -197,7 +205,8 @@ func (r *running) giveBack(ctx context.Context) error {
 		return nil
 	}
 	r.open.Add(-int64(len(back)))
-	return r.inbox.putBack(ctx, 0, back...)
+	_, err := r.inbox.putBack(ctx, 0, back...)
+	return err
 }
 
 // stop ends the workers and waits for what they have begun.
@@ -227,10 +236,11 @@ func signal(c chan struct{}) {
 	}
 }
 
-func rest(ctx context.Context, d time.Duration) error {
+func rest(ctx context.Context, d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
 	select {
-	case <-time.After(d):
+	case <-timer.C:
 	case <-ctx.Done():
 	}
-	return nil
 }

@@ -47,20 +47,28 @@ type effort struct {
 	done    func()
 }
 
-// do works on a claim and calls done when that is settled. If its handler hangs
-// that is before do returns, and hung is called before.
-func (i *Inbox) do(ctx context.Context, c *claim, done, hung func()) {
+// do works on a claim and calls done when that is settled. If its handler hangs,
+// or ends its goroutine, lost is called before.
+func (i *Inbox) do(ctx context.Context, c *claim, done, lost func()) {
 	start := time.Now()
 	ctx, cancel := context.WithDeadline(ctx, start.Add(i.WorkTimeout))
 	defer cancel()
-	w := &effort{job: job{p: &i.Processor, ctx: ctx, event: c.event}, inbox: i, claim: c, start: start, done: done}
+	w := &effort{job: job{p: &i.Processor, ctx: ctx, event: c.event, lease: lease / 2}, inbox: i, claim: c, start: start, done: done}
 	w.mark = func(t *transaction) error { return t.markClaimed(c, i) }
-	w.hung = func() {
-		hung()
-		w.settle(w.fail(&workError{errHung}))
+	fail := func(err error) {
+		lost()
+		w.settle(w.fail(&workError{err}))
 	}
-	defer w.settle(Failed, errInterrupted) // no-op, unless what follows does not come back
-	w.settle(w.run())
+	w.hung = func() { fail(errHung) }
+	returned := false
+	defer func() {
+		if !returned {
+			fail(errInterrupted)
+		}
+	}()
+	o, err := w.run()
+	returned = true
+	w.settle(o, err)
 }
 
 func (w *effort) settle(o Outcome, err error) {
@@ -93,9 +101,22 @@ func (w *effort) run() (Outcome, error) {
 	case Failed:
 		return w.fail(err)
 	case Duplicate, Unknown:
-		return w.putBack(err)
+		return w.lookBack(outcome, err)
 	}
 	return outcome, err
+}
+
+// lookBack finds out about a claim whose mark found nothing, or whose COMMIT
+// was not answered: either way the event is done, or goes to the next worker.
+func (w *effort) lookBack(o Outcome, cause error) (Outcome, error) {
+	pending, err := w.putBack()
+	switch {
+	case err != nil || pending && o == Unknown:
+		return Failed, errors.Join(cause, err)
+	case o == Unknown:
+		return Handled, nil
+	}
+	return "", nil // nothing to tell: it waits for another of its key, or was done by a delivery
 }
 
 func (t *transaction) markClaimed(c *claim, i *Inbox) error {
@@ -113,7 +134,8 @@ func (t *transaction) markClaimed(c *claim, i *Inbox) error {
 func (w *effort) fail(cause error) (Outcome, error) {
 	var ran *workError
 	if w.stopped() || !isFinal(cause) && !errors.As(cause, &ran) {
-		return w.putBack(cause)
+		_, err := w.putBack()
+		return Failed, errors.Join(cause, err)
 	}
 	attempt := w.claim.attempts + 1
 	var later *laterError
@@ -141,35 +163,36 @@ func (w *effort) end(o Outcome, state State, cause error, attempts int, wait tim
 	return o, errors.Join(cause, err)
 }
 
-// putBack leaves the event to the next worker.
-func (w *effort) putBack(cause error) (Outcome, error) {
-	err := w.insist(func(ctx context.Context) error {
-		return w.inbox.putBack(ctx, 100*time.Millisecond, w.claim)
+// putBack leaves the event to the next worker, if it is pending still.
+func (w *effort) putBack() (pending bool, err error) {
+	err = w.insist(func(ctx context.Context) error {
+		n, err := w.inbox.putBack(ctx, 100*time.Millisecond, w.claim)
+		pending = n > 0
+		return err
 	})
-	if cause == nil && err == nil {
-		return "", nil
-	}
-	return Failed, errors.Join(cause, err)
+	return pending, err
 }
 
-func (i *Inbox) putBack(ctx context.Context, wait time.Duration, claims ...*claim) error {
+func (i *Inbox) putBack(ctx context.Context, wait time.Duration, claims ...*claim) (int64, error) {
 	var rows []string
 	var times []time.Time
 	for _, c := range claims {
 		rows, times = append(rows, c.row), append(times, c.at)
 	}
-	_, err := i.pool.Exec(ctx, putBack, rows, times, wait)
-	return err
+	tag, err := i.pool.Exec(ctx, putBack, rows, times, wait)
+	return tag.RowsAffected(), err
 }
 
-// insist repeats a statement until Postgres is there.
+// insist repeats a statement while Postgres is away: an unsettled claim would
+// pass for a crash.
 func (w *effort) insist(f func(context.Context) error) error {
 	for tries := 1; ; tries++ {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(w.ctx), lease)
 		err := f(ctx)
 		cancel()
-		if err == nil || sqlState(err) != "" || !pause(context.WithoutCancel(w.ctx), tries) {
+		if err == nil || !away(err) || w.stopped() {
 			return err
 		}
+		pause(context.WithoutCancel(w.ctx), tries)
 	}
 }
