@@ -20,6 +20,26 @@
 //	})
 //	http.Handle("POST /webhooks/asaas", idem.NewProcessor(pool, events))
 //
+// # Answer first, work later
+//
+// The same handlers, behind a provider that must not wait for them: an [Inbox]
+// stores the event, answers, and has workers do its work.
+//
+//	inbox := idem.NewInbox(pool, events)
+//	http.Handle("POST /webhooks/asaas", inbox)
+//	go inbox.Run(ctx) // in this process, in others, or in both
+//
+// Events of one Key (one charge) are worked on one after the other, by the
+// provider's time and then by arrival; those of different keys at the same time.
+// An event whose work fails is tried again, ever later, and kept as failed after
+// [Inbox.MaxAttempts]; meanwhile, and then until it is replayed or discarded, the
+// events behind it wait. [NoRetry] and [RetryAt] are a handler's own say in that.
+//
+// Take the inbox where handlers are slow, where order matters, or where the
+// provider's queue should not feel your deployments; and have Asaas send
+// SEQUENTIALLY, so that events arrive in order. Inline mode has less to run, and
+// what it has acknowledged is done.
+//
 // # What a delivery is answered
 //
 // The event is marked as done first, then the handler works, then both are
@@ -34,6 +54,7 @@
 //	the answer to COMMIT was lost        503  done or not; the next delivery finds out
 //	a twin of an event in work           as the first one
 //	not genuine                          401  nothing
+//	an inbox                             200  stored as pending, later as one of the above
 //
 // A handler that returns an error, panics, swallows an SQL error, ends the
 // transaction itself or takes longer than [Processor.Timeout] has failed.
@@ -44,6 +65,11 @@
 // payload. Deploy the handler or the fix, then:
 //
 //	replayed, err := processor.Replay(ctx, idem.Filter{Types: []string{"PAYMENT_OVERDUE"}})
+//
+// [Processor.List] shows them with their errors, [Processor.DryReplay] tells what
+// Replay would do, [Inbox.Requeue] leaves it to the workers, and
+// [Processor.Discard] gives events up, with a reason. [Inbox.Blocked] lists the
+// keys whose events wait behind a failed one.
 //
 // Event types that the application never wants are better ignored, so that they
 // are not stored: events.Ignore("PAYMENT_BANK_SLIP_VIEWED").
@@ -66,11 +92,23 @@
 // [Processor.Accept]. Applications that have their own way of running an event
 // once use [Dispatch].
 //
+// # Change the mode
+//
+// Both modes use the same tables. To go from inline to the inbox, mount it; what
+// inline mode has left as retrying becomes pending when it comes again. To go
+// back, mount a [Processor] and let Run go on until Stats shows nothing pending.
+// [Processor.HandToInbox] mixes them: inline as long as that works.
+//
+// # Try a deployment
+//
+// [Processor.DryRun] runs a handler and rolls back. A genuine delivery with
+// [DryRunHeader] does that in the running application.
+//
 // # Run it
 //
 // Call [Processor.Prune] daily; it forgets what is older than
 // [Processor.Retention]. Alert on [Processor.Stats]: Failed above zero, and
-// Retrying that grows old. [Processor.Observe] feeds metrics.
+// Pending or Retrying that grow old. [Processor.Observe] feeds metrics.
 //
 // A delivery holds one connection while its handler runs and none while it
 // waits for a twin: size the pool for the handlers that run at once. Handlers

@@ -32,7 +32,8 @@ func (o Outcome) Stored() bool {
 	return false
 }
 
-// Observation is what [Processor.Observe] is told about each delivery.
+// Observation is what [Processor.Observe] is told about each delivery and, by an
+// [Inbox], about each attempt of its workers, too.
 type Observation struct {
 	Event    Event // zero before the delivery is verified and named
 	Outcome  Outcome

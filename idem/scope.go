@@ -36,8 +36,8 @@ func EventFrom(ctx context.Context) (e Event, ok bool) {
 }
 
 // AfterCommit has f run once the handler's transaction is committed, before
-// the provider is answered, and never if it is rolled back: to wake a worker,
-// to drop a cache entry. f gets the handler's context.
+// the provider is answered (if it is not yet), and never if it is rolled back:
+// to wake a worker, to drop a cache entry. f gets the handler's context.
 //
 // It is a courtesy, not a promise: if the process dies between the commit and
 // f, f does not run, and the event does not come again. What must happen
