@@ -51,6 +51,9 @@ func (p *Processor) dryRun(ctx context.Context, e Event) (Outcome, error) {
 	if err := t.work(ctx, work, func() {}); err != nil {
 		return Failed, err
 	}
+	if err := scope.flush(ctx, t.tx); err != nil {
+		return Failed, err
+	}
 	if _, err := t.tx.Exec(ctx, "set constraints all immediate"); err != nil { // as COMMIT would check them
 		return Failed, err
 	}
