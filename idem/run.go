@@ -132,7 +132,7 @@ func (r *running) step(ctx context.Context) error {
 		return err
 	}
 	if took > quick {
-		rest(ctx, 9*took)
+		rest(ctx, min(9*took, r.inbox.Poll, time.Second))
 	} else {
 		rest(ctx, breath)
 	}
@@ -148,7 +148,7 @@ func (r *running) begin(c *claim) {
 // alone has a suspect worked on when nothing else is, so that no other event is
 // taken for the one that ends the process.
 func (r *running) alone(ctx context.Context, suspect *claim) error {
-	if err := r.finish(ctx); err != nil {
+	if err := r.finish(ctx); err != nil || ctx.Err() != nil {
 		return err
 	}
 	c, err := r.inbox.claimSuspect(ctx, suspect.row)

@@ -16,7 +16,7 @@ import (
 const markClaimed = `
 update idem_events set state = 'done', last_error = null, due_at = null, claimed_at = null
 where event = $1 and state = 'pending' and claimed_at = $2
-  and pg_try_advisory_xact_lock(hashtextextended($3, 0))
+  and pg_try_advisory_xact_lock(hashtextextended($3, tableoid::bigint))
   and ($4 or set_config('synchronous_commit', 'off', true) is not null)`
 
 // putBack undoes claims: the events were not tried.
