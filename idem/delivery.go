@@ -84,10 +84,10 @@ func (d *delivery) keep(state State, cause error) (Outcome, error) {
 }
 
 // fail counts a failed delivery, if the handler ran: when the database is away,
-// no event is to blame. An event that failed too often is parked.
+// or goes away, no event is to blame. One that failed too often is parked.
 func (d *delivery) fail(cause error) (Outcome, error) {
 	var ran *workError
-	if !errors.As(cause, &ran) {
+	if !errors.As(cause, &ran) || leaving(cause) {
 		return Failed, cause
 	}
 	parkAfter, park := d.p.ParkAfter, StateFailed

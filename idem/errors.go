@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/jackc/pgx/v5/pgconn"
 )
@@ -46,6 +47,10 @@ func away(err error) bool {
 		return slices.Contains([]string{"08", "53", "57"}, code[:2])
 	}
 }
+
+// leaving tells whether Postgres said that it is going away, for no fault of the
+// statement: it is being stopped or restarted, or an operator ends connections.
+func leaving(err error) bool { return strings.HasPrefix(sqlState(err), "57P") }
 
 // sqlState is the error's SQLSTATE, or "" when it is not the database's.
 func sqlState(err error) string {

@@ -349,3 +349,24 @@ func TestMissingTablesAreExplained(t *testing.T) {
 		t.Error("the log does not tell what to do:\n" + s.logged())
 	}
 }
+
+// An operator restarts Postgres while a handler runs: the event is not to blame,
+// however often that happens.
+func TestPostgresThatIsStoppedUnderAHandlerIsNoFailureOfTheEvent(t *testing.T) {
+	t.Parallel()
+	s := newShop(t)
+	s.processor.ParkAfter = 1
+	stopped := true
+	s.on(func(ctx context.Context, tx pgx.Tx, n *note) error {
+		if stopped { // it ends its own connection, as an operator does
+			_, err := tx.Exec(ctx, `select pg_terminate_backend(pg_backend_pid())`)
+			return err
+		}
+		return pay(ctx, tx, n)
+	})
+	s.wantAnswer(paid("e1"), http.StatusServiceUnavailable)
+	s.wantState("e1", "")
+	stopped = false
+	s.wantAnswer(paid("e1"), http.StatusOK)
+	s.wantEffects(1)
+}

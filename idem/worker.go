@@ -134,7 +134,7 @@ func (t *transaction) markClaimed(c *claim, i *Inbox) error {
 // fail ends a claim whose work failed, or which did not come to it.
 func (w *effort) fail(cause error) (Outcome, error) {
 	var ran *workError
-	if w.stopped() || !isFinal(cause) && !errors.As(cause, &ran) {
+	if w.stopped() || leaving(cause) || !isFinal(cause) && !errors.As(cause, &ran) {
 		_, err := w.putBack()
 		return Failed, errors.Join(cause, err)
 	}
