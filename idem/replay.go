@@ -56,12 +56,13 @@ func (p *Processor) replay(ctx context.Context, e Event, total *Replayed) error 
 		total.Failed++
 		return nil
 	}
-	switch outcome, err := p.await(ctx, e); outcome {
-	case Handled:
+	var ran *workError
+	switch outcome, err := p.await(ctx, e); {
+	case outcome == Handled:
 		total.Handled++
-	case Parked, Queued:
+	case outcome == Parked, outcome == Queued, outcome == Failed && errors.As(err, &ran):
 		total.Failed++
-	case Failed, Unknown:
+	case outcome == Failed, outcome == Unknown:
 		return err
 	}
 	return nil

@@ -22,11 +22,12 @@ func (i *Inbox) Run(ctx context.Context) error {
 	working, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer cancel(nil)
 	r := &running{
-		inbox:   i,
-		ctx:     working,
-		claims:  make(chan *claim, i.Workers*(1+maxAhead)),
-		settled: make(chan struct{}, 1),
-		last:    i.source.Name() + "/",
+		inbox:    i,
+		ctx:      working,
+		stopping: ctx.Done(),
+		claims:   make(chan *claim, i.Workers*(1+maxAhead)),
+		settled:  make(chan struct{}, 1),
+		last:     i.source.Name() + "/",
 	}
 	for range i.Workers {
 		go r.work()
@@ -47,25 +48,42 @@ func (i *Inbox) Run(ctx context.Context) error {
 
 // running is one call of Run.
 type running struct {
-	inbox   *Inbox
-	ctx     context.Context // of the handlers
-	claims  chan *claim     // taken, and not begun
-	claimed time.Time       // when the last of them were
-	ahead   int             // how many may be taken before a worker is free for them
-	open    atomic.Int64    // taken, and not settled
-	settled chan struct{}   // tells that some were settled
-	last    string          // the queue to go on after
+	inbox    *Inbox
+	ctx      context.Context // of the handlers
+	stopping <-chan struct{} // closed when no further one is to begin
+	claims   chan *claim     // taken, and not begun
+	claimed  time.Time       // when the last of them were
+	ahead    int             // how many may be taken before a worker is free for them
+	open     atomic.Int64    // taken, and not settled
+	settled  chan struct{}   // tells that some were settled
+	last     string          // the queue to go on after
 }
 
 // work is one worker. If a handler hangs with it, it is replaced.
 func (r *running) work() {
 	for c := range r.claims {
+		select {
+		case <-r.stopping:
+			r.leave(c)
+			continue
+		default:
+		}
 		lost := false
 		r.inbox.do(r.ctx, c, r.settle, func() { lost = true; go r.work() })
 		if lost {
 			return
 		}
 	}
+}
+
+// leave gives back an event that a worker has got after the stop.
+func (r *running) leave(c *claim) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.ctx), finishGrace)
+	defer cancel()
+	if _, err := r.inbox.putBack(ctx, 0, c); err != nil {
+		r.inbox.logError(ctx, "webhook workers could not give an event back", err)
+	}
+	r.settle()
 }
 
 func (r *running) settle() {
@@ -84,10 +102,10 @@ const (
 func (r *running) room() int {
 	waiting := len(r.claims)
 	switch {
+	case time.Since(r.claimed) > quick:
+		r.ahead = 0
 	case waiting > r.ahead/2:
 		return 0
-	case waiting == 0 && time.Since(r.claimed) > quick:
-		r.ahead = 0
 	case waiting == 0:
 		r.ahead = min(r.ahead+r.inbox.Workers, maxAhead*r.inbox.Workers)
 	}
@@ -187,10 +205,11 @@ func (r *running) wait(ctx context.Context, wake <-chan struct{}) error {
 	case <-r.settled:
 	case <-wake:
 	case <-ctx.Done():
+		return nil
 	case <-poll.C:
-		if time.Since(r.claimed) > lease/4 {
-			return r.giveBack(ctx)
-		}
+	}
+	if time.Since(r.claimed) > lease/4 {
+		return r.giveBack(ctx)
 	}
 	return nil
 }

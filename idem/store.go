@@ -84,7 +84,7 @@ with counted as (
 ), body as (
 	insert into idem_payloads (event, done, queue, occurred_at, received_at, body)
 	select event, false, case state when 'pending' then $7 end, $8, now(), $9 from counted
-	on conflict (event) do update set queue = excluded.queue, received_at = excluded.received_at where excluded.queue is not null
+	on conflict (event) do update set queue = excluded.queue, received_at = excluded.received_at where excluded.queue is not null and idem_payloads.queue is null
 )
 select state from counted`
 	var state State

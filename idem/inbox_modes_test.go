@@ -1,0 +1,101 @@
+package idem_test
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/paghooks/paghooks/idem"
+	"github.com/paghooks/paghooks/idem/idemtest"
+)
+
+// With PgBouncer and other poolers, pgx cannot keep prepared statements.
+func TestInboxWorksInEveryQueryModeOfPgx(t *testing.T) {
+	t.Parallel()
+	for _, mode := range []pgx.QueryExecMode{
+		pgx.QueryExecModeCacheStatement, pgx.QueryExecModeCacheDescribe, pgx.QueryExecModeDescribeExec,
+		pgx.QueryExecModeExec, pgx.QueryExecModeSimpleProtocol,
+	} {
+		t.Run(mode.String(), func(t *testing.T) {
+			t.Parallel()
+			m := openMailroom(t, openPool(t, idemtest.URL(t), func(c *poolConfig) { c.ConnConfig.DefaultQueryExecMode = mode }))
+			m.inbox.KeepPayloads = true
+			var mended atomic.Bool
+			m.on(func(ctx context.Context, tx pgx.Tx, n *note) error {
+				if err := pay(ctx, tx, n); err != nil || mended.Load() {
+					return err
+				}
+				return idem.NoRetry(errors.New("no such 'order' \\ $1"))
+			})
+			odd := letter(`it's \ $1 "odd"`, `o'1 \ $2`, 1)
+			odd.Payload = append(odd.Payload, '\n')
+			m.store(odd, letter("e2", "o'1 \\ $2", 2), idem.Event{ID: "e3", Payload: []byte("\x00 not JSON")})
+			if o, err := m.inbox.Accept(t.Context(), odd); o != idem.Duplicate || err != nil {
+				t.Errorf("Accept = %s, %v, want duplicate", o, err)
+			}
+			m.dieWith("e3") // it is claimed one by one
+			m.inbox.Workers = 1
+			m.start(m.inbox)
+			got := map[string]idem.Outcome{}
+			for range 2 {
+				o := m.next()
+				got[o.Event.ID] = o.Outcome
+			}
+			if diff := cmp.Diff(map[string]idem.Outcome{odd.ID: idem.Parked, "e3": idem.Unhandled}, got); diff != "" {
+				t.Error("outcomes (-want +got):\n" + diff)
+			}
+			m.wantOperations(odd)
+			mended.Store(true)
+			if n, err := m.inbox.Requeue(t.Context(), m.pool, idem.Filter{Keys: []string{odd.Key}}); n != 1 || err != nil {
+				t.Errorf("Requeue = %d, %v, want 1", n, err)
+			}
+			m.wantWorked(idem.Handled, idem.Handled)
+			if n, err := m.inbox.Discard(t.Context(), m.pool, idem.Filter{IDs: []string{"e3"}}, "it's $1"); n != 1 || err != nil {
+				t.Errorf("Discard = %d, %v, want 1", n, err)
+			}
+			m.wantEffects(2)
+			m.inbox.FailedRetention, m.inbox.PayloadRetention = time.Hour, time.Hour
+			m.exec(`update idem_payloads set received_at = '2020-01-01' where event like '%e2'`)
+			m.exec(`update idem_events set received_at = '2020-01-01' where event not like '%e2'`)
+			if n, err := m.inbox.Prune(t.Context()); n != 2 || err != nil {
+				t.Errorf("Prune = %d, %v, want 2", n, err)
+			}
+			if n := queryOne[int](m.shop, `select count(*) from idem_payloads`); n != 0 {
+				t.Errorf("%d payloads are left", n)
+			}
+		})
+	}
+}
+
+// wantOperations looks at a failed event, one that it blocks, and an unhandled
+// one.
+func (m *mailroom) wantOperations(failed idem.Event) {
+	m.Helper()
+	stats, err := m.inbox.Stats(m.Context())
+	want := idem.Stats{
+		Pending: idem.Backlog{Events: 1}, Unhandled: idem.Backlog{Events: 1}, Failed: idem.Backlog{Events: 1}, BlockedKeys: 1,
+	}
+	if diff := cmp.Diff(want, stats, cmpopts.IgnoreFields(idem.Backlog{}, "Oldest")); diff != "" || err != nil {
+		m.Errorf("Stats: %v (-want +got):\n%s", err, diff)
+	}
+	for s, err := range m.inbox.List(m.Context(), idem.Filter{States: []idem.State{idem.StateFailed}, Types: []string{"paid"}}) {
+		failed.Decoded = nil
+		want := idem.Stored{Event: failed, State: idem.StateFailed, Attempts: 1, LastError: `no such 'order' \ $1`}
+		if diff := cmp.Diff(want, s, cmpopts.IgnoreFields(idem.Stored{}, "ReceivedAt", "DueAt")); diff != "" || err != nil {
+			m.Errorf("List: %v (-want +got):\n%s", err, diff)
+		}
+	}
+	blocked, err := m.inbox.Blocked(m.Context())
+	if err != nil || len(blocked) != 1 || blocked[0].ID != failed.ID || blocked[0].Waiting != 1 {
+		m.Errorf("Blocked = %+v, %v, want %s with one waiting", blocked, err, failed.ID)
+	}
+	if o, err := m.inbox.DryRun(m.Context(), failed); o != idem.Failed || err == nil {
+		m.Errorf("DryRun = %s, %v, want failed", o, err)
+	}
+}

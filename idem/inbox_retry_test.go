@@ -1,0 +1,200 @@
+package idem_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/paghooks/paghooks/idem"
+	"github.com/paghooks/paghooks/idem/idemtest"
+)
+
+func TestBackoffSaysWhenAnEventIsTriedAgain(t *testing.T) {
+	t.Parallel()
+	m := newMailroom(t)
+	var asked []int
+	m.inbox.Workers = 1
+	m.inbox.Backoff = func(attempt int) time.Duration {
+		asked = append(asked, attempt)
+		return time.Duration(attempt) * time.Hour
+	}
+	m.on(func(context.Context, pgx.Tx, *note) error { return errors.New("no such order") })
+	m.wantAnswer(paid("e1"), 200)
+	m.start(m.inbox)
+	for attempt := 1; attempt <= 3; attempt++ {
+		m.wantWorked(idem.Failed)
+		m.wantRow("e1", `(state, attempts, claimed_at, last_error)`, fmt.Sprintf(`(pending,%d,,"no such order")`, attempt))
+		m.wantDueIn("e1", time.Duration(attempt)*time.Hour)
+		m.exec(`update idem_events set due_at = now()`)
+	}
+	m.next()
+	if diff := cmp.Diff([]int{1, 2, 3}, asked[:3]); diff != "" {
+		t.Error("Backoff was asked for (-want +got):\n" + diff)
+	}
+}
+
+// wantDueIn checks when an event is due, give or take a minute.
+func (m *mailroom) wantDueIn(id string, want time.Duration) {
+	m.Helper()
+	got := queryOne[time.Duration](m.shop, `select due_at - now() from idem_events where event like '%/' || $1`, id)
+	if (got - want).Abs() > time.Minute {
+		m.Errorf("%s is due in %s, want in %s", id, got, want)
+	}
+}
+
+func TestEventThatFailsTooOftenIsKeptWithWhatIsKnownOfIt(t *testing.T) {
+	t.Parallel()
+	m := newMailroom(t)
+	m.inbox.MaxAttempts = 3
+	runs := 0
+	m.on(func(context.Context, pgx.Tx, *note) error { runs++; return fmt.Errorf("no such order, %d", runs) })
+	m.wantAnswer(paid("e1"), 200)
+	m.start(m.inbox)
+	m.wantWorked(idem.Failed, idem.Failed, idem.Parked)
+	m.wantRow("e1", `(state, attempts, crashes, last_error, claimed_at)`, `(failed,3,,"no such order, 3",)`)
+	m.wantPayload("e1", paid("e1"))
+	m.wantAnswer(paid("e1"), 200) // somebody sends it again, who wants it done: it gets all its attempts anew
+	m.wantWorked(idem.Failed, idem.Failed, idem.Parked)
+}
+
+func TestHandlersSayWhatIsNotToBeTriedAgain(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		err   error
+		state idem.State
+	}{
+		"never":                {idem.NoRetry(errors.New("closed account")), idem.StateFailed},
+		"never, wrapped":       {fmt.Errorf("order: %w", idem.NoRetry(errors.New("closed account"))), idem.StateFailed},
+		"never, whatever else": {idem.RetryAt(time.Now().Add(3*time.Hour), idem.NoRetry(errors.New("closed account"))), idem.StateFailed},
+		"not before":           {idem.RetryAt(time.Now().Add(3*time.Hour), errors.New("closed account")), idem.StatePending},
+		"not before, wrapped":  {fmt.Errorf("order: %w", idem.RetryAt(time.Now().Add(3*time.Hour), errors.New("closed account"))), idem.StatePending},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			m := newMailroom(t)
+			m.inbox.MaxAttempts = 5
+			m.on(func(ctx context.Context, tx pgx.Tx, n *note) error { return errors.Join(pay(ctx, tx, n), c.err) })
+			m.wantAnswer(paid("e1"), 200)
+			m.start(m.inbox)
+			o := m.next()
+			m.wantEffects(0)
+			m.wantPayload("e1", paid("e1"))
+			m.wantState("e1", c.state)
+			if !strings.Contains(queryOne[string](m.shop, `select last_error from idem_events`), "closed account") {
+				t.Error("the reason is not stored")
+			}
+			if c.state == idem.StateFailed {
+				m.wantRow("e1", `attempts`, `1`)
+				if o.Outcome != idem.Parked {
+					t.Errorf("the outcome is %s, want parked", o.Outcome)
+				}
+				return
+			}
+			m.wantRow("e1", `(attempts, claimed_at)`, `(0,)`)
+			m.wantDueIn("e1", 3*time.Hour)
+		})
+	}
+}
+
+func TestRetryAtDoesNotCountTowardsMaxAttempts(t *testing.T) {
+	t.Parallel()
+	m := newMailroom(t)
+	m.inbox.MaxAttempts = 1
+	runs := 0
+	m.on(func(ctx context.Context, tx pgx.Tx, n *note) error {
+		if runs++; runs <= 3 {
+			return idem.RetryAt(time.Now(), errors.New("the bank is closed"))
+		}
+		return pay(ctx, tx, n)
+	})
+	m.wantAnswer(paid("e1"), 200)
+	m.start(m.inbox)
+	m.wantWorked(idem.Failed, idem.Failed, idem.Failed, idem.Handled)
+	m.wantRow("e1", `(attempts, last_error)`, `(0,)`)
+}
+
+func TestHandlerThatTakesTooLongUnderAWorkerIsRolledBack(t *testing.T) {
+	t.Parallel()
+	for name, hang := range map[string]func(ctx context.Context, tx pgx.Tx, forever chan struct{}) error{
+		"waits for its context": func(ctx context.Context, _ pgx.Tx, _ chan struct{}) error { <-ctx.Done(); return ctx.Err() },
+		"waits in SQL": func(ctx context.Context, tx pgx.Tx, _ chan struct{}) error {
+			_, err := tx.Exec(ctx, `select pg_sleep(60)`)
+			return err
+		},
+		"ignores its context": func(_ context.Context, _ pgx.Tx, forever chan struct{}) error { <-forever; return nil },
+		"ignores it in SQL": func(_ context.Context, tx pgx.Tx, _ chan struct{}) error {
+			_, err := tx.Exec(context.Background(), `select pg_sleep(60)`)
+			return err
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			m := openMailroom(t, poolOf(t, 3))
+			forever := make(chan struct{})
+			t.Cleanup(sync.OnceFunc(func() { close(forever) }))
+			m.inbox.Workers = 1
+			m.inbox.WorkTimeout = 200 * time.Millisecond
+			var entered atomic.Bool
+			m.inbox.Backoff = func(int) time.Duration { return time.Hour }
+			m.on(func(ctx context.Context, tx pgx.Tx, n *note) error {
+				if err := pay(ctx, tx, n); err != nil || n.ID != "slow" {
+					return err
+				}
+				entered.Store(true)
+				return hang(ctx, tx, forever)
+			})
+			m.store(letter("slow", "slow", 0))
+			m.start(m.inbox)
+			for m.wantWorked(idem.Failed); !entered.Load(); m.wantWorked(idem.Failed) {
+				m.exec(`update idem_events set attempts = 0, due_at = null`) // the time is short on a busy machine
+			}
+			m.wantEffects(0)
+			m.wantRow("slow", `(state, attempts, crashes, claimed_at, last_error is null)`, `(pending,1,,,f)`)
+			for n := range 3 { // these may take too long, too, but none is stuck
+				m.store(letter(fmt.Sprint(n), fmt.Sprint(n), 0))
+				for m.next().Outcome != idem.Handled {
+					m.exec(`update idem_events set due_at = null where state = 'pending' and event not like '%slow'`)
+				}
+			}
+		})
+	}
+}
+
+func TestWorkersWaitForDiskWhenAsked(t *testing.T) {
+	t.Parallel()
+	url := idemtest.URL(t)
+	for _, wait := range []bool{false, true} {
+		t.Run(fmt.Sprint(wait), func(t *testing.T) {
+			m := openMailroom(t, openPool(t, url, func(*poolConfig) {}))
+			want := "off"
+			if wait {
+				want = queryOne[string](m.shop, `select current_setting('synchronous_commit')`)
+			}
+			m.inbox.WaitForDisk = wait
+			m.on(func(ctx context.Context, tx pgx.Tx, _ *note) error {
+				var got string
+				err := tx.QueryRow(ctx, `select current_setting('synchronous_commit')`).Scan(&got)
+				if got != want {
+					t.Errorf("synchronous_commit is %s, want %s", got, want)
+				}
+				return err
+			})
+			m.wantAnswer(paid(fmt.Sprint(wait)), 200)
+			m.start(m.inbox)
+			m.wantWorked(idem.Handled)
+			for range 20 { // connections go back to the pool as they were
+				if got := queryOne[string](m.shop, `select current_setting('synchronous_commit')`); got == "off" && want != "off" {
+					t.Fatal("the setting outlives its transaction")
+				}
+			}
+		})
+	}
+}
