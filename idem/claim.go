@@ -80,14 +80,15 @@ func (i *Inbox) claimHeads(ctx context.Context, after string, n int) (claims []*
 	b := &pgx.Batch{}
 	b.Queue("begin isolation level read committed")
 	b.Queue(claimSettings)
-	b.Queue(claimHeads, after, i.source.Name()+"0", n, lease).Query(func(rows pgx.Rows) error { // "0" comes after "/"
+	b.Queue(claimHeads, after, i.source.Name()+"0", n, lease).Query(func(rows pgx.Rows) (err error) { // "0" comes after "/"
 		claims, err = pgx.CollectRows(rows, scanClaim)
 		return err
 	})
 	b.Queue("commit")
 	ctx, cancel := whole(ctx)
 	defer cancel()
-	return claims, i.pool.SendBatch(ctx, b).Close()
+	err = i.pool.SendBatch(ctx, b).Close()
+	return claims, err
 }
 
 // claimSuspect takes a suspect; nil if it is not to be had.

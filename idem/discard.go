@@ -27,13 +27,13 @@ with gone as (
 ), kept as (
 	update idem_payloads b set done = true, queue = null from gone where b.event = gone.event and $4
 )
-select count(*) from gone`
+select count(*), pg_notify('idem_inbox', '')::text from gone`
 	found, err := p.find(ctx, db, f)
 	if err != nil {
 		return 0, fmt.Errorf("idem: discarding events: %w", explain(err))
 	}
 	var n int64
-	err = db.QueryRow(ctx, discard, found, f.states(), errorText(errors.New("discarded: "+reason)), p.KeepPayloads).Scan(&n)
+	err = db.QueryRow(ctx, discard, found, f.states(), errorText(errors.New("discarded: "+reason)), p.KeepPayloads).Scan(&n, nil)
 	if err != nil {
 		return 0, fmt.Errorf("idem: discarding events: %w", err)
 	}

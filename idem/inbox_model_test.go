@@ -215,6 +215,7 @@ func (m *model) workOn(e *modelEvent) idem.Outcome {
 	case met == "":
 		return m.succeed(e)
 	case met == mishapFinal, met != mishapLater && e.attempts+1 >= modelAttempts:
+		e.attempts++
 		return m.park(e)
 	case met != mishapLater:
 		e.attempts++
@@ -223,7 +224,6 @@ func (m *model) workOn(e *modelEvent) idem.Outcome {
 }
 
 func (m *model) park(e *modelEvent) idem.Outcome {
-	e.attempts++
 	e.state, e.queued = idem.StateFailed, !m.passFailed
 	return idem.Parked
 }

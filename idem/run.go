@@ -106,7 +106,7 @@ func (r *running) room() int {
 		r.ahead = 0
 	case waiting > r.ahead/2:
 		return 0
-	case waiting == 0:
+	case int(r.open.Load()) < r.inbox.Workers:
 		r.ahead = min(r.ahead+r.inbox.Workers, maxAhead*r.inbox.Workers)
 	}
 	return r.inbox.Workers + r.ahead - int(r.open.Load())

@@ -56,6 +56,7 @@ func (i *Inbox) do(ctx context.Context, c *claim, done, lost func()) {
 	defer cancel()
 	w := &effort{job: job{p: &i.Processor, ctx: ctx, event: c.event, lease: lease / 2}, inbox: i, claim: c, start: start, done: done}
 	w.mark = func(t *transaction) error { return t.markClaimed(c, i) }
+	lost = sync.OnceFunc(lost)
 	fail := func(err error) {
 		lost()
 		w.settle(w.fail(&workError{err}))
@@ -86,7 +87,8 @@ func (w *effort) settle(o Outcome, err error) {
 
 func (w *effort) run() (Outcome, error) {
 	if c := w.claim; c.crashes >= w.inbox.MaxCrashes {
-		return w.fail(NoRetry(fmt.Errorf("%d processes died while they worked on it: mend the handler, then replay it", c.crashes)))
+		err := fmt.Errorf("%d processes died while they worked on it: mend the handler, then replay it", c.crashes)
+		return w.end(Parked, StateFailed, err, 0, 0)
 	}
 	work, err := w.p.source.Route(w.event)
 	switch {
