@@ -28,4 +28,5 @@ require (
 	golang.org/x/sync v0.22.0 // indirect
 	golang.org/x/text v0.41.0 // indirect
 	golang.org/x/tools v0.48.0 // indirect
+	pgregory.net/rapid v1.3.0 // indirect
 )

@@ -7,35 +7,45 @@ import (
 	"time"
 )
 
+// job is an event whose work is to be done: a delivery's, or a worker's.
+type job struct {
+	p     *Processor
+	ctx   context.Context // ends in time, and not when a client leaves
+	event Event
+	mark  func(*transaction) error // begins, and marks the event as done
+	lease time.Duration            // how long a connection may take to get; 0 is as long as ctx
+	hung  func()                   // called when the handler does not return in time
+}
+
 // maxTries is how often a handler is run for one delivery when Postgres asks
 // to run its transaction again (40001, 40P01).
 const maxTries = 4
 
 // try works on an event until it is done, has failed, or time is up.
-func (d *delivery) try(work Work) (Outcome, error) {
+func (j *job) try(work Work) (Outcome, error) {
 	for tries, runs := 1, 1; ; tries++ {
-		outcome, err := d.attempt(work)
+		outcome, err := j.attempt(work)
 		twin := errors.Is(err, errTwin) // stepping back for one is no run of the handler
 		switch {
 		case err == nil || outcome == Unknown:
 			return outcome, err
-		case !twin && (runs >= maxTries || !retryable(err)), !pause(d.ctx, tries):
-			return d.fail(err)
+		case !twin && (runs >= maxTries || !retryable(err)), !pause(j.ctx, tries):
+			return Failed, err
 		case twin:
 			continue
 		}
 		runs++
 		// The handler may have changed the event it was given: decode it anew.
-		d.event.Decoded = nil
-		if work, err = d.p.source.Route(d.event); err != nil {
-			return d.fail(err)
+		j.event.Decoded = nil
+		if work, err = j.p.source.Route(j.event); err != nil {
+			return Failed, err
 		}
 	}
 }
 
 // attempt is one try: mark, work, commit, in one transaction.
-func (d *delivery) attempt(work Work) (Outcome, error) {
-	t, err := d.p.begin(d.ctx, d.event)
+func (j *job) attempt(work Work) (Outcome, error) {
+	t, err := j.p.begin(j.ctx, j.lease, j.mark)
 	if err != nil {
 		return Failed, err
 	}
@@ -43,15 +53,15 @@ func (d *delivery) attempt(work Work) (Outcome, error) {
 	if !t.marked {
 		return Duplicate, nil
 	}
-	ctx, scope := withScope(d.ctx, d.event)
-	if err := t.work(ctx, work, d.hung); err != nil {
+	ctx, scope := withScope(j.ctx, j.event)
+	if err := t.work(ctx, work, j.hung); err != nil {
 		return Failed, err
 	}
 	if outcome, err := t.commit(); err != nil {
 		return outcome, err
 	}
 	t.release() // before the hooks: they may want a connection
-	d.p.runHooks(ctx, scope)
+	j.p.runHooks(ctx, scope)
 	return Handled, nil
 }
 

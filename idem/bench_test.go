@@ -93,6 +93,12 @@ func (r *rival) post(body string) (int, error) {
 // run sends n events, at so many at once, and adds up what they cost.
 func (r *rival) run(b *testing.B, n, at int, backends []uint32) {
 	b.Helper()
+	r.runAnd(b, n, at, backends, func(int) {})
+}
+
+// runAnd is run for a rival that is done when settle says so.
+func (r *rival) runAnd(b *testing.B, n, at int, backends []uint32, settle func(events int)) {
+	b.Helper()
 	start, client, server := time.Now(), clientTime(), serverTime(backends)
 	var next atomic.Int64
 	var workers sync.WaitGroup
@@ -108,6 +114,7 @@ func (r *rival) run(b *testing.B, n, at int, backends []uint32) {
 		})
 	}
 	workers.Wait()
+	settle(r.events + n)
 	r.took += time.Since(start)
 	r.client += clientTime() - client
 	r.server += serverTime(backends) - server

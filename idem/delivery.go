@@ -11,9 +11,7 @@ import (
 // delivery is an event on its way to an answer. It is settled once: by the
 // goroutine that works on it or, when its handler hangs, without that.
 type delivery struct {
-	p      *Processor
-	ctx    context.Context // ends at Timeout, and not when the client leaves
-	event  Event
+	job
 	start  time.Time
 	flight *flight // what twins wait for; nil if this is one of them
 
@@ -29,7 +27,9 @@ func (p *Processor) receive(ctx context.Context, e Event, answer func(Outcome, e
 	start := time.Now()
 	ctx, cancel := context.WithDeadline(context.WithoutCancel(ctx), start.Add(p.Timeout))
 	defer cancel()
-	d := &delivery{p: p, ctx: ctx, event: p.normalize(e), start: start, answer: answer}
+	d := &delivery{job: job{p: p, ctx: ctx, event: p.normalize(e)}, start: start, answer: answer}
+	d.mark = func(t *transaction) error { return t.markDelivered(d.event, p.KeepPayloads) }
+	d.hung = func() { d.settle(d.fail(&workError{errHung})) }
 	defer d.settle(Failed, errInterrupted) // no-op, unless what follows does not come back
 	d.settle(d.run())
 }
@@ -62,7 +62,11 @@ func (d *delivery) run() (Outcome, error) {
 		return f.wait(d.ctx)
 	}
 	d.flight = f
-	return d.try(work)
+	outcome, err := d.try(work)
+	if outcome == Failed {
+		return d.fail(err)
+	}
+	return outcome, err
 }
 
 // keep stores an event that no handler can work on now, with its payload.
@@ -86,19 +90,25 @@ func (d *delivery) fail(cause error) (Outcome, error) {
 	if !errors.As(cause, &ran) {
 		return Failed, cause
 	}
+	parkAfter, park := d.p.ParkAfter, StateFailed
+	switch {
+	case isFinal(cause):
+		parkAfter = 1
+	case d.p.HandToInbox:
+		park = StatePending
+	}
 	ctx, cancel := finishing(d.ctx)
 	defer cancel()
-	state, err := storeFailure(ctx, d.p.pool, d.event, cause, d.p.ParkAfter)
+	state, err := storeFailure(ctx, d.p.pool, d.event, cause, parkAfter, park)
 	switch {
 	case err != nil:
 		return Failed, errors.Join(cause, fmt.Errorf("the failure could not be counted: %w", err))
 	case state == StateFailed:
 		return Parked, cause
+	case state == StatePending:
+		return Queued, cause
 	case state == StateDone:
 		return Duplicate, cause // done by another process, or by this handler with a COMMIT of its own
 	}
 	return Failed, cause
 }
-
-// hung settles a delivery whose handler ignores the end of its context.
-func (d *delivery) hung() { d.settle(d.fail(&workError{errHung})) }

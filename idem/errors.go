@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/jackc/pgx/v5/pgconn"
 )
@@ -33,6 +34,17 @@ func (w *workError) Unwrap() error { return w.err }
 func retryable(err error) bool {
 	code := sqlState(err)
 	return code == "40001" || code == "40P01"
+}
+
+// away tells whether Postgres could not be asked, or will answer otherwise when
+// it is asked again: it is starting, stopping, full or, for now, read-only.
+func away(err error) bool {
+	switch code := sqlState(err); {
+	case code == "", code == "25006":
+		return true
+	default:
+		return slices.Contains([]string{"08", "53", "57"}, code[:2])
+	}
 }
 
 // sqlState is the error's SQLSTATE, or "" when it is not the database's.

@@ -1,6 +1,7 @@
 package idem
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -13,13 +14,18 @@ import (
 // [Processor.Accept], and answers. The provider stops sending an event that was
 // answered with 200, which means that it is stored.
 //
-//	200  the event is stored: done now, done before, unhandled or parked
+//	200  the event is stored: done now, done before, unhandled, parked or queued
 //	401  not genuine, or not an event; the body names the reason
 //	405  not a POST
 //	408  the body did not arrive whole
 //	413  the body is larger than MaxBody
-//	503  not stored: it must be delivered again
+//	503  not stored: it must be delivered again; or a dry run, see [DryRunHeader]
 func (p *Processor) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	p.serve(w, r, p.receive)
+}
+
+// serve opens a delivery for receive, which calls back with what to answer.
+func (p *Processor) serve(w http.ResponseWriter, r *http.Request, receive func(context.Context, Event, func(Outcome, error))) {
 	start := time.Now()
 	if r.Method != http.MethodPost {
 		w.Header().Set("Allow", http.MethodPost)
@@ -36,7 +42,11 @@ func (p *Processor) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		p.refuse(w, r, start, err)
 		return
 	}
-	p.receive(r.Context(), e, func(o Outcome, _ error) { answer(w, o) })
+	if r.Header.Get(DryRunHeader) != "" {
+		p.receiveDry(w, r, e)
+		return
+	}
+	receive(r.Context(), e, func(o Outcome, _ error) { answer(w, o) })
 }
 
 // read reads the body whole, within the time and the size that are allowed.

@@ -13,6 +13,15 @@ func rowKey(e Event) string {
 	return e.Source + "/" + url.PathEscape(e.Scope) + "/" + e.ID
 }
 
+// queueOf names the queue that an event waits in for its work: that of its key,
+// or one of its own.
+func queueOf(e Event) string {
+	if e.Key == "" {
+		return rowKey(e)
+	}
+	return e.Source + "/" + url.PathEscape(e.Scope) + "/" + e.Key
+}
+
 // parseRowKey undoes rowKey.
 func parseRowKey(key string) (source, scope, id string) {
 	source, rest, _ := strings.Cut(key, "/")

@@ -11,6 +11,7 @@ type Outcome string
 
 const (
 	Handled   Outcome = "handled"   // the work is committed
+	Queued    Outcome = "queued"    // stored by an inbox; its workers are next
 	Duplicate Outcome = "duplicate" // the event was stored before; nothing ran
 	Unhandled Outcome = "unhandled" // no handler: kept with its payload for Replay
 	Ignored   Outcome = "ignored"   // the application ignores this type; nothing is stored
@@ -25,7 +26,7 @@ const (
 // the application does not want it.
 func (o Outcome) Stored() bool {
 	switch o {
-	case Handled, Duplicate, Unhandled, Ignored, Parked:
+	case Handled, Queued, Duplicate, Unhandled, Ignored, Parked:
 		return true
 	}
 	return false

@@ -2,6 +2,7 @@ package idem
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"time"
 
@@ -29,6 +30,11 @@ type Processor struct {
 	// provider stop them all: Asaas pauses its queue after 15. Default: 10.
 	ParkAfter int
 
+	// HandToInbox has events that failed ParkAfter times wait for the workers of
+	// an [Inbox] on the same database, instead of being kept as failed. Have one
+	// run, here or in another process. Default: false.
+	HandToInbox bool
+
 	// KeepPayloads keeps the bodies of events that are done. They hold personal
 	// data. Default: false, only events that are not done keep theirs.
 	KeepPayloads bool
@@ -37,6 +43,15 @@ type Processor struct {
 	// provider can send an event again after 31 days (Zelta Pay, replayed by
 	// hand): a shorter retention would run it twice. Default: 45 days.
 	Retention time.Duration
+
+	// FailedRetention is the age from which [Processor.Prune] forgets failed
+	// events, too. Default: 0, never: somebody's money is in them.
+	FailedRetention time.Duration
+
+	// PayloadRetention is the age from which [Processor.Prune] deletes the bodies
+	// of events that are done, where KeepPayloads kept them. Default: 0, together
+	// with their events.
+	PayloadRetention time.Duration
 
 	// Logger gets a line per delivery, without bodies or secrets: failures as
 	// errors, refusals as warnings, the rest below; nil logs nothing.
@@ -72,13 +87,15 @@ const (
 	finishGrace  = time.Second            // for all of COMMIT, ROLLBACK and counting a failure
 )
 
-// finishing is a context for what must be finished although ctx may be over.
-// However many steps that takes, they share one end, so that the answer comes
-// when Timeout says. ctx is a delivery's: it has a deadline, and nobody cancels
-// it early.
+// finishing is a context for what must be finished although ctx is over, or
+// nearly. However many steps that takes, they share one end, so that the answer
+// comes when Timeout says. ctx has a deadline.
 func finishing(ctx context.Context) (context.Context, context.CancelFunc) {
 	end, _ := ctx.Deadline()
-	if time.Until(end) > finishGrace {
+	switch {
+	case errors.Is(ctx.Err(), context.Canceled): // before its time: the workers are stopped
+		end = time.Now()
+	case time.Until(end) > finishGrace:
 		return ctx, func() {}
 	}
 	return context.WithDeadline(context.WithoutCancel(ctx), end.Add(handlerGrace+finishGrace))

@@ -9,40 +9,69 @@ import (
 // which is some 7,000 events.
 const pruneBlocks = 128
 
-// Prune forgets the source's done and unhandled events that arrived longer ago
-// than Retention, by the database's clock, with their payloads, and returns how
-// many. Events whose work failed stay until they are replayed: somebody's money
-// is in them.
+// Prune forgets the source's done, unhandled and discarded events that arrived
+// longer ago than Retention, by the database's clock, with their payloads, and
+// returns how many. Failed ones stay until they are replayed or discarded,
+// unless FailedRetention is set. PayloadRetention deletes bodies before that.
 //
-// It reads the table once from end to end (there is no index for it, because
+// It reads the tables once from end to end (there is no index for it, because
 // every delivery would pay for that), a megabyte at a time, each committed on
 // its own, and waits for no delivery: run it daily from any process. After it an
 // event that comes again would run again, so keep Retention above the provider's
 // longest redelivery.
 func (p *Processor) Prune(ctx context.Context) (deleted int64, err error) {
-	const prune = `
+	const events = `
 with old as (
 	delete from idem_events where ctid = any (array(
 		select ctid from idem_events
 		where ctid >= format('(%s,0)', $1::bigint)::tid and ctid < format('(%s,0)', $1::bigint + $2)::tid
-		  and starts_with(event, $3) and state in ('done', 'unhandled') and received_at < now() - $4::interval
+		  and starts_with(event, $3)
+		  and (state in ('done', 'unhandled', 'discarded') and received_at < now() - $4::interval
+		    or state = 'failed' and received_at < now() - $5::interval)
 		for update skip locked))
 	returning event
 ), bodies as (
 	delete from idem_payloads b using old where b.event = old.event
 )
 select count(*) from old`
-	var blocks, n int64
-	const size = `select pg_relation_size('idem_events') / current_setting('block_size')::bigint`
-	if err := p.pool.QueryRow(ctx, size).Scan(&blocks); err != nil {
-		return 0, fmt.Errorf("idem: pruning events: %w", err)
+	const payloads = `
+with old as (
+	delete from idem_payloads where ctid = any (array(
+		select ctid from idem_payloads
+		where ctid >= format('(%s,0)', $1::bigint)::tid and ctid < format('(%s,0)', $1::bigint + $2)::tid
+		  and starts_with(event, $3) and done and received_at < now() - $4::interval
+		for update skip locked))
+	returning event
+)
+select count(*) from old`
+	var never any // is null: older than that is nothing
+	failed := never
+	if p.FailedRetention > 0 {
+		failed = p.FailedRetention
 	}
-	for block := int64(0); block < blocks; block += pruneBlocks {
-		err := p.pool.QueryRow(ctx, prune, block, pruneBlocks, p.source.Name()+"/", p.Retention).Scan(&n)
-		if err != nil {
-			return deleted, fmt.Errorf("idem: pruning events: %w", err)
-		}
-		deleted += n
+	deleted, err = p.walk(ctx, "idem_events", events, p.Retention, failed)
+	if err == nil && p.PayloadRetention > 0 {
+		_, err = p.walk(ctx, "idem_payloads", payloads, p.PayloadRetention)
+	}
+	if err != nil {
+		return deleted, fmt.Errorf("idem: pruning events: %w", explain(err))
 	}
 	return deleted, nil
+}
+
+// walk runs a statement for each stretch of a table, and adds up what it says.
+func (p *Processor) walk(ctx context.Context, table, statement string, args ...any) (total int64, err error) {
+	var blocks, n int64
+	const size = `select pg_relation_size($1::regclass) / current_setting('block_size')::bigint`
+	if err := p.pool.QueryRow(ctx, size, table).Scan(&blocks); err != nil {
+		return 0, err
+	}
+	for block := int64(0); block < blocks; block += pruneBlocks {
+		args := append([]any{block, pruneBlocks, p.source.Name() + "/"}, args...)
+		if err := p.pool.QueryRow(ctx, statement, args...).Scan(&n); err != nil {
+			return total, err
+		}
+		total += n
+	}
+	return total, nil
 }

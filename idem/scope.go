@@ -14,6 +14,7 @@ type scope struct {
 	mu    sync.Mutex
 	hooks []func(context.Context) // for after the commit
 	owned bool                    // by a processor, which runs the hooks
+	dry   bool                    // its transaction will be rolled back
 }
 
 type scopeKey struct{}

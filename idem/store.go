@@ -18,6 +18,8 @@ const (
 	StateRetrying  State = "retrying"  // its work failed; the provider is to deliver it again
 	StateUnhandled State = "unhandled" // acknowledged without a handler
 	StateFailed    State = "failed"    // acknowledged although its work failed
+	StatePending   State = "pending"   // acknowledged; an inbox's workers are to do its work
+	StateDiscarded State = "discarded" // failed or unhandled, and given up by hand
 )
 
 // markNew is the duplicate check and the record in one: it inserts and returns
@@ -31,15 +33,17 @@ select $1::text, $2::text, $3::text, 'done' where set_config('lock_timeout', '10
 on conflict do nothing
 returning set_config('lock_timeout', null, true)`
 
-// markKept is markNew for an event that is stored and not done.
+// markKept is markNew for an event that is stored and not done; one that is
+// pending is done now instead of by a worker.
 const markKept = `
-update idem_events set state = 'done', last_error = null
-where event = $1 and state in ('retrying', 'unhandled', 'failed') and set_config('lock_timeout', '100ms', true) is not null
+update idem_events set state = 'done', last_error = null, due_at = null, claimed_at = null
+where event = $1 and state in ('retrying', 'unhandled', 'failed', 'pending') and set_config('lock_timeout', '100ms', true) is not null
 returning set_config('lock_timeout', null, true)`
 
 const (
-	insertPayload = `insert into idem_payloads (event, done, occurred_at, body) values ($1, true, $2, $3) on conflict do nothing`
-	settlePayload = `update idem_payloads set done = true where event = $1`
+	insertPayload = `
+insert into idem_payloads (event, done, occurred_at, received_at, body) values ($1, true, $2, now(), $3) on conflict do nothing`
+	settlePayload = `update idem_payloads set done = true, queue = null where event = $1`
 	deletePayload = `delete from idem_payloads where event = $1`
 )
 
@@ -53,7 +57,8 @@ with kept as (
 	where e.state = 'retrying'
 	returning event
 ), body as (
-	insert into idem_payloads (event, done, occurred_at, body) select event, false, $6, $7 from kept on conflict do nothing
+	insert into idem_payloads (event, done, occurred_at, received_at, body)
+	select event, false, $6, now(), $7 from kept on conflict do nothing
 )
 select count(*) = 1 from kept`
 	err = pool.QueryRow(ctx, keep, rowKey(e), e.Type, e.Key, string(state), errorText(cause),
@@ -62,25 +67,28 @@ select count(*) = 1 from kept`
 }
 
 // storeFailure counts a failed delivery, and keeps the payload in case that the
-// provider gives up. It returns StateRetrying while the event is to come again,
-// StateFailed once it need not, and StateDone if it is done by now.
-func storeFailure(ctx context.Context, pool *pgxpool.Pool, e Event, cause error, parkAfter int) (State, error) {
+// provider gives up. After parkAfter of them the event gets the state park. It
+// returns StateRetrying while the event is to come again, StateDone if it is
+// done by now, and else the state that it has got.
+func storeFailure(ctx context.Context, pool *pgxpool.Pool, e Event, cause error, parkAfter int, park State) (State, error) {
 	const count = `
 with counted as (
 	insert into idem_events as e (event, type, key, attempts, last_error, state)
-	values ($1, $2, $3, 1, $4, case when $5 <= 1 then 'failed' else 'retrying' end)
+	values ($1, $2, $3, 1, $4, case when $5 <= 1 then $6 else 'retrying' end)
 	on conflict (event) do update set
 		attempts = e.attempts + 1,
 		last_error = excluded.last_error,
-		state = case when e.state = 'retrying' and e.attempts + 1 < $5 then 'retrying' else 'failed' end
-	where e.state in ('retrying', 'unhandled', 'failed')
+		state = case when e.state = 'pending' or e.state = 'retrying' and e.attempts + 1 < $5 then e.state else $6 end
+	where e.state in ('retrying', 'unhandled', 'failed', 'pending')
 	returning event, state
 ), body as (
-	insert into idem_payloads (event, done, occurred_at, body) select event, false, $6, $7 from counted on conflict do nothing
+	insert into idem_payloads (event, done, queue, occurred_at, received_at, body)
+	select event, false, case state when 'pending' then $7 end, $8, now(), $9 from counted
+	on conflict (event) do update set queue = excluded.queue, received_at = excluded.received_at where excluded.queue is not null
 )
 select state from counted`
 	var state State
-	err := pool.QueryRow(ctx, count, rowKey(e), e.Type, e.Key, errorText(cause), parkAfter,
+	err := pool.QueryRow(ctx, count, rowKey(e), e.Type, e.Key, errorText(cause), parkAfter, string(park), queueOf(e),
 		nullTime(e.OccurredAt), e.Payload).Scan(&state)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return StateDone, nil

@@ -15,7 +15,7 @@ import (
 
 // transaction is an attempt's connection, from BEGIN to its return to the pool.
 type transaction struct {
-	ctx    context.Context // the delivery's
+	ctx    context.Context // the job's
 	conn   *pgxpool.Conn   // nil once returned, or left to a handler that hangs
 	tx     pgx.Tx
 	marked bool // the event is this transaction's to work on
@@ -26,16 +26,16 @@ type transaction struct {
 // begin starts a transaction and marks the event as done in it, in one round
 // trip. If that changes nothing the event was done before; if another
 // transaction is doing so, begin fails with errTwin.
-func (p *Processor) begin(ctx context.Context, e Event) (*transaction, error) {
+func (p *Processor) begin(ctx context.Context, lease time.Duration, mark func(*transaction) error) (*transaction, error) {
 	// After a restart of Postgres all of the pool's connections may be dead.
 	// Nothing is committed yet, so it is safe to go on with the next one.
 	for dead := int32(0); ; dead++ {
-		conn, err := p.pool.Acquire(ctx)
+		conn, err := p.acquire(ctx, lease)
 		if err != nil {
 			return nil, explain(err)
 		}
 		t := &transaction{ctx: ctx, conn: conn}
-		if err = t.mark(e, p.KeepPayloads); err == nil {
+		if err = mark(t); err == nil {
 			return t, nil
 		}
 		broken := conn.Conn().IsClosed() && ctx.Err() == nil
@@ -46,18 +46,37 @@ func (p *Processor) begin(ctx context.Context, e Event) (*transaction, error) {
 	}
 }
 
-func (t *transaction) mark(e Event, keepPayload bool) error {
-	key := rowKey(e)
+func (p *Processor) acquire(ctx context.Context, lease time.Duration) (*pgxpool.Conn, error) {
+	if lease > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, lease)
+		defer cancel()
+	}
+	return p.pool.Acquire(ctx)
+}
+
+// send begins the transaction with the statements of queue behind BEGIN, in one
+// round trip.
+func (t *transaction) send(queue func(*pgx.Batch)) pgx.BatchResults {
 	b := &pgx.Batch{}
 	b.BeginTx(pgx.TxOptions{IsoLevel: pgx.ReadCommitted})
-	b.Queue(markNew, key, e.Type, e.Key)
-	if keepPayload {
-		b.Queue(insertPayload, key, nullTime(e.OccurredAt), e.Payload)
-	}
+	queue(b)
 	results := t.conn.SendBatch(t.ctx, b)
 	t.tx = results.Tx()
 	_, _ = results.Exec() // begin; its error is Close's, too
-	if err := t.marks(results); err != nil || t.marked {
+	return results
+}
+
+// markDelivered marks an event that a provider delivers.
+func (t *transaction) markDelivered(e Event, keepPayload bool) error {
+	key := rowKey(e)
+	err := t.marks(t.send(func(b *pgx.Batch) {
+		b.Queue(markNew, key, e.Type, e.Key)
+		if keepPayload {
+			b.Queue(insertPayload, key, nullTime(e.OccurredAt), e.Payload)
+		}
+	}))
+	if err != nil || t.marked {
 		return err
 	}
 	return t.markKept(key, keepPayload)

@@ -1,0 +1,132 @@
+package idem
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgconn"
+)
+
+// arrivals are the deliveries that wait to be stored. Those that arrive while
+// others are being stored go together in the next statement and share its
+// commit; one that is alone does not wait.
+type arrivals struct {
+	mu      sync.Mutex
+	waiting []*arrival
+	storing bool
+
+	unsaid bool      // workers are not told yet of what is stored; the storing goroutine's
+	told   time.Time // when they were told last
+}
+
+// arrival is one delivery; outcome and err are set before done is closed.
+type arrival struct {
+	event   Event
+	done    chan struct{}
+	outcome Outcome
+	err     error
+}
+
+// How much is stored in one statement at most.
+const (
+	maxArrivals     = 256
+	maxArrivalBytes = 4 << 20
+)
+
+// receive stores an event and calls answer.
+func (i *Inbox) receive(ctx context.Context, e Event, answer func(Outcome, error)) {
+	start := time.Now()
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), i.Timeout)
+	defer cancel()
+	e = i.normalize(e)
+	o, err := i.store(ctx, e)
+	if err != nil {
+		err = fmt.Errorf("idem: %s %s: %w", e.Type, e.ID, err)
+	}
+	i.report(ctx, Observation{Event: e, Outcome: o, Err: err, Duration: time.Since(start)})
+	answer(o, err)
+}
+
+func (i *Inbox) store(ctx context.Context, e Event) (Outcome, error) {
+	if _, err := i.source.Route(e); errors.Is(err, ErrIgnored) {
+		return Ignored, nil
+	}
+	a := &arrival{event: e, done: make(chan struct{})}
+	i.add(a)
+	select {
+	case <-a.done:
+		return a.outcome, a.err
+	case <-ctx.Done():
+		return Failed, errors.New("the event could not be stored in time: the pool is too small or Postgres is away")
+	}
+}
+
+func (i *Inbox) add(a *arrival) {
+	i.arrivals.mu.Lock()
+	defer i.arrivals.mu.Unlock()
+	i.arrivals.waiting = append(i.arrivals.waiting, a)
+	if !i.arrivals.storing {
+		i.arrivals.storing = true
+		go i.storeArrivals()
+	}
+}
+
+// next takes what is to be stored together; nothing ends the storing.
+func (as *arrivals) next() []*arrival {
+	as.mu.Lock()
+	defer as.mu.Unlock()
+	n, size := 0, 0
+	for n < min(len(as.waiting), maxArrivals) {
+		size += len(as.waiting[n].event.Payload)
+		if n > 0 && size > maxArrivalBytes {
+			break
+		}
+		n++
+	}
+	batch := as.waiting[:n:n]
+	as.waiting = as.waiting[n:]
+	if n == 0 {
+		as.waiting, as.storing = nil, false
+	}
+	return batch
+}
+
+// busy tells whether more is to be stored already.
+func (as *arrivals) busy() bool {
+	as.mu.Lock()
+	defer as.mu.Unlock()
+	return len(as.waiting) > 0
+}
+
+func (i *Inbox) storeArrivals() {
+	for batch := i.arrivals.next(); len(batch) > 0; batch = i.arrivals.next() {
+		i.storeBatch(batch)
+		for _, a := range batch {
+			close(a.done)
+		}
+		i.tellWorkers()
+	}
+}
+
+// storeBatch stores arrivals in one statement. What Postgres refuses is stored
+// one by one, so that no event fails because of another.
+func (i *Inbox) storeBatch(batch []*arrival) {
+	ctx, cancel := context.WithTimeout(context.Background(), i.Timeout)
+	defer cancel()
+	err := i.insert(ctx, batch)
+	var refused *pgconn.PgError
+	if len(batch) > 1 && errors.As(err, &refused) {
+		for n := range batch {
+			i.storeBatch(batch[n : n+1])
+		}
+		return
+	}
+	for _, a := range batch {
+		if err != nil {
+			a.outcome, a.err = Failed, fmt.Errorf("storing the event: %w", explain(err))
+		}
+	}
+}

@@ -1,0 +1,24 @@
+-- +goose Up
+-- What package idem's inbox needs: events that are stored first, and worked on later, in order.
+-- Plain SQL for any migration tool; running it again changes nothing.
+
+-- Events may be pending now, too, or discarded.
+alter table idem_events
+    add column if not exists due_at     timestamptz, -- pending: not to be worked on before; null is now
+    add column if not exists claimed_at timestamptz, -- a worker has it, or died with it
+    add column if not exists crashes    integer;     -- workers that died with it; null is none
+
+-- The three columns change with every pending event. In a page with room for that, its index need not change.
+alter table idem_events set (fillfactor = 90);
+
+-- The order of work: one queue per entity, such as asaas//pay_123, each by the provider's time and then arrival.
+alter table idem_payloads
+    add column if not exists queue       text collate "C", -- null: not for workers
+    add column if not exists received_at timestamptz;
+
+create index if not exists idem_payloads_queue
+    on idem_payloads (queue, coalesce(occurred_at, received_at), received_at) where queue is not null;
+
+-- A pending event is found by its queue: every other open one by this index.
+drop index if exists idem_payloads_open;
+create index if not exists idem_payloads_kept on idem_payloads (event) where not done and queue is null;

@@ -1,0 +1,54 @@
+package idem
+
+import (
+	"errors"
+	"math/rand/v2"
+	"time"
+)
+
+// NoRetry wraps the error of a handler whose event must not be tried again: it
+// is kept as failed at once, with its payload, for Replay. A nil err stays nil.
+func NoRetry(err error) error {
+	if err == nil {
+		return nil
+	}
+	return &finalError{err}
+}
+
+// RetryAt wraps the error of a handler whose event is not to be tried again
+// before t, when a bank opens, say. In an [Inbox] that replaces Backoff for this
+// time, and does not count towards MaxAttempts. A [Processor] does not decide
+// when a provider delivers again: there it is an error like others. A nil err
+// stays nil.
+func RetryAt(t time.Time, err error) error {
+	if err == nil {
+		return nil
+	}
+	return &laterError{err, t}
+}
+
+// DefaultBackoff waits a second after the first attempt, twice as long after
+// each further one, and an hour at most, give or take a quarter: so that what
+// failed together does not come back together.
+func DefaultBackoff(attempt int) time.Duration {
+	d := min(time.Second<<min(max(attempt, 1)-1, 12), time.Hour)
+	return d*3/4 + rand.N(d/2)
+}
+
+type finalError struct{ err error }
+
+func (f *finalError) Error() string { return f.err.Error() }
+func (f *finalError) Unwrap() error { return f.err }
+
+type laterError struct {
+	err error
+	at  time.Time
+}
+
+func (l *laterError) Error() string { return l.err.Error() }
+func (l *laterError) Unwrap() error { return l.err }
+
+func isFinal(err error) bool {
+	var f *finalError
+	return errors.As(err, &f)
+}
