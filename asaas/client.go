@@ -60,6 +60,11 @@ type Client struct {
 	// the same webhook, through this Client. 0 never refuses. Default: 1 minute.
 	MinRemoveBackoff time.Duration
 
+	// Poll is how often [Recover] looks at the queue. It takes three looks in a
+	// row without a failure for a recovery: below 4 seconds they end before Asaas
+	// has given up a receiver that does not answer. Default: 5 seconds.
+	Poll time.Duration
+
 	environment Environment
 	key         func() string // a function, so that nothing that prints a Client prints the key
 	backoffs    *attempts
@@ -84,6 +89,7 @@ func NewClient(environment Environment, apiKey string) (*Client, error) {
 		UserAgent:        defaultUserAgent(),
 		Timeout:          30 * time.Second,
 		MinRemoveBackoff: time.Minute,
+		Poll:             5 * time.Second,
 		environment:      environment,
 		key:              func() string { return apiKey },
 		backoffs:         newAttempts(),
