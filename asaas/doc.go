@@ -95,6 +95,31 @@
 //
 //	http.Handle("POST /webhooks/asaas/withdrawals", asaas.NewWithdrawalValidator(token, decide))
 //
+// # Get a queue going again
+//
+// Asaas slows the queue of a webhook down whose deliveries fail, and stops it
+// after a while. [Client.Penalized] finds such queues:
+//
+//	client, err := asaas.NewClient(asaas.Production, os.Getenv("ASAAS_API_KEY"))
+//	penalties, err := client.Penalized(ctx)
+//
+// Fix the cause first. [Recover] then tries the receiver, with an event that is
+// rolled back; only if that is handled it removes the penalty or resumes the
+// queue, and watches whether deliveries fail again:
+//
+//	for progress, err := range asaas.Recover(ctx, client, webhookID, asaas.DryRun(token)) {
+//		if err != nil {
+//			return err // the receiver is not sound yet, or fails again
+//		}
+//		log.Print(progress)
+//	}
+//
+// [DryRun] knows nothing of the events that failed: a program that has the
+// application's database tries those, see the example of [Probe]. From a shell:
+//
+//	go run github.com/paghooks/paghooks/asaas/cmd/asaas-queue status
+//	go run github.com/paghooks/paghooks/asaas/cmd/asaas-queue recover ID
+//
 // # Test your handlers
 //
 // Package asaastest makes a body for each event type, and requests that verify.

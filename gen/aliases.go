@@ -15,7 +15,7 @@ type alias struct {
 // aliases lists them in the order of the spec.
 func (s *spec) aliases() []alias {
 	var out []alias
-	for _, name := range inOrder(s.doc.Webhooks, webhookOrigin) {
+	for _, name := range inOrder(s.doc.Webhooks, itemOrigin) {
 		others, _ := aliasesOf(s.doc.Webhooks[name].Post)
 		for _, other := range others {
 			out = append(out, alias{other, goName(name)})

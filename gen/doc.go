@@ -26,6 +26,9 @@
 // A field that is required and cannot be null has its plain type, every other
 // field is an optional.Value. Fields keep the order of the spec.
 //
+// paths are operations of the provider's API. What they send and answer, and no
+// event has, is in client_types.gen.go; the client itself is written by hand.
+//
 // # Bodies for tests
 //
 // fixtures.gen.json, in the package of tests beside the provider's

@@ -107,7 +107,7 @@ func (p *proposal) subject(values []any) (family, field string, ok bool) {
 // of a webhook that has it. Without one, the documentation is that of any
 // webhook.
 func (p *proposal) knownFamily(family string) (schema string, key *yaml.Node, url string) {
-	for _, name := range inOrder(p.doc.Webhooks, webhookOrigin) {
+	for _, name := range inOrder(p.doc.Webhooks, itemOrigin) {
 		post := p.doc.Webhooks[name].Post
 		if url == "" {
 			url = post.ExternalDocs.URL

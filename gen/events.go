@@ -39,7 +39,7 @@ func (e event) When() string { return clause(e.Summary) }
 func (s *spec) families() []family {
 	var out []family
 	index := make(map[string]int)
-	for _, name := range inOrder(s.doc.Webhooks, webhookOrigin) {
+	for _, name := range inOrder(s.doc.Webhooks, itemOrigin) {
 		post := s.doc.Webhooks[name].Post
 		e := newEvent(name, post)
 		i, ok := index[e.Struct]

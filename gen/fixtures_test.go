@@ -27,7 +27,7 @@ func TestEveryEventTypeHasFixtures(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		want := inOrder(s.doc.Webhooks, webhookOrigin)
+		want := inOrder(s.doc.Webhooks, itemOrigin)
 		if diff := cmp.Diff(want, fixturesIn(t, path).Types()); diff != "" {
 			t.Errorf("%s (-webhooks +fixtures):\n%s", path, diff)
 		}

@@ -42,6 +42,7 @@ func (s *spec) lint() error {
 	l.checkSchemas()
 	l.checkBodies()
 	l.checkWebhooks()
+	l.checkPaths()
 	if len(l.problems) == 0 { // else these would repeat in other words what was found above
 		l.checkUnused()
 		l.validate()

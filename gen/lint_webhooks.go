@@ -8,8 +8,10 @@ import (
 	"github.com/getkin/kin-openapi/openapi3"
 )
 
+const noLink = "there is no link; give the page of the provider's documentation, with https://"
+
 func (l *linter) checkWebhooks() {
-	for _, name := range inOrder(l.doc.Webhooks, webhookOrigin) {
+	for _, name := range inOrder(l.doc.Webhooks, itemOrigin) {
 		item := l.doc.Webhooks[name]
 		path := "webhooks." + name
 		l.claim(item.Origin, path, "Event"+goName(name))
@@ -40,7 +42,7 @@ func (l *linter) checkPost(path string, post *openapi3.Operation) {
 		l.report(post.Origin, path+".summary", "it has more than one line; put what is surprising into the description")
 	}
 	if !hasLink(post.ExternalDocs) {
-		l.report(post.Origin, path+".externalDocs.url", "there is no link; give the page of the provider's documentation, with https://")
+		l.report(post.Origin, path+".externalDocs.url", noLink)
 	}
 	if body := l.eventBody(path, post); body != nil {
 		l.checkKey(path, post, body)

@@ -12,10 +12,11 @@ const usage = `usage: go run ./gen generate [-overlay FILE]... SPEC DIR
        go run ./gen drift [-spec SPEC] [-with FILE]... [-overlay OUT] FILE...
        go run ./gen upstream [-spec spec/asaas.yaml] FILE-or-URL
 
-	generate  reads the OpenAPI document SPEC and writes types.gen.go and
-	          events.gen.go into the package directory DIR, and the bodies
-	          for tests, fixtures.gen.json, into DIR/DIRtest; OpenAPI
-	          overlays change SPEC before that, in their order
+	generate  reads the OpenAPI document SPEC and writes types.gen.go,
+	          events.gen.go and, if SPEC has paths, client_types.gen.go into
+	          the package directory DIR, and the bodies for tests,
+	          fixtures.gen.json, into DIR/DIRtest; OpenAPI overlays change
+	          SPEC before that, in their order
 	drift     prints what is in saved bodies, one in a FILE or one per line,
 	          and is not in SPEC, spec/asaas.yaml by default, with the OpenAPI
 	          overlays named; writes an overlay that adds it to OUT; the exit

@@ -33,7 +33,7 @@ func schemaOrigin(s *openapi3.SchemaRef) *openapi3.Origin {
 	return s.Origin
 }
 
-func webhookOrigin(p *openapi3.PathItem) *openapi3.Origin { return p.Origin }
+func itemOrigin(p *openapi3.PathItem) *openapi3.Origin { return p.Origin }
 
 func bodyOrigin(b *openapi3.RequestBodyRef) *openapi3.Origin {
 	if b.Origin == nil && b.Value != nil {

@@ -32,7 +32,15 @@ func render(specPath, dir string, overlays ...string) ([]file, error) {
 	if err != nil {
 		return nil, err
 	}
-	return []file{types, events, fixtures}, nil
+	files := []file{types, events, fixtures}
+	if len(s.operations()) > 0 {
+		client, err := s.goFile(filepath.Join(dir, "client_types.gen.go"), s.clientTypesCode)
+		if err != nil {
+			return nil, err
+		}
+		files = append(files, client)
+	}
+	return files, nil
 }
 
 // goFile puts a header on code, and formats both.

@@ -1,9 +1,11 @@
 package main
 
 import (
+	"cmp"
 	_ "embed"
 	"fmt"
 	"maps"
+	"slices"
 
 	"github.com/getkin/kin-openapi/openapi3"
 	"github.com/oapi-codegen/oapi-codegen/v2/pkg/codegen"
@@ -13,8 +15,9 @@ import (
 var typesTemplate string
 
 func (s *spec) typesCode() (string, error) {
+	client := s.clientSchemas()
 	return s.declarations(func(schema *openapi3.Schema) bool {
-		return !isEvent(schema) && !isHandWritten(schema)
+		return !isEvent(schema) && !isHandWritten(schema) && !client[schema]
 	})
 }
 
@@ -54,8 +57,9 @@ func (s *spec) declarations(wanted func(*openapi3.Schema) bool) (string, error) 
 
 // selected copies the schemas that are wanted, as far as they are changed for
 // oapi-codegen: an event loses its allOf, which would become a copy of the
-// envelope's fields, for an extension that types.tmpl knows, and gets the page
-// of its first webhook; everything gets its place in the file as x-order.
+// envelope's fields, for an extension that types.tmpl knows; what has no page of
+// its own gets that of the first webhook or operation that refers to it;
+// everything gets its place in the file as x-order.
 func (s *spec) selected(wanted func(*openapi3.Schema) bool) openapi3.Schemas {
 	out := make(openapi3.Schemas)
 	pages := s.pages()
@@ -65,7 +69,7 @@ func (s *spec) selected(wanted func(*openapi3.Schema) bool) openapi3.Schemas {
 		}
 		schema := *ref.Value
 		schema.AllOf = nil
-		schema.ExternalDocs = pages[schemaPrefix+name]
+		schema.ExternalDocs = cmp.Or(schema.ExternalDocs, pages[schemaPrefix+name])
 		schema.Extensions = with(schema.Extensions, "x-embeds-envelope", isEvent(ref.Value))
 		schema.Properties = make(openapi3.Schemas)
 		for name, property := range ref.Value.Properties {
@@ -76,14 +80,15 @@ func (s *spec) selected(wanted func(*openapi3.Schema) bool) openapi3.Schemas {
 	return out
 }
 
-// pages are the documentation of events: that of the first webhook that refers
-// to the schema.
+// pages are the documentation of schemas: that of the first webhook or
+// operation that refers to the schema.
 func (s *spec) pages() map[string]*openapi3.ExternalDocs {
 	out := make(map[string]*openapi3.ExternalDocs)
-	for _, name := range inOrder(s.doc.Webhooks, webhookOrigin) {
-		post := s.doc.Webhooks[name].Post
-		if ref := bodySchema(post).Ref; out[ref] == nil {
-			out[ref] = post.ExternalDocs
+	for _, operation := range slices.Concat(s.posts(), s.operations()) {
+		for _, ref := range schemasOf(operation) {
+			if out[ref.Ref] == nil {
+				out[ref.Ref] = operation.ExternalDocs
+			}
 		}
 	}
 	return out

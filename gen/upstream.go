@@ -9,7 +9,7 @@ import (
 )
 
 // counterparts are Asaas's names of our schemas: what it answers when an object
-// that events carry is asked for. The objects inside are found through them.
+// that events carry is asked for, and what our client sends. The objects inside are found through them.
 // Blocks of balance, internal transfers and the eligibility for Pix Automático
 // are in no answer, so there is nothing to compare them with.
 var counterparts = map[string][]string{
@@ -25,6 +25,9 @@ var counterparts = map[string][]string{
 	"PixAutomaticInstruction":   {"PixAutomaticRecurringPaymentInstructionGetResponseDTO"},
 	"Subscription":              {"SubscriptionGetResponseDTO"},
 	"Transfer":                  {"TransferGetResponseDTO", "TransferSaveInternalTransferResponseDTO"},
+	"Webhook":                   {"WebhookConfigGetResponseDTO"},
+	"WebhookCreate":             {"WebhookConfigSaveRequestDTO"},
+	"WebhookUpdate":             {"WebhookConfigUpdateRequestDTO"},
 }
 
 // incomparable is why nothing could be compared.

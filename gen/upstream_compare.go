@@ -94,6 +94,7 @@ func (c *comparison) meetProperty(path string, ours *openapi3.SchemaRef, theirs 
 	}
 	kind, other := typeOf(ours.Value), theirs.kind()
 	switch {
+	case schemaName(ours.Ref) == eventTypeName: // its values are the webhooks: see compareEvents
 	case other == "", takesNumbers(ours.Value) && other != "object" && other != "array":
 	case kind != other:
 		c.say("changed", path, "it is %s in the document, %s in the spec", article(other), article(kind))

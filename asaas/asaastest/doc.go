@@ -1,6 +1,7 @@
 // Package asaastest makes Asaas's webhooks for the tests of your handlers: a
 // body for each event type that package asaas knows, and the request that
-// delivers it.
+// delivers it. For the tests of your application it has a whole Asaas, a [Fake],
+// which delivers events by Asaas's rules and has its API for webhooks.
 //
 // # Test a handler
 //
@@ -41,6 +42,79 @@
 // # All event types
 //
 //	for _, eventType := range asaastest.Types() { … }
+//
+// # Live through an outage
+//
+// A [Fake] queues events and delivers them with Asaas's waits, e-mails, pauses
+// and deletions. Its clock moves only when the test says so, so that days pass
+// in milliseconds, and every run is the same:
+//
+//	fake := asaastest.New()
+//	defer fake.Close()
+//	webhook := fake.AddWebhook(asaastest.Webhook{Handler: processor, Token: token})
+//	fake.Emit(asaastest.Event("PAYMENT_RECEIVED")) // it happens at Asaas
+//	fake.Settle()                                  // it is delivered; no time passes
+//	fake.Advance(24 * time.Hour)                   // all that falls due in a day is done
+//	fake.Resume(webhook)                           // a person reactivates a paused queue
+//
+// A Webhook has a Handler, which is called in this process, or the URL of a
+// server. With Handlers a fake works in a bubble of testing/synctest too; make
+// it inside of the bubble.
+//
+// [Fake.Timeline] is all that happened, [Fake.Observe] is told as it happens.
+//
+// # Let deliveries go wrong
+//
+//	fake.Spoil(asaastest.Twins, asaastest.LostAnswer|asaastest.SlowBody) // the next two attempts
+//
+// See [Fault] for all there is: duplicates, twins, events that overtake, answers
+// that are lost, slow and cut bodies, wrong tokens.
+//
+// # Call the API
+//
+// A fake from [NewServer] listens at its URL, any fake can be called through its
+// Transport:
+//
+//	client, err := asaas.NewClient(asaas.Sandbox, fake.APIKey)
+//	client.Transport = fake.Transport() // or client.BaseURL = fake.URL + "/v3"
+//	err = client.RemoveBackoff(ctx, webhook)
+//	fake.Settle() // the events are due, and now delivered
+//
+// [Fake.SpoilAPI] makes the next requests go wrong:
+//
+//	fake.SpoilAPI(asaastest.APIPage(http.StatusBadGateway), asaastest.APILostAnswer)
+//
+// # Deliver to your server by hand
+//
+//	go run github.com/paghooks/paghooks/asaas/cmd/asaas-fake --to http://localhost:8080/webhooks/asaas PAYMENT_RECEIVED
+//
+// # What is not known about Asaas
+//
+// The fake does what Asaas documents. Where Asaas says nothing, or two things,
+// do not rely on what the fake does. Some can be set:
+//
+//   - Which statuses are success: [Fake.Accept2xx].
+//   - The waits between attempts: [Fake.Ladder].
+//   - Which failures in a row pause a NON_SEQUENTIALLY webhook, and how many
+//     events it sends at once: [Fake.Counting], [Fake.Parallelism].
+//   - The limit of removeBackoff: [Fake.RemoveBackoffLimit].
+//
+// The rest is a choice of this package:
+//
+//   - An attempt takes no time on the fake's clock, not even one that nobody
+//     answers.
+//   - Resume and removeBackoff begin the count of failures anew, and
+//     removeBackoff leaves a paused queue paused.
+//   - penalizedRequestsCount is the failures in a row: of the webhook, or of the
+//     event that has most.
+//   - A webhook that gets disabled keeps its queue, and sends it when it is
+//     enabled again.
+//   - Events in a queue are sent with the token, to the URL, that the webhook has
+//     when they are sent, and with the same id to every webhook.
+//   - The codes and texts of the API's errors, except for those of its key; what
+//     lists answer to a limit above 100 or an offset below 0, which is 400; that
+//     PUT ignores the fields that it does not take.
+//   - One limit of the API counts all requests; Asaas has one per endpoint, too.
 //
 // # What the values are
 //

@@ -1,6 +1,7 @@
 // Package zeltapaytest makes Zelta Pay's webhooks for the tests of your
 // handlers: a body for each event type, in both layouts that Zelta Pay
-// documents, and the signed request that delivers it.
+// documents, the signed request that delivers it, and a fake Zelta Pay that
+// delivers and retries.
 //
 // # Test a handler
 //
@@ -43,6 +44,49 @@
 //
 // A mistake in a test, such as a path that does not exist, panics and lists
 // what does.
+//
+// # Test what Zelta Pay does
+//
+// A [Fake] delivers events, retries them, and has a dead-letter queue, in a
+// time of its own:
+//
+//	fake := zeltapaytest.New()
+//	defer fake.Close()
+//	events.Verifier.Now = fake.Now // signatures are of the fake's time
+//	fake.AddWebhook(zeltapaytest.Webhook{Secret: secret, Handler: processor})
+//
+//	fake.Emit(zeltapaytest.Event("payment.success"))
+//	fake.Advance(10 * time.Minute) // all its retries
+//	fake.ReplayAll()               // what failed, from the dead-letter queue
+//	fake.Settle()
+//
+// A Webhook with a URL gets real HTTP. Where its receiver has a clock of its own,
+// set SigningTime to time.Now. In a bubble of testing/synctest, use a Handler.
+//
+// # Test what goes wrong
+//
+//	fake.Spoil(zeltapaytest.LostAnswer, zeltapaytest.Twins) // the next two attempts
+//	fake.Emit(body, other)
+//	fake.Advance(time.Minute)
+//	for _, e := range fake.Timeline() {
+//		t.Log(e) // 2026-08-08 23:45:13 failed payment.success evt_1, attempt 1: 200, the answer was lost, next in 5s
+//	}
+//
+// # Choose among contradictions
+//
+// Zelta Pay's pages show two strings to sign, two schedules of retries, two
+// lists of what accepts an event. Each is a field of [Fake]:
+//
+//	fake.Format = zeltapay.FormatPlain
+//	fake.Delays = zeltapaytest.DayDelays()
+//	fake.Judge = zeltapaytest.JudgeListed
+//
+// Test with each that matters to you.
+//
+// # Deliver to a server that runs
+//
+//	export ZELTAPAY_WEBHOOK_SECRET=…
+//	go run github.com/paghooks/paghooks/zeltapay/cmd/zeltapay-fake --to http://localhost:8080/webhooks/zeltapay payment.success
 //
 // # What the values are
 //

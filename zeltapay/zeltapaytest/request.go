@@ -9,8 +9,10 @@ import (
 )
 
 const (
-	headerEventID = "Zeltapay-Event-Id"
-	headerAttempt = "Zeltapay-Delivery-Attempt"
+	headerSignature = "Zeltapay-Signature"
+	headerEventID   = "Zeltapay-Event-Id"
+	headerEventType = "Zeltapay-Event-Type"
+	headerAttempt   = "Zeltapay-Delivery-Attempt"
 )
 
 // Request makes the POST that delivers a body, signed now with the webhook's

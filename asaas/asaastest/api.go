@@ -1,0 +1,118 @@
+package asaastest
+
+import (
+	"encoding/json"
+	"errors"
+	"io"
+	"net/http"
+	"strings"
+)
+
+// ServeHTTP is Asaas's API for webhooks, at the paths /v3/webhooks….
+//
+// See https://docs.asaas.com/docs/create-new-webhook-via-api.
+func (f *Fake) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	r.Body = http.MaxBytesReader(w, r.Body, 1<<20)
+	if fault := f.nextAPIFault(); fault != nil {
+		fault(w, r, http.HandlerFunc(f.api))
+		return
+	}
+	f.api(w, r)
+}
+
+func (f *Fake) newRoutes() *http.ServeMux {
+	routes := http.NewServeMux()
+	for pattern, handle := range map[string]func(*http.Request) (any, error){
+		"GET /v3/webhooks":                     f.listWebhooks,
+		"POST /v3/webhooks":                    f.createWebhook,
+		"GET /v3/webhooks/{id}":                f.getWebhook,
+		"PUT /v3/webhooks/{id}":                f.updateWebhook,
+		"DELETE /v3/webhooks/{id}":             f.deleteWebhook,
+		"POST /v3/webhooks/{id}/removeBackoff": f.relieveWebhook,
+	} {
+		routes.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
+			result, err := handle(r)
+			respond(w, result, err)
+		})
+	}
+	return routes
+}
+
+func (f *Fake) api(w http.ResponseWriter, r *http.Request) {
+	if err := f.admit(r); err != nil {
+		respond(w, nil, err)
+		return
+	}
+	_, pattern := f.routes.Handler(r)
+	if err := f.spend(w.Header(), strings.HasSuffix(pattern, "/removeBackoff")); err != nil {
+		respond(w, nil, err)
+		return
+	}
+	f.routes.ServeHTTP(w, r)
+}
+
+// admit refuses what Asaas refuses on every path.
+func (f *Fake) admit(r *http.Request) error {
+	const sandbox, production = "$aact_hmlg_", "$aact_prod_"
+	key := r.Header.Get("access_token")
+	isKey := strings.HasPrefix(key, sandbox) || strings.HasPrefix(key, production)
+	switch {
+	case r.UserAgent() == "":
+		return refused(http.StatusBadRequest, "user_agent_not_found", "O cabeçalho User-Agent é obrigatório.")
+	case r.Method == http.MethodGet && r.ContentLength != 0:
+		return refused(http.StatusForbidden, "forbidden", "Requisições GET não podem ter corpo.")
+	case key == "":
+		return refused(http.StatusUnauthorized, "access_token_not_found", "O cabeçalho access_token não foi enviado.")
+	case !isKey:
+		return refused(http.StatusUnauthorized, "invalid_access_token_format", "A chave de API não tem o formato esperado.")
+	case strings.HasPrefix(key, sandbox) != strings.HasPrefix(f.APIKey, sandbox):
+		return refused(http.StatusUnauthorized, "invalid_environment", "A chave de API não pertence a este ambiente.")
+	case key != f.APIKey:
+		return refused(http.StatusUnauthorized, "invalid_access_token", "A chave de API é inválida.")
+	}
+	return nil
+}
+
+// refusal is an error in Asaas's form.
+type refusal struct {
+	status int
+	Errors []problem `json:"errors"`
+}
+
+type problem struct {
+	Code        string `json:"code"`
+	Description string `json:"description"`
+}
+
+func (r *refusal) Error() string { return r.Errors[0].Code }
+
+func refused(status int, code, description string) error {
+	return &refusal{status, []problem{{code, description}}}
+}
+
+// noContent is the result of what answers 204.
+type noContent struct{}
+
+func respond(w http.ResponseWriter, result any, err error) {
+	status := http.StatusOK
+	if refusal, ok := errors.AsType[*refusal](err); ok {
+		status, result = refusal.status, refusal
+	}
+	if _, ok := result.(noContent); ok {
+		w.WriteHeader(http.StatusNoContent)
+		return
+	}
+	body, _ := json.Marshal(result) // plain structs
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	_, _ = w.Write(body) // the client may have gone
+}
+
+// decode reads a JSON body; an empty one is an empty object.
+func decode(r *http.Request, into any) error {
+	err := json.NewDecoder(r.Body).Decode(into)
+	if err != nil && err != io.EOF {
+		return refused(http.StatusBadRequest, "invalid_json", "O corpo da requisição não é um JSON válido.")
+	}
+	return nil
+}

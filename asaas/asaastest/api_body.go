@@ -1,0 +1,166 @@
+package asaastest
+
+import (
+	"crypto/rand"
+	"fmt"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+
+	"github.com/paghooks/paghooks/asaas"
+)
+
+// webhookBody is a webhook in an answer.
+type webhookBody struct {
+	ID                     string            `json:"id"`
+	Name                   string            `json:"name"`
+	URL                    string            `json:"url"`
+	Email                  string            `json:"email"`
+	Enabled                bool              `json:"enabled"`
+	Interrupted            bool              `json:"interrupted"`
+	APIVersion             int               `json:"apiVersion"`
+	HasAuthToken           bool              `json:"hasAuthToken"`
+	AuthToken              string            `json:"authToken,omitempty"` // once, when created
+	SendType               SendType          `json:"sendType"`
+	PenalizedRequestsCount int               `json:"penalizedRequestsCount"`
+	Events                 []asaas.EventType `json:"events"`
+}
+
+type webhookList struct {
+	Object     string        `json:"object"`
+	HasMore    bool          `json:"hasMore"`
+	TotalCount int           `json:"totalCount"`
+	Limit      int           `json:"limit"`
+	Offset     int           `json:"offset"`
+	Data       []webhookBody `json:"data"`
+}
+
+func (f *Fake) body(w *webhook) webhookBody {
+	events := w.Events
+	if events == nil {
+		events = Types()
+	}
+	return webhookBody{
+		ID: w.ID, Name: w.Name, URL: w.URL, Email: w.Email,
+		Enabled: !w.Disabled, Interrupted: w.Interrupted, APIVersion: w.APIVersion,
+		HasAuthToken: w.Token != "", SendType: w.SendType,
+		PenalizedRequestsCount: w.penalized(f.Counting), Events: slices.Clone(events),
+	}
+}
+
+// webhookRequest is a webhook in a request. What is null or missing stays as it
+// is.
+type webhookRequest struct {
+	Name        *string           `json:"name"`
+	URL         *string           `json:"url"`
+	Email       *string           `json:"email"`
+	Enabled     *bool             `json:"enabled"`
+	Interrupted *bool             `json:"interrupted"`
+	APIVersion  *int              `json:"apiVersion"`
+	AuthToken   *string           `json:"authToken"`
+	SendType    *SendType         `json:"sendType"`
+	Events      []asaas.EventType `json:"events"`
+}
+
+// check names all that is wrong at once.
+func (r *webhookRequest) check(creating bool) error {
+	var all []problem
+	demand := func(ok bool, code, description string) {
+		if !ok {
+			all = append(all, problem{code, description})
+		}
+	}
+	demand(valid(r.Name, !creating, isFilled), "invalid_name", "O nome deve ser informado.")
+	demand(valid(r.URL, !creating, isURL), "invalid_url", "A URL informada é inválida.")
+	demand(valid(r.Email, !creating, isEmailAddress), "invalid_email", "O e-mail informado é inválido.")
+	demand(valid(r.SendType, !creating, isSendType), "invalid_sendType", "O tipo de envio deve ser SEQUENTIALLY ou NON_SEQUENTIALLY.")
+	demand(valid(r.APIVersion, true, isAPIVersion), "invalid_apiVersion", "A versão da API deve ser 2 ou 3.")
+	demand(valid(r.AuthToken, true, isToken), "invalid_authToken", "O token de autenticação deve ter de 32 a 255 caracteres, sem espaços, "+
+		"sem sequências de números, sem quatro letras iguais seguidas, e não pode ser uma chave de API.")
+	demand(len(r.Events) > 0 || r.Events == nil && !creating, "invalid_events", "Informe ao menos um evento.")
+	for _, e := range r.Events {
+		demand(slices.Contains(Types(), e), "invalid_events", fmt.Sprintf("O evento %s não existe.", e))
+	}
+	if all == nil {
+		return nil
+	}
+	return &refusal{http.StatusBadRequest, all}
+}
+
+func valid[T any](field *T, optional bool, is func(T) bool) bool {
+	if field == nil {
+		return optional
+	}
+	return is(*field)
+}
+
+func isFilled(s string) bool     { return strings.TrimSpace(s) != "" }
+func isSendType(s SendType) bool { return s == Sequentially || s == NonSequentially }
+func isAPIVersion(n int) bool    { return n == 2 || n == 3 }
+func isEmailAddress(s string) bool {
+	return strings.Count(s, "@") == 1 && !strings.ContainsAny(s, " \t\r\n")
+}
+
+func isURL(s string) bool {
+	u, err := url.Parse(s)
+	return err == nil && (u.Scheme == "https" || u.Scheme == "http") && u.Host != ""
+}
+
+// isToken holds the rules of
+// https://docs.asaas.com/docs/create-new-webhook-via-api.
+func isToken(s string) bool {
+	long := len(s) >= 32 && len(s) <= 255
+	return long && !strings.ContainsAny(s, " \t\r\n") && !strings.HasPrefix(s, "$aact_") && !hasPattern(s)
+}
+
+// hasPattern finds 12345 and the like, and aaaa and the like.
+func hasPattern(s string) bool {
+	same, rising := 1, 1
+	for i := 1; i < len(s); i++ {
+		same, rising = same+1, rising+1
+		if s[i] != s[i-1] || !isLetter(s[i]) {
+			same = 1
+		}
+		if s[i] != s[i-1]+1 || s[i-1] < '0' || s[i] > '9' {
+			rising = 1
+		}
+		if same == 4 || rising == 5 {
+			return true
+		}
+	}
+	return false
+}
+
+func isLetter(c byte) bool { return 'a' <= c|0x20 && c|0x20 <= 'z' }
+
+// newToken makes the token of a webhook that was created without one.
+func newToken() string {
+	for {
+		if token := rand.Text() + rand.Text(); isToken(token) {
+			return token
+		}
+	}
+}
+
+func (r *webhookRequest) apply(w *Webhook) {
+	set(&w.Name, r.Name)
+	set(&w.URL, r.URL)
+	set(&w.Email, r.Email)
+	set(&w.Interrupted, r.Interrupted)
+	set(&w.APIVersion, r.APIVersion)
+	set(&w.Token, r.AuthToken)
+	set(&w.SendType, r.SendType)
+	if r.Enabled != nil {
+		w.Disabled = !*r.Enabled
+	}
+	if r.Events != nil {
+		w.Events = r.Events
+	}
+}
+
+func set[T any](field, value *T) {
+	if value != nil {
+		*field = *value
+	}
+}

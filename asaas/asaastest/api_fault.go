@@ -1,0 +1,124 @@
+package asaastest
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"time"
+)
+
+// APIFault answers a request instead of the API, or spoils what api, the API
+// itself, answers. Write your own, or use one of this package: [APIStatus],
+// [APIPage], [APICutJSON], [APIReset], [APILostAnswer], [APISilence], [APIDelay],
+// [APIForbidden] and [APITooMany].
+type APIFault func(w http.ResponseWriter, r *http.Request, api http.Handler)
+
+// SpoilAPI makes the next requests to the API go wrong, one fault each. A nil
+// fault leaves a request as it is.
+func (f *Fake) SpoilAPI(faults ...APIFault) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.apiFaults = append(f.apiFaults, faults...)
+}
+
+func (f *Fake) nextAPIFault() APIFault {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if len(f.apiFaults) == 0 {
+		return nil
+	}
+	fault := f.apiFaults[0]
+	f.apiFaults = f.apiFaults[1:]
+	return fault
+}
+
+// APIStatus answers with a status and an error in Asaas's form. Nothing is done.
+func APIStatus(status int) APIFault {
+	return func(w http.ResponseWriter, _ *http.Request, _ http.Handler) {
+		respond(w, nil, refused(status, "unknown_error", "Ocorreu um erro inesperado."))
+	}
+}
+
+// APIPage answers with a status and a page of HTML, like what stands in front of
+// an API. Nothing is done.
+func APIPage(status int) APIFault {
+	return func(w http.ResponseWriter, _ *http.Request, _ http.Handler) {
+		w.Header().Set("Content-Type", "text/html; charset=utf-8")
+		w.WriteHeader(status)
+		_, _ = fmt.Fprintf(w, "<html><head><title>%d %[2]s</title></head><body><h1>%[2]s</h1></body></html>\n", status, http.StatusText(status))
+	}
+}
+
+// APICutJSON does what is asked, and answers with half of the JSON.
+func APICutJSON(w http.ResponseWriter, r *http.Request, api http.Handler) {
+	whole := httptest.NewRecorder()
+	api.ServeHTTP(whole, r)
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(whole.Code)
+	_, _ = w.Write(whole.Body.Bytes()[:whole.Body.Len()/2])
+}
+
+// APIReset resets the connection without an answer. Nothing is done.
+func APIReset(w http.ResponseWriter, _ *http.Request, _ http.Handler) { reset(w) }
+
+func reset(w http.ResponseWriter) {
+	conn, _, err := http.NewResponseController(w).Hijack()
+	if err != nil {
+		panic(http.ErrAbortHandler)
+	}
+	if tcp, ok := conn.(*net.TCPConn); ok {
+		_ = tcp.SetLinger(0) // a reset instead of an orderly end
+	}
+	_ = conn.Close()
+}
+
+// APILostAnswer does what is asked, and resets the connection without an answer.
+func APILostAnswer(w http.ResponseWriter, r *http.Request, api http.Handler) {
+	api.ServeHTTP(httptest.NewRecorder(), r)
+	reset(w)
+}
+
+// APISilence does not answer until the client gives up, or the fake is closed.
+// Nothing is done.
+func APISilence(_ http.ResponseWriter, r *http.Request, _ http.Handler) {
+	_, _ = io.Copy(io.Discard, r.Body) // only then net/http sees that the client gave up
+	<-r.Context().Done()
+	panic(http.ErrAbortHandler)
+}
+
+// APIDelay does what is asked after a while, unless the client gives up before.
+// The while is real time or, in a synctest bubble, the bubble's.
+func APIDelay(d time.Duration) APIFault {
+	return func(w http.ResponseWriter, r *http.Request, api http.Handler) {
+		body, err := io.ReadAll(r.Body) // only then net/http sees that the client gave up
+		if err != nil {
+			panic(http.ErrAbortHandler)
+		}
+		r.Body = io.NopCloser(bytes.NewReader(body))
+		timer := time.NewTimer(d)
+		defer timer.Stop()
+		select {
+		case <-timer.C:
+			api.ServeHTTP(w, r)
+		case <-r.Context().Done():
+			panic(http.ErrAbortHandler)
+		}
+	}
+}
+
+// APIForbidden says that the API key lacks the permission. Nothing is done.
+func APIForbidden(w http.ResponseWriter, _ *http.Request, _ http.Handler) {
+	respond(w, nil, refused(http.StatusForbidden, "insufficient_permission", "A chave de API não tem a permissão necessária para esta ação."))
+}
+
+// APITooMany says that there were too many requests, and that the next may come
+// in a second. Nothing is done.
+func APITooMany(w http.ResponseWriter, _ *http.Request, _ http.Handler) {
+	w.Header().Set("RateLimit-Limit", "1")
+	w.Header().Set("RateLimit-Remaining", "0")
+	w.Header().Set("RateLimit-Reset", "1")
+	respond(w, nil, errTooMany)
+}

@@ -1,0 +1,50 @@
+package asaastest
+
+import (
+	"net/http"
+	"strconv"
+	"time"
+)
+
+// RateLimit is how many requests the API takes in a time that begins with the
+// first of them.
+type RateLimit struct {
+	Requests int
+	Window   time.Duration
+}
+
+// window counts the requests under a limit.
+type window struct {
+	end  time.Time
+	used int
+}
+
+// spend counts a request, and announces what is left in the headers
+// RateLimit-Limit, RateLimit-Remaining and RateLimit-Reset (seconds).
+func (f *Fake) spend(h http.Header, removeBackoff bool) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	err := f.spendOne(h, "account", f.Limit)
+	if removeBackoff && err == nil {
+		err = f.spendOne(h, "removeBackoff", f.RemoveBackoffLimit)
+	}
+	return err
+}
+
+func (f *Fake) spendOne(h http.Header, name string, limit RateLimit) error {
+	w := f.limits[name]
+	if w == nil || !f.now.Before(w.end) {
+		w = &window{end: f.now.Add(limit.Window)}
+		f.limits[name] = w
+	}
+	w.used++
+	h.Set("RateLimit-Limit", strconv.Itoa(limit.Requests))
+	h.Set("RateLimit-Remaining", strconv.Itoa(max(limit.Requests-w.used, 0)))
+	h.Set("RateLimit-Reset", strconv.Itoa(int((w.end.Sub(f.now)+time.Second-1)/time.Second)))
+	if w.used > limit.Requests {
+		return errTooMany
+	}
+	return nil
+}
+
+var errTooMany = refused(http.StatusTooManyRequests, "too_many_requests", "O limite de requisições foi excedido. Tente novamente mais tarde.")

@@ -1,0 +1,122 @@
+package asaastest
+
+import (
+	"net/http"
+	"slices"
+	"strconv"
+)
+
+func (f *Fake) listWebhooks(r *http.Request) (any, error) {
+	offset, err1 := number(r, "offset", 0, 0, 1<<31-1)
+	limit, err2 := number(r, "limit", 10, 1, 100)
+	if err1 != nil || err2 != nil {
+		return nil, refused(http.StatusBadRequest, "invalid_pagination", "Informe offset a partir de 0 e limit entre 1 e 100.")
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	page := webhookList{Object: "list", TotalCount: len(f.webhooks), Limit: limit, Offset: offset, Data: []webhookBody{}}
+	end := min(offset+limit, len(f.webhooks))
+	for _, w := range f.webhooks[min(offset, end):end] {
+		page.Data = append(page.Data, f.body(w))
+	}
+	page.HasMore = end < len(f.webhooks)
+	return page, nil
+}
+
+// number reads a parameter of a query.
+func number(r *http.Request, name string, fallback, lowest, highest int) (int, error) {
+	text := r.URL.Query().Get(name)
+	if text == "" {
+		return fallback, nil
+	}
+	n, err := strconv.Atoi(text)
+	if err == nil && (n < lowest || n > highest) {
+		err = strconv.ErrRange
+	}
+	return n, err
+}
+
+func (f *Fake) getWebhook(r *http.Request) (any, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	w := f.find(r.PathValue("id"))
+	if w == nil {
+		return nil, errNoWebhook
+	}
+	return f.body(w), nil
+}
+
+func (f *Fake) createWebhook(r *http.Request) (result any, err error) {
+	var wanted webhookRequest
+	if err := decode(r, &wanted); err != nil {
+		return nil, err
+	}
+	if err := wanted.check(true); err != nil {
+		return nil, err
+	}
+	f.change(func() {
+		if len(f.webhooks) >= maxWebhooks {
+			err = refused(http.StatusBadRequest, "invalid_action", "O limite de 10 webhooks por conta foi atingido.")
+			return
+		}
+		var c Webhook
+		wanted.apply(&c)
+		orElse(&c.Token, newToken())
+		w := f.add(c)
+		created := f.body(w)
+		created.AuthToken = w.Token
+		result = created
+	})
+	return result, err
+}
+
+func (f *Fake) updateWebhook(r *http.Request) (any, error) {
+	var wanted webhookRequest
+	if err := decode(r, &wanted); err != nil {
+		return nil, err
+	}
+	wanted.Email, wanted.APIVersion = nil, nil // which PUT does not take
+	return f.withWebhook(r, func(w *webhook) (any, error) {
+		if err := wanted.check(false); err != nil {
+			return nil, err
+		}
+		interrupted := w.Interrupted
+		wanted.apply(&w.Webhook)
+		wish := w.Interrupted
+		w.Interrupted = interrupted
+		f.setInterrupted(w, wish)
+		return f.body(w), nil
+	})
+}
+
+func (f *Fake) deleteWebhook(r *http.Request) (any, error) {
+	return f.withWebhook(r, func(w *webhook) (any, error) {
+		f.webhooks = slices.DeleteFunc(slices.Clone(f.webhooks), func(other *webhook) bool { return other == w })
+		return map[string]any{"deleted": true, "id": w.ID}, nil
+	})
+}
+
+func (f *Fake) relieveWebhook(r *http.Request) (any, error) {
+	if err := decode(r, new(struct{})); err != nil {
+		return nil, err
+	}
+	return f.withWebhook(r, func(w *webhook) (any, error) {
+		f.removeBackoff(w)
+		return noContent{}, nil
+	})
+}
+
+// withWebhook changes the webhook that the path names.
+func (f *Fake) withWebhook(r *http.Request, do func(*webhook) (any, error)) (result any, err error) {
+	f.change(func() {
+		w := f.find(r.PathValue("id"))
+		if w == nil {
+			err = errNoWebhook
+			return
+		}
+		result, err = do(w)
+	})
+	return result, err
+}
+
+var errNoWebhook = refused(http.StatusNotFound, "not_found", "O webhook informado não foi encontrado.")

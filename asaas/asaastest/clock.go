@@ -1,0 +1,70 @@
+package asaastest
+
+import "time"
+
+// Settle delivers all that is due now, and what becomes due by that. No time
+// passes.
+func (f *Fake) Settle() { f.Advance(0) }
+
+// Advance moves the clock on, and does all that falls due on the way in the
+// order of its time: at one moment webhook by webhook, in the order in which
+// they were added. It returns when the last delivery is answered.
+//
+// It panics for a negative time, and while another Advance or Settle is at
+// work, as when a receiver calls it.
+func (f *Fake) Advance(d time.Duration) {
+	if d < 0 {
+		panic("asaastest: the clock does not go back")
+	}
+	if !f.moving.CompareAndSwap(false, true) {
+		panic("asaastest: the clock moves already: call Advance and Settle from one goroutine, and not from a receiver")
+	}
+	defer f.moving.Store(false)
+	end := f.Now().Add(d)
+	for f.ctx.Err() == nil {
+		due, more := f.pick(end)
+		if !more {
+			return
+		}
+		f.deliver(due)
+		f.conclude(due)
+	}
+}
+
+// pick moves the clock to what happens first, at most to end. It returns the
+// deliveries that are due then, of one webhook; they may be none.
+func (f *Fake) pick(end time.Time) (due []*delivery, more bool) {
+	f.change(func() {
+		w, at := f.first()
+		if w == nil || at.After(end) {
+			f.now = end
+			return
+		}
+		more = true
+		if at.After(f.now) {
+			f.now = at
+		}
+		f.expire(w)
+		for _, p := range w.ready(f.now, f.Parallelism) {
+			due = append(due, f.newDelivery(w, p))
+		}
+	})
+	return due, more
+}
+
+// first returns the webhook whose queue does something first, and when.
+func (f *Fake) first() (first *webhook, at time.Time) {
+	for _, w := range f.webhooks {
+		next := w.next()
+		if next.IsZero() {
+			continue
+		}
+		if next.Before(f.now) {
+			next = f.now
+		}
+		if first == nil || next.Before(at) {
+			first, at = w, next
+		}
+	}
+	return first, at
+}

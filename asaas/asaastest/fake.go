@@ -1,0 +1,173 @@
+package asaastest
+
+import (
+	"context"
+	"net/http"
+	"net/http/httptest"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/paghooks/paghooks/asaas"
+)
+
+// Fake is an Asaas of the test's own: its API for webhooks, and the queues that
+// deliver events by its rules. Its clock moves only when [Fake.Advance] moves
+// it, so that days pass in milliseconds and every run is the same.
+//
+// Make one with [New] or [NewServer], set the fields before the first use, and
+// Close it at the end. The methods may be called from several goroutines, and
+// from a receiver while it handles an event; the clock has one mover at a time.
+type Fake struct {
+	// URL is where the API listens, "http://127.0.0.1:40321"; its paths begin
+	// with /v3. It is empty unless the fake was made by NewServer.
+	URL string
+
+	// APIKey is the key that the API takes; "$aact_hmlg_fake" by default. Its
+	// beginning makes the fake a sandbox, $aact_hmlg_, or production,
+	// $aact_prod_: a key of the other one is refused as invalid_environment.
+	APIKey string
+
+	// Limit bounds the API's requests; 25,000 in 12 hours by default, as Asaas
+	// publishes. It counts in the fake's time.
+	Limit RateLimit
+
+	// RemoveBackoffLimit bounds removeBackoff, besides; 5 in a minute by default.
+	// Asaas says that it is stricter, and no number.
+	RemoveBackoffLimit RateLimit
+
+	// Ladder is the waits between attempts; [PortugueseLadder] by default.
+	Ladder Ladder
+
+	// Accept2xx takes any 2xx for success, as some of Asaas's pages say; only 200
+	// is by default.
+	Accept2xx bool
+
+	// Counting says which failures in a row pause a NON_SEQUENTIALLY webhook;
+	// [PerEvent] by default. Asaas does not say.
+	Counting Counting
+
+	// Parallelism is how many events of a NON_SEQUENTIALLY webhook are delivered at
+	// once; 10 by default. Asaas says no number.
+	Parallelism int
+
+	// Patience is how long a receiver may take, in real time (in a synctest
+	// bubble: in the bubble's); 10 seconds by default, as Asaas waits. In the
+	// fake's time every attempt takes none. For a receiver that never answers,
+	// make it a millisecond.
+	Patience time.Duration
+
+	// Observe, if not nil, is called with each entry of the timeline, just after
+	// it happened; in the order of the timeline, as long as one goroutine at a
+	// time uses the fake. It may call the fake, but not move its clock.
+	Observe func(Entry)
+
+	moving atomic.Bool // the clock has a mover
+	ctx    context.Context
+	close  func()
+	routes *http.ServeMux
+	memory *memory // the API without a socket
+	direct *http.Transport
+
+	mu        sync.Mutex
+	now       time.Time
+	webhooks  []*webhook
+	receivers []*receiver // also those of webhooks that were deleted
+	queued    int         // events, ever
+	events    map[string]event
+	faults    []Fault
+	apiFaults []APIFault
+	limits    map[string]*window
+	timeline  []Entry
+}
+
+// start is when [Event] says that its events happened, 20:45:13 in Brasília.
+var start = time.Date(2026, 8, 8, 23, 45, 13, 0, time.UTC)
+
+// New makes a fake without a socket, also for a bubble of testing/synctest: it
+// is an [http.Handler], [Fake.Transport] reaches it, and it delivers to a webhook's
+// Handler. Its clock begins at 2026-08-08 23:45:13 UTC.
+func New() *Fake {
+	f := &Fake{
+		APIKey:             "$aact_hmlg_fake",
+		Limit:              RateLimit{Requests: 25000, Window: 12 * time.Hour},
+		RemoveBackoffLimit: RateLimit{Requests: 5, Window: time.Minute},
+		Ladder:             PortugueseLadder,
+		Parallelism:        10,
+		Patience:           10 * time.Second,
+		now:                start,
+		events:             make(map[string]event),
+		limits:             make(map[string]*window),
+	}
+	f.ctx, f.close = context.WithCancel(context.Background())
+	f.routes = f.newRoutes()
+	f.memory = newMemory(f)
+	f.direct = newTransport(f.memory.dial, f.memory.dial)
+	return f
+}
+
+// NewServer is [New] with the API listening on a port of this machine, see URL.
+// It panics if there is no port to have.
+func NewServer() *Fake {
+	f := New()
+	server := httptest.NewUnstartedServer(f)
+	server.Config.SetKeepAlivesEnabled(false) // else net/http's client hides an APIReset by trying again
+	server.Start()
+	f.URL = server.URL
+	cancel := f.close
+	f.close = func() {
+		cancel()
+		server.CloseClientConnections()
+		server.Close()
+	}
+	return f
+}
+
+// Close ends deliveries and API requests in flight, and waits for Handlers that
+// still run, at most for Patience. Nothing of the fake is left then.
+func (f *Fake) Close() {
+	f.close()
+	f.mu.Lock()
+	receivers := f.receivers
+	f.mu.Unlock()
+	for _, r := range receivers {
+		r.close(f.Patience)
+	}
+	f.memory.close(f.Patience)
+}
+
+// Transport takes requests to this fake's API without a socket, whatever their
+// host is: for an [asaas.Client] with Asaas's own base URL, and in a synctest
+// bubble.
+func (f *Fake) Transport() http.RoundTripper { return f.direct }
+
+// Now is the fake's time.
+func (f *Fake) Now() time.Time {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.now
+}
+
+// change changes the fake's state, and then tells Observe what it recorded.
+func (f *Fake) change(do func()) {
+	for _, e := range f.locked(do) {
+		if f.Observe != nil {
+			f.Observe(e)
+		}
+	}
+}
+
+func (f *Fake) locked(do func()) (recorded []Entry) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	before := len(f.timeline)
+	do()
+	return f.timeline[before:len(f.timeline):len(f.timeline)]
+}
+
+// event is what Asaas keeps of an event.
+type event struct {
+	id   string
+	kind asaas.EventType
+	body []byte
+}

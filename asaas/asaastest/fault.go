@@ -1,0 +1,53 @@
+package asaastest
+
+// Fault is something that goes wrong with an attempt. Several go together:
+// Twins|LostAnswer.
+type Fault uint
+
+// What can go wrong with an attempt. What a receiver answers counts, unless it
+// says otherwise here.
+const (
+	// Duplicate delivers the event a second time after the answer. The first
+	// answer counts.
+	Duplicate Fault = 1 << iota
+	// Twins delivers two copies at the same moment. The answer to the first of
+	// them counts.
+	Twins
+	// Swap lets the next event of a SEQUENTIALLY webhook go before this one.
+	// The attempt is the next event's then. Alone in its queue, an event keeps
+	// its place.
+	Swap
+	// LostAnswer throws the receiver's answer away: the receiver is done with the
+	// event, and Asaas takes it for a failure.
+	LostAnswer
+	// SlowBody sends the request byte by byte.
+	SlowBody
+	// CutBody sends half of the body, and ends the connection's sending side.
+	CutBody
+	// WrongToken sends a token that is not the webhook's.
+	WrongToken
+)
+
+// Spoil makes the next attempts go wrong, one fault each, whichever webhook they
+// are of. The fault 0 leaves an attempt as it is:
+//
+//	fake.Spoil(0, asaastest.LostAnswer) // the second attempt
+//
+// Faults that are not used up wait for later attempts.
+func (f *Fake) Spoil(faults ...Fault) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.faults = append(f.faults, faults...)
+}
+
+// nextFault takes the next attempt's fault.
+func (f *Fake) nextFault() Fault {
+	if len(f.faults) == 0 {
+		return 0
+	}
+	fault := f.faults[0]
+	f.faults = f.faults[1:]
+	return fault
+}
+
+func (f Fault) has(other Fault) bool { return f&other != 0 }

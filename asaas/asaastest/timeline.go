@@ -1,0 +1,100 @@
+package asaastest
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/paghooks/paghooks/asaas"
+)
+
+// Kind says what an [Entry] is about.
+type Kind string
+
+// What happens in a queue.
+const (
+	// Queued: an event happened, and the webhook subscribes to it.
+	Queued Kind = "queued"
+	// Delivered: an attempt was answered with success, the event is done.
+	Delivered Kind = "delivered"
+	// Failed: an attempt was not answered with success.
+	Failed Kind = "failed"
+	// Copied: the second copy that [Twins] or [Duplicate] sent was answered. It
+	// counts neither as success nor as failure.
+	Copied Kind = "copied"
+	// Emailed: Asaas wrote to the webhook's e-mail address.
+	Emailed Kind = "emailed"
+	// Paused: the queue stops after 15 failures in a row, or because somebody
+	// interrupted it through the API.
+	Paused Kind = "paused"
+	// Resumed: somebody reactivated the queue, and all in it is due.
+	Resumed Kind = "resumed"
+	// BackoffRemoved: somebody removed the penalty, and all in the queue is due.
+	BackoffRemoved Kind = "backoff removed"
+	// Deleted: an event waited for 14 days, and is gone for good.
+	Deleted Kind = "deleted"
+)
+
+// Entry is one thing that happened in a webhook's queue.
+type Entry struct {
+	At        time.Time // in the fake's time
+	Kind      Kind
+	WebhookID string
+	EventID   string // "" where it is about the queue
+	EventType asaas.EventType
+
+	Attempt int       // from 1; goes on after Resumed
+	Status  int       // of the receiver's answer; 0 without one
+	Answer  string    // the answer's body, its first 4 KiB
+	Error   string    // why there is no answer, or none that counts
+	Fault   Fault     // what the test had spoiled
+	Next    time.Time // when Failed: of the next attempt; zero if the queue is paused
+}
+
+// String is a line for people: "2026-08-08 23:45:13 failed PAYMENT_RECEIVED
+// evt_1, attempt 1: 503, next in 30s".
+func (e Entry) String() string {
+	var b strings.Builder
+	b.WriteString(e.At.Format(time.DateTime) + " " + string(e.Kind))
+	if e.EventID != "" {
+		fmt.Fprintf(&b, " %s %s", e.EventType, e.EventID)
+	}
+	if e.Attempt > 0 {
+		fmt.Fprintf(&b, ", attempt %d", e.Attempt)
+	}
+	if said := e.said(); said != "" {
+		b.WriteString(": " + said)
+	}
+	if !e.Next.IsZero() {
+		fmt.Fprintf(&b, ", next in %s", e.Next.Sub(e.At))
+	}
+	return b.String()
+}
+
+// said is how an attempt ended.
+func (e Entry) said() string {
+	switch {
+	case e.Status != 0 && e.Error != "":
+		return fmt.Sprintf("%d, %s", e.Status, e.Error)
+	case e.Status != 0:
+		return fmt.Sprint(e.Status)
+	}
+	return e.Error
+}
+
+// Timeline is all that happened so far, in its order.
+func (f *Fake) Timeline() []Entry {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return slices.Clone(f.timeline)
+}
+
+// record completes an entry; p is nil where it is about the queue.
+func (f *Fake) record(w *webhook, p *pending, e Entry) {
+	e.At, e.WebhookID = f.now, w.ID
+	if p != nil {
+		e.EventID, e.EventType, e.Attempt = p.event.id, p.event.kind, p.attempts
+	}
+	f.timeline = append(f.timeline, e)
+}

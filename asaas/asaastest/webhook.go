@@ -1,0 +1,133 @@
+package asaastest
+
+import (
+	"fmt"
+	"net/http"
+	"slices"
+
+	"github.com/paghooks/paghooks/asaas"
+)
+
+// SendType is how a webhook's events are sent.
+type SendType string
+
+// The send types.
+const (
+	// Sequentially sends events in their order: each waits for the one before it.
+	Sequentially SendType = "SEQUENTIALLY"
+	// NonSequentially sends several events at once, and does not wait for those
+	// that failed.
+	NonSequentially SendType = "NON_SEQUENTIALLY"
+)
+
+// Webhook is the configuration of a webhook, and the state of its queue.
+type Webhook struct {
+	Name     string // "fake" by default
+	URL      string // of the receiver; for a Handler what its requests show
+	Email    string // "fake@example.com" by default
+	Token    string // sent with every event; none if empty, as old webhooks may do
+	SendType SendType
+
+	// Handler, if not nil, receives the events in this process, without a
+	// socket, and so also in a synctest bubble. Its requests come over HTTP all
+	// the same, from an address of Asaas's.
+	Handler http.Handler
+
+	// Events are the event types that it gets; all by default, also those that
+	// this module does not know.
+	Events []asaas.EventType
+
+	// APIVersion is 3 by default. With 2 the body is a form and there is no
+	// token, like those of old accounts.
+	APIVersion int
+
+	Disabled    bool // no event is queued; those in the queue stay in it
+	Interrupted bool // paused: events are queued, not sent
+
+	// Set by the fake.
+	ID        string
+	Penalized int // failures in a row; the API's penalizedRequestsCount
+	Pending   int // events in the queue
+}
+
+// maxWebhooks is how many an account can have.
+const maxWebhooks = 10
+
+// AddWebhook adds a webhook, like a person in Asaas's web interface, and returns
+// its id. It panics without a receiver, and for the eleventh webhook. Only the
+// API has rules for the token.
+func (f *Fake) AddWebhook(w Webhook) (id string) {
+	if w.URL == "" && w.Handler == nil {
+		panic("asaastest: a webhook needs a URL or a Handler")
+	}
+	f.change(func() {
+		if len(f.webhooks) >= maxWebhooks {
+			panic(fmt.Sprintf("asaastest: an account has at most %d webhooks", maxWebhooks))
+		}
+		id = f.add(w).ID
+	})
+	return id
+}
+
+// add completes a webhook with the defaults.
+func (f *Fake) add(c Webhook) *webhook {
+	c.ID = fmt.Sprintf("00000000-0000-4000-8000-%012d", len(f.receivers)+1)
+	c.Events = slices.Clone(c.Events)
+	orElse(&c.Name, "fake")
+	orElse(&c.URL, "http://receiver.example/webhooks/asaas")
+	orElse(&c.Email, "fake@example.com")
+	orElse(&c.SendType, Sequentially)
+	orElse(&c.APIVersion, 3)
+	w := &webhook{Webhook: c, receiver: newReceiver(c.Handler)}
+	f.webhooks, f.receivers = append(f.webhooks, w), append(f.receivers, w.receiver)
+	return w
+}
+
+func orElse[T comparable](field *T, value T) {
+	var zero T
+	if *field == zero {
+		*field = value
+	}
+}
+
+// Webhook returns a webhook as it is now. It panics for an id that there is
+// not.
+func (f *Fake) Webhook(id string) Webhook {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	w := f.mustFind(id)
+	out := w.Webhook
+	out.Events = slices.Clone(w.Events)
+	out.Penalized, out.Pending = w.penalized(f.Counting), len(w.queue)
+	return out
+}
+
+// Resume reactivates a paused queue, like a person in Asaas's web interface:
+// all events in it are due, in the order in which they happened, and the count
+// of failures begins anew. Settle delivers them.
+func (f *Fake) Resume(webhookID string) {
+	f.change(func() { f.setInterrupted(f.mustFind(webhookID), false) })
+}
+
+// RemoveBackoff removes the penalty, like the API's removeBackoff: what waits
+// is due, and the count of failures begins anew. It does not resume a paused
+// queue.
+func (f *Fake) RemoveBackoff(webhookID string) {
+	f.change(func() { f.removeBackoff(f.mustFind(webhookID)) })
+}
+
+func (f *Fake) find(id string) *webhook {
+	i := slices.IndexFunc(f.webhooks, func(w *webhook) bool { return w.ID == id })
+	if i < 0 {
+		return nil
+	}
+	return f.webhooks[i]
+}
+
+func (f *Fake) mustFind(id string) *webhook {
+	w := f.find(id)
+	if w == nil {
+		panic(fmt.Sprintf("asaastest: there is no webhook %q", id))
+	}
+	return w
+}

@@ -1,0 +1,279 @@
+package asaas_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/paghooks/paghooks/asaas"
+	"github.com/paghooks/paghooks/idem/optional"
+)
+
+func answer(status int, body string) http.HandlerFunc {
+	return func(w http.ResponseWriter, _ *http.Request) {
+		w.WriteHeader(status)
+		_, _ = io.WriteString(w, body)
+	}
+}
+
+// raw answers with bytes that need not be HTTP, and ends the connection.
+func raw(text string) http.HandlerFunc {
+	return func(w http.ResponseWriter, _ *http.Request) {
+		conn, _, err := http.NewResponseController(w).Hijack()
+		if err == nil {
+			_, _ = io.WriteString(conn, text)
+			_ = conn.Close()
+		}
+	}
+}
+
+func reset(w http.ResponseWriter, _ *http.Request) {
+	conn, _, err := http.NewResponseController(w).Hijack()
+	if err == nil {
+		_ = conn.(*net.TCPConn).SetLinger(0)
+		_ = conn.Close()
+	}
+}
+
+func refusal(code, description string) string {
+	return `{"errors":[{"code":"` + code + `","description":"` + description + `"}]}`
+}
+
+// A create is the call that does the most harm when it is repeated by mistake.
+func create(ctx context.Context, c *asaas.Client) error {
+	_, err := c.CreateWebhook(ctx, asaas.WebhookCreate{
+		Name: "Loja", AuthToken: optional.Of("the-token-of-the-webhook"), Events: []asaas.EventType{asaas.EventPaymentReceived},
+	})
+	return err
+}
+
+func read(ctx context.Context, c *asaas.Client) error {
+	_, err := c.Webhook(ctx, webhookID)
+	return err
+}
+
+func removeBackoff(ctx context.Context, c *asaas.Client) error {
+	return c.RemoveBackoff(ctx, webhookID)
+}
+
+func TestEveryBadAnswerTellsWhatWasDoneAndWhatToDo(t *testing.T) {
+	t.Parallel()
+	remove := func(ctx context.Context, c *asaas.Client) error { return c.DeleteWebhook(ctx, webhookID) }
+	resume := func(ctx context.Context, c *asaas.Client) error { return c.Resume(ctx, webhookID) }
+	for _, tt := range []struct {
+		reason  string
+		handler http.HandlerFunc
+		call    func(context.Context, *asaas.Client) error
+		outcome asaas.CallOutcome
+		status  int
+		want    string
+	}{
+		{"JSON that is cut off", answer(200, `{"id":"a","authToken":"the-token-of`), create, asaas.CallUnknown, 200, "it may have been done: look with Webhooks before you do it again: the answer is not the JSON"},
+		{"JSON that is cut off, of a call that only reads", answer(200, `{"id":`), read, asaas.CallUnknown, 200, "try it again: the answer is not the JSON"},
+		{"a field of another type", answer(200, `{"id":"a","enabled":"yes"}`), read, asaas.CallUnknown, 200, "the answer is not the JSON"},
+		{"nothing", answer(200, ""), read, asaas.CallUnknown, 200, "the answer is empty"},
+		{"another object", answer(200, `{"object":"customer"}`), read, asaas.CallUnknown, 200, "it has no id: see BaseURL"},
+		{"a page for people", answer(200, "\n <!doctype html><p>Log in</p>"), create, asaas.CallUnknown, 200, "a proxy or a wrong host"},
+		{"a firewall's page", answer(403, "<html>ERROR: The request could not be satisfied</html>"), create, asaas.CallRejected, 403, "a proxy or a wrong host"},
+		{"a load balancer's page", answer(502, "<html>Bad Gateway</html>"), create, asaas.CallUnknown, 502, "a proxy or a wrong host"},
+		{"larger than is read", answer(200, `{"id":"a"}`+strings.Repeat(" ", 1<<20)), read, asaas.CallUnknown, 200, "larger than 1048576 bytes"},
+		{"a refusal that is larger than is read", answer(400, refusal("a", strings.Repeat("x", 1<<20))), create, asaas.CallRejected, 400, "answered with 400: correct"},
+		{"not what was sent", answer(400, refusal("invalid_url", "A URL é inválida")), create, asaas.CallRejected, 400, "(invalid_url: A URL é inválida): correct what it names"},
+		{"a refusal of another form", answer(400, `{"errors":"no"}`), create, asaas.CallRejected, 400, "answered with 400: correct what it names"},
+		{"the key of the other environment", answer(401, refusal("invalid_environment", "a")), read, asaas.CallRejected, 401, "of the other environment: see BaseURL"},
+		{"no key arrived", answer(401, refusal("access_token_not_found", "a")), read, asaas.CallRejected, 401, "a proxy drops the header access_token"},
+		{"half a key", answer(401, refusal("invalid_access_token_format", "a")), read, asaas.CallRejected, 401, "copy it again, with its $"},
+		{"a key that was deleted", answer(401, refusal("invalid_access_token", "a")), read, asaas.CallRejected, 401, "disabled, has expired or was deleted"},
+		{"no word about the key", answer(401, ""), read, asaas.CallRejected, 401, "disabled, has expired or was deleted"},
+		{"no permission", answer(403, refusal("insufficient_permission", "a")), removeBackoff, asaas.CallRejected, 403, "no permission for webhooks (WEBHOOK: READ to look, READ_WRITE to change)"},
+		{"no such webhook", answer(404, ""), removeBackoff, asaas.CallRejected, 404, "asaas: RemoveBackoff(" + webhookID + "): it was answered with 404: the account of the API key has no such webhook"},
+		{"no such address", answer(404, ""), create, asaas.CallRejected, 404, "there is nothing at this address: see BaseURL"},
+		{"a request that the server gave up on", answer(408, ""), create, asaas.CallUnknown, 408, "before you do it again"},
+		{"what nobody has seen yet", answer(418, "a teapot"), create, asaas.CallRejected, 418, "see https://docs.asaas.com/docs/http-response-codes"},
+		{"too many requests, and no word about how many", answer(429, ""), create, asaas.CallNotDelivered, 429, "25,000 in 12 hours"},
+		{"a server in trouble", answer(500, refusal("a", "b")), create, asaas.CallUnknown, 500, "(a: b): Asaas is in trouble, it may have been done"},
+		{"a server in trouble, asked to remove the backoff", answer(503, ""), removeBackoff, asaas.CallUnknown, 503, "it may have been done"},
+		{"a redirect", func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Location", "/elsewhere")
+			w.WriteHeader(307)
+		}, create, asaas.CallRejected, 307, "a redirect is not followed"},
+		{"a connection that is reset", reset, create, asaas.CallUnknown, 0, "there is no answer, it may have been done"},
+		{"a connection that ends", raw(""), removeBackoff, asaas.CallUnknown, 0, "there is no answer, it may have been done"},
+		{"an answer that ends too soon", raw("HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n{}"), create, asaas.CallUnknown, 200, "could not be read: unexpected EOF"},
+		{"no HTTP", raw("SSH-2.0-OpenSSH_9.2\r\n"), create, asaas.CallUnknown, 0, "malformed HTTP"},
+		{"a captive portal", answer(200, "<html>Welcome</html>"), removeBackoff, asaas.CallUnknown, 200, "a proxy or a wrong host"},
+		{"an answer where there is none", answer(200, "{}"), removeBackoff, asaas.CallUnknown, 200, "there is an answer where Asaas gives none"},
+		{"an id that is no more deleted than before", answer(200, `{"deleted":false,"id":"a"}`), remove, asaas.CallUnknown, 200, "does not say that the webhook is deleted"},
+		{"a queue that did not start", answer(200, `{"id":"a","interrupted":true}`), resume, asaas.CallRejected, 200, "asaas: Resume(" + webhookID + "): the queue is still stopped"},
+	} {
+		t.Run(tt.reason, func(t *testing.T) {
+			t.Parallel()
+			err := tt.call(t.Context(), clientWith(t, tt.handler))
+			e, ok := errors.AsType[*asaas.APIError](err)
+			if !ok {
+				t.Fatalf("got the error %v, want an APIError", err)
+			}
+			if e.Outcome != tt.outcome || e.Status != tt.status || !strings.Contains(err.Error(), tt.want) {
+				t.Errorf("got %s, status %d: %v\nwant %s, status %d: %q", e.Outcome, e.Status, err, tt.outcome, tt.status, tt.want)
+			}
+		})
+	}
+}
+
+func TestWithoutAConnectionNothingIsDelivered(t *testing.T) {
+	t.Parallel()
+	client := newClient(t)
+	client.Transport = &http.Transport{DialContext: func(context.Context, string, string) (net.Conn, error) {
+		return nil, &net.OpError{Op: "dial", Err: syscall.ECONNREFUSED}
+	}}
+	server := httptest.NewUnstartedServer(answer(200, everything))
+	server.Config.ErrorLog = log.New(io.Discard, "", 0)
+	server.StartTLS()
+	defer server.Close()
+	stranger := newClient(t)
+	stranger.BaseURL, stranger.Transport = server.URL, &http.Transport{}
+	for _, c := range []*asaas.Client{client, stranger} {
+		err := create(t.Context(), c)
+		e, ok := errors.AsType[*asaas.APIError](err)
+		if !ok || e.Outcome != asaas.CallNotDelivered || !strings.Contains(err.Error(), "there is no connection") {
+			t.Errorf("got the error %v", err)
+		}
+	}
+	if err := create(t.Context(), client); !errors.Is(err, syscall.ECONNREFUSED) {
+		t.Errorf("the cause is lost: %v", err)
+	}
+}
+
+type transport func(*http.Request) (*http.Response, error)
+
+func (f transport) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
+
+func TestATransportThatTellsNothingOfConnectionsLeavesItUnknown(t *testing.T) {
+	t.Parallel()
+	client := newClient(t)
+	client.Transport = transport(func(*http.Request) (*http.Response, error) { return nil, syscall.ECONNREFUSED })
+	if e, ok := errors.AsType[*asaas.APIError](create(t.Context(), client)); !ok || e.Outcome != asaas.CallUnknown {
+		t.Errorf("got %v", e)
+	}
+}
+
+func TestAConnectionThatIsLostAfterwardsLeavesItUnknown(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithCancel(t.Context())
+	client := clientWith(t, func(_ http.ResponseWriter, r *http.Request) {
+		_, _ = io.ReadAll(r.Body) // else the server does not see the client leave
+		cancel()
+		<-r.Context().Done() // a server that never answers
+	})
+	err := create(ctx, client)
+	e, ok := errors.AsType[*asaas.APIError](err)
+	if !ok || e.Outcome != asaas.CallUnknown || !errors.Is(err, context.Canceled) {
+		t.Errorf("got the error %v", err)
+	}
+}
+
+func TestARedirectTakesTheKeyNowhere(t *testing.T) {
+	t.Parallel()
+	other := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { t.Error("the redirect was followed") }))
+	defer other.Close()
+	for _, status := range []int{301, 302, 303, 307, 308} {
+		client := clientWith(t, func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, other.URL, status) })
+		for _, call := range []func(context.Context, *asaas.Client) error{read, create} {
+			if e, ok := errors.AsType[*asaas.APIError](call(t.Context(), client)); !ok || e.Status != status {
+				t.Errorf("%d: got %v", status, e)
+			}
+		}
+	}
+}
+
+func TestNoErrorHasASecret(t *testing.T) {
+	t.Parallel()
+	const token = "the-token-of-the-webhook"
+	escaped := strings.ReplaceAll(apiKey, "$", `\u0024`)
+	for reason, handler := range map[string]http.HandlerFunc{
+		"the key":                 answer(401, refusal("a", "a chave "+apiKey+" é inválida")),
+		"the key as a code":       answer(401, refusal(apiKey, "a")),
+		"the key, escaped":        answer(401, refusal("a", escaped)),
+		"the key, escaped twice":  answer(401, refusal("a", strings.ReplaceAll(escaped, `\`, `\\`))),
+		"the key in a URL":        answer(401, refusal("a", "?k="+strings.ReplaceAll(apiKey, "$", "%24"))),
+		"the key without its $":   answer(401, refusal("a", apiKey[1:])),
+		"the key, cut off":        answer(401, refusal("a", apiKey[:len(apiKey)-3])),
+		"at the end of what fits": answer(401, refusal("a", strings.Repeat("x", 195)+apiKey)),
+		"the webhook's token":     answer(400, refusal("a", token+" is weak")),
+		"the key for an answer":   raw(apiKey + "\r\n\r\n"),
+		"the token in an answer":  raw(token + "\r\n\r\n"),
+	} {
+		t.Run(reason, func(t *testing.T) {
+			t.Parallel()
+			err := create(t.Context(), clientWith(t, handler))
+			e, ok := errors.AsType[*asaas.APIError](err)
+			if !ok {
+				t.Fatalf("got the error %v, want an APIError", err)
+			}
+			said := fmt.Sprintf("%v\n%v\n%+v", err, errors.Unwrap(err), e.Errors)
+			if strings.Contains(said, "secret") || strings.Contains(said, "000Abc") || strings.Contains(said, token) {
+				t.Errorf("there is a secret:\n%s", said)
+			}
+		})
+	}
+}
+
+func TestWhatAsaasSaysIsShortAndOnOneLine(t *testing.T) {
+	t.Parallel()
+	details := `{"code":"` + strings.Repeat("c", 5000) + `","description":"a\r\nb\u001b[31m\u202e` + strings.Repeat("ç", 5000) + `"}`
+	err := create(t.Context(), clientWith(t, answer(400, `{"errors":[`+strings.Repeat(details+",", 19)+details+`]}`)))
+	if n := len([]rune(err.Error())); n > 2500 || strings.ContainsAny(err.Error(), "\r\n\x1b\u202e") {
+		t.Errorf("got %d characters: %q", n, err)
+	}
+}
+
+func TestAsaasCodesAndItsRateLimitAreThere(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		reason                  string
+		limit, remaining, reset string
+		want                    *asaas.RateLimit
+		after                   time.Duration
+	}{
+		{"all of it", "100", "0", "30", &asaas.RateLimit{Limit: 100, Reset: 30 * time.Second}, 30 * time.Second},
+		{"nothing", "", "", "", nil, 0},
+		{"only when", "", "", " 7", &asaas.RateLimit{Reset: 7 * time.Second}, 7 * time.Second},
+		{"only how many", "100", "3", "", &asaas.RateLimit{Limit: 100, Remaining: 3}, 0},
+		{"no numbers", "many", "-1", "1.5", nil, 0},
+		{"more than a day", "1", "0", "9223372036854775807", &asaas.RateLimit{Limit: 1, Reset: 24 * time.Hour}, 24 * time.Hour},
+		{"more than there are numbers", "1", "0", "99999999999999999999", &asaas.RateLimit{Limit: 1}, 0},
+	} {
+		t.Run(tt.reason, func(t *testing.T) {
+			t.Parallel()
+			err := create(t.Context(), clientWith(t, func(w http.ResponseWriter, r *http.Request) {
+				for name, value := range map[string]string{"RateLimit-Limit": tt.limit, "RateLimit-Remaining": tt.remaining, "RateLimit-Reset": tt.reset} {
+					if value != "" {
+						w.Header().Set(name, value)
+					}
+				}
+				answer(429, refusal("too_many", "Limite atingido"))(w, r)
+			}))
+			e, ok := errors.AsType[*asaas.APIError](err)
+			if !ok || e.Outcome != asaas.CallNotDelivered || e.RetryAfter != tt.after || !e.HasCode("too_many") || e.HasCode("other") {
+				t.Errorf("got %+v", e)
+			}
+			if diff := cmp.Diff(tt.want, e.RateLimit); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+			if diff := cmp.Diff([]asaas.ErrorDetail{{Code: "too_many", Description: "Limite atingido"}}, e.Errors); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}

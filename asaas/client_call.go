@@ -1,0 +1,125 @@
+package asaas
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"time"
+)
+
+// maxAnswer is how many bytes of an answer are read. Ten webhooks with all
+// event types have some 50 kB.
+const maxAnswer = 1 << 20
+
+// call does an operation and decodes the answer. A nil answer means that none
+// is wanted: only 204 is success then, which no captive portal answers.
+func (c *Client) call(ctx context.Context, o operation, answer any) error {
+	ctx, cancel := context.WithTimeout(ctx, c.Timeout)
+	defer cancel()
+	failed := c.attempt(ctx, o, answer)
+	if failed != nil && o.method == http.MethodGet && failed.pause(ctx) {
+		failed = c.attempt(ctx, o, answer)
+	}
+	if failed != nil {
+		return failed
+	}
+	return nil
+}
+
+// attempt sends an operation once.
+func (c *Client) attempt(ctx context.Context, o operation, answer any) *APIError {
+	f := failure{o, c.key}
+	r, err := c.request(ctx, o)
+	if err != nil {
+		return f.refused(err)
+	}
+	if err := ctx.Err(); err != nil {
+		return f.refused(err)
+	}
+	var conn connection
+	response, err := c.sender().Do(conn.watch(r))
+	if err != nil {
+		return f.unanswered(err, conn.none())
+	}
+	defer response.Body.Close()
+	body, err := io.ReadAll(io.LimitReader(response.Body, maxAnswer+1))
+	if err == nil && len(body) > maxAnswer {
+		err = fmt.Errorf("it is larger than %d bytes", maxAnswer)
+	}
+	a := answered{status: response.StatusCode, header: response.Header, body: body, err: err}
+	if a.status/100 != 2 {
+		return f.declined(a)
+	}
+	if err := a.decode(answer); err != nil {
+		return f.unreadable(a, err)
+	}
+	return nil
+}
+
+// pause waits for what Asaas asks for, if that fits into the time there is.
+func (e *APIError) pause(ctx context.Context) bool {
+	deadline, _ := ctx.Deadline()
+	if e.Status != http.StatusTooManyRequests || e.RetryAfter <= 0 || e.RetryAfter >= time.Until(deadline) {
+		return false
+	}
+	select {
+	case <-time.After(e.RetryAfter):
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// answered is an answer, as far as it could be read.
+type answered struct {
+	status int
+	header http.Header
+	body   []byte
+	err    error // why the body is not whole
+}
+
+// decode reads the answer of a success.
+func (a answered) decode(into any) error {
+	switch {
+	case into == nil && a.status == http.StatusNoContent:
+		return nil
+	case a.err != nil:
+		return fmt.Errorf("the answer could not be read: %w", a.err)
+	case a.isHTML():
+		return errHTML
+	case into == nil:
+		return errors.New("there is an answer where Asaas gives none")
+	case len(a.body) == 0:
+		return errors.New("the answer is empty")
+	}
+	if err := json.Unmarshal(a.body, into); err != nil {
+		return fmt.Errorf("the answer is not the JSON that it should be: %w", err)
+	}
+	if checked, ok := into.(interface{ check() error }); ok {
+		return checked.check()
+	}
+	return nil
+}
+
+// details are what Asaas says of a request that it declines; nil if the answer
+// does not say it in Asaas's way.
+func (a answered) details() []ErrorDetail {
+	var answer ErrorAnswer
+	if a.err != nil || json.Unmarshal(a.body, &answer) != nil {
+		return nil
+	}
+	return answer.Errors.Or(nil)
+}
+
+// transportError is what went wrong, without the method and the URL that
+// net/http puts before it.
+func transportError(err error) error {
+	if outer, ok := errors.AsType[*url.Error](err); ok {
+		return outer.Err
+	}
+	return err
+}

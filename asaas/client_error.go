@@ -1,0 +1,103 @@
+package asaas
+
+import (
+	"errors"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// CallOutcome is what a failed call of [Client] has done at Asaas, and so
+// whether it may be repeated.
+type CallOutcome string
+
+const (
+	// Nothing was done: it was refused here, there was no connection, or Asaas
+	// wants a pause (429). It is safe to repeat, after RetryAfter.
+	CallNotDelivered CallOutcome = "not delivered"
+	// Asaas declined it, and declines it again unless something changes.
+	CallRejected CallOutcome = "rejected"
+	// It may have been done or not: there was no answer, none that can be read,
+	// or that of a server in trouble (5xx). Look before you repeat a change.
+	CallUnknown CallOutcome = "unknown"
+)
+
+// ErrTooSoon is the cause of an [APIError] of RemoveBackoff that was called
+// again within [Client].MinRemoveBackoff. Its RetryAfter tells when it may be.
+var ErrTooSoon = errors.New("asaas: too soon after the last time")
+
+// APIError is why a call of [Client] failed. Outcome is what to decide by.
+//
+// Its text tells what to do, and has neither the API key nor a webhook's token,
+// whatever Asaas answers. [errors.Is] finds causes such as
+// [context.DeadlineExceeded] in it.
+type APIError struct {
+	// Op is the Client's method.
+	Op string
+	// WebhookID is the webhook that it was called for, if for one.
+	WebhookID string
+	// Outcome tells whether anything was done.
+	Outcome CallOutcome
+	// Status is the HTTP status of the answer, 0 without an answer.
+	Status int
+	// Errors are Asaas's own codes and descriptions; nil where there were none.
+	// Descriptions are cut after 200 characters.
+	Errors []ErrorDetail
+	// RateLimit is nil where the answer did not tell it.
+	RateLimit *RateLimit
+	// RetryAfter is how long to wait before it is repeated; 0 where that is not
+	// known.
+	RetryAfter time.Duration
+
+	text string
+	err  error
+}
+
+// RateLimit is what an answer tells of the limit of requests to its endpoint.
+// There are others, of all requests in 12 hours for example, of which no answer
+// tells.
+//
+// See https://docs.asaas.com/reference/api-limits.
+type RateLimit struct {
+	Limit     int           // requests
+	Remaining int           // requests
+	Reset     time.Duration // until Remaining is Limit again; in whole seconds, a day at most
+}
+
+// Error tells what went wrong, and what to do.
+func (e *APIError) Error() string {
+	text := "asaas: " + e.Op
+	if e.WebhookID != "" {
+		text += "(" + e.WebhookID + ")"
+	}
+	return text + ": " + e.text
+}
+
+// Unwrap returns the cause, where that is more than an answer of Asaas.
+func (e *APIError) Unwrap() error { return e.err }
+
+// HasCode tells whether Asaas gave a code, "invalid_environment" for example.
+func (e *APIError) HasCode(code string) bool {
+	return slices.ContainsFunc(e.Errors, func(d ErrorDetail) bool { return d.Code == code })
+}
+
+func rateLimitOf(h http.Header) *RateLimit {
+	limit, ok := count(h, "RateLimit-Limit")
+	remaining, ok2 := count(h, "RateLimit-Remaining")
+	reset, ok3 := count(h, "RateLimit-Reset")
+	if !ok && !ok2 && !ok3 {
+		return nil
+	}
+	const day = 24 * 60 * 60
+	return &RateLimit{Limit: limit, Remaining: remaining, Reset: time.Duration(min(reset, day)) * time.Second}
+}
+
+func count(h http.Header, name string) (n int, ok bool) {
+	n, err := strconv.Atoi(strings.TrimSpace(h.Get(name)))
+	if err != nil || n < 0 {
+		return 0, false
+	}
+	return n, true
+}

@@ -1,0 +1,149 @@
+package asaas
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"reflect"
+	"sync"
+	"time"
+
+	"github.com/paghooks/paghooks/idem/optional"
+)
+
+// RemoveBackoff has Asaas deliver at once, instead of after the pause that
+// failed deliveries have led to. Do it once the cause of the failures is gone:
+// the next failure leads to a pause again. For a queue that is stopped there is
+// [Client.Resume].
+//
+// Asaas limits it more strictly than other calls, without saying how: it is
+// never repeated, and for the same webhook refused with [ErrTooSoon] within
+// MinRemoveBackoff, unless there was no connection before. That is not known to
+// other Clients.
+//
+// See https://docs.asaas.com/reference/remove-webhook-backoff.
+func (c *Client) RemoveBackoff(ctx context.Context, id string) error {
+	o := operation{name: "RemoveBackoff", method: http.MethodPost, path: webhookPath + "/removeBackoff", id: id, body: struct{}{}}
+	if c.backoffs == nil { // not made by NewClient, which the call says
+		return c.call(ctx, o, nil)
+	}
+	wait := c.backoffs.begin(id, c.MinRemoveBackoff)
+	if wait > 0 {
+		e := failure{o, c.key}.made(CallNotDelivered, "nothing was sent: it may be called again in "+wholeSeconds(wait)+", see MinRemoveBackoff", nil)
+		e.RetryAfter, e.err = wait, ErrTooSoon
+		return e
+	}
+	err := c.call(ctx, o, nil)
+	if e, ok := errors.AsType[*APIError](err); ok && e.Outcome == CallNotDelivered && e.Status == 0 {
+		c.backoffs.forget(id)
+	}
+	return err
+}
+
+// wholeSeconds rounds up, as one who waits that long must not be too early.
+func wholeSeconds(d time.Duration) string {
+	return (d + time.Second - 1).Truncate(time.Second).String()
+}
+
+// attempts remembers when something was last tried.
+type attempts struct {
+	mu   sync.Mutex
+	last map[string]time.Time
+}
+
+func newAttempts() *attempts { return &attempts{last: make(map[string]time.Time)} }
+
+// begin notes an attempt, or returns how long it has to wait.
+func (a *attempts) begin(id string, pause time.Duration) (wait time.Duration) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	now := time.Now()
+	for id, at := range a.last {
+		if now.Sub(at) >= pause {
+			delete(a.last, id)
+		}
+	}
+	if at, ok := a.last[id]; ok {
+		return pause - now.Sub(at)
+	}
+	a.last[id] = now
+	return 0
+}
+
+func (a *attempts) forget(id string) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	delete(a.last, id)
+}
+
+// Resume starts a queue again that Asaas stopped after 15 failures in a row.
+// What has waited is delivered in its order. Nothing else about the webhook
+// changes: one that is disabled stays so.
+//
+// See https://docs.asaas.com/docs/how-to-reactivate-an-interrupted-queue.
+func (c *Client) Resume(ctx context.Context, id string) error {
+	w, err := c.update(ctx, "Resume", id, WebhookUpdate{Interrupted: optional.Of(false)})
+	if err != nil {
+		return err
+	}
+	if w.Interrupted.Or(false) {
+		e := failure{operation{name: "Resume", id: id}, c.key}.made(CallRejected, "the queue is still stopped: see the webhook at Asaas", nil)
+		e.Status = http.StatusOK
+		return e
+	}
+	return nil
+}
+
+func isEmpty(u WebhookUpdate) bool { return reflect.ValueOf(u).IsZero() }
+
+// retention is how long Asaas keeps an event that it could not deliver.
+const retention = 14 * 24 * time.Hour
+
+// Penalty is the state of a webhook whose events are held up.
+type Penalty struct {
+	Webhook *Webhook
+	// Interrupted tells that the queue is stopped: nothing is delivered until
+	// [Client.Resume].
+	Interrupted bool
+	// PenalizedRequests is Asaas's count of what it could not deliver. While it
+	// is not 0 Asaas pauses between attempts, up to 3 hours:
+	// [Client.RemoveBackoff] ends the pause.
+	PenalizedRequests int
+}
+
+// Penalized lists the webhooks whose events are held up: Asaas pauses between
+// attempts, or has stopped the queue. A webhook that is disabled is not listed
+// for that: Asaas makes no events for it, so that none waits, and none comes
+// later; see Enabled of what [Client.Webhooks] lists.
+//
+// See https://docs.asaas.com/docs/queue-penalty.
+func (c *Client) Penalized(ctx context.Context) ([]Penalty, error) {
+	var out []Penalty
+	for w, err := range c.list(ctx, "Penalized") {
+		if err != nil {
+			return nil, err
+		}
+		if w.Interrupted.IsZero() { // what is not told must not pass for all is well
+			return nil, failure{operation{name: "Penalized", id: w.ID}, c.key}.made(CallUnknown,
+				"the answer does not tell whether the queue is stopped: look for a newer version of this module", nil)
+		}
+		p := Penalty{Webhook: w, Interrupted: w.Interrupted.Or(false), PenalizedRequests: int(w.PenalizedRequestsCount.Or(0))}
+		if p.Interrupted || p.PenalizedRequests > 0 {
+			out = append(out, p)
+		}
+	}
+	return out, nil
+}
+
+// TimeLeft returns how long it takes until Asaas may delete the first of the
+// events that wait; 0 if it may have. Asaas keeps them for 14 days from their
+// creation, and does not say since when there are some, so it is computed from
+// lastCreated: the creation (OccurredAt of [idem.Event]) of the newest event
+// that was acknowledged. When it was received is too late, if it had waited.
+//
+// With SEQUENTIALLY, that is safe: what waits was created later. With
+// NON_SEQUENTIALLY an older event may wait beside newer ones that were
+// delivered: give a time before which every event is known to be acknowledged.
+func (p Penalty) TimeLeft(lastCreated time.Time) time.Duration {
+	return max(0, time.Until(lastCreated.Add(retention)))
+}

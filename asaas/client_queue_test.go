@@ -1,0 +1,256 @@
+package asaas_test
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/paghooks/paghooks/asaas"
+)
+
+// scripted is a transport that gives these answers, and counts them.
+type scripted struct {
+	sent    atomic.Int64
+	answers []scriptedAnswer
+}
+
+type scriptedAnswer struct {
+	status int
+	body   string
+	reset  string // RateLimit-Reset
+	err    error
+}
+
+func (s *scripted) RoundTrip(*http.Request) (*http.Response, error) {
+	n := int(s.sent.Add(1)) - 1
+	a := s.answers[min(n, len(s.answers)-1)]
+	if a.err != nil {
+		return nil, a.err
+	}
+	h := http.Header{}
+	if a.reset != "" {
+		h.Set("RateLimit-Reset", a.reset)
+	}
+	return &http.Response{StatusCode: a.status, Header: h, Body: io.NopCloser(strings.NewReader(a.body))}, nil
+}
+
+func clientOn(t *testing.T, answers ...scriptedAnswer) (*asaas.Client, *scripted) {
+	t.Helper()
+	client, s := newClient(t), &scripted{answers: answers}
+	client.Transport = s
+	return client, s
+}
+
+func TestABackoffIsRemovedOnceAMinute(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		client, s := clientOn(t, scriptedAnswer{status: 204})
+		call := func(id string, want time.Duration) {
+			t.Helper()
+			err := client.RemoveBackoff(t.Context(), id)
+			e, _ := errors.AsType[*asaas.APIError](err)
+			switch {
+			case want == 0 && err != nil:
+				t.Errorf("it was refused: %v", err)
+			case want > 0 && (!errors.Is(err, asaas.ErrTooSoon) || e.RetryAfter != want || e.Outcome != asaas.CallNotDelivered):
+				t.Errorf("got the error %v, want one that says %s", err, want)
+			}
+		}
+		call("a", 0)
+		call("a", time.Minute)
+		call("b", 0) // another webhook
+		time.Sleep(59*time.Second + 500*time.Millisecond)
+		call("a", 500*time.Millisecond)
+		if err := client.RemoveBackoff(t.Context(), "a"); err == nil || !strings.Contains(err.Error(), "again in 1s, see MinRemoveBackoff") {
+			t.Errorf("got the error %v", err)
+		}
+		time.Sleep(500 * time.Millisecond)
+		call("a", 0)
+		client.MinRemoveBackoff = 0
+		call("a", 0)
+		if got := s.sent.Load(); got != 4 {
+			t.Errorf("sent %d times, want 4", got)
+		}
+	})
+}
+
+func TestOnlyABackoffThatCannotHaveBeenRemovedMayBeRemovedAgainAtOnce(t *testing.T) {
+	t.Parallel()
+	client, _ := clientOn(t, scriptedAnswer{status: 204})
+	client.UserAgent = "" // nothing is sent
+	_ = removeBackoff(t.Context(), client)
+	client.UserAgent = "shop/1.0"
+	if err := removeBackoff(t.Context(), client); err != nil {
+		t.Errorf("nothing was sent, and it may not be: %v", err)
+	}
+	for reason, first := range map[string]scriptedAnswer{
+		"too many requests": {status: 429, reset: "1"},
+		"unknown":           {err: io.ErrUnexpectedEOF},
+		"trouble":           {status: 500},
+		"rejected":          {status: 400},
+	} {
+		client, s := clientOn(t, first, scriptedAnswer{status: 204})
+		if err := removeBackoff(t.Context(), client); err == nil {
+			t.Errorf("%s: it succeeded", reason)
+		}
+		if err := removeBackoff(t.Context(), client); !errors.Is(err, asaas.ErrTooSoon) || s.sent.Load() != 1 {
+			t.Errorf("%s: sent %d times, %v", reason, s.sent.Load(), err)
+		}
+	}
+}
+
+func TestAtOnceABackoffIsRemovedOnce(t *testing.T) {
+	t.Parallel()
+	client, s := clientOn(t, scriptedAnswer{status: 204})
+	failures := make(chan error)
+	for range 8 {
+		go func() { failures <- removeBackoff(t.Context(), client) }()
+	}
+	refused := 0
+	for range 8 {
+		if errors.Is(<-failures, asaas.ErrTooSoon) {
+			refused++
+		}
+	}
+	if refused != 7 || s.sent.Load() != 1 {
+		t.Errorf("%d refused, %d sent", refused, s.sent.Load())
+	}
+}
+
+func TestWhatOnlyReadsWaitsForTheRateLimitOnce(t *testing.T) {
+	t.Parallel()
+	limited := scriptedAnswer{status: 429, reset: "20"}
+	fine := scriptedAnswer{status: 200, body: everything}
+	for _, tt := range []struct {
+		reason  string
+		answers []scriptedAnswer
+		call    func(context.Context, *asaas.Client) error
+		sent    int64
+		after   time.Duration
+		ok      bool
+	}{
+		{"the pause fits", []scriptedAnswer{limited, fine}, read, 2, 20 * time.Second, true},
+		{"it is limited again", []scriptedAnswer{limited, limited}, read, 2, 20 * time.Second, false},
+		{"the pause is longer than Timeout", []scriptedAnswer{{status: 429, reset: "30"}, fine}, read, 1, 0, false},
+		{"no pause is told", []scriptedAnswer{{status: 429}, fine}, read, 1, 0, false},
+		{"another error", []scriptedAnswer{{status: 500, reset: "1"}, fine}, read, 1, 0, false},
+		{"a create", []scriptedAnswer{limited, fine}, create, 1, 0, false},
+		{"removing the backoff", []scriptedAnswer{limited, {status: 204}}, removeBackoff, 1, 0, false},
+	} {
+		t.Run(tt.reason, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				client, s := clientOn(t, tt.answers...)
+				start := time.Now()
+				err := tt.call(t.Context(), client)
+				if s.sent.Load() != tt.sent || time.Since(start) != tt.after || (err == nil) != tt.ok {
+					t.Errorf("sent %d times in %s: %v", s.sent.Load(), time.Since(start), err)
+				}
+			})
+		})
+	}
+}
+
+func TestAPauseEndsWithItsContext(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		client, s := clientOn(t, scriptedAnswer{status: 429, reset: "20"})
+		ctx, cancel := context.WithCancel(t.Context())
+		time.AfterFunc(time.Second, cancel)
+		start := time.Now()
+		err := read(ctx, client)
+		if e, ok := errors.AsType[*asaas.APIError](err); !ok || e.Status != 429 || s.sent.Load() != 1 || time.Since(start) != time.Second {
+			t.Errorf("sent %d times in %s: %v", s.sent.Load(), time.Since(start), err)
+		}
+	})
+}
+
+func TestASlowServerHasUntilTimeout(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		client := newClient(t)
+		client.Transport = transport(func(r *http.Request) (*http.Response, error) {
+			<-r.Context().Done()
+			return nil, r.Context().Err()
+		})
+		start := time.Now()
+		err := create(t.Context(), client)
+		e, ok := errors.AsType[*asaas.APIError](err)
+		if !ok || e.Outcome != asaas.CallUnknown || !errors.Is(err, context.DeadlineExceeded) || time.Since(start) != 30*time.Second {
+			t.Errorf("after %s: %v", time.Since(start), err)
+		}
+	})
+}
+
+func TestPenalizedAreThoseWhoseEventsWait(t *testing.T) {
+	t.Parallel()
+	client, _ := clientOn(t, scriptedAnswer{status: 200, body: `{"data":[
+		{"id":"fine","enabled":true,"interrupted":false,"penalizedRequestsCount":0},
+		{"id":"slowed","enabled":true,"interrupted":false,"penalizedRequestsCount":3},
+		{"id":"stopped","enabled":true,"interrupted":true,"penalizedRequestsCount":0},
+		{"id":"disabled","enabled":false,"interrupted":false},
+		{"id":"both","enabled":false,"interrupted":true,"penalizedRequestsCount":15},
+		{"id":"null","interrupted":null,"penalizedRequestsCount":null}]}`})
+	got, err := client.Penalized(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	type state struct {
+		ID          string
+		Interrupted bool
+		Requests    int
+	}
+	var states []state
+	for _, p := range got {
+		states = append(states, state{p.Webhook.ID, p.Interrupted, p.PenalizedRequests})
+	}
+	if diff := cmp.Diff([]state{{"slowed", false, 3}, {"stopped", true, 0}, {"both", true, 15}}, states); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+func TestWhoseEventsWaitIsNotNobodyWhereItCannotBeSeen(t *testing.T) {
+	t.Parallel()
+	for _, a := range []scriptedAnswer{
+		{status: 200, body: `{}`},
+		{status: 200, body: `{"data":null}`},
+		{status: 200, body: `{"data":[{"id":"a","interrupted":true},{"id":"b","penalizedRequestsCount":0}]}`},
+		{status: 404},
+	} {
+		client, _ := clientOn(t, a)
+		got, err := client.Penalized(t.Context())
+		if err == nil || got != nil || !strings.HasPrefix(err.Error(), "asaas: Penalized") {
+			t.Errorf("%+v: got %v, %v", a, got, err)
+		}
+	}
+}
+
+func TestTheTimeLeftCountsFromTheNewestEventThatCame(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		const day = 24 * time.Hour
+		now := time.Now()
+		for _, tt := range []struct {
+			reason  string
+			created time.Time
+			want    time.Duration
+		}{
+			{"just now", now, 14 * day},
+			{"four days ago", now.Add(-4 * day), 10 * day},
+			{"longer ago than they are kept", now.Add(-15 * day), 0},
+			{"none ever came", time.Time{}, 0},
+		} {
+			if got := (asaas.Penalty{}).TimeLeft(tt.created); got != tt.want {
+				t.Errorf("%s: got %s, want %s", tt.reason, got, tt.want)
+			}
+		}
+	})
+}

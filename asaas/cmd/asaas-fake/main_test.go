@@ -1,0 +1,245 @@
+package main
+
+import (
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/paghooks/paghooks/asaas"
+	"github.com/paghooks/paghooks/asaas/asaastest"
+)
+
+const token = "the token of the test"
+
+// server is a user's server.
+type server struct {
+	url    string
+	status int
+
+	mu     sync.Mutex
+	bodies [][]byte
+}
+
+func newServer(t *testing.T, status int) *server {
+	t.Helper()
+	s := &server{status: status}
+	listening := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, err := io.ReadAll(r.Body)
+		if err == nil {
+			err = asaas.Verify(r.Header, body, token)
+		}
+		if err != nil {
+			http.Error(w, err.Error(), http.StatusUnauthorized)
+			return
+		}
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.bodies = append(s.bodies, body)
+		w.WriteHeader(s.status)
+		_, _ = io.WriteString(w, `{"received":true}`)
+	}))
+	t.Cleanup(listening.Close)
+	s.url = listening.URL + "/webhooks/asaas"
+	return s
+}
+
+// fake runs the command with a token.
+func fake(args ...string) (status int, out, complaints string) {
+	return fakeWith(token, args...)
+}
+
+func fakeWith(token string, args ...string) (status int, out, complaints string) {
+	var o, c strings.Builder
+	getenv := func(name string) string {
+		if name != "ASAAS_WEBHOOK_TOKEN" {
+			return ""
+		}
+		return token
+	}
+	status = run(args, getenv, &o, &c)
+	return status, o.String(), c.String()
+}
+
+func payments(t *testing.T, s *server) (out []*asaas.PaymentEvent) {
+	t.Helper()
+	for _, body := range s.bodies {
+		e, err := asaas.Parse(body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		out = append(out, e.(*asaas.PaymentEvent))
+	}
+	return out
+}
+
+func TestEventIsDeliveredAsAsked(t *testing.T) {
+	t.Parallel()
+	s := newServer(t, http.StatusOK)
+	status, out, complaints := fake("--to", s.url, "PAYMENT_RECEIVED", "--set", "payment.value=10.5", "-id", "evt_1", "--key=pay_1",
+		"--set", "payment.externalReference=1001", "--set", "payment.description=paid = done", "--set", "payment.subscription=null",
+		"--set", `payment.split.0={"walletId":"a"}`, "--set", "payment.split.1.walletId=b")
+	if status != 0 || out != "200 PAYMENT_RECEIVED evt_1: {\"received\":true}\n" || complaints != "" {
+		t.Fatalf("exit status %d, prints %q, %q", status, out, complaints)
+	}
+	e := payments(t, s)[0]
+	p := e.Payment
+	got := []string{string(e.Envelope.ID), p.ID, p.Value.String(), p.ExternalReference.Or(""), p.Description.Or("")}
+	if diff := cmp.Diff([]string{"evt_1", "pay_1", "10.50", "1001", "paid = done"}, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if !p.Subscription.IsNull() || !strings.Contains(string(s.bodies[0]), `"value":10.5,`) || !strings.Contains(string(s.bodies[0]), `"walletId":"b"`) {
+		t.Errorf("the body is %s", s.bodies[0])
+	}
+}
+
+func TestSeveralTypesCountAndSparse(t *testing.T) {
+	t.Parallel()
+	s := newServer(t, http.StatusOK)
+	status, out, _ := fake("PAYMENT_CREATED", "PAYMENT_RECEIVED", "--count", "3", "--sparse", "--to", s.url)
+	if status != 0 || strings.Count(out, "\n") != 6 {
+		t.Fatalf("exit status %d, prints %q", status, out)
+	}
+	ids := make(map[string]bool)
+	var types []asaas.EventType
+	for i, e := range payments(t, s) {
+		ids[e.ID] = true
+		types = append(types, e.Event)
+		if len(s.bodies[i]) > 1500 {
+			t.Errorf("it is not sparse: %s", s.bodies[i])
+		}
+	}
+	want := append(slices.Repeat([]asaas.EventType{"PAYMENT_CREATED"}, 3), slices.Repeat([]asaas.EventType{"PAYMENT_RECEIVED"}, 3)...)
+	if diff := cmp.Diff(want, types); diff != "" || len(ids) != 6 {
+		t.Errorf("%d ids, (-want +got):\n%s", len(ids), diff)
+	}
+}
+
+func TestTwinsAreDeliveredTwice(t *testing.T) {
+	t.Parallel()
+	s := newServer(t, http.StatusOK)
+	status, out, _ := fake("--twins", "--to", s.url, "PAYMENT_RECEIVED", "PAYMENT_OVERDUE")
+	want := []string{"PAYMENT_RECEIVED", "(its twin)", "PAYMENT_OVERDUE", "(its twin)"}
+	lines := strings.Split(strings.TrimSpace(out), "\n")
+	if status != 0 || len(s.bodies) != 4 || len(lines) != 4 || string(s.bodies[0]) != string(s.bodies[1]) {
+		t.Fatalf("exit status %d, %d received, prints %q", status, len(s.bodies), out)
+	}
+	for i, line := range lines {
+		if !strings.Contains(line, want[i]) {
+			t.Errorf("line %d is %q, want %q", i, line, want[i])
+		}
+	}
+}
+
+func TestWhatIsNotAnswered200Exits1(t *testing.T) {
+	t.Parallel()
+	broken, created, gone := newServer(t, http.StatusServiceUnavailable), newServer(t, http.StatusCreated), httptest.NewServer(nil)
+	gone.Close()
+	for _, test := range []struct{ why, url, token, says, summary string }{
+		{"a failure", broken.url, token, `503 PAYMENT_RECEIVED evt_1: {"received":true}`, "2 of 2"},
+		{"success, and not 200", created.url, token, "201 PAYMENT_RECEIVED evt_1", "2 of 2"},
+		{"another token", broken.url, "another", "401 PAYMENT_RECEIVED evt_1: ", "2 of 2"},
+		{"nobody listens", gone.URL, token, "no answer PAYMENT_RECEIVED evt_1: ", "2 of 2"},
+	} {
+		status, out, complaints := fakeWith(test.token, "--to", test.url, "PAYMENT_RECEIVED", "--id", "evt_1", "--twins")
+		if status != 1 || !strings.HasPrefix(out, test.says) || !strings.Contains(complaints, test.summary+" were not answered 200") {
+			t.Errorf("%s: exit status %d, prints %q, %q", test.why, status, out, complaints)
+		}
+	}
+	if n := len(broken.bodies); n != 2 {
+		t.Errorf("%d attempts at an event and its twin", n)
+	}
+}
+
+func TestEveryEventIsTriedThoughTheFirstFails(t *testing.T) {
+	t.Parallel()
+	s := newServer(t, http.StatusServiceUnavailable)
+	if status, out, _ := fake("--to", s.url, "PAYMENT_RECEIVED", "--count=20"); status != 1 || strings.Count(out, "503 ") != 20 {
+		t.Errorf("exit status %d, prints %s", status, out)
+	}
+}
+
+func TestWrongUseExits2AndSaysWhatToDo(t *testing.T) {
+	t.Parallel()
+	to := []string{"--to", "http://localhost:1"}
+	for _, test := range []struct {
+		why  string
+		args []string
+		says string
+	}{
+		{"no URL", []string{"PAYMENT_RECEIVED"}, "give the URL of your server"},
+		{"a URL without a scheme", []string{"PAYMENT_RECEIVED", "--to", "localhost:8080"}, "give the URL of your server"},
+		{"no type", to, "--list prints them all"},
+		{"a type that does not exist", append(to, "PAYMENT_RECIEVED"), `there is no event type "PAYMENT_RECIEVED": --list prints them all`},
+		{"a field that does not exist", append(to, "PAYMENT_RECEIVED", "--set", "payment.valeu=1"), "there is no field payment.valeu; payment has: object, id"},
+		{"a value of another kind", append(to, "PAYMENT_RECEIVED", "--set", "payment.value=ten"), "payment.value is a number, and the value given is a string"},
+		{"a set without a value", append(to, "PAYMENT_RECEIVED", "--set", "payment.value"), "it is no path=value"},
+		{"a set of the id", append(to, "PAYMENT_RECEIVED", "--set", "id=evt_1"), "use --id"},
+		{"a flag that does not exist", append(to, "PAYMENT_RECEIVED", "--frobnicate"), "frobnicate"},
+		{"no event", append(to, "PAYMENT_RECEIVED", "--count", "0"), "give 1 or more"},
+		{"one id for several events", append(to, "PAYMENT_RECEIVED", "--count", "2", "--id", "evt_1"), "the id of one event"},
+		{"the key of nothing", append(to, "BALANCE_VALUE_BLOCKED", "--key", "1"), "leave --key out"},
+	} {
+		status, out, complaints := fake(test.args...)
+		if status != 2 || out != "" || !strings.Contains(complaints, test.says) {
+			t.Errorf("%s: exit status %d, prints %q, %q", test.why, status, out, complaints)
+		}
+	}
+	if status, _, complaints := fakeWith("", append(to, "PAYMENT_RECEIVED")...); status != 2 || !strings.Contains(complaints, "ASAAS_WEBHOOK_TOKEN is not set: set it") {
+		t.Errorf("without a token: exit status %d, %q", status, complaints)
+	}
+}
+
+func TestTokenIsNeverPrinted(t *testing.T) {
+	t.Parallel()
+	for _, args := range [][]string{{"--to", newServer(t, 500).url, "PAYMENT_RECEIVED"}, {"--help"}, {"--to", "http://localhost:1/", "nothing"}} {
+		if _, out, complaints := fake(args...); strings.Contains(out+complaints, token) {
+			t.Errorf("%v prints %s%s", args, out, complaints)
+		}
+	}
+}
+
+func TestListPrintsAllEventTypes(t *testing.T) {
+	t.Parallel()
+	status, out, _ := fakeWith("", "--list")
+	var types []asaas.EventType
+	for name := range strings.Lines(out) {
+		types = append(types, asaas.EventType(strings.TrimSpace(name)))
+	}
+	if diff := cmp.Diff(asaastest.Types(), types); status != 0 || diff != "" {
+		t.Errorf("exit status %d, (-want +got):\n%s", status, diff)
+	}
+}
+
+func TestHelpIsNoMistake(t *testing.T) {
+	t.Parallel()
+	if status, _, complaints := fake("--help"); status != 0 || !strings.Contains(complaints, "usage: ") || !strings.Contains(complaints, "-twins") {
+		t.Errorf("exit status %d, %s", status, complaints)
+	}
+}
+
+func TestKeyIsSetInEveryFamilyThatHasOne(t *testing.T) {
+	t.Parallel()
+	for _, eventType := range asaastest.Types() {
+		o := options{id: "evt_1", key: "the key", types: []asaas.EventType{eventType}, count: 1}
+		if keyPath(eventType) == "" {
+			continue
+		}
+		bodies, err := o.bodies()
+		if err != nil {
+			t.Errorf("%s: %v", eventType, err)
+			continue
+		}
+		if e := asaas.Identify(bodies[0]); e.Key != "the key" || e.ID != "evt_1" {
+			t.Errorf("%s: the key is %q", eventType, e.Key)
+		}
+	}
+	if keyPath("PAYMENT_RECEIVED") != "payment.id" || keyPath("BALANCE_VALUE_BLOCKED") != "" {
+		t.Error("not the families that have one")
+	}
+}

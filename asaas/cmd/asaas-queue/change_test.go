@@ -1,0 +1,238 @@
+package main
+
+import (
+	"context"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/paghooks/paghooks/asaas/asaastest"
+)
+
+func TestPenaltyIsRemovedAndQueueIsResumed(t *testing.T) {
+	t.Parallel()
+	for _, args := range [][]string{{"--yes"}, {"--yes", "--json"}} {
+		a := newAccount(t)
+		_, _, penalised, stopped := a.webhooks()
+		status, removed, complaints := a.queue(t, append([]string{"remove-penalty", penalised}, args...)...)
+		status2, resumed, complaints2 := a.queue(t, append(args, "resume", stopped)...)
+		want := "the penalty is removed\nthe queue is resumed\n"
+		if len(args) > 1 {
+			want = `{"id":"` + penalised + `","step":"penalty removed","penalizedRequests":7}` + "\n" +
+				`{"id":"` + stopped + `","step":"resumed","penalizedRequests":15}` + "\n"
+		}
+		if diff := cmp.Diff(want, removed+resumed); diff != "" || status != 0 || status2 != 0 || complaints+complaints2 != "" {
+			t.Errorf("%v: exit status %d and %d, %q, (-want +got):\n%s", args, status, status2, complaints+complaints2, diff)
+		}
+		if diff := cmp.Diff([]asaastest.Kind{asaastest.BackoffRemoved, asaastest.Resumed}, a.changes()); diff != "" {
+			t.Errorf("%v: (-want +got):\n%s", args, diff)
+		}
+	}
+}
+
+func TestRecoverProvesTheReceiverAndWatches(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		outage time.Duration
+		json   bool
+		want   string
+	}{
+		{time.Hour, false, "recover_penalised.txt"},
+		{24 * time.Hour, true, "recover_stopped.json"},
+	} {
+		a := newAccount(t)
+		id, broken := a.application(t, test.outage)
+		broken.Store(false)
+		args := []string{"recover", id, "--every=1ms", "--yes"}
+		if test.json {
+			args = append(args, "--json")
+		}
+		status, out, complaints := a.queue(t, args...)
+		golden(t, test.want, out)
+		if w := a.fake.Webhook(id); status != 0 || complaints != "" || w.Pending != 0 || len(a.changes()) != 1 {
+			t.Errorf("exit status %d, %q, %d events wait, changes %v", status, complaints, w.Pending, a.changes())
+		}
+		status, out, _ = a.queue(t, args...)
+		if status != 0 || !strings.Contains(out, "nothing was changed") && !strings.Contains(out, `"step":"not needed"`) || len(a.changes()) != 1 {
+			t.Errorf("when all is well: exit status %d, prints %q", status, out)
+		}
+	}
+}
+
+func TestRecoverThatFailsExits1AndSaysWhy(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		why     string
+		prepare func(a *account, id string, repair func())
+		says    string
+		changes int
+	}{
+		{
+			"the handler is still broken",
+			func(*account, string, func()) {},
+			"not recovered: asaas: Recover(ID): nothing was changed: the probe did not pass: dry run of PAYMENT_RECEIVED at ", 0,
+		},
+		{
+			"another token",
+			func(a *account, _ string, repair func()) { repair(); a.env["ASAAS_WEBHOOK_TOKEN"] = "another" },
+			"(wrong_token): give the token that the application verifies with", 0,
+		},
+		{
+			"it breaks again",
+			func(a *account, _ string, repair func()) {
+				repair()
+				a.printed = func(line string) {
+					if strings.Contains(line, "the penalty is removed") {
+						a.fake.Spoil(slices.Repeat([]asaastest.Fault{asaastest.LostAnswer}, 15)...)
+					}
+					a.fake.Advance(time.Minute)
+				}
+			},
+			"the penalty was removed: there are new failures, Asaas counts", 1,
+		},
+		{
+			"it is disabled",
+			func(a *account, id string, repair func()) { repair(); disable(a, id) },
+			"nothing was changed: the webhook is disabled", 0,
+		},
+	} {
+		a := newAccount(t)
+		id, broken := a.application(t, time.Hour)
+		test.prepare(a, id, func() { broken.Store(false) })
+		status, _, complaints := a.queue(t, "recover", "--yes", "--every", "1ms", id)
+		if status != 1 || !strings.Contains(strings.ReplaceAll(complaints, id, "ID"), test.says) || len(a.changes()) != test.changes {
+			t.Errorf("%s: exit status %d, changes %v, %s", test.why, status, a.changes(), complaints)
+		}
+	}
+}
+
+// disable disables a webhook through the API.
+func disable(a *account, id string) {
+	r, err := http.NewRequest(http.MethodPut, a.fake.URL+"/v3/webhooks/"+id, strings.NewReader(`{"enabled":false}`))
+	if err != nil {
+		panic(err)
+	}
+	r.Header.Set("access_token", a.fake.APIKey)
+	answer, err := http.DefaultClient.Do(r)
+	if err != nil {
+		panic(err)
+	}
+	answer.Body.Close()
+}
+
+func TestAPersonIsAskedBeforeAChange(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		typed   string
+		changed bool
+	}{
+		{"y\n", true},
+		{" Yes \n", true},
+		{"y", true},
+		{"\n", false},
+		{"n\n", false},
+		{"yess\n", false},
+		{"n", false},
+	} {
+		a := newAccount(t)
+		_, _, penalised, stopped := a.webhooks()
+		for command, id := range map[string]string{"remove-penalty": penalised, "resume": stopped} {
+			before := len(a.changes())
+			status, out, complaints := a.queueAnswering(t, &test.typed, command, id)
+			asked := strings.Contains(complaints, "Asaas counts ") && strings.Contains(complaints, "without trying the receiver? [y/N] ")
+			changed := len(a.changes()) > before
+			if !asked || changed != test.changed || (status == 0) != test.changed || (out != "") != test.changed {
+				t.Errorf("%s, %q: exit status %d, changed: %t, %q, %q", command, test.typed, status, changed, out, complaints)
+			}
+			if !changed && (status != 1 || !strings.Contains(complaints, "nothing was changed: the answer was not y\n")) {
+				t.Errorf("%s, %q: exit status %d, %q", command, test.typed, status, complaints)
+			}
+		}
+	}
+}
+
+func TestAPersonIsAskedBeforeTheReceiverIsTried(t *testing.T) {
+	t.Parallel()
+	a := newAccount(t)
+	id, broken := a.application(t, time.Hour)
+	broken.Store(false)
+	no, yes := "n\n", "y\n"
+	status, out, complaints := a.queueAnswering(t, &no, "recover", id, "--every", "1ms")
+	question := "start the queue again if it is sound? [y/N] asaas-queue: nothing was changed: the answer was not y\n"
+	if status != 1 || out != "" || !strings.HasPrefix(complaints, "shop at http://127.0.0.1:") || !strings.HasSuffix(complaints, question) || a.changes() != nil {
+		t.Errorf("exit status %d, %q, %q", status, out, complaints)
+	}
+	if status, _, _ := a.queueAnswering(t, &yes, "recover", id, "--every", "1ms"); status != 0 || len(a.changes()) != 1 {
+		t.Errorf("exit status %d, changes %v", status, a.changes())
+	}
+}
+
+func TestWithoutATerminalNothingIsChangedUnlessToldSo(t *testing.T) {
+	t.Parallel()
+	a := newAccount(t)
+	_, _, penalised, _ := a.webhooks()
+	for _, command := range []string{"remove-penalty", "resume", "recover"} {
+		status, out, complaints := a.queue(t, command, penalised)
+		if status != 2 || out != "" || !strings.Contains(complaints, "nobody is at a terminal to confirm the change: give --yes") || a.changes() != nil {
+			t.Errorf("%s: exit status %d, %q, %q", command, status, out, complaints)
+		}
+	}
+}
+
+func TestATerminalWithoutAPersonIsNone(t *testing.T) {
+	t.Parallel()
+	a := newAccount(t)
+	_, _, penalised, _ := a.webhooks()
+	nothing := "" // such as /dev/null
+	for _, command := range []string{"remove-penalty", "recover"} {
+		status, out, complaints := a.queueAnswering(t, &nothing, command, penalised)
+		if status != 2 || out != "" || !strings.HasSuffix(complaints, "nobody is at a terminal to confirm the change: give --yes\n") || a.changes() != nil {
+			t.Errorf("%s: exit status %d, %q, %q", command, status, out, complaints)
+		}
+	}
+}
+
+func TestTheOtherRemedyIsNamed(t *testing.T) {
+	t.Parallel()
+	a := newAccount(t)
+	fine, disabled, penalised, stopped := a.webhooks()
+	for _, test := range []struct {
+		args   []string
+		status int
+		says   string
+	}{
+		{[]string{"remove-penalty", stopped}, 1, "is stopped: use resume, or recover"},
+		{[]string{"resume", penalised}, 1, "is penalised: use remove-penalty, or recover"},
+		{[]string{"resume", fine}, 0, "nothing is held up, and nothing was changed"},
+		{[]string{"remove-penalty", fine}, 0, "nothing is held up, and nothing was changed"},
+		{[]string{"resume", disabled}, 0, "nothing is held up, and nothing was changed"},
+	} {
+		status, out, complaints := a.queue(t, append(test.args, "--yes")...)
+		if status != test.status || !strings.Contains(out+complaints, test.says) || a.changes() != nil {
+			t.Errorf("%v: exit status %d, %q, %q", test.args, status, out, complaints)
+		}
+	}
+}
+
+func TestAnInterruptEndsARecovery(t *testing.T) {
+	t.Parallel()
+	a := newAccount(t)
+	id, broken := a.application(t, time.Hour)
+	broken.Store(false)
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	a.printed = func(line string) {
+		if strings.Contains(line, "the penalty is removed") {
+			cancel()
+		}
+	}
+	p, _, complaints := a.program(nil)
+	status := p.run(ctx, []string{"--sandbox", "--yes", "recover", id})
+	if says := "the penalty was removed: the time was over with 7 failures counted, look again: context canceled\n"; status != 1 || !strings.HasSuffix(complaints.String(), says) {
+		t.Errorf("exit status %d, %q", status, complaints)
+	}
+}

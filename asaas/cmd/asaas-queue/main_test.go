@@ -1,0 +1,162 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/paghooks/paghooks/asaas"
+	"github.com/paghooks/paghooks/asaas/asaastest"
+	"github.com/paghooks/paghooks/idem"
+	"github.com/paghooks/paghooks/idem/idemtest"
+)
+
+const token = "the-token-of-the-webhook-of-the-test"
+
+// account is an account at a fake Asaas, with the environment of a person who
+// looks after it.
+type account struct {
+	fake    *asaastest.Fake
+	env     map[string]string
+	printed func(line string) // called with each line of the output, as it comes
+}
+
+func newAccount(t *testing.T) *account {
+	t.Helper()
+	fake := asaastest.NewServer()
+	t.Cleanup(fake.Close)
+	return &account{
+		fake: fake,
+		env: map[string]string{
+			"ASAAS_API_KEY":       fake.APIKey,
+			"ASAAS_WEBHOOK_TOKEN": token,
+			"ASAAS_BASE_URL":      fake.URL + "/v3",
+		},
+		printed: func(string) {},
+	}
+}
+
+// webhooks adds one webhook of each state. Of those that fail three events wait.
+func (a *account) webhooks() (fine, disabled, penalised, stopped string) {
+	failing := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusServiceUnavailable) })
+	types := []asaas.EventType{asaas.EventPaymentReceived, asaas.EventPaymentOverdue}
+	add := func(name string, w asaastest.Webhook) string {
+		w.Name, w.URL, w.Token, w.Events = name, "https://shop.example/webhooks/asaas", token, types
+		return a.fake.AddWebhook(w)
+	}
+	stopped = add("stopped", asaastest.Webhook{Handler: failing})
+	a.fake.Emit(asaastest.Event("PAYMENT_RECEIVED"), asaastest.Event("PAYMENT_RECEIVED"), asaastest.Event("PAYMENT_RECEIVED"))
+	a.fake.Advance(24 * time.Hour)
+	fine = add("fine", asaastest.Webhook{Handler: http.HandlerFunc(func(http.ResponseWriter, *http.Request) {})})
+	disabled = add("disabled", asaastest.Webhook{Handler: failing, Disabled: true})
+	penalised = add("a\tshop \x1b[31m", asaastest.Webhook{Handler: failing})
+	a.fake.Emit(asaastest.Event("PAYMENT_OVERDUE"))
+	a.fake.Advance(time.Hour)
+	return fine, disabled, penalised, stopped
+}
+
+// queue runs the command for the sandbox; nobody is at a terminal.
+func (a *account) queue(t *testing.T, args ...string) (status int, out, complaints string) {
+	t.Helper()
+	return a.queueAnswering(t, nil, args...)
+}
+
+// queueAnswering runs the command with a person who types this, if not nil.
+func (a *account) queueAnswering(t *testing.T, typed *string, args ...string) (status int, out, complaints string) {
+	t.Helper()
+	p, o, c := a.program(typed)
+	status = p.run(t.Context(), append([]string{"--sandbox"}, args...))
+	for _, secret := range []string{a.env["ASAAS_API_KEY"], token} {
+		if secret != "" && strings.Contains(o.String()+c.String(), secret) {
+			t.Errorf("%v prints a secret:\n%s%s", args, o, c)
+		}
+	}
+	return status, o.String(), c.String()
+}
+
+// program is the command with what it prints.
+func (a *account) program(typed *string) (p *program, out, complaints *strings.Builder) {
+	out, complaints = new(strings.Builder), new(strings.Builder)
+	p = &program{
+		getenv: func(name string) string { return a.env[name] }, in: strings.NewReader(""),
+		out: &watched{into: out, printed: a.printed}, complaints: complaints,
+	}
+	if typed != nil {
+		p.in, p.terminal = strings.NewReader(*typed), true
+	}
+	return p, out, complaints
+}
+
+// watched tells of each line that is written.
+type watched struct {
+	into    io.Writer
+	printed func(string)
+}
+
+func (w *watched) Write(p []byte) (int, error) {
+	n, err := w.into.Write(p)
+	w.printed(string(p))
+	return n, err
+}
+
+// application is a running application with a database and a webhook, and two
+// events that failed for a while.
+func (a *account) application(t *testing.T, d time.Duration) (id string, broken *atomic.Bool) {
+	t.Helper()
+	pool := idemtest.Pool(t)
+	if err := idem.Migrate(t.Context(), pool); err != nil {
+		t.Fatal(err)
+	}
+	broken = new(atomic.Bool)
+	broken.Store(true)
+	events := asaas.NewDispatcher(token)
+	events.OnPaymentReceived(func(context.Context, pgx.Tx, *asaas.PaymentEvent) error {
+		if broken.Load() {
+			return errors.New("a mistake")
+		}
+		return nil
+	})
+	processor := idem.NewProcessor(pool, events)
+	processor.Logger, processor.ParkAfter = slog.New(slog.DiscardHandler), 100 // so that the queue can be stopped
+	server := httptest.NewServer(processor)
+	t.Cleanup(server.Close)
+	id = a.fake.AddWebhook(asaastest.Webhook{URL: server.URL + "/asaas", Token: token, Name: "shop", Events: []asaas.EventType{asaas.EventPaymentReceived}})
+	a.fake.Emit(asaastest.Event("PAYMENT_RECEIVED"), asaastest.Event("PAYMENT_RECEIVED"))
+	a.fake.Advance(d)
+	a.printed = func(string) { a.fake.Advance(time.Minute) } // time passes at Asaas, too
+	return id, broken
+}
+
+// changes are what was done to the queues through the API.
+func (a *account) changes() (out []asaastest.Kind) {
+	for _, e := range a.fake.Timeline() {
+		if e.Kind == asaastest.Resumed || e.Kind == asaastest.BackoffRemoved {
+			out = append(out, e.Kind)
+		}
+	}
+	return out
+}
+
+// golden compares an output with a file of testdata.
+func golden(t *testing.T, name, got string) {
+	t.Helper()
+	want, err := os.ReadFile(filepath.Join("testdata", name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(want), got); diff != "" {
+		t.Errorf("%s (-want +got):\n%s", name, diff)
+	}
+}

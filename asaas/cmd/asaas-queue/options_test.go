@@ -1,0 +1,91 @@
+package main
+
+import (
+	"maps"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/paghooks/paghooks/asaas/asaastest"
+)
+
+func TestWrongUseExits2AndSaysWhatToDo(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		why  string
+		args []string
+		env  map[string]string // set beside what is right
+		says string
+	}{
+		{"no command", nil, nil, "no command is given: status shows the queues"},
+		{"another command", []string{"repair"}, nil, `there is no command "repair": --help prints all`},
+		{"no id", []string{"recover"}, nil, "recover is about one webhook: give its id, status prints them"},
+		{"two ids", []string{"resume", "a", "b"}, nil, `"b" is one argument too many`},
+		{"an id for status", []string{"status", "a"}, nil, `"a" is one argument too many`},
+		{"a flag that does not exist", []string{"status", "--frobnicate"}, nil, "frobnicate"},
+		{"--every is 0", []string{"recover", "a", "--every", "0s"}, nil, "--every is 0s: give more than 0"},
+		{"--handled for another command", []string{"status", "--handled", "-"}, nil, "--handled is for the command events"},
+		{"--last-event for another command", []string{"events", "a", "--last-event", "2026-11-20"}, nil, "--last-event is for the command status"},
+		{"no key", []string{"status"}, map[string]string{"ASAAS_API_KEY": ""}, "ASAAS_API_KEY: asaas: the API key is empty"},
+		{"a key of production", []string{"status"}, map[string]string{"ASAAS_API_KEY": "$aact_prod_1"}, "the API key is not of the environment sandbox"},
+		{"no token", []string{"recover", "a", "--yes"}, map[string]string{"ASAAS_WEBHOOK_TOKEN": " "}, "ASAAS_WEBHOOK_TOKEN is not set: set it"},
+		{"a base URL that is none", []string{"status"}, map[string]string{"ASAAS_BASE_URL": "asaas"}, "BaseURL is not an address of an API"},
+	} {
+		a := newAccount(t)
+		maps.Copy(a.env, test.env)
+		status, out, complaints := a.queue(t, test.args...)
+		if status != 2 || out != "" || !strings.Contains(complaints, test.says) {
+			t.Errorf("%s: exit status %d, prints %q, %q", test.why, status, out, complaints)
+		}
+	}
+}
+
+func TestAnAsaasThatDoesNotAnswerExits2(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		why   string
+		fault asaastest.APIFault
+		says  string
+	}{
+		{"a gateway", asaastest.APIPage(http.StatusBadGateway), "it was answered with 502, the answer is HTML"},
+		{"trouble", asaastest.APIStatus(http.StatusInternalServerError), "it was answered with 500"},
+		{"half an answer", asaastest.APICutJSON, "the answer is not the JSON that it should be"},
+		{"a reset", asaastest.APIReset, "there is no answer"},
+		{"a key without permission", asaastest.APIForbidden, "the API key has no permission for webhooks"},
+	} {
+		a := newAccount(t)
+		id, _, _, _ := a.webhooks()
+		for _, args := range [][]string{
+			{"status"},
+			{"events", id},
+			{"remove-penalty", id, "--yes"},
+			{"resume", id, "--yes"},
+			{"recover", id, "--yes"},
+		} {
+			a.fake.SpoilAPI(test.fault)
+			status, out, complaints := a.queue(t, args...)
+			if status != 2 || out != "" || !strings.Contains(complaints, test.says) {
+				t.Errorf("%s: %v: exit status %d, prints %q, %q", test.why, args, status, out, complaints)
+			}
+		}
+	}
+}
+
+func TestAWebhookThatIsNotThereExits2(t *testing.T) {
+	t.Parallel()
+	a := newAccount(t)
+	for _, command := range []string{"events", "remove-penalty", "resume", "recover"} {
+		status, out, complaints := a.queue(t, command, "no-such-id", "--yes")
+		if status != 2 || out != "" || !strings.Contains(complaints, "asaas: Webhook(no-such-id): it was answered with 404") {
+			t.Errorf("%s: exit status %d, prints %q, %q", command, status, out, complaints)
+		}
+	}
+}
+
+func TestHelpIsNoMistake(t *testing.T) {
+	t.Parallel()
+	a := newAccount(t)
+	if status, _, complaints := a.queue(t, "--help"); status != 0 || !strings.Contains(complaints, "usage: ") || !strings.Contains(complaints, "-last-event") {
+		t.Errorf("exit status %d, %s", status, complaints)
+	}
+}

@@ -1,0 +1,81 @@
+package asaas
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+
+	"github.com/paghooks/paghooks/idem"
+)
+
+// judge reads the answer to a dry run. What is not handled, and need not be, is
+// no error.
+func (d *dryRun) judge(a answered) (idem.Outcome, error) {
+	var said struct {
+		DryRun idem.Outcome `json:"dry_run"`
+		Reason idem.Reason  `json:"reason"`
+	}
+	_ = json.Unmarshal(a.body, &said) // what does not fit stays empty
+	if said.DryRun != "" && a.status == http.StatusServiceUnavailable {
+		return said.DryRun, wrongWith(said.DryRun)
+	}
+	switch {
+	case a.isHTML():
+		return "", fmt.Errorf("it was answered with %d and a page of HTML: a proxy or another application stands at the webhook's URL; correct the URL, or the way to the receiver", a.status)
+	case a.status/100 == 2:
+		return "", fmt.Errorf("it was answered with %d, as a real event: it may have been processed, look for the ids evt_dry_run_… and pay_dry_run in the application's data. "+
+			"The receiver is not an idem.Processor or idem.Inbox that knows dry runs, or a proxy drops the header %s: give a Probe of your own", a.status, idem.DryRunHeader)
+	case a.status/100 == 3:
+		return "", fmt.Errorf("it was answered with the redirect %d, which Asaas does not follow: set the webhook's URL to where it leads", a.status)
+	case said.Reason != "":
+		return "", d.refusedFor(a.status, said.Reason)
+	}
+	return "", unexpected(a.status)
+}
+
+// wrongWith is what is wrong with the outcome of a dry run.
+func wrongWith(o idem.Outcome) error {
+	switch o {
+	case idem.Handled, idem.Unhandled, idem.Ignored:
+		return nil
+	case idem.Parked:
+		return errors.New("the event does not decode in the application: let it run the same version of this module, or give a Probe of your own")
+	case idem.Failed:
+		return errors.New("the handler failed, or its database: the application's log has the error of the dry run. " +
+			"If it failed only because the charge or the like does not exist, see idem.IsDryRun, or give a Probe of your own")
+	}
+	return errors.New("the receiver is newer than this program, which does not know its answer: use the same version of this module")
+}
+
+// refusedFor is what to do about a receiver that refuses the delivery.
+func (d *dryRun) refusedFor(status int, reason idem.Reason) error {
+	advice := "see the application's log"
+	switch reason {
+	case ReasonNotConfigured:
+		advice = "the application has no token to verify with, set it there"
+	case ReasonWrongToken, ReasonMissingToken, ReasonSeveralTokens, ReasonAmbiguousToken:
+		advice = "give the token that the application verifies with, and see that the webhook has the same at Asaas"
+	case ReasonUnknownAccount:
+		advice = "the application knows no account at this URL, see its Accounts"
+	case ReasonAddressNotAllowed:
+		advice = "the application takes events from Asaas's addresses only, see its AllowFrom: give a Probe of your own"
+	}
+	return fmt.Errorf("the application refused it with %d (%s): %s", status, failure{operation: operation{token: d.token}}.clean(string(reason)), advice)
+}
+
+// unexpected is what to do about an answer that says nothing but its status.
+func unexpected(status int) error {
+	advice := "no receiver of this module answers so: see the application, and the proxies before it"
+	switch status {
+	case http.StatusUnauthorized:
+		advice = "the token is not taken: give the one that the application verifies with"
+	case http.StatusForbidden:
+		advice = "a firewall or a proxy refuses it: see whether it lets Asaas through"
+	case http.StatusNotFound, http.StatusMethodNotAllowed:
+		advice = "nothing takes events there: compare the webhook's URL with the application's routes"
+	case http.StatusServiceUnavailable:
+		advice = "the application takes no events now: see its log"
+	}
+	return fmt.Errorf("it was answered with %d: %s", status, advice)
+}

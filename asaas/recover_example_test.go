@@ -1,0 +1,142 @@
+package asaas_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log"
+	"log/slog"
+	"net/http/httptest"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/paghooks/paghooks/asaas"
+	"github.com/paghooks/paghooks/asaas/asaastest"
+	"github.com/paghooks/paghooks/idem"
+	"github.com/paghooks/paghooks/idem/idemtest"
+)
+
+// outageOfShop is an application whose handler is broken, with its queue at an Asaas of
+// its own: an event fails since an hour.
+type outageOfShop struct {
+	asaas     *asaastest.Fake
+	client    *asaas.Client
+	webhook   string // its id
+	processor *idem.Processor
+	broken    bool
+	close     func()
+}
+
+func newShop(ctx context.Context) *outageOfShop {
+	database, err := idemtest.Start(ctx)
+	if err != nil {
+		log.Fatal(err)
+	}
+	pool, err := pgxpool.New(ctx, database.URL())
+	if err != nil {
+		log.Fatal(err)
+	}
+	if err := idem.Migrate(ctx, pool); err != nil {
+		log.Fatal(err)
+	}
+	s := &outageOfShop{asaas: asaastest.New(), broken: true}
+	events := asaas.NewDispatcher(webhookToken)
+	events.OnPaymentReceived(func(ctx context.Context, tx pgx.Tx, e *asaas.PaymentEvent) error {
+		if s.broken {
+			return errors.New("a mistake")
+		}
+		return nil
+	})
+	s.processor = idem.NewProcessor(pool, events)
+	s.processor.Logger = slog.New(slog.DiscardHandler)
+	server := httptest.NewServer(s.processor)
+	s.webhook = s.asaas.AddWebhook(asaastest.Webhook{
+		URL: server.URL + "/webhooks/asaas", Token: webhookToken, Events: []asaas.EventType{asaas.EventPaymentReceived},
+	})
+	s.client, err = asaas.NewClient(asaas.Sandbox, s.asaas.APIKey)
+	if err != nil {
+		log.Fatal(err)
+	}
+	s.client.Transport, s.client.Poll = s.asaas.Transport(), time.Millisecond
+	s.asaas.Emit(asaastest.Event("PAYMENT_RECEIVED", asaastest.Set("payment.id", "pay_1")))
+	s.asaas.Advance(time.Hour)
+	s.close = func() {
+		s.asaas.Close()
+		server.Close()
+		pool.Close()
+		if err := database.Close(); err != nil {
+			log.Fatal(err)
+		}
+	}
+	return s
+}
+
+// A handler fails, and Asaas waits longer and longer between its attempts. The
+// fix is deployed, and then:
+func ExampleRecover() {
+	ctx := context.Background()
+	shop := newShop(ctx)
+	defer shop.close()
+	shop.broken = false
+
+	for progress, err := range asaas.Recover(ctx, shop.client, shop.webhook, asaas.DryRun(webhookToken)) {
+		if err != nil {
+			fmt.Println(err)
+			return
+		}
+		fmt.Println(progress)
+		shop.asaas.Settle() // the fake Asaas of this example delivers
+	}
+	fmt.Println(shop.asaas.Webhook(shop.webhook).Pending, "events wait")
+	// Output:
+	// the probe passed
+	// the penalty is removed
+	// watching: Asaas counts 0 failures
+	// watching: Asaas counts 0 failures
+	// watching: Asaas counts 0 failures
+	// recovered: there are no failures any more
+	// 0 events wait
+}
+
+// The same without a fix.
+func ExampleDryRun() {
+	ctx := context.Background()
+	shop := newShop(ctx)
+	defer shop.close()
+	w, err := shop.client.Webhook(ctx, shop.webhook)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	probe := asaas.DryRun(webhookToken) // os.Getenv("ASAAS_WEBHOOK_TOKEN")
+	fmt.Println("sound:", probe(ctx, w) == nil)
+	shop.broken = false
+	fmt.Println("sound:", probe(ctx, w) == nil)
+	// Output:
+	// sound: false
+	// sound: true
+}
+
+// The program that has the database tries the very events that failed, each in a
+// transaction that is rolled back.
+func ExampleProbe() {
+	ctx := context.Background()
+	shop := newShop(ctx)
+	defer shop.close()
+	failed := idem.Filter{States: []idem.State{idem.StateRetrying, idem.StateFailed}}
+	probe := func(ctx context.Context, _ *asaas.Webhook) error {
+		tried, err := shop.processor.DryReplay(ctx, failed)
+		if err == nil && tried.Failed > 0 {
+			err = fmt.Errorf("%d of the events that failed would fail again", tried.Failed)
+		}
+		return err
+	}
+
+	for _, err := range asaas.Recover(ctx, shop.client, shop.webhook, probe) {
+		fmt.Println(err)
+	}
+	// Output:
+	// asaas: Recover(00000000-0000-4000-8000-000000000001): nothing was changed: the probe did not pass: 1 of the events that failed would fail again
+}

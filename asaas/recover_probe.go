@@ -1,0 +1,136 @@
+package asaas
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/paghooks/paghooks/idem"
+)
+
+// Probe tells whether what failed is sound again: whether deliveries to w may
+// begin. An error, which [Recover] returns, says what is wrong. It changes
+// nothing that lasts, and ends in time.
+//
+// [DryRun] is one for every application. The best one knows yours: it tries the
+// very events that failed, with [idem.Processor.DryReplay].
+type Probe func(ctx context.Context, w *Webhook) error
+
+// DryRun returns a Probe that sends a made-up event to the webhook's own URL,
+// with the webhook's token and [idem.DryRunHeader]: the handler of the running
+// application works on it in a transaction that is rolled back. That proves the
+// way there (network, TLS, proxies, token), the database, and that the handler
+// runs. It passes when one of the event types that the webhook subscribes to is
+// handled, and tries them in their order until then, each as Asaas does: for 10
+// seconds, without following redirects.
+//
+// The event is about something that does not exist: a charge is "pay_dry_run",
+// which nobody asked for (it has no ExternalReference); anything else has a UUID
+// of zeros. Of events, the id begins with "evt_dry_run_". A handler that fails for
+// what it does not find needs [idem.IsDryRun], or a Probe of your own. What a
+// handler does outside of its transaction does happen.
+//
+// The receiver must be an [idem.Processor] or [idem.Inbox]. Any other takes the
+// event for a real one: that is an error, which says so.
+func DryRun(token string) Probe {
+	return func(ctx context.Context, w *Webhook) error {
+		if err := checkProbe(w, token); err != nil {
+			return fmt.Errorf("dry run: %w", err)
+		}
+		target, err := url.Parse(w.URL.Or(""))
+		if err != nil || target.Host == "" || target.Scheme != "https" && target.Scheme != "http" {
+			return errors.New("dry run: the webhook's URL is not one that events can be sent to: correct it at Asaas")
+		}
+		d := dryRun{target: target, token: token, patience: asaasPatience}
+		return d.try(ctx, w.Events.Or(nil))
+	}
+}
+
+// checkProbe finds what makes real deliveries fail, though a probe would pass.
+func checkProbe(w *Webhook, token string) error {
+	switch {
+	case !isToken(token):
+		return errors.New("the webhook's token is empty: give the one that the application verifies with, Asaas does not tell it")
+	case w.APIVersion.Or(3) == 2:
+		return errors.New("the webhook has apiVersion 2, whose deliveries carry no token: make a new webhook with apiVersion 3")
+	case !w.HasAuthToken.Or(true):
+		return errors.New("the webhook has no token at Asaas, so its deliveries are refused: set one, AuthToken of UpdateWebhook")
+	}
+	return nil
+}
+
+// asaasPatience is how long Asaas waits for an answer.
+const asaasPatience = 10 * time.Second
+
+// dryRun sends made-up events to a receiver.
+type dryRun struct {
+	target   *url.URL
+	token    string
+	patience time.Duration
+}
+
+// try goes on until an event type is handled.
+func (d *dryRun) try(ctx context.Context, types []EventType) error {
+	tried := 0
+	for _, t := range types {
+		body := syntheticEvent(t)
+		if body == nil { // newer than this package
+			continue
+		}
+		tried++
+		switch outcome, err := d.deliver(ctx, body); {
+		case ctx.Err() != nil:
+			return fmt.Errorf("dry run of %s at %s: the time was over: %w", t, d.place(), context.Cause(ctx))
+		case err != nil:
+			return fmt.Errorf("dry run of %s at %s: %w", t, d.place(), err)
+		case outcome == idem.Handled:
+			return nil
+		}
+	}
+	if tried == 0 {
+		return errors.New("dry run: the webhook subscribes to no event type that this module knows: subscribe to those that the application handles, see Dispatcher.Types")
+	}
+	return fmt.Errorf("dry run at %s: the application handles none of the %d event types that the webhook subscribes to, so that nothing is proved: "+
+		"subscribe to those that it handles, see Dispatcher.Types, or give a Probe of your own", d.place(), tried)
+}
+
+// deliver sends one event, and returns what came of it: handled or not wanted.
+func (d *dryRun) deliver(ctx context.Context, body []byte) (idem.Outcome, error) {
+	ctx, cancel := context.WithTimeout(ctx, d.patience)
+	defer cancel()
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, d.target.String(), bytes.NewReader(body))
+	if err != nil {
+		return "", err
+	}
+	r.Header.Set("Content-Type", "application/json")
+	r.Header.Set("User-Agent", defaultUserAgent())
+	r.Header.Set(TokenHeader, d.token)
+	r.Header.Set(idem.DryRunHeader, "1")
+	client := http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	response, err := client.Do(r)
+	if err != nil {
+		return "", noAnswer(err)
+	}
+	defer response.Body.Close()
+	answer, err := io.ReadAll(io.LimitReader(response.Body, maxAnswer))
+	return d.judge(answered{status: response.StatusCode, body: answer, err: err})
+}
+
+func noAnswer(err error) error {
+	if errors.Is(err, context.DeadlineExceeded) {
+		return fmt.Errorf("there is no answer in time, and Asaas waits %s: see what holds the application up: %w", asaasPatience, transportError(err))
+	}
+	return fmt.Errorf("there is no answer: see whether the application runs, and its network, TLS certificate and name in DNS: %w", transportError(err))
+}
+
+// place is the receiver's URL without what may be a secret.
+func (d *dryRun) place() string {
+	clean := url.URL{Scheme: d.target.Scheme, Host: d.target.Host, Path: d.target.Path}
+	return strings.ReplaceAll(clean.String(), d.token, redacted)
+}

@@ -1,0 +1,208 @@
+package main
+
+import (
+	"bytes"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"regexp"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/paghooks/paghooks/zeltapay"
+	"github.com/paghooks/paghooks/zeltapay/zeltapaytest"
+)
+
+const secret = "a secret"
+
+// receiver accepts what verifies, and keeps the bodies.
+type receiver struct {
+	format zeltapay.Format
+	mu     sync.Mutex
+	bodies []string
+}
+
+func (re *receiver) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	body, _ := io.ReadAll(r.Body)
+	verifier := zeltapay.Verifier{Secrets: []string{secret}, Format: re.format}
+	if verifier.Verify(r.Header, body) != nil {
+		http.Error(w, "not mine", http.StatusUnauthorized)
+		return
+	}
+	re.mu.Lock()
+	defer re.mu.Unlock()
+	re.bodies = append(re.bodies, string(body))
+	_, _ = io.WriteString(w, `{"received":true}`)
+}
+
+// listening is a receiver with its URL.
+func listening(t *testing.T) (re *receiver, url string) {
+	t.Helper()
+	re = new(receiver)
+	server := httptest.NewServer(re)
+	t.Cleanup(server.Close)
+	return re, server.URL + "/webhooks/zeltapay"
+}
+
+func command(args ...string) (status int, out, errs string) {
+	return commandWith(secret, args...)
+}
+
+func commandWith(secret string, args ...string) (status int, out, errs string) {
+	var o, e bytes.Buffer
+	getenv := func(name string) string { return map[string]string{"ZELTAPAY_WEBHOOK_SECRET": secret}[name] }
+	status = run(args, getenv, &o, &e)
+	return status, o.String(), e.String()
+}
+
+var anID = regexp.MustCompile(`evt_[0-9a-f]{16}`)
+
+func TestAnEventIsDeliveredAndItsAnswerPrinted(t *testing.T) {
+	t.Parallel()
+	re, url := listening(t)
+	status, out, errs := command("--to", url, "payment.success", "--set", "transaction.amount=2990",
+		"--set", "customer.customerName=1001", "--set", "metadata.note=a = b", "-id", "evt_1")
+	if status != 0 || out != "200 payment.success evt_1: {\"received\":true}\n" || errs != "" {
+		t.Errorf("status %d, %q, %q", status, out, errs)
+	}
+	want := zeltapaytest.Event("payment.success", zeltapaytest.Set("eventId", "evt_1"),
+		zeltapaytest.Set("transaction.amount", 2990), zeltapaytest.Set("customer.customerName", "1001"),
+		zeltapaytest.Set("metadata.note", "a = b"))
+	if diff := cmp.Diff([]string{string(want)}, re.bodies); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestFlagsDecideWhatIsSent(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		why  string
+		args []string
+		want string // with ids as evt_…
+	}{
+		{"several types", []string{"webhook.ping", "payment.success"}, `200 webhook.ping evt_…: {"received":true}
+200 payment.success evt_…: {"received":true}
+`},
+		{"several of one", []string{"webhook.ping", "--count", "2"}, strings.Repeat("200 webhook.ping evt_…: {\"received\":true}\n", 2)},
+		{"twins", []string{"--twins", "webhook.ping"}, `200 webhook.ping evt_…: {"received":true}
+200 webhook.ping evt_… (its twin): {"received":true}
+`},
+	} {
+		_, url := listening(t)
+		status, out, errs := command(append(c.args, "--to", url)...)
+		if diff := cmp.Diff(c.want, anID.ReplaceAllString(out, "evt_…")); status != 0 || errs != "" || diff != "" {
+			t.Errorf("%s: status %d, %s%s", c.why, status, errs, diff)
+		}
+	}
+}
+
+func TestLayoutsAndSparseBodies(t *testing.T) {
+	t.Parallel()
+	id := zeltapaytest.Set("eventId", "evt_1")
+	for _, c := range []struct {
+		args []string
+		want []byte
+	}{
+		{[]string{"--layout", "nested"}, zeltapaytest.Nested.Event("payment.success", id)},
+		{[]string{"--sparse"}, zeltapaytest.Sparse("payment.success", id)},
+		{[]string{"--sparse", "--layout=nested", "--set", `customer={"email":null}`},
+			zeltapaytest.Nested.Sparse("payment.success", id, zeltapaytest.Set("customer.email", nil))},
+	} {
+		re, url := listening(t)
+		status, _, errs := command(append(c.args, "--id", "evt_1", "--to", url, "payment.success")...)
+		if diff := cmp.Diff([]string{string(c.want)}, re.bodies); status != 0 || diff != "" {
+			t.Errorf("%q: status %d, %s%s", c.args, status, errs, diff)
+		}
+	}
+}
+
+func TestPlainSignsTheOtherString(t *testing.T) {
+	t.Parallel()
+	re, url := listening(t)
+	re.format = zeltapay.FormatPlain
+	if status, out, _ := command("--to", url, "webhook.ping"); status != 1 {
+		t.Errorf("without --plain: status %d, %s", status, out)
+	}
+	if status, out, _ := command("--to", url, "--plain", "webhook.ping"); status != 0 {
+		t.Errorf("with --plain: status %d, %s", status, out)
+	}
+}
+
+func TestAnEventThatIsNotAcceptedGivesStatus1(t *testing.T) {
+	t.Parallel()
+	_, url := listening(t)
+	gone := httptest.NewServer(nil)
+	gone.Close()
+	for _, c := range []struct{ why, secret, url, out, errs string }{
+		{"another secret", "another", url, "401 webhook.ping evt_1: not mine\n401 webhook.ping evt_1 (its twin): not mine\n", "2 of 2"},
+		{"nobody listens", secret, gone.URL, "no answer webhook.ping evt_1: dial tcp ", "2 of 2"},
+	} {
+		status, out, errs := commandWith(c.secret, "--to", c.url, "--twins", "--id", "evt_1", "webhook.ping")
+		if status != 1 || !strings.HasPrefix(out, c.out) || errs != "zeltapay-fake: "+c.errs+" were not accepted\n" {
+			t.Errorf("%s: status %d, %q, %q", c.why, status, out, errs)
+		}
+	}
+}
+
+func TestEveryEventIsDeliveredThoughTheFirstFails(t *testing.T) {
+	t.Parallel()
+	_, url := listening(t)
+	status, out, errs := commandWith("another", "--to", url, "--count", "20", "webhook.ping")
+	if status != 1 || strings.Count(out, "401 ") != 20 || !strings.Contains(errs, "20 of 20") {
+		t.Errorf("status %d, %q, %q", status, out, errs)
+	}
+}
+
+func TestListPrintsTheTypes(t *testing.T) {
+	t.Parallel()
+	if status, out, _ := commandWith("", "--list"); status != 0 || out != "payment.success\nwebhook.ping\n" {
+		t.Errorf("status %d, %s", status, out)
+	}
+}
+
+func TestHelpIsNoMistake(t *testing.T) {
+	t.Parallel()
+	status, _, errs := command("--help")
+	if status != 0 || !strings.Contains(errs, "path=value") {
+		t.Errorf("status %d, %s", status, errs)
+	}
+}
+
+func TestMistakesGiveStatus2AndSayWhatToDo(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		args []string
+		want string
+	}{
+		{[]string{"webhook.ping"}, "give the URL of your server"},
+		{[]string{"--to", "localhost:8080", "webhook.ping"}, "give the URL of your server"},
+		{[]string{"--to", "http://localhost:1"}, "no event type is given"},
+		{[]string{"--to", "http://localhost:1", "payment.failed"}, "there are: payment.success, webhook.ping"},
+		{[]string{"--to", "http://localhost:1", "webhook.ping", "--count", "0"}, "give 1 or more"},
+		{[]string{"--to", "http://localhost:1", "webhook.ping", "--count", "2", "--id", "evt_1"}, "the id of one event"},
+		{[]string{"--to", "http://localhost:1", "webhook.ping", "payment.success", "--id", "evt_1"}, "the id of one event"},
+		{[]string{"--to", "http://localhost:1", "webhook.ping", "--layout", "round"}, "there are flat and nested"},
+		{[]string{"--to", "http://localhost:1", "webhook.ping", "--set", "ok"}, "it is no path=value"},
+		{[]string{"--to", "http://localhost:1", "webhook.ping", "--set", "okay=true"}, "there is no field okay"},
+		{[]string{"--to", "http://localhost:1", "webhook.ping", "--set", "ok=yes"}, "ok is a boolean, and the value given is a string"},
+		{[]string{"--to", "http://localhost:1", "webhook.ping", "--set", "eventId=evt_1"}, "use --id"},
+		{[]string{"--too"}, "flag provided but not defined: -too; --help shows all flags"},
+	} {
+		status, out, errs := command(c.args...)
+		if status != 2 || out != "" || !strings.Contains(errs, c.want) || strings.Count(errs, "\n") != 1 {
+			t.Errorf("%q: status %d, %q, %q, want %q", c.args, status, out, errs, c.want)
+		}
+	}
+}
+
+func TestWithoutASecretNothingIsSent(t *testing.T) {
+	t.Parallel()
+	re, url := listening(t)
+	status, out, errs := commandWith("", "--to", url, "webhook.ping")
+	if status != 2 || out != "" || !strings.Contains(errs, "ZELTAPAY_WEBHOOK_SECRET is not set") || len(re.bodies) != 0 {
+		t.Errorf("status %d, %q, %q", status, out, errs)
+	}
+}

@@ -1,0 +1,95 @@
+package zeltapaytest
+
+import (
+	"slices"
+	"time"
+
+	"github.com/paghooks/paghooks/zeltapay"
+)
+
+// phase is what an event waits for until it is due.
+type phase int
+
+const (
+	waiting phase = iota // for its next attempt
+	aging                // for the end of its Lifetime
+	dead                 // in the dead-letter queue, for its deletion
+)
+
+// pending is an event that one webhook has not taken yet.
+type pending struct {
+	webhook  *Webhook
+	id       string
+	kind     zeltapay.EventType
+	body     []byte
+	phase    phase
+	due      time.Time
+	attempts int
+	first    time.Time // of the attempts
+	signed   time.Time // what the first of them was signed with
+	replayed bool
+	reason   Reason
+	parked   time.Time // when it came to the dead-letter queue first
+}
+
+// Settle does all that is due now, and what becomes due by that. No time passes.
+func (f *Fake) Settle() { f.Advance(0) }
+
+// Advance moves the clock on, and does all that falls due on the way in the order of its time: at one moment in the
+// order in which the events were emitted. It returns when the last delivery is answered. After 24 hours no event
+// waits for a retry any more.
+//
+// It panics for a negative time, and while another Advance or Settle is at work, as when a receiver calls it.
+func (f *Fake) Advance(d time.Duration) {
+	if d < 0 {
+		panic("zeltapaytest: the clock does not go back")
+	}
+	if !f.moving.CompareAndSwap(false, true) {
+		panic("zeltapaytest: the clock moves already: call Advance and Settle from one goroutine, and not from a receiver")
+	}
+	defer f.moving.Store(false)
+	end := f.Now().Add(d)
+	for f.ctx.Err() == nil {
+		p := f.next(end)
+		if p == nil {
+			return
+		}
+		f.step(p)
+	}
+}
+
+// next moves the clock to what is due first, and returns it; or else to end.
+func (f *Fake) next(end time.Time) *pending {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	var first *pending
+	for _, p := range f.pending {
+		if !p.due.After(end) && (first == nil || p.due.Before(first.due)) {
+			first = p
+		}
+	}
+	to := end
+	if first != nil {
+		to = first.due
+	}
+	f.passed = max(f.passed, to.Sub(f.Start))
+	return first
+}
+
+func (f *Fake) step(p *pending) {
+	switch p.phase {
+	case waiting:
+		f.attempt(p)
+	case aging:
+		f.change(func() { f.park(p, ReasonTooOld) })
+	case dead:
+		f.change(func() {
+			f.remove(p)
+			f.record(p, Entry{Kind: Deleted})
+		})
+	}
+}
+
+func (f *Fake) remove(p *pending) {
+	f.pending = slices.DeleteFunc(f.pending, func(q *pending) bool { return q == p })
+}

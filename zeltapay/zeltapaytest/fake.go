@@ -1,0 +1,152 @@
+package zeltapaytest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/paghooks/paghooks/zeltapay"
+)
+
+// Fake is a Zelta Pay of the test's own: it delivers events to webhooks by Zelta Pay's rules for signatures, retries
+// and the dead-letter queue. Its clock moves only when [Fake.Advance] moves it, so that days pass in milliseconds and
+// every run is the same.
+//
+// Make one with [New], set the fields before the first use, and Close it at the end. The methods may be called from
+// several goroutines, and from a receiver while it handles an event; the clock has one mover at a time.
+//
+// The rules are those of https://docs-pay.zelta.dev/guides/webhooks/delivery. Where Zelta Pay's pages contradict one
+// another there is a field to choose; where they say nothing, the comments say what is assumed.
+type Fake struct {
+	// Start is when the clock begins; when New was called by default.
+	Start time.Time
+
+	// Format is the string that is signed, of the two that the pages show; [zeltapay.FormatPrefixed] by default.
+	Format zeltapay.Format
+
+	// BareSignature sends a Zeltapay-Signature of hexadecimal digits only, as one page reads it; t=…, v1=… by default.
+	BareSignature bool
+
+	// SignOnce signs an event at its first attempt, and repeats that signature in all others. By default each attempt
+	// is signed anew, with its own time, which is assumed: Zelta Pay does not say it, and who signed once would have
+	// its late retries refused.
+	SignOnce bool
+
+	// SigningTime tells the time to sign with; [Fake.Now] by default. Make it time.Now for a receiver whose clock
+	// cannot be set, such as another process: it verifies whatever the fake's time is.
+	SigningTime func() time.Time
+
+	// FirstAttempt is the Zeltapay-Delivery-Attempt of the first attempt; 1 by default. Zelta Pay does not say whether
+	// it is 0 or 1, nor what a replay has: here the numbers go on.
+	FirstAttempt int
+
+	// Delays are the waits before the retries, one for each; [TableDelays] by default. The pages differ: see
+	// [SampleDelays] and [DayDelays].
+	Delays []time.Duration
+
+	// Jitter returns what a delay is multiplied by; nil for 1, so that every run is the same. Zelta Pay's is random,
+	// from 0.5 to 1.5 in its table, from 1 to 2 in its sample.
+	Jitter func() float64
+
+	// Lifetime is how long after the first attempt an event may be retried; 24 hours by default. It goes to the
+	// dead-letter queue then, with retries left.
+	Lifetime time.Duration
+
+	// Judge says what an answer means for its event; the function [Judge] by default. See [JudgeListed].
+	Judge func(status int) Verdict
+
+	// Patience is how long a receiver may take, in real time (in a synctest bubble: in the bubble's); 10 seconds by
+	// default, Zelta Pay says no number. In the fake's time every attempt takes none. For a receiver that never
+	// answers, make it a millisecond.
+	Patience time.Duration
+
+	// Observe, if not nil, is called with each entry of the timeline, just after it happened; in the order of the
+	// timeline, as long as one goroutine at a time uses the fake. It may call the fake, but not move its clock.
+	Observe func(Entry)
+
+	moving atomic.Bool // the clock has a mover
+	ctx    context.Context
+	close  context.CancelCauseFunc
+	client *http.Client
+	inWork sync.WaitGroup // requests in a Handler, waited for or not
+
+	mu       sync.Mutex
+	passed   time.Duration // since Start
+	webhooks []*Webhook
+	emitted  map[string]bool // by id
+	pending  []*pending      // in the order in which they were emitted
+	faults   []Fault
+	timeline []Entry
+}
+
+// New makes a fake without webhooks.
+func New() *Fake {
+	f := &Fake{
+		Start:        time.Now(),
+		FirstAttempt: 1,
+		Delays:       TableDelays(),
+		Lifetime:     24 * time.Hour,
+		Judge:        Judge,
+		Patience:     10 * time.Second,
+		client:       newClient(),
+		emitted:      make(map[string]bool),
+	}
+	f.ctx, f.close = context.WithCancelCause(context.Background())
+	return f
+}
+
+// Close ends deliveries in flight, and waits for Handlers that still run, at most for Patience. Nothing of the fake is
+// left then, and nothing happens any more.
+func (f *Fake) Close() {
+	f.mu.Lock() // see begin
+	f.close(errors.New("the fake was closed"))
+	f.mu.Unlock()
+	done := make(chan struct{})
+	go func() {
+		f.inWork.Wait()
+		close(done)
+	}()
+	timer := time.NewTimer(f.Patience)
+	defer timer.Stop()
+	select {
+	case <-done:
+	case <-timer.C:
+	}
+}
+
+// Now is the fake's time. Give it to the receiver, which refuses signatures of another time than its own:
+//
+//	events.Verifier.Now = fake.Now
+func (f *Fake) Now() time.Time {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.now()
+}
+
+func (f *Fake) now() time.Time { return f.Start.Add(f.passed) }
+
+// change changes the fake's state, and then tells Observe what it recorded.
+func (f *Fake) change(do func()) {
+	for _, e := range f.locked(do) {
+		if f.Observe != nil {
+			f.Observe(e)
+		}
+	}
+}
+
+func (f *Fake) locked(do func()) (recorded []Entry) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	before := len(f.timeline)
+	do()
+	return f.timeline[before:len(f.timeline):len(f.timeline)]
+}
+
+// patient bounds one request.
+func (f *Fake) patient() (context.Context, context.CancelFunc) {
+	return context.WithTimeoutCause(f.ctx, f.Patience, fmt.Errorf("no answer within %s", f.Patience))
+}

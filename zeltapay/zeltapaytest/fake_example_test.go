@@ -1,0 +1,320 @@
+package zeltapaytest_test
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"time"
+
+	"github.com/paghooks/paghooks/zeltapay"
+	"github.com/paghooks/paghooks/zeltapay/zeltapaytest"
+)
+
+// shopDown answers as a shop does whose database is down.
+var shopDown = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+	w.WriteHeader(http.StatusServiceUnavailable)
+})
+
+func printTimeline(fake *zeltapaytest.Fake) {
+	for _, e := range fake.Timeline() {
+		fmt.Println(e)
+	}
+}
+
+// A receiver that verifies on the fake's clock. An idem.Processor is one too: set its dispatcher's Verifier.Now.
+func ExampleNew() {
+	fake := zeltapaytest.New()
+	defer fake.Close()
+	verifier := zeltapay.Verifier{Secrets: []string{"the secret"}, Now: fake.Now}
+	fake.AddWebhook(zeltapaytest.Webhook{Secret: "the secret", Handler: http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		fmt.Println(zeltapay.Identify(body).ID, "refused:", verifier.Verify(r.Header, body))
+	})})
+
+	fake.Advance(3 * 24 * time.Hour)
+	fake.Emit(zeltapaytest.Event("payment.success", zeltapaytest.Set("eventId", "evt_1")))
+	fake.Settle()
+	// Output: evt_1 refused: <nil>
+}
+
+func ExampleFake_Advance() {
+	fake := zeltapaytest.New()
+	defer fake.Close()
+	fake.Start = time.Date(2026, 8, 8, 23, 45, 13, 0, time.UTC)
+	fake.AddWebhook(zeltapaytest.Webhook{Secret: "the secret", Handler: shopDown})
+	fake.Emit(zeltapaytest.Event("payment.success", zeltapaytest.Set("eventId", "evt_1")))
+
+	fake.Advance(time.Hour)
+	printTimeline(fake)
+	// Output:
+	// 2026-08-08 23:45:13 queued payment.success evt_1
+	// 2026-08-08 23:45:13 failed payment.success evt_1, attempt 1: 503, next in 5s
+	// 2026-08-08 23:45:18 failed payment.success evt_1, attempt 2: 503, next in 10s
+	// 2026-08-08 23:45:28 failed payment.success evt_1, attempt 3: 503, next in 20s
+	// 2026-08-08 23:45:48 failed payment.success evt_1, attempt 4: 503, next in 40s
+	// 2026-08-08 23:46:28 failed payment.success evt_1, attempt 5: 503, next in 1m20s
+	// 2026-08-08 23:47:48 failed payment.success evt_1, attempt 6: 503, next in 2m40s
+	// 2026-08-08 23:50:28 failed payment.success evt_1, attempt 7: 503
+	// 2026-08-08 23:50:28 dead-lettered payment.success evt_1, attempt 7: all retries failed
+}
+
+// A 4xx for what will pass is a mistake that needs a person: the event is not retried.
+func ExampleFake_DeadLetters() {
+	fake := zeltapaytest.New()
+	defer fake.Close()
+	fake.AddWebhook(zeltapaytest.Webhook{Secret: "the secret", Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.WriteHeader(http.StatusConflict) // another worker has it
+	})})
+	fake.Emit(zeltapaytest.Event("payment.success", zeltapaytest.Set("eventId", "evt_1")))
+	fake.Advance(24 * time.Hour)
+	for _, letter := range fake.DeadLetters() {
+		fmt.Println(letter.EventID, letter.Attempts, letter.Reason, letter.Until.Sub(letter.Since))
+	}
+	fake.Advance(29 * 24 * time.Hour)
+	fmt.Println(len(fake.DeadLetters()))
+	// Output:
+	// evt_1 1 the answer is not retried 720h0m0s
+	// 0
+}
+
+func ExampleFake_Replay() {
+	fake := zeltapaytest.New()
+	defer fake.Close()
+	fake.Start = time.Date(2026, 8, 8, 23, 45, 13, 0, time.UTC)
+	status := http.StatusUnauthorized // the secret is wrong
+	fake.AddWebhook(zeltapaytest.Webhook{Secret: "the secret", Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.WriteHeader(status)
+	})})
+	fake.Emit(zeltapaytest.Event("payment.success", zeltapaytest.Set("eventId", "evt_1")))
+	fake.Advance(3 * 24 * time.Hour)
+
+	status = http.StatusOK // and was put right
+	fmt.Println(fake.Replay("evt_1"), fake.Replay("evt_2"))
+	fake.Settle()
+	printTimeline(fake)
+	// Output:
+	// true false
+	// 2026-08-08 23:45:13 queued payment.success evt_1
+	// 2026-08-08 23:45:13 failed payment.success evt_1, attempt 1: 401
+	// 2026-08-08 23:45:13 dead-lettered payment.success evt_1, attempt 1: the answer is not retried
+	// 2026-08-11 23:45:13 replayed payment.success evt_1, attempt 1
+	// 2026-08-11 23:45:13 delivered payment.success evt_1, attempt 2: 200
+}
+
+func ExampleFake_ReplayAll() {
+	fake := zeltapaytest.New()
+	defer fake.Close()
+	fake.AddWebhook(zeltapaytest.Webhook{Secret: "the secret", Handler: shopDown})
+	fake.Emit(zeltapaytest.Event("payment.success"), zeltapaytest.Nested.Event("payment.success"))
+	fake.Advance(time.Hour)
+	fmt.Println(len(fake.DeadLetters()), "wait,", fake.ReplayAll(), "are due,", len(fake.DeadLetters()), "wait")
+	fake.Settle()
+	fmt.Println(len(fake.DeadLetters()), "wait:", fake.DeadLetters()[0].Reason)
+	// Output:
+	// 2 wait, 2 are due, 0 wait
+	// 2 wait: the replay failed
+}
+
+func ExampleFake_Spoil() {
+	fake := zeltapaytest.New()
+	defer fake.Close()
+	fake.Start = time.Date(2026, 8, 8, 23, 45, 13, 0, time.UTC)
+	fake.AddWebhook(zeltapaytest.Webhook{Secret: "the secret", Handler: http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		fmt.Println("received", r.Header.Get("Zeltapay-Event-Id"))
+	})})
+	fake.Emit(zeltapaytest.Event("payment.success", zeltapaytest.Set("eventId", "evt_1")))
+	fake.Spoil(zeltapaytest.LostAnswer)
+	fake.Advance(time.Minute)
+	printTimeline(fake)
+	// Output:
+	// received evt_1
+	// received evt_1
+	// 2026-08-08 23:45:13 queued payment.success evt_1
+	// 2026-08-08 23:45:13 failed payment.success evt_1, attempt 1: 200, the answer was lost, next in 5s
+	// 2026-08-08 23:45:18 delivered payment.success evt_1, attempt 2: 200
+}
+
+// What a receiver has to expect: here one that verifies.
+func ExampleFault() {
+	for name, fault := range map[string]zeltapaytest.Fault{
+		"duplicate":    zeltapaytest.Duplicate,
+		"twins":        zeltapaytest.Twins,
+		"cut body":     zeltapaytest.CutBody,
+		"slow body":    zeltapaytest.SlowBody,
+		"wrong secret": zeltapaytest.WrongSecret,
+		"stale":        zeltapaytest.Stale,
+	} {
+		fake := zeltapaytest.New()
+		fake.AddWebhook(zeltapaytest.Webhook{Secret: secret, Handler: verifying(fake.Now)})
+		fake.Spoil(fault)
+		fake.Emit(zeltapaytest.Event("payment.success"))
+		fake.Settle()
+		fmt.Printf("%s:", name)
+		for _, e := range fake.Timeline()[1:] {
+			fmt.Printf(" %s %d;", e.Kind, e.Status)
+		}
+		fmt.Println()
+		fake.Close()
+	}
+	// Unordered output:
+	// duplicate: delivered 200; copied 200;
+	// twins: delivered 200; copied 200;
+	// cut body: failed 0;
+	// slow body: delivered 200;
+	// wrong secret: failed 401; dead-lettered 0;
+	// stale: failed 401; dead-lettered 0;
+}
+
+// Zelta Pay promises no order.
+func ExampleFault_swap() {
+	fake := zeltapaytest.New()
+	defer fake.Close()
+	fake.AddWebhook(zeltapaytest.Webhook{Secret: "the secret", Handler: http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		fmt.Println(r.Header.Get("Zeltapay-Event-Id"))
+	})})
+	fake.Spoil(zeltapaytest.Swap)
+	fake.Emit(
+		zeltapaytest.Event("payment.success", zeltapaytest.Set("eventId", "evt_1")),
+		zeltapaytest.Event("payment.success", zeltapaytest.Set("eventId", "evt_2")),
+	)
+	fake.Settle()
+	// Output:
+	// evt_2
+	// evt_1
+}
+
+func ExampleFake_observe() {
+	fake := zeltapaytest.New()
+	defer fake.Close()
+	fake.Observe = func(e zeltapaytest.Entry) {
+		if e.Kind == zeltapaytest.DeadLettered {
+			fmt.Println("look into the dashboard:", e.EventID, e.Reason)
+		}
+	}
+	fake.AddWebhook(zeltapaytest.Webhook{Secret: "the secret", Handler: shopDown})
+	fake.Emit(zeltapaytest.Event("payment.success", zeltapaytest.Set("eventId", "evt_1")))
+	fake.Advance(time.Hour)
+	// Output: look into the dashboard: evt_1 all retries failed
+}
+
+// A receiver behind a URL, whose clock is its own.
+func ExampleFake_AddWebhook() {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		if err := zeltapay.Verify(r.Header, body, "the secret"); err != nil {
+			http.Error(w, err.Error(), http.StatusUnauthorized)
+			return
+		}
+		_, _ = io.WriteString(w, `{"received":true}`)
+	}))
+	defer server.Close()
+
+	fake := zeltapaytest.New()
+	defer fake.Close()
+	fake.SigningTime = time.Now
+	fake.AddWebhook(zeltapaytest.Webhook{URL: server.URL + "/webhooks/zeltapay", Secret: "the secret"})
+	fake.Advance(3 * 24 * time.Hour)
+	fake.Emit(zeltapaytest.Event("webhook.ping"))
+	fake.Settle()
+	e := fake.Timeline()[1]
+	fmt.Println(e.Kind, e.Status, e.Answer)
+	// Output: delivered 200 {"received":true}
+}
+
+// Without SignOnce every retry verifies.
+func ExampleFake_signOnce() {
+	fake := zeltapaytest.New()
+	defer fake.Close()
+	fake.SignOnce = true
+	fake.Delays = zeltapaytest.DayDelays()
+	fake.AddWebhook(zeltapaytest.Webhook{Secret: secret, Handler: verifying(fake.Now)})
+	fake.Spoil(zeltapaytest.LostAnswer)
+	fake.Emit(zeltapaytest.Event("payment.success"))
+	fake.Advance(time.Hour)
+	for _, e := range fake.Timeline()[1:] {
+		fmt.Println(e.Kind, e.Status, e.Attempt)
+	}
+	// Output:
+	// failed 200 1
+	// failed 401 2
+	// dead-lettered 0 2
+}
+
+// The other string that Zelta Pay's pages show, and the bare signature.
+func ExampleFake_format() {
+	fake := zeltapaytest.New()
+	defer fake.Close()
+	fake.Start = time.Unix(1640995200, 0)
+	fake.Format, fake.BareSignature = zeltapay.FormatPlain, true
+	fake.AddWebhook(zeltapaytest.Webhook{Secret: "test_secret_not_from_docs", Handler: http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		fmt.Println(r.Header.Get("Zeltapay-Timestamp"), r.Header.Get("Zeltapay-Signature"))
+	})})
+	fake.Emit([]byte(`{}`))
+	fake.Settle()
+	// Output: 1640995200 4bd34483934445fa319b2550e2fd7cb2fa81aee367ce6f2705b6482abcecfd85
+}
+
+// The earliest that all retries are over, by the table. math/rand makes it random.
+func ExampleFake_jitter() {
+	fake := zeltapaytest.New()
+	defer fake.Close()
+	fake.Jitter = func() float64 { return 0.5 }
+	fake.AddWebhook(zeltapaytest.Webhook{Secret: "the secret", Handler: shopDown})
+	fake.Emit(zeltapaytest.Event("payment.success"))
+	fake.Advance(time.Hour)
+	letter := fake.DeadLetters()[0]
+	fmt.Println(letter.Since.Sub(fake.Start))
+	// Output: 2m37.5s
+}
+
+func ExampleTableDelays() {
+	fmt.Println(zeltapaytest.TableDelays())
+	fmt.Println(zeltapaytest.TableDelays()[:5], "for six attempts in all")
+	// Output:
+	// [5s 10s 20s 40s 1m20s 2m40s]
+	// [5s 10s 20s 40s 1m20s] for six attempts in all
+}
+
+func ExampleSampleDelays() {
+	fmt.Println(zeltapaytest.SampleDelays())
+	// Output: [10s 20s 40s 1m20s 2m40s 5m20s]
+}
+
+func ExampleDayDelays() {
+	for _, d := range zeltapaytest.DayDelays() {
+		fmt.Println(d.Round(time.Minute))
+	}
+	// Output:
+	// 23m0s
+	// 46m0s
+	// 1h31m0s
+	// 3h3m0s
+	// 6h6m0s
+	// 12h11m0s
+}
+
+func ExampleJudge() {
+	for _, status := range []int{200, 203, 302, 409, 429, 503} {
+		switch zeltapaytest.Judge(status) {
+		case zeltapaytest.Accept:
+			fmt.Println(status, "accepts the event")
+		case zeltapaytest.Retry:
+			fmt.Println(status, "has it delivered again")
+		case zeltapaytest.Park:
+			fmt.Println(status, "sends it to the dead-letter queue")
+		}
+	}
+	// Output:
+	// 200 accepts the event
+	// 203 accepts the event
+	// 302 has it delivered again
+	// 409 sends it to the dead-letter queue
+	// 429 has it delivered again
+	// 503 has it delivered again
+}
+
+func ExampleJudgeListed() {
+	fmt.Println(zeltapaytest.Judge(203) == zeltapaytest.Accept, zeltapaytest.JudgeListed(203) == zeltapaytest.Accept)
+	// Output: true false
+}

@@ -1,0 +1,90 @@
+package zeltapaytest
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/paghooks/paghooks/zeltapay"
+)
+
+// Kind says what an [Entry] is about.
+type Kind string
+
+// What happens to an event.
+const (
+	// Queued: it happened, and the webhook subscribes to it.
+	Queued Kind = "queued"
+	// Delivered: an attempt was answered with success, the event is done.
+	Delivered Kind = "delivered"
+	// Failed: an attempt was not answered with success.
+	Failed Kind = "failed"
+	// Copied: the second copy that [Twins] or [Duplicate] sent was answered. It counts neither as success nor as
+	// failure.
+	Copied Kind = "copied"
+	// DeadLettered: it went to the dead-letter queue.
+	DeadLettered Kind = "dead-lettered"
+	// Replayed: somebody wants it out of there, and it is due.
+	Replayed Kind = "replayed"
+	// Deleted: it was in the dead-letter queue for 30 days, and is gone for good.
+	Deleted Kind = "deleted"
+)
+
+// Entry is one thing that happened to an event of a webhook.
+type Entry struct {
+	At        time.Time // in the fake's time
+	Kind      Kind
+	URL       string // of the webhook
+	EventID   string // as in Zeltapay-Event-Id
+	EventType zeltapay.EventType
+
+	Attempt int       // from 1, whatever FirstAttempt is; goes on in replays
+	Status  int       // of the receiver's answer; 0 without one
+	Answer  string    // the answer's body, its first 4 KiB
+	Error   string    // why there is no answer, or none that counts
+	Fault   Fault     // what the test had spoiled
+	Next    time.Time // when Failed: of the next attempt; zero if there is none
+	Reason  Reason    // when DeadLettered
+}
+
+// String is a line for people: "2026-08-08 23:45:13 failed payment.success evt_1, attempt 1: 503, next in 5s".
+func (e Entry) String() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s %s %s %s", e.At.Format(time.DateTime), e.Kind, e.EventType, e.EventID)
+	if e.Attempt > 0 {
+		fmt.Fprintf(&b, ", attempt %d", e.Attempt)
+	}
+	if said := e.said(); said != "" {
+		b.WriteString(": " + said)
+	}
+	if !e.Next.IsZero() {
+		fmt.Fprintf(&b, ", next in %s", e.Next.Sub(e.At))
+	}
+	return b.String()
+}
+
+func (e Entry) said() string {
+	switch {
+	case e.Status != 0 && e.Error != "":
+		return fmt.Sprintf("%d, %s", e.Status, e.Error)
+	case e.Status != 0:
+		return fmt.Sprint(e.Status)
+	case e.Reason != "":
+		return string(e.Reason)
+	}
+	return e.Error
+}
+
+// Timeline is all that happened so far, in its order.
+func (f *Fake) Timeline() []Entry {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return slices.Clone(f.timeline)
+}
+
+// record completes an entry.
+func (f *Fake) record(p *pending, e Entry) {
+	e.At, e.URL, e.EventID, e.EventType, e.Attempt = f.now(), p.webhook.URL, p.id, p.kind, p.attempts
+	f.timeline = append(f.timeline, e)
+}
