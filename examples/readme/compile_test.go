@@ -16,7 +16,8 @@ import (
 // surroundings are what the README's snippets stand in: the names that its
 // program has, and what a request brings.
 const surroundings = `func _(ctx context.Context, w http.ResponseWriter, r *http.Request, body []byte, token string,
-	pool *pgxpool.Pool, tx pgx.Tx, events *asaas.Dispatcher, processor *idem.Processor, deliveries *expvar.Map) error {`
+	pool *pgxpool.Pool, tx pgx.Tx, events *asaas.Dispatcher, processor *idem.Processor, deliveries *expvar.Map,
+	webhookID string) error {`
 
 // imports are the packages that a snippet may name.
 var imports = []string{
