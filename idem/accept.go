@@ -21,12 +21,14 @@ func (p *Processor) Accept(ctx context.Context, e Event) (Outcome, error) {
 	return outcome, err
 }
 
+// result is what a goroutine of its own came to.
+type result struct {
+	outcome Outcome
+	err     error
+}
+
 // await is Accept with the reason why an event is kept, too.
 func (p *Processor) await(ctx context.Context, e Event) (Outcome, error) {
-	type result struct {
-		outcome Outcome
-		err     error
-	}
 	results := make(chan result, 1)
 	go p.receive(ctx, e, func(o Outcome, err error) { results <- result{o, err} })
 	r := <-results

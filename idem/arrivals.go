@@ -17,9 +17,6 @@ type arrivals struct {
 	mu      sync.Mutex
 	waiting []*arrival
 	storing bool
-
-	unsaid bool      // workers are not told yet of what is stored; the storing goroutine's
-	told   time.Time // when they were told last
 }
 
 // arrival is one delivery; outcome and err are set before done is closed.
@@ -94,20 +91,12 @@ func (as *arrivals) next() []*arrival {
 	return batch
 }
 
-// busy tells whether more is to be stored already.
-func (as *arrivals) busy() bool {
-	as.mu.Lock()
-	defer as.mu.Unlock()
-	return len(as.waiting) > 0
-}
-
 func (i *Inbox) storeArrivals() {
 	for batch := i.arrivals.next(); len(batch) > 0; batch = i.arrivals.next() {
 		i.storeBatch(batch)
 		for _, a := range batch {
 			close(a.done)
 		}
-		i.tellWorkers()
 	}
 }
 

@@ -57,7 +57,7 @@ func (j *job) attempt(work Work) (Outcome, error) {
 	if err := t.work(ctx, work, j.hung); err != nil {
 		return Failed, err
 	}
-	if outcome, err := t.commit(); err != nil {
+	if outcome, err := t.commit(scope.queued()); err != nil {
 		return outcome, err
 	}
 	t.release() // before the hooks: they may want a connection

@@ -39,53 +39,16 @@ func (h oneInsert) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_, _ = io.WriteString(w, `{"received":true}`)
 }
 
-func (r *rival) perEvent(b *testing.B) {
-	b.Helper()
-	events := float64(b.N)
-	b.ReportMetric(events/r.took.Seconds(), r.name+"/s")
-	b.ReportMetric(float64(r.client.Microseconds())/events, r.name+"-go-µs")
-	b.ReportMetric(float64(r.server.Microseconds())/events, r.name+"-pg-µs")
-}
-
 // BenchmarkIngest compares the inbox's answers with one INSERT per request, in
 // alternating rounds on one durable Postgres.
 func BenchmarkIngest(b *testing.B) {
 	url := durable(b)
 	for _, at := range []int{1, 16, 64} {
 		b.Run(fmt.Sprintf("at=%d", at), func(b *testing.B) {
-			pool, _, _ := rivals(b, url, 0)
-			if _, err := pool.Exec(b.Context(), `drop table if exists stored; create table stored (id text primary key, received_at timestamptz not null default now(), body bytea)`); err != nil {
-				b.Fatal(err)
-			}
-			source := &notes{}
-			idem.Handle(&source.Routes, "paid", bookOrder)
-			race(b, pool, at, serve(b, "insert", oneInsert{pool}), serve(b, "inbox", idem.NewInbox(pool, source)), func(int) {})
+			pool := shopPool(b, url, 0)
+			race(b, pool, at, serve(b, "insert", oneInsert{pool}), serve(b, "inbox", idem.NewInbox(pool, source(bookOrder))))
 		})
 	}
-}
-
-// race runs two rivals in alternating rounds; settle waits until the second's
-// events are done.
-func race(b *testing.B, pool *pgxpool.Pool, at int, theirs, ours *rival, settle func(events int)) {
-	b.Helper()
-	theirs.run(b, 100*at, at, nil)
-	ours.run(b, 100*at, at, nil)
-	settle(ours.events)
-	pids := backends(pool)
-	theirs.reset()
-	ours.reset()
-	b.ResetTimer()
-	for done := 0; done < b.N; {
-		n := min(4000, b.N-done)
-		theirs.run(b, n, at, pids)
-		ours.runAnd(b, n, at, pids, settle)
-		done += n
-	}
-	b.StopTimer()
-	theirs.perEvent(b)
-	ours.perEvent(b)
-	b.ReportMetric(theirs.took.Seconds()/ours.took.Seconds(), "ratio")
-	b.ReportMetric(0, "ns/op")
 }
 
 // BenchmarkEndToEnd compares inline mode with the inbox: stored, worked, done.
@@ -93,29 +56,36 @@ func BenchmarkEndToEnd(b *testing.B) {
 	url := durable(b)
 	for _, at := range []int{16, 64} {
 		b.Run(fmt.Sprintf("at=%d", at), func(b *testing.B) {
-			pool, _, inline := rivals(b, url, 0)
-			source := &notes{}
-			idem.Handle(&source.Routes, "paid", bookOrder)
-			inbox := idem.NewInbox(pool, source)
-			done := make(chan struct{}, 1<<20)
-			inbox.Observe = func(_ context.Context, o idem.Observation) {
-				if o.Outcome == idem.Handled {
-					done <- struct{}{}
-				}
-			}
-			ctx, stop := context.WithCancel(b.Context())
-			b.Cleanup(stop)
-			go inbox.Run(ctx)
-			handled := 0
-			inline.name = "inline"
-			ours := serve(b, "inbox", inbox)
-			ours.events = 10_000_000
-			inline.events = 10_000_000 * 2
-			race(b, pool, at, inline, ours, func(events int) {
-				for ; handled < events-10_000_000; handled++ {
-					<-done
-				}
-			})
+			pool := shopPool(b, url, 0)
+			events := source(bookOrder)
+			race(b, pool, at, serve(b, "inline", idem.NewProcessor(pool, events)), work(b, idem.NewInbox(pool, events)))
 		})
 	}
+}
+
+// work runs an inbox's workers: it is done with an event when they are.
+func work(b *testing.B, inbox *idem.Inbox) *rival {
+	b.Helper()
+	done := make(chan struct{}, 1<<20)
+	inbox.Observe = func(_ context.Context, o idem.Observation) {
+		if o.Outcome == idem.Handled {
+			done <- struct{}{}
+		}
+	}
+	ctx, stop := context.WithCancel(b.Context())
+	stopped := make(chan error)
+	go func() { stopped <- inbox.Run(ctx) }()
+	b.Cleanup(func() {
+		stop()
+		if err := <-stopped; err != nil {
+			b.Error(err)
+		}
+	})
+	r, handled := serve(b, "inbox", inbox), 0
+	r.finish = func(events int) {
+		for ; handled < events; handled++ {
+			<-done
+		}
+	}
+	return r
 }

@@ -24,12 +24,18 @@ func (i *Inbox) Blocked(ctx context.Context) ([]Blocked, error) { return i.block
 
 func (p *Processor) blocked(ctx context.Context) ([]Blocked, error) {
 	const blocked = `
-select e.event, e.key, e.type, coalesce(e.last_error, ''), now() - e.received_at, waiting
-from idem_payloads b join idem_events e using (event) cross join lateral (
-	select count(*) as waiting from idem_payloads w where w.queue = b.queue
-	  and (coalesce(w.occurred_at, w.received_at), w.received_at) > (coalesce(b.occurred_at, b.received_at), b.received_at)) behind
-where b.queue is not null and starts_with(b.queue, $1) and e.state = 'failed' and waiting > 0
-order by e.received_at, e.event`
+with heads as (
+	select distinct on (b.queue) e.*, b.queue, coalesce(b.occurred_at, b.received_at) as at, b.received_at as arrived
+	from idem_payloads b join idem_events e using (event)
+	where b.queue is not null and starts_with(b.queue, $1) and e.state = 'failed'
+	order by b.queue, at, arrived
+)
+select h.event, h.key, h.type, coalesce(h.last_error, ''), now() - h.received_at, waiting
+from heads h cross join lateral (
+	select count(*) as waiting from idem_payloads w join idem_events e using (event)
+	where w.queue = h.queue and (coalesce(w.occurred_at, w.received_at), w.received_at) > (h.at, h.arrived) and e.state = 'pending') behind
+where waiting > 0
+order by h.received_at, h.event`
 	rows, err := p.pool.Query(ctx, blocked, p.source.Name()+"/")
 	if err != nil {
 		return nil, fmt.Errorf("idem: listing blocked keys: %w", explain(err))

@@ -85,14 +85,14 @@ func (i *Inbox) claimHeads(ctx context.Context, after string, n int) (claims []*
 		return err
 	})
 	b.Queue("commit")
-	ctx, cancel := context.WithTimeout(ctx, claimTimeout)
+	ctx, cancel := whole(ctx)
 	defer cancel()
 	return claims, i.pool.SendBatch(ctx, b).Close()
 }
 
 // claimSuspect takes a suspect; nil if it is not to be had.
 func (i *Inbox) claimSuspect(ctx context.Context, row string) (*claim, error) {
-	ctx, cancel := context.WithTimeout(ctx, claimTimeout)
+	ctx, cancel := whole(ctx)
 	defer cancel()
 	rows, err := i.pool.Query(ctx, claimSuspect, row, lease)
 	if err != nil {
@@ -103,6 +103,15 @@ func (i *Inbox) claimSuspect(ctx context.Context, row string) (*claim, error) {
 		return nil, nil
 	}
 	return c, err
+}
+
+// whole is a context for a claim, which is not cut off when the workers are
+// stopped: what Postgres gives to nobody would wait for its lease to end, and be
+// a suspect then.
+func whole(ctx context.Context) (context.Context, context.CancelFunc) {
+	claiming, cancel := context.WithTimeout(context.WithoutCancel(ctx), claimTimeout)
+	stop := context.AfterFunc(ctx, func() { time.AfterFunc(finishGrace, cancel) })
+	return claiming, func() { stop(); cancel() }
 }
 
 func scanClaim(row pgx.CollectableRow) (*claim, error) {

@@ -24,14 +24,20 @@ func (p *Processor) DryRun(ctx context.Context, e Event) (Outcome, error) {
 	ctx, cancel := context.WithTimeout(ctx, p.Timeout)
 	defer cancel()
 	e = p.normalize(e)
-	outcome, err := p.dryRun(ctx, e)
-	if err != nil {
-		err = fmt.Errorf("idem: dry run of %s %s: %w", e.Type, e.ID, err)
+	results := make(chan result, 3) // the first one counts
+	go func() {
+		defer func() { results <- result{Failed, errInterrupted} }()
+		outcome, err := p.dryRun(ctx, e, func() { results <- result{Failed, errHung} })
+		results <- result{outcome, err}
+	}()
+	r := <-results
+	if r.err != nil {
+		r.err = fmt.Errorf("idem: dry run of %s %s: %w", e.Type, e.ID, r.err)
 	}
-	return outcome, err
+	return r.outcome, r.err
 }
 
-func (p *Processor) dryRun(ctx context.Context, e Event) (Outcome, error) {
+func (p *Processor) dryRun(ctx context.Context, e Event, hung func()) (Outcome, error) {
 	work, err := p.source.Route(e)
 	switch {
 	case errors.Is(err, ErrIgnored):
@@ -48,7 +54,10 @@ func (p *Processor) dryRun(ctx context.Context, e Event) (Outcome, error) {
 	defer t.release()
 	ctx, scope := withScope(ctx, e)
 	scope.dry = true
-	if err := t.work(ctx, work, func() {}); err != nil {
+	if err := t.work(ctx, work, hung); err != nil {
+		return Failed, err
+	}
+	if err := scope.flush(ctx, t.tx); err != nil {
 		return Failed, err
 	}
 	if _, err := t.tx.Exec(ctx, "set constraints all immediate"); err != nil { // as COMMIT would check them

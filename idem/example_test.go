@@ -111,7 +111,9 @@ func Example_migrations() {
 	for _, f := range files {
 		fmt.Println(f.Name())
 	}
-	// Output: 00001_events.sql
+	// Output:
+	// 00001_events.sql
+	// 00002_inbox.sql
 }
 
 // A consumer of a queue hands over bodies that were verified on their way in.
@@ -197,6 +199,27 @@ func ExampleAfterCommit() {
 }
 
 // A handler that must know which account it works for asks its context.
+// A handler that needs no answer from the database queues its statements: they
+// travel with COMMIT.
+func ExampleQueue() {
+	pool, done := database(context.Background())
+	defer done()
+	events := asaas.NewDispatcher(token)
+	events.OnPaymentReceived(func(ctx context.Context, _ pgx.Tx, e *asaas.PaymentEvent) error {
+		idem.Queue(ctx, `update orders set paid = paid + $1 where id = $2`, e.Payment.Value, e.Payment.ExternalReference.Or(""))
+		return nil
+	})
+	deliver(idem.NewProcessor(pool, events), received)
+	var paid string
+	if err := pool.QueryRow(context.Background(), `select paid::text from orders`).Scan(&paid); err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println("paid:", paid)
+	// Output:
+	// 200 {"received":true}
+	// paid: 129.90
+}
+
 func ExampleEventFrom() {
 	ctx := context.Background()
 	pool, end := database(ctx)

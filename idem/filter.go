@@ -3,6 +3,7 @@ package idem
 import (
 	"context"
 	"net/url"
+	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -41,9 +42,9 @@ where ` + open + ` and starts_with(b.event, $1) and e.state = any ($2)
   and ($5::text[] is null or e.key = any ($5))
   and ($6::text[] is null or substring(e.event from '^[^/]*/[^/]*/(.*)$') = any ($6))
 order by e.received_at, e.event`
-	var scopes []string
-	for _, s := range f.Scopes {
-		scopes = append(scopes, url.PathEscape(s))
+	scopes := slices.Clone(f.Scopes) // none is not the same as all
+	for n, s := range scopes {
+		scopes[n] = url.PathEscape(s)
 	}
 	rows, err := db.Query(ctx, find, p.source.Name()+"/", f.states(), scopes, f.Types, f.Keys, f.IDs)
 	if err != nil {

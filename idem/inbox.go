@@ -65,6 +65,7 @@ type Inbox struct {
 	WaitForDisk bool
 
 	arrivals arrivals
+	news     news
 	wake     chan struct{}
 	name     string // tells this process's notifications from others'
 }

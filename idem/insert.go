@@ -88,7 +88,9 @@ func (i *Inbox) insert(ctx context.Context, batch []*arrival) error {
 			}
 		}
 	}
-	i.arrivals.unsaid = i.arrivals.unsaid || len(stored) > 0
+	if len(stored) > 0 {
+		i.tellWorkers()
+	}
 	return nil
 }
 
@@ -139,6 +141,6 @@ func (i *Inbox) revive(ctx context.Context, event string, e Event) (Outcome, err
 	case !revived:
 		return Failed, errors.New("a delivery of the same event is being worked on in another process")
 	}
-	i.arrivals.unsaid = true
+	i.tellWorkers()
 	return Queued, nil
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"log/slog"
+	"sync"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -11,25 +12,48 @@ import (
 
 func randomName() string { return rand.Text() }
 
-// tellEvery is how often workers of other processes are told of new events
-// while more are coming: NOTIFY makes all commits of a database queue up.
+// news tells workers of other processes of new events.
+type news struct {
+	mu             sync.Mutex
+	fresh, telling bool
+}
+
+// tellEvery is how long news are gathered while more are coming: NOTIFY makes
+// the commits of a database queue up.
 const tellEvery = 5 * time.Millisecond
 
-// tellWorkers wakes workers, here and elsewhere. If it fails they find the
-// events when they look.
+// tellWorkers wakes workers, here and elsewhere.
 func (i *Inbox) tellWorkers() {
-	a := &i.arrivals
-	if !a.unsaid || a.busy() && time.Since(a.told) < tellEvery {
-		return
-	}
-	a.unsaid, a.told = false, time.Now()
 	signal(i.wake)
 	if i.PollOnly {
 		return
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), finishGrace)
-	defer cancel()
-	_, _ = i.pool.Exec(ctx, `select pg_notify('idem_inbox', $1)`, i.name)
+	i.news.mu.Lock()
+	defer i.news.mu.Unlock()
+	i.news.fresh = true
+	if !i.news.telling {
+		i.news.telling = true
+		go i.tell()
+	}
+}
+
+// tell is not waited for. What it fails to tell, workers find when they look.
+func (i *Inbox) tell() {
+	for i.news.take() {
+		ctx, cancel := context.WithTimeout(context.Background(), finishGrace)
+		_, _ = i.pool.Exec(ctx, `select pg_notify('idem_inbox', $1)`, i.name)
+		cancel()
+		rest(context.Background(), tellEvery)
+	}
+}
+
+// take tells whether there is news; none ends the telling.
+func (n *news) take() bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	fresh := n.fresh
+	n.fresh, n.telling = false, fresh
+	return fresh
 }
 
 // listen wakes workers when other processes store events, until ctx ends. The

@@ -17,13 +17,15 @@ import (
 	"github.com/paghooks/paghooks/idem/idemtest"
 )
 
+var queryModes = []pgx.QueryExecMode{
+	pgx.QueryExecModeCacheStatement, pgx.QueryExecModeCacheDescribe, pgx.QueryExecModeDescribeExec,
+	pgx.QueryExecModeExec, pgx.QueryExecModeSimpleProtocol,
+}
+
 // With PgBouncer and other poolers, pgx cannot keep prepared statements.
 func TestEveryQueryModeOfPgxWorks(t *testing.T) {
 	t.Parallel()
-	for _, mode := range []pgx.QueryExecMode{
-		pgx.QueryExecModeCacheStatement, pgx.QueryExecModeCacheDescribe, pgx.QueryExecModeDescribeExec,
-		pgx.QueryExecModeExec, pgx.QueryExecModeSimpleProtocol,
-	} {
+	for _, mode := range queryModes {
 		t.Run(mode.String(), func(t *testing.T) {
 			t.Parallel()
 			s := openShop(t, openPool(t, idemtest.URL(t), func(c *poolConfig) { c.ConnConfig.DefaultQueryExecMode = mode }))
@@ -154,6 +156,12 @@ func TestRoundTripsPerEvent(t *testing.T) {
 		}
 	}
 	event := func(id string) func() { return func() { s.wantAnswer(paid(id), http.StatusOK) } }
+	idem.Handle(&s.notes.Routes, "queued", func(ctx context.Context, _ pgx.Tx, n *note) error {
+		idem.Queue(ctx, `insert into effects (event, scope) values ($1, $2)`, n.ID, "")
+		return nil
+	})
+	queued := func() { s.wantAnswer(`{"id":"q1","type":"queued"}`, http.StatusOK) }
+	s.wantAnswer(`{"id":"q0","type":"queued"}`, http.StatusOK)
 	for i := range 3 { // statements are prepared by then
 		event(fmt.Sprint("warm", i))()
 		event(fmt.Sprint("warm", i))()
@@ -165,6 +173,7 @@ func TestRoundTripsPerEvent(t *testing.T) {
 		want int32
 	}{
 		{"a new event: begin and mark, the handler's statement, commit", event("e1"), 3},
+		{"a new event whose handler queues: begin and mark, the statement and commit", queued, 2},
 		{"the same by hand: begin, insert, the statement, commit", byHand("e1"), 4},
 		{"a duplicate: begin and mark, look, rollback", event("e1"), 3},
 	} {

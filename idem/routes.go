@@ -148,7 +148,11 @@ func Dispatch(ctx context.Context, tx pgx.Tx, source interface{ Route(Event) (Wo
 	case work == nil:
 		return ErrUnhandled
 	}
-	return work(context.WithValue(ctx, scopeKey{}, &scope{event: e}), tx)
+	s := &scope{event: e}
+	if err := work(context.WithValue(ctx, scopeKey{}, s), tx); err != nil {
+		return err
+	}
+	return s.flush(ctx, tx)
 }
 
 func (r *Routes) taken(eventType string) bool {

@@ -132,7 +132,7 @@ func (r *running) step(ctx context.Context) error {
 		return err
 	}
 	if took > quick {
-		rest(ctx, 9*took)
+		rest(ctx, min(9*took, r.inbox.Poll, time.Second))
 	} else {
 		rest(ctx, breath)
 	}
@@ -148,7 +148,7 @@ func (r *running) begin(c *claim) {
 // alone has a suspect worked on when nothing else is, so that no other event is
 // taken for the one that ends the process.
 func (r *running) alone(ctx context.Context, suspect *claim) error {
-	if err := r.finish(ctx); err != nil {
+	if err := r.finish(ctx); err != nil || ctx.Err() != nil {
 		return err
 	}
 	c, err := r.inbox.claimSuspect(ctx, suspect.row)
@@ -177,7 +177,11 @@ const breath = 2 * time.Millisecond
 // wait waits until a worker has settled an event, or wake tells of new ones, or
 // Poll is over. What waits for a worker all that time goes to others.
 func (r *running) wait(ctx context.Context, wake <-chan struct{}) error {
-	poll := time.NewTimer(min(r.inbox.Poll, lease/4))
+	patience := r.inbox.Poll
+	if len(r.claims) > 0 {
+		patience = min(patience, lease/4)
+	}
+	poll := time.NewTimer(patience)
 	defer poll.Stop()
 	select {
 	case <-r.settled:
@@ -211,7 +215,7 @@ func (r *running) giveBack(ctx context.Context) error {
 
 // stop ends the workers and waits for what they have begun.
 func (r *running) stop(cancel context.CancelCauseFunc) error {
-	ctx, done := context.WithTimeout(r.ctx, r.inbox.StopTimeout+handlerGrace+finishGrace)
+	ctx, done := context.WithTimeout(context.WithoutCancel(r.ctx), r.inbox.StopTimeout+handlerGrace+finishGrace)
 	defer done()
 	grace := time.AfterFunc(r.inbox.StopTimeout, func() { cancel(errStopped) })
 	defer grace.Stop()

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"log/slog"
 	"sync"
+
+	"github.com/jackc/pgx/v5"
 )
 
 // scope is what a handler's context carries.
@@ -12,6 +14,7 @@ type scope struct {
 	event Event
 
 	mu    sync.Mutex
+	queue *pgx.Batch              // for before the commit
 	hooks []func(context.Context) // for after the commit
 	owned bool                    // by a processor, which runs the hooks
 	dry   bool                    // its transaction will be rolled back

@@ -153,30 +153,45 @@ func (t *transaction) verdict(err error) error {
 	return &workError{err}
 }
 
-// commit returns Unknown when the connection was lost before the answer came.
-func (t *transaction) commit() (Outcome, error) {
+// commit executes what the handler queued and commits, in one round trip. It
+// returns Unknown when the connection was lost before the answer came.
+func (t *transaction) commit(queued *pgx.Batch) (Outcome, error) {
 	ctx, cancel := finishing(t.ctx)
 	defer cancel()
 	t.ended = true
-	err := t.tx.Commit(ctx)
-	var pgErr *pgconn.PgError
+	err := t.end(ctx, queued)
+	var refused *pgconn.PgError
+	var unsent pgx.ErrPreprocessingBatch
 	switch {
 	case err == nil:
 		return Handled, nil
 	case errors.Is(err, pgx.ErrTxCommitRollback):
 		return Failed, &workError{errAborted}
-	case errors.As(err, &pgErr) && pgErr.SeverityUnlocalized == "ERROR":
-		return Failed, &workError{err} // a deferred constraint, say: the answer is no
+	case errors.As(err, &unsent), t.alive() && t.conn.Conn().PgConn().TxStatus() != 'I': // it did not come to COMMIT
+		t.ended = false
+		return Failed, &workError{err}
+	case errors.As(err, &refused) && refused.SeverityUnlocalized == "ERROR": // a deferred constraint, say
+		return Failed, &workError{err}
 	}
 	return Unknown, fmt.Errorf("the answer to COMMIT was lost: the next delivery finds out: %w", err)
 }
+
+func (t *transaction) end(ctx context.Context, queued *pgx.Batch) error {
+	if queued == nil {
+		return t.tx.Commit(ctx)
+	}
+	queued.Queue("commit")
+	return t.conn.SendBatch(ctx, queued).Close()
+}
+
+func (t *transaction) alive() bool { return !t.conn.Conn().IsClosed() }
 
 // release rolls back what is not committed and returns the connection.
 func (t *transaction) release() {
 	if t.conn == nil {
 		return
 	}
-	if t.tx != nil && !t.ended && !t.conn.Conn().IsClosed() {
+	if t.tx != nil && !t.ended && t.alive() {
 		ctx, cancel := finishing(t.ctx)
 		defer cancel()
 		_ = t.tx.Rollback(ctx) // what cannot roll back is closed by pgx, and so rolled back

@@ -16,7 +16,7 @@ import (
 const markClaimed = `
 update idem_events set state = 'done', last_error = null, due_at = null, claimed_at = null
 where event = $1 and state = 'pending' and claimed_at = $2
-  and pg_try_advisory_xact_lock(hashtextextended($3, 0))
+  and pg_try_advisory_xact_lock(hashtextextended($3, tableoid::bigint))
   and ($4 or set_config('synchronous_commit', 'off', true) is not null)`
 
 // putBack undoes claims: the events were not tried.
@@ -28,7 +28,8 @@ where e.event = c.event and e.state = 'pending' and e.claimed_at = c.claimed_at`
 // markFailed ends a claim whose work failed.
 const markFailed = `
 with failed as (
-	update idem_events set state = $3, attempts = attempts + $4, last_error = $5, claimed_at = null, due_at = now() + $6::interval
+	update idem_events set state = $3, attempts = attempts + $4, last_error = $5, claimed_at = null,
+		due_at = case $3 when 'pending' then now() + $6::interval end
 	where event = $1 and state = 'pending' and claimed_at = $2
 	returning event
 ), freed as (
