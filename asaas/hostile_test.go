@@ -1,0 +1,222 @@
+package asaas_test
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"runtime"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/paghooks/paghooks/asaas"
+	"github.com/paghooks/paghooks/asaas/asaastest"
+	"github.com/paghooks/paghooks/idem"
+	"github.com/paghooks/paghooks/idem/idemtest"
+)
+
+// till is an application that counts its payments.
+type till struct {
+	pool *pgxpool.Pool
+	addr string
+}
+
+// newTill serves an application in inline mode.
+func newTill(t *testing.T) *till {
+	t.Helper()
+	pool := idemtest.Pool(t)
+	if err := idem.Migrate(t.Context(), pool); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := pool.Exec(t.Context(), `create table payments (charge text)`); err != nil {
+		t.Fatal(err)
+	}
+	events := asaas.NewDispatcher(token)
+	events.OnPaymentReceived(func(ctx context.Context, tx pgx.Tx, e *asaas.PaymentEvent) error {
+		_, err := tx.Exec(ctx, `insert into payments values ($1)`, e.Payment.ID)
+		return err
+	})
+	processor := idem.NewProcessor(pool, events)
+	processor.Timeout = time.Minute // for -race on a slow machine
+	processor.Logger = slog.New(slog.DiscardHandler)
+	server := httptest.NewServer(processor)
+	t.Cleanup(server.Close)
+	return &till{pool, server.Listener.Addr().String()}
+}
+
+// statuses are the answers to a request, sent as it is, until the server closes
+// the connection.
+func statuses(t *testing.T, addr string, request ...string) (all []int) {
+	t.Helper()
+	conn, err := net.Dial("tcp", addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	if err := conn.SetDeadline(time.Now().Add(time.Minute)); err != nil {
+		t.Fatal(err)
+	}
+	go func() {
+		for _, part := range request { // the server may not read it all
+			_, _ = io.WriteString(conn, part)
+		}
+	}()
+	for r := bufio.NewReader(conn); ; {
+		answer, err := http.ReadResponse(r, nil)
+		if err != nil {
+			return all
+		}
+		all = append(all, answer.StatusCode)
+		_, _ = io.Copy(io.Discard, answer.Body)
+		answer.Body.Close()
+	}
+}
+
+// posted is the head of a request, with its headers.
+func posted(body string, headers ...string) string {
+	head := append([]string{"POST /webhooks/asaas HTTP/1.1", "Host: shop", "Connection: close", fmt.Sprintf("Content-Length: %d", len(body))}, headers...)
+	return strings.Join(head, "\r\n") + "\r\n\r\n"
+}
+
+const proof = "asaas-access-token: " + token
+
+// wantStored checks how many events and payments there are.
+func (s *till) wantStored(t *testing.T, events, payments int) {
+	t.Helper()
+	var e, p int
+	err := s.pool.QueryRow(t.Context(), `select (select count(*) from idem_events), (select count(*) from payments)`).Scan(&e, &p)
+	if err != nil || e != events || p != payments {
+		t.Errorf("%d events and %d payments are stored, %v, want %d and %d", e, p, err, events, payments)
+	}
+}
+
+func TestATokenInAnotherPlaceThanItsHeaderIsNone(t *testing.T) {
+	t.Parallel()
+	s := newTill(t)
+	body := string(asaastest.Event("PAYMENT_RECEIVED"))
+	for _, c := range []struct {
+		why     string
+		headers []string
+	}{
+		{"none", nil},
+		{"twice", []string{proof, proof}},
+		{"twice, in two cases", []string{proof, "ASAAS-ACCESS-TOKEN: " + token}},
+		{"behind a wrong one", []string{"asaas-access-token: guess", proof}},
+		{"before an empty one", []string{proof, "asaas-access-token:"}},
+		{"in a list", []string{"asaas-access-token: guess, " + token}},
+		{"with underscores", []string{"asaas_access_token: " + token}},
+		{"as a cookie", []string{"Cookie: asaas-access-token=" + token}},
+		{"as a password", []string{"Authorization: Bearer " + token}},
+		{"100 KB of it", []string{"asaas-access-token: " + strings.Repeat(token, 3000)}},
+		{"folded", []string{"asaas-access-token: whsec-7f0c\r\n 4b1e9a2d4e6f8b3c5d7e9f1a2b3c"}},
+	} {
+		if got := statuses(t, s.addr, posted(body, c.headers...), body); !slices.Equal(got, []int{401}) {
+			t.Errorf("%s: answered %v, want 401", c.why, got)
+		}
+	}
+	s.wantStored(t, 0, 0)
+	if got := statuses(t, s.addr, posted(body, proof), body); !slices.Equal(got, []int{200}) {
+		t.Errorf("the right one is answered %v", got)
+	}
+	s.wantStored(t, 1, 1)
+}
+
+// A genuine body is read, or kept unread, whatever is in it. These are about
+// as large as a processor takes by default: hundreds of times what Asaas sends.
+//
+// It does not run in parallel: others would use memory meanwhile.
+func TestHostileBodiesAreReadInBoundedMemory(t *testing.T) {
+	const head = `{"id":"evt_1&1","event":"PAYMENT_RECEIVED","payment":{"id":"pay_1","customer":"cus_1","value":1,"status":"RECEIVED"`
+	const much = 1_000_000 // bytes
+	fill := func(s string) string { return strings.Repeat(s, much/len(s)) }
+	var keys strings.Builder
+	for i := 0; keys.Len() < much; i++ {
+		fmt.Fprintf(&keys, `,"%x":0`, i)
+	}
+	for _, c := range []struct {
+		why, body string
+		state     idem.State
+		atMost    uint64 // MB, what is free again included
+	}{
+		{"100,000 keys", head + `}` + keys.String() + `}`, idem.StateDone, 80},
+		{"one key again and again", head + fill(`,"id":"pay_1"`) + `}}`, idem.StateDone, 40},
+		{"100,000 objects", head + `,"split":[` + strings.Repeat(`{},`, 100_000) + `{}]}}`, idem.StateDone, 500},
+		{"9,000 levels", head + `},"x":` + strings.Repeat("[", 9000) + strings.Repeat("]", 9000) + `}`, idem.StateDone, 40},
+		{"11,000 levels", head + `},"x":` + strings.Repeat("[", 11000) + strings.Repeat("]", 11000) + `}`, idem.StateUnhandled, 40},
+		{"levels without end", `{"event":` + fill("["), idem.StateUnhandled, 40},
+		{"an amount of a million digits", strings.Replace(head, `"value":1`, `"value":`+fill("9"), 1) + `}}`, idem.StateFailed, 40},
+		{"a long id", strings.Replace(head, `evt_1`, fill("9"), 1) + `}}`, idem.StateDone, 40},
+		{"a long name", strings.Replace(head, `PAYMENT_RECEIVED`, fill("A"), 1) + `}}`, idem.StateUnhandled, 40},
+		{"escapes", head + `,"description":"` + fill(`\u00e9`) + `"}}`, idem.StateDone, 40},
+	} {
+		t.Run(c.why, func(t *testing.T) {
+			s := newTill(t)
+			var before, after runtime.MemStats
+			runtime.ReadMemStats(&before)
+			got := statuses(t, s.addr, posted(c.body, proof), c.body)
+			runtime.ReadMemStats(&after)
+			if took := (after.TotalAlloc - before.TotalAlloc) >> 20; !slices.Equal(got, []int{200}) || took > c.atMost {
+				t.Errorf("answered %v with %d MB allocated, want 200 with at most %d", got, took, c.atMost)
+			}
+			var state idem.State
+			if err := s.pool.QueryRow(t.Context(), `select state from idem_events`).Scan(&state); err != nil || state != c.state {
+				t.Errorf("it is stored as %s, %v, want %s", state, err, c.state)
+			}
+			payments := 0
+			if c.state == idem.StateDone {
+				payments = 1
+			}
+			s.wantStored(t, 1, payments)
+		})
+	}
+}
+
+// Who asks whether a withdrawal may be made gets an approval only for a genuine
+// question.
+func TestHostileQuestionsApproveNothing(t *testing.T) {
+	t.Parallel()
+	var asked atomic.Int32
+	validator := asaas.NewWithdrawalValidator(token, func(context.Context, *asaas.Withdrawal) (asaas.Decision, error) {
+		asked.Add(1)
+		return asaas.Approve(), nil
+	})
+	validator.Logger = nil
+	server := httptest.NewServer(validator)
+	defer server.Close()
+	addr := server.Listener.Addr().String()
+	const body = `{"type":"TRANSFER","transfer":{"id":"1","value":22.5}}`
+	large := `{"type":"TRANSFER","transfer":{"id":"1"}}` + strings.Repeat(" ", 1<<20)
+	deep := `{"type":"TRANSFER","transfer":{"id":"1"},"x":` + strings.Repeat("[", 11000)
+	for _, c := range []struct {
+		why, request string
+		want         []int
+	}{
+		{"two tokens", posted(body, proof, proof) + body, []int{401}},
+		{"no token", posted(body) + body, []int{401}},
+		{"a method in lower case", strings.Replace(posted(body, proof), "POST", "post", 1) + body, []int{405}},
+		{"GET", strings.Replace(posted(body, proof), "POST", "GET", 1) + body, []int{405}},
+		{"over a megabyte", posted(large, proof) + large, []int{413}},
+		{"gzip", posted("\x1f\x8b\x08\x00", proof, "Content-Encoding: gzip") + "\x1f\x8b\x08\x00", []int{200}},
+		{"too deep", posted(deep, proof) + deep, []int{200}},
+	} {
+		if got := statuses(t, addr, c.request); !slices.Equal(got, c.want) {
+			t.Errorf("%s: answered %v, want %v", c.why, got, c.want)
+		}
+	}
+	if n := asked.Load(); n != 0 {
+		t.Errorf("%d questions that were none reached the application", n)
+	}
+	if got := statuses(t, addr, posted(body, proof)+body); !slices.Equal(got, []int{200}) || asked.Load() != 1 {
+		t.Errorf("a genuine question is answered %v, and was asked %d times", got, asked.Load())
+	}
+}

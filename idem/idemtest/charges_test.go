@@ -1,0 +1,134 @@
+package idemtest_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"runtime"
+	"strings"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/paghooks/paghooks/idem"
+	"github.com/paghooks/paghooks/idem/idemtest"
+)
+
+// charges is a provider of events of type "paid", which anybody may send.
+type charges struct{ idem.Routes }
+
+type charge struct{ ID, Type string }
+
+func (*charges) Name() string { return "charges" }
+
+func (*charges) Open(_ *http.Request, body []byte) (idem.Event, error) {
+	c := new(charge)
+	if err := json.Unmarshal(body, c); err != nil {
+		return idem.Event{}, err
+	}
+	return idem.Event{ID: c.ID, Type: c.Type, Payload: body}, nil
+}
+
+func paid(id string) *http.Request {
+	body := strings.NewReader(fmt.Sprintf(`{"ID":%q,"Type":"paid"}`, id))
+	r, err := http.NewRequest(http.MethodPost, "/webhooks/charges", body)
+	if err != nil {
+		panic(err)
+	}
+	return r
+}
+
+// world is what a handler can reach besides its transaction: other connections,
+// its memory, and somebody else's server.
+type world struct {
+	pool   *pgxpool.Pool
+	count  int
+	seen   map[string]bool
+	mails  []string
+	broken bool
+	server map[string]string // what it was asked to do, by idempotency key
+}
+
+type handler func(ctx context.Context, tx pgx.Tx, w *world, id string) error
+
+// effects counts what a handler did.
+type effects func(ctx context.Context, pool *pgxpool.Pool, w *world) (int, error)
+
+const insertEffect = `insert into effects values ($1)`
+
+// book is the handler as it should be.
+func book(ctx context.Context, tx pgx.Tx, _ *world, id string) error {
+	_, err := tx.Exec(ctx, insertEffect, id)
+	return err
+}
+
+func inTable(ctx context.Context, pool *pgxpool.Pool, _ *world) (n int, err error) {
+	err = pool.QueryRow(ctx, `select count(*) from effects`).Scan(&n)
+	return n, err
+}
+
+func inMemory(_ context.Context, _ *pgxpool.Pool, w *world) (int, error) { return w.count, nil }
+
+func inMails(_ context.Context, _ *pgxpool.Pool, w *world) (int, error) { return len(w.mails), nil }
+
+func onServer(_ context.Context, _ *pgxpool.Pool, w *world) (int, error) { return len(w.server), nil }
+
+// rehearse delivers events to a handler through ExactlyOnce, and returns what
+// that says about it.
+func rehearse(t *testing.T, h handler, count effects, ids ...string) string {
+	t.Helper()
+	var w *world
+	source := func(pool *pgxpool.Pool) idem.Source {
+		if _, err := pool.Exec(t.Context(), `create table effects (id text not null)`); err != nil {
+			t.Error(err)
+		}
+		w = &world{pool: pool, seen: make(map[string]bool), server: make(map[string]string)}
+		s := &charges{}
+		idem.Handle(&s.Routes, "paid", func(ctx context.Context, tx pgx.Tx, c *charge) error { return h(ctx, tx, w, c.ID) })
+		return s
+	}
+	check := func(ctx context.Context, pool *pgxpool.Pool) error {
+		switch n, err := count(ctx, pool, w); {
+		case err != nil:
+			return err
+		case n != len(ids):
+			return fmt.Errorf("%d effects of %d events", n, len(ids))
+		}
+		return nil
+	}
+	var deliveries []*http.Request
+	for _, id := range ids {
+		deliveries = append(deliveries, paid(id))
+	}
+	r := &recorder{TB: t}
+	r.run(func() { idemtest.ExactlyOnce(r, source, deliveries, check) })
+	return strings.Join(r.failures, "\n")
+}
+
+// recorder is a test that keeps its failures to itself.
+type recorder struct {
+	testing.TB
+	failures []string
+}
+
+func (r *recorder) run(f func()) {
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		f()
+	}()
+	<-done
+}
+
+func (r *recorder) Errorf(format string, args ...any) {
+	r.failures = append(r.failures, fmt.Sprintf(format, args...))
+}
+
+func (r *recorder) Fatalf(format string, args ...any) {
+	r.Errorf(format, args...)
+	runtime.Goexit()
+}
+
+func (r *recorder) Fatal(args ...any) { r.Fatalf("%s", fmt.Sprint(args...)) }

@@ -1,0 +1,219 @@
+package pgproxy
+
+import (
+	"bufio"
+	"crypto/tls"
+	"encoding/binary"
+	"errors"
+	"net"
+	"os"
+	"sync"
+	"time"
+)
+
+// patience is how long a fault waits for Postgres to answer or to hang up. One
+// that takes longer waits for a lock, and the fault does not count.
+const patience = 30 * time.Second
+
+// conn is one connection through the proxy. One goroutine forwards the client's
+// messages and has the faults happen, one forwards the answers.
+type conn struct {
+	proxy      *Proxy
+	client     net.Conn
+	server     net.Conn
+	statements statements
+	backend    uint32 // the server process
+
+	mu      sync.Mutex
+	changed sync.Cond // owed or ended
+	owed    owed
+	last    byte // the kind of message that was sent last
+	ended   bool // Postgres has hung up
+	stuck   bool // or did not, when it should have
+	gate    gate
+	held    []byte
+}
+
+// gate is what happens to answers.
+type gate int
+
+const (
+	open gate = iota // they pass
+	hold             // they wait
+	drop             // they are lost
+)
+
+// pipe is the client's end of a connection. A request to cancel a query goes to
+// the server's own address.
+type pipe struct {
+	net.Conn
+	server net.Conn
+}
+
+func (p pipe) RemoteAddr() net.Addr { return p.server.RemoteAddr() }
+func (p pipe) LocalAddr() net.Addr  { return p.server.LocalAddr() }
+
+func (p *Proxy) connect(server net.Conn) net.Conn {
+	ours, theirs := net.Pipe()
+	c := &conn{proxy: p, client: ours, server: server}
+	c.statements = statements{prepared: make(map[string]string), portals: make(map[string]string)}
+	c.changed.L = &c.mu
+	go c.requests()
+	go c.answers()
+	return pipe{theirs, server}
+}
+
+func (c *conn) requests() {
+	defer c.client.Close()
+	defer c.server.Close()
+	r := bufio.NewReaderSize(c.client, 1<<16)
+	m, err := readStartup(r)
+	for err == nil && c.request(m) {
+		m, err = readMessage(r)
+	}
+}
+
+// request forwards a message, with the fault that is due at it. It returns
+// false if the connection is cut.
+func (c *conn) request(m message) bool {
+	if m.kind == 'X' { // the client leaves
+		c.send(m)
+		return true
+	}
+	f, over, due := c.proxy.count(m.kind, c.statements.of(m))
+	if !due {
+		c.send(m)
+		return true
+	}
+	whole := c.fail(f, m)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	over(c.stuck)
+	return whole
+}
+
+// fail has a fault happen, and forwards the message as far as its point says.
+func (c *conn) fail(f Fault, m message) bool {
+	_ = c.server.SetReadDeadline(time.Now().Add(patience))
+	c.settle()
+	if f.Point == BeforeAnswer {
+		c.set(hold)
+	}
+	if f.Point != BeforeSent {
+		c.send(m)
+		c.settle()
+	}
+	if f.Do == nil {
+		c.cut()
+		return false
+	}
+	c.mu.Lock()
+	backend := c.backend
+	c.mu.Unlock()
+	f.Do(backend)
+	_ = c.server.SetReadDeadline(time.Time{})
+	c.set(open)
+	if f.Point == BeforeSent {
+		c.send(m)
+	}
+	return true
+}
+
+// send forwards a message. That Postgres has hung up is found out in answers,
+// which has its last words.
+func (c *conn) send(m message) {
+	c.mu.Lock()
+	c.owed.sent(m.kind)
+	c.last = m.kind
+	c.mu.Unlock()
+	_, _ = c.server.Write(m.raw)
+}
+
+// settle waits until Postgres has answered everything that it was sent.
+func (c *conn) settle() {
+	c.mu.Lock()
+	asked := len(c.owed.kinds) == 0 || flushed(c.last)
+	c.mu.Unlock()
+	if !asked {
+		c.send(flush)
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for len(c.owed.kinds) > 0 && !c.ended {
+		c.changed.Wait()
+	}
+}
+
+// cut ends the connection for both sides, for Postgres first: when it has hung
+// up, what was not committed is rolled back.
+func (c *conn) cut() {
+	c.set(drop)
+	socket := c.server
+	if secure, ok := socket.(*tls.Conn); ok {
+		socket = secure.NetConn() // Postgres does not hang up for a mere end of TLS
+	}
+	if half, ok := socket.(interface{ CloseWrite() error }); ok {
+		_ = half.CloseWrite()
+	} else {
+		_ = socket.Close()
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for !c.ended {
+		c.changed.Wait()
+	}
+}
+
+// set changes what happens to answers; those that were held go first.
+func (c *conn) set(g gate) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if g == open && len(c.held) > 0 {
+		_, _ = c.client.Write(c.held)
+	}
+	if g == open && c.ended {
+		_ = c.client.Close()
+	}
+	c.gate, c.held = g, nil
+}
+
+func (c *conn) answers() {
+	r := bufio.NewReader(c.server)
+	for {
+		m, err := readMessage(r)
+		if err != nil {
+			c.end(errors.Is(err, os.ErrDeadlineExceeded))
+			return
+		}
+		c.answer(m)
+	}
+}
+
+func (c *conn) answer(m message) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	switch c.gate {
+	case hold:
+		c.held = append(c.held, m.raw...)
+	case open:
+		c.mu.Unlock() // the client may be sending, too
+		_, _ = c.client.Write(m.raw)
+		c.mu.Lock()
+	}
+	if m.kind == 'K' {
+		c.backend = binary.BigEndian.Uint32(m.body)
+	}
+	c.owed.received(m)
+	c.changed.Broadcast()
+}
+
+// end tells that Postgres has hung up, or is stuck.
+func (c *conn) end(stuck bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.ended, c.stuck = true, stuck
+	c.changed.Broadcast()
+	if c.gate == open {
+		_ = c.client.Close()
+	}
+}

@@ -1,0 +1,321 @@
+package pgproxy_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/paghooks/paghooks/idem/idemtest"
+	"github.com/paghooks/paghooks/idem/internal/pgproxy"
+)
+
+// bench is a database with one table, reached directly and through a proxy.
+type bench struct {
+	*testing.T
+	proxy  *pgproxy.Proxy
+	pool   *pgxpool.Pool // through the proxy, one connection
+	direct *pgxpool.Pool
+}
+
+func newBench(t *testing.T, mode pgx.QueryExecMode) *bench {
+	t.Helper()
+	url := idemtest.URL(t)
+	b := &bench{T: t, proxy: new(pgproxy.Proxy)}
+	b.direct = open(t, url, func(*pgxpool.Config) {})
+	b.pool = open(t, url, func(c *pgxpool.Config) {
+		b.proxy.Through(c)
+		c.MaxConns = 1
+		c.ConnConfig.DefaultQueryExecMode = mode
+	})
+	if _, err := b.direct.Exec(t.Context(), `create table rows (n int primary key, text text not null default '')`); err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+func open(t *testing.T, url string, set func(*pgxpool.Config)) *pgxpool.Pool {
+	t.Helper()
+	config, err := pgxpool.ParseConfig(url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	set(config)
+	pool, err := pgxpool.NewWithConfig(t.Context(), config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(pool.Close)
+	return pool
+}
+
+func (b *bench) rows() (n int) {
+	b.Helper()
+	if err := b.direct.QueryRow(b.Context(), `select count(*) from rows`).Scan(&n); err != nil {
+		b.Fatal(err)
+	}
+	return n
+}
+
+// works are things to do, each of which writes two rows or none.
+var works = map[string]func(ctx context.Context, pool *pgxpool.Pool) error{
+	"an autocommitted statement": func(ctx context.Context, pool *pgxpool.Pool) error {
+		_, err := pool.Exec(ctx, `insert into rows values ($1), ($2)`, 1, 2)
+		return err
+	},
+	"a transaction": func(ctx context.Context, pool *pgxpool.Pool) error {
+		return pgx.BeginFunc(ctx, pool, func(tx pgx.Tx) error {
+			for n := range 2 {
+				if _, err := tx.Exec(ctx, `insert into rows values ($1)`, n); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+	},
+	"an error that a savepoint undoes": func(ctx context.Context, pool *pgxpool.Pool) error {
+		return pgx.BeginFunc(ctx, pool, func(tx pgx.Tx) error {
+			if _, err := tx.Exec(ctx, `insert into rows values ($1), ($2)`, 1, 2); err != nil {
+				return err
+			}
+			err := pgx.BeginFunc(ctx, tx, func(tx pgx.Tx) error {
+				_, err := tx.Exec(ctx, `insert into rows values ($1)`, 1)
+				return err
+			})
+			if err == nil {
+				return errors.New("the same row twice")
+			}
+			return nil
+		})
+	},
+	"a pipelined batch": func(ctx context.Context, pool *pgxpool.Pool) error {
+		batch := &pgx.Batch{}
+		for n := range 2 {
+			batch.Queue(`insert into rows values ($1)`, n)
+		}
+		return pool.SendBatch(ctx, batch).Close()
+	},
+	"a batch of several buffers": func(ctx context.Context, pool *pgxpool.Pool) error {
+		batch := &pgx.Batch{}
+		for n := range 2 {
+			batch.Queue(`insert into rows values ($1, $2)`, n, strings.Repeat("long", 50_000))
+		}
+		return pool.SendBatch(ctx, batch).Close()
+	},
+	"a copy": func(ctx context.Context, pool *pgxpool.Pool) error {
+		_, err := pool.CopyFrom(ctx, pgx.Identifier{"rows"}, []string{"n"}, pgx.CopyFromRows([][]any{{1}, {2}}))
+		return err
+	},
+	"a query with rows": func(ctx context.Context, pool *pgxpool.Pool) error {
+		rows, err := pool.Query(ctx, `insert into rows select generate_series($1::int, $2::int) returning n`, 1, 2)
+		if err != nil {
+			return err
+		}
+		_, err = pgx.CollectRows(rows, pgx.RowTo[int])
+		return err
+	},
+}
+
+// What is in the database after a cut follows from the point alone: the work is
+// there once Postgres has got the last message, and the client has an error
+// unless it got the last answer.
+func TestEveryCutIsAtItsPoint(t *testing.T) {
+	t.Parallel()
+	for name, work := range works {
+		for _, mode := range []pgx.QueryExecMode{pgx.QueryExecModeCacheStatement, pgx.QueryExecModeExec, pgx.QueryExecModeSimpleProtocol} {
+			t.Run(name+"/"+mode.String(), func(t *testing.T) {
+				t.Parallel()
+				b := newBench(t, mode)
+				b.proxy.Arm(pgproxy.Fault{})
+				if err := work(t.Context(), b.pool); err != nil || b.rows() != 2 {
+					t.Fatalf("%d rows, %v without a fault", b.rows(), err)
+				}
+				clean, _ := b.proxy.Disarm()
+				for _, point := range pgproxy.Points {
+					for _, step := range clean {
+						b.cut(work, pgproxy.Fault{Step: step.Number, Point: point}, clean)
+					}
+				}
+			})
+		}
+	}
+}
+
+func (b *bench) cut(work func(context.Context, *pgxpool.Pool) error, f pgproxy.Fault, clean []pgproxy.Step) {
+	b.Helper()
+	b.pool.Reset() // a connection as new as the clean one was
+	b.awaitSilence()
+	if _, err := b.direct.Exec(b.Context(), `truncate rows`); err != nil {
+		b.Fatal(err)
+	}
+	b.proxy.Arm(f)
+	err := work(b.Context(), b.pool)
+	steps, fired := b.proxy.Disarm()
+	step, last := clean[f.Step-1], f.Step == len(clean)
+	if !fired || steps[f.Step-1] != step {
+		b.Fatalf("%s: fired is %t, and these are the steps: %v", step, fired, steps)
+	}
+	want := 0
+	if last && f.Point != pgproxy.BeforeSent {
+		want = 2
+	}
+	if got := b.rows(); got != want {
+		b.Errorf("%s, cut %s: %d rows, want %d", step, f.Point, got, want)
+	}
+	if answered := last && f.Point == pgproxy.AfterAnswer; answered != (err == nil) {
+		b.Errorf("%s, cut %s: the client's error is %v", step, f.Point, err)
+	}
+	if n := b.sessions(); n != 0 {
+		b.Errorf("%s, cut %s: %d sessions are left", step, f.Point, n)
+	}
+}
+
+// sessions counts those of others in the schema.
+func (b *bench) sessions() (n int) {
+	b.Helper()
+	const others = `select count(*) from pg_stat_activity
+		where application_name = current_setting('application_name') and pid <> pg_backend_pid()`
+	if err := b.direct.QueryRow(b.Context(), others).Scan(&n); err != nil {
+		b.Fatal(err)
+	}
+	return n
+}
+
+// awaitSilence waits for the end of sessions that were closed: nobody else does.
+func (b *bench) awaitSilence() {
+	b.Helper()
+	for end := time.Now().Add(30 * time.Second); b.sessions() > 0; {
+		if time.Now().After(end) {
+			b.Fatal("a closed session does not end")
+		}
+	}
+}
+
+func TestStepsNameMessagesAndStatementsWithoutValues(t *testing.T) {
+	t.Parallel()
+	for mode, want := range map[pgx.QueryExecMode]string{
+		pgx.QueryExecModeCacheStatement: `message 1, StartupMessage
+message 2, Query of "begin"
+message 3, Parse of "insert into rows values ($1, $2)"
+message 4, Describe of "insert into rows values ($1, $2)"
+message 5, Sync of "insert into rows values ($1, $2)"
+message 6, Bind of "insert into rows values ($1, $2)"
+message 7, Describe of "insert into rows values ($1, $2)"
+message 8, Execute of "insert into rows values ($1, $2)"
+message 9, Sync of "insert into rows values ($1, $2)"
+message 10, Query of "commit"
+`,
+		pgx.QueryExecModeSimpleProtocol: `message 1, StartupMessage
+message 2, Query of "begin"
+message 3, Query of "insert into rows values ( … , … )"
+message 4, Query of "commit"
+`,
+	} {
+		b := newBench(t, mode)
+		b.proxy.Arm(pgproxy.Fault{})
+		err := pgx.BeginFunc(t.Context(), b.pool, func(tx pgx.Tx) error {
+			_, err := tx.Exec(t.Context(), "insert into rows\nvalues ($1, $2)", 42, "Maria's order")
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		steps, _ := b.proxy.Disarm()
+		var got strings.Builder
+		passwords := 0 // messages of a database that wants one
+		for _, s := range steps {
+			if s.Message == "PasswordMessage" {
+				passwords++
+				continue
+			}
+			s.Number -= passwords
+			fmt.Fprintln(&got, s)
+		}
+		if diff := cmp.Diff(want, got.String()); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", mode, diff)
+		}
+	}
+}
+
+func TestFaultThatDoesNotHappenIsKnown(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, pgx.QueryExecModeExec)
+	b.proxy.Arm(pgproxy.Fault{Step: 1000, Point: pgproxy.BeforeSent})
+	if err := works["a transaction"](t.Context(), b.pool); err != nil {
+		t.Fatal(err)
+	}
+	if _, fired := b.proxy.Disarm(); fired {
+		t.Error("a fault happened at a step that was not reached")
+	}
+}
+
+// A test may do something at a point, and the work goes on.
+func TestCallIsAtItsPoint(t *testing.T) {
+	t.Parallel()
+	for point, want := range map[pgproxy.Point]int{pgproxy.BeforeSent: 0, pgproxy.BeforeAnswer: 2, pgproxy.AfterAnswer: 2} {
+		t.Run(string(point), func(t *testing.T) {
+			t.Parallel()
+			b := newBench(t, pgx.QueryExecModeExec)
+			b.proxy.Arm(pgproxy.Fault{})
+			if err := b.pool.Ping(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			start, _ := b.proxy.Disarm()
+			b.pool.Reset()
+			var backend uint32
+			rows := -1
+			b.proxy.Arm(pgproxy.Fault{
+				Step: len(start) + 4, Point: point, // Parse, Bind, Describe, Execute, Sync
+				Do: func(pid uint32) { backend, rows = pid, b.rows() },
+			})
+			err := works["an autocommitted statement"](t.Context(), b.pool)
+			if steps, fired := b.proxy.Disarm(); !fired || err != nil {
+				t.Fatalf("fired is %t, %v, at %v", fired, err, steps)
+			}
+			var pid uint32
+			if err := b.pool.QueryRow(t.Context(), `select pg_backend_pid()`).Scan(&pid); err != nil || pid != backend {
+				t.Errorf("the call got the server process %d, want %d, %v", backend, pid, err)
+			}
+			if rows != want || b.rows() != 2 {
+				t.Errorf("%d rows at the point and %d afterwards, want %d and 2", rows, b.rows(), want)
+			}
+		})
+	}
+}
+
+func TestPoolerGivesEachTransactionAnotherSession(t *testing.T) {
+	t.Parallel()
+	url := idemtest.URL(t)
+	pooler, err := pgproxy.NewPooler(t.Context(), url, 2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := pooler.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	pool := open(t, url, func(c *pgxpool.Config) {
+		pooler.Through(c)
+		c.MaxConns = 1
+		c.ConnConfig.DefaultQueryExecMode = pgx.QueryExecModeSimpleProtocol
+	})
+	var first, second, other int
+	err = pgx.BeginFunc(t.Context(), pool, func(tx pgx.Tx) error {
+		return errors.Join(
+			tx.QueryRow(t.Context(), `select pg_backend_pid()`).Scan(&first),
+			tx.QueryRow(t.Context(), `select pg_backend_pid()`).Scan(&second))
+	})
+	if err != nil || first != second {
+		t.Errorf("a transaction is on sessions %d and %d, %v", first, second, err)
+	}
+	if err := pool.QueryRow(t.Context(), `select pg_backend_pid()`).Scan(&other); err != nil || other == first {
+		t.Errorf("the next transaction is on session %d again, %v", other, err)
+	}
+}

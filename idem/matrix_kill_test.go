@@ -1,0 +1,125 @@
+package idem_test
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/paghooks/paghooks/idem"
+	"github.com/paghooks/paghooks/idem/idemtest"
+	"github.com/paghooks/paghooks/idem/internal/pgproxy"
+)
+
+// Every message of every path is where the process is killed, when Postgres has
+// acted on it and nobody knows. Then another process gets the event.
+func TestProcessKilledAnywhereNeitherLosesNorDoubles(t *testing.T) {
+	t.Parallel()
+	for _, p := range paths {
+		if p.cold {
+			continue // a new process has no connections anyway
+		}
+		t.Run(p.name, func(t *testing.T) {
+			t.Parallel()
+			r := newRig(t, p, idemtest.URL(t))
+			for i, step := range r.victim(0).run(t) {
+				v := r.victim(i + 1)
+				if said := v.run(t); !slices.Equal(said, []string{killed}) {
+					t.Fatalf("%s: it should be killed, and said %q", step, said)
+				}
+				r.takeAgain(v.ID)
+				r.finish(v.ID)
+				if t.Failed() {
+					t.Fatalf("it was killed at %s", step)
+				}
+			}
+		})
+	}
+}
+
+// victim is a process that takes one event through a path, and kills itself at
+// a step. At step 0 it does not.
+type victim struct {
+	Path, URL, ID string
+	Step          int
+}
+
+const (
+	victimEnv = "IDEM_TEST_VICTIM"
+	killed    = "killed" // a victim's last word
+)
+
+func (r *rig) victim(step int) victim {
+	r.Helper()
+	return victim{Path: r.name, URL: r.url, ID: r.prepare(), Step: step}
+}
+
+// run returns the lines that the process said: its last word, or its steps.
+func (v victim) run(t *testing.T) (said []string) {
+	t.Helper()
+	child := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestChildThatKillsItself$")
+	child.Env = append(os.Environ(), fmt.Sprintf("%s=%s\n%s\n%s\n%d", victimEnv, v.Path, v.URL, v.ID, v.Step))
+	out, err := child.Output()
+	said = strings.Split(strings.TrimSpace(string(out)), "\n")
+	if v.Step == 0 {
+		said = slices.DeleteFunc(said, func(line string) bool { return !strings.HasPrefix(line, "message ") })
+	}
+	if len(said) == 0 || v.Step == 0 && err != nil {
+		t.Fatalf("the process says nothing: %v\n%s", err, out)
+	}
+	return said
+}
+
+// TestChildThatKillsItself is the process of a victim.
+func TestChildThatKillsItself(t *testing.T) {
+	told := strings.Split(os.Getenv(victimEnv), "\n")
+	if len(told) != 4 {
+		return
+	}
+	step, err := strconv.Atoi(told[3])
+	if err != nil {
+		t.Fatal(err)
+	}
+	proxy := new(pgproxy.Proxy)
+	proxy.Arm(pgproxy.Fault{Step: step, Point: pgproxy.BeforeAnswer, Do: func(uint32) { killMyself(t) }})
+	p := pathNamed(t, told[0])
+	var outcome idem.Outcome
+	outcome, err = p.run(t.Context(), openPool(t, told[1], proxy.Through), p.source(), told[2])
+	if err != nil {
+		t.Fatal(err)
+	}
+	steps, _ := proxy.Disarm()
+	if step > 0 {
+		t.Fatalf("it was not killed at message %d, of %d: outcome %s", step, len(steps), outcome)
+	}
+	for _, s := range steps {
+		fmt.Println(s)
+	}
+}
+
+func pathNamed(t *testing.T, name string) path {
+	t.Helper()
+	for _, p := range paths {
+		if p.name == name {
+			return p
+		}
+	}
+	t.Fatalf("there is no path %q", name)
+	return path{}
+}
+
+// killMyself does not return: nothing is closed, flushed or rolled back.
+func killMyself(t *testing.T) {
+	fmt.Println(killed)
+	process, err := os.FindProcess(os.Getpid())
+	if err == nil {
+		err = process.Kill()
+	}
+	if err != nil {
+		t.Error(err)
+	}
+	select {}
+}

@@ -1,0 +1,127 @@
+package zeltapay_test
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/paghooks/paghooks/idem"
+	"github.com/paghooks/paghooks/zeltapay"
+	"github.com/paghooks/paghooks/zeltapay/zeltapaytest"
+)
+
+// sent posts a signed body after change has been at its headers, and returns the
+// status and the answer.
+func sent(t *testing.T, url, body string, change func(http.Header)) (status int, answer string) {
+	t.Helper()
+	r := zeltapaytest.Request(url, "secret", []byte(body)).WithContext(t.Context())
+	change(r.Header)
+	resp, err := http.DefaultClient.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	text, err := io.ReadAll(resp.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return resp.StatusCode, string(text)
+}
+
+func TestHostileHeadersAreRefusedForAReason(t *testing.T) {
+	t.Parallel()
+	pool, processor := shop(t)
+	server := httptest.NewServer(processor)
+	defer server.Close()
+	body := string(zeltapaytest.Event("payment.success"))
+	another := "t=1, v1=" + strings.Repeat("0", 64)
+	for _, c := range []struct {
+		why    string
+		change func(http.Header)
+		want   idem.Reason
+	}{
+		{"the signature twice", func(h http.Header) { h.Add("Zeltapay-Signature", h.Get("Zeltapay-Signature")) }, zeltapay.ReasonDuplicateHeader},
+		{"another signature before it", func(h http.Header) { h["Zeltapay-Signature"] = []string{another, h.Get("Zeltapay-Signature")} }, zeltapay.ReasonDuplicateHeader},
+		{"the time twice", func(h http.Header) { h.Add("Zeltapay-Timestamp", h.Get("Zeltapay-Timestamp")) }, zeltapay.ReasonDuplicateHeader},
+		{"the id twice", func(h http.Header) { h.Add("Zeltapay-Event-Id", h.Get("Zeltapay-Event-Id")) }, zeltapay.ReasonDuplicateHeader},
+		{"two signatures in one", func(h http.Header) { h.Set("Zeltapay-Signature", h.Get("Zeltapay-Signature")+", "+another) }, zeltapay.ReasonMalformedSignature},
+		{"100 KB of signatures", func(h http.Header) {
+			h.Set("Zeltapay-Signature", h.Get("Zeltapay-Signature")+strings.Repeat(",v1="+strings.Repeat("0", 64), 1500))
+		}, zeltapay.ReasonMalformedSignature},
+		{"many signatures", func(h http.Header) {
+			h.Set("Zeltapay-Signature", h.Get("Zeltapay-Signature")+strings.Repeat(",v1="+strings.Repeat("0", 64), 9))
+		}, zeltapay.ReasonMalformedSignature},
+		{"none", func(h http.Header) { h.Del("Zeltapay-Signature") }, zeltapay.ReasonMissingSignature},
+		{"only its digits", func(h http.Header) {
+			h.Set("Zeltapay-Signature", h.Get("Zeltapay-Signature")[len("t=1640995200, v1="):])
+		}, zeltapay.ReasonMalformedSignature},
+		{"another id", func(h http.Header) { h.Set("Zeltapay-Event-Id", "evt_other") }, zeltapay.ReasonEventIDMismatch},
+		{"another type", func(h http.Header) { h.Set("Zeltapay-Event-Type", "webhook.ping") }, zeltapay.ReasonEventTypeMismatch},
+	} {
+		status, answer := sent(t, server.URL, body, c.change)
+		if want := fmt.Sprintf(`{"received":false,"reason":%q}`, string(c.want)); status != http.StatusUnauthorized || answer != want {
+			t.Errorf("%s: answered %d %s, want %s", c.why, status, answer, want)
+		}
+	}
+	if n := count(t, pool, "idem_events"); n != 0 {
+		t.Errorf("%d events are stored", n)
+	}
+	if status, answer := sent(t, server.URL, body, func(h http.Header) { h.Set("Content-Encoding", "gzip") }); status != http.StatusOK {
+		t.Errorf("what is signed is the body as it came, and yet answered %d %s", status, answer)
+	}
+	if n := count(t, pool, "payments"); n != 1 {
+		t.Errorf("%d payments of 1", n)
+	}
+}
+
+// A genuine body is read, or kept unread, whatever is in it. These are about
+// as large as a processor takes by default.
+//
+// It does not run in parallel: others would use memory meanwhile.
+func TestHostileBodiesAreReadInBoundedMemory(t *testing.T) {
+	const much = 1_000_000 // bytes
+	fill := func(s string) string { return strings.Repeat(s, much/len(s)) }
+	var keys strings.Builder
+	for i := 0; keys.Len() < much; i++ {
+		fmt.Fprintf(&keys, `"%x":0,`, i)
+	}
+	const head = `{"eventId":"evt_1","type":"payment.success","paymentLinkId":"pl_1","transaction":{"externalPaymentId":"p"`
+	for _, c := range []struct {
+		why, body string
+		state     idem.State
+		atMost    uint64 // MB, what is free again included
+	}{
+		{"100,000 keys", head + `},"metadata":{` + keys.String() + `"k":0}}`, idem.StateDone, 200},
+		{"one key again and again", head + fill(`,"id":"t"`) + `}}`, idem.StateDone, 40},
+		{"9,000 levels", head + `},"x":` + strings.Repeat("[", 9000) + strings.Repeat("]", 9000) + `}`, idem.StateDone, 40},
+		{"11,000 levels", head + `},"x":` + strings.Repeat("[", 11000) + strings.Repeat("]", 11000) + `}`, idem.StateUnhandled, 40},
+		{"levels without end", `{"type":` + fill("["), idem.StateUnhandled, 40},
+		{"an amount of a million digits", head + `,"amount":` + fill("9") + `}}`, idem.StateFailed, 40},
+		{"a long id", strings.Replace(head, "evt_1", fill("9"), 1) + `}}`, idem.StateDone, 40},
+	} {
+		t.Run(c.why, func(t *testing.T) {
+			pool, processor := shop(t)
+			processor.(*idem.Processor).Timeout = time.Minute // for -race on a slow machine
+			server := httptest.NewServer(processor)
+			defer server.Close()
+			var before, after runtime.MemStats
+			runtime.ReadMemStats(&before)
+			status, answer := sent(t, server.URL, c.body, func(h http.Header) {
+				h.Del("Zeltapay-Event-Id") // a header may not be as long as the id
+			})
+			runtime.ReadMemStats(&after)
+			if took := (after.TotalAlloc - before.TotalAlloc) >> 20; status != http.StatusOK || took > c.atMost {
+				t.Errorf("answered %d %s with %d MB allocated, want 200 with at most %d", status, answer, took, c.atMost)
+			}
+			var state idem.State
+			if err := pool.QueryRow(t.Context(), `select state from idem_events`).Scan(&state); err != nil || state != c.state {
+				t.Errorf("it is stored as %s, %v, want %s", state, err, c.state)
+			}
+		})
+	}
+}
