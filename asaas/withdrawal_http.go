@@ -31,16 +31,23 @@ func (q *question) readBefore(end time.Time) {
 
 // read reads the body whole, within the size that is allowed.
 func (q *question) read() (body []byte, status int, err error) {
+	if q.r.ContentLength > q.v.MaxBody {
+		return nil, http.StatusRequestEntityTooLarge, tooLarge(q.v.MaxBody)
+	}
 	body, err = io.ReadAll(http.MaxBytesReader(q.w, q.r.Body, q.v.MaxBody))
 	var limit *http.MaxBytesError
 	switch {
 	case errors.As(err, &limit):
-		return nil, http.StatusRequestEntityTooLarge, fmt.Errorf("asaas: the body is larger than %d bytes: raise MaxBody if it is genuine", q.v.MaxBody)
+		return nil, http.StatusRequestEntityTooLarge, tooLarge(q.v.MaxBody)
 	case err != nil:
 		return nil, http.StatusRequestTimeout, fmt.Errorf("asaas: the body did not arrive whole: %w", err)
 	}
 	q.readBefore(time.Time{}) // else the connection's end cannot be told from it
 	return body, 0, nil
+}
+
+func tooLarge(limit int64) error {
+	return fmt.Errorf("asaas: the body is larger than %d bytes: raise MaxBody if it is genuine", limit)
 }
 
 // reject answers what is no question about a withdrawal.
