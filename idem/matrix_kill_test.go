@@ -14,19 +14,27 @@ import (
 	"github.com/paghooks/paghooks/idem/internal/pgproxy"
 )
 
-// Every message of every path is where the process is killed, when Postgres has
-// acted on it and nobody knows. Then another process gets the event.
+// Every message that Postgres acts on, of every path, is where the process is
+// killed, when that has happened and nobody knows. Then another process gets the
+// event.
 func TestProcessKilledAnywhereNeitherLosesNorDoubles(t *testing.T) {
 	t.Parallel()
-	for _, p := range paths {
+	for _, p := range slices.Concat(paths, inboxPaths) {
 		if p.cold {
 			continue // a new process has no connections anyway
 		}
 		t.Run(p.name, func(t *testing.T) {
 			t.Parallel()
 			r := newRig(t, p, idemtest.URL(t))
-			for i, step := range r.victim(0).run(t) {
-				v := r.victim(i + 1)
+			r.killed = true
+			first := r.victim(0)
+			steps := first.run(t)
+			r.finish(first.ID)
+			if len(steps) == 0 {
+				t.Fatal("there is no message to be killed at")
+			}
+			for _, step := range steps {
+				v := r.victim(number(t, step))
 				if said := v.run(t); !slices.Equal(said, []string{killed}) {
 					t.Fatalf("%s: it should be killed, and said %q", step, said)
 				}
@@ -54,7 +62,9 @@ const (
 
 func (r *rig) victim(step int) victim {
 	r.Helper()
-	return victim{Path: r.name, URL: r.url, ID: r.prepare(), Step: step}
+	id := r.prepare()
+	r.tries++
+	return victim{Path: r.name, URL: r.url, ID: id, Step: step}
 }
 
 // run returns the lines that the process said: its last word, or its steps.
@@ -87,7 +97,7 @@ func TestChildThatKillsItself(t *testing.T) {
 	proxy.Arm(pgproxy.Fault{Step: step, Point: pgproxy.BeforeAnswer, Do: func(uint32) { killMyself(t) }})
 	p := pathNamed(t, told[0])
 	var outcome idem.Outcome
-	outcome, err = p.run(t.Context(), openPool(t, told[1], proxy.Through), p.source(), told[2])
+	outcome, err = p.run(t.Context(), openPool(t, told[1], through(proxy)), p.source(), told[2])
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -95,14 +105,31 @@ func TestChildThatKillsItself(t *testing.T) {
 	if step > 0 {
 		t.Fatalf("it was not killed at message %d, of %d: outcome %s", step, len(steps), outcome)
 	}
-	for _, s := range steps {
-		fmt.Println(s)
+	for _, s := range p.own(steps) {
+		if acts(s) {
+			fmt.Println(s)
+		}
 	}
+}
+
+// acts tells whether Postgres is another one after a message: the rest of them
+// prepares.
+func acts(s pgproxy.Step) bool {
+	return s.Message == "Execute" || s.Message == "Sync" || s.Message == "Query"
+}
+
+// number is a step's, of how it was said.
+func number(t *testing.T, step string) (n int) {
+	t.Helper()
+	if _, err := fmt.Sscanf(step, "message %d,", &n); err != nil {
+		t.Fatalf("%q is no step: %v", step, err)
+	}
+	return n
 }
 
 func pathNamed(t *testing.T, name string) path {
 	t.Helper()
-	for _, p := range paths {
+	for _, p := range slices.Concat(paths, inboxPaths) {
 		if p.name == name {
 			return p
 		}

@@ -25,6 +25,13 @@ type path struct {
 	run     run
 	want    kept // once run has said that the event is stored
 
+	// Of an inbox:
+	inbox   bool // its workers finish the event
+	next    int  // so many events are behind it, of its key
+	later   bool // a fault may leave it to other workers
+	claimed bool // faults happen once it is claimed; another row has those before
+	crashes int  // it has had, without a fault
+
 	// cold begins each trial without connections and prepared statements: that
 	// is more messages, and more time. The default is to have both.
 	cold bool
@@ -39,17 +46,18 @@ type kept struct {
 	State   idem.State
 	Effects int
 	Body    bool // its payload
+	Claimed bool // by a worker
 }
 
 var (
-	done      = kept{idem.StateDone, 1, false}
-	doneWhole = kept{idem.StateDone, 1, true}
-	parked    = kept{idem.StateFailed, 0, true}
-	unhandled = kept{idem.StateUnhandled, 0, true}
+	done      = kept{State: idem.StateDone, Effects: 1}
+	doneWhole = kept{State: idem.StateDone, Effects: 1, Body: true}
+	parked    = kept{State: idem.StateFailed, Body: true}
+	unhandled = kept{State: idem.StateUnhandled, Body: true}
 )
 
-// paths are the rows. Every path ends in the same way, whatever it is: see
-// [rig.finish].
+// paths are the rows of inline mode. Every path ends in the same way, whatever
+// it is: see [rig.finish].
 var paths = []path{
 	{name: "a new event", handler: pay, before: nothingYet, run: deliverOnce, want: done},
 	{name: "a new event on a new connection", handler: pay, before: nothingYet, run: deliverOnce, want: done, cold: true},
@@ -58,12 +66,10 @@ var paths = []path{
 	{name: "a duplicate", handler: pay, before: handledOnce, run: deliverOnce, want: done},
 	{name: "an event that failed", handler: pay, before: failedOnce, run: deliverOnce, want: done},
 	{name: "an event that fails, and is parked", handler: payAndFail, before: nothingYet, run: deliverOnce, want: parked},
-	{name: "an event that fails on a new connection", handler: payAndFail, before: nothingYet, run: deliverOnce, want: parked, cold: true},
 	{name: "an event that was parked", handler: pay, before: parkedOnce, run: deliverOnce, want: done},
 	{name: "an event without a handler", before: nothingYet, run: deliverOnce, want: unhandled},
 	{name: "an event whose handler is new", handler: pay, before: unhandledOnce, run: deliverOnce, want: done},
 	{name: "a replay", handler: pay, before: unhandledOnce, run: replayOne, want: done},
-	{name: "a replay on a new connection", handler: pay, before: parkedOnce, run: replayOne, want: done, cold: true},
 	{name: "a replay that fails", handler: payAndFail, before: parkedOnce, run: replayOne, want: parked},
 }
 
@@ -72,6 +78,7 @@ const parkAfter = 2
 
 func (p path) source() *notes {
 	source := &notes{}
+	idem.Handle(&source.Routes, "rest", rest)
 	if p.handler != nil {
 		idem.Handle(&source.Routes, "paid", p.handler)
 	}
@@ -116,22 +123,23 @@ func (s *shop) acceptOnce(h idem.Handler[*note], id string, want idem.Outcome) {
 }
 
 func deliverOnce(ctx context.Context, p *pool, source *notes, id string) (idem.Outcome, error) {
-	return deliverTo(ctx, idem.NewProcessor(p, source), id)
+	processor := idem.NewProcessor(p, source)
+	return deliverTo(ctx, processor, processor, id)
 }
 
 func deliverKeeping(ctx context.Context, p *pool, source *notes, id string) (idem.Outcome, error) {
 	processor := idem.NewProcessor(p, source)
 	processor.KeepPayloads = true
-	return deliverTo(ctx, processor, id)
+	return deliverTo(ctx, processor, processor, id)
 }
 
-// deliverTo posts an event to a processor. The answer must be what the outcome
-// says: 200 exactly if the event is stored.
-func deliverTo(ctx context.Context, processor *idem.Processor, id string) (idem.Outcome, error) {
+// deliverTo posts an event to h, which is a processor or its inbox. The answer
+// must be what the outcome says: 200 exactly if the event is stored.
+func deliverTo(ctx context.Context, h http.Handler, processor *idem.Processor, id string) (idem.Outcome, error) {
 	var observed atomic.Pointer[idem.Observation]
 	processor.Logger, processor.ParkAfter = nil, parkAfter
 	processor.Observe = func(_ context.Context, o idem.Observation) { observed.Store(&o) }
-	server := httptest.NewServer(processor)
+	server := httptest.NewServer(h)
 	defer server.Close()
 	r, err := http.NewRequestWithContext(ctx, http.MethodPost, server.URL, strings.NewReader(paid(id)))
 	if err != nil {
@@ -177,20 +185,34 @@ type rig struct {
 	proxy  *pgproxy.Proxy
 	pool   *pool
 	trials int
+	tries  int  // of the last trial
+	killed bool // are processes
 }
 
 func newRig(t *testing.T, p path, url string) *rig {
 	t.Helper()
 	r := &rig{path: p, url: url, source: p.source(), proxy: new(pgproxy.Proxy)}
 	r.shop = openShop(t, openPool(t, url, func(*poolConfig) {}))
-	r.pool = openPool(t, url, r.proxy.Through)
+	r.pool = openPool(t, url, through(r.proxy))
+	if r.inbox {
+		r.storeRest()
+	}
 	return r
+}
+
+// through leads a pool of one connection through a proxy.
+func through(proxy *pgproxy.Proxy) func(*poolConfig) {
+	return func(c *poolConfig) {
+		proxy.Through(c)
+		c.MaxConns = 1
+	}
 }
 
 // prepare makes the next event of the path, and returns its id.
 func (r *rig) prepare() string {
 	r.Helper()
 	r.trials++
+	r.tries = 0
 	id := fmt.Sprintf("e%d", r.trials)
 	r.before(r.shop, id)
 	return id
@@ -200,9 +222,17 @@ func (r *rig) prepare() string {
 // may forget it.
 func (r *rig) take(id string) idem.Outcome {
 	r.Helper()
+	if r.inbox {
+		r.letTimePass()
+	}
+	r.tries++
 	outcome, err := r.run(r.Context(), r.pool, r.source, id)
 	if err != nil {
 		r.Fatal(err)
+	}
+	if r.inbox {
+		r.wantAcknowledged(id, outcome)
+		return outcome
 	}
 	want := r.want
 	if outcome == idem.Parked { // a connection that breaks under the handler counts, and may be one failure too many
@@ -231,6 +261,10 @@ func (r *rig) takeAgain(id string) {
 // again: by then it is done, and once.
 func (r *rig) finish(id string) {
 	r.Helper()
+	if r.inbox {
+		r.finishByWorkers(id)
+		return
+	}
 	p := idem.NewProcessor(r.shop.pool, path{handler: pay}.source())
 	p.Logger, p.KeepPayloads = nil, r.want == doneWhole
 	want := done
@@ -249,8 +283,9 @@ func (r *rig) stored(id string) (k kept) {
 	r.Helper()
 	const look = `select coalesce((select state from idem_events where event = 'notes//' || $1), ''),
 		(select count(*) from effects where event = $1),
-		exists (select from idem_payloads where event = 'notes//' || $1)`
-	if err := r.shop.pool.QueryRow(r.Context(), look, id).Scan(&k.State, &k.Effects, &k.Body); err != nil {
+		exists (select from idem_payloads where event = 'notes//' || $1),
+		exists (select from idem_events where event = 'notes//' || $1 and claimed_at is not null)`
+	if err := r.shop.pool.QueryRow(r.Context(), look, id).Scan(&k.State, &k.Effects, &k.Body, &k.Claimed); err != nil {
 		r.Fatal(err)
 	}
 	return k

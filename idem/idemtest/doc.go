@@ -48,6 +48,19 @@
 // With Durable set, its commits cost what they cost in production: for
 // benchmarks.
 //
+// # Break the connection under your handlers
+//
+// [ExactlyOnce] delivers requests to your dispatcher and cuts its connection at
+// every message to Postgres, one run for each; what was not acknowledged comes
+// again. It fails where effects were lost or doubled, and names the SQL:
+//
+//	func TestPaymentIsAddedOnce(t *testing.T) {
+//		source := func(pool *pgxpool.Pool) idem.Source { … } // your tables, then your dispatcher
+//		deliveries := []*http.Request{asaastest.Request("/webhooks/asaas", "token", body)}
+//		check := func(ctx context.Context, pool *pgxpool.Pool) error { … } // an error if the effects are wrong
+//		idemtest.ExactlyOnce(t, source, deliveries, check)
+//	}
+//
 // # Where Postgres comes from
 //
 // The first of these that there is:
