@@ -45,9 +45,6 @@ func eachEndpoint(t *testing.T, test func(*testing.T, *endpoint)) {
 	})
 }
 
-// patience is longer than any of these tests takes.
-const patience = 30 * time.Second
-
 func (s *shop) behind(h http.Handler, stored idem.State) *endpoint {
 	s.Helper()
 	server := httptest.NewUnstartedServer(h)

@@ -60,7 +60,7 @@ func (p *Processor) replay(ctx context.Context, e Event, total *Replayed) error 
 	switch outcome, err := p.await(ctx, e); {
 	case outcome == Handled:
 		total.Handled++
-	case outcome == Parked, outcome == Queued, outcome == Failed && errors.As(err, &ran):
+	case outcome == Parked, outcome == Queued, outcome == Failed && errors.As(err, &ran) && !leaving(err):
 		total.Failed++
 	case outcome == Failed, outcome == Unknown:
 		return err
