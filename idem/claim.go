@@ -14,6 +14,7 @@ type claim struct {
 	row      string // the event's row
 	queue    string
 	at       time.Time // which claim of the event it is; zero if it was not taken
+	suspect  bool      // a worker died with it
 	attempts int       // that failed
 	crashes  int
 }
@@ -27,7 +28,12 @@ const claimTimeout = time.Minute
 // claimHeads takes events that are due, the first of each queue: it goes from
 // queue to queue, from $1 on up to $2, by one step in an index each, so that
 // what waits behind the first of a queue costs nothing. An event that a worker
-// died with is a suspect: it is returned, but not taken.
+// died with is a suspect: it is returned, but not taken; nor is one that another
+// claim takes in the same moment.
+//
+// Each lock of a row is written to Postgres's log. One with an xmax of 0 has
+// been locked by nobody, so only the others are locked, to pass over those that
+// are locked still.
 const claimHeads = `
 with recursive ring as (
 	(select queue, event from idem_payloads where queue > $1 and queue < $2
@@ -40,14 +46,15 @@ with recursive ring as (
 	select queue, due.* from ring cross join lateral (
 		select e.event, claimed_at is not null or crashes is not null as suspect from idem_events e
 		where e.event = ring.event and state = 'pending' and (due_at is null or due_at <= now())
-		for update skip locked) due
+		  and (e.xmax = 0 or exists (select from idem_events l where l.event = e.event for update skip locked))) due
 	limit $3
 ), claimed as (
 	update idem_events set claimed_at = now(), due_at = now() + $4::interval
 	where event = any (array(select event from heads where not suspect))
+	  and state = 'pending' and claimed_at is null and crashes is null and (due_at is null or due_at <= now())
 	returning event, type, key, attempts, crashes, claimed_at
 )
-select heads.event, queue, type, key, occurred_at, body, attempts, coalesce(crashes, 0), claimed_at
+select heads.event, queue, suspect, type, key, occurred_at, body, attempts, coalesce(crashes, 0), claimed_at
 from heads left join claimed using (event)
 left join lateral (select occurred_at, body from idem_payloads p where p.event = claimed.event) payload on true
 order by queue`
@@ -63,19 +70,19 @@ with suspect as (
 	from suspect where e.event = suspect.event
 	returning e.event, type, key, attempts, crashes, claimed_at
 )
-select event, queue, type, key, occurred_at, body, attempts, coalesce(crashes, 0), claimed_at
+select event, queue, true, type, key, occurred_at, body, attempts, coalesce(crashes, 0), claimed_at
 from claimed join idem_payloads using (event)`
 
 // claimSettings are for claimHeads only. Its one good plan walks along indexes:
 // without them Postgres plans anew each time, or keeps a plan from when the
-// tables were empty. No claim needs to be on disk: the event is.
+// tables were empty. No claim needs to be on disk: the event is. Who locks a row
+// in the moment before it is taken is not waited for long.
 const claimSettings = `
 select set_config('plan_cache_mode', 'force_generic_plan', true), set_config('enable_seqscan', 'off', true),
 	set_config('enable_bitmapscan', 'off', true), set_config('enable_sort', 'off', true),
-	set_config('jit', 'off', true), set_config('synchronous_commit', 'off', true)`
+	set_config('jit', 'off', true), set_config('synchronous_commit', 'off', true), set_config('lock_timeout', '500ms', true)`
 
-// claimHeads takes up to n events of the queues after one. What has no time of
-// a claim is a suspect.
+// claimHeads takes up to n events of the queues after one.
 func (i *Inbox) claimHeads(ctx context.Context, after string, n int) (claims []*claim, err error) {
 	b := &pgx.Batch{}
 	b.Queue("begin isolation level read committed")
@@ -120,7 +127,7 @@ func scanClaim(row pgx.CollectableRow) (*claim, error) {
 	var eventType, key *string
 	var occurred, claimed *time.Time
 	var attempts *int
-	err := row.Scan(&c.row, &c.queue, &eventType, &key, &occurred, &c.event.Payload, &attempts, &c.crashes, &claimed)
+	err := row.Scan(&c.row, &c.queue, &c.suspect, &eventType, &key, &occurred, &c.event.Payload, &attempts, &c.crashes, &claimed)
 	if err != nil || claimed == nil {
 		return c, err
 	}

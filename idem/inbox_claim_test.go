@@ -8,8 +8,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	"github.com/jackc/pgx/v5"
 
+	"github.com/paghooks/paghooks/idem"
 	"github.com/paghooks/paghooks/idem/idemtest"
 )
 
@@ -78,4 +80,72 @@ func TestRunThatIsStoppedWhileItClaimsGivesBack(t *testing.T) {
 	m.until(`select state = 'done' from idem_events`)
 	m.wantRow("e1", `(attempts, crashes)`, `(0,)`)
 	m.wantEffects(1)
+}
+
+// A lock that is over leaves its trace in the row: that is no lock.
+func TestClaimPassesOverWhatIsLockedAndTakesWhatWas(t *testing.T) {
+	t.Parallel()
+	m := newMailroom(t)
+	m.store(letter("e1", "o1", 1), letter("e2", "o2", 1))
+	tx, err := m.pool.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := m.inbox.Discard(t.Context(), tx, idem.Filter{States: []idem.State{idem.StatePending}, IDs: []string{"e1"}}, "a mistake"); err != nil {
+		t.Fatal(err)
+	}
+	m.wantClaimed("notes//o2")
+	if err := tx.Rollback(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	m.wantClaimed("notes//o1")
+	m.wantClaimed()
+}
+
+func (m *mailroom) wantClaimed(want ...string) {
+	m.Helper()
+	got, err := idem.ClaimHeads(m.Context(), m.inbox, "", 10)
+	if diff := cmp.Diff(want, got); diff != "" || err != nil {
+		m.Error("claimed queues (-want +got):\n"+diff, err)
+	}
+}
+
+// Two claims find the same events: one is held up between its look at them and
+// its update. What the other has taken meanwhile it leaves alone.
+func TestClaimsAtOnceTakeAnEventOnce(t *testing.T) {
+	t.Parallel()
+	m := newMailroom(t)
+	m.store(letter("e1", "o1", 1), letter("e2", "o2", 1))
+	m.exec(`create function hold() returns trigger language plpgsql set lock_timeout = 0 as $$ begin perform pg_advisory_xact_lock(1); return new; end $$`)
+	m.exec(`create trigger hold before update on idem_events for each row when (old.event = 'notes//e1') execute function hold()`)
+	tx, err := m.pool.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := tx.Exec(t.Context(), `select pg_advisory_xact_lock(1)`); err != nil {
+		t.Fatal(err)
+	}
+	held := make(chan error, 1)
+	go func() {
+		_, err := idem.ClaimHeads(t.Context(), m.inbox, "", 10)
+		held <- err
+	}()
+	m.until(`select exists (select from pg_locks where locktype = 'advisory' and not granted
+		and database = (select oid from pg_database where datname = current_database()) and objid = 1)`)
+	m.wantClaimed("notes//o2")
+	const claims = `select array_agg(claimed_at::text order by event) from idem_events`
+	before := queryOne[[]*string](m.shop, claims)
+	if before[0] != nil || before[1] == nil {
+		t.Fatalf("claimed at %v, want e2 only", before)
+	}
+	if err := tx.Rollback(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-held; err != nil {
+		t.Fatal(err)
+	}
+	after := queryOne[[]*string](m.shop, claims)
+	if after[0] == nil || *after[1] != *before[1] {
+		t.Errorf("claimed at %v, and then at %v", before, after)
+	}
 }

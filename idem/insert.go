@@ -22,9 +22,8 @@ with input as (
 	on conflict do nothing
 	returning event, received_at
 ), bodies as (
-	insert into idem_payloads as p (event, done, queue, occurred_at, received_at, body)
+	insert into idem_payloads (event, done, queue, occurred_at, received_at, body)
 	select event, false, queue, occurred_at, new.received_at, body from new join input using (event)
-	on conflict (event) do update set done = false, queue = excluded.queue, received_at = excluded.received_at
 )
 select event from new`
 

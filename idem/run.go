@@ -131,7 +131,7 @@ func (r *running) step(ctx context.Context) error {
 		}
 	}
 	for _, c := range claims {
-		if c.at.IsZero() {
+		if c.suspect {
 			if err := r.alone(ctx, c); err != nil {
 				return err
 			}
