@@ -113,6 +113,9 @@ func (i *Inbox) storeBatch(batch []*arrival) {
 		}
 		return
 	}
+	if sqlState(err) == "23505" {
+		err = i.insertAfterOrphan(ctx, batch)
+	}
 	for _, a := range batch {
 		if err != nil {
 			a.outcome, a.err = Failed, fmt.Errorf("storing the event: %w", explain(err))

@@ -248,3 +248,21 @@ func TestClientThatLeavesDisturbsNobodyElse(t *testing.T) {
 		m.wantState(id, idem.StatePending)
 	}
 }
+
+func TestEventThatWasDeletedByHandIsStoredWhenItComesAgain(t *testing.T) {
+	t.Parallel()
+	s := newShop(t)
+	inbox := idem.NewInbox(s.pool, s.notes)
+	accept := func() {
+		t.Helper()
+		if o, err := inbox.Accept(t.Context(), identify([]byte(paid("e1")))); o != idem.Queued || err != nil {
+			t.Errorf("%s, %v, want queued", o, err)
+		}
+	}
+	accept()
+	s.exec(`delete from idem_events`)
+	accept()
+	if n := queryOne[int](s, `select count(*) from idem_payloads`); n != 1 {
+		t.Errorf("%d payloads are stored, want 1", n)
+	}
+}

@@ -93,6 +93,17 @@ func (i *Inbox) insert(ctx context.Context, batch []*arrival) error {
 	return nil
 }
 
+// insertAfterOrphan stores an event whose payload is there already, without it:
+// somebody has deleted the event by hand.
+func (i *Inbox) insertAfterOrphan(ctx context.Context, batch []*arrival) error {
+	const sweep = `
+delete from idem_payloads b where event = $1 and not exists (select from idem_events e where e.event = b.event)`
+	if _, err := i.pool.Exec(ctx, sweep, rowKey(batch[0].event)); err != nil {
+		return err
+	}
+	return i.insert(ctx, batch)
+}
+
 // lookUp finds out about the arrivals that were stored before.
 func (i *Inbox) lookUp(ctx context.Context, first map[string]*arrival) error {
 	var old []string
