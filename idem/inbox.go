@@ -33,7 +33,7 @@ type Inbox struct {
 	StopTimeout time.Duration
 
 	// MaxAttempts is how often an event's work is tried until the event is
-	// kept as failed. Default: 20, which takes half a day.
+	// kept as failed. Default: 20, which takes eight hours.
 	MaxAttempts int
 
 	// MaxCrashes is the number of processes that may die while they work on an
