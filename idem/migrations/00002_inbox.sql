@@ -22,3 +22,11 @@ create index if not exists idem_payloads_queue
 -- A pending event is found by its queue: every other open one by this index.
 drop index if exists idem_payloads_open;
 create index if not exists idem_payloads_kept on idem_payloads (event) where not done and queue is null;
+
+-- Bodies of 2 kB and more are compressed: by lz4 where Postgres has it (14 and later), which takes a tenth of the time.
+-- +goose StatementBegin
+do $$ begin
+    execute 'alter table idem_payloads alter column body set compression lz4';
+exception when others then null;
+end $$;
+-- +goose StatementEnd
