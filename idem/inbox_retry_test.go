@@ -67,21 +67,23 @@ func TestEventThatFailsTooOftenIsKeptWithWhatIsKnownOfIt(t *testing.T) {
 
 func TestHandlersSayWhatIsNotToBeTriedAgain(t *testing.T) {
 	t.Parallel()
+	closed := errors.New("closed account")
+	inThreeHours := func() time.Time { return time.Now().Add(3 * time.Hour) } // when the handler runs
 	for name, c := range map[string]struct {
-		err   error
+		err   func() error
 		state idem.State
 	}{
-		"never":                {idem.NoRetry(errors.New("closed account")), idem.StateFailed},
-		"never, wrapped":       {fmt.Errorf("order: %w", idem.NoRetry(errors.New("closed account"))), idem.StateFailed},
-		"never, whatever else": {idem.RetryAt(time.Now().Add(3*time.Hour), idem.NoRetry(errors.New("closed account"))), idem.StateFailed},
-		"not before":           {idem.RetryAt(time.Now().Add(3*time.Hour), errors.New("closed account")), idem.StatePending},
-		"not before, wrapped":  {fmt.Errorf("order: %w", idem.RetryAt(time.Now().Add(3*time.Hour), errors.New("closed account"))), idem.StatePending},
+		"never":                {func() error { return idem.NoRetry(closed) }, idem.StateFailed},
+		"never, wrapped":       {func() error { return fmt.Errorf("order: %w", idem.NoRetry(closed)) }, idem.StateFailed},
+		"never, whatever else": {func() error { return idem.RetryAt(inThreeHours(), idem.NoRetry(closed)) }, idem.StateFailed},
+		"not before":           {func() error { return idem.RetryAt(inThreeHours(), closed) }, idem.StatePending},
+		"not before, wrapped":  {func() error { return fmt.Errorf("order: %w", idem.RetryAt(inThreeHours(), closed)) }, idem.StatePending},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			m := newMailroom(t)
 			m.inbox.MaxAttempts = 5
-			m.on(func(ctx context.Context, tx pgx.Tx, n *note) error { return errors.Join(pay(ctx, tx, n), c.err) })
+			m.on(func(ctx context.Context, tx pgx.Tx, n *note) error { return errors.Join(pay(ctx, tx, n), c.err()) })
 			m.wantAnswer(paid("e1"), 200)
 			m.start(m.inbox)
 			o := m.next()

@@ -75,7 +75,7 @@ func (m *mailroom) start(i *idem.Inbox) (stop func()) {
 }
 
 // patience is a last resort: what is awaited comes much earlier, or never.
-const patience = 20 * time.Second
+const patience = time.Minute
 
 // next waits until a worker has settled an event.
 func (m *mailroom) next() idem.Observation {

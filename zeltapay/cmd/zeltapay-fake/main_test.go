@@ -108,8 +108,10 @@ func TestLayoutsAndSparseBodies(t *testing.T) {
 	}{
 		{[]string{"--layout", "nested"}, zeltapaytest.Nested.Event("payment.success", id)},
 		{[]string{"--sparse"}, zeltapaytest.Sparse("payment.success", id)},
-		{[]string{"--sparse", "--layout=nested", "--set", `customer={"email":null}`},
-			zeltapaytest.Nested.Sparse("payment.success", id, zeltapaytest.Set("customer.email", nil))},
+		{
+			[]string{"--sparse", "--layout=nested", "--set", `customer={"email":null}`},
+			zeltapaytest.Nested.Sparse("payment.success", id, zeltapaytest.Set("customer.email", nil)),
+		},
 	} {
 		re, url := listening(t)
 		status, _, errs := command(append(c.args, "--id", "evt_1", "--to", url, "payment.success")...)
