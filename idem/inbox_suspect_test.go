@@ -141,10 +141,11 @@ func TestConnectionLostUnderAWorkerIsNoCrash(t *testing.T) {
 	m.inbox.PollOnly = true
 	broken, runs := make(chan struct{}), 0
 	m.on(func(ctx context.Context, tx pgx.Tx, n *note) error {
-		if runs++; runs == 1 {
-			network.down.Store(true)
-			close(broken)
+		if runs++; runs > 1 {
+			return pay(ctx, tx, n)
 		}
+		defer close(broken)
+		network.down.Store(true)
 		return pay(ctx, tx, n)
 	})
 	m.store(letter("e1", "o1", 1))
