@@ -117,5 +117,24 @@
 // The tables are idem_events, some 220 bytes per event with its index, and
 // idem_payloads, which holds the bodies of events that are not done. Both are in
 // the first schema of the connection's search_path. Poolers such as PgBouncer
-// work in transaction mode, with pgx's QueryExecModeExec or SimpleProtocol.
+// work in transaction mode, with pgx's QueryExecModeExec or SimpleProtocol, and
+// [Inbox.PollOnly].
+//
+// # Limits
+//
+// Done events cost space, and little time: beside a million or ten million of
+// them (2.3 GB) Postgres takes a third more time to store an event than in empty
+// tables, a quarter more to claim it, and no more to work on it. Prune reads the
+// table once from end to end. Where 45 days are hundreds of millions of events,
+// take a shorter Retention; partitions by time would accept an event twice.
+//
+// What is not done costs more. Workers pass each key that waits (for its
+// back-off, or behind a failed event) in 5 microseconds: with 100,000 of them a
+// walk takes half a second, and workers make one a second at most. [Processor.Stats]
+// reads all that is not done, a million events in a few seconds.
+//
+// An event of an inbox writes 1.2 kB to Postgres's log beyond its body, from
+// arrival to done; an event of inline mode 0.3 kB.
+//
+// A worker's COMMIT does not wait for the disk, see [Inbox.WaitForDisk].
 package idem
