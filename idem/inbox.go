@@ -21,7 +21,7 @@ type Inbox struct {
 	Processor
 
 	// Workers is how many handlers one call of [Inbox.Run] runs at once; each
-	// holds a connection. Default: half of the pool's connections.
+	// holds a connection. Default: three quarters of the pool's connections.
 	Workers int
 
 	// WorkTimeout is how long a handler may take. Default: 30 seconds.
@@ -75,7 +75,7 @@ type Inbox struct {
 func NewInbox(pool *pgxpool.Pool, source Source) *Inbox {
 	return &Inbox{
 		Processor:   *NewProcessor(pool, source),
-		Workers:     max(1, int(pool.Config().MaxConns)/2),
+		Workers:     max(1, int(pool.Config().MaxConns)*3/4),
 		WorkTimeout: 30 * time.Second,
 		StopTimeout: 10 * time.Second,
 		MaxAttempts: 20,
