@@ -29,7 +29,7 @@ type plant struct {
 }
 
 // plantPatience is a last resort.
-const plantPatience = 30 * time.Second
+const plantPatience = time.Minute
 
 // A claim does not tell whose it is, and need not; here it does.
 const plantTables = `
@@ -100,13 +100,19 @@ func (p *plant) store(e idem.Event) {
 // knows that the worker is dead: a claim may be on its way.
 func (p *plant) release(w *workerProcess) {
 	p.Helper()
+	p.untilGone(w)
+	p.exec(fmt.Sprintf(`
+update idem_events set due_at = now() where claimed_at is not null and due_at > now() and worker = '%s'`, w.name))
+}
+
+// untilGone waits until Postgres has ended what a dead worker has begun.
+func (p *plant) untilGone(w *workerProcess) {
+	p.Helper()
 	for deadline := time.Now().Add(plantPatience); queryOne[int](p.shop, `select count(*) from pg_stat_activity where application_name = $1`, w.name) > 0; runtime.Gosched() {
 		if time.Now().After(deadline) {
 			p.Fatal("the connections of a dead process are still there")
 		}
 	}
-	p.exec(fmt.Sprintf(`
-update idem_events set due_at = now() where claimed_at is not null and due_at > now() and worker = '%s'`, w.name))
 }
 
 // wantEachOnceInOrder checks that no event has two effects, and that those of a
@@ -150,7 +156,10 @@ func (p *plant) start(maxCrashes int) *workerProcess {
 		_ = w.cmd.Wait() // killed, or by itself
 		w.died <- w
 	}()
-	p.Cleanup(w.kill)
+	p.Cleanup(func() {
+		w.kill()
+		p.untilGone(w) // its locks would be in the way of what cleans up
+	})
 	return w
 }
 
