@@ -136,7 +136,7 @@ func (l *logged) cost(t testing.TB, n, at int) (perEvent float64, split string) 
 }
 
 // maxLog is what an event of the inbox takes from arrival to done, 1,140 to
-// 1,220 bytes, and a little. Two table rows, their index entries and two updates
+// 1,260 bytes, and a little. Two table rows, their index entries and two updates
 // are in it. A queue table that keeps the state in the payload's row takes 4,000.
 const maxLog = 1300
 
