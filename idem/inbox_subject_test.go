@@ -269,7 +269,8 @@ func (m *model) stats() (c counts) {
 	for _, q := range m.queues() {
 		all := q.waiting(m)
 		first := slices.IndexFunc(all, func(e *modelEvent) bool { return e.state == idem.StateFailed })
-		if first >= 0 && first < len(all)-1 {
+		pending := func(e *modelEvent) bool { return e.state == idem.StatePending }
+		if first >= 0 && slices.ContainsFunc(all[first+1:], pending) {
 			c.BlockedKeys++
 		}
 	}
