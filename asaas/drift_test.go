@@ -80,6 +80,31 @@ func shop(t *testing.T) (*pgxpool.Pool, *asaas.Dispatcher, *idem.Processor) {
 	return pool, d, processor
 }
 
+// An inbox looks at an event when it works on it, and not when it stores it.
+func TestInboxCountsADifferenceOnce(t *testing.T) {
+	t.Parallel()
+	pool, d, _ := shop(t)
+	inbox := idem.NewInbox(pool, d)
+	inbox.Logger = nil
+	worked := make(chan idem.Outcome, 2)
+	inbox.Observe = func(_ context.Context, o idem.Observation) { worked <- o.Outcome }
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan error)
+	go func() { ended <- inbox.Run(ctx) }()
+	body := strings.Replace(string(testdata(t, "pix_received_unasked")), `"payment":{`, `"payment":{"tax":{"value":1.5},`, 1)
+	inbox.ServeHTTP(httptest.NewRecorder(), delivery(token, body))
+	if got := map[idem.Outcome]bool{<-worked: true, <-worked: true}; !got[idem.Queued] || !got[idem.Handled] {
+		t.Errorf("outcomes %v, want queued and handled", got)
+	}
+	stop()
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+	if found := d.Drift(); len(found) != 1 || found[0].Count != 1 {
+		t.Errorf("found %+v, want one, once", found)
+	}
+}
+
 func TestNoChangeLosesAnEventOrIsHandledHalf(t *testing.T) {
 	t.Parallel()
 	pool, d, processor := shop(t)

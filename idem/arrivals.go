@@ -48,7 +48,7 @@ func (i *Inbox) receive(ctx context.Context, e Event, answer func(Outcome, error
 }
 
 func (i *Inbox) store(ctx context.Context, e Event) (Outcome, error) {
-	if _, err := i.source.Route(e); errors.Is(err, ErrIgnored) {
+	if i.ignores(e) {
 		return Ignored, nil
 	}
 	a := &arrival{event: e, done: make(chan struct{})}
@@ -59,6 +59,14 @@ func (i *Inbox) store(ctx context.Context, e Event) (Outcome, error) {
 	case <-ctx.Done():
 		return Failed, errors.New("the event could not be stored in time: the pool is too small or Postgres is away")
 	}
+}
+
+func (i *Inbox) ignores(e Event) bool {
+	if s, ok := i.source.(interface{ Ignores(eventType string) bool }); ok {
+		return s.Ignores(e.Type)
+	}
+	_, err := i.source.Route(e)
+	return errors.Is(err, ErrIgnored)
 }
 
 func (i *Inbox) add(a *arrival) {
@@ -116,9 +124,10 @@ func (i *Inbox) storeBatch(batch []*arrival) {
 	if sqlState(err) == "23505" {
 		err = i.insertAfterOrphan(ctx, batch)
 	}
+	if err == nil {
+		return
+	}
 	for _, a := range batch {
-		if err != nil {
-			a.outcome, a.err = Failed, fmt.Errorf("storing the event: %w", explain(err))
-		}
+		a.outcome, a.err = Failed, fmt.Errorf("storing the event: %w", explain(err))
 	}
 }

@@ -9,12 +9,12 @@ import (
 
 // job is an event whose work is to be done: a delivery's, or a worker's.
 type job struct {
-	p     *Processor
-	ctx   context.Context // ends in time, and not when a client leaves
-	event Event
-	mark  func(*transaction) error // begins, and marks the event as done
-	lease time.Duration            // how long a connection may take to get; 0 is as long as ctx
-	hung  func()                   // called when the handler does not return in time
+	p      *Processor
+	ctx    context.Context // ends in time, and not when a client leaves
+	event  Event
+	mark   func(*transaction) error // begins, and marks the event as done
+	within time.Duration            // how long getting a connection may take; 0 is as long as ctx
+	hung   func()                   // called when the handler does not return in time
 }
 
 // maxTries is how often a handler is run for one delivery when Postgres asks
@@ -45,7 +45,7 @@ func (j *job) try(work Work) (Outcome, error) {
 
 // attempt is one try: mark, work, commit, in one transaction.
 func (j *job) attempt(work Work) (Outcome, error) {
-	t, err := j.p.begin(j.ctx, j.lease, j.mark)
+	t, err := j.p.begin(j.ctx, j.within, j.mark)
 	if err != nil {
 		return Failed, err
 	}
@@ -69,7 +69,12 @@ func (j *job) attempt(work Work) (Outcome, error) {
 // met once do not meet again. It reports whether there is time for another.
 func pause(ctx context.Context, tries int) bool {
 	d := min(10*time.Millisecond<<min(tries, 6), 500*time.Millisecond)
-	timer := time.NewTimer(d/2 + rand.N(d))
+	return rest(ctx, d/2+rand.N(d))
+}
+
+// rest waits, and reports whether it did so to the end.
+func rest(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {
 	case <-timer.C:

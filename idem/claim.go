@@ -134,9 +134,6 @@ func scanClaim(row pgx.CollectableRow) (*claim, error) {
 	c.at, c.attempts = *claimed, *attempts
 	e := &c.event
 	e.Source, e.Scope, e.ID = parseRowKey(c.row)
-	e.Type, e.Key = *eventType, *key
-	if occurred != nil {
-		e.OccurredAt = *occurred
-	}
+	e.Type, e.Key, e.OccurredAt = *eventType, *key, timeOrZero(occurred)
 	return c, nil
 }

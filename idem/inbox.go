@@ -2,6 +2,7 @@ package idem
 
 import (
 	"context"
+	"crypto/rand"
 	"net/http"
 	"time"
 
@@ -53,7 +54,8 @@ type Inbox struct {
 	// Default: 1 second.
 	Poll time.Duration
 
-	// PollOnly does without LISTEN and NOTIFY, for poolers such as PgBouncer.
+	// PollOnly does without LISTEN, for poolers such as PgBouncer, and without
+	// NOTIFY for what is stored.
 	// Default: false.
 	PollOnly bool
 
@@ -83,7 +85,7 @@ func NewInbox(pool *pgxpool.Pool, source Source) *Inbox {
 		Backoff:     DefaultBackoff,
 		Poll:        time.Second,
 		wake:        make(chan struct{}, 1),
-		name:        randomName(),
+		name:        rand.Text(),
 	}
 }
 

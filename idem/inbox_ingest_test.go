@@ -109,6 +109,21 @@ func TestInboxStoresNothingOfWhatIsIgnored(t *testing.T) {
 	}
 }
 
+// routed is a source that has nothing but the methods of idem.Source.
+type routed struct{ idem.Source }
+
+func TestInboxAsksASourceThatHasOnlyRouteWhatIsIgnored(t *testing.T) {
+	t.Parallel()
+	s := newShop(t)
+	s.notes.Ignore("viewed")
+	inbox := idem.NewInbox(s.pool, routed{s.notes})
+	for body, want := range map[string]idem.Outcome{`{"id":"e1","type":"viewed"}`: idem.Ignored, paid("e2"): idem.Queued} {
+		if o, err := inbox.Accept(t.Context(), identify([]byte(body))); o != want || err != nil {
+			t.Errorf("%s: %s, %v, want %s", body, o, err, want)
+		}
+	}
+}
+
 func TestInboxRefusesNoGenuineBody(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("x", 5000)

@@ -2,15 +2,12 @@ package idem
 
 import (
 	"context"
-	"crypto/rand"
 	"log/slog"
 	"sync"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 )
-
-func randomName() string { return rand.Text() }
 
 // news tells workers of other processes of new events.
 type news struct {

@@ -112,6 +112,13 @@ func (r *Routes) Handles(eventType string) bool {
 	return r.routes[eventType] != nil
 }
 
+// Ignores tells whether events of a type are acknowledged without being stored.
+func (r *Routes) Ignores(eventType string) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.ignored[eventType]
+}
+
 // Types lists the event types that have a handler, sorted: what to subscribe
 // to at the provider.
 func (r *Routes) Types() []string {

@@ -163,8 +163,8 @@ func (r *running) begin(c *claim) {
 	r.claims <- c
 }
 
-// alone has a suspect worked on when nothing else is, so that no other event is
-// taken for the one that ends the process.
+// alone has a suspect worked on when this Run works on nothing else, so that no
+// other event of it is taken for the one that ends the process.
 func (r *running) alone(ctx context.Context, suspect *claim) error {
 	if err := r.finish(ctx); err != nil || ctx.Err() != nil {
 		return err
@@ -256,14 +256,5 @@ func signal(c chan struct{}) {
 	select {
 	case c <- struct{}{}:
 	default:
-	}
-}
-
-func rest(ctx context.Context, d time.Duration) {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-ctx.Done():
 	}
 }

@@ -21,6 +21,10 @@ type Source interface {
 	// without an error means that there is no handler. [ErrIgnored] means that
 	// the application does not want to hear of this event. Any other error
 	// means that the event does not decode into its type.
+	//
+	// An [Inbox] routes when it works. Before it stores an event it asks a
+	// source that has a method Ignores(eventType string) bool, as [Routes] has,
+	// and routes twice where there is none.
 	Route(e Event) (Work, error)
 }
 

@@ -26,11 +26,11 @@ type transaction struct {
 // begin starts a transaction and marks the event as done in it, in one round
 // trip. If that changes nothing the event was done before; if another
 // transaction is doing so, begin fails with errTwin.
-func (p *Processor) begin(ctx context.Context, lease time.Duration, mark func(*transaction) error) (*transaction, error) {
+func (p *Processor) begin(ctx context.Context, within time.Duration, mark func(*transaction) error) (*transaction, error) {
 	// After a restart of Postgres all of the pool's connections may be dead.
 	// Nothing is committed yet, so it is safe to go on with the next one.
 	for dead := int32(0); ; dead++ {
-		conn, err := p.acquire(ctx, lease)
+		conn, err := p.acquire(ctx, within)
 		if err != nil {
 			return nil, explain(err)
 		}
@@ -46,10 +46,10 @@ func (p *Processor) begin(ctx context.Context, lease time.Duration, mark func(*t
 	}
 }
 
-func (p *Processor) acquire(ctx context.Context, lease time.Duration) (*pgxpool.Conn, error) {
-	if lease > 0 {
+func (p *Processor) acquire(ctx context.Context, within time.Duration) (*pgxpool.Conn, error) {
+	if within > 0 {
 		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, lease)
+		ctx, cancel = context.WithTimeout(ctx, within)
 		defer cancel()
 	}
 	return p.pool.Acquire(ctx)

@@ -54,7 +54,7 @@ func (i *Inbox) do(ctx context.Context, c *claim, done, lost func()) {
 	start := time.Now()
 	ctx, cancel := context.WithDeadline(ctx, start.Add(i.WorkTimeout))
 	defer cancel()
-	w := &effort{job: job{p: &i.Processor, ctx: ctx, event: c.event, lease: lease / 2}, inbox: i, claim: c, start: start, done: done}
+	w := &effort{job: job{p: &i.Processor, ctx: ctx, event: c.event, within: lease / 2}, inbox: i, claim: c, start: start, done: done}
 	w.mark = func(t *transaction) error { return t.markClaimed(c, i) }
 	lost = sync.OnceFunc(lost)
 	fail := func(err error) {

@@ -87,7 +87,7 @@ func (d *Dispatcher) Route(e idem.Event) (idem.Work, error) {
 	switch {
 	case err != nil:
 		return nil, err
-	case work == nil && e.Type == string(EventWebhookPing):
+	case work == nil && d.Ignores(e.Type):
 		return nil, idem.ErrIgnored
 	case work == nil:
 		return nil, nil
@@ -96,6 +96,11 @@ func (d *Dispatcher) Route(e idem.Event) (idem.Work, error) {
 		return nil, err
 	}
 	return work, nil
+}
+
+// Ignores is [idem.Routes.Ignores]. A ping without a handler is ignored, too.
+func (d *Dispatcher) Ignores(eventType string) bool {
+	return d.Routes.Ignores(eventType) || eventType == string(EventWebhookPing) && !d.Handles(eventType)
 }
 
 func complete(e idem.Event) error {

@@ -13,6 +13,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/paghooks/paghooks/idem"
+	"github.com/paghooks/paghooks/idem/idemtest"
 	"github.com/paghooks/paghooks/zeltapay"
 )
 
@@ -214,6 +215,15 @@ func TestPingWithoutHandlerIsNotKept(t *testing.T) {
 	}
 	if err := events.Dispatch(t.Context(), nil, ping); err != nil {
 		t.Error(err)
+	}
+	inbox := idem.NewInbox(idemtest.Pool(t), events) // which asks without routing, and has no tables
+	if o, err := inbox.Accept(t.Context(), ping); o != idem.Ignored || err != nil {
+		t.Errorf("an inbox: %s, %v, want ignored", o, err)
+	}
+	handled := zeltapay.NewDispatcher("secret")
+	handled.OnWebhookPing(func(context.Context, pgx.Tx, *zeltapay.PingEvent) error { return nil })
+	if handled.Ignores("webhook.ping") {
+		t.Error("a ping with a handler is ignored")
 	}
 }
 
