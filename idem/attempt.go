@@ -13,6 +13,8 @@ type job struct {
 	ctx    context.Context // ends in time, and not when a client leaves
 	event  Event
 	mark   func(*transaction) error // begins, and marks the event as done
+	begun  *transaction             // which another job has begun for this one; nil if none has
+	next   func() *job              // takes what to begin with COMMIT; nil, or what it returns is, for nothing
 	within time.Duration            // how long getting a connection may take; 0 is as long as ctx
 	hung   func()                   // called when the handler does not return in time
 }
@@ -45,7 +47,7 @@ func (j *job) try(work Work) (Outcome, error) {
 
 // attempt is one try: mark, work, commit, in one transaction.
 func (j *job) attempt(work Work) (Outcome, error) {
-	t, err := j.p.begin(j.ctx, j.within, j.mark)
+	t, err := j.begin()
 	if err != nil {
 		return Failed, err
 	}
@@ -57,12 +59,28 @@ func (j *job) attempt(work Work) (Outcome, error) {
 	if err := t.work(ctx, work, j.hung); err != nil {
 		return Failed, err
 	}
-	if outcome, err := t.commit(scope.queued()); err != nil {
+	if outcome, err := t.commit(scope.queued(), j.following(scope)); err != nil {
 		return outcome, err
 	}
 	t.release() // before the hooks: they may want a connection
 	j.p.runHooks(ctx, scope)
 	return Handled, nil
+}
+
+func (j *job) begin() (*transaction, error) {
+	if t := j.begun; t != nil {
+		j.begun = nil
+		return t, nil
+	}
+	return j.p.begin(j.ctx, j.within, j.mark)
+}
+
+// following is what to begin with the commit: nothing if hooks come first.
+func (j *job) following(s *scope) *job {
+	if j.next == nil || s.hooked() {
+		return nil
+	}
+	return j.next()
 }
 
 // pause waits a little longer after each try, with jitter so that those who

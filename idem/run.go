@@ -62,18 +62,48 @@ type running struct {
 // work is one worker. If a handler hangs with it, it is replaced.
 func (r *running) work() {
 	for c := range r.claims {
-		select {
-		case <-r.stopping:
-			r.leave(c)
-			continue
-		default:
-		}
-		lost := false
-		r.inbox.do(r.ctx, c, r.settle, func() { lost = true; go r.work() })
-		if lost {
-			return
+		for w := r.effort(c); w != nil; w = w.follows {
+			lost := false
+			w.do(func() { lost = true; go r.work() })
+			if lost {
+				return
+			}
 		}
 	}
+}
+
+// effort is the work on a claim, and on those that workers find waiting when it
+// is committed; nil if that is not to begin any more.
+func (r *running) effort(c *claim) *effort {
+	select {
+	case <-r.stopping:
+		r.leave(c)
+		return nil
+	default:
+	}
+	w := r.inbox.effort(r.ctx, c, r.settle)
+	w.next = func() *job {
+		if w.follows == nil { // or this is another try of the same work
+			w.follows = r.waiting()
+		}
+		if w.follows == nil {
+			return nil
+		}
+		return &w.follows.job
+	}
+	return w
+}
+
+// waiting is the work on a claim that waits for a worker; nil if none does.
+func (r *running) waiting() *effort {
+	select {
+	case c := <-r.claims:
+		if c != nil {
+			return r.effort(c)
+		}
+	default:
+	}
+	return nil
 }
 
 // leave gives back an event that a worker has got after the stop.
@@ -118,8 +148,8 @@ func (r *running) step(ctx context.Context) error {
 	if room <= 0 {
 		return r.wait(ctx, nil)
 	}
-	start := time.Now()
-	claims, err := r.inbox.claimHeads(ctx, r.last, room)
+	start, from := time.Now(), r.last
+	claims, err := r.inbox.claimHeads(ctx, from, room)
 	took := time.Since(start)
 	if err != nil {
 		return err
@@ -137,14 +167,13 @@ func (r *running) step(ctx context.Context) error {
 			}
 		}
 	}
-	first := r.inbox.source.Name() + "/"
-	switch {
-	case len(claims) == room:
+	if len(claims) == room {
 		signal(r.inbox.wake) // there may be more, for another Run
 		return nil
-	case r.last != first:
-		r.last = first // on with the ring's beginning
-		return nil
+	}
+	r.last = r.inbox.source.Name() + "/"
+	if from != r.last {
+		return nil // on with the ring's beginning
 	}
 	if err := r.wait(ctx, r.inbox.wake); err != nil {
 		return err

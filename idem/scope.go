@@ -59,6 +59,13 @@ func AfterCommit(ctx context.Context, f func(ctx context.Context)) {
 	s.hooks = append(s.hooks, f)
 }
 
+// hooked tells whether there are hooks to run.
+func (s *scope) hooked() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.hooks) > 0
+}
+
 // runHooks waits for the hooks until Timeout: the event is committed, and no
 // hook may cost it its answer.
 func (p *Processor) runHooks(ctx context.Context, s *scope) {

@@ -18,6 +18,8 @@ type transaction struct {
 	ctx    context.Context // the job's
 	conn   *pgxpool.Conn   // nil once returned, or left to a handler that hangs
 	tx     pgx.Tx
+	after  *pgx.Batch // what ends the transaction before it, on the same connection; nil if there is none
+	begun  bool
 	marked bool // the event is this transaction's to work on
 	ended  bool // COMMIT was sent
 	hung   sync.WaitGroup
@@ -56,14 +58,24 @@ func (p *Processor) acquire(ctx context.Context, within time.Duration) (*pgxpool
 }
 
 // send begins the transaction with the statements of queue behind BEGIN, in one
-// round trip.
+// round trip; or with the end of the transaction before it.
 func (t *transaction) send(queue func(*pgx.Batch)) pgx.BatchResults {
-	b := &pgx.Batch{}
-	b.BeginTx(pgx.TxOptions{IsoLevel: pgx.ReadCommitted})
+	b, before := &pgx.Batch{}, 0
+	if t.after == nil {
+		b.BeginTx(pgx.TxOptions{IsoLevel: pgx.ReadCommitted})
+	} else {
+		b.BeginTx(pgx.TxOptions{BeginQuery: "commit and chain"})
+		before = t.after.Len()
+		b.QueuedQueries = append(t.after.QueuedQueries, b.QueuedQueries...)
+	}
 	queue(b)
 	results := t.conn.SendBatch(t.ctx, b)
 	t.tx = results.Tx()
-	_, _ = results.Exec() // begin; its error is Close's, too
+	for range before {
+		_, _ = results.Exec() // its error is that of all that follow, and Close's
+	}
+	_, err := results.Exec()
+	t.begun = err == nil
 	return results
 }
 
@@ -153,13 +165,12 @@ func (t *transaction) verdict(err error) error {
 	return &workError{err}
 }
 
-// commit executes what the handler queued and commits, in one round trip. It
-// returns Unknown when the connection was lost before the answer came.
-func (t *transaction) commit(queued *pgx.Batch) (Outcome, error) {
-	ctx, cancel := finishing(t.ctx)
-	defer cancel()
+// commit executes what the handler queued and commits, in one round trip, and
+// begins what is next in the same. It returns Unknown when the connection was
+// lost before the answer came.
+func (t *transaction) commit(queued *pgx.Batch, next *job) (Outcome, error) {
 	t.ended = true
-	err := t.end(ctx, queued)
+	err := t.end(queued, next)
 	var refused *pgconn.PgError
 	var unsent pgx.ErrPreprocessingBatch
 	switch {
@@ -176,12 +187,37 @@ func (t *transaction) commit(queued *pgx.Batch) (Outcome, error) {
 	return Unknown, fmt.Errorf("the answer to COMMIT was lost: the next delivery finds out: %w", err)
 }
 
-func (t *transaction) end(ctx context.Context, queued *pgx.Batch) error {
-	if queued == nil {
+func (t *transaction) end(queued *pgx.Batch, next *job) error {
+	ctx, cancel := finishing(t.ctx)
+	defer cancel()
+	switch {
+	case next != nil:
+		return t.chain(queued, next)
+	case queued == nil:
 		return t.tx.Commit(ctx)
 	}
 	queued.Queue("commit")
 	return t.conn.SendBatch(ctx, queued).Close()
+}
+
+// chain commits and begins what is next on the same connection. That it cannot
+// be marked is no error here: it begins anew.
+func (t *transaction) chain(queued *pgx.Batch, next *job) error {
+	if queued == nil {
+		queued = &pgx.Batch{}
+	}
+	following := &transaction{ctx: next.ctx, conn: t.conn, after: queued}
+	err := next.mark(following)
+	if !following.begun {
+		return err
+	}
+	t.conn = nil
+	if err != nil {
+		following.release()
+		return nil
+	}
+	next.begun = following
+	return nil
 }
 
 func (t *transaction) alive() bool { return !t.conn.Conn().IsClosed() }

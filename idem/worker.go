@@ -44,18 +44,25 @@ type effort struct {
 	inbox   *Inbox
 	claim   *claim
 	start   time.Time
+	cancel  context.CancelFunc
 	settled sync.Once
 	done    func()
+	follows *effort // begun with this one's COMMIT; nil if none was
 }
 
-// do works on a claim and calls done when that is settled. If its handler hangs,
-// or ends its goroutine, lost is called before.
-func (i *Inbox) do(ctx context.Context, c *claim, done, lost func()) {
-	start := time.Now()
-	ctx, cancel := context.WithDeadline(ctx, start.Add(i.WorkTimeout))
-	defer cancel()
-	w := &effort{job: job{p: &i.Processor, ctx: ctx, event: c.event, within: lease / 2}, inbox: i, claim: c, start: start, done: done}
+// effort prepares the work on a claim; done is called when that is settled.
+func (i *Inbox) effort(ctx context.Context, c *claim, done func()) *effort {
+	w := &effort{inbox: i, claim: c, start: time.Now(), done: done}
+	ctx, w.cancel = context.WithDeadline(ctx, w.start.Add(i.WorkTimeout))
+	w.job = job{p: &i.Processor, ctx: ctx, event: c.event, within: lease / 2}
 	w.mark = func(t *transaction) error { return t.markClaimed(c, i) }
+	return w
+}
+
+// do works on the claim. If its handler hangs, or ends its goroutine, lost is
+// called before that is settled.
+func (w *effort) do(lost func()) {
+	defer w.cancel()
 	lost = sync.OnceFunc(lost)
 	fail := func(err error) {
 		lost()
@@ -189,6 +196,9 @@ func (i *Inbox) putBack(ctx context.Context, wait time.Duration, claims ...*clai
 // insist repeats a statement while Postgres is away: an unsettled claim would
 // pass for a crash.
 func (w *effort) insist(f func(context.Context) error) error {
+	if w.begun != nil { // for work that there is not: it holds the event's row
+		w.begun.release()
+	}
 	for tries := 1; ; tries++ {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(w.ctx), lease)
 		err := f(ctx)
