@@ -13,7 +13,7 @@ import (
 // See https://docs.asaas.com/docs/create-new-webhook-via-api.
 func (f *Fake) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	r.Body = http.MaxBytesReader(w, r.Body, 1<<20)
-	if fault := f.nextAPIFault(); fault != nil {
+	if fault := f.apiFaults.Next(); fault != nil {
 		fault(w, r, http.HandlerFunc(f.api))
 		return
 	}

@@ -18,22 +18,7 @@ type APIFault func(w http.ResponseWriter, r *http.Request, api http.Handler)
 
 // SpoilAPI makes the next requests to the API go wrong, one fault each. A nil
 // fault leaves a request as it is.
-func (f *Fake) SpoilAPI(faults ...APIFault) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.apiFaults = append(f.apiFaults, faults...)
-}
-
-func (f *Fake) nextAPIFault() APIFault {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if len(f.apiFaults) == 0 {
-		return nil
-	}
-	fault := f.apiFaults[0]
-	f.apiFaults = f.apiFaults[1:]
-	return fault
-}
+func (f *Fake) SpoilAPI(faults ...APIFault) { f.apiFaults.Add(faults...) }
 
 // APIStatus answers with a status and an error in Asaas's form. Nothing is done.
 func APIStatus(status int) APIFault {

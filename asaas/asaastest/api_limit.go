@@ -22,8 +22,8 @@ type window struct {
 // spend counts a request, and announces what is left in the headers
 // RateLimit-Limit, RateLimit-Remaining and RateLimit-Reset (seconds).
 func (f *Fake) spend(h http.Header, removeBackoff bool) error {
-	f.mu.Lock()
-	defer f.mu.Unlock()
+	f.timeline.Lock()
+	defer f.timeline.Unlock()
 	err := f.spendOne(h, "account", f.Limit)
 	if removeBackoff && err == nil {
 		err = f.spendOne(h, "removeBackoff", f.RemoveBackoffLimit)

@@ -12,8 +12,8 @@ func (f *Fake) listWebhooks(r *http.Request) (any, error) {
 	if err1 != nil || err2 != nil {
 		return nil, refused(http.StatusBadRequest, "invalid_pagination", "Informe offset a partir de 0 e limit entre 1 e 100.")
 	}
-	f.mu.Lock()
-	defer f.mu.Unlock()
+	f.timeline.Lock()
+	defer f.timeline.Unlock()
 	page := webhookList{Object: "list", TotalCount: len(f.webhooks), Limit: limit, Offset: offset, Data: []webhookBody{}}
 	end := min(offset+limit, len(f.webhooks))
 	for _, w := range f.webhooks[min(offset, end):end] {
@@ -37,8 +37,8 @@ func number(r *http.Request, name string, fallback, lowest, highest int) (int, e
 }
 
 func (f *Fake) getWebhook(r *http.Request) (any, error) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
+	f.timeline.Lock()
+	defer f.timeline.Unlock()
 	w := f.find(r.PathValue("id"))
 	if w == nil {
 		return nil, errNoWebhook

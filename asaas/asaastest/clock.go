@@ -13,14 +13,12 @@ func (f *Fake) Settle() { f.Advance(0) }
 // It panics for a negative time, and while another Advance or Settle is at
 // work, as when a receiver calls it.
 func (f *Fake) Advance(d time.Duration) {
-	if d < 0 {
-		panic("asaastest: the clock does not go back")
+	if err := f.mover.Move(d, func() { f.moveTo(f.Now().Add(d)) }); err != nil {
+		panic("asaastest: " + err.Error())
 	}
-	if !f.moving.CompareAndSwap(false, true) {
-		panic("asaastest: the clock moves already: call Advance and Settle from one goroutine, and not from a receiver")
-	}
-	defer f.moving.Store(false)
-	end := f.Now().Add(d)
+}
+
+func (f *Fake) moveTo(end time.Time) {
 	for f.ctx.Err() == nil {
 		due, more := f.pick(end)
 		if !more {

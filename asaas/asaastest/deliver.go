@@ -11,6 +11,7 @@ import (
 	"sync"
 
 	"github.com/paghooks/paghooks/asaas"
+	"github.com/paghooks/paghooks/idem/idemtest/fixture"
 )
 
 // delivery is one attempt, and what became of it.
@@ -32,7 +33,7 @@ type answer struct {
 const maxAnswer = 4 << 10
 
 func (f *Fake) newDelivery(w *webhook, p *pending) *delivery {
-	fault := f.nextFault()
+	fault := f.faults.Next()
 	if fault.has(Swap) && w.SendType == Sequentially {
 		p = w.overtake()
 	}
@@ -50,19 +51,8 @@ func (f *Fake) deliver(due []*delivery) {
 }
 
 func (f *Fake) attempt(d *delivery) {
-	atOnce := 1
-	if d.fault.has(Twins) {
-		atOnce = 2
-	}
-	d.answers = make([]answer, atOnce)
-	var copies sync.WaitGroup
-	for i := range d.answers {
-		copies.Go(func() { d.answers[i] = f.post(d) })
-	}
-	copies.Wait()
-	if d.fault.has(Duplicate) {
-		d.answers = append(d.answers, f.post(d))
-	}
+	post := func() answer { return f.post(d) }
+	d.answers = fixture.Copies(post, d.fault.has(Twins), d.fault.has(Duplicate))
 }
 
 func (f *Fake) post(d *delivery) answer {

@@ -4,11 +4,10 @@ import (
 	"context"
 	"net/http"
 	"net/http/httptest"
-	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/paghooks/paghooks/asaas"
+	"github.com/paghooks/paghooks/idem/idemtest/fixture"
 )
 
 // Fake is an Asaas of the test's own: its API for webhooks, and the queues that
@@ -62,23 +61,23 @@ type Fake struct {
 	// time uses the fake. It may call the fake, but not move its clock.
 	Observe func(Entry)
 
-	moving atomic.Bool // the clock has a mover
+	mover  fixture.Mover // of the clock
 	ctx    context.Context
 	close  func()
 	routes *http.ServeMux
 	memory *memory // the API without a socket
 	direct *http.Transport
 
-	mu        sync.Mutex
+	faults    fixture.Faults[Fault]
+	apiFaults fixture.Faults[APIFault]
+
+	timeline  fixture.Timeline[Entry] // its lock is that of all below
 	now       time.Time
 	webhooks  []*webhook
 	receivers []*receiver // also those of webhooks that were deleted
 	queued    int         // events, ever
 	events    map[string]event
-	faults    []Fault
-	apiFaults []APIFault
 	limits    map[string]*window
-	timeline  []Entry
 }
 
 // start is when [Event] says that its events happened, 20:45:13 in Brasília.
@@ -127,9 +126,9 @@ func NewServer() *Fake {
 // still run, at most for Patience. Nothing of the fake is left then.
 func (f *Fake) Close() {
 	f.close()
-	f.mu.Lock()
+	f.timeline.Lock()
 	receivers := f.receivers
-	f.mu.Unlock()
+	f.timeline.Unlock()
 	for _, r := range receivers {
 		r.close(f.Patience)
 	}
@@ -143,27 +142,13 @@ func (f *Fake) Transport() http.RoundTripper { return f.direct }
 
 // Now is the fake's time.
 func (f *Fake) Now() time.Time {
-	f.mu.Lock()
-	defer f.mu.Unlock()
+	f.timeline.Lock()
+	defer f.timeline.Unlock()
 	return f.now
 }
 
 // change changes the fake's state, and then tells Observe what it recorded.
-func (f *Fake) change(do func()) {
-	for _, e := range f.locked(do) {
-		if f.Observe != nil {
-			f.Observe(e)
-		}
-	}
-}
-
-func (f *Fake) locked(do func()) (recorded []Entry) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	before := len(f.timeline)
-	do()
-	return f.timeline[before:len(f.timeline):len(f.timeline)]
-}
+func (f *Fake) change(do func()) { f.timeline.Change(do, f.Observe) }
 
 // event is what Asaas keeps of an event.
 type event struct {

@@ -34,20 +34,6 @@ const (
 //	fake.Spoil(0, asaastest.LostAnswer) // the second attempt
 //
 // Faults that are not used up wait for later attempts.
-func (f *Fake) Spoil(faults ...Fault) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.faults = append(f.faults, faults...)
-}
-
-// nextFault takes the next attempt's fault.
-func (f *Fake) nextFault() Fault {
-	if len(f.faults) == 0 {
-		return 0
-	}
-	fault := f.faults[0]
-	f.faults = f.faults[1:]
-	return fault
-}
+func (f *Fake) Spoil(faults ...Fault) { f.faults.Add(faults...) }
 
 func (f Fault) has(other Fault) bool { return f&other != 0 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/paghooks/paghooks/asaas"
+	"github.com/paghooks/paghooks/idem/idemtest/fixture"
 )
 
 // memory serves a handler over HTTP on connections without sockets. Between
@@ -61,17 +62,7 @@ func (m *memory) close(patience time.Duration) {
 	m.closed = true
 	m.mu.Unlock()
 	_ = m.server.Close() // it has no listener that could fail
-	done := make(chan struct{})
-	go func() {
-		m.open.Wait()
-		close(done)
-	}()
-	timer := time.NewTimer(patience)
-	defer timer.Stop()
-	select {
-	case <-done:
-	case <-timer.C:
-	}
+	fixture.Await(&m.open, patience)
 }
 
 // once is a listener for one connection.

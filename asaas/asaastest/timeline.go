@@ -1,12 +1,10 @@
 package asaastest
 
 import (
-	"fmt"
-	"slices"
-	"strings"
 	"time"
 
 	"github.com/paghooks/paghooks/asaas"
+	"github.com/paghooks/paghooks/idem/idemtest/fixture"
 )
 
 // Kind says what an [Entry] is about.
@@ -55,40 +53,14 @@ type Entry struct {
 // String is a line for people: "2026-08-08 23:45:13 failed PAYMENT_RECEIVED
 // evt_1, attempt 1: 503, next in 30s".
 func (e Entry) String() string {
-	var b strings.Builder
-	b.WriteString(e.At.Format(time.DateTime) + " " + string(e.Kind))
-	if e.EventID != "" {
-		fmt.Fprintf(&b, " %s %s", e.EventType, e.EventID)
-	}
-	if e.Attempt > 0 {
-		fmt.Fprintf(&b, ", attempt %d", e.Attempt)
-	}
-	if said := e.said(); said != "" {
-		b.WriteString(": " + said)
-	}
-	if !e.Next.IsZero() {
-		fmt.Fprintf(&b, ", next in %s", e.Next.Sub(e.At))
-	}
-	return b.String()
-}
-
-// said is how an attempt ended.
-func (e Entry) said() string {
-	switch {
-	case e.Status != 0 && e.Error != "":
-		return fmt.Sprintf("%d, %s", e.Status, e.Error)
-	case e.Status != 0:
-		return fmt.Sprint(e.Status)
-	}
-	return e.Error
+	return fixture.Entry{
+		At: e.At, Kind: string(e.Kind), EventType: string(e.EventType), EventID: e.EventID,
+		Attempt: e.Attempt, Status: e.Status, Error: e.Error, Next: e.Next,
+	}.String()
 }
 
 // Timeline is all that happened so far, in its order.
-func (f *Fake) Timeline() []Entry {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return slices.Clone(f.timeline)
-}
+func (f *Fake) Timeline() []Entry { return f.timeline.Entries() }
 
 // record completes an entry; p is nil where it is about the queue.
 func (f *Fake) record(w *webhook, p *pending, e Entry) {
@@ -96,5 +68,5 @@ func (f *Fake) record(w *webhook, p *pending, e Entry) {
 	if p != nil {
 		e.EventID, e.EventType, e.Attempt = p.event.id, p.event.kind, p.attempts
 	}
-	f.timeline = append(f.timeline, e)
+	f.timeline.Record(e)
 }

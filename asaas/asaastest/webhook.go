@@ -93,8 +93,8 @@ func orElse[T comparable](field *T, value T) {
 // Webhook returns a webhook as it is now. It panics for an id that there is
 // not.
 func (f *Fake) Webhook(id string) Webhook {
-	f.mu.Lock()
-	defer f.mu.Unlock()
+	f.timeline.Lock()
+	defer f.timeline.Unlock()
 	w := f.mustFind(id)
 	out := w.Webhook
 	out.Events = slices.Clone(w.Events)

@@ -6,7 +6,7 @@ import "time"
 func (f *Fake) attempt(p *pending) {
 	var fault Fault
 	f.change(func() {
-		fault = f.nextFault()
+		fault = f.faults.Next()
 		if fault.has(Swap) {
 			p = f.overtaking(p)
 		}

@@ -41,14 +41,12 @@ func (f *Fake) Settle() { f.Advance(0) }
 //
 // It panics for a negative time, and while another Advance or Settle is at work, as when a receiver calls it.
 func (f *Fake) Advance(d time.Duration) {
-	if d < 0 {
-		panic("zeltapaytest: the clock does not go back")
+	if err := f.mover.Move(d, func() { f.moveTo(f.Now().Add(d)) }); err != nil {
+		panic("zeltapaytest: " + err.Error())
 	}
-	if !f.moving.CompareAndSwap(false, true) {
-		panic("zeltapaytest: the clock moves already: call Advance and Settle from one goroutine, and not from a receiver")
-	}
-	defer f.moving.Store(false)
-	end := f.Now().Add(d)
+}
+
+func (f *Fake) moveTo(end time.Time) {
 	for f.ctx.Err() == nil {
 		p := f.next(end)
 		if p == nil {
@@ -60,8 +58,8 @@ func (f *Fake) Advance(d time.Duration) {
 
 // next moves the clock to what is due first, and returns it; or else to end.
 func (f *Fake) next(end time.Time) *pending {
-	f.mu.Lock()
-	defer f.mu.Unlock()
+	f.timeline.Lock()
+	defer f.timeline.Unlock()
 	var first *pending
 	for _, p := range f.pending {
 		if !p.due.After(end) && (first == nil || p.due.Before(first.due)) {

@@ -35,8 +35,8 @@ type DeadLetter struct {
 
 // DeadLetters is the dead-letter queue, in the order in which the events were emitted.
 func (f *Fake) DeadLetters() []DeadLetter {
-	f.mu.Lock()
-	defer f.mu.Unlock()
+	f.timeline.Lock()
+	defer f.timeline.Unlock()
 	var out []DeadLetter
 	for _, p := range f.pending {
 		if p.phase == dead {

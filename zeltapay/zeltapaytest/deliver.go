@@ -8,9 +8,10 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
-	"sync"
 	"testing/iotest"
 	"time"
+
+	"github.com/paghooks/paghooks/idem/idemtest/fixture"
 )
 
 var (
@@ -36,19 +37,8 @@ func (a answer) entry(k Kind, fault Fault) Entry {
 // deliver makes an attempt, and returns the answers to its copies, of which the first counts.
 func (f *Fake) deliver(p *pending, fault Fault) []answer {
 	at := f.signingTime(p)
-	answers := make([]answer, 1, 3)
-	if fault.has(Twins) {
-		answers = answers[:2]
-	}
-	var copies sync.WaitGroup
-	for i := range answers {
-		copies.Go(func() { answers[i] = f.post(p, fault, at) })
-	}
-	copies.Wait()
-	if fault.has(Duplicate) {
-		answers = append(answers, f.post(p, fault, at))
-	}
-	return answers
+	post := func() answer { return f.post(p, fault, at) }
+	return fixture.Copies(post, fault.has(Twins), fault.has(Duplicate))
 }
 
 func (f *Fake) signingTime(p *pending) time.Time {

@@ -6,9 +6,9 @@ import (
 	"fmt"
 	"net/http"
 	"sync"
-	"sync/atomic"
 	"time"
 
+	"github.com/paghooks/paghooks/idem/idemtest/fixture"
 	"github.com/paghooks/paghooks/zeltapay"
 )
 
@@ -68,19 +68,18 @@ type Fake struct {
 	// timeline, as long as one goroutine at a time uses the fake. It may call the fake, but not move its clock.
 	Observe func(Entry)
 
-	moving atomic.Bool // the clock has a mover
+	mover  fixture.Mover // of the clock
 	ctx    context.Context
 	close  context.CancelCauseFunc
 	client *http.Client
 	inWork sync.WaitGroup // requests in a Handler, waited for or not
+	faults fixture.Faults[Fault]
 
-	mu       sync.Mutex
-	passed   time.Duration // since Start
+	timeline fixture.Timeline[Entry] // its lock is that of all below
+	passed   time.Duration           // since Start
 	webhooks []*Webhook
 	emitted  map[string]bool // by id
 	pending  []*pending      // in the order in which they were emitted
-	faults   []Fault
-	timeline []Entry
 }
 
 // New makes a fake without webhooks.
@@ -102,49 +101,25 @@ func New() *Fake {
 // Close ends deliveries in flight, and waits for Handlers that still run, at most for Patience. Nothing of the fake is
 // left then, and nothing happens any more.
 func (f *Fake) Close() {
-	f.mu.Lock() // see begin
+	f.timeline.Lock() // see begin
 	f.close(errors.New("the fake was closed"))
-	f.mu.Unlock()
-	done := make(chan struct{})
-	go func() {
-		f.inWork.Wait()
-		close(done)
-	}()
-	timer := time.NewTimer(f.Patience)
-	defer timer.Stop()
-	select {
-	case <-done:
-	case <-timer.C:
-	}
+	f.timeline.Unlock()
+	fixture.Await(&f.inWork, f.Patience)
 }
 
 // Now is the fake's time. Give it to the receiver, which refuses signatures of another time than its own:
 //
 //	events.Verifier.Now = fake.Now
 func (f *Fake) Now() time.Time {
-	f.mu.Lock()
-	defer f.mu.Unlock()
+	f.timeline.Lock()
+	defer f.timeline.Unlock()
 	return f.now()
 }
 
 func (f *Fake) now() time.Time { return f.Start.Add(f.passed) }
 
 // change changes the fake's state, and then tells Observe what it recorded.
-func (f *Fake) change(do func()) {
-	for _, e := range f.locked(do) {
-		if f.Observe != nil {
-			f.Observe(e)
-		}
-	}
-}
-
-func (f *Fake) locked(do func()) (recorded []Entry) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	before := len(f.timeline)
-	do()
-	return f.timeline[before:len(f.timeline):len(f.timeline)]
-}
+func (f *Fake) change(do func()) { f.timeline.Change(do, f.Observe) }
 
 // patient bounds one request.
 func (f *Fake) patient() (context.Context, context.CancelFunc) {

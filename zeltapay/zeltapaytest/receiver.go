@@ -54,8 +54,8 @@ func (f *Fake) inProcess(h http.Handler, r *http.Request) answer {
 
 // begin runs what Close waits for, unless the fake is closed.
 func (f *Fake) begin(work func()) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
+	f.timeline.Lock()
+	defer f.timeline.Unlock()
 	if f.ctx.Err() == nil {
 		f.inWork.Go(work)
 	}

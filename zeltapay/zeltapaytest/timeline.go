@@ -1,11 +1,10 @@
 package zeltapaytest
 
 import (
-	"fmt"
-	"slices"
-	"strings"
+	"cmp"
 	"time"
 
+	"github.com/paghooks/paghooks/idem/idemtest/fixture"
 	"github.com/paghooks/paghooks/zeltapay"
 )
 
@@ -50,41 +49,17 @@ type Entry struct {
 
 // String is a line for people: "2026-08-08 23:45:13 failed payment.success evt_1, attempt 1: 503, next in 5s".
 func (e Entry) String() string {
-	var b strings.Builder
-	fmt.Fprintf(&b, "%s %s %s %s", e.At.Format(time.DateTime), e.Kind, e.EventType, e.EventID)
-	if e.Attempt > 0 {
-		fmt.Fprintf(&b, ", attempt %d", e.Attempt)
-	}
-	if said := e.said(); said != "" {
-		b.WriteString(": " + said)
-	}
-	if !e.Next.IsZero() {
-		fmt.Fprintf(&b, ", next in %s", e.Next.Sub(e.At))
-	}
-	return b.String()
-}
-
-func (e Entry) said() string {
-	switch {
-	case e.Status != 0 && e.Error != "":
-		return fmt.Sprintf("%d, %s", e.Status, e.Error)
-	case e.Status != 0:
-		return fmt.Sprint(e.Status)
-	case e.Reason != "":
-		return string(e.Reason)
-	}
-	return e.Error
+	return fixture.Entry{
+		At: e.At, Kind: string(e.Kind), EventType: string(e.EventType), EventID: e.EventID,
+		Attempt: e.Attempt, Status: e.Status, Error: cmp.Or(e.Error, string(e.Reason)), Next: e.Next,
+	}.String()
 }
 
 // Timeline is all that happened so far, in its order.
-func (f *Fake) Timeline() []Entry {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return slices.Clone(f.timeline)
-}
+func (f *Fake) Timeline() []Entry { return f.timeline.Entries() }
 
 // record completes an entry.
 func (f *Fake) record(p *pending, e Entry) {
 	e.At, e.URL, e.EventID, e.EventType, e.Attempt = f.now(), p.webhook.URL, p.id, p.kind, p.attempts
-	f.timeline = append(f.timeline, e)
+	f.timeline.Record(e)
 }

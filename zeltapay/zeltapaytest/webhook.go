@@ -36,8 +36,8 @@ func (f *Fake) AddWebhook(w Webhook) {
 		panic(fmt.Sprintf("zeltapaytest: %q is not the URL of a receiver: it needs http:// and a host", w.URL))
 	}
 	w.Events = slices.Clone(w.Events)
-	f.mu.Lock()
-	defer f.mu.Unlock()
+	f.timeline.Lock()
+	defer f.timeline.Unlock()
 	f.webhooks = append(f.webhooks, &w)
 }
 

@@ -23,92 +23,70 @@
 package main
 
 import (
-	"errors"
 	"flag"
-	"fmt"
 	"io"
 	"net/http"
 	"os"
-	"strings"
+	"slices"
 
 	"github.com/paghooks/paghooks/asaas/asaastest"
+	"github.com/paghooks/paghooks/idem/idemtest/fixture"
 )
 
 func main() { os.Exit(run(os.Args[1:], os.Getenv, os.Stdout, os.Stderr)) }
 
 // run is the program; it returns the exit status.
 func run(args []string, getenv func(string) string, out, complaints io.Writer) int {
-	o, err := parse(args, complaints)
-	if errors.Is(err, flag.ErrHelp) {
-		return 0
+	o := new(options)
+	c := fixture.Command{
+		Name:     "asaas-fake",
+		Provider: "Asaas",
+		Secret:   "ASAAS_WEBHOOK_TOKEN",
+		To:       "http://localhost:8080/webhooks/asaas",
+		Set:      "payment.value=10.5",
+		ID:       "id",
+		Type:     "event",
+		Accepted: "answered 200",
+		Flags:    o.flags,
+		Event:    o.event,
+		Deliver:  deliver,
 	}
-	if err == nil && o.list {
-		list(out)
-		return 0
-	}
-	var bodies [][]byte
-	if err == nil {
-		bodies, err = o.bodies()
-	}
-	token := getenv("ASAAS_WEBHOOK_TOKEN")
-	if err == nil && token == "" {
-		err = errors.New("ASAAS_WEBHOOK_TOKEN is not set: set it in the environment to the token that your server expects")
-	}
-	if err != nil {
-		fmt.Fprintln(complaints, "asaas-fake:", err)
-		return 2
-	}
-	if bad, all := o.deliver(out, token, bodies); bad > 0 {
-		fmt.Fprintf(complaints, "asaas-fake: %d of %d were not answered 200\n", bad, all)
-		return 1
-	}
-	return 0
-}
-
-func list(out io.Writer) {
 	for _, eventType := range asaastest.Types() {
-		fmt.Fprintln(out, eventType)
+		c.Types = append(c.Types, string(eventType))
 	}
+	return c.Run(args, getenv, out, complaints)
 }
 
-// deliver sends each body once, and counts what was not answered 200.
-func (o *options) deliver(out io.Writer, token string, bodies [][]byte) (bad, all int) {
+// options are what the command line says of Asaas alone.
+type options struct{ key string }
+
+func (o *options) flags(flags *flag.FlagSet) {
+	flags.StringVar(&o.key, "key", "", "the `ID` of what the event is about, as payment.id")
+}
+
+func deliver(d fixture.Delivery) {
 	fake := asaastest.New()
 	defer fake.Close()
 	fake.Parallelism = 1
 	fake.Observe = func(e asaastest.Entry) {
 		switch e.Kind {
 		case asaastest.Delivered, asaastest.Failed, asaastest.Copied:
-			all++
-			if e.Status != http.StatusOK || e.Error != "" {
-				bad++
-			}
-			fmt.Fprintln(out, line(e))
+			d.Tell(answer(e))
 		}
 	}
-	fake.AddWebhook(asaastest.Webhook{URL: o.to, Token: token, SendType: asaastest.NonSequentially})
-	for range bodies {
-		if o.twins {
-			fake.Spoil(asaastest.Twins)
-		}
+	fake.AddWebhook(asaastest.Webhook{URL: d.To, Token: d.Secret, SendType: asaastest.NonSequentially})
+	if d.Twins {
+		fake.Spoil(slices.Repeat([]asaastest.Fault{asaastest.Twins}, len(d.Bodies))...)
 	}
-	fake.Emit(bodies...)
+	fake.Emit(d.Bodies...)
 	fake.Settle()
-	return bad, all
 }
 
-// line says how a delivery was answered.
-func line(e asaastest.Entry) string {
-	said := fmt.Sprint(e.Status)
-	if e.Status == 0 {
-		said = "no answer"
+func answer(e asaastest.Entry) fixture.Answer {
+	return fixture.Answer{
+		EventType: string(e.EventType), EventID: e.EventID,
+		Status: e.Status, Body: e.Answer, Error: e.Error,
+		Twin:     e.Kind == asaastest.Copied,
+		Accepted: e.Status == http.StatusOK && e.Error == "",
 	}
-	said = fmt.Sprintf("%s %s %s", said, e.EventType, e.EventID)
-	if e.Kind == asaastest.Copied {
-		said += " (its twin)"
-	}
-	if why := strings.TrimSpace(e.Error + " " + e.Answer); why != "" {
-		said += ": " + why
-	}
-	return said
 }

@@ -24,12 +24,12 @@ package main
 import (
 	"errors"
 	"flag"
-	"fmt"
 	"io"
 	"os"
-	"strings"
+	"slices"
 	"time"
 
+	"github.com/paghooks/paghooks/idem/idemtest/fixture"
 	"github.com/paghooks/paghooks/zeltapay"
 	"github.com/paghooks/paghooks/zeltapay/zeltapaytest"
 )
@@ -38,41 +38,53 @@ func main() { os.Exit(run(os.Args[1:], os.Getenv, os.Stdout, os.Stderr)) }
 
 // run is the program; it returns the exit status.
 func run(args []string, getenv func(string) string, out, complaints io.Writer) int {
-	o, err := parse(args, complaints)
-	if errors.Is(err, flag.ErrHelp) {
-		return 0
+	o := &options{layout: zeltapaytest.Flat}
+	c := fixture.Command{
+		Name:     "zeltapay-fake",
+		Provider: "Zelta Pay",
+		Secret:   "ZELTAPAY_WEBHOOK_SECRET",
+		To:       "http://localhost:8080/webhooks/zeltapay",
+		Set:      "transaction.amount=2990",
+		ID:       "eventId",
+		Type:     "type",
+		Accepted: "accepted",
+		Flags:    o.flags,
+		Event:    o.event,
+		Deliver:  o.deliver,
 	}
-	if err == nil && o.list {
-		list(out)
-		return 0
-	}
-	var bodies [][]byte
-	if err == nil {
-		bodies, err = o.bodies()
-	}
-	secret := getenv("ZELTAPAY_WEBHOOK_SECRET")
-	if err == nil && secret == "" {
-		err = errors.New("ZELTAPAY_WEBHOOK_SECRET is not set: set it in the environment to the secret that your server verifies with")
-	}
-	if err != nil {
-		fmt.Fprintln(complaints, "zeltapay-fake:", err)
-		return 2
-	}
-	if bad, all := o.deliver(out, secret, bodies); bad > 0 {
-		fmt.Fprintf(complaints, "zeltapay-fake: %d of %d were not accepted\n", bad, all)
-		return 1
-	}
-	return 0
-}
-
-func list(out io.Writer) {
 	for _, eventType := range zeltapaytest.Types() {
-		fmt.Fprintln(out, eventType)
+		c.Types = append(c.Types, string(eventType))
 	}
+	return c.Run(args, getenv, out, complaints)
 }
 
-// deliver sends each body once, and counts what was not accepted.
-func (o *options) deliver(out io.Writer, secret string, bodies [][]byte) (bad, all int) {
+// options are what the command line says of Zelta Pay alone.
+type options struct {
+	layout zeltapaytest.Layout
+	plain  bool
+}
+
+func (o *options) flags(flags *flag.FlagSet) {
+	flags.Func("layout", "flat or nested, the `layout` of the events (default flat)", o.setLayout)
+	flags.BoolVar(&o.plain, "plain", false, "sign <timestamp>.<body>, not t=<timestamp>.<body>")
+}
+
+func (o *options) setLayout(name string) error {
+	o.layout = zeltapaytest.Layout(name)
+	if o.layout != zeltapaytest.Flat && o.layout != zeltapaytest.Nested {
+		return errors.New("there are flat and nested")
+	}
+	return nil
+}
+
+func (o *options) event(name string, sparse bool, changes ...zeltapaytest.Change) ([]byte, error) {
+	if sparse {
+		return o.layout.Sparse(zeltapay.EventType(name), changes...), nil
+	}
+	return o.layout.Event(zeltapay.EventType(name), changes...), nil
+}
+
+func (o *options) deliver(d fixture.Delivery) {
 	fake := zeltapaytest.New()
 	defer fake.Close()
 	fake.SigningTime = time.Now // the fake's clock stands still, the server's does not
@@ -82,36 +94,22 @@ func (o *options) deliver(out io.Writer, secret string, bodies [][]byte) (bad, a
 	fake.Observe = func(e zeltapaytest.Entry) {
 		switch e.Kind {
 		case zeltapaytest.Delivered, zeltapaytest.Failed, zeltapaytest.Copied:
-			all++
-			if e.Error != "" || zeltapaytest.Judge(e.Status) != zeltapaytest.Accept {
-				bad++
-			}
-			fmt.Fprintln(out, line(e))
+			d.Tell(answer(e))
 		}
 	}
-	fake.AddWebhook(zeltapaytest.Webhook{URL: o.to, Secret: secret})
-	for range bodies {
-		if o.twins {
-			fake.Spoil(zeltapaytest.Twins)
-		}
+	fake.AddWebhook(zeltapaytest.Webhook{URL: d.To, Secret: d.Secret})
+	if d.Twins {
+		fake.Spoil(slices.Repeat([]zeltapaytest.Fault{zeltapaytest.Twins}, len(d.Bodies))...)
 	}
-	fake.Emit(bodies...)
+	fake.Emit(d.Bodies...)
 	fake.Settle()
-	return bad, all
 }
 
-// line says how a delivery was answered.
-func line(e zeltapaytest.Entry) string {
-	said := fmt.Sprint(e.Status)
-	if e.Status == 0 {
-		said = "no answer"
+func answer(e zeltapaytest.Entry) fixture.Answer {
+	return fixture.Answer{
+		EventType: string(e.EventType), EventID: e.EventID,
+		Status: e.Status, Body: e.Answer, Error: e.Error,
+		Twin:     e.Kind == zeltapaytest.Copied,
+		Accepted: e.Error == "" && zeltapaytest.Judge(e.Status) == zeltapaytest.Accept,
 	}
-	said = fmt.Sprintf("%s %s %s", said, e.EventType, e.EventID)
-	if e.Kind == zeltapaytest.Copied {
-		said += " (its twin)"
-	}
-	if why := strings.TrimSpace(e.Error + " " + e.Answer); why != "" {
-		said += ": " + why
-	}
-	return said
 }
