@@ -183,7 +183,7 @@ func shopPool(b *testing.B, url string, distance time.Duration) *pgxpool.Pool {
 	}
 	b.Cleanup(pool.Close)
 	_, err = pool.Exec(b.Context(), `
-		drop table if exists orders, processed, stored, idem_events, idem_payloads, idem_migrations;
+		drop table if exists orders, processed, stored, idem_events, idem_payloads, idem_claims, idem_migrations;
 		create table processed (id text primary key, received_at timestamptz not null default now());
 		create table stored (id text primary key, received_at timestamptz not null default now(), body bytea);
 		create table orders (id text primary key, paid int not null default 0) with (fillfactor = 50);

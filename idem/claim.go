@@ -13,14 +13,14 @@ type claim struct {
 	event    Event
 	row      string // the event's row
 	queue    string
-	at       time.Time // which claim of the event it is; zero if it was not taken
+	until    time.Time // tells it from other claims of the event; zero if it was not taken
 	suspect  bool      // a worker died with it
 	attempts int       // that failed
 	crashes  int
 }
 
 // lease is how long a worker may take to begin: from then on it holds the
-// event's row, as long as it lives. A claim whose worker died is free after it.
+// event's row, as long as it lives. A claim whose worker died ends with it.
 const lease = 10 * time.Second
 
 const claimTimeout = time.Minute
@@ -28,8 +28,8 @@ const claimTimeout = time.Minute
 // claimHeads takes events that are due, the first of each queue: it goes from
 // queue to queue, from $1 on up to $2, by one step in an index each, so that
 // what waits behind the first of a queue costs nothing. An event that a worker
-// died with is a suspect: it is returned, but not taken; nor is one that another
-// claim takes in the same moment.
+// died with, whose claim is over, is a suspect: it is returned, but not taken;
+// nor is one that another process takes in the same moment.
 //
 // Each lock of a row is written to Postgres's log. One with an xmax of 0 has
 // been locked by nobody, so only the others are locked, to pass over those that
@@ -44,34 +44,42 @@ with recursive ring as (
 		order by p.queue, coalesce(p.occurred_at, p.received_at), p.received_at limit 1) head
 ), heads as (
 	select queue, due.* from ring cross join lateral (
-		select e.event, claimed_at is not null or crashes is not null as suspect from idem_events e
-		where e.event = ring.event and state = 'pending' and (due_at is null or due_at <= now())
+		select e.event, type, key, attempts, coalesce(crashes, 0) as crashes, until is not null or crashes is not null as suspect
+		from idem_events e left join idem_claims c using (event)
+		where e.event = ring.event and state = 'pending' and (due_at is null or due_at <= now()) and (until is null or until <= now())
 		  and (e.xmax = 0 or exists (select from idem_events l where l.event = e.event for update skip locked))) due
 	limit $3
 ), claimed as (
-	update idem_events set claimed_at = now(), due_at = now() + $4::interval
-	where event = any (array(select event from heads where not suspect))
-	  and state = 'pending' and claimed_at is null and crashes is null and (due_at is null or due_at <= now())
-	returning event, type, key, attempts, crashes, claimed_at
+	insert into idem_claims (event, until) select event, now() + $4::interval from heads where not suspect
+	on conflict do nothing
+	returning event, until
 )
-select heads.event, queue, suspect, type, key, occurred_at, body, attempts, coalesce(crashes, 0), claimed_at
+select heads.event, queue, suspect, type, key, occurred_at, body, attempts, crashes, until
 from heads left join claimed using (event)
 left join lateral (select occurred_at, body from idem_payloads p where p.event = claimed.event) payload on true
 order by queue`
 
-// claimSuspect takes an event that a worker died with.
+// claimSuspect takes an event that a worker died with. That counts as a crash,
+// if it has not been counted.
 const claimSuspect = `
 with suspect as (
-	select event from idem_events
+	select event, type, key, attempts, coalesce(crashes, 0) as crashes from idem_events
 	where event = $1 and state = 'pending' and (due_at is null or due_at <= now()) for update skip locked
+), dead as (
+	select event from idem_claims where event = $1 and until <= now()
 ), claimed as (
-	update idem_events e set claimed_at = now(), due_at = now() + $2::interval,
-		crashes = coalesce(crashes, 0) + (claimed_at is not null)::integer
-	from suspect where e.event = suspect.event
-	returning e.event, type, key, attempts, crashes, claimed_at
+	insert into idem_claims as c (event, until) select event, now() + $2::interval from suspect
+	on conflict (event) do update set until = excluded.until where c.until <= now()
+	returning event, until
+), counted as (
+	update idem_events e set crashes = coalesce(e.crashes, 0) + 1 from claimed join dead using (event) where e.event = dead.event
+	returning e.event
 )
-select event, queue, true, type, key, occurred_at, body, attempts, coalesce(crashes, 0), claimed_at
-from claimed join idem_payloads using (event)`
+select event, queue, true, type, key, occurred_at, body, attempts, crashes + (select count(*) from counted), until
+from suspect join claimed using (event) join idem_payloads using (event)`
+
+// endClaims forgets the claims of events that are done.
+const endClaims = `delete from idem_claims where event = any ($1)`
 
 // claimSettings are for claimHeads only. Its one good plan walks along indexes:
 // without them Postgres plans anew each time, or keeps a plan from when the
@@ -82,11 +90,15 @@ select set_config('plan_cache_mode', 'force_generic_plan', true), set_config('en
 	set_config('enable_bitmapscan', 'off', true), set_config('enable_sort', 'off', true),
 	set_config('jit', 'off', true), set_config('synchronous_commit', 'off', true), set_config('lock_timeout', '500ms', true)`
 
-// claimHeads takes up to n events of the queues after one.
-func (i *Inbox) claimHeads(ctx context.Context, after string, n int) (claims []*claim, err error) {
+// claimHeads takes up to n events of the queues after one, and ends the claims of
+// those that are done.
+func (i *Inbox) claimHeads(ctx context.Context, after string, n int, done []string) (claims []*claim, err error) {
 	b := &pgx.Batch{}
 	b.Queue("begin isolation level read committed")
 	b.Queue(claimSettings)
+	if len(done) > 0 {
+		b.Queue(endClaims, done)
+	}
 	b.Queue(claimHeads, after, i.source.Name()+"0", n, lease).Query(func(rows pgx.Rows) (err error) { // "0" comes after "/"
 		claims, err = pgx.CollectRows(rows, scanClaim)
 		return err
@@ -124,16 +136,10 @@ func whole(ctx context.Context) (context.Context, context.CancelFunc) {
 
 func scanClaim(row pgx.CollectableRow) (*claim, error) {
 	c := &claim{}
-	var eventType, key *string
-	var occurred, claimed *time.Time
-	var attempts *int
-	err := row.Scan(&c.row, &c.queue, &c.suspect, &eventType, &key, &occurred, &c.event.Payload, &attempts, &c.crashes, &claimed)
-	if err != nil || claimed == nil {
-		return c, err
-	}
-	c.at, c.attempts = *claimed, *attempts
 	e := &c.event
+	var occurred, until *time.Time
+	err := row.Scan(&c.row, &c.queue, &c.suspect, &e.Type, &e.Key, &occurred, &e.Payload, &c.attempts, &c.crashes, &until)
+	c.until, e.OccurredAt = timeOrZero(until), timeOrZero(occurred)
 	e.Source, e.Scope, e.ID = parseRowKey(c.row)
-	e.Type, e.Key, e.OccurredAt = *eventType, *key, timeOrZero(occurred)
-	return c, nil
+	return c, err
 }

@@ -19,7 +19,7 @@ func (p *Processor) Discard(ctx context.Context, db DB, f Filter, reason string)
 	}
 	const discard = `
 with gone as (
-	update idem_events set state = 'discarded', last_error = $3, due_at = null, claimed_at = null
+	update idem_events set state = 'discarded', last_error = $3, due_at = null
 	where event = any ($1) and state = any ($2)
 	returning event
 ), bodies as (

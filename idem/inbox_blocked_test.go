@@ -32,7 +32,7 @@ func TestEventThatFailsHoldsItsKeyAndNoOther(t *testing.T) {
 	m.wantWorked(idem.Failed)
 	m.store(letter("b1", "b", 3), letter("b2", "b", 4)) // workers that find these have passed a's
 	m.wantWorked(idem.Handled, idem.Handled)
-	m.wantRow("a2", `(state, attempts, claimed_at, due_at)`, `(pending,0,,)`)
+	m.wantRow("a2", `(state, attempts, claimed, due_at)`, `(pending,0,,)`)
 	mended.Store(true)
 	m.exec(`update idem_events set due_at = now() where state = 'pending'`)
 	m.wantWorked(idem.Handled, idem.Handled)
@@ -113,7 +113,7 @@ func TestFailedEventHoldsItsKeyUntilSomebodyActs(t *testing.T) {
 			m.wantWorked(idem.Parked)
 			m.store(letter("b1", "b", 3)) // workers that find it have passed a's
 			m.wantWorked(idem.Handled)
-			m.wantRow("a2", `(state, attempts, claimed_at, due_at)`, `(pending,0,,)`)
+			m.wantRow("a2", `(state, attempts, claimed, due_at)`, `(pending,0,,)`)
 			mended.Store(true)
 			if err := c.act(t.Context(), m); err != nil {
 				t.Fatal(err)

@@ -65,7 +65,7 @@ func TestRunThatIsStoppedWhileItClaimsGivesBack(t *testing.T) {
 		c.ConnConfig.DialFunc = func(ctx context.Context, network, addr string) (net.Conn, error) {
 			conn, err := dial(ctx, network, addr)
 			return &lateAnswer{Conn: conn, expired: make(chan struct{}), committed: func() {
-				m.until(`select claimed_at is not null from idem_events`)
+				m.until(`select exists (select from idem_claims)`)
 				stop()
 			}}, err
 		}
@@ -75,7 +75,7 @@ func TestRunThatIsStoppedWhileItClaimsGivesBack(t *testing.T) {
 	if err := worker.Run(ctx); err != nil {
 		t.Errorf("Run = %v", err)
 	}
-	m.wantRow("e1", `(state, claimed_at)`, `(pending,)`) // not begun, and given back
+	m.wantRow("e1", `(state, claimed)`, `(pending,)`) // not begun, and given back
 	m.start(m.inbox)
 	m.until(`select state = 'done' from idem_events`)
 	m.wantRow("e1", `(attempts, crashes)`, `(0,)`)
@@ -104,20 +104,26 @@ func TestClaimPassesOverWhatIsLockedAndTakesWhatWas(t *testing.T) {
 
 func (m *mailroom) wantClaimed(want ...string) {
 	m.Helper()
-	got, err := idem.ClaimHeads(m.Context(), m.inbox, "", 10)
+	m.wantClaimedAfter("", want...)
+}
+
+// wantClaimedAfter takes events of the queues behind one.
+func (m *mailroom) wantClaimedAfter(queue string, want ...string) {
+	m.Helper()
+	got, err := idem.ClaimHeads(m.Context(), m.inbox, queue, 10)
 	if diff := cmp.Diff(want, got); diff != "" || err != nil {
 		m.Error("claimed queues (-want +got):\n"+diff, err)
 	}
 }
 
 // Two claims find the same events: one is held up between its look at them and
-// its update. What the other has taken meanwhile it leaves alone.
+// its insert. What the other has taken meanwhile it leaves alone.
 func TestClaimsAtOnceTakeAnEventOnce(t *testing.T) {
 	t.Parallel()
 	m := newMailroom(t)
 	m.store(letter("e1", "o1", 1), letter("e2", "o2", 1))
 	m.exec(`create function hold() returns trigger language plpgsql set lock_timeout = 0 as $$ begin perform pg_advisory_xact_lock(1); return new; end $$`)
-	m.exec(`create trigger hold before update on idem_events for each row when (old.event = 'notes//e1') execute function hold()`)
+	m.exec(`create trigger hold before insert on idem_claims for each row when (new.event = 'notes//e1') execute function hold()`)
 	tx, err := m.pool.Begin(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -132,8 +138,8 @@ func TestClaimsAtOnceTakeAnEventOnce(t *testing.T) {
 	}()
 	m.until(`select exists (select from pg_locks where locktype = 'advisory' and not granted
 		and database = (select oid from pg_database where datname = current_database()) and objid = 1)`)
-	m.wantClaimed("notes//o2")
-	const claims = `select array_agg(claimed_at::text order by event) from idem_events`
+	m.wantClaimedAfter("notes//o1", "notes//o2")
+	const claims = `select array_agg(until::text order by event) from idem_events left join idem_claims using (event)`
 	before := queryOne[[]*string](m.shop, claims)
 	if before[0] != nil || before[1] == nil {
 		t.Fatalf("claimed at %v, want e2 only", before)

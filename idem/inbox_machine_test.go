@@ -132,9 +132,12 @@ func (m *machine) Crash(t *rapid.T) {
 	}
 	e.claimed = true
 	m.exec(fmt.Sprintf(`
-update idem_events set claimed_at = now(), due_at = now() + interval '10 s', crashes = case
-	when claimed_at is not null or crashes is not null then coalesce(crashes, 0) + (claimed_at is not null)::integer end
-where event = 'notes//%s'`, e.id))
+with again as (
+	update idem_claims set until = now() + interval '10 s' where event = 'notes//%[1]s' returning event
+), counted as (
+	update idem_events e set crashes = coalesce(crashes, 0) + 1 from again where e.event = again.event
+)
+insert into idem_claims select 'notes//%[1]s', now() + interval '10 s' where not exists (select from again)`, e.id))
 }
 
 // Restart starts the application again, maybe as another version.

@@ -34,14 +34,18 @@ const plantPatience = time.Minute
 // A claim does not tell whose it is, and need not; here it does.
 const plantTables = `
 alter table effects add column place bigserial, add column queue text;
-alter table idem_events add column worker text;
+alter table idem_claims add column worker text;
 create table fatal (event text primary key);
 create function tell() returns trigger language plpgsql as $$ begin
-	if new.claimed_at is not null then new.worker = current_setting('application_name'); end if;
 	if new.state <> old.state then perform pg_notify(md5(current_schema()), new.state || ' ' || new.event); end if;
 	return new;
 end $$;
-create trigger tell before update on idem_events for each row execute function tell()`
+create trigger tell before update on idem_events for each row execute function tell();
+create function sign() returns trigger language plpgsql as $$ begin
+	new.worker = current_setting('application_name');
+	return new;
+end $$;
+create trigger sign before insert or update on idem_claims for each row execute function sign()`
 
 func openPlant(t *testing.T) *plant {
 	t.Helper()
@@ -102,7 +106,7 @@ func (p *plant) release(w *workerProcess) {
 	p.Helper()
 	p.untilGone(w)
 	p.exec(fmt.Sprintf(`
-update idem_events set due_at = now() where claimed_at is not null and due_at > now() and worker = '%s'`, w.name))
+update idem_claims set until = now() where until > now() and worker = '%s'`, w.name))
 }
 
 // untilGone waits until Postgres has ended what a dead worker has begun.

@@ -31,7 +31,7 @@ func TestBackoffSaysWhenAnEventIsTriedAgain(t *testing.T) {
 	m.start(m.inbox)
 	for attempt := 1; attempt <= 3; attempt++ {
 		m.wantWorked(idem.Failed)
-		m.wantRow("e1", `(state, attempts, claimed_at, last_error)`, fmt.Sprintf(`(pending,%d,,"no such order")`, attempt))
+		m.wantRow("e1", `(state, attempts, claimed, last_error)`, fmt.Sprintf(`(pending,%d,,"no such order")`, attempt))
 		m.wantDueIn("e1", time.Duration(attempt)*time.Hour)
 		m.exec(`update idem_events set due_at = now()`)
 	}
@@ -59,7 +59,7 @@ func TestEventThatFailsTooOftenIsKeptWithWhatIsKnownOfIt(t *testing.T) {
 	m.wantAnswer(paid("e1"), 200)
 	m.start(m.inbox)
 	m.wantWorked(idem.Failed, idem.Failed, idem.Parked)
-	m.wantRow("e1", `(state, attempts, crashes, last_error, claimed_at)`, `(failed,3,,"no such order, 3",)`)
+	m.wantRow("e1", `(state, attempts, crashes, last_error, claimed)`, `(failed,3,,"no such order, 3",)`)
 	m.wantPayload("e1", paid("e1"))
 	m.wantAnswer(paid("e1"), 200) // somebody sends it again, who wants it done: it gets all its attempts anew
 	m.wantWorked(idem.Failed, idem.Failed, idem.Parked)
@@ -100,7 +100,7 @@ func TestHandlersSayWhatIsNotToBeTriedAgain(t *testing.T) {
 				}
 				return
 			}
-			m.wantRow("e1", `(attempts, claimed_at)`, `(0,)`)
+			m.wantRow("e1", `(attempts, claimed)`, `(0,)`)
 			m.wantDueIn("e1", 3*time.Hour)
 		})
 	}
@@ -159,7 +159,7 @@ func TestHandlerThatTakesTooLongUnderAWorkerIsRolledBack(t *testing.T) {
 				m.exec(`update idem_events set attempts = 0, due_at = null`) // the time is short on a busy machine
 			}
 			m.wantEffects(0)
-			m.wantRow("slow", `(state, attempts, crashes, claimed_at, last_error is null)`, `(pending,1,,,f)`)
+			m.wantRow("slow", `(state, attempts, crashes, claimed, last_error is null)`, `(pending,1,,,f)`)
 			for n := range 3 { // these may take too long, too, but none is stuck
 				m.store(letter(fmt.Sprint(n), fmt.Sprint(n), 0))
 				for m.next().Outcome != idem.Handled {

@@ -122,7 +122,9 @@ func letter(id, order string, at int) idem.Event {
 // wantRow checks columns of an event's row, as SQL writes them.
 func (m *mailroom) wantRow(id, columns, want string) {
 	m.Helper()
-	got := queryOne[string](m.shop, `select (select (`+columns+`)::text from idem_events where event like '%/' || $1)`, id)
+	got := queryOne[string](m.shop, `
+		select (`+columns+`)::text from idem_events left join (select event, until as claimed from idem_claims) c using (event)
+		where event like '%/' || $1`, id)
 	if diff := cmp.Diff(want, got); diff != "" {
 		m.Errorf("%s of %s (-want +got):\n%s", columns, id, diff)
 	}

@@ -41,7 +41,7 @@ func TestRunReturnsOnceRunningHandlersAreDone(t *testing.T) {
 		<-entered
 	}
 	stop()
-	m.until(`select count(*) = $1 from idem_events where claimed_at is not null`, workers) // what is not begun is given back
+	m.until(`select count(*) = $1 from idem_claims join idem_events using (event) where state = 'pending'`, workers) // what is not begun is given back
 	select {
 	case err := <-ended:
 		t.Errorf("Run returned %v while handlers ran", err)
@@ -56,7 +56,8 @@ func TestRunReturnsOnceRunningHandlersAreDone(t *testing.T) {
 		t.Errorf("%d events were begun, want %d: none after the stop", done, 10+workers)
 	}
 	m.wantEffects(done)
-	const left = `select count(*) from idem_events where state = 'pending' and claimed_at is null and crashes is null and attempts = 0`
+	const left = `select count(*) from idem_events e where state = 'pending' and crashes is null and attempts = 0
+		and not exists (select from idem_claims c where c.event = e.event)`
 	if n := queryOne[int](m.shop, left); n != events-done {
 		t.Errorf("%d events wait for the next worker, want %d", n, events-done)
 	}
@@ -95,7 +96,7 @@ func TestStopTimeoutCancelsHandlersAndCountsNothing(t *testing.T) {
 				t.Errorf("Run = %v", err)
 			}
 			m.wantEffects(0)
-			m.wantRow("e1", `(state, attempts, crashes, claimed_at)`, `(pending,0,,)`)
+			m.wantRow("e1", `(state, attempts, crashes, claimed)`, `(pending,0,,)`)
 			m.wantWorked(idem.Failed)
 			m.start(m.inbox)
 			m.wantWorked(idem.Handled)
@@ -142,7 +143,7 @@ func TestRunThatIsStoppedBeforeItStartsDoesNothing(t *testing.T) {
 	if err := m.inbox.Run(ctx); err != nil {
 		t.Errorf("Run = %v", err)
 	}
-	m.wantRow("e1", `(state, claimed_at)`, `(pending,)`)
+	m.wantRow("e1", `(state, claimed)`, `(pending,)`)
 }
 
 // Postgres is away when workers start, and when they stop.

@@ -52,7 +52,7 @@ func TestInboxOutlivesPostgresThatCrashesUnderLoad(t *testing.T) {
 
 	var outage sync.RWMutex // nobody need try while it lasts
 	var acknowledged, refused atomic.Int64
-	progress := make(chan int64, events)
+	progress := make(chan int64)
 	for d := range 8 {
 		go func() {
 			for n := d; n < events; n += 8 { // a key is one deliverer's, who sends it in order
@@ -74,13 +74,18 @@ func TestInboxOutlivesPostgresThatCrashesUnderLoad(t *testing.T) {
 	for n := range progress {
 		if n == events/4 || n == events/2 {
 			outage.Lock()
-			crash(s, cluster)
+			crash(s, cluster, func() {
+				if o, err := inbox.Accept(t.Context(), nth(events-1, keys)); err == nil {
+					t.Errorf("an event is %s while Postgres is away", o)
+				}
+			})
 			outage.Unlock()
 		}
 		if n == events {
 			break
 		}
 	}
+	s.pool.Reset() // the queries of this test are not to meet connections that died
 	// Each event that is not done yet will be observed when it is.
 	for queryOne[int](s, `select count(*) from idem_events where state <> 'done'`) > 0 {
 		select {
@@ -96,30 +101,20 @@ select string_agg(concat_ws(' ', event, state, attempts, crashes, due_at, last_e
 	if err := <-ended; err != nil {
 		t.Error(err)
 	}
-	if refused.Load() == 0 {
-		t.Error("no delivery met the crashes")
-	}
+	t.Logf("%d deliveries met the crashes", refused.Load())
 	s.wantEffects(events)
 	wantEachOnceInOrder(s)
 }
 
-// crash stops Postgres and starts it again. Afterwards it makes due what was
-// claimed before: the work may be undone and the claim not, so that only the end
-// of its lease, after ten seconds, would tell that nobody is at it.
-func crash(s *shop, cluster *idemtest.Cluster) {
+// crash stops Postgres, and starts it again after what happens meanwhile. With
+// it end all claims.
+func crash(s *shop, cluster *idemtest.Cluster, meanwhile func()) {
 	s.Helper()
 	if err := cluster.Crash(s.Context()); err != nil {
 		s.Fatal(err)
 	}
+	meanwhile()
 	if err := cluster.Start(s.Context()); err != nil {
-		s.Fatal(err)
-	}
-	conn, err := pgx.Connect(s.Context(), cluster.URL()) // the pool's may be dead
-	if err != nil {
-		s.Fatal(err)
-	}
-	defer conn.Close(s.Context())
-	if _, err := conn.Exec(s.Context(), `update idem_events set due_at = now() where claimed_at is not null and due_at > now()`); err != nil {
 		s.Fatal(err)
 	}
 }

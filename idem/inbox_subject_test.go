@@ -38,7 +38,7 @@ func newSubject(t *testing.T) *subject {
 
 // clear is an empty database.
 func (s *subject) clear() {
-	s.exec(`truncate idem_events, idem_payloads, effects restart identity`)
+	s.exec(`truncate idem_events, idem_payloads, idem_claims, effects restart identity`)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.runs, s.mishaps = make(map[string]int), make(map[string][]mishap)
@@ -148,6 +148,7 @@ func (s *subject) accept(to acceptor, e *modelEvent) idem.Outcome {
 // returns what was settled, sorted.
 func (s *subject) work(t *rapid.T, n int) (settled []string) {
 	s.exec(`update idem_events set due_at = now() where state = 'pending' and due_at is not null`)
+	s.exec(`update idem_claims set until = now()`)
 	ctx, stop := context.WithCancel(s.Context())
 	defer stop()
 	ended := make(chan error, 1)
@@ -186,7 +187,7 @@ func (s *subject) observation(t *rapid.T) idem.Observation {
 		return o
 	case <-time.After(10 * time.Second): // the last resort
 		t.Fatalf("the worker does nothing, but there is work:\n%s", queryOne[string](s.shop,
-			`select string_agg(format('%s %s due %s claimed %s', event, state, due_at, claimed_at), E'\n') from idem_events where state <> 'done'`))
+			`select string_agg(format('%s %s due %s claimed until %s', event, state, due_at, until), E'\n') from idem_events left join idem_claims using (event) where state <> 'done'`))
 		panic("unreachable")
 	}
 }
@@ -201,8 +202,8 @@ type row struct {
 
 func (s *subject) rows() []row {
 	rows, err := s.pool.Query(s.Context(), `
-select event, state, attempts, coalesce(crashes, 0), claimed_at is not null, queue is not null, body is not null
-from idem_events left join idem_payloads using (event) where not starts_with(event, 'notes//fence') order by event`)
+select event, state, attempts, coalesce(crashes, 0), state = 'pending' and until is not null, queue is not null, body is not null
+from idem_events left join idem_payloads using (event) left join idem_claims using (event) where not starts_with(event, 'notes//fence') order by event`)
 	if err != nil {
 		s.Fatal(err)
 	}

@@ -15,8 +15,7 @@ import (
 // dieWith leaves an event as a worker does whose process dies: claimed, and free
 // again by now.
 func (m *mailroom) dieWith(id string) {
-	m.exec(`update idem_events set claimed_at = now() - interval '1 minute', due_at = now() - interval '50 seconds'
-		where event like '%/` + id + `'`)
+	m.exec(`insert into idem_claims select event, now() - interval '50 seconds' from idem_events where event like '%/` + id + `'`)
 }
 
 func TestEventThatAProcessDiedWithIsWorkedAlone(t *testing.T) {
@@ -52,7 +51,7 @@ func TestEventThatAProcessDiedWithIsWorkedAlone(t *testing.T) {
 			t.Errorf("%s was taken, and there is a suspect", id)
 		}
 	}
-	m.wantRow("suspect", `(state, claimed_at < now() - interval '50 seconds', crashes)`, `(pending,t,)`)
+	m.wantRow("suspect", `(state, claimed <= now() - interval '50 seconds', crashes)`, `(pending,t,)`)
 	close(release)
 	for range 6 {
 		m.wantWorked(idem.Handled)
@@ -79,7 +78,7 @@ func TestEventThatKilledManyProcessesIsKeptUntried(t *testing.T) {
 	m.dieWith("suspect")
 	m.start(m.inbox)
 	m.wantWorked(idem.Parked, idem.Handled)
-	m.wantRow("deadly", `(state, crashes, claimed_at, last_error like '%3 processes died%')`, `(failed,3,,t)`)
+	m.wantRow("deadly", `(state, crashes, claimed, last_error like '%3 processes died%')`, `(failed,3,,t)`)
 	m.wantPayload("deadly", string(letter("deadly", "o1", 1).Payload))
 	m.wantRow("suspect", `(state, crashes)`, `(done,2)`)
 	m.wantState("after", idem.StatePending) // its key is held
@@ -124,11 +123,11 @@ func TestClaimOfALivingWorkerIsLeftAlone(t *testing.T) {
 	m := newMailroom(t)
 	m.on(pay)
 	m.store(letter("a1", "a", 1), letter("a2", "a", 2))
-	m.exec(`update idem_events set claimed_at = now(), due_at = now() + interval '1 hour' where event like '%a1'`)
+	m.exec(`insert into idem_claims select event, now() + interval '1 hour' from idem_events where event like '%a1'`)
 	m.start(m.inbox)
 	m.store(letter("b1", "b", 1)) // workers that find it have passed a's
 	m.wantWorked(idem.Handled)
-	m.wantRow("a1", `(state, claimed_at is null, crashes)`, `(pending,f,)`)
+	m.wantRow("a1", `(state, claimed is null, crashes)`, `(pending,f,)`)
 	m.wantState("a2", idem.StatePending)
 }
 

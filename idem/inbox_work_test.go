@@ -29,7 +29,7 @@ func TestWorkersCommitEffectAndRecordTogether(t *testing.T) {
 	m.wantWorked(idem.Handled)
 	m.wantEffects(1)
 	m.wantPayload("e1", "")
-	m.wantRow("e1", `(state, attempts, crashes, last_error, due_at, claimed_at)`, `(done,0,,,,)`)
+	m.wantRow("e1", `(state, attempts, crashes, last_error, due_at)`, `(done,0,,,)`)
 	if !queryOne[bool](m.shop, `select e.xmin = f.xmin from idem_events e, effects f`) {
 		t.Error("the effect and the record are not of one transaction")
 	}
@@ -165,7 +165,7 @@ func TestEventWithoutAHandlerIsKeptAndItsKeyGoesOn(t *testing.T) {
 	m.wantAnswer(`{"id":"e2","type":"paid","order":"o1"}`, 200)
 	m.start(m.inbox)
 	m.wantWorked(idem.Unhandled, idem.Handled)
-	m.wantRow("e1", `(state, attempts, last_error, claimed_at)`, `(unhandled,0,,)`)
+	m.wantRow("e1", `(state, attempts, last_error, claimed)`, `(unhandled,0,,)`)
 	m.wantPayload("e1", body)
 }
 

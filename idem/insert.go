@@ -38,7 +38,7 @@ with kept as (
 	select event, false, $2, $3, now(), $4 from kept
 	on conflict (event) do update set done = false, queue = excluded.queue, received_at = excluded.received_at
 ), revived as (
-	update idem_events e set state = 'pending', attempts = 0, crashes = null, claimed_at = null, due_at = null
+	update idem_events e set state = 'pending', attempts = 0, crashes = null, due_at = null
 	from kept where e.event = kept.event
 	returning e.event
 )

@@ -78,7 +78,7 @@ func twoStored(s *shop, id string) {
 // crashedOnce leaves the event with a worker that is no more.
 func crashedOnce(s *shop, id string) {
 	twoStored(s, id)
-	if _, err := s.pool.Exec(s.Context(), `update idem_events set claimed_at = now() where event = 'notes//' || $1`, id); err != nil {
+	if _, err := s.pool.Exec(s.Context(), `insert into idem_claims values ('notes//' || $1, now())`, id); err != nil {
 		s.Fatal(err)
 	}
 }

@@ -284,7 +284,7 @@ func (r *rig) stored(id string) (k kept) {
 	const look = `select coalesce((select state from idem_events where event = 'notes//' || $1), ''),
 		(select count(*) from effects where event = $1),
 		exists (select from idem_payloads where event = 'notes//' || $1),
-		exists (select from idem_events where event = 'notes//' || $1 and claimed_at is not null)`
+		exists (select from idem_claims join idem_events using (event) where event = 'notes//' || $1 and state = 'pending')`
 	if err := r.shop.pool.QueryRow(r.Context(), look, id).Scan(&k.State, &k.Effects, &k.Body, &k.Claimed); err != nil {
 		r.Fatal(err)
 	}

@@ -34,7 +34,8 @@ func rest(context.Context, pgx.Tx, *note) error {
 // begun is over, too, and its locks are gone: first the row's, then the key's.
 func (r *rig) letTimePass() {
 	r.Helper()
-	const pass = `update idem_events set due_at = null,
+	const pass = `with passed as (update idem_claims set until = now())
+	update idem_events set due_at = null,
 		crashes = case type when 'rest' then 1 else crashes end
 		where state = 'pending' and (select pg_advisory_xact_lock(hashtextextended('notes//o1', tableoid::bigint))) is not null`
 	if _, err := r.shop.pool.Exec(r.Context(), pass); err != nil {

@@ -188,7 +188,7 @@ func TestReplayOfPendingEventsDoesTheWorkOfAnInboxWithoutWorkers(t *testing.T) {
 	o := newOffice(s, s.pool)
 	o.queue(booking("e1", "a"), booking("bad1", "b"), booking("e2", "a"), booking("e3", "c"))
 	s.exec(`update idem_events set due_at = now() + interval '1 hour' where event like '%e2'`)
-	s.exec(`update idem_events set claimed_at = now(), due_at = now() - interval '1 hour' where event like '%e3'`) // and its worker died
+	s.exec(`insert into idem_claims select event, now() - interval '1 hour' from idem_events where event like '%e3'`) // and its worker died
 	s.wantReplayed(idem.Filter{}, idem.Replayed{})
 	s.wantReplayed(idem.Filter{States: []idem.State{idem.StatePending}}, idem.Replayed{Handled: 3, Failed: 1})
 	s.wantEffects(3)

@@ -81,7 +81,7 @@ func everyWay(s *shop, o *office) {
 	}
 	o.work(2)
 	o.queue(booking("suspect", "suspect"), booking("twice", "twice"), booking("bad1", "bad"))
-	s.exec(`update idem_events set claimed_at = now(), due_at = now() - interval '1 s' where event like '%suspect'`)
+	s.exec(`insert into idem_claims select event, now() - interval '1 s' from idem_events where event like '%suspect'`)
 	s.wantAnswer(paid("twice"), 200)
 	o.KeepPayloads, s.processor.KeepPayloads = true, true
 	s.wantAnswer(paid("kept"), 200)

@@ -13,6 +13,7 @@ const pruneBlocks = 128
 // longer ago than Retention, by the database's clock, with their payloads, and
 // returns how many. Failed ones stay until they are replayed or discarded,
 // unless FailedRetention is set. PayloadRetention deletes bodies before that.
+// Claims that dead workers left behind of what is done go, too.
 //
 // It reads the tables once from end to end (there is no index for it, because
 // every delivery would pay for that), a megabyte at a time, each committed on
@@ -44,6 +45,9 @@ with old as (
 	returning event
 )
 select count(*) from old`
+	const claims = `
+delete from idem_claims c where until < now()
+  and not exists (select from idem_events e where e.event = c.event and e.state = 'pending')`
 	var never any // is null: older than that is nothing
 	failed := never
 	if p.FailedRetention > 0 {
@@ -52,6 +56,9 @@ select count(*) from old`
 	deleted, err = p.walk(ctx, "idem_events", events, p.Retention, failed)
 	if err == nil && p.PayloadRetention > 0 {
 		_, err = p.walk(ctx, "idem_payloads", payloads, p.PayloadRetention)
+	}
+	if err == nil {
+		_, err = p.pool.Exec(ctx, claims)
 	}
 	if err != nil {
 		return deleted, fmt.Errorf("idem: pruning events: %w", explain(err))

@@ -11,9 +11,11 @@ import (
 func (i *Inbox) Requeue(ctx context.Context, db DB, f Filter) (int64, error) {
 	const requeue = `
 with again as (
-	update idem_events set state = 'pending', attempts = 0, crashes = null, claimed_at = null, due_at = null
+	update idem_events set state = 'pending', attempts = 0, crashes = null, due_at = null
 	where event = any ($1) and state = any ($2)
 	returning event, key
+), ended as (
+	delete from idem_claims c using again where c.event = again.event
 ), place as (
 	update idem_payloads b set received_at = coalesce(b.received_at, now()), queue = case again.key
 		when '' then b.event else substring(b.event from '^[^/]*/[^/]*/') || again.key end

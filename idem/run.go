@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"sync/atomic"
 	"time"
 )
@@ -57,6 +58,9 @@ type running struct {
 	open     atomic.Int64    // taken, and not settled
 	settled  chan struct{}   // tells that some were settled
 	last     string          // the queue to go on after
+
+	mu   sync.Mutex
+	done []string // rows of events whose claims are to be ended
 }
 
 // work is one worker. If a handler hangs with it, it is replaced.
@@ -81,7 +85,7 @@ func (r *running) effort(c *claim) *effort {
 		return nil
 	default:
 	}
-	w := r.inbox.effort(r.ctx, c, r.settle)
+	w := r.inbox.effort(r.ctx, c, func(o Outcome) { r.settle(c, o) })
 	w.next = func() *job {
 		if w.follows == nil { // or this is another try of the same work
 			w.follows = r.waiting()
@@ -113,12 +117,28 @@ func (r *running) leave(c *claim) {
 	if _, err := r.inbox.putBack(ctx, 0, c); err != nil {
 		r.inbox.logError(ctx, "webhook workers could not give an event back", err)
 	}
-	r.settle()
+	r.settle(c, Failed)
 }
 
-func (r *running) settle() {
+// settle is called for each event that was taken. The claim of one that is done
+// is in nobody's way, and ends with others; elsewise it has ended.
+func (r *running) settle(c *claim, o Outcome) {
+	if o == Handled {
+		r.mu.Lock()
+		r.done = append(r.done, c.row)
+		r.mu.Unlock()
+	}
 	r.open.Add(-1)
 	signal(r.settled)
+}
+
+// takeDone returns the events that are done and still claimed.
+func (r *running) takeDone() []string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	done := r.done
+	r.done = nil
+	return done
 }
 
 // While handlers are quick, events are taken ahead for them: one statement for
@@ -149,14 +169,14 @@ func (r *running) step(ctx context.Context) error {
 		return r.wait(ctx, nil)
 	}
 	start, from := time.Now(), r.last
-	claims, err := r.inbox.claimHeads(ctx, from, room)
+	claims, err := r.inbox.claimHeads(ctx, from, room, r.takeDone())
 	took := time.Since(start)
 	if err != nil {
 		return err
 	}
 	for _, c := range claims {
 		r.last = c.queue
-		if !c.at.IsZero() {
+		if !c.until.IsZero() {
 			r.begin(c)
 		}
 	}
@@ -277,7 +297,16 @@ func (r *running) stop(cancel context.CancelCauseFunc) error {
 			return errors.Join(left, err)
 		}
 	}
+	r.endClaims(ctx)
 	return err
+}
+
+// endClaims leaves nothing behind. What it fails to end is in nobody's way, until
+// Prune.
+func (r *running) endClaims(ctx context.Context) {
+	if done := r.takeDone(); len(done) > 0 {
+		_, _ = r.inbox.pool.Exec(ctx, endClaims, done)
+	}
 }
 
 // signal tells whoever waits on c, now or next.

@@ -36,7 +36,7 @@ returning set_config('lock_timeout', null, true)`
 // markKept is markNew for an event that is stored and not done; one that is
 // pending is done now instead of by a worker.
 const markKept = `
-update idem_events set state = 'done', last_error = null, due_at = null, claimed_at = null
+update idem_events set state = 'done', last_error = null, due_at = null
 where event = $1 and state in ('retrying', 'unhandled', 'failed', 'pending') and set_config('lock_timeout', '100ms', true) is not null
 returning set_config('lock_timeout', null, true)`
 

@@ -14,26 +14,33 @@ import (
 // no other event of its queue in work. One that is older by the provider's time
 // may have arrived meanwhile, and so become the first of the queue.
 const markClaimed = `
-update idem_events set state = 'done', last_error = null, due_at = null, claimed_at = null
-where event = $1 and state = 'pending' and claimed_at = $2
-  and pg_try_advisory_xact_lock(hashtextextended($3, tableoid::bigint))
-  and ($4 or set_config('synchronous_commit', 'off', true) is not null)`
+update idem_events set state = 'done', last_error = null, due_at = null
+where event = $1 and state = 'pending' and attempts = $2 and coalesce(crashes, 0) = $3 and (due_at is null or due_at <= now())
+  and pg_try_advisory_xact_lock(hashtextextended($4, tableoid::bigint))
+  and ($5 or set_config('synchronous_commit', 'off', true) is not null)`
 
-// putBack undoes claims: the events were not tried.
+// putBack ends claims: the events were not tried. It tells how many are pending,
+// and nobody else's.
 const putBack = `
-update idem_events e set claimed_at = null, due_at = now() + $3::interval
-from unnest($1::text[], $2::timestamptz[]) as c (event, claimed_at)
-where e.event = c.event and e.state = 'pending' and e.claimed_at = c.claimed_at`
+with mine as (
+	select * from unnest($1::text[], $2::timestamptz[]) as mine (event, until)
+), ended as (
+	delete from idem_claims c using mine where c.event = mine.event and c.until = mine.until
+)
+update idem_events e set due_at = now() + $3::interval from mine where e.event = mine.event and e.state = 'pending'
+  and not exists (select from idem_claims c where c.event = mine.event and c.until <> mine.until)`
 
 // markFailed ends a claim whose work failed.
 const markFailed = `
 with failed as (
-	update idem_events set state = $3, attempts = attempts + $4, last_error = $5, claimed_at = null,
-		due_at = case $3 when 'pending' then now() + $6::interval end
-	where event = $1 and state = 'pending' and claimed_at = $2
+	update idem_events set state = $5, attempts = attempts + $6, last_error = $7,
+		due_at = case $5 when 'pending' then now() + $8::interval end
+	where event = $1 and state = 'pending' and attempts = $2 and coalesce(crashes, 0) = $3
 	returning event
+), ended as (
+	delete from idem_claims where event = $1 and until = $4
 ), freed as (
-	update idem_payloads p set queue = null from failed where p.event = failed.event and $7
+	update idem_payloads p set queue = null from failed where p.event = failed.event and $9
 )
 select count(*) from failed`
 
@@ -46,12 +53,12 @@ type effort struct {
 	start   time.Time
 	cancel  context.CancelFunc
 	settled sync.Once
-	done    func()
+	done    func(Outcome)
 	follows *effort // begun with this one's COMMIT; nil if none was
 }
 
 // effort prepares the work on a claim; done is called when that is settled.
-func (i *Inbox) effort(ctx context.Context, c *claim, done func()) *effort {
+func (i *Inbox) effort(ctx context.Context, c *claim, done func(Outcome)) *effort {
 	w := &effort{inbox: i, claim: c, start: time.Now(), done: done}
 	ctx, w.cancel = context.WithDeadline(ctx, w.start.Add(i.WorkTimeout))
 	w.job = job{p: &i.Processor, ctx: ctx, event: c.event, within: lease / 2}
@@ -88,7 +95,7 @@ func (w *effort) settle(o Outcome, err error) {
 		if o != "" {
 			w.p.report(w.ctx, Observation{Event: w.event, Outcome: o, Err: err, Duration: time.Since(w.start)})
 		}
-		w.done()
+		w.done(o)
 	})
 }
 
@@ -131,7 +138,7 @@ func (w *effort) lookBack(o Outcome, cause error) (Outcome, error) {
 
 func (t *transaction) markClaimed(c *claim, i *Inbox) error {
 	return t.marks(t.send(func(b *pgx.Batch) {
-		b.Queue(markClaimed, c.row, c.at, c.queue, i.WaitForDisk)
+		b.Queue(markClaimed, c.row, c.attempts, c.crashes, c.queue, i.WaitForDisk)
 		if i.KeepPayloads {
 			b.Queue(settlePayload, c.row)
 		} else {
@@ -165,9 +172,10 @@ func (w *effort) stopped() bool { return errors.Is(context.Cause(w.ctx), errStop
 
 // end settles the claim in the database.
 func (w *effort) end(o Outcome, state State, cause error, attempts int, wait time.Duration) (Outcome, error) {
-	free := state == StateUnhandled || state == StateFailed && w.inbox.PassFailed
+	c, free := w.claim, state == StateUnhandled || state == StateFailed && w.inbox.PassFailed
 	err := w.insist(func(ctx context.Context) error {
-		_, err := w.p.pool.Exec(ctx, markFailed, w.claim.row, w.claim.at, string(state), attempts, errorText(cause), max(wait, 0), free)
+		_, err := w.p.pool.Exec(ctx, markFailed, c.row, c.attempts, c.crashes, c.until,
+			string(state), attempts, errorText(cause), max(wait, 0), free)
 		return err
 	})
 	return o, errors.Join(cause, err)
@@ -187,7 +195,7 @@ func (i *Inbox) putBack(ctx context.Context, wait time.Duration, claims ...*clai
 	var rows []string
 	var times []time.Time
 	for _, c := range claims {
-		rows, times = append(rows, c.row), append(times, c.at)
+		rows, times = append(rows, c.row), append(times, c.until)
 	}
 	tag, err := i.pool.Exec(ctx, putBack, rows, times, wait)
 	return tag.RowsAffected(), err

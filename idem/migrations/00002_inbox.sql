@@ -5,11 +5,16 @@
 -- Events may be pending now, too, or discarded.
 alter table idem_events
     add column if not exists due_at     timestamptz, -- pending: not to be worked on before; null is now
-    add column if not exists claimed_at timestamptz, -- a worker has it, or died with it
     add column if not exists crashes    integer;     -- workers that died with it; null is none
 
--- The three columns change with every pending event. In a page with room for that, its index need not change.
+-- The state changes with every pending event. In a page with room for that, its index need not change.
 alter table idem_events set (fillfactor = 90);
+
+-- The events that workers have taken, and those that they died with. Not logged: a crash of Postgres ends all work.
+create unlogged table if not exists idem_claims (
+    event text collate "C" primary key,
+    until timestamptz not null -- by then the worker has begun, and holds the event's row, or it is dead
+);
 
 -- The order of work: one queue per entity, such as asaas//pay_123, each by the provider's time and then arrival.
 alter table idem_payloads
