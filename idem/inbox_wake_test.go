@@ -44,6 +44,7 @@ func TestWorkersAreToldOfWhatAnotherProcessStores(t *testing.T) {
 
 	const listeners = `select pid from pg_stat_activity where query = 'listen idem_inbox' and state = 'idle'`
 	for range 2 {
+		m.until(`select exists (` + listeners + `)`)
 		lost := queryOne[int](m.shop, listeners)
 		m.exec(fmt.Sprintf(`select pg_terminate_backend(%d)`, lost))
 		m.until(`select exists (`+listeners+` and pid <> $1)`, lost)
