@@ -121,9 +121,6 @@ func (i *Inbox) storeBatch(batch []*arrival) {
 		}
 		return
 	}
-	if sqlState(err) == "23505" {
-		err = i.insertAfterOrphan(ctx, batch)
-	}
 	if err == nil {
 		return
 	}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgtype"
 )
 
 // claim is an event that a worker has taken.
@@ -13,9 +14,10 @@ type claim struct {
 	event    Event
 	row      string // the event's row
 	queue    string
-	until    time.Time // tells it from other claims of the event; zero if it was not taken
-	suspect  bool      // a worker died with it
-	attempts int       // that failed
+	place    pgtype.TID // where its payload is
+	until    time.Time  // tells it from other claims of the event; zero if it was not taken
+	suspect  bool       // a worker died with it
+	attempts int        // that failed
 	crashes  int
 }
 
@@ -36,14 +38,14 @@ const claimTimeout = time.Minute
 // are locked still.
 const claimHeads = `
 with recursive ring as (
-	(select queue, event from idem_payloads where queue > $1 and queue < $2
+	(select queue, event, ctid as place from idem_payloads where queue > $1 and queue < $2
 	 order by queue, coalesce(occurred_at, received_at), received_at limit 1)
 	union all
 	select head.* from ring cross join lateral (
-		select p.queue, p.event from idem_payloads p where p.queue > ring.queue and p.queue < $2
+		select p.queue, p.event, p.ctid from idem_payloads p where p.queue > ring.queue and p.queue < $2
 		order by p.queue, coalesce(p.occurred_at, p.received_at), p.received_at limit 1) head
 ), heads as (
-	select queue, due.* from ring cross join lateral (
+	select queue, place, due.* from ring cross join lateral (
 		select e.event, type, key, attempts, coalesce(crashes, 0) as crashes, until is not null or crashes is not null as suspect
 		from idem_events e left join idem_claims c using (event)
 		where e.event = ring.event and state = 'pending' and (due_at is null or due_at <= now()) and (until is null or until <= now())
@@ -54,9 +56,9 @@ with recursive ring as (
 	on conflict do nothing
 	returning event, until
 )
-select heads.event, queue, suspect, type, key, occurred_at, body, attempts, crashes, until
+select heads.event, queue, place, suspect, type, key, occurred_at, body, attempts, crashes, until
 from heads left join claimed using (event)
-left join lateral (select occurred_at, body from idem_payloads p where p.event = claimed.event) payload on true
+left join lateral (select occurred_at, body from idem_payloads p where p.ctid = heads.place and claimed.event is not null) payload on true
 order by queue`
 
 // claimSuspect takes an event that a worker died with. That counts as a crash,
@@ -75,8 +77,8 @@ with suspect as (
 	update idem_events e set crashes = coalesce(e.crashes, 0) + 1 from claimed join dead using (event) where e.event = dead.event
 	returning e.event
 )
-select event, queue, true, type, key, occurred_at, body, attempts, crashes + (select count(*) from counted), until
-from suspect join claimed using (event) join idem_payloads using (event)`
+select event, queue, b.ctid, true, type, key, occurred_at, body, attempts, crashes + (select count(*) from counted), until
+from suspect join claimed using (event) join idem_payloads b using (event) where b.ctid = $3`
 
 // endClaims forgets the claims of events that are done.
 const endClaims = `delete from idem_claims where event = any ($1)`
@@ -111,10 +113,10 @@ func (i *Inbox) claimHeads(ctx context.Context, after string, n int, done []stri
 }
 
 // claimSuspect takes a suspect; nil if it is not to be had.
-func (i *Inbox) claimSuspect(ctx context.Context, row string) (*claim, error) {
+func (i *Inbox) claimSuspect(ctx context.Context, s *claim) (*claim, error) {
 	ctx, cancel := whole(ctx)
 	defer cancel()
-	rows, err := i.pool.Query(ctx, claimSuspect, row, lease)
+	rows, err := i.pool.Query(ctx, claimSuspect, s.row, lease, s.place)
 	if err != nil {
 		return nil, err
 	}
@@ -138,7 +140,7 @@ func scanClaim(row pgx.CollectableRow) (*claim, error) {
 	c := &claim{}
 	e := &c.event
 	var occurred, until *time.Time
-	err := row.Scan(&c.row, &c.queue, &c.suspect, &e.Type, &e.Key, &occurred, &e.Payload, &c.attempts, &c.crashes, &until)
+	err := row.Scan(&c.row, &c.queue, &c.place, &c.suspect, &e.Type, &e.Key, &occurred, &e.Payload, &c.attempts, &c.crashes, &until)
 	c.until, e.OccurredAt = timeOrZero(until), timeOrZero(occurred)
 	e.Source, e.Scope, e.ID = parseRowKey(c.row)
 	return c, err

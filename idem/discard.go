@@ -21,11 +21,12 @@ func (p *Processor) Discard(ctx context.Context, db DB, f Filter, reason string)
 with gone as (
 	update idem_events set state = 'discarded', last_error = $3, due_at = null
 	where event = any ($1) and state = any ($2)
-	returning event
+	returning event, key
 ), bodies as (
-	delete from idem_payloads b using gone where b.event = gone.event and not $4
+	delete from idem_payloads b using gone e cross join lateral ` + payloadOf + ` p where b.ctid = p.ctid and not $4
 ), kept as (
-	update idem_payloads b set done = true, queue = null from gone where b.event = gone.event and $4
+	update idem_payloads b set done = true, queue = null from gone e cross join lateral ` + payloadOf + ` p
+	where b.ctid = p.ctid and $4
 )
 select count(*), pg_notify('idem_inbox', '')::text from gone`
 	found, err := p.find(ctx, db, f)

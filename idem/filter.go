@@ -81,7 +81,8 @@ func load(ctx context.Context, db DB, found []string) ([]Stored, error) {
 	const load = `
 select e.event, e.type, e.key, b.occurred_at, b.body, e.state, e.attempts, coalesce(e.crashes, 0),
 	coalesce(e.last_error, ''), e.received_at, e.due_at
-from unnest($1::text[]) with ordinality as f (event, place) join idem_events e using (event) join idem_payloads b using (event)
+from unnest($1::text[]) with ordinality as f (event, place) join idem_events e using (event)
+	cross join lateral ` + payloadOf + ` p join idem_payloads b on b.ctid = p.ctid
 where not b.done order by place`
 	rows, err := db.Query(ctx, load, found)
 	if err != nil {

@@ -264,20 +264,25 @@ func TestClientThatLeavesDisturbsNobodyElse(t *testing.T) {
 	}
 }
 
-func TestEventThatWasDeletedByHandIsStoredWhenItComesAgain(t *testing.T) {
+// Its first payload is still there, and is nobody's: until Prune, what is behind
+// it waits.
+func TestEventThatWasDeletedByHandIsDoneOnceWhenItComesAgain(t *testing.T) {
 	t.Parallel()
 	s := newShop(t)
-	inbox := idem.NewInbox(s.pool, s.notes)
-	accept := func() {
-		t.Helper()
-		if o, err := inbox.Accept(t.Context(), identify([]byte(paid("e1")))); o != idem.Queued || err != nil {
-			t.Errorf("%s, %v, want queued", o, err)
-		}
-	}
-	accept()
+	s.on(pay)
+	o := newOffice(s, s.pool)
+	o.queue(booking("e1", "o1"))
 	s.exec(`delete from idem_events`)
-	accept()
-	if n := queryOne[int](s, `select count(*) from idem_payloads`); n != 1 {
-		t.Errorf("%d payloads are stored, want 1", n)
+	o.queue(booking("e1", "o1"), booking("e2", "o1"))
+	o.work(1)
+	s.wantState("e1", idem.StateDone)
+	if _, err := o.Prune(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	o.work(1)
+	s.wantState("e2", idem.StateDone)
+	s.wantEffects(2)
+	if n := queryOne[int](s, `select count(*) from idem_payloads`); n != 0 {
+		t.Errorf("%d payloads are left", n)
 	}
 }

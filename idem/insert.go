@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 )
 
 // insertPending stores new events and returns them. Sorted, so that two
@@ -33,16 +34,8 @@ select event from new`
 const reviveKept = `
 with kept as (
 	select event from idem_events where event = $1 and state in ('retrying', 'unhandled', 'failed') for update skip locked
-), body as (
-	insert into idem_payloads as p (event, done, queue, occurred_at, received_at, body)
-	select event, false, $2, $3, now(), $4 from kept
-	on conflict (event) do update set done = false, queue = excluded.queue, received_at = excluded.received_at
-), revived as (
-	update idem_events e set state = 'pending', attempts = 0, crashes = null, due_at = null
-	from kept where e.event = kept.event
-	returning e.event
 )
-select exists (select from revived)`
+update idem_events e set state = 'pending', attempts = 0, crashes = null, due_at = null from kept where e.event = kept.event`
 
 // insert stores a batch of arrivals and tells each what became of it.
 func (i *Inbox) insert(ctx context.Context, batch []*arrival) error {
@@ -93,17 +86,6 @@ func (i *Inbox) insert(ctx context.Context, batch []*arrival) error {
 	return nil
 }
 
-// insertAfterOrphan stores an event whose payload is there already, without it:
-// somebody has deleted the event by hand.
-func (i *Inbox) insertAfterOrphan(ctx context.Context, batch []*arrival) error {
-	const sweep = `
-delete from idem_payloads b where event = $1 and not exists (select from idem_events e where e.event = b.event)`
-	if _, err := i.pool.Exec(ctx, sweep, rowKey(batch[0].event)); err != nil {
-		return err
-	}
-	return i.insert(ctx, batch)
-}
-
 // lookUp finds out about the arrivals that were stored before.
 func (i *Inbox) lookUp(ctx context.Context, first map[string]*arrival) error {
 	var old []string
@@ -143,8 +125,13 @@ func (i *Inbox) lookUp(ctx context.Context, first map[string]*arrival) error {
 
 // revive makes an event pending that is kept for another reason.
 func (i *Inbox) revive(ctx context.Context, event string, e Event) (Outcome, error) {
-	var revived bool
-	err := i.pool.QueryRow(ctx, reviveKept, event, queueOf(e), nullTime(e.OccurredAt), e.Payload).Scan(&revived)
+	revived := false
+	err := keeping(ctx, i.pool, e, func(b *pgx.Batch) {
+		b.Queue(reviveKept, event).Exec(func(tag pgconn.CommandTag) error {
+			revived = tag.RowsAffected() == 1
+			return nil
+		})
+	})
 	switch {
 	case err != nil:
 		return Failed, err

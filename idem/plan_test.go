@@ -70,7 +70,7 @@ func everyWay(s *shop, o *office) {
 	for range 2 {
 		s.wantAnswer(paid("done"), 200)
 		s.wantAnswer(newBody, 200)
-		s.deliver(paid("fails"))
+		s.deliver(`{"id":"fails","type":"paid","order":"fails"}`)
 	}
 	for range 2 {
 		for _, id := range []string{"fails", "e1"} {
@@ -109,7 +109,8 @@ func TestDeliveriesAndWorkersNeverReadATableThrough(t *testing.T) {
 	on, settings := sent.ofTables()
 	for _, part := range []string{ // so that this test cannot come to look at nothing
 		"with recursive ring", "with suspect as", "unnest($1::text[], $2::text[]", "with kept as", "pg_try_advisory_xact_lock",
-		"delete from idem_payloads where event = $1", "set done = true", "with failed as", "with counted as", "select $1::text",
+		"delete from idem_payloads where ctid", "set done = true", "with failed as", "attempts = e.attempts + 1", "select $1::text",
+		"delete from idem_payloads b", "where ctid = $1", "insert into idem_claims", "delete from idem_claims",
 	} {
 		found := false
 		for sql := range on {

@@ -13,7 +13,8 @@ const pruneBlocks = 128
 // longer ago than Retention, by the database's clock, with their payloads, and
 // returns how many. Failed ones stay until they are replayed or discarded,
 // unless FailedRetention is set. PayloadRetention deletes bodies before that.
-// Claims that dead workers left behind of what is done go, too.
+// What dead workers have left behind of done events goes, too, and what people
+// have who deleted events by hand.
 //
 // It reads the tables once from end to end (there is no index for it, because
 // every delivery would pay for that), a megabyte at a time, each committed on
@@ -30,9 +31,9 @@ with old as (
 		  and (state in ('done', 'unhandled', 'discarded') and received_at < now() - $4::interval
 		    or state = 'failed' and received_at < now() - $5::interval)
 		for update skip locked))
-	returning event
+	returning event, key
 ), bodies as (
-	delete from idem_payloads b using old where b.event = old.event
+	delete from idem_payloads b using old e cross join lateral ` + payloadOf + ` p where b.ctid = p.ctid
 )
 select count(*) from old`
 	const payloads = `
@@ -45,9 +46,13 @@ with old as (
 	returning event
 )
 select count(*) from old`
-	const claims = `
-delete from idem_claims c where until < now()
-  and not exists (select from idem_events e where e.event = c.event and e.state = 'pending')`
+	const strays = `
+with claims as (
+	delete from idem_claims c where until < now()
+	  and not exists (select from idem_events e where e.event = c.event and e.state = 'pending')
+)
+delete from idem_payloads b where queue is not null
+  and not exists (select from idem_events e where e.event = b.event and e.state in ('pending', 'failed'))`
 	var never any // is null: older than that is nothing
 	failed := never
 	if p.FailedRetention > 0 {
@@ -58,7 +63,7 @@ delete from idem_claims c where until < now()
 		_, err = p.walk(ctx, "idem_payloads", payloads, p.PayloadRetention)
 	}
 	if err == nil {
-		_, err = p.pool.Exec(ctx, claims)
+		_, err = p.pool.Exec(ctx, strays)
 	}
 	if err != nil {
 		return deleted, fmt.Errorf("idem: pruning events: %w", explain(err))

@@ -17,9 +17,8 @@ with again as (
 ), ended as (
 	delete from idem_claims c using again where c.event = again.event
 ), place as (
-	update idem_payloads b set received_at = coalesce(b.received_at, now()), queue = case again.key
-		when '' then b.event else substring(b.event from '^[^/]*/[^/]*/') || again.key end
-	from again where b.event = again.event
+	update idem_payloads b set received_at = coalesce(b.received_at, now()), queue = ` + queue + ` from again e
+	cross join lateral ` + payloadOf + ` p where b.ctid = p.ctid
 )
 select count(*), pg_notify('idem_inbox', '')::text from again`
 	found, err := i.find(ctx, db, f)

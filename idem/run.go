@@ -218,7 +218,7 @@ func (r *running) alone(ctx context.Context, suspect *claim) error {
 	if err := r.finish(ctx); err != nil || ctx.Err() != nil {
 		return err
 	}
-	c, err := r.inbox.claimSuspect(ctx, suspect.row)
+	c, err := r.inbox.claimSuspect(ctx, suspect)
 	if err != nil || c == nil {
 		return err
 	}

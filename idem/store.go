@@ -40,12 +40,50 @@ update idem_events set state = 'done', last_error = null, due_at = null
 where event = $1 and state in ('retrying', 'unhandled', 'failed', 'pending') and set_config('lock_timeout', '100ms', true) is not null
 returning set_config('lock_timeout', null, true)`
 
-const (
-	insertPayload = `
+// insertPayload stores the payload of an event that is done.
+const insertPayload = `
 insert into idem_payloads (event, done, occurred_at, received_at, body) values ($1, true, $2, now(), $3) on conflict do nothing`
-	settlePayload = `update idem_payloads set done = true, queue = null where event = $1`
-	deletePayload = `delete from idem_payloads where event = $1`
+
+// payloadOf is where the payload of an event e is: one that waits for its work is
+// found by its queue, any other by its event.
+const payloadOf = `(
+	select ctid from idem_payloads where event = e.event and queue is null
+	union all select ctid from idem_payloads where event = e.event and queue = ` + queue + `)`
+
+// queue is queueOf in SQL.
+const queue = `case e.key when '' then e.event else substring(e.event from '^[^/]*/[^/]*/') || e.key end`
+
+const (
+	settlePayload = `
+update idem_payloads b set done = true, queue = null from idem_events e cross join lateral ` + payloadOf + ` p
+where e.event = $1 and b.ctid = p.ctid`
+	deletePayload = `
+delete from idem_payloads b using idem_events e cross join lateral ` + payloadOf + ` p where e.event = $1 and b.ctid = p.ctid`
 )
+
+// keepPayload brings the payload of an event to where its state, which is not
+// done, wants it: in its queue, if it is pending. It stores the payload if that
+// is not stored.
+const keepPayload = `
+with kept as (
+	select event, key, state from idem_events where event = $1 and state in ('retrying', 'unhandled', 'failed', 'pending')
+), queued as (
+	update idem_payloads b set queue = ` + queue + `, received_at = now() from kept e
+	where e.state = 'pending' and b.event = e.event and b.queue is null
+)
+insert into idem_payloads (event, done, queue, occurred_at, received_at, body)
+select event, false, case state when 'pending' then ` + queue + ` end, $2, now(), $3 from kept e
+where not exists ` + payloadOf
+
+// keeping executes a statement that changes the state of an event, and keeps its
+// payload accordingly, both or neither. The payload comes behind it: another
+// process may have stored it while the statement waited.
+func keeping(ctx context.Context, pool *pgxpool.Pool, e Event, change func(*pgx.Batch)) error {
+	b := &pgx.Batch{}
+	change(b)
+	b.Queue(keepPayload, rowKey(e), nullTime(e.OccurredAt), e.Payload)
+	return pool.SendBatch(ctx, b).Close()
+}
 
 // storeKept stores an event as unhandled or failed, with its payload. stored is
 // false if it was stored before.
@@ -72,27 +110,23 @@ select count(*) = 1 from kept`
 // done by now, and else the state that it has got.
 func storeFailure(ctx context.Context, pool *pgxpool.Pool, e Event, cause error, parkAfter int, park State) (State, error) {
 	const count = `
-with counted as (
-	insert into idem_events as e (event, type, key, attempts, last_error, state)
-	values ($1, $2, $3, 1, $4, case when $5 <= 1 then $6 else 'retrying' end)
-	on conflict (event) do update set
-		attempts = e.attempts + 1,
-		last_error = excluded.last_error,
-		state = case when e.state = 'pending' or e.state = 'retrying' and e.attempts + 1 < $5 then e.state else $6 end
-	where e.state in ('retrying', 'unhandled', 'failed', 'pending')
-	returning event, state
-), body as (
-	insert into idem_payloads (event, done, queue, occurred_at, received_at, body)
-	select event, false, case state when 'pending' then $7 end, $8, now(), $9 from counted
-	on conflict (event) do update set queue = excluded.queue, received_at = excluded.received_at where excluded.queue is not null and idem_payloads.queue is null
-)
-select state from counted`
-	var state State
-	err := pool.QueryRow(ctx, count, rowKey(e), e.Type, e.Key, errorText(cause), parkAfter, string(park), queueOf(e),
-		nullTime(e.OccurredAt), e.Payload).Scan(&state)
-	if errors.Is(err, pgx.ErrNoRows) {
-		return StateDone, nil
-	}
+insert into idem_events as e (event, type, key, attempts, last_error, state)
+values ($1, $2, $3, 1, $4, case when $5 <= 1 then $6 else 'retrying' end)
+on conflict (event) do update set
+	attempts = e.attempts + 1,
+	last_error = excluded.last_error,
+	state = case when e.state = 'pending' or e.state = 'retrying' and e.attempts + 1 < $5 then e.state else $6 end
+where e.state in ('retrying', 'unhandled', 'failed', 'pending')
+returning state`
+	state := StateDone
+	err := keeping(ctx, pool, e, func(b *pgx.Batch) {
+		b.Queue(count, rowKey(e), e.Type, e.Key, errorText(cause), parkAfter, string(park)).QueryRow(func(row pgx.Row) error {
+			if err := row.Scan(&state); !errors.Is(err, pgx.ErrNoRows) {
+				return err
+			}
+			return nil
+		})
+	})
 	return state, err
 }
 

@@ -87,7 +87,7 @@ func (t *transaction) markDelivered(e Event, keepPayload bool) error {
 		if keepPayload {
 			b.Queue(insertPayload, key, nullTime(e.OccurredAt), e.Payload)
 		}
-	}))
+	}), 1)
 	if err != nil || t.marked {
 		return err
 	}
@@ -103,14 +103,17 @@ func (t *transaction) markKept(key string, keepPayload bool) error {
 	} else {
 		b.Queue(deletePayload, key)
 	}
-	return t.marks(t.conn.SendBatch(t.ctx, b))
+	return t.marks(t.conn.SendBatch(t.ctx, b), 1)
 }
 
-// marks reads whether the next statement of a batch changed a row, and ends
-// the batch.
-func (t *transaction) marks(results pgx.BatchResults) error {
-	tag, _ := results.Exec() // its error is Close's, too
-	t.marked = tag.RowsAffected() == 1
+// marks reads whether the next so many statements of a batch changed a row each,
+// and ends the batch.
+func (t *transaction) marks(results pgx.BatchResults, statements int) error {
+	t.marked = true
+	for range statements {
+		tag, _ := results.Exec() // its error is Close's, too
+		t.marked = t.marked && tag.RowsAffected() == 1
+	}
 	return results.Close()
 }
 

@@ -19,6 +19,13 @@ where event = $1 and state = 'pending' and attempts = $2 and coalesce(crashes, 0
   and pg_try_advisory_xact_lock(hashtextextended($4, tableoid::bigint))
   and ($5 or set_config('synchronous_commit', 'off', true) is not null)`
 
+// What becomes of the payload of an event that is done. It is where it was found,
+// or the claim is out of date.
+const (
+	settleClaimed = `update idem_payloads set done = true, queue = null where ctid = $1 and event = $2`
+	deleteClaimed = `delete from idem_payloads where ctid = $1 and event = $2`
+)
+
 // putBack ends claims: the events were not tried. It tells how many are pending,
 // and nobody else's.
 const putBack = `
@@ -40,7 +47,7 @@ with failed as (
 ), ended as (
 	delete from idem_claims where event = $1 and until = $4
 ), freed as (
-	update idem_payloads p set queue = null from failed where p.event = failed.event and $9
+	update idem_payloads p set queue = null from failed where p.ctid = $9 and p.event = failed.event and $10
 )
 select count(*) from failed`
 
@@ -140,11 +147,11 @@ func (t *transaction) markClaimed(c *claim, i *Inbox) error {
 	return t.marks(t.send(func(b *pgx.Batch) {
 		b.Queue(markClaimed, c.row, c.attempts, c.crashes, c.queue, i.WaitForDisk)
 		if i.KeepPayloads {
-			b.Queue(settlePayload, c.row)
+			b.Queue(settleClaimed, c.place, c.row)
 		} else {
-			b.Queue(deletePayload, c.row)
+			b.Queue(deleteClaimed, c.place, c.row)
 		}
-	}))
+	}), 2)
 }
 
 // fail ends a claim whose work failed, or which did not come to it.
@@ -175,7 +182,7 @@ func (w *effort) end(o Outcome, state State, cause error, attempts int, wait tim
 	c, free := w.claim, state == StateUnhandled || state == StateFailed && w.inbox.PassFailed
 	err := w.insist(func(ctx context.Context) error {
 		_, err := w.p.pool.Exec(ctx, markFailed, c.row, c.attempts, c.crashes, c.until,
-			string(state), attempts, errorText(cause), max(wait, 0), free)
+			string(state), attempts, errorText(cause), max(wait, 0), c.place, free)
 		return err
 	})
 	return o, errors.Join(cause, err)

@@ -24,7 +24,13 @@ alter table idem_payloads
 create index if not exists idem_payloads_queue
     on idem_payloads (queue, coalesce(occurred_at, received_at), received_at) where queue is not null;
 
--- A pending event is found by its queue: every other open one by this index.
+-- A payload that waits for its work is found by its queue, any other by its event: each has one index to be written
+-- to. That leaves no primary key, which logical replication is told.
+create unique index if not exists idem_payloads_event on idem_payloads (event) where queue is null;
+alter table idem_payloads drop constraint if exists idem_payloads_pkey;
+alter table idem_payloads replica identity full;
+
+-- Events that are not done, and not for workers, are found without reading what is done.
 drop index if exists idem_payloads_open;
 create index if not exists idem_payloads_kept on idem_payloads (event) where not done and queue is null;
 
