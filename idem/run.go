@@ -201,7 +201,7 @@ func (r *running) step(ctx context.Context) error {
 	if took > quick {
 		rest(ctx, min(9*took, r.inbox.Poll, time.Second))
 	} else {
-		rest(ctx, breath)
+		rest(ctx, min(time.Duration(1+len(claims))*breath, maxBreath))
 	}
 	return nil
 }
@@ -236,10 +236,14 @@ func (r *running) finish(ctx context.Context) error {
 	return nil
 }
 
-// breath is how long workers that found less than they could take let events
-// gather, so that one statement takes several. Where a walk over the queues is
-// not quick, because many keys wait, they let nine times as long pass.
-const breath = 2 * time.Millisecond
+// Workers that found less than they could take let events gather, so that one
+// statement takes several: the longer the more they found, because more come.
+// Where a walk over the queues is not quick, because many keys wait, they let
+// nine times as long pass.
+const (
+	breath    = 400 * time.Microsecond
+	maxBreath = 4 * time.Millisecond
+)
 
 // wait waits until a worker has settled an event, or wake tells of new ones, or
 // Poll is over. What waits for a worker all that time goes to others.
