@@ -66,7 +66,8 @@ order by queue`
 const claimSuspect = `
 with suspect as (
 	select event, type, key, attempts, coalesce(crashes, 0) as crashes from idem_events
-	where event = $1 and state = 'pending' and (due_at is null or due_at <= now()) for update skip locked
+	where event = $1 and state = 'pending' and (due_at is null or due_at <= now())
+	  and exists (select from idem_payloads b where b.ctid = $3 and b.event = idem_events.event) for update skip locked
 ), dead as (
 	select event from idem_claims where event = $1 and until <= now()
 ), claimed as (
@@ -77,8 +78,8 @@ with suspect as (
 	update idem_events e set crashes = coalesce(e.crashes, 0) + 1 from claimed join dead using (event) where e.event = dead.event
 	returning e.event
 )
-select event, queue, b.ctid, true, type, key, occurred_at, body, attempts, crashes + (select count(*) from counted), until
-from suspect join claimed using (event) join idem_payloads b using (event) where b.ctid = $3`
+select suspect.event, queue, b.ctid, true, type, key, occurred_at, body, attempts, crashes + (select count(*) from counted), until
+from suspect join claimed using (event) join idem_payloads b on b.ctid = $3`
 
 // endClaims forgets the claims of events that are done.
 const endClaims = `delete from idem_claims where event = any ($1)`
