@@ -1,6 +1,7 @@
 package idem_test
 
 import (
+	"context"
 	"slices"
 	"testing"
 
@@ -149,4 +150,28 @@ func TestStatesChangeWithoutTouchingAnIndex(t *testing.T) {
 	if diff := cmp.Diff([]string{"event"}, queryOne[[]string](s, indexed)); diff != "" {
 		t.Error("indexed columns (-want +got):\n" + diff)
 	}
+}
+
+// Postgres refuses to delete from a published table whose rows have no identity.
+func TestEventsOfPublishedTablesAreWorked(t *testing.T) {
+	t.Parallel()
+	s := newShop(t)
+	s.on(pay)
+	o := newOffice(s, s.pool)
+	publication := queryOne[string](s, `select quote_ident('of ' || current_schema())`)
+	s.exec(`create publication ` + publication + ` for table idem_events, idem_payloads`)
+	t.Cleanup(func() {
+		if _, err := s.pool.Exec(context.Background(), `drop publication `+publication); err != nil {
+			t.Error(err)
+		}
+	})
+	o.queue(booking("e1", "o1"), booking("e2", "o1"))
+	o.work(1)
+	o.KeepPayloads = true
+	o.work(1)
+	if _, err := o.Prune(t.Context()); err != nil {
+		t.Error(err)
+	}
+	s.wantState("e1", idem.StateDone)
+	s.wantState("e2", idem.StateDone)
 }
