@@ -105,6 +105,23 @@ func TestInboxCountsADifferenceOnce(t *testing.T) {
 	}
 }
 
+func TestReplayCountsADifferenceOnce(t *testing.T) {
+	t.Parallel()
+	pool, d, _ := shop(t)
+	body := strings.Replace(string(testdata(t, "pix_received_unasked")), `"payment":{`, `"payment":{"tax":{"value":1.5},`, 1)
+	before := idem.NewProcessor(pool, asaas.NewDispatcher(token)) // it has no handler
+	before.Logger = nil
+	before.ServeHTTP(httptest.NewRecorder(), delivery(token, body))
+	processor := idem.NewProcessor(pool, d)
+	processor.Logger = nil
+	if got, err := processor.Replay(t.Context(), idem.Filter{}); got.Handled != 1 || err != nil {
+		t.Errorf("Replay = %+v, %v, want one handled", got, err)
+	}
+	if found := d.Drift(); len(found) != 1 || found[0].Count != 1 {
+		t.Errorf("found %+v, want one, once", found)
+	}
+}
+
 func TestNoChangeLosesAnEventOrIsHandledHalf(t *testing.T) {
 	t.Parallel()
 	pool, d, processor := shop(t)

@@ -14,7 +14,7 @@ import "context"
 //
 // The event is worked on even if ctx is cancelled meanwhile, until Timeout.
 func (p *Processor) Accept(ctx context.Context, e Event) (Outcome, error) {
-	outcome, err := p.await(ctx, e)
+	outcome, err := p.await(ctx, e, nil)
 	if outcome.Stored() {
 		return outcome, nil
 	}
@@ -27,10 +27,11 @@ type result struct {
 	err     error
 }
 
-// await is Accept with the reason why an event is kept, too.
-func (p *Processor) await(ctx context.Context, e Event) (Outcome, error) {
+// await is Accept with the reason why an event is kept, too. work is what the
+// event was routed to; nil if it was not.
+func (p *Processor) await(ctx context.Context, e Event, work Work) (Outcome, error) {
 	results := make(chan result, 1)
-	go p.receive(ctx, e, func(o Outcome, err error) { results <- result{o, err} })
+	go p.deliver(ctx, e, work, func(o Outcome, err error) { results <- result{o, err} })
 	r := <-results
 	return r.outcome, r.err
 }

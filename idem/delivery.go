@@ -13,6 +13,7 @@ import (
 type delivery struct {
 	job
 	start  time.Time
+	work   Work    // what the event was routed to; nil if it was not yet
 	flight *flight // what twins wait for; nil if this is one of them
 
 	settled sync.Once
@@ -24,10 +25,14 @@ var errInterrupted = errors.New("the handler ended its goroutine: return an erro
 // receive works on an event and calls answer when it is settled, which with a
 // handler that hangs is before receive returns.
 func (p *Processor) receive(ctx context.Context, e Event, answer func(Outcome, error)) {
+	p.deliver(ctx, e, nil, answer)
+}
+
+func (p *Processor) deliver(ctx context.Context, e Event, work Work, answer func(Outcome, error)) {
 	start := time.Now()
 	ctx, cancel := context.WithDeadline(context.WithoutCancel(ctx), start.Add(p.Timeout))
 	defer cancel()
-	d := &delivery{job: job{p: p, ctx: ctx, event: p.normalize(e)}, start: start, answer: answer}
+	d := &delivery{job: job{p: p, ctx: ctx, event: p.normalize(e)}, start: start, work: work, answer: answer}
 	d.mark = func(t *transaction) error { return t.markDelivered(d.event, p.KeepPayloads) }
 	d.hung = func() { d.settle(d.fail(&workError{errHung})) }
 	defer d.settle(Failed, errInterrupted) // no-op, unless what follows does not come back
@@ -48,7 +53,10 @@ func (d *delivery) settle(o Outcome, err error) {
 }
 
 func (d *delivery) run() (Outcome, error) {
-	work, err := d.p.source.Route(d.event)
+	work, err := d.work, error(nil)
+	if work == nil {
+		work, err = d.p.source.Route(d.event)
+	}
 	switch {
 	case errors.Is(err, ErrIgnored):
 		return Ignored, nil

@@ -48,7 +48,8 @@ func (p *Processor) replay(ctx context.Context, e Event, total *Replayed) error 
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	switch work, err := p.source.Route(e); {
+	work, err := p.source.Route(e)
+	switch {
 	case errors.Is(err, ErrIgnored), err == nil && work == nil:
 		total.Unhandled++
 		return nil
@@ -57,7 +58,7 @@ func (p *Processor) replay(ctx context.Context, e Event, total *Replayed) error 
 		return nil
 	}
 	var ran *workError
-	switch outcome, err := p.await(ctx, e); {
+	switch outcome, err := p.await(ctx, e, work); {
 	case outcome == Handled:
 		total.Handled++
 	case outcome == Parked, outcome == Queued, outcome == Failed && errors.As(err, &ran) && !leaving(err):
