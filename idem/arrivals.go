@@ -12,11 +12,14 @@ import (
 
 // arrivals are the deliveries that wait to be stored. Those that arrive while
 // others are being stored go together in the next statement and share its
-// commit; one that is alone does not wait.
+// commit; one that is alone does not wait. Where Postgres is far away, there are
+// several statements under way.
 type arrivals struct {
 	mu      sync.Mutex
 	waiting []*arrival
-	storing bool
+	storing int       // statements
+	most    int       // of them
+	begun   time.Time // when the last of them was
 }
 
 // arrival is one delivery; outcome and err are set before done is closed.
@@ -32,6 +35,9 @@ const (
 	maxArrivals     = 256
 	maxArrivalBytes = 4 << 20
 )
+
+// apart is how long a statement is waited for: on one machine it takes less.
+const apart = time.Millisecond
 
 // receive stores an event and calls answer.
 func (i *Inbox) receive(ctx context.Context, e Event, answer func(Outcome, error)) {
@@ -73,8 +79,15 @@ func (i *Inbox) add(a *arrival) {
 	i.arrivals.mu.Lock()
 	defer i.arrivals.mu.Unlock()
 	i.arrivals.waiting = append(i.arrivals.waiting, a)
-	if !i.arrivals.storing {
-		i.arrivals.storing = true
+	i.storeMore()
+}
+
+// storeMore stores what waits, unless that is better done with what is to come.
+func (i *Inbox) storeMore() {
+	as := &i.arrivals
+	if len(as.waiting) > 0 && (as.storing == 0 || as.storing < as.most && time.Since(as.begun) >= apart) {
+		as.storing++
+		as.begun = time.Now()
 		go i.storeArrivals()
 	}
 }
@@ -83,6 +96,7 @@ func (i *Inbox) add(a *arrival) {
 func (as *arrivals) next() []*arrival {
 	as.mu.Lock()
 	defer as.mu.Unlock()
+	as.begun = time.Now()
 	n, size := 0, 0
 	for n < min(len(as.waiting), maxArrivals) {
 		size += len(as.waiting[n].event.Payload)
@@ -94,14 +108,21 @@ func (as *arrivals) next() []*arrival {
 	batch := as.waiting[:n:n]
 	as.waiting = as.waiting[n:]
 	if n == 0 {
-		as.waiting, as.storing = nil, false
+		as.waiting = nil
+		as.storing--
 	}
 	return batch
 }
 
 func (i *Inbox) storeArrivals() {
 	for batch := i.arrivals.next(); len(batch) > 0; batch = i.arrivals.next() {
+		late := time.AfterFunc(apart, func() {
+			i.arrivals.mu.Lock()
+			defer i.arrivals.mu.Unlock()
+			i.storeMore()
+		})
 		i.storeBatch(batch)
+		late.Stop()
 		for _, a := range batch {
 			close(a.done)
 		}

@@ -9,6 +9,7 @@ import (
 	"io"
 	"net/http"
 	"testing"
+	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
@@ -43,23 +44,27 @@ func (h oneInsert) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // alternating rounds on one durable Postgres.
 func BenchmarkIngest(b *testing.B) {
 	url := durable(b)
-	for _, at := range []int{1, 16, 64} {
-		b.Run(fmt.Sprintf("at=%d", at), func(b *testing.B) {
-			pool := shopPool(b, url, 0)
-			race(b, pool, at, serve(b, "insert", oneInsert{pool}), serve(b, "inbox", idem.NewInbox(pool, source(bookOrder))))
-		})
+	for _, distance := range []time.Duration{0, time.Millisecond} {
+		for _, at := range []int{1, 16, 64} {
+			b.Run(fmt.Sprintf("distance=%s/at=%d", distance, at), func(b *testing.B) {
+				pool := shopPool(b, url, distance)
+				race(b, pool, at, serve(b, "insert", oneInsert{pool}), serve(b, "inbox", idem.NewInbox(pool, source(bookOrder))))
+			})
+		}
 	}
 }
 
 // BenchmarkEndToEnd compares inline mode with the inbox: stored, worked, done.
 func BenchmarkEndToEnd(b *testing.B) {
 	url := durable(b)
-	for _, at := range []int{16, 64} {
-		b.Run(fmt.Sprintf("at=%d", at), func(b *testing.B) {
-			pool := shopPool(b, url, 0)
-			events := source(bookOrder)
-			race(b, pool, at, serve(b, "inline", idem.NewProcessor(pool, events)), work(b, idem.NewInbox(pool, events)))
-		})
+	for _, distance := range []time.Duration{0, time.Millisecond} {
+		for _, at := range []int{16, 64} {
+			b.Run(fmt.Sprintf("distance=%s/at=%d", distance, at), func(b *testing.B) {
+				pool := shopPool(b, url, distance)
+				events := source(bookOrder)
+				race(b, pool, at, serve(b, "inline", idem.NewProcessor(pool, events)), work(b, idem.NewInbox(pool, events)))
+			})
+		}
 	}
 }
 

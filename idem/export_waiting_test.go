@@ -5,5 +5,5 @@ package idem
 func (i *Inbox) Waiting() (n int, storing bool) {
 	i.arrivals.mu.Lock()
 	defer i.arrivals.mu.Unlock()
-	return len(i.arrivals.waiting), i.arrivals.storing
+	return len(i.arrivals.waiting), i.arrivals.storing > 0
 }

@@ -75,9 +75,10 @@ type Inbox struct {
 // NewInbox returns an inbox for the events of source, with its settings at
 // their defaults. The tables must exist: see [Migrate].
 func NewInbox(pool *pgxpool.Pool, source Source) *Inbox {
+	conns := int(pool.Config().MaxConns)
 	return &Inbox{
 		Processor:   *NewProcessor(pool, source),
-		Workers:     max(1, int(pool.Config().MaxConns)*3/4),
+		Workers:     max(1, conns*3/4),
 		WorkTimeout: 30 * time.Second,
 		StopTimeout: 10 * time.Second,
 		MaxAttempts: 20,
@@ -86,6 +87,7 @@ func NewInbox(pool *pgxpool.Pool, source Source) *Inbox {
 		Poll:        time.Second,
 		wake:        make(chan struct{}, 1),
 		name:        rand.Text(),
+		arrivals:    arrivals{most: max(1, min(conns/4, 4))},
 	}
 }
 
