@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
@@ -70,14 +71,16 @@ type Inbox struct {
 	news     news
 	wake     chan struct{}
 	name     string // tells this process's notifications from others'
+	chains   bool   // workers may begin an event with the COMMIT of another one
 }
 
 // NewInbox returns an inbox for the events of source, with its settings at
 // their defaults. The tables must exist: see [Migrate].
 func NewInbox(pool *pgxpool.Pool, source Source) *Inbox {
+	config := pool.Config()
 	return &Inbox{
 		Processor:   *NewProcessor(pool, source),
-		Workers:     max(1, int(pool.Config().MaxConns)*3/4),
+		Workers:     max(1, int(config.MaxConns)*3/4),
 		WorkTimeout: 30 * time.Second,
 		StopTimeout: 10 * time.Second,
 		MaxAttempts: 20,
@@ -86,6 +89,8 @@ func NewInbox(pool *pgxpool.Pool, source Source) *Inbox {
 		Poll:        time.Second,
 		wake:        make(chan struct{}, 1),
 		name:        rand.Text(),
+		// This mode describes all statements before it executes the first: with the search_path of the handler.
+		chains: config.ConnConfig.DefaultQueryExecMode != pgx.QueryExecModeDescribeExec,
 	}
 }
 

@@ -63,28 +63,63 @@ type running struct {
 	done []string // rows of events whose claims are to be ended
 }
 
-// work is one worker. If a handler hangs with it, it is replaced.
+// work is one worker.
 func (r *running) work() {
 	for c := range r.claims {
-		for w := r.effort(c); w != nil; w = w.follows {
-			lost := false
-			w.do(func() { lost = true; go r.work() })
-			if lost {
-				return
-			}
+		if !r.do(r.effort(c)) {
+			return
 		}
 	}
 }
 
-// effort is the work on a claim, and on those that workers find waiting when it
-// is committed; nil if that is not to begin any more.
-func (r *running) effort(c *claim) *effort {
+// do works on a claim, and on those that follow it. If a handler hangs, it
+// returns false: another worker goes on.
+func (r *running) do(w *effort) bool {
+	for ; w != nil; w = r.after(w) {
+		if r.ending() {
+			r.leave(w)
+			continue
+		}
+		lost := false
+		w.do(func() {
+			lost = true
+			go func() {
+				if r.do(r.after(w)) {
+					r.work()
+				}
+			}()
+		})
+		if lost {
+			return false
+		}
+	}
+	return true
+}
+
+// after is the work that follows w. If it was not begun with w's COMMIT, its time
+// begins now.
+func (r *running) after(w *effort) *effort {
+	next := w.follows
+	if next == nil || next.begun != nil {
+		return next
+	}
+	next.cancel()
+	return r.effort(next.claim)
+}
+
+// ending tells whether no further event is to begin.
+func (r *running) ending() bool {
 	select {
 	case <-r.stopping:
-		r.leave(c)
-		return nil
+		return true
 	default:
+		return false
 	}
+}
+
+// effort is the work on a claim, and on those that workers find waiting when it
+// is committed.
+func (r *running) effort(c *claim) *effort {
 	w := r.inbox.effort(r.ctx, c, func(o Outcome) { r.settle(c, o) })
 	w.next = func() *job {
 		if w.follows == nil { // or this is another try of the same work
@@ -98,8 +133,12 @@ func (r *running) effort(c *claim) *effort {
 	return w
 }
 
-// waiting is the work on a claim that waits for a worker; nil if none does.
+// waiting is the work on a claim that waits for a worker; nil if none does, or
+// if it is to be given back: that takes a connection, and the worker holds one.
 func (r *running) waiting() *effort {
+	if r.ending() || !r.inbox.chains {
+		return nil
+	}
 	select {
 	case c := <-r.claims:
 		if c != nil {
@@ -110,14 +149,19 @@ func (r *running) waiting() *effort {
 	return nil
 }
 
-// leave gives back an event that a worker has got after the stop.
-func (r *running) leave(c *claim) {
+// leave gives back an event that a worker has got, and whose handler is not to
+// begin any more.
+func (r *running) leave(w *effort) {
+	defer w.cancel()
+	if w.begun != nil {
+		w.begun.release()
+	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.ctx), finishGrace)
 	defer cancel()
-	if _, err := r.inbox.putBack(ctx, 0, c); err != nil {
+	if _, err := r.inbox.putBack(ctx, 0, w.claim); err != nil {
 		r.inbox.logError(ctx, "webhook workers could not give an event back", err)
 	}
-	r.settle(c, Failed)
+	r.settle(w.claim, Failed)
 }
 
 // settle is called for each event that was taken. The claim of one that is done
