@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
@@ -70,12 +71,14 @@ type Inbox struct {
 	news     news
 	wake     chan struct{}
 	name     string // tells this process's notifications from others'
+	chains   bool   // workers may begin an event with the COMMIT of another one
 }
 
 // NewInbox returns an inbox for the events of source, with its settings at
 // their defaults. The tables must exist: see [Migrate].
 func NewInbox(pool *pgxpool.Pool, source Source) *Inbox {
-	conns := int(pool.Config().MaxConns)
+	config := pool.Config()
+	conns := int(config.MaxConns)
 	return &Inbox{
 		Processor:   *NewProcessor(pool, source),
 		Workers:     max(1, conns*3/4),
@@ -88,6 +91,8 @@ func NewInbox(pool *pgxpool.Pool, source Source) *Inbox {
 		wake:        make(chan struct{}, 1),
 		name:        rand.Text(),
 		arrivals:    arrivals{most: max(1, min(conns/4, 4))},
+		// This mode describes all statements before it executes the first: with the search_path of the handler.
+		chains: config.ConnConfig.DefaultQueryExecMode != pgx.QueryExecModeDescribeExec,
 	}
 }
 

@@ -1,16 +1,13 @@
 package idem_test
 
 import (
-	"context"
 	"fmt"
-	"net"
 	"net/http"
 	"sync"
 	"sync/atomic"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/paghooks/paghooks/idem"
 	"github.com/paghooks/paghooks/idem/idemtest"
@@ -76,16 +73,7 @@ func TestDeliveriesThatArriveMeanwhileShareTheNextStatement(t *testing.T) {
 func TestDeliveryThatIsAloneIsOneRoundTrip(t *testing.T) {
 	t.Parallel()
 	var trips atomic.Int32
-	m := openMailroom(t, openPool(t, idemtest.URL(t), func(c *poolConfig) {
-		dial := c.ConnConfig.DialFunc
-		c.ConnConfig.TLSConfig, c.ConnConfig.Fallbacks = nil, nil // a message of TLS is no round trip
-		c.MaxConns = 1
-		c.ShouldPing = func(context.Context, pgxpool.ShouldPingParams) bool { return false } // on a slow machine
-		c.ConnConfig.DialFunc = func(ctx context.Context, network, addr string) (net.Conn, error) {
-			conn, err := dial(ctx, network, addr)
-			return &tripCounter{Conn: conn, trips: &trips}, err
-		}
-	}))
+	m := openMailroom(t, openPool(t, idemtest.URL(t), func(c *poolConfig) { countTrips(c, &trips) }))
 	m.inbox.PollOnly = true // or workers were told in another round trip, after the answer
 	for n := range 3 {      // statements are prepared by then
 		m.wantAnswer(paid(fmt.Sprint("warm", n)), http.StatusOK)

@@ -2,6 +2,7 @@ package idem_test
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"testing"
 	"time"
@@ -82,6 +83,7 @@ func (r *rig) steps() []pgproxy.Step {
 	if len(own) == 0 {
 		r.Fatalf("no message is the path's own: %v", steps)
 	}
+	r.wantChain(fmt.Sprint(own))
 	return own
 }
 

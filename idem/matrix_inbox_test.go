@@ -29,6 +29,8 @@ var workPaths = []path{
 	{name: "work", handler: pay, before: twoStored, run: runWorkers, want: done, inbox: true, next: 1, later: true},
 	{name: "work after a crash", handler: pay, before: crashedOnce, run: runWorkers, want: done, inbox: true, next: 1, later: true, claimed: true, crashes: 1},
 	{name: "work in queued statements", handler: payQueued, before: twoStored, run: runWorkers, want: done, inbox: true, next: 1, later: true, claimed: true},
+	{name: "work that another follows", handler: pay, before: twoKeysStored, run: runChain, want: done, inbox: true, later: true, claimed: true, chained: true},
+	{name: "queued work that another follows", handler: payQueued, before: twoKeysStored, run: runChain, want: done, inbox: true, later: true, claimed: true, chained: true},
 	{name: "work that fails", handler: payAndFail, before: twoStored, run: runWorkers, want: pending, inbox: true, next: 1, later: true, claimed: true},
 	{name: "work without a handler", before: storedOnce, run: runWorkers, want: unhandled, inbox: true, later: true, claimed: true},
 	{name: "work whose key is busy", handler: pay, before: twoStored, run: workWhileBusy, want: pending, inbox: true, next: 1, later: true, claimed: true},
@@ -73,6 +75,14 @@ func storedOnce(s *shop, id string) {
 func twoStored(s *shop, id string) {
 	storedOnce(s, id)
 	storedOnce(s, behindIt(id, 1))
+}
+
+// twoKeysStored stores an event, and one of another key.
+func twoKeysStored(s *shop, id string) {
+	storedOnce(s, id)
+	if o, err := newInbox(s.pool, path{}.source()).Accept(s.Context(), letter(behindIt(id, 1), "o2", 0)); o != idem.Queued {
+		s.Fatalf("the other event is %s beforehand, %v, want %s", o, err, idem.Queued)
+	}
 }
 
 // crashedOnce leaves the event with a worker that is no more.
@@ -138,6 +148,13 @@ func runWorkers(ctx context.Context, p *pool, source *notes, _ string) (idem.Out
 		err = errors.Join(err, errors.New("the workers have not come to anything in a minute"))
 	}
 	return idem.Queued, err
+}
+
+// runChain has one worker work on the first event of each key.
+func runChain(ctx context.Context, p *pool, source *notes, _ string) (idem.Outcome, error) {
+	ctx, stop := context.WithTimeout(ctx, time.Minute)
+	defer stop()
+	return idem.Queued, errors.Join(idem.WorkOff(ctx, newInbox(p, source), 10), ctx.Err())
 }
 
 // workWhileBusy is runWorkers while another process works on an event of the key.

@@ -33,6 +33,7 @@ func TestProcessKilledAnywhereNeitherLosesNorDoubles(t *testing.T) {
 			if len(steps) == 0 {
 				t.Fatal("there is no message to be killed at")
 			}
+			r.wantChain(strings.Join(steps, "\n"))
 			for _, step := range steps {
 				v := r.victim(number(t, step))
 				if said := v.run(t); !slices.Equal(said, []string{killed}) {

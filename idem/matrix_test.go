@@ -31,6 +31,7 @@ type path struct {
 	later   bool // a fault may leave it to other workers
 	claimed bool // faults happen once it is claimed; another row has those before
 	crashes int  // it has had, without a fault
+	chained bool // the worker begins another event, of another key, with its COMMIT
 
 	// cold begins each trial without connections and prepared statements: that
 	// is more messages, and more time. The default is to have both.

@@ -37,7 +37,7 @@ func (r *rig) letTimePass() {
 	const pass = `with passed as (update idem_claims set until = now())
 	update idem_events set due_at = null,
 		crashes = case type when 'rest' then 1 else crashes end
-		where state = 'pending' and (select pg_advisory_xact_lock(hashtextextended('notes//o1', tableoid::bigint))) is not null`
+		where state = 'pending' and (select pg_advisory_xact_lock(hashtextextended('notes//' || key, tableoid::bigint))) is not null`
 	if _, err := r.shop.pool.Exec(r.Context(), pass); err != nil {
 		r.Fatal(err)
 	}
@@ -64,6 +64,14 @@ func (p path) own(steps []pgproxy.Step) []pgproxy.Step {
 
 func isRest(s pgproxy.Step) bool { return strings.HasPrefix(s.Statement, "with suspect") }
 
+// wantChain: else the row would look at nothing.
+func (r *rig) wantChain(said string) {
+	r.Helper()
+	if r.chained && !strings.Contains(said, `Execute of "commit and chain"`) {
+		r.Fatalf("no event is begun with the COMMIT of another: %s", said)
+	}
+}
+
 // ids are those of a trial's events, in the order of their work.
 func (r *rig) ids(id string) []string {
 	all := []string{id}
@@ -73,6 +81,14 @@ func (r *rig) ids(id string) []string {
 	return all
 }
 
+// all are ids, and that of an event of another key.
+func (r *rig) all(id string) []string {
+	if r.chained {
+		return append(r.ids(id), behindIt(id, 1))
+	}
+	return r.ids(id)
+}
+
 // wantAcknowledged checks what is stored if the provider may forget the events.
 func (r *rig) wantAcknowledged(id string, outcome idem.Outcome) {
 	r.Helper()
@@ -80,9 +96,9 @@ func (r *rig) wantAcknowledged(id string, outcome idem.Outcome) {
 	if left := got == pending || got == taken; outcome.Stored() && got != r.want && !(r.later && left) {
 		r.Errorf("outcome %s, and stored is %+v, want %+v", outcome, got, r.want)
 	}
-	for _, next := range r.ids(id)[1:] {
+	for _, next := range r.all(id)[1:] {
 		got := r.stored(next)
-		if left := got == pending || r.later && got == done; outcome.Stored() && !left {
+		if left := got == pending || r.later && got == done || r.killed && got == taken; outcome.Stored() && !left {
 			r.Errorf("outcome %s, and behind it stored is %+v, want %+v", outcome, got, pending)
 		}
 	}
@@ -113,12 +129,15 @@ func (r *rig) finishByWorkers(id string) {
 	if r.want == discarded {
 		want = discarded
 	}
-	for _, id := range r.ids(id) {
+	for _, id := range r.all(id) {
 		if got := r.stored(id); got != want {
 			r.Errorf("in the end stored is %+v of event %s, want %+v", got, id, want)
 		}
 	}
 	r.wantBlameless(id)
+	if r.chained {
+		r.wantBlameless(behindIt(id, 1))
+	}
 }
 
 // workOff has other workers do all that is pending, one event after the other.
@@ -137,7 +156,7 @@ func (r *rig) workOff(id string) {
 func (r *rig) redeliver(id string) {
 	r.Helper()
 	i := newInbox(r.shop.pool, path{handler: pay}.source())
-	for _, id := range r.ids(id) {
+	for _, id := range r.all(id) {
 		want := idem.Duplicate
 		if r.stored(id) == unhandled {
 			want = idem.Queued

@@ -121,19 +121,22 @@ func (c *tripCounter) Read(p []byte) (int, error) {
 	return n, err
 }
 
+// countTrips has a pool of one connection count its round trips.
+func countTrips(c *poolConfig, trips *atomic.Int32) {
+	dial := c.ConnConfig.DialFunc
+	c.ConnConfig.TLSConfig, c.ConnConfig.Fallbacks = nil, nil // a message of TLS is no round trip
+	c.MaxConns = 1
+	c.ShouldPing = func(context.Context, pgxpool.ShouldPingParams) bool { return false } // on a slow machine
+	c.ConnConfig.DialFunc = func(ctx context.Context, network, addr string) (net.Conn, error) {
+		conn, err := dial(ctx, network, addr)
+		return &tripCounter{Conn: conn, trips: trips}, err
+	}
+}
+
 func TestRoundTripsPerEvent(t *testing.T) {
 	t.Parallel()
 	var trips atomic.Int32
-	s := openShop(t, openPool(t, idemtest.URL(t), func(c *poolConfig) {
-		dial := c.ConnConfig.DialFunc
-		c.ConnConfig.TLSConfig, c.ConnConfig.Fallbacks = nil, nil // a message of TLS is no round trip
-		c.MaxConns = 1
-		c.ShouldPing = func(context.Context, pgxpool.ShouldPingParams) bool { return false } // on a slow machine
-		c.ConnConfig.DialFunc = func(ctx context.Context, network, addr string) (net.Conn, error) {
-			conn, err := dial(ctx, network, addr)
-			return &tripCounter{Conn: conn, trips: &trips}, err
-		}
-	}))
+	s := openShop(t, openPool(t, idemtest.URL(t), func(c *poolConfig) { countTrips(c, &trips) }))
 	s.on(pay) // one statement
 	s.exec(`create table processed (id text primary key)`)
 	count := func(f func()) int32 {

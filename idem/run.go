@@ -63,84 +63,6 @@ type running struct {
 	done []string // rows of events whose claims are to be ended
 }
 
-// work is one worker. If a handler hangs with it, it is replaced.
-func (r *running) work() {
-	for c := range r.claims {
-		for w := r.effort(c); w != nil; w = w.follows {
-			lost := false
-			w.do(func() { lost = true; go r.work() })
-			if lost {
-				return
-			}
-		}
-	}
-}
-
-// effort is the work on a claim, and on those that workers find waiting when it
-// is committed; nil if that is not to begin any more.
-func (r *running) effort(c *claim) *effort {
-	select {
-	case <-r.stopping:
-		r.leave(c)
-		return nil
-	default:
-	}
-	w := r.inbox.effort(r.ctx, c, func(o Outcome) { r.settle(c, o) })
-	w.next = func() *job {
-		if w.follows == nil { // or this is another try of the same work
-			w.follows = r.waiting()
-		}
-		if w.follows == nil {
-			return nil
-		}
-		return &w.follows.job
-	}
-	return w
-}
-
-// waiting is the work on a claim that waits for a worker; nil if none does.
-func (r *running) waiting() *effort {
-	select {
-	case c := <-r.claims:
-		if c != nil {
-			return r.effort(c)
-		}
-	default:
-	}
-	return nil
-}
-
-// leave gives back an event that a worker has got after the stop.
-func (r *running) leave(c *claim) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.ctx), finishGrace)
-	defer cancel()
-	if _, err := r.inbox.putBack(ctx, 0, c); err != nil {
-		r.inbox.logError(ctx, "webhook workers could not give an event back", err)
-	}
-	r.settle(c, Failed)
-}
-
-// settle is called for each event that was taken. The claim of one that is done
-// is in nobody's way, and ends with others; elsewise it has ended.
-func (r *running) settle(c *claim, o Outcome) {
-	if o == Handled {
-		r.mu.Lock()
-		r.done = append(r.done, c.row)
-		r.mu.Unlock()
-	}
-	r.open.Add(-1)
-	signal(r.settled)
-}
-
-// takeDone returns the events that are done and still claimed.
-func (r *running) takeDone() []string {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	done := r.done
-	r.done = nil
-	return done
-}
-
 // While handlers are quick, events are taken ahead for them: one statement for
 // many. Slow ones take nothing from the workers of other processes.
 const (
@@ -303,14 +225,6 @@ func (r *running) stop(cancel context.CancelCauseFunc) error {
 	}
 	r.endClaims(ctx)
 	return err
-}
-
-// endClaims leaves nothing behind. What it fails to end is in nobody's way, until
-// Prune.
-func (r *running) endClaims(ctx context.Context) {
-	if done := r.takeDone(); len(done) > 0 {
-		_, _ = r.inbox.pool.Exec(ctx, endClaims, done)
-	}
 }
 
 // signal tells whoever waits on c, now or next.
