@@ -194,3 +194,36 @@ func TestWhatAHandlerSetsIsOverWhenTheNextEventBegins(t *testing.T) {
 		})
 	}
 }
+
+// It could write into the next event's transaction, which is on its connection.
+func TestTransactionThatAHandlerKeepsIsClosed(t *testing.T) {
+	t.Parallel()
+	c := newChained(t, "a", "b")
+	var kept []pgx.Tx
+	c.on(func(ctx context.Context, tx pgx.Tx, n *note) error {
+		for _, tx := range kept {
+			_, errExec := tx.Exec(ctx, insertEffect, "late")
+			_, errQuery := tx.Query(ctx, `select 1`)
+			errRow := tx.QueryRow(ctx, `select 1`).Scan(nil)
+			_, errCopy := tx.CopyFrom(ctx, pgx.Identifier{"effects"}, []string{"event"}, pgx.CopyFromRows([][]any{{"late"}}))
+			_, errBegin := tx.Begin(ctx)
+			_, errPrepare := tx.Prepare(ctx, "late", `select 1`)
+			errBatch := tx.SendBatch(ctx, &pgx.Batch{}).Close()
+			objects := tx.LargeObjects()
+			_, errObject := objects.Create(ctx, 0)
+			for _, err := range []error{errExec, errQuery, errRow, errCopy, errBegin, errPrepare, errBatch, errObject} {
+				if !errors.Is(err, pgx.ErrTxClosed) {
+					t.Errorf("a transaction that is over answers %v", err)
+				}
+			}
+		}
+		savepoint, err := tx.Begin(ctx)
+		kept = append(kept, tx, savepoint)
+		return errors.Join(err, pay(ctx, savepoint, n))
+	})
+	c.wantWork("a is handled", "b is handled")
+	c.wantEachOnce("a", "b")
+	if n := queryOne[int](c.shop, `select count(*) from effects`); n != 2 {
+		t.Errorf("there are %d effects, want 2", n)
+	}
+}

@@ -59,7 +59,9 @@ type Processor struct {
 	Logger *slog.Logger
 
 	// Observe, when set, is told of each delivery, for metrics. It is called
-	// from many goroutines and holds up the answer.
+	// from many goroutines and holds up the answer, and an inbox's worker, whose
+	// connection may be in the next event's transaction by then: it must not
+	// wait for a connection of the same pool.
 	Observe func(context.Context, Observation)
 
 	pool    *pgxpool.Pool

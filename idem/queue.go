@@ -2,6 +2,7 @@ package idem
 
 import (
 	"context"
+	"regexp"
 
 	"github.com/jackc/pgx/v5"
 )
@@ -20,11 +21,14 @@ import (
 // tx. If one fails, the handler has failed. How many rows it changed is not told:
 // where that matters, use tx.
 //
-// It panics outside of a handler.
+// It panics outside of a handler, and for a statement that ends the transaction.
 func Queue(ctx context.Context, sql string, args ...any) {
 	s, ok := ctx.Value(scopeKey{}).(*scope)
 	if !ok {
 		panic("idem: Queue needs the context of a handler")
+	}
+	if ending.MatchString(sql) {
+		panic("idem: Queue got " + sql + ": return nil to commit, or an error to roll back")
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -33,6 +37,10 @@ func Queue(ctx context.Context, sql string, args ...any) {
 	}
 	s.queue.Queue(sql, args...)
 }
+
+// ending are statements that end the transaction, and the mark with it, before
+// COMMIT does: nobody would notice, because its answer is the same then.
+var ending = regexp.MustCompile(`(?i)^\s*(abort|commit|end|prepare|rollback)\b`)
 
 // queued returns what the handler queued; nil if that is nothing.
 func (s *scope) queued() *pgx.Batch {

@@ -134,3 +134,26 @@ func TestQueueOutsideOfAHandlerSaysSo(t *testing.T) {
 	}()
 	idem.Queue(t.Context(), `select 1`)
 }
+
+// Behind one, COMMIT would say that all is well, and commit nothing.
+func TestQueueRefusesToEndTheTransaction(t *testing.T) {
+	t.Parallel()
+	for _, sql := range []string{"rollback", "ROLLBACK TO SAVEPOINT s", "\n\tcommit; begin", "end;", "abort", "prepare transaction 'x'"} {
+		s := newShop(t)
+		s.on(func(ctx context.Context, _ pgx.Tx, n *note) error {
+			idem.Queue(ctx, insertEffect, n.ID)
+			idem.Queue(ctx, sql)
+			return nil
+		})
+		s.wantAnswer(paid("e1"), http.StatusServiceUnavailable)
+		s.wantEffects(0)
+		s.wantState("e1", idem.StateRetrying)
+	}
+	s := newShop(t)
+	s.on(func(ctx context.Context, _ pgx.Tx, n *note) error {
+		idem.Queue(ctx, "with ending as (insert into effects (event) values ($1)) select", n.ID)
+		return nil
+	})
+	s.wantAnswer(paid("e1"), http.StatusOK)
+	s.wantEffects(1)
+}

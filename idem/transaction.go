@@ -136,7 +136,9 @@ func (t *transaction) work(ctx context.Context, work Work, hung func()) (err err
 		}
 		err = t.verdict(err)
 	}()
-	return protect(func() error { return work(ctx, ownedTx{t.tx}) })
+	tx := lend(t.tx)
+	defer tx.over.Store(true)
+	return protect(func() error { return work(ctx, tx) })
 }
 
 // protect turns a panic of application code into an error with its stack.
