@@ -31,6 +31,7 @@ func openPool(t *testing.T, url string, set func(*poolConfig)) *pool {
 	if err != nil {
 		t.Fatal(err)
 	}
+	config.MaxConns = 4 // as pgx has it by default where there are few processors
 	set(config)
 	p, err := pgxpool.NewWithConfig(t.Context(), config)
 	if err != nil {

@@ -174,3 +174,25 @@ func TestBatchTellsEachDeliveryItsOwnOutcome(t *testing.T) {
 		t.Error("outcomes (-want +got):\n" + diff)
 	}
 }
+
+// Postgres is far away, or slow: one statement is under way for long.
+func TestDeliveriesDoNotWaitForASlowStatement(t *testing.T) {
+	t.Parallel()
+	m := openMailroom(t, poolOf(t, 8))
+	release := m.hold()
+	var deliveries sync.WaitGroup
+	for n := range 2 {
+		deliveries.Go(func() {
+			id := fmt.Sprint("e", n)
+			if outcome, err := m.inbox.Accept(t.Context(), letter(id, "o1", 0)); outcome != idem.Queued || err != nil {
+				t.Errorf("Accept of %s = %s, %v, want queued", id, outcome, err)
+			}
+		})
+		m.until(`select count(*) = $1 from pg_locks where relation = 'idem_payloads'::regclass and not granted`, n+1)
+	}
+	release()
+	deliveries.Wait()
+	for _, id := range []string{"e0", "e1"} {
+		m.wantState(id, idem.StatePending)
+	}
+}

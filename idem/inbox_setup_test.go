@@ -15,7 +15,6 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/paghooks/paghooks/idem"
-	"github.com/paghooks/paghooks/idem/idemtest"
 )
 
 // mailroom is a shop whose deliveries go to an inbox. Its workers run once they
@@ -28,7 +27,7 @@ type mailroom struct {
 
 func newMailroom(t *testing.T) *mailroom {
 	t.Helper()
-	return openMailroom(t, idemtest.Pool(t))
+	return openMailroom(t, poolOf(t, 4)) // so that there is one statement that stores at a time
 }
 
 func openMailroom(t *testing.T, pool *pool) *mailroom {
