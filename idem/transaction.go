@@ -74,8 +74,8 @@ func (t *transaction) send(queue func(*pgx.Batch)) pgx.BatchResults {
 	for range before {
 		_, _ = results.Exec() // its error is that of all that follow, and Close's
 	}
-	_, err := results.Exec()
-	t.begun = err == nil
+	tag, err := results.Exec()
+	t.begun = err == nil && tag.String() != "ROLLBACK" // which is how COMMIT answers of a transaction that is lost
 	return results
 }
 
@@ -213,10 +213,14 @@ func (t *transaction) chain(queued *pgx.Batch, next *job) error {
 	}
 	following := &transaction{ctx: next.ctx, conn: t.conn, after: queued}
 	err := next.mark(following)
-	if !following.begun {
+	switch {
+	case following.begun:
+		t.conn = nil
+	case err == nil:
+		return pgx.ErrTxCommitRollback
+	default:
 		return err
 	}
-	t.conn = nil
 	if err != nil {
 		following.release()
 		return nil
