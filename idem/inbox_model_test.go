@@ -98,8 +98,12 @@ func (m *model) store(e *modelEvent) {
 	}
 }
 
+// enqueue makes an event pending. One that has a place in its queue keeps it.
 func (m *model) enqueue(e *modelEvent) {
-	e.state, e.queued, e.placed = idem.StatePending, true, m.tick()
+	if !e.queued {
+		e.queued, e.placed = true, m.tick()
+	}
+	e.state = idem.StatePending
 }
 
 // deliver is a delivery to the inbox.
@@ -142,10 +146,7 @@ func (m *model) deliverInline(e *modelEvent) idem.Outcome {
 		e.state = idem.StateRetrying
 		return idem.Failed
 	case m.handToInbox:
-		if !e.queued {
-			m.enqueue(e)
-		}
-		e.state = idem.StatePending
+		m.enqueue(e)
 		return idem.Queued
 	}
 	e.state = idem.StateFailed

@@ -2,6 +2,7 @@ package idem_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"sync"
@@ -145,6 +146,28 @@ func TestOlderEventThatComesLateWaitsForTheNewerInWork(t *testing.T) {
 	close(release)
 	m.wantWorked(idem.Handled, idem.Handled)
 	m.wantEffects(2)
+}
+
+// An event that failed holds its key, and comes again.
+func TestFailedEventThatComesAgainHasItsPlaceStill(t *testing.T) {
+	t.Parallel()
+	m := newMailroom(t)
+	var tried []string
+	m.on(func(ctx context.Context, tx pgx.Tx, n *note) error {
+		if tried = append(tried, n.ID); len(tried) == 1 {
+			return idem.NoRetry(errors.New("no such order"))
+		}
+		return pay(ctx, tx, n)
+	})
+	m.store(letter("e1", "o1", 0))
+	m.store(letter("e2", "o1", 0))
+	m.start(m.inbox)
+	m.wantWorked(idem.Parked)
+	m.store(letter("e1", "o1", 0))
+	m.wantWorked(idem.Handled, idem.Handled)
+	if diff := cmp.Diff([]string{"e1", "e1", "e2"}, tried); diff != "" {
+		t.Error("tried (-want +got):\n" + diff)
+	}
 }
 
 func TestDifferentKeysAreWorkedAtOnce(t *testing.T) {
