@@ -37,7 +37,7 @@ const (
 )
 
 // apart is how long a statement is waited for: on one machine it takes less.
-const apart = time.Millisecond
+const apart = 750 * time.Microsecond
 
 // receive stores an event and calls answer.
 func (i *Inbox) receive(ctx context.Context, e Event, answer func(Outcome, error)) {
