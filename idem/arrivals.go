@@ -96,7 +96,6 @@ func (i *Inbox) storeMore() {
 func (as *arrivals) next() []*arrival {
 	as.mu.Lock()
 	defer as.mu.Unlock()
-	as.begun = time.Now()
 	n, size := 0, 0
 	for n < min(len(as.waiting), maxArrivals) {
 		size += len(as.waiting[n].event.Payload)
@@ -110,7 +109,9 @@ func (as *arrivals) next() []*arrival {
 	if n == 0 {
 		as.waiting = nil
 		as.storing--
+		return nil
 	}
+	as.begun = time.Now()
 	return batch
 }
 

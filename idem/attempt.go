@@ -67,12 +67,22 @@ func (j *job) attempt(work Work) (Outcome, error) {
 	return Handled, nil
 }
 
+// begin returns the transaction that was begun for this job, or begins one.
 func (j *job) begin() (*transaction, error) {
 	if t := j.begun; t != nil {
 		j.begun = nil
 		return t, nil
 	}
 	return j.p.begin(j.ctx, j.within, j.mark)
+}
+
+// unbegin rolls back what was begun for this job, and not used: it holds the
+// event's row.
+func (j *job) unbegin() {
+	if j.begun != nil {
+		j.begun.release()
+		j.begun = nil
+	}
 }
 
 // following is what to begin with the commit: nothing if hooks come first.

@@ -28,6 +28,7 @@ func (p *Processor) receive(ctx context.Context, e Event, answer func(Outcome, e
 	p.deliver(ctx, e, nil, answer)
 }
 
+// deliver is receive for an event that was routed to work; nil if it was not yet.
 func (p *Processor) deliver(ctx context.Context, e Event, work Work, answer func(Outcome, error)) {
 	start := time.Now()
 	ctx, cancel := context.WithDeadline(context.WithoutCancel(ctx), start.Add(p.Timeout))

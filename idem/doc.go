@@ -118,9 +118,8 @@
 // idem_payloads, which holds the bodies of events that are not done; and
 // idem_claims, which tells what workers have taken, and is empty after a crash of
 // Postgres (it is unlogged). They are in the first schema of the connection's
-// search_path. Poolers such as PgBouncer
-// work in transaction mode, with pgx's QueryExecModeExec or SimpleProtocol, and
-// [Inbox.PollOnly].
+// search_path. Poolers such as PgBouncer work in transaction mode, with pgx's
+// QueryExecModeExec or SimpleProtocol, and [Inbox.PollOnly].
 //
 // # Limits
 //

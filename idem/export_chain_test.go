@@ -5,16 +5,9 @@ import "context"
 // WorkOff is Run with one worker that has taken up to n events, the first of
 // each queue, before it begins: each follows the one before it, if that allows.
 func WorkOff(ctx context.Context, i *Inbox, n int) error {
-	working, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
+	r, cancel := i.running(ctx, n)
 	defer cancel(nil)
-	r := &running{
-		inbox:    i,
-		ctx:      working,
-		stopping: ctx.Done(),
-		claims:   make(chan *claim, n),
-		settled:  make(chan struct{}, 1),
-	}
-	claims, err := i.claimHeads(ctx, i.source.Name()+"/", n, nil)
+	claims, err := i.claimHeads(ctx, r.last, n, nil)
 	if err != nil {
 		return err
 	}

@@ -23,7 +23,8 @@ func (s *shop) stock(ages ...int) {
 			from unnest(array['done', 'unhandled', 'discarded', 'failed', 'pending', 'retrying']) state`, age))
 	}
 	s.exec(`insert into idem_payloads (event, done, queue, received_at, body)
-		select event, state in ('done', 'discarded'), case state when 'pending' then event end, received_at, '{}' from idem_events on conflict do nothing`)
+		select event, state in ('done', 'discarded'), case state when 'pending' then event end, received_at, '{}' from idem_events e
+		where not exists (select from idem_payloads b where b.event = e.event)`)
 }
 
 func (s *shop) wantPruned(p *idem.Processor, want int64) {
@@ -174,4 +175,19 @@ func TestPruneKnowsTheAgeOfEventsThatWereKept(t *testing.T) {
 	s.processor.Retention = 45 * 24 * time.Hour
 	s.wantPruned(s.processor, 2)
 	s.wantState("young", idem.StateDone)
+}
+
+// A claim of what is done is in nobody's way. That of a pending event is not
+// Prune's to end: it tells that a worker has the event, or died with it.
+func TestPruneEndsTheClaimsThatDeadWorkersLeft(t *testing.T) {
+	t.Parallel()
+	s := newShop(t)
+	s.stock(1)
+	s.exec(`insert into idem_claims select event, now() - interval '1 minute' from idem_events where state <> 'retrying'`)
+	s.exec(`insert into idem_claims values ('notes//forgotten', now() - interval '1 minute'), ('notes//retrying-1', now() + interval '1 minute')`)
+	s.wantPruned(s.processor, 0)
+	left := queryOne[[]string](s, `select array_agg(event order by event) from idem_claims`)
+	if diff := cmp.Diff([]string{"notes//pending-1", "notes//retrying-1"}, left); diff != "" {
+		t.Error("claims (-want +got):\n" + diff)
+	}
 }

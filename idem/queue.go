@@ -27,7 +27,7 @@ func Queue(ctx context.Context, sql string, args ...any) {
 	if !ok {
 		panic("idem: Queue needs the context of a handler")
 	}
-	if ending.MatchString(sql) {
+	if endsTransaction.MatchString(sql) {
 		panic("idem: Queue got " + sql + ": return nil to commit, or an error to roll back")
 	}
 	s.mu.Lock()
@@ -38,9 +38,9 @@ func Queue(ctx context.Context, sql string, args ...any) {
 	s.queue.Queue(sql, args...)
 }
 
-// ending are statements that end the transaction, and the mark with it, before
+// endsTransaction matches statements that end the transaction, and the mark with it, before
 // COMMIT does: nobody would notice, because its answer is the same then.
-var ending = regexp.MustCompile(`(?i)^\s*(abort|commit|end|prepare|rollback)\b`)
+var endsTransaction = regexp.MustCompile(`(?i)^\s*(abort|commit|end|prepare|rollback)\b`)
 
 // queued returns what the handler queued; nil if that is nothing.
 func (s *scope) queued() *pgx.Batch {

@@ -17,7 +17,7 @@ with again as (
 ), ended as (
 	delete from idem_claims c using again where c.event = again.event
 ), place as (
-	update idem_payloads b set received_at = coalesce(b.received_at, now()), queue = ` + queue + ` from again e
+	update idem_payloads b set received_at = coalesce(b.received_at, now()), queue = ` + queueOfRow + ` from again e
 	cross join lateral ` + payloadOf + ` p where b.ctid = p.ctid
 )
 select count(*), pg_notify('idem_inbox', '')::text from again`

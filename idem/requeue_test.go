@@ -264,3 +264,20 @@ func TestOperationsSayWhatFailed(t *testing.T) {
 		}
 	}
 }
+
+// A worker died with it, and the operator knows better.
+func TestRequeuedEventIsNoSuspect(t *testing.T) {
+	t.Parallel()
+	s := newShop(t)
+	s.on(pay)
+	o := newOffice(s, s.pool)
+	o.queue(booking("e1", "a"))
+	s.exec(`update idem_events set crashes = 2`)
+	s.exec(`insert into idem_claims select event, now() - interval '1 minute' from idem_events`)
+	o.wantRequeued(s.pool, idem.Filter{States: []idem.State{idem.StatePending}}, 1)
+	o.work(1)
+	s.wantEffects(1)
+	if crashes := queryOne[*int](s, `select crashes from idem_events`); crashes != nil {
+		t.Errorf("it has %d crashes", *crashes)
+	}
+}

@@ -20,16 +20,8 @@ var errStopped = errors.New("the workers were stopped: the next ones go on with 
 // finish, and Run returns nil; an error tells that handlers did not return.
 // While Postgres is away Run logs that, and goes on when it is back.
 func (i *Inbox) Run(ctx context.Context) error {
-	working, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
+	r, cancel := i.running(ctx, i.Workers*(1+maxAhead))
 	defer cancel(nil)
-	r := &running{
-		inbox:    i,
-		ctx:      working,
-		stopping: ctx.Done(),
-		claims:   make(chan *claim, i.Workers*(1+maxAhead)),
-		settled:  make(chan struct{}, 1),
-		last:     i.source.Name() + "/",
-	}
 	for range i.Workers {
 		go r.work()
 	}
@@ -46,6 +38,23 @@ func (i *Inbox) Run(ctx context.Context) error {
 	}
 	return r.stop(cancel)
 }
+
+// running prepares a Run that takes up to n events at a time. cancel ends its
+// handlers.
+func (i *Inbox) running(ctx context.Context, n int) (r *running, cancel context.CancelCauseFunc) {
+	working, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
+	return &running{
+		inbox:    i,
+		ctx:      working,
+		stopping: ctx.Done(),
+		claims:   make(chan *claim, n),
+		settled:  make(chan struct{}, 1),
+		last:     i.firstQueue(),
+	}, cancel
+}
+
+// firstQueue is where the source's ring of queues begins: before all of them.
+func (i *Inbox) firstQueue() string { return i.source.Name() + "/" }
 
 // running is one call of Run.
 type running struct {
@@ -113,7 +122,7 @@ func (r *running) step(ctx context.Context) error {
 		signal(r.inbox.wake) // there may be more, for another Run
 		return nil
 	}
-	r.last = r.inbox.source.Name() + "/"
+	r.last = r.inbox.firstQueue()
 	if from != r.last {
 		return nil // on with the ring's beginning
 	}

@@ -48,10 +48,10 @@ insert into idem_payloads (event, done, occurred_at, received_at, body) values (
 // found by its queue, any other by its event.
 const payloadOf = `(
 	select ctid from idem_payloads where event = e.event and queue is null
-	union all select ctid from idem_payloads where event = e.event and queue = ` + queue + `)`
+	union all select ctid from idem_payloads where event = e.event and queue = ` + queueOfRow + `)`
 
-// queue is queueOf in SQL.
-const queue = `case e.key when '' then e.event else substring(e.event from '^[^/]*/[^/]*/') || e.key end`
+// queueOfRow is queueOf in SQL, for the row e of an event.
+const queueOfRow = `case e.key when '' then e.event else substring(e.event from '^[^/]*/[^/]*/') || e.key end`
 
 const (
 	settlePayload = `
@@ -68,11 +68,11 @@ const keepPayload = `
 with kept as (
 	select event, key, state from idem_events where event = $1 and state in ('retrying', 'unhandled', 'failed', 'pending')
 ), queued as (
-	update idem_payloads b set queue = ` + queue + `, received_at = now() from kept e
+	update idem_payloads b set queue = ` + queueOfRow + `, received_at = now() from kept e
 	where e.state = 'pending' and b.event = e.event and b.queue is null
 )
 insert into idem_payloads (event, done, queue, occurred_at, received_at, body)
-select event, false, case state when 'pending' then ` + queue + ` end, $2, now(), $3 from kept e
+select event, false, case state when 'pending' then ` + queueOfRow + ` end, $2, now(), $3 from kept e
 where not exists ` + payloadOf
 
 // keeping executes a statement that changes the state of an event, and keeps its

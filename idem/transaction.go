@@ -19,9 +19,9 @@ type transaction struct {
 	conn   *pgxpool.Conn   // nil once returned, or left to a handler that hangs
 	tx     pgx.Tx
 	after  *pgx.Batch // what ends the transaction before it, on the same connection; nil if there is none
-	begun  bool
-	marked bool // the event is this transaction's to work on
-	ended  bool // COMMIT was sent
+	begun  bool       // BEGIN was answered, and so was what ends the one before it
+	marked bool       // the event is this transaction's to work on
+	ended  bool       // COMMIT was sent
 	hung   sync.WaitGroup
 }
 

@@ -10,7 +10,8 @@ import (
 
 // ownedTx is the transaction as a handler sees it: pgx's own, but for its end,
 // which is the processor's. It is closed once the handler has returned: its
-// connection may be in the transaction of another event by then.
+// connection, which Conn returns as it is, may be in the transaction of another
+// event by then.
 type ownedTx struct{ lent }
 
 func lend(tx pgx.Tx) ownedTx { return ownedTx{lent{tx, new(atomic.Bool)}} }
@@ -24,8 +25,8 @@ type lent struct {
 	over *atomic.Bool
 }
 
-// closed is what pgx has for a transaction that is over.
-var closed = func() pgx.Tx {
+// closedTx is what pgx has for a transaction that is over.
+var closedTx = func() pgx.Tx {
 	b := &pgx.Batch{}
 	b.BeginTx(pgx.TxOptions{})
 	return pgx.FailedBatchResults(b, pgx.ErrTxClosed).Tx()
@@ -33,7 +34,7 @@ var closed = func() pgx.Tx {
 
 func (l lent) open() pgx.Tx {
 	if l.over.Load() {
-		return closed
+		return closedTx
 	}
 	return l.tx
 }

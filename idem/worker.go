@@ -61,7 +61,7 @@ type effort struct {
 	cancel  context.CancelFunc
 	settled sync.Once
 	done    func(Outcome)
-	follows *effort // begun with this one's COMMIT; nil if none was
+	follows *effort // on what waited when this one was committed; nil if nothing did
 }
 
 // effort prepares the work on a claim; done is called when that is settled.
@@ -211,9 +211,7 @@ func (i *Inbox) putBack(ctx context.Context, wait time.Duration, claims ...*clai
 // insist repeats a statement while Postgres is away: an unsettled claim would
 // pass for a crash.
 func (w *effort) insist(f func(context.Context) error) error {
-	if w.begun != nil { // for work that there is not: it holds the event's row
-		w.begun.release()
-	}
+	w.unbegin()
 	for tries := 1; ; tries++ {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(w.ctx), lease)
 		err := f(ctx)

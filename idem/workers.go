@@ -92,9 +92,7 @@ func (r *running) waiting() *effort {
 // begin any more.
 func (r *running) leave(w *effort) {
 	defer w.cancel()
-	if w.begun != nil {
-		w.begun.release()
-	}
+	w.unbegin()
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.ctx), finishGrace)
 	defer cancel()
 	if _, err := r.inbox.putBack(ctx, 0, w.claim); err != nil {
@@ -104,7 +102,7 @@ func (r *running) leave(w *effort) {
 }
 
 // settle is called for each event that was taken. The claim of one that is done
-// is in nobody's way, and ends with others; elsewise it has ended.
+// is in nobody's way, and ends with others; otherwise it has ended.
 func (r *running) settle(c *claim, o Outcome) {
 	if o == Handled {
 		r.mu.Lock()
