@@ -23,7 +23,7 @@ type Dispatcher struct {
 	// that verifies decides whose Scope the event gets. For a request of no
 	// known account return none, which refuses it. An error means that the
 	// accounts could not be found out now: Asaas is asked to deliver again.
-	Accounts func(r *http.Request) ([]idem.Account, error)
+	Accounts func(r *http.Request) ([]idem.Credentials, error)
 
 	// AllowFrom is the addresses that may deliver, such as
 	// [OfficialAddresses]. Default: nil, any address may. An empty list that
@@ -53,9 +53,9 @@ func NewDispatcher(tokens ...string) *Dispatcher { return &Dispatcher{tokens: to
 // Name implements [idem.Source].
 func (d *Dispatcher) Name() string { return sourceName }
 
-// Open implements [idem.Source]: it verifies as [Verify] does, and names as
-// [Identify] does.
-func (d *Dispatcher) Open(r *http.Request, body []byte) (idem.Event, error) {
+// Open implements [idem.Source]: it verifies as [Verify] does, before it reads
+// the body, and names as [Identify] does.
+func (d *Dispatcher) Open(r *http.Request) (idem.Event, error) {
 	if err := d.checkAddress(r); err != nil {
 		return idem.Event{}, err
 	}
@@ -63,8 +63,15 @@ func (d *Dispatcher) Open(r *http.Request, body []byte) (idem.Event, error) {
 	if err != nil {
 		return idem.Event{}, err
 	}
-	scope, err := verify(r.Header, body, accounts)
+	scope, err := verifyHeaders(r.Header, accounts)
 	if err != nil {
+		return idem.Event{}, err
+	}
+	body, err := idem.ReadBody(r)
+	if err != nil {
+		return idem.Event{}, err
+	}
+	if err := verifyBody(body); err != nil {
 		return idem.Event{}, err
 	}
 	e := Identify(body)
@@ -72,9 +79,9 @@ func (d *Dispatcher) Open(r *http.Request, body []byte) (idem.Event, error) {
 	return e, nil
 }
 
-func (d *Dispatcher) accounts(r *http.Request) ([]idem.Account, error) {
+func (d *Dispatcher) accounts(r *http.Request) ([]idem.Credentials, error) {
 	if d.Accounts == nil {
-		return []idem.Account{{Secrets: d.tokens}}, nil
+		return []idem.Credentials{{Secrets: d.tokens}}, nil
 	}
 	return d.Accounts(r)
 }

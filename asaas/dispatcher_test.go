@@ -26,7 +26,7 @@ func TestOpenVerifiesAndNames(t *testing.T) {
 	t.Parallel()
 	d := asaas.NewDispatcher("", token, oldToken)
 	for _, configured := range []string{token, oldToken} {
-		e, err := d.Open(delivery(configured, event), []byte(event))
+		e, err := d.Open(withBody(delivery(configured, event), []byte(event)))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -34,7 +34,7 @@ func TestOpenVerifiesAndNames(t *testing.T) {
 			t.Errorf("got %+v", e)
 		}
 	}
-	_, err := d.Open(delivery("guess", event), []byte(event))
+	_, err := d.Open(withBody(delivery("guess", event), []byte(event)))
 	wantReason(t, err, asaas.ReasonWrongToken)
 }
 
@@ -42,7 +42,7 @@ func TestADispatcherWithoutATokenRefusesEverything(t *testing.T) {
 	t.Parallel()
 	for _, d := range []*asaas.Dispatcher{asaas.NewDispatcher(), asaas.NewDispatcher(""), asaas.NewDispatcher(" ", ""), {}} {
 		for _, s := range []string{"", " ", token} {
-			_, err := d.Open(delivery(s, event), []byte(event))
+			_, err := d.Open(withBody(delivery(s, event), []byte(event)))
 			wantReason(t, err, asaas.ReasonNotConfigured)
 		}
 	}
@@ -51,8 +51,8 @@ func TestADispatcherWithoutATokenRefusesEverything(t *testing.T) {
 func TestTheTokenDecidesTheScope(t *testing.T) {
 	t.Parallel()
 	d := asaas.NewDispatcher("not used once there are accounts, 32 characters")
-	d.Accounts = func(*http.Request) ([]idem.Account, error) {
-		return []idem.Account{
+	d.Accounts = func(*http.Request) ([]idem.Credentials, error) {
+		return []idem.Credentials{
 			{Scope: "north", Secrets: []string{"token of the north, old", "token of the north"}},
 			{Scope: "south", Secrets: []string{"", "token of the south"}},
 			{Scope: "south", Secrets: []string{"token of the south"}},
@@ -73,7 +73,7 @@ func TestTheTokenDecidesTheScope(t *testing.T) {
 		{"guess", "", asaas.ReasonWrongToken, "nobody's token"},
 		{"", "", asaas.ReasonMissingToken, "no token does not match an account without one"},
 	} {
-		e, err := d.Open(delivery(tt.token, event), []byte(event))
+		e, err := d.Open(withBody(delivery(tt.token, event), []byte(event)))
 		wantReason(t, err, tt.want)
 		if e.Scope != tt.scope {
 			t.Errorf("%s: the scope is %q, want %q", tt.reason, e.Scope, tt.scope)
@@ -85,19 +85,19 @@ func TestTheURLDecidesTheScope(t *testing.T) {
 	t.Parallel()
 	errDown := errors.New("the database is down")
 	d := asaas.NewDispatcher()
-	d.Accounts = func(r *http.Request) ([]idem.Account, error) {
+	d.Accounts = func(r *http.Request) ([]idem.Credentials, error) {
 		switch name := r.PathValue("account"); name {
 		case "down":
 			return nil, errDown
 		case "north":
-			return []idem.Account{{Scope: name, Secrets: []string{token}}}, nil
+			return []idem.Credentials{{Scope: name, Secrets: []string{token}}}, nil
 		}
 		return nil, nil
 	}
 	open := func(account, token string) (idem.Event, error) {
 		r := delivery(token, event)
 		r.SetPathValue("account", account)
-		return d.Open(r, []byte(event))
+		return d.Open(withBody(r, []byte(event)))
 	}
 
 	if e, err := open("north", token); err != nil || e.Scope != "north" {
@@ -155,7 +155,7 @@ func TestOnlyAllowedAddressesMayDeliver(t *testing.T) {
 			want = ""
 		}
 		t.Run(tt.reason, func(t *testing.T) {
-			_, err := d.Open(r, []byte(event))
+			_, err := d.Open(withBody(r, []byte(event)))
 			wantReason(t, err, want)
 		})
 	}
@@ -168,11 +168,11 @@ func TestAnAllowedAddressNeedsATokenToo(t *testing.T) {
 	r.RemoteAddr = "[2001:db8::1%eth0]:1"
 
 	d.AllowFrom = []netip.Prefix{netip.MustParsePrefix("2001:db8::/32")}
-	_, err := d.Open(r, []byte(event))
+	_, err := d.Open(withBody(r, []byte(event)))
 	wantReason(t, err, asaas.ReasonWrongToken)
 
 	d.AllowFrom = []netip.Prefix{}
-	_, err = d.Open(r, []byte(event))
+	_, err = d.Open(withBody(r, []byte(event)))
 	wantReason(t, err, asaas.ReasonAddressNotAllowed)
 }
 

@@ -114,7 +114,7 @@
 //		log.Print(progress)
 //	}
 //
-// [DryRun] knows nothing of the events that failed: a program that has the
+// [DryRunProbe] knows nothing of the events that failed: a program that has the
 // application's database tries those, see the example of [Probe]. From a shell:
 //
 //	go run github.com/paghooks/paghooks/asaas/cmd/asaas-queue status

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -34,10 +35,10 @@ func ExampleNewDispatcher() {
 
 func ExampleDispatcher_accounts() {
 	events := asaas.NewDispatcher()
-	events.Accounts = func(r *http.Request) ([]idem.Account, error) {
+	events.Accounts = func(r *http.Request) ([]idem.Credentials, error) {
 		switch name := r.PathValue("account"); name {
 		case "shop", "school":
-			return []idem.Account{{Scope: name, Secrets: []string{"token of the " + name}}}, nil
+			return []idem.Credentials{{Scope: name, Secrets: []string{"token of the " + name}}}, nil
 		}
 		return nil, nil // nobody's URL: refused
 	}
@@ -45,7 +46,7 @@ func ExampleDispatcher_accounts() {
 	// What idem.NewProcessor does with each delivery:
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST /webhooks/asaas/{account}", func(_ http.ResponseWriter, r *http.Request) {
-		e, err := events.Open(r, []byte(`{"id":"evt_1","event":"PAYMENT_CREATED"}`))
+		e, err := events.Open(r)
 		var refusal *idem.Refusal
 		if errors.As(err, &refusal) {
 			fmt.Println("refused:", refusal.Reason)
@@ -54,7 +55,7 @@ func ExampleDispatcher_accounts() {
 		fmt.Println("event of scope:", e.Scope)
 	})
 	for _, account := range []string{"school", "shop", "nobody"} {
-		r := httptest.NewRequest("POST", "/webhooks/asaas/"+account, nil)
+		r := httptest.NewRequest("POST", "/webhooks/asaas/"+account, strings.NewReader(`{"id":"evt_1","event":"PAYMENT_CREATED"}`))
 		r.Header.Set(asaas.TokenHeader, "token of the shop")
 		mux.ServeHTTP(httptest.NewRecorder(), r)
 	}

@@ -117,7 +117,7 @@ func TestEachFixtureReachesItsHandler(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		e, err := d.Open(r, posted)
+		e, err := d.Open(withBody(r, posted))
 		if err != nil {
 			t.Fatal(err)
 		}

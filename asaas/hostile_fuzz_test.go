@@ -35,7 +35,7 @@ func FuzzOpen(f *testing.F) {
 				right = right || values[0] == token
 			}
 		}
-		e, err := asaas.NewDispatcher(token).Open(r, body)
+		e, err := asaas.NewDispatcher(token).Open(withBody(r, body))
 		if err != nil {
 			var refusal *idem.Refusal
 			if !errors.As(err, &refusal) || refusal.Reason == asaas.ReasonNotConfigured {
@@ -121,7 +121,7 @@ func FuzzSendersAddress(f *testing.F) {
 			r.RemoteAddr = "52.67.12.206:443" // the proxy's, which does not count
 			r.Header["X-Forwarded-For"] = lines
 			r.Header.Set(asaas.TokenHeader, token)
-			if _, err := d.Open(r, []byte(event)); (err == nil) != official {
+			if _, err := d.Open(withBody(r, []byte(event))); (err == nil) != official {
 				t.Errorf("%q, official: %t: %v", lines, official, err)
 			}
 		}

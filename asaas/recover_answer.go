@@ -37,11 +37,11 @@ func (d *dryRun) judge(a answered) (idem.Outcome, error) {
 // wrongWith is what is wrong with the outcome of a dry run.
 func wrongWith(o idem.Outcome) error {
 	switch o {
-	case idem.Handled, idem.Unhandled, idem.Ignored:
+	case idem.Done, idem.Unhandled, idem.Ignored:
 		return nil
 	case idem.Parked:
 		return errors.New("the event does not decode in the application: let it run the same version of this module, or give a Probe of your own")
-	case idem.Failed:
+	case idem.Retrying:
 		return errors.New("the handler failed, or its database: the application's log has the error of the dry run. " +
 			"If it failed only because the charge or the like does not exist, see idem.IsDryRun, or give a Probe of your own")
 	}

@@ -81,7 +81,7 @@ func ExampleRecover() {
 	defer shop.close()
 	shop.broken = false
 
-	for progress, err := range asaas.Recover(ctx, shop.client, shop.webhook, asaas.DryRun(webhookToken)) {
+	for progress, err := range asaas.Recover(ctx, shop.client, shop.webhook, asaas.DryRunProbe(webhookToken)) {
 		if err != nil {
 			fmt.Println(err)
 			return
@@ -101,7 +101,7 @@ func ExampleRecover() {
 }
 
 // The same without a fix.
-func ExampleDryRun() {
+func ExampleDryRunProbe() {
 	ctx := context.Background()
 	shop := newShop(ctx)
 	defer shop.close()
@@ -110,7 +110,7 @@ func ExampleDryRun() {
 		fmt.Println(err)
 		return
 	}
-	probe := asaas.DryRun(webhookToken) // os.Getenv("ASAAS_WEBHOOK_TOKEN")
+	probe := asaas.DryRunProbe(webhookToken) // os.Getenv("ASAAS_WEBHOOK_TOKEN")
 	fmt.Println("sound:", probe(ctx, w) == nil)
 	shop.broken = false
 	fmt.Println("sound:", probe(ctx, w) == nil)
@@ -125,7 +125,7 @@ func ExampleProbe() {
 	ctx := context.Background()
 	shop := newShop(ctx)
 	defer shop.close()
-	failed := idem.Filter{States: []idem.State{idem.StateRetrying, idem.StateFailed}}
+	failed := idem.Filter{States: []idem.State{idem.StateRetrying, idem.StateParked}}
 	probe := func(ctx context.Context, _ *asaas.Webhook) error {
 		tried, err := shop.processor.DryReplay(ctx, failed)
 		if err == nil && tried.Failed > 0 {

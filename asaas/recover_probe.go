@@ -18,11 +18,11 @@ import (
 // begin. An error, which [Recover] returns, says what is wrong. It changes
 // nothing that lasts, and ends in time.
 //
-// [DryRun] is one for every application. The best one knows yours: it tries the
+// [DryRunProbe] is one for every application. The best one knows yours: it tries the
 // very events that failed, with [idem.Processor.DryReplay].
 type Probe func(ctx context.Context, w *Webhook) error
 
-// DryRun returns a Probe that sends a made-up event to the webhook's own URL,
+// DryRunProbe returns a Probe that sends a made-up event to the webhook's own URL,
 // with the webhook's token and [idem.DryRunHeader]: the handler of the running
 // application works on it in a transaction that is rolled back. That proves the
 // way there (network, TLS, proxies, token), the database, and that the handler
@@ -38,7 +38,7 @@ type Probe func(ctx context.Context, w *Webhook) error
 //
 // The receiver must be an [idem.Processor] or [idem.Inbox]. Any other takes the
 // event for a real one: that is an error, which says so.
-func DryRun(token string) Probe {
+func DryRunProbe(token string) Probe {
 	return func(ctx context.Context, w *Webhook) error {
 		if err := checkProbe(w, token); err != nil {
 			return fmt.Errorf("dry run: %w", err)
@@ -89,7 +89,7 @@ func (d *dryRun) try(ctx context.Context, types []EventType) error {
 			return fmt.Errorf("dry run of %s at %s: the time was over: %w", t, d.place(), context.Cause(ctx))
 		case err != nil:
 			return fmt.Errorf("dry run of %s at %s: %w", t, d.place(), err)
-		case outcome == idem.Handled:
+		case outcome == idem.Done:
 			return nil
 		}
 	}

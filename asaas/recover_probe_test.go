@@ -78,7 +78,7 @@ func TestADryRunPassesOnceAnEventTypeIsHandledAndLeavesNothing(t *testing.T) {
 		})
 	})
 	w := webhookAt(url, "PAYMENT_TELEPORTED", asaas.EventPaymentOverdue, asaas.EventPaymentCreated, asaas.EventPaymentReceived, asaas.EventPaymentRefunded)
-	if err := asaas.DryRun(webhookToken)(t.Context(), w); err != nil || ran != 1 || !isEmpty(t, pool) {
+	if err := asaas.DryRunProbe(webhookToken)(t.Context(), w); err != nil || ran != 1 || !isEmpty(t, pool) {
 		t.Errorf("ran %d times, %v", ran, err)
 	}
 }
@@ -117,7 +117,7 @@ func TestADryRunTellsWhatIsWrongWithAnApplication(t *testing.T) {
 			if _, err := pool.Exec(t.Context(), tt.spoil); err != nil {
 				t.Fatal(err)
 			}
-			err := asaas.DryRun(webhookToken)(t.Context(), webhookAt(url, asaas.EventPaymentReceived))
+			err := asaas.DryRunProbe(webhookToken)(t.Context(), webhookAt(url, asaas.EventPaymentReceived))
 			if err == nil || !strings.Contains(withoutPort(err), tt.says) || strings.Contains(err.Error(), webhookToken) || strings.Contains(err.Error(), "secret") {
 				t.Errorf("got the error %v, want one that says %q", err, tt.says)
 			}
@@ -170,7 +170,7 @@ func TestADryRunIsNotFooledByOtherAnswers(t *testing.T) {
 				_, _ = io.WriteString(w, tt.body)
 			}))
 			defer server.Close()
-			err := asaas.DryRun(webhookToken)(t.Context(), webhookAt(server.URL, asaas.EventPaymentReceived, asaas.EventPaymentOverdue))
+			err := asaas.DryRunProbe(webhookToken)(t.Context(), webhookAt(server.URL, asaas.EventPaymentReceived, asaas.EventPaymentOverdue))
 			if err == nil || !strings.Contains(err.Error(), tt.says) || strings.Contains(err.Error(), webhookToken) {
 				t.Errorf("got the error %v, want one that says %q", err, tt.says)
 			}
@@ -190,7 +190,7 @@ func TestADryRunTellsWhenNobodyAnswers(t *testing.T) {
 		gone.URL:    "there is no answer: see whether the application runs",
 		strange.URL: "certificate",
 	} {
-		if err := asaas.DryRun(webhookToken)(t.Context(), webhookAt(url, asaas.EventPaymentReceived)); err == nil || !strings.Contains(err.Error(), says) {
+		if err := asaas.DryRunProbe(webhookToken)(t.Context(), webhookAt(url, asaas.EventPaymentReceived)); err == nil || !strings.Contains(err.Error(), says) {
 			t.Errorf("got the error %v, want one that says %q", err, says)
 		}
 	}
@@ -207,7 +207,7 @@ func TestADryRunEndsWithItsContext(t *testing.T) {
 	defer server.Close()
 	ctx, cancel := context.WithCancelCause(t.Context())
 	go func() { <-arrived; cancel(errors.New("enough")) }()
-	err := asaas.DryRun(webhookToken)(ctx, webhookAt(server.URL, asaas.EventPaymentReceived))
+	err := asaas.DryRunProbe(webhookToken)(ctx, webhookAt(server.URL, asaas.EventPaymentReceived))
 	if err == nil || !strings.HasSuffix(err.Error(), "the time was over: enough") {
 		t.Errorf("got the error %v", err)
 	}
@@ -233,7 +233,7 @@ func TestADryRunRefusesWebhooksWhoseDeliveriesMustFail(t *testing.T) {
 		{"no events", webhookToken, webhookAt(url), "subscribes to no event type that this module knows"},
 		{"new events only", webhookToken, webhookAt(url, "PAYMENT_TELEPORTED"), "subscribes to no event type that this module knows"},
 	} {
-		err := asaas.DryRun(tt.token)(t.Context(), tt.webhook)
+		err := asaas.DryRunProbe(tt.token)(t.Context(), tt.webhook)
 		if err == nil || !strings.HasPrefix(err.Error(), "dry run: ") || !strings.Contains(err.Error(), tt.says) {
 			t.Errorf("%s: got the error %v, want one that says %q", tt.reason, err, tt.says)
 		}
@@ -256,7 +256,7 @@ func TestTheEventsOfADryRunHaveWhatAsaasAlwaysSends(t *testing.T) {
 		_, _ = io.WriteString(w, `{"received":false,"dry_run":"unhandled"}`)
 	}))
 	defer server.Close()
-	if err := asaas.DryRun(webhookToken)(t.Context(), webhookAt(server.URL, asaastest.Types()...)); err == nil {
+	if err := asaas.DryRunProbe(webhookToken)(t.Context(), webhookAt(server.URL, asaastest.Types()...)); err == nil {
 		t.Error("it passes, though nothing is handled")
 	}
 	ids := make(map[string]bool)

@@ -39,7 +39,7 @@ func BenchmarkShareOfDecoding(b *testing.B) {
 		r := delivery(token, string(next))
 
 		start := time.Now()
-		e, err := events.Open(r, next)
+		e, err := events.Open(withBody(r, next))
 		if err != nil {
 			b.Fatal(err)
 		}

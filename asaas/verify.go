@@ -25,13 +25,14 @@ const TokenHeader = "Asaas-Access-Token"
 //
 // See https://docs.asaas.com/docs/sobre-os-webhooks.
 func Verify(h http.Header, body []byte, tokens ...string) error {
-	_, err := verify(h, body, []idem.Account{{Secrets: tokens}})
-	return err
+	if _, err := verifyHeaders(h, []idem.Credentials{{Secrets: tokens}}); err != nil {
+		return err
+	}
+	return verifyBody(body)
 }
 
-// verify is Verify for several accounts, and returns the scope of the one whose
-// token it was.
-func verify(h http.Header, body []byte, accounts []idem.Account) (scope string, err error) {
+// verifyHeaders returns the scope of the account whose token was sent.
+func verifyHeaders(h http.Header, accounts []idem.Credentials) (scope string, err error) {
 	if isForm(h) {
 		return "", refuse(ReasonFormEncoded, "the body is a form, which carries no token: set apiVersion 3 in the webhook's configuration at Asaas")
 	}
@@ -42,15 +43,16 @@ func verify(h http.Header, body []byte, accounts []idem.Account) (scope string, 
 	if err != nil {
 		return "", err
 	}
-	scope, err = scopeOf(token, accounts)
-	if err != nil {
-		return "", err
-	}
+	return scopeOf(token, accounts)
+}
+
+// verifyBody refuses a body that is not for a receiver of events.
+func verifyBody(body []byte) error {
 	if isWithdrawalValidation(body) {
-		return "", refuse(ReasonWithdrawalValidation, "Asaas asks here whether a withdrawal may be made, and cancels it without an answer: "+
+		return refuse(ReasonWithdrawalValidation, "Asaas asks here whether a withdrawal may be made, and cancels it without an answer: "+
 			"point the withdrawal validation at a URL of its own, in the security settings at Asaas")
 	}
-	return scope, nil
+	return nil
 }
 
 func isForm(h http.Header) bool {
@@ -60,7 +62,7 @@ func isForm(h http.Header) bool {
 
 // configured tells apart the ways to have nothing to verify with, all of them
 // a mistake in the deployment.
-func configured(accounts []idem.Account) error {
+func configured(accounts []idem.Credentials) error {
 	secrets := 0
 	for _, a := range accounts {
 		if slices.ContainsFunc(a.Secrets, isToken) {
@@ -100,7 +102,7 @@ func sentToken(h http.Header) (string, error) {
 
 // scopeOf finds the account whose token was sent. It compares all of them,
 // always, so that its duration tells nothing.
-func scopeOf(sent string, accounts []idem.Account) (string, error) {
+func scopeOf(sent string, accounts []idem.Credentials) (string, error) {
 	var scopes []string
 	hint := "the token is not the one configured: compare it with the webhook's at Asaas"
 	for _, a := range accounts {

@@ -15,7 +15,7 @@ import "context"
 // The event is worked on even if ctx is cancelled meanwhile, until Timeout.
 func (p *Processor) Accept(ctx context.Context, e Event) (Outcome, error) {
 	outcome, err := p.await(ctx, e, nil)
-	if outcome.Stored() {
+	if outcome.Acknowledged() {
 		return outcome, nil
 	}
 	return outcome, err

@@ -63,7 +63,7 @@ func (i *Inbox) store(ctx context.Context, e Event) (Outcome, error) {
 	case <-a.done:
 		return a.outcome, a.err
 	case <-ctx.Done():
-		return Failed, errors.New("the event could not be stored in time: the pool is too small or Postgres is away")
+		return Retrying, errors.New("the event could not be stored in time: the pool is too small or Postgres is away")
 	}
 }
 
@@ -147,6 +147,6 @@ func (i *Inbox) storeBatch(batch []*arrival) {
 		return
 	}
 	for _, a := range batch {
-		a.outcome, a.err = Failed, fmt.Errorf("storing the event: %w", explain(err))
+		a.outcome, a.err = Retrying, fmt.Errorf("storing the event: %w", explain(err))
 	}
 }

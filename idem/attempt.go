@@ -32,7 +32,7 @@ func (j *job) try(work Work) (Outcome, error) {
 		case err == nil || outcome == Unknown:
 			return outcome, err
 		case !twin && (runs >= maxTries || !retryable(err)), !pause(j.ctx, tries):
-			return Failed, err
+			return Retrying, err
 		case twin:
 			continue
 		}
@@ -40,7 +40,7 @@ func (j *job) try(work Work) (Outcome, error) {
 		// The handler may have changed the event it was given: decode it anew.
 		j.event.Decoded = nil
 		if work, err = j.p.source.Route(j.event); err != nil {
-			return Failed, err
+			return Retrying, err
 		}
 	}
 }
@@ -49,7 +49,7 @@ func (j *job) try(work Work) (Outcome, error) {
 func (j *job) attempt(work Work) (Outcome, error) {
 	t, err := j.begin()
 	if err != nil {
-		return Failed, err
+		return Retrying, err
 	}
 	defer t.release()
 	if !t.marked {
@@ -57,14 +57,14 @@ func (j *job) attempt(work Work) (Outcome, error) {
 	}
 	ctx, scope := withScope(j.ctx, j.event)
 	if err := t.work(ctx, work, j.hung); err != nil {
-		return Failed, err
+		return Retrying, err
 	}
 	if outcome, err := t.commit(scope.queued(), j.following(scope)); err != nil {
 		return outcome, err
 	}
 	t.release() // before the hooks: they may want a connection
 	j.p.runHooks(ctx, scope)
-	return Handled, nil
+	return Done, nil
 }
 
 // begin returns the transaction that was begun for this job, or begins one.

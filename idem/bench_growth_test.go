@@ -68,7 +68,7 @@ func newGrowth(b *testing.B, url string) *growth {
 	idem.Handle(&source.Routes, "paid", nothing)
 	g := &growth{pool: pool, inbox: idem.NewInbox(pool, source), handled: make(chan struct{}, 1<<22)}
 	g.inbox.Observe = func(_ context.Context, o idem.Observation) {
-		if o.Outcome == idem.Handled {
+		if o.Outcome == idem.Done {
 			g.handled <- struct{}{}
 		}
 	}
@@ -157,7 +157,7 @@ func (g *growth) store(b *testing.B, run int64, n int) {
 		deliverers.Go(func() {
 			for i := next.Add(1); i <= int64(n); i = next.Add(1) {
 				e := booking(fmt.Sprintf("evt_%08x%024x&%d", uint32(i*2654435761), run, i), fmt.Sprintf("pay_%d_%d", run, i/3))
-				if outcome, err := g.inbox.Accept(b.Context(), e); outcome != idem.Queued || err != nil {
+				if outcome, err := g.inbox.Accept(b.Context(), e); outcome != idem.Pending || err != nil {
 					b.Errorf("Accept = %s, %v", outcome, err)
 				}
 			}

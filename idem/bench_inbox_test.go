@@ -73,7 +73,7 @@ func work(b *testing.B, inbox *idem.Inbox) *rival {
 	b.Helper()
 	done := make(chan struct{}, 1<<20)
 	inbox.Observe = func(_ context.Context, o idem.Observation) {
-		if o.Outcome == idem.Handled {
+		if o.Outcome == idem.Done {
 			done <- struct{}{}
 		}
 	}

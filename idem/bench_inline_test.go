@@ -90,7 +90,7 @@ func threeTrips(ctx context.Context, pool *pgxpool.Pool, n *note) error {
 
 // queueOrder is the same work, declared instead of executed.
 func queueOrder(ctx context.Context, _ pgx.Tx, n *note) error {
-	idem.Queue(ctx, updateOrder, n.Order)
+	idem.ExecAtCommit(ctx, updateOrder, n.Order)
 	return nil
 }
 

@@ -27,7 +27,7 @@ func (p *Processor) blocked(ctx context.Context) ([]Blocked, error) {
 with heads as (
 	select distinct on (b.queue) e.*, b.queue, coalesce(b.occurred_at, b.received_at) as at, b.received_at as arrived
 	from idem_payloads b join idem_events e using (event)
-	where b.queue is not null and starts_with(b.queue, $1) and e.state = 'failed'
+	where b.queue is not null and starts_with(b.queue, $1) and e.state = 'parked'
 	order by b.queue, at, arrived
 )
 select h.event, h.key, h.type, coalesce(h.last_error, ''), now() - h.received_at, waiting

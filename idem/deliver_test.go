@@ -25,7 +25,7 @@ func TestEventIsHandledOnceHoweverOftenItComes(t *testing.T) {
 	s.wantEffects(1)
 	s.wantState("e1", idem.StateDone)
 	s.wantPayload("e1", "")
-	if diff := cmp.Diff([]idem.Outcome{idem.Handled, idem.Duplicate, idem.Duplicate}, s.outcomes()); diff != "" {
+	if diff := cmp.Diff([]idem.Outcome{idem.Done, idem.Duplicate, idem.Duplicate}, s.outcomes()); diff != "" {
 		t.Error("outcomes (-want +got):\n" + diff)
 	}
 }
@@ -249,7 +249,7 @@ func TestEventThatDoesNotDecodeIsParkedUnhandledByAnyone(t *testing.T) {
 		t.Errorf("Accept = %s, %v, want parked", outcome, err)
 	}
 	s.wantEffects(0)
-	s.wantState("e1", idem.StateFailed)
+	s.wantState("e1", idem.StateParked)
 	s.wantPayload("e1", body)
 	if reason := queryOne[string](s, `select last_error from idem_events`); !strings.Contains(reason, "order") {
 		t.Errorf("the stored reason does not name the field: %s", reason)

@@ -36,7 +36,7 @@ func (p *Processor) deliver(ctx context.Context, e Event, work Work, answer func
 	d := &delivery{job: job{p: p, ctx: ctx, event: p.normalize(e)}, start: start, work: work, answer: answer}
 	d.mark = func(t *transaction) error { return t.markDelivered(d.event, p.KeepPayloads) }
 	d.hung = func() { d.settle(d.fail(&workError{errHung})) }
-	defer d.settle(Failed, errInterrupted) // no-op, unless what follows does not come back
+	defer d.settle(Retrying, errInterrupted) // no-op, unless what follows does not come back
 	d.settle(d.run())
 }
 
@@ -62,7 +62,7 @@ func (d *delivery) run() (Outcome, error) {
 	case errors.Is(err, ErrIgnored):
 		return Ignored, nil
 	case err != nil:
-		return d.keep(StateFailed, err)
+		return d.keep(StateParked, err)
 	case work == nil:
 		return d.keep(StateUnhandled, nil)
 	}
@@ -72,7 +72,7 @@ func (d *delivery) run() (Outcome, error) {
 	}
 	d.flight = f
 	outcome, err := d.try(work)
-	if outcome == Failed {
+	if outcome == Retrying {
 		return d.fail(err)
 	}
 	return outcome, err
@@ -83,10 +83,10 @@ func (d *delivery) keep(state State, cause error) (Outcome, error) {
 	stored, err := storeKept(d.ctx, d.p.pool, d.event, state, cause)
 	switch {
 	case err != nil:
-		return Failed, fmt.Errorf("storing the event: %w", explain(err))
+		return Retrying, fmt.Errorf("storing the event: %w", explain(err))
 	case !stored:
 		return Duplicate, nil
-	case state == StateFailed:
+	case state == StateParked:
 		return Parked, cause
 	}
 	return Unhandled, nil
@@ -97,9 +97,9 @@ func (d *delivery) keep(state State, cause error) (Outcome, error) {
 func (d *delivery) fail(cause error) (Outcome, error) {
 	var ran *workError
 	if !errors.As(cause, &ran) || leaving(cause) {
-		return Failed, cause
+		return Retrying, cause
 	}
-	parkAfter, park := d.p.ParkAfter, StateFailed
+	parkAfter, park := d.p.ParkAfter, StateParked
 	switch {
 	case isFinal(cause):
 		parkAfter = 1
@@ -111,13 +111,13 @@ func (d *delivery) fail(cause error) (Outcome, error) {
 	state, err := storeFailure(ctx, d.p.pool, d.event, cause, parkAfter, park)
 	switch {
 	case err != nil:
-		return Failed, errors.Join(cause, fmt.Errorf("the failure could not be counted: %w", err))
-	case state == StateFailed:
+		return Retrying, errors.Join(cause, fmt.Errorf("the failure could not be counted: %w", err))
+	case state == StateParked:
 		return Parked, cause
 	case state == StatePending:
-		return Queued, cause
+		return Pending, cause
 	case state == StateDone:
 		return Duplicate, cause // done by another process, or by this handler with a COMMIT of its own
 	}
-	return Failed, cause
+	return Retrying, cause
 }

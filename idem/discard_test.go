@@ -52,7 +52,7 @@ func TestDiscardedEventFreesItsKeyAndNeverRuns(t *testing.T) {
 			t.Errorf("%s: a delivery after Discard is %s, %v, want duplicate", name, outcome, err)
 		}
 	}
-	every := idem.Filter{States: []idem.State{idem.StateFailed, idem.StatePending, idem.StateDiscarded}}
+	every := idem.Filter{States: []idem.State{idem.StateParked, idem.StatePending, idem.StateDiscarded}}
 	o.wantRequeued(s.pool, every, 0)
 	s.wantReplayed(every, idem.Replayed{})
 	o.wantDiscarded(s.pool, every, "again", 0)
@@ -70,7 +70,7 @@ func TestDiscardedEventWithoutAHandlerStaysDiscarded(t *testing.T) {
 	for _, body := range []string{newBody, "not JSON", `{"type":"paid","order":7}`} {
 		s.wantAnswer(body, http.StatusOK)
 	}
-	o.wantDiscarded(s.pool, idem.Filter{States: []idem.State{idem.StateUnhandled, idem.StateFailed}}, "noise", 3)
+	o.wantDiscarded(s.pool, idem.Filter{States: []idem.State{idem.StateUnhandled, idem.StateParked}}, "noise", 3)
 	for _, body := range []string{newBody, "not JSON", `{"type":"paid","order":7}`} {
 		if status, answer := s.deliver(body); status != http.StatusOK || answer != `{"received":true,"duplicate":true}` {
 			t.Errorf("%s is answered %d %s", body, status, answer)
@@ -138,7 +138,7 @@ func TestPayloadOfDiscardedEventsIsKeptWhenAsked(t *testing.T) {
 	o.work(1)
 	o.wantDiscarded(s.pool, idem.Filter{Keys: []string{"a"}}, "kept", 1)
 	s.wantPayload("bad1", string(booking("bad1", "a").Payload))
-	if stats, err := o.Stats(t.Context()); stats.Failed.Events != 0 || stats.Pending.Events != 1 || err != nil {
+	if stats, err := o.Stats(t.Context()); stats.Parked.Events != 0 || stats.Pending.Events != 1 || err != nil {
 		t.Errorf("Stats = %+v, %v, want one pending event", stats, err)
 	}
 	o.work(1) // its key goes on

@@ -26,8 +26,8 @@ func (p *Processor) DryRun(ctx context.Context, e Event) (Outcome, error) {
 	e = p.normalize(e)
 	results := make(chan result, 3) // the first one counts
 	go func() {
-		defer func() { results <- result{Failed, errInterrupted} }()
-		outcome, err := p.dryRun(ctx, e, func() { results <- result{Failed, errHung} })
+		defer func() { results <- result{Retrying, errInterrupted} }()
+		outcome, err := p.dryRun(ctx, e, func() { results <- result{Retrying, errHung} })
 		results <- result{outcome, err}
 	}()
 	r := <-results
@@ -49,21 +49,21 @@ func (p *Processor) dryRun(ctx context.Context, e Event, hung func()) (Outcome, 
 	}
 	t, err := p.begin(ctx, 0, func(t *transaction) error { return t.markDelivered(e, p.KeepPayloads) })
 	if err != nil {
-		return Failed, err
+		return Retrying, err
 	}
 	defer t.release()
 	ctx, scope := withScope(ctx, e)
 	scope.dry = true
 	if err := t.work(ctx, work, hung); err != nil {
-		return Failed, err
+		return Retrying, err
 	}
 	if err := scope.flush(ctx, t.tx); err != nil {
-		return Failed, err
+		return Retrying, err
 	}
 	if _, err := t.tx.Exec(ctx, "set constraints all immediate"); err != nil { // as COMMIT would check them
-		return Failed, err
+		return Retrying, err
 	}
-	return Handled, nil
+	return Done, nil
 }
 
 // DryReplay tells what [Processor.Replay] would do, by a [Processor.DryRun] of
@@ -71,8 +71,8 @@ func (p *Processor) dryRun(ctx context.Context, e Event, hung func()) (Outcome, 
 func (p *Processor) DryReplay(ctx context.Context, f Filter) (Replayed, error) {
 	return p.each(ctx, f, func(ctx context.Context, e Event, total *Replayed) error {
 		switch outcome, _ := p.DryRun(ctx, e); outcome {
-		case Handled:
-			total.Handled++
+		case Done:
+			total.Done++
 		case Unhandled, Ignored:
 			total.Unhandled++
 		default:

@@ -38,22 +38,22 @@ var dryRuns = map[string]struct {
 	outcome idem.Outcome
 	why     string
 }{
-	"is sound": {pay, idem.Handled, ""},
+	"is sound": {pay, idem.Done, ""},
 	"fails": {
 		func(ctx context.Context, tx pgx.Tx, n *note) error {
 			if err := pay(ctx, tx, n); err != nil {
 				return err
 			}
 			return errors.New("no such order")
-		}, idem.Failed, "no such order",
+		}, idem.Retrying, "no such order",
 	},
-	"panics": {func(context.Context, pgx.Tx, *note) error { panic("nil order") }, idem.Failed, "nil order"},
+	"panics": {func(context.Context, pgx.Tx, *note) error { panic("nil order") }, idem.Retrying, "nil order"},
 	"ends its goroutine": {
-		func(context.Context, pgx.Tx, *note) error { runtime.Goexit(); return nil }, idem.Failed, "the handler ended its goroutine",
+		func(context.Context, pgx.Tx, *note) error { runtime.Goexit(); return nil }, idem.Retrying, "the handler ended its goroutine",
 	},
 	"swallows an SQL error": {
 		func(ctx context.Context, tx pgx.Tx, n *note) error { _, _ = tx.Exec(ctx, `select 1/0`); return nil },
-		idem.Failed, "returned nil after an SQL error",
+		idem.Retrying, "returned nil after an SQL error",
 	},
 	"breaks a deferred constraint": {
 		func(ctx context.Context, tx pgx.Tx, _ *note) error {
@@ -61,17 +61,17 @@ var dryRuns = map[string]struct {
 				create temporary table children (parent int constraint has_parent references parents deferrable initially deferred) on commit drop;
 				insert into children values (1)`)
 			return err
-		}, idem.Failed, "has_parent",
+		}, idem.Retrying, "has_parent",
 	},
 	"waits for its context": {
-		func(ctx context.Context, _ pgx.Tx, _ *note) error { <-ctx.Done(); return ctx.Err() }, idem.Failed, "deadline",
+		func(ctx context.Context, _ pgx.Tx, _ *note) error { <-ctx.Done(); return ctx.Err() }, idem.Retrying, "deadline",
 	},
 	"waits in SQL": {
 		func(ctx context.Context, tx pgx.Tx, _ *note) error {
 			_, err := tx.Exec(ctx, `select pg_sleep(60)`)
 			return err
 		},
-		idem.Failed, "deadline",
+		idem.Retrying, "deadline",
 	},
 }
 
@@ -111,7 +111,7 @@ func TestDryRunOfAHandlerThatHangsIsAnswered(t *testing.T) {
 	answer := make(chan error, 1)
 	go func() {
 		outcome, err := s.processor.DryRun(context.WithoutCancel(t.Context()), booking("e1", "o1"))
-		if outcome != idem.Failed || err == nil || !strings.Contains(err.Error(), "did not return in time") {
+		if outcome != idem.Retrying || err == nil || !strings.Contains(err.Error(), "did not return in time") {
 			t.Errorf("DryRun = %s, %v", outcome, err)
 		}
 		answer <- err
@@ -164,7 +164,7 @@ func TestDryRunOfAStoredEventRunsItAndLeavesItAsItIs(t *testing.T) {
 	want := s.contents()
 	for _, id := range []string{"done", "pending", "done-1", "failed-1", "unhandled-1", "discarded-1", "retrying-1"} {
 		for _, dryRun := range []func(context.Context, idem.Event) (idem.Outcome, error){s.processor.DryRun, o.DryRun} {
-			if outcome, err := dryRun(t.Context(), booking(id, "o1")); outcome != idem.Handled || err != nil {
+			if outcome, err := dryRun(t.Context(), booking(id, "o1")); outcome != idem.Done || err != nil {
 				t.Errorf("DryRun of %s = %s, %v, want handled", id, outcome, err)
 			}
 		}
@@ -186,7 +186,7 @@ func TestHandlerCanAskWhetherItIsADryRun(t *testing.T) {
 		return pay(ctx, tx, n)
 	})
 	o := newOffice(s, s.pool)
-	if outcome, err := s.processor.DryRun(t.Context(), booking("e1", "o1")); outcome != idem.Handled {
+	if outcome, err := s.processor.DryRun(t.Context(), booking("e1", "o1")); outcome != idem.Done {
 		t.Fatal(outcome, err)
 	}
 	if hooks != 0 {
@@ -280,9 +280,9 @@ func TestDryReplayCountsAndChangesNothing(t *testing.T) {
 		filter idem.Filter
 		want   idem.Replayed
 	}{
-		{idem.Filter{}, idem.Replayed{Handled: 1, Failed: 2, Unhandled: 2}},
-		{idem.Filter{Types: []string{"new"}}, idem.Replayed{Handled: 1}},
-		{idem.Filter{States: []idem.State{idem.StatePending}}, idem.Replayed{Handled: 1}},
+		{idem.Filter{}, idem.Replayed{Done: 1, Failed: 2, Unhandled: 2}},
+		{idem.Filter{Types: []string{"new"}}, idem.Replayed{Done: 1}},
+		{idem.Filter{States: []idem.State{idem.StatePending}}, idem.Replayed{Done: 1}},
 		{idem.Filter{IDs: []string{"nobody"}}, idem.Replayed{}},
 	} {
 		got, err := s.processor.DryReplay(t.Context(), c.filter)
@@ -296,5 +296,5 @@ func TestDryReplayCountsAndChangesNothing(t *testing.T) {
 	if _, err := s.processor.DryReplay(ctx, idem.Filter{}); !errors.Is(err, context.Canceled) {
 		t.Errorf("DryReplay = %v, want context canceled", err)
 	}
-	s.wantReplayed(idem.Filter{}, idem.Replayed{Handled: 1, Failed: 2, Unhandled: 2}) // as was said
+	s.wantReplayed(idem.Filter{}, idem.Replayed{Done: 1, Failed: 2, Unhandled: 2}) // as was said
 }

@@ -167,7 +167,7 @@ func ExampleProcessor_Stats() {
 	deliver(processor, received)
 	deliver(processor, received)
 	stats, err := processor.Stats(ctx)
-	fmt.Println(stats.Retrying.Events, stats.Failed.Events, err)
+	fmt.Println(stats.Retrying.Events, stats.Parked.Events, err)
 	deleted, err := processor.Prune(ctx)
 	fmt.Println(deleted, err)
 	// Output:
@@ -201,12 +201,12 @@ func ExampleAfterCommit() {
 // A handler that must know which account it works for asks its context.
 // A handler that needs no answer from the database queues its statements: they
 // travel with COMMIT.
-func ExampleQueue() {
+func ExampleExecAtCommit() {
 	pool, done := database(context.Background())
 	defer done()
 	events := asaas.NewDispatcher(token)
 	events.OnPaymentReceived(func(ctx context.Context, _ pgx.Tx, e *asaas.PaymentEvent) error {
-		idem.Queue(ctx, `update orders set paid = paid + $1 where id = $2`, e.Payment.Value, e.Payment.ExternalReference.Or(""))
+		idem.ExecAtCommit(ctx, `update orders set paid = paid + $1 where id = $2`, e.Payment.Value, e.Payment.ExternalReference.Or(""))
 		return nil
 	})
 	deliver(idem.NewProcessor(pool, events), received)
@@ -226,8 +226,8 @@ func ExampleEventFrom() {
 	defer end()
 
 	events := asaas.NewDispatcher()
-	events.Accounts = func(*http.Request) ([]idem.Account, error) {
-		return []idem.Account{{Scope: "shop-1", Secrets: []string{token}}, {Scope: "shop-2", Secrets: []string{"another-token-of-32-characters-…"}}}, nil
+	events.Accounts = func(*http.Request) ([]idem.Credentials, error) {
+		return []idem.Credentials{{Scope: "shop-1", Secrets: []string{token}}, {Scope: "shop-2", Secrets: []string{"another-token-of-32-characters-…"}}}, nil
 	}
 	events.OnPaymentReceived(func(ctx context.Context, tx pgx.Tx, e *asaas.PaymentEvent) error {
 		event, _ := idem.EventFrom(ctx)

@@ -121,7 +121,7 @@ func TestConnectionCutAtCommitNeitherLosesNorDoubles(t *testing.T) {
 	}{
 		cutBeforeCommit: {http.StatusServiceUnavailable, idem.Unknown, 0},
 		cutDuringCommit: {http.StatusServiceUnavailable, idem.Unknown, 1},
-		cutAfterCommit:  {http.StatusOK, idem.Handled, 1},
+		cutAfterCommit:  {http.StatusOK, idem.Done, 1},
 	} {
 		t.Run(string(f), func(t *testing.T) {
 			t.Parallel()
@@ -214,7 +214,7 @@ func TestClientThatLeavesDoesNotStopTheWork(t *testing.T) {
 	leave()
 	delivery.Wait()
 	close(release)
-	if outcome := <-observed; outcome != idem.Handled {
+	if outcome := <-observed; outcome != idem.Done {
 		t.Errorf("the outcome is %s, want handled", outcome)
 	}
 	s.wantEffects(1)

@@ -55,7 +55,7 @@ order by e.received_at, e.event`
 
 func (f Filter) states() []string {
 	if f.States == nil {
-		return []string{string(StateUnhandled), string(StateFailed)}
+		return []string{string(StateUnhandled), string(StateParked)}
 	}
 	states := make([]string, 0, len(f.States))
 	for _, s := range f.States {
@@ -64,8 +64,8 @@ func (f Filter) states() []string {
 	return states
 }
 
-// Stored is an event that is not done, as the database knows it.
-type Stored struct {
+// StoredEvent is an event that is not done, as the database knows it.
+type StoredEvent struct {
 	Event
 
 	State      State
@@ -77,7 +77,7 @@ type Stored struct {
 }
 
 // load reads stored events; those that are done meanwhile are not among them.
-func load(ctx context.Context, db DB, found []string) ([]Stored, error) {
+func load(ctx context.Context, db DB, found []string) ([]StoredEvent, error) {
 	const load = `
 select e.event, e.type, e.key, b.occurred_at, b.body, e.state, e.attempts, coalesce(e.crashes, 0),
 	coalesce(e.last_error, ''), e.received_at, e.due_at
@@ -88,7 +88,7 @@ where not b.done order by place`
 	if err != nil {
 		return nil, err
 	}
-	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (s Stored, err error) {
+	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (s StoredEvent, err error) {
 		var key string
 		var occurred, due *time.Time
 		err = row.Scan(&key, &s.Type, &s.Key, &occurred, &s.Payload, &s.State, &s.Attempts, &s.Crashes,

@@ -55,9 +55,9 @@ func (f *flight) wait(ctx context.Context) (Outcome, error) {
 	select {
 	case <-f.done:
 	case <-ctx.Done():
-		return Failed, errors.New("a delivery of the same event is still being worked on")
+		return Retrying, errors.New("a delivery of the same event is still being worked on")
 	}
-	if f.outcome.Stored() {
+	if f.outcome.Acknowledged() {
 		return Duplicate, nil
 	}
 	return f.outcome, fmt.Errorf("another delivery of the same event, at the same time, failed: %w", f.err)

@@ -38,7 +38,11 @@ type strangers struct {
 
 func (*strangers) Name() string { return "strangers" }
 
-func (s *strangers) Open(_ *http.Request, body []byte) (Event, error) {
+func (s *strangers) Open(r *http.Request) (Event, error) {
+	body, err := ReadBody(r)
+	if err != nil {
+		return Event{}, err
+	}
 	s.opened++
 	s.body = body
 	return Event{}, &Refusal{Source: "strangers", Reason: "stranger", Hint: "go away"}

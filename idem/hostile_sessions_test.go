@@ -143,7 +143,7 @@ func TestTransactionPoolingWorks(t *testing.T) {
 				t.Errorf("Stats = %+v, %v, want two unhandled", stats, err)
 			}
 			s.deploy(func(n *notes) { idem.Handle(&n.Routes, "new", pay) })
-			s.wantReplayed(idem.Filter{}, idem.Replayed{Handled: 1, Unhandled: 1})
+			s.wantReplayed(idem.Filter{}, idem.Replayed{Done: 1, Unhandled: 1})
 			s.exec(`update idem_events set received_at = '2020-01-01'`)
 			if n, err := s.processor.Prune(t.Context()); n != 8 || err != nil {
 				t.Errorf("Prune = %d, %v, want 8", n, err)
@@ -182,7 +182,7 @@ func TestClockOfTheDatabaseMayBeWrong(t *testing.T) {
 				t.Errorf("Prune = %d, %v, and nothing is old", n, err)
 			}
 			s.deploy(func(n *notes) { idem.Handle(&n.Routes, "new", pay) })
-			s.wantReplayed(idem.Filter{}, idem.Replayed{Handled: 1})
+			s.wantReplayed(idem.Filter{}, idem.Replayed{Done: 1})
 			s.exec(`update idem_events set received_at = received_at - interval '46 days'`)
 			if n, err := s.processor.Prune(t.Context()); n != 2 || err != nil {
 				t.Errorf("Prune = %d, %v, want 2", n, err)

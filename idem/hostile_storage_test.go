@@ -69,8 +69,8 @@ func TestReadOnlyServerAsksForRedelivery(t *testing.T) {
 	t.Parallel()
 	s := openShop(t, poolOf(t, 1)) // one session, so that it can be set
 	s.on(pay)
-	s.acceptOnce(payAndFail, "failed before", idem.Failed)
-	s.acceptOnce(pay, "done before", idem.Handled)
+	s.acceptOnce(payAndFail, "failed before", idem.Retrying)
+	s.acceptOnce(pay, "done before", idem.Done)
 	bodies := []string{paid("e1"), paid("failed before"), paid("done before"), `{"id":"e2","type":"new"}`, "not JSON"}
 	s.exec(`set default_transaction_read_only = on`)
 	for _, body := range bodies {

@@ -32,13 +32,14 @@ func (p *Processor) serve(w http.ResponseWriter, r *http.Request, receive func(c
 		p.reject(w, r, http.StatusMethodNotAllowed, start, fmt.Errorf("idem: method is %s: a delivery is a POST", r.Method))
 		return
 	}
-	body, status, err := p.read(w, r)
-	if err != nil {
-		p.reject(w, r, status, start, err)
+	p.limit(w, r)
+	e, err := p.source.Open(r)
+	var unread *bodyError
+	switch {
+	case errors.As(err, &unread):
+		p.reject(w, r, unread.status, start, err)
 		return
-	}
-	e, err := p.source.Open(r, body)
-	if err != nil {
+	case err != nil:
 		p.refuse(w, r, start, err)
 		return
 	}
@@ -49,27 +50,12 @@ func (p *Processor) serve(w http.ResponseWriter, r *http.Request, receive func(c
 	receive(r.Context(), e, func(o Outcome, _ error) { answer(w, o) })
 }
 
-// read reads the body whole, within the time and the size that are allowed.
-func (p *Processor) read(w http.ResponseWriter, r *http.Request) (body []byte, status int, err error) {
+// limit bounds the time and the size of the body, for [ReadBody].
+func (p *Processor) limit(w http.ResponseWriter, r *http.Request) {
 	if server, ok := r.Context().Value(http.ServerContextKey).(*http.Server); ok && server.ReadTimeout == 0 {
 		_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(p.Timeout)) // unless w is wrapped
 	}
-	if r.ContentLength > p.MaxBody {
-		return nil, http.StatusRequestEntityTooLarge, tooLarge(p.MaxBody)
-	}
-	body, err = io.ReadAll(http.MaxBytesReader(w, r.Body, p.MaxBody))
-	var limit *http.MaxBytesError
-	switch {
-	case errors.As(err, &limit):
-		return nil, http.StatusRequestEntityTooLarge, tooLarge(p.MaxBody)
-	case err != nil:
-		return nil, http.StatusRequestTimeout, fmt.Errorf("idem: the body did not arrive whole: %w", err)
-	}
-	return body, 0, nil
-}
-
-func tooLarge(limit int64) error {
-	return fmt.Errorf("idem: the body is larger than %d bytes: raise MaxBody if it is genuine", limit)
+	r.Body = http.MaxBytesReader(w, r.Body, p.MaxBody)
 }
 
 func (p *Processor) reject(w http.ResponseWriter, r *http.Request, status int, start time.Time, err error) {
@@ -80,7 +66,7 @@ func (p *Processor) reject(w http.ResponseWriter, r *http.Request, status int, s
 // refuse answers a delivery that could not be opened: 401 if it is not genuine,
 // 503 if that could not be found out.
 func (p *Processor) refuse(w http.ResponseWriter, r *http.Request, start time.Time, err error) {
-	o := Observation{Outcome: Failed, Err: err, Duration: time.Since(start)}
+	o := Observation{Outcome: Retrying, Err: err, Duration: time.Since(start)}
 	status, body := http.StatusServiceUnavailable, `{"received":false}`
 	var refusal *Refusal
 	if errors.As(err, &refusal) {
@@ -98,7 +84,7 @@ func answer(w http.ResponseWriter, o Outcome) {
 	switch {
 	case o == Duplicate:
 		respond(w, http.StatusOK, `{"received":true,"duplicate":true}`)
-	case o.Stored():
+	case o.Acknowledged():
 		respond(w, http.StatusOK, `{"received":true}`)
 	default:
 		respond(w, http.StatusServiceUnavailable, `{"received":false}`)

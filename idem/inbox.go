@@ -46,9 +46,9 @@ type Inbox struct {
 	// from 1, has failed. Default: [DefaultBackoff].
 	Backoff func(attempt int) time.Duration
 
-	// PassFailed lets later events of a Key go on when one is kept as failed.
+	// PassParked lets later events of a Key go on when one is kept as failed.
 	// Default: false, they wait until it is replayed or discarded.
-	PassFailed bool
+	PassParked bool
 
 	// Poll is how often workers look for events that nobody woke them for:
 	// those that are due again, and all of other processes if PollOnly is set.
@@ -105,9 +105,9 @@ func (i *Inbox) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // Accept stores one verified event without HTTP, as [Processor.Accept] works
 // on it: a nil error means that the event need not come again.
 func (i *Inbox) Accept(ctx context.Context, e Event) (Outcome, error) {
-	outcome, err := Failed, error(nil)
+	outcome, err := Retrying, error(nil)
 	i.receive(ctx, e, func(o Outcome, e error) { outcome, err = o, e })
-	if outcome.Stored() {
+	if outcome.Acknowledged() {
 		return outcome, nil
 	}
 	return outcome, err

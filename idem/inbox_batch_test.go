@@ -52,7 +52,7 @@ func TestDeliveriesThatArriveMeanwhileShareTheNextStatement(t *testing.T) {
 			var deliveries sync.WaitGroup
 			deliver := func(id string) {
 				deliveries.Go(func() {
-					if o, err := m.inbox.Accept(t.Context(), idem.Event{ID: id, Type: "paid", Payload: c.payload}); o != idem.Queued {
+					if o, err := m.inbox.Accept(t.Context(), idem.Event{ID: id, Type: "paid", Payload: c.payload}); o != idem.Pending {
 						t.Errorf("Accept = %s, %v, want queued", o, err)
 					}
 				})
@@ -104,17 +104,17 @@ func TestEventThatPostgresRefusesFailsAlone(t *testing.T) {
 	var deliveries sync.WaitGroup
 	deliver := func(id string, want idem.Outcome) {
 		deliveries.Go(func() {
-			if o, err := m.inbox.Accept(t.Context(), letter(id, id, 0)); o != want || (err != nil) != (want == idem.Failed) {
+			if o, err := m.inbox.Accept(t.Context(), letter(id, id, 0)); o != want || (err != nil) != (want == idem.Retrying) {
 				t.Errorf("Accept(%s) = %s, %v, want %s", id, o, err, want)
 			}
 		})
 	}
-	deliver("first", idem.Queued)
+	deliver("first", idem.Pending)
 	m.untilHeld()
 	for n := range 10 {
-		deliver(fmt.Sprint("good", n), idem.Queued)
+		deliver(fmt.Sprint("good", n), idem.Pending)
 	}
-	deliver("bad", idem.Failed)
+	deliver("bad", idem.Retrying)
 	m.untilWaiting(12)
 	release()
 	deliveries.Wait()
@@ -165,10 +165,10 @@ func TestBatchTellsEachDeliveryItsOwnOutcome(t *testing.T) {
 		}
 	}
 	want := map[string]map[idem.Outcome]int{
-		"first": {idem.Queued: 1},
+		"first": {idem.Pending: 1},
 		"old":   {idem.Duplicate: 2},
-		"new":   {idem.Queued: 1},
-		"twin":  {idem.Queued: 1, idem.Duplicate: 1},
+		"new":   {idem.Pending: 1},
+		"twin":  {idem.Pending: 1, idem.Duplicate: 1},
 	}
 	if diff := cmp.Diff(want, counts); diff != "" {
 		t.Error("outcomes (-want +got):\n" + diff)
@@ -184,7 +184,7 @@ func TestDeliveriesDoNotWaitForASlowStatement(t *testing.T) {
 	for n := range 2 {
 		deliveries.Go(func() {
 			id := fmt.Sprint("e", n)
-			if outcome, err := m.inbox.Accept(t.Context(), letter(id, "o1", 0)); outcome != idem.Queued || err != nil {
+			if outcome, err := m.inbox.Accept(t.Context(), letter(id, "o1", 0)); outcome != idem.Pending || err != nil {
 				t.Errorf("Accept of %s = %s, %v, want queued", id, outcome, err)
 			}
 		})

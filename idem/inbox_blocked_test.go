@@ -29,13 +29,13 @@ func TestEventThatFailsHoldsItsKeyAndNoOther(t *testing.T) {
 	})
 	m.store(letter("a1", "a", 1), letter("a2", "a", 2))
 	m.start(m.inbox)
-	m.wantWorked(idem.Failed)
+	m.wantWorked(idem.Retrying)
 	m.store(letter("b1", "b", 3), letter("b2", "b", 4)) // workers that find these have passed a's
-	m.wantWorked(idem.Handled, idem.Handled)
+	m.wantWorked(idem.Done, idem.Done)
 	m.wantRow("a2", `(state, attempts, claimed, due_at)`, `(pending,0,,)`)
 	mended.Store(true)
 	m.exec(`update idem_events set due_at = now() where state = 'pending'`)
-	m.wantWorked(idem.Handled, idem.Handled)
+	m.wantWorked(idem.Done, idem.Done)
 	got := queryOne[[]string](m.shop, `select array_agg(event order by n) from effects`)
 	if diff := cmp.Diff([]string{"b1", "b2", "a1", "a2"}, got); diff != "" {
 		t.Error("order (-want +got):\n" + diff)
@@ -59,10 +59,10 @@ func TestThousandKeysOfWhichSomeAreBlockedStarveNobody(t *testing.T) {
 	deliveries.Wait()
 	// Half of the blocked keys wait for a retry, half for somebody to mend them.
 	m.exec(`update idem_events set due_at = now() + interval '1 hour' where key in (select n::text from generate_series(0, 499, 10) n) and event like '%-1'`)
-	m.exec(`update idem_events set state = 'failed' where key in (select n::text from generate_series(500, 999, 10) n) and event like '%-1'`)
+	m.exec(`update idem_events set state = 'parked' where key in (select n::text from generate_series(500, 999, 10) n) and event like '%-1'`)
 	m.start(m.inbox)
 	for range 2 * (keys - blocked) {
-		m.wantWorked(idem.Handled)
+		m.wantWorked(idem.Done)
 	}
 	if n := queryOne[int](m.shop, `select count(*) from idem_events where state <> 'done' and key like '%0'`); n != 2*blocked {
 		t.Errorf("%d events of blocked keys are left, want %d", n, 2*blocked)
@@ -112,7 +112,7 @@ func TestFailedEventHoldsItsKeyUntilSomebodyActs(t *testing.T) {
 			m.start(m.inbox)
 			m.wantWorked(idem.Parked)
 			m.store(letter("b1", "b", 3)) // workers that find it have passed a's
-			m.wantWorked(idem.Handled)
+			m.wantWorked(idem.Done)
 			m.wantRow("a2", `(state, attempts, claimed, due_at)`, `(pending,0,,)`)
 			mended.Store(true)
 			if err := c.act(t.Context(), m); err != nil {
@@ -130,7 +130,7 @@ func TestFailedEventHoldsItsKeyUntilSomebodyActs(t *testing.T) {
 func TestPassFailedLetsTheKeyGoOn(t *testing.T) {
 	t.Parallel()
 	m := newMailroom(t)
-	m.inbox.PassFailed = true
+	m.inbox.PassParked = true
 	m.on(func(ctx context.Context, tx pgx.Tx, n *note) error {
 		if n.ID == "a1" {
 			return idem.NoRetry(errors.New("no such order"))
@@ -139,7 +139,7 @@ func TestPassFailedLetsTheKeyGoOn(t *testing.T) {
 	})
 	m.store(letter("a1", "a", 1), letter("a2", "a", 2))
 	m.start(m.inbox)
-	m.wantWorked(idem.Parked, idem.Handled)
-	m.wantState("a1", idem.StateFailed)
+	m.wantWorked(idem.Parked, idem.Done)
+	m.wantState("a1", idem.StateParked)
 	m.wantPayload("a1", string(letter("a1", "a", 1).Payload))
 }

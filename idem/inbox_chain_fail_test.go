@@ -104,7 +104,7 @@ func TestPostgresMayAskToRunAHandlerBetweenOthersAgain(t *testing.T) {
 			return err
 		},
 		"in what it queued": func(ctx context.Context, _ pgx.Tx) error {
-			idem.Queue(ctx, `insert into again_at_once default values`)
+			idem.ExecAtCommit(ctx, `insert into again_at_once default values`)
 			return nil
 		},
 		"at COMMIT": func(ctx context.Context, tx pgx.Tx) error {

@@ -175,13 +175,13 @@ func TestAfterCommitRunsBeforeTheNextEventBegins(t *testing.T) {
 func TestCommitThatFailsFailsItsOwnEventOnly(t *testing.T) {
 	t.Parallel()
 	for name, queue := range map[string]func(context.Context){
-		"a constraint is checked at COMMIT":   func(ctx context.Context) { idem.Queue(ctx, `insert into later values ('x')`) },
-		"Postgres refuses a queued statement": func(ctx context.Context) { idem.Queue(ctx, `select 1/0`) },
-		"it refuses the second":               func(ctx context.Context) { idem.Queue(ctx, `select 1`); idem.Queue(ctx, `select 1/0`) },
-		"a queued statement is no SQL":        func(ctx context.Context) { idem.Queue(ctx, `insert in effects`) },
-		"an argument does not fit":            func(ctx context.Context) { idem.Queue(ctx, insertEffect, struct{}{}) },
-		"a queued statement rolls back":       func(ctx context.Context) { idem.Queue(ctx, `rollback`) },
-		"a queued statement ends the session": func(ctx context.Context) { idem.Queue(ctx, `select pg_terminate_backend(pg_backend_pid())`) },
+		"a constraint is checked at COMMIT":   func(ctx context.Context) { idem.ExecAtCommit(ctx, `insert into later values ('x')`) },
+		"Postgres refuses a queued statement": func(ctx context.Context) { idem.ExecAtCommit(ctx, `select 1/0`) },
+		"it refuses the second":               func(ctx context.Context) { idem.ExecAtCommit(ctx, `select 1`); idem.ExecAtCommit(ctx, `select 1/0`) },
+		"a queued statement is no SQL":        func(ctx context.Context) { idem.ExecAtCommit(ctx, `insert in effects`) },
+		"an argument does not fit":            func(ctx context.Context) { idem.ExecAtCommit(ctx, insertEffect, struct{}{}) },
+		"a queued statement rolls back":       func(ctx context.Context) { idem.ExecAtCommit(ctx, `rollback`) },
+		"a queued statement ends the session": func(ctx context.Context) { idem.ExecAtCommit(ctx, `select pg_terminate_backend(pg_backend_pid())`) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -227,7 +227,7 @@ func TestFollowerThatNeedsNoWorkIsSettled(t *testing.T) {
 	}{
 		"it has no handler":  {identify([]byte(`{"id":"b","type":"new","order":"b"}`)), "b is unhandled", idem.StateUnhandled},
 		"it is ignored":      {identify([]byte(`{"id":"b","type":"viewed","order":"b"}`)), "b is handled", idem.StateDone},
-		"it does not decode": {idem.Event{ID: "b", Type: "paid", Key: "b", Payload: []byte(`{"id":7}`)}, "b is parked", idem.StateFailed},
+		"it does not decode": {idem.Event{ID: "b", Type: "paid", Key: "b", Payload: []byte(`{"id":7}`)}, "b is parked", idem.StateParked},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

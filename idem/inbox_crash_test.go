@@ -108,7 +108,7 @@ func TestEventThatKillsItsWorkersIsParkedAndNoOther(t *testing.T) {
 		t.Errorf("%d processes died, want 3", deaths)
 	}
 	const why = "3 processes died while they worked on it: mend the handler, then replay it"
-	if got := queryOne[string](p.shop, `select crashes || ' ' || last_error from idem_events where state = 'failed'`); got != "3 "+why {
+	if got := queryOne[string](p.shop, `select crashes || ' ' || last_error from idem_events where state = 'parked'`); got != "3 "+why {
 		t.Errorf("it is parked because of %q, want %q", got, why)
 	}
 	if n := queryOne[int](p.shop, `select max(coalesce(crashes, 0)) from idem_events where event not like '%poison'`); n > 1 {
@@ -116,7 +116,7 @@ func TestEventThatKillsItsWorkersIsParkedAndNoOther(t *testing.T) {
 	}
 
 	p.deploy(func(n *notes) { idem.Handle(&n.Routes, "paid", pay) }) // which does not exit
-	if replayed, err := p.processor.Replay(t.Context(), idem.Filter{}); replayed.Handled != 1 || err != nil {
+	if replayed, err := p.processor.Replay(t.Context(), idem.Filter{}); replayed.Done != 1 || err != nil {
 		t.Errorf("Replay = %+v, %v, want one handled", replayed, err)
 	}
 	for range 1 + events/keys { // the poison, and those that waited behind it

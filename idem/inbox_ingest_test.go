@@ -53,11 +53,11 @@ func TestInboxStoresAnEventOnceHoweverOftenItComes(t *testing.T) {
 	if n := queryOne[int](m.shop, `select count(*) from idem_events`); n != 1 {
 		t.Errorf("%d rows, want 1", n)
 	}
-	if diff := cmp.Diff([]idem.Outcome{idem.Queued, idem.Duplicate, idem.Duplicate}, m.outcomes()); diff != "" {
+	if diff := cmp.Diff([]idem.Outcome{idem.Pending, idem.Duplicate, idem.Duplicate}, m.outcomes()); diff != "" {
 		t.Error("outcomes (-want +got):\n" + diff)
 	}
 	m.start(m.inbox)
-	m.wantWorked(idem.Handled)
+	m.wantWorked(idem.Done)
 	m.wantAnswer(paid("e1"), http.StatusOK) // also when it is done
 	m.wantState("e1", idem.StateDone)
 	m.wantEffects(1)
@@ -74,7 +74,7 @@ func TestInboxStoresTwinsAtOnceAsOneEvent(t *testing.T) {
 	for _, o := range m.outcomes() {
 		counts[o]++
 	}
-	if diff := cmp.Diff(map[idem.Outcome]int{idem.Queued: 1, idem.Duplicate: n - 1}, counts); diff != "" {
+	if diff := cmp.Diff(map[idem.Outcome]int{idem.Pending: 1, idem.Duplicate: n - 1}, counts); diff != "" {
 		t.Error("outcomes (-want +got):\n" + diff)
 	}
 	if n := queryOne[int](m.shop, `select count(*) from idem_events join idem_payloads using (event)`); n != 1 {
@@ -92,7 +92,7 @@ func TestInboxKeepsTheEventsOfTwoAccountsApart(t *testing.T) {
 		}
 	}
 	m.start(m.inbox)
-	m.wantWorked(idem.Handled, idem.Handled)
+	m.wantWorked(idem.Done, idem.Done)
 	if got := queryOne[[]string](m.shop, `select array_agg(scope order by scope) from effects`); !cmp.Equal(got, []string{"a", "b/c"}) {
 		t.Errorf("effects of %q, want one for each account", got)
 	}
@@ -117,7 +117,7 @@ func TestInboxAsksASourceThatHasOnlyRouteWhatIsIgnored(t *testing.T) {
 	s := newShop(t)
 	s.notes.Ignore("viewed")
 	inbox := idem.NewInbox(s.pool, routed{s.notes})
-	for body, want := range map[string]idem.Outcome{`{"id":"e1","type":"viewed"}`: idem.Ignored, paid("e2"): idem.Queued} {
+	for body, want := range map[string]idem.Outcome{`{"id":"e1","type":"viewed"}`: idem.Ignored, paid("e2"): idem.Pending} {
 		if o, err := inbox.Accept(t.Context(), identify([]byte(body))); o != want || err != nil {
 			t.Errorf("%s: %s, %v, want %s", body, o, err, want)
 		}
@@ -135,7 +135,7 @@ func TestInboxRefusesNoGenuineBody(t *testing.T) {
 		"empty":                           {``, idem.StateUnhandled},
 		"unknown type":                    {`{"id":"e1","type":"new"}`, idem.StateUnhandled},
 		"bytes no text column accepts":    {"\x00\xff\xfe", idem.StateUnhandled},
-		"a field of the wrong type":       {`{"type":"strict","id":"e1"}`, idem.StateFailed},
+		"a field of the wrong type":       {`{"type":"strict","id":"e1"}`, idem.StateParked},
 		"an id that text cannot hold":     {`{"id":"e\u0000","type":"paid"}`, idem.StateDone},
 		"an entity that text cannot hold": {`{"id":"e1","type":"paid","order":"\u0000"}`, idem.StateDone},
 		"an entity too long":              {`{"id":"e1","type":"paid","order":"` + long + `"}`, idem.StateDone},

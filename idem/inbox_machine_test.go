@@ -161,10 +161,10 @@ func (m *machine) filter(t *rapid.T) (f idem.Filter) {
 	}
 	f.States = rapid.SampledFrom([][]idem.State{
 		nil,
-		{idem.StateFailed},
+		{idem.StateParked},
 		{idem.StatePending},
 		{idem.StateRetrying},
-		{idem.StateUnhandled, idem.StateFailed, idem.StatePending, idem.StateRetrying},
+		{idem.StateUnhandled, idem.StateParked, idem.StatePending, idem.StateRetrying},
 	}).Draw(t, "states")
 	return f
 }
@@ -176,8 +176,8 @@ func (m *machine) Replay(t *rapid.T) {
 		switch {
 		case m.model.route(e) != "handled":
 			wanted.Unhandled++
-		case m.model.deliverInline(e) == idem.Handled:
-			wanted.Handled++
+		case m.model.deliverInline(e) == idem.Done:
+			wanted.Done++
 		default:
 			wanted.Failed++
 		}
@@ -192,7 +192,7 @@ func (m *machine) DryReplay(t *rapid.T) {
 	var wanted idem.Replayed
 	for _, e := range m.model.find(f) {
 		if m.model.route(e) == "handled" {
-			wanted.Handled++
+			wanted.Done++
 		} else {
 			wanted.Unhandled++
 		}
@@ -237,9 +237,9 @@ func (m *machine) Age(t *rapid.T) {
 
 func (m *machine) Prune(t *rapid.T) {
 	old := map[idem.State]bool{idem.StateDone: true, idem.StateUnhandled: true, idem.StateDiscarded: true}
-	m.inbox.FailedRetention = 0
+	m.inbox.ParkedRetention = 0
 	if rapid.Bool().Draw(t, "prune failed ones, too") {
-		m.inbox.FailedRetention, old[idem.StateFailed] = 50*24*time.Hour, true
+		m.inbox.ParkedRetention, old[idem.StateParked] = 50*24*time.Hour, true
 	}
 	var wanted int64
 	maps.DeleteFunc(m.model.events, func(_ string, e *modelEvent) bool {
@@ -297,7 +297,7 @@ func (m *machine) drain(t *rapid.T) {
 	want(t, "effects beyond the first", queryOne[int](m.shop, `select count(*) - count(distinct event) from effects`), 0)
 }
 
-var notDone = []idem.State{idem.StatePending, idem.StateRetrying, idem.StateUnhandled, idem.StateFailed}
+var notDone = []idem.State{idem.StatePending, idem.StateRetrying, idem.StateUnhandled, idem.StateParked}
 
 func want(t *rapid.T, what string, got, want any) {
 	t.Helper()

@@ -117,7 +117,7 @@ func (m *model) deliver(e *modelEvent) idem.Outcome {
 	m.store(e)
 	m.enqueue(e)
 	e.attempts, e.crashes, e.claimed = 0, 0, false
-	return idem.Queued
+	return idem.Pending
 }
 
 // deliverInline is a delivery to a processor on the same tables.
@@ -140,16 +140,16 @@ func (m *model) deliverInline(e *modelEvent) idem.Outcome {
 	e.attempts++
 	switch parkAfter := modelParkAfter; {
 	case e.state == idem.StatePending:
-		return idem.Queued
+		return idem.Pending
 	case met == mishapFinal:
 	case (e.state == "" || e.state == idem.StateRetrying) && e.attempts < parkAfter:
 		e.state = idem.StateRetrying
-		return idem.Failed
+		return idem.Retrying
 	case m.handToInbox:
 		m.enqueue(e)
-		return idem.Queued
+		return idem.Pending
 	}
-	e.state = idem.StateFailed
+	e.state = idem.StateParked
 	return idem.Parked
 }
 
@@ -182,7 +182,7 @@ func (m *model) succeed(e *modelEvent) idem.Outcome {
 
 func (e *modelEvent) finish() idem.Outcome {
 	e.state, e.queued, e.claimed = idem.StateDone, false, false
-	return idem.Handled
+	return idem.Done
 }
 
 // work is what workers do until there is nothing left to do: each queue goes on
@@ -221,11 +221,11 @@ func (m *model) workOn(e *modelEvent) idem.Outcome {
 	case met != mishapLater:
 		e.attempts++
 	}
-	return idem.Failed
+	return idem.Retrying
 }
 
 func (m *model) park(e *modelEvent) idem.Outcome {
-	e.state, e.queued = idem.StateFailed, !m.passFailed
+	e.state, e.queued = idem.StateParked, !m.passFailed
 	return idem.Parked
 }
 
@@ -262,7 +262,7 @@ func (q modelQueue) waiting(m *model) (all []*modelEvent) {
 func (m *model) find(f idem.Filter) (found []*modelEvent) {
 	states := f.States
 	if states == nil {
-		states = []idem.State{idem.StateUnhandled, idem.StateFailed}
+		states = []idem.State{idem.StateUnhandled, idem.StateParked}
 	}
 	for _, e := range m.events {
 		if slices.Contains(states, e.state) && chosen(f.Keys, e.key) && chosen(f.IDs, e.id) && chosen(f.Types, e.eventType) {

@@ -55,12 +55,12 @@ func TestInboxWorksInEveryQueryModeOfPgx(t *testing.T) {
 			if n, err := m.inbox.Requeue(t.Context(), m.pool, idem.Filter{Keys: []string{odd.Key}}); n != 1 || err != nil {
 				t.Errorf("Requeue = %d, %v, want 1", n, err)
 			}
-			m.wantWorked(idem.Handled, idem.Handled)
+			m.wantWorked(idem.Done, idem.Done)
 			if n, err := m.inbox.Discard(t.Context(), m.pool, idem.Filter{IDs: []string{"e3"}}, "it's $1"); n != 1 || err != nil {
 				t.Errorf("Discard = %d, %v, want 1", n, err)
 			}
 			m.wantEffects(2)
-			m.inbox.FailedRetention, m.inbox.PayloadRetention = time.Hour, time.Hour
+			m.inbox.ParkedRetention, m.inbox.PayloadRetention = time.Hour, time.Hour
 			m.exec(`update idem_payloads set received_at = '2020-01-01' where event like '%e2'`)
 			m.exec(`update idem_events set received_at = '2020-01-01' where event not like '%e2'`)
 			if n, err := m.inbox.Prune(t.Context()); n != 2 || err != nil {
@@ -79,15 +79,15 @@ func (m *mailroom) wantOperations(failed idem.Event) {
 	m.Helper()
 	stats, err := m.inbox.Stats(m.Context())
 	want := idem.Stats{
-		Pending: idem.Backlog{Events: 1}, Unhandled: idem.Backlog{Events: 1}, Failed: idem.Backlog{Events: 1}, BlockedKeys: 1,
+		Pending: idem.Backlog{Events: 1}, Unhandled: idem.Backlog{Events: 1}, Parked: idem.Backlog{Events: 1}, BlockedKeys: 1,
 	}
 	if diff := cmp.Diff(want, stats, cmpopts.IgnoreFields(idem.Backlog{}, "Oldest")); diff != "" || err != nil {
 		m.Errorf("Stats: %v (-want +got):\n%s", err, diff)
 	}
-	for s, err := range m.inbox.List(m.Context(), idem.Filter{States: []idem.State{idem.StateFailed}, Types: []string{"paid"}}) {
+	for s, err := range m.inbox.List(m.Context(), idem.Filter{States: []idem.State{idem.StateParked}, Types: []string{"paid"}}) {
 		failed.Decoded = nil
-		want := idem.Stored{Event: failed, State: idem.StateFailed, Attempts: 1, LastError: `no such 'order' \ $1`}
-		if diff := cmp.Diff(want, s, cmpopts.IgnoreFields(idem.Stored{}, "ReceivedAt", "DueAt")); diff != "" || err != nil {
+		want := idem.StoredEvent{Event: failed, State: idem.StateParked, Attempts: 1, LastError: `no such 'order' \ $1`}
+		if diff := cmp.Diff(want, s, cmpopts.IgnoreFields(idem.StoredEvent{}, "ReceivedAt", "DueAt")); diff != "" || err != nil {
 			m.Errorf("List: %v (-want +got):\n%s", err, diff)
 		}
 	}
@@ -95,7 +95,7 @@ func (m *mailroom) wantOperations(failed idem.Event) {
 	if err != nil || len(blocked) != 1 || blocked[0].ID != failed.ID || blocked[0].Waiting != 1 {
 		m.Errorf("Blocked = %+v, %v, want %s with one waiting", blocked, err, failed.ID)
 	}
-	if o, err := m.inbox.DryRun(m.Context(), failed); o != idem.Failed || err == nil {
+	if o, err := m.inbox.DryRun(m.Context(), failed); o != idem.Retrying || err == nil {
 		m.Errorf("DryRun = %s, %v, want failed", o, err)
 	}
 }

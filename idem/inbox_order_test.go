@@ -67,7 +67,7 @@ func TestEventsOfAKeyAreWorkedByTheProvidersTime(t *testing.T) {
 		m.start(m.newInbox(m.pool))
 	}
 	for range events {
-		m.wantWorked(idem.Handled)
+		m.wantWorked(idem.Done)
 	}
 	for key := range keys {
 		var want []string
@@ -107,7 +107,7 @@ func TestEventsOfAKeyAreWorkedInTheOrderOfArrival(t *testing.T) {
 					m.start(m.newInbox(m.pool))
 				}
 				for queryOne[bool](m.shop, `select exists (select from idem_payloads)`) {
-					m.wantWorked(idem.Handled)
+					m.wantWorked(idem.Done)
 				}
 				if diff := cmp.Diff(want, worked("o1")); diff != "" {
 					t.Error("order (-want +got):\n" + diff)
@@ -144,7 +144,7 @@ func TestOlderEventThatComesLateWaitsForTheNewerInWork(t *testing.T) {
 	}
 	m.wantRow("older", `(state, attempts, crashes)`, `(pending,0,)`)
 	close(release)
-	m.wantWorked(idem.Handled, idem.Handled)
+	m.wantWorked(idem.Done, idem.Done)
 	m.wantEffects(2)
 }
 
@@ -164,7 +164,7 @@ func TestFailedEventThatComesAgainHasItsPlaceStill(t *testing.T) {
 	m.start(m.inbox)
 	m.wantWorked(idem.Parked)
 	m.store(letter("e1", "o1", 0))
-	m.wantWorked(idem.Handled, idem.Handled)
+	m.wantWorked(idem.Done, idem.Done)
 	if diff := cmp.Diff([]string{"e1", "e1", "e2"}, tried); diff != "" {
 		t.Error("tried (-want +got):\n" + diff)
 	}
@@ -187,7 +187,7 @@ func TestDifferentKeysAreWorkedAtOnce(t *testing.T) {
 	}
 	m.start(m.inbox)
 	for range workers {
-		m.wantWorked(idem.Handled)
+		m.wantWorked(idem.Done)
 	}
 }
 
@@ -205,7 +205,7 @@ func TestEventsWithoutAKeyAreWorkedAtOnce(t *testing.T) {
 	})
 	m.store(letter("e1", "", 1), letter("e2", "", 2))
 	m.start(m.inbox)
-	m.wantWorked(idem.Handled, idem.Handled)
+	m.wantWorked(idem.Done, idem.Done)
 }
 
 // Two applications may use one database, each in its schema.
@@ -221,5 +221,5 @@ func TestApplicationsOfOneDatabaseDoNotWaitForEachOther(t *testing.T) {
 	<-entered
 	idle.store(letter("e1", "shared", 1))
 	idle.start(idle.inbox)
-	idle.wantWorked(idem.Handled)
+	idle.wantWorked(idem.Done)
 }

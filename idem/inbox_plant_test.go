@@ -94,7 +94,7 @@ func nth(n, keys int) idem.Event {
 
 func (p *plant) store(e idem.Event) {
 	p.Helper()
-	if o, err := p.inbox.Accept(p.Context(), e); o != idem.Queued || err != nil {
+	if o, err := p.inbox.Accept(p.Context(), e); o != idem.Pending || err != nil {
 		p.Errorf("%s is %s, %v, want queued", e.ID, o, err)
 	}
 }

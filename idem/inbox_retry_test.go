@@ -30,7 +30,7 @@ func TestBackoffSaysWhenAnEventIsTriedAgain(t *testing.T) {
 	m.wantAnswer(paid("e1"), 200)
 	m.start(m.inbox)
 	for attempt := 1; attempt <= 3; attempt++ {
-		m.wantWorked(idem.Failed)
+		m.wantWorked(idem.Retrying)
 		m.wantRow("e1", `(state, attempts, claimed, last_error)`, fmt.Sprintf(`(pending,%d,,"no such order")`, attempt))
 		m.wantDueIn("e1", time.Duration(attempt)*time.Hour)
 		m.exec(`update idem_events set due_at = now()`)
@@ -58,11 +58,11 @@ func TestEventThatFailsTooOftenIsKeptWithWhatIsKnownOfIt(t *testing.T) {
 	m.on(func(context.Context, pgx.Tx, *note) error { runs++; return fmt.Errorf("no such order, %d", runs) })
 	m.wantAnswer(paid("e1"), 200)
 	m.start(m.inbox)
-	m.wantWorked(idem.Failed, idem.Failed, idem.Parked)
+	m.wantWorked(idem.Retrying, idem.Retrying, idem.Parked)
 	m.wantRow("e1", `(state, attempts, crashes, last_error, claimed)`, `(failed,3,,"no such order, 3",)`)
 	m.wantPayload("e1", paid("e1"))
 	m.wantAnswer(paid("e1"), 200) // somebody sends it again, who wants it done: it gets all its attempts anew
-	m.wantWorked(idem.Failed, idem.Failed, idem.Parked)
+	m.wantWorked(idem.Retrying, idem.Retrying, idem.Parked)
 }
 
 func TestHandlersSayWhatIsNotToBeTriedAgain(t *testing.T) {
@@ -73,9 +73,9 @@ func TestHandlersSayWhatIsNotToBeTriedAgain(t *testing.T) {
 		err   func() error
 		state idem.State
 	}{
-		"never":                {func() error { return idem.NoRetry(closed) }, idem.StateFailed},
-		"never, wrapped":       {func() error { return fmt.Errorf("order: %w", idem.NoRetry(closed)) }, idem.StateFailed},
-		"never, whatever else": {func() error { return idem.RetryAt(inThreeHours(), idem.NoRetry(closed)) }, idem.StateFailed},
+		"never":                {func() error { return idem.NoRetry(closed) }, idem.StateParked},
+		"never, wrapped":       {func() error { return fmt.Errorf("order: %w", idem.NoRetry(closed)) }, idem.StateParked},
+		"never, whatever else": {func() error { return idem.RetryAt(inThreeHours(), idem.NoRetry(closed)) }, idem.StateParked},
 		"not before":           {func() error { return idem.RetryAt(inThreeHours(), closed) }, idem.StatePending},
 		"not before, wrapped":  {func() error { return fmt.Errorf("order: %w", idem.RetryAt(inThreeHours(), closed)) }, idem.StatePending},
 	} {
@@ -93,7 +93,7 @@ func TestHandlersSayWhatIsNotToBeTriedAgain(t *testing.T) {
 			if !strings.Contains(queryOne[string](m.shop, `select last_error from idem_events`), "closed account") {
 				t.Error("the reason is not stored")
 			}
-			if c.state == idem.StateFailed {
+			if c.state == idem.StateParked {
 				m.wantRow("e1", `attempts`, `1`)
 				if o.Outcome != idem.Parked {
 					t.Errorf("the outcome is %s, want parked", o.Outcome)
@@ -119,7 +119,7 @@ func TestRetryAtDoesNotCountTowardsMaxAttempts(t *testing.T) {
 	})
 	m.wantAnswer(paid("e1"), 200)
 	m.start(m.inbox)
-	m.wantWorked(idem.Failed, idem.Failed, idem.Failed, idem.Handled)
+	m.wantWorked(idem.Retrying, idem.Retrying, idem.Retrying, idem.Done)
 	m.wantRow("e1", `(attempts, last_error)`, `(0,)`)
 }
 
@@ -155,14 +155,14 @@ func TestHandlerThatTakesTooLongUnderAWorkerIsRolledBack(t *testing.T) {
 			})
 			m.store(letter("slow", "slow", 0))
 			m.start(m.inbox)
-			for m.wantWorked(idem.Failed); !entered.Load(); m.wantWorked(idem.Failed) {
+			for m.wantWorked(idem.Retrying); !entered.Load(); m.wantWorked(idem.Retrying) {
 				m.exec(`update idem_events set attempts = 0, due_at = null`) // the time is short on a busy machine
 			}
 			m.wantEffects(0)
 			m.wantRow("slow", `(state, attempts, crashes, claimed, last_error is null)`, `(pending,1,,,f)`)
 			for n := range 3 { // these may take too long, too, but none is stuck
 				m.store(letter(fmt.Sprint(n), fmt.Sprint(n), 0))
-				for m.next().Outcome != idem.Handled {
+				for m.next().Outcome != idem.Done {
 					m.exec(`update idem_events set due_at = null where state = 'pending' and event not like '%slow'`)
 				}
 			}
@@ -191,7 +191,7 @@ func TestWorkersWaitForDiskWhenAsked(t *testing.T) {
 			})
 			m.wantAnswer(paid(fmt.Sprint(wait)), 200)
 			m.start(m.inbox)
-			m.wantWorked(idem.Handled)
+			m.wantWorked(idem.Done)
 			for range 20 { // connections go back to the pool as they were
 				if got := queryOne[string](m.shop, `select current_setting('synchronous_commit')`); got == "off" && want != "off" {
 					t.Fatal("the setting outlives its transaction")

@@ -50,7 +50,7 @@ func (m *mailroom) newInbox(pool *pool) *idem.Inbox {
 	i.Observe = func(ctx context.Context, o idem.Observation) {
 		m.processor.Observe(ctx, o)
 		switch o.Outcome {
-		case idem.Queued, idem.Duplicate, idem.Ignored, idem.Refused, idem.Rejected:
+		case idem.Pending, idem.Duplicate, idem.Ignored, idem.Refused, idem.Rejected:
 		default:
 			m.worked <- o
 		}
@@ -102,7 +102,7 @@ func (m *mailroom) wantWorked(want ...idem.Outcome) {
 func (m *mailroom) store(events ...idem.Event) {
 	m.Helper()
 	for _, e := range events {
-		if o, err := m.inbox.Accept(m.Context(), e); o != idem.Queued || err != nil {
+		if o, err := m.inbox.Accept(m.Context(), e); o != idem.Pending || err != nil {
 			m.Fatalf("Accept(%s) = %s, %v, want queued", e.ID, o, err)
 		}
 	}

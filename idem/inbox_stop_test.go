@@ -97,9 +97,9 @@ func TestStopTimeoutCancelsHandlersAndCountsNothing(t *testing.T) {
 			}
 			m.wantEffects(0)
 			m.wantRow("e1", `(state, attempts, crashes, claimed)`, `(pending,0,,)`)
-			m.wantWorked(idem.Failed)
+			m.wantWorked(idem.Retrying)
 			m.start(m.inbox)
-			m.wantWorked(idem.Handled)
+			m.wantWorked(idem.Done)
 			m.wantEffects(1)
 		})
 	}
@@ -127,7 +127,7 @@ func TestHandlerThatDoesNotReturnIsAnErrorOfRun(t *testing.T) {
 	}
 	m.start(m.inbox) // the next one cannot take what is in work still
 	m.store(letter("e2", "o2", 1))
-	m.wantWorked(idem.Handled)
+	m.wantWorked(idem.Done)
 	close(release)
 	m.until(`select not exists (select from idem_payloads)`)
 	m.wantEffects(2)
@@ -159,7 +159,7 @@ func TestRunGoesOnWhenPostgresIsBack(t *testing.T) {
 		runtime.Gosched()
 	}
 	network.down.Store(false)
-	m.wantWorked(idem.Handled)
+	m.wantWorked(idem.Done)
 	network.down.Store(true)
 	stop()
 	network.down.Store(false)

@@ -40,7 +40,7 @@ func TestInboxOutlivesPostgresThatCrashesUnderLoad(t *testing.T) {
 	inbox.Workers, inbox.Poll = 4, 10*time.Millisecond
 	handled := make(chan struct{}, 100*events)
 	inbox.Observe = func(_ context.Context, o idem.Observation) {
-		if o.Outcome == idem.Handled || o.Outcome == idem.Unknown {
+		if o.Outcome == idem.Done || o.Outcome == idem.Unknown {
 			handled <- struct{}{}
 		}
 	}
@@ -60,7 +60,7 @@ func TestInboxOutlivesPostgresThatCrashesUnderLoad(t *testing.T) {
 					if t.Context().Err() != nil {
 						return
 					}
-					if o.Stored() {
+					if o.Acknowledged() {
 						t.Errorf("%d is %s, with %v", n, o, err)
 					}
 					outage.RLock()
@@ -188,7 +188,7 @@ func (s *shop) working(on *pool) (inbox *idem.Inbox, done chan struct{}) {
 	inbox.Logger = nil
 	inbox.Poll = 10 * time.Millisecond
 	inbox.Observe = func(_ context.Context, o idem.Observation) {
-		if o.Outcome == idem.Handled {
+		if o.Outcome == idem.Done {
 			done <- struct{}{}
 		}
 	}

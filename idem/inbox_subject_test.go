@@ -62,10 +62,10 @@ func (s *subject) start(d deployment) {
 	s.inbox = idem.NewInbox(s.pool, source)
 	s.inbox.Logger = nil
 	s.inbox.Workers, s.inbox.PollOnly, s.inbox.Poll = 1, true, 5*time.Millisecond
-	s.inbox.MaxAttempts, s.inbox.MaxCrashes, s.inbox.PassFailed = modelAttempts, modelCrashes, d.passFailed
+	s.inbox.MaxAttempts, s.inbox.MaxCrashes, s.inbox.PassParked = modelAttempts, modelCrashes, d.passFailed
 	s.inbox.Backoff = func(int) time.Duration { return 0 }
 	s.inbox.Observe = func(_ context.Context, o idem.Observation) {
-		if o.Outcome != idem.Queued && o.Outcome != idem.Duplicate && o.Outcome != idem.Ignored {
+		if o.Outcome != idem.Pending && o.Outcome != idem.Duplicate && o.Outcome != idem.Ignored {
 			s.observed <- o
 		}
 	}
@@ -137,7 +137,7 @@ func (s *subject) accept(to acceptor, e *modelEvent) idem.Outcome {
 		event.OccurredAt = time.Date(2050+50*e.occurred, 1, 1, 0, 0, 0, 0, time.UTC)
 	}
 	outcome, err := to.Accept(s.Context(), event)
-	if stored := outcome.Stored(); stored != (err == nil) {
+	if stored := outcome.Acknowledged(); stored != (err == nil) {
 		return idem.Outcome(fmt.Sprint(outcome, ": ", err))
 	}
 	return outcome
@@ -172,7 +172,7 @@ func (s *subject) work(t *rapid.T, n int) (settled []string) {
 func (s *subject) fence(t *rapid.T) (before []string) {
 	s.fences++
 	id := fmt.Sprint("fence-", s.fences)
-	if outcome := s.accept(s.inbox, &modelEvent{id: id, eventType: "fence", key: "~model"}); outcome != idem.Queued {
+	if outcome := s.accept(s.inbox, &modelEvent{id: id, eventType: "fence", key: "~model"}); outcome != idem.Pending {
 		s.Fatalf("a fence is %s", outcome)
 	}
 	for o := s.observation(t); o.Event.ID != id; o = s.observation(t) {
@@ -251,7 +251,7 @@ func (m *model) rows() []row {
 type counts struct{ Pending, Retrying, Unhandled, Failed, BlockedKeys int64 }
 
 func countsOf(s idem.Stats) counts {
-	return counts{s.Pending.Events, s.Retrying.Events, s.Unhandled.Events, s.Failed.Events, s.BlockedKeys}
+	return counts{s.Pending.Events, s.Retrying.Events, s.Unhandled.Events, s.Parked.Events, s.BlockedKeys}
 }
 
 func (m *model) stats() (c counts) {
@@ -263,13 +263,13 @@ func (m *model) stats() (c counts) {
 			c.Retrying++
 		case idem.StateUnhandled:
 			c.Unhandled++
-		case idem.StateFailed:
+		case idem.StateParked:
 			c.Failed++
 		}
 	}
 	for _, q := range m.queues() {
 		all := q.waiting(m)
-		first := slices.IndexFunc(all, func(e *modelEvent) bool { return e.state == idem.StateFailed })
+		first := slices.IndexFunc(all, func(e *modelEvent) bool { return e.state == idem.StateParked })
 		pending := func(e *modelEvent) bool { return e.state == idem.StatePending }
 		if first >= 0 && slices.ContainsFunc(all[first+1:], pending) {
 			c.BlockedKeys++

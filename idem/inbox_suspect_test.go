@@ -54,7 +54,7 @@ func TestEventThatAProcessDiedWithIsWorkedAlone(t *testing.T) {
 	m.wantRow("suspect", `(state, claimed <= now() - interval '50 seconds', crashes)`, `(pending,t,)`)
 	close(release)
 	for range 6 {
-		m.wantWorked(idem.Handled)
+		m.wantWorked(idem.Done)
 	}
 	m.wantRow("suspect", `(state, attempts, crashes)`, `(done,0,1)`)
 	m.wantRow("a", `(state, attempts, crashes)`, `(done,0,)`)
@@ -77,7 +77,7 @@ func TestEventThatKilledManyProcessesIsKeptUntried(t *testing.T) {
 	m.dieWith("deadly")
 	m.dieWith("suspect")
 	m.start(m.inbox)
-	m.wantWorked(idem.Parked, idem.Handled)
+	m.wantWorked(idem.Parked, idem.Done)
 	m.wantRow("deadly", `(state, crashes, claimed, last_error like '%3 processes died%')`, `(failed,3,,t)`)
 	m.wantPayload("deadly", string(letter("deadly", "o1", 1).Payload))
 	m.wantRow("suspect", `(state, crashes)`, `(done,2)`)
@@ -97,7 +97,7 @@ func TestRequeueForgetsCrashes(t *testing.T) {
 	if n, err := m.inbox.Requeue(t.Context(), m.pool, idem.Filter{}); n != 1 || err != nil {
 		t.Fatal(n, err)
 	}
-	m.wantWorked(idem.Handled)
+	m.wantWorked(idem.Done)
 	m.wantRow("e1", `(state, crashes)`, `(done,)`)
 }
 
@@ -114,7 +114,7 @@ func TestSuspectThatFailsIsAnEventThatFailed(t *testing.T) {
 	m.store(letter("e1", "o1", 1))
 	m.dieWith("e1")
 	m.start(m.inbox)
-	m.wantWorked(idem.Failed, idem.Failed, idem.Handled)
+	m.wantWorked(idem.Retrying, idem.Retrying, idem.Done)
 	m.wantRow("e1", `(state, attempts, crashes)`, `(done,2,1)`)
 }
 
@@ -126,7 +126,7 @@ func TestClaimOfALivingWorkerIsLeftAlone(t *testing.T) {
 	m.exec(`insert into idem_claims select event, now() + interval '1 hour' from idem_events where event like '%a1'`)
 	m.start(m.inbox)
 	m.store(letter("b1", "b", 1)) // workers that find it have passed a's
-	m.wantWorked(idem.Handled)
+	m.wantWorked(idem.Done)
 	m.wantRow("a1", `(state, claimed is null, crashes)`, `(pending,f,)`)
 	m.wantState("a2", idem.StatePending)
 }
@@ -151,7 +151,7 @@ func TestConnectionLostUnderAWorkerIsNoCrash(t *testing.T) {
 	m.start(m.inbox)
 	<-broken
 	network.down.Store(false)
-	m.wantWorked(idem.Failed, idem.Handled)
+	m.wantWorked(idem.Retrying, idem.Done)
 	m.wantEffects(1)
 	m.wantRow("e1", `(state, attempts, crashes)`, `(done,1,)`)
 }
@@ -160,9 +160,9 @@ func TestConnectionLostUnderAWorkerIsNoCrash(t *testing.T) {
 func TestConnectionCutAtAWorkersCommitNeitherLosesNorDoubles(t *testing.T) {
 	t.Parallel()
 	for f, want := range map[fault][]idem.Outcome{
-		cutBeforeCommit: {idem.Failed, idem.Handled},
-		cutDuringCommit: {idem.Handled},
-		cutAfterCommit:  {idem.Handled},
+		cutBeforeCommit: {idem.Retrying, idem.Done},
+		cutDuringCommit: {idem.Done},
+		cutAfterCommit:  {idem.Done},
 	} {
 		t.Run(string(f), func(t *testing.T) {
 			t.Parallel()
@@ -178,7 +178,7 @@ func TestConnectionCutAtAWorkersCommitNeitherLosesNorDoubles(t *testing.T) {
 			})
 			m.store(letter("e1", "o1", 1), letter("e2", "o1", 2))
 			m.start(m.inbox)
-			m.wantWorked(append(want, idem.Handled)...)
+			m.wantWorked(append(want, idem.Done)...)
 			m.wantEffects(2)
 			m.wantRow("e1", `(state, attempts, crashes)`, `(done,0,)`)
 		})

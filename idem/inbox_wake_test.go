@@ -37,7 +37,7 @@ func TestWorkersAreToldOfWhatAnotherProcessStores(t *testing.T) {
 		for range 5 {
 			m.store(letter(fmt.Sprint(next), fmt.Sprint(next), 0))
 			next++
-			m.wantWorked(idem.Handled)
+			m.wantWorked(idem.Done)
 		}
 	}
 	storeElsewhere()
@@ -86,10 +86,10 @@ func TestPollOnlyDoesWithoutListen(t *testing.T) {
 	other := m.newInbox(m.pool)
 	other.PollOnly = true
 	for n := range 3 {
-		if o, err := other.Accept(t.Context(), letter(fmt.Sprint(n), "o1", 0)); o != idem.Queued {
+		if o, err := other.Accept(t.Context(), letter(fmt.Sprint(n), "o1", 0)); o != idem.Pending {
 			t.Fatal(o, err)
 		}
-		m.wantWorked(idem.Handled)
+		m.wantWorked(idem.Done)
 	}
 	m.wantEffects(3)
 }
@@ -102,7 +102,7 @@ func TestWorkersWakeForWhatTheirOwnProcessStores(t *testing.T) {
 	m.start(m.inbox)
 	for n := range 5 {
 		m.store(letter(fmt.Sprint(n), fmt.Sprint(n%2), 0))
-		m.wantWorked(idem.Handled)
+		m.wantWorked(idem.Done)
 	}
 }
 
@@ -133,7 +133,7 @@ func TestRunsOfOneInboxWakeEachOther(t *testing.T) {
 	}
 	m.storeTogether(together...) // and a first one: two wake-ups for three
 	for range events {
-		m.wantWorked(idem.Handled)
+		m.wantWorked(idem.Done)
 	}
 	m.wantEffects(events)
 }

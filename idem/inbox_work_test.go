@@ -26,7 +26,7 @@ func TestWorkersCommitEffectAndRecordTogether(t *testing.T) {
 	})
 	m.wantAnswer(paid("e1"), 200)
 	m.start(m.inbox)
-	m.wantWorked(idem.Handled)
+	m.wantWorked(idem.Done)
 	m.wantEffects(1)
 	m.wantPayload("e1", "")
 	m.wantRow("e1", `(state, attempts, crashes, last_error, due_at)`, `(done,0,,,)`)
@@ -42,7 +42,7 @@ func TestWorkersKeepPayloadsWhenAsked(t *testing.T) {
 	m.inbox.KeepPayloads = true
 	m.wantAnswer(paid("e1"), 200)
 	m.start(m.inbox)
-	m.wantWorked(idem.Handled)
+	m.wantWorked(idem.Done)
 	m.wantPayload("e1", paid("e1"))
 	if !queryOne[bool](m.shop, `select done and queue is null from idem_payloads`) {
 		t.Error("the payload of a done event still waits for workers")
@@ -63,7 +63,7 @@ func TestHandlerThatFailsUnderAWorkerLeavesNothingBehind(t *testing.T) {
 		"rolls back with SQL":          func(ctx context.Context, tx pgx.Tx) error { _, err := tx.Exec(ctx, `rollback`); return err },
 		"commits":                      func(ctx context.Context, tx pgx.Tx) error { return tx.Commit(ctx) },
 		"closes its connection":        func(ctx context.Context, tx pgx.Tx) error { return tx.Conn().Close(ctx) },
-		"queues what Postgres refuses": func(ctx context.Context, _ pgx.Tx) error { idem.Queue(ctx, `select 1/0`); return nil },
+		"queues what Postgres refuses": func(ctx context.Context, _ pgx.Tx) error { idem.ExecAtCommit(ctx, `select 1/0`); return nil },
 		"leaves rows open": func(ctx context.Context, tx pgx.Tx) error {
 			_, err := tx.Query(ctx, `select generate_series(1, 100000)`)
 			return err
@@ -101,10 +101,10 @@ func TestHandlerThatFailsUnderAWorkerLeavesNothingBehind(t *testing.T) {
 			})
 			m.wantAnswer(paid("e1"), 200)
 			m.start(m.inbox)
-			m.wantWorked(idem.Failed, idem.Handled)
+			m.wantWorked(idem.Retrying, idem.Done)
 			m.wantEffects(1)
 			m.wantAnswer(paid("e2"), 200) // the worker is as good as before
-			m.wantWorked(idem.Handled)
+			m.wantWorked(idem.Done)
 		})
 	}
 }
@@ -126,7 +126,7 @@ func TestHandlerThatCommitsWithSQLUnderAWorkerStillCountsOnce(t *testing.T) {
 		t.Errorf("the worker said %s, %v, not what the handler did wrong", o.Outcome, o.Err)
 	}
 	m.wantAnswer(paid("e2"), 200)
-	m.wantWorked(idem.Handled)
+	m.wantWorked(idem.Done)
 	m.wantState("e1", idem.StateDone)
 	m.wantPayload("e1", "")
 	m.wantEffects(2)
@@ -149,7 +149,7 @@ func TestPostgresMayAskWorkersToRunTheHandlerAgain(t *testing.T) {
 	})
 	m.wantAnswer(paid("e1"), 200)
 	m.start(m.inbox)
-	m.wantWorked(idem.Handled)
+	m.wantWorked(idem.Done)
 	m.wantRow("e1", `attempts`, `0`)
 	if got := queryOne[string](m.shop, `select event from effects`); got != "e1" || runs != 3 {
 		t.Errorf("effect of %q after %d runs, want e1 after 3", got, runs)
@@ -164,7 +164,7 @@ func TestEventWithoutAHandlerIsKeptAndItsKeyGoesOn(t *testing.T) {
 	m.wantAnswer(body, 200)
 	m.wantAnswer(`{"id":"e2","type":"paid","order":"o1"}`, 200)
 	m.start(m.inbox)
-	m.wantWorked(idem.Unhandled, idem.Handled)
+	m.wantWorked(idem.Unhandled, idem.Done)
 	m.wantRow("e1", `(state, attempts, last_error, claimed)`, `(unhandled,0,,)`)
 	m.wantPayload("e1", body)
 }
@@ -191,7 +191,7 @@ func TestAfterCommitRunsUnderWorkers(t *testing.T) {
 	})
 	m.wantAnswer(paid("e1"), 200)
 	m.start(m.inbox)
-	m.wantWorked(idem.Handled)
+	m.wantWorked(idem.Done)
 	if n := <-committed; n != 1 {
 		t.Errorf("the function saw %d effects, want 1", n)
 	}

@@ -33,7 +33,7 @@ select event from new`
 // leaves one alone that is in work there.
 const reviveKept = `
 with kept as (
-	select event from idem_events where event = $1 and state in ('retrying', 'unhandled', 'failed') for update skip locked
+	select event from idem_events where event = $1 and state in ('retrying', 'unhandled', 'parked') for update skip locked
 )
 update idem_events e set state = 'pending', attempts = 0, crashes = null, due_at = null from kept where e.event = kept.event`
 
@@ -62,20 +62,20 @@ func (i *Inbox) insert(ctx context.Context, batch []*arrival) error {
 		return err
 	}
 	for _, event := range stored {
-		first[event].outcome = Queued
+		first[event].outcome = Pending
 	}
 	if err := i.lookUp(ctx, first); err != nil {
 		return err
 	}
 	for _, a := range first {
 		if a.outcome == "" { // it was there, and is gone: pruned in between
-			a.outcome, a.err = Failed, errors.New("the event was being forgotten when it came again")
+			a.outcome, a.err = Retrying, errors.New("the event was being forgotten when it came again")
 		}
 	}
 	for _, a := range batch {
 		if twin := first[rowKey(a.event)]; twin != a {
 			a.outcome, a.err = twin.outcome, twin.err
-			if a.outcome == Queued {
+			if a.outcome == Pending {
 				a.outcome = Duplicate
 			}
 		}
@@ -134,10 +134,10 @@ func (i *Inbox) revive(ctx context.Context, event string, e Event) (Outcome, err
 	})
 	switch {
 	case err != nil:
-		return Failed, err
+		return Retrying, err
 	case !revived:
-		return Failed, errors.New("a delivery of the same event is being worked on in another process")
+		return Retrying, errors.New("a delivery of the same event is being worked on in another process")
 	}
 	i.tellWorkers()
-	return Queued, nil
+	return Pending, nil
 }

@@ -28,7 +28,7 @@ func TestUnhandledEventIsKeptAndReplayedOnceThereIsAHandler(t *testing.T) {
 	s.wantPayload("e1", newBody)
 
 	s.deploy(func(n *notes) { idem.Handle(&n.Routes, "new", pay) })
-	s.wantReplayed(idem.Filter{}, idem.Replayed{Handled: 1})
+	s.wantReplayed(idem.Filter{}, idem.Replayed{Done: 1})
 	s.wantEffects(1)
 	s.wantState("e1", idem.StateDone)
 	s.wantPayload("e1", "")
@@ -69,7 +69,7 @@ func TestPoisonEventIsParkedAfterTenFailures(t *testing.T) {
 		s.wantPayload("e1", paid("e1")) // should the provider give up before
 	}
 	s.wantAnswer(paid("e1"), http.StatusOK)
-	s.wantState("e1", idem.StateFailed)
+	s.wantState("e1", idem.StateParked)
 	s.wantPayload("e1", paid("e1"))
 	if got := queryOne[string](s, `select attempts || ' ' || last_error from idem_events`); got != "10 no such order" {
 		t.Errorf("stored: %q", got)
@@ -77,7 +77,7 @@ func TestPoisonEventIsParkedAfterTenFailures(t *testing.T) {
 	s.wantEffects(0)
 
 	s.deploy(func(n *notes) { idem.Handle(&n.Routes, "paid", pay) })
-	s.wantReplayed(idem.Filter{}, idem.Replayed{Handled: 1})
+	s.wantReplayed(idem.Filter{}, idem.Replayed{Done: 1})
 	s.wantEffects(1)
 	s.wantState("e1", idem.StateDone)
 	s.wantPayload("e1", "")
@@ -91,7 +91,7 @@ func TestParkedEventThatFailsAgainStaysParked(t *testing.T) {
 	s.wantAnswer(paid("e1"), http.StatusOK)
 	s.wantAnswer(paid("e1"), http.StatusOK)
 	s.wantReplayed(idem.Filter{}, idem.Replayed{Failed: 1})
-	s.wantState("e1", idem.StateFailed)
+	s.wantState("e1", idem.StateParked)
 	s.wantPayload("e1", paid("e1"))
 	if got := queryOne[int](s, `select attempts from idem_events`); got != 3 {
 		t.Errorf("%d failures are counted, want 3", got)
@@ -106,7 +106,7 @@ func TestUnhandledEventWhoseNewHandlerFailsIsNotLost(t *testing.T) {
 		idem.Handle(&n.Routes, "new", func(context.Context, pgx.Tx, *note) error { return errors.New("no such order") })
 	})
 	s.wantReplayed(idem.Filter{}, idem.Replayed{Failed: 1})
-	s.wantState("e1", idem.StateFailed)
+	s.wantState("e1", idem.StateParked)
 	s.wantPayload("e1", newBody)
 }
 
@@ -129,11 +129,11 @@ func TestReplayTakesWhatItsFilterSays(t *testing.T) {
 		filter idem.Filter
 		want   idem.Replayed
 	}{
-		"everything":           {idem.Filter{}, idem.Replayed{Handled: 3, Unhandled: 1}},
-		"one id":               {idem.Filter{IDs: []string{"n1"}}, idem.Replayed{Handled: 2}},
-		"one type":             {idem.Filter{Types: []string{"new"}}, idem.Replayed{Handled: 2}},
-		"one state":            {idem.Filter{States: []idem.State{idem.StateFailed}}, idem.Replayed{Handled: 1}},
-		"one account":          {idem.Filter{Scopes: []string{"b"}}, idem.Replayed{Handled: 1}},
+		"everything":           {idem.Filter{}, idem.Replayed{Done: 3, Unhandled: 1}},
+		"one id":               {idem.Filter{IDs: []string{"n1"}}, idem.Replayed{Done: 2}},
+		"one type":             {idem.Filter{Types: []string{"new"}}, idem.Replayed{Done: 2}},
+		"one state":            {idem.Filter{States: []idem.State{idem.StateParked}}, idem.Replayed{Done: 1}},
+		"one account":          {idem.Filter{Scopes: []string{"b"}}, idem.Replayed{Done: 1}},
 		"nothing":              {idem.Filter{IDs: []string{}}, idem.Replayed{}},
 		"what is done":         {idem.Filter{States: []idem.State{idem.StateDone}}, idem.Replayed{}},
 		"what is of two kinds": {idem.Filter{IDs: []string{"n1"}, Types: []string{"paid"}}, idem.Replayed{}},
@@ -154,7 +154,7 @@ func TestReplayTakesWhatItsFilterSays(t *testing.T) {
 				idem.Handle(&n.Routes, "new", pay)
 			})
 			s.wantReplayed(c.filter, c.want)
-			s.wantEffects(c.want.Handled)
+			s.wantEffects(c.want.Done)
 		})
 	}
 }
@@ -175,7 +175,7 @@ func TestReplayGoesOnAfterAFailureAndThroughManyPages(t *testing.T) {
 			return pay(ctx, tx, n)
 		})
 	})
-	s.wantReplayed(idem.Filter{}, idem.Replayed{Handled: 225, Failed: 25})
+	s.wantReplayed(idem.Filter{}, idem.Replayed{Done: 225, Failed: 25})
 	s.wantEffects(225)
 	for i, id := range order {
 		if id != fmt.Sprint(i) {
@@ -201,7 +201,7 @@ func TestEventThatStillDoesNotDecodeStaysFailed(t *testing.T) {
 		t.Fatal(outcome, err)
 	}
 	s.wantReplayed(idem.Filter{}, idem.Replayed{Failed: 1, Unhandled: 1})
-	s.wantState("e1", idem.StateFailed)
+	s.wantState("e1", idem.StateParked)
 	s.wantEffects(0)
 }
 
@@ -239,7 +239,7 @@ func TestReplayStopsWhenItsContextEnds(t *testing.T) {
 		})
 	})
 	got, err := s.processor.Replay(ctx, idem.Filter{})
-	if got.Handled != 1 || !errors.Is(err, context.Canceled) {
+	if got.Done != 1 || !errors.Is(err, context.Canceled) {
 		t.Errorf("Replay = %+v, %v, want one handled and context canceled", got, err)
 	}
 	s.wantEffects(1)
@@ -331,14 +331,14 @@ func TestStatsCountWhatIsNotDone(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := idem.Stats{Retrying: idem.Backlog{Events: 1}, Failed: idem.Backlog{Events: 1}, Unhandled: idem.Backlog{Events: 2}}
+	want := idem.Stats{Retrying: idem.Backlog{Events: 1}, Parked: idem.Backlog{Events: 1}, Unhandled: idem.Backlog{Events: 2}}
 	if diff := cmp.Diff(want, got, cmpopts.IgnoreFields(idem.Backlog{}, "Oldest")); diff != "" {
 		t.Error("Stats (-want +got):\n" + diff)
 	}
 	if age := got.Unhandled.Oldest; age < 99*24*time.Hour || age > 101*24*time.Hour {
 		t.Errorf("the oldest unhandled event is %s old, want 100 days", age)
 	}
-	if got.Failed.Oldest <= 0 {
+	if got.Parked.Oldest <= 0 {
 		t.Error("the oldest failed event has no age")
 	}
 }

@@ -34,13 +34,13 @@ func TestListTakesWhatItsFilterSays(t *testing.T) {
 	if n, err := s.processor.Discard(t.Context(), s.pool, idem.Filter{IDs: []string{"bad2"}}, "test"); n != 1 || err != nil {
 		t.Fatal(n, err)
 	}
-	s.exec(`insert into idem_events (event, type, key, state) values ('notes2//other', 'new', '', 'failed')`)
+	s.exec(`insert into idem_events (event, type, key, state) values ('notes2//other', 'new', '', 'parked')`)
 	s.exec(`insert into idem_payloads (event, done, body) values ('notes2//other', false, '')`)
 	// The order is that of arrival, whatever the names are.
 	s.exec(`update idem_events set received_at = '2026-11-20' where event = 'notes//with/slash'`)
 
 	every := []idem.State{
-		idem.StateUnhandled, idem.StateFailed, idem.StatePending, idem.StateRetrying, idem.StateDone, idem.StateDiscarded,
+		idem.StateUnhandled, idem.StateParked, idem.StatePending, idem.StateRetrying, idem.StateDone, idem.StateDiscarded,
 	}
 	for name, c := range map[string]struct {
 		filter idem.Filter
@@ -82,7 +82,7 @@ func TestListTellsWhatIsStored(t *testing.T) {
 	o.work(1)
 	s.exec(`update idem_events set crashes = 2, received_at = '2026-11-20 11:00Z', due_at = '2026-11-20 12:00Z'`)
 	e.Decoded = nil
-	want := []idem.Stored{{
+	want := []idem.StoredEvent{{
 		Event: e, State: idem.StatePending, Attempts: 1, Crashes: 2, LastError: "no such order",
 		ReceivedAt: time.Date(2026, 11, 20, 11, 0, 0, 0, time.UTC), DueAt: time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC),
 	}}
@@ -118,7 +118,7 @@ func TestListGoesThroughMoreThanOnePage(t *testing.T) {
 		}
 		if len(got) == 0 { // 220 is read already, with the first page
 			for n := range done {
-				s.accept(paid(fmt.Sprint(n)), idem.Handled)
+				s.accept(paid(fmt.Sprint(n)), idem.Done)
 			}
 			s.wantAnswer(`{"id":"late","type":"new"}`, http.StatusOK) // it was not there at the start
 		}

@@ -104,7 +104,7 @@ func (r *rig) fail(step pgproxy.Step, f pgproxy.Fault) {
 	if !r.later && isCommit(step) && f.Point == pgproxy.BeforeAnswer {
 		r.wantLostAnswer(id, outcome)
 	}
-	if !outcome.Stored() {
+	if !outcome.Acknowledged() {
 		r.takeAgain(id)
 	}
 	r.finish(id)
@@ -117,7 +117,7 @@ func (r *rig) fail(step pgproxy.Step, f pgproxy.Fault) {
 // the event comes again.
 func (r *rig) wantLostAnswer(id string, outcome idem.Outcome) {
 	r.Helper()
-	if outcome.Stored() || r.stored(id) != r.want {
+	if outcome.Acknowledged() || r.stored(id) != r.want {
 		r.Errorf("the answer to COMMIT is lost: outcome %s, stored is %+v, want %+v and no 200", outcome, r.stored(id), r.want)
 	}
 	if again := r.take(id); again != idem.Duplicate {

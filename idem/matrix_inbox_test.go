@@ -60,15 +60,15 @@ func newInbox(p *pool, source *notes) *idem.Inbox {
 }
 
 func payQueued(ctx context.Context, _ pgx.Tx, n *note) error {
-	idem.Queue(ctx, insertEffect, n.ID)
+	idem.ExecAtCommit(ctx, insertEffect, n.ID)
 	return nil
 }
 
 func storedOnce(s *shop, id string) {
 	s.Helper()
 	i := newInbox(s.pool, path{}.source())
-	if o, err := i.Accept(s.Context(), identify([]byte(paid(id)))); o != idem.Queued {
-		s.Fatalf("the event is %s beforehand, %v, want %s", o, err, idem.Queued)
+	if o, err := i.Accept(s.Context(), identify([]byte(paid(id)))); o != idem.Pending {
+		s.Fatalf("the event is %s beforehand, %v, want %s", o, err, idem.Pending)
 	}
 }
 
@@ -80,8 +80,8 @@ func twoStored(s *shop, id string) {
 // twoKeysStored stores an event, and one of another key.
 func twoKeysStored(s *shop, id string) {
 	storedOnce(s, id)
-	if o, err := newInbox(s.pool, path{}.source()).Accept(s.Context(), letter(behindIt(id, 1), "o2", 0)); o != idem.Queued {
-		s.Fatalf("the other event is %s beforehand, %v, want %s", o, err, idem.Queued)
+	if o, err := newInbox(s.pool, path{}.source()).Accept(s.Context(), letter(behindIt(id, 1), "o2", 0)); o != idem.Pending {
+		s.Fatalf("the other event is %s beforehand, %v, want %s", o, err, idem.Pending)
 	}
 }
 
@@ -103,7 +103,7 @@ func store(ctx context.Context, p *pool, source *notes, id string) (idem.Outcome
 func storeTogether(ctx context.Context, p *pool, source *notes, id string) (idem.Outcome, error) {
 	conn, err := p.Acquire(ctx) // the only one
 	if err != nil {
-		return idem.Failed, nil
+		return idem.Retrying, nil
 	}
 	i := newInbox(p, source)
 	ids := []string{id, behindIt(id, 1), behindIt(id, 2), behindIt(id, 2)}
@@ -120,10 +120,10 @@ func storeTogether(ctx context.Context, p *pool, source *notes, id string) (idem
 		}
 	}
 	conn.Release()
-	all := idem.Queued
+	all := idem.Pending
 	for range ids {
-		if o := <-outcomes; !o.Stored() {
-			all = idem.Failed
+		if o := <-outcomes; !o.Acknowledged() {
+			all = idem.Retrying
 		}
 	}
 	return all, nil
@@ -147,14 +147,14 @@ func runWorkers(ctx context.Context, p *pool, source *notes, _ string) (idem.Out
 	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
 		err = errors.Join(err, errors.New("the workers have not come to anything in a minute"))
 	}
-	return idem.Queued, err
+	return idem.Pending, err
 }
 
 // runChain has one worker work on the first event of each key.
 func runChain(ctx context.Context, p *pool, source *notes, _ string) (idem.Outcome, error) {
 	ctx, stop := context.WithTimeout(ctx, time.Minute)
 	defer stop()
-	return idem.Queued, errors.Join(idem.WorkOff(ctx, newInbox(p, source), 10), ctx.Err())
+	return idem.Pending, errors.Join(idem.WorkOff(ctx, newInbox(p, source), 10), ctx.Err())
 }
 
 // workWhileBusy is runWorkers while another process works on an event of the key.
@@ -185,9 +185,9 @@ func discard(ctx context.Context, p *pool, source *notes, id string) (idem.Outco
 func settled(n int64, err error) (idem.Outcome, error) {
 	switch {
 	case err != nil:
-		return idem.Failed, nil
+		return idem.Retrying, nil
 	case n == 0:
 		return idem.Duplicate, nil
 	}
-	return idem.Queued, nil
+	return idem.Pending, nil
 }

@@ -53,7 +53,7 @@ type kept struct {
 var (
 	done      = kept{State: idem.StateDone, Effects: 1}
 	doneWhole = kept{State: idem.StateDone, Effects: 1, Body: true}
-	parked    = kept{State: idem.StateFailed, Body: true}
+	parked    = kept{State: idem.StateParked, Body: true}
 	unhandled = kept{State: idem.StateUnhandled, Body: true}
 )
 
@@ -102,9 +102,9 @@ func payAndFail(ctx context.Context, tx pgx.Tx, n *note) error {
 
 func nothingYet(*shop, string) {}
 
-func handledOnce(s *shop, id string) { s.acceptOnce(pay, id, idem.Handled) }
+func handledOnce(s *shop, id string) { s.acceptOnce(pay, id, idem.Done) }
 
-func failedOnce(s *shop, id string) { s.acceptOnce(payAndFail, id, idem.Failed) }
+func failedOnce(s *shop, id string) { s.acceptOnce(payAndFail, id, idem.Retrying) }
 
 func parkedOnce(s *shop, id string) {
 	failedOnce(s, id)
@@ -153,7 +153,7 @@ func deliverTo(ctx context.Context, h http.Handler, processor *idem.Processor, i
 	}
 	defer answer.Body.Close()
 	o := observed.Load()
-	if o.Outcome.Stored() != (answer.StatusCode == http.StatusOK) {
+	if o.Outcome.Acknowledged() != (answer.StatusCode == http.StatusOK) {
 		return "", fmt.Errorf("outcome %s is answered %s", o.Outcome, answer.Status)
 	}
 	return o.Outcome, nil
@@ -167,9 +167,9 @@ func replayOne(ctx context.Context, p *pool, source *notes, id string) (idem.Out
 	replayed, err := processor.Replay(ctx, idem.Filter{IDs: []string{id}})
 	switch {
 	case err != nil:
-		return idem.Failed, nil
-	case replayed.Handled == 1:
-		return idem.Handled, nil
+		return idem.Retrying, nil
+	case replayed.Done == 1:
+		return idem.Done, nil
 	case replayed.Failed == 1:
 		return idem.Parked, nil
 	}
@@ -239,7 +239,7 @@ func (r *rig) take(id string) idem.Outcome {
 	if outcome == idem.Parked { // a connection that breaks under the handler counts, and may be one failure too many
 		want = parked
 	}
-	if got := r.stored(id); outcome.Stored() && got != want {
+	if got := r.stored(id); outcome.Acknowledged() && got != want {
 		r.Errorf("outcome %s, and stored is %+v, want %+v", outcome, got, want)
 	}
 	return outcome
@@ -251,7 +251,7 @@ func (r *rig) takeAgain(id string) {
 	r.Helper()
 	var outcome idem.Outcome
 	for range parkAfter + 2 {
-		if outcome = r.take(id); outcome.Stored() {
+		if outcome = r.take(id); outcome.Acknowledged() {
 			return
 		}
 	}

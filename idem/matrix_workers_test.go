@@ -93,12 +93,12 @@ func (r *rig) all(id string) []string {
 func (r *rig) wantAcknowledged(id string, outcome idem.Outcome) {
 	r.Helper()
 	got := r.stored(id)
-	if left := got == pending || got == taken; outcome.Stored() && got != r.want && !(r.later && left) {
+	if left := got == pending || got == taken; outcome.Acknowledged() && got != r.want && !(r.later && left) {
 		r.Errorf("outcome %s, and stored is %+v, want %+v", outcome, got, r.want)
 	}
 	for _, next := range r.all(id)[1:] {
 		got := r.stored(next)
-		if left := got == pending || r.later && got == done || r.killed && got == taken; outcome.Stored() && !left {
+		if left := got == pending || r.later && got == done || r.killed && got == taken; outcome.Acknowledged() && !left {
 			r.Errorf("outcome %s, and behind it stored is %+v, want %+v", outcome, got, pending)
 		}
 	}
@@ -159,7 +159,7 @@ func (r *rig) redeliver(id string) {
 	for _, id := range r.all(id) {
 		want := idem.Duplicate
 		if r.stored(id) == unhandled {
-			want = idem.Queued
+			want = idem.Pending
 		}
 		if o, err := i.Accept(r.Context(), identify([]byte(paid(id)))); o != want {
 			r.Errorf("in the end event %s comes again, and is %s, %v, want %s", id, o, err, want)

@@ -21,7 +21,7 @@ func (s *shop) acceptMany(first, last int) {
 		workers.Go(func() {
 			for i := next.Add(1); i <= int64(last); i = next.Add(1) {
 				outcome, err := s.processor.Accept(s.Context(), identify([]byte(paid(fmt.Sprint(i)))))
-				if outcome != idem.Handled || err != nil {
+				if outcome != idem.Done || err != nil {
 					s.Errorf("event %d: %s, %v", i, outcome, err)
 				}
 			}

@@ -47,7 +47,7 @@ func firstVersion(t *testing.T) *shop {
 		('notes//kept', 'paid', 'o1', 'done', '2026-11-01', 0, null),
 		('notes//retrying', 'paid', 'o1', 'retrying', '2026-11-02', 2, 'no such order'),
 		('notes//unhandled', 'new', 'o1', 'unhandled', '2026-11-03', 0, null),
-		('notes/shop-1/failed', 'paid', '', 'failed', '2026-11-04', 10, 'no such order')`)
+		('notes/shop-1/failed', 'paid', '', 'parked', '2026-11-04', 10, 'no such order')`)
 	s.exec(`insert into idem_payloads (event, done, occurred_at, body)
 		select event, state = 'done', received_at, convert_to(format('{"id":"%s","type":"%s","order":"%s"}', split_part(event, '/', 3), type, key), 'UTF8')
 		from idem_events where event <> 'notes//done'`)
@@ -75,7 +75,7 @@ func TestMigrationOfAUsedDatabaseKeepsEveryEvent(t *testing.T) {
 	})
 	o := newOffice(s, s.pool)
 	stats, err := o.Stats(t.Context())
-	got := []int64{stats.Retrying.Events, stats.Unhandled.Events, stats.Failed.Events, stats.Pending.Events, stats.BlockedKeys}
+	got := []int64{stats.Retrying.Events, stats.Unhandled.Events, stats.Parked.Events, stats.Pending.Events, stats.BlockedKeys}
 	if diff := cmp.Diff([]int64{1, 1, 1, 0, 0}, got); diff != "" || err != nil {
 		t.Error("Stats (-want +got):\n"+diff, err)
 	}
@@ -86,7 +86,7 @@ func TestMigrationOfAUsedDatabaseKeepsEveryEvent(t *testing.T) {
 	}
 	o.queue(booking("retrying", "o1"))                                 // an inbox takes it,
 	o.wantRequeued(s.pool, idem.Filter{IDs: []string{"unhandled"}}, 1) // workers do it,
-	s.wantReplayed(idem.Filter{}, idem.Replayed{Handled: 1})           // or it is replayed
+	s.wantReplayed(idem.Filter{}, idem.Replayed{Done: 1})              // or it is replayed
 	o.work(2)
 	s.wantEffects(3)
 	if n := queryOne[int](s, `select count(*) from idem_events where state = 'done'`); n != 5 {

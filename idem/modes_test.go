@@ -160,7 +160,7 @@ func TestRoundTripsPerEvent(t *testing.T) {
 	}
 	event := func(id string) func() { return func() { s.wantAnswer(paid(id), http.StatusOK) } }
 	idem.Handle(&s.notes.Routes, "queued", func(ctx context.Context, _ pgx.Tx, n *note) error {
-		idem.Queue(ctx, `insert into effects (event, scope) values ($1, $2)`, n.ID, "")
+		idem.ExecAtCommit(ctx, `insert into effects (event, scope) values ($1, $2)`, n.ID, "")
 		return nil
 	})
 	queued := func() { s.wantAnswer(`{"id":"q1","type":"queued"}`, http.StatusOK) }

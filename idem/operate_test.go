@@ -31,7 +31,7 @@ func newOffice(s *shop, on *pool) *office {
 	o.Poll = 10 * time.Millisecond
 	o.Backoff = func(int) time.Duration { return time.Hour }
 	o.Observe = func(_ context.Context, seen idem.Observation) {
-		if seen.Outcome != idem.Queued && seen.Outcome != idem.Duplicate {
+		if seen.Outcome != idem.Pending && seen.Outcome != idem.Duplicate {
 			o.worked <- seen
 		}
 	}
@@ -42,7 +42,7 @@ func newOffice(s *shop, on *pool) *office {
 func (o *office) queue(events ...idem.Event) {
 	o.shop.Helper()
 	for _, e := range events {
-		if outcome, err := o.Accept(o.shop.Context(), e); outcome != idem.Queued || err != nil {
+		if outcome, err := o.Accept(o.shop.Context(), e); outcome != idem.Pending || err != nil {
 			o.shop.Fatalf("Accept of %s = %s, %v, want queued", e.ID, outcome, err)
 		}
 	}
@@ -112,11 +112,11 @@ func TestStatsAndBlockedTellWhatWaits(t *testing.T) {
 	o.work(5) // four that are bad, and d1
 	s.exec(`update idem_events e set received_at = now() - days * interval '1 day'
 		from (values ('notes//bad2', 3), ('notes//bad1', 2), ('notes//a3', 5)) as ages (event, days) where e.event = ages.event`)
-	s.exec(`insert into idem_events (event, type, key, state) values ('other//1', '', 'k', 'failed'), ('other//2', '', 'k', 'pending')`)
+	s.exec(`insert into idem_events (event, type, key, state) values ('other//1', '', 'k', 'parked'), ('other//2', '', 'k', 'pending')`)
 	s.exec(`insert into idem_payloads (event, done, queue, received_at, body)
 		select event, false, 'other//k', now(), '' from idem_events where event like 'other/%'`)
 
-	want := idem.Stats{Pending: idem.Backlog{Events: 4}, Failed: idem.Backlog{Events: 4}, BlockedKeys: 3}
+	want := idem.Stats{Pending: idem.Backlog{Events: 4}, Parked: idem.Backlog{Events: 4}, BlockedKeys: 3}
 	for name, stats := range map[string]func(context.Context) (idem.Stats, error){"inbox": o.Stats, "processor": s.processor.Stats} {
 		got, err := stats(t.Context())
 		if err != nil {
@@ -125,8 +125,8 @@ func TestStatsAndBlockedTellWhatWaits(t *testing.T) {
 		if diff := cmp.Diff(want, got, cmpopts.IgnoreFields(idem.Backlog{}, "Oldest")); diff != "" {
 			t.Errorf("Stats of the %s (-want +got):\n%s", name, diff)
 		}
-		if !days(5, got.Pending.Oldest) || !days(3, got.Failed.Oldest) {
-			t.Errorf("the oldest pending event is %s old, the oldest failed %s: want 5 and 3 days", got.Pending.Oldest, got.Failed.Oldest)
+		if !days(5, got.Pending.Oldest) || !days(3, got.Parked.Oldest) {
+			t.Errorf("the oldest pending event is %s old, the oldest failed %s: want 5 and 3 days", got.Pending.Oldest, got.Parked.Oldest)
 		}
 	}
 
@@ -166,7 +166,7 @@ func TestKeyWithTwoFailedEventsIsOneBlockedKey(t *testing.T) {
 	o.work(1)
 	o.queue(at(11, booking("a11", "a")), at(9, booking("bad9", "a")))
 	o.work(1)
-	s.wantState("bad9", idem.StateFailed)
+	s.wantState("bad9", idem.StateParked)
 	s.wantState("a11", idem.StatePending)
 	blocked, err := o.Blocked(t.Context())
 	if err != nil {
@@ -190,7 +190,7 @@ func TestReplayOfPendingEventsDoesTheWorkOfAnInboxWithoutWorkers(t *testing.T) {
 	s.exec(`update idem_events set due_at = now() + interval '1 hour' where event like '%e2'`)
 	s.exec(`insert into idem_claims select event, now() - interval '1 hour' from idem_events where event like '%e3'`) // and its worker died
 	s.wantReplayed(idem.Filter{}, idem.Replayed{})
-	s.wantReplayed(idem.Filter{States: []idem.State{idem.StatePending}}, idem.Replayed{Handled: 3, Failed: 1})
+	s.wantReplayed(idem.Filter{States: []idem.State{idem.StatePending}}, idem.Replayed{Done: 3, Failed: 1})
 	s.wantEffects(3)
 	s.wantState("bad1", idem.StatePending)
 	if got := queryOne[string](s, `select attempts || ' ' || last_error from idem_events where event like '%bad1'`); got != "1 no such order" {
@@ -201,7 +201,7 @@ func TestReplayOfPendingEventsDoesTheWorkOfAnInboxWithoutWorkers(t *testing.T) {
 	}
 	o.work(1) // bad1: nothing else is left to do
 	s.wantEffects(3)
-	s.wantState("bad1", idem.StateFailed)
+	s.wantState("bad1", idem.StateParked)
 }
 
 // A worker whose claim is done by somebody else has nothing to do, and says so
@@ -220,8 +220,8 @@ func TestReplayAndWorkersAtOnceHaveOneEffect(t *testing.T) {
 	if err != nil || replayed.Failed != 0 {
 		t.Fatalf("Replay = %+v, %v", replayed, err)
 	}
-	for range 60 - replayed.Handled {
-		if seen := o.next(); seen.Outcome != idem.Handled {
+	for range 60 - replayed.Done {
+		if seen := o.next(); seen.Outcome != idem.Done {
 			t.Errorf("a worker's outcome is %s, %v", seen.Outcome, seen.Err)
 		}
 	}
@@ -231,7 +231,7 @@ func TestReplayAndWorkersAtOnceHaveOneEffect(t *testing.T) {
 	}
 }
 
-func ids(events []idem.Stored) []string {
+func ids(events []idem.StoredEvent) []string {
 	var all []string
 	for _, s := range events {
 		all = append(all, strings.TrimPrefix(s.Scope+" "+s.ID, " "))
@@ -239,9 +239,9 @@ func ids(events []idem.Stored) []string {
 	return all
 }
 
-func (s *shop) listed(f idem.Filter) []idem.Stored {
+func (s *shop) listed(f idem.Filter) []idem.StoredEvent {
 	s.Helper()
-	var all []idem.Stored
+	var all []idem.StoredEvent
 	for stored, err := range s.processor.List(s.Context(), f) {
 		if err != nil {
 			s.Fatal(err)

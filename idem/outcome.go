@@ -10,23 +10,23 @@ import (
 type Outcome string
 
 const (
-	Handled   Outcome = "handled"   // the work is committed
-	Queued    Outcome = "queued"    // stored by an inbox; its workers are next
+	Done      Outcome = "done"      // the work is committed
+	Pending   Outcome = "pending"   // stored by an inbox; its workers are next
 	Duplicate Outcome = "duplicate" // the event was stored before; nothing ran
 	Unhandled Outcome = "unhandled" // no handler: kept with its payload for Replay
 	Ignored   Outcome = "ignored"   // the application ignores this type; nothing is stored
 	Parked    Outcome = "parked"    // does not decode, or failed too often: kept as failed, with its payload, for Replay
-	Failed    Outcome = "failed"    // rolled back; the provider is asked to deliver again
+	Retrying  Outcome = "retrying"  // the attempt failed and was rolled back; the event will be tried again
 	Unknown   Outcome = "unknown"   // the answer to COMMIT was lost; the next delivery will find out
 	Refused   Outcome = "refused"   // not genuine; nothing is stored
 	Rejected  Outcome = "rejected"  // not a delivery at all: wrong method, too large, cut off
 )
 
-// Stored tells whether the provider may forget the event: it is committed, or
+// Acknowledged tells whether the provider may forget the event: it is committed, or
 // the application does not want it.
-func (o Outcome) Stored() bool {
+func (o Outcome) Acknowledged() bool {
 	switch o {
-	case Handled, Queued, Duplicate, Unhandled, Ignored, Parked:
+	case Done, Pending, Duplicate, Unhandled, Ignored, Parked:
 		return true
 	}
 	return false

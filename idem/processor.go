@@ -44,9 +44,9 @@ type Processor struct {
 	// hand): a shorter retention would run it twice. Default: 45 days.
 	Retention time.Duration
 
-	// FailedRetention is the age from which [Processor.Prune] forgets failed
+	// ParkedRetention is the age from which [Processor.Prune] forgets failed
 	// events, too. Default: 0, never: somebody's money is in them.
-	FailedRetention time.Duration
+	ParkedRetention time.Duration
 
 	// PayloadRetention is the age from which [Processor.Prune] deletes the bodies
 	// of events that are done, where KeepPayloads kept them. Default: 0, together

@@ -29,7 +29,7 @@ with old as (
 		where ctid >= format('(%s,0)', $1::bigint)::tid and ctid < format('(%s,0)', $1::bigint + $2)::tid
 		  and starts_with(event, $3)
 		  and (state in ('done', 'unhandled', 'discarded') and received_at < now() - $4::interval
-		    or state = 'failed' and received_at < now() - $5::interval)
+		    or state = 'parked' and received_at < now() - $5::interval)
 		for update skip locked))
 	returning event, key
 ), bodies as (
@@ -52,11 +52,11 @@ with claims as (
 	  and not exists (select from idem_events e where e.event = c.event and e.state = 'pending')
 )
 delete from idem_payloads b where queue is not null
-  and not exists (select from idem_events e where e.event = b.event and e.state in ('pending', 'failed'))`
+  and not exists (select from idem_events e where e.event = b.event and e.state in ('pending', 'parked'))`
 	var never any // is null: older than that is nothing
 	failed := never
-	if p.FailedRetention > 0 {
-		failed = p.FailedRetention
+	if p.ParkedRetention > 0 {
+		failed = p.ParkedRetention
 	}
 	deleted, err = p.walk(ctx, "idem_events", events, p.Retention, failed)
 	if err == nil && p.PayloadRetention > 0 {

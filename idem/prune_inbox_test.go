@@ -20,7 +20,7 @@ func (s *shop) stock(ages ...int) {
 	for _, age := range ages {
 		s.exec(fmt.Sprintf(`insert into idem_events (event, type, key, state, received_at)
 			select 'notes//' || state || '-%[1]d', 'paid', '', state, now() - interval '%[1]d days'
-			from unnest(array['done', 'unhandled', 'discarded', 'failed', 'pending', 'retrying']) state`, age))
+			from unnest(array['done', 'unhandled', 'discarded', 'parked', 'pending', 'retrying']) state`, age))
 	}
 	s.exec(`insert into idem_payloads (event, done, queue, received_at, body)
 		select event, state in ('done', 'discarded'), case state when 'pending' then event end, received_at, '{}' from idem_events e
@@ -52,13 +52,13 @@ func TestPruneForgetsEachKindAtItsOwnAge(t *testing.T) {
 			forgotten:  3, openKept: 2 + 3,
 		},
 		"failed events sooner than the others": {
-			set:        func(p *idem.Processor) { p.FailedRetention = 5 * day },
+			set:        func(p *idem.Processor) { p.ParkedRetention = 5 * day },
 			events:     kept("done-1", "done-10", "unhandled-1", "unhandled-10", "discarded-1", "discarded-10", "failed-1"),
 			doneBodies: kept("done-1", "done-10", "discarded-1", "discarded-10"),
 			forgotten:  5, openKept: 2 + 1,
 		},
 		"failed events later than the others": {
-			set:        func(p *idem.Processor) { p.Retention, p.FailedRetention = 5*day, 20*day },
+			set:        func(p *idem.Processor) { p.Retention, p.ParkedRetention = 5*day, 20*day },
 			events:     kept("done-1", "unhandled-1", "discarded-1", "failed-1", "failed-10"),
 			doneBodies: kept("done-1", "discarded-1"),
 			forgotten:  7, openKept: 1 + 2,
@@ -74,7 +74,7 @@ func TestPruneForgetsEachKindAtItsOwnAge(t *testing.T) {
 			t.Parallel()
 			s := newShop(t)
 			s.stock(1, 10, 50)
-			s.exec(`insert into idem_events (event, type, key, state, received_at) values ('notes2//done', '', '', 'done', '2020-01-01'), ('notes2//failed', '', '', 'failed', '2020-01-01')`)
+			s.exec(`insert into idem_events (event, type, key, state, received_at) values ('notes2//done', '', '', 'done', '2020-01-01'), ('notes2//failed', '', '', 'parked', '2020-01-01')`)
 			s.exec(`insert into idem_payloads (event, done, received_at, body) values ('notes2//done', true, '2020-01-01', '')`)
 			c.set(s.processor)
 			s.wantPruned(s.processor, int64(c.forgotten))
@@ -166,7 +166,7 @@ func TestPruneKnowsTheAgeOfEventsThatWereKept(t *testing.T) {
 	o.work(2)
 	s.deploy(func(n *notes) { idem.Handle(&n.Routes, "new", pay) })
 	s.processor.KeepPayloads = true
-	s.wantReplayed(idem.Filter{}, idem.Replayed{Handled: 1})
+	s.wantReplayed(idem.Filter{}, idem.Replayed{Done: 1})
 	s.processor.Retention, s.processor.PayloadRetention = 100*24*time.Hour, 24*time.Hour
 	s.wantPruned(s.processor, 0)
 	if got := queryOne[[]string](s, `select array_agg(event) from idem_payloads`); !cmp.Equal(got, []string{"notes//young"}) {

@@ -7,13 +7,13 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// Queue has a statement executed in the handler's transaction once the handler
+// ExecAtCommit has a statement executed in the handler's transaction once the handler
 // has returned nil, in one round trip with all others that it queued and with
 // COMMIT. It is for what the handler needs no answer to; a handler that only
 // queues costs two round trips instead of three.
 //
 //	events.OnPaymentReceived(func(ctx context.Context, tx pgx.Tx, e *asaas.PaymentEvent) error {
-//		idem.Queue(ctx, `update orders set paid_at = now() where charge_id = $1`, e.Payment.ID)
+//		idem.ExecAtCommit(ctx, `update orders set paid_at = now() where charge_id = $1`, e.Payment.ID)
 //		return nil
 //	})
 //
@@ -22,7 +22,7 @@ import (
 // where that matters, use tx.
 //
 // It panics outside of a handler, and for a statement that ends the transaction.
-func Queue(ctx context.Context, sql string, args ...any) {
+func ExecAtCommit(ctx context.Context, sql string, args ...any) {
 	s, ok := ctx.Value(scopeKey{}).(*scope)
 	if !ok {
 		panic("idem: Queue needs the context of a handler")

@@ -19,8 +19,8 @@ func TestQueuedStatementsAreCommittedWithTheEvent(t *testing.T) {
 	t.Parallel()
 	s := newShop(t)
 	s.on(func(ctx context.Context, tx pgx.Tx, n *note) error {
-		idem.Queue(ctx, insertEffect, n.ID)
-		idem.Queue(ctx, `update effects set scope = 'after ' || event`)
+		idem.ExecAtCommit(ctx, insertEffect, n.ID)
+		idem.ExecAtCommit(ctx, `update effects set scope = 'after ' || event`)
 		if _, err := tx.Exec(ctx, insertEffect, "by hand"); err != nil {
 			return err
 		}
@@ -44,7 +44,7 @@ func TestNothingQueuedRunsWhenTheHandlerFails(t *testing.T) {
 	t.Parallel()
 	s := newShop(t)
 	s.on(func(ctx context.Context, _ pgx.Tx, n *note) error {
-		idem.Queue(ctx, insertEffect, n.ID)
+		idem.ExecAtCommit(ctx, insertEffect, n.ID)
 		return errors.New("no such order")
 	})
 	s.wantAnswer(paid("e1"), http.StatusServiceUnavailable)
@@ -54,14 +54,23 @@ func TestNothingQueuedRunsWhenTheHandlerFails(t *testing.T) {
 func TestQueuedStatementThatFailsFailsTheHandler(t *testing.T) {
 	t.Parallel()
 	for name, queue := range map[string]func(context.Context){
-		"Postgres refuses it":                  func(ctx context.Context) { idem.Queue(ctx, `insert into effects (event) values (null)`) },
-		"it is no SQL":                         func(ctx context.Context) { idem.Queue(ctx, `insert in effects`) },
-		"an argument does not fit":             func(ctx context.Context) { idem.Queue(ctx, insertEffect, struct{}{}) },
-		"an argument is missing":               func(ctx context.Context) { idem.Queue(ctx, insertEffect) },
-		"it ends the transaction":              func(ctx context.Context) { idem.Queue(ctx, `rollback`); idem.Queue(ctx, `insert in effects`) },
-		"the first of several":                 func(ctx context.Context) { idem.Queue(ctx, `select 1/0`); idem.Queue(ctx, insertEffect, "e1") },
-		"a constraint is checked at COMMIT":    func(ctx context.Context) { idem.Queue(ctx, `insert into later values ('x')`) },
-		"a constraint is broken by the second": func(ctx context.Context) { idem.Queue(ctx, insertEffect, "e1"); idem.Queue(ctx, `select 1/0`) },
+		"Postgres refuses it":      func(ctx context.Context) { idem.ExecAtCommit(ctx, `insert into effects (event) values (null)`) },
+		"it is no SQL":             func(ctx context.Context) { idem.ExecAtCommit(ctx, `insert in effects`) },
+		"an argument does not fit": func(ctx context.Context) { idem.ExecAtCommit(ctx, insertEffect, struct{}{}) },
+		"an argument is missing":   func(ctx context.Context) { idem.ExecAtCommit(ctx, insertEffect) },
+		"it ends the transaction": func(ctx context.Context) {
+			idem.ExecAtCommit(ctx, `rollback`)
+			idem.ExecAtCommit(ctx, `insert in effects`)
+		},
+		"the first of several": func(ctx context.Context) {
+			idem.ExecAtCommit(ctx, `select 1/0`)
+			idem.ExecAtCommit(ctx, insertEffect, "e1")
+		},
+		"a constraint is checked at COMMIT": func(ctx context.Context) { idem.ExecAtCommit(ctx, `insert into later values ('x')`) },
+		"a constraint is broken by the second": func(ctx context.Context) {
+			idem.ExecAtCommit(ctx, insertEffect, "e1")
+			idem.ExecAtCommit(ctx, `select 1/0`)
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -93,9 +102,9 @@ func TestQueueWorksInEveryQueryModeOfPgx(t *testing.T) {
 			s := openShop(t, openPool(t, idemtest.URL(t), func(c *poolConfig) { c.ConnConfig.DefaultQueryExecMode = mode }))
 			broken := true
 			s.on(func(ctx context.Context, _ pgx.Tx, n *note) error {
-				idem.Queue(ctx, insertEffect, n.ID)
+				idem.ExecAtCommit(ctx, insertEffect, n.ID)
 				if broken {
-					idem.Queue(ctx, `select 1/0`)
+					idem.ExecAtCommit(ctx, `select 1/0`)
 				}
 				return nil
 			})
@@ -113,7 +122,7 @@ func TestDispatchExecutesWhatIsQueued(t *testing.T) {
 	t.Parallel()
 	s := newShop(t)
 	s.on(func(ctx context.Context, _ pgx.Tx, n *note) error {
-		idem.Queue(ctx, insertEffect, n.ID)
+		idem.ExecAtCommit(ctx, insertEffect, n.ID)
 		return nil
 	})
 	err := pgx.BeginFunc(t.Context(), s.pool, func(tx pgx.Tx) error {
@@ -132,7 +141,7 @@ func TestQueueOutsideOfAHandlerSaysSo(t *testing.T) {
 			t.Errorf("it said %q", said)
 		}
 	}()
-	idem.Queue(t.Context(), `select 1`)
+	idem.ExecAtCommit(t.Context(), `select 1`)
 }
 
 // Behind one, COMMIT would say that all is well, and commit nothing.
@@ -141,8 +150,8 @@ func TestQueueRefusesToEndTheTransaction(t *testing.T) {
 	for _, sql := range []string{"rollback", "ROLLBACK TO SAVEPOINT s", "\n\tcommit; begin", "end;", "abort", "prepare transaction 'x'"} {
 		s := newShop(t)
 		s.on(func(ctx context.Context, _ pgx.Tx, n *note) error {
-			idem.Queue(ctx, insertEffect, n.ID)
-			idem.Queue(ctx, sql)
+			idem.ExecAtCommit(ctx, insertEffect, n.ID)
+			idem.ExecAtCommit(ctx, sql)
 			return nil
 		})
 		s.wantAnswer(paid("e1"), http.StatusServiceUnavailable)
@@ -151,7 +160,7 @@ func TestQueueRefusesToEndTheTransaction(t *testing.T) {
 	}
 	s := newShop(t)
 	s.on(func(ctx context.Context, _ pgx.Tx, n *note) error {
-		idem.Queue(ctx, "with ending as (insert into effects (event) values ($1)) select", n.ID)
+		idem.ExecAtCommit(ctx, "with ending as (insert into effects (event) values ($1)) select", n.ID)
 		return nil
 	})
 	s.wantAnswer(paid("e1"), http.StatusOK)

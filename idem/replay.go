@@ -8,7 +8,7 @@ import (
 
 // Replayed counts what became of replayed events.
 type Replayed struct {
-	Handled   int // done now
+	Done      int // done now
 	Failed    int // failed again; still kept, with the new error
 	Unhandled int // no handler, or ignored: left as they are
 }
@@ -59,11 +59,11 @@ func (p *Processor) replay(ctx context.Context, e Event, total *Replayed) error 
 	}
 	var ran *workError
 	switch outcome, err := p.await(ctx, e, work); {
-	case outcome == Handled:
-		total.Handled++
-	case outcome == Parked, outcome == Queued, outcome == Failed && errors.As(err, &ran) && !leaving(err):
+	case outcome == Done:
+		total.Done++
+	case outcome == Parked, outcome == Pending, outcome == Retrying && errors.As(err, &ran) && !leaving(err):
 		total.Failed++
-	case outcome == Failed, outcome == Unknown:
+	case outcome == Retrying, outcome == Unknown:
 		return err
 	}
 	return nil

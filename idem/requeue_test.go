@@ -73,7 +73,7 @@ func TestRequeuedEventWithoutAKeyWaitsForNoOther(t *testing.T) {
 	s.wantQueues("notes//bad1", "notes//bad2")
 	m.mended.Store(true)
 	o.work(1)
-	s.wantState("bad1", idem.StateFailed)
+	s.wantState("bad1", idem.StateParked)
 	s.wantState("bad2", idem.StateDone)
 }
 
@@ -130,7 +130,7 @@ func TestRequeueTakesEventsOfEveryStateThatIsNotDone(t *testing.T) {
 	})
 	o = newOffice(s, s.pool)
 	o.wantRequeued(s.pool, idem.Filter{States: []idem.State{
-		idem.StateRetrying, idem.StateFailed, idem.StateUnhandled, idem.StatePending, idem.StateDone, idem.StateDiscarded,
+		idem.StateRetrying, idem.StateParked, idem.StateUnhandled, idem.StatePending, idem.StateDone, idem.StateDiscarded,
 	}}, 4)
 	for _, stored := range s.listed(idem.Filter{States: []idem.State{idem.StatePending}}) {
 		if stored.Attempts != 0 || stored.Crashes != 0 || !stored.DueAt.IsZero() {
@@ -164,20 +164,20 @@ func TestRequeueInATransactionBeginsWhenThatIsCommitted(t *testing.T) {
 	if !errors.Is(err, undo) {
 		t.Fatal(err)
 	}
-	s.wantState("bad1", idem.StateFailed)
+	s.wantState("bad1", idem.StateParked)
 	err = pgx.BeginFunc(t.Context(), s.pool, func(tx pgx.Tx) error {
 		o.wantRequeued(tx, idem.Filter{IDs: []string{"bad1"}}, 1)
-		s.wantState("bad1", idem.StateFailed) // for all others
+		s.wantState("bad1", idem.StateParked) // for all others
 		return nil
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if seen := other.next(); seen.Outcome != idem.Handled || seen.Event.ID != "bad1" {
+	if seen := other.next(); seen.Outcome != idem.Done || seen.Event.ID != "bad1" {
 		t.Errorf("the other process's outcome is %s of %s", seen.Outcome, seen.Event.ID)
 	}
 	s.wantEffects(1)
-	s.wantState("bad2", idem.StateFailed)
+	s.wantState("bad2", idem.StateParked)
 }
 
 // Workers look again after a while in any case: that they need not wait for it

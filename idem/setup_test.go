@@ -31,7 +31,7 @@ type notes struct{ idem.Routes }
 
 func (*notes) Name() string { return "notes" }
 
-func (*notes) Open(r *http.Request, body []byte) (idem.Event, error) {
+func (*notes) Open(r *http.Request) (idem.Event, error) {
 	switch r.Header.Get("token") {
 	case "right":
 	case "":
@@ -42,6 +42,10 @@ func (*notes) Open(r *http.Request, body []byte) (idem.Event, error) {
 		return idem.Event{}, fmt.Errorf("notes: the token cannot be looked up")
 	default:
 		return idem.Event{}, &idem.Refusal{Source: "notes", Reason: "wrong_token", Hint: "send the right token"}
+	}
+	body, err := idem.ReadBody(r)
+	if err != nil {
+		return idem.Event{}, err
 	}
 	e := identify(body)
 	e.Scope = r.Header.Get("account")

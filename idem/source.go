@@ -10,12 +10,14 @@ type Source interface {
 	// stored event's key.
 	Name() string
 
-	// Open verifies a delivery and names its event. A [*Refusal] means that
-	// the delivery is not genuine or not an event; any other error means that
-	// this could not be found out now, and the provider is asked to deliver
-	// again. A genuine body that cannot be read is not an error: its event has
-	// no Type, and an ID made by [BodyID].
-	Open(r *http.Request, body []byte) (Event, error)
+	// Open verifies a delivery and names its event. It refuses what the headers
+	// alone show is not genuine, and only then reads the body, with [ReadBody].
+	//
+	// A [*Refusal] means that the delivery is not genuine or not an event. Any
+	// other error means that this could not be determined, and the provider is
+	// asked to deliver again. A genuine body that does not decode is not an
+	// error: its event has no Type, and an ID made by [BodyID].
+	Open(r *http.Request) (Event, error)
 
 	// Route finds the event's handler and decodes the event for it. A nil Work
 	// without an error means that there is no handler. [ErrIgnored] means that
@@ -26,11 +28,4 @@ type Source interface {
 	// source that has a method Ignores(eventType string) bool, as [Routes] has,
 	// and routes twice where there is none.
 	Route(e Event) (Work, error)
-}
-
-// Account is one account at a provider: its secrets (tokens, in Asaas's words)
-// and the Scope that its events are stored under.
-type Account struct {
-	Scope   string
-	Secrets []string // any of them verifies: the new and the old one during a rotation
 }

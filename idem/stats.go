@@ -13,7 +13,7 @@ type Stats struct {
 	Pending   Backlog // stored by an inbox; workers are next
 	Retrying  Backlog // failed; the provider delivers them again
 	Unhandled Backlog // no handler when they came
-	Failed    Backlog // parked: nothing happens to them until they are replayed
+	Parked    Backlog // parked: nothing happens to them until they are replayed
 
 	BlockedKeys int64 // keys whose events wait behind a failed one; see [Inbox.Blocked]
 }
@@ -33,7 +33,7 @@ from idem_payloads b join idem_events e using (event)
 where ` + open + ` and starts_with(b.event, $1) group by e.state`
 	var s Stats
 	states := map[State]*Backlog{
-		StatePending: &s.Pending, StateRetrying: &s.Retrying, StateUnhandled: &s.Unhandled, StateFailed: &s.Failed,
+		StatePending: &s.Pending, StateRetrying: &s.Retrying, StateUnhandled: &s.Unhandled, StateParked: &s.Parked,
 	}
 	rows, err := p.pool.Query(ctx, count, p.source.Name()+"/")
 	if err != nil {

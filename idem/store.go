@@ -17,7 +17,7 @@ const (
 	StateDone      State = "done"      // its work is committed
 	StateRetrying  State = "retrying"  // its work failed; the provider is to deliver it again
 	StateUnhandled State = "unhandled" // acknowledged without a handler
-	StateFailed    State = "failed"    // acknowledged although its work failed
+	StateParked    State = "parked"    // acknowledged although its work failed
 	StatePending   State = "pending"   // acknowledged; an inbox's workers are to do its work
 	StateDiscarded State = "discarded" // failed or unhandled, and given up by hand
 )
@@ -37,7 +37,7 @@ returning set_config('lock_timeout', null, true)`
 // pending is done now instead of by a worker.
 const markKept = `
 update idem_events set state = 'done', last_error = null, due_at = null
-where event = $1 and state in ('retrying', 'unhandled', 'failed', 'pending') and set_config('lock_timeout', '100ms', true) is not null
+where event = $1 and state in ('retrying', 'unhandled', 'parked', 'pending') and set_config('lock_timeout', '100ms', true) is not null
 returning set_config('lock_timeout', null, true)`
 
 // insertPayload stores the payload of an event that is done.
@@ -66,7 +66,7 @@ delete from idem_payloads b using idem_events e cross join lateral ` + payloadOf
 // is not stored.
 const keepPayload = `
 with kept as (
-	select event, key, state from idem_events where event = $1 and state in ('retrying', 'unhandled', 'failed', 'pending')
+	select event, key, state from idem_events where event = $1 and state in ('retrying', 'unhandled', 'parked', 'pending')
 ), queued as (
 	update idem_payloads b set queue = ` + queueOfRow + `, received_at = now() from kept e
 	where e.state = 'pending' and b.event = e.event and b.queue is null
@@ -116,7 +116,7 @@ on conflict (event) do update set
 	attempts = e.attempts + 1,
 	last_error = excluded.last_error,
 	state = case when e.state = 'pending' or e.state = 'retrying' and e.attempts + 1 < $5 then e.state else $6 end
-where e.state in ('retrying', 'unhandled', 'failed', 'pending')
+where e.state in ('retrying', 'unhandled', 'parked', 'pending')
 returning state`
 	state := StateDone
 	err := keeping(ctx, pool, e, func(b *pgx.Batch) {

@@ -46,7 +46,7 @@ func TestBothModesAtOnceHaveOneEffectOfEachEvent(t *testing.T) {
 	s.processor.HandToInbox, s.processor.ParkAfter = true, 2
 	handled := make(chan struct{}, 2*events) // of both
 	count := func(_ context.Context, o idem.Observation) {
-		if o.Outcome == idem.Handled {
+		if o.Outcome == idem.Done {
 			handled <- struct{}{}
 		}
 	}

@@ -34,7 +34,7 @@ func TestEventThatFailsTooOftenInlineIsHandedToTheInbox(t *testing.T) {
 	s.wantAnswer(paid("e1"), http.StatusOK)
 	s.wantState("e1", idem.StatePending)
 	s.wantPayload("e1", paid("e1"))
-	if diff := cmp.Diff([]idem.Outcome{idem.Failed, idem.Failed, idem.Queued}, s.outcomes()); diff != "" {
+	if diff := cmp.Diff([]idem.Outcome{idem.Retrying, idem.Retrying, idem.Pending}, s.outcomes()); diff != "" {
 		t.Error("outcomes (-want +got):\n" + diff)
 	}
 	if got := s.listed(idem.Filter{States: []idem.State{idem.StatePending}, IDs: []string{"e1"}}); len(got) != 1 || got[0].Attempts != 3 || got[0].LastError != "no such order" {
@@ -61,7 +61,7 @@ func TestHandedOverEventTakesItsPlaceInTheOrderOfItsKey(t *testing.T) {
 	idem.Handle(&broken.Routes, "paid", func(context.Context, pgx.Tx, *note) error { return errors.New("no such order") })
 	p := idem.NewProcessor(s.pool, broken)
 	p.Logger, p.ParkAfter, p.HandToInbox = s.processor.Logger, 1, true
-	if outcome, err := p.Accept(t.Context(), booking("e2", "o1")); outcome != idem.Queued || err != nil {
+	if outcome, err := p.Accept(t.Context(), booking("e2", "o1")); outcome != idem.Pending || err != nil {
 		t.Fatalf("Accept = %s, %v, want queued", outcome, err)
 	}
 	o.queue(booking("e3", "o1"), booking("x", "o2"))
@@ -85,7 +85,7 @@ func TestEventThatMustNotBeTriedAgainIsParkedAtOnceInline(t *testing.T) {
 			s.on(refuseBad)
 			s.processor.HandToInbox = hand
 			s.wantAnswer(paid("bad1"), http.StatusOK)
-			s.wantState("bad1", idem.StateFailed)
+			s.wantState("bad1", idem.StateParked)
 			s.wantPayload("bad1", paid("bad1"))
 			if diff := cmp.Diff([]idem.Outcome{idem.Parked}, s.outcomes()); diff != "" {
 				t.Error("outcomes (-want +got):\n" + diff)
@@ -101,11 +101,11 @@ func TestEventsLeftByInlineModeAreTakenUpByAnInbox(t *testing.T) {
 	t.Parallel()
 	for name, leave := range map[idem.State]func(*shop, idem.Event){
 		idem.StateRetrying: func(s *shop, e idem.Event) {
-			if outcome, err := s.processor.Accept(s.Context(), e); outcome != idem.Failed || err == nil {
+			if outcome, err := s.processor.Accept(s.Context(), e); outcome != idem.Retrying || err == nil {
 				s.Fatal(outcome, err)
 			}
 		},
-		idem.StateFailed: func(s *shop, e idem.Event) {
+		idem.StateParked: func(s *shop, e idem.Event) {
 			s.processor.ParkAfter = 1
 			if outcome, err := s.processor.Accept(s.Context(), e); outcome != idem.Parked {
 				s.Fatal(outcome, err)
@@ -160,7 +160,7 @@ func TestPendingEventThatComesAgainIsDoneInline(t *testing.T) {
 	s.wantEffects(2)
 	o.work(1) // e1: nothing else is left
 	s.wantEffects(3)
-	if diff := cmp.Diff([]idem.Outcome{idem.Handled, idem.Duplicate, idem.Handled, idem.Duplicate}, s.outcomes()); diff != "" {
+	if diff := cmp.Diff([]idem.Outcome{idem.Done, idem.Duplicate, idem.Done, idem.Duplicate}, s.outcomes()); diff != "" {
 		t.Error("outcomes (-want +got):\n" + diff)
 	}
 }
@@ -202,7 +202,7 @@ func TestDeliveryAndWorkerOnOneEventHaveOneEffect(t *testing.T) {
 		s.awaitLock()
 		close(release)
 		deliveries.Wait()
-		if seen := o.next(); seen.Outcome != idem.Handled {
+		if seen := o.next(); seen.Outcome != idem.Done {
 			t.Errorf("the worker's outcome is %s, %v", seen.Outcome, seen.Err)
 		}
 		if diff := cmp.Diff([]idem.Outcome{idem.Duplicate}, s.outcomes()); diff != "" {

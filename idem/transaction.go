@@ -180,14 +180,14 @@ func (t *transaction) commit(queued *pgx.Batch, next *job) (Outcome, error) {
 	var unsent pgx.ErrPreprocessingBatch
 	switch {
 	case err == nil:
-		return Handled, nil
+		return Done, nil
 	case errors.Is(err, pgx.ErrTxCommitRollback):
-		return Failed, &workError{errAborted}
+		return Retrying, &workError{errAborted}
 	case errors.As(err, &unsent), t.alive() && t.conn.Conn().PgConn().TxStatus() != 'I': // it did not come to COMMIT
 		t.ended = false
-		return Failed, &workError{err}
+		return Retrying, &workError{err}
 	case errors.As(err, &refused) && refused.SeverityUnlocalized == "ERROR": // a deferred constraint, say
-		return Failed, &workError{err}
+		return Retrying, &workError{err}
 	}
 	return Unknown, fmt.Errorf("the answer to COMMIT was lost: the next delivery finds out: %w", err)
 }

@@ -132,7 +132,7 @@ func TestTwinInAnotherProcessTakesOverWhenTheFirstFails(t *testing.T) {
 	deliveries.Go(func() { s.deliver(paid("e1")) }) // 503, or 200 if the twin is done by the time that is said
 	<-entered
 	deliveries.Go(func() {
-		if outcome, err := other.Accept(t.Context(), identify([]byte(paid("e1")))); outcome != idem.Handled || err != nil {
+		if outcome, err := other.Accept(t.Context(), identify([]byte(paid("e1")))); outcome != idem.Done || err != nil {
 			t.Errorf("the twin's outcome is %s, %v, want handled", outcome, err)
 		}
 	})
@@ -165,7 +165,7 @@ func TestTwinThatCannotWaitLongerIsToldToComeAgain(t *testing.T) {
 				s.processor.Timeout = 200 * time.Millisecond // of deliveries from now on
 			}
 			outcome, err := second.Accept(t.Context(), identify([]byte(paid("e1"))))
-			if outcome != idem.Failed || err == nil {
+			if outcome != idem.Retrying || err == nil {
 				t.Errorf("the twin's outcome is %s, %v, want failed", outcome, err)
 			}
 			close(release)

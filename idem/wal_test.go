@@ -65,7 +65,7 @@ func newLogged(t testing.TB) *logged {
 	idem.Handle(&source.Routes, "paid", nothing) // what a handler writes is its own
 	l.inbox = idem.NewInbox(l.pool, source)
 	l.inbox.Observe = func(_ context.Context, o idem.Observation) {
-		if o.Outcome == idem.Handled {
+		if o.Outcome == idem.Done {
 			l.handled <- struct{}{}
 		}
 	}
@@ -100,7 +100,7 @@ func (l *logged) run(t testing.TB, n, at int) {
 				id := fmt.Sprintf("evt_05b708f961d739ea7eba7e4db318f621&%d", l.events+int(i))
 				body := fmt.Appendf(nil, `{"id":%q,"type":"paid","order":"pay_%010d","pad":"`, id, (l.events+int(i))/3)
 				body = append(body, strings.Repeat("x", walBody-len(body)-2)+`"}`...)
-				if outcome, err := l.inbox.Accept(t.Context(), identify(body)); outcome != idem.Queued || err != nil {
+				if outcome, err := l.inbox.Accept(t.Context(), identify(body)); outcome != idem.Pending || err != nil {
 					t.Errorf("Accept = %s, %v", outcome, err)
 					l.handled <- struct{}{}
 				}

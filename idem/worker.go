@@ -109,7 +109,7 @@ func (w *effort) settle(o Outcome, err error) {
 func (w *effort) run() (Outcome, error) {
 	if c := w.claim; c.crashes >= w.inbox.MaxCrashes {
 		err := fmt.Errorf("%d processes died while they worked on it: mend the handler, then replay it", c.crashes)
-		return w.end(Parked, StateFailed, err, 0, 0)
+		return w.end(Parked, StateParked, err, 0, 0)
 	}
 	work, err := w.p.source.Route(w.event)
 	switch {
@@ -122,7 +122,7 @@ func (w *effort) run() (Outcome, error) {
 	}
 	outcome, err := w.try(work)
 	switch outcome {
-	case Failed:
+	case Retrying:
 		return w.fail(err)
 	case Duplicate, Unknown:
 		return w.lookBack(outcome, err)
@@ -136,9 +136,9 @@ func (w *effort) lookBack(o Outcome, cause error) (Outcome, error) {
 	pending, err := w.putBack()
 	switch {
 	case err != nil || pending && o == Unknown:
-		return Failed, errors.Join(cause, err)
+		return Retrying, errors.Join(cause, err)
 	case o == Unknown:
-		return Handled, nil
+		return Done, nil
 	}
 	return "", nil // nothing to tell: it waits for another of its key, or was done by a delivery
 }
@@ -159,19 +159,19 @@ func (w *effort) fail(cause error) (Outcome, error) {
 	var ran *workError
 	if w.stopped() || leaving(cause) || !isFinal(cause) && !errors.As(cause, &ran) {
 		_, err := w.putBack()
-		return Failed, errors.Join(cause, err)
+		return Retrying, errors.Join(cause, err)
 	}
 	attempt := w.claim.attempts + 1
 	var later *laterError
 	switch {
 	case isFinal(cause):
-		return w.end(Parked, StateFailed, cause, 1, 0)
+		return w.end(Parked, StateParked, cause, 1, 0)
 	case errors.As(cause, &later):
-		return w.end(Failed, StatePending, cause, 0, time.Until(later.at))
+		return w.end(Retrying, StatePending, cause, 0, time.Until(later.at))
 	case attempt >= w.inbox.MaxAttempts:
-		return w.end(Parked, StateFailed, cause, 1, 0)
+		return w.end(Parked, StateParked, cause, 1, 0)
 	}
-	return w.end(Failed, StatePending, cause, 1, w.inbox.Backoff(attempt))
+	return w.end(Retrying, StatePending, cause, 1, w.inbox.Backoff(attempt))
 }
 
 // stopped tells whether Run is over, and has cancelled the handler.
@@ -179,7 +179,7 @@ func (w *effort) stopped() bool { return errors.Is(context.Cause(w.ctx), errStop
 
 // end settles the claim in the database.
 func (w *effort) end(o Outcome, state State, cause error, attempts int, wait time.Duration) (Outcome, error) {
-	c, free := w.claim, state == StateUnhandled || state == StateFailed && w.inbox.PassFailed
+	c, free := w.claim, state == StateUnhandled || state == StateParked && w.inbox.PassParked
 	err := w.insist(func(ctx context.Context) error {
 		_, err := w.p.pool.Exec(ctx, markFailed, c.row, c.attempts, c.crashes, c.until,
 			string(state), attempts, errorText(cause), max(wait, 0), c.place, free)

@@ -98,13 +98,13 @@ func (r *running) leave(w *effort) {
 	if _, err := r.inbox.putBack(ctx, 0, w.claim); err != nil {
 		r.inbox.logError(ctx, "webhook workers could not give an event back", err)
 	}
-	r.settle(w.claim, Failed)
+	r.settle(w.claim, Retrying)
 }
 
 // settle is called for each event that was taken. The claim of one that is done
 // is in nobody's way, and ends with others; otherwise it has ended.
 func (r *running) settle(c *claim, o Outcome) {
-	if o == Handled {
+	if o == Done {
 		r.mu.Lock()
 		r.done = append(r.done, c.row)
 		r.mu.Unlock()

@@ -32,7 +32,7 @@ type Dispatcher struct {
 	// of no known account return none, which refuses it. An error means that
 	// the accounts could not be found out now: Zelta Pay is asked to deliver
 	// again.
-	Accounts func(r *http.Request) ([]idem.Account, error)
+	Accounts func(r *http.Request) ([]idem.Credentials, error)
 
 	// Watch looks for what Zelta Pay sends and this package does not know; see
 	// [Dispatcher.Drift].
@@ -52,14 +52,22 @@ func NewDispatcher(secrets ...string) *Dispatcher {
 // Name implements [idem.Source].
 func (d *Dispatcher) Name() string { return sourceName }
 
-// Open implements [idem.Source]: it verifies as [Verify] does, and names as
-// [Identify] does.
-func (d *Dispatcher) Open(r *http.Request, body []byte) (idem.Event, error) {
+// Open implements [idem.Source]: it verifies as [Verify] does, the headers
+// before it reads the body, and names as [Identify] does.
+func (d *Dispatcher) Open(r *http.Request) (idem.Event, error) {
 	accounts, err := d.accounts(r)
 	if err != nil {
 		return idem.Event{}, err
 	}
-	scope, err := d.Verifier.verify(r.Header, body, accounts)
+	s, err := d.Verifier.verifyHeaders(r.Header, accounts)
+	if err != nil {
+		return idem.Event{}, err
+	}
+	body, err := idem.ReadBody(r)
+	if err != nil {
+		return idem.Event{}, err
+	}
+	scope, err := d.Verifier.verifyBody(s, body, accounts)
 	if err != nil {
 		return idem.Event{}, err
 	}
@@ -71,9 +79,9 @@ func (d *Dispatcher) Open(r *http.Request, body []byte) (idem.Event, error) {
 	return e, nil
 }
 
-func (d *Dispatcher) accounts(r *http.Request) ([]idem.Account, error) {
+func (d *Dispatcher) accounts(r *http.Request) ([]idem.Credentials, error) {
 	if d.Accounts == nil {
-		return []idem.Account{{Secrets: d.Verifier.Secrets}}, nil
+		return []idem.Credentials{{Secrets: d.Verifier.Secrets}}, nil
 	}
 	return d.Accounts(r)
 }

@@ -29,7 +29,7 @@ func TestOpenNamesWhatIdentifyNames(t *testing.T) {
 	events := zeltapay.NewDispatcher("secret")
 	for _, name := range bodies(t) {
 		body := read(t, name)
-		got, err := events.Open(delivery(body, "secret"), body)
+		got, err := events.Open(withBody(delivery(body, "secret"), body))
 		if err != nil {
 			t.Fatalf("%s: %v", name, err)
 		}
@@ -53,7 +53,7 @@ func TestOpenRefusesWhatVerifyRefuses(t *testing.T) {
 	} {
 		events, r := zeltapay.NewDispatcher("secret"), delivery(body, "secret")
 		spoil(events, r.Header)
-		e, err := events.Open(r, body)
+		e, err := events.Open(withBody(r, body))
 		if got := reason(t, err); got != want || e.ID != "" {
 			t.Errorf("got %q and the event %q, want %q", got, e.ID, want)
 		}
@@ -68,7 +68,7 @@ func TestADeliveryRepeatedUnderAnotherIDIsTheSameEvent(t *testing.T) {
 	for _, id := range []string{"", "evt_1", "evt_2"} {
 		r := delivery(body, "secret")
 		r.Header.Set("Zeltapay-Event-Id", id)
-		if e, err := events.Open(r, body); err != nil || e.ID != "payment.success:txn_31415926" {
+		if e, err := events.Open(withBody(r, body)); err != nil || e.ID != "payment.success:txn_31415926" {
 			t.Errorf("with the header %q it is %q, %v", id, e.ID, err)
 		}
 	}
@@ -93,7 +93,7 @@ func TestHeadersInLowerCaseAreRead(t *testing.T) {
 func TestDispatcherWithoutSecretRefusesEverything(t *testing.T) {
 	t.Parallel()
 	for _, events := range []*zeltapay.Dispatcher{zeltapay.NewDispatcher(), zeltapay.NewDispatcher("", " "), new(zeltapay.Dispatcher)} {
-		_, err := events.Open(delivery([]byte(`{}`), ""), []byte(`{}`))
+		_, err := events.Open(withBody(delivery([]byte(`{}`), ""), []byte(`{}`)))
 		if got := reason(t, err); got != zeltapay.ReasonNotConfigured {
 			t.Errorf("got %q", got)
 		}
@@ -103,8 +103,8 @@ func TestDispatcherWithoutSecretRefusesEverything(t *testing.T) {
 func TestTheSecretDecidesTheScope(t *testing.T) {
 	t.Parallel()
 	events := zeltapay.NewDispatcher("not used once there are accounts")
-	events.Accounts = func(*http.Request) ([]idem.Account, error) {
-		return []idem.Account{
+	events.Accounts = func(*http.Request) ([]idem.Credentials, error) {
+		return []idem.Credentials{
 			{Scope: "live", Secrets: []string{"live secret", "shared"}},
 			{Scope: "test", Secrets: []string{"", "test secret", "shared"}},
 			{Scope: "test", Secrets: []string{"test secret"}},
@@ -121,7 +121,7 @@ func TestTheSecretDecidesTheScope(t *testing.T) {
 		{"of nobody", "not used once there are accounts", "", zeltapay.ReasonWrongSignature},
 		{"empty", "", "", zeltapay.ReasonWrongSignature},
 	} {
-		e, err := events.Open(delivery(body, c.secret), body)
+		e, err := events.Open(withBody(delivery(body, c.secret), body))
 		if got := reason(t, err); got != c.want || e.Scope != c.scope {
 			t.Errorf("%s: scope %q, refused as %q", c.why, e.Scope, got)
 		}
@@ -132,12 +132,12 @@ func TestTheURLMayDecideTheAccount(t *testing.T) {
 	t.Parallel()
 	secrets := map[string]string{"north": "secret n", "south": "secret s"}
 	events := zeltapay.NewDispatcher()
-	events.Accounts = func(r *http.Request) ([]idem.Account, error) {
+	events.Accounts = func(r *http.Request) ([]idem.Credentials, error) {
 		name := r.PathValue("account")
 		if name == "" {
 			return nil, nil
 		}
-		return []idem.Account{{Scope: name, Secrets: []string{secrets[name]}}}, nil
+		return []idem.Credentials{{Scope: name, Secrets: []string{secrets[name]}}}, nil
 	}
 	for _, c := range []struct {
 		why, account, secret string
@@ -150,7 +150,7 @@ func TestTheURLMayDecideTheAccount(t *testing.T) {
 	} {
 		r := delivery([]byte(`{}`), c.secret)
 		r.SetPathValue("account", c.account)
-		e, err := events.Open(r, []byte(`{}`))
+		e, err := events.Open(withBody(r, []byte(`{}`)))
 		if got := reason(t, err); got != c.want || got == "" && e.Scope != c.account {
 			t.Errorf("%s: scope %q, refused as %q", c.why, e.Scope, got)
 		}
@@ -161,8 +161,8 @@ func TestAccountsThatCannotBeFoundOutAreNoRefusal(t *testing.T) {
 	t.Parallel()
 	down := errors.New("the secret store is down")
 	events := zeltapay.NewDispatcher()
-	events.Accounts = func(*http.Request) ([]idem.Account, error) { return nil, down }
-	_, err := events.Open(delivery([]byte(`{}`), "secret"), []byte(`{}`))
+	events.Accounts = func(*http.Request) ([]idem.Credentials, error) { return nil, down }
+	_, err := events.Open(withBody(delivery([]byte(`{}`), "secret"), []byte(`{}`)))
 	if refusal := new(idem.Refusal); !errors.Is(err, down) || errors.As(err, &refusal) {
 		t.Errorf("got %v", err)
 	}

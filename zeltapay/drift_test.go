@@ -32,13 +32,13 @@ var changes = []change{
 	{"null, which may be anywhere", `"isTest": true`, `"isTest":null`, "done", "", ""},
 	{"metadata of every kind", `"metadata": {}`, `"metadata":{"luis@example.com":1,"x":null,"y":[1]}`, "done", "", ""},
 	{"an amount as a string", `"amount": 100`, `"amount":"100"`, "done", "", "changed_type transaction.amount"},
-	{"an amount with cents of its own", `"amount": 100`, `"amount":1.5`, "failed", "transaction.amount", "changed_type transaction.amount"},
-	{"an amount as an object", `"amount": 100`, `"amount":{"value":100}`, "failed", "transaction.amount", "changed_type transaction.amount"},
-	{"an id as a number", `"pl_1122334455667788"`, `1122`, "failed", "paymentLinkId", "changed_type paymentLinkId"},
-	{"a time as a number", `"paidAt": "2026-02-03T04:05:05.000Z"`, `"paidAt":1770091505`, "failed", "transaction.paidAt", "changed_type transaction.paidAt"},
-	{"a bool as a string", `"isTest": true`, `"isTest":"yes"`, "failed", "transaction.isTest", "changed_type transaction.isTest"},
-	{"an object as a list", `"metadata": {}`, `"x":1,"customer":[]`, "failed", "customer", "changed_type customer, unknown_field x"},
-	{"metadata as a string", `"metadata": {}`, `"metadata":"x"`, "failed", "metadata", "changed_type metadata"},
+	{"an amount with cents of its own", `"amount": 100`, `"amount":1.5`, "parked", "transaction.amount", "changed_type transaction.amount"},
+	{"an amount as an object", `"amount": 100`, `"amount":{"value":100}`, "parked", "transaction.amount", "changed_type transaction.amount"},
+	{"an id as a number", `"pl_1122334455667788"`, `1122`, "parked", "paymentLinkId", "changed_type paymentLinkId"},
+	{"a time as a number", `"paidAt": "2026-02-03T04:05:05.000Z"`, `"paidAt":1770091505`, "parked", "transaction.paidAt", "changed_type transaction.paidAt"},
+	{"a bool as a string", `"isTest": true`, `"isTest":"yes"`, "parked", "transaction.isTest", "changed_type transaction.isTest"},
+	{"an object as a list", `"metadata": {}`, `"x":1,"customer":[]`, "parked", "customer", "changed_type customer, unknown_field x"},
+	{"metadata as a string", `"metadata": {}`, `"metadata":"x"`, "parked", "metadata", "changed_type metadata"},
 	{"no JSON any more", `"eventId"`, `"eventId`, "unhandled", "", "unreadable "},
 }
 
@@ -123,7 +123,7 @@ func BenchmarkWatch(b *testing.B) {
 	var with, without time.Duration
 	way := func(route func(idem.Event) (idem.Work, error)) time.Duration {
 		start := time.Now()
-		e, err := d.Open(r, body)
+		e, err := d.Open(withBody(r, body))
 		if err != nil {
 			b.Fatal(err)
 		}

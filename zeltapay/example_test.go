@@ -1,6 +1,7 @@
 package zeltapay_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -147,17 +148,17 @@ func ExampleNewDispatcher() {
 // One endpoint for two accounts: the secret tells them apart.
 func ExampleDispatcher_accounts() {
 	events := zeltapay.NewDispatcher()
-	events.Accounts = func(*http.Request) ([]idem.Account, error) {
-		return []idem.Account{
+	events.Accounts = func(*http.Request) ([]idem.Credentials, error) {
+		return []idem.Credentials{
 			{Scope: "live", Secrets: []string{"live secret"}},
 			{Scope: "test", Secrets: []string{"test secret"}},
 		}, nil
 	}
 
 	body := []byte(`{"eventId":"evt_1","type":"payment.success"}`)
-	r := httptest.NewRequest("POST", "/webhooks/zeltapay", nil)
+	r := httptest.NewRequest("POST", "/webhooks/zeltapay", bytes.NewReader(body))
 	zeltapay.Sign(r.Header, body, "test secret", time.Now())
-	e, err := events.Open(r, body)
+	e, err := events.Open(r)
 	fmt.Println(e.Scope, e.ID, err)
 	// Output: test evt_1 <nil>
 }

@@ -50,25 +50,33 @@ type Verifier struct {
 
 // Verify checks a delivery, see the function [Verify].
 func (v Verifier) Verify(h http.Header, body []byte) error {
-	if _, err := v.verify(h, body, []idem.Account{{Secrets: v.Secrets}}); err != nil {
+	accounts := []idem.Credentials{{Secrets: v.Secrets}}
+	s, err := v.verifyHeaders(h, accounts)
+	if err != nil {
+		return err
+	}
+	if _, err := v.verifyBody(s, body, accounts); err != nil {
 		return err
 	}
 	return agree(h, headOf(body))
 }
 
-// verify checks signature and time, and returns the scope of the accounts
-// whose secret it was.
-func (v Verifier) verify(h http.Header, body []byte, accounts []idem.Account) (scope string, err error) {
+// verifyHeaders checks what can be checked without the body: that there is a
+// signature, and when it was made.
+func (v Verifier) verifyHeaders(h http.Header, accounts []idem.Credentials) (signature, error) {
 	if err := configured(accounts); err != nil {
-		return "", err
+		return signature{}, err
 	}
 	s, err := v.signature(h)
 	if err != nil {
-		return "", err
+		return signature{}, err
 	}
-	if err := v.checkTime(s.timestamp); err != nil {
-		return "", err
-	}
+	return s, v.checkTime(s.timestamp)
+}
+
+// verifyBody checks the signature, and returns the scope of the account whose
+// secret made it.
+func (v Verifier) verifyBody(s signature, body []byte, accounts []idem.Credentials) (scope string, err error) {
 	switch scopes := v.signers(s, body, accounts); len(scopes) {
 	case 0:
 		return "", refuse(ReasonWrongSignature, "no secret gives this signature: "+
@@ -81,7 +89,7 @@ func (v Verifier) verify(h http.Header, body []byte, accounts []idem.Account) (s
 
 // signers returns the scopes of the accounts that signed. It compares
 // everything, always, so that its duration tells nothing.
-func (v Verifier) signers(s signature, body []byte, accounts []idem.Account) []string {
+func (v Verifier) signers(s signature, body []byte, accounts []idem.Credentials) []string {
 	var scopes []string
 	for _, a := range accounts {
 		for _, secret := range a.Secrets {
@@ -147,7 +155,7 @@ func sameInHeader(h http.Header, name, signed string, reason idem.Reason) error 
 }
 
 // configured refuses to verify with nothing, a mistake in the deployment.
-func configured(accounts []idem.Account) error {
+func configured(accounts []idem.Credentials) error {
 	if len(accounts) == 0 {
 		return refuse(ReasonUnknownAccount, "no account may send this request: see what Accounts returns for it")
 	}

@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"io"
 	"net/http"
 	"net/http/httptest"
 
@@ -40,8 +39,7 @@ func ExampleRequest() {
 		return nil
 	})
 	receive := func(w http.ResponseWriter, r *http.Request) { // stands for idem.NewProcessor(pool, events)
-		body, _ := io.ReadAll(r.Body)
-		e, err := events.Open(r, body)
+		e, err := events.Open(r)
 		if err == nil {
 			err = events.Dispatch(r.Context(), nil, e)
 		}

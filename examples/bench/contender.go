@@ -107,7 +107,7 @@ func (one *contender) workLater(inbox *idem.Inbox) (stop func() error) {
 	var worked atomic.Int64
 	progress := make(chan struct{}, 1)
 	inbox.Observe = func(_ context.Context, o idem.Observation) {
-		if o.Outcome == idem.Handled {
+		if o.Outcome == idem.Done {
 			worked.Add(1)
 			select {
 			case progress <- struct{}{}:

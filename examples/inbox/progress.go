@@ -22,11 +22,11 @@ func newTally(events int) *tally { return &tally{events: int64(events), finished
 
 func (t *tally) observe(_ context.Context, o idem.Observation) {
 	switch o.Outcome {
-	case idem.Queued:
+	case idem.Pending:
 		t.acknowledged.Add(1)
 	case idem.Duplicate:
 		t.duplicates.Add(1)
-	case idem.Handled:
+	case idem.Done:
 		if t.done.Add(1) == t.events {
 			close(t.finished)
 		}

@@ -43,7 +43,7 @@ func (w *weekend) lookAround(ctx context.Context, client *asaas.Client) error {
 // recover gets the queue going again, if the shop is sound.
 func (w *weekend) recover(ctx context.Context, client *asaas.Client) error {
 	said := ""
-	for progress, err := range asaas.Recover(ctx, client, w.webhook, asaas.DryRun(token)) {
+	for progress, err := range asaas.Recover(ctx, client, w.webhook, asaas.DryRunProbe(token)) {
 		if err != nil {
 			return err
 		}

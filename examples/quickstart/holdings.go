@@ -85,7 +85,7 @@ from idem_events where starts_with(event, $1 || '/')`
 	if err != nil {
 		return eventCounts{}, err
 	}
-	e := eventCounts{source: source, retrying: open.Retrying.Events, unhandled: open.Unhandled.Events, failed: open.Failed.Events}
+	e := eventCounts{source: source, retrying: open.Retrying.Events, unhandled: open.Unhandled.Events, failed: open.Parked.Events}
 	err = s.pool.QueryRow(ctx, query, source).Scan(&e.done, &e.kept)
 	return e, err
 }

@@ -36,10 +36,10 @@ func TestDayEndsAsItShould(t *testing.T) {
 		t.Error(err)
 	}
 	for _, line := range []string{
-		"Asaas      PAYMENT_RECEIVED          A-1001, ten at once                 10 x 200: 1 handled, 9 duplicate",
+		"Asaas      PAYMENT_RECEIVED          A-1001, ten at once                 10 x 200: 1 done, 9 duplicate",
 		"Asaas      PAYMENT_RECEIVED          A-1005, forged: a guessed token     401 refused (wrong_token)",
-		"Zelta Pay  payment.success           Z-2001, there is no USD ledger      503 failed",
-		"Zelta Pay  payment.success           Z-2001 again, ten at once           10 x 200: 1 handled, 9 duplicate",
+		"Zelta Pay  payment.success           Z-2001, there is no USD ledger      503 retrying",
+		"Zelta Pay  payment.success           Z-2001 again, ten at once           10 x 200: 1 done, 9 duplicate",
 		"A-1001     149.90 BRL  paid            149.90 BRL  1",
 		"A-1003      59.90 BRL  refunded                 -  3, 5",
 		"none                -  not asked for    29.90 BRL  4",
@@ -113,13 +113,13 @@ func TestWrongAnswerIsSaid(t *testing.T) {
 	s, url := testShop(t)
 	p := provider{http.DefaultClient, url}
 	wrong, err := s.deliverAll(t.Context(), io.Discard, p, []delivery{
-		{pix.event(asaas.EventPaymentCreated), "the first", once, "200 handled"},
-		{pix.event(asaas.EventPaymentCreated), "the second", once, "200 handled"},
+		{pix.event(asaas.EventPaymentCreated), "the first", once, "200 done"},
+		{pix.event(asaas.EventPaymentCreated), "the second", once, "200 done"},
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := []string{`PAYMENT_CREATED (the second) was answered "200 duplicate", should be "200 handled"`}
+	want := []string{`PAYMENT_CREATED (the second) was answered "200 duplicate", should be "200 done"`}
 	if diff := cmp.Diff(want, texts(wrong)); diff != "" {
 		t.Error(diff)
 	}

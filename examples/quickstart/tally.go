@@ -40,7 +40,7 @@ func (t *tally) take() map[string]int {
 	return t.counts
 }
 
-// summary is "200 handled", or "10 x 200: 1 handled, 9 duplicate".
+// summary is "200 done", or "10 x 200: 1 done, 9 duplicate".
 func summary(statuses []int, became map[string]int) string {
 	if len(statuses) == 1 && len(became) == 1 {
 		for b := range became {

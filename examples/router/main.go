@@ -24,8 +24,8 @@ func main() {
 		log.Fatal(err)
 	}
 	events := asaas.NewDispatcher()
-	events.Accounts = func(r *http.Request) ([]idem.Account, error) { // an account without a token is refused
-		return []idem.Account{{Scope: r.PathValue("account"), Secrets: []string{os.Getenv("ASAAS_TOKEN_" + r.PathValue("account"))}}}, nil
+	events.Accounts = func(r *http.Request) ([]idem.Credentials, error) { // an account without a token is refused
+		return []idem.Credentials{{Scope: r.PathValue("account"), Secrets: []string{os.Getenv("ASAAS_TOKEN_" + r.PathValue("account"))}}}, nil
 	}
 	events.OnPaymentReceived(func(ctx context.Context, tx pgx.Tx, e *asaas.PaymentEvent) error {
 		event, _ := idem.EventFrom(ctx)

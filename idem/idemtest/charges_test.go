@@ -23,7 +23,11 @@ type charge struct{ ID, Type string }
 
 func (*charges) Name() string { return "charges" }
 
-func (*charges) Open(_ *http.Request, body []byte) (idem.Event, error) {
+func (*charges) Open(r *http.Request) (idem.Event, error) {
+	body, err := idem.ReadBody(r)
+	if err != nil {
+		return idem.Event{}, err
+	}
 	c := new(charge)
 	if err := json.Unmarshal(body, c); err != nil {
 		return idem.Event{}, err

@@ -95,7 +95,7 @@ func TestABodyWithoutAnIDGetsOneInItsHeader(t *testing.T) {
 	if !strings.HasPrefix(id, "evt_") {
 		t.Errorf("the header has %q", id)
 	}
-	if _, err := zeltapay.NewDispatcher("a secret").Open(zeltapaytest.Request("/", "a secret", body), body); err != nil {
+	if _, err := zeltapay.NewDispatcher("a secret").Open(zeltapaytest.Request("/", "a secret", body)); err != nil {
 		t.Error(err)
 	}
 }

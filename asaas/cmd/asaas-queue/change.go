@@ -69,7 +69,7 @@ func (p *program) recover(ctx context.Context) error {
 		if err := p.confirm(w); err != nil {
 			return err
 		}
-		return asaas.DryRun(token)(ctx, w)
+		return asaas.DryRunProbe(token)(ctx, w)
 	}
 	for progress, err := range asaas.Recover(ctx, p.client, p.id, probe) {
 		if err == nil {

@@ -1,0 +1,33 @@
+package idem
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+)
+
+// ReadBody reads the body of a delivery, for [Source.Open]. Its error is
+// answered with 413 if the body is larger than MaxBody, else with 408: return
+// it as it is, or wrapped.
+func ReadBody(r *http.Request) ([]byte, error) {
+	body, err := io.ReadAll(r.Body)
+	var limit *http.MaxBytesError
+	switch {
+	case errors.As(err, &limit):
+		return nil, &bodyError{http.StatusRequestEntityTooLarge,
+			fmt.Errorf("idem: the body is larger than %d bytes: raise MaxBody if it is genuine", limit.Limit)}
+	case err != nil:
+		return nil, &bodyError{http.StatusRequestTimeout, fmt.Errorf("idem: the body did not arrive whole: %w", err)}
+	}
+	return body, nil
+}
+
+// bodyError is a body that could not be read, with the status to answer.
+type bodyError struct {
+	status int
+	err    error
+}
+
+func (b *bodyError) Error() string { return b.err.Error() }
+func (b *bodyError) Unwrap() error { return b.err }
