@@ -93,10 +93,6 @@ func (d *Dispatcher) accounts(r *http.Request) ([]idem.Credentials, error) {
 // transaction is an error: its layout is neither of the two that are known, and
 // its struct would hold nothing of it.
 func (d *Dispatcher) Route(e idem.Event) (idem.Work, error) {
-	if d.Ignores(e.Type) {
-		d.look(e, false)
-		return nil, idem.ErrIgnored
-	}
 	work, err := d.Routes.Route(e) // decodes it, if there is a handler
 	d.look(e, err != nil)
 	if work == nil || err != nil {

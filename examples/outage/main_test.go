@@ -143,7 +143,7 @@ func TestWhatIsWrongInTheDatabaseIsSaid(t *testing.T) {
 // What the comment of neverPark says about the default.
 func TestQueueIsNeverStoppedWhereEventsAreParked(t *testing.T) {
 	t.Parallel()
-	w := testWeekend(t, io.Discard, idem.NewProcessor(nil, nil).ParkAfter)
+	w := testWeekend(t, io.Discard, idem.NewProcessor(nil, asaas.NewDispatcher()).ParkAfter)
 	w.open(friday)
 	w.shop.deploy(version2)
 	w.until(monday)

@@ -97,3 +97,10 @@ func (w *Writer[T, R]) next() []*item[T, R] {
 	w.writing = n > 0
 	return group
 }
+
+// Waiting returns how many items wait for their group.
+func (w *Writer[T, R]) Waiting() int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return len(w.waiting)
+}

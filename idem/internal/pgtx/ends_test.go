@@ -1,4 +1,4 @@
-package pgtx
+package pgtx_test
 
 import (
 	"context"
@@ -13,6 +13,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/paghooks/paghooks/idem/idemtest"
+	"github.com/paghooks/paghooks/idem/internal/pgtx"
 )
 
 func TestStatementsThatEndTheTransactionAreRecognized(t *testing.T) {
@@ -70,7 +71,7 @@ func TestStatementsThatEndTheTransactionAreRecognized(t *testing.T) {
 	} {
 		t.Run(test.why, func(t *testing.T) {
 			t.Parallel()
-			if !EndsTransaction(test.sql) {
+			if !pgtx.EndsTransaction(test.sql) {
 				t.Errorf("%q passes", test.sql)
 			}
 		})
@@ -117,7 +118,7 @@ func TestStatementsThatKeepTheTransactionPass(t *testing.T) {
 	} {
 		t.Run(test.why, func(t *testing.T) {
 			t.Parallel()
-			if EndsTransaction(test.sql) {
+			if pgtx.EndsTransaction(test.sql) {
 				t.Errorf("%q is refused", test.sql)
 			}
 			for _, standard := range []bool{true, false} {
@@ -167,7 +168,7 @@ func FuzzEndsTransaction(f *testing.F) {
 	pool := marksPool(f)
 	f.Fuzz(func(t *testing.T, picks []byte, standard bool) {
 		sql := compose(picks)
-		if lost := execute(t, pool, sql, standard); lost != "" && !EndsTransaction(sql) {
+		if lost := execute(t, pool, sql, standard); lost != "" && !pgtx.EndsTransaction(sql) {
 			t.Errorf("%q, standard_conforming_strings %t: %s", sql, standard, lost)
 		}
 	})
@@ -234,7 +235,7 @@ func BenchmarkEndsTransaction(b *testing.B) {
 		b.Run(name, func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
-				if EndsTransaction(sql) {
+				if pgtx.EndsTransaction(sql) {
 					b.Fatal("refused")
 				}
 			}

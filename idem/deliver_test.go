@@ -1,0 +1,351 @@
+package idem_test
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/paghooks/paghooks/idem"
+)
+
+func TestEventIsHandledOnceHoweverOftenItComes(t *testing.T) {
+	t.Parallel()
+	s := newApp(t)
+	s.on(pay)
+	for i, want := range []string{`{"received":true}`, `{"received":true,"duplicate":true}`, `{"received":true,"duplicate":true}`} {
+		if status, answer := s.deliver(paid("e1")); status != 200 || answer != want {
+			t.Errorf("delivery %d was answered %d %s, want 200 %s", i+1, status, answer, want)
+		}
+	}
+	s.wantEffects(1)
+	s.wantState("e1", idem.StateDone)
+	s.wantPayload("e1", "")
+	if diff := cmp.Diff([]idem.Outcome{idem.Done, idem.Duplicate, idem.Duplicate}, s.outcomes()); diff != "" {
+		t.Error("outcomes (-want +got):\n" + diff)
+	}
+}
+
+func TestEventsOfTwoAccountsNeverCollide(t *testing.T) {
+	t.Parallel()
+	s := newApp(t)
+	s.on(pay)
+	for _, account := range []string{"a", "b", "a"} {
+		if status, _, err := s.post(t.Context(), paid("e1"), map[string]string{"account": account}); err != nil || status != 200 {
+			t.Fatal(status, err)
+		}
+	}
+	s.wantEffects(2)
+	if got := queryOne[[]string](s, `select array_agg(scope order by scope) from effects`); !cmp.Equal(got, []string{"a", "b"}) {
+		t.Errorf("handlers saw the accounts %q", got)
+	}
+}
+
+func TestHandlerErrorRollsBackTheEvent(t *testing.T) {
+	t.Parallel()
+	s := newApp(t)
+	broken := true
+	s.on(func(ctx context.Context, tx pgx.Tx, n *note) error {
+		if err := pay(ctx, tx, n); err != nil || !broken {
+			return err
+		}
+		return errors.New("no such order")
+	})
+	s.wantAnswer(paid("e1"), http.StatusServiceUnavailable)
+	s.wantEffects(0)
+	s.wantState("e1", idem.StateRetrying)
+	broken = false
+	s.wantAnswer(paid("e1"), http.StatusOK)
+	s.wantEffects(1)
+	s.wantState("e1", idem.StateDone)
+}
+
+// What a handler may do wrong. Each fails once, leaves nothing behind, and is
+// done by the next delivery.
+func TestFailingHandlerLeavesNothingBehind(t *testing.T) {
+	t.Parallel()
+	for name, fail := range map[string]func(ctx context.Context, tx pgx.Tx) error{
+		"panics":               func(context.Context, pgx.Tx) error { panic("nil order") },
+		"panics with nil":      func(context.Context, pgx.Tx) error { panic(nil) },
+		"fails an SQL command": func(ctx context.Context, tx pgx.Tx) error { _, err := tx.Exec(ctx, `select 1/0`); return err },
+		"swallows an SQL error": func(ctx context.Context, tx pgx.Tx) error {
+			_, _ = tx.Exec(ctx, `select 1/0`)
+			return nil
+		},
+		"rolls back with SQL": func(ctx context.Context, tx pgx.Tx) error {
+			_, err := tx.Exec(ctx, `rollback`)
+			return err
+		},
+		"leaves rows open": func(ctx context.Context, tx pgx.Tx) error {
+			_, err := tx.Query(ctx, `select generate_series(1, 100000)`)
+			return err
+		},
+		"commits":    func(ctx context.Context, tx pgx.Tx) error { return tx.Commit(ctx) },
+		"rolls back": func(ctx context.Context, tx pgx.Tx) error { return tx.Rollback(ctx) },
+		"cancels its own query": func(ctx context.Context, tx pgx.Tx) error {
+			ctx, cancel := context.WithCancel(ctx)
+			cancel()
+			_, err := tx.Exec(ctx, `select pg_sleep(60)`)
+			return err
+		},
+		"breaks a deferred constraint": func(ctx context.Context, tx pgx.Tx) error {
+			_, err := tx.Exec(ctx, `create table parents (id int primary key);
+				create table children (parent int references parents deferrable initially deferred);
+				insert into children values (1)`)
+			return err
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newApp(t)
+			runs := 0
+			s.on(func(ctx context.Context, tx pgx.Tx, n *note) error {
+				if err := pay(ctx, tx, n); err != nil {
+					return err
+				}
+				if runs++; runs == 1 {
+					return fail(ctx, tx)
+				}
+				return nil
+			})
+			s.wantAnswer(paid("e1"), http.StatusServiceUnavailable)
+			s.wantEffects(0)
+			s.wantState("e1", idem.StateRetrying)
+			s.wantAnswer(paid("e1"), http.StatusOK)
+			s.wantEffects(1)
+			if runs != 2 {
+				t.Errorf("the handler ran %d times, want 2", runs)
+			}
+		})
+	}
+}
+
+// A handler that commits behind the processor's back has its effects and the
+// event's record in one commit all the same.
+func TestHandlerThatCommitsWithSQLStillCountsOnce(t *testing.T) {
+	t.Parallel()
+	s := newApp(t)
+	s.on(func(ctx context.Context, tx pgx.Tx, n *note) error {
+		if err := pay(ctx, tx, n); err != nil {
+			return err
+		}
+		_, err := tx.Exec(ctx, `commit`)
+		return err
+	})
+	s.deliver(paid("e1"))
+	s.wantAnswer(paid("e1"), http.StatusOK)
+	s.wantEffects(1)
+	if !strings.Contains(s.logged(), "handler ended the transaction") {
+		t.Error("the log does not tell what the handler did wrong:\n" + s.logged())
+	}
+}
+
+func TestCommitAndRollbackAreNotTheHandlers(t *testing.T) {
+	t.Parallel()
+	s := newApp(t)
+	s.on(func(ctx context.Context, tx pgx.Tx, n *note) error {
+		if err := tx.Commit(ctx); !errors.Is(err, idem.ErrTxOwned) {
+			t.Errorf("Commit returned %v", err)
+		}
+		if err := tx.Rollback(ctx); !errors.Is(err, idem.ErrTxOwned) {
+			t.Errorf("Rollback returned %v", err)
+		}
+		return pay(ctx, tx, n)
+	})
+	s.wantAnswer(paid("e1"), http.StatusOK)
+	s.wantEffects(1)
+}
+
+func TestHandlerMayUseSavepoints(t *testing.T) {
+	t.Parallel()
+	s := newApp(t)
+	s.on(func(ctx context.Context, tx pgx.Tx, n *note) error {
+		risky, err := tx.Begin(ctx)
+		if err != nil {
+			return err
+		}
+		if _, err := risky.Exec(ctx, `select 1/0`); err == nil {
+			t.Error("division by zero succeeded")
+		}
+		if err := risky.Rollback(ctx); err != nil {
+			return err
+		}
+		return pay(ctx, tx, n)
+	})
+	s.wantAnswer(paid("e1"), http.StatusOK)
+	s.wantEffects(1)
+}
+
+func TestTransactionIsClosedOnceTheHandlerReturned(t *testing.T) {
+	t.Parallel()
+	s := newApp(t)
+	var leaked pgx.Tx
+	s.on(func(ctx context.Context, tx pgx.Tx, n *note) error { leaked = tx; return pay(ctx, tx, n) })
+	s.wantAnswer(paid("e1"), http.StatusOK)
+	if _, err := leaked.Exec(t.Context(), `insert into effects values ('late')`); !errors.Is(err, pgx.ErrTxClosed) {
+		t.Errorf("the transaction was used after its end: %v", err)
+	}
+	s.wantEffects(1)
+}
+
+func TestGenuineBodiesAreNeverRefused(t *testing.T) {
+	t.Parallel()
+	long := strings.Repeat("x", 5000)
+	for name, c := range map[string]struct {
+		body    string
+		state   idem.State
+		handled bool
+	}{
+		"not JSON":                        {`hello`, idem.StateUnhandled, false},
+		"empty":                           {``, idem.StateUnhandled, false},
+		"truncated JSON":                  {`{"id":"e1","type":"paid"`, idem.StateUnhandled, false},
+		"unknown type":                    {`{"id":"e1","type":"new"}`, idem.StateUnhandled, false},
+		"an id that text cannot hold":     {`{"id":"e\u0000","type":"paid"}`, idem.StateDone, true},
+		"a type that text cannot hold":    {`{"id":"e1","type":"\u0000"}`, idem.StateUnhandled, false},
+		"an entity that text cannot hold": {`{"id":"e1","type":"paid","order":"\u0000"}`, idem.StateDone, true},
+		"invalid UTF-8":                   {"{\"id\":\"e\xff\",\"type\":\"paid\"}", idem.StateDone, true},
+		"an id too long for an index":     {`{"id":"` + long + `","type":"paid"}`, idem.StateDone, true},
+		"a type too long for an index":    {`{"id":"e1","type":"` + long + `"}`, idem.StateUnhandled, false},
+		"an entity too long":              {`{"id":"e1","type":"paid","order":"` + long + `"}`, idem.StateDone, true},
+		"no id":                           {`{"type":"paid"}`, idem.StateDone, true},
+		"bytes no text column accepts":    {"\x00\xff\xfe", idem.StateUnhandled, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newApp(t)
+			s.on(func(ctx context.Context, tx pgx.Tx, _ *note) error {
+				_, err := tx.Exec(ctx, `insert into effects values ('one')`)
+				return err
+			})
+			s.wantAnswer(c.body, http.StatusOK)
+			s.wantAnswer(c.body, http.StatusOK)
+			if got := queryOne[string](s, `select string_agg(state, ',') from idem_events`); got != string(c.state) {
+				t.Errorf("stored as %q, want one row %q", got, c.state)
+			}
+			if c.state == idem.StateUnhandled {
+				if got := queryOne[[]byte](s, `select body from idem_payloads`); string(got) != c.body {
+					t.Errorf("the payload is kept as %q", got)
+				}
+			}
+			if c.handled {
+				s.wantEffects(1)
+			}
+		})
+	}
+}
+
+func TestEventThatDoesNotDecodeIsParkedUnhandledByAnyone(t *testing.T) {
+	t.Parallel()
+	s := newApp(t)
+	s.on(pay)
+	body := `{"id":"e1","type":"paid","order":7}`
+	e := idem.Event{ID: "e1", Type: "paid", Payload: []byte(body)}
+	outcome, err := s.processor.Accept(t.Context(), e)
+	if outcome != idem.Parked || err != nil {
+		t.Errorf("Accept = %s, %v, want parked", outcome, err)
+	}
+	s.wantEffects(0)
+	s.wantState("e1", idem.StateParked)
+	s.wantPayload("e1", body)
+	if reason := queryOne[string](s, `select last_error from idem_events`); !strings.Contains(reason, "order") {
+		t.Errorf("the stored reason does not name the field: %s", reason)
+	}
+}
+
+func TestWhatIsNotADeliveryIsRejected(t *testing.T) {
+	t.Parallel()
+	s := newApp(t)
+	s.on(pay)
+	s.processor.MaxBody = 100
+	for name, c := range map[string]struct {
+		method, body string
+		header       map[string]string
+		want         int
+		answer       string
+	}{
+		"GET":                     {"GET", "", nil, 405, `{"received":false}`},
+		"PUT":                     {"PUT", paid("e1"), nil, 405, `{"received":false}`},
+		"one byte over the limit": {"POST", paid(strings.Repeat("e", 101-len(paid("")))), nil, 413, `{"received":false}`},
+		"missing token":           {"POST", paid("e1"), map[string]string{"token": ""}, 401, `{"received":false,"reason":"missing_token"}`},
+		"wrong token":             {"POST", paid("e1"), map[string]string{"token": "wrong"}, 401, `{"received":false,"reason":"wrong_token"}`},
+		"no token configured":     {"POST", paid("e1"), map[string]string{"token": "none"}, 503, `{"received":false,"reason":"not_configured"}`},
+		"token cannot be checked": {"POST", paid("e1"), map[string]string{"token": "unsure"}, 503, `{"received":false}`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			for _, chunked := range []bool{false, true} {
+				r, err := http.NewRequestWithContext(t.Context(), c.method, s.url, strings.NewReader(c.body))
+				if err != nil {
+					t.Fatal(err)
+				}
+				if chunked {
+					r.ContentLength = -1
+				}
+				r.Header.Set("token", "right")
+				for k, v := range c.header {
+					r.Header.Set(k, v)
+				}
+				resp, err := http.DefaultClient.Do(r)
+				if err != nil {
+					t.Fatal(err)
+				}
+				answer := new(strings.Builder)
+				if err := resp.Write(answer); err != nil {
+					t.Fatal(err)
+				}
+				if resp.StatusCode != c.want || !strings.HasSuffix(answer.String(), c.answer) {
+					t.Errorf("chunked=%t: answered %s, want %d %s", chunked, answer, c.want, c.answer)
+				}
+			}
+		})
+	}
+	if got := queryOne[int](s, `select count(*) from idem_events`); got != 0 {
+		t.Errorf("%d events are stored", got)
+	}
+}
+
+func TestBodyOfTheLargestSizeIsAccepted(t *testing.T) {
+	t.Parallel()
+	s := newApp(t)
+	s.on(pay)
+	s.processor.MaxBody = int64(len(paid("e1")))
+	s.wantAnswer(paid("e1"), http.StatusOK)
+	s.wantEffects(1)
+}
+
+func TestIgnoredEventsAreAcknowledgedAndNotStored(t *testing.T) {
+	t.Parallel()
+	s := newApp(t)
+	s.notes.Ignore("viewed")
+	s.wantAnswer(`{"id":"e1","type":"viewed"}`, http.StatusOK)
+	s.wantState("e1", "")
+}
+
+func TestPayloadOfDoneEventsIsKeptWhenAsked(t *testing.T) {
+	t.Parallel()
+	s := newApp(t)
+	s.on(pay)
+	s.processor.KeepPayloads = true
+	s.wantAnswer(paid("e1"), http.StatusOK)
+	s.wantAnswer(paid("e1"), http.StatusOK)
+	s.wantPayload("e1", paid("e1"))
+}
+
+func TestLogsCarryNoBodies(t *testing.T) {
+	t.Parallel()
+	s := newApp(t)
+	s.on(func(context.Context, pgx.Tx, *note) error { return errors.New("no") })
+	secret := `{"id":"e1","type":"paid","order":"secret-order","cpf":"secret-cpf"}`
+	s.deliver(secret)
+	s.deliver(`{"id":"e2","type":"new","cpf":"secret-cpf"}`)
+	_, _, _ = s.post(t.Context(), secret, map[string]string{"token": "secret-token"})
+	if log := s.logged(); strings.Contains(log, "secret") {
+		t.Error("the log tells secrets:\n" + log)
+	}
+	if log := s.logged(); !strings.Contains(log, "id=e1") || !strings.Contains(log, "type=paid") || !strings.Contains(log, "outcome=retrying") {
+		t.Error("the log does not name the event:\n" + log)
+	}
+}

@@ -1,0 +1,218 @@
+package idem_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/paghooks/paghooks/idem"
+)
+
+// twins posts n deliveries of one event and returns how often each status was
+// answered. The handler must wait for release, which is closed once all are
+// under way, so that all but the first are twins of an event in work.
+func (s *app) twins(n int, body string, release chan struct{}) map[int]int {
+	s.Helper()
+	var mu sync.Mutex
+	var started, done sync.WaitGroup
+	statuses := make(map[int]int)
+	started.Add(n)
+	for range n {
+		done.Go(func() {
+			started.Done()
+			status, _, err := s.post(s.Context(), body, nil)
+			if err != nil {
+				s.Error(err)
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			statuses[status]++
+		})
+	}
+	started.Wait()
+	close(release)
+	done.Wait()
+	return statuses
+}
+
+func TestTwinsHaveOneEffectAndAllGet200(t *testing.T) {
+	t.Parallel()
+	for _, n := range []int{10, 1000} {
+		t.Run(fmt.Sprint(n), func(t *testing.T) {
+			t.Parallel()
+			s := newApp(t)
+			release := make(chan struct{})
+			s.on(func(ctx context.Context, tx pgx.Tx, n *note) error {
+				<-release
+				return pay(ctx, tx, n)
+			})
+			if statuses := s.twins(n, paid("e1"), release); statuses[http.StatusOK] != n {
+				t.Errorf("answers: %v, want %d times 200", statuses, n)
+			}
+			s.wantEffects(1)
+		})
+	}
+}
+
+func TestTwinsOfAFailingEventShareItsFailure(t *testing.T) {
+	t.Parallel()
+	s := newApp(t)
+	entered, release := make(chan struct{}), make(chan struct{})
+	s.on(func(context.Context, pgx.Tx, *note) error {
+		close(entered) // panics if a second attempt runs while the first is in work
+		<-release
+		return errors.New("no such order")
+	})
+	var deliveries sync.WaitGroup
+	for range 2 {
+		deliveries.Go(func() { s.wantAnswer(paid("e1"), http.StatusServiceUnavailable) })
+		<-entered
+	}
+	close(release)
+	deliveries.Wait()
+}
+
+// Two processors on one database know as little of each other as two processes.
+func TestTwinInAnotherProcessWaitsWithoutAConnection(t *testing.T) {
+	t.Parallel()
+	s := openApp(t, poolOf(t, 2))
+	other := s.newProcessor()
+	stepped := make(chan struct{})
+	entered, release := make(chan struct{}), make(chan struct{})
+	s.on(func(ctx context.Context, tx pgx.Tx, n *note) error {
+		if n.ID != "e1" {
+			return pay(ctx, tx, n)
+		}
+		close(entered)
+		<-release
+		return pay(ctx, tx, n)
+	})
+	var deliveries sync.WaitGroup
+	deliveries.Go(func() { s.wantAnswer(paid("e1"), http.StatusOK) })
+	<-entered
+	deliveries.Go(func() {
+		close(stepped)
+		if outcome, err := other.Accept(t.Context(), identify([]byte(paid("e1")))); outcome != idem.Duplicate || err != nil {
+			t.Errorf("the twin's outcome is %s, %v, want duplicate", outcome, err)
+		}
+	})
+	<-stepped
+	for i := range 20 { // one connection of two is busy; the twin must not keep the other
+		s.wantAnswer(paid(fmt.Sprintf("other-%d", i)), http.StatusOK)
+	}
+	close(release)
+	deliveries.Wait()
+	s.wantEffects(21)
+}
+
+func TestTwinInAnotherProcessTakesOverWhenTheFirstFails(t *testing.T) {
+	t.Parallel()
+	s := newApp(t)
+	other := s.newProcessor()
+	entered, release := make(chan struct{}), make(chan struct{})
+	var once sync.Once
+	s.on(func(ctx context.Context, tx pgx.Tx, n *note) error {
+		first := false
+		once.Do(func() { first = true })
+		if !first {
+			return pay(ctx, tx, n)
+		}
+		close(entered)
+		<-release
+		return errors.New("no such order")
+	})
+	var deliveries sync.WaitGroup
+	deliveries.Go(func() { s.deliver(paid("e1")) }) // 503, or 200 if the twin is done by the time that is said
+	<-entered
+	deliveries.Go(func() {
+		if outcome, err := other.Accept(t.Context(), identify([]byte(paid("e1")))); outcome != idem.Done || err != nil {
+			t.Errorf("the twin's outcome is %s, %v, want handled", outcome, err)
+		}
+	})
+	close(release)
+	deliveries.Wait()
+	s.wantEffects(1)
+}
+
+func TestTwinThatCannotWaitLongerIsToldToComeAgain(t *testing.T) {
+	t.Parallel()
+	for _, where := range []string{"same process", "another process"} {
+		t.Run(where, func(t *testing.T) {
+			t.Parallel()
+			s := newApp(t)
+			second := s.processor
+			if where == "another process" {
+				second = s.newProcessor()
+				second.Timeout = 200 * time.Millisecond
+			}
+			entered, release := make(chan struct{}), make(chan struct{})
+			s.on(func(ctx context.Context, tx pgx.Tx, n *note) error {
+				close(entered)
+				<-release
+				return pay(ctx, tx, n)
+			})
+			var deliveries sync.WaitGroup
+			deliveries.Go(func() { s.wantAnswer(paid("e1"), http.StatusOK) })
+			<-entered
+			if where == "same process" {
+				s.processor.Timeout = 200 * time.Millisecond // of deliveries from now on
+			}
+			outcome, err := second.Accept(t.Context(), identify([]byte(paid("e1"))))
+			if outcome != idem.Retrying || err == nil {
+				t.Errorf("the twin's outcome is %s, %v, want failed", outcome, err)
+			}
+			close(release)
+			deliveries.Wait()
+			s.wantEffects(1)
+			if n := queryOne[int](s, `select attempts from idem_events`); n != 0 {
+				t.Errorf("the twin was counted as a failure of the event: %d", n)
+			}
+		})
+	}
+}
+
+func TestSlowEventHasOneConnectionHoweverManyTwinsItHas(t *testing.T) {
+	t.Parallel()
+	s := openApp(t, poolOf(t, 2))
+	entered, release := make(chan struct{}), make(chan struct{})
+	s.on(func(ctx context.Context, tx pgx.Tx, n *note) error {
+		if n.ID == "slow" {
+			close(entered)
+			<-release
+		}
+		return pay(ctx, tx, n)
+	})
+	var deliveries sync.WaitGroup
+	deliveries.Go(func() { s.wantAnswer(paid("slow"), http.StatusOK) })
+	<-entered
+	for range 100 {
+		deliveries.Go(func() { s.wantAnswer(paid("slow"), http.StatusOK) })
+	}
+	for i := range 20 {
+		s.wantAnswer(paid(fmt.Sprint(i)), http.StatusOK)
+	}
+	close(release)
+	deliveries.Wait()
+	s.wantEffects(21)
+}
+
+func TestPoolOfOneConnectionIsEnough(t *testing.T) {
+	t.Parallel()
+	s := openApp(t, poolOf(t, 1))
+	s.on(pay)
+	s.notes.Ignore("viewed")
+	var deliveries sync.WaitGroup
+	for i := range 20 {
+		deliveries.Go(func() { s.wantAnswer(paid(fmt.Sprint(i%10)), http.StatusOK) })
+	}
+	deliveries.Wait()
+	s.wantEffects(10)
+}
+
+// poolOf opens a pool of at most n connections on a fresh schema.
