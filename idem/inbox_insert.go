@@ -13,12 +13,11 @@ import (
 // insert stores events that may have been stored before, or be among events
 // twice, and returns what became of each.
 func (i *Inbox) insert(ctx context.Context, events []store.Event) ([]accepted, error) {
-	keys, first := make([]string, len(events)), make(map[string]int, len(events))
+	first := make(map[string]int, len(events)) // of those with the same row key
 	var once []store.Event
 	for n, e := range events {
-		keys[n] = e.RowKey()
-		if _, there := first[keys[n]]; !there {
-			first[keys[n]] = n
+		if key := e.RowKey(); !has(first, key) {
+			first[key] = n
 			once = append(once, e)
 		}
 	}
@@ -30,21 +29,18 @@ func (i *Inbox) insert(ctx context.Context, events []store.Event) ([]accepted, e
 	for _, key := range inserted {
 		results[first[key]].outcome = Pending
 	}
-	for n, key := range keys {
-		switch {
-		case results[n].outcome == Pending:
-		case first[key] != n && results[first[key]].outcome.Acknowledged() && string(events[n].Payload) == string(events[first[key]].Payload):
-			results[n].outcome = Duplicate
-		default:
-			if results[n], err = i.insertAgain(ctx, events[n]); err != nil {
-				return nil, err
-			}
-		}
-	}
 	if len(inserted) > 0 {
 		i.wakeWorkers()
 	}
-	return results, nil
+	if len(inserted) < len(events) {
+		err = i.insertAgain(ctx, events, results)
+	}
+	return results, err
+}
+
+func has(m map[string]int, key string) bool {
+	_, ok := m[key]
+	return ok
 }
 
 // insertNew stores the new ones of events. A first statement that is not
@@ -59,16 +55,28 @@ func (i *Inbox) insertNew(ctx context.Context, events []store.Event) ([]string, 
 	return inserted, err
 }
 
-// insertAgain finds out about an event that is stored. One that is kept becomes
-// pending: an application that processed inline has left it, or somebody sends
-// it again.
-func (i *Inbox) insertAgain(ctx context.Context, e store.Event) (accepted, error) {
-	var found store.Found
-	b := &pgx.Batch{}
-	store.Look(b, e, &found)
-	if err := i.pool.SendBatch(ctx, b).Close(); err != nil {
-		return accepted{}, err
+// insertAgain finds out about the events that have no result, because they were
+// stored before.
+func (i *Inbox) insertAgain(ctx context.Context, events []store.Event, results []accepted) error {
+	found, b := make([]store.Found, len(events)), &pgx.Batch{}
+	for n, e := range events {
+		if results[n].outcome == "" {
+			store.Look(b, e, &found[n])
+		}
 	}
+	err := i.pool.SendBatch(ctx, b).Close()
+	for n, e := range events {
+		if results[n].outcome == "" && err == nil {
+			results[n], err = i.acceptAgain(ctx, e, found[n])
+		}
+	}
+	return err
+}
+
+// acceptAgain is what becomes of a delivery whose event is stored. One that is
+// kept becomes pending: an application that processed inline has left it, or
+// somebody sends it again.
+func (i *Inbox) acceptAgain(ctx context.Context, e store.Event, found store.Found) (accepted, error) {
 	switch {
 	case found.State == "":
 		return accepted{outcome: Retrying, err: errors.New("the event was being forgotten when it came again")}, nil

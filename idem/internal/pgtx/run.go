@@ -44,11 +44,11 @@ func (t *Tx) Run(ctx context.Context, work func(context.Context, pgx.Tx) error) 
 		err = Protect(func() error { return work(ctx, tx) })
 	}()
 	err, returned := await(ctx, result)
+	tx.state.over.Store(true)
 	if !returned {
 		t.abandon(ctx)
 		return &WorkError{ErrTimedOut}
 	}
-	tx.state.over.Store(true)
 	if err == nil {
 		err = t.verdict(ctx, tx.state)
 	}

@@ -1,10 +1,12 @@
 package store
 
 import (
+	"context"
 	"errors"
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 )
 
 // Session identifies a marking transaction to Postgres. It is zero until its
@@ -96,20 +98,22 @@ select pg_backend_pid, now, "case" from marked`
 // Promote makes the first event of a lane due, if it was held back. promoted is
 // set if it was.
 func Promote(b *pgx.Batch, lane string, promoted *bool) {
-	q := b.Queue(promote, []string{lane})
-	q.Query(func(rows pgx.Rows) error {
-		*promoted = rows.Next()
-		rows.Close()
-		return rows.Err()
+	b.Queue(promote, lane).Exec(func(tag pgconn.CommandTag) error {
+		*promoted = tag.RowsAffected() > 0
+		return nil
 	})
 }
 
 const promote = `
 update idem_payloads set due_at = now()
-from (
-	select head.event from unnest($1::text[]) as l (lane) cross join lateral (
-		select p.event from idem_payloads p where p.lane = l.lane order by ` + order + ` limit 1) head
-	join idem_events e on e.event = head.event and e.state = 'pending'
-) next
-where idem_payloads.event = next.event and due_at is null
-returning idem_payloads.event`
+where due_at is null and event = (select p.event from idem_payloads p where p.lane = $1 order by ` + order + ` limit 1)
+  and exists (select from idem_events e where e.event = idem_payloads.event and e.state = 'pending')`
+
+// promoteAll is promote for several lanes.
+func promoteAll(ctx context.Context, db DB, lanes []string) error {
+	b := &pgx.Batch{}
+	for _, lane := range lanes {
+		b.Queue(promote, lane)
+	}
+	return db.SendBatch(ctx, b).Close()
+}

@@ -3,6 +3,8 @@ package store
 import (
 	"context"
 	"time"
+
+	"github.com/jackc/pgx/v5"
 )
 
 // pruneBlocks is how much of a table one statement looks at: 1 MB, which is
@@ -61,13 +63,16 @@ delete from idem_payloads p where source = $1
 	if _, err := db.Exec(ctx, bodies, source); err != nil {
 		return err
 	}
-	const lanes = `select array_agg(distinct lane) from idem_payloads where source = $1 and lane is not null and due_at is null`
-	var held []string
-	if err := db.QueryRow(ctx, lanes, source).Scan(&held); err != nil {
+	const lanes = `select distinct lane from idem_payloads where source = $1 and lane is not null and due_at is null`
+	rows, err := db.Query(ctx, lanes, source)
+	if err != nil {
 		return err
 	}
-	_, err := db.Exec(ctx, promote, held)
-	return err
+	held, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	if err != nil {
+		return err
+	}
+	return promoteAll(ctx, db, held)
 }
 
 // walk runs a statement for each stretch of a table, and adds up what it says.
