@@ -13,7 +13,7 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// Cluster is a Postgres of the test's own, never the one of DATABASE_URL: to
+// Cluster is a Postgres of the test's own, never one that the environment names: to
 // crash it and start it again, or to measure with. Set its fields, then call
 // [Cluster.Start]. Its database is for any number of goroutines, its methods
 // are for one at a time.
