@@ -114,7 +114,7 @@ func (a *actor) awaitFamily(t *testing.T) {
 	_, err := io.Copy(io.Discard, a.stdout) // ends with the actor: nobody else holds its stdout
 	check(t, err)
 	a.Wait()
-	check(t, a.family.SetReadDeadline(time.Now().Add(10*time.Second)))
+	check(t, a.family.SetReadDeadline(time.Now().Add(time.Minute)))
 	if _, err := a.family.Read(make([]byte, 1)); err != io.EOF {
 		t.Fatalf("its processes are still there: %v", err)
 	}
