@@ -30,7 +30,7 @@ import (
 	"slices"
 
 	"github.com/paghooks/paghooks/asaas/asaastest"
-	"github.com/paghooks/paghooks/idem/idemtest/fixture"
+	"github.com/paghooks/paghooks/internal/fixture"
 )
 
 func main() { os.Exit(run(os.Args[1:], os.Getenv, os.Stdout, os.Stderr)) }

@@ -29,7 +29,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/paghooks/paghooks/idem/idemtest/fixture"
+	"github.com/paghooks/paghooks/internal/fixture"
 	"github.com/paghooks/paghooks/zeltapay"
 	"github.com/paghooks/paghooks/zeltapay/zeltapaytest"
 )
