@@ -36,7 +36,7 @@ type config struct {
 // tokenVariable is the environment variable with the token of the -against URL.
 const tokenVariable = "ASAAS_WEBHOOK_TOKEN"
 
-var allModes = []string{"inline", "hand", "ingest", "insert", "inbox"}
+var allModes = []string{"inline", "hand", "hand3", "ingest", "insert", "inbox", "naive"}
 
 // parse reads the command line. What it refuses it has explained on stderr.
 func parse(args []string, stderr io.Writer) (*config, error) {

@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/paghooks/paghooks/asaas"
@@ -85,34 +86,52 @@ func enterOther(ctx context.Context, d *database, e *events, c *config) (*conten
 // serve returns the contender's handler, and what ends the rest of it.
 func (one *contender) serve(pool *pgxpool.Pool) (h http.Handler, stop func() error) {
 	events := asaas.NewDispatcher(token)
-	events.OnPaymentReceived(pay)
+	events.OnPaymentReceived(func(ctx context.Context, tx pgx.Tx, e *asaas.PaymentEvent) error {
+		cents, err := e.Payment.Value.Cents()
+		if err != nil {
+			return err
+		}
+		return book(ctx, tx, e.Payment.ID, cents)
+	})
 	stop = func() error { return nil }
 	switch one.mode {
 	case "inline":
 		h = idem.NewProcessor(pool, events)
 	case "inbox", "ingest":
 		inbox := idem.NewInbox(pool, events)
-		h, stop = inbox, one.workLater(inbox)
+		h = inbox
+		stop = one.workLater(func(ctx context.Context, done func()) error {
+			inbox.Observe = func(_ context.Context, o idem.Observation) {
+				if o.Outcome == idem.Done {
+					done()
+				}
+			}
+			return inbox.Run(ctx)
+		})
 	case "hand":
-		h = handWritten{pool, token}
+		h = handWritten{pool, token, fourTrips}
+	case "hand3":
+		h = handWritten{pool, token, threeTrips}
+	case "naive":
+		h = oneInsert{pool, token}
+		workers := idem.NewInbox(pool, events).Workers
+		stop = one.workLater(func(ctx context.Context, done func()) error { return naive{pool, done}.run(ctx, workers) })
 	case "insert":
 		h, one.query = oneInsert{pool, token}, storedQuery
 	}
 	return h, stop
 }
 
-// workLater has the inbox's workers run, now or in the end, and the contender
-// wait for them. It returns what stops them.
-func (one *contender) workLater(inbox *idem.Inbox) (stop func() error) {
+// workLater has workers run, now or in the end, and the contender wait for them.
+// They call done for each event. It returns what stops them.
+func (one *contender) workLater(workers func(ctx context.Context, done func()) error) (stop func() error) {
 	var worked atomic.Int64
 	progress := make(chan struct{}, 1)
-	inbox.Observe = func(_ context.Context, o idem.Observation) {
-		if o.Outcome == idem.Done {
-			worked.Add(1)
-			select {
-			case progress <- struct{}{}:
-			default:
-			}
+	done := func() {
+		worked.Add(1)
+		select {
+		case progress <- struct{}{}:
+		default:
 		}
 	}
 	ctx, cancel := context.WithCancel(context.Background())
@@ -120,10 +139,10 @@ func (one *contender) workLater(inbox *idem.Inbox) (stop func() error) {
 	ended <- nil
 	run := func() {
 		<-ended
-		go func() { ended <- inbox.Run(ctx) }()
+		go func() { ended <- workers(ctx, done) }()
 	}
 	settle := func(ctx context.Context) error { return one.await(ctx, &worked, progress) }
-	if one.mode == "inbox" {
+	if one.mode != "ingest" {
 		run()
 		one.settle = settle
 	} else {

@@ -99,7 +99,8 @@ const schemaPrefix = "paghooks_bench_"
 const tables = `
 create table orders (charge text primary key, payments bigint not null default 0, cents bigint not null default 0) with (fillfactor = 50);
 create table processed (id text primary key, received_at timestamptz not null default now());
-create table stored (id text primary key, received_at timestamptz not null default now(), body bytea not null)`
+create table stored (id text primary key, state text not null default 'pending', received_at timestamptz not null default now(), body bytea not null);
+create index on stored (received_at) where state = 'pending'`
 
 // schema is one implementation's part of the database.
 type schema struct {

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"math"
 	"net/http"
 	"net/http/httptest"
 	"regexp"
@@ -13,7 +14,6 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
-	"github.com/paghooks/paghooks/asaas"
 	"github.com/paghooks/paghooks/idem/idemtest"
 )
 
@@ -29,7 +29,7 @@ func TestEveryModeLosesAndDoublesNothing(t *testing.T) {
 	if err := json.Unmarshal([]byte(out.String()), &r); err != nil {
 		t.Fatal(err)
 	}
-	if len(r.Modes) != len(allModes) || !r.Correct || r.Interrupted || len(r.Ratios) != 4 {
+	if len(r.Modes) != len(allModes) || !r.Correct || r.Interrupted || len(r.Ratios) != 5 {
 		t.Errorf("reported: %s", out.String())
 	}
 	for _, m := range r.Modes {
@@ -44,7 +44,7 @@ func TestEveryModeLosesAndDoublesNothing(t *testing.T) {
 }
 
 // shop is an implementation that is not ours, which may be wrong on purpose.
-func shop(t *testing.T, work func(ctx context.Context, tx pgx.Tx, e *asaas.PaymentEvent) error) (url string, pool *pgxpool.Pool) {
+func shop(t *testing.T, work func(ctx context.Context, tx pgx.Tx, e *handEvent) error) (url string, pool *pgxpool.Pool) {
 	t.Helper()
 	pool = idemtest.Pool(t)
 	if _, err := pool.Exec(t.Context(), `create table payments (charge text, cents bigint)`); err != nil {
@@ -59,8 +59,8 @@ func shop(t *testing.T, work func(ctx context.Context, tx pgx.Tx, e *asaas.Payme
 	return server.URL, pool
 }
 
-func insert(ctx context.Context, tx pgx.Tx, e *asaas.PaymentEvent) error {
-	amount, _ := e.Payment.Value.Cents()
+func insert(ctx context.Context, tx pgx.Tx, e *handEvent) error {
+	amount := int64(math.Round(e.Payment.Value * 100))
 	_, err := tx.Exec(ctx, `insert into payments values ($1, $2)`, e.Payment.ID, amount)
 	return err
 }
@@ -70,14 +70,14 @@ func TestALostOrDoubledEffectFailsTheRun(t *testing.T) {
 	var works atomic.Int64
 	for _, tt := range []struct {
 		why, flags string
-		work       func(context.Context, pgx.Tx, *asaas.PaymentEvent) error
+		work       func(context.Context, pgx.Tx, *handEvent) error
 		status     int
 		says       string
 	}{
 		{"it does what each delivery says, and each comes once", "-duplicates 0% -twins 0%", insert, 0, "right"},
 		{"duplicates have an effect", "-duplicates 20% -twins 0%", insert, 1, "WRONG"},
 		{"twins have an effect", "-duplicates 0% -twins 20%", insert, 1, "WRONG"},
-		{"one effect is lost", "-duplicates 0% -twins 0%", func(ctx context.Context, tx pgx.Tx, e *asaas.PaymentEvent) error {
+		{"one effect is lost", "-duplicates 0% -twins 0%", func(ctx context.Context, tx pgx.Tx, e *handEvent) error {
 			if works.Add(1) == 20 {
 				return nil
 			}

@@ -110,17 +110,18 @@ func (one *contender) check(ctx context.Context) (differences []string, err erro
 	}
 }
 
-// compared are the ratios that say something; end to end is the inbox's rate
-// until its events are done.
-const endToEnd = "inbox end to end"
+// endToEnd, behind a mode, is its rate until its events are done.
+const endToEnd = " end to end"
 
+// compared are the ratios that say something.
 var compared = [][2]string{
 	{"inline", "hand"},
+	{"inline", "hand3"},
 	{"ingest", "insert"},
-	{"inbox", "insert"},
-	{endToEnd, "inline"},
+	{"inbox" + endToEnd, "naive" + endToEnd},
+	{"inbox" + endToEnd, "inline"},
 	{"inline", against},
-	{endToEnd, against},
+	{"inbox" + endToEnd, against},
 }
 
 // conclude adds the ratios, and whether all is correct.
@@ -130,7 +131,7 @@ func (r *report) conclude() {
 	for _, m := range r.Modes {
 		rates[m.Mode] = m.Rate
 		if m.EndToEnd > 0 {
-			rates[endToEnd] = m.EndToEnd
+			rates[m.Mode+endToEnd] = m.EndToEnd
 		}
 		r.Correct = r.Correct && m.Open == 0 && m.DifferentCount == 0
 	}
