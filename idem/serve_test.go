@@ -1,0 +1,97 @@
+package idem_test
+
+import (
+	"context"
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/paghooks/paghooks/idem"
+)
+
+// served runs Serve with an inbox, and returns where it listens.
+func (s *app) served(ctx context.Context, i *idem.Inbox) (url string, ended <-chan error) {
+	s.Helper()
+	address, end := make(chan string, 1), make(chan error, 1)
+	mux := http.NewServeMux()
+	mux.Handle("POST /", i)
+	server := &http.Server{Addr: "127.0.0.1:0", Handler: mux, BaseContext: func(l net.Listener) context.Context {
+		address <- l.Addr().String()
+		return context.Background()
+	}}
+	go func() { end <- idem.Serve(ctx, server, i) }()
+	select {
+	case a := <-address:
+		if server.IdleTimeout == 0 || server.ReadHeaderTimeout == 0 {
+			s.Error("the server has no time-outs")
+		}
+		return "http://" + a, end
+	case err := <-end:
+		s.Fatal(err)
+		panic("unreachable")
+	}
+}
+
+func TestServeStopsDeliveriesFirstAndThenWorkers(t *testing.T) {
+	t.Parallel()
+	s := newInboxApp(t)
+	entered, release := make(chan struct{}), make(chan struct{})
+	s.on(func(ctx context.Context, tx pgx.Tx, n *note) error {
+		close(entered)
+		<-release
+		return pay(ctx, tx, n)
+	})
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	url, ended := s.served(ctx, s.inbox)
+	s.url = url
+	s.wantAnswer(paid("e1"), http.StatusOK)
+	<-entered
+	stop()
+	for { // until nobody listens
+		conn, err := net.DialTimeout("tcp", strings.TrimPrefix(url, "http://"), time.Minute)
+		if err != nil {
+			break
+		}
+		conn.Close()
+	}
+	select {
+	case err := <-ended:
+		t.Fatalf("it ended with %v while a handler ran", err)
+	default:
+	}
+	close(release)
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+	s.wantState("e1", idem.StateDone)
+}
+
+func TestServeEndsWithWhatIsWrong(t *testing.T) {
+	t.Parallel()
+	s := newInboxApp(t)
+	taken, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer taken.Close()
+	none := s.newInbox(s.pool)
+	none.Workers = 0
+	for why, c := range map[string]struct {
+		addr  string
+		inbox *idem.Inbox
+		want  string
+	}{
+		"the address is taken": {taken.Addr().String(), s.inbox, "cannot listen"},
+		"no workers":           {"127.0.0.1:0", none, "Workers of the inbox is zero"},
+	} {
+		err := idem.Serve(t.Context(), &http.Server{Addr: c.addr}, c.inbox)
+		if err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: Serve = %v, want %q", why, err, c.want)
+		}
+	}
+}
