@@ -5,6 +5,7 @@ import (
 	"errors"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/paghooks/paghooks/idem/internal/pgtx"
 	"github.com/paghooks/paghooks/idem/internal/store"
@@ -43,15 +44,12 @@ func has(m map[string]int, key string) bool {
 	return ok
 }
 
-// insertNew stores the new ones of events. A first statement that is not
-// answered means that others on this network will not be, either.
-func (i *Inbox) insertNew(ctx context.Context, events []store.Event) ([]string, error) {
-	ctx, cancel := context.WithTimeout(ctx, storeTime/2)
-	defer cancel()
-	inserted, err := store.InsertPending(ctx, i.pool, events)
-	if errors.Is(err, context.DeadlineExceeded) {
-		pgtx.Forget(i.pool)
-	}
+// insertNew stores the new ones of events, and returns their row keys.
+func (i *Inbox) insertNew(ctx context.Context, events []store.Event) (inserted []string, err error) {
+	err = pgtx.Ask(ctx, i.pool, func(ctx context.Context, conn *pgxpool.Conn) (err error) {
+		inserted, err = store.InsertPending(ctx, conn, events)
+		return err
+	})
 	return inserted, err
 }
 

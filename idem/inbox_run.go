@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/paghooks/paghooks/idem/internal/notify"
 	"github.com/paghooks/paghooks/idem/internal/pgtx"
 	"github.com/paghooks/paghooks/idem/internal/store"
@@ -194,12 +195,11 @@ func (r *runner) claim(ctx context.Context, n int) (store.Claims, error) {
 		Lease: lease, Crashed: crashedAlone, Alone: alone,
 	}
 	// Not cut off when ctx ends: what Postgres gives to nobody would wait for its lease to end.
-	claiming, cancel := context.WithTimeout(context.WithoutCancel(ctx), lease/2)
-	defer cancel()
-	found, err := store.FindClaims(claiming, r.inbox.pool, search)
-	if errors.Is(err, context.DeadlineExceeded) {
-		pgtx.Forget(r.inbox.pool)
-	}
+	var found store.Claims
+	err := pgtx.Ask(context.WithoutCancel(ctx), r.inbox.pool, func(ctx context.Context, conn *pgxpool.Conn) (err error) {
+		found, err = store.FindClaims(ctx, conn, search)
+		return err
+	})
 	r.position.seen(found)
 	if alone && !anyCrashed(found.Claims) {
 		ofProcess.give()

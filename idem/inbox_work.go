@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/paghooks/paghooks/idem/internal/pgtx"
 	"github.com/paghooks/paghooks/idem/internal/store"
@@ -118,8 +119,8 @@ func (r *runner) stopped() bool { return r.attempts.Err() != nil }
 func (r *runner) settle(ctx context.Context, c store.Claim, end store.End, cause error) (Outcome, error) {
 	end.LastError = errorText(cause)
 	settled := false
-	err := r.insist(ctx, func(ctx context.Context) (err error) {
-		settled, err = store.Settle(ctx, r.inbox.pool, c, end)
+	err := r.insist(ctx, func(ctx context.Context, conn *pgxpool.Conn) (err error) {
+		settled, err = store.Settle(ctx, conn, c, end)
 		return err
 	})
 	switch {
@@ -136,8 +137,8 @@ func (r *runner) settle(ctx context.Context, c store.Claim, end store.End, cause
 // release leaves the event to the next worker. released is false if it is done,
 // or another's already.
 func (r *runner) release(ctx context.Context, c store.Claim) (released bool, err error) {
-	err = r.insist(ctx, func(ctx context.Context) (err error) {
-		released, err = store.Release(ctx, r.inbox.pool, c)
+	err = r.insist(ctx, func(ctx context.Context, conn *pgxpool.Conn) (err error) {
+		released, err = store.Release(ctx, conn, c)
 		return err
 	})
 	return released, err
@@ -156,17 +157,11 @@ func (r *runner) reconcile(ctx context.Context, c store.Claim, cause error) (Out
 
 // insist repeats a statement while Postgres is away, until the lease would have
 // ended. What it could not record passes for a crash.
-func (r *runner) insist(ctx context.Context, f func(context.Context) error) error {
+func (r *runner) insist(ctx context.Context, f func(context.Context, *pgxpool.Conn) error) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), lease)
 	defer cancel()
 	for tries := 1; ; tries++ {
-		once, cancel := context.WithTimeout(ctx, lease/2)
-		err := f(once)
-		late := once.Err() != nil
-		cancel()
-		if late {
-			pgtx.Forget(r.inbox.pool)
-		}
+		err := pgtx.Ask(ctx, r.inbox.pool, f)
 		if err == nil || !pgtx.Unavailable(err) || !pause(ctx, tries) {
 			return err
 		}

@@ -42,7 +42,7 @@ func Begin(ctx context.Context, pool *pgxpool.Pool, mark func(*pgx.Batch, *Sessi
 			return t, nil
 		}
 		if errors.Is(err, context.DeadlineExceeded) {
-			Forget(pool)
+			replaceAll(pool)
 		}
 		if !errors.Is(err, errBroken) || reachable.Err() != nil || broken > pool.Stat().MaxConns() {
 			return nil, err
@@ -50,14 +50,43 @@ func Begin(ctx context.Context, pool *pgxpool.Pool, mark func(*pgx.Batch, *Sessi
 	}
 }
 
-// Forget has the pool replace its connections, after one of them got no answer:
-// where a network has forgotten them, each would cost a time-out. A pool whose
-// connections are all in use is just too small, and is left alone.
-func Forget(pool *pgxpool.Pool) {
+// Ask calls f with a connection of the pool, outside of a transaction. The answer
+// is given up after a while, and the connection with it.
+func Ask(ctx context.Context, pool *pgxpool.Pool, f func(context.Context, *pgxpool.Conn) error) error {
+	ctx, cancel := context.WithTimeout(ctx, reach)
+	defer cancel()
+	conn, err := pool.Acquire(ctx)
+	if err == nil {
+		err = f(ctx, conn)
+		giveBack(conn)
+	}
+	if errors.Is(err, context.DeadlineExceeded) {
+		replaceAll(pool)
+	}
+	return err
+}
+
+// replaceAll has the pool replace its connections, after one of them got no
+// answer: where a network has forgotten them, each would cost a time-out. A pool
+// whose connections are all in use is just too small, and is left alone.
+func replaceAll(pool *pgxpool.Pool) {
 	if s := pool.Stat(); s.AcquiredConns() < s.MaxConns() {
 		pool.Reset()
 	}
 }
+
+// giveBack returns a connection to its pool. pgx waits up to 15 seconds for the
+// end of a broken one, which would take its place in the pool that long.
+func giveBack(conn *pgxpool.Conn) {
+	if conn.Conn().IsClosed() {
+		closeNow(conn)
+		return
+	}
+	conn.Release()
+}
+
+// closeNow takes a connection out of its pool and closes its socket.
+func closeNow(conn *pgxpool.Conn) { _ = conn.Hijack().PgConn().Conn().Close() }
 
 var errBroken = errors.New("the connection is broken")
 

@@ -87,7 +87,7 @@ func (t *Tx) Close(ctx context.Context) {
 	if !t.alive() && !t.ended {
 		t.terminate(ctx)
 	}
-	t.conn.Release()
+	giveBack(t.conn)
 	t.conn = nil
 }
 

@@ -120,9 +120,8 @@ func (t *Tx) same(ctx context.Context) error {
 // abandon leaves the connection to a handler that does not return. The pool
 // makes a new one.
 func (t *Tx) abandon(ctx context.Context) {
-	conn := t.conn.Hijack()
+	closeNow(t.conn)
 	t.conn = nil
-	_ = conn.PgConn().Conn().Close()
 	t.terminate(ctx)
 }
 
@@ -133,18 +132,12 @@ func (t *Tx) terminate(ctx context.Context) {
 	if !t.Marked() {
 		return
 	}
-	pool, session := t.pool, t.session
+	ctx, pool, s := context.WithoutCancel(ctx), t.pool, t.session
+	const sql = `select pg_terminate_backend(pid) from pg_stat_activity where pid = $1 and xact_start = $2`
 	go func() {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), reach)
-		defer cancel()
-		_ = terminate(ctx, pool, session)
+		_ = Ask(ctx, pool, func(ctx context.Context, conn *pgxpool.Conn) error {
+			_, err := conn.Exec(ctx, sql, s.PID, s.StartedAt)
+			return err
+		})
 	}()
-}
-
-func terminate(ctx context.Context, pool *pgxpool.Pool, s Session) error {
-	_, err := pool.Exec(ctx, `select pg_terminate_backend(pid) from pg_stat_activity where pid = $1 and xact_start = $2`, s.PID, s.StartedAt)
-	if errors.Is(err, context.DeadlineExceeded) {
-		Forget(pool)
-	}
-	return err
 }
