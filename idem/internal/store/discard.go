@@ -30,6 +30,5 @@ select coalesce(lane, '') from bodies`
 	if err != nil {
 		return 0, err
 	}
-	_, err = tx.Exec(ctx, promote, lanes)
-	return int64(len(lanes)), err
+	return int64(len(lanes)), promoteAll(ctx, tx, lanes)
 }

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"context"
 	"errors"
 	"time"
 
@@ -96,20 +97,24 @@ select pg_backend_pid, now, "case" from marked`
 // Promote makes the first event of a lane due, if it was held back. promoted is
 // set if it was.
 func Promote(b *pgx.Batch, lane string, promoted *bool) {
-	q := b.Queue(promote, []string{lane})
-	q.Query(func(rows pgx.Rows) error {
+	const promote = `
+update idem_payloads set due_at = now()
+where due_at is null
+  and event = (select p.event from idem_payloads p where p.lane = $1 order by ` + order + ` limit 1)
+  and (select state from idem_events e where e.event = idem_payloads.event) = 'pending'
+returning event`
+	b.Queue(promote, lane).Query(func(rows pgx.Rows) error {
 		*promoted = rows.Next()
 		rows.Close()
 		return rows.Err()
 	})
 }
 
-const promote = `
-update idem_payloads set due_at = now()
-from (
-	select head.event from unnest($1::text[]) as l (lane) cross join lateral (
-		select p.event from idem_payloads p where p.lane = l.lane order by ` + order + ` limit 1) head
-	join idem_events e on e.event = head.event and e.state = 'pending'
-) next
-where idem_payloads.event = next.event and due_at is null
-returning idem_payloads.event`
+// promoteAll is [Promote] for several lanes.
+func promoteAll(ctx context.Context, db DB, lanes []string) error {
+	b := &pgx.Batch{}
+	for _, lane := range lanes {
+		Promote(b, lane, new(bool))
+	}
+	return db.SendBatch(ctx, b).Close()
+}

@@ -66,8 +66,7 @@ delete from idem_payloads p where source = $1
 	if err := db.QueryRow(ctx, lanes, source).Scan(&held); err != nil {
 		return err
 	}
-	_, err := db.Exec(ctx, promote, held)
-	return err
+	return promoteAll(ctx, db, held)
 }
 
 // walk runs a statement for each stretch of a table, and adds up what it says.
