@@ -44,6 +44,12 @@ create index if not exists idem_payloads_due on idem_payloads (source, due_at) w
 create index if not exists idem_payloads_lane
     on idem_payloads (lane, coalesce(occurred_at, received_at), received_at, event) where lane is not null;
 
+-- Rows of no source, to stay. The table is empty whenever the workers have nothing to do. Connections keep the plans that
+-- Postgres makes then, and for a table of no rows it plans to read all of it, which takes seconds once there are many.
+insert into idem_payloads (event, source, received_at, body)
+select '//' || n, '', now(), convert_to(repeat(' ', 400), 'UTF8') from generate_series(1, 300) n
+on conflict do nothing;
+
 -- The bodies of events that are done, of applications that keep them.
 create table if not exists idem_archive (
     event       text collate "C" primary key,

@@ -62,7 +62,8 @@ with due as materialized (
 	returning e.event, e.type, e.key, e.starts, e.attempts, e.crashes
 ), locked as materialized (
 	select p.event from idem_payloads p
-	where p.event in (select head from heads where head <> event) and p.event not in (select event from due) and p.lane is not null
+	where p.event = any (array(select head from heads where head <> event)) and p.event not in (select event from due)
+	  and coalesce(p.lane, '') <> '' -- still; "is not null" has Postgres read all of an index
 	for update skip locked
 ), held_back as (
 	update idem_payloads p set due_at = null from heads

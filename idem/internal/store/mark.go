@@ -107,9 +107,9 @@ func Promote(b *pgx.Batch, lane string, promoted *bool) {
 const promote = `
 update idem_payloads set due_at = now()
 where due_at is null and event = (select p.event from idem_payloads p where p.lane = $1 order by ` + order + ` limit 1)
-  and exists (select from idem_events e where e.event = idem_payloads.event and e.state = 'pending')`
+  and (select state from idem_events e where e.event = idem_payloads.event) = 'pending'`
 
-// promoteAll is promote for several lanes.
+// promoteAll is [Promote] for several lanes.
 func promoteAll(ctx context.Context, db DB, lanes []string) error {
 	b := &pgx.Batch{}
 	for _, lane := range lanes {

@@ -1,0 +1,192 @@
+package idem_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/paghooks/paghooks/idem/idemtest"
+	"github.com/paghooks/paghooks/idem/internal/store"
+)
+
+// verbs are what deliveries and workers execute. Those that make rows come last:
+// the tables stay as they are for the others.
+var verbs = []struct {
+	name string
+	do   func(ctx context.Context, db store.DB, e store.Event) error
+}{
+	{"FindClaims", func(ctx context.Context, db store.DB, e store.Event) error {
+		_, err := store.FindClaims(ctx, db, store.Search{Source: e.Source, Limit: 8, Lease: time.Minute, Crashed: 2, Alone: true})
+		return err
+	}},
+	{"FindClaims from a position", func(ctx context.Context, db store.DB, e store.Event) error {
+		search := store.Search{Source: e.Source, Limit: 8, Lease: time.Minute, Crashed: 2, After: time.Now().Add(-30 * time.Minute)}
+		_, err := store.FindClaims(ctx, db, search)
+		return err
+	}},
+	{"MarkStored of a claim", marks(store.Stored{States: []string{store.Pending}, Start: 1})},
+	{"MarkStored and keep", marks(store.Stored{States: []string{store.Pending}, KeepBody: true})},
+	{"MarkStored and wait", marks(store.Stored{States: []string{store.Pending}, Wait: true})},
+	{"Promote", queues(func(b *pgx.Batch, e store.Event) { store.Promote(b, e.Lane(), new(bool)) })},
+	{"Look", queues(func(b *pgx.Batch, e store.Event) { store.Look(b, e, new(store.Found)) })},
+	{"Release", func(ctx context.Context, db store.DB, e store.Event) error {
+		_, err := store.Release(ctx, db, store.Claim{Event: e, Start: 1})
+		return err
+	}},
+	{"Settle", func(ctx context.Context, db store.DB, e store.Event) error {
+		_, err := store.Settle(ctx, db, store.Claim{Event: e, Start: 1}, store.End{State: store.Parked, Attempts: 1, Free: true})
+		return err
+	}},
+	{"Mark", queues(func(b *pgx.Batch, e store.Event) { store.Mark(b, e, false, new(store.Session)) })},
+	{"Mark and keep", queues(func(b *pgx.Batch, e store.Event) { store.Mark(b, e, true, new(store.Session)) })},
+	{"Keep", func(ctx context.Context, db store.DB, e store.Event) error {
+		_, err := store.Keep(ctx, db, e, store.Unhandled, nil)
+		return err
+	}},
+	{"CountFailure", func(ctx context.Context, db store.DB, e store.Event) error {
+		_, err := store.CountFailure(ctx, db, e, nil, 2, store.Pending)
+		return err
+	}},
+	{"InsertPending", func(ctx context.Context, db store.DB, e store.Event) error {
+		_, err := store.InsertPending(ctx, db, []store.Event{e, {Source: e.Source, ID: "new", Payload: []byte("{}")}})
+		return err
+	}},
+	{"Revive", func(ctx context.Context, db store.DB, e store.Event) error {
+		_, err := store.Revive(ctx, db, e)
+		return err
+	}},
+}
+
+func marks(how store.Stored) func(context.Context, store.DB, store.Event) error {
+	return queues(func(b *pgx.Batch, e store.Event) { store.MarkStored(b, e, how, new(store.Session)) })
+}
+
+func queues(queue func(*pgx.Batch, store.Event)) func(context.Context, store.DB, store.Event) error {
+	return func(ctx context.Context, db store.DB, e store.Event) error {
+		b := &pgx.Batch{}
+		queue(b, e)
+		return db.SendBatch(ctx, b).Close()
+	}
+}
+
+// inTx executes batches in its transaction also when they have their own.
+type inTx struct{ pgx.Tx }
+
+func (tx inTx) SendBatch(ctx context.Context, b *pgx.Batch) pgx.BatchResults {
+	b.QueuedQueries = slices.DeleteFunc(b.QueuedQueries, func(q *pgx.QueuedQuery) bool {
+		return strings.HasPrefix(q.SQL, "begin") || q.SQL == "commit"
+	})
+	return tx.Tx.SendBatch(ctx, b)
+}
+
+const (
+	// 100,000 events that are done, and as many that are not, three of each entity.
+	fillDone = `insert into idem_events (event, type, key, state, received_at)
+		select 'notes//d' || n, 'paid', 'order-' || n / 3, 'done', now() - interval '1 day' from generate_series(1, 100000) n`
+	fillPending = `insert into idem_events (event, type, key, state, starts)
+		select 'notes//p' || n, 'paid', 'order-' || n / 3, 'pending', 1 from generate_series(1, 100000) n;
+		insert into idem_payloads (event, source, lane, due_at, received_at, body)
+		select event, 'notes', 'notes//' || key, case when right(event, 1) = '0' then now() - interval '1 hour' end, received_at, '{"id":"p"}'
+		from idem_events where state = 'pending'`
+	vacuum  = `vacuum idem_events; vacuum idem_payloads; vacuum idem_archive`
+	analyze = `analyze idem_events; analyze idem_payloads; analyze idem_archive`
+)
+
+// A connection keeps the plans of its statements, and those that Postgres made
+// while the tables were empty are used when they are full. Whatever was in the
+// tables, and whatever Postgres knows of it: what deliveries and workers execute
+// goes along indexes.
+func TestDeliveriesAndWorkersNeverReadATableThrough(t *testing.T) {
+	t.Parallel()
+	for name, sql := range map[string]struct{ planned, filled string }{
+		"planned when new":         {"", fillDone + ";" + fillPending},
+		"planned when all is done": {fillDone + ";" + vacuum + ";" + analyze, fillPending},
+		"planned when drained": {
+			fillPending + "; delete from idem_payloads where source <> ''; update idem_events set state = 'done', event = event || 'd';" + vacuum + ";" + analyze,
+			fillDone + ";" + fillPending,
+		},
+		"planned when full": {fillDone + ";" + fillPending + ";" + vacuum + ";" + analyze, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := openApp(t, idemtest.Pool(t))
+			s.execEach(`alter table idem_events set (autovacuum_enabled = off); alter table idem_payloads set (autovacuum_enabled = off)`)
+			s.execEach(sql.planned)
+			planners := map[string]*pgx.Conn{"auto": s.connect("auto"), "force_generic_plan": s.connect("force_generic_plan")}
+			for _, conn := range planners {
+				for range 7 { // from the sixth time on the plan is one for any arguments
+					for _, verb := range verbs {
+						s.reads(conn, verb.do, "p0")
+					}
+				}
+			}
+			s.execEach(sql.filled)
+			for mode, conn := range planners {
+				for _, verb := range verbs {
+					if got := s.reads(conn, verb.do, "p50000"); got.Through > 0 || got.ByIndex > 1000 {
+						t.Errorf("%s, %s: %s", verb.name, mode, got)
+					}
+				}
+			}
+		})
+	}
+}
+
+func (s *app) execEach(sql string) {
+	s.Helper()
+	for statement := range strings.SplitSeq(sql, ";") {
+		s.exec(statement)
+	}
+}
+
+// connect returns a connection that plans in a mode of plan_cache_mode.
+func (s *app) connect(mode string) *pgx.Conn {
+	s.Helper()
+	config := s.pool.Config().ConnConfig
+	config.RuntimeParams["plan_cache_mode"], config.RuntimeParams["statement_timeout"] = mode, "5s"
+	conn, err := pgx.ConnectConfig(s.Context(), config)
+	if err != nil {
+		s.Fatal(err)
+	}
+	s.Cleanup(func() { _ = conn.Close(context.Background()) })
+	return conn
+}
+
+// read is how many rows a statement has read.
+type read struct{ Through, ByIndex int }
+
+func (r read) String() string {
+	return fmt.Sprintf("it reads %d rows through and %d by an index", r.Through, r.ByIndex)
+}
+
+// reads executes a verb, and rolls it back.
+func (s *app) reads(conn *pgx.Conn, do func(context.Context, store.DB, store.Event) error, id string) read {
+	s.Helper()
+	tx, err := conn.Begin(s.Context())
+	if err != nil {
+		s.Fatal(err)
+	}
+	defer func() { _ = tx.Rollback(context.Background()) }()
+	before := s.readSoFar(tx)
+	if err := do(s.Context(), inTx{tx}, store.Event{Source: "notes", ID: id, Type: "paid", Key: "order-16666", Payload: []byte("{}")}); err != nil {
+		s.Error(err) // it reads so much that it does not end in time
+		return read{}
+	}
+	after := s.readSoFar(tx)
+	return read{after.Through - before.Through, after.ByIndex - before.ByIndex}
+}
+
+// readSoFar is what a session has read, and not yet told.
+func (s *app) readSoFar(tx pgx.Tx) (r read) {
+	s.Helper()
+	const count = `select coalesce(sum(seq_tup_read), 0), coalesce(sum(idx_tup_fetch), 0) from pg_stat_xact_user_tables where relname like 'idem\_%'`
+	if err := tx.QueryRow(s.Context(), count, pgx.QueryExecModeExec).Scan(&r.Through, &r.ByIndex); err != nil {
+		s.Fatal(err)
+	}
+	return r
+}
