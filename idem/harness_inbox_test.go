@@ -82,6 +82,14 @@ func (s *app) start(i *idem.Inbox) (stop func()) {
 	return stop
 }
 
+// drain has the inbox process what is due.
+func (s *app) drain() {
+	s.Helper()
+	if err := s.inbox.Drain(s.Context()); err != nil {
+		s.Fatal(err)
+	}
+}
+
 // patience is a last resort: what is awaited comes much earlier, or never.
 const patience = time.Minute
 

@@ -117,8 +117,8 @@ func TestEventsOfAKeyAreWorkedInTheOrderOfArrival(t *testing.T) {
 	}
 }
 
-// An event may arrive late: a newer one of its key is in work already.
-func TestOlderEventThatComesLateWaitsForTheNewerInWork(t *testing.T) {
+// An event may arrive late: a newer one of its key is in flight already.
+func TestOlderEventThatComesLateWaitsForTheNewerInFlight(t *testing.T) {
 	t.Parallel()
 	m := newInboxApp(t)
 	entered, release := make(chan string, 2), make(chan struct{})
@@ -139,7 +139,7 @@ func TestOlderEventThatComesLateWaitsForTheNewerInWork(t *testing.T) {
 	m.until(`select starts > 0 and claimed_until is null from idem_events where event like '%older'`)
 	select {
 	case id := <-entered:
-		t.Errorf("%s is in work together with newer", id)
+		t.Errorf("%s is processed together with newer", id)
 	default:
 	}
 	m.wantRow("older", `(state, attempts, crashes)`, `(pending,0,0)`)

@@ -122,7 +122,8 @@ func (r *runner) loop(ctx context.Context, drain bool) error {
 		for _, c := range found.Claims {
 			r.workers.Go(func() { r.work(c) })
 		}
-		if found.Seen == n { // there may be more
+		if found.Seen == n { // there may be more, also for another Run of this inbox
+			r.inbox.wakeOwn()
 			continue
 		}
 		if drain {

@@ -34,10 +34,13 @@ func (r *runner) work(c store.Claim) {
 	if errors.Is(err, pgtx.ErrTimedOut) && r.stopped() {
 		r.timedOut.Add(1)
 	}
-	if outcome == "" {
-		return // nothing to tell: another worker or a replay has the event, or an earlier one came
-	}
 	e := Event(c.Event)
+	if outcome == "" { // another worker or a replay has the event, or an earlier one came
+		if err != nil {
+			r.inbox.logError(ctx, "webhook claim could not be released, and passes for a crash", e, err)
+		}
+		return
+	}
 	r.inbox.report(ctx, Observation{
 		Stage: StageAttempt, Event: e, Outcome: outcome, Err: wrap(e, err), Duration: time.Since(start),
 	})
@@ -126,8 +129,8 @@ func (r *runner) settle(ctx context.Context, c store.Claim, end store.End, cause
 	switch {
 	case err != nil:
 		return Retrying, errors.Join(cause, fmt.Errorf("the failure could not be recorded, and passes for a crash: %w", err))
-	case !settled:
-		return "", cause
+	case !settled: // done by another process, or by this handler with a COMMIT of its own
+		return Duplicate, cause
 	case end.State == store.Pending:
 		return Retrying, cause
 	}

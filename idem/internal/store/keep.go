@@ -47,7 +47,7 @@ with counted as (
 	insert into idem_payloads as p (event, source, lane, due_at, occurred_at, received_at, body)
 	select event, $8, case state when 'pending' then $9 end, case state when 'pending' then now() end, $10, now(), $11 from counted
 	on conflict (event) do update set lane = excluded.lane, due_at = excluded.due_at
-	where p.lane is null and excluded.lane is not null
+	where p.due_at is null and excluded.lane is not null
 )
 select state from counted`
 	err = db.QueryRow(ctx, count, e.RowKey(), e.Type, e.Key, lastError, hash(e.Payload), limit, last,

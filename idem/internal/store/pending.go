@@ -28,6 +28,9 @@ with input as (
 ), bodies as (
 	insert into idem_payloads (event, source, lane, due_at, occurred_at, received_at, body)
 	select event, $8, lane, now(), occurred_at, new.received_at, body from new join input using (event)
+	on conflict (event) do update set -- of an event whose row was deleted by hand
+		lane = excluded.lane, due_at = excluded.due_at, occurred_at = excluded.occurred_at,
+		received_at = excluded.received_at, body = excluded.body
 )
 select event from new`
 	if len(events) == 0 {

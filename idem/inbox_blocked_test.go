@@ -1,0 +1,148 @@
+package idem_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/paghooks/paghooks/idem"
+)
+
+func TestEventThatFailsHoldsItsKeyAndNoOther(t *testing.T) {
+	t.Parallel()
+	m := newInboxApp(t)
+	m.inbox.Backoff = func(int) time.Duration { return time.Hour }
+	var fixed atomic.Bool
+	m.exec(`alter table effects add n serial`)
+	m.on(func(ctx context.Context, tx pgx.Tx, n *note) error {
+		if n.ID == "a1" && !fixed.Load() {
+			return errors.New("no such order")
+		}
+		return pay(ctx, tx, n)
+	})
+	m.store(letter("a1", "a", 1), letter("a2", "a", 2))
+	m.start(m.inbox)
+	m.wantWorked(idem.Retrying)
+	m.store(letter("b1", "b", 3), letter("b2", "b", 4)) // workers that find these have passed a's
+	m.wantWorked(idem.Done, idem.Done)
+	m.wantRow("a2", `(state, attempts, claimed_until)`, `(pending,0,)`)
+	fixed.Store(true)
+	m.exec(`update idem_payloads set due_at = now() where due_at > now()`)
+	m.wantWorked(idem.Done, idem.Done)
+	got := queryOne[[]string](m, `select array_agg(event order by n) from effects`)
+	if diff := cmp.Diff([]string{"b1", "b2", "a1", "a2"}, got); diff != "" {
+		t.Error("order (-want +got):\n" + diff)
+	}
+}
+
+func TestThousandKeysOfWhichSomeAreBlockedStarveNobody(t *testing.T) {
+	t.Parallel()
+	const keys, blocked = 1000, 100
+	m := newInboxApp(t)
+	m.inbox.Workers = 4
+	m.on(pay)
+	var deliveries sync.WaitGroup
+	for n := range 50 {
+		deliveries.Go(func() {
+			for key := n; key < keys; key += 50 {
+				m.store(letter(fmt.Sprintf("%d-1", key), fmt.Sprint(key), 1), letter(fmt.Sprintf("%d-2", key), fmt.Sprint(key), 2))
+			}
+		})
+	}
+	deliveries.Wait()
+	// Half of the blocked keys wait for a retry, half for somebody to act.
+	m.exec(`update idem_payloads set due_at = now() + interval '1 hour'
+		where event in (select event from idem_events where key in (select n::text from generate_series(0, 499, 10) n) and event like '%-1')`)
+	m.exec(`with parked as (update idem_events set state = 'parked'
+			where key in (select n::text from generate_series(500, 999, 10) n) and event like '%-1' returning event)
+		update idem_payloads set due_at = null where event in (select event from parked)`)
+	m.start(m.inbox)
+	for range 2 * (keys - blocked) {
+		m.wantWorked(idem.Done)
+	}
+	if n := queryOne[int](m, `select count(*) from idem_events where state <> 'done' and key like '%0'`); n != 2*blocked {
+		t.Errorf("%d events of blocked keys are left, want %d", n, 2*blocked)
+	}
+}
+
+func TestParkedEventHoldsItsKeyUntilSomebodyActs(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		act  func(ctx context.Context, m *app) error
+		want []string // effects, in order
+	}{
+		"Replay": {func(ctx context.Context, m *app) error {
+			_, err := m.inbox.Replay(ctx, idem.Filter{})
+			return err
+		}, []string{"b1", "a1", "a2"}},
+		"Requeue": {func(ctx context.Context, m *app) error {
+			_, err := m.inbox.Requeue(ctx, idem.Filter{})
+			return err
+		}, []string{"b1", "a1", "a2"}},
+		"Discard": {func(ctx context.Context, m *app) error {
+			_, err := m.inbox.Discard(ctx, idem.Filter{IDs: []string{"a1"}}, "paid in cash")
+			return err
+		}, []string{"b1", "a2"}},
+		"it is delivered again": {func(ctx context.Context, m *app) error {
+			_, err := m.inbox.Accept(ctx, letter("a1", "a", 1))
+			return err
+		}, []string{"b1", "a1", "a2"}},
+		"an inline delivery of it": {func(ctx context.Context, m *app) error {
+			_, err := m.processor.Accept(ctx, letter("a1", "a", 1))
+			return err
+		}, []string{"b1", "a1", "a2"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			m := newInboxApp(t)
+			var fixed atomic.Bool
+			m.exec(`alter table effects add n serial`)
+			m.on(func(ctx context.Context, tx pgx.Tx, n *note) error {
+				if n.ID == "a1" && !fixed.Load() {
+					return idem.NoRetry(errors.New("no such order"))
+				}
+				return pay(ctx, tx, n)
+			})
+			m.processor = m.newProcessor()
+			m.store(letter("a1", "a", 1), letter("a2", "a", 2))
+			m.start(m.inbox)
+			m.wantWorked(idem.Parked)
+			m.store(letter("b1", "b", 3)) // workers that find it have passed a's
+			m.wantWorked(idem.Done)
+			m.wantRow("a2", `(state, attempts, claimed_until)`, `(pending,0,)`)
+			fixed.Store(true)
+			if err := c.act(t.Context(), m); err != nil {
+				t.Fatal(err)
+			}
+			m.until(`select not exists (select from idem_payloads)`)
+			got := queryOne[[]string](m, `select array_agg(event order by n) from effects`)
+			if diff := cmp.Diff(c.want, got); diff != "" {
+				t.Error("order (-want +got):\n" + diff)
+			}
+		})
+	}
+}
+
+func TestPassParkedLetsTheKeyGoOn(t *testing.T) {
+	t.Parallel()
+	m := newInboxApp(t)
+	m.inbox.PassParked = true
+	m.on(func(ctx context.Context, tx pgx.Tx, n *note) error {
+		if n.ID == "a1" {
+			return idem.NoRetry(errors.New("no such order"))
+		}
+		return pay(ctx, tx, n)
+	})
+	m.store(letter("a1", "a", 1), letter("a2", "a", 2))
+	m.start(m.inbox)
+	m.wantWorked(idem.Parked, idem.Done)
+	m.wantState("a1", idem.StateParked)
+	m.wantPayload("a1", string(letter("a1", "a", 1).Payload))
+}

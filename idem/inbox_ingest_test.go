@@ -1,0 +1,287 @@
+package idem_test
+
+import (
+	"context"
+	"errors"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/paghooks/paghooks/idem"
+	"github.com/paghooks/paghooks/idem/idemtest"
+)
+
+func TestInboxAnswersOnceTheEventIsCommitted(t *testing.T) {
+	t.Parallel()
+	m := newInboxApp(t)
+	release := m.hold()
+	answered := make(chan int, 1)
+	go func() {
+		status, _, _ := m.post(t.Context(), paid("e1"), nil)
+		answered <- status
+	}()
+	m.untilHeld()
+	select {
+	case status := <-answered:
+		t.Errorf("answered %d before the event was stored", status)
+	default:
+	}
+	m.wantState("e1", "")
+	release()
+	if status := <-answered; status != http.StatusOK {
+		t.Errorf("answered %d, want 200", status)
+	}
+	m.wantState("e1", idem.StatePending)
+	m.wantPayload("e1", paid("e1"))
+	m.wantEffects(0)
+}
+
+func TestInboxStoresAnEventOnceHoweverOftenItComes(t *testing.T) {
+	t.Parallel()
+	m := newInboxApp(t)
+	m.on(pay)
+	for i, want := range []string{`{"received":true}`, `{"received":true,"duplicate":true}`, `{"received":true,"duplicate":true}`} {
+		if status, answer := m.deliver(paid("e1")); status != 200 || answer != want {
+			t.Errorf("delivery %d was answered %d %s, want 200 %s", i+1, status, answer, want)
+		}
+	}
+	if n := queryOne[int](m, `select count(*) from idem_events`); n != 1 {
+		t.Errorf("%d rows, want 1", n)
+	}
+	if diff := cmp.Diff([]idem.Outcome{idem.Pending, idem.Duplicate, idem.Duplicate}, m.outcomes()); diff != "" {
+		t.Error("outcomes (-want +got):\n" + diff)
+	}
+	m.start(m.inbox)
+	m.wantWorked(idem.Done)
+	m.wantAnswer(paid("e1"), http.StatusOK) // also when it is done
+	m.wantState("e1", idem.StateDone)
+	m.wantEffects(1)
+}
+
+func TestInboxStoresConcurrentDuplicatesAsOneEvent(t *testing.T) {
+	t.Parallel()
+	m := newInboxApp(t)
+	const n = 100
+	var deliveries sync.WaitGroup
+	for range n {
+		deliveries.Go(func() {
+			if status, answer, err := m.post(t.Context(), paid("e1"), nil); status != http.StatusOK {
+				t.Errorf("answered %d %s, %v, want 200", status, answer, err)
+			}
+		})
+	}
+	deliveries.Wait()
+	counts := make(map[idem.Outcome]int)
+	for _, o := range m.outcomes() {
+		counts[o]++
+	}
+	if diff := cmp.Diff(map[idem.Outcome]int{idem.Pending: 1, idem.Duplicate: n - 1}, counts); diff != "" {
+		t.Error("outcomes (-want +got):\n" + diff)
+	}
+	if n := queryOne[int](m, `select count(*) from idem_events join idem_payloads using (event)`); n != 1 {
+		t.Errorf("%d rows, want 1", n)
+	}
+}
+
+func TestInboxKeepsTheEventsOfTwoAccountsApart(t *testing.T) {
+	t.Parallel()
+	m := newInboxApp(t)
+	m.on(pay)
+	for _, account := range []string{"a", "b/c", "a"} {
+		if status, _, err := m.post(t.Context(), paid("e1"), map[string]string{"account": account}); err != nil || status != 200 {
+			t.Fatal(status, err)
+		}
+	}
+	m.start(m.inbox)
+	m.wantWorked(idem.Done, idem.Done)
+	if got := queryOne[[]string](m, `select array_agg(scope order by scope) from effects`); !cmp.Equal(got, []string{"a", "b/c"}) {
+		t.Errorf("effects of %q, want one for each account", got)
+	}
+}
+
+func TestInboxStoresNothingOfWhatIsIgnored(t *testing.T) {
+	t.Parallel()
+	m := newInboxApp(t)
+	m.notes.Ignore("viewed")
+	m.wantAnswer(`{"id":"e1","type":"viewed"}`, http.StatusOK)
+	m.wantState("e1", "")
+	if diff := cmp.Diff([]idem.Outcome{idem.Ignored}, m.outcomes()); diff != "" {
+		t.Error("outcomes (-want +got):\n" + diff)
+	}
+}
+
+func TestInboxRefusesNoGenuineBody(t *testing.T) {
+	t.Parallel()
+	long := strings.Repeat("x", 5000)
+	for name, c := range map[string]struct {
+		body  string
+		state idem.State
+	}{
+		"not JSON":                        {`hello`, idem.StateUnhandled},
+		"empty":                           {``, idem.StateUnhandled},
+		"unknown type":                    {`{"id":"e1","type":"new"}`, idem.StateUnhandled},
+		"bytes no text column accepts":    {"\x00\xff\xfe", idem.StateUnhandled},
+		"a field of the wrong type":       {`{"type":"strict","id":"e1"}`, idem.StateParked},
+		"an id that text cannot hold":     {`{"id":"e\u0000","type":"paid"}`, idem.StateDone},
+		"an entity that text cannot hold": {`{"id":"e1","type":"paid","order":"\u0000"}`, idem.StateDone},
+		"an entity too long":              {`{"id":"e1","type":"paid","order":"` + long + `"}`, idem.StateDone},
+		"no id":                           {`{"type":"paid"}`, idem.StateDone},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			m := newInboxApp(t)
+			m.on(func(context.Context, pgx.Tx, *note) error { return nil })
+			idem.Handle(&m.notes.Routes, "strict", func(context.Context, pgx.Tx, *struct{ ID int }) error {
+				t.Error("handled although it does not decode")
+				return nil
+			})
+			m.wantAnswer(c.body, http.StatusOK)
+			m.wantAnswer(c.body, http.StatusOK)
+			const row = `select string_agg(state, ',') from idem_events`
+			if got := queryOne[string](m, row); got != "pending" {
+				t.Errorf("stored as %q, want one row pending", got)
+			}
+			m.start(m.inbox)
+			m.next()
+			if got := queryOne[string](m, row); got != string(c.state) {
+				t.Errorf("worked to %q, want %q", got, c.state)
+			}
+			if c.state == idem.StateDone {
+				return
+			}
+			if got := queryOne[[]byte](m, `select body from idem_payloads`); string(got) != c.body {
+				t.Errorf("the payload is kept as %q", got)
+			}
+		})
+	}
+}
+
+func TestInboxRejectsWhatIsNotADelivery(t *testing.T) {
+	t.Parallel()
+	m := newInboxApp(t)
+	m.inbox.MaxBody = 100
+	for name, c := range map[string]struct {
+		method, body, token string
+		want                int
+	}{
+		"GET":                     {"GET", "", "right", 405},
+		"one byte over the limit": {"POST", paid(strings.Repeat("e", 101-len(paid("")))), "right", 413},
+		"missing token":           {"POST", paid("e1"), "", 401},
+		"wrong token":             {"POST", paid("e1"), "wrong", 401},
+		"no token configured":     {"POST", paid("e1"), "none", 503},
+		"token cannot be checked": {"POST", paid("e1"), "unsure", 503},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r, err := http.NewRequestWithContext(t.Context(), c.method, m.url, strings.NewReader(c.body))
+			if err != nil {
+				t.Fatal(err)
+			}
+			r.Header.Set("token", c.token)
+			resp, err := http.DefaultClient.Do(r)
+			if err != nil {
+				t.Fatal(err)
+			}
+			resp.Body.Close()
+			if resp.StatusCode != c.want {
+				t.Errorf("answered %d, want %d", resp.StatusCode, c.want)
+			}
+		})
+	}
+	if got := queryOne[int](m, `select count(*) from idem_events`); got != 0 {
+		t.Errorf("%d events are stored", got)
+	}
+}
+
+// goAway has a pool reach no Postgres while down is set.
+func goAway(c *pgxpool.Config, down *atomic.Bool) {
+	c.BeforeAcquire = func(context.Context, *pgx.Conn) bool { return !down.Load() }
+	dial := c.ConnConfig.DialFunc
+	c.ConnConfig.DialFunc = func(ctx context.Context, network, addr string) (net.Conn, error) {
+		if down.Load() {
+			return nil, errors.New("no route to host")
+		}
+		return dial(ctx, network, addr)
+	}
+}
+
+func TestInboxAsksForRedeliveryWhilePostgresIsAway(t *testing.T) {
+	t.Parallel()
+	var down atomic.Bool
+	m := openInboxApp(t, openPool(t, idemtest.URL(t), func(c *pgxpool.Config) { goAway(c, &down) }))
+	m.on(pay)
+	down.Store(true)
+	for range 3 {
+		m.wantAnswer(paid("e1"), http.StatusServiceUnavailable)
+	}
+	down.Store(false)
+	m.wantState("e1", "")
+	m.wantAnswer(paid("e1"), http.StatusOK)
+	m.wantState("e1", idem.StatePending)
+}
+
+func TestClientThatLeavesDisturbsNobodyElse(t *testing.T) {
+	t.Parallel()
+	m := newInboxApp(t)
+	release := m.hold()
+	deliver := func(ctx context.Context, id string) int {
+		r := httptest.NewRequestWithContext(ctx, http.MethodPost, "/", strings.NewReader(paid(id)))
+		r.Header.Set("token", "right")
+		answer := httptest.NewRecorder()
+		m.inbox.ServeHTTP(answer, r)
+		return answer.Code
+	}
+	ctx, leave := context.WithCancel(t.Context())
+	var deliveries sync.WaitGroup
+	start := func(ctx context.Context, id string) {
+		deliveries.Go(func() {
+			if status := deliver(ctx, id); status != http.StatusOK {
+				t.Errorf("%s was answered %d, want 200", id, status)
+			}
+		})
+	}
+	start(ctx, "first")
+	m.untilHeld()
+	start(ctx, "leaver")
+	start(t.Context(), "stayer")
+	m.untilWaiting(2)
+	leave()
+	release()
+	deliveries.Wait()
+	for _, id := range []string{"first", "leaver", "stayer"} {
+		m.wantState(id, idem.StatePending)
+	}
+}
+
+// Its first payload is still there, and is nobody's.
+func TestEventThatWasDeletedByHandIsDoneOnceWhenItComesAgain(t *testing.T) {
+	t.Parallel()
+	m := newInboxApp(t)
+	m.on(pay)
+	m.store(letter("e1", "o1", 0), letter("gone", "o2", 1))
+	m.exec(`delete from idem_events`)
+	m.store(letter("e1", "o1", 0), letter("e2", "o1", 0), letter("e3", "o2", 2))
+	m.drain()
+	m.wantWorked(idem.Done, idem.Done)
+	m.wantState("e3", idem.StatePending) // until Prune, what is behind a stray waits
+	blocked, err := m.inbox.Blocked(t.Context())
+	if err != nil || len(blocked) != 1 || blocked[0].ID != "gone" || blocked[0].State != "" {
+		t.Errorf("Blocked = %+v, %v, want the event that is gone", blocked, err)
+	}
+	if _, err := m.inbox.Prune(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	m.drain()
+	m.wantWorked(idem.Done)
+	m.wantEffects(3)
+	if n := queryOne[int](m, `select count(*) from idem_payloads`); n != 0 {
+		t.Errorf("%d payloads are left", n)
+	}
+}

@@ -1,0 +1,301 @@
+package idem_test
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+
+	"github.com/paghooks/paghooks/idem"
+)
+
+// model is what the inbox promises, without a database: a map from an event's
+// id to its state, and what the handlers have done. TestInboxIsItsModel
+// compares the two after every action.
+type model struct {
+	deployment
+
+	clock   int // ticks with every event that is stored: the order of arrival
+	events  map[string]*modelEvent
+	runs    map[string]int      // of handlers, by id
+	effects map[string][]string // ids in order, by lane
+	mishaps map[string][]mishap // in store for the next runs of handlers, by lane
+}
+
+// deployment is what may differ from one start of the application to the next.
+type deployment struct {
+	odd         string // what becomes of events of type "odd": handled, unhandled or ignored
+	passParked  bool
+	handToInbox bool
+}
+
+// The limits that are met within a few actions.
+const (
+	modelAttempts  = 3
+	modelCrashes   = 2
+	modelParkAfter = 3
+)
+
+// mishap is how a run of a handler fails; "" is not at all.
+type mishap string
+
+const (
+	mishapError     mishap = "an error"
+	mishapPanic     mishap = "a panic"
+	mishapSwallowed mishap = "an SQL error that the handler swallows"
+	mishapFinal     mishap = "never retry this"
+	mishapLater     mishap = "try again at a time"
+	mishapAgain     mishap = "a serialization failure"
+)
+
+type modelEvent struct {
+	id, eventType, key string
+	occurred           int // the provider's time: before (-) or after (+) all arrivals; 0 is not said
+
+	state             idem.State // "" until it is stored
+	attempts, crashes int
+	claimed           bool // by a worker that has died
+	inLane            bool // its later ones wait for it
+	stored            int  // when it came
+	arrived           int  // the same, unless its row says that it is older by now
+	aged              bool // arrived longer ago than events are kept
+}
+
+func (e *modelEvent) lane() string { return cmp.Or(e.key, e.id) }
+
+// at is what decides about the place in the lane.
+func (e *modelEvent) at() int {
+	if e.occurred != 0 {
+		return e.occurred * 1_000_000
+	}
+	return e.stored
+}
+
+func inOrder(a, b *modelEvent) int {
+	return cmp.Or(cmp.Compare(a.at(), b.at()), cmp.Compare(a.stored, b.stored))
+}
+
+func byArrival(a, b *modelEvent) int { return cmp.Compare(a.arrived, b.arrived) }
+
+func newModel() *model {
+	return &model{
+		events:  make(map[string]*modelEvent),
+		runs:    make(map[string]int),
+		effects: make(map[string][]string),
+		mishaps: make(map[string][]mishap),
+	}
+}
+
+func (m *model) tick() int {
+	m.clock++
+	return m.clock
+}
+
+// store gives a new event its row.
+func (m *model) store(e *modelEvent) {
+	if m.events[e.id] == nil {
+		m.events[e.id] = e
+		e.stored = m.tick()
+		e.arrived = e.stored
+	}
+}
+
+// requeue makes an event pending, as if it were new.
+func (e *modelEvent) requeue() {
+	e.state, e.inLane = idem.StatePending, true
+	e.attempts, e.crashes, e.claimed = 0, 0, false
+}
+
+// deliver is a delivery to the inbox.
+func (m *model) deliver(e *modelEvent) idem.Outcome {
+	switch {
+	case m.route(e) == "ignored":
+		return idem.Ignored
+	case e.state == idem.StatePending, e.state == idem.StateDone, e.state == idem.StateDiscarded:
+		return idem.Duplicate
+	}
+	m.store(e)
+	e.requeue()
+	return idem.Pending
+}
+
+// deliverInline is a delivery to a processor on the same tables. What is pending
+// is its workers'.
+func (m *model) deliverInline(e *modelEvent) idem.Outcome {
+	switch route := m.route(e); {
+	case route == "ignored":
+		return idem.Ignored
+	case route == "unhandled" && (e.state == "" || e.state == idem.StateRetrying):
+		m.store(e)
+		e.state = idem.StateUnhandled
+		return idem.Unhandled
+	case route == "unhandled", e.state == idem.StatePending, e.state == idem.StateDone, e.state == idem.StateDiscarded:
+		return idem.Duplicate
+	case e.state != "" && m.waits(e):
+		return idem.Retrying
+	}
+	m.store(e)
+	met := m.run(e)
+	if met == "" {
+		return m.succeed(e)
+	}
+	e.attempts++
+	switch kept := e.state == idem.StateUnhandled || e.state == idem.StateParked; {
+	case met == mishapFinal:
+	case !kept && e.attempts < modelParkAfter:
+		e.state = idem.StateRetrying
+		return idem.Retrying
+	case m.handToInbox:
+		e.state, e.inLane = idem.StatePending, true
+		return idem.Pending
+	}
+	e.state = idem.StateParked
+	return idem.Parked
+}
+
+// replay is what Replay does with an event that it has found.
+func (m *model) replay(e *modelEvent, total *idem.Replayed) {
+	switch {
+	case m.route(e) != "handled":
+		total.Unhandled++
+		return
+	case m.waits(e):
+		total.Failed++
+		return
+	case m.run(e) == "":
+		m.succeed(e)
+		total.Done++
+		return
+	}
+	total.Failed++
+	e.attempts++
+	if e.state == idem.StateUnhandled {
+		e.state = idem.StateParked
+	}
+}
+
+// waits tells whether an earlier event of e's lane is not done.
+func (m *model) waits(e *modelEvent) bool {
+	head := modelLane(e.lane()).head(m)
+	return head != nil && inOrder(head, e) < 0
+}
+
+func (m *model) route(e *modelEvent) string {
+	if e.eventType == "odd" {
+		return m.odd
+	}
+	return "handled"
+}
+
+// run is what the handler's runs for one attempt come to: what Postgres asks to
+// run again is, up to four times.
+func (m *model) run(e *modelEvent) (met mishap) {
+	for runs := 1; ; runs++ {
+		m.runs[e.id]++
+		met = ""
+		if rest := m.mishaps[e.lane()]; len(rest) > 0 {
+			met, m.mishaps[e.lane()] = rest[0], rest[1:]
+		}
+		if met != mishapAgain || runs == 4 {
+			return met
+		}
+	}
+}
+
+func (m *model) succeed(e *modelEvent) idem.Outcome {
+	m.effects[e.lane()] = append(m.effects[e.lane()], e.id)
+	return e.finish()
+}
+
+func (e *modelEvent) finish() idem.Outcome {
+	e.state, e.inLane, e.claimed = idem.StateDone, false, false
+	return idem.Done
+}
+
+// work is what workers do until there is nothing left to do: each lane goes on
+// until it is empty or its first event is parked. It returns what is observed.
+func (m *model) work() (observed []string) {
+	for _, lane := range m.lanes() {
+		for e := lane.head(m); e != nil && e.state == idem.StatePending; e = lane.head(m) {
+			observed = append(observed, e.id+" is "+string(m.workOn(e)))
+		}
+	}
+	return observed
+}
+
+func (m *model) workOn(e *modelEvent) idem.Outcome {
+	if e.claimed {
+		e.claimed = false
+		e.crashes++
+	}
+	if e.crashes >= modelCrashes {
+		return m.park(e)
+	}
+	switch m.route(e) {
+	case "ignored":
+		return e.finish()
+	case "unhandled":
+		e.state, e.inLane = idem.StateUnhandled, false
+		return idem.Unhandled
+	}
+	switch met := m.run(e); {
+	case met == "":
+		return m.succeed(e)
+	case met == mishapFinal, met != mishapLater && e.attempts+1 >= modelAttempts:
+		e.attempts++
+		return m.park(e)
+	case met != mishapLater:
+		e.attempts++
+	}
+	return idem.Retrying
+}
+
+func (m *model) park(e *modelEvent) idem.Outcome {
+	e.state, e.inLane = idem.StateParked, !m.passParked
+	return idem.Parked
+}
+
+// modelLane is a lane's name.
+type modelLane string
+
+func (m *model) lanes() []modelLane {
+	names := make(map[modelLane]bool)
+	for _, e := range m.events {
+		names[modelLane(e.lane())] = true
+	}
+	return slices.Sorted(maps.Keys(names))
+}
+
+// head is the first event of the lane; nil if it is empty.
+func (l modelLane) head(m *model) *modelEvent {
+	if all := l.waiting(m); len(all) > 0 {
+		return all[0]
+	}
+	return nil
+}
+
+func (l modelLane) waiting(m *model) (all []*modelEvent) {
+	for _, e := range m.events {
+		if e.inLane && e.lane() == string(l) {
+			all = append(all, e)
+		}
+	}
+	slices.SortFunc(all, inOrder)
+	return all
+}
+
+// find lists the events that a filter chooses, in the order of arrival.
+func (m *model) find(f idem.Filter) (found []*modelEvent) {
+	states := f.States
+	if states == nil {
+		states = []idem.State{idem.StateUnhandled, idem.StateParked}
+	}
+	for _, e := range m.events {
+		if slices.Contains(states, e.state) && chosen(f.Keys, e.key) && chosen(f.IDs, e.id) && chosen(f.Types, e.eventType) {
+			found = append(found, e)
+		}
+	}
+	slices.SortFunc(found, byArrival)
+	return found
+}
+
+func chosen(among []string, name string) bool { return among == nil || slices.Contains(among, name) }

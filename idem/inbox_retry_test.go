@@ -1,0 +1,196 @@
+package idem_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/paghooks/paghooks/idem"
+	"github.com/paghooks/paghooks/idem/idemtest"
+)
+
+func TestBackoffSaysWhenAnEventIsTriedAgain(t *testing.T) {
+	t.Parallel()
+	m := newInboxApp(t)
+	var asked []int
+	m.inbox.Workers = 1
+	m.inbox.Backoff = func(attempt int) time.Duration {
+		asked = append(asked, attempt)
+		return time.Duration(attempt) * time.Hour
+	}
+	m.on(func(context.Context, pgx.Tx, *note) error { return errors.New("no such order") })
+	m.wantAnswer(paid("e1"), 200)
+	m.start(m.inbox)
+	for attempt := 1; attempt <= 3; attempt++ {
+		m.wantWorked(idem.Retrying)
+		m.wantRow("e1", `(state, attempts, claimed_until, last_error)`, fmt.Sprintf(`(pending,%d,,"no such order")`, attempt))
+		m.wantDueIn("e1", time.Duration(attempt)*time.Hour)
+		m.exec(`update idem_payloads set due_at = now()`)
+	}
+	m.next()
+	if diff := cmp.Diff([]int{1, 2, 3}, asked[:3]); diff != "" {
+		t.Error("Backoff was asked for (-want +got):\n" + diff)
+	}
+}
+
+// wantDueIn checks when an event is due, give or take a minute.
+func (m *app) wantDueIn(id string, want time.Duration) {
+	m.Helper()
+	got := queryOne[time.Duration](m, `select due_at - now() from idem_payloads where event like '%/' || $1`, id)
+	if (got - want).Abs() > time.Minute {
+		m.Errorf("%s is due in %s, want in %s", id, got, want)
+	}
+}
+
+func TestEventThatFailsTooOftenIsKeptWithWhatIsKnownOfIt(t *testing.T) {
+	t.Parallel()
+	m := newInboxApp(t)
+	m.inbox.MaxAttempts = 3
+	runs := 0
+	m.on(func(context.Context, pgx.Tx, *note) error { runs++; return fmt.Errorf("no such order, %d", runs) })
+	m.wantAnswer(paid("e1"), 200)
+	m.start(m.inbox)
+	m.wantWorked(idem.Retrying, idem.Retrying, idem.Parked)
+	m.wantRow("e1", `(state, attempts, crashes, last_error, claimed_until)`, `(parked,3,0,"no such order, 3",)`)
+	m.wantPayload("e1", paid("e1"))
+	m.wantAnswer(paid("e1"), 200) // somebody sends it again, who wants it done: it gets all its attempts anew
+	m.wantWorked(idem.Retrying, idem.Retrying, idem.Parked)
+}
+
+func TestHandlersSayWhatIsNotToBeTriedAgain(t *testing.T) {
+	t.Parallel()
+	closed := errors.New("closed account")
+	inThreeHours := func() time.Time { return time.Now().Add(3 * time.Hour) } // when the handler runs
+	for name, c := range map[string]struct {
+		err   func() error
+		state idem.State
+	}{
+		"never":                {func() error { return idem.NoRetry(closed) }, idem.StateParked},
+		"never, wrapped":       {func() error { return fmt.Errorf("order: %w", idem.NoRetry(closed)) }, idem.StateParked},
+		"never, whatever else": {func() error { return idem.RetryAt(inThreeHours(), idem.NoRetry(closed)) }, idem.StateParked},
+		"not before":           {func() error { return idem.RetryAt(inThreeHours(), closed) }, idem.StatePending},
+		"not before, wrapped":  {func() error { return fmt.Errorf("order: %w", idem.RetryAt(inThreeHours(), closed)) }, idem.StatePending},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			m := newInboxApp(t)
+			m.inbox.MaxAttempts = 5
+			m.on(func(ctx context.Context, tx pgx.Tx, n *note) error { return errors.Join(pay(ctx, tx, n), c.err()) })
+			m.wantAnswer(paid("e1"), 200)
+			m.start(m.inbox)
+			o := m.next()
+			m.wantEffects(0)
+			m.wantPayload("e1", paid("e1"))
+			m.wantState("e1", c.state)
+			if !strings.Contains(queryOne[string](m, `select last_error from idem_events`), "closed account") {
+				t.Error("the reason is not stored")
+			}
+			if c.state == idem.StateParked {
+				m.wantRow("e1", `attempts`, `1`)
+				if o.Outcome != idem.Parked {
+					t.Errorf("the outcome is %s, want parked", o.Outcome)
+				}
+				return
+			}
+			m.wantRow("e1", `(attempts, claimed_until)`, `(0,)`)
+			m.wantDueIn("e1", 3*time.Hour)
+		})
+	}
+}
+
+func TestRetryAtDoesNotCountTowardsMaxAttempts(t *testing.T) {
+	t.Parallel()
+	m := newInboxApp(t)
+	m.inbox.MaxAttempts = 1
+	runs := 0
+	m.on(func(ctx context.Context, tx pgx.Tx, n *note) error {
+		if runs++; runs <= 3 {
+			return idem.RetryAt(time.Now().Add(time.Hour), errors.New("the bank is closed"))
+		}
+		return pay(ctx, tx, n)
+	})
+	m.wantAnswer(paid("e1"), 200)
+	m.start(m.inbox)
+	for range 3 {
+		m.wantWorked(idem.Retrying)
+		m.exec(`update idem_payloads set due_at = now()`)
+	}
+	m.wantWorked(idem.Done)
+	m.wantRow("e1", `(attempts, last_error)`, `(0,)`)
+}
+
+func TestHandlerThatTakesTooLongUnderAWorkerIsRolledBack(t *testing.T) {
+	t.Parallel()
+	for name, hang := range map[string]func(ctx context.Context, tx pgx.Tx, forever chan struct{}) error{
+		"waits for its context": func(ctx context.Context, _ pgx.Tx, _ chan struct{}) error { <-ctx.Done(); return ctx.Err() },
+		"waits in SQL": func(ctx context.Context, tx pgx.Tx, _ chan struct{}) error {
+			_, err := tx.Exec(ctx, `select pg_sleep(60)`)
+			return err
+		},
+		"ignores its context": func(_ context.Context, _ pgx.Tx, forever chan struct{}) error { <-forever; return nil },
+		"ignores it in SQL": func(_ context.Context, tx pgx.Tx, _ chan struct{}) error {
+			_, err := tx.Exec(context.Background(), `select pg_sleep(60)`)
+			return err
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			m := openInboxApp(t, poolOf(t, 3))
+			forever := make(chan struct{})
+			t.Cleanup(sync.OnceFunc(func() { close(forever) }))
+			m.inbox.Workers = 1
+			m.inbox.Timeout = 200 * time.Millisecond
+			var entered atomic.Bool
+			m.inbox.Backoff = func(int) time.Duration { return time.Hour }
+			m.on(func(ctx context.Context, tx pgx.Tx, n *note) error {
+				if err := pay(ctx, tx, n); err != nil || n.ID != "slow" {
+					return err
+				}
+				entered.Store(true)
+				return hang(ctx, tx, forever)
+			})
+			m.store(letter("slow", "slow", 0))
+			m.start(m.inbox)
+			for m.wantWorked(idem.Retrying); !entered.Load(); m.wantWorked(idem.Retrying) {
+				m.exec(`update idem_events set attempts = 0`)
+				m.exec(`update idem_payloads set due_at = now()`) // the time is short on a busy machine
+			}
+			m.wantEffects(0)
+			m.wantRow("slow", `(state, attempts, crashes, claimed_until, last_error is null)`, `(pending,1,0,,f)`)
+			for n := range 3 { // these may take too long, too, but none is stuck
+				m.store(letter(fmt.Sprint(n), fmt.Sprint(n), 0))
+				for m.next().Outcome != idem.Done {
+					m.exec(`update idem_payloads set due_at = now() where event not like '%slow'`)
+				}
+			}
+		})
+	}
+}
+
+func TestDefaultBackoffTakesEightHours(t *testing.T) {
+	t.Parallel()
+	total := time.Duration(0)
+	for attempt := range idem.NewInbox(idemtest.Pool(t), &notes{}).MaxAttempts - 1 { // the last one that fails waits for nothing
+		want := min(time.Second<<attempt, time.Hour)
+		total += want
+		for range 100 { // it has jitter
+			if wait := idem.DefaultBackoff(attempt + 1); wait < want*3/4 || wait > want*5/4 {
+				t.Fatalf("after attempt %d it waits for %s, want a quarter more or less than %s", attempt+1, wait, want)
+			}
+		}
+	}
+	if total.Round(time.Hour) != 8*time.Hour {
+		t.Errorf("all of them take %s", total)
+	}
+	if wait := idem.DefaultBackoff(1 << 30); wait > 75*time.Minute {
+		t.Errorf("it waits for %s in the end", wait)
+	}
+}

@@ -1,0 +1,165 @@
+package idem_test
+
+import (
+	"context"
+	"fmt"
+	"runtime"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/paghooks/paghooks/idem"
+)
+
+func TestRunReturnsOnceRunningHandlersAreDone(t *testing.T) {
+	t.Parallel()
+	const workers, events = 2, 20
+	m := openInboxApp(t, poolOf(t, workers+2))
+	m.inbox.Workers = workers
+	ctx, stop := context.WithCancel(t.Context())
+	entered, release, ended := make(chan struct{}, events), make(chan struct{}), make(chan error, 1)
+	var begun atomic.Int32
+	m.on(func(ctx context.Context, tx pgx.Tx, n *note) error {
+		if begun.Add(1) > 10 {
+			entered <- struct{}{}
+			<-release
+			if err := ctx.Err(); err != nil {
+				t.Errorf("the handler's context ended with that of Run: %v", err)
+			}
+		}
+		return pay(ctx, tx, n)
+	})
+	for n := range events {
+		m.store(letter(fmt.Sprint(n), fmt.Sprint(n), 0))
+	}
+	go func() { ended <- m.inbox.Run(ctx) }()
+	for range workers {
+		<-entered
+	}
+	stop()
+	select {
+	case err := <-ended:
+		t.Errorf("Run returned %v while handlers ran", err)
+	default:
+	}
+	close(release)
+	if err := <-ended; err != nil {
+		t.Errorf("Run = %v", err)
+	}
+	done := int(begun.Load())
+	if done != 10+workers {
+		t.Errorf("%d events were begun, want %d: none after the stop", done, 10+workers)
+	}
+	m.wantEffects(done)
+	const left = `select count(*) from idem_events e where state = 'pending' and crashes = 0 and attempts = 0 and claimed_until is null`
+	if n := queryOne[int](m, left); n != events-done {
+		t.Errorf("%d events wait for the next worker, want %d", n, events-done)
+	}
+	m.start(m.inbox) // again
+	m.until(`select not exists (select from idem_payloads)`)
+	m.wantEffects(events)
+}
+
+func TestStopTimeoutCancelsHandlersAndCountsNothing(t *testing.T) {
+	t.Parallel()
+	for name, wait := range map[string]func(context.Context, pgx.Tx) error{
+		"waits for its context": func(ctx context.Context, _ pgx.Tx) error { <-ctx.Done(); return ctx.Err() },
+		"waits in SQL": func(ctx context.Context, tx pgx.Tx) error {
+			_, err := tx.Exec(ctx, `select pg_sleep(60)`)
+			return err
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			m := newInboxApp(t)
+			m.inbox.StopTimeout = 10 * time.Millisecond
+			ctx, stop := context.WithCancel(t.Context())
+			runs := 0
+			m.on(func(ctx context.Context, tx pgx.Tx, n *note) error {
+				if err := pay(ctx, tx, n); err != nil {
+					return err
+				}
+				if runs++; runs > 1 {
+					return nil
+				}
+				stop()
+				return wait(ctx, tx)
+			})
+			m.store(letter("e1", "o1", 1))
+			if err := m.inbox.Run(ctx); err != nil {
+				t.Errorf("Run = %v", err)
+			}
+			m.wantEffects(0)
+			m.wantRow("e1", `(state, attempts, crashes, claimed_until)`, `(pending,0,0,)`)
+			m.wantWorked(idem.Retrying)
+			m.start(m.inbox)
+			m.wantWorked(idem.Done)
+			m.wantEffects(1)
+		})
+	}
+}
+
+func TestHandlerThatDoesNotReturnIsAnErrorOfRun(t *testing.T) {
+	t.Parallel()
+	m := newInboxApp(t)
+	m.inbox.StopTimeout = 10 * time.Millisecond
+	ctx, stop := context.WithCancel(t.Context())
+	release := make(chan struct{})
+	var runs atomic.Int32
+	m.on(func(ctx context.Context, tx pgx.Tx, n *note) error {
+		if err := pay(ctx, tx, n); err != nil || runs.Add(1) > 1 {
+			return err
+		}
+		stop()
+		<-release
+		return nil
+	})
+	m.store(letter("e1", "o1", 1))
+	err := m.inbox.Run(ctx)
+	if err == nil || !strings.Contains(err.Error(), "1 handlers did not return") {
+		t.Errorf("Run = %v, want an error that tells of the handler", err)
+	}
+	m.start(m.inbox) // the next one goes on
+	m.wantWorked(idem.Retrying) // by the first Run
+	m.store(letter("e2", "o2", 1))
+	m.wantWorked(idem.Done, idem.Done)
+	close(release)
+	m.until(`select not exists (select from idem_payloads)`)
+	m.wantEffects(2)
+}
+
+func TestRunThatIsStoppedBeforeItStartsDoesNothing(t *testing.T) {
+	t.Parallel()
+	m := newInboxApp(t)
+	m.on(func(context.Context, pgx.Tx, *note) error { t.Error("worked"); return nil })
+	m.store(letter("e1", "o1", 1))
+	ctx, stop := context.WithCancel(t.Context())
+	stop()
+	if err := m.inbox.Run(ctx); err != nil {
+		t.Errorf("Run = %v", err)
+	}
+	m.wantRow("e1", `(state, claimed_until)`, `(pending,)`)
+}
+
+// Postgres is away when workers start, and when they stop.
+func TestRunGoesOnWhenPostgresIsBack(t *testing.T) {
+	t.Parallel()
+	m := newInboxApp(t)
+	m.on(pay)
+	m.store(letter("e1", "o1", 1))
+	var down atomic.Bool
+	down.Store(true)
+	stop := m.start(m.newInbox(openPool(t, m.pool.Config().ConnString(), func(c *pgxpool.Config) { goAway(c, &down) })))
+	for !strings.Contains(m.logged(), "cannot reach the events") {
+		runtime.Gosched()
+	}
+	down.Store(false)
+	m.wantWorked(idem.Done)
+	down.Store(true)
+	stop()
+	m.wantEffects(1)
+}
