@@ -132,7 +132,7 @@ func TestRequeueWakesWorkersInOtherProcesses(t *testing.T) {
 	other.Poll = time.Hour
 	s.start(other)
 	s.until(`select exists (select from pg_stat_activity
-		where application_name = current_setting('application_name') and query = 'listen idem_inbox')`)
+		where application_name = current_setting('application_name') and query like 'listen%')`)
 	s.wantRequeued(idem.Filter{IDs: []string{"bad1"}}, 1)
 	s.wantWorked(idem.Parked, idem.Done)
 	s.wantEffects(1)
@@ -142,7 +142,7 @@ func TestOperationsSayWhatFailed(t *testing.T) {
 	t.Parallel()
 	s := newApp(t)
 	s.openInbox()
-	s.exec(`drop table idem_payloads`)
+	s.exec(`drop table idem_payloads cascade`)
 	for name, operate := range map[string]func() error{
 		"idem: requeueing events": func() error { _, err := s.inbox.Requeue(t.Context(), idem.Filter{}); return err },
 		"idem: discarding events": func() error {
