@@ -4,9 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"log"
-	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -111,9 +109,7 @@ func Example_migrations() {
 	for _, f := range files {
 		fmt.Println(f.Name())
 	}
-	// Output:
-	// 00001_events.sql
-	// 00002_inbox.sql
+	// Output: 00001_idem.sql
 }
 
 // A consumer of a queue hands over bodies that were verified on their way in.
@@ -131,7 +127,7 @@ func ExampleProcessor_Accept() {
 		fmt.Println(outcome, err)
 	}
 	// Output:
-	// handled <nil>
+	// done <nil>
 	// duplicate <nil>
 }
 
@@ -141,7 +137,9 @@ func ExampleProcessor_Replay() {
 	pool, end := database(ctx)
 	defer end()
 
-	deliver(idem.NewProcessor(pool, asaas.NewDispatcher(token)), received) // no handler yet
+	before := idem.NewProcessor(pool, asaas.NewDispatcher(token)) // no handler yet
+	before.Logger = nil
+	deliver(before, received)
 
 	events := asaas.NewDispatcher(token) // the next version of the application
 	events.OnPaymentReceived(payOrder)
@@ -149,7 +147,7 @@ func ExampleProcessor_Replay() {
 	fmt.Printf("%+v %v\n", replayed, err)
 	// Output:
 	// 200 {"received":true}
-	// {Handled:1 Failed:0 Unhandled:0} <nil>
+	// {Done:1 Failed:0 Unhandled:0} <nil>
 }
 
 // Stats tells what to look at; Prune forgets what is old and done.
@@ -162,7 +160,7 @@ func ExampleProcessor_Stats() {
 	events.OnPaymentReceived(func(context.Context, pgx.Tx, *asaas.PaymentEvent) error { return errors.New("no such order") })
 	processor := idem.NewProcessor(pool, events)
 	processor.ParkAfter = 2
-	processor.Logger = slog.New(slog.NewTextHandler(io.Discard, nil))
+	processor.Logger = nil
 
 	deliver(processor, received)
 	deliver(processor, received)
@@ -198,8 +196,7 @@ func ExampleAfterCommit() {
 	// 200 {"received":true,"duplicate":true}
 }
 
-// A handler that must know which account it works for asks its context.
-// A handler that needs no answer from the database queues its statements: they
+// A handler that needs no answer from the database declares its statements: they
 // travel with COMMIT.
 func ExampleExecAtCommit() {
 	pool, done := database(context.Background())
@@ -220,6 +217,7 @@ func ExampleExecAtCommit() {
 	// paid: 129.90
 }
 
+// A handler that must know which account it works for asks its context.
 func ExampleEventFrom() {
 	ctx := context.Background()
 	pool, end := database(ctx)
@@ -256,12 +254,13 @@ func ExampleProcessor_observe() {
 	defer end()
 
 	processor := idem.NewProcessor(pool, asaas.NewDispatcher(token))
+	processor.Logger = nil
 	processor.Observe = func(_ context.Context, o idem.Observation) {
-		fmt.Println(o.Event.Source, o.Event.Type, o.Outcome, o.Err)
+		fmt.Println(o.Source, o.Stage, o.Event.Type, o.Outcome, o.Err)
 	}
 	deliver(processor, received)
 	// Output:
-	// asaas PAYMENT_RECEIVED unhandled <nil>
+	// asaas delivery PAYMENT_RECEIVED unhandled <nil>
 	// 200 {"received":true}
 }
 
@@ -279,4 +278,95 @@ func ExampleDispatch() {
 	})
 	fmt.Println(err)
 	// Output: <nil>
+}
+
+// Under Dispatch the caller commits, and so runs what is for after the commit.
+func ExampleCollectAfterCommit() {
+	ctx := context.Background()
+	pool, end := database(ctx)
+	defer end()
+
+	events := asaas.NewDispatcher()
+	events.OnPaymentReceived(func(ctx context.Context, tx pgx.Tx, e *asaas.PaymentEvent) error {
+		idem.AfterCommit(ctx, func(context.Context) { fmt.Println("waking the worker for", e.Payment.ID) })
+		return payOrder(ctx, tx, e)
+	})
+	ctx, committed := idem.CollectAfterCommit(ctx)
+	err := pgx.BeginFunc(ctx, pool, func(tx pgx.Tx) error {
+		return events.Dispatch(ctx, tx, asaas.Identify([]byte(received)))
+	})
+	if err == nil {
+		committed()
+	}
+	// Output: waking the worker for pay_1
+}
+
+// Two accounts that deliver to one address may use the same event id. The second
+// event is not processed: look at Conflicts from time to time.
+func ExampleProcessor_conflicts() {
+	ctx := context.Background()
+	pool, end := database(ctx)
+	defer end()
+
+	events := asaas.NewDispatcher(token)
+	events.OnPaymentReceived(payOrder)
+	processor := idem.NewProcessor(pool, events)
+	processor.Logger = nil
+
+	deliver(processor, received)
+	deliver(processor, strings.Replace(received, "pay_1", "pay_of_the_sandbox", 1))
+
+	conflicts, err := processor.Conflicts(ctx)
+	for _, c := range conflicts {
+		fmt.Println(c.Type, c.Key, c.State)
+	}
+	fmt.Println(err)
+	// Output:
+	// 200 {"received":true}
+	// 200 {"received":true,"duplicate":true}
+	// PAYMENT_RECEIVED pay_1 done
+	// <nil>
+}
+
+// Credentials that are printed or logged show no secret.
+func ExampleCredentials() {
+	c := idem.Credentials{Scope: "shop-1", Secrets: []string{token}}
+	fmt.Println(c)
+	// Output: {Scope:"shop-1" Secrets:1 redacted}
+}
+
+// What cannot be processed any more, and was settled by hand, is discarded.
+func ExampleProcessor_discard() {
+	ctx := context.Background()
+	pool, end := database(ctx)
+	defer end()
+
+	processor := idem.NewProcessor(pool, asaas.NewDispatcher(token)) // without a handler
+	processor.Logger = nil
+	deliver(processor, received)
+
+	n, err := processor.Discard(ctx, idem.Filter{Types: []string{"PAYMENT_RECEIVED"}}, "paid by hand, see ticket 7")
+	fmt.Println(n, err)
+	// Output:
+	// 200 {"received":true}
+	// 1 <nil>
+}
+
+// A new handler is tried on stored events before it is deployed.
+func ExampleProcessor_dryReplay() {
+	ctx := context.Background()
+	pool, end := database(ctx)
+	defer end()
+
+	before := idem.NewProcessor(pool, asaas.NewDispatcher(token)) // without a handler
+	before.Logger = nil
+	deliver(before, received)
+
+	events := asaas.NewDispatcher(token)
+	events.OnPaymentReceived(payOrder)
+	replayed, err := idem.NewProcessor(pool, events).DryReplay(ctx, idem.Filter{})
+	fmt.Printf("%+v %v\n", replayed, err)
+	// Output:
+	// 200 {"received":true}
+	// {Done:1 Failed:0 Unhandled:0} <nil>
 }

@@ -75,10 +75,14 @@ func TestTimeoutOfPostgresIsAFailureLikeAnyOther(t *testing.T) {
 
 // idleUntilEnded leaves a transaction idle until Postgres has ended its session.
 func (s *app) idleUntilEnded(ctx context.Context, tx pgx.Tx) error {
+	var pid int
+	if err := tx.QueryRow(ctx, `select pg_backend_pid()`).Scan(&pid); err != nil {
+		return err
+	}
 	if _, err := tx.Exec(ctx, `set local idle_in_transaction_session_timeout = '10ms'`); err != nil {
 		return err
 	}
-	return s.await(ctx, `select not exists (select from pg_stat_activity where pid = $1)`, tx.Conn().PgConn().PID())
+	return s.await(ctx, `select not exists (select from pg_stat_activity where pid = $1)`, pid)
 }
 
 // While another process processes the event, a statement_timeout ends the mark,
