@@ -10,7 +10,6 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
-	"runtime"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -247,13 +246,4 @@ func serve(b *testing.B, name string, h http.Handler) *rival {
 	client := server.Client()
 	client.Transport.(*http.Transport).MaxIdleConnsPerHost = 64
 	return &rival{name: name, url: server.URL, http: client}
-}
-
-// heap is what is in use.
-func heap() int64 {
-	var m runtime.MemStats
-	runtime.GC()
-	runtime.GC() // what finalizers of the first have set free
-	runtime.ReadMemStats(&m)
-	return int64(m.HeapAlloc)
 }

@@ -11,16 +11,29 @@ import (
 // answered with 413 if the body is larger than MaxBody, else with 408: return
 // it as it is, or wrapped.
 func ReadBody(r *http.Request) ([]byte, error) {
+	if b, ok := r.Body.(limitedBody); ok && r.ContentLength > b.limit {
+		return nil, tooLarge(b.limit) // without waiting for it
+	}
 	body, err := io.ReadAll(r.Body)
 	var limit *http.MaxBytesError
 	switch {
 	case errors.As(err, &limit):
-		return nil, &bodyError{http.StatusRequestEntityTooLarge,
-			fmt.Errorf("idem: the body is larger than %d bytes: raise MaxBody if it is genuine", limit.Limit)}
+		return nil, tooLarge(limit.Limit)
 	case err != nil:
 		return nil, &bodyError{http.StatusRequestTimeout, fmt.Errorf("idem: the body did not arrive whole: %w", err)}
 	}
 	return body, nil
+}
+
+// limitedBody is a body of which limit bytes are read.
+type limitedBody struct {
+	io.ReadCloser
+	limit int64
+}
+
+func tooLarge(limit int64) error {
+	return &bodyError{http.StatusRequestEntityTooLarge,
+		fmt.Errorf("idem: the body is larger than %d bytes: raise MaxBody if it is genuine", limit)}
 }
 
 // bodyError is a body that could not be read, with the status to answer.

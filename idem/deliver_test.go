@@ -124,26 +124,6 @@ func TestFailingHandlerLeavesNothingBehind(t *testing.T) {
 	}
 }
 
-// A handler that commits behind the processor's back has its effects and the
-// event's record in one commit all the same.
-func TestHandlerThatCommitsWithSQLStillCountsOnce(t *testing.T) {
-	t.Parallel()
-	s := newApp(t)
-	s.on(func(ctx context.Context, tx pgx.Tx, n *note) error {
-		if err := pay(ctx, tx, n); err != nil {
-			return err
-		}
-		_, err := tx.Exec(ctx, `commit`)
-		return err
-	})
-	s.deliver(paid("e1"))
-	s.wantAnswer(paid("e1"), http.StatusOK)
-	s.wantEffects(1)
-	if !strings.Contains(s.logged(), "handler ended the transaction") {
-		t.Error("the log does not tell what the handler did wrong:\n" + s.logged())
-	}
-}
-
 func TestCommitAndRollbackAreNotTheHandlers(t *testing.T) {
 	t.Parallel()
 	s := newApp(t)

@@ -61,7 +61,7 @@ func (c *Common) open(w http.ResponseWriter, r *http.Request) (e Event, err erro
 	if server, ok := r.Context().Value(http.ServerContextKey).(*http.Server); ok && server.ReadTimeout == 0 {
 		_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(readTime)) // unless w is wrapped
 	}
-	r.Body = http.MaxBytesReader(w, r.Body, c.MaxBody)
+	r.Body = limitedBody{http.MaxBytesReader(w, r.Body, c.MaxBody), c.MaxBody}
 	panicked := pgtx.Protect(func() error {
 		e, err = c.source.Open(r)
 		return nil

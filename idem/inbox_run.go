@@ -83,6 +83,8 @@ type runner struct {
 	workers  sync.WaitGroup
 	timedOut atomic.Int64 // handlers that did not return when they were stopped
 	position position
+
+	postponed atomic.Bool // since Drain looked last, an event became due a moment later
 }
 
 func (i *Inbox) newRunner(ctx context.Context) *runner {
@@ -119,6 +121,9 @@ func (r *runner) loop(ctx context.Context, drain bool) error {
 			continue
 		}
 		failed = 0
+		if found.Held > 0 {
+			r.postponed.Store(true)
+		}
 		for _, c := range found.Claims {
 			r.workers.Go(func() { r.work(c) })
 		}
@@ -129,11 +134,13 @@ func (r *runner) loop(ctx context.Context, drain bool) error {
 		if drain {
 			r.workers.Wait()
 			switch {
-			case found.Seen == 0:
+			case found.Seen > 0 || n < r.inbox.Workers: // workers that ended since may have promoted more
+			case r.postponed.Swap(false):
+				sleep(ctx, heldTime)
+			default:
 				return nil
-			case found.Held == 0:
-				continue
 			}
+			continue
 		}
 		r.rest(ctx, found.Held > 0)
 	}
@@ -169,6 +176,15 @@ func (r *runner) rest(ctx context.Context, soon bool) {
 	defer timer.Stop()
 	select {
 	case <-r.inbox.wake:
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+}
+
+func sleep(ctx context.Context, d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
 	case <-timer.C:
 	case <-ctx.Done():
 	}

@@ -142,6 +142,7 @@ func (r *runner) settle(ctx context.Context, c store.Claim, end store.End, cause
 func (r *runner) release(ctx context.Context, c store.Claim) (released bool, err error) {
 	err = r.insist(ctx, func(ctx context.Context, conn *pgxpool.Conn) (err error) {
 		released, err = store.Release(ctx, conn, c)
+		r.postponed.Store(true)
 		return err
 	})
 	return released, err

@@ -191,7 +191,7 @@ func (s *app) accept(body string, want idem.Outcome) {
 	}
 }
 
-func TestEventThatStillDoesNotDecodeStaysFailed(t *testing.T) {
+func TestEventThatStillDoesNotDecodeStaysParked(t *testing.T) {
 	t.Parallel()
 	s := newApp(t)
 	s.on(pay)
@@ -240,22 +240,22 @@ func TestReplayStopsWhenItsContextEnds(t *testing.T) {
 	})
 	got, err := s.processor.Replay(ctx, idem.Filter{})
 	if got.Done != 1 || !errors.Is(err, context.Canceled) {
-		t.Errorf("Replay = %+v, %v, want one handled and context canceled", got, err)
+		t.Errorf("Replay = %+v, %v, want one done and context canceled", got, err)
 	}
 	s.wantEffects(1)
 }
 
-func TestPruneForgetsOldEventsButNoneThatFailed(t *testing.T) {
+func TestPruneForgetsOldEventsButNoneThatIsParked(t *testing.T) {
 	t.Parallel()
 	s := newApp(t)
 	s.processor.ParkAfter = 1
 	s.on(func(ctx context.Context, tx pgx.Tx, n *note) error {
-		if strings.HasPrefix(n.ID, "failed") {
+		if strings.HasPrefix(n.ID, "parked") {
 			return errors.New("no such order")
 		}
 		return pay(ctx, tx, n)
 	})
-	for _, id := range []string{"old", "failed-old", "young"} {
+	for _, id := range []string{"old", "parked-old", "young"} {
 		s.wantAnswer(paid(id), http.StatusOK)
 	}
 	s.wantAnswer(`{"id":"unhandled-old","type":"new"}`, http.StatusOK)
@@ -267,18 +267,11 @@ func TestPruneForgetsOldEventsButNoneThatFailed(t *testing.T) {
 		t.Errorf("Prune = %d, %v, want 2", n, err)
 	}
 	left := queryOne[[]string](s, `select array_agg(event order by event) from idem_events where event like 'notes/%'`)
-	if diff := cmp.Diff([]string{"notes//failed-old", "notes//unhandled-young", "notes//young"}, left); diff != "" {
+	if diff := cmp.Diff([]string{"notes//parked-old", "notes//unhandled-young", "notes//young"}, left); diff != "" {
 		t.Error("left (-want +got):\n" + diff)
 	}
 	s.wantPayload("unhandled-old", "")
-	s.wantPayload("failed-old", paid("failed-old"))
-}
-
-func (s *app) exec(sql string) {
-	s.Helper()
-	if _, err := s.pool.Exec(s.Context(), sql); err != nil {
-		s.Fatal(err)
-	}
+	s.wantPayload("parked-old", paid("parked-old"))
 }
 
 func TestPruneWorksInBatches(t *testing.T) {
@@ -291,7 +284,7 @@ func TestPruneWorksInBatches(t *testing.T) {
 	}
 }
 
-// A delivery in work holds its row's lock; pruning must pass it by.
+// A delivery in flight holds its row's lock; pruning must pass it by.
 func TestPruneWaitsForNoDelivery(t *testing.T) {
 	t.Parallel()
 	s := newApp(t)
@@ -339,6 +332,6 @@ func TestStatsCountWhatIsNotDone(t *testing.T) {
 		t.Errorf("the oldest unhandled event is %s old, want 100 days", age)
 	}
 	if got.Parked.Oldest <= 0 {
-		t.Error("the oldest failed event has no age")
+		t.Error("the oldest parked event has no age")
 	}
 }

@@ -36,6 +36,7 @@ create table if not exists idem_payloads (
     received_at timestamptz not null,
     body        bytea not null    -- as received: bytes, not text, so that no genuine body is refused
 ) with (
+    vacuum_truncate = false,      -- see below
     autovacuum_vacuum_scale_factor = 0.02
 );
 
@@ -44,11 +45,12 @@ create index if not exists idem_payloads_due on idem_payloads (source, due_at) w
 create index if not exists idem_payloads_lane
     on idem_payloads (lane, coalesce(occurred_at, received_at), received_at, event) where lane is not null;
 
--- Rows of no source, to stay. The table is empty whenever the workers have nothing to do. Connections keep the plans that
--- Postgres makes then, and for a table of no rows it plans to read all of it, which takes seconds once there are many.
+-- The table is empty whenever the workers have nothing to do, and connections keep the plans that Postgres makes then. For
+-- a table without pages it plans to read all of it, which takes seconds once there are many rows. So it keeps some pages.
 insert into idem_payloads (event, source, received_at, body)
-select '//' || n, '', now(), convert_to(repeat(' ', 400), 'UTF8') from generate_series(1, 300) n
+select '//' || n, '', now(), convert_to(repeat(' ', 900), 'UTF8') from generate_series(1, 300) n
 on conflict do nothing;
+delete from idem_payloads where source = '';
 
 -- The bodies of events that are done, of applications that keep them.
 create table if not exists idem_archive (

@@ -14,10 +14,10 @@ import (
 	"github.com/paghooks/paghooks/idem"
 )
 
-// twins posts n deliveries of one event and returns how often each status was
-// answered. The handler must wait for release, which is closed once all are
-// under way, so that all but the first are twins of an event in work.
-func (s *app) twins(n int, body string, release chan struct{}) map[int]int {
+// deliverAtOnce posts n deliveries of one event and returns how often each status
+// was answered. The handler must wait for release, which is closed once all are
+// sent, so that all but the first are concurrent duplicates.
+func (s *app) deliverAtOnce(n int, body string, release chan struct{}) map[int]int {
 	s.Helper()
 	var mu sync.Mutex
 	var started, done sync.WaitGroup
@@ -41,7 +41,7 @@ func (s *app) twins(n int, body string, release chan struct{}) map[int]int {
 	return statuses
 }
 
-func TestTwinsHaveOneEffectAndAllGet200(t *testing.T) {
+func TestConcurrentDuplicatesHaveOneEffectAndAllGet200(t *testing.T) {
 	t.Parallel()
 	for _, n := range []int{10, 1000} {
 		t.Run(fmt.Sprint(n), func(t *testing.T) {
@@ -52,7 +52,7 @@ func TestTwinsHaveOneEffectAndAllGet200(t *testing.T) {
 				<-release
 				return pay(ctx, tx, n)
 			})
-			if statuses := s.twins(n, paid("e1"), release); statuses[http.StatusOK] != n {
+			if statuses := s.deliverAtOnce(n, paid("e1"), release); statuses[http.StatusOK] != n {
 				t.Errorf("answers: %v, want %d times 200", statuses, n)
 			}
 			s.wantEffects(1)
@@ -60,12 +60,12 @@ func TestTwinsHaveOneEffectAndAllGet200(t *testing.T) {
 	}
 }
 
-func TestTwinsOfAFailingEventShareItsFailure(t *testing.T) {
+func TestConcurrentDuplicatesOfAFailingEventShareItsFailure(t *testing.T) {
 	t.Parallel()
 	s := newApp(t)
 	entered, release := make(chan struct{}), make(chan struct{})
 	s.on(func(context.Context, pgx.Tx, *note) error {
-		close(entered) // panics if a second attempt runs while the first is in work
+		close(entered) // panics if a second attempt runs while the first is in flight
 		<-release
 		return errors.New("no such order")
 	})
@@ -79,17 +79,16 @@ func TestTwinsOfAFailingEventShareItsFailure(t *testing.T) {
 }
 
 // Two processors on one database know as little of each other as two processes.
-func TestTwinInAnotherProcessWaitsWithoutAConnection(t *testing.T) {
+func TestConcurrentDuplicateInAnotherProcessWaitsForTheFirst(t *testing.T) {
 	t.Parallel()
-	s := openApp(t, poolOf(t, 2))
+	s := openApp(t, poolOf(t, 4))
 	other := s.newProcessor()
-	stepped := make(chan struct{})
 	entered, release := make(chan struct{}), make(chan struct{})
 	s.on(func(ctx context.Context, tx pgx.Tx, n *note) error {
 		if n.ID != "e1" {
 			return pay(ctx, tx, n)
 		}
-		close(entered)
+		close(entered) // panics in a second attempt
 		<-release
 		return pay(ctx, tx, n)
 	})
@@ -97,21 +96,18 @@ func TestTwinInAnotherProcessWaitsWithoutAConnection(t *testing.T) {
 	deliveries.Go(func() { s.wantAnswer(paid("e1"), http.StatusOK) })
 	<-entered
 	deliveries.Go(func() {
-		close(stepped)
 		if outcome, err := other.Accept(t.Context(), identify([]byte(paid("e1")))); outcome != idem.Duplicate || err != nil {
-			t.Errorf("the twin's outcome is %s, %v, want duplicate", outcome, err)
+			t.Errorf("the duplicate's outcome is %s, %v, want duplicate", outcome, err)
 		}
 	})
-	<-stepped
-	for i := range 20 { // one connection of two is busy; the twin must not keep the other
-		s.wantAnswer(paid(fmt.Sprintf("other-%d", i)), http.StatusOK)
-	}
+	s.until(blocked)
+	s.wantAnswer(paid("other"), http.StatusOK) // waits for neither
 	close(release)
 	deliveries.Wait()
-	s.wantEffects(21)
+	s.wantEffects(2)
 }
 
-func TestTwinInAnotherProcessTakesOverWhenTheFirstFails(t *testing.T) {
+func TestConcurrentDuplicateInAnotherProcessTakesOverWhenTheFirstFails(t *testing.T) {
 	t.Parallel()
 	s := newApp(t)
 	other := s.newProcessor()
@@ -128,11 +124,11 @@ func TestTwinInAnotherProcessTakesOverWhenTheFirstFails(t *testing.T) {
 		return errors.New("no such order")
 	})
 	var deliveries sync.WaitGroup
-	deliveries.Go(func() { s.deliver(paid("e1")) }) // 503, or 200 if the twin is done by the time that is said
+	deliveries.Go(func() { s.deliver(paid("e1")) }) // 503, or 200 if the duplicate is done by the time that is said
 	<-entered
 	deliveries.Go(func() {
 		if outcome, err := other.Accept(t.Context(), identify([]byte(paid("e1")))); outcome != idem.Done || err != nil {
-			t.Errorf("the twin's outcome is %s, %v, want handled", outcome, err)
+			t.Errorf("the duplicate's outcome is %s, %v, want done", outcome, err)
 		}
 	})
 	close(release)
@@ -140,7 +136,7 @@ func TestTwinInAnotherProcessTakesOverWhenTheFirstFails(t *testing.T) {
 	s.wantEffects(1)
 }
 
-func TestTwinThatCannotWaitLongerIsToldToComeAgain(t *testing.T) {
+func TestConcurrentDuplicateThatCannotWaitLongerIsToldToComeAgain(t *testing.T) {
 	t.Parallel()
 	for _, where := range []string{"same process", "another process"} {
 		t.Run(where, func(t *testing.T) {
@@ -165,19 +161,19 @@ func TestTwinThatCannotWaitLongerIsToldToComeAgain(t *testing.T) {
 			}
 			outcome, err := second.Accept(t.Context(), identify([]byte(paid("e1"))))
 			if outcome != idem.Retrying || err == nil {
-				t.Errorf("the twin's outcome is %s, %v, want failed", outcome, err)
+				t.Errorf("the duplicate's outcome is %s, %v, want retrying", outcome, err)
 			}
 			close(release)
 			deliveries.Wait()
 			s.wantEffects(1)
 			if n := queryOne[int](s, `select attempts from idem_events`); n != 0 {
-				t.Errorf("the twin was counted as a failure of the event: %d", n)
+				t.Errorf("the duplicate was counted as a failure of the event: %d", n)
 			}
 		})
 	}
 }
 
-func TestSlowEventHasOneConnectionHoweverManyTwinsItHas(t *testing.T) {
+func TestSlowEventHasOneConnectionHoweverManyDuplicatesItHas(t *testing.T) {
 	t.Parallel()
 	s := openApp(t, poolOf(t, 2))
 	entered, release := make(chan struct{}), make(chan struct{})
@@ -214,5 +210,3 @@ func TestPoolOfOneConnectionIsEnough(t *testing.T) {
 	deliveries.Wait()
 	s.wantEffects(10)
 }
-
-// poolOf opens a pool of at most n connections on a fresh schema.

@@ -1,0 +1,4 @@
+package idem
+
+// MigrateFiles is Migrate with the files of another version.
+var MigrateFiles = migrate

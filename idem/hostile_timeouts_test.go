@@ -1,0 +1,114 @@
+package idem_test
+
+import (
+	"context"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/paghooks/paghooks/idem"
+)
+
+// Postgres has timeouts of its own, which the administrator may have set to
+// anything. The handlers set them here, so that they end nothing else. None ends
+// COMMIT: Postgres disarms statement_timeout before it.
+func TestTimeoutOfPostgresIsAFailureLikeAnyOther(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		hang  func(ctx context.Context, s *app, tx pgx.Tx) error
+		state idem.State // that the failure leaves: if COMMIT has no answer, nobody knows of one
+	}{
+		"statement_timeout": {func(ctx context.Context, _ *app, tx pgx.Tx) error {
+			_, err := tx.Exec(ctx, `set local statement_timeout = '10ms'; select pg_sleep(60)`)
+			return err
+		}, idem.StateRetrying},
+		"lock_timeout": {func(ctx context.Context, _ *app, tx pgx.Tx) error {
+			_, err := tx.Exec(ctx, `set local lock_timeout = '10ms'; lock table held`)
+			return err
+		}, idem.StateRetrying},
+		"idle_in_transaction_session_timeout": {func(ctx context.Context, s *app, tx pgx.Tx) error {
+			if err := s.idleUntilEnded(ctx, tx); err != nil {
+				return err
+			}
+			_, err := tx.Exec(ctx, `select 1`)
+			return err
+		}, idem.StateRetrying},
+		"idle_in_transaction_session_timeout before COMMIT": {func(ctx context.Context, s *app, tx pgx.Tx) error {
+			return s.idleUntilEnded(ctx, tx)
+		}, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newApp(t)
+			s.exec(`create table held ()`)
+			holder, err := s.pool.Begin(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer holder.Rollback(context.Background())
+			if _, err := holder.Exec(t.Context(), `lock table held`); err != nil {
+				t.Fatal(err)
+			}
+			runs := 0
+			s.on(func(ctx context.Context, tx pgx.Tx, n *note) error {
+				if err := pay(ctx, tx, n); err != nil {
+					return err
+				}
+				if runs++; runs > 1 {
+					return nil
+				}
+				return c.hang(ctx, s, tx)
+			})
+			s.wantAnswer(paid("e1"), http.StatusServiceUnavailable)
+			s.wantEffects(0)
+			s.wantState("e1", c.state)
+			s.wantAnswer(paid("e1"), http.StatusOK)
+			s.wantEffects(1)
+			if runs != 2 {
+				t.Errorf("the handler ran %d times, want 2", runs)
+			}
+		})
+	}
+}
+
+// idleUntilEnded leaves a transaction idle until Postgres has ended its session.
+func (s *app) idleUntilEnded(ctx context.Context, tx pgx.Tx) error {
+	var pid int
+	if err := tx.QueryRow(ctx, `select pg_backend_pid()`).Scan(&pid); err != nil {
+		return err
+	}
+	if _, err := tx.Exec(ctx, `set local idle_in_transaction_session_timeout = '10ms'`); err != nil {
+		return err
+	}
+	return s.await(ctx, `select not exists (select from pg_stat_activity where pid = $1)`, pid)
+}
+
+// While another process processes the event, a statement_timeout ends the mark,
+// which waits for it, before the handler runs.
+func TestStatementTimeoutOfTheMarkIsNoFailureOfTheEvent(t *testing.T) {
+	t.Parallel()
+	s := openApp(t, poolOf(t, 1)) // one session, so that it can be set
+	s.on(pay)
+	first, err := pgx.ConnectConfig(t.Context(), s.pool.Config().ConnConfig)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer first.Close(context.Background())
+	if _, err := first.Exec(t.Context(), `begin; insert into idem_events values ('notes//e1', 'paid', '', 'done')`); err != nil {
+		t.Fatal(err)
+	}
+	s.exec(`set statement_timeout = '10ms'`)
+	s.wantAnswer(paid("e1"), http.StatusServiceUnavailable)
+	s.exec(`set statement_timeout = 0`)
+	if _, err := first.Exec(t.Context(), `rollback`); err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(s.logged(), "statement timeout") {
+		t.Error("the log does not tell that a timeout ended the mark:\n" + s.logged())
+	}
+	s.wantState("e1", "")
+	s.wantAnswer(paid("e1"), http.StatusOK)
+	s.wantEffects(1)
+}

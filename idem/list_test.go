@@ -1,0 +1,170 @@
+package idem_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/paghooks/paghooks/idem"
+)
+
+func TestListTakesWhatItsFilterSays(t *testing.T) {
+	t.Parallel()
+	s := newApp(t)
+	s.on(refuseBad)
+	s.wantAnswer(paid("done"), http.StatusOK)
+	s.wantAnswer(paid("bad1"), http.StatusOK)
+	s.wantAnswer(paid("bad2"), http.StatusOK)
+	s.wantAnswer(`{"id":"with/slash","type":"new","order":"o2"}`, http.StatusOK)
+	for _, account := range []string{"a/b", "100%"} {
+		if outcome, err := s.processor.Accept(t.Context(), in(account, identify([]byte(newBody)))); outcome != idem.Unhandled {
+			t.Fatal(outcome, err)
+		}
+	}
+	s.exec(`insert into idem_events (event, type, key, state) values ('notes//retrying', 'paid', 'o1', 'retrying')`)
+	s.exec(`insert into idem_payloads (event, source, received_at, body) values ('notes//retrying', 'notes', now(), '')`)
+	s.openInbox().store(letter("pending", "o1", 0))
+	if n, err := s.processor.Discard(t.Context(), idem.Filter{IDs: []string{"bad2"}}, "test"); n != 1 || err != nil {
+		t.Fatal(n, err)
+	}
+	s.exec(`insert into idem_events (event, type, key, state) values ('notes2//other', 'new', '', 'parked')`)
+	s.exec(`insert into idem_payloads (event, source, received_at, body) values ('notes2//other', 'notes2', now(), '')`)
+	// The order is that of arrival, whatever the names are.
+	s.exec(`update idem_events set received_at = '2026-11-20' where event = 'notes//with/slash'`)
+
+	every := []idem.State{
+		idem.StateUnhandled, idem.StateParked, idem.StatePending, idem.StateRetrying, idem.StateDone, idem.StateDiscarded,
+	}
+	for name, c := range map[string]struct {
+		filter idem.Filter
+		want   []string
+	}{
+		"what needs somebody":    {idem.Filter{}, []string{"with/slash", "bad1", "a/b e1", "100% e1"}},
+		"every state, none done": {idem.Filter{States: every}, []string{"with/slash", "bad1", "a/b e1", "100% e1", "retrying", "pending"}},
+		"one state":              {idem.Filter{States: []idem.State{idem.StatePending}}, []string{"pending"}},
+		"no state":               {idem.Filter{States: []idem.State{}}, nil},
+		"what is done":           {idem.Filter{States: []idem.State{idem.StateDone}}, nil},
+		"what is discarded":      {idem.Filter{States: []idem.State{idem.StateDiscarded}}, nil},
+		"one account":            {idem.Filter{Scopes: []string{"a/b"}}, []string{"a/b e1"}},
+		"two accounts":           {idem.Filter{Scopes: []string{"a/b", "100%"}}, []string{"a/b e1", "100% e1"}},
+		"the nameless account":   {idem.Filter{Scopes: []string{""}}, []string{"with/slash", "bad1"}},
+		"no account":             {idem.Filter{Scopes: []string{}}, nil},
+		"a type":                 {idem.Filter{Types: []string{"paid"}}, []string{"bad1"}},
+		"an entity":              {idem.Filter{Keys: []string{"o2"}}, []string{"with/slash"}},
+		"ids":                    {idem.Filter{IDs: []string{"bad1", "with/slash", "nobody"}}, []string{"with/slash", "bad1"}},
+		"half an id":             {idem.Filter{IDs: []string{"slash"}}, nil},
+		"no id":                  {idem.Filter{IDs: []string{}}, nil},
+		"two narrow more":        {idem.Filter{Types: []string{"new"}, Keys: []string{"o1"}, Scopes: []string{"a/b", ""}}, []string{"a/b e1"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if diff := cmp.Diff(c.want, ids(s.listed(c.filter))); diff != "" {
+				t.Error("List (-want +got):\n" + diff)
+			}
+		})
+	}
+}
+
+func TestListTellsWhatIsStored(t *testing.T) {
+	t.Parallel()
+	s := newApp(t)
+	s.on(func(context.Context, pgx.Tx, *note) error { return errors.New("no such order") })
+	s.openInbox()
+	e := in("shop/1", letter("e1", "o1", 0))
+	e.OccurredAt = time.Date(2026, 11, 20, 10, 0, 0, 0, time.UTC)
+	s.store(e)
+	s.drainCounting(1)
+	s.exec(`update idem_events set crashes = 2, received_at = '2026-11-20 11:00Z'`)
+	s.exec(`update idem_payloads set due_at = '2026-11-20 12:00Z'`)
+	want := []idem.StoredEvent{{
+		Event: e, State: idem.StatePending, Attempts: 1, Crashes: 2, LastError: "no such order",
+		ReceivedAt: time.Date(2026, 11, 20, 11, 0, 0, 0, time.UTC), DueAt: time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC),
+	}}
+	got := s.listed(idem.Filter{States: []idem.State{idem.StatePending}})
+	if diff := cmp.Diff(want, got, cmpopts.EquateApproxTime(0)); diff != "" {
+		t.Error("List (-want +got):\n" + diff)
+	}
+	s.exec(`update idem_events set last_error = null`)
+	s.exec(`update idem_payloads set occurred_at = null, due_at = null`)
+	got = s.listed(idem.Filter{States: []idem.State{idem.StatePending}})
+	if s := got[0]; !s.OccurredAt.IsZero() || !s.DueAt.IsZero() || s.LastError != "" {
+		t.Errorf("what is not stored is listed as %+v", s)
+	}
+}
+
+func TestListGoesThroughMoreThanOnePage(t *testing.T) {
+	t.Parallel()
+	s := newApp(t)
+	s.exec(`insert into idem_events (event, type, key, state, received_at)
+		select 'notes//' || n, 'paid', '', 'unhandled', now() - n * interval '1 second' from generate_series(1, 250) n`)
+	s.exec(`insert into idem_payloads (event, source, received_at, body) select event, 'notes', received_at, convert_to(format('{"id":%s}', to_json(split_part(event, '/', 3))), 'UTF8') from idem_events`)
+	s.on(pay)
+	done := map[int]bool{30: true, 120: true, 220: true} // meanwhile
+	var got, want []string
+	for n := 250; n > 0; n-- {
+		if n != 120 && n != 30 {
+			want = append(want, fmt.Sprint(n))
+		}
+	}
+	for stored, err := range s.processor.List(t.Context(), idem.Filter{}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(got) == 0 { // 220 is read already, with the first page
+			for n := range done {
+				s.accept(paid(fmt.Sprint(n)), idem.Done)
+			}
+			s.wantAnswer(`{"id":"late","type":"new"}`, http.StatusOK) // it was not there at the start
+		}
+		if want := fmt.Sprintf(`{"id":%q}`, stored.ID); string(stored.Payload) != want {
+			t.Errorf("event %s is listed with the payload %s", stored.ID, stored.Payload)
+		}
+		got = append(got, stored.ID)
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error("List (-want +got):\n" + diff)
+	}
+}
+
+func TestListThatIsLeftEarlyHoldsNothing(t *testing.T) {
+	t.Parallel()
+	s := openApp(t, poolOf(t, 1))
+	for i := range 3 {
+		s.accept(fmt.Sprintf(`{"id":"%d","type":"new"}`, i), idem.Unhandled)
+	}
+	seen := 0
+	for stored, err := range s.processor.List(t.Context(), idem.Filter{}) {
+		if seen++; err != nil || stored.ID != "0" {
+			t.Fatal(stored.ID, err)
+		}
+		if n := s.pool.Stat().AcquiredConns(); n != 0 {
+			t.Errorf("%d connections are held while an event is looked at", n)
+		}
+		break
+	}
+	if seen != 1 {
+		t.Errorf("%d events were listed", seen)
+	}
+	s.wantEffects(0) // the connection is there
+}
+
+func TestListEndsAfterItsFirstError(t *testing.T) {
+	t.Parallel()
+	s := newApp(t)
+	s.accept(newBody, idem.Unhandled)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	var errs []error
+	for _, err := range s.processor.List(ctx, idem.Filter{}) {
+		errs = append(errs, err)
+	}
+	if len(errs) != 1 || !errors.Is(errs[0], context.Canceled) {
+		t.Errorf("List yields %v, want context canceled once", errs)
+	}
+}

@@ -1,0 +1,78 @@
+package idem_test
+
+import (
+	"io/fs"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/paghooks/paghooks/idem"
+	"github.com/paghooks/paghooks/idem/idemtest"
+)
+
+func TestManyProcessesMayMigrateAtOnceAndAgain(t *testing.T) {
+	t.Parallel()
+	pool := idemtest.Pool(t)
+	for range 2 {
+		var starts sync.WaitGroup
+		for range 8 {
+			starts.Go(func() {
+				if err := idem.Migrate(t.Context(), pool); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		starts.Wait()
+	}
+	s := openApp(t, pool)
+	s.on(pay)
+	s.wantAnswer(paid("e1"), http.StatusOK)
+}
+
+// goose, tern and atlas run the files as they are; Migrate may follow, and so
+// may the files again.
+func TestMigrationsArePlainSQLThatMayRunAgain(t *testing.T) {
+	t.Parallel()
+	pool := idemtest.Pool(t)
+	files, err := fs.Glob(idem.Migrations, "migrations/*.sql")
+	if err != nil || len(files) == 0 {
+		t.Fatal(files, err)
+	}
+	for range 2 {
+		for _, file := range files {
+			statements, err := idem.Migrations.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !strings.HasPrefix(string(statements), "-- +goose Up\n") {
+				t.Errorf("%s does not begin as goose wants it", file)
+			}
+			if _, err := pool.Exec(t.Context(), string(statements)); err != nil {
+				t.Errorf("%s: %v", file, err)
+			}
+		}
+	}
+	s := openApp(t, pool)
+	s.on(pay)
+	s.wantAnswer(paid("e1"), http.StatusOK)
+}
+
+func TestMigrateWithoutSchemaSaysSo(t *testing.T) {
+	t.Parallel()
+	pool := idemtest.Pool(t)
+	conn, err := pool.Acquire(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Release()
+	if _, err := conn.Exec(t.Context(), `set search_path = nowhere`); err != nil {
+		t.Fatal(err)
+	}
+	if err := idem.Migrate(t.Context(), conn); err == nil || !strings.HasPrefix(err.Error(), "idem: migrating the tables: ") {
+		t.Errorf("Migrate = %v", err)
+	}
+	if _, err := conn.Exec(t.Context(), `reset search_path`); err != nil {
+		t.Fatal(err)
+	}
+}

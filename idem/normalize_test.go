@@ -1,0 +1,76 @@
+package idem
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"unicode/utf8"
+)
+
+// Whatever a provider sends, its names fit a text column and its index.
+func FuzzNormalizedEventFitsItsColumns(f *testing.F) {
+	f.Add("evt_1", "PAYMENT_RECEIVED", "pay_1", []byte("{}"))
+	f.Add("\x00", "\xff", strings.Repeat("x", 300), []byte(nil))
+	f.Fuzz(func(t *testing.T, id, eventType, key string, payload []byte) {
+		p := NewProcessor(nil, &strangers{})
+		e, err := p.normalize(Event{ID: id, Type: eventType, Key: key, Payload: payload})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, name := range []string{e.ID, e.Type, e.Key} {
+			if !nameable(name) {
+				t.Errorf("%q does not fit", name)
+			}
+		}
+		if e.ID == "" || e.Payload == nil || e.Source != "strangers" {
+			t.Error("the event has no source, no id or no payload")
+		}
+		again, err := p.normalize(e)
+		if err != nil || again.ID != e.ID || again.Type != e.Type || again.Key != e.Key {
+			t.Error("normalizing twice changes the event")
+		}
+	})
+}
+
+func FuzzErrorTextFitsItsColumn(f *testing.F) {
+	f.Add("no such order")
+	f.Add("\x00\xff" + strings.Repeat("é", maxErrorText))
+	f.Fuzz(func(t *testing.T, message string) {
+		text := *errorText(errors.New(message))
+		if len(text) > maxErrorText || !utf8.ValidString(text) || strings.Contains(text, "\x00") {
+			t.Errorf("%q does not fit", text)
+		}
+	})
+}
+
+// A source's name is the first part of every row key: with a slash, or empty, its
+// events would be another's.
+func TestSourceWhoseNameIsNoNamePanics(t *testing.T) {
+	t.Parallel()
+	for name, why := range map[string]string{
+		"":                       "empty",
+		"shop/asaas":             "a slash",
+		"/":                      "a slash only",
+		"asa\x00as":              "what a text column cannot hold",
+		"asa\xffas":              "not UTF-8",
+		strings.Repeat("x", 256): "too long for an index",
+	} {
+		func() {
+			defer func() {
+				if said, _ := recover().(string); !strings.Contains(said, "idem: a source's name is ") {
+					t.Errorf("%s: the panic says %q", why, said)
+				}
+			}()
+			NewProcessor(nil, named{name: name})
+		}()
+	}
+	NewProcessor(nil, named{name: "asaas-2 (São Paulo)"})
+}
+
+// named is a source of which only the name matters.
+type named struct {
+	*strangers
+	name string
+}
+
+func (n named) Name() string { return n.name }

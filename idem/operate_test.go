@@ -1,0 +1,149 @@
+package idem_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/paghooks/paghooks/idem"
+)
+
+func TestStatsAndBlockedTellWhatWaits(t *testing.T) {
+	t.Parallel()
+	s := newApp(t)
+	s.on(refuseBad)
+	s.openInbox()
+	s.store(letter("bad1", "a", 0), letter("a2", "a", 0), letter("a3", "a", 0), letter("bad2", "b", 0), letter("b2", "b", 0),
+		letter("bad3", "nothing behind it", 0), letter("d1", "d", 0),
+		in("shop/1", letter("bad1", "a", 0)), in("shop/1", letter("a2", "a", 0)))
+	s.drainCounting(5)                                                   // four that are bad, and d1
+	s.exec(`update idem_payloads set occurred_at = received_at`) // the order stays
+	for _, table := range []string{"idem_events", "idem_payloads"} {
+		s.exec(`update ` + table + ` e set received_at = now() - days * interval '1 day'
+			from (values ('notes//bad2', 3), ('notes//bad1', 2), ('notes//a3', 5)) as ages (event, days) where e.event = ages.event`)
+	}
+	s.exec(`insert into idem_events (event, type, key, state) values ('other//1', '', 'k', 'parked'), ('other//2', '', 'k', 'pending')`)
+	s.exec(`insert into idem_payloads (event, source, lane, received_at, body)
+		select event, 'other', 'other//k', now(), '' from idem_events where event like 'other/%'`)
+
+	want := idem.Stats{Pending: idem.Backlog{Events: 4}, Parked: idem.Backlog{Events: 4}, BlockedKeys: 3}
+	for name, stats := range map[string]func(context.Context) (idem.Stats, error){"inbox": s.inbox.Stats, "processor": s.processor.Stats} {
+		got, err := stats(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(want, got, cmpopts.IgnoreFields(idem.Backlog{}, "Oldest")); diff != "" {
+			t.Errorf("Stats of the %s (-want +got):\n%s", name, diff)
+		}
+		if !days(5, got.Pending.Oldest) || !days(3, got.Parked.Oldest) {
+			t.Errorf("the oldest pending event is %s old, the oldest parked %s: want 5 and 3 days", got.Pending.Oldest, got.Parked.Oldest)
+		}
+	}
+
+	blocked, err := s.inbox.Blocked(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	wantBlocked := []idem.Blocked{
+		{Key: "b", ID: "bad2", Type: "paid", State: idem.StateParked, LastError: "no such order", Waiting: 1},
+		{Key: "a", ID: "bad1", Type: "paid", State: idem.StateParked, LastError: "no such order", Waiting: 2},
+		{Scope: "shop/1", Key: "a", ID: "bad1", Type: "paid", State: idem.StateParked, LastError: "no such order", Waiting: 1},
+	}
+	if diff := cmp.Diff(wantBlocked, blocked, cmpopts.IgnoreFields(idem.Blocked{}, "Age")); diff != "" {
+		t.Error("Blocked (-want +got):\n" + diff)
+	}
+	if !days(3, blocked[0].Age) || !days(2, blocked[1].Age) || !days(0, blocked[2].Age) {
+		t.Errorf("the ages of the blocked keys are wrong: %+v", blocked)
+	}
+}
+
+// days tells whether an age is that of some days, and less than one more.
+func days(n int, age time.Duration) bool {
+	return age > time.Duration(n)*24*time.Hour && age < time.Duration(n+1)*24*time.Hour
+}
+
+// An older event may arrive behind a parked one, and be parked as well.
+func TestKeyWithTwoParkedEventsIsOneBlockedKey(t *testing.T) {
+	t.Parallel()
+	s := newApp(t)
+	s.on(refuseBad)
+	s.openInbox()
+	at := func(hour int, e idem.Event) idem.Event {
+		e.OccurredAt = time.Date(2026, 11, 20, hour, 0, 0, 0, time.UTC)
+		return e
+	}
+	s.store(at(10, letter("bad10", "a", 0)))
+	s.drainCounting(1)
+	s.store(at(11, letter("a11", "a", 0)), at(9, letter("bad9", "a", 0)))
+	s.drainCounting(1)
+	s.wantState("bad9", idem.StateParked)
+	s.wantState("a11", idem.StatePending)
+	blocked, err := s.inbox.Blocked(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []idem.Blocked{{Key: "a", ID: "bad9", Type: "paid", State: idem.StateParked, LastError: "no such order", Waiting: 2}}
+	if diff := cmp.Diff(want, blocked, cmpopts.IgnoreFields(idem.Blocked{}, "Age")); diff != "" {
+		t.Error("Blocked (-want +got):\n" + diff)
+	}
+	if stats, err := s.inbox.Stats(t.Context()); stats.BlockedKeys != 1 || err != nil {
+		t.Errorf("Stats = %+v, %v, want one blocked key", stats, err)
+	}
+}
+
+func TestReplayOfPendingEventsDoesTheWorkOfAnInboxWithoutWorkers(t *testing.T) {
+	t.Parallel()
+	s := newApp(t)
+	s.on(refuseBad)
+	s.openInbox()
+	s.store(letter("e1", "a", 0), letter("bad1", "b", 0), letter("e2", "a", 0), letter("e3", "c", 0))
+	s.exec(`update idem_payloads set due_at = now() + interval '1 hour' where event like '%e2'`)
+	s.exec(`update idem_events set starts = 1, claimed_until = now() - interval '1 hour' where event like '%e3'`) // and its worker died
+	s.wantReplayed(idem.Filter{}, idem.Replayed{})
+	s.wantReplayed(idem.Filter{States: []idem.State{idem.StatePending}}, idem.Replayed{Done: 3, Failed: 1})
+	s.wantEffects(3)
+	s.wantState("bad1", idem.StatePending)
+	if got := queryOne[string](s, `select attempts || ' ' || last_error from idem_events where event like '%bad1'`); got != "1 no such order" {
+		t.Errorf("stored of the event that failed: %q", got)
+	}
+	if left := queryOne[int](s, `select count(*) from idem_payloads`); left != 1 {
+		t.Errorf("%d payloads are left, want that of the event that failed", left)
+	}
+	s.drainCounting(1) // bad1: nothing else is left to do
+	s.wantEffects(3)
+	s.wantState("bad1", idem.StateParked)
+}
+
+// A worker whose claim is done by somebody else has nothing to do, and says so
+// to nobody.
+func TestReplayAndWorkersAtOnceHaveOneEffect(t *testing.T) {
+	t.Parallel()
+	s := newApp(t)
+	s.on(pay)
+	s.openInbox()
+	for i := range 60 {
+		s.store(letter(fmt.Sprint(i), fmt.Sprint(i%7), 0))
+	}
+	stop := s.start(s.inbox)
+	defer stop()
+	replayed, err := s.processor.Replay(t.Context(), idem.Filter{States: []idem.State{idem.StatePending}})
+	if err != nil || replayed.Failed != 0 {
+		t.Fatalf("Replay = %+v, %v", replayed, err)
+	}
+	for done := 0; done < 60; { // by both
+		switch seen := s.next(); {
+		case seen.Outcome == idem.Done:
+			done++
+		case seen.Outcome != idem.Duplicate || seen.Err != nil: // of the replay; a worker tells nobody
+			t.Errorf("an outcome is %s, %v", seen.Outcome, seen.Err)
+		}
+	}
+	s.wantEffects(60)
+	if ids := queryOne[int](s, `select count(distinct event) from effects`); ids != 60 {
+		t.Errorf("%d events have an effect, want 60", ids)
+	}
+}

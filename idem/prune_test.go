@@ -1,0 +1,201 @@
+package idem_test
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/paghooks/paghooks/idem"
+)
+
+// stock stores an event of every state and age in days, with a payload of the
+// same age.
+func (s *app) stock(ages ...int) {
+	s.Helper()
+	for _, age := range ages {
+		s.exec(fmt.Sprintf(`insert into idem_events (event, type, key, state, received_at)
+			select 'notes//' || state || '-%[1]d', 'paid', '', state, now() - interval '%[1]d days'
+			from unnest(array['done', 'unhandled', 'discarded', 'parked', 'pending', 'retrying']) state`, age))
+	}
+	s.exec(`insert into idem_payloads (event, source, lane, due_at, received_at, body)
+		select event, 'notes', case state when 'pending' then event end, case state when 'pending' then now() end, received_at, '{}'
+		from idem_events where state not in ('done', 'discarded') on conflict do nothing`)
+	s.exec(`insert into idem_archive (event, received_at, body) select event, received_at, '{}'
+		from idem_events where state in ('done', 'discarded') on conflict do nothing`)
+}
+
+func (s *app) wantPruned(p *idem.Processor, want int64) {
+	s.Helper()
+	ctx, cancel := context.WithTimeout(s.Context(), patience)
+	defer cancel()
+	if n, err := p.Prune(ctx); n != want || err != nil {
+		s.Errorf("Prune = %d, %v, want %d", n, err, want)
+	}
+}
+
+func TestPruneForgetsEachKindAtItsOwnAge(t *testing.T) {
+	t.Parallel()
+	day := 24 * time.Hour
+	kept := func(s ...string) []string { return sorted(s) }
+	for name, c := range map[string]struct {
+		set                 func(*idem.Processor)
+		events, doneBodies  []string
+		forgotten, openKept int // and payloads of what is not done
+	}{
+		"by default parked events and payloads stay": {
+			set:        func(*idem.Processor) {},
+			events:     kept("done-1", "done-10", "unhandled-1", "unhandled-10", "discarded-1", "discarded-10", "parked-1", "parked-10", "parked-50"),
+			doneBodies: kept("done-1", "done-10", "discarded-1", "discarded-10"),
+			forgotten:  3, openKept: 2 + 3,
+		},
+		"parked events sooner than the others": {
+			set:        func(p *idem.Processor) { p.ParkedRetention = 5 * day },
+			events:     kept("done-1", "done-10", "unhandled-1", "unhandled-10", "discarded-1", "discarded-10", "parked-1"),
+			doneBodies: kept("done-1", "done-10", "discarded-1", "discarded-10"),
+			forgotten:  5, openKept: 2 + 1,
+		},
+		"parked events later than the others": {
+			set:        func(p *idem.Processor) { p.Retention, p.ParkedRetention = 5*day, 20*day },
+			events:     kept("done-1", "unhandled-1", "discarded-1", "parked-1", "parked-10"),
+			doneBodies: kept("done-1", "discarded-1"),
+			forgotten:  7, openKept: 1 + 2,
+		},
+		"payloads of what is done sooner": {
+			set:        func(p *idem.Processor) { p.PayloadRetention = 5 * day },
+			events:     kept("done-1", "done-10", "unhandled-1", "unhandled-10", "discarded-1", "discarded-10", "parked-1", "parked-10", "parked-50"),
+			doneBodies: kept("done-1", "discarded-1"),
+			forgotten:  3, openKept: 2 + 3,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newApp(t)
+			s.stock(1, 10, 50)
+			s.exec(`insert into idem_events (event, type, key, state, received_at) values ('notes2//done', '', '', 'done', '2020-01-01'), ('notes2//failed', '', '', 'parked', '2020-01-01')`)
+			s.exec(`insert into idem_archive (event, received_at, body) values ('notes2//done', '2020-01-01', '')`)
+			c.set(s.processor)
+			s.wantPruned(s.processor, int64(c.forgotten))
+
+			want := append(c.events, "pending-1", "pending-10", "pending-50", "retrying-1", "retrying-10", "retrying-50")
+			const events = `select coalesce(array_agg(substr(event, 8) order by event), '{}') from idem_events where starts_with(event, 'notes/')`
+			if diff := cmp.Diff(sorted(want), queryOne[[]string](s, events)); diff != "" {
+				t.Error("events (-want +got):\n" + diff)
+			}
+			const bodies = `select coalesce(array_agg(substr(event, 8) order by event), '{}') from idem_archive where starts_with(event, 'notes/')`
+			if diff := cmp.Diff(c.doneBodies, queryOne[[]string](s, bodies)); diff != "" {
+				t.Error("payloads of what is done (-want +got):\n" + diff)
+			}
+			if n := queryOne[int](s, `select count(*) from idem_payloads`); n != c.openKept+6 {
+				t.Errorf("%d payloads of what is not done are kept, want %d", n, c.openKept+6)
+			}
+			if n := queryOne[int](s, `select (select count(*) from idem_events where starts_with(event, 'notes2/')) + (select count(*) from idem_archive where starts_with(event, 'notes2/'))`); n != 3 {
+				t.Errorf("%d rows of another source are left of 3", n)
+			}
+			s.wantPruned(s.processor, 0)
+		})
+	}
+}
+
+// What a handler or an operator has locked stays for the next time.
+func TestPruneWaitsForNoRowLock(t *testing.T) {
+	t.Parallel()
+	s := newApp(t)
+	s.stock(10, 50)
+	s.processor.PayloadRetention = 24 * time.Hour
+	tx, err := s.pool.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer tx.Rollback(context.Background())
+	for _, lock := range []string{
+		`select from idem_events where event = 'notes//done-50' for update`,
+		`select from idem_archive where event = 'notes//discarded-10' for update`,
+	} {
+		if tag, err := tx.Exec(t.Context(), lock); err != nil || tag.RowsAffected() != 1 {
+			t.Fatal(tag, err)
+		}
+	}
+	s.wantPruned(s.processor, 2)
+	s.wantState("done-50", idem.StateDone)
+	s.wantState("discarded-50", "")
+	s.wantPayload("discarded-10", "{}")
+	s.wantPayload("done-10", "")
+	if err := tx.Rollback(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	s.wantPruned(s.processor, 1)
+	s.wantState("done-50", "")
+	s.wantPayload("discarded-10", "")
+}
+
+// A long transaction would keep locks, and all that it deleted from vacuum.
+func TestPruneCommitsInSmallBatches(t *testing.T) {
+	t.Parallel()
+	s := newApp(t)
+	s.exec(`insert into idem_events (event, type, key, state, received_at)
+		select 'notes//' || n, 'paid', '', 'done', '2020-01-01' from generate_series(1, 20000) n`)
+	s.exec(`create function refuse() returns trigger language plpgsql as $$ begin raise 'not this one'; end $$;
+		create trigger refuse before delete on idem_events for each row when (old.event = 'notes//19999') execute function refuse()`)
+	n, err := s.processor.Prune(t.Context())
+	if err == nil || !strings.HasPrefix(err.Error(), "idem: pruning events: ") || n < 5000 || n > 19998 {
+		t.Errorf("Prune = %d, %v, want what was deleted until the error", n, err)
+	}
+	if left := queryOne[int64](s, `select count(*) from idem_events`); left != 20000-n {
+		t.Errorf("%d events are left, want all but %d", left, n)
+	}
+	s.exec(`drop trigger refuse on idem_events`)
+	s.wantPruned(s.processor, 20000-n)
+}
+
+// An event's age counts from when it came first, also if it was kept before it
+// was done.
+func TestPruneKnowsTheAgeOfEventsThatWereKept(t *testing.T) {
+	t.Parallel()
+	s := newApp(t)
+	s.on(pay)
+	s.processor.KeepPayloads = true
+	s.openInbox()
+	s.inbox.KeepPayloads = true
+	s.wantAnswer(newBody, http.StatusOK)
+	s.store(letter("old", "a", 0), letter("young", "a", 0))
+	s.exec(`update idem_events set received_at = now() - interval '50 days' where not event like '%young'`)
+	s.exec(`update idem_payloads set received_at = now() - interval '50 days' where not event like '%young'`)
+	s.drainCounting(2)
+	s.deploy(func(n *notes) { idem.Handle(&n.Routes, "new", pay) })
+	s.processor.KeepPayloads = true
+	s.wantReplayed(idem.Filter{}, idem.Replayed{Done: 1})
+	s.processor.Retention, s.processor.PayloadRetention = 100*24*time.Hour, 24*time.Hour
+	s.wantPruned(s.processor, 0)
+	if got := queryOne[[]string](s, `select array_agg(event) from idem_archive`); !cmp.Equal(got, []string{"notes//young"}) {
+		t.Errorf("payloads are left of %q, want of the young event", got)
+	}
+	s.processor.Retention = 45 * 24 * time.Hour
+	s.wantPruned(s.processor, 2)
+	s.wantState("young", idem.StateDone)
+}
+
+// What somebody did by hand must not leave bodies behind, or an entity waiting.
+func TestPrunePutsRightWhatPeopleDidByHand(t *testing.T) {
+	t.Parallel()
+	s := newApp(t).openInbox()
+	m := &fixable{}
+	s.on(m.handle)
+	s.processor.KeepPayloads = true
+	s.wantAnswer(paid("done"), http.StatusOK)
+	s.wantAnswer(newBody, http.StatusOK)
+	s.store(letter("bad1", "a", 0), letter("a2", "a", 0))
+	s.drainCounting(1)
+	s.exec(`delete from idem_events where event like '%bad1' or event like '%/e1' or event like '%done'`)
+	s.wantPruned(s.processor, 0)
+	s.wantPayload("bad1", "")
+	s.wantPayload("e1", "")
+	s.wantPayload("done", "")
+	s.wantPayload("a2", string(letter("a2", "a", 0).Payload))
+	s.drainCounting(1) // its entity goes on
+	s.wantState("a2", idem.StateDone)
+}

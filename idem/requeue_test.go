@@ -1,0 +1,179 @@
+package idem_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/paghooks/paghooks/idem"
+	"github.com/paghooks/paghooks/idem/idemtest"
+)
+
+func (s *app) wantRequeued(f idem.Filter, want int64) {
+	s.Helper()
+	if n, err := s.inbox.Requeue(s.Context(), f); n != want || err != nil {
+		s.Errorf("Requeue = %d, %v, want %d", n, err, want)
+	}
+}
+
+func TestRequeuedEventKeepsItsPlaceInTheOrderOfItsKey(t *testing.T) {
+	t.Parallel()
+	s, m := newApp(t), &fixable{}
+	s.on(m.handle)
+	s.openInbox()
+	s.store(letter("bad1", "a", 0), letter("a2", "a", 0), letter("bad3", "a", 0), letter("a4", "a", 0))
+	s.drainCounting(1)
+	m.fixed.Store(true)
+	s.wantRequeued(idem.Filter{IDs: []string{"bad1"}}, 1)
+	s.drainCounting(4)
+	m.wantDone(t, "bad1", "a2", "bad3", "a4")
+	s.wantEffects(4)
+}
+
+// Without a key an event waits for no other, before and after.
+func TestRequeuedEventWithoutAKeyWaitsForNoOther(t *testing.T) {
+	t.Parallel()
+	s, m := newApp(t), &fixable{}
+	s.on(m.handle)
+	s.openInbox()
+	s.store(letter("bad1", "", 0), letter("bad2", "", 0))
+	s.drainCounting(2)
+	s.wantLanes("notes//bad1", "notes//bad2")
+	s.wantRequeued(idem.Filter{IDs: []string{"bad2"}}, 1)
+	s.wantLanes("notes//bad1", "notes//bad2")
+	m.fixed.Store(true)
+	s.drainCounting(1)
+	s.wantState("bad1", idem.StateParked)
+	s.wantState("bad2", idem.StateDone)
+}
+
+func (s *app) wantLanes(want ...string) {
+	s.Helper()
+	got := queryOne[[]string](s, `select array_agg(lane order by lane) from idem_payloads`)
+	if diff := cmp.Diff(want, got); diff != "" {
+		s.Error("lanes (-want +got):\n" + diff)
+	}
+}
+
+func TestRequeueTakesOneSomeOrAll(t *testing.T) {
+	t.Parallel()
+	s, m := newApp(t), &fixable{}
+	s.on(m.handle)
+	s.openInbox()
+	for i := range 6 {
+		s.store(in(fmt.Sprint("shop/", i%2), letter(fmt.Sprint("bad", i), fmt.Sprint(i), 0)))
+	}
+	s.drainCounting(6)
+	m.fixed.Store(true)
+	s.wantRequeued(idem.Filter{IDs: []string{}}, 0)
+	s.wantRequeued(idem.Filter{IDs: []string{"bad0"}}, 1)
+	s.wantRequeued(idem.Filter{IDs: []string{"bad0"}}, 0) // it is pending now
+	s.wantRequeued(idem.Filter{Scopes: []string{"shop/1"}}, 3)
+	s.wantRequeued(idem.Filter{}, 2)
+	s.drainCounting(6)
+	s.wantEffects(6)
+}
+
+func TestRequeueTakesEventsOfEveryStateThatIsNotDone(t *testing.T) {
+	t.Parallel()
+	s := newApp(t)
+	broken := true
+	s.on(func(ctx context.Context, tx pgx.Tx, n *note) error {
+		if broken {
+			return errors.New("no such order")
+		}
+		return pay(ctx, tx, n)
+	})
+	s.openInbox()
+	s.wantAnswer(paid("retrying"), http.StatusServiceUnavailable)
+	s.processor.ParkAfter = 1
+	s.wantAnswer(paid("parked"), http.StatusOK)
+	s.wantAnswer(`{"id":"unhandled","type":"new","order":"o1"}`, http.StatusOK)
+	s.store(letter("pending", "o2", 0)) // due in an hour
+	s.drainCounting(1)
+	s.exec(`update idem_events set crashes = 2 where state = 'pending'`)
+	broken = false
+	s.deploy(func(n *notes) {
+		idem.Handle(&n.Routes, "paid", pay)
+		idem.Handle(&n.Routes, "new", pay)
+	})
+	s.openInbox()
+	s.wantRequeued(idem.Filter{States: []idem.State{
+		idem.StateRetrying, idem.StateParked, idem.StateUnhandled, idem.StatePending, idem.StateDone, idem.StateDiscarded,
+	}}, 4)
+	for _, stored := range s.listed(idem.Filter{States: []idem.State{idem.StatePending}}) {
+		if stored.Attempts != 0 || stored.Crashes != 0 || stored.DueAt.After(time.Now()) {
+			t.Errorf("requeued as %+v, want it as if it had just arrived", stored)
+		}
+	}
+	s.drainCounting(4)
+	s.wantEffects(4)
+}
+
+// Workers look for events from time to time in any case: that they need not wait
+// for it shows in what Postgres sends to those who listen.
+func TestRequeueWakesWorkersInOtherProcesses(t *testing.T) {
+	t.Parallel()
+	url := idemtest.URL(t)
+	s := openApp(t, openPool(t, url, func(*pgxpool.Config) {})).openInbox()
+	m := &fixable{}
+	s.on(m.handle)
+	s.store(letter("bad1", "a", 0))
+	s.drainCounting(1)
+	m.fixed.Store(true)
+	other := s.newInbox(openPool(t, url, func(*pgxpool.Config) {})) // another process
+	other.Poll = time.Hour
+	s.start(other)
+	s.until(`select exists (select from pg_stat_activity
+		where application_name = current_setting('application_name') and query like 'listen%')`)
+	s.wantRequeued(idem.Filter{IDs: []string{"bad1"}}, 1)
+	s.wantWorked(idem.Parked, idem.Done)
+	s.wantEffects(1)
+}
+
+func TestOperationsSayWhatFailed(t *testing.T) {
+	t.Parallel()
+	s := newApp(t)
+	s.openInbox()
+	s.exec(`drop table idem_payloads cascade`)
+	for name, operate := range map[string]func() error{
+		"idem: requeueing events": func() error { _, err := s.inbox.Requeue(t.Context(), idem.Filter{}); return err },
+		"idem: discarding events": func() error {
+			_, err := s.inbox.Discard(t.Context(), idem.Filter{IDs: []string{"e1"}}, "test")
+			return err
+		},
+		"idem: listing events": func() (err error) {
+			for _, err = range s.inbox.List(t.Context(), idem.Filter{}) {
+			}
+			return err
+		},
+		"idem: listing blocked keys": func() error { _, err := s.inbox.Blocked(t.Context()); return err },
+		"idem: counting events":      func() error { _, err := s.inbox.Stats(t.Context()); return err },
+	} {
+		want := name + ": the tables are missing: call idem.Migrate at start, with the same search_path: "
+		if err := operate(); err == nil || len(err.Error()) < len(want) || err.Error()[:len(want)] != want {
+			t.Errorf("the error is %v\nwant %s…", err, want)
+		}
+	}
+}
+
+// A worker died with it, and the operator knows better.
+func TestRequeuedEventHasNotCrashed(t *testing.T) {
+	t.Parallel()
+	s := newApp(t)
+	s.on(pay)
+	s.openInbox()
+	s.store(letter("e1", "a", 0))
+	s.exec(`update idem_events set crashes = 2, starts = 3, claimed_until = now() - interval '1 minute'`)
+	s.wantRequeued(idem.Filter{States: []idem.State{idem.StatePending}}, 1)
+	s.drainCounting(1)
+	s.wantEffects(1)
+	s.wantRow("e1", "crashes, claimed_until", "(0,)")
+}
