@@ -221,7 +221,7 @@ func (r *rig) prepare() string {
 // may forget it.
 func (r *rig) take(id string) idem.Outcome {
 	r.Helper()
-	if r.byWorkers {
+	if r.byWorkers && r.tries > 0 {
 		r.letTimePass()
 	}
 	r.tries++

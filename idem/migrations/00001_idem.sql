@@ -36,6 +36,7 @@ create table if not exists idem_payloads (
     received_at timestamptz not null,
     body        bytea not null    -- as received: bytes, not text, so that no genuine body is refused
 ) with (
+    fillfactor = 50, -- an event that is held back stays on its page: Postgres then logs the change, not the body
     autovacuum_vacuum_scale_factor = 0.02
 );
 
