@@ -45,8 +45,15 @@
 //	err = cluster.Crash(ctx) // every connection breaks
 //	err = cluster.Start(ctx) // on the same data
 //
-// With Durable set, its commits cost what they cost in production: for
-// benchmarks.
+// A replica of it takes over where you promote it, as after the loss of a
+// machine:
+//
+//	replica, err := cluster.Replica(ctx)
+//	…
+//	err = cluster.Crash(ctx)
+//	err = replica.Promote(ctx) // without what it had not received yet
+//
+// With Durable set, commits cost what they cost in production: for benchmarks.
 //
 // # Break the connection under your handlers
 //
