@@ -319,7 +319,7 @@ func TestMissingTablesAreExplained(t *testing.T) {
 	t.Parallel()
 	s := newApp(t)
 	s.on(pay)
-	if _, err := s.pool.Exec(t.Context(), `drop table idem_events`); err != nil {
+	if _, err := s.pool.Exec(t.Context(), `drop table idem_events cascade`); err != nil {
 		t.Fatal(err)
 	}
 	s.wantAnswer(paid("e1"), http.StatusServiceUnavailable)

@@ -111,8 +111,9 @@ func TestEventThatKillsItsWorkersIsParkedAndNoOther(t *testing.T) {
 	if got := queryOne[string](p.app, `select crashes || ' ' || last_error from idem_events where state = 'parked'`); got != "3 "+why {
 		t.Errorf("it is parked because of %q, want %q", got, why)
 	}
-	if n := queryOne[int](p.app, `select max(crashes) from idem_events where event not like '%poison'`); n > 1 {
-		t.Errorf("%d crashes are counted against an event that was processed together with the poison, once", n)
+	// Twice, because it is tried beside others once more; from then on it is alone.
+	if n := queryOne[int](p.app, `select max(crashes) from idem_events where event not like '%poison'`); n > 2 {
+		t.Errorf("%d crashes are counted against an event that was processed together with the poison, want 2 at most", n)
 	}
 
 	p.deploy(func(n *notes) { idem.Handle(&n.Routes, "paid", pay) }) // which does not exit
