@@ -36,7 +36,8 @@ create table if not exists idem_payloads (
     received_at timestamptz not null,
     body        bytea not null    -- as received: bytes, not text, so that no genuine body is refused
 ) with (
-    vacuum_truncate = false,      -- see below
+    fillfactor = 50,         -- an event that is held back stays on its page: Postgres then logs the change, not the body
+    vacuum_truncate = false, -- see below
     autovacuum_vacuum_scale_factor = 0.02
 );
 

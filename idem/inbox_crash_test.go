@@ -1,0 +1,130 @@
+package idem_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/paghooks/paghooks/idem"
+)
+
+// Four processes work on 40 keys. In the middle of each of six handlers its
+// process is killed, with what else it has taken, and another one is started.
+func TestWorkersThatAreKilledNeitherLoseNorDouble(t *testing.T) {
+	t.Parallel()
+	const events, keys, fatal = 400, 40, 6
+	p := openProcesses(t)
+	p.exec(fmt.Sprintf(`insert into fatal select 60 * n - 1 from generate_series(1, %d) n`, fatal))
+	for _, n := range rand.New(rand.NewPCG(1, 2)).Perm(events / 2) { // the provider's time decides, not arrival
+		p.storeOne(nth(n, keys))
+	}
+	workers := make(map[string]*workerProcess)
+	start := func() {
+		w := p.startWorker(fatal + 1) // an event may be unlucky with each of them
+		workers[w.name] = w
+	}
+	for range 4 {
+		start()
+	}
+	stored := make(chan struct{})
+	go func() {
+		defer close(stored)
+		for n := events / 2; n < events; n++ {
+			p.storeOne(nth(n, keys))
+		}
+	}()
+	for done, killed := 0, 0; done < events || killed < fatal; {
+		switch state, of, _ := strings.Cut(p.nextState(), " "); state {
+		case "done":
+			done++
+		case "halfway":
+			killed++
+			if w := workers[of]; w != nil { // not halfway with two of them
+				delete(workers, of)
+				w.kill()
+				p.release(<-w.died)
+				start()
+			}
+		default:
+			t.Fatalf("%s is %s", of, state)
+		}
+	}
+	<-stored
+	p.wantEffects(events)
+	p.wantEachOnceInOrder()
+	if left := queryOne[int](p.app, `select count(*) from idem_events where state <> 'done'`); left != 0 {
+		t.Errorf("%d events are not done", left)
+	}
+	if n := queryOne[int](p.app, `select count(*) from idem_events where crashes > 0`); n < fatal {
+		t.Errorf("crashes are counted against %d events, want %d at least", n, fatal)
+	}
+}
+
+// One event ends each process that works on it.
+func TestEventThatKillsItsWorkersIsParkedAndNoOther(t *testing.T) {
+	t.Parallel()
+	const events, keys = 60, 12
+	p := openProcesses(t)
+	poison := idem.Event{ID: "poison", Type: "paid", Key: "crash-005", Payload: []byte(`{"id":"poison","order":"crash-005"}`)}
+	poison.OccurredAt = nth(0, keys).OccurredAt // before the others of its key
+	for n := range events {
+		if n == events/2 {
+			p.storeOne(poison)
+		}
+		p.storeOne(nth(n, keys))
+	}
+	died := make(chan *workerProcess, 10)
+	deaths := 0
+	begin := func() {
+		w := p.startWorker(3)
+		go func() { died <- <-w.died }()
+	}
+	for range 3 {
+		begin()
+	}
+	// Of the poison's key, no event is done while that is not.
+	for done, parked := 0, false; !parked || done < events-events/keys; {
+		select {
+		case w := <-died:
+			deaths++
+			p.release(w)
+			begin()
+		case state := <-p.states:
+			switch {
+			case state == "parked notes//poison":
+				parked = true
+			case strings.HasPrefix(state, "done "):
+				done++
+			default:
+				t.Fatalf("an event is %s", state)
+			}
+		case <-time.After(patience):
+			t.Fatal("the workers do nothing")
+		}
+	}
+	if deaths != 3 {
+		t.Errorf("%d processes died, want 3", deaths)
+	}
+	const why = "3 processes died while they processed it: fix the handler, then replay it"
+	if got := queryOne[string](p.app, `select crashes || ' ' || last_error from idem_events where state = 'parked'`); got != "3 "+why {
+		t.Errorf("it is parked because of %q, want %q", got, why)
+	}
+	// Twice, because it is tried beside others once more; from then on it is alone.
+	if n := queryOne[int](p.app, `select max(crashes) from idem_events where event not like '%poison'`); n > 2 {
+		t.Errorf("%d crashes are counted against an event that was processed together with the poison, want 2 at most", n)
+	}
+
+	p.deploy(func(n *notes) { idem.Handle(&n.Routes, "paid", pay) }) // which does not exit
+	if replayed, err := p.processor.Replay(t.Context(), idem.Filter{}); replayed.Done != 1 || err != nil {
+		t.Errorf("Replay = %+v, %v, want one done", replayed, err)
+	}
+	for range 1 + events/keys { // the poison, and those that waited behind it
+		if state := p.nextState(); !strings.HasPrefix(state, "done ") {
+			t.Errorf("an event is %s", state)
+		}
+	}
+	p.wantEffects(events + 1)
+	p.wantEachOnceInOrder()
+}

@@ -1,0 +1,258 @@
+package idem_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/paghooks/paghooks/idem"
+	"github.com/paghooks/paghooks/idem/internal/store"
+)
+
+// inboxPaths are the rows of an inbox: of what arrives, of what its workers do,
+// and of what operators do.
+var inboxPaths = slices.Concat(arrivalPaths, claimPaths, workPaths, operatorPaths)
+
+var arrivalPaths = []path{
+	{name: "an arrival", handler: pay, before: nothingYet, run: storeOne, want: pending, byWorkers: true},
+	{name: "an arrival again", handler: pay, before: storedOnce, run: storeOne, want: pending, byWorkers: true},
+	{name: "an arrival that failed inline", handler: pay, before: failedOnce, run: storeOne, want: pending, byWorkers: true},
+	{name: "an arrival that was parked", handler: pay, before: parkedOnce, run: storeOne, want: pending, byWorkers: true},
+	{name: "arrivals at once", handler: pay, before: nothingYet, run: storeTogether, want: pending, byWorkers: true, behind: 2},
+	{name: "an event that inline mode hands over", handler: payAndFail, before: failedOnce, run: handOver, want: pending, byWorkers: true},
+}
+
+var claimPaths = []path{
+	{name: "a claim", handler: pay, before: storedOnce, run: claimTwo, want: claimed, byWorkers: true, later: true, crashes: 1},
+	{name: "a claim that holds an event back", handler: pay, before: twoStored, run: claimTwo, want: claimed, byWorkers: true, behind: 1, later: true, crashes: 1},
+	{name: "a claim that defers an event", handler: pay, before: firstClaimed, run: claimWhileBusy, want: claimed, byWorkers: true, behind: 1, later: true, crashes: 1},
+}
+
+const fromMark, fromBegin = "with marked as", "begin"
+
+var workPaths = []path{
+	{name: "work", handler: pay, before: twoStored, run: drain, want: done, byWorkers: true, behind: 1, later: true, own: fromBegin},
+	{name: "work whose payload is kept", handler: pay, before: storedOnce, run: drainKeeping, want: doneWhole, byWorkers: true, later: true, own: fromBegin},
+	{name: "work that promotes an event", handler: pay, before: secondHeldBack, run: drain, want: done, byWorkers: true, behind: 1, later: true, own: fromBegin},
+	{name: "work after a crash", handler: pay, before: crashedOnce, run: drain, want: done, byWorkers: true, behind: 1, later: true, own: fromBegin, crashes: 1},
+	{name: "work in declared statements", handler: payAtCommit, before: secondHeldBack, run: drain, want: done, byWorkers: true, behind: 1, later: true, own: fromBegin},
+	{name: "work that fails", handler: payAndFail, before: twoStored, run: drain, want: pending, byWorkers: true, behind: 1, later: true, own: fromBegin},
+	{name: "work that is parked", handler: payAndGiveUp, before: secondHeldBack, run: drain, want: parked, byWorkers: true, behind: 1, later: true, own: fromBegin},
+	{name: "work that is parked and passed", handler: payAndGiveUp, before: secondHeldBack, run: drainPassing, want: parked, byWorkers: true, behind: 1, later: true, free: true, own: fromBegin},
+	{name: "work without a handler", before: secondHeldBack, run: drain, want: unhandled, byWorkers: true, behind: 1, later: true, free: true, own: "with settled as"},
+	{name: "work whose key is busy", handler: pay, before: twoStored, run: drainWhileBusy, want: pending, byWorkers: true, behind: 1, later: true, own: fromBegin},
+}
+
+var operatorPaths = []path{
+	{name: "an event that is requeued", handler: pay, before: parkedOnce, run: requeue, want: pending, byWorkers: true},
+	{name: "an event that is discarded", handler: pay, before: parkedOnce, run: discard, want: discarded, byWorkers: true},
+	{name: "a replay of a pending event", handler: pay, before: secondHeldBack, run: replayPending, want: done, byWorkers: true, behind: 1},
+}
+
+var (
+	pending   = kept{State: idem.StatePending, Body: true}
+	claimed   = kept{State: idem.StatePending, Body: true, Claimed: true}
+	discarded = kept{State: idem.StateDiscarded}
+)
+
+// behindIt is the id of the n-th event behind another.
+func behindIt(id string, n int) string { return fmt.Sprintf("%s.%d", id, n) }
+
+// quietInbox is an inbox with one worker that does nothing by itself.
+func quietInbox(p *pgxpool.Pool, source *notes) *idem.Inbox {
+	i := idem.NewInbox(p, source)
+	i.Logger = nil
+	i.Workers, i.PollOnly = 1, true
+	i.Backoff = func(int) time.Duration { return time.Hour }
+	return i
+}
+
+func payAtCommit(ctx context.Context, _ pgx.Tx, n *note) error {
+	idem.ExecAtCommit(ctx, `insert into effects (event) values ($1)`, n.ID)
+	return nil
+}
+
+func payAndGiveUp(ctx context.Context, tx pgx.Tx, n *note) error {
+	return idem.NoRetry(payAndFail(ctx, tx, n))
+}
+
+func storedOnce(s *app, id string) {
+	s.Helper()
+	i := quietInbox(s.pool, path{}.source())
+	if o, err := i.Accept(s.Context(), identify([]byte(paid(id)))); o != idem.Pending {
+		s.Fatalf("the event is %s beforehand, %v, want %s", o, err, idem.Pending)
+	}
+}
+
+func twoStored(s *app, id string) {
+	storedOnce(s, id)
+	storedOnce(s, behindIt(id, 1))
+}
+
+// secondHeldBack has the second event wait until the first promotes it.
+func secondHeldBack(s *app, id string) {
+	twoStored(s, id)
+	s.exec(fmt.Sprintf(`update idem_payloads set due_at = null where event = 'notes//%s'`, behindIt(id, 1)))
+}
+
+// firstClaimed leaves the first event to a worker.
+func firstClaimed(s *app, id string) {
+	twoStored(s, id)
+	s.exec(fmt.Sprintf(`update idem_events set starts = 1, claimed_until = now() + interval '1 hour' where event = 'notes//%s'`, id))
+}
+
+// crashedOnce leaves the first event to a worker that is no more.
+func crashedOnce(s *app, id string) {
+	twoStored(s, id)
+	s.exec(fmt.Sprintf(`update idem_events set starts = 1, claimed_until = now() where event = 'notes//%s'`, id))
+}
+
+func storeOne(ctx context.Context, p *pgxpool.Pool, source *notes, id string) (idem.Outcome, error) {
+	i := quietInbox(p, source)
+	return deliverTo(ctx, i, &i.Common, id)
+}
+
+// acquires counts attempts to get a connection.
+type acquires struct{ n atomic.Int64 }
+
+func (a *acquires) TraceAcquireStart(ctx context.Context, _ *pgxpool.Pool, _ pgxpool.TraceAcquireStartData) context.Context {
+	a.n.Add(1)
+	return ctx
+}
+
+func (*acquires) TraceAcquireEnd(context.Context, *pgxpool.Pool, pgxpool.TraceAcquireEndData) {}
+
+func (*acquires) TraceQueryStart(ctx context.Context, _ *pgx.Conn, _ pgx.TraceQueryStartData) context.Context {
+	return ctx
+}
+
+func (*acquires) TraceQueryEnd(context.Context, *pgx.Conn, pgx.TraceQueryEndData) {}
+
+// storeTogether has the second to fourth delivery arrive while the first is
+// being stored: they go together. The fourth is the third again.
+func storeTogether(ctx context.Context, p *pgxpool.Pool, source *notes, id string) (idem.Outcome, error) {
+	conn, err := p.Acquire(ctx) // the only one
+	if err != nil {
+		return idem.Retrying, nil
+	}
+	wanted := &p.Config().ConnConfig.Tracer.(*acquires).n
+	before := wanted.Load()
+	i := quietInbox(p, source)
+	ids := []string{id, behindIt(id, 1), behindIt(id, 2), behindIt(id, 2)}
+	outcomes := make(chan idem.Outcome, len(ids))
+	for n, id := range ids {
+		go func() {
+			e := identify([]byte(paid(id)))
+			e.OccurredAt = time.Unix(int64(n), 0) // so that one that comes again has its place
+			o, _ := i.Accept(ctx, e)
+			outcomes <- o
+		}()
+		for i.Waiting() != n || wanted.Load() == before {
+			runtime.Gosched()
+		}
+	}
+	conn.Release()
+	all := idem.Pending
+	for range ids {
+		if o := <-outcomes; !o.Acknowledged() {
+			all = idem.Retrying
+		}
+	}
+	return all, nil
+}
+
+func handOver(ctx context.Context, p *pgxpool.Pool, source *notes, id string) (idem.Outcome, error) {
+	processor := idem.NewProcessor(p, source)
+	processor.HandToInbox, processor.ParkAfter = true, parkAfter
+	return deliverTo(ctx, processor, &processor.Common, id)
+}
+
+// claimTwo claims two events, as a worker that then dies. The outcome is what
+// the provider was told before.
+func claimTwo(ctx context.Context, p *pgxpool.Pool, source *notes, _ string) (idem.Outcome, error) {
+	_, _ = store.FindClaims(ctx, p, store.Search{Source: source.Name(), Limit: 2, Lease: time.Hour, Crashed: 2})
+	return idem.Pending, ctx.Err()
+}
+
+// claimWhileBusy is claimTwo while another process processes the first event.
+func claimWhileBusy(ctx context.Context, p *pgxpool.Pool, source *notes, id string) (idem.Outcome, error) {
+	lock := fmt.Sprintf(`select from idem_payloads where event = 'notes//%s' for update`, id)
+	return beside(ctx, p, lock, func() (idem.Outcome, error) { return claimTwo(ctx, p, source, id) })
+}
+
+// drain has a worker do what is due.
+func drain(ctx context.Context, p *pgxpool.Pool, source *notes, _ string) (idem.Outcome, error) {
+	return drained(ctx, quietInbox(p, source))
+}
+
+func drainKeeping(ctx context.Context, p *pgxpool.Pool, source *notes, _ string) (idem.Outcome, error) {
+	i := quietInbox(p, source)
+	i.KeepPayloads = true
+	return drained(ctx, i)
+}
+
+func drainPassing(ctx context.Context, p *pgxpool.Pool, source *notes, _ string) (idem.Outcome, error) {
+	i := quietInbox(p, source)
+	i.PassParked = true
+	return drained(ctx, i)
+}
+
+func drained(ctx context.Context, i *idem.Inbox) (idem.Outcome, error) {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	_ = i.Drain(ctx) // the connection may be cut while it claims
+	return idem.Pending, ctx.Err()
+}
+
+// drainWhileBusy is drain while another process processes an event of the key.
+func drainWhileBusy(ctx context.Context, p *pgxpool.Pool, source *notes, id string) (idem.Outcome, error) {
+	const lock = `select pg_advisory_xact_lock(hashtextextended('notes//o1', 'idem_events'::regclass::oid::bigint))`
+	return beside(ctx, p, lock, func() (idem.Outcome, error) { return drain(ctx, p, source, id) })
+}
+
+// beside calls f while a transaction that has executed sql is open.
+func beside(ctx context.Context, p *pgxpool.Pool, sql string, f func() (idem.Outcome, error)) (outcome idem.Outcome, err error) {
+	config := p.Config().ConnConfig
+	config.AfterNetConnect = nil // not through the proxy
+	conn, err := pgx.ConnectConfig(ctx, config)
+	if err != nil {
+		return "", err
+	}
+	if _, err = conn.Exec(ctx, "begin; "+sql); err == nil {
+		outcome, err = f()
+	}
+	return outcome, errors.Join(err, conn.Close(ctx))
+}
+
+func requeue(ctx context.Context, p *pgxpool.Pool, source *notes, id string) (idem.Outcome, error) {
+	return settled(quietInbox(p, source).Requeue(ctx, idem.Filter{IDs: []string{id}}))
+}
+
+func discard(ctx context.Context, p *pgxpool.Pool, source *notes, id string) (idem.Outcome, error) {
+	return settled(quietInbox(p, source).Discard(ctx, idem.Filter{IDs: []string{id}}, "it was paid by hand"))
+}
+
+// settled is what an operator knows of an event: one that is no longer there to
+// be settled was so before.
+func settled(n int64, err error) (idem.Outcome, error) {
+	switch {
+	case err != nil:
+		return idem.Retrying, nil
+	case n == 0:
+		return idem.Duplicate, nil
+	}
+	return idem.Pending, nil
+}
+
+func replayPending(ctx context.Context, p *pgxpool.Pool, source *notes, id string) (idem.Outcome, error) {
+	i := quietInbox(p, source)
+	replayed, err := i.Replay(ctx, idem.Filter{IDs: []string{id}, States: []idem.State{idem.StatePending}})
+	return settled(int64(replayed.Done), err)
+}
