@@ -123,7 +123,7 @@ func TestHandlerThatDoesNotReturnIsAnErrorOfRun(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "1 handlers did not return") {
 		t.Errorf("Run = %v, want an error that tells of the handler", err)
 	}
-	m.start(m.inbox) // the next one goes on
+	m.start(m.inbox)            // the next one goes on
 	m.wantWorked(idem.Retrying) // by the first Run
 	m.store(letter("e2", "o2", 1))
 	m.wantWorked(idem.Done, idem.Done)
