@@ -223,3 +223,22 @@ func TestApplicationsOfOneDatabaseDoNotWaitForEachOther(t *testing.T) {
 	idle.start(idle.inbox)
 	idle.wantWorked(idem.Done)
 }
+
+// It is parked at its place, and nothing of its entity overtakes it.
+func TestEventThatDoesNotDecodeKeepsItsKeyAndItsPlace(t *testing.T) {
+	t.Parallel()
+	m := newInboxApp(t)
+	m.on(pay)
+	broken := letter("e1", "o1", 1)
+	broken.Payload = []byte(`{"id":7,"type":"paid","order":"o1"}`)
+	m.store(letter("e2", "o1", 2), broken, letter("other", "o2", 1))
+	m.drain()
+	m.wantState("e1", idem.StateParked)
+	m.wantState("e2", idem.StatePending)
+	m.wantState("other", idem.StateDone)
+	if n, err := m.inbox.Discard(t.Context(), idem.Filter{Keys: []string{"o1"}}, "booked by hand"); n != 1 || err != nil {
+		t.Fatal(n, err)
+	}
+	m.drain()
+	m.wantState("e2", idem.StateDone)
+}

@@ -127,6 +127,31 @@ func TestRetryAtDoesNotCountTowardsMaxAttempts(t *testing.T) {
 	m.wantRow("e1", `(attempts, last_error)`, `(0,)`)
 }
 
+// A handler may be wrong about the time, or late: it must not run without end.
+func TestRetryAtInThePastCountsAndWaits(t *testing.T) {
+	t.Parallel()
+	m := newInboxApp(t)
+	m.inbox.MaxAttempts = 3
+	var asked []int
+	m.inbox.Backoff = func(attempt int) time.Duration { asked = append(asked, attempt); return time.Hour }
+	m.on(func(context.Context, pgx.Tx, *note) error {
+		return idem.RetryAt(time.Now().Add(-time.Hour), errors.New("the bank is closed"))
+	})
+	m.store(letter("e1", "o1", 0))
+	for attempt := 1; attempt < 3; attempt++ {
+		m.drain()
+		m.wantWorked(idem.Retrying)
+		m.wantRow("e1", `(state, attempts)`, fmt.Sprintf(`(pending,%d)`, attempt))
+		m.wantDueIn("e1", time.Hour)
+		m.exec(`update idem_payloads set due_at = now()`)
+	}
+	m.drain()
+	m.wantWorked(idem.Parked)
+	if diff := cmp.Diff([]int{1, 2}, asked); diff != "" {
+		t.Error("Backoff was asked for (-want +got):\n" + diff)
+	}
+}
+
 func TestHandlerThatTakesTooLongUnderAWorkerIsRolledBack(t *testing.T) {
 	t.Parallel()
 	for name, hang := range map[string]func(ctx context.Context, tx pgx.Tx, forever chan struct{}) error{

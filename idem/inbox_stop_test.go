@@ -132,6 +132,27 @@ func TestHandlerThatDoesNotReturnIsAnErrorOfRun(t *testing.T) {
 	m.wantEffects(2)
 }
 
+func TestSettingsThatMakeNoSenseAreRefused(t *testing.T) {
+	t.Parallel()
+	m := newInboxApp(t)
+	for name, set := range map[string]func(*idem.Inbox){
+		"Workers":     func(i *idem.Inbox) { i.Workers = 0 },
+		"Timeout":     func(i *idem.Inbox) { i.Timeout = 0 },
+		"MaxAttempts": func(i *idem.Inbox) { i.MaxAttempts = -1 },
+		"MaxCrashes":  func(i *idem.Inbox) { i.MaxCrashes = 0 },
+		"Poll":        func(i *idem.Inbox) { i.Poll = 0 },
+		"Backoff":     func(i *idem.Inbox) { i.Backoff = nil },
+	} {
+		i := m.newInbox(m.pool)
+		set(i)
+		for _, err := range []error{i.Run(t.Context()), i.Drain(t.Context())} {
+			if err == nil || !strings.Contains(err.Error(), name) {
+				t.Errorf("%s: %v, want an error that names it", name, err)
+			}
+		}
+	}
+}
+
 func TestRunThatIsStoppedBeforeItStartsDoesNothing(t *testing.T) {
 	t.Parallel()
 	m := newInboxApp(t)

@@ -1,0 +1,173 @@
+package idem_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/paghooks/paghooks/idem"
+)
+
+// meanwhile is a source that has something happen between the claim of an event
+// and its mark.
+type meanwhile struct {
+	*notes
+	happens func()
+}
+
+func (m *meanwhile) Route(e idem.Event) (idem.Work, error) {
+	m.happens()
+	return m.notes.Route(e)
+}
+
+// Rows move after they were claimed: no payload is lost, and nothing waits for
+// what is not there.
+func TestNoPayloadIsLostWhenItsRowMoves(t *testing.T) {
+	t.Parallel()
+	for name, happens := range map[string]func(m *app){
+		"VACUUM FULL of the payloads": func(m *app) { m.exec(`vacuum full idem_payloads`) },
+		"VACUUM FULL of the events":   func(m *app) { m.exec(`vacuum full idem_events`) },
+		"Requeue of what is pending": func(m *app) {
+			if _, err := m.inbox.Requeue(context.Background(), idem.Filter{States: []idem.State{idem.StatePending}}); err != nil {
+				m.Error(err)
+			}
+		},
+		"the rows are updated": func(m *app) {
+			m.exec(`update idem_events set type = type where event in (select event from idem_events where state = 'pending' for update skip locked)`)
+			m.exec(`update idem_payloads set source = source where event in (select event from idem_payloads for update skip locked)`)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			const events = 40
+			m := openInboxApp(t, poolOf(t, 8))
+			m.on(func(ctx context.Context, tx pgx.Tx, n *note) error {
+				if n.ID == "parks" {
+					return idem.NoRetry(errors.New("no such order"))
+				}
+				return pay(ctx, tx, n)
+			})
+			for n := range events {
+				m.store(letter(fmt.Sprint(n), fmt.Sprint(n%8), n+1))
+			}
+			m.store(letter("parks", "p", 1), letter("behind", "p", 2))
+			for range 2 { // processes
+				i := idem.NewInbox(m.pool, &meanwhile{m.notes, func() { happens(m) }})
+				i.Workers, i.PassParked, i.Logger, i.Observe, i.Poll = 3, true, m.logger(), m.observe, 10*time.Millisecond
+				defer m.start(i)()
+			}
+			m.until(`select count(*) = $1 from idem_events where state = 'done'`, events+1)
+			m.wantEffects(events + 1)
+			m.wantState("parks", idem.StateParked)
+			m.wantPayload("parks", string(letter("parks", "p", 1).Payload))
+			if _, err := m.inbox.Prune(t.Context()); err != nil {
+				t.Error(err)
+			}
+			m.wantPayload("parks", string(letter("parks", "p", 1).Payload))
+			if blocked, err := m.inbox.Blocked(t.Context()); len(blocked) > 0 || err != nil {
+				t.Errorf("Blocked = %+v, %v, want none", blocked, err)
+			}
+		})
+	}
+}
+
+func TestBlockedListsEveryEntityThatWaits(t *testing.T) {
+	t.Parallel()
+	m := newInboxApp(t)
+	m.inbox.Backoff = func(int) time.Duration { return time.Hour }
+	m.on(func(ctx context.Context, tx pgx.Tx, n *note) error {
+		switch failure := errors.New("no such order"); n.ID {
+		case "parked1":
+			return idem.NoRetry(failure)
+		case "fails1":
+			return failure
+		case "later1":
+			return idem.RetryAt(time.Now().Add(time.Hour), failure)
+		}
+		return pay(ctx, tx, n)
+	})
+	broken := letter("broken1", "broken", 1)
+	broken.Payload = []byte(`{"id":7}`)
+	m.store(broken)
+	for _, key := range []string{"parked", "fails", "later", "gone", "fine"} {
+		m.store(letter(key+"1", key, 1))
+	}
+	m.exec(`delete from idem_events where event like '%gone1'`)
+	for _, key := range []string{"broken", "parked", "fails", "later", "gone", "fine"} {
+		m.store(letter(key+"2", key, 2), letter(key+"3", key, 3))
+	}
+	m.store(letter("alone1", "alone", 1))
+	m.drain()
+	got, err := m.inbox.Blocked(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	const failure = "no such order"
+	want := []idem.Blocked{
+		{Key: "broken", ID: "broken1", Type: "paid", State: idem.StateParked, Waiting: 2},
+		{Key: "parked", ID: "parked1", Type: "paid", State: idem.StateParked, LastError: failure, Waiting: 2},
+		{Key: "fails", ID: "fails1", Type: "paid", State: idem.StatePending, LastError: failure, Waiting: 2},
+		{Key: "later", ID: "later1", Type: "paid", State: idem.StatePending, LastError: failure, Waiting: 2},
+		{ID: "gone1", Waiting: 2},
+	}
+	if len(got) > 0 && got[0].LastError == "" {
+		t.Error("it is not said why the first event does not decode")
+	}
+	for n, b := range got {
+		if due := !b.DueAt.IsZero(); due != (b.State == idem.StatePending || b.State == "") {
+			t.Errorf("%s is due at %s", b.ID, b.DueAt)
+		}
+		if n == 0 {
+			got[n].LastError = ""
+		}
+	}
+	if diff := cmp.Diff(want, got, cmpopts.IgnoreFields(idem.Blocked{}, "Age", "DueAt")); diff != "" {
+		t.Error("Blocked (-want +got):\n" + diff)
+	}
+	stats, err := m.inbox.Stats(t.Context())
+	if stats.BlockedKeys != int64(len(want)) || err != nil {
+		t.Errorf("Stats tells of %d blocked keys, %v, want %d", stats.BlockedKeys, err, len(want))
+	}
+}
+
+// A nightly backup holds a snapshot open, so that what is done stays in the
+// indexes. Workers do not walk along all of it for each claim.
+func TestClaimsBesideAnOldSnapshotReadTheIndexOnce(t *testing.T) {
+	t.Parallel()
+	const events = 2000
+	m := openInboxApp(t, poolOf(t, 4))
+	m.on(func(context.Context, pgx.Tx, *note) error { return nil })
+	m.exec(fmt.Sprintf(`
+		insert into idem_events (event, type, key, state) select 'notes//' || n, 'paid', n, 'pending' from generate_series(1, %d) n;
+		insert into idem_payloads (event, source, lane, due_at, received_at, body)
+			select 'notes//' || n, 'notes', 'notes//' || n, now() - interval '2 hours' + n * interval '1 second', now(), '{}' from generate_series(1, %d) n`, events, events))
+	m.exec(`analyze`)
+	backup, err := m.pool.BeginTx(t.Context(), pgx.TxOptions{IsoLevel: pgx.RepeatableRead})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = backup.Rollback(context.Background()) }()
+	if _, err := backup.Exec(t.Context(), `select count(*) from idem_payloads`); err != nil {
+		t.Fatal(err)
+	}
+	pool := openPool(t, m.pool.Config().ConnString(), func(c *pgxpool.Config) { c.MaxConns = 4 })
+	stop := m.start(m.newInbox(pool))
+	for range events {
+		m.wantWorked(idem.Done)
+	}
+	stop()
+	pool.Close() // its sessions say what they have read when they end
+	const read = `from pg_stat_user_indexes where indexrelname = 'idem_payloads_due' and schemaname = current_schema()`
+	m.until(`select idx_tup_read > 0 ` + read)
+	// Three workers, each claim along half of the dead entries on average: 600,000.
+	if n := queryOne[int](m, `select idx_tup_read `+read); n > 50*events {
+		t.Errorf("%d events took %d entries of the index", events, n)
+	}
+}

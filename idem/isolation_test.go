@@ -1,0 +1,79 @@
+package idem
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+)
+
+func TestOneAttemptRunsAloneOnceTheOthersHaveEnded(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var i isolation
+		if !i.enter(t.Context(), 3) || !i.take() {
+			t.Fatal("nobody is there, and it does not begin")
+		}
+		if i.take() {
+			t.Error("two may run alone at the same time")
+		}
+		alone, begun := make(chan bool, 1), make(chan bool, 1)
+		go func() { alone <- i.runAlone(t.Context()) }()
+		synctest.Wait()
+		go func() { begun <- i.enter(t.Context(), 2) }()
+		for range 2 {
+			synctest.Wait()
+			if len(alone) > 0 || len(begun) > 0 {
+				t.Fatal("it runs alone beside others, or another begins meanwhile")
+			}
+			i.leave(1)
+		}
+		if !<-alone {
+			t.Error("it does not run although it is alone")
+		}
+		synctest.Wait()
+		if len(begun) > 0 {
+			t.Error("another begins while it runs alone")
+		}
+		i.leave(1)
+		i.give()
+		if !<-begun || !i.take() {
+			t.Error("nobody begins after it")
+		}
+	})
+}
+
+func TestWaitForIsolationEndsWithItsContext(t *testing.T) {
+	t.Parallel()
+	for name, wait := range map[string]func(context.Context, *isolation) bool{
+		"to run alone, and another goes on": func(ctx context.Context, i *isolation) bool { return i.runAlone(ctx) },
+		"to begin, and another runs alone": func(ctx context.Context, i *isolation) bool {
+			i.leave(1)
+			i.runAlone(ctx)
+			return i.enter(ctx, 1)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				var i isolation
+				i.enter(t.Context(), 2)
+				i.take()
+				ctx, cancel := context.WithCancel(t.Context())
+				waited := make(chan bool, 1)
+				go func() { waited <- wait(ctx, &i) }()
+				synctest.Wait()
+				if len(waited) > 0 {
+					t.Fatal("it did not wait")
+				}
+				cancel()
+				if <-waited {
+					t.Error("it begins although it was canceled")
+				}
+				i.give()
+				if !i.enter(t.Context(), 1) {
+					t.Error("nobody begins after it")
+				}
+			})
+		})
+	}
+}
