@@ -69,6 +69,9 @@ func (i *Inbox) insertAgain(ctx context.Context, e store.Event) (accepted, error
 	if err := i.pool.SendBatch(ctx, b).Close(); err != nil {
 		return accepted{}, err
 	}
+	if found.First {
+		i.logConflict(ctx, Event(e))
+	}
 	switch {
 	case found.State == "":
 		return accepted{outcome: Retrying, err: errors.New("the event was being forgotten when it came again")}, nil
@@ -78,9 +81,7 @@ func (i *Inbox) insertAgain(ctx context.Context, e store.Event) (accepted, error
 			return accepted{outcome: Retrying, err: errors.New("a delivery of the same event is being processed elsewhere")}, err
 		}
 		i.wakeWorkers()
-		return accepted{outcome: Pending}, nil
-	case found.First:
-		i.logConflict(ctx, Event(e))
+		return accepted{outcome: Pending, conflict: found.Conflict}, nil
 	}
 	return accepted{outcome: Duplicate, conflict: found.Conflict}, nil
 }

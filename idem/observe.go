@@ -26,9 +26,9 @@ type Observation struct {
 	Err      error // why it failed, was parked or was refused; a *[Refusal] when refused
 	Duration time.Duration
 
-	// Conflict is set for a duplicate whose body is not the stored one: an id
-	// that was used twice, or two accounts that share an address. The event of
-	// the second body is not processed. See [Common.Conflicts].
+	// Conflict is set when another body is stored with the event's id: an id
+	// that was used twice, or two accounts that share an address. Only one of
+	// the two is processed. See [Common.Conflicts].
 	Conflict bool
 }
 
