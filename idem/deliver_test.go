@@ -13,7 +13,7 @@ import (
 	"github.com/paghooks/paghooks/idem"
 )
 
-func TestEventIsHandledOnceHoweverOftenItComes(t *testing.T) {
+func TestEventIsProcessedOnceHoweverOftenItComes(t *testing.T) {
 	t.Parallel()
 	s := newApp(t)
 	s.on(pay)
@@ -176,9 +176,9 @@ func TestGenuineBodiesAreNeverRefused(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("x", 5000)
 	for name, c := range map[string]struct {
-		body    string
-		state   idem.State
-		handled bool
+		body  string
+		state idem.State
+		done  bool
 	}{
 		"not JSON":                        {`hello`, idem.StateUnhandled, false},
 		"empty":                           {``, idem.StateUnhandled, false},
@@ -211,7 +211,7 @@ func TestGenuineBodiesAreNeverRefused(t *testing.T) {
 					t.Errorf("the payload is kept as %q", got)
 				}
 			}
-			if c.handled {
+			if c.done {
 				s.wantEffects(1)
 			}
 		})

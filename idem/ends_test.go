@@ -158,8 +158,7 @@ func TestHandlerThatEndsItsTransactionOnTheConnectionHasFailed(t *testing.T) {
 	}
 }
 
-// A transaction that was replaced is noticed also when the one that replaced it
-// began in the same microsecond, or has marked the event again by hand.
+// The connection itself may be used, as long as its transaction is left alone.
 func TestConnectionOfAHandlerMayBeUsedWithoutEndingTheTransaction(t *testing.T) {
 	t.Parallel()
 	s := newApp(t)

@@ -33,17 +33,17 @@ func eachEndpoint(t *testing.T, test func(*testing.T, *endpoint)) {
 	t.Run("processor", func(t *testing.T) {
 		s := newApp(t)
 		s.on(pay)
-		test(t, s.behind(s.processor, idem.StateDone))
+		test(t, s.endpoint(s.processor, idem.StateDone))
 	})
 	t.Run("inbox", func(t *testing.T) {
 		s := newApp(t)
 		s.on(pay)
 		s.openInbox()
-		test(t, s.behind(s.inbox, idem.StatePending))
+		test(t, s.endpoint(s.inbox, idem.StatePending))
 	})
 }
 
-func (s *app) behind(h http.Handler, stored idem.State) *endpoint {
+func (s *app) endpoint(h http.Handler, stored idem.State) *endpoint {
 	s.Helper()
 	server := httptest.NewUnstartedServer(h)
 	server.Config.ReadTimeout = patience

@@ -28,7 +28,7 @@ func TestSlowClientsBlockNobody(t *testing.T) {
 			t.Parallel()
 			s := openApp(t, poolOf(t, 1))
 			s.on(pay)
-			e := s.behind(s.processor, idem.StateDone)
+			e := s.endpoint(s.processor, idem.StateDone)
 			var slow []*net.TCPConn
 			for range 100 {
 				conn := e.dial(t)

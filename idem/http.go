@@ -62,11 +62,11 @@ func (c *Common) open(w http.ResponseWriter, r *http.Request) (e Event, err erro
 		_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(readTime)) // unless w is wrapped
 	}
 	r.Body = limitedBody{http.MaxBytesReader(w, r.Body, c.MaxBody), c.MaxBody}
-	panicked := pgtx.Protect(func() error {
+	err = pgtx.Protect(func() (err error) {
 		e, err = c.source.Open(r)
-		return nil
+		return err
 	})
-	return e, errors.Join(err, panicked)
+	return e, err
 }
 
 // reject answers what is not a delivery.

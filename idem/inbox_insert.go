@@ -75,6 +75,9 @@ func (i *Inbox) insertAgain(ctx context.Context, events []store.Event, results [
 // kept becomes pending: an application that processed inline has left it, or
 // somebody sends it again.
 func (i *Inbox) acceptAgain(ctx context.Context, e store.Event, found store.Found) (accepted, error) {
+	if found.First {
+		i.logConflict(ctx, Event(e))
+	}
 	switch {
 	case found.State == "":
 		return accepted{outcome: Retrying, err: errors.New("the event was being forgotten when it came again")}, nil
@@ -84,9 +87,7 @@ func (i *Inbox) acceptAgain(ctx context.Context, e store.Event, found store.Foun
 			return accepted{outcome: Retrying, err: errors.New("a delivery of the same event is being processed elsewhere")}, err
 		}
 		i.wakeWorkers()
-		return accepted{outcome: Pending}, nil
-	case found.First:
-		i.logConflict(ctx, Event(e))
+		return accepted{outcome: Pending, conflict: found.Conflict}, nil
 	}
 	return accepted{outcome: Duplicate, conflict: found.Conflict}, nil
 }

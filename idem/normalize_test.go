@@ -55,14 +55,19 @@ func TestSourceWhoseNameIsNoNamePanics(t *testing.T) {
 		"asa\xffas":              "not UTF-8",
 		strings.Repeat("x", 256): "too long for an index",
 	} {
-		func() {
-			defer func() {
-				if said, _ := recover().(string); !strings.Contains(said, "idem: a source's name is ") {
-					t.Errorf("%s: the panic says %q", why, said)
-				}
+		for _, open := range []func(){
+			func() { NewProcessor(nil, named{name: name}) },
+			func() { NewInbox(nil, named{name: name}) },
+		} {
+			func() {
+				defer func() {
+					if said, _ := recover().(string); !strings.Contains(said, "idem: a source's name is ") {
+						t.Errorf("%s: the panic says %q", why, said)
+					}
+				}()
+				open()
 			}()
-			NewProcessor(nil, named{name: name})
-		}()
+		}
 	}
 	NewProcessor(nil, named{name: "asaas-2 (São Paulo)"})
 }

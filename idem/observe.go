@@ -26,9 +26,9 @@ type Observation struct {
 	Err      error // why it failed, was parked or was refused; a *[Refusal] when refused
 	Duration time.Duration
 
-	// Conflict is set for a duplicate whose body is not the stored one: an id
-	// that was used twice, or two accounts that share an address. The event of
-	// the second body is not processed. See [Common.Conflicts].
+	// Conflict is set when another body is stored with the event's id: an id
+	// that was used twice, or two accounts that share an address. Only one of
+	// the two is processed. See [Common.Conflicts].
 	Conflict bool
 }
 
@@ -36,7 +36,7 @@ type Observation struct {
 // logged, and has no other effect.
 func (c *Common) report(ctx context.Context, o Observation) {
 	o.Source = c.source.Name()
-	c.log(ctx, o)
+	_ = pgtx.Protect(func() error { c.log(ctx, o); return nil }) // a panic of the logger leaves nobody to tell
 	if c.Observe == nil {
 		return
 	}
@@ -79,23 +79,26 @@ func (o Observation) level() slog.Level {
 
 // logError logs what went wrong beside an event, or without one.
 func (c *Common) logError(ctx context.Context, message string, e Event, err error) {
-	if c.Logger == nil {
-		return
-	}
 	attrs := []slog.Attr{slog.String("source", c.source.Name()), slog.String("error", explain(err).Error())}
 	if e.ID != "" {
 		attrs = append(attrs, nameAttrs(e)...)
 	}
-	c.Logger.LogAttrs(ctx, slog.LevelError, message, attrs...)
+	c.logAttrs(ctx, slog.LevelError, message, attrs)
 }
 
 // logConflict logs, once for an event, that two bodies have its id.
 func (c *Common) logConflict(ctx context.Context, e Event) {
-	if c.Logger != nil {
-		c.Logger.LogAttrs(ctx, slog.LevelWarn, "webhook conflict: another body is stored with this event id, and this one is not processed; "+
-			"see whether the id was used twice, or two accounts deliver to one address without scopes",
-			append(nameAttrs(e), slog.String("source", e.Source))...)
+	c.logAttrs(ctx, slog.LevelWarn, "webhook conflict: another body is stored with this event id, and only one of them is processed; "+
+		"see whether the id was used twice, or two accounts deliver to one address without scopes",
+		append(nameAttrs(e), slog.String("source", e.Source)))
+}
+
+// logAttrs logs a line, unless the logger panics.
+func (c *Common) logAttrs(ctx context.Context, level slog.Level, message string, attrs []slog.Attr) {
+	if c.Logger == nil {
+		return
 	}
+	_ = pgtx.Protect(func() error { c.Logger.LogAttrs(ctx, level, message, attrs...); return nil })
 }
 
 func nameAttrs(e Event) []slog.Attr {

@@ -85,9 +85,9 @@ func (p *Processor) process(ctx context.Context, e Event, conflict *bool) (Outco
 	work, err := p.route(e)
 	switch {
 	case err != nil:
-		return p.keep(ctx, e, StateParked, err)
+		return p.keep(ctx, e, StateParked, err, conflict)
 	case work == nil:
-		return p.keep(ctx, e, StateUnhandled, nil)
+		return p.keep(ctx, e, StateUnhandled, nil, conflict)
 	}
 	outcome, err := p.deliver(ctx, e, work, conflict)
 	if outcome == Retrying {
@@ -105,6 +105,7 @@ func (p *Processor) deliver(ctx context.Context, e Event, work Work, conflict *b
 	if outcome != Duplicate || err != nil {
 		return unlessDuplicate(outcome, err)
 	}
+	p.noteConflict(ctx, e, found, conflict)
 	if isKept(found.State) {
 		var promoted bool // workers look for it from time to time
 		a.mark, a.last = p.markStored(e, kept...), promote(e, &promoted)
@@ -112,14 +113,11 @@ func (p *Processor) deliver(ctx context.Context, e Event, work Work, conflict *b
 			return unlessDuplicate(outcome, err)
 		}
 	}
-	*conflict = found.Conflict
 	switch {
 	case isKept(found.State):
 		return Retrying, errors.New("an earlier event of the same entity is not done: it is waited for")
 	case found.State == "":
 		return Retrying, errors.New("the event was being forgotten when it came again")
-	case found.First:
-		p.logConflict(ctx, e)
 	}
 	return Duplicate, nil
 }
@@ -142,15 +140,30 @@ func isKept(state string) bool {
 }
 
 // keep stores an event that no handler can process now, with its payload.
-func (p *Processor) keep(ctx context.Context, e Event, state State, cause error) (Outcome, error) {
+func (p *Processor) keep(ctx context.Context, e Event, state State, cause error, conflict *bool) (Outcome, error) {
 	stored, err := store.Keep(ctx, p.pool, e.row(), string(state), errorText(cause))
 	switch {
 	case err != nil:
 		return Retrying, fmt.Errorf("storing the event: %w", explain(err))
-	case !stored:
-		return Duplicate, nil
+	case stored:
+		return Outcome(state), cause
 	}
-	return Outcome(state), cause
+	var found store.Found
+	b := &pgx.Batch{}
+	store.Look(b, e.row(), &found)
+	if err := p.pool.SendBatch(ctx, b).Close(); err != nil {
+		return Retrying, fmt.Errorf("looking at the stored event: %w", explain(err))
+	}
+	p.noteConflict(ctx, e, found, conflict)
+	return Duplicate, nil
+}
+
+// noteConflict says whether another body is stored, and logs it the first time.
+func (p *Processor) noteConflict(ctx context.Context, e Event, found store.Found, conflict *bool) {
+	*conflict = found.Conflict
+	if found.First {
+		p.logConflict(ctx, e)
+	}
 }
 
 // fail counts a failed delivery, if the handler ran: when the database is away,

@@ -44,12 +44,9 @@ func checkSource(source Source) {
 
 // route is the source's Route. A panic in a decoder is a decode error.
 func (c *Common) route(e Event) (work Work, err error) {
-	panicked := pgtx.Protect(func() error {
+	err = pgtx.Protect(func() (err error) {
 		work, err = c.source.Route(e)
-		return nil
+		return err
 	})
-	if panicked != nil {
-		return nil, fmt.Errorf("decoding the event: %w", panicked)
-	}
 	return work, err
 }

@@ -75,14 +75,20 @@ func await(ctx context.Context, result <-chan error) (err error, returned bool) 
 	}
 }
 
-// Protect turns a panic of application code into an error with its stack.
+// Protect turns a panic of application code into an error with its stack; also
+// one of the error that it returns, whose methods are the application's, too.
 func Protect(f func() error) (err error) {
 	defer func() {
 		if r := recover(); r != nil {
 			err = fmt.Errorf("panic: %v\n%s", r, debug.Stack())
 		}
 	}()
-	return f()
+	err = f()
+	if err != nil {
+		_ = err.Error()
+		_ = Worked(err)
+	}
+	return err
 }
 
 // verdict is what the state in which the handler left the connection means.
