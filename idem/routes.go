@@ -67,12 +67,26 @@ func HandleOthers[E any](r *Routes, accepts func(eventType string) bool, h Handl
 	})
 }
 
+// Checker is an event that is nothing without some of its fields. The generated
+// events of the providers are; a struct of the application's own need not be.
+type Checker interface {
+	// Check returns an error if body, which was decoded into the event, has
+	// null or nothing in place of a field that makes the event what it is, so
+	// that a handler would see a zero that nobody sent. The event is parked.
+	Check(body []byte) error
+}
+
 // bind is where typed handlers meet the untyped table.
 func bind[E any](h Handler[*E]) route {
 	return func(e Event) (Work, error) {
 		v := new(E)
 		if err := json.Unmarshal(e.Payload, v); err != nil {
 			return nil, fmt.Errorf("idem: the body does not decode into %T: %w", v, err)
+		}
+		if c, ok := any(v).(Checker); ok {
+			if err := c.Check(e.Payload); err != nil {
+				return nil, fmt.Errorf("idem: a %s is not complete: %w", e.Type, err)
+			}
 		}
 		return func(ctx context.Context, tx pgx.Tx) error { return h(ctx, tx, v) }, nil
 	}
