@@ -17,18 +17,16 @@ import (
 func (d *Dispatcher) Drift() []drift.Finding { return d.Watch.Findings() }
 
 // Route implements [idem.Source]. An event whose body has null, or nothing, in
-// place of what it is about is an error: its struct would hold zeros that
-// Asaas did not send.
+// place of its entity or of the entity's id, amount or status is an error: its
+// struct would hold zeros that Asaas did not send. Whatever else is null or
+// missing is handled, and reported by [Dispatcher.Drift].
 func (d *Dispatcher) Route(e idem.Event) (idem.Work, error) {
-	e = d.look(e)
+	e, incomplete := d.look(e)
 	work, err := d.Routes.Route(e)
-	if work == nil || err != nil {
+	if work == nil || err != nil || incomplete == nil || d.isOwn(e) {
 		return work, err
 	}
-	if err := d.complete(e); err != nil {
-		return nil, err
-	}
-	return work, nil
+	return nil, incomplete
 }
 
 // Dispatch is [idem.Dispatch] with the handlers of d.
@@ -37,15 +35,24 @@ func (d *Dispatcher) Dispatch(ctx context.Context, tx pgx.Tx, e idem.Event) erro
 }
 
 // look has the watch look at an event, and returns it decoded where it decodes:
-// an event that is replayed comes without that.
-func (d *Dispatcher) look(e idem.Event) idem.Event {
+// an event that is replayed comes without that. incomplete tells what an event
+// that decodes lacks.
+func (d *Dispatcher) look(e idem.Event) (_ idem.Event, incomplete error) {
+	var failure error
 	if e.Decoded == nil {
-		if decoded, err := Parse(e.Payload); err == nil {
+		var decoded Event
+		if decoded, failure = Parse(e.Payload); failure == nil {
 			e.Decoded = decoded
 		}
 	}
-	d.Watch.Look(e.Type, structOf(e), e.Decoded == nil, e.Payload)
-	return e
+	if decoded, ok := e.Decoded.(Event); ok {
+		if err := decoded.check(e.Payload); err != nil {
+			incomplete = fmt.Errorf("asaas: a %s is not complete: %w", e.Type, err)
+			failure = incomplete
+		}
+	}
+	d.Watch.Look(e.Type, structOf(e), failure, e.Payload)
+	return e, incomplete
 }
 
 // structOf is a pointer to the struct that an event decodes into, or would; nil
@@ -60,16 +67,10 @@ func structOf(e idem.Event) any {
 	return nil
 }
 
-// complete checks an event's struct. A handler that takes a struct of the
-// application's own, perhaps because Asaas changed the event, does not care.
-func (d *Dispatcher) complete(e idem.Event) error {
-	err := drift.Check(e.Decoded, e.Payload)
-	if err == nil {
-		return nil
-	}
+// isOwn tells whether the event's handler takes a struct of the application's
+// own, perhaps because Asaas changed the event: what it needs is not known here.
+func (d *Dispatcher) isOwn(e idem.Event) bool {
 	// Without a payload, only a handler of what is decoded already can be found.
-	if _, notOurs := d.Routes.Route(idem.Event{Type: e.Type, Decoded: e.Decoded}); notOurs != nil {
-		return nil
-	}
-	return fmt.Errorf("asaas: a %s is not complete: %w", e.Type, err)
+	_, err := d.Routes.Route(idem.Event{Type: e.Type, Decoded: e.Decoded})
+	return err != nil
 }

@@ -58,16 +58,16 @@ func (w *Withdrawal) subject() (id string, value Money) {
 	switch w.Type {
 	case WithdrawalTypeTransfer:
 		t, _ := w.Transfer.Get()
-		return t.ID, t.Value.Or(Money{})
+		return t.ID, t.Value
 	case WithdrawalTypeBill:
 		b, _ := w.Bill.Get()
-		return string(b.ID), b.Value.Or(Money{})
+		return string(b.ID), b.Value
 	case WithdrawalTypePixQrCode:
 		p, _ := w.PixQrCode.Get()
 		return p.ID, p.Value.Or(Money{})
 	case WithdrawalTypeMobilePhoneRecharge:
 		r, _ := w.MobilePhoneRecharge.Get()
-		return r.ID, r.Value.Or(Money{})
+		return r.ID, r.Value
 	case WithdrawalTypePixRefund:
 		p, _ := w.PixRefund.Get()
 		return p.ID, p.Value.Or(Money{})

@@ -146,7 +146,11 @@ func (p *proposal) addValues(same []*difference) bool {
 		values = append(values, value)
 	}
 	slices.Sort(values)
-	p.update(enum, mapping("enum", texts(values)))
+	at := target(enum)
+	if p.spec.schemas()[enum].Value.Extensions[openEnumName] != nil {
+		at += ".anyOf[0]"
+	}
+	p.overlay.Actions = append(p.overlay.Actions, merged(at, mapping("enum", texts(values))))
 	return true
 }
 

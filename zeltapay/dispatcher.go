@@ -2,7 +2,6 @@ package zeltapay
 
 import (
 	"context"
-	"errors"
 	"net/http"
 
 	"github.com/jackc/pgx/v5"
@@ -87,10 +86,11 @@ func (d *Dispatcher) accounts(r *http.Request) ([]idem.Credentials, error) {
 }
 
 // Route implements [idem.Source]. A payment that names neither its link nor its
-// transaction is an error: its layout is neither of the two that are known, and
-// its struct would hold nothing of it.
+// transaction, or has no amount, is an error: its layout is neither of the two
+// that are known, and its struct would hold nothing of it. Whatever else is null
+// or missing is handled, and reported by [Dispatcher.Drift].
 func (d *Dispatcher) Route(e idem.Event) (idem.Work, error) {
-	e = d.look(e)
+	e, incomplete := d.look(e)
 	work, err := d.Routes.Route(e)
 	switch {
 	case err != nil:
@@ -99,9 +99,8 @@ func (d *Dispatcher) Route(e idem.Event) (idem.Work, error) {
 		return nil, idem.ErrIgnored
 	case work == nil:
 		return nil, nil
-	}
-	if err := complete(e); err != nil {
-		return nil, err
+	case incomplete != nil && !d.isOwn(e):
+		return nil, incomplete
 	}
 	return work, nil
 }
@@ -109,14 +108,6 @@ func (d *Dispatcher) Route(e idem.Event) (idem.Work, error) {
 // Ignores is [idem.Routes.Ignores]. A ping without a handler is ignored, too.
 func (d *Dispatcher) Ignores(eventType string) bool {
 	return d.Routes.Ignores(eventType) || eventType == string(EventWebhookPing) && !d.Handles(eventType)
-}
-
-func complete(e idem.Event) error {
-	if p, ok := e.Decoded.(*PaymentEvent); ok && p.LinkID() == "" && p.TransactionID() == "" {
-		return errors.New("zeltapay: a payment without paymentLinkId, paymentLink.id, transaction.externalPaymentId and transaction.id: " +
-			"its layout is new, look for a newer version of this module")
-	}
-	return nil
 }
 
 // Dispatch is [idem.Dispatch] with the handlers of d.

@@ -1,6 +1,8 @@
 package zeltapay
 
 import (
+	"fmt"
+
 	"github.com/paghooks/paghooks/idem"
 	"github.com/paghooks/paghooks/idem/drift"
 )
@@ -12,15 +14,24 @@ import (
 func (d *Dispatcher) Drift() []drift.Finding { return d.Watch.Findings() }
 
 // look has the watch look at an event, and returns it decoded where it decodes:
-// an event that is replayed comes without that.
-func (d *Dispatcher) look(e idem.Event) idem.Event {
+// an event that is replayed comes without that. incomplete tells what an event
+// that decodes lacks.
+func (d *Dispatcher) look(e idem.Event) (_ idem.Event, incomplete error) {
+	var failure error
 	if e.Decoded == nil {
-		if decoded, err := Parse(e.Payload); err == nil {
+		var decoded Event
+		if decoded, failure = Parse(e.Payload); failure == nil {
 			e.Decoded = decoded
 		}
 	}
-	d.Watch.Look(e.Type, structOf(e), e.Decoded == nil, e.Payload)
-	return e
+	if decoded, ok := e.Decoded.(Event); ok {
+		if err := decoded.check(e.Payload); err != nil {
+			incomplete = fmt.Errorf("zeltapay: a %s is not complete: %w", e.Type, err)
+			failure = incomplete
+		}
+	}
+	d.Watch.Look(e.Type, structOf(e), failure, e.Payload)
+	return e, incomplete
 }
 
 // structOf is a pointer to the struct that an event decodes into, or would; nil
@@ -33,4 +44,13 @@ func structOf(e idem.Event) any {
 		return create()
 	}
 	return nil
+}
+
+// isOwn tells whether the event's handler takes a struct of the application's
+// own, perhaps because Zelta Pay changed the event: what it needs is not known
+// here.
+func (d *Dispatcher) isOwn(e idem.Event) bool {
+	// Without a payload, only a handler of what is decoded already can be found.
+	_, err := d.Routes.Route(idem.Event{Type: e.Type, Decoded: e.Decoded})
+	return err != nil
 }
