@@ -129,13 +129,27 @@ func (s *spec) mayLack(owner *openapi3.Schema, name string) bool {
 	return amount && !nullable && slices.Contains(owner.Required, name) && !s.isEssential(owner, name)
 }
 
+// isEssential tells whether a property is something that an event is nothing
+// without, or leads to it.
 func (s *spec) isEssential(owner *openapi3.Schema, name string) bool {
 	for _, ref := range s.schemas() {
 		groups, _ := essentialPaths(ref.Value)
 		for _, paths := range groups {
-			if at, err := s.follow(ref.Value, paths[0]); err == nil && len(paths) == 1 && at.owner == owner && at.name == name {
+			if len(paths) == 1 && s.leadsTo(ref.Value, paths[0], owner, name) {
 				return true
 			}
+		}
+	}
+	return false
+}
+
+// leadsTo tells whether a path from an event goes through a property.
+func (s *spec) leadsTo(event *openapi3.Schema, path string, owner *openapi3.Schema, name string) bool {
+	names := strings.Split(path, ".")
+	for end := range names {
+		at, err := s.follow(event, strings.Join(names[:end+1], "."))
+		if err == nil && at.owner == owner && at.name == name {
+			return true
 		}
 	}
 	return false
