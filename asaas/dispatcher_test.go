@@ -241,7 +241,7 @@ func TestADeliveryHasItsEffectOnce(t *testing.T) {
 	}
 	var rows string
 	err := pool.QueryRow(t.Context(), `select string_agg(received::text, ' ') from received`).Scan(&rows)
-	if want := "(pay_x3k9f0q2m7t1v5ba,29.90,2026-08-08,)"; err != nil || rows != want {
+	if want := "(pay_1_x3k9F0q2m7T1v5,29.90,2026-08-08,)"; err != nil || rows != want {
 		t.Errorf("got %s, %v; want %s", rows, err, want)
 	}
 }

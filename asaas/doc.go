@@ -90,8 +90,8 @@
 //
 // # Approve withdrawals
 //
-// Asaas's other webhook asks whether a withdrawal may be made, and needs a
-// decision for an answer. It has a URL of its own:
+// Asaas's other webhook asks whether a withdrawal may be made or a split kept, and
+// needs a decision for an answer. It has a URL of its own:
 //
 //	http.Handle("POST /webhooks/asaas/withdrawals", asaas.NewWithdrawalValidator(token, decide))
 //
@@ -122,7 +122,8 @@
 //
 // # Test your handlers
 //
-// Package asaastest makes a body for each event type, and requests that verify.
+// Package asaastest makes a body for each event type, all events of one charge,
+// and requests that verify.
 //
 // # Money, dates and fields that may be missing
 //
@@ -132,6 +133,10 @@
 // A field that may be null or missing is an [optional.Value]. All of them are
 // arguments of tx.Exec as they are. Enums are open: a value that this package
 // does not know is delivered as it is.
+//
+// An event whose entity is null or missing, or the entity's id, amount or status,
+// is parked: no handler gets an amount of 0 that Asaas did not send. Any other
+// field that Asaas leaves out or makes null is handled, and reported as drift.
 //
 // # What Asaas does
 //

@@ -15,18 +15,21 @@ import (
 
 // spot is a value in a body, and how to put another in its place.
 type spot struct {
-	path string // as in a finding
-	name string // of the field
-	old  any
-	put  func(any)
+	path   string // as in a finding
+	name   string // of the field
+	old    any
+	put    func(any)
+	remove func() // nil for an element of a list
 }
 
 func spots(path, name string, v any, put func(any)) []spot {
-	out := []spot{{path, name, v, put}}
+	out := []spot{{path, name, v, put, nil}}
 	switch v := v.(type) {
 	case map[string]any:
 		for _, field := range slices.Sorted(maps.Keys(v)) {
-			out = append(out, spots(path+"."+field, field, v[field], func(to any) { v[field] = to })...)
+			below := spots(path+"."+field, field, v[field], func(to any) { v[field] = to })
+			below[0].remove = func() { delete(v, field) }
+			out = append(out, below...)
 		}
 	case []any:
 		for i := range v {

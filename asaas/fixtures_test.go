@@ -65,8 +65,8 @@ func TestThereAreFixturesOfEveryEventType(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("event types (-handled +made):\n%s", diff)
 	}
-	if len(got) < 111 {
-		t.Errorf("there are fixtures of %d event types, of 111 that Asaas has", len(got))
+	if len(got) < 112 {
+		t.Errorf("there are fixtures of %d event types, of 112 that Asaas has", len(got))
 	}
 }
 

@@ -10,9 +10,7 @@ import (
 
 // kind is what is known of an event type before a body is decoded.
 type kind struct {
-	empty   Event // its struct, without anything in it; never written to
-	named   Event // its struct, with the key only
-	fields  []string
+	empty   Event  // its struct, without anything in it; never written to
 	subject string // the object whose id is the key; "" if there is none
 }
 
@@ -21,16 +19,12 @@ type kind struct {
 var kinds = sync.OnceValue(func() map[EventType]kind {
 	all := make(map[EventType]kind, len(newEvent))
 	for t, create := range newEvent {
-		k := kind{empty: create(), named: create()}
+		k := kind{empty: create()}
 		for field := range reflect.TypeOf(k.empty).Elem().Fields() {
-			if name, _, _ := strings.Cut(field.Tag.Get("json"), ","); name != "" {
-				k.fields = append(k.fields, name)
-			}
-		}
-		for _, name := range k.fields {
+			name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
 			e := create()
 			if json.Unmarshal(fmt.Appendf(nil, `{%q:{"id":"x"}}`, name), e) == nil && e.key() == "x" {
-				k.named, k.subject = e, name
+				k.subject = name
 			}
 		}
 		all[t] = k

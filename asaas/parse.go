@@ -17,6 +17,7 @@ import (
 type Event interface {
 	envelope() *Envelope
 	key() string
+	check(body []byte) error // that there is what the event is nothing without
 }
 
 func (e *Envelope) envelope() *Envelope { return e }
@@ -27,7 +28,9 @@ type UnknownEvent struct {
 	Raw json.RawMessage // the whole body
 }
 
-func (e *UnknownEvent) key() string { return "" }
+func (*UnknownEvent) key() string { return "" }
+
+func (*UnknownEvent) check([]byte) error { return nil }
 
 // UnmarshalJSON implements [json.Unmarshaler]. It takes any JSON.
 func (e *UnknownEvent) UnmarshalJSON(data []byte) error {

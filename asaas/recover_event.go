@@ -6,6 +6,8 @@ import (
 	"reflect"
 	"strings"
 	"time"
+
+	"github.com/paghooks/paghooks/idem/optional"
 )
 
 // syntheticEvent makes the body of an event about nothing that exists, with what
@@ -22,6 +24,7 @@ func syntheticEvent(t EventType) []byte {
 		p.Payment = syntheticPayment(t, Date(now.Format(time.DateOnly)))
 	}
 	nameNobody(e)
+	fillEssentials(e)
 	body, _ := json.Marshal(e) // structs that were decoded, and are tested all
 	return body
 }
@@ -48,11 +51,10 @@ func syntheticPayment(t EventType, today Date) Payment {
 	if !status.Known() {
 		status = PaymentStatusPending
 	}
-	oneReal := Decimal{coef: 1}
 	return Payment{
 		Object: "payment", ID: "pay_dry_run", Customer: "cus_dry_run",
 		DateCreated: today, DueDate: today, OriginalDueDate: today,
-		Value: oneReal, NetValue: oneReal, BillingType: BillingTypePix, Status: status,
+		Value: oneReal, NetValue: optional.Of(oneReal), BillingType: BillingTypePix, Status: status,
 		InvoiceURL: "https://invoice.example/dry_run", InvoiceNumber: "0",
 	}
 }

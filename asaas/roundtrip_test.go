@@ -16,7 +16,7 @@ import (
 // bodies are the names of the bodies in testdata.
 var bodies = []string{
 	"pix_received_unasked", "card_confirmed_installment", "boleto_overdue", "pix_refunded",
-	"chargeback_requested", "split_cancelled", "deleted", "partially_refunded_with_split",
+	"chargeback_requested", "split_cancelled", "split_done", "subscription_split_blocked", "deleted", "partially_refunded_with_split",
 	"subscription_split_disabled", "subscription_created_2025", "invoice_authorized",
 	"transfer_done_pix", "transfer_created_internal", "bill_failed", "anticipation_credited",
 	"mobile_phone_recharge_confirmed", "account_status_commercial_info_expired", "checkout_paid",

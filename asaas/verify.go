@@ -49,7 +49,7 @@ func verifyHeaders(h http.Header, accounts []idem.Credentials) (scope string, er
 // verifyBody refuses a body that is not for a receiver of events.
 func verifyBody(body []byte) error {
 	if isWithdrawalValidation(body) {
-		return refuse(ReasonWithdrawalValidation, "Asaas asks here whether a withdrawal may be made, and cancels it without an answer: "+
+		return refuse(ReasonWithdrawalValidation, "Asaas asks here whether a withdrawal may be made or a split kept, and cancels it without an answer: "+
 			"point the withdrawal validation at a URL of its own, in the security settings at Asaas")
 	}
 	return nil

@@ -141,8 +141,11 @@ func TestAWithdrawalValidationIsNoEvent(t *testing.T) {
 		{`{"type":"PIX_QR_CODE","pixQrCode":{}}`, asaas.ReasonWithdrawalValidation, "a Pix"},
 		{`{"type":"MOBILE_PHONE_RECHARGE","mobilePhoneRecharge":{}}`, asaas.ReasonWithdrawalValidation, "a recharge"},
 		{`{"pixRefund":{"description":"\"event\""},"type":"PIX_REFUND"}`, asaas.ReasonWithdrawalValidation, "a refund whose text holds the word event"},
+		{`{"type":"PAYMENT_SPLIT","paymentSplit":{"id":"x"}}`, asaas.ReasonWithdrawalValidation, "a split"},
+		{`{"type":"PAYMENT_SPLIT","paymentSplit":{"event":"x","payment":{"event":"y"}}}`, asaas.ReasonWithdrawalValidation, "a split, whose fields nobody knows"},
 
 		{event, "", "an event"},
+		{`{"event":"PAYMENT_SPLIT_DONE","type":"PAYMENT_SPLIT","paymentSplit":{}}`, "", "an event about a split"},
 		{`{"event":"TRANSFER_CREATED","type":"TRANSFER","transfer":{}}`, "", "an event about a transfer"},
 		{`{"\u0065vent":"TRANSFER_CREATED","type":"TRANSFER","transfer":{}}`, "", "an event in strange letters"},
 		{`{"type":"TRANSFER"}`, "", "a type without its object"},

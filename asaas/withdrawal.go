@@ -6,10 +6,12 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/paghooks/paghooks/idem/drift"
 	"github.com/paghooks/paghooks/idem/optional"
 )
 
-// Withdrawal is money about to leave the account: Asaas asks whether it may.
+// Withdrawal is money about to leave the account, or a split that was just
+// settled: Asaas asks whether it may.
 // Exactly one of the objects is there, the one that Type names.
 //
 // See https://docs.asaas.com/docs/mecanismo-para-validacao-de-saque-via-webhooks.
@@ -26,6 +28,10 @@ type Withdrawal struct {
 	// The refund of a Pix that was received. Asaas asks about these only once
 	// that is switched on beside the URL.
 	PixRefund optional.Value[WithdrawalPix] `json:"pixRefund,omitzero"`
+	// A split of a charge. Asaas asks about every one, five seconds after its
+	// settlement, once that is switched on beside the URL, and cancels it unless
+	// it is approved.
+	PaymentSplit optional.Value[WithdrawalSplit] `json:"paymentSplit,omitzero"`
 }
 
 // WithdrawalType is the kind of a withdrawal.
@@ -37,17 +43,20 @@ const (
 	WithdrawalTypePixQrCode           WithdrawalType = "PIX_QR_CODE"
 	WithdrawalTypeMobilePhoneRecharge WithdrawalType = "MOBILE_PHONE_RECHARGE"
 	WithdrawalTypePixRefund           WithdrawalType = "PIX_REFUND"
+	WithdrawalTypePaymentSplit        WithdrawalType = "PAYMENT_SPLIT"
 )
 
 // ID returns the id of the object, as the answer to its creation had it: look
 // it up in what your application has asked for. An id of a bill may be digits.
+// It is "" only for a split that was sent without one.
 func (w *Withdrawal) ID() string {
 	id, _ := w.subject()
 	return id
 }
 
-// Value returns the amount that is to leave the account, in reais; 0 if it was
-// not sent.
+// Value returns the amount that is to leave the account, in reais. It is 0 for a
+// split that was sent without one; any other withdrawal without an amount is
+// refused.
 func (w *Withdrawal) Value() Money {
 	_, value := w.subject()
 	return value
@@ -58,19 +67,22 @@ func (w *Withdrawal) subject() (id string, value Money) {
 	switch w.Type {
 	case WithdrawalTypeTransfer:
 		t, _ := w.Transfer.Get()
-		return t.ID, t.Value.Or(Money{})
+		return t.ID, t.Value
 	case WithdrawalTypeBill:
 		b, _ := w.Bill.Get()
-		return string(b.ID), b.Value.Or(Money{})
+		return string(b.ID), b.Value
 	case WithdrawalTypePixQrCode:
 		p, _ := w.PixQrCode.Get()
 		return p.ID, p.Value.Or(Money{})
 	case WithdrawalTypeMobilePhoneRecharge:
 		r, _ := w.MobilePhoneRecharge.Get()
-		return r.ID, r.Value.Or(Money{})
+		return r.ID, r.Value
 	case WithdrawalTypePixRefund:
 		p, _ := w.PixRefund.Get()
 		return p.ID, p.Value.Or(Money{})
+	case WithdrawalTypePaymentSplit:
+		s, _ := w.PaymentSplit.Get()
+		return s.ID.Or(""), s.TotalValue.Or(Money{})
 	}
 	return "", Money{}
 }
@@ -85,6 +97,7 @@ type withdrawalHead struct {
 	PixQRCode           json.RawMessage
 	MobilePhoneRecharge json.RawMessage
 	PixRefund           json.RawMessage
+	PaymentSplit        json.RawMessage
 }
 
 func (h *withdrawalHead) subjects() map[WithdrawalType]json.RawMessage {
@@ -94,6 +107,7 @@ func (h *withdrawalHead) subjects() map[WithdrawalType]json.RawMessage {
 		WithdrawalTypePixQrCode:           h.PixQRCode,
 		WithdrawalTypeMobilePhoneRecharge: h.MobilePhoneRecharge,
 		WithdrawalTypePixRefund:           h.PixRefund,
+		WithdrawalTypePaymentSplit:        h.PaymentSplit,
 	}
 }
 
@@ -102,8 +116,9 @@ func isObject(data json.RawMessage) bool { return bytes.HasPrefix(data, []byte("
 // isWithdrawalValidation recognises the request of Asaas's other webhook, which
 // is not an event and whose answer must hold a decision.
 func isWithdrawalValidation(body []byte) bool {
-	if bytes.Contains(body, []byte(`"event"`)) {
-		return false // spares every ordinary event the parsing
+	// Spares every ordinary event the parsing. Nobody knows what a split has.
+	if bytes.Contains(body, []byte(`"event"`)) && !bytes.Contains(body, []byte(`"paymentSplit"`)) {
+		return false
 	}
 	var head withdrawalHead
 	return json.Unmarshal(body, &head) == nil && head.Event == nil && isObject(head.subjects()[head.Type])
@@ -136,8 +151,14 @@ func parseWithdrawal(body []byte) (*Withdrawal, error) {
 	if err := json.Unmarshal(body, w); err != nil {
 		return nil, fmt.Errorf("the body does not decode: look for a newer version of this module: %w", err)
 	}
-	if w.ID() == "" {
-		return nil, errors.New("the withdrawal has no id")
+	if w.Type == WithdrawalTypePaymentSplit {
+		return w, nil // what it has is not documented
+	}
+	if err := drift.Check(head.subjects()[w.Type], []drift.Essential{
+		{Zero: w.ID() == "", Paths: []string{"id"}},
+		{Zero: w.Value().IsZero(), Paths: []string{"value"}},
+	}); err != nil {
+		return nil, fmt.Errorf("the withdrawal is not complete: %w", err)
 	}
 	return w, nil
 }

@@ -38,6 +38,7 @@ const (
 		"externalAccount":{"ispb":19540550,"ispbName":"BANK","name":"Ana","agency":"0","account":"0000000","accountDigit":"0",
 		"accountType":"CHECKING_ACCOUNT","cpfCnpj":"***.111.111-**","addressKey":null,"addressKeyType":null},"qrCode":null,
 		"payment":"pay_e4xn","addressKey":null,"addressKeyType":null,"externalReference":null}}`
+	splitWithdrawal = `{"type":"PAYMENT_SPLIT","paymentSplit":{"id":"8f21","walletId":"w1","totalValue":12.5,"status":"DONE","settledAt":"2026-09-28"}}`
 )
 
 func TestEveryKindOfWithdrawalReachesTheApplication(t *testing.T) {
@@ -84,6 +85,14 @@ func TestEveryKindOfWithdrawalReachesTheApplication(t *testing.T) {
 			at, err := of.EffectiveDate.Or("").Time()
 			return ok && err == nil && at.UTC().Format(time.RFC3339) == "2026-12-17T18:26:57Z" && p.Payment.Or("") == "pay_e4xn"
 		}, "a refund, whose dates are those of Brazil"},
+		{splitWithdrawal, "8f21", 1250, func(w *asaas.Withdrawal) bool {
+			s, ok := w.PaymentSplit.Get()
+			return ok && s.WalletID.Or("") == "w1" && strings.Contains(string(s.Raw), `"settledAt"`)
+		}, "a split"},
+		{`{"type":"PAYMENT_SPLIT","paymentSplit":{"splitId":1,"walletId":{},"status":7}}`, "", 0, func(w *asaas.Withdrawal) bool {
+			s, ok := w.PaymentSplit.Get()
+			return ok && strings.Contains(string(s.Raw), `"splitId":1`)
+		}, "a split of fields that nobody foresaw"},
 	} {
 		t.Run(tt.reason, func(t *testing.T) {
 			t.Parallel()
@@ -105,7 +114,7 @@ func TestEveryKindOfWithdrawalReachesTheApplication(t *testing.T) {
 
 func TestNoFieldOfAWithdrawalIsLost(t *testing.T) {
 	t.Parallel()
-	for _, body := range []string{transferWithdrawal, billWithdrawal, pixWithdrawal, rechargeWithdrawal, refundWithdrawal} {
+	for _, body := range []string{transferWithdrawal, billWithdrawal, pixWithdrawal, rechargeWithdrawal, refundWithdrawal, splitWithdrawal} {
 		var w asaas.Withdrawal
 		if err := json.Unmarshal([]byte(body), &w); err != nil {
 			t.Fatal(err)

@@ -18,6 +18,9 @@ var stubs = map[string]string{
 		type Handler[E any] func(E) error
 		type Routes struct{}
 		func Handle[E any](r *Routes, eventType string, h Handler[*E]) {}`,
+	module + "/idem/drift": `package drift
+		type Essential struct { Zero bool; Paths []string }
+		func Check([]byte, []Essential) error { return nil }`,
 	module + "/idem/optional": `package optional
 		type Value[T any] struct{ value T }
 		func (v Value[T]) Or(T) T { return v.value }`,
@@ -29,7 +32,7 @@ const handWritten = `package %s
 		Date     string
 		DateTime string
 		Text     string
-		Money    string
+		Money    struct{}
 		Decimal  string
 		Int      int
 		Time     string
@@ -37,8 +40,9 @@ const handWritten = `package %s
 		Metadata map[string]string
 	)
 	type Dispatcher struct{ idem.Routes }
-	type Event interface { envelope() *Envelope; key() string }
-	func (e *Envelope) envelope() *Envelope { return e }`
+	type Event interface { envelope() *Envelope; key() string; check([]byte) error }
+	func (e *Envelope) envelope() *Envelope { return e }
+	func (Money) IsZero() bool { return true }`
 
 // stubbed imports the stubs, and the standard library from its source.
 type stubbed struct {

@@ -26,8 +26,26 @@
 // A field that is required and cannot be null has its plain type, every other
 // field is an optional.Value. Fields keep the order of the spec.
 //
+// x-essential, in the schema of an event, lists the paths to what the event is
+// nothing without, such as payment.id and payment.value; of a list of paths one
+// is enough. An event that lacks one is not handled. One that lacks anything else
+// that is required is handled, with a zero and a finding of drift; a required
+// amount that is not essential is an optional.Value, so that it is never a zero
+// that nobody sent.
+//
 // paths are operations of the provider's API. What they send and answer, and no
 // event has, is in client_types.gen.go; the client itself is written by hand.
+//
+// # What is for other languages
+//
+// The specs are made for the generators of other languages as well. For Go, gen
+// takes out in memory what would become types of their own there:
+//
+//	schema: {allOf: [{$ref: …/PaymentEvent}, {properties: {event: {const: PAYMENT_RECEIVED}}}]}
+//	anyOf: [{type: string, enum: [PENDING, RECEIVED]}, {type: string}]
+//
+// The first is a body that has the name of its own webhook, and its aliases; the
+// second an enum that has more values than are known.
 //
 // # Bodies for tests
 //
@@ -35,17 +53,19 @@
 // (asaas/asaastest), has two bodies for each event type. The full one has every
 // property, with the first of these values that there is:
 //
-//  1. the value of an enum that the event type is named after, in the object
+//  1. the value that x-example of the webhook has for its path
+//  2. the value of an enum that the event type is named after, in the object
 //     that it is about (PAYMENT_RECEIVED: payment.status is RECEIVED), and
 //     likewise true for a boolean (PAYMENT_DELETED: payment.deleted)
-//  2. the example of the property, or of its schema
-//  3. what type, format, description and name suggest: the first value of an
+//  3. the example of the property, or of its schema
+//  4. what type, format, description and name suggest: the first value of an
 //     enum; what the description quotes ("pay_" and more); a date in the
 //     spelling that the description gives it; an id by what it is the id of
 //
-// The sparse one has the required properties and the id of what the event is
-// about; of the other scalars every second is null, and the rest is left out. The same spec makes the same bodies: no
-// value depends on the clock, on chance, or on the properties beside it.
+// The sparse one has the required properties, the id of what the event is about
+// and what it is nothing without; of the other scalars every second is null, and
+// the rest is left out. The same spec makes the same bodies: no value depends on
+// the clock, on chance, or on the properties beside it.
 //
 // x-layout names the one layout of a body that has a property, where a provider
 // documents several; there are bodies in each.

@@ -146,16 +146,22 @@ func (p *proposal) addValues(same []*difference) bool {
 		values = append(values, value)
 	}
 	slices.Sort(values)
-	p.update(enum, mapping("enum", texts(values)))
+	at := target(enum)
+	if p.spec.schemas()[enum].Value.Extensions[openEnumName] != nil {
+		at += ".anyOf[0]"
+	}
+	p.overlay.Actions = append(p.overlay.Actions, merged(at, mapping("enum", texts(values))))
 	return true
 }
 
 // relax takes what was missing, or null, from the required properties: all
-// others may be both. The envelope's are left: code is written for them.
+// others may be both. The envelope's are left, code is written for them, and so
+// are those that an event is nothing without.
 func (p *proposal) relax(found []*difference) {
 	absent := make(map[string][]string)
 	for _, d := range found {
-		if (d.Kind == drift.MissingRequired || d.Kind == drift.UnexpectedNull) && d.property != "" && d.schema != envelopeSchema {
+		if (d.Kind == drift.MissingRequired || d.Kind == drift.UnexpectedNull) && d.property != "" && d.schema != envelopeSchema &&
+			!p.spec.isEssential(p.spec.schemas()[d.schema].Value, d.property) {
 			absent[d.schema] = append(absent[d.schema], d.property)
 			d.proposed = true
 		}

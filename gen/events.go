@@ -18,6 +18,7 @@ type family struct {
 	Struct string   // PaymentEvent
 	Key    string   // the Go expression for the id of what the event is about
 	Paths  []string // of that id
+	Needs  []essential
 	Events []event
 }
 
@@ -47,7 +48,8 @@ func (s *spec) families() []family {
 			i = len(out)
 			index[e.Struct] = i
 			paths, _ := keyPaths(post)
-			out = append(out, family{Struct: e.Struct, Key: s.keyOf(post), Paths: paths})
+			needs := s.essentials(bodySchema(post).Value)
+			out = append(out, family{Struct: e.Struct, Key: s.keyOf(post), Paths: paths, Needs: needs})
 		}
 		out[i].Events = append(out[i].Events, e)
 	}
@@ -85,6 +87,7 @@ func (s *spec) eventsCode() (string, error) {
 	t := template.Must(template.New("events").Funcs(template.FuncMap{
 		"about":   about,
 		"comment": comment,
+		"quoted":  quotedList,
 	}).Parse(eventsTemplate))
 	var b bytes.Buffer
 	err = t.Execute(&b, map[string]any{

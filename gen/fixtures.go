@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/getkin/kin-openapi/openapi3"
 
@@ -54,7 +55,7 @@ func (s *spec) fixturesOf(f family) ([]fixture.Family, error) {
 			differences(full, base.event(schema, e.Type), "", &fits)
 			family.Types = family.Types.With(e.Type, fits)
 		}
-		sparse := &sampler{spec: s, layout: layout, named: base.named, sparse: true, keys: f.Paths}
+		sparse := &sampler{spec: s, layout: layout, named: base.named, sparse: true, keys: s.needed(schema, f, layout)}
 		var err error
 		if family.Full, err = fixture.Encode(full); err != nil {
 			return nil, err
@@ -65,6 +66,33 @@ func (s *spec) fixturesOf(f family) ([]fixture.Family, error) {
 		out = append(out, family)
 	}
 	return out, nil
+}
+
+// needed are the paths that a body of a family has in a layout, however sparse it
+// is: to its key, and to one of each list of what it is nothing without.
+func (s *spec) needed(event *openapi3.Schema, f family, layout string) []string {
+	out := slices.Clone(f.Paths)
+	for _, need := range f.Needs {
+		for _, path := range need.Paths {
+			if s.inLayout(event, path, layout) {
+				out = append(out, path)
+				break
+			}
+		}
+	}
+	return out
+}
+
+func (s *spec) inLayout(of *openapi3.Schema, path, layout string) bool {
+	for name := range strings.SplitSeq(path, ".") {
+		p := of.Properties[name]
+		if in := layoutOf(p); in != "" && in != layout {
+			return false
+		}
+		plain, _ := withoutNull(p)
+		of = plain.Value
+	}
+	return true
 }
 
 // differences adds to out which values of two bodies of one shape differ.

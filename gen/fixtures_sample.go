@@ -1,6 +1,8 @@
 package main
 
 import (
+	"encoding/json"
+	"fmt"
 	"slices"
 	"strings"
 
@@ -18,6 +20,7 @@ type sampler struct {
 	keys   []string
 
 	fits   string             // the event type that values are chosen for
+	said   map[string]any     // the values that its webhook has as an example, by their path
 	open   []string           // paths of objects that may have any property
 	inside []*openapi3.Schema // the objects around a value, which end a recursion
 }
@@ -25,6 +28,7 @@ type sampler struct {
 // event makes a body of an event's schema.
 func (s *sampler) event(schema *openapi3.Schema, eventType string) fixture.Object {
 	s.fits, s.open = eventType, nil
+	s.said, _ = s.doc.Webhooks[eventType].Post.Extensions[exampleName].(map[string]any)
 	return append(s.object("", s.schemas()[envelopeSchema].Value), s.object("", schema)...)
 }
 
@@ -71,6 +75,9 @@ func (s *sampler) value(path string, p *openapi3.SchemaRef) any {
 	if isHandWritten(plain.Value) && schemaName(plain.Ref) != eventTypeName {
 		s.open = append(s.open, path)
 	}
+	if v, ok := s.said[path]; ok {
+		return asJSON(v)
+	}
 	if v, ok := fitting(s.fits, path, plain.Value); ok {
 		return v
 	}
@@ -103,6 +110,14 @@ func (s *sampler) suggested(path string, p, plain *openapi3.SchemaRef) any {
 	default:
 		return numberFor(path, s.fits, p.Value.Description, schema)
 	}
+}
+
+// asJSON is a scalar of YAML as [fixture.Decode] would read it.
+func asJSON(v any) any {
+	if _, ok := v.(float64); ok {
+		return json.Number(fmt.Sprint(v))
+	}
+	return v
 }
 
 func exampleOf(s *openapi3.Schema) any {

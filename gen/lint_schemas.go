@@ -84,6 +84,7 @@ func (l *linter) checkObject(at *openapi3.Origin, path string, s *openapi3.Schem
 			l.report(at, path+".required", "there is no property %q; correct it", name)
 		}
 	}
+	l.checkEssentials(at, path, s)
 	fields := l.envelopeFields(s)
 	for _, name := range inOrder(s.Properties, schemaOrigin) {
 		ref := s.Properties[name]

@@ -22,6 +22,7 @@ func (l *linter) checkWebhooks() {
 		}
 		if item.Post != nil {
 			l.checkPost(path+".post", item.Post)
+			l.checkEventNames(path+".post", name, item.Post)
 		} else if len(item.Operations()) == 0 {
 			l.report(item.Origin, path, "there is no operation; add post")
 		}

@@ -44,7 +44,9 @@ func parse(name string, data []byte) (*spec, error) {
 		return nil, fmt.Errorf("gen: %s is not a readable OpenAPI document, correct it: %w", name, err)
 	}
 	sum := sha256.Sum256(data)
-	return &spec{name: name, sum: hex.EncodeToString(sum[:]), data: data, doc: doc}, nil
+	s := &spec{name: name, sum: hex.EncodeToString(sum[:]), data: data, doc: doc}
+	s.simplify()
+	return s, nil
 }
 
 // moduleName is the file's path below the nearest go.mod, with slashes; its

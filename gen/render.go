@@ -81,6 +81,7 @@ func imports(body string) string {
 	for _, i := range []struct{ use, path string }{
 		{"cmp.Or(", "cmp"},
 		{"idem.Handle(", module + "/idem"},
+		{"drift.Check(", module + "/idem/drift"},
 		{"optional.Value[", module + "/idem/optional"},
 	} {
 		if strings.Contains(body, i.use) {

@@ -17,6 +17,7 @@ const (
 	entityKeyName     = "x-entity-key"        // path, or paths, to the id of what an event is about
 	layoutExtension   = "x-layout"            // the one layout of a body that has a property
 	aliasesName       = "x-aliases"           // list of other names that an event type comes by
+	exampleName       = "x-example"           // path: a value that an event of this type has, and others of its family have not
 )
 
 // isEvent tells whether a schema is that of an event: the envelope, and more.

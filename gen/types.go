@@ -73,7 +73,11 @@ func (s *spec) selected(wanted func(*openapi3.Schema) bool) openapi3.Schemas {
 		schema.Extensions = with(schema.Extensions, "x-embeds-envelope", isEvent(ref.Value))
 		schema.Properties = make(openapi3.Schemas)
 		for name, property := range ref.Value.Properties {
-			schema.Properties[name] = ordered(s.undescribed(property))
+			field := ordered(s.undescribed(property))
+			if s.mayLack(ref.Value, name) {
+				field.Extensions[mayLackName] = true
+			}
+			schema.Properties[name] = field
 		}
 		out[name] = ordered(&openapi3.SchemaRef{Value: &schema, Origin: schemaOrigin(ref)})
 	}
@@ -133,10 +137,13 @@ func init() {
 	})
 }
 
+// isOptional tells whether a field is left out when it is absent. A required
+// amount is written as null instead, and package drift sees by that that it is
+// always sent.
 func isOptional(p codegen.Property) bool { return !p.Required || p.Nullable }
 
 func fieldType(p codegen.Property) string {
-	if isOptional(p) {
+	if isOptional(p) || p.Extensions[mayLackName] != nil {
 		return "optional.Value[" + p.Schema.TypeDecl() + "]"
 	}
 	return p.Schema.TypeDecl()

@@ -1,12 +1,8 @@
 package zeltapay
 
 import (
-	"cmp"
 	"context"
-	"encoding/json"
-	"errors"
 	"net/http"
-	"reflect"
 
 	"github.com/jackc/pgx/v5"
 
@@ -90,38 +86,18 @@ func (d *Dispatcher) accounts(r *http.Request) ([]idem.Credentials, error) {
 }
 
 // Route implements [idem.Source]. A payment that names neither its link nor its
-// transaction is an error: its layout is neither of the two that are known, and
-// its struct would hold nothing of it.
+// transaction, or has no amount, is an error: its layout is neither of the two
+// that are known, and its struct would hold nothing of it. Whatever else is null
+// or missing is handled, and reported by [Dispatcher.Drift].
 func (d *Dispatcher) Route(e idem.Event) (idem.Work, error) {
-	work, err := d.Routes.Route(e) // decodes it, if there is a handler
-	d.look(e, err != nil)
-	if work == nil || err != nil {
-		return nil, err
-	}
-	if e.Type == string(EventPaymentSuccess) && !namesPayment(e.Payload) && d.takesOurs(e.Type) {
-		return nil, errors.New("zeltapay: a payment without paymentLinkId, paymentLink.id, transaction.externalPaymentId and transaction.id: " +
-			"its layout is new, look for a newer version of this module")
-	}
-	return work, nil
+	work, err := d.Routes.Route(e)
+	d.Watch.Look(e.Type, structs()[EventType(e.Type)], err, e.Payload)
+	return work, err
 }
 
 // Ignores is [idem.Routes.Ignores]. A ping without a handler is ignored, too.
 func (d *Dispatcher) Ignores(eventType string) bool {
 	return d.Routes.Ignores(eventType) || eventType == string(EventWebhookPing) && !d.Handles(eventType)
-}
-
-func namesPayment(body []byte) bool {
-	h := headOf(body)
-	return cmp.Or(h.paymentLinkID, h.linkID, h.externalPaymentID, h.transactionID) != ""
-}
-
-// takesOurs tells whether the handler's struct has this package's types for a
-// payment: they refuse a number. A handler that takes a struct of the
-// application's own may know the new layout.
-func (d *Dispatcher) takesOurs(eventType string) bool {
-	_, err := d.Routes.Route(idem.Event{Type: eventType, Payload: []byte(`{"transaction":0}`)})
-	var refused *json.UnmarshalTypeError
-	return errors.As(err, &refused) && refused.Type == reflect.TypeFor[Transaction]()
 }
 
 // Dispatch is [idem.Dispatch] with the handlers of d.

@@ -271,10 +271,13 @@ func TestAPaymentInALayoutThatIsNewIsNotHandled(t *testing.T) {
 		why, body string
 		handled   bool
 	}{
-		{"flat", `{"eventId":"1","type":"payment.success","paymentLinkId":"pl_1"}`, true},
-		{"nested", `{"type":"payment.success","paymentLink":{"id":"pl_1"}}`, true},
-		{"only its transaction is named", `{"type":"payment.success","transaction":{"id":"txn_1"}}`, true},
-		{"only the processor's id", `{"type":"payment.success","transaction":{"externalPaymentId":"1"}}`, true},
+		{"flat", `{"eventId":"1","type":"payment.success","paymentLinkId":"pl_1","transaction":{"amount":1500}}`, true},
+		{"nested", `{"type":"payment.success","paymentLink":{"id":"pl_1","amount":1500}}`, true},
+		{"only its transaction is named", `{"type":"payment.success","transaction":{"id":"txn_1","amount":1500}}`, true},
+		{"only the processor's id", `{"type":"payment.success","transaction":{"externalPaymentId":"1","amount":1500}}`, true},
+		{"an amount of 0 that is sent", `{"type":"payment.success","paymentLink":{"id":"pl_1","amount":0}}`, true},
+		{"flat without an amount", `{"eventId":"1","type":"payment.success","paymentLinkId":"pl_1","transaction":{"currency":"USD"}}`, false},
+		{"nested with a null amount", `{"type":"payment.success","paymentLink":{"id":"pl_1","amount":null}}`, false},
 		{"another layout", `{"eventId":"1","type":"payment.success","payment":{"link":"pl_1","amount":1500}}`, false},
 		{"empty objects", `{"eventId":"1","type":"payment.success","transaction":{},"paymentLink":{}}`, false},
 	} {

@@ -44,8 +44,8 @@
 //	order, ok := e.LinkMetadata().String("orderId") // metadata or paymentLink.metadata
 //
 // Its fields are for what only one layout has. They are [optional.Value]s:
-// a value, null, or absent. A payment in a layout that is neither is kept as
-// failed, and reaches no handler.
+// a value, null, or absent. A payment in a layout that is neither, or without an
+// amount, is parked, and reaches no handler; whatever else it lacks is handled.
 //
 // # Rotate a secret
 //

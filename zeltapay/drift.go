@@ -3,7 +3,6 @@ package zeltapay
 import (
 	"sync"
 
-	"github.com/paghooks/paghooks/idem"
 	"github.com/paghooks/paghooks/idem/drift"
 )
 
@@ -12,11 +11,6 @@ import (
 // never a value. Metadata is yours, and not looked at. Package drift tells what
 // else is. To be told of each finding when it is new, set Watch.Observe.
 func (d *Dispatcher) Drift() []drift.Finding { return d.Watch.Findings() }
-
-// look has the watch look at an event that was routed, and failed or not.
-func (d *Dispatcher) look(e idem.Event, failed bool) {
-	d.Watch.Look(e.Type, structs()[EventType(e.Type)], failed, e.Payload)
-}
 
 // structs has an empty event of each type that is known.
 var structs = sync.OnceValue(func() map[EventType]Event {

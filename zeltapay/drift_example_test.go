@@ -13,7 +13,7 @@ func ExampleDispatcher_Drift() {
 	events := zeltapay.NewDispatcher("whsec_…")
 	for _, body := range []string{
 		`{"eventId":"evt_1","type":"payment.refunded"}`,
-		`{"eventId":"evt_2","type":"payment.success","transaction":{"amount":"1500","fee":45},"metadata":{"order":7}}`,
+		`{"eventId":"evt_2","type":"payment.success","paymentLinkId":"pl_1","transaction":{"amount":"1500","fee":45},"metadata":{"order":7}}`,
 	} {
 		_ = events.Dispatch(context.Background(), nil, zeltapay.Identify([]byte(body)))
 	}

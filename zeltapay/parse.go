@@ -17,6 +17,7 @@ import (
 type Event interface {
 	envelope() *Envelope
 	key() string
+	check(body []byte) error // that there is what the event is nothing without
 }
 
 func (e *Envelope) envelope() *Envelope { return e }
@@ -39,7 +40,9 @@ func (e *UnknownEvent) UnmarshalJSON(data []byte) error {
 // MarshalJSON implements [json.Marshaler]. It writes Raw.
 func (e UnknownEvent) MarshalJSON() ([]byte, error) { return e.Raw.MarshalJSON() }
 
-func (e *UnknownEvent) key() string { return "" }
+func (*UnknownEvent) key() string { return "" }
+
+func (*UnknownEvent) check([]byte) error { return nil }
 
 // Parse decodes a body that has been verified. Fields that this package does
 // not know are skipped; the types it does not know become an [*UnknownEvent].

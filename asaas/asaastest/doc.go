@@ -17,6 +17,17 @@
 // [Event] makes an event of its own each time. To deliver one again, send the
 // same body again.
 //
+// # Test a charge's life
+//
+// The events of a [Charge] agree with each other, from its creation to its end:
+//
+//	charge := asaastest.NewCharge(asaas.BillingTypeCreditCard, asaas.Cents(12990))
+//	charge.Payment.ExternalReference = optional.Of("order-1")
+//	for _, body := range [][]byte{charge.Created(), charge.Confirmed(), charge.Received(), charge.Refunded()} { … }
+//
+// There are overdue charges, chargebacks, payments in cash and, with
+// [NewInstallments], instalment plans. What cannot happen panics.
+//
 // # Test with as little as possible
 //
 // [Sparse] leaves out what Asaas may leave out, and makes null what may be
@@ -123,5 +134,6 @@
 // together: [Event] fills every field that events of its type are known to
 // have, so that a charge is paid by boleto, by card and by Pix at once. What
 // the event type says holds: the charge of a PAYMENT_RECEIVED is RECEIVED, that
-// of a PAYMENT_DELETED is deleted.
+// of a PAYMENT_DELETED is deleted, the refund of a PAYMENT_PARTIALLY_REFUNDED is
+// DONE. For bodies that agree in everything, make a [Charge].
 package asaastest

@@ -65,7 +65,7 @@ func ExampleRequest() {
 func ExampleSparse() {
 	body := asaastest.Sparse("PIX_AUTOMATIC_RECURRING_ELIGIBILITY_UPDATED", asaastest.Set("id", "evt_1"))
 	fmt.Println(string(body))
-	// Output: {"id":"evt_1","event":"PIX_AUTOMATIC_RECURRING_ELIGIBILITY_UPDATED","dateCreated":"2026-08-08 20:45:13","eligibility":{"status":null}}
+	// Output: {"id":"evt_1","event":"PIX_AUTOMATIC_RECURRING_ELIGIBILITY_UPDATED","dateCreated":"2026-08-08 20:45:13","eligibility":{"status":"ELIGIBLE"}}
 }
 
 func ExampleSet() {

@@ -86,6 +86,6 @@ func version1(ctx context.Context, tx pgx.Tx, e *asaas.PaymentEvent) error {
 // version2 fails for every event until the shop is migrated.
 func version2(ctx context.Context, tx pgx.Tx, e *asaas.PaymentEvent) error {
 	_, err := tx.Exec(ctx, nextNumber+`insert into entries (number, payment, amount, day, fee) select entries, $1, $2, $3, $4 from next`,
-		e.Payment.ID, e.Payment.Value, e.Payment.PaymentDate, e.Payment.Value.Sub(e.Payment.NetValue))
+		e.Payment.ID, e.Payment.Value, e.Payment.PaymentDate, e.Payment.Value.Sub(e.Payment.NetValue.Or(e.Payment.Value)))
 	return err
 }

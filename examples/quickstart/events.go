@@ -35,7 +35,7 @@ func (c charge) event(event asaas.EventType) message {
 			ID:                fmt.Sprintf("pay_%d", c.number),
 			Customer:          "cus_000005219613",
 			Value:             c.amount,
-			NetValue:          c.amount.Sub(asaas.Cents(99)),
+			NetValue:          optional.Of(c.amount.Sub(asaas.Cents(99))),
 			BillingType:       c.billing,
 			Status:            statusAfter(event),
 			DateCreated:       today,

@@ -17,7 +17,7 @@ import (
 )
 
 const payment = `{"id":"evt_1&2","event":"PAYMENT_RECEIVED","dateCreated":"2026-11-20 10:00:00",
-	"payment":{"object":"payment","id":"pay_1","value":29.9}}`
+	"payment":{"object":"payment","id":"pay_1","value":29.9,"status":"RECEIVED"}}`
 
 func TestTheProgramMarksAnOrderAsPaidOnce(t *testing.T) {
 	t.Parallel()

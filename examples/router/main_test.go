@@ -104,7 +104,7 @@ func freeAddr(t *testing.T) string {
 // status.
 func deliver(t *testing.T, url, token string) int {
 	t.Helper()
-	const body = `{"id":"evt_1","event":"PAYMENT_RECEIVED","payment":{"id":"pay_1","value":29.90}}`
+	const body = `{"id":"evt_1","event":"PAYMENT_RECEIVED","payment":{"id":"pay_1","value":29.90,"status":"RECEIVED"}}`
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, url, strings.NewReader(body))
 	if err != nil {
 		t.Fatal(err)

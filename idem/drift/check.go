@@ -1,105 +1,104 @@
 package drift
 
 import (
-	"bytes"
 	"fmt"
-	"reflect"
+	"strings"
 )
 
-// Check returns an error that names the path if event, a pointer to the struct
-// that body was decoded into, holds zeros that body does not say: where null
-// stands in place of a value that is required, or where a required object right
-// in the event, the one that it is about, is missing. To encoding/json both are
-// right.
-//
-// A required field is one that is neither an optional.Value nor a pointer, and
-// whose json tag has no omitzero or omitempty. Check is quick unless there is
-// something to find.
-func Check(event any, body []byte) error {
-	v := reflect.ValueOf(event)
-	if v.Kind() != reflect.Pointer || v.IsNil() {
-		return nil
-	}
-	v = v.Elem()
-	p := planOf(v.Type())
-	if name := p.missing(v, body); name != "" {
-		return fmt.Errorf("drift: %s is missing, null or empty, and an event is nothing without it: look for a newer version of this module", name)
-	}
-	if !p.mayHaveNull(body) {
-		return nil
-	}
-	if path := p.firstNull(body); path != "" {
-		return fmt.Errorf("drift: %s is null, and zero would be a guess: look for a newer version of this module", path)
+// Essential is something that an event is nothing without: its entity's id,
+// amount or status.
+type Essential struct {
+	// Zero tells whether the struct that the event was decoded into has nothing
+	// there, or a zero: the two look the same in Go.
+	Zero bool
+
+	// Paths is where it is in the body, payment.value for example. Of several,
+	// one is enough.
+	Paths []string
+}
+
+// Incomplete is the error for an event without something that it is nothing
+// without.
+type Incomplete struct {
+	Path string // how far the body leads to it; of several paths, along the first
+	Kind Kind   // MissingRequired, or UnexpectedNull
+	said string
+}
+
+// Error implements [error].
+func (i *Incomplete) Error() string {
+	return "drift: " + i.said + ", and the event is nothing without it: look for a newer version of this module"
+}
+
+// Check returns an [*Incomplete] if body lacks any of what its event is nothing
+// without: if it is missing, null, or an empty text. The generated event types
+// call it; the body is read again only where the struct has a zero.
+func Check(body []byte, needs []Essential) error {
+	for _, need := range needs {
+		if !need.Zero {
+			continue
+		}
+		if lack := lackOf(body, need.Paths); lack != nil {
+			return lack
+		}
 	}
 	return nil
 }
 
-// missing is the name of an object that should be right in the event.
-func (p *plan) missing(v reflect.Value, body []byte) string {
-	for _, name := range p.objects {
-		if f := p.fields[name]; v.FieldByIndex(f.index).IsZero() && !hasObject(body, name, f.shape) {
-			return name
-		}
-	}
-	return ""
-}
-
-// hasObject tells whether an object of that name is right in the event, with
-// something in it if anything has to be.
-func hasObject(body []byte, name string, s *shape) bool {
-	v, _ := read(body)
-	event, _ := v.(map[string]any)
-	object, ok := event[name].(map[string]any)
-	return ok && (len(object) > 0 || !s.requiresFields())
-}
-
-// mayHaveNull tells whether null stands in an array, or after the name of a
-// field that is required somewhere.
-func (p *plan) mayHaveNull(body []byte) bool {
-	null := []byte("null")
-	for end := 0; ; end += len(null) {
-		i := bytes.Index(body[end:], null)
-		if i < 0 {
-			return false
-		}
-		end += i
-		switch before, c := cutLast(body[:end]); {
-		case c == '[', c == ',':
-			return true
-		case c == ':' && p.required[string(nameAtEnd(before))]:
-			return true
-		}
-	}
-}
-
-// cutLast takes the last byte from text that is no space.
-func cutLast(text []byte) (before []byte, last byte) {
-	for n := len(text) - 1; n >= 0; n-- {
-		if c := text[n]; c != ' ' && c != '\t' && c != '\r' && c != '\n' {
-			return text[:n], c
-		}
-	}
-	return nil, 0
-}
-
-// nameAtEnd is the name in text that ends in "name".
-func nameAtEnd(text []byte) []byte {
-	text, c := cutLast(text)
-	if c != '"' {
-		return nil
-	}
-	return text[bytes.LastIndexByte(text, '"')+1:]
-}
-
-func (p *plan) firstNull(body []byte) (path string) {
+// lackOf tells what is missing where a body has something at none of the paths.
+func lackOf(body []byte, paths []string) *Incomplete {
 	v, err := read(body)
 	if err != nil {
-		return ""
+		return &Incomplete{Kind: Unreadable, said: "the body does not decode"}
 	}
-	walker{func(at string, kind Kind) {
-		if kind == UnexpectedNull && path == "" {
-			path = at
+	var first *Incomplete
+	for _, path := range paths {
+		lack := lackAt(v, path)
+		switch {
+		case lack == nil:
+			return nil
+		case first == nil:
+			first = lack
+		default:
+			first.said += " and " + lack.said
 		}
-	}}.value("", p.shape, v)
-	return path
+	}
+	return first
+}
+
+// lackAt tells how far a path leads; nil if to its end.
+func lackAt(v any, path string) *Incomplete {
+	names := strings.Split(path, ".")
+	for i, name := range names {
+		kind, is := MissingRequired, "missing"
+		object, _ := v.(map[string]any)
+		sent, ok := lookUp(object, name)
+		switch {
+		case !ok:
+		case sent == nil:
+			kind, is = UnexpectedNull, "null"
+		case sent == "":
+			is = "empty"
+		default:
+			v = sent
+			continue
+		}
+		at := strings.Join(names[:i+1], ".")
+		return &Incomplete{at, kind, fmt.Sprintf("%s is %s", at, is)}
+	}
+	return nil
+}
+
+// lookUp finds a field as encoding/json does: by its name, or else in another
+// case.
+func lookUp(object map[string]any, name string) (v any, ok bool) {
+	if v, ok = object[name]; ok {
+		return v, true
+	}
+	for sent, v := range object {
+		if strings.EqualFold(sent, name) {
+			return v, true
+		}
+	}
+	return nil, false
 }

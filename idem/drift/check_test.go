@@ -1,72 +1,88 @@
 package drift_test
 
 import (
-	"encoding/json"
+	"errors"
+	"fmt"
 	"strings"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
 
 	"github.com/paghooks/paghooks/idem/drift"
 )
 
-func TestZerosThatTheBodyDoesNotSayAreErrors(t *testing.T) {
+// totalOf is the need for an order's total, which is in one of two places.
+func totalOf(zero bool) []drift.Essential {
+	return []drift.Essential{{Zero: zero, Paths: []string{"order.total", "sale.total"}}}
+}
+
+func TestWhatAnEventIsNothingWithoutIsNeitherMissingNorNull(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
-		reason string
-		body   string
-		want   string
+		reason, body string
+		want         string // in the error
+		kind         drift.Kind
 	}{
-		{"all that it should be", string(event(`,"note":null`)), ""},
-		{"zeros that it does say", `{"id":"1","order":{"total":0,"paid":false,"status":""}}`, ""},
-		{"no zero, but an absence", `{"id":"1","order":{"total":1}}`, ""},
-		{"an amount of null", `{"id":"1","order":{"total":null,"paid":true}}`, "order.total is null"},
-		{"the same with spaces", "{\"id\":\"1\",\"order\":{\"paid\":true,\"total\" :\n null}}", "order.total is null"},
-		{"null in a list", string(event(`,"lines":[null]`)), "order.lines[] is null"},
-		{"null later in a list", string(event(`,"lines":[{"name":"a"}, null]`)), "order.lines[] is null"},
-		{"a required null in a list", string(event(`,"lines":[{"name":null}]`)), "order.lines[].name is null"},
-		{"what looks like null", string(event(`,"note":"\"total\":null, null, [null"`)), ""},
-		{"null in what is free of form", string(event(`,"raw":{"total":null}`)), ""},
-		{"the object is missing", `{"id":"1"}`, "order is missing"},
-		{"the object has another name", `{"id":"1","sale":{"total":1}}`, "order is missing"},
-		{"the object is null", `{"id":"1","order":null}`, "order is missing"},
-		{"the object is empty", `{"id":"1","order":{}}`, "order is missing"},
+		{"a zero that the body says", `{"order":{"total":0}}`, "", ""},
+		{"the same in another case", `{"Order":{"TOTAL":0.00}}`, "", ""},
+		{"false is said, too", `{"order":{"total":false}}`, "", ""},
+		{"the other place", `{"sale":{"total":0}}`, "", ""},
+		{"the other place, beside a null", `{"order":null,"sale":{"total":0}}`, "", ""},
+		{"null", `{"order":{"total":null}}`, "order.total is null and sale is missing", drift.UnexpectedNull},
+		{"absent", `{"order":{}}`, "order.total is missing", drift.MissingRequired},
+		{"an empty text", `{"order":{"total":""}}`, "order.total is empty", drift.MissingRequired},
+		{"the object is null", `{"order":null}`, "order is null", drift.UnexpectedNull},
+		{"the object is absent", `{}`, "order is missing", drift.MissingRequired},
+		{"the object is a list", `{"order":[{"total":1}]}`, "order.total is missing", drift.MissingRequired},
+		{"no object", `[]`, "order is missing", drift.MissingRequired},
+		{"no JSON", `{`, "does not decode", drift.Unreadable},
 	} {
-		e := new(orderEvent)
-		if err := json.Unmarshal([]byte(tt.body), e); err != nil {
-			t.Fatalf("%s: %v", tt.reason, err)
-		}
-		err := drift.Check(e, []byte(tt.body))
+		err := drift.Check([]byte(tt.body), totalOf(true))
 		if (err == nil) != (tt.want == "") || err != nil && !strings.Contains(err.Error(), tt.want) {
 			t.Errorf("%s: got %v, want %q", tt.reason, err, tt.want)
 		}
-	}
-	for _, e := range []any{nil, (*orderEvent)(nil), 5} {
-		if err := drift.Check(e, []byte(`{"id":null}`)); err != nil {
-			t.Errorf("no event: %v", err)
+		if lack, ok := errors.AsType[*drift.Incomplete](err); ok && lack.Kind != tt.kind {
+			t.Errorf("%s: it is %s, want %s", tt.reason, lack.Kind, tt.kind)
+		}
+		if err := drift.Check([]byte(tt.body), totalOf(false)); err != nil {
+			t.Errorf("%s: the struct has a value, and yet %v", tt.reason, err)
 		}
 	}
 }
 
-// What Check and Look say must agree, and neither may panic, whatever comes.
-func FuzzWhatDecodesIsCheckedAsItIsWalked(f *testing.F) {
-	for _, body := range []string{
-		`{}`, `[]`, `null`, string(event(`,"lines":[null]`)), string(event(`,"note":null`)),
-		`{"id":"1","order":{"total":null}}`, `{"id":"1","order":{"total" : null,"lines":[{"inner":null}]}}`,
+func TestWhatIsLackingIsFoundOnce(t *testing.T) {
+	t.Parallel()
+	for body, want := range map[string][]string{
+		`{"id":"1","order":{"total":null,"paid":true,"status":"PAID"}}`: {"unexpected_null order.total"},
+		`{"id":"1","order":{"total":"","paid":true,"status":"PAID"}}`:   {"changed_type order.total", "missing_required order.total"},
 	} {
+		var w drift.Watch
+		err := fmt.Errorf("the order is not complete: %w", drift.Check([]byte(body), totalOf(true)))
+		w.Look("ORDER", new(orderEvent), err, []byte(body))
+		var got []string
+		for _, f := range w.Findings() {
+			got = append(got, fmt.Sprint(f.Kind, " ", f.Path))
+			if f.Count != 1 {
+				t.Errorf("%s was counted %d times", f.Path, f.Count)
+			}
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", body, diff)
+		}
+	}
+}
+
+// Neither may panic, whatever comes.
+func FuzzAnyBodyIsCheckedAndWalked(f *testing.F) {
+	for _, body := range []string{`{}`, `[]`, `null`, string(event(`,"lines":[null]`)), `{"id":"1","order":{"total":null}}`} {
 		f.Add(body)
 	}
 	f.Fuzz(func(t *testing.T, body string) {
-		findings := seen([]byte(body))
-		e := new(orderEvent)
-		if json.Unmarshal([]byte(body), e) != nil || e.Order.Paid == false {
-			return
-		}
-		nulls := strings.Contains(strings.Join(findings, "\n"), "unexpected_null")
-		// Names in another case, and escaped ones, are not looked for: too rare.
-		if strings.ToLower(body) != body || strings.ContainsAny(body, "\\\u017f\u212a") {
-			return
-		}
-		if err := drift.Check(e, []byte(body)); (err != nil) != nulls {
-			t.Errorf("Check says %v, and the walk %v", err, findings)
+		err := drift.Check([]byte(body), totalOf(true))
+		var w drift.Watch
+		w.Look("ORDER", new(orderEvent), err, []byte(body))
+		if err != nil && len(w.Findings()) == 0 {
+			t.Errorf("%v, and nothing was found", err)
 		}
 	})
 }

@@ -38,14 +38,15 @@
 //   - Unknown fields and enum values change nothing: the event is handled.
 //   - A number sent as a string is still that number, where the Go type is one
 //     of this module's number types: the event is handled.
-//   - Any other type that changed is not guessed at, and the event is kept as
-//     failed, with the path in last_error. That goes for an id that is sent as
+//   - Any other type that changed is not guessed at, and the event is
+//     parked, with the path in last_error. That goes for an id that is sent as
 //     a number, too, unless the spec says that it may be: zeros in front of it
 //     could be lost by then.
-//   - A null in place of a value that is always there, and an event without the
-//     object that it is about, are kept as failed too: an amount of null is not
-//     0.00. See [Check]. Where a spec has several objects that an event may be
-//     about, none is required, and handlers see that a field is absent.
-//   - A missing field that is required otherwise is its zero value: fields come
-//     and go, and few handlers need them all. The event is handled.
+//   - An event without what makes it that event is parked, too: where its
+//     entity, or the entity's id, amount or status, is null or missing. An amount
+//     of null is not 0.00. A spec lists these fields in x-essential; see [Check].
+//   - Any other field that is null or missing although it was always sent is its
+//     zero value, or an optional.Value without one where it is an amount. The
+//     event is handled: a provider that one day nulls a flag must not park every
+//     charge.
 package drift

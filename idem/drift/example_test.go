@@ -19,7 +19,7 @@ func Example() {
 		`{"payment":{"id":"pay_1","tax":{"value":1.50}}}`,
 		`{"payment":{"id":"pay_2","tax":{"value":2.50}}}`,
 	} {
-		watch.Look("PAYMENT_RECEIVED", new(PaymentEvent), false, []byte(body))
+		watch.Look("PAYMENT_RECEIVED", new(PaymentEvent), nil, []byte(body))
 	}
 	for _, f := range watch.Findings() {
 		fmt.Println(f.EventType, f.Path, f.Kind, f.Count)
@@ -31,15 +31,18 @@ func Example() {
 
 func ExampleCheck() {
 	type Payment struct {
-		ID    string `json:"id"`
-		Value int    `json:"value"`
+		Value int `json:"value"`
 	}
 	type PaymentEvent struct {
 		Payment Payment `json:"payment"`
 	}
-	// What encoding/json made of {"payment":{"id":"pay_1","value":null}}.
-	event := &PaymentEvent{Payment{ID: "pay_1", Value: 0}}
-	fmt.Println(drift.Check(event, []byte(`{"payment":{"id":"pay_1","value":null}}`)))
+	for _, body := range []string{`{"payment":{"value":0}}`, `{"payment":{"value":null}}`} {
+		var e PaymentEvent // encoding/json makes the same of both bodies
+		fmt.Println(drift.Check([]byte(body), []drift.Essential{
+			{Zero: e.Payment.Value == 0, Paths: []string{"payment.value"}},
+		}))
+	}
 	// Output:
-	// drift: payment.value is null, and zero would be a guess: look for a newer version of this module
+	// <nil>
+	// drift: payment.value is null, and the event is nothing without it: look for a newer version of this module
 }

@@ -3,9 +3,7 @@ package drift
 import (
 	"encoding"
 	"encoding/json"
-	"maps"
 	"reflect"
-	"slices"
 	"strings"
 	"sync"
 )
@@ -21,38 +19,18 @@ type shape struct {
 }
 
 type field struct {
-	index    []int
 	shape    *shape
 	required bool // always sent, and never null
 }
 
-// plan is the shape of an event's struct, and what makes checking it quick.
-type plan struct {
-	*shape
-	required map[string]bool // the names of all required fields, at any depth
-	objects  []string        // the required objects right in the event, such as payment
-}
+var shapes sync.Map // of event structs, reflect.Type: *shape
 
-var plans sync.Map // reflect.Type: *plan
-
-func planOf(t reflect.Type) *plan {
-	if p, ok := plans.Load(t); ok {
-		return p.(*plan)
+func eventShape(t reflect.Type) *shape {
+	if s, ok := shapes.Load(t); ok {
+		return s.(*shape)
 	}
-	shapes := make(map[reflect.Type]*shape)
-	p := &plan{shape: shapeOf(t, shapes), required: make(map[string]bool)}
-	for _, s := range shapes {
-		for name, f := range s.fields {
-			p.required[name] = p.required[name] || f.required
-		}
-	}
-	for _, name := range slices.Sorted(maps.Keys(p.fields)) {
-		if f := p.fields[name]; f.required && f.shape.kind == "object" {
-			p.objects = append(p.objects, name)
-		}
-	}
-	kept, _ := plans.LoadOrStore(t, p)
-	return kept.(*plan)
+	kept, _ := shapes.LoadOrStore(t, shapeOf(t, make(map[reflect.Type]*shape)))
+	return kept.(*shape)
 }
 
 // shapeOf keeps in made what it makes, for types that hold themselves.
@@ -83,11 +61,10 @@ func (s *shape) describe(made map[reflect.Type]*shape) {
 		s.kind = "bool"
 	case reflect.Struct:
 		s.kind, s.fields = "object", make(map[string]field)
-		s.addFields(t, nil, made)
+		s.addFields(t, made)
 	case reflect.Slice, reflect.Array:
 		s.kind = "array"
-		elem, _ := unwrapped(t.Elem())
-		s.elem = shapeOf(elem, made)
+		s.elem = shapeOf(unwrapped(t.Elem()), made)
 	case reflect.Map:
 		s.kind = "object" // free of form: its keys are somebody's data as much as its values
 	case reflect.Interface:
@@ -96,34 +73,30 @@ func (s *shape) describe(made map[reflect.Type]*shape) {
 	}
 }
 
-func (s *shape) addFields(t reflect.Type, index []int, made map[reflect.Type]*shape) {
+func (s *shape) addFields(t reflect.Type, made map[reflect.Type]*shape) {
 	for f := range t.Fields() {
 		name, options, _ := strings.Cut(f.Tag.Get("json"), ",")
-		at := append(index[:len(index):len(index)], f.Index...)
 		switch {
 		case f.Anonymous && name == "" && f.Type.Kind() == reflect.Struct:
-			s.addFields(f.Type, at, made)
+			s.addFields(f.Type, made)
 		case f.IsExported() && name != "-":
 			if name == "" {
 				name = f.Name
 			}
-			plain, optional := unwrapped(f.Type)
-			s.fields[name] = field{at, shapeOf(plain, made), !optional && !strings.Contains(options, "omit")}
+			s.fields[name] = field{shapeOf(unwrapped(f.Type), made), !strings.Contains(options, "omit")}
 		}
 	}
 }
 
 // unwrapped is what a pointer or an optional.Value may hold.
-func unwrapped(t reflect.Type) (plain reflect.Type, optional bool) {
+func unwrapped(t reflect.Type) reflect.Type {
 	switch get, ok := t.MethodByName("Get"); {
 	case t.Kind() == reflect.Pointer:
-		plain, _ = unwrapped(t.Elem())
+		return unwrapped(t.Elem())
 	case ok && t.Implements(reflect.TypeFor[interface{ IsNull() bool }]()) && get.Type.NumOut() == 2:
-		plain, _ = unwrapped(get.Type.Out(0))
-	default:
-		return t, false
+		return unwrapped(get.Type.Out(0))
 	}
-	return plain, true
+	return t
 }
 
 // writtenAs is the kind of JSON that a type's zero value is written as: how
@@ -152,15 +125,6 @@ func kindOf(v any) string {
 		return "bool"
 	}
 	return ""
-}
-
-func (s *shape) requiresFields() bool {
-	for _, f := range s.fields {
-		if f.required {
-			return true
-		}
-	}
-	return false
 }
 
 // field finds a field as encoding/json does: by its name, or else in another

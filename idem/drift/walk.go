@@ -6,7 +6,6 @@ import (
 	"maps"
 	"reflect"
 	"slices"
-	"strings"
 )
 
 // read decodes a body without losing a digit.
@@ -54,22 +53,10 @@ func (w walker) object(path string, s *shape, v map[string]any) {
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(s.fields)) {
-		if s.fields[name].required && !has(v, name) {
+		if _, ok := lookUp(v, name); !ok && s.fields[name].required {
 			w.report(Join(path, name), MissingRequired)
 		}
 	}
-}
-
-func has(v map[string]any, name string) bool {
-	if _, ok := v[name]; ok {
-		return true
-	}
-	for sent := range v {
-		if strings.EqualFold(sent, name) {
-			return true
-		}
-	}
-	return false
 }
 
 // takes tells whether JSON of that kind is what the type expects. A number in

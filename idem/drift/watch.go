@@ -1,6 +1,7 @@
 package drift
 
 import (
+	"errors"
 	"maps"
 	"reflect"
 	"slices"
@@ -43,15 +44,16 @@ type finding struct {
 
 // Look looks at a body, if it is its turn. event is a pointer to the struct
 // that it decodes into, and only its type matters; nil for an event type that
-// is not known. failed tells that it did not decode, which makes it its turn.
-func (w *Watch) Look(eventType string, event any, failed bool, body []byte) {
+// is not known. failure is why it does not decode, or what [Check] says, and
+// makes it its turn; nil if there is none.
+func (w *Watch) Look(eventType string, event any, failure error, body []byte) {
 	switch {
 	case eventType == "":
 		w.found("", "", Unreadable)
 	case event == nil:
 		w.found(Name(eventType), "", UnknownEvent)
-	case w.turn(eventType) || failed:
-		w.compare(eventType, planOf(reflect.TypeOf(event).Elem()), body)
+	case w.turn(eventType) || failure != nil:
+		w.compare(eventType, eventShape(reflect.TypeOf(event).Elem()), failure, body)
 	}
 }
 
@@ -68,19 +70,23 @@ func (w *Watch) turn(eventType string) bool {
 	return n <= fullyWatched || n%every == 0
 }
 
-func (w *Watch) compare(eventType string, p *plan, body []byte) {
+func (w *Watch) compare(eventType string, s *shape, failure error, body []byte) {
 	v, err := read(body)
 	if err != nil {
 		w.found(eventType, "", Unreadable)
 		return
 	}
 	seen := make(map[finding]bool) // a list has the same path many times
-	walker{func(path string, kind Kind) {
+	found := func(path string, kind Kind) {
 		if f := (finding{eventType, path, kind}); !seen[f] {
 			seen[f] = true
 			w.found(eventType, path, kind)
 		}
-	}}.value("", p.shape, v)
+	}
+	walker{found}.value("", s, v)
+	if lack, ok := errors.AsType[*Incomplete](failure); ok {
+		found(lack.Path, lack.Kind)
+	}
 }
 
 // found keeps a finding, and tells the observer if it is new.

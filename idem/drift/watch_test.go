@@ -72,7 +72,7 @@ func event(fields string) []byte {
 // seen lists "kind path" of everything that is found in a body.
 func seen(body []byte) (out []string) {
 	var w drift.Watch
-	w.Look("ORDER", new(orderEvent), false, body)
+	w.Look("ORDER", new(orderEvent), nil, body)
 	for _, f := range w.Findings() {
 		out = append(out, string(f.Kind)+" "+f.Path)
 	}
@@ -126,10 +126,10 @@ func TestEveryKindOfDriftIsSeenWithItsPath(t *testing.T) {
 func TestUnknownEventsAndUnreadableBodiesAreCounted(t *testing.T) {
 	t.Parallel()
 	var w drift.Watch
-	w.Look("NEW_EVENT", nil, false, []byte(`{"secret":"x"}`))
-	w.Look("NEW_EVENT", nil, false, []byte(`{}`))
-	w.Look("maria@example.com", nil, false, []byte(`{}`))
-	w.Look("", nil, true, []byte(`{"secret`))
+	w.Look("NEW_EVENT", nil, nil, []byte(`{"secret":"x"}`))
+	w.Look("NEW_EVENT", nil, nil, []byte(`{}`))
+	w.Look("maria@example.com", nil, nil, []byte(`{}`))
+	w.Look("", nil, errors.New("x"), []byte(`{"secret`))
 	var got []string
 	for _, f := range w.Findings() {
 		got = append(got, fmt.Sprint(f.EventType, " ", f.Kind, " ", f.Count))
@@ -151,7 +151,7 @@ func TestTheFirstBodiesAndThenSomeAreCompared(t *testing.T) {
 	} {
 		w := drift.Watch{Every: tt.every}
 		for range tt.bodies {
-			w.Look("ORDER", new(orderEvent), false, body)
+			w.Look("ORDER", new(orderEvent), nil, body)
 		}
 		if got := w.Findings()[0].Count; got != tt.want {
 			t.Errorf("with Every %d, %d of %d bodies were compared, want %d", tt.every, got, tt.bodies, tt.want)
@@ -163,7 +163,7 @@ func TestBodiesThatDoNotDecodeAreAlwaysCompared(t *testing.T) {
 	t.Parallel()
 	var w drift.Watch
 	for range 100 {
-		w.Look("ORDER", new(orderEvent), true, event(`,"note":5`))
+		w.Look("ORDER", new(orderEvent), errors.New("x"), event(`,"note":5`))
 	}
 	if got := w.Findings()[0].Count; got != 100 {
 		t.Errorf("%d of 100 bodies were compared", got)
@@ -178,7 +178,7 @@ func TestFindingsAreBounded(t *testing.T) {
 	for i := range 1100 {
 		name := fmt.Sprintf("field_%c%c%c", 'a'+i%26, 'a'+i/26%26, 'a'+i/676)
 		for range 2 {
-			w.Look("ORDER", new(orderEvent), false, event(`,"`+name+`":1`))
+			w.Look("ORDER", new(orderEvent), nil, event(`,"`+name+`":1`))
 		}
 	}
 	got := w.Findings()
@@ -203,7 +203,7 @@ func TestTheObserverIsToldOnceAndFindingsCountOn(t *testing.T) {
 	for range 8 {
 		wg.Go(func() {
 			for range 50 {
-				w.Look("ORDER", new(orderEvent), false, event(`,"new":1`))
+				w.Look("ORDER", new(orderEvent), nil, event(`,"new":1`))
 			}
 		})
 	}

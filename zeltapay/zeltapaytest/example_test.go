@@ -44,12 +44,12 @@ func ExampleLayout_Event() {
 
 func ExampleSparse() {
 	fmt.Println(string(zeltapaytest.Sparse("payment.success", zeltapaytest.Set("eventId", "evt_1"))))
-	// Output: {"eventId":"evt_1","type":"payment.success","paymentLinkId":"pl_770391321967","accountId":null}
+	// Output: {"eventId":"evt_1","type":"payment.success","paymentLinkId":"pl_770391321967","accountId":null,"transaction":{"externalPaymentId":null,"amount":5741,"currency":null,"paymentMethod":null,"concept":null,"isTest":null}}
 }
 
 func ExampleLayout_Sparse() {
 	fmt.Println(string(zeltapaytest.Nested.Sparse("payment.success", zeltapaytest.Set("eventId", "evt_1"))))
-	// Output: {"eventId":"evt_1","type":"payment.success","paymentLink":{"id":"pl_770391321967","amount":null}}
+	// Output: {"eventId":"evt_1","type":"payment.success","paymentLink":{"id":"pl_770391321967","amount":5741}}
 }
 
 func ExampleRequest() {

@@ -1,0 +1,163 @@
+package asaastest
+
+import (
+	"crypto/md5"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/paghooks/paghooks/asaas"
+	"github.com/paghooks/paghooks/internal/fixture"
+	"github.com/paghooks/paghooks/idem/optional"
+)
+
+// Charge is one charge at Asaas. Its methods let something happen to it and
+// return the body of the event, so that all events of a charge agree: ids,
+// dates, amounts, and what only a boleto, a card or a Pix has.
+//
+// A method panics where that cannot happen to the charge as it is, such as the
+// refund of one that nobody has paid.
+//
+// A Charge may be used by one goroutine at a time.
+type Charge struct {
+	// Payment is the charge as it is. Change it to give it, say, an
+	// ExternalReference; the next event has it.
+	Payment asaas.Payment
+
+	// Now is the time of the next event. The methods move it on, by about as
+	// long as it takes at Asaas; move it on further at will.
+	Now time.Time
+
+	happened []asaas.EventType
+}
+
+// NewCharge returns a charge that is to be paid in the given way, and that is due
+// in a week. It has ids of its own; the rest is the same in every run.
+func NewCharge(billing asaas.BillingType, value asaas.Money) *Charge {
+	n := fixture.Number()
+	now := time.Date(2026, time.August, 8, 20, 45, 13, 0, asaas.Brasilia())
+	digits := "00000000000" + strconv.FormatInt(n, 36)
+	code := "1_t3S" + digits[len(digits)-11:]
+	c := &Charge{Now: now, Payment: asaas.Payment{
+		Object:          "payment",
+		ID:              "pay_" + code,
+		DateCreated:     day(now),
+		Customer:        "cus_000005219613",
+		Value:           value,
+		NetValue:        optional.Of(afterFee(value)),
+		Description:     optional.Of("Pedido de teste"),
+		BillingType:     billing,
+		DueDate:         day(now.AddDate(0, 0, 7)),
+		OriginalDueDate: day(now.AddDate(0, 0, 7)),
+		InvoiceURL:      "https://www.asaas.com/000/i/" + code,
+		InvoiceNumber:   fmt.Sprintf("%09d", n%1e9),
+		Discount:        optional.Of(asaas.Discount{Value: optional.Of(asaas.Money{}), DueDateLimitDays: optional.Of(asaas.Int(0))}),
+		Fine:            optional.Of(asaas.Fine{Value: optional.Of(asaas.Money{})}),
+		Interest:        optional.Of(asaas.Interest{Value: optional.Of(asaas.Money{})}),
+	}}
+	c.setNulls()
+	switch {
+	case billing == asaas.BillingTypeBoleto:
+		c.Payment.CanBePaidAfterDueDate = optional.Of(true)
+		c.Payment.NossoNumero = optional.Of(c.Payment.InvoiceNumber)
+		c.Payment.BankSlipURL = optional.Of("https://www.asaas.com/000/b/pdf/" + code)
+	case c.isCard():
+		c.Payment.ConfirmedDate = optional.Null[asaas.Date]()
+	}
+	return c
+}
+
+// setNulls makes null what Asaas sends as null until it has a value.
+func (c *Charge) setNulls() {
+	p := &c.Payment
+	p.InstallmentNumber = optional.Null[asaas.Int]()
+	for _, text := range []*optional.Value[string]{
+		&p.CheckoutSession, &p.PaymentLink, &p.PixTransaction, &p.ExternalReference,
+		&p.TransactionReceiptURL, &p.NossoNumero, &p.BankSlipURL,
+	} {
+		*text = optional.Null[string]()
+	}
+	for _, date := range []*optional.Value[asaas.Date]{&p.PaymentDate, &p.ClientPaymentDate, &p.CreditDate, &p.EstimatedCreditDate} {
+		*date = optional.Null[asaas.Date]()
+	}
+	p.OriginalValue, p.InterestValue = optional.Null[asaas.Money](), optional.Null[asaas.Money]()
+	p.LastInvoiceViewedDate, p.LastBankSlipViewedDate = optional.Null[asaas.DateTime](), optional.Null[asaas.DateTime]()
+	p.Escrow, p.Refunds = optional.Null[asaas.Escrow](), optional.Null[[]asaas.Refund]()
+}
+
+// NewInstallments returns the charges of an instalment plan of n charges, which
+// are due a month after the other. What does not divide evenly is in the last.
+// It panics where n is not positive, or where total has fractions of a cent.
+func NewInstallments(billing asaas.BillingType, total asaas.Money, n int) []*Charge {
+	cents, err := total.Cents()
+	if n < 1 || err != nil {
+		panic(fmt.Sprintf("asaastest: R$ %s cannot be parted into %d charges: part whole cents into one or more", total, n))
+	}
+	plan := fmt.Sprintf("00000000-0000-4000-8000-%012d", fixture.Number()%1e12)
+	var out []*Charge
+	for i := range n {
+		each := cents / int64(n)
+		if i == n-1 {
+			each = cents - each*int64(n-1)
+		}
+		c := NewCharge(billing, asaas.Cents(each))
+		due := day(c.Now.AddDate(0, i, 7))
+		c.Payment.DueDate, c.Payment.OriginalDueDate = due, due
+		c.Payment.Installment = optional.Of(plan)
+		c.Payment.InstallmentNumber = optional.Of(asaas.Int(i + 1))
+		c.Payment.Description = optional.Of(fmt.Sprintf("Parcela %d de %d. Pedido de teste", i+1, n))
+		out = append(out, c)
+	}
+	return out
+}
+
+// in panics unless the charge is in one of the states.
+func (c *Charge) in(next asaas.EventType, states ...asaas.PaymentStatus) {
+	if !slices.Contains(states, c.Payment.Status) || c.Payment.Deleted {
+		panic(fmt.Sprintf("asaastest: %s cannot come now: %s", next, c.state()))
+	}
+}
+
+func (c *Charge) state() string {
+	switch {
+	case c.Payment.Deleted:
+		return "the charge is deleted, let it be Restored first"
+	case c.Payment.Status == "":
+		return "the charge does not exist yet, let it be Created first"
+	}
+	return fmt.Sprintf("the charge is %s after %s", c.Payment.Status, c.happened)
+}
+
+// event is the body of an event about the charge as it is now.
+func (c *Charge) event(eventType asaas.EventType) []byte {
+	c.happened = append(c.happened, eventType)
+	body, err := json.Marshal(asaas.PaymentEvent{
+		Envelope: asaas.Envelope{
+			ID:          fmt.Sprintf("evt_%x&%d", md5.Sum([]byte(eventType)), fixture.Number()),
+			Event:       eventType,
+			DateCreated: asaas.DateTime(c.Now.Format(time.DateTime)),
+			Account:     optional.Of(asaas.Account{ID: optional.Of("5d2c7a10-6a1f-4e0b-9d55-0c1b7e2f9a31"), OwnerID: optional.Null[string]()}),
+		},
+		Payment: c.Payment,
+	})
+	if err != nil {
+		panic("asaastest: the charge cannot be written as JSON: " + err.Error())
+	}
+	return body
+}
+
+// isCard tells whether the charge is paid by card.
+func (c *Charge) isCard() bool { return strings.HasSuffix(string(c.Payment.BillingType), "_CARD") }
+
+func day(t time.Time) asaas.Date { return asaas.Date(t.Format(time.DateOnly)) }
+
+// afterFee is what is left of an amount after a fee like Asaas's.
+func afterFee(value asaas.Money) asaas.Money {
+	if fee := asaas.Cents(199); value.Cmp(fee) > 0 {
+		return value.Sub(fee)
+	}
+	return value
+}

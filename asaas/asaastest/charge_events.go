@@ -1,0 +1,204 @@
+package asaastest
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/paghooks/paghooks/asaas"
+	"github.com/paghooks/paghooks/idem/optional"
+)
+
+// Created creates the charge.
+func (c *Charge) Created() []byte {
+	c.in(asaas.EventPaymentCreated, "")
+	c.Payment.Status = asaas.PaymentStatusPending
+	return c.event(asaas.EventPaymentCreated)
+}
+
+// Overdue lets the due date pass.
+func (c *Charge) Overdue() []byte {
+	c.in(asaas.EventPaymentOverdue, asaas.PaymentStatusPending)
+	if due, err := c.Payment.DueDate.Time(); err == nil && c.Now.Before(due.AddDate(0, 0, 1)) {
+		c.Now = due.AddDate(0, 0, 1).Add(6 * time.Hour)
+	}
+	c.Payment.Status = asaas.PaymentStatusOverdue
+	return c.event(asaas.EventPaymentOverdue)
+}
+
+// Confirmed lets the customer pay, or a chargeback end well: the money is not
+// available yet. A Pix is Received at once.
+func (c *Charge) Confirmed() []byte {
+	c.in(asaas.EventPaymentConfirmed, asaas.PaymentStatusPending, asaas.PaymentStatusOverdue, asaas.PaymentStatusAwaitingChargebackReversal)
+	if c.Payment.BillingType == asaas.BillingTypePix {
+		panic("asaastest: PAYMENT_CONFIRMED does not come for a Pix: let it be Received")
+	}
+	c.pay()
+	c.Payment.PaymentDate = optional.Null[asaas.Date]()
+	c.Payment.Status = asaas.PaymentStatusConfirmed
+	return c.event(asaas.EventPaymentConfirmed)
+}
+
+// Received makes the money available: at once for a Pix, 32 days after the
+// payment for a credit card, 3 for a debit card and 1 for a boleto.
+func (c *Charge) Received() []byte {
+	c.in(asaas.EventPaymentReceived, asaas.PaymentStatusPending, asaas.PaymentStatusOverdue, asaas.PaymentStatusConfirmed,
+		asaas.PaymentStatusAwaitingChargebackReversal)
+	c.pay()
+	if credit, err := c.Payment.CreditDate.Or("").Time(); err == nil && c.Now.Before(credit) {
+		c.Now = credit.Add(3 * time.Hour)
+	}
+	c.Payment.PaymentDate = optional.Of(day(c.Now))
+	c.Payment.Status = asaas.PaymentStatusReceived
+	return c.event(asaas.EventPaymentReceived)
+}
+
+// ReceivedInCash lets the merchant say that it was paid outside of Asaas. The
+// event is PAYMENT_RECEIVED.
+func (c *Charge) ReceivedInCash() []byte {
+	c.in(asaas.EventPaymentReceived, asaas.PaymentStatusPending, asaas.PaymentStatusOverdue)
+	c.Now = c.Now.Add(time.Hour)
+	today := optional.Of(day(c.Now))
+	c.Payment.ClientPaymentDate, c.Payment.PaymentDate = today, today
+	c.Payment.NetValue = optional.Of(c.Payment.Value)
+	c.Payment.Status = asaas.PaymentStatusReceivedInCash
+	return c.event(asaas.EventPaymentReceived)
+}
+
+// pay lets the customer pay, if that did not happen yet.
+func (c *Charge) pay() {
+	if _, paid := c.Payment.ClientPaymentDate.Get(); paid {
+		c.Now = c.Now.Add(time.Hour)
+		return
+	}
+	c.Now = c.Now.Add(2 * time.Minute)
+	p := &c.Payment
+	p.ConfirmedDate, p.ClientPaymentDate = optional.Of(day(c.Now)), optional.Of(day(c.Now))
+	days := map[asaas.BillingType]int{asaas.BillingTypeCreditCard: 32, asaas.BillingTypeDebitCard: 3, asaas.BillingTypeBoleto: 1}[p.BillingType]
+	credit := optional.Of(day(c.Now.AddDate(0, 0, days)))
+	p.CreditDate, p.EstimatedCreditDate = credit, credit
+	p.TransactionReceiptURL = optional.Of("https://www.asaas.com/000/comprovantes/" + p.InvoiceNumber)
+	switch {
+	case c.isCard():
+		p.CreditCard = optional.Of(asaas.CreditCard{CreditCardNumber: optional.Of("8829"), CreditCardBrand: optional.Of(asaas.CreditCardBrandVisa)})
+	case p.BillingType == asaas.BillingTypePix:
+		p.PixTransaction = optional.Of("00000000-0000-4000-9000-000" + p.InvoiceNumber)
+		p.PixQrCodeID = optional.Of("LOJAEXEMPLO00000000000" + p.InvoiceNumber + "ASA")
+	}
+}
+
+// PartiallyRefunded gives a part of the money back. The charge stays what it was;
+// the refund is in Payment.Refunds. It panics where no money would be left, for
+// which there is Refunded.
+func (c *Charge) PartiallyRefunded(value asaas.Money) []byte {
+	c.in(asaas.EventPaymentPartiallyRefunded, asaas.PaymentStatusConfirmed, asaas.PaymentStatusReceived)
+	if value.Sign() <= 0 || value.Cmp(c.left()) >= 0 {
+		panic(fmt.Sprintf("asaastest: R$ %s is no part of the R$ %s that are left: call Refunded to give all back", value, c.left()))
+	}
+	c.refund(value)
+	return c.event(asaas.EventPaymentPartiallyRefunded)
+}
+
+// Refunded gives back all money that is left, as a refund or because a
+// chargeback was lost.
+func (c *Charge) Refunded() []byte {
+	c.in(asaas.EventPaymentRefunded, asaas.PaymentStatusConfirmed, asaas.PaymentStatusReceived,
+		asaas.PaymentStatusChargebackRequested, asaas.PaymentStatusChargebackDispute)
+	if dispute, ok := c.Payment.Chargeback.Get(); ok {
+		dispute.Status = optional.Of(asaas.ChargebackStatusDisputeLost)
+		c.Payment.Chargeback = optional.Of(dispute)
+		c.Now = c.Now.AddDate(0, 0, 30)
+	}
+	c.refund(c.left())
+	c.Payment.Status = asaas.PaymentStatusRefunded
+	if c.Payment.BillingType == asaas.BillingTypePix {
+		c.Payment.PixTransaction = optional.Null[string]()
+	}
+	return c.event(asaas.EventPaymentRefunded)
+}
+
+// left is what was not given back yet.
+func (c *Charge) left() asaas.Money {
+	left := c.Payment.Value
+	for _, r := range c.Payment.Refunds.Or(nil) {
+		left = left.Sub(r.Value.Or(asaas.Money{}))
+	}
+	return left
+}
+
+func (c *Charge) refund(value asaas.Money) {
+	c.Now = c.Now.Add(time.Hour)
+	now := optional.Of(asaas.DateTime(c.Now.Format(time.DateTime)))
+	r := asaas.Refund{DateCreated: now, Status: optional.Of(asaas.RefundStatusDone), Value: optional.Of(value)}
+	if c.Payment.BillingType == asaas.BillingTypePix {
+		r.EffectiveDate = now
+		r.EndToEndIdentifier = optional.Of(fmt.Sprintf("D19540550%s%s", c.Now.Format("200601021504"), c.Payment.InvoiceNumber))
+	}
+	earlier := c.Payment.Refunds.Or(nil)
+	c.Payment.Refunds = optional.Of(append(earlier[:len(earlier):len(earlier)], r))
+}
+
+// ChargebackRequested lets the owner of the card dispute the payment.
+func (c *Charge) ChargebackRequested() []byte {
+	c.in(asaas.EventPaymentChargebackRequested, asaas.PaymentStatusConfirmed, asaas.PaymentStatusReceived)
+	if !c.isCard() {
+		panic(fmt.Sprintf("asaastest: a %s has no chargeback: make the charge with BillingTypeCreditCard", c.Payment.BillingType))
+	}
+	c.Now = c.Now.AddDate(0, 0, 3)
+	p := &c.Payment
+	p.Status = asaas.PaymentStatusChargebackRequested
+	p.Chargeback = optional.Of(asaas.Chargeback{
+		ID:               optional.Of("00000000-0000-4000-a000-000" + p.InvoiceNumber),
+		Payment:          optional.Of(p.ID),
+		Installment:      p.Installment,
+		CustomerAccount:  optional.Of(p.Customer),
+		Status:           optional.Of(asaas.ChargebackStatusRequested),
+		Reason:           optional.Of(asaas.ChargebackReasonFraud),
+		DisputeStartDate: optional.Of(day(c.Now)),
+		Value:            optional.Of(p.Value),
+		PaymentDate:      p.PaymentDate,
+	})
+	return c.event(asaas.EventPaymentChargebackRequested)
+}
+
+// ChargebackDispute hands in the evidence against the chargeback.
+func (c *Charge) ChargebackDispute() []byte {
+	c.in(asaas.EventPaymentChargebackDispute, asaas.PaymentStatusChargebackRequested)
+	c.dispute(asaas.ChargebackStatusInDispute, asaas.ChargebackDisputeStatusRequested)
+	c.Payment.Status = asaas.PaymentStatusChargebackDispute
+	return c.event(asaas.EventPaymentChargebackDispute)
+}
+
+// AwaitingChargebackReversal lets the merchant win the dispute. Confirmed or
+// Received comes again after it: as a second event of its type, for the same
+// charge.
+func (c *Charge) AwaitingChargebackReversal() []byte {
+	c.in(asaas.EventPaymentAwaitingChargebackReversal, asaas.PaymentStatusChargebackDispute)
+	c.dispute(asaas.ChargebackStatusReversed, asaas.ChargebackDisputeStatusAccepted)
+	c.Payment.Status = asaas.PaymentStatusAwaitingChargebackReversal
+	return c.event(asaas.EventPaymentAwaitingChargebackReversal)
+}
+
+func (c *Charge) dispute(status asaas.ChargebackStatus, evidence asaas.ChargebackDisputeStatus) {
+	c.Now = c.Now.AddDate(0, 0, 10)
+	dispute := c.Payment.Chargeback.Or(asaas.Chargeback{})
+	dispute.Status, dispute.DisputeStatus = optional.Of(status), optional.Of(evidence)
+	c.Payment.Chargeback = optional.Of(dispute)
+}
+
+// Deleted removes the charge, which keeps its status.
+func (c *Charge) Deleted() []byte {
+	c.in(asaas.EventPaymentDeleted, asaas.PaymentStatusPending, asaas.PaymentStatusOverdue)
+	c.Now = c.Now.Add(time.Hour)
+	c.Payment.Deleted = true
+	return c.event(asaas.EventPaymentDeleted)
+}
+
+// Restored brings a removed charge back.
+func (c *Charge) Restored() []byte {
+	if !c.Payment.Deleted {
+		panic("asaastest: PAYMENT_RESTORED cannot come now: the charge is not deleted")
+	}
+	c.Now = c.Now.Add(time.Hour)
+	c.Payment.Deleted = false
+	return c.event(asaas.EventPaymentRestored)
+}
