@@ -62,7 +62,7 @@ func (s *Spec) essentials(event *openapi3.Schema) []Essential {
 func (s *Spec) zeroOf(event *openapi3.Schema, path string) (string, error) {
 	at, err := s.follow(event, path)
 	if err != nil {
-		return "", err
+		return "", fmt.Errorf("%s %w", essentialName, err)
 	}
 	value := "e" + strings.Join(at.value, "")
 	switch goType := GoTypes[ScalarOf(at.plain.Value)]; {
@@ -103,7 +103,7 @@ func (s *Spec) follow(event *openapi3.Schema, path string) (place, error) {
 		p.owner, p.name = p.plain.Value, name
 		property, required := s.Property(p.owner, name)
 		if property == nil {
-			return p, fmt.Errorf("%s %s: the schema has no property %q; correct the path", essentialName, path, name)
+			return p, fmt.Errorf("%s: the schema has no property %q; correct the path", path, name)
 		}
 		var nullable bool
 		p.plain, nullable = WithoutNull(property)

@@ -60,24 +60,14 @@ func (s *Spec) keyOf(post *openapi3.Operation) string {
 // keyValue walks from an event's schema along a path and returns the Go
 // expression for the string at its end.
 func (s *Spec) keyValue(from *openapi3.Schema, path string) (string, error) {
-	value := []string{"e"}
-	names := strings.Split(path, ".")
-	for i, name := range names {
-		property, required := s.Property(from, name)
-		if property == nil {
-			return "", fmt.Errorf("%s %s: the schema has no property %q; correct the path", EntityKeyName, path, name)
-		}
-		plain, nullable := WithoutNull(property)
-		if last := i == len(names)-1; last && !isText(plain) {
-			return "", fmt.Errorf("%s %s does not end in a string; give the path to an id", EntityKeyName, path)
-		}
-		value = append(value, GoName(name))
-		if !required || nullable {
-			value = append(value, "Or("+zero(plain)+")")
-		}
-		from = plain.Value
+	at, err := s.follow(from, path)
+	switch {
+	case err != nil:
+		return "", fmt.Errorf("%s %w", EntityKeyName, err)
+	case !isText(at.plain):
+		return "", fmt.Errorf("%s %s does not end in a string; give the path to an id", EntityKeyName, path)
 	}
-	return asString(strings.Join(value, "."), from), nil
+	return asString("e"+strings.Join(at.value, "")+at.or(`""`), at.plain.Value), nil
 }
 
 // asString converts a value, a string or a Text, to a string.
