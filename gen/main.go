@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"io"
 	"os"
@@ -67,14 +68,14 @@ func status(err error) int {
 
 // generateWith reads generate's arguments.
 func generateWith(args []string) error {
+	flags := flag.NewFlagSet("", flag.ContinueOnError)
+	flags.SetOutput(io.Discard) // the usage text says it
 	var overlays []string
-	for len(args) > 1 && args[0] == "-overlay" {
-		overlays, args = append(overlays, args[1]), args[2:]
-	}
-	if len(args) != 2 {
+	flags.Func("overlay", "", func(path string) error { overlays = append(overlays, path); return nil })
+	if err := flags.Parse(args); err != nil || flags.NArg() != 2 {
 		return errors.New(usage)
 	}
-	return generate(args[0], args[1], overlays...)
+	return generate(flags.Arg(0), flags.Arg(1), overlays...)
 }
 
 // generate writes nothing unless everything is right.

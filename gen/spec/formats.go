@@ -8,6 +8,7 @@ type Scalar struct{ Kind, Format string }
 // ScalarOf is a schema's type and format.
 func ScalarOf(s *openapi3.Schema) Scalar { return Scalar{TypeOf(s), s.Format} }
 
+// String implements [fmt.Stringer].
 func (s Scalar) String() string {
 	switch {
 	case s.Kind == "":

@@ -90,7 +90,7 @@ func isText(r *openapi3.SchemaRef) bool {
 	return r.Ref == "" && TypeOf(r.Value) == "string" && (r.Value.Format == "" || r.Value.Format == "asaas-text")
 }
 
-// property finds a property of a schema or, for an event, of its envelope.
+// Property finds a property of a schema or, for an event, of its envelope.
 func (s *Spec) Property(of *openapi3.Schema, name string) (property *openapi3.SchemaRef, required bool) {
 	if p := of.Properties[name]; p != nil {
 		return p, slices.Contains(of.Required, name)

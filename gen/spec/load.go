@@ -12,7 +12,7 @@ import (
 	"github.com/getkin/kin-openapi/openapi3"
 )
 
-// spec is an OpenAPI document and where it came from.
+// Spec is an OpenAPI document and where it came from.
 type Spec struct {
 	Name string // its path from the module's root, the same on every machine
 	Sum  string // sha256 of data
@@ -20,7 +20,7 @@ type Spec struct {
 	Doc  *openapi3.T
 }
 
-// load reads a spec, and applies overlays to it.
+// Load reads a spec, and applies overlays to it.
 func Load(path string, overlays ...string) (*Spec, error) {
 	data, err := os.ReadFile(path)
 	if err != nil {
@@ -36,6 +36,7 @@ func Load(path string, overlays ...string) (*Spec, error) {
 	return Parse(strings.Join(names, " with "), data)
 }
 
+// Parse reads the text of a spec, which messages call name.
 func Parse(name string, data []byte) (*Spec, error) {
 	sum := sha256.Sum256(data)
 	s := &Spec{Name: name, Sum: hex.EncodeToString(sum[:]), Data: data}
@@ -70,6 +71,7 @@ func moduleName(path string) string {
 	}
 }
 
+// Schemas are the components that become Go types.
 func (s *Spec) Schemas() openapi3.Schemas {
 	if s.Doc.Components == nil {
 		return nil

@@ -16,7 +16,7 @@ func InOrder[V any](m map[string]V, origin func(V) *openapi3.Origin) []string {
 	})
 }
 
-// position grows through the file.
+// Position grows through the file.
 func Position(o *openapi3.Origin) int {
 	if o == nil || o.Key == nil {
 		return 0
@@ -26,6 +26,7 @@ func Position(o *openapi3.Origin) int {
 
 func line(o *openapi3.Origin) int { return Position(o) >> 16 }
 
+// SchemaOrigin is where a schema, or what refers to it, stands in the file.
 func SchemaOrigin(s *openapi3.SchemaRef) *openapi3.Origin {
 	if s.Origin == nil && s.Value != nil {
 		return s.Value.Origin
@@ -33,6 +34,7 @@ func SchemaOrigin(s *openapi3.SchemaRef) *openapi3.Origin {
 	return s.Origin
 }
 
+// ItemOrigin is where a webhook or a path stands in the file.
 func ItemOrigin(p *openapi3.PathItem) *openapi3.Origin { return p.Origin }
 
 func bodyOrigin(b *openapi3.RequestBodyRef) *openapi3.Origin {

@@ -31,6 +31,7 @@ func overlaid(spec []byte, paths []string) ([]byte, error) {
 	return spec, nil
 }
 
+// Apply applies an overlay to the text of a spec. Each of its targets exists.
 func Apply(o *overlay.Overlay, spec []byte) ([]byte, error) {
 	var doc yaml.Node
 	if err := yaml.Unmarshal(spec, &doc); err != nil {
@@ -42,6 +43,7 @@ func Apply(o *overlay.Overlay, spec []byte) ([]byte, error) {
 	return YAML(&doc)
 }
 
+// YAML writes as specs are written, two spaces deep.
 func YAML(v any) ([]byte, error) {
 	var b bytes.Buffer
 	encoder := yaml.NewEncoder(&b)
