@@ -41,13 +41,14 @@
 // paths means the first that is not empty, and "" that it is about nothing.
 // Other names that the event type comes by are its x-aliases: they take the
 // same way. x-example has the values that tell it from others of its family, by
-// their path.
+// their path. x-essential of the schema lists the paths of what the event is
+// nothing without.
 //
 // # Add a scalar
 //
 // Formats that have a Go type of their own, money for example, are listed in
-// spec/formats.go. Their types are written by hand in the provider's package, and
-// so is a schema with x-go-type.
+// spec/formats.go, and their values for tests in fixtures/sample.go. Their types
+// are written by hand in the provider's package, and so is a schema with x-go-type.
 //
 // A spec that breaks a rule is refused with all its mistakes at once, and
 // nothing is written; spec/testdata/bad has an example of each rule.
@@ -69,5 +70,5 @@
 //
 // See in testdata/good what your change does to the output:
 //
-//	go test ./gen -update && git diff gen/testdata
+//	go test ./gen ./gen/spec ./gen/drift -update && git diff gen
 package main
