@@ -20,6 +20,7 @@ const maxAnswer = 1 << 20
 func (c *Client) call(ctx context.Context, o operation, answer any) error {
 	ctx, cancel := context.WithTimeout(ctx, c.Timeout)
 	defer cancel()
+	o.token = secretIn(o.body)
 	failed := c.attempt(ctx, o, answer)
 	if failed != nil && o.method == http.MethodGet && failed.pause(ctx) {
 		failed = c.attempt(ctx, o, answer)
@@ -28,6 +29,15 @@ func (c *Client) call(ctx context.Context, o operation, answer any) error {
 		return failed
 	}
 	return nil
+}
+
+// send does an operation that is answered with JSON.
+func send[T any](ctx context.Context, c *Client, o operation) (*T, error) {
+	answer := new(T)
+	if err := c.call(ctx, o, answer); err != nil {
+		return nil, err
+	}
+	return answer, nil
 }
 
 // attempt sends an operation once.

@@ -43,6 +43,17 @@ func (f failure) secrets() []string {
 	return out
 }
 
+// secretIn is the secret that a body has, "" if none.
+func secretIn(body any) string {
+	switch body := body.(type) {
+	case WebhookCreate:
+		return body.AuthToken.Or("")
+	case WebhookUpdate:
+		return body.AuthToken.Or("")
+	}
+	return ""
+}
+
 func printable(r rune) rune {
 	switch {
 	case unicode.IsSpace(r):

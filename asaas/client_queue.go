@@ -23,17 +23,17 @@ import (
 //
 // See https://docs.asaas.com/reference/remove-webhook-backoff.
 func (c *Client) RemoveBackoff(ctx context.Context, id string) error {
-	o := operation{name: "RemoveBackoff", method: http.MethodPost, path: webhookPath + "/removeBackoff", id: id, body: struct{}{}}
+	const name = "RemoveBackoff"
 	if c.backoffs == nil { // not made by NewClient, which the call says
-		return c.call(ctx, o, nil)
+		return c.removeWebhookBackoff(ctx, name, id)
 	}
 	wait := c.backoffs.begin(id, c.MinRemoveBackoff)
 	if wait > 0 {
-		e := failure{o, c.key}.made(CallNotDelivered, "nothing was sent: it may be called again in "+wholeSeconds(wait)+", see MinRemoveBackoff", nil)
+		e := failure{operation{name: name, id: id}, c.key}.made(CallNotDelivered, "nothing was sent: it may be called again in "+wholeSeconds(wait)+", see MinRemoveBackoff", nil)
 		e.RetryAfter, e.err = wait, ErrTooSoon
 		return e
 	}
-	err := c.call(ctx, o, nil)
+	err := c.removeWebhookBackoff(ctx, name, id)
 	if e, ok := errors.AsType[*APIError](err); ok && e.Outcome == CallNotDelivered && e.Status == 0 {
 		c.backoffs.forget(id)
 	}

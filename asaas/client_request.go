@@ -21,7 +21,7 @@ type operation struct {
 	method string
 	path   string // below BaseURL, with {id} for the webhook's
 	id     string
-	query  string
+	query  url.Values
 	body   any    // nil sends none
 	token  string // the webhook's, a secret in the body
 }
@@ -91,8 +91,8 @@ func (c *Client) target(o operation) (string, error) {
 		path = strings.Replace(path, "{id}", url.PathEscape(o.id), 1)
 	}
 	target := strings.TrimRight(c.BaseURL, "/") + path
-	if o.query != "" {
-		target += "?" + o.query
+	if len(o.query) > 0 {
+		target += "?" + o.query.Encode()
 	}
 	return target, nil
 }

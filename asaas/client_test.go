@@ -212,7 +212,7 @@ func listed(ctx context.Context, c *asaas.Client) (ids []string, err error) {
 
 func TestAListHasAllPages(t *testing.T) {
 	t.Parallel()
-	const first, second, third = "/v3/webhooks?offset=0&limit=100", "/v3/webhooks?offset=2&limit=100", "/v3/webhooks?offset=4&limit=100"
+	const first, second, third = "/v3/webhooks?limit=100&offset=0", "/v3/webhooks?limit=100&offset=2", "/v3/webhooks?limit=100&offset=4"
 	for _, tt := range []struct {
 		reason    string
 		exchanges []exchange
@@ -253,7 +253,7 @@ func TestAListHasAllPages(t *testing.T) {
 
 func TestAListThatIsLeftAsksForNoMore(t *testing.T) {
 	t.Parallel()
-	client := clientOf(t, exchange{method: "GET", uri: "/v3/webhooks?offset=0&limit=100", status: 200, answer: page(true, "a", "b")})
+	client := clientOf(t, exchange{method: "GET", uri: "/v3/webhooks?limit=100&offset=0", status: 200, answer: page(true, "a", "b")})
 	for range client.Webhooks(t.Context()) {
 		break
 	}

@@ -4,18 +4,12 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"iter"
-	"net/http"
 
 	"github.com/paghooks/paghooks/idem/optional"
 )
 
-const (
-	webhooksPath = "/webhooks"
-	webhookPath  = "/webhooks/{id}"
-	pageSize     = 100 // the most that Asaas gives
-)
+const pageSize = 100 // the most that Asaas gives
 
 // Webhooks lists the account's webhooks. An error ends the list.
 //
@@ -28,9 +22,8 @@ func (c *Client) list(ctx context.Context, name string) iter.Seq2[*Webhook, erro
 	return func(yield func(*Webhook, error) bool) {
 		seen := make(map[string]bool) // pages shift while webhooks come and go
 		for offset, more := 0, true; more; {
-			var page WebhookPage
-			o := operation{name: name, method: http.MethodGet, path: webhooksPath, query: fmt.Sprintf("offset=%d&limit=%d", offset, pageSize)}
-			if err := c.call(ctx, o, &page); err != nil {
+			page, err := c.listWebhooks(ctx, name, offset, pageSize)
+			if err != nil {
 				yield(nil, err)
 				return
 			}
@@ -45,7 +38,7 @@ func (c *Client) list(ctx context.Context, name string) iter.Seq2[*Webhook, erro
 			}
 			offset, more = offset+len(data), page.HasMore.Or(false)
 			if more && len(seen) == before {
-				yield(nil, failure{o, c.key}.made(CallUnknown, "the list has no end, its pages repeat: see what answers at BaseURL", nil))
+				yield(nil, failure{operation{name: name}, c.key}.made(CallUnknown, "the list has no end, its pages repeat: see what answers at BaseURL", nil))
 				return
 			}
 		}
@@ -80,16 +73,7 @@ func (w *Webhook) check() error {
 //
 // See https://docs.asaas.com/docs/create-new-webhook-via-api.
 func (c *Client) Webhook(ctx context.Context, id string) (*Webhook, error) {
-	return c.webhook(ctx, operation{name: "Webhook", method: http.MethodGet, path: webhookPath, id: id})
-}
-
-// webhook does an operation that is answered with the webhook.
-func (c *Client) webhook(ctx context.Context, o operation) (*Webhook, error) {
-	w := new(Webhook)
-	if err := c.call(ctx, o, w); err != nil {
-		return nil, err
-	}
-	return w, nil
+	return c.getWebhook(ctx, "Webhook", id)
 }
 
 // CreateWebhook creates a webhook; an account may have 10. What Asaas does
@@ -100,16 +84,15 @@ func (c *Client) webhook(ctx context.Context, o operation) (*Webhook, error) {
 //
 // See https://docs.asaas.com/docs/create-new-webhook-via-api.
 func (c *Client) CreateWebhook(ctx context.Context, w WebhookCreate) (*Webhook, error) {
-	o := operation{name: "CreateWebhook", method: http.MethodPost, path: webhooksPath, token: w.AuthToken.Or("")}
+	const name = "CreateWebhook"
 	if len(w.Events) == 0 {
-		return nil, failure{o, c.key}.refused(errNoEvents)
+		return nil, failure{operation{name: name}, c.key}.refused(errNoEvents)
 	}
 	w.Enabled = optional.Of(w.Enabled.Or(true))
 	w.Interrupted = optional.Of(w.Interrupted.Or(false))
 	w.APIVersion = optional.Of(w.APIVersion.Or(3))
 	w.SendType = cmp.Or(w.SendType, WebhookSendTypeSequentially)
-	o.body = w
-	return c.webhook(ctx, o)
+	return c.createWebhook(ctx, name, w)
 }
 
 var (
@@ -126,14 +109,14 @@ func (c *Client) UpdateWebhook(ctx context.Context, id string, u WebhookUpdate) 
 }
 
 func (c *Client) update(ctx context.Context, name, id string, u WebhookUpdate) (*Webhook, error) {
-	o := operation{name: name, method: http.MethodPut, path: webhookPath, id: id, body: u, token: u.AuthToken.Or("")}
+	refused := failure{operation{name: name, id: id}, c.key}.refused
 	if !u.Events.IsZero() && len(u.Events.Or(nil)) == 0 {
-		return nil, failure{o, c.key}.refused(errNoEvents)
+		return nil, refused(errNoEvents)
 	}
 	if isEmpty(u) {
-		return nil, failure{o, c.key}.refused(errNoChange)
+		return nil, refused(errNoChange)
 	}
-	return c.webhook(ctx, o)
+	return c.updateWebhook(ctx, name, id, u)
 }
 
 // DeleteWebhook removes a webhook for good: its id never comes back, and nothing
@@ -141,8 +124,8 @@ func (c *Client) update(ctx context.Context, name, id string, u WebhookUpdate) (
 //
 // See https://docs.asaas.com/reference/remove-webhook.
 func (c *Client) DeleteWebhook(ctx context.Context, id string) error {
-	var deleted WebhookDeleted
-	return c.call(ctx, operation{name: "DeleteWebhook", method: http.MethodDelete, path: webhookPath, id: id}, &deleted)
+	_, err := c.deleteWebhook(ctx, "DeleteWebhook", id)
+	return err
 }
 
 func (d *WebhookDeleted) check() error {

@@ -39,6 +39,10 @@ const handWritten = `package %s
 		Cents    int
 		Metadata map[string]string
 	)
+	type Client struct{}
+	type operation struct { name, method, path, id string; query map[string][]string; body any }
+	func (c *Client) call(ctx any, o operation, answer any) error { return nil }
+	func send[T any](ctx any, c *Client, o operation) (*T, error) { return new(T), c.call(ctx, o, nil) }
 	type Dispatcher struct{ idem.Routes }
 	type Event interface { envelope() *Envelope; key() string; check([]byte) error }
 	func (e *Envelope) envelope() *Envelope { return e }

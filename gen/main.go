@@ -3,7 +3,9 @@ package main
 import (
 	"context"
 	"errors"
+	"flag"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 )
@@ -13,10 +15,10 @@ const usage = `usage: go run ./gen generate [-overlay FILE]... SPEC DIR
        go run ./gen upstream [-spec spec/asaas.yaml] FILE-or-URL
 
 	generate  reads the OpenAPI document SPEC and writes types.gen.go,
-	          events.gen.go and, if SPEC has paths, client_types.gen.go into
-	          the package directory DIR, and the bodies for tests,
-	          fixtures.gen.json, into DIR/DIRtest; OpenAPI overlays change
-	          SPEC before that, in their order
+	          events.gen.go and, if SPEC has paths, client_types.gen.go and
+	          client_calls.gen.go into the package directory DIR, and the
+	          bodies for tests, fixtures.gen.json, into DIR/DIRtest; OpenAPI
+	          overlays change SPEC before that, in their order
 	drift     prints what is in saved bodies, one in a FILE or one per line,
 	          and is not in SPEC, spec/asaas.yaml by default, with the OpenAPI
 	          overlays named; writes an overlay that adds it to OUT; the exit
@@ -26,13 +28,13 @@ const usage = `usage: go run ./gen generate [-overlay FILE]... SPEC DIR
 	          anything is, 2 if it could not compare`
 
 func main() {
-	if err := run(os.Args[1:]); err != nil {
+	if err := run(os.Args[1:], os.Stdout); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(status(err))
 	}
 }
 
-func run(args []string) error {
+func run(args []string, out io.Writer) error {
 	if len(args) == 0 {
 		return errors.New(usage)
 	}
@@ -40,24 +42,40 @@ func run(args []string) error {
 	case "generate":
 		return generateWith(args)
 	case "drift":
-		return findDrift(args, os.Stdout)
+		return findDrift(args, out)
 	case "upstream":
-		return upstream(context.Background(), args, os.Stdout)
+		return compareUpstream(context.Background(), args, out)
 	default:
 		return fmt.Errorf("gen: there is no command %q\n\n%s", command, usage)
 	}
 }
 
+// incomparable is why nothing could be compared.
+type incomparable struct{ error }
+
+func (i incomparable) Unwrap() error { return i.error }
+
+// status is the exit status of the program.
+func status(err error) int {
+	switch {
+	case err == nil:
+		return 0
+	case errors.As(err, new(incomparable)):
+		return 2
+	}
+	return 1
+}
+
 // generateWith reads generate's arguments.
 func generateWith(args []string) error {
+	flags := flag.NewFlagSet("", flag.ContinueOnError)
+	flags.SetOutput(io.Discard) // the usage text says it
 	var overlays []string
-	for len(args) > 1 && args[0] == "-overlay" {
-		overlays, args = append(overlays, args[1]), args[2:]
-	}
-	if len(args) != 2 {
+	flags.Func("overlay", "", func(path string) error { overlays = append(overlays, path); return nil })
+	if err := flags.Parse(args); err != nil || flags.NArg() != 2 {
 		return errors.New(usage)
 	}
-	return generate(args[0], args[1], overlays...)
+	return generate(flags.Arg(0), flags.Arg(1), overlays...)
 }
 
 // generate writes nothing unless everything is right.

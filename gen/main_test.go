@@ -1,11 +1,14 @@
 package main
 
 import (
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/paghooks/paghooks/gen/internal/golden"
 )
 
 func TestWrongCommandLinesSayWhatIsRight(t *testing.T) {
@@ -21,9 +24,20 @@ func TestWrongCommandLinesSayWhatIsRight(t *testing.T) {
 		{[]string{"generate", "nowhere.yaml", "."}, "gen: cannot read the spec, check its path: open nowhere.yaml", "no such file"},
 	}
 	for _, test := range tests {
-		if err := run(test.args); err == nil || !strings.Contains(err.Error(), test.want) {
+		if err := run(test.args, io.Discard); err == nil || !strings.Contains(err.Error(), test.want) {
 			t.Errorf("%s: got the error %v, want %q", test.why, err, test.want)
 		}
+	}
+}
+
+func TestARefusedSpecWritesNothing(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	if err := run([]string{"generate", "spec/testdata/bad/many.yaml", dir}, io.Discard); err == nil {
+		t.Error("it was accepted")
+	}
+	if written, _ := os.ReadDir(dir); len(written) > 0 {
+		t.Errorf("it was refused, and yet %s was written", written[0].Name())
 	}
 }
 
@@ -32,7 +46,7 @@ func TestGenerateWritesAllFiles(t *testing.T) {
 	if err := os.Mkdir(dir, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	if err := run([]string{"generate", "testdata/good/minimal/spec.yaml", dir}); err != nil {
+	if err := run([]string{"generate", "testdata/good/minimal/spec.yaml", dir}, io.Discard); err != nil {
 		t.Fatal(err)
 	}
 	for _, name := range []string{"types.gen.go", "events.gen.go", "minimaltest/fixtures.gen.json"} {
@@ -40,10 +54,7 @@ func TestGenerateWritesAllFiles(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		compareWithGolden(t, filepath.Join("testdata/good/minimal", filepath.Base(name)+".golden"), string(got))
-	}
-	if left, _ := filepath.Glob(filepath.Join(dir, ".gen-*")); len(left) > 0 {
-		t.Errorf("temporary files are left: %v", left)
+		golden.Compare(t, filepath.Join("testdata/good/minimal", filepath.Base(name)+".golden"), string(got))
 	}
 }
 

@@ -1,16 +1,15 @@
 package main
 
 import (
-	"flag"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-)
 
-var update = flag.Bool("update", false, "write the golden files")
+	"github.com/paghooks/paghooks/gen/internal/golden"
+)
 
 // rendered is what the generator makes of a spec: file name, content.
 func rendered(t *testing.T, spec, dir string) map[string]string {
@@ -34,25 +33,9 @@ func TestOutputIsAsGolden(t *testing.T) {
 	for _, dir := range dirs {
 		t.Run(filepath.Base(dir), func(t *testing.T) {
 			for name, content := range rendered(t, filepath.Join(dir, "spec.yaml"), dir) {
-				compareWithGolden(t, filepath.Join(dir, name+".golden"), content)
+				golden.Compare(t, filepath.Join(dir, name+".golden"), content)
 			}
 		})
-	}
-}
-
-func compareWithGolden(t *testing.T, path, got string) {
-	t.Helper()
-	if *update {
-		if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(string(want), got); diff != "" {
-		t.Errorf("%s differs, run go test ./gen -update if that is right (-want +got):\n%s", path, diff)
 	}
 }
 

@@ -5,19 +5,20 @@ import (
 	_ "embed"
 	"fmt"
 	"maps"
-	"slices"
 
 	"github.com/getkin/kin-openapi/openapi3"
 	"github.com/oapi-codegen/oapi-codegen/v2/pkg/codegen"
+
+	"github.com/paghooks/paghooks/gen/spec"
 )
 
 //go:embed templates/types.tmpl
 var typesTemplate string
 
-func (s *spec) typesCode() (string, error) {
-	client := s.clientSchemas()
-	return s.declarations(func(schema *openapi3.Schema) bool {
-		return !isEvent(schema) && !isHandWritten(schema) && !client[schema]
+func (p provider) typesCode() (string, error) {
+	client := p.clientSchemas()
+	return p.declarations(func(schema *openapi3.Schema) bool {
+		return !spec.IsEvent(schema) && !spec.IsHandWritten(schema) && !client[schema]
 	})
 }
 
@@ -28,11 +29,11 @@ const noTemplate = "{{\"\"}}\n"
 // declarations has oapi-codegen render the Go types of the schemas that are
 // wanted. It reads the schemas, resolves what they refer to and finds their Go
 // types; how a declaration looks is ours.
-func (s *spec) declarations(wanted func(*openapi3.Schema) bool) (string, error) {
+func (p provider) declarations(wanted func(*openapi3.Schema) bool) (string, error) {
 	doc := &openapi3.T{
-		OpenAPI:    s.doc.OpenAPI,
-		Info:       s.doc.Info,
-		Components: &openapi3.Components{Schemas: s.selected(wanted)},
+		OpenAPI:    p.Doc.OpenAPI,
+		Info:       p.Doc.Info,
+		Components: &openapi3.Components{Schemas: p.selected(wanted)},
 	}
 	code, err := codegen.Generate(doc, codegen.Configuration{
 		PackageName: "unused",
@@ -50,7 +51,7 @@ func (s *spec) declarations(wanted func(*openapi3.Schema) bool) (string, error) 
 		},
 	}.UpdateDefaults())
 	if err != nil {
-		return "", fmt.Errorf("gen: oapi-codegen refuses %s, correct the spec: %w", s.name, err)
+		return "", fmt.Errorf("gen: oapi-codegen refuses %s, correct the spec: %w", p.Name, err)
 	}
 	return code, nil
 }
@@ -60,36 +61,36 @@ func (s *spec) declarations(wanted func(*openapi3.Schema) bool) (string, error) 
 // envelope's fields, for an extension that types.tmpl knows; what has no page of
 // its own gets that of the first webhook or operation that refers to it;
 // everything gets its place in the file as x-order.
-func (s *spec) selected(wanted func(*openapi3.Schema) bool) openapi3.Schemas {
+func (p provider) selected(wanted func(*openapi3.Schema) bool) openapi3.Schemas {
 	out := make(openapi3.Schemas)
-	pages := s.pages()
-	for name, ref := range s.schemas() {
+	pages := p.pages()
+	for name, ref := range p.Schemas() {
 		if !wanted(ref.Value) {
 			continue
 		}
 		schema := *ref.Value
 		schema.AllOf = nil
-		schema.ExternalDocs = cmp.Or(schema.ExternalDocs, pages[schemaPrefix+name])
-		schema.Extensions = with(schema.Extensions, "x-embeds-envelope", isEvent(ref.Value))
+		schema.ExternalDocs = cmp.Or(schema.ExternalDocs, pages[spec.SchemaPrefix+name])
+		schema.Extensions = spec.With(schema.Extensions, "x-embeds-envelope", spec.IsEvent(ref.Value))
 		schema.Properties = make(openapi3.Schemas)
 		for name, property := range ref.Value.Properties {
-			field := ordered(s.undescribed(property))
-			if s.mayLack(ref.Value, name) {
+			field := ordered(p.undescribed(property))
+			if p.MayLack(ref.Value, name) {
 				field.Extensions[mayLackName] = true
 			}
 			schema.Properties[name] = field
 		}
-		out[name] = ordered(&openapi3.SchemaRef{Value: &schema, Origin: schemaOrigin(ref)})
+		out[name] = ordered(&openapi3.SchemaRef{Value: &schema, Origin: spec.SchemaOrigin(ref)})
 	}
 	return out
 }
 
 // pages are the documentation of schemas: that of the first webhook or
 // operation that refers to the schema.
-func (s *spec) pages() map[string]*openapi3.ExternalDocs {
+func (p provider) pages() map[string]*openapi3.ExternalDocs {
 	out := make(map[string]*openapi3.ExternalDocs)
-	for _, operation := range slices.Concat(s.posts(), s.operations()) {
-		for _, ref := range schemasOf(operation) {
+	for _, operation := range append(p.Posts(), p.Operations()...) {
+		for _, ref := range operation.Schemas() {
 			if out[ref.Ref] == nil {
 				out[ref.Ref] = operation.ExternalDocs
 			}
@@ -100,8 +101,8 @@ func (s *spec) pages() map[string]*openapi3.ExternalDocs {
 
 // undescribed takes the description from a property that only has it from the
 // schema that it refers to: the comment of its type says that.
-func (s *spec) undescribed(ref *openapi3.SchemaRef) *openapi3.SchemaRef {
-	if ref.Ref == "" || ref.Value.Description != s.schemas()[schemaName(ref.Ref)].Value.Description {
+func (p provider) undescribed(ref *openapi3.SchemaRef) *openapi3.SchemaRef {
+	if ref.Ref == "" || ref.Value.Description != p.Schemas()[spec.SchemaName(ref.Ref)].Value.Description {
 		return ref
 	}
 	value, out := *ref.Value, *ref
@@ -112,16 +113,8 @@ func (s *spec) undescribed(ref *openapi3.SchemaRef) *openapi3.SchemaRef {
 
 func ordered(ref *openapi3.SchemaRef) *openapi3.SchemaRef {
 	out := *ref
-	out.Extensions = with(ref.Extensions, "x-order", float64(position(schemaOrigin(ref))))
+	out.Extensions = spec.With(ref.Extensions, "x-order", float64(spec.Position(spec.SchemaOrigin(ref))))
 	return &out
-}
-
-// with is m and one more entry. m itself is left as it is: it is read again for
-// the other file.
-func with(m map[string]any, key string, value any) map[string]any {
-	out := map[string]any{key: value}
-	maps.Copy(out, m)
-	return out
 }
 
 // oapi-codegen gives its templates the functions of this table, and has no
@@ -132,10 +125,13 @@ func init() {
 		"comment":    comment,
 		"enumValues": enumValues,
 		"fieldType":  fieldType,
-		"goName":     goName,
+		"goName":     spec.GoName,
 		"isOptional": isOptional,
 	})
 }
+
+// mayLackName marks, in memory, a required amount that is not essential.
+const mayLackName = "x-may-be-unset"
 
 // isOptional tells whether a field is left out when it is absent. A required
 // amount is written as null instead, and package drift sees by that that it is
@@ -153,12 +149,36 @@ func fieldType(p codegen.Property) string {
 type enumValue struct{ Name, Value, Description string }
 
 func enumValues(typeName string, s *openapi3.Schema) []enumValue {
-	docs, _ := s.Extensions[enumDocsExtension].(map[string]any)
+	docs, _ := s.Extensions[spec.EnumDocsName].(map[string]any)
 	var out []enumValue
 	for _, v := range s.Enum {
 		value := fmt.Sprint(v)
 		description, _ := docs[value].(string)
-		out = append(out, enumValue{typeName + goName(value), value, description})
+		out = append(out, enumValue{typeName + spec.GoName(value), value, description})
 	}
 	return out
+}
+
+// typeMapping is spec.GoTypes in oapi-codegen's words.
+func typeMapping() *codegen.TypeMapping {
+	return &codegen.TypeMapping{
+		Boolean: formatsOf("boolean"),
+		Integer: formatsOf("integer"),
+		Number:  formatsOf("number"),
+		String:  formatsOf("string"),
+	}
+}
+
+func formatsOf(kind string) codegen.FormatMapping {
+	m := codegen.FormatMapping{Formats: make(map[string]codegen.SimpleTypeSpec)}
+	for s := range maps.Keys(spec.GoTypes) {
+		switch goType := (codegen.SimpleTypeSpec{Type: spec.GoTypes[s]}); {
+		case s.Kind != kind:
+		case s.Format == "":
+			m.Default = goType
+		default:
+			m.Formats[s.Format] = goType
+		}
+	}
+	return m
 }

@@ -9,6 +9,10 @@
 // every version of Go: its diff shows in a review what users get to see. Names
 // of parameters, comments and field tags are not in it.
 //
+// golang.org/x/exp/apidiff says what changed between two loaded packages. Its old
+// side would be 600 kB of binary with the paths of one machine in it, or a commit
+// that every checkout must have: nothing that a review can read.
+//
 // A fact that is gone is what breaks somebody's build, in one of these ways:
 // a name is removed or has another type; a constant has another value; an
 // interface that others implement has one more method; a struct can no longer

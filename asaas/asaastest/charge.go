@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"github.com/paghooks/paghooks/asaas"
-	"github.com/paghooks/paghooks/internal/fixture"
 	"github.com/paghooks/paghooks/idem/optional"
+	"github.com/paghooks/paghooks/internal/fixture"
 )
 
 // Charge is one charge at Asaas. Its methods let something happen to it and

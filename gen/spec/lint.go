@@ -1,0 +1,140 @@
+package spec
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/getkin/kin-openapi/openapi3"
+)
+
+// problem is one mistake in a spec: where, what, and what to do about it.
+type problem struct {
+	file string
+	line int
+	path string
+	text string
+}
+
+func (p problem) Error() string {
+	if p.line == 0 {
+		return fmt.Sprintf("%s: %s: %s", p.file, p.path, p.text)
+	}
+	return fmt.Sprintf("%s:%d: %s: %s", p.file, p.line, p.path, p.text)
+}
+
+// linter looks for what would become Go code that does not compile, that loses
+// something silently, or that nobody can read the documentation of.
+type linter struct {
+	*Spec
+	problems []problem
+	names    map[string]string // Go name in the package: the path that it comes from
+	keys     map[string]string // event schema: the x-entity-key of its first webhook
+}
+
+// Lint reports all mistakes of a spec at once.
+func (s *Spec) Lint() error {
+	l := s.linter()
+	l.checkDocument()
+	l.checkSchemas()
+	l.checkCircles()
+	l.checkBodies()
+	l.checkWebhooks()
+	l.checkPaths()
+	if len(l.problems) == 0 { // else these would repeat in other words what was found above
+		l.checkUnused()
+		l.checkTypeField()
+		l.validate()
+	}
+	return l.err()
+}
+
+func (s *Spec) linter() *linter {
+	return &linter{Spec: s, names: reserved(), keys: make(map[string]string)}
+}
+
+// GoNames are the names that the spec's package has, and where they come from.
+func (s *Spec) GoNames() map[string]string {
+	l := s.linter()
+	l.checkSchemas()
+	l.checkWebhooks()
+	return l.names
+}
+
+func (l *linter) err() error {
+	if len(l.problems) == 0 {
+		return nil
+	}
+	slices.SortFunc(l.problems, func(a, b problem) int {
+		return cmp.Or(cmp.Compare(a.line, b.line), cmp.Compare(a.path, b.path), cmp.Compare(a.text, b.text))
+	})
+	errs := make([]error, len(l.problems))
+	for i, p := range l.problems {
+		errs[i] = p
+	}
+	return fmt.Errorf("gen: nothing was written, correct the spec first:\n%w", errors.Join(errs...))
+}
+
+func (l *linter) report(at *openapi3.Origin, path, format string, args ...any) {
+	l.problems = append(l.problems, problem{
+		file: l.Name,
+		line: line(at),
+		path: path,
+		text: fmt.Sprintf(format, args...),
+	})
+}
+
+func (l *linter) checkDocument() {
+	if version := l.Doc.OpenAPI; !strings.HasPrefix(version, "3.1.") {
+		l.report(nil, "openapi", "this is version %q, which may have no webhooks; write 3.1.0", version)
+	}
+	if len(l.Doc.Webhooks) == 0 {
+		l.report(nil, "webhooks", "there are none; add one entry per event type")
+	}
+	for _, name := range []string{EnvelopeName, EventTypeName} {
+		if l.Schemas()[name] == nil {
+			l.report(nil, "components.schemas."+name, "there is none; add it, every event has it")
+		}
+	}
+}
+
+// validate has kin-openapi check the document.
+func (l *linter) validate() {
+	if err := l.Doc.Validate(context.Background()); err != nil {
+		l.report(nil, "openapi", "not valid: %v; correct it", err)
+	}
+}
+
+// reserved are the names of what is written by hand in each package.
+func reserved() map[string]string {
+	names := map[string]string{"Dispatcher": "the dispatcher", "Event": "the interface of all events"}
+	for s, goType := range GoTypes {
+		names[goType] = s.String()
+	}
+	return names
+}
+
+// claim takes a name in the generated package.
+func (l *linter) claim(at *openapi3.Origin, path, GoName string) {
+	if other, ok := l.names[GoName]; ok {
+		l.report(at, path, "its Go name %s is that of %s too; rename one of them", GoName, other)
+		return
+	}
+	l.names[GoName] = path
+}
+
+// checkSentence checks a text that becomes a comment.
+func (l *linter) checkSentence(at *openapi3.Origin, path, text string) {
+	first, _, _ := strings.Cut(text, " ")
+	switch {
+	case strings.TrimSpace(text) == "":
+		l.report(at, path, "there is none; write a sentence that starts with A, An or The")
+	case !slices.Contains([]string{"A", "An", "The"}, first):
+		l.report(at, path, "it becomes the middle of a sentence; start it with A, An or The")
+	case !strings.HasSuffix(strings.TrimSpace(text), "."):
+		l.report(at, path, "it is not a sentence; end it with a full stop")
+	}
+}

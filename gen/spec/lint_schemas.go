@@ -1,0 +1,201 @@
+package spec
+
+import (
+	"go/token"
+	"iter"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/getkin/kin-openapi/openapi3"
+)
+
+const inlineObject = "an object is defined inline, and has no name in Go; move it to components.schemas and refer to it"
+
+func keysOf[V any](m map[string]V) iter.Seq[string] { return maps.Keys(m) }
+
+func (l *linter) checkSchemas() {
+	schemas := l.Schemas()
+	for _, name := range InOrder(schemas, SchemaOrigin) {
+		l.checkComponent("components.schemas."+name, name, schemas[name])
+	}
+}
+
+// checkComponent checks a schema that becomes a Go type.
+func (l *linter) checkComponent(path, name string, ref *openapi3.SchemaRef) {
+	at, s := SchemaOrigin(ref), ref.Value
+	if GoName(name) != name {
+		l.report(at, path, "the name is used in Go as it is; write it %s", GoName(name))
+	}
+	l.claim(at, path, GoName(name))
+	l.checkSentence(at, path+".description", s.Description)
+	switch {
+	case ref.Ref != "":
+		l.report(at, path, "it is another name for %s; use that one", SchemaName(ref.Ref))
+	case IsHandWritten(s):
+		l.checkHandWritten(at, path, name, s)
+	case len(UnionOf(s)) > 0:
+		l.report(at, path, "it is a union, and Go has none; make one object that has the fields of all")
+	case len(s.Enum) > 0:
+		l.checkEnum(at, path, name, s)
+	case IsEvent(s) || TypeOf(s) == "object":
+		l.checkObject(at, path, s)
+	default:
+		l.report(at, path, "it is neither an object nor an enum; write its type where it is used")
+	}
+}
+
+// checkCircles looks for objects that hold themselves, which Go has no struct
+// for. In an array they may.
+func (l *linter) checkCircles() {
+	for _, name := range InOrder(l.Schemas(), SchemaOrigin) {
+		start := l.Schemas()[name]
+		if through := l.wayTo(start.Value, start.Value, make(map[*openapi3.Schema]bool)); through != "" {
+			l.report(SchemaOrigin(start), "components.schemas."+name, "it holds itself, as %s%s, and a struct of Go cannot; make an array of one of these, or leave it out", name, through)
+		}
+	}
+}
+
+// wayTo is a path of properties from a schema to another, "" if there is none.
+func (l *linter) wayTo(from, to *openapi3.Schema, seen map[*openapi3.Schema]bool) string {
+	seen[from] = true
+	for _, name := range InOrder(from.Properties, SchemaOrigin) {
+		plain, _ := WithoutNull(from.Properties[name])
+		component := l.Schemas()[SchemaName(plain.Ref)]
+		switch {
+		case component == nil || IsHandWritten(component.Value):
+		case component.Value == to:
+			return "." + name
+		case !seen[component.Value]:
+			if rest := l.wayTo(component.Value, to, seen); rest != "" {
+				return "." + name + rest
+			}
+		}
+	}
+	return ""
+}
+
+func (l *linter) checkHandWritten(at *openapi3.Origin, path, name string, s *openapi3.Schema) {
+	if s.Extensions[goTypeName] != name {
+		l.report(at, path, "%s names another type; write %s there, or rename the schema", goTypeName, name)
+	}
+}
+
+func (l *linter) checkEnum(at *openapi3.Origin, path, name string, s *openapi3.Schema) {
+	if TypeOf(s) != "string" {
+		l.report(at, path, "the values of an enum are strings; write type: string")
+		return
+	}
+	for _, v := range s.Enum {
+		value, ok := v.(string)
+		if !ok || GoName(value) == "" {
+			l.report(at, path+".enum", "the value %v makes no Go name; write a string that has letters", v)
+			continue
+		}
+		l.claim(at, path+".enum."+value, name+GoName(value))
+	}
+	docs, _ := s.Extensions[EnumDocsName].(map[string]any)
+	for _, value := range slices.Sorted(keysOf(docs)) {
+		if !slices.Contains(s.Enum, any(value)) {
+			l.report(at, path+"."+EnumDocsName, "%s is not a value of the enum; correct it", value)
+		}
+	}
+}
+
+func (l *linter) checkObject(at *openapi3.Origin, path string, s *openapi3.Schema) {
+	if len(s.AllOf) > 1 || len(s.AllOf) == 1 && !IsEvent(s) {
+		l.report(at, path+".allOf", "only events have one, of the %s alone; write the properties here", EnvelopeName)
+	}
+	if s.AdditionalProperties.Schema != nil || s.AdditionalProperties.Has != nil && *s.AdditionalProperties.Has {
+		l.report(at, path+".additionalProperties", "oapi-codegen makes a slow map of it, and unknown fields are ignored anyway; remove it")
+	}
+	for _, name := range s.Required {
+		if s.Properties[name] == nil {
+			l.report(at, path+".required", "there is no property %q; correct it", name)
+		}
+	}
+	l.checkEssentials(at, path, s)
+	fields := l.envelopeFields(s)
+	for _, name := range InOrder(s.Properties, SchemaOrigin) {
+		ref := s.Properties[name]
+		if other, ok := fields[GoName(name)]; ok {
+			l.report(SchemaOrigin(ref), path+"."+name, "its Go name %s is that of %s too; rename one of them", GoName(name), other)
+		}
+		fields[GoName(name)] = name
+		if !token.IsIdentifier(GoName(name)) {
+			l.report(SchemaOrigin(ref), path+"."+name, "the name makes no Go name; start it with a letter")
+		}
+		l.checkProperty(path+"."+name, ref)
+	}
+}
+
+// envelopeFields are the Go names that an event has from its envelope.
+func (l *linter) envelopeFields(s *openapi3.Schema) map[string]string {
+	fields := make(map[string]string)
+	if !IsEvent(s) {
+		return fields
+	}
+	fields[EnvelopeName] = "the envelope"
+	for name := range l.Schemas()[EnvelopeName].Value.Properties {
+		fields[GoName(name)] = EnvelopeName + "." + name
+	}
+	return fields
+}
+
+// checkProperty checks what becomes the type of a field.
+func (l *linter) checkProperty(path string, ref *openapi3.SchemaRef) {
+	at := SchemaOrigin(ref)
+	plain, _ := WithoutNull(ref)
+	l.checkType(at, path, plain)
+	if v := ref.Value.Example; v != nil && !isValue(plain.Value, v) {
+		l.report(at, path, "its example, %v, is not a value of its; correct it", v)
+	}
+}
+
+func isValue(s *openapi3.Schema, v any) bool {
+	return s.VisitJSON(v, openapi3.EnableJSONSchema2020()) == nil
+}
+
+func (l *linter) checkType(at *openapi3.Origin, path string, ref *openapi3.SchemaRef) {
+	s := ref.Value
+	kind := ScalarOf(s)
+	switch {
+	case strings.Contains(SchemaName(ref.Ref), "/"):
+		l.report(at, path, "%s is not a schema of its own; move it to components.schemas and refer to it", ref.Ref)
+	case ref.Ref != "":
+		return
+	case len(UnionOf(s)) > 0:
+		l.report(at, path, `it is a union, and Go has none; only oneOf: [{$ref: …}, {type: "null"}] is possible`)
+	case len(s.AllOf) > 0:
+		l.report(at, path, "allOf makes an object without a name in Go; write $ref and the description beside it")
+	case len(s.Enum) > 0:
+		l.report(at, path, "an enum is defined inline, and has no name in Go; move it to components.schemas and refer to it")
+	case kind.Kind == "object" || len(s.Properties) > 0:
+		l.report(at, path, inlineObject)
+	case kind.Kind == "array":
+		l.checkItems(at, path+".items", s.Items)
+	case GoTypes[kind] == "":
+		l.report(at, path, "%s has no Go type; use one of %s, or add it to gen/spec/formats.go", kind, strings.Join(scalars(), ", "))
+	}
+}
+
+func (l *linter) checkItems(at *openapi3.Origin, path string, items *openapi3.SchemaRef) {
+	if items == nil {
+		l.report(at, path, "an array of what? write the items")
+		return
+	}
+	plain, nullable := WithoutNull(items)
+	if nullable {
+		l.report(at, path, "null in an array would become a zero value; leave null out")
+	}
+	l.checkType(at, path, plain)
+}
+
+func scalars() []string {
+	var out []string
+	for s := range maps.Keys(GoTypes) {
+		out = append(out, s.String())
+	}
+	slices.Sort(out)
+	return out
+}

@@ -1,0 +1,200 @@
+package spec
+
+import (
+	"net/url"
+	"slices"
+	"strings"
+	"unicode"
+
+	"github.com/getkin/kin-openapi/openapi3"
+)
+
+const noLink = "there is no link; give the page of the provider's documentation, with https://"
+
+func (l *linter) checkWebhooks() {
+	for _, name := range InOrder(l.Doc.Webhooks, ItemOrigin) {
+		item := l.Doc.Webhooks[name]
+		path := "webhooks." + name
+		l.checkEventType(item.Origin, path, name)
+		for method, operation := range item.Operations() {
+			if method != "POST" {
+				l.report(operation.Origin, path+"."+strings.ToLower(method), "the providers post their events; write post")
+			}
+		}
+		if item.Post != nil {
+			l.checkPost(path+".post", item.Post)
+			l.checkEventNames(path+".post", name, item.Post)
+		} else if len(item.Operations()) == 0 {
+			l.report(item.Origin, path, "there is no operation; add post")
+		}
+	}
+}
+
+func (l *linter) checkUnused() {
+	for name, ref := range l.Schemas() {
+		if _, used := l.keys[SchemaPrefix+name]; IsEvent(ref.Value) && !used {
+			l.report(SchemaOrigin(ref), "components.schemas."+name, "no webhook has this event; add the webhook, or remove the schema")
+		}
+	}
+}
+
+func (l *linter) checkPost(path string, post *openapi3.Operation) {
+	l.checkSentence(post.Origin, path+".summary", post.Summary)
+	if strings.Contains(strings.TrimSpace(post.Summary), "\n") {
+		l.report(post.Origin, path+".summary", "it has more than one line; put what is surprising into the description")
+	}
+	if !hasLink(post.ExternalDocs) {
+		l.report(post.Origin, path+".externalDocs.url", noLink)
+	}
+	if body := l.eventBody(path, post); body != nil {
+		l.checkKey(path, post, body)
+		l.checkExample(path, post, body)
+	}
+	l.checkAliases(path, post)
+}
+
+// checkAliases checks that a name stands for one event type only.
+func (l *linter) checkAliases(path string, post *openapi3.Operation) {
+	names, err := aliasesOf(post)
+	if err != nil {
+		l.report(post.Origin, path, "%v", err)
+	}
+	for _, name := range names {
+		l.checkEventType(post.Origin, path+"."+aliasesName+"."+name, name)
+	}
+}
+
+// checkEventType checks a name that an event type comes by.
+func (l *linter) checkEventType(at *openapi3.Origin, path, name string) {
+	if strings.ContainsFunc(name, isStrange) {
+		l.report(at, path, "the name of an event has ASCII letters, digits, and _ - . between them, else two may look the same; correct it")
+		return
+	}
+	l.claim(at, path, "Event"+GoName(name))
+}
+
+func isStrange(r rune) bool {
+	return r > unicode.MaxASCII || isSeparator(r) && !strings.ContainsRune("_-.", r)
+}
+
+func (l *linter) checkTypeField() {
+	if l.TypeField() == "" {
+		l.report(SchemaOrigin(l.Schemas()[EnvelopeName]), "components.schemas."+EnvelopeName,
+			"none of its properties names the event; give the one that does $ref: %s%s", SchemaPrefix, EventTypeName)
+	}
+}
+
+// checkExample checks x-example, which the bodies for tests take as it is.
+func (l *linter) checkExample(path string, post *openapi3.Operation, body *openapi3.SchemaRef) {
+	values, err := exampleOf(post)
+	if err != nil {
+		l.report(post.Origin, path, "%v", err)
+	}
+	for _, at := range slices.Sorted(keysOf(values)) {
+		property := l.lookUp(body.Value, strings.Split(at, "."))
+		switch {
+		case property == nil:
+			l.report(post.Origin, path+"."+exampleName, "there is no %s in the body; correct the path", at)
+		case typeIsNoScalar(property.Value):
+			l.report(post.Origin, path+"."+exampleName, "%s has properties or elements; give the path of one, such as list.0.name", at)
+		case !isValue(property.Value, values[at]):
+			l.report(post.Origin, path+"."+exampleName, "%v is not a value of %s; correct it", values[at], at)
+		}
+	}
+}
+
+func typeIsNoScalar(s *openapi3.Schema) bool {
+	return IsHandWritten(s) || slices.Contains([]string{"object", "array"}, TypeOf(s))
+}
+
+// lookUp follows a path of properties, and of 0 for the first element of an
+// array; nil if it leads nowhere.
+func (l *linter) lookUp(from *openapi3.Schema, path []string) *openapi3.SchemaRef {
+	property, _ := l.Property(from, path[0])
+	if path[0] == "0" {
+		property = from.Items
+	}
+	if property == nil {
+		return nil
+	}
+	plain, _ := WithoutNull(property)
+	if len(path) == 1 {
+		return plain
+	}
+	return l.lookUp(plain.Value, path[1:])
+}
+
+func hasLink(docs *openapi3.ExternalDocs) bool {
+	if docs == nil {
+		return false
+	}
+	u, err := url.Parse(docs.URL)
+	return err == nil && u.Scheme == "https" && u.Host != ""
+}
+
+// eventBody returns the schema of a webhook's body if it is that of an event.
+func (l *linter) eventBody(path string, post *openapi3.Operation) *openapi3.SchemaRef {
+	body := BodySchema(post)
+	switch {
+	case body == nil:
+		l.report(post.Origin, path+".requestBody", "there is no schema for application/json; refer to a request body that has one")
+	case body.Ref == "":
+		return nil // reported as an inline object, or here:
+	case !IsEvent(body.Value):
+		l.report(post.Origin, path+".requestBody", "%s is not the schema of an event; give it allOf: [$ref: %s%s]",
+			SchemaName(body.Ref), SchemaPrefix, EnvelopeName)
+	default:
+		return body
+	}
+	return nil
+}
+
+// checkKey checks x-entity-key. Webhooks that share a schema share one method of
+// its Go struct, and so the key.
+func (l *linter) checkKey(path string, post *openapi3.Operation, body *openapi3.SchemaRef) {
+	paths, err := KeyPaths(post)
+	if err != nil {
+		l.report(post.Origin, path, "%v", err)
+	}
+	for _, p := range paths {
+		if _, err := l.keyValue(body.Value, p); err != nil {
+			l.report(post.Origin, path, "%v", err)
+		}
+	}
+	joined := strings.Join(paths, ", ")
+	first, ok := l.keys[body.Ref]
+	if !ok {
+		l.keys[body.Ref] = joined
+	} else if first != joined && err == nil {
+		l.report(post.Origin, path, "%s is %q here and %q in another webhook with %s; make them the same",
+			EntityKeyName, joined, first, SchemaName(body.Ref))
+	}
+}
+
+// checkBodies checks the components that webhooks refer to, where an inline schema
+// could hide.
+func (l *linter) checkBodies() {
+	if l.Doc.Components == nil {
+		return
+	}
+	bodies := l.Doc.Components.RequestBodies
+	for _, name := range InOrder(bodies, bodyOrigin) {
+		l.checkContent(bodyOrigin(bodies[name]), "components.requestBodies."+name, bodies[name].Value.Content)
+	}
+	for name, r := range l.Doc.Components.Responses {
+		l.checkContent(r.Value.Origin, "components.responses."+name, r.Value.Content)
+	}
+	for name, item := range l.Doc.Webhooks {
+		if item.Post != nil && item.Post.RequestBody != nil && item.Post.RequestBody.Ref == "" {
+			l.checkContent(item.Post.Origin, "webhooks."+name+".post.requestBody", item.Post.RequestBody.Value.Content)
+		}
+	}
+}
+
+func (l *linter) checkContent(at *openapi3.Origin, path string, content openapi3.Content) {
+	for _, media := range slices.Sorted(keysOf(content)) {
+		if schema := content[media].Schema; schema != nil && schema.Ref == "" {
+			l.report(at, path+".content."+media+".schema", inlineObject)
+		}
+	}
+}

@@ -1,0 +1,80 @@
+package spec
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/getkin/kin-openapi/openapi3"
+)
+
+// Spec is an OpenAPI document and where it came from.
+type Spec struct {
+	Name string // its path from the module's root, the same on every machine
+	Sum  string // sha256 of data
+	Data []byte // the document, with its overlays
+	Doc  *openapi3.T
+}
+
+// Load reads a spec, and applies overlays to it.
+func Load(path string, overlays ...string) (*Spec, error) {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return nil, fmt.Errorf("gen: cannot read the spec, check its path: %w", err)
+	}
+	names := []string{moduleName(path)}
+	for _, o := range overlays {
+		names = append(names, moduleName(o))
+	}
+	if data, err = overlaid(data, overlays); err != nil {
+		return nil, err
+	}
+	return Parse(strings.Join(names, " with "), data)
+}
+
+// Parse reads the text of a spec, which messages call name.
+func Parse(name string, data []byte) (*Spec, error) {
+	sum := sha256.Sum256(data)
+	s := &Spec{Name: name, Sum: hex.EncodeToString(sum[:]), Data: data}
+	if err := s.linter().checkReferences(); err != nil {
+		return nil, err
+	}
+	loader := openapi3.NewLoader()
+	loader.IncludeOrigin = true // line numbers: for messages, and for the order of fields
+	doc, err := loader.LoadFromDataWithPath(data, &url.URL{Path: name})
+	if err != nil {
+		return nil, fmt.Errorf("gen: %s is not a readable OpenAPI document, correct it: %w", name, err)
+	}
+	s.Doc = doc
+	s.simplify()
+	return s, nil
+}
+
+// moduleName is the file's path below the nearest go.mod, with slashes; its
+// base name if there is no go.mod.
+func moduleName(path string) string {
+	abs, err := filepath.Abs(path)
+	if err != nil {
+		return filepath.Base(path)
+	}
+	for dir := filepath.Dir(abs); ; dir = filepath.Dir(dir) {
+		if _, err := os.Stat(filepath.Join(dir, "go.mod")); err == nil {
+			return filepath.ToSlash(strings.TrimPrefix(abs, dir+string(filepath.Separator)))
+		}
+		if dir == filepath.Dir(dir) {
+			return filepath.Base(path)
+		}
+	}
+}
+
+// Schemas are the components that become Go types.
+func (s *Spec) Schemas() openapi3.Schemas {
+	if s.Doc.Components == nil {
+		return nil
+	}
+	return s.Doc.Components.Schemas
+}

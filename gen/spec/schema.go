@@ -1,0 +1,94 @@
+package spec
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/getkin/kin-openapi/openapi3"
+)
+
+// What the generator knows by name.
+const (
+	SchemaPrefix  = "#/components/schemas/"
+	EnvelopeName  = "Envelope"
+	EventTypeName = "EventType"
+
+	EnumDocsName  = "x-enum-descriptions" // value of an enum: its description
+	EntityKeyName = "x-entity-key"        // path, or paths, to the id of what an event is about
+
+	goTypeName  = "x-go-type" // a schema whose Go type is written by hand
+	aliasesName = "x-aliases" // list of other names that an event type comes by
+	exampleName = "x-example" // path: a value that an event of this type has, and others of its family have not
+)
+
+// IsEvent tells whether a schema is that of an event: the envelope, and more.
+func IsEvent(s *openapi3.Schema) bool {
+	return slices.ContainsFunc(s.AllOf, func(r *openapi3.SchemaRef) bool {
+		return r.Ref == SchemaPrefix+EnvelopeName
+	})
+}
+
+// IsHandWritten tells whether the Go type of a schema is written by hand.
+func IsHandWritten(s *openapi3.Schema) bool {
+	_, ok := s.Extensions[goTypeName]
+	return ok
+}
+
+func isNull(r *openapi3.SchemaRef) bool {
+	return r.Ref == "" && r.Value != nil && slices.Equal(r.Value.Type.Slice(), []string{"null"})
+}
+
+func isReference(r *openapi3.SchemaRef) bool { return r.Ref != "" }
+
+// WithoutNull returns what a property is when it is not null, and whether it
+// can be null. "oneOf: [$ref, null]" is the only union there is.
+func WithoutNull(r *openapi3.SchemaRef) (plain *openapi3.SchemaRef, nullable bool) {
+	if r.Ref != "" || r.Value == nil {
+		return r, false
+	}
+	if union := UnionOf(r.Value); len(union) == 2 && slices.ContainsFunc(union, isNull) {
+		if i := slices.IndexFunc(union, isReference); i >= 0 {
+			return union[i], true
+		}
+	}
+	return r, slices.Contains(r.Value.Type.Slice(), "null")
+}
+
+// UnionOf is the schemas of which a value fits one.
+func UnionOf(s *openapi3.Schema) openapi3.SchemaRefs {
+	return slices.Concat(s.OneOf, s.AnyOf)
+}
+
+// TypeOf is a schema's type, apart from null; "" unless there is exactly one.
+func TypeOf(s *openapi3.Schema) string {
+	types := slices.DeleteFunc(slices.Clone(s.Type.Slice()), func(t string) bool { return t == "null" })
+	if len(types) != 1 {
+		return ""
+	}
+	return types[0]
+}
+
+// SchemaName is the name of a component that a $ref leads to.
+func SchemaName(ref string) string { return strings.TrimPrefix(ref, SchemaPrefix) }
+
+// Envelope is what all events have in common.
+func (s *Spec) Envelope() *openapi3.Schema { return s.Schemas()[EnvelopeName].Value }
+
+// TypeField is the envelope's property that names the event type.
+func (s *Spec) TypeField() string {
+	for name, property := range s.Envelope().Properties {
+		if SchemaName(property.Ref) == EventTypeName {
+			return name
+		}
+	}
+	return ""
+}
+
+// With is m and one more entry. m itself is left as it is: it is read again for
+// the other file.
+func With(m map[string]any, key string, value any) map[string]any {
+	out := map[string]any{key: value}
+	maps.Copy(out, m)
+	return out
+}

@@ -1,0 +1,90 @@
+package spec
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/getkin/kin-openapi/openapi3"
+)
+
+// Family is the events that share a struct.
+type Family struct {
+	Struct string   // PaymentEvent
+	Key    string   // the Go expression for the id of what the event is about
+	Paths  []string // of that id
+	Needs  []Essential
+	Events []Event
+}
+
+// Event is a webhook of the spec.
+type Event struct {
+	Type    string // PAYMENT_RECEIVED
+	Name    string // PaymentReceived
+	Struct  string // PaymentEvent
+	Summary string // The money of a charge is available.
+	Details string // more than the summary, seldom
+	URL     string // its documentation
+	Aliases []string
+	Example map[string]any // path: a value that others of the family have not
+}
+
+// Families lists the events in the order of the spec. The spec has passed the
+// linter.
+func (s *Spec) Families() []Family {
+	var out []Family
+	index := make(map[string]int)
+	for _, name := range InOrder(s.Doc.Webhooks, ItemOrigin) {
+		post := s.Doc.Webhooks[name].Post
+		e := newEvent(name, post)
+		i, ok := index[e.Struct]
+		if !ok {
+			i = len(out)
+			index[e.Struct] = i
+			paths, _ := KeyPaths(post)
+			out = append(out, Family{Struct: e.Struct, Key: s.keyOf(post), Paths: paths, Needs: s.essentials(BodySchema(post).Value)})
+		}
+		out[i].Events = append(out[i].Events, e)
+	}
+	return out
+}
+
+func newEvent(name string, post *openapi3.Operation) Event {
+	aliases, _ := aliasesOf(post)
+	example, _ := exampleOf(post)
+	return Event{
+		Type:    name,
+		Name:    GoName(name),
+		Struct:  SchemaName(BodySchema(post).Ref),
+		Summary: post.Summary,
+		Details: strings.TrimSpace(post.Description),
+		URL:     post.ExternalDocs.URL,
+		Aliases: aliases,
+		Example: example,
+	}
+}
+
+// aliasesOf reads x-aliases.
+func aliasesOf(post *openapi3.Operation) ([]string, error) {
+	value, ok := post.Extensions[aliasesName]
+	if !ok {
+		return nil, nil
+	}
+	names, ok := StringsOf(value)
+	if !ok {
+		return nil, fmt.Errorf("%s is not a list of names; write [OTHER_NAME], for example", aliasesName)
+	}
+	return names, nil
+}
+
+// exampleOf reads x-example.
+func exampleOf(post *openapi3.Operation) (map[string]any, error) {
+	value, ok := post.Extensions[exampleName]
+	if !ok {
+		return nil, nil
+	}
+	values, ok := value.(map[string]any)
+	if !ok {
+		return nil, fmt.Errorf("%s is not a mapping; write {payment.status: RECEIVED}, for example", exampleName)
+	}
+	return values, nil
+}
