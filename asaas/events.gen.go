@@ -601,7 +601,8 @@ type PixAutomaticEligibilityEvent struct {
 
 func (e *PaymentEvent) key() string { return e.Payment.ID }
 
-func (e *PaymentEvent) check(body []byte) error {
+// Check implements [idem.Checker].
+func (e *PaymentEvent) Check(body []byte) error {
 	return drift.Check(body, []drift.Essential{
 		{Zero: e.Payment.ID == "", Paths: []string{"payment.id"}},
 		{Zero: e.Payment.Value.IsZero(), Paths: []string{"payment.value"}},
@@ -611,7 +612,8 @@ func (e *PaymentEvent) check(body []byte) error {
 
 func (e *SubscriptionEvent) key() string { return e.Subscription.ID }
 
-func (e *SubscriptionEvent) check(body []byte) error {
+// Check implements [idem.Checker].
+func (e *SubscriptionEvent) Check(body []byte) error {
 	return drift.Check(body, []drift.Essential{
 		{Zero: e.Subscription.ID == "", Paths: []string{"subscription.id"}},
 		{Zero: e.Subscription.Value.IsZero(), Paths: []string{"subscription.value"}},
@@ -621,7 +623,8 @@ func (e *SubscriptionEvent) check(body []byte) error {
 
 func (e *InvoiceEvent) key() string { return e.Invoice.ID }
 
-func (e *InvoiceEvent) check(body []byte) error {
+// Check implements [idem.Checker].
+func (e *InvoiceEvent) Check(body []byte) error {
 	return drift.Check(body, []drift.Essential{
 		{Zero: e.Invoice.ID == "", Paths: []string{"invoice.id"}},
 		{Zero: e.Invoice.Value.IsZero(), Paths: []string{"invoice.value"}},
@@ -631,7 +634,8 @@ func (e *InvoiceEvent) check(body []byte) error {
 
 func (e *TransferEvent) key() string { return e.Transfer.ID }
 
-func (e *TransferEvent) check(body []byte) error {
+// Check implements [idem.Checker].
+func (e *TransferEvent) Check(body []byte) error {
 	return drift.Check(body, []drift.Essential{
 		{Zero: e.Transfer.ID == "", Paths: []string{"transfer.id"}},
 		{Zero: e.Transfer.Value.IsZero(), Paths: []string{"transfer.value"}},
@@ -641,7 +645,8 @@ func (e *TransferEvent) check(body []byte) error {
 
 func (e *BillEvent) key() string { return string(e.Bill.ID) }
 
-func (e *BillEvent) check(body []byte) error {
+// Check implements [idem.Checker].
+func (e *BillEvent) Check(body []byte) error {
 	return drift.Check(body, []drift.Essential{
 		{Zero: e.Bill.ID == "", Paths: []string{"bill.id"}},
 		{Zero: e.Bill.Value.IsZero(), Paths: []string{"bill.value"}},
@@ -651,7 +656,8 @@ func (e *BillEvent) check(body []byte) error {
 
 func (e *AnticipationEvent) key() string { return e.Anticipation.ID }
 
-func (e *AnticipationEvent) check(body []byte) error {
+// Check implements [idem.Checker].
+func (e *AnticipationEvent) Check(body []byte) error {
 	return drift.Check(body, []drift.Essential{
 		{Zero: e.Anticipation.ID == "", Paths: []string{"anticipation.id"}},
 		{Zero: e.Anticipation.Value.IsZero(), Paths: []string{"anticipation.value"}},
@@ -661,7 +667,8 @@ func (e *AnticipationEvent) check(body []byte) error {
 
 func (e *MobilePhoneRechargeEvent) key() string { return e.MobilePhoneRecharge.ID }
 
-func (e *MobilePhoneRechargeEvent) check(body []byte) error {
+// Check implements [idem.Checker].
+func (e *MobilePhoneRechargeEvent) Check(body []byte) error {
 	return drift.Check(body, []drift.Essential{
 		{Zero: e.MobilePhoneRecharge.ID == "", Paths: []string{"mobilePhoneRecharge.id"}},
 		{Zero: e.MobilePhoneRecharge.Value.IsZero(), Paths: []string{"mobilePhoneRecharge.value"}},
@@ -671,7 +678,8 @@ func (e *MobilePhoneRechargeEvent) check(body []byte) error {
 
 func (e *AccountStatusEvent) key() string { return e.AccountStatus.ID }
 
-func (e *AccountStatusEvent) check(body []byte) error {
+// Check implements [idem.Checker].
+func (e *AccountStatusEvent) Check(body []byte) error {
 	return drift.Check(body, []drift.Essential{
 		{Zero: e.AccountStatus.ID == "", Paths: []string{"accountStatus.id"}},
 	})
@@ -679,7 +687,8 @@ func (e *AccountStatusEvent) check(body []byte) error {
 
 func (e *CheckoutEvent) key() string { return e.Checkout.ID }
 
-func (e *CheckoutEvent) check(body []byte) error {
+// Check implements [idem.Checker].
+func (e *CheckoutEvent) Check(body []byte) error {
 	return drift.Check(body, []drift.Essential{
 		{Zero: e.Checkout.ID == "", Paths: []string{"checkout.id"}},
 		{Zero: e.Checkout.Status == "", Paths: []string{"checkout.status"}},
@@ -688,7 +697,8 @@ func (e *CheckoutEvent) check(body []byte) error {
 
 func (e *BalanceEvent) key() string { return "" }
 
-func (e *BalanceEvent) check(body []byte) error {
+// Check implements [idem.Checker].
+func (e *BalanceEvent) Check(body []byte) error {
 	return drift.Check(body, []drift.Essential{
 		{Zero: e.Balance.Or(BalanceBlock{}).Value.Or(Money{}).IsZero() && e.BalanceData.Or(BalanceBlock{}).Value.Or(Money{}).IsZero(), Paths: []string{"balance.value", "balanceData.value"}},
 	})
@@ -696,7 +706,8 @@ func (e *BalanceEvent) check(body []byte) error {
 
 func (e *InternalTransferEvent) key() string { return "" }
 
-func (e *InternalTransferEvent) check(body []byte) error {
+// Check implements [idem.Checker].
+func (e *InternalTransferEvent) Check(body []byte) error {
 	return drift.Check(body, []drift.Essential{
 		{Zero: e.InternalTransferData.Value.IsZero(), Paths: []string{"internalTransferData.value"}},
 	})
@@ -704,7 +715,8 @@ func (e *InternalTransferEvent) check(body []byte) error {
 
 func (e *AccessTokenEvent) key() string { return e.AccessToken.ID }
 
-func (e *AccessTokenEvent) check(body []byte) error {
+// Check implements [idem.Checker].
+func (e *AccessTokenEvent) Check(body []byte) error {
 	return drift.Check(body, []drift.Essential{
 		{Zero: e.AccessToken.ID == "", Paths: []string{"accessToken.id"}},
 	})
@@ -712,7 +724,8 @@ func (e *AccessTokenEvent) check(body []byte) error {
 
 func (e *PixAutomaticAuthorizationEvent) key() string { return e.Authorization.ID }
 
-func (e *PixAutomaticAuthorizationEvent) check(body []byte) error {
+// Check implements [idem.Checker].
+func (e *PixAutomaticAuthorizationEvent) Check(body []byte) error {
 	return drift.Check(body, []drift.Essential{
 		{Zero: e.Authorization.ID == "", Paths: []string{"authorization.id"}},
 		{Zero: e.Authorization.Status == "", Paths: []string{"authorization.status"}},
@@ -721,7 +734,8 @@ func (e *PixAutomaticAuthorizationEvent) check(body []byte) error {
 
 func (e *PixAutomaticInstructionEvent) key() string { return e.PaymentInstruction.ID }
 
-func (e *PixAutomaticInstructionEvent) check(body []byte) error {
+// Check implements [idem.Checker].
+func (e *PixAutomaticInstructionEvent) Check(body []byte) error {
 	return drift.Check(body, []drift.Essential{
 		{Zero: e.PaymentInstruction.ID == "", Paths: []string{"paymentInstruction.id"}},
 		{Zero: e.PaymentInstruction.Status == "", Paths: []string{"paymentInstruction.status"}},
@@ -730,7 +744,8 @@ func (e *PixAutomaticInstructionEvent) check(body []byte) error {
 
 func (e *PixAutomaticEligibilityEvent) key() string { return "" }
 
-func (e *PixAutomaticEligibilityEvent) check(body []byte) error {
+// Check implements [idem.Checker].
+func (e *PixAutomaticEligibilityEvent) Check(body []byte) error {
 	return drift.Check(body, []drift.Essential{
 		{Zero: e.Eligibility.Status == "", Paths: []string{"eligibility.status"}},
 	})

@@ -17,7 +17,6 @@ import (
 type Event interface {
 	envelope() *Envelope
 	key() string
-	check(body []byte) error // that there is what the event is nothing without
 }
 
 func (e *Envelope) envelope() *Envelope { return e }
@@ -29,8 +28,6 @@ type UnknownEvent struct {
 }
 
 func (*UnknownEvent) key() string { return "" }
-
-func (*UnknownEvent) check([]byte) error { return nil }
 
 // UnmarshalJSON implements [json.Unmarshaler]. It takes any JSON.
 func (e *UnknownEvent) UnmarshalJSON(data []byte) error {

@@ -44,7 +44,7 @@ const handWritten = `package %s
 	func (c *Client) call(ctx any, o operation, answer any) error { return nil }
 	func send[T any](ctx any, c *Client, o operation) (*T, error) { return new(T), c.call(ctx, o, nil) }
 	type Dispatcher struct{ idem.Routes }
-	type Event interface { envelope() *Envelope; key() string; check([]byte) error }
+	type Event interface { envelope() *Envelope; key() string }
 	func (e *Envelope) envelope() *Envelope { return e }
 	func (Money) IsZero() bool { return true }`
 

@@ -80,7 +80,8 @@ func (e *PaymentEvent) key() string {
 	return cmp.Or(e.PaymentLinkID.Or(""), e.PaymentLink.Or(PaymentLink{}).ID.Or(""))
 }
 
-func (e *PaymentEvent) check(body []byte) error {
+// Check implements [idem.Checker].
+func (e *PaymentEvent) Check(body []byte) error {
 	return drift.Check(body, []drift.Essential{
 		{Zero: e.PaymentLinkID.Or("") == "" && e.PaymentLink.Or(PaymentLink{}).ID.Or("") == "" && e.Transaction.Or(Transaction{}).ExternalPaymentID.Or("") == "" && e.Transaction.Or(Transaction{}).ID.Or("") == "", Paths: []string{"paymentLinkId", "paymentLink.id", "transaction.externalPaymentId", "transaction.id"}},
 		{Zero: e.Transaction.Or(Transaction{}).Amount.Or(0) == 0 && e.PaymentLink.Or(PaymentLink{}).Amount.Or(0) == 0, Paths: []string{"transaction.amount", "paymentLink.amount"}},
@@ -88,8 +89,6 @@ func (e *PaymentEvent) check(body []byte) error {
 }
 
 func (e *PingEvent) key() string { return "" }
-
-func (*PingEvent) check([]byte) error { return nil }
 
 // OnPaymentSuccess runs h when a customer completed a payment.
 //

@@ -17,7 +17,6 @@ import (
 type Event interface {
 	envelope() *Envelope
 	key() string
-	check(body []byte) error // that there is what the event is nothing without
 }
 
 func (e *Envelope) envelope() *Envelope { return e }
@@ -41,8 +40,6 @@ func (e *UnknownEvent) UnmarshalJSON(data []byte) error {
 func (e UnknownEvent) MarshalJSON() ([]byte, error) { return e.Raw.MarshalJSON() }
 
 func (*UnknownEvent) key() string { return "" }
-
-func (*UnknownEvent) check([]byte) error { return nil }
 
 // Parse decodes a body that has been verified. Fields that this package does
 // not know are skipped; the types it does not know become an [*UnknownEvent].

@@ -175,14 +175,14 @@ func (p *proposal) relax(found []*difference) {
 	for _, same := range placesOf(found) {
 		d := same[0]
 		switch {
+		case d.Kind != drift.UnexpectedNull && d.Kind != drift.MissingRequired:
+			continue
 		case d.property == "" || d.schema == spec.EnvelopeName || p.IsEssential(d.schema, d.property):
 			continue
 		case d.Kind == drift.UnexpectedNull:
 			p.allowNull(d.schema, d.property)
-		case d.Kind == drift.MissingRequired:
-			absent[d.schema] = append(absent[d.schema], d.property)
 		default:
-			continue
+			absent[d.schema] = append(absent[d.schema], d.property)
 		}
 		mark(same, true)
 	}
