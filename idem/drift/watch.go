@@ -47,9 +47,9 @@ type finding struct {
 func (w *Watch) Look(eventType string, event any, failed bool, body []byte) {
 	switch {
 	case eventType == "":
-		w.found("", "", Unreadable)
+		w.Note("", "", Unreadable)
 	case event == nil:
-		w.found(Name(eventType), "", UnknownEvent)
+		w.Note(Name(eventType), "", UnknownEvent)
 	case w.turn(eventType) || failed:
 		w.compare(eventType, planOf(reflect.TypeOf(event).Elem()), body)
 	}
@@ -71,25 +71,27 @@ func (w *Watch) turn(eventType string) bool {
 func (w *Watch) compare(eventType string, p *plan, body []byte) {
 	v, err := read(body)
 	if err != nil {
-		w.found(eventType, "", Unreadable)
+		w.Note(eventType, "", Unreadable)
 		return
 	}
 	seen := make(map[finding]bool) // a list has the same path many times
 	walker{func(path string, kind Kind) {
 		if f := (finding{eventType, path, kind}); !seen[f] {
 			seen[f] = true
-			w.found(eventType, path, kind)
+			w.Note(eventType, path, kind)
 		}
 	}}.value("", p.shape, v)
 }
 
-// found keeps a finding, and tells the observer if it is new.
-func (w *Watch) found(eventType, path string, kind Kind) {
-	now := time.Now()
-	news, is := w.keep(finding{eventType, path, kind}, now)
-	if is && w.Observe != nil {
+// Note keeps a finding that no comparison of bodies can make, such as
+// [HeaderDiffers], and reports whether it is new. eventType and path are kept as
+// they are: see [Name] for what a stranger chose.
+func (w *Watch) Note(eventType, path string, kind Kind) (isNew bool) {
+	news, isNew := w.keep(finding{eventType, path, kind}, time.Now())
+	if isNew && w.Observe != nil {
 		w.Observe(news)
 	}
+	return isNew
 }
 
 func (w *Watch) keep(key finding, now time.Time) (news Finding, is bool) {
