@@ -102,7 +102,7 @@ func ExampleDryRunProbe() {
 	server := httptest.NewServer(shop.processor)
 	defer server.Close()
 	w := webhookAt(server.URL, asaas.EventPaymentReceived) // client.Webhook(ctx, id)
-	probe := asaas.DryRunProbe(webhookToken) // os.Getenv("ASAAS_WEBHOOK_TOKEN")
+	probe := asaas.DryRunProbe(webhookToken)               // os.Getenv("ASAAS_WEBHOOK_TOKEN")
 	fmt.Println("sound:", probe(ctx, w) == nil)
 	shop.broken = false
 	fmt.Println("sound:", probe(ctx, w) == nil)
