@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -62,7 +63,7 @@ func fakeWith(token string, args ...string) (status int, out, complaints string)
 		}
 		return token
 	}
-	status = run(args, getenv, &o, &c)
+	status = run(context.Background(), args, getenv, &o, &c)
 	return status, o.String(), c.String()
 }
 
