@@ -122,7 +122,7 @@ func TestADryRunTellsWhatIsWrongWithAnApplication(t *testing.T) {
 			"", webhookToken, "dry run of PAYMENT_RECEIVED at http://127.0.0.1:PORT/webhooks/asaas: the handler failed, or its database: the application's log has the error",
 		},
 		{"a table is missing", healthy, `drop table payments`, webhookToken, "the handler failed, or its database"},
-		{"the tables of idem are missing", healthy, `drop table idem_events`, webhookToken, "the handler failed, or its database"},
+		{"the tables of idem are missing", healthy, `drop table idem_events cascade`, webhookToken, "the handler failed, or its database"},
 		{"nothing is handled", func(*asaas.Dispatcher) {}, "", webhookToken, "the application handles none of the 1 event types that the webhook subscribes to"},
 		{"another token", healthy, "", "another-token", "the application refused it with 401 (wrong_token): give the token that the application verifies with"},
 		{

@@ -225,7 +225,7 @@ func TestADatabaseThatIsAwayEndsARecoveryBeforeAnythingIsChanged(t *testing.T) {
 	s := newStore(t)
 	s.broken.Store(true)
 	s.sell(t, 1)
-	if _, err := s.pool.Exec(t.Context(), `drop table idem_payloads`); err != nil {
+	if _, err := s.pool.Exec(t.Context(), `drop table idem_payloads cascade`); err != nil {
 		t.Fatal(err)
 	}
 	if said, err := s.recover(t); err == nil || said != nil || !strings.Contains(err.Error(), "nothing was changed: what the application owes is not known: ") {

@@ -15,6 +15,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/paghooks/paghooks/asaas"
@@ -134,25 +135,30 @@ var duration = regexp.MustCompile(`duration=\S+`)
 func TestALateDecisionIsARefusalInTime(t *testing.T) {
 	t.Parallel()
 	for _, heeds := range []bool{true, false} {
-		release := make(chan struct{})
-		v := asaas.NewWithdrawalValidator(token, func(ctx context.Context, _ *asaas.Withdrawal) (asaas.Decision, error) {
-			if heeds {
-				<-ctx.Done()
-				return asaas.Approve(), ctx.Err()
+		synctest.Test(t, func(t *testing.T) {
+			release := make(chan struct{})
+			v := asaas.NewWithdrawalValidator(token, func(ctx context.Context, _ *asaas.Withdrawal) (asaas.Decision, error) {
+				if heeds {
+					<-ctx.Done()
+					return asaas.Approve(), ctx.Err()
+				}
+				<-release // as long as it takes, whatever the context says
+				return asaas.Approve(), nil
+			})
+			log := logTo(v)
+			r := httptest.NewRequest("POST", "/withdrawals", strings.NewReader(transferWithdrawal))
+			r.Header = sent(token)
+			w, start := httptest.NewRecorder(), time.Now()
+			v.ServeHTTP(w, r)
+			took := time.Since(start)
+			close(release)
+			if w.Code != 200 || !strings.HasPrefix(w.Body.String(), refused) || took != v.Timeout {
+				t.Errorf("heeds its context: %t: after %s the answer is %d %s", heeds, took, w.Code, w.Body)
 			}
-			<-release // as long as it takes, whatever the context says
-			return asaas.Approve(), nil
+			if !strings.Contains(log.String(), "context deadline exceeded") {
+				t.Errorf("heeds its context: %t: the log is %s", heeds, log)
+			}
 		})
-		v.Timeout = 50 * time.Millisecond
-		log := logTo(v)
-		status, answer := ask(t, v, transferWithdrawal)
-		close(release)
-		if status != 200 || !strings.HasPrefix(answer, refused) {
-			t.Errorf("heeds its context: %t: the answer is %d %s", heeds, status, answer)
-		}
-		if !strings.Contains(log.String(), "context deadline exceeded") {
-			t.Errorf("heeds its context: %t: the log is %s", heeds, log)
-		}
 	}
 }
 

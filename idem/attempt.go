@@ -5,104 +5,117 @@ import (
 	"errors"
 	"math/rand/v2"
 	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/paghooks/paghooks/idem/internal/pgtx"
+	"github.com/paghooks/paghooks/idem/internal/store"
 )
 
-// job is an event whose work is to be done: a delivery's, or a worker's.
-type job struct {
-	p      *Processor
-	ctx    context.Context // ends in time, and not when a client leaves
-	event  Event
-	mark   func(*transaction) error // begins, and marks the event as done
-	begun  *transaction             // which another job has begun for this one; nil if none has
-	next   func() *job              // takes what to begin with COMMIT; nil, or what it returns is, for nothing
-	within time.Duration            // how long getting a connection may take; 0 is as long as ctx
-	hung   func()                   // called when the handler does not return in time
+// attempt is one execution of a handler, in one transaction with the record that
+// its event is done. Deliveries, workers, replays and dry runs all run one; they
+// differ in how they mark the event.
+type attempt struct {
+	event Event
+	work  Work
+	dry   bool // rolled back at the end, whatever is stored
+
+	mark      func(*pgx.Batch, *store.Session) // records the event as done, if it is this attempt's
+	otherwise func(*pgx.Batch)                 // executed when it is not, after the rollback
+	last      func(*pgx.Batch)                 // executed with COMMIT
 }
 
-// maxTries is how often a handler is run for one delivery when Postgres asks
-// to run its transaction again (40001, 40P01).
-const maxTries = 4
+// maxRuns is how often a handler runs in one delivery when Postgres asks to run
+// its transaction again.
+const maxRuns = 4
 
-// try works on an event until it is done, has failed, or time is up.
-func (j *job) try(work Work) (Outcome, error) {
-	for tries, runs := 1, 1; ; tries++ {
-		outcome, err := j.attempt(work)
-		twin := errors.Is(err, errTwin) // stepping back for one is no run of the handler
-		switch {
-		case err == nil || outcome == Unknown:
+// attempt runs a until it is done, has failed, or time is up. Duplicate means
+// that the event was not this attempt's to mark.
+func (c *Common) attempt(ctx context.Context, a attempt) (Outcome, error) {
+	for runs := 1; ; runs++ {
+		outcome, err := c.try(ctx, a)
+		if outcome != Retrying || !pgtx.Retryable(err) || runs == maxRuns || !pause(ctx, runs) {
 			return outcome, err
-		case !twin && (runs >= maxTries || !retryable(err)), !pause(j.ctx, tries):
-			return Retrying, err
-		case twin:
-			continue
 		}
-		runs++
-		// The handler may have changed the event it was given: decode it anew.
-		j.event.Decoded = nil
-		if work, err = j.p.source.Route(j.event); err != nil {
+		// The handler may have changed what it was given: decode it anew.
+		if a.work, err = c.route(a.event); err != nil {
 			return Retrying, err
 		}
 	}
 }
 
-// attempt is one try: mark, work, commit, in one transaction.
-func (j *job) attempt(work Work) (Outcome, error) {
-	t, err := j.begin()
+// try is one run: mark, work, commit.
+func (c *Common) try(ctx context.Context, a attempt) (Outcome, error) {
+	t, err := pgtx.Begin(ctx, c.pool, func(b *pgx.Batch, s *pgtx.Session) { a.mark(b, (*store.Session)(s)) })
 	if err != nil {
+		return Retrying, explain(err)
+	}
+	defer t.Close(ctx)
+	if !t.Marked() && !a.dry {
+		return Duplicate, a.notMarked(ctx, t)
+	}
+	s := &scope{event: a.event, dry: a.dry, after: &hooks{}}
+	if err := t.Run(withScope(ctx, s), a.work); err != nil {
 		return Retrying, err
 	}
-	defer t.release()
-	if !t.marked {
-		return Duplicate, nil
+	last := s.statements()
+	if a.dry {
+		err := t.Check(ctx, last)
+		return outcomeOf(err), err
 	}
-	ctx, scope := withScope(j.ctx, j.event)
-	if err := t.work(ctx, work, j.hung); err != nil {
-		return Retrying, err
+	if a.last != nil {
+		if last == nil {
+			last = &pgx.Batch{}
+		}
+		a.last(last)
 	}
-	if outcome, err := t.commit(scope.queued(), j.following(scope)); err != nil {
-		return outcome, err
+	if err := t.Commit(ctx, last); err != nil {
+		return outcomeOf(err), err
 	}
-	t.release() // before the hooks: they may want a connection
-	j.p.runHooks(ctx, scope)
+	t.Close(ctx) // before the hooks: they may want a connection
+	s.after.run(ctx, func(err error) { c.logError(ctx, "webhook AfterCommit function failed", a.event, err) })
 	return Done, nil
 }
 
-// begin returns the transaction that was begun for this job, or begins one.
-func (j *job) begin() (*transaction, error) {
-	if t := j.begun; t != nil {
-		j.begun = nil
-		return t, nil
-	}
-	return j.p.begin(j.ctx, j.within, j.mark)
-}
-
-// unbegin rolls back what was begun for this job, and not used: it holds the
-// event's row.
-func (j *job) unbegin() {
-	if j.begun != nil {
-		j.begun.release()
-		j.begun = nil
-	}
-}
-
-// following is what to begin with the commit: nothing if hooks come first.
-func (j *job) following(s *scope) *job {
-	if j.next == nil || s.hooked() {
+func (a attempt) notMarked(ctx context.Context, t *pgtx.Tx) error {
+	if a.otherwise == nil {
 		return nil
 	}
-	return j.next()
+	return t.Rollback(ctx, a.otherwise)
+}
+
+func outcomeOf(err error) Outcome {
+	switch {
+	case err == nil:
+		return Done
+	case errors.Is(err, pgtx.ErrUnknown):
+		return Unknown
+	}
+	return Retrying
+}
+
+// markNew marks an event that is not stored.
+func (c *Common) markNew(e Event) func(*pgx.Batch, *store.Session) {
+	return func(b *pgx.Batch, s *store.Session) { store.Mark(b, e.row(), c.KeepPayloads, s) }
+}
+
+// markStored marks an event that is stored, in one of states.
+func (c *Common) markStored(e Event, states ...string) func(*pgx.Batch, *store.Session) {
+	how := store.Stored{States: states, Wait: true, KeepBody: c.KeepPayloads}
+	return func(b *pgx.Batch, s *store.Session) { store.MarkStored(b, e.row(), how, s) }
+}
+
+// promote has the next event of e's entity go on, and calls wake if it was held
+// back.
+func promote(e Event, promoted *bool) func(*pgx.Batch) {
+	return func(b *pgx.Batch) { store.Promote(b, e.row().Lane(), promoted) }
 }
 
 // pause waits a little longer after each try, with jitter so that those who
 // met once do not meet again. It reports whether there is time for another.
 func pause(ctx context.Context, tries int) bool {
 	d := min(10*time.Millisecond<<min(tries, 6), 500*time.Millisecond)
-	return rest(ctx, d/2+rand.N(d))
-}
-
-// rest waits, and reports whether it did so to the end.
-func rest(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
+	timer := time.NewTimer(d/2 + rand.N(d))
 	defer timer.Stop()
 	select {
 	case <-timer.C:

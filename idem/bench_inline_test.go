@@ -112,7 +112,7 @@ func BenchmarkInline(b *testing.B) {
 			for _, at := range []int{1, 16, 64} {
 				b.Run(fmt.Sprintf("%s/distance=%s/at=%d", c.against, distance, at), func(b *testing.B) {
 					pool := shopPool(b, url, distance)
-					race(b, pool, at, serve(b, "by-hand", handWritten{pool, c.by}), serve(b, "paghooks", idem.NewProcessor(pool, source(c.work))))
+					race(b, pool, at, serve(b, "by-hand", handWritten{pool, c.by}), serve(b, "paghooks", newBenchProcessor(pool, c.work)))
 				})
 			}
 		}
@@ -125,10 +125,9 @@ func BenchmarkDuplicates(b *testing.B) {
 	for _, at := range []int{1, 16, 64} {
 		b.Run(fmt.Sprintf("at=%d", at), func(b *testing.B) {
 			pool := shopPool(b, url, 0)
-			events := source(bookOrder)
-			again := serve(b, "again", idem.NewProcessor(pool, events))
+			again := serve(b, "again", newBenchProcessor(pool, bookOrder))
 			again.same = true
-			race(b, pool, at, serve(b, "new", idem.NewProcessor(pool, events)), again)
+			race(b, pool, at, serve(b, "new", newBenchProcessor(pool, bookOrder)), again)
 		})
 	}
 }
@@ -138,7 +137,7 @@ func BenchmarkDuplicates(b *testing.B) {
 func BenchmarkMemory(b *testing.B) {
 	url := durable(b)
 	pool := shopPool(b, url, 0)
-	ours := serve(b, "paghooks", idem.NewProcessor(pool, source(bookOrder)))
+	ours := serve(b, "paghooks", newBenchProcessor(pool, bookOrder))
 	ours.run(b, max(1, b.N/10), 16, nil)
 	before := heap()
 	b.ResetTimer()
@@ -147,4 +146,18 @@ func BenchmarkMemory(b *testing.B) {
 	after := heap()
 	b.ReportMetric(float64(after)/(1<<20), "MB")
 	b.ReportMetric(float64(after-before)/float64(b.N), "grown-B/event")
+}
+
+// newBenchProcessor is a processor that logs nothing.
+func newBenchProcessor(pool *pgxpool.Pool, h idem.Handler[*note]) *idem.Processor {
+	p := idem.NewProcessor(pool, source(h))
+	p.Logger = nil
+	return p
+}
+
+// newBenchInbox is an inbox that logs nothing.
+func newBenchInbox(pool *pgxpool.Pool) *idem.Inbox {
+	i := idem.NewInbox(pool, source(bookOrder))
+	i.Logger = nil
+	return i
 }

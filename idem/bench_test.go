@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"runtime"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -183,9 +184,11 @@ func shopPool(b *testing.B, url string, distance time.Duration) *pgxpool.Pool {
 	}
 	b.Cleanup(pool.Close)
 	_, err = pool.Exec(b.Context(), `
-		drop table if exists orders, processed, stored, idem_events, idem_payloads, idem_claims, idem_migrations;
+		drop table if exists orders, processed, stored, naive, idem_events, idem_payloads, idem_archive, idem_migrations cascade;
 		create table processed (id text primary key, received_at timestamptz not null default now());
 		create table stored (id text primary key, received_at timestamptz not null default now(), body bytea);
+		create table naive (id text primary key, state text not null default 'pending', received_at timestamptz not null default now(), body bytea);
+		create index on naive (received_at) where state = 'pending';
 		create table orders (id text primary key, paid int not null default 0) with (fillfactor = 50);
 		insert into orders select 'order-' || n from generate_series(0, 9999) n`)
 	if err != nil {
@@ -244,4 +247,13 @@ func serve(b *testing.B, name string, h http.Handler) *rival {
 	client := server.Client()
 	client.Transport.(*http.Transport).MaxIdleConnsPerHost = 64
 	return &rival{name: name, url: server.URL, http: client}
+}
+
+// heap is what is in use.
+func heap() int64 {
+	var m runtime.MemStats
+	runtime.GC()
+	runtime.GC() // what finalizers of the first have set free
+	runtime.ReadMemStats(&m)
+	return int64(m.HeapAlloc)
 }

@@ -5,49 +5,37 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/jackc/pgx/v5"
+	"github.com/paghooks/paghooks/idem/internal/store"
 )
 
-// Blocked is a key whose events wait behind a failed one.
+// Blocked is an entity whose events wait for the first one of them.
 type Blocked struct {
 	Scope, Key string
-	ID         string        // of the failed event
-	Type       string        // of the failed event
+	ID         string        // of the first event
+	Type       string        // of the first event
+	State      State         // of the first event: StateParked, or StatePending until its next attempt; "" when its row was deleted by hand
 	LastError  string        // why it failed
 	Age        time.Duration // since it arrived, by the database's clock
+	DueAt      time.Time     // of its next attempt; zero when there will be none
 	Waiting    int64         // events behind it
 }
 
-// Blocked lists the keys whose events wait behind one that failed, oldest first:
-// [Processor.Replay], [Inbox.Requeue] or [Processor.Discard] the failed event.
+// Blocked lists the entities whose events wait, oldest first: behind a parked
+// event, until you use [Common.Replay], [Inbox.Requeue] or [Common.Discard] on
+// it, or behind one that failed, until its next attempt.
 func (i *Inbox) Blocked(ctx context.Context) ([]Blocked, error) { return i.blocked(ctx) }
 
-func (p *Processor) blocked(ctx context.Context) ([]Blocked, error) {
-	const blocked = `
-with heads as (
-	select distinct on (b.queue) e.*, b.queue, coalesce(b.occurred_at, b.received_at) as at, b.received_at as arrived
-	from idem_payloads b join idem_events e using (event)
-	where b.queue is not null and starts_with(b.queue, $1) and e.state = 'parked'
-	order by b.queue, at, arrived
-)
-select h.event, h.key, h.type, coalesce(h.last_error, ''), now() - h.received_at, waiting
-from heads h cross join lateral (
-	select count(*) as waiting from idem_payloads w join idem_events e using (event)
-	where w.queue = h.queue and (coalesce(w.occurred_at, w.received_at), w.received_at) > (h.at, h.arrived) and e.state = 'pending') behind
-where waiting > 0
-order by h.received_at, h.event`
-	rows, err := p.pool.Query(ctx, blocked, p.source.Name()+"/")
+func (c *Common) blocked(ctx context.Context) ([]Blocked, error) {
+	rows, err := store.ListBlocked(ctx, c.pool, c.source.Name())
 	if err != nil {
 		return nil, fmt.Errorf("idem: listing blocked keys: %w", explain(err))
 	}
-	all, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (b Blocked, err error) {
-		var event string
-		err = row.Scan(&event, &b.Key, &b.Type, &b.LastError, &b.Age, &b.Waiting)
-		_, b.Scope, b.ID = parseRowKey(event)
-		return b, err
-	})
-	if err != nil {
-		return nil, fmt.Errorf("idem: listing blocked keys: %w", explain(err))
+	all := make([]Blocked, len(rows))
+	for n, b := range rows {
+		all[n] = Blocked{
+			Scope: b.Scope, Key: b.Key, ID: b.ID, Type: b.Type, State: State(b.State),
+			LastError: b.LastError, Age: b.Age, DueAt: b.DueAt, Waiting: b.Waiting,
+		}
 	}
 	return all, nil
 }

@@ -15,7 +15,7 @@ import (
 
 func TestEventIsHandledOnceHoweverOftenItComes(t *testing.T) {
 	t.Parallel()
-	s := newShop(t)
+	s := newApp(t)
 	s.on(pay)
 	for i, want := range []string{`{"received":true}`, `{"received":true,"duplicate":true}`, `{"received":true,"duplicate":true}`} {
 		if status, answer := s.deliver(paid("e1")); status != 200 || answer != want {
@@ -32,7 +32,7 @@ func TestEventIsHandledOnceHoweverOftenItComes(t *testing.T) {
 
 func TestEventsOfTwoAccountsNeverCollide(t *testing.T) {
 	t.Parallel()
-	s := newShop(t)
+	s := newApp(t)
 	s.on(pay)
 	for _, account := range []string{"a", "b", "a"} {
 		if status, _, err := s.post(t.Context(), paid("e1"), map[string]string{"account": account}); err != nil || status != 200 {
@@ -47,7 +47,7 @@ func TestEventsOfTwoAccountsNeverCollide(t *testing.T) {
 
 func TestHandlerErrorRollsBackTheEvent(t *testing.T) {
 	t.Parallel()
-	s := newShop(t)
+	s := newApp(t)
 	broken := true
 	s.on(func(ctx context.Context, tx pgx.Tx, n *note) error {
 		if err := pay(ctx, tx, n); err != nil || !broken {
@@ -101,7 +101,7 @@ func TestFailingHandlerLeavesNothingBehind(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := newShop(t)
+			s := newApp(t)
 			runs := 0
 			s.on(func(ctx context.Context, tx pgx.Tx, n *note) error {
 				if err := pay(ctx, tx, n); err != nil {
@@ -128,7 +128,7 @@ func TestFailingHandlerLeavesNothingBehind(t *testing.T) {
 // event's record in one commit all the same.
 func TestHandlerThatCommitsWithSQLStillCountsOnce(t *testing.T) {
 	t.Parallel()
-	s := newShop(t)
+	s := newApp(t)
 	s.on(func(ctx context.Context, tx pgx.Tx, n *note) error {
 		if err := pay(ctx, tx, n); err != nil {
 			return err
@@ -146,7 +146,7 @@ func TestHandlerThatCommitsWithSQLStillCountsOnce(t *testing.T) {
 
 func TestCommitAndRollbackAreNotTheHandlers(t *testing.T) {
 	t.Parallel()
-	s := newShop(t)
+	s := newApp(t)
 	s.on(func(ctx context.Context, tx pgx.Tx, n *note) error {
 		if err := tx.Commit(ctx); !errors.Is(err, idem.ErrTxOwned) {
 			t.Errorf("Commit returned %v", err)
@@ -162,7 +162,7 @@ func TestCommitAndRollbackAreNotTheHandlers(t *testing.T) {
 
 func TestHandlerMayUseSavepoints(t *testing.T) {
 	t.Parallel()
-	s := newShop(t)
+	s := newApp(t)
 	s.on(func(ctx context.Context, tx pgx.Tx, n *note) error {
 		risky, err := tx.Begin(ctx)
 		if err != nil {
@@ -182,7 +182,7 @@ func TestHandlerMayUseSavepoints(t *testing.T) {
 
 func TestTransactionIsClosedOnceTheHandlerReturned(t *testing.T) {
 	t.Parallel()
-	s := newShop(t)
+	s := newApp(t)
 	var leaked pgx.Tx
 	s.on(func(ctx context.Context, tx pgx.Tx, n *note) error { leaked = tx; return pay(ctx, tx, n) })
 	s.wantAnswer(paid("e1"), http.StatusOK)
@@ -216,7 +216,7 @@ func TestGenuineBodiesAreNeverRefused(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := newShop(t)
+			s := newApp(t)
 			s.on(func(ctx context.Context, tx pgx.Tx, _ *note) error {
 				_, err := tx.Exec(ctx, `insert into effects values ('one')`)
 				return err
@@ -240,7 +240,7 @@ func TestGenuineBodiesAreNeverRefused(t *testing.T) {
 
 func TestEventThatDoesNotDecodeIsParkedUnhandledByAnyone(t *testing.T) {
 	t.Parallel()
-	s := newShop(t)
+	s := newApp(t)
 	s.on(pay)
 	body := `{"id":"e1","type":"paid","order":7}`
 	e := idem.Event{ID: "e1", Type: "paid", Payload: []byte(body)}
@@ -258,7 +258,7 @@ func TestEventThatDoesNotDecodeIsParkedUnhandledByAnyone(t *testing.T) {
 
 func TestWhatIsNotADeliveryIsRejected(t *testing.T) {
 	t.Parallel()
-	s := newShop(t)
+	s := newApp(t)
 	s.on(pay)
 	s.processor.MaxBody = 100
 	for name, c := range map[string]struct {
@@ -309,7 +309,7 @@ func TestWhatIsNotADeliveryIsRejected(t *testing.T) {
 
 func TestBodyOfTheLargestSizeIsAccepted(t *testing.T) {
 	t.Parallel()
-	s := newShop(t)
+	s := newApp(t)
 	s.on(pay)
 	s.processor.MaxBody = int64(len(paid("e1")))
 	s.wantAnswer(paid("e1"), http.StatusOK)
@@ -318,7 +318,7 @@ func TestBodyOfTheLargestSizeIsAccepted(t *testing.T) {
 
 func TestIgnoredEventsAreAcknowledgedAndNotStored(t *testing.T) {
 	t.Parallel()
-	s := newShop(t)
+	s := newApp(t)
 	s.notes.Ignore("viewed")
 	s.wantAnswer(`{"id":"e1","type":"viewed"}`, http.StatusOK)
 	s.wantState("e1", "")
@@ -326,7 +326,7 @@ func TestIgnoredEventsAreAcknowledgedAndNotStored(t *testing.T) {
 
 func TestPayloadOfDoneEventsIsKeptWhenAsked(t *testing.T) {
 	t.Parallel()
-	s := newShop(t)
+	s := newApp(t)
 	s.on(pay)
 	s.processor.KeepPayloads = true
 	s.wantAnswer(paid("e1"), http.StatusOK)
@@ -336,7 +336,7 @@ func TestPayloadOfDoneEventsIsKeptWhenAsked(t *testing.T) {
 
 func TestLogsCarryNoBodies(t *testing.T) {
 	t.Parallel()
-	s := newShop(t)
+	s := newApp(t)
 	s.on(func(context.Context, pgx.Tx, *note) error { return errors.New("no") })
 	secret := `{"id":"e1","type":"paid","order":"secret-order","cpf":"secret-cpf"}`
 	s.deliver(secret)
@@ -345,7 +345,7 @@ func TestLogsCarryNoBodies(t *testing.T) {
 	if log := s.logged(); strings.Contains(log, "secret") {
 		t.Error("the log tells secrets:\n" + log)
 	}
-	if log := s.logged(); !strings.Contains(log, "id=e1") || !strings.Contains(log, "type=paid") || !strings.Contains(log, "outcome=failed") {
+	if log := s.logged(); !strings.Contains(log, "id=e1") || !strings.Contains(log, "type=paid") || !strings.Contains(log, "outcome=retrying") {
 		t.Error("the log does not name the event:\n" + log)
 	}
 }

@@ -1,10 +1,13 @@
-// Package idem does the work of each webhook event once: the row that records
-// the event and the rows that its handler writes are committed in one Postgres
-// transaction, or not at all.
+// Package idem processes each webhook event once: the row that records the event
+// and the rows that its handler writes are committed in one Postgres transaction,
+// or not at all.
 //
 // What is promised is an exactly-once effect on rows written through the given
-// [pgx.Tx]. HTTP calls, e-mails and messages that a handler sends happen at
-// least once, unless they go through a row of that transaction.
+// [pgx.Tx], per event. HTTP calls, e-mails and messages that a handler sends
+// happen at least once, unless they go through a row of that transaction. Two
+// events of one payment, such as PAYMENT_CONFIRMED and PAYMENT_RECEIVED, are two
+// events: a handler that books money for either asks its own table whether that
+// payment is booked.
 //
 // # Receive events
 //
@@ -23,53 +26,69 @@
 // # Answer first, work later
 //
 // The same handlers, behind a provider that must not wait for them: an [Inbox]
-// stores the event, answers, and has workers do its work.
+// stores the event, answers, and has workers process it.
 //
 //	inbox := idem.NewInbox(pool, events)
 //	http.Handle("POST /webhooks/asaas", inbox)
 //	go inbox.Run(ctx) // in this process, in others, or in both
 //
-// Events of one Key (one charge) are worked on one after the other, by the
+// Events of one Key (one charge) are processed one after the other, by the
 // provider's time and then by arrival; those of different keys at the same time.
-// An event whose work fails is tried again, ever later, and kept as failed after
+// An event that fails is tried again, ever later, and parked after
 // [Inbox.MaxAttempts]; meanwhile, and then until it is replayed or discarded, the
-// events behind it wait. [NoRetry] and [RetryAt] are a handler's own say in that.
+// events behind it wait. Handlers can override this with [NoRetry] and [RetryAt].
 //
 // Take the inbox where handlers are slow, where order matters, or where the
 // provider's queue should not feel your deployments; and have Asaas send
 // SEQUENTIALLY, so that events arrive in order. Inline mode has less to run, and
 // what it has acknowledged is done.
 //
-// # What a delivery is answered
+// # Both ways of an event
 //
-// The event is marked as done first, then the handler works, then both are
-// committed, then the provider is answered:
+//	inline        http.serve → Source.Open → Processor.Accept → attempt → http.answer
+//	                                              │               │
+//	                                    one attempt per event    begin + mark done │ handler │ commit
+//
+//	inbox         http.serve → Source.Open → Inbox.Accept → http.answer
+//	                                              │
+//	                              one insert for all that wait: pending
+//
+//	worker        Inbox.Run → claim → attempt → done, or: tried again later, parked
+//	                            │        │
+//	               head of its entity   begin + mark done │ handler │ next of its entity + commit
+//
+// Each arrow is a call that returns. An attempt is the same everywhere: deliveries,
+// workers, [Common.Replay] and [Common.DryRun] differ in the statement that marks
+// the event. The mark is the duplicate check: if it changes nothing, the handler
+// does not run.
+//
+// # What a delivery is answered
 //
 //	done now, or done before             200  stored as done
 //	no handler, unknown, unreadable      200  stored as unhandled, with its payload
-//	does not decode into its type        200  stored as failed, with its payload
+//	does not decode into its type        200  stored as parked, with its payload
 //	the handler failed                   503  rolled back and counted; the provider delivers again
-//	it failed ParkAfter times            200  stored as failed, with its payload
-//	the database is away                 503  nothing; the provider delivers again
+//	it failed ParkAfter times            200  stored as parked, with its payload
+//	Postgres is away                     503  nothing; the provider delivers again
 //	the answer to COMMIT was lost        503  done or not; the next delivery finds out
-//	a twin of an event in work           as the first one
+//	a concurrent duplicate               as the first delivery
 //	not genuine                          401  nothing
 //	an inbox                             200  stored as pending, later as one of the above
 //
 // A handler that returns an error, panics, swallows an SQL error, ends the
-// transaction itself or takes longer than [Processor.Timeout] has failed.
+// transaction itself or takes longer than [Common.Timeout] has failed.
 //
 // # After a fix
 //
-// Events that had no handler, or whose work failed too often, wait with their
-// payload. Deploy the handler or the fix, then:
+// Events that had no handler, or that failed too often, wait with their payload.
+// Deploy the handler or the fix, then:
 //
 //	replayed, err := processor.Replay(ctx, idem.Filter{Types: []string{"PAYMENT_OVERDUE"}})
 //
-// [Processor.List] shows them with their errors, [Processor.DryReplay] tells what
+// [Common.List] shows them with their errors, [Common.DryReplay] returns what
 // Replay would do, [Inbox.Requeue] leaves it to the workers, and
-// [Processor.Discard] gives events up, with a reason. [Inbox.Blocked] lists the
-// keys whose events wait behind a failed one.
+// [Common.Discard] gives events up, with a reason. [Inbox.Blocked] lists the
+// keys whose events wait for another.
 //
 // Event types that the application never wants are better ignored, so that they
 // are not stored: events.Ignore("PAYMENT_BANK_SLIP_VIEWED").
@@ -78,19 +97,23 @@
 //
 // What must follow the commit and may be lost, such as waking a worker, goes to
 // [AfterCommit]. What must not be lost is a row of the transaction, which another
-// program works through.
+// program works through. Statements that need no answer travel with COMMIT: see
+// [ExecAtCommit].
 //
 // # Several accounts
 //
-// The Accounts function of a dispatcher tells which accounts may have sent a
+// The Accounts function of a dispatcher returns the accounts that may have sent a
 // request; the account becomes the event's Scope. Events of two accounts never
-// collide, and a handler finds its account with [EventFrom].
+// collide, and a handler finds its account with [EventFrom]. Where two accounts
+// share an address without scopes, an id that both use is a duplicate:
+// [Common.Conflicts] lists those.
 //
 // # Without HTTP
 //
 // Events that arrive through a queue, verified elsewhere, go to
 // [Processor.Accept]. Applications that have their own way of running an event
-// once use [Dispatch].
+// once use [Dispatch]. Where no process can run all the time, [Inbox.Drain]
+// processes what is due and returns.
 //
 // # Change the mode
 //
@@ -101,43 +124,52 @@
 //
 // # Try a deployment
 //
-// [Processor.DryRun] runs a handler and rolls back. A genuine delivery with
+// [Common.DryRun] runs a handler and rolls back. A genuine delivery with
 // [DryRunHeader] does that in the running application.
 //
 // # Run it
 //
-// Call [Processor.Prune] daily; it forgets what is older than
-// [Processor.Retention]. Alert on [Processor.Stats]: Failed above zero, and
-// Pending or Retrying that grow old. [Processor.Observe] feeds metrics.
+// Call [Common.Prune] daily; it forgets what is older than [Common.Retention].
+// Alert on [Common.Stats]: Parked above zero, and Pending or Retrying that grow
+// old. [Common.Observe] feeds metrics. People read the view idem_event_log: one
+// line per event, with its state and last error.
 //
-// A delivery holds one connection while its handler runs and none while it
-// waits for a twin: size the pool for the handlers that run at once. Handlers
-// that want a second connection while they hold the first can starve each other.
+// A delivery holds one connection while its handler runs, and concurrent
+// duplicates in one process share it: size the pool for the handlers that run at
+// once. Handlers that want a second connection while they hold the first can
+// starve each other.
 //
-// The tables are idem_events, some 220 bytes per event with its index;
-// idem_payloads, which holds the bodies of events that are not done; and
-// idem_claims, which tells what workers have taken, and is empty after a crash of
-// Postgres (it is unlogged). They are in the first schema of the connection's
+// The tables are idem_events, one small row per event; idem_payloads, the bodies
+// of events that are not done; and idem_archive, the bodies of done ones if
+// [Common.KeepPayloads] is set. They are in the first schema of the connection's
 // search_path. Poolers such as PgBouncer work in transaction mode, with pgx's
 // QueryExecModeExec or SimpleProtocol, and [Inbox.PollOnly].
 //
+// What is acknowledged is on disk, whatever synchronous_commit is by default. A
+// replica that is promoted may lack the last moment, unless Postgres waits for it:
+// see synchronous_standby_names.
+//
+// # When the network fails
+//
+// No wait is without an end. When a network forgets its connections, or Postgres
+// moves, statements that are not answered within 5 seconds are given up, the pool
+// gets new connections, and what a broken attempt has left in Postgres is
+// terminated, so that its row can be locked again. A process that is cut off for
+// good cannot do that: so that Postgres notices within a minute, and not after two
+// hours, set in the connection string
+//
+//	tcp_keepalives_idle=20&tcp_keepalives_interval=5&tcp_keepalives_count=4&idle_in_transaction_session_timeout=60s
+//
+// The last one must be longer than the longest pause that a handler makes between
+// two statements.
+//
 // # Limits
 //
-// Done events cost space, and little time: beside a million of them Postgres
-// takes a sixth more to store, claim and work on an event than in empty tables,
-// and beside ten million (2.3 GB, more than its cache) a third to a half. Prune
-// reads the table once from end to end. Where 45 days are hundreds of millions,
-// take a shorter Retention; partitions by time would accept an event twice.
+// Done events cost space, and little time. Prune reads the table once from end to
+// end. Where 45 days are hundreds of millions, take a shorter Retention; partitions
+// by time would accept an event twice.
 //
-// What is not done costs more. Workers pass each key that waits (for its
-// back-off, or behind a failed event) in 5 microseconds: with 100,000 of them a
-// walk takes half a second, and workers make one a second at most. [Processor.Stats]
-// reads all that is not done, a million events in a few seconds.
-//
-// An event of an inbox writes 0.9 kB to Postgres's log beyond its body, from
-// arrival to done; an event of inline mode 0.3 kB. With wal_level = logical each
-// body is written a second time, when it is deleted, because idem_payloads has no
-// primary key.
-//
-// A worker's COMMIT does not wait for the disk, see [Inbox.WaitForDisk].
+// [Common.Stats] and [Inbox.Blocked] read all that is not done, a million events in
+// a few seconds. An event that waits behind another of its key costs workers
+// nothing once they have seen it.
 package idem

@@ -4,73 +4,48 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 
-	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/paghooks/paghooks/idem/internal/pgtx"
 )
 
-// ErrTxOwned is what Commit and Rollback of a handler's transaction return:
-// the processor commits when the handler returns nil and rolls back when it
-// returns an error.
-var ErrTxOwned = errors.New("idem: the transaction is not the handler's to end: return nil to commit, or an error to roll back")
+// ErrTxOwned is what Commit and Rollback of a handler's transaction return, and
+// statements that would end it: the processor commits when the handler returns
+// nil and rolls back when it returns an error.
+var ErrTxOwned = pgtx.ErrOwned
 
-var (
-	errTwin    = errors.New("another process is working on the same event")
-	errEnded   = errors.New("the handler ended the transaction with SQL: return nil to commit, or an error to roll back")
-	errAborted = errors.New("the handler returned nil after an SQL error: Postgres has discarded its work; return the error, or run what may fail in tx.Begin")
-	errBusy    = errors.New("the handler returned while a query is open: read its rows to the end or close them, and wait for goroutines that use the transaction")
-	errLost    = errors.New("the connection was lost while the handler ran")
-	errHung    = errors.New("the handler did not return in time")
-)
+// ErrUnhandled is what [Dispatch] returns for an event without handler.
+var ErrUnhandled = errors.New("idem: event type has no handler")
 
-// workError is a failure of the handler, as opposed to one of reaching it.
-type workError struct{ err error }
-
-func (w *workError) Error() string { return w.err.Error() }
-func (w *workError) Unwrap() error { return w.err }
-
-// retryable tells whether Postgres asked to run the transaction again:
-// serialization failure or deadlock.
-func retryable(err error) bool {
-	code := sqlState(err)
-	return code == "40001" || code == "40P01"
-}
-
-// away tells whether Postgres could not be asked, or will answer otherwise when
-// it is asked again: it is starting, stopping, full or, for now, read-only.
-func away(err error) bool {
-	switch code := sqlState(err); {
-	case code == "", code == "25006":
-		return true
-	default:
-		return slices.Contains([]string{"08", "53", "57"}, code[:2])
+// wrap names the event in an error that callers get.
+func wrap(e Event, err error) error {
+	if err == nil {
+		return nil
 	}
+	return fmt.Errorf("idem: %s %s: %w", e.Type, e.ID, err)
 }
 
-// leaving tells whether Postgres said that it is going away, for no fault of the
-// statement: it is being stopped or restarted, or an operator ends connections.
-func leaving(err error) bool { return strings.HasPrefix(sqlState(err), "57P") }
-
-// sqlState is the error's SQLSTATE, or "" when it is not the database's.
-func sqlState(err error) string {
-	var pgErr *pgconn.PgError
-	if errors.As(err, &pgErr) {
-		return pgErr.Code
-	}
-	return ""
-}
-
-// explain adds what to do to errors of the mark that have one usual cause.
+// explain adds what to do to errors that have one usual cause.
 func explain(err error) error {
-	switch sqlState(err) {
-	case "55P03":
-		return fmt.Errorf("%w: %w", errTwin, err)
-	case "42P01":
+	switch code := pgtx.SQLState(err); {
+	case code == "42P01":
 		return fmt.Errorf("the tables are missing: call idem.Migrate at start, with the same search_path: %w", err)
-	}
-	if errors.Is(err, context.DeadlineExceeded) {
-		return fmt.Errorf("no database connection in time: the pool is too small or Postgres is away: %w", err)
+	case code == "" && errors.Is(err, context.DeadlineExceeded):
+		return fmt.Errorf("Postgres did not answer in time: it is away, or the pool is too small: %w", err)
 	}
 	return err
 }
+
+// errorText is what of an error is worth a place in the table.
+func errorText(err error) *string {
+	if err == nil {
+		return nil
+	}
+	text := strings.ReplaceAll(strings.ToValidUTF8(err.Error(), "\uFFFD"), "\x00", "\uFFFD")
+	if len(text) > maxErrorText {
+		text = strings.ToValidUTF8(text[:maxErrorText], "")
+	}
+	return &text
+}
+
+const maxErrorText = 1000

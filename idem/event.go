@@ -2,9 +2,14 @@ package idem
 
 import (
 	"context"
+	"fmt"
+	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/paghooks/paghooks/idem/internal/store"
 )
 
 // Event is one delivery of a provider's event, verified and named.
@@ -21,24 +26,65 @@ type Event struct {
 
 	OccurredAt time.Time // the provider's own time of the event; zero when not said
 	Payload    []byte    // the body as received, byte for byte
-
-	// Decoded is what Payload decodes into, when [Source.Open] has already
-	// decoded it; nil otherwise. It only spares [Handle] a second decoding.
-	Decoded any
 }
 
-// Handler does the work of one event with the transaction that also records
-// the event. E is a pointer to the event's type.
+// Handler processes one event with the transaction that also records the event.
+// E is a pointer to the event's type.
 //
 // Rows written through tx and the record of the event are committed together
 // or not at all. Everything else a handler does (HTTP calls, e-mails, writes
 // through another connection) happens at least once: the handler runs again
 // after a failure. An error or a panic rolls everything back.
 //
-// The context outlives the HTTP client and ends at the processor's deadline.
-// [EventFrom] tells which delivery is being handled, [AfterCommit] runs
-// something once the transaction is committed.
+// The context outlives the HTTP client and ends after [Common.Timeout].
+// [EventFrom] returns the delivery being handled, [AfterCommit] runs something
+// once the transaction is committed.
+//
+// The transaction is the processor's to end. Its Commit and Rollback fail, and
+// so do SQL statements that would end it. tx.Conn() returns the connection
+// itself, where nothing is refused: a handler that ends the transaction there
+// has failed, but what it committed stays committed.
 type Handler[E any] func(ctx context.Context, tx pgx.Tx, e E) error
 
 // Work is a handler with its decoded event, ready to run in a transaction.
 type Work func(ctx context.Context, tx pgx.Tx) error
+
+// row is the event as package store has it.
+func (e Event) row() store.Event { return store.Event(e) }
+
+// maxName is the length in bytes of the longest id, type and key that are
+// stored. Providers use a fifth of it; Postgres refuses index entries that are
+// ten times as long.
+const maxName = 255
+
+// normalize makes sure that an event can be stored, whatever its body says: a
+// genuine event is never refused because of its bytes.
+func (c *Common) normalize(e Event) (Event, error) {
+	switch e.Source {
+	case "":
+		e.Source = c.source.Name()
+	case c.source.Name():
+	default:
+		return e, fmt.Errorf("an event of source %q was given to a receiver of %q: give it to the one of its own source", e.Source, c.source.Name())
+	}
+	if e.ID == "" || !nameable(e.ID) {
+		e.ID = BodyID(e.Payload)
+	}
+	if !nameable(e.Type) {
+		e.Type = ""
+	}
+	if !nameable(e.Key) {
+		e.Key = BodyID([]byte(e.Key))
+	}
+	if year := e.OccurredAt.Year(); year < 1 || year > 9999 {
+		e.OccurredAt = time.Time{}
+	}
+	if e.Payload == nil {
+		e.Payload = []byte{}
+	}
+	return e, nil
+}
+
+func nameable(s string) bool {
+	return len(s) <= maxName && utf8.ValidString(s) && !strings.Contains(s, "\x00")
+}

@@ -1,12 +1,5 @@
 package idem
 
-import "context"
-
-// ClaimHeads takes up to n events as workers do, and returns their queues.
-func ClaimHeads(ctx context.Context, i *Inbox, after string, n int) (queues []string, err error) {
-	claims, err := i.claimHeads(ctx, max(after, i.firstQueue()), n, nil)
-	for _, c := range claims {
-		queues = append(queues, c.queue)
-	}
-	return queues, err
-}
+// Waiting returns how many deliveries wait to be stored, those not among them
+// that are being stored.
+func (i *Inbox) Waiting() int { return i.writer.Waiting() }

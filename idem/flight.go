@@ -7,58 +7,65 @@ import (
 	"sync"
 )
 
-// flights are the events in work in this process. All deliveries of one event
-// that arrive while it is worked on share one attempt and its result, so that a
-// storm of one event takes one connection.
+// flights are the events that are being processed in this process. All
+// deliveries of one event that arrive meanwhile share one attempt and its
+// result, so that a storm of one event takes one connection.
 type flights struct {
-	mu    sync.Mutex
-	inAir map[eventID]*flight
+	mu      sync.Mutex
+	flights map[string]*flight
 }
 
-type eventID struct{ source, scope, id string }
-
-// flight is one event in work; outcome and err are set before done is closed.
+// flight is one event; outcome and err are set before done is closed.
 type flight struct {
 	done    chan struct{}
 	outcome Outcome
 	err     error
 }
 
-// join returns the flight of an event, and whether the caller is the first on
-// board: it flies, and must land.
-func (fs *flights) join(e Event) (f *flight, first bool) {
-	id := eventID{e.Source, e.Scope, e.ID}
+// do runs lead for the first of concurrent deliveries with a key, and has the
+// others wait for its result.
+func (fs *flights) do(ctx context.Context, key string, lead func() (Outcome, error)) (Outcome, error) {
+	f, first := fs.join(key)
+	if !first {
+		return f.wait(ctx)
+	}
+	f.outcome, f.err = Retrying, errors.New("the delivery's goroutine ended")
+	defer fs.publish(key, f)
+	f.outcome, f.err = lead()
+	return f.outcome, f.err
+}
+
+func (fs *flights) join(key string) (f *flight, first bool) {
 	fs.mu.Lock()
 	defer fs.mu.Unlock()
-	if f, ok := fs.inAir[id]; ok {
+	if f, ok := fs.flights[key]; ok {
 		return f, false
 	}
-	if fs.inAir == nil {
-		fs.inAir = make(map[eventID]*flight)
+	if fs.flights == nil {
+		fs.flights = make(map[string]*flight)
 	}
 	f = &flight{done: make(chan struct{})}
-	fs.inAir[id] = f
+	fs.flights[key] = f
 	return f, true
 }
 
-func (fs *flights) land(e Event, f *flight, o Outcome, err error) {
+func (fs *flights) publish(key string, f *flight) {
 	fs.mu.Lock()
-	delete(fs.inAir, eventID{e.Source, e.Scope, e.ID})
+	delete(fs.flights, key)
 	fs.mu.Unlock()
-	f.outcome, f.err = o, err
 	close(f.done)
 }
 
-// wait returns what the first delivery's attempt led to: what it stored is a
-// duplicate for this one.
+// wait returns what the first delivery came to: what it stored is a duplicate
+// for this one.
 func (f *flight) wait(ctx context.Context) (Outcome, error) {
 	select {
 	case <-f.done:
 	case <-ctx.Done():
-		return Retrying, errors.New("a delivery of the same event is still being worked on")
+		return Retrying, errors.New("another delivery of the same event is still being processed")
 	}
 	if f.outcome.Acknowledged() {
 		return Duplicate, nil
 	}
-	return f.outcome, fmt.Errorf("another delivery of the same event, at the same time, failed: %w", f.err)
+	return f.outcome, fmt.Errorf("a concurrent delivery of the same event failed: %w", f.err)
 }

@@ -2,51 +2,53 @@ package idem
 
 import (
 	"context"
-	"crypto/rand"
+	"errors"
+	"fmt"
 	"net/http"
 	"time"
 
-	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/paghooks/paghooks/idem/internal/batch"
+	"github.com/paghooks/paghooks/idem/internal/notify"
+	"github.com/paghooks/paghooks/idem/internal/store"
 )
 
 // Inbox receives the events of one source, stores them, answers, and has
-// workers do their work afterwards: each event once, those of one Key in order.
+// workers process them afterwards: each event once, those of one Key in order.
 // Handlers, tables and promises are those of [Processor]; only the provider
 // does not wait for the work. It is an [http.Handler]; [Inbox.Accept] stores
 // without HTTP, and [Inbox.Run] works.
 //
-// The embedded Processor has the settings and the operations that both share.
-// Its Timeout bounds the storing here, and its ParkAfter means nothing. The
-// exported fields are settings: change them before the first event.
+// The exported fields, and those of [Common], are settings: change them before
+// the first event.
 type Inbox struct {
-	Processor
+	Common
 
 	// Workers is how many handlers one call of [Inbox.Run] runs at once; each
 	// holds a connection. Default: three quarters of the pool's connections.
 	Workers int
 
-	// WorkTimeout is how long a handler may take. Default: 30 seconds.
-	WorkTimeout time.Duration
-
 	// StopTimeout is how long running handlers may go on once the context of
-	// [Inbox.Run] has ended; then they are cancelled and rolled back, and their
+	// [Inbox.Run] has ended; then they are canceled and rolled back, and their
 	// events wait for the next worker. Default: 10 seconds.
 	StopTimeout time.Duration
 
-	// MaxAttempts is how often an event's work is tried until the event is
-	// kept as failed. Default: 20, which takes eight hours.
+	// MaxAttempts is how often an event is tried until it is parked.
+	// Default: 20, which takes eight hours.
 	MaxAttempts int
 
-	// MaxCrashes is the number of processes that may die while they work on an
-	// event, until it is kept as failed without another try. Default: 3.
+	// MaxCrashes is the number of processes that may die while they process an
+	// event, until it is parked without another attempt. From the second on the
+	// event runs alone in its process. Default: 3.
 	MaxCrashes int
 
 	// Backoff is how long to wait after the attempt of that number, counted
 	// from 1, has failed. Default: [DefaultBackoff].
 	Backoff func(attempt int) time.Duration
 
-	// PassParked lets later events of a Key go on when one is kept as failed.
+	// PassParked lets later events of a Key go on when one is parked.
 	// Default: false, they wait until it is replayed or discarded.
 	PassParked bool
 
@@ -55,62 +57,108 @@ type Inbox struct {
 	// Default: 1 second.
 	Poll time.Duration
 
-	// PollOnly does without LISTEN, for poolers such as PgBouncer, and without
-	// NOTIFY for what is stored.
+	// PollOnly does without LISTEN and NOTIFY, for poolers such as PgBouncer.
 	// Default: false.
 	PollOnly bool
 
-	// WaitForDisk has the workers wait until each commit is on disk. Without,
-	// a crash of Postgres may undo the work of its last moment, together with the
-	// record that it was done: it is done again then, because the event itself
-	// was on disk before it was acknowledged. Default: false, which is twice as
-	// fast.
-	WaitForDisk bool
-
-	arrivals arrivals
-	news     news
-	wake     chan struct{}
-	name     string // tells this process's notifications from others'
-	chains   bool   // workers may begin an event with the COMMIT of another one
+	writer *batch.Writer[store.Event, accepted]
+	sender *notify.Sender
+	wake   chan struct{} // for the workers of this process
 }
+
+var _ http.Handler = (*Inbox)(nil)
 
 // NewInbox returns an inbox for the events of source, with its settings at
 // their defaults. The tables must exist: see [Migrate].
+//
+// It panics if the source's name cannot be used: see [Source].
 func NewInbox(pool *pgxpool.Pool, source Source) *Inbox {
-	config := pool.Config()
-	conns := int(config.MaxConns)
-	return &Inbox{
-		Processor:   *NewProcessor(pool, source),
-		Workers:     max(1, conns*3/4),
-		WorkTimeout: 30 * time.Second,
+	i := &Inbox{
+		Common:      newCommon(pool, source, 30*time.Second),
+		Workers:     max(1, int(pool.Config().MaxConns)*3/4),
 		StopTimeout: 10 * time.Second,
 		MaxAttempts: 20,
 		MaxCrashes:  3,
 		Backoff:     DefaultBackoff,
 		Poll:        time.Second,
+		sender:      notify.NewSender(pool, channel),
 		wake:        make(chan struct{}, 1),
-		name:        rand.Text(),
-		arrivals:    arrivals{most: max(1, min(conns/4, 4))},
-		// This mode describes all statements before it executes the first: with the search_path of the handler.
-		chains: config.ConnConfig.DefaultQueryExecMode != pgx.QueryExecModeDescribeExec,
 	}
+	i.writer = batch.NewWriter(i.storeAll, func(e store.Event) int { return len(e.Payload) })
+	return i
 }
+
+// channel is what inboxes notify, of all sources.
+const channel = "idem_inbox"
 
 // ServeHTTP receives one delivery as [Processor.ServeHTTP] does, and answers
 // 200 once the event is on disk.
 func (i *Inbox) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	i.serve(w, r, i.receive)
+	i.serve(w, r, i.Accept)
 }
 
-// Accept stores one verified event without HTTP, as [Processor.Accept] works
-// on it: a nil error means that the event need not come again.
+// storeTime is how long storing an event may take. A provider waits for it.
+const storeTime = 8 * time.Second
+
+// accepted is what became of one event that was to be stored.
+type accepted struct {
+	outcome  Outcome
+	conflict bool
+	err      error
+}
+
+// Accept stores one verified event without HTTP, as [Processor.Accept] processes
+// it: a nil error means that the event need not come again.
 func (i *Inbox) Accept(ctx context.Context, e Event) (Outcome, error) {
-	outcome, err := Retrying, error(nil)
-	i.receive(ctx, e, func(o Outcome, e error) { outcome, err = o, e })
-	if outcome.Acknowledged() {
-		return outcome, nil
+	start := time.Now()
+	ctx, cancel := context.WithDeadline(context.WithoutCancel(ctx), start.Add(storeTime))
+	defer cancel()
+	e, err := i.normalize(e)
+	a := accepted{outcome: Retrying, err: err}
+	switch {
+	case err != nil:
+	case i.source.Ignores(e.Type):
+		a.outcome = Ignored
+	default:
+		a = i.store(ctx, e)
 	}
-	return outcome, err
+	a.err = wrap(e, a.err)
+	i.report(ctx, Observation{
+		Stage: StageDelivery, Event: e, Outcome: a.outcome, Err: a.err, Conflict: a.conflict, Duration: time.Since(start),
+	})
+	return a.outcome, a.err
 }
 
-var _ http.Handler = (*Inbox)(nil)
+// store hands the event to the writer, with all that arrive at the same time,
+// and waits for its commit.
+func (i *Inbox) store(ctx context.Context, e Event) accepted {
+	a, ok := i.writer.Write(ctx, e.row())
+	if !ok {
+		return accepted{outcome: Retrying, err: errors.New("the event could not be stored in time: Postgres is away, or the pool is too small")}
+	}
+	return a
+}
+
+// storeAll stores events in one statement. What Postgres refuses is stored one by
+// one, so that no event fails because of another.
+func (i *Inbox) storeAll(events []store.Event) []accepted {
+	ctx, cancel := context.WithTimeout(context.Background(), storeTime)
+	defer cancel()
+	results, err := i.insert(ctx, events)
+	if err == nil {
+		return results
+	}
+	var refused *pgconn.PgError
+	if len(events) > 1 && errors.As(err, &refused) {
+		results = nil
+		for n := range events {
+			results = append(results, i.storeAll(events[n:n+1])...)
+		}
+		return results
+	}
+	results = make([]accepted, len(events))
+	for n := range results {
+		results[n] = accepted{outcome: Retrying, err: fmt.Errorf("storing the event: %w", explain(err))}
+	}
+	return results
+}

@@ -16,19 +16,19 @@ import (
 
 // inOrder registers a handler that notes the order of effects, and returns what
 // reads it: the ids of an order's events.
-func (m *mailroom) inOrder() (effects func(order string) []string) {
+func (m *app) inOrder() (effects func(order string) []string) {
 	m.exec(`create table worked (n serial, event text, queue text)`)
 	m.on(func(ctx context.Context, tx pgx.Tx, n *note) error {
 		_, err := tx.Exec(ctx, `insert into worked (event, queue) values ($1, $2)`, n.ID, n.Order)
 		return err
 	})
 	return func(order string) []string {
-		return queryOne[[]string](m.shop, `select coalesce(array_agg(event order by n), '{}') from worked where queue = $1`, order)
+		return queryOne[[]string](m, `select coalesce(array_agg(event order by n), '{}') from worked where queue = $1`, order)
 	}
 }
 
 // storeTogether stores events in one statement, in the order given.
-func (m *mailroom) storeTogether(events ...idem.Event) {
+func (m *app) storeTogether(events ...idem.Event) {
 	m.Helper()
 	release := m.hold()
 	var deliveries sync.WaitGroup
@@ -36,7 +36,7 @@ func (m *mailroom) storeTogether(events ...idem.Event) {
 	m.untilHeld()
 	for n, e := range events {
 		deliveries.Go(func() { m.store(e) })
-		m.untilWaiting(n + 2)
+		m.untilWaiting(n + 1)
 	}
 	release()
 	deliveries.Wait()
@@ -45,7 +45,7 @@ func (m *mailroom) storeTogether(events ...idem.Event) {
 func TestEventsOfAKeyAreWorkedByTheProvidersTime(t *testing.T) {
 	t.Parallel()
 	const keys, each = 8, 15
-	m := openMailroom(t, poolOf(t, 12))
+	m := openInboxApp(t, poolOf(t, 12))
 	worked := m.inOrder()
 	var events []idem.Event
 	for key := range keys {
@@ -88,7 +88,7 @@ func TestEventsOfAKeyAreWorkedInTheOrderOfArrival(t *testing.T) {
 		for _, together := range []bool{true, false} {
 			t.Run(fmt.Sprintf("%s, together=%t", name, together), func(t *testing.T) {
 				t.Parallel()
-				m := newMailroom(t)
+				m := newInboxApp(t)
 				worked := m.inOrder()
 				m.countBatches()
 				var events []idem.Event
@@ -106,7 +106,7 @@ func TestEventsOfAKeyAreWorkedInTheOrderOfArrival(t *testing.T) {
 				for range 3 {
 					m.start(m.newInbox(m.pool))
 				}
-				for queryOne[bool](m.shop, `select exists (select from idem_payloads)`) {
+				for queryOne[bool](m, `select exists (select from idem_payloads)`) {
 					m.wantWorked(idem.Done)
 				}
 				if diff := cmp.Diff(want, worked("o1")); diff != "" {
@@ -120,7 +120,7 @@ func TestEventsOfAKeyAreWorkedInTheOrderOfArrival(t *testing.T) {
 // An event may arrive late: a newer one of its key is in work already.
 func TestOlderEventThatComesLateWaitsForTheNewerInWork(t *testing.T) {
 	t.Parallel()
-	m := newMailroom(t)
+	m := newInboxApp(t)
 	entered, release := make(chan string, 2), make(chan struct{})
 	m.on(func(ctx context.Context, tx pgx.Tx, n *note) error {
 		entered <- n.ID
@@ -135,14 +135,14 @@ func TestOlderEventThatComesLateWaitsForTheNewerInWork(t *testing.T) {
 		t.Fatal(id)
 	}
 	m.store(letter("older", "o1", 1))
-	// A worker takes it, and puts it back: it is due a little later.
-	m.until(`select due_at is not null and not exists (select from idem_claims c where c.event = e.event) from idem_events e where event like '%older'`)
+	// A worker claims it, finds newer in flight, and releases it.
+	m.until(`select starts > 0 and claimed_until is null from idem_events where event like '%older'`)
 	select {
 	case id := <-entered:
 		t.Errorf("%s is in work together with newer", id)
 	default:
 	}
-	m.wantRow("older", `(state, attempts, crashes)`, `(pending,0,)`)
+	m.wantRow("older", `(state, attempts, crashes)`, `(pending,0,0)`)
 	close(release)
 	m.wantWorked(idem.Done, idem.Done)
 	m.wantEffects(2)
@@ -151,7 +151,7 @@ func TestOlderEventThatComesLateWaitsForTheNewerInWork(t *testing.T) {
 // An event that failed holds its key, and comes again.
 func TestFailedEventThatComesAgainHasItsPlaceStill(t *testing.T) {
 	t.Parallel()
-	m := newMailroom(t)
+	m := newInboxApp(t)
 	var tried []string
 	m.on(func(ctx context.Context, tx pgx.Tx, n *note) error {
 		if tried = append(tried, n.ID); len(tried) == 1 {
@@ -173,7 +173,7 @@ func TestFailedEventThatComesAgainHasItsPlaceStill(t *testing.T) {
 func TestDifferentKeysAreWorkedAtOnce(t *testing.T) {
 	t.Parallel()
 	const workers = 5
-	m := openMailroom(t, poolOf(t, workers+2))
+	m := openInboxApp(t, poolOf(t, workers+2))
 	m.inbox.Workers = workers
 	var all sync.WaitGroup // they meet in their handlers
 	all.Add(workers)
@@ -194,7 +194,7 @@ func TestDifferentKeysAreWorkedAtOnce(t *testing.T) {
 // Events without a key wait for nobody.
 func TestEventsWithoutAKeyAreWorkedAtOnce(t *testing.T) {
 	t.Parallel()
-	m := openMailroom(t, poolOf(t, 4))
+	m := openInboxApp(t, poolOf(t, 4))
 	m.inbox.Workers = 2
 	var both sync.WaitGroup
 	both.Add(2)
@@ -211,7 +211,7 @@ func TestEventsWithoutAKeyAreWorkedAtOnce(t *testing.T) {
 // Two applications may use one database, each in its schema.
 func TestApplicationsOfOneDatabaseDoNotWaitForEachOther(t *testing.T) {
 	t.Parallel()
-	busy, idle := newMailroom(t), newMailroom(t)
+	busy, idle := newInboxApp(t), newInboxApp(t)
 	entered, release := make(chan struct{}), make(chan struct{})
 	busy.on(func(context.Context, pgx.Tx, *note) error { close(entered); <-release; return nil })
 	idle.on(pay)

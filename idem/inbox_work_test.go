@@ -14,7 +14,7 @@ import (
 
 func TestWorkersCommitEffectAndRecordTogether(t *testing.T) {
 	t.Parallel()
-	m := newMailroom(t)
+	m := newInboxApp(t)
 	m.on(func(ctx context.Context, tx pgx.Tx, n *note) error {
 		m.wantState("e1", idem.StatePending) // for everybody else, as long as the handler runs
 		m.wantPayload("e1", paid("e1"))
@@ -30,21 +30,21 @@ func TestWorkersCommitEffectAndRecordTogether(t *testing.T) {
 	m.wantEffects(1)
 	m.wantPayload("e1", "")
 	m.wantRow("e1", `(state, attempts, crashes, last_error, due_at)`, `(done,0,,,)`)
-	if !queryOne[bool](m.shop, `select e.xmin = f.xmin from idem_events e, effects f`) {
+	if !queryOne[bool](m, `select e.xmin = f.xmin from idem_events e, effects f`) {
 		t.Error("the effect and the record are not of one transaction")
 	}
 }
 
 func TestWorkersKeepPayloadsWhenAsked(t *testing.T) {
 	t.Parallel()
-	m := newMailroom(t)
+	m := newInboxApp(t)
 	m.on(pay)
 	m.inbox.KeepPayloads = true
 	m.wantAnswer(paid("e1"), 200)
 	m.start(m.inbox)
 	m.wantWorked(idem.Done)
 	m.wantPayload("e1", paid("e1"))
-	if !queryOne[bool](m.shop, `select done and queue is null from idem_payloads`) {
+	if !queryOne[bool](m, `select done and queue is null from idem_payloads`) {
 		t.Error("the payload of a done event still waits for workers")
 	}
 }
@@ -83,7 +83,7 @@ func TestHandlerThatFailsUnderAWorkerLeavesNothingBehind(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			m := newMailroom(t)
+			m := newInboxApp(t)
 			m.inbox.Workers = 1
 			runs := 0
 			m.on(func(ctx context.Context, tx pgx.Tx, n *note) error {
@@ -112,7 +112,7 @@ func TestHandlerThatFailsUnderAWorkerLeavesNothingBehind(t *testing.T) {
 // The effect and the record are in the handler's own commit, all the same.
 func TestHandlerThatCommitsWithSQLUnderAWorkerStillCountsOnce(t *testing.T) {
 	t.Parallel()
-	m := newMailroom(t)
+	m := newInboxApp(t)
 	m.on(func(ctx context.Context, tx pgx.Tx, n *note) error {
 		if err := pay(ctx, tx, n); err != nil || n.ID != "e1" {
 			return err
@@ -134,7 +134,7 @@ func TestHandlerThatCommitsWithSQLUnderAWorkerStillCountsOnce(t *testing.T) {
 
 func TestPostgresMayAskWorkersToRunTheHandlerAgain(t *testing.T) {
 	t.Parallel()
-	m := newMailroom(t)
+	m := newInboxApp(t)
 	runs := 0
 	m.on(func(ctx context.Context, tx pgx.Tx, n *note) error {
 		if err := pay(ctx, tx, n); err != nil {
@@ -151,14 +151,14 @@ func TestPostgresMayAskWorkersToRunTheHandlerAgain(t *testing.T) {
 	m.start(m.inbox)
 	m.wantWorked(idem.Done)
 	m.wantRow("e1", `attempts`, `0`)
-	if got := queryOne[string](m.shop, `select event from effects`); got != "e1" || runs != 3 {
+	if got := queryOne[string](m, `select event from effects`); got != "e1" || runs != 3 {
 		t.Errorf("effect of %q after %d runs, want e1 after 3", got, runs)
 	}
 }
 
 func TestEventWithoutAHandlerIsKeptAndItsKeyGoesOn(t *testing.T) {
 	t.Parallel()
-	m := newMailroom(t)
+	m := newInboxApp(t)
 	m.on(pay)
 	body := `{"id":"e1","type":"new","order":"o1"}`
 	m.wantAnswer(body, 200)
@@ -172,7 +172,7 @@ func TestEventWithoutAHandlerIsKeptAndItsKeyGoesOn(t *testing.T) {
 // Stored by a version of the application that did not ignore it.
 func TestEventThatIsIgnoredByTheTimeOfWorkIsDone(t *testing.T) {
 	t.Parallel()
-	m := newMailroom(t)
+	m := newInboxApp(t)
 	m.wantAnswer(`{"id":"e1","type":"viewed"}`, 200)
 	m.deploy(func(n *notes) { n.Ignore("viewed") })
 	m.start(m.newInbox(m.pool))
@@ -183,10 +183,10 @@ func TestEventThatIsIgnoredByTheTimeOfWorkIsDone(t *testing.T) {
 
 func TestAfterCommitRunsUnderWorkers(t *testing.T) {
 	t.Parallel()
-	m := newMailroom(t)
+	m := newInboxApp(t)
 	committed := make(chan int, 1)
 	m.on(func(ctx context.Context, tx pgx.Tx, n *note) error {
-		idem.AfterCommit(ctx, func(context.Context) { committed <- queryOne[int](m.shop, `select count(*) from effects`) })
+		idem.AfterCommit(ctx, func(context.Context) { committed <- queryOne[int](m, `select count(*) from effects`) })
 		return pay(ctx, tx, n)
 	})
 	m.wantAnswer(paid("e1"), 200)

@@ -21,7 +21,7 @@ const newBody = `{"id":"e1","type":"new","order":"o1"}`
 
 func TestUnhandledEventIsKeptAndReplayedOnceThereIsAHandler(t *testing.T) {
 	t.Parallel()
-	s := newShop(t)
+	s := newApp(t)
 	s.wantAnswer(newBody, http.StatusOK)
 	s.wantAnswer(newBody, http.StatusOK)
 	s.wantState("e1", idem.StateUnhandled)
@@ -37,7 +37,7 @@ func TestUnhandledEventIsKeptAndReplayedOnceThereIsAHandler(t *testing.T) {
 	s.wantEffects(1)
 }
 
-func (s *shop) wantReplayed(f idem.Filter, want idem.Replayed) {
+func (s *app) wantReplayed(f idem.Filter, want idem.Replayed) {
 	s.Helper()
 	got, err := s.processor.Replay(s.Context(), f)
 	if err != nil {
@@ -50,7 +50,7 @@ func (s *shop) wantReplayed(f idem.Filter, want idem.Replayed) {
 
 func TestUnhandledEventThatComesAgainIsDoneWithoutReplay(t *testing.T) {
 	t.Parallel()
-	s := newShop(t)
+	s := newApp(t)
 	s.wantAnswer(newBody, http.StatusOK)
 	s.deploy(func(n *notes) { idem.Handle(&n.Routes, "new", pay) })
 	s.wantAnswer(newBody, http.StatusOK)
@@ -61,7 +61,7 @@ func TestUnhandledEventThatComesAgainIsDoneWithoutReplay(t *testing.T) {
 
 func TestPoisonEventIsParkedAfterTenFailures(t *testing.T) {
 	t.Parallel()
-	s := newShop(t)
+	s := newApp(t)
 	s.on(func(context.Context, pgx.Tx, *note) error { return errors.New("no such order") })
 	for range 9 {
 		s.wantAnswer(paid("e1"), http.StatusServiceUnavailable)
@@ -85,7 +85,7 @@ func TestPoisonEventIsParkedAfterTenFailures(t *testing.T) {
 
 func TestParkedEventThatFailsAgainStaysParked(t *testing.T) {
 	t.Parallel()
-	s := newShop(t)
+	s := newApp(t)
 	s.processor.ParkAfter = 1
 	s.on(func(context.Context, pgx.Tx, *note) error { return errors.New("no such order") })
 	s.wantAnswer(paid("e1"), http.StatusOK)
@@ -100,7 +100,7 @@ func TestParkedEventThatFailsAgainStaysParked(t *testing.T) {
 
 func TestUnhandledEventWhoseNewHandlerFailsIsNotLost(t *testing.T) {
 	t.Parallel()
-	s := newShop(t)
+	s := newApp(t)
 	s.wantAnswer(newBody, http.StatusOK)
 	s.deploy(func(n *notes) {
 		idem.Handle(&n.Routes, "new", func(context.Context, pgx.Tx, *note) error { return errors.New("no such order") })
@@ -114,7 +114,7 @@ func TestUnhandledEventWhoseNewHandlerFailsIsNotLost(t *testing.T) {
 // that the event is stored, so it must be, with its payload.
 func TestRetryingEventWhoseHandlerWentAwayIsKept(t *testing.T) {
 	t.Parallel()
-	s := newShop(t)
+	s := newApp(t)
 	s.on(func(context.Context, pgx.Tx, *note) error { return errors.New("no such order") })
 	s.wantAnswer(paid("e1"), http.StatusServiceUnavailable)
 	s.deploy(func(*notes) {})
@@ -140,7 +140,7 @@ func TestReplayTakesWhatItsFilterSays(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := newShop(t)
+			s := newApp(t)
 			s.processor.ParkAfter = 1
 			s.on(func(context.Context, pgx.Tx, *note) error { return errors.New("no such order") })
 			s.wantAnswer(paid("p1"), http.StatusOK)
@@ -161,7 +161,7 @@ func TestReplayTakesWhatItsFilterSays(t *testing.T) {
 
 func TestReplayGoesOnAfterAFailureAndThroughManyPages(t *testing.T) {
 	t.Parallel()
-	s := newShop(t)
+	s := newApp(t)
 	for i := range 250 {
 		s.accept(fmt.Sprintf(`{"id":"%d","type":"new"}`, i), idem.Unhandled)
 	}
@@ -184,7 +184,7 @@ func TestReplayGoesOnAfterAFailureAndThroughManyPages(t *testing.T) {
 	}
 }
 
-func (s *shop) accept(body string, want idem.Outcome) {
+func (s *app) accept(body string, want idem.Outcome) {
 	s.Helper()
 	if outcome, err := s.processor.Accept(s.Context(), identify([]byte(body))); outcome != want || err != nil {
 		s.Fatalf("Accept = %s, %v, want %s", outcome, err, want)
@@ -193,7 +193,7 @@ func (s *shop) accept(body string, want idem.Outcome) {
 
 func TestEventThatStillDoesNotDecodeStaysFailed(t *testing.T) {
 	t.Parallel()
-	s := newShop(t)
+	s := newApp(t)
 	s.on(pay)
 	s.accept(`{"type":"paid","order":7}`, idem.Unhandled) // the name does not decode either
 	body := []byte(`{"id":"e1","type":"paid","order":7}`)
@@ -207,7 +207,7 @@ func TestEventThatStillDoesNotDecodeStaysFailed(t *testing.T) {
 
 func TestReplaysAtOnceHaveOneEffect(t *testing.T) {
 	t.Parallel()
-	s := newShop(t)
+	s := newApp(t)
 	for i := range 20 {
 		s.accept(fmt.Sprintf(`{"id":"%d","type":"new"}`, i), idem.Unhandled)
 	}
@@ -227,7 +227,7 @@ func TestReplaysAtOnceHaveOneEffect(t *testing.T) {
 
 func TestReplayStopsWhenItsContextEnds(t *testing.T) {
 	t.Parallel()
-	s := newShop(t)
+	s := newApp(t)
 	for i := range 3 {
 		s.accept(fmt.Sprintf(`{"id":"%d","type":"new"}`, i), idem.Unhandled)
 	}
@@ -247,7 +247,7 @@ func TestReplayStopsWhenItsContextEnds(t *testing.T) {
 
 func TestPruneForgetsOldEventsButNoneThatFailed(t *testing.T) {
 	t.Parallel()
-	s := newShop(t)
+	s := newApp(t)
 	s.processor.ParkAfter = 1
 	s.on(func(ctx context.Context, tx pgx.Tx, n *note) error {
 		if strings.HasPrefix(n.ID, "failed") {
@@ -274,7 +274,7 @@ func TestPruneForgetsOldEventsButNoneThatFailed(t *testing.T) {
 	s.wantPayload("failed-old", paid("failed-old"))
 }
 
-func (s *shop) exec(sql string) {
+func (s *app) exec(sql string) {
 	s.Helper()
 	if _, err := s.pool.Exec(s.Context(), sql); err != nil {
 		s.Fatal(err)
@@ -283,7 +283,7 @@ func (s *shop) exec(sql string) {
 
 func TestPruneWorksInBatches(t *testing.T) {
 	t.Parallel()
-	s := newShop(t)
+	s := newApp(t)
 	s.exec(`insert into idem_events (event, type, key, state, received_at)
 		select 'notes//' || n, 'paid', '', 'done', '2020-01-01' from generate_series(1, 2500) n`)
 	if n, err := s.processor.Prune(t.Context()); n != 2500 || err != nil {
@@ -294,7 +294,7 @@ func TestPruneWorksInBatches(t *testing.T) {
 // A delivery in work holds its row's lock; pruning must pass it by.
 func TestPruneWaitsForNoDelivery(t *testing.T) {
 	t.Parallel()
-	s := newShop(t)
+	s := newApp(t)
 	s.wantAnswer(newBody, http.StatusOK)
 	s.exec(`update idem_events set received_at = '2020-01-01'`)
 	s.exec(`insert into idem_events (event, type, key, state, received_at) values ('notes//old', '', '', 'done', '2020-01-01')`)
@@ -312,7 +312,7 @@ func TestPruneWaitsForNoDelivery(t *testing.T) {
 
 func TestStatsCountWhatIsNotDone(t *testing.T) {
 	t.Parallel()
-	s := newShop(t)
+	s := newApp(t)
 	s.processor.ParkAfter = 2
 	s.on(func(ctx context.Context, tx pgx.Tx, n *note) error {
 		if n.ID == "done" {

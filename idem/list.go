@@ -5,7 +5,33 @@ import (
 	"fmt"
 	"iter"
 	"slices"
+	"time"
+
+	"github.com/paghooks/paghooks/idem/internal/store"
 )
+
+// Filter chooses stored events. The zero value means all of the source's events
+// that are unhandled or parked; each field that is set narrows it. An empty list
+// that is not nil chooses nothing.
+type Filter struct {
+	States []State  // StateUnhandled, StateParked; others that are not done
+	Scopes []string // accounts
+	Types  []string // the provider's event names
+	Keys   []string // the entities that events are about
+	IDs    []string // the provider's event ids
+}
+
+// StoredEvent is an event that is not done, as the database knows it.
+type StoredEvent struct {
+	Event
+
+	State      State
+	Attempts   int       // that failed
+	Crashes    int       // processes that died while they processed it
+	LastError  string    // why the last attempt failed; "" if none has
+	ReceivedAt time.Time // when it was stored
+	DueAt      time.Time // pending: no attempt before; zero while it waits for an earlier event
+}
 
 // page is how many events are read with their bodies at a time.
 const page = 100
@@ -13,24 +39,49 @@ const page = 100
 // List reads the events that f chooses, oldest first, with their payloads and
 // why they are not done. They are those that were there at the start, as they
 // are when their turn comes. It ends after the first error.
-func (p *Processor) List(ctx context.Context, f Filter) iter.Seq2[StoredEvent, error] {
+func (c *Common) List(ctx context.Context, f Filter) iter.Seq2[StoredEvent, error] {
 	return func(yield func(StoredEvent, error) bool) {
-		found, err := p.find(ctx, p.pool, f)
+		keys, err := c.find(ctx, f)
 		if err != nil {
 			yield(StoredEvent{}, fmt.Errorf("idem: listing events: %w", explain(err)))
 			return
 		}
-		for rows := range slices.Chunk(found, page) {
-			events, err := load(ctx, p.pool, rows)
+		for some := range slices.Chunk(keys, page) {
+			rows, err := store.Load(ctx, c.pool, some)
 			if err != nil {
 				yield(StoredEvent{}, fmt.Errorf("idem: listing events: %w", explain(err)))
 				return
 			}
-			for _, s := range events {
-				if !yield(s, nil) {
+			for _, r := range rows {
+				if !yield(storedEvent(r), nil) {
 					return
 				}
 			}
 		}
 	}
+}
+
+func storedEvent(r store.Row) StoredEvent {
+	return StoredEvent{
+		Event: Event(r.Event), State: State(r.State), Attempts: r.Attempts, Crashes: r.Crashes,
+		LastError: r.LastError, ReceivedAt: r.ReceivedAt, DueAt: r.DueAt,
+	}
+}
+
+// find lists the row keys of the events that f chooses.
+func (c *Common) find(ctx context.Context, f Filter) ([]string, error) {
+	return store.Find(ctx, c.pool, store.Filter{
+		Source: c.source.Name(), States: f.states(), Scopes: f.Scopes, Types: f.Types, Keys: f.Keys, IDs: f.IDs,
+	})
+}
+
+func (f Filter) states() []string {
+	if f.States == nil {
+		return []string{store.Unhandled, store.Parked}
+	}
+	states := make([]string, len(f.States))
+	for i, s := range f.States {
+		states[i] = string(s)
+	}
+	return states
 }

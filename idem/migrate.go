@@ -3,12 +3,15 @@ package idem
 import (
 	"context"
 	"embed"
+	"errors"
 	"fmt"
 	"io/fs"
 	"strconv"
 	"strings"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/paghooks/paghooks/idem/internal/pgtx"
 )
 
 // Migrations holds the tables of this package as numbered SQL files in the
@@ -21,31 +24,100 @@ var Migrations embed.FS
 
 // Migrate creates or updates the tables of this package, in the first schema
 // of the connection's search_path. Call it at every start: what was done
-// before is skipped, and any number of processes may call it at once. db is a
-// *pgxpool.Pool or a *pgx.Conn.
+// before is skipped, and any number of processes may call it at once. Where all
+// was done it only reads one table, so that the application's role needs no
+// right to create any. db is a *pgxpool.Pool or a *pgx.Conn.
 func Migrate(ctx context.Context, db interface {
 	Begin(ctx context.Context) (pgx.Tx, error)
 },
 ) error {
-	err := pgx.BeginFunc(ctx, db, func(tx pgx.Tx) error {
+	if err := migrate(ctx, db, Migrations); err != nil {
+		return fmt.Errorf("idem: migrating the tables: %w", err)
+	}
+	return nil
+}
+
+type beginner interface {
+	Begin(ctx context.Context) (pgx.Tx, error)
+}
+
+func migrate(ctx context.Context, db beginner, files fs.FS) error {
+	all, err := migrationsOf(files)
+	if err != nil {
+		return err
+	}
+	var missing []migration
+	err = pgx.BeginFunc(ctx, db, func(tx pgx.Tx) (err error) {
+		missing, err = missingOf(ctx, tx, all)
+		return err
+	})
+	if err != nil || len(missing) == 0 {
+		return err
+	}
+	return pgx.BeginFunc(ctx, db, func(tx pgx.Tx) error {
 		if err := lockMigrations(ctx, tx); err != nil {
 			return err
 		}
-		files, err := fs.Glob(Migrations, "migrations/*.sql") // sorted by number
-		if err != nil {
+		if missing, err = missingOf(ctx, tx, all); err != nil { // of those another process made meanwhile
 			return err
 		}
-		for _, file := range files {
-			if err := migrateFile(ctx, tx, file); err != nil {
-				return fmt.Errorf("%s: %w", file, err)
+		for _, m := range missing {
+			if err := m.apply(ctx, tx, files); err != nil {
+				return fmt.Errorf("%s: %w", m.file, err)
 			}
 		}
 		return nil
 	})
+}
+
+// migration is a file and its number.
+type migration struct {
+	file    string
+	version int
+}
+
+func migrationsOf(files fs.FS) (all []migration, err error) {
+	names, err := fs.Glob(files, "migrations/*.sql") // sorted by number
 	if err != nil {
-		return fmt.Errorf("idem: migrating the tables: %w", err)
+		return nil, err
 	}
-	return nil
+	for _, file := range names {
+		number, _, _ := strings.Cut(strings.TrimPrefix(file, "migrations/"), "_")
+		version, err := strconv.Atoi(number)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, migration{file, version})
+	}
+	return all, nil
+}
+
+// missingOf returns the migrations that are not recorded. Where nothing is, a
+// table of another schema may still be found: only the first schema counts.
+func missingOf(ctx context.Context, tx pgx.Tx, all []migration) (missing []migration, err error) {
+	var there bool
+	const table = `select to_regclass(quote_ident(current_schema()) || '.idem_migrations') is not null`
+	if err := tx.QueryRow(ctx, table).Scan(&there); err != nil {
+		return nil, err
+	}
+	if !there {
+		return all, nil
+	}
+	rows, err := tx.Query(ctx, `select version from idem_migrations`)
+	if err != nil {
+		return nil, err
+	}
+	done := make(map[int]bool)
+	var version int
+	if _, err := pgx.ForEachRow(rows, []any{&version}, func() error { done[version] = true; return nil }); err != nil {
+		return nil, err
+	}
+	for _, m := range all {
+		if !done[m.version] {
+			missing = append(missing, m)
+		}
+	}
+	return missing, nil
 }
 
 // lockMigrations makes other processes that migrate the same schema wait:
@@ -58,23 +130,21 @@ func lockMigrations(ctx context.Context, tx pgx.Tx) error {
 	_, err := tx.Exec(ctx, `create table if not exists idem_migrations (
 		version    integer     primary key,
 		applied_at timestamptz not null default now())`)
+	if pgtx.SQLState(err) == "42501" {
+		return errors.Join(err, errors.New("the role may not create tables: run Migrate once with one that may, "+
+			"or the files of idem.Migrations, and grant this role select, insert, update and delete on the tables"))
+	}
 	return err
 }
 
-func migrateFile(ctx context.Context, tx pgx.Tx, file string) error {
-	number, _, _ := strings.Cut(strings.TrimPrefix(file, "migrations/"), "_")
-	version, err := strconv.Atoi(number)
+func (m migration) apply(ctx context.Context, tx pgx.Tx, files fs.FS) error {
+	statements, err := fs.ReadFile(files, m.file)
 	if err != nil {
 		return err
 	}
-	claim, err := tx.Exec(ctx, `insert into idem_migrations (version) values ($1) on conflict do nothing`, version)
-	if err != nil || claim.RowsAffected() == 0 {
+	if _, err := tx.Exec(ctx, string(statements)); err != nil {
 		return err
 	}
-	statements, err := Migrations.ReadFile(file)
-	if err != nil {
-		return err
-	}
-	_, err = tx.Exec(ctx, string(statements))
+	_, err = tx.Exec(ctx, `insert into idem_migrations (version) values ($1)`, m.version)
 	return err
 }

@@ -3,102 +3,177 @@ package idem
 import (
 	"context"
 	"errors"
-	"log/slog"
+	"fmt"
+	"net/http"
 	"time"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/paghooks/paghooks/idem/internal/pgtx"
+	"github.com/paghooks/paghooks/idem/internal/store"
 )
 
-// Processor receives the events of one source and does their work before it
+// Processor receives the events of one source and processes them before it
 // answers: each event once, in one transaction with the record that it was
 // done. It is an [http.Handler]; [Processor.Accept] does the same without HTTP.
 //
-// The exported fields are settings: change them before the first event. Any
-// number of processors, in any number of processes, may share a database.
+// The exported fields, and those of [Common], are settings: change them before
+// the first event. Any number of processors, in any number of processes, may
+// share a database.
 type Processor struct {
-	// MaxBody is how many bytes of a body are read; a larger one is answered
-	// with 413. Default: 1 MiB.
-	MaxBody int64
-
-	// Timeout is how long a delivery may take until its handler is given up.
-	// The answer follows within 1.5 seconds of it, so keep it that much below
-	// the provider's patience (Asaas: 10 s). Default: 8 seconds.
-	Timeout time.Duration
+	Common
 
 	// ParkAfter is the number of failed deliveries after which an event is
-	// kept as failed and acknowledged, so that one bad event cannot make the
-	// provider stop them all: Asaas pauses its queue after 15. Default: 10.
+	// parked and acknowledged, so that one bad event cannot make the provider
+	// stop them all: Asaas pauses its queue after 15. Default: 10.
 	ParkAfter int
 
 	// HandToInbox has events that failed ParkAfter times wait for the workers of
-	// an [Inbox] on the same database, instead of being kept as failed. Have one
+	// an [Inbox] on the same database, instead of being parked. Have one
 	// run, here or in another process. Default: false.
 	HandToInbox bool
 
-	// KeepPayloads keeps the bodies of events that are done. They hold personal
-	// data. Default: false, only events that are not done keep theirs.
-	KeepPayloads bool
-
-	// Retention is the age from which [Processor.Prune] forgets an event. A
-	// provider can send an event again after 31 days (Zelta Pay, replayed by
-	// hand): a shorter retention would run it twice. Default: 45 days.
-	Retention time.Duration
-
-	// ParkedRetention is the age from which [Processor.Prune] forgets failed
-	// events, too. Default: 0, never: somebody's money is in them.
-	ParkedRetention time.Duration
-
-	// PayloadRetention is the age from which [Processor.Prune] deletes the bodies
-	// of events that are done, where KeepPayloads kept them. Default: 0, together
-	// with their events.
-	PayloadRetention time.Duration
-
-	// Logger gets a line per delivery, without bodies or secrets: failures as
-	// errors, refusals as warnings, the rest below; nil logs nothing.
-	// Default: slog.Default().
-	Logger *slog.Logger
-
-	// Observe, when set, is told of each delivery, for metrics. It is called
-	// from many goroutines and holds up the answer, and an inbox's worker, whose
-	// connection may be in the next event's transaction by then: it must not
-	// wait for a connection of the same pool.
-	Observe func(context.Context, Observation)
-
-	pool    *pgxpool.Pool
-	source  Source
 	flights flights
 }
 
+var _ http.Handler = (*Processor)(nil)
+
 // NewProcessor returns a processor for the events of source, with its settings
 // at their defaults. The tables must exist: see [Migrate].
+//
+// It panics if the source's name cannot be used: see [Source].
 func NewProcessor(pool *pgxpool.Pool, source Source) *Processor {
-	return &Processor{
-		MaxBody:   1 << 20,
-		Timeout:   8 * time.Second,
-		ParkAfter: 10,
-		Retention: 45 * 24 * time.Hour,
-		Logger:    slog.Default(),
-		pool:      pool,
-		source:    source,
-	}
+	return &Processor{Common: newCommon(pool, source, 8*time.Second), ParkAfter: 10}
 }
 
-// How long what comes after the handler may take, beyond Timeout.
-const (
-	handlerGrace = 500 * time.Millisecond // for a handler to return once its context has ended
-	finishGrace  = time.Second            // for all of COMMIT, ROLLBACK and counting a failure
-)
-
-// finishing is a context for what must be finished although ctx is over, or
-// nearly. However many steps that takes, they share one end, so that the answer
-// comes when Timeout says. ctx has a deadline.
-func finishing(ctx context.Context) (context.Context, context.CancelFunc) {
-	end, _ := ctx.Deadline()
-	switch {
-	case errors.Is(ctx.Err(), context.Canceled): // before its time: the workers are stopped
-		end = time.Now()
-	case time.Until(end) > finishGrace:
-		return ctx, func() {}
+// Accept processes one verified event without HTTP, for deliveries that arrive
+// through a queue or a router of the application's own. Name the event with
+// the provider's Identify:
+//
+//	outcome, err := processor.Accept(ctx, asaas.Identify(body))
+//
+// A nil error means that the event is stored or was before, and need not come
+// again. With an error it must be delivered again: the work was rolled back, or
+// ([Unknown]) the answer to COMMIT was lost.
+//
+// The event is processed even if ctx is canceled meanwhile, until Timeout.
+func (p *Processor) Accept(ctx context.Context, e Event) (Outcome, error) {
+	o := Observation{Stage: StageDelivery, Event: e, Outcome: Retrying}
+	start := time.Now()
+	ctx, cancel := context.WithDeadline(context.WithoutCancel(ctx), start.Add(p.Timeout))
+	defer cancel()
+	o.Event, o.Err = p.normalize(e)
+	if o.Err == nil {
+		o.Outcome, o.Err = p.flights.do(ctx, o.Event.row().RowKey(), func() (Outcome, error) {
+			return p.process(ctx, o.Event, &o.Conflict)
+		})
 	}
-	return context.WithDeadline(context.WithoutCancel(ctx), end.Add(handlerGrace+finishGrace))
+	o.Err, o.Duration = wrap(o.Event, o.Err), time.Since(start)
+	p.report(ctx, o)
+	if o.Outcome.Acknowledged() {
+		return o.Outcome, nil
+	}
+	return o.Outcome, o.Err
+}
+
+// process takes an event to its handler, or keeps it where there is none.
+func (p *Processor) process(ctx context.Context, e Event, conflict *bool) (Outcome, error) {
+	if p.source.Ignores(e.Type) {
+		return Ignored, nil
+	}
+	work, err := p.route(e)
+	switch {
+	case err != nil:
+		return p.keep(ctx, e, StateParked, err)
+	case work == nil:
+		return p.keep(ctx, e, StateUnhandled, nil)
+	}
+	outcome, err := p.deliver(ctx, e, work, conflict)
+	if outcome == Retrying {
+		return p.fail(ctx, e, err)
+	}
+	return outcome, err
+}
+
+// deliver runs the handler of an event that is new or, if it was kept, again.
+func (p *Processor) deliver(ctx context.Context, e Event, work Work, conflict *bool) (Outcome, error) {
+	var found store.Found
+	look := func(b *pgx.Batch) { store.Look(b, e.row(), &found) }
+	a := attempt{event: e, work: work, mark: p.markNew(e), otherwise: look}
+	outcome, err := p.attempt(ctx, a)
+	if outcome != Duplicate || err != nil {
+		return unlessDuplicate(outcome, err)
+	}
+	if isKept(found.State) {
+		var promoted bool // workers look for it from time to time
+		a.mark, a.last = p.markStored(e, kept...), promote(e, &promoted)
+		if outcome, err = p.attempt(ctx, a); outcome != Duplicate || err != nil {
+			return unlessDuplicate(outcome, err)
+		}
+	}
+	*conflict = found.Conflict
+	switch {
+	case isKept(found.State):
+		return Retrying, errors.New("an earlier event of the same entity is not done: it is waited for")
+	case found.State == "":
+		return Retrying, errors.New("the event was being forgotten when it came again")
+	case found.First:
+		p.logConflict(ctx, e)
+	}
+	return Duplicate, nil
+}
+
+// unlessDuplicate is the outcome of an attempt that did not get as far as to
+// find out whether the event is a duplicate.
+func unlessDuplicate(o Outcome, err error) (Outcome, error) {
+	if o == Duplicate && err != nil {
+		return Retrying, fmt.Errorf("looking at the stored event: %w", explain(err))
+	}
+	return o, err
+}
+
+// kept are the states of events that a delivery processes again. One that is
+// pending is its workers'.
+var kept = []string{store.Retrying, store.Unhandled, store.Parked}
+
+func isKept(state string) bool {
+	return state == store.Retrying || state == store.Unhandled || state == store.Parked
+}
+
+// keep stores an event that no handler can process now, with its payload.
+func (p *Processor) keep(ctx context.Context, e Event, state State, cause error) (Outcome, error) {
+	stored, err := store.Keep(ctx, p.pool, e.row(), string(state), errorText(cause))
+	switch {
+	case err != nil:
+		return Retrying, fmt.Errorf("storing the event: %w", explain(err))
+	case !stored:
+		return Duplicate, nil
+	}
+	return Outcome(state), cause
+}
+
+// fail counts a failed delivery, if the handler ran: when the database is away,
+// or goes away, no event is to blame. One that failed too often is parked.
+func (p *Processor) fail(ctx context.Context, e Event, cause error) (Outcome, error) {
+	if !pgtx.Worked(cause) {
+		return Retrying, cause
+	}
+	limit, last := p.ParkAfter, store.Parked
+	switch {
+	case isFinal(cause):
+		limit = 1
+	case p.HandToInbox:
+		last = store.Pending
+	}
+	ctx, cancel := pgtx.Finish(ctx)
+	defer cancel()
+	state, err := store.CountFailure(ctx, p.pool, e.row(), errorText(cause), limit, last)
+	switch {
+	case err != nil:
+		return Retrying, errors.Join(cause, fmt.Errorf("the failure could not be counted: %w", err))
+	case state == store.Done:
+		return Duplicate, cause // by another process, or by this handler with a COMMIT of its own
+	}
+	return Outcome(state), cause
 }

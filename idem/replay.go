@@ -4,20 +4,29 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/paghooks/paghooks/idem/internal/pgtx"
+	"github.com/paghooks/paghooks/idem/internal/store"
 )
 
 // Replayed counts what became of replayed events.
 type Replayed struct {
 	Done      int // done now
-	Failed    int // failed again; still kept, with the new error
+	Failed    int // failed again, or wait for an earlier event of their entity; still kept, with the new error
 	Unhandled int // no handler, or ignored: left as they are
 }
 
-// Replay works on events that were kept because no handler existed or because
-// their work failed, oldest first, one after the other: call it after deploying
-// the missing handler or the fix. Each event runs like a delivery, in a
-// transaction of its own with the record that it is done, so that it is safe
-// to replay while deliveries arrive and from several processes at once.
+// Replay processes events that were kept because no handler existed or because
+// they failed, oldest first, one after the other: call it after deploying the
+// missing handler or the fix. Each event runs like a delivery, in a transaction
+// of its own with the record that it is done, so that it is safe to replay while
+// deliveries arrive and from several processes at once. Two events of one entity
+// are never processed at the same time, and an event with an earlier one of its
+// entity that is pending or parked in an inbox has to wait for that.
 //
 // A failing event does not stop the others; its error is stored, logged and
 // observed. Replay returns an error when ctx ends or Postgres is away, together
@@ -25,14 +34,14 @@ type Replayed struct {
 //
 // With StatePending among the filter's states it does the work of an inbox that
 // has no workers any more. To have workers do it, see [Inbox.Requeue]; to see
-// what would happen, [Processor.DryReplay].
-func (p *Processor) Replay(ctx context.Context, f Filter) (Replayed, error) {
-	return p.each(ctx, f, p.replay)
+// what would happen, [Common.DryReplay].
+func (c *Common) Replay(ctx context.Context, f Filter) (Replayed, error) {
+	return c.each(ctx, f, c.replay)
 }
 
-// each has run work on the events that f chooses.
-func (p *Processor) each(ctx context.Context, f Filter, run func(context.Context, Event, *Replayed) error) (total Replayed, err error) {
-	for s, err := range p.List(ctx, f) {
+// each calls run for the events that f chooses.
+func (c *Common) each(ctx context.Context, f Filter, run func(context.Context, Event, *Replayed) error) (total Replayed, err error) {
+	for s, err := range c.List(ctx, f) {
 		if err != nil {
 			return total, err
 		}
@@ -44,27 +53,59 @@ func (p *Processor) each(ctx context.Context, f Filter, run func(context.Context
 }
 
 // replay runs one event. The error is one that would stop every other event.
-func (p *Processor) replay(ctx context.Context, e Event, total *Replayed) error {
+func (c *Common) replay(ctx context.Context, e Event, total *Replayed) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	work, err := p.source.Route(e)
-	switch {
-	case errors.Is(err, ErrIgnored), err == nil && work == nil:
-		total.Unhandled++
-		return nil
-	case err != nil: // it does not decode, still
-		total.Failed++
-		return nil
-	}
-	var ran *workError
-	switch outcome, err := p.await(ctx, e, work); {
-	case outcome == Done:
+	start := time.Now()
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), c.Timeout)
+	defer cancel()
+	outcome, err := c.replayOne(ctx, e)
+	c.report(ctx, Observation{Stage: StageAttempt, Event: e, Outcome: outcome, Err: wrap(e, err), Duration: time.Since(start)})
+	switch outcome {
+	case Done:
 		total.Done++
-	case outcome == Parked, outcome == Pending, outcome == Retrying && errors.As(err, &ran) && !leaving(err):
+	case Parked:
 		total.Failed++
-	case outcome == Retrying, outcome == Unknown:
+	case Unhandled:
+		total.Unhandled++
+	case Duplicate: // done by another meanwhile
+	default:
 		return err
 	}
 	return nil
+}
+
+var errEarlier = errors.New("an earlier event of the same entity is not done: replay or discard that first")
+
+// replayOne is an attempt of a stored event. Every failure of the event's own is
+// Parked: it stays as it is, with the new error.
+func (c *Common) replayOne(ctx context.Context, e Event) (Outcome, error) {
+	work, err := c.route(e)
+	switch {
+	case err != nil:
+		return Parked, err
+	case work == nil || c.source.Ignores(e.Type):
+		return Unhandled, nil
+	}
+	var found store.Found
+	var promoted bool // workers look for it from time to time
+	outcome, err := c.attempt(ctx, attempt{
+		event: e, work: work,
+		mark:      c.markStored(e, append([]string{store.Pending}, kept...)...),
+		otherwise: func(b *pgx.Batch) { store.Look(b, e.row(), &found) },
+		last:      promote(e, &promoted),
+	})
+	switch {
+	case outcome == Duplicate && err != nil:
+		return Retrying, err
+	case outcome == Duplicate && (isKept(found.State) || found.State == store.Pending):
+		return Parked, errEarlier
+	case outcome == Retrying && pgtx.Worked(err):
+		finishing, cancel := pgtx.Finish(ctx)
+		defer cancel()
+		_, counting := store.CountFailure(finishing, c.pool, e.row(), errorText(err), math.MaxInt32, store.Parked)
+		return Parked, errors.Join(err, counting)
+	}
+	return outcome, err
 }

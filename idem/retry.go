@@ -7,7 +7,7 @@ import (
 )
 
 // NoRetry wraps the error of a handler whose event must not be tried again: it
-// is kept as failed at once, with its payload, for Replay. A nil err stays nil.
+// is parked immediately, with its payload, for Replay. A nil err stays nil.
 func NoRetry(err error) error {
 	if err == nil {
 		return nil
@@ -17,9 +17,9 @@ func NoRetry(err error) error {
 
 // RetryAt wraps the error of a handler whose event is not to be tried again
 // before t, when a bank opens, say. In an [Inbox] that replaces Backoff for this
-// time, and does not count towards MaxAttempts. A [Processor] does not decide
-// when a provider delivers again: there it is an error like others. A nil err
-// stays nil.
+// time, and does not count towards MaxAttempts; unless t has passed, which counts
+// and waits as any other failure does. A [Processor] does not decide when a
+// provider delivers again: there it is an error like others. A nil err stays nil.
 func RetryAt(t time.Time, err error) error {
 	if err == nil {
 		return nil
@@ -51,4 +51,13 @@ func (l *laterError) Unwrap() error { return l.err }
 func isFinal(err error) bool {
 	var f *finalError
 	return errors.As(err, &f)
+}
+
+// retryAt is when a handler asked to be tried again; zero if it did not.
+func retryAt(err error) time.Time {
+	var l *laterError
+	if !errors.As(err, &l) {
+		return time.Time{}
+	}
+	return l.at
 }

@@ -3,7 +3,6 @@ package idem
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -12,13 +11,6 @@ import (
 
 	"github.com/jackc/pgx/v5"
 )
-
-// ErrIgnored is what [Source.Route] returns for events that the application
-// chose to ignore with [Routes.Ignore].
-var ErrIgnored = errors.New("idem: event type is ignored")
-
-// ErrUnhandled is what [Dispatch] returns for an event without handler.
-var ErrUnhandled = errors.New("idem: event type has no handler")
 
 // Routes is the table from event type to handler. A provider's Dispatcher
 // embeds one; its zero value is an empty table.
@@ -78,12 +70,9 @@ func HandleOthers[E any](r *Routes, accepts func(eventType string) bool, h Handl
 // bind is where typed handlers meet the untyped table.
 func bind[E any](h Handler[*E]) route {
 	return func(e Event) (Work, error) {
-		v, ok := e.Decoded.(*E)
-		if !ok {
-			v = new(E)
-			if err := json.Unmarshal(e.Payload, v); err != nil {
-				return nil, fmt.Errorf("idem: the body does not decode into %T: %w", v, err)
-			}
+		v := new(E)
+		if err := json.Unmarshal(e.Payload, v); err != nil {
+			return nil, fmt.Errorf("idem: the body does not decode into %T: %w", v, err)
 		}
 		return func(ctx context.Context, tx pgx.Tx) error { return h(ctx, tx, v) }, nil
 	}
@@ -112,8 +101,12 @@ func (r *Routes) Handles(eventType string) bool {
 	return r.routes[eventType] != nil
 }
 
-// Ignores tells whether events of a type are acknowledged without being stored.
+// Ignores implements [Source]: it tells whether events of a type are acknowledged
+// without being stored.
 func (r *Routes) Ignores(eventType string) bool {
+	if r.sealed.Load() {
+		return r.ignored[eventType]
+	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.ignored[eventType]
@@ -134,32 +127,11 @@ func (r *Routes) Route(e Event) (Work, error) {
 	case h != nil:
 		return h(e)
 	case r.ignored[e.Type]:
-		return nil, ErrIgnored
+		return nil, nil
 	case r.others != nil && r.accepts(e.Type):
 		return r.others(e)
 	}
 	return nil, nil
-}
-
-// Dispatch runs the event's handler in a transaction of the caller's, who
-// commits it: for queues and jobs that have their own way of running an event
-// once. Nothing is recorded. It returns [ErrUnhandled] when the event has no
-// handler and nil when it is ignored. source is a [Source] or [Routes].
-func Dispatch(ctx context.Context, tx pgx.Tx, source interface{ Route(Event) (Work, error) }, e Event) error {
-	work, err := source.Route(e)
-	switch {
-	case errors.Is(err, ErrIgnored):
-		return nil
-	case err != nil:
-		return err
-	case work == nil:
-		return ErrUnhandled
-	}
-	s := &scope{event: e}
-	if err := work(context.WithValue(ctx, scopeKey{}, s), tx); err != nil {
-		return err
-	}
-	return s.flush(ctx, tx)
 }
 
 func (r *Routes) taken(eventType string) bool {

@@ -1,13 +1,19 @@
 package idem
 
-import "net/http"
+import (
+	"fmt"
+	"net/http"
+	"strings"
+
+	"github.com/paghooks/paghooks/idem/internal/pgtx"
+)
 
 // Source turns deliveries of one provider into events and events into work.
-// asaas.Dispatcher and zeltapay.Dispatcher are sources. Its methods are called
-// from many goroutines at once.
+// asaas.Dispatcher and zeltapay.Dispatcher are sources; embed [Routes] for
+// Ignores and Route. Its methods are called from many goroutines at once.
 type Source interface {
-	// Name is the provider's name, the same for ever: it is part of every
-	// stored event's key.
+	// Name is the provider's name. It is part of every stored event's key, so
+	// it never changes, and has no slash.
 	Name() string
 
 	// Open verifies a delivery and names its event. It refuses what the headers
@@ -19,13 +25,31 @@ type Source interface {
 	// error: its event has no Type, and an ID made by [BodyID].
 	Open(r *http.Request) (Event, error)
 
+	// Ignores tells whether events of a type are acknowledged without being
+	// stored.
+	Ignores(eventType string) bool
+
 	// Route finds the event's handler and decodes the event for it. A nil Work
-	// without an error means that there is no handler. [ErrIgnored] means that
-	// the application does not want to hear of this event. Any other error
-	// means that the event does not decode into its type.
-	//
-	// An [Inbox] routes when it works. Before it stores an event it asks a
-	// source that has a method Ignores(eventType string) bool, as [Routes] has,
-	// and routes twice where there is none.
+	// without an error means that there is no handler. An error means that the
+	// event does not decode into its type: it is parked.
 	Route(e Event) (Work, error)
+}
+
+// checkSource panics if source cannot be used: a mistake in the program.
+func checkSource(source Source) {
+	if name := source.Name(); name == "" || strings.Contains(name, "/") || !nameable(name) {
+		panic(fmt.Sprintf("idem: a source's name is %q: it must not be empty or have a slash, its events would be another's", name))
+	}
+}
+
+// route is the source's Route. A panic in a decoder is a decode error.
+func (c *Common) route(e Event) (work Work, err error) {
+	panicked := pgtx.Protect(func() error {
+		work, err = c.source.Route(e)
+		return nil
+	})
+	if panicked != nil {
+		return nil, fmt.Errorf("decoding the event: %w", panicked)
+	}
+	return work, err
 }

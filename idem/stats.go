@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/jackc/pgx/v5"
+	"github.com/paghooks/paghooks/idem/internal/store"
 )
 
 // Stats counts the source's events that are not done.
@@ -13,9 +13,9 @@ type Stats struct {
 	Pending   Backlog // stored by an inbox; workers are next
 	Retrying  Backlog // failed; the provider delivers them again
 	Unhandled Backlog // no handler when they came
-	Parked    Backlog // parked: nothing happens to them until they are replayed
+	Parked    Backlog // nothing happens to them until they are replayed
 
-	BlockedKeys int64 // keys whose events wait behind a failed one; see [Inbox.Blocked]
+	BlockedKeys int64 // entities whose events wait for an earlier one; see [Inbox.Blocked]
 }
 
 // Backlog is the events in one state.
@@ -25,32 +25,48 @@ type Backlog struct {
 }
 
 // Stats reads only what is not done: it is cheap however many events are. Alert
-// on Failed, and on Pending or Retrying that grow old.
-func (p *Processor) Stats(ctx context.Context) (Stats, error) {
-	const count = `
-select e.state, count(*), now() - min(e.received_at)
-from idem_payloads b join idem_events e using (event)
-where ` + open + ` and starts_with(b.event, $1) group by e.state`
+// on Parked, and on Pending or Retrying that grow old.
+func (c *Common) Stats(ctx context.Context) (Stats, error) {
 	var s Stats
-	states := map[State]*Backlog{
-		StatePending: &s.Pending, StateRetrying: &s.Retrying, StateUnhandled: &s.Unhandled, StateParked: &s.Parked,
-	}
-	rows, err := p.pool.Query(ctx, count, p.source.Name()+"/")
+	rows, err := store.CountOpen(ctx, c.pool, c.source.Name())
 	if err != nil {
 		return s, fmt.Errorf("idem: counting events: %w", explain(err))
 	}
-	var state State
-	var b Backlog
-	_, err = pgx.ForEachRow(rows, []any{&state, &b.Events, &b.Oldest}, func() error {
-		if backlog := states[state]; backlog != nil {
-			*backlog = b
+	backlogs := map[string]*Backlog{
+		store.Pending: &s.Pending, store.Retrying: &s.Retrying, store.Unhandled: &s.Unhandled, store.Parked: &s.Parked,
+	}
+	for _, row := range rows {
+		if b := backlogs[row.State]; b != nil {
+			*b = Backlog{row.Events, row.Oldest}
 		}
-		return nil
-	})
-	if err != nil {
-		return s, fmt.Errorf("idem: counting events: %w", explain(err))
 	}
-	blocked, err := p.blocked(ctx)
+	blocked, err := c.blocked(ctx)
 	s.BlockedKeys = int64(len(blocked))
 	return s, err
+}
+
+// Conflict is an event that was delivered again with another body.
+type Conflict struct {
+	Event           // its OccurredAt and Payload are empty
+	State State     // of the first body
+	At    time.Time // when another body first came
+}
+
+// Conflicts lists the events that were delivered again with another body, the
+// latest first, until Prune forgets them. The first body counts, the other was
+// not processed: an id was used twice, or two accounts (sandbox and production,
+// say) deliver to one address without a Scope each.
+//
+// Bodies are compared byte for byte, by a short hash. A provider that formats
+// the same event in another way is listed, too.
+func (c *Common) Conflicts(ctx context.Context) ([]Conflict, error) {
+	rows, err := store.ListConflicts(ctx, c.pool, c.source.Name())
+	if err != nil {
+		return nil, fmt.Errorf("idem: listing conflicts: %w", explain(err))
+	}
+	all := make([]Conflict, len(rows))
+	for n, r := range rows {
+		all[n] = Conflict{Event: Event(r.Event), State: State(r.State), At: r.At}
+	}
+	return all, nil
 }

@@ -12,13 +12,12 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/paghooks/paghooks/idem"
-	"github.com/paghooks/paghooks/idem/idemtest"
 )
 
 // twins posts n deliveries of one event and returns how often each status was
 // answered. The handler must wait for release, which is closed once all are
 // under way, so that all but the first are twins of an event in work.
-func (s *shop) twins(n int, body string, release chan struct{}) map[int]int {
+func (s *app) twins(n int, body string, release chan struct{}) map[int]int {
 	s.Helper()
 	var mu sync.Mutex
 	var started, done sync.WaitGroup
@@ -47,7 +46,7 @@ func TestTwinsHaveOneEffectAndAllGet200(t *testing.T) {
 	for _, n := range []int{10, 1000} {
 		t.Run(fmt.Sprint(n), func(t *testing.T) {
 			t.Parallel()
-			s := newShop(t)
+			s := newApp(t)
 			release := make(chan struct{})
 			s.on(func(ctx context.Context, tx pgx.Tx, n *note) error {
 				<-release
@@ -63,7 +62,7 @@ func TestTwinsHaveOneEffectAndAllGet200(t *testing.T) {
 
 func TestTwinsOfAFailingEventShareItsFailure(t *testing.T) {
 	t.Parallel()
-	s := newShop(t)
+	s := newApp(t)
 	entered, release := make(chan struct{}), make(chan struct{})
 	s.on(func(context.Context, pgx.Tx, *note) error {
 		close(entered) // panics if a second attempt runs while the first is in work
@@ -82,7 +81,7 @@ func TestTwinsOfAFailingEventShareItsFailure(t *testing.T) {
 // Two processors on one database know as little of each other as two processes.
 func TestTwinInAnotherProcessWaitsWithoutAConnection(t *testing.T) {
 	t.Parallel()
-	s := openShop(t, poolOf(t, 2))
+	s := openApp(t, poolOf(t, 2))
 	other := s.newProcessor()
 	stepped := make(chan struct{})
 	entered, release := make(chan struct{}), make(chan struct{})
@@ -114,7 +113,7 @@ func TestTwinInAnotherProcessWaitsWithoutAConnection(t *testing.T) {
 
 func TestTwinInAnotherProcessTakesOverWhenTheFirstFails(t *testing.T) {
 	t.Parallel()
-	s := newShop(t)
+	s := newApp(t)
 	other := s.newProcessor()
 	entered, release := make(chan struct{}), make(chan struct{})
 	var once sync.Once
@@ -146,7 +145,7 @@ func TestTwinThatCannotWaitLongerIsToldToComeAgain(t *testing.T) {
 	for _, where := range []string{"same process", "another process"} {
 		t.Run(where, func(t *testing.T) {
 			t.Parallel()
-			s := newShop(t)
+			s := newApp(t)
 			second := s.processor
 			if where == "another process" {
 				second = s.newProcessor()
@@ -180,7 +179,7 @@ func TestTwinThatCannotWaitLongerIsToldToComeAgain(t *testing.T) {
 
 func TestSlowEventHasOneConnectionHoweverManyTwinsItHas(t *testing.T) {
 	t.Parallel()
-	s := openShop(t, poolOf(t, 2))
+	s := openApp(t, poolOf(t, 2))
 	entered, release := make(chan struct{}), make(chan struct{})
 	s.on(func(ctx context.Context, tx pgx.Tx, n *note) error {
 		if n.ID == "slow" {
@@ -205,7 +204,7 @@ func TestSlowEventHasOneConnectionHoweverManyTwinsItHas(t *testing.T) {
 
 func TestPoolOfOneConnectionIsEnough(t *testing.T) {
 	t.Parallel()
-	s := openShop(t, poolOf(t, 1))
+	s := openApp(t, poolOf(t, 1))
 	s.on(pay)
 	s.notes.Ignore("viewed")
 	var deliveries sync.WaitGroup
@@ -217,7 +216,3 @@ func TestPoolOfOneConnectionIsEnough(t *testing.T) {
 }
 
 // poolOf opens a pool of at most n connections on a fresh schema.
-func poolOf(t *testing.T, n int32) *pool {
-	t.Helper()
-	return openPool(t, idemtest.URL(t), func(c *poolConfig) { c.MaxConns = n })
-}

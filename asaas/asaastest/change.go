@@ -1,6 +1,6 @@
 package asaastest
 
-import "github.com/paghooks/paghooks/idem/idemtest/fixture"
+import "github.com/paghooks/paghooks/internal/fixture"
 
 // Change is something that a test wants different in a body: a [Set], an [Add]
 // or a [Delete]. Changes are made in their order.

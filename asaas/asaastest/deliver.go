@@ -11,7 +11,7 @@ import (
 	"sync"
 
 	"github.com/paghooks/paghooks/asaas"
-	"github.com/paghooks/paghooks/idem/idemtest/fixture"
+	"github.com/paghooks/paghooks/internal/fixture"
 )
 
 // delivery is one attempt, and what became of it.

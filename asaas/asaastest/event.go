@@ -7,7 +7,7 @@ import (
 	"sync"
 
 	"github.com/paghooks/paghooks/asaas"
-	"github.com/paghooks/paghooks/idem/idemtest/fixture"
+	"github.com/paghooks/paghooks/internal/fixture"
 )
 
 //go:embed fixtures.gen.json

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/paghooks/paghooks/asaas"
-	"github.com/paghooks/paghooks/idem/idemtest/fixture"
+	"github.com/paghooks/paghooks/internal/fixture"
 )
 
 // memory serves a handler over HTTP on connections without sockets. Between

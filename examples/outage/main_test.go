@@ -146,7 +146,7 @@ func TestWhatIsWrongInTheDatabaseIsSaid(t *testing.T) {
 // is booked once, though not in order.
 func TestQueueIsNeverStoppedWhereEventsAreParkedAndThenReplayed(t *testing.T) {
 	t.Parallel()
-	w := testWeekend(t, io.Discard, idem.NewProcessor(nil, nil).ParkAfter)
+	w := testWeekend(t, io.Discard, idem.NewProcessor(nil, asaas.NewDispatcher()).ParkAfter)
 	w.open(friday)
 	w.shop.deploy(version2)
 	w.until(monday)

@@ -57,7 +57,7 @@ func leavesNothingInTheDatabase(t *testing.T, p program) {
 	if err := os.Link(original, p.path); err != nil {
 		t.Fatal(err)
 	}
-	p.serve(t, "DATABASE_URL="+p.database).interrupt(t)
+	p.serve(t, "IDEMTEST_DATABASE_URL="+p.database).interrupt(t)
 	conn, err := pgx.Connect(t.Context(), p.database)
 	if err != nil {
 		t.Fatal(err)
@@ -82,7 +82,7 @@ func signsAnew(t *testing.T, p program) {
 
 func saysWhatIsWrong(t *testing.T, p program) {
 	cmd := exec.Command(p.path)
-	cmd.Env = append(os.Environ(), "DATABASE_URL=postgres://127.0.0.1:1/none")
+	cmd.Env = append(os.Environ(), "IDEMTEST_DATABASE_URL=", "DATABASE_URL=postgres://127.0.0.1:1/none")
 	out, _ := cmd.CombinedOutput()
 	if cmd.ProcessState.ExitCode() != 1 || !strings.HasPrefix(string(out), "quickstart: idemtest: DATABASE_URL is set but cannot be used") {
 		t.Errorf("%v: %s", cmd.ProcessState, out)
@@ -93,7 +93,7 @@ func endsEarly(t *testing.T, p program) {
 	silent, _ := listen(t)
 	defer silent.Close()
 	cmd := exec.Command(p.path)
-	cmd.Env = append(os.Environ(), "DATABASE_URL=postgres://"+silent.Addr().String()+"/none?sslmode=disable")
+	cmd.Env = append(os.Environ(), "IDEMTEST_DATABASE_URL=postgres://"+silent.Addr().String()+"/none?sslmode=disable")
 	stderr := new(bytes.Buffer)
 	cmd.Stderr = stderr
 	if err := cmd.Start(); err != nil {

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"net"
@@ -19,17 +18,6 @@ import (
 	"github.com/paghooks/paghooks/asaas"
 	"github.com/paghooks/paghooks/idem/idemtest"
 )
-
-func TestItTakesUnder40Lines(t *testing.T) {
-	t.Parallel()
-	source, err := os.ReadFile("main.go")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if n := bytes.Count(source, []byte("\n")); n >= 40 {
-		t.Errorf("main.go has %d lines", n)
-	}
-}
 
 func TestURLDecidesTheAccount(t *testing.T) {
 	t.Parallel()

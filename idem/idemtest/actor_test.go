@@ -29,15 +29,16 @@ func TestMain(m *testing.M) {
 }
 
 var acts = map[string]func(){
-	"return":  func() { fmt.Println(start().dir) },
-	"exit":    func() { fmt.Println(start().dir); os.Exit(1) },
-	"fatal":   func() { fmt.Println(start().dir); log.Fatal("fatal") },
-	"panic":   func() { fmt.Println(start().dir); panic("panic") },
-	"stay":    func() { fmt.Println(start().dir); os.Stdin.Read(make([]byte, 1)) },
-	"crashed": func() { c := start(); must(c.Crash(context.Background())); fmt.Println(c.dir) },
-	"hasty":   func() { c := new(Cluster); must(c.launch(context.Background())); fmt.Println(c.dir) },
-	"work":    work,
-	"docker":  docker,
+	"return":     func() { fmt.Println(start().dir) },
+	"exit":       func() { fmt.Println(start().dir); os.Exit(1) },
+	"fatal":      func() { fmt.Println(start().dir); log.Fatal("fatal") },
+	"panic":      func() { fmt.Println(start().dir); panic("panic") },
+	"stay":       func() { fmt.Println(start().dir); os.Stdin.Read(make([]byte, 1)) },
+	"crashed":    func() { c := start(); must(c.Crash(context.Background())); fmt.Println(c.dir) },
+	"hasty":      func() { c := new(Cluster); must(c.launch(context.Background(), "1")); fmt.Println(c.dir) },
+	"replicated": func() { c := start(); r, err := c.Replica(context.Background()); must(err); fmt.Println(r.dir) },
+	"work":       work,
+	"docker":     docker,
 }
 
 func start() *Cluster {
@@ -113,7 +114,7 @@ func (a *actor) awaitFamily(t *testing.T) {
 	_, err := io.Copy(io.Discard, a.stdout) // ends with the actor: nobody else holds its stdout
 	check(t, err)
 	a.Wait()
-	check(t, a.family.SetReadDeadline(time.Now().Add(10*time.Second)))
+	check(t, a.family.SetReadDeadline(time.Now().Add(time.Minute)))
 	if _, err := a.family.Read(make([]byte, 1)); err != io.EOF {
 		t.Fatalf("its processes are still there: %v", err)
 	}

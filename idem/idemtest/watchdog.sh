@@ -2,36 +2,54 @@
 #
 #   sh -c "$(cat watchdog.sh)" NAME BIN DIR SEGMENT ARGUMENT...
 #
-# Orders come in on stdin, one a line: crash, start. Each is answered on stdout
-# with what Postgres is then: down, up. All else is written to stderr.
+# It makes a new cluster and starts it; or, if SEGMENT is "", the cluster is
+# copied by whoever orders its start. Orders come in on stdin, one a line: crash,
+# kill, start. Each is answered on stdout with what Postgres is then: down, up.
+# All else is written to stderr.
 
-bin=$1 dir=$2 segment=$3 pg=
+bin=$1 dir=$2 segment=$3 pg= tries=1
 shift 3
 trap '' HUP INT TERM PIPE # only the end of stdin ends this, or a failure
-trap 'down; rm -rf "$dir"' EXIT
+trap 'down QUIT; rm -rf "$dir"' EXIT
 
 up() {
-	"$bin/postgres" -D "$dir/data" -k "$dir" "$@" </dev/null >&2 &
-	pg=$!
-	until grep -q '^ready' "$dir/data/postmaster.pid" 2>/dev/null; do
-		kill -0 "$pg" 2>/dev/null || exit 1
-		sleep 0.02
+	until serve "$@"; do
+		tries=$((tries - 1))
+		[ "$tries" -gt 0 ] || exit 1
+		sleep 0.1
 	done
+	tries=1
 	echo up
 }
 
+serve() {
+	"$bin/postgres" -D "$dir/data" -k "$dir" "$@" </dev/null >&2 &
+	pg=$!
+	until [ "$(head -n 1 "$dir/data/postmaster.pid" 2>/dev/null)" = "$pg" ] &&
+		grep -Eq '^(ready|standby)' "$dir/data/postmaster.pid"; do
+		kill -0 "$pg" 2>/dev/null || return
+		sleep 0.02
+	done
+}
+
 down() {
-	[ "$pg" ] && kill -QUIT "$pg" 2>/dev/null
+	[ "$pg" ] && kill "-$1" "$pg" 2>/dev/null
 	wait
 	pg=
 }
 
-"$bin/initdb" -D "$dir/data" -U postgres -A trust -E UTF8 --locale=C \
-	--no-sync --wal-segsize="$segment" </dev/null >&2 || exit 1
-up "$@"
+if [ "$segment" ]; then
+	"$bin/initdb" -D "$dir/data" -U postgres -A trust -E UTF8 --locale=C \
+		--no-sync --wal-segsize="$segment" </dev/null >&2 || exit 1
+	up "$@"
+else
+	echo down
+fi
 while read -r order; do
 	case $order in
-	crash) down; echo down ;;
+	crash) down QUIT; echo down ;;
+	# Its orphans end by themselves, and keep the next one from starting until then.
+	kill) down KILL; tries=100; echo down ;;
 	start) up "$@" ;;
 	esac
 done

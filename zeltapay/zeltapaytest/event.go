@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"sync"
 
-	"github.com/paghooks/paghooks/idem/idemtest/fixture"
+	"github.com/paghooks/paghooks/internal/fixture"
 	"github.com/paghooks/paghooks/zeltapay"
 )
 

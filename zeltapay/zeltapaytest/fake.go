@@ -8,7 +8,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/paghooks/paghooks/idem/idemtest/fixture"
+	"github.com/paghooks/paghooks/internal/fixture"
 	"github.com/paghooks/paghooks/zeltapay"
 )
 

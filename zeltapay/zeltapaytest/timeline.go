@@ -4,7 +4,7 @@ import (
 	"cmp"
 	"time"
 
-	"github.com/paghooks/paghooks/idem/idemtest/fixture"
+	"github.com/paghooks/paghooks/internal/fixture"
 	"github.com/paghooks/paghooks/zeltapay"
 )
 

@@ -56,7 +56,7 @@ import (
 	"syscall"
 
 	"github.com/paghooks/paghooks/asaas/asaastest"
-	"github.com/paghooks/paghooks/idem/idemtest/fixture"
+	"github.com/paghooks/paghooks/internal/fixture"
 )
 
 func main() {

@@ -32,6 +32,8 @@ type conn struct {
 	stuck   bool // or did not, when it should have
 	gate    gate
 	held    []byte
+
+	forgotten bool // nothing passes any more, and no end is told
 }
 
 // gate is what happens to answers.
@@ -58,14 +60,19 @@ func (p *Proxy) connect(server net.Conn) net.Conn {
 	c := &conn{proxy: p, client: ours, server: server}
 	c.statements = statements{prepared: make(map[string]string), portals: make(map[string]string)}
 	c.changed.L = &c.mu
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.open == nil {
+		p.open = make(map[*conn]bool)
+	}
+	p.open[c] = true
 	go c.requests()
 	go c.answers()
 	return pipe{theirs, server}
 }
 
 func (c *conn) requests() {
-	defer c.client.Close()
-	defer c.server.Close()
+	defer c.leave()
 	r := bufio.NewReaderSize(c.client, 1<<16)
 	m, err := readStartup(r)
 	for err == nil && c.request(m) {
@@ -73,10 +80,31 @@ func (c *conn) requests() {
 	}
 }
 
+// leave ends the connection when the client has.
+func (c *conn) leave() {
+	c.proxy.mu.Lock()
+	delete(c.proxy.open, c)
+	c.proxy.mu.Unlock()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	_ = c.client.Close()
+	if !c.forgotten {
+		_ = c.server.Close()
+	}
+}
+
+// forget has nothing pass any more, in either direction.
+func (c *conn) forget() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.gate, c.held, c.forgotten = drop, nil, true
+	c.changed.Broadcast()
+}
+
 // request forwards a message, with the fault that is due at it. It returns
 // false if the connection is cut.
 func (c *conn) request(m message) bool {
-	if m.kind == 'X' { // the client leaves
+	if m.kind == 'X' || c.isForgotten() { // the client leaves, or nobody hears it
 		c.send(m)
 		return true
 	}
@@ -123,10 +151,21 @@ func (c *conn) fail(f Fault, m message) bool {
 // which has its last words.
 func (c *conn) send(m message) {
 	c.mu.Lock()
-	c.owed.sent(m.kind)
-	c.last = m.kind
+	lost := c.forgotten
+	if !lost {
+		c.owed.sent(m.kind)
+		c.last = m.kind
+	}
 	c.mu.Unlock()
-	_, _ = c.server.Write(m.raw)
+	if !lost {
+		_, _ = c.server.Write(m.raw)
+	}
+}
+
+func (c *conn) isForgotten() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.forgotten
 }
 
 // settle waits until Postgres has answered everything that it was sent.
@@ -139,7 +178,7 @@ func (c *conn) settle() {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for len(c.owed.kinds) > 0 && !c.ended {
+	for len(c.owed.kinds) > 0 && !c.ended && !c.forgotten {
 		c.changed.Wait()
 	}
 }
@@ -168,6 +207,9 @@ func (c *conn) cut() {
 func (c *conn) set(g gate) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if c.forgotten {
+		return
+	}
 	if g == open && len(c.held) > 0 {
 		_, _ = c.client.Write(c.held)
 	}
@@ -178,6 +220,7 @@ func (c *conn) set(g gate) {
 }
 
 func (c *conn) answers() {
+	defer c.server.Close()
 	r := bufio.NewReader(c.server)
 	for {
 		m, err := readMessage(r)

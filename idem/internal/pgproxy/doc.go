@@ -17,6 +17,8 @@
 // a Flush of the proxy's own asks for it. After a cut it waits until Postgres
 // has ended the session: the transaction is gone by then, and its locks.
 //
+// [Proxy.Forget] is the fault of a network that forgets every connection.
+//
 // It stands above TLS, in the process under test, and needs no port.
 //
 // A [Pooler] is another thing between the two: transaction pooling, as PgBouncer

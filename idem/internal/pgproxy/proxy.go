@@ -49,6 +49,7 @@ type Proxy struct {
 	fired chan struct{} // closed when the fault is over; nil before it begins
 	stuck bool          // Postgres was, and the fault did not happen as it should
 	steps []Step
+	open  map[*conn]bool
 }
 
 // Through leads the connections of a pool through the proxy. The pool sends no
@@ -82,6 +83,22 @@ func (p *Proxy) Disarm() (steps []Step, fired bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return slices.Clone(p.steps), over != nil && !p.stuck
+}
+
+// Forget does what a firewall does that forgets its connections: on those that
+// are open now nothing passes any more, in either direction. Neither side is
+// told, nor that the other has hung up: a session of Postgres keeps its locks
+// until Postgres itself ends it. New connections work.
+//
+// What is on its way may still arrive. To forget at a certain message, call
+// Forget in the Do of a [Fault].
+func (p *Proxy) Forget() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for c := range p.open {
+		c.forget()
+	}
+	clear(p.open)
 }
 
 // count numbers a message. If the fault is due at it, the caller has it happen

@@ -51,7 +51,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/paghooks/paghooks/idem/idemtest/fixture"
+	"github.com/paghooks/paghooks/internal/fixture"
 	"github.com/paghooks/paghooks/zeltapay"
 	"github.com/paghooks/paghooks/zeltapay/zeltapaytest"
 )

@@ -1,0 +1,73 @@
+//go:build unix
+
+package idem_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/paghooks/paghooks/idem"
+)
+
+// naive is the inbox that a good engineer writes in an afternoon: one INSERT for
+// each delivery, one row for all that is known of an event, workers that each
+// claim one with SKIP LOCKED, process it and commit. It keeps no order.
+type naive struct{ pool *pgxpool.Pool }
+
+func (n naive) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	oneInsert{n.pool, "naive"}.ServeHTTP(w, r)
+}
+
+// one processes one event. It returns pgx.ErrNoRows if there is none.
+func (n naive) one(ctx context.Context) error {
+	return pgx.BeginFunc(ctx, n.pool, func(tx pgx.Tx) error {
+		var id string
+		var body []byte
+		err := tx.QueryRow(ctx, `
+update naive set state = 'done' where id = (
+	select id from naive where state = 'pending' order by received_at limit 1 for update skip locked)
+returning id, body`).Scan(&id, &body)
+		if err != nil {
+			return err
+		}
+		var event note
+		if err := json.Unmarshal(body, &event); err != nil {
+			return err
+		}
+		return bookOrder(ctx, tx, &event)
+	})
+}
+
+// naiveWork runs the naive inbox with as many workers as ours has.
+func naiveWork(b *testing.B, pool *pgxpool.Pool) *rival {
+	b.Helper()
+	n, done := naive{pool}, make(chan struct{}, 1<<20)
+	ctx, stop := context.WithCancel(b.Context())
+	b.Cleanup(stop)
+	for range idem.NewInbox(pool, &notes{}).Workers {
+		go func() {
+			for ctx.Err() == nil {
+				switch err := n.one(ctx); {
+				case err == nil:
+					done <- struct{}{}
+				case errors.Is(err, pgx.ErrNoRows):
+					time.Sleep(time.Millisecond)
+				}
+			}
+		}()
+	}
+	r, handled := serve(b, "naive", http.HandlerFunc(n.ServeHTTP)), 0
+	r.finish = func(events int) {
+		for ; handled < events; handled++ {
+			<-done
+		}
+	}
+	return r
+}

@@ -1,0 +1,67 @@
+package idem
+
+import (
+	"context"
+	"log/slog"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+)
+
+// Common is what [Processor] and [Inbox] have in common: settings, and the
+// operations on stored events. Use it through them.
+//
+// The exported fields are settings: change them before the first event.
+type Common struct {
+	// MaxBody is how many bytes of a body are read; a larger one is answered
+	// with 413. Default: 1 MiB.
+	MaxBody int64
+
+	// Timeout is how long an attempt may take: getting a connection, the
+	// handler, the commit. The handler's context ends then. Default: 8 seconds
+	// of a Processor, whose answer follows within 1.5 seconds (Asaas waits
+	// for 10); 30 seconds of an Inbox, where nobody waits.
+	Timeout time.Duration
+
+	// KeepPayloads keeps the bodies of events that are done, in idem_archive.
+	// They hold personal data. Default: false, only events that are not done
+	// keep theirs.
+	KeepPayloads bool
+
+	// Retention is the age from which [Common.Prune] forgets an event. A
+	// provider can send an event again after 31 days (Zelta Pay, replayed by
+	// hand): a shorter retention would run it twice. Default: 45 days.
+	Retention time.Duration
+
+	// ParkedRetention is the age from which [Common.Prune] also forgets parked
+	// events. Default: 0 (never), because each may be an unprocessed payment.
+	ParkedRetention time.Duration
+
+	// PayloadRetention is the age from which [Common.Prune] deletes the bodies
+	// that KeepPayloads kept. Default: 0, together with their events.
+	PayloadRetention time.Duration
+
+	// Logger gets a line per delivery and attempt, without bodies or secrets:
+	// failures as errors, refusals as warnings, the rest below; nil logs
+	// nothing. Default: slog.Default().
+	Logger *slog.Logger
+
+	// Observe, when set, gets each delivery and attempt, for metrics. It is
+	// called from many goroutines and delays the answer or the worker.
+	Observe func(context.Context, Observation)
+
+	pool   *pgxpool.Pool
+	source Source
+}
+
+func newCommon(pool *pgxpool.Pool, source Source, timeout time.Duration) Common {
+	checkSource(source)
+	return Common{
+		MaxBody:   1 << 20,
+		Timeout:   timeout,
+		Retention: 45 * 24 * time.Hour,
+		Logger:    slog.Default(),
+		pool:      pool,
+		source:    source,
+	}
+}

@@ -1,0 +1,40 @@
+package idem
+
+import (
+	"context"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// Dispatch runs the event's handler in a transaction of the caller's, who
+// commits it: for queues and jobs that have their own way of running an event
+// once. Nothing is recorded. It returns [ErrUnhandled] when the event has no
+// handler and nil when it is ignored. source is a [Source] or [Routes].
+//
+// Statements declared with [ExecAtCommit] are executed before Dispatch returns.
+// For [AfterCommit] see [CollectAfterCommit].
+func Dispatch(ctx context.Context, tx pgx.Tx, source interface {
+	Ignores(eventType string) bool
+	Route(Event) (Work, error)
+}, e Event,
+) error {
+	if source.Ignores(e.Type) {
+		return nil
+	}
+	work, err := source.Route(e)
+	switch {
+	case err != nil:
+		return err
+	case work == nil:
+		return ErrUnhandled
+	}
+	s := &scope{event: e}
+	s.after, _ = ctx.Value(hooksKey{}).(*hooks)
+	if err := work(withScope(ctx, s), tx); err != nil {
+		return err
+	}
+	if b := s.statements(); b != nil {
+		return tx.SendBatch(ctx, b).Close()
+	}
+	return nil
+}

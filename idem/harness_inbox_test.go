@@ -1,0 +1,197 @@
+package idem_test
+
+import (
+	"context"
+	"fmt"
+	"net/http/httptest"
+	"runtime"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/paghooks/paghooks/idem"
+	"github.com/paghooks/paghooks/idem/idemtest"
+)
+
+// openPool connects to a database, with a few connections.
+func openPool(t *testing.T, url string, set func(*pgxpool.Config)) *pgxpool.Pool {
+	t.Helper()
+	config, err := pgxpool.ParseConfig(url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	config.MaxConns = 4 // as pgx has it by default where there are few processors
+	set(config)
+	p, err := pgxpool.NewWithConfig(t.Context(), config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(p.Close)
+	return p
+}
+
+// poolOf has n connections to a database of its own.
+func poolOf(t *testing.T, n int32) *pgxpool.Pool {
+	t.Helper()
+	return openPool(t, idemtest.URL(t), func(c *pgxpool.Config) { c.MaxConns = n })
+}
+
+// newInboxApp is an app whose deliveries go to an inbox. Its workers run once
+// they are started.
+func newInboxApp(t *testing.T) *app {
+	t.Helper()
+	return openInboxApp(t, poolOf(t, 4))
+}
+
+func openInboxApp(t *testing.T, pool *pgxpool.Pool) *app {
+	t.Helper()
+	s := openApp(t, pool)
+	s.inbox = s.newInbox(pool)
+	server := httptest.NewServer(s.inbox)
+	t.Cleanup(server.Close)
+	s.url = server.URL
+	return s
+}
+
+// newInbox is another inbox with the same handlers: what another process would
+// be. It tries again at once, and looks for events often.
+func (s *app) newInbox(pool *pgxpool.Pool) *idem.Inbox {
+	i := idem.NewInbox(pool, s.notes)
+	i.Backoff = func(int) time.Duration { return 0 }
+	i.Poll = 10 * time.Millisecond
+	i.Observe, i.Logger = s.observe, s.logger()
+	return i
+}
+
+// start runs workers until stop, or until the test ends.
+func (s *app) start(i *idem.Inbox) (stop func()) {
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- i.Run(ctx) }()
+	stop = sync.OnceFunc(func() {
+		cancel()
+		if err := <-ended; err != nil {
+			s.Errorf("Run = %v\n%s", err, s.logged())
+		}
+	})
+	s.Cleanup(stop)
+	return stop
+}
+
+// patience is a last resort: what is awaited comes much earlier, or never.
+const patience = time.Minute
+
+// next waits until a worker has ended an attempt.
+func (s *app) next() idem.Observation {
+	s.Helper()
+	select {
+	case o := <-s.worked:
+		return o
+	case <-time.After(patience):
+		s.Fatal("no worker has ended an attempt:\n" + s.logged())
+		panic("unreachable")
+	}
+}
+
+// wantWorked waits for what workers' attempts come to next.
+func (s *app) wantWorked(want ...idem.Outcome) {
+	s.Helper()
+	for n, outcome := range want {
+		if o := s.next(); o.Outcome != outcome {
+			s.Fatalf("outcome %d is %s of %s (%v), want %s", n+1, o.Outcome, o.Event.ID, o.Err, outcome)
+		}
+	}
+}
+
+// store has the inbox store events, one after the other.
+func (s *app) store(events ...idem.Event) {
+	s.Helper()
+	for _, e := range events {
+		if o, err := s.inbox.Accept(s.Context(), e); o != idem.Pending || err != nil {
+			s.Fatalf("Accept(%s) = %s, %v, want pending", e.ID, o, err)
+		}
+	}
+}
+
+// letter is a paid event of an order, at a second of the provider's clock; at 0
+// the provider does not say when.
+func letter(id, order string, at int) idem.Event {
+	e := identify(fmt.Appendf(nil, `{"id":%q,"type":"paid","order":%q}`, id, order))
+	if at > 0 {
+		e.OccurredAt = time.Unix(1_700_000_000+int64(at), 0)
+	}
+	return e
+}
+
+// wantRow checks columns of an event's row, as SQL writes them.
+func (s *app) wantRow(id, columns, want string) {
+	s.Helper()
+	got := queryOne[string](s, `
+		select (`+columns+`)::text from idem_events where event like '%/' || $1`, id)
+	if diff := cmp.Diff(want, got); diff != "" {
+		s.Errorf("%s of %s (-want +got):\n%s", columns, id, diff)
+	}
+}
+
+// until repeats a query until it says true.
+func (s *app) until(sql string, args ...any) {
+	s.Helper()
+	for deadline := time.Now().Add(patience); !queryOne[bool](s, sql, args...); runtime.Gosched() {
+		if time.Now().After(deadline) {
+			s.Fatalf("it never came true: %s\n%s", sql, s.logged())
+		}
+	}
+}
+
+// hold keeps statements that store events waiting until release.
+func (s *app) hold() (release func()) {
+	s.Helper()
+	conn, err := pgx.ConnectConfig(s.Context(), s.pool.Config().ConnConfig)
+	if err != nil {
+		s.Fatal(err)
+	}
+	if _, err := conn.Exec(s.Context(), `begin; lock table idem_payloads in share mode`); err != nil {
+		s.Fatal(err)
+	}
+	release = sync.OnceFunc(func() { _ = conn.Close(context.Background()) })
+	s.Cleanup(release)
+	return release
+}
+
+// untilHeld waits until a statement waits for hold.
+func (s *app) untilHeld() {
+	s.Helper()
+	s.until(`select exists (select from pg_locks where relation = 'idem_payloads'::regclass and not granted)`)
+}
+
+// untilWaiting waits until n deliveries wait to be stored, beside those that are
+// being stored.
+func (s *app) untilWaiting(n int) {
+	s.Helper()
+	for deadline := time.Now().Add(patience); s.inbox.Waiting() != n; runtime.Gosched() {
+		if time.Now().After(deadline) {
+			s.Fatalf("%d deliveries wait to be stored, want %d", s.inbox.Waiting(), n)
+		}
+	}
+}
+
+// countBatches has the database note how many events each statement stores.
+func (s *app) countBatches() {
+	s.exec(`create table batches (n serial, events int);
+		create function count_batch() returns trigger language plpgsql as $$ begin
+			insert into batches (events) select count(*) from fresh having count(*) > 0; return null; end $$;
+		create trigger count_batch after insert on idem_events referencing new table as fresh
+			for each statement execute function count_batch()`)
+}
+
+func (s *app) wantBatches(want ...int) {
+	s.Helper()
+	got := queryOne[[]int](s, `select coalesce(array_agg(events order by n), '{}') from batches`)
+	if diff := cmp.Diff(want, got); diff != "" {
+		s.Error("events per statement (-want +got):\n" + diff)
+	}
+}

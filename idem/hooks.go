@@ -1,0 +1,89 @@
+package idem
+
+import (
+	"context"
+	"errors"
+	"sync"
+
+	"github.com/paghooks/paghooks/idem/internal/pgtx"
+)
+
+// AfterCommit registers f to be called once the handler's transaction is
+// committed, before the provider is answered (if it is not yet), and never if it
+// is rolled back: to wake a worker, to drop a cache entry. f gets the handler's
+// context.
+//
+// If the process dies between the commit and f, f does not run, and the event
+// does not come again. What must happen belongs into a row of the transaction.
+// If f panics, that is logged; the event is committed all the same.
+//
+// It panics outside of a handler, and under [Dispatch] unless its context is
+// one of [CollectAfterCommit].
+func AfterCommit(ctx context.Context, f func(ctx context.Context)) {
+	s, ok := scopeFrom(ctx)
+	if !ok || s.after == nil {
+		panic("idem: AfterCommit needs the context of a handler and, under Dispatch, one of CollectAfterCommit")
+	}
+	s.after.add(func() { f(ctx) })
+}
+
+// CollectAfterCommit returns a context for [Dispatch] in which [AfterCommit]
+// works, and the function that runs what was registered: call it once the
+// transaction is committed.
+//
+//	ctx, committed := idem.CollectAfterCommit(ctx)
+//	err := pgx.BeginFunc(ctx, pool, func(tx pgx.Tx) error { return events.Dispatch(ctx, tx, e) })
+//	if err == nil {
+//		committed()
+//	}
+func CollectAfterCommit(ctx context.Context) (collecting context.Context, committed func()) {
+	h := &hooks{}
+	return context.WithValue(ctx, hooksKey{}, h), func() {
+		for _, f := range h.all() {
+			f()
+		}
+	}
+}
+
+type hooksKey struct{}
+
+// hooks are what to call after a commit.
+type hooks struct {
+	mu sync.Mutex
+	fs []func()
+}
+
+func (h *hooks) add(f func()) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.fs = append(h.fs, f)
+}
+
+func (h *hooks) all() []func() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.fs
+}
+
+// run calls the hooks, and waits for them until ctx ends: the event is committed,
+// and no hook may cost it its answer.
+func (h *hooks) run(ctx context.Context, failed func(error)) {
+	fs := h.all()
+	if len(fs) == 0 {
+		return
+	}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for _, f := range fs {
+			if err := pgtx.Protect(func() error { f(); return nil }); err != nil {
+				failed(err)
+			}
+		}
+	}()
+	select {
+	case <-done:
+	case <-ctx.Done():
+		failed(errors.New("it did not return in time"))
+	}
+}

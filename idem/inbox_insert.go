@@ -1,0 +1,110 @@
+package idem
+
+import (
+	"context"
+	"errors"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/paghooks/paghooks/idem/internal/pgtx"
+	"github.com/paghooks/paghooks/idem/internal/store"
+)
+
+// insert stores events that may have been stored before, or be among events
+// twice, and returns what became of each.
+func (i *Inbox) insert(ctx context.Context, events []store.Event) ([]accepted, error) {
+	first := make(map[string]int, len(events)) // of those with the same row key
+	var once []store.Event
+	for n, e := range events {
+		if key := e.RowKey(); !has(first, key) {
+			first[key] = n
+			once = append(once, e)
+		}
+	}
+	inserted, err := i.insertNew(ctx, once)
+	if err != nil {
+		return nil, err
+	}
+	results := make([]accepted, len(events))
+	for _, key := range inserted {
+		results[first[key]].outcome = Pending
+	}
+	if len(inserted) > 0 {
+		i.wakeWorkers()
+	}
+	if len(inserted) < len(events) {
+		err = i.insertAgain(ctx, events, results)
+	}
+	return results, err
+}
+
+func has(m map[string]int, key string) bool {
+	_, ok := m[key]
+	return ok
+}
+
+// insertNew stores the new ones of events. A first statement that is not
+// answered means that others on this network will not be, either.
+func (i *Inbox) insertNew(ctx context.Context, events []store.Event) ([]string, error) {
+	ctx, cancel := context.WithTimeout(ctx, storeTime/2)
+	defer cancel()
+	inserted, err := store.InsertPending(ctx, i.pool, events)
+	if errors.Is(err, context.DeadlineExceeded) {
+		pgtx.Forget(i.pool)
+	}
+	return inserted, err
+}
+
+// insertAgain finds out about the events that have no result, because they were
+// stored before.
+func (i *Inbox) insertAgain(ctx context.Context, events []store.Event, results []accepted) error {
+	found, b := make([]store.Found, len(events)), &pgx.Batch{}
+	for n, e := range events {
+		if results[n].outcome == "" {
+			store.Look(b, e, &found[n])
+		}
+	}
+	err := i.pool.SendBatch(ctx, b).Close()
+	for n, e := range events {
+		if results[n].outcome == "" && err == nil {
+			results[n], err = i.acceptAgain(ctx, e, found[n])
+		}
+	}
+	return err
+}
+
+// acceptAgain is what becomes of a delivery whose event is stored. One that is
+// kept becomes pending: an application that processed inline has left it, or
+// somebody sends it again.
+func (i *Inbox) acceptAgain(ctx context.Context, e store.Event, found store.Found) (accepted, error) {
+	switch {
+	case found.State == "":
+		return accepted{outcome: Retrying, err: errors.New("the event was being forgotten when it came again")}, nil
+	case isKept(found.State):
+		revived, err := store.Revive(ctx, i.pool, e)
+		if err != nil || !revived {
+			return accepted{outcome: Retrying, err: errors.New("a delivery of the same event is being processed elsewhere")}, err
+		}
+		i.wakeWorkers()
+		return accepted{outcome: Pending}, nil
+	case found.First:
+		i.logConflict(ctx, Event(e))
+	}
+	return accepted{outcome: Duplicate, conflict: found.Conflict}, nil
+}
+
+// wakeWorkers wakes workers, here and in other processes.
+func (i *Inbox) wakeWorkers() {
+	i.wakeOwn()
+	if !i.PollOnly {
+		i.sender.Send()
+	}
+}
+
+// wakeOwn wakes the workers of this process.
+func (i *Inbox) wakeOwn() {
+	select {
+	case i.wake <- struct{}{}:
+	default:
+	}
+}

@@ -1,0 +1,275 @@
+package idem
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/paghooks/paghooks/idem/internal/notify"
+	"github.com/paghooks/paghooks/idem/internal/pgtx"
+	"github.com/paghooks/paghooks/idem/internal/store"
+)
+
+// errStopped is why handlers are canceled when their workers are stopped.
+var errStopped = errors.New("the workers were stopped: the next ones go on with it")
+
+// Run processes stored events until ctx ends. Call it in a goroutine, any number
+// of times, in any number of processes: each event is processed once, and those
+// of one Key one after the other, by the provider's time and then by arrival.
+// Keys do not wait for each other.
+//
+// When ctx ends no further event is begun, running handlers have StopTimeout to
+// finish, and Run returns nil. It returns an error if handlers did not return in
+// time, and immediately if a setting makes no sense. While Postgres is away Run
+// logs that, and goes on when it is back.
+func (i *Inbox) Run(ctx context.Context) error {
+	if err := i.check(); err != nil {
+		return err
+	}
+	r := i.newRunner(ctx)
+	listening := make(chan struct{})
+	go func() {
+		defer close(listening)
+		r.listen(ctx)
+	}()
+	r.loop(ctx, false)
+	<-listening
+	return r.stop()
+}
+
+// Drain processes what is stored and due, and returns when nothing is: for
+// tests, and where no process can run all the time. Events that wait for their
+// next attempt, or behind one that does, are left. It returns an error if
+// Postgres cannot be reached, or if ctx ends before.
+func (i *Inbox) Drain(ctx context.Context) error {
+	if err := i.check(); err != nil {
+		return err
+	}
+	r := i.newRunner(ctx)
+	err := r.loop(ctx, true)
+	return errors.Join(err, r.stop())
+}
+
+// check finds settings that make no sense.
+func (i *Inbox) check() error {
+	for _, s := range []struct {
+		name string
+		ok   bool
+	}{
+		{"Workers", i.Workers > 0},
+		{"Timeout", i.Timeout > 0},
+		{"MaxAttempts", i.MaxAttempts > 0},
+		{"MaxCrashes", i.MaxCrashes > 0},
+		{"Poll", i.Poll > 0},
+		{"Backoff", i.Backoff != nil},
+	} {
+		if !s.ok {
+			return fmt.Errorf("idem: %s of the inbox is zero or less: leave it at its default, or set it above", s.name)
+		}
+	}
+	return nil
+}
+
+// runner is one call of Run or Drain.
+type runner struct {
+	inbox    *Inbox
+	attempts context.Context         // of the handlers
+	cancel   context.CancelCauseFunc // ends them
+	free     chan struct{}           // has an element for each worker that is free
+	workers  sync.WaitGroup
+	timedOut atomic.Int64 // handlers that did not return when they were stopped
+	position position
+}
+
+func (i *Inbox) newRunner(ctx context.Context) *runner {
+	r := &runner{inbox: i, free: make(chan struct{}, i.Workers)}
+	r.attempts, r.cancel = context.WithCancelCause(context.WithoutCancel(ctx))
+	for range i.Workers {
+		r.free <- struct{}{}
+	}
+	return r
+}
+
+// loop claims events for the workers that are free, until ctx ends; or, to
+// drain, until nothing is due.
+func (r *runner) loop(ctx context.Context, drain bool) error {
+	for failed := 0; ctx.Err() == nil; {
+		n := r.takeFree(ctx)
+		if n == 0 {
+			break
+		}
+		if drain {
+			r.position = position{}
+		}
+		found, err := r.claim(ctx, n)
+		for range n - len(found.Claims) {
+			r.free <- struct{}{}
+		}
+		switch {
+		case err != nil && drain:
+			return fmt.Errorf("idem: claiming events: %w", explain(err))
+		case err != nil:
+			failed++
+			r.inbox.logError(ctx, "webhook workers cannot reach the events", Event{}, err)
+			pause(ctx, failed)
+			continue
+		}
+		failed = 0
+		for _, c := range found.Claims {
+			r.workers.Go(func() { r.work(c) })
+		}
+		if found.Seen == n { // there may be more
+			continue
+		}
+		if drain {
+			r.workers.Wait()
+			switch {
+			case found.Seen == 0:
+				return nil
+			case found.Held == 0:
+				continue
+			}
+		}
+		r.rest(ctx, found.Held > 0)
+	}
+	return ctx.Err()
+}
+
+// takeFree waits for a free worker, and takes all that are.
+func (r *runner) takeFree(ctx context.Context) (n int) {
+	select {
+	case <-r.free:
+		n = 1
+	case <-ctx.Done():
+		return 0
+	}
+	for n < r.inbox.Workers {
+		select {
+		case <-r.free:
+			n++
+		default:
+			return n
+		}
+	}
+	return n
+}
+
+// rest waits until there may be something to do.
+func (r *runner) rest(ctx context.Context, soon bool) {
+	d := r.inbox.Poll
+	if soon {
+		d = min(d, heldTime)
+	}
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-r.inbox.wake:
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+}
+
+// lease is how long a worker may take from its claim until it holds the event's
+// row. A claim whose worker died ends with it.
+const lease = 10 * time.Second
+
+// heldTime is when an event is looked at again whose predecessor is being
+// processed; package store sets it.
+const heldTime = 200 * time.Millisecond
+
+// crashedAlone is the number of crashes from which an event runs alone.
+const crashedAlone = 2
+
+// claim claims events for n workers. They are counted as running.
+func (r *runner) claim(ctx context.Context, n int) (store.Claims, error) {
+	if !ofProcess.enter(ctx, n) {
+		return store.Claims{}, ctx.Err()
+	}
+	alone := ofProcess.take()
+	search := store.Search{
+		Source: r.inbox.source.Name(), After: r.position.after(), Limit: n,
+		Lease: lease, Crashed: crashedAlone, Alone: alone,
+	}
+	// Not cut off when ctx ends: what Postgres gives to nobody would wait for its lease to end.
+	claiming, cancel := context.WithTimeout(context.WithoutCancel(ctx), lease/2)
+	defer cancel()
+	found, err := store.FindClaims(claiming, r.inbox.pool, search)
+	if errors.Is(err, context.DeadlineExceeded) {
+		pgtx.Forget(r.inbox.pool)
+	}
+	r.position.seen(found)
+	if alone && !anyCrashed(found.Claims) {
+		ofProcess.give()
+	}
+	ofProcess.leave(n - len(found.Claims))
+	return found, err
+}
+
+func anyCrashed(claims []store.Claim) bool {
+	for _, c := range claims {
+		if c.Crashes >= crashedAlone {
+			return true
+		}
+	}
+	return false
+}
+
+// position is where claims go on, so that they need not pass each time what is
+// done and not yet vacuumed: an old snapshot, of a backup say, keeps millions of
+// such entries in the index.
+type position struct {
+	last     time.Time // when the last event that was seen was due
+	searched time.Time // when a search began at the start
+}
+
+const (
+	// Events are committed a little later than they are due.
+	positionLag = 300 * time.Millisecond
+	// What is committed later still, and claims that have ended, are found then.
+	searchAll = 5 * time.Second
+)
+
+func (p *position) after() time.Time {
+	if now := time.Now(); now.Sub(p.searched) >= searchAll {
+		p.searched, p.last = now, time.Time{}
+	}
+	if p.last.IsZero() {
+		return time.Time{}
+	}
+	return p.last.Add(-positionLag)
+}
+
+func (p *position) seen(found store.Claims) {
+	if found.Last.After(p.last) {
+		p.last = found.Last
+	}
+}
+
+// listen wakes the workers when other processes store events, until ctx ends.
+func (r *runner) listen(ctx context.Context) {
+	if r.inbox.PollOnly {
+		return
+	}
+	for failed := 1; ctx.Err() == nil; failed++ {
+		err := notify.Listen(ctx, r.inbox.pool, channel, func() { failed = 0; r.inbox.wakeOwn() })
+		if err != nil && ctx.Err() == nil {
+			r.inbox.logError(ctx, "webhook workers cannot listen, and look for events every Poll", Event{}, err)
+			pause(ctx, failed)
+		}
+	}
+}
+
+// stop waits for the running handlers, and cancels them after StopTimeout.
+func (r *runner) stop() error {
+	patience := time.AfterFunc(r.inbox.StopTimeout, func() { r.cancel(errStopped) })
+	r.workers.Wait()
+	patience.Stop()
+	r.cancel(nil)
+	if n := r.timedOut.Load(); n > 0 {
+		return fmt.Errorf("idem: %d handlers did not return when they were stopped: they must end with their context", n)
+	}
+	return nil
+}

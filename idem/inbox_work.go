@@ -1,0 +1,174 @@
+package idem
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/paghooks/paghooks/idem/internal/pgtx"
+	"github.com/paghooks/paghooks/idem/internal/store"
+)
+
+// work processes one claim, and ends it: the event is done, or its row says what
+// comes next.
+func (r *runner) work(c store.Claim) {
+	start := time.Now()
+	ctx, cancel := context.WithTimeout(r.attempts, r.inbox.Timeout)
+	defer cancel()
+	defer func() {
+		ofProcess.leave(1)
+		r.free <- struct{}{}
+	}()
+	if c.Crashes >= crashedAlone {
+		defer ofProcess.give()
+		if c.Crashes < r.inbox.MaxCrashes && !ofProcess.runAlone(ctx) {
+			_, _ = r.release(ctx, c)
+			return
+		}
+	}
+	outcome, err := r.process(ctx, c)
+	if errors.Is(err, pgtx.ErrTimedOut) && r.stopped() {
+		r.timedOut.Add(1)
+	}
+	if outcome == "" {
+		return // nothing to tell: another worker or a replay has the event, or an earlier one came
+	}
+	e := Event(c.Event)
+	r.inbox.report(ctx, Observation{
+		Stage: StageAttempt, Event: e, Outcome: outcome, Err: wrap(e, err), Duration: time.Since(start),
+	})
+}
+
+// process runs the event's handler, and says in the event's row if that does not
+// end with a commit.
+func (r *runner) process(ctx context.Context, c store.Claim) (Outcome, error) {
+	i, e := r.inbox, Event(c.Event)
+	if c.Crashes >= i.MaxCrashes {
+		err := fmt.Errorf("%d processes died while they processed it: fix the handler, then replay it", c.Crashes)
+		return r.settle(ctx, c, store.End{State: store.Parked, Free: i.PassParked}, err)
+	}
+	work, err := i.route(e)
+	switch {
+	case i.source.Ignores(e.Type): // since it was stored
+		work = func(context.Context, pgx.Tx) error { return nil }
+	case err != nil:
+		return r.fail(ctx, c, NoRetry(err))
+	case work == nil:
+		return r.settle(ctx, c, store.End{State: store.Unhandled, Free: true}, nil)
+	}
+	promoted := false
+	outcome, err := i.attempt(ctx, attempt{event: e, work: work, mark: i.markClaimed(c), last: promote(e, &promoted)})
+	if promoted {
+		i.wakeOwn()
+	}
+	switch outcome {
+	case Retrying:
+		return r.fail(ctx, c, err)
+	case Duplicate:
+		_, err := r.release(ctx, c)
+		return "", err
+	case Unknown:
+		return r.reconcile(ctx, c, err)
+	}
+	return outcome, err
+}
+
+// markClaimed marks an event that a worker has claimed. It does not wait for
+// others that process an event of the same entity: they may take long.
+func (i *Inbox) markClaimed(c store.Claim) func(*pgx.Batch, *store.Session) {
+	how := store.Stored{States: []string{store.Pending}, Start: c.Start, KeepBody: i.KeepPayloads}
+	return func(b *pgx.Batch, s *store.Session) { store.MarkStored(b, c.Event, how, s) }
+}
+
+// fail ends a claim whose attempt failed, or did not come to the handler.
+func (r *runner) fail(ctx context.Context, c store.Claim, cause error) (Outcome, error) {
+	i := r.inbox
+	if r.stopped() || !isFinal(cause) && !pgtx.Worked(cause) {
+		_, err := r.release(ctx, c)
+		return Retrying, errors.Join(cause, err)
+	}
+	attempt, wait := c.Attempts+1, time.Until(retryAt(cause))
+	park := store.End{State: store.Parked, Attempts: 1, Free: i.PassParked}
+	switch {
+	case isFinal(cause):
+		return r.settle(ctx, c, park, cause)
+	case wait > 0: // asked for, and so not counted
+		return r.settle(ctx, c, store.End{State: store.Pending, Wait: wait}, cause)
+	case attempt >= i.MaxAttempts:
+		return r.settle(ctx, c, park, cause)
+	}
+	return r.settle(ctx, c, store.End{State: store.Pending, Attempts: 1, Wait: i.backoff(attempt)}, cause)
+}
+
+// backoff is the inbox's Backoff, which is the application's code.
+func (i *Inbox) backoff(attempt int) (wait time.Duration) {
+	if err := pgtx.Protect(func() error { wait = i.Backoff(attempt); return nil }); err != nil {
+		wait = DefaultBackoff(attempt)
+	}
+	return max(wait, 0)
+}
+
+// stopped tells whether the workers are stopped, and their handlers canceled.
+func (r *runner) stopped() bool { return r.attempts.Err() != nil }
+
+// settle ends a claim as end says, with cause as the event's last error.
+func (r *runner) settle(ctx context.Context, c store.Claim, end store.End, cause error) (Outcome, error) {
+	end.LastError = errorText(cause)
+	settled := false
+	err := r.insist(ctx, func(ctx context.Context) (err error) {
+		settled, err = store.Settle(ctx, r.inbox.pool, c, end)
+		return err
+	})
+	switch {
+	case err != nil:
+		return Retrying, errors.Join(cause, fmt.Errorf("the failure could not be recorded, and passes for a crash: %w", err))
+	case !settled:
+		return "", cause
+	case end.State == store.Pending:
+		return Retrying, cause
+	}
+	return Outcome(end.State), cause
+}
+
+// release leaves the event to the next worker. released is false if it is done,
+// or another's already.
+func (r *runner) release(ctx context.Context, c store.Claim) (released bool, err error) {
+	err = r.insist(ctx, func(ctx context.Context) (err error) {
+		released, err = store.Release(ctx, r.inbox.pool, c)
+		return err
+	})
+	return released, err
+}
+
+// reconcile finds out about a claim whose COMMIT was not answered: either the
+// event is done, or goes to the next worker.
+func (r *runner) reconcile(ctx context.Context, c store.Claim, cause error) (Outcome, error) {
+	released, err := r.release(ctx, c)
+	switch {
+	case err != nil || released:
+		return Retrying, errors.Join(cause, err)
+	}
+	return Done, nil
+}
+
+// insist repeats a statement while Postgres is away, until the lease would have
+// ended. What it could not record passes for a crash.
+func (r *runner) insist(ctx context.Context, f func(context.Context) error) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), lease)
+	defer cancel()
+	for tries := 1; ; tries++ {
+		once, cancel := context.WithTimeout(ctx, lease/2)
+		err := f(once)
+		late := once.Err() != nil
+		cancel()
+		if late {
+			pgtx.Forget(r.inbox.pool)
+		}
+		if err == nil || !pgtx.Unavailable(err) || !pause(ctx, tries) {
+			return err
+		}
+	}
+}

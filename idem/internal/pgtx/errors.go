@@ -1,0 +1,69 @@
+package pgtx
+
+import (
+	"errors"
+	"slices"
+	"strings"
+
+	"github.com/jackc/pgx/v5/pgconn"
+)
+
+// What can be wrong with a handler, besides the errors that it returns.
+var (
+	ErrOwned    = errors.New("idem: the transaction is not the handler's to end: return nil to commit, or an error to roll back")
+	ErrEnded    = errors.New("the handler ended the transaction with SQL: return nil to commit, or an error to roll back")
+	ErrAborted  = errors.New("the handler returned nil after an SQL error: Postgres has discarded its work; return the error, or run what may fail in tx.Begin")
+	ErrBusy     = errors.New("the handler returned while a query is open: read its rows to the end or close them, and wait for goroutines that use the transaction")
+	ErrLost     = errors.New("the connection was lost while the handler ran")
+	ErrTimedOut = errors.New("the handler did not return in time")
+	ErrExited   = errors.New("the handler ended its goroutine: return an error instead")
+)
+
+// ErrUnknown is the outcome of a transaction whose answer to COMMIT was lost.
+var ErrUnknown = errors.New("the answer to COMMIT was lost")
+
+// WorkError is a failure of the handler's work, as opposed to one of reaching
+// the database for it.
+type WorkError struct{ err error }
+
+func (w *WorkError) Error() string { return w.err.Error() }
+func (w *WorkError) Unwrap() error { return w.err }
+
+// Worked tells whether an error is one of the handler's work, and none of
+// Postgres being stopped meanwhile.
+func Worked(err error) bool {
+	var w *WorkError
+	return errors.As(err, &w) && !ShuttingDown(err)
+}
+
+// Retryable tells whether Postgres asked to run the transaction again:
+// serialization failure or deadlock.
+func Retryable(err error) bool {
+	code := SQLState(err)
+	return code == "40001" || code == "40P01"
+}
+
+// ShuttingDown tells whether Postgres said that it is being stopped or
+// restarted, or that an operator ends connections.
+func ShuttingDown(err error) bool { return strings.HasPrefix(SQLState(err), "57P") }
+
+// Unavailable tells whether Postgres could not be asked, or will answer
+// otherwise when it is asked again: it is starting, stopping, full or, for now,
+// read-only.
+func Unavailable(err error) bool {
+	switch code := SQLState(err); {
+	case code == "", code == "25006":
+		return true
+	default:
+		return slices.Contains([]string{"08", "53", "57"}, code[:2])
+	}
+}
+
+// SQLState is the error's SQLSTATE, or "" when it is not the database's.
+func SQLState(err error) string {
+	var pgErr *pgconn.PgError
+	if errors.As(err, &pgErr) {
+		return pgErr.Code
+	}
+	return ""
+}

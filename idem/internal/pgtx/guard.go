@@ -1,0 +1,130 @@
+package pgtx
+
+import (
+	"context"
+	"sync/atomic"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+)
+
+// guardedTx is the transaction as a handler sees it: pgx's own, but for its end,
+// which is not the handler's. Statements that would end it are refused before
+// they are sent: afterwards is too late, because the event's mark may be
+// committed by then, or gone. It is closed once the handler has returned.
+type guardedTx struct{ savepoint }
+
+// state is shared by a guarded transaction and its savepoints.
+type state struct {
+	over     atomic.Bool // the handler has returned
+	bypassed atomic.Bool // the handler has asked for the connection itself
+}
+
+func guard(tx pgx.Tx) guardedTx { return guardedTx{savepoint{tx, new(state)}} }
+
+func (guardedTx) Commit(context.Context) error   { return ErrOwned }
+func (guardedTx) Rollback(context.Context) error { return ErrOwned }
+
+// savepoint is a guarded transaction, or a savepoint in one, which is the
+// handler's to end.
+type savepoint struct {
+	tx    pgx.Tx
+	state *state
+}
+
+// refuse returns why statements must not be executed: the transaction is over,
+// or one of them would end it.
+func (s savepoint) refuse(statements ...string) error {
+	if s.state.over.Load() {
+		return pgx.ErrTxClosed
+	}
+	for _, sql := range statements {
+		if EndsTransaction(sql) {
+			return ErrOwned
+		}
+	}
+	return nil
+}
+
+// failed is how pgx returns an error from every method.
+func failed(err error) pgx.BatchResults { return pgx.FailedBatchResults(&pgx.Batch{}, err) }
+
+func (s savepoint) Begin(ctx context.Context) (pgx.Tx, error) {
+	if err := s.refuse(); err != nil {
+		return nil, err
+	}
+	tx, err := s.tx.Begin(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return savepoint{tx, s.state}, nil
+}
+
+func (s savepoint) Commit(ctx context.Context) error {
+	if err := s.refuse(); err != nil {
+		return err
+	}
+	return s.tx.Commit(ctx)
+}
+
+func (s savepoint) Rollback(ctx context.Context) error {
+	if err := s.refuse(); err != nil {
+		return err
+	}
+	return s.tx.Rollback(ctx)
+}
+
+// Conn returns the connection itself, which is not guarded.
+func (s savepoint) Conn() *pgx.Conn {
+	s.state.bypassed.Store(true)
+	return s.tx.Conn()
+}
+
+// LargeObjects returns what works on the transaction as long as it is open.
+func (s savepoint) LargeObjects() pgx.LargeObjects { return s.tx.LargeObjects() }
+
+func (s savepoint) CopyFrom(ctx context.Context, table pgx.Identifier, columns []string, rows pgx.CopyFromSource) (int64, error) {
+	if err := s.refuse(); err != nil {
+		return 0, err
+	}
+	return s.tx.CopyFrom(ctx, table, columns, rows)
+}
+
+func (s savepoint) SendBatch(ctx context.Context, b *pgx.Batch) pgx.BatchResults {
+	statements := make([]string, 0, b.Len())
+	for _, q := range b.QueuedQueries {
+		statements = append(statements, q.SQL)
+	}
+	if err := s.refuse(statements...); err != nil {
+		return pgx.FailedBatchResults(b, err)
+	}
+	return s.tx.SendBatch(ctx, b)
+}
+
+func (s savepoint) Prepare(ctx context.Context, name, sql string) (*pgconn.StatementDescription, error) {
+	if err := s.refuse(sql); err != nil {
+		return nil, err
+	}
+	return s.tx.Prepare(ctx, name, sql)
+}
+
+func (s savepoint) Exec(ctx context.Context, sql string, args ...any) (pgconn.CommandTag, error) {
+	if err := s.refuse(sql); err != nil {
+		return pgconn.CommandTag{}, err
+	}
+	return s.tx.Exec(ctx, sql, args...)
+}
+
+func (s savepoint) Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error) {
+	if err := s.refuse(sql); err != nil {
+		return failed(err).Query()
+	}
+	return s.tx.Query(ctx, sql, args...)
+}
+
+func (s savepoint) QueryRow(ctx context.Context, sql string, args ...any) pgx.Row {
+	if err := s.refuse(sql); err != nil {
+		return failed(err).QueryRow()
+	}
+	return s.tx.QueryRow(ctx, sql, args...)
+}

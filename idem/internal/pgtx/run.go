@@ -1,0 +1,150 @@
+package pgtx
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime/debug"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+)
+
+// grace is how long a handler may take to return once its context has ended.
+const grace = 500 * time.Millisecond
+
+// finishing is how long COMMIT, ROLLBACK and what is recorded after them may
+// take, all together, when the time of the attempt is over.
+const finishing = time.Second
+
+// Finish returns a context for what must be finished although ctx is over, or
+// nearly. However many steps that takes, they share one end, grace and finishing
+// after the deadline of ctx.
+func Finish(ctx context.Context) (context.Context, context.CancelFunc) {
+	end, _ := ctx.Deadline()
+	switch {
+	case errors.Is(ctx.Err(), context.Canceled), end.IsZero(): // before its time: the workers are being stopped
+		end = time.Now()
+	case time.Until(end) > finishing:
+		return ctx, func() {}
+	}
+	return context.WithDeadline(context.WithoutCancel(ctx), end.Add(grace+finishing))
+}
+
+// Run calls work with the transaction, guarded: work cannot end it. An error is
+// a [*WorkError]. When work does not return in time, Run does so without it;
+// work's connection is taken out of the pool and closed.
+func (t *Tx) Run(ctx context.Context, work func(context.Context, pgx.Tx) error) error {
+	tx := guard(t.tx)
+	result := make(chan error, 1)
+	go func() {
+		err := ErrExited
+		defer func() { result <- err }()
+		err = Protect(func() error { return work(ctx, tx) })
+	}()
+	err, returned := await(ctx, result)
+	tx.state.over.Store(true)
+	if !returned {
+		t.abandon(ctx)
+		return &WorkError{ErrTimedOut}
+	}
+	if err == nil {
+		err = t.verdict(ctx, tx.state)
+	}
+	if err == nil {
+		return nil
+	}
+	return &WorkError{err}
+}
+
+// await waits for a result until ctx has ended, and for grace after that.
+func await(ctx context.Context, result <-chan error) (err error, returned bool) {
+	select {
+	case err := <-result:
+		return err, true
+	case <-ctx.Done():
+	}
+	late := time.NewTimer(grace)
+	defer late.Stop()
+	select {
+	case err := <-result:
+		return err, true
+	case <-late.C:
+		return nil, false
+	}
+}
+
+// Protect turns a panic of application code into an error with its stack.
+func Protect(f func() error) (err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			err = fmt.Errorf("panic: %v\n%s", r, debug.Stack())
+		}
+	}()
+	return f()
+}
+
+// verdict is what the state in which the handler left the connection means.
+func (t *Tx) verdict(ctx context.Context, state *state) error {
+	conn := t.conn.Conn()
+	switch {
+	case conn.IsClosed():
+		return ErrLost
+	case conn.PgConn().IsBusy():
+		return ErrBusy
+	case conn.PgConn().TxStatus() == 'I':
+		return ErrEnded
+	case conn.PgConn().TxStatus() == 'E':
+		return ErrAborted
+	case state.bypassed.Load() && t.Marked():
+		return t.same(ctx)
+	}
+	return nil
+}
+
+// same finds out whether the transaction is still the one that marked the event,
+// for a handler that had the connection itself: what is executed there is not
+// guarded.
+func (t *Tx) same(ctx context.Context) error {
+	var startedAt time.Time
+	if err := t.conn.QueryRow(ctx, "select now()").Scan(&startedAt); err != nil {
+		return err
+	}
+	if !startedAt.Equal(t.session.StartedAt) {
+		return ErrEnded
+	}
+	return nil
+}
+
+// abandon leaves the connection to a handler that does not return. The pool
+// makes a new one.
+func (t *Tx) abandon(ctx context.Context) {
+	conn := t.conn.Hijack()
+	t.conn = nil
+	_ = conn.PgConn().Conn().Close()
+	t.terminate(ctx)
+}
+
+// terminate ends what is left of the transaction in Postgres, where a backend
+// holds its locks until it notices that nobody listens: after hours, by default.
+// It is not waited for.
+func (t *Tx) terminate(ctx context.Context) {
+	if !t.Marked() {
+		return
+	}
+	pool, session := t.pool, t.session
+	go func() {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), reach)
+		defer cancel()
+		_ = terminate(ctx, pool, session)
+	}()
+}
+
+func terminate(ctx context.Context, pool *pgxpool.Pool, s Session) error {
+	_, err := pool.Exec(ctx, `select pg_terminate_backend(pid) from pg_stat_activity where pid = $1 and xact_start = $2`, s.PID, s.StartedAt)
+	if errors.Is(err, context.DeadlineExceeded) {
+		Forget(pool)
+	}
+	return err
+}

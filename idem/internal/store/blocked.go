@@ -1,0 +1,48 @@
+package store
+
+import (
+	"context"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// Blocked is the first event of a lane, which others wait for.
+type Blocked struct {
+	Event
+	State     string // "" when its row is gone
+	LastError string
+	Age       time.Duration
+	DueAt     time.Time
+	Waiting   int64
+}
+
+// ListBlocked lists the lanes of a source in which events wait for one that is
+// not due: it is parked, it waits for its next attempt, or its row is gone.
+func ListBlocked(ctx context.Context, db DB, source string) ([]Blocked, error) {
+	const list = `
+with heads as (
+	select distinct on (p.lane) p.lane, p.event, p.due_at, p.received_at,
+		count(*) over (partition by p.lane) - 1 as waiting
+	from idem_payloads p
+	where p.lane is not null and p.source = $1
+	order by p.lane, ` + order + `
+)
+select h.event, coalesce(e.type, ''), coalesce(e.key, ''), coalesce(e.state, ''), coalesce(e.last_error, ''),
+	now() - h.received_at, h.due_at, h.waiting
+from heads h left join idem_events e using (event)
+where h.waiting > 0 and (e.state is distinct from 'pending' or h.due_at is null or h.due_at > now())
+order by h.received_at, h.event`
+	rows, err := db.Query(ctx, list, source)
+	if err != nil {
+		return nil, err
+	}
+	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (b Blocked, err error) {
+		var key string
+		var due *time.Time
+		err = row.Scan(&key, &b.Type, &b.Key, &b.State, &b.LastError, &b.Age, &due, &b.Waiting)
+		b.setRowKey(key)
+		b.DueAt = timeOrZero(due)
+		return b, err
+	})
+}

@@ -1,0 +1,119 @@
+package store
+
+import (
+	"context"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// Claim is an event that a worker has claimed.
+type Claim struct {
+	Event
+	Start    int // the number of this claim, see [Stored]
+	Attempts int // that failed
+	Crashes  int // claims whose process died, this one not among them
+}
+
+// Search is what a claim looks for.
+type Search struct {
+	Source  string
+	After   time.Time     // due after that; the position of an earlier search, zero to search all
+	Limit   int           // how many
+	Lease   time.Duration // until when workers begin, from now
+	Crashed int           // from so many crashes on, an event is taken only if Alone is set
+	Alone   bool
+}
+
+// Claims is what a search came to: what is claimed, and how far it has looked.
+type Claims struct {
+	Claims []Claim
+	Seen   int       // rows that were looked at; less than Limit: nothing more is due
+	Last   time.Time // when the last of them was due
+	Held   int       // rows that wait for one that is being processed, and will be due again in a moment
+}
+
+// claimSettings are for the claim only. It walks along indexes and stops early;
+// a plan that was made while the tables were empty would read and sort them,
+// and would be kept.
+const claimSettings = `
+select set_config('enable_seqscan', 'off', true), set_config('enable_bitmapscan', 'off', true), set_config('jit', 'off', true)`
+
+// claim looks at events that are due and that nobody holds. The first of its
+// lane is claimed. Another one is held back until it is promoted, if the payload
+// of the first can be locked, see the package comment; if not, that one is being
+// processed, and this one is looked at again a moment later.
+const claim = `
+with due as materialized (
+	select e.event, p.lane, p.due_at, e.crashes + (e.claimed_until is not null)::int as crashes
+	from idem_payloads p join idem_events e using (event)
+	where p.source = $1 and p.due_at > $2 and p.due_at <= now()
+	  and e.state = 'pending' and (e.claimed_until is null or e.claimed_until <= now())
+	  and ($5 or e.crashes + (e.claimed_until is not null)::int < $6)
+	order by p.due_at limit $3
+	for update of e skip locked
+), heads as materialized (
+	select due.*, head.event as head, row_number() over (partition by due.crashes >= $6) as place
+	from due cross join lateral (
+		select p.event from idem_payloads p where p.lane = due.lane order by ` + order + ` limit 1) head
+), claimed as (
+	update idem_events e set starts = starts + 1, crashes = heads.crashes, claimed_until = now() + $4::interval
+	from heads where e.event = heads.event and heads.head = heads.event and (heads.crashes < $6 or place = 1)
+	returning e.event, e.type, e.key, e.starts, e.attempts, e.crashes
+), locked as materialized (
+	select p.event from idem_payloads p
+	where p.event in (select head from heads where head <> event) and p.event not in (select event from due) and p.lane is not null
+	for update skip locked
+), held_back as (
+	update idem_payloads p set due_at = null from heads
+	where p.event = heads.event and heads.head <> heads.event
+	  and (heads.head in (select event from locked) or heads.head in (select event from due))
+), held as (
+	update idem_payloads p set due_at = now() + interval '200 milliseconds' from heads
+	where p.event = heads.event and heads.head <> heads.event
+	  and heads.head not in (select event from locked) and heads.head not in (select event from due)
+	returning p.event
+)
+select heads.event, heads.due_at, exists (select from held where held.event = heads.event),
+	c.type, c.key, c.starts, c.attempts, c.crashes, p.occurred_at, p.body
+from heads left join claimed c using (event) left join idem_payloads p on p.event = c.event
+order by heads.due_at`
+
+// FindClaims claims events that are due, the first ones of their lanes.
+func FindClaims(ctx context.Context, db DB, s Search) (found Claims, err error) {
+	b := &pgx.Batch{}
+	b.Queue("begin isolation level read committed")
+	b.Queue(claimSettings)
+	b.Queue(claim, s.Source, s.After, s.Limit, s.Lease, s.Alone, s.Crashed).Query(func(rows pgx.Rows) error {
+		return found.collect(rows, s.Source)
+	})
+	b.Queue("commit")
+	err = db.SendBatch(ctx, b).Close()
+	return found, err
+}
+
+func (f *Claims) collect(rows pgx.Rows, source string) error {
+	var event string
+	var due time.Time
+	var held bool
+	var eventType, key *string
+	var start, attempts, crashes *int
+	var occurred *time.Time
+	var body []byte
+	_, err := pgx.ForEachRow(rows, []any{&event, &due, &held, &eventType, &key, &start, &attempts, &crashes, &occurred, &body}, func() error {
+		f.Seen++
+		f.Last = due
+		if held {
+			f.Held++
+		}
+		if start == nil {
+			return nil
+		}
+		c := Claim{Start: *start, Attempts: *attempts, Crashes: *crashes}
+		c.setRowKey(event)
+		c.Type, c.Key, c.OccurredAt, c.Payload = *eventType, *key, timeOrZero(occurred), body
+		f.Claims = append(f.Claims, c)
+		return nil
+	})
+	return err
+}

@@ -1,0 +1,34 @@
+package store
+
+import (
+	"context"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// Discard gives events up, those that are in one of states and not being
+// processed, and has what waits behind them go on. It returns how many.
+func Discard(ctx context.Context, tx pgx.Tx, keys, states []string, reason *string, keepBody bool) (n int64, err error) {
+	const discard = `
+with chosen as (
+	select event from idem_events where event = any ($1) and state = any ($2) order by event for update skip locked
+), gone as (
+	update idem_events e set state = 'discarded', last_error = $3, claimed_until = null from chosen where e.event = chosen.event
+	returning e.event
+), bodies as (
+	delete from idem_payloads p using gone where p.event = gone.event returning p.*
+), kept as (
+	insert into idem_archive (event, occurred_at, received_at, body) select event, occurred_at, received_at, body from bodies where $4
+	on conflict do nothing
+)
+select coalesce(lane, '') from bodies`
+	rows, err := tx.Query(ctx, discard, keys, states, reason, keepBody)
+	if err != nil {
+		return 0, err
+	}
+	lanes, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	if err != nil {
+		return 0, err
+	}
+	return int64(len(lanes)), promoteAll(ctx, tx, lanes)
+}

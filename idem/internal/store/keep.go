@@ -1,0 +1,59 @@
+package store
+
+import (
+	"context"
+	"errors"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// Keep stores an event that no handler can process now, with its body, as
+// unhandled or parked. stored is false if it was stored before, unless a
+// provider was to deliver it again.
+func Keep(ctx context.Context, db DB, e Event, state string, lastError *string) (stored bool, err error) {
+	const keep = `
+with kept as (
+	insert into idem_events as e (event, type, key, state, last_error, body_hash) values ($1, $2, $3, $4, $5, $6)
+	on conflict (event) do update set state = excluded.state, last_error = excluded.last_error
+	where e.state = 'retrying'
+	returning event, ` + onDisk + `
+), body as (
+	insert into idem_payloads (event, source, occurred_at, received_at, body)
+	select event, $7, $8, now(), $9 from kept on conflict do nothing
+)
+select count(*) = 1 from kept`
+	err = db.QueryRow(ctx, keep, e.RowKey(), e.Type, e.Key, state, lastError, hash(e.Payload),
+		e.Source, nullTime(e.OccurredAt), e.Payload).Scan(&stored)
+	return stored, err
+}
+
+// CountFailure counts a failed delivery, with the body in case that the provider
+// does not deliver the event again. The event becomes retrying or, at the
+// failure of number limit, what last says: parked or pending. One that is
+// pending stays so. It returns the state that the event has got, and Done if it
+// is done or discarded.
+func CountFailure(ctx context.Context, db DB, e Event, lastError *string, limit int, last string) (state string, err error) {
+	const count = `
+with counted as (
+	insert into idem_events as e (event, type, key, attempts, last_error, body_hash, state)
+	values ($1, $2, $3, 1, $4, $5, case when $6 <= 1 then $7 else 'retrying' end)
+	on conflict (event) do update set
+		attempts = e.attempts + 1,
+		last_error = excluded.last_error,
+		state = case when e.state = 'pending' or e.state = 'retrying' and e.attempts + 1 < $6 then e.state else $7 end
+	where e.state in ('pending', 'retrying', 'unhandled', 'parked')
+	returning event, state, ` + onDisk + `
+), body as (
+	insert into idem_payloads as p (event, source, lane, due_at, occurred_at, received_at, body)
+	select event, $8, case state when 'pending' then $9 end, case state when 'pending' then now() end, $10, now(), $11 from counted
+	on conflict (event) do update set lane = excluded.lane, due_at = excluded.due_at
+	where p.lane is null and excluded.lane is not null
+)
+select state from counted`
+	err = db.QueryRow(ctx, count, e.RowKey(), e.Type, e.Key, lastError, hash(e.Payload), limit, last,
+		e.Source, e.Lane(), nullTime(e.OccurredAt), e.Payload).Scan(&state)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return Done, nil
+	}
+	return state, err
+}

@@ -1,0 +1,119 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+)
+
+// Session identifies a marking transaction to Postgres. It is zero until its
+// event is marked, and stays so if it is another's.
+type Session struct {
+	PID       uint32
+	StartedAt time.Time
+}
+
+func (s *Session) scan(row pgx.Row) error {
+	err := row.Scan(&s.PID, &s.StartedAt, nil)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return nil
+	}
+	return err
+}
+
+const session = `pg_backend_pid(), now(), ` + onDisk
+
+// Mark records a new event as done. The insert is the duplicate check: it does
+// nothing if the event is stored, and waits while another transaction stores it.
+func Mark(b *pgx.Batch, e Event, keepBody bool, s *Session) {
+	const mark = `
+insert into idem_events (event, type, key, state, body_hash) values ($1, $2, $3, 'done', $4)
+on conflict do nothing
+returning ` + session
+	const markKeeping = `
+with marked as (
+	insert into idem_events (event, type, key, state, body_hash) values ($1, $2, $3, 'done', $4)
+	on conflict do nothing
+	returning event, ` + session + `
+), kept as (
+	insert into idem_archive (event, occurred_at, received_at, body) select event, $5, now(), $6 from marked
+	on conflict do nothing
+)
+select pg_backend_pid, now, "case" from marked`
+	key, sum := e.RowKey(), hash(e.Payload)
+	if keepBody {
+		b.Queue(markKeeping, key, e.Type, e.Key, sum, nullTime(e.OccurredAt), e.Payload).QueryRow(s.scan)
+		return
+	}
+	b.Queue(mark, key, e.Type, e.Key, sum).QueryRow(s.scan)
+}
+
+// Stored chooses how [MarkStored] marks.
+type Stored struct {
+	States   []string // in which the event may be
+	Start    int      // the claim that it must have; 0 is any
+	Wait     bool     // for others that process an event of the lane
+	KeepBody bool
+}
+
+// MarkStored records a stored event as done. It does nothing if the event is in
+// another state, claimed by another, if an earlier event of its lane is not
+// done, or if another event of its lane is being processed.
+func MarkStored(b *pgx.Batch, e Event, how Stored, s *Session) {
+	const marked = `
+with marked as (
+	update idem_events e set state = 'done', last_error = null, claimed_until = null
+	where event = $1 and state = any ($2) and ($3 = 0 or starts = $3)
+	  and pg_try_advisory_xact_lock(hashtextextended($4, 'idem_events'::regclass::oid::bigint))
+	  and not exists (
+		select from idem_payloads own join idem_payloads p on p.lane = $4
+			and (` + order + `) < (coalesce(own.occurred_at, own.received_at), own.received_at, own.event)
+		where own.event = $1)
+	returning event, ` + session + `
+), body as (
+	delete from idem_payloads p using marked where p.event = marked.event returning p.*
+)`
+	const mark = marked + `
+select pg_backend_pid, now, "case" from marked`
+	const markKeeping = marked + `, kept as (
+	insert into idem_archive (event, occurred_at, received_at, body) select event, occurred_at, received_at, body from body
+	on conflict do nothing
+)
+select pg_backend_pid, now, "case" from marked`
+	lane := e.Lane()
+	if how.Wait {
+		// A statement of its own, so that the next one sees what was committed while this one waited.
+		b.Queue(`select pg_advisory_xact_lock(hashtextextended($1, 'idem_events'::regclass::oid::bigint))`, lane)
+	}
+	sql := mark
+	if how.KeepBody {
+		sql = markKeeping
+	}
+	b.Queue(sql, e.RowKey(), how.States, how.Start, lane).QueryRow(s.scan)
+}
+
+// Promote makes the first event of a lane due, if it was held back. promoted is
+// set if it was.
+func Promote(b *pgx.Batch, lane string, promoted *bool) {
+	b.Queue(promote, lane).Exec(func(tag pgconn.CommandTag) error {
+		*promoted = tag.RowsAffected() > 0
+		return nil
+	})
+}
+
+const promote = `
+update idem_payloads set due_at = now()
+where due_at is null and event = (select p.event from idem_payloads p where p.lane = $1 order by ` + order + ` limit 1)
+  and exists (select from idem_events e where e.event = idem_payloads.event and e.state = 'pending')`
+
+// promoteAll is promote for several lanes.
+func promoteAll(ctx context.Context, db DB, lanes []string) error {
+	b := &pgx.Batch{}
+	for _, lane := range lanes {
+		b.Queue(promote, lane)
+	}
+	return db.SendBatch(ctx, b).Close()
+}

@@ -1,0 +1,70 @@
+package store
+
+import (
+	"context"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// InsertPending stores new events for workers, all or none, and returns the row
+// keys of those that are new. No two of them may have the same row key.
+//
+// The rows are inserted in the order of their keys, so that two statements with
+// the same events cannot block each other, and get times in the order of events.
+// An event that another transaction is storing is waited for at most lockWait:
+// one that hangs must not hold up the others.
+func InsertPending(ctx context.Context, db DB, events []Event) (inserted []string, err error) {
+	const insert = `
+with input as (
+	select * from unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::timestamptz[], $6::bigint[], $7::bytea[])
+		with ordinality as i (event, type, key, lane, occurred_at, body_hash, body, place)
+), new as (
+	insert into idem_events (event, type, key, state, received_at, body_hash)
+	select event, type, key, 'pending', now() + place * interval '1 microsecond', body_hash from input
+	where (select set_config('lock_timeout', $9, true)) is not null order by event
+	on conflict do nothing
+	returning event, received_at, ` + onDisk + `
+), bodies as (
+	insert into idem_payloads (event, source, lane, due_at, occurred_at, received_at, body)
+	select event, $8, lane, now(), occurred_at, new.received_at, body from new join input using (event)
+)
+select event from new`
+	if len(events) == 0 {
+		return nil, nil
+	}
+	n := len(events)
+	keys, types, entities, lanes := make([]string, n), make([]string, n), make([]string, n), make([]string, n)
+	occurred, sums, bodies := make([]*time.Time, n), make([]int64, n), make([][]byte, n)
+	for i, e := range events {
+		keys[i], types[i], entities[i], lanes[i] = e.RowKey(), e.Type, e.Key, e.Lane()
+		occurred[i], sums[i], bodies[i] = nullTime(e.OccurredAt), hash(e.Payload), e.Payload
+	}
+	rows, err := db.Query(ctx, insert, keys, types, entities, lanes, occurred, sums, bodies, events[0].Source, lockWait)
+	if err != nil {
+		return nil, err
+	}
+	return pgx.CollectRows(rows, pgx.RowTo[string])
+}
+
+const lockWait = "500ms"
+
+// Revive makes a stored event pending that is retrying, unhandled or parked,
+// because it was delivered to an inbox again. revived is false if it is in
+// another state, or being processed.
+func Revive(ctx context.Context, db DB, e Event) (revived bool, err error) {
+	const revive = `
+with kept as (
+	select event from idem_events where event = $1 and state in ('retrying', 'unhandled', 'parked') for update skip locked
+), again as (
+	update idem_events e set state = 'pending', attempts = 0, crashes = 0, claimed_until = null from kept where e.event = kept.event
+	returning e.event, ` + onDisk + `
+), body as (
+	insert into idem_payloads as p (event, source, lane, due_at, occurred_at, received_at, body)
+	select event, $2, $3, now(), $4, now(), $5 from again
+	on conflict (event) do update set lane = excluded.lane, due_at = excluded.due_at
+)
+select count(*) = 1 from again`
+	err = db.QueryRow(ctx, revive, e.RowKey(), e.Source, e.Lane(), nullTime(e.OccurredAt), e.Payload).Scan(&revived)
+	return revived, err
+}

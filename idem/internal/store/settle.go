@@ -1,0 +1,57 @@
+package store
+
+import (
+	"context"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// Release ends a claim without an attempt: the event is due again in a moment.
+// released is false if it is not pending any more, or claimed by another.
+func Release(ctx context.Context, db DB, c Claim) (released bool, err error) {
+	const release = `
+with released as (
+	update idem_events set claimed_until = null where event = $1 and state = 'pending' and starts = $2 returning event
+), later as (
+	update idem_payloads p set due_at = now() + interval '200 milliseconds' from released where p.event = released.event
+)
+select count(*) = 1 from released`
+	err = db.QueryRow(ctx, release, c.RowKey(), c.Start).Scan(&released)
+	return released, err
+}
+
+// End is how an attempt ended that did not process its event.
+type End struct {
+	State     string // Pending, Parked or Unhandled
+	Attempts  int    // to add
+	LastError *string
+	Wait      time.Duration // Pending: until the next attempt
+	Free      bool          // the event leaves its lane: what is behind it goes on
+}
+
+// Settle ends a claim. settled is false if it has ended already.
+func Settle(ctx context.Context, db DB, c Claim, end End) (settled bool, err error) {
+	const settle = `
+with settled as (
+	update idem_events set state = $3, attempts = attempts + $4, last_error = coalesce($5, last_error), claimed_until = null
+	where event = $1 and state = 'pending' and starts = $2
+	returning event
+), body as (
+	update idem_payloads p set
+		due_at = case when $3 = 'pending' then now() + $6::interval end,
+		lane = case when $7 then null else p.lane end
+	from settled where p.event = settled.event
+)
+select count(*) = 1 from settled`
+	b := &pgx.Batch{}
+	b.Queue(settle, c.RowKey(), c.Start, end.State, end.Attempts, end.LastError, end.Wait, end.Free).QueryRow(func(row pgx.Row) error {
+		return row.Scan(&settled)
+	})
+	if end.Free {
+		var promoted bool
+		Promote(b, c.Lane(), &promoted)
+	}
+	err = db.SendBatch(ctx, b).Close()
+	return settled, err
+}

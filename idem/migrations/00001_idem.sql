@@ -1,0 +1,70 @@
+-- +goose Up
+-- The tables of package idem: https://pkg.go.dev/github.com/paghooks/paghooks/idem
+-- Plain SQL for any migration tool; running it again changes nothing.
+
+-- One small row per event, kept for as long as the provider may send it again. Only the primary key is an index of
+-- every row, so that changes of state are cheap (HOT) updates.
+create table if not exists idem_events (
+    event         text collate "C" primary key,   -- source/scope/id: asaas//evt_…, asaas/shop-1/evt_…
+    type          text        not null,           -- the provider's event name; '' when the body does not decode
+    key           text        not null,           -- the entity the event is about, such as pay_123; '' for none
+    state         text        not null,           -- done, pending, retrying, unhandled, parked or discarded
+    received_at   timestamptz not null default now(),
+    attempts      integer     not null default 0, -- that failed
+    last_error    text,
+    body_hash     bigint,                         -- of the body as received, to notice another body with the same id
+    conflict_at   timestamptz,                    -- when another body came with this id; null is never
+    starts        integer     not null default 0, -- attempts that workers have claimed: the fencing token of a claim
+    crashes       integer     not null default 0, -- claims that ended without a word: their process died
+    claimed_until timestamptz                     -- a worker begins by then, or is dead; null when none has claimed it
+) with (
+    fillfactor = 90,
+    autovacuum_vacuum_scale_factor = 0.02,
+    autovacuum_vacuum_insert_scale_factor = 0.02,
+    autovacuum_analyze_scale_factor = 0.02
+);
+
+create index if not exists idem_events_conflicts on idem_events (event) where conflict_at is not null;
+
+-- The bodies of events that are not done, and the order in which workers take them.
+create table if not exists idem_payloads (
+    event       text collate "C" primary key,
+    source      text collate "C" not null,
+    lane        text collate "C", -- source/scope/key, whose events are processed in order; null: not for workers
+    due_at      timestamptz,      -- in a lane: workers may take it from then on; null: not before it is its turn
+    occurred_at timestamptz,      -- the provider's time
+    received_at timestamptz not null,
+    body        bytea not null    -- as received: bytes, not text, so that no genuine body is refused
+) with (
+    autovacuum_vacuum_scale_factor = 0.02
+);
+
+-- What workers look for next; and the order within a lane, by the provider's time and then by arrival.
+create index if not exists idem_payloads_due on idem_payloads (source, due_at) where due_at is not null;
+create index if not exists idem_payloads_lane
+    on idem_payloads (lane, coalesce(occurred_at, received_at), received_at, event) where lane is not null;
+
+-- The bodies of events that are done, of applications that keep them.
+create table if not exists idem_archive (
+    event       text collate "C" primary key,
+    occurred_at timestamptz,
+    received_at timestamptz not null,
+    body        bytea not null
+);
+
+-- What support staff reads: one line per event, without its body.
+create or replace view idem_event_log as
+select split_part(e.event, '/', 1) as source,
+       split_part(e.event, '/', 2) as scope, -- escaped as in a URL's path
+       substring(e.event from '^[^/]*/[^/]*/(.*)$') as event_id,
+       e.type, e.key as entity, e.state, e.attempts, e.crashes, e.last_error,
+       e.received_at, p.occurred_at, p.due_at, e.claimed_until, e.conflict_at
+from idem_events e left join idem_payloads p using (event);
+
+-- Bodies of 2 kB and more are compressed: by lz4 where Postgres has it (14 and later), which takes a tenth of the time.
+-- +goose StatementBegin
+do $$ begin
+    execute 'alter table idem_payloads alter column body set compression lz4';
+exception when others then null;
+end $$;
+-- +goose StatementEnd

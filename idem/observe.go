@@ -1,0 +1,103 @@
+package idem
+
+import (
+	"context"
+	"log/slog"
+	"time"
+
+	"github.com/paghooks/paghooks/idem/internal/pgtx"
+)
+
+// Stage is what an [Observation] is about.
+type Stage string
+
+const (
+	StageDelivery Stage = "delivery" // a delivery, from its first byte or from Accept to the answer
+	StageAttempt  Stage = "attempt"  // an attempt of an inbox's worker
+)
+
+// Observation is what [Common.Observe] gets of each delivery and, from an
+// [Inbox], of each attempt of its workers.
+type Observation struct {
+	Source   string // the source's name, also when the delivery is refused
+	Stage    Stage
+	Event    Event // zero before the delivery is verified and named
+	Outcome  Outcome
+	Err      error // why it failed, was parked or was refused; a *[Refusal] when refused
+	Duration time.Duration
+
+	// Conflict is set for a duplicate whose body is not the stored one: an id
+	// that was used twice, or two accounts that share an address. The event of
+	// the second body is not processed. See [Common.Conflicts].
+	Conflict bool
+}
+
+// report tells the application of an observation. A panic of its code is
+// logged, and has no other effect.
+func (c *Common) report(ctx context.Context, o Observation) {
+	o.Source = c.source.Name()
+	c.log(ctx, o)
+	if c.Observe == nil {
+		return
+	}
+	if err := pgtx.Protect(func() error { c.Observe(ctx, o); return nil }); err != nil {
+		c.logError(ctx, "webhook Observe function failed", o.Event, err)
+	}
+}
+
+func (c *Common) log(ctx context.Context, o Observation) {
+	level := o.level()
+	if c.Logger == nil || !c.Logger.Enabled(ctx, level) {
+		return
+	}
+	attrs := []slog.Attr{
+		slog.String("outcome", string(o.Outcome)),
+		slog.String("stage", string(o.Stage)),
+		slog.String("source", o.Source),
+		slog.Duration("duration", o.Duration),
+	}
+	if o.Event.ID != "" {
+		attrs = append(attrs, nameAttrs(o.Event)...)
+	}
+	if o.Err != nil {
+		attrs = append(attrs, slog.String("error", o.Err.Error()))
+	}
+	c.Logger.LogAttrs(ctx, level, "webhook "+string(o.Outcome), attrs...)
+}
+
+func (o Observation) level() slog.Level {
+	switch {
+	case o.Outcome == Refused || o.Outcome == Rejected:
+		return slog.LevelWarn
+	case o.Err != nil:
+		return slog.LevelError
+	case o.Outcome == Unhandled:
+		return slog.LevelInfo
+	}
+	return slog.LevelDebug
+}
+
+// logError logs what went wrong beside an event, or without one.
+func (c *Common) logError(ctx context.Context, message string, e Event, err error) {
+	if c.Logger == nil {
+		return
+	}
+	attrs := []slog.Attr{slog.String("source", c.source.Name()), slog.String("error", explain(err).Error())}
+	if e.ID != "" {
+		attrs = append(attrs, nameAttrs(e)...)
+	}
+	c.Logger.LogAttrs(ctx, slog.LevelError, message, attrs...)
+}
+
+// logConflict logs, once for an event, that two bodies have its id.
+func (c *Common) logConflict(ctx context.Context, e Event) {
+	if c.Logger != nil {
+		c.Logger.LogAttrs(ctx, slog.LevelWarn, "webhook conflict: another body is stored with this event id, and this one is not processed; "+
+			"see whether the id was used twice, or two accounts deliver to one address without scopes",
+			append(nameAttrs(e), slog.String("source", e.Source))...)
+	}
+}
+
+func nameAttrs(e Event) []slog.Attr {
+	return []slog.Attr{slog.String("scope", e.Scope), slog.String("id", e.ID), slog.String("type", e.Type)}
+}
