@@ -47,9 +47,9 @@ type finding struct {
 func (w *Watch) Look(eventType string, event any, failed bool, body []byte) {
 	switch {
 	case eventType == "":
-		w.Note("", "", Unreadable)
+		w.found("", "", Unreadable)
 	case event == nil:
-		w.Note(Name(eventType), "", UnknownEvent)
+		w.found(Name(eventType), "", UnknownEvent)
 	case w.turn(eventType) || failed:
 		w.compare(eventType, planOf(reflect.TypeOf(event).Elem()), body)
 	}
@@ -71,28 +71,20 @@ func (w *Watch) turn(eventType string) bool {
 func (w *Watch) compare(eventType string, p *plan, body []byte) {
 	v, err := read(body)
 	if err != nil {
-		w.Note(eventType, "", Unreadable)
+		w.found(eventType, "", Unreadable)
 		return
 	}
 	seen := make(map[finding]bool) // a list has the same path many times
 	walker{func(path string, kind Kind) {
 		if f := (finding{eventType, path, kind}); !seen[f] {
 			seen[f] = true
-			w.Note(eventType, path, kind)
+			w.found(eventType, path, kind)
 		}
 	}}.value("", p.shape, v)
 }
 
-// Note keeps a finding that no comparison of bodies can make, such as
-// [HeaderDiffers], and reports whether it is new. eventType and path are kept as
-// they are: see [Name] for what a stranger chose.
-func (w *Watch) Note(eventType, path string, kind Kind) (isNew bool) {
-	news, isNew := w.keep(finding{eventType, path, kind}, time.Now())
-	if isNew && w.Observe != nil {
-		w.Observe(news)
-	}
-	return isNew
-}
+// found keeps a finding, and tells the observer if it is new.
+func (w *Watch) found(eventType, path string, kind Kind) { w.Note(eventType, path, kind) }
 
 func (w *Watch) keep(key finding, now time.Time) (news Finding, is bool) {
 	w.mu.Lock()
