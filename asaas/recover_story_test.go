@@ -207,6 +207,54 @@ func TestWhatFailsAgainIsOwedStill(t *testing.T) {
 	}
 }
 
+func TestAnInboxIsReplayed(t *testing.T) {
+	t.Parallel()
+	s := newStore(t)
+	events := asaas.NewDispatcher(webhookToken)
+	events.OnPaymentReceived(func(ctx context.Context, _ pgx.Tx, _ *asaas.PaymentEvent) error {
+		if s.broken.Load() {
+			return idem.NoRetry(errBroken)
+		}
+		return nil
+	})
+	inbox := idem.NewInbox(s.pool, events)
+	inbox.Logger = slog.New(slog.DiscardHandler)
+	parked := make(chan struct{})
+	inbox.Observe = func(_ context.Context, o idem.Observation) {
+		if o.Outcome == idem.Parked {
+			close(parked)
+		}
+	}
+	webhook := s.asaas.AddWebhook(asaastest.Webhook{Handler: inbox, Token: webhookToken, Events: []asaas.EventType{asaas.EventPaymentReceived}})
+	s.broken.Store(true)
+	ctx, stop := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- inbox.Run(ctx) }()
+	if _, err := inbox.Accept(t.Context(), asaas.Identify(asaastest.Event(asaas.EventPaymentReceived))); err != nil {
+		t.Fatal(err)
+	}
+	<-parked
+	stop()
+	if err := <-done; err != nil {
+		t.Fatal(err)
+	}
+	s.broken.Store(false)
+	var said []string
+	for p, err := range asaas.Recover(t.Context(), s.asaas.Client(), webhook, asaas.DryRunProbe(webhookToken), inbox) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		said = append(said, p.String())
+	}
+	want := []string{
+		"nothing is held up at Asaas, and nothing was changed there", "the probe passed", "replayed: 1 done, 0 failed again, 0 without handler",
+		"nothing is owed: no event is parked, and none waits for another delivery",
+	}
+	if diff := cmp.Diff(want, said); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
 func TestWhatIsOwedReadsAsALine(t *testing.T) {
 	t.Parallel()
 	for want, owed := range map[string]asaas.Owed{
