@@ -1,6 +1,7 @@
 package asaas
 
 import (
+	"context"
 	"errors"
 	"log/slog"
 	"net/http"
@@ -56,9 +57,23 @@ type Client struct {
 	// pause that Asaas asks for. Default: 30 seconds.
 	Timeout time.Duration
 
+	// Receiver takes the [DryRunProbe] of a [Recover] to the webhook's URL.
+	// Default: nil, http.DefaultTransport.
+	Receiver http.RoundTripper
+
+	// Wait waits for d, and returns an error if ctx ends before. A fake Asaas in
+	// virtual time sets it. Default: nil, which waits in real time.
+	Wait func(ctx context.Context, d time.Duration) error `json:"-"`
+
 	// MinRemoveBackoff is how long RemoveBackoff refuses to be called again for
-	// the same webhook, through this Client. 0 never refuses. Default: 1 minute.
+	// the same webhook. 0 never refuses. Default: 1 minute.
 	MinRemoveBackoff time.Duration
+
+	// StateDir is a folder in which RemoveBackoff notes when it was called, so
+	// that MinRemoveBackoff holds for all processes of this machine that use the
+	// folder. It is made if it does not exist. Default: "", and it holds for this
+	// Client alone.
+	StateDir string
 
 	// Poll is how often [Recover] looks at the queue. It takes three looks in a
 	// row without a failure for a recovery: below 4 seconds they end before Asaas
@@ -67,7 +82,7 @@ type Client struct {
 
 	environment Environment
 	key         func() string // a function, so that nothing that prints a Client prints the key
-	backoffs    *attempts
+	removals    *removals
 }
 
 // NewClient returns a Client for the account of an API key, with its settings at
@@ -92,7 +107,7 @@ func NewClient(environment Environment, apiKey string) (*Client, error) {
 		Poll:             5 * time.Second,
 		environment:      environment,
 		key:              func() string { return apiKey },
-		backoffs:         newAttempts(),
+		removals:         newRemovals(),
 	}, nil
 }
 

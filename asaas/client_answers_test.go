@@ -12,6 +12,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -79,11 +80,11 @@ func TestEveryBadAnswerTellsWhatWasDoneAndWhatToDo(t *testing.T) {
 		status  int
 		want    string
 	}{
-		{"JSON that is cut off", answer(200, `{"id":"a","authToken":"the-token-of`), create, asaas.CallUnknown, 200, "it may have been done: look with Webhooks before you do it again: the answer is not the JSON"},
+		{"JSON that is cut off", answer(200, `{"id":"a","authToken":"the-token-of`), create, asaas.CallUnknown, 200, "it may have been done: look at the webhooks before you do it again: the answer is not the JSON"},
 		{"JSON that is cut off, of a call that only reads", answer(200, `{"id":`), read, asaas.CallUnknown, 200, "try it again: the answer is not the JSON"},
 		{"a field of another type", answer(200, `{"id":"a","enabled":"yes"}`), read, asaas.CallUnknown, 200, "the answer is not the JSON"},
 		{"nothing", answer(200, ""), read, asaas.CallUnknown, 200, "the answer is empty"},
-		{"another object", answer(200, `{"object":"customer"}`), read, asaas.CallUnknown, 200, "it has no id: see BaseURL"},
+		{"another object", answer(200, `{"object":"customer"}`), read, asaas.CallUnknown, 200, "it has no id: see the API's address"},
 		{"a page for people", answer(200, "\n <!doctype html><p>Log in</p>"), create, asaas.CallUnknown, 200, "a proxy or a wrong host"},
 		{"a firewall's page", answer(403, "<html>ERROR: The request could not be satisfied</html>"), create, asaas.CallRejected, 403, "a proxy or a wrong host"},
 		{"a load balancer's page", answer(502, "<html>Bad Gateway</html>"), create, asaas.CallUnknown, 502, "a proxy or a wrong host"},
@@ -91,14 +92,14 @@ func TestEveryBadAnswerTellsWhatWasDoneAndWhatToDo(t *testing.T) {
 		{"a refusal that is larger than is read", answer(400, refusal("a", strings.Repeat("x", 1<<20))), create, asaas.CallRejected, 400, "answered with 400: correct"},
 		{"not what was sent", answer(400, refusal("invalid_url", "A URL é inválida")), create, asaas.CallRejected, 400, "(invalid_url: A URL é inválida): correct what it names"},
 		{"a refusal of another form", answer(400, `{"errors":"no"}`), create, asaas.CallRejected, 400, "answered with 400: correct what it names"},
-		{"the key of the other environment", answer(401, refusal("invalid_environment", "a")), read, asaas.CallRejected, 401, "of the other environment: see BaseURL"},
+		{"the key of the other environment", answer(401, refusal("invalid_environment", "a")), read, asaas.CallRejected, 401, "of the other environment, production or sandbox: see the key"},
 		{"no key arrived", answer(401, refusal("access_token_not_found", "a")), read, asaas.CallRejected, 401, "a proxy drops the header access_token"},
 		{"half a key", answer(401, refusal("invalid_access_token_format", "a")), read, asaas.CallRejected, 401, "copy it again, with its $"},
 		{"a key that was deleted", answer(401, refusal("invalid_access_token", "a")), read, asaas.CallRejected, 401, "disabled, has expired or was deleted"},
 		{"no word about the key", answer(401, ""), read, asaas.CallRejected, 401, "disabled, has expired or was deleted"},
 		{"no permission", answer(403, refusal("insufficient_permission", "a")), removeBackoff, asaas.CallRejected, 403, "no permission for webhooks (WEBHOOK: READ to look, READ_WRITE to change)"},
 		{"no such webhook", answer(404, ""), removeBackoff, asaas.CallRejected, 404, "asaas: RemoveBackoff(" + webhookID + "): it was answered with 404: the account of the API key has no such webhook"},
-		{"no such address", answer(404, ""), create, asaas.CallRejected, 404, "there is nothing at this address: see BaseURL"},
+		{"no such address", answer(404, ""), create, asaas.CallRejected, 404, "there is nothing at this address: see the API's address"},
 		{"a request that the server gave up on", answer(408, ""), create, asaas.CallUnknown, 408, "before you do it again"},
 		{"what nobody has seen yet", answer(418, "a teapot"), create, asaas.CallRejected, 418, "see https://docs.asaas.com/docs/http-response-codes"},
 		{"too many requests, and no word about how many", answer(429, ""), create, asaas.CallNotDelivered, 429, "25,000 in 12 hours"},
@@ -235,6 +236,44 @@ func TestWhatAsaasSaysIsShortAndOnOneLine(t *testing.T) {
 	err := create(t.Context(), clientWith(t, answer(400, `{"errors":[`+strings.Repeat(details+",", 19)+details+`]}`)))
 	if n := len([]rune(err.Error())); n > 2500 || strings.ContainsAny(err.Error(), "\r\n\x1b\u202e") {
 		t.Errorf("got %d characters: %q", n, err)
+	}
+}
+
+func TestThePauseThatIsAskedForIsTold(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		reason       string
+		status       int
+		after, reset string
+		want         time.Duration
+	}{
+		{"in seconds", 429, "7", "", 7 * time.Second},
+		{"more than the rate limit tells", 429, "7", "3", 7 * time.Second},
+		{"a server in trouble", 503, "20", "", 20 * time.Second},
+		{"the rate limit of a server in trouble says nothing", 503, "", "20", 0},
+		{"more than a day", 503, "99999999", "", 24 * time.Hour},
+		{"a date", 503, "Fri, 31 Dec 2100 23:59:59 GMT", "", 24 * time.Hour},
+		{"a date that is over", 429, "Fri, 31 Dec 1999 23:59:59 GMT", "", 0},
+		{"nothing that can be read", 429, "soon", "", 0},
+	} {
+		client, _ := clientOn(t, scriptedAnswer{status: tt.status, after: tt.after, reset: tt.reset})
+		e, _ := errors.AsType[*asaas.APIError](client.Resume(t.Context(), "a"))
+		if e == nil || e.RetryAfter != tt.want {
+			t.Errorf("%s: got %v, want %s", tt.reason, e, tt.want)
+		}
+	}
+}
+
+func TestAPauseIsWaitedForBeforeALook(t *testing.T) {
+	t.Parallel()
+	for _, status := range []int{429, 503} {
+		synctest.Test(t, func(t *testing.T) {
+			client, s := clientOn(t, scriptedAnswer{status: status, after: "20"}, looked(false, 0))
+			start := time.Now()
+			if _, err := client.Webhook(t.Context(), "a"); err != nil || s.sent.Load() != 2 || time.Since(start) != 20*time.Second {
+				t.Errorf("%d: %d requests in %s, %v", status, s.sent.Load(), time.Since(start), err)
+			}
+		})
 	}
 }
 

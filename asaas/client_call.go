@@ -22,7 +22,7 @@ func (c *Client) call(ctx context.Context, o operation, answer any) error {
 	defer cancel()
 	o.token = secretIn(o.body)
 	failed := c.attempt(ctx, o, answer)
-	if failed != nil && o.method == http.MethodGet && failed.pause(ctx) {
+	if failed != nil && o.method == http.MethodGet && failed.isPause() && c.pause(ctx, failed.RetryAfter) {
 		failed = c.attempt(ctx, o, answer)
 	}
 	if failed != nil {
@@ -70,17 +70,29 @@ func (c *Client) attempt(ctx context.Context, o operation, answer any) *APIError
 	return nil
 }
 
-// pause waits for what Asaas asks for, if that fits into the time there is.
-func (e *APIError) pause(ctx context.Context) bool {
+// isPause tells whether Asaas asks for a pause.
+func (e *APIError) isPause() bool {
+	return e.RetryAfter > 0 && (e.Status == http.StatusTooManyRequests || e.Status == http.StatusServiceUnavailable)
+}
+
+// pause waits, if that fits into the time there is.
+func (c *Client) pause(ctx context.Context, d time.Duration) bool {
 	deadline, _ := ctx.Deadline()
-	if e.Status != http.StatusTooManyRequests || e.RetryAfter <= 0 || e.RetryAfter >= time.Until(deadline) {
-		return false
+	return d < time.Until(deadline) && c.wait(ctx, d) == nil
+}
+
+// wait returns an error if ctx ends before.
+func (c *Client) wait(ctx context.Context, d time.Duration) error {
+	if c.Wait != nil {
+		return c.Wait(ctx, d)
 	}
+	timer := time.NewTimer(d)
+	defer timer.Stop()
 	select {
-	case <-time.After(e.RetryAfter):
-		return true
+	case <-timer.C:
+		return nil
 	case <-ctx.Done():
-		return false
+		return context.Cause(ctx)
 	}
 }
 

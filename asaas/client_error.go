@@ -47,8 +47,8 @@ type APIError struct {
 	Errors []ErrorDetail
 	// RateLimit is nil where the answer did not tell it.
 	RateLimit *RateLimit
-	// RetryAfter is how long to wait before it is repeated; 0 where that is not
-	// known.
+	// RetryAfter is how long to wait before it is repeated, as Asaas or what
+	// stands before it asks; 0 where that is not known.
 	RetryAfter time.Duration
 
 	text string
@@ -83,6 +83,30 @@ func (e *APIError) HasCode(code string) bool {
 	return slices.ContainsFunc(e.Errors, func(d ErrorDetail) bool { return d.Code == code })
 }
 
+// pauseWanted is what an answer asks to wait: its Retry-After, in seconds or as
+// a date, or else what its rate limit tells; a day at most.
+func (e *APIError) pauseWanted(h http.Header) time.Duration {
+	if seconds, ok := count(h, "Retry-After"); ok {
+		return time.Duration(min(seconds, maxPause)) * time.Second
+	}
+	if at, err := http.ParseTime(h.Get("Retry-After")); err == nil {
+		return min(max(time.Until(at), 0), maxPause*time.Second)
+	}
+	if e.Status == http.StatusTooManyRequests && e.RateLimit != nil {
+		return e.RateLimit.Reset
+	}
+	return 0
+}
+
+func (e *APIError) pauseText() string {
+	if e.RetryAfter <= 0 {
+		return ""
+	}
+	return ", in " + wholeSeconds(e.RetryAfter)
+}
+
+const maxPause = 24 * 60 * 60 // seconds
+
 func rateLimitOf(h http.Header) *RateLimit {
 	limit, ok := count(h, "RateLimit-Limit")
 	remaining, ok2 := count(h, "RateLimit-Remaining")
@@ -90,8 +114,7 @@ func rateLimitOf(h http.Header) *RateLimit {
 	if !ok && !ok2 && !ok3 {
 		return nil
 	}
-	const day = 24 * 60 * 60
-	return &RateLimit{Limit: limit, Remaining: remaining, Reset: time.Duration(min(reset, day)) * time.Second}
+	return &RateLimit{Limit: limit, Remaining: remaining, Reset: time.Duration(min(reset, maxPause)) * time.Second}
 }
 
 func count(h http.Header, name string) (n int, ok bool) {

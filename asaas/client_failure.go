@@ -15,7 +15,7 @@ type failure struct {
 	key func() string
 }
 
-var errHTML = errors.New("the answer is HTML, not Asaas's: a proxy or a wrong host gave it, see BaseURL and the proxies before it")
+var errHTML = errors.New("the answer is HTML, not Asaas's: a proxy or a wrong host gave it, see the API's address and the proxies before it")
 
 // isHTML tells whether a page for people was answered.
 func (a answered) isHTML() bool { return bytes.HasPrefix(bytes.TrimSpace(a.body), []byte("<")) }
@@ -41,7 +41,7 @@ func (f failure) refused(err error) *APIError {
 // unanswered is that of a request without an answer.
 func (f failure) unanswered(err error, unsent bool) *APIError {
 	if unsent {
-		return f.made(CallNotDelivered, "there is no connection, see the network and BaseURL: ", transportError(err))
+		return f.made(CallNotDelivered, "there is no connection, see the network and the API's address: ", transportError(err))
 	}
 	return f.made(CallUnknown, "there is no answer, "+f.next()+": ", transportError(err))
 }
@@ -58,7 +58,7 @@ func (f failure) next() string {
 	if f.method == http.MethodGet {
 		return "try it again"
 	}
-	return "it may have been done: look with Webhooks before you do it again"
+	return "it may have been done: look at the webhooks before you do it again"
 }
 
 // declined is that of an answer that is no success.
@@ -68,9 +68,7 @@ func (f failure) declined(a answered) *APIError {
 	for _, d := range e.Errors {
 		e.text += fmt.Sprintf(" (%s: %s)", d.Code, d.Description)
 	}
-	if a.status == http.StatusTooManyRequests && e.RateLimit != nil {
-		e.RetryAfter = e.RateLimit.Reset
-	}
+	e.RetryAfter = e.pauseWanted(a.header)
 	if a.isHTML() {
 		e.err = errHTML
 		e.text += ", " + errHTML.Error()
@@ -94,7 +92,7 @@ func outcomeOf(status int) CallOutcome {
 func (f failure) advice(e *APIError) string {
 	switch {
 	case e.Status/100 == 3:
-		return "a redirect is not followed, the API key would go with it: give BaseURL its real address"
+		return "a redirect is not followed, the API key would go with it: set the API's real address"
 	case e.Status == http.StatusBadRequest:
 		return "correct what it names"
 	case e.Status == http.StatusUnauthorized:
@@ -103,15 +101,15 @@ func (f failure) advice(e *APIError) string {
 		return "the API key has no permission for webhooks (WEBHOOK: READ to look, READ_WRITE to change), " +
 			"or the account's list of allowed addresses does not have this machine: see the key's settings at Asaas"
 	case e.Status == http.StatusNotFound && f.id != "":
-		return "the account of the API key has no such webhook: see the ids that Webhooks lists, and whether it is the right account and BaseURL"
+		return "the account of the API key has no such webhook: see the ids of its webhooks, and whether it is the right account and the API's right address"
 	case e.Status == http.StatusNotFound:
-		return "there is nothing at this address: see BaseURL"
-	case e.RetryAfter > 0:
+		return "there is nothing at this address: see the API's address"
+	case e.Status == http.StatusTooManyRequests && e.RetryAfter > 0:
 		return fmt.Sprintf("there were too many requests: try it again in %s", e.RetryAfter)
 	case e.Status == http.StatusTooManyRequests:
 		return "there were too many requests, 25,000 in 12 hours or less where Asaas is stricter: try it again later"
 	case e.Outcome == CallUnknown:
-		return "Asaas is in trouble, " + f.next()
+		return "Asaas is in trouble, " + f.next() + e.pauseText()
 	}
 	return "see https://docs.asaas.com/docs/http-response-codes"
 }
@@ -119,7 +117,7 @@ func (f failure) advice(e *APIError) string {
 func adviceOnKey(e *APIError) string {
 	switch {
 	case e.HasCode("invalid_environment"):
-		return "the API key is of the other environment: see BaseURL, and what NewClient was given"
+		return "the API key is of the other environment, production or sandbox: see the key, and the API's address"
 	case e.HasCode("access_token_not_found"):
 		return "the API key did not arrive: see whether a proxy drops the header access_token"
 	case e.HasCode("invalid_access_token_format"):

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"net/http"
 	"reflect"
-	"sync"
 	"time"
 
 	"github.com/paghooks/paghooks/idem/optional"
@@ -18,62 +17,29 @@ import (
 //
 // Asaas limits it more strictly than other calls, without saying how: it is
 // never repeated, and for the same webhook refused with [ErrTooSoon] within
-// MinRemoveBackoff, unless there was no connection before. That is not known to
-// other Clients.
+// MinRemoveBackoff, unless there was no connection before. Other Clients know of
+// it only through a StateDir that they share.
 //
 // See https://docs.asaas.com/reference/remove-webhook-backoff.
 func (c *Client) RemoveBackoff(ctx context.Context, id string) error {
 	const name = "RemoveBackoff"
-	if c.backoffs == nil { // not made by NewClient, which the call says
+	if c.removals == nil { // not made by NewClient, which the call says
 		return c.removeWebhookBackoff(ctx, name, id)
 	}
-	wait := c.backoffs.begin(id, c.MinRemoveBackoff)
-	if wait > 0 {
-		e := failure{operation{name: name, id: id}, c.key}.made(CallNotDelivered, "nothing was sent: it may be called again in "+wholeSeconds(wait)+", see MinRemoveBackoff", nil)
+	f := failure{operation{name: name, id: id}, c.key}
+	switch wait, err := c.beginRemoval(id); {
+	case err != nil:
+		return f.refused(err)
+	case wait > 0:
+		e := f.made(CallNotDelivered, "nothing was sent: it was done a short while ago, and may be done again in "+wholeSeconds(wait), nil)
 		e.RetryAfter, e.err = wait, ErrTooSoon
 		return e
 	}
 	err := c.removeWebhookBackoff(ctx, name, id)
 	if e, ok := errors.AsType[*APIError](err); ok && e.Outcome == CallNotDelivered && e.Status == 0 {
-		c.backoffs.forget(id)
+		c.forgetRemoval(id)
 	}
 	return err
-}
-
-// wholeSeconds rounds up, as one who waits that long must not be too early.
-func wholeSeconds(d time.Duration) string {
-	return (d + time.Second - 1).Truncate(time.Second).String()
-}
-
-// attempts remembers when something was last tried.
-type attempts struct {
-	mu   sync.Mutex
-	last map[string]time.Time
-}
-
-func newAttempts() *attempts { return &attempts{last: make(map[string]time.Time)} }
-
-// begin notes an attempt, or returns how long it has to wait.
-func (a *attempts) begin(id string, pause time.Duration) (wait time.Duration) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	now := time.Now()
-	for id, at := range a.last {
-		if now.Sub(at) >= pause {
-			delete(a.last, id)
-		}
-	}
-	if at, ok := a.last[id]; ok {
-		return pause - now.Sub(at)
-	}
-	a.last[id] = now
-	return 0
-}
-
-func (a *attempts) forget(id string) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	delete(a.last, id)
 }
 
 // Resume starts a queue again that Asaas stopped after 15 failures in a row.
@@ -125,7 +91,7 @@ func (c *Client) Penalized(ctx context.Context) ([]Penalty, error) {
 		}
 		if w.Interrupted.IsZero() { // what is not told must not pass for all is well
 			return nil, failure{operation{name: "Penalized", id: w.ID}, c.key}.made(CallUnknown,
-				"the answer does not tell whether the queue is stopped: look for a newer version of this module", nil)
+				"the answer does not tell whether the queue is stopped: look for a newer version of paghooks", nil)
 		}
 		p := Penalty{Webhook: w, Interrupted: w.Interrupted.Or(false), PenalizedRequests: int(w.PenalizedRequestsCount.Or(0))}
 		if p.Interrupted || p.PenalizedRequests > 0 {

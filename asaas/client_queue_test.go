@@ -26,6 +26,7 @@ type scriptedAnswer struct {
 	status int
 	body   string
 	reset  string // RateLimit-Reset
+	after  string // Retry-After
 	err    error
 }
 
@@ -38,6 +39,9 @@ func (s *scripted) RoundTrip(*http.Request) (*http.Response, error) {
 	h := http.Header{}
 	if a.reset != "" {
 		h.Set("RateLimit-Reset", a.reset)
+	}
+	if a.after != "" {
+		h.Set("Retry-After", a.after)
 	}
 	return &http.Response{StatusCode: a.status, Header: h, Body: io.NopCloser(strings.NewReader(a.body))}, nil
 }
@@ -69,7 +73,7 @@ func TestABackoffIsRemovedOnceAMinute(t *testing.T) {
 		call("b", 0) // another webhook
 		time.Sleep(59*time.Second + 500*time.Millisecond)
 		call("a", 500*time.Millisecond)
-		if err := client.RemoveBackoff(t.Context(), "a"); err == nil || !strings.Contains(err.Error(), "again in 1s, see MinRemoveBackoff") {
+		if err := client.RemoveBackoff(t.Context(), "a"); err == nil || !strings.Contains(err.Error(), "may be done again in 1s") {
 			t.Errorf("got the error %v", err)
 		}
 		time.Sleep(500 * time.Millisecond)

@@ -71,7 +71,7 @@ func (c *Client) checkSettings() error {
 	return nil
 }
 
-var errBaseURL = errors.New("BaseURL is not an address of an API: give one such as https://api.asaas.com/v3")
+var errBaseURL = errors.New("the API's address is none: give one such as https://api.asaas.com/v3")
 
 // target is the URL of an operation.
 func (c *Client) target(o operation) (string, error) {
@@ -81,7 +81,7 @@ func (c *Client) target(o operation) (string, error) {
 		base.User != nil, base.RawQuery != "", base.Fragment != "":
 		return "", errBaseURL
 	case base.Scheme == "http" && c.environment != Sandbox && !isThisMachine(base.Hostname()):
-		return "", errors.New("BaseURL has http, which would send the API key unencrypted: write https")
+		return "", errors.New("the API's address has http, which would send the API key unencrypted: write https")
 	}
 	path := o.path
 	if strings.Contains(path, "{id}") {

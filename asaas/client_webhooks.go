@@ -38,7 +38,7 @@ func (c *Client) list(ctx context.Context, name string) iter.Seq2[*Webhook, erro
 			}
 			offset, more = offset+len(data), page.HasMore.Or(false)
 			if more && len(seen) == before {
-				yield(nil, failure{operation{name: name}, c.key}.made(CallUnknown, "the list has no end, its pages repeat: see what answers at BaseURL", nil))
+				yield(nil, failure{operation{name: name}, c.key}.made(CallUnknown, "the list has no end, its pages repeat: see what answers at the API's address", nil))
 				return
 			}
 		}
@@ -50,7 +50,7 @@ func (c *Client) list(ctx context.Context, name string) iter.Seq2[*Webhook, erro
 func (p *WebhookPage) check() error {
 	data, ok := p.Data.Get()
 	if !ok {
-		return errors.New("it is no list: see BaseURL")
+		return errors.New("it is no list: see the API's address")
 	}
 	for i := range data {
 		if err := data[i].check(); err != nil {
@@ -63,7 +63,7 @@ func (p *WebhookPage) check() error {
 // check tells a webhook from other JSON.
 func (w *Webhook) check() error {
 	if w.ID == "" {
-		return errors.New("it is no webhook, it has no id: see BaseURL")
+		return errors.New("it is no webhook, it has no id: see the API's address")
 	}
 	return nil
 }

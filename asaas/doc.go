@@ -103,22 +103,25 @@
 //	client, err := asaas.NewClient(asaas.Production, os.Getenv("ASAAS_API_KEY"))
 //	penalties, err := client.Penalized(ctx)
 //
-// Fix the cause first. [Recover] then tries the receiver, with an event that is
-// rolled back; only if that is handled it removes the penalty or resumes the
-// queue, and watches whether deliveries fail again:
+// Fix the cause first. [Recover] then tries the receiver, with an event of each
+// type that is rolled back; only if all that are handled pass, it removes the
+// penalty or resumes the queue, and watches whether deliveries fail again. Then it
+// replays what the processor has parked meanwhile, and says what is still owed:
 //
-//	for progress, err := range asaas.Recover(ctx, client, webhookID, asaas.DryRun(token)) {
+//	for progress, err := range asaas.Recover(ctx, client, webhookID, asaas.DryRunProbe(token), processor) {
 //		if err != nil {
 //			return err // the receiver is not sound yet, or fails again
 //		}
 //		log.Print(progress)
 //	}
 //
-// [DryRunProbe] knows nothing of the events that failed: a program that has the
-// application's database tries those, see the example of [Probe]. From a shell:
+// From a shell, where package asaas/cmd/queue has the same for a program of yours,
+// with its handlers:
 //
 //	go run github.com/paghooks/paghooks/asaas/cmd/asaas-queue status
 //	go run github.com/paghooks/paghooks/asaas/cmd/asaas-queue recover ID
+//
+// Rehearse it against a local Asaas: asaas/cmd/asaas-fake serve.
 //
 // # Test your handlers
 //

@@ -5,52 +5,59 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"strings"
 	"time"
 )
 
 // Recover gets a webhook's queue going again that Asaas has slowed down or
-// stopped. Run it once the cause is fixed:
+// stopped, and then the events that the application parked meanwhile. Run it
+// once the cause is fixed:
 //
-//	for progress, err := range asaas.Recover(ctx, client, id, asaas.DryRun(token)) {
+//	for progress, err := range asaas.Recover(ctx, client, id, asaas.DryRunProbe(token), processor) {
 //		if err != nil {
-//			return err // not recovered; it says why
+//			return err // not recovered; it says why, and what was changed until then
 //		}
 //		log.Print(progress)
 //	}
 //
-// It runs the probe. Only if that passes it changes something, once: it resumes
-// a queue that is stopped, or else removes the penalty. Then it watches Asaas's
-// count of failures every [Client].Poll until that was 0 three times in a row.
-// The last progress is [RecoveryDone] or, where nothing was held up and nothing
-// is done, [RecoveryNotNeeded].
+// It runs the probe, and changes nothing unless that passes. Then it resumes a
+// queue that is stopped, or else removes the penalty, and watches Asaas's count
+// of failures every [Client].Poll until that was 0 three times in a row. Where
+// the count has not fallen for a minute after a resume, it removes the penalty,
+// too, once: nobody knows what resuming does to it.
+//
+// events are where the application keeps its events, its [idem.Processor] or
+// [idem.Inbox], with the handlers registered: those that are parked or retrying
+// are then replayed, also where nothing is held up at Asaas. The last progress
+// says what is owed after that; see [RecoveryOwed]. Without events the last
+// progress is [RecoveryDone], or [RecoveryNotNeeded] where nothing is held up,
+// and parked events stay where they are: with the default ParkAfter of idem, an
+// outage of a day ends with every event parked, and with a queue that is fine.
 //
 // An error ends it: the webhook is disabled; the probe failed; Asaas stopped the
 // queue again, or counts more failures than before; the count has not fallen for
-// 10 minutes; ctx has ended. One of the Client's calls is an [*APIError]. Nothing
-// is tried again: run Recover again for that, after a look at the cause. Leaving
-// the loop ends it too, and undoes nothing.
+// 10 minutes; ctx has ended; a call failed, which is an [*APIError]. A pause that
+// Asaas asks for while it is watched is waited for, up to 10 minutes. Run Recover
+// again after a look at the cause. Leaving the loop ends it too, and undoes
+// nothing.
 //
 // Asaas does not tell how many events wait: a long queue may still be on its way
 // when Recover is done.
-func Recover(ctx context.Context, client *Client, webhookID string, probe Probe) iter.Seq2[RecoveryProgress, error] {
+func Recover(ctx context.Context, client *Client, webhookID string, probe Probe, events ...EventStore) iter.Seq2[RecoveryProgress, error] {
 	return func(yield func(RecoveryProgress, error) bool) {
-		r := &recovery{client: client, id: webhookID, probe: probe, yield: yield, changed: "nothing was changed"}
+		r := &recovery{client: client, id: webhookID, probe: probe, events: events, yield: yield, changed: "nothing was changed"}
 		if err := r.run(ctx); err != nil && !errors.Is(err, errLeft) {
-			yield(RecoveryProgress{}, err)
+			yield(RecoveryProgress{}, r.failed(err))
 		}
 	}
 }
-
-const (
-	quietLooks = 3 // without a failure, in a row
-	stallLimit = 10 * time.Minute
-)
 
 // recovery is one run of Recover.
 type recovery struct {
 	client  *Client
 	id      string
 	probe   Probe
+	events  []EventStore
 	yield   func(RecoveryProgress, error) bool
 	changed string // what errors say of it
 }
@@ -65,133 +72,120 @@ func (r *recovery) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if !q.interrupted && q.penalized == 0 {
-		return r.tell(RecoveryNotNeeded, q)
-	}
-	if err := r.probe(ctx, q.webhook); err != nil {
-		return r.failed(fmt.Errorf("the probe did not pass: %w", err))
-	}
-	if err := r.tell(RecoveryProbed, q); err != nil {
+	owed, err := r.owed(ctx)
+	if err != nil {
 		return err
 	}
-	if err := r.release(ctx, q); err != nil {
-		return err
+	if !q.isHeldUp() {
+		if err := r.tell(RecoveryProgress{Step: RecoveryNotNeeded}, q); err != nil {
+			return err
+		}
 	}
-	return r.watch(ctx, q)
+	if q.isHeldUp() || len(owed) > 0 {
+		if err := r.prove(ctx, q, owed); err != nil {
+			return err
+		}
+	}
+	if q.isHeldUp() {
+		if q, err = r.release(ctx, q); err != nil {
+			return err
+		}
+	}
+	return r.settle(ctx, q)
 }
 
 func (r *recovery) check() error {
 	switch {
 	case r.probe == nil:
-		return r.failed(errors.New("there is no probe: give asaas.DryRun with the webhook's token, or one of your own"))
+		return errors.New("there is no probe: give asaas.DryRunProbe with the webhook's token, or one of your own")
 	case r.client.Poll <= 0:
-		return r.failed(errors.New("the Client's Poll is not positive: set how often to look at the queue"))
+		return errors.New("the Client's Poll is not positive: set how often to look at the queue")
 	}
 	return nil
 }
 
-// release makes the one change.
-func (r *recovery) release(ctx context.Context, q queue) error {
+// prove runs the probe.
+func (r *recovery) prove(ctx context.Context, q queue, owed []Owed) error {
+	if err := r.probe(withReceiver(ctx, r.client.Receiver), owedFirst(q.webhook, owed)); err != nil {
+		return fmt.Errorf("the probe did not pass: %w", err)
+	}
+	return r.tell(RecoveryProgress{Step: RecoveryProbed}, q)
+}
+
+// release changes what holds the queue up, and watches it.
+func (r *recovery) release(ctx context.Context, q queue) (queue, error) {
+	change := r.removeBackoff
 	if q.interrupted {
-		if err := r.client.Resume(ctx, r.id); err != nil {
-			return err
-		}
-		r.changed = "the queue was resumed"
-		return r.tell(RecoveryResumed, q)
+		change = r.resume
 	}
+	if err := change(ctx, q); err != nil {
+		return q, err
+	}
+	return r.watch(ctx, q)
+}
+
+func (r *recovery) resume(ctx context.Context, q queue) error {
+	if err := r.client.Resume(ctx, r.id); err != nil {
+		return r.perhaps(err, "the queue was resumed")
+	}
+	r.changed = "the queue was resumed"
+	return r.tell(RecoveryProgress{Step: RecoveryResumed}, q)
+}
+
+func (r *recovery) removeBackoff(ctx context.Context, q queue) error {
 	if err := r.client.RemoveBackoff(ctx, r.id); err != nil {
-		return err
+		return r.perhaps(err, "the penalty was removed")
 	}
-	r.changed = "the penalty was removed"
-	return r.tell(RecoveryPenaltyRemoved, q)
+	r.did("the penalty was removed")
+	return r.tell(RecoveryProgress{Step: RecoveryPenaltyRemoved}, q)
 }
 
-// watch looks until there was no failure for a while.
-func (r *recovery) watch(ctx context.Context, last queue) error {
-	fell := time.Now()
-	for quiet := 0; quiet < quietLooks; {
-		if err := r.wait(ctx, last); err != nil {
-			return err
-		}
-		q, err := r.look(ctx)
-		if err != nil {
-			return err
-		}
-		if q.penalized < last.penalized {
-			fell = time.Now()
-		}
-		if err := q.relapse(last, time.Since(fell)); err != nil {
-			return r.failed(err)
-		}
-		if q.penalized == 0 {
-			quiet++
-		}
-		if err := r.tell(RecoveryWatching, q); err != nil {
-			return err
-		}
-		last = q
+// did notes a change.
+func (r *recovery) did(what string) {
+	if r.changed == "nothing was changed" {
+		r.changed = what
+		return
 	}
-	return r.tell(RecoveryDone, last)
+	r.changed += ", " + what
 }
 
-func (r *recovery) wait(ctx context.Context, last queue) error {
-	timer := time.NewTimer(r.client.Poll)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return r.failed(fmt.Errorf("the time was over with %d failures counted, look again: %w", last.penalized, context.Cause(ctx)))
+// perhaps notes a change of which it is not known whether it was made.
+func (r *recovery) perhaps(err error, what string) error {
+	if e, ok := errors.AsType[*APIError](err); ok && e.Outcome == CallUnknown {
+		r.did("it is not known whether " + what)
 	}
-}
-
-// queue is what Asaas tells of a webhook's queue.
-type queue struct {
-	webhook     *Webhook
-	interrupted bool
-	penalized   int
-}
-
-// relapse is what ends a recovery: what is wrong with a queue that was better
-// before, or has stayed the same for too long.
-func (q queue) relapse(before queue, same time.Duration) error {
-	switch {
-	case q.interrupted:
-		return errors.New("the queue is stopped again: deliveries still fail; see the application's log, then run it again")
-	case q.penalized > before.penalized:
-		return fmt.Errorf("there are new failures, Asaas counts %d after %d: deliveries still fail; see the application's log, then run it again",
-			q.penalized, before.penalized)
-	case q.penalized > 0 && same >= stallLimit:
-		return fmt.Errorf("the count of failures is still %d, no less for %s: see in the webhook's log at Asaas whether it delivers", q.penalized, stallLimit)
-	}
-	return nil
-}
-
-// look asks Asaas for the queue. A disabled webhook is an error.
-func (r *recovery) look(ctx context.Context) (queue, error) {
-	w, err := r.client.Webhook(ctx, r.id)
-	switch {
-	case err != nil && ctx.Err() != nil:
-		return queue{}, r.failed(fmt.Errorf("the time was over, look again: %w", context.Cause(ctx)))
-	case err != nil:
-		return queue{}, err
-	case w.Interrupted.IsZero() || w.PenalizedRequestsCount.IsZero(): // what is not told must not pass for all is well
-		return queue{}, r.failed(errors.New("the answer does not tell whether the queue is held up: look for a newer version of this module"))
-	case !w.Enabled.Or(true):
-		return queue{}, r.failed(errors.New("the webhook is disabled: Asaas makes no events for it, and those of this time never come; " +
-			"enable it with UpdateWebhook or at Asaas, and run it again for what waited before"))
-	}
-	return queue{w, w.Interrupted.Or(false), int(w.PenalizedRequestsCount.Or(0))}, nil
+	return err
 }
 
 // failed is the error for a cause, with what was changed until then.
 func (r *recovery) failed(cause error) error {
-	return fmt.Errorf("asaas: Recover(%s): %s: %w", failure{key: r.client.key}.clean(r.id), r.changed, cause)
+	return &recoveryError{
+		text: "asaas: Recover(" + failure{key: r.client.key}.clean(r.id) + "): " + r.changed + ": " + strings.TrimPrefix(cause.Error(), "asaas: "),
+		err:  cause,
+	}
 }
 
-func (r *recovery) tell(step RecoveryStep, q queue) error {
-	if !r.yield(RecoveryProgress{Step: step, Webhook: q.webhook, PenalizedRequests: q.penalized}, nil) {
+// recoveryError names the package once, whatever its cause does.
+type recoveryError struct {
+	text string
+	err  error
+}
+
+func (e *recoveryError) Error() string { return e.text }
+func (e *recoveryError) Unwrap() error { return e.err }
+
+func (r *recovery) tell(p RecoveryProgress, q queue) error {
+	p.Webhook, p.PenalizedRequests = q.webhook, q.penalized
+	if !r.yield(p, nil) {
 		return errLeft
+	}
+	return nil
+}
+
+// wait waits, and tells why if ctx ends before.
+func (r *recovery) wait(ctx context.Context, d time.Duration, last queue) error {
+	if err := r.client.wait(ctx, d); err != nil {
+		return fmt.Errorf("the time was over with %d failures counted, look again: %w", last.penalized, err)
 	}
 	return nil
 }

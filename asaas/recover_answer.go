@@ -24,8 +24,8 @@ func (d *dryRun) judge(a answered) (idem.Outcome, error) {
 	case a.isHTML():
 		return "", fmt.Errorf("it was answered with %d and a page of HTML: a proxy or another application stands at the webhook's URL; correct the URL, or the way to the receiver", a.status)
 	case a.status/100 == 2:
-		return "", fmt.Errorf("it was answered with %d, as a real event: it may have been processed, look for the ids evt_dry_run_… and pay_dry_run in the application's data. "+
-			"The receiver is not an idem.Processor or idem.Inbox that knows dry runs, or a proxy drops the header %s: give a Probe of your own", a.status, idem.DryRunHeader)
+		return "", fmt.Errorf("it was answered with %d, as a real event: it may have been processed, look for the ids evt_dry_run_… and %s in the application's data. "+
+			"The receiver does not know dry runs, or a proxy drops the header %s", a.status, dryRunCharge, idem.DryRunHeader)
 	case a.status/100 == 3:
 		return "", fmt.Errorf("it was answered with the redirect %d, which Asaas does not follow: set the webhook's URL to where it leads", a.status)
 	case said.Reason != "":
@@ -40,12 +40,12 @@ func wrongWith(o idem.Outcome) error {
 	case idem.Done, idem.Unhandled, idem.Ignored:
 		return nil
 	case idem.Parked:
-		return errors.New("the event does not decode in the application: let it run the same version of this module, or give a Probe of your own")
+		return errors.New("the event does not decode in the application: let it run the same version of paghooks")
 	case idem.Retrying:
 		return errors.New("the handler failed, or its database: the application's log has the error of the dry run. " +
-			"If it failed only because the charge or the like does not exist, see idem.IsDryRun, or give a Probe of your own")
+			"If it failed only because the charge or the like does not exist, let it do without in a dry run")
 	}
-	return errors.New("the receiver is newer than this program, which does not know its answer: use the same version of this module")
+	return errors.New("the receiver is newer than this program, which does not know its answer: use the same version of paghooks")
 }
 
 // refusedFor is what to do about a receiver that refuses the delivery.
@@ -57,16 +57,16 @@ func (d *dryRun) refusedFor(status int, reason idem.Reason) error {
 	case ReasonWrongToken, ReasonMissingToken, ReasonSeveralTokens, ReasonAmbiguousToken:
 		advice = "give the token that the application verifies with, and see that the webhook has the same at Asaas"
 	case ReasonUnknownAccount:
-		advice = "the application knows no account at this URL, see its Accounts"
+		advice = "the application knows no account at this URL"
 	case ReasonAddressNotAllowed:
-		advice = "the application takes events from Asaas's addresses only, see its AllowFrom: give a Probe of your own"
+		advice = "the application takes events from Asaas's addresses only: let it take those of this machine, too"
 	}
 	return fmt.Errorf("the application refused it with %d (%s): %s", status, failure{operation: operation{token: d.token}}.clean(string(reason)), advice)
 }
 
 // unexpected is what to do about an answer that says nothing but its status.
 func unexpected(status int) error {
-	advice := "no receiver of this module answers so: see the application, and the proxies before it"
+	advice := "no receiver of paghooks answers so: see the application, and the proxies before it"
 	switch status {
 	case http.StatusUnauthorized:
 		advice = "the token is not taken: give the one that the application verifies with"

@@ -18,8 +18,8 @@ import (
 	"github.com/paghooks/paghooks/idem/idemtest"
 )
 
-// outageOfShop is an application whose handler is broken, with its queue at an Asaas of
-// its own: an event fails since an hour.
+// outageOfShop is an application whose handler is broken, with its queue at an
+// Asaas of its own: an event has failed for an hour.
 type outageOfShop struct {
 	asaas     *asaastest.Fake
 	client    *asaas.Client
@@ -51,20 +51,14 @@ func newShop(ctx context.Context) *outageOfShop {
 	})
 	s.processor = idem.NewProcessor(pool, events)
 	s.processor.Logger = slog.New(slog.DiscardHandler)
-	server := httptest.NewServer(s.processor)
 	s.webhook = s.asaas.AddWebhook(asaastest.Webhook{
-		URL: server.URL + "/webhooks/asaas", Token: webhookToken, Events: []asaas.EventType{asaas.EventPaymentReceived},
+		Handler: s.processor, Token: webhookToken, Events: []asaas.EventType{asaas.EventPaymentReceived},
 	})
-	s.client, err = asaas.NewClient(asaas.Sandbox, s.asaas.APIKey)
-	if err != nil {
-		log.Fatal(err)
-	}
-	s.client.Transport, s.client.Poll = s.asaas.Transport(), time.Millisecond
-	s.asaas.Emit(asaastest.Event("PAYMENT_RECEIVED", asaastest.Set("payment.id", "pay_1")))
+	s.client = s.asaas.Client() // asaas.NewClient(asaas.Production, os.Getenv("ASAAS_API_KEY"))
+	s.asaas.Emit(asaastest.Event("PAYMENT_RECEIVED", asaastest.Set("payment.id", "pay_1_a1B2c3D4e5F6g7")))
 	s.asaas.Advance(time.Hour)
 	s.close = func() {
 		s.asaas.Close()
-		server.Close()
 		pool.Close()
 		if err := database.Close(); err != nil {
 			log.Fatal(err)
@@ -81,13 +75,12 @@ func ExampleRecover() {
 	defer shop.close()
 	shop.broken = false
 
-	for progress, err := range asaas.Recover(ctx, shop.client, shop.webhook, asaas.DryRunProbe(webhookToken)) {
+	for progress, err := range asaas.Recover(ctx, shop.client, shop.webhook, asaas.DryRunProbe(webhookToken), shop.processor) {
 		if err != nil {
 			fmt.Println(err)
 			return
 		}
 		fmt.Println(progress)
-		shop.asaas.Settle() // the fake Asaas of this example delivers
 	}
 	fmt.Println(shop.asaas.Webhook(shop.webhook).Pending, "events wait")
 	// Output:
@@ -96,7 +89,8 @@ func ExampleRecover() {
 	// watching: Asaas counts 0 failures
 	// watching: Asaas counts 0 failures
 	// watching: Asaas counts 0 failures
-	// recovered: there are no failures any more
+	// recovered: Asaas counts no failures any more
+	// nothing is owed: no event is parked, and none waits for another delivery
 	// 0 events wait
 }
 
@@ -105,12 +99,10 @@ func ExampleDryRunProbe() {
 	ctx := context.Background()
 	shop := newShop(ctx)
 	defer shop.close()
-	w, err := shop.client.Webhook(ctx, shop.webhook)
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	probe := asaas.DryRunProbe(webhookToken) // os.Getenv("ASAAS_WEBHOOK_TOKEN")
+	server := httptest.NewServer(shop.processor)
+	defer server.Close()
+	w := webhookAt(server.URL, asaas.EventPaymentReceived) // client.Webhook(ctx, id)
+	probe := asaas.DryRunProbe(webhookToken)               // os.Getenv("ASAAS_WEBHOOK_TOKEN")
 	fmt.Println("sound:", probe(ctx, w) == nil)
 	shop.broken = false
 	fmt.Println("sound:", probe(ctx, w) == nil)

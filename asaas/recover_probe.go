@@ -18,23 +18,28 @@ import (
 // begin. An error, which [Recover] returns, says what is wrong. It changes
 // nothing that lasts, and ends in time.
 //
+// Recover calls it with a w whose Events begin with the types that the
+// application owes work for, if it was given the application's events.
+//
 // [DryRunProbe] is one for every application. The best one knows yours: it tries the
 // very events that failed, with [idem.Processor.DryReplay].
 type Probe func(ctx context.Context, w *Webhook) error
 
-// DryRunProbe returns a Probe that sends a made-up event to the webhook's own URL,
-// with the webhook's token and [idem.DryRunHeader]: the handler of the running
-// application works on it in a transaction that is rolled back. That proves the
-// way there (network, TLS, proxies, token), the database, and that the handler
-// runs. It passes when one of the event types that the webhook subscribes to is
-// handled, and tries them in their order until then, each as Asaas does: for 10
-// seconds, without following redirects.
+// DryRunProbe returns a Probe that sends made-up events to the webhook's own URL,
+// with the webhook's token and [idem.DryRunHeader]: the handlers of the running
+// application work on them in transactions that are rolled back. That proves the
+// way there (network, TLS, proxies, token), the database, and that the handlers
+// run. It tries every event type that the webhook subscribes to, in their order,
+// each as Asaas does: for 10 seconds, without following redirects. The first
+// that fails ends it. It passes when all that have a handler have run, and at
+// least one has.
 //
-// The event is about something that does not exist: a charge is "pay_dry_run",
-// which nobody asked for (it has no ExternalReference); anything else has a UUID
-// of zeros. Of events, the id begins with "evt_dry_run_". A handler that fails for
+// The event is about something that does not exist: a charge is
+// "pay_0_dryRunDryRun00", which nobody asked for (it has no ExternalReference);
+// anything else has a UUID of zeros. Of events, the id begins with "evt_dry_run_". A handler that fails for
 // what it does not find needs [idem.IsDryRun], or a Probe of your own. What a
-// handler does outside of its transaction does happen.
+// handler does outside of its transaction does happen. An event type that is
+// newer than this package is tried with the body of one that is named alike.
 //
 // The receiver must be an [idem.Processor] or [idem.Inbox]. Any other takes the
 // event for a real one: that is an error, which says so.
@@ -60,7 +65,7 @@ func checkProbe(w *Webhook, token string) error {
 	case w.APIVersion.Or(3) == 2:
 		return errors.New("the webhook has apiVersion 2, whose deliveries carry no token: make a new webhook with apiVersion 3")
 	case !w.HasAuthToken.Or(true):
-		return errors.New("the webhook has no token at Asaas, so its deliveries are refused: set one, AuthToken of UpdateWebhook")
+		return errors.New("the webhook has no token at Asaas, so its deliveries are refused: set one at Asaas, or through its API")
 	}
 	return nil
 }
@@ -75,29 +80,27 @@ type dryRun struct {
 	patience time.Duration
 }
 
-// try goes on until an event type is handled.
+// try goes on until an event type fails.
 func (d *dryRun) try(ctx context.Context, types []EventType) error {
-	tried := 0
+	handled := false
 	for _, t := range types {
-		body := syntheticEvent(t)
-		if body == nil { // newer than this package
-			continue
-		}
-		tried++
-		switch outcome, err := d.deliver(ctx, body); {
+		outcome, err := d.deliver(ctx, syntheticEvent(t))
+		switch {
 		case ctx.Err() != nil:
 			return fmt.Errorf("dry run of %s at %s: the time was over: %w", t, d.place(), context.Cause(ctx))
 		case err != nil:
 			return fmt.Errorf("dry run of %s at %s: %w", t, d.place(), err)
-		case outcome == idem.Done:
-			return nil
 		}
+		handled = handled || outcome == idem.Done
 	}
-	if tried == 0 {
-		return errors.New("dry run: the webhook subscribes to no event type that this module knows: subscribe to those that the application handles, see Dispatcher.Types")
+	switch {
+	case len(types) == 0:
+		return errors.New("dry run: the webhook subscribes to no event type: subscribe to those that the application handles")
+	case !handled:
+		return fmt.Errorf("dry run at %s: the application handles none of the %d event types that the webhook subscribes to, so that nothing is proved: "+
+			"subscribe to those that it handles", d.place(), len(types))
 	}
-	return fmt.Errorf("dry run at %s: the application handles none of the %d event types that the webhook subscribes to, so that nothing is proved: "+
-		"subscribe to those that it handles, see Dispatcher.Types, or give a Probe of your own", d.place(), tried)
+	return nil
 }
 
 // deliver sends one event, and returns what came of it: handled or not wanted.
@@ -112,7 +115,10 @@ func (d *dryRun) deliver(ctx context.Context, body []byte) (idem.Outcome, error)
 	r.Header.Set("User-Agent", defaultUserAgent())
 	r.Header.Set(TokenHeader, d.token)
 	r.Header.Set(idem.DryRunHeader, "1")
-	client := http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	client := http.Client{
+		Transport:     receiverOf(ctx),
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}
 	response, err := client.Do(r)
 	if err != nil {
 		return "", noAnswer(err)
@@ -120,6 +126,19 @@ func (d *dryRun) deliver(ctx context.Context, body []byte) (idem.Outcome, error)
 	defer response.Body.Close()
 	answer, err := io.ReadAll(io.LimitReader(response.Body, maxAnswer))
 	return d.judge(answered{status: response.StatusCode, body: answer, err: err})
+}
+
+// receiverKey is the context's key for the way to the receiver.
+type receiverKey struct{}
+
+// withReceiver has a DryRunProbe take the way of a Client's Receiver.
+func withReceiver(ctx context.Context, way http.RoundTripper) context.Context {
+	return context.WithValue(ctx, receiverKey{}, way)
+}
+
+func receiverOf(ctx context.Context) http.RoundTripper {
+	way, _ := ctx.Value(receiverKey{}).(http.RoundTripper)
+	return way
 }
 
 func noAnswer(err error) error {

@@ -64,22 +64,43 @@ func isEmpty(t *testing.T, pool *pgxpool.Pool) bool {
 	return n == 0
 }
 
-func TestADryRunPassesOnceAnEventTypeIsHandledAndLeavesNothing(t *testing.T) {
+func TestADryRunTriesEveryEventTypeThatIsHandledAndLeavesNothing(t *testing.T) {
 	t.Parallel()
-	ran := 0
+	var ran []asaas.EventType
 	url, pool := application(t, webhookToken, func(events *asaas.Dispatcher) {
 		events.Ignore(asaas.EventPaymentCreated)
-		events.OnPaymentReceived(func(ctx context.Context, tx pgx.Tx, e *asaas.PaymentEvent) error {
-			ran++
-			if !idem.IsDryRun(ctx) || e.Payment.ID != "pay_dry_run" || e.Payment.Status != asaas.PaymentStatusReceived {
+		tried := func(ctx context.Context, tx pgx.Tx, e *asaas.PaymentEvent) error {
+			ran = append(ran, e.Event)
+			if !idem.IsDryRun(ctx) || e.Payment.ID != "pay_0_dryRunDryRun00" {
 				t.Errorf("the handler got %+v", e.Payment)
 			}
 			return savePayment(ctx, tx, e)
-		})
+		}
+		events.OnPaymentReceived(tried)
+		events.OnPaymentConfirmed(tried)
+		idem.Handle(&events.Routes, "PAYMENT_TELEPORTED", tried) // newer than this module
 	})
-	w := webhookAt(url, "PAYMENT_TELEPORTED", asaas.EventPaymentOverdue, asaas.EventPaymentCreated, asaas.EventPaymentReceived, asaas.EventPaymentRefunded)
-	if err := asaas.DryRunProbe(webhookToken)(t.Context(), w); err != nil || ran != 1 || !isEmpty(t, pool) {
-		t.Errorf("ran %d times, %v", ran, err)
+	w := webhookAt(url, "PAYMENT_TELEPORTED", "NEW", asaas.EventPaymentOverdue, asaas.EventPaymentCreated,
+		asaas.EventPaymentConfirmed, asaas.EventPaymentReceived, asaas.EventPaymentRefunded)
+	if err := asaas.DryRunProbe(webhookToken)(t.Context(), w); err != nil || !isEmpty(t, pool) {
+		t.Error(err)
+	}
+	if diff := cmp.Diff([]asaas.EventType{"PAYMENT_TELEPORTED", asaas.EventPaymentConfirmed, asaas.EventPaymentReceived}, ran); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+// With PAYMENT_CONFIRMED sound and PAYMENT_RECEIVED broken the queue was started.
+func TestADryRunFailsIfAnyHandlerFails(t *testing.T) {
+	t.Parallel()
+	url, _ := application(t, webhookToken, func(events *asaas.Dispatcher) {
+		events.OnPaymentConfirmed(savePayment)
+		events.OnPaymentReceived(func(context.Context, pgx.Tx, *asaas.PaymentEvent) error { return errors.New("a mistake") })
+	})
+	w := webhookAt(url, asaas.EventPaymentConfirmed, asaas.EventPaymentReceived)
+	err := asaas.DryRunProbe(webhookToken)(t.Context(), w)
+	if err == nil || !strings.HasPrefix(err.Error(), "dry run of PAYMENT_RECEIVED at ") {
+		t.Errorf("got the error %v", err)
 	}
 }
 
@@ -101,7 +122,7 @@ func TestADryRunTellsWhatIsWrongWithAnApplication(t *testing.T) {
 			"", webhookToken, "dry run of PAYMENT_RECEIVED at http://127.0.0.1:PORT/webhooks/asaas: the handler failed, or its database: the application's log has the error",
 		},
 		{"a table is missing", healthy, `drop table payments`, webhookToken, "the handler failed, or its database"},
-		{"the tables of idem are missing", healthy, `drop table idem_events`, webhookToken, "the handler failed, or its database"},
+		{"the tables of idem are missing", healthy, `drop table idem_events cascade`, webhookToken, "the handler failed, or its database"},
 		{"nothing is handled", func(*asaas.Dispatcher) {}, "", webhookToken, "the application handles none of the 1 event types that the webhook subscribes to"},
 		{"another token", healthy, "", "another-token", "the application refused it with 401 (wrong_token): give the token that the application verifies with"},
 		{
@@ -141,13 +162,13 @@ func TestADryRunIsNotFooledByOtherAnswers(t *testing.T) {
 		body   string
 		says   string
 	}{
-		{"another receiver took it", 200, "ok", "it was answered with 200, as a real event: it may have been processed, look for the ids evt_dry_run_… and pay_dry_run"},
+		{"another receiver took it", 200, "ok", "it was answered with 200, as a real event: it may have been processed, look for the ids evt_dry_run_… and pay_0_dryRunDryRun00"},
 		{"a proxy dropped the header", 200, `{"received":true}`, "as a real event: it may have been processed"},
 		{"no provider takes it for success, but a dry run is 503", 200, `{"received":false,"dry_run":"handled"}`, "as a real event"},
 		{"nothing to say", 204, "", "it was answered with 204, as a real event"},
 		{"a page of the shop", 200, "\n<!doctype html><html>", "it was answered with 200 and a page of HTML: a proxy or another application"},
 		{"a gateway", 502, "<html>", "it was answered with 502 and a page of HTML"},
-		{"a gateway that speaks JSON", 502, `{"message":"bad gateway"}`, "it was answered with 502: no receiver of this module answers so"},
+		{"a gateway that speaks JSON", 502, `{"message":"bad gateway"}`, "it was answered with 502: no receiver of paghooks answers so"},
 		{"no such route", 404, `404 page not found`, "it was answered with 404: nothing takes events there: compare the webhook's URL"},
 		{"a route for GET", 405, ``, "it was answered with 405: nothing takes events there"},
 		{"a firewall", 403, `denied`, "a firewall or a proxy refuses it"},
@@ -227,11 +248,10 @@ func TestADryRunRefusesWebhooksWhoseDeliveriesMustFail(t *testing.T) {
 	}{
 		{"an unset variable", "", webhookAt(url, asaas.EventPaymentReceived), "the webhook's token is empty"},
 		{"apiVersion 2", webhookToken, old, "carry no token: make a new webhook with apiVersion 3"},
-		{"no token at Asaas", webhookToken, bare, "set one, AuthToken of UpdateWebhook"},
+		{"no token at Asaas", webhookToken, bare, "set one at Asaas, or through its API"},
 		{"no URL", webhookToken, webhookAt("", asaas.EventPaymentReceived), "not one that events can be sent to"},
 		{"no host", webhookToken, webhookAt("shop.example/asaas", asaas.EventPaymentReceived), "not one that events can be sent to"},
-		{"no events", webhookToken, webhookAt(url), "subscribes to no event type that this module knows"},
-		{"new events only", webhookToken, webhookAt(url, "PAYMENT_TELEPORTED"), "subscribes to no event type that this module knows"},
+		{"no events", webhookToken, webhookAt(url), "subscribes to no event type: subscribe to those"},
 	} {
 		err := asaas.DryRunProbe(tt.token)(t.Context(), tt.webhook)
 		if err == nil || !strings.HasPrefix(err.Error(), "dry run: ") || !strings.Contains(err.Error(), tt.says) {

@@ -1,12 +1,18 @@
 package asaas
 
-import "fmt"
+import (
+	"fmt"
+	"strings"
+
+	"github.com/paghooks/paghooks/idem"
+)
 
 // RecoveryStep is what [Recover] has done.
 type RecoveryStep string
 
 const (
-	// Nothing is held up: there was no probe, and nothing was changed. The last.
+	// Nothing is held up at Asaas, and nothing was changed there. The last,
+	// unless Recover was given the application's events.
 	RecoveryNotNeeded RecoveryStep = "not needed"
 	// The probe passed.
 	RecoveryProbed RecoveryStep = "probed"
@@ -16,8 +22,13 @@ const (
 	RecoveryResumed RecoveryStep = "resumed"
 	// Asaas was asked for its count of failures, which has not risen.
 	RecoveryWatching RecoveryStep = "watching"
-	// There are no failures any more. The last.
+	// Asaas counts no failures any more. The last, unless Recover was given the
+	// application's events.
 	RecoveryDone RecoveryStep = "done"
+	// What was parked or retrying is replayed.
+	RecoveryReplayed RecoveryStep = "replayed"
+	// What the application owes now, in Owed; nothing, if all is well. The last.
+	RecoveryOwed RecoveryStep = "owed"
 )
 
 // RecoveryProgress is a step of [Recover].
@@ -27,13 +38,17 @@ type RecoveryProgress struct {
 	Webhook *Webhook
 	// PenalizedRequests is Asaas's count of what it could not deliver, then.
 	PenalizedRequests int
+	// Replayed is of RecoveryReplayed.
+	Replayed idem.Replayed
+	// Owed is of RecoveryOwed.
+	Owed []Owed
 }
 
 // String is a line for people: "the penalty is removed".
 func (p RecoveryProgress) String() string {
 	switch p.Step {
 	case RecoveryNotNeeded:
-		return "nothing is held up, and nothing was changed"
+		return "nothing is held up at Asaas, and nothing was changed there"
 	case RecoveryProbed:
 		return "the probe passed"
 	case RecoveryPenaltyRemoved:
@@ -43,7 +58,22 @@ func (p RecoveryProgress) String() string {
 	case RecoveryWatching:
 		return fmt.Sprintf("watching: Asaas counts %d failures", p.PenalizedRequests)
 	case RecoveryDone:
-		return "recovered: there are no failures any more"
+		return "recovered: Asaas counts no failures any more"
+	case RecoveryReplayed:
+		return replayed(p.Replayed)
+	case RecoveryOwed:
+		return owedText(p.Owed)
 	}
 	return string(p.Step)
+}
+
+func owedText(owed []Owed) string {
+	if len(owed) == 0 {
+		return "nothing is owed: no event is parked, and none waits for another delivery"
+	}
+	var parts []string
+	for _, o := range owed {
+		parts = append(parts, o.String())
+	}
+	return "still owed: " + strings.Join(parts, "; ") + ": see their errors, fix those, and replay them"
 }

@@ -2,6 +2,7 @@ package zeltapay
 
 import (
 	"context"
+	"log/slog"
 	"net/http"
 
 	"github.com/jackc/pgx/v5"
@@ -36,6 +37,10 @@ type Dispatcher struct {
 	// Watch looks for what Zelta Pay sends and this package does not know; see
 	// [Dispatcher.Drift].
 	Watch drift.Watch
+
+	// Logger gets a warning, once per header and event type, where an unsigned
+	// header is not what was signed; nil logs nothing. Default: slog.Default().
+	Logger *slog.Logger
 }
 
 var _ idem.Source = (*Dispatcher)(nil)
@@ -45,7 +50,7 @@ var _ idem.Source = (*Dispatcher)(nil)
 // and without any other every delivery is refused, with 503: a 401 would make
 // Zelta Pay park the event at once.
 func NewDispatcher(secrets ...string) *Dispatcher {
-	return &Dispatcher{Verifier: Verifier{Secrets: secrets}}
+	return &Dispatcher{Verifier: Verifier{Secrets: secrets}, Logger: slog.Default()}
 }
 
 // Name implements [idem.Source].
@@ -71,8 +76,11 @@ func (d *Dispatcher) Open(r *http.Request) (idem.Event, error) {
 		return idem.Event{}, err
 	}
 	e, signed := identify(body)
-	if err := agree(r.Header, signed); err != nil {
-		return idem.Event{}, err
+	for _, c := range contradictions(r.Header, s, signed) {
+		if d.Verifier.StrictHeaders {
+			return idem.Event{}, c.refusal()
+		}
+		d.observe(r.Context(), e.Type, c)
 	}
 	e.Scope = scope
 	return e, nil

@@ -54,8 +54,8 @@
 // # Several accounts
 //
 //	events := zeltapay.NewDispatcher()
-//	events.Accounts = func(r *http.Request) ([]idem.Account, error) {
-//		return []idem.Account{
+//	events.Accounts = func(r *http.Request) ([]idem.Credentials, error) {
+//		return []idem.Credentials{
 //			{Scope: "live", Secrets: []string{liveSecret}},
 //			{Scope: "test", Secrets: []string{testSecret}},
 //		}, nil
@@ -71,6 +71,19 @@
 //
 //	r := httptest.NewRequest("POST", "/webhooks/zeltapay", bytes.NewReader(body))
 //	zeltapay.Sign(r.Header, body, secret, time.Now())
+//
+// # Which event is it
+//
+// The eventId of the signed body names an event. A payment.success without
+// one, as the nested layout may be, is named by its transaction; any other body
+// without one by its content, see [idem.BodyID]. The Zeltapay-Event-Id header
+// never does.
+//
+// Tests that follow Zelta Pay's guide post one body again and again, under
+// several ids in that header. Here that is one event: the first delivery is
+// answered {"received":true}, the others {"received":true,"duplicate":true},
+// and the handler runs once. For several events, give each body an eventId of
+// its own, as zeltapaytest.Event does.
 //
 // # What Zelta Pay does
 //
@@ -93,12 +106,13 @@
 //   - The signature header is t=…, v1=…, but a quick start compares it as bare
 //     hexadecimal digits: that is refused unless Verifier.AllowBareSignature.
 //   - Zeltapay-Timestamp may stand beside t, and which of them counts is not
-//     said: they must be equal.
+//     said: the signed t does.
 //   - The guide on duplicates names events by the Zeltapay-Event-Id header,
 //     which is not signed: who captures a delivery could repeat it under
-//     another id. Here the signed body's eventId counts, and a header that
-//     differs is refused. A nested body without one is named by its
-//     transaction.
+//     another id. Here the signed body counts. A header that differs, be it
+//     Zeltapay-Event-Id, -Event-Type or Zeltapay-Timestamp, is not refused: it
+//     is logged once and reported by [Dispatcher.Drift]. Verifier.StrictHeaders
+//     refuses it.
 //   - Every event is said to have createdAt, but the sample of webhook.ping has
 //     none: it is optional, and events fall back to their own time.
 //   - An event for expired links is hinted at, without a name or a body: it

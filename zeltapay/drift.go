@@ -8,8 +8,9 @@ import (
 
 // Drift returns what this dispatcher was sent and this package does not know,
 // since the program started: where, what kind of difference, how often, and
-// never a value. Metadata is yours, and not looked at. Package drift tells what
-// else is. To be told of each finding when it is new, set Watch.Observe.
+// never a value. Metadata is yours, and not looked at. Headers that are not what
+// was signed are among them, see [Verifier].StrictHeaders. Package drift tells
+// what else is. To be told of each finding when it is new, set Watch.Observe.
 func (d *Dispatcher) Drift() []drift.Finding { return d.Watch.Findings() }
 
 // structs has an empty event of each type that is known.

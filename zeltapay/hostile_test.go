@@ -47,8 +47,6 @@ func TestHostileHeadersAreRefusedForAReason(t *testing.T) {
 	}{
 		{"the signature twice", func(h http.Header) { h.Add("Zeltapay-Signature", h.Get("Zeltapay-Signature")) }, zeltapay.ReasonDuplicateHeader},
 		{"another signature before it", func(h http.Header) { h["Zeltapay-Signature"] = []string{another, h.Get("Zeltapay-Signature")} }, zeltapay.ReasonDuplicateHeader},
-		{"the time twice", func(h http.Header) { h.Add("Zeltapay-Timestamp", h.Get("Zeltapay-Timestamp")) }, zeltapay.ReasonDuplicateHeader},
-		{"the id twice", func(h http.Header) { h.Add("Zeltapay-Event-Id", h.Get("Zeltapay-Event-Id")) }, zeltapay.ReasonDuplicateHeader},
 		{"two signatures in one", func(h http.Header) { h.Set("Zeltapay-Signature", h.Get("Zeltapay-Signature")+", "+another) }, zeltapay.ReasonMalformedSignature},
 		{"100 KB of signatures", func(h http.Header) {
 			h.Set("Zeltapay-Signature", h.Get("Zeltapay-Signature")+strings.Repeat(",v1="+strings.Repeat("0", 64), 1500))
@@ -60,8 +58,6 @@ func TestHostileHeadersAreRefusedForAReason(t *testing.T) {
 		{"only its digits", func(h http.Header) {
 			h.Set("Zeltapay-Signature", h.Get("Zeltapay-Signature")[len("t=1640995200, v1="):])
 		}, zeltapay.ReasonMalformedSignature},
-		{"another id", func(h http.Header) { h.Set("Zeltapay-Event-Id", "evt_other") }, zeltapay.ReasonEventIDMismatch},
-		{"another type", func(h http.Header) { h.Set("Zeltapay-Event-Type", "webhook.ping") }, zeltapay.ReasonEventTypeMismatch},
 	} {
 		status, answer := sent(t, server.URL, body, c.change)
 		if want := fmt.Sprintf(`{"received":false,"reason":%q}`, string(c.want)); status != http.StatusUnauthorized || answer != want {

@@ -12,13 +12,13 @@ const (
 	ReasonMalformedSignature idem.Reason = "malformed_signature"    // not t=…, v1=…
 	ReasonMissingTimestamp   idem.Reason = "missing_timestamp"      // a bare signature without Zeltapay-Timestamp
 	ReasonMalformedTimestamp idem.Reason = "malformed_timestamp"    // not Unix seconds in digits
-	ReasonTimestampMismatch  idem.Reason = "timestamp_mismatch"     // Zeltapay-Timestamp is not the signature's t
+	ReasonTimestampMismatch  idem.Reason = "timestamp_mismatch"     // StrictHeaders: Zeltapay-Timestamp is not the signature's t
 	ReasonStale              idem.Reason = "stale"                  // signed too long ago
 	ReasonFuture             idem.Reason = "future"                 // signed too far in the future
 	ReasonWrongSignature     idem.Reason = "wrong_signature"        // no secret gives this signature
 	ReasonAmbiguousSecret    idem.Reason = "ambiguous_secret"       // the secret belongs to two scopes
-	ReasonEventIDMismatch    idem.Reason = "event_id_mismatch"      // Zeltapay-Event-Id is not the body's eventId
-	ReasonEventTypeMismatch  idem.Reason = "event_type_mismatch"    // Zeltapay-Event-Type is not the body's type
+	ReasonEventIDMismatch    idem.Reason = "event_id_mismatch"      // StrictHeaders: Zeltapay-Event-Id is not the body's eventId
+	ReasonEventTypeMismatch  idem.Reason = "event_type_mismatch"    // StrictHeaders: Zeltapay-Event-Type is not the body's type
 )
 
 // sourceName is part of the key of every stored event.

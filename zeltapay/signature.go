@@ -30,11 +30,7 @@ type signature struct {
 
 // signature reads and checks the headers' shape.
 func (v Verifier) signature(h http.Header) (signature, error) {
-	value, _, err := single(h, headerSignature)
-	if err != nil {
-		return signature{}, err
-	}
-	timestamp, timed, err := single(h, headerTimestamp)
+	value, err := single(h, headerSignature)
 	if err != nil {
 		return signature{}, err
 	}
@@ -43,19 +39,16 @@ func (v Verifier) signature(h http.Header) (signature, error) {
 			"not a delivery of Zelta Pay, or a proxy dropped the header")
 	}
 	if sum, ok := decodeMAC(value); ok && v.AllowBareSignature {
-		return bareSignature(timestamp, sum)
+		return bareSignature(h, sum)
 	}
-	s, err := parseSignature(value)
+	return parseSignature(value)
+}
+
+func bareSignature(h http.Header, sum []byte) (signature, error) {
+	timestamp, err := single(h, headerTimestamp)
 	if err != nil {
 		return signature{}, err
 	}
-	if timed && timestamp != s.timestamp {
-		return signature{}, refuse(ReasonTimestampMismatch, "Zeltapay-Timestamp is not the t of Zeltapay-Signature: one of them was changed on the way")
-	}
-	return s, nil
-}
-
-func bareSignature(timestamp string, sum []byte) (signature, error) {
 	if timestamp == "" {
 		return signature{}, refuse(ReasonMissingTimestamp, "a bare Zeltapay-Signature comes with a Zeltapay-Timestamp, and there is none")
 	}
@@ -115,16 +108,27 @@ func unixSeconds(digits string) (time.Time, error) {
 
 // single returns a header that may come once at most: of two, a proxy could
 // read one and this server the other.
-func single(h http.Header, name string) (value string, sent bool, err error) {
-	for key, values := range h {
-		// API gateways hand on headers in lower case.
-		if len(values) == 0 || !strings.EqualFold(key, name) {
-			continue
-		}
-		if sent || len(values) > 1 {
-			return "", true, refuse(ReasonDuplicateHeader, name+" comes more than once, Zelta Pay sends it once: see what a proxy adds")
-		}
-		value, sent = values[0], true
+func single(h http.Header, name string) (string, error) {
+	switch sent := sentAs(h, name); len(sent) {
+	case 0:
+		return "", nil
+	case 1:
+		return sent[0], nil
 	}
-	return value, sent, nil
+	return "", repeated(name)
+}
+
+func repeated(name string) error {
+	return refuse(ReasonDuplicateHeader, name+" comes more than once, Zelta Pay sends it once: see what a proxy adds")
+}
+
+// sentAs returns the values of a header, whatever its case: API gateways hand
+// headers on in lower case.
+func sentAs(h http.Header, name string) (values []string) {
+	for key, sent := range h {
+		if strings.EqualFold(key, name) {
+			values = append(values, sent...)
+		}
+	}
+	return values
 }

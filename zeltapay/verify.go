@@ -17,9 +17,8 @@ import (
 // Several secrets are for a rotation; an empty one never verifies. The error
 // is an [*idem.Refusal]. Use a [Verifier] for other settings.
 //
-// Zelta Pay signs the time and the body, not the other headers. Where the
-// signed body has an eventId and a type, Zeltapay-Event-Id and
-// Zeltapay-Event-Type are refused if they differ from it.
+// Zelta Pay signs the time and the body, and not the other headers: what they
+// say is not believed, and not compared unless [Verifier].StrictHeaders is set.
 //
 // See https://docs-pay.zelta.dev/guides/webhooks/signature-verification.
 func Verify(h http.Header, body []byte, secrets ...string) error {
@@ -44,6 +43,14 @@ type Verifier struct {
 	// Zelta Pay's Spanish quick start reads it. Default: refused.
 	AllowBareSignature bool
 
+	// StrictHeaders refuses a delivery whose unsigned Zeltapay-Event-Id,
+	// Zeltapay-Event-Type or Zeltapay-Timestamp is not what was signed, or comes
+	// more than once. Zelta Pay does not promise that they are equal, and sends a
+	// refused event to its dead-letter queue at once: one change there, or a proxy,
+	// and every payment is refused. Default: false, what was signed counts, and
+	// [Dispatcher.Drift] reports the difference.
+	StrictHeaders bool
+
 	// Now tells the time. Default: [time.Now].
 	Now func() time.Time
 }
@@ -58,7 +65,10 @@ func (v Verifier) Verify(h http.Header, body []byte) error {
 	if _, err := v.verifyBody(s, body, accounts); err != nil {
 		return err
 	}
-	return agree(h, headOf(body))
+	if found := contradictions(h, s, headOf(body)); v.StrictHeaders && len(found) > 0 {
+		return found[0].refusal()
+	}
+	return nil
 }
 
 // verifyHeaders checks what can be checked without the body: that there is a
@@ -131,25 +141,6 @@ func (v Verifier) checkTime(timestamp string) error {
 		return refuse(ReasonStale, "it was signed too long ago: check this server's clock, or whether something holds deliveries back or repeats them")
 	case age < -tolerance:
 		return refuse(ReasonFuture, "it was signed in the future: check this server's clock, and that the time is in seconds, not milliseconds")
-	}
-	return nil
-}
-
-// agree refuses unsigned headers that contradict the signed body.
-func agree(h http.Header, signed head) error {
-	if err := sameInHeader(h, headerEventID, signed.EventID, ReasonEventIDMismatch); err != nil {
-		return err
-	}
-	return sameInHeader(h, headerEventType, string(signed.Type), ReasonEventTypeMismatch)
-}
-
-func sameInHeader(h http.Header, name, signed string, reason idem.Reason) error {
-	value, _, err := single(h, name)
-	if err != nil {
-		return err
-	}
-	if value != "" && signed != "" && value != signed {
-		return refuse(reason, name+" is not what the signed body says: the header, which is not signed, was changed on the way")
 	}
 	return nil
 }

@@ -53,9 +53,8 @@ func (f *Fake) api(w http.ResponseWriter, r *http.Request) {
 
 // admit refuses what Asaas refuses on every path.
 func (f *Fake) admit(r *http.Request) error {
-	const sandbox, production = "$aact_hmlg_", "$aact_prod_"
 	key := r.Header.Get("access_token")
-	isKey := strings.HasPrefix(key, sandbox) || strings.HasPrefix(key, production)
+	isKey := strings.HasPrefix(key, "$aact_hmlg_") || isProduction(key)
 	switch {
 	case r.UserAgent() == "":
 		return refused(http.StatusBadRequest, "user_agent_not_found", "O cabeçalho User-Agent é obrigatório.")
@@ -65,13 +64,15 @@ func (f *Fake) admit(r *http.Request) error {
 		return refused(http.StatusUnauthorized, "access_token_not_found", "O cabeçalho access_token não foi enviado.")
 	case !isKey:
 		return refused(http.StatusUnauthorized, "invalid_access_token_format", "A chave de API não tem o formato esperado.")
-	case strings.HasPrefix(key, sandbox) != strings.HasPrefix(f.APIKey, sandbox):
+	case isProduction(key) != isProduction(f.APIKey):
 		return refused(http.StatusUnauthorized, "invalid_environment", "A chave de API não pertence a este ambiente.")
 	case key != f.APIKey:
 		return refused(http.StatusUnauthorized, "invalid_access_token", "A chave de API é inválida.")
 	}
 	return nil
 }
+
+func isProduction(key string) bool { return strings.HasPrefix(key, "$aact_prod_") }
 
 // refusal is an error in Asaas's form.
 type refusal struct {

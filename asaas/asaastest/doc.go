@@ -7,7 +7,7 @@
 //
 //	func TestOrderIsPaid(t *testing.T) {
 //		body := asaastest.Event("PAYMENT_RECEIVED",
-//			asaastest.Set("payment.id", "pay_1"),
+//			asaastest.Set("payment.id", "pay_1_a1B2c3D4e5F6g7"),
 //			asaastest.Set("payment.value", 29.90))
 //		w := httptest.NewRecorder()
 //		processor.ServeHTTP(w, asaastest.Request("/webhooks/asaas", token, body))
@@ -83,13 +83,13 @@
 //
 // # Call the API
 //
-// A fake from [NewServer] listens at its URL, any fake can be called through its
-// Transport:
-//
-//	client, err := asaas.NewClient(asaas.Sandbox, fake.APIKey)
-//	client.Transport = fake.Transport() // or client.BaseURL = fake.URL + "/v3"
-//	err = client.RemoveBackoff(ctx, webhook)
+//	client := fake.Client()
+//	err := client.RemoveBackoff(ctx, webhook)
 //	fake.Settle() // the events are due, and now delivered
+//
+// What waits with that client waits in the fake's time, and delivers what falls
+// due: asaas.Recover takes a moment. A fake from [NewServer] listens at its URL.
+// Other clients reach any fake through its Transport.
 //
 // [Fake.SpoilAPI] makes the next requests go wrong:
 //
@@ -98,6 +98,10 @@
 // # Deliver to your server by hand
 //
 //	go run github.com/paghooks/paghooks/asaas/cmd/asaas-fake --to http://localhost:8080/webhooks/asaas PAYMENT_RECEIVED
+//
+// To rehearse an outage by hand, have it serve a whole Asaas:
+//
+//	go run github.com/paghooks/paghooks/asaas/cmd/asaas-fake serve --to http://localhost:8080/webhooks/asaas
 //
 // # What is not known about Asaas
 //

@@ -16,7 +16,7 @@ import (
 
 func ExampleEvent() {
 	body := asaastest.Event("PAYMENT_RECEIVED",
-		asaastest.Set("payment.id", "pay_1"),
+		asaastest.Set("payment.id", "pay_1_a1B2c3D4e5F6g7"),
 		asaastest.Set("payment.value", 10.5),
 		asaastest.Set("payment.externalReference", nil))
 
@@ -27,7 +27,7 @@ func ExampleEvent() {
 	}
 	p := event.(*asaas.PaymentEvent).Payment
 	fmt.Println(p.ID, p.Value, p.Status, p.ExternalReference.IsNull())
-	// Output: pay_1 10.50 RECEIVED true
+	// Output: pay_1_a1B2c3D4e5F6g7 10.50 RECEIVED true
 }
 
 // A handler is tested with the database that it writes to, see package
@@ -48,7 +48,7 @@ func ExampleRequest() {
 		}
 	}
 
-	body := asaastest.Event("PAYMENT_RECEIVED", asaastest.Set("payment.id", "pay_1"))
+	body := asaastest.Event("PAYMENT_RECEIVED", asaastest.Set("payment.id", "pay_1_a1B2c3D4e5F6g7"))
 	w := httptest.NewRecorder()
 	receive(w, asaastest.Request("/webhooks/asaas", "the token", body))
 	fmt.Println(w.Code)
@@ -57,7 +57,7 @@ func ExampleRequest() {
 	receive(w, asaastest.Request("/webhooks/asaas", "another token", body))
 	fmt.Println(w.Code)
 	// Output:
-	// pay_1 is paid
+	// pay_1_a1B2c3D4e5F6g7 is paid
 	// 200
 	// 401
 }

@@ -2,6 +2,7 @@ package asaastest
 
 import (
 	"context"
+	"log"
 	"net/http"
 	"net/http/httptest"
 	"time"
@@ -61,6 +62,11 @@ type Fake struct {
 	// time uses the fake. It may call the fake, but not move its clock.
 	Observe func(Entry)
 
+	// ErrorLog, if not nil, gets what net/http complains about on the fake's
+	// side, such as a Handler that panics, with its stack. By default the fake is
+	// quiet: the timeline has what became of the attempt.
+	ErrorLog *log.Logger
+
 	mover  fixture.Mover // of the clock
 	ctx    context.Context
 	close  func()
@@ -100,7 +106,7 @@ func New() *Fake {
 	}
 	f.ctx, f.close = context.WithCancel(context.Background())
 	f.routes = f.newRoutes()
-	f.memory = newMemory(f)
+	f.memory = newMemory(f, f.complaints())
 	f.direct = newTransport(f.memory.dial, f.memory.dial)
 	return f
 }
@@ -110,6 +116,7 @@ func New() *Fake {
 func NewServer() *Fake {
 	f := New()
 	server := httptest.NewUnstartedServer(f)
+	server.Config.ErrorLog = f.complaints()
 	server.Config.SetKeepAlivesEnabled(false) // else net/http's client hides an APIReset by trying again
 	server.Start()
 	f.URL = server.URL
@@ -145,6 +152,19 @@ func (f *Fake) Now() time.Time {
 	f.timeline.Lock()
 	defer f.timeline.Unlock()
 	return f.now
+}
+
+// complaints go to ErrorLog, which may be set later.
+func (f *Fake) complaints() *log.Logger { return log.New(complaint{f}, "", 0) }
+
+type complaint struct{ fake *Fake }
+
+// Write implements [io.Writer].
+func (c complaint) Write(line []byte) (int, error) {
+	if logger := c.fake.ErrorLog; logger != nil {
+		logger.Print(string(line))
+	}
+	return len(line), nil
 }
 
 // change changes the fake's state, and then tells Observe what it recorded.

@@ -3,6 +3,7 @@ package asaastest
 import (
 	"context"
 	"io"
+	"log"
 	"net"
 	"net/http"
 	"sync"
@@ -22,10 +23,11 @@ type memory struct {
 	open   sync.WaitGroup // connections, and so the handlers on them
 }
 
-func newMemory(handler http.Handler) *memory {
+func newMemory(handler http.Handler, complaints *log.Logger) *memory {
 	m := new(memory)
 	m.server = &http.Server{
-		Handler: handler,
+		Handler:  handler,
+		ErrorLog: complaints,
 		ConnState: func(_ net.Conn, state http.ConnState) {
 			if state == http.StateClosed || state == http.StateHijacked {
 				m.open.Done()

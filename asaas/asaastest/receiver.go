@@ -3,6 +3,7 @@ package asaastest
 import (
 	"context"
 	"crypto/tls"
+	"log"
 	"net"
 	"net/http"
 	"time"
@@ -18,10 +19,10 @@ type receiver struct {
 	memory        *memory // nil for a URL
 }
 
-func newReceiver(handler http.Handler) *receiver {
+func newReceiver(handler http.Handler, complaints *log.Logger) *receiver {
 	r := &receiver{plain: new(net.Dialer).DialContext, secure: new(tls.Dialer).DialContext}
 	if handler != nil {
-		r.memory = newMemory(handler)
+		r.memory = newMemory(handler, complaints)
 		r.plain, r.secure = r.memory.dial, r.memory.dial
 	}
 	r.sound = newTransport(r.plain, r.secure)

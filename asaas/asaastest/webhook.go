@@ -30,7 +30,8 @@ type Webhook struct {
 
 	// Handler, if not nil, receives the events in this process, without a
 	// socket, and so also in a synctest bubble. Its requests come over HTTP all
-	// the same, from an address of Asaas's.
+	// the same, from an address of Asaas's; also those of an asaas.DryRunProbe
+	// that Recover runs with [Fake.Client].
 	Handler http.Handler
 
 	// Events are the event types that it gets; all by default, also those that
@@ -74,13 +75,21 @@ func (f *Fake) add(c Webhook) *webhook {
 	c.ID = fmt.Sprintf("00000000-0000-4000-8000-%012d", len(f.receivers)+1)
 	c.Events = slices.Clone(c.Events)
 	orElse(&c.Name, "fake")
-	orElse(&c.URL, "http://receiver.example/webhooks/asaas")
+	orElse(&c.URL, f.placeholderURL())
 	orElse(&c.Email, "fake@example.com")
 	orElse(&c.SendType, Sequentially)
 	orElse(&c.APIVersion, 3)
-	w := &webhook{Webhook: c, receiver: newReceiver(c.Handler)}
+	w := &webhook{Webhook: c, receiver: newReceiver(c.Handler, f.complaints())}
 	f.webhooks, f.receivers = append(f.webhooks, w), append(f.receivers, w.receiver)
 	return w
+}
+
+// placeholderURL is one for each webhook with a Handler.
+func (f *Fake) placeholderURL() string {
+	if n := len(f.receivers); n > 0 {
+		return fmt.Sprintf("http://receiver%d.example/webhooks/asaas", n+1)
+	}
+	return "http://receiver.example/webhooks/asaas"
 }
 
 func orElse[T comparable](field *T, value T) {

@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"net/http"
 	"time"
 
 	"github.com/paghooks/paghooks/asaas"
@@ -45,7 +44,7 @@ func (a *account) until(end time.Time) {
 func (a *account) pay() {
 	now, n := a.Now().In(asaas.Brasilia()), len(a.paid)+1
 	p := payment{
-		id:     fmt.Sprintf("pay_%04d", n),
+		id:     fmt.Sprintf("pay_1_a1B2c3D4e5%04d", n),
 		amount: asaas.Cents(int64(1990 + n%7*1310)),
 		day:    now.Format(time.DateOnly),
 	}
@@ -57,12 +56,4 @@ func (a *account) pay() {
 		asaastest.Set("payment.netValue", p.amount.Sub(asaas.Cents(199))),
 		asaastest.Set("payment.paymentDate", p.day)))
 	a.Settle()
-}
-
-// RoundTrip implements [http.RoundTripper]: a call of the API takes a second,
-// also of the virtual time, in which Asaas delivers what is due.
-func (a *account) RoundTrip(r *http.Request) (*http.Response, error) {
-	answer, err := a.Transport().RoundTrip(r)
-	a.Advance(time.Second)
-	return answer, err
 }

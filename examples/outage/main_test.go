@@ -6,6 +6,7 @@ import (
 	"io"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/paghooks/paghooks/asaas"
 	"github.com/paghooks/paghooks/asaas/asaastest"
@@ -59,13 +60,14 @@ func TestTimelineTellsTheStory(t *testing.T) {
 		"Sat 10:50             Asaas stops the queue\n",
 		"Sat 11:20  Mon 08:20  28 payments\n",
 		`Mon 09:00             on call: Asaas says of the webhook "shop": stopped true, 15 failures`,
-		`Mon 09:00             on call: the shop says of pay_0004: failed 15 times: ERROR: column "fee"`,
+		`Mon 09:00             on call: the shop says of pay_1_a1B2c3D4e50004: failed 15 times: ERROR: column "fee"`,
 		"Mon 09:00             on call: asaas: Recover(" + w.webhook + "): nothing was changed:",
 		"Mon 09:20             the migration is done\n",
 		"Mon 09:20             on call: " + asaas.RecoveryProgress{Step: asaas.RecoveryProbed}.String() + "\n",
 		"Mon 09:20             Asaas starts the queue, 36 events wait in it\n",
 		"Mon 09:20             deliveries answered 36 x 200, 2 x 200 (duplicate)\n",
 		"Mon 09:20             on call: " + asaas.RecoveryProgress{Step: asaas.RecoveryDone}.String() + "\n",
+		"Mon 09:20             on call: nothing is owed: no event is parked, and none waits for another delivery\n",
 		"Mon 10:00  Mon 11:40  2 payments; deliveries answered 2 x 200\n",
 		"2026-08-14         5       296.00       296.00  1 to 5\n",
 		"2026-08-17         8       512.90       512.90  34 to 41\n",
@@ -91,27 +93,27 @@ func TestWhatIsWrongInTheDatabaseIsSaid(t *testing.T) {
 		{
 			"a payment booked twice",
 			`insert into entries (number, payment, amount, day) select 42, payment, amount, day from entries where number = 7`,
-			"the ledger has entry 42: pay_0007 of R$ 19.90 on 2026-08-15, for which there is no payment",
+			"the ledger has entry 42: pay_1_a1B2c3D4e50007 of R$ 19.90 on 2026-08-15, for which there is no payment",
 		},
 		{
 			"a payment that is lost",
 			`delete from entries where number = 41`,
-			"the ledger lacks entry 41: pay_0041 of R$ 98.50 on 2026-08-17",
+			"the ledger lacks entry 41: pay_1_a1B2c3D4e50041 of R$ 98.50 on 2026-08-17",
 		},
 		{
 			"two payments that changed places",
-			`update entries set payment = case number when 5 then 'pay_0006' else 'pay_0005' end where number in (5, 6)`,
-			"the ledger has entry 5: pay_0006 of R$ 85.40 on 2026-08-14, should have entry 5: pay_0005 of R$ 85.40 on 2026-08-14",
+			`update entries set payment = case number when 5 then 'pay_1_a1B2c3D4e50006' else 'pay_1_a1B2c3D4e50005' end where number in (5, 6)`,
+			"the ledger has entry 5: pay_1_a1B2c3D4e50006 of R$ 85.40 on 2026-08-14, should have entry 5: pay_1_a1B2c3D4e50005 of R$ 85.40 on 2026-08-14",
 		},
 		{
 			"a gap, as a dry run that is not rolled back would leave",
 			`update entries set number = 42 where number = 41`,
-			"the ledger has entry 42: pay_0041 of R$ 98.50 on 2026-08-17, should have entry 41:",
+			"the ledger has entry 42: pay_1_a1B2c3D4e50041 of R$ 98.50 on 2026-08-17, should have entry 41:",
 		},
 		{
 			"a cent too much",
 			`update entries set amount = amount + 0.01 where number = 1`,
-			"the ledger has entry 1: pay_0001 of R$ 33.01 on 2026-08-14, should have entry 1: pay_0001 of R$ 33.00",
+			"the ledger has entry 1: pay_1_a1B2c3D4e50001 of R$ 33.01 on 2026-08-14, should have entry 1: pay_1_a1B2c3D4e50001 of R$ 33.00",
 		},
 		{
 			"an event that nobody sent",
@@ -120,7 +122,7 @@ func TestWhatIsWrongInTheDatabaseIsSaid(t *testing.T) {
 		},
 		{
 			"an event that is not done",
-			`update idem_events set state = 'parked' where key = 'pay_0009'`,
+			`update idem_events set state = 'parked' where key = 'pay_1_a1B2c3D4e50009'`,
 			"the shop must know of 41 events that are done, and of none else",
 		},
 	} {
@@ -140,8 +142,9 @@ func TestWhatIsWrongInTheDatabaseIsSaid(t *testing.T) {
 	}
 }
 
-// What the comment of neverPark says about the default.
-func TestQueueIsNeverStoppedWhereEventsAreParked(t *testing.T) {
+// What the comment of neverPark says about the default, to its end: every payment
+// is booked once, though not in order.
+func TestQueueIsNeverStoppedWhereEventsAreParkedAndThenReplayed(t *testing.T) {
 	t.Parallel()
 	w := testWeekend(t, io.Discard, idem.NewProcessor(nil, asaas.NewDispatcher()).ParkAfter)
 	w.open(friday)
@@ -166,6 +169,30 @@ func TestQueueIsNeverStoppedWhereEventsAreParked(t *testing.T) {
 	if got := w.Webhook(w.webhook); got.Interrupted || got.Pending == 0 {
 		t.Errorf("the queue is not slowed down only: %+v", got)
 	}
+
+	if err := w.shop.migrate(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.recover(t.Context(), w.Client()); err != nil {
+		t.Fatal(err)
+	}
+	w.until(w.Now().Add(time.Hour))
+	ledger, err := w.shop.ledger(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	booked := make(map[payment]int)
+	for _, e := range ledger {
+		booked[e.payment]++
+	}
+	for _, p := range w.paid {
+		if booked[p] != 1 {
+			t.Errorf("%+v is booked %d times", p, booked[p])
+		}
+	}
+	if len(ledger) != len(w.paid) {
+		t.Errorf("%d entries for %d payments", len(ledger), len(w.paid))
+	}
 }
 
 func TestRecoverThatDoesNotRefuseEndsTheStory(t *testing.T) {
@@ -177,11 +204,7 @@ func TestRecoverThatDoesNotRefuseEndsTheStory(t *testing.T) {
 	if err := w.shop.migrate(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	client, err := w.newClient()
-	if err != nil {
-		t.Fatal(err)
-	}
-	err = w.recoverTooEarly(t.Context(), client)
+	err := w.recoverTooEarly(t.Context(), w.Client())
 	if err == nil || err.Error() != "the queue was started while the shop fails" {
 		t.Errorf("got %v", err)
 	}

@@ -3,23 +3,10 @@ package main
 import (
 	"context"
 	"errors"
-	"time"
 
 	"github.com/paghooks/paghooks/asaas"
 	"github.com/paghooks/paghooks/idem"
 )
-
-// newClient returns the client of somebody on call. An application takes its key
-// from the environment, and needs none of these settings.
-func (w *weekend) newClient() (*asaas.Client, error) {
-	client, err := asaas.NewClient(asaas.Sandbox, w.APIKey)
-	if err != nil {
-		return nil, err
-	}
-	client.Transport = w.account   // in virtual time
-	client.Poll = time.Millisecond // in real time, in which nothing happens
-	return client, nil
-}
 
 // lookAround asks Asaas and the shop what is wrong.
 func (w *weekend) lookAround(ctx context.Context, client *asaas.Client) error {
@@ -40,10 +27,11 @@ func (w *weekend) lookAround(ctx context.Context, client *asaas.Client) error {
 	return nil
 }
 
-// recover gets the queue going again, if the shop is sound.
+// recover gets the queue going again, if the shop is sound, and what the shop
+// parked.
 func (w *weekend) recover(ctx context.Context, client *asaas.Client) error {
 	said := ""
-	for progress, err := range asaas.Recover(ctx, client, w.webhook, asaas.DryRunProbe(token)) {
+	for progress, err := range asaas.Recover(ctx, client, w.webhook, asaas.DryRunProbe(token), w.shop.version.Load()) {
 		if err != nil {
 			return err
 		}

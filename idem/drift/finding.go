@@ -17,6 +17,7 @@ const (
 	ChangedType     Kind = "changed_type"     // another type of JSON than in the spec, or a number that does not fit
 	MissingRequired Kind = "missing_required" // nothing, where the spec has a value always
 	Unreadable      Kind = "unreadable"       // no JSON object that names an event
+	HeaderDiffers   Kind = "header_differs"   // a header that is not signed says something else than what is; Path is its name
 
 	// More is the kind of a last finding that stands for all those that there
 	// was no room for. Its Count is how often they were seen.

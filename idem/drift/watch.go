@@ -90,13 +90,7 @@ func (w *Watch) compare(eventType string, s *shape, failure error, body []byte) 
 }
 
 // found keeps a finding, and tells the observer if it is new.
-func (w *Watch) found(eventType, path string, kind Kind) {
-	now := time.Now()
-	news, is := w.keep(finding{eventType, path, kind}, now)
-	if is && w.Observe != nil {
-		w.Observe(news)
-	}
-}
+func (w *Watch) found(eventType, path string, kind Kind) { w.Note(eventType, path, kind) }
 
 func (w *Watch) keep(key finding, now time.Time) (news Finding, is bool) {
 	w.mu.Lock()

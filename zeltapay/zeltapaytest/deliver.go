@@ -82,7 +82,21 @@ func (f *Fake) request(ctx context.Context, p *pending, fault Fault, signed time
 	r.Header.Set(headerAttempt, strconv.Itoa(f.FirstAttempt+p.attempts-1))
 	f.sign(r.Header, p, fault, signed)
 	r.Header.Set(headerEventID, p.id)
+	contradict(r.Header, fault)
 	return r, nil
+}
+
+// contradict makes unsigned headers differ from what was signed.
+func contradict(h http.Header, fault Fault) {
+	if fault.has(OtherEventID) {
+		h.Set(headerEventID, newID())
+	}
+	if fault.has(OtherEventType) {
+		h.Set(headerEventType, "payment.other")
+	}
+	if fault.has(OtherTimestamp) {
+		h.Set(headerTimestamp, h.Get(headerTimestamp)+"000") // as milliseconds
+	}
 }
 
 func (f *Fake) sign(h http.Header, p *pending, fault Fault, at time.Time) {

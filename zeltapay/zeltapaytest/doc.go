@@ -88,6 +88,10 @@
 //	export ZELTAPAY_WEBHOOK_SECRET=…
 //	go run github.com/paghooks/paghooks/zeltapay/cmd/zeltapay-fake --to http://localhost:8080/webhooks/zeltapay payment.success
 //
+// To rehearse an outage by hand, have it serve, with retries and a dead-letter queue:
+//
+//	go run github.com/paghooks/paghooks/zeltapay/cmd/zeltapay-fake serve --to http://localhost:8080/webhooks/zeltapay
+//
 // # What the values are
 //
 // Made up by this module's generator from its spec of Zelta Pay's webhooks, the

@@ -23,6 +23,13 @@ const (
 	WrongSecret
 	// Stale signs with a time an hour ago.
 	Stale
+	// OtherEventID sends a Zeltapay-Event-Id that is not the body's eventId. The header is not signed, and nothing
+	// promises that the two are equal.
+	OtherEventID
+	// OtherEventType sends a Zeltapay-Event-Type that is not the body's type.
+	OtherEventType
+	// OtherTimestamp sends a Zeltapay-Timestamp that is not the signature's t.
+	OtherTimestamp
 )
 
 // Spoil makes the next attempts go wrong, one fault each, whichever event they are of. The fault 0 leaves an attempt

@@ -10,6 +10,7 @@ import (
 
 const (
 	headerSignature = "Zeltapay-Signature"
+	headerTimestamp = "Zeltapay-Timestamp"
 	headerEventID   = "Zeltapay-Event-Id"
 	headerEventType = "Zeltapay-Event-Type"
 	headerAttempt   = "Zeltapay-Delivery-Attempt"

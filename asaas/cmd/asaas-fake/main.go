@@ -17,26 +17,56 @@
 //	--sparse            events with as little in them as Asaas may send
 //	--list              print all event types, and deliver nothing
 //
+// # Rehearse an outage
+//
+// As a server it is an Asaas to try things with by hand: its API for webhooks,
+// the waits between attempts, e-mails, pauses and deletions, which it prints as
+// they happen. It runs until it is interrupted.
+//
+//	go run github.com/paghooks/paghooks/asaas/cmd/asaas-fake serve --to http://localhost:8080/webhooks/asaas --speed 600
+//	curl http://127.0.0.1:8090/fake/events/PAYMENT_RECEIVED -d payment.value=10.5 # an event happens
+//	curl http://127.0.0.1:8090/fake/advance -d for=24h                            # a day passes
+//	curl http://127.0.0.1:8090/fake/speed -d times=1                              # real time
+//	curl http://127.0.0.1:8090/fake/timeline                                      # what happened so far
+//
+//	export ASAAS_API_KEY='$aact_hmlg_fake' ASAAS_BASE_URL=http://127.0.0.1:8090/v3
+//	go run github.com/paghooks/paghooks/asaas/cmd/asaas-queue --sandbox status
+//
+// While a receiver works on a delivery, the fake's clock stands still. The flags
+// of serve:
+//
+//	--listen ADDRESS    where to listen; 127.0.0.1:8090 by default
+//	--to URL            add a webhook that delivers there, with the token; others are made through the API
+//	--events A,B        the event types that it gets; all by default
+//	--speed N           how many seconds pass in one; 1 by default, 0 stops the clock
+//
 // The token is read from the environment, so that it is in no shell's history
 // and no list of processes. The exit status is 0 if all was answered 200, 1 if
 // not, 2 if asaas-fake was used in a wrong way; of go run it is 1 for both.
 package main
 
 import (
+	"context"
 	"flag"
 	"io"
 	"net/http"
 	"os"
+	"os/signal"
 	"slices"
+	"syscall"
 
 	"github.com/paghooks/paghooks/asaas/asaastest"
 	"github.com/paghooks/paghooks/internal/fixture"
 )
 
-func main() { os.Exit(run(os.Args[1:], os.Getenv, os.Stdout, os.Stderr)) }
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	context.AfterFunc(ctx, stop) // a second Ctrl-C ends it at once
+	os.Exit(run(ctx, os.Args[1:], os.Getenv, os.Stdout, os.Stderr))
+}
 
 // run is the program; it returns the exit status.
-func run(args []string, getenv func(string) string, out, complaints io.Writer) int {
+func run(ctx context.Context, args []string, getenv func(string) string, out, complaints io.Writer) int {
 	o := new(options)
 	c := fixture.Command{
 		Name:     "asaas-fake",
@@ -50,11 +80,12 @@ func run(args []string, getenv func(string) string, out, complaints io.Writer) i
 		Flags:    o.flags,
 		Event:    o.event,
 		Deliver:  deliver,
+		Serve:    serve,
 	}
 	for _, eventType := range asaastest.Types() {
 		c.Types = append(c.Types, string(eventType))
 	}
-	return c.Run(args, getenv, out, complaints)
+	return c.Run(ctx, args, getenv, out, complaints)
 }
 
 // options are what the command line says of Asaas alone.

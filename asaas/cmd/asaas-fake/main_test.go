@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -62,7 +63,7 @@ func fakeWith(token string, args ...string) (status int, out, complaints string)
 		}
 		return token
 	}
-	status = run(args, getenv, &o, &c)
+	status = run(context.Background(), args, getenv, &o, &c)
 	return status, o.String(), c.String()
 }
 
@@ -81,7 +82,7 @@ func payments(t *testing.T, s *server) (out []*asaas.PaymentEvent) {
 func TestEventIsDeliveredAsAsked(t *testing.T) {
 	t.Parallel()
 	s := newServer(t, http.StatusOK)
-	status, out, complaints := fake("--to", s.url, "PAYMENT_RECEIVED", "--set", "payment.value=10.5", "-id", "evt_1", "--key=pay_1",
+	status, out, complaints := fake("--to", s.url, "PAYMENT_RECEIVED", "--set", "payment.value=10.5", "-id", "evt_1", "--key=pay_1_a1B2c3D4e5F6g7",
 		"--set", "payment.externalReference=1001", "--set", "payment.description=paid = done", "--set", "payment.subscription=null",
 		"--set", `payment.split.0={"walletId":"a"}`, "--set", "payment.split.1.walletId=b")
 	if status != 0 || out != "200 PAYMENT_RECEIVED evt_1: {\"received\":true}\n" || complaints != "" {
@@ -90,7 +91,7 @@ func TestEventIsDeliveredAsAsked(t *testing.T) {
 	e := payments(t, s)[0]
 	p := e.Payment
 	got := []string{string(e.Envelope.ID), p.ID, p.Value.String(), p.ExternalReference.Or(""), p.Description.Or("")}
-	if diff := cmp.Diff([]string{"evt_1", "pay_1", "10.50", "1001", "paid = done"}, got); diff != "" {
+	if diff := cmp.Diff([]string{"evt_1", "pay_1_a1B2c3D4e5F6g7", "10.50", "1001", "paid = done"}, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 	if !p.Subscription.IsNull() || !strings.Contains(string(s.bodies[0]), `"value":10.5,`) || !strings.Contains(string(s.bodies[0]), `"walletId":"b"`) {

@@ -17,16 +17,38 @@
 //	--plain             sign the other of the two strings that Zelta Pay documents
 //	--list              print all event types, and deliver nothing
 //
+// # Rehearse an outage
+//
+// As a server it is a Zelta Pay to try things with by hand: its retries and its dead-letter queue, which it prints as
+// they happen. It runs until it is interrupted. Deliveries are signed with the machine's time, whatever its own is.
+//
+//	go run github.com/paghooks/paghooks/zeltapay/cmd/zeltapay-fake serve --to http://localhost:8080/webhooks/zeltapay
+//	curl http://127.0.0.1:8090/fake/events/payment.success -d transaction.amount=2990 # an event happens
+//	curl http://127.0.0.1:8090/fake/advance -d for=24h                                # a day passes
+//	curl http://127.0.0.1:8090/fake/dead-letters                                      # what it gave up
+//	curl -X POST http://127.0.0.1:8090/fake/dead-letters/replay                       # all of it; ?id=ID for one
+//	curl http://127.0.0.1:8090/fake/timeline                                          # what happened so far
+//
+// While a receiver works on a delivery, the fake's clock stands still. The flags of serve:
+//
+//	--listen ADDRESS    where to listen; 127.0.0.1:8090 by default
+//	--to URL            where to deliver
+//	--events A,B        the event types that are delivered; all by default
+//	--speed N           how many seconds pass in one; 1 by default, 0 stops the clock
+//
 // The secret is read from the environment, so that it is in no shell's history and no list of processes. The exit
 // status is 0 if all was accepted, with a 2xx, 1 if not, 2 if zeltapay-fake was used in a wrong way.
 package main
 
 import (
+	"context"
 	"errors"
 	"flag"
 	"io"
 	"os"
+	"os/signal"
 	"slices"
+	"syscall"
 	"time"
 
 	"github.com/paghooks/paghooks/internal/fixture"
@@ -34,10 +56,14 @@ import (
 	"github.com/paghooks/paghooks/zeltapay/zeltapaytest"
 )
 
-func main() { os.Exit(run(os.Args[1:], os.Getenv, os.Stdout, os.Stderr)) }
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	context.AfterFunc(ctx, stop) // a second Ctrl-C ends it at once
+	os.Exit(run(ctx, os.Args[1:], os.Getenv, os.Stdout, os.Stderr))
+}
 
 // run is the program; it returns the exit status.
-func run(args []string, getenv func(string) string, out, complaints io.Writer) int {
+func run(ctx context.Context, args []string, getenv func(string) string, out, complaints io.Writer) int {
 	o := &options{layout: zeltapaytest.Flat}
 	c := fixture.Command{
 		Name:     "zeltapay-fake",
@@ -51,11 +77,12 @@ func run(args []string, getenv func(string) string, out, complaints io.Writer) i
 		Flags:    o.flags,
 		Event:    o.event,
 		Deliver:  o.deliver,
+		Serve:    serve,
 	}
 	for _, eventType := range zeltapaytest.Types() {
 		c.Types = append(c.Types, string(eventType))
 	}
-	return c.Run(args, getenv, out, complaints)
+	return c.Run(ctx, args, getenv, out, complaints)
 }
 
 // options are what the command line says of Zelta Pay alone.

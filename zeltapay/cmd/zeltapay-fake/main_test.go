@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -54,7 +55,7 @@ func command(args ...string) (status int, out, errs string) {
 func commandWith(secret string, args ...string) (status int, out, errs string) {
 	var o, e bytes.Buffer
 	getenv := func(name string) string { return map[string]string{"ZELTAPAY_WEBHOOK_SECRET": secret}[name] }
-	status = run(args, getenv, &o, &e)
+	status = run(context.Background(), args, getenv, &o, &e)
 	return status, o.String(), e.String()
 }
 

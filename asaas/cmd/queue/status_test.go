@@ -1,4 +1,4 @@
-package main
+package queue
 
 import (
 	"encoding/json"
@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/paghooks/paghooks/asaas"
+	"github.com/paghooks/paghooks/asaas/asaastest"
 )
 
 func TestStatusShowsEveryQueue(t *testing.T) {
@@ -33,13 +34,18 @@ func TestStatusOfAnAccountWhereAllIsWell(t *testing.T) {
 	if status, out, _ := a.queue(t, "status"); status != 0 || !strings.HasSuffix(out, "TIME LEFT\nThe account has no webhooks.\n") {
 		t.Errorf("without webhooks: exit status %d, prints %q", status, out)
 	}
-	if status, out, _ := a.queue(t, "status", "--json"); status != 0 || out != "[]\n" {
+	if status, out, _ := a.queue(t, "status", "--json"); status != 0 || out != "{\n\t\"webhooks\": [],\n\t\"owed\": null\n}\n" {
 		t.Errorf("without webhooks: exit status %d, prints %q", status, out)
 	}
-	_, _, penalised, stopped := a.webhooks()
-	a.fake.RemoveBackoff(penalised)
+	_, _, penalized, stopped := a.webhooks()
+	a.fake.RemoveBackoff(penalized)
 	a.fake.Resume(stopped)
-	if status, out, _ := a.queue(t, "status"); status != 0 || strings.Contains(out, "stopped,") || strings.Count(out, "  ok  ") != 3 {
+	if status, out, _ := a.queue(t, "status"); status != 1 || strings.Contains(out, "stopped,") || strings.Count(out, "  ok  ") != 3 {
+		t.Errorf("with a webhook that is disabled: exit status %d, prints %s", status, out)
+	}
+	well := newAccount(t)
+	well.fake.AddWebhook(asaastest.Webhook{URL: "https://shop.example/webhooks/asaas", Token: token})
+	if status, out, _ := well.queue(t, "status"); status != 0 || strings.Count(out, "  ok  ") != 1 {
 		t.Errorf("exit status %d, prints %s", status, out)
 	}
 }
@@ -63,12 +69,12 @@ func TestStatusTellsTheTimeLeft(t *testing.T) {
 		if _, out, _ := a.queue(t, "status", "--last-event", last); strings.Count(out, test.says) != 2 {
 			t.Errorf("%s ago: prints %s", test.ago, out)
 		}
-		var rows []row
+		var got overview
 		_, out, _ := a.queue(t, "status", "--json", "--last-event", last)
-		if err := json.Unmarshal([]byte(out), &rows); err != nil {
+		if err := json.Unmarshal([]byte(out), &got); err != nil {
 			t.Fatal(err)
 		}
-		for _, r := range rows {
+		for _, r := range got.Webhooks {
 			if r.State.isHeldUp() != (r.SecondsLeft != nil) {
 				t.Errorf("%s ago: %s is %s, with the time left %v", test.ago, r.Name, r.State, r.SecondsLeft)
 			}
@@ -86,7 +92,7 @@ func TestTheStateOfAQueueIsNotGuessed(t *testing.T) {
 	t.Parallel()
 	for body, want := range map[string]row{
 		`{"interrupted":true,"penalizedRequestsCount":15,"enabled":false}`:  {State: stopped, Penalized: 15},
-		`{"interrupted":false,"penalizedRequestsCount":2,"enabled":false}`:  {State: penalised, Penalized: 2},
+		`{"interrupted":false,"penalizedRequestsCount":2,"enabled":false}`:  {State: penalizedState, Penalized: 2},
 		`{"interrupted":false,"penalizedRequestsCount":0,"enabled":false}`:  {State: disabled},
 		`{"interrupted":true,"penalizedRequestsCount":null,"enabled":true}`: {State: stopped, Enabled: true},
 		`{"penalizedRequestsCount":0,"enabled":true}`:                       {State: unknown, Enabled: true},

@@ -1,4 +1,4 @@
-package main
+package queue
 
 import (
 	"context"
@@ -17,13 +17,18 @@ func TestPenaltyIsRemovedAndQueueIsResumed(t *testing.T) {
 	t.Parallel()
 	for _, args := range [][]string{{"--yes"}, {"--yes", "--json"}} {
 		a := newAccount(t)
-		_, _, penalised, stopped := a.webhooks()
-		status, removed, complaints := a.queue(t, append([]string{"remove-penalty", penalised}, args...)...)
+		_, _, penalized, stopped := a.webhooks()
+		status, removed, complaints := a.queue(t, append([]string{"remove-penalty", penalized}, args...)...)
 		status2, resumed, complaints2 := a.queue(t, append(args, "resume", stopped)...)
-		want := "the penalty is removed\nthe queue is resumed\n"
+		const look = "look with status whether the failures fall within some minutes"
+		want := "the penalty is removed\nnext: " + look + "\nthe queue is resumed\nnext: " + look + "; if they do not: remove-penalty " + stopped + "\n"
 		if len(args) > 1 {
-			want = `{"id":"` + penalised + `","step":"penalty removed","penalizedRequests":7}` + "\n" +
-				`{"id":"` + stopped + `","step":"resumed","penalizedRequests":15}` + "\n"
+			want = `{"id":"` + penalized + `","step":"penalty removed","penalizedRequests":7}` + "\n" +
+				`{"id":"` + penalized + `","next":"` + look + `"}` + "\n" +
+				`{"id":"` + penalized + `","step":"owed","owed":null}` + "\n" +
+				`{"id":"` + stopped + `","step":"resumed","penalizedRequests":15}` + "\n" +
+				`{"id":"` + stopped + `","next":"` + look + `; if they do not: remove-penalty ` + stopped + `"}` + "\n" +
+				`{"id":"` + stopped + `","step":"owed","owed":null}` + "\n"
 		}
 		if diff := cmp.Diff(want, removed+resumed); diff != "" || status != 0 || status2 != 0 || complaints+complaints2 != "" {
 			t.Errorf("%v: exit status %d and %d, %q, (-want +got):\n%s", args, status, status2, complaints+complaints2, diff)
@@ -41,7 +46,7 @@ func TestRecoverProvesTheReceiverAndWatches(t *testing.T) {
 		json   bool
 		want   string
 	}{
-		{time.Hour, false, "recover_penalised.txt"},
+		{time.Hour, false, "recover_penalized.txt"},
 		{24 * time.Hour, true, "recover_stopped.json"},
 	} {
 		a := newAccount(t)
@@ -74,7 +79,7 @@ func TestRecoverThatFailsExits1AndSaysWhy(t *testing.T) {
 		{
 			"the handler is still broken",
 			func(*account, string, func()) {},
-			"not recovered: asaas: Recover(ID): nothing was changed: the probe did not pass: dry run of PAYMENT_RECEIVED at ", 0,
+			"not recovered: nothing was changed: the probe did not pass: dry run of PAYMENT_RECEIVED at ", 0,
 		},
 		{
 			"another token",
@@ -139,8 +144,8 @@ func TestAPersonIsAskedBeforeAChange(t *testing.T) {
 		{"n", false},
 	} {
 		a := newAccount(t)
-		_, _, penalised, stopped := a.webhooks()
-		for command, id := range map[string]string{"remove-penalty": penalised, "resume": stopped} {
+		_, _, penalized, stopped := a.webhooks()
+		for command, id := range map[string]string{"remove-penalty": penalized, "resume": stopped} {
 			before := len(a.changes())
 			status, out, complaints := a.queueAnswering(t, &test.typed, command, id)
 			asked := strings.Contains(complaints, "Asaas counts ") && strings.Contains(complaints, "without trying the receiver? [y/N] ")
@@ -174,9 +179,9 @@ func TestAPersonIsAskedBeforeTheReceiverIsTried(t *testing.T) {
 func TestWithoutATerminalNothingIsChangedUnlessToldSo(t *testing.T) {
 	t.Parallel()
 	a := newAccount(t)
-	_, _, penalised, _ := a.webhooks()
+	_, _, penalized, _ := a.webhooks()
 	for _, command := range []string{"remove-penalty", "resume", "recover"} {
-		status, out, complaints := a.queue(t, command, penalised)
+		status, out, complaints := a.queue(t, command, penalized)
 		if status != 2 || out != "" || !strings.Contains(complaints, "nobody is at a terminal to confirm the change: give --yes") || a.changes() != nil {
 			t.Errorf("%s: exit status %d, %q, %q", command, status, out, complaints)
 		}
@@ -186,10 +191,10 @@ func TestWithoutATerminalNothingIsChangedUnlessToldSo(t *testing.T) {
 func TestATerminalWithoutAPersonIsNone(t *testing.T) {
 	t.Parallel()
 	a := newAccount(t)
-	_, _, penalised, _ := a.webhooks()
+	_, _, penalized, _ := a.webhooks()
 	nothing := "" // such as /dev/null
 	for _, command := range []string{"remove-penalty", "recover"} {
-		status, out, complaints := a.queueAnswering(t, &nothing, command, penalised)
+		status, out, complaints := a.queueAnswering(t, &nothing, command, penalized)
 		if status != 2 || out != "" || !strings.HasSuffix(complaints, "nobody is at a terminal to confirm the change: give --yes\n") || a.changes() != nil {
 			t.Errorf("%s: exit status %d, %q, %q", command, status, out, complaints)
 		}
@@ -199,17 +204,18 @@ func TestATerminalWithoutAPersonIsNone(t *testing.T) {
 func TestTheOtherRemedyIsNamed(t *testing.T) {
 	t.Parallel()
 	a := newAccount(t)
-	fine, disabled, penalised, stopped := a.webhooks()
+	fine, disabled, penalized, stopped := a.webhooks()
 	for _, test := range []struct {
 		args   []string
 		status int
 		says   string
 	}{
 		{[]string{"remove-penalty", stopped}, 1, "is stopped: use resume, or recover"},
-		{[]string{"resume", penalised}, 1, "is penalised: use remove-penalty, or recover"},
-		{[]string{"resume", fine}, 0, "nothing is held up, and nothing was changed"},
-		{[]string{"remove-penalty", fine}, 0, "nothing is held up, and nothing was changed"},
-		{[]string{"resume", disabled}, 0, "nothing is held up, and nothing was changed"},
+		{[]string{"resume", penalized}, 1, "is penalized: use remove-penalty, or recover"},
+		{[]string{"resume", fine}, 0, "nothing is held up at Asaas, and nothing was changed there"},
+		{[]string{"remove-penalty", fine}, 0, "if events do not come all the same: remove-penalty --force"},
+		{[]string{"resume", disabled}, 1, "nothing was changed: the webhook is disabled: Asaas makes no events for it"},
+		{[]string{"remove-penalty", disabled, "--force"}, 1, "nothing was changed: the webhook is disabled"},
 	} {
 		status, out, complaints := a.queue(t, append(test.args, "--yes")...)
 		if status != test.status || !strings.Contains(out+complaints, test.says) || a.changes() != nil {

@@ -1,4 +1,4 @@
-package main
+package queue
 
 import (
 	"context"
@@ -113,7 +113,7 @@ func typesIn(text string) ([]string, error) {
 		}
 	}
 	if len(types) == 0 {
-		return nil, errors.New("--handled: there is no event type in it: write what Dispatcher.Types returns, one per line")
+		return nil, errors.New("--handled: there is no event type in it: write those that the application handles, one per line")
 	}
 	slices.Sort(types)
 	return slices.Compact(types), nil

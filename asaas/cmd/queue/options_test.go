@@ -1,4 +1,4 @@
-package main
+package queue
 
 import (
 	"maps"
@@ -18,7 +18,7 @@ func TestWrongUseExits2AndSaysWhatToDo(t *testing.T) {
 		says string
 	}{
 		{"no command", nil, nil, "no command is given: status shows the queues"},
-		{"another command", []string{"repair"}, nil, `there is no command "repair": --help prints all`},
+		{"another command", []string{"repair"}, nil, `there is no command "repair": help prints all`},
 		{"no id", []string{"recover"}, nil, "recover is about one webhook: give its id, status prints them"},
 		{"two ids", []string{"resume", "a", "b"}, nil, `"b" is one argument too many`},
 		{"an id for status", []string{"status", "a"}, nil, `"a" is one argument too many`},
@@ -26,10 +26,10 @@ func TestWrongUseExits2AndSaysWhatToDo(t *testing.T) {
 		{"--every is 0", []string{"recover", "a", "--every", "0s"}, nil, "--every is 0s: give more than 0"},
 		{"--handled for another command", []string{"status", "--handled", "-"}, nil, "--handled is for the command events"},
 		{"--last-event for another command", []string{"events", "a", "--last-event", "2026-11-20"}, nil, "--last-event is for the command status"},
-		{"no key", []string{"status"}, map[string]string{"ASAAS_API_KEY": ""}, "ASAAS_API_KEY: asaas: the API key is empty"},
-		{"a key of production", []string{"status"}, map[string]string{"ASAAS_API_KEY": "$aact_prod_1"}, "the API key is not of the environment sandbox"},
+		{"no key", []string{"status"}, map[string]string{"ASAAS_API_KEY": ""}, "ASAAS_API_KEY: the API key is empty"},
+		{"a key of production", []string{"status"}, map[string]string{"ASAAS_API_KEY": "$aact_prod_1"}, "ASAAS_API_KEY is a key of production: leave --sandbox out, or set a key of the sandbox"},
 		{"no token", []string{"recover", "a", "--yes"}, map[string]string{"ASAAS_WEBHOOK_TOKEN": " "}, "ASAAS_WEBHOOK_TOKEN is not set: set it"},
-		{"a base URL that is none", []string{"status"}, map[string]string{"ASAAS_BASE_URL": "asaas"}, "BaseURL is not an address of an API"},
+		{"a base URL that is none", []string{"status"}, map[string]string{"ASAAS_BASE_URL": "asaas"}, "the API's address is none"},
 	} {
 		a := newAccount(t)
 		maps.Copy(a.env, test.env)
@@ -75,17 +75,13 @@ func TestAWebhookThatIsNotThereExits2(t *testing.T) {
 	t.Parallel()
 	a := newAccount(t)
 	for _, command := range []string{"events", "remove-penalty", "resume", "recover"} {
-		status, out, complaints := a.queue(t, command, "no-such-id", "--yes")
-		if status != 2 || out != "" || !strings.Contains(complaints, "asaas: Webhook(no-such-id): it was answered with 404") {
+		args := []string{command, "no-such-id"}
+		if command != "events" {
+			args = append(args, "--yes")
+		}
+		status, out, complaints := a.queue(t, args...)
+		if status != 2 || out != "" || !strings.Contains(complaints, "it was answered with 404") || !strings.Contains(complaints, "see the ids of its webhooks") {
 			t.Errorf("%s: exit status %d, prints %q, %q", command, status, out, complaints)
 		}
-	}
-}
-
-func TestHelpIsNoMistake(t *testing.T) {
-	t.Parallel()
-	a := newAccount(t)
-	if status, _, complaints := a.queue(t, "--help"); status != 0 || !strings.Contains(complaints, "usage: ") || !strings.Contains(complaints, "-last-event") {
-		t.Errorf("exit status %d, %s", status, complaints)
 	}
 }

@@ -1,7 +1,8 @@
-package main
+package queue
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"text/tabwriter"
@@ -15,11 +16,11 @@ import (
 type state string
 
 const (
-	fine      state = "ok"
-	penalised state = "penalised"
-	stopped   state = "stopped"
-	disabled  state = "disabled" // and nothing else
-	unknown   state = "unknown"
+	fine           state = "ok"
+	penalizedState state = "penalized"
+	stopped        state = "stopped"
+	disabled       state = "disabled" // and nothing else
+	unknown        state = "unknown"
 )
 
 func stateOf(w *asaas.Webhook) state {
@@ -29,7 +30,7 @@ func stateOf(w *asaas.Webhook) state {
 	case w.Interrupted.Or(false):
 		return stopped
 	case penalized(w) > 0:
-		return penalised
+		return penalizedState
 	case !w.Enabled.Or(true):
 		return disabled
 	}
@@ -65,24 +66,33 @@ func newRow(w *asaas.Webhook, lastEvent time.Time) row {
 	return r
 }
 
-// status prints all webhooks.
+// overview is what status prints as JSON.
+type overview struct {
+	Webhooks []row  `json:"webhooks"`
+	Owed     []debt `json:"owed"` // null if that is not known
+}
+
+// status prints all webhooks, and what the application owes.
 func (p *program) status(ctx context.Context) error {
 	rows := []row{}
-	heldUp := false
+	attention := false
 	for w, err := range p.client.Webhooks(ctx) {
 		if err != nil {
 			return err
 		}
 		r := newRow(w, p.lastEvent)
-		rows, heldUp = append(rows, r), heldUp || r.State.isHeldUp()
+		rows, attention = append(rows, r), attention || r.State.isHeldUp() || !r.Enabled
 	}
-	var err error
+	debts, known, err := p.debts(ctx)
+	if err != nil {
+		return err
+	}
 	if p.json {
-		err = p.printJSON(rows)
+		err = p.printJSON(overview{rows, debts})
 	} else {
-		err = p.printTable(rows)
+		err = errors.Join(p.printTable(rows), p.printOwed(debts, known))
 	}
-	if err == nil && heldUp {
+	if err == nil && (attention || len(debts) > 0) {
 		return errAttention
 	}
 	return err
@@ -90,7 +100,7 @@ func (p *program) status(ctx context.Context) error {
 
 func (p *program) printTable(rows []row) error {
 	t := tabwriter.NewWriter(p.out, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(t, "ID\tNAME\tURL\tSTATE\tPENALISED\tTIME LEFT")
+	fmt.Fprintln(t, "ID\tNAME\tURL\tSTATE\tPENALIZED\tTIME LEFT")
 	for _, r := range rows {
 		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%d\t%s\n", cell(r.ID), cell(r.Name), cell(r.URL), r.words(), r.Penalized, r.timeLeft())
 	}

@@ -1,4 +1,4 @@
-package main
+package queue
 
 import (
 	"context"
@@ -16,6 +16,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/paghooks/paghooks/asaas"
 	"github.com/paghooks/paghooks/asaas/asaastest"
@@ -28,9 +29,16 @@ const token = "the-token-of-the-webhook-of-the-test"
 // account is an account at a fake Asaas, with the environment of a person who
 // looks after it.
 type account struct {
-	fake    *asaastest.Fake
-	env     map[string]string
-	printed func(line string) // called with each line of the output, as it comes
+	fake      *asaastest.Fake
+	env       map[string]string
+	stateDir  string
+	events    asaas.EventStore  // what the program is built with
+	printed   func(line string) // called with each line of the output, as it comes
+	parkAfter int
+
+	// Set by application:
+	database string
+	handlers *idem.Processor
 }
 
 func newAccount(t *testing.T) *account {
@@ -44,12 +52,14 @@ func newAccount(t *testing.T) *account {
 			"ASAAS_WEBHOOK_TOKEN": token,
 			"ASAAS_BASE_URL":      fake.URL + "/v3",
 		},
-		printed: func(string) {},
+		stateDir:  t.TempDir(),
+		parkAfter: 100, // so that the queue can be stopped
+		printed:   func(string) {},
 	}
 }
 
 // webhooks adds one webhook of each state. Of those that fail three events wait.
-func (a *account) webhooks() (fine, disabled, penalised, stopped string) {
+func (a *account) webhooks() (fine, disabled, penalized, stopped string) {
 	failing := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusServiceUnavailable) })
 	types := []asaas.EventType{asaas.EventPaymentReceived, asaas.EventPaymentOverdue}
 	add := func(name string, w asaastest.Webhook) string {
@@ -61,10 +71,10 @@ func (a *account) webhooks() (fine, disabled, penalised, stopped string) {
 	a.fake.Advance(24 * time.Hour)
 	fine = add("fine", asaastest.Webhook{Handler: http.HandlerFunc(func(http.ResponseWriter, *http.Request) {})})
 	disabled = add("disabled", asaastest.Webhook{Handler: failing, Disabled: true})
-	penalised = add("a\tshop \x1b[31m", asaastest.Webhook{Handler: failing})
+	penalized = add("a\tshop \x1b[31m", asaastest.Webhook{Handler: failing})
 	a.fake.Emit(asaastest.Event("PAYMENT_OVERDUE"))
 	a.fake.Advance(time.Hour)
-	return fine, disabled, penalised, stopped
+	return fine, disabled, penalized, stopped
 }
 
 // queue runs the command for the sandbox; nobody is at a terminal.
@@ -83,13 +93,14 @@ func (a *account) queueAnswering(t *testing.T, typed *string, args ...string) (s
 			t.Errorf("%v prints a secret:\n%s%s", args, o, c)
 		}
 	}
-	return status, o.String(), c.String()
+	return status, o.String(), strings.TrimSuffix(c.String(), owedUnknown+"\n")
 }
 
 // program is the command with what it prints.
 func (a *account) program(typed *string) (p *program, out, complaints *strings.Builder) {
 	out, complaints = new(strings.Builder), new(strings.Builder)
 	p = &program{
+		Command: Command{Events: a.events}, stateDir: a.stateDir,
 		getenv: func(name string) string { return a.env[name] }, in: strings.NewReader(""),
 		out: &watched{into: out, printed: a.printed}, complaints: complaints,
 	}
@@ -115,7 +126,12 @@ func (w *watched) Write(p []byte) (int, error) {
 // events that failed for a while.
 func (a *account) application(t *testing.T, d time.Duration) (id string, broken *atomic.Bool) {
 	t.Helper()
-	pool := idemtest.Pool(t)
+	a.database = idemtest.URL(t)
+	pool, err := pgxpool.New(t.Context(), a.database)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(pool.Close)
 	if err := idem.Migrate(t.Context(), pool); err != nil {
 		t.Fatal(err)
 	}
@@ -129,7 +145,8 @@ func (a *account) application(t *testing.T, d time.Duration) (id string, broken 
 		return nil
 	})
 	processor := idem.NewProcessor(pool, events)
-	processor.Logger, processor.ParkAfter = slog.New(slog.DiscardHandler), 100 // so that the queue can be stopped
+	processor.Logger, processor.ParkAfter = slog.New(slog.DiscardHandler), a.parkAfter
+	a.handlers = processor
 	server := httptest.NewServer(processor)
 	t.Cleanup(server.Close)
 	id = a.fake.AddWebhook(asaastest.Webhook{URL: server.URL + "/asaas", Token: token, Name: "shop", Events: []asaas.EventType{asaas.EventPaymentReceived}})
@@ -159,4 +176,15 @@ func golden(t *testing.T, name, got string) {
 	if diff := cmp.Diff(string(want), got); diff != "" {
 		t.Errorf("%s (-want +got):\n%s", name, diff)
 	}
+}
+
+// receiver adds a webhook whose events a server takes, with one that failed.
+func (a *account) receiver(t *testing.T, h http.Handler) (id string) {
+	t.Helper()
+	server := httptest.NewServer(h)
+	t.Cleanup(server.Close)
+	id = a.fake.AddWebhook(asaastest.Webhook{URL: server.URL + "/asaas", Token: token, Name: "shop", Events: []asaas.EventType{asaas.EventPaymentReceived}})
+	a.fake.Emit(asaastest.Event("PAYMENT_RECEIVED"))
+	a.fake.Settle()
+	return id
 }

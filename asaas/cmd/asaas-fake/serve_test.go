@@ -1,0 +1,244 @@
+package main
+
+import (
+	"context"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/paghooks/paghooks/asaas"
+	"github.com/paghooks/paghooks/idem"
+)
+
+// rehearsal is asaas-fake serve, as it runs.
+type rehearsal struct {
+	address string
+	lines   chan string
+	status  chan int
+	stop    func()
+}
+
+// Write implements [io.Writer]: each call is a line.
+func (r *rehearsal) Write(line []byte) (int, error) {
+	r.lines <- strings.TrimSuffix(string(line), "\n")
+	return len(line), nil
+}
+
+func serving(t *testing.T, args ...string) *rehearsal {
+	t.Helper()
+	ctx, stop := context.WithCancel(t.Context())
+	r := &rehearsal{lines: make(chan string, 10_000), status: make(chan int, 1), stop: stop}
+	getenv := func(name string) string { return map[string]string{"ASAAS_WEBHOOK_TOKEN": token}[name] }
+	args = append([]string{"serve", "--listen", "127.0.0.1:0", "--speed", "0"}, args...)
+	go func() { r.status <- run(ctx, args, getenv, r, r) }()
+	for line := range r.lines {
+		if address, ok := strings.CutSuffix(line, "/fake/timeline  # all that happened"); ok {
+			r.address = strings.TrimPrefix(address, "curl ")
+			break
+		}
+	}
+	t.Cleanup(func() {
+		stop()
+		if status := <-r.status; status != 0 {
+			t.Errorf("exit status %d", status)
+		}
+	})
+	return r
+}
+
+// post calls the server as curl -d does.
+func (r *rehearsal) post(t *testing.T, path string, form url.Values) (status int, body string) {
+	t.Helper()
+	answer, err := http.PostForm(r.address+path, form)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	text, err := io.ReadAll(answer.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return answer.StatusCode, string(text)
+}
+
+func (r *rehearsal) timeline(t *testing.T) string {
+	t.Helper()
+	answer, err := http.Get(r.address + "/fake/timeline")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	text, err := io.ReadAll(answer.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+// shop is a server of a user's that can be broken.
+func shop(t *testing.T) (address string, broken *atomic.Bool, bodies *[]string) {
+	t.Helper()
+	broken, bodies = new(atomic.Bool), new([]string)
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		switch {
+		case asaas.Verify(r.Header, body, token) != nil:
+			w.WriteHeader(http.StatusUnauthorized)
+		case r.Header.Get(idem.DryRunHeader) != "":
+			w.WriteHeader(http.StatusServiceUnavailable)
+			_, _ = io.WriteString(w, `{"dry_run":"done"}`)
+		case broken.Load():
+			w.WriteHeader(http.StatusServiceUnavailable)
+		default:
+			*bodies = append(*bodies, string(body)) // deliveries come one after the other
+		}
+	}))
+	t.Cleanup(server.Close)
+	return server.URL, broken, bodies
+}
+
+func TestAnOutageIsRehearsedByHand(t *testing.T) {
+	t.Parallel()
+	start := time.Now()
+	address, broken, bodies := shop(t)
+	broken.Store(true)
+	r := serving(t, "--to", address, "--events", "PAYMENT_RECEIVED")
+	status, body := r.post(t, "/fake/events/PAYMENT_RECEIVED?count=2", url.Values{"payment.value": {"10.5"}, "payment.id": {"pay_1_a1B2c3D4e5F6g7"}})
+	if status != http.StatusOK || strings.Count(body, "evt_") != 2 {
+		t.Errorf("%d %s", status, body)
+	}
+	if status, _ := r.post(t, "/fake/events/PAYMENT_OVERDUE", nil); status != http.StatusOK { // happens, and is not subscribed to
+		t.Errorf("%d", status)
+	}
+	if status, body := r.post(t, "/fake/advance", url.Values{"for": {"24h"}}); status != http.StatusOK || !strings.Contains(body, `"speed":0`) {
+		t.Errorf("%d %s", status, body)
+	}
+	client, err := asaas.NewClient(asaas.Sandbox, "$aact_hmlg_fake")
+	if err != nil {
+		t.Fatal(err)
+	}
+	client.BaseURL, client.Poll = r.address+"/v3", time.Millisecond
+	stopped, err := client.Penalized(t.Context())
+	if err != nil || len(stopped) != 1 || !stopped[0].Interrupted {
+		t.Fatalf("got %+v, %v", stopped, err)
+	}
+	broken.Store(false)
+	for progress, err := range asaas.Recover(t.Context(), client, stopped[0].Webhook.ID, asaas.DryRunProbe(token)) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if progress.Step == asaas.RecoveryResumed {
+			r.post(t, "/fake/advance?for=1s", nil)
+		}
+	}
+	if len(*bodies) != 2 || !strings.Contains((*bodies)[0], `"value":10.5,`) {
+		t.Fatalf("%d were received: %q", len(*bodies), *bodies)
+	}
+	if e := asaas.Identify([]byte((*bodies)[0])); e.OccurredAt.Before(start.Truncate(time.Second)) {
+		t.Errorf("the event happened at %s", e.OccurredAt)
+	}
+	told := r.timeline(t)
+	for _, want := range []string{
+		"attempt 15: 503", " e-mail: PAYMENT_RECEIVED evt_", " was not delivered in 5 attempts, of webhook ",
+		" paused: the queue of webhook ", " resumed: the queue of webhook ", "attempt 16: 200",
+	} {
+		if !strings.Contains(told, want) {
+			t.Errorf("the timeline lacks %q:\n%s", want, told)
+		}
+	}
+	for line := range strings.Lines(told) {
+		if got := <-r.lines; got+"\n" != line {
+			t.Fatalf("printed %q, and the timeline has %q", got, line)
+		}
+	}
+}
+
+func TestAsaasDeletesWhatWaitsForTwoWeeks(t *testing.T) {
+	t.Parallel()
+	address, broken, _ := shop(t)
+	broken.Store(true)
+	r := serving(t, "--to", address)
+	r.post(t, "/fake/events/PAYMENT_RECEIVED?id=evt_1", nil)
+	r.post(t, "/fake/advance?for=360h", nil)
+	if told := r.timeline(t); !strings.Contains(told, "deleted PAYMENT_RECEIVED evt_1, attempt 15 for good, after 14 days") {
+		t.Error(told)
+	}
+}
+
+func TestServeSaysWhatIsWrongWithARequest(t *testing.T) {
+	t.Parallel()
+	r := serving(t)
+	for path, says := range map[string]string{
+		"/fake/events/PAYMENT_RECIEVED":                  `there is no event type "PAYMENT_RECIEVED"`,
+		"/fake/events/PAYMENT_RECEIVED?count=no":         "count is no number",
+		"/fake/events/PAYMENT_RECEIVED?count=2&id=evt_1": "1 where there is an id",
+		"/fake/advance?for=tomorrow":                     "for is no time such as 90m or 24h",
+		"/fake/advance?for=-1h":                          "for is no time",
+		"/fake/advance?for=2540400h":                     "for is no time",
+		"/fake/speed?times=fast":                         "times is no number such as 600",
+		"/fake/speed?times=NaN":                          "times is no number",
+	} {
+		if status, body := r.post(t, path, nil); status != http.StatusBadRequest || !strings.Contains(body, says) {
+			t.Errorf("%s: answered %d %s", path, status, body)
+		}
+	}
+	if status, body := r.post(t, "/fake/events/PAYMENT_RECEIVED", url.Values{"payment.valu": {"1"}}); status != http.StatusBadRequest || !strings.Contains(body, "there is no field payment.valu") {
+		t.Errorf("answered %d %s", status, body)
+	}
+	r.post(t, "/fake/events/PAYMENT_RECEIVED?id=evt_1", nil)
+	if status, body := r.post(t, "/fake/events/PAYMENT_RECEIVED?id=evt_1", nil); status != http.StatusBadRequest || !strings.Contains(body, "evt_1 was emitted before") {
+		t.Errorf("answered %d %s", status, body)
+	}
+	if status, body := r.post(t, "/fake/speed?times=600", nil); status != http.StatusOK || !strings.Contains(body, `"speed":600`) {
+		t.Errorf("answered %d %s", status, body)
+	}
+}
+
+func TestServeUsedInAWrongWayExits2(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		token, says string
+		args        []string
+	}{
+		{token, "--to is \"shop\": give the URL of your server", []string{"--to", "shop"}},
+		{"", "ASAAS_WEBHOOK_TOKEN is not set", []string{"--to", "http://localhost:1"}},
+		{token, "--events is for the webhook of --to", []string{"--events", "PAYMENT_RECEIVED"}},
+		{token, `there is no event type "A"`, []string{"--to", "http://localhost:1", "--events", "A"}},
+		{token, "--speed: the speed is not from 0 to a million", []string{"--speed", "-1"}},
+		{token, `"PAYMENT_RECEIVED" is no flag`, []string{"PAYMENT_RECEIVED"}},
+		{token, "--listen: ", []string{"--listen", "256.0.0.1:1"}},
+		{token, "serve --help shows all flags", []string{"--fast"}},
+	} {
+		status, out, complaints := fakeWith(test.token, append([]string{"serve"}, test.args...)...)
+		if status != 2 || out != "" || !strings.Contains(complaints, test.says) || strings.Count(complaints, "\n") != 1 {
+			t.Errorf("%v: exit status %d, prints %q, %q", test.args, status, out, complaints)
+		}
+	}
+	if status, _, complaints := fake("serve", "--help"); status != 0 || !strings.Contains(complaints, "-speed") {
+		t.Errorf("exit status %d, %q", status, complaints)
+	}
+}
+
+// What serve documents is what it takes.
+func TestServeIsDocumented(t *testing.T) {
+	t.Parallel()
+	for _, file := range []string{"main.go", filepath.Join("..", "..", "..", "zeltapay", "cmd", "zeltapay-fake", "main.go")} {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, _, complaints := fake("serve", "--help")
+		for _, flag := range []string{"listen", "to", "events", "speed"} {
+			if !strings.Contains(string(text), "\n//	--"+flag+" ") || !strings.Contains(complaints, "-"+flag+" ") {
+				t.Errorf("%s does not document --%s", file, flag)
+			}
+		}
+	}
+}

@@ -1,0 +1,151 @@
+package asaas
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"iter"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/paghooks/paghooks/idem"
+	"github.com/paghooks/paghooks/idem/optional"
+)
+
+// EventStore is where an application keeps its events: an [*idem.Processor] or
+// [*idem.Inbox].
+type EventStore interface {
+	List(ctx context.Context, f idem.Filter) iter.Seq2[idem.StoredEvent, error]
+	Replay(ctx context.Context, f idem.Filter) (idem.Replayed, error)
+}
+
+var (
+	_ EventStore = (*idem.Processor)(nil)
+	_ EventStore = (*idem.Inbox)(nil)
+)
+
+// Owed are the events of one type whose work an application has not done,
+// though Asaas has delivered them.
+type Owed struct {
+	Type     EventType
+	Parked   int       // acknowledged: nothing happens to them until they are replayed
+	Retrying int       // not acknowledged: Asaas delivers them again, unless it has deleted them
+	Oldest   time.Time // when the first of them arrived
+}
+
+// String is "3 PAYMENT_RECEIVED parked, 1 retrying".
+func (o Owed) String() string {
+	switch {
+	case o.Retrying == 0:
+		return fmt.Sprintf("%d %s parked", o.Parked, o.Type)
+	case o.Parked == 0:
+		return fmt.Sprintf("%d %s retrying", o.Retrying, o.Type)
+	}
+	return fmt.Sprintf("%d %s parked, %d retrying", o.Parked, o.Type, o.Retrying)
+}
+
+// OwedStates are those of the events that [ListOwed] lists and [Recover] replays.
+func OwedStates() []idem.State { return []idem.State{idem.StateParked, idem.StateRetrying} }
+
+// ListOwed counts the events that are parked or retrying, by their type, most of
+// them first. To replay them, after a fix:
+//
+//	replayed, err := processor.Replay(ctx, idem.Filter{States: asaas.OwedStates()})
+func ListOwed(ctx context.Context, events EventStore) ([]Owed, error) {
+	found := make(map[EventType]Owed)
+	if err := countOwed(ctx, events, found); err != nil {
+		return nil, err
+	}
+	return mostFirst(found), nil
+}
+
+func countOwed(ctx context.Context, events EventStore, found map[EventType]Owed) error {
+	for e, err := range events.List(ctx, idem.Filter{States: OwedStates()}) {
+		if err != nil {
+			return err
+		}
+		o := found[EventType(e.Type)]
+		o.Type = EventType(e.Type)
+		if e.State == idem.StateParked {
+			o.Parked++
+		} else {
+			o.Retrying++
+		}
+		if o.Oldest.IsZero() || e.ReceivedAt.Before(o.Oldest) {
+			o.Oldest = e.ReceivedAt
+		}
+		found[o.Type] = o
+	}
+	return nil
+}
+
+func mostFirst(found map[EventType]Owed) []Owed {
+	return slices.SortedFunc(maps.Values(found), func(a, b Owed) int {
+		return cmp.Or(cmp.Compare(b.Parked+b.Retrying, a.Parked+a.Retrying), cmp.Compare(a.Type, b.Type))
+	})
+}
+
+// owed is ListOwed for all that Recover was given.
+func (r *recovery) owed(ctx context.Context) ([]Owed, error) {
+	found := make(map[EventType]Owed)
+	for _, events := range r.events {
+		if err := countOwed(ctx, events, found); err != nil {
+			return nil, fmt.Errorf("what the application owes is not known: %w", err)
+		}
+	}
+	return mostFirst(found), nil
+}
+
+// settle replays what is owed, and tells what is owed then.
+func (r *recovery) settle(ctx context.Context, q queue) error {
+	owed, err := r.owed(ctx) // anew: Asaas has delivered meanwhile
+	if err != nil || len(r.events) == 0 {
+		return err
+	}
+	if len(owed) > 0 {
+		if err := r.replay(ctx, q); err != nil {
+			return err
+		}
+		if owed, err = r.owed(ctx); err != nil {
+			return err
+		}
+	}
+	return r.tell(RecoveryProgress{Step: RecoveryOwed, Owed: owed}, q)
+}
+
+func (r *recovery) replay(ctx context.Context, q queue) error {
+	var total idem.Replayed
+	for _, events := range r.events {
+		n, err := events.Replay(ctx, idem.Filter{States: OwedStates()})
+		total.Done, total.Failed, total.Unhandled = total.Done+n.Done, total.Failed+n.Failed, total.Unhandled+n.Unhandled
+		if err != nil {
+			r.did(replayed(total))
+			return err
+		}
+	}
+	r.did(replayed(total))
+	return r.tell(RecoveryProgress{Step: RecoveryReplayed, Replayed: total}, q)
+}
+
+func replayed(n idem.Replayed) string {
+	return fmt.Sprintf("replayed: %d done, %d failed again, %d without handler", n.Done, n.Failed, n.Unhandled)
+}
+
+// owedFirst is w with the types that are owed before the others.
+func owedFirst(w *Webhook, owed []Owed) *Webhook {
+	types := slices.Clone(w.Events.Or(nil))
+	slices.SortStableFunc(types, func(a, b EventType) int { return placeIn(owed, a) - placeIn(owed, b) })
+	out := *w
+	if len(types) > 0 {
+		out.Events = optional.Of(types)
+	}
+	return &out
+}
+
+func placeIn(owed []Owed, t EventType) int {
+	if i := slices.IndexFunc(owed, func(o Owed) bool { return o.Type == official(t) }); i >= 0 {
+		return i
+	}
+	return len(owed)
+}

@@ -1,0 +1,315 @@
+package asaas_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/paghooks/paghooks/asaas"
+	"github.com/paghooks/paghooks/asaas/asaastest"
+	"github.com/paghooks/paghooks/idem"
+	"github.com/paghooks/paghooks/idem/idemtest"
+)
+
+// store sells, and books what Asaas says was paid. Its account is at a fake Asaas.
+type store struct {
+	pool      *pgxpool.Pool
+	processor *idem.Processor
+	asaas     *asaastest.Fake
+	webhook   string
+	broken    atomic.Bool
+	orders    int
+}
+
+var errBroken = errors.New("a mistake")
+
+func newStore(t *testing.T) *store {
+	t.Helper()
+	s := &store{pool: idemtest.Pool(t), asaas: asaastest.New()}
+	t.Cleanup(s.asaas.Close)
+	if err := idem.Migrate(t.Context(), s.pool); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.pool.Exec(t.Context(), `create table orders (charge text primary key, paid int not null default 0)`); err != nil {
+		t.Fatal(err)
+	}
+	events := asaas.NewDispatcher(webhookToken)
+	events.OnPaymentConfirmed(func(context.Context, pgx.Tx, *asaas.PaymentEvent) error { return nil }) // sound all the time
+	events.OnPaymentReceived(func(ctx context.Context, tx pgx.Tx, e *asaas.PaymentEvent) error {
+		if s.broken.Load() {
+			return errBroken
+		}
+		_, err := tx.Exec(ctx, `update orders set paid = paid + 1 where charge = $1`, e.Payment.ID)
+		return err
+	})
+	s.processor = idem.NewProcessor(s.pool, events)
+	s.processor.Logger = slog.New(slog.DiscardHandler)
+	s.webhook = s.asaas.AddWebhook(asaastest.Webhook{
+		Handler: s.processor, Token: webhookToken, Events: []asaas.EventType{asaas.EventPaymentConfirmed, asaas.EventPaymentReceived},
+	})
+	return s
+}
+
+// charge is an id as Asaas makes them.
+func charge(n int) string { return fmt.Sprintf("pay_1_a1B2c3D4e5F%03d", n) }
+
+// sell has customers order and pay.
+func (s *store) sell(t *testing.T, orders int) {
+	t.Helper()
+	for range orders {
+		s.orders++
+		if _, err := s.pool.Exec(t.Context(), `insert into orders values ($1)`, charge(s.orders)); err != nil {
+			t.Fatal(err)
+		}
+		s.asaas.Emit(asaastest.Event(asaas.EventPaymentReceived, asaastest.Set("payment.id", charge(s.orders))))
+	}
+	s.asaas.Settle()
+}
+
+// unpaid counts the orders that are not paid exactly once.
+func (s *store) unpaid(t *testing.T) (n int) {
+	t.Helper()
+	if err := s.pool.QueryRow(t.Context(), `select count(*) from orders where paid <> 1`).Scan(&n); err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+// queue is the state of the queue.
+func (s *store) queue() string {
+	w := s.asaas.Webhook(s.webhook)
+	return fmt.Sprintf("%d penalized, %d pending, stopped %t", w.Penalized, w.Pending, w.Interrupted)
+}
+
+// recover runs Recover to its end, with what it says.
+func (s *store) recover(t *testing.T) (said []string, err error) {
+	t.Helper()
+	for progress, err := range asaas.Recover(t.Context(), s.asaas.Client(), s.webhook, asaas.DryRunProbe(webhookToken), s.processor) {
+		if err != nil {
+			return said, err
+		}
+		if progress.Step != asaas.RecoveryWatching {
+			said = append(said, progress.String())
+		}
+	}
+	return said, nil
+}
+
+// An outage of a day with the default ParkAfter: penalties, events that are
+// parked, a fix, and in the end every order is paid once.
+func TestAfterAnOutageEveryOrderIsPaidOnce(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		reason  string
+		orders  int
+		restore []string
+	}{
+		{"every event is parked, and Asaas holds nothing up", 3, []string{
+			"nothing is held up at Asaas, and nothing was changed there",
+			"the probe passed",
+			"replayed: 3 done, 0 failed again, 0 without handler",
+			"nothing is owed: no event is parked, and none waits for another delivery",
+		}},
+		{"some are parked, and others wait in a queue with a penalty", 8, []string{
+			"the probe passed",
+			"the penalty is removed",
+			"recovered: Asaas counts no failures any more",
+			"replayed: 6 done, 0 failed again, 0 without handler",
+			"nothing is owed: no event is parked, and none waits for another delivery",
+		}},
+	} {
+		t.Run(tt.reason, func(t *testing.T) {
+			t.Parallel()
+			s := newStore(t)
+			s.sell(t, 2)
+			if s.unpaid(t) != 0 {
+				t.Fatal("the shop does not work")
+			}
+			s.broken.Store(true)
+			s.sell(t, tt.orders)
+			s.asaas.Advance(24 * time.Hour)
+
+			before := s.queue()
+			if said, err := s.recover(t); err == nil || !strings.Contains(err.Error(), "nothing was changed: the probe did not pass: dry run of PAYMENT_RECEIVED") {
+				t.Errorf("it recovers while the handler fails: %v, %v", said, err)
+			}
+			if diff := cmp.Diff(before, s.queue()); diff != "" || s.unpaid(t) != tt.orders {
+				t.Errorf("something was changed: %d orders are not paid (-want +got):\n%s", s.unpaid(t), diff)
+			}
+
+			s.broken.Store(false)
+			said, err := s.recover(t)
+			if diff := cmp.Diff(tt.restore, said); diff != "" || err != nil {
+				t.Errorf("%v (-want +got):\n%s", err, diff)
+			}
+			if n := s.unpaid(t); n != 0 || s.asaas.Webhook(s.webhook).Pending != 0 {
+				t.Errorf("%d orders are not paid once, %d events wait", n, s.asaas.Webhook(s.webhook).Pending)
+			}
+			s.asaas.Advance(15 * 24 * time.Hour)
+			if n := s.unpaid(t); n != 0 {
+				t.Errorf("two weeks later %d orders are not paid once", n)
+			}
+		})
+	}
+}
+
+func TestTheProbeBeginsWithWhatIsOwed(t *testing.T) {
+	t.Parallel()
+	s := newStore(t)
+	s.broken.Store(true)
+	s.sell(t, 1)
+	s.asaas.Advance(24 * time.Hour)
+	var first []asaas.EventType
+	probe := func(_ context.Context, w *asaas.Webhook) error {
+		first = w.Events.Or(nil)
+		return nil
+	}
+	for _, err := range asaas.Recover(t.Context(), s.asaas.Client(), s.webhook, probe, s.processor) {
+		if err != nil {
+			t.Error(err)
+		}
+	}
+	if diff := cmp.Diff([]asaas.EventType{asaas.EventPaymentReceived, asaas.EventPaymentConfirmed}, first); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+// A probe of the user's may pass where the handlers fail.
+func TestWhatFailsAgainIsOwedStill(t *testing.T) {
+	t.Parallel()
+	s := newStore(t)
+	s.broken.Store(true)
+	s.sell(t, 2)
+	s.asaas.Advance(24 * time.Hour)
+	var last asaas.RecoveryProgress
+	for p, err := range asaas.Recover(t.Context(), s.asaas.Client(), s.webhook, passes, s.processor) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		last = p
+	}
+	if says := "still owed: 2 PAYMENT_RECEIVED parked: see their errors, fix those, and replay them"; last.String() != says {
+		t.Errorf("it ends with %q, want %q", last, says)
+	}
+	owed, err := asaas.ListOwed(t.Context(), s.processor)
+	if diff := cmp.Diff(last.Owed, owed); diff != "" || err != nil || len(owed) != 1 || owed[0].Oldest.IsZero() {
+		t.Errorf("%+v, %v (-want +got):\n%s", owed, err, diff)
+	}
+}
+
+func TestAnInboxIsReplayed(t *testing.T) {
+	t.Parallel()
+	s := newStore(t)
+	events := asaas.NewDispatcher(webhookToken)
+	events.OnPaymentReceived(func(ctx context.Context, _ pgx.Tx, _ *asaas.PaymentEvent) error {
+		if s.broken.Load() {
+			return idem.NoRetry(errBroken)
+		}
+		return nil
+	})
+	inbox := idem.NewInbox(s.pool, events)
+	inbox.Logger = slog.New(slog.DiscardHandler)
+	parked := make(chan struct{})
+	inbox.Observe = func(_ context.Context, o idem.Observation) {
+		if o.Outcome == idem.Parked {
+			close(parked)
+		}
+	}
+	webhook := s.asaas.AddWebhook(asaastest.Webhook{Handler: inbox, Token: webhookToken, Events: []asaas.EventType{asaas.EventPaymentReceived}})
+	s.broken.Store(true)
+	ctx, stop := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- inbox.Run(ctx) }()
+	if _, err := inbox.Accept(t.Context(), asaas.Identify(asaastest.Event(asaas.EventPaymentReceived))); err != nil {
+		t.Fatal(err)
+	}
+	<-parked
+	stop()
+	if err := <-done; err != nil {
+		t.Fatal(err)
+	}
+	s.broken.Store(false)
+	var said []string
+	for p, err := range asaas.Recover(t.Context(), s.asaas.Client(), webhook, asaas.DryRunProbe(webhookToken), inbox) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		said = append(said, p.String())
+	}
+	want := []string{
+		"nothing is held up at Asaas, and nothing was changed there", "the probe passed", "replayed: 1 done, 0 failed again, 0 without handler",
+		"nothing is owed: no event is parked, and none waits for another delivery",
+	}
+	if diff := cmp.Diff(want, said); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+func TestWhatIsOwedReadsAsALine(t *testing.T) {
+	t.Parallel()
+	for want, owed := range map[string]asaas.Owed{
+		"3 PAYMENT_RECEIVED parked":             {Type: asaas.EventPaymentReceived, Parked: 3},
+		"1 PAYMENT_RECEIVED retrying":           {Type: asaas.EventPaymentReceived, Retrying: 1},
+		"3 PAYMENT_RECEIVED parked, 1 retrying": {Type: asaas.EventPaymentReceived, Parked: 3, Retrying: 1},
+	} {
+		if got := owed.String(); got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	}
+}
+
+func TestADatabaseThatIsAwayEndsARecoveryBeforeAnythingIsChanged(t *testing.T) {
+	t.Parallel()
+	s := newStore(t)
+	s.broken.Store(true)
+	s.sell(t, 1)
+	if _, err := s.pool.Exec(t.Context(), `drop table idem_payloads cascade`); err != nil {
+		t.Fatal(err)
+	}
+	if said, err := s.recover(t); err == nil || said != nil || !strings.Contains(err.Error(), "nothing was changed: what the application owes is not known: ") {
+		t.Errorf("%v: %v", said, err)
+	}
+}
+
+// As a person does it who has no handlers at hand.
+func TestAWebhookOfAHandlerNeedsNoDNS(t *testing.T) {
+	t.Parallel()
+	fake := asaastest.New()
+	defer fake.Close()
+	var got []string
+	answering := func(name string) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if r.Header.Get(idem.DryRunHeader) != "" {
+				got = append(got, name)
+			}
+			w.WriteHeader(http.StatusServiceUnavailable)
+			fmt.Fprint(w, `{"received":false,"dry_run":"done"}`)
+		})
+	}
+	types := []asaas.EventType{asaas.EventPaymentReceived}
+	fake.AddWebhook(asaastest.Webhook{Handler: answering("one"), Token: webhookToken, Events: types})
+	two := fake.AddWebhook(asaastest.Webhook{Handler: answering("two"), Token: webhookToken, Events: types})
+	fake.Emit(asaastest.Event(asaas.EventPaymentReceived))
+	fake.Settle()
+	for progress, err := range asaas.Recover(t.Context(), fake.Client(), two, asaas.DryRunProbe(webhookToken)) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if progress.Step == asaas.RecoveryPenaltyRemoved {
+			break
+		}
+	}
+	if diff := cmp.Diff([]string{"two"}, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}

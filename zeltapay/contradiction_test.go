@@ -1,0 +1,138 @@
+package zeltapay_test
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/paghooks/paghooks/idem"
+	"github.com/paghooks/paghooks/zeltapay"
+	"github.com/paghooks/paghooks/zeltapay/zeltapaytest"
+)
+
+// deliverNamed posts a body with another name of its event in the header.
+func deliverNamed(h http.Handler, body []byte, id string) (status int, answer string) {
+	r := httptest.NewRequest(http.MethodPost, "/webhooks/zeltapay", bytes.NewReader(body))
+	zeltapay.Sign(r.Header, body, "secret", time.Now())
+	r.Header.Set("Zeltapay-Event-Id", id)
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, r)
+	return w.Code, w.Body.String()
+}
+
+func TestTheSignedBodyCountsAndTheDifferenceIsLoggedOnce(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		why    string
+		fault  zeltapaytest.Fault
+		header string
+	}{
+		{"another id", zeltapaytest.OtherEventID, "Zeltapay-Event-Id"},
+		{"another type", zeltapaytest.OtherEventType, "Zeltapay-Event-Type"},
+		{"another time", zeltapaytest.OtherTimestamp, "Zeltapay-Timestamp"},
+	} {
+		var logged strings.Builder
+		events := zeltapay.NewDispatcher("secret")
+		events.Logger = slog.New(slog.NewTextHandler(&logged, nil))
+		var opened []string
+		fake := zeltapaytest.New()
+		t.Cleanup(fake.Close)
+		events.Verifier.Now = fake.Now
+		fake.AddWebhook(zeltapaytest.Webhook{Secret: "secret", Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			e, err := events.Open(r)
+			if err != nil {
+				t.Errorf("%s: %v", tt.why, err)
+				w.WriteHeader(http.StatusUnauthorized)
+			}
+			opened = append(opened, e.ID+" "+e.Type)
+		})})
+		fake.Spoil(tt.fault, tt.fault, 0)
+		for i := range 3 {
+			fake.Emit(zeltapaytest.Event("payment.success", zeltapaytest.Set("eventId", fmt.Sprint("evt_", i))))
+		}
+		fake.Settle()
+		if diff := cmp.Diff([]string{"evt_0 payment.success", "evt_1 payment.success", "evt_2 payment.success"}, opened); diff != "" {
+			t.Errorf("%s: (-want +got):\n%s", tt.why, diff)
+		}
+		if strings.Count(logged.String(), "\n") != 1 || !strings.Contains(logged.String(), "header="+tt.header+" type=payment.success") {
+			t.Errorf("%s: logged %q", tt.why, logged.String())
+		}
+		var found []string
+		for _, f := range events.Drift() {
+			found = append(found, fmt.Sprintf("%s %s %s %d", f.EventType, f.Kind, f.Path, f.Count))
+		}
+		if diff := cmp.Diff([]string{"payment.success header_differs " + tt.header + " 2"}, found); diff != "" {
+			t.Errorf("%s: (-want +got):\n%s", tt.why, diff)
+		}
+	}
+}
+
+// The tests that Zelta Pay's guide on duplicates proposes.
+func TestOneBodyUnderSeveralIDsOfTheHeaderIsOneEvent(t *testing.T) {
+	t.Parallel()
+	for why, body := range map[string][]byte{
+		"an eventId":                    read(t, "testdata/payment_success_flat_1.1.0.json"),
+		"no eventId, but a transaction": read(t, "testdata/payment_success_nested.json"),
+		"neither":                       []byte(`{"type":"payment.success","paymentLinkId":"pl_1"}`),
+	} {
+		t.Run(why, func(t *testing.T) {
+			t.Parallel()
+			pool, h := shop(t)
+			answers := make(chan string, 10)
+			for i := range cap(answers) {
+				go func() {
+					status, answer := deliverNamed(h, body, fmt.Sprint("evt_", i))
+					answers <- fmt.Sprint(status, " ", answer)
+				}()
+			}
+			got := make(map[string]int)
+			for range cap(answers) {
+				got[<-answers]++
+			}
+			want := map[string]int{`200 {"received":true}`: 1, `200 {"received":true,"duplicate":true}`: 9}
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+			if n := count(t, pool, "payments") + count(t, pool, "idem_events"); n != 2 {
+				t.Errorf("%d payments and events of 2", n)
+			}
+		})
+	}
+}
+
+func TestABodyWithoutEventIDHasAName(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct{ why, body, want string }{
+		{"a payment has its transaction", `{"type":"payment.success","transaction":{"id":"txn_1"}}`, "payment.success:txn_1"},
+		{"a transaction may be refunded twice", `{"type":"payment.refunded","transaction":{"id":"txn_1"}}`, ""},
+		{"null is none", `{"eventId":null,"type":"webhook.ping"}`, ""},
+		{"no JSON", `pong`, ""},
+	} {
+		if tt.want == "" {
+			tt.want = idem.BodyID([]byte(tt.body))
+		}
+		if got := zeltapay.Identify([]byte(tt.body)).ID; got != tt.want {
+			t.Errorf("%s: it is named %q, want %q", tt.why, got, tt.want)
+		}
+	}
+}
+
+func TestADispatcherWithoutLoggerIsQuiet(t *testing.T) {
+	t.Parallel()
+	events := &zeltapay.Dispatcher{Verifier: zeltapay.Verifier{Secrets: []string{"secret"}}}
+	body := zeltapaytest.Event("webhook.ping")
+	r := zeltapaytest.Request("/", "secret", body)
+	r.Header.Set("Zeltapay-Event-Id", "evt_other")
+	r.Body = io.NopCloser(bytes.NewReader(body))
+	if _, err := events.Open(r); err != nil {
+		t.Error(err)
+	}
+}
