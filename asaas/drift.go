@@ -2,7 +2,10 @@ package asaas
 
 import (
 	"context"
+	"encoding/json"
+	"errors"
 	"fmt"
+	"reflect"
 
 	"github.com/jackc/pgx/v5"
 
@@ -20,56 +23,47 @@ func (d *Dispatcher) Drift() []drift.Finding { return d.Watch.Findings() }
 // place of what it is about is an error: its struct would hold zeros that
 // Asaas did not send.
 func (d *Dispatcher) Route(e idem.Event) (idem.Work, error) {
-	e = d.look(e)
-	work, err := d.Routes.Route(e)
+	work, err := d.Routes.Route(e) // decodes it, if there is a handler
+	k := kinds()[EventType(e.Type)]
+	d.Watch.Look(e.Type, k.empty, err != nil && !d.Ignores(e.Type), e.Payload)
 	if work == nil || err != nil {
 		return work, err
 	}
-	if err := d.complete(e); err != nil {
+	if err := d.complete(e, k); err != nil {
 		return nil, err
 	}
 	return work, nil
 }
 
-// Dispatch is [idem.Dispatch] with the handlers of d.
-func (d *Dispatcher) Dispatch(ctx context.Context, tx pgx.Tx, e idem.Event) error {
-	return idem.Dispatch(ctx, tx, d, e)
-}
-
-// look has the watch look at an event, and returns it decoded where it decodes:
-// an event that is replayed comes without that.
-func (d *Dispatcher) look(e idem.Event) idem.Event {
-	if e.Decoded == nil {
-		if decoded, err := Parse(e.Payload); err == nil {
-			e.Decoded = decoded
-		}
+// complete checks that the body says what the event's struct takes for granted.
+// A handler that takes a struct of the application's own, perhaps because Asaas
+// changed the event, does not care.
+func (d *Dispatcher) complete(e idem.Event, k kind) error {
+	decoded := k.empty
+	if e.Key != "" {
+		decoded = k.named // the body has the object: its id was found there
 	}
-	d.Watch.Look(e.Type, structOf(e), e.Decoded == nil, e.Payload)
-	return e
-}
-
-// structOf is a pointer to the struct that an event decodes into, or would; nil
-// for an event type that is not known.
-func structOf(e idem.Event) any {
-	if decoded, ok := e.Decoded.(Event); ok && !isUnknown(e.Type) {
-		return decoded
-	}
-	if create := newEvent[EventType(e.Type)]; create != nil {
-		return create()
-	}
-	return nil
-}
-
-// complete checks an event's struct. A handler that takes a struct of the
-// application's own, perhaps because Asaas changed the event, does not care.
-func (d *Dispatcher) complete(e idem.Event) error {
-	err := drift.Check(e.Decoded, e.Payload)
-	if err == nil {
-		return nil
-	}
-	// Without a payload, only a handler of what is decoded already can be found.
-	if _, notOurs := d.Routes.Route(idem.Event{Type: e.Type, Decoded: e.Decoded}); notOurs != nil {
+	err := drift.Check(decoded, e.Payload)
+	if err == nil || !d.takesOurs(e.Type, k) {
 		return nil
 	}
 	return fmt.Errorf("asaas: a %s is not complete: %w", e.Type, err)
+}
+
+// takesOurs tells whether the handler's struct has this package's type for what
+// the event is about: such a type refuses a number.
+func (d *Dispatcher) takesOurs(eventType string, k kind) bool {
+	for _, name := range k.fields {
+		_, err := d.Routes.Route(idem.Event{Type: eventType, Payload: fmt.Appendf(nil, `{%q:0}`, name)})
+		var refused *json.UnmarshalTypeError
+		if errors.As(err, &refused) && refused.Type.PkgPath() == reflect.TypeFor[kind]().PkgPath() {
+			return true
+		}
+	}
+	return false
+}
+
+// Dispatch is [idem.Dispatch] with the handlers of d.
+func (d *Dispatcher) Dispatch(ctx context.Context, tx pgx.Tx, e idem.Event) error {
+	return idem.Dispatch(ctx, tx, d, e)
 }

@@ -8,6 +8,7 @@ import (
 	"fmt"
 
 	"github.com/paghooks/paghooks/idem"
+	"github.com/paghooks/paghooks/internal/peek"
 )
 
 // Event is one of the package's event structs: a [*PaymentEvent] and so on or,
@@ -46,74 +47,89 @@ func (e UnknownEvent) MarshalJSON() ([]byte, error) { return e.Raw.MarshalJSON()
 // object that names an event, or that a field does not fit its type; it tells
 // the field's path.
 func Parse(body []byte) (Event, error) {
-	guess := glance(body)
-	e, err := decode(guess, body)
-	if err == nil && guess != "" && e.envelope().Event == guess {
-		return e, nil
-	}
-	said := headOf(body).Event
+	said := headOf(body).event
 	if said == "" {
 		return nil, errors.New("asaas: the body is not an event: it is no JSON object with the name of one")
 	}
-	e, err = decode(said, body)
-	if err != nil {
+	e := emptyEvent(said)
+	if err := json.Unmarshal(body, e); err != nil {
 		return nil, fmt.Errorf("asaas: a %s does not decode: keep the body, and look for a newer version of this module: %w", said, err)
 	}
 	return e, nil
 }
 
-// glance guesses the event type, so that a body is decoded once. What the whole
-// decoding says is what counts.
-func glance(body []byte) EventType {
-	_, value, _ := bytes.Cut(body, []byte(`"event"`))
-	value, _ = bytes.CutPrefix(bytes.TrimLeft(value, ": \t\r\n"), []byte(`"`))
-	name, _, _ := bytes.Cut(value, []byte(`"`))
-	return EventType(name)
-}
-
-func decode(t EventType, body []byte) (Event, error) {
-	var e Event = new(UnknownEvent)
+// emptyEvent is an event to decode a body of that type into.
+func emptyEvent(t EventType) Event {
 	if create := newEvent[official(t)]; create != nil {
-		e = create()
+		return create()
 	}
-	return e, json.Unmarshal(body, e)
+	return new(UnknownEvent)
 }
 
 // official is the name of an event type that its constant has.
 func official(t EventType) EventType { return cmp.Or(aliases[t], t) }
 
-// head is what names an event. Read by itself, it names an event whose rest
-// does not decode.
+// head is what names an event. It is found without decoding the rest, and is
+// what decoding finds.
 type head struct {
-	ID          string
-	Event       EventType
-	DateCreated DateTime
+	id          string
+	event       EventType
+	dateCreated DateTime
+	key         string
 }
 
+// headOf is empty for a body that is not a whole JSON object.
 func headOf(body []byte) (h head) {
-	_ = json.Unmarshal(body, &h) // what does not fit stays empty
+	var objects [4]member // seldom more
+	inside := objects[:0]
+	whole := peek.Members(body, func(name, value []byte) {
+		switch {
+		case value[0] == '{':
+			inside = append(inside, member{name, value})
+		case peek.Is(name, "id"):
+			peek.String(value, &h.id)
+		case peek.Is(name, "event"):
+			peek.String(value, (*string)(&h.event))
+		case peek.Is(name, "dateCreated"):
+			peek.String(value, (*string)(&h.dateCreated))
+		}
+	})
+	if !whole {
+		return head{}
+	}
+	h.key = keyIn(inside, kinds()[official(h.event)].subject)
 	return h
+}
+
+type member struct{ name, value []byte }
+
+// keyIn is the id of the object that an event is about, which is called subject.
+func keyIn(objects []member, subject string) (key string) {
+	for _, m := range objects {
+		if subject != "" && peek.Is(m.name, subject) {
+			peek.Members(m.value, func(name, value []byte) {
+				if peek.Is(name, "id") {
+					peek.Text(value, &key)
+				}
+			})
+		}
+	}
+	return key
 }
 
 // Identify names the event of a verified body, for [idem.Processor.Accept] and
 // the like. It never fails: a body that cannot be read has no Type, and an ID
 // made by [idem.BodyID]. An event type that comes by two names has the Type of
 // its constant. Scope is left to the caller.
+//
+// The body is not decoded, only looked through for what names it: a field that
+// does not fit its type is found when the event is routed to a handler.
 func Identify(body []byte) idem.Event {
-	e := idem.Event{Source: sourceName, Payload: body}
-	decoded, err := Parse(body)
-	var h head
-	if err == nil {
-		v := decoded.envelope()
-		h = head{v.ID, v.Event, v.DateCreated}
-		e.Key, e.Decoded = decoded.key(), decoded
-	} else {
-		h = headOf(body)
-	}
-	e.ID, e.Type = h.ID, string(official(h.Event))
+	h := headOf(body)
+	e := idem.Event{Source: sourceName, ID: h.id, Type: string(official(h.event)), Key: h.key, Payload: body}
 	if e.ID == "" {
 		e.ID = idem.BodyID(body)
 	}
-	e.OccurredAt, _ = h.DateCreated.Time() // zero where it cannot be read
+	e.OccurredAt, _ = h.dateCreated.Time() // zero where it cannot be read
 	return e
 }

@@ -30,7 +30,7 @@ func FuzzParseWithdrawal(f *testing.F) {
 		if w.ID() == "" {
 			t.Fatal("it cannot be looked up")
 		}
-		if headOf(body).Event != "" {
+		if headOf(body).event != "" {
 			t.Fatal("it is an event")
 		}
 		objects := 0

@@ -1,9 +1,12 @@
 package zeltapay
 
 import (
+	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"net/http"
+	"reflect"
 
 	"github.com/jackc/pgx/v5"
 
@@ -90,18 +93,18 @@ func (d *Dispatcher) accounts(r *http.Request) ([]idem.Credentials, error) {
 // transaction is an error: its layout is neither of the two that are known, and
 // its struct would hold nothing of it.
 func (d *Dispatcher) Route(e idem.Event) (idem.Work, error) {
-	e = d.look(e)
-	work, err := d.Routes.Route(e)
-	switch {
-	case err != nil:
-		return nil, err
-	case work == nil && d.Ignores(e.Type):
+	if d.Ignores(e.Type) {
+		d.look(e, false)
 		return nil, idem.ErrIgnored
-	case work == nil:
-		return nil, nil
 	}
-	if err := complete(e); err != nil {
+	work, err := d.Routes.Route(e) // decodes it, if there is a handler
+	d.look(e, err != nil)
+	if work == nil || err != nil {
 		return nil, err
+	}
+	if e.Type == string(EventPaymentSuccess) && !namesPayment(e.Payload) && d.takesOurs(e.Type) {
+		return nil, errors.New("zeltapay: a payment without paymentLinkId, paymentLink.id, transaction.externalPaymentId and transaction.id: " +
+			"its layout is new, look for a newer version of this module")
 	}
 	return work, nil
 }
@@ -111,12 +114,18 @@ func (d *Dispatcher) Ignores(eventType string) bool {
 	return d.Routes.Ignores(eventType) || eventType == string(EventWebhookPing) && !d.Handles(eventType)
 }
 
-func complete(e idem.Event) error {
-	if p, ok := e.Decoded.(*PaymentEvent); ok && p.LinkID() == "" && p.TransactionID() == "" {
-		return errors.New("zeltapay: a payment without paymentLinkId, paymentLink.id, transaction.externalPaymentId and transaction.id: " +
-			"its layout is new, look for a newer version of this module")
-	}
-	return nil
+func namesPayment(body []byte) bool {
+	h := headOf(body)
+	return cmp.Or(h.paymentLinkID, h.linkID, h.externalPaymentID, h.transactionID) != ""
+}
+
+// takesOurs tells whether the handler's struct has this package's types for a
+// payment: they refuse a number. A handler that takes a struct of the
+// application's own may know the new layout.
+func (d *Dispatcher) takesOurs(eventType string) bool {
+	_, err := d.Routes.Route(idem.Event{Type: eventType, Payload: []byte(`{"transaction":0}`)})
+	var refused *json.UnmarshalTypeError
+	return errors.As(err, &refused) && refused.Type == reflect.TypeFor[Transaction]()
 }
 
 // Dispatch is [idem.Dispatch] with the handlers of d.

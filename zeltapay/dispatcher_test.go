@@ -194,14 +194,9 @@ func TestEveryEventFindsItsHandler(t *testing.T) {
 		"webhook_ping.json":               "ping evt_00000000000000aa",
 		"unknown_type.json":               "unknown payment_link.archived",
 	} {
-		opened := zeltapay.Identify(read(t, "testdata/"+file))
-		replayed := opened
-		replayed.Decoded = nil // as it comes out of the database
-		for _, e := range []idem.Event{opened, replayed} {
-			*last = ""
-			if err := events.Dispatch(t.Context(), nil, e); err != nil || *last != want {
-				t.Errorf("%s: %q ran, %v", file, *last, err)
-			}
+		*last = ""
+		if err := events.Dispatch(t.Context(), nil, zeltapay.Identify(read(t, "testdata/"+file))); err != nil || *last != want {
+			t.Errorf("%s: %q ran, %v", file, *last, err)
 		}
 	}
 }
@@ -289,5 +284,22 @@ func TestAPaymentInALayoutThatIsNewIsNotHandled(t *testing.T) {
 		if handled := err == nil && work != nil; handled != c.handled {
 			t.Errorf("%s: handled=%t, %v", c.why, handled, err)
 		}
+	}
+}
+
+func TestAHandlerOfAStructOfItsOwnMayKnowANewLayout(t *testing.T) {
+	t.Parallel()
+	type payment struct {
+		Payment struct{ Link string }
+	}
+	d := zeltapay.NewDispatcher("secret")
+	var got string
+	idem.Handle(&d.Routes, "payment.success", func(_ context.Context, _ pgx.Tx, e *payment) error {
+		got = e.Payment.Link
+		return nil
+	})
+	body := `{"eventId":"1","type":"payment.success","payment":{"link":"pl_1"}}`
+	if err := d.Dispatch(t.Context(), nil, zeltapay.Identify([]byte(body))); err != nil || got != "pl_1" {
+		t.Errorf("handled %q, %v", got, err)
 	}
 }

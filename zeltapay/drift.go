@@ -1,6 +1,8 @@
 package zeltapay
 
 import (
+	"sync"
+
 	"github.com/paghooks/paghooks/idem"
 	"github.com/paghooks/paghooks/idem/drift"
 )
@@ -11,26 +13,16 @@ import (
 // else is. To be told of each finding when it is new, set Watch.Observe.
 func (d *Dispatcher) Drift() []drift.Finding { return d.Watch.Findings() }
 
-// look has the watch look at an event, and returns it decoded where it decodes:
-// an event that is replayed comes without that.
-func (d *Dispatcher) look(e idem.Event) idem.Event {
-	if e.Decoded == nil {
-		if decoded, err := Parse(e.Payload); err == nil {
-			e.Decoded = decoded
-		}
-	}
-	d.Watch.Look(e.Type, structOf(e), e.Decoded == nil, e.Payload)
-	return e
+// look has the watch look at an event that was routed, and failed or not.
+func (d *Dispatcher) look(e idem.Event, failed bool) {
+	d.Watch.Look(e.Type, structs()[EventType(e.Type)], failed, e.Payload)
 }
 
-// structOf is a pointer to the struct that an event decodes into, or would; nil
-// for an event type that is not known.
-func structOf(e idem.Event) any {
-	if decoded, ok := e.Decoded.(Event); ok && !isUnknown(e.Type) {
-		return decoded
+// structs has an empty event of each type that is known.
+var structs = sync.OnceValue(func() map[EventType]Event {
+	all := make(map[EventType]Event)
+	for t, create := range newEvent {
+		all[t] = create()
 	}
-	if create := newEvent[EventType(e.Type)]; create != nil {
-		return create()
-	}
-	return nil
-}
+	return all
+})

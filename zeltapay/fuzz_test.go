@@ -7,11 +7,12 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
-	"reflect"
 	"strings"
 	"testing"
 	"time"
 	"unicode/utf8"
+
+	"github.com/google/go-cmp/cmp"
 
 	"github.com/paghooks/paghooks/idem"
 	"github.com/paghooks/paghooks/zeltapay"
@@ -90,6 +91,8 @@ func FuzzParse(f *testing.F) {
 	for _, body := range []string{
 		``, `null`, `[]`, `"x"`, `{}`, `{"type":5}`, `{"type":"payment.success"`, "{\"type\":\"\xff\"}",
 		`{"type":"webhook.ping","TYPE":"payment.success"}`, `{"type":"payment.success","transaction":{"id":"\u0000"}}`,
+		`{"TRANSACTION":{"ID":"t","id":null},"type":"payment.success","eventId":"a","eventid":null,"transaction":{"completedAt":"2025-01-15T10:30:00Z"}}`,
+		`{"type":"payment.success","paymentLink":{"id":"a"},"paymentLinkId":"b","paymentLink":{},"transaction":{"id":"c"},"transaction":null}`,
 		`{"type":"payment.success","metadata":{"n":1e400,"<":"\u2028"}}`, `{"type":"payment.success","transaction":{"amount":1.5}}`,
 	} {
 		f.Add([]byte(body))
@@ -100,14 +103,14 @@ func FuzzParse(f *testing.F) {
 			t.Fatalf("named %+v", named)
 		}
 		e, err := zeltapay.Parse(body)
-		if (err == nil) != (named.Decoded != nil) {
-			t.Fatalf("Parse says %v, Identify decoded %v", err, named.Decoded)
-		}
 		if err != nil {
 			return
 		}
-		if named.Type == "" || reflect.TypeOf(e) != reflect.TypeOf(named.Decoded) {
-			t.Errorf("a %q parses into %T", named.Type, e)
+		if json.Unmarshal(body, new(zeltapay.Envelope)) != nil {
+			return // an unknown event, which may use these names for something else
+		}
+		if diff := cmp.Diff(zeltapay.HeadIn(e, body), named); diff != "" {
+			t.Errorf("%q is decoded as another event than it is named (-decoded +named):\n%s", body, diff)
 		}
 		if once, twice := encoded(t, e), encoded(t, parsed(t, encoded(t, e))); !bytes.Equal(once, twice) {
 			t.Errorf("encoded once:\n%s\nand twice:\n%s", once, twice)

@@ -2,6 +2,7 @@ package zeltapay
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -45,37 +46,16 @@ func (e *UnknownEvent) key() string { return "" }
 // An error means that the body is not JSON, has no type, or does not fit its
 // type's fields.
 func Parse(body []byte) (Event, error) {
-	guess := glance(body)
-	if e, err := decode(body, guess); err == nil && guess != "" && e.envelope().Type == guess {
-		return e, nil
-	}
 	said := headOf(body).Type
 	if said == "" {
 		return nil, errors.New("zeltapay: the body is not an event: it is no JSON object with a type")
 	}
-	e, err := decode(body, said)
-	if err != nil {
-		return nil, fmt.Errorf("zeltapay: a %s does not decode: keep the body, and look for a newer version of this module: %w", said, err)
-	}
-	return e, nil
-}
-
-// glance guesses the type, so that a body is decoded once. What the whole
-// decoding says is what counts.
-func glance(body []byte) EventType {
-	_, value, _ := bytes.Cut(body, []byte(`"type"`))
-	value, _ = bytes.CutPrefix(bytes.TrimLeft(value, ": \t\r\n"), []byte(`"`))
-	name, _, _ := bytes.Cut(value, []byte(`"`))
-	return EventType(name)
-}
-
-func decode(body []byte, t EventType) (Event, error) {
 	var e Event = new(UnknownEvent)
-	if create := newEvent[t]; create != nil {
+	if create := newEvent[said]; create != nil {
 		e = create()
 	}
 	if err := json.Unmarshal(body, e); err != nil {
-		return nil, err
+		return nil, fmt.Errorf("zeltapay: a %s does not decode: keep the body, and look for a newer version of this module: %w", said, err)
 	}
 	return e, nil
 }
@@ -88,72 +68,53 @@ func decode(body []byte, t EventType) (Event, error) {
 // layout) is named by its transaction, payment.success:<transaction.id>. The
 // Zeltapay-Event-Id header is not used: it is not signed, and who repeats a
 // delivery can change it.
+//
+// The body is not decoded, only looked through for what names it: a field that
+// does not fit its type is found when the event is routed to a handler.
 func Identify(body []byte) idem.Event {
 	e, _ := identify(body)
 	return e
 }
 
 func identify(body []byte) (idem.Event, head) {
-	decoded, err := Parse(body)
-	if err != nil {
-		h := headOf(body)
-		return idem.Event{Source: sourceName, ID: h.id(body), Type: string(h.Type), Payload: body}, h
-	}
-	h := headIn(decoded)
+	h := headOf(body)
 	return idem.Event{
 		Source:     sourceName,
 		ID:         h.id(body),
 		Type:       string(h.Type),
-		Key:        decoded.key(),
-		OccurredAt: occurredAt(decoded),
+		Key:        h.key(),
+		OccurredAt: h.occurredAt(),
 		Payload:    body,
-		Decoded:    decoded,
 	}, h
-}
-
-// head is what names an event. Read by itself, it gives an event whose rest
-// does not decode the name that it will have once it does.
-type head struct {
-	EventID     string    `json:"eventId"`
-	Type        EventType `json:"type"`
-	Transaction struct {
-		ID string `json:"id"`
-	} `json:"transaction"`
-}
-
-func headOf(body []byte) (h head) {
-	_ = json.Unmarshal(body, &h) // what does not fit stays empty
-	return h
-}
-
-func headIn(e Event) head {
-	h := head{EventID: e.envelope().EventID.Or(""), Type: e.envelope().Type}
-	if p, ok := e.(*PaymentEvent); ok {
-		h.Transaction.ID = p.transaction().ID.Or("")
-	}
-	return h
 }
 
 func (h head) id(body []byte) string {
 	switch {
 	case h.EventID != "":
 		return h.EventID
-	case h.Type == EventPaymentSuccess && h.Transaction.ID != "":
+	case h.Type == EventPaymentSuccess && h.transactionID != "":
 		// Only this type: a transaction succeeds once, but may well be, say,
 		// refunded twice.
-		return string(h.Type) + ":" + h.Transaction.ID
+		return string(h.Type) + ":" + h.transactionID
 	}
 	return idem.BodyID(body)
 }
 
+func (h head) key() string {
+	if h.Type != EventPaymentSuccess {
+		return ""
+	}
+	return cmp.Or(h.paymentLinkID, h.linkID)
+}
+
 // occurredAt is the event's own time, or zero when there is none to read.
-func occurredAt(e Event) time.Time {
-	said := []Time{e.envelope().CreatedAt.Or("")}
-	switch e := e.(type) {
-	case *PaymentEvent:
-		said = append(said, e.PaidAt())
-	case *PingEvent:
-		said = append(said, e.SentAt.Or(""))
+func (h head) occurredAt() time.Time {
+	said := []Time{h.createdAt}
+	switch h.Type {
+	case EventPaymentSuccess:
+		said = append(said, cmp.Or(h.paidAt, h.completedAt))
+	case EventWebhookPing:
+		said = append(said, h.sentAt)
 	}
 	for _, t := range said {
 		if at, err := t.Time(); err == nil {
