@@ -3,9 +3,9 @@ package asaas
 import (
 	"cmp"
 	"errors"
-	"fmt"
 	"math"
 	"math/bits"
+	"strconv"
 )
 
 // Decimal is an exact decimal number of up to 18 digits: an amount, a rate.
@@ -100,11 +100,13 @@ func (d Decimal) append(b []byte) []byte {
 	if d.coef < 0 {
 		b = append(b, '-')
 	}
-	digits := fmt.Sprintf("%0*d", d.scale+1, magnitude(d.coef))
-	point := len(digits) - int(d.scale)
-	b = append(b, digits[:point]...)
+	unit := uint64(pow10[d.scale])
+	b = strconv.AppendUint(b, magnitude(d.coef)/unit, 10)
 	b = append(b, '.')
-	b = append(b, digits[point:]...)
+	for fraction := magnitude(d.coef) % unit; unit > 1; fraction %= unit {
+		unit /= 10
+		b = append(b, '0'+byte(fraction/unit))
+	}
 	for places := d.scale; places < 2; places++ {
 		b = append(b, '0')
 	}
