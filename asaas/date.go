@@ -59,6 +59,9 @@ var (
 
 func parseTime(text string) (t time.Time, ok bool) {
 	for _, layout := range localLayouts {
+		if !mayBe(text, layout) {
+			continue
+		}
 		if t, err := time.Parse(layout, text); err == nil {
 			return inBrasilia(t), true
 		}
@@ -69,6 +72,19 @@ func parseTime(text string) (t time.Time, ok bool) {
 		}
 	}
 	return time.Time{}, false
+}
+
+// mayBe spares time.Parse making errors: a text has its separators where its
+// layout has them, and is longer only after a time.
+func mayBe(text, layout string) bool {
+	const day = len("2006-01-02")
+	switch {
+	case len(text) < len(layout) || text[2] != layout[2] && layout[2] == '/':
+		return false
+	case len(layout) == day:
+		return len(text) == day
+	}
+	return text[day] == layout[day]
 }
 
 // inBrasilia is when the calendar and the clock in Brasília showed what t

@@ -18,7 +18,9 @@ func Into(d *jsontext.Decoder, v json.Unmarshaler) error {
 	if err != nil {
 		return err
 	}
-	err = v.UnmarshalJSON(value)
+	if err = v.UnmarshalJSON(value); err == nil {
+		return nil
+	}
 	var typeError *json.UnmarshalTypeError
 	if errors.As(err, &typeError) && d.StackDepth() > 0 {
 		typeError.Struct, typeError.Field = "body", path(d)
