@@ -1,7 +1,6 @@
 package asaas
 
 import (
-	"database/sql/driver"
 	"errors"
 	"fmt"
 )
@@ -130,29 +129,3 @@ func (d *Decimal) UnmarshalJSON(data []byte) error {
 
 // MarshalJSON writes a JSON number as [Decimal.String] does.
 func (d Decimal) MarshalJSON() ([]byte, error) { return d.append(nil), nil }
-
-// Scan implements [sql.Scanner], for numeric, integer and text columns. NULL
-// is an error: scan into a pointer, or into a sql.Null[Decimal].
-func (d *Decimal) Scan(src any) error {
-	var text string
-	switch src := src.(type) {
-	case string:
-		text = src
-	case []byte:
-		text = string(src)
-	case int64:
-		text = fmt.Sprint(src)
-	default:
-		return fmt.Errorf("asaas: a %T is not scanned into a Decimal: select a numeric that is not NULL", src)
-	}
-	n, err := ParseDecimal(text)
-	if err != nil {
-		return err
-	}
-	*d = n
-	return nil
-}
-
-// Value implements [driver.Valuer]: a text that Postgres takes as an exact
-// numeric. For a bigint column use [Decimal.Cents].
-func (d Decimal) Value() (driver.Value, error) { return d.String(), nil }

@@ -16,3 +16,6 @@ func (n *Int) UnmarshalJSONFrom(in *jsontext.Decoder) error { return stream.Into
 
 // UnmarshalJSONFrom is UnmarshalJSON for Go 1.27 and later.
 func (t *Text) UnmarshalJSONFrom(in *jsontext.Decoder) error { return stream.Into(in, t) }
+
+// UnmarshalJSONFrom is UnmarshalJSON for Go 1.27 and later.
+func (p *Percent) UnmarshalJSONFrom(in *jsontext.Decoder) error { return stream.Into(in, p) }

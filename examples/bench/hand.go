@@ -15,11 +15,7 @@ import (
 
 // pay is the work, the same for all.
 func pay(ctx context.Context, tx pgx.Tx, e *asaas.PaymentEvent) error {
-	amount, err := e.Payment.Value.Cents()
-	if err != nil {
-		return err
-	}
-	tag, err := tx.Exec(ctx, `update orders set payments = payments + 1, cents = cents + $2 where charge = $1`, e.Payment.ID, amount)
+	tag, err := tx.Exec(ctx, `update orders set payments = payments + 1, cents = cents + $2 where charge = $1`, e.Payment.ID, e.Payment.Value.Cents())
 	if err == nil && tag.RowsAffected() != 1 {
 		err = fmt.Errorf("there is no order of %s", e.Payment.ID)
 	}

@@ -60,8 +60,7 @@ func shop(t *testing.T, work func(ctx context.Context, tx pgx.Tx, e *asaas.Payme
 }
 
 func insert(ctx context.Context, tx pgx.Tx, e *asaas.PaymentEvent) error {
-	amount, _ := e.Payment.Value.Cents()
-	_, err := tx.Exec(ctx, `insert into payments values ($1, $2)`, e.Payment.ID, amount)
+	_, err := tx.Exec(ctx, `insert into payments values ($1, $2)`, e.Payment.ID, e.Payment.Value.Cents())
 	return err
 }
 
