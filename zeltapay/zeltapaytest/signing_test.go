@@ -54,7 +54,7 @@ func TestSignatureIsInTheChosenFormat(t *testing.T) {
 			if verifier.Verify(re.got[0].header, []byte(re.got[0].body)) == nil {
 				t.Errorf("%s, bare %t: it verifies in another format", c.why, bare)
 			}
-			verifier.Format, verifier.AllowBareSignature = c.format, false
+			verifier.SignedFormat, verifier.AllowBareSignature = c.format, false
 			if err := verifier.Verify(re.got[0].header, []byte(re.got[0].body)); (err != nil) != bare {
 				t.Errorf("%s, bare %t: as t=…, v1=… it gives %v", c.why, bare, err)
 			}
