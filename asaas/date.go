@@ -1,12 +1,9 @@
 package asaas
 
 import (
-	"database/sql/driver"
 	"errors"
 	"sync"
 	"time"
-
-	"github.com/jackc/pgx/v5/pgtype"
 )
 
 // Date is a day, as Asaas wrote it: "2026-08-08", but also "08/08/2026" or
@@ -17,7 +14,8 @@ import (
 // A Date is a good argument of tx.Exec: a date or text column gets the day as
 // 2026-08-08, a timestamptz column the day's first instant in Brasília, and
 // any column NULL for an empty Date. With pgx's simple protocol, which cannot
-// see a column's type, pass Time() to a timestamptz column.
+// see a column's type, pass Time() to a timestamptz column. It is scanned from
+// such columns, too, and is then spelled 2026-08-08.
 type Date string
 
 // DateTime is an instant, as Asaas wrote it: "2026-08-08 20:45:13", which is
@@ -28,7 +26,8 @@ type Date string
 // A DateTime is a good argument of tx.Exec: a timestamptz column gets the
 // instant, a date or timestamp column what the calendar and the clock in
 // Brasília showed, a text column RFC 3339, and any column NULL for an empty
-// DateTime.
+// DateTime. It is scanned from such columns, too, and is then spelled as in RFC
+// 3339; with database/sql, use a timestamptz column for it.
 type DateTime string
 
 // Brasilia returns the time zone of every time that Asaas writes without one.
@@ -59,6 +58,9 @@ var (
 
 func parseTime(text string) (t time.Time, ok bool) {
 	for _, layout := range localLayouts {
+		if !mayBe(text, layout) {
+			continue
+		}
 		if t, err := time.Parse(layout, text); err == nil {
 			return inBrasilia(t), true
 		}
@@ -69,6 +71,19 @@ func parseTime(text string) (t time.Time, ok bool) {
 		}
 	}
 	return time.Time{}, false
+}
+
+// mayBe spares time.Parse making errors: a text has its separators where its
+// layout has them, and is longer only after a time.
+func mayBe(text, layout string) bool {
+	const day = len("2006-01-02")
+	switch {
+	case len(text) < len(layout) || text[2] != layout[2] && layout[2] == '/':
+		return false
+	case len(layout) == day:
+		return len(text) == day
+	}
+	return text[day] == layout[day]
 }
 
 // inBrasilia is when the calendar and the clock in Brasília showed what t
@@ -95,27 +110,6 @@ func (d Date) Time() (time.Time, error) {
 // IsZero tells whether there is no date.
 func (d Date) IsZero() bool { return d == "" }
 
-// Value implements [driver.Valuer]: the day as 2026-08-08, or NULL.
-func (d Date) Value() (driver.Value, error) {
-	if d == "" {
-		return nil, nil
-	}
-	t, err := d.Time()
-	if err != nil {
-		return nil, err
-	}
-	return t.Format(time.DateOnly), nil
-}
-
-// TimestamptzValue implements [pgtype.TimestamptzValuer].
-func (d Date) TimestamptzValue() (pgtype.Timestamptz, error) {
-	if d == "" {
-		return pgtype.Timestamptz{}, nil
-	}
-	t, err := d.Time()
-	return pgtype.Timestamptz{Time: t, Valid: err == nil}, err
-}
-
 // Time returns the instant, in Brasília's time zone. An empty DateTime is an
 // error, as is a text that is no time.
 func (d DateTime) Time() (time.Time, error) {
@@ -128,15 +122,3 @@ func (d DateTime) Time() (time.Time, error) {
 
 // IsZero tells whether there is no time.
 func (d DateTime) IsZero() bool { return d == "" }
-
-// Value implements [driver.Valuer]: the instant as RFC 3339, or NULL.
-func (d DateTime) Value() (driver.Value, error) {
-	if d == "" {
-		return nil, nil
-	}
-	t, err := d.Time()
-	if err != nil {
-		return nil, err
-	}
-	return t.Format(time.RFC3339Nano), nil
-}

@@ -2,10 +2,9 @@ package asaas
 
 import (
 	"cmp"
-	"errors"
-	"fmt"
 	"math"
 	"math/bits"
+	"strconv"
 )
 
 // Decimal is an exact decimal number of up to 18 digits: an amount, a rate.
@@ -38,18 +37,15 @@ var pow10 = func() (p [maxDigits + 1]int64) {
 // where the amount in reais has more than 18 digits.
 func Cents(n int64) Decimal { return must(normalised(n, 2)) }
 
-// Cents returns the number of cents that the amount is: 1050 for R$ 10.50. It
-// is an error for an amount that is not a whole number of cents, such as
-// 0.005, or for one of more cents than fit an int64.
-func (d Decimal) Cents() (int64, error) {
-	if d.scale > 2 {
-		return 0, errors.New("asaas: the amount is not a whole number of cents: store it as a numeric instead")
+// Cents returns the number of cents that the amount is: 1050 for R$ 10.50. No
+// amount of Asaas's has a fraction of a cent. It panics for one that has, and
+// for more cents than fit an int64: [Decimal.Round] what was calculated.
+func (d Decimal) Cents() int64 {
+	n, ok := scaled(d.coef, 2-min(d.scale, 2))
+	if d.scale > 2 || !ok {
+		panic("asaas: the number is not one of whole cents that fits an int64: round it, or store it as a numeric")
 	}
-	n, ok := scaled(d.coef, 2-d.scale)
-	if !ok {
-		return 0, errors.New("asaas: the amount has too many cents for an int64: store it as a numeric instead")
-	}
-	return n, nil
+	return n
 }
 
 // Sign returns -1, 0 or 1.
@@ -77,6 +73,44 @@ func (d Decimal) Add(e Decimal) Decimal {
 // Sub returns d - e. It panics where [Decimal.Add] does.
 func (d Decimal) Sub(e Decimal) Decimal { return d.Add(e.Neg()) }
 
+// Mul returns d * e, exactly: round a share of an amount with [Decimal.Round].
+// It panics where the product needs more than 18 digits.
+func (d Decimal) Mul(e Decimal) Decimal {
+	high, low := bits.Mul64(magnitude(d.coef), magnitude(e.coef))
+	scale := d.scale + e.scale
+	for scale > 0 && (high > 0 || low >= uint64(pow10[maxDigits]) || scale > maxDigits) {
+		quotientHigh, rest := high/10, high%10
+		quotientLow, digit := bits.Div64(rest, low, 10)
+		if digit != 0 {
+			panic(errRange)
+		}
+		high, low = quotientHigh, quotientLow
+		scale--
+	}
+	if high > 0 || low >= uint64(pow10[maxDigits]) {
+		panic(errRange)
+	}
+	return must(normalised(int64(low)*int64(d.Sign()*e.Sign()), scale))
+}
+
+// Round returns the number with that many decimals at most: Round(2) is an
+// amount in whole cents. A half is rounded away from zero, as Postgres does:
+// 0.005 becomes 0.01. It panics for fewer than no decimals.
+func (d Decimal) Round(decimals int) Decimal {
+	if decimals < 0 {
+		panic("asaas: a number is rounded to 0 decimals or more")
+	}
+	if int(d.scale) <= decimals {
+		return d
+	}
+	unit := pow10[int(d.scale)-decimals]
+	coef, rest := d.coef/unit, d.coef%unit
+	if magnitude(rest) >= uint64(unit-unit/2) {
+		coef += int64(d.Sign())
+	}
+	return must(normalised(coef, uint8(decimals)))
+}
+
 // Equal is ==, for go-cmp.
 func (d Decimal) Equal(e Decimal) bool { return d == e }
 
@@ -100,11 +134,13 @@ func (d Decimal) append(b []byte) []byte {
 	if d.coef < 0 {
 		b = append(b, '-')
 	}
-	digits := fmt.Sprintf("%0*d", d.scale+1, magnitude(d.coef))
-	point := len(digits) - int(d.scale)
-	b = append(b, digits[:point]...)
+	unit := uint64(pow10[d.scale])
+	b = strconv.AppendUint(b, magnitude(d.coef)/unit, 10)
 	b = append(b, '.')
-	b = append(b, digits[point:]...)
+	for fraction := magnitude(d.coef) % unit; unit > 1; fraction %= unit {
+		unit /= 10
+		b = append(b, '0'+byte(fraction/unit))
+	}
 	for places := d.scale; places < 2; places++ {
 		b = append(b, '0')
 	}

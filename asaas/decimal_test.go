@@ -137,13 +137,80 @@ func TestCentsAreExact(t *testing.T) {
 		{"1.001", 0, false},
 	} {
 		d, err := asaas.ParseDecimal(tt.amount)
+		if err != nil {
+			if tt.ok {
+				t.Errorf("%s: %v", tt.amount, err)
+			}
+			continue
+		}
 		var got int64
-		if err == nil {
-			got, err = d.Cents()
+		if panicked := panics(func() { got = d.Cents() }); got != tt.want || panicked == tt.ok {
+			t.Errorf("%s: got %d, panicked %t", tt.amount, got, panicked)
 		}
-		if got != tt.want || (err == nil) != tt.ok {
-			t.Errorf("%s: got %d, %v", tt.amount, got, err)
+	}
+}
+
+func panics(f func()) (panicked bool) {
+	defer func() { panicked = recover() != nil }()
+	f()
+	return false
+}
+
+func TestAProductIsExact(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct{ a, b, want string }{
+		{"10.50", "3", "31.50"},
+		{"19.99", "0.0199", "0.397801"},
+		{"-0.01", "0.01", "-0.0001"},
+		{"0", "-999999999999999999", "0.00"},
+		{"0.000000000000000005", "2", "0.00000000000000001"},
+		{"999999999999999999", "0.1", "99999999999999999.90"},
+		{"500000000000000000", "0.000000000000000002", "1.00"},
+		{"0.000000000000000001", "0.1", ""},
+		{"999999999999999999", "10", ""},
+		{"999999999999999999", "999999999999999999", ""},
+	} {
+		var got asaas.Decimal
+		if panicked := panics(func() { got = decimal(t, tt.a).Mul(decimal(t, tt.b)) }); panicked != (tt.want == "") {
+			t.Errorf("%s * %s is %s, panicked %t", tt.a, tt.b, got, panicked)
+		} else if !panicked && got.String() != tt.want {
+			t.Errorf("%s * %s is %s, want %s", tt.a, tt.b, got, tt.want)
 		}
+	}
+}
+
+func TestAHalfIsRoundedAwayFromZero(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		n        string
+		decimals int
+		want     string
+	}{
+		{"0.005", 2, "0.01"}, {"-0.005", 2, "-0.01"}, {"0.0049", 2, "0.00"}, {"-0.004", 2, "0.00"}, {"1.995", 2, "2.00"},
+		{"2.5", 0, "3.00"}, {"-2.5", 0, "-3.00"}, {"2.4", 0, "2.00"}, {"10.50", 2, "10.50"}, {"7", 5, "7.00"},
+		{"0.999999999999999999", 17, "1.00"}, {"0.000000000000000001", 0, "0.00"}, {"0.9", 0, "1.00"},
+	} {
+		if got := decimal(t, tt.n).Round(tt.decimals).String(); got != tt.want {
+			t.Errorf("%s with %d decimals is %s, want %s", tt.n, tt.decimals, got, tt.want)
+		}
+	}
+	if !panics(func() { asaas.Cents(1).Round(-1) }) {
+		t.Error("Round(-1) did not panic")
+	}
+}
+
+func TestAPercentageIsTakenOfAnAmount(t *testing.T) {
+	t.Parallel()
+	rate := asaas.PercentOf(decimal(t, "1.99"))
+	if got := rate.Of(asaas.Cents(1999)); got != decimal(t, "0.397801") || got.Round(2).Cents() != 40 {
+		t.Errorf("1.99 %% of 19.99 is %s", got)
+	}
+	var decoded asaas.Percent
+	if err := json.Unmarshal([]byte(`"1.990"`), &decoded); err != nil || decoded != rate || !rate.Equal(decoded) || decoded.String() != "1.99" {
+		t.Errorf("decoded %s, %v", decoded, err)
+	}
+	if written, err := json.Marshal(rate); err != nil || string(written) != "1.99" || rate.Decimal() != decimal(t, "1.99") || rate.IsZero() {
+		t.Errorf("written as %s, %v", written, err)
 	}
 }
 
@@ -265,6 +332,15 @@ func FuzzDecimalArithmetic(f *testing.F) {
 		}
 		sameSum(t, x, y, x.Add, new(big.Rat).Add(xr, yr))
 		sameSum(t, x, y, x.Sub, new(big.Rat).Sub(xr, yr))
+		sameSum(t, x, y, x.Mul, new(big.Rat).Mul(xr, yr))
+		half := new(big.Rat).SetFrac64(int64(x.Sign()), 200)
+		cents := new(big.Rat).Mul(new(big.Rat).Add(xr, half), big.NewRat(100, 1))
+		whole := new(big.Int).Quo(cents.Num(), cents.Denom())
+		if want := new(big.Rat).SetFrac(whole, big.NewInt(100)); fits(want) {
+			if got, _ := rat(x.Round(2).String()); got.Cmp(want) != 0 {
+				t.Errorf("%s is rounded to %s, want %s", x, x.Round(2), want.FloatString(2))
+			}
+		}
 	})
 }
 

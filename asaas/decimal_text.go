@@ -1,10 +1,8 @@
 package asaas
 
 import (
-	"database/sql/driver"
 	"errors"
 	"fmt"
-	"strings"
 )
 
 var (
@@ -13,66 +11,107 @@ var (
 )
 
 // ParseDecimal reads a number in any spelling that JSON has: -3.5, 10.00, 1e2.
-func ParseDecimal(s string) (Decimal, error) {
-	s, negative := strings.CutPrefix(s, "-")
-	mantissa, exponent, ok := cutExponent(s)
-	whole, fraction, point := strings.Cut(mantissa, ".")
-	if !ok || !isInteger(whole) || point && !isDigits(fraction) {
+func ParseDecimal(s string) (Decimal, error) { return parseDecimal(s) }
+
+// parseDecimal goes once through the digits, and allocates nothing.
+func parseDecimal[T string | []byte](s T) (Decimal, error) {
+	n, negative := 0, len(s) > 0 && s[0] == '-'
+	if negative {
+		n++
+	}
+	var c coefficient
+	whole := n
+	for n < len(s) && isDigit(s[n]) {
+		c.add(s[n])
+		n++
+	}
+	if n == whole || s[whole] == '0' && n > whole+1 {
 		return Decimal{}, errSyntax
 	}
-	digits := strings.TrimLeft(whole+fraction, "0")
-	trimmed := strings.TrimRight(digits, "0")
-	exponent += int64(len(digits) - len(trimmed) - len(fraction))
-	d, err := shifted(trimmed, exponent)
-	if negative {
-		d = d.Neg()
+	var exponent int64
+	if n < len(s) && s[n] == '.' {
+		point := n
+		for n++; n < len(s) && isDigit(s[n]); n++ {
+			c.add(s[n])
+		}
+		if n == point+1 {
+			return Decimal{}, errSyntax
+		}
+		exponent = -int64(n - point - 1)
 	}
-	return d, err
+	if n < len(s) {
+		e, ok := parseExponent(s[n:])
+		if !ok {
+			return Decimal{}, errSyntax
+		}
+		exponent += e
+	}
+	return c.shifted(exponent, negative)
 }
 
-// shifted is digits * 10^exponent. digits neither begin nor end with a zero.
-func shifted(digits string, exponent int64) (Decimal, error) {
-	var d Decimal
-	switch n := len(digits); {
-	case n == 0:
-		return d, nil
-	case n > maxDigits, exponent < -maxDigits, exponent > int64(maxDigits-n):
-		return d, errRange
+// coefficient is the digits of a number, without zeros at either end.
+type coefficient struct {
+	digits int64 // as far as they fit
+	length int   // how many there are
+	zeros  int   // after them
+}
+
+func (c *coefficient) add(digit byte) {
+	switch {
+	case digit == '0' && c.length == 0:
+	case digit == '0':
+		c.zeros++
+	default:
+		if c.length += c.zeros + 1; c.length <= maxDigits {
+			c.digits = c.digits*pow10[c.zeros+1] + int64(digit-'0')
+		}
+		c.zeros = 0
 	}
-	for _, digit := range digits {
-		d.coef = d.coef*10 + int64(digit-'0')
-	}
-	if exponent > 0 {
+}
+
+// shifted is the number times 10^exponent.
+func (c *coefficient) shifted(exponent int64, negative bool) (Decimal, error) {
+	exponent += int64(c.zeros)
+	d := Decimal{coef: c.digits}
+	switch {
+	case c.length == 0:
+		return Decimal{}, nil
+	case c.length > maxDigits, exponent < -maxDigits, exponent > int64(maxDigits-c.length):
+		return Decimal{}, errRange
+	case exponent > 0:
 		d.coef *= pow10[exponent]
-	} else {
+	default:
 		d.scale = uint8(-exponent)
+	}
+	if negative {
+		d.coef = -d.coef
 	}
 	return d, nil
 }
 
-// cutExponent separates the exponent from what is before it.
-func cutExponent(s string) (mantissa string, exponent int64, ok bool) {
-	i := strings.IndexAny(s, "eE")
-	if i < 0 {
-		return s, 0, true
+// parseExponent reads e2, E+2 or e-2.
+func parseExponent[T string | []byte](s T) (exponent int64, ok bool) {
+	if s[0] != 'e' && s[0] != 'E' {
+		return 0, false
 	}
-	mantissa, digits := s[:i], s[i+1:]
-	negative := strings.HasPrefix(digits, "-")
-	if negative || strings.HasPrefix(digits, "+") {
-		digits = digits[1:]
+	s = s[1:]
+	negative := len(s) > 0 && s[0] == '-'
+	if negative || len(s) > 0 && s[0] == '+' {
+		s = s[1:]
 	}
-	for _, digit := range []byte(digits) {
-		exponent = min(exponent*10+int64(digit-'0'), 1<<40) // longer than any text
+	for n := range len(s) {
+		if !isDigit(s[n]) {
+			return 0, false
+		}
+		exponent = min(exponent*10+int64(s[n]-'0'), 1<<40) // longer than any text
 	}
 	if negative {
 		exponent = -exponent
 	}
-	return mantissa, exponent, isDigits(digits)
+	return exponent, len(s) > 0
 }
 
-func isInteger(s string) bool { return isDigits(s) && (s[0] != '0' || len(s) == 1) }
-
-func isDigits(s string) bool { return s != "" && strings.Trim(s, "0123456789") == "" }
+func isDigit(c byte) bool { return '0' <= c && c <= '9' }
 
 // UnmarshalJSON reads a JSON number, or one inside a string. null changes
 // nothing. A number of more than 18 digits is an error.
@@ -80,7 +119,7 @@ func (d *Decimal) UnmarshalJSON(data []byte) error {
 	if string(data) == "null" {
 		return nil
 	}
-	n, err := ParseDecimal(unquoted(data))
+	n, err := parseDecimal(unquoted(data))
 	if err != nil {
 		return cannotDecode[Decimal](data, err)
 	}
@@ -90,29 +129,3 @@ func (d *Decimal) UnmarshalJSON(data []byte) error {
 
 // MarshalJSON writes a JSON number as [Decimal.String] does.
 func (d Decimal) MarshalJSON() ([]byte, error) { return d.append(nil), nil }
-
-// Scan implements [sql.Scanner], for numeric, integer and text columns. NULL
-// is an error: scan into a pointer, or into a sql.Null[Decimal].
-func (d *Decimal) Scan(src any) error {
-	var text string
-	switch src := src.(type) {
-	case string:
-		text = src
-	case []byte:
-		text = string(src)
-	case int64:
-		text = fmt.Sprint(src)
-	default:
-		return fmt.Errorf("asaas: a %T is not scanned into a Decimal: select a numeric that is not NULL", src)
-	}
-	n, err := ParseDecimal(text)
-	if err != nil {
-		return err
-	}
-	*d = n
-	return nil
-}
-
-// Value implements [driver.Valuer]: a text that Postgres takes as an exact
-// numeric. For a bigint column use [Decimal.Cents].
-func (d Decimal) Value() (driver.Value, error) { return d.String(), nil }

@@ -1,8 +1,10 @@
 package asaas
 
 import (
+	"errors"
 	"net/http"
 	"net/netip"
+	"slices"
 
 	"github.com/paghooks/paghooks/idem"
 	"github.com/paghooks/paghooks/idem/drift"
@@ -23,6 +25,10 @@ type Dispatcher struct {
 	// that verifies decides whose Scope the event gets. For a request of no
 	// known account return none, which refuses it. An error means that the
 	// accounts could not be found out now: Asaas is asked to deliver again.
+	//
+	// An account without a Scope is such an error, too: r.PathValue is "" under
+	// a router that does not set it. net/http's and chi do; for gin, echo and
+	// fiber see the package comment.
 	Accounts func(r *http.Request) ([]idem.Credentials, error)
 
 	// AllowFrom is the addresses that may deliver, such as
@@ -40,7 +46,7 @@ type Dispatcher struct {
 	// [Dispatcher.Drift].
 	Watch drift.Watch
 
-	tokens []string
+	tokens func() []string // a function, so that printing shows no token
 }
 
 var _ idem.Source = (*Dispatcher)(nil)
@@ -48,7 +54,10 @@ var _ idem.Source = (*Dispatcher)(nil)
 // NewDispatcher returns a Dispatcher for one webhook with its token; with the
 // new and the old one during a rotation. Empty tokens never verify, and without
 // any other every delivery is refused, with 503: the mistake is not Asaas's.
-func NewDispatcher(tokens ...string) *Dispatcher { return &Dispatcher{tokens: tokens} }
+func NewDispatcher(tokens ...string) *Dispatcher {
+	tokens = slices.Clone(tokens)
+	return &Dispatcher{tokens: func() []string { return tokens }}
+}
 
 // Name implements [idem.Source].
 func (d *Dispatcher) Name() string { return sourceName }
@@ -80,10 +89,28 @@ func (d *Dispatcher) Open(r *http.Request) (idem.Event, error) {
 }
 
 func (d *Dispatcher) accounts(r *http.Request) ([]idem.Credentials, error) {
-	if d.Accounts == nil {
-		return []idem.Credentials{{Secrets: d.tokens}}, nil
+	switch {
+	case d.Accounts == nil && d.tokens == nil:
+		return []idem.Credentials{{}}, nil
+	case d.Accounts == nil:
+		return []idem.Credentials{{Secrets: d.tokens()}}, nil
 	}
-	return d.Accounts(r)
+	accounts, err := d.Accounts(r)
+	if err == nil && slices.ContainsFunc(accounts, func(c idem.Credentials) bool { return c.Scope == "" }) {
+		err = errors.New("asaas: Accounts returned an account without a Scope: give each a name; " +
+			"if it comes from r.PathValue, the router does not set that, call r.SetPathValue before the handler")
+	}
+	return accounts, err
+}
+
+// Types lists the event types that have a handler, sorted: what to subscribe to
+// at Asaas.
+func (d *Dispatcher) Types() []EventType {
+	var types []EventType
+	for _, t := range d.Routes.Types() {
+		types = append(types, EventType(t))
+	}
+	return types
 }
 
 // Ignore acknowledges events of these types without storing anything: see

@@ -114,6 +114,30 @@ func TestTheURLDecidesTheScope(t *testing.T) {
 	}
 }
 
+func TestAnAccountWithoutAScopeIsAMistakeAndNoRefusal(t *testing.T) {
+	t.Parallel()
+	d := asaas.NewDispatcher()
+	d.Accounts = func(r *http.Request) ([]idem.Credentials, error) { // as under a router that sets no path values
+		return []idem.Credentials{{Scope: r.PathValue("account"), Secrets: []string{token}}}, nil
+	}
+	_, err := d.Open(withBody(delivery(token, event), []byte(event)))
+	var refusal *idem.Refusal
+	if err == nil || errors.As(err, &refusal) || !strings.Contains(err.Error(), "SetPathValue") {
+		t.Errorf("got %v, want an error that says what to do", err)
+	}
+}
+
+func TestACurlByHandIsToldItsHeader(t *testing.T) {
+	t.Parallel()
+	r := delivery(token, event)
+	r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	w := httptest.NewRecorder()
+	idem.NewProcessor(idemtest.Pool(t), asaas.NewDispatcher(token)).ServeHTTP(w, r)
+	if w.Code != http.StatusUnauthorized || !strings.Contains(w.Body.String(), "content_type_is_not_application_json") {
+		t.Errorf("answered %d %s", w.Code, w.Body)
+	}
+}
+
 func TestOnlyAllowedAddressesMayDeliver(t *testing.T) {
 	t.Parallel()
 	const asaasAddress = "52.67.12.206"

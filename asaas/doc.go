@@ -1,6 +1,25 @@
 // Package asaas receives the webhooks of Asaas: it verifies deliveries, decodes
 // events, and takes each to its handler, once, in a Postgres transaction.
 //
+// # Index of events
+//
+// Each event type has an On… method named after it. Event types about the same
+// thing share a struct, and so can share a handler:
+//
+//   - [PaymentEvent]: charges; OnPaymentReceived and the like
+//   - [SubscriptionEvent], [CheckoutEvent]: what makes charges
+//   - [PixAutomaticAuthorizationEvent], [PixAutomaticInstructionEvent],
+//     [PixAutomaticEligibilityEvent]: charges by Pix Automático
+//   - [InvoiceEvent]: notas fiscais
+//   - [TransferEvent], [BillEvent], [MobilePhoneRechargeEvent]: money that
+//     leaves the account
+//   - [InternalTransferEvent]: money that moves inside of Asaas
+//   - [AnticipationEvent]: money that comes early
+//   - [BalanceEvent]: money that is blocked
+//   - [AccountStatusEvent], [AccessTokenEvent]: the account and its API keys
+//   - [UnknownEvent]: what is newer than this package
+//   - [Withdrawal]: no event but a question, see [WithdrawalValidator]
+//
 // # Receive events
 //
 //	events := asaas.NewDispatcher(os.Getenv("ASAAS_WEBHOOK_TOKEN"))
@@ -13,22 +32,7 @@
 // A customer may send money that nobody asked for: such a charge has no
 // ExternalReference, and is none of your orders. Return nil for it.
 //
-// # Find an event
-//
-// Each event type has an On… method named after it. Event types about the same
-// thing share a struct, and so can share a handler:
-//
-//   - [PaymentEvent]: charges
-//   - [SubscriptionEvent], [CheckoutEvent]: what makes charges
-//   - [PixAutomaticAuthorizationEvent], [PixAutomaticInstructionEvent],
-//     [PixAutomaticEligibilityEvent]: charges by Pix Automático
-//   - [InvoiceEvent]: notas fiscais
-//   - [TransferEvent], [BillEvent], [MobilePhoneRechargeEvent]: money that
-//     leaves the account
-//   - [InternalTransferEvent]: money that moves inside of Asaas
-//   - [AnticipationEvent]: money that comes early
-//   - [BalanceEvent]: money that is blocked
-//   - [AccountStatusEvent], [AccessTokenEvent]: the account and its API keys
+// # Fields with two spellings
 //
 // A field that Asaas spells in two ways is two fields, and has a method that
 // reads both: [BalanceEvent.Block], [Discount.LastDay],
@@ -64,11 +68,19 @@
 // Event ids are unique within an account, not beyond it. Give each account (and
 // the sandbox) a scope. Either by URL:
 //
-//	events.Accounts = func(r *http.Request) ([]idem.Account, error) {
+//	events.Accounts = func(r *http.Request) ([]idem.Credentials, error) {
 //		return accountsNamed(r.Context(), r.PathValue("account"))
 //	}
 //
-// or by token, when all of them post to one URL: return every account, and the
+// The standard library's mux sets r.PathValue, and so does chi. Other routers
+// need a line of yours, else every delivery is an error, because its account
+// has no scope:
+//
+//	c.Request.SetPathValue("account", c.Param("account"))   // gin
+//	c.Request().SetPathValue("account", c.Param("account")) // echo
+//	r.SetPathValue("account", c.Params("account"))          // fiber, inside of adaptor.HTTPHandlerFunc
+//
+// Or by token, when all of them post to one URL: return every account, and the
 // token decides. [idem.EventFrom] tells a handler the scope.
 //
 // # Behind a proxy
@@ -130,11 +142,13 @@
 //
 // # Money, dates and fields that may be missing
 //
-// Amounts are exact: [Money] is a decimal, [Decimal.Cents] its whole cents. A
+// Amounts are exact: [Money] is a decimal, [Decimal.Cents] its whole cents, and
+// a [Percent] is no amount. A
 // [Date] or [DateTime] keeps the text that was sent, in whichever of Asaas's
 // spellings, and its Time method reads it; a time without a zone is Brasília's.
 // A field that may be null or missing is an [optional.Value]. All of them are
-// arguments of tx.Exec as they are. Enums are open: a value that this package
+// arguments of tx.Exec as they are, are scanned from a row, and fit a struct of
+// sqlc's or of pgx.RowToStructByName. Enums are open: a value that this package
 // does not know is delivered as it is.
 //
 // An event whose entity is null or missing, or the entity's id, amount or status,

@@ -45,7 +45,7 @@ func TestEachEventTypeReachesItsHandlerAndNoOther(t *testing.T) {
 		if len(types) != 1 {
 			t.Fatalf("%s handles %v, want one type", method, types)
 		}
-		eventType := EventType(types[0])
+		eventType := types[0]
 		if other := reachedBy[eventType]; other != "" {
 			t.Errorf("%s and %s both handle %s", other, method, eventType)
 		}

@@ -137,12 +137,21 @@ func ExampleDecimal() {
 		fmt.Println(err)
 	}
 	fee := payment.Value.Sub(payment.NetValue)
-	cents, err := fee.Cents()
-	fmt.Println(fee, cents, err)
+	fmt.Println(fee, fee.Cents())
 	fmt.Println(fee == asaas.Cents(99), payment.Value.Cmp(asaas.Cents(3000)))
 	// Output:
-	// 0.99 99 <nil>
+	// 0.99 99
 	// true -1
+}
+
+func ExamplePercent() {
+	rate, err := asaas.ParseDecimal("1.99")
+	if err != nil {
+		fmt.Println(err)
+	}
+	fee := asaas.PercentOf(rate).Of(asaas.Cents(1999))
+	fmt.Println(fee, fee.Round(2))
+	// Output: 0.397801 0.40
 }
 
 func ExampleDate() {

@@ -49,7 +49,7 @@ func TestEveryOnMethodDecodesItsFamily(t *testing.T) {
 		d := NewDispatcher()
 		var got any
 		register(d, method, func(e any) { got = e })
-		eventType := EventType(d.Types()[0])
+		eventType := d.Types()[0]
 		family := bodies[reflect.TypeOf(newEvent[eventType]())]
 		if len(family) == 0 {
 			t.Errorf("testdata has no body for %s", method)

@@ -41,7 +41,7 @@ func handlers() map[asaas.EventType]string {
 		d := asaas.NewDispatcher()
 		handle(d, m.Name, func(any) {})
 		for _, eventType := range d.Types() {
-			out[asaas.EventType(eventType)] = m.Name
+			out[eventType] = m.Name
 		}
 	}
 	return out

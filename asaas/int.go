@@ -18,7 +18,7 @@ func (n *Int) UnmarshalJSON(data []byte) error {
 	if string(data) == "null" {
 		return nil
 	}
-	d, err := ParseDecimal(unquoted(data))
+	d, err := parseDecimal(unquoted(data))
 	if err == nil && d.scale > 0 {
 		err = errFraction
 	}
@@ -30,11 +30,11 @@ func (n *Int) UnmarshalJSON(data []byte) error {
 }
 
 // unquoted is a JSON number as it is, and a JSON string without its quotes.
-func unquoted(data []byte) string {
+func unquoted(data []byte) []byte {
 	if n := len(data); n > 1 && data[0] == '"' && data[n-1] == '"' {
-		data = data[1 : n-1]
+		return data[1 : n-1]
 	}
-	return string(data)
+	return data
 }
 
 // cannotDecode is encoding/json's own error type: encoding/json completes it

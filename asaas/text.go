@@ -9,11 +9,8 @@ type Text string
 
 // UnmarshalJSON reads a JSON string or a number. null changes nothing.
 func (t *Text) UnmarshalJSON(data []byte) error {
-	var number json.Number
-	if len(data) > 0 && data[0] != '"' && json.Unmarshal(data, &number) == nil {
-		if number != "" {
-			*t = Text(number)
-		}
+	if len(data) > 0 && (data[0] == '-' || isDigit(data[0])) && json.Valid(data) {
+		*t = Text(data)
 		return nil
 	}
 	return json.Unmarshal(data, (*string)(t))

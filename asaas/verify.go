@@ -33,8 +33,9 @@ func Verify(h http.Header, body []byte, tokens ...string) error {
 
 // verifyHeaders returns the scope of the account whose token was sent.
 func verifyHeaders(h http.Header, accounts []idem.Credentials) (scope string, err error) {
-	if isForm(h) {
-		return "", refuse(ReasonFormEncoded, "the body is a form, which carries no token: set apiVersion 3 in the webhook's configuration at Asaas")
+	if isForm(h) && !hasToken(h) {
+		return "", refuse(ReasonFormEncoded, "the body is a form, which carries no token: set apiVersion 3 in the webhook's configuration at Asaas; "+
+			"by hand, send the headers Asaas-Access-Token and Content-Type: application/json")
 	}
 	if err := configured(accounts); err != nil {
 		return "", err
@@ -43,7 +44,10 @@ func verifyHeaders(h http.Header, accounts []idem.Credentials) (scope string, er
 	if err != nil {
 		return "", err
 	}
-	return scopeOf(token, accounts)
+	if scope, err = scopeOf(token, accounts); err == nil && isForm(h) {
+		return "", refuse(ReasonNotJSON, "the Content-Type says that the body is a form, as curl -d does unasked: add -H 'Content-Type: application/json'")
+	}
+	return scope, err
 }
 
 // verifyBody refuses a body that is not for a receiver of events.
@@ -83,14 +87,20 @@ func configured(accounts []idem.Credentials) error {
 // into.
 func isToken(s string) bool { return strings.TrimSpace(s) != "" }
 
-func sentToken(h http.Header) (string, error) {
-	var sent []string
+func hasToken(h http.Header) bool { return len(sentTokens(h)) > 0 }
+
+func sentTokens(h http.Header) (sent []string) {
 	for name, values := range h {
 		// API gateways hand on headers in lower case.
 		if strings.EqualFold(name, TokenHeader) {
 			sent = append(sent, values...)
 		}
 	}
+	return sent
+}
+
+func sentToken(h http.Header) (string, error) {
+	sent := sentTokens(h)
 	switch {
 	case len(sent) > 1:
 		return "", refuse(ReasonSeveralTokens, "asaas-access-token is there more than once, Asaas sends it once: see what a proxy adds")

@@ -121,6 +121,14 @@ func TestAFormIsRecognisedFirst(t *testing.T) {
 		if !strings.Contains(err.Error(), "apiVersion 3") {
 			t.Errorf("%v does not say what to do", err)
 		}
+		byHand := sent(token)
+		byHand.Set("Content-Type", contentType)
+		err = asaas.Verify(byHand, []byte(event), token)
+		wantReason(t, err, asaas.ReasonNotJSON)
+		if !strings.Contains(err.Error(), "Content-Type: application/json") {
+			t.Errorf("%v does not name the header", err)
+		}
+		wantReason(t, asaas.Verify(byHand, []byte(event), oldToken), asaas.ReasonWrongToken)
 	}
 	for _, contentType := range []string{"", "text/plain", "application/json;;", "application/json; charset=utf-8"} {
 		header := sent(token)

@@ -2,8 +2,10 @@ package zeltapay
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"net/http"
+	"slices"
 
 	"github.com/jackc/pgx/v5"
 
@@ -32,6 +34,10 @@ type Dispatcher struct {
 	// of no known account return none, which refuses it. An error means that
 	// the accounts could not be found out now: Zelta Pay is asked to deliver
 	// again.
+	//
+	// An account without a Scope is such an error, too: r.PathValue is "" under
+	// a router that does not set it. net/http's and chi do; in gin, echo and
+	// fiber call r.SetPathValue before the handler.
 	Accounts func(r *http.Request) ([]idem.Credentials, error)
 
 	// Watch looks for what Zelta Pay sends and this package does not know; see
@@ -90,7 +96,22 @@ func (d *Dispatcher) accounts(r *http.Request) ([]idem.Credentials, error) {
 	if d.Accounts == nil {
 		return []idem.Credentials{{Secrets: d.Verifier.Secrets}}, nil
 	}
-	return d.Accounts(r)
+	accounts, err := d.Accounts(r)
+	if err == nil && slices.ContainsFunc(accounts, func(c idem.Credentials) bool { return c.Scope == "" }) {
+		err = errors.New("zeltapay: Accounts returned an account without a Scope: give each a name; " +
+			"if it comes from r.PathValue, the router does not set that, call r.SetPathValue before the handler")
+	}
+	return accounts, err
+}
+
+// Types lists the event types that have a handler, sorted: what to subscribe to
+// at Zelta Pay.
+func (d *Dispatcher) Types() []EventType {
+	var types []EventType
+	for _, t := range d.Routes.Types() {
+		types = append(types, EventType(t))
+	}
+	return types
 }
 
 // Route implements [idem.Source]. A payment that names neither its link nor its

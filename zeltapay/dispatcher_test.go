@@ -45,7 +45,7 @@ func TestOpenRefusesWhatVerifyRefuses(t *testing.T) {
 	for want, spoil := range map[idem.Reason]func(*zeltapay.Dispatcher, http.Header){
 		zeltapay.ReasonNotConfigured:      func(d *zeltapay.Dispatcher, _ http.Header) { d.Verifier.Secrets = []string{""} },
 		zeltapay.ReasonMissingSignature:   func(_ *zeltapay.Dispatcher, h http.Header) { h.Del("Zeltapay-Signature") },
-		zeltapay.ReasonWrongSignature:     func(d *zeltapay.Dispatcher, _ http.Header) { d.Verifier.Format = zeltapay.FormatPlain },
+		zeltapay.ReasonWrongSignature:     func(d *zeltapay.Dispatcher, _ http.Header) { d.Verifier.SignedFormat = zeltapay.FormatPlain },
 		zeltapay.ReasonStale:              func(d *zeltapay.Dispatcher, _ http.Header) { d.Verifier.Now = at(time.Now().Add(time.Hour)) },
 		zeltapay.ReasonEventIDMismatch:    func(_ *zeltapay.Dispatcher, h http.Header) { h.Set("Zeltapay-Event-Id", "evt_other") },
 		zeltapay.ReasonEventTypeMismatch:  func(_ *zeltapay.Dispatcher, h http.Header) { h.Set("Zeltapay-Event-Type", "payment.success") },

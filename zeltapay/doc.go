@@ -102,7 +102,7 @@
 // # Where the documentation contradicts itself
 //
 //   - The signed string is t=<timestamp>.<body> on one page and
-//     <timestamp>.<body> on another: either verifies, Verifier.Format pins one.
+//     <timestamp>.<body> on another: either verifies, Verifier.SignedFormat pins one.
 //   - The signature header is t=…, v1=…, but a quick start compares it as bare
 //     hexadecimal digits: that is refused unless Verifier.AllowBareSignature.
 //   - Zeltapay-Timestamp may stand beside t, and which of them counts is not

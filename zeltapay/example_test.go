@@ -35,9 +35,9 @@ func ExampleVerify() {
 
 func ExampleVerifier() {
 	verifier := zeltapay.Verifier{
-		Secrets:   []string{"new secret", "old secret"}, // during a rotation
-		Tolerance: time.Minute,
-		Format:    zeltapay.FormatPrefixed,
+		Secrets:      []string{"new secret", "old secret"}, // during a rotation
+		Tolerance:    time.Minute,
+		SignedFormat: zeltapay.FormatPrefixed,
 	}
 	h, body := make(http.Header), []byte(`{}`)
 	zeltapay.Sign(h, body, "old secret", time.Now())

@@ -35,8 +35,8 @@ type Verifier struct {
 	// and in the future. Default: 300 s, as Zelta Pay recommends.
 	Tolerance time.Duration
 
-	// Format pins what Zelta Pay signs. Default: either documented format.
-	Format Format
+	// SignedFormat pins what Zelta Pay signs. Default: either documented format.
+	SignedFormat Format
 
 	// AllowBareSignature also accepts a Zeltapay-Signature that is only the
 	// 64 hexadecimal digits, with the time in Zeltapay-Timestamp, which is how
@@ -113,7 +113,7 @@ func (v Verifier) signers(s signature, body []byte, accounts []idem.Credentials)
 
 func (v Verifier) signed(s signature, body []byte, secret string) bool {
 	match := false
-	for _, prefix := range v.Format.prefixes() {
+	for _, prefix := range v.SignedFormat.prefixes() {
 		want := mac(secret, prefix, s.timestamp, body)
 		for _, got := range s.macs {
 			if hmac.Equal(want, got) {

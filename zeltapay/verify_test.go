@@ -62,7 +62,7 @@ func TestVectorsOfBothFormatsVerify(t *testing.T) {
 	} {
 		verifier := zeltapay.Verifier{Secrets: []string{vectorSecret}, Now: at(vectorTime)}
 		verify := func(digits string, format zeltapay.Format) idem.Reason {
-			verifier.Format = format
+			verifier.SignedFormat = format
 			return reason(t, verifier.Verify(header("t=1640995200, v1="+digits, "1640995200"), []byte(v.body)))
 		}
 		if got := verify(v.hex, zeltapay.FormatAny); got != "" {

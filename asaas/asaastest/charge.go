@@ -92,10 +92,10 @@ func (c *Charge) setNulls() {
 // are due a month after the other. What does not divide evenly is in the last.
 // It panics where n is not positive, or where total has fractions of a cent.
 func NewInstallments(billing asaas.BillingType, total asaas.Money, n int) []*Charge {
-	cents, err := total.Cents()
-	if n < 1 || err != nil {
+	if n < 1 || total.Round(2) != total {
 		panic(fmt.Sprintf("asaastest: R$ %s cannot be parted into %d charges: part whole cents into one or more", total, n))
 	}
+	cents := total.Cents()
 	plan := fmt.Sprintf("00000000-0000-4000-8000-%012d", fixture.Number()%1e12)
 	var out []*Charge
 	for i := range n {

@@ -87,11 +87,7 @@ func enterOther(ctx context.Context, d *database, e *events, c *config) (*conten
 func (one *contender) serve(pool *pgxpool.Pool) (h http.Handler, stop func() error) {
 	events := asaas.NewDispatcher(token)
 	events.OnPaymentReceived(func(ctx context.Context, tx pgx.Tx, e *asaas.PaymentEvent) error {
-		cents, err := e.Payment.Value.Cents()
-		if err != nil {
-			return err
-		}
-		return book(ctx, tx, e.Payment.ID, cents)
+		return book(ctx, tx, e.Payment.ID, e.Payment.Value.Cents())
 	})
 	stop = func() error { return nil }
 	switch one.mode {

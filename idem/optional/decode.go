@@ -31,24 +31,24 @@ func decode(data []byte, into any) error {
 			*into = string(data[1 : len(data)-1])
 			return nil
 		}
-		return json.Unmarshal(data, into)
+	case *bool:
+		if isBool(data) {
+			*into = data[0] == 't'
+			return nil
+		}
 	case json.Unmarshaler:
 		return into.UnmarshalJSON(data)
 	case encoding.TextUnmarshaler:
-		return json.Unmarshal(data, into)
-	}
-	switch field := reflect.ValueOf(into).Elem(); {
-	case field.Kind() == reflect.String && plain(data):
-		field.SetString(string(data[1 : len(data)-1]))
-	case field.Kind() == reflect.Bool && string(data) == "true":
-		field.SetBool(true)
-	case field.Kind() == reflect.Bool && string(data) == "false":
-		field.SetBool(false)
 	default:
-		return json.Unmarshal(data, into)
+		if field := reflect.ValueOf(into).Elem(); field.Kind() == reflect.String && plain(data) {
+			field.SetString(string(data[1 : len(data)-1]))
+			return nil
+		}
 	}
-	return nil
+	return json.Unmarshal(data, into)
 }
+
+func isBool(data []byte) bool { return string(data) == "true" || string(data) == "false" }
 
 // plain tells whether data is a JSON string that stands for the very bytes
 // between its quotes.

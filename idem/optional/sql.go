@@ -1,11 +1,9 @@
 package optional
 
 import (
+	"database/sql"
 	"database/sql/driver"
 	"fmt"
-	"time"
-
-	"github.com/jackc/pgx/v5/pgtype"
 )
 
 // Value implements [driver.Valuer], so that a Value can be an argument of
@@ -23,33 +21,16 @@ func (v Value[T]) Value() (driver.Value, error) {
 	return value, nil
 }
 
-// TimestamptzValue implements [pgtype.TimestamptzValuer]. pgx asks it for
-// columns of type timestamptz: a T that is a day knows in which time zone the
-// day begins, which its text does not say.
-func (v Value[T]) TimestamptzValue() (pgtype.Timestamptz, error) {
-	if v.state != present {
-		return pgtype.Timestamptz{}, nil
+// Scan implements [sql.Scanner]. NULL is null, never absent. Anything else is
+// read by T's own Scan method, or else as database/sql reads it into a T.
+func (v *Value[T]) Scan(src any) error {
+	var column sql.Null[T]
+	if err := column.Scan(src); err != nil {
+		return fmt.Errorf("optional: the column does not fit a %T: %w", column.V, err)
 	}
-	if t, ok := any(v.v).(pgtype.TimestamptzValuer); ok {
-		return t.TimestamptzValue()
+	*v = Null[T]()
+	if column.Valid {
+		*v = Of(column.V)
 	}
-	at, err := v.instant()
-	return pgtype.Timestamptz{Time: at, Valid: err == nil}, err
-}
-
-// instant is the time that a T stands for, where pgx does not know T.
-func (v Value[T]) instant() (time.Time, error) {
-	value, err := v.Value()
-	if err != nil {
-		return time.Time{}, err
-	}
-	switch t := value.(type) {
-	case time.Time:
-		return t, nil
-	case string:
-		if at, err := time.Parse(time.RFC3339, t); err == nil {
-			return at, nil
-		}
-	}
-	return time.Time{}, fmt.Errorf("optional: %T is not an instant with a time zone: parse it before it is stored as one", v.v)
+	return nil
 }

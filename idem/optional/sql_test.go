@@ -78,6 +78,11 @@ func TestAValueIsAnArgumentOfAQuery(t *testing.T) {
 		{optional.Of(day("2026-08-08")), "timestamptz", "2026-08-08 03:00:00+00", "a day that knows its time zone"},
 		{optional.Of(day("2026-08-08")), "date", "2026-08-08", "the same in a date"},
 		{optional.Of([]byte(`{}`)), "jsonb", "{}", "bytes"},
+		{optional.Of(1.5), "numeric", "1.5", "a float into a number"},
+		{optional.Of(7), "numeric", "7", "an integer into a number"},
+		{optional.Of(instant), "timestamp", "2026-08-08 23:45:13", "a time into a clock"},
+		{optional.Of("2026-08-08T20:45:13.5-03:00"), "timestamp", "2026-08-08 20:45:13.5", "a string into a clock"},
+		{optional.Of("2026-08-08"), "timestamp", "2026-08-08 00:00:00", "a day into a clock"},
 	} {
 		got := stored(t, conn, tt.columnType, tt.arg)
 		if diff := cmp.Diff(&tt.want, got); diff != "" {
@@ -132,10 +137,44 @@ func TestWhatIsNoColumnIsRefused(t *testing.T) {
 		{optional.Of([]string{"a"}), "text", "a list"},
 		{optional.Of("2026-08-08 20:45:13"), "timestamptz", "a time without its zone would be read in the session's"},
 		{optional.Of(7), "timestamptz", "a number is no time"},
+		{optional.Of(7), "timestamp", "nor a clock"},
+		{optional.Of("soon"), "timestamp", "nor is a word"},
+		{optional.Of("many"), "numeric", "nor a number"},
 	} {
 		var got *string
 		if err := conn.QueryRow(t.Context(), `select ($1::`+tt.columnType+`)::text`, tt.arg).Scan(&got); err == nil {
 			t.Errorf("%s: want an error", tt.reason)
 		}
+	}
+}
+
+func TestAValueIsScannedFromAColumn(t *testing.T) {
+	t.Parallel()
+	conn := utc(t)
+	scan := func(query string, into any) {
+		t.Helper()
+		if err := conn.QueryRow(t.Context(), query).Scan(into); err != nil {
+			t.Errorf("%s: %v", query, err)
+		}
+	}
+	text, number, flag, at := optional.Of("before"), optional.Of(int16(1)), optional.Value[bool]{}, optional.Value[time.Time]{}
+	scan(`select 'a'::text`, &text)
+	scan(`select 7::bigint`, &number)
+	scan(`select true`, &flag)
+	scan(`select timestamptz '2026-08-08 23:45:13+00'`, &at)
+	if text != optional.Of("a") || number != optional.Of(int16(7)) || flag != optional.Of(true) ||
+		!at.OrZero().Equal(time.Date(2026, 8, 8, 23, 45, 13, 0, time.UTC)) {
+		t.Errorf("scanned %v, %v, %v, %v", text, number, flag, at)
+	}
+	for _, into := range []interface{ IsNull() bool }{&text, &number, &flag, &at} {
+		for _, columnType := range []string{"text", "timestamp", "timestamptz", "date"} {
+			scan(`select null::`+columnType, into)
+			if !into.IsNull() {
+				t.Errorf("NULL is scanned as %v", into)
+			}
+		}
+	}
+	if err := conn.QueryRow(t.Context(), `select 40000`).Scan(&number); err == nil {
+		t.Errorf("40000 is scanned as %v", number)
 	}
 }

@@ -40,6 +40,24 @@ func (v Value[T]) Or(fallback T) T {
 	return v.v
 }
 
+// OrZero returns what the Value holds, and T's zero value for null and for
+// absent. Switch on it where the difference does not matter:
+//
+//	switch e.Payment.ChargeType.OrZero() { case …
+func (v Value[T]) OrZero() T {
+	var zero T
+	return v.Or(zero)
+}
+
+// Ptr returns a pointer to a copy of what the Value holds, and nil for null and
+// for absent: for code that has pointers for what may be NULL.
+func (v Value[T]) Ptr() *T {
+	if v.state != present {
+		return nil
+	}
+	return &v.v
+}
+
 // IsNull tells whether the field was sent as null.
 func (v Value[T]) IsNull() bool { return v.state == null }
 

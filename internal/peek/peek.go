@@ -50,8 +50,7 @@ func Is(name []byte, field string) bool {
 		name = name[1 : len(name)-1]
 		return len(name) == len(field) && strings.EqualFold(string(name), field)
 	}
-	var s string
-	return json.Unmarshal(name, &s) == nil && strings.EqualFold(s, field)
+	return strings.EqualFold(unquoted(name, ""), field)
 }
 
 // Text reads a value that is a string, or a number as it is written. Any other
@@ -61,10 +60,19 @@ func Text(value []byte, s *string) {
 	case c == '"' && plain(value):
 		*s = string(value[1 : len(value)-1])
 	case c == '"':
-		_ = json.Unmarshal(value, s) // what does not fit leaves it alone, too
+		*s = unquoted(value, *s)
 	case c == '-' || '0' <= c && c <= '9':
 		*s = string(value)
 	}
+}
+
+// unquoted is what a string stands for, or fallback if it is not valid.
+func unquoted(value []byte, fallback string) string {
+	var s string
+	if json.Unmarshal(value, &s) != nil {
+		return fallback
+	}
+	return s
 }
 
 // String is [Text] for strings only.

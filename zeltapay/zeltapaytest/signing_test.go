@@ -46,15 +46,15 @@ func TestSignatureIsInTheChosenFormat(t *testing.T) {
 			fake.Format, fake.BareSignature = c.format, bare
 			fake.Emit(named("evt_1"))
 			fake.Settle()
-			verifier := zeltapay.Verifier{Secrets: []string{secret}, Format: c.format, Now: fake.Now, AllowBareSignature: bare}
+			verifier := zeltapay.Verifier{Secrets: []string{secret}, SignedFormat: c.format, Now: fake.Now, AllowBareSignature: bare}
 			if err := verifier.Verify(re.got[0].header, []byte(re.got[0].body)); err != nil {
 				t.Errorf("%s, bare %t: %v", c.why, bare, err)
 			}
-			verifier.Format = c.other
+			verifier.SignedFormat = c.other
 			if verifier.Verify(re.got[0].header, []byte(re.got[0].body)) == nil {
 				t.Errorf("%s, bare %t: it verifies in another format", c.why, bare)
 			}
-			verifier.Format, verifier.AllowBareSignature = c.format, false
+			verifier.SignedFormat, verifier.AllowBareSignature = c.format, false
 			if err := verifier.Verify(re.got[0].header, []byte(re.got[0].body)); (err != nil) != bare {
 				t.Errorf("%s, bare %t: as t=…, v1=… it gives %v", c.why, bare, err)
 			}

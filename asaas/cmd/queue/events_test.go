@@ -30,11 +30,11 @@ func TestEventsListsWhatIsSubscribedTo(t *testing.T) {
 // printedBy are the event types of a dispatcher, in the ways to print them.
 func printedBy(d *asaas.Dispatcher) map[string]string {
 	return map[string]string{
-		"one per line":  strings.Join(d.Types(), "\n") + "\n",
-		"fmt":           fmt.Sprintln(d.Types()),
-		"JSON":          fmt.Sprintf("%q", d.Types()),
-		"from Windows":  strings.Join(d.Types(), "\r\n"),
-		"with repeats":  strings.Repeat(strings.Join(d.Types(), " ")+" ", 2),
+		"one per line":  strings.Join(d.Routes.Types(), "\n") + "\n",
+		"fmt":           fmt.Sprintln(d.Routes.Types()),
+		"JSON":          fmt.Sprintf("%q", d.Routes.Types()),
+		"from Windows":  strings.Join(d.Routes.Types(), "\r\n"),
+		"with repeats":  strings.Repeat(strings.Join(d.Routes.Types(), " ")+" ", 2),
 		"JSON, a comma": `["PAYMENT_RECEIVED","PAYMENT_REFUNDED"]`,
 	}
 }

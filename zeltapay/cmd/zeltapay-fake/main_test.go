@@ -28,7 +28,7 @@ type receiver struct {
 
 func (re *receiver) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	body, _ := io.ReadAll(r.Body)
-	verifier := zeltapay.Verifier{Secrets: []string{secret}, Format: re.format}
+	verifier := zeltapay.Verifier{Secrets: []string{secret}, SignedFormat: re.format}
 	if verifier.Verify(r.Header, body) != nil {
 		http.Error(w, "not mine", http.StatusUnauthorized)
 		return

@@ -1,0 +1,9 @@
+create table orders (
+	charge_id text primary key,
+	amount    numeric not null,
+	net       numeric,
+	due_on    date not null,
+	paid_on   date,
+	viewed_at timestamptz,
+	note      text
+);
