@@ -51,5 +51,5 @@ func ExampleDispatcher_Dispatch_incomplete() {
 	body := asaastest.Event("PAYMENT_RECEIVED", asaastest.Set("payment.value", nil))
 	fmt.Println(events.Dispatch(context.Background(), nil, asaas.Identify(body)))
 	// Output:
-	// asaas: a PAYMENT_RECEIVED is not complete: drift: payment.value is null, and the event is nothing without it: look for a newer version of this module
+	// idem: a PAYMENT_RECEIVED is not complete: drift: payment.value is null, and the event is nothing without it: look for a newer version of this module
 }

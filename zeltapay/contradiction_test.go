@@ -81,7 +81,7 @@ func TestOneBodyUnderSeveralIDsOfTheHeaderIsOneEvent(t *testing.T) {
 	for why, body := range map[string][]byte{
 		"an eventId":                    read(t, "testdata/payment_success_flat_1.1.0.json"),
 		"no eventId, but a transaction": read(t, "testdata/payment_success_nested.json"),
-		"neither":                       []byte(`{"type":"payment.success","paymentLinkId":"pl_1"}`),
+		"neither":                       []byte(`{"type":"payment.success","paymentLinkId":"pl_1","transaction":{"amount":100}}`),
 	} {
 		t.Run(why, func(t *testing.T) {
 			t.Parallel()

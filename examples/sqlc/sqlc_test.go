@@ -21,7 +21,7 @@ import (
 	"github.com/paghooks/paghooks/idem/optional"
 )
 
-const body = `{"id":"evt_1","event":"PAYMENT_RECEIVED","payment":{"id":"pay_1","value":29.9,"netValue":28.91,"dueDate":"2026-08-08",
+const body = `{"id":"evt_1","event":"PAYMENT_RECEIVED","payment":{"id":"pay_1","status":"RECEIVED","value":29.9,"netValue":28.91,"dueDate":"2026-08-08",
 	"paymentDate":"2026-08-07","lastInvoiceViewedDate":"2026-08-06T23:30:00Z","description":null}}`
 
 func database(t *testing.T) *pgxpool.Pool {

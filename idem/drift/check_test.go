@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/paghooks/paghooks/idem/drift"
+	"github.com/paghooks/paghooks/idem/optional"
 )
 
 // totalOf is the need for an order's total, which is in one of two places.
@@ -68,6 +69,36 @@ func TestWhatIsLackingIsFoundOnce(t *testing.T) {
 		}
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", body, diff)
+		}
+	}
+}
+
+// checkedEvent says itself what it is nothing without, as generated events do.
+type checkedEvent struct {
+	Total optional.Value[int] `json:"total,omitzero"`
+}
+
+func (e *checkedEvent) Check(body []byte) error {
+	return drift.Check(body, []drift.Essential{{Zero: e.Total.Or(0) == 0, Paths: []string{"total"}}})
+}
+
+func TestWhatIsLackingIsFoundThoughNobodyDecodedTheEvent(t *testing.T) {
+	t.Parallel()
+	for body, want := range map[string]string{
+		`{"total":1}`:    "",
+		`{"total":0}`:    "",
+		`{"total":null}`: "unexpected_null total",
+		`{}`:             "missing_required total",
+		`{"total":"1"}`:  "changed_type total",
+	} {
+		var w drift.Watch
+		w.Look("ORDER", new(checkedEvent), nil, []byte(body))
+		var got string
+		for _, f := range w.Findings() {
+			got += fmt.Sprint(f.Kind, " ", f.Path)
+		}
+		if got != want {
+			t.Errorf("%s: found %q, want %q", body, got, want)
 		}
 	}
 }

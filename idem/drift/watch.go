@@ -1,6 +1,7 @@
 package drift
 
 import (
+	"encoding/json"
 	"errors"
 	"maps"
 	"reflect"
@@ -45,7 +46,7 @@ type finding struct {
 // Look looks at a body, if it is its turn. event is a pointer to the struct
 // that it decodes into, and only its type matters; nil for an event type that
 // is not known. failure is why it does not decode, or what [Check] says, and
-// makes it its turn; nil if there is none.
+// makes it its turn; nil if there is none, or nobody decoded it.
 func (w *Watch) Look(eventType string, event any, failure error, body []byte) {
 	switch {
 	case eventType == "":
@@ -53,8 +54,22 @@ func (w *Watch) Look(eventType string, event any, failure error, body []byte) {
 	case event == nil:
 		w.found(Name(eventType), "", UnknownEvent)
 	case w.turn(eventType) || failure != nil:
-		w.compare(eventType, eventShape(reflect.TypeOf(event).Elem()), failure, body)
+		t := reflect.TypeOf(event).Elem()
+		if failure == nil {
+			failure = lackAs(t, body)
+		}
+		w.compare(eventType, eventShape(t), failure, body)
 	}
+}
+
+// lackAs is what the Check of an event of type t says of a body that decodes.
+func lackAs(t reflect.Type, body []byte) error {
+	event := reflect.New(t).Interface()
+	checked, ok := event.(interface{ Check(body []byte) error })
+	if !ok || json.Unmarshal(body, event) != nil {
+		return nil
+	}
+	return checked.Check(body)
 }
 
 func (w *Watch) turn(eventType string) bool {
