@@ -143,9 +143,9 @@
 // # Money, dates and fields that may be missing
 //
 // Amounts are exact: [Money] is a decimal, [Decimal.Cents] its whole cents, and
-// a [Percent] is no amount. A
-// [Date] or [DateTime] keeps the text that was sent, in whichever of Asaas's
-// spellings, and its Time method reads it; a time without a zone is Brasília's.
+// a [Percent] is no amount. A [Date] or [DateTime] keeps the text that was sent,
+// in whichever of Asaas's spellings, and its Time method reads it; a time without
+// a zone is Brasília's.
 // A field that may be null or missing is an [optional.Value]. All of them are
 // arguments of tx.Exec as they are, are scanned from a row, and fit a struct of
 // sqlc's or of pgx.RowToStructByName. Enums are open: a value that this package

@@ -14,7 +14,7 @@ func (d Discount) LastDay() optional.Value[Date] { return either(d.LimitDate, d.
 
 // Percentage returns the split's per cent, from PercentageValue or from its
 // other spelling, PercentualValue.
-func (s CheckoutSplit) Percentage() optional.Value[Decimal] {
+func (s CheckoutSplit) Percentage() optional.Value[Percent] {
 	return either(s.PercentageValue, s.PercentualValue)
 }
 

@@ -145,7 +145,7 @@ func ExampleCheckoutSplit_Percentage() {
 	for _, body := range []string{`{"percentageValue":2.5}`, `{"percentualValue":2.5}`} {
 		var split asaas.CheckoutSplit
 		_ = json.Unmarshal([]byte(body), &split)
-		fmt.Println(split.Percentage().Or(asaas.Decimal{}))
+		fmt.Println(split.Percentage().Or(asaas.Percent{}))
 	}
 	// Output:
 	// 2.50

@@ -34,6 +34,7 @@ const handWritten = `package %s
 		Text     string
 		Money    struct{}
 		Decimal  string
+		Percent  string
 		Int      int
 		Time     string
 		Cents    int

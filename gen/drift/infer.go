@@ -21,6 +21,7 @@ var (
 	dayText  = regexp.MustCompile(`^(\d{4}-\d\d-\d\d|\d\d/\d\d/\d{4})$`)
 	timeText = regexp.MustCompile(`^(\d{4}-\d\d-\d\d|\d\d/\d\d/\d{4})[ T]\d\d:\d\d`)
 	moneyish = regexp.MustCompile(`(?i)(value|amount|price|fee|total|balance)`)
+	partish  = regexp.MustCompile(`(?i)percent`)
 )
 
 // inference guesses schemas of values. New objects become components.
@@ -131,9 +132,12 @@ func numberScalars(name string, values []any) []spec.Scalar {
 	var (
 		money, decimal = spec.Scalar{Kind: "number", Format: "money"}, spec.Scalar{Kind: "number", Format: "decimal"}
 		integer, cents = spec.Scalar{Kind: "integer"}, spec.Scalar{Kind: "integer", Format: "cents"}
+		percent        = spec.Scalar{Kind: "number", Format: "percent"}
 	)
 	plain := !slices.ContainsFunc(values, func(v any) bool { return strings.ContainsAny(v.(json.Number).String(), ".eE") })
 	switch isMoney := moneyish.MatchString(name); {
+	case partish.MatchString(name):
+		return []spec.Scalar{percent, decimal}
 	case isMoney && plain:
 		return []spec.Scalar{money, cents, integer, decimal}
 	case isMoney:

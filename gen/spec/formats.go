@@ -31,6 +31,7 @@ var GoTypes = map[Scalar]string{
 	{"string", "asaas-datetime"}: "DateTime",
 	{"number", "money"}:          "Money",
 	{"number", "decimal"}:        "Decimal",
+	{"number", "percent"}:        "Percent",
 	{"integer", ""}:              "Int",
 
 	{"string", "zelta-time"}: "Time",
