@@ -24,20 +24,6 @@ func (s *app) openInbox() *app {
 	return s
 }
 
-// drainCounting has workers process what is due, and checks how many attempts that took.
-func (s *app) drainCounting(want int) {
-	s.Helper()
-	before := len(s.worked)
-	ctx, cancel := context.WithTimeout(s.Context(), patience)
-	defer cancel()
-	if err := s.inbox.Drain(ctx); err != nil {
-		s.Fatalf("Drain = %v\n%s", err, s.logged())
-	}
-	if got := len(s.worked) - before; got != want {
-		s.Errorf("the workers made %d attempts, want %d\n%s", got, want, s.logged())
-	}
-}
-
 func (s *app) exec(sql string) {
 	s.Helper()
 	if _, err := s.pool.Exec(s.Context(), sql); err != nil {

@@ -82,11 +82,18 @@ func (s *app) start(i *idem.Inbox) (stop func()) {
 	return stop
 }
 
-// drain has the inbox process what is due.
-func (s *app) drain() {
+// drain has the inbox process what is due, and checks how many attempts that
+// took, if it is told.
+func (s *app) drain(attempts ...int) {
 	s.Helper()
-	if err := s.inbox.Drain(s.Context()); err != nil {
-		s.Fatal(err)
+	before := len(s.worked)
+	ctx, cancel := context.WithTimeout(s.Context(), patience)
+	defer cancel()
+	if err := s.inbox.Drain(ctx); err != nil {
+		s.Fatalf("Drain = %v\n%s", err, s.logged())
+	}
+	if got := len(s.worked) - before; len(attempts) > 0 && got != attempts[0] {
+		s.Errorf("the workers made %d attempts, want %d\n%s", got, attempts[0], s.logged())
 	}
 }
 
