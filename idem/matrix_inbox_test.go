@@ -254,5 +254,8 @@ func settled(n int64, err error) (idem.Outcome, error) {
 func replayPending(ctx context.Context, p *pgxpool.Pool, source *notes, id string) (idem.Outcome, error) {
 	i := quietInbox(p, source)
 	replayed, err := i.Replay(ctx, idem.Filter{IDs: []string{id}, States: []idem.State{idem.StatePending}})
+	if err == nil && replayed.Failed > 0 { // the connection broke under the handler
+		return idem.Retrying, nil
+	}
 	return settled(int64(replayed.Done), err)
 }

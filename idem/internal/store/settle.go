@@ -35,7 +35,7 @@ func Settle(ctx context.Context, db DB, c Claim, end End) (settled bool, err err
 	const settle = `
 with settled as (
 	update idem_events set state = $3, attempts = attempts + $4, last_error = coalesce($5, last_error), claimed_until = null
-	where event = $1 and state = 'pending' and starts = $2
+	where event = $1 and state = 'pending' and starts = $2 and claimed_until is not null -- a repetition counts nothing
 	returning event
 ), body as (
 	update idem_payloads p set
