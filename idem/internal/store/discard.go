@@ -30,6 +30,6 @@ select coalesce(lane, '') from bodies`
 	if err != nil {
 		return 0, err
 	}
-	_, err = tx.Exec(ctx, promote, lanes)
+	_, err = tx.Exec(ctx, promoteHeld, lanes)
 	return int64(len(lanes)), err
 }

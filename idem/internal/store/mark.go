@@ -113,3 +113,18 @@ from (
 ) next
 where idem_payloads.event = next.event and due_at is null
 returning idem_payloads.event`
+
+// promoteHeld makes the first event of each lane due that was held back, whether
+// or not it is the first of the lane: for who takes an event out of its lane
+// without being the only one there. While the first event is being processed, in
+// a transaction that neither sees nor waits for this one, [promote] would come to
+// nothing in both.
+const promoteHeld = `
+update idem_payloads set due_at = now()
+from (
+	select held.event from unnest($1::text[]) as l (lane) cross join lateral (
+		select p.event from idem_payloads p join idem_events e using (event)
+		where p.lane = l.lane and p.due_at is null and e.state = 'pending'
+		order by ` + order + ` limit 1 for update of p skip locked) held
+) next
+where idem_payloads.event = next.event`
