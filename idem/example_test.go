@@ -1,0 +1,372 @@
+package idem_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/paghooks/paghooks/asaas"
+	"github.com/paghooks/paghooks/idem"
+	"github.com/paghooks/paghooks/idem/idemtest"
+)
+
+const token = "a-token-of-32-characters-or-more"
+
+const received = `{"id":"evt_d26e303b238e509335ac9ba210e51b0f&1","event":"PAYMENT_RECEIVED","dateCreated":"2026-11-20 10:00:00",` +
+	`"payment":{"object":"payment","id":"pay_1","customer":"cus_1","value":129.90,"netValue":128.91,"billingType":"PIX",` +
+	`"status":"RECEIVED","dateCreated":"2026-11-20","dueDate":"2026-11-20","externalReference":"order-1"}}`
+
+// database returns a pool on a fresh schema with the tables of idem and an
+// application, and what ends it.
+func database(ctx context.Context) (*pgxpool.Pool, func()) {
+	server, err := idemtest.Start(ctx)
+	if err != nil {
+		log.Fatal(err)
+	}
+	pool, err := pgxpool.New(ctx, server.URL())
+	if err != nil {
+		log.Fatal(err)
+	}
+	if err := idem.Migrate(ctx, pool); err != nil {
+		log.Fatal(err)
+	}
+	if _, err := pool.Exec(ctx, `create table orders (id text primary key, paid numeric not null default 0);
+		insert into orders values ('order-1')`); err != nil {
+		log.Fatal(err)
+	}
+	return pool, func() {
+		pool.Close()
+		if err := server.Close(); err != nil {
+			log.Fatal(err)
+		}
+	}
+}
+
+// deliver posts a body as Asaas does.
+func deliver(h http.Handler, body string) {
+	r := httptest.NewRequest(http.MethodPost, "/webhooks/asaas", strings.NewReader(body))
+	r.Header.Set("asaas-access-token", token)
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, r)
+	fmt.Println(w.Code, w.Body)
+}
+
+func payOrder(ctx context.Context, tx pgx.Tx, e *asaas.PaymentEvent) error {
+	_, err := tx.Exec(ctx, `update orders set paid = paid + $1 where id = $2`, e.Payment.Value, e.Payment.ExternalReference)
+	return err
+}
+
+// An event pays its order once, however often it is delivered.
+func ExampleNewProcessor() {
+	ctx := context.Background()
+	pool, end := database(ctx)
+	defer end()
+
+	events := asaas.NewDispatcher(token)
+	events.OnPaymentReceived(payOrder)
+	processor := idem.NewProcessor(pool, events)
+
+	deliver(processor, received)
+	deliver(processor, received)
+
+	var paid string
+	if err := pool.QueryRow(ctx, `select paid::text from orders where id = 'order-1'`).Scan(&paid); err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println("paid", paid)
+	// Output:
+	// 200 {"received":true}
+	// 200 {"received":true,"duplicate":true}
+	// paid 129.90
+}
+
+// Migrate makes the tables; run it at every start.
+func ExampleMigrate() {
+	ctx := context.Background()
+	pool, end := database(ctx)
+	defer end()
+
+	if err := idem.Migrate(ctx, pool); err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println("ready")
+	// Output: ready
+}
+
+// Tools such as goose read the migrations from the embedded files.
+func Example_migrations() {
+	files, err := idem.Migrations.ReadDir("migrations")
+	if err != nil {
+		log.Fatal(err)
+	}
+	for _, f := range files {
+		fmt.Println(f.Name())
+	}
+	// Output: 00001_idem.sql
+}
+
+// A consumer of a queue hands over bodies that were verified on their way in.
+func ExampleProcessor_Accept() {
+	ctx := context.Background()
+	pool, end := database(ctx)
+	defer end()
+
+	events := asaas.NewDispatcher()
+	events.OnPaymentReceived(payOrder)
+	processor := idem.NewProcessor(pool, events)
+
+	for range 2 {
+		outcome, err := processor.Accept(ctx, asaas.Identify([]byte(received)))
+		fmt.Println(outcome, err)
+	}
+	// Output:
+	// done <nil>
+	// duplicate <nil>
+}
+
+// An event that came before its handler was written is kept, and replayed.
+func ExampleProcessor_Replay() {
+	ctx := context.Background()
+	pool, end := database(ctx)
+	defer end()
+
+	before := idem.NewProcessor(pool, asaas.NewDispatcher(token)) // no handler yet
+	before.Logger = nil
+	deliver(before, received)
+
+	events := asaas.NewDispatcher(token) // the next version of the application
+	events.OnPaymentReceived(payOrder)
+	replayed, err := idem.NewProcessor(pool, events).Replay(ctx, idem.Filter{})
+	fmt.Printf("%+v %v\n", replayed, err)
+	// Output:
+	// 200 {"received":true}
+	// {Done:1 Failed:0 Unhandled:0} <nil>
+}
+
+// Stats tells what to look at; Prune forgets what is old and done.
+func ExampleProcessor_Stats() {
+	ctx := context.Background()
+	pool, end := database(ctx)
+	defer end()
+
+	events := asaas.NewDispatcher(token)
+	events.OnPaymentReceived(func(context.Context, pgx.Tx, *asaas.PaymentEvent) error { return errors.New("no such order") })
+	processor := idem.NewProcessor(pool, events)
+	processor.ParkAfter = 2
+	processor.Logger = nil
+
+	deliver(processor, received)
+	deliver(processor, received)
+	stats, err := processor.Stats(ctx)
+	fmt.Println(stats.Retrying.Events, stats.Parked.Events, err)
+	deleted, err := processor.Prune(ctx)
+	fmt.Println(deleted, err)
+	// Output:
+	// 503 {"received":false}
+	// 200 {"received":true}
+	// 0 1 <nil>
+	// 0 <nil>
+}
+
+// What may be lost, such as waking a worker, happens after the commit.
+func ExampleAfterCommit() {
+	ctx := context.Background()
+	pool, end := database(ctx)
+	defer end()
+
+	events := asaas.NewDispatcher(token)
+	events.OnPaymentReceived(func(ctx context.Context, tx pgx.Tx, e *asaas.PaymentEvent) error {
+		idem.AfterCommit(ctx, func(context.Context) { fmt.Println("waking the worker for", e.Payment.ID) })
+		return payOrder(ctx, tx, e)
+	})
+	processor := idem.NewProcessor(pool, events)
+
+	deliver(processor, received)
+	deliver(processor, received)
+	// Output:
+	// waking the worker for pay_1
+	// 200 {"received":true}
+	// 200 {"received":true,"duplicate":true}
+}
+
+// A handler that needs no answer from the database declares its statements: they
+// travel with COMMIT.
+func ExampleExecAtCommit() {
+	pool, done := database(context.Background())
+	defer done()
+	events := asaas.NewDispatcher(token)
+	events.OnPaymentReceived(func(ctx context.Context, _ pgx.Tx, e *asaas.PaymentEvent) error {
+		idem.ExecAtCommit(ctx, `update orders set paid = paid + $1 where id = $2`, e.Payment.Value, e.Payment.ExternalReference.Or(""))
+		return nil
+	})
+	deliver(idem.NewProcessor(pool, events), received)
+	var paid string
+	if err := pool.QueryRow(context.Background(), `select paid::text from orders`).Scan(&paid); err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println("paid:", paid)
+	// Output:
+	// 200 {"received":true}
+	// paid: 129.90
+}
+
+// A handler that must know which account it works for asks its context.
+func ExampleEventFrom() {
+	ctx := context.Background()
+	pool, end := database(ctx)
+	defer end()
+
+	events := asaas.NewDispatcher()
+	events.Accounts = func(*http.Request) ([]idem.Credentials, error) {
+		return []idem.Credentials{{Scope: "shop-1", Secrets: []string{token}}, {Scope: "shop-2", Secrets: []string{"another-token-of-32-characters-…"}}}, nil
+	}
+	events.OnPaymentReceived(func(ctx context.Context, tx pgx.Tx, e *asaas.PaymentEvent) error {
+		event, _ := idem.EventFrom(ctx)
+		fmt.Println(event.Scope, event.Key)
+		return payOrder(ctx, tx, e)
+	})
+	deliver(idem.NewProcessor(pool, events), received)
+	// Output:
+	// shop-1 pay_1
+	// 200 {"received":true}
+}
+
+// An event type that is newer than this module gets a handler all the same.
+func ExampleHandle() {
+	events := asaas.NewDispatcher(token)
+	idem.Handle(&events.Routes, "PAYMENT_SOMETHING_NEW", payOrder)
+	events.Ignore("PAYMENT_BANK_SLIP_VIEWED", "PAYMENT_CHECKOUT_VIEWED")
+	fmt.Println(events.Types())
+	// Output: [PAYMENT_SOMETHING_NEW]
+}
+
+// Metrics count outcomes; errors say why.
+func ExampleProcessor_observe() {
+	ctx := context.Background()
+	pool, end := database(ctx)
+	defer end()
+
+	processor := idem.NewProcessor(pool, asaas.NewDispatcher(token))
+	processor.Logger = nil
+	processor.Observe = func(_ context.Context, o idem.Observation) {
+		fmt.Println(o.Source, o.Stage, o.Event.Type, o.Outcome, o.Err)
+	}
+	deliver(processor, received)
+	// Output:
+	// asaas delivery PAYMENT_RECEIVED unhandled <nil>
+	// 200 {"received":true}
+}
+
+// An application with its own record of events runs handlers in its own
+// transaction.
+func ExampleDispatch() {
+	ctx := context.Background()
+	pool, end := database(ctx)
+	defer end()
+
+	events := asaas.NewDispatcher()
+	events.OnPaymentReceived(payOrder)
+	err := pgx.BeginFunc(ctx, pool, func(tx pgx.Tx) error {
+		return events.Dispatch(ctx, tx, asaas.Identify([]byte(received)))
+	})
+	fmt.Println(err)
+	// Output: <nil>
+}
+
+// Under Dispatch the caller commits, and so runs what is for after the commit.
+func ExampleCollectAfterCommit() {
+	ctx := context.Background()
+	pool, end := database(ctx)
+	defer end()
+
+	events := asaas.NewDispatcher()
+	events.OnPaymentReceived(func(ctx context.Context, tx pgx.Tx, e *asaas.PaymentEvent) error {
+		idem.AfterCommit(ctx, func(context.Context) { fmt.Println("waking the worker for", e.Payment.ID) })
+		return payOrder(ctx, tx, e)
+	})
+	ctx, committed := idem.CollectAfterCommit(ctx)
+	err := pgx.BeginFunc(ctx, pool, func(tx pgx.Tx) error {
+		return events.Dispatch(ctx, tx, asaas.Identify([]byte(received)))
+	})
+	if err == nil {
+		committed()
+	}
+	// Output: waking the worker for pay_1
+}
+
+// Two accounts that deliver to one address may use the same event id. The second
+// event is not processed: look at Conflicts from time to time.
+func ExampleProcessor_conflicts() {
+	ctx := context.Background()
+	pool, end := database(ctx)
+	defer end()
+
+	events := asaas.NewDispatcher(token)
+	events.OnPaymentReceived(payOrder)
+	processor := idem.NewProcessor(pool, events)
+	processor.Logger = nil
+
+	deliver(processor, received)
+	deliver(processor, strings.Replace(received, "pay_1", "pay_of_the_sandbox", 1))
+
+	conflicts, err := processor.Conflicts(ctx)
+	for _, c := range conflicts {
+		fmt.Println(c.Type, c.Key, c.State)
+	}
+	fmt.Println(err)
+	// Output:
+	// 200 {"received":true}
+	// 200 {"received":true,"duplicate":true}
+	// PAYMENT_RECEIVED pay_1 done
+	// <nil>
+}
+
+// Credentials that are printed or logged show no secret.
+func ExampleCredentials() {
+	c := idem.Credentials{Scope: "shop-1", Secrets: []string{token}}
+	fmt.Println(c)
+	// Output: {Scope:"shop-1" Secrets:1 redacted}
+}
+
+// What cannot be processed any more, and was settled by hand, is discarded.
+func ExampleProcessor_discard() {
+	ctx := context.Background()
+	pool, end := database(ctx)
+	defer end()
+
+	processor := idem.NewProcessor(pool, asaas.NewDispatcher(token)) // without a handler
+	processor.Logger = nil
+	deliver(processor, received)
+
+	n, err := processor.Discard(ctx, idem.Filter{Types: []string{"PAYMENT_RECEIVED"}}, "paid by hand, see ticket 7")
+	fmt.Println(n, err)
+	// Output:
+	// 200 {"received":true}
+	// 1 <nil>
+}
+
+// A new handler is tried on stored events before it is deployed.
+func ExampleProcessor_dryReplay() {
+	ctx := context.Background()
+	pool, end := database(ctx)
+	defer end()
+
+	before := idem.NewProcessor(pool, asaas.NewDispatcher(token)) // without a handler
+	before.Logger = nil
+	deliver(before, received)
+
+	events := asaas.NewDispatcher(token)
+	events.OnPaymentReceived(payOrder)
+	replayed, err := idem.NewProcessor(pool, events).DryReplay(ctx, idem.Filter{})
+	fmt.Printf("%+v %v\n", replayed, err)
+	// Output:
+	// 200 {"received":true}
+	// {Done:1 Failed:0 Unhandled:0} <nil>
+}
