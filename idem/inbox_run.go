@@ -82,6 +82,7 @@ type runner struct {
 	workers  sync.WaitGroup
 	timedOut atomic.Int64 // handlers that did not return when they were stopped
 	position position
+	complete bool // the last search was also for what must run alone
 }
 
 func (i *Inbox) newRunner(ctx context.Context) *runner {
@@ -128,13 +129,13 @@ func (r *runner) loop(ctx context.Context, drain bool) error {
 		if drain {
 			r.workers.Wait()
 			switch {
-			case found.Seen == 0:
+			case found.Seen == 0 && r.complete:
 				return nil
-			case found.Held == 0:
+			case found.Seen > 0 && found.Held == 0:
 				continue
 			}
 		}
-		r.rest(ctx, found.Held > 0)
+		r.rest(ctx, drain || found.Held > 0)
 	}
 	return ctx.Err()
 }
@@ -190,6 +191,7 @@ func (r *runner) claim(ctx context.Context, n int) (store.Claims, error) {
 		return store.Claims{}, ctx.Err()
 	}
 	alone := ofProcess.take()
+	r.complete = alone
 	search := store.Search{
 		Source: r.inbox.source.Name(), After: r.position.after(), Limit: n,
 		Lease: lease, Crashed: crashedAlone, Alone: alone,
