@@ -38,15 +38,15 @@ var claimPaths = []path{
 const fromMark, fromBegin = "with marked as", "begin"
 
 var workPaths = []path{
-	{name: "work", handler: pay, before: twoStored, run: drain, want: done, byWorkers: true, behind: 1, later: true, own: fromBegin},
+	{name: "work", handler: pay, before: twoStored, run: drainOne, want: done, byWorkers: true, behind: 1, later: true, own: fromBegin},
 	{name: "work whose payload is kept", handler: pay, before: storedOnce, run: drainKeeping, want: doneWhole, byWorkers: true, later: true, own: fromBegin},
-	{name: "work that promotes an event", handler: pay, before: secondHeldBack, run: drain, want: done, byWorkers: true, behind: 1, later: true, own: fromBegin},
-	{name: "work after a crash", handler: pay, before: crashedOnce, run: drain, want: done, byWorkers: true, behind: 1, later: true, own: fromBegin, crashes: 1},
-	{name: "work in declared statements", handler: payAtCommit, before: secondHeldBack, run: drain, want: done, byWorkers: true, behind: 1, later: true, own: fromBegin},
-	{name: "work that fails", handler: payAndFail, before: twoStored, run: drain, want: pending, byWorkers: true, behind: 1, later: true, own: fromBegin},
-	{name: "work that is parked", handler: payAndGiveUp, before: secondHeldBack, run: drain, want: parked, byWorkers: true, behind: 1, later: true, own: fromBegin},
+	{name: "work that promotes an event", handler: pay, before: secondHeldBack, run: drainOne, want: done, byWorkers: true, behind: 1, later: true, own: fromBegin},
+	{name: "work after a crash", handler: pay, before: crashedOnce, run: drainOne, want: done, byWorkers: true, behind: 1, later: true, own: fromBegin, crashes: 1},
+	{name: "work in declared statements", handler: payAtCommit, before: secondHeldBack, run: drainOne, want: done, byWorkers: true, behind: 1, later: true, own: fromBegin},
+	{name: "work that fails", handler: payAndFail, before: twoStored, run: drainOne, want: pending, byWorkers: true, behind: 1, later: true, own: fromBegin},
+	{name: "work that is parked", handler: payAndGiveUp, before: secondHeldBack, run: drainOne, want: parked, byWorkers: true, behind: 1, later: true, own: fromBegin},
 	{name: "work that is parked and passed", handler: payAndGiveUp, before: secondHeldBack, run: drainPassing, want: parked, byWorkers: true, behind: 1, later: true, free: true, own: fromBegin},
-	{name: "work without a handler", before: secondHeldBack, run: drain, want: unhandled, byWorkers: true, behind: 1, later: true, free: true, own: "with settled as"},
+	{name: "work without a handler", before: secondHeldBack, run: drainOne, want: unhandled, byWorkers: true, behind: 1, later: true, free: true, own: "with settled as"},
 	{name: "work whose key is busy", handler: pay, before: twoStored, run: drainWhileBusy, want: pending, byWorkers: true, behind: 1, later: true, own: fromBegin},
 }
 
@@ -187,8 +187,8 @@ func claimWhileBusy(ctx context.Context, p *pgxpool.Pool, source *notes, id stri
 	return beside(ctx, p, lock, func() (idem.Outcome, error) { return claimTwo(ctx, p, source, id) })
 }
 
-// drain has a worker do what is due.
-func drain(ctx context.Context, p *pgxpool.Pool, source *notes, _ string) (idem.Outcome, error) {
+// drainOne has a worker do what is due.
+func drainOne(ctx context.Context, p *pgxpool.Pool, source *notes, _ string) (idem.Outcome, error) {
 	return drained(ctx, quietInbox(p, source))
 }
 
@@ -214,7 +214,7 @@ func drained(ctx context.Context, i *idem.Inbox) (idem.Outcome, error) {
 // drainWhileBusy is drain while another process processes an event of the key.
 func drainWhileBusy(ctx context.Context, p *pgxpool.Pool, source *notes, id string) (idem.Outcome, error) {
 	const lock = `select pg_advisory_xact_lock(hashtextextended('notes//o1', 'idem_events'::regclass::oid::bigint))`
-	return beside(ctx, p, lock, func() (idem.Outcome, error) { return drain(ctx, p, source, id) })
+	return beside(ctx, p, lock, func() (idem.Outcome, error) { return drainOne(ctx, p, source, id) })
 }
 
 // beside calls f while a transaction that has executed sql is open.

@@ -20,7 +20,7 @@ func TestStatsAndBlockedTellWhatWaits(t *testing.T) {
 	s.store(letter("bad1", "a", 0), letter("a2", "a", 0), letter("a3", "a", 0), letter("bad2", "b", 0), letter("b2", "b", 0),
 		letter("bad3", "nothing behind it", 0), letter("d1", "d", 0),
 		in("shop/1", letter("bad1", "a", 0)), in("shop/1", letter("a2", "a", 0)))
-	s.drain(5)                                           // four that are bad, and d1
+	s.drain(5)                                                   // four that are bad, and d1
 	s.exec(`update idem_payloads set occurred_at = received_at`) // the order stays
 	for _, table := range []string{"idem_events", "idem_payloads"} {
 		s.exec(`update ` + table + ` e set received_at = now() - days * interval '1 day'
@@ -110,7 +110,7 @@ func TestReplayOfPendingEventsDoesTheWorkOfAnInboxWithoutWorkers(t *testing.T) {
 	if got := queryOne[string](s, `select attempts || ' ' || last_error from idem_events where event like '%bad1'`); got != "1 no such order" {
 		t.Errorf("stored of the event that failed: %q", got)
 	}
-	if left := queryOne[int](s, `select count(*) from idem_payloads`); left != 1 {
+	if left := queryOne[int](s, `select count(*) from idem_payloads where source <> ''`); left != 1 {
 		t.Errorf("%d payloads are left, want that of the event that failed", left)
 	}
 	s.drain(1) // bad1: nothing else is left to do

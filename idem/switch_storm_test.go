@@ -25,7 +25,7 @@ func (s *app) wantOneEffectEach(n int) {
 	if got := queryOne[int](s, `select count(*) from idem_events where state = 'done'`); got != n {
 		s.Errorf("%d events are done, want %d", got, n)
 	}
-	if left := queryOne[int](s, `select count(*) from idem_payloads`); left != 0 {
+	if left := queryOne[int](s, `select count(*) from idem_payloads where source <> ''`); left != 0 {
 		s.Errorf("%d payloads are left", left)
 	}
 }
@@ -128,9 +128,9 @@ func TestModeChangesWithEventsThatAreNotDoneAndLosesNone(t *testing.T) {
 
 	deploy("o1")
 	s.openInbox()
-	send(s.inbox.Accept, 10, 40)    // those of the first round that come again, and 20 new ones
-	s.drain(20 - 4 + 2 + 1) // of o1 only the first is tried, and holds the others
-	send(s.inbox.Accept, 40, 50)    // no worker runs now
+	send(s.inbox.Accept, 10, 40) // those of the first round that come again, and 20 new ones
+	s.drain(20 - 4 + 2 + 1)      // of o1 only the first is tried, and holds the others
+	send(s.inbox.Accept, 40, 50) // no worker runs now
 
 	deploy("o2")
 	send(s.processor.Accept, 35, 60)

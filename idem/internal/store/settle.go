@@ -49,8 +49,7 @@ select count(*) = 1 from settled`
 		return row.Scan(&settled)
 	})
 	if end.Free {
-		var promoted bool
-		Promote(b, c.Lane(), &promoted)
+		b.Queue(promoteHeld, c.Lane())
 	}
 	err = db.SendBatch(ctx, b).Close()
 	return settled, err
