@@ -120,7 +120,7 @@ func (s *app) contents() []string {
 	s.Helper()
 	return queryOne[[]string](s, `select coalesce(array_agg(line order by line), '{}') from (
 		select 'event ' || e::text as line from idem_events e union all
-		select 'payload ' || p::text from idem_payloads p union all
+		select 'payload ' || p::text from idem_payloads p where source <> '' union all
 		select 'archive ' || a::text from idem_archive a union all
 		select 'effect ' || f::text from effects f) tables`)
 }

@@ -121,7 +121,7 @@ func TestParkedEventHoldsItsKeyUntilSomebodyActs(t *testing.T) {
 			if err := c.act(t.Context(), m); err != nil {
 				t.Fatal(err)
 			}
-			m.until(`select not exists (select from idem_payloads where source <> '')`)
+			m.until(`select not exists (select from idem_payloads)`)
 			got := queryOne[[]string](m, `select array_agg(event order by n) from effects`)
 			if diff := cmp.Diff(c.want, got); diff != "" {
 				t.Error("order (-want +got):\n" + diff)

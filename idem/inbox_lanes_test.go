@@ -187,7 +187,7 @@ func (l *lanes) meddle() {
 func (l *lanes) settle(round int) {
 	l.Helper()
 	l.calm.Store(true)
-	const open = `select count(*) from idem_payloads where source <> ''`
+	const open = `select count(*) from idem_payloads`
 	for deadline := time.Now().Add(patience); queryOne[int](l.app, open) > 0; runtime.Gosched() {
 		if _, err := l.anInbox().Requeue(l.Context(), idem.Filter{}); err != nil {
 			l.Fatal(err)

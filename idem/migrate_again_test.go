@@ -179,7 +179,7 @@ func TestTablesAreVacuumedInTime(t *testing.T) {
 			"autovacuum_analyze_scale_factor=0.02", "autovacuum_vacuum_insert_scale_factor=0.02",
 			"autovacuum_vacuum_scale_factor=0.02", "fillfactor=90",
 		},
-		"idem_payloads": {"autovacuum_vacuum_scale_factor=0.02"},
+		"idem_payloads": {"autovacuum_vacuum_scale_factor=0.02", "fillfactor=50"},
 	} {
 		got := queryOne[[]string](s, `select reloptions from pg_class where oid = $1::text::regclass`, table)
 		if slices.Sort(got); !slices.Equal(got, want) {
