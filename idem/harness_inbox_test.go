@@ -152,12 +152,17 @@ func (s *app) wantRow(id, columns, want string) {
 	}
 }
 
-// until repeats a query until it says true.
+// until repeats a query until it says true. Postgres may be away meanwhile.
 func (s *app) until(sql string, args ...any) {
 	s.Helper()
-	for deadline := time.Now().Add(patience); !queryOne[bool](s, sql, args...); runtime.Gosched() {
+	var last error
+	for deadline := time.Now().Add(patience); ; runtime.Gosched() {
+		var yes bool
+		if last = s.pool.QueryRow(s.Context(), sql, args...).Scan(&yes); yes {
+			return
+		}
 		if time.Now().After(deadline) {
-			s.Fatalf("it never came true: %s\n%s", sql, s.logged())
+			s.Fatalf("it never came true: %s, %v\n%s", sql, last, s.logged())
 		}
 	}
 }

@@ -184,7 +184,7 @@ func claimTwo(ctx context.Context, p *pgxpool.Pool, source *notes, _ string) (id
 // claimWhileBusy is claimTwo while another process processes the first event.
 func claimWhileBusy(ctx context.Context, p *pgxpool.Pool, source *notes, id string) (idem.Outcome, error) {
 	lock := fmt.Sprintf(`select from idem_payloads where event = 'notes//%s' for update`, id)
-	return beside(ctx, p, lock, func() (idem.Outcome, error) { return claimTwo(ctx, p, source, id) })
+	return beside(ctx, p, lock, func(*pgx.Conn) (idem.Outcome, error) { return claimTwo(ctx, p, source, id) })
 }
 
 // drainOne has a worker do what is due.
@@ -211,14 +211,34 @@ func drained(ctx context.Context, i *idem.Inbox) (idem.Outcome, error) {
 	return idem.Pending, ctx.Err()
 }
 
-// drainWhileBusy is drain while another process processes an event of the key.
+// drainWhileBusy has a worker claim the event while another process processes one
+// of its key, and lets it be once it has released the claim.
 func drainWhileBusy(ctx context.Context, p *pgxpool.Pool, source *notes, id string) (idem.Outcome, error) {
 	const lock = `select pg_advisory_xact_lock(hashtextextended('notes//o1', 'idem_events'::regclass::oid::bigint))`
-	return beside(ctx, p, lock, func() (idem.Outcome, error) { return drainOne(ctx, p, source, id) })
+	return beside(ctx, p, lock, func(conn *pgx.Conn) (idem.Outcome, error) {
+		ctx, stop := context.WithTimeout(ctx, patience)
+		defer stop()
+		drained := make(chan struct{})
+		go func() { defer close(drained); _ = quietInbox(p, source).Drain(ctx) }()
+		for released := false; !released; {
+			select {
+			case <-drained:
+				return idem.Pending, ctx.Err()
+			default:
+			}
+			const query = `select starts > 0 and claimed_until is null from idem_events where event = 'notes//' || $1`
+			if err := conn.QueryRow(ctx, query, id).Scan(&released); err != nil {
+				return "", err
+			}
+		}
+		stop()
+		<-drained
+		return idem.Pending, nil
+	})
 }
 
 // beside calls f while a transaction that has executed sql is open.
-func beside(ctx context.Context, p *pgxpool.Pool, sql string, f func() (idem.Outcome, error)) (outcome idem.Outcome, err error) {
+func beside(ctx context.Context, p *pgxpool.Pool, sql string, f func(*pgx.Conn) (idem.Outcome, error)) (outcome idem.Outcome, err error) {
 	config := p.Config().ConnConfig
 	config.AfterNetConnect = nil // not through the proxy
 	conn, err := pgx.ConnectConfig(ctx, config)
@@ -226,7 +246,7 @@ func beside(ctx context.Context, p *pgxpool.Pool, sql string, f func() (idem.Out
 		return "", err
 	}
 	if _, err = conn.Exec(ctx, "begin; "+sql); err == nil {
-		outcome, err = f()
+		outcome, err = f(conn)
 	}
 	return outcome, errors.Join(err, conn.Close(ctx))
 }
