@@ -21,7 +21,7 @@ func TestDiscardedEventFreesItsKeyAndNeverRuns(t *testing.T) {
 	s.on(m.handle)
 	s.openInbox()
 	s.store(letter("bad1", "a", 0), letter("a2", "a", 0), letter("a3", "a", 0))
-	s.drainCounting(1)
+	s.drain(1)
 	s.wantDiscarded(idem.Filter{IDs: []string{"bad1"}}, "paid by hand\x00, see ticket 7", 1)
 	s.wantState("bad1", idem.StateDiscarded)
 	s.wantPayload("bad1", "")
@@ -33,7 +33,7 @@ func TestDiscardedEventFreesItsKeyAndNeverRuns(t *testing.T) {
 	}
 
 	m.fixed.Store(true)
-	s.drainCounting(2)
+	s.drain(2)
 	m.wantDone(t, "a2", "a3")
 
 	// Nothing brings it back.
@@ -101,13 +101,13 @@ func TestPayloadOfDiscardedEventsIsKeptWhenAsked(t *testing.T) {
 	s.openInbox()
 	s.inbox.KeepPayloads = true
 	s.store(letter("bad1", "a", 0), letter("a2", "a", 0))
-	s.drainCounting(1)
+	s.drain(1)
 	s.wantDiscarded(idem.Filter{Keys: []string{"a"}}, "kept", 1)
 	s.wantPayload("bad1", string(letter("bad1", "a", 0).Payload))
 	if stats, err := s.inbox.Stats(t.Context()); stats.Parked.Events != 0 || stats.Pending.Events != 1 || err != nil {
 		t.Errorf("Stats = %+v, %v, want one pending event", stats, err)
 	}
-	s.drainCounting(1) // its key goes on
+	s.drain(1) // its key goes on
 	s.wantEffects(1)
 }
 
@@ -120,7 +120,7 @@ func TestPendingEventsCanBeDiscarded(t *testing.T) {
 	s.store(letter("e1", "a", 0), letter("e2", "b", 0))
 	s.exec(`update idem_events set starts = 1, claimed_until = now() + interval '10 s' where event like '%e1'`)
 	s.wantDiscarded(idem.Filter{States: []idem.State{idem.StatePending}, IDs: []string{"e1"}}, "a test", 1)
-	s.drainCounting(1)
+	s.drain(1)
 	s.wantEffects(1)
 	s.wantState("e1", idem.StateDiscarded)
 	s.wantState("e2", idem.StateDone)

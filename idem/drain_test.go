@@ -32,6 +32,6 @@ func TestDrainProcessesWhatCameBehindAnEventInFlight(t *testing.T) {
 		return pay(ctx, tx, n)
 	})
 	s.store(letter("a1", "a", 0), letter("b1", "b", 0))
-	s.drainCounting(3)
+	s.drain(3)
 	s.wantEffects(3)
 }

@@ -178,7 +178,7 @@ func TestHandlerCanAskWhetherItIsADryRun(t *testing.T) {
 	}
 	s.wantAnswer(paid("e1"), http.StatusOK)
 	s.store(letter("e2", "o1", 0))
-	s.drainCounting(1)
+	s.drain(1)
 	err := pgx.BeginFunc(t.Context(), s.pool, func(tx pgx.Tx) error {
 		other := &notes{}
 		idem.Handle(&other.Routes, "paid", func(ctx context.Context, _ pgx.Tx, _ *note) error {

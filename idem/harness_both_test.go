@@ -24,20 +24,6 @@ func (s *app) openInbox() *app {
 	return s
 }
 
-// drainCounting has workers process what is due, and checks how many attempts that took.
-func (s *app) drainCounting(want int) {
-	s.Helper()
-	before := len(s.worked)
-	ctx, cancel := context.WithTimeout(s.Context(), patience)
-	defer cancel()
-	if err := s.inbox.Drain(ctx); err != nil {
-		s.Fatalf("Drain = %v\n%s", err, s.logged())
-	}
-	if got := len(s.worked) - before; got != want {
-		s.Errorf("the workers made %d attempts, want %d\n%s", got, want, s.logged())
-	}
-}
-
 func (s *app) exec(sql string) {
 	s.Helper()
 	if _, err := s.pool.Exec(s.Context(), sql); err != nil {
@@ -134,7 +120,7 @@ func (s *app) contents() []string {
 	s.Helper()
 	return queryOne[[]string](s, `select coalesce(array_agg(line order by line), '{}') from (
 		select 'event ' || e::text as line from idem_events e union all
-		select 'payload ' || p::text from idem_payloads p union all
+		select 'payload ' || p::text from idem_payloads p where source <> '' union all
 		select 'archive ' || a::text from idem_archive a union all
 		select 'effect ' || f::text from effects f) tables`)
 }

@@ -82,11 +82,18 @@ func (s *app) start(i *idem.Inbox) (stop func()) {
 	return stop
 }
 
-// drain has the inbox process what is due.
-func (s *app) drain() {
+// drain has the inbox process what is due, and checks how many attempts that
+// took, if it is told.
+func (s *app) drain(attempts ...int) {
 	s.Helper()
-	if err := s.inbox.Drain(s.Context()); err != nil {
-		s.Fatal(err)
+	before := len(s.worked)
+	ctx, cancel := context.WithTimeout(s.Context(), patience)
+	defer cancel()
+	if err := s.inbox.Drain(ctx); err != nil {
+		s.Fatalf("Drain = %v\n%s", err, s.logged())
+	}
+	if got := len(s.worked) - before; len(attempts) > 0 && got != attempts[0] {
+		s.Errorf("the workers made %d attempts, want %d\n%s", got, attempts[0], s.logged())
 	}
 }
 
@@ -145,12 +152,17 @@ func (s *app) wantRow(id, columns, want string) {
 	}
 }
 
-// until repeats a query until it says true.
+// until repeats a query until it says true. Postgres may be away meanwhile.
 func (s *app) until(sql string, args ...any) {
 	s.Helper()
-	for deadline := time.Now().Add(patience); !queryOne[bool](s, sql, args...); runtime.Gosched() {
+	var last error
+	for deadline := time.Now().Add(patience); ; runtime.Gosched() {
+		var yes bool
+		if last = s.pool.QueryRow(s.Context(), sql, args...).Scan(&yes); yes {
+			return
+		}
 		if time.Now().After(deadline) {
-			s.Fatalf("it never came true: %s\n%s", sql, s.logged())
+			s.Fatalf("it never came true: %s, %v\n%s", sql, last, s.logged())
 		}
 	}
 }

@@ -87,7 +87,9 @@ func openApp(t *testing.T, pool *pgxpool.Pool) *app {
 	if err := idem.Migrate(t.Context(), pool); err != nil {
 		t.Fatal(err)
 	}
-	_, err := pool.Exec(t.Context(), `create table if not exists effects (event text not null, scope text not null default '')`)
+	// The rows that keep the planner from thinking that the table is empty are of no interest to tests that count.
+	_, err := pool.Exec(t.Context(), `delete from idem_payloads where source = '';
+		create table if not exists effects (event text not null, scope text not null default '')`)
 	if err != nil {
 		t.Fatal(err)
 	}

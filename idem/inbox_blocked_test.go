@@ -146,3 +146,49 @@ func TestPassParkedLetsTheKeyGoOn(t *testing.T) {
 	m.wantState("a1", idem.StateParked)
 	m.wantPayload("a1", string(letter("a1", "a", 1).Payload))
 }
+
+// A waiting event is discarded while the first of its lane commits. Neither of
+// the two transactions sees the other, and yet what is behind both goes on.
+func TestDiscardBehindAnEventThatCommitsHoldsUpNobody(t *testing.T) {
+	t.Parallel()
+	m := openInboxApp(t, poolOf(t, 8))
+	m.exec(`create function hold() returns trigger language plpgsql as $$ begin perform pg_advisory_xact_lock(hashtext(current_schema())); return null; end $$;
+		create trigger hold after delete on idem_payloads for each row when (old.event like '%second') execute function hold()`)
+	entered, release := make(chan struct{}), make(chan struct{})
+	m.on(func(ctx context.Context, tx pgx.Tx, n *note) error {
+		if n.ID == "first" {
+			close(entered)
+			<-release
+		}
+		return pay(ctx, tx, n)
+	})
+	m.store(letter("first", "o1", 1), letter("second", "o1", 2), letter("third", "o1", 3))
+	m.exec(`update idem_payloads set due_at = null where event not like '%first'`) // as workers hold them back
+	m.start(m.inbox)
+	<-entered
+	holder, err := m.pool.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := holder.Exec(t.Context(), `select pg_advisory_xact_lock(hashtext(current_schema()))`); err != nil {
+		t.Fatal(err)
+	}
+	discarded := make(chan error, 1)
+	go func() {
+		_, err := m.inbox.Discard(context.Background(), idem.Filter{IDs: []string{"second"}, States: []idem.State{idem.StatePending}}, "a mistake")
+		discarded <- err
+	}()
+	const waiting = `select count(*) > 0 from pg_stat_activity where application_name = current_setting('application_name')
+		and wait_event_type = 'Lock' and wait_event = $1`
+	m.until(waiting, "advisory") // the Discard
+	close(release)
+	m.until(waiting, "transactionid") // the commit of first, for the Discard
+	if err := holder.Rollback(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-discarded; err != nil {
+		t.Fatal(err)
+	}
+	m.wantWorked(idem.Done, idem.Done)
+	m.wantState("third", idem.StateDone)
+}

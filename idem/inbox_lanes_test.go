@@ -27,6 +27,7 @@ type lanes struct {
 	inboxes   []*idem.Inbox
 	processor *idem.Processor
 	calm      atomic.Bool // handlers do not fail any more
+	repairs   bool        // what is done by hand may find an event that workers do not
 	running   [laneCount]atomic.Int32
 	stored    [laneCount]atomic.Int32 // events of each
 }
@@ -39,8 +40,9 @@ const laneCount = 3
 func TestLanesDrainWhateverHappensToThem(t *testing.T) {
 	t.Parallel()
 	l := openLanes(t)
-	for round := range 3 {
-		l.storm(10)
+	for round := range 10 {
+		l.repairs = round%2 == 1
+		l.storm(4)
 		l.settle(round)
 	}
 	l.wantOneEffectEach()
@@ -153,24 +155,26 @@ func (l *lanes) meddle() {
 	e := laneEvent(lane, max(0, stored-1-rand.N(12)))
 	waiting := idem.Filter{Keys: []string{e.Key}, States: []idem.State{idem.StatePending, idem.StateParked}}
 	ctx, err := l.Context(), error(nil)
-	switch rand.N(8) {
-	case 0:
+	choices := 32
+	if l.repairs {
+		choices = 40
+	}
+	switch n := rand.N(choices); {
+	case n < 8:
 		_, err = l.anInbox().Requeue(ctx, idem.Filter{Keys: []string{e.Key}})
-	case 1:
-		_, err = l.anInbox().Requeue(ctx, waiting)
-	case 2:
+	case n < 14:
 		_, err = l.anInbox().Replay(ctx, idem.Filter{Keys: []string{e.Key}})
-	case 3:
-		_, err = l.processor.Replay(ctx, waiting)
-	case 4:
-		if rand.N(4) == 0 {
-			_, err = l.anInbox().Discard(ctx, idem.Filter{IDs: []string{e.ID}, States: waiting.States}, "by hand")
-		}
-	case 5:
+	case n < 18:
+		_, err = l.anInbox().Discard(ctx, idem.Filter{IDs: []string{e.ID}, States: waiting.States}, "by hand")
+	case n < 25:
 		_, _ = l.processor.Accept(ctx, e)
-	case 6:
+	case n < 32:
 		_, _ = l.anInbox().Accept(ctx, e)
-	case 7:
+	case n < 36:
+		_, err = l.processor.Replay(ctx, waiting)
+	case n < 38:
+		_, err = l.anInbox().Requeue(ctx, waiting)
+	default:
 		_, err = l.anInbox().Prune(ctx)
 	}
 	if err != nil {

@@ -36,7 +36,7 @@ func (i *Inbox) Run(ctx context.Context) error {
 		defer close(listening)
 		r.listen(ctx)
 	}()
-	r.loop(ctx, false)
+	r.loop(ctx)
 	<-listening
 	return r.stop()
 }
@@ -50,7 +50,7 @@ func (i *Inbox) Drain(ctx context.Context) error {
 		return err
 	}
 	r := i.newRunner(ctx)
-	err := r.loop(ctx, true)
+	err := r.drain(ctx)
 	return errors.Join(err, r.stop())
 }
 
@@ -83,6 +83,7 @@ type runner struct {
 	workers  sync.WaitGroup
 	timedOut atomic.Int64 // handlers that did not return when they were stopped
 	position position
+	complete bool // the last search was also for what must run alone
 
 	postponed atomic.Bool // since Drain looked last, an event became due a moment later
 }
@@ -96,55 +97,65 @@ func (i *Inbox) newRunner(ctx context.Context) *runner {
 	return r
 }
 
-// loop claims events for the workers that are free, until ctx ends; or, to
-// drain, until nothing is due.
-func (r *runner) loop(ctx context.Context, drain bool) error {
+// loop has free workers process events until ctx ends.
+func (r *runner) loop(ctx context.Context) {
 	for failed := 0; ctx.Err() == nil; {
-		n := r.takeFree(ctx)
-		if n == 0 {
-			break
-		}
-		if drain {
-			r.position = position{}
-		}
-		found, err := r.claim(ctx, n)
-		for range n - len(found.Claims) {
-			r.free <- struct{}{}
-		}
+		n, found, err := r.begin(ctx)
 		switch {
-		case err != nil && drain:
-			return fmt.Errorf("idem: claiming events: %w", explain(err))
 		case err != nil:
 			failed++
 			r.inbox.logError(ctx, "webhook workers cannot reach the events", Event{}, err)
 			pause(ctx, failed)
 			continue
+		case found.Seen == n: // there may be more, also for another Run of this inbox
+			r.inbox.wakeOwn()
+		default:
+			r.rest(ctx, found.Held > 0)
 		}
 		failed = 0
-		if found.Held > 0 {
-			r.postponed.Store(true)
+	}
+}
+
+// drain has workers process events until nothing is due.
+func (r *runner) drain(ctx context.Context) error {
+	for ctx.Err() == nil {
+		r.position = position{}
+		n, found, err := r.begin(ctx)
+		if err != nil {
+			return fmt.Errorf("idem: claiming events: %w", explain(err))
 		}
-		for _, c := range found.Claims {
-			r.workers.Go(func() { r.work(c) })
-		}
-		if found.Seen == n { // there may be more, also for another Run of this inbox
-			r.inbox.wakeOwn()
+		if found.Seen == n {
 			continue
 		}
-		if drain {
-			r.workers.Wait()
-			switch {
-			case found.Seen > 0 || n < r.inbox.Workers: // workers that ended since may have promoted more
-			case r.postponed.Swap(false):
-				sleep(ctx, heldTime)
-			default:
-				return nil
-			}
-			continue
+		r.workers.Wait()
+		switch {
+		case found.Seen > 0 || n < r.inbox.Workers: // workers that ended since may have promoted more
+		case r.postponed.Swap(false) || !r.complete:
+			sleep(ctx, heldTime)
+		default:
+			return nil
 		}
-		r.rest(ctx, found.Held > 0)
 	}
 	return ctx.Err()
+}
+
+// begin waits for free workers, n of them, and claims events for them.
+func (r *runner) begin(ctx context.Context) (n int, found store.Claims, err error) {
+	n = r.takeFree(ctx)
+	if n == 0 {
+		return 0, found, nil
+	}
+	found, err = r.claim(ctx, n)
+	for range n - len(found.Claims) {
+		r.free <- struct{}{}
+	}
+	if found.Held > 0 {
+		r.postponed.Store(true)
+	}
+	for _, c := range found.Claims {
+		r.workers.Go(func() { r.work(c) })
+	}
+	return n, found, err
 }
 
 // takeFree waits for a free worker, and takes all that are.
@@ -207,6 +218,7 @@ func (r *runner) claim(ctx context.Context, n int) (store.Claims, error) {
 		return store.Claims{}, ctx.Err()
 	}
 	alone := ofProcess.take()
+	r.complete = alone
 	search := store.Search{
 		Source: r.inbox.source.Name(), After: r.position.after(), Limit: n,
 		Lease: lease, Crashed: crashedAlone, Alone: alone,

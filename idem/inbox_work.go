@@ -121,15 +121,16 @@ func (r *runner) stopped() bool { return r.attempts.Err() != nil }
 // settle ends a claim as end says, with cause as the event's last error.
 func (r *runner) settle(ctx context.Context, c store.Claim, end store.End, cause error) (Outcome, error) {
 	end.LastError = errorText(cause)
-	settled := false
+	settled, tries := false, 0
 	err := r.insist(ctx, func(ctx context.Context, conn *pgxpool.Conn) (err error) {
+		tries++
 		settled, err = store.Settle(ctx, conn, c, end)
 		return err
 	})
 	switch {
 	case err != nil:
 		return Retrying, errors.Join(cause, fmt.Errorf("the failure could not be recorded, and passes for a crash: %w", err))
-	case !settled: // done by another process, or by this handler with a COMMIT of its own
+	case !settled && tries == 1: // done by another process, or by this handler with a COMMIT of its own
 		return Duplicate, cause
 	case end.State == store.Pending:
 		return Retrying, cause

@@ -79,7 +79,7 @@ func TestListTellsWhatIsStored(t *testing.T) {
 	e := in("shop/1", letter("e1", "o1", 0))
 	e.OccurredAt = time.Date(2026, 11, 20, 10, 0, 0, 0, time.UTC)
 	s.store(e)
-	s.drainCounting(1)
+	s.drain(1)
 	s.exec(`update idem_events set crashes = 2, received_at = '2026-11-20 11:00Z'`)
 	s.exec(`update idem_payloads set due_at = '2026-11-20 12:00Z'`)
 	want := []idem.StoredEvent{{

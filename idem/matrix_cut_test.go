@@ -52,7 +52,7 @@ func TestBackendTerminatedAnywhereNeitherLosesNorDoubles(t *testing.T) {
 func (r *rig) connect() {
 	r.Helper()
 	if r.cold {
-		r.pool.Reset()
+		r.reopen()
 		return
 	}
 	id := r.prepare()

@@ -38,15 +38,15 @@ var claimPaths = []path{
 const fromMark, fromBegin = "with marked as", "begin"
 
 var workPaths = []path{
-	{name: "work", handler: pay, before: twoStored, run: drain, want: done, byWorkers: true, behind: 1, later: true, own: fromBegin},
+	{name: "work", handler: pay, before: twoStored, run: drainOne, want: done, byWorkers: true, behind: 1, later: true, own: fromBegin},
 	{name: "work whose payload is kept", handler: pay, before: storedOnce, run: drainKeeping, want: doneWhole, byWorkers: true, later: true, own: fromBegin},
-	{name: "work that promotes an event", handler: pay, before: secondHeldBack, run: drain, want: done, byWorkers: true, behind: 1, later: true, own: fromBegin},
-	{name: "work after a crash", handler: pay, before: crashedOnce, run: drain, want: done, byWorkers: true, behind: 1, later: true, own: fromBegin, crashes: 1},
-	{name: "work in declared statements", handler: payAtCommit, before: secondHeldBack, run: drain, want: done, byWorkers: true, behind: 1, later: true, own: fromBegin},
-	{name: "work that fails", handler: payAndFail, before: twoStored, run: drain, want: pending, byWorkers: true, behind: 1, later: true, own: fromBegin},
-	{name: "work that is parked", handler: payAndGiveUp, before: secondHeldBack, run: drain, want: parked, byWorkers: true, behind: 1, later: true, own: fromBegin},
+	{name: "work that promotes an event", handler: pay, before: secondHeldBack, run: drainOne, want: done, byWorkers: true, behind: 1, later: true, own: fromBegin},
+	{name: "work after a crash", handler: pay, before: crashedOnce, run: drainOne, want: done, byWorkers: true, behind: 1, later: true, own: fromBegin, crashes: 1},
+	{name: "work in declared statements", handler: payAtCommit, before: secondHeldBack, run: drainOne, want: done, byWorkers: true, behind: 1, later: true, own: fromBegin},
+	{name: "work that fails", handler: payAndFail, before: twoStored, run: drainOne, want: pending, byWorkers: true, behind: 1, later: true, own: fromBegin},
+	{name: "work that is parked", handler: payAndGiveUp, before: secondHeldBack, run: drainOne, want: parked, byWorkers: true, behind: 1, later: true, own: fromBegin},
 	{name: "work that is parked and passed", handler: payAndGiveUp, before: secondHeldBack, run: drainPassing, want: parked, byWorkers: true, behind: 1, later: true, free: true, own: fromBegin},
-	{name: "work without a handler", before: secondHeldBack, run: drain, want: unhandled, byWorkers: true, behind: 1, later: true, free: true, own: "with settled as"},
+	{name: "work without a handler", before: secondHeldBack, run: drainOne, want: unhandled, byWorkers: true, behind: 1, later: true, free: true, own: "with settled as"},
 	{name: "work whose key is busy", handler: pay, before: twoStored, run: drainWhileBusy, want: pending, byWorkers: true, behind: 1, later: true, own: fromBegin},
 }
 
@@ -184,11 +184,11 @@ func claimTwo(ctx context.Context, p *pgxpool.Pool, source *notes, _ string) (id
 // claimWhileBusy is claimTwo while another process processes the first event.
 func claimWhileBusy(ctx context.Context, p *pgxpool.Pool, source *notes, id string) (idem.Outcome, error) {
 	lock := fmt.Sprintf(`select from idem_payloads where event = 'notes//%s' for update`, id)
-	return beside(ctx, p, lock, func() (idem.Outcome, error) { return claimTwo(ctx, p, source, id) })
+	return beside(ctx, p, lock, func(*pgx.Conn) (idem.Outcome, error) { return claimTwo(ctx, p, source, id) })
 }
 
-// drain has a worker do what is due.
-func drain(ctx context.Context, p *pgxpool.Pool, source *notes, _ string) (idem.Outcome, error) {
+// drainOne has a worker do what is due.
+func drainOne(ctx context.Context, p *pgxpool.Pool, source *notes, _ string) (idem.Outcome, error) {
 	return drained(ctx, quietInbox(p, source))
 }
 
@@ -211,14 +211,34 @@ func drained(ctx context.Context, i *idem.Inbox) (idem.Outcome, error) {
 	return idem.Pending, ctx.Err()
 }
 
-// drainWhileBusy is drain while another process processes an event of the key.
+// drainWhileBusy has a worker claim the event while another process processes one
+// of its key, and lets it be once it has released the claim.
 func drainWhileBusy(ctx context.Context, p *pgxpool.Pool, source *notes, id string) (idem.Outcome, error) {
 	const lock = `select pg_advisory_xact_lock(hashtextextended('notes//o1', 'idem_events'::regclass::oid::bigint))`
-	return beside(ctx, p, lock, func() (idem.Outcome, error) { return drain(ctx, p, source, id) })
+	return beside(ctx, p, lock, func(conn *pgx.Conn) (idem.Outcome, error) {
+		ctx, stop := context.WithTimeout(ctx, patience)
+		defer stop()
+		drained := make(chan struct{})
+		go func() { defer close(drained); _ = quietInbox(p, source).Drain(ctx) }()
+		for released := false; !released; {
+			select {
+			case <-drained:
+				return idem.Pending, ctx.Err()
+			default:
+			}
+			const query = `select starts > 0 and claimed_until is null from idem_events where event = 'notes//' || $1`
+			if err := conn.QueryRow(ctx, query, id).Scan(&released); err != nil {
+				return "", err
+			}
+		}
+		stop()
+		<-drained
+		return idem.Pending, nil
+	})
 }
 
 // beside calls f while a transaction that has executed sql is open.
-func beside(ctx context.Context, p *pgxpool.Pool, sql string, f func() (idem.Outcome, error)) (outcome idem.Outcome, err error) {
+func beside(ctx context.Context, p *pgxpool.Pool, sql string, f func(*pgx.Conn) (idem.Outcome, error)) (outcome idem.Outcome, err error) {
 	config := p.Config().ConnConfig
 	config.AfterNetConnect = nil // not through the proxy
 	conn, err := pgx.ConnectConfig(ctx, config)
@@ -226,7 +246,7 @@ func beside(ctx context.Context, p *pgxpool.Pool, sql string, f func() (idem.Out
 		return "", err
 	}
 	if _, err = conn.Exec(ctx, "begin; "+sql); err == nil {
-		outcome, err = f()
+		outcome, err = f(conn)
 	}
 	return outcome, errors.Join(err, conn.Close(ctx))
 }
@@ -254,5 +274,8 @@ func settled(n int64, err error) (idem.Outcome, error) {
 func replayPending(ctx context.Context, p *pgxpool.Pool, source *notes, id string) (idem.Outcome, error) {
 	i := quietInbox(p, source)
 	replayed, err := i.Replay(ctx, idem.Filter{IDs: []string{id}, States: []idem.State{idem.StatePending}})
+	if err == nil && replayed.Failed > 0 { // the connection broke under the handler
+		return idem.Retrying, nil
+	}
 	return settled(int64(replayed.Done), err)
 }

@@ -188,10 +188,21 @@ type rig struct {
 
 func newRig(t *testing.T, p path, url string) *rig {
 	t.Helper()
-	r := &rig{path: p, url: url, source: p.source(), proxy: new(pgproxy.Proxy)}
+	r := &rig{path: p, url: url, source: p.source()}
 	r.app = openApp(t, openPool(t, url, func(*pgxpool.Config) {}))
-	r.pool = openPool(t, url, through(r.proxy))
+	r.reopen()
 	return r
+}
+
+// reopen begins a trial with a proxy and a pool of its own: what an earlier one
+// still does in the background is not counted.
+func (r *rig) reopen() {
+	r.Helper()
+	if r.pool != nil {
+		go r.pool.Close()
+	}
+	r.proxy = new(pgproxy.Proxy)
+	r.pool = openPool(r.T, r.url, through(r.proxy))
 }
 
 // through leads a pool of one connection through a proxy.

@@ -54,7 +54,7 @@ func (s *app) everyState() {
 	s.wantAnswer(`{"id":"discarded","type":"new","order":"o1"}`, http.StatusOK)
 	s.wantDiscarded(idem.Filter{IDs: []string{"discarded"}}, "a test", 1)
 	s.store(letter("bad-head", "a", 1), letter("behind", "a", 2))
-	s.drainCounting(1)
+	s.drain(1)
 	s.store(letter("due", "b", 0), letter("claimed", "c", 0))
 	s.exec(`update idem_events set starts = 1, claimed_until = now() - interval '1 second' where event like '%claimed'`)
 	s.exec(`with retrying as (
@@ -120,7 +120,7 @@ func TestLaterVersionUpgradesWithEventsInEveryState(t *testing.T) {
 	s.store(letter("retrying", "o1", 0))
 	s.wantRequeued(idem.Filter{IDs: []string{"unhandled", "bad-head"}}, 2)
 	s.wantReplayed(idem.Filter{}, idem.Replayed{Done: 1}) // bad-parked
-	s.drainCounting(6)
+	s.drain(6)
 	if n := queryOne[int](s, `select count(*) from idem_events where state not in ('done', 'discarded')`); n != 0 {
 		t.Errorf("%d events are not done", n)
 	}
@@ -179,7 +179,7 @@ func TestTablesAreVacuumedInTime(t *testing.T) {
 			"autovacuum_analyze_scale_factor=0.02", "autovacuum_vacuum_insert_scale_factor=0.02",
 			"autovacuum_vacuum_scale_factor=0.02", "fillfactor=90",
 		},
-		"idem_payloads": {"autovacuum_vacuum_scale_factor=0.02"},
+		"idem_payloads": {"autovacuum_vacuum_scale_factor=0.02", "fillfactor=50"},
 	} {
 		got := queryOne[[]string](s, `select reloptions from pg_class where oid = $1::text::regclass`, table)
 		if slices.Sort(got); !slices.Equal(got, want) {
@@ -214,10 +214,10 @@ func TestEventsOfPublishedTablesAreProcessed(t *testing.T) {
 		}
 	})
 	s.store(letter("e1", "o1", 0))
-	s.drainCounting(1)
+	s.drain(1)
 	s.store(letter("e2", "o1", 0))
 	s.inbox.KeepPayloads = true
-	s.drainCounting(1)
+	s.drain(1)
 	if _, err := s.inbox.Prune(t.Context()); err != nil {
 		t.Error(err)
 	}

@@ -20,7 +20,7 @@ func TestStatsAndBlockedTellWhatWaits(t *testing.T) {
 	s.store(letter("bad1", "a", 0), letter("a2", "a", 0), letter("a3", "a", 0), letter("bad2", "b", 0), letter("b2", "b", 0),
 		letter("bad3", "nothing behind it", 0), letter("d1", "d", 0),
 		in("shop/1", letter("bad1", "a", 0)), in("shop/1", letter("a2", "a", 0)))
-	s.drainCounting(5)                                           // four that are bad, and d1
+	s.drain(5)                                                   // four that are bad, and d1
 	s.exec(`update idem_payloads set occurred_at = received_at`) // the order stays
 	for _, table := range []string{"idem_events", "idem_payloads"} {
 		s.exec(`update ` + table + ` e set received_at = now() - days * interval '1 day'
@@ -77,9 +77,9 @@ func TestKeyWithTwoParkedEventsIsOneBlockedKey(t *testing.T) {
 		return e
 	}
 	s.store(at(10, letter("bad10", "a", 0)))
-	s.drainCounting(1)
+	s.drain(1)
 	s.store(at(11, letter("a11", "a", 0)), at(9, letter("bad9", "a", 0)))
-	s.drainCounting(1)
+	s.drain(1)
 	s.wantState("bad9", idem.StateParked)
 	s.wantState("a11", idem.StatePending)
 	blocked, err := s.inbox.Blocked(t.Context())
@@ -113,7 +113,7 @@ func TestReplayOfPendingEventsDoesTheWorkOfAnInboxWithoutWorkers(t *testing.T) {
 	if left := queryOne[int](s, `select count(*) from idem_payloads`); left != 1 {
 		t.Errorf("%d payloads are left, want that of the event that failed", left)
 	}
-	s.drainCounting(1) // bad1: nothing else is left to do
+	s.drain(1) // bad1: nothing else is left to do
 	s.wantEffects(3)
 	s.wantState("bad1", idem.StateParked)
 }

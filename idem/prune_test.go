@@ -165,7 +165,7 @@ func TestPruneKnowsTheAgeOfEventsThatWereKept(t *testing.T) {
 	s.store(letter("old", "a", 0), letter("young", "a", 0))
 	s.exec(`update idem_events set received_at = now() - interval '50 days' where not event like '%young'`)
 	s.exec(`update idem_payloads set received_at = now() - interval '50 days' where not event like '%young'`)
-	s.drainCounting(2)
+	s.drain(2)
 	s.deploy(func(n *notes) { idem.Handle(&n.Routes, "new", pay) })
 	s.processor.KeepPayloads = true
 	s.wantReplayed(idem.Filter{}, idem.Replayed{Done: 1})
@@ -189,13 +189,13 @@ func TestPrunePutsRightWhatPeopleDidByHand(t *testing.T) {
 	s.wantAnswer(paid("done"), http.StatusOK)
 	s.wantAnswer(newBody, http.StatusOK)
 	s.store(letter("bad1", "a", 0), letter("a2", "a", 0))
-	s.drainCounting(1)
+	s.drain(1)
 	s.exec(`delete from idem_events where event like '%bad1' or event like '%/e1' or event like '%done'`)
 	s.wantPruned(s.processor, 0)
 	s.wantPayload("bad1", "")
 	s.wantPayload("e1", "")
 	s.wantPayload("done", "")
 	s.wantPayload("a2", string(letter("a2", "a", 0).Payload))
-	s.drainCounting(1) // its entity goes on
+	s.drain(1) // its entity goes on
 	s.wantState("a2", idem.StateDone)
 }

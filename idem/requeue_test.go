@@ -29,10 +29,10 @@ func TestRequeuedEventKeepsItsPlaceInTheOrderOfItsKey(t *testing.T) {
 	s.on(m.handle)
 	s.openInbox()
 	s.store(letter("bad1", "a", 0), letter("a2", "a", 0), letter("bad3", "a", 0), letter("a4", "a", 0))
-	s.drainCounting(1)
+	s.drain(1)
 	m.fixed.Store(true)
 	s.wantRequeued(idem.Filter{IDs: []string{"bad1"}}, 1)
-	s.drainCounting(4)
+	s.drain(4)
 	m.wantDone(t, "bad1", "a2", "bad3", "a4")
 	s.wantEffects(4)
 }
@@ -44,12 +44,12 @@ func TestRequeuedEventWithoutAKeyWaitsForNoOther(t *testing.T) {
 	s.on(m.handle)
 	s.openInbox()
 	s.store(letter("bad1", "", 0), letter("bad2", "", 0))
-	s.drainCounting(2)
+	s.drain(2)
 	s.wantLanes("notes//bad1", "notes//bad2")
 	s.wantRequeued(idem.Filter{IDs: []string{"bad2"}}, 1)
 	s.wantLanes("notes//bad1", "notes//bad2")
 	m.fixed.Store(true)
-	s.drainCounting(1)
+	s.drain(1)
 	s.wantState("bad1", idem.StateParked)
 	s.wantState("bad2", idem.StateDone)
 }
@@ -70,14 +70,14 @@ func TestRequeueTakesOneSomeOrAll(t *testing.T) {
 	for i := range 6 {
 		s.store(in(fmt.Sprint("shop/", i%2), letter(fmt.Sprint("bad", i), fmt.Sprint(i), 0)))
 	}
-	s.drainCounting(6)
+	s.drain(6)
 	m.fixed.Store(true)
 	s.wantRequeued(idem.Filter{IDs: []string{}}, 0)
 	s.wantRequeued(idem.Filter{IDs: []string{"bad0"}}, 1)
 	s.wantRequeued(idem.Filter{IDs: []string{"bad0"}}, 0) // it is pending now
 	s.wantRequeued(idem.Filter{Scopes: []string{"shop/1"}}, 3)
 	s.wantRequeued(idem.Filter{}, 2)
-	s.drainCounting(6)
+	s.drain(6)
 	s.wantEffects(6)
 }
 
@@ -97,7 +97,7 @@ func TestRequeueTakesEventsOfEveryStateThatIsNotDone(t *testing.T) {
 	s.wantAnswer(paid("parked"), http.StatusOK)
 	s.wantAnswer(`{"id":"unhandled","type":"new","order":"o1"}`, http.StatusOK)
 	s.store(letter("pending", "o2", 0)) // due in an hour
-	s.drainCounting(1)
+	s.drain(1)
 	s.exec(`update idem_events set crashes = 2 where state = 'pending'`)
 	broken = false
 	s.deploy(func(n *notes) {
@@ -113,7 +113,7 @@ func TestRequeueTakesEventsOfEveryStateThatIsNotDone(t *testing.T) {
 			t.Errorf("requeued as %+v, want it as if it had just arrived", stored)
 		}
 	}
-	s.drainCounting(4)
+	s.drain(4)
 	s.wantEffects(4)
 }
 
@@ -126,7 +126,7 @@ func TestRequeueWakesWorkersInOtherProcesses(t *testing.T) {
 	m := &fixable{}
 	s.on(m.handle)
 	s.store(letter("bad1", "a", 0))
-	s.drainCounting(1)
+	s.drain(1)
 	m.fixed.Store(true)
 	other := s.newInbox(openPool(t, url, func(*pgxpool.Config) {})) // another process
 	other.Poll = time.Hour
@@ -173,7 +173,7 @@ func TestRequeuedEventHasNotCrashed(t *testing.T) {
 	s.store(letter("e1", "a", 0))
 	s.exec(`update idem_events set crashes = 2, starts = 3, claimed_until = now() - interval '1 minute'`)
 	s.wantRequeued(idem.Filter{States: []idem.State{idem.StatePending}}, 1)
-	s.drainCounting(1)
+	s.drain(1)
 	s.wantEffects(1)
 	s.wantRow("e1", "crashes, claimed_until", "(0,)")
 }

@@ -128,9 +128,9 @@ func TestModeChangesWithEventsThatAreNotDoneAndLosesNone(t *testing.T) {
 
 	deploy("o1")
 	s.openInbox()
-	send(s.inbox.Accept, 10, 40)    // those of the first round that come again, and 20 new ones
-	s.drainCounting(20 - 4 + 2 + 1) // of o1 only the first is tried, and holds the others
-	send(s.inbox.Accept, 40, 50)    // no worker runs now
+	send(s.inbox.Accept, 10, 40) // those of the first round that come again, and 20 new ones
+	s.drain(20 - 4 + 2 + 1)      // of o1 only the first is tried, and holds the others
+	send(s.inbox.Accept, 40, 50) // no worker runs now
 
 	deploy("o2")
 	send(s.processor.Accept, 35, 60)
@@ -145,6 +145,6 @@ func TestModeChangesWithEventsThatAreNotDoneAndLosesNone(t *testing.T) {
 			}
 		}
 	}
-	s.drainCounting(queryOne[int](s, `select count(*) from idem_events where state = 'pending'`))
+	s.drain(queryOne[int](s, `select count(*) from idem_events where state = 'pending'`))
 	s.wantOneEffectEach(60)
 }

@@ -41,7 +41,7 @@ func TestEventThatFailsTooOftenInlineIsHandedToTheInbox(t *testing.T) {
 		t.Errorf("handed over as %+v", got)
 	}
 	m.fixed.Store(true)
-	s.drainCounting(2)
+	s.drain(2)
 	s.wantEffects(2)
 	s.wantState("e1", idem.StateDone)
 	s.wantPayload("e1", "")
@@ -56,7 +56,7 @@ func TestHandedOverEventTakesItsPlaceInTheOrderOfItsKey(t *testing.T) {
 	s.on(m.handle)
 	s.openInbox()
 	s.store(letter("bad1", "o1", 0))
-	s.drainCounting(1) // it blocks its key
+	s.drain(1) // it blocks its key
 	broken := &notes{}
 	idem.Handle(&broken.Routes, "paid", func(context.Context, pgx.Tx, *note) error { return errors.New("no such order") })
 	p := idem.NewProcessor(s.pool, broken)
@@ -65,11 +65,11 @@ func TestHandedOverEventTakesItsPlaceInTheOrderOfItsKey(t *testing.T) {
 		t.Fatalf("Accept = %s, %v, want pending", outcome, err)
 	}
 	s.store(letter("e3", "o1", 0), letter("x", "o2", 0))
-	s.drainCounting(1) // x: e2 and e3 wait
+	s.drain(1) // x: e2 and e3 wait
 	s.wantState("e2", idem.StatePending)
 	m.fixed.Store(true)
 	s.wantRequeued(idem.Filter{}, 1)
-	s.drainCounting(3)
+	s.drain(3)
 	m.wantDone(t, "bad1", "e2", "e3")
 }
 
@@ -132,7 +132,7 @@ func TestEventsLeftByInlineModeAreProcessedByAnInbox(t *testing.T) {
 			if got := s.listed(idem.Filter{States: []idem.State{idem.StatePending}}); len(got) != 1 || got[0].Attempts != 0 {
 				t.Errorf("taken up as %+v, want it with all its attempts", got)
 			}
-			s.drainCounting(1)
+			s.drain(1)
 			s.wantEffects(1)
 			s.wantState("e1", idem.StateDone)
 			s.wantPayload("e1", "")
@@ -155,7 +155,7 @@ func TestPendingEventThatComesAgainInlineIsLeftToItsWorkers(t *testing.T) {
 		s.wantState(id, idem.StatePending)
 	}
 	s.wantEffects(0)
-	s.drainCounting(2)
+	s.drain(2)
 	s.wantEffects(2)
 	s.wantReplayed(idem.Filter{States: []idem.State{idem.StatePending}}, idem.Replayed{Done: 1}) // the claimed one: its worker has not begun
 	s.wantEffects(3)

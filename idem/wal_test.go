@@ -139,7 +139,8 @@ func (l *logged) cost(t testing.TB, n, at int) (perEvent float64, split string) 
 	return total/float64(n) - walBody, split
 }
 
-// maxLog is what an event of the inbox may take from arrival to done.
+// maxLog is what an event of the inbox may take from arrival to done; a quarter
+// more where events of an entity arrive together, and are held back a few times.
 const maxLog = 2048
 
 func TestEventOfAnInboxWritesLittleLogBeyondItsBody(t *testing.T) {
@@ -151,8 +152,12 @@ func TestEventOfAnInboxWritesLittleLogBeyondItsBody(t *testing.T) {
 			l.run(t, 200, 16) // statements are prepared and the first pages are there
 			perEvent, split := l.cost(t, 1000, 16)
 			t.Logf("%.0f bytes of WAL for each event beyond its body; for each event:\n%s", perEvent, split)
-			if perEvent <= 0 || perEvent >= maxLog {
-				t.Errorf("each event takes %.0f bytes of WAL beyond its body, want less than %d", perEvent, maxLog)
+			most := float64(maxLog)
+			if lane > 1 {
+				most += maxLog / 4
+			}
+			if perEvent <= 0 || perEvent >= most {
+				t.Errorf("each event takes %.0f bytes of WAL beyond its body, want less than %.0f", perEvent, most)
 			}
 		})
 	}

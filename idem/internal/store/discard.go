@@ -30,5 +30,5 @@ select coalesce(lane, '') from bodies`
 	if err != nil {
 		return 0, err
 	}
-	return int64(len(lanes)), promoteAll(ctx, tx, lanes)
+	return int64(len(lanes)), promoteHeldIn(ctx, tx, lanes)
 }

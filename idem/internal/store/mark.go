@@ -109,11 +109,23 @@ update idem_payloads set due_at = now()
 where due_at is null and event = (select p.event from idem_payloads p where p.lane = $1 order by ` + order + ` limit 1)
   and (select state from idem_events e where e.event = idem_payloads.event) = 'pending'`
 
-// promoteAll is [Promote] for several lanes.
-func promoteAll(ctx context.Context, db DB, lanes []string) error {
+// promoteHeld makes the first event of a lane due that was held back, whether or
+// not it is the first of the lane: for who takes an event out of its lane without
+// being the only one there. While the first event is being processed, in a
+// transaction that neither sees nor waits for this one, [promote] would come to
+// nothing in both.
+const promoteHeld = `
+update idem_payloads set due_at = now()
+where event = (
+	select p.event from idem_payloads p
+	where p.lane = $1 and p.due_at is null and (select state from idem_events e where e.event = p.event) = 'pending'
+	order by ` + order + ` limit 1 for update skip locked)`
+
+// promoteHeldIn is promoteHeld for several lanes.
+func promoteHeldIn(ctx context.Context, db DB, lanes []string) error {
 	b := &pgx.Batch{}
 	for _, lane := range lanes {
-		b.Queue(promote, lane)
+		b.Queue(promoteHeld, lane)
 	}
 	return db.SendBatch(ctx, b).Close()
 }

@@ -72,7 +72,7 @@ delete from idem_payloads p where source = $1
 	if err != nil {
 		return err
 	}
-	return promoteAll(ctx, db, held)
+	return promoteHeldIn(ctx, db, held)
 }
 
 // walk runs a statement for each stretch of a table, and adds up what it says.

@@ -35,7 +35,7 @@ func Settle(ctx context.Context, db DB, c Claim, end End) (settled bool, err err
 	const settle = `
 with settled as (
 	update idem_events set state = $3, attempts = attempts + $4, last_error = coalesce($5, last_error), claimed_until = null
-	where event = $1 and state = 'pending' and starts = $2
+	where event = $1 and state = 'pending' and starts = $2 and claimed_until is not null -- a repetition counts nothing
 	returning event
 ), body as (
 	update idem_payloads p set
@@ -49,8 +49,7 @@ select count(*) = 1 from settled`
 		return row.Scan(&settled)
 	})
 	if end.Free {
-		var promoted bool
-		Promote(b, c.Lane(), &promoted)
+		b.Queue(promoteHeld, c.Lane())
 	}
 	err = db.SendBatch(ctx, b).Close()
 	return settled, err

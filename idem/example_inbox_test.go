@@ -1,0 +1,324 @@
+package idem_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/paghooks/paghooks/asaas"
+	"github.com/paghooks/paghooks/idem"
+)
+
+// confirmed is an earlier event of the same payment as received.
+var confirmed = strings.NewReplacer("&1", "&0", "RECEIVED", "CONFIRMED", "2026-11-20 10:", "2026-11-20 09:").Replace(received)
+
+var errNoOrder = errors.New("no such order")
+
+// drain has the workers of an inbox do what is due, and says what became of it.
+func drain(ctx context.Context, inbox *idem.Inbox) {
+	inbox.Logger = nil
+	inbox.Observe = func(_ context.Context, o idem.Observation) {
+		fmt.Println("worker:", o.Event.Type, o.Outcome)
+	}
+	inbox.Workers = 1
+	if err := inbox.Drain(ctx); err != nil {
+		log.Fatal(err)
+	}
+	inbox.Observe = nil
+}
+
+// The provider is answered once an event is on disk, and its work is done
+// afterwards.
+func ExampleNewInbox() {
+	ctx := context.Background()
+	pool, end := database(ctx)
+	defer end()
+
+	events := asaas.NewDispatcher(token)
+	done := make(chan string)
+	events.OnPaymentReceived(func(ctx context.Context, tx pgx.Tx, e *asaas.PaymentEvent) error {
+		idem.AfterCommit(ctx, func(context.Context) { done <- e.Payment.ID })
+		return payOrder(ctx, tx, e)
+	})
+	inbox := idem.NewInbox(pool, events)
+
+	deliver(inbox, received)
+	deliver(inbox, received)
+
+	workers, stop := context.WithCancel(ctx)
+	ended := make(chan error)
+	go func() { ended <- inbox.Run(workers) }()
+	fmt.Println("done:", <-done)
+	stop()
+	fmt.Println(<-ended)
+	// Output:
+	// 200 {"received":true}
+	// 200 {"received":true,"duplicate":true}
+	// done: pay_1
+	// <nil>
+}
+
+// Events of one payment are processed in the order of the provider's time,
+// however they arrive.
+func ExampleInbox_Run() {
+	ctx := context.Background()
+	pool, end := database(ctx)
+	defer end()
+
+	events := asaas.NewDispatcher(token)
+	events.OnPaymentReceived(payOrder)
+	events.OnPaymentConfirmed(func(context.Context, pgx.Tx, *asaas.PaymentEvent) error { return nil })
+	inbox := idem.NewInbox(pool, events)
+
+	deliver(inbox, received)
+	deliver(inbox, confirmed)
+
+	ctx, stop := context.WithCancel(ctx) // in a program: signal.NotifyContext
+	left := 2
+	inbox.Observe = func(_ context.Context, o idem.Observation) {
+		fmt.Println(o.Event.Type, o.Outcome)
+		if left--; left == 0 {
+			stop()
+		}
+	}
+	inbox.Workers = 1 // by default several payments are processed at once
+	fmt.Println(inbox.Run(ctx))
+	// Output:
+	// 200 {"received":true}
+	// 200 {"received":true}
+	// PAYMENT_CONFIRMED done
+	// PAYMENT_RECEIVED done
+	// <nil>
+}
+
+// A consumer of a queue may forget an event once the inbox has it.
+func ExampleInbox_Accept() {
+	ctx := context.Background()
+	pool, end := database(ctx)
+	defer end()
+
+	events := asaas.NewDispatcher()
+	events.OnPaymentReceived(payOrder)
+	inbox := idem.NewInbox(pool, events)
+
+	for range 2 {
+		outcome, err := inbox.Accept(ctx, asaas.Identify([]byte(received)))
+		fmt.Println(outcome, err)
+	}
+	drain(ctx, inbox)
+	// Output:
+	// pending <nil>
+	// duplicate <nil>
+	// worker: PAYMENT_RECEIVED done
+}
+
+// What no further attempt can fix is parked immediately.
+func ExampleNoRetry() {
+	ctx := context.Background()
+	pool, end := database(ctx)
+	defer end()
+
+	events := asaas.NewDispatcher(token)
+	events.OnPaymentReceived(func(context.Context, pgx.Tx, *asaas.PaymentEvent) error {
+		return idem.NoRetry(errNoOrder)
+	})
+	inbox := idem.NewInbox(pool, events)
+	deliver(inbox, received)
+	drain(ctx, inbox)
+	// Output:
+	// 200 {"received":true}
+	// worker: PAYMENT_RECEIVED parked
+}
+
+// A handler that knows when its work can be done says so.
+func ExampleRetryAt() {
+	ctx := context.Background()
+	pool, end := database(ctx)
+	defer end()
+
+	opens := time.Date(2036, 11, 21, 9, 0, 0, 0, time.UTC)
+	events := asaas.NewDispatcher(token)
+	events.OnPaymentReceived(func(context.Context, pgx.Tx, *asaas.PaymentEvent) error {
+		return idem.RetryAt(opens, errors.New("the bank is closed"))
+	})
+	inbox := idem.NewInbox(pool, events)
+	deliver(inbox, received)
+	drain(ctx, inbox)
+	for e, err := range inbox.List(ctx, idem.Filter{States: []idem.State{idem.StatePending}}) {
+		fmt.Println(e.LastError, e.Attempts, e.DueAt.UTC().Format(time.DateOnly), err)
+	}
+	// Output:
+	// 200 {"received":true}
+	// worker: PAYMENT_RECEIVED retrying
+	// the bank is closed 0 2036-11-21 <nil>
+}
+
+// List shows what needs somebody, with the reason and the payload.
+func ExampleProcessor_List() {
+	ctx := context.Background()
+	pool, end := database(ctx)
+	defer end()
+
+	processor := idem.NewProcessor(pool, asaas.NewDispatcher(token)) // without a handler
+	processor.Logger = nil
+	deliver(processor, received)
+	for e, err := range processor.List(ctx, idem.Filter{Keys: []string{"pay_1"}}) {
+		if err != nil {
+			log.Fatal(err)
+		}
+		fmt.Println(e.ID, e.Type, e.State, len(e.Payload) == len(received))
+	}
+	// Output:
+	// 200 {"received":true}
+	// evt_d26e303b238e509335ac9ba210e51b0f&1 PAYMENT_RECEIVED unhandled true
+}
+
+// Instead of an event's work something was done by hand.
+func ExampleProcessor_Discard() {
+	ctx := context.Background()
+	pool, end := database(ctx)
+	defer end()
+
+	events := asaas.NewDispatcher(token)
+	events.OnPaymentReceived(func(context.Context, pgx.Tx, *asaas.PaymentEvent) error { return idem.NoRetry(errNoOrder) })
+	processor := idem.NewProcessor(pool, events)
+	processor.Logger = nil
+	deliver(processor, received)
+
+	n, err := processor.Discard(ctx, idem.Filter{Keys: []string{"pay_1"}}, "booked as order-1b, ticket 4711")
+	fmt.Println("discarded", n, err)
+	deliver(processor, received)
+	// Output:
+	// 200 {"received":true}
+	// discarded 1 <nil>
+	// 200 {"received":true,"duplicate":true}
+}
+
+// After a fix is deployed, workers do again what was parked, in its order.
+func ExampleInbox_Requeue() {
+	ctx := context.Background()
+	pool, end := database(ctx)
+	defer end()
+
+	events := asaas.NewDispatcher(token)
+	events.OnPaymentReceived(func(context.Context, pgx.Tx, *asaas.PaymentEvent) error { return idem.NoRetry(errNoOrder) })
+	inbox := idem.NewInbox(pool, events)
+	deliver(inbox, received)
+	drain(ctx, inbox)
+
+	events = asaas.NewDispatcher(token) // the next version of the application
+	events.OnPaymentReceived(payOrder)
+	inbox = idem.NewInbox(pool, events)
+	n, err := inbox.Requeue(ctx, idem.Filter{Types: []string{"PAYMENT_RECEIVED"}})
+	fmt.Println("requeued", n, err)
+	drain(ctx, inbox)
+	// Output:
+	// 200 {"received":true}
+	// worker: PAYMENT_RECEIVED parked
+	// requeued 1 <nil>
+	// worker: PAYMENT_RECEIVED done
+}
+
+// A parked event holds the later ones of its payment.
+func ExampleInbox_Blocked() {
+	ctx := context.Background()
+	pool, end := database(ctx)
+	defer end()
+
+	events := asaas.NewDispatcher(token)
+	events.OnPaymentReceived(payOrder)
+	events.OnPaymentConfirmed(func(context.Context, pgx.Tx, *asaas.PaymentEvent) error { return idem.NoRetry(errNoOrder) })
+	inbox := idem.NewInbox(pool, events)
+	deliver(inbox, confirmed)
+	deliver(inbox, received)
+	drain(ctx, inbox)
+
+	blocked, err := inbox.Blocked(ctx)
+	if err != nil {
+		log.Fatal(err)
+	}
+	for _, b := range blocked {
+		fmt.Printf("%s: %d wait behind %s: %s\n", b.Key, b.Waiting, b.Type, b.LastError)
+	}
+	// Output:
+	// 200 {"received":true}
+	// 200 {"received":true}
+	// worker: PAYMENT_CONFIRMED parked
+	// pay_1: 1 wait behind PAYMENT_CONFIRMED: no such order
+}
+
+// A dry run tells whether a handler is sound, and leaves nothing behind.
+func ExampleProcessor_DryRun() {
+	ctx := context.Background()
+	pool, end := database(ctx)
+	defer end()
+
+	events := asaas.NewDispatcher(token)
+	events.OnPaymentReceived(payOrder)
+	processor := idem.NewProcessor(pool, events)
+	fmt.Println(processor.DryRun(ctx, asaas.Identify([]byte(received))))
+
+	// The same through the application's network and verification:
+	r := httptest.NewRequest(http.MethodPost, "/webhooks/asaas", strings.NewReader(received))
+	r.Header.Set("asaas-access-token", token)
+	r.Header.Set(idem.DryRunHeader, "1")
+	w := httptest.NewRecorder()
+	processor.ServeHTTP(w, r)
+	fmt.Println(w.Code, w.Body)
+
+	deliver(processor, received) // it is new, still
+	// Output:
+	// done <nil>
+	// 503 {"received":false,"dry_run":"done"}
+	// 200 {"received":true}
+}
+
+// Before Replay, DryReplay tells what it would do.
+func ExampleProcessor_DryReplay() {
+	ctx := context.Background()
+	pool, end := database(ctx)
+	defer end()
+
+	before := idem.NewProcessor(pool, asaas.NewDispatcher(token)) // no handler yet
+	before.Logger = nil
+	deliver(before, received)
+	deliver(before, confirmed)
+
+	events := asaas.NewDispatcher(token)
+	events.OnPaymentReceived(payOrder)
+	replayed, err := idem.NewProcessor(pool, events).DryReplay(ctx, idem.Filter{})
+	fmt.Printf("%+v %v\n", replayed, err)
+	// Output:
+	// 200 {"received":true}
+	// 200 {"received":true}
+	// {Done:1 Failed:0 Unhandled:1} <nil>
+}
+
+// What is not in the transaction is left out of a dry run.
+func ExampleIsDryRun() {
+	ctx := context.Background()
+	pool, end := database(ctx)
+	defer end()
+
+	events := asaas.NewDispatcher(token)
+	events.OnPaymentReceived(func(ctx context.Context, tx pgx.Tx, e *asaas.PaymentEvent) error {
+		if !idem.IsDryRun(ctx) {
+			fmt.Println("asking the carrier to collect what was bought with", e.Payment.ID)
+		}
+		return payOrder(ctx, tx, e)
+	})
+	processor := idem.NewProcessor(pool, events)
+	fmt.Println(processor.DryRun(ctx, asaas.Identify([]byte(received))))
+	deliver(processor, received)
+	// Output:
+	// done <nil>
+	// asking the carrier to collect what was bought with pay_1
+	// 200 {"received":true}
+}
