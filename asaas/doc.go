@@ -94,7 +94,7 @@
 // # Events that are newer than this package
 //
 // An event without a handler is acknowledged and kept, see
-// [idem.Processor.Replay]. To handle those that this package does not know:
+// [idem.Common.Replay]. To handle those that this package does not know:
 //
 //	events.OnUnknown(func(ctx context.Context, tx pgx.Tx, e *asaas.UnknownEvent) error { … })
 //

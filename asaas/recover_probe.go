@@ -22,7 +22,7 @@ import (
 // application owes work for, if it was given the application's events.
 //
 // [DryRunProbe] is one for every application. The best one knows yours: it tries the
-// very events that failed, with [idem.Processor.DryReplay].
+// very events that failed, with [idem.Common.DryReplay].
 type Probe func(ctx context.Context, w *Webhook) error
 
 // DryRunProbe returns a Probe that sends made-up events to the webhook's own URL,

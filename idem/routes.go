@@ -93,7 +93,7 @@ func bind[E any](h Handler[*E]) route {
 }
 
 // Ignore acknowledges events of these types without storing anything. Without
-// it, events that have no handler are kept for [Processor.Replay].
+// it, events that have no handler are kept for [Common.Replay].
 func (r *Routes) Ignore(eventTypes ...string) {
 	r.register(func() {
 		for _, t := range eventTypes {

@@ -25,7 +25,7 @@ const token = "outage-webhook-token"
 // let the queue stop.
 //
 // By default an event is parked after 10 failures: acknowledged, and kept for
-// [idem.Processor.Replay]. Then a handler that always fails slows the queue
+// [idem.Common.Replay]. Then a handler that always fails slows the queue
 // down, and never stops it.
 const neverPark = 1000
 
