@@ -59,6 +59,9 @@
 //	case *asaas.UnknownEvent: … // newer than this package
 //	}
 //
+// e.Check(body) tells whether the amount, the status and the like were sent at
+// all. For handlers that is done.
+//
 // or, to have each event's work done once, events of a queue too:
 //
 //	processor.Accept(ctx, asaas.Identify(body))
@@ -146,6 +149,7 @@
 // a [Percent] is no amount. A [Date] or [DateTime] keeps the text that was sent,
 // in whichever of Asaas's spellings, and its Time method reads it; a time without
 // a zone is Brasília's.
+//
 // A field that may be null or missing is an [optional.Value]. All of them are
 // arguments of tx.Exec as they are, are scanned from a row, and fit a struct of
 // sqlc's or of pgx.RowToStructByName. Enums are open: a value that this package

@@ -46,6 +46,9 @@ func (e UnknownEvent) MarshalJSON() ([]byte, error) { return e.Raw.MarshalJSON()
 // know becomes an [*UnknownEvent]. An error means that the body is not a JSON
 // object that names an event, or that a field does not fit its type; it tells
 // the field's path.
+//
+// A null, and a field that is missing, are no error: an amount may be a 0 that
+// nobody sent. The struct's Check method tells. Before a handler it is called.
 func Parse(body []byte) (Event, error) {
 	said := headOf(body).event
 	if said == "" {

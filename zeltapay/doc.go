@@ -2,9 +2,9 @@
 //
 // # Receive payments
 //
-// Register typed handlers, and give the dispatcher to [idem.NewProcessor],
-// which works and then answers. What a handler writes through tx happens exactly once, however often
-// an event is delivered.
+// Register typed handlers, and give the dispatcher to [idem.NewProcessor], which
+// works and then answers. What a handler writes through tx happens exactly once,
+// however often an event is delivered.
 //
 //	events := zeltapay.NewDispatcher(os.Getenv("ZELTAPAY_WEBHOOK_SECRET"))
 //	events.OnPaymentSuccess(func(ctx context.Context, tx pgx.Tx, e *zeltapay.PaymentEvent) error {

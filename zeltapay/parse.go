@@ -45,6 +45,9 @@ func (*UnknownEvent) key() string { return "" }
 // not know are skipped; the types it does not know become an [*UnknownEvent].
 // An error means that the body is not JSON, has no type, or does not fit its
 // type's fields.
+//
+// A payment in a layout that is neither of the known two is no error, though its
+// fields are empty: [PaymentEvent.Check] tells. Before a handler it is called.
 func Parse(body []byte) (Event, error) {
 	said := headOf(body).Type
 	if said == "" {
