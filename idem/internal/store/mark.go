@@ -59,40 +59,35 @@ type Stored struct {
 	KeepBody bool
 }
 
-// MarkStored records a stored event as done. It does nothing if the event is in
-// another state, claimed by another, if an earlier event of its lane is not
-// done, or if another event of its lane is being processed.
+// MarkStored records a stored event as done, and deletes its body. If the event
+// is in another state, claimed by another, if an earlier event of its lane is not
+// done, or if another event of its lane is being processed, the session stays
+// zero, and the transaction must be rolled back.
 func MarkStored(b *pgx.Batch, e Event, how Stored, s *Session) {
-	const marked = `
-with marked as (
-	update idem_events e set state = 'done', last_error = null, claimed_until = null
-	where event = $1 and state = any ($2) and ($3 = 0 or starts = $3)
-	  and pg_try_advisory_xact_lock(hashtextextended($4, 'idem_events'::regclass::oid::bigint))
-	  and not exists (
-		select from idem_payloads own join idem_payloads p on p.lane = $4
-			and (` + order + `) < (coalesce(own.occurred_at, own.received_at), own.received_at, own.event)
-		where own.event = $1)
-	returning event, ` + session + `
-), body as (
-	delete from idem_payloads p using marked where p.event = marked.event returning p.*
-)`
-	const mark = marked + `
-select pg_backend_pid, now, "case" from marked`
-	const markKeeping = marked + `, kept as (
-	insert into idem_archive (event, occurred_at, received_at, body) select event, occurred_at, received_at, body from body
-	on conflict do nothing
-)
-select pg_backend_pid, now, "case" from marked`
-	lane := e.Lane()
+	const mark = `
+update idem_events e set state = 'done', last_error = null, claimed_until = null
+where event = $1 and state = any ($2) and ($3 = 0 or starts = $3)
+  and pg_try_advisory_xact_lock(hashtextextended($4, 'idem_events'::regclass::oid::bigint))
+  and not exists (
+	select from idem_payloads p where p.lane = $4 and (` + order + `) < (
+		select coalesce(own.occurred_at, own.received_at), own.received_at, own.event from idem_payloads own where own.event = $1))
+returning ` + session
+	const deleteBody = `delete from idem_payloads where event = $1`
+	const archiveBody = `
+with body as (delete from idem_payloads where event = $1 returning *)
+insert into idem_archive (event, occurred_at, received_at, body) select event, occurred_at, received_at, body from body
+on conflict do nothing`
+	key, lane := e.RowKey(), e.Lane()
 	if how.Wait {
 		// A statement of its own, so that the next one sees what was committed while this one waited.
 		b.Queue(`select pg_advisory_xact_lock(hashtextextended($1, 'idem_events'::regclass::oid::bigint))`, lane)
 	}
-	sql := mark
+	b.Queue(mark, key, how.States, how.Start, lane).QueryRow(s.scan)
 	if how.KeepBody {
-		sql = markKeeping
+		b.Queue(archiveBody, key)
+		return
 	}
-	b.Queue(sql, e.RowKey(), how.States, how.Start, lane).QueryRow(s.scan)
+	b.Queue(deleteBody, key)
 }
 
 // Promote makes the first event of a lane due, if it was held back. promoted is
