@@ -32,8 +32,10 @@ type limitedBody struct {
 }
 
 func tooLarge(limit int64) error {
-	return &bodyError{http.StatusRequestEntityTooLarge,
-		fmt.Errorf("idem: the body is larger than %d bytes: raise MaxBody if it is genuine", limit)}
+	return &bodyError{
+		http.StatusRequestEntityTooLarge,
+		fmt.Errorf("idem: the body is larger than %d bytes: raise MaxBody if it is genuine", limit),
+	}
 }
 
 // bodyError is a body that could not be read, with the status to answer.

@@ -202,7 +202,7 @@ func TestInboxRejectsWhatIsNotADelivery(t *testing.T) {
 
 // goAway has a pool reach no Postgres while down is set.
 func goAway(c *pgxpool.Config, down *atomic.Bool) {
-	c.BeforeAcquire = func(context.Context, *pgx.Conn) bool { return !down.Load() }
+	c.PrepareConn = func(context.Context, *pgx.Conn) (bool, error) { return !down.Load(), nil }
 	dial := c.ConnConfig.DialFunc
 	c.ConnConfig.DialFunc = func(ctx context.Context, network, addr string) (net.Conn, error) {
 		if down.Load() {

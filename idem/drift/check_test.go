@@ -93,12 +93,12 @@ func TestWhatIsLackingIsFoundThoughNobodyDecodedTheEvent(t *testing.T) {
 	} {
 		var w drift.Watch
 		w.Look("ORDER", new(checkedEvent), nil, []byte(body))
-		var got string
+		var got strings.Builder
 		for _, f := range w.Findings() {
-			got += fmt.Sprint(f.Kind, " ", f.Path)
+			got.WriteString(fmt.Sprint(f.Kind, " ", f.Path))
 		}
-		if got != want {
-			t.Errorf("%s: found %q, want %q", body, got, want)
+		if got.String() != want {
+			t.Errorf("%s: found %q, want %q", body, got.String(), want)
 		}
 	}
 }

@@ -83,9 +83,23 @@ func TestADryRunThatFailsNamesNothingOfTheLibrary(t *testing.T) {
 		status int
 		body   string
 	}{
-		{200, "ok"}, {204, ""}, {308, ""}, {401, `{"reason":"wrong_token"}`}, {401, ""}, {403, ""}, {404, ""}, {502, "<html>"}, {502, ""}, {503, ""},
-		{503, `{"dry_run":"parked"}`}, {503, `{"dry_run":"retrying"}`}, {503, `{"dry_run":"unhandled"}`}, {503, `{"dry_run":"new"}`},
-		{401, `{"reason":"address_not_allowed"}`}, {401, `{"reason":"unknown_account"}`}, {503, `{"reason":"not_configured"}`},
+		{200, "ok"},
+		{204, ""},
+		{308, ""},
+		{401, `{"reason":"wrong_token"}`},
+		{401, ""},
+		{403, ""},
+		{404, ""},
+		{502, "<html>"},
+		{502, ""},
+		{503, ""},
+		{503, `{"dry_run":"parked"}`},
+		{503, `{"dry_run":"retrying"}`},
+		{503, `{"dry_run":"unhandled"}`},
+		{503, `{"dry_run":"new"}`},
+		{401, `{"reason":"address_not_allowed"}`},
+		{401, `{"reason":"unknown_account"}`},
+		{503, `{"reason":"not_configured"}`},
 	} {
 		a := newAccount(t)
 		server := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

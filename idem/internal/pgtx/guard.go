@@ -2,6 +2,7 @@ package pgtx
 
 import (
 	"context"
+	"slices"
 	"sync/atomic"
 
 	"github.com/jackc/pgx/v5"
@@ -38,10 +39,8 @@ func (s savepoint) refuse(statements ...string) error {
 	if s.state.over.Load() {
 		return pgx.ErrTxClosed
 	}
-	for _, sql := range statements {
-		if EndsTransaction(sql) {
-			return ErrOwned
-		}
+	if slices.ContainsFunc(statements, EndsTransaction) {
+		return ErrOwned
 	}
 	return nil
 }
