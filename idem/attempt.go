@@ -105,7 +105,7 @@ func (c *Common) markStored(e Event, states ...string) func(*pgx.Batch, *store.S
 	return func(b *pgx.Batch, s *store.Session) { store.MarkStored(b, e.row(), how, s) }
 }
 
-// promote has the next event of e's entity go on, and calls wake if it was held
+// promote has the next event of e's entity go on. promoted is set if it was held
 // back.
 func promote(e Event, promoted *bool) func(*pgx.Batch) {
 	return func(b *pgx.Batch) { store.Promote(b, e.row().Lane(), promoted) }

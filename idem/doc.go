@@ -71,8 +71,10 @@
 //	it failed ParkAfter times            200  stored as parked, with its payload
 //	Postgres is away                     503  nothing; the provider delivers again
 //	the answer to COMMIT was lost        503  done or not; the next delivery finds out
-//	a concurrent duplicate               as the first delivery
+//	a concurrent duplicate               as the first delivery; in another process it waits, 5 seconds at most
+//	the application ignores its type     200  nothing
 //	not genuine                          401  nothing
+//	no secret is configured              503  nothing
 //	an inbox                             200  stored as pending, later as one of the above
 //
 // A handler that returns an error, panics, swallows an SQL error, ends the
@@ -151,8 +153,9 @@
 //
 // # When the network fails
 //
-// No wait is without an end. When a network forgets its connections, or Postgres
-// moves, statements that are not answered within 5 seconds are given up, the pool
+// No wait of a delivery or a worker is without an end. When a network forgets its
+// connections, or Postgres moves, what begins an attempt, stores or claims is given
+// up after 5 seconds without an answer, a handler after [Common.Timeout]; the pool
 // gets new connections, and what a broken attempt has left in Postgres is
 // terminated, so that its row can be locked again. A process that is cut off for
 // good cannot do that: so that Postgres notices within a minute, and not after two

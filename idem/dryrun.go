@@ -13,8 +13,8 @@ import (
 const DryRunHeader = "Idem-Dry-Run"
 
 // DryRun runs the handler of an event in a transaction that is always rolled
-// back, with the record of the event, and returns the outcome that a delivery
-// would have. Nothing is stored, also of an event that is stored already; what
+// back, with the record of the event, and returns the outcome that the first
+// delivery of it would have. Nothing is stored, also of an event that is stored; what
 // the handler does outside of its transaction does happen, unless it asks
 // [IsDryRun]. Functions for after the commit do not run.
 func (c *Common) DryRun(ctx context.Context, e Event) (Outcome, error) {

@@ -15,7 +15,8 @@ import (
 // Event is one delivery of a provider's event, verified and named.
 //
 // Source, Scope and ID together name the event: two deliveries with the same
-// three are the same event, and the second one has no effect.
+// three are the same event. Once it is done, pending or discarded, another one has
+// no effect; one that is retrying, unhandled or parked is processed again.
 type Event struct {
 	Source string // the provider: "asaas", "zeltapay"
 	Scope  string // the provider's account or environment; "" when there is one

@@ -13,8 +13,8 @@ import (
 // is rolled back: to wake a worker, to drop a cache entry. f gets the handler's
 // context.
 //
-// If the process dies between the commit and f, f does not run, and the event
-// does not come again. What must happen belongs into a row of the transaction.
+// If the process dies between the commit and f, or the answer to COMMIT is lost, f
+// does not run, and the event does not come again. What must happen belongs into a row of the transaction.
 // If f panics, that is logged; the event is committed all the same.
 //
 // It panics outside of a handler, and under [Dispatch] unless its context is

@@ -15,7 +15,7 @@ import (
 // [Processor.Accept], and answers. The provider stops sending an event that was
 // answered with 200, which means that it is stored.
 //
-//	200  the event is stored: done now or before, unhandled or parked
+//	200  the event is stored (done now or before, unhandled or parked), or ignored
 //	401  not genuine, or not an event; the body names the reason
 //	405  not a POST
 //	408  the body did not arrive whole

@@ -40,8 +40,8 @@ type Inbox struct {
 	MaxAttempts int
 
 	// MaxCrashes is the number of processes that may die while they process an
-	// event, until it is parked without another attempt. From the second on the
-	// event runs alone in its process. Default: 3.
+	// event, until it is parked without another attempt. After two the event runs
+	// alone in its process. Default: 3.
 	MaxCrashes int
 
 	// Backoff is how long to wait after the attempt of that number, counted

@@ -68,7 +68,7 @@ func (i *Inbox) check() error {
 		{"Backoff", i.Backoff != nil},
 	} {
 		if !s.ok {
-			return fmt.Errorf("idem: %s of the inbox is zero or less: leave it at its default, or set it above", s.name)
+			return fmt.Errorf("idem: %s of the inbox is zero or missing: leave it at its default, or set it above zero", s.name)
 		}
 	}
 	return nil

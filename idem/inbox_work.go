@@ -153,8 +153,16 @@ func (r *runner) release(ctx context.Context, c store.Claim) (released bool, err
 // event is done, or goes to the next worker.
 func (r *runner) reconcile(ctx context.Context, c store.Claim, cause error) (Outcome, error) {
 	released, err := r.release(ctx, c)
-	switch {
-	case err != nil || released:
+	if err != nil || released {
+		return Retrying, errors.Join(cause, err)
+	}
+	var found store.Found // its lease may have ended, and the event be another worker's
+	err = r.insist(ctx, func(ctx context.Context, conn *pgxpool.Conn) error {
+		b := &pgx.Batch{}
+		store.Look(b, c.Event, &found)
+		return conn.SendBatch(ctx, b).Close()
+	})
+	if err != nil || found.State != store.Done {
 		return Retrying, errors.Join(cause, err)
 	}
 	return Done, nil

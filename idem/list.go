@@ -10,8 +10,9 @@ import (
 	"github.com/paghooks/paghooks/idem/internal/store"
 )
 
-// Filter chooses stored events. The zero value means all of the source's events
-// that are unhandled or parked; each field that is set narrows it. An empty list
+// Filter chooses events that are not done or discarded. The zero value means all
+// of the source's that are unhandled or parked. States replaces that; each other
+// field that is set narrows it. An empty list
 // that is not nil chooses nothing.
 type Filter struct {
 	States []State  // StateUnhandled, StateParked; others that are not done

@@ -13,7 +13,7 @@ type Stage string
 
 const (
 	StageDelivery Stage = "delivery" // a delivery, from its first byte or from Accept to the answer
-	StageAttempt  Stage = "attempt"  // an attempt of an inbox's worker
+	StageAttempt  Stage = "attempt"  // an attempt of an inbox's worker, or of Replay
 )
 
 // Observation is what [Common.Observe] gets of each delivery and, from an

@@ -10,7 +10,7 @@ import (
 
 // Prune forgets the source's done, unhandled and discarded events that arrived
 // longer ago than Retention, by the database's clock, with their payloads, and
-// returns how many. Parked ones stay until they are replayed or discarded,
+// returns how many. Pending and retrying ones stay, and parked ones until they are replayed or discarded,
 // unless ParkedRetention is set. PayloadRetention deletes kept bodies before that.
 // It also puts right what people left who deleted events by hand.
 //

@@ -11,7 +11,7 @@ type Reason string
 
 // ReasonNotConfigured refuses every delivery while the application has no
 // secret to verify with. The fault is its own, so the answer is 503: the
-// provider is to deliver again once that is mended.
+// provider is to deliver again once that is fixed.
 const ReasonNotConfigured Reason = "not_configured"
 
 // Refusal is the error of a delivery that is not genuine, or not an event. It

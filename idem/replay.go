@@ -16,7 +16,7 @@ import (
 // Replayed counts what became of replayed events.
 type Replayed struct {
 	Done      int // done now
-	Failed    int // failed again, or wait for an earlier event of their entity; still kept, with the new error
+	Failed    int // failed again, do not decode, or wait for an earlier event of their entity; still kept
 	Unhandled int // no handler, or ignored: left as they are
 }
 
@@ -28,8 +28,8 @@ type Replayed struct {
 // are never processed at the same time, and an event with an earlier one of its
 // entity that is pending or parked in an inbox has to wait for that.
 //
-// A failing event does not stop the others; its error is stored, logged and
-// observed. Replay returns an error when ctx ends or Postgres is away, together
+// A failing event does not stop the others; its error is logged and observed, and
+// that of its handler is stored. An unhandled event that fails is parked. Replay returns an error when ctx ends or Postgres is away, together
 // with what it did until then.
 //
 // With StatePending among the filter's states it does the work of an inbox that
@@ -79,7 +79,7 @@ func (c *Common) replay(ctx context.Context, e Event, total *Replayed) error {
 var errEarlier = errors.New("an earlier event of the same entity is not done: replay or discard that first")
 
 // replayOne is an attempt of a stored event. Every failure of the event's own is
-// Parked: it stays as it is, with the new error.
+// Parked: it is kept.
 func (c *Common) replayOne(ctx context.Context, e Event) (Outcome, error) {
 	work, err := c.route(e)
 	switch {

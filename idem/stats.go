@@ -24,7 +24,7 @@ type Backlog struct {
 	Oldest time.Duration // since the oldest arrived, by the database's clock; 0 when there is none
 }
 
-// Stats reads only what is not done: it is cheap however many events are. Alert
+// Stats reads only what is not done: it is cheap however many events are done. Alert
 // on Parked, and on Pending or Retrying that grow old.
 func (c *Common) Stats(ctx context.Context) (Stats, error) {
 	var s Stats
