@@ -131,7 +131,7 @@ func (r *runner) drain(ctx context.Context) error {
 		switch {
 		case found.Seen > 0 || n < r.inbox.Workers: // workers that ended since may have promoted more
 		case r.postponed.Swap(false) || !r.complete:
-			sleep(ctx, heldTime)
+			sleep(ctx, store.HeldTime)
 		default:
 			return nil
 		}
@@ -181,7 +181,7 @@ func (r *runner) takeFree(ctx context.Context) (n int) {
 func (r *runner) rest(ctx context.Context, soon bool) {
 	d := r.inbox.Poll
 	if soon {
-		d = min(d, heldTime)
+		d = min(d, store.HeldTime)
 	}
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -204,10 +204,6 @@ func sleep(ctx context.Context, d time.Duration) {
 // lease is how long a worker may take from its claim until it holds the event's
 // row. A claim whose worker died ends with it.
 const lease = 10 * time.Second
-
-// heldTime is when an event is looked at again whose predecessor is being
-// processed; package store sets it.
-const heldTime = 200 * time.Millisecond
 
 // crashedAlone is the number of crashes from which an event runs alone.
 const crashedAlone = 2

@@ -70,7 +70,7 @@ with due as materialized (
 	where p.event = heads.event and heads.head <> heads.event
 	  and (heads.head in (select event from locked) or heads.head in (select event from due))
 ), held as (
-	update idem_payloads p set due_at = now() + interval '200 milliseconds' from heads
+	update idem_payloads p set due_at = now() + ` + held + ` from heads
 	where p.event = heads.event and heads.head <> heads.event
 	  and heads.head not in (select event from locked) and heads.head not in (select event from due)
 	returning p.event

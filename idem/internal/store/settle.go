@@ -14,7 +14,7 @@ func Release(ctx context.Context, db DB, c Claim) (released bool, err error) {
 with released as (
 	update idem_events set claimed_until = null where event = $1 and state = 'pending' and starts = $2 returning event
 ), later as (
-	update idem_payloads p set due_at = now() + interval '200 milliseconds' from released where p.event = released.event
+	update idem_payloads p set due_at = now() + ` + held + ` from released where p.event = released.event
 )
 select count(*) = 1 from released`
 	err = db.QueryRow(ctx, release, c.RowKey(), c.Start).Scan(&released)
