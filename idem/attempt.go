@@ -99,7 +99,8 @@ func (c *Common) markNew(e Event) func(*pgx.Batch, *store.Session) {
 	return func(b *pgx.Batch, s *store.Session) { store.Mark(b, e.row(), c.KeepPayloads, s) }
 }
 
-// markStored marks an event that is stored, in one of states.
+// markStored marks an event that is stored, in one of states. It waits while
+// another event of the entity is being processed.
 func (c *Common) markStored(e Event, states ...string) func(*pgx.Batch, *store.Session) {
 	how := store.Stored{States: states, Wait: true, KeepBody: c.KeepPayloads}
 	return func(b *pgx.Batch, s *store.Session) { store.MarkStored(b, e.row(), how, s) }

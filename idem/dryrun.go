@@ -32,7 +32,7 @@ func (c *Common) DryRun(ctx context.Context, e Event) (Outcome, error) {
 }
 
 func (c *Common) dryRun(ctx context.Context, e Event) (Outcome, error) {
-	if c.source.Ignores(e.Type) {
+	if c.ignores(e) {
 		return Ignored, nil
 	}
 	work, err := c.route(e)

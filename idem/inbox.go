@@ -7,11 +7,11 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/paghooks/paghooks/idem/internal/batch"
 	"github.com/paghooks/paghooks/idem/internal/notify"
+	"github.com/paghooks/paghooks/idem/internal/pgtx"
 	"github.com/paghooks/paghooks/idem/internal/store"
 )
 
@@ -117,7 +117,7 @@ func (i *Inbox) Accept(ctx context.Context, e Event) (Outcome, error) {
 	a := accepted{outcome: Retrying, err: err}
 	switch {
 	case err != nil:
-	case i.source.Ignores(e.Type):
+	case i.ignores(e):
 		a.outcome = Ignored
 	default:
 		a = i.store(ctx, e)
@@ -139,20 +139,24 @@ func (i *Inbox) store(ctx context.Context, e Event) accepted {
 	return a
 }
 
-// storeAll stores events in one statement. What Postgres refuses is stored one by
-// one, so that no event fails because of another.
+// storeAll stores events, all of them within storeTime.
 func (i *Inbox) storeAll(events []store.Event) []accepted {
 	ctx, cancel := context.WithTimeout(context.Background(), storeTime)
 	defer cancel()
+	return i.storeGroup(ctx, events)
+}
+
+// storeGroup stores events in one statement. What Postgres refuses is stored one
+// by one, so that no event fails because of another.
+func (i *Inbox) storeGroup(ctx context.Context, events []store.Event) []accepted {
 	results, err := i.insert(ctx, events)
 	if err == nil {
 		return results
 	}
-	var refused *pgconn.PgError
-	if len(events) > 1 && errors.As(err, &refused) {
+	if len(events) > 1 && !pgtx.Unavailable(err) {
 		results = nil
 		for n := range events {
-			results = append(results, i.storeAll(events[n:n+1])...)
+			results = append(results, i.storeGroup(ctx, events[n:n+1])...)
 		}
 		return results
 	}

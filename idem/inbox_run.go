@@ -31,13 +31,11 @@ func (i *Inbox) Run(ctx context.Context) error {
 		return err
 	}
 	r := i.newRunner(ctx)
-	listening := make(chan struct{})
-	go func() {
-		defer close(listening)
-		r.listen(ctx)
-	}()
+	var beside sync.WaitGroup
+	beside.Go(func() { r.listen(ctx) })
+	beside.Go(func() { r.promoteStuckEveryMinute(ctx) })
 	r.loop(ctx)
-	<-listening
+	beside.Wait()
 	return r.stop()
 }
 
@@ -133,7 +131,9 @@ func (r *runner) drain(ctx context.Context) error {
 		case r.postponed.Swap(false) || !r.complete:
 			sleep(ctx, store.HeldTime)
 		default:
-			return nil
+			if stuck, err := r.promoteStuck(ctx); err != nil || stuck == 0 {
+				return err
+			}
 		}
 	}
 	return ctx.Err()
@@ -201,8 +201,8 @@ func sleep(ctx context.Context, d time.Duration) {
 	}
 }
 
-// lease is how long a worker may take from its claim until it holds the event's
-// row. A claim whose worker died ends with it.
+// lease is how much longer than Timeout a claim is good for, so that a worker can
+// say that its attempt failed. A claim whose worker died ends with it.
 const lease = 10 * time.Second
 
 // crashedAlone is the number of crashes from which an event runs alone.
@@ -217,7 +217,7 @@ func (r *runner) claim(ctx context.Context, n int) (store.Claims, error) {
 	r.complete = alone
 	search := store.Search{
 		Source: r.inbox.source.Name(), After: r.position.after(), Limit: n,
-		Lease: lease, Crashed: crashedAlone, Alone: alone,
+		Lease: r.inbox.Timeout + lease, Crashed: crashedAlone, Alone: alone,
 	}
 	// Not cut off when ctx ends: what Postgres gives to nobody would wait for its lease to end.
 	var found store.Claims
@@ -285,6 +285,24 @@ func (r *runner) listen(ctx context.Context) {
 			pause(ctx, failed)
 		}
 	}
+}
+
+// promoteStuckEveryMinute makes due what is held back behind nothing, until ctx
+// ends.
+func (r *runner) promoteStuckEveryMinute(ctx context.Context) {
+	for sleep(ctx, time.Minute); ctx.Err() == nil; sleep(ctx, time.Minute) {
+		if _, err := r.promoteStuck(ctx); err != nil && ctx.Err() == nil {
+			r.inbox.logError(ctx, "webhook workers cannot look for events that wait for nothing", Event{}, err)
+		}
+	}
+}
+
+func (r *runner) promoteStuck(ctx context.Context) (n int64, err error) {
+	err = pgtx.Ask(ctx, r.inbox.pool, func(ctx context.Context, conn *pgxpool.Conn) (err error) {
+		n, err = store.PromoteStuck(ctx, conn, r.inbox.source.Name())
+		return err
+	})
+	return n, err
 }
 
 // stop waits for the running handlers, and cancels them after StopTimeout.

@@ -56,7 +56,7 @@ func (r *runner) process(ctx context.Context, c store.Claim) (Outcome, error) {
 	}
 	work, err := i.route(e)
 	switch {
-	case i.source.Ignores(e.Type): // since it was stored
+	case i.ignores(e): // since it was stored
 		work = func(context.Context, pgx.Tx) error { return nil }
 	case err != nil:
 		return r.fail(ctx, c, NoRetry(err))

@@ -79,7 +79,7 @@ func (p *Processor) Accept(ctx context.Context, e Event) (Outcome, error) {
 
 // process takes an event to its handler, or keeps it where there is none.
 func (p *Processor) process(ctx context.Context, e Event, conflict *bool) (Outcome, error) {
-	if p.source.Ignores(e.Type) {
+	if p.ignores(e) {
 		return Ignored, nil
 	}
 	work, err := p.route(e)
@@ -108,7 +108,9 @@ func (p *Processor) deliver(ctx context.Context, e Event, work Work, conflict *b
 	p.noteConflict(ctx, e, found, conflict)
 	if isKept(found.State) {
 		var promoted bool // workers look for it from time to time
-		a.mark, a.last = p.markStored(e, kept...), promote(e, &promoted)
+		stored := e
+		stored.Key = found.Key // its place in the order, whatever this delivery says
+		a.mark, a.last = p.markStored(stored, kept...), promote(stored, &promoted)
 		if outcome, err = p.attempt(ctx, a); outcome != Duplicate || err != nil {
 			return unlessDuplicate(outcome, err)
 		}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/paghooks/paghooks/idem/internal/pgtx"
 	"github.com/paghooks/paghooks/idem/internal/store"
@@ -76,7 +77,7 @@ func (c *Common) replay(ctx context.Context, e Event, total *Replayed) error {
 	return nil
 }
 
-var errEarlier = errors.New("an earlier event of the same entity is not done: replay or discard that first")
+var errEarlier = errors.New("an earlier event of the same entity is not done, or one is being processed: replay or discard that first, or replay this again")
 
 // replayOne is an attempt of a stored event. Every failure of the event's own is
 // Parked: it is kept.
@@ -85,7 +86,7 @@ func (c *Common) replayOne(ctx context.Context, e Event) (Outcome, error) {
 	switch {
 	case err != nil:
 		return Parked, err
-	case work == nil || c.source.Ignores(e.Type):
+	case work == nil || c.ignores(e):
 		return Unhandled, nil
 	}
 	var found store.Found
@@ -99,6 +100,8 @@ func (c *Common) replayOne(ctx context.Context, e Event) (Outcome, error) {
 	switch {
 	case outcome == Duplicate && err != nil:
 		return Retrying, err
+	case outcome == Retrying && !pgtx.Worked(err) && errors.Is(err, context.DeadlineExceeded) && c.answers(ctx):
+		return Parked, errEarlier // it was waited for
 	case outcome == Duplicate && (isKept(found.State) || found.State == store.Pending):
 		return Parked, errEarlier
 	case outcome == Retrying && pgtx.Worked(err):
@@ -108,4 +111,9 @@ func (c *Common) replayOne(ctx context.Context, e Event) (Outcome, error) {
 		return Parked, errors.Join(err, counting)
 	}
 	return outcome, err
+}
+
+// answers tells whether Postgres does.
+func (c *Common) answers(ctx context.Context) bool {
+	return pgtx.Ask(ctx, c.pool, func(ctx context.Context, conn *pgxpool.Conn) error { return conn.Ping(ctx) }) == nil
 }

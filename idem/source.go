@@ -42,6 +42,15 @@ func checkSource(source Source) {
 	}
 }
 
+// ignores is the source's Ignores. Where that panics the event is stored.
+func (c *Common) ignores(e Event) (yes bool) {
+	_ = pgtx.Protect(func() error {
+		yes = c.source.Ignores(e.Type)
+		return nil
+	})
+	return yes
+}
+
 // route is the source's Route. A panic in a decoder is a decode error.
 func (c *Common) route(e Event) (work Work, err error) {
 	err = pgtx.Protect(func() (err error) {

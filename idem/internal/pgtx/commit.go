@@ -16,7 +16,10 @@ func (t *Tx) Commit(ctx context.Context, last *pgx.Batch) error {
 	ctx, cancel := Finish(ctx)
 	defer cancel()
 	t.ended = true
-	err := t.commit(ctx, last)
+	err := t.protect(func() error { return t.commit(ctx, last) })
+	if t.conn == nil {
+		return &WorkError{err}
+	}
 	var refused *pgconn.PgError
 	var unsent pgx.ErrPreprocessingBatch
 	switch {
@@ -57,10 +60,27 @@ func (t *Tx) Check(ctx context.Context, last *pgx.Batch) error {
 		last = &pgx.Batch{}
 	}
 	last.Queue("set constraints all immediate")
-	if err := t.tx.SendBatch(ctx, last).Close(); err != nil {
+	if err := t.protect(func() error { return t.tx.SendBatch(ctx, last).Close() }); err != nil {
 		return &WorkError{err}
 	}
 	return nil
+}
+
+// protect is [Protect] for what encodes the handler's arguments, which may be
+// code of the application. It leaves the connection in no state to go on with.
+func (t *Tx) protect(f func() error) (err error) {
+	returned := false
+	panicked := Protect(func() error {
+		err = f()
+		returned = true
+		return nil
+	})
+	if returned {
+		return err
+	}
+	closeNow(t.conn)
+	t.conn = nil
+	return panicked
 }
 
 // Rollback rolls back and then executes next, in one round trip.

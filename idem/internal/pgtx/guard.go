@@ -3,6 +3,7 @@ package pgtx
 import (
 	"context"
 	"slices"
+	"strings"
 	"sync/atomic"
 
 	"github.com/jackc/pgx/v5"
@@ -18,7 +19,7 @@ type guardedTx struct{ savepoint }
 // state is shared by a guarded transaction and its savepoints.
 type state struct {
 	over     atomic.Bool // the handler has returned
-	bypassed atomic.Bool // the handler has asked for the connection itself
+	bypassed atomic.Bool // the handler has executed, or may have, what was not looked at
 }
 
 func guard(tx pgx.Tx) guardedTx { return guardedTx{savepoint{tx, new(state)}} }
@@ -43,6 +44,22 @@ func (s savepoint) refuse(statements ...string) error {
 		return ErrOwned
 	}
 	return nil
+}
+
+// note takes down that a statement may be another than its text: the name of one
+// that was prepared, or what a rewriter makes of it.
+func (s savepoint) note(sql string, args []any) {
+	unseen := !strings.ContainsAny(strings.TrimSpace(sql), " \t\r\n")
+	for _, arg := range args {
+		switch arg.(type) {
+		case pgx.NamedArgs, pgx.StrictNamedArgs: // change names only
+		case pgx.QueryRewriter:
+			unseen = true
+		}
+	}
+	if unseen {
+		s.state.bypassed.Store(true)
+	}
 }
 
 // failed is how pgx returns an error from every method.
@@ -97,6 +114,9 @@ func (s savepoint) SendBatch(ctx context.Context, b *pgx.Batch) pgx.BatchResults
 	if err := s.refuse(statements...); err != nil {
 		return pgx.FailedBatchResults(b, err)
 	}
+	for _, q := range b.QueuedQueries {
+		s.note(q.SQL, q.Arguments)
+	}
 	return s.tx.SendBatch(ctx, b)
 }
 
@@ -111,6 +131,7 @@ func (s savepoint) Exec(ctx context.Context, sql string, args ...any) (pgconn.Co
 	if err := s.refuse(sql); err != nil {
 		return pgconn.CommandTag{}, err
 	}
+	s.note(sql, args)
 	return s.tx.Exec(ctx, sql, args...)
 }
 
@@ -118,6 +139,7 @@ func (s savepoint) Query(ctx context.Context, sql string, args ...any) (pgx.Rows
 	if err := s.refuse(sql); err != nil {
 		return failed(err).Query()
 	}
+	s.note(sql, args)
 	return s.tx.Query(ctx, sql, args...)
 }
 
@@ -125,5 +147,6 @@ func (s savepoint) QueryRow(ctx context.Context, sql string, args ...any) pgx.Ro
 	if err := s.refuse(sql); err != nil {
 		return failed(err).QueryRow()
 	}
+	s.note(sql, args)
 	return s.tx.QueryRow(ctx, sql, args...)
 }

@@ -42,16 +42,16 @@ with counted as (
 		last_error = excluded.last_error,
 		state = case when e.state = 'pending' or e.state = 'retrying' and e.attempts + 1 < $6 then e.state else $7 end
 	where e.state in ('pending', 'retrying', 'unhandled', 'parked')
-	returning event, state, ` + onDisk + `
+	returning event, key, state, ` + onDisk + `
 ), body as (
 	insert into idem_payloads as p (event, source, lane, due_at, occurred_at, received_at, body)
-	select event, $8, case state when 'pending' then $9 end, case state when 'pending' then now() end, $10, now(), $11 from counted
+	select event, $8, case state when 'pending' then ` + rowLane + ` end, case state when 'pending' then now() end, $9, now(), $10 from counted e
 	on conflict (event) do update set lane = excluded.lane, due_at = excluded.due_at
 	where p.due_at is null and excluded.lane is not null
 )
 select state from counted`
 	err = db.QueryRow(ctx, count, e.RowKey(), e.Type, e.Key, lastError, hash(e.Payload), limit, last,
-		e.Source, e.Lane(), nullTime(e.OccurredAt), e.Payload).Scan(&state)
+		e.Source, nullTime(e.OccurredAt), e.Payload).Scan(&state)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return Done, nil
 	}

@@ -72,9 +72,11 @@ where event = $1 and state = any ($2) and ($3 = 0 or starts = $3)
 	select from idem_payloads p where p.lane = $4 and (` + order + `) < (
 		select coalesce(own.occurred_at, own.received_at), own.received_at, own.event from idem_payloads own where own.event = $1))
 returning ` + session
-	const deleteBody = `delete from idem_payloads where event = $1`
+	// Only where the update has marked: the lock of a body that stays would hide its row from promoteHeld.
+	const marked = ` where event = $1 and (select state from idem_events where event = $1) = 'done'`
+	const deleteBody = `delete from idem_payloads` + marked
 	const archiveBody = `
-with body as (delete from idem_payloads where event = $1 returning *)
+with body as (delete from idem_payloads` + marked + ` returning *)
 insert into idem_archive (event, occurred_at, received_at, body) select event, occurred_at, received_at, body from body
 on conflict do nothing`
 	key, lane := e.RowKey(), e.Lane()

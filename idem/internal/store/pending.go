@@ -12,8 +12,9 @@ import (
 //
 // The rows are inserted in the order of their keys, so that two statements with
 // the same events cannot block each other, and get times in the order of events.
-// An event that another transaction is storing is waited for at most lockWait:
-// one that hangs must not hold up the others.
+// An event that is there is left out before ON CONFLICT would wait for whoever
+// processes it. One that another transaction is storing is waited for at most
+// lockWait: one that hangs must not hold up the others.
 func InsertPending(ctx context.Context, db DB, events []Event) (inserted []string, err error) {
 	const insert = `
 with input as (
@@ -22,7 +23,9 @@ with input as (
 ), new as (
 	insert into idem_events (event, type, key, state, received_at, body_hash)
 	select event, type, key, 'pending', now() + place * interval '1 microsecond', body_hash from input
-	where (select set_config('lock_timeout', $9, true)) is not null order by event
+	where (select set_config('lock_timeout', $9, true)) is not null
+	  and (select state from idem_events e where e.event = input.event) is null
+	order by event
 	on conflict do nothing
 	returning event, received_at, ` + onDisk + `
 ), bodies as (
@@ -61,13 +64,13 @@ with kept as (
 	select event from idem_events where event = $1 and state in ('retrying', 'unhandled', 'parked') for update skip locked
 ), again as (
 	update idem_events e set state = 'pending', attempts = 0, crashes = 0, claimed_until = null from kept where e.event = kept.event
-	returning e.event, ` + onDisk + `
+	returning e.event, e.key, ` + onDisk + `
 ), body as (
 	insert into idem_payloads as p (event, source, lane, due_at, occurred_at, received_at, body)
-	select event, $2, $3, now(), $4, now(), $5 from again
+	select event, $2, ` + rowLane + `, now(), $3, now(), $4 from again e
 	on conflict (event) do update set lane = excluded.lane, due_at = excluded.due_at
 )
 select count(*) = 1 from again`
-	err = db.QueryRow(ctx, revive, e.RowKey(), e.Source, e.Lane(), nullTime(e.OccurredAt), e.Payload).Scan(&revived)
+	err = db.QueryRow(ctx, revive, e.RowKey(), e.Source, nullTime(e.OccurredAt), e.Payload).Scan(&revived)
 	return revived, err
 }

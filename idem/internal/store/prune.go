@@ -3,8 +3,6 @@ package store
 import (
 	"context"
 	"time"
-
-	"github.com/jackc/pgx/v5"
 )
 
 // pruneBlocks is how much of a table one statement looks at: 1 MB, which is
@@ -63,16 +61,24 @@ delete from idem_payloads p where source = $1
 	if _, err := db.Exec(ctx, bodies, source); err != nil {
 		return err
 	}
-	const lanes = `select distinct lane from idem_payloads where source = $1 and lane is not null and due_at is null`
-	rows, err := db.Query(ctx, lanes, source)
-	if err != nil {
-		return err
-	}
-	held, err := pgx.CollectRows(rows, pgx.RowTo[string])
-	if err != nil {
-		return err
-	}
-	return promoteHeldIn(ctx, db, held)
+	_, err := PromoteStuck(ctx, db, source)
+	return err
+}
+
+// PromoteStuck makes events due that are held back behind nothing, and returns how
+// many. There are none
+// by the rules of this package at Postgres's default isolation; at others, and
+// where people change rows, there may be.
+func PromoteStuck(ctx context.Context, db DB, source string) (int64, error) {
+	const stuck = `
+update idem_payloads own set due_at = now()
+where source = $1 and lane is not null and due_at is null
+  and (select state from idem_events e where e.event = own.event) = 'pending'
+  and not exists (
+	select from idem_payloads p where p.lane = own.lane
+	  and (` + order + `) < (coalesce(own.occurred_at, own.received_at), own.received_at, own.event))`
+	tag, err := db.Exec(ctx, stuck, source)
+	return tag.RowsAffected(), err
 }
 
 // walk runs a statement for each stretch of a table, and adds up what it says.
