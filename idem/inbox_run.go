@@ -22,7 +22,10 @@ var errStopped = errors.New("the workers were stopped: the next ones go on with 
 // of one Key one after the other, by the provider's time and then by arrival.
 // Keys do not wait for each other.
 //
-// When ctx ends no further event is begun, running handlers have StopTimeout to
+// An event whose process died is tried again once Timeout and 10 seconds have
+// passed since it was claimed.
+//
+// When ctx ends no further event is claimed, running handlers have StopTimeout to
 // finish, and Run returns nil. It returns an error if handlers did not return in
 // time, and immediately if a setting makes no sense. While Postgres is away Run
 // logs that, and goes on when it is back.
