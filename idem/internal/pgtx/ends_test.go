@@ -206,7 +206,7 @@ func execute(t *testing.T, pool *pgxpool.Pool, sql string, standard bool) (lost 
 	}
 	_ = raw.Exec(context.Background(), "rollback; deallocate all").Close()
 	var marked bool
-	if err := pool.QueryRow(t.Context(), `select exists (select from marks where id = $1)`, pgx.QueryExecModeExec, mark).Scan(&marked); err != nil {
+	if err := conn.QueryRow(t.Context(), `select exists (select from marks where id = $1)`, pgx.QueryExecModeExec, mark).Scan(&marked); err != nil {
 		t.Fatal(err)
 	}
 	if marked {
