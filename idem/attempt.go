@@ -25,8 +25,8 @@ type attempt struct {
 	last      func(*pgx.Batch)                 // executed with COMMIT
 }
 
-// maxRuns is how often a handler runs in one delivery when Postgres asks to run
-// its transaction again.
+// maxRuns is how often a handler runs when Postgres asks to run its transaction
+// again.
 const maxRuns = 4
 
 // attempt runs a until it is done, has failed, or time is up. Duplicate means
@@ -116,7 +116,12 @@ func promote(e Event, promoted *bool) func(*pgx.Batch) {
 // met once do not meet again. It reports whether there is time for another.
 func pause(ctx context.Context, tries int) bool {
 	d := min(10*time.Millisecond<<min(tries, 6), 500*time.Millisecond)
-	timer := time.NewTimer(d/2 + rand.N(d))
+	return sleep(ctx, d/2+rand.N(d))
+}
+
+// sleep reports whether ctx has let it sleep so long.
+func sleep(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {
 	case <-timer.C:

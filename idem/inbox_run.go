@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
+
 	"github.com/paghooks/paghooks/idem/internal/notify"
 	"github.com/paghooks/paghooks/idem/internal/pgtx"
 	"github.com/paghooks/paghooks/idem/internal/store"
@@ -195,15 +196,6 @@ func (r *runner) rest(ctx context.Context, soon bool) {
 	}
 }
 
-func sleep(ctx context.Context, d time.Duration) {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-ctx.Done():
-	}
-}
-
 // lease is how much longer than Timeout a claim is good for, so that a worker can
 // say that its attempt failed. A claim whose worker died ends with it.
 const lease = 10 * time.Second
@@ -293,7 +285,7 @@ func (r *runner) listen(ctx context.Context) {
 // promoteStuckEveryMinute makes due what is held back behind nothing, until ctx
 // ends.
 func (r *runner) promoteStuckEveryMinute(ctx context.Context) {
-	for sleep(ctx, time.Minute); ctx.Err() == nil; sleep(ctx, time.Minute) {
+	for sleep(ctx, time.Minute) {
 		if _, err := r.promoteStuck(ctx); err != nil && ctx.Err() == nil {
 			r.inbox.logError(ctx, "webhook workers cannot look for events that wait for nothing", Event{}, err)
 		}
@@ -310,9 +302,9 @@ func (r *runner) promoteStuck(ctx context.Context) (n int64, err error) {
 
 // stop waits for the running handlers, and cancels them after StopTimeout.
 func (r *runner) stop() error {
-	patience := time.AfterFunc(r.inbox.StopTimeout, func() { r.cancel(errStopped) })
+	late := time.AfterFunc(r.inbox.StopTimeout, func() { r.cancel(errStopped) })
 	r.workers.Wait()
-	patience.Stop()
+	late.Stop()
 	r.cancel(nil)
 	if n := r.timedOut.Load(); n > 0 {
 		return fmt.Errorf("idem: %d handlers did not return when they were stopped: they must end with their context", n)

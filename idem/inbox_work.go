@@ -90,7 +90,7 @@ func (i *Inbox) markClaimed(c store.Claim) func(*pgx.Batch, *store.Session) {
 // fail ends a claim whose attempt failed, or did not come to the handler.
 func (r *runner) fail(ctx context.Context, c store.Claim, cause error) (Outcome, error) {
 	i := r.inbox
-	if r.stopped() || !isFinal(cause) && !pgtx.Worked(cause) {
+	if r.stopped() || !isFinal(cause) && !pgtx.WorkFailed(cause) {
 		_, err := r.release(ctx, c)
 		return Retrying, errors.Join(cause, err)
 	}

@@ -171,7 +171,7 @@ func (p *Processor) noteConflict(ctx context.Context, e Event, found store.Found
 // fail counts a failed delivery, if the handler ran: when the database is away,
 // or goes away, no event is to blame. One that failed too often is parked.
 func (p *Processor) fail(ctx context.Context, e Event, cause error) (Outcome, error) {
-	if !pgtx.Worked(cause) {
+	if !pgtx.WorkFailed(cause) {
 		return Retrying, cause
 	}
 	limit, last := p.ParkAfter, store.Parked

@@ -100,11 +100,11 @@ func (c *Common) replayOne(ctx context.Context, e Event) (Outcome, error) {
 	switch {
 	case outcome == Duplicate && err != nil:
 		return Retrying, err
-	case outcome == Retrying && !pgtx.Worked(err) && errors.Is(err, context.DeadlineExceeded) && c.answers(ctx):
+	case outcome == Retrying && !pgtx.WorkFailed(err) && errors.Is(err, context.DeadlineExceeded) && c.answers(ctx):
 		return Parked, errEarlier // it was waited for
 	case outcome == Duplicate && (isKept(found.State) || found.State == store.Pending):
 		return Parked, errEarlier
-	case outcome == Retrying && pgtx.Worked(err):
+	case outcome == Retrying && pgtx.WorkFailed(err):
 		finishing, cancel := pgtx.Finish(ctx)
 		defer cancel()
 		_, counting := store.CountFailure(finishing, c.pool, e.row(), errorText(err), math.MaxInt32, store.Parked)

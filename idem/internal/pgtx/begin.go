@@ -19,7 +19,7 @@ type Session struct {
 // Tx is the transaction of one attempt.
 type Tx struct {
 	pool    *pgxpool.Pool
-	conn    *pgxpool.Conn // nil once it is back in the pool, or left to a handler that timed out
+	conn    *pgxpool.Conn // nil once it is back in the pool, or closed
 	tx      pgx.Tx
 	session Session
 	ended   bool // COMMIT or ROLLBACK was sent

@@ -29,9 +29,9 @@ type WorkError struct{ err error }
 func (w *WorkError) Error() string { return w.err.Error() }
 func (w *WorkError) Unwrap() error { return w.err }
 
-// Worked tells whether an error is one of the handler's work, and none of
+// WorkFailed tells whether an error is one of the handler's work, and none of
 // Postgres being stopped meanwhile.
-func Worked(err error) bool {
+func WorkFailed(err error) bool {
 	var w *WorkError
 	return errors.As(err, &w) && !ShuttingDown(err)
 }

@@ -75,8 +75,8 @@ func await(ctx context.Context, result <-chan error) (err error, returned bool) 
 	}
 }
 
-// Protect turns a panic of application code into an error with its stack; also
-// one of the error that it returns, whose methods are the application's, too.
+// Protect turns a panic of application code into an error with its stack. It also
+// catches panics of the returned error's methods.
 func Protect(f func() error) (err error) {
 	defer func() {
 		if r := recover(); r != nil {
@@ -86,7 +86,7 @@ func Protect(f func() error) (err error) {
 	err = f()
 	if err != nil {
 		_ = err.Error()
-		_ = Worked(err)
+		_ = WorkFailed(err)
 	}
 	return err
 }
@@ -123,7 +123,7 @@ func (t *Tx) same(ctx context.Context) error {
 	return nil
 }
 
-// abandon leaves the connection to a handler that does not return. The pool
+// abandon closes the connection under a handler that does not return. The pool
 // makes a new one.
 func (t *Tx) abandon(ctx context.Context) {
 	closeNow(t.conn)

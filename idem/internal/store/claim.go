@@ -20,7 +20,7 @@ type Search struct {
 	Source  string
 	After   time.Time     // due after that; the position of an earlier search, zero to search all
 	Limit   int           // how many
-	Lease   time.Duration // until when workers begin, from now
+	Lease   time.Duration // how long the claim is good for
 	Crashed int           // from so many crashes on, an event is taken only if Alone is set
 	Alone   bool
 }
@@ -86,14 +86,14 @@ func FindClaims(ctx context.Context, db DB, s Search) (found Claims, err error) 
 	b.Queue("begin isolation level read committed")
 	b.Queue(claimSettings)
 	b.Queue(claim, s.Source, s.After, s.Limit, s.Lease, s.Alone, s.Crashed).Query(func(rows pgx.Rows) error {
-		return found.collect(rows, s.Source)
+		return found.collect(rows)
 	})
 	b.Queue("commit")
 	err = db.SendBatch(ctx, b).Close()
 	return found, err
 }
 
-func (f *Claims) collect(rows pgx.Rows, source string) error {
+func (f *Claims) collect(rows pgx.Rows) error {
 	var event string
 	var due time.Time
 	var held bool

@@ -10,7 +10,7 @@ import (
 type Found struct {
 	State    string // "" when nothing is
 	Key      string // the entity that it was first stored with
-	Conflict bool   // another body is stored with its id, or was delivered before
+	Conflict bool   // another body is stored with its id
 	First    bool   // this delivery is the first to conflict
 }
 

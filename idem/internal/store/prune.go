@@ -66,9 +66,8 @@ delete from idem_payloads p where source = $1
 }
 
 // PromoteStuck makes events due that are held back behind nothing, and returns how
-// many. There are none
-// by the rules of this package at Postgres's default isolation; at others, and
-// where people change rows, there may be.
+// many. By the rules of this package there are none at Postgres's default
+// isolation; at stricter ones, and where people change rows, there may be.
 func PromoteStuck(ctx context.Context, db DB, source string) (int64, error) {
 	const stuck = `
 update idem_payloads own set due_at = now()
