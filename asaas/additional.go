@@ -39,7 +39,7 @@ func (a *AdditionalInfo) UnmarshalJSON(data []byte) error {
 func (a AdditionalInfo) MarshalJSON() ([]byte, error) { return json.RawMessage(a).MarshalJSON() }
 
 // SplitID returns the id of the split that a PAYMENT_SPLIT_DONE is about, one of
-// Payment.Split; "" where the event names none.
+// Payment.AllSplits; "" where the event names none.
 func (e *PaymentEvent) SplitID() string {
 	id, _ := e.AdditionalInfo.Or(nil).SplitID()
 	return id

@@ -54,8 +54,7 @@ func ExamplePaymentEvent_SplitID() {
 		return
 	}
 	e := parsed.(*asaas.PaymentEvent)
-	splits, _ := e.Payment.Split.Get()
-	for _, split := range splits {
+	for _, split := range e.Payment.AllSplits() {
 		if split.ID.Or("") == e.SplitID() {
 			fmt.Println(split.TotalValue.Or(asaas.Money{}), "of", e.Payment.ID, "is", split.Status.Or(""))
 		}

@@ -88,8 +88,8 @@ type Client struct {
 // NewClient returns a Client for the account of an API key, with its settings at
 // their defaults. The error, which never has the key, tells what is wrong with
 // it: it is empty, has white space, or is not a key of the environment, which
-// $aact_prod_ or $aact_hmlg_ at its start tells. A key that starts otherwise
-// cannot be told to be of the environment, and is refused: make a new one.
+// $aact_prod_ or $aact_hmlg_ at its start tells. A key that starts otherwise may
+// be of either environment, and is refused: make a new one.
 //
 // See https://docs.asaas.com/docs/chaves-de-api.
 func NewClient(environment Environment, apiKey string) (*Client, error) {

@@ -89,7 +89,7 @@ func (c *Client) Penalized(ctx context.Context) ([]Penalty, error) {
 		if err != nil {
 			return nil, err
 		}
-		if w.Interrupted.IsZero() { // what is not told must not pass for all is well
+		if w.Interrupted.IsZero() { // a field that is missing must not pass for all is well
 			return nil, failure{operation{name: "Penalized", id: w.ID}, c.key}.made(CallUnknown,
 				"the answer does not tell whether the queue is stopped: look for a newer version of paghooks", nil)
 		}

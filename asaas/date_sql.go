@@ -41,7 +41,7 @@ func (d Date) TimestampValue() (pgtype.Timestamp, error) {
 	return pgtype.Timestamp{Time: day.Time, Valid: day.Valid}, err
 }
 
-// Scan implements [sql.Scanner]. NULL is an empty Date. An instant is its day in
+// Scan implements [database/sql.Scanner]. NULL is an empty Date. An instant is its day in
 // Brasília, unless it is midnight in UTC, which is how a date column comes.
 func (d *Date) Scan(src any) error {
 	at, isTime := src.(time.Time)
@@ -115,7 +115,7 @@ func (d DateTime) TimestampValue() (pgtype.Timestamp, error) {
 	return pgtype.Timestamp{Time: t.UTC().Add(time.Duration(offset) * time.Second), Valid: err == nil}, err
 }
 
-// Scan implements [sql.Scanner]. NULL is an empty DateTime.
+// Scan implements [database/sql.Scanner]. NULL is an empty DateTime.
 func (d *DateTime) Scan(src any) error {
 	at, isTime := src.(time.Time)
 	if !isTime {

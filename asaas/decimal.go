@@ -35,7 +35,7 @@ var pow10 = func() (p [maxDigits + 1]int64) {
 
 // Cents returns an amount of so many cents: Cents(1050) is R$ 10.50. It panics
 // where the amount in reais has more than 18 digits.
-func Cents(n int64) Decimal { return must(normalised(n, 2)) }
+func Cents(n int64) Decimal { return must(normalized(n, 2)) }
 
 // Cents returns the number of cents that the amount is: 1050 for R$ 10.50. No
 // amount of Asaas's has a fraction of a cent. It panics for one that has, and
@@ -67,7 +67,7 @@ func (d Decimal) Add(e Decimal) Decimal {
 	if overflow := (sum > a) != (b > 0); !okA || !okB || overflow {
 		panic(errRange)
 	}
-	return must(normalised(sum, scale))
+	return must(normalized(sum, scale))
 }
 
 // Sub returns d - e. It panics where [Decimal.Add] does.
@@ -90,7 +90,7 @@ func (d Decimal) Mul(e Decimal) Decimal {
 	if high > 0 || low >= uint64(pow10[maxDigits]) {
 		panic(errRange)
 	}
-	return must(normalised(int64(low)*int64(d.Sign()*e.Sign()), scale))
+	return must(normalized(int64(low)*int64(d.Sign()*e.Sign()), scale))
 }
 
 // Round returns the number with that many decimals at most: Round(2) is an
@@ -108,7 +108,7 @@ func (d Decimal) Round(decimals int) Decimal {
 	if magnitude(rest) >= uint64(unit-unit/2) {
 		coef += int64(d.Sign())
 	}
-	return must(normalised(coef, uint8(decimals)))
+	return must(normalized(coef, uint8(decimals)))
 }
 
 // Equal is ==, for go-cmp.
@@ -147,8 +147,8 @@ func (d Decimal) append(b []byte) []byte {
 	return b
 }
 
-// normalised is coef / 10^scale in its one form.
-func normalised(coef int64, scale uint8) (Decimal, error) {
+// normalized is coef / 10^scale in its one form.
+func normalized(coef int64, scale uint8) (Decimal, error) {
 	for scale > 0 && coef%10 == 0 {
 		coef /= 10
 		scale--

@@ -9,7 +9,7 @@ import (
 	"github.com/jackc/pgx/v5/pgtype"
 )
 
-// Scan implements [sql.Scanner], for numeric, integer and text columns. NULL
+// Scan implements [database/sql.Scanner], for numeric, integer and text columns. NULL
 // is an error: scan into an optional.Value[Decimal], or a pointer.
 func (d *Decimal) Scan(src any) error {
 	var text string

@@ -102,31 +102,3 @@ func (d *Dispatcher) accounts(r *http.Request) ([]idem.Credentials, error) {
 	}
 	return accounts, err
 }
-
-// Types lists the event types that have a handler, sorted: what to subscribe to
-// at Asaas.
-func (d *Dispatcher) Types() []EventType {
-	var types []EventType
-	for _, t := range d.Routes.Types() {
-		types = append(types, EventType(t))
-	}
-	return types
-}
-
-// Ignore acknowledges events of these types without storing anything: see
-// [idem.Routes.Ignore].
-func (d *Dispatcher) Ignore(types ...EventType) {
-	for _, t := range types {
-		d.Routes.Ignore(string(t))
-	}
-}
-
-// OnUnknown registers h for every event whose type this package does not know.
-// Without it they are kept for Replay. For one new type, use [idem.Handle].
-func (d *Dispatcher) OnUnknown(h idem.Handler[*UnknownEvent]) {
-	idem.HandleOthers(&d.Routes, isUnknown, h)
-}
-
-func isUnknown(eventType string) bool {
-	return eventType != "" && !EventType(eventType).Known()
-}

@@ -56,8 +56,8 @@ func TestTheTokenDecidesTheScope(t *testing.T) {
 			{Scope: "north", Secrets: []string{"token of the north, old", "token of the north"}},
 			{Scope: "south", Secrets: []string{"", "token of the south"}},
 			{Scope: "south", Secrets: []string{"token of the south"}},
-			{Scope: "twin", Secrets: []string{"token of two"}},
-			{Scope: "other twin", Secrets: []string{"token of two"}},
+			{Scope: "one", Secrets: []string{"token of two"}},
+			{Scope: "other", Secrets: []string{"token of two"}},
 			{Scope: "nobody"},
 		}, nil
 	}

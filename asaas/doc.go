@@ -23,11 +23,19 @@
 // # Receive events
 //
 //	events := asaas.NewDispatcher(os.Getenv("ASAAS_WEBHOOK_TOKEN"))
-//	events.OnPaymentReceived(func(ctx context.Context, tx pgx.Tx, e *asaas.PaymentEvent) error {
-//		_, err := tx.Exec(ctx, `update orders set paid_on = $1 where charge_id = $2`, e.Payment.PaymentDate, e.Payment.ID)
-//		return err
-//	})
+//	events.OnPaymentConfirmed(markPaid)
+//	events.OnPaymentReceived(markPaid)
 //	http.Handle("POST /webhooks/asaas", idem.NewProcessor(pool, events))
+//
+//	func markPaid(ctx context.Context, tx pgx.Tx, e *asaas.PaymentEvent) error {
+//		_, err := tx.Exec(ctx, `update orders set paid_at = now() where charge_id = $1 and paid_at is null`, e.Payment.ID)
+//		return err
+//	}
+//
+// An order is paid with whichever of the two comes first: a card is CONFIRMED a
+// month before its money is RECEIVED, Pix is RECEIVED only. They are two events,
+// in any order, and a chargeback that is won brings them again. Once is per event,
+// so that once per payment is up to your own row.
 //
 // A customer may send money that nobody asked for: such a charge has no
 // ExternalReference, and is none of your orders. Return nil for it.
@@ -35,7 +43,7 @@
 // # Fields with two spellings
 //
 // A field that Asaas spells in two ways is two fields, and has a method that
-// reads both: [BalanceEvent.Block], [Discount.LastDay],
+// reads both: [BalanceEvent.Block], [Discount.LastDay], [Payment.AllSplits],
 // [CheckoutSplit.Percentage], [AccessToken.WhyDisabled].
 //
 // # Only verify
@@ -136,7 +144,12 @@
 //	go run github.com/paghooks/paghooks/asaas/cmd/asaas-queue status
 //	go run github.com/paghooks/paghooks/asaas/cmd/asaas-queue recover ID
 //
-// Rehearse it against a local Asaas: asaas/cmd/asaas-fake serve.
+// [Queues] shows the queues to whoever knows no provider, with the time until Asaas
+// deletes what waits, and releases them. Rehearse it against a local Asaas:
+// asaas/cmd/asaas-fake serve.
+//
+// To notice a receiver that is broken before its queue suffers, let [NewCanary]
+// deliver an event of its own, and watch [idem.Health].
 //
 // # Test your handlers
 //

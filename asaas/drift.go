@@ -1,10 +1,6 @@
 package asaas
 
 import (
-	"context"
-
-	"github.com/jackc/pgx/v5"
-
 	"github.com/paghooks/paghooks/idem"
 	"github.com/paghooks/paghooks/idem/drift"
 )
@@ -23,9 +19,4 @@ func (d *Dispatcher) Route(e idem.Event) (idem.Work, error) {
 	work, err := d.Routes.Route(e)
 	d.Watch.Look(e.Type, kinds()[EventType(e.Type)].empty, err, e.Payload)
 	return work, err
-}
-
-// Dispatch is [idem.Dispatch] with the handlers of d.
-func (d *Dispatcher) Dispatch(ctx context.Context, tx pgx.Tx, e idem.Event) error {
-	return idem.Dispatch(ctx, tx, d, e)
 }

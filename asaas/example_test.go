@@ -81,7 +81,7 @@ func ExampleDispatcher_OnUnknown() {
 }
 
 func ExampleVerify() {
-	body := []byte(`{"id":"evt_1","event":"PAYMENT_RECEIVED","payment":{"id":"pay_1"}}`)
+	body := []byte(`{"id":"evt_1","event":"PAYMENT_RECEIVED","payment":{"id":"pay_1_a1B2c3D4e5F6g7"}}`)
 	header := http.Header{}
 	header.Set(asaas.TokenHeader, "the old token")
 
@@ -102,7 +102,7 @@ func ExampleVerify() {
 
 func ExampleParse() {
 	for _, body := range []string{
-		`{"id":"evt_1","event":"PAYMENT_RECEIVED","payment":{"id":"pay_1","value":29.90,"externalReference":null}}`,
+		`{"id":"evt_1","event":"PAYMENT_RECEIVED","payment":{"id":"pay_1_a1B2c3D4e5F6g7","value":29.90,"externalReference":null}}`,
 		`{"id":"evt_2","event":"PAYMENT_ON_THE_MOON","moon":"full"}`,
 	} {
 		event, err := asaas.Parse([]byte(body))
@@ -118,15 +118,15 @@ func ExampleParse() {
 		}
 	}
 	// Output:
-	// PAYMENT_RECEIVED pay_1 29.90 of nobody we know
+	// PAYMENT_RECEIVED pay_1_a1B2c3D4e5F6g7 29.90 of nobody we know
 	// newer than this package: PAYMENT_ON_THE_MOON
 }
 
 func ExampleIdentify() {
-	body := []byte(`{"id":"evt_d26e&7","event":"PAYMENT_RECEIVED","dateCreated":"2026-08-08 20:45:13","payment":{"id":"pay_1"}}`)
+	body := []byte(`{"id":"evt_d26e&7","event":"PAYMENT_RECEIVED","dateCreated":"2026-08-08 20:45:13","payment":{"id":"pay_1_a1B2c3D4e5F6g7"}}`)
 	e := asaas.Identify(body)
 	fmt.Println(e.ID, e.Type, e.Key, e.OccurredAt.UTC())
-	// Output: evt_d26e&7 PAYMENT_RECEIVED pay_1 2026-08-08 23:45:13 +0000 UTC
+	// Output: evt_d26e&7 PAYMENT_RECEIVED pay_1_a1B2c3D4e5F6g7 2026-08-08 23:45:13 +0000 UTC
 }
 
 func ExampleDecimal() {

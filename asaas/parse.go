@@ -1,7 +1,6 @@
 package asaas
 
 import (
-	"bytes"
 	"cmp"
 	"encoding/json"
 	"errors"
@@ -10,36 +9,6 @@ import (
 	"github.com/paghooks/paghooks/idem"
 	"github.com/paghooks/paghooks/internal/peek"
 )
-
-// Event is one of the package's event structs: a [*PaymentEvent] and so on or,
-// for an event type that is newer than this package, an [*UnknownEvent]. Tell
-// them apart with a type switch.
-type Event interface {
-	envelope() *Envelope
-	key() string
-}
-
-func (e *Envelope) envelope() *Envelope { return e }
-
-// UnknownEvent is an event of a type that is newer than this package.
-type UnknownEvent struct {
-	Envelope
-	Raw json.RawMessage // the whole body
-}
-
-func (*UnknownEvent) key() string { return "" }
-
-// UnmarshalJSON implements [json.Unmarshaler]. It takes any JSON.
-func (e *UnknownEvent) UnmarshalJSON(data []byte) error {
-	e.Raw = bytes.Clone(data)
-	// A new event may use the envelope's names for something else. Raw has it,
-	// and the fields that do fit are set.
-	_ = json.Unmarshal(data, &e.Envelope)
-	return nil
-}
-
-// MarshalJSON implements [json.Marshaler]. It writes Raw.
-func (e UnknownEvent) MarshalJSON() ([]byte, error) { return e.Raw.MarshalJSON() }
 
 // Parse decodes a body that has been verified. Fields and enum values that
 // this package does not know are no error, and an event type that it does not
@@ -63,14 +32,14 @@ func Parse(body []byte) (Event, error) {
 
 // emptyEvent is an event to decode a body of that type into.
 func emptyEvent(t EventType) Event {
-	if create := newEvent[official(t)]; create != nil {
+	if create := newEvent[canonical(t)]; create != nil {
 		return create()
 	}
 	return new(UnknownEvent)
 }
 
-// official is the name of an event type that its constant has.
-func official(t EventType) EventType { return cmp.Or(aliases[t], t) }
+// canonical is the name of an event type that its constant has.
+func canonical(t EventType) EventType { return cmp.Or(aliases[t], t) }
 
 // head is what names an event. It is found without decoding the rest, and is
 // what decoding finds.
@@ -100,7 +69,7 @@ func headOf(body []byte) (h head) {
 	if !whole {
 		return head{}
 	}
-	h.key = keyIn(inside, kinds()[official(h.event)].subject)
+	h.key = keyIn(inside, kinds()[canonical(h.event)].subject)
 	return h
 }
 
@@ -129,7 +98,7 @@ func keyIn(objects []member, subject string) (key string) {
 // does not fit its type is found when the event is routed to a handler.
 func Identify(body []byte) idem.Event {
 	h := headOf(body)
-	e := idem.Event{Source: sourceName, ID: h.id, Type: string(official(h.event)), Key: h.key, Payload: body}
+	e := idem.Event{Source: sourceName, ID: h.id, Type: string(canonical(h.event)), Key: h.key, Payload: body}
 	if e.ID == "" {
 		e.ID = idem.BodyID(body)
 	}

@@ -36,7 +36,7 @@ func (p *Percent) UnmarshalJSON(data []byte) error { return p.n.UnmarshalJSON(da
 // MarshalJSON writes a JSON number.
 func (p Percent) MarshalJSON() ([]byte, error) { return p.n.MarshalJSON() }
 
-// Scan implements [sql.Scanner], as [Decimal.Scan] does.
+// Scan implements [database/sql.Scanner], as [Decimal.Scan] does.
 func (p *Percent) Scan(src any) error { return p.n.Scan(src) }
 
 // Value implements [driver.Valuer]: a numeric.

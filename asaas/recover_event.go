@@ -35,7 +35,7 @@ func syntheticEvent(t EventType) []byte {
 // alike is the type itself, or else the known one that begins with the same
 // words and most of the same letters; "" if none does.
 func alike(t EventType) (best EventType) {
-	if t = official(t); newEvent[t] != nil {
+	if t = canonical(t); newEvent[t] != nil {
 		return t
 	}
 	longest := strings.IndexByte(string(t), '_') // the first word, at least

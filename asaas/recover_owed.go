@@ -144,7 +144,7 @@ func owedFirst(w *Webhook, owed []Owed) *Webhook {
 }
 
 func placeIn(owed []Owed, t EventType) int {
-	if i := slices.IndexFunc(owed, func(o Owed) bool { return o.Type == official(t) }); i >= 0 {
+	if i := slices.IndexFunc(owed, func(o Owed) bool { return o.Type == canonical(t) }); i >= 0 {
 		return i
 	}
 	return len(owed)

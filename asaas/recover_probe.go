@@ -52,7 +52,7 @@ func DryRunProbe(token string) Probe {
 		if err != nil || target.Host == "" || target.Scheme != "https" && target.Scheme != "http" {
 			return errors.New("dry run: the webhook's URL is not one that events can be sent to: correct it at Asaas")
 		}
-		d := dryRun{target: target, token: token, patience: asaasPatience}
+		d := dryRun{target: target, token: token, timeout: asaasTimeout}
 		return d.try(ctx, w.Events.Or(nil))
 	}
 }
@@ -70,14 +70,14 @@ func checkProbe(w *Webhook, token string) error {
 	return nil
 }
 
-// asaasPatience is how long Asaas waits for an answer.
-const asaasPatience = 10 * time.Second
+// asaasTimeout is how long Asaas waits for an answer.
+const asaasTimeout = 10 * time.Second
 
 // dryRun sends made-up events to a receiver.
 type dryRun struct {
-	target   *url.URL
-	token    string
-	patience time.Duration
+	target  *url.URL
+	token   string
+	timeout time.Duration
 }
 
 // try goes on until an event type fails.
@@ -105,7 +105,7 @@ func (d *dryRun) try(ctx context.Context, types []EventType) error {
 
 // deliver sends one event, and returns what came of it: handled or not wanted.
 func (d *dryRun) deliver(ctx context.Context, body []byte) (idem.Outcome, error) {
-	ctx, cancel := context.WithTimeout(ctx, d.patience)
+	ctx, cancel := context.WithTimeout(ctx, d.timeout)
 	defer cancel()
 	r, err := http.NewRequestWithContext(ctx, http.MethodPost, d.target.String(), bytes.NewReader(body))
 	if err != nil {
@@ -143,13 +143,12 @@ func receiverOf(ctx context.Context) http.RoundTripper {
 
 func noAnswer(err error) error {
 	if errors.Is(err, context.DeadlineExceeded) {
-		return fmt.Errorf("there is no answer in time, and Asaas waits %s: see what holds the application up: %w", asaasPatience, transportError(err))
+		return fmt.Errorf("there is no answer in time, and Asaas waits %s: see what holds the application up: %w", asaasTimeout, transportError(err))
 	}
 	return fmt.Errorf("there is no answer: see whether the application runs, and its network, TLS certificate and name in DNS: %w", transportError(err))
 }
 
 // place is the receiver's URL without what may be a secret.
 func (d *dryRun) place() string {
-	clean := url.URL{Scheme: d.target.Scheme, Host: d.target.Host, Path: d.target.Path}
-	return strings.ReplaceAll(clean.String(), d.token, redacted)
+	return strings.ReplaceAll(placeOf(d.target), d.token, redacted)
 }

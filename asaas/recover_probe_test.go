@@ -110,7 +110,7 @@ func TestADryRunTellsWhatIsWrongWithAnApplication(t *testing.T) {
 	for _, tt := range []struct {
 		reason   string
 		register func(*asaas.Dispatcher)
-		spoil    string // SQL
+		setUp    string // SQL
 		token    string // of the application
 		says     string
 	}{
@@ -135,7 +135,7 @@ func TestADryRunTellsWhatIsWrongWithAnApplication(t *testing.T) {
 		t.Run(tt.reason, func(t *testing.T) {
 			t.Parallel()
 			url, pool := application(t, tt.token, tt.register)
-			if _, err := pool.Exec(t.Context(), tt.spoil); err != nil {
+			if _, err := pool.Exec(t.Context(), tt.setUp); err != nil {
 				t.Fatal(err)
 			}
 			err := asaas.DryRunProbe(webhookToken)(t.Context(), webhookAt(url, asaas.EventPaymentReceived))

@@ -81,7 +81,7 @@ func (r *recovery) look(ctx context.Context) (queue, error) {
 		return queue{}, fmt.Errorf("the time was over, look again: %w", context.Cause(ctx))
 	case err != nil:
 		return queue{}, err
-	case w.Interrupted.IsZero() || w.PenalizedRequestsCount.IsZero(): // what is not told must not pass for all is well
+	case w.Interrupted.IsZero() || w.PenalizedRequestsCount.IsZero(): // a field that is missing must not pass for all is well
 		return queue{}, errors.New("the answer does not tell whether the queue is held up: look for a newer version of paghooks")
 	case !w.Enabled.Or(true):
 		return queue{}, errors.New("the webhook is disabled: Asaas makes no events for it, and those of this time never come; " +

@@ -60,6 +60,29 @@ func TestOneAnswerForTwoSpellings(t *testing.T) {
 	}
 }
 
+func TestSplitsAreFoundUnderBothNames(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		body, reason string
+		want         int
+	}{
+		{`{"split":[{"id":"a"}]}`, "as receivers decode it", 1},
+		{`{"splits":[{"id":"a"}]}`, "as requests spell it", 1},
+		{`{"split":null,"splits":[{"id":"a"}]}`, "one of them is null", 1},
+		{`{"split":[{"id":"a"},{"id":"b"}],"splits":[]}`, "what is delivered counts", 2},
+		{`{"split":null}`, "nobody else", 0},
+		{`{}`, "nothing", 0},
+	} {
+		var p asaas.Payment
+		if err := json.Unmarshal([]byte(tt.body), &p); err != nil {
+			t.Fatal(err)
+		}
+		if got := p.AllSplits(); len(got) != tt.want || tt.want > 0 && got[0].ID.Or("") != "a" {
+			t.Errorf("%s: got %+v, want %d", tt.reason, got, tt.want)
+		}
+	}
+}
+
 func TestAnAccessTokenTellsWhyItIsDisabled(t *testing.T) {
 	t.Parallel()
 	for name, want := range map[string]asaas.AccessTokenDisabledReason{
@@ -139,6 +162,19 @@ func ExampleDiscount_LastDay() {
 	// Output:
 	// 2026-08-08
 	// 2026-08-08
+}
+
+func ExamplePayment_AllSplits() {
+	for _, body := range []string{`{"split":[{"walletId":"w1"}]}`, `{"splits":[{"walletId":"w1"}]}`} {
+		var payment asaas.Payment
+		_ = json.Unmarshal([]byte(body), &payment)
+		for _, split := range payment.AllSplits() {
+			fmt.Println(split.WalletID.Or(""))
+		}
+	}
+	// Output:
+	// w1
+	// w1
 }
 
 func ExampleCheckoutSplit_Percentage() {

@@ -108,7 +108,7 @@ func TestARefusalTellsWhichMistakeItIs(t *testing.T) {
 	}
 }
 
-func TestAFormIsRecognisedFirst(t *testing.T) {
+func TestAFormIsRecognizedFirst(t *testing.T) {
 	t.Parallel()
 	for _, contentType := range []string{
 		"application/x-www-form-urlencoded; charset=UTF-8", // as apiVersion 2 sends it

@@ -113,7 +113,7 @@ func (h *withdrawalHead) subjects() map[WithdrawalType]json.RawMessage {
 
 func isObject(data json.RawMessage) bool { return bytes.HasPrefix(data, []byte("{")) }
 
-// isWithdrawalValidation recognises the request of Asaas's other webhook, which
+// isWithdrawalValidation recognizes the request of Asaas's other webhook, which
 // is not an event and whose answer must hold a decision.
 func isWithdrawalValidation(body []byte) bool {
 	// Spares every ordinary event the parsing. Nobody knows what a split has.

@@ -10,7 +10,7 @@ import (
 // WithdrawalBill is a bill about to be paid: the Bill of an event, and more.
 type WithdrawalBill struct {
 	Bill
-	// Whether somebody has to authorise it first, in Asaas's app.
+	// Whether somebody has to authorize it first, in Asaas's app.
 	AwaitingCriticalActionAuthorization optional.Value[bool] `json:"awaitingCriticalActionAuthorization,omitzero"`
 	// The bank that issued the bill.
 	BankID optional.Value[Text]           `json:"bankId,omitzero"`
@@ -72,7 +72,7 @@ type WithdrawalPix struct {
 	TransactionReceiptURL optional.Value[string] `json:"transactionReceiptUrl,omitzero"`
 	// Why it was refused.
 	RefusalReason optional.Value[string] `json:"refusalReason,omitzero"`
-	// Whether it can still be cancelled.
+	// Whether it can still be canceled.
 	CanBeCanceled optional.Value[bool] `json:"canBeCanceled,omitzero"`
 	// Whether it can be refunded, and why not.
 	CanBeRefunded        optional.Value[bool]   `json:"canBeRefunded,omitzero"`

@@ -90,8 +90,8 @@ func TestWhatIsNotApprovedIsRefused(t *testing.T) {
 		{transferWithdrawal, func(context.Context, *asaas.Withdrawal) (asaas.Decision, error) { return asaas.Refuse("not ours"), nil }, `{"status":"REFUSED","refuseReason":"not ours"}`, "approved=false", "a refusal"},
 		{transferWithdrawal, func(context.Context, *asaas.Withdrawal) (asaas.Decision, error) { return asaas.Decision{}, nil }, `{"status":"REFUSED"}`, "approved=false", "the zero Decision"},
 		{transferWithdrawal, func(context.Context, *asaas.Withdrawal) (asaas.Decision, error) {
-			return asaas.Approve(), errors.New("the database is away")
-		}, refused, "the database is away", "an error, whatever the decision beside it"},
+			return asaas.Approve(), errors.New("the database is unavailable")
+		}, refused, "the database is unavailable", "an error, whatever the decision beside it"},
 		{transferWithdrawal, func(context.Context, *asaas.Withdrawal) (asaas.Decision, error) { panic("ouch") }, refused, "panicked: ouch", "a panic"},
 		{transferWithdrawal, func(context.Context, *asaas.Withdrawal) (asaas.Decision, error) {
 			runtime.Goexit()
@@ -164,7 +164,7 @@ func TestALateDecisionIsARefusalInTime(t *testing.T) {
 	}
 }
 
-func TestAsaasHangingUpEndsTheContext(t *testing.T) {
+func TestContextEndsWhenAsaasDisconnects(t *testing.T) {
 	t.Parallel()
 	asked, ended := make(chan struct{}), make(chan struct{})
 	v := asaas.NewWithdrawalValidator(token, func(ctx context.Context, _ *asaas.Withdrawal) (asaas.Decision, error) {
@@ -176,7 +176,7 @@ func TestAsaasHangingUpEndsTheContext(t *testing.T) {
 	logTo(v)
 	server := httptest.NewServer(v)
 	defer server.Close()
-	ctx, hangUp := context.WithCancel(t.Context())
+	ctx, disconnect := context.WithCancel(t.Context())
 	r, err := http.NewRequestWithContext(ctx, "POST", server.URL, strings.NewReader(transferWithdrawal))
 	if err != nil {
 		t.Fatal(err)
@@ -184,7 +184,7 @@ func TestAsaasHangingUpEndsTheContext(t *testing.T) {
 	r.Header = sent(token)
 	go func() {
 		<-asked
-		hangUp()
+		disconnect()
 	}()
 	if answer, err := server.Client().Do(r); err == nil {
 		answer.Body.Close()

@@ -14,10 +14,17 @@ import (
 // What the generated code stands on, as far as it uses it: the real packages
 // would take longer to check than all other tests together.
 var stubs = map[string]string{
+	"github.com/jackc/pgx/v5": `package pgx
+		type Tx any`,
 	module + "/idem": `package idem
 		type Handler[E any] func(E) error
+		type Event struct{}
 		type Routes struct{}
-		func Handle[E any](r *Routes, eventType string, h Handler[*E]) {}`,
+		func (*Routes) Types() []string { return nil }
+		func (*Routes) Ignore(...string) {}
+		func Handle[E any](r *Routes, eventType string, h Handler[*E]) {}
+		func HandleOthers[E any](r *Routes, accepts func(string) bool, h Handler[*E]) {}
+		func Dispatch(ctx, tx, source any, e Event) error { return nil }`,
 	module + "/idem/drift": `package drift
 		type Essential struct { Zero bool; Paths []string }
 		func Check([]byte, []Essential) error { return nil }`,
@@ -45,8 +52,6 @@ const handWritten = `package %s
 	func (c *Client) call(ctx any, o operation, answer any) error { return nil }
 	func send[T any](ctx any, c *Client, o operation) (*T, error) { return new(T), c.call(ctx, o, nil) }
 	type Dispatcher struct{ idem.Routes }
-	type Event interface { envelope() *Envelope; key() string }
-	func (e *Envelope) envelope() *Envelope { return e }
 	func (Money) IsZero() bool { return true }`
 
 // stubbed imports the stubs, and the standard library from its source.

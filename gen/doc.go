@@ -13,7 +13,10 @@
 //
 // oapi-codegen, used as a library, reads the schemas; types.gen.go has their
 // structs and enums. events.gen.go has the event types, one struct for each
-// schema of an event, and one On… method for each webhook.
+// schema of an event, and one On… method for each webhook. It also has what is the
+// same for every provider: the interface Event, UnknownEvent, and the methods of
+// Dispatcher that know the package's EventType. Verifying, naming and decoding an
+// event are written by hand.
 //
 //	webhooks:
 //	  PAYMENT_RECEIVED:                                # EventPaymentReceived, OnPaymentReceived

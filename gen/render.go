@@ -86,11 +86,15 @@ package %s
 func imports(body string) string {
 	var paths []string
 	for _, i := range []struct{ use, path string }{
+		{"bytes.Clone(", "bytes"},
 		{"cmp.Or(", "cmp"},
 		{"context.Context", "context"},
+		{"json.RawMessage", "encoding/json"},
 		{"http.Method", "net/http"},
 		{"url.Values", "net/url"},
 		{"strconv.Itoa(", "strconv"},
+		{"", ""},
+		{"pgx.Tx", "github.com/jackc/pgx/v5"},
 		{"", ""},
 		{"idem.Handle(", module + "/idem"},
 		{"drift.Check(", module + "/idem/drift"},

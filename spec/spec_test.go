@@ -69,7 +69,7 @@ func TestTheSpecsHaveWhatClientsAreMadeOf(t *testing.T) {
 	for _, path := range []string{"asaas.yaml", "zeltapay.yaml"} {
 		api := read(t, path)
 		if license := api.GetInfo().GetLicense(); license.GetIdentifier() != "MIT" {
-			t.Errorf("%s: its licence is %q", path, license.GetIdentifier())
+			t.Errorf("%s: its license is %q", path, license.GetIdentifier())
 		}
 		ids := make(map[string]string)
 		check := func(where string, o *openapi.Operation) {

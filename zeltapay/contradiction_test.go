@@ -54,7 +54,7 @@ func TestTheSignedBodyCountsAndTheDifferenceIsLoggedOnce(t *testing.T) {
 			}
 			opened = append(opened, e.ID+" "+e.Type)
 		})})
-		fake.Spoil(tt.fault, tt.fault, 0)
+		fake.Inject(tt.fault, tt.fault, 0)
 		for i := range 3 {
 			fake.Emit(zeltapaytest.Event("payment.success", zeltapaytest.Set("eventId", fmt.Sprint("evt_", i))))
 		}

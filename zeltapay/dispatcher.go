@@ -1,13 +1,10 @@
 package zeltapay
 
 import (
-	"context"
 	"errors"
 	"log/slog"
 	"net/http"
 	"slices"
-
-	"github.com/jackc/pgx/v5"
 
 	"github.com/paghooks/paghooks/idem"
 	"github.com/paghooks/paghooks/idem/drift"
@@ -104,16 +101,6 @@ func (d *Dispatcher) accounts(r *http.Request) ([]idem.Credentials, error) {
 	return accounts, err
 }
 
-// Types lists the event types that have a handler, sorted: what to subscribe to
-// at Zelta Pay.
-func (d *Dispatcher) Types() []EventType {
-	var types []EventType
-	for _, t := range d.Routes.Types() {
-		types = append(types, EventType(t))
-	}
-	return types
-}
-
 // Route implements [idem.Source]. A payment that names neither its link nor its
 // transaction, or has no amount, is an error: its layout is neither of the two
 // that are known, and its struct would hold nothing of it. Whatever else is null
@@ -127,28 +114,4 @@ func (d *Dispatcher) Route(e idem.Event) (idem.Work, error) {
 // Ignores is [idem.Routes.Ignores]. A ping without a handler is ignored, too.
 func (d *Dispatcher) Ignores(eventType string) bool {
 	return d.Routes.Ignores(eventType) || eventType == string(EventWebhookPing) && !d.Handles(eventType)
-}
-
-// Dispatch is [idem.Dispatch] with the handlers of d.
-func (d *Dispatcher) Dispatch(ctx context.Context, tx pgx.Tx, e idem.Event) error {
-	return idem.Dispatch(ctx, tx, d, e)
-}
-
-// Ignore acknowledges events of these types without storing anything: see
-// [idem.Routes.Ignore].
-func (d *Dispatcher) Ignore(types ...EventType) {
-	for _, t := range types {
-		d.Routes.Ignore(string(t))
-	}
-}
-
-// OnUnknown registers h for every event whose type this package does not know.
-// Without it they are kept for Replay. For one new type, use [idem.Handle]
-// with a type of your own.
-func (d *Dispatcher) OnUnknown(h idem.Handler[*UnknownEvent]) {
-	idem.HandleOthers(&d.Routes, isUnknown, h)
-}
-
-func isUnknown(eventType string) bool {
-	return eventType != "" && !EventType(eventType).Known()
 }

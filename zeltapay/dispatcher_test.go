@@ -42,7 +42,7 @@ func TestOpenNamesWhatIdentifyNames(t *testing.T) {
 func TestOpenRefusesWhatVerifyRefuses(t *testing.T) {
 	t.Parallel()
 	body := read(t, "testdata/webhook_ping.json")
-	for want, spoil := range map[idem.Reason]func(*zeltapay.Dispatcher, http.Header){
+	for want, change := range map[idem.Reason]func(*zeltapay.Dispatcher, http.Header){
 		zeltapay.ReasonNotConfigured:      func(d *zeltapay.Dispatcher, _ http.Header) { d.Verifier.Secrets = []string{""} },
 		zeltapay.ReasonMissingSignature:   func(_ *zeltapay.Dispatcher, h http.Header) { h.Del("Zeltapay-Signature") },
 		zeltapay.ReasonWrongSignature:     func(d *zeltapay.Dispatcher, _ http.Header) { d.Verifier.SignedFormat = zeltapay.FormatPlain },
@@ -53,7 +53,7 @@ func TestOpenRefusesWhatVerifyRefuses(t *testing.T) {
 	} {
 		events, r := zeltapay.NewDispatcher("secret"), delivery(body, "secret")
 		events.Verifier.StrictHeaders = true
-		spoil(events, r.Header)
+		change(events, r.Header)
 		e, err := events.Open(withBody(r, body))
 		if got := reason(t, err); got != want || e.ID != "" {
 			t.Errorf("got %q and the event %q, want %q", got, e.ID, want)

@@ -3,12 +3,17 @@
 // # Receive payments
 //
 // Register typed handlers, and give the dispatcher to [idem.NewProcessor], which
-// works and then answers. What a handler writes through tx happens exactly once,
-// however often an event is delivered.
+// works and then answers. What a handler writes through tx happens exactly once
+// per event, however often the event is delivered. Once per payment is up to your
+// own row: if Zelta Pay sends a payment in both of its layouts, it is two events.
 //
 //	events := zeltapay.NewDispatcher(os.Getenv("ZELTAPAY_WEBHOOK_SECRET"))
 //	events.OnPaymentSuccess(func(ctx context.Context, tx pgx.Tx, e *zeltapay.PaymentEvent) error {
-//		_, err := tx.Exec(ctx, `update orders set paid_at = $1 where link_id = $2`, e.PaidAt(), e.LinkID())
+//		paid, err := tx.Exec(ctx, `update orders set paid_at = coalesce($1, now()) where link_id = $2 and paid_at is null`, e.PaidAt(), e.LinkID())
+//		if err != nil || paid.RowsAffected() == 0 {
+//			return err // it was paid before
+//		}
+//		_, err = tx.Exec(ctx, `insert into shipments values ($1)`, e.LinkID())
 //		return err
 //	})
 //	http.Handle("POST /webhooks/zeltapay", idem.NewProcessor(pool, events))
@@ -43,8 +48,8 @@
 //	amount, ok := e.Amount()                     // transaction.amount or paymentLink.amount
 //	order, ok := e.LinkMetadata().String("orderId") // metadata or paymentLink.metadata
 //
-// Its fields are for what only one layout has. They are [optional.Value]s:
-// a value, null, or absent. A payment in a layout that is neither, or without an
+// Its fields are for what only one layout has. Each is an [optional.Value]: a
+// value, null, or absent. A payment in a layout that is neither, or without an
 // amount, is parked, and reaches no handler; whatever else it lacks is handled.
 //
 // # Rotate a secret

@@ -6,7 +6,12 @@
 package zeltapay
 
 import (
+	"bytes"
 	"cmp"
+	"context"
+	"encoding/json"
+
+	"github.com/jackc/pgx/v5"
 
 	"github.com/paghooks/paghooks/idem"
 	"github.com/paghooks/paghooks/idem/drift"
@@ -40,6 +45,15 @@ var newEvent = map[EventType]func() Event{
 	EventPaymentSuccess: func() Event { return new(PaymentEvent) },
 	EventWebhookPing:    func() Event { return new(PingEvent) },
 }
+
+// Event is one of this package's event structs, such as [*PaymentEvent], or an
+// [*UnknownEvent]. Tell them apart with a type switch.
+type Event interface {
+	envelope() *Envelope
+	key() string
+}
+
+func (e *Envelope) envelope() *Envelope { return e }
 
 // PaymentEvent is an event about a payment. Its body comes in one of two
 // layouts, as the documentation has it: flat, with PaymentLinkID, or nested,
@@ -76,6 +90,25 @@ type PingEvent struct {
 	SentAt optional.Value[Time] `json:"sentAt,omitzero"`
 }
 
+// UnknownEvent is an event of a type that is newer than this package.
+type UnknownEvent struct {
+	Envelope
+	Raw json.RawMessage // the whole body
+}
+
+// UnmarshalJSON implements [json.Unmarshaler]. It takes any JSON.
+func (e *UnknownEvent) UnmarshalJSON(data []byte) error {
+	e.Raw = bytes.Clone(data)
+	// A new event may use the envelope's names for something else. Raw has it,
+	// and the fields that do fit are set.
+	_ = json.Unmarshal(data, &e.Envelope)
+	return nil
+}
+
+// MarshalJSON implements [json.Marshaler]. It writes Raw.
+func (e UnknownEvent) MarshalJSON() ([]byte, error) { return e.Raw.MarshalJSON() }
+
+func (*UnknownEvent) key() string { return "" }
 func (e *PaymentEvent) key() string {
 	return cmp.Or(e.PaymentLinkID.Or(""), e.PaymentLink.Or(PaymentLink{}).ID.Or(""))
 }
@@ -102,4 +135,37 @@ func (d *Dispatcher) OnPaymentSuccess(h idem.Handler[*PaymentEvent]) {
 // https://docs-pay.zelta.dev/guides/webhooks/events
 func (d *Dispatcher) OnWebhookPing(h idem.Handler[*PingEvent]) {
 	idem.Handle(&d.Routes, string(EventWebhookPing), h)
+}
+
+// OnUnknown registers h for every event whose type this package does not know.
+// Without it they are kept for Replay. For one new type, use [idem.Handle].
+func (d *Dispatcher) OnUnknown(h idem.Handler[*UnknownEvent]) {
+	idem.HandleOthers(&d.Routes, isUnknown, h)
+}
+
+func isUnknown(eventType string) bool {
+	return eventType != "" && !EventType(eventType).Known()
+}
+
+// Types lists the event types that have a handler, sorted: what to subscribe to
+// at the provider.
+func (d *Dispatcher) Types() []EventType {
+	var types []EventType
+	for _, t := range d.Routes.Types() {
+		types = append(types, EventType(t))
+	}
+	return types
+}
+
+// Ignore acknowledges events of these types without storing anything: see
+// [idem.Routes.Ignore].
+func (d *Dispatcher) Ignore(types ...EventType) {
+	for _, t := range types {
+		d.Routes.Ignore(string(t))
+	}
+}
+
+// Dispatch is [idem.Dispatch] with the handlers of d.
+func (d *Dispatcher) Dispatch(ctx context.Context, tx pgx.Tx, e idem.Event) error {
+	return idem.Dispatch(ctx, tx, d, e)
 }

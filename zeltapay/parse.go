@@ -1,7 +1,6 @@
 package zeltapay
 
 import (
-	"bytes"
 	"cmp"
 	"encoding/json"
 	"errors"
@@ -10,36 +9,6 @@ import (
 
 	"github.com/paghooks/paghooks/idem"
 )
-
-// Event is one of [*PaymentEvent], [*PingEvent] and, for a type
-// that this package does not know, [*UnknownEvent]. Tell them apart with a
-// type switch.
-type Event interface {
-	envelope() *Envelope
-	key() string
-}
-
-func (e *Envelope) envelope() *Envelope { return e }
-
-// UnknownEvent is an event of a type that is newer than this package.
-type UnknownEvent struct {
-	Envelope
-	Raw json.RawMessage // the whole body
-}
-
-// UnmarshalJSON implements [json.Unmarshaler]. It takes any JSON.
-func (e *UnknownEvent) UnmarshalJSON(data []byte) error {
-	e.Raw = bytes.Clone(data)
-	// A new event may use the envelope's names for something else. Raw has it,
-	// and the fields that do fit are set.
-	_ = json.Unmarshal(data, &e.Envelope)
-	return nil
-}
-
-// MarshalJSON implements [json.Marshaler]. It writes Raw.
-func (e UnknownEvent) MarshalJSON() ([]byte, error) { return e.Raw.MarshalJSON() }
-
-func (*UnknownEvent) key() string { return "" }
 
 // Parse decodes a body that has been verified. Fields that this package does
 // not know are skipped; the types it does not know become an [*UnknownEvent].

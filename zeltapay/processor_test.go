@@ -64,6 +64,60 @@ func TestAPaymentDeliveredThreeTimesIsHandledOnce(t *testing.T) {
 	}
 }
 
+// Each layout names the event in its own way, so that they are two events. The
+// handler is the package comment's.
+func TestAPaymentThatComesInBothLayoutsIsPaidOnce(t *testing.T) {
+	t.Parallel()
+	const (
+		flat = `{"eventId":"evt_1","type":"payment.success","paymentLinkId":"pl_1",
+			"transaction":{"amount":2500,"paidAt":"2026-11-20T10:00:00Z"}}`
+		nested = `{"type":"payment.success","paymentLink":{"id":"pl_1","amount":2500},
+			"transaction":{"id":"txn_1","completedAt":"2026-11-20T10:00:00Z"}}`
+		undated = `{"type":"payment.success","paymentLink":{"id":"pl_1","amount":2500},"transaction":{"id":"txn_1"}}`
+		other   = `{"eventId":"evt_2","type":"payment.success","paymentLink":{"id":"pl_1","amount":2500},
+			"transaction":{"id":"txn_1","completedAt":"2026-11-20T10:00:00Z"}}`
+	)
+	for _, c := range []struct {
+		why    string
+		bodies []string
+	}{
+		{"flat first", []string{flat, nested}},
+		{"nested first", []string{nested, flat}},
+		{"nobody says when it was paid", []string{undated, flat}},
+		{"the nested one has an eventId, too", []string{flat, other}},
+	} {
+		pool := idemtest.Pool(t)
+		if err := idem.Migrate(t.Context(), pool); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := pool.Exec(t.Context(), `create table orders (link_id text, paid_at timestamptz);
+			create table shipments (link_id text); insert into orders values ('pl_1'), ('pl_2')`); err != nil {
+			t.Fatal(err)
+		}
+		events := zeltapay.NewDispatcher("secret")
+		events.OnPaymentSuccess(func(ctx context.Context, tx pgx.Tx, e *zeltapay.PaymentEvent) error {
+			paid, err := tx.Exec(ctx, `update orders set paid_at = coalesce($1, now()) where link_id = $2 and paid_at is null`, e.PaidAt(), e.LinkID())
+			if err != nil || paid.RowsAffected() == 0 {
+				return err // it was paid before
+			}
+			_, err = tx.Exec(ctx, `insert into shipments values ($1)`, e.LinkID())
+			return err
+		})
+		processor := idem.NewProcessor(pool, events)
+		for _, body := range c.bodies {
+			if status, answer := deliver(processor, []byte(body), "secret"); status != http.StatusOK || answer != `{"received":true}` {
+				t.Errorf("%s: answered %d %s, as if it were one event", c.why, status, answer)
+			}
+		}
+		if n, events := count(t, pool, "shipments"), count(t, pool, "idem_events where state = 'done'"); n != 1 || events != 2 {
+			t.Errorf("%s: %d shipments after %d events, want 1 after 2", c.why, n, events)
+		}
+		if n := count(t, pool, "orders where paid_at is not null"); n != 1 {
+			t.Errorf("%s: %d orders are paid, want 1", c.why, n)
+		}
+	}
+}
+
 func TestOnlyWhatIsGenuineAndMattersIsStored(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {

@@ -10,15 +10,15 @@ import (
 	"time"
 )
 
-// APIFault answers a request instead of the API, or spoils what api, the API
+// APIFault answers a request instead of the API, or changes what api, the API
 // itself, answers. Write your own, or use one of this package: [APIStatus],
 // [APIPage], [APICutJSON], [APIReset], [APILostAnswer], [APISilence], [APIDelay],
 // [APIForbidden] and [APITooMany].
 type APIFault func(w http.ResponseWriter, r *http.Request, api http.Handler)
 
-// SpoilAPI makes the next requests to the API go wrong, one fault each. A nil
+// InjectAPI makes the next requests to the API go wrong, one fault each. A nil
 // fault leaves a request as it is.
-func (f *Fake) SpoilAPI(faults ...APIFault) { f.apiFaults.Add(faults...) }
+func (f *Fake) InjectAPI(faults ...APIFault) { f.apiFaults.Add(faults...) }
 
 // APIStatus answers with a status and an error in Asaas's form. Nothing is done.
 func APIStatus(status int) APIFault {

@@ -31,7 +31,7 @@ func TestAPIFaultsGoAsTheySay(t *testing.T) {
 		{"nothing", nil, 200, `{"id":`, true, true},
 	} {
 		fake := newFake(t)
-		fake.SpoilAPI(test.fault)
+		fake.InjectAPI(test.fault)
 		answer := ask(t, fake, newRequest(t, fake, http.MethodPost, "/v3/webhooks", newWebhook))
 		if answer.Code != test.status || !strings.HasPrefix(answer.Body.String(), test.body) || json.Valid(answer.Body.Bytes()) != test.isJSON {
 			t.Errorf("%s: answered %d %s", test.why, answer.Code, answer.Body)
@@ -55,7 +55,7 @@ func TestAPIConnectionsAreReset(t *testing.T) {
 	} {
 		fake := asaastest.NewServer()
 		t.Cleanup(fake.Close)
-		fake.SpoilAPI(test.fault, test.fault)
+		fake.InjectAPI(test.fault, test.fault)
 		for _, client := range []*http.Client{http.DefaultClient, clientOf(fake)} {
 			answer, err := client.Do(newRequest(t, fake, http.MethodPost, "/v3/webhooks", newWebhook))
 			if err == nil {
@@ -75,7 +75,7 @@ func TestAPIResetIsNotHiddenByTheHTTPClient(t *testing.T) {
 	t.Parallel()
 	fake := asaastest.NewServer()
 	t.Cleanup(fake.Close)
-	fake.SpoilAPI(nil, asaastest.APIReset)
+	fake.InjectAPI(nil, asaastest.APIReset)
 	transport := new(http.Transport)
 	t.Cleanup(transport.CloseIdleConnections)
 	client := &http.Client{Transport: transport}
@@ -96,7 +96,7 @@ func TestAPIMayBeSilent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		fake := asaastest.New()
 		defer fake.Close()
-		fake.SpoilAPI(asaastest.APISilence)
+		fake.InjectAPI(asaastest.APISilence)
 		client := &http.Client{Transport: fake.Transport(), Timeout: time.Hour}
 		began := time.Now()
 		answer, err := client.Do(newRequest(t, fake, http.MethodPost, "/v3/webhooks", newWebhook))
@@ -117,7 +117,7 @@ func TestAPIMayBeSlow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		fake := asaastest.New()
 		defer fake.Close()
-		fake.SpoilAPI(asaastest.APIDelay(time.Minute), asaastest.APIDelay(time.Hour))
+		fake.InjectAPI(asaastest.APIDelay(time.Minute), asaastest.APIDelay(time.Hour))
 		began := time.Now()
 		create(t, fake)
 		if got := time.Since(began); got != time.Minute {

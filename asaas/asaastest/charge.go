@@ -88,7 +88,7 @@ func (c *Charge) setNulls() {
 	p.Escrow, p.Refunds = optional.Null[asaas.Escrow](), optional.Null[[]asaas.Refund]()
 }
 
-// NewInstallments returns the charges of an instalment plan of n charges, which
+// NewInstallments returns the charges of an installment plan of n charges, which
 // are due a month after the other. What does not divide evenly is in the last.
 // It panics where n is not positive, or where total has fractions of a cent.
 func NewInstallments(billing asaas.BillingType, total asaas.Money, n int) []*Charge {

@@ -40,7 +40,7 @@ func TestRunsAreTheSame(t *testing.T) {
 		s.statuses["evt_3"] = http.StatusTeapot
 		fake.AddWebhook(asaastest.Webhook{Handler: s})
 		fake.AddWebhook(asaastest.Webhook{Handler: s, SendType: asaastest.NonSequentially})
-		fake.Spoil(asaastest.Twins, 0, asaastest.LostAnswer, asaastest.Swap|asaastest.SlowBody, asaastest.CutBody|asaastest.Duplicate)
+		fake.Inject(asaastest.Concurrent, 0, asaastest.LostAnswer, asaastest.Swap|asaastest.SlowBody, asaastest.CutBody|asaastest.Duplicate)
 		for i := range 30 {
 			fake.Emit(paid(fmt.Sprintf("evt_%d", i)))
 			fake.Advance(17 * time.Minute)

@@ -111,7 +111,7 @@ func TestClosedServerListensNoMore(t *testing.T) {
 	fake := asaastest.NewServer()
 	asked := make(chan error, 1)
 	arrived := make(chan bool)
-	fake.SpoilAPI(func(w http.ResponseWriter, r *http.Request, api http.Handler) {
+	fake.InjectAPI(func(w http.ResponseWriter, r *http.Request, api http.Handler) {
 		close(arrived)
 		asaastest.APISilence(w, r, api)
 	})

@@ -52,11 +52,11 @@ func (f *Fake) deliver(due []*delivery) {
 
 func (f *Fake) attempt(d *delivery) {
 	post := func() answer { return f.post(d) }
-	d.answers = fixture.Copies(post, d.fault.has(Twins), d.fault.has(Duplicate))
+	d.answers = fixture.Copies(post, d.fault.has(Concurrent), d.fault.has(Duplicate))
 }
 
 func (f *Fake) post(d *delivery) answer {
-	ctx, cancel := context.WithTimeout(f.ctx, f.Patience)
+	ctx, cancel := context.WithTimeout(f.ctx, f.Timeout)
 	defer cancel()
 	r, err := d.request(ctx)
 	if err != nil {
@@ -64,7 +64,7 @@ func (f *Fake) post(d *delivery) answer {
 	}
 	a, err := exchange(d.webhook.receiver.client(d.fault, int(r.ContentLength)), r)
 	if errors.Is(err, context.DeadlineExceeded) {
-		err = fmt.Errorf("no answer within %s", f.Patience)
+		err = fmt.Errorf("no answer within %s", f.Timeout)
 	}
 	var outer *url.Error
 	if errors.As(err, &outer) {

@@ -135,7 +135,7 @@ func TestReceiverThatIsTooSlowFails(t *testing.T) {
 	t.Parallel()
 	everyWay(t, func(t *testing.T, receive func(http.Handler) asaastest.Webhook) {
 		fake := newFake(t)
-		fake.Patience = time.Millisecond
+		fake.Timeout = time.Millisecond
 		fake.AddWebhook(receive(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 			_, _ = io.Copy(io.Discard, r.Body)
 			<-r.Context().Done() // Asaas hangs up

@@ -26,7 +26,7 @@
 //	for _, body := range [][]byte{charge.Created(), charge.Confirmed(), charge.Received(), charge.Refunded()} { … }
 //
 // There are overdue charges, chargebacks, payments in cash and, with
-// [NewInstallments], instalment plans. What cannot happen panics.
+// [NewInstallments], installment plans. What cannot happen panics.
 //
 // # Test with as little as possible
 //
@@ -72,13 +72,13 @@
 // server. With Handlers a fake works in a bubble of testing/synctest too; make
 // it inside of the bubble.
 //
-// [Fake.Timeline] is all that happened, [Fake.Observe] is told as it happens.
+// [Fake.Timeline] is all that happened, [Fake.Observe] is called with each entry as it happens.
 //
 // # Let deliveries go wrong
 //
-//	fake.Spoil(asaastest.Twins, asaastest.LostAnswer|asaastest.SlowBody) // the next two attempts
+//	fake.Inject(asaastest.Concurrent, asaastest.LostAnswer|asaastest.SlowBody) // the next two attempts
 //
-// See [Fault] for all there is: duplicates, twins, events that overtake, answers
+// See [Fault] for all there is: duplicates, concurrent copies, events that overtake, answers
 // that are lost, slow and cut bodies, wrong tokens.
 //
 // # Call the API
@@ -91,9 +91,9 @@
 // due: asaas.Recover takes a moment. A fake from [NewServer] listens at its URL.
 // Other clients reach any fake through its Transport.
 //
-// [Fake.SpoilAPI] makes the next requests go wrong:
+// [Fake.InjectAPI] makes the next requests go wrong:
 //
-//	fake.SpoilAPI(asaastest.APIPage(http.StatusBadGateway), asaastest.APILostAnswer)
+//	fake.InjectAPI(asaastest.APIPage(http.StatusBadGateway), asaastest.APILostAnswer)
 //
 // # Deliver to your server by hand
 //
@@ -109,7 +109,7 @@
 // do not rely on what the fake does. Some can be set:
 //
 //   - Which statuses are success: [Fake.Accept2xx].
-//   - The waits between attempts: [Fake.Ladder].
+//   - The waits between attempts: [Fake.Schedule].
 //   - Which failures in a row pause a NON_SEQUENTIALLY webhook, and how many
 //     events it sends at once: [Fake.Counting], [Fake.Parallelism].
 //   - The limit of removeBackoff: [Fake.RemoveBackoffLimit].

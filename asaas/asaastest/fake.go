@@ -36,8 +36,8 @@ type Fake struct {
 	// Asaas says that it is stricter, and no number.
 	RemoveBackoffLimit RateLimit
 
-	// Ladder is the waits between attempts; [PortugueseLadder] by default.
-	Ladder Ladder
+	// Schedule is the waits between attempts; [PortugueseSchedule] by default.
+	Schedule RetrySchedule
 
 	// Accept2xx takes any 2xx for success, as some of Asaas's pages say; only 200
 	// is by default.
@@ -51,11 +51,11 @@ type Fake struct {
 	// once; 10 by default. Asaas says no number.
 	Parallelism int
 
-	// Patience is how long a receiver may take, in real time (in a synctest
+	// Timeout is how long a receiver may take, in real time (in a synctest
 	// bubble: in the bubble's); 10 seconds by default, as Asaas waits. In the
 	// fake's time every attempt takes none. For a receiver that never answers,
 	// make it a millisecond.
-	Patience time.Duration
+	Timeout time.Duration
 
 	// Observe, if not nil, is called with each entry of the timeline, just after
 	// it happened; in the order of the timeline, as long as one goroutine at a
@@ -97,9 +97,9 @@ func New() *Fake {
 		APIKey:             "$aact_hmlg_fake",
 		Limit:              RateLimit{Requests: 25000, Window: 12 * time.Hour},
 		RemoveBackoffLimit: RateLimit{Requests: 5, Window: time.Minute},
-		Ladder:             PortugueseLadder,
+		Schedule:           PortugueseSchedule,
 		Parallelism:        10,
-		Patience:           10 * time.Second,
+		Timeout:            10 * time.Second,
 		now:                start,
 		events:             make(map[string]event),
 		limits:             make(map[string]*window),
@@ -130,16 +130,16 @@ func NewServer() *Fake {
 }
 
 // Close ends deliveries and API requests in flight, and waits for Handlers that
-// still run, at most for Patience. Nothing of the fake is left then.
+// still run, at most for Timeout. Nothing of the fake is left then.
 func (f *Fake) Close() {
 	f.close()
 	f.timeline.Lock()
 	receivers := f.receivers
 	f.timeline.Unlock()
 	for _, r := range receivers {
-		r.close(f.Patience)
+		r.close(f.Timeout)
 	}
-	f.memory.close(f.Patience)
+	f.memory.close(f.Timeout)
 }
 
 // Transport takes requests to this fake's API without a socket, whatever their

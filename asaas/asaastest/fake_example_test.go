@@ -138,7 +138,7 @@ func ExampleFake_Advance() {
 }
 
 // The answer to the first attempt is lost: the receiver gets the event twice.
-func ExampleFake_Spoil() {
+func ExampleFake_Inject() {
 	fake := asaastest.New()
 	defer fake.Close()
 	fake.AddWebhook(asaastest.Webhook{Handler: http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
@@ -146,7 +146,7 @@ func ExampleFake_Spoil() {
 		fmt.Println("received", asaas.Identify(body).ID)
 	})})
 	fake.Emit(asaastest.Event("PAYMENT_RECEIVED", asaastest.Set("id", "evt_1")))
-	fake.Spoil(asaastest.LostAnswer)
+	fake.Inject(asaastest.LostAnswer)
 	fake.Advance(time.Minute)
 	for _, e := range fake.Timeline() {
 		fmt.Println(e)
@@ -159,10 +159,10 @@ func ExampleFake_Spoil() {
 	// 2026-08-08 23:45:43 delivered PAYMENT_RECEIVED evt_1, attempt 2: 200
 }
 
-func ExampleFake_SpoilAPI() {
+func ExampleFake_InjectAPI() {
 	fake := asaastest.NewServer()
 	defer fake.Close()
-	fake.SpoilAPI(asaastest.APIPage(http.StatusBadGateway), asaastest.APIForbidden)
+	fake.InjectAPI(asaastest.APIPage(http.StatusBadGateway), asaastest.APIForbidden)
 	for range 3 {
 		r, err := http.NewRequest(http.MethodGet, fake.URL+"/v3/webhooks", nil)
 		if err != nil {
@@ -249,10 +249,10 @@ func ExampleWebhook() {
 	// 1 pending
 }
 
-func ExampleLadder() {
-	for _, ladder := range []asaastest.Ladder{asaastest.PortugueseLadder, asaastest.EnglishLadder, asaastest.OlderLadder} {
+func ExampleRetrySchedule() {
+	for _, schedule := range []asaastest.RetrySchedule{asaastest.PortugueseSchedule, asaastest.EnglishSchedule, asaastest.OlderSchedule} {
 		fake := asaastest.New()
-		fake.Ladder = ladder
+		fake.Schedule = schedule
 		fake.AddWebhook(asaastest.Webhook{Handler: http.NotFoundHandler()})
 		began := fake.Now()
 		fake.Emit(asaastest.Event("PAYMENT_RECEIVED"))
@@ -271,7 +271,7 @@ func ExampleLadder() {
 func ExampleAPIFault() {
 	fake := asaastest.New()
 	defer fake.Close()
-	fake.SpoilAPI(func(w http.ResponseWriter, r *http.Request, api http.Handler) {
+	fake.InjectAPI(func(w http.ResponseWriter, r *http.Request, api http.Handler) {
 		w.Header().Set("Deprecation", "true")
 		api.ServeHTTP(w, r)
 	})

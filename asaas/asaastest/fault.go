@@ -1,7 +1,7 @@
 package asaastest
 
 // Fault is something that goes wrong with an attempt. Several go together:
-// Twins|LostAnswer.
+// Concurrent|LostAnswer.
 type Fault uint
 
 // What can go wrong with an attempt. What a receiver answers counts, unless it
@@ -10,9 +10,9 @@ const (
 	// Duplicate delivers the event a second time after the answer. The first
 	// answer counts.
 	Duplicate Fault = 1 << iota
-	// Twins delivers two copies at the same moment. The answer to the first of
+	// Concurrent delivers two copies at the same moment. The answer to the first of
 	// them counts.
-	Twins
+	Concurrent
 	// Swap lets the next event of a SEQUENTIALLY webhook go before this one.
 	// The attempt is the next event's then. Alone in its queue, an event keeps
 	// its place.
@@ -28,12 +28,12 @@ const (
 	WrongToken
 )
 
-// Spoil makes the next attempts go wrong, one fault each, whichever webhook they
+// Inject makes the next attempts go wrong, one fault each, whichever webhook they
 // are of. The fault 0 leaves an attempt as it is:
 //
-//	fake.Spoil(0, asaastest.LostAnswer) // the second attempt
+//	fake.Inject(0, asaastest.LostAnswer) // the second attempt
 //
 // Faults that are not used up wait for later attempts.
-func (f *Fake) Spoil(faults ...Fault) { f.faults.Add(faults...) }
+func (f *Fake) Inject(faults ...Fault) { f.faults.Add(faults...) }
 
 func (f Fault) has(other Fault) bool { return f&other != 0 }

@@ -15,12 +15,12 @@ import (
 	"github.com/paghooks/paghooks/asaas/asaastest"
 )
 
-// spoiledRun delivers two events to a shop, the first attempt spoiled, and
+// faultyRun delivers two events to a shop, the first attempt with a fault, and
 // moves on by a minute.
-func spoiledRun(t *testing.T, receive func(http.Handler) asaastest.Webhook, fault asaastest.Fault) (*shop, []asaastest.Entry) {
+func faultyRun(t *testing.T, receive func(http.Handler) asaastest.Webhook, fault asaastest.Fault) (*shop, []asaastest.Entry) {
 	s, fake := newShop(http.StatusOK), newFake(t)
 	fake.AddWebhook(receive(s))
-	fake.Spoil(fault)
+	fake.Inject(fault)
 	fake.Emit(paid("evt_1"), paid("evt_2"))
 	fake.Advance(time.Minute)
 	return s, of(fake, asaastest.Delivered, asaastest.Failed, asaastest.Copied)
@@ -44,7 +44,7 @@ func TestFaultsGoAsTheySay(t *testing.T) {
 				"23:45:13 copied evt_1, attempt 1: 200",
 				"23:45:13 delivered evt_2, attempt 1: 200",
 			}},
-			{"two copies at once", asaastest.Twins, []string{"evt_1", "evt_1", "evt_2"}, []string{
+			{"two copies at once", asaastest.Concurrent, []string{"evt_1", "evt_1", "evt_2"}, []string{
 				"23:45:13 delivered evt_1, attempt 1: 200",
 				"23:45:13 copied evt_1, attempt 1: 200",
 				"23:45:13 delivered evt_2, attempt 1: 200",
@@ -62,14 +62,14 @@ func TestFaultsGoAsTheySay(t *testing.T) {
 				"23:45:13 delivered evt_1, attempt 1: 200",
 				"23:45:13 delivered evt_2, attempt 1: 200",
 			}},
-			{"two copies, both answers lost", asaastest.Twins | asaastest.LostAnswer, []string{"evt_1", "evt_1", "evt_1", "evt_2"}, []string{
+			{"two copies, both answers lost", asaastest.Concurrent | asaastest.LostAnswer, []string{"evt_1", "evt_1", "evt_1", "evt_2"}, []string{
 				"23:45:13 failed evt_1, attempt 1: 200, the answer was lost, next in 30s",
 				"23:45:13 copied evt_1, attempt 1: 200",
 				"23:45:43 delivered evt_1, attempt 2: 200",
 				"23:45:43 delivered evt_2, attempt 1: 200",
 			}},
 		} {
-			s, entries := spoiledRun(t, receive, test.fault)
+			s, entries := faultyRun(t, receive, test.fault)
 			if diff := cmp.Diff(test.received, s.ids()); diff != "" {
 				t.Errorf("%s: received (-want +got):\n%s", test.why, diff)
 			}
@@ -88,7 +88,7 @@ func TestCutBodyEndsInTheMiddle(t *testing.T) {
 	t.Parallel()
 	everyWay(t, func(t *testing.T, receive func(http.Handler) asaastest.Webhook) {
 		for _, fault := range []asaastest.Fault{asaastest.CutBody, asaastest.CutBody | asaastest.SlowBody} {
-			s, entries := spoiledRun(t, receive, fault)
+			s, entries := faultyRun(t, receive, fault)
 			got := s.requests()
 			half, whole := got[0], got[1]
 			if half.err != io.ErrUnexpectedEOF || !bytes.HasPrefix(whole.body, half.body) || len(half.body) != len(whole.body)/2 {
@@ -114,7 +114,7 @@ func TestSlowBodyComesByteByByte(t *testing.T) {
 			}
 		}
 	})})
-	fake.Spoil(asaastest.SlowBody)
+	fake.Inject(asaastest.SlowBody)
 	fake.Emit(paid("evt_1"))
 	fake.Settle()
 	if most != 1 {
@@ -124,7 +124,7 @@ func TestSlowBodyComesByteByByte(t *testing.T) {
 
 func TestWrongTokenIsAnotherOne(t *testing.T) {
 	t.Parallel()
-	s, _ := spoiledRun(t, func(h http.Handler) asaastest.Webhook { return asaastest.Webhook{Handler: h, Token: token} }, asaastest.WrongToken)
+	s, _ := faultyRun(t, func(h http.Handler) asaastest.Webhook { return asaastest.Webhook{Handler: h, Token: token} }, asaastest.WrongToken)
 	for i, want := range []bool{false, true} {
 		got := s.requests()[i]
 		if err := asaas.Verify(got.header, got.body, token); (err == nil) != want {
@@ -133,7 +133,7 @@ func TestWrongTokenIsAnotherOne(t *testing.T) {
 	}
 }
 
-func TestTwinsAreInFlightTogether(t *testing.T) {
+func TestConcurrentCopiesAreInFlightTogether(t *testing.T) {
 	t.Parallel()
 	everyWay(t, func(t *testing.T, receive func(http.Handler) asaastest.Webhook) {
 		fake := newFake(t)
@@ -143,7 +143,7 @@ func TestTwinsAreInFlightTogether(t *testing.T) {
 			both.Done()
 			both.Wait() // neither is answered before both are here
 		})))
-		fake.Spoil(asaastest.Twins)
+		fake.Inject(asaastest.Concurrent)
 		fake.Emit(paid("evt_1"))
 		fake.Settle()
 		if len(of(fake, asaastest.Delivered)) != 1 || len(of(fake, asaastest.Copied)) != 1 {
@@ -156,7 +156,7 @@ func TestEventThatWasOvertakenGoesBackToItsPlaceOnResume(t *testing.T) {
 	t.Parallel()
 	s, fake := newShop(http.StatusInternalServerError), newFake(t)
 	webhook := fake.AddWebhook(asaastest.Webhook{Handler: s})
-	fake.Spoil(asaastest.Swap)
+	fake.Inject(asaastest.Swap)
 	fake.Emit(paid("evt_1"), paid("evt_2"))
 	fake.Advance(day)
 	s.answers(http.StatusOK)
@@ -167,11 +167,11 @@ func TestEventThatWasOvertakenGoesBackToItsPlaceOnResume(t *testing.T) {
 	}
 }
 
-func TestSpoilWaitsForItsAttempt(t *testing.T) {
+func TestFaultWaitsForItsAttempt(t *testing.T) {
 	t.Parallel()
 	fake := newFake(t)
 	fake.AddWebhook(asaastest.Webhook{Handler: newShop(http.StatusOK)})
-	fake.Spoil(0, 0, asaastest.LostAnswer)
+	fake.Inject(0, 0, asaastest.LostAnswer)
 	fake.Emit(paid("evt_1"), paid("evt_2"), paid("evt_3"))
 	fake.Advance(time.Minute)
 	if diff := cmp.Diff([]string{"evt_3"}, eventIDs(of(fake, asaastest.Failed))); diff != "" {

@@ -59,12 +59,12 @@ func (m *memory) serve(conn net.Conn) {
 }
 
 // close ends the connections, and waits a while for handlers that still run.
-func (m *memory) close(patience time.Duration) {
+func (m *memory) close(timeout time.Duration) {
 	m.mu.Lock()
 	m.closed = true
 	m.mu.Unlock()
 	_ = m.server.Close() // it has no listener that could fail
-	fixture.Await(&m.open, patience)
+	fixture.Await(&m.open, timeout)
 }
 
 // once is a listener for one connection.

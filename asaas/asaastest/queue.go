@@ -157,7 +157,7 @@ func (f *Fake) failed(w *webhook, p *pending, e Entry) {
 	}
 	paused := inRow >= maxFailures && !w.Interrupted
 	w.Interrupted = w.Interrupted || paused
-	p.due = f.now.Add(f.Ladder[min(p.failures, maxFailures-1)])
+	p.due = f.now.Add(f.Schedule[min(p.failures, maxFailures-1)])
 	if !w.Interrupted {
 		e.Next = p.due
 	}

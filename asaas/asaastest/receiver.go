@@ -39,7 +39,7 @@ func newTransport(plain, secure dialer) *http.Transport {
 func (r *receiver) client(fault Fault, size int) *http.Client {
 	transport := r.sound
 	if fault.has(SlowBody | CutBody) {
-		transport = newTransport(spoiled(r.plain, fault, size), spoiled(r.secure, fault, size))
+		transport = newTransport(withFault(r.plain, fault, size), withFault(r.secure, fault, size))
 	}
 	return &http.Client{
 		Transport:     transport,
@@ -47,9 +47,9 @@ func (r *receiver) client(fault Fault, size int) *http.Client {
 	}
 }
 
-func (r *receiver) close(patience time.Duration) {
+func (r *receiver) close(timeout time.Duration) {
 	r.sound.CloseIdleConnections()
 	if r.memory != nil {
-		r.memory.close(patience)
+		r.memory.close(timeout)
 	}
 }

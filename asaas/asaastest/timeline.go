@@ -18,7 +18,7 @@ const (
 	Delivered Kind = "delivered"
 	// Failed: an attempt was not answered with success.
 	Failed Kind = "failed"
-	// Copied: the second copy that [Twins] or [Duplicate] sent was answered. It
+	// Copied: the second copy that [Concurrent] or [Duplicate] sent was answered. It
 	// counts neither as success nor as failure.
 	Copied Kind = "copied"
 	// Emailed: Asaas wrote to the webhook's e-mail address.
@@ -46,7 +46,7 @@ type Entry struct {
 	Status  int       // of the receiver's answer; 0 without one
 	Answer  string    // the answer's body, its first 4 KiB
 	Error   string    // why there is no answer, or none that counts
-	Fault   Fault     // what the test had spoiled
+	Fault   Fault     // what the test injected
 	Next    time.Time // when Failed: of the next attempt; zero if the queue is paused
 }
 

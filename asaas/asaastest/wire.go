@@ -15,8 +15,8 @@ type wire struct {
 	inBody bool // the header is sent
 }
 
-// spoiled makes dial's connections bad ones, for a body of this size.
-func spoiled(dial dialer, fault Fault, size int) dialer {
+// withFault makes dial's connections bad ones, for a body of this size.
+func withFault(dial dialer, fault Fault, size int) dialer {
 	return func(ctx context.Context, network, address string) (net.Conn, error) {
 		conn, err := dial(ctx, network, address)
 		if err != nil {

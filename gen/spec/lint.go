@@ -108,9 +108,14 @@ func (l *linter) validate() {
 	}
 }
 
-// reserved are the names of what is written by hand in each package.
+// reserved are the names that each package has without its spec.
 func reserved() map[string]string {
-	names := map[string]string{"Dispatcher": "the dispatcher", "Event": "the interface of all events"}
+	names := map[string]string{
+		"Dispatcher":   "the dispatcher",
+		"Event":        "the interface of all events",
+		"UnknownEvent": "the struct of newer events",
+		"EventUnknown": "the method OnUnknown",
+	}
 	for s, goType := range GoTypes {
 		names[goType] = s.String()
 	}

@@ -153,7 +153,7 @@ func TestWhatCannotBeComparedSaysWhy(t *testing.T) {
 		{"https://", "write http:// or https://", "no host"},
 		{"http://[::1", "write http:// or https://", "no address"},
 		{nowhere.URL, "does not answer, try again", "nobody listens"},
-		{loop.URL, "stopped after 10 redirects", "it redirects for ever"},
+		{loop.URL, "stopped after 10 redirects", "it redirects endlessly"},
 		{toFile.URL, "unsupported protocol scheme", "it redirects away from the web"},
 		{cut.URL, "did not arrive whole", "the connection is cut"},
 		{served(t, 500, whole), "answers 500 Internal Server Error", "an error of the server"},

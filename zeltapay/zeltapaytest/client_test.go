@@ -40,7 +40,7 @@ func TestOverHTTPASlowBodyLeavesByteByByte(t *testing.T) {
 			return counted{conn, &ones}, err
 		}
 		fake.AddWebhook(Webhook{URL: server.URL})
-		fake.Spoil(c.fault)
+		fake.Inject(c.fault)
 		body := Event("payment.success")
 		fake.Emit(body)
 		fake.Settle()

@@ -119,7 +119,7 @@ func chaos(t *testing.T, seed uint64) *zeltapaytest.Fake {
 	faults := []zeltapaytest.Fault{0, zeltapaytest.Duplicate, zeltapaytest.Swap, zeltapaytest.LostAnswer, zeltapaytest.CutBody}
 	for range 100 {
 		first, second := faults[random.IntN(5)], faults[random.IntN(5)]
-		fake.Spoil(first | second)
+		fake.Inject(first | second)
 	}
 	for i := range 20 {
 		fake.Emit(named(fmt.Sprintf("evt_%d", i)))
@@ -169,7 +169,7 @@ func TestMistakesWithTheFakePanic(t *testing.T) {
 	for want, mistake := range map[string]func(){
 		"zeltapaytest: the clock does not go back": func() { fake.Advance(-1) },
 		"zeltapaytest: the clock moves already: call Advance and Settle from one goroutine, and not from a receiver": fake.Settle,
-		"zeltapaytest: evt_1 was emitted before: leave its id to zeltapaytest.Event, or Spoil an attempt with Duplicate": func() {
+		"zeltapaytest: evt_1 was emitted before: leave its id to zeltapaytest.Event, or Inject an attempt with Duplicate": func() {
 			fake.Emit(named("evt_1"))
 		},
 		"zeltapaytest: a webhook needs a URL or a Handler": func() { fake.AddWebhook(zeltapaytest.Webhook{}) },

@@ -38,7 +38,7 @@ func (a answer) entry(k Kind, fault Fault) Entry {
 func (f *Fake) deliver(p *pending, fault Fault) []answer {
 	at := f.signingTime(p)
 	post := func() answer { return f.post(p, fault, at) }
-	return fixture.Copies(post, fault.has(Twins), fault.has(Duplicate))
+	return fixture.Copies(post, fault.has(Concurrent), fault.has(Duplicate))
 }
 
 func (f *Fake) signingTime(p *pending) time.Time {
@@ -54,7 +54,7 @@ func (f *Fake) signingTime(p *pending) time.Time {
 
 // post sends one copy, and returns the answer as Zelta Pay gets it.
 func (f *Fake) post(p *pending, fault Fault, signed time.Time) answer {
-	ctx, cancel := f.patient()
+	ctx, cancel := f.withTimeout()
 	defer cancel()
 	r, err := f.request(ctx, p, fault, signed)
 	if err != nil {
@@ -73,7 +73,7 @@ func (f *Fake) post(p *pending, fault Fault, signed time.Time) answer {
 }
 
 func (f *Fake) request(ctx context.Context, p *pending, fault Fault, signed time.Time) (*http.Request, error) {
-	r, err := http.NewRequestWithContext(ctx, http.MethodPost, p.webhook.URL, spoiled(p.body, fault))
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, p.webhook.URL, withFault(p.body, fault))
 	if err != nil {
 		return nil, err
 	}
@@ -114,8 +114,8 @@ func (f *Fake) sign(h http.Header, p *pending, fault Fault, at time.Time) {
 	}
 }
 
-// spoiled is the body as it travels.
-func spoiled(body []byte, fault Fault) io.Reader {
+// withFault is the body as it travels.
+func withFault(body []byte, fault Fault) io.Reader {
 	var r io.Reader = bytes.NewReader(body)
 	if fault.has(CutBody) {
 		r = io.MultiReader(bytes.NewReader(body[:len(body)/2]), iotest.ErrReader(io.ErrUnexpectedEOF))

@@ -65,7 +65,7 @@
 //
 // # Test what goes wrong
 //
-//	fake.Spoil(zeltapaytest.LostAnswer, zeltapaytest.Twins) // the next two attempts
+//	fake.Inject(zeltapaytest.LostAnswer, zeltapaytest.Concurrent) // the next two attempts
 //	fake.Emit(body, other)
 //	fake.Advance(time.Minute)
 //	for _, e := range fake.Timeline() {

@@ -59,21 +59,21 @@ type Fake struct {
 	// Judge says what an answer means for its event; the function [Judge] by default. See [JudgeListed].
 	Judge func(status int) Verdict
 
-	// Patience is how long a receiver may take, in real time (in a synctest bubble: in the bubble's); 10 seconds by
+	// Timeout is how long a receiver may take, in real time (in a synctest bubble: in the bubble's); 10 seconds by
 	// default, Zelta Pay says no number. In the fake's time every attempt takes none. For a receiver that never
 	// answers, make it a millisecond.
-	Patience time.Duration
+	Timeout time.Duration
 
 	// Observe, if not nil, is called with each entry of the timeline, just after it happened; in the order of the
 	// timeline, as long as one goroutine at a time uses the fake. It may call the fake, but not move its clock.
 	Observe func(Entry)
 
-	mover  fixture.Mover // of the clock
-	ctx    context.Context
-	close  context.CancelCauseFunc
-	client *http.Client
-	inWork sync.WaitGroup // requests in a Handler, waited for or not
-	faults fixture.Faults[Fault]
+	mover    fixture.Mover // of the clock
+	ctx      context.Context
+	close    context.CancelCauseFunc
+	client   *http.Client
+	inFlight sync.WaitGroup // requests in a Handler, waited for or not
+	faults   fixture.Faults[Fault]
 
 	timeline fixture.Timeline[Entry] // its lock is that of all below
 	passed   time.Duration           // since Start
@@ -90,7 +90,7 @@ func New() *Fake {
 		Delays:       TableDelays(),
 		Lifetime:     24 * time.Hour,
 		Judge:        Judge,
-		Patience:     10 * time.Second,
+		Timeout:      10 * time.Second,
 		client:       newClient(),
 		emitted:      make(map[string]bool),
 	}
@@ -98,13 +98,13 @@ func New() *Fake {
 	return f
 }
 
-// Close ends deliveries in flight, and waits for Handlers that still run, at most for Patience. Nothing of the fake is
+// Close ends deliveries in flight, and waits for Handlers that still run, at most for Timeout. Nothing of the fake is
 // left then, and nothing happens any more.
 func (f *Fake) Close() {
 	f.timeline.Lock() // see begin
 	f.close(errors.New("the fake was closed"))
 	f.timeline.Unlock()
-	fixture.Await(&f.inWork, f.Patience)
+	fixture.Await(&f.inFlight, f.Timeout)
 }
 
 // Now is the fake's time. Give it to the receiver, which refuses signatures of another time than its own:
@@ -121,7 +121,7 @@ func (f *Fake) now() time.Time { return f.Start.Add(f.passed) }
 // change changes the fake's state, and then tells Observe what it recorded.
 func (f *Fake) change(do func()) { f.timeline.Change(do, f.Observe) }
 
-// patient bounds one request.
-func (f *Fake) patient() (context.Context, context.CancelFunc) {
-	return context.WithTimeoutCause(f.ctx, f.Patience, fmt.Errorf("no answer within %s", f.Patience))
+// withTimeout bounds one request.
+func (f *Fake) withTimeout() (context.Context, context.CancelFunc) {
+	return context.WithTimeoutCause(f.ctx, f.Timeout, fmt.Errorf("no answer within %s", f.Timeout))
 }

@@ -116,7 +116,7 @@ func ExampleFake_ReplayAll() {
 	// 2 wait: the replay failed
 }
 
-func ExampleFake_Spoil() {
+func ExampleFake_Inject() {
 	fake := zeltapaytest.New()
 	defer fake.Close()
 	fake.Start = time.Date(2026, 8, 8, 23, 45, 13, 0, time.UTC)
@@ -124,7 +124,7 @@ func ExampleFake_Spoil() {
 		fmt.Println("received", r.Header.Get("Zeltapay-Event-Id"))
 	})})
 	fake.Emit(zeltapaytest.Event("payment.success", zeltapaytest.Set("eventId", "evt_1")))
-	fake.Spoil(zeltapaytest.LostAnswer)
+	fake.Inject(zeltapaytest.LostAnswer)
 	fake.Advance(time.Minute)
 	printTimeline(fake)
 	// Output:
@@ -139,7 +139,7 @@ func ExampleFake_Spoil() {
 func ExampleFault() {
 	for name, fault := range map[string]zeltapaytest.Fault{
 		"duplicate":    zeltapaytest.Duplicate,
-		"twins":        zeltapaytest.Twins,
+		"concurrent":   zeltapaytest.Concurrent,
 		"cut body":     zeltapaytest.CutBody,
 		"slow body":    zeltapaytest.SlowBody,
 		"wrong secret": zeltapaytest.WrongSecret,
@@ -147,7 +147,7 @@ func ExampleFault() {
 	} {
 		fake := zeltapaytest.New()
 		fake.AddWebhook(zeltapaytest.Webhook{Secret: secret, Handler: verifying(fake.Now)})
-		fake.Spoil(fault)
+		fake.Inject(fault)
 		fake.Emit(zeltapaytest.Event("payment.success"))
 		fake.Settle()
 		fmt.Printf("%s:", name)
@@ -159,7 +159,7 @@ func ExampleFault() {
 	}
 	// Unordered output:
 	// duplicate: delivered 200; copied 200;
-	// twins: delivered 200; copied 200;
+	// concurrent: delivered 200; copied 200;
 	// cut body: failed 0;
 	// slow body: delivered 200;
 	// wrong secret: failed 401; dead-lettered 0;
@@ -173,7 +173,7 @@ func ExampleFault_swap() {
 	fake.AddWebhook(zeltapaytest.Webhook{Secret: "the secret", Handler: http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		fmt.Println(r.Header.Get("Zeltapay-Event-Id"))
 	})})
-	fake.Spoil(zeltapaytest.Swap)
+	fake.Inject(zeltapaytest.Swap)
 	fake.Emit(
 		zeltapaytest.Event("payment.success", zeltapaytest.Set("eventId", "evt_1")),
 		zeltapaytest.Event("payment.success", zeltapaytest.Set("eventId", "evt_2")),
@@ -229,7 +229,7 @@ func ExampleFake_signOnce() {
 	fake.SignOnce = true
 	fake.Delays = zeltapaytest.DayDelays()
 	fake.AddWebhook(zeltapaytest.Webhook{Secret: secret, Handler: verifying(fake.Now)})
-	fake.Spoil(zeltapaytest.LostAnswer)
+	fake.Inject(zeltapaytest.LostAnswer)
 	fake.Emit(zeltapaytest.Event("payment.success"))
 	fake.Advance(time.Hour)
 	for _, e := range fake.Timeline()[1:] {

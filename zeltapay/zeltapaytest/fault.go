@@ -1,14 +1,14 @@
 package zeltapaytest
 
-// Fault is something that goes wrong with an attempt. Several go together: Twins|LostAnswer.
+// Fault is something that goes wrong with an attempt. Several go together: Concurrent|LostAnswer.
 type Fault uint
 
 // What can go wrong with an attempt. What a receiver answers counts, unless it says otherwise here.
 const (
 	// Duplicate delivers the event a second time after the answer. The first answer counts.
 	Duplicate Fault = 1 << iota
-	// Twins delivers two copies at the same moment. The answer to the first of them counts.
-	Twins
+	// Concurrent delivers two copies at the same moment. The answer to the first of them counts.
+	Concurrent
 	// Swap lets another event that is due at this moment go before this one. The attempt is the other event's then. When
 	// no other is due, an event keeps its place.
 	Swap
@@ -32,12 +32,12 @@ const (
 	OtherTimestamp
 )
 
-// Spoil makes the next attempts go wrong, one fault each, whichever event they are of. The fault 0 leaves an attempt
+// Inject makes the next attempts go wrong, one fault each, whichever event they are of. The fault 0 leaves an attempt
 // as it is:
 //
-//	fake.Spoil(0, zeltapaytest.LostAnswer) // the second attempt
+//	fake.Inject(0, zeltapaytest.LostAnswer) // the second attempt
 //
 // Faults that are not used up wait for later attempts.
-func (f *Fake) Spoil(faults ...Fault) { f.faults.Add(faults...) }
+func (f *Fake) Inject(faults ...Fault) { f.faults.Add(faults...) }
 
 func (f Fault) has(other Fault) bool { return f&other != 0 }

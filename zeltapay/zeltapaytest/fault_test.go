@@ -11,11 +11,11 @@ import (
 	"github.com/paghooks/paghooks/zeltapay/zeltapaytest"
 )
 
-func TestFaultsSpoilTheNextAttempts(t *testing.T) {
+func TestFaultsHitTheNextAttempts(t *testing.T) {
 	t.Parallel()
 	fake := fakeFor(t, answering(200))
-	fake.Spoil(0, zeltapaytest.LostAnswer)
-	fake.Spoil(zeltapaytest.LostAnswer | zeltapaytest.Duplicate)
+	fake.Inject(0, zeltapaytest.LostAnswer)
+	fake.Inject(zeltapaytest.LostAnswer | zeltapaytest.Duplicate)
 	fake.Emit(named("evt_1"), named("evt_2"))
 	fake.Advance(day)
 	same(t, "the timeline", []string{
@@ -37,7 +37,7 @@ func TestFaultsSpoilTheNextAttempts(t *testing.T) {
 	}, faults)
 }
 
-func TestTwinsAreInTheReceiverAtTheSameMoment(t *testing.T) {
+func TestConcurrentCopiesAreInTheReceiverAtTheSameMoment(t *testing.T) {
 	t.Parallel()
 	var arrived atomic.Int32
 	both := make(chan struct{})
@@ -50,7 +50,7 @@ func TestTwinsAreInTheReceiverAtTheSameMoment(t *testing.T) {
 		case <-r.Context().Done():
 		}
 	}))
-	fake.Spoil(zeltapaytest.Twins)
+	fake.Inject(zeltapaytest.Concurrent)
 	fake.Emit(named("evt_1"))
 	fake.Settle()
 	same(t, "the timeline", []string{
@@ -76,7 +76,7 @@ func TestOfACopyTheFirstAnswerCounts(t *testing.T) {
 			"01 00:00:00 copied evt_1, attempt 1: 200",
 			"01 00:00:00 dead-lettered evt_1, attempt 1: the answer is not retried",
 		}},
-		{"two copies", zeltapaytest.Twins | zeltapaytest.Duplicate, []int{503, 503, 200}, []string{
+		{"two copies", zeltapaytest.Concurrent | zeltapaytest.Duplicate, []int{503, 503, 200}, []string{
 			"01 00:00:00 failed evt_1, attempt 1: 503, next in 5s",
 			"01 00:00:00 copied evt_1, attempt 1: 503",
 			"01 00:00:00 copied evt_1, attempt 1: 200",
@@ -84,7 +84,7 @@ func TestOfACopyTheFirstAnswerCounts(t *testing.T) {
 	} {
 		re := answering(c.statuses...)
 		fake := fakeFor(t, re)
-		fake.Spoil(c.fault)
+		fake.Inject(c.fault)
 		fake.Emit(named("evt_1"))
 		fake.Settle()
 		same(t, c.why, c.want, lines(fake))
@@ -100,7 +100,7 @@ func TestSwappedEventsAreOvertaken(t *testing.T) {
 	t.Parallel()
 	re := answering(200)
 	fake := fakeFor(t, re)
-	fake.Spoil(zeltapaytest.Swap, 0, zeltapaytest.Swap)
+	fake.Inject(zeltapaytest.Swap, 0, zeltapaytest.Swap)
 	fake.Emit(named("evt_1"), named("evt_2"), named("evt_3"))
 	fake.Settle()
 	same(t, "the ids", []string{"evt_2", "evt_1", "evt_3"}, re.ids())
@@ -113,7 +113,7 @@ func TestOnlyWhatIsDueOvertakes(t *testing.T) {
 	fake := fakeFor(t, re)
 	fake.Emit(named("evt_1"), named("evt_2"))
 	fake.Settle()
-	fake.Spoil(zeltapaytest.Swap)
+	fake.Inject(zeltapaytest.Swap)
 	fake.Emit(named("evt_3"))
 	fake.Settle()
 	same(t, "the ids", []string{"evt_1", "evt_2", "evt_3"}, re.ids())
@@ -126,7 +126,7 @@ func TestWhatIsGivenUpDoesNotOvertake(t *testing.T) {
 	fake.Lifetime, fake.Delays = time.Minute, []time.Duration{time.Minute}
 	factor := 0.
 	fake.Jitter = func() float64 { factor++; return factor }
-	fake.Spoil(0, 0, zeltapaytest.Swap)
+	fake.Inject(0, 0, zeltapaytest.Swap)
 	fake.Emit(named("evt_1"), named("evt_2"))
 	fake.Advance(time.Hour)
 	same(t, "the timeline", []string{
@@ -142,7 +142,7 @@ func TestACutBodyArrivesByHalf(t *testing.T) {
 	for _, fault := range []zeltapaytest.Fault{zeltapaytest.CutBody, zeltapaytest.CutBody | zeltapaytest.SlowBody} {
 		re := answering(200)
 		fake := fakeFor(t, re)
-		fake.Spoil(fault)
+		fake.Inject(fault)
 		body := named("evt_1")
 		fake.Emit(body)
 		fake.Advance(day)
@@ -170,13 +170,13 @@ func TestASlowBodyComesByteByByte(t *testing.T) {
 			reads = append(reads, n)
 		}
 	}))
-	fake.Spoil(zeltapaytest.SlowBody)
+	fake.Inject(zeltapaytest.SlowBody)
 	fake.Emit([]byte(`{}`))
 	fake.Settle()
 	same(t, "the reads", []int{1, 1}, reads)
 }
 
-func TestSpoiledSignaturesAreRefused(t *testing.T) {
+func TestFaultySignaturesAreRefused(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		fault  zeltapaytest.Fault
@@ -188,7 +188,7 @@ func TestSpoiledSignaturesAreRefused(t *testing.T) {
 		{zeltapaytest.Stale, 401, "stale"},
 	} {
 		fake := onClock(t)
-		fake.Spoil(c.fault)
+		fake.Inject(c.fault)
 		fake.Emit(named("evt_1"))
 		fake.Settle()
 		if e := fake.Timeline()[1]; e.Status != c.status || !strings.Contains(e.Answer, c.answer) {

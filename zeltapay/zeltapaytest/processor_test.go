@@ -33,10 +33,10 @@ func TestEachPaymentHappensOnceWhateverGoesWrong(t *testing.T) {
 	fake := zeltapaytest.New()
 	defer fake.Close()
 	fake.AddWebhook(zeltapaytest.Webhook{Secret: secret, Handler: shop(pool, fake.Now, &down)})
-	fake.Spoil(
-		zeltapaytest.Duplicate, zeltapaytest.Twins, zeltapaytest.Swap, zeltapaytest.LostAnswer,
+	fake.Inject(
+		zeltapaytest.Duplicate, zeltapaytest.Concurrent, zeltapaytest.Swap, zeltapaytest.LostAnswer,
 		zeltapaytest.SlowBody, zeltapaytest.CutBody, zeltapaytest.WrongSecret, zeltapaytest.Stale,
-		zeltapaytest.Twins|zeltapaytest.LostAnswer|zeltapaytest.Duplicate,
+		zeltapaytest.Concurrent|zeltapaytest.LostAnswer|zeltapaytest.Duplicate,
 	)
 	for i := range 12 {
 		layout, path := zeltapaytest.Flat, "paymentLinkId"

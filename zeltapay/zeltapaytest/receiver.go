@@ -57,7 +57,7 @@ func (f *Fake) begin(work func()) {
 	f.timeline.Lock()
 	defer f.timeline.Unlock()
 	if f.ctx.Err() == nil {
-		f.inWork.Go(work)
+		f.inFlight.Go(work)
 	}
 }
 

@@ -74,7 +74,7 @@ func TestCloseWaitsForHandlers(t *testing.T) {
 	})
 }
 
-func TestCloseWaitsNoLongerThanPatience(t *testing.T) {
+func TestCloseWaitsNoLongerThanTimeout(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		end := make(chan struct{})

@@ -100,7 +100,7 @@ func TestOverHTTPACutBodyArrivesByHalf(t *testing.T) {
 		body, err := io.ReadAll(r.Body)
 		got <- read{string(body), err}
 	}))
-	fake.Spoil(zeltapaytest.CutBody)
+	fake.Inject(zeltapaytest.CutBody)
 	body := named("evt_1")
 	fake.Emit(body)
 	fake.Settle()
@@ -119,19 +119,19 @@ func TestOverHTTPASlowBodyComesWhole(t *testing.T) {
 	t.Parallel()
 	re := answering(200)
 	fake := fakeOver(t, re)
-	fake.Spoil(zeltapaytest.SlowBody)
+	fake.Inject(zeltapaytest.SlowBody)
 	body := named("evt_1")
 	fake.Emit(body)
 	fake.Settle()
 	same(t, "the body", string(body), re.got[0].body)
 }
 
-func TestOverHTTPAnAnswerIsNotWaitedForLongerThanPatience(t *testing.T) {
+func TestOverHTTPAnAnswerIsNotWaitedForLongerThanTimeout(t *testing.T) {
 	t.Parallel()
 	end := make(chan struct{})
 	fake := fakeOver(t, http.HandlerFunc(func(http.ResponseWriter, *http.Request) { <-end }))
 	t.Cleanup(func() { close(end) }) // before the server closes
-	fake.Patience = 20 * time.Millisecond
+	fake.Timeout = 20 * time.Millisecond
 	fake.Emit(named("evt_1"))
 	fake.Settle()
 	same(t, "the timeline", []string{"01 00:00:00 failed evt_1, attempt 1: no answer within 20ms, next in 5s"}, lines(fake))

@@ -87,7 +87,7 @@ func TestAttemptsMayCountFromZero(t *testing.T) {
 // losing loses the answers to the first six attempts: the seventh comes 315 s after the first.
 func losing(fake *zeltapaytest.Fake) {
 	for range 6 {
-		fake.Spoil(zeltapaytest.LostAnswer)
+		fake.Inject(zeltapaytest.LostAnswer)
 	}
 }
 

@@ -49,7 +49,7 @@ func (w *Webhook) subscribes(kind zeltapay.EventType) bool {
 // [Fake.Settle] and [Fake.Advance] deliver them.
 //
 // A body without an eventId gets one in its header. It panics for an id that was emitted before: the faults
-// [Duplicate] and [Twins] deliver an event twice.
+// [Duplicate] and [Concurrent] deliver an event twice.
 func (f *Fake) Emit(bodies ...[]byte) {
 	f.change(func() {
 		for _, body := range bodies {
@@ -66,7 +66,7 @@ func (f *Fake) emit(body []byte) {
 	case id == "":
 		id = newID()
 	case f.emitted[id]:
-		panic("zeltapaytest: " + id + " was emitted before: leave its id to zeltapaytest.Event, or Spoil an attempt with Duplicate")
+		panic("zeltapaytest: " + id + " was emitted before: leave its id to zeltapaytest.Event, or Inject an attempt with Duplicate")
 	}
 	f.emitted[id] = true
 	for _, w := range f.webhooks {

@@ -13,7 +13,7 @@
 //	--id ID             the event's id; one of its own otherwise
 //	--key ID            the id of what the event is about, as payment.id
 //	--count N           how many events of each type
-//	--twins             each event twice at the same moment
+//	--concurrent             each event twice at the same moment
 //	--sparse            events with as little in them as Asaas may send
 //	--list              print all event types, and deliver nothing
 //
@@ -106,8 +106,8 @@ func deliver(d fixture.Delivery) {
 		}
 	}
 	fake.AddWebhook(asaastest.Webhook{URL: d.To, Token: d.Secret, SendType: asaastest.NonSequentially})
-	if d.Twins {
-		fake.Spoil(slices.Repeat([]asaastest.Fault{asaastest.Twins}, len(d.Bodies))...)
+	if d.Concurrent {
+		fake.Inject(slices.Repeat([]asaastest.Fault{asaastest.Concurrent}, len(d.Bodies))...)
 	}
 	fake.Emit(d.Bodies...)
 	fake.Settle()
@@ -117,7 +117,7 @@ func answer(e asaastest.Entry) fixture.Answer {
 	return fixture.Answer{
 		EventType: string(e.EventType), EventID: e.EventID,
 		Status: e.Status, Body: e.Answer, Error: e.Error,
-		Twin:     e.Kind == asaastest.Copied,
+		Copy:     e.Kind == asaastest.Copied,
 		Accepted: e.Status == http.StatusOK && e.Error == "",
 	}
 }

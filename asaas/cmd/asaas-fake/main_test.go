@@ -121,11 +121,11 @@ func TestSeveralTypesCountAndSparse(t *testing.T) {
 	}
 }
 
-func TestTwinsAreDeliveredTwice(t *testing.T) {
+func TestConcurrentCopiesAreBothDelivered(t *testing.T) {
 	t.Parallel()
 	s := newServer(t, http.StatusOK)
-	status, out, _ := fake("--twins", "--to", s.url, "PAYMENT_RECEIVED", "PAYMENT_OVERDUE")
-	want := []string{"PAYMENT_RECEIVED", "(its twin)", "PAYMENT_OVERDUE", "(its twin)"}
+	status, out, _ := fake("--concurrent", "--to", s.url, "PAYMENT_RECEIVED", "PAYMENT_OVERDUE")
+	want := []string{"PAYMENT_RECEIVED", "(its copy)", "PAYMENT_OVERDUE", "(its copy)"}
 	lines := strings.Split(strings.TrimSpace(out), "\n")
 	if status != 0 || len(s.bodies) != 4 || len(lines) != 4 || string(s.bodies[0]) != string(s.bodies[1]) {
 		t.Fatalf("exit status %d, %d received, prints %q", status, len(s.bodies), out)
@@ -147,13 +147,13 @@ func TestWhatIsNotAnswered200Exits1(t *testing.T) {
 		{"another token", broken.url, "another", "401 PAYMENT_RECEIVED evt_1: ", "2 of 2"},
 		{"nobody listens", gone.URL, token, "no answer PAYMENT_RECEIVED evt_1: ", "2 of 2"},
 	} {
-		status, out, complaints := fakeWith(test.token, "--to", test.url, "PAYMENT_RECEIVED", "--id", "evt_1", "--twins")
+		status, out, complaints := fakeWith(test.token, "--to", test.url, "PAYMENT_RECEIVED", "--id", "evt_1", "--concurrent")
 		if status != 1 || !strings.HasPrefix(out, test.says) || !strings.Contains(complaints, test.summary+" were not answered 200") {
 			t.Errorf("%s: exit status %d, prints %q, %q", test.why, status, out, complaints)
 		}
 	}
 	if n := len(broken.bodies); n != 2 {
-		t.Errorf("%d attempts at an event and its twin", n)
+		t.Errorf("%d attempts at an event and its copy", n)
 	}
 }
 
@@ -215,7 +215,7 @@ func TestListPrintsAllEventTypes(t *testing.T) {
 
 func TestHelpIsNoMistake(t *testing.T) {
 	t.Parallel()
-	if status, _, complaints := fake("--help"); status != 0 || !strings.Contains(complaints, "usage: ") || !strings.Contains(complaints, "-twins") {
+	if status, _, complaints := fake("--help"); status != 0 || !strings.Contains(complaints, "usage: ") || !strings.Contains(complaints, "-concurrent") {
 		t.Errorf("exit status %d, %s", status, complaints)
 	}
 }

@@ -36,7 +36,7 @@
 //
 //	ASAAS_API_KEY       the API key, in single quotes because of its $
 //	ASAAS_WEBHOOK_TOKEN recover: the webhook's token, as the application verifies with it
-//	DATABASE_URL        the application's database; without it, what is owed is not told. It may lack what the
+//	DATABASE_URL        the application's database; without it, what is owed is not reported. It may lack what the
 //	                    environment variables of Postgres's own programs say, PGPASSWORD for example
 //	ASAAS_BASE_URL      the API's address, for a fake Asaas for example: http://127.0.0.1:8090/v3
 //	XDG_CACHE_HOME      where it is noted when a penalty was removed, so that it is not removed twice in a minute by

@@ -1,13 +1,13 @@
 package queue
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"fmt"
 	"strings"
 
 	"github.com/paghooks/paghooks/asaas"
+	"github.com/paghooks/paghooks/internal/terminal"
 )
 
 // Why a change was not confirmed.
@@ -163,36 +163,17 @@ func (p *program) confirm(ctx context.Context, w *asaas.Webhook) error {
 	if p.replay {
 		question = "Try the receiver with events that are rolled back, and if it is sound, start the queue again and replay what is owed?"
 	}
-	fmt.Fprintf(p.complaints, "%s at %s: %s, Asaas counts %d failures.\n%s [y/N] ", cell(r.Name), cell(r.URL), r.words(), r.Penalized, question)
-	answer, err := p.readLine(ctx)
+	fmt.Fprintf(p.complaints, "%s at %s: %s, Asaas counts %d failures.\n", cell(r.Name), cell(r.URL), r.words(), r.Penalized)
+	yes, err := terminal.Confirm(ctx, p.in, p.complaints, question)
 	switch {
-	case ctx.Err() != nil:
-		fmt.Fprintln(p.complaints)
-		return fmt.Errorf("nothing was changed: %w", context.Cause(ctx))
-	case err != nil && answer == "":
-		fmt.Fprintln(p.complaints)
+	case errors.Is(err, terminal.ErrNobody):
 		return errNobody
+	case err != nil:
+		return fmt.Errorf("nothing was changed: %w", err)
+	case !yes:
+		return errDeclined
 	}
-	switch strings.ToLower(strings.TrimSpace(answer)) {
-	case "y", "yes":
-		return nil
-	}
-	return errDeclined
-}
-
-// readLine reads what a person types, unless a signal comes before.
-func (p *program) readLine(ctx context.Context) (line string, err error) {
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		line, err = bufio.NewReader(p.in).ReadString('\n')
-	}()
-	select {
-	case <-done:
-		return line, err
-	case <-ctx.Done(): // the reader is left: the program ends
-		return "", ctx.Err()
-	}
+	return nil
 }
 
 // step is a progress as JSON.

@@ -92,7 +92,7 @@ func TestRecoverThatFailsExits1AndSaysWhy(t *testing.T) {
 				repair()
 				a.printed = func(line string) {
 					if strings.Contains(line, "the penalty is removed") {
-						a.fake.Spoil(slices.Repeat([]asaastest.Fault{asaastest.LostAnswer}, 15)...)
+						a.fake.Inject(slices.Repeat([]asaastest.Fault{asaastest.LostAnswer}, 15)...)
 					}
 					a.fake.Advance(time.Minute)
 				}

@@ -23,6 +23,7 @@ import (
 	"syscall"
 
 	"github.com/paghooks/paghooks/asaas"
+	"github.com/paghooks/paghooks/internal/terminal"
 )
 
 // Command is asaas-queue. Its zero value is the one without handlers.
@@ -47,7 +48,7 @@ func (c *Command) Main() {
 	context.AfterFunc(ctx, stop) // a second one ends it at once
 	p := &program{
 		Command: *c, getenv: os.Getenv, stateDir: stateDir(),
-		in: os.Stdin, terminal: isTerminal(os.Stdin), out: os.Stdout, complaints: os.Stderr,
+		in: os.Stdin, terminal: terminal.Is(os.Stdin), out: os.Stdout, complaints: os.Stderr,
 	}
 	os.Exit(p.run(ctx, os.Args[1:]))
 }
@@ -74,11 +75,6 @@ type program struct {
 
 	options
 	client *asaas.Client
-}
-
-func isTerminal(f *os.File) bool {
-	info, err := f.Stat()
-	return err == nil && info.Mode()&os.ModeCharDevice != 0
 }
 
 var (

@@ -47,7 +47,7 @@ func TestAFailureIsAlsoJSONAndNamesNothingOfTheLibrary(t *testing.T) {
 		for _, command := range []string{"status", "remove-penalty", "resume", "recover"} {
 			a := newAccount(t)
 			_, _, penalized, _ := a.webhooks()
-			a.fake.SpoilAPI(fault)
+			a.fake.InjectAPI(fault)
 			args := []string{command}
 			if command != "status" {
 				args = append(args, penalized, "--yes")

@@ -62,7 +62,7 @@ func TestAnAsaasThatDoesNotAnswerExits2(t *testing.T) {
 			{"resume", id, "--yes"},
 			{"recover", id, "--yes"},
 		} {
-			a.fake.SpoilAPI(test.fault)
+			a.fake.InjectAPI(test.fault)
 			status, out, complaints := a.queue(t, args...)
 			if status != 2 || out != "" || !strings.Contains(complaints, test.says) {
 				t.Errorf("%s: %v: exit status %d, prints %q, %q", test.why, args, status, out, complaints)

@@ -111,7 +111,7 @@ func TestAChangeOfWhichNothingIsKnownIsSaid(t *testing.T) {
 		a := newAccount(t)
 		_, _, penalized, stopped := a.webhooks()
 		id := map[string]string{"remove-penalty": penalized, "resume": stopped}[command]
-		a.fake.SpoilAPI(nil, asaastest.APILostAnswer)
+		a.fake.InjectAPI(nil, asaastest.APILostAnswer)
 		status, out, complaints := a.queue(t, command, id, "--yes")
 		if status != 2 || out != "" || !strings.Contains(complaints, says) {
 			t.Errorf("%s: exit status %d, prints %q, %q", command, status, out, complaints)

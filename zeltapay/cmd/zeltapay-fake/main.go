@@ -11,7 +11,7 @@
 //	--set path=value    give a field a value: JSON, else a string; again for more fields
 //	--id ID             the event's id; one of its own otherwise
 //	--count N           how many events of each type
-//	--twins             each event twice at the same moment
+//	--concurrent             each event twice at the same moment
 //	--sparse            events with as little in them as Zelta Pay may send
 //	--layout nested     the other of the two layouts that Zelta Pay documents
 //	--plain             sign the other of the two strings that Zelta Pay documents
@@ -125,8 +125,8 @@ func (o *options) deliver(d fixture.Delivery) {
 		}
 	}
 	fake.AddWebhook(zeltapaytest.Webhook{URL: d.To, Secret: d.Secret})
-	if d.Twins {
-		fake.Spoil(slices.Repeat([]zeltapaytest.Fault{zeltapaytest.Twins}, len(d.Bodies))...)
+	if d.Concurrent {
+		fake.Inject(slices.Repeat([]zeltapaytest.Fault{zeltapaytest.Concurrent}, len(d.Bodies))...)
 	}
 	fake.Emit(d.Bodies...)
 	fake.Settle()
@@ -136,7 +136,7 @@ func answer(e zeltapaytest.Entry) fixture.Answer {
 	return fixture.Answer{
 		EventType: string(e.EventType), EventID: e.EventID,
 		Status: e.Status, Body: e.Answer, Error: e.Error,
-		Twin:     e.Kind == zeltapaytest.Copied,
+		Copy:     e.Kind == zeltapaytest.Copied,
 		Accepted: e.Error == "" && zeltapaytest.Judge(e.Status) == zeltapaytest.Accept,
 	}
 }

@@ -88,8 +88,8 @@ func TestFlagsDecideWhatIsSent(t *testing.T) {
 200 payment.success evt_…: {"received":true}
 `},
 		{"several of one", []string{"webhook.ping", "--count", "2"}, strings.Repeat("200 webhook.ping evt_…: {\"received\":true}\n", 2)},
-		{"twins", []string{"--twins", "webhook.ping"}, `200 webhook.ping evt_…: {"received":true}
-200 webhook.ping evt_… (its twin): {"received":true}
+		{"concurrent", []string{"--concurrent", "webhook.ping"}, `200 webhook.ping evt_…: {"received":true}
+200 webhook.ping evt_… (its copy): {"received":true}
 `},
 	} {
 		_, url := listening(t)
@@ -140,10 +140,10 @@ func TestAnEventThatIsNotAcceptedGivesStatus1(t *testing.T) {
 	gone := httptest.NewServer(nil)
 	gone.Close()
 	for _, c := range []struct{ why, secret, url, out, errs string }{
-		{"another secret", "another", url, "401 webhook.ping evt_1: not mine\n401 webhook.ping evt_1 (its twin): not mine\n", "2 of 2"},
+		{"another secret", "another", url, "401 webhook.ping evt_1: not mine\n401 webhook.ping evt_1 (its copy): not mine\n", "2 of 2"},
 		{"nobody listens", secret, gone.URL, "no answer webhook.ping evt_1: dial tcp ", "2 of 2"},
 	} {
-		status, out, errs := commandWith(c.secret, "--to", c.url, "--twins", "--id", "evt_1", "webhook.ping")
+		status, out, errs := commandWith(c.secret, "--to", c.url, "--concurrent", "--id", "evt_1", "webhook.ping")
 		if status != 1 || !strings.HasPrefix(out, c.out) || errs != "zeltapay-fake: "+c.errs+" were not accepted\n" {
 			t.Errorf("%s: status %d, %q, %q", c.why, status, out, errs)
 		}

@@ -2,46 +2,46 @@ package asaastest
 
 import "time"
 
-// Ladder is Asaas's penalty for a receiver that fails: the wait before each
+// RetrySchedule is Asaas's penalty for a receiver that fails: the wait before each
 // attempt. Its first element is 0, and after the last attempt has failed, the
 // queue is paused. Asaas does not say whether it counts the waits from one
 // attempt to the next; the fake does.
-type Ladder [maxFailures]time.Duration
+type RetrySchedule [maxFailures]time.Duration
 
 // maxFailures in a row pause a queue.
 const maxFailures = 15
 
 // What Asaas's pages say about the waits.
 var (
-	// PortugueseLadder is of the current page in Portuguese: 12 h 50 min in all.
+	// PortugueseSchedule is of the current page in Portuguese: 12 h 50 min in all.
 	// See https://docs.asaas.com/docs/penalização-de-filas.
-	PortugueseLadder = ladder(2*time.Hour, 2*time.Hour)
+	PortugueseSchedule = schedule(2*time.Hour, 2*time.Hour)
 
-	// EnglishLadder is of the page in English, 10 h 50 min in all: an hour before
+	// EnglishSchedule is of the page in English, 10 h 50 min in all: an hour before
 	// the attempts 13 and 14 instead of two. See
 	// https://docs.asaas.com/docs/queue-penalty.
-	EnglishLadder = ladder(time.Hour, time.Hour)
+	EnglishSchedule = schedule(time.Hour, time.Hour)
 
-	// OlderLadder is of a page that was not changed since: every 30 seconds. See
+	// OlderSchedule is of a page that was not changed since: every 30 seconds. See
 	// https://docs.asaas.com/docs/erro-read-timed-out.
-	OlderLadder = every(30 * time.Second)
+	OlderSchedule = every(30 * time.Second)
 )
 
-// ladder is what the pages have in common, with the waits that they do not.
-func ladder(thirteenth, fourteenth time.Duration) Ladder {
+// schedule is what the pages have in common, with the waits that they do not.
+func schedule(thirteenth, fourteenth time.Duration) RetrySchedule {
 	const m, h = time.Minute, time.Hour
-	return Ladder{0, m / 2, m, 7 * m / 2, 5 * m, 15 * m, 25 * m, h, h, h, h, h, thirteenth, fourteenth, 3 * h}
+	return RetrySchedule{0, m / 2, m, 7 * m / 2, 5 * m, 15 * m, 25 * m, h, h, h, h, h, thirteenth, fourteenth, 3 * h}
 }
 
-func every(d time.Duration) (l Ladder) {
-	for i := range l[1:] {
-		l[i+1] = d
+func every(d time.Duration) (s RetrySchedule) {
+	for i := range s[1:] {
+		s[i+1] = d
 	}
-	return l
+	return s
 }
 
-// isEmail tells which failure in a row is told to people. The last of the three
-// e-mails says that the queue is paused.
+// isEmail reports whether Asaas writes an e-mail after so many failures in a row.
+// The last of the three says that the queue is paused.
 func isEmail(failures int) bool {
 	return failures == 5 || failures == 10 || failures == maxFailures
 }

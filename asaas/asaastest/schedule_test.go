@@ -10,26 +10,26 @@ import (
 	"github.com/paghooks/paghooks/asaas/asaastest"
 )
 
-func TestLaddersAreAsDocumented(t *testing.T) {
+func TestSchedulesAreAsDocumented(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
-		why    string
-		ladder asaastest.Ladder
-		at     []string // of the attempts, since the first
+		why      string
+		schedule asaastest.RetrySchedule
+		at       []string // of the attempts, since the first
 	}{
-		{"the page in Portuguese: 12 h 50 min", asaastest.PortugueseLadder, []string{
+		{"the page in Portuguese: 12 h 50 min", asaastest.PortugueseSchedule, []string{
 			"0s", "30s", "1m30s", "5m0s", "10m0s", "25m0s", "50m0s", "1h50m0s", "2h50m0s", "3h50m0s", "4h50m0s", "5h50m0s", "7h50m0s", "9h50m0s", "12h50m0s",
 		}},
-		{"the page in English: 10 h 50 min", asaastest.EnglishLadder, []string{
+		{"the page in English: 10 h 50 min", asaastest.EnglishSchedule, []string{
 			"0s", "30s", "1m30s", "5m0s", "10m0s", "25m0s", "50m0s", "1h50m0s", "2h50m0s", "3h50m0s", "4h50m0s", "5h50m0s", "6h50m0s", "7h50m0s", "10h50m0s",
 		}},
-		{"the older page: every 30 s", asaastest.OlderLadder, []string{
+		{"the older page: every 30 s", asaastest.OlderSchedule, []string{
 			"0s", "30s", "1m0s", "1m30s", "2m0s", "2m30s", "3m0s", "3m30s", "4m0s", "4m30s", "5m0s", "5m30s", "6m0s", "6m30s", "7m0s",
 		}},
 	} {
 		for _, sendType := range []asaastest.SendType{asaastest.Sequentially, asaastest.NonSequentially} {
 			fake := newFake(t)
-			fake.Ladder = test.ladder
+			fake.Schedule = test.schedule
 			webhook := fake.AddWebhook(asaastest.Webhook{Handler: newShop(http.StatusInternalServerError), SendType: sendType})
 			began := fake.Now()
 			fake.Emit(paid("evt_1"))
@@ -62,9 +62,9 @@ func TestLaddersAreAsDocumented(t *testing.T) {
 	}
 }
 
-func TestPortugueseLadderIsTheDefault(t *testing.T) {
+func TestPortugueseScheduleIsTheDefault(t *testing.T) {
 	t.Parallel()
-	if newFake(t).Ladder != asaastest.PortugueseLadder {
+	if newFake(t).Schedule != asaastest.PortugueseSchedule {
 		t.Error("it is not")
 	}
 }

@@ -21,7 +21,7 @@ func TestADryRunWaitsNoLongerThanAsaas(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	d := dryRun{target: target, token: "the token", patience: time.Millisecond}
+	d := dryRun{target: target, token: "the token", timeout: time.Millisecond}
 	err = d.try(t.Context(), []EventType{EventPaymentReceived})
 	if err == nil || !strings.Contains(err.Error(), "there is no answer in time, and Asaas waits 10s: see what holds the application up") {
 		t.Errorf("got the error %v", err)

@@ -1,0 +1,141 @@
+package asaas
+
+import (
+	"context"
+	"net/url"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/paghooks/paghooks/idem"
+)
+
+// Queues reads and releases the queues of an account's webhooks, for package console
+// and for metrics. Make it with [NewQueues].
+//
+// Asaas does not report when it deletes waiting events. Queues estimates that from
+// two things, and takes the shorter time: events that are retrying in the
+// application's own store also wait at Asaas, and carry when they were created; and
+// events of a queue that was not held up when it was last read were, as a rule,
+// created after that. So keep one Queues as long as the program runs, and read it
+// from time to time. If neither is known, right after a start for example,
+// [idem.Queue].DeletesIn is 0.
+//
+// Several goroutines may use it at once.
+type Queues struct {
+	client *Client
+	probe  Probe
+	events []EventStore
+
+	mu    sync.Mutex
+	sound map[string]time.Time // when nothing of the webhook was held up last
+}
+
+var _ idem.Queues = (*Queues)(nil)
+
+// NewQueues returns the queues of the account of client. probe and events are
+// those of [Recover], which [Queues.Release] runs.
+func NewQueues(client *Client, probe Probe, events ...EventStore) *Queues {
+	return &Queues{client: client, probe: probe, events: events, sound: make(map[string]time.Time)}
+}
+
+// Queues lists the account's webhooks with the state of their queues. It makes
+// one call of the API for each 100 of them; Asaas allows 25,000 in 12 hours. An
+// error is an [*APIError].
+func (q *Queues) Queues(ctx context.Context) ([]idem.Queue, error) {
+	var out []idem.Queue
+	heldUp := false
+	for w, err := range q.client.list(ctx, "Queues") {
+		if err != nil {
+			return nil, err
+		}
+		if w.Interrupted.IsZero() || w.PenalizedRequestsCount.IsZero() { // what is not told must not pass for all is well
+			return nil, failure{operation{name: "Queues", id: w.ID}, q.client.key}.made(CallUnknown,
+				"the answer does not tell whether the queue is held up: look for a newer version of paghooks", nil)
+		}
+		address := ""
+		if u, err := url.Parse(w.URL.Or("")); err == nil {
+			address = placeOf(u)
+		}
+		one := idem.Queue{
+			ID: w.ID, Name: w.Name.Or(""), URL: address,
+			Enabled: w.Enabled.Or(true), Interrupted: w.Interrupted.Or(false), Penalized: int(w.PenalizedRequestsCount.Or(0)),
+		}
+		heldUp = heldUp || isHeldUp(one)
+		out = append(out, one)
+	}
+	if heldUp {
+		q.tellDeletion(out, q.oldestRetrying(ctx))
+	}
+	q.remember(out)
+	return out, nil
+}
+
+func isHeldUp(q idem.Queue) bool { return q.Interrupted || q.Penalized > 0 }
+
+// placeOf is a URL without what may be a secret.
+func placeOf(u *url.URL) string {
+	return (&url.URL{Scheme: u.Scheme, Host: u.Host, Path: u.Path}).String()
+}
+
+// oldestRetrying is when the oldest event was created that Asaas is to deliver
+// again; zero if that is not known.
+func (q *Queues) oldestRetrying(ctx context.Context) (oldest time.Time) {
+	for _, events := range q.events {
+		for e, err := range events.List(ctx, idem.Filter{States: []idem.State{idem.StateRetrying}}) {
+			if err != nil {
+				break // the database may be what is down
+			}
+			if created := e.OccurredAt; time.Since(created) < retention { // else Asaas has it no more
+				if oldest.IsZero() || created.Before(oldest) {
+					oldest = created
+				}
+				break // they arrive in the order of their creation, or nearly so
+			}
+		}
+	}
+	return oldest
+}
+
+// tellDeletion sets DeletesIn where it is known.
+func (q *Queues) tellDeletion(queues []idem.Queue, oldest time.Time) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for n := range queues {
+		one := &queues[n]
+		since := q.sound[one.ID]
+		if since.IsZero() || !oldest.IsZero() && oldest.Before(since) {
+			since = oldest
+		}
+		if isHeldUp(*one) && !since.IsZero() {
+			one.DeletesIn = max(Penalty{}.TimeLeft(since), time.Second)
+		}
+	}
+}
+
+// remember notes which queues have nothing held up.
+func (q *Queues) remember(queues []idem.Queue) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for _, one := range queues {
+		if !isHeldUp(one) {
+			q.sound[one.ID] = time.Now()
+		}
+	}
+}
+
+// Release runs [Recover] with the probe and the events of [NewQueues], and
+// returns its steps as a text. It takes as long: 15 seconds when all is well,
+// minutes if Asaas's count of failures does not fall.
+func (q *Queues) Release(ctx context.Context, id string) (string, error) {
+	var did []string
+	for progress, err := range Recover(ctx, q.client, id, q.probe, q.events...) {
+		if err != nil {
+			return strings.Join(did, "; "), err
+		}
+		if progress.Step != RecoveryWatching {
+			did = append(did, progress.String())
+		}
+	}
+	return strings.Join(did, "; "), nil
+}

@@ -1,0 +1,194 @@
+package asaas_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"net/http"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/paghooks/paghooks/asaas"
+	"github.com/paghooks/paghooks/asaas/asaastest"
+	"github.com/paghooks/paghooks/idem"
+)
+
+// listOf is the answer of a list with one webhook.
+func listOf(interrupted bool, penalized int) scriptedAnswer {
+	return scriptedAnswer{status: 200, body: fmt.Sprintf(
+		`{"hasMore":false,"data":[{"id":"a","name":"shop","url":"https://u:p@shop.example/hooks?key=1","enabled":true,"interrupted":%t,"penalizedRequestsCount":%d}]}`,
+		interrupted, penalized)}
+}
+
+// retrying is an application's store with events that were created so long ago.
+type retrying struct {
+	ages []time.Duration
+	err  error
+}
+
+func (r retrying) List(_ context.Context, f idem.Filter) iter.Seq2[idem.StoredEvent, error] {
+	return func(yield func(idem.StoredEvent, error) bool) {
+		if len(f.States) != 1 || f.States[0] != idem.StateRetrying {
+			yield(idem.StoredEvent{}, fmt.Errorf("the events in %v are asked for, want those that are retrying", f.States))
+			return
+		}
+		if r.err != nil {
+			yield(idem.StoredEvent{}, r.err)
+			return
+		}
+		for _, age := range r.ages {
+			if !yield(idem.StoredEvent{Event: idem.Event{OccurredAt: time.Now().Add(-age)}}, nil) {
+				return
+			}
+		}
+	}
+}
+
+func (r retrying) Replay(context.Context, idem.Filter) (idem.Replayed, error) {
+	return idem.Replayed{}, errors.New("nothing is to be replayed by a look")
+}
+
+const day = 24 * time.Hour
+
+func TestQueuesTellWhatIsHeldUpAndForHowLong(t *testing.T) {
+	t.Parallel()
+	sound, stopped, penalized := listOf(false, 0), listOf(true, 15), listOf(false, 3)
+	for _, tt := range []struct {
+		reason string
+		looks  []scriptedAnswer // one a day
+		events []asaas.EventStore
+		want   time.Duration // of the last look
+	}{
+		{"nothing is held up", []scriptedAnswer{sound}, []asaas.EventStore{retrying{ages: []time.Duration{day}}}, 0},
+		{"nobody has seen it sound", []scriptedAnswer{stopped, stopped}, nil, 0},
+		{"it was sound a day ago", []scriptedAnswer{sound, penalized}, nil, 13 * day},
+		{"the last time that it was sound counts", []scriptedAnswer{sound, stopped, sound, stopped, stopped}, nil, 12 * day},
+		{"an event is retrying", []scriptedAnswer{stopped}, []asaas.EventStore{retrying{ages: []time.Duration{5 * day, day}}}, 9 * day},
+		{"the oldest of several stores counts", []scriptedAnswer{stopped}, []asaas.EventStore{retrying{ages: []time.Duration{day}}, retrying{ages: []time.Duration{2 * day}}}, 12 * day},
+		{"Asaas has what is older no more", []scriptedAnswer{stopped}, []asaas.EventStore{retrying{ages: []time.Duration{20 * day, 3 * day}}}, 11 * day},
+		{"an event is older than the last sound look", []scriptedAnswer{sound, stopped}, []asaas.EventStore{retrying{ages: []time.Duration{4 * day}}}, 10 * day},
+		{"the last sound look is older than the event", []scriptedAnswer{sound, stopped, stopped}, []asaas.EventStore{retrying{ages: []time.Duration{day}}}, 12 * day},
+		{"the database is away", []scriptedAnswer{sound, stopped}, []asaas.EventStore{retrying{err: errors.New("away")}}, 13 * day},
+		{"the time is over", append([]scriptedAnswer{sound}, make([]scriptedAnswer, 15)...), nil, time.Second},
+	} {
+		t.Run(tt.reason, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				for n := range tt.looks {
+					if tt.looks[n].status == 0 {
+						tt.looks[n] = stopped
+					}
+				}
+				client, _ := clientOn(t, tt.looks...)
+				queues := asaas.NewQueues(client, passes, tt.events...)
+				var got []idem.Queue
+				for n := range tt.looks {
+					if n > 0 {
+						time.Sleep(day)
+					}
+					var err error
+					if got, err = queues.Queues(t.Context()); err != nil {
+						t.Fatal(err)
+					}
+				}
+				last := tt.looks[len(tt.looks)-1]
+				want := idem.Queue{ID: "a", Name: "shop", URL: "https://shop.example/hooks", Enabled: true, DeletesIn: tt.want}
+				switch last {
+				case stopped:
+					want.Interrupted, want.Penalized = true, 15
+				case penalized:
+					want.Penalized = 3
+				}
+				if diff := cmp.Diff([]idem.Queue{want}, got); diff != "" {
+					t.Errorf("(-want +got):\n%s", diff)
+				}
+			})
+		})
+	}
+}
+
+func TestQueuesThatAreNotToldAreAnError(t *testing.T) {
+	t.Parallel()
+	for reason, answer := range map[string]scriptedAnswer{
+		"it does not tell whether it is stopped": {status: 200, body: `{"hasMore":false,"data":[{"id":"a","penalizedRequestsCount":0}]}`},
+		"it does not tell what failed":           {status: 200, body: `{"hasMore":false,"data":[{"id":"a","interrupted":false}]}`},
+		"the key is not taken":                   {status: 401, body: `{}`},
+	} {
+		client, _ := clientOn(t, answer)
+		got, err := asaas.NewQueues(client, passes).Queues(t.Context())
+		if e, ok := errors.AsType[*asaas.APIError](err); !ok || e.Op != "Queues" || got != nil {
+			t.Errorf("%s: got %v, %v", reason, got, err)
+		}
+	}
+}
+
+func TestAQueueIsReleasedOnceTheProbePasses(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		reason string
+		outage time.Duration
+		want   string
+	}{
+		{"it is slowed down", time.Hour, "the probe passed; the penalty is removed; recovered: Asaas counts no failures any more"},
+		{"it is stopped", day, "the probe passed; the queue is resumed; recovered: Asaas counts no failures any more"},
+	} {
+		t.Run(tt.reason, func(t *testing.T) {
+			t.Parallel()
+			o := newOutage(t, tt.outage)
+			client := o.fake.Client() // its pauses pass in virtual time
+			broken := func(context.Context, *asaas.Webhook) error { return errors.New("the handler fails") }
+			did, err := asaas.NewQueues(client, broken).Release(t.Context(), o.id)
+			if did != "" || err == nil || !strings.Contains(err.Error(), "nothing was changed: the probe did not pass: the handler fails") || len(o.changes()) != 0 {
+				t.Errorf("without a probe that passes it did %q, %v: %v", did, o.changes(), err)
+			}
+			o.broken.Store(false)
+			queues := asaas.NewQueues(client, passes)
+			if did, err = queues.Release(t.Context(), o.id); did != tt.want || err != nil {
+				t.Errorf("Release = %q, %v, want %q", did, err, tt.want)
+			}
+			all, err := queues.Queues(t.Context())
+			if err != nil || len(all) != 1 || all[0].Interrupted || all[0].Penalized != 0 {
+				t.Errorf("afterwards it is %+v, %v", all, err)
+			}
+		})
+	}
+}
+
+func TestAReleaseThatFailsTellsWhatItDid(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		client, _ := clientOn(t, looked(false, 9), scriptedAnswer{status: 204}, looked(false, 12))
+		did, err := asaas.NewQueues(client, passes).Release(t.Context(), "a")
+		if did != "the probe passed; the penalty is removed" || err == nil || !strings.Contains(err.Error(), "there are new failures") {
+			t.Errorf("Release = %q, %v", did, err)
+		}
+	})
+}
+
+// Whoever watches the queues sees how long there is left.
+func ExampleQueues() {
+	fake := asaastest.New()
+	defer fake.Close()
+	fake.AddWebhook(asaastest.Webhook{Name: "shop", Handler: http.NotFoundHandler()})
+	queues := asaas.NewQueues(fake.Client(), asaas.DryRunProbe(webhookToken))
+	ctx := context.Background()
+	_, _ = queues.Queues(ctx) // while all is well
+
+	fake.Emit(asaastest.Event(asaas.EventPaymentReceived))
+	fake.Advance(day)
+	all, err := queues.Queues(ctx)
+	for _, q := range all {
+		fmt.Println(q.Name, q.Interrupted, q.Penalized, "failures")
+		fmt.Println("less than 14 days left:", q.DeletesIn > 0 && q.DeletesIn < 14*day)
+	}
+	fmt.Println(err)
+	// Output:
+	// shop true 15 failures
+	// less than 14 days left: true
+	// <nil>
+}
