@@ -29,9 +29,9 @@ type attempt struct {
 // again.
 const maxRuns = 4
 
-// attempt runs a until it is done, has failed, or time is up. Duplicate means
+// execute runs a until it is done, has failed, or time is up. Duplicate means
 // that the event was not this attempt's to mark.
-func (c *Common) attempt(ctx context.Context, a attempt) (Outcome, error) {
+func (c *Common) execute(ctx context.Context, a attempt) (Outcome, error) {
 	for runs := 1; ; runs++ {
 		outcome, err := c.try(ctx, a)
 		if outcome != Retrying || !pgtx.Retryable(err) || runs == maxRuns || !pause(ctx, runs) {
@@ -54,8 +54,8 @@ func (c *Common) try(ctx context.Context, a attempt) (Outcome, error) {
 	if !t.Marked() && !a.dry {
 		return Duplicate, a.notMarked(ctx, t)
 	}
-	s := &scope{event: a.event, dry: a.dry, after: &hooks{}}
-	if err := t.Run(withScope(ctx, s), a.work); err != nil {
+	s := &handling{event: a.event, dry: a.dry, after: &hooks{}}
+	if err := t.Run(withHandling(ctx, s), a.work); err != nil {
 		return Retrying, err
 	}
 	last := s.statements()
@@ -110,6 +110,15 @@ func (c *Common) markStored(e Event, states ...string) func(*pgx.Batch, *store.S
 // back.
 func promote(e Event, promoted *bool) func(*pgx.Batch) {
 	return func(b *pgx.Batch) { store.Promote(b, e.row().Lane(), promoted) }
+}
+
+// again runs a transaction of many rows again when it met another in a deadlock.
+func again(ctx context.Context, f func() error) error {
+	for runs := 1; ; runs++ {
+		if err := f(); !pgtx.Retryable(err) || runs == maxRuns || !pause(ctx, runs) {
+			return err
+		}
+	}
 }
 
 // pause waits a little longer after each try, with jitter so that those who

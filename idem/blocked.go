@@ -8,27 +8,26 @@ import (
 	"github.com/paghooks/paghooks/idem/internal/store"
 )
 
-// Blocked is an entity whose events wait for the first one of them.
+// Blocked is an entity whose later events wait for its first one that is not done.
 type Blocked struct {
 	Scope, Key string
 	ID         string        // of the first event
 	Type       string        // of the first event
 	State      State         // of the first event: StateParked, or StatePending until its next attempt; "" when its row was deleted by hand
 	LastError  string        // why it failed
-	Age        time.Duration // since it arrived, by the database's clock
+	Age        time.Duration // since the first event arrived, by the database's clock
 	DueAt      time.Time     // of its next attempt; zero when there will be none
 	Waiting    int64         // events behind it
 }
 
-// Blocked lists the entities whose events wait, oldest first: behind a parked
-// event, until you use [Common.Replay], [Inbox.Requeue] or [Common.Discard] on
-// it, or behind one that failed, until its next attempt.
-func (i *Inbox) Blocked(ctx context.Context) ([]Blocked, error) { return i.blocked(ctx) }
-
-func (c *Common) blocked(ctx context.Context) ([]Blocked, error) {
+// Blocked lists the entities whose events wait for an earlier one, the oldest first.
+// They wait behind a parked event until [Common.Replay], [Inbox.Requeue] or
+// [Common.Discard] is used on it, and behind one that failed until its next
+// attempt.
+func (c *Common) Blocked(ctx context.Context) ([]Blocked, error) {
 	rows, err := store.ListBlocked(ctx, c.pool, c.source.Name())
 	if err != nil {
-		return nil, fmt.Errorf("idem: listing blocked keys: %w", explain(err))
+		return nil, fmt.Errorf("idem: listing blocked entities: %w", explain(err))
 	}
 	all := make([]Blocked, len(rows))
 	for n, b := range rows {

@@ -3,6 +3,7 @@ package idem
 import (
 	"context"
 	"log/slog"
+	"sync/atomic"
 	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -46,12 +47,17 @@ type Common struct {
 	// nothing. Default: slog.Default().
 	Logger *slog.Logger
 
-	// Observe, when set, gets each delivery and attempt, for metrics. It is
-	// called from many goroutines and delays the answer or the worker.
+	// Observe, when set, is called after each delivery, and after each attempt of an
+	// inbox's workers or of Replay, for metrics. It is called from many goroutines,
+	// and delays the answer or the worker. Default: nil.
 	Observe func(context.Context, Observation)
 
-	pool   *pgxpool.Pool
-	source Source
+	// Tracer, when set, makes spans of the same. Default: nil.
+	Tracer Tracer
+
+	pool     *pgxpool.Pool
+	source   Source
+	failures atomic.Int64 // deliveries that were not acknowledged, in a row: see Health
 }
 
 func newCommon(pool *pgxpool.Pool, source Source, timeout time.Duration) Common {
@@ -65,3 +71,6 @@ func newCommon(pool *pgxpool.Pool, source Source, timeout time.Duration) Common 
 		source:    source,
 	}
 }
+
+// SourceName returns the name of the source whose events these are.
+func (c *Common) SourceName() string { return c.source.Name() }

@@ -28,9 +28,9 @@ func Dispatch(ctx context.Context, tx pgx.Tx, source interface {
 	case work == nil:
 		return ErrUnhandled
 	}
-	s := &scope{event: e}
+	s := &handling{event: e}
 	s.after, _ = ctx.Value(hooksKey{}).(*hooks)
-	if err := work(withScope(ctx, s), tx); err != nil {
+	if err := work(withHandling(ctx, s), tx); err != nil {
 		return err
 	}
 	if b := s.statements(); b != nil {

@@ -18,7 +18,7 @@
 //	if err := idem.Migrate(ctx, pool); err != nil { … }
 //	events := asaas.NewDispatcher(os.Getenv("ASAAS_WEBHOOK_TOKEN"))
 //	events.OnPaymentReceived(func(ctx context.Context, tx pgx.Tx, e *asaas.PaymentEvent) error {
-//		_, err := tx.Exec(ctx, `update orders set paid_at = now() where charge_id = $1`, e.Payment.ID)
+//		_, err := tx.Exec(ctx, `update orders set paid_at = now() where charge_id = $1 and paid_at is null`, e.Payment.ID)
 //		return err
 //	})
 //	http.Handle("POST /webhooks/asaas", idem.NewProcessor(pool, events))
@@ -32,10 +32,10 @@
 //	http.Handle("POST /webhooks/asaas", inbox)
 //	go inbox.Run(ctx) // in this process, in others, or in both
 //
-// Events of one Key (one charge) are processed one after the other, by the
-// provider's time and then by arrival; those of different keys at the same time.
-// An event that fails is tried again, ever later, and parked after
-// [Inbox.MaxAttempts]; meanwhile, and then until it is replayed or discarded, the
+// An event's Key names its entity, a charge for example. Events of one entity are
+// processed one after the other, by the provider's time and then by arrival; those
+// of different entities at the same time. An event that fails is tried again, after
+// growing pauses, and parked after [Inbox.MaxAttempts]; meanwhile, and then until it is replayed or discarded, the
 // events behind it wait. Handlers can override this with [NoRetry] and [RetryAt].
 //
 // Take the inbox where handlers are slow, where order matters, or where the
@@ -69,7 +69,7 @@
 //	does not decode into its type        200  stored as parked, with its payload
 //	the handler failed                   503  rolled back and counted; the provider delivers again
 //	it failed ParkAfter times            200  stored as parked, with its payload
-//	Postgres is away                     503  nothing; the provider delivers again
+//	Postgres is unavailable              503  nothing; the provider delivers again
 //	the answer to COMMIT was lost        503  done or not; the next delivery finds out
 //	a concurrent duplicate               as the first delivery; in another process it waits, 5 seconds at most
 //	the application ignores its type     200  nothing
@@ -89,8 +89,9 @@
 //
 // [Common.List] shows them with their errors, [Common.DryReplay] returns what
 // Replay would do, [Inbox.Requeue] leaves it to the workers, and
-// [Common.Discard] gives events up, with a reason. [Inbox.Blocked] lists the
-// keys whose events wait for another.
+// [Common.Discard] gives events up, with a reason. [Common.Blocked] lists the
+// entities whose events wait for an earlier one. Through [NewOperator] the same
+// operations are recorded in an audit trail, with who ran them and why.
 //
 // Event types that the application never wants are better ignored, so that they
 // are not stored: events.Ignore("PAYMENT_BANK_SLIP_VIEWED").
@@ -98,9 +99,9 @@
 // # Side effects
 //
 // What must follow the commit and may be lost, such as waking a worker, goes to
-// [AfterCommit]. What must not be lost is a row of the transaction, which another
-// program works through. Statements that need no answer travel with COMMIT: see
-// [ExecAtCommit].
+// [AfterCommit]. What must not be lost is written as a row of the transaction: an
+// [Outbox] publishes messages that handlers emit, to a broker or anything else.
+// Statements that need no answer travel with COMMIT: see [ExecAtCommit].
 //
 // # Several accounts
 //
@@ -127,14 +128,31 @@
 // # Try a deployment
 //
 // [Common.DryRun] runs a handler and rolls back. A genuine delivery with
-// [DryRunHeader] does that in the running application.
+// [DryRunHeader] does that in the running application. A [Canary] sends such a
+// delivery again and again, with an event that runs no handler.
 //
 // # Run it
 //
-// Call [Common.Prune] daily; it forgets what is older than [Common.Retention].
-// Alert on [Common.Stats]: Parked above zero, and Pending or Retrying that grow
-// old. [Common.Observe] feeds metrics. People read the view idem_event_log: one
-// line per event, with its state and last error.
+// [Serve] does what every program needs: it serves HTTP, runs workers and canaries,
+// prunes daily and stops in the right order. [Health] answers whether events are
+// processed, and turns red before the provider stops its queue. A [Canary] delivers
+// an event of its own through the real address every 30 seconds: two failures in a
+// row turn Health red, so that a broken deployment is noticed within about a minute.
+//
+//	canary := asaas.NewCanary("https://shop.example/webhooks/asaas", token)
+//	http.Handle("GET /healthz", idem.NewHealth(processor, canary))
+//	err := idem.Serve(ctx, &http.Server{Addr: ":8080"}, processor, canary)
+//
+// Without Serve, call [Common.Prune] daily; it forgets what is older than
+// [Common.Retention].
+//
+// Alert on Health, and on Parked of [Common.Stats] above zero. Packages idemprom, for
+// Prometheus, and idemotel, for OpenTelemetry, measure deliveries, attempts and what
+// waits, by the Observe and Tracer fields of [Common]. They are modules of their own.
+//
+// For people there are package console, a web page; the command idem, whose package
+// is idemcmd; and the view idem_event_log in the database, one row per event with its
+// state and last error.
 //
 // A delivery holds one connection while its handler runs, and concurrent
 // duplicates in one process share it: size the pool for the handlers that run at
@@ -142,10 +160,11 @@
 // starve each other.
 //
 // The tables are idem_events, one small row per event; idem_payloads, the bodies
-// of events that are not done; and idem_archive, the bodies of done ones if
-// [Common.KeepPayloads] is set. They are in the first schema of the connection's
-// search_path. Poolers such as PgBouncer work in transaction mode, with pgx's
-// QueryExecModeExec or SimpleProtocol, and [Inbox.PollOnly].
+// of events that are not done; idem_archive, the bodies of done ones if
+// [Common.KeepPayloads] is set; and idem_audit, what was done through an [Operator].
+// They are in the first schema of the connection's search_path. Poolers such as
+// PgBouncer work in transaction mode, with pgx's QueryExecModeExec or
+// QueryExecModeSimpleProtocol, and [Inbox.PollOnly].
 //
 // What is acknowledged is on disk, whatever synchronous_commit is by default. A
 // replica that is promoted may lack the last moment, unless Postgres waits for it:
@@ -172,7 +191,7 @@
 // end. Where 45 days are hundreds of millions, take a shorter Retention; partitions
 // by time would accept an event twice.
 //
-// [Common.Stats] and [Inbox.Blocked] read all that is not done, a million events in
-// a few seconds. An event that waits behind another of its key costs workers
+// [Common.Stats] and [Common.Blocked] read all that is not done, a million events in
+// a few seconds. An event that waits behind another of its entity costs workers
 // nothing once they have seen it.
 package idem

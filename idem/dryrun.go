@@ -2,14 +2,18 @@ package idem
 
 import (
 	"context"
+	"errors"
 	"fmt"
+
+	"github.com/jackc/pgx/v5"
 )
 
 // DryRunHeader, in a genuine delivery, asks for [Common.DryRun] instead of
 // the work: whether the handlers of a running application are sound, tried
 // through its network, verification and database. Nothing is stored, so the
 // answer is 503 in any case: no provider takes it for an acknowledgement. Its
-// body has the outcome: {"received":false,"dry_run":"done"}.
+// body has the outcome: {"received":false,"dry_run":"done"}. An event of a
+// [Canary] needs no handler.
 const DryRunHeader = "Idem-Dry-Run"
 
 // DryRun runs the handler of an event in a transaction that is always rolled
@@ -18,12 +22,17 @@ const DryRunHeader = "Idem-Dry-Run"
 // the handler does outside of its transaction does happen, unless it asks
 // [IsDryRun]. Functions for after the commit do not run.
 func (c *Common) DryRun(ctx context.Context, e Event) (Outcome, error) {
+	return c.dry(ctx, e, c.dryRun)
+}
+
+// dry is what dry runs of handlers and of canaries have in common.
+func (c *Common) dry(ctx context.Context, e Event, run func(context.Context, Event) (Outcome, error)) (Outcome, error) {
 	ctx, cancel := context.WithTimeout(ctx, c.Timeout)
 	defer cancel()
 	e, err := c.normalize(e)
 	outcome := Retrying
 	if err == nil {
-		outcome, err = c.dryRun(ctx, e)
+		outcome, err = run(ctx, e)
 	}
 	if err != nil {
 		err = fmt.Errorf("idem: dry run of %s %s: %w", e.Type, e.ID, err)
@@ -42,21 +51,39 @@ func (c *Common) dryRun(ctx context.Context, e Event) (Outcome, error) {
 	case work == nil:
 		return Unhandled, nil
 	}
-	return c.attempt(ctx, attempt{event: e, work: work, dry: true, mark: c.markNew(e)})
+	return c.execute(ctx, attempt{event: e, work: work, dry: true, mark: c.markNew(e)})
 }
 
 // DryReplay returns what [Common.Replay] would do, by a [Common.DryRun] of each
 // event, for itself: one that needs what another writes fails.
 func (c *Common) DryReplay(ctx context.Context, f Filter) (Replayed, error) {
-	return c.each(ctx, f, func(ctx context.Context, e Event, total *Replayed) error {
-		switch outcome, _ := c.DryRun(ctx, e); outcome {
-		case Done:
-			total.Done++
-		case Unhandled, Ignored:
-			total.Unhandled++
-		default:
-			total.Failed++
-		}
-		return ctx.Err()
-	})
+	return c.runAll(ctx, f, c.dryReplay)
+}
+
+// dryReplay is a dry run of a stored event. Every failure of the event's own is
+// Parked, as by a replay.
+func (c *Common) dryReplay(ctx context.Context, s StoredEvent) (Outcome, error) {
+	outcome, err := c.DryRun(ctx, s.Event)
+	switch {
+	case ctx.Err() != nil:
+		return Retrying, ctx.Err()
+	case outcome == Retrying, outcome == Unknown:
+		outcome = Parked
+	}
+	return outcome, errors.Unwrap(err) // without the event's name, as a replay's error is
+}
+
+// dryDelivery is what [DryRunHeader] asks for: a dry run of the event's handler,
+// or of what stands for it in a canary's.
+func (c *Common) dryDelivery(ctx context.Context, e Event) (Outcome, error) {
+	if e.Type == CanaryType {
+		return c.dry(ctx, e, c.tryCanary)
+	}
+	return c.DryRun(ctx, e)
+}
+
+// tryCanary marks a canary's event, does nothing, and rolls back.
+func (c *Common) tryCanary(ctx context.Context, e Event) (Outcome, error) {
+	nothing := func(context.Context, pgx.Tx) error { return nil }
+	return c.try(ctx, attempt{event: e, work: nothing, dry: true, mark: c.markNew(e)})
 }

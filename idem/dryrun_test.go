@@ -103,7 +103,7 @@ func TestDryRunOfAHandlerThatHangsIsAnswered(t *testing.T) {
 	select {
 	case <-answer:
 	case <-time.After(10 * time.Second):
-		t.Fatal("DryRun waits for its handler for ever")
+		t.Fatal("DryRun waits for its handler without an end")
 	}
 	s.wantContents([]string{}) // over the pool's one connection: there is a new one
 }

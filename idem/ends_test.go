@@ -183,7 +183,7 @@ func FuzzHandlerSQLNeverLosesTheEvent(f *testing.F) {
 	f.Add("\x00", false)
 	f.Fuzz(func(t *testing.T, sql string, onConnection bool) {
 		if dangerous(sql) {
-			t.Skip()
+			return
 		}
 		s := newApp(t)
 		s.on(func(ctx context.Context, tx pgx.Tx, n *note) error {

@@ -41,11 +41,16 @@ func errorText(err error) *string {
 	if err == nil {
 		return nil
 	}
-	text := strings.ReplaceAll(strings.ToValidUTF8(err.Error(), "\uFFFD"), "\x00", "\uFFFD")
-	if len(text) > maxErrorText {
-		text = strings.ToValidUTF8(text[:maxErrorText], "")
-	}
-	return &text
+	return new(storable(err.Error(), maxErrorText))
 }
 
 const maxErrorText = 1000
+
+// storable is what Postgres takes of a text, at most so many bytes.
+func storable(text string, most int) string {
+	text = strings.ReplaceAll(strings.ToValidUTF8(text, "\uFFFD"), "\x00", "\uFFFD")
+	if len(text) > most {
+		text = strings.ToValidUTF8(text[:most], "")
+	}
+	return text
+}

@@ -322,3 +322,67 @@ func ExampleIsDryRun() {
 	// asking the carrier to collect what was bought with pay_1
 	// 200 {"received":true}
 }
+
+// What somebody does by hand is recorded: who, what and why, to which events, and
+// what came of it.
+func ExampleNewOperator() {
+	ctx := context.Background()
+	pool, end := database(ctx)
+	defer end()
+
+	events := asaas.NewDispatcher(token)
+	events.OnPaymentReceived(func(context.Context, pgx.Tx, *asaas.PaymentEvent) error { return idem.NoRetry(errNoOrder) })
+	processor := idem.NewProcessor(pool, events)
+	processor.Logger = nil
+	deliver(processor, received)
+
+	ana := idem.NewOperator(processor, "ana@shop")
+	if _, err := ana.Discard(ctx, idem.Filter{Types: []string{"PAYMENT_RECEIVED"}}, "paid in the shop"); err != nil {
+		log.Fatal(err)
+	}
+	actions, err := processor.Actions(ctx, 0, 10)
+	if err != nil {
+		log.Fatal(err)
+	}
+	for _, a := range actions {
+		fmt.Printf("%s: %s of %s (%s): %s\n", a.Actor, a.Action, a.Filter, a.Reason, a.Result)
+	}
+	// Output:
+	// 200 {"received":true}
+	// ana@shop: discard of states unhandled parked; types PAYMENT_RECEIVED (paid in the shop): 1 discarded
+}
+
+// printer is a broker.
+type printer struct{}
+
+func (printer) Publish(_ context.Context, m idem.Message) error {
+	fmt.Println("published:", m.Type, m.Key)
+	return nil
+}
+
+// A handler emits a message, which is published if, and only if, its transaction
+// is committed.
+func ExampleNewOutbox() {
+	ctx := context.Background()
+	pool, end := database(ctx)
+	defer end()
+
+	outbox := idem.NewOutbox(pool, "shop", printer{})
+	events := asaas.NewDispatcher(token)
+	events.OnPaymentReceived(func(ctx context.Context, tx pgx.Tx, e *asaas.PaymentEvent) error {
+		if err := payOrder(ctx, tx, e); err != nil {
+			return err
+		}
+		return outbox.Emit(ctx, idem.Message{Type: "order.paid", Key: e.Payment.ID})
+	})
+	processor := idem.NewProcessor(pool, events)
+
+	deliver(processor, received)
+	deliver(processor, received)
+	drain(ctx, outbox.Inbox) // in a program: idem.Serve(ctx, server, processor, outbox)
+	// Output:
+	// 200 {"received":true}
+	// 200 {"received":true,"duplicate":true}
+	// published: order.paid pay_1
+	// worker: order.paid done
+}

@@ -109,7 +109,9 @@ func Example_migrations() {
 	for _, f := range files {
 		fmt.Println(f.Name())
 	}
-	// Output: 00001_idem.sql
+	// Output:
+	// 00001_idem.sql
+	// 00002_operate.sql
 }
 
 // A consumer of a queue hands over bodies that were verified on their way in.
@@ -369,4 +371,37 @@ func ExampleProcessor_dryReplay() {
 	// Output:
 	// 200 {"received":true}
 	// {Done:1 Failed:0 Unhandled:0} <nil>
+}
+
+// A handler fails, and health is red long before Asaas stops its queue.
+func ExampleHealth() {
+	ctx := context.Background()
+	pool, end := database(ctx)
+	defer end()
+
+	events := asaas.NewDispatcher(token)
+	events.OnPaymentReceived(func(context.Context, pgx.Tx, *asaas.PaymentEvent) error { return errors.New("a mistake") })
+	processor := idem.NewProcessor(pool, events)
+	processor.Logger = nil
+	health := idem.NewHealth(processor) // http.Handle("GET /healthz", health)
+	health.Logger = nil
+
+	for range 5 {
+		deliver(processor, received)
+	}
+	report := health.Report()
+	fmt.Println("healthy:", report.Healthy)
+	for _, c := range report.Checks {
+		fmt.Println(c.Name, c.Healthy)
+	}
+	// Output:
+	// 503 {"received":false}
+	// 503 {"received":false}
+	// 503 {"received":false}
+	// 503 {"received":false}
+	// 503 {"received":false}
+	// healthy: false
+	// postgres true
+	// deliveries false
+	// retrying true
 }

@@ -176,7 +176,7 @@ func TestChildThatWorks(t *testing.T) {
 		t.Fatal(err)
 	}
 	config.ConnConfig.RuntimeParams["application_name"] = os.Getenv("IDEM_TEST_WORKER_NAME")
-	config.MaxConns = 4
+	config.MaxConns = 8 // for two inboxes
 	pool, err := pgxpool.NewWithConfig(t.Context(), config)
 	if err != nil {
 		t.Fatal(err)
@@ -191,13 +191,18 @@ func TestChildThatWorks(t *testing.T) {
 		}
 		return dieOnce(ctx, pool, n.ID)
 	})
-	inbox := idem.NewInbox(pool, source)
-	inbox.Logger = nil
-	inbox.Poll = 10 * time.Millisecond
-	if _, err := fmt.Sscan(os.Getenv("IDEM_TEST_MAX_CRASHES"), &inbox.MaxCrashes); err != nil {
-		t.Fatal(err)
+	bystander := &otherNotes{}
+	idem.Handle(&bystander.Routes, "paid", func(ctx context.Context, tx pgx.Tx, n *note) error {
+		_, err := tx.Exec(ctx, `insert into effects (event, queue) values ($1, $2)`, n.ID, n.Order)
+		return err
+	})
+	for _, inbox := range []*idem.Inbox{idem.NewInbox(pool, source), idem.NewInbox(pool, bystander)} {
+		inbox.Workers, inbox.Logger, inbox.Poll = 3, nil, 10*time.Millisecond
+		if _, err := fmt.Sscan(os.Getenv("IDEM_TEST_MAX_CRASHES"), &inbox.MaxCrashes); err != nil {
+			t.Fatal(err)
+		}
+		go func() { _ = inbox.Run(t.Context()) }()
 	}
-	go func() { _ = inbox.Run(t.Context()) }()
 	fmt.Println("working")
 	endWithParent()
 }

@@ -20,7 +20,7 @@ import (
 // It panics outside of a handler, and under [Dispatch] unless its context is
 // one of [CollectAfterCommit].
 func AfterCommit(ctx context.Context, f func(ctx context.Context)) {
-	s, ok := scopeFrom(ctx)
+	s, ok := handlingFrom(ctx)
 	if !ok || s.after == nil {
 		panic("idem: AfterCommit needs the context of a handler and, under Dispatch, one of CollectAfterCommit")
 	}

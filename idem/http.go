@@ -22,11 +22,11 @@ import (
 //	413  the body is larger than MaxBody
 //	503  not stored: it must be delivered again; or a dry run, see [DryRunHeader]
 func (p *Processor) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	p.serve(w, r, p.Accept)
+	p.serve(w, r, p.accept)
 }
 
 // serve opens a delivery, accepts it, and answers.
-func (c *Common) serve(w http.ResponseWriter, r *http.Request, accept func(context.Context, Event) (Outcome, error)) {
+func (c *Common) serve(w http.ResponseWriter, r *http.Request, accept func(context.Context, Event, time.Time) (Outcome, error)) {
 	start := time.Now()
 	if r.Method != http.MethodPost {
 		w.Header().Set("Allow", http.MethodPost)
@@ -41,13 +41,13 @@ func (c *Common) serve(w http.ResponseWriter, r *http.Request, accept func(conte
 	case err != nil:
 		c.refuse(w, r, start, err)
 	case r.Header.Get(DryRunHeader) != "":
-		outcome, err := c.DryRun(r.Context(), e)
+		outcome, err := c.dryDelivery(r.Context(), e)
 		if err != nil {
 			c.logError(r.Context(), "webhook dry run failed", e, err)
 		}
 		respond(w, http.StatusServiceUnavailable, fmt.Sprintf(`{"received":false,"dry_run":%q}`, outcome))
 	default:
-		outcome, _ := accept(r.Context(), e)
+		outcome, _ := accept(r.Context(), e, start)
 		answer(w, outcome)
 	}
 }
@@ -71,14 +71,14 @@ func (c *Common) open(w http.ResponseWriter, r *http.Request) (e Event, err erro
 
 // reject answers what is not a delivery.
 func (c *Common) reject(w http.ResponseWriter, r *http.Request, status int, start time.Time, err error) {
-	c.report(r.Context(), Observation{Stage: StageDelivery, Outcome: Rejected, Err: err, Duration: time.Since(start)})
+	c.reportRefused(r.Context(), start, Observation{Outcome: Rejected, Err: err})
 	respond(w, status, `{"received":false}`)
 }
 
 // refuse answers a delivery that could not be opened: 401 if it is not genuine,
 // 503 if that could not be determined.
 func (c *Common) refuse(w http.ResponseWriter, r *http.Request, start time.Time, err error) {
-	o := Observation{Stage: StageDelivery, Outcome: Retrying, Err: err, Duration: time.Since(start)}
+	o := Observation{Outcome: Retrying, Err: err}
 	status, body := http.StatusServiceUnavailable, `{"received":false}`
 	var refusal *Refusal
 	if errors.As(err, &refusal) {
@@ -88,8 +88,14 @@ func (c *Common) refuse(w http.ResponseWriter, r *http.Request, start time.Time,
 			status = http.StatusUnauthorized
 		}
 	}
-	c.report(r.Context(), o)
+	c.reportRefused(r.Context(), start, o)
 	respond(w, status, body)
+}
+
+// reportRefused tells the application of what has no event.
+func (c *Common) reportRefused(ctx context.Context, start time.Time, o Observation) {
+	ctx, s := c.start(ctx, StageDelivery, Event{}, "", start)
+	s.report(ctx, o)
 }
 
 func answer(w http.ResponseWriter, o Outcome) {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"sync/atomic"
 	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -61,9 +62,10 @@ type Inbox struct {
 	// Default: false.
 	PollOnly bool
 
-	writer *batch.Writer[store.Event, accepted]
+	writer *batch.Writer[store.Incoming, accepted]
 	sender *notify.Sender
 	wake   chan struct{} // for the workers of this process
+	runs   atomic.Int32  // calls of Run that have not returned
 }
 
 var _ http.Handler = (*Inbox)(nil)
@@ -84,7 +86,7 @@ func NewInbox(pool *pgxpool.Pool, source Source) *Inbox {
 		sender:      notify.NewSender(pool, channel),
 		wake:        make(chan struct{}, 1),
 	}
-	i.writer = batch.NewWriter(i.storeAll, func(e store.Event) int { return len(e.Payload) })
+	i.writer = batch.NewWriter(i.storeAll, func(e store.Incoming) int { return len(e.Payload) })
 	return i
 }
 
@@ -94,7 +96,7 @@ const channel = "idem_inbox"
 // ServeHTTP receives one delivery as [Processor.ServeHTTP] does, and answers
 // 200 once the event is on disk.
 func (i *Inbox) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	i.serve(w, r, i.Accept)
+	i.serve(w, r, i.accept)
 }
 
 // storeTime is how long storing an event may take. A provider waits for it.
@@ -110,10 +112,15 @@ type accepted struct {
 // Accept stores one verified event without HTTP, as [Processor.Accept] processes
 // it: a nil error means that the event need not come again.
 func (i *Inbox) Accept(ctx context.Context, e Event) (Outcome, error) {
-	start := time.Now()
-	ctx, cancel := context.WithDeadline(context.WithoutCancel(ctx), start.Add(storeTime))
-	defer cancel()
+	return i.accept(ctx, e, time.Now())
+}
+
+// accept is Accept of a delivery that came at start.
+func (i *Inbox) accept(ctx context.Context, e Event, start time.Time) (Outcome, error) {
 	e, err := i.normalize(e)
+	ctx, cancel := context.WithDeadline(context.WithoutCancel(ctx), time.Now().Add(storeTime))
+	defer cancel()
+	ctx, s := i.start(ctx, StageDelivery, e, "", start)
 	a := accepted{outcome: Retrying, err: err}
 	switch {
 	case err != nil:
@@ -123,16 +130,14 @@ func (i *Inbox) Accept(ctx context.Context, e Event) (Outcome, error) {
 		a = i.store(ctx, e)
 	}
 	a.err = wrap(e, a.err)
-	i.report(ctx, Observation{
-		Stage: StageDelivery, Event: e, Outcome: a.outcome, Err: a.err, Conflict: a.conflict, Duration: time.Since(start),
-	})
+	s.report(ctx, Observation{Event: e, Outcome: a.outcome, Err: a.err, Conflict: a.conflict})
 	return a.outcome, a.err
 }
 
 // store hands the event to the writer, with all that arrive at the same time,
 // and waits for its commit.
 func (i *Inbox) store(ctx context.Context, e Event) accepted {
-	a, ok := i.writer.Write(ctx, e.row())
+	a, ok := i.writer.Write(ctx, store.Incoming{Event: e.row(), Trace: i.carrier(ctx, e)})
 	if !ok {
 		return accepted{outcome: Retrying, err: errors.New("the event could not be stored in time: Postgres is away, or the pool is too small")}
 	}
@@ -140,7 +145,7 @@ func (i *Inbox) store(ctx context.Context, e Event) accepted {
 }
 
 // storeAll stores events, all of them within storeTime.
-func (i *Inbox) storeAll(events []store.Event) []accepted {
+func (i *Inbox) storeAll(events []store.Incoming) []accepted {
 	ctx, cancel := context.WithTimeout(context.Background(), storeTime)
 	defer cancel()
 	return i.storeGroup(ctx, events)
@@ -148,7 +153,7 @@ func (i *Inbox) storeAll(events []store.Event) []accepted {
 
 // storeGroup stores events in one statement. What Postgres refuses is stored one
 // by one, so that no event fails because of another.
-func (i *Inbox) storeGroup(ctx context.Context, events []store.Event) []accepted {
+func (i *Inbox) storeGroup(ctx context.Context, events []store.Incoming) []accepted {
 	results, err := i.insert(ctx, events)
 	if err == nil {
 		return results

@@ -62,18 +62,25 @@ func TestWorkersThatAreKilledNeitherLoseNorDouble(t *testing.T) {
 	}
 }
 
-// One event ends each process that works on it.
+// One event ends each process that works on it. Those of another provider, in the
+// same processes, are bystanders, too.
 func TestEventThatKillsItsWorkersIsParkedAndNoOther(t *testing.T) {
 	t.Parallel()
 	const events, keys = 60, 12
 	p := openProcesses(t)
 	poison := idem.Event{ID: "poison", Type: "paid", Key: "crash-005", Payload: []byte(`{"id":"poison","order":"crash-005"}`)}
 	poison.OccurredAt = nth(0, keys).OccurredAt // before the others of its key
+	others := idem.NewInbox(p.pool, &otherNotes{})
 	for n := range events {
 		if n == events/2 {
 			p.storeOne(poison)
 		}
 		p.storeOne(nth(n, keys))
+		e := nth(events+n, keys)
+		e.Key, e.Payload = "other-"+e.Key, fmt.Appendf(nil, `{"id":%q,"order":"other-%s"}`, e.ID, e.Key)
+		if o, err := others.Accept(t.Context(), e); o != idem.Pending {
+			t.Fatal(o, err)
+		}
 	}
 	died := make(chan *workerProcess, 10)
 	deaths := 0
@@ -85,7 +92,7 @@ func TestEventThatKillsItsWorkersIsParkedAndNoOther(t *testing.T) {
 		begin()
 	}
 	// Of the poison's key, no event is done while that is not.
-	for done, parked := 0, false; !parked || done < events-events/keys; {
+	for done, parked := 0, false; !parked || done < events+events-events/keys; {
 		select {
 		case w := <-died:
 			deaths++
@@ -125,6 +132,6 @@ func TestEventThatKillsItsWorkersIsParkedAndNoOther(t *testing.T) {
 			t.Errorf("an event is %s", state)
 		}
 	}
-	p.wantEffects(events + 1)
+	p.wantEffects(events + events + 1)
 	p.wantEachOnceInOrder()
 }

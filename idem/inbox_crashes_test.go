@@ -54,7 +54,7 @@ func TestEventThatKilledTwoProcessesRunsAloneInItsProcess(t *testing.T) {
 	}
 	m.inbox.Workers = 4
 	m.on(func(ctx context.Context, tx pgx.Tx, n *note) error {
-		if n.ID != "suspect" {
+		if n.ID != "crashed" {
 			return handle(ctx, tx, n)
 		}
 		m.store(letter("late", "late", 0)) // wakes the workers
@@ -66,27 +66,27 @@ func TestEventThatKilledTwoProcessesRunsAloneInItsProcess(t *testing.T) {
 		}
 		return pay(ctx, tx, n)
 	})
-	for _, id := range []string{"a", "b", "suspect", "t", "u"} { // in the order that workers find them
+	for _, id := range []string{"a", "b", "crashed", "t", "u"} { // in the order that workers find them
 		m.store(letter(id, id, 0))
 	}
 	storeBystander("x")
 	storeBystander("y")
-	m.dieWith("suspect", 2)
+	m.dieWith("crashed", 2)
 	m.start(bystander)
 	<-entered
 	<-entered
 	m.start(m.inbox)
-	for range 3 { // of four, as suspect is one of the first four
+	for range 3 { // of four, as crashed is one of the first four
 		if id := <-entered; id > "t" {
 			t.Errorf("%s was claimed, and there is one that must run alone", id)
 		}
 	}
-	m.wantRow("suspect", `(state, crashes, claimed_until > now())`, `(pending,2,t)`)
+	m.wantRow("crashed", `(state, crashes, claimed_until > now())`, `(pending,2,t)`)
 	close(release)
 	for range 9 {
 		m.wantWorked(idem.Done)
 	}
-	m.wantRow("suspect", `(state, attempts, crashes)`, `(done,0,2)`)
+	m.wantRow("crashed", `(state, attempts, crashes)`, `(done,0,2)`)
 	for _, id := range []string{"a", "t", "x", "late", "later"} {
 		m.wantRow(id, `(state, attempts, crashes)`, `(done,0,0)`)
 	}
@@ -103,14 +103,14 @@ func TestEventThatKilledManyProcessesIsParkedUntried(t *testing.T) {
 		}
 		return pay(ctx, tx, n)
 	})
-	m.store(letter("deadly", "o1", 1), letter("after", "o1", 2), letter("suspect", "o2", 1), letter("bystander", "o3", 1))
+	m.store(letter("deadly", "o1", 1), letter("after", "o1", 2), letter("crashed", "o2", 1), letter("bystander", "o3", 1))
 	m.dieWith("deadly", 3)
-	m.dieWith("suspect", 2)
+	m.dieWith("crashed", 2)
 	m.dieWith("bystander", 1)
 	m.drain()
 	m.wantRow("deadly", `(state, crashes, claimed_until, last_error like '%3 processes died%')`, `(parked,3,,t)`)
 	m.wantPayload("deadly", string(letter("deadly", "o1", 1).Payload))
-	m.wantRow("suspect", `(state, crashes)`, `(done,2)`)
+	m.wantRow("crashed", `(state, crashes)`, `(done,2)`)
 	m.wantRow("bystander", `(state, crashes)`, `(done,1)`)
 	m.wantState("after", idem.StatePending) // its key is held
 }

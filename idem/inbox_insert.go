@@ -13,9 +13,9 @@ import (
 
 // insert stores events that may have been stored before, or be among events
 // twice, and returns what became of each.
-func (i *Inbox) insert(ctx context.Context, events []store.Event) ([]accepted, error) {
+func (i *Inbox) insert(ctx context.Context, events []store.Incoming) ([]accepted, error) {
 	first := make(map[string]int, len(events)) // of those with the same row key
-	var once []store.Event
+	var once []store.Incoming
 	for n, e := range events {
 		if key := e.RowKey(); !has(first, key) {
 			first[key] = n
@@ -45,7 +45,7 @@ func has(m map[string]int, key string) bool {
 }
 
 // insertNew stores the new ones of events, and returns their row keys.
-func (i *Inbox) insertNew(ctx context.Context, events []store.Event) (inserted []string, err error) {
+func (i *Inbox) insertNew(ctx context.Context, events []store.Incoming) (inserted []string, err error) {
 	err = pgtx.Ask(ctx, i.pool, func(ctx context.Context, conn *pgxpool.Conn) (err error) {
 		inserted, err = store.InsertPending(ctx, conn, events)
 		return err
@@ -55,11 +55,11 @@ func (i *Inbox) insertNew(ctx context.Context, events []store.Event) (inserted [
 
 // insertAgain finds out about the events that have no result, because they were
 // stored before.
-func (i *Inbox) insertAgain(ctx context.Context, events []store.Event, results []accepted) error {
+func (i *Inbox) insertAgain(ctx context.Context, events []store.Incoming, results []accepted) error {
 	found, b := make([]store.Found, len(events)), &pgx.Batch{}
 	for n, e := range events {
 		if results[n].outcome == "" {
-			store.Look(b, e, &found[n])
+			store.Look(b, e.Event, &found[n])
 		}
 	}
 	err := i.pool.SendBatch(ctx, b).Close()
@@ -74,9 +74,9 @@ func (i *Inbox) insertAgain(ctx context.Context, events []store.Event, results [
 // acceptAgain is what becomes of a delivery whose event is stored. One that is
 // kept becomes pending: an application that processed inline has left it, or
 // somebody sends it again.
-func (i *Inbox) acceptAgain(ctx context.Context, e store.Event, found store.Found) (accepted, error) {
+func (i *Inbox) acceptAgain(ctx context.Context, e store.Incoming, found store.Found) (accepted, error) {
 	if found.First {
-		i.logConflict(ctx, Event(e))
+		i.logConflict(ctx, Event(e.Event))
 	}
 	switch {
 	case found.State == "":

@@ -28,12 +28,14 @@ var errStopped = errors.New("the workers were stopped: the next ones go on with 
 //
 // When ctx ends no further event is claimed, running handlers have StopTimeout to
 // finish, and Run returns nil. It returns an error if handlers did not return in
-// time, and immediately if a setting makes no sense. While Postgres is away Run
-// logs that, and goes on when it is back.
+// time, and immediately if a setting makes no sense. While Postgres is unavailable
+// Run logs that, and continues when it is back.
 func (i *Inbox) Run(ctx context.Context) error {
 	if err := i.check(); err != nil {
 		return err
 	}
+	i.runs.Add(1)
+	defer i.runs.Add(-1)
 	r := i.newRunner(ctx)
 	var beside sync.WaitGroup
 	beside.Go(func() { r.listen(ctx) })

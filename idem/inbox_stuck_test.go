@@ -138,3 +138,39 @@ func TestArgumentThatPanicsAtCommitIsAFailure(t *testing.T) {
 	}
 	s.wantEffects(0)
 }
+
+// Somebody has locked the row of the event that is to go on, in a statement of
+// their own over all rows, say. It is waited for: nobody else would promote it soon.
+func TestPromotionWaitsForWhoHasLockedTheRow(t *testing.T) {
+	t.Parallel()
+	s := newInboxApp(t)
+	s.inbox.PassParked = true
+	s.on(refuseBad)
+	s.store(letter("bad1", "o", 1), letter("b", "o", 2))
+	found, err := store.FindClaims(t.Context(), s.pool, store.Search{Source: "notes", Limit: 10, Lease: time.Minute, Crashed: 2})
+	if err != nil || len(found.Claims) != 1 {
+		t.Fatalf("claimed %v, %v", found.Claims, err)
+	}
+	tx, err := s.pool.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := tx.Exec(t.Context(), `select from idem_payloads where event = 'notes//b' for update`); err != nil {
+		t.Fatal(err)
+	}
+	settled := make(chan error, 1)
+	go func() {
+		_, err := store.Settle(context.Background(), s.pool, found.Claims[0], store.End{State: store.Parked, Free: true})
+		settled <- err
+	}()
+	s.until(blocked)
+	if err := tx.Commit(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-settled; err != nil {
+		t.Fatal(err)
+	}
+	if due := queryOne[bool](s, `select due_at is not null from idem_payloads where event = 'notes//b'`); !due {
+		t.Error("b is held back behind nothing")
+	}
+}

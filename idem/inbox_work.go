@@ -16,7 +16,6 @@ import (
 // work processes one claim, and ends it: the event is done, or its row says what
 // comes next.
 func (r *runner) work(c store.Claim) {
-	start := time.Now()
 	ctx, cancel := context.WithTimeout(r.attempts, r.inbox.Timeout)
 	defer cancel()
 	defer func() {
@@ -30,20 +29,15 @@ func (r *runner) work(c store.Claim) {
 			return
 		}
 	}
+	ctx, s := r.inbox.start(ctx, StageAttempt, Event(c.Event), c.Trace, time.Now())
 	outcome, err := r.process(ctx, c)
 	if errors.Is(err, pgtx.ErrTimedOut) && r.stopped() {
 		r.timedOut.Add(1)
 	}
-	e := Event(c.Event)
-	if outcome == "" { // another worker or a replay has the event, or an earlier one came
-		if err != nil {
-			r.inbox.logError(ctx, "webhook claim could not be released, and passes for a crash", e, err)
-		}
-		return
+	if outcome == "" && err != nil {
+		r.inbox.logError(ctx, "webhook claim could not be released, and passes for a crash", Event(c.Event), err)
 	}
-	r.inbox.report(ctx, Observation{
-		Stage: StageAttempt, Event: e, Outcome: outcome, Err: wrap(e, err), Duration: time.Since(start),
-	})
+	s.report(ctx, Observation{Event: Event(c.Event), Outcome: outcome, Err: wrap(Event(c.Event), err)})
 }
 
 // process runs the event's handler, and says in the event's row if that does not
@@ -64,7 +58,7 @@ func (r *runner) process(ctx context.Context, c store.Claim) (Outcome, error) {
 		return r.settle(ctx, c, store.End{State: store.Unhandled, Free: true}, nil)
 	}
 	promoted := false
-	outcome, err := i.attempt(ctx, attempt{event: e, work: work, mark: i.markClaimed(c), last: promote(e, &promoted)})
+	outcome, err := i.execute(ctx, attempt{event: e, work: work, mark: i.markClaimed(c), last: promote(e, &promoted)})
 	if promoted {
 		i.wakeOwn()
 	}
@@ -168,14 +162,14 @@ func (r *runner) reconcile(ctx context.Context, c store.Claim, cause error) (Out
 	return Done, nil
 }
 
-// insist repeats a statement while Postgres is away, until the lease would have
-// ended. What it could not record passes for a crash.
+// insist repeats a statement while Postgres is away, or found a deadlock, until
+// the lease would have ended. What it could not record passes for a crash.
 func (r *runner) insist(ctx context.Context, f func(context.Context, *pgxpool.Conn) error) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), lease)
 	defer cancel()
 	for tries := 1; ; tries++ {
 		err := pgtx.Ask(ctx, r.inbox.pool, f)
-		if err == nil || !pgtx.Unavailable(err) || !pause(ctx, tries) {
+		if err == nil || !pgtx.Unavailable(err) && !pgtx.Retryable(err) || !pause(ctx, tries) {
 			return err
 		}
 	}

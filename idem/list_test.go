@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"testing"
 	"time"
 
@@ -37,15 +38,22 @@ func TestListTakesWhatItsFilterSays(t *testing.T) {
 	s.exec(`insert into idem_events (event, type, key, state) values ('notes2//other', 'new', '', 'parked')`)
 	s.exec(`insert into idem_payloads (event, source, received_at, body) values ('notes2//other', 'notes2', now(), '')`)
 	// The order is that of arrival, whatever the names are.
-	s.exec(`update idem_events set received_at = '2026-11-20' where event = 'notes//with/slash'`)
+	for _, table := range []string{"idem_events", "idem_payloads"} {
+		s.exec(`update ` + table + ` set received_at = '2026-11-20 00:00+00' where event = 'notes//with/slash'`)
+	}
 
 	every := []idem.State{
 		idem.StateUnhandled, idem.StateParked, idem.StatePending, idem.StateRetrying, idem.StateDone, idem.StateDiscarded,
 	}
+	day := time.Date(2026, 11, 20, 0, 0, 0, 0, time.UTC)
 	for name, c := range map[string]struct {
 		filter idem.Filter
 		want   []string
 	}{
+		"received from then on":  {idem.Filter{ReceivedFrom: day.Add(time.Microsecond)}, []string{"bad1", "a/b e1", "100% e1"}},
+		"received before":        {idem.Filter{ReceivedUntil: day.Add(time.Microsecond)}, []string{"with/slash"}},
+		"the end is not in it":   {idem.Filter{ReceivedFrom: day, ReceivedUntil: day}, nil},
+		"the start is in it":     {idem.Filter{ReceivedFrom: day, ReceivedUntil: day.Add(1000)}, []string{"with/slash"}},
 		"what needs somebody":    {idem.Filter{}, []string{"with/slash", "bad1", "a/b e1", "100% e1"}},
 		"every state, none done": {idem.Filter{States: every}, []string{"with/slash", "bad1", "a/b e1", "100% e1", "retrying", "pending"}},
 		"one state":              {idem.Filter{States: []idem.State{idem.StatePending}}, []string{"pending"}},
@@ -67,7 +75,71 @@ func TestListTakesWhatItsFilterSays(t *testing.T) {
 			if diff := cmp.Diff(c.want, ids(s.listed(c.filter))); diff != "" {
 				t.Error("List (-want +got):\n" + diff)
 			}
+			if n, err := s.processor.Count(t.Context(), c.filter); n != int64(len(c.want)) || err != nil {
+				t.Errorf("Count = %d, %v, want %d", n, err, len(c.want))
+			}
+			slices.Reverse(c.want)
+			if diff := cmp.Diff(c.want, ids(s.paged(c.filter, 2))); diff != "" {
+				t.Error("Page (-want +got):\n" + diff)
+			}
 		})
+	}
+}
+
+// paged reads n events at a time.
+func (s *app) paged(f idem.Filter, n int) (all []idem.StoredEvent) {
+	s.Helper()
+	for before := (idem.Place{}); ; {
+		p, err := s.processor.Page(s.Context(), f, before, n)
+		if err != nil {
+			s.Fatal(err)
+		}
+		all = append(all, p.Events...)
+		if before = p.Next; before == (idem.Place{}) {
+			return all
+		}
+	}
+}
+
+// Whoever asks about one charge wants all of it, also what is done.
+func TestGetAndOfKeyReturnEventsInEveryState(t *testing.T) {
+	t.Parallel()
+	s := newInboxApp(t)
+	s.inbox.KeepPayloads = true
+	s.on(refuseBad)
+	s.store(letter("done", "o1", 1), letter("bad1", "o1", 2), letter("behind", "o1", 3), letter("other", "o2", 1),
+		in("shop/1", letter("done", "o1", 1)))
+	s.drain()
+	all, err := s.inbox.OfKey(t.Context(), "", "o1", 10)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]string{"done", "bad1", "behind"}, ids(all)); diff != "" {
+		t.Error("OfKey (-want +got):\n" + diff)
+	}
+	if some, err := s.inbox.OfKey(t.Context(), "", "o1", 2); len(some) != 2 || err != nil {
+		t.Errorf("OfKey of two = %v, %v", ids(some), err)
+	}
+	if none, err := s.inbox.OfKey(t.Context(), "shop", "o1", 10); len(none) != 0 || err != nil {
+		t.Errorf("OfKey of another account = %v, %v", ids(none), err)
+	}
+	for _, want := range all {
+		got, ok, err := s.inbox.Get(t.Context(), "", want.ID)
+		if !ok || err != nil {
+			t.Fatal(ok, err)
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Error("Get, not as OfKey (-OfKey +Get):\n" + diff)
+		}
+		if string(got.Payload) != string(letter(got.ID, "o1", 0).Payload) {
+			t.Errorf("the payload of %s is %q", got.ID, got.Payload)
+		}
+	}
+	if got, ok, err := s.inbox.Get(t.Context(), "shop/1", "done"); !ok || got.State != idem.StateDone || got.Scope != "shop/1" || err != nil {
+		t.Errorf("Get = %+v, %t, %v", got, ok, err)
+	}
+	if got, ok, err := s.inbox.Get(t.Context(), "", "nobody"); ok || err != nil {
+		t.Errorf("Get = %+v, %t, %v, want nothing", got, ok, err)
 	}
 }
 

@@ -37,6 +37,30 @@ func Migrate(ctx context.Context, db interface {
 	return nil
 }
 
+// MissingMigrations returns the files of [Migrations] that [Migrate] would apply
+// now, without applying any. Those that another tool has applied are among them,
+// unless that recorded them in idem_migrations.
+func MissingMigrations(ctx context.Context, db interface {
+	Begin(ctx context.Context) (pgx.Tx, error)
+},
+) (files []string, err error) {
+	all, err := migrationsOf(Migrations)
+	if err != nil {
+		return nil, err
+	}
+	err = pgx.BeginFunc(ctx, db, func(tx pgx.Tx) error {
+		missing, err := missingOf(ctx, tx, all)
+		for _, m := range missing {
+			files = append(files, m.file)
+		}
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("idem: looking for migrations: %w", err)
+	}
+	return files, nil
+}
+
 type beginner interface {
 	Begin(ctx context.Context) (pgx.Tx, error)
 }

@@ -7,6 +7,8 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/paghooks/paghooks/idem"
 	"github.com/paghooks/paghooks/idem/idemtest"
 )
@@ -74,5 +76,24 @@ func TestMigrateWithoutSchemaSaysSo(t *testing.T) {
 	}
 	if _, err := conn.Exec(t.Context(), `reset search_path`); err != nil {
 		t.Fatal(err)
+	}
+}
+
+func TestMissingMigrationsAreNamedUntilTheyAreApplied(t *testing.T) {
+	t.Parallel()
+	pool := idemtest.Pool(t)
+	all, err := fs.Glob(idem.Migrations, "migrations/*.sql")
+	if err != nil {
+		t.Fatal(err)
+	}
+	missing, err := idem.MissingMigrations(t.Context(), pool)
+	if diff := cmp.Diff(all, missing); diff != "" || err != nil {
+		t.Errorf("of an empty schema: %v (-want +got):\n%s", err, diff)
+	}
+	if err := idem.Migrate(t.Context(), pool); err != nil {
+		t.Fatal(err)
+	}
+	if missing, err := idem.MissingMigrations(t.Context(), pool); len(missing) != 0 || err != nil {
+		t.Errorf("after Migrate: %v, %v", missing, err)
 	}
 }

@@ -16,8 +16,8 @@ const (
 	StageAttempt  Stage = "attempt"  // an attempt of an inbox's worker, or of Replay
 )
 
-// Observation is what [Common.Observe] gets of each delivery and, from an
-// [Inbox], of each attempt of its workers.
+// Observation is what became of a delivery, or of an attempt at a stored event. See
+// [Common.Observe].
 type Observation struct {
 	Source   string // the source's name, also when the delivery is refused
 	Stage    Stage
@@ -26,16 +26,50 @@ type Observation struct {
 	Err      error // why it failed, was parked or was refused; a *[Refusal] when refused
 	Duration time.Duration
 
+	// Label is the event's type, for metrics: [OtherTypes] if the application neither
+	// handles nor ignores the type, so that strangers cannot add series, and "" if
+	// the delivery was refused.
+	Label string
+
 	// Conflict is set when another body is stored with the event's id: an id
 	// that was used twice, or two accounts that share an address. Only one of
 	// the two is processed. See [Common.Conflicts].
 	Conflict bool
 }
 
-// report tells the application of an observation. A panic of its code is
-// logged, and has no other effect.
-func (c *Common) report(ctx context.Context, o Observation) {
-	o.Source = c.source.Name()
+// OtherTypes is the label of all event types that the application neither handles
+// nor ignores.
+const OtherTypes = "_other"
+
+// Lag returns the time from the provider's own time of the event until now. Call it
+// in Observe. ok is false unless the outcome is [Done] and the provider gave a time.
+// The two times are of two clocks: a negative lag is returned as 0.
+func (o Observation) Lag() (lag time.Duration, ok bool) {
+	if o.Outcome != Done || o.Event.OccurredAt.IsZero() {
+		return 0, false
+	}
+	return max(time.Since(o.Event.OccurredAt), 0), true
+}
+
+// label is the label of an event.
+func (c *Common) label(e Event) string {
+	if e.ID == "" {
+		return ""
+	}
+	handler, ok := c.source.(interface{ Handles(eventType string) bool })
+	known := c.ignores(e)
+	if ok && !known {
+		_ = pgtx.Protect(func() error { known = handler.Handles(e.Type); return nil })
+	}
+	if known {
+		return e.Type
+	}
+	return OtherTypes
+}
+
+// observe logs an observation, and gives it to the application. A panic of its
+// code is logged, and has no other effect.
+func (c *Common) observe(ctx context.Context, o Observation) {
 	_ = pgtx.Protect(func() error { c.log(ctx, o); return nil }) // a panic of the logger leaves nobody to tell
 	if c.Observe == nil {
 		return

@@ -94,6 +94,9 @@ func TestRoleThatMayOnlyReadAndWriteRunsBothModes(t *testing.T) {
 	if n := queryOne[int](s, `select count(*) from idem_event_log`); n != 6 {
 		t.Errorf("the view shows %d events, want 6", n)
 	}
+	if n, err := idem.NewOperator(s.inbox, "ana").Discard(t.Context(), idem.Filter{IDs: []string{"new"}}, "a test"); n != 1 || err != nil {
+		t.Errorf("Discard by an operator = %d, %v", n, err)
+	}
 	s.exec(`update idem_events set received_at = '2020-01-01'`)
 	s.wantPruned(s.processor, 6)
 }

@@ -59,18 +59,23 @@ func NewProcessor(pool *pgxpool.Pool, source Source) *Processor {
 //
 // The event is processed even if ctx is canceled meanwhile, until Timeout.
 func (p *Processor) Accept(ctx context.Context, e Event) (Outcome, error) {
-	o := Observation{Stage: StageDelivery, Event: e, Outcome: Retrying}
-	start := time.Now()
-	ctx, cancel := context.WithDeadline(context.WithoutCancel(ctx), start.Add(p.Timeout))
+	return p.accept(ctx, e, time.Now())
+}
+
+// accept is Accept of a delivery that came at start.
+func (p *Processor) accept(ctx context.Context, e Event, start time.Time) (Outcome, error) {
+	e, err := p.normalize(e)
+	ctx, cancel := context.WithDeadline(context.WithoutCancel(ctx), time.Now().Add(p.Timeout))
 	defer cancel()
-	o.Event, o.Err = p.normalize(e)
-	if o.Err == nil {
-		o.Outcome, o.Err = p.flights.do(ctx, o.Event.row().RowKey(), func() (Outcome, error) {
-			return p.process(ctx, o.Event, &o.Conflict)
+	ctx, s := p.start(ctx, StageDelivery, e, "", start)
+	o := Observation{Event: e, Outcome: Retrying, Err: err}
+	if err == nil {
+		o.Outcome, o.Err = p.flights.do(ctx, e.row().RowKey(), func() (Outcome, error) {
+			return p.process(ctx, e, &o.Conflict)
 		})
 	}
-	o.Err, o.Duration = wrap(o.Event, o.Err), time.Since(start)
-	p.report(ctx, o)
+	o.Err = wrap(e, o.Err)
+	s.report(ctx, o)
 	if o.Outcome.Acknowledged() {
 		return o.Outcome, nil
 	}
@@ -101,7 +106,7 @@ func (p *Processor) deliver(ctx context.Context, e Event, work Work, conflict *b
 	var found store.Found
 	look := func(b *pgx.Batch) { store.Look(b, e.row(), &found) }
 	a := attempt{event: e, work: work, mark: p.markNew(e), otherwise: look}
-	outcome, err := p.attempt(ctx, a)
+	outcome, err := p.execute(ctx, a)
 	if outcome != Duplicate || err != nil {
 		return unlessDuplicate(outcome, err)
 	}
@@ -111,7 +116,7 @@ func (p *Processor) deliver(ctx context.Context, e Event, work Work, conflict *b
 		stored := e
 		stored.Key = found.Key // its place in the order, whatever this delivery says
 		a.mark, a.last = p.markStored(stored, kept...), promote(stored, &promoted)
-		if outcome, err = p.attempt(ctx, a); outcome != Duplicate || err != nil {
+		if outcome, err = p.execute(ctx, a); outcome != Duplicate || err != nil {
 			return unlessDuplicate(outcome, err)
 		}
 	}

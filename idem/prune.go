@@ -10,9 +10,9 @@ import (
 
 // Prune forgets the source's done, unhandled and discarded events that arrived
 // longer ago than Retention, by the database's clock, with their payloads, and
-// returns how many. Pending and retrying ones stay, and parked ones until they are replayed or discarded,
-// unless ParkedRetention is set. PayloadRetention deletes kept bodies before that.
-// It also puts right what people left who deleted events by hand.
+// returns how many. Pending and retrying ones stay, and parked ones until they are
+// replayed or discarded, unless ParkedRetention is set. PayloadRetention deletes
+// kept bodies before that. Prune also repairs what deleting events by hand left.
 //
 // It reads the tables once from end to end (there is no index for it, because
 // every delivery would pay for that), a megabyte at a time, each committed on
@@ -21,7 +21,7 @@ import (
 // longest redelivery.
 func (c *Common) Prune(ctx context.Context) (deleted int64, err error) {
 	if c.Retention <= 0 {
-		return 0, errors.New("idem: pruning events: Retention is zero or less: every event would be forgotten")
+		return 0, errPruneAll
 	}
 	source := c.source.Name()
 	deleted, err = store.PruneEvents(ctx, c.pool, source, c.Retention, c.ParkedRetention)
@@ -35,4 +35,19 @@ func (c *Common) Prune(ctx context.Context) (deleted int64, err error) {
 		return deleted, fmt.Errorf("idem: pruning events: %w", explain(err))
 	}
 	return deleted, nil
+}
+
+var errPruneAll = errors.New("idem: pruning events: Retention is zero or less: every event would be forgotten")
+
+// DryPrune counts the events that [Common.Prune] would forget now. It reads all
+// of idem_events, as that does.
+func (c *Common) DryPrune(ctx context.Context) (int64, error) {
+	if c.Retention <= 0 {
+		return 0, errPruneAll
+	}
+	n, err := store.CountPrunable(ctx, c.pool, c.source.Name(), c.Retention, c.ParkedRetention)
+	if err != nil {
+		return 0, fmt.Errorf("idem: counting events to prune: %w", explain(err))
+	}
+	return n, nil
 }

@@ -79,6 +79,9 @@ func TestPruneForgetsEachKindAtItsOwnAge(t *testing.T) {
 			s.exec(`insert into idem_events (event, type, key, state, received_at) values ('notes2//done', '', '', 'done', '2020-01-01'), ('notes2//failed', '', '', 'parked', '2020-01-01')`)
 			s.exec(`insert into idem_archive (event, received_at, body) values ('notes2//done', '2020-01-01', '')`)
 			c.set(s.processor)
+			if n, err := s.processor.DryPrune(t.Context()); n != int64(c.forgotten) || err != nil {
+				t.Errorf("DryPrune = %d, %v, want %d", n, err, c.forgotten)
+			}
 			s.wantPruned(s.processor, int64(c.forgotten))
 
 			want := append(c.events, "pending-1", "pending-10", "pending-50", "retrying-1", "retrying-10", "retrying-50")

@@ -6,7 +6,8 @@ import (
 )
 
 // Reason says, for machines, why a delivery was refused. The providers'
-// packages declare theirs: asaas.ReasonWrongToken, zeltapay.ReasonStale.
+// packages declare theirs: asaas.ReasonWrongToken, zeltapay.ReasonStale. It is a
+// constant of few: metrics count by it.
 type Reason string
 
 // ReasonNotConfigured refuses every delivery while the application has no

@@ -30,51 +30,65 @@ type Replayed struct {
 // entity that is pending or parked in an inbox has to wait for that.
 //
 // A failing event does not stop the others; its error is logged and observed, and
-// that of its handler is stored. An unhandled event that fails is parked. Replay returns an error when ctx ends or Postgres is away, together
-// with what it did until then.
+// that of its handler is stored. An unhandled event that fails is parked. Replay
+// returns an error when ctx ends or Postgres is unavailable, together with what it
+// did until then.
 //
 // With StatePending among the filter's states it does the work of an inbox that
 // has no workers any more. To have workers do it, see [Inbox.Requeue]; to see
 // what would happen, [Common.DryReplay].
 func (c *Common) Replay(ctx context.Context, f Filter) (Replayed, error) {
-	return c.each(ctx, f, c.replay)
+	return c.runAll(ctx, f, c.replay)
 }
 
-// each calls run for the events that f chooses.
-func (c *Common) each(ctx context.Context, f Filter, run func(context.Context, Event, *Replayed) error) (total Replayed, err error) {
-	for s, err := range c.List(ctx, f) {
+// runAll runs the events that f chooses, by replay or dryReplay.
+func (c *Common) runAll(ctx context.Context, f Filter, run func(context.Context, StoredEvent) (Outcome, error)) (Replayed, error) {
+	keys, err := c.find(ctx, f)
+	if err != nil {
+		return Replayed{}, fmt.Errorf("idem: listing events: %w", explain(err))
+	}
+	return c.runKeys(ctx, keys, run, func(Replayed, Event, error) {})
+}
+
+// runKeys runs events by their row keys, and calls ran after each, with the sum
+// until then, and why the event failed, if it did. It ends with the error of the
+// first event whose outcome is not counted: that would stop every other one, too.
+func (c *Common) runKeys(
+	ctx context.Context, keys []string, run func(context.Context, StoredEvent) (Outcome, error), ran func(Replayed, Event, error),
+) (sum Replayed, err error) {
+	for s, err := range c.load(ctx, keys) {
 		if err != nil {
-			return total, err
+			return sum, err
 		}
-		if err := run(ctx, s.Event, &total); err != nil {
-			return total, fmt.Errorf("idem: replay stopped at %s %s: %w", s.Type, s.ID, err)
+		outcome, failure := Retrying, ctx.Err()
+		if failure == nil {
+			outcome, failure = run(ctx, s)
 		}
+		switch outcome {
+		case Done:
+			sum.Done++
+		case Parked:
+			sum.Failed++
+		case Unhandled, Ignored:
+			sum.Unhandled++
+		case Duplicate: // done by another meanwhile
+		default:
+			return sum, fmt.Errorf("idem: replay stopped at %s %s: %w", s.Type, s.ID, failure)
+		}
+		ran(sum, s.Event, failure)
 	}
-	return total, nil
+	return sum, nil
 }
 
-// replay runs one event. The error is one that would stop every other event.
-func (c *Common) replay(ctx context.Context, e Event, total *Replayed) error {
-	if err := ctx.Err(); err != nil {
-		return err
-	}
-	start := time.Now()
+// replay is an attempt of a stored event, traced and observed.
+func (c *Common) replay(ctx context.Context, stored StoredEvent) (Outcome, error) {
+	e := stored.Event
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), c.Timeout)
 	defer cancel()
+	ctx, s := c.start(ctx, StageAttempt, e, stored.Carrier, time.Now())
 	outcome, err := c.replayOne(ctx, e)
-	c.report(ctx, Observation{Stage: StageAttempt, Event: e, Outcome: outcome, Err: wrap(e, err), Duration: time.Since(start)})
-	switch outcome {
-	case Done:
-		total.Done++
-	case Parked:
-		total.Failed++
-	case Unhandled:
-		total.Unhandled++
-	case Duplicate: // done by another meanwhile
-	default:
-		return err
-	}
-	return nil
+	s.report(ctx, Observation{Event: e, Outcome: outcome, Err: wrap(e, err)})
+	return outcome, err
 }
 
 var errEarlier = errors.New("an earlier event of the same entity is not done, or one is being processed: replay or discard that first, or replay this again")
@@ -91,7 +105,7 @@ func (c *Common) replayOne(ctx context.Context, e Event) (Outcome, error) {
 	}
 	var found store.Found
 	var promoted bool // workers look for it from time to time
-	outcome, err := c.attempt(ctx, attempt{
+	outcome, err := c.execute(ctx, attempt{
 		event: e, work: work,
 		mark:      c.markStored(e, append([]string{store.Pending}, kept...)...),
 		otherwise: func(b *pgx.Batch) { store.Look(b, e.row(), &found) },

@@ -8,14 +8,22 @@ import (
 )
 
 // Requeue has the workers process the events that f chooses again, as if they had
-// just arrived, each in its place in the order of its key. Events that are being
-// processed are left. It returns how many it requeued.
+// just arrived, each in its place in the order of its entity. Events that are
+// being processed are left. It returns how many it requeued.
 func (i *Inbox) Requeue(ctx context.Context, f Filter) (int64, error) {
 	keys, err := i.find(ctx, f)
 	if err != nil {
 		return 0, fmt.Errorf("idem: requeueing events: %w", explain(err))
 	}
-	n, err := store.Requeue(ctx, i.pool, keys, f.states())
+	return i.requeueAll(ctx, keys, f.states())
+}
+
+// requeueAll makes events pending by their row keys, if they are in one of states.
+func (i *Inbox) requeueAll(ctx context.Context, keys, states []string) (n int64, err error) {
+	err = again(ctx, func() (err error) {
+		n, err = store.Requeue(ctx, i.pool, keys, states)
+		return err
+	})
 	if err != nil {
 		return 0, fmt.Errorf("idem: requeueing events: %w", explain(err))
 	}

@@ -154,8 +154,8 @@ func TestOperationsSayWhatFailed(t *testing.T) {
 			}
 			return err
 		},
-		"idem: listing blocked keys": func() error { _, err := s.inbox.Blocked(t.Context()); return err },
-		"idem: counting events":      func() error { _, err := s.inbox.Stats(t.Context()); return err },
+		"idem: listing blocked entities": func() error { _, err := s.inbox.Blocked(t.Context()); return err },
+		"idem: counting events":          func() error { _, err := s.inbox.Stats(t.Context()); return err },
 	} {
 		want := name + ": the tables are missing: call idem.Migrate at start, with the same search_path: "
 		if err := operate(); err == nil || len(err.Error()) < len(want) || err.Error()[:len(want)] != want {

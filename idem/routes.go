@@ -110,6 +110,9 @@ func (r *Routes) Ignore(eventTypes ...string) {
 
 // Handles tells whether an event type has a handler of its own.
 func (r *Routes) Handles(eventType string) bool {
+	if r.sealed.Load() {
+		return r.routes[eventType] != nil
+	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.routes[eventType] != nil

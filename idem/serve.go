@@ -10,31 +10,50 @@ import (
 	"time"
 )
 
-// Receiver is a [*Processor] or an [*Inbox].
+// Part is what [Serve] runs and [Health] checks: a [*Processor], an [*Inbox], an
+// [*Outbox] or a [*Canary].
+type Part interface {
+	work(ctx context.Context) error // until ctx ends
+	examine(ctx context.Context, x *examination)
+}
+
+// Receiver is a [*Processor], an [*Inbox] or an [*Outbox].
 type Receiver interface {
+	Part
 	http.Handler
 	Prune(ctx context.Context) (int64, error)
 
-	work(ctx context.Context) error // until ctx ends
+	common() *Common
 }
+
+var (
+	_ Receiver = (*Processor)(nil)
+	_ Receiver = (*Inbox)(nil)
+	_ Part     = (*Canary)(nil)
+)
+
+func (c *Common) common() *Common { return c }
 
 func (p *Processor) work(ctx context.Context) error { <-ctx.Done(); return nil }
 func (i *Inbox) work(ctx context.Context) error     { return i.Run(ctx) }
+func (c *Canary) work(ctx context.Context) error    { return c.Run(ctx) }
 
-// Serve is what a program does that receives webhooks: it serves HTTP, has the
-// workers of inboxes process events, and prunes daily, until ctx ends. Then it
-// stops in the right order: no new deliveries, those in flight are answered,
-// workers finish, and Serve returns nil.
+// Serve serves HTTP, runs the workers of inboxes and the canaries, and prunes daily,
+// until ctx ends. Then it stops in the right order: canaries end, no new deliveries
+// are taken, those in flight are answered, workers finish, and Serve returns nil.
+// It does not route: mount the receivers on server.Handler, or on
+// http.DefaultServeMux if that is nil.
 //
 //	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 //	defer stop()
+//	http.Handle("GET /healthz", idem.NewHealth(processor))
 //	err := idem.Serve(ctx, &http.Server{Addr: ":8080"}, processor)
 //
-// It returns an error if the server cannot listen, if a setting of an inbox makes
-// no sense, or if deliveries or handlers did not end in time. What server leaves
-// at zero has a default: ReadHeaderTimeout is 5 seconds, IdleTimeout 2 minutes.
-// It serves TLS if server.TLSConfig is set.
-func Serve(ctx context.Context, server *http.Server, receivers ...Receiver) error {
+// It returns an error if the server cannot listen, if a setting of an inbox or a
+// canary makes no sense, or if deliveries or handlers did not end in time. What
+// server leaves at zero has a default: ReadHeaderTimeout is 5 seconds,
+// IdleTimeout 2 minutes. It serves TLS if server.TLSConfig is set.
+func Serve(ctx context.Context, server *http.Server, parts ...Part) error {
 	setDefaults(server)
 	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", server.Addr)
 	if err != nil {
@@ -44,11 +63,17 @@ func Serve(ctx context.Context, server *http.Server, receivers ...Receiver) erro
 
 	working, stopWorking := context.WithCancel(context.WithoutCancel(ctx))
 	defer stopWorking()
-	ended := make(chan error, 1+len(receivers))
+	serving, stopServing := context.WithCancel(ctx)
+	defer stopServing()
+	ended := make(chan error, 1+len(parts))
 	go func() { ended <- serveUntilShutdown(server, listener) }()
-	for _, r := range receivers {
-		go pruneDaily(working, r)
-		go func() { ended <- r.work(working) }()
+	for _, p := range parts {
+		until := serving // a canary would find the server stopped
+		if r, ok := p.(Receiver); ok {
+			until = working
+			go pruneDaily(working, r)
+		}
+		go func() { ended <- p.work(until) }()
 	}
 
 	running := cap(ended)
@@ -57,6 +82,7 @@ func Serve(ctx context.Context, server *http.Server, receivers ...Receiver) erro
 		running--
 	case <-ctx.Done():
 	}
+	stopServing()
 	err = errors.Join(err, shutDown(server))
 	stopWorking()
 	for range running {

@@ -10,12 +10,12 @@ import (
 
 // Stats counts the source's events that are not done.
 type Stats struct {
-	Pending   Backlog // stored by an inbox; workers are next
+	Pending   Backlog // stored by an inbox; its workers are next
 	Retrying  Backlog // failed; the provider delivers them again
 	Unhandled Backlog // no handler when they came
-	Parked    Backlog // nothing happens to them until they are replayed
+	Parked    Backlog // do not decode, or failed too often; kept until they are replayed, requeued or discarded
 
-	BlockedKeys int64 // entities whose events wait for an earlier one; see [Inbox.Blocked]
+	BlockedKeys int64 // entities whose events wait for an earlier one; see [Common.Blocked]
 }
 
 // Backlog is the events in one state.
@@ -24,8 +24,9 @@ type Backlog struct {
 	Oldest time.Duration // since the oldest arrived, by the database's clock; 0 when there is none
 }
 
-// Stats reads only what is not done: it is cheap however many events are done. Alert
-// on Parked, and on Pending or Retrying that grow old.
+// Stats counts the events that are not done. It reads no others: its cost does not
+// depend on how many are done. Alert on Parked, and on Pending or Retrying that grow
+// old.
 func (c *Common) Stats(ctx context.Context) (Stats, error) {
 	var s Stats
 	rows, err := store.CountOpen(ctx, c.pool, c.source.Name())
@@ -40,9 +41,10 @@ func (c *Common) Stats(ctx context.Context) (Stats, error) {
 			*b = Backlog{row.Events, row.Oldest}
 		}
 	}
-	blocked, err := c.blocked(ctx)
-	s.BlockedKeys = int64(len(blocked))
-	return s, err
+	if s.BlockedKeys, err = store.CountBlocked(ctx, c.pool, c.source.Name()); err != nil {
+		return s, fmt.Errorf("idem: counting blocked entities: %w", explain(err))
+	}
+	return s, nil
 }
 
 // Conflict is an event that was delivered again with another body.

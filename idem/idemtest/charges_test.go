@@ -17,13 +17,17 @@ import (
 )
 
 // charges is a provider of events of type "paid", which anybody may send.
-type charges struct{ idem.Routes }
+type charges struct {
+	idem.Routes
+	opened int // deliveries
+}
 
 type charge struct{ ID, Type string }
 
 func (*charges) Name() string { return "charges" }
 
-func (*charges) Open(r *http.Request) (idem.Event, error) {
+func (s *charges) Open(r *http.Request) (idem.Event, error) {
+	s.opened++
 	body, err := idem.ReadBody(r)
 	if err != nil {
 		return idem.Event{}, err
@@ -32,7 +36,7 @@ func (*charges) Open(r *http.Request) (idem.Event, error) {
 	if err := json.Unmarshal(body, c); err != nil {
 		return idem.Event{}, err
 	}
-	return idem.Event{ID: c.ID, Type: c.Type, Payload: body}, nil
+	return idem.Event{ID: c.ID, Type: c.Type, Key: "charge", Payload: body}, nil
 }
 
 func paid(id string) *http.Request {
@@ -48,6 +52,7 @@ func paid(id string) *http.Request {
 // its memory, and somebody else's server.
 type world struct {
 	pool   *pgxpool.Pool
+	source *charges
 	count  int
 	seen   map[string]bool
 	mails  []string
@@ -79,9 +84,14 @@ func inMails(_ context.Context, _ *pgxpool.Pool, w *world) (int, error) { return
 
 func onServer(_ context.Context, _ *pgxpool.Pool, w *world) (int, error) { return len(w.server), nil }
 
-// rehearse delivers events to a handler through ExactlyOnce, and returns what
+// function is ExactlyOnce or ExactlyOnceInbox.
+type function func(
+	testing.TB, func(*pgxpool.Pool) idem.Source, []*http.Request, func(context.Context, *pgxpool.Pool) error,
+)
+
+// rehearse delivers events to a handler through exactlyOnce, and returns what
 // that says about it.
-func rehearse(t *testing.T, h handler, count effects, ids ...string) string {
+func rehearse(t *testing.T, exactlyOnce function, h handler, count effects, ids ...string) string {
 	t.Helper()
 	idemtest.URL(t) // without any Postgres, the test ends here
 	var w *world
@@ -89,8 +99,8 @@ func rehearse(t *testing.T, h handler, count effects, ids ...string) string {
 		if _, err := pool.Exec(t.Context(), `create table effects (id text not null)`); err != nil {
 			t.Error(err)
 		}
-		w = &world{pool: pool, seen: make(map[string]bool), server: make(map[string]string)}
 		s := &charges{}
+		w = &world{pool: pool, source: s, seen: make(map[string]bool), server: make(map[string]string)}
 		idem.Handle(&s.Routes, "paid", func(ctx context.Context, tx pgx.Tx, c *charge) error { return h(ctx, tx, w, c.ID) })
 		return s
 	}
@@ -108,7 +118,7 @@ func rehearse(t *testing.T, h handler, count effects, ids ...string) string {
 		deliveries = append(deliveries, paid(id))
 	}
 	r := &recorder{TB: t}
-	r.run(func() { idemtest.ExactlyOnce(r, source, deliveries, check) })
+	r.run(func() { exactlyOnce(r, source, deliveries, check) })
 	return strings.Join(r.failures, "\n")
 }
 

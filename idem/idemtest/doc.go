@@ -58,8 +58,9 @@
 // # Break the connection under your handlers
 //
 // [ExactlyOnce] delivers requests to your dispatcher and cuts its connection at
-// every message to Postgres, one run for each; what was not acknowledged comes
-// again. It fails where effects were lost or doubled, and names the SQL:
+// every message to Postgres where that makes a difference, one run for each; what
+// was not acknowledged comes again. It fails where effects were lost or doubled,
+// and names the SQL:
 //
 //	func TestPaymentIsAddedOnce(t *testing.T) {
 //		source := func(pool *pgxpool.Pool) idem.Source { … } // your tables, then your dispatcher
@@ -67,6 +68,8 @@
 //		check := func(ctx context.Context, pool *pgxpool.Pool) error { … } // an error if the effects are wrong
 //		idemtest.ExactlyOnce(t, source, deliveries, check)
 //	}
+//
+// [ExactlyOnceInbox] is the same for an inbox and its workers.
 //
 // # Where Postgres comes from
 //
@@ -87,9 +90,9 @@
 //  4. A Docker container of postgres:17-alpine.
 //
 // Without any of them, tests fail and say what to do. Where the environment
-// variable IDEMTEST_SKIP_WITHOUT_POSTGRES is 1, those that call [Pool], [URL] or
-// [ExactlyOnce] are skipped. [Start] and [Cluster.Start] return an error in any
-// case.
+// variable IDEMTEST_SKIP_WITHOUT_POSTGRES is 1, those that call [Pool], [URL],
+// [ExactlyOnce] or [ExactlyOnceInbox] are skipped. [Start] and [Cluster.Start]
+// return an error in any case.
 //
 // On Windows there are the first way and the last.
 //

@@ -2,6 +2,7 @@ package idemtest
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"testing"
 
@@ -14,13 +15,14 @@ import (
 // ExactlyOnce tests that an application's handlers have their effects exactly
 // once, wherever the connection to Postgres breaks.
 //
-// It delivers the requests once without a fault, and counts the messages that
-// the application sends to Postgres. Then, for each of them, it starts anew and
-// cuts the connection there: before the message is sent and, for those that
-// Postgres answers at once, after it has acted on it and before the answer, and
-// after the answer. What is not answered with 200 is delivered again, as the
-// provider would; at the end each delivery comes once more, and check looks at
-// the effects. A failure names the message and its SQL, without arguments.
+// It delivers the requests to an [idem.Processor] without a fault, and counts the
+// messages that this sends to Postgres. Then it starts anew for each place where
+// a cut makes a difference, and cuts the connection there: before a message is
+// sent and, for those that Postgres answers at once, after it has acted on it and
+// before the answer, and after the answer. What is not answered with 200 is
+// delivered again, as the provider would; at the end each delivery comes once
+// more, and check looks at the effects. A failure names the message and its SQL,
+// without arguments.
 //
 // source makes the application: its tables, then its dispatcher with its
 // handlers. It is called for each run, with a pool on an empty schema that holds
@@ -37,9 +39,9 @@ import (
 // requests (to a fake that check asks), keys made of the time, counters in
 // memory, work after a COMMIT of the handler's own, errors of a pool that nobody
 // looked at, functions given to [idem.AfterCommit] that matter. The test also
-// fails if a delivery fails without a fault, if check is satisfied before there
-// is any effect, and if a fault did not happen, because the messages are not the
-// same in every run.
+// fails if a delivery fails without a fault, if a fault has an event parked, if
+// check is satisfied before there is any effect, and if a fault did not happen,
+// because the messages are not the same in every run.
 //
 // It cannot find what check does not look at; what is lost or doubled when the
 // process dies, such as a map in memory of what was sent; what goes wrong only
@@ -55,34 +57,27 @@ func ExactlyOnce(
 	check func(ctx context.Context, pool *pgxpool.Pool) error,
 ) {
 	t.Helper()
-	m := newMatrix(t, source, check)
-	defer m.direct.Close()
-	for _, r := range deliveries {
-		m.deliveries = append(m.deliveries, m.read(r))
-	}
-	failures := 0
-	for i, steps := range m.count() {
-		for _, step := range steps {
-			for _, point := range points(step) {
-				if m.cut(i, step, point) {
-					continue
-				}
-				if failures++; failures == mostFailures {
-					t.Fatalf("idemtest: %d faults had wrong effects: the rest is not tried", failures)
-				}
-			}
-		}
-	}
+	m := &matrix{TB: t, source: source, check: check}
+	m.tryAll(deliveries)
 }
 
-// points are where around a message a cut makes a difference. To the client it
-// is the same whether an answer that Postgres keeps back is lost or the next
-// message is.
-func points(s pgproxy.Step) []pgproxy.Point {
-	if s.Answered {
-		return pgproxy.Points
-	}
-	return []pgproxy.Point{pgproxy.BeforeSent}
+// ExactlyOnceInbox is [ExactlyOnce] for an application that receives through an
+// [idem.Inbox]. For one delivery after the other, it stores the event, and has a
+// worker claim it and run the handler. The connection is cut in each of these steps,
+// so it takes about three times as long as ExactlyOnce.
+//
+// The test does not wait for leases and retries: an event whose claim was lost, whose
+// attempt failed, or whose handler returned [idem.RetryAt] is due again immediately.
+// The test fails if an event is still pending after five attempts.
+func ExactlyOnceInbox(
+	t testing.TB,
+	source func(pool *pgxpool.Pool) idem.Source,
+	deliveries []*http.Request,
+	check func(ctx context.Context, pool *pgxpool.Pool) error,
+) {
+	t.Helper()
+	m := &matrix{TB: t, source: source, check: check, byWorkers: true}
+	m.tryAll(deliveries)
 }
 
 // mostFailures is how many failures one cause may have until more of them say
@@ -92,77 +87,89 @@ const mostFailures = 3
 // matrix is every fault that an application is put through.
 type matrix struct {
 	testing.TB
-	url        string
-	direct     *pgxpool.Pool // no fault happens to it
-	empty      string        // SQL that empties the schema
-	source     func(*pgxpool.Pool) idem.Source
-	deliveries []delivery
-	check      func(context.Context, *pgxpool.Pool) error
+	source    func(*pgxpool.Pool) idem.Source
+	check     func(context.Context, *pgxpool.Pool) error
+	byWorkers bool // an inbox receives, and its workers process
+
+	url    string
+	direct *pgxpool.Pool // no fault happens to it
+	empty  string        // SQL that empties the schema
+	stages []stage       // of each trial
 }
 
-func newMatrix(t testing.TB, source func(*pgxpool.Pool) idem.Source, check func(context.Context, *pgxpool.Pool) error) *matrix {
-	t.Helper()
-	m := &matrix{TB: t, url: URL(t), source: source, check: check}
+// tryAll puts the application through every fault.
+func (m *matrix) tryAll(deliveries []*http.Request) {
+	m.Helper()
+	m.connect()
+	defer m.direct.Close()
+	for n, r := range deliveries {
+		m.stages = append(m.stages, m.stagesOf(n+1, r)...)
+	}
+	failures := 0
+	for _, f := range m.faults() {
+		if m.try(f) {
+			continue
+		}
+		if failures++; failures == mostFailures {
+			m.Fatalf("idemtest: %d faults had wrong effects: the rest is not tried", failures)
+		}
+	}
+}
+
+func (m *matrix) connect() {
+	m.Helper()
+	m.url = URL(m)
 	m.direct = m.open(func(*pgxpool.Config) {})
 	var schema string
-	if err := m.direct.QueryRow(t.Context(), `select current_schema()`).Scan(&schema); err != nil {
-		t.Fatal(err)
+	if err := m.direct.QueryRow(m.Context(), `select current_schema()`).Scan(&schema); err != nil {
+		m.Fatal(err)
 	}
 	m.empty = emptying(schema)
-	return m
 }
 
-// count delivers everything without a fault. It returns the messages that each
-// delivery led to.
-func (m *matrix) count() (steps [][]pgproxy.Step) {
+// faults delivers everything without a fault, and returns those that are
+// possible.
+func (m *matrix) faults() (all []fault) {
 	m.Helper()
 	run := m.start()
 	defer run.end()
 	if m.check(m.Context(), m.direct) == nil {
 		m.Fatal("idemtest: check is satisfied before anything is delivered: have it return an error for effects that are missing")
 	}
-	for i, d := range m.deliveries {
+	for i, s := range m.stages {
 		run.proxy.Arm(pgproxy.Fault{})
-		status := run.deliver(d)
-		sent, _ := run.proxy.Disarm()
-		if status != http.StatusOK || run.err != nil {
-			m.Fatalf("idemtest: delivery %d is answered %d without a fault: %v", i+1, status, run.err)
+		done, err := s.once(run)
+		steps, _ := run.proxy.Disarm()
+		if !done || err != nil {
+			m.Fatalf("idemtest: %s fails without a fault: %v", s.name, err)
 		}
-		steps = append(steps, sent)
+		all = append(all, faultsIn(i, steps)...)
 	}
 	if err := m.check(m.Context(), m.direct); err != nil {
 		m.Fatalf("idemtest: wrong effects without a fault: %v", err)
 	}
-	run.deliverUntilStored(m.deliveries)
-	if err := m.check(m.Context(), m.direct); err != nil {
+	if err := errors.Join(run.finish(m.stages), m.check(m.Context(), m.direct)); err != nil {
 		m.Fatalf("idemtest: wrong effects without a fault, when each delivery had come twice: %v", err)
 	}
-	return steps
+	return all
 }
 
-// cut delivers everything with a fault in the i-th delivery, and tells whether
-// the effects are right.
-func (m *matrix) cut(i int, step pgproxy.Step, point pgproxy.Point) bool {
+// try delivers everything with a fault, and tells whether the effects are right.
+func (m *matrix) try(f fault) bool {
 	m.Helper()
 	run := m.start()
 	defer run.end()
-	run.deliverUntilStored(m.deliveries[:i])
-	run.proxy.Arm(pgproxy.Fault{Step: step.Number, Point: point})
-	status := run.deliver(m.deliveries[i])
-	_, fired := run.proxy.Disarm()
-	if status != http.StatusOK {
-		run.deliverUntilStored(m.deliveries[i : i+1])
+	err := run.finishWith(f)
+	if err == nil {
+		err = run.finish(m.stages) // each delivery comes once more
 	}
-	run.deliverUntilStored(m.deliveries[i+1:])
-	run.deliverUntilStored(m.deliveries) // each comes once more
-	err := m.check(m.Context(), m.direct)
-	switch {
-	case !fired:
-		m.Errorf("idemtest: delivery %d, %s: the connection was not cut there: have the handler send the same statements each time, and wait for no lock of its own", i+1, step)
-	case err != nil:
-		m.Errorf("idemtest: delivery %d, %s, connection cut %s: %v", i+1, step, point, err)
+	if err == nil {
+		err = m.check(m.Context(), m.direct)
 	}
-	return fired && err == nil
+	if err != nil {
+		m.Errorf("idemtest: %s, %s, connection cut %s: %v", m.stages[f.stage].name, f.step, f.point, err)
+	}
+	return err == nil
 }
 
 // emptying is the SQL that ends the sessions which an application left in its

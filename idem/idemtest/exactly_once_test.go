@@ -13,6 +13,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/paghooks/paghooks/idem"
+	"github.com/paghooks/paghooks/idem/idemtest"
 )
 
 // send is an e-mail, which no rollback takes back.
@@ -29,24 +30,26 @@ func ask(key func(id string) string) handler {
 	}
 }
 
-func TestExactlyOnceFindsTypicalMistakes(t *testing.T) {
-	t.Parallel()
-	for name, c := range map[string]struct {
-		handler handler
-		effects effects
-		says    string // "" for nothing
-	}{
-		"none: it writes through tx":            {book, inTable, ""},
-		"none: its server knows the event's id": {ask(func(id string) string { return id }), onServer, ""},
-		"none: it ignores an error of tx, which idem sees": {func(ctx context.Context, tx pgx.Tx, _ *world, id string) error {
-			_, _ = tx.Exec(ctx, insertEffect, id)
-			return nil
-		}, inTable, ""},
-		"it writes through the pool": {func(ctx context.Context, _ pgx.Tx, w *world, id string) error {
+// promotion is what a worker sends after the handler, with COMMIT.
+const promotion = `"update idem_payloads set due_at = now() where due_at is null and event = (select p.event from idem_p…"`
+
+// mistakes are handlers that lose or double an effect, and what is said about
+// them.
+var mistakes = map[string]struct {
+	handler       handler
+	effects       effects
+	inline, inbox string
+}{
+	"it writes through the pool": {
+		func(ctx context.Context, _ pgx.Tx, w *world, id string) error {
 			_, err := w.pool.Exec(ctx, insertEffect, id)
 			return err
-		}, inTable, `Query of "commit", connection cut before it is sent: 2 effects of 1 events`},
-		"it writes through a connection of its own": {func(ctx context.Context, _ pgx.Tx, w *world, id string) error {
+		}, inTable,
+		`Query of "commit", connection cut before it is sent: 2 effects of 1 events`,
+		`Parse of ` + promotion + `, connection cut before it is sent: 2 effects of 1 events`,
+	},
+	"it writes through a connection of its own": {
+		func(ctx context.Context, _ pgx.Tx, w *world, id string) error {
 			conn, err := pgx.ConnectConfig(ctx, unproxied(w.pool))
 			if err != nil {
 				return err
@@ -54,62 +57,155 @@ func TestExactlyOnceFindsTypicalMistakes(t *testing.T) {
 			defer conn.Close(ctx)
 			_, err = conn.Exec(ctx, insertEffect, id)
 			return err
-		}, inTable, `Query of "commit", connection cut before it is sent: 2 effects of 1 events`},
-		"it ignores an error of the pool": {func(ctx context.Context, _ pgx.Tx, w *world, id string) error {
+		}, inTable,
+		`Query of "commit", connection cut before it is sent: 2 effects of 1 events`,
+		`Parse of ` + promotion + `, connection cut before it is sent: 2 effects of 1 events`,
+	},
+	"it ignores an error of the pool": {
+		func(ctx context.Context, _ pgx.Tx, w *world, id string) error {
 			_, _ = w.pool.Exec(ctx, insertEffect, id)
 			return nil
-		}, inTable, "StartupMessage, connection cut before it is sent: 0 effects of 1 events"},
-		"it swallows an SQL error": {func(ctx context.Context, tx pgx.Tx, w *world, id string) error {
+		}, inTable,
+		"StartupMessage, connection cut before it is sent: 0 effects of 1 events",
+		"StartupMessage, connection cut before it is sent: 0 effects of 1 events",
+	},
+	"it swallows an SQL error": {
+		func(ctx context.Context, tx pgx.Tx, w *world, id string) error {
 			_, _ = tx.Exec(ctx, `update orders set paid = true`)
 			return nil
-		}, inTable, "answered 503 without a fault: idem: paid evt_1: the handler returned nil after an SQL error"},
-		"it swallows an SQL error of a savepoint": {func(ctx context.Context, tx pgx.Tx, w *world, id string) error {
+		}, inTable,
+		"delivery 1 fails without a fault: answered 503, retrying: idem: paid evt_1: the handler returned nil after an SQL error",
+		"work on delivery 1 fails without a fault: retrying: idem: paid evt_1: the handler returned nil after an SQL error",
+	},
+	"it swallows an SQL error of a savepoint": {
+		func(ctx context.Context, tx pgx.Tx, w *world, id string) error {
 			_ = pgx.BeginFunc(ctx, tx, func(tx pgx.Tx) error {
 				_, err := tx.Exec(ctx, insertEffect+`, (null)`, id)
 				return err
 			})
 			return nil
-		}, inTable, "wrong effects without a fault: 0 effects of 1 events"},
-		"it sends an e-mail":        {send, inMails, `Parse of "insert into effects values ($1)", connection cut before it is sent: 2 effects of 1 events`},
-		"its server knows the time": {ask(func(string) string { return fmt.Sprint(time.Now().UnixNano()) }), onServer, "2 effects of 1 events"},
-		"it counts in memory": {func(ctx context.Context, tx pgx.Tx, w *world, id string) error {
+		}, inTable,
+		"wrong effects without a fault: 0 effects of 1 events",
+		"wrong effects without a fault: 0 effects of 1 events",
+	},
+	"it sends an e-mail": {
+		send, inMails,
+		`Parse of "insert into effects values ($1)", connection cut before it is sent: 2 effects of 1 events`,
+		`Parse of "insert into effects values ($1)", connection cut before it is sent: 2 effects of 1 events`,
+	},
+	"its server knows the time": {
+		ask(func(string) string { return fmt.Sprint(time.Now().UnixNano()) }), onServer,
+		"2 effects of 1 events", "2 effects of 1 events",
+	},
+	"it counts in memory": {
+		func(ctx context.Context, tx pgx.Tx, w *world, id string) error {
 			w.count++
 			return book(ctx, tx, w, id)
-		}, inMemory, "2 effects of 1 events"},
-		"it relies on AfterCommit": {func(ctx context.Context, tx pgx.Tx, w *world, id string) error {
+		}, inMemory,
+		"2 effects of 1 events", "2 effects of 1 events",
+	},
+	"it relies on AfterCommit": {
+		func(ctx context.Context, tx pgx.Tx, w *world, id string) error {
 			idem.AfterCommit(ctx, func(context.Context) { w.count++ })
 			return book(ctx, tx, w, id)
-		}, inMemory, `Query of "commit", connection cut after it is sent and before its answer: 0 effects of 1 events`},
-		"it commits": {func(ctx context.Context, tx pgx.Tx, w *world, id string) error {
+		}, inMemory,
+		`Query of "commit", connection cut after it is sent and before its answer: 0 effects of 1 events`,
+		`Sync of "commit", connection cut after it is sent and before its answer: 0 effects of 1 events`,
+	},
+	"it commits": {
+		func(ctx context.Context, tx pgx.Tx, w *world, id string) error {
 			_, err := tx.Exec(ctx, `commit`)
 			return errors.Join(err, book(ctx, tx, w, id))
-		}, inTable, "delivery 1 is answered 503 without a fault: idem: paid evt_1: idem: the transaction is not the handler's to end"},
-		"it commits, and begins again": {func(ctx context.Context, tx pgx.Tx, w *world, id string) error {
+		}, inTable,
+		"delivery 1 fails without a fault: answered 503, retrying: idem: paid evt_1: idem: the transaction is not the handler's to end",
+		"work on delivery 1 fails without a fault: retrying: idem: paid evt_1: idem: the transaction is not the handler's to end",
+	},
+	"it commits, and begins again": {
+		func(ctx context.Context, tx pgx.Tx, w *world, id string) error {
 			_, err := tx.Exec(ctx, `commit; begin`)
 			return errors.Join(err, book(ctx, tx, w, id))
-		}, inTable, "delivery 1 is answered 503 without a fault: idem: paid evt_1: idem: the transaction is not the handler's to end"},
-		"it fails for ever once it has failed": {func(ctx context.Context, tx pgx.Tx, w *world, id string) error {
+		}, inTable,
+		"delivery 1 fails without a fault: answered 503, retrying: idem: paid evt_1: idem: the transaction is not the handler's to end",
+		"work on delivery 1 fails without a fault: retrying: idem: paid evt_1: idem: the transaction is not the handler's to end",
+	},
+	"it fails permanently once it has failed": {
+		func(ctx context.Context, tx pgx.Tx, w *world, id string) error {
 			if w.broken {
 				return errors.New("broken")
 			}
 			err := book(ctx, tx, w, id)
 			w.broken = err != nil
 			return err
-		}, inTable, "still answered 503 when it has come 5 times: idem: paid evt_1: broken"},
+		}, inTable,
+		"delivery 1 still fails when it is tried 5 times: answered 503, retrying: idem: paid evt_1: broken",
+		"work on delivery 1 still fails when it is tried 5 times: retrying: idem: paid evt_1: broken",
+	},
+	"it takes a lost connection for the end": {
+		func(ctx context.Context, tx pgx.Tx, w *world, id string) error {
+			return idem.NoRetry(book(ctx, tx, w, id))
+		}, inTable,
+		"connection cut before it is sent: answered 200, parked: idem: paid evt_1: ",
+		"connection cut before it is sent: parked: idem: paid evt_1: ",
+	},
+}
+
+func TestExactlyOnceFindsTypicalMistakes(t *testing.T) {
+	t.Parallel()
+	for name, m := range mistakes {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if says := rehearse(t, idemtest.ExactlyOnce, m.handler, m.effects, "evt_1"); !strings.Contains(says, m.inline) {
+				t.Errorf("it says:\n%s\nwant %s", says, m.inline)
+			}
+		})
+	}
+}
+
+func TestExactlyOnceInboxFindsTheSameMistakes(t *testing.T) {
+	t.Parallel()
+	for name, m := range mistakes {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if says := rehearse(t, idemtest.ExactlyOnceInbox, m.handler, m.effects, "evt_1"); !strings.Contains(says, m.inbox) {
+				t.Errorf("it says:\n%s\nwant %s", says, m.inbox)
+			}
+		})
+	}
+}
+
+// Each row is tried in one of the two ways: it takes some seconds.
+func TestExactlyOncePassesWhatIsNoMistake(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		handler     handler
+		effects     effects
+		exactlyOnce function
+	}{
+		"it writes through tx": {book, inTable, idemtest.ExactlyOnce},
+		"its server knows the event's id": {
+			ask(func(id string) string { return id }), onServer, idemtest.ExactlyOnce,
+		},
+		"it ignores an error of tx, which idem sees": {func(ctx context.Context, tx pgx.Tx, _ *world, id string) error {
+			_, _ = tx.Exec(ctx, insertEffect, id)
+			return nil
+		}, inTable, idemtest.ExactlyOnce},
+		"it asks to be tried again later, for which nobody waits": {func(ctx context.Context, tx pgx.Tx, w *world, id string) error {
+			err := book(ctx, tx, w, id)
+			return idem.RetryAt(time.Now().Add(time.Hour), err)
+		}, inTable, idemtest.ExactlyOnceInbox},
 		"not found: its memory is lost with the process": {func(ctx context.Context, tx pgx.Tx, w *world, id string) error {
 			if !w.seen[id] {
 				w.seen[id] = true
 				return send(ctx, tx, w, id)
 			}
 			return book(ctx, tx, w, id)
-		}, inMails, ""},
-		"not found: nobody looks at its effects": {send, inTable, ""},
+		}, inMails, idemtest.ExactlyOnce},
+		"not found: nobody looks at its effects": {send, inTable, idemtest.ExactlyOnce},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			says := rehearse(t, c.handler, c.effects, "evt_1")
-			if c.says == "" && says != "" || !strings.Contains(says, c.says) {
-				t.Errorf("it says:\n%s\nwant %q", says, c.says)
+			if says := rehearse(t, c.exactlyOnce, c.handler, c.effects, "evt_1"); says != "" {
+				t.Errorf("it says:\n%s\nwant nothing", says)
 			}
 		})
 	}
@@ -118,6 +214,11 @@ func TestExactlyOnceFindsTypicalMistakes(t *testing.T) {
 func TestExactlyOncePassesAnAsaasHandler(t *testing.T) {
 	t.Parallel()
 	paymentIsAddedOnce(t)
+}
+
+func TestExactlyOnceInboxPassesAZeltaPayHandler(t *testing.T) {
+	t.Parallel()
+	paymentIsBookedOnce(t)
 }
 
 // unproxied is how a program that only knows the connection string connects.
@@ -129,7 +230,7 @@ func unproxied(pool *pgxpool.Pool) *pgx.ConnConfig {
 
 func TestExactlyOnceCutsEveryDelivery(t *testing.T) {
 	t.Parallel()
-	says := rehearse(t, func(ctx context.Context, tx pgx.Tx, w *world, id string) error {
+	says := rehearse(t, idemtest.ExactlyOnce, func(ctx context.Context, tx pgx.Tx, w *world, id string) error {
 		if id == "evt_2" {
 			_, err := w.pool.Exec(ctx, insertEffect, id)
 			return err
@@ -141,10 +242,37 @@ func TestExactlyOnceCutsEveryDelivery(t *testing.T) {
 	}
 }
 
+func TestExactlyOnceInboxCutsTheWorkOnEveryDelivery(t *testing.T) {
+	t.Parallel()
+	says := rehearse(t, idemtest.ExactlyOnceInbox, func(ctx context.Context, tx pgx.Tx, w *world, id string) error {
+		if id == "evt_2" {
+			return send(ctx, tx, w, id)
+		}
+		return book(ctx, tx, w, id)
+	}, func(_ context.Context, _ *pgxpool.Pool, w *world) (int, error) { return len(w.mails) + 1, nil }, "evt_1", "evt_2")
+	if want := `work on delivery 2, message `; strings.Contains(says, "delivery 1") || !strings.Contains(says, want) {
+		t.Errorf("it says:\n%s\nwant %s, and nothing about delivery 1", says, want)
+	}
+}
+
+// A delivery that is cut off comes again, and so is opened more often than once
+// and once more at the end.
+func TestExactlyOnceInboxCutsDeliveries(t *testing.T) {
+	t.Parallel()
+	opened := func(_ context.Context, _ *pgxpool.Pool, w *world) (int, error) {
+		return max(w.source.opened-1, min(w.source.opened, 1)), nil
+	}
+	says := rehearse(t, idemtest.ExactlyOnceInbox, book, opened, "evt_1")
+	first, _, _ := strings.Cut(says, "\n")
+	if !strings.Contains(first, "idemtest: delivery 1, message 1, ") || !strings.HasSuffix(first, "connection cut before it is sent: 2 effects of 1 events") {
+		t.Errorf("it says:\n%s\nwant that the delivery came twice", says)
+	}
+}
+
 func TestExactlyOnceKnowsFaultsThatDidNotHappen(t *testing.T) {
 	t.Parallel()
 	var runs atomic.Int32
-	says := rehearse(t, func(ctx context.Context, tx pgx.Tx, w *world, id string) error {
+	says := rehearse(t, idemtest.ExactlyOnce, func(ctx context.Context, tx pgx.Tx, w *world, id string) error {
 		if runs.Add(1) == 1 {
 			if _, err := tx.Exec(ctx, `select 'in the first run only'`); err != nil {
 				return err
@@ -152,14 +280,14 @@ func TestExactlyOnceKnowsFaultsThatDidNotHappen(t *testing.T) {
 		}
 		return book(ctx, tx, w, id)
 	}, inTable, "evt_1")
-	if want := "the connection was not cut there"; !strings.Contains(says, want) {
+	if want := "connection cut before it is sent: that did not happen"; !strings.Contains(says, want) {
 		t.Errorf("it says:\n%s\nwant %s", says, want)
 	}
 }
 
 func TestExactlyOnceWantsACheckThatCanFail(t *testing.T) {
 	t.Parallel()
-	says := rehearse(t, book, func(context.Context, *pgxpool.Pool, *world) (int, error) { return 1, nil }, "evt_1")
+	says := rehearse(t, idemtest.ExactlyOnce, book, func(context.Context, *pgxpool.Pool, *world) (int, error) { return 1, nil }, "evt_1")
 	if want := "check is satisfied before anything is delivered"; !strings.Contains(says, want) {
 		t.Errorf("it says:\n%s\nwant %s", says, want)
 	}
@@ -167,7 +295,7 @@ func TestExactlyOnceWantsACheckThatCanFail(t *testing.T) {
 
 func TestExactlyOnceStopsAfterThreeFailures(t *testing.T) {
 	t.Parallel()
-	says := rehearse(t, send, inMails, "evt_1")
+	says := rehearse(t, idemtest.ExactlyOnce, send, inMails, "evt_1")
 	if got := strings.Count(says, "2 effects of 1 events"); got != 3 || !strings.Contains(says, "the rest is not tried") {
 		t.Errorf("%d failures:\n%s\nwant 3 and a last word", got, says)
 	}

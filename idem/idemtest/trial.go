@@ -1,11 +1,8 @@
 package idemtest
 
 import (
-	"bytes"
-	"context"
-	"io"
-	"net/http"
-	"net/http/httptest"
+	"errors"
+	"fmt"
 	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -14,34 +11,13 @@ import (
 	"github.com/paghooks/paghooks/idem/internal/pgproxy"
 )
 
-// delivery is a request that can be sent any number of times.
-type delivery struct {
-	request *http.Request
-	body    []byte
-}
-
-func (m *matrix) read(r *http.Request) delivery {
-	m.Helper()
-	body, err := io.ReadAll(r.Body)
-	if err != nil {
-		m.Fatalf("idemtest: a delivery's body cannot be read: %v", err)
-	}
-	return delivery{request: r, body: body}
-}
-
-func (d delivery) send(ctx context.Context) *http.Request {
-	r := d.request.Clone(ctx)
-	r.Body = io.NopCloser(bytes.NewReader(d.body))
-	return r
-}
-
 // trial is one run of the application, on an empty schema.
 type trial struct {
 	*matrix
-	proxy     *pgproxy.Proxy
-	pool      *pgxpool.Pool // the application's, through the proxy
-	processor *idem.Processor
-	err       error // of the last delivery
+	proxy  *pgproxy.Proxy
+	pool   *pgxpool.Pool // the application's, through the proxy
+	app    idem.Source
+	stored *idem.Processor // reads the events, on the direct pool
 }
 
 func (m *matrix) start() *trial {
@@ -54,9 +30,8 @@ func (m *matrix) start() *trial {
 	}
 	run := &trial{matrix: m, proxy: new(pgproxy.Proxy)}
 	run.pool = m.open(run.proxy.Through)
-	run.processor = idem.NewProcessor(run.pool, m.source(run.pool))
-	run.processor.Logger = nil
-	run.processor.Observe = func(_ context.Context, o idem.Observation) { run.err = o.Err }
+	run.app = m.source(run.pool)
+	run.stored = idem.NewProcessor(m.direct, run.app)
 	return run
 }
 
@@ -82,26 +57,47 @@ func (run *trial) end() {
 	}
 }
 
-// deliver sends a request once, and returns the answer's status.
-func (run *trial) deliver(d delivery) int {
-	w := httptest.NewRecorder()
-	run.processor.ServeHTTP(w, d.send(run.Context()))
-	return w.Code
-}
-
-// patient is how often the provider delivers: a cut connection costs one
-// delivery, and leaves at most one more to stumble over.
+// patient is how often a stage is tried: a cut connection costs one try, and
+// leaves at most one more to stumble over.
 const patient = 5
 
-func (run *trial) deliverUntilStored(deliveries []delivery) {
-	run.Helper()
-	for _, d := range deliveries {
-		status := 0
-		for n := 0; n < patient && status != http.StatusOK; n++ {
-			status = run.deliver(d)
+// finish tries stages, one after the other, until they are done.
+func (run *trial) finish(stages []stage) error {
+	for _, s := range stages {
+		var done bool
+		var err error
+		for n := 0; n < patient && !done; n++ {
+			done, err = s.once(run)
 		}
-		if status != http.StatusOK {
-			run.Fatalf("idemtest: a delivery is still answered %d when it has come %d times: %v", status, patient, run.err)
+		switch {
+		case !done:
+			return fmt.Errorf("%s still fails when it is tried %d times: %w", s.name, patient, err)
+		case err != nil:
+			return fmt.Errorf("%s: %w", s.name, err)
 		}
 	}
+	return nil
+}
+
+// errNotCut is what can be wrong with a fault.
+var errNotCut = errors.New("that did not happen: have the handler send the same statements each time, and wait for no lock of its own")
+
+// finishWith is finish for all stages, with a fault.
+func (run *trial) finishWith(f fault) error {
+	if err := run.finish(run.stages[:f.stage]); err != nil {
+		return fmt.Errorf("before that, %w", err)
+	}
+	run.proxy.Arm(pgproxy.Fault{Step: f.step.Number, Point: f.point})
+	done, err := run.stages[f.stage].once(run)
+	_, happened := run.proxy.Disarm()
+	if !done {
+		err = run.finish(run.stages[f.stage : f.stage+1])
+	}
+	if err == nil {
+		err = run.finish(run.stages[f.stage+1:])
+	}
+	if !happened {
+		err = errors.Join(errNotCut, err)
+	}
+	return err
 }

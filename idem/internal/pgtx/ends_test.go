@@ -192,7 +192,10 @@ func execute(t *testing.T, pool *pgxpool.Pool, sql string, standard bool) (lost 
 	raw, mark := conn.Conn().PgConn(), crand.Text()
 	begin := fmt.Sprintf(`set standard_conforming_strings = %t; begin; insert into marks values ('%s'); savepoint s`, standard, mark)
 	if err := raw.Exec(t.Context(), begin).Close(); err != nil {
-		t.Skip("this Postgres has no such setting: ", err)
+		if standard {
+			t.Fatal(err)
+		}
+		return "" // a Postgres that reads strings in the standard way only
 	}
 	before := xid(t, raw)
 	_ = raw.Exec(t.Context(), sql).Close()

@@ -17,22 +17,28 @@ type Blocked struct {
 	Waiting   int64
 }
 
+// blocked are the heads of lanes in which events wait.
+const blocked = `
+from (
+	select distinct on (p.lane) p.lane, p.event, p.due_at, p.received_at, count(*) over (partition by p.lane) - 1 as waiting
+	from idem_payloads p
+	where p.lane is not null and p.source = $1
+	order by p.lane, ` + order + `
+) h left join lateral (select * from idem_events where event = h.event offset 0) e on true
+where h.waiting > 0 and (e.state is distinct from 'pending' or h.due_at is null or h.due_at > now())`
+
+// CountBlocked counts what ListBlocked lists.
+func CountBlocked(ctx context.Context, db DB, source string) (n int64, err error) {
+	err = db.QueryRow(ctx, `select count(*) `+blocked, source).Scan(&n)
+	return n, err
+}
+
 // ListBlocked lists the lanes of a source in which events wait for one that is
 // not due: it is parked, it waits for its next attempt, or its row is gone.
 func ListBlocked(ctx context.Context, db DB, source string) ([]Blocked, error) {
 	const list = `
-with heads as (
-	select distinct on (p.lane) p.lane, p.event, p.due_at, p.received_at,
-		count(*) over (partition by p.lane) - 1 as waiting
-	from idem_payloads p
-	where p.lane is not null and p.source = $1
-	order by p.lane, ` + order + `
-)
 select h.event, coalesce(e.type, ''), coalesce(e.key, ''), coalesce(e.state, ''), coalesce(e.last_error, ''),
-	now() - h.received_at, h.due_at, h.waiting
-from heads h left join idem_events e using (event)
-where h.waiting > 0 and (e.state is distinct from 'pending' or h.due_at is null or h.due_at > now())
-order by h.received_at, h.event`
+	now() - h.received_at, h.due_at, h.waiting ` + blocked + ` order by h.received_at, h.event`
 	rows, err := db.Query(ctx, list, source)
 	if err != nil {
 		return nil, err

@@ -13,6 +13,7 @@ type Claim struct {
 	Start    int // the number of this claim, see [Stored]
 	Attempts int // that failed
 	Crashes  int // claims whose process died, this one not among them
+	Trace    string
 }
 
 // Search is what a claim looks for.
@@ -76,7 +77,7 @@ with due as materialized (
 	returning p.event
 )
 select heads.event, heads.due_at, exists (select from held where held.event = heads.event),
-	c.type, c.key, c.starts, c.attempts, c.crashes, p.occurred_at, p.body
+	c.type, c.key, c.starts, c.attempts, c.crashes, p.occurred_at, p.body, p.trace
 from heads left join claimed c using (event) left join idem_payloads p on p.event = c.event
 order by heads.due_at`
 
@@ -97,11 +98,11 @@ func (f *Claims) collect(rows pgx.Rows) error {
 	var event string
 	var due time.Time
 	var held bool
-	var eventType, key *string
+	var eventType, key, trace *string
 	var start, attempts, crashes *int
 	var occurred *time.Time
 	var body []byte
-	_, err := pgx.ForEachRow(rows, []any{&event, &due, &held, &eventType, &key, &start, &attempts, &crashes, &occurred, &body}, func() error {
+	_, err := pgx.ForEachRow(rows, []any{&event, &due, &held, &eventType, &key, &start, &attempts, &crashes, &occurred, &body, &trace}, func() error {
 		f.Seen++
 		f.Last = due
 		if held {
@@ -113,6 +114,9 @@ func (f *Claims) collect(rows pgx.Rows) error {
 		c := Claim{Start: *start, Attempts: *attempts, Crashes: *crashes}
 		c.setRowKey(event)
 		c.Type, c.Key, c.OccurredAt, c.Payload = *eventType, *key, timeOrZero(occurred), body
+		if trace != nil {
+			c.Trace = *trace
+		}
 		f.Claims = append(f.Claims, c)
 		return nil
 	})

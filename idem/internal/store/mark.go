@@ -72,7 +72,7 @@ where event = $1 and state = any ($2) and ($3 = 0 or starts = $3)
 	select from idem_payloads p where p.lane = $4 and (` + order + `) < (
 		select coalesce(own.occurred_at, own.received_at), own.received_at, own.event from idem_payloads own where own.event = $1))
 returning ` + session
-	// Only where the update has marked: the lock of a body that stays would hide its row from promoteHeld.
+	// Only where the update has marked: promoteHeld would wait for the lock of a body that stays.
 	const marked = ` where event = $1 and (select state from idem_events where event = $1) = 'done'`
 	const deleteBody = `delete from idem_payloads` + marked
 	const archiveBody = `
@@ -110,13 +110,13 @@ where due_at is null and event = (select p.event from idem_payloads p where p.la
 // not it is the first of the lane: for who takes an event out of its lane without
 // being the only one there. While the first event is being processed, in a
 // transaction that neither sees nor waits for this one, [promote] would come to
-// nothing in both.
+// nothing in both. It waits for whoever has locked the row.
 const promoteHeld = `
 update idem_payloads set due_at = now()
 where event = (
 	select p.event from idem_payloads p
 	where p.lane = $1 and p.due_at is null and (select state from idem_events e where e.event = p.event) = 'pending'
-	order by ` + order + ` limit 1 for update skip locked)`
+	order by ` + order + ` limit 1)`
 
 // promoteHeldIn is promoteHeld for several lanes.
 func promoteHeldIn(ctx context.Context, db DB, lanes []string) error {

@@ -7,6 +7,12 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
+// Incoming is an event that is to be stored for workers.
+type Incoming struct {
+	Event
+	Trace string // names the trace of its delivery; "" for none
+}
+
 // InsertPending stores new events for workers, all or none, and returns the row
 // keys of those that are new. No two of them may have the same row key.
 //
@@ -15,11 +21,11 @@ import (
 // An event that is there is left out before ON CONFLICT would wait for whoever
 // processes it. One that another transaction is storing is waited for at most
 // lockWait: one that hangs must not hold up the others.
-func InsertPending(ctx context.Context, db DB, events []Event) (inserted []string, err error) {
+func InsertPending(ctx context.Context, db DB, events []Incoming) (inserted []string, err error) {
 	const insert = `
 with input as (
-	select * from unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::timestamptz[], $6::bigint[], $7::bytea[])
-		with ordinality as i (event, type, key, lane, occurred_at, body_hash, body, place)
+	select * from unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::timestamptz[], $6::bigint[], $7::bytea[], $10::text[])
+		with ordinality as i (event, type, key, lane, occurred_at, body_hash, body, trace, place)
 ), new as (
 	insert into idem_events (event, type, key, state, received_at, body_hash)
 	select event, type, key, 'pending', now() + place * interval '1 microsecond', body_hash from input
@@ -29,24 +35,25 @@ with input as (
 	on conflict do nothing
 	returning event, received_at, ` + onDisk + `
 ), bodies as (
-	insert into idem_payloads (event, source, lane, due_at, occurred_at, received_at, body)
-	select event, $8, lane, now(), occurred_at, new.received_at, body from new join input using (event)
+	insert into idem_payloads (event, source, lane, due_at, occurred_at, received_at, body, trace)
+	select event, $8, lane, now(), occurred_at, new.received_at, body, nullif(trace, '') from new join input using (event)
 	on conflict (event) do update set -- of an event whose row was deleted by hand
 		lane = excluded.lane, due_at = excluded.due_at, occurred_at = excluded.occurred_at,
-		received_at = excluded.received_at, body = excluded.body
+		received_at = excluded.received_at, body = excluded.body, trace = excluded.trace
 )
 select event from new`
 	if len(events) == 0 {
 		return nil, nil
 	}
 	n := len(events)
-	keys, types, entities, lanes := make([]string, n), make([]string, n), make([]string, n), make([]string, n)
+	keys, types, entities, lanes, traces := make([]string, n), make([]string, n), make([]string, n), make([]string, n), make([]string, n)
 	occurred, sums, bodies := make([]*time.Time, n), make([]int64, n), make([][]byte, n)
 	for i, e := range events {
 		keys[i], types[i], entities[i], lanes[i] = e.RowKey(), e.Type, e.Key, e.Lane()
 		occurred[i], sums[i], bodies[i] = nullTime(e.OccurredAt), hash(e.Payload), e.Payload
+		traces[i] = e.Trace
 	}
-	rows, err := db.Query(ctx, insert, keys, types, entities, lanes, occurred, sums, bodies, events[0].Source, lockWait)
+	rows, err := db.Query(ctx, insert, keys, types, entities, lanes, occurred, sums, bodies, events[0].Source, lockWait, traces)
 	if err != nil {
 		return nil, err
 	}
@@ -55,10 +62,25 @@ select event from new`
 
 const lockWait = "500ms"
 
+// InsertMessage stores one event of the application's own for workers, unless it
+// is stored. Its time is when the statement runs: two transactions that wait for
+// each other's rows get theirs in the order of their commits.
+func InsertMessage(b *pgx.Batch, e Incoming) {
+	const insert = `
+with new as (
+	insert into idem_events (event, type, key, state, received_at, body_hash) values ($1, $2, $3, 'pending', clock_timestamp(), $4)
+	on conflict do nothing
+	returning event, received_at
+)
+insert into idem_payloads (event, source, lane, due_at, occurred_at, received_at, body, trace)
+select event, $5, $6, received_at, received_at, received_at, $7, nullif($8, '') from new`
+	b.Queue(insert, e.RowKey(), e.Type, e.Key, hash(e.Payload), e.Source, e.Lane(), e.Payload, e.Trace)
+}
+
 // Revive makes a stored event pending that is retrying, unhandled or parked,
 // because it was delivered to an inbox again. revived is false if it is in
 // another state, or being processed.
-func Revive(ctx context.Context, db DB, e Event) (revived bool, err error) {
+func Revive(ctx context.Context, db DB, e Incoming) (revived bool, err error) {
 	const revive = `
 with kept as (
 	select event from idem_events where event = $1 and state in ('retrying', 'unhandled', 'parked') for update skip locked
@@ -66,11 +88,11 @@ with kept as (
 	update idem_events e set state = 'pending', attempts = 0, crashes = 0, claimed_until = null from kept where e.event = kept.event
 	returning e.event, e.key, ` + onDisk + `
 ), body as (
-	insert into idem_payloads as p (event, source, lane, due_at, occurred_at, received_at, body)
-	select event, $2, ` + rowLane + `, now(), $3, now(), $4 from again e
-	on conflict (event) do update set lane = excluded.lane, due_at = excluded.due_at
+	insert into idem_payloads as p (event, source, lane, due_at, occurred_at, received_at, body, trace)
+	select event, $2, ` + rowLane + `, now(), $3, now(), $4, nullif($5, '') from again e
+	on conflict (event) do update set lane = excluded.lane, due_at = excluded.due_at, trace = excluded.trace
 )
 select count(*) = 1 from again`
-	err = db.QueryRow(ctx, revive, e.RowKey(), e.Source, nullTime(e.OccurredAt), e.Payload).Scan(&revived)
+	err = db.QueryRow(ctx, revive, e.RowKey(), e.Source, nullTime(e.OccurredAt), e.Payload, e.Trace).Scan(&revived)
 	return revived, err
 }

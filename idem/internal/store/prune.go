@@ -17,10 +17,7 @@ func PruneEvents(ctx context.Context, db DB, source string, age, parkedAge time.
 with old as (
 	delete from idem_events where ctid = any (array(
 		select ctid from idem_events
-		where ctid >= format('(%s,0)', $1::bigint)::tid and ctid < format('(%s,0)', $1::bigint + $2)::tid
-		  and starts_with(event, $3)
-		  and (state in ('done', 'unhandled', 'discarded') and received_at < now() - $4::interval
-		    or state = 'parked' and $5::interval > interval '0' and received_at < now() - $5::interval)
+		where ` + prunable + `
 		for update skip locked))
 	returning event
 ), bodies as (
@@ -30,6 +27,19 @@ with old as (
 )
 select count(*) from old`
 	return walk(ctx, db, "idem_events", events, sourcePrefix(source), age, parkedAge)
+}
+
+// prunable is the condition of the old rows of a stretch of idem_events.
+const prunable = `
+ctid >= format('(%s,0)', $1::bigint)::tid and ctid < format('(%s,0)', $1::bigint + $2)::tid
+		  and starts_with(event, $3)
+		  and (state in ('done', 'unhandled', 'discarded') and received_at < now() - $4::interval
+		    or state = 'parked' and $5::interval > interval '0' and received_at < now() - $5::interval)`
+
+// CountPrunable counts the events that PruneEvents would delete.
+func CountPrunable(ctx context.Context, db DB, source string, age, parkedAge time.Duration) (int64, error) {
+	const count = `select count(*) from idem_events where ` + prunable
+	return walk(ctx, db, "idem_events", count, sourcePrefix(source), age, parkedAge)
 }
 
 // PruneArchive deletes kept bodies that are older than age, and those whose
@@ -69,15 +79,24 @@ delete from idem_payloads p where source = $1
 // many. By the rules of this package there are none at Postgres's default
 // isolation; at stricter ones, and where people change rows, there may be.
 func PromoteStuck(ctx context.Context, db DB, source string) (int64, error) {
-	const stuck = `
-update idem_payloads own set due_at = now()
-where source = $1 and lane is not null and due_at is null
-  and (select state from idem_events e where e.event = own.event) = 'pending'
-  and not exists (
-	select from idem_payloads p where p.lane = own.lane
-	  and (` + order + `) < (coalesce(own.occurred_at, own.received_at), own.received_at, own.event))`
-	tag, err := db.Exec(ctx, stuck, source)
+	const promote = `update idem_payloads set due_at = now() where event in (select own.event ` + stuck + ` for update skip locked)`
+	tag, err := db.Exec(ctx, promote, source)
 	return tag.RowsAffected(), err
+}
+
+// stuck are the events that are held back behind nothing.
+const stuck = `
+	from idem_payloads own
+	where source = $1 and lane is not null and due_at is null
+	  and (select state from idem_events e where e.event = own.event) = 'pending'
+	  and not exists (
+		select from idem_payloads p where p.lane = own.lane
+		  and (` + order + `) < (coalesce(own.occurred_at, own.received_at), own.received_at, own.event))`
+
+// CountStuck counts the events that PromoteStuck would make due.
+func CountStuck(ctx context.Context, db DB, source string) (n int64, err error) {
+	err = db.QueryRow(ctx, `select count(*) `+stuck, source).Scan(&n)
+	return n, err
 }
 
 // walk runs a statement for each stretch of a table, and adds up what it says.

@@ -18,7 +18,7 @@ type Backlog struct {
 func CountOpen(ctx context.Context, db DB, source string) ([]Backlog, error) {
 	const count = `
 select e.state, count(*), now() - min(e.received_at)
-from idem_payloads p join idem_events e using (event) where p.source = $1 group by e.state`
+from idem_payloads p ` + openEvent + ` where p.source = $1 group by e.state`
 	rows, err := db.Query(ctx, count, source)
 	if err != nil {
 		return nil, err

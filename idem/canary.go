@@ -1,0 +1,258 @@
+package idem
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/url"
+	"sync"
+	"time"
+
+	"github.com/paghooks/paghooks/idem/internal/pgtx"
+)
+
+// CanaryType is the event type that a [Canary] delivers. No provider has it: a
+// genuine delivery of it that is not a dry run is an event of an unknown type.
+const CanaryType = "paghooks.canary"
+
+// Canary delivers an event of its own to the application's public address, every 30
+// seconds, so that a broken deployment is noticed within about a minute, and not by
+// the first customer. The delivery has the token or the signature that the provider
+// would send, and is a dry run (see [DryRunHeader]): the receiver verifies it, writes
+// its record to Postgres and rolls back. That tests DNS, the network, TLS, proxies,
+// the secret, and that Postgres can be written to. It runs none of your handlers,
+// and stores nothing.
+//
+// asaas.NewCanary and zeltapay.NewCanary return one. Give it to [Serve], which runs
+// it, and to [NewHealth], which reports it:
+//
+//	canary := asaas.NewCanary("https://shop.example/webhooks/asaas", token)
+//	http.Handle("GET /healthz", idem.NewHealth(processor, canary))
+//	return idem.Serve(ctx, server, processor, canary)
+//
+// Each process that runs it makes its own deliveries, which any process behind the
+// address may answer. A receiver that takes deliveries only from the provider's IP
+// addresses must also take them from the canary's. If a proxy removes DryRunHeader,
+// the canary's event is taken for a real one: it is stored as unhandled, once for
+// each start of a process, and the canary fails and says why.
+//
+// The exported fields are settings: change them before the first delivery.
+type Canary struct {
+	// Name is what the log and [Health] call it. Default: the provider's.
+	Name string
+
+	// Every is how long it waits after a delivery. Default: 30 seconds.
+	Every time.Duration
+
+	// Timeout is how long a delivery and its answer may take. Default: 10
+	// seconds, as long as Asaas waits.
+	Timeout time.Duration
+
+	// Transport makes the requests. Redirects are not followed, whatever it is,
+	// because providers do not follow them. Default: nil, a new connection for
+	// each delivery, so that one that is still open does not hide that no new
+	// one can be made.
+	Transport http.RoundTripper
+
+	// Logger gets a line when the canary begins to fail, when the reason changes,
+	// and when it has recovered; nil logs nothing. Default: slog.Default().
+	Logger *slog.Logger
+
+	// Observe, when set, gets the result of each delivery, for metrics. Default: nil.
+	Observe func(context.Context, CanaryResult)
+
+	address func() string // a function, so that printing shows no secret in it
+	body    []byte
+	sign    func(h http.Header, body []byte)
+
+	mu   sync.Mutex
+	last CanaryResult
+}
+
+// CanaryResult is what became of a delivery of a [Canary].
+type CanaryResult struct {
+	At       time.Time // when it ended; zero before the first
+	Duration time.Duration
+	Err      error // why it failed, and what to do; nil if all is well
+	Failures int   // deliveries that have failed in a row, this one included
+}
+
+// Failing tells whether the canary has failed at least twice in a row. A single
+// failure may be a restart or a lost packet.
+func (r CanaryResult) Failing() bool { return r.Failures >= 2 }
+
+// NewCanary returns a canary; it is for the packages of providers. body is an event
+// of [CanaryType], the same for each delivery, and sign sets the headers that make
+// it genuine now. address is the URL that the provider delivers to.
+func NewCanary(name, address string, body []byte, sign func(h http.Header, body []byte)) *Canary {
+	return &Canary{
+		Name: name, Every: 30 * time.Second, Timeout: 10 * time.Second, Logger: slog.Default(),
+		address: func() string { return address }, body: body, sign: sign,
+	}
+}
+
+// Run delivers until ctx ends, and returns nil then. It returns an error
+// immediately if the address or a setting makes no sense. [Serve] calls it.
+func (c *Canary) Run(ctx context.Context) error {
+	if err := c.check(); err != nil {
+		return err
+	}
+	for {
+		_ = c.Send(ctx)
+		if !sleep(ctx, c.Every) {
+			return nil
+		}
+	}
+}
+
+// Send makes one delivery. The error says what is wrong and what to do. If ctx ends
+// first, the delivery does not count as a result.
+func (c *Canary) Send(ctx context.Context) error {
+	start := time.Now()
+	err := c.check()
+	if err == nil {
+		err = c.deliverProtected(ctx)
+	}
+	if ctx.Err() != nil {
+		return fmt.Errorf("idem: the canary was stopped: %w", context.Cause(ctx))
+	}
+	if err != nil {
+		err = fmt.Errorf("idem: canary %s: %w", c.Name, err)
+	}
+	now, before := c.note(CanaryResult{At: time.Now(), Duration: time.Since(start), Err: err})
+	c.report(ctx, now, before)
+	return err
+}
+
+// Last returns the result of the last delivery.
+func (c *Canary) Last() CanaryResult {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.last
+}
+
+// note makes a result the last one, and counts its failures.
+func (c *Canary) note(r CanaryResult) (now, before CanaryResult) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	before = c.last
+	if r.Err != nil {
+		r.Failures = before.Failures + 1
+	}
+	c.last = r
+	return r, before
+}
+
+// report tells the application of a result. A panic of its code has no effect.
+func (c *Canary) report(ctx context.Context, now, before CanaryResult) {
+	if c.Observe != nil {
+		_ = pgtx.Protect(func() error { c.Observe(ctx, now); return nil })
+	}
+	if c.Logger == nil {
+		return
+	}
+	_ = pgtx.Protect(func() error {
+		switch {
+		case now.Err == nil && before.Failing():
+			c.Logger.InfoContext(ctx, "webhook canary has recovered", slog.String("canary", c.Name), slog.Int("failures", before.Failures))
+		case now.Err == nil:
+		case now.Failures == 1:
+			c.Logger.WarnContext(ctx, "webhook canary failed once", slog.String("canary", c.Name), slog.String("error", now.Err.Error()))
+		case now.Failures == 2 || now.Err.Error() != before.Err.Error():
+			c.Logger.ErrorContext(ctx, "webhook canary fails: events of the provider will fail, too",
+				slog.String("canary", c.Name), slog.String("error", now.Err.Error()))
+		}
+		return nil
+	})
+}
+
+// check finds settings that make no sense.
+func (c *Canary) check() error {
+	u, err := url.Parse(c.address())
+	switch {
+	case c.address() == "":
+		return fmt.Errorf("idem: the address of canary %s is empty: give the one that the provider delivers to, or no canary", c.Name)
+	case err != nil || u.Host == "" || u.Scheme != "https" && u.Scheme != "http":
+		return fmt.Errorf("idem: the address of canary %s is not one that events can be sent to: give a whole one, https://shop.example/webhooks for example", c.Name)
+	case c.Every <= 0 || c.Timeout <= 0:
+		return fmt.Errorf("idem: Every or Timeout of canary %s is zero: leave them at their defaults, or set them above zero", c.Name)
+	}
+	return nil
+}
+
+// deliverProtected makes an error of a panic, of an application's Transport for
+// example. It leaves out what the panic says, which may be a secret.
+func (c *Canary) deliverProtected(ctx context.Context) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("its delivery panicked with a %T: see whether its Transport is sound", p)
+		}
+	}()
+	return c.deliver(ctx)
+}
+
+// deliver makes one delivery as the provider would.
+func (c *Canary) deliver(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, c.Timeout)
+	defer cancel()
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, c.address(), bytes.NewReader(c.body))
+	if err != nil {
+		return err
+	}
+	r.Header.Set("Content-Type", "application/json")
+	r.Header.Set("User-Agent", "paghooks-canary (+https://github.com/paghooks/paghooks)")
+	r.Header.Set(DryRunHeader, "1")
+	c.sign(r.Header, c.body)
+	if u := r.URL.User; u != nil {
+		password, _ := u.Password()
+		r.SetBasicAuth(u.Username(), password)
+	}
+	// An http.Client would show where a broken redirect leads.
+	response, err := c.transport().RoundTrip(r)
+	if err != nil {
+		return c.noAnswer(err)
+	}
+	defer response.Body.Close()
+	body, err := io.ReadAll(io.LimitReader(response.Body, 64<<10))
+	if err != nil {
+		return c.noAnswer(err)
+	}
+	return judgeCanary(response.StatusCode, body)
+}
+
+func (c *Canary) transport() http.RoundTripper {
+	standard, ok := http.DefaultTransport.(*http.Transport)
+	switch {
+	case c.Transport != nil:
+		return c.Transport
+	case !ok:
+		return http.DefaultTransport
+	}
+	fresh := standard.Clone()
+	fresh.DisableKeepAlives = true
+	return fresh
+}
+
+// noAnswer leaves out the address, which may hold a secret.
+func (c *Canary) noAnswer(err error) error {
+	if wrapped, ok := errors.AsType[*url.Error](err); ok {
+		err = wrapped.Err
+	}
+	if errors.Is(err, context.DeadlineExceeded) {
+		return fmt.Errorf("there was no answer within %s: see whether the application is overloaded, and what lies between", c.Timeout)
+	}
+	return &unanswered{err}
+}
+
+// unanswered is what a canary says without an answer, and why, which may name
+// hosts and users.
+type unanswered struct{ cause error }
+
+const noAnswerSays = "there was no answer: see whether the application runs, its name in DNS, its network and its TLS certificate"
+
+func (u *unanswered) Error() string { return noAnswerSays + ": " + u.cause.Error() }
+func (u *unanswered) Unwrap() error { return u.cause }

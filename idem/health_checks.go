@@ -1,0 +1,239 @@
+package idem
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/paghooks/paghooks/idem/internal/pgtx"
+	"github.com/paghooks/paghooks/idem/internal/store"
+)
+
+// examination is one look of a Health at its parts.
+type examination struct {
+	health  *Health
+	report  HealthReport
+	causes  map[int]error          // of checks, for the log only: they may name hosts and users
+	reached map[*pgxpool.Pool]bool // whether its Postgres is well
+}
+
+func (x *examination) add(source, name string, healthy bool, says string) {
+	x.report.Healthy = x.report.Healthy && healthy
+	x.report.Checks = append(x.report.Checks, HealthCheck{Source: source, Name: name, Healthy: healthy, Says: says})
+}
+
+// because notes the cause of what the last check says.
+func (x *examination) because(err error) {
+	if x.causes == nil {
+		x.causes = make(map[int]error)
+	}
+	x.causes[len(x.report.Checks)-1] = err
+}
+
+func (p *Processor) examine(ctx context.Context, x *examination) {
+	p.examineReceiver(ctx, x)
+	x.examineAge(ctx, &p.Common, p.retrying(x.health))
+	if p.HandToInbox {
+		x.examineAge(ctx, &p.Common, due(x.health, &p.Common, "see that workers of an Inbox run, and that its handlers do not hang"))
+	}
+}
+
+func (i *Inbox) examine(ctx context.Context, x *examination) {
+	i.examineReceiver(ctx, x)
+	advice := "no workers run in this process: have idem.Serve or Inbox.Run run them, here or in another one"
+	if i.runs.Load() > 0 {
+		advice = "workers run and do not keep up: see in the log whether handlers hang, or raise Workers"
+	}
+	x.examineAge(ctx, &i.Common, due(x.health, &i.Common, advice))
+}
+
+func (c *Canary) examine(_ context.Context, x *examination) {
+	const name = "canary"
+	last, since := c.Last(), x.health.since
+	if last.At.After(since) {
+		since = last.At
+	}
+	switch {
+	case last.Failing():
+		says := last.Err.Error()
+		if _, ok := errors.AsType[*unanswered](last.Err); ok {
+			says = fmt.Sprintf("idem: canary %s: %s: see the error in this application's log", c.Name, noAnswerSays)
+		}
+		x.add(c.Name, name, false, says)
+		x.because(last.Err)
+	case time.Since(since) > 3*c.Every+c.Timeout:
+		x.add(c.Name, name, false, "it does not run: give it to idem.Serve")
+	case last.At.IsZero():
+		x.add(c.Name, name, true, "it has not been delivered yet")
+	case last.Err != nil:
+		x.add(c.Name, name, true, "it failed once, and is tried again")
+	default:
+		x.add(c.Name, name, true, "it was handled")
+	}
+}
+
+// countFailures counts the deliveries in a row that were not acknowledged.
+func (c *Common) countFailures(o Observation) {
+	if o.Stage != StageDelivery {
+		return
+	}
+	var refusal *Refusal
+	switch {
+	case o.Outcome.Acknowledged():
+		if c.failures.Load() != 0 { // seldom: concurrent deliveries need not write
+			c.failures.Store(0)
+		}
+	case o.Outcome == Retrying, o.Outcome == Unknown,
+		errors.As(o.Err, &refusal) && refusal.Reason == ReasonNotConfigured: // others may be a stranger's
+		c.failures.Add(1)
+	}
+}
+
+// examineReceiver adds what a Processor and an Inbox have in common.
+func (c *Common) examineReceiver(ctx context.Context, x *examination) {
+	if _, known := x.reached[c.pool]; !known {
+		x.reached[c.pool] = x.examinePostgres(ctx, c)
+	}
+	if x.health.MaxFailures <= 0 {
+		return
+	}
+	n := c.failures.Load()
+	says := fmt.Sprintf("%d deliveries have failed in a row", n)
+	healthy := n < int64(x.health.MaxFailures)
+	if !healthy {
+		says += ": the provider will slow down its queue, and stop it (Asaas after 15): see the errors in this application's log, and put right what they say"
+	}
+	x.add(c.source.Name(), "deliveries", healthy, says)
+}
+
+// examinePostgres tells whether the receiver's Postgres answers.
+func (x *examination) examinePostgres(ctx context.Context, c *Common) (well bool) {
+	const name = "postgres"
+	ctx, cancel := context.WithTimeout(ctx, x.health.Timeout)
+	defer cancel()
+	readOnly := false
+	err := pgtx.Ask(ctx, c.pool, func(ctx context.Context, conn *pgxpool.Conn) (err error) {
+		readOnly, err = store.IsReadOnly(ctx, conn)
+		return err
+	})
+	switch {
+	case err != nil:
+		x.add(c.source.Name(), name, false, fmt.Sprintf("it did not answer within %s: it is away or refuses connections, the network is broken, "+
+			"or all connections of the pool are in use: see the error in this application's log", x.health.Timeout))
+		x.because(err)
+	case readOnly:
+		x.add(c.source.Name(), name, false, "it is read-only, as a replica is: connect to the primary, with target_session_attrs=read-write for example")
+	default:
+		x.add(c.source.Name(), name, true, "it answers")
+	}
+	return err == nil && !readOnly
+}
+
+// ageLimit is a check of how old the oldest event in some state is.
+type ageLimit struct {
+	name   string
+	limit  time.Duration
+	query  func(ctx context.Context, db store.DB, source string) (time.Duration, error)
+	well   string // with a %s for the age
+	wrong  string // the same
+	advice string
+}
+
+func (p *Processor) retrying(h *Health) ageLimit {
+	return ageLimit{
+		name: "retrying", limit: h.MaxRetrying, query: store.OldestRetrying,
+		well: "the oldest event that fails came %s ago", wrong: "an event has failed for %s",
+		advice: "fix what its error says, see idem.Common.List; if the provider does not deliver it again, replay it",
+	}
+}
+
+func due(h *Health, c *Common, advice string) ageLimit {
+	limit := h.MaxPending
+	if limit > 0 {
+		limit += c.Timeout // it is due while it is being processed, too
+	}
+	return ageLimit{
+		name: "workers", limit: limit, query: store.OldestDue,
+		well: "the oldest event that is due waits for %s", wrong: "an event has been due for %s", advice: advice,
+	}
+}
+
+// ageOf names an age that is remembered.
+type ageOf struct {
+	common *Common
+	name   string
+}
+
+// age is what was found at the last look.
+type age struct {
+	oldest time.Duration
+	err    error
+	next   time.Time // when to look again
+}
+
+// ageShare is how much longer than a look took it is until the next one: it reads
+// all that is not done.
+const ageShare = 20
+
+// examineAge adds a check of the oldest event.
+func (x *examination) examineAge(ctx context.Context, c *Common, l ageLimit) {
+	if l.limit <= 0 {
+		return
+	}
+	if !x.reached[c.pool] {
+		x.add(c.source.Name(), l.name, true, "it is not known while Postgres is not well")
+		return
+	}
+	a := x.health.age(ageOf{c, l.name}, func() (time.Duration, error) { return x.health.oldest(ctx, c, l) })
+	switch oldest := a.oldest.Round(time.Second); {
+	case pgtx.SQLState(a.err) == queryCanceled, errors.Is(a.err, context.DeadlineExceeded):
+		x.add(c.source.Name(), l.name, true, "it is not known: so many events are not done that it takes too long to look: see idem.Common.Stats")
+	case a.err != nil && pgtx.Unavailable(a.err):
+		x.add(c.source.Name(), l.name, true, "it is not known: the connection was lost, it will be looked at again")
+	case a.err != nil:
+		x.add(c.source.Name(), l.name, false, "the events cannot be read: see the error in this application's log; have idem.Migrate run at start")
+	case a.oldest > l.limit:
+		x.add(c.source.Name(), l.name, false, fmt.Sprintf(l.wrong, oldest)+": "+l.advice)
+	case a.oldest == 0:
+		x.add(c.source.Name(), l.name, true, "there is none")
+	default:
+		x.add(c.source.Name(), l.name, true, fmt.Sprintf(l.well, oldest))
+	}
+	if a.err != nil {
+		x.because(a.err)
+	}
+}
+
+// queryCanceled is the SQLSTATE of a statement that took too long.
+const queryCanceled = "57014"
+
+// age looks at the oldest event, unless it has lately.
+func (h *Health) age(of ageOf, look func() (time.Duration, error)) age {
+	if known, ok := h.ages[of]; ok && time.Now().Before(known.next) {
+		return known
+	}
+	start := time.Now()
+	oldest, err := look()
+	a := age{oldest, err, time.Now().Add(ageShare * time.Since(start))}
+	h.ages[of] = a
+	return a
+}
+
+// oldest asks Postgres, which gives up after Timeout: a connection is not lost
+// because there is much to read.
+func (h *Health) oldest(ctx context.Context, c *Common, l ageLimit) (oldest time.Duration, err error) {
+	ctx, cancel := context.WithTimeout(ctx, 2*h.Timeout)
+	defer cancel()
+	err = pgx.BeginTxFunc(ctx, c.pool, pgx.TxOptions{AccessMode: pgx.ReadOnly}, func(tx pgx.Tx) error {
+		if err := store.LimitTime(ctx, tx, h.Timeout); err != nil {
+			return err
+		}
+		oldest, err = l.query(ctx, tx, c.source.Name())
+		return err
+	})
+	return oldest, err
+}

@@ -1,0 +1,66 @@
+package store
+
+import (
+	"context"
+	"strconv"
+	"time"
+)
+
+// OldestRetrying is how long ago the first event of a source arrived that the
+// provider is to deliver again; 0 if there is none. It reads all that is not
+// done, and nothing that is: a join would have Postgres look for the few that are
+// retrying among all events.
+func OldestRetrying(ctx context.Context, db DB, source string) (time.Duration, error) {
+	const oldest = `
+select now() - min(p.received_at) from idem_payloads p
+where p.source = $1 and p.lane is null and (select e.state from idem_events e where e.event = p.event) = 'retrying'`
+	return age(ctx, db, oldest, source)
+}
+
+// OldestDue is for how long the first event of a source has been due; 0 if none
+// is. One that is being processed is due, too.
+func OldestDue(ctx context.Context, db DB, source string) (time.Duration, error) {
+	const oldest = `select now() - min(p.due_at) from idem_payloads p where p.source = $1 and p.due_at <= now()`
+	return age(ctx, db, oldest, source)
+}
+
+// OldestUnclaimed is for how long the first event of a source has been due that no
+// worker has claimed; 0 if none has been for longer than wait.
+func OldestUnclaimed(ctx context.Context, db DB, source string, wait time.Duration) (time.Duration, error) {
+	const oldest = `
+select now() - min(p.due_at) from idem_payloads p ` + openEvent + `
+where p.source = $1 and p.due_at <= now() - $2::interval and e.state = 'pending' and e.claimed_until is null`
+	return age(ctx, db, oldest, source, wait)
+}
+
+// HasWorkers tells whether a worker's claim on an event of a source is good, or was
+// until a moment ago.
+func HasWorkers(ctx context.Context, db DB, source string, ago time.Duration) (yes bool, err error) {
+	const alive = `
+select exists (select from idem_payloads p ` + openEvent + `
+	where p.source = $1 and p.due_at is not null and e.state = 'pending' and e.claimed_until > now() - $2::interval)`
+	err = db.QueryRow(ctx, alive, source, ago).Scan(&yes)
+	return yes, err
+}
+
+func age(ctx context.Context, db DB, query string, args ...any) (time.Duration, error) {
+	var found *time.Duration
+	if err := db.QueryRow(ctx, query, args...).Scan(&found); err != nil || found == nil {
+		return 0, err
+	}
+	return *found, nil
+}
+
+// IsReadOnly tells whether transactions of this connection cannot write: on a
+// replica, or where a default forbids it.
+func IsReadOnly(ctx context.Context, db DB) (readOnly bool, err error) {
+	err = db.QueryRow(ctx, `select current_setting('transaction_read_only') = 'on'`).Scan(&readOnly)
+	return readOnly, err
+}
+
+// LimitTime has Postgres end each further statement of a transaction after d.
+func LimitTime(ctx context.Context, tx DB, d time.Duration) error {
+	milliseconds := strconv.FormatInt(max(1, d.Milliseconds()), 10)
+	_, err := tx.Exec(ctx, `select set_config('statement_timeout', $1, true)`, milliseconds)
+	return err
+}

@@ -1,0 +1,258 @@
+package idem
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime/debug"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/paghooks/paghooks/idem/internal/pgtx"
+	"github.com/paghooks/paghooks/idem/internal/store"
+)
+
+// Operator runs the operations of [Common] and [Inbox.Requeue] for a person, and
+// records them in the audit trail: who did what to which events, why, and with what
+// result. Its methods that take a reason are recorded; those that it has from Common
+// are not.
+//
+// An action is recorded before it begins, and is not begun if that fails. Its result
+// is recorded when it has ended: an action without an end is still running, or its
+// process died. While a replay runs, its record says every second how far it is.
+type Operator struct {
+	*Common
+
+	// Progress, when set, is called after each event of a replay or dry replay, with
+	// the sum so far and the number of events that were chosen.
+	Progress func(sum Replayed, of int)
+
+	// Failed, when set, is called for each event that a replay or dry replay fails to
+	// process, before Progress, with the reason.
+	Failed func(e Event, err error)
+
+	name    string
+	workers requeuer // nil if the receiver has none
+}
+
+// requeuer is an Inbox or an Outbox.
+type requeuer interface {
+	requeueAll(ctx context.Context, keys, states []string) (int64, error)
+}
+
+// NewOperator returns an operator for the events of a receiver. name is the person
+// that it acts for, as the audit trail shows them; if it is "", what would be
+// recorded returns an error instead.
+func NewOperator(r Receiver, name string) *Operator {
+	workers, _ := r.(requeuer)
+	return &Operator{Common: r.common(), name: name, workers: workers}
+}
+
+// Action is an entry of the audit trail: see [Operator].
+type Action struct {
+	ID      int64
+	At      time.Time
+	Actor   string // who
+	Action  string // "replay", "dry replay", "requeue", "discard"; others by [Operator.Record]
+	Source  string
+	Filter  string    // which events were chosen, as people read it; its first 2,000 bytes
+	Reason  string    // the same
+	Events  int64     // how many were chosen
+	Result  string    // of a replay that has not ended, how far it is
+	EndedAt time.Time // zero while it runs, and if its process died
+}
+
+// Replay records and runs [Common.Replay].
+func (o *Operator) Replay(ctx context.Context, f Filter, reason string) (Replayed, error) {
+	return o.runRecorded(ctx, "replay", f, reason, o.replay)
+}
+
+// DryReplay records and runs [Common.DryReplay].
+func (o *Operator) DryReplay(ctx context.Context, f Filter, reason string) (Replayed, error) {
+	return o.runRecorded(ctx, "dry replay", f, reason, o.dryReplay)
+}
+
+// runRecorded records and runs a replay or dry replay. Its result has the reason of the
+// first failure.
+func (o *Operator) runRecorded(
+	ctx context.Context, action string, f Filter, reason string, run func(context.Context, StoredEvent) (Outcome, error),
+) (sum Replayed, err error) {
+	err = o.act(ctx, action, f, reason, func(ctx context.Context, id int64, keys []string) (string, error) {
+		var first string
+		note := o.notes(ctx, id, len(keys))
+		sum, err = o.runKeys(ctx, keys, run, func(sum Replayed, e Event, failure error) {
+			if failure != nil && first == "" {
+				first = fmt.Sprintf("; first failure: %s %s: %v", e.Type, e.ID, failure)
+			}
+			o.ran(sum, len(keys), e, failure)
+			note(sum)
+		})
+		return sum.text() + first, err
+	})
+	return sum, err
+}
+
+// ran tells the application of an event that was replayed.
+func (o *Operator) ran(sum Replayed, of int, e Event, failure error) {
+	if o.Failed != nil && failure != nil {
+		o.Failed(e, failure)
+	}
+	if o.Progress != nil {
+		o.Progress(sum, of)
+	}
+}
+
+// Requeue records and runs [Inbox.Requeue]. It returns an error for a [Processor],
+// which has no workers.
+func (o *Operator) Requeue(ctx context.Context, f Filter, reason string) (n int64, err error) {
+	if o.workers == nil {
+		return 0, errors.New("idem: requeueing events: a Processor has no workers: replay them")
+	}
+	err = o.act(ctx, "requeue", f, reason, func(ctx context.Context, _ int64, keys []string) (string, error) {
+		n, err = o.workers.requeueAll(ctx, keys, f.states())
+		return fmt.Sprintf("%d requeued", n), err
+	})
+	return n, err
+}
+
+// Discard records and runs [Common.Discard].
+func (o *Operator) Discard(ctx context.Context, f Filter, reason string) (n int64, err error) {
+	if f.isZero() {
+		return 0, errDiscardAll
+	}
+	err = o.act(ctx, "discard", f, reason, func(ctx context.Context, _ int64, keys []string) (string, error) {
+		n, err = o.discardAll(ctx, keys, f.states(), reason)
+		return fmt.Sprintf("%d discarded", n), err
+	})
+	return n, err
+}
+
+// Record runs do as an action of the application's own, and records it: that
+// somebody looked at a body, say. what says which events it is about. The result is
+// what do returns.
+func (o *Operator) Record(ctx context.Context, action, what, reason string, do func(context.Context) (string, error)) error {
+	a := store.Action{Actor: o.name, Action: action, Source: o.source.Name(), Filter: what, Reason: reason}
+	return o.record(ctx, a, nil, func(ctx context.Context, _ int64) (string, error) { return do(ctx) })
+}
+
+// Actions returns up to n actions on the source's events from the audit trail, the
+// latest first: those before the action whose ID is before, or the latest of all if
+// before is 0.
+func (c *Common) Actions(ctx context.Context, before int64, n int) ([]Action, error) {
+	rows, err := store.ListActions(ctx, c.pool, c.source.Name(), before, n)
+	if err != nil {
+		return nil, fmt.Errorf("idem: listing actions: %w", explain(err))
+	}
+	all := make([]Action, len(rows))
+	for n, r := range rows {
+		all[n] = Action(r)
+	}
+	return all, nil
+}
+
+// ActionEvents returns the events that the action with this ID chose, each as
+// source/scope/id with the scope percent-encoded.
+func (c *Common) ActionEvents(ctx context.Context, id int64) ([]string, error) {
+	keys, err := store.ActionEvents(ctx, c.pool, id)
+	if err != nil {
+		return nil, fmt.Errorf("idem: listing the events of action %d: %w", id, explain(err))
+	}
+	return keys, nil
+}
+
+// act finds the events that f chooses, and records what is done to them.
+func (o *Operator) act(ctx context.Context, action string, f Filter, reason string, do func(context.Context, int64, []string) (string, error)) error {
+	keys, err := o.find(ctx, f)
+	if err != nil {
+		return fmt.Errorf("idem: %s: listing events: %w", action, explain(err))
+	}
+	a := store.Action{Actor: o.name, Action: action, Source: o.source.Name(), Filter: f.String(), Reason: reason}
+	return o.record(ctx, a, keys, func(ctx context.Context, id int64) (string, error) { return do(ctx, id, keys) })
+}
+
+// record records an action, does it by the id of the record, and records how it ended.
+func (o *Operator) record(ctx context.Context, a store.Action, keys []string, do func(context.Context, int64) (string, error)) error {
+	if o.name == "" {
+		return fmt.Errorf("idem: %s: the operator has no name: give NewOperator who it acts for", a.Action)
+	}
+	a.Filter, a.Reason = storable(a.Filter, maxRecorded), storable(a.Reason, maxRecorded)
+	id, err := store.BeginAction(ctx, o.pool, a, keys)
+	if err != nil {
+		return fmt.Errorf("idem: %s could not be recorded, and was not begun: %w", a.Action, explain(err))
+	}
+	result, err := o.protect(ctx, a, func() (string, error) { return do(ctx, id) })
+	if err != nil {
+		result = strings.TrimPrefix(result+"; failed: "+err.Error(), "; ")
+	}
+	ending, cancel := context.WithTimeout(context.WithoutCancel(ctx), recordTime)
+	defer cancel()
+	if ended := store.EndAction(ending, o.pool, id, *errorText(errors.New(result))); ended != nil {
+		err = errors.Join(err, fmt.Errorf("idem: the end of %s could not be recorded: %w", a.Action, explain(ended)))
+	}
+	return err
+}
+
+// protect makes an error of a panic, of an application's Progress for example, so
+// that the action has an end in the trail. The log has where it was.
+func (o *Operator) protect(ctx context.Context, a store.Action, do func() (string, error)) (result string, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("panic: %v", p)
+			o.logError(ctx, "webhook "+a.Action+" failed", Event{}, fmt.Errorf("%w\n%s", err, debug.Stack()))
+		}
+	}()
+	return do()
+}
+
+// maxRecorded is how many bytes of a filter or a reason the trail shows: lists of
+// ids may be long, and the events that were chosen are recorded anyway.
+const maxRecorded = 2000
+
+// recordTime is how long the record of an action's end may take.
+const recordTime = 5 * time.Second
+
+// noteEvery is how often the record of a replay says how far it has come.
+const noteEvery = time.Second
+
+// notes returns what is called after each of some events: after the first, and
+// then every second, it notes in the record how far the replay has come.
+func (o *Operator) notes(ctx context.Context, id int64, of int) func(Replayed) {
+	var noted time.Time
+	return func(sum Replayed) {
+		if of < 2 || time.Since(noted) < noteEvery {
+			return
+		}
+		note := fmt.Sprintf("%d of %d: %s", sum.Done+sum.Failed+sum.Unhandled, of, sum.text())
+		_ = pgtx.Ask(ctx, o.pool, func(ctx context.Context, conn *pgxpool.Conn) error {
+			return store.NoteAction(ctx, conn, id, note)
+		}) // a replay goes on without it
+		noted = time.Now()
+	}
+}
+
+// text is the sum as people read it.
+func (r Replayed) text() string {
+	return fmt.Sprintf("%d done, %d failed, %d without a handler", r.Done, r.Failed, r.Unhandled)
+}
+
+// String returns the filter's conditions in words, for people.
+func (f Filter) String() string {
+	parts := []string{"states " + strings.Join(f.states(), " ")}
+	for _, list := range []struct {
+		name   string
+		values []string
+	}{{"accounts", f.Scopes}, {"types", f.Types}, {"entities", f.Keys}, {"ids", f.IDs}} {
+		if list.values != nil {
+			parts = append(parts, list.name+" "+strings.Join(list.values, " "))
+		}
+	}
+	if !f.ReceivedFrom.IsZero() {
+		parts = append(parts, "received from "+f.ReceivedFrom.Format(time.RFC3339))
+	}
+	if !f.ReceivedUntil.IsZero() {
+		parts = append(parts, "received until "+f.ReceivedUntil.Format(time.RFC3339))
+	}
+	return strings.Join(parts, "; ")
+}

@@ -1,0 +1,72 @@
+package idem_test
+
+import (
+	"context"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/paghooks/paghooks/idem"
+	"github.com/paghooks/paghooks/idem/idemtest"
+	"github.com/paghooks/paghooks/idem/internal/pgproxy"
+)
+
+func TestTrailTellsHowFarAReplayHasCome(t *testing.T) {
+	t.Parallel()
+	s := newApp(t)
+	for _, id := range []string{"e1", "e2", "e3"} {
+		s.wantAnswer(paid(id), 200) // unhandled
+	}
+	var meanwhile []idem.Action
+	s.deploy(func(n *notes) {
+		idem.Handle(&n.Routes, "paid", func(ctx context.Context, _ pgx.Tx, n *note) (err error) {
+			if n.ID == "e2" {
+				meanwhile, err = s.processor.Actions(ctx, 0, 10)
+			}
+			return err
+		})
+	})
+	if _, err := idem.NewOperator(s.processor, "ana").Replay(t.Context(), idem.Filter{}, "handler deployed"); err != nil {
+		t.Fatal(err)
+	}
+	ended, err := s.processor.Actions(t.Context(), 0, 10)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := idem.Action{
+		Actor: "ana", Action: "replay", Source: "notes", Filter: "states unhandled parked", Reason: "handler deployed",
+		Events: 3, Result: "1 of 3: 1 done, 0 failed, 0 without a handler",
+	}
+	ignore := cmpopts.IgnoreFields(idem.Action{}, "ID", "At")
+	if diff := cmp.Diff([]idem.Action{want}, meanwhile, ignore); diff != "" {
+		t.Error("during the second event the trail has (-want +got):\n" + diff)
+	}
+	want.Result = "3 done, 0 failed, 0 without a handler"
+	if diff := cmp.Diff([]idem.Action{want}, ended, ignore, cmpopts.IgnoreFields(idem.Action{}, "EndedAt")); diff != "" || ended[0].EndedAt.IsZero() {
+		t.Errorf("after it, ended %s, the trail has (-want +got):\n%s", ended[0].EndedAt, diff)
+	}
+}
+
+// A note of how far a replay has come is not worth waiting for.
+func TestReplayGoesOnAfterTheNetworkForgetsItsNote(t *testing.T) {
+	t.Parallel()
+	proxy := new(pgproxy.Proxy)
+	s := openApp(t, openPool(t, idemtest.URL(t), proxy.Through))
+	s.deploy(func(*notes) {})
+	for _, id := range []string{"e1", "e2"} {
+		s.wantAnswer(paid(id), 200) // unhandled
+	}
+	s.deploy(func(n *notes) { idem.Handle(&n.Routes, "paid", pay) })
+	forget := sync.OnceFunc(proxy.Forget)
+	s.processor.Observe = func(context.Context, idem.Observation) { forget() }
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	if r, err := idem.NewOperator(s.processor, "ana").Replay(ctx, idem.Filter{}, ""); r != (idem.Replayed{Done: 2}) || err != nil {
+		t.Error(r, err)
+	}
+	s.wantEffects(2)
+}

@@ -1,0 +1,193 @@
+package idem_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/paghooks/paghooks/idem"
+)
+
+// trail is the audit trail without what differs from run to run, oldest first.
+func (s *app) trail() (lines []idem.Action) {
+	s.Helper()
+	for before := int64(0); ; {
+		page, err := s.inbox.Actions(s.Context(), before, 2)
+		if err != nil {
+			s.Fatal(err)
+		}
+		if len(page) == 0 {
+			return lines
+		}
+		before = page[len(page)-1].ID
+		for _, a := range page {
+			if a.Result != "" && (a.EndedAt.Before(a.At) || time.Since(a.At) > time.Hour) {
+				s.Errorf("an action began at %s and ended at %s", a.At, a.EndedAt)
+			}
+			lines = append([]idem.Action{a}, lines...)
+		}
+	}
+}
+
+var anyTime = cmpopts.IgnoreFields(idem.Action{}, "ID", "At", "EndedAt")
+
+func TestWhatAnOperatorDoesIsInTheAuditTrail(t *testing.T) {
+	t.Parallel()
+	s := newInboxApp(t)
+	m := &fixable{}
+	s.on(m.handle)
+	s.store(letter("bad1", "o1", 1), letter("bad2", "o2", 1), letter("bad3", "o3", 1), letter("bad4", "o4", 1))
+	s.drain(4)
+	ana := idem.NewOperator(s.inbox, "ana@shop")
+	var progress []idem.Replayed
+	ana.Progress = func(sum idem.Replayed, of int) {
+		progress = append(progress, sum)
+		if of != 2 {
+			t.Errorf("of %d, want 2", of)
+		}
+	}
+	var failed []string
+	ana.Failed = func(e idem.Event, err error) { failed = append(failed, e.ID+": "+err.Error()) }
+	two := idem.Filter{IDs: []string{"bad1", "bad2"}}
+	if r, err := ana.DryReplay(t.Context(), two, ""); r != (idem.Replayed{Failed: 2}) || err != nil {
+		t.Error(r, err)
+	}
+	m.fixed.Store(true)
+	if r, err := ana.Replay(t.Context(), two, "the order came late"); r != (idem.Replayed{Done: 2}) || err != nil {
+		t.Error(r, err)
+	}
+	if n, err := ana.Requeue(t.Context(), idem.Filter{Keys: []string{"o3"}}, ""); n != 1 || err != nil {
+		t.Error(n, err)
+	}
+	if n, err := ana.Discard(t.Context(), idem.Filter{ReceivedUntil: time.Date(2030, 1, 2, 3, 4, 5, 0, time.UTC)}, "a test"); n != 1 || err != nil {
+		t.Error(n, err)
+	}
+	failure := errors.New("it is not there")
+	err := ana.Record(t.Context(), "reveal", "body of bad4", "asked by the customer", func(context.Context) (string, error) { return "", failure })
+	if !errors.Is(err, failure) {
+		t.Error(err)
+	}
+	if diff := cmp.Diff([]idem.Replayed{{Failed: 1}, {Failed: 2}, {Done: 1}, {Done: 2}}, progress); diff != "" {
+		t.Error("progress (-want +got):\n" + diff)
+	}
+	if diff := cmp.Diff([]string{"bad1: no such order", "bad2: no such order"}, failed); diff != "" {
+		t.Error("failed (-want +got):\n" + diff)
+	}
+	want := []idem.Action{
+		{Action: "dry replay", Filter: "states unhandled parked; ids bad1 bad2", Events: 2, Result: "0 done, 2 failed, 0 without a handler; first failure: paid bad1: no such order"},
+		{Action: "replay", Filter: "states unhandled parked; ids bad1 bad2", Reason: "the order came late", Events: 2, Result: "2 done, 0 failed, 0 without a handler"},
+		{Action: "requeue", Filter: "states unhandled parked; entities o3", Events: 1, Result: "1 requeued"},
+		{Action: "discard", Filter: "states unhandled parked; received until 2030-01-02T03:04:05Z", Reason: "a test", Events: 1, Result: "1 discarded"},
+		{Action: "reveal", Filter: "body of bad4", Reason: "asked by the customer", Result: "failed: it is not there"},
+	}
+	for n := range want {
+		want[n].Actor, want[n].Source = "ana@shop", "notes"
+	}
+	trail := s.trail()
+	if diff := cmp.Diff(want, trail, anyTime); diff != "" {
+		t.Error("the trail (-want +got):\n" + diff)
+	}
+	events, err := s.inbox.ActionEvents(t.Context(), trail[1].ID)
+	if diff := cmp.Diff([]string{"notes//bad1", "notes//bad2"}, events); diff != "" || err != nil {
+		t.Error(err, "the events of the replay (-want +got):\n"+diff)
+	}
+}
+
+// An action that was recorded and has no result is one whose process died: a
+// record that came only after it would not be there.
+func TestActionIsRecordedBeforeItBegins(t *testing.T) {
+	t.Parallel()
+	s := newInboxApp(t)
+	before := func(context.Context) (string, error) {
+		want := []idem.Action{{Actor: "ana", Action: "reveal", Source: "notes", Filter: "a body"}}
+		trail := s.trail()
+		if diff := cmp.Diff(want, trail, anyTime); diff != "" {
+			t.Error("the trail meanwhile (-want +got):\n" + diff)
+		}
+		if !trail[0].EndedAt.IsZero() {
+			t.Error("it has ended before it began")
+		}
+		return "shown", nil
+	}
+	if err := idem.NewOperator(s.inbox, "ana").Record(t.Context(), "reveal", "a body", "", before); err != nil {
+		t.Fatal(err)
+	}
+	if trail := s.trail(); trail[0].Result != "shown" {
+		t.Errorf("the trail = %+v", trail)
+	}
+}
+
+func TestOperatorRefusesWhatCannotBeRecordedOrMeant(t *testing.T) {
+	t.Parallel()
+	s := newInboxApp(t)
+	s.on(refuseBad)
+	s.store(letter("bad1", "o1", 1))
+	s.drain(1)
+	for name, c := range map[string]struct {
+		do  func() error
+		say string
+	}{
+		"nobody": {func() error {
+			_, err := idem.NewOperator(s.inbox, "").Discard(t.Context(), idem.Filter{Types: []string{"paid"}}, "")
+			return err
+		}, "give NewOperator who it acts for"},
+		"all events": {func() error {
+			_, err := idem.NewOperator(s.inbox, "ana").Discard(t.Context(), idem.Filter{}, "")
+			return err
+		}, "the filter names none"},
+		"workers that are not there": {func() error {
+			_, err := idem.NewOperator(s.processor, "ana").Requeue(t.Context(), idem.Filter{}, "")
+			return err
+		}, "a Processor has no workers"},
+	} {
+		if err := c.do(); err == nil || !strings.Contains(err.Error(), c.say) {
+			t.Errorf("%s: %v, want it to say %q", name, err, c.say)
+		}
+	}
+	s.exec(`drop table idem_audit`)
+	if n, err := idem.NewOperator(s.inbox, "ana").Discard(t.Context(), idem.Filter{Types: []string{"paid"}}, ""); n != 0 || err == nil {
+		t.Errorf("Discard = %d, %v without a trail", n, err)
+	}
+	s.wantState("bad1", idem.StateParked)
+	if trail := queryOne[bool](s, `select to_regclass('idem_audit') is null`); !trail {
+		t.Error("the table is back")
+	}
+}
+
+// Somebody waits for the end of an action in the trail, and a page for its answer.
+func TestActionThatPanicsHasAnEndInTheTrail(t *testing.T) {
+	t.Parallel()
+	s := newInboxApp(t)
+	err := idem.NewOperator(s.inbox, "ana").Record(t.Context(), "reveal", "a body", "", func(context.Context) (string, error) { panic("no such field") })
+	if err == nil || !strings.Contains(err.Error(), "no such field") {
+		t.Error(err)
+	}
+	trail := s.trail()
+	if len(trail) != 1 || trail[0].EndedAt.IsZero() || !strings.Contains(trail[0].Result, "failed: panic: no such field") || strings.Contains(trail[0].Result, "goroutine") {
+		t.Errorf("the trail = %+v", trail)
+	}
+}
+
+// Pages show 50 lines of the trail at a time, and events are listed elsewhere.
+func TestLineOfTheTrailIsShortWhateverWasChosen(t *testing.T) {
+	t.Parallel()
+	s := newInboxApp(t)
+	ids := make([]string, 200_000)
+	for n := range ids {
+		ids[n] = fmt.Sprintf("evt_%046d\u00e9", n)
+	}
+	reason := strings.Repeat("because ", 100_000)
+	if n, err := idem.NewOperator(s.inbox, "ana").Requeue(t.Context(), idem.Filter{IDs: ids}, reason); n != 0 || err != nil {
+		t.Fatal(n, err)
+	}
+	a := s.trail()[0]
+	if n := len(a.Filter) + len(a.Reason); n > 5000 || !strings.HasPrefix(a.Filter, "states unhandled parked; ids evt_0000") || !strings.HasPrefix(a.Reason, "because because") {
+		t.Errorf("a line of the trail has %d bytes: %.100q, %.100q", n, a.Filter, a.Reason)
+	}
+}

@@ -1,0 +1,161 @@
+package idem
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"net/http"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/paghooks/paghooks/idem/internal/store"
+)
+
+// Message is an event of the application's own, for other programs: see [Outbox].
+type Message struct {
+	Source string // the outbox's; set when it is published
+
+	ID   string    // "" has Emit make one; a second message with the same ID is not stored
+	Type string    // what happened: "order.paid"; not empty
+	Key  string    // the entity that it happened to, an order say, whose messages are published in order; "" for none
+	Time time.Time // when it was emitted, by the database's clock; set when it is published
+	Body []byte
+}
+
+// CloudEvent returns the message's attributes as in CloudEvents 1.0, for the binary
+// mode of a transport: over HTTP their names get the prefix "ce-", over Kafka
+// "ce_", over AMQP "cloudEvents:". The Key is the subject.
+func (m Message) CloudEvent() map[string]string {
+	attributes := map[string]string{"specversion": "1.0", "id": m.ID, "source": m.Source, "type": m.Type}
+	if m.Key != "" {
+		attributes["subject"] = m.Key
+	}
+	if !m.Time.IsZero() {
+		attributes["time"] = m.Time.UTC().Format(time.RFC3339Nano)
+	}
+	return attributes
+}
+
+// Publisher hands messages to a broker, or to anything else. It is called by several
+// workers at once.
+type Publisher interface {
+	// Publish returns nil once the broker has confirmed the message, and has it on
+	// disk if the application relies on that. After an error it is called again
+	// later. A message may be published more than once, with the same ID.
+	Publish(ctx context.Context, m Message) error
+}
+
+// Outbox publishes messages that handlers emit. A message is written in the handler's
+// transaction: it exists only if the handler's other effects do, and then it is not
+// lost. Workers publish it afterwards: at least once, so consumers should ignore an
+// ID that they have seen.
+//
+// An outbox is an [Inbox] of the application's own events. Messages of one Key are
+// published in order, those that fail are tried again, and those that fail too often
+// are parked; List, Replay, Requeue, Discard and Stats work as for other events.
+// A dry run does not publish.
+//
+//	outbox := idem.NewOutbox(pool, "shop", publisher)
+//	events.OnPaymentReceived(func(ctx context.Context, tx pgx.Tx, e *asaas.PaymentEvent) error {
+//		…
+//		return outbox.Emit(ctx, idem.Message{Type: "order.paid", Key: order, Body: body})
+//	})
+//	err := idem.Serve(ctx, server, processor, outbox)
+type Outbox struct{ *Inbox }
+
+// NewOutbox returns an outbox. source is the application's name among the sources of
+// events. It is part of every stored message's row key, so never change it. The
+// tables must exist: see [Migrate].
+//
+// It panics if the name cannot be used: see [Source].
+func NewOutbox(pool *pgxpool.Pool, source string, p Publisher) *Outbox {
+	return &Outbox{NewInbox(pool, messages{source, p})}
+}
+
+// Emit has a message published after the handler's transaction is committed. It
+// takes no round trip: the row travels with COMMIT, as a statement of
+// [ExecAtCommit]. So a savepoint that the handler rolls back does not take it back:
+// there, use [Outbox.EmitTx].
+//
+// It returns an error, which the handler should return, if the message has no Type,
+// or if its ID, Type or Key is longer than 255 bytes or not valid text, or if
+// a goroutine calls it after the handler has returned. It panics outside of a
+// handler: use [Outbox.EmitTx] there.
+func (o *Outbox) Emit(ctx context.Context, m Message) error {
+	s, ok := handlingFrom(ctx)
+	if !ok {
+		panic("idem: Emit needs the context of a handler: elsewhere use EmitTx")
+	}
+	e, err := o.event(m)
+	if err != nil {
+		return err
+	}
+	row := store.Incoming{Event: e, Trace: o.carrier(ctx, Event(e))}
+	if !s.declare(func(b *pgx.Batch) { store.InsertMessage(b, row) }) {
+		return fmt.Errorf("idem: %s is not emitted: the handler has returned: wait for the goroutines that emit", m.Type)
+	}
+	if s.after != nil {
+		s.after.add(o.wakeWorkers)
+	}
+	return nil
+}
+
+// EmitTx has a message published after tx, a transaction of the application's own,
+// is committed. Workers find it within Poll.
+func (o *Outbox) EmitTx(ctx context.Context, tx pgx.Tx, m Message) error {
+	e, err := o.event(m)
+	if err != nil {
+		return err
+	}
+	b := &pgx.Batch{}
+	store.InsertMessage(b, store.Incoming{Event: e, Trace: o.carrier(ctx, Event(e))})
+	if err := tx.SendBatch(ctx, b).Close(); err != nil {
+		return fmt.Errorf("idem: emitting %s: %w", m.Type, explain(err))
+	}
+	return nil
+}
+
+// event is the message as it is stored.
+func (o *Outbox) event(m Message) (store.Event, error) {
+	body := append([]byte{}, m.Body...) // the caller's buffer may hold something else by the commit
+	e := store.Event{Source: o.source.Name(), ID: m.ID, Type: m.Type, Key: m.Key, Payload: body}
+	switch {
+	case e.Type == "":
+		return e, errors.New("idem: a message has no Type: say what happened")
+	case !nameable(e.ID), !nameable(e.Type), !nameable(e.Key):
+		return e, fmt.Errorf("idem: the ID, Type or Key of a message is longer than %d bytes, or no text", maxName)
+	case e.ID == "":
+		e.ID = rand.Text()
+	}
+	return e, nil
+}
+
+// messages is the source of an outbox.
+type messages struct {
+	name      string
+	publisher Publisher
+}
+
+func (m messages) Name() string { return m.name }
+
+// Open refuses what comes by HTTP: messages come from handlers.
+func (m messages) Open(*http.Request) (Event, error) {
+	return Event{}, &Refusal{Source: m.name, Reason: "outbox", Hint: "an outbox receives nothing: mount a Processor or an Inbox"}
+}
+
+func (messages) Ignores(string) bool { return false }
+
+// Handles has metrics show each type: they are the application's own.
+func (messages) Handles(string) bool { return true }
+
+func (m messages) Route(e Event) (Work, error) {
+	return func(ctx context.Context, _ pgx.Tx) error {
+		if IsDryRun(ctx) {
+			return nil // what is published cannot be rolled back
+		}
+		return m.publisher.Publish(ctx, Message{Source: e.Source, ID: e.ID, Type: e.Type, Key: e.Key, Time: e.OccurredAt, Body: e.Payload})
+	}, nil
+}
