@@ -1,0 +1,84 @@
+package console
+
+import (
+	"context"
+	"sync"
+	"time"
+)
+
+// latest is what was last read of something that may take a while to read.
+type latest[T any] struct {
+	mu      sync.Mutex
+	now     reading[T]
+	before  reading[T]    // an earlier one, of a minute ago at most if there was one
+	stale   bool          // whether now is known not to hold any more
+	reading chan struct{} // closed when it is read; nil while nobody reads it
+}
+
+// reading is what was read, and when; At is zero if nothing was yet.
+type reading[T any] struct {
+	Value T
+	Err   error
+	At    time.Time
+	took  time.Duration
+}
+
+// readTime is how long it may take to read, in the background.
+const readTime = time.Minute
+
+// refresh has it read again, in the background, if it is older than fresh, and
+// older than ten times what it takes: the database has other things to do.
+func (l *latest[T]) refresh(running *running, fresh time.Duration, read func(context.Context) (T, error)) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.reading != nil || !l.stale && time.Since(l.now.At) <= max(fresh, 10*l.now.took) {
+		return
+	}
+	done := make(chan struct{})
+	if running.look(func(ctx context.Context) { l.read(ctx, read, done) }) {
+		l.reading, l.stale = done, false
+	}
+}
+
+// get waits until ctx ends for what is being read, and returns what there is then,
+// and a reading to compare that to.
+func (l *latest[T]) get(ctx context.Context) (now, before reading[T]) {
+	l.mu.Lock()
+	wait := l.reading
+	l.mu.Unlock()
+	if wait != nil {
+		select {
+		case <-wait:
+		case <-ctx.Done():
+		}
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.now, l.before
+}
+
+// forget has the next refresh read it.
+func (l *latest[T]) forget() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.stale = true
+}
+
+func (l *latest[T]) read(ctx context.Context, read func(context.Context) (T, error), done chan struct{}) {
+	ctx, cancel := context.WithTimeout(ctx, readTime)
+	defer cancel()
+	var r reading[T]
+	start := time.Now()
+	r.Err = protect(ctx, func(ctx context.Context) (err error) {
+		r.Value, err = read(ctx)
+		return err
+	})
+	r.At, r.took = time.Now(), time.Since(start)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.now.Err == nil && !l.now.At.IsZero() && r.At.Sub(l.before.At) > time.Minute {
+		l.before = l.now
+	}
+	l.now, l.reading = r, nil
+	close(done)
+}

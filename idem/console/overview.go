@@ -1,0 +1,128 @@
+package console
+
+import (
+	"context"
+	"net/http"
+	"time"
+
+	"github.com/paghooks/paghooks/idem"
+)
+
+// How old what the overview shows may be.
+const (
+	freshCounts = 5 * time.Second
+	freshQueues = 30 * time.Second // providers limit how often they are asked
+)
+
+// summary is a source on the overview.
+type summary struct {
+	Source   string
+	Stats    reading[idem.Stats]
+	Backlogs []backlog
+	Provider bool // whether its queues are known
+	Queues   reading[[]idem.Queue]
+}
+
+// backlog is the events in one state.
+type backlog struct {
+	State idem.State
+	Means string
+	Alarm bool
+	idem.Backlog
+	Change int64 // a minute, since an earlier look
+}
+
+// refresh has the source's counts and queues read.
+func (s *source) refresh(h *Handler) {
+	s.counts.refresh(h.running, freshCounts, s.events.Stats)
+	if q := h.Queues[s.name]; q != nil {
+		s.held.refresh(h.running, freshQueues, q.Queues)
+	}
+}
+
+func (v *visit) overview(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, v.moment)
+	defer cancel()
+	for _, s := range v.sources {
+		s.refresh(v.Handler)
+	}
+	var all []summary
+	for _, s := range v.sources {
+		now, before := s.counts.get(ctx)
+		queues, _ := s.held.get(ctx)
+		all = append(all, summary{Source: s.name, Stats: now, Backlogs: backlogs(now, before), Provider: v.Queues[s.name] != nil, Queues: queues})
+	}
+	return v.render(http.StatusOK, "overview", "Overview", all)
+}
+
+func backlogs(now, before reading[idem.Stats]) []backlog {
+	n, b := now.Value, before.Value
+	all := []backlog{
+		{State: idem.StatePending, Means: "stored, workers are next", Backlog: n.Pending, Change: n.Pending.Events - b.Pending.Events},
+		{State: idem.StateRetrying, Means: "failed, the provider delivers them again", Backlog: n.Retrying, Change: n.Retrying.Events - b.Retrying.Events},
+		{State: idem.StateUnhandled, Means: "no handler when they came", Backlog: n.Unhandled, Change: n.Unhandled.Events - b.Unhandled.Events},
+		{State: idem.StateParked, Means: "failed, and wait for you", Backlog: n.Parked, Change: n.Parked.Events - b.Parked.Events, Alarm: n.Parked.Events > 0},
+	}
+	for i := range all {
+		all[i].Change = perMinute(all[i].Change, now.At.Sub(before.At))
+		if before.At.IsZero() {
+			all[i].Change = 0
+		}
+	}
+	return all
+}
+
+func perMinute(n int64, in time.Duration) int64 {
+	return int64(float64(n) / max(in.Minutes(), 1.0/60))
+}
+
+func (v *visit) blocked(ctx context.Context) error {
+	all, err := v.source.events.Blocked(ctx)
+	if err != nil {
+		return err
+	}
+	shown := all[:min(len(all), maxShown)]
+	return v.render(http.StatusOK, "blocked", "Blocked entities", struct {
+		All   int
+		Shown []idem.Blocked
+	}{len(all), shown})
+}
+
+// maxShown is how many lines a page has at most that is not one of several.
+const maxShown = 250
+
+// provider is a source's queues as their provider says.
+type provider struct {
+	Source string
+	Queues reading[[]idem.Queue]
+}
+
+func (v *visit) queues(ctx context.Context) error {
+	var all []provider
+	for _, s := range v.sources {
+		if v.Queues[s.name] != nil {
+			s.refresh(v.Handler)
+		}
+	}
+	for _, s := range v.sources {
+		if v.Queues[s.name] != nil {
+			queues, _ := s.held.get(ctx)
+			all = append(all, provider{s.name, queues})
+		}
+	}
+	return v.render(http.StatusOK, "queues", "Provider queues", all)
+}
+
+// release has a provider's queue go on.
+func (v *visit) release(context.Context) error {
+	s, id := v.source, v.r.PostForm.Get("queue")
+	queues := v.Queues[s.name]
+	if queues == nil {
+		return refuse(http.StatusNotFound, "The queues of this source are not known here.")
+	}
+	op, reason := v.operator(), reasonOf(v.r.PostForm)
+	return v.begin("release", func(ctx context.Context) error {
+		defer s.held.forget()
+		return op.Record(ctx, "release queue", "queue "+id, reason, func(ctx context.Context) (string, error) { return queues.Release(ctx, id) })
+	})
+}

@@ -1,0 +1,579 @@
+package doctor
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io/fs"
+	"net/http"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/paghooks/paghooks/idem"
+	"github.com/paghooks/paghooks/idem/idemtest"
+	"github.com/paghooks/paghooks/idem/internal/pgproxy"
+)
+
+// notes is a provider, of which nothing is received here.
+type notes struct{ idem.Routes }
+
+func (*notes) Name() string { return "notes" }
+func (*notes) Open(*http.Request) (idem.Event, error) {
+	return idem.Event{}, &idem.Refusal{Source: "notes", Reason: "nothing", Hint: "nothing is received here"}
+}
+
+// patient is a database under examination.
+type patient struct {
+	*testing.T
+	pool   *pgxpool.Pool // of its owner
+	config *pgxpool.Config
+	limits limits
+	inbox  *idem.Inbox // on the pool that is examined
+}
+
+func newPatient(t *testing.T, url string) *patient {
+	t.Helper()
+	config, err := pgxpool.ParseConfig(url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	config.MaxConns = 4
+	p := &patient{T: t, config: config, limits: defaults}
+	p.pool = p.connect(config.Copy())
+	if err := idem.Migrate(t.Context(), p.pool); err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+func (p *patient) connect(c *pgxpool.Config) *pgxpool.Pool {
+	p.Helper()
+	pool, err := pgxpool.NewWithConfig(p.Context(), c)
+	if err != nil {
+		p.Fatal(err)
+	}
+	p.Cleanup(pool.Close)
+	return pool
+}
+
+func (p *patient) exec(sql string) {
+	p.Helper()
+	if _, err := p.pool.Exec(context.Background(), sql); err != nil {
+		p.Fatal(err)
+	}
+}
+
+// session sets a parameter of the sessions that are examined.
+func (p *patient) session(name, value string) { p.config.ConnConfig.RuntimeParams[name] = value }
+
+// role has the examined sessions be of a role that has no right but these.
+func (p *patient) role(grants string) {
+	p.Helper()
+	var schema string
+	if err := p.pool.QueryRow(p.Context(), `select current_schema()`).Scan(&schema); err != nil {
+		p.Fatal(err)
+	}
+	name := schema + "_app"
+	p.exec(`create role ` + name + `; grant usage on schema ` + schema + ` to ` + name + `;` + strings.NewReplacer("SCHEMA", schema, "ROLE", name).Replace(grants))
+	p.Cleanup(func() { p.exec(`drop owned by ` + name + `; drop role ` + name) })
+	p.session("role", name)
+}
+
+const mayAll = `grant select, insert, update, delete on all tables in schema SCHEMA to ROLE`
+
+// until repeats a query until it says true.
+func (p *patient) until(sql string) {
+	p.Helper()
+	for deadline := time.Now().Add(time.Minute); ; runtime.Gosched() {
+		var yes bool
+		if err := p.pool.QueryRow(p.Context(), sql).Scan(&yes); err != nil {
+			p.Fatal(err)
+		}
+		if yes {
+			return
+		}
+		if time.Now().After(deadline) {
+			p.Fatal("it never came true: " + sql)
+		}
+	}
+}
+
+// another begins a transaction in a session of its own, which stays open.
+func (p *patient) another(sql string) *pgx.Conn {
+	p.Helper()
+	conn, err := pgx.ConnectConfig(p.Context(), p.pool.Config().ConnConfig)
+	if err != nil {
+		p.Fatal(err)
+	}
+	p.Cleanup(func() { _ = conn.Close(context.Background()) })
+	if _, err := conn.Exec(p.Context(), sql); err != nil {
+		p.Fatal(err)
+	}
+	return conn
+}
+
+// event stores an event that is not done; due is how long ago, "" is not.
+func (p *patient) event(id, key, state, due string) {
+	p.Helper()
+	dueAt := "null"
+	if due != "" {
+		dueAt = "now() - interval '" + due + "'"
+	}
+	p.exec(fmt.Sprintf(`insert into idem_events (event, type, key, state, received_at) values ('notes//%s', 'paid', '%s', '%s', now());
+		insert into idem_payloads (event, source, lane, due_at, received_at, body) values ('notes//%[1]s', 'notes', 'notes//%[2]s', %[4]s, now(), '{}')`, id, key, state, dueAt))
+}
+
+func (p *patient) check() []Finding {
+	p.Helper()
+	pool := p.connect(p.config.Copy())
+	inbox := idem.NewInbox(pool, &notes{})
+	if p.inbox != nil {
+		inbox.Retention = p.inbox.Retention
+	}
+	findings, err := p.limits.check(p.Context(), pool, []idem.Receiver{inbox})
+	if err != nil {
+		p.Fatal(err)
+	}
+	return findings
+}
+
+// want checks that there is a finding, with evidence and a remedy.
+func (p *patient) want(check string, severity Severity, problem, evidence string) {
+	p.Helper()
+	findings := p.check()
+	if !slices.ContainsFunc(findings, func(f Finding) bool {
+		return f.Check == check && f.Severity == severity && strings.Contains(f.Problem, problem) && strings.Contains(f.Evidence, evidence)
+	}) {
+		p.Errorf("it does not find %s, %s: %s (%s), but:\n%s", check, severity, problem, evidence, printed(findings))
+	}
+}
+
+func printed(findings []Finding) string {
+	text, err := json.MarshalIndent(findings, "", "  ")
+	if err != nil {
+		panic(err)
+	}
+	return string(text)
+}
+
+// What is wrong in a schema, in its events, or for a session.
+func TestEachCheckFindsWhatIsWrong(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		check    string
+		why      string
+		make     func(*patient)
+		severity Severity
+		problem  string
+		evidence string
+	}{
+		{
+			"version", "Postgres 12 and older are not tested with; here the limit is moved",
+			func(p *patient) { p.limits.version = 990000 },
+			Error, "this Postgres is older", "version ",
+		},
+		{
+			"writable", "cloud databases are set to this when their disk is full",
+			func(p *patient) { p.session("default_transaction_read_only", "on") },
+			Error, "transactions are read-only by default", "default_transaction_read_only is on",
+		},
+		{
+			"pooler", "prepared statements are on another session the next time",
+			func(p *patient) { p.pooled(3) },
+			Warning, "a pooler gives each transaction another session, and pgx keeps prepared statements", "query mode cache statement",
+		},
+		{
+			"pooler", "it is set up right, and only inboxes need to know",
+			func(p *patient) {
+				p.pooled(3)
+				p.config.ConnConfig.DefaultQueryExecMode = pgx.QueryExecModeExec
+			},
+			Info, "a pooler gives each transaction another session", "answered by",
+		},
+		{
+			"pooler", "with one connection the mode cannot be told",
+			func(p *patient) { p.pooled(3); p.config.MaxConns = 1 },
+			Info, "its mode could not be determined", "told process",
+		},
+		{
+			"keepalives", "it is Postgres's default",
+			func(p *patient) { p.session("idle_in_transaction_session_timeout", "0") },
+			Info, "a transaction may stay idle without limit", "idle_in_transaction_session_timeout is 0",
+		},
+		{
+			"clock", "this machine is behind",
+			func(p *patient) { p.limits.now = func() time.Time { return time.Now().Add(-90 * time.Minute) } },
+			Warning, "the clocks of this machine and of the database differ", "by 1h",
+		},
+		{
+			"clock", "this machine is ahead",
+			func(p *patient) { p.limits.now = func() time.Time { return time.Now().Add(90 * time.Minute) } },
+			Warning, "the clocks of this machine and of the database differ", "by 1h",
+		},
+		{
+			"connections", "the pool is larger than max_connections",
+			func(p *patient) { p.config.MaxConns = 100_000 },
+			Warning, "the pool may open more connections than Postgres grants", "100000, of ",
+		},
+		{
+			"connections", "they are almost all in use; here the limit is moved",
+			func(p *patient) { p.limits.used = 0 },
+			Warning, "the server's connections are almost all in use", " of ",
+		},
+		{
+			"durability", "some set it for speed; the module sets it back where it matters",
+			func(p *patient) { p.session("synchronous_commit", "off") },
+			Info, "commits do not wait for the disk by default", "synchronous_commit is off",
+		},
+		{
+			"replication", "statistics of other roles need a right",
+			func(p *patient) { p.role(mayAll) },
+			Info, "this role may not see the lag of replicas", "no member of pg_read_all_stats",
+		},
+		{
+			"old snapshots", "statistics of other roles need a right",
+			func(p *patient) { p.role(mayAll); p.another(`select 1`) },
+			Info, "this role may not see the transactions of other roles", "no member of pg_read_all_stats",
+		},
+		{
+			"rights", "a later table was not granted",
+			func(p *patient) { p.role(mayAll + `; revoke insert, update on idem_audit from ROLE`) },
+			Error, "the role lacks rights", "may not insert, update on idem_audit",
+		},
+		{
+			"migrations", "nothing was migrated, or the search_path is another's",
+			func(p *patient) {
+				p.exec(`drop table idem_migrations, idem_archive, idem_audit; drop view idem_event_log; drop table idem_payloads, idem_events`)
+			},
+			Error, "the tables lack migrations of this version", "migrations/00001_idem.sql, migrations/00002_operate.sql in schema idemtest_",
+		},
+		{
+			"migrations", "another tool has applied the first, and not yet the second",
+			func(p *patient) { p.exec(`drop table idem_migrations, idem_audit`) },
+			Error, "the tables lack migrations of this version", "migrations/00002_operate.sql in schema idemtest_",
+		},
+		{
+			"migrations", "the program is older than what is deployed",
+			func(p *patient) { p.exec(`insert into idem_migrations (version) values (99)`) },
+			Warning, "the tables are newer than this program", "migration 99, this program knows 2",
+		},
+		{
+			"indexes", "somebody dropped one",
+			func(p *patient) { p.exec(`drop index idem_payloads_due`) },
+			Error, "an index is missing", "idem_payloads_due",
+		},
+		{
+			"indexes", "a primary key is the duplicate check",
+			func(p *patient) { p.exec(`alter table idem_events drop constraint idem_events_pkey`) },
+			Error, "an index is missing", "idem_events_pkey",
+		},
+		{
+			"indexes", "a reindex failed half-way",
+			func(p *patient) {
+				p.exec(`update pg_index set indisvalid = false where indexrelid = 'idem_payloads_lane'::regclass`)
+			},
+			Error, "an index is not valid", "idem_payloads_lane",
+		},
+		{
+			"autovacuum", "somebody switched it off for a load, and not on again",
+			func(p *patient) { p.exec(`alter table idem_payloads set (autovacuum_enabled = off)`) },
+			Warning, "nothing removes the dead rows of a table", "autovacuum_enabled is off for idem_payloads",
+		},
+		{
+			"autovacuum", "dead rows pile up; here the limit is moved",
+			func(p *patient) {
+				p.limits.dead = 100
+				p.exec(`alter table idem_events set (autovacuum_enabled = off);
+					insert into idem_events (event, type, key, state) select 'notes//' || n, '', '', 'done' from generate_series(1, 500) n;
+					delete from idem_events where event <> 'notes//1'`)
+				p.until(`select n_dead_tup > 0 from pg_stat_user_tables where relid = 'idem_events'::regclass`)
+			},
+			Warning, "autovacuum is behind", "idem_events has 499 dead rows",
+		},
+		{
+			"retention", "Zelta Pay delivers again after 31 days",
+			func(p *patient) {
+				p.inbox = &idem.Inbox{Common: idem.Common{Retention: 7 * 24 * time.Hour}}
+			},
+			Error, "events are forgotten while a provider may still deliver them again", "Retention is 7 days, a provider may take 31 days",
+		},
+		{
+			"workers", "the program that works is not running",
+			func(p *patient) { p.event("e1", "k", "pending", "1 hour") },
+			Error, "events are due, and no worker claims them", "the oldest is due for 1h0m",
+		},
+		{
+			"workers", "one works, and there is too much for it",
+			func(p *patient) {
+				p.event("e1", "k", "pending", "1 hour")
+				p.event("e2", "k2", "pending", "1 hour")
+				p.exec(`update idem_events set claimed_until = now() where event = 'notes//e2'`)
+			},
+			Warning, "the workers are behind", "the oldest is due for 1h0m",
+		},
+		{
+			"stuck", "its predecessor was deleted by hand",
+			func(p *patient) { p.event("e1", "k", "pending", "") },
+			Error, "events wait for an earlier one that is not there", "1 event",
+		},
+		{
+			"parked", "it failed too often",
+			func(p *patient) { p.event("e1", "k", "parked", "") },
+			Warning, "events are parked", "1 event, the oldest of ",
+		},
+		{
+			"blocked", "an event waits behind a parked one",
+			func(p *patient) {
+				p.event("e1", "k", "parked", "")
+				p.event("e2", "k", "pending", "")
+			},
+			Warning, "entities are blocked", "1 blocked, 1 event wait; k waits longest",
+		},
+		{
+			"conflicts", "two accounts share an address",
+			func(p *patient) {
+				p.exec(`insert into idem_events (event, type, key, state, conflict_at) values ('notes//e1', '', '', 'done', now())`)
+			},
+			Warning, "events came again with another body", "1 event, the latest is e1",
+		},
+		{
+			"parked", "a check that cannot be made says so, and the others go on",
+			func(p *patient) { p.role(`grant select on idem_events, idem_migrations to ROLE`) },
+			Warning, "this could not be checked", "permission denied for table idem_payloads",
+		},
+	} {
+		t.Run(c.check+", "+c.why, func(t *testing.T) {
+			t.Parallel()
+			p := newPatient(t, idemtest.URL(t))
+			p.session("idle_in_transaction_session_timeout", "60000")
+			for _, f := range p.check() {
+				if f.Check == c.check && strings.Contains(f.Problem, c.problem) {
+					t.Errorf("it finds this before anything is wrong: %s", f)
+				}
+			}
+			c.make(p)
+			p.want(c.check, c.severity, c.problem, c.evidence)
+		})
+	}
+}
+
+// pooled puts a pooler in front of the examined sessions.
+func (p *patient) pooled(sessions int) {
+	p.Helper()
+	pooler, err := pgproxy.NewPooler(p.Context(), p.config.ConnString(), sessions)
+	if err != nil {
+		p.Fatal(err)
+	}
+	p.Cleanup(func() { _ = pooler.Close() })
+	pooler.Through(p.config)
+}
+
+// start starts a server with settings of its own.
+func start(t *testing.T, c *idemtest.Cluster) *patient {
+	t.Helper()
+	if err := c.Start(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := c.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return newPatient(t, c.URL())
+}
+
+func TestEachCheckFindsWhatIsWrongWithAServer(t *testing.T) {
+	t.Parallel()
+	p := start(t, &idemtest.Cluster{Settings: map[string]string{
+		"fsync": "off", "full_page_writes": "off", "autovacuum": "off", "max_prepared_transactions": "5",
+	}})
+	p.want("durability", Error, "a crash of the machine can lose or corrupt everything", "fsync is off")
+	p.want("durability", Error, "a crash of the machine can corrupt tables", "full_page_writes is off")
+	p.want("autovacuum", Warning, "nothing removes dead rows", "autovacuum is off")
+
+	p.exec(`create role shop login connection limit 2`)
+	superuser := p.config.Copy()
+	p.config.ConnConfig.User = "shop"
+	p.want("connections", Warning, "the pool may open more connections than Postgres grants", "4, of 2")
+	p.config = superuser
+
+	p.another(`begin; prepare transaction 'of nobody'`)
+	p.limits.transaction = 0
+	p.want("old snapshots", Warning, "a prepared transaction was never ended", `"of nobody" of postgres is `)
+	p.exec(`rollback prepared 'of nobody'`)
+
+	left := p.another(`begin isolation level repeatable read; select 1`)
+	p.want("old snapshots", Warning, "a transaction is left open, and may keep events locked", fmt.Sprintf("pid %d of role postgres", left.PgConn().PID()))
+	if err := left.Close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+
+	dump := p.another(`select 1`)
+	pid := dump.PgConn().PID()
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() {
+		_, err := dump.Exec(ctx, `select pg_sleep(3600)`) // until it is canceled
+		ended <- err
+	}()
+	p.until(fmt.Sprintf(`select exists (select from pg_stat_activity where pid = %d and state = 'active' and backend_xmin is not null)`, pid))
+	p.want("old snapshots", Warning, "an old transaction keeps dead rows from being removed", fmt.Sprintf("pid %d of role postgres", pid))
+	cancel()
+	if err := <-ended; err == nil {
+		t.Error("it ended by itself")
+	}
+
+	p.exec(`select pg_create_physical_replication_slot('left_behind', true)`)
+	p.limits.lag = 0
+	p.event("e1", "k", "parked", "")
+	p.want("old snapshots", Warning, "a replication slot that nobody reads keeps the write-ahead log", "left_behind is 0 MB behind")
+}
+
+func TestEachCheckFindsWhatIsWrongWithReplicas(t *testing.T) {
+	t.Parallel()
+	cluster := &idemtest.Cluster{}
+	p := start(t, cluster)
+	replica, err := cluster.Replica(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := replica.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	config, err := pgxpool.ParseConfig(replica.URL())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := replica.CatchUp(t.Context(), cluster); err != nil {
+		t.Fatal(err)
+	}
+	r := &patient{T: t, config: config, limits: defaults}
+	r.pool = r.connect(config.Copy())
+	r.want("writable", Error, "this is a replica, which takes no writes", "pg_is_in_recovery() is true")
+
+	r.exec(`select pg_wal_replay_pause()`)
+	r.until(`select pg_is_wal_replay_paused()`)
+	p.limits.lag = 0
+	p.event("e1", "k", "parked", "") // which the replica does not replay
+	p.want("replication", Warning, "a replica is behind", " is streaming, 0 MB behind")
+
+	p.exec(`alter system set synchronous_standby_names = 'nobody'`)
+	p.exec(`select pg_reload_conf()`)
+	p.until(`select current_setting('synchronous_standby_names') = 'nobody'`)
+	p.want("replication", Error, "commits wait for a replica, and none is connected that counts", "synchronous_standby_names is nobody")
+}
+
+func TestAServerThatCanHaveNoReplicaIsSaid(t *testing.T) {
+	t.Parallel()
+	p := start(t, &idemtest.Cluster{Settings: map[string]string{"wal_level": "minimal", "max_wal_senders": "0"}})
+	p.want("replication", Info, "this server can have no replica", "wal_level is minimal")
+}
+
+// goose, tern and atlas record elsewhere what they have applied.
+func TestMigrationsByAnotherToolAreNotMissing(t *testing.T) {
+	t.Parallel()
+	p := newPatient(t, idemtest.URL(t))
+	p.exec(`drop table idem_migrations`)
+	for _, f := range p.check() {
+		if f.Check == "migrations" {
+			t.Errorf("it finds %s", f)
+		}
+	}
+	files, err := fs.Glob(idem.Migrations, "migrations/*.sql")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range files {
+		if made[file].column == "" {
+			t.Errorf("%s: say in made how to see that it is applied", file)
+		}
+	}
+}
+
+// All is well: nothing is found, by no check.
+func TestNothingIsFoundWhereAllIsWell(t *testing.T) {
+	t.Parallel()
+	p := start(t, &idemtest.Cluster{Durable: true, Settings: map[string]string{"idle_in_transaction_session_timeout": "60s"}})
+	p.exec(`insert into idem_events (event, type, key, state) select 'notes//done-' || n, 'paid', 'k' || n, 'done' from generate_series(1, 1000) n`)
+	p.event("later", "k", "pending", "-1 hour") // its next attempt
+	p.event("now", "k2", "pending", "0 s")
+	if findings := p.check(); len(findings) > 0 {
+		t.Errorf("findings: %s", printed(findings))
+	}
+}
+
+// A role without rights on the server is not failed for what it cannot see.
+func TestARoleOfTheApplicationsHasNoErrors(t *testing.T) {
+	t.Parallel()
+	p := start(t, &idemtest.Cluster{Durable: true, Settings: map[string]string{"idle_in_transaction_session_timeout": "60s"}})
+	p.role(mayAll)
+	want := []Finding{
+		{Check: "replication", Severity: Info, Problem: "this role may not see the lag of replicas"},
+		{Check: "old snapshots", Severity: Info, Problem: "this role may not see the transactions of other roles"},
+	}
+	if diff := cmp.Diff(want, p.check(), cmpopts.IgnoreFields(Finding{}, "Evidence", "Remedy")); diff != "" {
+		t.Error("findings (-want +got):\n" + diff)
+	}
+}
+
+func TestTheWorstComesFirstAndEveryFindingIsComplete(t *testing.T) {
+	t.Parallel()
+	p := newPatient(t, idemtest.URL(t))
+	p.session("synchronous_commit", "off")
+	p.event("e1", "k", "parked", "")
+	p.event("e2", "k2", "pending", "1 hour")
+	findings := p.check()
+	order := []Severity{Error, Warning, Info}
+	if !slices.IsSortedFunc(findings, func(a, b Finding) int { return slices.Index(order, a.Severity) - slices.Index(order, b.Severity) }) {
+		t.Error("the order is " + printed(findings))
+	}
+	for _, f := range findings {
+		if f.Check == "" || f.Problem == "" || f.Evidence == "" || f.Remedy == "" && f.Severity != Info {
+			t.Errorf("it is not complete: %s", f)
+		}
+		if events := slices.Contains(needTables, f.Check); events != (f.Source == "notes") {
+			t.Errorf("%s is of source %q", f, f.Source)
+		}
+	}
+}
+
+func TestADatabaseWithoutTheTablesHasOneError(t *testing.T) {
+	t.Parallel()
+	pool := idemtest.Pool(t)
+	findings, err := Check(t.Context(), pool, idem.NewInbox(pool, &notes{}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range findings {
+		if f.Check == "migrations" && f.Severity == Error {
+			return
+		}
+		if f.Severity == Error && f.Check != "durability" {
+			t.Errorf("it finds %s", f)
+		}
+	}
+	t.Error("it does not find that the migrations are missing: " + printed(findings))
+}
+
+func TestADatabaseThatDoesNotAnswerIsAnError(t *testing.T) {
+	t.Parallel()
+	pool, err := pgxpool.New(t.Context(), "postgres://u:hunter2@127.0.0.1:1/shop")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(pool.Close)
+	findings, err := Check(t.Context(), pool)
+	if err == nil || findings != nil || !strings.Contains(err.Error(), "doctor: the database cannot be asked: ") || strings.Contains(err.Error(), "hunter2") {
+		t.Errorf("Check = %v, %v", findings, err)
+	}
+}

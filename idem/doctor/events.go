@@ -1,0 +1,126 @@
+package doctor
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/paghooks/paghooks/idem"
+	"github.com/paghooks/paghooks/idem/internal/store"
+)
+
+// ofEach asks about the events of each source.
+func (e *examination) ofEach(ask func(*idem.Operator) (*Finding, error)) (found []Finding, err error) {
+	for _, o := range e.operators {
+		f, err := ask(o)
+		if err != nil {
+			return found, err
+		}
+		if f != nil {
+			f.Source = o.SourceName()
+			found = append(found, *f)
+		}
+	}
+	return found, nil
+}
+
+func (e *examination) retention(context.Context) ([]Finding, error) {
+	return e.ofEach(func(o *idem.Operator) (*Finding, error) {
+		if o.Retention >= e.redelivery {
+			return nil, nil
+		}
+		return &Finding{
+			Severity: Error, Problem: "events are forgotten while a provider may still deliver them again: those would run twice",
+			Evidence: fmt.Sprintf("Retention is %s, a provider may take %s", days(o.Retention), days(e.redelivery)),
+			Remedy:   "set Retention to 45 days",
+		}, nil
+	})
+}
+
+// workers finds events that are due and that no worker claims.
+func (e *examination) workers(ctx context.Context) ([]Finding, error) {
+	return e.ofEach(func(o *idem.Operator) (*Finding, error) {
+		age, err := store.OldestUnclaimed(ctx, e.db, o.SourceName(), e.notTaken)
+		if err != nil || age == 0 {
+			return nil, err
+		}
+		works, err := store.HasWorkers(ctx, e.db, o.SourceName(), e.notTaken)
+		f := &Finding{
+			Severity: Error, Problem: "events are due, and no worker claims them", Evidence: "the oldest is due for " + age.Round(time.Second).String(),
+			Remedy: "start the program that runs the inbox (idem.Serve, or Inbox.Run); an application with a Processor only has no workers: replay them with its own program",
+		}
+		if works {
+			f.Severity, f.Problem = Warning, "the workers are behind"
+			f.Remedy = "see how long handlers take, then run more workers or processes; the database's load may be the limit"
+		}
+		return f, err
+	})
+}
+
+// stuck finds events that are held back behind nothing.
+func (e *examination) stuck(ctx context.Context) ([]Finding, error) {
+	return e.ofEach(func(o *idem.Operator) (*Finding, error) {
+		n, err := store.CountStuck(ctx, e.db, o.SourceName())
+		if err != nil || n == 0 {
+			return nil, err
+		}
+		return &Finding{
+			Severity: Error, Problem: "events wait for an earlier one that is not there", Evidence: plural(n, "event"),
+			Remedy: "run idem prune, which repairs it; it happens where rows were changed by hand",
+		}, nil
+	})
+}
+
+func (e *examination) parked(ctx context.Context) ([]Finding, error) {
+	return e.ofEach(func(o *idem.Operator) (*Finding, error) {
+		s, err := o.Stats(ctx)
+		if err != nil || s.Parked.Events == 0 {
+			return nil, err
+		}
+		return &Finding{
+			Severity: Warning, Problem: "events are parked: nothing happens to them by itself",
+			Evidence: plural(s.Parked.Events, "event") + ", the oldest of " + days(s.Parked.Oldest) + " ago",
+			Remedy:   "see why with idem list -state parked; after a fix, idem requeue or idem replay",
+		}, nil
+	})
+}
+
+func (e *examination) blocked(ctx context.Context) ([]Finding, error) {
+	return e.ofEach(func(o *idem.Operator) (*Finding, error) {
+		all, err := o.Blocked(ctx)
+		if err != nil || len(all) == 0 {
+			return nil, err
+		}
+		var waiting int64
+		for _, b := range all {
+			waiting += b.Waiting
+		}
+		return &Finding{
+			Severity: Warning, Problem: "entities are blocked: their later events wait for an earlier one",
+			Evidence: fmt.Sprintf("%d blocked, %s wait; %s waits longest, for %s", len(all), plural(waiting, "event"), all[0].Key, days(all[0].Age)),
+			Remedy:   "see idem blocked; after a fix, idem requeue or idem replay the first event of each",
+		}, nil
+	})
+}
+
+func (e *examination) conflicts(ctx context.Context) ([]Finding, error) {
+	return e.ofEach(func(o *idem.Operator) (*Finding, error) {
+		all, err := o.Conflicts(ctx)
+		if err != nil || len(all) == 0 {
+			return nil, err
+		}
+		return &Finding{
+			Severity: Warning, Problem: "events came again with another body: only one of the two was processed",
+			Evidence: fmt.Sprintf("%s, the latest is %s", plural(int64(len(all)), "event"), all[0].ID),
+			Remedy:   "see whether an id was used twice, or two accounts deliver to one address: give each its Scope",
+		}, nil
+	})
+}
+
+// days is a long time as people say it.
+func days(d time.Duration) string {
+	if d < 48*time.Hour {
+		return d.Round(time.Second).String()
+	}
+	return fmt.Sprintf("%d days", d/(24*time.Hour))
+}

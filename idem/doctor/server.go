@@ -1,0 +1,133 @@
+package doctor
+
+import (
+	"context"
+	"fmt"
+)
+
+func (e *examination) version(ctx context.Context) ([]Finding, error) {
+	number, err := one[int](ctx, e, `select current_setting('server_version_num')::int`)
+	if err != nil || number >= e.limits.version {
+		return nil, err
+	}
+	return []Finding{{
+		Severity: Error, Problem: "this Postgres is older than those that package idem is tested with",
+		Evidence: fmt.Sprintf("version %d.%d", number/10_000, number%10_000),
+		Remedy:   fmt.Sprintf("upgrade to PostgreSQL %d or later", e.limits.version/10_000),
+	}}, nil
+}
+
+func (e *examination) writable(ctx context.Context) (found []Finding, err error) {
+	type state struct{ Replica, ReadOnly bool }
+	rows, err := all[state](ctx, e, `select pg_is_in_recovery(), current_setting('default_transaction_read_only')::bool`)
+	if err != nil {
+		return nil, err
+	}
+	if rows[0].Replica {
+		found = append(found, Finding{
+			Severity: Error, Problem: "this is a replica, which takes no writes", Evidence: "pg_is_in_recovery() is true",
+			Remedy: "connect to the primary: target_session_attrs=read-write in the connection string finds it among several hosts",
+		})
+	}
+	if rows[0].ReadOnly && !rows[0].Replica {
+		found = append(found, Finding{
+			Severity: Error, Problem: "transactions are read-only by default: no event can be stored", Evidence: "default_transaction_read_only is on",
+			Remedy: "see pg_db_role_setting and the provider of the database: many set it when the disk is full",
+		})
+	}
+	return found, nil
+}
+
+// durability is about what a crash of the server would undo.
+func (e *examination) durability(ctx context.Context) (found []Finding, err error) {
+	type settings struct{ Fsync, FullPageWrites, Commit string }
+	rows, err := all[settings](ctx, e, `select current_setting('fsync'), current_setting('full_page_writes'), current_setting('synchronous_commit')`)
+	if err != nil {
+		return nil, err
+	}
+	s := rows[0]
+	if s.Fsync == "off" {
+		found = append(found, Finding{
+			Severity: Error, Problem: "a crash of the machine can lose or corrupt everything", Evidence: "fsync is off",
+			Remedy: "alter system set fsync = on; select pg_reload_conf()",
+		})
+	}
+	if s.FullPageWrites == "off" {
+		found = append(found, Finding{
+			Severity: Error, Problem: "a crash of the machine can corrupt tables", Evidence: "full_page_writes is off",
+			Remedy: "alter system set full_page_writes = on; select pg_reload_conf(), unless the file system writes pages atomically",
+		})
+	}
+	if s.Commit == "off" {
+		found = append(found, Finding{
+			Severity: Info, Problem: "commits do not wait for the disk by default; those that an acknowledgement depends on do all the same",
+			Evidence: "synchronous_commit is off",
+		})
+	}
+	return found, nil
+}
+
+// replication is about what a failover would lose, and replicas that hold up
+// the server.
+func (e *examination) replication(ctx context.Context) (found []Finding, err error) {
+	if replica, err := one[bool](ctx, e, `select pg_is_in_recovery()`); err != nil || replica {
+		return nil, err
+	}
+	type settings struct {
+		Level, Names string
+		Sees         bool
+	}
+	const ask = `select current_setting('wal_level'), current_setting('synchronous_standby_names'), pg_has_role('pg_read_all_stats', 'usage')`
+	rows, err := all[settings](ctx, e, ask)
+	if err != nil {
+		return nil, err
+	}
+	s := rows[0]
+	if s.Level == "minimal" {
+		found = append(found, Finding{
+			Severity: Info, Problem: "this server can have no replica, and no backup to a point in time", Evidence: "wal_level is minimal",
+			Remedy: "set wal_level = replica, and restart",
+		})
+	}
+	if !s.Sees {
+		return append(found, hidden("the lag of replicas")), nil
+	}
+	type replica struct {
+		Name, State, Sync string
+		Lag               int64
+	}
+	const lag = `select coalesce(nullif(application_name, ''), client_addr::text, 'pid ' || pid), coalesce(state, ''), coalesce(sync_state, ''),
+		coalesce(pg_wal_lsn_diff(pg_current_wal_lsn(), replay_lsn), 0)::bigint from pg_stat_replication order by 1`
+	replicas, err := all[replica](ctx, e, lag)
+	if err != nil {
+		return found, err
+	}
+	waits := s.Names != ""
+	for _, r := range replicas {
+		if r.Sync == "sync" || r.Sync == "quorum" {
+			waits = false
+		}
+		if r.Lag > e.lag {
+			found = append(found, Finding{
+				Severity: Warning, Problem: "a replica is behind: what it lacks is lost if it is promoted now",
+				Evidence: fmt.Sprintf("%s is %s, %d MB behind", r.Name, r.State, r.Lag>>20),
+				Remedy:   "see its load, its network, and queries on it that hold up the replay",
+			})
+		}
+	}
+	if waits {
+		found = append(found, Finding{
+			Severity: Error, Problem: "commits wait for a replica, and none is connected that counts: nothing is stored", Evidence: "synchronous_standby_names is " + s.Names,
+			Remedy: "start the replica, or set synchronous_standby_names to '' and accept that a failover may lose the last moment",
+		})
+	}
+	return found, nil
+}
+
+// hidden says what the role may not see.
+func hidden(what string) Finding {
+	return Finding{
+		Severity: Info, Problem: "this role may not see " + what, Evidence: "it is no member of pg_read_all_stats",
+		Remedy: "grant pg_monitor to it, or ask with another role",
+	}
+}

@@ -1,0 +1,226 @@
+package idemcmd
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/paghooks/paghooks/idem"
+	"github.com/paghooks/paghooks/idem/idemtest"
+)
+
+// note is the event of the provider that these tests invent.
+type note struct {
+	ID    string `json:"id"`
+	Type  string `json:"type"`
+	Order string `json:"order"`
+}
+
+// notes is that provider.
+type notes struct{ idem.Routes }
+
+func (*notes) Name() string { return "notes" }
+func (*notes) Open(*http.Request) (idem.Event, error) {
+	return idem.Event{}, &idem.Refusal{Source: "notes", Reason: "nothing", Hint: "nothing is received here"}
+}
+
+// shop is an application, and its database, as an operator finds it.
+type shop struct {
+	*testing.T
+	pool  *pgxpool.Pool
+	url   string
+	inbox *idem.Inbox
+
+	receivers []NewReceiver // what the command is built with
+	types     string        // what a person answers; "" is that nobody is there
+}
+
+func newShop(t *testing.T) *shop {
+	t.Helper()
+	s := &shop{T: t, url: idemtest.URL(t)}
+	var err error
+	if s.pool, err = pgxpool.New(t.Context(), s.url); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(s.pool.Close)
+	if err := idem.Migrate(t.Context(), s.pool); err != nil {
+		t.Fatal(err)
+	}
+	s.exec(`create table effects (event text not null)`)
+	s.inbox = receiver(refuseBad)(s.pool).(*idem.Inbox)
+	s.receivers = []NewReceiver{receiver(pay)}
+	return s
+}
+
+// receiver makes the application's, with a handler of paid events.
+func receiver(h idem.Handler[*note]) NewReceiver {
+	return func(pool *pgxpool.Pool) idem.Receiver {
+		source := &notes{}
+		idem.Handle(&source.Routes, "paid", h)
+		inbox := idem.NewInbox(pool, source)
+		inbox.Logger = nil
+		return inbox
+	}
+}
+
+// pay has one effect.
+func pay(ctx context.Context, tx pgx.Tx, n *note) error {
+	_, err := tx.Exec(ctx, `insert into effects (event) values ($1)`, n.ID)
+	return err
+}
+
+// refuseBad is the handler before the fix.
+func refuseBad(ctx context.Context, tx pgx.Tx, n *note) error {
+	if strings.HasPrefix(n.ID, "bad") {
+		return idem.NoRetry(errors.New("no such order"))
+	}
+	return pay(ctx, tx, n)
+}
+
+// accept stores events as "id type order" or "scope id type order".
+func (s *shop) accept(lines ...string) {
+	s.Helper()
+	for _, line := range lines {
+		words := strings.Fields(line)
+		e := idem.Event{Source: "notes"}
+		if len(words) == 4 {
+			e.Scope, words = words[0], words[1:]
+		}
+		e.ID, e.Type, e.Key = words[0], words[1], words[2]
+		body, err := json.Marshal(note{e.ID, e.Type, e.Key})
+		if err != nil {
+			s.Fatal(err)
+		}
+		e.Payload = body
+		if o, err := s.inbox.Accept(s.Context(), e); o != idem.Pending || err != nil {
+			s.Fatalf("Accept(%s) = %s, %v", line, o, err)
+		}
+	}
+	if err := s.inbox.Drain(s.Context()); err != nil {
+		s.Fatal(err)
+	}
+}
+
+// badNight stores what an operator finds: a done event, three that failed, one of
+// them before two others, and one without a handler.
+func (s *shop) badNight() {
+	s.Helper()
+	s.accept("evt_1 paid pay_1", "bad_2 paid pay_2", "evt_3 paid pay_2", "evt_4 paid pay_2", "bad_5&77 paid pay_5",
+		"store-2 bad_6 paid pay_6", "evt_7 refunded pay_7")
+	for n, id := range []string{"evt_7", "bad_6", "bad_5&77", "evt_4", "evt_3", "bad_2", "evt_1"} {
+		for _, table := range []string{"idem_events", "idem_payloads"} {
+			s.exec(fmt.Sprintf(`update %s set received_at = now() - interval '%d days 30 minutes' where event like '%%/%s'`, table, n+1, id))
+		}
+	}
+}
+
+func (s *shop) exec(sql string) {
+	s.Helper()
+	if _, err := s.pool.Exec(context.Background(), sql); err != nil {
+		s.Fatal(err)
+	}
+}
+
+func (s *shop) text(sql string) (text string) {
+	s.Helper()
+	if err := s.pool.QueryRow(s.Context(), `select coalesce((`+sql+`)::text, '')`).Scan(&text); err != nil {
+		s.Fatal(err)
+	}
+	return text
+}
+
+// wantText checks what a query says, as SQL writes it.
+func (s *shop) wantText(sql, want string) {
+	s.Helper()
+	if diff := cmp.Diff(want, s.text(sql)); diff != "" {
+		s.Errorf("%s (-want +got):\n%s", sql, diff)
+	}
+}
+
+// prebuilt has the command know no handlers.
+func (s *shop) prebuilt() { s.receivers = nil }
+
+// idem runs the command.
+func (s *shop) idem(args ...string) (status int, out, complaints string) {
+	s.Helper()
+	p, o, c := s.program(args...)
+	return p.run(s.Context()), o.String(), c.String()
+}
+
+func (s *shop) program(args ...string) (p *program, out, complaints *strings.Builder) {
+	out, complaints = new(strings.Builder), new(strings.Builder)
+	if len(args) > 0 {
+		args = append(args[:1:1], append([]string{"-database", s.url}, args[1:]...)...)
+	}
+	p = &program{
+		Command: Command{Args: args, Stdin: strings.NewReader(s.types), Stdout: out, Stderr: complaints, Receivers: s.receivers},
+		zone:    time.UTC, now: time.Now, pause: pause, asks: s.types != "",
+	}
+	return p, out, complaints
+}
+
+// want runs the command and checks all that comes of it.
+func (s *shop) want(status int, out, complaints string, args ...string) {
+	s.Helper()
+	gotStatus, gotOut, gotComplaints := s.idem(args...)
+	if gotStatus != status {
+		s.Errorf("idem %q: exit status %d, want %d", args, gotStatus, status)
+	}
+	if diff := cmp.Diff(out, gotOut); diff != "" {
+		s.Errorf("idem %q: stdout (-want +got):\n%s", args, diff)
+	}
+	if diff := cmp.Diff(complaints, gotComplaints); diff != "" {
+		s.Errorf("idem %q: stderr (-want +got):\n%s", args, diff)
+	}
+}
+
+// wantSays runs the command and checks the status, and what it says on stderr.
+func (s *shop) wantSays(status int, says string, args ...string) {
+	s.Helper()
+	got, out, complaints := s.idem(args...)
+	if got != status || !strings.Contains(complaints, says) {
+		s.Errorf("idem %q: exit status %d, want %d\nstdout: %s\nstderr: %s\nwant it to say %q", args, got, status, out, complaints, says)
+	}
+}
+
+var update = flag.Bool("update", false, "write the golden files")
+
+var (
+	dateTime = regexp.MustCompile(`\d{4}-\d\d-\d\d \d\d:\d\d:\d\d`)
+	jsonTime = regexp.MustCompile(`\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z`)
+	seconds  = regexp.MustCompile(`_seconds":\d+`)
+)
+
+// golden compares with a file of testdata. Times are left out.
+func (s *shop) golden(name, got string) {
+	s.Helper()
+	got = dateTime.ReplaceAllString(got, "2026-11-20 10:00:00")
+	got = jsonTime.ReplaceAllString(got, "2026-11-20T10:00:00Z")
+	got = seconds.ReplaceAllString(got, `_seconds":0`)
+	path := filepath.Join("testdata", name)
+	if *update {
+		if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
+			s.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(path)
+	if err != nil {
+		s.Fatal(err)
+	}
+	if diff := cmp.Diff(string(want), got); diff != "" {
+		s.Errorf("%s (-want +got), or run go test with -update:\n%s", name, diff)
+	}
+}

@@ -1,0 +1,133 @@
+package idemcmd
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"net/http"
+	"os"
+	"os/user"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/paghooks/paghooks/idem"
+	"github.com/paghooks/paghooks/idem/internal/store"
+)
+
+// open connects to the database and makes an operator for each source.
+func (p *program) open(ctx context.Context, v *verb) (err error) {
+	if p.pool, err = connect(ctx, cmp.Or(p.database, os.Getenv("DATABASE_URL"))); err != nil {
+		return err
+	}
+	if err = p.openSources(ctx, v); err != nil {
+		p.pool.Close()
+	}
+	return err
+}
+
+// connectTime is how long a database that does not answer is waited for.
+const connectTime = 10 * time.Second
+
+func connect(ctx context.Context, url string) (*pgxpool.Pool, error) {
+	config, err := pgxpool.ParseConfig(url)
+	if err != nil { // which would show the address
+		return nil, usage("the address of the database is not understood: write it as postgres://user@host:5432/database, its parts percent-encoded, in DATABASE_URL or -database")
+	}
+	if config.ConnConfig.RuntimeParams["application_name"] == "" {
+		config.ConnConfig.RuntimeParams["application_name"] = "idem"
+	}
+	pool, err := pgxpool.NewWithConfig(ctx, config)
+	if err == nil {
+		connecting, cancel := context.WithTimeout(ctx, connectTime)
+		defer cancel()
+		if err = pool.Ping(connecting); err != nil {
+			pool.Close()
+		}
+	}
+	if err != nil {
+		return nil, fmt.Errorf("the database does not answer: %w", err)
+	}
+	return pool, nil
+}
+
+func (p *program) openSources(ctx context.Context, v *verb) error {
+	receivers, err := p.makeReceivers(ctx, v)
+	if err != nil {
+		return err
+	}
+	who := p.as
+	if v.audited && who == "" {
+		who = whoami()
+	}
+	var names []string
+	for _, r := range receivers {
+		o := idem.NewOperator(r, who)
+		name := o.SourceName()
+		if slices.Contains(names, name) {
+			return fmt.Errorf("the program has two receivers of %s: give idemcmd.Main one of them, the Inbox if there is one", name)
+		}
+		names = append(names, name)
+		if p.sources == nil || slices.Contains(p.sources, name) {
+			o.Logger = nil // the command says what fails
+			p.receivers, p.operators = append(p.receivers, r), append(p.operators, o)
+		}
+	}
+	for _, wanted := range p.sources {
+		if !slices.Contains(names, wanted) {
+			return fmt.Errorf("%w: there is no source %q, but %s", errNothing, wanted, cmp.Or(strings.Join(names, ", "), "no event is stored at all"))
+		}
+	}
+	return nil
+}
+
+// makeReceivers makes those of the program, else one for each source that is
+// stored.
+func (p *program) makeReceivers(ctx context.Context, v *verb) (all []idem.Receiver, err error) {
+	if p.Receivers != nil {
+		for _, receiver := range p.Receivers {
+			all = append(all, receiver(p.pool))
+		}
+		return all, nil
+	}
+	sources, err := store.Sources(ctx, p.pool)
+	switch {
+	case err != nil && v.noTables:
+		return nil, nil
+	case isNoTable(err):
+		return nil, fmt.Errorf("the tables are not there: run idem migrate, or see that the search_path is the application's: %w", err)
+	case err != nil:
+		return nil, fmt.Errorf("listing the sources: %w", err)
+	}
+	for _, name := range sources {
+		all = append(all, idem.NewInbox(p.pool, &stored{name: name}))
+	}
+	return all, nil
+}
+
+// stored is a source of which only the name is known.
+type stored struct {
+	idem.Routes
+	name string
+}
+
+func (s *stored) Name() string { return s.name }
+
+func (s *stored) Open(*http.Request) (idem.Event, error) {
+	return idem.Event{}, &idem.Refusal{Source: s.name, Reason: idem.ReasonNotConfigured, Hint: "the command idem receives nothing"}
+}
+
+// whoami is user@host, for the audit trail.
+func whoami() string {
+	name := cmp.Or(os.Getenv("USER"), os.Getenv("LOGNAME"), fmt.Sprintf("uid %d", os.Getuid()))
+	if u, err := user.Current(); err == nil {
+		name = u.Username
+	}
+	host, err := os.Hostname()
+	if err != nil {
+		return name
+	}
+	return name + "@" + host
+}

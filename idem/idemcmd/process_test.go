@@ -1,0 +1,171 @@
+package idemcmd
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"os/signal"
+	"runtime"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// Ten thousand events are replayed by a process that gets Ctrl-C, one that is
+// killed, and one that ends.
+func TestReplayOfTenThousandEventsSurvivesCtrlCAndKillWithNothingDoneTwice(t *testing.T) {
+	t.Parallel()
+	s := newShop(t)
+	const n = 10_000
+	s.exec(fmt.Sprintf(`insert into idem_events (event, type, key, state, received_at)
+		select 'notes//evt_' || n, 'paid', 'pay_' || n, 'parked', now() - interval '1 day' + n * interval '1 second' from generate_series(1, %d) n`, n))
+	s.exec(`insert into idem_payloads (event, source, received_at, body)
+		select event, 'notes', received_at, convert_to('{"id":"' || substr(event, 8) || '","type":"paid"}', 'UTF8') from idem_events`)
+
+	interrupted := s.startReplay(2000)
+	interrupted.awaitLine("in the handler of evt_2000")
+	interrupted.signal(os.Interrupt)
+	interrupted.awaitLine("signaled")
+	interrupted.release()
+	status, complaints := interrupted.wait()
+	done, err := strconv.Atoi(s.text(`select count(*) from effects`))
+	if err != nil || done < 2000 || done >= n {
+		t.Fatalf("%d events have an effect, %v: want the one that was being processed, and not all", done, err)
+	}
+	says := fmt.Sprintf("idem: %s of 10,000 events were replayed (%s done, 0 failed, 0 without a handler), the rest is as it was: run it again to go on\n", number(done), number(done))
+	if status != exitFailed || !strings.Contains(complaints, says) || !strings.Contains(complaints, "interrupt signal received") {
+		t.Errorf("after Ctrl-C: exit status %d, it says %q, want %q", status, complaints, says)
+	}
+
+	killed := s.startReplay(6000)
+	killed.awaitLine("in the handler of evt_6000")
+	killed.signal(os.Kill)
+	killed.wait()
+	s.wantText(`select count(*) from effects`, "5999")
+	s.wantText(`select state from idem_events where event = 'notes//evt_6000'`, "parked")
+
+	status, out, complaints := s.idem("replay", "-yes", "-as", "ana")
+	if status != exitDone || out != "4,001 events of notes: replayed: 4,001 done, 0 failed, 0 without a handler\n" {
+		t.Errorf("after kill -9: exit status %d, %q, %q", status, out, complaints)
+	}
+	s.wantText(`select count(*) || ' ' || count(distinct event) from effects`, "10000 10000")
+	s.wantText(`select string_agg(case when ended_at is null then 'running' else left(result, 4) end, ' ' order by id) from idem_audit`, strconv.Itoa(done)+" running 4001")
+}
+
+// A second signal does not wait for a handler.
+func TestASecondCtrlCEndsTheCommandAtOnce(t *testing.T) {
+	t.Parallel()
+	s := newShop(t)
+	s.badNight()
+	replay := s.startReplay(2, "bad_2")
+	replay.awaitLine("in the handler of bad_2")
+	replay.signal(os.Interrupt)
+	replay.awaitLine("signaled")
+	ended := make(chan int)
+	go func() {
+		status, _ := replay.wait()
+		ended <- status
+	}()
+	for { // until the command, too, has noticed the first one
+		select {
+		case status := <-ended:
+			if status != -1 {
+				t.Errorf("exit status %d, want the end by a signal", status)
+			}
+		default:
+			_ = replay.process.Process.Signal(os.Interrupt) // it may have ended
+			runtime.Gosched()
+			continue
+		}
+		break
+	}
+	s.wantText(`select count(*) from effects where event = 'bad_2'`, "0")
+	s.wantText(`select state from idem_events where event = 'notes//bad_2'`, "parked")
+}
+
+// replaying is the command in a process of its own.
+type replaying struct {
+	*testing.T
+	process    *exec.Cmd
+	in         io.Closer
+	out        *bufio.Reader
+	complaints strings.Builder
+}
+
+// startReplay starts a replay that waits in the handler of an event, as its number
+// says, until it is released.
+func (s *shop) startReplay(waitsAt int, ids ...string) *replaying {
+	s.Helper()
+	r := &replaying{T: s.T, process: exec.Command(os.Args[0], "-test.run=^TestChildThatReplays$")}
+	r.process.Env = append(os.Environ(), "IDEMCMD_TEST_URL="+s.url, fmt.Sprint("IDEMCMD_TEST_WAITS=_", waitsAt), "IDEMCMD_TEST_IDS="+strings.Join(ids, " "))
+	r.process.Stderr = &r.complaints
+	in, err := r.process.StdinPipe()
+	if err != nil {
+		s.Fatal(err)
+	}
+	out, err := r.process.StdoutPipe()
+	if err != nil {
+		s.Fatal(err)
+	}
+	r.in, r.out = in, bufio.NewReader(out)
+	if err := r.process.Start(); err != nil {
+		s.Fatal(err)
+	}
+	s.Cleanup(func() { _ = r.process.Process.Kill() })
+	return r
+}
+
+func (r *replaying) awaitLine(want string) {
+	r.Helper()
+	line, err := r.out.ReadString('\n')
+	if strings.TrimSpace(line) != want {
+		r.Fatalf("the process says %q, %v, want %q\n%s", line, err, want, &r.complaints)
+	}
+}
+
+func (r *replaying) signal(s os.Signal) {
+	r.Helper()
+	if err := r.process.Process.Signal(s); err != nil {
+		r.Fatal(err)
+	}
+}
+
+func (r *replaying) release() { _ = r.in.Close() }
+
+func (r *replaying) wait() (status int, complaints string) {
+	_, _ = io.Copy(io.Discard, r.out)
+	_ = r.process.Wait() // the status says it
+	return r.process.ProcessState.ExitCode(), r.complaints.String()
+}
+
+// TestChildThatReplays is the process: a program of a user's.
+func TestChildThatReplays(t *testing.T) {
+	url := os.Getenv("IDEMCMD_TEST_URL")
+	if url == "" {
+		return
+	}
+	signals := make(chan os.Signal, 10)
+	signal.Notify(signals, os.Interrupt)
+	go func() {
+		<-signals
+		signal.Stop(signals)
+		fmt.Println("signaled")
+	}()
+	handler := func(ctx context.Context, tx pgx.Tx, n *note) error {
+		if err := pay(ctx, tx, n); err != nil {
+			return err
+		}
+		if strings.HasSuffix(n.ID, os.Getenv("IDEMCMD_TEST_WAITS")) {
+			fmt.Println("in the handler of " + n.ID)
+			_, _ = io.Copy(io.Discard, os.Stdin) // until it is released, or the parent ends
+		}
+		return nil
+	}
+	os.Args = append([]string{"idem", "replay", "-yes", "-as", "ana", "-database", url}, strings.Fields(os.Getenv("IDEMCMD_TEST_IDS"))...)
+	Main(receiver(handler))
+}

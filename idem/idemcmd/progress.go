@@ -1,0 +1,73 @@
+package idemcmd
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/paghooks/paghooks/idem"
+)
+
+// progress is what a person sees of a replay: the first failures as they come and,
+// on a terminal, a line that is drawn again and again.
+type progress struct {
+	*program
+	what   string
+	begun  time.Time
+	drawn  time.Time
+	width  int // of the line that is there
+	failed int // events whose failure was to be shown
+}
+
+// redrawTime is how long a line stays.
+const redrawTime = 100 * time.Millisecond
+
+func (p *program) newProgress(what string) *progress {
+	return &progress{program: p, what: what, begun: p.now()}
+}
+
+// show is for idem.Operator.Progress.
+func (b *progress) show(sum idem.Replayed, of int) {
+	if !b.progresses {
+		return
+	}
+	now, handled := b.now(), sum.Done+sum.Failed+sum.Unhandled
+	if now.Sub(b.drawn) < redrawTime && handled < of {
+		return
+	}
+	b.drawn = now
+	line := fmt.Sprintf("%s: %s of %s (%d %%)", b.what, number(handled), number(of), handled*100/max(of, 1))
+	if took := now.Sub(b.begun); took > 0 && handled > 0 {
+		rate := float64(handled) / took.Seconds()
+		left := time.Duration(float64(of-handled) / rate * float64(time.Second))
+		line += fmt.Sprintf(", %.0f/s, %s left", rate, age(left))
+	}
+	if sum.Failed > 0 {
+		line += fmt.Sprintf(", %s failed", number(sum.Failed))
+	}
+	b.say("\r%s%s", line, strings.Repeat(" ", max(0, b.width-len(line))))
+	b.width = len(line)
+}
+
+// failure is for idem.Operator.Failed: it says why an event failed, of the first
+// few.
+func (b *progress) failure(e idem.Event, err error) {
+	if b.failed++; b.failed > firstFew {
+		return
+	}
+	if b.width > 0 {
+		b.say("\r%s\r", strings.Repeat(" ", b.width))
+		b.width = 0
+	}
+	b.say("  %s %s: %s\n", clean(e.Type), clean(e.ID), clean(err.Error()))
+}
+
+// end leaves the last line, and goes to the next.
+func (b *progress) end() {
+	if b.width > 0 {
+		b.say("\n")
+	}
+	if more := b.failed - firstFew; more > 0 {
+		b.say("  and %s more\n", events(more))
+	}
+}

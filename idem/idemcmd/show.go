@@ -1,0 +1,165 @@
+package idemcmd
+
+import (
+	"context"
+	"fmt"
+	"iter"
+	"net/url"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/paghooks/paghooks/idem"
+)
+
+// find finds the events of an id: in the accounts that are named, else without
+// an account and, if it is not done, in any.
+func find(ctx context.Context, o *idem.Operator, scopes []string, id string) iter.Seq2[idem.StoredEvent, error] {
+	return func(yield func(idem.StoredEvent, error) bool) {
+		if rest, ok := strings.CutPrefix(id, o.SourceName()+"/"); ok { // source/scope/id
+			if scope, plain, ok := strings.Cut(rest, "/"); ok {
+				if scope, err := url.PathUnescape(scope); err == nil {
+					scopes, id = []string{scope}, plain
+				}
+			}
+		}
+		named := scopes
+		if named == nil {
+			named = []string{""}
+		}
+		for _, scope := range named {
+			s, ok, err := o.Get(ctx, scope, id)
+			if err != nil || ok {
+				if !yield(s, err) || err != nil {
+					return
+				}
+			}
+		}
+		if scopes != nil {
+			return
+		}
+		page, err := o.Page(ctx, idem.Filter{States: notDone, IDs: []string{id}}, idem.Place{}, perPage)
+		if err != nil {
+			yield(idem.StoredEvent{}, err)
+			return
+		}
+		for _, s := range page.Events {
+			if s.Scope != "" && !yield(s, nil) {
+				return
+			}
+		}
+	}
+}
+
+func (p *program) show(ctx context.Context) error {
+	shown := 0
+	for _, id := range p.words {
+		for _, o := range p.operators {
+			for s, err := range find(ctx, o, p.filter.Scopes, id) {
+				if err == nil {
+					err = p.showOne(ctx, o, s, shown > 0)
+				}
+				if err != nil {
+					return err
+				}
+				shown++
+			}
+		}
+	}
+	if shown == 0 {
+		return fmt.Errorf("%w: see whether the id is complete: one with an & in it needs quotes; a done event of an account needs -account", errNothing)
+	}
+	return nil
+}
+
+// showOne prints an event. Its body is shown once that is recorded.
+func (p *program) showOne(ctx context.Context, o *idem.Operator, s idem.StoredEvent, another bool) error {
+	reveal := func(context.Context) (string, error) { return "shown", p.printEvent(s, another) }
+	if !p.payload || len(s.Payload) == 0 {
+		_, err := reveal(ctx)
+		return err
+	}
+	what := s.Source + "/" + url.PathEscape(s.Scope) + "/" + s.ID
+	return o.Record(ctx, "reveal", what, p.reason, reveal)
+}
+
+// revealed is an event with its body, as JSON. A body that is no UTF-8 is in
+// base64.
+type revealed struct {
+	event
+	Payload      *string `json:"payload,omitempty"`
+	PayloadBytes []byte  `json:"payload_base64,omitempty"`
+}
+
+func (p *program) printEvent(s idem.StoredEvent, another bool) error {
+	if p.json {
+		r := revealed{event: newEvent(s)}
+		switch {
+		case !p.payload || len(s.Payload) == 0:
+		case utf8.Valid(s.Payload):
+			r.Payload = new(string(s.Payload))
+		default:
+			r.PayloadBytes = s.Payload
+		}
+		return p.printLine(r)
+	}
+	if another {
+		fmt.Fprintln(p.Stdout)
+	}
+	for _, line := range [][2]string{
+		{"id", clean(s.ID)},
+		{"source", clean(s.Source)},
+		{"account", clean(s.Scope)},
+		{"type", clean(s.Type)},
+		{"entity", clean(s.Key)},
+		{"state", string(s.State)},
+		{"occurred", p.at(s.OccurredAt)},
+		{"received", p.at(s.ReceivedAt)},
+		{"next attempt", p.at(s.DueAt)},
+		{"failed", positive(s.Attempts)},
+		{"crashes", positive(s.Crashes)},
+		{"last error", clean(s.LastError)},
+	} {
+		if line[1] != "" {
+			fmt.Fprintf(p.Stdout, "%-13s %s\n", line[0], line[1])
+		}
+	}
+	return p.printBody(s)
+}
+
+func (p *program) printBody(s idem.StoredEvent) (err error) {
+	switch {
+	case len(s.Payload) == 0:
+		_, err = fmt.Fprintf(p.Stdout, "%-13s %s\n", "body", "not stored")
+	case p.payload:
+		_, err = fmt.Fprintf(p.Stdout, "%-13s %d bytes\n\n%s\n", "body", len(s.Payload), printable(s.Payload))
+	default:
+		_, err = fmt.Fprintf(p.Stdout, "%-13s %d bytes, hidden: -payload shows it, and records that you looked\n", "body", len(s.Payload))
+	}
+	if err == nil && (s.State == idem.StateParked || s.State == idem.StateUnhandled) {
+		_, err = fmt.Fprintf(p.Stdout, "\nnext: idem requeue %[1]s has workers process it again; idem replay %[1]s does so in a program with the handlers\n", quote(clean(s.ID)))
+	}
+	return err
+}
+
+// printable is a text of several lines for a terminal, a body for example.
+func printable(body []byte) string {
+	lines := strings.Split(string(body), "\n")
+	for n := range lines {
+		lines[n] = strings.Map(func(r rune) rune {
+			if !strconv.IsPrint(r) && r != '\t' {
+				return '\uFFFD'
+			}
+			return r
+		}, strings.TrimSuffix(lines[n], "\r"))
+	}
+	return strings.Join(lines, "\n")
+}
+
+// positive is a number unless that is 0.
+func positive(n int) string {
+	if n == 0 {
+		return ""
+	}
+	return strconv.Itoa(n)
+}
