@@ -1,0 +1,122 @@
+package idemotel
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"go.opentelemetry.io/otel"
+	"go.opentelemetry.io/otel/metric"
+	"go.opentelemetry.io/otel/trace"
+
+	"github.com/paghooks/paghooks/idem"
+)
+
+// Settings are what [New] takes. The zero value has the defaults.
+type Settings struct {
+	// TracerProvider makes the spans. Default: otel.GetTracerProvider().
+	TracerProvider trace.TracerProvider
+
+	// MeterProvider takes the metrics. Default: otel.GetMeterProvider().
+	MeterProvider metric.MeterProvider
+
+	// Messaging adds the names of OpenTelemetry's semantic conventions for
+	// messaging: the metrics messaging.client.consumed.messages and
+	// messaging.process.duration, and the attributes messaging.* of spans. They are
+	// those of version 1.43, which is in development: a new version of this module
+	// may change them. Default: false.
+	Messaging bool
+}
+
+// Telemetry traces and measures receivers of events. One is enough for a program.
+type Telemetry struct {
+	tracer    trace.Tracer
+	metrics   *metrics
+	gauges    *gauges
+	messaging *messaging // nil if it is not wanted
+}
+
+// scope names this package to OpenTelemetry.
+const scope = "github.com/paghooks/paghooks/idem/idemotel"
+
+// New returns a Telemetry. It returns an error if the MeterProvider refuses a metric.
+// Metrics are read until the MeterProvider is shut down.
+func New(s Settings) (*Telemetry, error) {
+	if s.TracerProvider == nil {
+		s.TracerProvider = otel.GetTracerProvider()
+	}
+	if s.MeterProvider == nil {
+		s.MeterProvider = otel.GetMeterProvider()
+	}
+	in := &instruments{meter: s.MeterProvider.Meter(scope)}
+	t := &Telemetry{tracer: s.TracerProvider.Tracer(scope), metrics: newMetrics(in), gauges: newGauges(in)}
+	if s.Messaging {
+		t.messaging = newMessaging(in)
+	}
+	if err := errors.Join(in.errs...); err != nil {
+		return nil, fmt.Errorf("idemotel: the MeterProvider refused an instrument: see its views: %w", err)
+	}
+	return t, nil
+}
+
+// Instrument traces and measures the events of a receiver. It sets its Tracer, and
+// has its backlog read for the gauges:
+//
+//	telemetry.Instrument(&inbox.Common)
+//
+// Call it once for each receiver, before the first event. It panics if c already has
+// a Tracer.
+func (t *Telemetry) Instrument(c *idem.Common) {
+	if c.Tracer != nil {
+		panic("idemotel: the receiver has a Tracer already: instrument it once")
+	}
+	c.Tracer = tracer{t, c.SourceName()}
+	t.gauges.backlogs.Add(c.SourceName(), c.Stats)
+}
+
+// WatchQueues has a provider's queues read for the gauges. source is the name of the
+// source whose events they hold, "asaas" for example. read is the method Queues of
+// an [idem.Queues].
+//
+// Each process calls read up to 2,880 times in 12 hours. Asaas allows an account
+// 25,000 calls of its API in that time: if many processes share an account, let only
+// a few of them watch.
+func (t *Telemetry) WatchQueues(source string, read func(context.Context) ([]idem.Queue, error)) {
+	t.gauges.queues.Add(source, read)
+}
+
+// instruments makes instruments, and keeps what went wrong.
+type instruments struct {
+	meter metric.Meter
+	errs  []error
+}
+
+func (i *instruments) counter(name, unit, description string) metric.Int64Counter {
+	c, err := i.meter.Int64Counter(name, metric.WithUnit(unit), metric.WithDescription(description))
+	i.errs = append(i.errs, err)
+	return c
+}
+
+func (i *instruments) histogram(name, description string, bounds []float64) metric.Float64Histogram {
+	h, err := i.meter.Float64Histogram(name, metric.WithUnit("s"), metric.WithDescription(description),
+		metric.WithExplicitBucketBoundaries(bounds...))
+	i.errs = append(i.errs, err)
+	return h
+}
+
+func (i *instruments) count(name, unit, description string) metric.Int64ObservableGauge {
+	g, err := i.meter.Int64ObservableGauge(name, metric.WithUnit(unit), metric.WithDescription(description))
+	i.errs = append(i.errs, err)
+	return g
+}
+
+func (i *instruments) seconds(name, description string) metric.Float64ObservableGauge {
+	g, err := i.meter.Float64ObservableGauge(name, metric.WithUnit("s"), metric.WithDescription(description))
+	i.errs = append(i.errs, err)
+	return g
+}
+
+func (i *instruments) callback(observe metric.Callback, of ...metric.Observable) {
+	_, err := i.meter.RegisterCallback(observe, of...)
+	i.errs = append(i.errs, err)
+}

@@ -1,0 +1,131 @@
+package idemotel
+
+import (
+	"context"
+	"errors"
+
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/codes"
+	"go.opentelemetry.io/otel/propagation"
+	"go.opentelemetry.io/otel/trace"
+
+	"github.com/paghooks/paghooks/idem"
+)
+
+// tracer is the [idem.Tracer] of a source.
+type tracer struct {
+	*Telemetry
+	source string
+}
+
+// Start implements [idem.Tracer].
+func (t tracer) Start(ctx context.Context, s idem.Span) (context.Context, func(idem.Observation)) {
+	ctx, span := t.tracer.Start(ctx, name(s), t.options(ctx, s)...)
+	return ctx, func(o idem.Observation) {
+		t.metrics.record(ctx, o)
+		t.messaging.record(ctx, o)
+		end(span, o)
+	}
+}
+
+// Carrier implements [idem.Tracer]: the traceparent of a delivery, if somebody
+// will see its span.
+func (tracer) Carrier(ctx context.Context) string {
+	if !trace.SpanContextFromContext(ctx).IsSampled() {
+		return ""
+	}
+	header := propagation.MapCarrier{}
+	propagation.TraceContext{}.Inject(ctx, header)
+	return header.Get("traceparent")
+}
+
+// name is a span's name, of which there are few.
+func name(s idem.Span) string {
+	if s.Label == "" {
+		return "webhook " + string(s.Stage)
+	}
+	return "webhook " + string(s.Stage) + " " + s.Label
+}
+
+func (t tracer) options(ctx context.Context, s idem.Span) []trace.SpanStartOption {
+	options := append(relation(ctx, s), trace.WithTimestamp(s.Begun), trace.WithAttributes(t.attributes(s.Event)...))
+	if t.messaging != nil {
+		options = append(options, trace.WithAttributes(messagingAttributes(t.source, s.Event)...))
+	}
+	return options
+}
+
+// relation decides whose child a span is, and what it links to.
+func relation(ctx context.Context, s idem.Span) []trace.SpanStartOption {
+	around := trace.SpanContextFromContext(ctx)
+	if s.Stage == idem.StageDelivery && around.IsValid() && !around.IsRemote() {
+		return []trace.SpanStartOption{trace.WithSpanKind(trace.SpanKindInternal)}
+	}
+	kind := trace.SpanKindServer
+	if s.Stage == idem.StageAttempt {
+		kind = trace.SpanKindConsumer
+	}
+	var links []trace.Link
+	for _, to := range []trace.SpanContext{stored(s.Carrier), around} {
+		if to.IsValid() {
+			links = append(links, trace.Link{SpanContext: to})
+		}
+	}
+	return []trace.SpanStartOption{trace.WithNewRoot(), trace.WithSpanKind(kind), trace.WithLinks(links...)}
+}
+
+// stored is the span that a carrier names.
+func stored(carrier string) trace.SpanContext {
+	if carrier == "" {
+		return trace.SpanContext{}
+	}
+	header := propagation.MapCarrier{"traceparent": carrier}
+	return trace.SpanContextFromContext(propagation.TraceContext{}.Extract(context.Background(), header))
+}
+
+// attributes are what a span says of an event: its names, never who it is about.
+func (t tracer) attributes(e idem.Event) []attribute.KeyValue {
+	a := append(make([]attribute.KeyValue, 0, 4), attribute.String("webhook.source", t.source))
+	if e.ID == "" {
+		return a
+	}
+	a = append(a, attribute.String("webhook.type", e.Type), attribute.String("webhook.event.id", e.ID))
+	if e.Scope != "" {
+		a = append(a, attribute.String("webhook.scope", e.Scope))
+	}
+	return a
+}
+
+// end ends a span with what became of it.
+func end(span trace.Span, o idem.Observation) {
+	defer span.End()
+	if !span.IsRecording() || o.Outcome == "" {
+		return
+	}
+	a := append(make([]attribute.KeyValue, 0, 3), attribute.String("webhook.outcome", string(o.Outcome)))
+	if reason, ok := reasonOf(o); ok {
+		a = append(a, attribute.String("webhook.reason", reason))
+	}
+	if o.Conflict {
+		a = append(a, attribute.Bool("webhook.conflict", true))
+	}
+	span.SetAttributes(a...)
+	if failed(o) {
+		span.SetStatus(codes.Error, o.Err.Error())
+	}
+}
+
+// failed tells whether the application or its database is to blame, and not who
+// sent the delivery.
+func failed(o idem.Observation) bool {
+	return o.Err != nil && o.Outcome != idem.Refused && o.Outcome != idem.Rejected
+}
+
+// reasonOf is why a delivery was refused.
+func reasonOf(o idem.Observation) (reason string, ok bool) {
+	var refusal *idem.Refusal
+	if o.Outcome != idem.Refused || !errors.As(o.Err, &refusal) {
+		return "", false
+	}
+	return string(refusal.Reason), true
+}

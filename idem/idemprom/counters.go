@@ -1,0 +1,76 @@
+package idemprom
+
+import (
+	"errors"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/paghooks/paghooks/idem"
+)
+
+// counters are what is counted when a delivery or an attempt ends.
+type counters struct {
+	deliveries, attempts, refused, conflicts *prometheus.CounterVec
+	deliveryTime, attemptTime, lag           *prometheus.HistogramVec
+}
+
+// Providers wait for seconds, handlers of an inbox may take more, and the lag is
+// up to the days that a provider keeps events.
+var (
+	durations = []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30}
+	lags      = []float64{.5, 1, 2, 5, 10, 30, 60, 300, 900, 3600, 4 * 3600, 86_400, 3 * 86_400, 14 * 86_400}
+)
+
+func newCounters() *counters {
+	counter := func(name, help string, labels ...string) *prometheus.CounterVec {
+		return prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, labels)
+	}
+	histogram := func(name, help string, buckets []float64) *prometheus.HistogramVec {
+		return prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: name, Help: help, Buckets: buckets}, []string{"source", "type"})
+	}
+	return &counters{
+		deliveries:   counter("webhook_deliveries_total", "Deliveries, by what became of them.", "source", "type", "outcome"),
+		attempts:     counter("webhook_attempts_total", "Attempts of an inbox's workers and of replays, by what became of them.", "source", "type", "outcome"),
+		refused:      counter("webhook_refused_total", "Deliveries that are not genuine.", "source", "reason"),
+		conflicts:    counter("webhook_conflicts_total", "Deliveries with the id of an event that has another body.", "source"),
+		deliveryTime: histogram("webhook_delivery_duration_seconds", "From the first byte of a delivery to its answer.", durations),
+		attemptTime:  histogram("webhook_attempt_duration_seconds", "From the start of an attempt to its end.", durations),
+		lag:          histogram("webhook_lag_seconds", "From the provider's time of an event to the commit of its work.", lags),
+	}
+}
+
+// count counts an observation.
+func (c *counters) count(o idem.Observation) {
+	ends, took := c.deliveries, c.deliveryTime
+	if o.Stage == idem.StageAttempt {
+		ends, took = c.attempts, c.attemptTime
+	}
+	ends.WithLabelValues(o.Source, o.Label, string(o.Outcome)).Inc()
+	took.WithLabelValues(o.Source, o.Label).Observe(o.Duration.Seconds())
+	if lag, ok := o.Lag(); ok {
+		c.lag.WithLabelValues(o.Source, o.Label).Observe(lag.Seconds())
+	}
+	var refusal *idem.Refusal
+	if o.Outcome == idem.Refused && errors.As(o.Err, &refusal) {
+		c.refused.WithLabelValues(o.Source, string(refusal.Reason)).Inc()
+	}
+	if o.Conflict {
+		c.conflicts.WithLabelValues(o.Source).Inc()
+	}
+}
+
+func (c *counters) all() []prometheus.Collector {
+	return []prometheus.Collector{c.deliveries, c.attempts, c.refused, c.conflicts, c.deliveryTime, c.attemptTime, c.lag}
+}
+
+func (c *counters) describe(descs chan<- *prometheus.Desc) {
+	for _, v := range c.all() {
+		v.Describe(descs)
+	}
+}
+
+func (c *counters) collect(metrics chan<- prometheus.Metric) {
+	for _, v := range c.all() {
+		v.Collect(metrics)
+	}
+}
