@@ -40,15 +40,15 @@ var allModes = []string{"inline", "hand", "hand3", "ingest", "insert", "inbox", 
 
 // parse reads the command line. What it refuses it has explained on stderr.
 func parse(args []string, stderr io.Writer) (*config, error) {
-	c := &config{provider: provider{duplicates: 0.05, twins: 0.01, timeout: 10 * time.Second, patience: 30 * time.Second}}
+	c := &config{provider: provider{duplicates: 0.05, concurrent: 0.01, timeout: 10 * time.Second, repeatFor: 30 * time.Second}}
 	f := flag.NewFlagSet("bench", flag.ContinueOnError)
 	f.SetOutput(stderr)
 	mode := f.String("mode", strings.Join(allModes, ","), "what to compare; with -against nothing else by default")
-	f.IntVar(&c.at, "at", 64, "deliveries that are under way at once")
+	f.IntVar(&c.at, "at", 64, "deliveries in flight at once")
 	f.DurationVar(&c.length, "for", 10*time.Second, "how long each mode receives events")
 	f.Int64Var(&c.events, "events", 0, "about how many events each mode receives, instead of -for")
 	f.Var((*share)(&c.duplicates), "duplicates", "share of deliveries that repeat an acknowledged event")
-	f.Var((*share)(&c.twins), "twins", "share of events that are delivered twice at once")
+	f.Var((*share)(&c.concurrent), "concurrent", "share of events that are delivered twice at once")
 	f.DurationVar(&c.rtt, "rtt", 0, "how much longer each round trip to Postgres takes")
 	f.IntVar(&c.conns, "conns", 16, "connections that each mode's pool may have")
 	f.IntVar(&c.rounds, "rounds", 10, "turns of each mode")

@@ -12,12 +12,12 @@ import (
 func TestFlagsSayWhatToDo(t *testing.T) {
 	t.Parallel()
 	var said strings.Builder
-	c, err := parse(strings.Fields("-mode inbox,hand -at 8 -for 10m -duplicates 12.5% -twins 0% -rtt 1ms -against http://u:secret@there/hook?token=secret -postgres postgres://u:secret@h/d"), &said)
+	c, err := parse(strings.Fields("-mode inbox,hand -at 8 -for 10m -duplicates 12.5% -concurrent 0% -rtt 1ms -against http://u:secret@there/hook?token=secret -postgres postgres://u:secret@h/d"), &said)
 	if err != nil {
 		t.Fatal(err, said.String())
 	}
 	if !slices.Equal(c.modes, []string{"inbox", "hand", against}) || c.at != 8 || c.length != 10*time.Minute ||
-		c.duplicates != 0.125 || c.twins != 0 || c.rtt != time.Millisecond {
+		c.duplicates != 0.125 || c.concurrent != 0 || c.rtt != time.Millisecond {
 		t.Errorf("read as %+v", c)
 	}
 	if strings.Contains(c.command, "secret") || !strings.Contains(c.command, " -duplicates=12.5% ") {
@@ -41,7 +41,7 @@ func TestMistakesOnTheCommandLineAreExplained(t *testing.T) {
 		{"-mode against", "is no mode", "against what?"},
 		{"-duplicates 5", "it is a share", "5 of 1, or 5 of 100?"},
 		{"-duplicates 101%", "it is a share", "more than all"},
-		{"-twins NaN%", "it is a share", "no number"},
+		{"-concurrent NaN%", "it is a share", "no number"},
 		{"-duplicates 95%", "at most 90%", "nothing to repeat"},
 		{"-at 0", "at least 1", "no load"},
 		{"-for 0s", "more than 0", "no time"},

@@ -48,9 +48,9 @@
 //
 // # What the load does
 //
-// As many deliveries as -at says are under way at once. Each event has an id of
+// As many deliveries as -at says are in flight at once. Each event has an id of
 // its own; -duplicates of the deliveries repeat an event that was answered 200
-// before, -twins of the events are delivered twice at the same moment. What is
+// before, -concurrent of the events are delivered twice at the same moment. What is
 // not answered 200 within 10 seconds is delivered again, until it is. The events
 // are about 10,000 charges, in turn.
 //

@@ -4,7 +4,7 @@ package main
 
 import "time"
 
-// Nothing of this is told here: it is left blank.
+// Nothing of this is known on this system: it is left blank.
 
 func processorTime() time.Duration { return 0 }
 

@@ -7,14 +7,13 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/signal"
-	"syscall"
+
+	"github.com/paghooks/paghooks/examples/internal/interrupt"
 )
 
 func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	context.AfterFunc(ctx, stop) // a second Ctrl-C does not wait for deliveries in work
-	os.Exit(run(ctx, os.Args[1:], os.Stdout, os.Stderr))
+	ctx, out := interrupt.Context(os.Stdout)
+	os.Exit(run(ctx, os.Args[1:], out, os.Stderr))
 }
 
 // run returns the exit status: 0 if all is well, 1 if an event was lost, doubled

@@ -21,7 +21,7 @@ import (
 func TestEveryModeLosesAndDoublesNothing(t *testing.T) {
 	pool := idemtest.Pool(t)
 	var out strings.Builder
-	args := strings.Fields("-events 100 -warm 10 -rounds 2 -at 8 -conns 4 -duplicates 20% -twins 10% -json -postgres")
+	args := strings.Fields("-events 100 -warm 10 -rounds 2 -at 8 -conns 4 -duplicates 20% -concurrent 10% -json -postgres")
 	if status := run(t.Context(), append(args, pool.Config().ConnString()), &out, t.Output()); status != 0 {
 		t.Fatalf("the status is %d\n%s", status, out.String())
 	}
@@ -74,10 +74,10 @@ func TestALostOrDoubledEffectFailsTheRun(t *testing.T) {
 		status     int
 		says       string
 	}{
-		{"it does what each delivery says, and each comes once", "-duplicates 0% -twins 0%", insert, 0, "right"},
-		{"duplicates have an effect", "-duplicates 20% -twins 0%", insert, 1, "WRONG"},
-		{"twins have an effect", "-duplicates 0% -twins 20%", insert, 1, "WRONG"},
-		{"one effect is lost", "-duplicates 0% -twins 0%", func(ctx context.Context, tx pgx.Tx, e *handEvent) error {
+		{"it does what each delivery says, and each comes once", "-duplicates 0% -concurrent 0%", insert, 0, "right"},
+		{"duplicates have an effect", "-duplicates 20% -concurrent 0%", insert, 1, "WRONG"},
+		{"concurrent copies have an effect", "-duplicates 0% -concurrent 20%", insert, 1, "WRONG"},
+		{"one effect is lost", "-duplicates 0% -concurrent 0%", func(ctx context.Context, tx pgx.Tx, e *handEvent) error {
 			if works.Add(1) == 20 {
 				return nil
 			}

@@ -18,11 +18,11 @@ import (
 
 // provider delivers events as Asaas does.
 type provider struct {
-	at         int           // deliveries under way at once
+	at         int           // deliveries in flight at once
 	duplicates float64       // the share of deliveries that repeat an acknowledged event
-	twins      float64       // the share of events that are delivered twice at once
+	concurrent float64       // the share of events that are delivered twice at once
 	timeout    time.Duration // of a delivery
-	patience   time.Duration // how long deliveries go on being repeated after the end
+	repeatFor  time.Duration // how long deliveries go on being repeated after the end
 }
 
 // receiver is where deliveries go, and what became of them.
@@ -50,7 +50,7 @@ func newReceiver(url, token string, e *events, p *provider) *receiver {
 }
 
 // run delivers events as long as more says so and ctx has not ended, and then
-// waits for those under way.
+// waits for those in flight.
 func (p *provider) run(ctx context.Context, r *receiver, more func() bool) {
 	delivering, giveUp := context.WithCancel(context.WithoutCancel(ctx))
 	defer giveUp()
@@ -62,31 +62,31 @@ func (p *provider) run(ctx context.Context, r *receiver, more func() bool) {
 			for ctx.Err() == nil && more() {
 				p.deliver(delivering, r, &known)
 			}
-			end.Do(func() { time.AfterFunc(p.patience, giveUp) })
+			end.Do(func() { time.AfterFunc(p.repeatFor, giveUp) })
 		})
 	}
 	workers.Wait()
 }
 
-// deliver delivers an event, alone or with a twin, or repeats one.
+// deliver delivers an event, alone or in two concurrent copies, or repeats one.
 func (p *provider) deliver(ctx context.Context, r *receiver, known *recent) {
 	if n, ok := known.pick(); ok && rand.Float64() < p.duplicates {
 		p.insist(ctx, r, n, &r.repeats)
 		return
 	}
 	n := r.numbers.Add(1)
-	var twin sync.WaitGroup
+	var copies sync.WaitGroup
 	var reached atomic.Bool
 	deliver := func() {
 		if p.insist(ctx, r, n, nil) {
 			reached.Store(true)
 		}
 	}
-	if rand.Float64() < p.twins {
-		twin.Go(deliver)
+	if rand.Float64() < p.concurrent {
+		copies.Go(deliver)
 	}
 	deliver()
-	twin.Wait()
+	copies.Wait()
 	if !reached.Load() {
 		r.open.Add(1)
 		return

@@ -36,7 +36,7 @@ func server(t *testing.T, p *provider, handle func(r *http.Request, id string, d
 
 func TestWhatIsNotAnswered200IsDeliveredAgain(t *testing.T) {
 	t.Parallel()
-	p := &provider{at: 4, timeout: time.Minute, patience: time.Minute}
+	p := &provider{at: 4, timeout: time.Minute, repeatFor: time.Minute}
 	r := server(t, p, func(_ *http.Request, _ string, delivery int) int {
 		return []int{http.StatusServiceUnavailable, http.StatusAccepted, http.StatusOK}[min(delivery, 3)-1]
 	})
@@ -52,7 +52,7 @@ func TestWhatIsNotAnswered200IsDeliveredAgain(t *testing.T) {
 
 func TestADeliveryWithoutAnAnswerIsGivenUpAndRepeated(t *testing.T) {
 	t.Parallel()
-	p := &provider{at: 1, timeout: 50 * time.Millisecond, patience: time.Minute}
+	p := &provider{at: 1, timeout: 50 * time.Millisecond, repeatFor: time.Minute}
 	release := make(chan struct{})
 	defer close(release)
 	r := server(t, p, func(_ *http.Request, _ string, delivery int) int {
@@ -67,16 +67,16 @@ func TestADeliveryWithoutAnAnswerIsGivenUpAndRepeated(t *testing.T) {
 	}
 }
 
-func TestTwinsAreUnderWayAtOnce(t *testing.T) {
+func TestConcurrentCopiesAreInFlightTogether(t *testing.T) {
 	t.Parallel()
-	p := &provider{at: 2, twins: 1, timeout: time.Minute, patience: time.Minute}
+	p := &provider{at: 2, concurrent: 1, timeout: time.Minute, repeatFor: time.Minute}
 	var both sync.Map
 	r := server(t, p, func(_ *http.Request, id string, delivery int) int {
 		met, _ := both.LoadOrStore(id, make(chan struct{}))
 		if delivery == 2 {
 			close(met.(chan struct{}))
 		}
-		<-met.(chan struct{}) // for ever, if the other one waits for this
+		<-met.(chan struct{}) // permanently, if the other one waits for this
 		return http.StatusOK
 	})
 	p.run(t.Context(), r, r.upTo(6))
@@ -87,7 +87,7 @@ func TestTwinsAreUnderWayAtOnce(t *testing.T) {
 
 func TestDuplicatesAreOfAcknowledgedEvents(t *testing.T) {
 	t.Parallel()
-	p := &provider{at: 3, duplicates: 0.5, timeout: time.Minute, patience: time.Minute}
+	p := &provider{at: 3, duplicates: 0.5, timeout: time.Minute, repeatFor: time.Minute}
 	var acknowledged sync.Map
 	r := server(t, p, func(_ *http.Request, id string, delivery int) int {
 		if _, ok := acknowledged.Load(id); delivery > 1 && !ok {
@@ -104,7 +104,7 @@ func TestDuplicatesAreOfAcknowledgedEvents(t *testing.T) {
 
 func TestEventsThatAreNeverAcknowledgedAreReported(t *testing.T) {
 	t.Parallel()
-	p := &provider{at: 3, timeout: time.Minute, patience: time.Millisecond}
+	p := &provider{at: 3, timeout: time.Minute, repeatFor: time.Millisecond}
 	r := server(t, p, func(*http.Request, string, int) int { return http.StatusInternalServerError })
 	deliver := true
 	var mu sync.Mutex

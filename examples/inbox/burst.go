@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -19,7 +18,7 @@ var steps = []asaas.EventType{
 	asaas.EventPaymentCreated, asaas.EventPaymentUpdated, asaas.EventPaymentConfirmed, asaas.EventPaymentReceived,
 }
 
-// atOnce is how many deliveries are under way at any time.
+// atOnce is how many deliveries are in flight at any time.
 const atOnce = 64
 
 // burst is what Asaas sends: the events of many payments at once, those of one
@@ -46,7 +45,7 @@ func newBurst(url string, payments int) *burst {
 	return b
 }
 
-func paymentID(n int) string { return fmt.Sprintf("pay_%06d", n) }
+func paymentID(n int) string { return fmt.Sprintf("pay_1_a1B2c3D4%06d", n) }
 
 func amount(n int) asaas.Money { return asaas.Cents(int64(1000 + n)) }
 
@@ -54,23 +53,21 @@ func amount(n int) asaas.Money { return asaas.Cents(int64(1000 + n)) }
 func (b *burst) send(ctx context.Context) ([]time.Duration, error) {
 	transport := &http.Transport{MaxIdleConnsPerHost: atOnce}
 	defer transport.CloseIdleConnections()
-	client := &http.Client{Timeout: 10 * time.Second, Transport: transport} // as patient as Asaas
+	client := &http.Client{Timeout: 10 * time.Second, Transport: transport} // as long as Asaas waits
 	var (
-		next     = make(chan int)
-		answers  = make([][]time.Duration, atOnce)
-		failures = make([]error, atOnce)
-		senders  sync.WaitGroup
+		next    = make(chan int)
+		answers = make([][]time.Duration, atOnce)
+		senders sync.WaitGroup
 	)
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
 	for s := range atOnce {
 		senders.Go(func() {
 			for n := range next {
 				for _, body := range append(slices.Clone(b.payments[n]), b.payments[n][n%len(steps)]) {
 					took, err := b.deliver(ctx, client, body)
 					if err != nil {
-						failures[s] = err
-						cancel() // the burst has failed
+						cancel(err) // the burst has failed
 						return
 					}
 					answers[s] = append(answers[s], took)
@@ -80,7 +77,7 @@ func (b *burst) send(ctx context.Context) ([]time.Duration, error) {
 	}
 	b.handOut(ctx, next)
 	senders.Wait()
-	return slices.Concat(answers...), errors.Join(failures...)
+	return slices.Concat(answers...), context.Cause(ctx)
 }
 
 // handOut gives the payments to the senders.

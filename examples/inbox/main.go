@@ -17,12 +17,11 @@ import (
 	"io"
 	"net"
 	"os"
-	"os/signal"
-	"syscall"
 	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"github.com/paghooks/paghooks/examples/internal/interrupt"
 	"github.com/paghooks/paghooks/idem/idemtest"
 )
 
@@ -37,12 +36,11 @@ func main() {
 		flag.Usage()
 		os.Exit(2)
 	}
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	context.AfterFunc(ctx, stop) // a second Ctrl-C does not wait for what is in work
+	ctx, out := interrupt.Context(os.Stdout)
 	ctx, cancel := context.WithTimeout(ctx, longest)
 	defer cancel()
-	if err := run(ctx, *events/len(steps), os.Stdout, isTerminal(os.Stdout)); err != nil {
-		fmt.Fprintln(os.Stderr, "inbox:", err)
+	if err := run(ctx, *events/len(steps), out, isTerminal(os.Stdout)); err != nil {
+		fmt.Fprintln(os.Stderr, "inbox:", interrupt.Explain(ctx, err))
 		os.Exit(1)
 	}
 }

@@ -58,11 +58,11 @@ func TestWhatIsWrongInTheLedgerIsSaid(t *testing.T) {
 	for _, test := range []struct {
 		name, sql, want string
 	}{
-		{"a payment that is lost", `delete from payments where id = 'pay_000001'; delete from ledger where payment = 'pay_000001'`, "1 payments are missing"},
-		{"events out of order", `update payments set history[1] = history[2] where id = 'pay_000001'`, "1 payments have events that are missing, doubled or out of order"},
-		{"a payment booked twice", `insert into ledger select * from ledger where payment = 'pay_000001'`, "1 payments are not booked once"},
-		{"a payment not booked", `delete from ledger where payment = 'pay_000001'`, "1 payments are not booked once"},
-		{"a cent too much", `update ledger set amount = amount + 0.01 where payment = 'pay_000001'`, "1 bookings have the wrong amount, or belong to no payment"},
+		{"a payment that is lost", `delete from payments where id = 'pay_1_a1B2c3D4000001'; delete from ledger where payment = 'pay_1_a1B2c3D4000001'`, "1 payments are missing"},
+		{"events out of order", `update payments set history[1] = history[2] where id = 'pay_1_a1B2c3D4000001'`, "1 payments have events that are missing, doubled or out of order"},
+		{"a payment booked twice", `insert into ledger select * from ledger where payment = 'pay_1_a1B2c3D4000001'`, "1 payments are not booked once"},
+		{"a payment not booked", `delete from ledger where payment = 'pay_1_a1B2c3D4000001'`, "1 payments are not booked once"},
+		{"a cent too much", `update ledger set amount = amount + 0.01 where payment = 'pay_1_a1B2c3D4000001'`, "1 bookings have the wrong amount, or belong to no payment"},
 		{"an event that is not done", `update idem_events set state = 'parked' where event = 'asaas//evt_1&0'`, "1 events are not done"},
 	} {
 		t.Run(test.name, func(t *testing.T) {

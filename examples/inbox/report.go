@@ -68,7 +68,7 @@ func checkLedger(ctx context.Context, pool *pgxpool.Pool, payments int) error {
 		{"payments are not booked once", `
 select count(*) from payments where (select count(*) from ledger where payment = id) <> 1`, nil},
 		{"bookings have the wrong amount, or belong to no payment", `
-select count(*) from ledger where payment <> 'pay_' || to_char((amount - 10) * 100, 'FM000000')`, nil},
+select count(*) from ledger where payment <> 'pay_1_a1B2c3D4' || to_char((amount - 10) * 100, 'FM000000')`, nil},
 		{"events are not done", `select count(*) from idem_events where state <> 'done'`, nil},
 	} {
 		var n int

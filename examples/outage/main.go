@@ -25,25 +25,20 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/signal"
-	"syscall"
 	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/paghooks/paghooks/asaas"
 	"github.com/paghooks/paghooks/asaas/asaastest"
+	"github.com/paghooks/paghooks/examples/internal/interrupt"
 	"github.com/paghooks/paghooks/idem/idemtest"
 )
 
 func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	context.AfterFunc(ctx, stop) // a second Ctrl-C ends it at once
-	if err := run(ctx, os.Stdout); err != nil {
-		if ctx.Err() != nil {
-			err = fmt.Errorf("stopped: %w", err)
-		}
-		fmt.Fprintln(os.Stderr, "outage:", err)
+	ctx, out := interrupt.Context(os.Stdout)
+	if err := run(ctx, out); err != nil {
+		fmt.Fprintln(os.Stderr, "outage:", interrupt.Explain(ctx, err))
 		os.Exit(1)
 	}
 }
@@ -87,7 +82,7 @@ func (w *weekend) play(ctx context.Context) error {
 	w.open(friday)
 	w.shop.deploy(version1)
 	w.say("the shop is deployed: version 1")
-	w.Spoil(0, asaastest.LostAnswer) // the second payment is delivered twice
+	w.Inject(0, asaastest.LostAnswer) // the second payment is delivered twice
 	w.until(friday.Add(4 * time.Hour))
 
 	w.shop.deploy(version2)
@@ -107,7 +102,7 @@ func (w *weekend) play(ctx context.Context) error {
 		return err
 	}
 	w.say("the migration is done")
-	w.Spoil(asaastest.Twins, asaastest.Duplicate) // the first two come twice: Asaas delivers at least once
+	w.Inject(asaastest.Concurrent, asaastest.Duplicate) // the first two come twice: Asaas delivers at least once
 	if err := w.recover(ctx, client); err != nil {
 		return err
 	}

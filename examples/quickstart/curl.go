@@ -13,7 +13,7 @@ import (
 func printCurl(out io.Writer, url string) error {
 	url = strings.TrimSuffix(url, "/")
 	pix := fromAsaas("PAYMENT_RECEIVED", json.RawMessage(
-		`{"id":"evt_1","event":"PAYMENT_RECEIVED","payment":{"id":"pay_1005","value":80.00,"status":"RECEIVED","externalReference":"A-1005"}}`))
+		`{"id":"evt_1","event":"PAYMENT_RECEIVED","payment":{"id":"pay_1_a1B2c3D4e51005","value":80.00,"status":"RECEIVED","externalReference":"A-1005"}}`))
 	card := fromZeltapay("payment.success", json.RawMessage(
 		`{"eventId":"evt_1","type":"payment.success","paymentLinkId":"pl_1","transaction":{"amount":1234,"currency":"USD"},"metadata":{"orderId":"Z-2003"}}`))
 	_, err := fmt.Fprintf(out, `# Asaas says that A-1005 is paid. Paste it twice: it is booked once.

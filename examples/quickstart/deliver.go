@@ -33,15 +33,15 @@ func (p provider) deliver(ctx context.Context, m message, t times) ([]int, error
 func (p provider) atOnce(ctx context.Context, m message, n int) ([]int, error) {
 	statuses, errs := make([]int, n), make([]error, n)
 	start := make(chan struct{})
-	var twins sync.WaitGroup
+	var concurrent sync.WaitGroup
 	for i := range n {
-		twins.Go(func() {
+		concurrent.Go(func() {
 			<-start
 			statuses[i], errs[i] = p.post(ctx, m)
 		})
 	}
 	close(start)
-	twins.Wait()
+	concurrent.Wait()
 	return statuses, cmp.Or(errs...)
 }
 

@@ -32,7 +32,7 @@ func (c charge) event(event asaas.EventType) message {
 		},
 		Payment: asaas.Payment{
 			Object:            "payment",
-			ID:                fmt.Sprintf("pay_%d", c.number),
+			ID:                fmt.Sprintf("pay_1_a1B2c3D4e5%d", c.number),
 			Customer:          "cus_000005219613",
 			Value:             c.amount,
 			NetValue:          optional.Of(c.amount.Sub(asaas.Cents(99))),

@@ -107,6 +107,10 @@ type entry struct {
 
 // book writes an entry under the ledger's next number. A delivery that fails
 // takes no number, and one that comes twice takes one.
+//
+// Once is per event: a chargeback that is won brings PAYMENT_RECEIVED again, as
+// another event. A shop that has chargebacks books those, too, or asks its entries
+// first whether the payment is booked.
 func book(ctx context.Context, tx pgx.Tx, e entry) error {
 	const insert = `
 with ledger as (update ledgers set entries = entries + 1 where currency = $1 returning entries)

@@ -21,11 +21,10 @@ import (
 	"log/slog"
 	"net"
 	"os"
-	"os/signal"
-	"syscall"
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"github.com/paghooks/paghooks/examples/internal/interrupt"
 	"github.com/paghooks/paghooks/idem/idemtest"
 )
 
@@ -49,13 +48,9 @@ func main() {
 		os.Exit(2)
 	}
 
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	context.AfterFunc(ctx, stop) // a second Ctrl-C does not wait for deliveries in work
-	if err := run(ctx, o, os.Stdout); err != nil {
-		if ctx.Err() != nil {
-			err = fmt.Errorf("stopped: %w", err)
-		}
-		fmt.Fprintln(os.Stderr, "quickstart:", err)
+	ctx, out := interrupt.Context(os.Stdout)
+	if err := run(ctx, o, out); err != nil {
+		fmt.Fprintln(os.Stderr, "quickstart:", interrupt.Explain(ctx, err))
 		os.Exit(1)
 	}
 }

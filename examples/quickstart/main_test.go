@@ -62,7 +62,7 @@ func TestWhatIsWrongInTheDatabaseIsSaid(t *testing.T) {
 	}{
 		{
 			"a payment booked twice",
-			`insert into entries (currency, number, order_id, payment, amount) select currency, 6, order_id, payment, amount from entries where payment = 'pay_1001'`,
+			`insert into entries (currency, number, order_id, payment, amount) select currency, 6, order_id, payment, amount from entries where payment = 'pay_1_a1B2c3D4e51001'`,
 			`must not hold order "A-1001" of 149.90 BRL, paid, with 299.80 booked in entries [1, 6]`,
 		},
 		{
@@ -77,7 +77,7 @@ func TestWhatIsWrongInTheDatabaseIsSaid(t *testing.T) {
 		},
 		{
 			"money for an order of somebody else",
-			`insert into entries (currency, number, order_id, payment, amount) values ('USD', 3, 'X-1', 'pay_1', 1)`,
+			`insert into entries (currency, number, order_id, payment, amount) values ('USD', 3, 'X-1', 'pay_1_a1B2c3D4e51007', 1)`,
 			`must not hold order "X-1" of 0.00 USD, not asked for, with 1.00 booked in entries [3]`,
 		},
 		{

@@ -13,7 +13,7 @@ import (
 // it answers and what its database holds in the end, and fails if anything of
 // that is not as it should be.
 func (s *shop) play(ctx context.Context, out io.Writer, url string) error {
-	client := &http.Client{Timeout: 10 * time.Second, Transport: new(http.Transport)} // as patient as Asaas
+	client := &http.Client{Timeout: 10 * time.Second, Transport: new(http.Transport)} // as long as Asaas waits
 	defer client.CloseIdleConnections()
 	start := time.Now()
 	wrong, err := s.playDay(ctx, out, provider{client, url})

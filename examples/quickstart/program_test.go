@@ -34,6 +34,7 @@ func TestProgram(t *testing.T) {
 	for name, test := range map[string]func(*testing.T, program){
 		"serves until Ctrl-C":                      servesUntilInterrupt,
 		"leaves nothing in a database given":       leavesNothingInTheDatabase,
+		"leaves nothing when its reader leaves":    leavesNothingWithoutReader,
 		"signs curl lines anew":                    signsAnew,
 		"says that DATABASE_URL is wrong":          saysWhatIsWrong,
 		"ends on Ctrl-C while Postgres is awaited": endsEarly,
@@ -52,12 +53,46 @@ func servesUntilInterrupt(t *testing.T, p program) {
 }
 
 func leavesNothingInTheDatabase(t *testing.T, p program) {
-	original := p.path
-	p.path += "_given" // schemas are named after programs, and the other test may have one here, too
-	if err := os.Link(original, p.path); err != nil {
+	p = p.named(t, "_given")
+	p.serve(t, "IDEMTEST_DATABASE_URL="+p.database).interrupt(t)
+	p.leftNothing(t)
+}
+
+// leavesNothingWithoutReader is quickstart | head -1, where head has left before
+// anything is written.
+func leavesNothingWithoutReader(t *testing.T, p program) {
+	p = p.named(t, "_piped")
+	stdout, written, err := os.Pipe()
+	if err != nil {
 		t.Fatal(err)
 	}
-	p.serve(t, "IDEMTEST_DATABASE_URL="+p.database).interrupt(t)
+	stdout.Close()
+	defer written.Close()
+	stderr := new(bytes.Buffer)
+	cmd := exec.Command(p.path)
+	cmd.Env = append(os.Environ(), "IDEMTEST_DATABASE_URL="+p.database)
+	cmd.Stdout, cmd.Stderr = written, stderr
+	_ = cmd.Run()
+	if cmd.ProcessState.ExitCode() != 1 || !strings.HasPrefix(stderr.String(), "quickstart: stopped: nobody reads the output any more") {
+		t.Errorf("%v: %s", cmd.ProcessState, stderr)
+	}
+	p.leftNothing(t)
+}
+
+// named is the program by another name. Schemas are named after programs, and
+// other tests may have one in the database.
+func (p program) named(t *testing.T, suffix string) program {
+	t.Helper()
+	path := p.path + suffix
+	if err := os.Link(p.path, path); err != nil {
+		t.Fatal(err)
+	}
+	return program{path, p.database}
+}
+
+// leftNothing checks that the program's schema is gone.
+func (p program) leftNothing(t *testing.T) {
+	t.Helper()
 	conn, err := pgx.Connect(t.Context(), p.database)
 	if err != nil {
 		t.Fatal(err)

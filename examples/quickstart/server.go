@@ -24,7 +24,7 @@ func newServer(handler http.Handler, log *slog.Logger) *http.Server {
 }
 
 // serve runs server until work returns; its context ends when ctx does, or when
-// the server fails. Then the deliveries in work are finished and answered.
+// the server fails. Then the deliveries in flight are finished and answered.
 func serve(ctx context.Context, listener net.Listener, server *http.Server, work func(context.Context) error) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()

@@ -19,12 +19,12 @@ func listen(t *testing.T) (net.Listener, string) {
 	return listener, "http://" + listener.Addr().String()
 }
 
-func TestDeliveryInWorkIsAnsweredBeforeTheEnd(t *testing.T) {
+func TestDeliveryInFlightIsAnsweredBeforeTheEnd(t *testing.T) {
 	t.Parallel()
 	listener, url := listen(t)
-	inWork, ending := make(chan struct{}), make(chan struct{})
+	inFlight, ending := make(chan struct{}), make(chan struct{})
 	server := newServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
-		close(inWork)
+		close(inFlight)
 		<-ending
 	}), slog.New(slog.DiscardHandler))
 	server.RegisterOnShutdown(func() { close(ending) })
@@ -38,14 +38,14 @@ func TestDeliveryInWorkIsAnsweredBeforeTheEnd(t *testing.T) {
 			}
 			answers <- err
 		}()
-		<-inWork
+		<-inFlight
 		return nil
 	})
 	if err != nil {
 		t.Error(err)
 	}
 	if err := <-answers; err != nil {
-		t.Errorf("the delivery in work was not answered: %v", err)
+		t.Errorf("the delivery in flight was not answered: %v", err)
 	}
 }
 

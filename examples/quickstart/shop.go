@@ -80,6 +80,7 @@ func (s *shop) routes() http.Handler {
 	mux.Handle("POST "+asaasPath, s.asaas)
 	mux.Handle("POST "+zeltapayPath, s.zeltapay)
 	mux.HandleFunc("GET /orders", s.showOrders)
+	mux.Handle("GET /healthz", idem.NewHealth(s.asaas, s.zeltapay))
 	return mux
 }
 

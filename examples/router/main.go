@@ -4,10 +4,12 @@ package main
 import (
 	"cmp"
 	"context"
+	"errors"
 	"log"
 	"net/http"
 	"os"
-	"time"
+	"os/signal"
+	"syscall"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -16,24 +18,41 @@ import (
 )
 
 func main() {
-	pool, err := pgxpool.New(context.Background(), os.Getenv("DATABASE_URL"))
-	if err != nil {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	if err := run(ctx, os.Getenv("DATABASE_URL")); err != nil {
 		log.Fatal(err)
 	}
-	if err := idem.Migrate(context.Background(), pool); err != nil {
-		log.Fatal(err)
+}
+
+func run(ctx context.Context, database string) error {
+	if database == "" {
+		return errors.New("set DATABASE_URL")
+	}
+	pool, err := pgxpool.New(ctx, database)
+	if err != nil {
+		return err
+	}
+	defer pool.Close()
+	if err := idem.Migrate(ctx, pool); err != nil {
+		return err
 	}
 	events := asaas.NewDispatcher()
 	events.Accounts = func(r *http.Request) ([]idem.Credentials, error) { // an account without a token is refused
 		return []idem.Credentials{{Scope: r.PathValue("account"), Secrets: []string{os.Getenv("ASAAS_TOKEN_" + r.PathValue("account"))}}}, nil
 	}
-	events.OnPaymentReceived(func(ctx context.Context, tx pgx.Tx, e *asaas.PaymentEvent) error {
-		event, _ := idem.EventFrom(ctx)
-		_, err := tx.Exec(ctx, `insert into payments (account, id, amount) values ($1, $2, $3)`, event.Scope, e.Payment.ID, e.Payment.Value)
-		return err
-	})
+	events.OnPaymentReceived(bookPayment)
+	processor := idem.NewProcessor(pool, events)
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /healthz", func(http.ResponseWriter, *http.Request) {})
-	mux.Handle("POST /webhooks/asaas/{account}", idem.NewProcessor(pool, events))
-	log.Fatal((&http.Server{Addr: cmp.Or(os.Getenv("ADDR"), "127.0.0.1:8080"), Handler: mux, ReadHeaderTimeout: 5 * time.Second}).ListenAndServe())
+	mux.Handle("POST /webhooks/asaas/{account}", processor)
+	return idem.Serve(ctx, &http.Server{Addr: cmp.Or(os.Getenv("ADDR"), "127.0.0.1:8080"), Handler: mux}, processor)
+}
+
+// bookPayment books a payment once: one whose chargeback was won is received again, as another event.
+func bookPayment(ctx context.Context, tx pgx.Tx, e *asaas.PaymentEvent) error {
+	event, _ := idem.EventFrom(ctx)
+	_, err := tx.Exec(ctx, `insert into payments (account, id, amount) values ($1, $2, $3) on conflict do nothing`,
+		event.Scope, e.Payment.ID, e.Payment.Value)
+	return err
 }

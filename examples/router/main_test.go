@@ -24,16 +24,17 @@ func TestURLDecidesTheAccount(t *testing.T) {
 	database := open(t, idemtest.URL(t))
 	url := start(t, database.Config().ConnString())
 	for _, delivery := range []struct {
-		path, token, reason string
-		status              int
+		path, token, id, reason string
+		status                  int
 	}{
-		{"shop", "token of the shop", "its own", http.StatusOK},
-		{"shop", "token of the shop", "the same again", http.StatusOK},
-		{"school", "token of the school", "the same id in another account is another event", http.StatusOK},
-		{"school", "token of the shop", "the token of another account", http.StatusUnauthorized},
-		{"nobody", "", "an account without a token", http.StatusServiceUnavailable},
+		{"shop", "token of the shop", "evt_1", "its own", http.StatusOK},
+		{"shop", "token of the shop", "evt_1", "the same again", http.StatusOK},
+		{"shop", "token of the shop", "evt_2", "received again, after a chargeback that was won", http.StatusOK},
+		{"school", "token of the school", "evt_1", "the same id in another account is another event", http.StatusOK},
+		{"school", "token of the shop", "evt_3", "the token of another account", http.StatusUnauthorized},
+		{"nobody", "", "evt_4", "an account without a token", http.StatusServiceUnavailable},
 	} {
-		if got := deliver(t, url+"/webhooks/asaas/"+delivery.path, delivery.token); got != delivery.status {
+		if got := deliver(t, url+"/webhooks/asaas/"+delivery.path, delivery.token, delivery.id); got != delivery.status {
 			t.Errorf("%s: %d", delivery.reason, got)
 		}
 	}
@@ -45,8 +46,15 @@ func TestURLDecidesTheAccount(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff([]string{"school pay_1 29.90", "shop pay_1 29.90"}, got); diff != "" {
+	if diff := cmp.Diff([]string{"school pay_1_a1B2c3D4e5F6g7 29.90", "shop pay_1_a1B2c3D4e5F6g7 29.90"}, got); diff != "" {
 		t.Error(diff)
+	}
+}
+
+func TestAMissingDatabaseIsAnError(t *testing.T) {
+	t.Parallel()
+	if err := run(t.Context(), ""); err == nil || err.Error() != "set DATABASE_URL" {
+		t.Errorf("got %v", err)
 	}
 }
 
@@ -100,11 +108,11 @@ func freeAddr(t *testing.T) string {
 	return listener.Addr().String()
 }
 
-// deliver sends the same event as any account's, and returns the answer's
-// status.
-func deliver(t *testing.T, url, token string) int {
+// deliver sends an event about the same payment as any account's, and returns the
+// answer's status.
+func deliver(t *testing.T, url, token, id string) int {
 	t.Helper()
-	const body = `{"id":"evt_1","event":"PAYMENT_RECEIVED","payment":{"id":"pay_1","value":29.90,"status":"RECEIVED"}}`
+	body := `{"id":"` + id + `","event":"PAYMENT_RECEIVED","payment":{"id":"pay_1_a1B2c3D4e5F6g7","value":29.90,"status":"RECEIVED"}}`
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, url, strings.NewReader(body))
 	if err != nil {
 		t.Fatal(err)

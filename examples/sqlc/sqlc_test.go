@@ -21,7 +21,7 @@ import (
 	"github.com/paghooks/paghooks/idem/optional"
 )
 
-const body = `{"id":"evt_1","event":"PAYMENT_RECEIVED","payment":{"id":"pay_1","status":"RECEIVED","value":29.9,"netValue":28.91,"dueDate":"2026-08-08",
+const body = `{"id":"evt_1","event":"PAYMENT_RECEIVED","payment":{"id":"pay_1_a1B2c3D4e5F6g7","status":"RECEIVED","value":29.9,"netValue":28.91,"dueDate":"2026-08-08",
 	"paymentDate":"2026-08-07","lastInvoiceViewedDate":"2026-08-06T23:30:00Z","description":null}}`
 
 func database(t *testing.T) *pgxpool.Pool {
@@ -59,9 +59,9 @@ func TestOverriddenTypesGoThereAndBack(t *testing.T) {
 			PaidOn: p.PaymentDate, ViewedAt: p.LastInvoiceViewedDate, Note: p.Description,
 		})
 	})
-	got, err := orders.New(pool).GetOrder(t.Context(), "pay_1")
+	got, err := orders.New(pool).GetOrder(t.Context(), "pay_1_a1B2c3D4e5F6g7")
 	want := orders.Order{
-		ChargeID: "pay_1", Amount: asaas.Cents(2990), Net: optional.Of(asaas.Cents(2891)), DueOn: "2026-08-08",
+		ChargeID: "pay_1_a1B2c3D4e5F6g7", Amount: asaas.Cents(2990), Net: optional.Of(asaas.Cents(2891)), DueOn: "2026-08-08",
 		PaidOn: optional.Of(asaas.Date("2026-08-07")), ViewedAt: optional.Of(asaas.DateTime("2026-08-06T20:30:00-03:00")), Note: optional.Null[string](),
 	}
 	if diff := cmp.Diff(want, got); diff != "" || err != nil {
@@ -87,7 +87,7 @@ func TestPlainTypesAreOneCallAway(t *testing.T) {
 		}
 		return plain.New(tx).BookPayment(ctx, params)
 	})
-	got, err := plain.New(pool).GetOrder(t.Context(), "pay_1")
+	got, err := plain.New(pool).GetOrder(t.Context(), "pay_1_a1B2c3D4e5F6g7")
 	if err != nil {
 		t.Fatal(err)
 	}
