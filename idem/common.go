@@ -1,9 +1,6 @@
 package idem
 
 import (
-	"context"
-	"log/slog"
-	"sync/atomic"
 	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -14,9 +11,7 @@ import (
 //
 // The exported fields are settings: change them before the first event.
 type Common struct {
-	// MaxBody is how many bytes of a body are read; a larger one is answered
-	// with 413. Default: 1 MiB.
-	MaxBody int64
+	Receiving
 
 	// Timeout is how long an attempt may take: getting a connection, the
 	// handler, the commit. The handler's context ends then. Default: 8 seconds
@@ -42,35 +37,14 @@ type Common struct {
 	// that KeepPayloads kept. Default: 0, together with their events.
 	PayloadRetention time.Duration
 
-	// Logger gets a line per delivery and attempt, without bodies or secrets:
-	// failures as errors, refusals as warnings, the rest below; nil logs
-	// nothing. Default: slog.Default().
-	Logger *slog.Logger
-
-	// Observe, when set, is called after each delivery, and after each attempt of an
-	// inbox's workers or of Replay, for metrics. It is called from many goroutines,
-	// and delays the answer or the worker. Default: nil.
-	Observe func(context.Context, Observation)
-
-	// Tracer, when set, makes spans of the same. Default: nil.
-	Tracer Tracer
-
-	pool     *pgxpool.Pool
-	source   Source
-	failures atomic.Int64 // deliveries that were not acknowledged, in a row: see Health
+	pool *pgxpool.Pool
 }
 
 func newCommon(pool *pgxpool.Pool, source Source, timeout time.Duration) Common {
-	checkSource(source)
 	return Common{
-		MaxBody:   1 << 20,
+		Receiving: newReceiving(source),
 		Timeout:   timeout,
 		Retention: 45 * 24 * time.Hour,
-		Logger:    slog.Default(),
 		pool:      pool,
-		source:    source,
 	}
 }
-
-// SourceName returns the name of the source whose events these are.
-func (c *Common) SourceName() string { return c.source.Name() }

@@ -60,7 +60,7 @@ const maxName = 255
 
 // normalize makes sure that an event can be stored, whatever its body says: a
 // genuine event is never refused because of its bytes.
-func (c *Common) normalize(e Event) (Event, error) {
+func (c *Receiving) normalize(e Event) (Event, error) {
 	switch e.Source {
 	case "":
 		e.Source = c.source.Name()

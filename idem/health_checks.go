@@ -77,7 +77,7 @@ func (c *Canary) examine(_ context.Context, x *examination) {
 }
 
 // countFailures counts the deliveries in a row that were not acknowledged.
-func (c *Common) countFailures(o Observation) {
+func (c *Receiving) countFailures(o Observation) {
 	if o.Stage != StageDelivery {
 		return
 	}

@@ -22,11 +22,14 @@ import (
 //	413  the body is larger than MaxBody
 //	503  not stored: it must be delivered again; or a dry run, see [DryRunHeader]
 func (p *Processor) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	p.serve(w, r, p.accept)
+	p.serve(w, r, p.accept, p.dryDelivery)
 }
 
-// serve opens a delivery, accepts it, and answers.
-func (c *Common) serve(w http.ResponseWriter, r *http.Request, accept func(context.Context, Event, time.Time) (Outcome, error)) {
+// serve opens a delivery, accepts it or has a dry run of it, and answers.
+func (c *Receiving) serve(
+	w http.ResponseWriter, r *http.Request,
+	accept func(context.Context, Event, time.Time) (Outcome, error), dryRun func(context.Context, Event) (Outcome, error),
+) {
 	start := time.Now()
 	if r.Method != http.MethodPost {
 		w.Header().Set("Allow", http.MethodPost)
@@ -41,7 +44,7 @@ func (c *Common) serve(w http.ResponseWriter, r *http.Request, accept func(conte
 	case err != nil:
 		c.refuse(w, r, start, err)
 	case r.Header.Get(DryRunHeader) != "":
-		outcome, err := c.dryDelivery(r.Context(), e)
+		outcome, err := dryRun(r.Context(), e)
 		if err != nil {
 			c.logError(r.Context(), "webhook dry run failed", e, err)
 		}
@@ -57,7 +60,7 @@ const readTime = 8 * time.Second
 
 // open has the source verify and read a delivery, within the time and the size
 // that are allowed.
-func (c *Common) open(w http.ResponseWriter, r *http.Request) (e Event, err error) {
+func (c *Receiving) open(w http.ResponseWriter, r *http.Request) (e Event, err error) {
 	if server, ok := r.Context().Value(http.ServerContextKey).(*http.Server); ok && server.ReadTimeout == 0 {
 		_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(readTime)) // unless w is wrapped
 	}
@@ -70,14 +73,14 @@ func (c *Common) open(w http.ResponseWriter, r *http.Request) (e Event, err erro
 }
 
 // reject answers what is not a delivery.
-func (c *Common) reject(w http.ResponseWriter, r *http.Request, status int, start time.Time, err error) {
+func (c *Receiving) reject(w http.ResponseWriter, r *http.Request, status int, start time.Time, err error) {
 	c.reportRefused(r.Context(), start, Observation{Outcome: Rejected, Err: err})
 	respond(w, status, `{"received":false}`)
 }
 
 // refuse answers a delivery that could not be opened: 401 if it is not genuine,
 // 503 if that could not be determined.
-func (c *Common) refuse(w http.ResponseWriter, r *http.Request, start time.Time, err error) {
+func (c *Receiving) refuse(w http.ResponseWriter, r *http.Request, start time.Time, err error) {
 	o := Observation{Outcome: Retrying, Err: err}
 	status, body := http.StatusServiceUnavailable, `{"received":false}`
 	var refusal *Refusal
@@ -93,7 +96,7 @@ func (c *Common) refuse(w http.ResponseWriter, r *http.Request, start time.Time,
 }
 
 // reportRefused tells the application of what has no event.
-func (c *Common) reportRefused(ctx context.Context, start time.Time, o Observation) {
+func (c *Receiving) reportRefused(ctx context.Context, start time.Time, o Observation) {
 	ctx, s := c.start(ctx, StageDelivery, Event{}, "", start)
 	s.report(ctx, o)
 }

@@ -96,7 +96,7 @@ const channel = "idem_inbox"
 // ServeHTTP receives one delivery as [Processor.ServeHTTP] does, and answers
 // 200 once the event is on disk.
 func (i *Inbox) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	i.serve(w, r, i.accept)
+	i.serve(w, r, i.accept, i.dryDelivery)
 }
 
 // storeTime is how long storing an event may take. A provider waits for it.

@@ -17,7 +17,7 @@ const (
 )
 
 // Observation is what became of a delivery, or of an attempt at a stored event. See
-// [Common.Observe].
+// [Receiving.Observe].
 type Observation struct {
 	Source   string // the source's name, also when the delivery is refused
 	Stage    Stage
@@ -52,7 +52,7 @@ func (o Observation) Lag() (lag time.Duration, ok bool) {
 }
 
 // label is the label of an event.
-func (c *Common) label(e Event) string {
+func (c *Receiving) label(e Event) string {
 	if e.ID == "" {
 		return ""
 	}
@@ -69,7 +69,7 @@ func (c *Common) label(e Event) string {
 
 // observe logs an observation, and gives it to the application. A panic of its
 // code is logged, and has no other effect.
-func (c *Common) observe(ctx context.Context, o Observation) {
+func (c *Receiving) observe(ctx context.Context, o Observation) {
 	_ = pgtx.Protect(func() error { c.log(ctx, o); return nil }) // a panic of the logger leaves nobody to tell
 	if c.Observe == nil {
 		return
@@ -79,7 +79,7 @@ func (c *Common) observe(ctx context.Context, o Observation) {
 	}
 }
 
-func (c *Common) log(ctx context.Context, o Observation) {
+func (c *Receiving) log(ctx context.Context, o Observation) {
 	level := o.level()
 	if c.Logger == nil || !c.Logger.Enabled(ctx, level) {
 		return
@@ -112,7 +112,7 @@ func (o Observation) level() slog.Level {
 }
 
 // logError logs what went wrong beside an event, or without one.
-func (c *Common) logError(ctx context.Context, message string, e Event, err error) {
+func (c *Receiving) logError(ctx context.Context, message string, e Event, err error) {
 	attrs := []slog.Attr{slog.String("source", c.source.Name()), slog.String("error", explain(err).Error())}
 	if e.ID != "" {
 		attrs = append(attrs, nameAttrs(e)...)
@@ -121,14 +121,14 @@ func (c *Common) logError(ctx context.Context, message string, e Event, err erro
 }
 
 // logConflict logs, once for an event, that two bodies have its id.
-func (c *Common) logConflict(ctx context.Context, e Event) {
+func (c *Receiving) logConflict(ctx context.Context, e Event) {
 	c.logAttrs(ctx, slog.LevelWarn, "webhook conflict: another body is stored with this event id, and only one of them is processed; "+
 		"see whether the id was used twice, or two accounts deliver to one address without scopes",
 		append(nameAttrs(e), slog.String("source", e.Source)))
 }
 
 // logAttrs logs a line, unless the logger panics.
-func (c *Common) logAttrs(ctx context.Context, level slog.Level, message string, attrs []slog.Attr) {
+func (c *Receiving) logAttrs(ctx context.Context, level slog.Level, message string, attrs []slog.Attr) {
 	if c.Logger == nil {
 		return
 	}

@@ -43,7 +43,7 @@ func checkSource(source Source) {
 }
 
 // ignores is the source's Ignores. Where that panics the event is stored.
-func (c *Common) ignores(e Event) (yes bool) {
+func (c *Receiving) ignores(e Event) (yes bool) {
 	_ = pgtx.Protect(func() error {
 		yes = c.source.Ignores(e.Type)
 		return nil
@@ -52,7 +52,7 @@ func (c *Common) ignores(e Event) (yes bool) {
 }
 
 // route is the source's Route. A panic in a decoder is a decode error.
-func (c *Common) route(e Event) (work Work, err error) {
+func (c *Receiving) route(e Event) (work Work, err error) {
 	err = pgtx.Protect(func() (err error) {
 		work, err = c.source.Route(e)
 		return err

@@ -39,13 +39,13 @@ type Span struct {
 
 // span is a delivery or an attempt that has begun.
 type span struct {
-	common *Common
+	receiving *Receiving
 	Span
 	end func(Observation)
 }
 
 // start begins a span. Its report must follow.
-func (c *Common) start(ctx context.Context, stage Stage, e Event, carrier string, begun time.Time) (context.Context, *span) {
+func (c *Receiving) start(ctx context.Context, stage Stage, e Event, carrier string, begun time.Time) (context.Context, *span) {
 	s := &span{c, Span{stage, e, c.label(e), begun, carrier}, func(Observation) {}}
 	if c.Tracer == nil {
 		return ctx, s
@@ -66,7 +66,7 @@ func (c *Common) start(ctx context.Context, stage Stage, e Event, carrier string
 }
 
 // carrier is what an inbox stores with an event.
-func (c *Common) carrier(ctx context.Context, e Event) (text string) {
+func (c *Receiving) carrier(ctx context.Context, e Event) (text string) {
 	if c.Tracer == nil {
 		return ""
 	}
@@ -82,7 +82,7 @@ func (c *Common) carrier(ctx context.Context, e Event) (text string) {
 // report tells the application what became of it. Without an outcome only the
 // Tracer is told.
 func (s *span) report(ctx context.Context, o Observation) {
-	c := s.common
+	c := s.receiving
 	o.Source, o.Stage, o.Label, o.Duration = c.source.Name(), s.Stage, s.Label, time.Since(s.Begun)
 	c.countFailures(o)
 	if o.Outcome != "" {

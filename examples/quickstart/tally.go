@@ -13,7 +13,7 @@ import (
 	"github.com/paghooks/paghooks/idem"
 )
 
-// tally counts what became of deliveries, as [idem.Common.Observe] tells.
+// tally counts what became of deliveries, as [idem.Receiving.Observe] tells.
 type tally struct {
 	mu     sync.Mutex
 	counts map[string]int
