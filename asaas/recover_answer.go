@@ -44,6 +44,8 @@ func wrongWith(o idem.Outcome) error {
 	case idem.Retrying:
 		return errors.New("the handler failed, or its database: the application's log has the error of the dry run. " +
 			"If it failed only because the charge or the like does not exist, let it do without in a dry run")
+	case idem.Published:
+		return errors.New("a Relay answers at the webhook's URL, and has no handlers to try: see that its consumers work, then remove the penalty with Client.RemoveBackoff")
 	}
 	return errors.New("the receiver is newer than this program, which does not know its answer: use the same version of paghooks")
 }

@@ -22,6 +22,8 @@ func judgeCanary(status int, body []byte) error {
 		return nil
 	case dry && said.DryRun == Retrying:
 		return errors.New("the application was reached, and could not write to Postgres: see its log for the error of the dry run")
+	case dry && said.DryRun == Published:
+		return errors.New("a Relay was reached, which has no Postgres to try: give the canary the address of a Processor or an Inbox")
 	case dry && said.DryRun != "":
 		return errors.New("the application was reached, and does not know canaries: let all of its processes run the same version of paghooks")
 	case bytes.HasPrefix(bytes.TrimSpace(body), []byte("<")):

@@ -98,6 +98,11 @@ func (c *Common) examineReceiver(ctx context.Context, x *examination) {
 	if _, known := x.reached[c.pool]; !known {
 		x.reached[c.pool] = x.examinePostgres(ctx, c)
 	}
+	c.examineDeliveries(x)
+}
+
+// examineDeliveries adds whether deliveries fail.
+func (c *Receiving) examineDeliveries(x *examination) {
 	if x.health.MaxFailures <= 0 {
 		return
 	}

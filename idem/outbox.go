@@ -6,47 +6,12 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/paghooks/paghooks/idem/internal/store"
 )
-
-// Message is an event of the application's own, for other programs: see [Outbox].
-type Message struct {
-	Source string // the outbox's; set when it is published
-
-	ID   string    // "" has Emit make one; a second message with the same ID is not stored
-	Type string    // what happened: "order.paid"; not empty
-	Key  string    // the entity that it happened to, an order say, whose messages are published in order; "" for none
-	Time time.Time // when it was emitted, by the database's clock; set when it is published
-	Body []byte
-}
-
-// CloudEvent returns the message's attributes as in CloudEvents 1.0, for the binary
-// mode of a transport: over HTTP their names get the prefix "ce-", over Kafka
-// "ce_", over AMQP "cloudEvents:". The Key is the subject.
-func (m Message) CloudEvent() map[string]string {
-	attributes := map[string]string{"specversion": "1.0", "id": m.ID, "source": m.Source, "type": m.Type}
-	if m.Key != "" {
-		attributes["subject"] = m.Key
-	}
-	if !m.Time.IsZero() {
-		attributes["time"] = m.Time.UTC().Format(time.RFC3339Nano)
-	}
-	return attributes
-}
-
-// Publisher hands messages to a broker, or to anything else. It is called by several
-// workers at once.
-type Publisher interface {
-	// Publish returns nil once the broker has confirmed the message, and has it on
-	// disk if the application relies on that. After an error it is called again
-	// later. A message may be published more than once, with the same ID.
-	Publish(ctx context.Context, m Message) error
-}
 
 // Outbox publishes messages that handlers emit. A message is written in the handler's
 // transaction: it exists only if the handler's other effects do, and then it is not

@@ -12,6 +12,7 @@ const (
 	Retrying  Outcome = "retrying"  // not done, and rolled back: the provider delivers it again, or a worker tries it again
 	Unhandled Outcome = "unhandled" // no handler: kept with its payload for Replay
 	Parked    Outcome = "parked"    // does not decode, or failed too often: kept with its payload for Replay
+	Published Outcome = "published" // confirmed by the broker of a [Relay]; its consumers are next
 	Duplicate Outcome = "duplicate" // the event was stored before; nothing ran
 	Ignored   Outcome = "ignored"   // the application ignores this type; nothing is stored
 	Unknown   Outcome = "unknown"   // the answer to COMMIT was lost; the next delivery or attempt finds out
@@ -23,7 +24,7 @@ const (
 // or the application does not want it.
 func (o Outcome) Acknowledged() bool {
 	switch o {
-	case Done, Pending, Duplicate, Unhandled, Ignored, Parked:
+	case Done, Pending, Published, Duplicate, Unhandled, Ignored, Parked:
 		return true
 	}
 	return false

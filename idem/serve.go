@@ -11,7 +11,7 @@ import (
 )
 
 // Part is what [Serve] runs and [Health] checks: a [*Processor], an [*Inbox], an
-// [*Outbox] or a [*Canary].
+// [*Outbox], a [*Relay] or a [*Canary].
 type Part interface {
 	work(ctx context.Context) error // until ctx ends
 	examine(ctx context.Context, x *examination)
@@ -21,6 +21,7 @@ type Part interface {
 type Receiver interface {
 	Part
 	http.Handler
+	Accept(ctx context.Context, e Event) (Outcome, error)
 	Prune(ctx context.Context) (int64, error)
 
 	common() *Common

@@ -53,6 +53,9 @@ func (c *Receiving) ignores(e Event) (yes bool) {
 
 // route is the source's Route. A panic in a decoder is a decode error.
 func (c *Receiving) route(e Event) (work Work, err error) {
+	if isSetAside(e) {
+		return nil, nil
+	}
 	err = pgtx.Protect(func() (err error) {
 		work, err = c.source.Route(e)
 		return err

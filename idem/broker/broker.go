@@ -1,0 +1,261 @@
+package broker
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/paghooks/paghooks/idem"
+	"github.com/paghooks/paghooks/idem/internal/pgtx"
+)
+
+// Handle processes one message. After an error it is called again with the same
+// message, later. [idem.Relayed] returns one.
+type Handle = func(ctx context.Context, m idem.Message) error
+
+// Delivery is a message that a broker has delivered to a consumer. A function that
+// the broker has no use for is nil.
+type Delivery struct {
+	Message idem.Message
+
+	// Lane names what is handled in order, one delivery after the other. Default:
+	// the Message's Key. Without either, the delivery is in no order.
+	Lane string
+
+	Done   func(ctx context.Context) error // tells the broker that the message need not come again
+	Extend func(ctx context.Context) error // asks the broker for more time
+	Return func(ctx context.Context) error // gives the message back, to be delivered again soon
+}
+
+// Consumer gives what a broker delivers to a function. The exported fields are
+// settings.
+type Consumer struct {
+	// Handlers is how many messages are handled at once. Four times as many are
+	// received; those wait here. Default: 16.
+	Handlers int
+
+	// ExtendEvery is how often Extend is called for a message that was received
+	// and is not done. Default: 10 seconds.
+	ExtendEvery time.Duration
+
+	// StopTimeout is how long messages may still be handled once the context of
+	// Consume has ended. Default: 10 seconds.
+	StopTimeout time.Duration
+
+	// Logger gets a line for each failure, without bodies. Default: slog.Default().
+	Logger *slog.Logger
+}
+
+// received is how many deliveries are received for each handler.
+const received = 4
+
+// Consume calls receive for one delivery after the other, and handle with each, until
+// ctx ends. Then no more are received, what is being handled has StopTimeout to end,
+// and the rest is given back. It returns an error only if a handler did not return.
+//
+// receive waits for a delivery. After an error, because the broker is away say, it is
+// called again after a pause, and has to connect again by itself.
+//
+// A message whose handler fails or panics is handled again, after a pause that grows
+// to 5 seconds, and before the next one of its Lane.
+func (c Consumer) Consume(ctx context.Context, receive func(context.Context) (Delivery, error), handle Handle) error {
+	c.setDefaults()
+	handling, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	defer cancel()
+	r := &run{
+		Consumer: c, handle: handle, ctx: ctx, handling: handling,
+		room: make(chan struct{}, received*c.Handlers), handlers: make(chan struct{}, c.Handlers), last: make(map[string]chan struct{}),
+	}
+	r.receiveAll(receive)
+	return r.stop(cancel)
+}
+
+func (c *Consumer) setDefaults() {
+	if c.Handlers <= 0 {
+		c.Handlers = 16
+	}
+	if c.ExtendEvery <= 0 {
+		c.ExtendEvery = 10 * time.Second
+	}
+	if c.StopTimeout <= 0 {
+		c.StopTimeout = 10 * time.Second
+	}
+	if c.Logger == nil {
+		c.Logger = slog.Default()
+	}
+}
+
+// run is one call of Consume.
+type run struct {
+	Consumer
+	handle   Handle
+	ctx      context.Context // ends when no more is to be begun
+	handling context.Context // ends when what was begun must end
+	room     chan struct{}   // has an element for each delivery that was received and is not settled
+	handlers chan struct{}   // has an element for each that is being handled
+	settled  sync.WaitGroup
+
+	mu   sync.Mutex
+	last map[string]chan struct{} // closed once the last delivery of a lane is settled
+}
+
+// receiveAll receives until ctx ends.
+func (r *run) receiveAll(receive func(context.Context) (Delivery, error)) {
+	for failed := 0; r.ctx.Err() == nil; {
+		select {
+		case r.room <- struct{}{}:
+		case <-r.ctx.Done():
+			return
+		}
+		var d Delivery
+		err := pgtx.Protect(func() (err error) { d, err = receive(r.ctx); return err })
+		if err != nil {
+			<-r.room
+			failed++
+			if r.ctx.Err() == nil {
+				r.log("messages cannot be received, which is tried again", idem.Message{}, err)
+				pause(r.ctx, failed)
+			}
+			continue
+		}
+		failed = 0
+		r.begin(d)
+	}
+}
+
+// begin settles a delivery after the one before it in its lane.
+func (r *run) begin(d Delivery) {
+	if d.Lane == "" {
+		d.Lane = d.Message.Key
+	}
+	before, settled := r.follow(d.Lane)
+	r.settled.Go(func() {
+		defer func() {
+			r.leave(d.Lane, settled)
+			<-r.room
+		}()
+		stop := r.extend(d)
+		defer stop()
+		select {
+		case <-before:
+		case <-r.ctx.Done():
+		}
+		r.settle(d)
+	})
+}
+
+// follow enters a lane. before is closed, or nil without a lane, once the delivery
+// before is settled.
+func (r *run) follow(lane string) (before <-chan struct{}, settled chan struct{}) {
+	settled = make(chan struct{})
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	last := r.last[lane]
+	if last == nil || lane == "" {
+		last = make(chan struct{})
+		close(last)
+	}
+	r.last[lane] = settled
+	return last, settled
+}
+
+func (r *run) leave(lane string, settled chan struct{}) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	close(settled)
+	if r.last[lane] == settled {
+		delete(r.last, lane)
+	}
+}
+
+// settle handles a delivery until that succeeds, or gives it back.
+func (r *run) settle(d Delivery) {
+	for failed := 0; r.ctx.Err() == nil; {
+		select {
+		case r.handlers <- struct{}{}:
+		case <-r.ctx.Done():
+			continue
+		}
+		err := pgtx.Protect(func() error { return r.handle(r.handling, d.Message) })
+		<-r.handlers
+		if err == nil {
+			r.tell(d, "a message is handled, and the broker could not be told: it will come again", d.Done)
+			return
+		}
+		failed++
+		r.log("a message could not be handled, which is tried again", d.Message, err)
+		pause(r.ctx, failed)
+	}
+	r.tell(d, "a message could not be given back: it will come again later", d.Return)
+}
+
+// settleTime is how long a broker has to answer that a message is done.
+const settleTime = 5 * time.Second
+
+// tell calls a function of the delivery. The broker delivers again what it does not
+// know of.
+func (r *run) tell(d Delivery, failure string, f func(context.Context) error) {
+	if f == nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.ctx), settleTime)
+	defer cancel()
+	if err := pgtx.Protect(func() error { return f(ctx) }); err != nil {
+		r.log(failure, d.Message, err)
+	}
+}
+
+// extend asks for more time, until stop is called.
+func (r *run) extend(d Delivery) (stop func()) {
+	if d.Extend == nil {
+		return func() {}
+	}
+	ctx, cancel := context.WithCancel(context.WithoutCancel(r.ctx))
+	go func() {
+		ticker := time.NewTicker(r.ExtendEvery)
+		defer ticker.Stop()
+		for {
+			select {
+			case <-ticker.C:
+				r.tell(d, "the broker could not be asked for more time: the message may come again", d.Extend)
+			case <-ctx.Done():
+				return
+			}
+		}
+	}()
+	return cancel
+}
+
+// stop waits for what is being handled, and cancels it after StopTimeout.
+func (r *run) stop(cancel context.CancelFunc) error {
+	ended := make(chan struct{})
+	go func() { r.settled.Wait(); close(ended) }()
+	late := time.AfterFunc(r.StopTimeout, cancel)
+	defer late.Stop()
+	select {
+	case <-ended:
+		return nil
+	case <-time.After(r.StopTimeout + settleTime):
+		return fmt.Errorf("broker: %d handlers did not return when they were stopped: they must end with their context", len(r.handlers))
+	}
+}
+
+func (r *run) log(message string, m idem.Message, err error) {
+	attrs := []slog.Attr{slog.String("error", err.Error())}
+	if m.ID != "" {
+		attrs = append(attrs, slog.String("source", m.Source), slog.String("id", m.ID), slog.String("type", m.Type))
+	}
+	_ = pgtx.Protect(func() error { r.Logger.LogAttrs(r.ctx, slog.LevelError, "broker: "+message, attrs...); return nil })
+}
+
+// pause waits after so many failures in a row, unless ctx ends.
+func pause(ctx context.Context, failed int) {
+	timer := time.NewTimer(min(100*time.Millisecond<<min(failed-1, 6), 5*time.Second))
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+}

@@ -1,0 +1,54 @@
+package idem
+
+import (
+	"context"
+	"time"
+)
+
+// Message is what is handed to a broker: an event of the application's own, see
+// [Outbox], or a provider's event on its way to those who process it, see [Relay].
+type Message struct {
+	Source string // whose event it is; an [Outbox] and a [Relay] set it
+
+	ID   string    // two messages of a Source with the same ID are the same; "" has [Outbox.Emit] make one
+	Type string    // what happened: "order.paid"; not empty
+	Key  string    // the entity that it happened to, an order say, whose messages are published in order; "" for none
+	Time time.Time // when it happened, or was emitted by the database's clock; zero when that is not known
+	Body []byte
+}
+
+// CloudEvent returns the message's attributes as in [CloudEvents 1.0], for the binary
+// mode of a transport: over HTTP their names get the prefix "ce-", over Kafka
+// "ce_", over AMQP "cloudEvents:". The Key is the subject.
+//
+// [CloudEvents 1.0]: https://github.com/cloudevents/spec/blob/v1.0.2/cloudevents/spec.md
+func (m Message) CloudEvent() map[string]string {
+	attributes := map[string]string{"specversion": "1.0", "id": m.ID, "source": m.Source, "type": m.Type}
+	if m.Key != "" {
+		attributes["subject"] = m.Key
+	}
+	if !m.Time.IsZero() {
+		attributes["time"] = m.Time.UTC().Format(time.RFC3339Nano)
+	}
+	return attributes
+}
+
+// MessageOf returns the message with a CloudEvent's attributes, without their prefix,
+// and its body. What is missing is zero, as is a time that is none.
+func MessageOf(attributes map[string]string, body []byte) Message {
+	at, _ := time.Parse(time.RFC3339Nano, attributes["time"])
+	return Message{
+		Source: attributes["source"], ID: attributes["id"], Type: attributes["type"], Key: attributes["subject"],
+		Time: at, Body: body,
+	}
+}
+
+// Publisher hands messages to a broker, or to anything else. It is called from many
+// goroutines at once.
+type Publisher interface {
+	// Publish returns nil once the broker has confirmed the message, and has it on
+	// disk if the application relies on that. It ends with ctx. After an error it is
+	// called again later, so a message may be published more than once, with the
+	// same ID.
+	Publish(ctx context.Context, m Message) error
+}

@@ -1,0 +1,184 @@
+package idem
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"time"
+
+	"github.com/paghooks/paghooks/idem/internal/pgtx"
+)
+
+// Relay receives the deliveries of one source and hands them to a broker, without
+// Postgres: the provider gets its 200 once the broker has confirmed the event. In
+// the same program or another one, a consumer of the broker gives the messages to
+// what [Relayed] returns, which stores or processes them:
+//
+//	relay := idem.NewRelay(dispatcher, publisher, secret)
+//	http.Handle("POST /webhooks/asaas", relay)
+//
+//	err := idemnats.Consume(ctx, consumer, idem.Relayed(inbox, secret))
+//
+// A relay verifies deliveries before it publishes them, and signs what it publishes.
+// So a consumer takes nothing from a broker that a relay has not verified.
+//
+// A broker does not make an application faster: [Inbox] stores as many events as a
+// broker that has them on disk. It keeps events while Postgres is away, and lets other
+// programs have them.
+//
+// Give it to [Serve] and [NewHealth] as other receivers. It has no handlers and no
+// stored events: dry runs and canaries go to the address of a [Processor] or an
+// [Inbox].
+//
+// The exported fields, and those of [Receiving], are settings: change them before the
+// first event.
+type Relay struct {
+	Receiving
+
+	// Timeout is how long publishing an event may take. The provider waits for it,
+	// Asaas for 10 seconds. With a Fallback, half of it is the broker's.
+	// Default: 8 seconds.
+	Timeout time.Duration
+
+	// Fallback, when set, gets the events that the broker does not take: the
+	// Accept of an [Inbox], say. Then an event is lost to neither, and the
+	// provider is asked to deliver again only if both are away. Later events may
+	// overtake those that wait in the broker. Default: nil.
+	Fallback func(context.Context, Event) (Outcome, error)
+
+	publisher Publisher
+	secret    func() string // a function, so that printing does not show it
+}
+
+var (
+	_ Part         = (*Relay)(nil)
+	_ http.Handler = (*Relay)(nil)
+)
+
+// minSecret is the length of the shortest secret: 128 bits as hexadecimal digits.
+const minSecret = 32
+
+// NewRelay returns a relay with its settings at their defaults. secret signs the
+// messages; it is a text of at least 32 characters that nobody can guess, such as
+// openssl rand -hex 32 prints. Consumers need the same one.
+//
+// It panics if the secret is shorter, or if the source's name cannot be used: see
+// [Source].
+func NewRelay(source Source, p Publisher, secret string) *Relay {
+	checkSecret(secret)
+	return &Relay{
+		Receiving: newReceiving(source),
+		Timeout:   8 * time.Second,
+		publisher: p,
+		secret:    func() string { return secret },
+	}
+}
+
+func checkSecret(secret string) {
+	if len(secret) < minSecret {
+		panic(fmt.Sprintf("idem: a relay's secret has %d characters, and needs %d: let openssl rand -hex 32 make one", len(secret), minSecret))
+	}
+}
+
+// ServeHTTP receives one delivery as [Processor.ServeHTTP] does, and answers 200 once
+// the broker has confirmed the event.
+func (r *Relay) ServeHTTP(w http.ResponseWriter, req *http.Request) {
+	r.serve(w, req, r.accept, r.dryRun)
+}
+
+// Accept publishes one verified event without HTTP: a nil error means that the event
+// need not come again.
+func (r *Relay) Accept(ctx context.Context, e Event) (Outcome, error) {
+	return r.accept(ctx, e, time.Now())
+}
+
+// accept is Accept of a delivery that came at start.
+func (r *Relay) accept(ctx context.Context, e Event, start time.Time) (Outcome, error) {
+	e, err := r.normalize(e)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), r.Timeout)
+	defer cancel()
+	ctx, s := r.start(ctx, StageDelivery, e, "", start)
+	outcome := Retrying
+	switch {
+	case err != nil:
+	case r.ignores(e):
+		outcome = Ignored
+	default:
+		outcome, err = r.relay(ctx, e)
+	}
+	err = wrap(e, err)
+	s.report(ctx, Observation{Event: e, Outcome: outcome, Err: err})
+	if outcome.Acknowledged() {
+		return outcome, nil
+	}
+	return outcome, err
+}
+
+// relay hands the event to the broker, or else to the Fallback. If that took what the
+// broker did not, the error says why the broker did not.
+func (r *Relay) relay(ctx context.Context, e Event) (Outcome, error) {
+	err := r.publish(ctx, e)
+	if err == nil {
+		return Published, nil
+	}
+	err = fmt.Errorf("the broker has not confirmed the event: %w", err)
+	if r.Fallback == nil {
+		return Retrying, err
+	}
+	outcome := Retrying
+	fallbackErr := pgtx.Protect(func() (err error) { outcome, err = r.Fallback(ctx, e); return err })
+	if fallbackErr == nil && !outcome.Acknowledged() {
+		fallbackErr = fmt.Errorf("the Fallback has not taken it: its outcome is %q", outcome)
+	}
+	if fallbackErr != nil {
+		return Retrying, errors.Join(err, fallbackErr)
+	}
+	return outcome, err
+}
+
+// publish publishes the event, and does not wait for a Publisher that does not end
+// with its context.
+func (r *Relay) publish(ctx context.Context, e Event) error {
+	limit := r.Timeout
+	if r.Fallback != nil {
+		limit /= 2
+	}
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	published := make(chan error, 1)
+	go func() {
+		published <- pgtx.Protect(func() error { return r.publisher.Publish(ctx, r.message(e)) })
+	}()
+	select {
+	case err := <-published:
+		return err
+	case <-ctx.Done():
+		return fmt.Errorf("no answer within %s: it is away, or blocks publishers: %w", limit, ctx.Err())
+	}
+}
+
+// message is the event as it is published. Its ID and Key are unique among accounts.
+func (r *Relay) message(e Event) Message {
+	m := Message{
+		Source: e.Source, ID: e.ID, Type: cmp.Or(e.Type, "unreadable"), Key: e.Key, Time: e.OccurredAt,
+		Body: seal(e, r.secret()),
+	}
+	if e.Scope != "" {
+		m.ID = e.Scope + "/" + e.ID
+	}
+	if e.Scope != "" && e.Key != "" {
+		m.Key = e.Scope + "/" + e.Key
+	}
+	return m
+}
+
+// dryRun says that there is nothing to try.
+func (r *Relay) dryRun(context.Context, Event) (Outcome, error) {
+	return Published, errors.New("idem: a relay has no handlers: send dry runs and canaries to the address of a Processor or an Inbox")
+}
+
+func (r *Relay) work(ctx context.Context) error { <-ctx.Done(); return nil }
+
+func (r *Relay) examine(_ context.Context, x *examination) { r.examineDeliveries(x) }

@@ -1,0 +1,148 @@
+package idem
+
+import (
+	"bytes"
+	"context"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/paghooks/paghooks/idem/internal/store"
+)
+
+// Relayed returns a function that gives the messages of a [Relay] to a receiver: a
+// [Processor] or an [Inbox] with the same source. The function returns nil once the
+// event is stored; then the consumer tells the broker that the message need not come
+// again. After an error the message must come again.
+//
+// secrets are those of the relay. Any of them verifies: during a rotation give the
+// consumers both, then the relays the new one.
+//
+// An error is always about Postgres or, with a Processor, about the handler, whose
+// failures are counted as those of a provider's deliveries are. No message fails for
+// ever. One that no relay has signed with one of the secrets, or
+// that is another source's, is stored as an unhandled
+// event without a type, and never reaches a handler. So a wrong secret loses nothing:
+// give its payload, from [Common.List], to a function that has the right one, in a
+// Message, and [Common.Discard] it.
+//
+// It panics if a secret is shorter than 32 characters, or if there is none.
+func Relayed(to Receiver, secrets ...string) func(context.Context, Message) error {
+	if len(secrets) == 0 {
+		panic("idem: Relayed has no secret to verify with: give it the relay's")
+	}
+	for _, s := range secrets {
+		checkSecret(s)
+	}
+	return func(ctx context.Context, m Message) error {
+		e, err := unseal(m.Body, secrets)
+		if name := to.common().SourceName(); err == nil && e.Source != name {
+			err = fmt.Errorf("the message is an event of source %q, and came to a consumer of %q: have each read a topic or queue of its own", e.Source, name)
+		}
+		if err != nil {
+			return to.common().setAside(ctx, m.Body, err)
+		}
+		outcome, err := to.Accept(ctx, e)
+		if outcome.Acknowledged() {
+			return nil
+		}
+		return err
+	}
+}
+
+// A message's body is a line with the signature of the rest, a line of JSON that
+// names the event, and the provider's body as it is.
+const sealed = "paghooks-relay-1 "
+
+// setAsideMark begins the payload of what no relay has signed. No handler gets it.
+const setAsideMark = "paghooks-relay: not signed\n"
+
+// sealedEvent names the event in a message.
+type sealedEvent struct {
+	Source     string    `json:"source"`
+	Scope      string    `json:"scope,omitempty"`
+	ID         string    `json:"id"`
+	Type       string    `json:"type,omitempty"`
+	Key        string    `json:"key,omitempty"`
+	OccurredAt time.Time `json:"occurred_at,omitzero"`
+}
+
+// seal is the body of an event's message. The event is normalized.
+func seal(e Event, secret string) []byte {
+	at := e.OccurredAt.UTC()
+	if year := at.Year(); year < 1 || year > 9999 { // by a few hours
+		at = time.Time{}
+	}
+	header, err := json.Marshal(sealedEvent{e.Source, e.Scope, e.ID, e.Type, e.Key, at})
+	if err != nil {
+		panic(err) // texts, and a time that JSON has
+	}
+	signed := append(append(header, '\n'), e.Payload...)
+	return append([]byte(sealed+hex.EncodeToString(sign(signed, secret))+"\n"), signed...)
+}
+
+func sign(signed []byte, secret string) []byte {
+	mac := hmac.New(sha256.New, []byte(secret))
+	mac.Write([]byte(sealed))
+	mac.Write(signed)
+	return mac.Sum(nil)
+}
+
+// unseal verifies a message's body, and only then reads it.
+func unseal(body []byte, secrets []string) (e Event, err error) {
+	body = bytes.TrimPrefix(body, []byte(setAsideMark)) // given once more
+	head, signed, ok := bytes.Cut(body, []byte("\n"))
+	digits, found := bytes.CutPrefix(head, []byte(sealed))
+	if !ok || !found {
+		return e, errors.New("the message is not a relay's: see who else publishes to its topic or queue")
+	}
+	signature, err := hex.DecodeString(string(digits))
+	if err != nil || !anySigns(signed, signature, secrets) {
+		return e, errors.New("the message is not signed with one of the secrets: let relay and consumer have the same one, then give the payload to Relayed again")
+	}
+	header, payload, _ := bytes.Cut(signed, []byte("\n"))
+	var s sealedEvent
+	if err := json.Unmarshal(header, &s); err != nil {
+		return e, fmt.Errorf("the message is of a newer relay: update the consumer, then give the payload to Relayed again: %w", err)
+	}
+	return Event{s.Source, s.Scope, s.ID, s.Type, s.Key, s.OccurredAt, payload}, nil
+}
+
+func anySigns(signed, signature []byte, secrets []string) (yes bool) {
+	for _, s := range secrets {
+		if hmac.Equal(sign(signed, s), signature) {
+			yes = true
+		}
+	}
+	return yes
+}
+
+// setAside stores what no relay has signed where people see it, and no handler does.
+func (c *Common) setAside(ctx context.Context, body []byte, cause error) error {
+	payload := append([]byte(setAsideMark), bytes.TrimPrefix(body, []byte(setAsideMark))...)
+	e := Event{Source: c.source.Name(), ID: BodyID(payload), Payload: payload}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeTime)
+	defer cancel()
+	ctx, s := c.start(ctx, StageDelivery, e, "", time.Now())
+	o := Observation{Event: e, Outcome: Unhandled, Err: cause}
+	stored, err := store.Keep(ctx, c.pool, e.row(), store.Unhandled, errorText(cause))
+	switch {
+	case err != nil:
+		o.Outcome, o.Err = Retrying, fmt.Errorf("storing a message that no relay has signed: %w", explain(err))
+	case !stored:
+		o.Outcome, o.Err = Duplicate, nil
+	}
+	o.Err = wrap(e, o.Err)
+	s.report(ctx, o)
+	if o.Outcome == Retrying {
+		return o.Err
+	}
+	return nil
+}
+
+// isSetAside tells whether an event is what setAside has stored.
+func isSetAside(e Event) bool { return bytes.HasPrefix(e.Payload, []byte(setAsideMark)) }
