@@ -148,7 +148,10 @@ func TestMessageThatNoRelaySignedReachesNoHandler(t *testing.T) {
 		{"not a relay's", func([]byte) []byte { return []byte(paid("e1")) }},
 		{"empty", func([]byte) []byte { return nil }},
 		{"signed with another secret", func(g []byte) []byte { return bytes.Replace(g, []byte("relay-1 "), []byte("relay-1 00"), 1) }},
-		{"no signature", func(g []byte) []byte { _, rest, _ := bytes.Cut(g, []byte("\n")); return append([]byte("paghooks-relay-1 \n"), rest...) }},
+		{"no signature", func(g []byte) []byte {
+			_, rest, _ := bytes.Cut(g, []byte("\n"))
+			return append([]byte("paghooks-relay-1 \n"), rest...)
+		}},
 		{"another amount", func(g []byte) []byte { return bytes.Replace(g, []byte(`"o1"`), []byte(`"o2"`), 1) }},
 		{"another account", func(g []byte) []byte {
 			return bytes.Replace(g, []byte(`"source":"notes",`), []byte(`"source":"notes","scope":"x",`), 1)
