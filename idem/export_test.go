@@ -26,6 +26,9 @@ func (s *Spool) Spooled() int {
 	return n
 }
 
+// Age is the age of the oldest event in the spool.
+func (s *Spool) Age() time.Duration { return time.Since(s.dir.Oldest()) }
+
 // Spooling tells whether events go to the spool.
 func (s *Spool) Spooling() bool {
 	shut, _ := s.gate.state()

@@ -106,10 +106,8 @@ func (p *pass) storeFiles(ctx context.Context, files []spool.File) error {
 // decode reads an event, or has its record refused.
 func (p *pass) decode(ctx context.Context, f *drainedFile, data []byte) (store.Incoming, bool) {
 	in, at, err := decodeRecord(data)
-	if err == nil {
-		var e Event
-		e, err = p.inbox.normalize(Event(in.Event))
-		in.Event = e.row()
+	if name := p.inbox.source.Name(); err == nil && in.Source != name {
+		err = fmt.Errorf("it is of another source than %s: give each inbox a directory of its own", name)
 	}
 	if limit := p.inbox.Retention; err == nil && limit > 0 && time.Since(at) > limit {
 		err = errors.New("it is older than Retention: whether it was processed is forgotten")
