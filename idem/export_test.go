@@ -1,6 +1,7 @@
 package idem
 
 import (
+	"context"
 	"time"
 
 	"github.com/paghooks/paghooks/idem/internal/spool"
@@ -45,3 +46,6 @@ func ReadRecord(data []byte) (e Event, trace string, at time.Time, err error) {
 	in, at, err := decodeRecord(data)
 	return Event(in.Event), in.Trace, at, err
 }
+
+// AwaitSpool waits until the inbox's spool is empty, or could not be drained.
+func (i *Inbox) AwaitSpool(ctx context.Context) error { return i.awaitSpool(ctx) }
