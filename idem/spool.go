@@ -67,7 +67,8 @@ import (
 type Spool struct {
 	// MaxBytes is the size of the files from which no more events are taken; they are
 	// answered 503 then if Postgres does not take them. A body takes about half
-	// as much again as its size. Default: 1 GiB.
+	// as much again as its size, and a file at least a block of the disk: let the volume be
+	// twice as large. Default: 1 GiB.
 	MaxBytes int64
 
 	dir    *spool.Dir
@@ -187,7 +188,7 @@ func (i *Inbox) storeEither(ctx context.Context, e store.Incoming) accepted {
 		half = ctx
 	}
 	held, first, err := s.put(half, e)
-	if first && a.err != nil {
+	if err == nil && first && a.err != nil {
 		i.logAttrs(ctx, slog.LevelWarn, "webhook events go to the spool until Postgres takes them again", []slog.Attr{
 			slog.String("source", e.Source), slog.String("error", a.err.Error()),
 		})

@@ -287,3 +287,26 @@ func TestEventsOfAProcessThatDiedAreDrainedByOneThatRuns(t *testing.T) {
 		t.Errorf("what was being written is still there: %v", err)
 	}
 }
+
+// Where Postgres or the way to it is slow, a statement with many events may never
+// end in time.
+func TestDrainStoresFewerEventsAtATimeWhenManyAreTooSlow(t *testing.T) {
+	t.Parallel()
+	const events = 64
+	s := newSpoolApp(t)
+	s.exec(`create function slow() returns trigger language plpgsql as $$ begin
+			if (select count(*) from fresh) > 16 then raise 'canceling statement due to statement timeout' using errcode = '57014'; end if;
+			return null; end $$;
+		create trigger slow after insert on idem_events referencing new table as fresh for each statement execute function slow()`)
+	var all []idem.Event
+	var want []string
+	for n := range events {
+		all, want = append(all, letter(fmt.Sprint(n), "o1", 0)), append(want, fmt.Sprint(n))
+	}
+	s.putFile(all...)
+	s.openOn(spool.System{})
+	s.accept(idem.Spooled, letter(fmt.Sprint(events), "o1", 0)) // starts the drain
+	s.untilDrained()
+	s.drain()
+	s.wantOrder(append(want, fmt.Sprint(events))...)
+}

@@ -8,6 +8,8 @@ import (
 	"math/rand/v2"
 	"strings"
 	"time"
+
+	"github.com/paghooks/paghooks/idem/internal/pgtx"
 )
 
 // lookAtSpoolEveryMinute has what an earlier process has left drained, and what
@@ -46,7 +48,7 @@ func (i *Inbox) awaitSpool(ctx context.Context) error {
 // to remember that: what was acknowledged does not depend on a call of Run.
 func (s *Spool) start() {
 	if i := s.inbox.Load(); i != nil && s.gate.drain() {
-		go (&drain{Spool: s, inbox: i, before: math.MaxInt}).run()
+		go (&drain{Spool: s, inbox: i, before: math.MaxInt, most: groupEvents}).run()
 	}
 }
 
@@ -57,8 +59,10 @@ type drain struct {
 
 	well   bool // the last pass stored all that it came to
 	before int  // events in the spool before the last pass
-	stored int  // events that Postgres did not have
 	failed int  // passes in a row
+	most   int  // events in a statement: fewer after a failure, which may be one of time
+	files  int  // that were stored
+	stored int  // events that Postgres did not have
 }
 
 const (
@@ -78,16 +82,16 @@ func (d *drain) run() {
 			d.gate.turn(drainWait)
 		}
 		d.before = held
-		err := d.pass(ctx)
+		err := pgtx.Protect(func() error { return d.pass(ctx) }) // hooks of the pool are the application's
 		if d.well = err == nil; d.well {
-			d.failed = 0
+			d.failed, d.most = 0, groupEvents
 			continue
 		}
 		if d.end(ctx, err) {
 			return
 		}
 	}
-	if d.stored > 0 {
+	if d.files > 0 {
 		d.inbox.logAttrs(ctx, slog.LevelInfo, "webhook spool is drained: events go to Postgres again", []slog.Attr{
 			slog.String("source", d.inbox.source.Name()), slog.Int("events", d.stored),
 		})
@@ -103,6 +107,7 @@ func (d *drain) end(ctx context.Context, err error) (over bool) {
 		d.gate.stopDraining()
 		return true
 	}
+	d.most = max(1, d.most/4)
 	if d.failed++; d.failed == 1 {
 		d.inbox.logError(ctx, "webhook spool cannot be drained yet: it is tried every few seconds", Event{}, err)
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"time"
 
 	"github.com/paghooks/paghooks/idem/internal/pgtx"
@@ -16,7 +17,7 @@ import (
 // than are drained.
 const passSize = 4096
 
-// The largest group that is stored in one statement, unless one file is larger.
+// What is read, and stored in one statement, unless one file has more.
 const (
 	groupEvents = 256
 	groupBytes  = 6 << 20
@@ -94,8 +95,10 @@ func (p *pass) storeFiles(ctx context.Context, files []spool.File) error {
 			}
 		}
 	}
-	if err := p.store(ctx, p.free(events)); err != nil {
-		return err
+	for chunk := range slices.Chunk(events, p.most) {
+		if err := p.store(ctx, p.free(chunk)); err != nil {
+			return err
+		}
 	}
 	for _, f := range read {
 		p.finish(ctx, f)
@@ -219,6 +222,7 @@ func (p *pass) finish(ctx context.Context, f *drainedFile) {
 		}
 		p.logFile(ctx, "webhook spool: refused events are set aside; delete the file once they are delivered again", name, len(f.refused))
 	}
+	p.files++
 	if f.missing == 0 {
 		if err := p.dir.Remove(f.File); err != nil {
 			p.inbox.logError(ctx, "webhook spool: a file whose events are stored cannot be deleted: see that the disk can be written to", Event{}, err)

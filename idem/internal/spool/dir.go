@@ -252,6 +252,10 @@ const abandoned = time.Minute
 // that is zero; it reports whether there are any. It removes what processes that
 // died were writing, which nobody was told is kept.
 func (d *Dir) Look(before time.Time) (found bool, err error) {
+	last, err := d.lastName()
+	if err != nil {
+		return false, err
+	}
 	entries, err := os.ReadDir(d.path)
 	if err != nil {
 		return false, err
@@ -266,7 +270,7 @@ func (d *Dir) Look(before time.Time) (found bool, err error) {
 			if info, err := entry.Info(); err == nil && time.Since(info.ModTime()) > abandoned {
 				_ = d.disk.Remove(filepath.Join(d.path, name))
 			}
-		case !ok, !before.IsZero() && !f.Time.Before(before):
+		case !ok, name > last, !before.IsZero() && !f.Time.Before(before):
 		case d.isTaken(name):
 			_ = d.remove(name)
 		case !d.isKnown(name):
@@ -280,6 +284,19 @@ func (d *Dir) Look(before time.Time) (found bool, err error) {
 	defer d.mu.Unlock()
 	d.aside = aside
 	return found, nil
+}
+
+// lastName is the latest of the files' names. A list that is read while a process
+// writes may lack a file and have a later one; but what is earlier than one in a list
+// is in the next list.
+func (d *Dir) lastName() (last string, err error) {
+	entries, err := os.ReadDir(d.path)
+	for _, entry := range entries {
+		if _, ok := parseName(entry.Name()); ok {
+			last = entry.Name() // they are sorted
+		}
+	}
+	return last, err
 }
 
 func (d *Dir) isKnown(name string) bool {
