@@ -128,19 +128,14 @@ func (r *Relay) relay(ctx context.Context, e Event) (Outcome, error) {
 	if r.Fallback == nil {
 		return Retrying, err
 	}
-	outcome := Retrying
-	fallbackErr := pgtx.Protect(func() (err error) { outcome, err = r.Fallback(ctx, e); return err })
-	if fallbackErr == nil && !outcome.Acknowledged() {
-		fallbackErr = fmt.Errorf("the Fallback has not taken it: its outcome is %q", outcome)
-	}
+	outcome, fallbackErr := r.fallBack(ctx, e)
 	if fallbackErr != nil {
 		return Retrying, errors.Join(err, fallbackErr)
 	}
 	return outcome, err
 }
 
-// publish publishes the event, and does not wait for a Publisher that does not end
-// with its context.
+// publish publishes the event.
 func (r *Relay) publish(ctx context.Context, e Event) error {
 	limit := r.Timeout
 	if r.Fallback != nil {
@@ -148,15 +143,40 @@ func (r *Relay) publish(ctx context.Context, e Event) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
-	published := make(chan error, 1)
+	m := r.message(e)
+	_, err := inTime(ctx, func() (Outcome, error) { return Published, r.publisher.Publish(ctx, m) })
+	return err
+}
+
+// fallBack gives the event to the Fallback.
+func (r *Relay) fallBack(ctx context.Context, e Event) (Outcome, error) {
+	outcome, err := inTime(ctx, func() (Outcome, error) { return r.Fallback(ctx, e) })
+	if err == nil && !outcome.Acknowledged() {
+		err = fmt.Errorf("its outcome is %q", outcome)
+	}
+	if err != nil {
+		return outcome, fmt.Errorf("nor has the Fallback: %w", err)
+	}
+	return outcome, nil
+}
+
+// inTime calls f, which is the application's, and does not wait for it when ctx ends.
+func inTime(ctx context.Context, f func() (Outcome, error)) (Outcome, error) {
+	type result struct {
+		outcome Outcome
+		err     error
+	}
+	ended := make(chan result, 1)
 	go func() {
-		published <- pgtx.Protect(func() error { return r.publisher.Publish(ctx, r.message(e)) })
+		var r result
+		r.err = pgtx.Protect(func() (err error) { r.outcome, err = f(); return err })
+		ended <- r
 	}()
 	select {
-	case err := <-published:
-		return err
+	case r := <-ended:
+		return r.outcome, r.err
 	case <-ctx.Done():
-		return fmt.Errorf("no answer within %s: it is away, or blocks publishers: %w", limit, ctx.Err())
+		return "", fmt.Errorf("no answer in time: it is away, or blocks: %w", ctx.Err())
 	}
 }
 
