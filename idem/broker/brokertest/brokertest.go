@@ -1,0 +1,95 @@
+package brokertest
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/paghooks/paghooks/idem"
+	"github.com/paghooks/paghooks/idem/broker"
+)
+
+// Broker is a module under test.
+type Broker struct {
+	// Open makes a queue that is empty and that no other test has. It closes what it
+	// opened with t.Cleanup. Tests run in parallel.
+	Open func(t testing.TB) Queue
+
+	// OpenOwn is Open on a broker of the test's own, for tests that restart it or
+	// have it hang. Default: Open.
+	OpenOwn func(t testing.TB) Queue
+}
+
+// Queue is a queue, a topic or a stream of a broker. What it cannot do is zero.
+type Queue struct {
+	Publisher idem.Publisher // to the queue
+
+	// Consume gives the queue's messages to handle until ctx ends, as the module
+	// has its users do it. It is called again after it has returned, and by several
+	// goroutines at once: they share the messages.
+	Consume func(ctx context.Context, handle broker.Handle) error
+
+	// Address names the queue for the function that is given to [Main], which opens
+	// it in another process. Tests that kill processes need it.
+	Address string
+
+	// AckTimeout is how long a consumer may hold a message, unless it asks for more
+	// time, until the broker delivers it again. Make it a few seconds.
+	AckTimeout time.Duration
+
+	// Ordered says that the broker delivers the messages of a Key in order, and no
+	// two at once, however many consume: it suffices for a Processor.
+	Ordered bool
+
+	// Oversize is a size in bytes that no message may have.
+	Oversize int
+
+	// Nowhere publishes to what does not exist: a queue, a subject or a topic.
+	Nowhere idem.Publisher
+
+	// Restart stops the broker, starts it again on the same data, and returns.
+	Restart func(t testing.TB)
+
+	// Hang has the broker answer nothing, without closing connections, until resume
+	// is called. It may be called more than once.
+	Hang func(t testing.TB) (resume func())
+}
+
+// Run runs all tests.
+func Run(t *testing.T, b Broker) {
+	if b.OpenOwn == nil {
+		b.OpenOwn = b.Open
+	}
+	for _, test := range []struct {
+		promise string
+		open    func(testing.TB) Queue
+		keep    func(*shop)
+	}{
+		{"EveryEventHasOneEffect", b.Open, everyEventHasOneEffect},
+		{"ProcessorsHandleEveryEventOnce", b.Open, processorsHandleEveryEventOnce},
+		{"WorkersKeepTheOrderOfAnEntityInWhicheverOrderItsEventsCome", b.Open, workersKeepTheOrder},
+		{"TheBrokersOrderSufficesForAProcessor", b.Open, brokersOrderSuffices},
+		{"DuplicatesHaveOneEffect", b.Open, duplicatesHaveOneEffect},
+		{"AnEventThatComesAgainAfterItWasDoneHasOneEffect", b.Open, comesAgainAfterItWasDone},
+		{"PoisonIsParkedByWorkersAndBlocksNobody", b.Open, poisonIsParkedByWorkers},
+		{"PoisonIsParkedByAProcessorAndBlocksNobody", b.Open, poisonIsParkedByAProcessor},
+		{"WhatNoRelaySignedIsSetAsideAndBlocksNobody", b.Open, unsignedIsSetAside},
+		{"AnOversizeEventIsRefusedAtOnceAndLosesNothing", b.Open, oversizeIsRefused},
+		{"WhatCannotBeRoutedIsAnError", b.Open, unroutableIsAnError},
+		{"ASlowHandlerRunsOnceAtATime", b.Open, slowHandlerRunsOnce},
+		{"AHandlerThatFailsIsCalledAgain", b.Open, failedIsHandledAgain},
+		{"ShutdownLosesNothing", b.Open, shutdownLosesNothing},
+		{"NothingIsLostWhilePostgresIsAway", b.Open, postgresAway},
+		{"AKilledConsumersEventsHaveOneEffect", b.Open, killedConsumer},
+		{"AKilledConsumersEventsHaveOneEffectWithAProcessor", b.Open, killedProcessor},
+		{"ARelayKilledBeforeItsAnswerLosesAndDoublesNothing", b.Open, killedRelay},
+		{"ARestartOfTheBrokerLosesAndDoublesNothing", b.OpenOwn, brokerRestarts},
+		{"ABrokerThatHangsIsAnsweredWith503InTime", b.OpenOwn, brokerHangs},
+		{"AnOutboxPublishesInOrderWithAllAttributes", b.Open, outboxPublishes},
+	} {
+		t.Run(test.promise, func(t *testing.T) {
+			t.Parallel()
+			test.keep(newShop(t, test.open(t)))
+		})
+	}
+}

@@ -1,0 +1,14 @@
+// Package brokertest has the tests that every module for a broker passes. Each test
+// is a promise, kept from one end to the other: deliveries by HTTP to an [idem.Relay],
+// a real broker, [idem.Relayed], an [idem.Inbox] or an [idem.Processor], and a ledger
+// of effects in a real Postgres.
+//
+//	func TestMain(m *testing.M) { brokertest.Main(m, open) }
+//
+//	func TestBroker(t *testing.T) {
+//		brokertest.Run(t, brokertest.Broker{Open: func(t testing.TB) brokertest.Queue { … }})
+//	}
+//
+// A test whose fault the module cannot inject, because it lacks a Restart say, is
+// skipped, and says so.
+package brokertest

@@ -1,0 +1,194 @@
+package brokertest
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/paghooks/paghooks/idem"
+	"github.com/paghooks/paghooks/idem/broker"
+)
+
+func everyEventHasOneEffect(s *shop) {
+	inbox := s.newInbox()
+	s.consume(idem.Relayed(inbox, secret))
+	s.consume(idem.Relayed(inbox, secret))
+	s.inBackground(inbox.Run)
+	notes := paid(8, 10)
+	s.deliverAll(notes, s.deliver)
+	s.awaitEffects(notes)
+	s.wantStored("done 80")
+}
+
+func processorsHandleEveryEventOnce(s *shop) {
+	s.consume(idem.Relayed(s.newProcessor(), secret))
+	s.consume(idem.Relayed(s.newProcessor(), secret))
+	notes := paid(8, 10)
+	s.deliverAll(notes, s.deliver)
+	s.awaitEffects(notes)
+	s.wantStored("done 80")
+}
+
+// workersKeepTheOrder delivers the last event of each order first.
+func workersKeepTheOrder(s *shop) {
+	inbox := s.newInbox()
+	s.consume(idem.Relayed(inbox, secret))
+	notes := paid(5, 10)
+	slices.Reverse(notes)
+	s.deliverAll(notes, s.deliver)
+	s.await("the inbox to have all events", func() bool { return s.stored() == "pending 50" })
+	s.inBackground(inbox.Run)
+	s.awaitEffects(notes)
+	s.wantOrder()
+}
+
+// brokersOrderSuffices has two consumers, and handlers that fail now and then.
+func brokersOrderSuffices(s *shop) {
+	if !s.queue.Ordered {
+		s.Skip("this queue does not promise any order")
+	}
+	var failed sync.Map
+	s.provider.pay = func(_ context.Context, _ pgx.Tx, n *note) error {
+		if _, again := failed.LoadOrStore(n.ID, true); !again && n.N%4 == 1 {
+			return errors.New("not yet")
+		}
+		return nil
+	}
+	s.consume(idem.Relayed(s.newProcessor(), secret))
+	s.consume(idem.Relayed(s.newProcessor(), secret))
+	notes := paid(5, 12)
+	s.deliverAll(notes, s.deliver)
+	s.awaitEffects(notes)
+	s.wantOrder()
+}
+
+// duplicatesHaveOneEffect delivers each event three times, by HTTP, and publishes what
+// the relay has published for the second time.
+func duplicatesHaveOneEffect(s *shop) {
+	published := &recorder{to: s.queue.Publisher}
+	s.queue.Publisher = published
+	s.url = s.serve(s.newRelay())
+	inbox := s.newInbox()
+	s.consume(idem.Relayed(inbox, secret))
+	s.consume(idem.Relayed(inbox, secret))
+	s.inBackground(inbox.Run)
+	notes := paid(6, 5)
+	var deliveries sync.WaitGroup
+	for range 3 {
+		deliveries.Go(func() { s.deliverAll(notes, s.deliver) })
+	}
+	deliveries.Wait()
+	for _, m := range published.messages[:10] {
+		if err := published.to.Publish(s.Context(), m); err != nil {
+			s.Fatal(err)
+		}
+	}
+	last := note{ID: "evt_last", Type: "paid", Order: "order-last"}
+	s.deliver(last)
+	s.awaitEffects(append(notes, last))
+	s.wantStored("done 31")
+}
+
+// recorder is a publisher that remembers what it has published.
+type recorder struct {
+	to       idem.Publisher
+	mu       sync.Mutex
+	messages []idem.Message
+}
+
+func (r *recorder) Publish(ctx context.Context, m idem.Message) error {
+	r.mu.Lock()
+	r.messages = append(r.messages, m)
+	r.mu.Unlock()
+	return r.to.Publish(ctx, m)
+}
+
+// comesAgainAfterItWasDone loses the consumer's knowledge that an event was done.
+func comesAgainAfterItWasDone(s *shop) {
+	done := idem.Relayed(s.newProcessor(), secret)
+	s.consume(failingFirst(func(ctx context.Context, m idem.Message, first bool) error {
+		err := done(ctx, m)
+		if first {
+			err = errors.Join(err, errors.New("forgotten"))
+		}
+		return err
+	}))
+	notes := paid(4, 3)
+	s.deliverAll(notes, s.deliver)
+	s.awaitEffects(notes)
+	for _, n := range notes {
+		s.await(n.ID+" to be handled again", func() bool { return s.wasHandled(n) })
+	}
+	s.awaitEffects(notes)
+}
+
+func failedIsHandledAgain(s *shop) {
+	done := idem.Relayed(s.newProcessor(), secret)
+	s.consume(failingFirst(func(ctx context.Context, m idem.Message, first bool) error {
+		if first {
+			return errors.New("not yet")
+		}
+		return done(ctx, m)
+	}))
+	notes := paid(4, 3)
+	s.deliverAll(notes, s.deliver)
+	s.awaitEffects(notes)
+}
+
+// failingFirst tells a handler whether a message comes for the first time.
+func failingFirst(f func(ctx context.Context, m idem.Message, first bool) error) broker.Handle {
+	var known sync.Map
+	return func(ctx context.Context, m idem.Message) error {
+		_, again := known.LoadOrStore(m.ID, true)
+		return f(ctx, m, !again)
+	}
+}
+
+// slowHandlerRunsOnce has a handler take three times as long as the broker waits, while
+// another consumer has nothing to do.
+func slowHandlerRunsOnce(s *shop) {
+	if s.queue.AckTimeout == 0 {
+		s.Skip("this queue has no ack time-out")
+	}
+	slow := 3 * s.queue.AckTimeout
+	p := s.newProcessor()
+	p.Timeout = 10 * s.queue.AckTimeout
+	done := idem.Relayed(p, secret)
+	var running, most atomic.Int64
+	handle := func(ctx context.Context, m idem.Message) error {
+		most.Store(max(most.Load(), running.Add(1)))
+		defer running.Add(-1)
+		<-time.After(slow) // the time that the handler needs
+		return done(ctx, m)
+	}
+	s.consume(handle)
+	s.consume(handle)
+	n := note{ID: "evt_slow", Type: "paid", Order: "order-slow"}
+	s.deliver(n)
+	s.awaitEffects([]note{n})
+	s.await("the consumer to be done with it", func() bool { return s.wasHandled(n) })
+	s.awaitEffects([]note{n})
+	if most.Load() > 1 {
+		s.Errorf("%d handlers had the message at the same time: the consumer must ask for more time before %s are over", most.Load(), s.queue.AckTimeout)
+	}
+}
+
+// shutdownLosesNothing stops consumers in the middle of their work.
+func shutdownLosesNothing(s *shop) {
+	notes := paid(20, 5)
+	s.deliverAll(notes, s.deliver)
+	done := idem.Relayed(s.newProcessor(), secret)
+	for round := range 4 {
+		stop := s.consume(done)
+		s.await("a few events to have their effects", func() bool { return s.effects() >= 15*(round+1) })
+		stop()
+	}
+	s.consume(done)
+	s.awaitEffects(notes)
+	s.wantStored("done 100")
+}

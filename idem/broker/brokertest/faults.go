@@ -1,0 +1,126 @@
+package brokertest
+
+import (
+	"context"
+	"net/http"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/paghooks/paghooks/idem"
+	"github.com/paghooks/paghooks/idem/idemtest"
+)
+
+// postgresAway crashes Postgres while events are consumed. The provider does not notice.
+func postgresAway(s *shop) {
+	cluster := &idemtest.Cluster{}
+	if err := cluster.Start(s.Context()); err != nil {
+		s.Fatal(err)
+	}
+	s.Cleanup(func() {
+		if err := cluster.Close(); err != nil {
+			s.Error(err)
+		}
+	})
+	s.openDatabase(cluster.URL())
+	inbox := s.newInbox()
+	s.inBackground(inbox.Run)
+	done := idem.Relayed(inbox, secret)
+	var failures atomic.Int64
+	s.consume(func(ctx context.Context, m idem.Message) error {
+		err := done(ctx, m)
+		if err != nil {
+			failures.Add(1)
+		}
+		return err
+	})
+
+	notes := paid(6, 12)
+	s.deliverAll(notes[:24], s.deliver)
+	s.await("some effects", func() bool { return s.effects() > 0 })
+	if err := cluster.Crash(s.Context()); err != nil {
+		s.Fatal(err)
+	}
+	s.deliverAll(notes[24:48], s.deliver)
+	s.await("the consumer to notice", func() bool { return failures.Load() > 3 })
+	if err := cluster.Start(s.Context()); err != nil {
+		s.Fatal(err)
+	}
+	s.deliverAll(notes[48:], s.deliver)
+	s.awaitEffects(notes)
+	s.wantStored("done 72")
+}
+
+// brokerRestarts restarts the broker twice while events are published and consumed.
+func brokerRestarts(s *shop) {
+	if s.queue.Restart == nil {
+		s.Skip("this module cannot restart its broker")
+	}
+	s.relay.Timeout = 3 * time.Second
+	inbox := s.newInbox()
+	s.consume(idem.Relayed(inbox, secret))
+	s.inBackground(inbox.Run)
+
+	const each, rounds = 10, 3
+	notes := paid(8, each*rounds)
+	var taken atomic.Int64
+	var restarting [rounds]chan struct{} // closed when the deliveries of that round may begin
+	for n := range restarting {
+		restarting[n] = make(chan struct{})
+	}
+	close(restarting[0])
+	var deliveries sync.WaitGroup
+	for _, order := range orders(notes) {
+		deliveries.Go(func() {
+			for _, n := range order {
+				<-restarting[n.N/each]
+				s.deliverUntilTaken(n)
+				taken.Add(1)
+				s.change()
+			}
+		})
+	}
+	for n := range rounds - 1 {
+		s.await("the events before a restart to be taken", func() bool { return taken.Load() >= int64((n+1)*each*8) })
+		close(restarting[n+1])
+		s.queue.Restart(s)
+	}
+	deliveries.Wait()
+	s.awaitEffects(notes)
+	s.wantStored("done 240")
+}
+
+// brokerHangs has the broker be silent while events are delivered.
+func brokerHangs(s *shop) {
+	if s.queue.Hang == nil {
+		s.Skip("this module cannot have its broker hang")
+	}
+	s.relay.Timeout = time.Second
+	inbox := s.newInbox()
+	s.consume(idem.Relayed(inbox, secret))
+	s.inBackground(inbox.Run)
+	before, during := paid(4, 10)[:20], paid(4, 10)[20:]
+	s.deliverAll(before, s.deliver)
+	s.awaitEffects(before)
+
+	resume := s.queue.Hang(s)
+	var deliveries sync.WaitGroup
+	for _, n := range during {
+		deliveries.Go(func() {
+			start := time.Now()
+			status, answer, err := s.post(s.Context(), s.url, n)
+			if took := time.Since(start); err != nil || status != http.StatusServiceUnavailable || took > soon {
+				s.Errorf("a delivery was answered %d %s, %v after %s, want 503 soon after %s", status, answer, err, took, s.relay.Timeout)
+			}
+		})
+	}
+	deliveries.Wait()
+	resume()
+	s.deliverAll(during, func(notes ...note) {
+		for _, n := range notes {
+			s.deliverUntilTaken(n)
+		}
+	})
+	s.awaitEffects(append(before, during...))
+	s.wantStored("done 40")
+}

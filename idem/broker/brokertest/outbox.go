@@ -1,0 +1,76 @@
+package brokertest
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/paghooks/paghooks/idem"
+)
+
+// outboxPublishes emits messages, and compares what a consumer gets.
+func outboxPublishes(s *shop) {
+	outbox := idem.NewOutbox(s.pool, "shop é", s.queue.Publisher)
+	outbox.Logger, outbox.Poll = nil, 100*time.Millisecond
+	outbox.Backoff = func(int) time.Duration { return 0 }
+	const keys, each = 5, 8
+	want := map[string]idem.Message{}
+	err := pgx.BeginFunc(s.Context(), s.pool, func(tx pgx.Tx) error {
+		for n := range each {
+			for k := range keys {
+				m := idem.Message{
+					Source: "shop é", ID: fmt.Sprintf("%d&%d ü", k, n), Type: "order.paid", Key: fmt.Sprintf("order %d/ç", k),
+					Body: fmt.Appendf(nil, "body %d\n\x00\xff", n),
+				}
+				if k == 0 {
+					m.Key = ""
+				}
+				want[m.ID] = m
+				if err := outbox.EmitTx(s.Context(), tx, m); err != nil {
+					return err
+				}
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		s.Fatal(err)
+	}
+	s.inBackground(outbox.Run)
+
+	var mu sync.Mutex
+	got := map[string]idem.Message{}
+	var arrived []string // IDs, each once
+	s.consume(func(_ context.Context, m idem.Message) error {
+		mu.Lock()
+		defer mu.Unlock()
+		if _, again := got[m.ID]; !again {
+			arrived = append(arrived, m.ID)
+		}
+		got[m.ID] = m
+		return nil
+	})
+	s.await("all messages to arrive", func() bool { mu.Lock(); defer mu.Unlock(); return len(got) >= len(want) })
+	mu.Lock()
+	defer mu.Unlock()
+	for id, w := range want {
+		g := got[id]
+		if g.Source != w.Source || g.Type != w.Type || g.Key != w.Key || string(g.Body) != string(w.Body) || g.Time.IsZero() {
+			s.Errorf("message %q arrived as\n%q at %s, want\n%q at a time", id, g, g.Time, w)
+		}
+	}
+	last := map[string]int{}
+	for _, id := range arrived {
+		var k, n int
+		if _, err := fmt.Sscanf(id, "%d&%d", &k, &n); err != nil {
+			s.Fatal(err)
+		}
+		if key := got[id].Key; key != "" && n < last[key] {
+			s.Errorf("message %s of Key %s arrived after number %d", id, key, last[key])
+		}
+		last[got[id].Key] = max(n, last[got[id].Key])
+	}
+}

@@ -1,0 +1,201 @@
+package brokertest
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/paghooks/paghooks/idem"
+)
+
+// What a child process is to do, and with what.
+const (
+	roleVariable     = "BROKERTEST_ROLE"
+	addressVariable  = "BROKERTEST_ADDRESS"
+	databaseVariable = "BROKERTEST_DATABASE"
+
+	consumeIntoInbox     = "consume into an inbox"
+	consumeIntoProcessor = "consume into a processor"
+	relayDeliveries      = "relay deliveries"
+)
+
+// Main is m.Run for the TestMain of a module. The tests that kill processes start the
+// test's program again: then it opens the queue of that [Queue.Address], and is what
+// is to be killed.
+func Main(m *testing.M, open func(address string) (Queue, error)) {
+	role := os.Getenv(roleVariable)
+	if role == "" {
+		os.Exit(m.Run())
+	}
+	go func() { // end with the parent, however it ends
+		_, _ = io.Copy(io.Discard, os.Stdin)
+		os.Exit(0)
+	}()
+	fmt.Fprintln(os.Stderr, "brokertest: ", child(role, open))
+	os.Exit(1)
+}
+
+// child does its work until the process is killed. It says on stdout how far it is.
+func child(role string, open func(address string) (Queue, error)) error {
+	q, err := open(os.Getenv(addressVariable))
+	if err != nil {
+		return err
+	}
+	if role == relayDeliveries {
+		relay := idem.NewRelay(newProvider(nil), silent{q.Publisher}, secret)
+		relay.Timeout = time.Hour
+		fmt.Println(httptest.NewServer(relay).URL)
+		select {}
+	}
+	ctx := context.Background()
+	pool, err := openPool(ctx, os.Getenv(databaseVariable))
+	if err != nil {
+		return err
+	}
+	var to idem.Receiver = idem.NewInbox(pool, newProvider(nil))
+	if role == consumeIntoProcessor {
+		to = idem.NewProcessor(pool, newProvider(nil))
+	}
+	accept := idem.Relayed(to, secret)
+	return q.Consume(ctx, func(ctx context.Context, m idem.Message) error {
+		if err := accept(ctx, m); err != nil {
+			return err
+		}
+		fmt.Println(m.ID)
+		select {} // until it is killed, before the broker is told
+	})
+}
+
+// silent is a publisher that does not say that a message is published.
+type silent struct{ to idem.Publisher }
+
+func (s silent) Publish(ctx context.Context, m idem.Message) error {
+	if err := s.to.Publish(ctx, m); err != nil {
+		return err
+	}
+	fmt.Println(m.ID)
+	select {}
+}
+
+// process is a child of this one.
+type process struct {
+	*shop
+	cmd   *exec.Cmd
+	lines chan string // what it says on stdout; closed when it has ended
+}
+
+// start starts a child, which ends with the test at the latest.
+func (s *shop) start(role string) *process {
+	s.Helper()
+	if s.queue.Address == "" {
+		s.Skip("this queue cannot be opened in another process")
+	}
+	p := &process{shop: s, cmd: exec.Command(os.Args[0], "-test.run=^$"), lines: make(chan string, 1000)}
+	p.cmd.Env = append(os.Environ(), roleVariable+"="+role, addressVariable+"="+s.queue.Address, databaseVariable+"="+s.database)
+	p.cmd.Stderr = os.Stderr
+	if _, err := p.cmd.StdinPipe(); err != nil { // closed when we end
+		s.Fatal(err)
+	}
+	out, err := p.cmd.StdoutPipe()
+	if err != nil {
+		s.Fatal(err)
+	}
+	if err := p.cmd.Start(); err != nil {
+		s.Fatal(err)
+	}
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		defer close(p.lines)
+		for scanner := bufio.NewScanner(out); scanner.Scan(); {
+			p.lines <- strings.TrimSpace(scanner.Text())
+		}
+		_ = p.cmd.Wait() // killed
+	}()
+	s.Cleanup(func() { p.kill(); <-ended })
+	return p
+}
+
+// kill is kill -9.
+func (p *process) kill() { _ = p.cmd.Process.Kill() }
+
+// line waits for the next line of the child.
+func (p *process) line() string {
+	p.Helper()
+	select {
+	case line, ok := <-p.lines:
+		if !ok {
+			p.Fatal("the child process has ended by itself")
+		}
+		return line
+	case <-time.After(patience):
+		p.Fatal("the child process says nothing")
+	}
+	return ""
+}
+
+// killedConsumer kills a consumer whose events are in the inbox, before the broker knows.
+func killedConsumer(s *shop) {
+	child := s.start(consumeIntoInbox)
+	inbox := s.newInbox()
+	s.inBackground(inbox.Run)
+	killAConsumer(s, child, inbox)
+}
+
+// killedProcessor kills a consumer whose events are done, before the broker knows.
+func killedProcessor(s *shop) {
+	killAConsumer(s, s.start(consumeIntoProcessor), s.newProcessor())
+}
+
+func killAConsumer(s *shop, child *process, next idem.Receiver) {
+	notes := paid(5, 4)
+	s.deliverAll(notes, s.deliver)
+	accepted := child.line()
+	child.kill()
+	s.consume(idem.Relayed(next, secret))
+	s.awaitEffects(notes)
+	for _, n := range notes {
+		if messageID(n) == accepted {
+			s.await("the broker to deliver again what it was not told of", func() bool { return s.wasHandled(n) })
+			s.awaitEffects(notes)
+			return
+		}
+	}
+	s.Errorf("the child accepted %q, which was not published", accepted)
+}
+
+// killedRelay kills a relay that has published events, and has not answered.
+func killedRelay(s *shop) {
+	child := s.start(relayDeliveries)
+	url := child.line()
+	notes := paid(8, 2)
+	answered := make(chan error, 8)
+	for _, n := range notes[:8] {
+		go func() {
+			_, _, err := s.post(s.Context(), url, n)
+			answered <- err
+		}()
+	}
+	for range 3 {
+		child.line()
+	}
+	child.kill()
+	for range 8 {
+		if err := <-answered; err == nil {
+			s.Error("a relay answered before its publisher did")
+		}
+	}
+	inbox := s.newInbox()
+	s.consume(idem.Relayed(inbox, secret))
+	s.inBackground(inbox.Run)
+	s.deliverAll(notes, s.deliver)
+	s.awaitEffects(notes)
+	s.wantStored("done 16")
+}

@@ -1,0 +1,324 @@
+package brokertest
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/paghooks/paghooks/idem"
+	"github.com/paghooks/paghooks/idem/broker"
+	"github.com/paghooks/paghooks/idem/idemtest"
+)
+
+// patience is how long a test waits for what must happen.
+const patience = 2 * time.Minute
+
+// shop is an application under test: a relay in front of the queue, and a database.
+type shop struct {
+	*testing.T
+	queue    Queue
+	provider *provider
+	pool     *pgxpool.Pool
+	database string // its URL
+	relay    *idem.Relay
+	url      string        // of the relay
+	changed  chan struct{} // has an element after something has happened
+
+	mu      sync.Mutex
+	handled []string // IDs of the messages that the consumers were done with
+}
+
+func newShop(t *testing.T, q Queue) *shop {
+	s := &shop{T: t, queue: q, changed: make(chan struct{}, 1)}
+	s.provider = newProvider(nil)
+	s.openDatabase(idemtest.URL(t))
+	s.relay = s.newRelay()
+	s.url = s.serve(s.relay)
+	return s
+}
+
+func (s *shop) openDatabase(url string) {
+	s.Helper()
+	pool, err := openPool(s.Context(), url)
+	if err != nil {
+		s.Fatal(err)
+	}
+	s.Cleanup(pool.Close)
+	if err := idem.Migrate(s.Context(), pool); err != nil {
+		s.Fatal(err)
+	}
+	_, err = pool.Exec(s.Context(), `create table ledger (seq bigserial primary key, event text not null, entity text not null, n int not null)`)
+	if err != nil {
+		s.Fatal(err)
+	}
+	s.pool, s.database = pool, url
+}
+
+// openPool opens a pool with room for a few tests beside each other.
+func openPool(ctx context.Context, url string) (*pgxpool.Pool, error) {
+	config, err := pgxpool.ParseConfig(url)
+	if err != nil {
+		return nil, err
+	}
+	config.MaxConns = 6
+	return pgxpool.NewWithConfig(ctx, config)
+}
+
+func (s *shop) newRelay() *idem.Relay {
+	r := idem.NewRelay(s.provider, s.queue.Publisher, secret)
+	r.Logger = nil
+	return r
+}
+
+func (s *shop) serve(h http.Handler) (url string) {
+	server := httptest.NewServer(h)
+	s.Cleanup(server.Close)
+	return server.URL
+}
+
+func (s *shop) newInbox() *idem.Inbox {
+	i := idem.NewInbox(s.pool, s.provider)
+	i.Logger, i.Observe = nil, s.observe
+	i.Backoff = func(int) time.Duration { return 0 }
+	i.Poll = 100 * time.Millisecond
+	return i
+}
+
+func (s *shop) newProcessor() *idem.Processor {
+	p := idem.NewProcessor(s.pool, s.provider)
+	p.Logger, p.Observe = nil, s.observe
+	return p
+}
+
+func (s *shop) observe(context.Context, idem.Observation) { s.change() }
+
+func (s *shop) change() {
+	select {
+	case s.changed <- struct{}{}:
+	default:
+	}
+}
+
+// await waits until holds does, and looks again whenever something has happened.
+func (s *shop) await(what string, holds func() bool) {
+	s.Helper()
+	late := time.After(patience)
+	for !holds() {
+		select {
+		case <-s.changed:
+		case <-late:
+			s.Fatalf("waited %s in vain: %s\n%s", patience, what, s.stored())
+		}
+	}
+}
+
+// inBackground runs f until stop is called or the test ends, and wants nil from it.
+func (s *shop) inBackground(f func(context.Context) error) (stop func()) {
+	ctx, cancel := context.WithCancel(context.WithoutCancel(s.Context()))
+	ended := make(chan error, 1)
+	go func() { ended <- f(ctx) }()
+	stop = sync.OnceFunc(func() {
+		cancel()
+		select {
+		case err := <-ended:
+			if err != nil {
+				s.Error("stopped with an error: ", err)
+			}
+		case <-time.After(patience):
+			s.Errorf("does not stop within %s", patience)
+		}
+	})
+	s.Cleanup(stop)
+	return stop
+}
+
+// consume has the queue consumed in the background.
+func (s *shop) consume(handle broker.Handle) (stop func()) {
+	return s.inBackground(func(ctx context.Context) error {
+		return s.queue.Consume(ctx, func(ctx context.Context, m idem.Message) error {
+			err := handle(ctx, m)
+			if err == nil {
+				s.mu.Lock()
+				s.handled = append(s.handled, m.ID)
+				s.mu.Unlock()
+			}
+			s.change()
+			return err
+		})
+	})
+}
+
+// wasHandled tells whether a consumer is done with a message.
+func (s *shop) wasHandled(n note) bool { return s.timesHandled(n) > 0 }
+
+func (s *shop) timesHandled(n note) (times int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, id := range s.handled {
+		if id == messageID(n) {
+			times++
+		}
+	}
+	return times
+}
+
+// messageID is the ID of the message that a relay makes of a note.
+func messageID(n note) string { return "shop/" + n.ID }
+
+// post delivers a note as the provider does.
+func (s *shop) post(ctx context.Context, url string, n note) (status int, answer string, err error) {
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, url, strings.NewReader(string(n.body())))
+	if err != nil {
+		return 0, "", err
+	}
+	r.Header.Set("token", token)
+	resp, err := http.DefaultClient.Do(r)
+	if err != nil {
+		return 0, "", err
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(resp.Body)
+	return resp.StatusCode, string(body), err
+}
+
+// deliver delivers notes one after the other, and wants 200.
+func (s *shop) deliver(notes ...note) {
+	s.Helper()
+	for _, n := range notes {
+		if status, answer, err := s.post(s.Context(), s.url, n); err != nil || status != http.StatusOK {
+			s.Fatalf("the delivery of %s was answered %d %s, %v, want 200", n.ID, status, answer, err)
+		}
+	}
+}
+
+// deliverUntilTaken delivers a note again, as the provider does, until it gets 200.
+func (s *shop) deliverUntilTaken(n note) {
+	s.Helper()
+	ctx, cancel := context.WithTimeout(s.Context(), patience)
+	defer cancel()
+	for {
+		status, answer, err := s.post(ctx, s.url, n)
+		if err == nil && status == http.StatusOK {
+			return
+		}
+		if ctx.Err() != nil {
+			s.Errorf("the delivery of %s was never taken: at last %d %s, %v", n.ID, status, answer, err)
+			return
+		}
+	}
+}
+
+// deliverAll delivers the notes of each order one after the other, and orders at the
+// same time.
+func (s *shop) deliverAll(notes []note, deliver func(...note)) {
+	s.Helper()
+	var deliveries sync.WaitGroup
+	for _, order := range orders(notes) {
+		deliveries.Go(func() { deliver(order...) })
+	}
+	deliveries.Wait()
+}
+
+// orders are the notes of each order.
+func orders(notes []note) [][]note {
+	var names []string
+	of := map[string][]note{}
+	for _, n := range notes {
+		if of[n.Order] == nil {
+			names = append(names, n.Order)
+		}
+		of[n.Order] = append(of[n.Order], n)
+	}
+	var all [][]note
+	for _, name := range names {
+		all = append(all, of[name])
+	}
+	return all
+}
+
+// paid are events of so many orders, each so many.
+func paid(orders, each int) (notes []note) {
+	start := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
+	for n := range each {
+		for o := range orders {
+			notes = append(notes, note{
+				ID: fmt.Sprintf("evt_%d_%d", o, n), Type: "paid", Order: fmt.Sprintf("order-%d", o), N: n,
+				At: start.Add(time.Duration(n) * time.Second),
+			})
+		}
+	}
+	return notes
+}
+
+// effects counts the ledger's rows; it is 0 while Postgres is away.
+func (s *shop) effects() (count int) {
+	_ = s.pool.QueryRow(s.Context(), `select count(*) from ledger`).Scan(&count)
+	return count
+}
+
+// stored counts the events in each state, for people and for tests.
+func (s *shop) stored() string {
+	rows, err := s.pool.Query(context.WithoutCancel(s.Context()), `select state || ' ' || count(*) from idem_events where event like 'notes/%' group by state order by state`)
+	if err != nil {
+		return err.Error()
+	}
+	states, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	if err != nil {
+		return err.Error()
+	}
+	return strings.Join(states, ", ")
+}
+
+func (s *shop) wantStored(want string) {
+	s.Helper()
+	if got := s.stored(); got != want {
+		s.Errorf("the database has %q, want %q", got, want)
+	}
+}
+
+// awaitEffects waits until notes have their effects, each one, and nothing else has.
+func (s *shop) awaitEffects(notes []note) {
+	s.Helper()
+	s.await(fmt.Sprintf("%d events to have their effects", len(notes)), func() bool { return s.effects() >= len(notes) })
+	var want []string
+	for _, n := range notes {
+		want = append(want, n.ID)
+	}
+	got := s.ledger(`select event from ledger order by event`)
+	slices.Sort(want)
+	if !slices.Equal(got, want) {
+		s.Errorf("the ledger has effects of\n%v\nwant\n%v", got, want)
+	}
+}
+
+// wantOrder checks that each order's effects are in the order of its events.
+func (s *shop) wantOrder() {
+	s.Helper()
+	wrong := s.ledger(`select event from (select event, n, lag(n) over (partition by entity order by seq) as before from ledger) l where before > n`)
+	if len(wrong) > 0 {
+		s.Errorf("these events took effect after a later one of their order: %v", wrong)
+	}
+}
+
+func (s *shop) ledger(sql string) []string {
+	s.Helper()
+	rows, err := s.pool.Query(s.Context(), sql)
+	if err != nil {
+		s.Fatal(err)
+	}
+	events, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	if err != nil {
+		s.Fatal(err)
+	}
+	return events
+}
