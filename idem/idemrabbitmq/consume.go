@@ -11,40 +11,28 @@ import (
 	"github.com/paghooks/paghooks/idem/broker"
 )
 
-// Consumer gives the messages of a queue to a function. The exported fields are
-// settings.
-type Consumer struct {
-	// Consumer has the settings that all brokers share. ExtendEvery does not apply:
-	// RabbitMQ gives no more time than its consumer_timeout.
-	broker.Consumer
-
-	Dial  Dial
-	Queue string
-}
-
-// Consume gives the messages of a queue to handle until ctx ends, with the default
-// settings of a [Consumer].
-func Consume(ctx context.Context, dial Dial, queue string, handle broker.Handle) error {
-	return Consumer{Dial: dial, Queue: queue}.Consume(ctx, handle)
-}
-
-// Consume gives the messages of the queue to handle until ctx ends, as
+// Consume gives the messages of a queue to handle until ctx ends, as
 // [broker.Consumer.Consume] does. A message is acknowledged once handle has returned
 // nil. The broker sends as many as there is room for, four for each of the Handlers,
-// and keeps the others. When the connection is lost, it dials again.
+// and keeps the others. When the connection is lost, Consume dials again.
 //
-// A queue that does not keep its messages, see [NewPublisher], is consumed with a
-// warning.
-func (c Consumer) Consume(ctx context.Context, handle broker.Handle) error {
-	if c.Handlers <= 0 {
-		c.Handlers = 16
+// A queue that would lose its messages, see [NewPublisher], is consumed with a warning.
+func Consume(ctx context.Context, dial Dial, queue string, handle broker.Handle) error {
+	return ConsumeWith(ctx, broker.Consumer{}, dial, queue, handle)
+}
+
+// ConsumeWith is [Consume] with settings. ExtendEvery does not apply: RabbitMQ gives
+// handlers its consumer_timeout and no more.
+func ConsumeWith(ctx context.Context, settings broker.Consumer, dial Dial, queue string, handle broker.Handle) error {
+	if settings.Handlers <= 0 {
+		settings.Handlers = 16
 	}
-	if c.Logger == nil {
-		c.Logger = slog.Default()
+	if settings.Logger == nil {
+		settings.Logger = slog.Default()
 	}
-	s := &subscription{dial: c.Dial, queue: c.Queue, prefetch: 4 * c.Handlers, logger: c.Logger}
+	s := &subscription{dial: dial, queue: queue, prefetch: 4 * settings.Handlers, logger: settings.Logger}
 	defer s.close()
-	return c.Consumer.Consume(ctx, s.receive, handle)
+	return settings.Consume(ctx, s.receive, handle)
 }
 
 // subscription receives the messages of a queue, one connection after the other.

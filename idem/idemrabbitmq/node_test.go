@@ -16,10 +16,7 @@ import (
 	amqp "github.com/rabbitmq/amqp091-go"
 )
 
-const (
-	consumerTimeout = 3 * time.Second
-	maxMessageSize  = 1 << 20
-)
+const maxMessageSize = 1 << 20
 
 // node is a RabbitMQ on loopback, with directories, ports and an epmd of its own.
 type node struct {
@@ -45,13 +42,17 @@ func findServer() (path string, err error) {
 	return exec.LookPath("rabbitmq-server")
 }
 
-// startNode starts a node in dir.
-func startNode(dir string) (*node, error) {
+// startNode starts a node whose consumers have so long for each message.
+func startNode(consumerTimeout time.Duration) (*node, error) {
 	server, err := findServer()
 	if err != nil {
 		return nil, err
 	}
 	ports, err := freePorts(3)
+	if err != nil {
+		return nil, err
+	}
+	dir, err := os.MkdirTemp("", "idemrabbitmq-")
 	if err != nil {
 		return nil, err
 	}
@@ -70,7 +71,7 @@ func startNode(dir string) (*node, error) {
 		"RABBITMQ_ENABLED_PLUGINS_FILE="+n.file("plugins"), "RABBITMQ_PID_FILE="+n.file("pid"), fmt.Sprint("RABBITMQ_DIST_PORT=", ports[1]),
 		fmt.Sprint("ERL_EPMD_PORT=", ports[2]), "ERL_EPMD_ADDRESS=127.0.0.1", "ERL_CRASH_DUMP=/dev/null",
 		"RABBITMQ_SERVER_ADDITIONAL_ERL_ARGS=-kernel inet_dist_use_interface {127,0,0,1}")
-	if n.epmd, err = startChild(n.dir, n.env, "epmd", "-port", fmt.Sprint(ports[2]), "-address", "127.0.0.1"); err != nil {
+	if n.epmd, err = startChild(n.dir, n.env, "rm -rf '"+n.dir+"'", "epmd", "-port", fmt.Sprint(ports[2]), "-address", "127.0.0.1"); err != nil {
 		return nil, err
 	}
 	if err := n.start(); err != nil {
@@ -86,7 +87,7 @@ func (n *node) url() string { return fmt.Sprintf("amqp://guest:guest@127.0.0.1:%
 
 // start starts the broker on the node's data, and waits until it serves.
 func (n *node) start() (err error) {
-	if n.broker, err = startChild(n.dir, n.env, n.server); err != nil {
+	if n.broker, err = startChild(n.dir, n.env, "", n.server); err != nil {
 		return err
 	}
 	return n.broker.await("completed with", time.Minute)
@@ -99,7 +100,7 @@ func (n *node) stop() {
 	if n.broker != nil {
 		n.broker.kill()
 	}
-	n.epmd.kill()
+	n.epmd.kill() // and the directory goes
 }
 
 func (n *node) restart(t testing.TB) {
@@ -138,8 +139,8 @@ func freePorts(count int) (ports []int, err error) {
 	return ports, nil
 }
 
-// child is a process that a shell kills when its stdin ends, so that it does not
-// survive the tests, however those end.
+// child is a process that a shell kills when its stdin ends, and then runs last, so
+// that nothing survives the tests, however those end.
 type child struct {
 	shell *exec.Cmd
 	stdin interface{ Close() error }
@@ -147,8 +148,8 @@ type child struct {
 	lines chan string
 }
 
-func startChild(dir string, env []string, argv ...string) (*child, error) {
-	const script = `"$@" </dev/null 2>&1 & echo $!; cat >/dev/null; kill -KILL $! 2>/dev/null; wait`
+func startChild(dir string, env []string, last string, argv ...string) (*child, error) {
+	script := `"$@" </dev/null 2>&1 & echo $!; cat >/dev/null; kill -KILL $! 2>/dev/null; wait; ` + last
 	c := &child{shell: exec.Command("sh", append([]string{"-c", script, "sh"}, argv...)...), lines: make(chan string, 1000)}
 	c.shell.Env, c.shell.Dir = env, dir
 	c.shell.WaitDelay = time.Second // what the broker has started may hold stdout
