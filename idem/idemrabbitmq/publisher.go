@@ -154,9 +154,19 @@ func (p *Publisher) channel(ctx context.Context) (*channel, error) {
 	}
 }
 
+// redial is how long a failure to connect lasts at least, so that callers who try
+// again immediately do not keep a broker from starting.
+const redial = 200 * time.Millisecond
+
 // open opens a channel: on the last one's connection, if that is there.
 func (p *Publisher) open(o, last *opening) {
 	defer close(o.done)
+	start := time.Now()
+	defer func() {
+		if o.err != nil {
+			time.Sleep(redial - time.Since(start))
+		}
+	}()
 	var conn *amqp.Connection
 	if last != nil && last.channel != nil && !last.channel.conn.IsClosed() {
 		conn = last.channel.conn
