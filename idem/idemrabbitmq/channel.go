@@ -70,9 +70,10 @@ func (c *channel) watch(blocked <-chan amqp.Blocking) {
 	}
 }
 
-func (c *channel) isLost() bool {
-	return c.abandoned.Load() || c.IsClosed() || c.conn.IsClosed()
-}
+func (c *channel) isLost() bool { return c.IsClosed() || !c.isUp() }
+
+// isUp tells whether the connection, at least, is of use.
+func (c *channel) isUp() bool { return !c.abandoned.Load() && !c.conn.IsClosed() }
 
 // abandon gives up a connection that does not answer, long before its heartbeat does.
 func (c *channel) abandon() {

@@ -160,7 +160,7 @@ func (l *lines) await(t testing.TB, text string) {
 func TestAQueueThatWouldLoseMessagesIsConsumedWithAWarning(t *testing.T) {
 	t.Parallel()
 	url := sharedURL(t)
-	queue, err := channelOf(t, url).QueueDeclare("", false, true, false, false, nil)
+	queue, err := channelOf(t, url).QueueDeclare("idemrabbitmq/"+t.Name(), false, true, false, false, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

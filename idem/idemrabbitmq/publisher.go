@@ -167,14 +167,17 @@ func (p *Publisher) open(o, last *opening) {
 			time.Sleep(redial - time.Since(start))
 		}
 	}()
-	var conn *amqp.Connection
-	if last != nil && last.channel != nil && !last.channel.conn.IsClosed() {
-		conn = last.channel.conn
-	} else if conn, o.err = connect(p.dial); o.err != nil {
-		return
-	} else {
-		p.maxBody.Store(0) // an operator may have raised it
+	if last != nil && last.channel != nil && last.channel.isUp() {
+		if o.channel, o.err = openChannel(last.channel.conn); o.err == nil {
+			return
+		}
+		go hangUp(last.channel.conn)
 	}
+	var conn *amqp.Connection
+	if conn, o.err = connect(p.dial); o.err != nil {
+		return
+	}
+	p.maxBody.Store(0) // an operator may have raised it
 	if p.exchange == "" && p.RoutingKey == nil {
 		o.err = keeps(conn, p.key)
 	}

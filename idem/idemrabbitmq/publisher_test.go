@@ -158,30 +158,27 @@ func TestWhatTheBrokerRefusesIsNotPublished(t *testing.T) {
 	url := sharedURL(t)
 	full := declare(t, url, amqp.Table{"x-max-length": 1, "x-overflow": "reject-publish"})
 	ch := channelOf(t, url)
-	memory, err := ch.QueueDeclare("", false, false, false, false, nil)
-	if err != nil {
-		t.Fatal(err)
+	for _, q := range []struct {
+		name                           string
+		durable, autoDelete, exclusive bool
+	}{
+		{"memory", false, false, false},
+		{"gone", true, true, false},
+		{"exclusive", true, false, true},
+	} {
+		if _, err := ch.QueueDeclare(full+q.name, q.durable, q.autoDelete, q.exclusive, false, nil); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _, _ = ch.QueueDelete(full+q.name, false, false, false) })
 	}
-	gone, err := ch.QueueDeclare("", true, true, false, false, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	exclusive, err := ch.QueueDeclare("", true, false, true, false, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		_, _ = ch.QueueDelete(memory.Name, false, false, false)
-		_, _ = ch.QueueDelete(gone.Name, false, false, false)
-	})
 	if err := newPublisher(t, dialer(url), "", full).Publish(t.Context(), idem.Message{Type: "first"}); err != nil {
 		t.Fatal(err)
 	}
 	for _, test := range []struct{ exchange, key, want string }{
 		{"", full, "a queue is full"},
-		{"", memory.Name, "is not durable"},
-		{"", gone.Name, "auto-delete"},
-		{"", exclusive.Name, "exclusive"},
+		{"", full + "memory", "is not durable"},
+		{"", full + "gone", "auto-delete"},
+		{"", full + "exclusive", "exclusive"},
 		{"", "idemrabbitmq/absent", "NO_ROUTE"},
 		{"idemrabbitmq/absent", "", "no exchange"},
 		{"", strings.Repeat("k", 256), "longer than 255"},

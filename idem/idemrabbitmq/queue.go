@@ -10,7 +10,8 @@ import (
 
 // keeps returns an error if a queue does not keep its messages: because it is not
 // durable, is deleted with its last consumer, or belongs to one connection. It returns
-// nil if that cannot be told, and for a queue that does not exist.
+// nil if that cannot be told, because the broker has made the name (amq.gen-…) say, and
+// for a queue that does not exist.
 //
 // Only declaring a queue tells what it is like: the broker compares, and says what
 // differs. The declaration has an argument that no queue can have, so that it never
