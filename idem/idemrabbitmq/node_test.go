@@ -96,6 +96,14 @@ func (n *node) start() (err error) {
 // kill ends the broker without warning.
 func (n *node) kill() { n.broker.kill() }
 
+// terminate has the broker end by itself.
+func (n *node) terminate() {
+	n.broker.signal(syscall.SIGTERM)
+	for range n.broker.lines { // until it has ended
+	}
+	n.broker.kill()
+}
+
 func (n *node) stop() {
 	if n.broker != nil {
 		n.broker.kill()
@@ -103,8 +111,9 @@ func (n *node) stop() {
 	n.epmd.kill() // and the directory goes
 }
 
-func (n *node) restart(t testing.TB) {
-	n.kill()
+// restart kills the broker, or stops it as an operator does, and starts it again.
+func (n *node) restart(t testing.TB, end func()) {
+	end()
 	if err := n.start(); err != nil {
 		t.Fatal(err)
 	}
@@ -149,7 +158,9 @@ type child struct {
 }
 
 func startChild(dir string, env []string, last string, argv ...string) (*child, error) {
-	script := `"$@" </dev/null 2>&1 & echo $!; cat >/dev/null; kill -KILL $! 2>/dev/null; wait; ` + last
+	script := `exec 3<&0; "$@" </dev/null 3<&- 2>&1 & p=$!; echo $p
+		{ cat <&3; kill -0 $$ && kill -KILL $p; } >/dev/null 2>&1 &
+		wait $p; ` + last
 	c := &child{shell: exec.Command("sh", append([]string{"-c", script, "sh"}, argv...)...), lines: make(chan string, 1000)}
 	c.shell.Env, c.shell.Dir = env, dir
 	c.shell.WaitDelay = time.Second // what the broker has started may hold stdout
