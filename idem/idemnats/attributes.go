@@ -1,0 +1,47 @@
+package idemnats
+
+import (
+	"fmt"
+	"net/url"
+	"strings"
+
+	"github.com/nats-io/nats.go"
+
+	"github.com/paghooks/paghooks/idem"
+)
+
+// attribute is the prefix of CloudEvents' attributes among a message's headers.
+const attribute = "ce-"
+
+// messageOf is the message that the server has delivered.
+func messageOf(h nats.Header, body []byte) idem.Message {
+	attributes := map[string]string{}
+	for name, values := range h {
+		if name, ok := strings.CutPrefix(strings.ToLower(name), attribute); ok && len(values) > 0 {
+			attributes[name] = decode(values[0])
+		}
+	}
+	return idem.MessageOf(attributes, body)
+}
+
+// encode writes a value as CloudEvents does in HTTP headers: with a percent sign and
+// two digits for each byte that is not a visible ASCII character, nor a quote.
+func encode(value string) string {
+	var b strings.Builder
+	for _, c := range []byte(value) {
+		if c <= ' ' || c >= 0x7f || c == '"' || c == '%' {
+			fmt.Fprintf(&b, "%%%02X", c)
+		} else {
+			b.WriteByte(c)
+		}
+	}
+	return b.String()
+}
+
+// decode reads what encode has written, or else takes it as it is.
+func decode(value string) string {
+	if decoded, err := url.PathUnescape(value); err == nil {
+		return decoded
+	}
+	return value
+}

@@ -1,0 +1,2 @@
+// Package idemnats is NATS JetStream for package idem.
+package idemnats
