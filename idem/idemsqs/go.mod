@@ -7,6 +7,7 @@ replace github.com/paghooks/paghooks => ../..
 require (
 	github.com/aws/aws-sdk-go-v2 v1.47.7
 	github.com/aws/aws-sdk-go-v2/service/sqs v1.52.10
+	github.com/google/go-cmp v0.7.0
 	github.com/paghooks/paghooks v0.0.0
 )
 
