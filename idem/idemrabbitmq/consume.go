@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math"
 
 	amqp "github.com/rabbitmq/amqp091-go"
 
@@ -30,7 +31,7 @@ func ConsumeWith(ctx context.Context, settings broker.Consumer, dial Dial, queue
 	if settings.Logger == nil {
 		settings.Logger = slog.Default()
 	}
-	s := &subscription{dial: dial, queue: queue, prefetch: 4 * settings.Handlers, logger: settings.Logger}
+	s := &subscription{dial: dial, queue: queue, prefetch: min(4*settings.Handlers, math.MaxUint16), logger: settings.Logger}
 	defer s.close()
 	return settings.Consume(ctx, s.receive, handle)
 }

@@ -28,10 +28,12 @@
 //     three nodes. A publisher to the exchange "" refuses other queues, a consumer
 //     warns of them; that a policy lets messages expire, or drops them when the queue
 //     is full, nobody is told.
-//   - A quorum queue drops a message after x-delivery-limit deliveries, from RabbitMQ
-//     4.0 on after 20. Set it to -1: poison is parked in Postgres, and a message that
-//     is delivered so often is one whose consumers were killed or lost their
-//     connections. Or give the queue a dead letter exchange, and an alert on it.
+//   - From RabbitMQ 4.0 on a quorum queue drops a message after 20 deliveries. Declare
+//     it with the argument x-delivery-limit -1 there: poison is parked in Postgres, and
+//     a message that is delivered so often is one whose consumers were killed or lost
+//     their connections. Leave the argument out before 4.0: those drop none by
+//     themselves, and take -1 for 0. Or give the queue a dead letter exchange, and an
+//     alert on it.
 //   - consumer_timeout, 30 minutes by default, is the longest that Postgres may be away
 //     before the broker delivers to another consumer what one has kept trying. Nothing
 //     is lost by that, but each time counts for the delivery limit.

@@ -26,7 +26,7 @@ func Example() {
 			return err
 		}
 		_, err = ch.QueueDeclare("webhooks", true, false, false, false, amqp.Table{
-			"x-queue-type": "quorum", "x-overflow": "reject-publish", "x-delivery-limit": -1, // -1 needs RabbitMQ 4
+			"x-queue-type": "quorum", "x-overflow": "reject-publish", // from RabbitMQ 4.0 on also "x-delivery-limit": -1
 		})
 		return err
 	}
