@@ -17,8 +17,8 @@ import (
 // number of calls, in any number of processes, may share a queue.
 //
 // A message that is being handled, or waits for that, stays invisible to others; SQS
-// allows that for 12 hours, then delivers it again. If the process is killed its
-// messages come again after 30 seconds.
+// allows that for 12 hours, then delivers it again. If the process is killed,
+// or has just received messages when ctx ends, they come again after 30 seconds.
 func Consume(ctx context.Context, client *sqs.Client, queueURL string, handle broker.Handle) error {
 	return ConsumeWith(ctx, broker.Consumer{}, client, queueURL, handle)
 }

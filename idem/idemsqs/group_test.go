@@ -1,8 +1,13 @@
 package idemsqs
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
+	"io"
+	"net/http"
+	"net/http/httptest"
 	"strings"
 	"sync"
 	"testing"
@@ -10,8 +15,12 @@ import (
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
 	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/paghooks/paghooks/idem"
+	"github.com/paghooks/paghooks/idem/idemsqs/sqstest"
 )
 
 func TestWhatComesWhileRequestsAreInFlightSharesTheNext(t *testing.T) {
@@ -105,5 +114,39 @@ func TestEachEntryOfARequestHasItsOwnResult(t *testing.T) {
 	want := []string{"sent", "it is too large for the queue", "sent", "SQS says InternalError", "SQS has not answered for it"}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error("results (-want +got):\n" + diff)
+	}
+}
+
+// A region, or a substitute for SQS, may take less at once than SQS says.
+func TestARequestThatIsTooLongIsDivided(t *testing.T) {
+	t.Parallel()
+	server := sqstest.NewServer()
+	t.Cleanup(server.Close)
+	var requests []int
+	strict := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		var in struct{ Entries []json.RawMessage }
+		_ = json.Unmarshal(body, &in)
+		requests = append(requests, len(in.Entries))
+		if len(in.Entries) > 1 {
+			w.WriteHeader(http.StatusBadRequest)
+			_, _ = io.WriteString(w, `{"__type":"com.amazonaws.sqs#BatchRequestTooLong","message":"too long"}`)
+			return
+		}
+		r.Body = io.NopCloser(bytes.NewReader(body))
+		server.ServeHTTP(w, r)
+	}))
+	t.Cleanup(strict.Close)
+	client := sqs.New(sqs.Options{BaseEndpoint: &strict.URL, Region: "sa-east-1", Credentials: aws.AnonymousCredentials{}})
+	out, err := client.CreateQueue(t.Context(), &sqs.CreateQueueInput{QueueName: aws.String("q")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	requests = nil
+	p := NewPublisher(client, *out.QueueUrl)
+	group := []types.SendMessageBatchRequestEntry{entry(idem.Message{Type: "a"}, false), entry(idem.Message{Type: "b"}, false), entry(idem.Message{Type: "c"}, false)}
+	got := p.send(t.Context(), group)
+	if diff := cmp.Diff([]int{3, 1, 1, 1}, requests); diff != "" || errors.Join(got...) != nil || len(got) != 3 {
+		t.Errorf("sending three messages ended with %v; entries in the requests (-want +got):\n%s", got, diff)
 	}
 }

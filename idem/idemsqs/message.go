@@ -38,15 +38,15 @@ func entry(m idem.Message, fifo bool) types.SendMessageBatchRequestEntry {
 		e.MessageAttributes[encodingAttribute] = attribute(encodingBase64)
 	}
 	if fifo {
-		group := "key\x00" + m.Key
-		if m.Key == "" {
-			group = "id\x00" + m.ID
+		id := rand.Text()
+		if m.ID != "" {
+			id = hash(m.Source + "\x00" + m.ID)
 		}
-		e.MessageGroupId = aws.String(hash(m.Source + "\x00" + group))
-		e.MessageDeduplicationId = aws.String(hash(m.Source + "\x00" + m.ID))
-		if m.ID == "" {
-			e.MessageDeduplicationId = aws.String(rand.Text())
+		group := id
+		if m.Key != "" {
+			group = hash(m.Source + "\x00" + m.Key)
 		}
+		e.MessageGroupId, e.MessageDeduplicationId = &group, &id
 	}
 	return e
 }

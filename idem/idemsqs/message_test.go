@@ -3,25 +3,18 @@ package idemsqs_test
 import (
 	"bytes"
 	"context"
-	"encoding/json"
-	"io"
 	"log/slog"
-	"net/http"
-	"net/http/httptest"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
-	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/paghooks/paghooks/idem"
 	"github.com/paghooks/paghooks/idem/broker"
 	"github.com/paghooks/paghooks/idem/idemsqs"
-	"github.com/paghooks/paghooks/idem/idemsqs/sqstest"
 )
 
 // patience is how long a test waits for what must happen.
@@ -116,52 +109,6 @@ func TestWhatOthersSendIsConsumedToo(t *testing.T) {
 	}
 	if diff := cmp.Diff([]string{"{}", "not base64"}, bodies); diff != "" {
 		t.Error("bodies (-want +got):\n" + diff)
-	}
-}
-
-// A region, or a substitute for SQS, may take less at once than SQS says.
-func TestARequestThatIsTooLongIsDivided(t *testing.T) {
-	t.Parallel()
-	server := sqstest.NewServer()
-	defer server.Close()
-	var divided atomic.Int64
-	inFlight := make(chan struct{}, 100)
-	strict := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		body, _ := io.ReadAll(r.Body)
-		r.Body = io.NopCloser(bytes.NewReader(body))
-		var in struct{ Entries []json.RawMessage }
-		if json.Unmarshal(body, &in) == nil && len(in.Entries) > 1 {
-			divided.Add(1)
-			w.WriteHeader(http.StatusBadRequest)
-			_, _ = io.WriteString(w, `{"__type":"com.amazonaws.sqs#BatchRequestTooLong","message":"too long"}`)
-			return
-		}
-		inFlight <- struct{}{}
-		server.ServeHTTP(w, r)
-	}))
-	defer strict.Close()
-	client := newClient(strict.URL)
-	out, err := newClient(server.URL()).CreateQueue(t.Context(), &sqs.CreateQueueInput{QueueName: aws.String("q")})
-	if err != nil {
-		t.Fatal(err)
-	}
-	resume := server.Hang()
-	p := idemsqs.NewPublisher(client, *out.QueueUrl)
-	var publishing sync.WaitGroup
-	for range 60 {
-		publishing.Go(func() {
-			if err := p.Publish(t.Context(), idem.Message{Type: "x"}); err != nil {
-				t.Error(err)
-			}
-		})
-	}
-	for range 16 { // as many as are in flight at the same time
-		soon(t, inFlight)
-	}
-	resume()
-	publishing.Wait()
-	if divided.Load() == 0 {
-		t.Error("no request had several messages")
 	}
 }
 
