@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strconv"
+	"sync/atomic"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
@@ -76,12 +77,24 @@ func (s *subscription) receive(ctx context.Context) (broker.Delivery, error) {
 }
 
 func (s *subscription) delivery(r types.Message) broker.Delivery {
+	var settled atomic.Bool // SQS refuses to extend what was deleted a moment ago
 	return broker.Delivery{
 		Message: message(r),
 		Lane:    r.Attributes[string(types.MessageSystemAttributeNameMessageGroupId)],
-		Done:    func(ctx context.Context) error { return s.deletes.do(ctx, *r.ReceiptHandle) },
-		Extend:  func(ctx context.Context) error { return s.show(ctx, r, s.visible) },
-		Return:  func(ctx context.Context) error { return s.show(ctx, r, 0) },
+		Done: func(ctx context.Context) error {
+			settled.Store(true)
+			return s.deletes.do(ctx, *r.ReceiptHandle)
+		},
+		Extend: func(ctx context.Context) error {
+			if err := s.show(ctx, r, s.visible); err != nil && !settled.Load() {
+				return err
+			}
+			return nil
+		},
+		Return: func(ctx context.Context) error {
+			settled.Store(true)
+			return s.show(ctx, r, 0)
+		},
 	}
 }
 
