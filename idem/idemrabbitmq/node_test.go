@@ -71,7 +71,7 @@ func startNode(consumerTimeout time.Duration) (*node, error) {
 		"RABBITMQ_ENABLED_PLUGINS_FILE="+n.file("plugins"), "RABBITMQ_PID_FILE="+n.file("pid"), fmt.Sprint("RABBITMQ_DIST_PORT=", ports[1]),
 		fmt.Sprint("ERL_EPMD_PORT=", ports[2]), "ERL_EPMD_ADDRESS=127.0.0.1", "ERL_CRASH_DUMP=/dev/null",
 		"RABBITMQ_SERVER_ADDITIONAL_ERL_ARGS=-kernel inet_dist_use_interface {127,0,0,1}")
-	if n.epmd, err = startChild(n.dir, n.env, "rm -rf '"+n.dir+"'", "epmd", "-port", fmt.Sprint(ports[2]), "-address", "127.0.0.1"); err != nil {
+	if n.epmd, err = startChild(n.dir, n.env, "until rm -rf '"+n.dir+"'; do sleep 0.1; done", "epmd", "-port", fmt.Sprint(ports[2]), "-address", "127.0.0.1"); err != nil {
 		return nil, err
 	}
 	if err := n.start(); err != nil {
