@@ -139,6 +139,9 @@ func (c *channel) confirm(exchange, key string, m amqp.Publishing) error {
 	m.CorrelationId = strconv.FormatUint(c.numbers.Add(1), 36)
 	confirmation, err := c.PublishWithDeferredConfirm(exchange, key, true, false, m)
 	if err != nil {
+		if !c.IsClosed() { // it is about to be: the write has failed
+			c.abandon()
+		}
 		return lossError{err}
 	}
 	acked := confirmation.Wait()
