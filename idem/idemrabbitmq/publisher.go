@@ -98,7 +98,7 @@ func (p *Publisher) Publish(ctx context.Context, m idem.Message) error {
 	}
 	for n := 0; err == nil; n++ {
 		if limit := p.maxBody.Load(); limit > 0 && int64(len(m.Body)) > limit {
-			err = fmt.Errorf("its %d bytes are more than the broker's max_message_size, which is %d: raise that, or have it receive less", len(m.Body), limit)
+			err = fmt.Errorf("it is too large: its %d bytes are more than the broker's max_message_size, which is %d: raise that, or lower the relay's MaxBody", len(m.Body), limit)
 			break
 		}
 		var c *channel

@@ -30,12 +30,15 @@ func ConsumeWith(ctx context.Context, settings broker.Consumer, client *sqs.Clie
 	if settings.ExtendEvery <= 0 {
 		settings.ExtendEvery = 10 * time.Second
 	}
-	s := &subscription{client: client, url: queueURL, visible: max(1, int32((3*settings.ExtendEvery)/time.Second))}
+	s := &subscription{client: client, url: queueURL, visible: int32(min(max(1, 3*settings.ExtendEvery/time.Second), twelveHours))}
 	s.deletes = grouper[string]{send: s.delete, size: func(string) int { return 0 }, requests: 16}
 	err := settings.Consume(ctx, s.receive, handle)
 	s.giveBack(ctx)
 	return err
 }
+
+// twelveHours is the longest that SQS hides a message, in seconds.
+const twelveHours = 12 * 60 * 60
 
 // subscription receives the messages of a queue.
 type subscription struct {

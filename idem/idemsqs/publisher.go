@@ -47,7 +47,7 @@ func (p *Publisher) Publish(ctx context.Context, m idem.Message) error {
 	e := entry(m, p.fifo)
 	err := error(nil)
 	if n := size(e); n > maxSize {
-		err = fmt.Errorf("its %d bytes are too large for SQS, which takes %d: have the broker's side receive less", n, maxSize)
+		err = fmt.Errorf("it is too large: its %d bytes, with the attributes, are more than the %d that SQS takes: lower the relay's MaxBody", n, maxSize)
 	} else {
 		err = p.sends.do(ctx, e)
 	}
