@@ -15,6 +15,10 @@ import (
 // groupTime is how long a group may take. Publish ends earlier if its context does.
 const groupTime = 5 * time.Second
 
+// smallestBatch is how many messages make a batch worth it: the server syncs four files
+// or five for each.
+const smallestBatch = 5
+
 // Headers of an atomic batch.
 const (
 	batchID       = "Nats-Batch-Id"
@@ -29,7 +33,7 @@ func (p *Publisher) publishGroup(messages []*nats.Msg) []error {
 	ctx, cancel := context.WithTimeout(context.Background(), groupTime)
 	defer cancel()
 	results := make([]error, len(messages))
-	if len(messages) > 1 {
+	if len(messages) >= smallestBatch {
 		err := p.publishBatch(ctx, messages)
 		if err == nil {
 			return results
