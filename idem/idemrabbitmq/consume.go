@@ -1,0 +1,154 @@
+package idemrabbitmq
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math"
+
+	amqp "github.com/rabbitmq/amqp091-go"
+
+	"github.com/paghooks/paghooks/idem/broker"
+)
+
+// Consume gives the messages of a queue to handle until ctx ends, as
+// [broker.Consumer.Consume] does. A message is acknowledged once handle has returned
+// nil. The broker sends as many as there is room for, four for each of the Handlers,
+// and keeps the others. When the connection is lost, Consume dials again.
+//
+// A queue that would lose its messages, see [NewPublisher], is consumed with a warning.
+func Consume(ctx context.Context, dial Dial, queue string, handle broker.Handle) error {
+	return ConsumeWith(ctx, broker.Consumer{}, dial, queue, handle)
+}
+
+// ConsumeWith is [Consume] with settings. ExtendEvery does not apply: RabbitMQ gives
+// handlers its consumer_timeout and no more.
+func ConsumeWith(ctx context.Context, settings broker.Consumer, dial Dial, queue string, handle broker.Handle) error {
+	if settings.Handlers <= 0 {
+		settings.Handlers = 16
+	}
+	if settings.Logger == nil {
+		settings.Logger = slog.Default()
+	}
+	s := &subscription{dial: dial, queue: queue, prefetch: min(4*settings.Handlers, math.MaxUint16), logger: settings.Logger}
+	defer s.close()
+	return settings.Consume(ctx, s.receive, handle)
+}
+
+// subscription receives the messages of a queue, one connection after the other.
+type subscription struct {
+	dial     Dial
+	queue    string
+	prefetch int
+	logger   *slog.Logger
+
+	conn       *amqp.Connection // nil if there is none
+	channel    *amqp.Channel
+	cause      func() error // why the channel is closed; waits for that
+	deliveries <-chan amqp.Delivery
+}
+
+// receive waits for the next delivery. ctx is the same each time.
+func (s *subscription) receive(ctx context.Context) (broker.Delivery, error) {
+	if s.conn == nil {
+		if err := s.open(ctx); err != nil {
+			return broker.Delivery{}, err
+		}
+	}
+	select {
+	case d, ok := <-s.deliveries:
+		if ok {
+			return delivery(d), nil
+		}
+	case <-ctx.Done():
+		return broker.Delivery{}, ctx.Err()
+	}
+	err := s.ended()
+	s.close()
+	return broker.Delivery{}, err
+}
+
+// ended says why there are no more deliveries.
+func (s *subscription) ended() error {
+	if s.channel.IsClosed() {
+		return fmt.Errorf("idemrabbitmq: the channel to queue %q was lost: %w", s.queue, s.cause())
+	}
+	return fmt.Errorf("idemrabbitmq: the broker has ended the subscription to queue %q: it was deleted, or is moving", s.queue)
+}
+
+// open subscribes, and does not wait for a broker that hangs.
+func (s *subscription) open(ctx context.Context) error {
+	type result struct {
+		subscription
+		err error
+	}
+	opened := make(chan result, 1)
+	go func(s subscription) {
+		err := s.subscribe(ctx)
+		opened <- result{s, err}
+	}(*s)
+	select {
+	case r := <-opened:
+		if r.err == nil {
+			*s = r.subscription
+		}
+		return r.err
+	case <-ctx.Done():
+		go func() { r := <-opened; r.close() }()
+		return ctx.Err()
+	}
+}
+
+// subscribe connects, and has the broker send messages until ctx ends.
+func (s *subscription) subscribe(ctx context.Context) (err error) {
+	defer func() {
+		if err != nil {
+			s.close()
+			err = fmt.Errorf("idemrabbitmq: consuming queue %q: %w", s.queue, err)
+		}
+	}()
+	if s.conn, err = connect(s.dial); err != nil {
+		return err
+	}
+	if err := keeps(s.conn, s.queue); err != nil {
+		s.logger.WarnContext(ctx, "idemrabbitmq: "+err.Error())
+	}
+	if s.channel, err = s.conn.Channel(); err != nil {
+		return err
+	}
+	s.cause = causeOf(s.channel)
+	if err = s.channel.Qos(s.prefetch, 0, false); err != nil {
+		return err
+	}
+	s.deliveries, err = s.channel.ConsumeWithContext(ctx, s.queue, "", false, false, false, false, nil)
+	return err
+}
+
+// close has the broker deliver again what is not acknowledged.
+func (s *subscription) close() {
+	if s.conn != nil {
+		hangUp(s.conn)
+		s.conn = nil
+	}
+}
+
+func delivery(d amqp.Delivery) broker.Delivery {
+	return broker.Delivery{
+		Message: message(d),
+		Done:    func(ctx context.Context) error { return within(ctx, func() error { return d.Ack(false) }) },
+		Return:  func(ctx context.Context) error { return within(ctx, func() error { return d.Nack(false, true) }) },
+	}
+}
+
+// within calls f, which writes to a connection that may hang, and waits until ctx ends.
+func within(ctx context.Context, f func() error) error {
+	ended := make(chan error, 1)
+	go func() { ended <- f() }()
+	select {
+	case err := <-ended:
+		return err
+	case <-ctx.Done():
+		return errors.New("the connection to the broker hangs")
+	}
+}

@@ -1,0 +1,215 @@
+package idemrabbitmq_test
+
+import (
+	"bytes"
+	"context"
+	"log/slog"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	amqp "github.com/rabbitmq/amqp091-go"
+
+	"github.com/paghooks/paghooks/idem"
+	"github.com/paghooks/paghooks/idem/broker"
+	"github.com/paghooks/paghooks/idem/idemrabbitmq"
+)
+
+// patience is how long a test waits for what must happen.
+const patience = time.Minute
+
+// consume consumes until stop is called, which waits for the end.
+func consume(t testing.TB, settings broker.Consumer, url, queue string, handle broker.Handle) (stop func()) {
+	t.Helper()
+	if settings.Logger == nil {
+		settings.Logger = slog.New(slog.DiscardHandler)
+	}
+	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
+	ended := make(chan error, 1)
+	go func() { ended <- idemrabbitmq.ConsumeWith(ctx, settings, dialer(url), queue, handle) }()
+	stop = sync.OnceFunc(func() {
+		cancel()
+		select {
+		case err := <-ended:
+			if err != nil {
+				t.Error("Consume returned ", err)
+			}
+		case <-time.After(patience):
+			t.Error("Consume does not end")
+		}
+	})
+	t.Cleanup(stop)
+	return stop
+}
+
+// soon returns the next of what happens.
+func soon[T any](t testing.TB, happens <-chan T) (v T) {
+	t.Helper()
+	select {
+	case v = <-happens:
+	case <-time.After(patience):
+		t.Fatal("waited in vain")
+	}
+	return v
+}
+
+func TestWhatOthersPublishIsConsumedToo(t *testing.T) {
+	t.Parallel()
+	url := sharedURL(t)
+	queue := declare(t, url, nil)
+	at := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
+	foreign := amqp.Publishing{MessageId: "7", Type: "paid", Timestamp: at, Body: []byte("{}"), Headers: amqp.Table{"n": 1, "cloudEvents:n": 2}}
+	if err := channelOf(t, url).PublishWithContext(t.Context(), "", queue, true, false, foreign); err != nil {
+		t.Fatal(err)
+	}
+	got := make(chan idem.Message)
+	consume(t, broker.Consumer{}, url, queue, func(_ context.Context, m idem.Message) error { got <- m; return nil })
+	m := soon(t, got)
+	m.Time = m.Time.UTC()
+	if diff := cmp.Diff(idem.Message{ID: "7", Type: "paid", Time: at, Body: []byte("{}")}, m); diff != "" {
+		t.Errorf("the message (-want +got)\n%s", diff)
+	}
+}
+
+func TestWhatIsNotHandledWhenConsumeEndsIsBackInTheQueue(t *testing.T) {
+	t.Parallel()
+	url := sharedURL(t)
+	queue := declare(t, url, nil)
+	p := newPublisher(t, dialer(url), "", queue)
+	for range 100 {
+		if err := p.Publish(t.Context(), idem.Message{Type: "paid", Key: "one"}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	begun := make(chan struct{}, 1)
+	stop := consume(t, broker.Consumer{Handlers: 4, StopTimeout: time.Millisecond}, url, queue, func(ctx context.Context, _ idem.Message) error {
+		begun <- struct{}{}
+		<-ctx.Done()
+		return ctx.Err()
+	})
+	soon(t, begun)
+	stop()
+	if n := count(t, url, queue); n != 100 {
+		t.Errorf("the queue has %d messages, want all 100", n)
+	}
+}
+
+// The broker closes the channel of a consumer that keeps a message for too long.
+func TestAHandlerMayBeSlowerThanTheConsumerTimeout(t *testing.T) {
+	t.Parallel()
+	n := ownNode(t)
+	queue := declare(t, n.url(), amqp.Table{"x-queue-type": "quorum"})
+	if err := newPublisher(t, dialer(n.url()), "", queue).Publish(t.Context(), idem.Message{Type: "slow", Key: "one"}); err != nil {
+		t.Fatal(err)
+	}
+	var log lines
+	handled := make(chan bool, 2)
+	slow := sync.OnceFunc(func() { log.await(t, "timeout") })
+	logger := slog.New(slog.NewTextHandler(&log, nil))
+	consume(t, broker.Consumer{Logger: logger}, n.url(), queue, func(context.Context, idem.Message) error {
+		slow()
+		handled <- true
+		return nil
+	})
+	soon(t, handled)
+	soon(t, handled) // it came again
+	log.await(t, "it will come again")
+}
+
+// lines are what a logger has written.
+type lines struct {
+	mu      sync.Mutex
+	text    bytes.Buffer
+	changed chan struct{}
+}
+
+func (l *lines) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.changed != nil {
+		close(l.changed)
+		l.changed = nil
+	}
+	return l.text.Write(p)
+}
+
+// await waits until a text was written.
+func (l *lines) await(t testing.TB, text string) {
+	late := time.After(patience)
+	for {
+		l.mu.Lock()
+		if l.changed == nil {
+			l.changed = make(chan struct{})
+		}
+		written, changed := l.text.String(), l.changed
+		l.mu.Unlock()
+		if strings.Contains(written, text) {
+			return
+		}
+		select {
+		case <-changed:
+		case <-late:
+			t.Errorf("%q was not logged, but %s", text, written)
+			return
+		}
+	}
+}
+
+func TestAQueueThatWouldLoseMessagesIsConsumedWithAWarning(t *testing.T) {
+	t.Parallel()
+	url := sharedURL(t)
+	queue, err := channelOf(t, url).QueueDeclare("idemrabbitmq/"+t.Name(), false, true, false, false, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var log lines
+	consume(t, broker.Consumer{Logger: slog.New(slog.NewTextHandler(&log, nil))}, url, queue.Name, func(context.Context, idem.Message) error { return nil })
+	log.await(t, "is not durable")
+}
+
+func TestConsumingGoesOnAfterTheQueueWasDeletedAndMadeAgain(t *testing.T) {
+	t.Parallel()
+	url := sharedURL(t)
+	queue := declare(t, url, nil)
+	var log lines
+	got := make(chan idem.Message)
+	consume(t, broker.Consumer{Logger: slog.New(slog.NewTextHandler(&log, nil))}, url, queue, func(_ context.Context, m idem.Message) error { got <- m; return nil })
+	p := newPublisher(t, dialer(url), "", queue)
+	for n := range 2 {
+		if n > 0 {
+			ch := channelOf(t, url)
+			if _, err := ch.QueueDelete(queue, false, false, false); err != nil {
+				t.Fatal(err)
+			}
+			log.await(t, "no queue")
+			if _, err := ch.QueueDeclare(queue, true, false, false, false, nil); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := p.Publish(t.Context(), idem.Message{Type: "paid"}); err != nil {
+			t.Fatal(err)
+		}
+		soon(t, got)
+	}
+}
+
+func TestConsumeEndsWhileTheBrokerHangs(t *testing.T) {
+	t.Parallel()
+	n := ownNode(t)
+	queue := declare(t, n.url(), nil)
+	if err := newPublisher(t, dialer(n.url()), "", queue).Publish(t.Context(), idem.Message{Type: "paid"}); err != nil {
+		t.Fatal(err)
+	}
+	handled := make(chan struct{})
+	stop := consume(t, broker.Consumer{}, n.url(), queue, func(context.Context, idem.Message) error { close(handled); return nil })
+	soon(t, handled)
+	resume := n.hang(t)
+	defer resume()
+	start := time.Now()
+	stop()
+	if took := time.Since(start); took > 20*time.Second {
+		t.Errorf("Consume took %s to end", took)
+	}
+}

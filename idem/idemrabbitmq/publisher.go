@@ -1,0 +1,226 @@
+package idemrabbitmq
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"regexp"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	amqp "github.com/rabbitmq/amqp091-go"
+
+	"github.com/paghooks/paghooks/idem"
+)
+
+// Dial opens a connection of its own: it is called again after each loss, and who
+// called it closes what it returns. [amqp.Dial] in a function suffices.
+//
+// The connection must not recover by itself: leave [amqp.Config]'s Recovery nil, else
+// it is refused. A recovered channel counts its deliveries from 1 again, so that the
+// acknowledgement of an earlier delivery settles another message, which is then lost.
+type Dial func() (*amqp.Connection, error)
+
+// Publisher publishes messages with the broker's confirmation: they are persistent,
+// and mandatory. It is safe for use by many goroutines, whose messages share one
+// channel: the broker writes them to its disk together.
+//
+// The exported fields are settings: change them before the first message.
+type Publisher struct {
+	// RoutingKey returns the routing key of a message, which is at most 255 bytes
+	// long. For an exchange of type x-consistent-hash let it return the message's
+	// Key. Default: the one that [NewPublisher] got.
+	RoutingKey func(idem.Message) string
+
+	dial          Dial
+	exchange, key string
+
+	maxBody atomic.Int64 // what the broker takes, once it has said so; else 0
+
+	mu     sync.Mutex
+	latest *opening
+	closed bool
+}
+
+var _ idem.Publisher = (*Publisher)(nil)
+
+// NewPublisher returns a publisher to an exchange with a routing key. The exchange ""
+// has each queue's name as a routing key. It does not connect until the first message
+// is published.
+//
+// The queues must be durable, and not be deleted automatically. A publisher to the
+// exchange "" looks, and refuses to publish to a queue that is neither, if it has
+// the permission to configure it; behind another exchange nobody can look.
+func NewPublisher(dial Dial, exchange, routingKey string) *Publisher {
+	return &Publisher{dial: dial, exchange: exchange, key: routingKey}
+}
+
+// opening is a channel that is being opened, or was.
+type opening struct {
+	done    chan struct{}
+	channel *channel
+	err     error
+}
+
+// useless tells that another channel has to be opened.
+func (o *opening) useless() bool {
+	select {
+	case <-o.done:
+		return o.err != nil || o.channel.isLost()
+	default:
+		return false
+	}
+}
+
+// attempts is how many channels a message is published on while they are lost: one
+// that is too large for the broker takes its channel from others, and a broker that is
+// restarted may be back.
+const attempts = 3
+
+// Publish implements [idem.Publisher]. It returns nil once every queue that the
+// message was routed to has it: on disk, or on most of its replicas' for a quorum
+// queue.
+//
+// It returns an error if the message goes to no queue, if the broker refuses it,
+// because a queue is full say, or if it is larger than the broker's max_message_size.
+// While the broker hangs, or blocks publishers for lack of memory or disk, it waits
+// for ctx. If the connection is lost meanwhile it connects and publishes again.
+func (p *Publisher) Publish(ctx context.Context, m idem.Message) error {
+	key := p.key
+	if p.RoutingKey != nil {
+		key = p.RoutingKey(m)
+	}
+	out, err := publishing(m)
+	if err == nil && len(key) > maxShort {
+		err = fmt.Errorf("its routing key is longer than %d bytes", maxShort)
+	}
+	for n := 0; err == nil; n++ {
+		if limit := p.maxBody.Load(); limit > 0 && int64(len(m.Body)) > limit {
+			err = fmt.Errorf("it is too large: its %d bytes are more than the broker's max_message_size, which is %d: raise that, or lower the relay's MaxBody", len(m.Body), limit)
+			break
+		}
+		var c *channel
+		if c, err = p.channel(ctx); err != nil {
+			break
+		}
+		err = c.publish(ctx, p.exchange, key, out)
+		loss, lost := errors.AsType[lossError](err)
+		switch {
+		case err == nil:
+			return nil
+		case errors.Is(err, errNoAnswer):
+			c.abandon()
+		case lost && !loss.final() && n+1 < attempts:
+			p.learn(loss)
+			err = nil
+		}
+	}
+	return fmt.Errorf("idemrabbitmq: %s %s is not published: %w", m.Type, m.ID, err)
+}
+
+var tooLarge = regexp.MustCompile(`message size \d+ is larger than.* max size (\d+)`)
+
+// learn remembers the size that the broker has closed the channel for.
+func (p *Publisher) learn(l lossError) {
+	if match := tooLarge.FindStringSubmatch(l.Error()); match != nil {
+		if limit, err := strconv.ParseInt(match[1], 10, 64); err == nil {
+			p.maxBody.Store(limit)
+		}
+	}
+}
+
+// channel returns the open channel, or waits for one.
+func (p *Publisher) channel(ctx context.Context) (*channel, error) {
+	p.mu.Lock()
+	if p.closed {
+		p.mu.Unlock()
+		return nil, errors.New("the publisher is closed")
+	}
+	o := p.latest
+	if o == nil || o.useless() {
+		last := o
+		o = &opening{done: make(chan struct{})}
+		p.latest = o
+		go p.open(o, last)
+	}
+	p.mu.Unlock()
+	select {
+	case <-o.done:
+		return o.channel, o.err
+	case <-ctx.Done():
+		return nil, fmt.Errorf("the broker lets nobody connect: %w", ctx.Err())
+	}
+}
+
+// redial is how long a failure to connect lasts at least, so that callers who try
+// again immediately do not keep a broker from starting.
+const redial = 200 * time.Millisecond
+
+// open opens a channel: on the last one's connection, if that is there.
+func (p *Publisher) open(o, last *opening) {
+	defer close(o.done)
+	start := time.Now()
+	defer func() {
+		if o.err != nil {
+			time.Sleep(redial - time.Since(start))
+		}
+	}()
+	if last != nil && last.channel != nil && last.channel.isUp() {
+		if o.channel, o.err = openChannel(last.channel.conn); o.err == nil {
+			return
+		}
+		go hangUp(last.channel.conn)
+	}
+	var conn *amqp.Connection
+	if conn, o.err = connect(p.dial); o.err != nil {
+		return
+	}
+	p.maxBody.Store(0) // an operator may have raised it
+	if p.exchange == "" && p.RoutingKey == nil {
+		o.err = keeps(conn, p.key)
+	}
+	if o.err == nil {
+		o.channel, o.err = openChannel(conn)
+	}
+	if o.err != nil {
+		go hangUp(conn)
+	}
+}
+
+// Close closes the connection. Messages that are not confirmed yet are not published
+// as far as their callers know.
+func (p *Publisher) Close() error {
+	p.mu.Lock()
+	p.closed = true
+	o := p.latest
+	p.mu.Unlock()
+	if o == nil {
+		return nil
+	}
+	<-o.done
+	if o.err == nil {
+		hangUp(o.channel.conn)
+	}
+	return nil
+}
+
+// connect dials, and refuses what recovers by itself.
+func connect(dial Dial) (*amqp.Connection, error) {
+	conn, err := dial()
+	if err != nil {
+		return nil, fmt.Errorf("connecting to the broker: %w", err)
+	}
+	if conn.IsRecoveryEnabled() {
+		go hangUp(conn)
+		return nil, errors.New("the connection recovers by itself, and would then acknowledge messages that nobody has handled: leave Recovery out of its amqp.Config")
+	}
+	return conn, nil
+}
+
+// hangUpTime is how long the broker has to answer that a connection is closed.
+const hangUpTime = 2 * time.Second
+
+// hangUp closes a connection. Its deadline also ends writes that hang.
+func hangUp(conn *amqp.Connection) { _ = conn.CloseDeadline(time.Now().Add(hangUpTime)) }

@@ -1,0 +1,133 @@
+package idemsqs
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"sync/atomic"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
+	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
+
+	"github.com/paghooks/paghooks/idem/broker"
+)
+
+// Consume gives the messages of a queue to handle until ctx ends, as
+// [broker.Consumer.Consume] does, and deletes each once handle has returned nil. Any
+// number of calls, in any number of processes, may share a queue.
+//
+// A message that is being handled, or waits for that, stays invisible to others; SQS
+// allows that for 12 hours, then delivers it again. If the process is killed,
+// or has just received messages when ctx ends, they come again after 30 seconds.
+func Consume(ctx context.Context, client *sqs.Client, queueURL string, handle broker.Handle) error {
+	return ConsumeWith(ctx, broker.Consumer{}, client, queueURL, handle)
+}
+
+// ConsumeWith is [Consume] with settings. Messages are invisible for three times
+// ExtendEvery, in whole seconds, and again for that long whenever it is over once.
+func ConsumeWith(ctx context.Context, settings broker.Consumer, client *sqs.Client, queueURL string, handle broker.Handle) error {
+	if settings.ExtendEvery <= 0 {
+		settings.ExtendEvery = 10 * time.Second
+	}
+	s := &subscription{client: client, url: queueURL, visible: int32(min(max(1, 3*settings.ExtendEvery/time.Second), twelveHours))}
+	s.deletes = grouper[string]{send: s.delete, size: func(string) int { return 0 }, requests: 16}
+	err := settings.Consume(ctx, s.receive, handle)
+	s.giveBack(ctx)
+	return err
+}
+
+// twelveHours is the longest that SQS hides a message, in seconds.
+const twelveHours = 12 * 60 * 60
+
+// subscription receives the messages of a queue.
+type subscription struct {
+	client  *sqs.Client
+	url     string
+	visible int32 // seconds until others see a message again
+	deletes grouper[string]
+
+	waiting []types.Message // received, and not yet given to a handler
+	until   time.Time       // too late for them: others may see them soon
+}
+
+// longest is how long a request waits for messages, in seconds: the longest that SQS
+// allows.
+const longest = 20
+
+// receive waits for the next message.
+func (s *subscription) receive(ctx context.Context) (broker.Delivery, error) {
+	for {
+		if len(s.waiting) > 0 && time.Now().After(s.until) {
+			s.waiting = nil // all handlers were busy for so long; these come again
+		}
+		if len(s.waiting) > 0 {
+			next := s.waiting[0]
+			s.waiting = s.waiting[1:]
+			return s.delivery(next), nil
+		}
+		out, err := s.client.ReceiveMessage(ctx, &sqs.ReceiveMessageInput{
+			QueueUrl: &s.url, MaxNumberOfMessages: maxGroup, WaitTimeSeconds: longest, VisibilityTimeout: s.visible,
+			MessageAttributeNames:       []string{"All"},
+			MessageSystemAttributeNames: []types.MessageSystemAttributeName{types.MessageSystemAttributeNameMessageGroupId},
+		})
+		if err != nil {
+			return broker.Delivery{}, fmt.Errorf("idemsqs: receiving messages: %w", err)
+		}
+		s.waiting = out.Messages
+		s.until = time.Now().Add(time.Duration(s.visible) * time.Second / 2) // in time to extend one
+	}
+}
+
+func (s *subscription) delivery(r types.Message) broker.Delivery {
+	var settled atomic.Bool // SQS refuses to extend what was deleted a moment ago
+	return broker.Delivery{
+		Message: message(r),
+		Lane:    r.Attributes[string(types.MessageSystemAttributeNameMessageGroupId)],
+		Done: func(ctx context.Context) error {
+			settled.Store(true)
+			return s.deletes.do(ctx, *r.ReceiptHandle)
+		},
+		Extend: func(ctx context.Context) error {
+			if err := s.show(ctx, r, s.visible); err != nil && !settled.Load() {
+				return err
+			}
+			return nil
+		},
+		Return: func(ctx context.Context) error {
+			settled.Store(true)
+			return s.show(ctx, r, 0)
+		},
+	}
+}
+
+// show has others see a message after so many seconds.
+func (s *subscription) show(ctx context.Context, r types.Message, seconds int32) error {
+	_, err := s.client.ChangeMessageVisibility(ctx, &sqs.ChangeMessageVisibilityInput{
+		QueueUrl: &s.url, ReceiptHandle: r.ReceiptHandle, VisibilityTimeout: seconds,
+	})
+	return err
+}
+
+// delete deletes up to 10 messages.
+func (s *subscription) delete(ctx context.Context, receipts []string) []error {
+	var entries []types.DeleteMessageBatchRequestEntry
+	for i, r := range receipts {
+		entries = append(entries, types.DeleteMessageBatchRequestEntry{Id: new(strconv.Itoa(i)), ReceiptHandle: &r})
+	}
+	out, err := s.client.DeleteMessageBatch(ctx, &sqs.DeleteMessageBatchInput{QueueUrl: &s.url, Entries: entries})
+	if err != nil {
+		return fill(len(entries), err)
+	}
+	return results(len(entries), len(out.Successful), func(i int) string { return *out.Successful[i].Id }, out.Failed)
+}
+
+// giveBack has others see what was received and not given to a handler. What is not
+// given back comes again later.
+func (s *subscription) giveBack(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
+	defer cancel()
+	for _, r := range s.waiting {
+		_ = s.show(ctx, r, 0)
+	}
+}

@@ -1,0 +1,173 @@
+package idemsqs_test
+
+import (
+	"bytes"
+	"context"
+	"log/slog"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/paghooks/paghooks/idem"
+	"github.com/paghooks/paghooks/idem/broker"
+	"github.com/paghooks/paghooks/idem/idemsqs"
+)
+
+// patience is how long a test waits for what must happen.
+const patience = time.Minute
+
+// consume consumes until stop is called, which waits for the end.
+func consume(t testing.TB, settings broker.Consumer, client *sqs.Client, url string, handle broker.Handle) (stop func()) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
+	ended := make(chan error, 1)
+	go func() { ended <- idemsqs.ConsumeWith(ctx, settings, client, url, handle) }()
+	stop = sync.OnceFunc(func() {
+		cancel()
+		select {
+		case err := <-ended:
+			if err != nil {
+				t.Error("Consume returned ", err)
+			}
+		case <-time.After(patience):
+			t.Error("Consume does not end")
+		}
+	})
+	t.Cleanup(stop)
+	return stop
+}
+
+// soon returns the next of what happens.
+func soon[T any](t testing.TB, happens <-chan T) (v T) {
+	t.Helper()
+	select {
+	case v = <-happens:
+	case <-time.After(patience):
+		t.Fatal("waited in vain")
+	}
+	return v
+}
+
+func TestEveryMessageArrivesAsItWas(t *testing.T) {
+	t.Parallel()
+	at := time.Date(2026, 11, 20, 12, 0, 0, 5000, time.UTC)
+	all := make([]byte, 256)
+	for n := range all {
+		all[n] = byte(n)
+	}
+	for _, suffix := range []string{"", ".fifo"} {
+		_, endpoint, url := newQueue(t, suffix)
+		client := newClient(endpoint)
+		got := make(chan idem.Message)
+		consume(t, broker.Consumer{}, client, url, func(_ context.Context, m idem.Message) error { got <- m; return nil })
+		for reason, m := range map[string]idem.Message{
+			"text":                  {Source: "shop", ID: "1", Type: "order.paid", Key: "ordem 7 ✓", Time: at, Body: []byte("{\"á\":\t1}\r\n")},
+			"every byte":            {Source: "shop", ID: "a&<1>/2", Type: "order.paid", Body: all},
+			"empty":                 {Source: "shop", ID: "2", Type: "order.paid", Body: []byte{}},
+			"characters not of XML": {Source: "shop", ID: "\x01", Type: "x", Key: "\uffff", Body: []byte("a\x01\ufffe")},
+			"text like base64":      {Source: "shop", ID: "3", Type: "x", Body: []byte("eA==")},
+			"one space":             {Source: "shop", ID: "4", Type: "x", Body: []byte(" ")},
+			"no source":             {ID: "5", Type: "x", Body: []byte("x")},
+		} {
+			if err := idemsqs.NewPublisher(client, url).Publish(t.Context(), m); err != nil {
+				t.Error(reason, ": ", err)
+				continue
+			}
+			if diff := cmp.Diff(m, soon(t, got)); diff != "" {
+				t.Errorf("%s, %q (-want +got):\n%s", reason, suffix, diff)
+			}
+		}
+	}
+}
+
+func TestWhatOthersSendIsConsumedToo(t *testing.T) {
+	t.Parallel()
+	server, endpoint, url := newQueue(t, "")
+	if server == nil {
+		t.Skip("the ID of a foreign message is known on sqstest only")
+	}
+	client := newClient(endpoint)
+	var bodies []string
+	got := make(chan idem.Message)
+	consume(t, broker.Consumer{}, client, url, func(_ context.Context, m idem.Message) error { got <- m; return nil })
+	for _, in := range []*sqs.SendMessageBatchInput{
+		batchOf(url, "{}", nil),
+		batchOf(url, "not base64", map[string]string{"contentencoding": "base64"}),
+	} {
+		if _, err := client.SendMessageBatch(t.Context(), in); err != nil {
+			t.Fatal(err)
+		}
+		m := soon(t, got)
+		if m.ID == "" {
+			t.Error("a message has no ID")
+		}
+		bodies = append(bodies, string(m.Body))
+	}
+	if diff := cmp.Diff([]string{"{}", "not base64"}, bodies); diff != "" {
+		t.Error("bodies (-want +got):\n" + diff)
+	}
+}
+
+func TestWhatConsumeHasNotHandledIsVisibleToOthersWhenItEnds(t *testing.T) {
+	t.Parallel()
+	for _, suffix := range []string{"", ".fifo"} {
+		_, endpoint, url := newQueue(t, suffix)
+		client := newClient(endpoint)
+		publish(t, client, url, 30)
+		begun := make(chan struct{}, 100)
+		hour := broker.Consumer{Handlers: 2, StopTimeout: time.Millisecond, ExtendEvery: time.Hour, Logger: slog.New(slog.DiscardHandler)}
+		stop := consume(t, hour, client, url, func(ctx context.Context, _ idem.Message) error {
+			begun <- struct{}{}
+			<-ctx.Done()
+			return ctx.Err()
+		})
+		soon(t, begun)
+		stop()
+		handled := make(chan string)
+		consume(t, broker.Consumer{}, client, url, func(_ context.Context, m idem.Message) error { handled <- m.ID; return nil })
+		for range 30 {
+			soon(t, handled)
+		}
+	}
+}
+
+// The one handler is busy for longer than messages are invisible. Those that it has not
+// begun, and that nobody extends, are left to SQS.
+func TestWhatWaitsForTooLongComesAgain(t *testing.T) {
+	t.Parallel()
+	_, endpoint, url := newQueue(t, ".fifo")
+	client := newClient(endpoint)
+	publish(t, client, url, 20)
+	var log bytes.Buffer
+	handled := make(chan string, 100)
+	slow := sync.OnceFunc(func() { <-time.After(4 * time.Second) }) // longer than 3 × ExtendEvery
+	settings := broker.Consumer{Handlers: 1, ExtendEvery: time.Second, Logger: slog.New(slog.NewTextHandler(&log, nil))}
+	stop := consume(t, settings, client, url, func(_ context.Context, m idem.Message) error {
+		slow()
+		handled <- m.ID
+		return nil
+	})
+	times := map[string]int{}
+	for range 20 {
+		times[soon(t, handled)]++
+	}
+	stop()
+	if len(times) != 20 || log.Len() > 0 {
+		t.Errorf("handled %v, and logged %s", times, log.String())
+	}
+}
+
+// publish publishes messages, each in a group of its own.
+func publish(t testing.TB, client *sqs.Client, url string, messages int) {
+	t.Helper()
+	p := idemsqs.NewPublisher(client, url)
+	for n := range messages {
+		if err := p.Publish(t.Context(), idem.Message{Source: "shop", ID: strings.Repeat("i", n+1), Type: "paid"}); err != nil {
+			t.Fatal(err)
+		}
+	}
+}

@@ -1,0 +1,118 @@
+package idemsqs
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
+	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
+
+	"github.com/paghooks/paghooks/idem"
+)
+
+// Publisher sends messages to a queue. It is safe for use by many goroutines, whose
+// messages share requests, of 10 messages each.
+type Publisher struct {
+	client *sqs.Client
+	url    string
+	fifo   bool
+	sends  grouper[types.SendMessageBatchRequestEntry]
+}
+
+var _ idem.Publisher = (*Publisher)(nil)
+
+// maxSize is the size of the largest message, and of a request. The queue's
+// MaximumMessageSize may be less.
+const maxSize = 1 << 20
+
+// NewPublisher returns a publisher to the queue with that URL. If its name ends with
+// .fifo it keeps the order of the messages of each Key.
+func NewPublisher(client *sqs.Client, queueURL string) *Publisher {
+	p := &Publisher{client: client, url: queueURL, fifo: strings.HasSuffix(queueURL, ".fifo")}
+	p.sends = grouper[types.SendMessageBatchRequestEntry]{send: p.send, size: size, maxSize: maxSize, requests: 16}
+	return p
+}
+
+// Publish implements [idem.Publisher]. It returns nil once SQS has stored the message
+// in several places, or has stored one of a FIFO queue with the same Source and ID in
+// the last five minutes.
+//
+// It returns an error at once if the message is larger than 1 MiB with its attributes.
+// A body that is no text, or has characters that SQS does not take, grows by a third:
+// it is encoded with base64.
+func (p *Publisher) Publish(ctx context.Context, m idem.Message) error {
+	e := entry(m, p.fifo)
+	err := error(nil)
+	if n := size(e); n > maxSize {
+		err = fmt.Errorf("it is too large: its %d bytes, with the attributes, are more than the %d that SQS takes: lower the relay's MaxBody", n, maxSize)
+	} else {
+		err = p.sends.do(ctx, e)
+	}
+	if err != nil {
+		return fmt.Errorf("idemsqs: %s %s is not published: %w", m.Type, m.ID, err)
+	}
+	return nil
+}
+
+// send sends up to 10 messages.
+func (p *Publisher) send(ctx context.Context, group []types.SendMessageBatchRequestEntry) []error {
+	for i := range group {
+		group[i].Id = new(strconv.Itoa(i))
+	}
+	out, err := p.client.SendMessageBatch(ctx, &sqs.SendMessageBatchInput{QueueUrl: &p.url, Entries: group})
+	if _, ok := errors.AsType[*types.BatchRequestTooLong](err); ok && len(group) > 1 { // the queue takes less than maxSize
+		var all []error
+		for i := range group {
+			all = append(all, p.send(ctx, group[i:i+1])...)
+		}
+		return all
+	}
+	if err != nil {
+		return fill(len(group), err)
+	}
+	return results(len(group), len(out.Successful), func(i int) string { return *out.Successful[i].Id }, out.Failed)
+}
+
+// results are the errors of a group's entries: an entry that the answer does not have
+// is not done.
+func results(entries, successful int, id func(int) string, failed []types.BatchResultErrorEntry) []error {
+	all := fill(entries, errors.New("SQS has not answered for it"))
+	set := func(id string, err error) {
+		if i, convErr := strconv.Atoi(id); convErr == nil && i >= 0 && i < entries {
+			all[i] = err
+		}
+	}
+	for i := range successful {
+		set(id(i), nil)
+	}
+	for _, f := range failed {
+		set(*f.Id, refusal(f))
+	}
+	return all
+}
+
+// refusal is SQS's error about one entry.
+func refusal(f types.BatchResultErrorEntry) error {
+	var code, text string
+	if f.Code != nil {
+		code = *f.Code
+	}
+	if f.Message != nil {
+		text = *f.Message
+	}
+	if strings.Contains(text, "shorter than") {
+		return fmt.Errorf("it is too large for the queue: raise its MaximumMessageSize: SQS says %s: %s", code, text)
+	}
+	return fmt.Errorf("SQS says %s: %s", code, text)
+}
+
+func fill(n int, err error) []error {
+	all := make([]error, n)
+	for i := range all {
+		all[i] = err
+	}
+	return all
+}
