@@ -142,10 +142,7 @@ func (r *run) begin(d Delivery) {
 		}()
 		stop := r.extend(d)
 		defer stop()
-		select {
-		case <-before:
-		case <-r.ctx.Done():
-		}
+		<-before // also when it is given back: nobody else may have it earlier
 		r.settle(d)
 	})
 }
@@ -215,12 +212,12 @@ func (r *run) tell(d Delivery, failure string, f func(context.Context) error) {
 	}
 }
 
-// extend asks for more time, until stop is called.
+// extend asks for more time, until stop is called, or handlers must have ended.
 func (r *run) extend(d Delivery) (stop func()) {
 	if d.Extend == nil {
 		return func() {}
 	}
-	ctx, cancel := context.WithCancel(context.WithoutCancel(r.ctx))
+	ctx, cancel := context.WithCancel(r.handling)
 	go func() {
 		ticker := time.NewTicker(r.ExtendEvery)
 		defer ticker.Stop()

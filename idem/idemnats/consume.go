@@ -96,7 +96,7 @@ func (s *subscription) receive(ctx context.Context) (broker.Delivery, error) {
 
 func (s *subscription) next(ctx context.Context) (m jetstream.Msg, err error) {
 	if s.messages == nil {
-		if s.messages, err = s.consumer.Messages(jetstream.PullMaxMessages(ahead)); err != nil {
+		if s.messages, err = s.consumer.Messages(jetstream.PullMaxMessages(ahead), jetstream.PullExpiry(5*time.Second)); err != nil {
 			return nil, err
 		}
 	}

@@ -88,10 +88,11 @@ func options() []nats.Option {
 }
 
 // openNew makes a stream of that name with a durable consumer, or with several.
-func openNew(t testing.TB, js jetstream.JetStream, name string, partitions int) {
+func openNew(t testing.TB, js jetstream.JetStream, name string, partitions int, batches bool) {
 	t.Helper()
 	stream, err := js.CreateStream(t.Context(), jetstream.StreamConfig{
 		Name: name, Subjects: []string{name, name + ".*"}, Retention: jetstream.WorkQueuePolicy, Discard: jetstream.DiscardNew,
+		AllowAtomicPublish: batches,
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -166,17 +167,17 @@ func openAddress(address string) (q brokertest.Queue, err error) {
 }
 
 // open opens a new queue: on a real server if there is one, else on one in process.
-func open(partitions int) func(testing.TB) brokertest.Queue {
+func open(partitions int, batches bool) func(testing.TB) brokertest.Queue {
 	return func(t testing.TB) brokertest.Queue {
 		t.Helper()
 		url := os.Getenv(realServer)
 		if url == "" {
-			return openOwn(partitions)(t)
+			return openOwn(partitions, batches)(t)
 		}
 		js := connect(t, url)
 		name := "idemnats_" + strings.NewReplacer("/", "_", ".", "_").Replace(t.Name())
 		_ = js.DeleteStream(t.Context(), name) // left by a test that was killed
-		openNew(t, js, name, partitions)
+		openNew(t, js, name, partitions, batches)
 		t.Cleanup(func() { _ = js.DeleteStream(context.Background(), name) })
 		q, err := openQueue(t.Context(), js, name, partitions)
 		if err != nil {
@@ -188,13 +189,13 @@ func open(partitions int) func(testing.TB) brokertest.Queue {
 }
 
 // openOwn opens a new queue on a server of the test's own, behind a proxy.
-func openOwn(partitions int) func(testing.TB) brokertest.Queue {
+func openOwn(partitions int, batches bool) func(testing.TB) brokertest.Queue {
 	return func(t testing.TB) brokertest.Queue {
 		t.Helper()
 		s := startServer(t)
 		proxy := brokertest.NewProxy(t, s.running.Addr().String())
 		js := connect(t, "nats://"+proxy.Address())
-		openNew(t, js, "hooks", partitions)
+		openNew(t, js, "hooks", partitions, batches)
 		q, err := openQueue(t.Context(), js, "hooks", partitions)
 		if err != nil {
 			t.Fatal(err)
@@ -206,10 +207,10 @@ func openOwn(partitions int) func(testing.TB) brokertest.Queue {
 
 func TestJetStream(t *testing.T) {
 	t.Parallel()
-	brokertest.Run(t, brokertest.Broker{Open: open(1), OpenOwn: openOwn(1)})
+	brokertest.Run(t, brokertest.Broker{Open: open(1, true), OpenOwn: openOwn(1, true)})
 }
 
 func TestJetStreamWithPartitions(t *testing.T) {
 	t.Parallel()
-	brokertest.Run(t, brokertest.Broker{Open: open(3), OpenOwn: openOwn(3)})
+	brokertest.Run(t, brokertest.Broker{Open: open(3, false), OpenOwn: openOwn(3, false)})
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/paghooks/paghooks/idem"
+	"github.com/paghooks/paghooks/idem/internal/batch"
 )
 
 // Publisher publishes messages to a stream. The exported fields are settings: change
@@ -27,6 +28,7 @@ type Publisher struct {
 	js      jetstream.JetStream
 	stream  string
 	subject string
+	writer  *batch.Writer[*nats.Msg, error] // nil where the stream takes no batches
 }
 
 var _ idem.Publisher = (*Publisher)(nil)
@@ -50,7 +52,11 @@ func NewPublisher(js jetstream.JetStream, stream jetstream.Stream, subject strin
 	for _, warning := range warnings(config, js.Conn().Opts) {
 		slog.Warn("idemnats: "+warning, slog.String("stream", config.Name))
 	}
-	return &Publisher{js: js, stream: config.Name, subject: subject}, nil
+	p := &Publisher{js: js, stream: config.Name, subject: subject}
+	if config.AllowAtomicPublish {
+		p.writer = batch.NewWriter(p.publishGroup, func(m *nats.Msg) int { return len(m.Data) })
+	}
+	return p, nil
 }
 
 func checkStream(c jetstream.StreamConfig) error {
@@ -86,7 +92,14 @@ func warnings(c jetstream.StreamConfig, o nats.Options) (all []string) {
 // Publish implements [idem.Publisher]: it returns nil once the stream has confirmed
 // the message. The stream drops what it has had already within its Duplicates window.
 func (p *Publisher) Publish(ctx context.Context, m idem.Message) error {
-	_, err := p.js.PublishMsg(ctx, p.message(m), jetstream.WithExpectStream(p.stream))
+	msg := p.message(m)
+	if p.writer == nil {
+		return p.explain(p.publishOne(ctx, msg), m)
+	}
+	err, answered := p.writer.Write(ctx, msg)
+	if !answered {
+		err = ctx.Err()
+	}
 	return p.explain(err, m)
 }
 

@@ -1,0 +1,79 @@
+package idemnats
+
+import (
+	"context"
+	"errors"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+	"github.com/nats-io/nuid"
+)
+
+// groupTime is how long a group may take. Publish ends earlier if its context does.
+const groupTime = 5 * time.Second
+
+// Headers of an atomic batch.
+const (
+	batchID       = "Nats-Batch-Id"
+	batchSequence = "Nats-Batch-Sequence"
+	batchCommit   = "Nats-Batch-Commit"
+)
+
+// publishGroup publishes messages as one atomic batch, which the server syncs to the
+// disk once. What it does not take as a batch, because it has one of the messages
+// already say, is published one by one.
+func (p *Publisher) publishGroup(messages []*nats.Msg) []error {
+	ctx, cancel := context.WithTimeout(context.Background(), groupTime)
+	defer cancel()
+	results := make([]error, len(messages))
+	if len(messages) > 1 {
+		err := p.publishBatch(ctx, messages)
+		if err == nil {
+			return results
+		}
+		if ctx.Err() != nil || errors.Is(err, nats.ErrTimeout) { // another try would take as long
+			for n := range results {
+				results[n] = err
+			}
+			return results
+		}
+	}
+	var published sync.WaitGroup
+	for n, m := range messages {
+		published.Go(func() { results[n] = p.publishOne(ctx, m) })
+	}
+	published.Wait()
+	return results
+}
+
+func (p *Publisher) publishOne(ctx context.Context, m *nats.Msg) error {
+	_, err := p.js.PublishMsg(ctx, m, jetstream.WithExpectStream(p.stream))
+	return err
+}
+
+// publishBatch publishes all messages or none. The messages stay as they are.
+func (p *Publisher) publishBatch(ctx context.Context, messages []*nats.Msg) error {
+	id := nuid.Next()
+	for n, m := range messages {
+		part := &nats.Msg{Subject: m.Subject, Data: m.Data, Header: nats.Header{
+			batchID: {id}, batchSequence: {strconv.Itoa(n + 1)}, jetstream.ExpectedStreamHeader: {p.stream},
+		}}
+		for name, values := range m.Header {
+			part.Header[name] = values
+		}
+		if n < len(messages)-1 {
+			if err := p.js.Conn().PublishMsg(part); err != nil {
+				return err
+			}
+			continue
+		}
+		part.Header[batchCommit] = []string{"1"}
+		if err := p.publishOne(ctx, part); err != nil {
+			return err
+		}
+	}
+	return nil
+}
