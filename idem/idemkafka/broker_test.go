@@ -169,7 +169,9 @@ func startFakeWith(t testing.TB, partitions int32) *fake {
 
 func (f *fake) start(t testing.TB, opts ...kfake.Opt) {
 	t.Helper()
-	cluster, err := kfake.NewCluster(append(opts, kfake.NumBrokers(3), kfake.DataDir(f.dir))...)
+	cluster, err := kfake.NewCluster(append(opts, kfake.NumBrokers(3), kfake.DataDir(f.dir), kfake.BrokerConfigs(map[string]string{
+		"group.consumer.heartbeat.interval.ms": "200", // as of consuming, for groups to which brokers assign
+	}))...)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -120,8 +120,9 @@ const (
 
 	// rebalanceEvery is how often a group may rebalance, and offsets are committed. No
 	// handler runs meanwhile, so that none has a message of a partition that is taken
-	// away.
-	rebalanceEvery = time.Second
+	// away. It is less often, so that handlers wait a tenth of the time, if they are slow.
+	rebalanceEvery         = time.Second
+	rebalanceEveryWhenSlow = 5 * time.Second
 )
 
 // poll hands over what it polls, and lets the group rebalance now and then.
@@ -149,7 +150,7 @@ func (g *group) poll() error {
 		cancel()
 		start := time.Now()
 		g.rebalance(timeout / 2)
-		every = min(max(rebalanceEvery, 9*time.Since(start)), timeout/4) // so handlers wait a tenth of the time at most
+		every = min(max(rebalanceEvery, 9*time.Since(start)), rebalanceEveryWhenSlow)
 	}
 	return nil
 }

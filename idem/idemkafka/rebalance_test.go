@@ -50,10 +50,17 @@ func TestARebalanceWaitsForHandlersAndDoublesNothing(t *testing.T) {
 			}
 
 			ids := f.publishEach(t, 0, 40)
-			first := f.consume(t, handle, test.opts...)
+			waits := make(chan struct{}, 100)
+			signal := kgo.OnPartitionsCallbackBlocked(func(context.Context, *kgo.Client) { waits <- struct{}{} })
+			first := f.consume(t, handle, append(test.opts, signal)...)
 			first.await("handlers to be blocked", func() bool { return len(first.times(&first.begun)) == 40 })
 			second := f.consume(t, handle, test.opts...)
-			f.awaitMembers(t, 2)
+			select {
+			case <-waits:
+			case <-time.After(patience):
+				t.Fatal("no rebalance wants to begin")
+			}
+			f.awaitHeartbeats(t, 20) // four seconds, in which the group would rebalance if it could
 			close(blocked)
 			first.awaitDone(ids...)
 			for n := 40; len(second.times(&second.done)) == 0; n += 4 { // until the second has partitions
@@ -82,14 +89,15 @@ func TestARebalanceWaitsForHandlersAndDoublesNothing(t *testing.T) {
 	}
 }
 
-// awaitMembers waits until the group has so many members.
-func (f *fake) awaitMembers(t *testing.T, count int) {
+// awaitHeartbeats waits until the group's members have sent so many more heartbeats.
+func (f *fake) awaitHeartbeats(t *testing.T, count int) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
-	_, err := f.WaitGroupInfo(ctx, f.topic, func(g *kfake.GroupInfo) bool { return g != nil && len(g.Members) == count })
-	if err != nil {
-		t.Fatalf("the group does not get %d members: %v", count, err)
+	seen := f.Fault(kfake.Fault{Keys: []kmsg.Key{kmsg.Heartbeat, kmsg.ConsumerGroupHeartbeat}, Observe: true, Count: -1})
+	defer seen.Remove()
+	if err := seen.Wait(ctx, count); err != nil {
+		t.Fatalf("%d of %d heartbeats: %v", seen.Hits(), count, err)
 	}
 }
 
