@@ -85,7 +85,7 @@
 // if the provider has delivered it again. The consumer drops the duplicate. The client
 // keeps up to kgo.MaxBufferedRecords, 50,000, and refuses more in time:
 // kgo.MaxBufferedBytes says how much memory that is. With
-// kgo.AllowIdempotentProduceCancellation it forgets them instead.
+// kgo.AllowIdempotentProduceCancellation it forgets them instead, within seconds.
 //
 // A consumer's client connects again by itself.
 //
