@@ -251,6 +251,28 @@ func TestShutdownCommitsWhatIsDoneAndLeavesTheGroup(t *testing.T) {
 	}
 }
 
+func TestShutdownEndsWhileTheBrokersHang(t *testing.T) {
+	t.Parallel()
+	f := startFakeWith(t, 1)
+	ids := f.publishEach(t, 0, 3)
+	blocked := make(chan struct{})
+	c := f.consume(t, func(_ context.Context, m idem.Message) error {
+		if m.ID == "m2" {
+			<-blocked
+		}
+		return nil
+	})
+	c.awaitDone(ids[:2]...)
+	resume := f.hang(t)
+	close(blocked)
+	c.awaitDone(ids...)
+	c.stop() // although the last offset cannot be committed
+	resume()
+	c = f.consume(t, func(context.Context, idem.Message) error { return nil })
+	c.awaitDone("m2") // again
+	f.awaitCommit(t, 3)
+}
+
 func TestNoMoreIsPolledThanHasRoom(t *testing.T) {
 	t.Parallel()
 	f := startFakeWith(t, 1)
