@@ -24,6 +24,10 @@ type Delivery struct {
 	// the Message's Key. Without either, the delivery is in no order.
 	Lane string
 
+	// Handle handles the message, in place of the function given to Consume, which
+	// it may call. It may return nil without, if the broker has taken the message back.
+	Handle Handle
+
 	Done   func(ctx context.Context) error // tells the broker that the message need not come again
 	Extend func(ctx context.Context) error // asks the broker for more time
 	Return func(ctx context.Context) error // gives the message back, to be delivered again soon
@@ -169,13 +173,17 @@ func (r *run) leave(lane string, settled chan struct{}) {
 
 // settle handles a delivery until that succeeds, or gives it back.
 func (r *run) settle(d Delivery) {
+	handle := r.handle
+	if d.Handle != nil {
+		handle = d.Handle
+	}
 	for failed := 0; r.ctx.Err() == nil; {
 		select {
 		case r.handlers <- struct{}{}:
 		case <-r.ctx.Done():
 			continue
 		}
-		err := pgtx.Protect(func() error { return r.handle(r.handling, d.Message) })
+		err := pgtx.Protect(func() error { return handle(r.handling, d.Message) })
 		<-r.handlers
 		if err == nil {
 			r.tell(d, "a message is handled, and the broker could not be told: it will come again", d.Done)

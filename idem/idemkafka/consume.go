@@ -1,0 +1,209 @@
+package idemkafka
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/paghooks/paghooks/idem"
+	"github.com/paghooks/paghooks/idem/broker"
+)
+
+// Consume gives the messages of the client's topics to handle, [idem.Relayed] say,
+// until ctx ends. Then what is being handled has some time to end, what is done is
+// committed, and the client leaves its group: close it, and consume with another one.
+// Any number of calls, in any number of processes, may share a group, each with a
+// client of its own.
+//
+// Messages of a partition that have the same key are handled in order. A message whose
+// handler fails is handled again, after a pause, and before the next one of its key.
+//
+// It returns an error immediately if the client has no consumer group, or lacks
+// kgo.DisableAutoCommit or kgo.BlockRebalanceOnPoll. Later it returns one if the client
+// is closed, or if handlers did not return in time.
+func Consume(ctx context.Context, client *kgo.Client, handle broker.Handle) error {
+	return ConsumeWith(ctx, broker.Consumer{}, client, handle)
+}
+
+// ConsumeWith is [Consume] with settings. ExtendEvery is of no use: Kafka has no
+// time-out for a message.
+func ConsumeWith(ctx context.Context, settings broker.Consumer, client *kgo.Client, handle broker.Handle) error {
+	if err := checkClient(client); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	g := newGroup(ctx, client, settings.Logger, handle)
+	polled := make(chan struct{})
+	go func() {
+		defer close(polled)
+		if err := g.poll(); err != nil {
+			cancel(err)
+		}
+	}()
+	err := settings.Consume(ctx, g.receive, handle)
+	cancel(nil)
+	<-polled
+	if cause := context.Cause(ctx); errors.Is(cause, kgo.ErrClientClosed) {
+		return errors.Join(err, fmt.Errorf("idemkafka: close the client after Consume has returned: %w", cause))
+	}
+	g.leave()
+	return err
+}
+
+// checkClient refuses a client that would lose messages.
+func checkClient(client *kgo.Client) error {
+	switch {
+	case client.OptValue(kgo.ConsumerGroup) == "":
+		return errors.New("idemkafka: the client has no consumer group: give kgo.NewClient kgo.ConsumerGroup and kgo.ConsumeTopics")
+	case client.OptValue(kgo.DisableAutoCommit) != true:
+		return errors.New("idemkafka: the client commits offsets of messages that are not done: give kgo.NewClient kgo.DisableAutoCommit")
+	case client.OptValue(kgo.BlockRebalanceOnPoll) != true:
+		return errors.New("idemkafka: the client gives partitions away whose messages are being handled: give kgo.NewClient kgo.BlockRebalanceOnPoll")
+	}
+	return nil
+}
+
+// group is one call of Consume. One goroutine polls, commits and lets the group
+// rebalance; many handle.
+type group struct {
+	ctx        context.Context // ends when no more is to be begun
+	client     *kgo.Client
+	logger     *slog.Logger
+	handle     broker.Handle
+	turn       *turn
+	deliveries chan delivery
+
+	mu         sync.Mutex
+	partitions map[partition]*progress // of those with polled messages
+}
+
+type partition struct {
+	topic  string
+	number int32
+}
+
+type delivery struct {
+	broker.Delivery
+	err error // instead of one
+}
+
+func newGroup(ctx context.Context, client *kgo.Client, logger *slog.Logger, handle broker.Handle) *group {
+	if logger == nil {
+		logger = slog.Default()
+	}
+	return &group{
+		ctx: ctx, client: client, logger: logger, handle: handle, turn: newTurn(),
+		deliveries: make(chan delivery), partitions: make(map[partition]*progress),
+	}
+}
+
+// receive is what the [broker.Consumer] receives from.
+func (g *group) receive(ctx context.Context) (broker.Delivery, error) {
+	select {
+	case d := <-g.deliveries:
+		return d.Delivery, d.err
+	case <-ctx.Done():
+		return broker.Delivery{}, ctx.Err()
+	}
+}
+
+const (
+	// polledAtOnce is how many messages are polled at once, and wait here. The client
+	// has more, and fetches no more when it has enough.
+	polledAtOnce = 64
+
+	// rebalanceEvery is how often a group may rebalance, and offsets are committed. No
+	// handler runs meanwhile, so that none has a message of a partition that is taken
+	// away. It is less often, so that handlers wait a tenth of the time, if they are slow.
+	rebalanceEvery         = time.Second
+	rebalanceEveryWhenSlow = 5 * time.Second
+)
+
+// poll hands over what it polls, and lets the group rebalance now and then.
+func (g *group) poll() error {
+	timeout, _ := g.client.OptValue(kgo.RebalanceTimeout).(time.Duration)
+	var waiting []delivery
+	for every := rebalanceEvery; g.ctx.Err() == nil; {
+		ctx, cancel := context.WithTimeout(g.ctx, every)
+		for ctx.Err() == nil {
+			if len(waiting) > 0 {
+				select {
+				case g.deliveries <- waiting[0]:
+					waiting = waiting[1:]
+				case <-ctx.Done():
+				}
+				continue
+			}
+			fetches := g.client.PollRecords(ctx, polledAtOnce)
+			if fetches.IsClientClosed() {
+				cancel()
+				return kgo.ErrClientClosed
+			}
+			waiting = g.note(fetches)
+		}
+		cancel()
+		start := time.Now()
+		g.rebalance(timeout / 2)
+		every = min(max(rebalanceEvery, 9*time.Since(start)), rebalanceEveryWhenSlow)
+	}
+	return nil
+}
+
+// note makes deliveries of what was polled.
+func (g *group) note(fetches kgo.Fetches) (deliveries []delivery) {
+	fetches.EachError(func(topic string, number int32, err error) {
+		if !errors.Is(err, context.DeadlineExceeded) && !errors.Is(err, context.Canceled) {
+			deliveries = append(deliveries, delivery{err: fmt.Errorf("partition %d of topic %q: %w", number, topic, err)})
+		}
+	})
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	fetches.EachRecord(func(r *kgo.Record) {
+		of := partition{r.Topic, r.Partition}
+		p := g.partitions[of]
+		if p != nil && r.Offset < p.next { // taken away, and given back
+			p.taken.Store(true)
+			p = nil
+		}
+		if p == nil {
+			p = newProgress(r.Offset)
+			g.partitions[of] = p
+		}
+		p.begin(r)
+		deliveries = append(deliveries, delivery{Delivery: g.delivery(p, r)})
+	})
+	return deliveries
+}
+
+func (g *group) delivery(p *progress, r *kgo.Record) broker.Delivery {
+	d := broker.Delivery{
+		Message: message(r),
+		Handle: func(ctx context.Context, m idem.Message) error {
+			return g.turn.handle(ctx, func(ctx context.Context) error {
+				if p.taken.Load() {
+					return nil
+				}
+				if err := g.ctx.Err(); err != nil {
+					return err
+				}
+				return g.handle(ctx, m)
+			})
+		},
+		Done: func(context.Context) error {
+			g.mu.Lock()
+			defer g.mu.Unlock()
+			p.done(r)
+			return nil
+		},
+	}
+	if len(r.Key) > 0 {
+		d.Lane = fmt.Sprintf("%s/%d/%s", r.Topic, r.Partition, r.Key)
+	}
+	return d
+}

@@ -1,0 +1,179 @@
+package idemkafka_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kfake"
+	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"github.com/paghooks/paghooks/idem"
+)
+
+func TestARebalanceWaitsForHandlersAndDoublesNothing(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		reason string
+		opts   []kgo.Opt
+	}{
+		{"only some partitions move", []kgo.Opt{kgo.Balancers(kgo.CooperativeStickyBalancer())}},
+		{"all partitions are taken away first", []kgo.Opt{kgo.Balancers(kgo.RangeBalancer())}},
+		{"the brokers assign", []kgo.Opt{kgo.ServerSideBalancer()}},
+	} {
+		t.Run(test.reason, func(t *testing.T) {
+			t.Parallel()
+			f := startFake(t)
+			var mu sync.Mutex
+			running := map[string]bool{}
+			alone := func(id string, begin bool) {
+				mu.Lock()
+				defer mu.Unlock()
+				if begin && running[id] {
+					t.Errorf("%s is handled twice at once", id)
+				}
+				running[id] = begin
+			}
+			blocked := make(chan struct{})
+			handle := func(ctx context.Context, m idem.Message) error {
+				alone(m.ID, true)
+				defer alone(m.ID, false)
+				if m.Key < "order-2" { // some wait, in all partitions
+					<-blocked
+				}
+				return nil
+			}
+
+			ids := f.publishEach(t, 0, 40)
+			waits := make(chan struct{}, 100)
+			signal := kgo.OnPartitionsCallbackBlocked(func(context.Context, *kgo.Client) { waits <- struct{}{} })
+			first := f.consume(t, handle, append(test.opts, signal)...)
+			first.await("handlers to be blocked", func() bool { return len(first.times(&first.begun)) == 40 })
+			second := f.consume(t, handle, test.opts...)
+			select {
+			case <-waits:
+			case <-time.After(patience):
+				t.Fatal("no rebalance wants to begin")
+			}
+			f.awaitHeartbeats(t, 20) // four seconds, in which the group would rebalance if it could
+			close(blocked)
+			first.awaitDone(ids...)
+			for n := 40; len(second.times(&second.done)) == 0; n += 4 { // until the second has partitions
+				more := f.publishEach(t, n, 4)
+				ids = append(ids, more...)
+				first.await(fmt.Sprint(more, " to be done"), func() bool {
+					done, others := first.times(&first.done), second.times(&second.done)
+					for _, id := range more {
+						if done[id]+others[id] == 0 {
+							return false
+						}
+					}
+					return true
+				})
+			}
+			first.stop()
+			more := f.publishEach(t, len(ids), 8)
+			second.awaitDone(more...)
+			done, others := first.times(&first.done), second.times(&second.done)
+			for _, id := range append(ids, more...) {
+				if done[id]+others[id] != 1 {
+					t.Errorf("%s was handled %d times by the first, %d times by the second, want once", id, done[id], others[id])
+				}
+			}
+		})
+	}
+}
+
+// awaitHeartbeats waits until the group's members have sent so many more heartbeats.
+func (f *fake) awaitHeartbeats(t *testing.T, count int) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	seen := f.Fault(kfake.Fault{Keys: []kmsg.Key{kmsg.Heartbeat, kmsg.ConsumerGroupHeartbeat}, Observe: true, Count: -1})
+	defer seen.Remove()
+	if err := seen.Wait(ctx, count); err != nil {
+		t.Fatalf("%d of %d heartbeats: %v", seen.Hits(), count, err)
+	}
+}
+
+// The brokers lose a member whose handler takes too long: what it has is another's, or
+// comes again.
+func TestMessagesOfALostPartitionAreDroppedAndComeAgain(t *testing.T) {
+	t.Parallel()
+	f := startFakeWith(t, 1)
+	p := f.publisher(t)
+	for n := range 4 { // of one Key
+		publish(t, p, idem.Message{Source: "shop", ID: fmt.Sprint("m", n), Type: "paid", Key: "order"})
+	}
+	var once sync.Once
+	slow := make(chan struct{})
+	ended := make(chan error, 1)
+	c := f.consume(t, func(ctx context.Context, m idem.Message) (err error) {
+		if m.ID == "m1" {
+			once.Do(func() {
+				close(slow)
+				<-ctx.Done()
+				err = context.Cause(ctx)
+				ended <- err
+			})
+		}
+		return err
+	}, kgo.RebalanceTimeout(4*time.Second))
+	<-slow
+	fault := f.Fault(kfake.Fault{Keys: []kmsg.Key{kmsg.Heartbeat}, Group: f.topic, TopLevel: true, Err: kerr.UnknownMemberID})
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	if err := fault.Wait(ctx, 1); err != nil {
+		t.Fatal(err)
+	}
+	wantError(t, <-ended, "RebalanceTimeout")
+	c.awaitDone("m0", "m1", "m2", "m3")
+	f.awaitCommit(t, 4)
+	for id, want := range map[string]int{"m0": 1, "m1": 2, "m2": 1, "m3": 1} {
+		if got := c.times(&c.begun)[id]; got != want {
+			t.Errorf("%s was begun %d times, want %d: what is left of the lost partition is dropped", id, got, want)
+		}
+	}
+}
+
+func TestACommitThatFailsIsMadeAgain(t *testing.T) {
+	t.Parallel()
+	f := startFakeWith(t, 1)
+	fault := f.Fault(kfake.Fault{Keys: []kmsg.Key{kmsg.OffsetCommit}, Topic: f.topic, Err: kerr.OffsetMetadataTooLarge, Count: 2})
+	ids := f.publishEach(t, 0, 3)
+	c := f.consume(t, func(context.Context, idem.Message) error { return nil })
+	c.awaitDone(ids...)
+	f.awaitCommit(t, 3)
+	if fault.Hits() != 2 {
+		t.Errorf("the fault has hit %d times, want 2", fault.Hits())
+	}
+}
+
+// While the brokers are away for a moment, handlers go on, and nothing comes twice.
+func TestHandlersAreTriedAgainBetweenRebalances(t *testing.T) {
+	t.Parallel()
+	f := startFakeWith(t, 1)
+	ids := f.publishEach(t, 0, 200) // more than have room
+	var mu sync.Mutex
+	failures := map[string]int{}
+	c := f.consume(t, func(_ context.Context, m idem.Message) error {
+		mu.Lock()
+		defer mu.Unlock()
+		if failures[m.ID]++; failures[m.ID] < 3 {
+			return errors.New("not yet")
+		}
+		return nil
+	})
+	c.awaitDone(ids...)
+	f.awaitCommit(t, 200)
+	for id, times := range c.times(&c.begun) {
+		if times != 3 {
+			t.Errorf("%s was begun %d times, want 3", id, times)
+		}
+	}
+}

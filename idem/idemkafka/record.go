@@ -1,0 +1,36 @@
+package idemkafka
+
+import (
+	"strings"
+
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/paghooks/paghooks/idem"
+)
+
+// prefix is that of CloudEvents attributes among a record's headers.
+const prefix = "ce_"
+
+// record is a message in the binary mode of CloudEvents over Kafka. Its key decides on
+// the partition.
+func record(topic string, m idem.Message) *kgo.Record {
+	r := &kgo.Record{Topic: topic, Value: m.Body}
+	if m.Key != "" {
+		r.Key = []byte(m.Source + "/" + m.Key)
+	}
+	for name, value := range m.CloudEvent() {
+		r.Headers = append(r.Headers, kgo.RecordHeader{Key: prefix + name, Value: []byte(value)})
+	}
+	return r
+}
+
+// message is the message of a record. One that is no CloudEvent has a body only.
+func message(r *kgo.Record) idem.Message {
+	attributes := make(map[string]string, len(r.Headers))
+	for _, h := range r.Headers {
+		if name, ok := strings.CutPrefix(h.Key, prefix); ok {
+			attributes[name] = string(h.Value)
+		}
+	}
+	return idem.MessageOf(attributes, r.Value)
+}
