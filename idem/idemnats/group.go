@@ -3,6 +3,7 @@ package idemnats
 import (
 	"context"
 	"errors"
+	"maps"
 	"strconv"
 	"sync"
 	"time"
@@ -65,9 +66,7 @@ func (p *Publisher) publishBatch(ctx context.Context, messages []*nats.Msg) erro
 		part := &nats.Msg{Subject: m.Subject, Data: m.Data, Header: nats.Header{
 			batchID: {id}, batchSequence: {strconv.Itoa(n + 1)}, jetstream.ExpectedStreamHeader: {p.stream},
 		}}
-		for name, values := range m.Header {
-			part.Header[name] = values
-		}
+		maps.Copy(part.Header, m.Header)
 		if n < len(messages)-1 {
 			if err := p.js.Conn().PublishMsg(part); err != nil {
 				return err

@@ -167,8 +167,14 @@ func TestAKeyKeepsItsPartition(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for key, want := range map[string]string{"": "hooks.5", "pay_1": "hooks.1", "pay_2": "hooks.0", "shop/pay_1": "hooks.0"} {
-		if err := q.Publisher.Publish(t.Context(), idem.Message{Source: "a", ID: key, Type: "x", Key: key}); err != nil {
+	for _, c := range []struct{ key, id, want string }{
+		{"pay_1", "evt_1", "hooks.1"},
+		{"pay_2", "evt_1", "hooks.0"},
+		{"shop/pay_1", "evt_2", "hooks.0"},
+		{"", "pay_1", "hooks.1"}, // without a Key, by the ID
+		{"", "", "hooks.5"},
+	} {
+		if err := q.Publisher.Publish(t.Context(), idem.Message{Source: c.key, ID: c.id, Type: "x", Key: c.key}); err != nil {
 			t.Fatal(err)
 		}
 		info, err := stream.Info(t.Context())
@@ -179,8 +185,8 @@ func TestAKeyKeepsItsPartition(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if m.Subject != want {
-			t.Errorf("Key %q is published to %s, want %s", key, m.Subject, want)
+		if m.Subject != c.want {
+			t.Errorf("Key %q, ID %q is published to %s, want %s", c.key, c.id, m.Subject, c.want)
 		}
 	}
 }
