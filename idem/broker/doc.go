@@ -13,9 +13,14 @@
 //	provider → idem.Relay → broker → Consume → idem.Relayed → Inbox → handlers
 //
 // The relay verifies and publishes, and the provider gets its 200 while Postgres is
-// away. A message is done for the broker once the inbox has it; the inbox orders
-// events by the provider's time, and drops duplicates. So the broker need not keep
-// any order, and may deliver as often as it likes.
+// away. A message is done for the broker once the inbox has it; the inbox drops
+// duplicates, so the broker may deliver as often as it likes.
+//
+// The inbox orders the events that it has by the provider's time. It cannot wait for one
+// that it does not have: an event that the broker delivers later than the next one of
+// its Key may be processed later. One process that consumes stores the events of a Key as
+// the broker delivers them. Where several do, and order matters, have the broker
+// deliver no two messages of a Key at the same time: the modules say how.
 //
 // # Behind Postgres
 //

@@ -1,10 +1,12 @@
 package idemnats
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -36,9 +38,10 @@ func ConsumeWith(ctx context.Context, settings broker.Consumer, consumer jetstre
 	}
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
-	s := &subscription{consumer: consumer, stop: stop}
+	s := &subscription{consumer: consumer, stop: stop, ended: make(chan struct{})}
+	context.AfterFunc(ctx, s.end)
 	err := settings.Consume(ctx, s.receive, handle)
-	s.giveBack()
+	<-s.ended
 	return errors.Join(err, s.closed)
 }
 
@@ -68,12 +71,19 @@ func ackWait(c jetstream.ConsumerConfig) time.Duration {
 // extended until then: if handlers are that slow, they come again, as duplicates.
 const ahead = 16
 
+// pullTime is how long a request for messages is good for. One that is lost is made
+// again after that.
+const pullTime = 5 * time.Second
+
 // subscription receives the messages of one call of Consume.
 type subscription struct {
 	consumer jetstream.Consumer
-	messages jetstream.MessagesContext // nil before the first, and after it has ended
-	stop     func()                    // ends Consume
-	closed   error                     // the connection is closed for good
+	stop     func()        // ends Consume
+	closed   error         // the connection is closed for good
+	ended    chan struct{} // closed once the server sends no more
+
+	mu       sync.Mutex
+	messages jetstream.MessagesContext // nil before the first, and after it has failed
 }
 
 // receive waits for the next message.
@@ -90,40 +100,67 @@ func (s *subscription) receive(ctx context.Context) (broker.Delivery, error) {
 		Message: messageOf(m.Headers(), m.Data()),
 		Done:    m.DoubleAck,
 		Extend:  func(context.Context) error { return m.InProgress() },
-		Return:  func(context.Context) error { return m.Nak() },
+		Return:  func(ctx context.Context) error { return s.giveBack(ctx, m) },
 	}, nil
 }
 
-func (s *subscription) next(ctx context.Context) (m jetstream.Msg, err error) {
-	if s.messages == nil {
-		if s.messages, err = s.consumer.Messages(jetstream.PullMaxMessages(ahead), jetstream.PullExpiry(5*time.Second)); err != nil {
-			return nil, err
-		}
+func (s *subscription) next(ctx context.Context) (jetstream.Msg, error) {
+	messages, err := s.open(ctx)
+	if err != nil {
+		return nil, err
 	}
-	m, err = s.messages.Next(jetstream.NextContext(ctx))
+	m, err := messages.Next(jetstream.NextContext(ctx))
 	if err != nil && ctx.Err() == nil && !errors.Is(err, jetstream.ErrNoHeartbeat) {
-		s.messages.Stop()
+		messages.Stop()
+		s.mu.Lock()
+		defer s.mu.Unlock()
 		s.messages = nil
 	}
 	return m, err
 }
 
-// giveBackTime is how long giving back may take.
-const giveBackTime = 5 * time.Second
-
-// giveBack gives back what the server has sent ahead.
-func (s *subscription) giveBack() {
-	if s.messages == nil {
-		return
+// open subscribes, unless ctx has ended.
+func (s *subscription) open(ctx context.Context) (messages jetstream.MessagesContext, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.messages == nil && ctx.Err() == nil {
+		s.messages, err = s.consumer.Messages(jetstream.PullMaxMessages(ahead), jetstream.PullExpiry(pullTime))
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), giveBackTime)
-	defer cancel()
-	s.messages.Drain()
-	for {
-		m, err := s.messages.Next(jetstream.NextContext(ctx))
-		if err != nil {
-			return
+	if s.messages == nil {
+		return nil, cmp.Or(err, ctx.Err())
+	}
+	return s.messages, nil
+}
+
+// giveBack gives a message back once the server sends no more: otherwise it would come
+// here again.
+func (s *subscription) giveBack(ctx context.Context, m jetstream.Msg) error {
+	select {
+	case <-s.ended:
+	case <-ctx.Done():
+	}
+	return m.Nak()
+}
+
+// endTime is how long the server may take to hear that it is to send no more.
+const endTime = 4 * time.Second
+
+// end has the server send no more, and gives back what it has sent ahead.
+func (s *subscription) end() {
+	s.mu.Lock()
+	messages := s.messages
+	s.mu.Unlock()
+	var unread []jetstream.Msg
+	if messages != nil {
+		ctx, cancel := context.WithTimeout(context.Background(), endTime)
+		defer cancel()
+		messages.Drain()
+		for m, err := messages.Next(jetstream.NextContext(ctx)); err == nil; m, err = messages.Next(jetstream.NextContext(ctx)) {
+			unread = append(unread, m)
 		}
+	}
+	close(s.ended)
+	for _, m := range unread {
 		_ = m.Nak() // it comes again in any case
 	}
 }

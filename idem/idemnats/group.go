@@ -3,6 +3,7 @@ package idemnats
 import (
 	"context"
 	"errors"
+	"maps"
 	"strconv"
 	"sync"
 	"time"
@@ -14,6 +15,10 @@ import (
 
 // groupTime is how long a group may take. Publish ends earlier if its context does.
 const groupTime = 5 * time.Second
+
+// smallestBatch is how many messages make a batch worth it: the server syncs four files
+// or five for each.
+const smallestBatch = 5
 
 // Headers of an atomic batch.
 const (
@@ -29,7 +34,7 @@ func (p *Publisher) publishGroup(messages []*nats.Msg) []error {
 	ctx, cancel := context.WithTimeout(context.Background(), groupTime)
 	defer cancel()
 	results := make([]error, len(messages))
-	if len(messages) > 1 {
+	if len(messages) >= smallestBatch {
 		err := p.publishBatch(ctx, messages)
 		if err == nil {
 			return results
@@ -61,9 +66,7 @@ func (p *Publisher) publishBatch(ctx context.Context, messages []*nats.Msg) erro
 		part := &nats.Msg{Subject: m.Subject, Data: m.Data, Header: nats.Header{
 			batchID: {id}, batchSequence: {strconv.Itoa(n + 1)}, jetstream.ExpectedStreamHeader: {p.stream},
 		}}
-		for name, values := range m.Header {
-			part.Header[name] = values
-		}
+		maps.Copy(part.Header, m.Header)
 		if n < len(messages)-1 {
 			if err := p.js.Conn().PublishMsg(part); err != nil {
 				return err

@@ -1,6 +1,7 @@
 package idemnats
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -107,7 +108,7 @@ func (p *Publisher) Publish(ctx context.Context, m idem.Message) error {
 func (p *Publisher) message(m idem.Message) *nats.Msg {
 	msg := nats.NewMsg(p.subject)
 	if p.Partitions > 1 {
-		msg.Subject += "." + strconv.Itoa(partition(m.Key, p.Partitions))
+		msg.Subject += "." + strconv.Itoa(partition(cmp.Or(m.Key, m.ID), p.Partitions))
 	}
 	for name, value := range m.CloudEvent() {
 		msg.Header[attribute+name] = []string{encode(value)}
@@ -119,6 +120,7 @@ func (p *Publisher) message(m idem.Message) *nats.Msg {
 	return msg
 }
 
+// partition is the same in every version: consumers may have messages of all of them.
 func partition(key string, partitions int) int {
 	h := fnv.New32a()
 	h.Write([]byte(key))

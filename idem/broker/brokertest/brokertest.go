@@ -38,7 +38,8 @@ type Queue struct {
 	AckTimeout time.Duration
 
 	// Ordered says that the broker delivers the messages of a Key in order, and no
-	// two at once, however many consume: it suffices for a Processor.
+	// two at once, however many consume: it suffices for a Processor, and for an
+	// inbox that several consume into.
 	Ordered bool
 
 	// Oversize is a size in bytes that no message may have.
@@ -69,6 +70,7 @@ func Run(t *testing.T, b Broker) {
 		{"ProcessorsHandleEveryEventOnce", b.Open, processorsHandleEveryEventOnce},
 		{"WorkersKeepTheOrderOfAnEntityInWhicheverOrderItsEventsCome", b.Open, workersKeepTheOrder},
 		{"TheBrokersOrderSufficesForAProcessor", b.Open, brokersOrderSuffices},
+		{"TheBrokersOrderIsTheInboxs", b.Open, brokersOrderIsTheInboxs},
 		{"DuplicatesHaveOneEffect", b.Open, duplicatesHaveOneEffect},
 		{"AnEventThatComesAgainAfterItWasDoneHasOneEffect", b.Open, comesAgainAfterItWasDone},
 		{"PoisonIsParkedByWorkersAndBlocksNobody", b.Open, poisonIsParkedByWorkers},

@@ -67,6 +67,30 @@ func brokersOrderSuffices(s *shop) {
 	s.wantOrder()
 }
 
+// brokersOrderIsTheInboxs has two consumers that now and then cannot store an event,
+// beside workers that are never idle.
+func brokersOrderIsTheInboxs(s *shop) {
+	if !s.queue.Ordered {
+		s.Skip("this queue does not promise any order")
+	}
+	inbox := s.newInbox()
+	done := idem.Relayed(inbox, secret)
+	var messages atomic.Int64
+	handle := failingFirst(func(ctx context.Context, m idem.Message, first bool) error {
+		if first && messages.Add(1)%4 == 1 {
+			return errors.New("not yet")
+		}
+		return done(ctx, m)
+	})
+	s.consume(handle)
+	s.consume(handle)
+	s.inBackground(inbox.Run)
+	notes := paid(5, 12)
+	s.deliverAll(notes, s.deliver)
+	s.awaitEffects(notes)
+	s.wantOrder()
+}
+
 // duplicatesHaveOneEffect delivers each event three times, by HTTP, and publishes what
 // the relay has published for the second time.
 func duplicatesHaveOneEffect(s *shop) {
