@@ -54,11 +54,10 @@
 // # Order
 //
 // A record's key is the message's Source and Key, so an entity's messages are in one
-// partition. Those of one key are handled in order, one after the other, and others
-// beside them, also in the same partition. That suffices for an [idem.Processor]. An
-// [idem.Inbox] needs no order: it sorts an entity's events by the provider's time. With
-// more partitions keys move to others: let the old ones run dry first if a Processor
-// gets the messages.
+// partition, which one consumer has. Those of one key are handled in order, one after
+// the other, and others beside them, also in the same partition. That suffices for an
+// [idem.Processor], and has an [idem.Inbox] store them as they were delivered. With more
+// partitions keys move to others: let the old ones run dry first.
 //
 // # Offsets and rebalances
 //

@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -86,6 +88,49 @@ func TestARebalanceWaitsForHandlersAndDoublesNothing(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+func TestNoHandlerRunsDuringARebalance(t *testing.T) {
+	t.Parallel()
+	f := startFake(t)
+	var rebalancing atomic.Bool
+	var rebalances, running atomic.Int64
+	work := func(context.Context, idem.Message) error {
+		running.Add(1)
+		defer running.Add(-1)
+		if rebalancing.Load() {
+			t.Error("a handler was called during a rebalance")
+		}
+		<-time.After(5 * time.Millisecond) // the time that the handler needs
+		return nil
+	}
+	revoked := kgo.OnPartitionsRevoked(func(context.Context, *kgo.Client, map[string][]int32) {
+		rebalancing.Store(true)
+		defer rebalancing.Store(false)
+		rebalances.Add(1)
+		if n := running.Load(); n > 0 {
+			t.Errorf("%d handlers run during a rebalance", n)
+		}
+		<-time.After(200 * time.Millisecond) // the time that the rebalance needs
+	})
+	eager := kgo.Balancers(kgo.RangeBalancer())
+	f.publishEach(t, 0, 20)
+	first := f.consume(t, work, eager, revoked)
+	first.await("the first to have the partitions", func() bool { return len(first.times(&first.done)) > 0 })
+	second := f.consume(t, func(context.Context, idem.Message) error { return nil }, eager)
+	producer := newClient(t, kgo.SeedBrokers(f.addresses...))
+	done := func() int { return len(first.times(&first.done)) + len(second.times(&second.done)) }
+	for n := 0; rebalances.Load() == 0 || len(second.times(&second.done)) == 0; n += 500 { // so that there is always something to do
+		records := make([]*kgo.Record, 500)
+		for i := range records {
+			id := strconv.Itoa(n + i)
+			records[i] = &kgo.Record{Topic: f.topic, Key: []byte(id), Headers: []kgo.RecordHeader{{Key: "ce_id", Value: []byte(id)}}}
+		}
+		if err := producer.ProduceSync(t.Context(), records...).FirstErr(); err != nil {
+			t.Fatal(err)
+		}
+		first.await("most to be done", func() bool { return done() > n-500 })
 	}
 }
 
