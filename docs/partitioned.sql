@@ -1,4 +1,4 @@
--- Divides idem_events into 16 partitions by the hash of an event's row key, for hundreds of millions of events.
+-- Divides idem_events into 4 partitions by the hash of an event's row key, for hundreds of millions of events.
 -- Run it once, by hand, after idem.Migrate, on an empty database or a full one: psql -v ON_ERROR_STOP=1 -f partitioned.sql.
 -- The Go code stays the same, and later runs of idem.Migrate change both forms alike. See docs/scale.md for what it is worth.
 --
@@ -33,8 +33,8 @@ create table idem_events (like idem_events_plain including defaults including co
 
 do $$
 begin
-    for n in 0..15 loop
-        execute format('create table idem_events_%s partition of idem_events for values with (modulus 16, remainder %s)
+    for n in 0..3 loop
+        execute format('create table idem_events_%s partition of idem_events for values with (modulus 4, remainder %s)
             with (fillfactor = 90, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_insert_scale_factor = 0.02,
                 autovacuum_analyze_scale_factor = 0.02)', n, n);
     end loop;

@@ -74,8 +74,8 @@ from information_schema.role_table_grants where table_schema = current_schema() 
 	}
 	before := look()
 	partition(t, s.pool)
-	if n := queryOne[int](s, `select count(*) from pg_partition_tree('idem_events') where isleaf`); n != 16 && os.Getenv("IDEM_TEST_PARTITIONED") != "1" {
-		t.Errorf("there are %d partitions, want 16", n)
+	if n := queryOne[int](s, `select count(*) from pg_partition_tree('idem_events') where isleaf`); n != 4 && os.Getenv("IDEM_TEST_PARTITIONED") != "1" {
+		t.Errorf("there are %d partitions, want 4", n)
 	}
 	if err := idem.Migrate(t.Context(), s.pool); err != nil {
 		t.Errorf("Migrate afterwards: %v", err)
@@ -98,7 +98,7 @@ func TestPruneOfPartitionsForgetsOnlyWhatIsOld(t *testing.T) {
 		select 'notes//' || case when n % 2 = 0 then 'old-' else 'new-' end || n, 'paid', '', 'done',
 			case when n % 2 = 0 then now() - interval '50 days' else now() end
 		from generate_series(1, 40000) n`)
-	if n := queryOne[int](s, `select count(*) - count(distinct ctid) from idem_events`); n < 30_000 {
+	if n := queryOne[int](s, `select count(*) - count(distinct ctid) from idem_events`); n < 20_000 {
 		t.Fatalf("only %d rows have the place of another", n)
 	}
 	if n, err := s.processor.DryPrune(t.Context()); n != 20_000 || err != nil {
