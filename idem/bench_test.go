@@ -43,6 +43,7 @@ type rival struct {
 
 	first  int  // the number before its first event's
 	same   bool // sends few events again and again
+	repeat bool // sends three of ten events that were done a moment ago
 	events int
 
 	took, client, server time.Duration // wall clock, and processor time here and in Postgres
@@ -75,6 +76,9 @@ func (r *rival) run(b *testing.B, n, at int, backends []uint32) {
 				id := r.first + r.events + int(i)
 				if r.same {
 					id = r.first + int(i)%at
+				}
+				if r.repeat && i%10 >= 7 {
+					id -= 133
 				}
 				body := fmt.Sprintf(`{"id":"evt_05b708f961d739ea7eba7e4db318f621&%d","type":"paid","order":"order-%d"}`, id, id%benchOrders)
 				if status, err := r.post(body); err != nil || status != http.StatusOK {
