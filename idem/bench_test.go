@@ -46,6 +46,7 @@ type rival struct {
 
 	first  int  // the number before its first event's
 	same   bool // sends few events again and again
+	repeat bool // sends three of ten events that were done a moment ago
 	events int
 
 	took, client, server time.Duration // wall clock, and processor time here and in Postgres
@@ -78,6 +79,9 @@ func (r *rival) run(b *testing.B, n, at int, backends []uint32) {
 				id := r.first + r.events + int(i)
 				if r.same {
 					id = r.first + int(i)%at
+				}
+				if r.repeat && i%10 >= 7 {
+					id -= 133
 				}
 				body := fmt.Sprintf(`{"id":"evt_%x&%d","type":"paid","order":"order-%d"}`, md5.Sum([]byte(strconv.Itoa(id))), id, id%benchOrders)
 				if status, err := r.post(body); err != nil || status != http.StatusOK {

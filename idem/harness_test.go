@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"strings"
 	"sync"
 	"testing"
@@ -86,6 +87,9 @@ func openApp(t *testing.T, pool *pgxpool.Pool) *app {
 	t.Helper()
 	if err := idem.Migrate(t.Context(), pool); err != nil {
 		t.Fatal(err)
+	}
+	if os.Getenv("IDEM_TEST_PARTITIONED") == "1" {
+		partition(t, pool)
 	}
 	// The rows that keep the planner from thinking that the table is empty are of no interest to tests that count.
 	_, err := pool.Exec(t.Context(), `delete from idem_payloads where source = '';

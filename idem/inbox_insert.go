@@ -26,17 +26,20 @@ func (i *Inbox) insert(ctx context.Context, events []store.Incoming) ([]accepted
 	if err != nil {
 		return nil, err
 	}
-	results := make([]accepted, len(events))
-	for _, key := range inserted {
-		results[first[key]].outcome = Pending
+	results, found := make([]accepted, len(events)), make([]store.Found, len(events))
+	isNew := false
+	for n, one := range inserted {
+		at := first[once[n].RowKey()]
+		if one.New {
+			results[at].outcome = Pending
+			isNew = true
+		}
+		found[at] = one.Found
 	}
-	if len(inserted) > 0 {
+	if isNew {
 		i.wakeWorkers()
 	}
-	if len(inserted) < len(events) {
-		err = i.insertAgain(ctx, events, results)
-	}
-	return results, err
+	return results, i.insertAgain(ctx, events, found, results)
 }
 
 func has(m map[string]int, key string) bool {
@@ -44,8 +47,8 @@ func has(m map[string]int, key string) bool {
 	return ok
 }
 
-// insertNew stores the new ones of events, and returns their row keys.
-func (i *Inbox) insertNew(ctx context.Context, events []store.Incoming) (inserted []string, err error) {
+// insertNew stores the new ones of events.
+func (i *Inbox) insertNew(ctx context.Context, events []store.Incoming) (inserted []store.Inserted, err error) {
 	err = pgtx.Ask(ctx, i.pool, func(ctx context.Context, conn *pgxpool.Conn) (err error) {
 		inserted, err = store.InsertPending(ctx, conn, events)
 		return err
@@ -54,15 +57,17 @@ func (i *Inbox) insertNew(ctx context.Context, events []store.Incoming) (inserte
 }
 
 // insertAgain finds out about the events that have no result, because they were
-// stored before.
-func (i *Inbox) insertAgain(ctx context.Context, events []store.Incoming, results []accepted) error {
-	found, b := make([]store.Found, len(events)), &pgx.Batch{}
+// stored before: about those of which nothing is found yet it asks.
+func (i *Inbox) insertAgain(ctx context.Context, events []store.Incoming, found []store.Found, results []accepted) (err error) {
+	b := &pgx.Batch{}
 	for n, e := range events {
-		if results[n].outcome == "" {
+		if results[n].outcome == "" && found[n].State == "" {
 			store.Look(b, e.Event, &found[n])
 		}
 	}
-	err := i.pool.SendBatch(ctx, b).Close()
+	if b.Len() > 0 {
+		err = i.pool.SendBatch(ctx, b).Close()
+	}
 	for n, e := range events {
 		if results[n].outcome == "" && err == nil {
 			results[n], err = i.acceptAgain(ctx, e, found[n])

@@ -45,7 +45,8 @@ func (f Finding) String() string {
 }
 
 // Check examines the database behind pool, and the events and settings of the
-// receivers, and returns what it found, the worst first. It changes nothing.
+// receivers, and returns what it found, the worst first. It changes nothing: what
+// it tries is rolled back.
 //
 // It returns an error if the database does not answer or ctx ends. A check that
 // cannot be made is a finding.
@@ -66,6 +67,7 @@ type limits struct {
 	redelivery  time.Duration // in which a provider may deliver an event again
 	silence     time.Duration // of a client that died, until Postgres notices
 	used        float64       // share of the server's connections
+	features    []feature     // what is tried
 }
 
 var defaults = limits{
@@ -79,6 +81,7 @@ var defaults = limits{
 	redelivery:  31 * 24 * time.Hour,
 	silence:     5 * time.Minute,
 	used:        0.9,
+	features:    features,
 }
 
 // examination is what the checks get.
@@ -106,6 +109,7 @@ var checks = []struct {
 	{"rights", (*examination).rights},
 	{"migrations", (*examination).migrations},
 	{"indexes", (*examination).indexes},
+	{"features", (*examination).features},
 	{"autovacuum", (*examination).autovacuum},
 	{"retention", (*examination).retention},
 	{"workers", (*examination).workers},
@@ -116,7 +120,7 @@ var checks = []struct {
 }
 
 // needTables are the checks that make no sense without the tables.
-var needTables = []string{"workers", "stuck", "parked", "blocked", "conflicts"}
+var needTables = []string{"features", "workers", "stuck", "parked", "blocked", "conflicts"}
 
 func (l limits) check(ctx context.Context, pool *pgxpool.Pool, receivers []idem.Receiver) ([]Finding, error) {
 	e := &examination{limits: l, pool: pool, db: unprepared{pool}}

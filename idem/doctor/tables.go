@@ -128,6 +128,7 @@ func (e *examination) autovacuum(ctx context.Context) (found []Finding, err erro
 	'autovacuum_enabled=false' = any (coalesce(c.reloptions, '{}')) or 'autovacuum_enabled=off' = any (coalesce(c.reloptions, '{}'))
 from pg_stat_user_tables s join pg_class c on c.oid = s.relid
 where relid in (to_regclass('idem_events'), to_regclass('idem_payloads'), to_regclass('idem_archive'))
+	or relid in (select relid from pg_partition_tree(to_regclass('idem_events')))
 order by 1`
 	tables, err := all[table](ctx, e, list)
 	for _, t := range tables {

@@ -13,24 +13,32 @@ type Incoming struct {
 	Trace string // names the trace of its delivery; "" for none
 }
 
-// InsertPending stores new events for workers, all or none, and returns the row
-// keys of those that are new. No two of them may have the same row key.
+// Inserted is what became of an event that was to be stored.
+type Inserted struct {
+	New   bool
+	Found Found // what was stored before; its State is "" where only [Look] can tell
+}
+
+// InsertPending stores new events for workers, all or none, and says of each what
+// became of it. No two of them may have the same row key.
 //
 // The rows are inserted in the order of their keys, so that two statements with
 // the same events cannot block each other, and get times in the order of events.
 // An event that is there is left out before ON CONFLICT would wait for whoever
 // processes it. One that another transaction is storing is waited for at most
 // lockWait: one that hangs must not hold up the others.
-func InsertPending(ctx context.Context, db DB, events []Incoming) (inserted []string, err error) {
+func InsertPending(ctx context.Context, db DB, events []Incoming) ([]Inserted, error) {
 	const insert = `
-with input as (
-	select * from unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::timestamptz[], $6::bigint[], $7::bytea[], $10::text[])
+with input as materialized (
+	select i.*, e.state, e.key as stored_key,
+		e.body_hash is distinct from i.body_hash or current_setting('synchronous_standby_names') <> '' as unsure
+	from unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::timestamptz[], $6::bigint[], $7::bytea[], $10::text[])
 		with ordinality as i (event, type, key, lane, occurred_at, body_hash, body, trace, place)
+	left join lateral (select state, key, body_hash from idem_events where event = i.event offset 0) e on true
 ), new as (
 	insert into idem_events (event, type, key, state, received_at, body_hash)
 	select event, type, key, 'pending', now() + place * interval '1 microsecond', body_hash from input
-	where (select set_config('lock_timeout', $9, true)) is not null
-	  and (select state from idem_events e where e.event = input.event) is null
+	where (select set_config('lock_timeout', $9, true)) is not null and state is null
 	order by event
 	on conflict do nothing
 	returning event, received_at, ` + onDisk + `
@@ -41,7 +49,7 @@ with input as (
 		lane = excluded.lane, due_at = excluded.due_at, occurred_at = excluded.occurred_at,
 		received_at = excluded.received_at, body = excluded.body, trace = excluded.trace
 )
-select event from new`
+select place, event in (select event from new), case when unsure then '' else coalesce(state, '') end, coalesce(stored_key, '') from input`
 	if len(events) == 0 {
 		return nil, nil
 	}
@@ -57,7 +65,14 @@ select event from new`
 	if err != nil {
 		return nil, err
 	}
-	return pgx.CollectRows(rows, pgx.RowTo[string])
+	all := make([]Inserted, n)
+	var place int
+	var one Inserted
+	_, err = pgx.ForEachRow(rows, []any{&place, &one.New, &one.Found.State, &one.Found.Key}, func() error {
+		all[place-1] = one
+		return nil
+	})
+	return all, err
 }
 
 const lockWait = "500ms"

@@ -2,62 +2,77 @@ package store
 
 import (
 	"context"
+	"errors"
 	"time"
+
+	"github.com/jackc/pgx/v5/pgconn"
 )
 
 // pruneBlocks is how much of a table one statement looks at: 1 MB, which is
 // some 7,000 events.
 const pruneBlocks = 128
 
+// pruneRows is the same for a database without blocks.
+const pruneRows = 7000
+
 // PruneEvents deletes the done, unhandled and discarded events of a source that
 // are older than age, and the parked ones that are older than parkedAge unless
 // that is 0, with their bodies. It returns how many.
 func PruneEvents(ctx context.Context, db DB, source string, age, parkedAge time.Duration) (deleted int64, err error) {
-	const events = `
-with old as (
-	delete from idem_events where ctid = any (array(
-		select ctid from idem_events
-		where ` + prunable + `
-		for update skip locked))
-	returning event
+	return walk(ctx, db, stretches{
+		table: "idem_events",
+		statement: func(stretch string) string {
+			return `
+with old as materialized (
+	select event from idem_events where ` + stretch + prunable + `
+	for update skip locked
+), gone as (
+	delete from idem_events using old where ` + stretch + ` and idem_events.event = old.event
+	returning old.event
 ), bodies as (
-	delete from idem_payloads p using old where p.event = old.event
+	delete from idem_payloads p using gone where p.event = gone.event
 ), archived as (
-	delete from idem_archive a using old where a.event = old.event
+	delete from idem_archive a using gone where a.event = gone.event
 )
-select count(*) from old`
-	return walk(ctx, db, "idem_events", events, sourcePrefix(source), age, parkedAge)
+select count(*) from gone`
+		},
+	}, sourcePrefix(source), age, parkedAge)
 }
 
 // prunable is the condition of the old rows of a stretch of idem_events.
 const prunable = `
-ctid >= format('(%s,0)', $1::bigint)::tid and ctid < format('(%s,0)', $1::bigint + $2)::tid
-		  and starts_with(event, $3)
-		  and (state in ('done', 'unhandled', 'discarded') and received_at < now() - $4::interval
-		    or state = 'parked' and $5::interval > interval '0' and received_at < now() - $5::interval)`
+	and starts_with(idem_events.event, $3)
+	and (state in ('done', 'unhandled', 'discarded') and received_at < now() - $4::interval
+	  or state = 'parked' and $5::interval > interval '0' and received_at < now() - $5::interval)`
 
 // CountPrunable counts the events that PruneEvents would delete.
 func CountPrunable(ctx context.Context, db DB, source string, age, parkedAge time.Duration) (int64, error) {
-	const count = `select count(*) from idem_events where ` + prunable
-	return walk(ctx, db, "idem_events", count, sourcePrefix(source), age, parkedAge)
+	return walk(ctx, db, stretches{
+		table:     "idem_events",
+		statement: func(stretch string) string { return `select count(*) from idem_events where ` + stretch + prunable },
+	}, sourcePrefix(source), age, parkedAge)
 }
 
 // PruneArchive deletes kept bodies that are older than age, and those whose
 // event is gone.
 func PruneArchive(ctx context.Context, db DB, source string, age time.Duration) error {
-	const archived = `
-with old as (
-	delete from idem_archive where ctid = any (array(
-		select ctid from idem_archive a
-		where ctid >= format('(%s,0)', $1::bigint)::tid and ctid < format('(%s,0)', $1::bigint + $2)::tid
-		  and starts_with(event, $3)
-		  and ($4::interval > interval '0' and received_at < now() - $4::interval
-		    or not exists (select from idem_events e where e.event = a.event))
-		for update skip locked))
-	returning event
+	_, err := walk(ctx, db, stretches{
+		table: "idem_archive",
+		statement: func(stretch string) string {
+			return `
+with old as materialized (
+	select event from idem_archive where ` + stretch + `
+	  and starts_with(idem_archive.event, $3)
+	  and ($4::interval > interval '0' and received_at < now() - $4::interval
+	    or not exists (select from idem_events e where e.event = idem_archive.event))
+	for update skip locked
+), gone as (
+	delete from idem_archive using old where ` + stretch + ` and idem_archive.event = old.event
+	returning old.event
 )
-select count(*) from old`
-	_, err := walk(ctx, db, "idem_archive", archived, sourcePrefix(source), age)
+select count(*) from gone`
+		},
+	}, sourcePrefix(source), age)
 	return err
 }
 
@@ -99,19 +114,75 @@ func CountStuck(ctx context.Context, db DB, source string) (n int64, err error) 
 	return n, err
 }
 
-// walk runs a statement for each stretch of a table, and adds up what it says.
-func walk(ctx context.Context, db DB, table, statement string, args ...any) (total int64, err error) {
-	var blocks, n int64
-	const size = `select pg_relation_size($1::regclass) / current_setting('block_size')::bigint`
-	if err := db.QueryRow(ctx, size, table).Scan(&blocks); err != nil {
+// stretches is a statement about one stretch of a table after the other. The
+// statement names the table without an alias, and its conditions on a stretch are
+// given: they use $1 and $2.
+type stretches struct {
+	table     string
+	statement func(stretch string) string
+}
+
+// walk runs the statement for each stretch of the table, and adds up what it says.
+// A stretch is some blocks, of each partition where the table has any. A row that
+// moves to another stretch meanwhile may be missed: the next time it is not.
+func walk(ctx context.Context, db DB, s stretches, args ...any) (total int64, err error) {
+	blocks, parts, err := s.size(ctx, db)
+	if noBlocks(err) {
+		return s.walkByKey(ctx, db, args)
+	}
+	if err != nil {
 		return 0, err
 	}
-	for block := int64(0); block < blocks; block += pruneBlocks {
-		args := append([]any{block, pruneBlocks}, args...)
-		if err := db.QueryRow(ctx, statement, args...).Scan(&n); err != nil {
+	const ctid = `.ctid >= format('(%s,0)', $1::bigint)::tid and `
+	statement := s.statement(s.table + ctid + s.table + `.ctid < format('(%s,0)', $1::bigint + $2)::tid`)
+	step := max(1, pruneBlocks/parts)
+	for block := int64(0); block < blocks; block += step {
+		var n int64
+		if err := db.QueryRow(ctx, statement, append([]any{block, step}, args...)...).Scan(&n); err != nil {
 			return total, err
 		}
 		total += n
 	}
 	return total, nil
+}
+
+// size is how many blocks the largest partition of the table has, and how many
+// partitions there are; of a plain table, its own and 1. It is an error where rows
+// have no place.
+func (s stretches) size(ctx context.Context, db DB) (blocks, parts int64, err error) {
+	const size = `
+select coalesce(max(pg_relation_size(part)), 0) / current_setting('block_size')::bigint, count(*)
+from (select $1::regclass as part where not exists (select from pg_partition_tree($1::regclass))
+	union all select relid from pg_partition_tree($1::regclass) where isleaf) parts`
+	if _, err := db.Exec(ctx, `select ctid from `+s.table+` limit 0`); err != nil {
+		return 0, 0, err
+	}
+	err = db.QueryRow(ctx, size, s.table).Scan(&blocks, &parts)
+	return blocks, parts, err
+}
+
+// noBlocks tells the error of a database, of Postgres's relatives, that has no
+// ctid: there is no such column, or it is not supported.
+func noBlocks(err error) bool {
+	var pgErr *pgconn.PgError
+	return errors.As(err, &pgErr) && (pgErr.Code == "42703" || pgErr.Code == "0A000")
+}
+
+// walkByKey is walk along the primary key. On Postgres that would read a table of
+// many rows in random order.
+func (s stretches) walkByKey(ctx context.Context, db DB, args []any) (total int64, err error) {
+	statement := s.statement(s.table + `.event > $1 and ` + s.table + `.event <= $2`)
+	next := `select coalesce(max(event), '') from (select event from ` + s.table + ` where event > $1 order by event limit $2) stretch`
+	for after := ""; ; {
+		var last string
+		var n int64
+		if err := db.QueryRow(ctx, next, after, pruneRows).Scan(&last); err != nil || last == "" {
+			return total, err
+		}
+		if err := db.QueryRow(ctx, statement, append([]any{after, last}, args...)...).Scan(&n); err != nil {
+			return total, err
+		}
+		total += n
+		after = last
+	}
 }

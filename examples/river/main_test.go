@@ -1,0 +1,102 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/paghooks/paghooks/asaas/asaastest"
+	"github.com/paghooks/paghooks/idem/idemtest"
+)
+
+const (
+	token = "river-example-asaas-token"
+	body  = `{"id":"evt_1&1","event":"PAYMENT_RECEIVED","dateCreated":"2026-11-22 09:00:00","payment":{"object":"payment","id":"pay_1","status":"RECEIVED","value":10}}`
+)
+
+func open(t *testing.T, send func(context.Context, Receipt) error) (*app, *pgxpool.Pool) {
+	t.Helper()
+	pool := idemtest.Pool(t)
+	a, err := newApp(t.Context(), pool, token, send)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return a, pool
+}
+
+func deliver(t *testing.T, a *app, want int) {
+	t.Helper()
+	w := httptest.NewRecorder()
+	a.processor.ServeHTTP(w, asaastest.Request("/webhooks/asaas", token, []byte(body)))
+	if w.Code != want {
+		t.Errorf("the delivery was answered %d, want %d: %s", w.Code, want, w.Body)
+	}
+}
+
+func count(t *testing.T, pool *pgxpool.Pool) (orders, jobs int) {
+	t.Helper()
+	const both = `select (select count(*) from orders), (select count(*) from river_job where kind = 'receipt')`
+	if err := pool.QueryRow(t.Context(), both).Scan(&orders, &jobs); err != nil {
+		t.Fatal(err)
+	}
+	return orders, jobs
+}
+
+// Names of tests are short here: they are part of the schema's, which River has in
+// the name of its channel, and that has 63 bytes at most.
+
+func TestEventEnqueuesOneJob(t *testing.T) {
+	t.Parallel()
+	sent := make(chan Receipt, 10)
+	a, pool := open(t, func(_ context.Context, r Receipt) error { sent <- r; return nil })
+	deliver(t, a, http.StatusOK)
+	deliver(t, a, http.StatusOK)
+	if orders, jobs := count(t, pool); orders != 1 || jobs != 1 {
+		t.Errorf("there are %d orders and %d jobs, want one of each", orders, jobs)
+	}
+	if err := a.jobs.Start(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := a.jobs.Stop(context.Background()); err != nil {
+			t.Error(err)
+		}
+	}()
+	select {
+	case got := <-sent:
+		if diff := cmp.Diff(Receipt{"pay_1"}, got); diff != "" {
+			t.Error("the receipt (-want +got):\n" + diff)
+		}
+	case <-time.After(time.Minute):
+		t.Fatal("River did not run the job")
+	}
+}
+
+// The insert of the order fails at COMMIT, after the job was enqueued.
+func TestFailureEnqueuesNoJob(t *testing.T) {
+	t.Parallel()
+	a, pool := open(t, func(context.Context, Receipt) error { return errors.New("there is no job") })
+	const deferred = `
+create table customers (charge text primary key);
+alter table orders add foreign key (charge) references customers deferrable initially deferred`
+	if _, err := pool.Exec(t.Context(), deferred); err != nil {
+		t.Fatal(err)
+	}
+	deliver(t, a, http.StatusServiceUnavailable)
+	if orders, jobs := count(t, pool); orders != 0 || jobs != 0 {
+		t.Errorf("there are %d orders and %d jobs, want none", orders, jobs)
+	}
+	if _, err := pool.Exec(t.Context(), `insert into customers values ('pay_1')`); err != nil {
+		t.Fatal(err)
+	}
+	deliver(t, a, http.StatusOK)
+	if orders, jobs := count(t, pool); orders != 1 || jobs != 1 {
+		t.Errorf("there are %d orders and %d jobs, want one of each", orders, jobs)
+	}
+}
