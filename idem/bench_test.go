@@ -4,12 +4,14 @@ package idem_test
 
 import (
 	"context"
+	"crypto/md5"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -40,6 +42,7 @@ type rival struct {
 	url    string
 	http   *http.Client
 	finish func(events int) // waits until so many are done, if answers do not tell
+	pool   *pgxpool.Pool    // if it has another than the rest
 
 	first  int  // the number before its first event's
 	same   bool // sends few events again and again
@@ -76,7 +79,7 @@ func (r *rival) run(b *testing.B, n, at int, backends []uint32) {
 				if r.same {
 					id = r.first + int(i)%at
 				}
-				body := fmt.Sprintf(`{"id":"evt_05b708f961d739ea7eba7e4db318f621&%d","type":"paid","order":"order-%d"}`, id, id%benchOrders)
+				body := fmt.Sprintf(`{"id":"evt_%x&%d","type":"paid","order":"order-%d"}`, md5.Sum([]byte(strconv.Itoa(id))), id, id%benchOrders)
 				if status, err := r.post(body); err != nil || status != http.StatusOK {
 					b.Errorf("%s answered %d, %v", r.name, status, err)
 				}
@@ -211,10 +214,15 @@ func source(h idem.Handler[*note]) *notes {
 func race(b *testing.B, pool *pgxpool.Pool, at int, rivals ...*rival) {
 	b.Helper()
 	for n, r := range rivals {
-		r.first = n * 100_000_000 // no two have an event in common
+		r.first += n * 100_000_000 // no two have an event in common
 		r.run(b, 100*at, at, nil)
 	}
 	pids := backends(pool)
+	for _, r := range rivals {
+		if r.pool != nil {
+			pids = append(pids, backends(r.pool)...)
+		}
+	}
 	for _, r := range rivals {
 		r.took, r.client, r.server = 0, 0, 0
 	}

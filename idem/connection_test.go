@@ -168,7 +168,15 @@ func TestRoundTripsPerEvent(t *testing.T) {
 		return nil
 	})
 	declared := func() { s.wantAnswer(`{"id":"q1","type":"declared"}`, http.StatusOK) }
+	outbox := idem.NewOutbox(s.pool, "shop", nil)
+	outbox.PollOnly = true // a notification is a round trip of its own, some time later
+	idem.Handle(&s.notes.Routes, "emitted", func(ctx context.Context, _ pgx.Tx, n *note) error {
+		idem.ExecAtCommit(ctx, `insert into effects (event, scope) values ($1, $2)`, n.ID, "")
+		return outbox.Emit(ctx, idem.Message{Type: "order.paid", Key: n.ID, Body: []byte(n.ID)})
+	})
+	emitted := func() { s.wantAnswer(`{"id":"m1","type":"emitted"}`, http.StatusOK) }
 	s.wantAnswer(`{"id":"q0","type":"declared"}`, http.StatusOK)
+	s.wantAnswer(`{"id":"m0","type":"emitted"}`, http.StatusOK)
 	for i := range 3 { // statements are prepared by then
 		event(fmt.Sprint("warm", i))()
 		event(fmt.Sprint("warm", i))()
@@ -181,12 +189,16 @@ func TestRoundTripsPerEvent(t *testing.T) {
 	}{
 		{"a new event: begin and mark, the handler's statement, commit", event("e1"), 3},
 		{"a new event whose handler declares: begin and mark, the statement and commit", declared, 2},
+		{"one that also emits a message: begin and mark, both rows and commit", emitted, 2},
 		{"the same by hand: begin, insert, the statement, commit", byHand("e1"), 4},
 		{"a duplicate: begin and mark, rollback and look", event("e1"), 2},
 	} {
 		if got := count(c.run); got != c.want {
 			t.Errorf("%s: %d round trips, want %d", c.name, got, c.want)
 		}
+	}
+	if got := queryOne[int](s, `select count(*) from idem_payloads where source = 'shop'`); got != 2 {
+		t.Errorf("%d messages are stored, want 2", got)
 	}
 }
 

@@ -43,6 +43,15 @@
 // SEQUENTIALLY, so that events arrive in order. Inline mode has less to run, and
 // what it has acknowledged is done.
 //
+// # While Postgres is away
+//
+// Deliveries are answered 503 then, and the provider delivers again, at its own pace.
+// An inbox with a [Spool] keeps events on this machine's disk meanwhile, answers 200,
+// and stores them in order when Postgres is back. It needs a volume that outlives the
+// process: with a container's own disk, acknowledged events are lost.
+//
+//	inbox.Spool, err = idem.OpenSpool("/var/lib/shop/webhooks")
+//
 // # Both ways of an event
 //
 //	inline        http.serve → Source.Open → Processor.Accept → attempt → http.answer
@@ -76,6 +85,7 @@
 //	not genuine                          401  nothing
 //	no secret is configured              503  nothing
 //	an inbox                             200  stored as pending, later as one of the above
+//	an inbox, Postgres is unavailable    200  if it has a Spool: kept on disk, later as pending
 //
 // A handler that returns an error, panics, swallows an SQL error, ends the
 // transaction itself or takes longer than [Common.Timeout] has failed.

@@ -1,5 +1,51 @@
 package idem
 
+import (
+	"context"
+	"time"
+
+	"github.com/paghooks/paghooks/idem/internal/spool"
+	"github.com/paghooks/paghooks/idem/internal/store"
+)
+
 // Waiting returns how many deliveries wait to be stored, those not among them
 // that are being stored.
 func (i *Inbox) Waiting() int { return i.writer.Waiting() }
+
+// OpenSpoolOn opens a spool on a disk with faults.
+func OpenSpoolOn(dir string, disk spool.Disk) (*Spool, error) {
+	d, err := spool.Open(dir, disk)
+	if err != nil {
+		return nil, err
+	}
+	return newSpool(d), nil
+}
+
+// Spooled returns how many events the spool holds.
+func (s *Spool) Spooled() int {
+	n, _ := s.dir.Held()
+	return n
+}
+
+// Age is the age of the oldest event in the spool.
+func (s *Spool) Age() time.Duration { return time.Since(s.dir.Oldest()) }
+
+// Spooling tells whether events go to the spool.
+func (s *Spool) Spooling() bool {
+	shut, _ := s.gate.state()
+	return shut
+}
+
+// Record is an event as a spool keeps it.
+func Record(e Event, trace string, at time.Time) ([]byte, error) {
+	return encodeRecord(store.Incoming{Event: e.row(), Trace: trace}, at)
+}
+
+// ReadRecord is the event of a record.
+func ReadRecord(data []byte) (e Event, trace string, at time.Time, err error) {
+	in, at, err := decodeRecord(data)
+	return Event(in.Event), in.Trace, at, err
+}
+
+// AwaitSpool waits until the inbox's spool is empty, or could not be drained.
+func (i *Inbox) AwaitSpool(ctx context.Context) error { return i.awaitSpool(ctx) }

@@ -28,6 +28,8 @@ import (
 //	deliveries  fewer than MaxFailures in a row have failed in this process
 //	retrying    no event of a Processor has failed for longer than MaxRetrying
 //	workers     no event of an Inbox has been due for longer than MaxPending
+//	spool       no event has been in an Inbox's Spool for longer than MaxSpooled, a
+//	            fifth of it is free, and nothing has been set aside
 //	canary      it runs, and has not failed twice in a row
 //
 // A delivery that is not genuine does not count as failed, unless the reason is that
@@ -63,6 +65,10 @@ type Health struct {
 	// MaxPending is how long an event may be due, in addition to the Timeout of the
 	// inbox; 0 turns the check off. Default: 5 minutes.
 	MaxPending time.Duration
+
+	// MaxSpooled is how long an event may be in a [Spool], while Postgres does not take
+	// it; 0 turns the check off. Default: 1 minute.
+	MaxSpooled time.Duration
 
 	// Timeout is how long each query to Postgres may take. Default: 2 seconds.
 	Timeout time.Duration
@@ -100,7 +106,8 @@ type HealthCheck struct {
 // at their defaults.
 func NewHealth(parts ...Part) *Health {
 	return &Health{
-		MaxFailures: 5, MaxRetrying: 10 * time.Minute, MaxPending: 5 * time.Minute, Timeout: 2 * time.Second,
+		MaxFailures: 5, MaxRetrying: 10 * time.Minute, MaxPending: 5 * time.Minute,
+		MaxSpooled: time.Minute, Timeout: 2 * time.Second,
 		Logger: slog.Default(), parts: parts, since: time.Now(), turn: make(chan struct{}, 1), ages: make(map[ageOf]age),
 	}
 }

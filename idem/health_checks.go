@@ -49,6 +49,34 @@ func (i *Inbox) examine(ctx context.Context, x *examination) {
 		advice = "workers run and do not keep up: see in the log whether handlers hang, or raise Workers"
 	}
 	x.examineAge(ctx, &i.Common, due(x.health, &i.Common, advice))
+	if i.Spool != nil && x.health.MaxSpooled > 0 {
+		x.examineSpool(i)
+	}
+}
+
+// spoolShare is how full a spool may be, in percent.
+const spoolShare = 80
+
+// examineSpool adds what an inbox has on the disk of this machine.
+func (x *examination) examineSpool(i *Inbox) {
+	i.Spool.look(i)
+	add := func(healthy bool, says string) { x.add(i.source.Name(), "spool", healthy, says) }
+	events, size := i.Spool.dir.Held()
+	age := max(0, time.Since(i.Spool.dir.Oldest())).Round(time.Second)
+	switch aside := i.Spool.dir.Aside(); {
+	case aside > 0:
+		add(false, fmt.Sprintf("%d files of events are set aside that the provider was told are kept: see the errors in this application's log; "+
+			"have the provider deliver those events again, then delete the files whose names end in .refused and .damaged", aside))
+	case events == 0:
+		add(true, "it is empty")
+	case age > x.health.MaxSpooled:
+		add(false, fmt.Sprintf("%d events have been on this machine's disk for up to %s, because Postgres does not take them: "+
+			"see the errors in this application's log, and keep the disk", events, age))
+	case size > i.Spool.MaxBytes/100*spoolShare:
+		add(false, fmt.Sprintf("it is %d %% full: have Postgres take its events, or raise MaxBytes, before deliveries are answered 503", 100*size/max(1, i.Spool.MaxBytes)))
+	default:
+		add(true, fmt.Sprintf("%d events wait for Postgres, the oldest for %s", events, age))
+	}
 }
 
 func (c *Canary) examine(_ context.Context, x *examination) {

@@ -62,6 +62,11 @@ type Inbox struct {
 	// Default: false.
 	PollOnly bool
 
+	// Spool, when set, keeps events on the disk of this machine while Postgres cannot
+	// take them: read about the disk and the order first. A [Processor] has no
+	// such setting, because what it answers is done. Default: nil.
+	Spool *Spool
+
 	writer *batch.Writer[store.Incoming, accepted]
 	sender *notify.Sender
 	wake   chan struct{} // for the workers of this process
@@ -94,7 +99,7 @@ func NewInbox(pool *pgxpool.Pool, source Source) *Inbox {
 const channel = "idem_inbox"
 
 // ServeHTTP receives one delivery as [Processor.ServeHTTP] does, and answers
-// 200 once the event is on disk.
+// 200 once the event is on disk, in Postgres or in the Spool.
 func (i *Inbox) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	i.serve(w, r, i.accept, i.dryDelivery)
 }
@@ -127,17 +132,25 @@ func (i *Inbox) accept(ctx context.Context, e Event, start time.Time) (Outcome, 
 	case i.ignores(e):
 		a.outcome = Ignored
 	default:
-		a = i.store(ctx, e)
+		a = i.store(ctx, store.Incoming{Event: e.row(), Trace: i.carrier(ctx, e)})
 	}
 	a.err = wrap(e, a.err)
 	s.report(ctx, Observation{Event: e, Outcome: a.outcome, Err: a.err, Conflict: a.conflict})
 	return a.outcome, a.err
 }
 
-// store hands the event to the writer, with all that arrive at the same time,
+// store stores the event.
+func (i *Inbox) store(ctx context.Context, e store.Incoming) accepted {
+	if i.Spool != nil {
+		return i.storeEither(ctx, e)
+	}
+	return i.storeDirect(ctx, e)
+}
+
+// storeDirect hands the event to the writer, with all that arrive at the same time,
 // and waits for its commit.
-func (i *Inbox) store(ctx context.Context, e Event) accepted {
-	a, ok := i.writer.Write(ctx, store.Incoming{Event: e.row(), Trace: i.carrier(ctx, e)})
+func (i *Inbox) storeDirect(ctx context.Context, e store.Incoming) accepted {
+	a, ok := i.writer.Write(ctx, e)
 	if !ok {
 		return accepted{outcome: Retrying, err: errors.New("the event could not be stored in time: Postgres is away, or the pool is too small")}
 	}

@@ -40,17 +40,21 @@ func (i *Inbox) Run(ctx context.Context) error {
 	var beside sync.WaitGroup
 	beside.Go(func() { r.listen(ctx) })
 	beside.Go(func() { r.promoteStuckEveryMinute(ctx) })
+	beside.Go(func() { i.lookAtSpoolEveryMinute(ctx) })
 	r.loop(ctx)
 	beside.Wait()
 	return r.stop()
 }
 
 // Drain processes what is stored and due, and returns when nothing is: for
-// tests, and where no process can run all the time. Events that wait for their
-// next attempt, or behind one that does, are left. It returns an error if
-// Postgres cannot be reached, or if ctx ends before.
+// tests, and where no process can run all the time. What is in the Spool is stored
+// before. Events that wait for their next attempt, or behind one that does, are
+// left. It returns an error if Postgres cannot be reached, or if ctx ends before.
 func (i *Inbox) Drain(ctx context.Context) error {
 	if err := i.check(); err != nil {
+		return err
+	}
+	if err := i.awaitSpool(ctx); err != nil {
 		return err
 	}
 	r := i.newRunner(ctx)
@@ -74,6 +78,15 @@ func (i *Inbox) check() error {
 		if !s.ok {
 			return fmt.Errorf("idem: %s of the inbox is zero or missing: leave it at its default, or set it above zero", s.name)
 		}
+	}
+	if i.Spool == nil {
+		return nil
+	}
+	if i.Spool.MaxBytes <= 0 {
+		return errors.New("idem: MaxBytes of the spool is zero or missing: leave it at its default, or set it above zero")
+	}
+	if err := i.Spool.serve(i); err != nil {
+		return fmt.Errorf("idem: %w", err)
 	}
 	return nil
 }

@@ -9,6 +9,7 @@ type Outcome string
 const (
 	Done      Outcome = "done"      // the event's work is committed
 	Pending   Outcome = "pending"   // stored by an inbox; its workers are next
+	Spooled   Outcome = "spooled"   // kept on the disk of this machine; Postgres gets it when it is back
 	Retrying  Outcome = "retrying"  // not done, and rolled back: the provider delivers it again, or a worker tries it again
 	Unhandled Outcome = "unhandled" // no handler: kept with its payload for Replay
 	Parked    Outcome = "parked"    // does not decode, or failed too often: kept with its payload for Replay
@@ -20,11 +21,11 @@ const (
 	Rejected  Outcome = "rejected"  // not a delivery at all: wrong method, too large, cut off
 )
 
-// Acknowledged tells whether the provider may forget the event: it is committed,
-// or the application does not want it.
+// Acknowledged tells whether the provider may forget the event: it is committed, on
+// the disk of a [Spool], with a broker, or not wanted by the application.
 func (o Outcome) Acknowledged() bool {
 	switch o {
-	case Done, Pending, Published, Duplicate, Unhandled, Ignored, Parked:
+	case Done, Pending, Spooled, Published, Duplicate, Unhandled, Ignored, Parked:
 		return true
 	}
 	return false

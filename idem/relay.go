@@ -43,8 +43,9 @@ type Relay struct {
 	Timeout time.Duration
 
 	// Fallback, when set, gets the events that the broker does not take: the
-	// Accept of an [Inbox], say. Then an event is lost to neither, and the
-	// provider is asked to deliver again only if both are away. Later events may
+	// Accept of an [Inbox], say. Then the provider is asked to deliver again only
+	// if both are away. It also gets events that are too large for the broker,
+	// which no other delivery would make smaller. Events that it gets may
 	// overtake those that wait in the broker. Default: nil.
 	Fallback func(context.Context, Event) (Outcome, error)
 

@@ -109,9 +109,9 @@ func (one *contender) serve(pool *pgxpool.Pool) (h http.Handler, stop func() err
 	case "hand3":
 		h = handWritten{pool, token, threeTrips}
 	case "naive":
-		h = oneInsert{pool, token}
-		workers := idem.NewInbox(pool, events).Workers
-		stop = one.workLater(func(ctx context.Context, done func()) error { return naive{pool, done}.run(ctx, workers) })
+		n, workers := newNaive(pool), idem.NewInbox(pool, events).Workers
+		h = n
+		stop = one.workLater(func(ctx context.Context, done func()) error { return n.run(ctx, workers, done) })
 	case "insert":
 		h, one.query = oneInsert{pool, token}, storedQuery
 	}

@@ -4,8 +4,8 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"net/http"
 	"sync"
-	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -15,21 +15,34 @@ import (
 // behind oneInsert: it claims one event with SKIP LOCKED, processes it, and
 // commits. It keeps no order, and knows no failures.
 type naive struct {
-	pool *pgxpool.Pool
-	done func()
+	pool   *pgxpool.Pool
+	stored chan struct{} // has an element for each delivery: workers that asked the database would slow the others down in their turns
 }
 
-// run has n workers until ctx ends.
-func (n naive) run(ctx context.Context, workers int) error {
+func newNaive(pool *pgxpool.Pool) naive { return naive{pool, make(chan struct{}, 1<<20)} }
+
+func (n naive) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	oneInsert{n.pool, token}.ServeHTTP(w, r)
+	n.stored <- struct{}{}
+}
+
+// run has workers until ctx ends, and calls done for each event.
+func (n naive) run(ctx context.Context, workers int, done func()) error {
 	var all sync.WaitGroup
 	for range workers {
 		all.Go(func() {
-			for ctx.Err() == nil {
-				switch err := n.one(context.WithoutCancel(ctx)); {
-				case err == nil:
-					n.done()
-				case errors.Is(err, pgx.ErrNoRows):
-					time.Sleep(time.Millisecond)
+			for {
+				select {
+				case <-n.stored:
+				case <-ctx.Done():
+					return
+				}
+				err := n.one(context.WithoutCancel(ctx))
+				for err != nil && !errors.Is(err, pgx.ErrNoRows) && ctx.Err() == nil { // no rows: a duplicate
+					err = n.one(context.WithoutCancel(ctx))
+				}
+				if err == nil {
+					done()
 				}
 			}
 		})

@@ -4,18 +4,13 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"net/http"
 	"net/url"
-	"strings"
 	"testing"
-	"time"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/paghooks/paghooks/idem"
 	"github.com/paghooks/paghooks/idem/console"
-	"github.com/paghooks/paghooks/idem/idemtest"
 )
 
 const oneEvent = "&source=letters&state=parked&account=&id=e1&one=1"
@@ -207,189 +202,6 @@ func TestNoMoreThanFourActionsAtOnce(t *testing.T) {
 	}
 	a.post("release", url.Values{"source": {"letters"}, "queue": {"q1"}}).want(503, "4 actions are running")
 	close(goOn)
-}
-
-// queues is a provider's side.
-type queues struct {
-	all  []idem.Queue
-	says string
-	err  error
-	wait chan struct{}
-}
-
-func (q *queues) Queues(context.Context) ([]idem.Queue, error) { return q.all, q.err }
-
-func (q *queues) Release(_ context.Context, id string) (string, error) {
-	if q.wait != nil {
-		<-q.wait
-	}
-	if id == "panic" {
-		panic("no such queue")
-	}
-	return q.says, q.err
-}
-
-func TestProviderQueuesAreShownAndReleased(t *testing.T) {
-	t.Parallel()
-	a := newApp(t)
-	q := &queues{says: "the probe passed, the queue was resumed", all: []idem.Queue{
-		{ID: "q1", Name: "payments", URL: "https://shop.example/hooks", Enabled: true, Interrupted: true, Penalized: 15, DeletesIn: 13*24*time.Hour + 5*time.Hour},
-		{ID: "q2", Name: "transfers", Enabled: true, Penalized: 1200},
-		{ID: "q3", Name: "fine", Enabled: true},
-		{ID: "q4", Name: "off"},
-	}}
-	a.page.Queues = map[string]idem.Queues{"letters": q}
-	for _, address := range []string{"", "queues"} {
-		p := a.get(address)
-		p.want(200, "payments https://shop.example/hooks stopped: nothing is delivered · the provider deletes the oldest events in 13 d 5 h",
-			"transfers slowed down: 1,200 failed deliveries", "fine delivers", "off disabled", "Probe, then resume", "Probe, then remove the penalty")
-		if n := strings.Count(p.body, `action="release"`); n != 2 {
-			t.Errorf("%d queues can be released, want those two that are held up", n)
-		}
-	}
-	form := a.get("queues").form("release")
-	form.Set("reason", "deployed")
-	a.post("release", form).want(303)
-	a.get("trail?source=letters").want(200, "ana release queue queue q1 deployed 0 the probe passed, the queue was resumed")
-
-	q.says, q.err = "nothing was changed", errors.New("the probe did not pass")
-	a.post("release", form).want(500, "the probe did not pass")
-	a.get("trail?source=letters").want(200, "nothing was changed; failed: the probe did not pass")
-	a.get("queues").want(200, "The provider does not tell: the probe did not pass")
-	form.Set("queue", "panic")
-	a.post("release", form).want(500, "panic: no such queue")
-	form.Set("source", "notes")
-	a.post("release", form).want(404)
-}
-
-// Counting may take longer than people wait, of ten million events on a slow disk.
-func TestOverviewDoesNotWaitForSlowCounts(t *testing.T) {
-	t.Parallel()
-	a := newApp(t)
-	a.letters("e1")
-	page := console.New(a.inbox)
-	page.Access = a.page.Access
-	t.Cleanup(page.Close)
-	tx, err := a.pool.Begin(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = tx.Rollback(context.Background()) }()
-	if _, err := tx.Exec(t.Context(), `lock table idem_payloads`); err != nil {
-		t.Fatal(err)
-	}
-	a.handler = page
-	a.get("").want(200, "The events are being counted")
-	if err := tx.Rollback(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	page.WaitForCounts()
-	a.get("").want(200, "1 parked")
-}
-
-func TestErrorOfTheDatabaseIsShownWithWhatToDo(t *testing.T) {
-	t.Parallel()
-	a := newApp(t)
-	if _, err := a.pool.Exec(t.Context(), `alter table idem_payloads rename to gone`); err != nil {
-		t.Fatal(err)
-	}
-	a.get("").want(200, "The events could not be counted", "the tables are missing: call idem.Migrate")
-	a.get("events").want(500, "the tables are missing: call idem.Migrate")
-}
-
-// Since Postgres 15 an ordinary role may not create tables.
-func TestPageWorksForARoleThatMayOnlyReadAndWrite(t *testing.T) {
-	t.Parallel()
-	url := idemtest.URL(t)
-	owner := openPool(t, url, "")
-	if err := idem.Migrate(t.Context(), owner); err != nil {
-		t.Fatal(err)
-	}
-	var role string
-	if err := owner.QueryRow(t.Context(), `select current_schema()`).Scan(&role); err != nil {
-		t.Fatal(err)
-	}
-	schema := role
-	role += "_app"
-	for _, sql := range []string{
-		`create role ` + role, `grant usage on schema ` + schema + ` to ` + role,
-		`grant select, insert, update, delete on all tables in schema ` + schema + ` to ` + role,
-	} {
-		if _, err := owner.Exec(t.Context(), sql); err != nil {
-			t.Fatal(err)
-		}
-	}
-	t.Cleanup(func() {
-		if _, err := owner.Exec(context.Background(), `drop owned by `+role+`; drop role `+role); err != nil {
-			t.Error(err)
-		}
-	})
-	pool := openPool(t, url, role)
-	if _, err := pool.Exec(t.Context(), `create table mine ()`); err == nil {
-		t.Fatal("the role may create tables: this proves nothing")
-	}
-	a := openApp(t, pool)
-	a.letters("e1", "e2", "e3")
-	a.get("").want(200, "3 parked")
-	a.fix()
-	a.post("reveal", map[string][]string{"source": {"letters"}, "id": {"e1"}}).want(200, "cpf")
-	for _, action := range []string{"dry-run", "replay"} {
-		a.confirm("confirm?source=letters&id=e1&action="+action, "").want(303)
-	}
-	a.confirm("confirm?source=letters&id=e2&action=requeue", "").want(303)
-	a.confirm("confirm?source=letters&id=e3&action=discard", "x").want(303)
-	a.wantState("letters", "e1", idem.StateDone)
-	a.wantState("letters", "e2", idem.StatePending)
-	a.wantState("letters", "e3", idem.StateDiscarded)
-	a.get("trail?source=letters").want(200, "reveal", "dry replay", "replay", "requeue", "discard")
-}
-
-func openPool(t *testing.T, url, role string) *pgxpool.Pool {
-	t.Helper()
-	config, err := pgxpool.ParseConfig(url)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if role != "" {
-		config.ConnConfig.RuntimeParams["role"] = role
-	}
-	pool, err := pgxpool.NewWithConfig(t.Context(), config)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(pool.Close)
-	return pool
-}
-
-// publisher refuses all.
-type publisher struct{}
-
-func (publisher) Publish(context.Context, idem.Message) error {
-	return idem.NoRetry(errors.New("no such topic"))
-}
-
-func TestMessagesOfAnOutboxCanBeRequeued(t *testing.T) {
-	t.Parallel()
-	a := newApp(t)
-	outbox := idem.NewOutbox(a.pool, "shop", publisher{})
-	outbox.Logger = nil
-	a.page = console.New(outbox)
-	a.page.Access = func(*http.Request) (string, console.Access) { return "ana", console.Access{See: true, Act: true} }
-	t.Cleanup(a.page.Close)
-	a.handler = a.page
-	err := pgx.BeginFunc(t.Context(), a.pool, func(tx pgx.Tx) error {
-		return outbox.EmitTx(t.Context(), tx, idem.Message{ID: "m1", Type: "order.paid", Key: "o1"})
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := outbox.Drain(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	a.wantState("shop", "m1", idem.StateParked)
-	a.get("event?source=shop&id=m1").want(200, "Requeue…")
-	a.confirm("confirm?action=requeue&source=shop&id=m1", "the topic is there").want(303)
-	a.wantState("shop", "m1", idem.StatePending)
 }
 
 // Redact is the application's: what it does wrong must leave nothing open in the

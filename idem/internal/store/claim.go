@@ -46,7 +46,7 @@ select set_config('enable_seqscan', 'off', true), set_config('enable_bitmapscan'
 // processed, and this one is looked at again a moment later.
 const claim = `
 with due as materialized (
-	select e.event, p.lane, p.due_at, e.crashes + (e.claimed_until is not null)::int as crashes
+	select e.event, e.crashes + (e.claimed_until is not null)::int as crashes, p.lane, p.due_at, p.occurred_at, p.body, p.trace
 	from idem_payloads p join idem_events e using (event)
 	where p.source = $1 and p.due_at > $2 and p.due_at <= now()
 	  and e.state = 'pending' and (e.claimed_until is null or e.claimed_until <= now())
@@ -54,32 +54,28 @@ with due as materialized (
 	order by p.due_at limit $3
 	for update of e skip locked
 ), heads as materialized (
-	select due.*, head.event as head, row_number() over (partition by due.crashes >= $6) as place
-	from due cross join lateral (
+	select due.*, head.event as head from due cross join lateral (
 		select p.event from idem_payloads p where p.lane = due.lane order by ` + order + ` limit 1) head
 ), claimed as (
 	update idem_events e set starts = starts + 1, crashes = heads.crashes, claimed_until = now() + $4::interval
-	from heads where e.event = heads.event and heads.head = heads.event and (heads.crashes < $6 or place = 1)
-	returning e.event, e.type, e.key, e.starts, e.attempts, e.crashes
+	from heads where e.event = heads.event and heads.head = heads.event
+	  and (heads.crashes < $6 or heads.event = (select min(event) from heads where crashes >= $6))
+	returning e.event, e.type, e.key, e.starts, e.attempts
 ), locked as materialized (
 	select p.event from idem_payloads p
-	where p.event = any (array(select head from heads where head <> event)) and p.event not in (select event from due)
+	where p.event = any (array(select head from heads where head <> event))
 	  and coalesce(p.lane, '') <> '' -- still; "is not null" has Postgres read all of an index
 	for update skip locked
-), held_back as (
-	update idem_payloads p set due_at = null from heads
+), later as (
+	update idem_payloads p set due_at = case when locked.event is null then now() + ` + held + ` end
+	from heads left join locked on locked.event = heads.head
 	where p.event = heads.event and heads.head <> heads.event
-	  and (heads.head in (select event from locked) or heads.head in (select event from due))
-), held as (
-	update idem_payloads p set due_at = now() + ` + held + ` from heads
-	where p.event = heads.event and heads.head <> heads.event
-	  and heads.head not in (select event from locked) and heads.head not in (select event from due)
-	returning p.event
+	returning p.due_at
 )
-select heads.event, heads.due_at, exists (select from held where held.event = heads.event),
-	c.type, c.key, c.starts, c.attempts, c.crashes, p.occurred_at, p.body, p.trace
-from heads left join claimed c using (event) left join idem_payloads p on p.event = c.event
-order by heads.due_at`
+select h.event, h.due_at, (select count(due_at) from later),
+	c.type, c.key, c.starts, c.attempts, h.crashes, h.occurred_at, case when c.event is not null then h.body end, h.trace
+from heads h left join claimed c using (event)
+order by h.due_at`
 
 // FindClaims claims events that are due, the first ones of their lanes.
 func FindClaims(ctx context.Context, db DB, s Search) (found Claims, err error) {
@@ -97,17 +93,13 @@ func FindClaims(ctx context.Context, db DB, s Search) (found Claims, err error) 
 func (f *Claims) collect(rows pgx.Rows) error {
 	var event string
 	var due time.Time
-	var held bool
 	var eventType, key, trace *string
 	var start, attempts, crashes *int
 	var occurred *time.Time
 	var body []byte
-	_, err := pgx.ForEachRow(rows, []any{&event, &due, &held, &eventType, &key, &start, &attempts, &crashes, &occurred, &body, &trace}, func() error {
+	_, err := pgx.ForEachRow(rows, []any{&event, &due, &f.Held, &eventType, &key, &start, &attempts, &crashes, &occurred, &body, &trace}, func() error {
 		f.Seen++
 		f.Last = due
-		if held {
-			f.Held++
-		}
 		if start == nil {
 			return nil
 		}

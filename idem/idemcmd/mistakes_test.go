@@ -1,0 +1,177 @@
+package idemcmd
+
+import (
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+	"testing/iotest"
+
+	"github.com/jackc/pgx/v5/pgconn"
+)
+
+func TestWrongUsageExits2AndSaysWhatIsRight(t *testing.T) {
+	t.Parallel()
+	s := newShop(t)
+	s.badNight()
+	for _, c := range []struct {
+		why  string
+		args []string
+		says string
+	}{
+		{"no verb", nil, "give a verb: stats shows how things are"},
+		{"unknown verb", []string{"lsit"}, `there is no verb "lsit": idem help prints them`},
+		{"help on one", []string{"help"}, "there is no verb"}, // -database follows it
+		{"flag before the verb", []string{"-json"}, "the verb comes first, then -json"},
+		{"unknown flag", []string{"stats", "-reason", "x"}, "flag provided but not defined: -reason: idem help stats prints the flags"},
+		{"too many words", []string{"stats", "asaas"}, `"asaas" is too much: idem help stats prints what it takes`},
+		{"show without an id", []string{"show"}, "show what? give an ID"},
+		{"no state", []string{"list", "-state", "failed"}, `"failed" is none of pending, retrying, unhandled and parked`},
+		{"no time", []string{"list", "-from", "yesterday"}, "nor how long ago, such as 2h or 3d"},
+		{"negative limit", []string{"list", "-limit", "-1"}, "-limit is -1: give 0 for all"},
+		{"watch that never rests", []string{"watch", "-every", "1ms"}, "that would load the database; give 1s or more"},
+		{"discard without a reason", []string{"discard", "bad_2"}, "give a -reason"},
+		{"discard of everything", []string{"discard", "-reason", "x"}, "say which events to discard"},
+		{"nobody to ask", []string{"requeue"}, "nothing was changed: nobody is at a terminal to confirm it: give -yes"},
+		{"no age", []string{"prune", "-retention", "0"}, "it is no time such as 45d or 12h"},
+		{"no number", []string{"audit", "x"}, "give the number of one action"},
+	} {
+		s.wantSays(exitUsage, c.says, c.args...)
+	}
+	s.wantText(`select count(*) from idem_events where state in ('parked', 'unhandled')`, "4")
+}
+
+func TestWhatMatchesNothingExits3AndSaysWhatWasMeant(t *testing.T) {
+	t.Parallel()
+	s := newShop(t)
+	s.badNight()
+	for _, c := range []struct {
+		why  string
+		args []string
+		says string
+	}{
+		{"no event of that type", []string{"list", "-type", "nothing"}, "idem: no event matched\n"},
+		{"an id that is not there", []string{"list", "bad_5"}, "see whether the id is complete: one with an & in it needs quotes"},
+		{"an event in another state", []string{"requeue", "evt_3"}, "evt_3 is pending; those that are pending or retrying need -state"},
+		{"a done one", []string{"replay", "evt_1"}, "evt_1 is done"},
+		{"show of nothing", []string{"show", "nothing"}, "a done event of an account needs -account"},
+		{"no such source", []string{"stats", "-source", "asaas"}, `there is no source "asaas", but notes`},
+		{"an account without it", []string{"show", "bad_6", "-account", "store-3"}, "no event matched"},
+		{"no such action", []string{"audit", "77"}, "there is no action 77"},
+	} {
+		s.wantSays(exitNothing, c.says, c.args...)
+	}
+	quiet := newShop(t)
+	quiet.wantSays(exitNothing, "no entity is blocked", "blocked")
+	quiet.prebuilt()
+	quiet.want(exitDone, "No event is stored.\n", "", "stats")
+}
+
+func TestErrorsThatHaveOneUsualCauseSayWhatToDo(t *testing.T) {
+	t.Parallel()
+	s := &shop{T: t}
+	for code, says := range map[string]string{
+		"42501": "idem doctor says which rights are missing",
+		"42P05": "add default_query_exec_mode=exec to the database's address",
+		"26000": "add default_query_exec_mode=exec to the database's address",
+	} {
+		p, _, complaints := s.program()
+		if p.complain(t.Context(), fmt.Errorf("idem: counting: %w", &pgconn.PgError{Code: code})); !strings.Contains(complaints.String(), says) {
+			t.Errorf("%s: %s", code, complaints)
+		}
+	}
+}
+
+func TestADatabaseThatCannotBeUsedIsSaidWithoutItsPassword(t *testing.T) {
+	t.Parallel()
+	for url, c := range map[string]struct {
+		status int
+		says   string
+	}{
+		"nonsense hunter2":                      {exitUsage, "the address of the database is not understood"},
+		"postgres://u:hunter2@127.0.0.1:1/shop": {exitFailed, "the database does not answer"},
+	} {
+		s := &shop{T: t, url: url}
+		status, out, complaints := s.idem("stats")
+		if status != c.status || out != "" || !strings.Contains(complaints, c.says) || strings.Contains(complaints, "hunter2") {
+			t.Errorf("%s: exit status %d, %q", url, status, complaints)
+		}
+	}
+	s := newShop(t)
+	s.exec(`drop table idem_payloads, idem_events cascade`)
+	s.wantSays(exitFailed, "the tables are missing", "stats")
+	s.prebuilt()
+	s.wantSays(exitFailed, "the tables are not there: run idem migrate", "stats")
+}
+
+// Not parallel: it sets the environment.
+func TestTheEnvironmentNamesTheDatabase(t *testing.T) {
+	s := newShop(t)
+	s.badNight()
+	p, out, complaints := s.program()
+	p.Args = []string{"stats"}
+	t.Setenv("DATABASE_URL", s.url)
+	if status := p.run(t.Context()); status != exitDone || !strings.HasPrefix(out.String(), "SOURCE  PENDING") {
+		t.Errorf("exit status %d, %s, %s", status, out, complaints)
+	}
+	config := s.pool.Config().ConnConfig
+	t.Setenv("DATABASE_URL", "")
+	t.Setenv("PGHOST", config.Host)
+	t.Setenv("PGPORT", fmt.Sprint(config.Port))
+	t.Setenv("PGUSER", config.User)
+	t.Setenv("PGDATABASE", config.Database)
+	t.Setenv("PGPASSWORD", config.Password)
+	t.Setenv("PGOPTIONS", config.RuntimeParams["options"])
+	p, out, complaints = s.program()
+	p.Args = []string{"stats"}
+	if status := p.run(t.Context()); status != exitDone || !strings.HasPrefix(out.String(), "SOURCE  PENDING") {
+		t.Errorf("exit status %d, %s, %s", status, out, complaints)
+	}
+}
+
+func TestAnOutputThatBreaksIsAnError(t *testing.T) {
+	t.Parallel()
+	s := newShop(t)
+	s.badNight()
+	for _, args := range [][]string{{"list"}, {"list", "-json"}, {"stats"}, {"stats", "-json"}, {"blocked"}, {"show", "bad_2"}, {"watch"}, {"watch", "-json"}} {
+		p, _, complaints := s.program(args...)
+		p.Stdout = writer{iotest.ErrReader(os.ErrClosed)}
+		if status := p.run(t.Context()); status != exitFailed || !strings.Contains(complaints.String(), os.ErrClosed.Error()) {
+			t.Errorf("idem %q: exit status %d, %s", args, status, complaints)
+		}
+	}
+}
+
+// writer fails as its reader does.
+type writer struct {
+	r interface{ Read([]byte) (int, error) }
+}
+
+func (w writer) Write(p []byte) (int, error) { return w.r.Read(p) }
+
+// Whoever wants events kept permanently writes many days.
+func TestAgeThatNoDurationCanHoldIsRefused(t *testing.T) {
+	t.Parallel()
+	s := newShop(t)
+	s.badNight()
+	before := s.text(`select count(*) from idem_events`)
+	for _, days := range []string{"213504d", "300000d", "-213504d", "9999999999999d"} {
+		s.wantSays(exitUsage, "it is no time such as 45d or 12h", "prune", "-yes", "-retention", days)
+		s.wantSays(exitUsage, "nor how long ago", "list", "-from", days)
+	}
+	s.wantText(`select count(*) from idem_events`, before)
+}
+
+// A provider names events, and handlers write errors: neither may move the cursor
+// of a terminal.
+func TestComplaintsHaveNoControlCharacters(t *testing.T) {
+	t.Parallel()
+	s := newShop(t)
+	s.accept("bad_1 paid pay_1")
+	s.exec(`create function refuse() returns trigger language plpgsql as $$ begin raise exception E'\x1b[2J\x1b]0;owned\x07'; end $$;
+		create trigger refuse before insert on idem_audit for each row execute function refuse()`)
+	status, _, complaints := s.idem("requeue", "bad_1")
+	if status != exitFailed || !strings.Contains(complaints, "could not be recorded") || strings.ContainsAny(complaints, "\x1b\x07") {
+		t.Errorf("exit status %d, stderr %q", status, complaints)
+	}
+}

@@ -1,0 +1,313 @@
+package spool
+
+import (
+	"bytes"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+)
+
+// Dir is a directory of files with records. Its methods may be called from
+// several goroutines at once. Several processes may use one directory: a file that
+// another one has removed has been taken.
+type Dir struct {
+	path string
+	disk Disk
+	tag  string
+
+	writing sync.Mutex // held while a file is written, so that files appear in the order of their names
+
+	mu    sync.Mutex
+	files []File          // by name
+	taken map[string]bool // that could not be removed
+	held  int             // records in files
+	size  int64           // of files
+	last  int64           // time in the latest name
+	aside int             // files with records that were refused or damaged, at the last look
+}
+
+// Open opens the directory at path, whose parent must exist, with all files in it.
+// It makes sure that files can be written.
+func Open(path string, disk Disk) (*Dir, error) {
+	tag := make([]byte, 4)
+	_, _ = rand.Read(tag) // does not fail
+	d := &Dir{path: path, disk: disk, tag: fmt.Sprintf("%x", tag), taken: make(map[string]bool)}
+	if err := os.Mkdir(path, 0o700); err != nil && !errors.Is(err, os.ErrExist) {
+		return nil, err
+	}
+	if err := disk.SyncDir(filepath.Dir(path)); err != nil {
+		return nil, err
+	}
+	probe := filepath.Join(path, "probe-"+d.tag+temporary)
+	if err := errors.Join(d.flush(probe, []byte("probe\n")), disk.Remove(probe), disk.SyncDir(path)); err != nil {
+		return nil, err
+	}
+	_, err := d.Look(time.Time{})
+	return d, err
+}
+
+// Put writes records, which must not contain line breaks, to one file. When it
+// returns nil they are on the disk; after an error they may be.
+func (d *Dir) Put(records [][]byte) error {
+	var data []byte
+	for _, r := range records {
+		if bytes.IndexByte(r, '\n') >= 0 {
+			return errors.New("a record contains a line break")
+		}
+		data = appendLine(data, r)
+	}
+	d.writing.Lock()
+	defer d.writing.Unlock()
+	d.mu.Lock()
+	d.last = max(d.last+1, time.Now().UnixNano()) // clocks are set back
+	f := File{newName(d.last, d.tag, len(records)), time.Unix(0, d.last), len(records), int64(len(data))}
+	d.mu.Unlock()
+	err := d.write(f.Name, data)
+	if err == nil {
+		d.add(f)
+		return d.disk.SyncDir(d.path)
+	}
+	return err
+}
+
+// write writes a file under a temporary name and renames it.
+func (d *Dir) write(name string, data []byte) error {
+	name = filepath.Join(d.path, name)
+	err := d.flush(name+temporary, data)
+	if err == nil {
+		err = d.disk.Rename(name+temporary, name)
+	}
+	if err != nil {
+		_ = d.disk.Remove(name + temporary) // else Look does
+	}
+	return err
+}
+
+// flush writes a file and waits for the disk.
+func (d *Dir) flush(name string, data []byte) error {
+	f, err := d.disk.Create(name)
+	if err != nil {
+		return err
+	}
+	if _, err = f.Write(data); err == nil {
+		err = f.Sync()
+	}
+	return errors.Join(err, f.Close())
+}
+
+// add adds a file, and reports whether it is new.
+func (d *Dir) add(f File) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	at, known := d.find(f.Name)
+	if known || d.taken[f.Name] {
+		return false
+	}
+	d.files = slices.Insert(d.files, at, f)
+	d.held += f.Records
+	d.size += f.Size
+	d.last = max(d.last, f.Time.UnixNano())
+	return true
+}
+
+// Files returns the files whose records have not been taken, the oldest first.
+func (d *Dir) Files() []File {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return slices.Clone(d.files)
+}
+
+// Held returns how many records have not been taken, and the size of their files.
+func (d *Dir) Held() (records int, bytes int64) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.held, d.size
+}
+
+// Empty tells whether all records have been taken.
+func (d *Dir) Empty() bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return len(d.files) == 0
+}
+
+// Oldest returns when the oldest file was written; zero when there is none.
+func (d *Dir) Oldest() time.Time {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if len(d.files) == 0 {
+		return time.Time{}
+	}
+	return d.files[0].Time
+}
+
+// Aside returns how many files there are with records that were refused or damaged.
+func (d *Dir) Aside() int {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.aside
+}
+
+// Read returns the records of f that are whole, and how many are not. A file that
+// is gone has none.
+func (d *Dir) Read(f File) (records [][]byte, missing int, err error) {
+	r, err := os.Open(filepath.Join(d.path, f.Name))
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, 0, nil
+	}
+	if err != nil {
+		return nil, 0, err
+	}
+	defer r.Close()
+	data, _ := io.ReadAll(r) // what the disk does not give is missing
+	records = readLines(data)
+	return records, max(0, f.Records-len(records)), nil
+}
+
+// Remove removes a file whose records have been taken. After an error they count as
+// taken as long as the process lives.
+func (d *Dir) Remove(f File) error {
+	d.forget(f)
+	return d.remove(f.Name)
+}
+
+func (d *Dir) remove(name string) error {
+	err := d.disk.Remove(filepath.Join(d.path, name))
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if err == nil || errors.Is(err, os.ErrNotExist) {
+		delete(d.taken, name)
+		return nil
+	}
+	d.taken[name] = true
+	return err
+}
+
+func (d *Dir) forget(f File) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	switch at, known := d.find(f.Name); {
+	case !known:
+		return
+	case at == 0: // without moving the others
+		d.files = d.files[1:]
+	default:
+		d.files = slices.Delete(d.files, at, at+1)
+	}
+	d.held -= f.Records
+	d.size -= f.Size
+}
+
+// find finds a file of d.files, or where it would be.
+func (d *Dir) find(name string) (at int, known bool) {
+	return slices.BinarySearchFunc(d.files, name, func(f File, name string) int { return strings.Compare(f.Name, name) })
+}
+
+// Damage keeps f under another name, which it returns, because some of its records
+// are missing. The others have been taken.
+func (d *Dir) Damage(f File) (string, error) {
+	from := filepath.Join(d.path, f.Name)
+	to := strings.TrimSuffix(from, live) + damaged
+	if err := d.disk.Rename(from, to); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return "", err
+	}
+	d.forget(f)
+	d.setAside()
+	return to, nil
+}
+
+// Refuse keeps records of f that nobody takes in a file of their own, and returns
+// its name. f stays.
+func (d *Dir) Refuse(f File, records [][]byte) (string, error) {
+	var data []byte
+	for _, r := range records {
+		data = appendLine(data, r)
+	}
+	name := refusedName(f, len(records))
+	err := d.write(name, data)
+	if err == nil {
+		err = d.disk.SyncDir(d.path)
+	}
+	d.setAside()
+	return filepath.Join(d.path, name), err
+}
+
+func (d *Dir) setAside() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.aside++ // the next look counts
+}
+
+// abandoned is how old a temporary file is that nobody writes any more.
+const abandoned = time.Minute
+
+// Look looks for files of other processes, written before a time, or at any time if
+// that is zero; it reports whether there are any. It removes what processes that
+// died were writing, which nobody was told is kept.
+func (d *Dir) Look(before time.Time) (found bool, err error) {
+	last, err := d.lastName()
+	if err != nil {
+		return false, err
+	}
+	entries, err := os.ReadDir(d.path)
+	if err != nil {
+		return false, err
+	}
+	aside := 0
+	for _, entry := range entries {
+		name := entry.Name()
+		switch f, ok := parseName(name); {
+		case strings.HasSuffix(name, refused), strings.HasSuffix(name, damaged):
+			aside++
+		case strings.HasSuffix(name, temporary):
+			if info, err := entry.Info(); err == nil && time.Since(info.ModTime()) > abandoned {
+				_ = d.disk.Remove(filepath.Join(d.path, name))
+			}
+		case !ok, name > last, !before.IsZero() && !f.Time.Before(before):
+		case d.isTaken(name):
+			_ = d.remove(name)
+		case !d.isKnown(name):
+			if info, err := entry.Info(); err == nil && info.Mode().IsRegular() {
+				f.Size = info.Size()
+				found = d.add(f) || found
+			}
+		}
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.aside = aside
+	return found, nil
+}
+
+// lastName is the latest of the files' names. A list that is read while a process
+// writes may lack a file and have a later one; but what is earlier than one in a list
+// is in the next list.
+func (d *Dir) lastName() (last string, err error) {
+	entries, err := os.ReadDir(d.path)
+	for _, entry := range entries {
+		if _, ok := parseName(entry.Name()); ok {
+			last = entry.Name() // they are sorted
+		}
+	}
+	return last, err
+}
+
+func (d *Dir) isKnown(name string) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	_, known := d.find(name)
+	return known
+}
+
+func (d *Dir) isTaken(name string) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.taken[name]
+}

@@ -1,0 +1,51 @@
+package idem
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+const fuzzSecret = "0123456789abcdef0123456789abcdef"
+
+// Whatever an event has in it, its message brings it back as it was.
+func FuzzSealedEventComesBack(f *testing.F) {
+	f.Add("branch", "e1", "paid", "o1", int64(1_700_000_000), 5, []byte(`{"a":1}`))
+	f.Add("", "\n", "<&>", "\u2028", int64(-62135596800), 0, []byte("\n\x00\xff"))
+	f.Add("", "a", "", "", int64(253402300799), 999_999_999, []byte{})
+	f.Fuzz(func(t *testing.T, scope, id, eventType, key string, sec int64, nsec int, payload []byte) {
+		r := newReceiving(&strangers{})
+		at := time.Unix(sec, int64(nsec)).UTC()
+		e, err := r.normalize(Event{Scope: scope, ID: id, Type: eventType, Key: key, OccurredAt: at, Payload: payload})
+		if err != nil || !nameable(scope) {
+			return
+		}
+		body := seal(e, fuzzSecret)
+		got, err := unseal(body, []string{fuzzSecret})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(e, got); diff != "" {
+			t.Error("(-want +got):\n" + diff)
+		}
+		if len(payload) > 0 {
+			body[len(body)-1] ^= 1
+			if _, err := unseal(body, []string{fuzzSecret}); err == nil {
+				t.Error("another body has the same signature")
+			}
+		}
+	})
+}
+
+// Nothing that a stranger publishes is an event.
+func FuzzForgedMessageIsNoEvent(f *testing.F) {
+	f.Add([]byte("paghooks-relay-1 00\n{}\n"))
+	f.Add([]byte("paghooks-relay-1 \n"))
+	f.Add([]byte(setAsideMark))
+	f.Fuzz(func(t *testing.T, body []byte) {
+		if e, err := unseal(body, []string{fuzzSecret}); err == nil {
+			t.Errorf("taken as %v", e)
+		}
+	})
+}

@@ -1,0 +1,220 @@
+package idem
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"hash/maphash"
+	"log/slog"
+	"sync/atomic"
+	"time"
+
+	"github.com/paghooks/paghooks/idem/internal/batch"
+	"github.com/paghooks/paghooks/idem/internal/spool"
+	"github.com/paghooks/paghooks/idem/internal/store"
+)
+
+// Spool is a directory on this machine where an [Inbox] keeps events while Postgres
+// cannot take them: it is down, failing over, read-only or hanging, or the pool has no
+// connection. The provider is answered 200 once the event is in Postgres or in the
+// spool, and 503 only if neither takes it. What is in the spool goes to Postgres
+// when it is back, by itself; its outcome is [Spooled] until then.
+//
+//	spool, err := idem.OpenSpool("/var/lib/shop/webhooks")
+//	inbox := idem.NewInbox(pool, events)
+//	inbox.Spool = spool
+//
+// Each inbox of each process needs a spool, and a directory, of its own.
+//
+// # The disk must outlive the process
+//
+// An event in the spool is acknowledged: the provider does not send it again. The
+// directory of a container, a serverless function or a machine that is replaced goes
+// with it, and so do the events. Use a persistent volume that the next process
+// gets again, or no spool. The volume must be one whose fsync waits for the disk: local
+// disks and block storage do, network file systems often do not. Before a volume is
+// deleted, see that the directory has no files whose names end in ".spool".
+//
+// # Order
+//
+// The events of one entity reach Postgres in the order in which this process has
+// acknowledged them: while the spool has events, new ones go there too. That costs
+// the disk's time instead of a time-out for each delivery, and ends when the spool is
+// empty. If another process receives a later event of the entity meanwhile, and has
+// no outage, that one may be processed first; [Inbox] orders what it has not
+// processed yet by the provider's time.
+//
+// # Personal data
+//
+// Files hold the bodies of events, which name people. Only the user of the process can
+// read them, and they are deleted once their events are in Postgres. Encrypt the
+// volume if that does not suffice, and keep it out of backups: an event that is
+// restored after [Common.Retention] has passed would be processed again, so those
+// that are as old are set aside.
+//
+// # What is set aside
+//
+// An event that Postgres refuses for its own sake is moved to a file whose name ends
+// in ".refused", and a file of which the disk has damaged a part is kept with the ending
+// ".damaged", after its other events have been stored. Both are logged as errors, and
+// fail the spool check of [Health]: those events are acknowledged and not stored. A
+// line is a checksum and the event as JSON, with its body in base64. Have the
+// provider deliver them again, or read from its API what they were about; then
+// delete the file. A file of refused events is tried again if its name ends in
+// ".spool" when the process starts.
+//
+// The exported fields are settings: change them before the first event.
+type Spool struct {
+	// MaxBytes is the size of the files from which no more events are taken; they are
+	// answered 503 then if Postgres does not take them. A body takes about half
+	// as much again as its size, and a file at least a block of the disk: let the volume be
+	// twice as large. Default: 1 GiB.
+	MaxBytes int64
+
+	dir    *spool.Dir
+	writer *batch.Writer[[]byte, error]
+	gate   *gate
+	inbox  atomic.Pointer[Inbox] // whose events these are
+	seed   maphash.Seed
+}
+
+// OpenSpool opens the spool in a directory, with the events that an earlier process
+// has left there. It creates the directory, but not its parent, which a volume that
+// is not mounted may lack. It returns an error if files cannot be written there.
+//
+// Nothing needs to be closed.
+func OpenSpool(dir string) (*Spool, error) {
+	d, err := spool.Open(dir, spool.System{})
+	if err != nil {
+		return nil, fmt.Errorf("idem: the spool cannot be opened: make %q a directory that this process can write to: %w", dir, err)
+	}
+	return newSpool(d), nil
+}
+
+func newSpool(d *spool.Dir) *Spool {
+	s := &Spool{MaxBytes: 1 << 30, dir: d, gate: newGate(), seed: maphash.MakeSeed()}
+	s.writer = batch.NewWriter(s.writeGroup, func(record []byte) int { return len(record) })
+	if !d.Empty() {
+		s.gate.holdAll()
+	}
+	return s
+}
+
+// errSpoolFull is why an event is not kept.
+var errSpoolFull = errors.New("it is full: raise MaxBytes, or see why Postgres does not take its events")
+
+// writeGroup writes records to one file, as many of them as there is room for.
+func (s *Spool) writeGroup(records [][]byte) []error {
+	_, size := s.dir.Held()
+	fit := 0
+	for fit < len(records) && size+spool.LineSize(records[fit]) <= s.MaxBytes {
+		size += spool.LineSize(records[fit])
+		fit++
+	}
+	results := make([]error, len(records))
+	for n := fit; n < len(records); n++ {
+		results[n] = errSpoolFull
+	}
+	if fit == 0 {
+		return results
+	}
+	err := s.dir.Put(records[:fit])
+	for n := range fit {
+		results[n] = err
+	}
+	s.gate.hold() // whoever waited for this may have left
+	s.start()
+	return results
+}
+
+// serve makes the spool that of one inbox: two would have one's events stored by the
+// other.
+func (s *Spool) serve(i *Inbox) error {
+	if s.inbox.CompareAndSwap(nil, i) || s.inbox.Load() == i {
+		return nil
+	}
+	return errors.New("the spool is another inbox's: open one for each, with a directory of its own")
+}
+
+// put keeps an event. held tells whether the spool may have earlier events of its
+// entity; first, whether events went to Postgres until now.
+func (s *Spool) put(ctx context.Context, e store.Incoming) (held, first bool, err error) {
+	lane := maphash.String(s.seed, e.Lane())
+	held, first = s.gate.begin(lane)
+	record, err := encodeRecord(e, time.Now())
+	landed := false // it may have, or may yet
+	if err == nil {
+		result, ok := s.writer.Write(ctx, record)
+		if err, landed = result, result == nil; !ok {
+			err, landed = errors.New("the disk did not answer in time"), true
+		}
+	}
+	s.gate.end(lane, landed)
+	s.start()
+	return held, first, err
+}
+
+// look finds what another process has left in the directory, and has it drained.
+func (s *Spool) look(i *Inbox) {
+	if s.serve(i) != nil {
+		return
+	}
+	if found, err := s.dir.Look(time.Now().Add(-time.Minute)); err == nil && found { // the younger ones' process may live
+		s.gate.holdAll()
+	}
+	s.start()
+}
+
+// storeEither stores an event in Postgres or, if it cannot, in the spool. In the time
+// that there is both can be asked.
+func (i *Inbox) storeEither(ctx context.Context, e store.Incoming) accepted {
+	s := i.Spool
+	if err := s.serve(i); err != nil {
+		a := i.storeDirect(ctx, e)
+		if a.err != nil {
+			a.err = errors.Join(a.err, err)
+		}
+		return a
+	}
+	half, cancel := context.WithTimeout(ctx, storeTime/2)
+	defer cancel()
+	var a accepted
+	direct, asked := s.gate.enter(half)
+	if asked {
+		a, asked = i.storeUnlessLeft(half, direct, e)
+		if a.err == nil {
+			return a
+		}
+		half = ctx
+	}
+	held, first, err := s.put(half, e)
+	if err == nil && first && a.err != nil {
+		i.logAttrs(ctx, slog.LevelWarn, "webhook events go to the spool until Postgres takes them again", []slog.Attr{
+			slog.String("source", e.Source), slog.String("error", a.err.Error()),
+		})
+	}
+	if err == nil {
+		return accepted{outcome: Spooled}
+	}
+	err = fmt.Errorf("the spool cannot keep the event: %w", err)
+	switch {
+	case held: // it must not pass the earlier ones
+		return accepted{outcome: Retrying, err: fmt.Errorf("%w; and it holds earlier events of the entity", errors.Join(a.err, err))}
+	case asked:
+		return accepted{outcome: Retrying, err: errors.Join(a.err, err)}
+	}
+	if a = i.storeDirect(ctx, e); a.err != nil {
+		a.err = errors.Join(a.err, err)
+	}
+	return a
+}
+
+// storeUnlessLeft stores an event in Postgres, until all go to the spool; answered
+// tells whether it was given the time to fail.
+func (i *Inbox) storeUnlessLeft(ctx, direct context.Context, e store.Incoming) (a accepted, answered bool) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(direct, cancel)()
+	a = i.storeDirect(ctx, e)
+	return a, direct.Err() == nil
+}

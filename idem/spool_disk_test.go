@@ -1,0 +1,312 @@
+package idem_test
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/paghooks/paghooks/idem"
+	"github.com/paghooks/paghooks/idem/internal/spool"
+)
+
+// broken is a disk that fails at one step while it is full.
+type broken struct {
+	spool.System
+	step string
+	full atomic.Bool
+	hits atomic.Int32
+}
+
+var errDisk = errors.New("no space left on device")
+
+func (b *broken) fail(step string) error {
+	if step != b.step || !b.full.Load() {
+		return nil
+	}
+	b.hits.Add(1)
+	return errDisk
+}
+
+func (b *broken) Create(name string) (spool.Handle, error) {
+	if err := b.fail("create"); err != nil {
+		return nil, err
+	}
+	h, err := b.System.Create(name)
+	return brokenHandle{h, b}, err
+}
+
+func (b *broken) Rename(from, to string) error {
+	if err := b.fail("rename"); err != nil {
+		return err
+	}
+	return b.System.Rename(from, to)
+}
+
+func (b *broken) SyncDir(path string) error {
+	return errors.Join(b.fail("sync directory"), b.System.SyncDir(path))
+}
+
+func (b *broken) Remove(name string) error {
+	if err := b.fail("remove"); err != nil {
+		return err
+	}
+	return b.System.Remove(name)
+}
+
+type brokenHandle struct {
+	spool.Handle
+	disk *broken
+}
+
+func (h brokenHandle) Write(p []byte) (int, error) {
+	if err := h.disk.fail("write"); err != nil {
+		n, _ := h.Handle.Write(p[:len(p)-1])
+		return n, err
+	}
+	return h.Handle.Write(p)
+}
+
+func (h brokenHandle) Sync() error {
+	return errors.Join(h.disk.fail("sync"), h.Handle.Sync())
+}
+
+func (h brokenHandle) Close() error {
+	return errors.Join(h.Handle.Close(), h.disk.fail("close"))
+}
+
+// openOn replaces the app's spool by one on a disk.
+func (s *spoolApp) openOn(disk spool.Disk) {
+	s.Helper()
+	var err error
+	if s.spool, err = idem.OpenSpoolOn(s.dir, disk); err != nil {
+		s.Fatal(err)
+	}
+	s.inbox.Spool = s.spool
+}
+
+func TestFullDiskIsAnsweredAsPostgresThatIsAway(t *testing.T) {
+	t.Parallel()
+	for _, step := range []string{"create", "write", "sync", "close", "rename", "sync directory"} {
+		t.Run(step, func(t *testing.T) {
+			t.Parallel()
+			s := newSpoolApp(t)
+			disk := &broken{step: step}
+			s.openOn(disk)
+			s.away.Store(true)
+			s.wantAnswer(paid("1"), http.StatusOK)
+			disk.full.Store(true)
+			s.wantAnswer(paid("2"), http.StatusServiceUnavailable)
+			s.wantAnswer(paid("2"), http.StatusServiceUnavailable)
+			disk.full.Store(false)
+			s.wantAnswer(paid("3"), http.StatusOK)
+			disk.full.Store(true)
+			s.away.Store(false)
+			s.wantAnswer(`{"id":"4","type":"paid","order":"o2"}`, http.StatusOK) // in Postgres: no earlier one is in the way
+			s.untilDrained()
+			s.wantAnswer(paid("2"), http.StatusOK) // again, as the provider does
+			s.drain()
+			s.wantEffects(4)
+			if n := queryOne[int](s.app, `select count(distinct event) from effects`); n != 4 {
+				t.Errorf("%d events have an effect, want 4", n)
+			}
+			if disk.hits.Load() < 2 || len(s.files(".tmp")) > 0 {
+				t.Errorf("the disk failed %d times, and %q are left", disk.hits.Load(), s.files(".tmp"))
+			}
+		})
+	}
+}
+
+// What cannot be deleted is stored once, also by the next process.
+func TestFileThatCannotBeDeletedIsStoredOnce(t *testing.T) {
+	t.Parallel()
+	s := newSpoolApp(t)
+	disk := &broken{step: "remove"}
+	s.openOn(disk)
+	s.away.Store(true)
+	s.accept(idem.Spooled, letter("1", "o1", 0), letter("2", "o1", 0))
+	disk.full.Store(true)
+	s.away.Store(false)
+	s.untilLogged("spool is drained")
+	s.accept(idem.Pending, letter("3", "o1", 0))
+	if !strings.Contains(s.logged(), "cannot be deleted") || len(s.files(".spool")) != 2 {
+		t.Errorf("%q are left, want 2:\n%s", s.files(".spool"), s.logged())
+	}
+	s.openOn(spool.System{})
+	s.drain()
+	s.untilDrained()
+	s.wantOrder("1", "2", "3")
+}
+
+// putFile writes events to one file, as arriving at the same time would.
+func (s *spoolApp) putFile(events ...idem.Event) {
+	s.Helper()
+	dir, err := spool.Open(s.dir, spool.System{})
+	if err != nil {
+		s.Fatal(err)
+	}
+	var records [][]byte
+	for _, e := range events {
+		record, err := idem.Record(e, "", time.Now())
+		if err != nil {
+			s.Fatal(err)
+		}
+		records = append(records, record)
+	}
+	if err := dir.Put(records); err != nil {
+		s.Fatal(err)
+	}
+}
+
+func TestDamageCostsTheEventsThatItHits(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		damage func(file []byte, lines [][]byte) []byte
+		want   []string
+		log    string
+	}{
+		"a byte in the middle":    {func(f []byte, l [][]byte) []byte { f[len(l[0])+len(l[1])/2] ^= 1; return f }, []string{"1", "3"}, "events=1"},
+		"a line break":            {func(f []byte, l [][]byte) []byte { f[len(l[0])-1] = ' '; return f }, []string{"3"}, "events=2"},
+		"the end cut off":         {func(f []byte, l [][]byte) []byte { return f[:len(f)-2] }, []string{"1", "2"}, "events=1"},
+		"whole lines cut off":     {func(f []byte, l [][]byte) []byte { return f[:len(l[0])] }, []string{"1"}, "events=2"},
+		"nothing left":            {func([]byte, [][]byte) []byte { return nil }, nil, "events=3"},
+		"zeros":                   {func(f []byte, _ [][]byte) []byte { return make([]byte, len(f)) }, nil, "events=3"},
+		"what is not of an event": {func([]byte, [][]byte) []byte { return []byte("297bd0aa {}\n") }, nil, "file="},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newSpoolApp(t)
+			s.putFile(letter("1", "o1", 0), letter("2", "o1", 0), letter("3", "o1", 0))
+			file := s.files(".spool")[0]
+			data, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			damaged := c.damage(bytes.Clone(data), bytes.SplitAfter(data, []byte("\n")))
+			if err := os.WriteFile(file, damaged, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			s.putFile(letter("4", "o1", 0))
+			s.openOn(spool.System{})
+			s.drain()
+			s.wantOrder(append(c.want, "4")...)
+			s.untilDrained()
+			kept, err := os.ReadFile(strings.TrimSuffix(file, ".spool") + ".damaged")
+			if err != nil || !bytes.Equal(kept, damaged) {
+				t.Errorf("the damaged file is not kept: %q, %v", kept, err)
+			}
+			s.wantHealth("damaged", s.newHealth(s.inbox), "spool", "set aside")
+			if !strings.Contains(s.logged(), "level=ERROR msg=\"webhook spool: the disk has damaged events") || !strings.Contains(s.logged(), c.log) {
+				t.Errorf("the log does not tell:\n%s", s.logged())
+			}
+		})
+	}
+}
+
+// Two processes share a directory, which they should not, and both drain it; and a
+// file that was drained comes back, from a backup say.
+func TestSpoolThatIsDrainedTwiceHasOneEffectPerEvent(t *testing.T) {
+	t.Parallel()
+	const files, perFile = 60, 5
+	s := newSpoolApp(t)
+	want := make([]string, 0, files*perFile)
+	for f := range files {
+		var events []idem.Event
+		for e := range perFile {
+			id := fmt.Sprint(f*perFile + e)
+			events = append(events, letter(id, "o1", 0))
+			want = append(want, id)
+		}
+		s.putFile(events...)
+	}
+	copied := make(map[string][]byte)
+	for _, name := range s.files(".spool") {
+		data, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		copied[name] = data
+	}
+	var processes sync.WaitGroup
+	for range 3 {
+		i := s.newInbox(s.pool)
+		i.Workers, i.Spool = 1, openSpool(t, s.dir)
+		processes.Go(func() {
+			if err := i.Drain(t.Context()); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	processes.Wait()
+	s.wantOrder(want...)
+	for name, data := range copied {
+		if err := os.WriteFile(name, data, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s.openOn(spool.System{})
+	s.drain()
+	s.wantOrder(want...)
+	s.untilDrained()
+}
+
+// A process that dies leaves its events to another one that runs, if they share the
+// directory, and that finds them when it looks.
+func TestEventsOfAProcessThatDiedAreDrainedByOneThatRuns(t *testing.T) {
+	t.Parallel()
+	s := newSpoolApp(t)
+	s.accept(idem.Pending, letter("0", "o1", 0))
+	s.putFile(letter("1", "o1", 0))
+	young := s.files(".spool")[0]
+	s.wantHealth("the process may live", s.newHealth(s.inbox), "", "")
+	if s.spool.Spooling() {
+		t.Error("it takes what another process has written a moment ago")
+	}
+	old := filepath.Join(s.dir, fmt.Sprintf("%020d-00000000-1.spool", time.Now().Add(-2*time.Minute).UnixNano()))
+	if err := os.Rename(young, old); err != nil {
+		t.Fatal(err)
+	}
+	left := filepath.Join(s.dir, "x.spool.tmp")
+	if err := os.WriteFile(left, []byte("half"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chtimes(left, time.Time{}, time.Now().Add(-2*time.Minute)); err != nil {
+		t.Fatal(err)
+	}
+	s.drain()
+	s.untilDrained()
+	s.wantOrder("0", "1")
+	if _, err := os.Stat(left); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("what was being written is still there: %v", err)
+	}
+}
+
+// Where Postgres or the way to it is slow, a statement with many events may never
+// end in time.
+func TestDrainStoresFewerEventsAtATimeWhenManyAreTooSlow(t *testing.T) {
+	t.Parallel()
+	const events = 64
+	s := newSpoolApp(t)
+	s.exec(`create function slow() returns trigger language plpgsql as $$ begin
+			if (select count(*) from fresh) > 16 then raise 'canceling statement due to statement timeout' using errcode = '57014'; end if;
+			return null; end $$;
+		create trigger slow after insert on idem_events referencing new table as fresh for each statement execute function slow()`)
+	var all []idem.Event
+	var want []string
+	for n := range events {
+		all, want = append(all, letter(fmt.Sprint(n), "o1", 0)), append(want, fmt.Sprint(n))
+	}
+	s.putFile(all...)
+	s.openOn(spool.System{})
+	s.accept(idem.Spooled, letter(fmt.Sprint(events), "o1", 0)) // starts the drain
+	s.untilDrained()
+	s.drain()
+	s.wantOrder(append(want, fmt.Sprint(events))...)
+}

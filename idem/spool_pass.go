@@ -1,0 +1,251 @@
+package idem
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"time"
+
+	"github.com/paghooks/paghooks/idem/internal/pgtx"
+	"github.com/paghooks/paghooks/idem/internal/spool"
+	"github.com/paghooks/paghooks/idem/internal/store"
+)
+
+// passSize is how many new events are stored until it is looked whether more arrive
+// than are drained.
+const passSize = 4096
+
+// What is read, and stored in one statement, unless one file has more.
+const (
+	groupEvents = 256
+	groupBytes  = 6 << 20
+)
+
+// pass is one way through the files of a spool, the oldest first.
+type pass struct {
+	*drain
+	behind map[string]bool // lanes with an event that is to be stored first
+	cause  error           // why the first of them was not
+	kept   int             // events that are to be stored by the next pass
+	stored int
+}
+
+// drainedFile is a file whose events are being stored.
+type drainedFile struct {
+	spool.File
+	missing int      // records that are damaged
+	keep    bool     // some events are to be tried again
+	refused [][]byte // records that Postgres does not take
+}
+
+// drainedEvent is an event of a file.
+type drainedEvent struct {
+	store.Incoming
+	record []byte
+	file   *drainedFile
+}
+
+// pass stores what the files hold. One file's events come after those of older
+// files, and those of a file in their order.
+func (d *drain) pass(ctx context.Context) error {
+	p := &pass{drain: d, behind: make(map[string]bool)}
+	defer func() { d.stored += p.stored }()
+	files := d.dir.Files()
+	for len(files) > 0 && p.stored < passSize {
+		n := group(files)
+		if err := p.storeFiles(ctx, files[:n]); err != nil {
+			return err
+		}
+		files = files[n:]
+	}
+	if p.kept > 0 {
+		return fmt.Errorf("%d events wait: %w", p.kept, p.cause)
+	}
+	return nil
+}
+
+// group is how many of the files, from the first on, are stored together.
+func group(files []spool.File) (n int) {
+	events, bytes := 0, int64(0)
+	for _, f := range files {
+		events, bytes = events+f.Records, bytes+f.Size
+		if n > 0 && (events > groupEvents || bytes > groupBytes) {
+			break
+		}
+		n++
+	}
+	return n
+}
+
+func (p *pass) storeFiles(ctx context.Context, files []spool.File) error {
+	var events []drainedEvent
+	var read []*drainedFile
+	for _, f := range files {
+		records, missing, err := p.dir.Read(f)
+		if err != nil {
+			return fmt.Errorf("reading the spool: %w", err)
+		}
+		file := &drainedFile{File: f, missing: missing}
+		read = append(read, file)
+		for _, record := range records {
+			if e, ok := p.decode(ctx, file, record); ok {
+				events = append(events, drainedEvent{e, record, file})
+			}
+		}
+	}
+	for chunk := range slices.Chunk(events, p.most) {
+		if err := p.store(ctx, p.free(chunk)); err != nil {
+			return err
+		}
+	}
+	for _, f := range read {
+		p.finish(ctx, f)
+	}
+	return nil
+}
+
+// decode reads an event, or has its record refused.
+func (p *pass) decode(ctx context.Context, f *drainedFile, data []byte) (store.Incoming, bool) {
+	in, at, err := decodeRecord(data)
+	if name := p.inbox.source.Name(); err == nil && in.Source != name {
+		err = fmt.Errorf("it is of another source than %s: give each inbox a directory of its own", name)
+	}
+	if limit := p.inbox.Retention; err == nil && limit > 0 && time.Since(at) > limit {
+		err = errors.New("it is older than Retention: whether it was processed is forgotten")
+	}
+	if err != nil {
+		p.refuse(ctx, drainedEvent{in, data, f}, err)
+	}
+	return in, err == nil
+}
+
+// free are the events that are behind none that is to be stored first.
+func (p *pass) free(events []drainedEvent) (free []drainedEvent) {
+	for _, e := range events {
+		if p.behind[e.Lane()] {
+			p.keep(e, nil)
+			continue
+		}
+		free = append(free, e)
+	}
+	return free
+}
+
+// store stores events in one statement or, if Postgres refuses that because of some
+// of them, one by one.
+func (p *pass) store(ctx context.Context, events []drainedEvent) error {
+	if len(events) == 0 {
+		return nil
+	}
+	incoming := make([]store.Incoming, len(events))
+	for n, e := range events {
+		incoming[n] = e.Incoming
+	}
+	limited, cancel := context.WithTimeout(ctx, storeTime)
+	results, err := p.inbox.insert(limited, incoming)
+	cancel()
+	switch {
+	case err == nil:
+		for n, a := range results {
+			if a.err != nil {
+				p.keep(events[n], a.err)
+			} else if a.outcome == Pending {
+				p.stored++
+			}
+		}
+		return nil
+	case pgtx.Unavailable(err):
+		return err
+	case len(events) > 1:
+		return p.storeEach(ctx, events)
+	case isRefused(err):
+		p.refuse(ctx, events[0], err)
+	default:
+		p.keep(events[0], err)
+	}
+	return nil
+}
+
+// storeEach stores events one by one. If the first few all fail it is not because of
+// them.
+func (p *pass) storeEach(ctx context.Context, events []drainedEvent) error {
+	const few = 8
+	kept := p.kept
+	for n, e := range events {
+		if p.kept-kept == n && n == few {
+			return fmt.Errorf("storing events: %w", p.cause)
+		}
+		if err := p.store(ctx, p.free([]drainedEvent{e})); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// isRefused tells whether Postgres does not take an event because of what it is: its
+// data, or a constraint.
+func isRefused(err error) bool {
+	code := pgtx.SQLState(err)
+	return len(code) == 5 && (code[:2] == "22" || code[:2] == "23")
+}
+
+// keep leaves an event, and those behind it, to the next pass.
+func (p *pass) keep(e drainedEvent, cause error) {
+	e.file.keep = true
+	p.behind[e.Lane()] = true
+	p.kept++
+	if p.cause == nil {
+		p.cause = cause
+	}
+}
+
+// refuse gives an event up. Others do not wait for it.
+func (p *pass) refuse(ctx context.Context, e drainedEvent, cause error) {
+	e.file.refused = append(e.file.refused, e.record)
+	attrs := append(nameAttrs(Event(e.Event)), slog.String("source", e.Source), slog.String("file", e.file.Name), slog.String("error", cause.Error()))
+	p.inbox.logAttrs(ctx, slog.LevelError, "webhook spool: Postgres refuses an event that the provider was told is kept; "+
+		"have the provider deliver it again once what the error says is put right", attrs)
+}
+
+// finish removes a file whose events are stored, and sets aside what is not.
+func (p *pass) finish(ctx context.Context, f *drainedFile) {
+	if f.keep {
+		return
+	}
+	if len(f.refused) > 0 {
+		name, err := p.dir.Refuse(f.File, f.refused)
+		if err != nil {
+			p.keepFile(fmt.Errorf("setting refused events aside: %w", err))
+			return
+		}
+		p.logFile(ctx, "webhook spool: refused events are set aside; delete the file once they are delivered again", name, len(f.refused))
+	}
+	p.files++
+	if f.missing == 0 {
+		if err := p.dir.Remove(f.File); err != nil {
+			p.inbox.logError(ctx, "webhook spool: a file whose events are stored cannot be deleted: see that the disk can be written to", Event{}, err)
+		}
+		return
+	}
+	name, err := p.dir.Damage(f.File)
+	if err != nil {
+		p.keepFile(fmt.Errorf("setting a damaged file aside: %w", err))
+		return
+	}
+	p.logFile(ctx, "webhook spool: the disk has damaged events that the provider was told are kept; have the provider deliver again what "+
+		"it sent at the time in the file's name, or read from its API what has changed since, then delete the file", name, f.missing)
+}
+
+// keepFile leaves a file to the next pass, whose events are then duplicates.
+func (p *pass) keepFile(cause error) {
+	p.kept++
+	p.cause = errors.Join(p.cause, cause)
+}
+
+func (p *pass) logFile(ctx context.Context, message, name string, events int) {
+	p.inbox.logAttrs(ctx, slog.LevelError, message, []slog.Attr{
+		slog.String("source", p.inbox.source.Name()), slog.String("file", name), slog.Int("events", events),
+	})
+}
