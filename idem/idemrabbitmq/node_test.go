@@ -111,7 +111,7 @@ func (n *node) stop() {
 	n.epmd.kill() // and the directory goes
 }
 
-// restart kills the broker, or stops it as an operator does, and starts it again.
+// restart ends the broker, and starts it again on the same data.
 func (n *node) restart(t testing.TB, end func()) {
 	end()
 	if err := n.start(); err != nil {
