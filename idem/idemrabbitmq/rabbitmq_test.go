@@ -137,7 +137,7 @@ func openOwn(args amqp.Table) func(testing.TB) brokertest.Queue {
 		// Not kill -9: from that, RabbitMQ 3.10.8 on one node came back now and then with
 		// a queue that confirmed nothing until it was started again; with a quorum queue
 		// that was so for every client.
-		q.Restart, q.Hang = func(t testing.TB) { n.restart(t, n.terminate) }, n.hang
+		q.Restart, q.Hang = n.restart, n.hang
 		return q
 	}
 }
