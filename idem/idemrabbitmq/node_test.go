@@ -93,9 +93,6 @@ func (n *node) start() (err error) {
 	return n.broker.await("completed with", time.Minute)
 }
 
-// kill ends the broker without warning.
-func (n *node) kill() { n.broker.kill() }
-
 // terminate has the broker end by itself.
 func (n *node) terminate() {
 	n.broker.signal(syscall.SIGTERM)
@@ -111,9 +108,9 @@ func (n *node) stop() {
 	n.epmd.kill() // and the directory goes
 }
 
-// restart kills the broker, or stops it as an operator does, and starts it again.
-func (n *node) restart(t testing.TB, end func()) {
-	end()
+// restart ends the broker, and starts it again on the same data.
+func (n *node) restart(t testing.TB) {
+	n.terminate()
 	if err := n.start(); err != nil {
 		t.Fatal(err)
 	}
