@@ -9,6 +9,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/url"
 	"time"
 
 	"github.com/paghooks/paghooks/idem/internal/store"
@@ -24,9 +25,10 @@ import (
 //
 // An error is always about Postgres or, with a Processor, about the handler, whose
 // failures are counted as those of a provider's deliveries are. No message fails for
-// ever. One that no relay has signed with one of the secrets, or
-// that is another source's, is stored as an unhandled
-// event without a type, and never reaches a handler. So a wrong secret loses nothing:
+// ever. One that no relay has signed with one of the secrets, that is another
+// source's, or that is older than [Common.Retention], is stored as an unhandled
+// event without a type, and never reaches a handler. So a topic that is read once
+// more from its beginning has no second effect, and a wrong secret loses nothing:
 // give its payload, from [Common.List], to a function that has the right one, in a
 // Message, and [Common.Discard] it.
 //
@@ -39,9 +41,12 @@ func Relayed(to Receiver, secrets ...string) func(context.Context, Message) erro
 		checkSecret(s)
 	}
 	return func(ctx context.Context, m Message) error {
-		e, err := unseal(m.Body, secrets)
+		e, at, err := unseal(m.Body, secrets)
 		if name := to.common().SourceName(); err == nil && e.Source != name {
 			err = fmt.Errorf("the message is an event of source %q, and came to a consumer of %q: have each read a topic or queue of its own", e.Source, name)
+		}
+		if limit := to.common().Retention; err == nil && limit > 0 && time.Since(at) > limit {
+			err = errors.New("the message is older than Retention: whether it was processed is forgotten; if it was not, raise Retention, then give the payload to Relayed again")
 		}
 		if err != nil {
 			return to.common().setAside(ctx, m.Body, err)
@@ -61,7 +66,8 @@ const sealed = "paghooks-relay-1 "
 // setAsideMark begins the payload of what no relay has signed. No handler gets it.
 const setAsideMark = "paghooks-relay: not signed\n"
 
-// sealedEvent names the event in a message.
+// sealedEvent names the event in a message. A scope need not be text, and is written
+// as in a row key.
 type sealedEvent struct {
 	Source     string    `json:"source"`
 	Scope      string    `json:"scope,omitempty"`
@@ -69,15 +75,17 @@ type sealedEvent struct {
 	Type       string    `json:"type,omitempty"`
 	Key        string    `json:"key,omitempty"`
 	OccurredAt time.Time `json:"occurred_at,omitzero"`
+	RelayedAt  time.Time `json:"relayed_at"`
 }
 
-// seal is the body of an event's message. The event is normalized.
-func seal(e Event, secret string) []byte {
-	at := e.OccurredAt.UTC()
-	if year := at.Year(); year < 1 || year > 9999 { // by a few hours
-		at = time.Time{}
+// seal is the body of an event's message, which is relayed at a time. The event is
+// normalized.
+func seal(e Event, at time.Time, secret string) []byte {
+	occurred := e.OccurredAt.UTC()
+	if year := occurred.Year(); year < 1 || year > 9999 { // by a few hours
+		occurred = time.Time{}
 	}
-	header, err := json.Marshal(sealedEvent{e.Source, e.Scope, e.ID, e.Type, e.Key, at})
+	header, err := json.Marshal(sealedEvent{e.Source, url.PathEscape(e.Scope), e.ID, e.Type, e.Key, occurred, at.UTC()})
 	if err != nil {
 		panic(err) // texts, and a time that JSON has
 	}
@@ -93,23 +101,27 @@ func sign(signed []byte, secret string) []byte {
 }
 
 // unseal verifies a message's body, and only then reads it.
-func unseal(body []byte, secrets []string) (e Event, err error) {
+func unseal(body []byte, secrets []string) (e Event, at time.Time, err error) {
 	body = bytes.TrimPrefix(body, []byte(setAsideMark)) // given once more
 	head, signed, ok := bytes.Cut(body, []byte("\n"))
 	digits, found := bytes.CutPrefix(head, []byte(sealed))
 	if !ok || !found {
-		return e, errors.New("the message is not a relay's: see who else publishes to its topic or queue")
+		return e, at, errors.New("the message is not a relay's: see who else publishes to its topic or queue")
 	}
 	signature, err := hex.DecodeString(string(digits))
 	if err != nil || !anySigns(signed, signature, secrets) {
-		return e, errors.New("the message is not signed with one of the secrets: let relay and consumer have the same one, then give the payload to Relayed again")
+		return e, at, errors.New("the message is not signed with one of the secrets: let relay and consumer have the same one, then give the payload to Relayed again")
 	}
 	header, payload, _ := bytes.Cut(signed, []byte("\n"))
 	var s sealedEvent
-	if err := json.Unmarshal(header, &s); err != nil {
-		return e, fmt.Errorf("the message is of a newer relay: update the consumer, then give the payload to Relayed again: %w", err)
+	err = json.Unmarshal(header, &s)
+	if err == nil {
+		s.Scope, err = url.PathUnescape(s.Scope)
 	}
-	return Event{s.Source, s.Scope, s.ID, s.Type, s.Key, s.OccurredAt, payload}, nil
+	if err != nil {
+		return e, at, fmt.Errorf("the message is of a newer relay: update the consumer, then give the payload to Relayed again: %w", err)
+	}
+	return Event{s.Source, s.Scope, s.ID, s.Type, s.Key, s.OccurredAt, payload}, s.RelayedAt, nil
 }
 
 func anySigns(signed, signature []byte, secrets []string) (yes bool) {
