@@ -24,7 +24,9 @@ import (
 // consumers both, then the relays the new one.
 //
 // An error is always about Postgres or, with a Processor, about the handler, whose
-// failures are counted as those of a provider's deliveries are. No message fails for
+// failures are counted as those of a provider's deliveries are. But a message comes
+// again within seconds, so that [Processor.ParkAfter] at its default is reached after
+// some 20 seconds: raise it, or use an Inbox, which tries for hours. No message fails for
 // ever. One that no relay has signed with one of the secrets, that is another
 // source's, or that is older than [Common.Retention], is stored as an unhandled
 // event without a type, and never reaches a handler. So a topic that is read once

@@ -4,6 +4,8 @@ import (
 	"context"
 	"sync"
 	"time"
+
+	"github.com/paghooks/paghooks/idem/internal/pgtx"
 )
 
 // maxGroup is the number of entries in one request.
@@ -57,7 +59,12 @@ func (g *grouper[T]) sendAll() {
 			values[i] = it.value
 		}
 		ctx, cancel := context.WithTimeout(context.Background(), sendTime)
-		for i, err := range g.send(ctx, values) {
+		var errs []error
+		err := pgtx.Protect(func() error { errs = g.send(ctx, values); return nil }) // the client has middleware of the application's
+		if err != nil {
+			errs = fill(len(group), err)
+		}
+		for i, err := range errs {
 			group[i].result <- err
 		}
 		cancel()
