@@ -35,7 +35,8 @@
 //   - Where several consume, and order matters, the broker must deliver no two messages
 //     of a Key at the same time. The documentation of each module says how.
 //
-// A Processor handles events in the order in which they come, so the same holds for it.
+// A Processor stores nothing beforehand, so it has no order but the one in which the
+// broker delivers.
 //
 // # Behind Postgres
 //
