@@ -282,3 +282,53 @@ func TestDryRunOfARelaySaysWhereToGo(t *testing.T) {
 		t.Error("the log does not say where to go:\n" + s.logged())
 	}
 }
+// A consumer group has lost its offsets, or somebody who may write to the topic
+// publishes once more what he has read there.
+func TestMessageWhoseEventIsForgottenHasNoSecondEffect(t *testing.T) {
+	t.Parallel()
+	b := &broker{}
+	s, _ := newRelayApp(t, b)
+	s.wantAnswer(paid("e1"), http.StatusOK)
+	take := idem.Relayed(s.inbox, secret)
+	if err := take(t.Context(), b.published[0]); err != nil {
+		t.Fatal(err)
+	}
+	s.drain(1)
+	s.inbox.Retention = time.Nanosecond
+	if n, err := s.inbox.Prune(t.Context()); n != 1 || err != nil {
+		t.Fatalf("Prune = %d, %v, want 1", n, err)
+	}
+	for range 2 {
+		if err := take(t.Context(), b.published[0]); err != nil {
+			t.Fatalf("the message would block its queue: %v", err)
+		}
+	}
+	s.drain(0)
+	s.wantEffects(1)
+	s.wantStates(map[idem.State]int{idem.StateUnhandled: 1})
+}
+
+// A broker drops a message that has the ID of an earlier one.
+func TestEventsOfDifferentAccountsHaveDifferentMessageIDs(t *testing.T) {
+	t.Parallel()
+	b := &broker{}
+	r := idem.NewRelay(&notes{}, b, secret)
+	r.Logger = nil
+	for _, e := range []idem.Event{
+		{Scope: "a", ID: "b/c"},
+		{Scope: "a/b", ID: "c"},
+		{ID: "a/b/c"},
+		{ID: "c"},
+	} {
+		if _, err := r.Accept(t.Context(), e); err != nil {
+			t.Fatal(err)
+		}
+	}
+	ids := map[string]bool{}
+	for _, m := range b.published {
+		ids[m.ID] = true
+	}
+	if len(ids) != len(b.published) {
+		t.Errorf("%d events have %d IDs: %v", len(b.published), len(ids), ids)
+	}
+}
