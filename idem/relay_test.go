@@ -282,6 +282,7 @@ func TestDryRunOfARelaySaysWhereToGo(t *testing.T) {
 		t.Error("the log does not say where to go:\n" + s.logged())
 	}
 }
+
 // A consumer group has lost its offsets, or somebody who may write to the topic
 // publishes once more what he has read there.
 func TestMessageWhoseEventIsForgottenHasNoSecondEffect(t *testing.T) {

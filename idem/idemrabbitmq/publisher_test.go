@@ -3,8 +3,8 @@ package idemrabbitmq_test
 import (
 	"context"
 	"errors"
-	"net"
 	"log/slog"
+	"net"
 	"runtime"
 	"strings"
 	"sync"
