@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"net/url"
+	"strings"
 	"time"
 
 	"github.com/paghooks/paghooks/idem/internal/pgtx"
@@ -187,10 +189,10 @@ func inTime(ctx context.Context, f func() (Outcome, error)) (Outcome, error) {
 func (r *Relay) message(e Event) Message {
 	m := Message{
 		Source: e.Source, ID: e.ID, Type: cmp.Or(e.Type, "unreadable"), Key: e.Key, Time: e.OccurredAt,
-		Body: seal(e, r.secret()),
+		Body: seal(e, time.Now(), r.secret()),
 	}
-	if e.Scope != "" {
-		m.ID = e.Scope + "/" + e.ID
+	if e.Scope != "" || strings.Contains(e.ID, "/") { // a broker drops what has the ID of another
+		m.ID = url.PathEscape(e.Scope) + "/" + e.ID
 	}
 	if e.Scope != "" && e.Key != "" {
 		m.Key = e.Scope + "/" + e.Key

@@ -106,22 +106,33 @@ func TestRelayAnswersForItsBroker(t *testing.T) {
 
 func TestRelayWithAFallbackNeedsOneOfTwo(t *testing.T) {
 	t.Parallel()
-	s, r := newRelayApp(t, publisherFunc(func(context.Context, idem.Message) error { return errors.New("broker is away") }))
-	r.Fallback = s.inbox.Accept
-	s.wantAnswer(paid("e1"), http.StatusOK)
-	s.drain(1)
-	s.wantEffects(1)
-
 	hang := make(chan struct{})
 	t.Cleanup(func() { close(hang) })
-	r.Timeout = 20 * time.Millisecond
-	r.Fallback = func(context.Context, idem.Event) (idem.Outcome, error) { <-hang; return idem.Pending, nil }
-	s.wantAnswer(paid("e2"), http.StatusServiceUnavailable)
-	r.Timeout = patience
-	r.Fallback = func(context.Context, idem.Event) (idem.Outcome, error) { panic("oops") }
-	s.wantAnswer(paid("e2"), http.StatusServiceUnavailable)
-	r.Fallback = func(context.Context, idem.Event) (idem.Outcome, error) { return idem.Retrying, nil }
-	s.wantAnswer(paid("e2"), http.StatusServiceUnavailable)
+	for _, c := range []struct {
+		reason   string
+		timeout  time.Duration
+		fallback func(context.Context, idem.Event) (idem.Outcome, error)
+		status   int
+	}{
+		{"the inbox has it", patience, nil, 200},
+		{"it hangs, too", 20 * time.Millisecond, func(context.Context, idem.Event) (idem.Outcome, error) { <-hang; return idem.Pending, nil }, 503},
+		{"user code never takes the process down", patience, func(context.Context, idem.Event) (idem.Outcome, error) { panic("oops") }, 503},
+		{"it has not taken it", patience, func(context.Context, idem.Event) (idem.Outcome, error) { return idem.Retrying, nil }, 503},
+	} {
+		t.Run(c.reason, func(t *testing.T) {
+			t.Parallel()
+			s, r := newRelayApp(t, publisherFunc(func(context.Context, idem.Message) error { return errors.New("broker is away") }))
+			r.Timeout, r.Fallback = c.timeout, c.fallback
+			if r.Fallback == nil {
+				r.Fallback = s.inbox.Accept
+			}
+			s.wantAnswer(paid("e1"), c.status)
+			if c.status == http.StatusOK {
+				s.drain(1)
+				s.wantEffects(1)
+			}
+		})
+	}
 }
 
 func TestRelayPublishesOnlyWhatIsGenuineAndWanted(t *testing.T) {
@@ -269,5 +280,56 @@ func TestDryRunOfARelaySaysWhereToGo(t *testing.T) {
 	}
 	if !strings.Contains(s.logged(), "address of a Processor or an Inbox") {
 		t.Error("the log does not say where to go:\n" + s.logged())
+	}
+}
+
+// A consumer group has lost its offsets, or somebody who may write to the topic
+// publishes once more what he has read there.
+func TestMessageWhoseEventIsForgottenHasNoSecondEffect(t *testing.T) {
+	t.Parallel()
+	b := &broker{}
+	s, _ := newRelayApp(t, b)
+	s.wantAnswer(paid("e1"), http.StatusOK)
+	take := idem.Relayed(s.inbox, secret)
+	if err := take(t.Context(), b.published[0]); err != nil {
+		t.Fatal(err)
+	}
+	s.drain(1)
+	s.inbox.Retention = time.Nanosecond
+	if n, err := s.inbox.Prune(t.Context()); n != 1 || err != nil {
+		t.Fatalf("Prune = %d, %v, want 1", n, err)
+	}
+	for range 2 {
+		if err := take(t.Context(), b.published[0]); err != nil {
+			t.Fatalf("the message would block its queue: %v", err)
+		}
+	}
+	s.drain(0)
+	s.wantEffects(1)
+	s.wantStates(map[idem.State]int{idem.StateUnhandled: 1})
+}
+
+// A broker drops a message that has the ID of an earlier one.
+func TestEventsOfDifferentAccountsHaveDifferentMessageIDs(t *testing.T) {
+	t.Parallel()
+	b := &broker{}
+	r := idem.NewRelay(&notes{}, b, secret)
+	r.Logger = nil
+	for _, e := range []idem.Event{
+		{Scope: "a", ID: "b/c"},
+		{Scope: "a/b", ID: "c"},
+		{ID: "a/b/c"},
+		{ID: "c"},
+	} {
+		if _, err := r.Accept(t.Context(), e); err != nil {
+			t.Fatal(err)
+		}
+	}
+	ids := map[string]bool{}
+	for _, m := range b.published {
+		ids[m.ID] = true
+	}
+	if len(ids) != len(b.published) {
+		t.Errorf("%d events have %d IDs: %v", len(b.published), len(ids), ids)
 	}
 }

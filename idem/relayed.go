@@ -9,6 +9,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/url"
 	"time"
 
 	"github.com/paghooks/paghooks/idem/internal/store"
@@ -26,9 +27,10 @@ import (
 // has failed. Its failures are counted, as those of a provider's deliveries are, and the
 // event is parked after [Processor.ParkAfter] of them: no message fails permanently.
 //
-// A message that no relay has signed with one of the secrets, or that is another
-// source's, is stored as an unhandled event without a type. It never reaches a handler.
-// So a wrong secret loses nothing: pass the payload, from [Common.List], as the Body of
+// A message that no relay has signed with one of the secrets, that is another source's,
+// or that is older than [Common.Retention], is stored as an unhandled event without a
+// type. It never reaches a handler. So a topic that is read from its beginning again has
+// no second effect, and a wrong secret loses nothing: pass the payload, from [Common.List], as the Body of
 // a [Message] to a function with the right secret, and [Common.Discard] the stored one.
 //
 // It panics if a secret is shorter than 32 characters, or if there is none.
@@ -40,9 +42,12 @@ func Relayed(to Receiver, secrets ...string) func(context.Context, Message) erro
 		checkSecret(s)
 	}
 	return func(ctx context.Context, m Message) error {
-		e, err := unseal(m.Body, secrets)
+		e, at, err := unseal(m.Body, secrets)
 		if name := to.common().SourceName(); err == nil && e.Source != name {
 			err = fmt.Errorf("the message is an event of source %q, and came to a consumer of %q: have each read a topic or queue of its own", e.Source, name)
+		}
+		if limit := to.common().Retention; err == nil && limit > 0 && time.Since(at) > limit {
+			err = errors.New("the message is older than Retention: whether it was processed is forgotten; if it was not, raise Retention, then give the payload to Relayed again")
 		}
 		if err != nil {
 			return to.common().setAside(ctx, m.Body, err)
@@ -62,7 +67,8 @@ const sealed = "paghooks-relay-1 "
 // setAsideMark begins the payload of what no relay has signed. No handler gets it.
 const setAsideMark = "paghooks-relay: not signed\n"
 
-// sealedEvent names the event in a message.
+// sealedEvent names the event in a message. A scope need not be text, and is written
+// as in a row key.
 type sealedEvent struct {
 	Source     string    `json:"source"`
 	Scope      string    `json:"scope,omitempty"`
@@ -70,15 +76,17 @@ type sealedEvent struct {
 	Type       string    `json:"type,omitempty"`
 	Key        string    `json:"key,omitempty"`
 	OccurredAt time.Time `json:"occurred_at,omitzero"`
+	RelayedAt  time.Time `json:"relayed_at"`
 }
 
-// seal is the body of an event's message. The event is normalized.
-func seal(e Event, secret string) []byte {
-	at := e.OccurredAt.UTC()
-	if year := at.Year(); year < 1 || year > 9999 { // by a few hours
-		at = time.Time{}
+// seal is the body of an event's message, which is relayed at a time. The event is
+// normalized.
+func seal(e Event, at time.Time, secret string) []byte {
+	occurred := e.OccurredAt.UTC()
+	if year := occurred.Year(); year < 1 || year > 9999 { // by a few hours
+		occurred = time.Time{}
 	}
-	header, err := json.Marshal(sealedEvent{e.Source, e.Scope, e.ID, e.Type, e.Key, at})
+	header, err := json.Marshal(sealedEvent{e.Source, url.PathEscape(e.Scope), e.ID, e.Type, e.Key, occurred, at.UTC()})
 	if err != nil {
 		panic(err) // texts, and a time that JSON has
 	}
@@ -94,23 +102,27 @@ func sign(signed []byte, secret string) []byte {
 }
 
 // unseal verifies a message's body, and only then reads it.
-func unseal(body []byte, secrets []string) (e Event, err error) {
+func unseal(body []byte, secrets []string) (e Event, at time.Time, err error) {
 	body = bytes.TrimPrefix(body, []byte(setAsideMark)) // given once more
 	head, signed, ok := bytes.Cut(body, []byte("\n"))
 	digits, found := bytes.CutPrefix(head, []byte(sealed))
 	if !ok || !found {
-		return e, errors.New("the message is not a relay's: see who else publishes to its topic or queue")
+		return e, at, errors.New("the message is not a relay's: see who else publishes to its topic or queue")
 	}
 	signature, err := hex.DecodeString(string(digits))
 	if err != nil || !anySigns(signed, signature, secrets) {
-		return e, errors.New("the message is not signed with one of the secrets: let relay and consumer have the same one, then give the payload to Relayed again")
+		return e, at, errors.New("the message is not signed with one of the secrets: let relay and consumer have the same one, then give the payload to Relayed again")
 	}
 	header, payload, _ := bytes.Cut(signed, []byte("\n"))
 	var s sealedEvent
-	if err := json.Unmarshal(header, &s); err != nil {
-		return e, fmt.Errorf("the message is of a newer relay: update the consumer, then give the payload to Relayed again: %w", err)
+	err = json.Unmarshal(header, &s)
+	if err == nil {
+		s.Scope, err = url.PathUnescape(s.Scope)
 	}
-	return Event{s.Source, s.Scope, s.ID, s.Type, s.Key, s.OccurredAt, payload}, nil
+	if err != nil {
+		return e, at, fmt.Errorf("the message is of a newer relay: update the consumer, then give the payload to Relayed again: %w", err)
+	}
+	return Event{s.Source, s.Scope, s.ID, s.Type, s.Key, s.OccurredAt, payload}, s.RelayedAt, nil
 }
 
 func anySigns(signed, signature []byte, secrets []string) (yes bool) {

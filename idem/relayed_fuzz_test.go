@@ -13,25 +13,30 @@ const fuzzSecret = "0123456789abcdef0123456789abcdef"
 func FuzzSealedEventComesBack(f *testing.F) {
 	f.Add("branch", "e1", "paid", "o1", int64(1_700_000_000), 5, []byte(`{"a":1}`))
 	f.Add("", "\n", "<&>", "\u2028", int64(-62135596800), 0, []byte("\n\x00\xff"))
+	f.Add("\xe7/\x00", "e", "", "", int64(0), 0, []byte{}) // a scope need not be text
 	f.Add("", "a", "", "", int64(253402300799), 999_999_999, []byte{})
 	f.Fuzz(func(t *testing.T, scope, id, eventType, key string, sec int64, nsec int, payload []byte) {
 		r := newReceiving(&strangers{})
 		at := time.Unix(sec, int64(nsec)).UTC()
 		e, err := r.normalize(Event{Scope: scope, ID: id, Type: eventType, Key: key, OccurredAt: at, Payload: payload})
-		if err != nil || !nameable(scope) {
+		if err != nil {
 			return
 		}
-		body := seal(e, fuzzSecret)
-		got, err := unseal(body, []string{fuzzSecret})
+		relayedAt := time.Now()
+		body := seal(e, relayedAt, fuzzSecret)
+		got, relayed, err := unseal(body, []string{fuzzSecret})
 		if err != nil {
 			t.Fatal(err)
+		}
+		if !relayed.Equal(relayedAt) {
+			t.Errorf("relayed at %v, want %v", relayed, relayedAt)
 		}
 		if diff := cmp.Diff(e, got); diff != "" {
 			t.Error("(-want +got):\n" + diff)
 		}
 		if len(payload) > 0 {
 			body[len(body)-1] ^= 1
-			if _, err := unseal(body, []string{fuzzSecret}); err == nil {
+			if _, _, err := unseal(body, []string{fuzzSecret}); err == nil {
 				t.Error("another body has the same signature")
 			}
 		}
@@ -44,7 +49,7 @@ func FuzzForgedMessageIsNoEvent(f *testing.F) {
 	f.Add([]byte("paghooks-relay-1 \n"))
 	f.Add([]byte(setAsideMark))
 	f.Fuzz(func(t *testing.T, body []byte) {
-		if e, err := unseal(body, []string{fuzzSecret}); err == nil {
+		if e, _, err := unseal(body, []string{fuzzSecret}); err == nil {
 			t.Errorf("taken as %v", e)
 		}
 	})

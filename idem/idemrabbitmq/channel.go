@@ -26,13 +26,13 @@ type channel struct {
 	numbers   atomic.Uint64
 	answers   atomic.Uint64
 	abandoned atomic.Bool
-	blocked   atomic.Pointer[string] // why the broker blocks publishers, or nil
+	blocked   *atomic.Pointer[string] // why the broker blocks publishers of the connection, or nil
 
 	mu       sync.Mutex
 	returned map[string]amqp.Return // by correlation id
 }
 
-func openChannel(conn *amqp.Connection) (*channel, error) {
+func openChannel(conn *amqp.Connection, blocked *atomic.Pointer[string]) (*channel, error) {
 	ch, err := conn.Channel()
 	if err == nil {
 		err = ch.Confirm(false)
@@ -41,11 +41,10 @@ func openChannel(conn *amqp.Connection) (*channel, error) {
 		return nil, fmt.Errorf("opening a channel: %w", err)
 	}
 	c := &channel{
-		conn: conn, Channel: ch, cause: causeOf(ch),
+		conn: conn, Channel: ch, cause: causeOf(ch), blocked: blocked,
 		room: make(chan struct{}, inFlight), returns: make(chan amqp.Return, inFlight), returned: make(map[string]amqp.Return),
 	}
 	ch.NotifyReturn(c.returns)
-	go c.watch(conn.NotifyBlocked(make(chan amqp.Blocking, 1)))
 	return c, nil
 }
 
@@ -60,14 +59,21 @@ func causeOf(ch *amqp.Channel) func() error {
 	})
 }
 
-func (c *channel) watch(blocked <-chan amqp.Blocking) {
-	for b := range blocked {
-		if b.Active {
-			c.blocked.Store(&b.Reason)
-		} else {
-			c.blocked.Store(nil)
+// watch returns why the broker blocks publishers of the connection, until that ends. It
+// is called once for each connection: its channels come and go.
+func watch(conn *amqp.Connection) *atomic.Pointer[string] {
+	reason := &atomic.Pointer[string]{}
+	blocked := conn.NotifyBlocked(make(chan amqp.Blocking, 1))
+	go func() {
+		for b := range blocked {
+			if b.Active {
+				reason.Store(&b.Reason)
+			} else {
+				reason.Store(nil)
+			}
 		}
-	}
+	}()
+	return reason
 }
 
 func (c *channel) isLost() bool { return c.IsClosed() || !c.isUp() }

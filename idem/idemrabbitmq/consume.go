@@ -10,6 +10,7 @@ import (
 	amqp "github.com/rabbitmq/amqp091-go"
 
 	"github.com/paghooks/paghooks/idem/broker"
+	"github.com/paghooks/paghooks/idem/internal/pgtx"
 )
 
 // Consume passes the messages of a queue to handle until ctx ends, as
@@ -113,7 +114,7 @@ func (s *subscription) subscribe(ctx context.Context) (err error) {
 		return err
 	}
 	if err := checkQueue(s.conn, s.queue); err != nil {
-		s.logger.WarnContext(ctx, "idemrabbitmq: "+err.Error())
+		_ = pgtx.Protect(func() error { s.logger.WarnContext(ctx, "idemrabbitmq: "+err.Error()); return nil })
 	}
 	if s.channel, err = s.conn.Channel(); err != nil {
 		return err

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/url"
 	"regexp"
 	"strconv"
 	"sync"
@@ -13,6 +14,7 @@ import (
 	amqp "github.com/rabbitmq/amqp091-go"
 
 	"github.com/paghooks/paghooks/idem"
+	"github.com/paghooks/paghooks/idem/internal/pgtx"
 )
 
 // Dial opens a new connection. It is called again after each loss, and the caller closes
@@ -168,7 +170,7 @@ func (p *Publisher) open(o, last *opening) {
 		}
 	}()
 	if last != nil && last.channel != nil && last.channel.isUp() {
-		if o.channel, o.err = openChannel(last.channel.conn); o.err == nil {
+		if o.channel, o.err = openChannel(last.channel.conn, last.channel.blocked); o.err == nil {
 			return
 		}
 		go hangUp(last.channel.conn)
@@ -182,7 +184,7 @@ func (p *Publisher) open(o, last *opening) {
 		o.err = checkQueue(conn, p.key)
 	}
 	if o.err == nil {
-		o.channel, o.err = openChannel(conn)
+		o.channel, o.err = openChannel(conn, watch(conn))
 	}
 	if o.err != nil {
 		go hangUp(conn)
@@ -208,7 +210,14 @@ func (p *Publisher) Close() error {
 
 // connect dials, and refuses what recovers by itself.
 func connect(dial Dial) (*amqp.Connection, error) {
-	conn, err := dial()
+	var conn *amqp.Connection
+	err := pgtx.Protect(func() (err error) { conn, err = dial(); return err }) // the application's, in a goroutine of ours
+	if _, ok := errors.AsType[*url.Error](err); ok {
+		return nil, errors.New("the broker's URL cannot be read: percent-encode what is special in its password") // the error has the password
+	}
+	if err == nil && conn == nil {
+		err = errors.New("Dial has returned no connection, and no error")
+	}
 	if err != nil {
 		return nil, fmt.Errorf("connecting to the broker: %w", err)
 	}

@@ -3,7 +3,9 @@ package idemrabbitmq_test
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"net"
+	"runtime"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -14,6 +16,7 @@ import (
 	amqp "github.com/rabbitmq/amqp091-go"
 
 	"github.com/paghooks/paghooks/idem"
+	"github.com/paghooks/paghooks/idem/broker"
 	"github.com/paghooks/paghooks/idem/idemrabbitmq"
 )
 
@@ -310,5 +313,64 @@ func TestABrokerThatBlocksPublishersSaysWhy(t *testing.T) {
 	unblock()
 	if err := p.Publish(t.Context(), idem.Message{Type: "after"}); err != nil {
 		t.Error("after the alarm: ", err)
+	}
+}
+
+// A goroutine of the package calls Dial: nobody else could recover.
+func TestADialThatPanicsOrReturnsNothingIsAnError(t *testing.T) {
+	t.Parallel()
+	for name, dial := range map[string]idemrabbitmq.Dial{
+		"panic":   func() (*amqp.Connection, error) { panic("no settings") },
+		"nothing": func() (*amqp.Connection, error) { return nil, nil },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if err := newPublisher(t, dial, "", "q").Publish(t.Context(), idem.Message{Type: "x"}); err == nil {
+				t.Error("the message is published")
+			}
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			tried := make(chan struct{}, 100)
+			settings := broker.Consumer{Logger: slog.New(slog.DiscardHandler)}
+			ended := make(chan error, 1)
+			go func() {
+				ended <- idemrabbitmq.ConsumeWith(ctx, settings, func() (*amqp.Connection, error) { tried <- struct{}{}; return dial() }, "q", nil)
+			}()
+			soon(t, tried)
+			soon(t, tried) // it goes on
+			cancel()
+			if err := soon(t, ended); err != nil {
+				t.Errorf("Consume ended with %v", err)
+			}
+		})
+	}
+}
+
+func TestAPasswordThatIsNotEscapedIsNotShown(t *testing.T) {
+	t.Parallel()
+	dial := func() (*amqp.Connection, error) { return amqp.Dial("amqp://shop:hunter2/secret@127.0.0.1:1/") }
+	err := newPublisher(t, dial, "", "q").Publish(t.Context(), idem.Message{Type: "x"})
+	if err == nil || strings.Contains(err.Error(), "hunter2") || !strings.Contains(err.Error(), "percent-encode") {
+		t.Errorf("publishing ended with %v", err)
+	}
+}
+
+// The exchange was deleted: the broker closes a channel for each message, and leaves
+// the connection.
+func TestAChannelThatWasLostLeavesNothingBehind(t *testing.T) {
+	url := sharedURL(t)
+	p := newPublisher(t, dialer(url), "deleted", "q")
+	lose := func() {
+		if err := p.Publish(t.Context(), idem.Message{Type: "x"}); err == nil {
+			t.Fatal("the message is published")
+		}
+	}
+	lose()
+	before := runtime.NumGoroutine()
+	for range 50 {
+		lose()
+	}
+	if now := runtime.NumGoroutine(); now > before+25 {
+		t.Errorf("50 lost channels left %d goroutines", now-before)
 	}
 }

@@ -218,6 +218,14 @@ func (s *shop) deliverUntilTaken(n note) {
 	}
 }
 
+// deliverEachUntilTaken does that with one note after the other.
+func (s *shop) deliverEachUntilTaken(notes ...note) {
+	s.Helper()
+	for _, n := range notes {
+		s.deliverUntilTaken(n)
+	}
+}
+
 // deliverAll delivers the notes of each order one after the other, and orders at the
 // same time.
 func (s *shop) deliverAll(notes []note, deliver func(...note)) {
