@@ -35,24 +35,33 @@
 // An event's Key names its entity, a charge for example. Events of one entity are
 // processed one after the other, by the provider's time and then by arrival; those
 // of different entities at the same time. An event that fails is tried again, after
-// growing pauses, and parked after [Inbox.MaxAttempts]; meanwhile, and then until it is replayed or discarded, the
-// events behind it wait. Handlers can override this with [NoRetry] and [RetryAt].
+// growing pauses, and parked after [Inbox.MaxAttempts]; meanwhile, and then until it is
+// replayed or discarded, the events behind it wait. Handlers can override this with [NoRetry] and [RetryAt].
 //
 // Take the inbox where handlers are slow, where order matters, or where the
 // provider's queue should not feel your deployments; and have Asaas send
 // SEQUENTIALLY, so that events arrive in order. Inline mode has less to run, and
 // what it has acknowledged is done.
 //
-// # While Postgres is away
+// # While Postgres is unavailable
 //
 // Deliveries are answered 503 then, and the provider delivers again, at its own pace.
-// An inbox with a [Spool] keeps events on this machine's disk meanwhile, answers 200,
-// and stores them in order when Postgres is back. It needs a volume that outlives the
-// process: with a container's own disk, acknowledged events are lost.
+// Two things answer 200 instead, and keep the events meanwhile.
+//
+// An inbox with a [Spool] keeps events on this machine's disk, and stores them in order
+// when Postgres is back. It needs a volume that outlives the process: with a container's
+// own disk, acknowledged events are lost.
 //
 //	inbox.Spool, err = idem.OpenSpool("/var/lib/shop/webhooks")
 //
-// # Both ways of an event
+// A [Relay] publishes events to a broker, and a consumer stores them with [Relayed]. It
+// needs a broker that keeps what it confirms: modules idemnats, idemrabbitmq, idemkafka
+// and idemsqs have a [Publisher] and a Consume for one each.
+//
+//	http.Handle("POST /webhooks/asaas", idem.NewRelay(events, publisher, secret))
+//	err := idemkafka.Consume(ctx, client, idem.Relayed(inbox, secret))
+//
+// # The ways of an event
 //
 //	inline        http.serve → Source.Open → Processor.Accept → attempt → http.answer
 //	                                              │               │
@@ -61,6 +70,10 @@
 //	inbox         http.serve → Source.Open → Inbox.Accept → http.answer
 //	                                              │
 //	                              one insert for all that wait: pending
+//
+//	relay         http.serve → Source.Open → Relay.Accept → Publisher → http.answer
+//	                                              ┆
+//	                                     broker → Consume → Relayed → Inbox.Accept or Processor.Accept
 //
 //	worker        Inbox.Run → claim → attempt → done, or: tried again later, parked
 //	                            │        │
@@ -86,6 +99,8 @@
 //	no secret is configured              503  nothing
 //	an inbox                             200  stored as pending, later as one of the above
 //	an inbox, Postgres is unavailable    200  if it has a Spool: kept on disk, later as pending
+//	a relay, the broker has confirmed    200  nothing; the consumer stores it
+//	a relay, the broker has not          503  nothing, unless the Fallback takes it: then 200
 //
 // A handler that returns an error, panics, swallows an SQL error, ends the
 // transaction itself or takes longer than [Common.Timeout] has failed.
@@ -123,8 +138,8 @@
 //
 // # Without HTTP
 //
-// Events that arrive through a queue, verified elsewhere, go to
-// [Processor.Accept]. Applications that have their own way of running an event
+// Events that arrive in another way, and are verified elsewhere, go to
+// [Processor.Accept]; those of a broker to [Relayed], which verifies them. Applications that have their own way of running an event
 // once use [Dispatch]. Where no process can run all the time, [Inbox.Drain]
 // processes what is due and returns.
 //

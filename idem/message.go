@@ -5,15 +5,15 @@ import (
 	"time"
 )
 
-// Message is what is handed to a broker: an event of the application's own, see
-// [Outbox], or a provider's event on its way to those who process it, see [Relay].
+// Message is what is published to a broker: an event of the application's own, see
+// [Outbox], or a provider's event on its way to a consumer, see [Relay].
 type Message struct {
-	Source string // whose event it is; an [Outbox] and a [Relay] set it
+	Source string // the name of its source; an [Outbox] and a [Relay] set it
 
-	ID   string    // two messages of a Source with the same ID are the same; "" has [Outbox.Emit] make one
+	ID   string    // unique within the Source; if empty, [Outbox.Emit] makes one
 	Type string    // what happened: "order.paid"; not empty
-	Key  string    // the entity that it happened to, an order say, whose messages are published in order; "" for none
-	Time time.Time // when it happened, or was emitted by the database's clock; zero when that is not known
+	Key  string    // the entity that it is about, an order for example, whose messages are published in order; may be empty
+	Time time.Time // when it happened, or by the database's clock when it was emitted; zero if that is not known
 	Body []byte
 }
 
@@ -34,7 +34,8 @@ func (m Message) CloudEvent() map[string]string {
 }
 
 // MessageOf returns the message with a CloudEvent's attributes, without their prefix,
-// and its body. What is missing is zero, as is a time that is none.
+// and its body. A field whose attribute is missing is zero, as is a Time that does not
+// parse.
 func MessageOf(attributes map[string]string, body []byte) Message {
 	at, _ := time.Parse(time.RFC3339Nano, attributes["time"])
 	return Message{
@@ -43,12 +44,12 @@ func MessageOf(attributes map[string]string, body []byte) Message {
 	}
 }
 
-// Publisher hands messages to a broker, or to anything else. It is called from many
-// goroutines at once.
+// Publisher publishes messages to a broker, or to anything else. An implementation must
+// be safe for use by many goroutines.
 type Publisher interface {
-	// Publish returns nil once the broker has confirmed the message, and has it on
-	// disk if the application relies on that. It ends with ctx. After an error it is
-	// called again later, so a message may be published more than once, with the
-	// same ID.
+	// Publish returns nil once the broker has confirmed the message, which is then on
+	// its disk or wherever the application trusts it to be. It returns when ctx ends.
+	// After an error it is called again later, so a message may be published more
+	// than once, with the same ID.
 	Publish(ctx context.Context, m Message) error
 }

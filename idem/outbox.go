@@ -15,13 +15,13 @@ import (
 
 // Outbox publishes messages that handlers emit. A message is written in the handler's
 // transaction: it exists only if the handler's other effects do, and then it is not
-// lost. Workers publish it afterwards: at least once, so consumers should ignore an
-// ID that they have seen.
+// lost. Workers publish it afterwards, at least once: consumers should ignore an ID
+// that they have seen.
 //
 // An outbox is an [Inbox] of the application's own events. Messages of one Key are
-// published in order, those that fail are tried again, and those that fail too often
-// are parked; List, Replay, Requeue, Discard and Stats work as for other events.
-// A dry run does not publish.
+// published in order. One that fails is tried again, and parked if it fails too often;
+// List, Replay, Requeue, Discard and Stats work as for other events. A dry run does not
+// publish.
 //
 //	outbox := idem.NewOutbox(pool, "shop", publisher)
 //	events.OnPaymentReceived(func(ctx context.Context, tx pgx.Tx, e *asaas.PaymentEvent) error {
@@ -42,8 +42,8 @@ func NewOutbox(pool *pgxpool.Pool, source string, p Publisher) *Outbox {
 
 // Emit has a message published after the handler's transaction is committed. It
 // takes no round trip: the row travels with COMMIT, as a statement of
-// [ExecAtCommit]. So a savepoint that the handler rolls back does not take it back:
-// there, use [Outbox.EmitTx].
+// [ExecAtCommit]. So rolling back a savepoint does not undo it: use [Outbox.EmitTx]
+// inside of one.
 //
 // It returns an error, which the handler should return, if the message has no Type,
 // or if its ID, Type or Key is longer than 255 bytes or not valid text, or if

@@ -13,42 +13,45 @@ import (
 	"github.com/paghooks/paghooks/idem/internal/pgtx"
 )
 
-// Relay receives the deliveries of one source and hands them to a broker, without
-// Postgres: the provider gets its 200 once the broker has confirmed the event. In
-// the same program or another one, a consumer of the broker gives the messages to
-// what [Relayed] returns, which stores or processes them:
+// Relay receives the deliveries of one source and publishes them to a broker, without
+// Postgres: the provider gets its 200 once the broker has confirmed the event. In the
+// same program or another one, a consumer of the broker passes the messages to the
+// function that [Relayed] returns, which stores or processes them:
 //
-//	relay := idem.NewRelay(dispatcher, publisher, secret)
+//	relay := idem.NewRelay(events, publisher, secret)
 //	http.Handle("POST /webhooks/asaas", relay)
 //
-//	err := idemnats.Consume(ctx, consumer, idem.Relayed(inbox, secret))
+//	err := idemkafka.Consume(ctx, client, idem.Relayed(inbox, secret))
+//
+// There is a module for each of several brokers, see package broker.
 //
 // A relay verifies deliveries before it publishes them, and signs what it publishes.
-// So a consumer takes nothing from a broker that a relay has not verified.
+// A consumer verifies that signature, so no handler sees what somebody else has
+// published.
 //
-// A broker does not make an application faster: [Inbox] stores as many events as a
-// broker that has them on disk. It keeps events while Postgres is away, and lets other
-// programs have them.
+// A broker hardly makes an application faster: an [Inbox] stores about as many events
+// as a broker that writes them to the disk. It keeps events while Postgres is
+// unavailable, as a [Spool] does without a broker, and lets other programs read them.
 //
-// Give it to [Serve] and [NewHealth] as other receivers. It has no handlers and no
-// stored events: dry runs and canaries go to the address of a [Processor] or an
-// [Inbox].
+// Pass it to [Serve] and [NewHealth], as a [Processor] or an [Inbox]. It has no
+// handlers and no stored events: dry runs and canaries go to the address of one of
+// those.
 //
 // The exported fields, and those of [Receiving], are settings: change them before the
 // first event.
 type Relay struct {
 	Receiving
 
-	// Timeout is how long publishing an event may take. The provider waits for it,
-	// Asaas for 10 seconds. With a Fallback, half of it is the broker's.
+	// Timeout is how long publishing an event may take. The provider waits
+	// meanwhile, Asaas for 10 seconds. With a Fallback, the broker has half of it.
 	// Default: 8 seconds.
 	Timeout time.Duration
 
-	// Fallback, when set, gets the events that the broker does not take: the
-	// Accept of an [Inbox], say. Then the provider is asked to deliver again only
-	// if both are away. It also gets events that are too large for the broker,
-	// which no other delivery would make smaller. Events that it gets may
-	// overtake those that wait in the broker. Default: nil.
+	// Fallback, if set, gets the events that the broker does not confirm: it is the
+	// Accept of an [Inbox], for example. Then the provider is asked to deliver again
+	// only if both fail. It also gets events that are too large for the broker,
+	// which would fail each time. Its events may overtake those that wait in the
+	// broker. Default: nil.
 	Fallback func(context.Context, Event) (Outcome, error)
 
 	publisher Publisher
@@ -64,8 +67,8 @@ var (
 const minSecret = 32
 
 // NewRelay returns a relay with its settings at their defaults. secret signs the
-// messages; it is a text of at least 32 characters that nobody can guess, such as
-// openssl rand -hex 32 prints. Consumers need the same one.
+// messages: at least 32 characters that nobody can guess, such as openssl rand -hex 32
+// prints. Consumers need the same one, see [Relayed].
 //
 // It panics if the secret is shorter, or if the source's name cannot be used: see
 // [Source].

@@ -108,22 +108,33 @@ func TestRelayAnswersForItsBroker(t *testing.T) {
 
 func TestRelayWithAFallbackNeedsOneOfTwo(t *testing.T) {
 	t.Parallel()
-	s, r := newRelayApp(t, publisherFunc(func(context.Context, idem.Message) error { return errors.New("broker is away") }))
-	r.Fallback = s.inbox.Accept
-	s.wantAnswer(paid("e1"), http.StatusOK)
-	s.drain(1)
-	s.wantEffects(1)
-
 	hang := make(chan struct{})
 	t.Cleanup(func() { close(hang) })
-	r.Timeout = 20 * time.Millisecond
-	r.Fallback = func(context.Context, idem.Event) (idem.Outcome, error) { <-hang; return idem.Pending, nil }
-	s.wantAnswer(paid("e2"), http.StatusServiceUnavailable)
-	r.Timeout = patience
-	r.Fallback = func(context.Context, idem.Event) (idem.Outcome, error) { panic("oops") }
-	s.wantAnswer(paid("e2"), http.StatusServiceUnavailable)
-	r.Fallback = func(context.Context, idem.Event) (idem.Outcome, error) { return idem.Retrying, nil }
-	s.wantAnswer(paid("e2"), http.StatusServiceUnavailable)
+	for _, c := range []struct {
+		reason   string
+		timeout  time.Duration
+		fallback func(context.Context, idem.Event) (idem.Outcome, error)
+		status   int
+	}{
+		{"the inbox has it", patience, nil, 200},
+		{"it hangs, too", 20 * time.Millisecond, func(context.Context, idem.Event) (idem.Outcome, error) { <-hang; return idem.Pending, nil }, 503},
+		{"user code never takes the process down", patience, func(context.Context, idem.Event) (idem.Outcome, error) { panic("oops") }, 503},
+		{"it has not taken it", patience, func(context.Context, idem.Event) (idem.Outcome, error) { return idem.Retrying, nil }, 503},
+	} {
+		t.Run(c.reason, func(t *testing.T) {
+			t.Parallel()
+			s, r := newRelayApp(t, publisherFunc(func(context.Context, idem.Message) error { return errors.New("broker is away") }))
+			r.Timeout, r.Fallback = c.timeout, c.fallback
+			if r.Fallback == nil {
+				r.Fallback = s.inbox.Accept
+			}
+			s.wantAnswer(paid("e1"), c.status)
+			if c.status == http.StatusOK {
+				s.drain(1)
+				s.wantEffects(1)
+			}
+		})
+	}
 }
 
 func TestRelayPublishesOnlyWhatIsGenuineAndWanted(t *testing.T) {

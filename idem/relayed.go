@@ -15,24 +15,25 @@ import (
 	"github.com/paghooks/paghooks/idem/internal/store"
 )
 
-// Relayed returns a function that gives the messages of a [Relay] to a receiver: a
+// Relayed returns a function that passes the messages of a [Relay] to a receiver: a
 // [Processor] or an [Inbox] with the same source. The function returns nil once the
-// event is stored; then the consumer tells the broker that the message need not come
-// again. After an error the message must come again.
+// event is stored; then the consumer acknowledges the message to the broker. After an
+// error the message must be delivered again.
 //
-// secrets are those of the relay. Any of them verifies: during a rotation give the
-// consumers both, then the relays the new one.
+// secrets are those of the relay. Any of them verifies. To rotate, first give the
+// consumers both secrets, then the relays the new one.
 //
-// An error is always about Postgres or, with a Processor, about the handler, whose
-// failures are counted as those of a provider's deliveries are. But a message comes
-// again within seconds, so that [Processor.ParkAfter] at its default is reached after
-// some 20 seconds: raise it, or use an Inbox, which tries for hours. No message fails for
-// ever. One that no relay has signed with one of the secrets, that is another
-// source's, or that is older than [Common.Retention], is stored as an unhandled
-// event without a type, and never reaches a handler. So a topic that is read once
-// more from its beginning has no second effect, and a wrong secret loses nothing:
-// give its payload, from [Common.List], to a function that has the right one, in a
-// Message, and [Common.Discard] it.
+// An error means that Postgres is unavailable or, with a Processor, that the handler
+// has failed. Its failures are counted, as those of a provider's deliveries are, and the
+// event is parked after [Processor.ParkAfter] of them: no message fails permanently. A
+// message is delivered again within seconds, so the default is reached in about 20: raise
+// it, or use an Inbox, which tries for hours.
+//
+// A message that no relay has signed with one of the secrets, that is another source's,
+// or that is older than [Common.Retention], is stored as an unhandled event without a
+// type. It never reaches a handler. So a topic that is read from its beginning again has
+// no second effect, and a wrong secret loses nothing: pass the payload, from [Common.List], as the Body of
+// a [Message] to a function with the right secret, and [Common.Discard] the stored one.
 //
 // It panics if a secret is shorter than 32 characters, or if there is none.
 func Relayed(to Receiver, secrets ...string) func(context.Context, Message) error {

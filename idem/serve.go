@@ -17,7 +17,8 @@ type Part interface {
 	examine(ctx context.Context, x *examination)
 }
 
-// Receiver is a [*Processor], an [*Inbox] or an [*Outbox].
+// Receiver is a [*Processor], an [*Inbox] or an [*Outbox]: what stores events in
+// Postgres. A [*Relay] is a [Part], and no Receiver.
 type Receiver interface {
 	Part
 	http.Handler

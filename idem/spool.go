@@ -39,7 +39,7 @@ import (
 //
 // The events of one entity reach Postgres in the order in which this process has
 // acknowledged them: while the spool has events, new ones go there too. That costs
-// the disk's time instead of a time-out for each delivery, and ends when the spool is
+// the disk's time instead of a timeout for each delivery, and ends when the spool is
 // empty. If another process receives a later event of the entity meanwhile, and has
 // no outage, that one may be processed first; [Inbox] orders what it has not
 // processed yet by the provider's time.
@@ -54,7 +54,7 @@ import (
 //
 // # What is set aside
 //
-// An event that Postgres refuses for its own sake is moved to a file whose name ends
+// An event that Postgres refuses because of what is in it is moved to a file whose name ends
 // in ".refused", and a file of which the disk has damaged a part is kept with the ending
 // ".damaged", after its other events have been stored. Both are logged as errors, and
 // fail the spool check of [Health]: those events are acknowledged and not stored. A
@@ -65,10 +65,10 @@ import (
 //
 // The exported fields are settings: change them before the first event.
 type Spool struct {
-	// MaxBytes is the size of the files from which no more events are taken; they are
-	// answered 503 then if Postgres does not take them. A body takes about half
-	// as much again as its size, and a file at least a block of the disk: let the volume be
-	// twice as large. Default: 1 GiB.
+	// MaxBytes is how large the files may become together. When they are, the spool
+	// is full, and events that Postgres does not take are answered 503. A body takes
+	// about one and a half times its size, and each file at least a block of the disk:
+	// let the volume be twice as large. Default: 1 GiB.
 	MaxBytes int64
 
 	dir    *spool.Dir

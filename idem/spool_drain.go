@@ -68,7 +68,7 @@ type drain struct {
 const (
 	// drainFew is how many events are stored in a moment.
 	drainFew = 1024
-	// drainWait is how long deliveries may be kept waiting for that.
+	// drainWait is how long a delivery may be kept waiting for that.
 	drainWait = time.Second
 )
 
@@ -79,7 +79,7 @@ func (d *drain) run() {
 		// than is drained.
 		held, _ := d.dir.Held()
 		if d.well && (held <= drainFew || held >= d.before) {
-			d.gate.turn(drainWait)
+			d.gate.turn()
 		}
 		d.before = held
 		err := pgtx.Protect(func() error { return d.pass(ctx) }) // hooks of the pool are the application's
@@ -101,7 +101,7 @@ func (d *drain) run() {
 // end is the end of a pass that has failed. It waits until the next one, unless
 // there is to be none.
 func (d *drain) end(ctx context.Context, err error) (over bool) {
-	d.gate.endTurn(nil)
+	d.gate.endTurn()
 	d.gate.fail(err)
 	if strings.Contains(err.Error(), closedPool) {
 		d.gate.stopDraining()

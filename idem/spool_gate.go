@@ -46,10 +46,13 @@ func (g *gate) enter(ctx context.Context) (direct context.Context, ok bool) {
 	if g.shut && g.turning != nil {
 		turning := g.turning
 		g.mu.Unlock()
+		timer := time.NewTimer(drainWait)
 		select {
 		case <-turning:
+		case <-timer.C:
 		case <-ctx.Done():
 		}
+		timer.Stop()
 		g.mu.Lock()
 	}
 	defer g.mu.Unlock()
@@ -120,38 +123,38 @@ func (g *gate) stopDraining() {
 	g.draining = false
 }
 
-// turn has deliveries that begin wait until endTurn or open, and not longer than
-// most. It waits for those that are on their way to the spool, as long, and reports
-// whether they have arrived.
-func (g *gate) turn(most time.Duration) bool {
+// turn has deliveries that begin wait, each for drainWait at most, until endTurn or
+// open: then no more of them arrive than can be drained. It waits for those that are
+// on their way to the spool, as long.
+func (g *gate) turn() {
 	g.mu.Lock()
 	if g.turning == nil {
-		turning := make(chan struct{})
-		g.turning = turning
-		time.AfterFunc(most, func() { g.endTurn(turning) })
+		g.turning = make(chan struct{})
 	}
 	if g.putting == 0 {
 		g.mu.Unlock()
-		return true
+		return
 	}
 	none := make(chan struct{})
 	g.none = none
 	g.mu.Unlock()
-	timer := time.NewTimer(most)
+	timer := time.NewTimer(drainWait)
 	defer timer.Stop()
 	select {
 	case <-none:
-		return true
 	case <-timer.C:
-		return false
 	}
 }
 
-// endTurn has deliveries go to the spool again. A nil turning is the present one.
-func (g *gate) endTurn(turning chan struct{}) {
+// endTurn has deliveries go to the spool without waiting again.
+func (g *gate) endTurn() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if g.turning != nil && (turning == nil || turning == g.turning) {
+	g.endTurnLocked()
+}
+
+func (g *gate) endTurnLocked() {
+	if g.turning != nil {
 		close(g.turning)
 		g.turning = nil
 	}
@@ -169,10 +172,7 @@ func (g *gate) open(empty func() bool) bool {
 	g.lanes = make(map[uint64]int) // a cleared map keeps its size
 	g.triedLocked(nil)
 	g.direct, g.leave = context.WithCancel(context.Background())
-	if g.turning != nil {
-		close(g.turning)
-		g.turning = nil
-	}
+	g.endTurnLocked()
 	return true
 }
 

@@ -1,4 +1,4 @@
-// Broker is a shop with a broker in front of its database and behind it:
+// Broker is a shop with Kafka in front of its database and behind it:
 //
 //	provider → idem.Relay → topic webhooks → idem.Relayed → Inbox → handler
 //	handler → Outbox.Emit → Postgres → outbox's workers → topic orders → shipping
@@ -10,7 +10,8 @@
 //	go run .
 //
 // It needs no set-up: the brokers are in this process, and it starts a Postgres of its
-// own, which it can crash. What an application of yours needs is in shop.go.
+// own, which it can crash. What an application of yours needs is in shop.go. With NATS,
+// RabbitMQ or SQS only its calls of package idemkafka change.
 package main
 
 import (
@@ -39,7 +40,7 @@ func main() {
 	ctx, out := interrupt.Context(os.Stdout)
 	ctx, cancel := context.WithTimeout(ctx, longest)
 	defer cancel()
-	if err := run(ctx, out, io.Discard); err != nil { // that the database is away is meant here
+	if err := run(ctx, out, io.Discard); err != nil { // the warnings are about the crash, which is intended
 		fmt.Fprintln(os.Stderr, "broker:", interrupt.Explain(ctx, err))
 		os.Exit(1)
 	}

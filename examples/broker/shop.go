@@ -69,7 +69,7 @@ func newShop(ctx context.Context, pool *pgxpool.Pool, producer *kgo.Client, seed
 	return s, nil
 }
 
-// pay books a payment, and has others told that the order is paid. Both happen, or
+// pay books a payment, and emits the message that the order is paid. Both happen, or
 // neither.
 func (s *shop) pay(ctx context.Context, tx pgx.Tx, e *asaas.PaymentEvent) error {
 	order := e.Payment.ExternalReference.String()
@@ -83,8 +83,8 @@ func (s *shop) pay(ctx context.Context, tx pgx.Tx, e *asaas.PaymentEvent) error 
 	return s.outbox.Emit(ctx, idem.Message{Type: "order.paid", Key: order, Body: body})
 }
 
-// receive is in front of the brokers, and needs no Postgres. The workers of the inbox
-// and the outbox do; they may run in another program.
+// receive takes deliveries to the brokers, for which it needs no Postgres. The workers of
+// the inbox and the outbox need it; they may run in another program.
 func (s *shop) receive(ctx context.Context) error {
 	mux := http.NewServeMux()
 	mux.Handle("POST "+path, s.relay)
@@ -101,7 +101,8 @@ func (s *shop) store(ctx context.Context) error {
 	return s.consume(ctx, "shop", webhooks, 16, idem.Relayed(s.inbox, secret))
 }
 
-// ship is another team's program: it reads what the shop tells. ships gets each order.
+// ship is another team's program: it reads the shop's messages, and calls ships for each
+// order once.
 func (s *shop) ship(ctx context.Context, ships func(order string) error) error {
 	seen := make(map[string]bool) // a real one has them in its database, as an idem.Inbox does
 	return s.consume(ctx, "shipping", orders, 1, func(_ context.Context, m idem.Message) error {

@@ -64,8 +64,8 @@ func book(ctx context.Context, tx pgx.Tx, e *asaas.PaymentEvent) error {
 	return err
 }
 
-// receive is what takes deliveries: the inbox. Where a broker is to take them, its
-// handler goes here, and its consumer's Accept is the inbox's.
+// receive returns what deliveries go to: the inbox. To rehearse with a broker, return a
+// relay here, and have its consumer call [idem.Relayed] with the inbox.
 func receive(inbox *idem.Inbox) http.Handler { return inbox }
 
 // serve prints its address, and serves until ctx ends.

@@ -1,19 +1,19 @@
-// Rehearsal is a failover in small: several processes that receive, several that
-// work, a load balancer before them, and a Postgres with a streaming replica. A
-// provider sends events until each is answered 200. Meanwhile processes are killed,
-// then the primary is, and the replica is promoted. At the end it compares what was
-// sent with what took effect:
+// Rehearsal shows what a failover loses, on one machine: nothing, if commits wait for the
+// replica. It runs several receivers, several workers, a load balancer in front of the
+// receivers, and a Postgres with a streaming replica. A provider sends events until each
+// is answered 200. Meanwhile processes are killed, then the primary is, and the replica
+// is promoted. At the end it compares the events that were sent with their effects:
 //
 //	go run ./examples/rehearsal
 //
 // It needs PostgreSQL's programs, or npm to fetch them, and nothing else. It ends
 // with status 1 if an event was lost or took effect twice.
 //
-// With -standby async commits do not wait for the replica. What the primary had
-// acknowledged last and the replica had not received is lost then, and the provider
-// does not know: it has its 200. The table says how many events that were, and the
-// provider's list of events, compared with ours, brings them back; but an event
-// that comes back after a later one of its payment is out of order.
+// With -standby async commits do not wait for the replica. The promotion then loses the
+// events that the primary had acknowledged and not yet sent to the replica, and the
+// provider does not deliver them again: it has its 200. The rehearsal finds them by
+// comparing the provider's list of events with the effects, and delivers them again. One
+// that comes after a later event of its payment is out of order. The table counts both.
 package main
 
 import (

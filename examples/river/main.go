@@ -1,7 +1,7 @@
-// River is an application that has River do what an event leads to and Postgres
-// cannot: here, to send a receipt. The handler enqueues the job in its own
-// transaction, so that there is a job exactly if the event took effect. River runs
-// it at least once, tries again, and schedules.
+// This example does what a handler must not do in its transaction, here sending a receipt,
+// as a job of River, a job queue in Postgres (https://riverqueue.com). The handler
+// enqueues the job in its own transaction, so there is a job exactly if the event took
+// effect. River runs it at least once, and again after a failure.
 //
 //	DATABASE_URL=postgres://localhost/shop ASAAS_WEBHOOK_TOKEN=… go run .
 package main

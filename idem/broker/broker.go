@@ -15,33 +15,35 @@ import (
 // message, later. [idem.Relayed] returns one.
 type Handle = func(ctx context.Context, m idem.Message) error
 
-// Delivery is a message that a broker has delivered to a consumer. A function that
-// the broker has no use for is nil.
+// Delivery is a message that a broker has delivered to a consumer. Done, Extend and
+// Return are nil if the broker has no such operation.
 type Delivery struct {
 	Message idem.Message
 
-	// Lane names what is handled in order, one delivery after the other. Default:
-	// the Message's Key. Without either, the delivery is in no order.
+	// Deliveries with the same Lane are handled in the order in which they were
+	// received, one after the other. Default: the Message's Key. If that is empty,
+	// too, the delivery is handled in any order.
 	Lane string
 
-	// Handle handles the message, in place of the function given to Consume, which
-	// it may call. It may return nil without, if the broker has taken the message back.
+	// Handle, if set, handles the message instead of the function that Consume got,
+	// and usually calls it. It may return nil without that call if the broker has
+	// given the message to another consumer.
 	Handle Handle
 
-	Done   func(ctx context.Context) error // tells the broker that the message need not come again
+	Done   func(ctx context.Context) error // acknowledges the message
 	Extend func(ctx context.Context) error // asks the broker for more time
-	Return func(ctx context.Context) error // gives the message back, to be delivered again soon
+	Return func(ctx context.Context) error // returns the message to the broker, to be delivered again soon
 }
 
-// Consumer gives what a broker delivers to a function. The exported fields are
-// settings.
+// Consumer passes what a broker delivers to a function. The exported fields are
+// settings, also for ConsumeWith of each module; the zero value has the defaults.
 type Consumer struct {
-	// Handlers is how many messages are handled at once. Four times as many are
-	// received; those wait here. Default: 16.
+	// Handlers is how many messages are handled at the same time. Up to four times
+	// as many are received in advance, and wait here. Default: 16.
 	Handlers int
 
-	// ExtendEvery is how often Extend is called for a message that was received
-	// and is not done. Default: 10 seconds.
+	// ExtendEvery is the pause between two calls of Extend, for each message that was
+	// received and is not done. Default: 10 seconds.
 	ExtendEvery time.Duration
 
 	// StopTimeout is how long messages may still be handled once the context of
@@ -52,15 +54,16 @@ type Consumer struct {
 	Logger *slog.Logger
 }
 
-// received is how many deliveries are received for each handler.
+// received is how many deliveries are received for each of the Handlers.
 const received = 4
 
 // Consume calls receive for one delivery after the other, and handle with each, until
-// ctx ends. Then no more are received, what is being handled has StopTimeout to end,
-// and the rest is given back. It returns an error only if a handler did not return.
+// ctx ends. Then it receives no more, gives handlers StopTimeout to return, and returns
+// the other messages to the broker. It returns an error only if handlers did not return
+// in time.
 //
-// receive waits for a delivery. After an error, because the broker is away say, it is
-// called again after a pause, and has to connect again by itself.
+// receive waits for a delivery. After an error, when the broker is unavailable for
+// example, it is called again after a pause, and must connect again by itself.
 //
 // A message whose handler fails or panics is handled again, after a pause that grows
 // to 5 seconds, and before the next one of its Lane.
@@ -97,12 +100,12 @@ type run struct {
 	handle   Handle
 	ctx      context.Context // ends when no more is to be begun
 	handling context.Context // ends when what was begun must end
-	room     chan struct{}   // has an element for each delivery that was received and is not settled
+	room     chan struct{}   // has an element for each delivery that was received and is neither done nor returned
 	handlers chan struct{}   // has an element for each that is being handled
 	settled  sync.WaitGroup
 
 	mu   sync.Mutex
-	last map[string]chan struct{} // closed once the last delivery of a lane is settled
+	last map[string]chan struct{} // closed once the last delivery of a lane is done or returned
 }
 
 // receiveAll receives until ctx ends.
@@ -129,7 +132,8 @@ func (r *run) receiveAll(receive func(context.Context) (Delivery, error)) {
 	}
 }
 
-// begin settles a delivery after the one before it in its lane.
+// begin has a delivery settled, which is done or returned, after the one before it in
+// its lane.
 func (r *run) begin(d Delivery) {
 	if d.Lane == "" {
 		d.Lane = d.Message.Key
@@ -142,13 +146,13 @@ func (r *run) begin(d Delivery) {
 		}()
 		stop := r.extend(d)
 		defer stop()
-		<-before // also when it is given back: nobody else may have it earlier
+		<-before // also when it is returned: no other consumer may have it earlier
 		r.settle(d)
 	})
 }
 
-// follow enters a lane. before is closed, or nil without a lane, once the delivery
-// before is settled.
+// follow adds a delivery to a lane. before is closed once the delivery before it is
+// settled, or immediately if there is none; settled is for its own end.
 func (r *run) follow(lane string) (before <-chan struct{}, settled chan struct{}) {
 	settled = make(chan struct{})
 	r.mu.Lock()
@@ -171,7 +175,7 @@ func (r *run) leave(lane string, settled chan struct{}) {
 	}
 }
 
-// settle handles a delivery until that succeeds, or gives it back.
+// settle handles a delivery until that succeeds, or returns it to the broker.
 func (r *run) settle(d Delivery) {
 	handle := r.handle
 	if d.Handle != nil {
@@ -211,8 +215,8 @@ func (r *run) call(handle Handle, m idem.Message) error {
 // settleTime is how long a broker has to answer that a message is done.
 const settleTime = 5 * time.Second
 
-// tell calls a function of the delivery. The broker delivers again what it does not
-// know of.
+// tell calls a function of the delivery. If it fails, the broker delivers the message
+// again.
 func (r *run) tell(d Delivery, failure string, f func(context.Context) error) {
 	if f == nil {
 		return

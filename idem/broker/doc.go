@@ -1,26 +1,42 @@
-// Package broker is what the modules for brokers have in common: [Consumer] takes
-// messages from any broker and gives them to a function, in order where that matters,
-// again until it succeeds, and with more time from the broker meanwhile. Its
-// subpackage brokertest has the tests that every module passes.
+// Package broker consumes messages from any broker: a [Consumer] passes them to a
+// function, those of an entity in order, calls it again until it succeeds, and asks the
+// broker for more time meanwhile. Subpackage brokertest has the tests that every module
+// for a broker passes.
 //
-// Most programs need only a module: idemnats, idemrabbitmq, idemkafka or idemsqs, all
-// beside this package. Use this one for a broker that has no module: write a
-// [idem.Publisher] whose Publish returns once the message is on disk, and a receive
-// function for [Consumer.Consume].
+// Most programs need only such a module, and of this package the settings in
+// [Consumer]. They are beside it:
+//
+//	idemnats      NATS JetStream
+//	idemrabbitmq  RabbitMQ
+//	idemkafka     Kafka
+//	idemsqs       Amazon SQS
+//
+// For another broker, write an [idem.Publisher] whose Publish returns once the broker
+// has the message on disk, and a receive function for [Consumer.Consume].
 //
 // # In front of Postgres
 //
 //	provider → idem.Relay → broker → Consume → idem.Relayed → Inbox → handlers
 //
-// The relay verifies and publishes, and the provider gets its 200 while Postgres is
-// away. A message is done for the broker once the inbox has it; the inbox drops
-// duplicates, so the broker may deliver as often as it likes.
+// The relay verifies and publishes, and the provider gets its 200 also while Postgres
+// is unavailable. A message is acknowledged once the inbox has stored it. The inbox
+// drops duplicates, so the broker may deliver a message more than once. Behind a
+// Processor, which stores no event before it is handled, a message is acknowledged once
+// its handler has succeeded, or its event is parked.
 //
-// The inbox orders the events that it has by the provider's time. It cannot wait for one
-// that it does not have: an event that the broker delivers later than the next one of
-// its Key may be processed later. One process that consumes stores the events of a Key as
-// the broker delivers them. Where several do, and order matters, have the broker
-// deliver no two messages of a Key at the same time: the modules say how.
+// # Order
+//
+// An inbox orders the events that it has stored by the provider's time. It cannot wait
+// for one that is still in the broker: if a later event of the same Key is stored
+// first, it may be processed first. This cannot happen as long as events of a Key are
+// stored one after the other, in the broker's order:
+//
+//   - One process that consumes does that for what it receives.
+//   - Where several consume, and order matters, the broker must deliver no two messages
+//     of a Key at the same time. The documentation of each module says how.
+//
+// A Processor stores nothing beforehand, so it has no order but the one in which the
+// broker delivers.
 //
 // # Behind Postgres
 //

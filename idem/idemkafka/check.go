@@ -10,10 +10,10 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
-// Check asks the brokers whether what they confirm outlives the loss of one of them.
-// It returns an error that names each setting of the topic that does not let it, or
-// that could not be asked for; there is nothing else that it does. Call it once at the
-// start, and log the error, or stop.
+// Check asks the brokers whether a confirmed message outlives the loss of one of them.
+// It returns an error that names each setting of the topic that prevents that, or that
+// the brokers did not tell. It changes nothing. Call it once at the start, and log the
+// error, or stop.
 //
 // The brokers must let the client describe the topic and its configuration.
 func (p *Publisher) Check(ctx context.Context) error {

@@ -15,14 +15,13 @@ import (
 	"github.com/paghooks/paghooks/idem/internal/pgtx"
 )
 
-// Consume gives the messages of the client's topics to handle, [idem.Relayed] say,
-// until ctx ends. Then what is being handled has some time to end, what is done is
-// committed, and the client leaves its group: close it, and consume with another one.
-// Any number of calls, in any number of processes, may share a group, each with a
-// client of its own.
+// Consume passes the messages of the client's topics to handle until ctx ends, as
+// [broker.Consumer.Consume] does. A message is done once handle has returned nil. At the
+// end Consume commits what is done, and the client leaves its group: close it, and
+// consume with another one. Any number of calls, in any number of processes, may share a
+// group, each with a client of its own.
 //
-// Messages of a partition that have the same key are handled in order. A message whose
-// handler fails is handled again, after a pause, and before the next one of its key.
+// Messages of a partition with the same record key are handled in order.
 //
 // It returns an error immediately if the client has no consumer group, lacks
 // kgo.DisableAutoCommit or kgo.BlockRebalanceOnPoll, or begins at the end of a
@@ -32,8 +31,8 @@ func Consume(ctx context.Context, client *kgo.Client, handle broker.Handle) erro
 	return ConsumeWith(ctx, broker.Consumer{}, client, handle)
 }
 
-// ConsumeWith is [Consume] with settings. ExtendEvery is of no use: Kafka has no
-// time-out for a message.
+// ConsumeWith is [Consume] with settings. ExtendEvery does not apply: Kafka has no
+// timeout for a message.
 func ConsumeWith(ctx context.Context, settings broker.Consumer, client *kgo.Client, handle broker.Handle) error {
 	if err := checkClient(client); err != nil {
 		return err
@@ -133,8 +132,8 @@ const (
 	polledAtOnce = 64
 
 	// rebalanceEvery is how often a group may rebalance, and offsets are committed. No
-	// handler runs meanwhile, so that none has a message of a partition that is taken
-	// away. It is less often, so that handlers wait a tenth of the time, if they are slow.
+	// handler runs meanwhile, so that none has a message of a partition that is revoked.
+	// If handlers are slow it is less often, so that they wait a tenth of the time.
 	rebalanceEvery         = time.Second
 	rebalanceEveryWhenSlow = 5 * time.Second
 )
@@ -181,8 +180,8 @@ func (g *group) note(fetches kgo.Fetches) (deliveries []delivery) {
 	fetches.EachRecord(func(r *kgo.Record) {
 		of := partition{r.Topic, r.Partition}
 		p := g.partitions[of]
-		if p != nil && r.Offset < p.next { // taken away, and given back
-			p.taken.Store(true)
+		if p != nil && r.Offset < p.next { // the partition was revoked, and assigned again
+			p.revoked.Store(true)
 			p = nil
 		}
 		if p == nil {
@@ -200,7 +199,7 @@ func (g *group) delivery(p *progress, r *kgo.Record) broker.Delivery {
 		Message: message(r),
 		Handle: func(ctx context.Context, m idem.Message) error {
 			return g.turn.handle(ctx, func(ctx context.Context) error {
-				if p.taken.Load() {
+				if p.revoked.Load() {
 					return nil
 				}
 				if err := g.ctx.Err(); err != nil {

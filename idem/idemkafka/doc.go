@@ -6,7 +6,7 @@
 //	provider → idem.Relay → Publisher → topic → Consume → idem.Relayed → Inbox → handlers
 //
 // The provider gets its 200 once all in-sync replicas have the event, also while
-// Postgres is away:
+// Postgres is unavailable:
 //
 //	client, err := kgo.NewClient(kgo.SeedBrokers(seeds...))
 //	publisher, err := idemkafka.NewPublisher(client, "webhooks")
@@ -15,7 +15,7 @@
 //	}
 //	http.Handle("POST /webhooks/asaas", idem.NewRelay(events, publisher, secret))
 //
-// In the same program or another one, with a client of its own:
+// In the same program or in others, with a client of its own:
 //
 //	client, err := kgo.NewClient(
 //		kgo.SeedBrokers(seeds...), kgo.ConsumerGroup("shop"), kgo.ConsumeTopics("webhooks"),
@@ -31,64 +31,69 @@
 //	publisher, err := idemkafka.NewPublisher(client, "orders")
 //	outbox := idem.NewOutbox(pool, "shop", publisher)
 //
-// Others read CloudEvents in Kafka's binary mode: attributes are headers with the
-// prefix "ce_", the value is the body. A message may be there twice, with the same
-// ce_id.
-//
-// # Create the topic
+// # The topic
 //
 // This package creates nothing. Of the topic it needs:
 //
 //   - A replication factor of 3, min.insync.replicas of 2, and no unclean leader
-//     election. Otherwise a broker that is lost takes events with it that were answered
-//     with 200: [Publisher.Check] tells. Kafka confirms what several brokers have in
-//     memory, not what is on disk: put them where they do not lose power together, or
-//     set flush.messages to 1.
-//   - Retention that is longer than Postgres may ever be away. Kafka deletes what is
-//     older, consumed or not, 7 days by default. So is offsets.retention.minutes.
+//     election. Otherwise the loss of one broker loses events that were answered with
+//     200: [Publisher.Check] tells. Kafka confirms what several brokers have in memory,
+//     not what is on disk: put them where they do not lose power together, or set
+//     flush.messages to 1.
+//   - Retention that is longer than Postgres may ever be unavailable. Kafka deletes what
+//     is older, consumed or not, after 7 days by default. The same holds for
+//     offsets.retention.minutes.
 //   - max.message.bytes of at least the relay's MaxBody and 4 kB more, and the same in
 //     the client's kgo.ProducerBatchMaxBytes, or else a Fallback for the relay. The
-//     default of both is 1 MB. What is larger is refused immediately.
+//     default of both is 1 MB. A larger message is an error immediately.
 //   - cleanup.policy delete. Compaction would keep only the last event of an entity.
 //
 // # Order
 //
-// A record's key is the message's Source and Key, so an entity's messages are in one
-// partition, which one consumer has. Those of one key are handled in order, one after
-// the other, and others beside them, also in the same partition. That suffices for an
-// [idem.Processor], and has an [idem.Inbox] store them as they were delivered. With more
-// partitions keys move to others: let the old ones run dry first.
+// A record's key is the message's Source and Key, so the messages of an entity are in one
+// partition, and each partition has one consumer. Messages with the same key are handled
+// in order, one after the other; others are handled beside them, also those of the same
+// partition. That suffices for an [idem.Processor], and an [idem.Inbox] stores events in
+// the topic's order, however many processes consume. If you add partitions, keys move to
+// others: first let the consumers finish what is there.
+//
+// # What is in a message
+//
+// Messages are CloudEvents in Kafka's binary mode: the value is the Body, and the
+// attributes are headers with the prefix "ce_". A message may be in the topic twice, with
+// the same ce_id.
 //
 // # Offsets and rebalances
 //
-// Every second, or every five if handlers are slow, no handler runs for a moment. Then
-// the offsets are committed, and the group may rebalance. A partition's offset is that
-// of its first message that is not done. So nothing is lost; what was done after it, or
-// since the last commit of a process that was killed, is delivered again, as a
-// duplicate. Messages that wait here for a partition that was taken away are dropped.
+// Every second, or every five seconds if handlers are slow, Consume waits until no handler
+// runs. Then it commits the offsets and lets the group rebalance. A partition's offset is
+// that of its first message that is not done. So nothing is lost: messages behind that
+// one which are done, or were since the last commit of a process that was killed, are
+// delivered again as duplicates. When a partition is revoked, its messages that wait here
+// are dropped; another consumer gets them.
 //
-// The others wait for a slow handler then: give slow work to an inbox, whose Accept
-// takes milliseconds. A handler's context ends after half of kgo.RebalanceTimeout, 60
-// seconds by default, and it is called again later.
+// One slow handler makes all others wait at that time: give slow work to an inbox, whose
+// Accept takes milliseconds. A handler's context ends after half of kgo.RebalanceTimeout,
+// which is 60 seconds by default, and the handler is called again later.
 //
-// A message whose handler fails is tried again for as long as it takes, and keeps the
-// offset of its partition where it is, but delays only those with the same key. When
-// 64 messages wait for such ones, nothing more is polled. With [idem.Relayed] that
-// lasts only while Postgres is away: poison is parked there, and done.
+// A message whose handler fails is tried again for as long as it takes. It keeps the
+// offset of its partition where it is, but delays only messages with the same key. When
+// 64 messages wait, nothing more is polled. With [idem.Relayed] that lasts only while
+// Postgres is unavailable: events whose handlers keep failing are parked there.
 //
-// # When the brokers are away
+// # When the brokers are unavailable
 //
-// The client of a publisher tries again without end, by default. A message whose
-// context ends, after the 8 seconds of a [idem.Relay] say, may already be sent; then
-// the client keeps it, publishes it when the brokers are back, and it is there twice
-// if the provider has delivered it again. The consumer drops the duplicate. The client
-// keeps up to kgo.MaxBufferedRecords, 50,000, and refuses more in time:
-// kgo.MaxBufferedBytes says how much memory that is. With
-// kgo.AllowIdempotentProduceCancellation it forgets them instead, within seconds.
+// By default the client of a publisher tries again without end. A message whose context
+// ends, after the 8 seconds of an [idem.Relay] for example, may already be sent. The
+// client keeps it then, and publishes it when the brokers are back. If the provider has
+// delivered the event again, it is in the topic twice, and the consumer drops the
+// duplicate. The client keeps up to kgo.MaxBufferedRecords, 50,000, and refuses more
+// before their contexts end; kgo.MaxBufferedBytes bounds the memory. With
+// kgo.AllowIdempotentProduceCancellation it drops them instead, within seconds.
 //
 // A consumer's client connects again by itself.
 //
-// # Tested with
+// # Tests
 //
 // This package is tested with kfake of franz-go, a broker in Go that speaks Kafka's
 // protocol, rebalances of all three kinds included. It is not tested against Kafka

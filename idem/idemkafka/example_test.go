@@ -53,7 +53,7 @@ func Example() {
 		return nil
 	})
 
-	// In front: it needs no Postgres.
+	// The relay, which needs no Postgres.
 	producer, err := kgo.NewClient(seeds)
 	if err != nil {
 		log.Fatal(err)
@@ -65,7 +65,7 @@ func Example() {
 	}
 	relay := idem.NewRelay(events, publisher, secret)
 
-	// Behind, perhaps in another program.
+	// The consumer and the inbox, in the same program or in others.
 	consumer, err := kgo.NewClient(
 		seeds, kgo.ConsumerGroup("shop"), kgo.ConsumeTopics("webhooks"), kgo.DisableAutoCommit(), kgo.BlockRebalanceOnPoll(),
 	)

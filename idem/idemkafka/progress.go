@@ -8,7 +8,7 @@ import (
 
 // progress is how far a partition is, from its first message that was polled.
 type progress struct {
-	taken     atomic.Bool     // the partition was taken away
+	revoked   atomic.Bool     // the partition may be another consumer's now
 	open      map[int64]int32 // offsets of messages that are not done, and the epoch of their leader
 	next      int64           // the offset after the last that was polled
 	epoch     int32           // of the leader of that one

@@ -12,7 +12,7 @@ import (
 	"github.com/paghooks/paghooks/idem/internal/pgtx"
 )
 
-// Publisher publishes to a topic. Messages of one Source and Key are in one partition,
+// Publisher publishes messages to a topic. Messages of one Source and Key are in one partition,
 // in the order in which they were published.
 type Publisher struct {
 	client *kgo.Client
@@ -43,11 +43,12 @@ func NewPublisher(client *kgo.Client, topic string) (*Publisher, error) {
 	return &Publisher{client, topic}, nil
 }
 
-// Publish returns nil once all in-sync replicas have the message. That is as many
-// copies as the topic's min.insync.replicas, at least: see [Publisher.Check].
+// Publish implements [idem.Publisher]: it returns nil once all in-sync replicas have the
+// message. That is as many copies as the topic's min.insync.replicas, at least: see
+// [Publisher.Check].
 //
-// It ends with ctx. Then the client may still have the message, and publish it when
-// the brokers are back: it is there twice if it is published again meanwhile.
+// It returns when ctx ends. The client may still have the message, and publish it when
+// the brokers are back: it is in the topic twice if it is published again meanwhile.
 func (p *Publisher) Publish(ctx context.Context, m idem.Message) error {
 	r := record(p.topic, m)
 	confirmed := make(chan error, 1)

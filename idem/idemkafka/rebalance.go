@@ -20,9 +20,9 @@ const brokerTime = 5 * time.Second
 // rebalance commits, and lets the group rebalance if it wants to, while no handler
 // runs. Handlers have limit to return.
 func (g *group) rebalance(limit time.Duration) {
-	give, taken := g.turn.take(g.ctx, limit)
-	defer give()
-	if !taken {
+	resume, paused := g.turn.pause(g.ctx, limit)
+	defer resume()
+	if !paused {
 		return
 	}
 	g.commit()
@@ -33,14 +33,14 @@ func (g *group) rebalance(limit time.Duration) {
 	g.forget()
 }
 
-// forget has no message handled of partitions that were taken away.
+// forget has no message handled of partitions that were revoked.
 func (g *group) forget() {
 	kept := g.client.CommittedOffsets()
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	for of, p := range g.partitions {
 		if _, ok := kept[of.topic][of.number]; !ok {
-			p.taken.Store(true)
+			p.revoked.Store(true)
 			delete(g.partitions, of)
 		}
 	}

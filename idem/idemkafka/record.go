@@ -8,7 +8,7 @@ import (
 	"github.com/paghooks/paghooks/idem"
 )
 
-// prefix is that of CloudEvents attributes among a record's headers.
+// prefix begins the headers with a CloudEvent's attributes.
 const prefix = "ce_"
 
 // record is a message in the binary mode of CloudEvents over Kafka. Its key decides on
@@ -24,7 +24,8 @@ func record(topic string, m idem.Message) *kgo.Record {
 	return r
 }
 
-// message is the message of a record. One that is no CloudEvent has a body only.
+// message is what was published, by this package or by others. A record that is no
+// CloudEvent has a Body only.
 func message(r *kgo.Record) idem.Message {
 	attributes := make(map[string]string, len(r.Headers))
 	for _, h := range r.Headers {

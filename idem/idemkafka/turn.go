@@ -7,7 +7,8 @@ import (
 	"time"
 )
 
-// turn is the handlers' turn, or a rebalance's.
+// turn is whose turn it is: the handlers', of which many run at the same time, or that of
+// a rebalance, which runs alone.
 type turn struct {
 	mu     sync.RWMutex    // the handlers read
 	ctx    context.Context // of the handlers since the last rebalance
@@ -36,25 +37,25 @@ func (t *turn) handle(ctx context.Context, f func(context.Context) error) error 
 	return err
 }
 
-// take waits until no handler runs, and cancels those that run after limit. No other
-// is called until give is called. It waits no longer if ctx ends.
-func (t *turn) take(ctx context.Context, limit time.Duration) (give func(), taken bool) {
+// pause waits until no handler runs, and cancels those that run after limit. No other
+// is called until resume is called. If ctx ends before, it returns false.
+func (t *turn) pause(ctx context.Context, limit time.Duration) (resume func(), paused bool) {
 	cancel := t.cancel
 	late := time.AfterFunc(limit, func() { cancel(errGivenUp) })
 	defer late.Stop()
-	locked, given := make(chan struct{}), make(chan struct{})
+	locked, resumed := make(chan struct{}), make(chan struct{})
 	go func() {
 		t.mu.Lock()
 		defer t.mu.Unlock()
 		cancel(nil)
 		t.ctx, t.cancel = context.WithCancelCause(context.Background())
 		close(locked)
-		<-given
+		<-resumed
 	}()
 	select {
 	case <-locked:
-		return func() { close(given) }, true
+		return func() { close(resumed) }, true
 	case <-ctx.Done():
-		return func() { close(given) }, false
+		return func() { close(resumed) }, false
 	}
 }

@@ -10,14 +10,14 @@ import (
 	"github.com/paghooks/paghooks/idem"
 )
 
-// attribute is the prefix of CloudEvents' attributes among a message's headers.
-const attribute = "ce-"
+// prefix begins the headers with a CloudEvent's attributes.
+const prefix = "ce-"
 
-// messageOf is the message that the server has delivered.
-func messageOf(h nats.Header, body []byte) idem.Message {
+// message is what was published, by this package or by others.
+func message(h nats.Header, body []byte) idem.Message {
 	attributes := map[string]string{}
 	for name, values := range h {
-		if name, ok := strings.CutPrefix(strings.ToLower(name), attribute); ok && len(values) > 0 {
+		if name, ok := strings.CutPrefix(strings.ToLower(name), prefix); ok && len(values) > 0 {
 			attributes[name] = decode(values[0])
 		}
 	}

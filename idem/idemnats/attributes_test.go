@@ -26,7 +26,7 @@ func FuzzAttributesArriveAsTheyWere(f *testing.F) {
 func TestAttributesThatOthersWroteAreTakenAsTheyAre(t *testing.T) {
 	t.Parallel()
 	h := nats.Header{"Ce-Id": {"100% sure"}, "ce-type": {"paid"}, "ce-empty": {}, "Nats-Msg-Id": {"x"}}
-	m := messageOf(h, []byte("body"))
+	m := message(h, []byte("body"))
 	if m.ID != "100% sure" || m.Type != "paid" || string(m.Body) != "body" {
 		t.Errorf("the message is %q", m)
 	}

@@ -15,9 +15,9 @@ import (
 	"github.com/paghooks/paghooks/idem/broker"
 )
 
-// Consume gives the messages of a durable consumer to handle until ctx ends, and tells
-// the server that they are done once handle has returned nil. Then it returns nil.
-// Any number of calls, in any number of processes, may share a consumer.
+// Consume passes the messages of a durable consumer to handle until ctx ends, as
+// [broker.Consumer.Consume] does. A message is acknowledged once handle has returned
+// nil. Any number of calls, in any number of processes, may share a consumer.
 //
 // It returns an error immediately if the consumer would lose messages: if its
 // AckPolicy is not explicit, or it has a MaxDeliver. Later it returns one if the
@@ -97,10 +97,10 @@ func (s *subscription) receive(ctx context.Context) (broker.Delivery, error) {
 		return broker.Delivery{}, err
 	}
 	return broker.Delivery{
-		Message: messageOf(m.Headers(), m.Data()),
+		Message: message(m.Headers(), m.Data()),
 		Done:    m.DoubleAck,
 		Extend:  func(context.Context) error { return m.InProgress() },
-		Return:  func(ctx context.Context) error { return s.giveBack(ctx, m) },
+		Return:  func(ctx context.Context) error { return s.nak(ctx, m) },
 	}, nil
 }
 
@@ -132,9 +132,9 @@ func (s *subscription) open(ctx context.Context) (messages jetstream.MessagesCon
 	return s.messages, nil
 }
 
-// giveBack gives a message back once the server sends no more: otherwise it would come
-// here again.
-func (s *subscription) giveBack(ctx context.Context, m jetstream.Msg) error {
+// nak returns a message to the server, once that sends no more: otherwise it would
+// come here again.
+func (s *subscription) nak(ctx context.Context, m jetstream.Msg) error {
 	select {
 	case <-s.ended:
 	case <-ctx.Done():
@@ -145,7 +145,7 @@ func (s *subscription) giveBack(ctx context.Context, m jetstream.Msg) error {
 // endTime is how long the server may take to hear that it is to send no more.
 const endTime = 4 * time.Second
 
-// end has the server send no more, and gives back what it has sent ahead.
+// end has the server send no more, and returns what it has sent ahead.
 func (s *subscription) end() {
 	s.mu.Lock()
 	messages := s.messages

@@ -1,55 +1,30 @@
-// Package idemnats is NATS JetStream for package idem: a [Publisher] that returns once a
-// stream has confirmed a message, and [Consume].
-//
-// # Make a stream that keeps its word
-//
-// The client is the application's own. It must not give up connecting, and the stream
-// must be on disk:
-//
-//	nc, err := nats.Connect(url, nats.MaxReconnects(-1), nats.RetryOnFailedConnect(true))
-//	js, err := jetstream.New(nc)
-//	stream, err := js.CreateOrUpdateStream(ctx, jetstream.StreamConfig{
-//		Name: "hooks", Subjects: []string{"hooks"}, Replicas: 3,
-//		Retention: jetstream.WorkQueuePolicy, // a message is deleted when it is done
-//		Discard:   jetstream.DiscardNew,      // a full stream is a 503, not a loss
-//		MaxBytes:  10 << 30,
-//		AllowAtomicPublish: true,             // NATS 2.12 and later
-//	})
-//
-// By default a server writes messages to the disk every two minutes, and confirms them
-// before. Losing power then loses events that the provider had a 200 for, in a cluster
-// too if it is lost in all of it. Clients cannot see that setting: set it in the
-// configuration of each server.
-//
-//	jetstream { store_dir: /data, sync_interval: always }
-//
-// Then every message costs a write to the disk. With AllowAtomicPublish, messages that
-// are published at the same time share one. With several replicas the servers
-// do that in any case.
+// Package idemnats publishes messages to NATS JetStream, and consumes them, with the
+// application's own connection of github.com/nats-io/nats.go.
 //
 // # In front of Postgres
 //
 //	provider → idem.Relay → Publisher → stream → Consume → idem.Relayed → Inbox → handlers
 //
-//	publisher, err := idemnats.NewPublisher(js, stream, "hooks")
-//	relay := idem.NewRelay(dispatcher, publisher, secret)
-//	http.Handle("POST /webhooks/asaas", relay)
+// The provider gets its 200 once the stream has confirmed the event, also while
+// Postgres is unavailable:
 //
-// and in the same program or in others:
+//	nc, err := nats.Connect(url, nats.MaxReconnects(-1), nats.RetryOnFailedConnect(true))
+//	js, err := jetstream.New(nc)
+//	stream, err := js.CreateOrUpdateStream(ctx, config) // see below
+//	publisher, err := idemnats.NewPublisher(js, stream, "webhooks")
+//	http.Handle("POST /webhooks/asaas", idem.NewRelay(events, publisher, secret))
+//
+// In the same program or in others:
 //
 //	consumer, err := stream.CreateOrUpdateConsumer(ctx, jetstream.ConsumerConfig{
 //		Durable: "inbox", AckPolicy: jetstream.AckExplicitPolicy, MaxDeliver: -1,
 //	})
 //	err = idemnats.Consume(ctx, consumer, idem.Relayed(inbox, secret))
 //
-// Consume tells the server that a message is done once the inbox has it, and waits for
-// the server's answer. While it is not done, the server is asked for more time. The
-// inbox drops duplicates, so any number of processes may consume. A MaxAckPending of the
-// consumer bounds how many messages they have together.
-//
-// One process stores the events of a Key in their order. Several do not wait for each
-// other: the inbox orders what it has, but a later event may be stored, and processed,
-// before an earlier one is stored. Where that matters, use partitions, as below.
+// Consume acknowledges a message once the inbox has stored the event, and waits for the
+// server's answer. Until then it asks the server for more time. The inbox drops
+// duplicates, so any number of processes may consume. MaxAckPending of the consumer
+// bounds how many messages they have together.
 //
 // # Behind Postgres
 //
@@ -57,34 +32,61 @@
 //
 //	outbox := idem.NewOutbox(pool, "shop", publisher)
 //
-// Messages are CloudEvents in binary mode: the attributes are headers such as ce-id,
-// percent-encoded as they are in HTTP. The header Nats-Msg-Id is the message's Source
-// and ID, so that the stream drops what is published again within its Duplicates
-// window.
+// # The stream
 //
-// # In order
+// This package creates nothing. The stream must be on disk, and should refuse what it
+// cannot keep:
 //
-// For a Processor, which orders nothing, and for an inbox that several processes consume
-// into, the server has to keep the order of each Key: divide the stream into partitions,
-// each with a consumer that has one message at a time, and call Consume for all of them in
-// every process.
+//	config := jetstream.StreamConfig{
+//		Name: "webhooks", Subjects: []string{"webhooks"}, Replicas: 3,
+//		Retention: jetstream.WorkQueuePolicy, // a message is deleted once it is acknowledged
+//		Discard:   jetstream.DiscardNew,      // a full stream is a 503, not a loss
+//		MaxBytes:  10 << 30,
+//		AllowAtomicPublish: true,             // NATS 2.12 and later
+//	}
 //
-//	publisher.Partitions = 8 // the stream has Subjects: []string{"hooks.*"}
-//	consumer, err := stream.CreateOrUpdateConsumer(ctx, jetstream.ConsumerConfig{
-//		Durable: "p0", FilterSubject: "hooks.0", MaxAckPending: 1,
-//		AckPolicy: jetstream.AckExplicitPolicy, MaxDeliver: -1,
-//	})
+// By default a server confirms messages before it writes them to the disk, which it does
+// every two minutes. If the power fails, it loses events that were answered with 200; a
+// cluster does, too, if all of it loses power. Clients cannot see that setting: set it
+// in the configuration of each server.
 //
-// # What cannot be published
+//	jetstream { store_dir: /data, sync_interval: always }
+//
+// Then every message costs a write to the disk. With AllowAtomicPublish, messages that
+// are published at the same time share one. With several replicas the servers share
+// writes in any case.
 //
 // A message that is larger than the server's max_payload, 1 MiB by default, or than the
 // stream's MaxMsgSize, is an error immediately. A relay's message is the provider's body
 // and a few hundred bytes: let max_payload be above [idem.Receiving].MaxBody, whose
-// default is 1 MiB too, or give the relay a Fallback. Otherwise the provider delivers such
-// an event in vain until it gives up. A server that does not answer is an error when the
-// context of Publish ends.
+// default is 1 MiB too, or give the relay a Fallback. Otherwise the provider delivers
+// such an event in vain until it gives up.
 //
-// # Tested against
+// # Order
+//
+// One process stores the events of a Key in the stream's order, and the inbox processes
+// those that it has by the provider's time. Several processes do not wait for each
+// other: one may store a later event before another stores an earlier one, and the later
+// one may be processed first.
+//
+// Where that matters, and for an [idem.Processor], which orders nothing, divide the
+// stream into partitions. Each has a consumer that has one message at a time, and every
+// process calls Consume for all of them:
+//
+//	publisher.Partitions = 8 // the stream has Subjects: []string{"webhooks.*"}
+//	consumer, err := stream.CreateOrUpdateConsumer(ctx, jetstream.ConsumerConfig{
+//		Durable: "p0", FilterSubject: "webhooks.0", MaxAckPending: 1,
+//		AckPolicy: jetstream.AckExplicitPolicy, MaxDeliver: -1,
+//	})
+//
+// # What is in a message
+//
+// Messages are CloudEvents in binary mode: the data is the Body, and the attributes are
+// headers with the prefix "ce-", percent-encoded as they are in HTTP. The header
+// Nats-Msg-Id is the message's Source and ID: the stream drops a message that it has
+// received within its Duplicates window.
+//
+// # Tests
 //
 // The tests run nats-server 2.15 in process, and pass on a real 2.9.10, which takes no
 // batches. To run them against yours, with JetStream and a max_payload below 2 MiB:

@@ -26,8 +26,8 @@ const (
 	secret = "0123456789abcdef0123456789abcdef" // of the relay, from openssl rand -hex 32
 )
 
-// A relay publishes what the provider delivers. A consumer, here in the same program,
-// gives it to an inbox, whose workers handle it.
+// A relay publishes deliveries to a stream. A consumer, here in the same program, passes
+// them to an inbox, whose workers handle them.
 func Example() {
 	ctx, stop := context.WithTimeout(context.Background(), time.Minute)
 	defer stop()
@@ -35,7 +35,7 @@ func Example() {
 	defer closeAll()
 
 	stream, err := js.CreateStream(ctx, jetstream.StreamConfig{
-		Name: "hooks", Subjects: []string{"hooks"}, Retention: jetstream.WorkQueuePolicy, Discard: jetstream.DiscardNew, AllowAtomicPublish: true,
+		Name: "webhooks", Subjects: []string{"webhooks"}, Retention: jetstream.WorkQueuePolicy, Discard: jetstream.DiscardNew, AllowAtomicPublish: true,
 	})
 	if err != nil {
 		log.Fatal(err)
@@ -44,7 +44,7 @@ func Example() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	publisher, err := idemnats.NewPublisher(js, stream, "hooks")
+	publisher, err := idemnats.NewPublisher(js, stream, "webhooks")
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -20,10 +20,11 @@ import (
 // Publisher publishes messages to a stream. The exported fields are settings: change
 // them before the first message.
 type Publisher struct {
-	// Partitions, if above 1, are what messages are divided into by their Key, so
-	// that several consumers keep the order: see the package's documentation. The
-	// subject ends with the partition's number then, from 0. With another number,
-	// a Key may get another partition. Default: 1.
+	// Partitions, if above 1, is the number of partitions into which messages are
+	// divided by their Key, so that several processes keep the order: see the
+	// package's documentation. The partition's number, from 0, is added to the
+	// subject after a dot. If Partitions changes, so does the partition of a Key.
+	// Default: 1.
 	Partitions int
 
 	js      jetstream.JetStream
@@ -34,8 +35,7 @@ type Publisher struct {
 
 var _ idem.Publisher = (*Publisher)(nil)
 
-// NewPublisher returns a publisher of messages with that subject, which the stream
-// must take. It returns an error if the stream would confirm messages that it does not
+// NewPublisher returns a publisher to a stream, which must take the subject. It returns an error if the stream would confirm messages that it does not
 // have on disk: if its storage is memory, or its persist mode asynchronous, or if it
 // confirms none.
 //
@@ -91,7 +91,8 @@ func warnings(c jetstream.StreamConfig, o nats.Options) (all []string) {
 }
 
 // Publish implements [idem.Publisher]: it returns nil once the stream has confirmed
-// the message. The stream drops what it has had already within its Duplicates window.
+// the message. The stream drops one with the same Source and ID that it has received
+// within its Duplicates window.
 func (p *Publisher) Publish(ctx context.Context, m idem.Message) error {
 	msg := p.message(m)
 	if p.writer == nil {
@@ -111,7 +112,7 @@ func (p *Publisher) message(m idem.Message) *nats.Msg {
 		msg.Subject += "." + strconv.Itoa(partition(cmp.Or(m.Key, m.ID), p.Partitions))
 	}
 	for name, value := range m.CloudEvent() {
-		msg.Header[attribute+name] = []string{encode(value)}
+		msg.Header[prefix+name] = []string{encode(value)}
 	}
 	if m.ID != "" {
 		msg.Header[jetstream.MsgIDHeader] = []string{encode(m.Source + "/" + m.ID)}

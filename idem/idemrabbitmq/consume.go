@@ -13,12 +13,13 @@ import (
 	"github.com/paghooks/paghooks/idem/internal/pgtx"
 )
 
-// Consume gives the messages of a queue to handle until ctx ends, as
+// Consume passes the messages of a queue to handle until ctx ends, as
 // [broker.Consumer.Consume] does. A message is acknowledged once handle has returned
-// nil. The broker sends as many as there is room for, four for each of the Handlers,
-// and keeps the others. When the connection is lost, Consume dials again.
+// nil. Any number of calls, in any number of processes, may share a queue. The broker
+// sends each up to four messages for each of the Handlers. When the connection is lost,
+// Consume dials again.
 //
-// A queue that would lose its messages, see [NewPublisher], is consumed with a warning.
+// If the queue would lose its messages, see [NewPublisher], Consume logs a warning.
 func Consume(ctx context.Context, dial Dial, queue string, handle broker.Handle) error {
 	return ConsumeWith(ctx, broker.Consumer{}, dial, queue, handle)
 }
@@ -112,7 +113,7 @@ func (s *subscription) subscribe(ctx context.Context) (err error) {
 	if s.conn, err = connect(s.dial); err != nil {
 		return err
 	}
-	if err := keeps(s.conn, s.queue); err != nil {
+	if err := checkQueue(s.conn, s.queue); err != nil {
 		_ = pgtx.Protect(func() error { s.logger.WarnContext(ctx, "idemrabbitmq: "+err.Error()); return nil })
 	}
 	if s.channel, err = s.conn.Channel(); err != nil {

@@ -6,11 +6,13 @@
 //	provider → idem.Relay → Publisher → queue → Consume → idem.Relayed → Inbox → handlers
 //
 // The provider gets its 200 once the queue has the event on disk, also while Postgres
-// is away:
+// is unavailable:
 //
 //	dial := func() (*amqp.Connection, error) { return amqp.Dial(url) }
 //	publisher := idemrabbitmq.NewPublisher(dial, "", "webhooks")
 //	http.Handle("POST /webhooks/asaas", idem.NewRelay(events, publisher, secret))
+//
+// In the same program or in others:
 //
 //	err := idemrabbitmq.Consume(ctx, dial, "webhooks", idem.Relayed(inbox, secret))
 //
@@ -20,38 +22,48 @@
 //
 //	outbox := idem.NewOutbox(pool, "shop", idemrabbitmq.NewPublisher(dial, "events", "orders"))
 //
-// # Declare the queue
+// # The queue
 //
 // This package declares nothing. Of the queue it needs:
 //
 //   - It is durable, and neither auto-delete nor exclusive. Best is a quorum queue on
-//     three nodes. A publisher to the exchange "" refuses other queues, a consumer
-//     warns of them; that a policy lets messages expire, or drops them when the queue
-//     is full, nobody is told.
-//   - From RabbitMQ 4.0 on a quorum queue drops a message after 20 deliveries. Declare
-//     it with the argument x-delivery-limit -1 there: poison is parked in Postgres, and
-//     a message that is delivered so often is one whose consumers were killed or lost
-//     their connections. Leave the argument out before 4.0: those drop none by
-//     themselves, and take -1 for 0. Or give the queue a dead letter exchange, and an
-//     alert on it.
-//   - consumer_timeout, 30 minutes by default, is the longest that Postgres may be away
-//     before the broker delivers to another consumer what one has kept trying. Nothing
-//     is lost by that, but each time counts for the delivery limit.
-//   - With x-overflow set to reject-publish a queue that is full refuses messages, and
-//     the provider keeps them. The default, drop-head, loses the oldest.
+//     three nodes. A publisher to the exchange "" refuses other queues, and a consumer
+//     logs a warning. Neither can see a policy that lets messages expire, or that drops
+//     them when the queue is full.
+//   - From RabbitMQ 4.0 on, a quorum queue drops a message after 20 deliveries: declare
+//     it with the argument x-delivery-limit -1. Before 4.0 leave the argument out: there
+//     is no limit by default, and -1 means 0. A message is delivered that often because
+//     its consumers were killed or lost their connections; events whose handlers fail
+//     are parked in Postgres. Or give the queue a dead letter exchange, and an alert
+//     on it.
+//   - consumer_timeout, 30 minutes by default, is how long a consumer may keep a message.
+//     If Postgres is unavailable for longer, the broker delivers it to another one.
+//     Nothing is lost by that, but each time counts for the delivery limit.
+//   - With x-overflow set to reject-publish, a queue that is full refuses messages, and
+//     the provider delivers again. The default, drop-head, loses the oldest.
 //
 // # Order
 //
-// Consumers that give messages to an [idem.Inbox] need no order: it sorts an entity's
-// events by the provider's time. So any number of consumers may share the queue.
+// Of one queue, one process stores the events of a Key in the queue's order, and the inbox
+// processes those that it has by the provider's time. Any number of processes may consume
+// a queue, but they do not wait for each other: one may store a later event before another
+// stores an earlier one, and the later one may be processed first.
 //
-// With x-single-active-consumer one consumer gets all messages, and handles those of a
-// Key in order, others beside them; that suffices for an [idem.Processor]. To have
-// several, bind N such queues to an exchange of type x-consistent-hash, which is a
-// plugin of RabbitMQ's, and let RoutingKey return the Key. Another N moves keys to
-// other queues: let the old ones run dry first. Messages that were given back when a
-// connection was lost come after some of those behind them; they are duplicates of
-// what is handled by then, or of what is still to be handled in its order.
+// Where that matters, and for an [idem.Processor], which orders nothing, declare the queue
+// with x-single-active-consumer. One consumer then gets all messages. It handles those of
+// a Key in order, and different Keys at the same time.
+//
+// To have several, bind N such queues to an exchange of type x-consistent-hash, which is
+// a plugin of RabbitMQ's, and let RoutingKey return the Key. Another N moves Keys to other
+// queues: first let the consumers empty the old ones. After a lost connection, messages that
+// were not acknowledged may be delivered behind later ones; those are duplicates of what
+// is handled by then, or of what is still to be handled in its order.
+//
+// # What is in a message
+//
+// The body is the Body. The attributes of a [CloudEvent] are headers with the prefix
+// "cloudEvents:". The properties message-id and type are the ID and the Type, if they
+// have at most 255 bytes, for consumers that do not read those headers.
 //
 // # Connections
 //
@@ -59,6 +71,12 @@
 // down the connections of publishers, and acknowledgements must not wait behind them.
 // Give DialConfig a Heartbeat: without one it takes the server's, of a minute.
 //
-// The package is tested with RabbitMQ 3.10.8, one node, and queues of both kinds. To run its
-// tests against yours: IDEMRABBITMQ_URL=amqp://… go test ./...
+// # Tests
+//
+// The package is tested with RabbitMQ 3.10.8, one node, and queues of both kinds. To run
+// its tests against yours:
+//
+//	IDEMRABBITMQ_URL=amqp://… go test ./...
+//
+// [CloudEvent]: https://github.com/cloudevents/spec/blob/v1.0.2/cloudevents/spec.md
 package idemrabbitmq

@@ -51,7 +51,7 @@ func Example() {
 	fmt.Println(err)
 }
 
-// While the broker is away a publisher fails: a relay answers 503, and an outbox tries
+// While the broker is unavailable a publisher fails: a relay answers 503, and an outbox tries
 // again.
 func ExamplePublisher_Publish() {
 	dial := func() (*amqp.Connection, error) {

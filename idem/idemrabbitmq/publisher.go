@@ -17,17 +17,17 @@ import (
 	"github.com/paghooks/paghooks/idem/internal/pgtx"
 )
 
-// Dial opens a connection of its own: it is called again after each loss, and who
-// called it closes what it returns. [amqp.Dial] in a function suffices.
+// Dial opens a new connection. It is called again after each loss, and the caller closes
+// what it returns. [amqp.Dial] in a function suffices.
 //
 // The connection must not recover by itself: leave [amqp.Config]'s Recovery nil, else
 // it is refused. A recovered channel counts its deliveries from 1 again, so that the
 // acknowledgement of an earlier delivery settles another message, which is then lost.
 type Dial func() (*amqp.Connection, error)
 
-// Publisher publishes messages with the broker's confirmation: they are persistent,
-// and mandatory. It is safe for use by many goroutines, whose messages share one
-// channel: the broker writes them to its disk together.
+// Publisher publishes messages to an exchange: persistent and mandatory ones, which the
+// broker confirms. The messages of many goroutines share one channel, so the broker
+// writes them to its disk together.
 //
 // The exported fields are settings: change them before the first message.
 type Publisher struct {
@@ -48,13 +48,13 @@ type Publisher struct {
 
 var _ idem.Publisher = (*Publisher)(nil)
 
-// NewPublisher returns a publisher to an exchange with a routing key. The exchange ""
-// has each queue's name as a routing key. It does not connect until the first message
-// is published.
+// NewPublisher returns a publisher to an exchange with a routing key. For the exchange
+// "" that is the name of a queue. It does not connect until the first message is
+// published.
 //
-// The queues must be durable, and not be deleted automatically. A publisher to the
-// exchange "" looks, and refuses to publish to a queue that is neither, if it has
-// the permission to configure it; behind another exchange nobody can look.
+// The queue must be durable, and neither auto-delete nor exclusive. A publisher to the
+// exchange "" checks that, if its user may configure the queue, and refuses to publish to
+// another one. Queues behind other exchanges cannot be checked.
 func NewPublisher(dial Dial, exchange, routingKey string) *Publisher {
 	return &Publisher{dial: dial, exchange: exchange, key: routingKey}
 }
@@ -81,14 +81,14 @@ func (o *opening) useless() bool {
 // restarted may be back.
 const attempts = 3
 
-// Publish implements [idem.Publisher]. It returns nil once every queue that the
-// message was routed to has it: on disk, or on most of its replicas' for a quorum
-// queue.
+// Publish implements [idem.Publisher]: it returns nil once every queue that the message
+// was routed to has it on disk, a quorum queue on those of most of its replicas.
 //
 // It returns an error if the message goes to no queue, if the broker refuses it,
-// because a queue is full say, or if it is larger than the broker's max_message_size.
-// While the broker hangs, or blocks publishers for lack of memory or disk, it waits
-// for ctx. If the connection is lost meanwhile it connects and publishes again.
+// because a queue is full for example, or if it is larger than the broker's
+// max_message_size. While the broker hangs, or blocks publishers for lack of memory or
+// disk, Publish waits until ctx ends. If the connection is lost meanwhile, it connects
+// and publishes again.
 func (p *Publisher) Publish(ctx context.Context, m idem.Message) error {
 	key := p.key
 	if p.RoutingKey != nil {
@@ -181,7 +181,7 @@ func (p *Publisher) open(o, last *opening) {
 	}
 	p.maxBody.Store(0) // an operator may have raised it
 	if p.exchange == "" && p.RoutingKey == nil {
-		o.err = keeps(conn, p.key)
+		o.err = checkQueue(conn, p.key)
 	}
 	if o.err == nil {
 		o.channel, o.err = openChannel(conn, watch(conn))

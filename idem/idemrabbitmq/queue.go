@@ -8,15 +8,15 @@ import (
 	amqp "github.com/rabbitmq/amqp091-go"
 )
 
-// keeps returns an error if a queue does not keep its messages: because it is not
+// checkQueue returns an error if a queue does not keep its messages: because it is not
 // durable, is deleted with its last consumer, or belongs to one connection. It returns
-// nil if that cannot be told, because the broker has made the name (amq.gen-…) say, and
-// for a queue that does not exist.
+// nil for a queue that does not exist, and if the broker does not say, as for one whose
+// name it has made (amq.gen-…).
 //
-// Only declaring a queue tells what it is like: the broker compares, and says what
-// differs. The declaration has an argument that no queue can have, so that it never
-// makes one, and the broker objects to that argument last.
-func keeps(conn *amqp.Connection, queue string) error {
+// The only way to ask is to declare the queue: the broker compares, and says what
+// differs. The declaration has an argument that no queue can have, so it never makes
+// one. The broker objects to that argument last.
+func checkQueue(conn *amqp.Connection, queue string) error {
 	ch, err := conn.Channel()
 	if err != nil {
 		return fmt.Errorf("opening a channel: %w", err)

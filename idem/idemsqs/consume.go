@@ -13,27 +13,27 @@ import (
 	"github.com/paghooks/paghooks/idem/broker"
 )
 
-// Consume gives the messages of a queue to handle until ctx ends, as
-// [broker.Consumer.Consume] does, and deletes each once handle has returned nil. Any
+// Consume passes the messages of a queue to handle until ctx ends, as
+// [broker.Consumer.Consume] does. A message is deleted once handle has returned nil. Any
 // number of calls, in any number of processes, may share a queue.
 //
-// A message that is being handled, or waits for that, stays invisible to others; SQS
-// allows that for 12 hours, then delivers it again. If the process is killed,
-// or has just received messages when ctx ends, they come again after 30 seconds.
+// A message that is being handled, or waits for that, stays invisible to others for up to
+// 12 hours, which is SQS's limit. Then it is delivered again. If the process is killed,
+// or has just received messages when ctx ends, they are delivered again after 30 seconds.
 func Consume(ctx context.Context, client *sqs.Client, queueURL string, handle broker.Handle) error {
 	return ConsumeWith(ctx, broker.Consumer{}, client, queueURL, handle)
 }
 
-// ConsumeWith is [Consume] with settings. Messages are invisible for three times
-// ExtendEvery, in whole seconds, and again for that long whenever it is over once.
+// ConsumeWith is [Consume] with settings. ExtendEvery also decides the visibility timeout
+// of each message, which is three times as long, in whole seconds.
 func ConsumeWith(ctx context.Context, settings broker.Consumer, client *sqs.Client, queueURL string, handle broker.Handle) error {
 	if settings.ExtendEvery <= 0 {
 		settings.ExtendEvery = 10 * time.Second
 	}
 	s := &subscription{client: client, url: queueURL, visible: int32(min(max(1, 3*settings.ExtendEvery/time.Second), twelveHours))}
-	s.deletes = grouper[string]{send: s.delete, size: func(string) int { return 0 }, requests: 16}
+	s.deletes = batcher[string]{send: s.delete, size: func(string) int { return 0 }, requests: 16}
 	err := settings.Consume(ctx, s.receive, handle)
-	s.giveBack(ctx)
+	s.returnAll(ctx)
 	return err
 }
 
@@ -45,7 +45,7 @@ type subscription struct {
 	client  *sqs.Client
 	url     string
 	visible int32 // seconds until others see a message again
-	deletes grouper[string]
+	deletes batcher[string]
 
 	waiting []types.Message // received, and not yet given to a handler
 	until   time.Time       // too late for them: others may see them soon
@@ -67,7 +67,7 @@ func (s *subscription) receive(ctx context.Context) (broker.Delivery, error) {
 			return s.delivery(next), nil
 		}
 		out, err := s.client.ReceiveMessage(ctx, &sqs.ReceiveMessageInput{
-			QueueUrl: &s.url, MaxNumberOfMessages: maxGroup, WaitTimeSeconds: longest, VisibilityTimeout: s.visible,
+			QueueUrl: &s.url, MaxNumberOfMessages: maxBatch, WaitTimeSeconds: longest, VisibilityTimeout: s.visible,
 			MessageAttributeNames:       []string{"All"},
 			MessageSystemAttributeNames: []types.MessageSystemAttributeName{types.MessageSystemAttributeNameMessageGroupId},
 		})
@@ -122,9 +122,9 @@ func (s *subscription) delete(ctx context.Context, receipts []string) []error {
 	return results(len(entries), len(out.Successful), func(i int) string { return *out.Successful[i].Id }, out.Failed)
 }
 
-// giveBack has others see what was received and not given to a handler. What is not
-// given back comes again later.
-func (s *subscription) giveBack(ctx context.Context) {
+// returnAll returns what was received and no handler got. If that fails, the messages
+// are delivered again later.
+func (s *subscription) returnAll(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 	defer cancel()
 	for _, r := range s.waiting {

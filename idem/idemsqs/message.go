@@ -14,7 +14,7 @@ import (
 	"github.com/paghooks/paghooks/idem"
 )
 
-// prefix begins the message attributes with a CloudEvent's attributes.
+// prefix begins the names of message attributes with a CloudEvent's attributes.
 const prefix = "ce-"
 
 // The attribute that says how the body is encoded: without it, the body is as it is.

@@ -13,13 +13,13 @@ import (
 	"github.com/paghooks/paghooks/idem"
 )
 
-// Publisher sends messages to a queue. It is safe for use by many goroutines, whose
-// messages share requests, of 10 messages each.
+// Publisher publishes messages to a queue. The messages of many goroutines share
+// requests, of up to 10 messages each.
 type Publisher struct {
 	client *sqs.Client
 	url    string
 	fifo   bool
-	sends  grouper[types.SendMessageBatchRequestEntry]
+	sends  batcher[types.SendMessageBatchRequestEntry]
 }
 
 var _ idem.Publisher = (*Publisher)(nil)
@@ -32,17 +32,17 @@ const maxSize = 1 << 20
 // .fifo it keeps the order of the messages of each Key.
 func NewPublisher(client *sqs.Client, queueURL string) *Publisher {
 	p := &Publisher{client: client, url: queueURL, fifo: strings.HasSuffix(queueURL, ".fifo")}
-	p.sends = grouper[types.SendMessageBatchRequestEntry]{send: p.send, size: size, maxSize: maxSize, requests: 16}
+	p.sends = batcher[types.SendMessageBatchRequestEntry]{send: p.send, size: size, maxSize: maxSize, requests: 16}
 	return p
 }
 
-// Publish implements [idem.Publisher]. It returns nil once SQS has stored the message
-// in several places, or has stored one of a FIFO queue with the same Source and ID in
-// the last five minutes.
+// Publish implements [idem.Publisher]: it returns nil once SQS has stored the message in
+// several places. A FIFO queue drops one with the same Source and ID as another of the
+// last five minutes; then it returns nil, too.
 //
-// It returns an error at once if the message is larger than 1 MiB with its attributes.
-// A body that is no text, or has characters that SQS does not take, grows by a third:
-// it is encoded with base64.
+// It returns an error immediately if the message is larger than 1 MiB with its
+// attributes. A body that is no text, or has characters that SQS does not take, grows by
+// a third: it is encoded with base64.
 func (p *Publisher) Publish(ctx context.Context, m idem.Message) error {
 	e := entry(m, p.fifo)
 	err := error(nil)
@@ -58,25 +58,25 @@ func (p *Publisher) Publish(ctx context.Context, m idem.Message) error {
 }
 
 // send sends up to 10 messages.
-func (p *Publisher) send(ctx context.Context, group []types.SendMessageBatchRequestEntry) []error {
-	for i := range group {
-		group[i].Id = new(strconv.Itoa(i))
+func (p *Publisher) send(ctx context.Context, batch []types.SendMessageBatchRequestEntry) []error {
+	for i := range batch {
+		batch[i].Id = new(strconv.Itoa(i))
 	}
-	out, err := p.client.SendMessageBatch(ctx, &sqs.SendMessageBatchInput{QueueUrl: &p.url, Entries: group})
-	if _, ok := errors.AsType[*types.BatchRequestTooLong](err); ok && len(group) > 1 { // the queue takes less than maxSize
+	out, err := p.client.SendMessageBatch(ctx, &sqs.SendMessageBatchInput{QueueUrl: &p.url, Entries: batch})
+	if _, ok := errors.AsType[*types.BatchRequestTooLong](err); ok && len(batch) > 1 { // the queue takes less than maxSize
 		var all []error
-		for i := range group {
-			all = append(all, p.send(ctx, group[i:i+1])...)
+		for i := range batch {
+			all = append(all, p.send(ctx, batch[i:i+1])...)
 		}
 		return all
 	}
 	if err != nil {
-		return fill(len(group), err)
+		return fill(len(batch), err)
 	}
-	return results(len(group), len(out.Successful), func(i int) string { return *out.Successful[i].Id }, out.Failed)
+	return results(len(batch), len(out.Successful), func(i int) string { return *out.Successful[i].Id }, out.Failed)
 }
 
-// results are the errors of a group's entries: an entry that the answer does not have
+// results are the errors of a request's entries: an entry that the answer does not have
 // is not done.
 func results(entries, successful int, id func(int) string, failed []types.BatchResultErrorEntry) []error {
 	all := fill(entries, errors.New("SQS has not answered for it"))

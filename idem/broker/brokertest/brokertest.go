@@ -29,8 +29,8 @@ type Queue struct {
 	// goroutines at once: they share the messages.
 	Consume func(ctx context.Context, handle broker.Handle) error
 
-	// Address names the queue for the function that is given to [Main], which opens
-	// it in another process. Tests that kill processes need it.
+	// Address identifies the queue in another process, which opens it with the
+	// function that [Main] got. Tests that kill processes need it.
 	Address string
 
 	// AckTimeout is how long a consumer may hold a message, unless it asks for more
@@ -38,8 +38,8 @@ type Queue struct {
 	AckTimeout time.Duration
 
 	// Ordered says that the broker delivers the messages of a Key in order, and no
-	// two at once, however many consume: it suffices for a Processor, and for an
-	// inbox that several consume into.
+	// two at the same time, however many processes consume: that suffices for a
+	// Processor, and for an inbox that several processes consume into.
 	Ordered bool
 
 	// Oversize is a size in bytes that no message may have.

@@ -9,6 +9,5 @@
 //		brokertest.Run(t, brokertest.Broker{Open: func(t testing.TB) brokertest.Queue { … }})
 //	}
 //
-// A test whose fault the module cannot inject, because it lacks a Restart say, is
-// skipped, and says so.
+// A test that needs what the Queue lacks, Restart for example, is skipped, and says so.
 package brokertest

@@ -100,7 +100,7 @@ func brokerHangs(s *shop) {
 	s.consume(idem.Relayed(inbox, secret))
 	s.inBackground(inbox.Run)
 	before, during := paid(4, 10)[:20], paid(4, 10)[20:]
-	s.deliverAll(before, s.deliver)
+	s.deliverAll(before, s.deliverEachUntilTaken) // a busy machine may take longer than Timeout
 	s.awaitEffects(before)
 
 	resume := s.queue.Hang(s)
@@ -116,11 +116,7 @@ func brokerHangs(s *shop) {
 	}
 	deliveries.Wait()
 	resume()
-	s.deliverAll(during, func(notes ...note) {
-		for _, n := range notes {
-			s.deliverUntilTaken(n)
-		}
-	})
+	s.deliverAll(during, s.deliverEachUntilTaken)
 	s.awaitEffects(append(before, during...))
 	s.wantStored("done 40")
 }

@@ -103,7 +103,7 @@ func unroutableIsAnError(s *shop) {
 	if s.queue.Nowhere == nil {
 		s.Skip("this module cannot publish to what does not exist")
 	}
-	ctx, cancel := context.WithTimeout(s.Context(), patience)
+	ctx, cancel := context.WithTimeout(s.Context(), longestWait)
 	defer cancel()
 	err := s.queue.Nowhere.Publish(ctx, idem.Message{Source: "notes", ID: "1", Type: "paid", Body: []byte("{}")})
 	if err == nil || ctx.Err() != nil {

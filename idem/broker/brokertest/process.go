@@ -135,7 +135,7 @@ func (p *process) line() string {
 			p.Fatal("the child process has ended by itself")
 		}
 		return line
-	case <-time.After(patience):
+	case <-time.After(longestWait):
 		p.Fatal("the child process says nothing")
 	}
 	return ""

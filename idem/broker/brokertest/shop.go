@@ -20,8 +20,8 @@ import (
 	"github.com/paghooks/paghooks/idem/idemtest"
 )
 
-// patience is how long a test waits for what must happen.
-const patience = 2 * time.Minute
+// longestWait is how long a test waits for what must happen.
+const longestWait = 2 * time.Minute
 
 // shop is an application under test: a relay in front of the queue, and a database.
 type shop struct {
@@ -112,12 +112,12 @@ func (s *shop) change() {
 // await waits until holds does, and looks again whenever something has happened.
 func (s *shop) await(what string, holds func() bool) {
 	s.Helper()
-	late := time.After(patience)
+	late := time.After(longestWait)
 	for !holds() {
 		select {
 		case <-s.changed:
 		case <-late:
-			s.Fatalf("waited %s in vain: %s\n%s", patience, what, s.stored())
+			s.Fatalf("waited %s in vain: %s\n%s", longestWait, what, s.stored())
 		}
 	}
 }
@@ -134,8 +134,8 @@ func (s *shop) inBackground(f func(context.Context) error) (stop func()) {
 			if err != nil {
 				s.Error("stopped with an error: ", err)
 			}
-		case <-time.After(patience):
-			s.Errorf("does not stop within %s", patience)
+		case <-time.After(longestWait):
+			s.Errorf("does not stop within %s", longestWait)
 		}
 	})
 	s.Cleanup(stop)
@@ -204,7 +204,7 @@ func (s *shop) deliver(notes ...note) {
 // deliverUntilTaken delivers a note again, as the provider does, until it gets 200.
 func (s *shop) deliverUntilTaken(n note) {
 	s.Helper()
-	ctx, cancel := context.WithTimeout(s.Context(), patience)
+	ctx, cancel := context.WithTimeout(s.Context(), longestWait)
 	defer cancel()
 	for {
 		status, answer, err := s.post(ctx, s.url, n)
@@ -215,6 +215,14 @@ func (s *shop) deliverUntilTaken(n note) {
 			s.Errorf("the delivery of %s was never taken: at last %d %s, %v", n.ID, status, answer, err)
 			return
 		}
+	}
+}
+
+// deliverEachUntilTaken does that with one note after the other.
+func (s *shop) deliverEachUntilTaken(notes ...note) {
+	s.Helper()
+	for _, n := range notes {
+		s.deliverUntilTaken(n)
 	}
 }
 

@@ -39,11 +39,11 @@ func TestWhatComesWhileRequestsAreInFlightSharesTheNext(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				var sizes []int
 				release := make(chan struct{})
-				g := &grouper[int]{requests: c.requests, maxSize: 100, size: func(int) int { return c.size }}
-				g.send = func(_ context.Context, group []int) []error {
-					sizes = append(sizes, len(group))
+				g := &batcher[int]{requests: c.requests, maxSize: 100, size: func(int) int { return c.size }}
+				g.send = func(_ context.Context, batch []int) []error {
+					sizes = append(sizes, len(batch))
 					<-release
-					return make([]error, len(group))
+					return make([]error, len(batch))
 				}
 				var all sync.WaitGroup
 				for n := range c.items {
@@ -74,11 +74,11 @@ func TestNobodyWaitsForARequestThatHangs(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		sent := 0
-		g := &grouper[int]{requests: 1, maxSize: 100, size: func(int) int { return 1 }}
-		g.send = func(ctx context.Context, group []int) []error {
-			sent += len(group)
+		g := &batcher[int]{requests: 1, maxSize: 100, size: func(int) int { return 1 }}
+		g.send = func(ctx context.Context, batch []int) []error {
+			sent += len(batch)
 			<-ctx.Done()
-			return fill(len(group), ctx.Err())
+			return fill(len(batch), ctx.Err())
 		}
 		for range 3 {
 			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
@@ -144,8 +144,8 @@ func TestARequestThatIsTooLongIsDivided(t *testing.T) {
 	}
 	requests = nil
 	p := NewPublisher(client, *out.QueueUrl)
-	group := []types.SendMessageBatchRequestEntry{entry(idem.Message{Type: "a"}, false), entry(idem.Message{Type: "b"}, false), entry(idem.Message{Type: "c"}, false)}
-	got := p.send(t.Context(), group)
+	batch := []types.SendMessageBatchRequestEntry{entry(idem.Message{Type: "a"}, false), entry(idem.Message{Type: "b"}, false), entry(idem.Message{Type: "c"}, false)}
+	got := p.send(t.Context(), batch)
 	if diff := cmp.Diff([]int{3, 1, 1, 1}, requests); diff != "" || errors.Join(got...) != nil || len(got) != 3 {
 		t.Errorf("sending three messages ended with %v; entries in the requests (-want +got):\n%s", got, diff)
 	}

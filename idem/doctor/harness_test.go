@@ -1,0 +1,158 @@
+package doctor
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/paghooks/paghooks/idem"
+)
+
+// notes is a provider, of which nothing is received here.
+type notes struct{ idem.Routes }
+
+func (*notes) Name() string { return "notes" }
+func (*notes) Open(*http.Request) (idem.Event, error) {
+	return idem.Event{}, &idem.Refusal{Source: "notes", Reason: "nothing", Hint: "nothing is received here"}
+}
+
+// patient is a database under examination.
+type patient struct {
+	*testing.T
+	pool   *pgxpool.Pool // of its owner
+	config *pgxpool.Config
+	limits limits
+	inbox  *idem.Inbox // on the pool that is examined
+}
+
+func newPatient(t *testing.T, url string) *patient {
+	t.Helper()
+	config, err := pgxpool.ParseConfig(url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	config.MaxConns = 4
+	p := &patient{T: t, config: config, limits: defaults}
+	p.pool = p.connect(config.Copy())
+	if err := idem.Migrate(t.Context(), p.pool); err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+func (p *patient) connect(c *pgxpool.Config) *pgxpool.Pool {
+	p.Helper()
+	pool, err := pgxpool.NewWithConfig(p.Context(), c)
+	if err != nil {
+		p.Fatal(err)
+	}
+	p.Cleanup(pool.Close)
+	return pool
+}
+
+func (p *patient) exec(sql string) {
+	p.Helper()
+	if _, err := p.pool.Exec(context.Background(), sql); err != nil {
+		p.Fatal(err)
+	}
+}
+
+// session sets a parameter of the sessions that are examined.
+func (p *patient) session(name, value string) { p.config.ConnConfig.RuntimeParams[name] = value }
+
+// role has the examined sessions be of a role that has no right but these.
+func (p *patient) role(grants string) {
+	p.Helper()
+	var schema string
+	if err := p.pool.QueryRow(p.Context(), `select current_schema()`).Scan(&schema); err != nil {
+		p.Fatal(err)
+	}
+	name := schema + "_app"
+	p.exec(`create role ` + name + `; grant usage on schema ` + schema + ` to ` + name + `;` + strings.NewReplacer("SCHEMA", schema, "ROLE", name).Replace(grants))
+	p.Cleanup(func() { p.exec(`drop owned by ` + name + `; drop role ` + name) })
+	p.session("role", name)
+}
+
+// until repeats a query until it says true.
+func (p *patient) until(sql string) {
+	p.Helper()
+	for deadline := time.Now().Add(time.Minute); ; runtime.Gosched() {
+		var yes bool
+		if err := p.pool.QueryRow(p.Context(), sql).Scan(&yes); err != nil {
+			p.Fatal(err)
+		}
+		if yes {
+			return
+		}
+		if time.Now().After(deadline) {
+			p.Fatal("it never came true: " + sql)
+		}
+	}
+}
+
+// another begins a transaction in a session of its own, which stays open.
+func (p *patient) another(sql string) *pgx.Conn {
+	p.Helper()
+	conn, err := pgx.ConnectConfig(p.Context(), p.pool.Config().ConnConfig)
+	if err != nil {
+		p.Fatal(err)
+	}
+	p.Cleanup(func() { _ = conn.Close(context.Background()) })
+	if _, err := conn.Exec(p.Context(), sql); err != nil {
+		p.Fatal(err)
+	}
+	return conn
+}
+
+// event stores an event that is not done; due is how long ago, "" is not.
+func (p *patient) event(id, key, state, due string) {
+	p.Helper()
+	dueAt := "null"
+	if due != "" {
+		dueAt = "now() - interval '" + due + "'"
+	}
+	p.exec(fmt.Sprintf(`insert into idem_events (event, type, key, state, received_at) values ('notes//%s', 'paid', '%s', '%s', now());
+		insert into idem_payloads (event, source, lane, due_at, received_at, body) values ('notes//%[1]s', 'notes', 'notes//%[2]s', %[4]s, now(), '{}')`, id, key, state, dueAt))
+}
+
+func (p *patient) check() []Finding {
+	p.Helper()
+	pool := p.connect(p.config.Copy())
+	inbox := idem.NewInbox(pool, &notes{})
+	if p.inbox != nil {
+		inbox.Retention = p.inbox.Retention
+	}
+	findings, err := p.limits.check(p.Context(), pool, []idem.Receiver{inbox})
+	if err != nil {
+		p.Fatal(err)
+	}
+	return findings
+}
+
+// want checks that there is a finding, with evidence and a remedy.
+func (p *patient) want(check string, severity Severity, problem, evidence string) {
+	p.Helper()
+	findings := p.check()
+	if !slices.ContainsFunc(findings, func(f Finding) bool {
+		return f.Check == check && f.Severity == severity && strings.Contains(f.Problem, problem) && strings.Contains(f.Evidence, evidence)
+	}) {
+		p.Errorf("it does not find %s, %s: %s (%s), but:\n%s", check, severity, problem, evidence, printed(findings))
+	}
+}
+
+func printed(findings []Finding) string {
+	text, err := json.MarshalIndent(findings, "", "  ")
+	if err != nil {
+		panic(err)
+	}
+	return string(text)
+}
