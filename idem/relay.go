@@ -173,9 +173,9 @@ func inTime(ctx context.Context, f func() (Outcome, error)) (Outcome, error) {
 	}
 	ended := make(chan result, 1)
 	go func() {
-		var r result
+		r := result{err: pgtx.ErrExited}
+		defer func() { ended <- r }()
 		r.err = pgtx.Protect(func() (err error) { r.outcome, err = f(); return err })
-		ended <- r
 	}()
 	select {
 	case r := <-ended:

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -86,6 +87,7 @@ func TestRelayAnswersForItsBroker(t *testing.T) {
 		{"confirmed", func(context.Context, idem.Message) error { return nil }, 200, ""},
 		{"the provider must deliver it again", func(context.Context, idem.Message) error { return errors.New("no route") }, 503, "no route"},
 		{"user code never takes the process down", func(context.Context, idem.Message) error { panic("oops") }, 503, "oops"},
+		{"nor keeps the provider waiting", func(context.Context, idem.Message) error { runtime.Goexit(); return nil }, 503, "ended its goroutine"},
 		{"a hanging broker must not mean silence", func(ctx context.Context, _ idem.Message) error { <-ctx.Done(); return ctx.Err() }, 503, "deadline"},
 		{"nor one that ignores its context", func(context.Context, idem.Message) error { <-hang; return nil }, 503, "no answer in time"},
 	} {

@@ -25,13 +25,16 @@ import (
 //
 // An error means that Postgres is unavailable or, with a Processor, that the handler
 // has failed. Its failures are counted, as those of a provider's deliveries are, and the
-// event is parked after [Processor.ParkAfter] of them: no message fails permanently.
+// event is parked after [Processor.ParkAfter] of them: no message fails permanently. A
+// message is delivered again within seconds, so the default is reached after some 20
+// seconds: raise it, or use an Inbox, which tries for hours.
 //
 // A message that no relay has signed with one of the secrets, that is another source's,
 // or that is older than [Common.Retention], is stored as an unhandled event without a
 // type. It never reaches a handler. So a topic that is read from its beginning again has
-// no second effect, and a wrong secret loses nothing: pass the payload, from [Common.List], as the Body of
-// a [Message] to a function with the right secret, and [Common.Discard] the stored one.
+// no second effect, and a wrong secret loses nothing: pass the payload, from
+// [Common.List], as the Body of a [Message] to a function with the right secret, and
+// [Common.Discard] the stored one.
 //
 // It panics if a secret is shorter than 32 characters, or if there is none.
 func Relayed(to Receiver, secrets ...string) func(context.Context, Message) error {

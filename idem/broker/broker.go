@@ -187,7 +187,7 @@ func (r *run) settle(d Delivery) {
 		case <-r.ctx.Done():
 			continue
 		}
-		err := pgtx.Protect(func() error { return handle(r.handling, d.Message) })
+		err := r.call(handle, d.Message)
 		<-r.handlers
 		if err == nil {
 			r.tell(d, "a message is handled, and the broker could not be told: it will come again", d.Done)
@@ -198,6 +198,18 @@ func (r *run) settle(d Delivery) {
 		pause(r.ctx, failed)
 	}
 	r.tell(d, "a message could not be given back: it will come again later", d.Return)
+}
+
+// call calls handle, which may panic, or end the goroutine that it is called in.
+func (r *run) call(handle Handle, m idem.Message) error {
+	err := pgtx.ErrExited
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		err = pgtx.Protect(func() error { return handle(r.handling, m) })
+	}()
+	<-ended
+	return err
 }
 
 // settleTime is how long a broker has to answer that a message is done.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -207,6 +208,7 @@ func TestWhatFailsIsTriedAgainAfterGrowingPauses(t *testing.T) {
 	for name, fail := range map[string]func() error{
 		"an error": func() error { return errors.New("not yet") },
 		"a panic":  func() error { panic("not yet") },
+		"an end":   func() error { runtime.Goexit(); return nil },
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

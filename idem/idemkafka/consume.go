@@ -12,6 +12,7 @@ import (
 
 	"github.com/paghooks/paghooks/idem"
 	"github.com/paghooks/paghooks/idem/broker"
+	"github.com/paghooks/paghooks/idem/internal/pgtx"
 )
 
 // Consume passes the messages of the client's topics to handle until ctx ends, as
@@ -22,8 +23,9 @@ import (
 //
 // Messages of a partition with the same record key are handled in order.
 //
-// It returns an error immediately if the client has no consumer group, or lacks
-// kgo.DisableAutoCommit or kgo.BlockRebalanceOnPoll. Later it returns one if the client
+// It returns an error immediately if the client has no consumer group, lacks
+// kgo.DisableAutoCommit or kgo.BlockRebalanceOnPoll, or begins at the end of a
+// partition. Later it returns one if the client
 // is closed, or if handlers did not return in time.
 func Consume(ctx context.Context, client *kgo.Client, handle broker.Handle) error {
 	return ConsumeWith(ctx, broker.Consumer{}, client, handle)
@@ -39,17 +41,21 @@ func ConsumeWith(ctx context.Context, settings broker.Consumer, client *kgo.Clie
 	defer cancel(nil)
 	g := newGroup(ctx, client, settings.Logger, handle)
 	polled := make(chan struct{})
+	var failed error
 	go func() {
 		defer close(polled)
-		if err := g.poll(); err != nil {
-			cancel(err)
+		if failed = pgtx.Protect(g.poll); failed != nil { // the client has hooks of the application's
+			cancel(failed)
 		}
 	}()
 	err := settings.Consume(ctx, g.receive, handle)
 	cancel(nil)
 	<-polled
-	if cause := context.Cause(ctx); errors.Is(cause, kgo.ErrClientClosed) {
-		return errors.Join(err, fmt.Errorf("idemkafka: close the client after Consume has returned: %w", cause))
+	switch {
+	case errors.Is(failed, kgo.ErrClientClosed):
+		return errors.Join(err, fmt.Errorf("idemkafka: close the client after Consume has returned: %w", failed))
+	case failed != nil:
+		err = errors.Join(err, fmt.Errorf("idemkafka: consuming: %w", failed))
 	}
 	g.leave()
 	return err
@@ -64,8 +70,16 @@ func checkClient(client *kgo.Client) error {
 		return errors.New("idemkafka: the client commits offsets of messages that are not done: give kgo.NewClient kgo.DisableAutoCommit")
 	case client.OptValue(kgo.BlockRebalanceOnPoll) != true:
 		return errors.New("idemkafka: the client gives partitions away whose messages are being handled: give kgo.NewClient kgo.BlockRebalanceOnPoll")
+	case isEnd(client.OptValue(kgo.ConsumeStartOffset)), isEnd(client.OptValue(kgo.ConsumeResetOffset)):
+		return errors.New("idemkafka: the client passes over messages that were confirmed before the group has read a partition, or whose offset the brokers have forgotten: leave Offset.AtEnd out of kgo.ConsumeStartOffset and kgo.ConsumeResetOffset")
 	}
 	return nil
+}
+
+// isEnd tells whether an option has the client begin at the end of a partition.
+func isEnd(option any) bool {
+	offset, ok := option.(kgo.Offset)
+	return ok && offset == kgo.NewOffset().AtEnd()
 }
 
 // group is one call of Consume. One goroutine polls, commits and lets the group

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -21,6 +22,7 @@ import (
 func TestAClientThatWouldLoseWhatItConsumesIsRefused(t *testing.T) {
 	t.Parallel()
 	group, topics := kgo.ConsumerGroup("shop"), kgo.ConsumeTopics("webhooks")
+	right, start, end := []kgo.Opt{group, topics, kgo.DisableAutoCommit(), kgo.BlockRebalanceOnPoll()}, kgo.NewOffset().AtStart(), kgo.NewOffset().AtEnd()
 	for _, test := range []struct {
 		reason string
 		opts   []kgo.Opt
@@ -28,6 +30,9 @@ func TestAClientThatWouldLoseWhatItConsumesIsRefused(t *testing.T) {
 	}{
 		{"nobody remembers offsets", []kgo.Opt{topics}, "no consumer group"},
 		{"offsets are committed before the work", []kgo.Opt{group, topics, kgo.BlockRebalanceOnPoll()}, "DisableAutoCommit"},
+		{"what came before the group did is passed over", append(slices.Clone(right), kgo.ConsumeStartOffset(end)), "AtEnd"},
+		{"also by its older name", append(slices.Clone(right), kgo.ConsumeResetOffset(end)), "AtEnd"},
+		{"so is what came before a reset", append(slices.Clone(right), kgo.ConsumeStartOffset(start), kgo.ConsumeResetOffset(end)), "AtEnd"},
 		{"others handle the same at the same time", []kgo.Opt{group, topics, kgo.DisableAutoCommit()}, "BlockRebalanceOnPoll"},
 	} {
 		t.Run(test.reason, func(t *testing.T) {
@@ -337,4 +342,17 @@ func TestAClientThatIsClosedEndsConsumeWithAnError(t *testing.T) {
 	case <-time.After(patience):
 		t.Error("Consume does not end")
 	}
+}
+
+// pollHook is a hook that panics when the client is polled for the first time.
+type pollHook struct{ sync.Once }
+
+func (h *pollHook) OnPollStart(context.Context) { h.Do(func() { panic("oops") }) }
+
+func TestAHookThatPanicsEndsConsumeWithAnError(t *testing.T) {
+	t.Parallel()
+	f := startFakeWith(t, 1)
+	client := newClient(t, append(consuming(f.topic, f.addresses...), kgo.WithHooks(&pollHook{}))...)
+	err := idemkafka.Consume(t.Context(), client, func(context.Context, idem.Message) error { return nil })
+	wantError(t, err, "oops")
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/paghooks/paghooks/idem"
+	"github.com/paghooks/paghooks/idem/internal/pgtx"
 )
 
 // Publisher publishes messages to a topic. Messages of one Source and Key are in one partition,
@@ -51,7 +52,9 @@ func NewPublisher(client *kgo.Client, topic string) (*Publisher, error) {
 func (p *Publisher) Publish(ctx context.Context, m idem.Message) error {
 	r := record(p.topic, m)
 	confirmed := make(chan error, 1)
-	go func() { confirmed <- p.client.ProduceSync(ctx, r).FirstErr() }() // of a message that was sent it waits for the answer, whatever ctx says
+	go func() { // of a message that was sent it waits for the answer, whatever ctx says
+		confirmed <- pgtx.Protect(func() error { return p.client.ProduceSync(ctx, r).FirstErr() }) // the client has hooks of the application's
+	}()
 	select {
 	case err := <-confirmed:
 		return p.explain(err, len(m.Body))

@@ -10,6 +10,8 @@ import (
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"github.com/paghooks/paghooks/idem/internal/pgtx"
 )
 
 // brokerTime is how long the brokers have to answer.
@@ -106,5 +108,8 @@ func (g *group) leave() {
 }
 
 func (g *group) warn(message string, err error) {
-	g.logger.LogAttrs(g.ctx, slog.LevelWarn, "idemkafka: "+message, slog.String("error", err.Error()))
+	_ = pgtx.Protect(func() error {
+		g.logger.LogAttrs(g.ctx, slog.LevelWarn, "idemkafka: "+message, slog.String("error", err.Error()))
+		return nil
+	})
 }

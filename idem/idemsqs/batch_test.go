@@ -150,3 +150,17 @@ func TestARequestThatIsTooLongIsDivided(t *testing.T) {
 		t.Errorf("sending three messages ended with %v; entries in the requests (-want +got):\n%s", got, diff)
 	}
 }
+
+// Credentials, and whatever else a client was given, are the application's own.
+func TestAClientThatPanicsIsAnError(t *testing.T) {
+	t.Parallel()
+	client := sqs.New(sqs.Options{
+		Region: "us-east-1", BaseEndpoint: aws.String("http://127.0.0.1:1"),
+		Credentials: aws.CredentialsProviderFunc(func(context.Context) (aws.Credentials, error) { panic("no settings") }),
+	})
+	for range 2 {
+		if err := NewPublisher(client, "http://127.0.0.1:1/0/q").Publish(t.Context(), idem.Message{Type: "x"}); err == nil {
+			t.Error("the message is published")
+		}
+	}
+}
