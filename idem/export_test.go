@@ -49,3 +49,18 @@ func ReadRecord(data []byte) (e Event, trace string, at time.Time, err error) {
 
 // AwaitSpool waits until the inbox's spool is empty, or could not be drained.
 func (i *Inbox) AwaitSpool(ctx context.Context) error { return i.awaitSpool(ctx) }
+
+// UntilDrained waits until events go to Postgres again, and not longer than most.
+func (s *Spool) UntilDrained(most time.Duration) bool {
+	for late := time.After(most); ; {
+		tried := s.gate.tries()
+		if shut, _ := s.gate.state(); !shut {
+			return true
+		}
+		select {
+		case <-tried:
+		case <-late:
+			return false
+		}
+	}
+}

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"net/http"
 	"runtime"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -44,17 +43,13 @@ func (s *spoolApp) deliverUntil(ctx context.Context, entities int) (wait func() 
 // they arrive; and waits until they go to Postgres again.
 func (s *spoolApp) outage(events int) {
 	s.Helper()
-	const drained = "spool is drained"
-	before := strings.Count(s.logged(), drained)
 	s.away.Store(true)
 	for s.spool.Spooled() < events {
 		runtime.Gosched()
 	}
 	s.away.Store(false)
-	for deadline := time.Now().Add(patience); strings.Count(s.logged(), drained) == before; runtime.Gosched() {
-		if time.Now().After(deadline) {
-			s.Fatalf("the spool has %d events", s.spool.Spooled())
-		}
+	if !s.spool.UntilDrained(patience) {
+		s.Fatalf("the spool has %d events", s.spool.Spooled())
 	}
 }
 
