@@ -57,29 +57,31 @@ type drain struct {
 	*Spool
 	inbox *Inbox
 
-	well   bool // the last pass stored all that it came to
-	before int  // events in the spool before the last pass
-	failed int  // passes in a row
-	most   int  // events in a statement: fewer after a failure, which may be one of time
-	files  int  // that were stored
-	stored int  // events that Postgres did not have
+	well    bool // the last pass stored all that it came to
+	turning bool // deliveries wait now and then, until the spool is empty or a pass fails
+	before  int  // events in the spool before the last pass
+	failed  int  // passes in a row
+	most    int  // events in a statement: fewer after a failure, which may be one of time
+	files   int  // that were stored
+	stored  int  // events that Postgres did not have
 }
 
 const (
 	// drainFew is how many events are stored in a moment.
 	drainFew = 1024
-	// drainWait is how long a delivery may be kept waiting for that.
+	// drainWait is how long deliveries may be kept waiting for that.
 	drainWait = time.Second
 )
 
 func (d *drain) run() {
 	ctx := context.Background()
 	for !d.gate.open(d.dir.Empty) {
-		// Deliveries wait when little is left, so that nothing is; and when more arrives
-		// than is drained.
+		// Deliveries wait when little is left, so that nothing is; and from when more
+		// arrives than is drained. Then passes are short: each has them wait again.
 		held, _ := d.dir.Held()
-		if d.well && (held <= drainFew || held >= d.before) {
-			d.gate.turn()
+		d.turning = d.well && (d.turning || held <= drainFew || held >= d.before)
+		if d.turning {
+			d.gate.turn(drainWait)
 		}
 		d.before = held
 		err := pgtx.Protect(func() error { return d.pass(ctx) }) // hooks of the pool are the application's
@@ -101,7 +103,7 @@ func (d *drain) run() {
 // end is the end of a pass that has failed. It waits until the next one, unless
 // there is to be none.
 func (d *drain) end(ctx context.Context, err error) (over bool) {
-	d.gate.endTurn()
+	d.gate.endTurn(nil)
 	d.gate.fail(err)
 	if strings.Contains(err.Error(), closedPool) {
 		d.gate.stopDraining()

@@ -46,13 +46,10 @@ func (g *gate) enter(ctx context.Context) (direct context.Context, ok bool) {
 	if g.shut && g.turning != nil {
 		turning := g.turning
 		g.mu.Unlock()
-		timer := time.NewTimer(drainWait)
 		select {
 		case <-turning:
-		case <-timer.C:
 		case <-ctx.Done():
 		}
-		timer.Stop()
 		g.mu.Lock()
 	}
 	defer g.mu.Unlock()
@@ -123,38 +120,38 @@ func (g *gate) stopDraining() {
 	g.draining = false
 }
 
-// turn has deliveries that begin wait, each for drainWait at most, until endTurn or
-// open: then no more of them arrive than can be drained. It waits for those that are
-// on their way to the spool, as long.
-func (g *gate) turn() {
+// turn has deliveries that begin wait until endTurn or open, and not longer than
+// most. It waits for those that are on their way to the spool, as long, and reports
+// whether they have arrived.
+func (g *gate) turn(most time.Duration) bool {
 	g.mu.Lock()
 	if g.turning == nil {
-		g.turning = make(chan struct{})
+		turning := make(chan struct{})
+		g.turning = turning
+		time.AfterFunc(most, func() { g.endTurn(turning) })
 	}
 	if g.putting == 0 {
 		g.mu.Unlock()
-		return
+		return true
 	}
 	none := make(chan struct{})
 	g.none = none
 	g.mu.Unlock()
-	timer := time.NewTimer(drainWait)
+	timer := time.NewTimer(most)
 	defer timer.Stop()
 	select {
 	case <-none:
+		return true
 	case <-timer.C:
+		return false
 	}
 }
 
-// endTurn has deliveries go to the spool without waiting again.
-func (g *gate) endTurn() {
+// endTurn has deliveries go to the spool again. A nil turning is the present one.
+func (g *gate) endTurn(turning chan struct{}) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.endTurnLocked()
-}
-
-func (g *gate) endTurnLocked() {
-	if g.turning != nil {
+	if g.turning != nil && (turning == nil || turning == g.turning) {
 		close(g.turning)
 		g.turning = nil
 	}
@@ -172,7 +169,10 @@ func (g *gate) open(empty func() bool) bool {
 	g.lanes = make(map[uint64]int) // a cleared map keeps its size
 	g.triedLocked(nil)
 	g.direct, g.leave = context.WithCancel(context.Background())
-	g.endTurnLocked()
+	if g.turning != nil {
+		close(g.turning)
+		g.turning = nil
+	}
 	return true
 }
 

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"runtime"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -49,6 +50,11 @@ func (s *spoolApp) outage(events int) {
 	}
 	s.away.Store(false)
 	if !s.spool.UntilDrained(patience) {
+		for _, line := range strings.Split(s.logged(), "\n") {
+			if strings.Contains(line, "spool") && !strings.Contains(line, "webhook spooled") {
+				s.Log(line)
+			}
+		}
 		s.Fatalf("the spool has %d events", s.spool.Spooled())
 	}
 }
@@ -78,7 +84,7 @@ func TestSpoolGetsEmptyWhileEventsArrive(t *testing.T) {
 	s := openSpoolApp(t, func(c *pgxpool.Config) { c.MaxConns = 8 })
 	ctx, stop := context.WithCancel(t.Context())
 	events := s.deliverUntil(ctx, 32)
-	s.outage(2000)
+	s.outage(1100)
 	stop()
 	want := events()
 	s.untilDrained()

@@ -53,7 +53,11 @@ func (d *drain) pass(ctx context.Context) error {
 	p := &pass{drain: d, behind: make(map[string]bool)}
 	defer func() { d.stored += p.stored }()
 	files := d.dir.Files()
-	for len(files) > 0 && p.stored < passSize {
+	most := passSize
+	if d.turning {
+		most = 1
+	}
+	for len(files) > 0 && p.stored < most {
 		n := group(files)
 		if err := p.storeFiles(ctx, files[:n]); err != nil {
 			return err
