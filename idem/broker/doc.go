@@ -24,6 +24,10 @@
 // Processor, which stores no event before it is handled, a message is acknowledged once
 // its handler has succeeded, or its event is parked.
 //
+// Let only relays publish to the queue. A forged message reaches no handler, but NATS
+// and SQS drop a message whose ID they have had lately: a forged one keeps the genuine
+// one out.
+//
 // # Order
 //
 // An inbox orders the events that it has stored by the provider's time. It cannot wait
