@@ -50,7 +50,7 @@ func (s *spoolApp) outage(events int) {
 	}
 	s.away.Store(false)
 	if !s.spool.UntilDrained(patience) {
-		for _, line := range strings.Split(s.logged(), "\n") {
+		for line := range strings.SplitSeq(s.logged(), "\n") {
 			if strings.Contains(line, "spool") && !strings.Contains(line, "webhook spooled") {
 				s.Log(line)
 			}
