@@ -47,7 +47,7 @@ func main() {
 }
 
 func run(ctx context.Context, out, warnings io.Writer) (err error) {
-	brokers, err := kfake.NewCluster(kfake.SeedTopics(4, webhooks, orders))
+	brokers, err := kfake.NewCluster(kfake.SeedTopics(4, webhooks, orders), kfake.BrokerConfigs(map[string]string{"min.insync.replicas": "2"}))
 	if err != nil {
 		return err
 	}

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"io"
 	"log/slog"
 	"net"
@@ -57,6 +58,9 @@ func newShop(ctx context.Context, pool *pgxpool.Pool, producer *kgo.Client, seed
 	toOrders, err := idemkafka.NewPublisher(producer, orders)
 	if err != nil {
 		return nil, err
+	}
+	if err := errors.Join(toWebhooks.Check(ctx), toOrders.Check(ctx)); err != nil {
+		return nil, err // the brokers may lose what they confirm; you may rather log it
 	}
 	s := &shop{seeds: seeds, address: make(chan string, 1)}
 	s.warnings = slog.New(slog.NewTextHandler(warnings, &slog.HandlerOptions{Level: slog.LevelWarn}))

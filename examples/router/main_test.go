@@ -17,6 +17,7 @@ import (
 
 	"github.com/paghooks/paghooks/asaas"
 	"github.com/paghooks/paghooks/idem/idemtest"
+	"github.com/paghooks/paghooks/internal/freeport"
 )
 
 func TestURLDecidesTheAccount(t *testing.T) {
@@ -100,12 +101,11 @@ func start(t *testing.T, database string) (url string) {
 
 func freeAddr(t *testing.T) string {
 	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	port, err := freeport.Find()
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer listener.Close()
-	return listener.Addr().String()
+	return freeport.Address(port)
 }
 
 // deliver sends an event about the same payment as any account's, and returns the

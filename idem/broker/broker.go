@@ -2,6 +2,7 @@ package broker
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"sync"
@@ -10,6 +11,13 @@ import (
 	"github.com/paghooks/paghooks/idem"
 	"github.com/paghooks/paghooks/idem/internal/pgtx"
 )
+
+// ErrTooLarge is in the error of a publisher whose broker does not take a message of that
+// size. Until the broker's limit is raised, other attempts fail, too. The publishers of
+// the modules return it immediately. An [idem.Publisher] around one may return
+// [idem.NoRetry] of it, so that an [idem.Outbox] parks the message without other
+// attempts, or keep the Body elsewhere and publish where it is.
+var ErrTooLarge = errors.New("the message is too large")
 
 // Handle processes one message. After an error it is called again with the same
 // message, later. [idem.Relayed] returns one.

@@ -329,7 +329,7 @@ func TestReceivingPausesLongerAfterEachError(t *testing.T) {
 			case 7:
 				cancel()
 			}
-			return broker.Delivery{}, errors.New("away")
+			return broker.Delivery{}, errors.New("unavailable")
 		}
 		c := broker.Consumer{Logger: slog.New(slog.DiscardHandler)}
 		if err := c.Consume(ctx, receive, ok); err != nil {

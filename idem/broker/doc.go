@@ -11,8 +11,14 @@
 //	idemkafka     Kafka
 //	idemsqs       Amazon SQS
 //
+// They are used alike. Each has a Publisher whose Check asks the broker whether messages
+// that it has confirmed can be lost: call it once at the start, and log the error, or
+// stop. Each has a Consume, and ConsumeWith with settings. While its queue does not exist,
+// Consume logs that, and tries again until it does.
+//
 // For another broker, write an [idem.Publisher] whose Publish returns once the broker
-// has the message on disk, and a receive function for [Consumer.Consume].
+// has the message on disk, or an error with [ErrTooLarge], and a receive function for
+// [Consumer.Consume].
 //
 // # In front of Postgres
 //

@@ -3,7 +3,6 @@ package idemkafka_test
 import (
 	"context"
 	"log/slog"
-	"net"
 	"os"
 	"strconv"
 	"strings"
@@ -19,6 +18,7 @@ import (
 	"github.com/paghooks/paghooks/idem/broker"
 	"github.com/paghooks/paghooks/idem/broker/brokertest"
 	"github.com/paghooks/paghooks/idem/idemkafka"
+	"github.com/paghooks/paghooks/internal/freeport"
 )
 
 // seedsVariable names the variable with the addresses of real brokers, divided by
@@ -82,12 +82,7 @@ func openReal(t testing.TB, seeds ...string) brokertest.Queue {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		remove := kmsg.NewPtrDeleteTopicsRequest()
-		remove.TopicNames = []string{name}
-		deleted := kmsg.NewDeleteTopicsRequestTopic()
-		deleted.Topic = &name
-		remove.Topics = append(remove.Topics, deleted)
-		if _, err := remove.RequestWith(context.Background(), client); err != nil {
+		if err := deleteTopic(context.Background(), client, name); err != nil {
 			t.Error(err)
 		}
 	})
@@ -96,6 +91,16 @@ func openReal(t testing.TB, seeds ...string) brokertest.Queue {
 		t.Fatal(err)
 	}
 	return q
+}
+
+func deleteTopic(ctx context.Context, client *kgo.Client, name string) error {
+	request := kmsg.NewPtrDeleteTopicsRequest()
+	request.TopicNames = []string{name}
+	topic := kmsg.NewDeleteTopicsRequestTopic()
+	topic.Topic = &name
+	request.Topics = append(request.Topics, topic)
+	_, err := request.RequestWith(ctx, client)
+	return err
 }
 
 // newQueue is a topic. client publishes to it.
@@ -153,6 +158,7 @@ type fake struct {
 	*kfake.Cluster
 	topic     string
 	dir       string
+	ports     []int // the same after a restart
 	addresses []string
 	changed   chan struct{} // has an element after a handler was called or has returned
 }
@@ -162,6 +168,13 @@ func startFake(t testing.TB) *fake { return startFakeWith(t, partitions) }
 func startFakeWith(t testing.TB, partitions int32) *fake {
 	t.Helper()
 	f := &fake{topic: "webhooks", dir: t.TempDir(), changed: make(chan struct{}, 1)}
+	for range 3 {
+		port, err := freeport.Find()
+		if err != nil {
+			t.Fatal(err)
+		}
+		f.ports, f.addresses = append(f.ports, port), append(f.addresses, freeport.Address(port))
+	}
 	f.start(t, kfake.SeedTopics(partitions, f.topic))
 	t.Cleanup(func() { f.Close() })
 	return f
@@ -169,33 +182,16 @@ func startFakeWith(t testing.TB, partitions int32) *fake {
 
 func (f *fake) start(t testing.TB, opts ...kfake.Opt) {
 	t.Helper()
-	cluster, err := kfake.NewCluster(append(opts, kfake.NumBrokers(3), kfake.DataDir(f.dir), kfake.BrokerConfigs(map[string]string{
+	cluster, err := kfake.NewCluster(append(opts, kfake.NumBrokers(len(f.ports)), kfake.Ports(f.ports...), kfake.DataDir(f.dir), kfake.BrokerConfigs(map[string]string{
 		"group.consumer.heartbeat.interval.ms": "200", // as of consuming, for groups to which brokers assign
 	}))...)
 	if err != nil {
 		t.Fatal(err)
 	}
-	f.Cluster, f.addresses = cluster, cluster.ListenAddrs()
+	f.Cluster = cluster
 }
 
-// restart starts the broker again at the same addresses.
-func (f *fake) restart(t testing.TB) {
-	t.Helper()
-	var ports []int
-	for _, a := range f.addresses {
-		_, port, err := net.SplitHostPort(a)
-		if err != nil {
-			t.Fatal(err)
-		}
-		n, err := strconv.Atoi(port)
-		if err != nil {
-			t.Fatal(err)
-		}
-		ports = append(ports, n)
-	}
-	f.Close()
-	f.start(t, kfake.Ports(ports...))
-}
+func (f *fake) restart(t testing.TB) { f.Close(); f.start(t) }
 
 // hang has no request answered until resume is called.
 func (f *fake) hang(testing.TB) (resume func()) {

@@ -5,33 +5,40 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"strings"
+	"time"
 
 	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
-// Check asks the brokers whether a confirmed message outlives the loss of one of them.
-// It returns an error that names each setting of the topic that prevents that, or that
-// the brokers did not tell. It changes nothing. Call it once at the start, and log the
-// error, or stop.
+// Check asks the brokers whether a message that they have confirmed can be lost. It
+// returns an error that names each thing that would lose messages and what to change,
+// or that the brokers did not tell. It changes nothing. Call it once at the start, and
+// log the error, or stop.
+//
+// It names a topic that does not exist, one whose messages are lost with one broker, and
+// one that deletes messages which nobody has consumed: because it is compacted, full, or
+// keeps them for less than 4 days, in which Postgres may be unavailable.
 //
 // The brokers must let the client describe the topic and its configuration.
 func (p *Publisher) Check(ctx context.Context) error {
-	return errors.Join(p.checkReplicas(ctx), p.checkSettings(ctx))
+	replicas := p.checkReplicas(ctx)
+	if isAbsent(replicas) {
+		return replicas
+	}
+	return errors.Join(replicas, p.checkSettings(ctx))
 }
 
 func (p *Publisher) checkReplicas(ctx context.Context) error {
-	request := kmsg.NewPtrMetadataRequest()
-	topic := kmsg.NewMetadataRequestTopic()
-	topic.Topic = &p.topic
-	request.Topics = append(request.Topics, topic)
-	response, err := request.RequestWith(ctx, p.client)
+	topics, err := describe(ctx, p.client, p.topic)
 	if err != nil {
 		return fmt.Errorf("idemkafka: asking for the replicas of topic %q: %w", p.topic, err)
 	}
-	for _, t := range response.Topics {
+	for _, t := range topics {
 		if err := kerr.ErrorForCode(t.ErrorCode); err != nil {
-			return p.explain(err, 0)
+			return fmt.Errorf("idemkafka: topic %q: %w", p.topic, explain(err, 0))
 		}
 		for _, partition := range t.Partitions {
 			if n := len(partition.Replicas); n < 2 {
@@ -42,11 +49,26 @@ func (p *Publisher) checkReplicas(ctx context.Context) error {
 	return nil
 }
 
+// describe asks the brokers for topics, and has them create none.
+func describe(ctx context.Context, client *kgo.Client, topics ...string) ([]kmsg.MetadataResponseTopic, error) {
+	request := kmsg.NewPtrMetadataRequest()
+	for _, name := range topics {
+		topic := kmsg.NewMetadataRequestTopic()
+		topic.Topic = &name
+		request.Topics = append(request.Topics, topic)
+	}
+	response, err := request.RequestWith(ctx, client)
+	if err != nil {
+		return nil, err
+	}
+	return response.Topics, nil
+}
+
 func (p *Publisher) checkSettings(ctx context.Context) error {
 	request := kmsg.NewPtrDescribeConfigsRequest()
 	resource := kmsg.NewDescribeConfigsRequestResource()
 	resource.ResourceType, resource.ResourceName = kmsg.ConfigResourceTypeTopic, p.topic
-	resource.ConfigNames = []string{minInSync, unclean}
+	resource.ConfigNames = []string{minInSync, unclean, cleanup, keptFor, keptBytes}
 	request.Resources = append(request.Resources, resource)
 	response, err := request.RequestWith(ctx, p.client)
 	if err != nil {
@@ -57,11 +79,13 @@ func (p *Publisher) checkSettings(ctx context.Context) error {
 		if err := kerr.ErrorForCode(r.ErrorCode); err != nil {
 			errs = append(errs, fmt.Errorf("idemkafka: asking for the settings of topic %q: %w", p.topic, err))
 		}
+		settings := make(map[string]string)
 		for _, c := range r.Configs {
 			if c.Value != nil {
-				errs = append(errs, p.checkSetting(c.Name, *c.Value))
+				settings[c.Name] = *c.Value
 			}
 		}
+		errs = append(errs, p.checkValues(settings)...)
 	}
 	return errors.Join(errs...)
 }
@@ -69,15 +93,40 @@ func (p *Publisher) checkSettings(ctx context.Context) error {
 const (
 	minInSync = "min.insync.replicas"
 	unclean   = "unclean.leader.election.enable"
+	cleanup   = "cleanup.policy"
+	keptFor   = "retention.ms"
+	keptBytes = "retention.bytes"
 )
 
-func (p *Publisher) checkSetting(name, value string) error {
-	n, _ := strconv.Atoi(value)
-	switch {
-	case name == minInSync && n < 2:
-		return fmt.Errorf("idemkafka: %s of topic %q is %s: a message is confirmed once a single broker has it, so set it to 2", minInSync, p.topic, value)
-	case name == unclean && value == "true":
-		return fmt.Errorf("idemkafka: %s of topic %q is true: a replica that lacks confirmed messages may become the leader, so set it to false", unclean, p.topic)
+// longOutage is how long a topic should keep messages, at least: Postgres may be
+// unavailable for a long weekend.
+const longOutage = 4 * 24 * time.Hour
+
+func (p *Publisher) checkValues(settings map[string]string) (errs []error) {
+	number := func(name string) (n int64, ok bool) {
+		n, err := strconv.ParseInt(settings[name], 10, 64)
+		return n, err == nil
 	}
-	return nil
+	object := func(name, why string) {
+		errs = append(errs, fmt.Errorf("idemkafka: %s of topic %q is %s: %s", name, p.topic, settings[name], why))
+	}
+	if n, ok := number(minInSync); ok && n < 2 {
+		object(minInSync, "a message is confirmed once a single broker has it, so set it to 2")
+	}
+	if settings[unclean] == "true" {
+		object(unclean, "a replica that lacks confirmed messages may become the leader, so set it to false")
+	}
+	if strings.Contains(settings[cleanup], "compact") {
+		object(cleanup, "of the messages with a key only the last is kept, so set it to delete")
+	}
+	if !strings.Contains(settings[cleanup], "delete") {
+		return errs // nothing is deleted for its age, nor to make room
+	}
+	if ms, ok := number(keptFor); ok && ms >= 0 && time.Duration(ms)*time.Millisecond < longOutage {
+		object(keptFor, fmt.Sprintf("older messages are deleted, consumed or not, so set it to how long Postgres may be unavailable, which is 4 days (%d) at least", longOutage.Milliseconds()))
+	}
+	if n, ok := number(keptBytes); ok && n >= 0 {
+		object(keptBytes, "a partition that is full loses its oldest messages, consumed or not, so set it to -1, and have an alert on the disks")
+	}
+	return errs
 }

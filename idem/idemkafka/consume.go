@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/paghooks/paghooks/idem"
@@ -22,6 +23,11 @@ import (
 // group, each with a client of its own.
 //
 // Messages of a partition with the same record key are handled in order.
+//
+// While a topic does not exist, Consume logs that every few seconds, and consumes the
+// others. Once it does, Consume goes on. But one that is deleted and made again is another
+// topic for the client, which does not read it: Consume logs that, until it is called
+// again with a new client.
 //
 // It returns an error immediately if the client has no consumer group, lacks
 // kgo.DisableAutoCommit or kgo.BlockRebalanceOnPoll, or begins at the end of a
@@ -136,14 +142,22 @@ const (
 	// If handlers are slow it is less often, so that they wait a tenth of the time.
 	rebalanceEvery         = time.Second
 	rebalanceEveryWhenSlow = 5 * time.Second
+
+	// lookEvery is how often topics are looked for that do not exist.
+	lookEvery = 5 * time.Second
 )
 
 // poll hands over what it polls, and lets the group rebalance now and then.
 func (g *group) poll() error {
 	timeout, _ := g.client.OptValue(kgo.RebalanceTimeout).(time.Duration)
 	var waiting []delivery
+	var looked time.Time
+	absent := g.client.GetConsumeTopics() // or not looked for yet
 	for every := rebalanceEvery; g.ctx.Err() == nil; {
 		ctx, cancel := context.WithTimeout(g.ctx, every)
+		if len(absent) > 0 && time.Since(looked) >= lookEvery {
+			absent, looked = g.look(ctx, absent), time.Now()
+		}
 		for ctx.Err() == nil {
 			if len(waiting) > 0 {
 				select {
@@ -168,11 +182,30 @@ func (g *group) poll() error {
 	return nil
 }
 
+// look returns those of the topics that do not exist, which it logs, or all of them if the
+// brokers do not tell. The client says nothing of them, and waits until they exist.
+func (g *group) look(ctx context.Context, topics []string) (absent []string) {
+	described, err := describe(ctx, g.client, topics...)
+	if err != nil {
+		return topics
+	}
+	for _, t := range described {
+		if err := kerr.ErrorForCode(t.ErrorCode); t.Topic != nil && isAbsent(err) {
+			g.warn("messages cannot be received, which is tried again", fmt.Errorf("topic %q: %w", *t.Topic, explain(err, 0)))
+			absent = append(absent, *t.Topic)
+		}
+	}
+	return absent
+}
+
 // note makes deliveries of what was polled.
 func (g *group) note(fetches kgo.Fetches) (deliveries []delivery) {
 	fetches.EachError(func(topic string, number int32, err error) {
 		if !errors.Is(err, context.DeadlineExceeded) && !errors.Is(err, context.Canceled) {
-			deliveries = append(deliveries, delivery{err: fmt.Errorf("partition %d of topic %q: %w", number, topic, err)})
+			if errors.Is(err, kerr.UnknownTopicID) {
+				err = fmt.Errorf("the topic was deleted, and one that was made since is another one for the client: call Consume again with a new client: %w", err)
+			}
+			deliveries = append(deliveries, delivery{err: fmt.Errorf("idemkafka: partition %d of topic %q: %w", number, topic, err)})
 		}
 	})
 	g.mu.Lock()

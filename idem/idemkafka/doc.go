@@ -11,7 +11,7 @@
 //	client, err := kgo.NewClient(kgo.SeedBrokers(seeds...))
 //	publisher, err := idemkafka.NewPublisher(client, "webhooks")
 //	if err := publisher.Check(ctx); err != nil {
-//		log.Print(err) // what is confirmed may be lost with one broker
+//		log.Print(err) // confirmed messages can be lost
 //	}
 //	http.Handle("POST /webhooks/asaas", idem.NewRelay(events, publisher, secret))
 //
@@ -37,16 +37,18 @@
 //
 //   - A replication factor of 3, min.insync.replicas of 2, and no unclean leader
 //     election. Otherwise the loss of one broker loses events that were answered with
-//     200: [Publisher.Check] tells. Kafka confirms what several brokers have in memory,
-//     not what is on disk: put them where they do not lose power together, or set
-//     flush.messages to 1.
-//   - Retention that is longer than Postgres may ever be unavailable. Kafka deletes what
-//     is older, consumed or not, after 7 days by default. The same holds for
-//     offsets.retention.minutes.
+//     200. Kafka confirms what several brokers have in memory, not what is on disk: put
+//     them where they do not lose power together, or set flush.messages to 1.
+//   - Retention that is longer than Postgres may ever be unavailable, and no
+//     retention.bytes. Kafka deletes what is older, consumed or not, after 7 days by
+//     default. The same holds for offsets.retention.minutes.
 //   - max.message.bytes of at least the relay's MaxBody and 4 kB more, and the same in
 //     the client's kgo.ProducerBatchMaxBytes, or else a Fallback for the relay. The
 //     default of both is 1 MB. A larger message is an error immediately.
 //   - cleanup.policy delete. Compaction would keep only the last event of an entity.
+//
+// [Publisher.Check] looks at these, but not at flush.messages, offsets.retention.minutes
+// and the sizes.
 //
 // # Order
 //

@@ -9,6 +9,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/paghooks/paghooks/idem"
+	"github.com/paghooks/paghooks/idem/broker"
 	"github.com/paghooks/paghooks/idem/internal/pgtx"
 )
 
@@ -55,25 +56,32 @@ func (p *Publisher) Publish(ctx context.Context, m idem.Message) error {
 	go func() { // of a message that was sent it waits for the answer, whatever ctx says
 		confirmed <- pgtx.Protect(func() error { return p.client.ProduceSync(ctx, r).FirstErr() }) // the client has hooks of the application's
 	}()
+	var err error
 	select {
-	case err := <-confirmed:
-		return p.explain(err, len(m.Body))
+	case err = <-confirmed:
 	case <-ctx.Done():
-		return p.explain(ctx.Err(), len(m.Body))
+		err = ctx.Err()
 	}
+	if err != nil {
+		return fmt.Errorf("idemkafka: %s %s is not published to topic %q: %w", m.Type, m.ID, p.topic, explain(err, len(m.Body)))
+	}
+	return nil
 }
 
-func (p *Publisher) explain(err error, size int) error {
+// explain says what to do about an error.
+func explain(err error, size int) error {
 	switch {
-	case err == nil:
-		return nil
 	case errors.Is(err, kerr.MessageTooLarge), errors.Is(err, kerr.RecordListTooLarge):
-		return fmt.Errorf("idemkafka: a message of %d bytes is too large for topic %q: raise its max.message.bytes and the client's kgo.ProducerBatchMaxBytes: %w", size, p.topic, err)
-	case errors.Is(err, kerr.UnknownTopicOrPartition), errors.Is(err, kerr.UnknownTopicID):
-		return fmt.Errorf("idemkafka: there is no topic %q: create it: %w", p.topic, err)
+		return fmt.Errorf("%w with its %d bytes: raise the topic's max.message.bytes and the client's kgo.ProducerBatchMaxBytes: %w", broker.ErrTooLarge, size, err)
+	case isAbsent(err):
+		return fmt.Errorf("there is no such topic: create it: %w", err)
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
-		return fmt.Errorf("idemkafka: the brokers have not confirmed a message, and may still do: see that they run, that topic %q exists, and that min.insync.replicas of its replicas are in sync: %w", p.topic, err)
-	default:
-		return fmt.Errorf("idemkafka: publishing to topic %q: %w", p.topic, err)
+		return fmt.Errorf("the brokers have not confirmed it, and may still do: see that they run, that the topic exists, and that min.insync.replicas of its replicas are in sync: %w", err)
 	}
+	return err
+}
+
+// isAbsent tells whether an error says that there is no topic.
+func isAbsent(err error) bool {
+	return errors.Is(err, kerr.UnknownTopicOrPartition) || errors.Is(err, kerr.UnknownTopicID)
 }

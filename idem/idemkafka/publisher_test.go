@@ -15,6 +15,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"github.com/paghooks/paghooks/idem"
+	"github.com/paghooks/paghooks/idem/broker"
 	"github.com/paghooks/paghooks/idem/idemkafka"
 )
 
@@ -116,7 +117,11 @@ func TestAnErrorOfTheBrokersIsAnErrorAtOnce(t *testing.T) {
 			t.Parallel()
 			f := startFake(t)
 			fault := f.Fault(kfake.Fault{Keys: []kmsg.Key{kmsg.Produce}, Topic: f.topic, Err: test.err})
-			wantError(t, f.publisher(t).Publish(t.Context(), idem.Message{Source: "shop", ID: "1", Type: "paid"}), test.want)
+			err := f.publisher(t).Publish(t.Context(), idem.Message{Source: "shop", ID: "1", Type: "paid"})
+			wantError(t, err, test.want)
+			if tooLarge := errors.Is(err, broker.ErrTooLarge); tooLarge != (test.err == kerr.MessageTooLarge) {
+				t.Errorf("that %v has broker.ErrTooLarge is %v", err, tooLarge)
+			}
 			if fault.Hits() != 1 {
 				t.Errorf("the brokers were asked %d times, want once", fault.Hits())
 			}
@@ -166,7 +171,7 @@ func TestPublishEndsWithItsContextAndTheMessageMayStillBePublished(t *testing.T)
 	}
 }
 
-func TestCheckNamesWhatMakesAConfirmationWeak(t *testing.T) {
+func TestCheckNamesWhatWouldLoseConfirmedMessages(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
 		reason  string
@@ -175,9 +180,13 @@ func TestCheckNamesWhatMakesAConfirmationWeak(t *testing.T) {
 		want    []string          // parts of the error
 	}{
 		{"two of three brokers have it", 3, map[string]string{"min.insync.replicas": "2"}, nil},
-		{"one broker has it", 3, map[string]string{"min.insync.replicas": "1"}, []string{"min.insync.replicas", "set it to 2"}},
+		{"one broker has it", 3, map[string]string{"min.insync.replicas": "1"}, []string{"set it to 2"}},
 		{"there is one broker", 1, map[string]string{"min.insync.replicas": "1"}, []string{"replication factor of 3", "min.insync.replicas"}},
 		{"a leader may lack it", 3, map[string]string{"min.insync.replicas": "2", "unclean.leader.election.enable": "true"}, []string{"unclean.leader.election.enable"}},
+		{"only the last of a key is kept", 3, map[string]string{"min.insync.replicas": "2", "cleanup.policy": "compact", "retention.ms": "1"}, []string{"cleanup.policy"}},
+		{"it is kept for hours, and while there is room", 3, map[string]string{"min.insync.replicas": "2", "retention.ms": "3600000", "retention.bytes": "1000"}, []string{"4 days (345600000)", "retention.bytes"}},
+		{"it is kept for long", 3, map[string]string{"min.insync.replicas": "2", "retention.ms": "345600000"}, nil},
+		{"it is kept for ever", 3, map[string]string{"min.insync.replicas": "2", "retention.ms": "-1"}, nil},
 		{"there is no topic", 3, nil, []string{"create it"}},
 	} {
 		t.Run(test.reason, func(t *testing.T) {
@@ -199,9 +208,13 @@ func TestCheckNamesWhatMakesAConfirmationWeak(t *testing.T) {
 			err = p.Check(t.Context())
 			if test.want == nil {
 				wantError(t, err, "")
+				return
 			}
 			for _, part := range test.want {
 				wantError(t, err, part)
+			}
+			if named := strings.Count(err.Error(), "idemkafka: "); named != len(test.want) {
+				t.Errorf("the error names %d things, want %d:\n%v", named, len(test.want), err)
 			}
 		})
 	}

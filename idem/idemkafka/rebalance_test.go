@@ -199,7 +199,7 @@ func TestACommitThatFailsIsMadeAgain(t *testing.T) {
 	}
 }
 
-// While the brokers are away for a moment, handlers go on, and nothing comes twice.
+// While the brokers are unavailable for a moment, handlers go on, and nothing comes twice.
 func TestHandlersAreTriedAgainBetweenRebalances(t *testing.T) {
 	t.Parallel()
 	f := startFakeWith(t, 1)

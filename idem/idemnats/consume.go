@@ -19,6 +19,10 @@ import (
 // [broker.Consumer.Consume] does. A message is acknowledged once handle has returned
 // nil. Any number of calls, in any number of processes, may share a consumer.
 //
+// While the consumer or its stream does not exist, because it was deleted since consumer
+// was looked up, Consume logs that every few seconds. Once one with the same name exists,
+// it goes on.
+//
 // It returns an error immediately if the consumer would lose messages: if its
 // AckPolicy is not explicit, or it has a MaxDeliver. Later it returns one if the
 // connection is closed for good, or if handlers did not return in time.
@@ -90,11 +94,11 @@ type subscription struct {
 func (s *subscription) receive(ctx context.Context) (broker.Delivery, error) {
 	m, err := s.next(ctx)
 	if errors.Is(err, nats.ErrConnectionClosed) {
-		s.closed = fmt.Errorf("idemnats: the connection is closed for good: connect with nats.MaxReconnects(-1): %w", err)
+		s.closed = fmt.Errorf("idemnats: consuming: %w", closedForGood(err))
 		s.stop()
 	}
 	if err != nil {
-		return broker.Delivery{}, err
+		return broker.Delivery{}, s.explain(ctx, err)
 	}
 	return broker.Delivery{
 		Message: message(m.Headers(), m.Data()),
@@ -117,6 +121,21 @@ func (s *subscription) next(ctx context.Context) (jetstream.Msg, error) {
 		s.messages = nil
 	}
 	return m, err
+}
+
+// lookTime is how long the server has to tell whether there is a consumer.
+const lookTime = time.Second
+
+// explain says if there is no consumer: for the client that is a server that is silent.
+func (s *subscription) explain(ctx context.Context, err error) error {
+	ctx, cancel := context.WithTimeout(ctx, lookTime)
+	defer cancel()
+	_, infoErr := s.consumer.Info(ctx)
+	if errors.Is(infoErr, jetstream.ErrConsumerNotFound) || errors.Is(infoErr, jetstream.ErrStreamNotFound) {
+		of := s.consumer.CachedInfo()
+		return fmt.Errorf("idemnats: there is no consumer %s of stream %s: create it: %w", of.Name, of.Stream, err)
+	}
+	return fmt.Errorf("idemnats: receiving messages: %w", err)
 }
 
 // open subscribes, unless ctx has ended.

@@ -12,6 +12,9 @@
 //	js, err := jetstream.New(nc)
 //	stream, err := js.CreateOrUpdateStream(ctx, config) // see below
 //	publisher, err := idemnats.NewPublisher(js, stream, "webhooks")
+//	if err := publisher.Check(ctx); err != nil {
+//		log.Print(err) // confirmed messages can be lost
+//	}
 //	http.Handle("POST /webhooks/asaas", idem.NewRelay(events, publisher, secret))
 //
 // In the same program or in others:
@@ -44,6 +47,9 @@
 //		MaxBytes:  10 << 30,
 //		AllowAtomicPublish: true,             // NATS 2.12 and later
 //	}
+//
+// NewPublisher refuses a stream that confirms what it does not have on disk, and
+// [Publisher.Check] names what else would lose messages.
 //
 // By default a server confirms messages before it writes them to the disk, which it does
 // every two minutes. If the power fails, it loses events that were answered with 200; a

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"os"
 	"strings"
 	"testing"
@@ -17,6 +16,7 @@ import (
 	"github.com/paghooks/paghooks/idem/broker"
 	"github.com/paghooks/paghooks/idem/broker/brokertest"
 	"github.com/paghooks/paghooks/idem/idemnats"
+	"github.com/paghooks/paghooks/internal/freeport"
 )
 
 // realServer names a NATS server to run the suite against, instead of one in process.
@@ -37,8 +37,12 @@ type natsServer struct {
 
 func startServer(t testing.TB) *natsServer {
 	t.Helper()
+	port, err := freeport.Find() // the same after a restart
+	if err != nil {
+		t.Fatal(err)
+	}
 	s := &natsServer{options: &server.Options{
-		Host: "127.0.0.1", Port: server.RANDOM_PORT, JetStream: true, StoreDir: t.TempDir(), SyncAlways: true,
+		Host: "127.0.0.1", Port: port, JetStream: true, StoreDir: t.TempDir(), SyncAlways: true,
 		MaxPayload: maxPayload, NoSigs: true, NoLog: true,
 	}}
 	s.start(t)
@@ -58,7 +62,6 @@ func (s *natsServer) start(t testing.TB) {
 		t.Fatal("the NATS server does not start")
 	}
 	s.running = running
-	s.options.Port = running.Addr().(*net.TCPAddr).Port // the same after a restart
 }
 
 func (s *natsServer) stop() {

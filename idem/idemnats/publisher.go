@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"hash/fnv"
-	"log/slog"
 	"strconv"
 	"strings"
 
@@ -14,6 +13,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/paghooks/paghooks/idem"
+	"github.com/paghooks/paghooks/idem/broker"
 	"github.com/paghooks/paghooks/idem/internal/batch"
 )
 
@@ -35,13 +35,10 @@ type Publisher struct {
 
 var _ idem.Publisher = (*Publisher)(nil)
 
-// NewPublisher returns a publisher to a stream, which must take the subject. It returns an error if the stream would confirm messages that it does not
-// have on disk: if its storage is memory, or its persist mode asynchronous, or if it
-// confirms none.
-//
-// It logs a warning to slog.Default() if the stream has one replica, if it deletes
-// messages that nobody has consumed when it is full or they are old, or if the
-// connection gives up after so many attempts to connect again.
+// NewPublisher returns a publisher to a stream, which must take the subject. It returns an
+// error if the stream would confirm messages that it does not have on disk: if its
+// storage is memory, or its persist mode asynchronous, or if it confirms none. Other ways
+// to lose messages are for [Publisher.Check].
 func NewPublisher(js jetstream.JetStream, stream jetstream.Stream, subject string) (*Publisher, error) {
 	config := stream.CachedInfo().Config
 	if err := checkStream(config); err != nil {
@@ -50,9 +47,6 @@ func NewPublisher(js jetstream.JetStream, stream jetstream.Stream, subject strin
 	if subject == "" || strings.ContainsAny(subject, "*> \t\r\n") {
 		return nil, fmt.Errorf("idemnats: no message can have the subject %q: it must not be empty, nor have spaces or wildcards", subject)
 	}
-	for _, warning := range warnings(config, js.Conn().Opts) {
-		slog.Warn("idemnats: "+warning, slog.String("stream", config.Name))
-	}
 	p := &Publisher{js: js, stream: config.Name, subject: subject}
 	if config.AllowAtomicPublish {
 		p.writer = batch.NewWriter(p.publishGroup, func(m *nats.Msg) int { return len(m.Data) })
@@ -60,49 +54,21 @@ func NewPublisher(js jetstream.JetStream, stream jetstream.Stream, subject strin
 	return p, nil
 }
 
-func checkStream(c jetstream.StreamConfig) error {
-	refuse := func(why string) error { return fmt.Errorf("idemnats: stream %s %s", c.Name, why) }
-	switch {
-	case c.Storage == jetstream.MemoryStorage:
-		return refuse("is in memory, and a restart would lose events that were answered with 200: make it with FileStorage")
-	case c.PersistMode == jetstream.AsyncPersistMode:
-		return refuse("confirms messages before they are written: make it with DefaultPersistMode")
-	case c.NoAck:
-		return refuse("confirms nothing: make it without NoAck")
-	}
-	return nil
-}
-
-// warnings are what may lose messages in ways that somebody may have chosen.
-func warnings(c jetstream.StreamConfig, o nats.Options) (all []string) {
-	if c.Replicas < 2 {
-		all = append(all, "the stream has one replica: it is away with its server, and lost with its disk")
-	}
-	if c.Discard == jetstream.DiscardOld && (c.MaxMsgs > 0 || c.MaxBytes > 0 || c.MaxMsgsPerSubject > 0) {
-		all = append(all, "the stream deletes its oldest messages when it is full, consumed or not: with DiscardNew it refuses new ones instead")
-	}
-	if c.MaxAge > 0 {
-		all = append(all, fmt.Sprintf("the stream deletes messages after %s, consumed or not", c.MaxAge))
-	}
-	if !o.AllowReconnect || o.MaxReconnect >= 0 {
-		all = append(all, "the connection is closed for good when the servers are away for long: connect with nats.MaxReconnects(-1)")
-	}
-	return all
-}
-
 // Publish implements [idem.Publisher]: it returns nil once the stream has confirmed
 // the message. The stream drops one with the same Source and ID that it has received
 // within its Duplicates window.
 func (p *Publisher) Publish(ctx context.Context, m idem.Message) error {
 	msg := p.message(m)
+	err, answered := error(nil), true
 	if p.writer == nil {
-		return p.explain(p.publishOne(ctx, msg), m)
-	}
-	err, answered := p.writer.Write(ctx, msg)
-	if !answered {
+		err = p.publishOne(ctx, msg)
+	} else if err, answered = p.writer.Write(ctx, msg); !answered {
 		err = ctx.Err()
 	}
-	return p.explain(err, m)
+	if err != nil {
+		return fmt.Errorf("idemnats: %s %s is not published to stream %s: %w", m.Type, m.ID, p.stream, p.explain(err, len(m.Body)))
+	}
+	return nil
 }
 
 // message is the message as the server gets it.
@@ -129,17 +95,19 @@ func partition(key string, partitions int) int {
 }
 
 // explain says what to do about an error.
-func (p *Publisher) explain(err error, m idem.Message) error {
+func (p *Publisher) explain(err error, size int) error {
 	switch {
-	case err == nil:
-		return nil
 	case errors.Is(err, nats.ErrMaxPayload), errors.Is(err, jetstream.ErrStreamMessageExceedsMaximum):
-		return fmt.Errorf("idemnats: the message is too large with its %d bytes: raise the server's max_payload (%d) and the stream's MaxMsgSize: %w",
-			len(m.Body), p.js.Conn().MaxPayload(), err)
+		return fmt.Errorf("%w with its %d bytes: raise the server's max_payload (%d) and the stream's MaxMsgSize: %w",
+			broker.ErrTooLarge, size, p.js.Conn().MaxPayload(), err)
 	case errors.Is(err, jetstream.ErrNoStreamResponse):
-		return fmt.Errorf("idemnats: no stream takes the subject %q, or its leader is away: %w", p.subject, err)
+		return fmt.Errorf("no stream takes the subject %q, or its leader is unavailable: see the stream's Subjects: %w", p.subject, err)
 	case errors.Is(err, nats.ErrConnectionClosed):
-		return fmt.Errorf("idemnats: the connection is closed for good: connect with nats.MaxReconnects(-1): %w", err)
+		return closedForGood(err)
 	}
-	return fmt.Errorf("idemnats: publishing to stream %s: %w", p.stream, err)
+	return err
+}
+
+func closedForGood(err error) error {
+	return fmt.Errorf("the connection is closed for good: connect with nats.MaxReconnects(-1): %w", err)
 }

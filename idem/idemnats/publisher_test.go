@@ -1,7 +1,6 @@
 package idemnats_test
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"log/slog"
@@ -10,10 +9,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/paghooks/paghooks/idem"
+	"github.com/paghooks/paghooks/idem/broker"
 	"github.com/paghooks/paghooks/idem/idemnats"
 )
 
@@ -45,32 +44,80 @@ func TestAStreamThatConfirmsWhatItCanLoseIsRefused(t *testing.T) {
 	}
 }
 
-// It sets the default logger, and so does not run beside other tests.
-func TestAStreamThatMayLoseMessagesIsWarnedAbout(t *testing.T) {
-	var log bytes.Buffer
-	defer slog.SetDefault(slog.Default())
-	slog.SetDefault(slog.New(slog.NewTextHandler(&log, nil)))
-	nc, err := nats.Connect(startServer(t).running.ClientURL())
+func TestConsumingGoesOnAfterTheConsumerOrItsStreamWasDeletedAndMadeAgain(t *testing.T) {
+	t.Parallel()
+	s := startServer(t)
+	js := connect(t, s.running.ClientURL())
+	openNew(t, js, "hooks", 1, false)
+	q, err := openQueue(t.Context(), js, "hooks", 1)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer nc.Close()
-	js, err := jetstream.New(nc)
+	stream, err := js.Stream(t.Context(), "hooks")
 	if err != nil {
 		t.Fatal(err)
 	}
-	stream, err := js.CreateStream(t.Context(), jetstream.StreamConfig{Name: "hooks", MaxBytes: 1 << 20, MaxAge: time.Hour})
+	consumer, err := stream.Consumer(t.Context(), "c0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := idemnats.NewPublisher(js, stream, "hooks"); err != nil {
-		t.Fatal(err)
-	}
-	for _, want := range []string{"one replica", "with DiscardNew", "after 1h0m0s", "nats.MaxReconnects(-1)"} {
-		if !strings.Contains(log.String(), want) {
-			t.Errorf("there is no warning with %q in\n%s", want, &log)
+	config := consumer.CachedInfo().Config
+	logged, got := make(chan string, 1000), make(chan string)
+	logger := slog.New(slog.NewTextHandler(writerFunc(func(line string) { logged <- line }), nil))
+	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
+	defer cancel()
+	ended := make(chan error, 1)
+	go func() {
+		ended <- idemnats.ConsumeWith(ctx, broker.Consumer{Logger: logger}, consumer, func(_ context.Context, m idem.Message) error { got <- m.ID; return nil })
+	}()
+	for _, id := range []string{"at first", "after the consumer was", "after the stream was"} {
+		switch id {
+		case "after the consumer was":
+			err = stream.DeleteConsumer(t.Context(), "c0")
+		case "after the stream was":
+			err = js.DeleteStream(t.Context(), "hooks")
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if id != "at first" {
+			for line := ""; !strings.Contains(line, "there is no consumer c0 of stream hooks: create it"); {
+				line = soon(t, logged)
+			}
+			if _, err := js.CreateOrUpdateStream(t.Context(), stream.CachedInfo().Config); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := js.CreateConsumer(t.Context(), "hooks", config); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := q.Publisher.Publish(t.Context(), idem.Message{Source: "a", ID: id, Type: "x"}); err != nil {
+			t.Fatal(err)
+		}
+		if handled := soon(t, got); handled != id {
+			t.Errorf("message %q was handled, want %q", handled, id)
 		}
 	}
+	cancel()
+	if err := soon(t, ended); err != nil {
+		t.Error("Consume returned ", err)
+	}
+}
+
+// writerFunc is a function that gets what is written.
+type writerFunc func(text string)
+
+func (f writerFunc) Write(p []byte) (int, error) { f(string(p)); return len(p), nil }
+
+// soon returns the next of what happens.
+func soon[T any](t testing.TB, happens <-chan T) (v T) {
+	t.Helper()
+	select {
+	case v = <-happens:
+	case <-time.After(time.Minute):
+		t.Fatal("waited in vain")
+	}
+	return v
 }
 
 func TestAConsumerThatWouldLoseMessagesIsRefused(t *testing.T) {

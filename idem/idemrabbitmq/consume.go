@@ -2,7 +2,6 @@ package idemrabbitmq
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"math"
@@ -19,7 +18,8 @@ import (
 // sends each up to four messages for each of the Handlers. When the connection is lost,
 // Consume dials again.
 //
-// If the queue would lose its messages, see [NewPublisher], Consume logs a warning.
+// If the queue would lose its messages, see [NewPublisher], Consume logs a warning. While it
+// does not exist, Consume logs that every few seconds. Once it does, Consume goes on.
 func Consume(ctx context.Context, dial Dial, queue string, handle broker.Handle) error {
 	return ConsumeWith(ctx, broker.Consumer{}, dial, queue, handle)
 }
@@ -107,13 +107,13 @@ func (s *subscription) subscribe(ctx context.Context) (err error) {
 	defer func() {
 		if err != nil {
 			s.close()
-			err = fmt.Errorf("idemrabbitmq: consuming queue %q: %w", s.queue, err)
+			err = fmt.Errorf("idemrabbitmq: consuming queue %q: %w", s.queue, explainAbsent(err))
 		}
 	}()
 	if s.conn, err = connect(s.dial); err != nil {
 		return err
 	}
-	if err := checkQueue(s.conn, s.queue); err != nil {
+	if _, err := checkQueue(s.conn, s.queue); err != nil {
 		_ = pgtx.Protect(func() error { s.logger.WarnContext(ctx, "idemrabbitmq: "+err.Error()); return nil })
 	}
 	if s.channel, err = s.conn.Channel(); err != nil {
@@ -151,6 +151,6 @@ func within(ctx context.Context, f func() error) error {
 	case err := <-ended:
 		return err
 	case <-ctx.Done():
-		return errors.New("the connection to the broker hangs")
+		return fmt.Errorf("the connection to the broker hangs: %w", ctx.Err())
 	}
 }

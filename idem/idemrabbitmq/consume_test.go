@@ -183,7 +183,7 @@ func TestConsumingGoesOnAfterTheQueueWasDeletedAndMadeAgain(t *testing.T) {
 			if _, err := ch.QueueDelete(queue, false, false, false); err != nil {
 				t.Fatal(err)
 			}
-			log.await(t, "no queue")
+			log.await(t, "there is no such queue: declare it")
 			if _, err := ch.QueueDeclare(queue, true, false, false, false, nil); err != nil {
 				t.Fatal(err)
 			}

@@ -10,6 +10,9 @@
 //
 //	dial := func() (*amqp.Connection, error) { return amqp.Dial(url) }
 //	publisher := idemrabbitmq.NewPublisher(dial, "", "webhooks")
+//	if err := publisher.Check(ctx); err != nil {
+//		log.Print(err) // confirmed messages can be lost
+//	}
 //	http.Handle("POST /webhooks/asaas", idem.NewRelay(events, publisher, secret))
 //
 // In the same program or in others:
@@ -27,9 +30,9 @@
 // This package declares nothing. Of the queue it needs:
 //
 //   - It is durable, and neither auto-delete nor exclusive. Best is a quorum queue on
-//     three nodes. A publisher to the exchange "" refuses other queues, and a consumer
-//     logs a warning. Neither can see a policy that lets messages expire, or that drops
-//     them when the queue is full.
+//     three nodes. A publisher to the exchange "" refuses other queues, also in its Check,
+//     and a consumer logs a warning. Neither can see a policy that lets messages expire,
+//     or that drops them when the queue is full.
 //   - From RabbitMQ 4.0 on, a quorum queue drops a message after 20 deliveries: declare
 //     it with the argument x-delivery-limit -1. Before 4.0 leave the argument out: there
 //     is no limit by default, and -1 means 0. A message is delivered that often because

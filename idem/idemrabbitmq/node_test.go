@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"context"
 	"fmt"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -14,6 +13,8 @@ import (
 	"time"
 
 	amqp "github.com/rabbitmq/amqp091-go"
+
+	"github.com/paghooks/paghooks/internal/freeport"
 )
 
 const maxMessageSize = 1 << 20
@@ -48,9 +49,11 @@ func startNode(consumerTimeout time.Duration) (*node, error) {
 	if err != nil {
 		return nil, err
 	}
-	ports, err := freePorts(3)
-	if err != nil {
-		return nil, err
+	var ports [3]int // of AMQP, of Erlang, of epmd
+	for i := range ports {
+		if ports[i], err = freeport.Find(); err != nil {
+			return nil, err
+		}
 	}
 	dir, err := os.MkdirTemp("", "idemrabbitmq-")
 	if err != nil {
@@ -131,18 +134,6 @@ func (n *node) ctl(t testing.TB, args ...string) {
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("rabbitmqctl %s: %s\n%s", strings.Join(args, " "), err, out)
 	}
-}
-
-func freePorts(count int) (ports []int, err error) {
-	for range count {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			return nil, err
-		}
-		defer l.Close()
-		ports = append(ports, l.Addr().(*net.TCPAddr).Port)
-	}
-	return ports, nil
 }
 
 // child is a process that a shell kills when its stdin ends, and then runs last, so

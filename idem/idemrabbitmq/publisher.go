@@ -14,6 +14,7 @@ import (
 	amqp "github.com/rabbitmq/amqp091-go"
 
 	"github.com/paghooks/paghooks/idem"
+	"github.com/paghooks/paghooks/idem/broker"
 	"github.com/paghooks/paghooks/idem/internal/pgtx"
 )
 
@@ -54,10 +55,44 @@ var _ idem.Publisher = (*Publisher)(nil)
 //
 // The queue must be durable, and neither auto-delete nor exclusive. A publisher to the
 // exchange "" checks that, if its user may configure the queue, and refuses to publish to
-// another one. Queues behind other exchanges cannot be checked.
+// another one; see also [Publisher.Check]. Queues behind other exchanges cannot be checked.
 func NewPublisher(dial Dial, exchange, routingKey string) *Publisher {
 	return &Publisher{dial: dial, exchange: exchange, key: routingKey}
 }
+
+// Check asks the broker whether a message that it has confirmed can be lost. It returns
+// an error that names each thing that would lose messages and what to change, or that
+// the broker did not tell. It changes nothing, and connects as the first Publish does.
+// Call it once at the start, and log the error, or stop.
+//
+// It names a queue that does not exist, and one that is not durable, is auto-delete or
+// exclusive. The broker tells that if its user may configure the queue. It does not tell
+// whether a policy or an argument lets messages expire, or drops them from a queue that
+// is full or after so many deliveries: see the package's documentation. Nor does it tell
+// which queues an exchange other than "", or a RoutingKey, routes to: then Check only
+// connects.
+func (p *Publisher) Check(ctx context.Context) error {
+	c, err := p.channel(ctx)
+	if err == nil && p.hasQueue() {
+		err = within(ctx, func() error {
+			told, err := checkQueue(c.conn, p.key)
+			if err == nil {
+				err = findQueue(c.conn, p.key)
+			}
+			if err == nil && !told {
+				err = fmt.Errorf("the broker does not tell this user whether queue %q keeps its messages: let the user configure it", p.key)
+			}
+			return err
+		})
+	}
+	if err != nil {
+		return fmt.Errorf("idemrabbitmq: %w", err)
+	}
+	return nil
+}
+
+// hasQueue tells whether all messages go to one queue, whose name is known.
+func (p *Publisher) hasQueue() bool { return p.exchange == "" && p.RoutingKey == nil }
 
 // opening is a channel that is being opened, or was.
 type opening struct {
@@ -100,7 +135,7 @@ func (p *Publisher) Publish(ctx context.Context, m idem.Message) error {
 	}
 	for n := 0; err == nil; n++ {
 		if limit := p.maxBody.Load(); limit > 0 && int64(len(m.Body)) > limit {
-			err = fmt.Errorf("it is too large: its %d bytes are more than the broker's max_message_size, which is %d: raise that, or lower the relay's MaxBody", len(m.Body), limit)
+			err = fmt.Errorf("%w: its %d bytes are more than the broker's max_message_size, which is %d: raise that, or lower the relay's MaxBody", broker.ErrTooLarge, len(m.Body), limit)
 			break
 		}
 		var c *channel
@@ -180,8 +215,8 @@ func (p *Publisher) open(o, last *opening) {
 		return
 	}
 	p.maxBody.Store(0) // an operator may have raised it
-	if p.exchange == "" && p.RoutingKey == nil {
-		o.err = checkQueue(conn, p.key)
+	if p.hasQueue() {
+		_, o.err = checkQueue(conn, p.key)
 	}
 	if o.err == nil {
 		o.channel, o.err = openChannel(conn, watch(conn))

@@ -206,13 +206,13 @@ func TestAConnectionThatRecoversByItselfIsRefused(t *testing.T) {
 
 func TestWithoutABrokerPublishingFailsSoon(t *testing.T) {
 	t.Parallel()
-	away := errors.New("away")
-	p := newPublisher(t, func() (*amqp.Connection, error) { return nil, away }, "", "q")
-	if err := p.Publish(t.Context(), idem.Message{Type: "x"}); !errors.Is(err, away) {
+	refused := errors.New("refused")
+	p := newPublisher(t, func() (*amqp.Connection, error) { return nil, refused }, "", "q")
+	if err := p.Publish(t.Context(), idem.Message{Type: "x"}); !errors.Is(err, refused) {
 		t.Errorf("publishing ended with %v", err)
 	}
 	p.Close()
-	if err := p.Publish(t.Context(), idem.Message{Type: "x"}); err == nil || errors.Is(err, away) {
+	if err := p.Publish(t.Context(), idem.Message{Type: "x"}); err == nil || errors.Is(err, refused) {
 		t.Errorf("publishing after Close ended with %v", err)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"os"
 	"os/exec"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -48,20 +49,32 @@ var (
 	ownInUse sync.Mutex
 )
 
-// running returns a node, or skips the test where no RabbitMQ is installed.
+// skipWithout names the variable that has tests skipped where no RabbitMQ is installed.
+const skipWithout = "IDEMRABBITMQ_SKIP_WITHOUT_RABBITMQ"
+
+// running returns a node.
 func running(t testing.TB, start func() (*node, error)) *node {
 	t.Helper()
-	if _, err := findServer(); err != nil {
-		t.Skipf("no RabbitMQ is installed here (%v): install it, or name one in %s", err, realServer)
-	}
-	if _, err := exec.LookPath("epmd"); err != nil {
-		t.Skipf("Erlang's epmd is not in the path: %v", err)
+	if err := installed(); err != nil {
+		if skips, _ := strconv.ParseBool(os.Getenv(skipWithout)); skips {
+			t.Skip(err)
+		}
+		t.Fatalf("%v: install RabbitMQ, name one in %s, or skip the tests that need one with %s=1", err, realServer, skipWithout)
 	}
 	n, err := start()
 	if err != nil {
 		t.Fatal("RabbitMQ does not start: ", err)
 	}
 	return n
+}
+
+// installed tells what is missing to start RabbitMQ.
+func installed() error {
+	if _, err := findServer(); err != nil {
+		return err
+	}
+	_, err := exec.LookPath("epmd") // Erlang's
+	return err
 }
 
 // sharedURL is the URL of a RabbitMQ for tests that do not harm it.

@@ -20,6 +20,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/paghooks/paghooks/idem"
+	"github.com/paghooks/paghooks/idem/broker"
 	"github.com/paghooks/paghooks/idem/idemsqs/sqstest"
 )
 
@@ -108,10 +109,13 @@ func TestEachEntryOfARequestHasItsOwnResult(t *testing.T) {
 			got = append(got, "sent")
 			continue
 		}
+		if large := strings.Contains(err.Error(), "large"); large != errors.Is(err, broker.ErrTooLarge) {
+			t.Errorf("that %v has broker.ErrTooLarge is %v", err, !large)
+		}
 		text, _, _ := strings.Cut(err.Error(), ":")
 		got = append(got, text)
 	}
-	want := []string{"sent", "it is too large for the queue", "sent", "SQS says InternalError", "SQS has not answered for it"}
+	want := []string{"sent", "the message is too large for the queue", "sent", "SQS says InternalError", "SQS has not answered for it"}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error("results (-want +got):\n" + diff)
 	}

@@ -20,6 +20,9 @@ import (
 // A message that is being handled, or waits for that, stays invisible to others for up to
 // 12 hours, which is SQS's limit. Then it is delivered again. If the process is killed,
 // or has just received messages when ctx ends, they are delivered again after 30 seconds.
+//
+// While the queue does not exist, Consume logs that every few seconds. Once it does,
+// Consume goes on.
 func Consume(ctx context.Context, client *sqs.Client, queueURL string, handle broker.Handle) error {
 	return ConsumeWith(ctx, broker.Consumer{}, client, queueURL, handle)
 }
@@ -72,7 +75,7 @@ func (s *subscription) receive(ctx context.Context) (broker.Delivery, error) {
 			MessageSystemAttributeNames: []types.MessageSystemAttributeName{types.MessageSystemAttributeNameMessageGroupId},
 		})
 		if err != nil {
-			return broker.Delivery{}, fmt.Errorf("idemsqs: receiving messages: %w", err)
+			return broker.Delivery{}, fmt.Errorf("idemsqs: receiving messages from %s: %w", s.url, explain(err))
 		}
 		s.waiting = out.Messages
 		s.until = time.Now().Add(time.Duration(s.visible) * time.Second / 2) // in time to extend one

@@ -9,6 +9,9 @@
 //
 //	client := sqs.NewFromConfig(config)
 //	publisher := idemsqs.NewPublisher(client, queueURL)
+//	if err := publisher.Check(ctx); err != nil {
+//		log.Print(err) // confirmed messages can be lost
+//	}
 //	http.Handle("POST /webhooks/asaas", idem.NewRelay(events, publisher, secret))
 //
 // In the same program or in others:
@@ -31,12 +34,13 @@
 //     Postgres. What counts is each process that ends or is killed while it has the
 //     message. Moving a message from a FIFO queue breaks its order.
 //   - A MessageRetentionPeriod of 14 days: SQS deletes what is older, after 4 days by
-//     default. That is how long Postgres may be unavailable.
+//     default. That is how long Postgres may be unavailable: Check names less than 4 days.
 //   - Messages of at most 1 MiB with their attributes, or of the queue's
 //     MaximumMessageSize if that is less. Let the relay's MaxBody be below. A larger
 //     message is an error immediately.
-//   - The rights sqs:SendMessage to publish; sqs:ReceiveMessage, sqs:DeleteMessage and
-//     sqs:ChangeMessageVisibility to consume.
+//   - The rights sqs:SendMessage to publish, and sqs:GetQueueAttributes for
+//     [Publisher.Check], which looks at the first two of these; sqs:ReceiveMessage,
+//     sqs:DeleteMessage and sqs:ChangeMessageVisibility to consume.
 //
 // # Order
 //

@@ -9,12 +9,14 @@ import (
 	"testing"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/paghooks/paghooks/idem"
 	"github.com/paghooks/paghooks/idem/broker"
 	"github.com/paghooks/paghooks/idem/idemsqs"
+	"github.com/paghooks/paghooks/idem/idemsqs/sqstest"
 )
 
 // patience is how long a test waits for what must happen.
@@ -160,6 +162,32 @@ func TestWhatWaitsForTooLongComesAgain(t *testing.T) {
 		t.Errorf("handled %v, and logged %s", times, log.String())
 	}
 }
+
+func TestAQueueThatDoesNotExistIsNamedAndConsumedOnceItDoes(t *testing.T) {
+	t.Parallel()
+	server := sqstest.NewServer()
+	t.Cleanup(server.Close)
+	client := newClient(server.URL())
+	url := server.URL() + "/000000000000/later"
+	logged, got := make(chan string, 1000), make(chan string)
+	logger := slog.New(slog.NewTextHandler(writerFunc(func(line string) { logged <- line }), nil))
+	consume(t, broker.Consumer{Logger: logger}, client, url, func(_ context.Context, m idem.Message) error { got <- m.ID; return nil })
+	if line := soon(t, logged); !strings.Contains(line, "/later: there is no such queue: create it") {
+		t.Errorf("logged %s, want that there is no queue", line)
+	}
+	if _, err := client.CreateQueue(t.Context(), &sqs.CreateQueueInput{QueueName: aws.String("later")}); err != nil {
+		t.Fatal(err)
+	}
+	publish(t, client, url, 1)
+	if id := soon(t, got); id != "i" {
+		t.Errorf("message %s was handled, want i", id)
+	}
+}
+
+// writerFunc is a function that gets what is written.
+type writerFunc func(text string)
+
+func (f writerFunc) Write(p []byte) (int, error) { f(string(p)); return len(p), nil }
 
 // publish publishes messages, each in a group of its own.
 func publish(t testing.TB, client *sqs.Client, url string, messages int) {

@@ -11,6 +11,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
 
 	"github.com/paghooks/paghooks/idem"
+	"github.com/paghooks/paghooks/idem/broker"
 )
 
 // Publisher publishes messages to a queue. The messages of many goroutines share
@@ -47,7 +48,7 @@ func (p *Publisher) Publish(ctx context.Context, m idem.Message) error {
 	e := entry(m, p.fifo)
 	err := error(nil)
 	if n := size(e); n > maxSize {
-		err = fmt.Errorf("it is too large: its %d bytes, with the attributes, are more than the %d that SQS takes: lower the relay's MaxBody", n, maxSize)
+		err = fmt.Errorf("%w: its %d bytes, with the attributes, are more than the %d that SQS takes: lower the relay's MaxBody", broker.ErrTooLarge, n, maxSize)
 	} else {
 		err = p.sends.do(ctx, e)
 	}
@@ -71,9 +72,17 @@ func (p *Publisher) send(ctx context.Context, batch []types.SendMessageBatchRequ
 		return all
 	}
 	if err != nil {
-		return fill(len(batch), err)
+		return fill(len(batch), explain(err))
 	}
 	return results(len(batch), len(out.Successful), func(i int) string { return *out.Successful[i].Id }, out.Failed)
+}
+
+// explain says what to do about an error that says that there is no queue.
+func explain(err error) error {
+	if _, ok := errors.AsType[*types.QueueDoesNotExist](err); ok {
+		return fmt.Errorf("there is no such queue: create it, or correct its URL: %w", err)
+	}
+	return err
 }
 
 // results are the errors of a request's entries: an entry that the answer does not have
@@ -104,7 +113,7 @@ func refusal(f types.BatchResultErrorEntry) error {
 		text = *f.Message
 	}
 	if strings.Contains(text, "shorter than") {
-		return fmt.Errorf("it is too large for the queue: raise its MaximumMessageSize: SQS says %s: %s", code, text)
+		return fmt.Errorf("%w for the queue: raise its MaximumMessageSize: SQS says %s: %s", broker.ErrTooLarge, code, text)
 	}
 	return fmt.Errorf("SQS says %s: %s", code, text)
 }

@@ -22,7 +22,7 @@ type Broker struct {
 
 // Queue is a queue, a topic or a stream of a broker. What it cannot do is zero.
 type Queue struct {
-	Publisher idem.Publisher // to the queue
+	Publisher idem.Publisher // to the queue; its errors name the message by its Type and ID
 
 	// Consume gives the queue's messages to handle until ctx ends, as the module
 	// has its users do it. It is called again after it has returned, and by several
@@ -42,7 +42,8 @@ type Queue struct {
 	// Processor, and for an inbox that several processes consume into.
 	Ordered bool
 
-	// Oversize is a size in bytes that no message may have.
+	// Oversize is a size in bytes that no message may have: its error has
+	// [broker.ErrTooLarge].
 	Oversize int
 
 	// Nowhere publishes to what does not exist: a queue, a subject or a topic.
@@ -81,7 +82,7 @@ func Run(t *testing.T, b Broker) {
 		{"ASlowHandlerRunsOnceAtATime", b.Open, slowHandlerRunsOnce},
 		{"AHandlerThatFailsIsCalledAgain", b.Open, failedIsHandledAgain},
 		{"ShutdownLosesNothing", b.Open, shutdownLosesNothing},
-		{"NothingIsLostWhilePostgresIsAway", b.Open, postgresAway},
+		{"NothingIsLostWhilePostgresIsUnavailable", b.Open, postgresUnavailable},
 		{"AKilledConsumersEventsHaveOneEffect", b.Open, killedConsumer},
 		{"AKilledConsumersEventsHaveOneEffectWithAProcessor", b.Open, killedProcessor},
 		{"ARelayKilledBeforeItsAnswerLosesAndDoublesNothing", b.Open, killedRelay},

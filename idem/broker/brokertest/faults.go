@@ -11,8 +11,8 @@ import (
 	"github.com/paghooks/paghooks/idem/idemtest"
 )
 
-// postgresAway crashes Postgres while events are consumed. The provider does not notice.
-func postgresAway(s *shop) {
+// postgresUnavailable crashes Postgres while events are consumed. The provider does not notice.
+func postgresUnavailable(s *shop) {
 	cluster := &idemtest.Cluster{}
 	if err := cluster.Start(s.Context()); err != nil {
 		s.Fatal(err)

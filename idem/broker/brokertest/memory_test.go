@@ -3,6 +3,7 @@ package brokertest_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"slices"
 	"sync"
@@ -62,7 +63,7 @@ func (b *memory) change() {
 // Publish implements [idem.Publisher].
 func (b *memory) Publish(ctx context.Context, m idem.Message) error {
 	if len(m.Body) > oversize {
-		return errors.New("the message is too large")
+		return fmt.Errorf("memory: %s %s is not published: %w", m.Type, m.ID, broker.ErrTooLarge)
 	}
 	return b.whenItAnswers(ctx, func() error {
 		b.messages = append(b.messages, &message{Message: m})
@@ -154,7 +155,9 @@ func (b *memory) restart(testing.TB) {
 
 type nowhere struct{}
 
-func (nowhere) Publish(context.Context, idem.Message) error { return errors.New("no such queue") }
+func (nowhere) Publish(_ context.Context, m idem.Message) error {
+	return fmt.Errorf("memory: %s %s is not published: there is no such queue", m.Type, m.ID)
+}
 
 func TestABrokerThatKeepsItsPromisesPasses(t *testing.T) {
 	t.Parallel()

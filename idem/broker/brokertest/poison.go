@@ -2,12 +2,14 @@ package brokertest
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"strings"
 	"sync"
 	"time"
 
 	"github.com/paghooks/paghooks/idem"
+	"github.com/paghooks/paghooks/idem/broker"
 )
 
 func poison() note { return note{ID: "evt_poison", Type: "poison", Order: "order-poison"} }
@@ -83,15 +85,15 @@ func oversizeIsRefused(s *shop) {
 	s.consume(idem.Relayed(inbox, secret))
 	s.inBackground(inbox.Run)
 
-	large := note{ID: "evt_large", Type: "paid", Order: "order-0", Text: strings.Repeat("x", s.queue.Oversize)}
+	large := note{ID: "evt_oversize", Type: "paid", Order: "order-0", Text: strings.Repeat("x", s.queue.Oversize)}
 	start := time.Now()
 	status, answer, err := s.post(s.Context(), s.url, large)
 	if took := time.Since(start); err != nil || status != http.StatusServiceUnavailable || took > soon {
 		s.Errorf("an event of %d bytes was answered %d %s, %v after %s, want 503 at once", s.queue.Oversize, status, answer, err, took)
 	}
 	mu.Lock()
-	if refused == nil || !strings.Contains(refused.Error(), "large") {
-		s.Errorf("the error is %v: it must say that the message is too large", refused)
+	if !errors.Is(refused, broker.ErrTooLarge) || !strings.Contains(refused.Error(), "paid shop/evt_oversize") {
+		s.Errorf("the error is %v: it must have broker.ErrTooLarge, and name the message", refused)
 	}
 	mu.Unlock()
 	notes := paid(4, 5)
@@ -105,8 +107,8 @@ func unroutableIsAnError(s *shop) {
 	}
 	ctx, cancel := context.WithTimeout(s.Context(), longestWait)
 	defer cancel()
-	err := s.queue.Nowhere.Publish(ctx, idem.Message{Source: "notes", ID: "1", Type: "paid", Body: []byte("{}")})
-	if err == nil || ctx.Err() != nil {
-		s.Errorf("publishing to what does not exist ended with %v, want an error from the broker", err)
+	err := s.queue.Nowhere.Publish(ctx, idem.Message{Source: "notes", ID: "evt_1", Type: "paid", Body: []byte("{}")})
+	if err == nil || ctx.Err() != nil || errors.Is(err, broker.ErrTooLarge) || strings.Count(err.Error(), "paid evt_1") != 1 {
+		s.Errorf("publishing to what does not exist ended with %v, want an error from the broker that names the message once", err)
 	}
 }

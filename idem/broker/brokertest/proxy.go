@@ -60,7 +60,7 @@ func (p *Proxy) acceptAll() {
 func (p *Proxy) connect(client net.Conn) {
 	broker, err := net.Dial("tcp", p.to)
 	if err != nil || !p.keep(client, broker) {
-		client.Close() // as the broker would, which is away
+		client.Close() // as the broker would, which is unavailable
 		return
 	}
 	go p.carry(client, broker)

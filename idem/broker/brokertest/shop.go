@@ -268,7 +268,7 @@ func paid(orders, each int) (notes []note) {
 	return notes
 }
 
-// effects counts the ledger's rows; it is 0 while Postgres is away.
+// effects counts the ledger's rows; it is 0 while Postgres is unavailable.
 func (s *shop) effects() (count int) {
 	_ = s.pool.QueryRow(s.Context(), `select count(*) from ledger`).Scan(&count)
 	return count

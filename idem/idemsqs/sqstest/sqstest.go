@@ -4,7 +4,9 @@
 //
 // A FIFO queue hands out the messages of a group in order, and none while one of them
 // is in flight; it takes a deduplication ID again only after five minutes. Messages
-// come again when their visibility time-out is over. There are no dead letter queues.
+// come again when their visibility time-out is over. There are no dead letter queues, and
+// no message is deleted for its age: of the attributes of a queue that say so it only
+// answers what they are.
 package sqstest
 
 import (
@@ -12,8 +14,10 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -41,10 +45,11 @@ type Server struct {
 }
 
 type queue struct {
-	fifo      bool
-	visible   time.Duration
-	messages  []*message
-	duplicate map[string]time.Time // when a deduplication ID was sent
+	fifo       bool
+	attributes map[string]string
+	visible    time.Duration
+	messages   []*message
+	duplicate  map[string]time.Time // when a deduplication ID was sent
 }
 
 type message struct {
@@ -103,6 +108,7 @@ func fail(code, format string, args ...any) *failure {
 type request struct {
 	QueueName, QueueUrl, ReceiptHandle string
 	Attributes                         map[string]string
+	AttributeNames                     []string
 	Entries                            []entry
 	MaxNumberOfMessages                int
 	WaitTimeSeconds                    int
@@ -159,6 +165,8 @@ func (s *Server) answer(r *http.Request, operation string, in request) (any, *fa
 	case "DeleteQueue":
 		delete(s.queues, in.QueueUrl)
 		return struct{}{}, nil
+	case "GetQueueAttributes":
+		return map[string]any{"Attributes": q.named(in.AttributeNames)}, nil
 	case "SendMessageBatch":
 		return s.each(in, q.checkSend, s.send)
 	case "DeleteMessageBatch":
@@ -171,12 +179,25 @@ func (s *Server) answer(r *http.Request, operation string, in request) (any, *fa
 
 func (s *Server) create(in request) (any, *failure) {
 	q := &queue{fifo: in.Attributes["FifoQueue"] == "true", visible: 30 * time.Second, duplicate: map[string]time.Time{}}
+	q.attributes = map[string]string{"MessageRetentionPeriod": "345600"} // the default
+	maps.Copy(q.attributes, in.Attributes)
 	if q.fifo != strings.HasSuffix(in.QueueName, ".fifo") {
 		return nil, fail("InvalidParameterValue", "the name of a FIFO queue, and only that, ends with .fifo")
 	}
 	url := s.http.URL + "/000000000000/" + in.QueueName
 	s.queues[url] = q
 	return map[string]string{"QueueUrl": url}, nil
+}
+
+// named are the attributes with these names. Those that are not set are left out.
+func (q *queue) named(names []string) map[string]string {
+	out := map[string]string{}
+	for name, value := range q.attributes {
+		if slices.Contains(names, name) || slices.Contains(names, "All") {
+			out[name] = value
+		}
+	}
+	return out
 }
 
 // each does something with each entry of a batch.

@@ -12,6 +12,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
 	"github.com/aws/smithy-go"
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/paghooks/paghooks/idem/idemsqs/sqstest"
 )
@@ -185,6 +186,27 @@ func TestWhatExceedsALimitIsRefused(t *testing.T) {
 	absent := "http://absent"
 	if _, err := c.ReceiveMessage(t.Context(), &sqs.ReceiveMessageInput{QueueUrl: &absent}); err == nil {
 		t.Error("received from a queue that does not exist")
+	}
+}
+
+func TestAQueueAnswersTheAttributesThatItWasMadeWith(t *testing.T) {
+	t.Parallel()
+	c := open(t, "q.fifo")
+	for _, test := range []struct {
+		asked []types.QueueAttributeName
+		want  map[string]string
+	}{
+		{nil, nil},
+		{[]types.QueueAttributeName{"FifoQueue", "RedrivePolicy"}, map[string]string{"FifoQueue": "true"}},
+		{[]types.QueueAttributeName{"All"}, map[string]string{"FifoQueue": "true", "MessageRetentionPeriod": "345600"}}, // the default
+	} {
+		out, err := c.GetQueueAttributes(t.Context(), &sqs.GetQueueAttributesInput{QueueUrl: &c.url, AttributeNames: test.asked})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(test.want, out.Attributes, cmpopts.EquateEmpty()); diff != "" {
+			t.Errorf("asked for %v (-want +got):\n%s", test.asked, diff)
+		}
 	}
 }
 
