@@ -46,13 +46,19 @@ func (s *Sender) Send() {
 
 func (s *Sender) send() {
 	for s.take() {
-		ctx, cancel := context.WithTimeout(context.Background(), timeout)
-		_, _ = s.pool.Exec(ctx, `select pg_notify($1, '')`, s.channel)
-		cancel()
+		s.notify()
 		time.Sleep(interval)
 	}
 }
 
+func (s *Sender) notify() {
+	defer func() { _ = recover() }() // hooks of the pool are the application's; listeners also look by themselves
+	ctx, cancel := context.WithTimeout(context.Background(), timeout)
+	defer cancel()
+	_, _ = s.pool.Exec(ctx, `select pg_notify($1, '')`, s.channel)
+}
+
+// take reports whether a notification is wanted. If none is, sending ends.
 func (s *Sender) take() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

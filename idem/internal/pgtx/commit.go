@@ -4,19 +4,29 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// Commit executes last and commits, in one round trip; last may be nil. The
-// error is a [*WorkError] if Postgres refused, and is [ErrUnknown] if its answer
-// did not come: the transaction is committed then, or it is not.
-func (t *Tx) Commit(ctx context.Context, last *pgx.Batch) error {
+// Commit executes what the handler has declared and what is ours, and commits, in one
+// round trip; both may be empty. The error is a [*WorkError] if Postgres refused, and
+// is [ErrUnknown] if its answer did not come: the transaction is committed then, or it
+// is not.
+func (t *Tx) Commit(ctx context.Context, declared, ours *pgx.Batch) error {
 	ctx, cancel := Finish(ctx)
 	defer cancel()
+	last, err := t.join(ctx, declared, ours)
+	if err == nil && last.Len() > 0 && t.large {
+		err = t.execute(ctx, last)
+		last = &pgx.Batch{}
+	}
+	if err != nil {
+		return err
+	}
 	t.ended = true
-	err := t.protect(func() error { return t.commit(ctx, last) })
+	err = t.protect(func() error { return t.commit(ctx, last) })
 	if t.conn == nil {
 		return &WorkError{err}
 	}
@@ -38,7 +48,7 @@ func (t *Tx) Commit(ctx context.Context, last *pgx.Batch) error {
 }
 
 func (t *Tx) commit(ctx context.Context, last *pgx.Batch) error {
-	if last == nil || last.Len() == 0 {
+	if last.Len() == 0 {
 		return t.tx.Commit(ctx)
 	}
 	rolledBack := false
@@ -53,25 +63,58 @@ func (t *Tx) commit(ctx context.Context, last *pgx.Batch) error {
 	return err
 }
 
-// Check executes last as Commit would, and what Postgres checks only at COMMIT,
+// Check executes both as Commit would, and what Postgres checks only at COMMIT,
 // but does not commit.
-func (t *Tx) Check(ctx context.Context, last *pgx.Batch) error {
-	if last == nil {
-		last = &pgx.Batch{}
+func (t *Tx) Check(ctx context.Context, declared, ours *pgx.Batch) error {
+	last, err := t.join(ctx, declared, ours)
+	if err != nil {
+		return err
 	}
 	last.Queue("set constraints all immediate")
-	if err := t.protect(func() error { return t.tx.SendBatch(ctx, last).Close() }); err != nil {
+	return t.execute(ctx, last)
+}
+
+// join returns what is left to be executed with COMMIT: both, unless what the handler
+// declared has to be executed before. Behind a statement that ends the transaction,
+// COMMIT would say that all is well; and where the handler has set another search path
+// or role, ours would not find its tables.
+func (t *Tx) join(ctx context.Context, declared, ours *pgx.Batch) (last *pgx.Batch, err error) {
+	restores := ours.Len() > 0 && t.Marked() && (t.moved || slices.ContainsFunc(declared.QueuedQueries, mayMove))
+	if restores {
+		declared.Queue(`select set_config('role', $1, true), set_config('search_path', $2, true)`, t.session.Role, t.session.SearchPath)
+	}
+	if restores || slices.ContainsFunc(declared.QueuedQueries, isUnseen) {
+		err = t.execute(ctx, declared)
+		declared = &pgx.Batch{}
+	}
+	declared.QueuedQueries = append(declared.QueuedQueries, ours.QueuedQueries...)
+	return declared, err
+}
+
+func mayMove(q *pgx.QueuedQuery) bool { return isUnseen(q) || moves(q.SQL) }
+
+func isUnseen(q *pgx.QueuedQuery) bool { return unseen(q.SQL, q.Arguments) }
+
+// execute executes b before COMMIT, which is not b's to send.
+func (t *Tx) execute(ctx context.Context, b *pgx.Batch) error {
+	err := t.protect(func() error { return t.tx.SendBatch(ctx, b).Close() })
+	if err == nil {
+		err = t.verdict(ctx, slices.ContainsFunc(b.QueuedQueries, isUnseen))
+	}
+	if err != nil {
 		return &WorkError{err}
 	}
 	return nil
 }
 
-// protect is [Protect] for what encodes the handler's arguments, which may be
-// code of the application. It leaves the connection in no state to go on with.
+// protect is [Protect] for what may call code of the application: what encodes the
+// handler's arguments, and the pool's hooks. A panic leaves the connection in no state
+// to go on with.
 func (t *Tx) protect(f func() error) (err error) {
 	returned := false
 	panicked := Protect(func() error {
 		err = f()
+		probe(err)
 		returned = true
 		return nil
 	})
@@ -91,7 +134,7 @@ func (t *Tx) Rollback(ctx context.Context, next func(*pgx.Batch)) error {
 	b := &pgx.Batch{}
 	b.Queue("rollback")
 	next(b)
-	return t.conn.SendBatch(ctx, b).Close()
+	return t.protect(func() error { return t.conn.SendBatch(ctx, b).Close() })
 }
 
 // Close rolls back what is not committed and returns the connection to the pool.
@@ -102,12 +145,15 @@ func (t *Tx) Close(ctx context.Context) {
 	if t.tx != nil && !t.ended && t.alive() {
 		ctx, cancel := Finish(ctx)
 		defer cancel()
-		_ = t.tx.Rollback(ctx) // pgx closes a connection that cannot roll back
+		_ = t.protect(func() error { return t.tx.Rollback(ctx) }) // pgx closes a connection that cannot roll back
+	}
+	if t.conn == nil {
+		return
 	}
 	if !t.alive() && !t.ended {
 		t.terminate(ctx)
 	}
-	giveBack(t.conn)
+	release(t.conn)
 	t.conn = nil
 }
 

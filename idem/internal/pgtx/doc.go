@@ -1,5 +1,5 @@
 // Package pgtx is the transaction of one attempt: [Begin] marks the event in
-// the round trip of BEGIN, [Tx.Run] lends the transaction to a handler,
+// the round trip of BEGIN, [Tx.Run] runs a handler with the transaction,
 // [Tx.Commit] ends it, and [Tx.Close] undoes what was not committed.
 //
 // A handler may do anything: fail, panic, hang, exit its goroutine, end the

@@ -1,6 +1,7 @@
 package pgtx
 
 import (
+	"context"
 	"errors"
 	"slices"
 	"strings"
@@ -47,17 +48,28 @@ func Retryable(err error) bool {
 // restarted, or that an operator ends connections.
 func ShuttingDown(err error) bool { return strings.HasPrefix(SQLState(err), "57P") }
 
+// TookTooLong tells whether an answer did not come in time, or Postgres gave up a
+// statement, or its wait for a lock, because of a time-out that the role or the
+// database sets.
+func TookTooLong(err error) bool {
+	code := SQLState(err)
+	return errors.Is(err, context.DeadlineExceeded) || code == "57014" || code == "55P03"
+}
+
 // Unavailable tells whether Postgres could not be asked, or will answer
 // otherwise when it is asked again: it is starting, stopping, full or, for now,
 // read-only.
 func Unavailable(err error) bool {
 	switch code := SQLState(err); {
-	case code == "", code == "25006":
+	case code == "", code == readOnly:
 		return true
 	default:
 		return slices.Contains([]string{"08", "53", "57"}, code[:2])
 	}
 }
+
+// readOnly is the SQLSTATE of what a replica, or a default, does not let be written.
+const readOnly = "25006"
 
 // SQLState is the error's SQLSTATE, or "" when it is not the database's.
 func SQLState(err error) string {

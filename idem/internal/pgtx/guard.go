@@ -20,6 +20,8 @@ type guardedTx struct{ savepoint }
 type state struct {
 	over     atomic.Bool // the handler has returned
 	bypassed atomic.Bool // the handler has executed, or may have, what was not looked at
+	large    atomic.Bool // the handler has pgx's large objects, which only pgx can close
+	moved    atomic.Bool // the handler may have set another search path or role
 }
 
 func guard(tx pgx.Tx) guardedTx { return guardedTx{savepoint{tx, new(state)}} }
@@ -46,20 +48,40 @@ func (s savepoint) refuse(statements ...string) error {
 	return nil
 }
 
-// note takes down that a statement may be another than its text: the name of one
-// that was prepared, or what a rewriter makes of it.
+// note takes down that a statement may be another than its text, or may set another
+// search path or role.
 func (s savepoint) note(sql string, args []any) {
-	unseen := !strings.ContainsAny(strings.TrimSpace(sql), " \t\r\n")
+	if unseen(sql, args) {
+		s.state.bypassed.Store(true)
+	}
+	if moves(sql) {
+		s.state.moved.Store(true)
+	}
+}
+
+// moves tells whether a statement may set another search path or role. It is a guess: a
+// wrong yes costs a round trip, and a function that does so may say nothing of it.
+func moves(sql string) bool {
+	sql = strings.ToLower(sql)
+	for _, word := range []string{"search_path", "role", "set_config", "reset"} {
+		if strings.Contains(sql, word) {
+			return true
+		}
+	}
+	return false
+}
+
+// unseen tells whether a statement may be another than its text: the name of one
+// that was prepared, or what a rewriter makes of it.
+func unseen(sql string, args []any) bool {
 	for _, arg := range args {
 		switch arg.(type) {
 		case pgx.NamedArgs, pgx.StrictNamedArgs: // change names only
 		case pgx.QueryRewriter:
-			unseen = true
+			return true
 		}
 	}
-	if unseen {
-		s.state.bypassed.Store(true)
-	}
+	return !strings.ContainsAny(strings.TrimSpace(sql), " \t\r\n")
 }
 
 // failed is how pgx returns an error from every method.
@@ -97,7 +119,10 @@ func (s savepoint) Conn() *pgx.Conn {
 }
 
 // LargeObjects returns what works on the transaction as long as it is open.
-func (s savepoint) LargeObjects() pgx.LargeObjects { return s.tx.LargeObjects() }
+func (s savepoint) LargeObjects() pgx.LargeObjects {
+	s.state.large.Store(true)
+	return s.tx.LargeObjects()
+}
 
 func (s savepoint) CopyFrom(ctx context.Context, table pgx.Identifier, columns []string, rows pgx.CopyFromSource) (int64, error) {
 	if err := s.refuse(); err != nil {

@@ -45,12 +45,14 @@ func (t *Tx) Run(ctx context.Context, work func(context.Context, pgx.Tx) error) 
 	}()
 	err, returned := await(ctx, result)
 	tx.state.over.Store(true)
+	t.large = tx.state.large.Load()
+	t.moved = tx.state.moved.Load() || tx.state.bypassed.Load()
 	if !returned {
 		t.abandon(ctx)
 		return &WorkError{ErrTimedOut}
 	}
 	if err == nil {
-		err = t.verdict(ctx, tx.state)
+		err = t.verdict(ctx, tx.state.bypassed.Load())
 	}
 	if err == nil {
 		return nil
@@ -76,7 +78,7 @@ func await(ctx context.Context, result <-chan error) (err error, returned bool) 
 }
 
 // Protect turns a panic of application code into an error with its stack. It also
-// catches panics of the returned error's methods.
+// catches panics of the returned error's methods: Error, Unwrap, As and Is.
 func Protect(f func() error) (err error) {
 	defer func() {
 		if r := recover(); r != nil {
@@ -84,15 +86,23 @@ func Protect(f func() error) (err error) {
 		}
 	}()
 	err = f()
-	if err != nil {
-		_ = err.Error()
-		_ = WorkFailed(err)
-	}
+	probe(err)
 	return err
 }
 
+// probe calls the methods of an error that application code has made, so that none
+// panics later, where nobody catches it.
+func probe(err error) {
+	if err != nil {
+		_ = err.Error()
+		_ = WorkFailed(err)
+		_ = errors.Is(err, ErrTimedOut)
+	}
+}
+
 // verdict is what the state in which the handler left the connection means.
-func (t *Tx) verdict(ctx context.Context, state *state) error {
+// bypassed is whether something was executed that was not looked at.
+func (t *Tx) verdict(ctx context.Context, bypassed bool) error {
 	conn := t.conn.Conn()
 	switch {
 	case conn.IsClosed():
@@ -103,16 +113,16 @@ func (t *Tx) verdict(ctx context.Context, state *state) error {
 		return ErrEnded
 	case conn.PgConn().TxStatus() == 'E':
 		return ErrAborted
-	case state.bypassed.Load() && t.Marked():
-		return t.same(ctx)
+	case bypassed && t.Marked():
+		return t.checkSame(ctx)
 	}
 	return nil
 }
 
-// same finds out whether the transaction is still the one that marked the event,
+// checkSame finds out whether the transaction is still the one that marked the event,
 // for a handler that had the connection itself: what is executed there is not
 // guarded.
-func (t *Tx) same(ctx context.Context) error {
+func (t *Tx) checkSame(ctx context.Context) error {
 	var startedAt time.Time
 	if err := t.conn.QueryRow(ctx, "select now()").Scan(&startedAt); err != nil {
 		return err
@@ -133,7 +143,8 @@ func (t *Tx) abandon(ctx context.Context) {
 
 // terminate ends what is left of the transaction in Postgres, where a backend
 // holds its locks until it notices that nobody listens: after hours, by default.
-// It is not waited for.
+// It is not waited for. The first tries may meet connections that a network has
+// forgotten, too: after each, the pool replaces them.
 func (t *Tx) terminate(ctx context.Context) {
 	if !t.Marked() {
 		return
@@ -141,9 +152,14 @@ func (t *Tx) terminate(ctx context.Context) {
 	ctx, pool, s := context.WithoutCancel(ctx), t.pool, t.session
 	const sql = `select pg_terminate_backend(pid) from pg_stat_activity where pid = $1 and xact_start = $2`
 	go func() {
-		_ = Ask(ctx, pool, func(ctx context.Context, conn *pgxpool.Conn) error {
-			_, err := conn.Exec(ctx, sql, s.PID, s.StartedAt)
-			return err
-		})
+		for range 3 {
+			err := Ask(ctx, pool, func(ctx context.Context, conn *pgxpool.Conn) error {
+				_, err := conn.Exec(ctx, sql, s.PID, s.StartedAt)
+				return err
+			})
+			if err == nil {
+				return
+			}
+		}
 	}()
 }

@@ -5,7 +5,6 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -24,13 +23,13 @@ type Dir struct {
 
 	writing sync.Mutex // held while a file is written, so that files appear in the order of their names
 
-	mu    sync.Mutex
-	files []File          // by name
-	taken map[string]bool // that could not be removed
-	held  int             // records in files
-	size  int64           // of files
-	last  int64           // time in the latest name
-	aside int             // files with records that were refused or damaged, at the last look
+	mu        sync.Mutex
+	files     []File          // by name
+	unremoved map[string]bool // files whose records have been taken, and that are still there
+	held      int             // records in files
+	size      int64           // of files
+	last      int64           // time in the latest name
+	aside     int             // files with records that were refused or damaged, at the last Scan
 }
 
 // Open opens the directory at path, whose parent must exist, with all files in it.
@@ -38,7 +37,7 @@ type Dir struct {
 func Open(path string, disk Disk) (*Dir, error) {
 	tag := make([]byte, 4)
 	_, _ = rand.Read(tag) // does not fail
-	d := &Dir{path: path, disk: disk, tag: fmt.Sprintf("%x", tag), taken: make(map[string]bool)}
+	d := &Dir{path: path, disk: disk, tag: fmt.Sprintf("%x", tag), unremoved: make(map[string]bool)}
 	if err := os.Mkdir(path, 0o700); err != nil && !errors.Is(err, os.ErrExist) {
 		return nil, err
 	}
@@ -49,7 +48,7 @@ func Open(path string, disk Disk) (*Dir, error) {
 	if err := errors.Join(d.flush(probe, []byte("probe\n")), disk.Remove(probe), disk.SyncDir(path)); err != nil {
 		return nil, err
 	}
-	_, err := d.Look(time.Time{})
+	_, err := d.Scan(time.Time{})
 	return d, err
 }
 
@@ -85,7 +84,7 @@ func (d *Dir) write(name string, data []byte) error {
 		err = d.disk.Rename(name+temporary, name)
 	}
 	if err != nil {
-		_ = d.disk.Remove(name + temporary) // else Look does
+		_ = d.disk.Remove(name + temporary) // else Scan does
 	}
 	return err
 }
@@ -107,7 +106,7 @@ func (d *Dir) add(f File) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	at, known := d.find(f.Name)
-	if known || d.taken[f.Name] {
+	if known || d.unremoved[f.Name] {
 		return false
 	}
 	d.files = slices.Insert(d.files, at, f)
@@ -155,20 +154,15 @@ func (d *Dir) Aside() int {
 	return d.aside
 }
 
-// Read returns the records of f that are whole, and how many are not. A file that
-// is gone has none.
+// Read returns the records of f that are whole, and how many are not, also with an
+// error: those that the disk did not give are missing then. A file that is gone has none.
 func (d *Dir) Read(f File) (records [][]byte, missing int, err error) {
-	r, err := os.Open(filepath.Join(d.path, f.Name))
+	data, err := d.disk.ReadFile(filepath.Join(d.path, f.Name))
 	if errors.Is(err, os.ErrNotExist) {
 		return nil, 0, nil
 	}
-	if err != nil {
-		return nil, 0, err
-	}
-	defer r.Close()
-	data, _ := io.ReadAll(r) // what the disk does not give is missing
 	records = readLines(data)
-	return records, max(0, f.Records-len(records)), nil
+	return records, max(0, f.Records-len(records)), err
 }
 
 // Remove removes a file whose records have been taken. After an error they count as
@@ -183,10 +177,10 @@ func (d *Dir) remove(name string) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if err == nil || errors.Is(err, os.ErrNotExist) {
-		delete(d.taken, name)
+		delete(d.unremoved, name)
 		return nil
 	}
-	d.taken[name] = true
+	d.unremoved[name] = true
 	return err
 }
 
@@ -210,22 +204,22 @@ func (d *Dir) find(name string) (at int, known bool) {
 	return slices.BinarySearchFunc(d.files, name, func(f File, name string) int { return strings.Compare(f.Name, name) })
 }
 
-// Damage keeps f under another name, which it returns, because some of its records
+// SetAsideDamaged gives f another name, which it returns, because some of its records
 // are missing. The others have been taken.
-func (d *Dir) Damage(f File) (string, error) {
+func (d *Dir) SetAsideDamaged(f File) (string, error) {
 	from := filepath.Join(d.path, f.Name)
 	to := strings.TrimSuffix(from, live) + damaged
 	if err := d.disk.Rename(from, to); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return "", err
 	}
 	d.forget(f)
-	d.setAside()
+	d.countAside()
 	return to, nil
 }
 
-// Refuse keeps records of f that nobody takes in a file of their own, and returns
-// its name. f stays.
-func (d *Dir) Refuse(f File, records [][]byte) (string, error) {
+// SetAsideRefused writes records of f that nobody takes to a file of their own, and
+// returns its name. f stays.
+func (d *Dir) SetAsideRefused(f File, records [][]byte) (string, error) {
 	var data []byte
 	for _, r := range records {
 		data = appendLine(data, r)
@@ -235,23 +229,23 @@ func (d *Dir) Refuse(f File, records [][]byte) (string, error) {
 	if err == nil {
 		err = d.disk.SyncDir(d.path)
 	}
-	d.setAside()
+	d.countAside()
 	return filepath.Join(d.path, name), err
 }
 
-func (d *Dir) setAside() {
+func (d *Dir) countAside() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.aside++ // the next look counts
+	d.aside++ // until the next Scan counts them
 }
 
 // abandoned is how old a temporary file is that nobody writes any more.
 const abandoned = time.Minute
 
-// Look looks for files of other processes, written before a time, or at any time if
+// Scan looks for files of other processes, written before a time, or at any time if
 // that is zero; it reports whether there are any. It removes what processes that
 // died were writing, which nobody was told is kept.
-func (d *Dir) Look(before time.Time) (found bool, err error) {
+func (d *Dir) Scan(before time.Time) (found bool, err error) {
 	last, err := d.lastName()
 	if err != nil {
 		return false, err
@@ -271,7 +265,7 @@ func (d *Dir) Look(before time.Time) (found bool, err error) {
 				_ = d.disk.Remove(filepath.Join(d.path, name))
 			}
 		case !ok, name > last, !before.IsZero() && !f.Time.Before(before):
-		case d.isTaken(name):
+		case d.isUnremoved(name):
 			_ = d.remove(name)
 		case !d.isKnown(name):
 			if info, err := entry.Info(); err == nil && info.Mode().IsRegular() {
@@ -306,8 +300,8 @@ func (d *Dir) isKnown(name string) bool {
 	return known
 }
 
-func (d *Dir) isTaken(name string) bool {
+func (d *Dir) isUnremoved(name string) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return d.taken[name]
+	return d.unremoved[name]
 }

@@ -7,8 +7,9 @@ import (
 	"runtime"
 )
 
-// Disk is what a [Dir] changes the disk with. Tests put faults into it.
+// Disk is what a [Dir] reads and changes files with. Tests put faults into it.
 type Disk interface {
+	ReadFile(name string) ([]byte, error) // with an error, what could be read
 	Create(name string) (Handle, error)
 	Rename(from, to string) error
 	Remove(name string) error
@@ -23,6 +24,9 @@ type Handle interface {
 
 // System is the disk of this machine.
 type System struct{}
+
+// ReadFile returns what a file holds, or as much as the disk gives.
+func (System) ReadFile(name string) ([]byte, error) { return os.ReadFile(name) }
 
 // Create creates a file that only its owner may read.
 func (System) Create(name string) (Handle, error) {

@@ -135,7 +135,7 @@ func TestWhatIsSetAsideIsNotReadAgain(t *testing.T) {
 	put(t, d, "1", "2", "3")
 	f := d.Files()[0]
 	for range 2 { // as after a crash in between
-		name, err := d.Refuse(f, [][]byte{[]byte("2")})
+		name, err := d.SetAsideRefused(f, [][]byte{[]byte("2")})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -143,7 +143,7 @@ func TestWhatIsSetAsideIsNotReadAgain(t *testing.T) {
 			t.Errorf("set aside: %q, %v", data, err)
 		}
 	}
-	if _, err := d.Damage(f); err != nil {
+	if _, err := d.SetAsideDamaged(f); err != nil {
 		t.Fatal(err)
 	}
 	d = open(t, path)

@@ -10,7 +10,7 @@ import (
 // Claim is an event that a worker has claimed.
 type Claim struct {
 	Event
-	Start    int // the number of this claim, see [Stored]
+	Number   int // of the event's claims, counted from 1: whoever has the latest one holds it
 	Attempts int // that failed
 	Crashes  int // claims whose process died, this one not among them
 	Trace    string
@@ -22,28 +22,34 @@ type Search struct {
 	After   time.Time     // due after that; the position of an earlier search, zero to search all
 	Limit   int           // how many
 	Lease   time.Duration // how long the claim is good for
-	Crashed int           // from so many crashes on, an event is taken only if Alone is set
-	Alone   bool
+	Crashed int           // from so many crashes on, an event must run alone
+
+	WithCrashed bool // one that must run alone may be claimed, too
 }
 
 // Claims is what a search came to: what is claimed, and how far it has looked.
 type Claims struct {
-	Claims []Claim
-	Seen   int       // rows that were looked at; less than Limit: nothing more is due
-	Last   time.Time // when the last of them was due
-	Held   int       // rows that wait for one that is being processed, and will be due again in a moment
+	Claims    []Claim
+	Seen      int       // rows that were looked at; less than Limit: nothing more is due
+	Last      time.Time // when the last of them was due
+	Postponed int       // rows that wait for one that is being processed, and will be due again in a moment
 }
 
 // claimSettings are for the claim only. It walks along indexes and stops early;
 // a plan that was made while the tables were empty would read and sort them,
-// and would be kept.
+// and would be kept. A plan for each claim would take longer than the claim.
 const claimSettings = `
-select set_config('enable_seqscan', 'off', true), set_config('enable_bitmapscan', 'off', true), set_config('jit', 'off', true)`
+select set_config('enable_seqscan', 'off', true), set_config('enable_bitmapscan', 'off', true), set_config('jit', 'off', true),
+	set_config('plan_cache_mode', 'force_generic_plan', true)`
 
 // claim looks at events that are due and that nobody holds. The first of its
 // lane is claimed. Another one is held back until it is promoted, if the payload
 // of the first can be locked, see the package comment; if not, that one is being
 // processed, and this one is looked at again a moment later.
+//
+// Only e is locked, and so seen as it is now; p is as it was when the statement began.
+// An event that another worker has claimed meanwhile, and given up, may not be due any
+// more: it is left alone, by its starts.
 const claim = `
 with due as materialized (
 	select e.event, e.crashes + (e.claimed_until is not null)::int as crashes, p.lane, p.due_at, p.occurred_at, p.body, p.trace
@@ -51,6 +57,7 @@ with due as materialized (
 	where p.source = $1 and p.due_at > $2 and p.due_at <= now()
 	  and e.state = 'pending' and (e.claimed_until is null or e.claimed_until <= now())
 	  and ($5 or e.crashes + (e.claimed_until is not null)::int < $6)
+	  and e.starts = (select began.starts from idem_events began where began.event = p.event)
 	order by p.due_at limit $3
 	for update of e skip locked
 ), heads as materialized (
@@ -67,7 +74,7 @@ with due as materialized (
 	  and coalesce(p.lane, '') <> '' -- still; "is not null" has Postgres read all of an index
 	for update skip locked
 ), later as (
-	update idem_payloads p set due_at = case when locked.event is null then now() + ` + held + ` end
+	update idem_payloads p set due_at = case when locked.event is null then now() + ` + postpone + ` end
 	from heads left join locked on locked.event = heads.head
 	where p.event = heads.event and heads.head <> heads.event
 	returning p.due_at
@@ -82,7 +89,7 @@ func FindClaims(ctx context.Context, db DB, s Search) (found Claims, err error) 
 	b := &pgx.Batch{}
 	b.Queue("begin isolation level read committed")
 	b.Queue(claimSettings)
-	b.Queue(claim, s.Source, s.After, s.Limit, s.Lease, s.Alone, s.Crashed).Query(func(rows pgx.Rows) error {
+	b.Queue(claim, s.Source, s.After, s.Limit, s.Lease, s.WithCrashed, s.Crashed).Query(func(rows pgx.Rows) error {
 		return found.collect(rows)
 	})
 	b.Queue("commit")
@@ -94,16 +101,16 @@ func (f *Claims) collect(rows pgx.Rows) error {
 	var event string
 	var due time.Time
 	var eventType, key, trace *string
-	var start, attempts, crashes *int
+	var number, attempts, crashes *int
 	var occurred *time.Time
 	var body []byte
-	_, err := pgx.ForEachRow(rows, []any{&event, &due, &f.Held, &eventType, &key, &start, &attempts, &crashes, &occurred, &body, &trace}, func() error {
+	_, err := pgx.ForEachRow(rows, []any{&event, &due, &f.Postponed, &eventType, &key, &number, &attempts, &crashes, &occurred, &body, &trace}, func() error {
 		f.Seen++
 		f.Last = due
-		if start == nil {
+		if number == nil { // not claimed
 			return nil
 		}
-		c := Claim{Start: *start, Attempts: *attempts, Crashes: *crashes}
+		c := Claim{Number: *number, Attempts: *attempts, Crashes: *crashes}
 		c.setRowKey(event)
 		c.Type, c.Key, c.OccurredAt, c.Payload = *eventType, *key, timeOrZero(occurred), body
 		if trace != nil {

@@ -29,10 +29,10 @@ select count(*) = 1 from kept`
 
 // CountFailure counts a failed delivery, with the body in case that the provider
 // does not deliver the event again. The event becomes retrying or, at the
-// failure of number limit, what last says: parked or pending. One that is
-// pending stays so. It returns the state that the event has got, and Done if it
-// is done or discarded.
-func CountFailure(ctx context.Context, db DB, e Event, lastError *string, limit int, last string) (state string, err error) {
+// failure of number limit, atLimit: parked or pending. One that was
+// unhandled or parked becomes that at once; one that is pending stays so. It
+// returns the state that the event has got, and Done if it is done or discarded.
+func CountFailure(ctx context.Context, db DB, e Event, lastError *string, limit int, atLimit string) (state string, err error) {
 	const count = `
 with counted as (
 	insert into idem_events as e (event, type, key, attempts, last_error, body_hash, state)
@@ -50,7 +50,7 @@ with counted as (
 	where p.due_at is null and excluded.lane is not null
 )
 select state from counted`
-	err = db.QueryRow(ctx, count, e.RowKey(), e.Type, e.Key, lastError, hash(e.Payload), limit, last,
+	err = db.QueryRow(ctx, count, e.RowKey(), e.Type, e.Key, lastError, hash(e.Payload), limit, atLimit,
 		e.Source, nullTime(e.OccurredAt), e.Payload).Scan(&state)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return Done, nil

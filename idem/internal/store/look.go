@@ -1,6 +1,7 @@
 package store
 
 import (
+	"context"
 	"errors"
 
 	"github.com/jackc/pgx/v5"
@@ -8,18 +9,19 @@ import (
 
 // Found is what is stored of an event.
 type Found struct {
-	State    string // "" when nothing is
-	Key      string // the entity that it was first stored with
-	Conflict bool   // another body is stored with its id
-	First    bool   // this delivery is the first to conflict
+	State         string // "" when nothing is
+	Key           string // the entity that it was first stored with
+	Conflict      bool   // another body is stored with its id
+	FirstConflict bool   // this delivery is the first to conflict
 }
 
-// Look reads the state of an event, and records it if another body is stored,
-// unless the event is being processed: it waits for nobody.
+// Look reads the state of an event and, unless the event is being processed, records
+// that another body is stored. It does not wait for locks.
 //
-// Where commits wait for a replica, this one does, too, and for a claim that does:
-// the row may be there for all to see because such a wait was broken off, and then
-// only the primary has it. A lock is the least that makes a commit wait.
+// With synchronous replication it waits for the replica. A commit whose wait was broken
+// off is visible although only the primary has it: such an event must not pass for
+// stored. Locking its row is the least that makes this commit wait, and it makes it
+// wait for a claim that does.
 func Look(b *pgx.Batch, e Event, f *Found) {
 	const look = `
 with locked as (
@@ -33,10 +35,18 @@ with locked as (
 select state, key, coalesce(body_hash <> $2, false), exists (select from conflict) from idem_events
 where event = $1 and (select count(*) from locked) >= 0`
 	b.Queue(look, e.RowKey(), hash(e.Payload)).QueryRow(func(row pgx.Row) error {
-		err := row.Scan(&f.State, &f.Key, &f.Conflict, &f.First)
+		err := row.Scan(&f.State, &f.Key, &f.Conflict, &f.FirstConflict)
 		if errors.Is(err, pgx.ErrNoRows) {
 			return nil
 		}
 		return err
 	})
+}
+
+// LookUp is [Look] in a round trip of its own.
+func LookUp(ctx context.Context, db DB, e Event) (f Found, err error) {
+	b := &pgx.Batch{}
+	Look(b, e, &f)
+	err = db.SendBatch(ctx, b).Close()
+	return f, err
 }

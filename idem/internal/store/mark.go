@@ -14,17 +14,20 @@ import (
 type Session struct {
 	PID       uint32
 	StartedAt time.Time
+
+	SearchPath, Role string // before the handler changes them
 }
 
 func (s *Session) scan(row pgx.Row) error {
-	err := row.Scan(&s.PID, &s.StartedAt, nil)
+	err := row.Scan(&s.PID, &s.StartedAt, &s.SearchPath, &s.Role, nil)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return nil
 	}
 	return err
 }
 
-const session = `pg_backend_pid(), now(), ` + onDisk
+const session = `pg_backend_pid() as pid, now() as started_at, current_setting('search_path') as path, current_setting('role') as role, ` +
+	onDisk + ` as waits`
 
 // Mark records a new event as done. The insert is the duplicate check: it does
 // nothing if the event is stored, and waits while another transaction stores it.
@@ -42,7 +45,7 @@ with marked as (
 	insert into idem_archive (event, occurred_at, received_at, body) select event, $5, now(), $6 from marked
 	on conflict do nothing
 )
-select pg_backend_pid, now, "case" from marked`
+select pid, started_at, path, role, waits from marked`
 	key, sum := e.RowKey(), hash(e.Payload)
 	if keepBody {
 		b.Queue(markKeeping, key, e.Type, e.Key, sum, nullTime(e.OccurredAt), e.Payload).QueryRow(s.scan)
@@ -54,7 +57,7 @@ select pg_backend_pid, now, "case" from marked`
 // Stored chooses how [MarkStored] marks.
 type Stored struct {
 	States   []string // in which the event may be
-	Start    int      // the claim that it must have; 0 is any
+	Claim    int      // the number of the claim that must hold it; 0 for none in particular
 	Wait     bool     // for others that process an event of the lane
 	KeepBody bool
 }
@@ -84,7 +87,7 @@ on conflict do nothing`
 		// A statement of its own, so that the next one sees what was committed while this one waited.
 		b.Queue(`select pg_advisory_xact_lock(hashtextextended($1, 'idem_events'::regclass::oid::bigint))`, lane)
 	}
-	b.Queue(mark, key, how.States, how.Start, lane).QueryRow(s.scan)
+	b.Queue(mark, key, how.States, how.Claim, lane).QueryRow(s.scan)
 	if how.KeepBody {
 		b.Queue(archiveBody, key)
 		return
@@ -93,7 +96,8 @@ on conflict do nothing`
 }
 
 // Promote makes the first event of a lane due, if it was held back. promoted is
-// set if it was.
+// set if it was. It is due from then on: claims that have looked further than to the
+// begin of a long transaction would not see it.
 func Promote(b *pgx.Batch, lane string, promoted *bool) {
 	b.Queue(promote, lane).Exec(func(tag pgconn.CommandTag) error {
 		*promoted = tag.RowsAffected() > 0
@@ -102,7 +106,7 @@ func Promote(b *pgx.Batch, lane string, promoted *bool) {
 }
 
 const promote = `
-update idem_payloads set due_at = now()
+update idem_payloads set due_at = clock_timestamp()
 where due_at is null and event = (select p.event from idem_payloads p where p.lane = $1 order by ` + order + ` limit 1)
   and (select state from idem_events e where e.event = idem_payloads.event) = 'pending'`
 
@@ -112,7 +116,7 @@ where due_at is null and event = (select p.event from idem_payloads p where p.la
 // transaction that neither sees nor waits for this one, [promote] would come to
 // nothing in both. It waits for whoever has locked the row.
 const promoteHeld = `
-update idem_payloads set due_at = now()
+update idem_payloads set due_at = clock_timestamp()
 where event = (
 	select p.event from idem_payloads p
 	where p.lane = $1 and p.due_at is null and (select state from idem_events e where e.event = p.event) = 'pending'

@@ -16,7 +16,7 @@ type Incoming struct {
 // Inserted is what became of an event that was to be stored.
 type Inserted struct {
 	New   bool
-	Found Found // what was stored before; its State is "" where only [Look] can tell
+	State string // of what was stored before; "" where only [Look] can tell
 }
 
 // InsertPending stores new events for workers, all or none, and says of each what
@@ -30,11 +30,11 @@ type Inserted struct {
 func InsertPending(ctx context.Context, db DB, events []Incoming) ([]Inserted, error) {
 	const insert = `
 with input as materialized (
-	select i.*, e.state, e.key as stored_key,
+	select i.*, e.state,
 		e.body_hash is distinct from i.body_hash or current_setting('synchronous_standby_names') <> '' as unsure
 	from unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::timestamptz[], $6::bigint[], $7::bytea[], $10::text[])
 		with ordinality as i (event, type, key, lane, occurred_at, body_hash, body, trace, place)
-	left join lateral (select state, key, body_hash from idem_events where event = i.event offset 0) e on true
+	left join lateral (select state, body_hash from idem_events where event = i.event offset 0) e on true
 ), new as (
 	insert into idem_events (event, type, key, state, received_at, body_hash)
 	select event, type, key, 'pending', now() + place * interval '1 microsecond', body_hash from input
@@ -49,7 +49,7 @@ with input as materialized (
 		lane = excluded.lane, due_at = excluded.due_at, occurred_at = excluded.occurred_at,
 		received_at = excluded.received_at, body = excluded.body, trace = excluded.trace
 )
-select place, event in (select event from new), case when unsure then '' else coalesce(state, '') end, coalesce(stored_key, '') from input`
+select place, event in (select event from new), case when unsure then '' else coalesce(state, '') end from input`
 	if len(events) == 0 {
 		return nil, nil
 	}
@@ -68,7 +68,7 @@ select place, event in (select event from new), case when unsure then '' else co
 	all := make([]Inserted, n)
 	var place int
 	var one Inserted
-	_, err = pgx.ForEachRow(rows, []any{&place, &one.New, &one.Found.State, &one.Found.Key}, func() error {
+	_, err = pgx.ForEachRow(rows, []any{&place, &one.New, &one.State}, func() error {
 		all[place-1] = one
 		return nil
 	})

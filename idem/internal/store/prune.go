@@ -82,7 +82,8 @@ select count(*) from gone`
 func Tidy(ctx context.Context, db DB, source string) error {
 	const bodies = `
 delete from idem_payloads p where source = $1
-  and not exists (select from idem_events e where e.event = p.event and e.state not in ('done', 'discarded'))`
+  and not exists (select from idem_events e where e.event = p.event and e.state not in ('done', 'discarded'))
+  and received_at = (select began.received_at from idem_payloads began where began.event = p.event) -- not stored anew meanwhile`
 	if _, err := db.Exec(ctx, bodies, source); err != nil {
 		return err
 	}
@@ -99,14 +100,14 @@ func PromoteStuck(ctx context.Context, db DB, source string) (int64, error) {
 	return tag.RowsAffected(), err
 }
 
-// stuck are the events that are held back behind nothing.
+// stuck are the events that are held back behind nothing. The first of a lane is looked
+// up in its index: for "not exists an earlier one" Postgres, while it has no statistics
+// of the table, compares all with all.
 const stuck = `
 	from idem_payloads own
 	where source = $1 and lane is not null and due_at is null
 	  and (select state from idem_events e where e.event = own.event) = 'pending'
-	  and not exists (
-		select from idem_payloads p where p.lane = own.lane
-		  and (` + order + `) < (coalesce(own.occurred_at, own.received_at), own.received_at, own.event))`
+	  and event = (select p.event from idem_payloads p where p.lane = own.lane order by ` + order + ` limit 1)`
 
 // CountStuck counts the events that PromoteStuck would make due.
 func CountStuck(ctx context.Context, db DB, source string) (n int64, err error) {

@@ -7,17 +7,17 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// Release ends a claim without an attempt: the event is due again in a moment.
+// Release ends a claim without an attempt: the event is due again after wait.
 // released is false if it is not pending any more, or claimed by another.
-func Release(ctx context.Context, db DB, c Claim) (released bool, err error) {
+func Release(ctx context.Context, db DB, c Claim, wait time.Duration) (released bool, err error) {
 	const release = `
 with released as (
 	update idem_events set claimed_until = null where event = $1 and state = 'pending' and starts = $2 returning event
 ), later as (
-	update idem_payloads p set due_at = now() + ` + held + ` from released where p.event = released.event
+	update idem_payloads p set due_at = now() + $3::interval from released where p.event = released.event
 )
 select count(*) = 1 from released`
-	err = db.QueryRow(ctx, release, c.RowKey(), c.Start).Scan(&released)
+	err = db.QueryRow(ctx, release, c.RowKey(), c.Number, wait).Scan(&released)
 	return released, err
 }
 
@@ -45,7 +45,7 @@ with settled as (
 )
 select count(*) = 1 from settled`
 	b := &pgx.Batch{}
-	b.Queue(settle, c.RowKey(), c.Start, end.State, end.Attempts, end.LastError, end.Wait, end.Free).QueryRow(func(row pgx.Row) error {
+	b.Queue(settle, c.RowKey(), c.Number, end.State, end.Attempts, end.LastError, end.Wait, end.Free).QueryRow(func(row pgx.Row) error {
 		return row.Scan(&settled)
 	})
 	if end.Free {

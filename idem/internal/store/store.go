@@ -54,11 +54,11 @@ const (
 // where that is the default.
 const onDisk = `case current_setting('synchronous_commit') when 'off' then set_config('synchronous_commit', 'on', true) end`
 
-// HeldTime is when an event is looked at again that waits for one that is being
-// processed, or whose claim was released; held is the same in SQL.
-const HeldTime = 100 * time.Millisecond
+// PostponeTime is when an event is looked at again that waits for one that is being
+// processed, or whose claim was released; postpone is the same in SQL.
+const PostponeTime = 100 * time.Millisecond
 
-const held = `interval '100 milliseconds'`
+const postpone = `interval '100 milliseconds'`
 
 // order is the order of the rows of a lane.
 const order = `coalesce(p.occurred_at, p.received_at), p.received_at, p.event`
