@@ -112,6 +112,21 @@ func TestInboxCountsADifferenceOnce(t *testing.T) {
 	}
 }
 
+// What watches events decides nothing about them: were it a decode error, a charge
+// would be parked because a metric could not be counted.
+func TestDriftObserverThatPanicsChangesNothing(t *testing.T) {
+	t.Parallel()
+	_, d, processor := shop(t)
+	d.Watch.Observe = func(drift.Finding) { panic("no metrics") }
+	body := strings.Replace(string(testdata(t, "pix_received_unasked")), `"payment":{`, `"payment":{"tax":{"value":1.5},`, 1)
+	if o, err := processor.Accept(t.Context(), asaas.Identify([]byte(body))); o != idem.Done || err != nil {
+		t.Errorf("Accept = %s, %v, want done", o, err)
+	}
+	if found := d.Drift(); len(found) != 1 {
+		t.Errorf("found %+v, want one", found)
+	}
+}
+
 func TestReplayCountsADifferenceOnce(t *testing.T) {
 	t.Parallel()
 	pool, d, _ := shop(t)

@@ -73,7 +73,7 @@ func TestQueuesTellWhatIsHeldUpAndForHowLong(t *testing.T) {
 		{"Asaas has what is older no more", []scriptedAnswer{stopped}, []asaas.EventStore{retrying{ages: []time.Duration{20 * day, 3 * day}}}, 11 * day},
 		{"an event is older than the last sound look", []scriptedAnswer{sound, stopped}, []asaas.EventStore{retrying{ages: []time.Duration{4 * day}}}, 10 * day},
 		{"the last sound look is older than the event", []scriptedAnswer{sound, stopped, stopped}, []asaas.EventStore{retrying{ages: []time.Duration{day}}}, 12 * day},
-		{"the database is away", []scriptedAnswer{sound, stopped}, []asaas.EventStore{retrying{err: errors.New("away")}}, 13 * day},
+		{"the database is unavailable", []scriptedAnswer{sound, stopped}, []asaas.EventStore{retrying{err: errors.New("unavailable")}}, 13 * day},
 		{"the time is over", append([]scriptedAnswer{sound}, make([]scriptedAnswer, 15)...), nil, time.Second},
 	} {
 		t.Run(tt.reason, func(t *testing.T) {

@@ -268,7 +268,7 @@ func TestWhatIsOwedReadsAsALine(t *testing.T) {
 	}
 }
 
-func TestADatabaseThatIsAwayEndsARecoveryBeforeAnythingIsChanged(t *testing.T) {
+func TestADatabaseThatIsUnavailableEndsARecoveryBeforeAnythingIsChanged(t *testing.T) {
 	t.Parallel()
 	s := newStore(t)
 	s.broken.Store(true)

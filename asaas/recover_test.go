@@ -120,9 +120,9 @@ func TestNothingIsChangedUnlessTheProbePasses(t *testing.T) {
 	t.Parallel()
 	for _, d := range []time.Duration{time.Hour, 24 * time.Hour} {
 		o := newOutage(t, d)
-		cause := errors.New("the orders are away")
+		cause := errors.New("the orders are unavailable")
 		got, err := o.recoverWith(t.Context(), func(context.Context, *asaas.Webhook) error { return cause })
-		says := "asaas: Recover(" + o.id + "): nothing was changed: the probe did not pass: the orders are away"
+		says := "asaas: Recover(" + o.id + "): nothing was changed: the probe did not pass: the orders are unavailable"
 		if !errors.Is(err, cause) || err.Error() != says || got != nil || o.changes() != nil {
 			t.Errorf("after %s: steps %v, changes %v, error %v", d, got, o.changes(), err)
 		}

@@ -1,8 +1,12 @@
 package asaas_test
 
 import (
+	"context"
 	"errors"
+	"io"
 	"net/http"
+	"net/http/httptest"
+	"net/netip"
 	"strings"
 	"testing"
 
@@ -196,6 +200,64 @@ func BenchmarkVerify(b *testing.B) {
 	for b.Loop() {
 		if err := asaas.Verify(header, body, token, oldToken); err != nil {
 			b.Fatal(err)
+		}
+	}
+}
+
+// unread is a body that must not be read.
+type unread struct {
+	t   *testing.T
+	why string
+}
+
+func (u unread) Read([]byte) (int, error) {
+	u.t.Errorf("%s: the body is read", u.why)
+	return 0, io.EOF
+}
+
+func (unread) Close() error { return nil }
+
+// What the headers alone show is not genuine costs no memory for its body.
+func TestTheBodyOfAStrangerIsNotRead(t *testing.T) {
+	t.Parallel()
+	elsewhere := asaas.NewDispatcher(token)
+	elsewhere.AllowFrom = []netip.Prefix{netip.MustParsePrefix("203.0.113.0/24")}
+	accounts := asaas.NewDispatcher()
+	accounts.Accounts = func(*http.Request) ([]idem.Credentials, error) {
+		return []idem.Credentials{{Scope: "a", Secrets: []string{token}}}, nil
+	}
+	form := sent("guess")
+	form.Set("Content-Type", "application/x-www-form-urlencoded")
+	validator := asaas.NewWithdrawalValidator(token, func(context.Context, *asaas.Withdrawal) (asaas.Decision, error) { return asaas.Approve(), nil })
+	validator.Logger = nil
+	for _, c := range []struct {
+		why    string
+		header http.Header
+		open   *asaas.Dispatcher
+	}{
+		{"no token", sent(), asaas.NewDispatcher(token)},
+		{"another token", sent("guess"), asaas.NewDispatcher(token)},
+		{"two tokens", sent(token, token), asaas.NewDispatcher(token)},
+		{"a form without a token", http.Header{"Content-Type": {"application/x-www-form-urlencoded"}}, asaas.NewDispatcher(token)},
+		{"a form", form, asaas.NewDispatcher(token)},
+		{"no token is configured", sent(token), asaas.NewDispatcher()},
+		{"another address", sent(token), elsewhere},
+		{"the token of no account", sent("guess"), accounts},
+	} {
+		r := httptest.NewRequest(http.MethodPost, "/", unread{t, c.why})
+		r.Header = c.header
+		var refusal *idem.Refusal
+		if _, err := c.open.Open(r); !errors.As(err, &refusal) {
+			t.Errorf("%s: Open = %v, want a refusal", c.why, err)
+		}
+	}
+	for _, header := range []http.Header{sent(), sent("guess")} {
+		r := httptest.NewRequest(http.MethodPost, "/", unread{t, "a withdrawal"})
+		r.Header = header
+		w := httptest.NewRecorder()
+		validator.ServeHTTP(w, r)
+		if w.Code != http.StatusUnauthorized {
+			t.Errorf("the validator answers %d, want 401", w.Code)
 		}
 	}
 }

@@ -56,6 +56,7 @@ func (d *Dispatcher) observe(ctx context.Context, eventType string, c contradict
 	if !d.Watch.Note(name, c.header, drift.HeaderDiffers) || d.Logger == nil {
 		return
 	}
+	defer func() { _ = recover() }() // a panic of the logger leaves nobody to tell, and the delivery is genuine
 	d.Logger.LogAttrs(ctx, slog.LevelWarn, "zeltapay: an unsigned header is not what was signed, and what was signed counts; logged once",
 		slog.String("header", c.header), slog.String("type", name), slog.String("reason", string(c.reason)))
 }

@@ -2,6 +2,7 @@ package zeltapay_test
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"io"
 	"log/slog"
@@ -14,6 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/paghooks/paghooks/idem"
+	"github.com/paghooks/paghooks/idem/drift"
 	"github.com/paghooks/paghooks/zeltapay"
 	"github.com/paghooks/paghooks/zeltapay/zeltapaytest"
 )
@@ -122,6 +124,26 @@ func TestABodyWithoutEventIDHasAName(t *testing.T) {
 		if got := zeltapay.Identify([]byte(tt.body)).ID; got != tt.want {
 			t.Errorf("%s: it is named %q, want %q", tt.why, got, tt.want)
 		}
+	}
+}
+
+// brittleHandler is a slog.Handler that panics.
+type brittleHandler struct{ slog.Handler }
+
+func (brittleHandler) Enabled(context.Context, slog.Level) bool  { return true }
+func (brittleHandler) Handle(context.Context, slog.Record) error { panic("no such disk") }
+
+// What watches a delivery decides nothing about it: it is genuine.
+func TestObserversOfAContradictionThatPanicChangeNothing(t *testing.T) {
+	t.Parallel()
+	events := zeltapay.NewDispatcher("secret")
+	events.Logger = slog.New(brittleHandler{})
+	events.Watch.Observe = func(drift.Finding) { panic("no metrics") }
+	body := zeltapaytest.Event("payment.success")
+	r := zeltapaytest.Request("/", "secret", body)
+	r.Header.Set("Zeltapay-Event-Id", "evt_other")
+	if _, err := events.Open(r); err != nil || len(events.Drift()) != 1 {
+		t.Errorf("Open = %v, found %+v, want one finding", err, events.Drift())
 	}
 }
 

@@ -23,8 +23,8 @@ const (
 // The exported fields are settings: change them before the first event.
 type Watch struct {
 	// Observe, when set, is told of each finding once, when it is new. It is
-	// called from many goroutines and holds up the answer. A panic in it fails
-	// that delivery, which the provider then repeats.
+	// called from many goroutines and holds up the answer. A panic in it is logged,
+	// and has no other effect.
 	Observe func(Finding)
 
 	// Every is how many bodies of an event type there are to one that is
