@@ -113,7 +113,7 @@ func (one *contender) serve(pool *pgxpool.Pool) (h http.Handler, stop func() err
 		h = n
 		stop = one.workLater(func(ctx context.Context, done func()) error { return n.run(ctx, workers, done) })
 	case "insert":
-		h, one.query = oneInsert{pool, token}, storedQuery
+		h, one.query = oneInsert{pool, token, nil}, storedQuery
 	}
 	return h, stop
 }

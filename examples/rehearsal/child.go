@@ -54,7 +54,8 @@ func newInbox(pool *pgxpool.Pool) *idem.Inbox {
 	inbox := idem.NewInbox(pool, events)
 	inbox.Logger = slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
 	inbox.Backoff = func(int) time.Duration { return 200 * time.Millisecond }
-	inbox.MaxCrashes = 100 // it is we who kill them, no event does
+	inbox.MaxCrashes = 100          // it is we who kill them, no event does
+	inbox.Timeout = 5 * time.Second // and wait so long, and ten seconds more, for what they had claimed
 	return inbox
 }
 

@@ -31,7 +31,7 @@ func ask(key func(id string) string) handler {
 }
 
 // promotion is what a worker sends after the handler, with COMMIT.
-const promotion = `"update idem_payloads set due_at = now() where due_at is null and event = (select p.event from idem_p…"`
+const promotion = `"update idem_payloads set due_at = clock_timestamp() where due_at is null and event = (select p.event…"`
 
 // mistakes are handlers that lose or double an effect, and what is said about
 // them.

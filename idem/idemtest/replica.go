@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 )
 
 // Replica starts another cluster that follows this one by streaming replication,
@@ -36,6 +37,13 @@ func (c *Cluster) Replica(ctx context.Context) (*Cluster, error) {
 func (c *Cluster) Promote(ctx context.Context) error {
 	var done bool
 	err := c.ask(ctx, &done, `select pg_promote(true, 300)`)
+	for range 5 {
+		// Replaying what the primary sent last may cancel a statement.
+		if canceled, ok := errors.AsType[*pgconn.PgError](err); !ok || canceled.Code != "40001" {
+			break
+		}
+		err = c.ask(ctx, &done, `select case when pg_is_in_recovery() then pg_promote(true, 300) else true end`)
+	}
 	if err == nil && !done {
 		err = errors.New("it is not done after 300 seconds")
 	}
