@@ -23,6 +23,7 @@ import (
 
 	"github.com/paghooks/paghooks/idem"
 	"github.com/paghooks/paghooks/idem/idemtest"
+	"github.com/paghooks/paghooks/internal/freeport"
 )
 
 const canaryBody = `{"id":"canary-1","type":"` + idem.CanaryType + `"}`
@@ -87,12 +88,12 @@ func says(status int, body string) http.HandlerFunc {
 func TestCanarySaysWhatIsWrongAndNoSecret(t *testing.T) {
 	t.Parallel()
 	s := newApp(t)
-	away, err := pgxpool.New(t.Context(), "postgres://u@"+strings.TrimPrefix(gone(t), "http://")+"/db?connect_timeout=1")
+	closed, err := pgxpool.New(t.Context(), "postgres://u@"+strings.TrimPrefix(gone(t), "http://")+"/db?connect_timeout=1")
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(away.Close)
-	withoutPostgres := idem.NewProcessor(away, s.notes)
+	t.Cleanup(closed.Close)
+	withoutPostgres := idem.NewProcessor(closed, s.notes)
 	withoutPostgres.Logger = nil
 	readOnly := openPool(t, idemtest.URL(t), func(c *pgxpool.Config) { c.ConnConfig.RuntimeParams["default_transaction_read_only"] = "on" })
 	cannotWrite := idem.NewProcessor(readOnly, s.notes)
@@ -104,7 +105,7 @@ func TestCanarySaysWhatIsWrongAndNoSecret(t *testing.T) {
 		"no token":                 {s.url, "", "refused it with 401 (missing_token)"},
 		"a program without token":  {s.url, "none", "has no token or secret to verify with"},
 		"nobody listens":           {gone(t), "right", "there was no answer: see whether the application runs"},
-		"Postgres is away":         {answering(t, withoutPostgres.ServeHTTP), "right", "could not write to Postgres"},
+		"Postgres is unavailable":  {answering(t, withoutPostgres.ServeHTTP), "right", "could not write to Postgres"},
 		"Postgres takes no writes": {answering(t, cannotWrite.ServeHTTP), "right", "could not write to Postgres"},
 		"a proxy's page":           {answering(t, says(502, "\n<html>Bad Gateway</html>")), "right", "answered with 502 and a page of HTML"},
 		"a portal's page":          {answering(t, says(200, "<!doctype html>")), "right", "answered with 200 and a page of HTML"},
@@ -325,12 +326,11 @@ func TestServeRunsACanaryAndStopsItFirst(t *testing.T) {
 	s := newInboxApp(t)
 	mux := http.NewServeMux()
 	mux.Handle("POST /hooks", s.inbox)
-	l, err := net.Listen("tcp", "127.0.0.1:0") // for a free port
+	port, err := freeport.Find()
 	if err != nil {
 		t.Fatal(err)
 	}
-	address := l.Addr().String()
-	l.Close()
+	address := freeport.Address(port)
 	c := newCanary("http://"+address+"/hooks", "right")
 	delivered := make(chan error, 1)
 	var once sync.Once

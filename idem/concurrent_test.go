@@ -138,14 +138,19 @@ func TestConcurrentDuplicateInAnotherProcessTakesOverWhenTheFirstFails(t *testin
 
 func TestConcurrentDuplicateThatCannotWaitLongerIsToldToComeAgain(t *testing.T) {
 	t.Parallel()
-	for _, where := range []string{"same process", "another process"} {
+	for _, where := range []string{"same process", "another process", "another process, that has an hour"} {
 		t.Run(where, func(t *testing.T) {
 			t.Parallel()
 			s := newApp(t)
 			second := s.processor
-			if where == "another process" {
+			switch where {
+			case "another process":
 				second = s.newProcessor()
 				second.Timeout = 200 * time.Millisecond
+			case "another process, that has an hour": // a connection that waits is given up before that
+				s.processor.Timeout = time.Hour
+				second = s.newProcessor()
+				second.Timeout = time.Hour
 			}
 			entered, release := make(chan struct{}), make(chan struct{})
 			s.on(func(ctx context.Context, tx pgx.Tx, n *note) error {
@@ -209,4 +214,23 @@ func TestPoolOfOneConnectionIsEnough(t *testing.T) {
 	}
 	deliveries.Wait()
 	s.wantEffects(10)
+}
+
+// Two events are two, whatever their ids and bodies look like side by side.
+func TestEventInFlightIsNoOther(t *testing.T) {
+	t.Parallel()
+	s := newApp(t)
+	first, second := idem.Event{ID: "a\n", Type: "any", Payload: []byte("1")}, idem.Event{ID: "a", Type: "any", Payload: []byte("\n1")}
+	s.processor.Timeout = 2 * time.Second
+	idem.Handle(&s.notes.Routes, "any", func(ctx context.Context, _ pgx.Tx, _ *int) error {
+		if e, _ := idem.EventFrom(ctx); e.ID == first.ID {
+			_, err := s.processor.Accept(ctx, second)
+			return err
+		}
+		return nil
+	})
+	if o, err := s.processor.Accept(t.Context(), first); o != idem.Done {
+		t.Errorf("Accept = %s, %v, want done", o, err)
+	}
+	s.wantState("a", idem.StateDone)
 }

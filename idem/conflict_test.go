@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net/http"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -87,6 +88,27 @@ func TestAnotherBodyWithTheSameIDIsNoticed(t *testing.T) {
 			s.wantConflicts()
 		})
 	}
+}
+
+// Deliveries of one event at the same time share an attempt; those of two bodies do not.
+func TestAnotherBodyIsNoticedWhileTheFirstIsProcessed(t *testing.T) {
+	t.Parallel()
+	s := newApp(t).openInbox()
+	entered := make(chan struct{})
+	s.on(func(ctx context.Context, tx pgx.Tx, n *note) error {
+		close(entered) // panics in a second run
+		if err := s.await(ctx, blocked); err != nil {
+			return err
+		}
+		return pay(ctx, tx, n)
+	})
+	var deliveries sync.WaitGroup
+	deliveries.Go(func() { s.wantAnswer(paid("e1"), http.StatusOK) })
+	<-entered
+	s.wantAnswer(otherBody, http.StatusOK)
+	deliveries.Wait()
+	s.wantEffects(1)
+	s.wantConflicts(idem.Conflict{Event: idem.Event{Source: "notes", ID: "e1", Type: "paid", Key: "o1"}, State: idem.StateDone})
 }
 
 // Accounts are told apart by their scope, and sources by their name.

@@ -5,11 +5,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net"
 	"net/http"
 	"sync/atomic"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
@@ -101,6 +103,45 @@ func TestDatabaseDefaultsDoNotMatter(t *testing.T) {
 			s.wantAnswer(paid("e1"), http.StatusOK)
 			s.wantAnswer(paid("e1"), http.StatusOK)
 			s.wantEffects(1)
+		})
+	}
+}
+
+// A session is the application's, too: whatever is done in it, its settings stay,
+// those that have a value of their own among them.
+func TestSessionKeepsItsSettings(t *testing.T) {
+	t.Parallel()
+	for _, mode := range []pgx.QueryExecMode{pgx.QueryExecModeCacheStatement, pgx.QueryExecModeSimpleProtocol} {
+		t.Run(mode.String(), func(t *testing.T) {
+			t.Parallel()
+			s := openApp(t, openPool(t, idemtest.URL(t), func(c *pgxpool.Config) {
+				c.MaxConns = 1
+				c.ConnConfig.DefaultQueryExecMode = mode
+				maps.Copy(c.ConnConfig.RuntimeParams, map[string]string{
+					"lock_timeout": "5s", "synchronous_commit": "off", "enable_seqscan": "on", "plan_cache_mode": "force_custom_plan",
+				})
+			})).openInbox()
+			s.on(refuseBad)
+			const settings = `select pg_backend_pid() || string_agg(name || '=' || setting, ' ' order by name) from pg_settings`
+			before := queryOne[string](s, settings)
+			s.inbox.Workers = 1
+			s.wantAnswer(paid("e1"), http.StatusOK)
+			s.wantAnswer(paid("e1"), http.StatusOK)
+			s.wantAnswer(paid("bad1"), http.StatusOK)
+			s.wantAnswer(`{"id":"n1","type":"new"}`, http.StatusOK)
+			s.store(letter("e2", "o2", 0), letter("bad2", "o2", 0), letter("e3", "o2", 0))
+			if o, err := s.inbox.Accept(t.Context(), letter("e2", "o2", 0)); o != idem.Duplicate || err != nil {
+				t.Errorf("Accept = %s, %v, want duplicate", o, err)
+			}
+			s.drain(2)
+			s.wantReplayed(idem.Filter{}, idem.Replayed{Failed: 2, Unhandled: 1})
+			s.wantDiscarded(idem.Filter{IDs: []string{"bad2"}}, "a test", 1)
+			s.drain(1)
+			s.wantRequeued(idem.Filter{IDs: []string{"bad1"}}, 1)
+			s.wantPruned(s.processor, 0)
+			if diff := cmp.Diff(before, queryOne[string](s, settings)); diff != "" {
+				t.Error("settings (-before +after):\n" + diff)
+			}
 		})
 	}
 }

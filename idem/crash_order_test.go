@@ -3,7 +3,6 @@ package idem_test
 import (
 	"context"
 	"errors"
-	"runtime"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -48,7 +47,7 @@ func (s *app) storeInOrder(events, keys int) (stored *sync.WaitGroup) {
 	for key := range keys {
 		stored.Go(func() {
 			for n := key; n < events; n += keys {
-				for o := idem.Retrying; !o.Acknowledged() && s.Context().Err() == nil; runtime.Gosched() {
+				for o := idem.Retrying; !o.Acknowledged() && s.Context().Err() == nil; pause() {
 					o, _ = s.inbox.Accept(s.Context(), nth(n, keys))
 				}
 			}
@@ -113,6 +112,7 @@ func TestOrderOfAnEntityOutlivesThePromotionOfAReplica(t *testing.T) {
 	const events, keys = 400, 8
 	primary := startCluster(t)
 	s := openOrders(t, primary.URL(), asUsual)
+	s.inbox.Timeout = time.Second // a claim of the old primary's workers is waited for a little longer
 	replica, err := primary.Replica(t.Context())
 	if err != nil {
 		t.Fatal(err)

@@ -5,7 +5,6 @@ import (
 	"net/http"
 	"os"
 	"os/exec"
-	"runtime"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -45,7 +44,7 @@ func TestPostgresThatCrashesUnderLoadNeitherLosesNorDoubles(t *testing.T) {
 					}
 					if status != http.StatusOK {
 						refused.Add(1)
-						runtime.Gosched()
+						pause()
 					}
 				}
 				progress <- acknowledged.Add(1)

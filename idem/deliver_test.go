@@ -3,7 +3,9 @@ package idem_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 
@@ -172,6 +174,27 @@ func TestTransactionIsClosedOnceTheHandlerReturned(t *testing.T) {
 	s.wantEffects(1)
 }
 
+// Large objects are pgx's own: they would go to whoever has the connection next.
+func TestLargeObjectsAreClosedOnceTheHandlerReturned(t *testing.T) {
+	t.Parallel()
+	s := openApp(t, poolOf(t, 1))
+	var leaked pgx.LargeObjects
+	s.on(func(ctx context.Context, tx pgx.Tx, n *note) error {
+		if n.ID == "e1" {
+			leaked = tx.LargeObjects()
+			idem.ExecAtCommit(ctx, `insert into effects (event) values ($1)`, n.ID)
+			return nil
+		}
+		if _, err := leaked.Create(ctx, 0); !errors.Is(err, pgx.ErrTxClosed) {
+			t.Errorf("another's transaction was used: %v", err)
+		}
+		return pay(ctx, tx, n)
+	})
+	s.wantAnswer(paid("e1"), http.StatusOK)
+	s.wantAnswer(paid("e2"), http.StatusOK)
+	s.wantEffects(2)
+}
+
 func TestGenuineBodiesAreNeverRefused(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("x", 5000)
@@ -327,5 +350,36 @@ func TestLogsCarryNoBodies(t *testing.T) {
 	}
 	if log := s.logged(); !strings.Contains(log, "id=e1") || !strings.Contains(log, "type=paid") || !strings.Contains(log, "outcome=retrying") {
 		t.Error("the log does not name the event:\n" + log)
+	}
+}
+
+// What is observed says of which provider it is, also of what is refused, and tells
+// deliveries from attempts.
+func TestObservationsNameTheirSourceAndStage(t *testing.T) {
+	t.Parallel()
+	s := newApp(t).openInbox()
+	s.on(pay)
+	var got []string
+	observe := func(_ context.Context, o idem.Observation) {
+		got = append(got, fmt.Sprintf("%s %s %s", o.Source, o.Stage, o.Outcome))
+	}
+	s.processor.Observe, s.inbox.Observe = observe, observe
+	s.processor.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest(http.MethodGet, "/", nil))
+	if _, _, err := s.post(t.Context(), paid("e1"), map[string]string{"token": "guess"}); err != nil {
+		t.Fatal(err)
+	}
+	s.wantAnswer(paid("e1"), http.StatusOK)
+	s.wantAnswer(`{"id":"n1","type":"new"}`, http.StatusOK)
+	s.store(letter("e2", "o2", 0))
+	s.drain()
+	s.deploy(func(n *notes) { idem.Handle(&n.Routes, "new", pay) })
+	s.processor.Observe = observe
+	s.wantReplayed(idem.Filter{}, idem.Replayed{Done: 1})
+	want := []string{
+		"notes delivery rejected", "notes delivery refused", "notes delivery done", "notes delivery unhandled",
+		"notes delivery pending", "notes attempt done", "notes attempt done",
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error("observed (-want +got):\n" + diff)
 	}
 }

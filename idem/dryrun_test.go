@@ -7,6 +7,7 @@ import (
 	"net/http/httptest"
 	"runtime"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -90,11 +91,20 @@ func TestDryRunOfAHandlerThatHangsIsAnswered(t *testing.T) {
 	s := openApp(t, poolOf(t, 1))
 	release := make(chan struct{})
 	t.Cleanup(func() { close(release) })
-	s.on(func(ctx context.Context, tx pgx.Tx, n *note) error { <-release; return pay(ctx, tx, n) })
+	var entered atomic.Bool
+	s.on(func(ctx context.Context, tx pgx.Tx, n *note) error {
+		entered.Store(true)
+		<-release
+		return pay(ctx, tx, n)
+	})
 	s.processor.Timeout = 100 * time.Millisecond
 	answer := make(chan error, 1)
 	go func() {
-		outcome, err := s.processor.DryRun(context.WithoutCancel(t.Context()), letter("e1", "o1", 0))
+		ctx := context.WithoutCancel(t.Context())
+		outcome, err := s.processor.DryRun(ctx, letter("e1", "o1", 0))
+		for !entered.Load() { // the time is short on a busy machine
+			outcome, err = s.processor.DryRun(ctx, letter("e1", "o1", 0))
+		}
 		if outcome != idem.Retrying || err == nil || !strings.Contains(err.Error(), "did not return in time") {
 			t.Errorf("DryRun = %s, %v", outcome, err)
 		}
@@ -102,7 +112,7 @@ func TestDryRunOfAHandlerThatHangsIsAnswered(t *testing.T) {
 	}()
 	select {
 	case <-answer:
-	case <-time.After(10 * time.Second):
+	case <-time.After(patience):
 		t.Fatal("DryRun waits for its handler without an end")
 	}
 	s.wantContents([]string{}) // over the pool's one connection: there is a new one

@@ -8,8 +8,10 @@ import (
 	"testing"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/paghooks/paghooks/idem"
+	"github.com/paghooks/paghooks/idem/idemtest"
 )
 
 // endings are ways to end a transaction with SQL. Package pgtx has them all; here
@@ -154,6 +156,99 @@ func TestHandlerThatEndsItsTransactionOnTheConnectionHasFailed(t *testing.T) {
 			s.wantAnswer(paid("e1"), http.StatusOK)
 			s.wantEffects(1)
 			s.wantState("e1", idem.StateDone)
+		})
+	}
+}
+
+// rewritten is a statement that a rewriter writes, whatever the text.
+type rewritten string
+
+func (r rewritten) RewriteQuery(context.Context, *pgx.Conn, string, []any) (string, []any, error) {
+	return string(r), nil, nil
+}
+
+// What Postgres executes may be another statement than its text. If that ends the
+// transaction, it is noticed, also when another one has begun.
+func TestHandlerThatEndsItsTransactionUnseenHasFailed(t *testing.T) {
+	t.Parallel()
+	exec := func(ctx context.Context, tx pgx.Tx, sql string, args ...any) error {
+		_, err := tx.Exec(ctx, sql, args...)
+		return err
+	}
+	batch := func(ctx context.Context, tx pgx.Tx, sql string, args ...any) error {
+		b := &pgx.Batch{}
+		b.Queue(sql, args...)
+		return tx.SendBatch(ctx, b).Close()
+	}
+	query := func(ctx context.Context, tx pgx.Tx, sql string, args ...any) error {
+		rows, _ := tx.Query(ctx, sql, args...)
+		rows.Close()
+		return rows.Err()
+	}
+	queryRow := func(ctx context.Context, tx pgx.Tx, sql string, args ...any) error {
+		_ = tx.QueryRow(ctx, sql, args...).Scan()
+		return nil
+	}
+	declared := func(ctx context.Context, _ pgx.Tx, sql string, args ...any) error {
+		idem.ExecAtCommit(ctx, sql, args...)
+		return nil
+	}
+	for name, send := range map[string]func(ctx context.Context, tx pgx.Tx, sql string, args ...any) error{
+		"Exec": exec, "SendBatch": batch, "Query": query, "QueryRow": queryRow, "ExecAtCommit": declared,
+	} {
+		for how, end := range map[string]func(ctx context.Context, tx pgx.Tx) error{
+			"a rewriter writes it": func(ctx context.Context, tx pgx.Tx) error { return send(ctx, tx, "select 1", rewritten("rollback")) },
+			"it is prepared":       func(ctx context.Context, tx pgx.Tx) error { return send(ctx, tx, "finish") },
+		} {
+			t.Run(name+", "+how, func(t *testing.T) {
+				t.Parallel()
+				s := openApp(t, openPool(t, idemtest.URL(t), func(c *pgxpool.Config) {
+					c.AfterConnect = func(ctx context.Context, conn *pgx.Conn) error {
+						_, err := conn.Prepare(ctx, "finish", "rollback")
+						return err
+					}
+				}))
+				s.on(func(ctx context.Context, tx pgx.Tx, n *note) error {
+					if err := errors.Join(pay(ctx, tx, n), end(ctx, tx)); err != nil {
+						return err
+					}
+					return exec(ctx, tx, "begin") // inside of a transaction that is only a warning
+				})
+				s.wantAnswer(paid("e1"), http.StatusServiceUnavailable)
+				s.wantEffects(0)
+				s.wantState("e1", idem.StateRetrying)
+				if !strings.Contains(s.logged(), "the handler ended the transaction with SQL") {
+					t.Error("the log does not tell what the handler did wrong:\n" + s.logged())
+				}
+				if o, err := s.processor.DryRun(t.Context(), identify([]byte(paid("e2")))); o.Acknowledged() || err == nil {
+					t.Errorf("DryRun = %s, %v, want a failure", o, err)
+				}
+			})
+		}
+	}
+}
+
+// Inside of a handler's transaction Postgres has no function, procedure or block
+// end it: the attempt has failed, even if the handler does not look at the error.
+func TestBlockThatEndsTheTransactionFailsTheHandler(t *testing.T) {
+	t.Parallel()
+	for _, sql := range []string{
+		"do $$ begin commit; end $$", "do $$ begin rollback and chain; end $$", "call finish()", "select 1; call finish()",
+	} {
+		t.Run(sql, func(t *testing.T) {
+			t.Parallel()
+			s := newApp(t)
+			s.exec(`create procedure finish() language plpgsql as $$ begin commit; end $$`)
+			s.on(func(ctx context.Context, tx pgx.Tx, n *note) error {
+				if err := pay(ctx, tx, n); err != nil {
+					return err
+				}
+				_, _ = tx.Exec(ctx, sql, pgx.QueryExecModeSimpleProtocol)
+				return nil
+			})
+			s.wantAnswer(paid("e1"), http.StatusServiceUnavailable)
+			s.wantEffects(0)
+			s.wantState("e1", idem.StateRetrying)
 		})
 	}
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/paghooks/paghooks/idem"
 )
 
-// Postgres is away when an event arrives. The process may even end before it is back:
+// Postgres is unavailable when an event arrives. The process may even end before it is back:
 // the next one finds the event on the disk.
 func ExampleOpenSpool() {
 	ctx := context.Background()
@@ -24,17 +24,17 @@ func ExampleOpenSpool() {
 	events := asaas.NewDispatcher(token)
 	events.OnPaymentReceived(payOrder)
 
-	away, err := pgxpool.New(ctx, "postgres://127.0.0.1:1/shop")
+	none, err := pgxpool.New(ctx, "postgres://127.0.0.1:1/shop")
 	if err != nil {
 		log.Fatal(err)
 	}
-	inbox := idem.NewInbox(away, events)
+	inbox := idem.NewInbox(none, events)
 	inbox.Logger = nil
 	if inbox.Spool, err = idem.OpenSpool(volume); err != nil {
 		log.Fatal(err)
 	}
 	deliver(inbox, received)
-	away.Close() // the process ends
+	none.Close() // the process ends
 
 	pool, end := database(ctx)
 	defer end()

@@ -13,7 +13,6 @@ import (
 
 	"github.com/paghooks/paghooks/asaas"
 	"github.com/paghooks/paghooks/idem"
-	"github.com/paghooks/paghooks/idem/idemtest"
 )
 
 const token = "a-token-of-32-characters-or-more"
@@ -22,15 +21,18 @@ const received = `{"id":"evt_d26e303b238e509335ac9ba210e51b0f&1","event":"PAYMEN
 	`"payment":{"object":"payment","id":"pay_1","customer":"cus_1","value":129.90,"netValue":128.91,"billingType":"PIX",` +
 	`"status":"RECEIVED","dateCreated":"2026-11-20","dueDate":"2026-11-20","externalReference":"order-1"}}`
 
-// database returns a pool on a fresh schema with the tables of idem and an
-// application, and what ends it.
+// database returns a pool on an empty schema with the tables of idem and an
+// application, and what closes it.
 func database(ctx context.Context) (*pgxpool.Pool, func()) {
-	server, err := idemtest.Start(ctx)
+	url, err := exampleURL()
 	if err != nil {
 		log.Fatal(err)
 	}
-	pool, err := pgxpool.New(ctx, server.URL())
+	pool, err := pgxpool.New(ctx, url)
 	if err != nil {
+		log.Fatal(err)
+	}
+	if _, err := pool.Exec(ctx, `do $$ begin execute format('drop schema %1$I cascade; create schema %1$I', current_schema()); end $$`); err != nil {
 		log.Fatal(err)
 	}
 	if err := idem.Migrate(ctx, pool); err != nil {
@@ -40,12 +42,7 @@ func database(ctx context.Context) (*pgxpool.Pool, func()) {
 		insert into orders values ('order-1')`); err != nil {
 		log.Fatal(err)
 	}
-	return pool, func() {
-		pool.Close()
-		if err := server.Close(); err != nil {
-			log.Fatal(err)
-		}
-	}
+	return pool, pool.Close
 }
 
 // deliver posts a body as Asaas does.

@@ -53,7 +53,7 @@ func (i *Inbox) AwaitSpool(ctx context.Context) error { return i.awaitSpool(ctx)
 // UntilDrained waits until events go to Postgres again, and not longer than most.
 func (s *Spool) UntilDrained(most time.Duration) bool {
 	for late := time.After(most); ; {
-		tried := s.gate.tries()
+		tried := s.gate.nextTry()
 		if shut, _ := s.gate.state(); !shut {
 			return true
 		}

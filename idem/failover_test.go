@@ -3,7 +3,6 @@ package idem_test
 import (
 	"context"
 	"errors"
-	"runtime"
 	"sync"
 	"testing"
 	"time"
@@ -60,7 +59,7 @@ func connectTo(t *testing.T, url string) *pgx.Conn {
 
 func wait(t *testing.T, conn *pgx.Conn, until string) {
 	t.Helper()
-	for deadline := time.Now().Add(patience); ; runtime.Gosched() {
+	for deadline := time.Now().Add(patience); ; pause() {
 		var yes bool
 		if err := conn.QueryRow(t.Context(), until).Scan(&yes); err != nil {
 			t.Fatal(err)
@@ -95,7 +94,7 @@ func (d *sender) send(ctx context.Context, events, keys int) *sync.WaitGroup {
 		senders.Go(func() {
 			for n := key; n < events; n += keys {
 				for ctx.Err() == nil && !d.deliver(ctx, nth(n, keys), key%2 == 0) {
-					runtime.Gosched()
+					pause()
 				}
 				d.note(nth(n, keys).ID, events)
 			}
@@ -217,7 +216,7 @@ func (s *app) untilWaitingForReplica() {
 		if err := s.pool.QueryRow(s.Context(), look).Scan(&waits); err != nil || waits {
 			return
 		}
-		runtime.Gosched()
+		pause()
 	}
 }
 

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"net/http/httptest"
-	"runtime"
 	"sync"
 	"testing"
 	"time"
@@ -100,6 +99,10 @@ func (s *app) drain(attempts ...int) {
 // patience is a last resort: what is awaited comes much earlier, or never.
 const patience = time.Minute
 
+// pause is between two looks at what changes by itself: without it, a test would take the
+// processor from what it waits for.
+func pause() { time.Sleep(2 * time.Millisecond) }
+
 // next waits until a worker has ended an attempt.
 func (s *app) next() idem.Observation {
 	s.Helper()
@@ -152,11 +155,11 @@ func (s *app) wantRow(id, columns, want string) {
 	}
 }
 
-// until repeats a query until it says true. Postgres may be away meanwhile.
+// until repeats a query until it says true. Postgres may be unavailable meanwhile.
 func (s *app) until(sql string, args ...any) {
 	s.Helper()
 	var last error
-	for deadline := time.Now().Add(patience); ; runtime.Gosched() {
+	for deadline := time.Now().Add(patience); ; pause() {
 		var yes bool
 		if last = s.pool.QueryRow(s.Context(), sql, args...).Scan(&yes); yes {
 			return
@@ -192,7 +195,7 @@ func (s *app) untilHeld() {
 // being stored.
 func (s *app) untilWaiting(n int) {
 	s.Helper()
-	for deadline := time.Now().Add(patience); s.inbox.Waiting() != n; runtime.Gosched() {
+	for deadline := time.Now().Add(patience); s.inbox.Waiting() != n; pause() {
 		if time.Now().After(deadline) {
 			s.Fatalf("%d deliveries wait to be stored, want %d", s.inbox.Waiting(), n)
 		}

@@ -9,7 +9,6 @@ import (
 	"net/http/httptest"
 	"os"
 	"os/exec"
-	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -97,7 +96,7 @@ func (r *receiver) deliverUntilAcknowledged(body string) {
 		if r.Context().Err() != nil {
 			return
 		}
-		runtime.Gosched()
+		pause()
 	}
 }
 

@@ -3,7 +3,6 @@ package idem_test
 import (
 	"context"
 	"path/filepath"
-	"runtime"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -17,13 +16,13 @@ import (
 	"github.com/paghooks/paghooks/idem/idemtest"
 )
 
-// spoolApp is an app whose inbox has a spool, and whose Postgres can be away. What
+// spoolApp is an app whose inbox has a spool, and whose Postgres can be unavailable. What
 // is done is noted with its place.
 type spoolApp struct {
 	*app
 	dir   string
 	spool *idem.Spool
-	away  *atomic.Bool
+	down  *atomic.Bool
 
 	busy    *pgxpool.Conn // what keeps Postgres from taking events
 	release func()
@@ -31,11 +30,11 @@ type spoolApp struct {
 
 func openSpoolApp(t *testing.T, set func(*pgxpool.Config)) *spoolApp {
 	t.Helper()
-	away := new(atomic.Bool)
+	down := new(atomic.Bool)
 	s := &spoolApp{app: openInboxApp(t, openPool(t, idemtest.URL(t), func(c *pgxpool.Config) {
-		goAway(c, away)
+		takeDown(c, down)
 		set(c)
-	})), dir: filepath.Join(t.TempDir(), "spool"), away: away}
+	})), dir: filepath.Join(t.TempDir(), "spool"), down: down}
 	s.exec(`alter table effects add column place bigserial, add column queue text`)
 	s.on(book)
 	s.spool = openSpool(t, s.dir)
@@ -87,7 +86,7 @@ func (s *spoolApp) files(ending string) []string {
 // untilLogged waits for a line of the log.
 func (s *spoolApp) untilLogged(what string) {
 	s.Helper()
-	for deadline := time.Now().Add(patience); !strings.Contains(s.logged(), what); runtime.Gosched() {
+	for deadline := time.Now().Add(patience); !strings.Contains(s.logged(), what); pause() {
 		if time.Now().After(deadline) {
 			s.Fatalf("it never logged %q:\n%s", what, s.logged())
 		}
@@ -97,7 +96,7 @@ func (s *spoolApp) untilLogged(what string) {
 // untilDrained waits until the spool is empty, and events go to Postgres.
 func (s *spoolApp) untilDrained() {
 	s.Helper()
-	for deadline := time.Now().Add(patience); s.spool.Spooling(); runtime.Gosched() {
+	for deadline := time.Now().Add(patience); s.spool.Spooling(); pause() {
 		if time.Now().After(deadline) {
 			s.Fatalf("the spool has %d events:\n%s", s.spool.Spooled(), s.logged())
 		}

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"runtime"
 	"testing"
 	"time"
 
@@ -107,7 +106,7 @@ update idem_events set claimed_until = now() where claimed_until > now() and wor
 // untilGone waits until Postgres has ended what a dead worker has begun.
 func (p *processes) untilGone(w *workerProcess) {
 	p.Helper()
-	for deadline := time.Now().Add(patience); queryOne[int](p.app, `select count(*) from pg_stat_activity where application_name = $1`, w.name) > 0; runtime.Gosched() {
+	for deadline := time.Now().Add(patience); queryOne[int](p.app, `select count(*) from pg_stat_activity where application_name = $1`, w.name) > 0; pause() {
 		if time.Now().After(deadline) {
 			p.Fatal("the connections of a dead process are still there")
 		}

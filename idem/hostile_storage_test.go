@@ -3,11 +3,14 @@ package idem_test
 import (
 	"context"
 	"net/http"
+	"sync/atomic"
 	"testing"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/paghooks/paghooks/idem"
+	"github.com/paghooks/paghooks/idem/idemtest"
 )
 
 // A full disk refuses one write or another. Nothing is acknowledged, and the
@@ -66,11 +69,21 @@ func TestFullDiskAsksForRedelivery(t *testing.T) {
 	}
 }
 
-// After a failover the server is a standby, or the old primary: it reads only,
-// until it is promoted.
+// During a failover the server is a standby, or the old primary: it reads only. Once
+// its name leads to the new primary, the first delivery is taken: no connection to the
+// other one is left, although that server answers.
 func TestReadOnlyServerAsksForRedelivery(t *testing.T) {
 	t.Parallel()
-	s := openApp(t, poolOf(t, 1)) // one session, so that it can be set
+	var standby atomic.Bool
+	pool := openPool(t, idemtest.URL(t), func(c *pgxpool.Config) {
+		c.BeforeConnect = func(_ context.Context, c *pgx.ConnConfig) error {
+			if standby.Load() {
+				c.RuntimeParams["default_transaction_read_only"] = "on"
+			}
+			return nil
+		}
+	})
+	s := openApp(t, pool)
 	s.on(func(ctx context.Context, tx pgx.Tx, n *note) error {
 		if n.ID == "failed before" && len(s.outcomes()) == 0 {
 			return payAndFail(ctx, tx, n)
@@ -80,12 +93,13 @@ func TestReadOnlyServerAsksForRedelivery(t *testing.T) {
 	s.wantAnswer(paid("failed before"), http.StatusServiceUnavailable)
 	s.wantAnswer(paid("done before"), http.StatusOK)
 	bodies := []string{paid("e1"), paid("failed before"), paid("done before"), `{"id":"e2","type":"new"}`, "not JSON"}
-	s.exec(`set default_transaction_read_only = on`)
+	standby.Store(true)
+	pool.Reset()
 	for _, body := range bodies {
 		s.wantAnswer(body, http.StatusServiceUnavailable)
 	}
+	standby.Store(false)
 	s.wantEffects(1)
-	s.exec(`set default_transaction_read_only = off`)
 	for _, body := range bodies {
 		s.wantAnswer(body, http.StatusOK)
 	}

@@ -2,13 +2,16 @@ package idem_test
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"strings"
 	"testing"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/paghooks/paghooks/idem"
+	"github.com/paghooks/paghooks/idem/idemtest"
 )
 
 // Postgres has timeouts of its own, which the administrator may have set to
@@ -111,4 +114,42 @@ func TestStatementTimeoutOfTheMarkIsNoFailureOfTheEvent(t *testing.T) {
 	s.wantState("e1", "")
 	s.wantAnswer(paid("e1"), http.StatusOK)
 	s.wantEffects(1)
+}
+
+// A replay that waits for another event of the entity is not stopped by a time-out of
+// Postgres: that event fails, as it does when the wait takes too long by itself.
+func TestTimeoutOfPostgresDoesNotStopAReplay(t *testing.T) {
+	t.Parallel()
+	for _, setting := range []string{"lock_timeout", "statement_timeout"} {
+		t.Run(setting, func(t *testing.T) {
+			t.Parallel()
+			s := openInboxApp(t, openPool(t, idemtest.URL(t), func(c *pgxpool.Config) {
+				c.ConnConfig.RuntimeParams[setting] = "300ms"
+			}))
+			s.inbox.PassParked = true
+			fixed, entered, release := false, make(chan struct{}), make(chan struct{})
+			s.on(func(ctx context.Context, tx pgx.Tx, n *note) error {
+				switch {
+				case n.ID == "e2":
+					close(entered)
+					<-release
+				case !fixed:
+					return idem.NoRetry(errors.New("no such order"))
+				}
+				return pay(ctx, tx, n)
+			})
+			s.store(letter("e1", "o1", 1), letter("other", "o2", 1))
+			s.drain(2)
+			fixed = true
+			s.store(letter("e2", "o1", 2))
+			stop := s.start(s.inbox)
+			<-entered
+			s.wantReplayed(idem.Filter{}, idem.Replayed{Done: 1, Failed: 1})
+			close(release)
+			s.until(`select state = 'done' from idem_events where event like '%e2'`)
+			stop()
+			s.wantReplayed(idem.Filter{}, idem.Replayed{Done: 1})
+			s.wantEffects(3)
+		})
+	}
 }

@@ -114,7 +114,7 @@ func TestEventThatKillsItsWorkersIsParkedAndNoOther(t *testing.T) {
 	if deaths != 3 {
 		t.Errorf("%d processes died, want 3", deaths)
 	}
-	const why = "3 processes died while they processed it: fix the handler, then replay it"
+	const why = "3 processes died while they processed it, or were cut off from Postgres: fix the handler, then replay it"
 	if got := queryOne[string](p.app, `select crashes || ' ' || last_error from idem_events where state = 'parked'`); got != "3 "+why {
 		t.Errorf("it is parked because of %q, want %q", got, why)
 	}

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -93,6 +94,26 @@ func TestEventThatKilledTwoProcessesRunsAloneInItsProcess(t *testing.T) {
 	m.wantEffects(9)
 }
 
+// Not in parallel, see above. Two Runs of a process look for events at the same time.
+// Were each given one that must run alone, both would wait for the other.
+func TestEventsThatKilledTwoProcessesRunOneAfterTheOther(t *testing.T) {
+	m := openInboxApp(t, poolOf(t, 10))
+	m.on(pay)
+	for _, id := range []string{"e1", "e2"} {
+		m.store(letter(id, id, 0))
+		m.dieWith(id, 2)
+	}
+	release := m.hold()
+	m.start(m.inbox)
+	m.start(m.newInbox(m.pool))
+	m.until(`select count(*) >= 2 from pg_locks where relation = 'idem_payloads'::regclass and not granted`)
+	release()
+	m.wantWorked(idem.Done, idem.Done)
+	for _, id := range []string{"e1", "e2"} {
+		m.wantRow(id, `(state, starts)`, `(done,3)`) // the third claim is the first that was not left
+	}
+}
+
 // Not in parallel, see above.
 func TestEventThatKilledManyProcessesIsParkedUntried(t *testing.T) {
 	m := newInboxApp(t)
@@ -148,6 +169,31 @@ func TestEventsOfADeadProcessHoldUpNobody(t *testing.T) {
 		m.wantWorked(idem.Done)
 	}
 	m.wantEffects(crashed + workers)
+}
+
+// Its handler would not have the time that it needs, and others wait meanwhile.
+func TestEventThatCannotRunAloneForLongIsPutOff(t *testing.T) {
+	m := openInboxApp(t, poolOf(t, 10))
+	entered, release := make(chan struct{}), make(chan struct{})
+	m.on(func(ctx context.Context, tx pgx.Tx, n *note) error {
+		if n.ID == "long" {
+			close(entered)
+			<-release
+		}
+		return pay(ctx, tx, n)
+	})
+	m.store(letter("long", "o1", 0))
+	m.inbox.Workers = 1
+	m.start(m.inbox)
+	<-entered
+	m.store(letter("crashed", "o2", 0))
+	m.dieWith("crashed", 2)
+	hasty := m.newInbox(m.pool)
+	hasty.Timeout = time.Second
+	m.start(hasty)
+	m.until(`select claimed_until is null and due_at > p.received_at + interval '10 seconds' from idem_events join idem_payloads p using (event) where event = 'notes//crashed'`)
+	close(release)
+	m.wantWorked(idem.Done)
 }
 
 // A payload that is fixed is tried like a new one.

@@ -200,8 +200,8 @@ func TestInboxRejectsWhatIsNotADelivery(t *testing.T) {
 	}
 }
 
-// goAway has a pool reach no Postgres while down is set.
-func goAway(c *pgxpool.Config, down *atomic.Bool) {
+// takeDown has a pool reach no Postgres while down is set.
+func takeDown(c *pgxpool.Config, down *atomic.Bool) {
 	c.PrepareConn = func(context.Context, *pgx.Conn) (bool, error) { return !down.Load(), nil }
 	dial := c.ConnConfig.DialFunc
 	c.ConnConfig.DialFunc = func(ctx context.Context, network, addr string) (net.Conn, error) {
@@ -212,10 +212,10 @@ func goAway(c *pgxpool.Config, down *atomic.Bool) {
 	}
 }
 
-func TestInboxAsksForRedeliveryWhilePostgresIsAway(t *testing.T) {
+func TestInboxAsksForRedeliveryWhilePostgresIsUnavailable(t *testing.T) {
 	t.Parallel()
 	var down atomic.Bool
-	m := openInboxApp(t, openPool(t, idemtest.URL(t), func(c *pgxpool.Config) { goAway(c, &down) }))
+	m := openInboxApp(t, openPool(t, idemtest.URL(t), func(c *pgxpool.Config) { takeDown(c, &down) }))
 	m.on(pay)
 	down.Store(true)
 	for range 3 {

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"runtime"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -149,7 +148,7 @@ func (l *lanes) meddle() {
 	lane := rand.N(laneCount)
 	stored := int(l.stored[lane].Load())
 	if stored == 0 {
-		runtime.Gosched()
+		pause()
 		return
 	}
 	e := laneEvent(lane, max(0, stored-1-rand.N(12)))
@@ -188,7 +187,7 @@ func (l *lanes) settle(round int) {
 	l.Helper()
 	l.calm.Store(true)
 	const open = `select count(*) from idem_payloads`
-	for deadline := time.Now().Add(patience); queryOne[int](l.app, open) > 0; runtime.Gosched() {
+	for deadline := time.Now().Add(patience); queryOne[int](l.app, open) > 0; pause() {
 		if _, err := l.anInbox().Requeue(l.Context(), idem.Filter{}); err != nil {
 			l.Fatal(err)
 		}

@@ -45,6 +45,7 @@ const (
 	mishapFinal     mishap = "never retry this"
 	mishapLater     mishap = "try again at a time"
 	mishapAgain     mishap = "a serialization failure"
+	mishapEarlier   mishap = "an earlier event is not done"
 )
 
 type modelEvent struct {
@@ -130,11 +131,12 @@ func (m *model) deliverInline(e *modelEvent) idem.Outcome {
 		return idem.Unhandled
 	case route == "unhandled", e.state == idem.StatePending, e.state == idem.StateDone, e.state == idem.StateDiscarded:
 		return idem.Duplicate
-	case e.state != "" && m.waits(e):
-		return idem.Retrying
 	}
-	m.store(e)
-	met := m.run(e)
+	met := mishapEarlier
+	if e.state == "" || !m.waits(e) {
+		m.store(e)
+		met = m.run(e)
+	}
 	if met == "" {
 		return m.succeed(e)
 	}

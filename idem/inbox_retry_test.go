@@ -12,6 +12,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/paghooks/paghooks/idem"
 	"github.com/paghooks/paghooks/idem/idemtest"
@@ -127,6 +129,22 @@ func TestRetryAtDoesNotCountTowardsMaxAttempts(t *testing.T) {
 	m.wantRow("e1", `(attempts, last_error)`, `(0,)`)
 }
 
+// Postgres is shutting down, or another database that the handler has asked is. Nobody
+// knows for how long.
+func TestWhatIsNotTheEventsFaultIsTriedLessAndLessOften(t *testing.T) {
+	t.Parallel()
+	m := newInboxApp(t)
+	m.on(func(context.Context, pgx.Tx, *note) error { return &pgconn.PgError{Code: "57P03"} })
+	m.store(letter("e1", "o1", 0))
+	m.exec(`update idem_events set starts = 20`)
+	m.drain()
+	m.wantWorked(idem.Retrying)
+	m.wantRow("e1", `(state, attempts, crashes, claimed_until)`, `(pending,0,0,)`)
+	if wait := queryOne[time.Duration](m, `select due_at - received_at from idem_payloads`); wait < 5*time.Second {
+		t.Errorf("the 22nd attempt is due %s after the 21st, want 5s", wait)
+	}
+}
+
 // A handler may be wrong about the time, or late: it must not run without end.
 func TestRetryAtInThePastCountsAndWaits(t *testing.T) {
 	t.Parallel()
@@ -218,4 +236,44 @@ func TestDefaultBackoffTakesEightHours(t *testing.T) {
 	if wait := idem.DefaultBackoff(1 << 30); wait > 75*time.Minute {
 		t.Errorf("it waits for %s in the end", wait)
 	}
+}
+
+// A worker looks for events, and sees one as due. Before it locks the event, another
+// worker has tried it, and put it off: the first one leaves it alone.
+func TestEventIsNotTriedBeforeItIsDueAgain(t *testing.T) {
+	t.Parallel()
+	m := newInboxApp(t)
+	m.inbox.Backoff = func(int) time.Duration { return time.Hour }
+	m.on(func(context.Context, pgx.Tx, *note) error { return errors.New("no such order") })
+	const lock = `(hashtextextended(current_schema(), 0))`
+	m.exec(`create function now() returns timestamptz language plpgsql as $$ begin
+		perform pg_advisory_xact_lock_shared` + lock + `; return clock_timestamp(); end $$`)
+	slow := m.newInbox(openPool(t, m.pool.Config().ConnString(), func(c *pgxpool.Config) {
+		c.ConnConfig.RuntimeParams["options"] += ",pg_catalog" // the search_path is last; its statements wait in now()
+	}))
+	slow.Backoff = m.inbox.Backoff
+	m.store(letter("e1", "o1", 1))
+	holder, err := m.pool.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer holder.Rollback(context.Background())
+	if _, err := holder.Exec(t.Context(), `select pg_advisory_xact_lock`+lock); err != nil {
+		t.Fatal(err)
+	}
+	drained := make(chan error, 1)
+	go func() { drained <- slow.Drain(t.Context()) }()
+	m.until(`select exists (select from pg_locks where locktype = 'advisory' and not granted and pid in (
+		select pid from pg_stat_activity where application_name = current_setting('application_name')))`)
+	stop := m.start(m.inbox)
+	m.wantWorked(idem.Retrying)
+	stop()
+	if err := holder.Rollback(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-drained; err != nil {
+		t.Fatal(err)
+	}
+	m.wantRow("e1", "(starts, attempts)", "(1,1)")
+	m.wantDueIn("e1", time.Hour)
 }

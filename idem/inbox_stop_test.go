@@ -3,7 +3,6 @@ package idem_test
 import (
 	"context"
 	"fmt"
-	"runtime"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -166,7 +165,7 @@ func TestRunThatIsStoppedBeforeItStartsDoesNothing(t *testing.T) {
 	m.wantRow("e1", `(state, claimed_until)`, `(pending,)`)
 }
 
-// Postgres is away when workers start, and when they stop.
+// Postgres is unavailable when workers start, and when they stop.
 func TestRunGoesOnWhenPostgresIsBack(t *testing.T) {
 	t.Parallel()
 	m := newInboxApp(t)
@@ -174,13 +173,34 @@ func TestRunGoesOnWhenPostgresIsBack(t *testing.T) {
 	m.store(letter("e1", "o1", 1))
 	var down atomic.Bool
 	down.Store(true)
-	stop := m.start(m.newInbox(openPool(t, m.pool.Config().ConnString(), func(c *pgxpool.Config) { goAway(c, &down) })))
+	stop := m.start(m.newInbox(openPool(t, m.pool.Config().ConnString(), func(c *pgxpool.Config) { takeDown(c, &down) })))
 	for !strings.Contains(m.logged(), "cannot reach the events") {
-		runtime.Gosched()
+		pause()
 	}
 	down.Store(false)
 	m.wantWorked(idem.Done)
 	down.Store(true)
 	stop()
 	m.wantEffects(1)
+}
+
+// Postgres is gone under a handler, for good: its worker is not held for ever, and
+// the claim passes for a crash.
+func TestWorkerGivesUpWhatItCannotRecord(t *testing.T) {
+	t.Parallel()
+	m := newInboxApp(t)
+	var down atomic.Bool
+	m.on(func(_ context.Context, tx pgx.Tx, _ *note) error {
+		down.Store(true)
+		return tx.Conn().PgConn().Conn().Close()
+	})
+	m.store(letter("e1", "o1", 1))
+	worker := m.newInbox(openPool(t, m.pool.Config().ConnString(), func(c *pgxpool.Config) { takeDown(c, &down) }))
+	stop := m.start(worker)
+	o := m.next()
+	if o.Outcome != idem.Retrying || !strings.Contains(o.Err.Error(), "the failure could not be recorded, and passes for a crash") {
+		t.Errorf("outcome %s, %v, want retrying, as a crash", o.Outcome, o.Err)
+	}
+	stop()
+	m.wantRow("e1", `(state, attempts, claimed_until is null)`, `(pending,0,f)`)
 }

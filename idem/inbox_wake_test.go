@@ -138,3 +138,32 @@ func TestRunsOfOneInboxWakeEachOther(t *testing.T) {
 	}
 	m.wantEffects(events)
 }
+
+// Claims look for what is due after what they have found before. An event that becomes
+// due when a long handler ends is not due since that began.
+func TestNextEventOfAnEntityIsDueWhenTheFirstIsDone(t *testing.T) {
+	t.Parallel()
+	m := newInboxApp(t)
+	m.inbox.Workers = 2
+	m.exec(`
+		create table promoted (event text, due_at timestamptz);
+		create table ended (at timestamptz);
+		create function note() returns trigger language plpgsql as $$ begin
+			insert into promoted values (new.event, new.due_at);
+			return null;
+		end $$;
+		create trigger note after update on idem_payloads for each row when (old.due_at is null and new.due_at is not null) execute function note()`)
+	m.on(func(ctx context.Context, tx pgx.Tx, n *note) error {
+		if n.ID == "e1" {
+			if _, err := tx.Exec(ctx, `insert into ended values (clock_timestamp())`); err != nil {
+				return err
+			}
+		}
+		return pay(ctx, tx, n)
+	})
+	m.store(letter("e1", "o1", 1), letter("e2", "o1", 2))
+	m.drain(2)
+	if !queryOne[bool](m, `select bool_and(due_at >= (select at from ended)) from promoted where event = 'notes//e2'`) {
+		t.Error("e2 is due before e1 is done: claims that have looked further do not see it for seconds")
+	}
+}

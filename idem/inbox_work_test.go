@@ -197,3 +197,28 @@ func TestAfterCommitRunsUnderWorkers(t *testing.T) {
 		t.Errorf("the function saw %d effects, want 1", n)
 	}
 }
+
+// What is ignored since it was stored has no handler, and is done without one.
+func TestIgnoredEventIsDoneAfterADeadlockToo(t *testing.T) {
+	t.Parallel()
+	m := newInboxApp(t)
+	m.exec(`
+		create sequence marks;
+		create function fail_once() returns trigger language plpgsql as $$ begin
+			if nextval('marks') = 1 then raise 'again' using errcode = '40P01'; end if;
+			return new;
+		end $$;
+		create trigger fail_once before update on idem_events for each row when (new.state = 'done') execute function fail_once()`)
+	m.store(identify([]byte(`{"id":"e1","type":"viewed"}`)))
+	since := &notes{}
+	since.Ignore("viewed")
+	inbox := idem.NewInbox(m.pool, since)
+	inbox.Logger = m.logger()
+	if err := inbox.Drain(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	m.wantRow("e1", `(state, attempts)`, `(done,0)`)
+	if n := queryOne[int](m, `select last_value::int from marks`); n != 2 {
+		t.Errorf("it was marked %d times, want 2: the first met a deadlock", n)
+	}
+}

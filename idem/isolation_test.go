@@ -10,10 +10,10 @@ func TestOneAttemptRunsAloneOnceTheOthersHaveEnded(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		var i isolation
-		if !i.enter(t.Context(), 3) || !i.take() {
+		if !i.enter(t.Context(), 3) || !i.reserve() {
 			t.Fatal("nobody is there, and it does not begin")
 		}
-		if i.take() {
+		if i.reserve() {
 			t.Error("two may run alone at the same time")
 		}
 		alone, begun := make(chan bool, 1), make(chan bool, 1)
@@ -35,8 +35,8 @@ func TestOneAttemptRunsAloneOnceTheOthersHaveEnded(t *testing.T) {
 			t.Error("another begins while it runs alone")
 		}
 		i.leave(1)
-		i.give()
-		if !<-begun || !i.take() {
+		i.unreserve()
+		if !<-begun || !i.reserve() {
 			t.Error("nobody begins after it")
 		}
 	})
@@ -57,7 +57,7 @@ func TestWaitForIsolationEndsWithItsContext(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				var i isolation
 				i.enter(t.Context(), 2)
-				i.take()
+				i.reserve()
 				ctx, cancel := context.WithCancel(t.Context())
 				waited := make(chan bool, 1)
 				go func() { waited <- wait(ctx, &i) }()
@@ -69,7 +69,7 @@ func TestWaitForIsolationEndsWithItsContext(t *testing.T) {
 				if <-waited {
 					t.Error("it begins although it was canceled")
 				}
-				i.give()
+				i.unreserve()
 				if !i.enter(t.Context(), 1) {
 					t.Error("nobody begins after it")
 				}

@@ -106,7 +106,7 @@ func TestMessagesOfAKeyArePublishedInTheirOrder(t *testing.T) {
 	w.refuse = func(m idem.Message) error {
 		if string(m.Body) == "e1 first" && !refused {
 			refused = true
-			return errors.New("it is away")
+			return errors.New("it is unavailable")
 		}
 		return nil
 	}

@@ -2,6 +2,7 @@ package idem_test
 
 import (
 	"context"
+	"database/sql/driver"
 	"encoding/json"
 	"errors"
 	"log/slog"
@@ -81,16 +82,40 @@ func TestEventWhoseDecoderPanicsIsParked(t *testing.T) {
 	}
 }
 
+// pickyError panics when it is compared with an error of another type, as errors do
+// whose authors thought of their own only.
+type pickyError struct{ code int }
+
+func (*pickyError) Error() string          { return "picky" }
+func (p *pickyError) Is(target error) bool { return target.(*pickyError).code == p.code }
+
 func TestHandlerWhoseErrorPanicsHasFailed(t *testing.T) {
 	t.Parallel()
-	s := newApp(t).openInbox()
-	s.on(func(context.Context, pgx.Tx, *note) error { var err *brittleError; return err })
-	s.wantAnswer(paid("e1"), http.StatusServiceUnavailable)
-	s.wantState("e1", idem.StateRetrying)
-	s.store(letter("e2", "o2", 0))
-	s.drain(1)
-	s.wantRow("e2", "state, attempts", "(pending,1)")
+	for name, h := range map[string]idem.Handler[*note]{
+		"its text":       func(context.Context, pgx.Tx, *note) error { var err *brittleError; return err },
+		"its comparison": func(context.Context, pgx.Tx, *note) error { return &pickyError{1} },
+		"that of an argument at COMMIT": func(ctx context.Context, _ pgx.Tx, _ *note) error {
+			idem.ExecAtCommit(ctx, `insert into effects (event) values ($1)`, picky{})
+			return nil
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newApp(t).openInbox()
+			s.on(h)
+			s.wantAnswer(paid("e1"), http.StatusServiceUnavailable)
+			s.wantState("e1", idem.StateRetrying)
+			s.store(letter("e2", "o2", 0))
+			s.drain(1)
+			s.wantRow("e2", "state, attempts", "(pending,1)")
+		})
+	}
 }
+
+// picky is an argument whose encoding fails with such an error.
+type picky struct{}
+
+func (picky) Value() (driver.Value, error) { return nil, &pickyError{1} }
 
 // brittleHandler is a slog.Handler that panics.
 type brittleHandler struct{ slog.Handler }
@@ -184,6 +209,31 @@ func TestBackoffThatPanicsWaitsAsByDefault(t *testing.T) {
 	if !queryOne[bool](s, `select due_at > now() + interval '30 minutes' from idem_payloads`) {
 		t.Error("the next attempt does not wait")
 	}
+}
+
+// doubtfulSource panics when it is asked about a type.
+type doubtfulSource struct{ *notes }
+
+func (doubtfulSource) Ignores(string) bool { panic("no such type") }
+func (doubtfulSource) Handles(string) bool { panic("no such type") }
+
+// The type is then one that is not ignored.
+func TestSourceThatPanicsAboutATypeLosesNoEvent(t *testing.T) {
+	t.Parallel()
+	s := newApp(t).openInbox()
+	s.on(pay)
+	p, i := idem.NewProcessor(s.pool, doubtfulSource{s.notes}), idem.NewInbox(s.pool, doubtfulSource{s.notes})
+	p.Logger, i.Logger = nil, nil
+	if o, err := p.Accept(t.Context(), letter("e1", "o1", 0)); o != idem.Done || err != nil {
+		t.Errorf("inline: %s, %v, want done", o, err)
+	}
+	if o, err := i.Accept(t.Context(), letter("e2", "o2", 0)); o != idem.Pending || err != nil {
+		t.Errorf("inbox: %s, %v, want pending", o, err)
+	}
+	if err := i.Drain(t.Context()); err != nil {
+		t.Error(err)
+	}
+	s.wantEffects(2)
 }
 
 // brittleSource is a source that cannot open anything.

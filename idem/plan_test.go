@@ -22,7 +22,7 @@ var verbs = []struct {
 	do   func(ctx context.Context, db store.DB, e store.Event) error
 }{
 	{"FindClaims", func(ctx context.Context, db store.DB, e store.Event) error {
-		_, err := store.FindClaims(ctx, db, store.Search{Source: e.Source, Limit: 8, Lease: time.Minute, Crashed: 2, Alone: true})
+		_, err := store.FindClaims(ctx, db, store.Search{Source: e.Source, Limit: 8, Lease: time.Minute, Crashed: 2, WithCrashed: true})
 		return err
 	}},
 	{"FindClaims from a position", func(ctx context.Context, db store.DB, e store.Event) error {
@@ -30,17 +30,17 @@ var verbs = []struct {
 		_, err := store.FindClaims(ctx, db, search)
 		return err
 	}},
-	{"MarkStored of a claim", marks(store.Stored{States: []string{store.Pending}, Start: 1})},
+	{"MarkStored of a claim", marks(store.Stored{States: []string{store.Pending}, Claim: 1})},
 	{"MarkStored and keep", marks(store.Stored{States: []string{store.Pending}, KeepBody: true})},
 	{"MarkStored and wait", marks(store.Stored{States: []string{store.Pending}, Wait: true})},
 	{"Promote", queues(func(b *pgx.Batch, e store.Event) { store.Promote(b, e.Lane(), new(bool)) })},
 	{"Look", queues(func(b *pgx.Batch, e store.Event) { store.Look(b, e, new(store.Found)) })},
 	{"Release", func(ctx context.Context, db store.DB, e store.Event) error {
-		_, err := store.Release(ctx, db, store.Claim{Event: e, Start: 1})
+		_, err := store.Release(ctx, db, store.Claim{Event: e, Number: 1}, time.Second)
 		return err
 	}},
 	{"Settle", func(ctx context.Context, db store.DB, e store.Event) error {
-		_, err := store.Settle(ctx, db, store.Claim{Event: e, Start: 1}, store.End{State: store.Parked, Attempts: 1, Free: true})
+		_, err := store.Settle(ctx, db, store.Claim{Event: e, Number: 1}, store.End{State: store.Parked, Attempts: 1, Free: true})
 		return err
 	}},
 	{"Mark", queues(func(b *pgx.Batch, e store.Event) { store.Mark(b, e, false, new(store.Session)) })},
@@ -143,6 +143,43 @@ func TestDeliveriesAndWorkersNeverReadATableThrough(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// Many events arrived at once behind parked ones, and Postgres has no statistics yet.
+// Workers look every minute, and have some seconds, for those that wait for nothing.
+func TestEventsThatWaitForNothingAreFoundAlongAnIndex(t *testing.T) {
+	t.Parallel()
+	s := openApp(t, idemtest.Pool(t))
+	s.exec(`insert into idem_events (event, type, key, state)
+			select 'notes//' || n, 'paid', n % 1000, case when n < 1000 then 'parked' else 'pending' end from generate_series(0, 4999) n;
+		insert into idem_payloads (event, source, lane, received_at, body)
+			select event, 'notes', 'notes//' || key, now() + case state when 'pending' then interval '1 second' else interval '0' end, '{}' from idem_events`)
+	promote := func(ctx context.Context, db store.DB, _ store.Event) error {
+		_, err := store.PromoteStuck(ctx, db, "notes")
+		return err
+	}
+	if got := s.reads(s.connect("auto"), promote, "p0"); got.Through+got.ByIndex > 50_000 {
+		t.Errorf("5,000 events: %s", got)
+	}
+}
+
+// A plan for the arguments of one claim takes longer than the claim. Where many events
+// wait, Postgres would take it for the cheaper one each time.
+func TestClaimIsPlannedOnce(t *testing.T) {
+	t.Parallel()
+	s := openApp(t, idemtest.Pool(t))
+	conn := s.connect("auto")
+	for range 10 {
+		if _, err := store.FindClaims(t.Context(), conn, store.Search{Source: "notes", Limit: 4, Lease: time.Minute, Crashed: 2}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var plans int // Postgres 13 does not count them
+	err := conn.QueryRow(t.Context(), `select coalesce(sum((to_jsonb(p) ->> 'custom_plans')::int), 0) from pg_prepared_statements p
+		where statement like '%skip locked%'`).Scan(&plans)
+	if err != nil || plans > 0 {
+		t.Errorf("10 claims made %d plans for their arguments, %v", plans, err)
 	}
 }
 

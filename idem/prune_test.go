@@ -2,6 +2,7 @@ package idem_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"strings"
@@ -201,4 +202,41 @@ func TestPrunePutsRightWhatPeopleDidByHand(t *testing.T) {
 	s.wantPayload("a2", string(letter("a2", "a", 0).Payload))
 	s.drain(1) // its entity goes on
 	s.wantState("a2", idem.StateDone)
+}
+
+// An event whose row was deleted by hand comes again while Prune tidies up: its body is
+// an event's again, and stays.
+func TestPruneLeavesTheBodyOfAnEventThatIsStoredMeanwhile(t *testing.T) {
+	t.Parallel()
+	s := newInboxApp(t)
+	s.on(pay)
+	s.store(letter("e1", "o1", 1))
+	const lock = `(hashtextextended(current_schema(), 0))`
+	s.exec(`delete from idem_events;
+		create function wait() returns trigger language plpgsql as $$ begin
+			perform pg_advisory_xact_lock_shared` + lock + `; return null; end $$;
+		create trigger wait after update on idem_payloads for each row execute function wait()`)
+	holder, err := s.pool.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer holder.Rollback(context.Background())
+	if _, err := holder.Exec(t.Context(), `select pg_advisory_xact_lock`+lock); err != nil {
+		t.Fatal(err)
+	}
+	const waits = `select exists (select from pg_locks where locktype = $1 and not granted and pid in (
+		select pid from pg_stat_activity where application_name = current_setting('application_name')))`
+	accepted, pruned := make(chan error, 1), make(chan error, 1)
+	go func() { _, err := s.inbox.Accept(t.Context(), letter("e1", "o1", 1)); accepted <- err }()
+	s.until(waits, "advisory")
+	go func() { _, err := s.inbox.Prune(t.Context()); pruned <- err }()
+	s.until(waits, "transactionid")
+	if err := holder.Rollback(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(<-accepted, <-pruned); err != nil {
+		t.Fatal(err)
+	}
+	s.drain(1)
+	s.wantState("e1", idem.StateDone)
 }

@@ -123,7 +123,7 @@ func TestRelayWithAFallbackNeedsOneOfTwo(t *testing.T) {
 	} {
 		t.Run(c.reason, func(t *testing.T) {
 			t.Parallel()
-			s, r := newRelayApp(t, publisherFunc(func(context.Context, idem.Message) error { return errors.New("broker is away") }))
+			s, r := newRelayApp(t, publisherFunc(func(context.Context, idem.Message) error { return errors.New("broker is unavailable") }))
 			r.Timeout, r.Fallback = c.timeout, c.fallback
 			if r.Fallback == nil {
 				r.Fallback = s.inbox.Accept

@@ -81,15 +81,21 @@ func TestServeEndsWithWhatIsWrong(t *testing.T) {
 	defer taken.Close()
 	none := s.newInbox(s.pool)
 	none.Workers = 0
+	hasty, intolerant, relay := s.newProcessor(), s.newProcessor(), idem.NewRelay(s.notes, &broker{}, strings.Repeat("s", 32))
+	hasty.Timeout, intolerant.ParkAfter, relay.Timeout = 0, 0, 0
+	const free = "127.0.0.1:0"
 	for why, c := range map[string]struct {
-		addr  string
-		inbox *idem.Inbox
-		want  string
+		addr string
+		part idem.Part
+		want string
 	}{
-		"the address is taken": {taken.Addr().String(), s.inbox, "cannot listen"},
-		"no workers":           {"127.0.0.1:0", none, "Workers of the inbox is zero"},
+		"the address is taken":              {taken.Addr().String(), s.inbox, "cannot listen"},
+		"no workers":                        {free, none, "Workers of the inbox is zero"},
+		"no time for a delivery":            {free, hasty, "Timeout of the processor is zero"},
+		"an event may not fail even once":   {free, intolerant, "ParkAfter of the processor is zero"},
+		"no time for the broker to confirm": {free, relay, "Timeout of the relay is zero"},
 	} {
-		err := idem.Serve(t.Context(), &http.Server{Addr: c.addr}, c.inbox)
+		err := idem.Serve(t.Context(), &http.Server{Addr: c.addr}, c.part)
 		if err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: Serve = %v, want %q", why, err, c.want)
 		}

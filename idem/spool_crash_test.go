@@ -177,9 +177,9 @@ func TestChildThatSpools(t *testing.T) {
 		return
 	}
 	go endWithParent()
-	var away atomic.Bool
-	away.Store(true)
-	pool := openPool(t, os.Getenv("IDEM_TEST_SPOOL_URL"), func(c *pgxpool.Config) { goAway(c, &away) })
+	var down atomic.Bool
+	down.Store(true)
+	pool := openPool(t, os.Getenv("IDEM_TEST_SPOOL_URL"), func(c *pgxpool.Config) { takeDown(c, &down) })
 	kept, err := idem.OpenSpoolOn(dir, &deadly{step: os.Getenv("IDEM_TEST_SPOOL_STEP")})
 	if err != nil {
 		t.Fatal(err)
@@ -194,6 +194,6 @@ func TestChildThatSpools(t *testing.T) {
 		}
 		_, _ = io.WriteString(os.Stdout, id+"\n")
 	}
-	away.Store(false)
+	down.Store(false)
 	select {} // it drains by itself
 }

@@ -22,17 +22,26 @@ type broken struct {
 	spool.System
 	step string
 	full atomic.Bool
+	most int32 // how often it fails; 0 is always
 	hits atomic.Int32
 }
 
 var errDisk = errors.New("no space left on device")
 
 func (b *broken) fail(step string) error {
-	if step != b.step || !b.full.Load() {
+	if step != b.step || !b.full.Load() || b.hits.Add(1) > b.most && b.most > 0 {
 		return nil
 	}
-	b.hits.Add(1)
 	return errDisk
+}
+
+// ReadFile fails at the end of a file.
+func (b *broken) ReadFile(name string) ([]byte, error) {
+	data, err := b.System.ReadFile(name)
+	if err := b.fail("read"); err != nil {
+		return data[:len(data)-2], err
+	}
+	return data, err
 }
 
 func (b *broken) Create(name string) (spool.Handle, error) {
@@ -92,7 +101,7 @@ func (s *spoolApp) openOn(disk spool.Disk) {
 	s.inbox.Spool = s.spool
 }
 
-func TestFullDiskIsAnsweredAsPostgresThatIsAway(t *testing.T) {
+func TestFullDiskIsAnsweredAsPostgresThatIsUnavailable(t *testing.T) {
 	t.Parallel()
 	for _, step := range []string{"create", "write", "sync", "close", "rename", "sync directory"} {
 		t.Run(step, func(t *testing.T) {
@@ -100,7 +109,7 @@ func TestFullDiskIsAnsweredAsPostgresThatIsAway(t *testing.T) {
 			s := newSpoolApp(t)
 			disk := &broken{step: step}
 			s.openOn(disk)
-			s.away.Store(true)
+			s.down.Store(true)
 			s.wantAnswer(paid("1"), http.StatusOK)
 			disk.full.Store(true)
 			s.wantAnswer(paid("2"), http.StatusServiceUnavailable)
@@ -108,7 +117,7 @@ func TestFullDiskIsAnsweredAsPostgresThatIsAway(t *testing.T) {
 			disk.full.Store(false)
 			s.wantAnswer(paid("3"), http.StatusOK)
 			disk.full.Store(true)
-			s.away.Store(false)
+			s.down.Store(false)
 			s.wantAnswer(`{"id":"4","type":"paid","order":"o2"}`, http.StatusOK) // in Postgres: no earlier one is in the way
 			s.untilDrained()
 			s.wantAnswer(paid("2"), http.StatusOK) // again, as the provider does
@@ -130,10 +139,10 @@ func TestFileThatCannotBeDeletedIsStoredOnce(t *testing.T) {
 	s := newSpoolApp(t)
 	disk := &broken{step: "remove"}
 	s.openOn(disk)
-	s.away.Store(true)
+	s.down.Store(true)
 	s.accept(idem.Spooled, letter("1", "o1", 0), letter("2", "o1", 0))
 	disk.full.Store(true)
-	s.away.Store(false)
+	s.down.Store(false)
 	s.untilLogged("spool is drained")
 	s.accept(idem.Pending, letter("3", "o1", 0))
 	if !strings.Contains(s.logged(), "cannot be deleted") || len(s.files(".spool")) != 2 {
@@ -207,6 +216,37 @@ func TestDamageCostsTheEventsThatItHits(t *testing.T) {
 				t.Errorf("the log does not tell:\n%s", s.logged())
 			}
 		})
+	}
+}
+
+// A disk may be late, and may never give what it was given.
+func TestFileThatCannotBeReadIsReadAgainBeforeItIsDamaged(t *testing.T) {
+	t.Parallel()
+	s := newSpoolApp(t)
+	s.putFile(letter("1", "o1", 0), letter("2", "o1", 0))
+	late := &broken{step: "read", most: 2}
+	late.full.Store(true)
+	s.openOn(late)
+	if err := s.inbox.Drain(t.Context()); err == nil || !strings.Contains(err.Error(), "reading the spool") {
+		t.Error("draining what cannot be read: ", err)
+	}
+	s.untilDrained()
+	s.drain()
+	s.wantOrder("1", "2")
+	if aside := s.files(".damaged"); len(aside) > 0 {
+		t.Errorf("%q are set aside", aside)
+	}
+
+	s.putFile(letter("3", "o1", 0), letter("4", "o1", 0))
+	never := &broken{step: "read"}
+	never.full.Store(true)
+	s.openOn(never)
+	_ = s.inbox.Drain(t.Context()) // fails like the first
+	s.untilDrained()
+	s.drain()
+	s.wantOrder("1", "2", "3")
+	if aside := s.files(".damaged"); len(aside) != 1 {
+		t.Errorf("%q are set aside, want the file of 3 and 4", aside)
 	}
 }
 

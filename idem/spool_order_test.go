@@ -4,13 +4,13 @@ import (
 	"context"
 	"fmt"
 	"net/http"
-	"runtime"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/paghooks/paghooks/idem"
@@ -44,11 +44,11 @@ func (s *spoolApp) deliverUntil(ctx context.Context, entities int) (wait func() 
 // they arrive; and waits until they go to Postgres again.
 func (s *spoolApp) outage(events int) {
 	s.Helper()
-	s.away.Store(true)
+	s.down.Store(true)
 	for s.spool.Spooled() < events {
-		runtime.Gosched()
+		pause()
 	}
-	s.away.Store(false)
+	s.down.Store(false)
 	if !s.spool.UntilDrained(patience) {
 		for line := range strings.SplitSeq(s.logged(), "\n") {
 			if strings.Contains(line, "spool") && !strings.Contains(line, "webhook spooled") {
@@ -95,15 +95,25 @@ func TestSpoolGetsEmptyWhileEventsArrive(t *testing.T) {
 
 func TestSpoolTakesEventsForWhateverReasonPostgresDoesNot(t *testing.T) {
 	t.Parallel()
+	var readOnly atomic.Bool // what new connections are, too: the pool replaces one that cannot write
 	for name, c := range map[string]struct {
 		reason   string
 		set      func(*pgxpool.Config)
 		from, to func(*spoolApp)
 	}{
 		"read-only": {
-			"a replica, or a primary during a failover", func(c *pgxpool.Config) { c.MaxConns = 1 },
-			func(s *spoolApp) { s.exec(`set default_transaction_read_only = on`) },
-			func(s *spoolApp) { s.exec(`set default_transaction_read_only = off`) },
+			"a replica, or a primary during a failover",
+			func(c *pgxpool.Config) {
+				c.MaxConns = 1
+				c.BeforeConnect = func(_ context.Context, c *pgx.ConnConfig) error {
+					if readOnly.Load() {
+						c.RuntimeParams["default_transaction_read_only"] = "on"
+					}
+					return nil
+				}
+			},
+			func(s *spoolApp) { readOnly.Store(true); s.pool.Reset() },
+			func(*spoolApp) { readOnly.Store(false) },
 		},
 		"no tables": {
 			"a migration that did not run", asUsual,

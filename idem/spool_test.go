@@ -6,7 +6,6 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
-	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -16,15 +15,15 @@ import (
 	"github.com/paghooks/paghooks/idem"
 )
 
-func TestSpoolKeepsEventsWhilePostgresIsAway(t *testing.T) {
+func TestSpoolKeepsEventsWhilePostgresIsUnavailable(t *testing.T) {
 	t.Parallel()
 	s := newSpoolApp(t)
 	s.wantAnswer(paid("1"), http.StatusOK)
-	s.away.Store(true)
+	s.down.Store(true)
 	for _, id := range []string{"2", "3", "2", "1"} { // the provider delivers two of them again
 		s.wantAnswer(paid(id), http.StatusOK)
 	}
-	s.away.Store(false)
+	s.down.Store(false)
 	s.wantAnswer(paid("4"), http.StatusOK)
 	s.untilDrained()
 	s.wantAnswer(paid("5"), http.StatusOK)
@@ -72,9 +71,9 @@ func TestSpooledEventIsStoredAsAnyOther(t *testing.T) {
 	s.accept(idem.Pending, events...)
 	want := queryOne[string](s.app, stored)
 	s.exec(`delete from idem_events; delete from idem_payloads`)
-	s.away.Store(true)
+	s.down.Store(true)
 	s.accept(idem.Spooled, events...)
-	s.away.Store(false)
+	s.down.Store(false)
 	s.untilDrained()
 	if diff := cmp.Diff(want, queryOne[string](s.app, stored)); diff != "" {
 		t.Error("what is stored (-directly +by the spool):\n" + diff)
@@ -84,7 +83,7 @@ func TestSpooledEventIsStoredAsAnyOther(t *testing.T) {
 func TestEventThatNeitherStoreTakesIsAskedForAgain(t *testing.T) {
 	t.Parallel()
 	s := newSpoolApp(t)
-	s.away.Store(true)
+	s.down.Store(true)
 	s.spool.MaxBytes = 400 // two events
 	s.accept(idem.Spooled, letter("1", "o1", 0), letter("2", "o2", 0))
 	for range 2 {
@@ -93,7 +92,7 @@ func TestEventThatNeitherStoreTakesIsAskedForAgain(t *testing.T) {
 	if !strings.Contains(s.logged(), "it is full: raise MaxBytes") {
 		t.Errorf("nothing says that it is full:\n%s", s.logged())
 	}
-	s.away.Store(false)
+	s.down.Store(false)
 	s.untilDrained()
 	s.wantAnswer(paid("3"), http.StatusOK)
 	s.drain()
@@ -105,9 +104,9 @@ func TestEventThatPostgresRefusesIsSetAside(t *testing.T) {
 	t.Parallel()
 	s := newSpoolApp(t)
 	s.exec(`alter table idem_events add constraint no_bad check (event not like '%bad%')`)
-	s.away.Store(true)
+	s.down.Store(true)
 	s.accept(idem.Spooled, letter("1", "o1", 0), letter("bad", "o1", 0), letter("2", "o1", 0), letter("3", "o2", 0))
-	s.away.Store(false)
+	s.down.Store(false)
 	s.untilDrained()
 	s.drain()
 	s.wantEffects(3)
@@ -139,9 +138,9 @@ func TestSpooledEventOlderThanRetentionIsSetAside(t *testing.T) {
 	t.Parallel()
 	s := newSpoolApp(t)
 	s.inbox.Retention = time.Nanosecond
-	s.away.Store(true)
+	s.down.Store(true)
 	s.accept(idem.Spooled, letter("1", "o1", 0))
-	s.away.Store(false)
+	s.down.Store(false)
 	s.untilDrained()
 	s.wantState("1", "")
 	if n := len(s.files(".refused")); n != 1 || !strings.Contains(s.logged(), "older than Retention") {
@@ -165,7 +164,7 @@ func TestHealthSaysWhatTheSpoolHolds(t *testing.T) {
 	late := health()
 	late.MaxSpooled = time.Nanosecond
 	for s.spool.Age().Round(time.Second) == 0 {
-		runtime.Gosched()
+		pause()
 	}
 	s.wantHealth("for too long", late, "spool", "1 events have been on this machine's disk")
 	off := health()
@@ -190,7 +189,7 @@ func TestSpoolServesOneInbox(t *testing.T) {
 	if o, err := other.Accept(t.Context(), letter("2", "o1", 0)); o != idem.Pending || err != nil {
 		t.Errorf("Accept = %s, %v, want pending: Postgres is there", o, err)
 	}
-	s.away.Store(true)
+	s.down.Store(true)
 	if o, err := other.Accept(t.Context(), letter("3", "o1", 0)); o != idem.Retrying || err == nil || !strings.Contains(err.Error(), "another inbox's") {
 		t.Errorf("Accept = %s, %v, want an error that says why", o, err)
 	}
@@ -220,7 +219,7 @@ func TestSpoolIsNotOpenedWhereNothingCanBeKept(t *testing.T) {
 func TestSpoolIsPrivate(t *testing.T) {
 	t.Parallel()
 	s := newSpoolApp(t)
-	s.away.Store(true)
+	s.down.Store(true)
 	s.accept(idem.Spooled, letter("1", "o1", 0))
 	for _, name := range append(s.files(".spool"), s.dir) {
 		info, err := os.Stat(name)
@@ -237,12 +236,12 @@ func TestSpoolIsPrivate(t *testing.T) {
 func TestDrainStoresWhatTheSpoolHolds(t *testing.T) {
 	t.Parallel()
 	s := newSpoolApp(t)
-	s.away.Store(true)
+	s.down.Store(true)
 	s.accept(idem.Spooled, letter("1", "o1", 0))
 	if err := s.inbox.Drain(t.Context()); err == nil || !strings.Contains(err.Error(), "draining the spool") {
 		t.Errorf("Drain = %v, want an error", err)
 	}
-	s.away.Store(false)
+	s.down.Store(false)
 	for { // a try may have begun before
 		err := s.inbox.Drain(t.Context())
 		if err == nil {

@@ -19,7 +19,7 @@ import (
 
 // The system refuses to write the second half of a file: what it did write is not
 // taken for an event, and the process goes on.
-func TestSystemThatRefusesToWriteIsAnsweredAsPostgresThatIsAway(t *testing.T) {
+func TestSystemThatRefusesToWriteIsAnsweredAsPostgresThatIsUnavailable(t *testing.T) {
 	t.Parallel()
 	s := newSpoolApp(t)
 	child := exec.Command(os.Args[0], "-test.run=^TestChildWithSmallFiles$")
@@ -44,9 +44,9 @@ func TestChildWithSmallFiles(t *testing.T) {
 	if err := syscall.Setrlimit(syscall.RLIMIT_FSIZE, &syscall.Rlimit{Cur: 1000, Max: 1000}); err != nil {
 		t.Fatal(err)
 	}
-	var away atomic.Bool
-	away.Store(true)
-	inbox := idem.NewInbox(openPool(t, os.Getenv("IDEM_TEST_SPOOL_URL"), func(c *pgxpool.Config) { goAway(c, &away) }), &notes{})
+	var down atomic.Bool
+	down.Store(true)
+	inbox := idem.NewInbox(openPool(t, os.Getenv("IDEM_TEST_SPOOL_URL"), func(c *pgxpool.Config) { takeDown(c, &down) }), &notes{})
 	inbox.Spool, inbox.Logger = openSpool(t, dir), nil
 	large := letter("2", "o1", 0)
 	large.Payload = append(large.Payload, strings.Repeat(" ", 2000)...)

@@ -73,6 +73,42 @@ func TestHandedOverEventTakesItsPlaceInTheOrderOfItsKey(t *testing.T) {
 	m.wantDone(t, "bad1", "e2", "e3")
 }
 
+// What is behind a parked event can only wait, for days maybe. Were the provider asked
+// to deliver it again and again, its queue would stop.
+func TestEventThatWaitsForAnEarlierOneIsParkedOrHandedOverToo(t *testing.T) {
+	t.Parallel()
+	for _, hand := range []bool{false, true} {
+		t.Run(fmt.Sprintf("HandToInbox=%t", hand), func(t *testing.T) {
+			t.Parallel()
+			s, m := newApp(t), &fixable{}
+			s.on(func(ctx context.Context, tx pgx.Tx, n *note) error {
+				if n.ID == "e2" && !m.fixed.Load() {
+					return errors.New("no such order")
+				}
+				return m.handle(ctx, tx, n)
+			})
+			s.processor.ParkAfter, s.processor.HandToInbox = 3, hand
+			s.openInbox()
+			s.store(letter("bad1", "o1", 0))
+			s.drain(1) // it blocks its key
+			s.wantAnswer(paid("e2"), http.StatusServiceUnavailable)
+			s.wantState("e2", idem.StateRetrying)
+			s.wantAnswer(paid("e2"), http.StatusServiceUnavailable)
+			s.wantAnswer(paid("e2"), http.StatusOK)
+			s.wantRow("e2", "(attempts, last_error like '%an earlier event%')", "(3,t)")
+			m.fixed.Store(true)
+			s.wantRequeued(idem.Filter{IDs: []string{"bad1"}}, 1)
+			if !hand {
+				s.wantState("e2", idem.StateParked)
+				s.drain(1)
+				s.wantReplayed(idem.Filter{}, idem.Replayed{Done: 1})
+			}
+			s.drain()
+			m.wantDone(t, "bad1", "e2")
+		})
+	}
+}
+
 func TestEventThatMustNotBeTriedAgainIsParkedAtOnceInline(t *testing.T) {
 	t.Parallel()
 	for _, hand := range []bool{false, true} {

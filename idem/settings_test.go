@@ -1,0 +1,43 @@
+package idem_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/paghooks/paghooks/idem"
+)
+
+// What is executed with COMMIT finds its tables whatever the handler has set for its
+// transaction. What the handler declares is executed with the handler's settings.
+func TestHandlerMaySetSearchPathAndRoleForItsTransaction(t *testing.T) {
+	t.Parallel()
+	for name, value := range map[string]string{"search_path": "pg_catalog", "role": "pg_monitor"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s, w := newInboxApp(t), &broker{}
+			outbox := idem.NewOutbox(s.pool, "shop", w)
+			s.on(func(ctx context.Context, tx pgx.Tx, n *note) error {
+				if err := pay(ctx, tx, n); err != nil {
+					return err
+				}
+				if _, err := tx.Exec(ctx, fmt.Sprintf(`set local %s = %s`, name, value)); err != nil {
+					return err
+				}
+				idem.ExecAtCommit(ctx, `select 1 / (current_setting($1) = $2)::int`, name, value)
+				return outbox.Emit(ctx, paidMessage(n))
+			})
+			s.store(letter("e1", "o1", 1))
+			s.store(letter("e2", "o1", 2))
+			s.drain(2)
+			s.wantEffects(2)
+			outbox.Logger = s.logger()
+			if err := outbox.Drain(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			w.want(t, "order.paid o1 e1", "order.paid o1 e2")
+		})
+	}
+}
