@@ -3,8 +3,7 @@ package idem
 import (
 	"context"
 	"errors"
-	"math/rand/v2"
-	"time"
+	"fmt"
 
 	"github.com/jackc/pgx/v5"
 
@@ -13,75 +12,75 @@ import (
 )
 
 // attempt is one execution of a handler, in one transaction with the record that
-// its event is done. Deliveries, workers, replays and dry runs all run one; they
-// differ in how they mark the event.
+// its event is done. Deliveries, workers, replays and dry runs differ in how they
+// mark the event. When Postgres asks to run the transaction again, the handler runs
+// again, maxRuns times at most: that is still one attempt.
 type attempt struct {
 	event Event
 	work  Work
 	dry   bool // rolled back at the end, whatever is stored
 
-	mark      func(*pgx.Batch, *store.Session) // records the event as done, if it is this attempt's
-	otherwise func(*pgx.Batch)                 // executed when it is not, after the rollback
-	last      func(*pgx.Batch)                 // executed with COMMIT
+	mark        func(*pgx.Batch, *store.Session) // records the event as done, unless it must not be processed here
+	ifNotMarked func(*pgx.Batch)                 // executed after the rollback then; may be nil
+	atCommit    func(*pgx.Batch)                 // executed with COMMIT; may be nil
 }
 
-// maxRuns is how often a handler runs when Postgres asks to run its transaction
-// again.
+// maxRuns is how often a transaction runs at most, the first time included, when
+// Postgres asks to run it again.
 const maxRuns = 4
 
-// execute runs a until it is done, has failed, or time is up. Duplicate means
-// that the event was not this attempt's to mark.
+// execute makes an attempt. Duplicate means that the event was not marked, and no
+// handler ran.
 func (c *Common) execute(ctx context.Context, a attempt) (Outcome, error) {
 	for runs := 1; ; runs++ {
-		outcome, err := c.try(ctx, a)
+		outcome, err := c.runOnce(ctx, a)
 		if outcome != Retrying || !pgtx.Retryable(err) || runs == maxRuns || !pause(ctx, runs) {
 			return outcome, err
 		}
-		// The handler may have changed what it was given: decode it anew.
-		if a.work, err = c.route(a.event); err != nil {
+		// The handler may have changed what it was given: decode it anew. What is ignored has none.
+		work, err := c.route(a.event)
+		if err != nil {
 			return Retrying, err
+		}
+		if work != nil {
+			a.work = work
 		}
 	}
 }
 
-// try is one run: mark, work, commit.
-func (c *Common) try(ctx context.Context, a attempt) (Outcome, error) {
+// runOnce runs the transaction once: mark, work, commit.
+func (c *Common) runOnce(ctx context.Context, a attempt) (Outcome, error) {
 	t, err := pgtx.Begin(ctx, c.pool, func(b *pgx.Batch, s *pgtx.Session) { a.mark(b, (*store.Session)(s)) })
 	if err != nil {
 		return Retrying, explain(err)
 	}
 	defer t.Close(ctx)
 	if !t.Marked() && !a.dry {
-		return Duplicate, a.notMarked(ctx, t)
+		if a.ifNotMarked != nil {
+			if err := t.Rollback(ctx, a.ifNotMarked); err != nil {
+				return Retrying, fmt.Errorf("looking at the stored event: %w", explain(err))
+			}
+		}
+		return Duplicate, nil
 	}
-	s := &handling{event: a.event, dry: a.dry, after: &hooks{}}
-	if err := t.Run(withHandling(ctx, s), a.work); err != nil {
+	h := &handling{event: a.event, dry: a.dry, after: &hooks{}}
+	if err := t.Run(withHandling(ctx, h), a.work); err != nil {
 		return Retrying, err
 	}
-	last := s.statements()
+	declared, ours := h.statements()
 	if a.dry {
-		err := t.Check(ctx, last)
+		err := t.Check(ctx, declared, ours)
 		return outcomeOf(err), err
 	}
-	if a.last != nil {
-		if last == nil {
-			last = &pgx.Batch{}
-		}
-		a.last(last)
+	if a.atCommit != nil {
+		a.atCommit(ours)
 	}
-	if err := t.Commit(ctx, last); err != nil {
+	if err := t.Commit(ctx, declared, ours); err != nil {
 		return outcomeOf(err), err
 	}
 	t.Close(ctx) // before the hooks: they may want a connection
-	s.after.run(ctx, func(err error) { c.logError(ctx, "webhook AfterCommit function failed", a.event, err) })
+	h.after.run(ctx, func(err error) { c.logError(ctx, "webhook AfterCommit function failed", a.event, err) })
 	return Done, nil
-}
-
-func (a attempt) notMarked(ctx context.Context, t *pgtx.Tx) error {
-	if a.otherwise == nil {
-		return nil
-	}
-	return t.Rollback(ctx, a.otherwise)
 }
 
 func outcomeOf(err error) Outcome {
@@ -106,36 +105,8 @@ func (c *Common) markStored(e Event, states ...string) func(*pgx.Batch, *store.S
 	return func(b *pgx.Batch, s *store.Session) { store.MarkStored(b, e.row(), how, s) }
 }
 
-// promote has the next event of e's entity go on. promoted is set if it was held
+// promote makes the next event of e's entity due, and sets promoted if it was held
 // back.
 func promote(e Event, promoted *bool) func(*pgx.Batch) {
 	return func(b *pgx.Batch) { store.Promote(b, e.row().Lane(), promoted) }
-}
-
-// again runs a transaction of many rows again when it met another in a deadlock.
-func again(ctx context.Context, f func() error) error {
-	for runs := 1; ; runs++ {
-		if err := f(); !pgtx.Retryable(err) || runs == maxRuns || !pause(ctx, runs) {
-			return err
-		}
-	}
-}
-
-// pause waits a little longer after each try, with jitter so that those who
-// met once do not meet again. It reports whether there is time for another.
-func pause(ctx context.Context, tries int) bool {
-	d := min(10*time.Millisecond<<min(tries, 6), 500*time.Millisecond)
-	return sleep(ctx, d/2+rand.N(d))
-}
-
-// sleep reports whether ctx has let it sleep so long.
-func sleep(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
 }

@@ -1,9 +1,13 @@
 package idem
 
 import (
+	"context"
 	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/paghooks/paghooks/idem/internal/pgtx"
+	"github.com/paghooks/paghooks/idem/internal/store"
 )
 
 // Common is what [Processor] and [Inbox] have in common: settings, and the
@@ -47,4 +51,13 @@ func newCommon(pool *pgxpool.Pool, source Source, timeout time.Duration) Common 
 		Retention: 45 * 24 * time.Hour,
 		pool:      pool,
 	}
+}
+
+// ask calls f, which executes a statement of package store: see [pgtx.Ask].
+func ask[T any](ctx context.Context, pool *pgxpool.Pool, f func(context.Context, store.DB) (T, error)) (answer T, err error) {
+	err = pgtx.Ask(ctx, pool, func(ctx context.Context, conn *pgxpool.Conn) (err error) {
+		answer, err = f(ctx, conn)
+		return err
+	})
+	return answer, err
 }

@@ -16,37 +16,38 @@ type handling struct {
 	after *hooks // nil where nobody runs them
 
 	mu       sync.Mutex
-	declared *pgx.Batch // statements for before the commit; nil for none
-	returned bool       // the handler has: what is declared now comes too late
+	declared pgx.Batch // the handler's statements for before the commit
+	messages pgx.Batch // and this package's, behind them
+	returned bool      // the handler has: what is declared now comes too late
 }
 
 type handlingKey struct{}
 
-func withHandling(ctx context.Context, s *handling) context.Context {
-	return context.WithValue(ctx, handlingKey{}, s)
+func withHandling(ctx context.Context, h *handling) context.Context {
+	return context.WithValue(ctx, handlingKey{}, h)
 }
 
 func handlingFrom(ctx context.Context) (*handling, bool) {
-	s, ok := ctx.Value(handlingKey{}).(*handling)
-	return s, ok
+	h, ok := ctx.Value(handlingKey{}).(*handling)
+	return h, ok
 }
 
 // EventFrom returns the event that the handler with this context is processing:
 // its Scope (which account), its ID and its Payload as received. ok is false
 // outside of a handler.
 func EventFrom(ctx context.Context) (e Event, ok bool) {
-	s, ok := handlingFrom(ctx)
+	h, ok := handlingFrom(ctx)
 	if !ok {
 		return Event{}, false
 	}
-	return s.event, true
+	return h.event, true
 }
 
 // IsDryRun tells a handler that its transaction will be rolled back, so that it
 // can leave out what is not in there: calls, messages, files.
 func IsDryRun(ctx context.Context) bool {
-	s, ok := handlingFrom(ctx)
-	return ok && s.dry
+	h, ok := handlingFrom(ctx)
+	return ok && h.dry
 }
 
 // ExecAtCommit declares a statement that is executed in the handler's transaction
@@ -64,37 +65,36 @@ func IsDryRun(ctx context.Context) bool {
 // reported: where that matters, use tx. One that a goroutine declares after the
 // handler has returned is not executed.
 //
-// It panics outside of a handler, and for a statement that ends the transaction.
+// It panics outside of a handler, and for a statement that ends the transaction. The
+// name of a prepared statement, and what a [pgx.QueryRewriter] writes, cannot be looked
+// at: those cost two round trips more, to find out whether the transaction has ended.
 func ExecAtCommit(ctx context.Context, sql string, args ...any) {
-	s, ok := handlingFrom(ctx)
+	h, ok := handlingFrom(ctx)
 	if !ok {
 		panic("idem: ExecAtCommit needs the context of a handler")
 	}
 	if pgtx.EndsTransaction(sql) {
 		panic("idem: ExecAtCommit got a statement that ends the transaction: return nil to commit, or an error to roll back")
 	}
-	s.declare(func(b *pgx.Batch) { b.Queue(sql, args...) })
+	h.declare(func() { h.declared.Queue(sql, args...) })
 }
 
 // declare queues statements for before the commit, unless it is too late.
-func (s *handling) declare(queue func(*pgx.Batch)) (inTime bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.returned {
+func (h *handling) declare(queue func()) (inTime bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.returned {
 		return false
 	}
-	if s.declared == nil {
-		s.declared = &pgx.Batch{}
-	}
-	queue(s.declared)
+	queue()
 	return true
 }
 
-// statements returns what the handler declared until it returned; nil if that is
-// nothing.
-func (s *handling) statements() *pgx.Batch {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.returned = true
-	return s.declared
+// statements returns what the handler declared until now, when it has returned:
+// statements of its own, and messages.
+func (h *handling) statements() (declared, messages *pgx.Batch) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.returned = true
+	return &h.declared, &h.messages
 }

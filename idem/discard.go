@@ -37,7 +37,7 @@ func (f Filter) isZero() bool {
 
 // discardAll gives up events by their row keys, if they are in one of states.
 func (c *Common) discardAll(ctx context.Context, keys, states []string, reason string) (n int64, err error) {
-	err = again(ctx, func() error {
+	err = retryDeadlocks(ctx, func() error {
 		return pgx.BeginFunc(ctx, c.pool, func(tx pgx.Tx) (err error) {
 			n, err = store.Discard(ctx, tx, keys, states, errorText(errors.New("discarded: "+reason)), c.KeepPayloads)
 			return err

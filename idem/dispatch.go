@@ -28,13 +28,15 @@ func Dispatch(ctx context.Context, tx pgx.Tx, source interface {
 	case work == nil:
 		return ErrUnhandled
 	}
-	s := &handling{event: e}
-	s.after, _ = ctx.Value(hooksKey{}).(*hooks)
-	if err := work(withHandling(ctx, s), tx); err != nil {
+	h := &handling{event: e}
+	h.after, _ = ctx.Value(hooksKey{}).(*hooks)
+	if err := work(withHandling(ctx, h), tx); err != nil {
 		return err
 	}
-	if b := s.statements(); b != nil {
-		return tx.SendBatch(ctx, b).Close()
+	declared, messages := h.statements()
+	declared.QueuedQueries = append(declared.QueuedQueries, messages.QueuedQueries...)
+	if declared.Len() == 0 {
+		return nil
 	}
-	return nil
+	return tx.SendBatch(ctx, declared).Close()
 }

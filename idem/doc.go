@@ -36,7 +36,8 @@
 // processed one after the other, by the provider's time and then by arrival; those
 // of different entities at the same time. An event that fails is tried again, after
 // growing pauses, and parked after [Inbox.MaxAttempts]; meanwhile, and then until it is
-// replayed or discarded, the events behind it wait. Handlers can override this with [NoRetry] and [RetryAt].
+// replayed or discarded, the events behind it wait. Handlers can override this with
+// [NoRetry] and [RetryAt].
 //
 // Take the inbox where handlers are slow, where order matters, or where the
 // provider's queue should not feel your deployments; and have Asaas send
@@ -63,26 +64,28 @@
 //
 // # The ways of an event
 //
-//	inline        http.serve → Source.Open → Processor.Accept → attempt → http.answer
-//	                                              │               │
-//	                                    one attempt per event    begin + mark done │ handler │ commit
+//	inline   Receiving.serve → Source.Open → Processor.Accept → attempt → answer
+//	                                             │                 │
+//	                               one attempt per event   begin + mark done │ handler │ commit
 //
-//	inbox         http.serve → Source.Open → Inbox.Accept → http.answer
-//	                                              │
-//	                              one insert for all that wait: pending
+//	inbox    Receiving.serve → Source.Open → Inbox.Accept → answer
+//	                                             │
+//	                             one insert for all that wait: pending
+//	                                             ┆ Postgres does not take it
+//	                             a file of the spool ┄ drain ┄ the same insert
 //
-//	relay         http.serve → Source.Open → Relay.Accept → Publisher → http.answer
-//	                                              ┆
-//	                                     broker → Consume → Relayed → Inbox.Accept or Processor.Accept
+//	relay    Receiving.serve → Source.Open → Relay.Accept → Publisher → answer
+//	                                             ┆
+//	                                    broker → Consume → Relayed → Inbox.Accept or Processor.Accept
 //
-//	worker        Inbox.Run → claim → attempt → done, or: tried again later, parked
-//	                            │        │
-//	               head of its entity   begin + mark done │ handler │ next of its entity + commit
+//	worker   Inbox.Run → claim → attempt → done, or: tried again later, parked, unhandled
+//	                       │        │
+//	          head of its entity   begin + mark done │ handler │ next of its entity + commit
 //
 // Each arrow is a call that returns. An attempt is the same everywhere: deliveries,
-// workers, [Common.Replay] and [Common.DryRun] differ in the statement that marks
-// the event. The mark is the duplicate check: if it changes nothing, the handler
-// does not run.
+// workers and [Common.Replay] differ in the statement that marks the event. The mark
+// is the duplicate check: if it changes nothing, the handler does not run. Only
+// [Common.DryRun] runs it then, too, and rolls back in any case.
 //
 // # What a delivery is answered
 //
@@ -139,15 +142,16 @@
 // # Without HTTP
 //
 // Events that arrive in another way, and are verified elsewhere, go to
-// [Processor.Accept]; those of a broker to [Relayed], which verifies them. Applications that have their own way of running an event
-// once use [Dispatch]. Where no process can run all the time, [Inbox.Drain]
-// processes what is due and returns.
+// [Processor.Accept]; those of a broker to [Relayed], which verifies them. Applications
+// that have their own way of running an event once use [Dispatch]. Where no process can
+// run all the time, [Inbox.Drain] processes what is due and returns.
 //
 // # Change the mode
 //
 // Both modes use the same tables. To go from inline to the inbox, mount it; what
 // inline mode has left as retrying becomes pending when it comes again. To go
-// back, mount a [Processor] and let Run go on until Stats shows nothing pending.
+// back, mount a [Processor] and let Run go on until Stats shows nothing pending. A
+// Processor runs a new event at once, whatever is pending of its entity.
 // [Processor.HandToInbox] mixes them: inline as long as that works.
 //
 // # Try a deployment
@@ -202,8 +206,8 @@
 // up after 5 seconds without an answer, a handler after [Common.Timeout]; the pool
 // gets new connections, and what a broken attempt has left in Postgres is
 // terminated, so that its row can be locked again. A process that is cut off for
-// good cannot do that: so that Postgres notices within a minute, and not after two
-// hours, set in the connection string
+// good cannot do that, nor one that never got the answer to BEGIN: so that Postgres
+// notices within a minute, and not after two hours, set in the connection string
 //
 //	tcp_keepalives_idle=20&tcp_keepalives_interval=5&tcp_keepalives_count=4&idle_in_transaction_session_timeout=60s
 //

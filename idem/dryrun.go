@@ -25,7 +25,7 @@ func (c *Common) DryRun(ctx context.Context, e Event) (Outcome, error) {
 	return c.dry(ctx, e, c.dryRun)
 }
 
-// dry is what dry runs of handlers and of canaries have in common.
+// dry calls run, a dry run of a handler or of a canary, within Timeout.
 func (c *Common) dry(ctx context.Context, e Event, run func(context.Context, Event) (Outcome, error)) (Outcome, error) {
 	ctx, cancel := context.WithTimeout(ctx, c.Timeout)
 	defer cancel()
@@ -85,5 +85,5 @@ func (c *Common) dryDelivery(ctx context.Context, e Event) (Outcome, error) {
 // tryCanary marks a canary's event, does nothing, and rolls back.
 func (c *Common) tryCanary(ctx context.Context, e Event) (Outcome, error) {
 	nothing := func(context.Context, pgx.Tx) error { return nil }
-	return c.try(ctx, attempt{event: e, work: nothing, dry: true, mark: c.markNew(e)})
+	return c.runOnce(ctx, attempt{event: e, work: nothing, dry: true, mark: c.markNew(e)})
 }

@@ -31,7 +31,7 @@ func explain(err error) error {
 	case code == "42P01":
 		return fmt.Errorf("the tables are missing: call idem.Migrate at start, with the same search_path: %w", err)
 	case code == "" && errors.Is(err, context.DeadlineExceeded):
-		return fmt.Errorf("no answer of Postgres in time: it is away, the pool is too small, or another process is processing the event: %w", err)
+		return fmt.Errorf("no answer of Postgres in time: it is unavailable, the pool is too small, or another process is processing the event: %w", err)
 	}
 	return err
 }

@@ -36,7 +36,7 @@ func (x *examination) because(err error) {
 
 func (p *Processor) examine(ctx context.Context, x *examination) {
 	p.examineReceiver(ctx, x)
-	x.examineAge(ctx, &p.Common, p.retrying(x.health))
+	x.examineAge(ctx, &p.Common, retrying(x.health))
 	if p.HandToInbox {
 		x.examineAge(ctx, &p.Common, due(x.health, &p.Common, "see that workers of an Inbox run, and that its handlers do not hang"))
 	}
@@ -59,7 +59,7 @@ const spoolShare = 80
 
 // examineSpool adds what an inbox has on the disk of this machine.
 func (x *examination) examineSpool(i *Inbox) {
-	i.Spool.look(i)
+	i.Spool.scan(i)
 	add := func(healthy bool, says string) { x.add(i.source.Name(), "spool", healthy, says) }
 	events, size := i.Spool.dir.Held()
 	age := max(0, time.Since(i.Spool.dir.Oldest())).Round(time.Second)
@@ -104,23 +104,6 @@ func (c *Canary) examine(_ context.Context, x *examination) {
 	}
 }
 
-// countFailures counts the deliveries in a row that were not acknowledged.
-func (c *Receiving) countFailures(o Observation) {
-	if o.Stage != StageDelivery {
-		return
-	}
-	var refusal *Refusal
-	switch {
-	case o.Outcome.Acknowledged():
-		if c.failures.Load() != 0 { // seldom: concurrent deliveries need not write
-			c.failures.Store(0)
-		}
-	case o.Outcome == Retrying, o.Outcome == Unknown,
-		errors.As(o.Err, &refusal) && refusal.Reason == ReasonNotConfigured: // others may be a stranger's
-		c.failures.Add(1)
-	}
-}
-
 // examineReceiver adds what a Processor and an Inbox have in common.
 func (c *Common) examineReceiver(ctx context.Context, x *examination) {
 	if _, known := x.reached[c.pool]; !known {
@@ -148,14 +131,10 @@ func (x *examination) examinePostgres(ctx context.Context, c *Common) (well bool
 	const name = "postgres"
 	ctx, cancel := context.WithTimeout(ctx, x.health.Timeout)
 	defer cancel()
-	readOnly := false
-	err := pgtx.Ask(ctx, c.pool, func(ctx context.Context, conn *pgxpool.Conn) (err error) {
-		readOnly, err = store.IsReadOnly(ctx, conn)
-		return err
-	})
+	readOnly, err := ask(ctx, c.pool, store.IsReadOnly)
 	switch {
 	case err != nil:
-		x.add(c.source.Name(), name, false, fmt.Sprintf("it did not answer within %s: it is away or refuses connections, the network is broken, "+
+		x.add(c.source.Name(), name, false, fmt.Sprintf("it did not answer within %s: it is unavailable or refuses connections, the network is broken, "+
 			"or all connections of the pool are in use: see the error in this application's log", x.health.Timeout))
 		x.because(err)
 	case readOnly:
@@ -176,7 +155,7 @@ type ageLimit struct {
 	advice string
 }
 
-func (p *Processor) retrying(h *Health) ageLimit {
+func retrying(h *Health) ageLimit {
 	return ageLimit{
 		name: "retrying", limit: h.MaxRetrying, query: store.OldestRetrying,
 		well: "the oldest event that fails came %s ago", wrong: "an event has failed for %s",

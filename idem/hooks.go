@@ -20,11 +20,11 @@ import (
 // It panics outside of a handler, and under [Dispatch] unless its context is
 // one of [CollectAfterCommit].
 func AfterCommit(ctx context.Context, f func(ctx context.Context)) {
-	s, ok := handlingFrom(ctx)
-	if !ok || s.after == nil {
+	h, ok := handlingFrom(ctx)
+	if !ok || h.after == nil {
 		panic("idem: AfterCommit needs the context of a handler and, under Dispatch, one of CollectAfterCommit")
 	}
-	s.after.add(func() { f(ctx) })
+	h.after.add(func() { f(ctx) })
 }
 
 // CollectAfterCommit returns a context for [Dispatch] in which [AfterCommit]

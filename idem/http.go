@@ -95,9 +95,9 @@ func (c *Receiving) refuse(w http.ResponseWriter, r *http.Request, start time.Ti
 	respond(w, status, body)
 }
 
-// reportRefused tells the application of what has no event.
+// reportRefused reports a delivery that has no event: it was refused or rejected.
 func (c *Receiving) reportRefused(ctx context.Context, start time.Time, o Observation) {
-	ctx, s := c.start(ctx, StageDelivery, Event{}, "", start)
+	ctx, s := c.startSpan(ctx, StageDelivery, Event{}, "", start)
 	s.report(ctx, o)
 }
 

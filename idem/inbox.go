@@ -41,8 +41,9 @@ type Inbox struct {
 	MaxAttempts int
 
 	// MaxCrashes is the number of processes that may die while they process an
-	// event, until it is parked without another attempt. After two the event runs
-	// alone in its process. Default: 3.
+	// event, or be cut off from Postgres until their claim has ended, until it is
+	// parked without another attempt. After two the event runs alone in its process.
+	// Default: 3.
 	MaxCrashes int
 
 	// Backoff is how long to wait after the attempt of that number, counted
@@ -67,7 +68,7 @@ type Inbox struct {
 	// such setting, because what it answers is done. Default: nil.
 	Spool *Spool
 
-	writer *batch.Writer[store.Incoming, accepted]
+	writer *batch.Writer[store.Incoming, storeResult]
 	sender *notify.Sender
 	wake   chan struct{} // for the workers of this process
 	runs   atomic.Int32  // calls of Run that have not returned
@@ -107,8 +108,8 @@ func (i *Inbox) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // storeTime is how long storing an event may take. A provider waits for it.
 const storeTime = 8 * time.Second
 
-// accepted is what became of one event that was to be stored.
-type accepted struct {
+// storeResult is what became of one event that was to be stored.
+type storeResult struct {
 	outcome  Outcome
 	conflict bool
 	err      error
@@ -122,43 +123,36 @@ func (i *Inbox) Accept(ctx context.Context, e Event) (Outcome, error) {
 
 // accept is Accept of a delivery that came at start.
 func (i *Inbox) accept(ctx context.Context, e Event, start time.Time) (Outcome, error) {
-	e, err := i.normalize(e)
-	ctx, cancel := context.WithDeadline(context.WithoutCancel(ctx), time.Now().Add(storeTime))
-	defer cancel()
-	ctx, s := i.start(ctx, StageDelivery, e, "", start)
-	a := accepted{outcome: Retrying, err: err}
-	switch {
-	case err != nil:
-	case i.ignores(e):
-		a.outcome = Ignored
-	default:
-		a = i.store(ctx, store.Incoming{Event: e.row(), Trace: i.carrier(ctx, e)})
-	}
-	a.err = wrap(e, a.err)
-	s.report(ctx, Observation{Event: e, Outcome: a.outcome, Err: a.err, Conflict: a.conflict})
-	return a.outcome, a.err
+	return i.receive(ctx, e, start, storeTime, func(ctx context.Context, o *Observation) {
+		if i.ignores(o.Event) {
+			o.Outcome = Ignored
+			return
+		}
+		a := i.store(ctx, store.Incoming{Event: o.Event.row(), Trace: i.carrier(ctx, o.Event)})
+		o.Outcome, o.Err, o.Conflict = a.outcome, a.err, a.conflict
+	})
 }
 
-// store stores the event.
-func (i *Inbox) store(ctx context.Context, e store.Incoming) accepted {
+// store stores the event in Postgres or, if there is a Spool, in either.
+func (i *Inbox) store(ctx context.Context, e store.Incoming) storeResult {
 	if i.Spool != nil {
-		return i.storeEither(ctx, e)
+		return i.storeOrSpool(ctx, e)
 	}
-	return i.storeDirect(ctx, e)
+	return i.storeInPostgres(ctx, e)
 }
 
-// storeDirect hands the event to the writer, with all that arrive at the same time,
+// storeInPostgres hands the event to the writer, with all that arrive at the same time,
 // and waits for its commit.
-func (i *Inbox) storeDirect(ctx context.Context, e store.Incoming) accepted {
+func (i *Inbox) storeInPostgres(ctx context.Context, e store.Incoming) storeResult {
 	a, ok := i.writer.Write(ctx, e)
 	if !ok {
-		return accepted{outcome: Retrying, err: errors.New("the event could not be stored in time: Postgres is away, or the pool is too small")}
+		return storeResult{outcome: Retrying, err: errors.New("the event could not be stored in time: Postgres is unavailable, or the pool is too small")}
 	}
 	return a
 }
 
 // storeAll stores events, all of them within storeTime.
-func (i *Inbox) storeAll(events []store.Incoming) []accepted {
+func (i *Inbox) storeAll(events []store.Incoming) []storeResult {
 	ctx, cancel := context.WithTimeout(context.Background(), storeTime)
 	defer cancel()
 	return i.storeGroup(ctx, events)
@@ -166,7 +160,7 @@ func (i *Inbox) storeAll(events []store.Incoming) []accepted {
 
 // storeGroup stores events in one statement. What Postgres refuses is stored one
 // by one, so that no event fails because of another.
-func (i *Inbox) storeGroup(ctx context.Context, events []store.Incoming) []accepted {
+func (i *Inbox) storeGroup(ctx context.Context, events []store.Incoming) []storeResult {
 	results, err := i.insert(ctx, events)
 	if err == nil {
 		return results
@@ -178,9 +172,9 @@ func (i *Inbox) storeGroup(ctx context.Context, events []store.Incoming) []accep
 		}
 		return results
 	}
-	results = make([]accepted, len(events))
+	results = make([]storeResult, len(events))
 	for n := range results {
-		results[n] = accepted{outcome: Retrying, err: fmt.Errorf("storing the event: %w", explain(err))}
+		results[n] = storeResult{outcome: Retrying, err: fmt.Errorf("storing the event: %w", explain(err))}
 	}
 	return results
 }

@@ -13,20 +13,23 @@ import (
 
 // insert stores events that may have been stored before, or be among events
 // twice, and returns what became of each.
-func (i *Inbox) insert(ctx context.Context, events []store.Incoming) ([]accepted, error) {
-	first := make(map[string]int, len(events)) // of those with the same row key
+func (i *Inbox) insert(ctx context.Context, events []store.Incoming) ([]storeResult, error) {
+	first := make(map[string]int, len(events)) // where a row key is first among events
 	var once []store.Incoming
 	for n, e := range events {
-		if key := e.RowKey(); !has(first, key) {
+		key := e.RowKey()
+		if _, twice := first[key]; !twice {
 			first[key] = n
 			once = append(once, e)
 		}
 	}
-	inserted, err := i.insertNew(ctx, once)
+	inserted, err := ask(ctx, i.pool, func(ctx context.Context, db store.DB) ([]store.Inserted, error) {
+		return store.InsertPending(ctx, db, once)
+	})
 	if err != nil {
 		return nil, err
 	}
-	results, found := make([]accepted, len(events)), make([]store.Found, len(events))
+	results, found := make([]storeResult, len(events)), make([]store.Found, len(events))
 	isNew := false
 	for n, one := range inserted {
 		at := first[once[n].RowKey()]
@@ -34,31 +37,17 @@ func (i *Inbox) insert(ctx context.Context, events []store.Incoming) ([]accepted
 			results[at].outcome = Pending
 			isNew = true
 		}
-		found[at] = one.Found
+		found[at].State = one.State
 	}
 	if isNew {
 		i.wakeWorkers()
 	}
-	return results, i.insertAgain(ctx, events, found, results)
+	return results, i.resolveStored(ctx, events, found, results)
 }
 
-func has(m map[string]int, key string) bool {
-	_, ok := m[key]
-	return ok
-}
-
-// insertNew stores the new ones of events.
-func (i *Inbox) insertNew(ctx context.Context, events []store.Incoming) (inserted []store.Inserted, err error) {
-	err = pgtx.Ask(ctx, i.pool, func(ctx context.Context, conn *pgxpool.Conn) (err error) {
-		inserted, err = store.InsertPending(ctx, conn, events)
-		return err
-	})
-	return inserted, err
-}
-
-// insertAgain finds out about the events that have no result, because they were
-// stored before: about those of which nothing is found yet it asks.
-func (i *Inbox) insertAgain(ctx context.Context, events []store.Incoming, found []store.Found, results []accepted) (err error) {
+// resolveStored sets the results that are missing, of events that were stored before.
+// It asks about those whose state is not found yet.
+func (i *Inbox) resolveStored(ctx context.Context, events []store.Incoming, found []store.Found, results []storeResult) (err error) {
 	b := &pgx.Batch{}
 	for n, e := range events {
 		if results[n].outcome == "" && found[n].State == "" {
@@ -66,7 +55,7 @@ func (i *Inbox) insertAgain(ctx context.Context, events []store.Incoming, found 
 		}
 	}
 	if b.Len() > 0 {
-		err = i.pool.SendBatch(ctx, b).Close()
+		err = pgtx.Ask(ctx, i.pool, func(ctx context.Context, conn *pgxpool.Conn) error { return conn.SendBatch(ctx, b).Close() })
 	}
 	for n, e := range events {
 		if results[n].outcome == "" && err == nil {
@@ -79,22 +68,22 @@ func (i *Inbox) insertAgain(ctx context.Context, events []store.Incoming, found 
 // acceptAgain is what becomes of a delivery whose event is stored. One that is
 // kept becomes pending: an application that processed inline has left it, or
 // somebody sends it again.
-func (i *Inbox) acceptAgain(ctx context.Context, e store.Incoming, found store.Found) (accepted, error) {
-	if found.First {
+func (i *Inbox) acceptAgain(ctx context.Context, e store.Incoming, found store.Found) (storeResult, error) {
+	if found.FirstConflict {
 		i.logConflict(ctx, Event(e.Event))
 	}
 	switch {
 	case found.State == "":
-		return accepted{outcome: Retrying, err: errors.New("the event was being forgotten when it came again")}, nil
+		return storeResult{outcome: Retrying, err: errors.New("the event was being forgotten when it came again")}, nil
 	case isKept(found.State):
-		revived, err := store.Revive(ctx, i.pool, e)
+		revived, err := ask(ctx, i.pool, func(ctx context.Context, db store.DB) (bool, error) { return store.Revive(ctx, db, e) })
 		if err != nil || !revived {
-			return accepted{outcome: Retrying, err: errors.New("a delivery of the same event is being processed elsewhere")}, err
+			return storeResult{outcome: Retrying, err: errors.New("a delivery of the same event is being processed elsewhere")}, err
 		}
 		i.wakeWorkers()
-		return accepted{outcome: Pending, conflict: found.Conflict}, nil
+		return storeResult{outcome: Pending, conflict: found.Conflict}, nil
 	}
-	return accepted{outcome: Duplicate, conflict: found.Conflict}, nil
+	return storeResult{outcome: Duplicate, conflict: found.Conflict}, nil
 }
 
 // wakeWorkers wakes workers, here and in other processes.

@@ -4,11 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
-
-	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/paghooks/paghooks/idem/internal/notify"
 	"github.com/paghooks/paghooks/idem/internal/pgtx"
@@ -40,7 +39,7 @@ func (i *Inbox) Run(ctx context.Context) error {
 	var beside sync.WaitGroup
 	beside.Go(func() { r.listen(ctx) })
 	beside.Go(func() { r.promoteStuckEveryMinute(ctx) })
-	beside.Go(func() { i.lookAtSpoolEveryMinute(ctx) })
+	beside.Go(func() { i.scanSpoolEveryMinute(ctx) })
 	r.loop(ctx)
 	beside.Wait()
 	return r.stop()
@@ -62,30 +61,19 @@ func (i *Inbox) Drain(ctx context.Context) error {
 	return errors.Join(err, r.stop())
 }
 
-// check finds settings that make no sense.
+// check finds settings that make no sense, among them a Spool that is another inbox's.
 func (i *Inbox) check() error {
-	for _, s := range []struct {
-		name string
-		ok   bool
-	}{
-		{"Workers", i.Workers > 0},
-		{"Timeout", i.Timeout > 0},
-		{"MaxAttempts", i.MaxAttempts > 0},
-		{"MaxCrashes", i.MaxCrashes > 0},
-		{"Poll", i.Poll > 0},
-		{"Backoff", i.Backoff != nil},
-	} {
-		if !s.ok {
-			return fmt.Errorf("idem: %s of the inbox is zero or missing: leave it at its default, or set it above zero", s.name)
-		}
+	err := checkSettings("inbox", map[string]bool{
+		"Workers": i.Workers > 0, "Timeout": i.Timeout > 0, "MaxAttempts": i.MaxAttempts > 0, "MaxCrashes": i.MaxCrashes > 0,
+		"Poll": i.Poll > 0, "Backoff": i.Backoff != nil,
+	})
+	if err != nil || i.Spool == nil {
+		return err
 	}
-	if i.Spool == nil {
-		return nil
+	if err := checkSettings("spool", map[string]bool{"MaxBytes": i.Spool.MaxBytes > 0}); err != nil {
+		return err
 	}
-	if i.Spool.MaxBytes <= 0 {
-		return errors.New("idem: MaxBytes of the spool is zero or missing: leave it at its default, or set it above zero")
-	}
-	if err := i.Spool.serve(i); err != nil {
+	if err := i.Spool.attach(i); err != nil {
 		return fmt.Errorf("idem: %w", err)
 	}
 	return nil
@@ -93,14 +81,14 @@ func (i *Inbox) check() error {
 
 // runner is one call of Run or Drain.
 type runner struct {
-	inbox    *Inbox
-	attempts context.Context         // of the handlers
-	cancel   context.CancelCauseFunc // ends them
-	free     chan struct{}           // has an element for each worker that is free
-	workers  sync.WaitGroup
-	timedOut atomic.Int64 // handlers that did not return when they were stopped
-	position position
-	complete bool // the last search was also for what must run alone
+	inbox       *Inbox
+	attempts    context.Context         // of the handlers
+	cancel      context.CancelCauseFunc // ends them
+	free        chan struct{}           // has an element for each worker that is free
+	workers     sync.WaitGroup
+	timedOut    atomic.Int64 // handlers that did not return when they were stopped
+	position    position
+	withCrashed bool // the last search was also for what must run alone
 
 	postponed atomic.Bool // since Drain looked last, an event became due a moment later
 }
@@ -117,17 +105,18 @@ func (i *Inbox) newRunner(ctx context.Context) *runner {
 // loop has free workers process events until ctx ends.
 func (r *runner) loop(ctx context.Context) {
 	for failed := 0; ctx.Err() == nil; {
-		n, found, err := r.begin(ctx)
+		n, found, err := r.claimAndWork(ctx)
 		switch {
 		case err != nil:
-			failed++
-			r.inbox.logError(ctx, "webhook workers cannot reach the events", Event{}, err)
+			if failed++; failed == 1 {
+				r.inbox.logError(ctx, "webhook workers cannot reach the events, and look for them every half second", Event{}, err)
+			}
 			pause(ctx, failed)
 			continue
 		case found.Seen == n: // there may be more, also for another Run of this inbox
 			r.inbox.wakeOwn()
 		default:
-			r.rest(ctx, found.Held > 0)
+			r.rest(ctx, found.Postponed > 0)
 		}
 		failed = 0
 	}
@@ -137,7 +126,7 @@ func (r *runner) loop(ctx context.Context) {
 func (r *runner) drain(ctx context.Context) error {
 	for ctx.Err() == nil {
 		r.position = position{}
-		n, found, err := r.begin(ctx)
+		n, found, err := r.claimAndWork(ctx)
 		if err != nil {
 			return fmt.Errorf("idem: claiming events: %w", explain(err))
 		}
@@ -147,8 +136,8 @@ func (r *runner) drain(ctx context.Context) error {
 		r.workers.Wait()
 		switch {
 		case found.Seen > 0 || n < r.inbox.Workers: // workers that ended since may have promoted more
-		case r.postponed.Swap(false) || !r.complete:
-			sleep(ctx, store.HeldTime)
+		case r.postponed.Swap(false) || !r.withCrashed:
+			sleep(ctx, store.PostponeTime)
 		default:
 			if stuck, err := r.promoteStuck(ctx); err != nil || stuck == 0 {
 				return err
@@ -158,17 +147,18 @@ func (r *runner) drain(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// begin waits for free workers, n of them, and claims events for them.
-func (r *runner) begin(ctx context.Context) (n int, found store.Claims, err error) {
+// claimAndWork waits for free workers, n of them, claims events for them, and has them
+// work.
+func (r *runner) claimAndWork(ctx context.Context) (n int, found store.Claims, err error) {
 	n = r.takeFree(ctx)
 	if n == 0 {
 		return 0, found, nil
 	}
-	found, err = r.claim(ctx, n)
+	found, err = r.claim(ctx, n) // with an error there may be claims, too, whose commit is unknown: MarkStored finds out
 	for range n - len(found.Claims) {
 		r.free <- struct{}{}
 	}
-	if found.Held > 0 {
+	if found.Postponed > 0 {
 		r.postponed.Store(true)
 	}
 	for _, c := range found.Claims {
@@ -200,7 +190,7 @@ func (r *runner) takeFree(ctx context.Context) (n int) {
 func (r *runner) rest(ctx context.Context, soon bool) {
 	d := r.inbox.Poll
 	if soon {
-		d = min(d, store.HeldTime)
+		d = min(d, store.PostponeTime)
 	}
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -211,46 +201,37 @@ func (r *runner) rest(ctx context.Context, soon bool) {
 	}
 }
 
-// lease is how much longer than Timeout a claim is good for, so that a worker can
-// say that its attempt failed. A claim whose worker died ends with it.
-const lease = 10 * time.Second
+// leaseMargin is how much longer than Timeout a claim is good for, so that a worker
+// can say that its attempt failed. A claim whose worker died ends with it.
+const leaseMargin = 10 * time.Second
 
 // crashedAlone is the number of crashes from which an event runs alone.
 const crashedAlone = 2
 
 // claim claims events for n workers. They are counted as running.
 func (r *runner) claim(ctx context.Context, n int) (store.Claims, error) {
-	if !ofProcess.enter(ctx, n) {
+	if !processIsolation.enter(ctx, n) {
 		return store.Claims{}, ctx.Err()
 	}
-	alone := ofProcess.take()
-	r.complete = alone
+	alone := processIsolation.reserve()
+	r.withCrashed = alone
 	search := store.Search{
 		Source: r.inbox.source.Name(), After: r.position.after(), Limit: n,
-		Lease: r.inbox.Timeout + lease, Crashed: crashedAlone, Alone: alone,
+		Lease: r.inbox.Timeout + leaseMargin, Crashed: crashedAlone, WithCrashed: alone,
 	}
-	// Not cut off when ctx ends: what Postgres gives to nobody would wait for its lease to end.
-	var found store.Claims
-	err := pgtx.Ask(context.WithoutCancel(ctx), r.inbox.pool, func(ctx context.Context, conn *pgxpool.Conn) (err error) {
-		found, err = store.FindClaims(ctx, conn, search)
-		return err
+	// Not cut off when ctx ends: what was claimed then would wait for its lease to end.
+	found, err := ask(context.WithoutCancel(ctx), r.inbox.pool, func(ctx context.Context, db store.DB) (store.Claims, error) {
+		return store.FindClaims(ctx, db, search)
 	})
 	r.position.seen(found)
-	if alone && !anyCrashed(found.Claims) {
-		ofProcess.give()
+	if alone && !slices.ContainsFunc(found.Claims, runsAlone) {
+		processIsolation.unreserve()
 	}
-	ofProcess.leave(n - len(found.Claims))
+	processIsolation.leave(n - len(found.Claims))
 	return found, err
 }
 
-func anyCrashed(claims []store.Claim) bool {
-	for _, c := range claims {
-		if c.Crashes >= crashedAlone {
-			return true
-		}
-	}
-	return false
-}
+func runsAlone(c store.Claim) bool { return c.Crashes >= crashedAlone }
 
 // position is where claims go on, so that they need not pass each time what is
 // done and not yet vacuumed: an old snapshot, of a backup say, keeps millions of
@@ -261,14 +242,16 @@ type position struct {
 }
 
 const (
-	// Events are committed a little later than they are due.
+	// positionLag is how much earlier than the position searches begin: events become
+	// visible, by a commit, a little later than they are due.
 	positionLag = 300 * time.Millisecond
-	// What is committed later still, and claims that have ended, are found then.
-	searchAll = 5 * time.Second
+	// searchAllEvery is how often one begins at the start. It finds what was committed
+	// later than that, and events whose lease has ended.
+	searchAllEvery = 5 * time.Second
 )
 
 func (p *position) after() time.Time {
-	if now := time.Now(); now.Sub(p.searched) >= searchAll {
+	if now := time.Now(); now.Sub(p.searched) >= searchAllEvery {
 		p.searched, p.last = now, time.Time{}
 	}
 	if p.last.IsZero() {
@@ -289,7 +272,9 @@ func (r *runner) listen(ctx context.Context) {
 		return
 	}
 	for failed := 1; ctx.Err() == nil; failed++ {
-		err := notify.Listen(ctx, r.inbox.pool, channel, func() { failed = 0; r.inbox.wakeOwn() })
+		err := pgtx.Protect(func() error { // hooks of the pool are the application's
+			return notify.Listen(ctx, r.inbox.pool, channel, func() { failed = 0; r.inbox.wakeOwn() })
+		})
 		if err != nil && ctx.Err() == nil {
 			r.inbox.logError(ctx, "webhook workers cannot listen, and look for events every Poll", Event{}, err)
 			pause(ctx, failed)
@@ -308,11 +293,9 @@ func (r *runner) promoteStuckEveryMinute(ctx context.Context) {
 }
 
 func (r *runner) promoteStuck(ctx context.Context) (n int64, err error) {
-	err = pgtx.Ask(ctx, r.inbox.pool, func(ctx context.Context, conn *pgxpool.Conn) (err error) {
-		n, err = store.PromoteStuck(ctx, conn, r.inbox.source.Name())
-		return err
+	return ask(ctx, r.inbox.pool, func(ctx context.Context, db store.DB) (int64, error) {
+		return store.PromoteStuck(ctx, db, r.inbox.source.Name())
 	})
-	return n, err
 }
 
 // stop waits for the running handlers, and cancels them after StopTimeout.

@@ -19,22 +19,26 @@ func (r *runner) work(c store.Claim) {
 	ctx, cancel := context.WithTimeout(r.attempts, r.inbox.Timeout)
 	defer cancel()
 	defer func() {
-		ofProcess.leave(1)
+		processIsolation.leave(1)
 		r.free <- struct{}{}
 	}()
-	if c.Crashes >= crashedAlone {
-		defer ofProcess.give()
-		if c.Crashes < r.inbox.MaxCrashes && !ofProcess.runAlone(ctx) {
-			_, _ = r.release(ctx, c)
+	if runsAlone(c) {
+		defer processIsolation.unreserve()
+		if c.Crashes < r.inbox.MaxCrashes && !r.runAlone(ctx) {
+			_, _ = r.release(ctx, c, aloneWait)
 			return
 		}
 	}
-	ctx, s := r.inbox.start(ctx, StageAttempt, Event(c.Event), c.Trace, time.Now())
-	outcome, err := r.process(ctx, c)
+	ctx, s := r.inbox.startSpan(ctx, StageAttempt, Event(c.Event), c.Trace, time.Now())
+	var outcome Outcome
+	err := pgtx.Protect(func() (err error) { // hooks of the pool are the application's
+		outcome, err = r.process(ctx, c)
+		return err
+	})
 	if errors.Is(err, pgtx.ErrTimedOut) && r.stopped() {
 		r.timedOut.Add(1)
 	}
-	if outcome == "" && err != nil {
+	if outcome == "" && err != nil { // no attempt was made
 		r.inbox.logError(ctx, "webhook claim could not be released, and passes for a crash", Event(c.Event), err)
 	}
 	s.report(ctx, Observation{Event: Event(c.Event), Outcome: outcome, Err: wrap(Event(c.Event), err)})
@@ -45,7 +49,7 @@ func (r *runner) work(c store.Claim) {
 func (r *runner) process(ctx context.Context, c store.Claim) (Outcome, error) {
 	i, e := r.inbox, Event(c.Event)
 	if c.Crashes >= i.MaxCrashes {
-		err := fmt.Errorf("%d processes died while they processed it: fix the handler, then replay it", c.Crashes)
+		err := fmt.Errorf("%d processes died while they processed it, or were cut off from Postgres: fix the handler, then replay it", c.Crashes)
 		return r.settle(ctx, c, store.End{State: store.Parked, Free: i.PassParked}, err)
 	}
 	work, err := i.route(e)
@@ -58,7 +62,7 @@ func (r *runner) process(ctx context.Context, c store.Claim) (Outcome, error) {
 		return r.settle(ctx, c, store.End{State: store.Unhandled, Free: true}, nil)
 	}
 	promoted := false
-	outcome, err := i.execute(ctx, attempt{event: e, work: work, mark: i.markClaimed(c), last: promote(e, &promoted)})
+	outcome, err := i.execute(ctx, attempt{event: e, work: work, mark: i.markClaimed(c), atCommit: promote(e, &promoted)})
 	if promoted {
 		i.wakeOwn()
 	}
@@ -66,7 +70,7 @@ func (r *runner) process(ctx context.Context, c store.Claim) (Outcome, error) {
 	case Retrying:
 		return r.fail(ctx, c, err)
 	case Duplicate:
-		_, err := r.release(ctx, c)
+		_, err := r.release(ctx, c, store.PostponeTime)
 		return "", err
 	case Unknown:
 		return r.reconcile(ctx, c, err)
@@ -77,15 +81,19 @@ func (r *runner) process(ctx context.Context, c store.Claim) (Outcome, error) {
 // markClaimed marks an event that a worker has claimed. It does not wait for
 // others that process an event of the same entity: they may take long.
 func (i *Inbox) markClaimed(c store.Claim) func(*pgx.Batch, *store.Session) {
-	how := store.Stored{States: []string{store.Pending}, Start: c.Start, KeepBody: i.KeepPayloads}
+	how := store.Stored{States: []string{store.Pending}, Claim: c.Number, KeepBody: i.KeepPayloads}
 	return func(b *pgx.Batch, s *store.Session) { store.MarkStored(b, c.Event, how, s) }
 }
 
 // fail ends a claim whose attempt failed, or did not come to the handler.
 func (r *runner) fail(ctx context.Context, c store.Claim, cause error) (Outcome, error) {
 	i := r.inbox
-	if r.stopped() || !isFinal(cause) && !pgtx.WorkFailed(cause) {
-		_, err := r.release(ctx, c)
+	switch {
+	case r.stopped():
+		_, err := r.release(ctx, c, store.PostponeTime)
+		return Retrying, errors.Join(cause, err)
+	case !isFinal(cause) && !pgtx.WorkFailed(cause): // not the event's, and not counted; but it may last
+		_, err := r.release(ctx, c, min(store.PostponeTime<<min(c.Number, 10), releaseMost))
 		return Retrying, errors.Join(cause, err)
 	}
 	attempt, wait := c.Attempts+1, time.Until(retryAt(cause))
@@ -115,11 +123,10 @@ func (r *runner) stopped() bool { return r.attempts.Err() != nil }
 // settle ends a claim as end says, with cause as the event's last error.
 func (r *runner) settle(ctx context.Context, c store.Claim, end store.End, cause error) (Outcome, error) {
 	end.LastError = errorText(cause)
-	settled, tries := false, 0
-	err := r.insist(ctx, func(ctx context.Context, conn *pgxpool.Conn) (err error) {
+	tries := 0
+	settled, err := insist(ctx, r.inbox.pool, func(ctx context.Context, db store.DB) (bool, error) {
 		tries++
-		settled, err = store.Settle(ctx, conn, c, end)
-		return err
+		return store.Settle(ctx, db, c, end)
 	})
 	switch {
 	case err != nil:
@@ -132,29 +139,40 @@ func (r *runner) settle(ctx context.Context, c store.Claim, end store.End, cause
 	return Outcome(end.State), cause
 }
 
-// release leaves the event to the next worker. released is false if it is done,
-// or another's already.
-func (r *runner) release(ctx context.Context, c store.Claim) (released bool, err error) {
-	err = r.insist(ctx, func(ctx context.Context, conn *pgxpool.Conn) (err error) {
-		released, err = store.Release(ctx, conn, c)
-		r.postponed.Store(true)
-		return err
+// releaseMost is how long an event waits at most that could not be processed, for
+// reasons that are not its own.
+const releaseMost = 5 * time.Second
+
+// aloneWait is how long the next try to run alone is put off. Nothing else begins
+// during such a try.
+const aloneWait = 10 * time.Second
+
+// runAlone waits until nothing else runs, and leaves the handler half of its time.
+func (r *runner) runAlone(ctx context.Context) bool {
+	half, cancel := context.WithTimeout(ctx, r.inbox.Timeout/2)
+	defer cancel()
+	return processIsolation.runAlone(half)
+}
+
+// release leaves the event to the next worker, after wait. released is false if it is
+// done, or another's already.
+func (r *runner) release(ctx context.Context, c store.Claim, wait time.Duration) (released bool, err error) {
+	return insist(ctx, r.inbox.pool, func(ctx context.Context, db store.DB) (bool, error) {
+		defer r.postponed.Store(true)
+		return store.Release(ctx, db, c, wait)
 	})
-	return released, err
 }
 
 // reconcile finds out about a claim whose COMMIT was not answered: either the
 // event is done, or goes to the next worker.
 func (r *runner) reconcile(ctx context.Context, c store.Claim, cause error) (Outcome, error) {
-	released, err := r.release(ctx, c)
+	released, err := r.release(ctx, c, store.PostponeTime)
 	if err != nil || released {
 		return Retrying, errors.Join(cause, err)
 	}
-	var found store.Found // its lease may have ended, and the event be another worker's
-	err = r.insist(ctx, func(ctx context.Context, conn *pgxpool.Conn) error {
-		b := &pgx.Batch{}
-		store.Look(b, c.Event, &found)
-		return conn.SendBatch(ctx, b).Close()
+	// Its lease may have ended, and the event be another worker's.
+	found, err := insist(ctx, r.inbox.pool, func(ctx context.Context, db store.DB) (store.Found, error) {
+		return store.LookUp(ctx, db, c.Event)
 	})
 	if err != nil || found.State != store.Done {
 		return Retrying, errors.Join(cause, err)
@@ -162,15 +180,16 @@ func (r *runner) reconcile(ctx context.Context, c store.Claim, cause error) (Out
 	return Done, nil
 }
 
-// insist repeats a statement while Postgres is away, or found a deadlock, until
-// the lease would have ended. What it could not record passes for a crash.
-func (r *runner) insist(ctx context.Context, f func(context.Context, *pgxpool.Conn) error) error {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), lease)
+// insist is ask for what ends a claim. It repeats the statement while Postgres is
+// unavailable, or found a deadlock, until the lease has ended, or would have. What it
+// could not record passes for a crash.
+func insist[T any](ctx context.Context, pool *pgxpool.Pool, f func(context.Context, store.DB) (T, error)) (T, error) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), leaseMargin)
 	defer cancel()
 	for tries := 1; ; tries++ {
-		err := pgtx.Ask(ctx, r.inbox.pool, f)
+		answer, err := ask(ctx, pool, f)
 		if err == nil || !pgtx.Unavailable(err) && !pgtx.Retryable(err) || !pause(ctx, tries) {
-			return err
+			return answer, err
 		}
 	}
 }

@@ -11,15 +11,15 @@ import (
 // processed beside it is blamed. A process dies as a whole: hence all inboxes of
 // a process share one isolation.
 type isolation struct {
-	mu      sync.Mutex
-	running int
-	taken   bool          // somebody may run alone, or does
-	alone   bool          // nobody else begins
-	changed chan struct{} // closed and replaced when running or alone change; nil if nobody waits
+	mu       sync.Mutex
+	running  int
+	reserved bool          // somebody may run alone, or does
+	alone    bool          // nobody else begins
+	changed  chan struct{} // closed and replaced when running or alone change; nil if nobody waits
 }
 
-// ofProcess is the isolation of this process.
-var ofProcess isolation
+// processIsolation is the isolation of this process.
+var processIsolation isolation
 
 // enter counts n attempts that are about to begin, and waits while one runs
 // alone. It reports whether they may begin: ctx has not ended.
@@ -38,24 +38,24 @@ func (i *isolation) leave(n int) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	i.running -= n
-	i.tell()
+	i.wake()
 }
 
-// take reserves the right to run alone, which only one has at a time.
-func (i *isolation) take() bool {
+// reserve reserves the right to run alone, which only one has at a time.
+func (i *isolation) reserve() bool {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	free := !i.taken
-	i.taken = true
+	free := !i.reserved
+	i.reserved = true
 	return free
 }
 
-// give ends take, and what came of it.
-func (i *isolation) give() {
+// unreserve ends reserve, and what came of it.
+func (i *isolation) unreserve() {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	i.taken, i.alone = false, false
-	i.tell()
+	i.reserved, i.alone = false, false
+	i.wake()
 }
 
 // runAlone keeps others from beginning, and waits until one attempt is left:
@@ -88,7 +88,8 @@ func (i *isolation) wait(ctx context.Context, try func() bool) bool {
 	}
 }
 
-func (i *isolation) tell() {
+// wake wakes those that wait.
+func (i *isolation) wake() {
 	if i.changed != nil {
 		close(i.changed)
 		i.changed = nil

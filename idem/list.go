@@ -32,7 +32,7 @@ type StoredEvent struct {
 
 	State      State
 	Attempts   int       // that failed
-	Crashes    int       // processes that died while they processed it
+	Crashes    int       // processes that died while they processed it, or were cut off from Postgres
 	LastError  string    // why the last attempt failed; "" if none has
 	ReceivedAt time.Time // when it was stored
 	DueAt      time.Time // pending: no attempt before; zero while it waits for an earlier event

@@ -50,6 +50,7 @@ type Publisher interface {
 	// Publish returns nil once the broker has confirmed the message, which is then on
 	// its disk or wherever the application trusts it to be. It returns when ctx ends.
 	// After an error it is called again later, so a message may be published more
-	// than once, with the same ID.
+	// than once, with the same ID. An error with broker.ErrTooLarge says that each
+	// other attempt fails, too.
 	Publish(ctx context.Context, m Message) error
 }

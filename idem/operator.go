@@ -188,7 +188,7 @@ func (o *Operator) record(ctx context.Context, a store.Action, keys []string, do
 	}
 	ending, cancel := context.WithTimeout(context.WithoutCancel(ctx), recordTime)
 	defer cancel()
-	if ended := store.EndAction(ending, o.pool, id, *errorText(errors.New(result))); ended != nil {
+	if ended := store.EndAction(ending, o.pool, id, storable(result, maxErrorText)); ended != nil {
 		err = errors.Join(err, fmt.Errorf("idem: the end of %s could not be recorded: %w", a.Action, explain(ended)))
 	}
 	return err

@@ -50,7 +50,7 @@ func NewOutbox(pool *pgxpool.Pool, source string, p Publisher) *Outbox {
 // a goroutine calls it after the handler has returned. It panics outside of a
 // handler: use [Outbox.EmitTx] there.
 func (o *Outbox) Emit(ctx context.Context, m Message) error {
-	s, ok := handlingFrom(ctx)
+	h, ok := handlingFrom(ctx)
 	if !ok {
 		panic("idem: Emit needs the context of a handler: elsewhere use EmitTx")
 	}
@@ -59,11 +59,11 @@ func (o *Outbox) Emit(ctx context.Context, m Message) error {
 		return err
 	}
 	row := store.Incoming{Event: e, Trace: o.carrier(ctx, Event(e))}
-	if !s.declare(func(b *pgx.Batch) { store.InsertMessage(b, row) }) {
+	if !h.declare(func() { store.InsertMessage(&h.messages, row) }) {
 		return fmt.Errorf("idem: %s is not emitted: the handler has returned: wait for the goroutines that emit", m.Type)
 	}
-	if s.after != nil {
-		s.after.add(o.wakeWorkers)
+	if h.after != nil {
+		h.after.add(o.wakeWorkers)
 	}
 	return nil
 }

@@ -40,5 +40,5 @@ const (
 	StateRetrying  State = store.Retrying  // its delivery failed; the provider is to deliver it again
 	StateUnhandled State = store.Unhandled // acknowledged without a handler
 	StateParked    State = store.Parked    // acknowledged although it failed
-	StateDiscarded State = store.Discarded // parked or unhandled, and given up by hand
+	StateDiscarded State = store.Discarded // given up by hand
 )

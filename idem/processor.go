@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -26,7 +27,9 @@ type Processor struct {
 
 	// ParkAfter is the number of failed deliveries after which an event is
 	// parked and acknowledged, so that one bad event cannot make the provider
-	// stop them all: Asaas pauses its queue after 15. Default: 10.
+	// stop them all: Asaas pauses its queue after 15. That an earlier event of its
+	// entity is not done is such a failure, too. One that was parked or unhandled
+	// already is parked again at its first failure. Default: 10.
 	ParkAfter int
 
 	// HandToInbox has events that failed ParkAfter times wait for the workers of
@@ -64,22 +67,12 @@ func (p *Processor) Accept(ctx context.Context, e Event) (Outcome, error) {
 
 // accept is Accept of a delivery that came at start.
 func (p *Processor) accept(ctx context.Context, e Event, start time.Time) (Outcome, error) {
-	e, err := p.normalize(e)
-	ctx, cancel := context.WithDeadline(context.WithoutCancel(ctx), time.Now().Add(p.Timeout))
-	defer cancel()
-	ctx, s := p.start(ctx, StageDelivery, e, "", start)
-	o := Observation{Event: e, Outcome: Retrying, Err: err}
-	if err == nil {
-		o.Outcome, o.Err = p.flights.do(ctx, e.row().RowKey(), func() (Outcome, error) {
-			return p.process(ctx, e, &o.Conflict)
+	return p.receive(ctx, e, start, p.Timeout, func(ctx context.Context, o *Observation) {
+		same := o.Event.row().RowKey() + "\x00" + string(o.Event.Payload) // another body is a conflict; no name has a NUL
+		o.Outcome, o.Err = p.flights.do(ctx, same, func() (Outcome, error) {
+			return p.process(ctx, o.Event, &o.Conflict)
 		})
-	}
-	o.Err = wrap(e, o.Err)
-	s.report(ctx, o)
-	if o.Outcome.Acknowledged() {
-		return o.Outcome, nil
-	}
-	return o.Outcome, o.Err
+	})
 }
 
 // process takes an event to its handler, or keeps it where there is none.
@@ -101,94 +94,95 @@ func (p *Processor) process(ctx context.Context, e Event, conflict *bool) (Outco
 	return outcome, err
 }
 
-// deliver runs the handler of an event that is new or, if it was kept, again.
+// deliver makes an attempt at an event that is new or kept. Duplicate means that it is
+// stored, and not a Processor's to process.
 func (p *Processor) deliver(ctx context.Context, e Event, work Work, conflict *bool) (Outcome, error) {
 	var found store.Found
 	look := func(b *pgx.Batch) { store.Look(b, e.row(), &found) }
-	a := attempt{event: e, work: work, mark: p.markNew(e), otherwise: look}
+	a := attempt{event: e, work: work, mark: p.markNew(e), ifNotMarked: look}
 	outcome, err := p.execute(ctx, a)
-	if outcome != Duplicate || err != nil {
-		return unlessDuplicate(outcome, err)
+	if outcome != Duplicate {
+		return outcome, err
 	}
 	p.noteConflict(ctx, e, found, conflict)
 	if isKept(found.State) {
-		var promoted bool // workers look for it from time to time
 		stored := e
-		stored.Key = found.Key // its place in the order, whatever this delivery says
-		a.mark, a.last = p.markStored(stored, kept...), promote(stored, &promoted)
-		if outcome, err = p.execute(ctx, a); outcome != Duplicate || err != nil {
-			return unlessDuplicate(outcome, err)
+		stored.Key = found.Key                                                         // its place in the order, whatever this delivery says
+		a.mark, a.atCommit = p.markStored(stored, kept...), promote(stored, new(bool)) // workers poll for the next one
+		if outcome, err = p.execute(ctx, a); outcome != Duplicate {
+			return outcome, err
 		}
 	}
 	switch {
 	case isKept(found.State):
-		return Retrying, errors.New("an earlier event of the same entity is not done: it is waited for")
+		return Retrying, errWaits
 	case found.State == "":
 		return Retrying, errors.New("the event was being forgotten when it came again")
 	}
 	return Duplicate, nil
 }
 
-// unlessDuplicate is the outcome of an attempt that did not get as far as to
-// find out whether the event is a duplicate.
-func unlessDuplicate(o Outcome, err error) (Outcome, error) {
-	if o == Duplicate && err != nil {
-		return Retrying, fmt.Errorf("looking at the stored event: %w", explain(err))
-	}
-	return o, err
-}
+// errWaits is why a stored event is not processed that may be. It is a failure of the
+// delivery, and counted: the earlier event may wait for days.
+var errWaits = errors.New("an earlier event of the same entity is not done: it is waited for")
 
 // kept are the states of events that a delivery processes again. One that is
 // pending is its workers'.
 var kept = []string{store.Retrying, store.Unhandled, store.Parked}
 
-func isKept(state string) bool {
-	return state == store.Retrying || state == store.Unhandled || state == store.Parked
-}
+func isKept(state string) bool { return slices.Contains(kept, state) }
 
 // keep stores an event that no handler can process now, with its payload.
 func (p *Processor) keep(ctx context.Context, e Event, state State, cause error, conflict *bool) (Outcome, error) {
-	stored, err := store.Keep(ctx, p.pool, e.row(), string(state), errorText(cause))
+	stored, err := p.insertKept(ctx, e, string(state), cause)
 	switch {
 	case err != nil:
 		return Retrying, fmt.Errorf("storing the event: %w", explain(err))
 	case stored:
 		return Outcome(state), cause
 	}
-	var found store.Found
-	b := &pgx.Batch{}
-	store.Look(b, e.row(), &found)
-	if err := p.pool.SendBatch(ctx, b).Close(); err != nil {
+	found, err := ask(ctx, p.pool, func(ctx context.Context, db store.DB) (store.Found, error) { return store.LookUp(ctx, db, e.row()) })
+	if err != nil {
 		return Retrying, fmt.Errorf("looking at the stored event: %w", explain(err))
 	}
 	p.noteConflict(ctx, e, found, conflict)
 	return Duplicate, nil
 }
 
+// insertKept stores an event that no handler can process now. stored is false if it was
+// stored before.
+func (c *Common) insertKept(ctx context.Context, e Event, state string, cause error) (stored bool, err error) {
+	return ask(ctx, c.pool, func(ctx context.Context, db store.DB) (bool, error) {
+		return store.Keep(ctx, db, e.row(), state, errorText(cause))
+	})
+}
+
 // noteConflict says whether another body is stored, and logs it the first time.
 func (p *Processor) noteConflict(ctx context.Context, e Event, found store.Found, conflict *bool) {
 	*conflict = found.Conflict
-	if found.First {
+	if found.FirstConflict {
 		p.logConflict(ctx, e)
 	}
 }
 
-// fail counts a failed delivery, if the handler ran: when the database is away,
-// or goes away, no event is to blame. One that failed too often is parked.
+// fail counts a failed delivery, if the handler ran: when the database is unavailable,
+// or becomes so, no event is to blame. One that failed too often is parked.
 func (p *Processor) fail(ctx context.Context, e Event, cause error) (Outcome, error) {
-	if !pgtx.WorkFailed(cause) {
+	if !pgtx.WorkFailed(cause) && !errors.Is(cause, errWaits) {
 		return Retrying, cause
 	}
-	limit, last := p.ParkAfter, store.Parked
+	limit, atLimit := p.ParkAfter, store.Parked
 	switch {
 	case isFinal(cause):
 		limit = 1
 	case p.HandToInbox:
-		last = store.Pending
+		atLimit = store.Pending
 	}
 	ctx, cancel := pgtx.Finish(ctx)
 	defer cancel()
-	state, err := store.CountFailure(ctx, p.pool, e.row(), errorText(cause), limit, last)
+	state, err := ask(ctx, p.pool, func(ctx context.Context, db store.DB) (string, error) {
+		return store.CountFailure(ctx, db, e.row(), errorText(cause), limit, atLimit)
+	})
 	switch {
 	case err != nil:
 		return Retrying, errors.Join(cause, fmt.Errorf("the failure could not be counted: %w", err))

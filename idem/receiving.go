@@ -2,8 +2,10 @@ package idem
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"sync/atomic"
+	"time"
 )
 
 // Receiving is what [Processor], [Inbox] and [Relay] have in common: how deliveries
@@ -39,3 +41,41 @@ func newReceiving(source Source) Receiving {
 
 // SourceName returns the name of the source whose events these are.
 func (c *Receiving) SourceName() string { return c.source.Name() }
+
+// receive has accept say what becomes of an event that came at start, and reports it.
+// accept has limit for that, also when the sender does not wait so long.
+func (c *Receiving) receive(
+	ctx context.Context, e Event, start time.Time, limit time.Duration, accept func(context.Context, *Observation),
+) (Outcome, error) {
+	e, err := c.normalize(e)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), limit)
+	defer cancel()
+	ctx, s := c.startSpan(ctx, StageDelivery, e, "", start)
+	o := Observation{Event: e, Outcome: Retrying, Err: err}
+	if err == nil {
+		accept(ctx, &o)
+	}
+	o.Err = wrap(e, o.Err)
+	s.report(ctx, o)
+	if o.Outcome.Acknowledged() {
+		return o.Outcome, nil
+	}
+	return o.Outcome, o.Err
+}
+
+// countFailures counts the deliveries in a row that were not acknowledged.
+func (c *Receiving) countFailures(o Observation) {
+	if o.Stage != StageDelivery {
+		return
+	}
+	var refusal *Refusal
+	switch {
+	case o.Outcome.Acknowledged():
+		if c.failures.Load() != 0 { // seldom: concurrent deliveries need not write
+			c.failures.Store(0)
+		}
+	case o.Outcome == Retrying, o.Outcome == Unknown,
+		errors.As(o.Err, &refusal) && refusal.Reason == ReasonNotConfigured: // others may be a stranger's
+		c.failures.Add(1)
+	}
+}

@@ -1,10 +1,5 @@
 package idem
 
-import (
-	"crypto/sha256"
-	"encoding/hex"
-)
-
 // Reason says, for machines, why a delivery was refused. The providers'
 // packages declare theirs: asaas.ReasonWrongToken, zeltapay.ReasonStale. It is a
 // constant of few: metrics count by it.
@@ -26,11 +21,4 @@ type Refusal struct {
 // Error implements error: the provider, the reason and the hint.
 func (r *Refusal) Error() string {
 	return r.Source + ": delivery refused (" + string(r.Reason) + "): " + r.Hint
-}
-
-// BodyID names a body that carries no event id of its own, by its content:
-// the same bytes are the same event.
-func BodyID(body []byte) string {
-	sum := sha256.Sum256(body)
-	return "sha256:" + hex.EncodeToString(sum[:])
 }

@@ -102,24 +102,13 @@ func (r *Relay) Accept(ctx context.Context, e Event) (Outcome, error) {
 
 // accept is Accept of a delivery that came at start.
 func (r *Relay) accept(ctx context.Context, e Event, start time.Time) (Outcome, error) {
-	e, err := r.normalize(e)
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), r.Timeout)
-	defer cancel()
-	ctx, s := r.start(ctx, StageDelivery, e, "", start)
-	outcome := Retrying
-	switch {
-	case err != nil:
-	case r.ignores(e):
-		outcome = Ignored
-	default:
-		outcome, err = r.relay(ctx, e)
-	}
-	err = wrap(e, err)
-	s.report(ctx, Observation{Event: e, Outcome: outcome, Err: err})
-	if outcome.Acknowledged() {
-		return outcome, nil
-	}
-	return outcome, err
+	return r.receive(ctx, e, start, r.Timeout, func(ctx context.Context, o *Observation) {
+		if r.ignores(o.Event) {
+			o.Outcome = Ignored
+			return
+		}
+		o.Outcome, o.Err = r.relay(ctx, o.Event)
+	})
 }
 
 // relay hands the event to the broker, or else to the Fallback. If that took what the
@@ -181,7 +170,7 @@ func inTime(ctx context.Context, f func() (Outcome, error)) (Outcome, error) {
 	case r := <-ended:
 		return r.outcome, r.err
 	case <-ctx.Done():
-		return "", fmt.Errorf("no answer in time: it is away, or blocks: %w", ctx.Err())
+		return "", fmt.Errorf("no answer in time: it is unavailable, or blocks: %w", ctx.Err())
 	}
 }
 
@@ -204,7 +193,5 @@ func (r *Relay) message(e Event) Message {
 func (r *Relay) dryRun(context.Context, Event) (Outcome, error) {
 	return Published, errors.New("idem: a relay has no handlers: send dry runs and canaries to the address of a Processor or an Inbox")
 }
-
-func (r *Relay) work(ctx context.Context) error { <-ctx.Done(); return nil }
 
 func (r *Relay) examine(_ context.Context, x *examination) { r.examineDeliveries(x) }

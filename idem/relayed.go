@@ -9,7 +9,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"net/url"
 	"time"
 
 	"github.com/paghooks/paghooks/idem/internal/store"
@@ -32,8 +31,9 @@ import (
 // A message that no relay has signed with one of the secrets, that is another source's,
 // or that is older than [Common.Retention], is stored as an unhandled event without a
 // type. It never reaches a handler. So a topic that is read from its beginning again has
-// no second effect, and a wrong secret loses nothing: pass the payload, from [Common.List], as the Body of
-// a [Message] to a function with the right secret, and [Common.Discard] the stored one.
+// no second effect, and a wrong secret loses nothing: pass the payload, from
+// [Common.List], as the Body of a [Message] to a function with the right secret, and
+// [Common.Discard] the stored one.
 //
 // It panics if a secret is shorter than 32 characters, or if there is none.
 func Relayed(to Receiver, secrets ...string) func(context.Context, Message) error {
@@ -66,31 +66,22 @@ func Relayed(to Receiver, secrets ...string) func(context.Context, Message) erro
 // names the event, and the provider's body as it is.
 const sealed = "paghooks-relay-1 "
 
-// setAsideMark begins the payload of what no relay has signed. No handler gets it.
+// setAsideMark begins the payload of what Relayed has set aside, whatever the reason.
+// No handler gets it.
 const setAsideMark = "paghooks-relay: not signed\n"
 
-// sealedEvent names the event in a message. A scope need not be text, and is written
-// as in a row key.
-type sealedEvent struct {
-	Source     string    `json:"source"`
-	Scope      string    `json:"scope,omitempty"`
-	ID         string    `json:"id"`
-	Type       string    `json:"type,omitempty"`
-	Key        string    `json:"key,omitempty"`
-	OccurredAt time.Time `json:"occurred_at,omitzero"`
-	RelayedAt  time.Time `json:"relayed_at"`
+// sealedName is the line of a message that names its event.
+type sealedName struct {
+	eventName
+	RelayedAt time.Time `json:"relayed_at"`
 }
 
 // seal is the body of an event's message, which is relayed at a time. The event is
 // normalized.
 func seal(e Event, at time.Time, secret string) []byte {
-	occurred := e.OccurredAt.UTC()
-	if year := occurred.Year(); year < 1 || year > 9999 { // by a few hours
-		occurred = time.Time{}
-	}
-	header, err := json.Marshal(sealedEvent{e.Source, url.PathEscape(e.Scope), e.ID, e.Type, e.Key, occurred, at.UTC()})
+	header, err := json.Marshal(sealedName{nameOf(e), at.UTC()})
 	if err != nil {
-		panic(err) // texts, and a time that JSON has
+		panic(err) // texts, a number, and a time that JSON has
 	}
 	signed := append(append(header, '\n'), e.Payload...)
 	return append([]byte(sealed+hex.EncodeToString(sign(signed, secret))+"\n"), signed...)
@@ -116,15 +107,15 @@ func unseal(body []byte, secrets []string) (e Event, at time.Time, err error) {
 		return e, at, errors.New("the message is not signed with one of the secrets: let relay and consumer have the same one, then give the payload to Relayed again")
 	}
 	header, payload, _ := bytes.Cut(signed, []byte("\n"))
-	var s sealedEvent
+	var s sealedName
 	err = json.Unmarshal(header, &s)
 	if err == nil {
-		s.Scope, err = url.PathUnescape(s.Scope)
+		e, err = s.event(payload)
 	}
 	if err != nil {
 		return e, at, fmt.Errorf("the message is of a newer relay: update the consumer, then give the payload to Relayed again: %w", err)
 	}
-	return Event{s.Source, s.Scope, s.ID, s.Type, s.Key, s.OccurredAt, payload}, s.RelayedAt, nil
+	return e, s.RelayedAt, nil
 }
 
 func anySigns(signed, signature []byte, secrets []string) (yes bool) {
@@ -136,27 +127,23 @@ func anySigns(signed, signature []byte, secrets []string) (yes bool) {
 	return yes
 }
 
-// setAside stores what no relay has signed where people see it, and no handler does.
+// setAside stores a message that must not be processed (it is not signed, another
+// source's or too old) as unhandled: people see it, and no handler does.
 func (c *Common) setAside(ctx context.Context, body []byte, cause error) error {
 	payload := append([]byte(setAsideMark), bytes.TrimPrefix(body, []byte(setAsideMark))...)
 	e := Event{Source: c.source.Name(), ID: BodyID(payload), Payload: payload}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeTime)
-	defer cancel()
-	ctx, s := c.start(ctx, StageDelivery, e, "", time.Now())
-	o := Observation{Event: e, Outcome: Unhandled, Err: cause}
-	stored, err := store.Keep(ctx, c.pool, e.row(), store.Unhandled, errorText(cause))
-	switch {
-	case err != nil:
-		o.Outcome, o.Err = Retrying, fmt.Errorf("storing a message that no relay has signed: %w", explain(err))
-	case !stored:
-		o.Outcome, o.Err = Duplicate, nil
-	}
-	o.Err = wrap(e, o.Err)
-	s.report(ctx, o)
-	if o.Outcome == Retrying {
-		return o.Err
-	}
-	return nil
+	_, err := c.receive(ctx, e, time.Now(), storeTime, func(ctx context.Context, o *Observation) {
+		stored, err := c.insertKept(ctx, e, store.Unhandled, cause)
+		switch {
+		case err != nil:
+			o.Err = fmt.Errorf("storing a message that is set aside: %w", explain(err))
+		case stored:
+			o.Outcome, o.Err = Unhandled, cause
+		default:
+			o.Outcome = Duplicate
+		}
+	})
+	return err
 }
 
 // isSetAside tells whether an event is what setAside has stored.

@@ -25,9 +25,10 @@ type Replayed struct {
 // they failed, oldest first, one after the other: call it after deploying the
 // missing handler or the fix. Each event runs like a delivery, in a transaction
 // of its own with the record that it is done, so that it is safe to replay while
-// deliveries arrive and from several processes at once. Two events of one entity
-// are never processed at the same time, and an event with an earlier one of its
-// entity that is pending or parked in an inbox has to wait for that.
+// deliveries arrive and from several processes at once. Two stored events of one
+// entity are never processed at the same time, and an event with an earlier one of
+// its entity that is pending or parked in an inbox has to wait for that. A new event
+// that a Processor receives meanwhile runs immediately.
 //
 // A failing event does not stop the others; its error is logged and observed, and
 // that of its handler is stored. An unhandled event that fails is parked. Replay
@@ -85,7 +86,7 @@ func (c *Common) replay(ctx context.Context, stored StoredEvent) (Outcome, error
 	e := stored.Event
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), c.Timeout)
 	defer cancel()
-	ctx, s := c.start(ctx, StageAttempt, e, stored.Carrier, time.Now())
+	ctx, s := c.startSpan(ctx, StageAttempt, e, stored.Carrier, time.Now())
 	outcome, err := c.replayOne(ctx, e)
 	s.report(ctx, Observation{Event: e, Outcome: outcome, Err: wrap(e, err)})
 	return outcome, err
@@ -104,17 +105,14 @@ func (c *Common) replayOne(ctx context.Context, e Event) (Outcome, error) {
 		return Unhandled, nil
 	}
 	var found store.Found
-	var promoted bool // workers look for it from time to time
 	outcome, err := c.execute(ctx, attempt{
 		event: e, work: work,
-		mark:      c.markStored(e, append([]string{store.Pending}, kept...)...),
-		otherwise: func(b *pgx.Batch) { store.Look(b, e.row(), &found) },
-		last:      promote(e, &promoted),
+		mark:        c.markStored(e, append([]string{store.Pending}, kept...)...),
+		ifNotMarked: func(b *pgx.Batch) { store.Look(b, e.row(), &found) },
+		atCommit:    promote(e, new(bool)),
 	})
 	switch {
-	case outcome == Duplicate && err != nil:
-		return Retrying, err
-	case outcome == Retrying && !pgtx.WorkFailed(err) && errors.Is(err, context.DeadlineExceeded) && c.answers(ctx):
+	case outcome == Retrying && !pgtx.WorkFailed(err) && pgtx.TookTooLong(err) && c.answers(ctx):
 		return Parked, errEarlier // it was waited for
 	case outcome == Duplicate && (isKept(found.State) || found.State == store.Pending):
 		return Parked, errEarlier

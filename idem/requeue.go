@@ -20,7 +20,7 @@ func (i *Inbox) Requeue(ctx context.Context, f Filter) (int64, error) {
 
 // requeueAll makes events pending by their row keys, if they are in one of states.
 func (i *Inbox) requeueAll(ctx context.Context, keys, states []string) (n int64, err error) {
-	err = again(ctx, func() (err error) {
+	err = retryDeadlocks(ctx, func() (err error) {
 		n, err = store.Requeue(ctx, i.pool, keys, states)
 		return err
 	})

@@ -5,9 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"net"
 	"net/http"
+	"slices"
 	"time"
+
+	"github.com/paghooks/paghooks/idem/internal/pgtx"
 )
 
 // Part is what [Serve] runs and [Health] checks: a [*Processor], an [*Inbox], an
@@ -36,9 +40,34 @@ var (
 
 func (c *Common) common() *Common { return c }
 
-func (p *Processor) work(ctx context.Context) error { <-ctx.Done(); return nil }
-func (i *Inbox) work(ctx context.Context) error     { return i.Run(ctx) }
-func (c *Canary) work(ctx context.Context) error    { return c.Run(ctx) }
+func (i *Inbox) work(ctx context.Context) error  { return i.Run(ctx) }
+func (c *Canary) work(ctx context.Context) error { return c.Run(ctx) }
+
+func (p *Processor) work(ctx context.Context) error {
+	if err := checkSettings("processor", map[string]bool{"Timeout": p.Timeout > 0, "ParkAfter": p.ParkAfter > 0}); err != nil {
+		return err
+	}
+	<-ctx.Done()
+	return nil
+}
+
+func (r *Relay) work(ctx context.Context) error {
+	if err := checkSettings("relay", map[string]bool{"Timeout": r.Timeout > 0}); err != nil {
+		return err
+	}
+	<-ctx.Done()
+	return nil
+}
+
+// checkSettings finds a setting that makes no sense.
+func checkSettings(of string, sensible map[string]bool) error {
+	for _, name := range slices.Sorted(maps.Keys(sensible)) {
+		if !sensible[name] {
+			return fmt.Errorf("idem: %s of the %s is zero or missing: leave it at its default, or set it above zero", name, of)
+		}
+	}
+	return nil
+}
 
 // Serve serves HTTP, runs the workers of inboxes and the canaries, and prunes daily,
 // until ctx ends. Then it stops in the right order: canaries end, no new deliveries
@@ -67,7 +96,8 @@ func Serve(ctx context.Context, server *http.Server, parts ...Part) error {
 	defer stopWorking()
 	serving, stopServing := context.WithCancel(ctx)
 	defer stopServing()
-	ended := make(chan error, 1+len(parts))
+	running := 1 + len(parts)
+	ended := make(chan error, running)
 	go func() { ended <- serveUntilShutdown(server, listener) }()
 	for _, p := range parts {
 		until := serving // a canary would find the server stopped
@@ -78,7 +108,6 @@ func Serve(ctx context.Context, server *http.Server, parts ...Part) error {
 		go func() { ended <- p.work(until) }()
 	}
 
-	running := cap(ended)
 	select {
 	case err = <-ended: // which only a failure does by itself
 		running--
@@ -129,15 +158,9 @@ func shutDown(server *http.Server) error {
 // pruneDaily prunes a minute after the start, so that a program that is
 // restarted daily does so, too, and then every day.
 func pruneDaily(ctx context.Context, r Receiver) {
-	for wait := time.Minute; ; wait = 24 * time.Hour {
-		timer := time.NewTimer(wait)
-		select {
-		case <-timer.C:
-		case <-ctx.Done():
-			timer.Stop()
-			return
-		}
-		if _, err := r.Prune(ctx); err != nil && ctx.Err() == nil {
+	for wait := time.Minute; sleep(ctx, wait); wait = 24 * time.Hour {
+		err := pgtx.Protect(func() error { _, err := r.Prune(ctx); return err }) // hooks of the pool are the application's
+		if err != nil && ctx.Err() == nil {
 			slog.ErrorContext(ctx, "webhook events could not be pruned", slog.String("error", err.Error()))
 		}
 	}

@@ -51,7 +51,8 @@ func (c *Receiving) ignores(e Event) (yes bool) {
 	return yes
 }
 
-// route is the source's Route. A panic in a decoder is a decode error.
+// route is the source's Route. A panic in a decoder is a decode error. What [Relayed]
+// has set aside has no handler, whatever the source says.
 func (c *Receiving) route(e Event) (work Work, err error) {
 	if isSetAside(e) {
 		return nil, nil

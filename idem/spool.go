@@ -54,14 +54,14 @@ import (
 //
 // # What is set aside
 //
-// An event that Postgres refuses because of what is in it is moved to a file whose name ends
-// in ".refused", and a file of which the disk has damaged a part is kept with the ending
-// ".damaged", after its other events have been stored. Both are logged as errors, and
-// fail the spool check of [Health]: those events are acknowledged and not stored. A
-// line is a checksum and the event as JSON, with its body in base64. Have the
-// provider deliver them again, or read from its API what they were about; then
-// delete the file. A file of refused events is tried again if its name ends in
-// ".spool" when the process starts.
+// An event that Postgres refuses because of what is in it is moved to a file whose
+// name ends in ".refused". A file that is damaged, or that the disk does not give, is
+// kept with the ending ".damaged", after its other events have been stored. Both are
+// logged as errors, and fail the spool check of [Health]: those events are acknowledged
+// and not stored. A line is a checksum and the event as JSON, with its body in base64.
+// Have the provider deliver them again, or read from its API what they were about; then
+// delete the file. A file of refused events is tried again if its name ends in ".spool"
+// when the process starts.
 //
 // The exported fields are settings: change them before the first event.
 type Spool struct {
@@ -95,7 +95,7 @@ func newSpool(d *spool.Dir) *Spool {
 	s := &Spool{MaxBytes: 1 << 30, dir: d, gate: newGate(), seed: maphash.MakeSeed()}
 	s.writer = batch.NewWriter(s.writeGroup, func(record []byte) int { return len(record) })
 	if !d.Empty() {
-		s.gate.holdAll()
+		s.gate.shutForUnknown()
 	}
 	return s
 }
@@ -122,55 +122,55 @@ func (s *Spool) writeGroup(records [][]byte) []error {
 	for n := range fit {
 		results[n] = err
 	}
-	s.gate.hold() // whoever waited for this may have left
-	s.start()
+	s.gate.shutForFile() // whoever waited for this may have left
+	s.ensureDraining()
 	return results
 }
 
-// serve makes the spool that of one inbox: two would have one's events stored by the
-// other.
-func (s *Spool) serve(i *Inbox) error {
+// attach makes the spool that of one inbox. Two would store each other's events.
+func (s *Spool) attach(i *Inbox) error {
 	if s.inbox.CompareAndSwap(nil, i) || s.inbox.Load() == i {
 		return nil
 	}
 	return errors.New("the spool is another inbox's: open one for each, with a directory of its own")
 }
 
-// put keeps an event. held tells whether the spool may have earlier events of its
+// put keeps an event. behind tells whether the spool may have earlier events of its
 // entity; first, whether events went to Postgres until now.
-func (s *Spool) put(ctx context.Context, e store.Incoming) (held, first bool, err error) {
+func (s *Spool) put(ctx context.Context, e store.Incoming) (behind, first bool, err error) {
 	lane := maphash.String(s.seed, e.Lane())
-	held, first = s.gate.begin(lane)
+	behind, first = s.gate.beginPut(lane)
 	record, err := encodeRecord(e, time.Now())
-	landed := false // it may have, or may yet
+	kept := false
 	if err == nil {
-		result, ok := s.writer.Write(ctx, record)
-		if err, landed = result, result == nil; !ok {
-			err, landed = errors.New("the disk did not answer in time"), true
+		failure, answered := s.writer.Write(ctx, record)
+		err, kept = failure, failure == nil
+		if !answered { // the file may be written yet
+			err, kept = errors.New("the disk did not answer in time"), true
 		}
 	}
-	s.gate.end(lane, landed)
-	s.start()
-	return held, first, err
+	s.gate.endPut(lane, kept)
+	s.ensureDraining()
+	return behind, first, err
 }
 
-// look finds what another process has left in the directory, and has it drained.
-func (s *Spool) look(i *Inbox) {
-	if s.serve(i) != nil {
+// scan finds what another process has left in the directory, and has it drained.
+func (s *Spool) scan(i *Inbox) {
+	if s.attach(i) != nil {
 		return
 	}
-	if found, err := s.dir.Look(time.Now().Add(-time.Minute)); err == nil && found { // the younger ones' process may live
-		s.gate.holdAll()
+	if found, err := s.dir.Scan(time.Now().Add(-time.Minute)); err == nil && found { // the younger ones' process may live
+		s.gate.shutForUnknown()
 	}
-	s.start()
+	s.ensureDraining()
 }
 
-// storeEither stores an event in Postgres or, if it cannot, in the spool. In the time
-// that there is both can be asked.
-func (i *Inbox) storeEither(ctx context.Context, e store.Incoming) accepted {
+// storeOrSpool stores an event in Postgres or, if that does not take it, in the spool.
+// Whichever is asked first has half of the time.
+func (i *Inbox) storeOrSpool(ctx context.Context, e store.Incoming) storeResult {
 	s := i.Spool
-	if err := s.serve(i); err != nil {
-		a := i.storeDirect(ctx, e)
+	if err := s.attach(i); err != nil {
+		a := i.storeInPostgres(ctx, e)
 		if a.err != nil {
 			a.err = errors.Join(a.err, err)
 		}
@@ -178,43 +178,44 @@ func (i *Inbox) storeEither(ctx context.Context, e store.Incoming) accepted {
 	}
 	half, cancel := context.WithTimeout(ctx, storeTime/2)
 	defer cancel()
-	var a accepted
+	var a storeResult
+	spoolTime := half
 	direct, asked := s.gate.enter(half)
 	if asked {
-		a, asked = i.storeUnlessLeft(half, direct, e)
+		a, asked = i.storeUntilShut(half, direct, e)
 		if a.err == nil {
 			return a
 		}
-		half = ctx
+		spoolTime = ctx
 	}
-	held, first, err := s.put(half, e)
+	behind, first, err := s.put(spoolTime, e)
 	if err == nil && first && a.err != nil {
 		i.logAttrs(ctx, slog.LevelWarn, "webhook events go to the spool until Postgres takes them again", []slog.Attr{
 			slog.String("source", e.Source), slog.String("error", a.err.Error()),
 		})
 	}
 	if err == nil {
-		return accepted{outcome: Spooled}
+		return storeResult{outcome: Spooled}
 	}
 	err = fmt.Errorf("the spool cannot keep the event: %w", err)
 	switch {
-	case held: // it must not pass the earlier ones
-		return accepted{outcome: Retrying, err: fmt.Errorf("%w; and it holds earlier events of the entity", errors.Join(a.err, err))}
+	case behind: // it must not pass the earlier ones
+		return storeResult{outcome: Retrying, err: fmt.Errorf("%w; and it holds earlier events of the entity", errors.Join(a.err, err))}
 	case asked:
-		return accepted{outcome: Retrying, err: errors.Join(a.err, err)}
+		return storeResult{outcome: Retrying, err: errors.Join(a.err, err)}
 	}
-	if a = i.storeDirect(ctx, e); a.err != nil {
+	if a = i.storeInPostgres(ctx, e); a.err != nil {
 		a.err = errors.Join(a.err, err)
 	}
 	return a
 }
 
-// storeUnlessLeft stores an event in Postgres, until all go to the spool; answered
-// tells whether it was given the time to fail.
-func (i *Inbox) storeUnlessLeft(ctx, direct context.Context, e store.Incoming) (a accepted, answered bool) {
+// storeUntilShut stores an event in Postgres, and stops waiting for it when the gate is
+// shut. asked is false then: Postgres may yet be asked when the spool has failed.
+func (i *Inbox) storeUntilShut(ctx, direct context.Context, e store.Incoming) (a storeResult, asked bool) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(direct, cancel)()
-	a = i.storeDirect(ctx, e)
+	a = i.storeInPostgres(ctx, e)
 	return a, direct.Err() == nil
 }

@@ -10,16 +10,17 @@ import (
 	"time"
 
 	"github.com/paghooks/paghooks/idem/internal/pgtx"
+	"github.com/paghooks/paghooks/idem/internal/spool"
 )
 
-// lookAtSpoolEveryMinute has what an earlier process has left drained, and what
-// another one leaves, until ctx ends.
-func (i *Inbox) lookAtSpoolEveryMinute(ctx context.Context) {
+// scanSpoolEveryMinute has the spool drained of what other processes leave there, the
+// first time at once, until ctx ends.
+func (i *Inbox) scanSpoolEveryMinute(ctx context.Context) {
 	if i.Spool == nil {
 		return
 	}
 	for ok := true; ok; ok = sleep(ctx, time.Minute) {
-		i.Spool.look(i)
+		i.Spool.scan(i)
 	}
 }
 
@@ -28,8 +29,8 @@ func (i *Inbox) awaitSpool(ctx context.Context) error {
 	if i.Spool == nil {
 		return nil
 	}
-	tried := i.Spool.gate.tries()
-	i.Spool.look(i)
+	tried := i.Spool.gate.nextTry()
+	i.Spool.scan(i)
 	if shut, _ := i.Spool.gate.state(); !shut {
 		return nil
 	}
@@ -44,52 +45,56 @@ func (i *Inbox) awaitSpool(ctx context.Context) error {
 	return nil
 }
 
-// start has the spool drained, if it is not empty and nobody drains it. Nobody has
-// to remember that: what was acknowledged does not depend on a call of Run.
-func (s *Spool) start() {
-	if i := s.inbox.Load(); i != nil && s.gate.drain() {
-		go (&drain{Spool: s, inbox: i, before: math.MaxInt, most: groupEvents}).run()
+// ensureDraining has the spool drained, if it is not empty and nobody drains it. What
+// was acknowledged does not depend on a call of Run.
+func (s *Spool) ensureDraining() {
+	if i := s.inbox.Load(); i != nil && s.gate.startDraining() {
+		d := &drainer{dir: s.dir, gate: s.gate, inbox: i, heldBefore: math.MaxInt, maxEvents: groupEvents, unread: make(map[string]int)}
+		go d.run()
 	}
 }
 
-// drain stores the events of a spool in Postgres until the spool is empty.
-type drain struct {
-	*Spool
+// drainer stores the events of a spool in Postgres, in passes, until the spool is empty.
+type drainer struct {
+	dir   *spool.Dir
+	gate  *gate
 	inbox *Inbox
 
-	well    bool // the last pass stored all that it came to
-	turning bool // deliveries wait now and then, until the spool is empty or a pass fails
-	before  int  // events in the spool before the last pass
-	failed  int  // passes in a row
-	most    int  // events in a statement: fewer after a failure, which may be one of time
-	files   int  // that were stored
-	stored  int  // events that Postgres did not have
+	lastOK     bool // there was a pass, and the last one did not fail
+	pausing    bool // deliveries are paused for each pass, until the spool is empty or a pass fails
+	heldBefore int  // events in the spool before the last pass
+	failed     int  // passes in a row
+	maxEvents  int  // in a statement: fewer after one that got no answer, it may take too long
+	files      int  // that were stored
+	stored     int  // events that Postgres did not have
+
+	unread map[string]int // how often a file could not be read
 }
 
 const (
-	// drainFew is how many events are stored in a moment.
-	drainFew = 1024
-	// drainWait is how long deliveries may be kept waiting for that.
-	drainWait = time.Second
+	// fewEvents is how many are stored in a moment.
+	fewEvents = 1024
+	// maxPause is how long deliveries may be kept waiting for that.
+	maxPause = time.Second
 )
 
-func (d *drain) run() {
+func (d *drainer) run() {
 	ctx := context.Background()
 	for !d.gate.open(d.dir.Empty) {
-		// Deliveries wait when little is left, so that nothing is; and from when more
-		// arrives than is drained. Then passes are short: each has them wait again.
+		// Deliveries are paused so that the spool becomes empty: when little is left, and
+		// from when more arrives than is drained. Passes are short then, with a pause each.
 		held, _ := d.dir.Held()
-		d.turning = d.well && (d.turning || held <= drainFew || held >= d.before)
-		if d.turning {
-			d.gate.turn(drainWait)
+		d.pausing = d.lastOK && (d.pausing || held <= fewEvents || held >= d.heldBefore)
+		if d.pausing {
+			d.gate.pauseDeliveries(maxPause)
 		}
-		d.before = held
-		err := pgtx.Protect(func() error { return d.pass(ctx) }) // hooks of the pool are the application's
-		if d.well = err == nil; d.well {
-			d.failed, d.most = 0, groupEvents
+		d.heldBefore = held
+		err := pgtx.Protect(func() error { return d.runPass(ctx) }) // hooks of the pool are the application's
+		if d.lastOK = err == nil; d.lastOK {
+			d.failed, d.maxEvents = 0, groupEvents
 			continue
 		}
-		if d.end(ctx, err) {
+		if !d.tryAgain(ctx, err) {
 			return
 		}
 	}
@@ -100,22 +105,23 @@ func (d *drain) run() {
 	}
 }
 
-// end is the end of a pass that has failed. It waits until the next one, unless
-// there is to be none.
-func (d *drain) end(ctx context.Context, err error) (over bool) {
-	d.gate.endTurn(nil)
+// tryAgain waits for the next pass after one that failed. It reports false if there is
+// to be none.
+func (d *drainer) tryAgain(ctx context.Context, err error) bool {
+	d.gate.resumeDeliveries(nil)
 	d.gate.fail(err)
 	if strings.Contains(err.Error(), closedPool) {
 		d.gate.stopDraining()
-		return true
+		return false
 	}
-	d.most = max(1, d.most/4)
+	if pgtx.Unavailable(err) {
+		d.maxEvents = max(1, d.maxEvents/4)
+	}
 	if d.failed++; d.failed == 1 {
 		d.inbox.logError(ctx, "webhook spool cannot be drained yet: it is tried every few seconds", Event{}, err)
 	}
 	wait := min(50*time.Millisecond<<min(d.failed, 6), 3*time.Second)
-	sleep(ctx, wait/2+rand.N(wait/2))
-	return false
+	return sleep(ctx, wait/2+rand.N(wait/2))
 }
 
 // closedPool is what pgxpool says when the application has closed the pool: the

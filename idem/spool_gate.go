@@ -11,43 +11,42 @@ import (
 // not stored in Postgres before it.
 //
 // It is open while the spool is empty. The first event that Postgres does not take
-// shuts it, and from then on all go to the spool. Only the drain opens it again,
-// while it holds the lock that deliveries begin and end with, once no delivery is
-// between the two and no file is left: all that was acknowledged is in Postgres
-// then. So that this moment comes although events keep arriving, the drain has
-// them wait for it once there is little left.
+// shuts it, and from then on all go to the spool. Only the drainer opens it again,
+// once no file is left and no delivery is between beginPut and endPut: all that was
+// acknowledged is in Postgres then. So that this moment comes although events keep
+// arriving, the drainer pauses deliveries once there is little left, or while more
+// arrives than it stores.
 type gate struct {
-	mu       sync.Mutex
-	shut     bool
-	draining bool               // a goroutine drains, and will open the gate
-	direct   context.Context    // of deliveries to Postgres; ends when the gate is shut
-	leave    context.CancelFunc // ends it
-	putting  int                // deliveries on their way to the spool
-	none     chan struct{}      // closed when they have arrived; nil if nobody waits
-	turning  chan struct{}      // closed when deliveries need not wait any longer; nil if they need not
+	mu        sync.Mutex
+	shut      bool
+	draining  bool               // there is a drainer, which will open the gate
+	direct    context.Context    // of deliveries to Postgres; ends when the gate is shut
+	endDirect context.CancelFunc // ends it
+	putting   int                // deliveries on their way to the spool
+	allPut    chan struct{}      // closed when none is on its way; nil if nobody waits
+	paused    chan struct{}      // closed when deliveries that wait in enter may go on; nil if they need not wait
 
 	lanes map[uint64]int // entities whose events went to the spool since the gate was open
 	all   bool           // there are events of unknown entities in it
 
-	tried chan struct{} // closed when a drain has failed, or has opened the gate
-	err   error         // why it has failed
+	tried chan struct{} // closed when a pass has failed, or the drainer has opened the gate
+	err   error         // why the pass failed
 }
 
 func newGate() *gate {
 	g := &gate{lanes: make(map[uint64]int), tried: make(chan struct{})}
-	g.direct, g.leave = context.WithCancel(context.Background())
+	g.direct, g.endDirect = context.WithCancel(context.Background())
 	return g
 }
 
 // enter returns the context of a delivery to Postgres, or false if the event must go
-// to the spool. If that is about to change it waits for it, once.
+// to the spool. While deliveries are paused it waits, once.
 func (g *gate) enter(ctx context.Context) (direct context.Context, ok bool) {
 	g.mu.Lock()
-	if g.shut && g.turning != nil {
-		turning := g.turning
+	if paused := g.paused; g.shut && paused != nil {
 		g.mu.Unlock()
 		select {
-		case <-turning:
+		case <-paused:
 		case <-ctx.Done():
 		}
 		g.mu.Lock()
@@ -56,43 +55,46 @@ func (g *gate) enter(ctx context.Context) (direct context.Context, ok bool) {
 	return g.direct, !g.shut
 }
 
-// begin shuts the gate for an event that goes to the spool. held tells whether
-// earlier ones of its lane may be there; first, whether the gate was open.
-func (g *gate) begin(lane uint64) (held, first bool) {
+// beginPut shuts the gate for an event that goes to the spool. behind tells whether
+// earlier ones of its lane may be there; first, whether the gate was open. endPut must
+// follow.
+func (g *gate) beginPut(lane uint64) (behind, first bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	first = !g.shut
 	g.shutLocked()
-	held = g.all || g.lanes[lane] > 0
+	behind = g.all || g.lanes[lane] > 0
 	g.lanes[lane]++
 	g.putting++
-	return held, first
+	return behind, first
 }
 
-// end is the end of begin: the event is in the spool, or may be, or is not.
-func (g *gate) end(lane uint64, landed bool) {
+// endPut ends what beginPut began. kept is false only if the event is not in the spool,
+// and will not be.
+func (g *gate) endPut(lane uint64, kept bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if !landed {
+	if !kept {
 		if g.lanes[lane]--; g.lanes[lane] == 0 {
 			delete(g.lanes, lane)
 		}
 	}
-	if g.putting--; g.putting == 0 && g.none != nil {
-		close(g.none)
-		g.none = nil
+	if g.putting--; g.putting == 0 && g.allPut != nil {
+		close(g.allPut)
+		g.allPut = nil
 	}
 }
 
-// hold shuts the gate because of a file whose delivery need not be waiting for it.
-func (g *gate) hold() {
+// shutForFile shuts the gate because of a file: the deliveries of its events may have
+// stopped waiting for it, and ended.
+func (g *gate) shutForFile() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.shutLocked()
 }
 
-// holdAll shuts the gate because of files with events of unknown entities.
-func (g *gate) holdAll() {
+// shutForUnknown shuts the gate because of files with events of unknown entities.
+func (g *gate) shutForUnknown() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.shutLocked()
@@ -101,64 +103,71 @@ func (g *gate) holdAll() {
 
 func (g *gate) shutLocked() {
 	g.shut = true
-	g.leave()
+	g.endDirect()
 }
 
-// drain reports whether the caller is to drain: somebody must, and nobody does.
-func (g *gate) drain() bool {
+// startDraining reports whether the caller must drain: the spool is not empty, and
+// nobody drains it.
+func (g *gate) startDraining() bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	ok := g.shut && !g.draining
-	g.draining = g.draining || ok
-	return ok
+	if !g.shut || g.draining {
+		return false
+	}
+	g.draining = true
+	return true
 }
 
-// stopDraining leaves what there is to a later drain.
+// stopDraining leaves what is in the spool to a later drainer.
 func (g *gate) stopDraining() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.draining = false
 }
 
-// turn has deliveries that begin wait until endTurn or open, and not longer than
-// most. It waits for those that are on their way to the spool, as long, and reports
-// whether they have arrived.
-func (g *gate) turn(most time.Duration) bool {
+// pauseDeliveries has new deliveries wait in enter until resumeDeliveries or open, and
+// not longer than limit. It waits for those that are on their way to the spool, as long.
+func (g *gate) pauseDeliveries(limit time.Duration) {
 	g.mu.Lock()
-	if g.turning == nil {
-		turning := make(chan struct{})
-		g.turning = turning
-		time.AfterFunc(most, func() { g.endTurn(turning) })
+	if g.paused == nil {
+		paused := make(chan struct{})
+		g.paused = paused
+		time.AfterFunc(limit, func() { g.resumeDeliveries(paused) })
 	}
 	if g.putting == 0 {
 		g.mu.Unlock()
-		return true
+		return
 	}
-	none := make(chan struct{})
-	g.none = none
+	allPut := make(chan struct{})
+	g.allPut = allPut
 	g.mu.Unlock()
-	timer := time.NewTimer(most)
+	timer := time.NewTimer(limit)
 	defer timer.Stop()
 	select {
-	case <-none:
-		return true
+	case <-allPut:
 	case <-timer.C:
-		return false
 	}
 }
 
-// endTurn has deliveries go to the spool again. A nil turning is the present one.
-func (g *gate) endTurn(turning chan struct{}) {
+// resumeDeliveries ends a pause; if paused is nil, the present one. Deliveries go to
+// the spool again.
+func (g *gate) resumeDeliveries(paused chan struct{}) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if g.turning != nil && (turning == nil || turning == g.turning) {
-		close(g.turning)
-		g.turning = nil
+	if paused == nil || paused == g.paused {
+		g.resumeLocked()
 	}
 }
 
-// open opens the gate if the spool is empty, and nothing is on its way there. It ends
-// the drain.
+func (g *gate) resumeLocked() {
+	if g.paused != nil {
+		close(g.paused)
+		g.paused = nil
+	}
+}
+
+// open opens the gate if the spool is empty, and nothing is on its way there. Then the
+// drainer has ended.
 func (g *gate) open(empty func() bool) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -167,36 +176,33 @@ func (g *gate) open(empty func() bool) bool {
 	}
 	g.shut, g.draining, g.all = false, false, false
 	g.lanes = make(map[uint64]int) // a cleared map keeps its size
-	g.triedLocked(nil)
-	g.direct, g.leave = context.WithCancel(context.Background())
-	if g.turning != nil {
-		close(g.turning)
-		g.turning = nil
-	}
+	g.endTryLocked(nil)
+	g.direct, g.endDirect = context.WithCancel(context.Background())
+	g.resumeLocked()
 	return true
 }
 
-// fail notes why a drain could not go on.
+// fail notes why a pass failed.
 func (g *gate) fail(err error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.triedLocked(err)
+	g.endTryLocked(err)
 }
 
-func (g *gate) triedLocked(err error) {
+func (g *gate) endTryLocked(err error) {
 	g.err = err
 	close(g.tried)
 	g.tried = make(chan struct{})
 }
 
-// tries returns what is closed after the next try to drain.
-func (g *gate) tries() <-chan struct{} {
+// nextTry returns what is closed once the next pass has failed, or the gate is open.
+func (g *gate) nextTry() <-chan struct{} {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return g.tried
 }
 
-// state tells whether events go to the spool, and why the last drain has failed.
+// state tells whether events go to the spool, and why the last pass failed.
 func (g *gate) state() (shut bool, err error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -13,11 +13,12 @@ import (
 	"github.com/paghooks/paghooks/idem/internal/store"
 )
 
-// passSize is how many new events are stored until it is looked whether more arrive
-// than are drained.
+// passSize is how many new events a pass stores before it ends early, so that the
+// drainer sees whether more arrive than are drained.
 const passSize = 4096
 
-// What is read, and stored in one statement, unless one file has more.
+// The largest group of files that is read at once, and whose events are stored in one
+// statement. A file of its own may be larger.
 const (
 	groupEvents = 256
 	groupBytes  = 6 << 20
@@ -25,18 +26,19 @@ const (
 
 // pass is one way through the files of a spool, the oldest first.
 type pass struct {
-	*drain
-	behind map[string]bool // lanes with an event that is to be stored first
-	cause  error           // why the first of them was not
-	kept   int             // events that are to be stored by the next pass
-	stored int
+	drainer *drainer
+	inbox   *Inbox          // the drainer's
+	stored  int             // events that Postgres did not have
+	kept    int             // events, and files, that are left to the next pass
+	cause   error           // why the first of them was
+	behind  map[string]bool // lanes that have a kept event, which is to be stored first
 }
 
 // drainedFile is a file whose events are being stored.
 type drainedFile struct {
 	spool.File
 	missing int      // records that are damaged
-	keep    bool     // some events are to be tried again
+	keep    bool     // some events are kept
 	refused [][]byte // records that Postgres does not take
 }
 
@@ -47,17 +49,17 @@ type drainedEvent struct {
 	file   *drainedFile
 }
 
-// pass stores what the files hold. One file's events come after those of older
+// runPass stores what the files hold. One file's events come after those of older
 // files, and those of a file in their order.
-func (d *drain) pass(ctx context.Context) error {
-	p := &pass{drain: d, behind: make(map[string]bool)}
+func (d *drainer) runPass(ctx context.Context) error {
+	p := &pass{drainer: d, inbox: d.inbox, behind: make(map[string]bool)}
 	defer func() { d.stored += p.stored }()
 	files := d.dir.Files()
-	most := passSize
-	if d.turning {
-		most = 1
+	enough := passSize
+	if d.pausing {
+		enough = 1
 	}
-	for len(files) > 0 && p.stored < most {
+	for len(files) > 0 && p.stored < enough {
 		n := group(files)
 		if err := p.storeFiles(ctx, files[:n]); err != nil {
 			return err
@@ -87,8 +89,8 @@ func (p *pass) storeFiles(ctx context.Context, files []spool.File) error {
 	var events []drainedEvent
 	var read []*drainedFile
 	for _, f := range files {
-		records, missing, err := p.dir.Read(f)
-		if err != nil {
+		records, missing, err := p.drainer.dir.Read(f)
+		if err != nil && p.readAgain(f) {
 			return fmt.Errorf("reading the spool: %w", err)
 		}
 		file := &drainedFile{File: f, missing: missing}
@@ -99,8 +101,8 @@ func (p *pass) storeFiles(ctx context.Context, files []spool.File) error {
 			}
 		}
 	}
-	for chunk := range slices.Chunk(events, p.most) {
-		if err := p.store(ctx, p.free(chunk)); err != nil {
+	for chunk := range slices.Chunk(events, p.drainer.maxEvents) {
+		if err := p.store(ctx, p.notBehind(chunk)); err != nil {
 			return err
 		}
 	}
@@ -108,6 +110,16 @@ func (p *pass) storeFiles(ctx context.Context, files []spool.File) error {
 		p.finish(ctx, f)
 	}
 	return nil
+}
+
+// readTries is how often a file is read that the disk does not give. Then what it
+// gives of it is stored, and the rest is damaged.
+const readTries = 5
+
+// readAgain counts that a file could not be read, and tells whether to read it again.
+func (p *pass) readAgain(f spool.File) bool {
+	p.drainer.unread[f.Name]++
+	return p.drainer.unread[f.Name] < readTries
 }
 
 // decode reads an event, or has its record refused.
@@ -125,8 +137,8 @@ func (p *pass) decode(ctx context.Context, f *drainedFile, data []byte) (store.I
 	return in, err == nil
 }
 
-// free are the events that are behind none that is to be stored first.
-func (p *pass) free(events []drainedEvent) (free []drainedEvent) {
+// notBehind returns the events that are behind no kept one, and keeps the others.
+func (p *pass) notBehind(events []drainedEvent) (free []drainedEvent) {
 	for _, e := range events {
 		if p.behind[e.Lane()] {
 			p.keep(e, nil)
@@ -181,7 +193,7 @@ func (p *pass) storeEach(ctx context.Context, events []drainedEvent) error {
 		if p.kept-kept == n && n == few {
 			return fmt.Errorf("storing events: %w", p.cause)
 		}
-		if err := p.store(ctx, p.free([]drainedEvent{e})); err != nil {
+		if err := p.store(ctx, p.notBehind([]drainedEvent{e})); err != nil {
 			return err
 		}
 	}
@@ -195,7 +207,7 @@ func isRefused(err error) bool {
 	return len(code) == 5 && (code[:2] == "22" || code[:2] == "23")
 }
 
-// keep leaves an event, and those behind it, to the next pass.
+// keep leaves an event to the next pass, and those of its lane that follow.
 func (p *pass) keep(e drainedEvent, cause error) {
 	e.file.keep = true
 	p.behind[e.Lane()] = true
@@ -219,21 +231,22 @@ func (p *pass) finish(ctx context.Context, f *drainedFile) {
 		return
 	}
 	if len(f.refused) > 0 {
-		name, err := p.dir.Refuse(f.File, f.refused)
+		name, err := p.drainer.dir.SetAsideRefused(f.File, f.refused)
 		if err != nil {
 			p.keepFile(fmt.Errorf("setting refused events aside: %w", err))
 			return
 		}
 		p.logFile(ctx, "webhook spool: refused events are set aside; delete the file once they are delivered again", name, len(f.refused))
 	}
-	p.files++
+	p.drainer.files++
+	delete(p.drainer.unread, f.Name)
 	if f.missing == 0 {
-		if err := p.dir.Remove(f.File); err != nil {
+		if err := p.drainer.dir.Remove(f.File); err != nil {
 			p.inbox.logError(ctx, "webhook spool: a file whose events are stored cannot be deleted: see that the disk can be written to", Event{}, err)
 		}
 		return
 	}
-	name, err := p.dir.Damage(f.File)
+	name, err := p.drainer.dir.SetAsideDamaged(f.File)
 	if err != nil {
 		p.keepFile(fmt.Errorf("setting a damaged file aside: %w", err))
 		return
@@ -242,7 +255,7 @@ func (p *pass) finish(ctx context.Context, f *drainedFile) {
 		"it sent at the time in the file's name, or read from its API what has changed since, then delete the file", name, f.missing)
 }
 
-// keepFile leaves a file to the next pass, whose events are then duplicates.
+// keepFile leaves a file to the next pass, for which its events are duplicates.
 func (p *pass) keepFile(cause error) {
 	p.kept++
 	p.cause = errors.Join(p.cause, cause)

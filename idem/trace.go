@@ -44,9 +44,13 @@ type span struct {
 	end func(Observation)
 }
 
-// start begins a span. Its report must follow.
-func (c *Receiving) start(ctx context.Context, stage Stage, e Event, carrier string, begun time.Time) (context.Context, *span) {
-	s := &span{c, Span{stage, e, c.label(e), begun, carrier}, func(Observation) {}}
+// startSpan begins a span. Its report must follow.
+func (c *Receiving) startSpan(ctx context.Context, stage Stage, e Event, carrier string, begun time.Time) (context.Context, *span) {
+	s := &span{
+		receiving: c,
+		Span:      Span{Stage: stage, Event: e, Label: c.label(e), Begun: begun, Carrier: carrier},
+		end:       func(Observation) {},
+	}
 	if c.Tracer == nil {
 		return ctx, s
 	}

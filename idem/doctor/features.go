@@ -75,7 +75,9 @@ select e.event, row_number() over (partition by e.crashes) from (
 		Error, noInbox, useInline,
 	},
 	{
-		"planner settings", `select set_config('enable_seqscan', 'off', true), set_config('enable_bitmapscan', 'off', true), set_config('jit', 'off', true)`,
+		"planner settings", `
+select set_config('enable_seqscan', 'off', true), set_config('enable_bitmapscan', 'off', true), set_config('jit', 'off', true),
+	set_config('plan_cache_mode', 'force_generic_plan', true)`,
 		Error, noInbox, useInline,
 	},
 	{

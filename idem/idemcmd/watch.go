@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// tickTime is how long one look may take: Postgres may be away for a while.
+// tickTime is how long one look may take: Postgres may be unavailable for a while.
 const tickTime = 10 * time.Second
 
 // watch shows the backlogs until ctx ends, which is its ordinary end. One look is

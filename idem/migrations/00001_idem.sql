@@ -15,8 +15,8 @@ create table if not exists idem_events (
     body_hash     bigint,                         -- of the body as received, to notice another body with the same id
     conflict_at   timestamptz,                    -- when another body came with this id; null is never
     starts        integer     not null default 0, -- attempts that workers have claimed: the fencing token of a claim
-    crashes       integer     not null default 0, -- claims that ended without a word: their process died
-    claimed_until timestamptz                     -- a worker begins by then, or is dead; null when none has claimed it
+    crashes       integer     not null default 0, -- claims that ended without a word: their process died, or was cut off
+    claimed_until timestamptz                     -- by then the attempt is over, or its worker dead; null when none has claimed it
 ) with (
     fillfactor = 90,
     autovacuum_vacuum_scale_factor = 0.02,
