@@ -5,7 +5,6 @@ import (
 	"errors"
 	"net/http"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -94,19 +93,9 @@ func TestAnotherBodyWithTheSameIDIsNoticed(t *testing.T) {
 func TestAnotherBodyIsNoticedWhileTheFirstIsProcessed(t *testing.T) {
 	t.Parallel()
 	s := newApp(t).openInbox()
-	entered := make(chan struct{})
-	s.on(func(ctx context.Context, tx pgx.Tx, n *note) error {
-		close(entered) // panics in a second run
-		if err := s.await(ctx, blocked); err != nil {
-			return err
-		}
-		return pay(ctx, tx, n)
-	})
-	var deliveries sync.WaitGroup
-	deliveries.Go(func() { s.wantAnswer(paid("e1"), http.StatusOK) })
-	<-entered
+	delivered := s.startDelivery()
 	s.wantAnswer(otherBody, http.StatusOK)
-	deliveries.Wait()
+	delivered()
 	s.wantEffects(1)
 	s.wantConflicts(idem.Conflict{Event: idem.Event{Source: "notes", ID: "e1", Type: "paid", Key: "o1"}, State: idem.StateDone})
 }

@@ -3,6 +3,7 @@ package idem_test
 import (
 	"context"
 	"errors"
+	"net/http"
 	"slices"
 	"strings"
 	"sync"
@@ -37,8 +38,30 @@ func (s *app) await(ctx context.Context, question string, args ...any) error {
 		if err := s.pool.QueryRow(ctx, question, args...).Scan(&yes); err != nil {
 			return err
 		}
+		pause()
 	}
 	return nil
+}
+
+// blocked asks whether a session of the app waits for a lock.
+const blocked = `select exists (select from pg_stat_activity
+	where application_name = current_setting('application_name') and wait_event_type = 'Lock')`
+
+// startDelivery delivers e1, whose handler goes on once another delivery waits for it. It
+// returns when the handler runs; delivered waits for the answer.
+func (s *app) startDelivery() (delivered func()) {
+	entered := make(chan struct{})
+	s.on(func(ctx context.Context, tx pgx.Tx, n *note) error {
+		close(entered) // panics in a second run
+		if err := s.await(ctx, blocked); err != nil {
+			return err
+		}
+		return pay(ctx, tx, n)
+	})
+	var delivery sync.WaitGroup
+	delivery.Go(func() { s.wantAnswer(paid("e1"), http.StatusOK) })
+	<-entered
+	return delivery.Wait
 }
 
 func in(scope string, e idem.Event) idem.Event {

@@ -24,9 +24,6 @@ func isolated(t *testing.T, level string) *app {
 	}))
 }
 
-const blocked = `select exists (select from pg_stat_activity
-	where application_name = current_setting('application_name') and wait_event_type = 'Lock')`
-
 func TestConcurrentDuplicatesHaveOneEffectAtEveryDefaultIsolation(t *testing.T) {
 	t.Parallel()
 	for _, level := range []string{"read committed", "repeatable read", "serializable"} {
@@ -34,21 +31,11 @@ func TestConcurrentDuplicatesHaveOneEffectAtEveryDefaultIsolation(t *testing.T) 
 			t.Parallel()
 			s := isolated(t, level)
 			other := s.newProcessor()
-			entered := make(chan struct{})
-			s.on(func(ctx context.Context, tx pgx.Tx, n *note) error {
-				close(entered) // panics in a second run
-				if err := s.await(ctx, blocked); err != nil {
-					return err
-				}
-				return pay(ctx, tx, n)
-			})
-			var deliveries sync.WaitGroup
-			deliveries.Go(func() { s.wantAnswer(paid("e1"), http.StatusOK) })
-			<-entered
+			delivered := s.startDelivery()
 			if outcome, err := other.Accept(t.Context(), identify([]byte(paid("e1")))); outcome != idem.Duplicate || err != nil {
 				t.Errorf("the duplicate's outcome is %s, %v, want duplicate", outcome, err)
 			}
-			deliveries.Wait()
+			delivered()
 			s.wantEffects(1)
 		})
 	}

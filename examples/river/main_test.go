@@ -6,13 +6,13 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/paghooks/paghooks/asaas/asaastest"
 	"github.com/paghooks/paghooks/idem/idemtest"
+	"github.com/paghooks/paghooks/internal/soon"
 )
 
 const (
@@ -68,13 +68,8 @@ func TestEventEnqueuesOneJob(t *testing.T) {
 			t.Error(err)
 		}
 	}()
-	select {
-	case got := <-sent:
-		if diff := cmp.Diff(Receipt{"pay_1"}, got); diff != "" {
-			t.Error("the receipt (-want +got):\n" + diff)
-		}
-	case <-time.After(time.Minute):
-		t.Fatal("River did not run the job")
+	if diff := cmp.Diff(Receipt{"pay_1"}, soon.Next(t, sent)); diff != "" {
+		t.Error("the receipt (-want +got):\n" + diff)
 	}
 }
 

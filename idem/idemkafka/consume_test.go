@@ -17,6 +17,7 @@ import (
 	"github.com/paghooks/paghooks/idem"
 	"github.com/paghooks/paghooks/idem/broker"
 	"github.com/paghooks/paghooks/idem/idemkafka"
+	"github.com/paghooks/paghooks/internal/soon"
 )
 
 func TestAClientThatWouldLoseWhatItConsumesIsRefused(t *testing.T) {
@@ -68,13 +69,8 @@ func (f *fake) consume(t *testing.T, handle broker.Handle, opts ...kgo.Opt) *con
 	}()
 	c.stop = sync.OnceFunc(func() {
 		cancel()
-		select {
-		case err := <-ended:
-			if err != nil {
-				t.Error(err)
-			}
-		case <-time.After(patience):
-			t.Error("Consume does not end")
+		if err := soon.Next(t, ended); err != nil {
+			t.Error(err)
 		}
 	})
 	t.Cleanup(c.stop)
@@ -312,13 +308,8 @@ func TestMessagesOfOthersHaveABody(t *testing.T) {
 	}
 	got := make(chan idem.Message, 1)
 	f.consume(t, func(_ context.Context, m idem.Message) error { got <- m; return nil })
-	select {
-	case m := <-got:
-		if diff := cmp.Diff(idem.Message{Body: []byte("text")}, m); diff != "" {
-			t.Error(diff)
-		}
-	case <-time.After(patience):
-		t.Fatal("the message does not come")
+	if diff := cmp.Diff(idem.Message{Body: []byte("text")}, soon.Next(t, got)); diff != "" {
+		t.Error(diff)
 	}
 }
 
@@ -334,13 +325,8 @@ func TestAClientThatIsClosedEndsConsumeWithAnError(t *testing.T) {
 	}()
 	<-handled
 	client.CloseAllowingRebalance()
-	select {
-	case err := <-ended:
-		if !errors.Is(err, kgo.ErrClientClosed) {
-			t.Errorf("got %v, want %v", err, kgo.ErrClientClosed)
-		}
-	case <-time.After(patience):
-		t.Error("Consume does not end")
+	if err := soon.Next(t, ended); !errors.Is(err, kgo.ErrClientClosed) {
+		t.Errorf("got %v, want %v", err, kgo.ErrClientClosed)
 	}
 }
 

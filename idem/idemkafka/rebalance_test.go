@@ -16,6 +16,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"github.com/paghooks/paghooks/idem"
+	"github.com/paghooks/paghooks/internal/soon"
 )
 
 func TestARebalanceWaitsForHandlersAndDoublesNothing(t *testing.T) {
@@ -57,11 +58,7 @@ func TestARebalanceWaitsForHandlersAndDoublesNothing(t *testing.T) {
 			first := f.consume(t, handle, append(test.opts, signal)...)
 			first.await("handlers to be blocked", func() bool { return len(first.times(&first.begun)) == 40 })
 			second := f.consume(t, handle, test.opts...)
-			select {
-			case <-waits:
-			case <-time.After(patience):
-				t.Fatal("no rebalance wants to begin")
-			}
+			soon.Next(t, waits)
 			f.awaitHeartbeats(t, 20) // four seconds, in which the group would rebalance if it could
 			close(blocked)
 			first.awaitDone(ids...)

@@ -12,6 +12,7 @@ import (
 	"github.com/paghooks/paghooks/idem"
 	"github.com/paghooks/paghooks/idem/broker"
 	"github.com/paghooks/paghooks/idem/idemkafka"
+	"github.com/paghooks/paghooks/internal/soon"
 )
 
 func TestATopicThatDoesNotExistIsNamedAndConsumedOnceItDoes(t *testing.T) {
@@ -27,10 +28,10 @@ func TestATopicThatDoesNotExistIsNamedAndConsumedOnceItDoes(t *testing.T) {
 		ended <- idemkafka.ConsumeWith(ctx, broker.Consumer{Logger: logger}, client, func(_ context.Context, m idem.Message) error { got <- m.ID; return nil })
 	}()
 	for line := ""; !strings.Contains(line, "later") || !strings.Contains(line, "create it"); {
-		line = soon(t, logged)
+		line = soon.Next(t, logged)
 	}
 	publish(t, f.publisher(t), idem.Message{Source: "shop", ID: "other", Type: "paid"})
-	if id := soon(t, got); id != "other" {
+	if id := soon.Next(t, got); id != "other" {
 		t.Errorf("message %s was handled, want the one of the topic that exists", id)
 	}
 	if err := f.CreateTopic("later", 1, nil); err != nil {
@@ -41,11 +42,11 @@ func TestATopicThatDoesNotExistIsNamedAndConsumedOnceItDoes(t *testing.T) {
 		t.Fatal(err)
 	}
 	publish(t, p, idem.Message{Source: "shop", ID: "later", Type: "paid"})
-	if id := soon(t, got); id != "later" {
+	if id := soon.Next(t, got); id != "later" {
 		t.Errorf("message %s was handled, want the one of the new topic", id)
 	}
 	cancel()
-	if err := soon(t, ended); err != nil {
+	if err := soon.Next(t, ended); err != nil {
 		t.Error("Consume returned ", err)
 	}
 }
@@ -64,14 +65,14 @@ func TestATopicThatIsDeletedAndMadeAgainNeedsANewClient(t *testing.T) {
 		}()
 		return func() {
 			cancel()
-			if err := soon(t, ended); err != nil {
+			if err := soon.Next(t, ended); err != nil {
 				t.Error("Consume returned ", err)
 			}
 		}
 	}
 	stop := consume()
 	publish(t, f.publisher(t), idem.Message{Source: "shop", ID: "before", Type: "paid"})
-	soon(t, got)
+	soon.Next(t, got)
 	if err := deleteTopic(t.Context(), newClient(t, kgo.SeedBrokers(f.addresses...)), f.topic); err != nil {
 		t.Fatal(err)
 	}
@@ -80,12 +81,12 @@ func TestATopicThatIsDeletedAndMadeAgainNeedsANewClient(t *testing.T) {
 	}
 	publish(t, f.publisher(t), idem.Message{Source: "shop", ID: "after", Type: "paid"})
 	for line := ""; !strings.Contains(line, "call Consume again with a new client"); {
-		line = soon(t, logged)
+		line = soon.Next(t, logged)
 	}
 	stop()
 	stop = consume()
 	defer stop()
-	if id := soon(t, got); id != "after" {
+	if id := soon.Next(t, got); id != "after" {
 		t.Errorf("message %s was handled, want the one of the new topic", id)
 	}
 }
@@ -94,14 +95,3 @@ func TestATopicThatIsDeletedAndMadeAgainNeedsANewClient(t *testing.T) {
 type writerFunc func(text string)
 
 func (f writerFunc) Write(p []byte) (int, error) { f(string(p)); return len(p), nil }
-
-// soon returns the next of what happens.
-func soon[T any](t testing.TB, happens <-chan T) (v T) {
-	t.Helper()
-	select {
-	case v = <-happens:
-	case <-time.After(patience):
-		t.Fatal("waited in vain")
-	}
-	return v
-}

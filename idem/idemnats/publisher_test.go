@@ -7,13 +7,13 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/paghooks/paghooks/idem"
 	"github.com/paghooks/paghooks/idem/broker"
 	"github.com/paghooks/paghooks/idem/idemnats"
+	"github.com/paghooks/paghooks/internal/soon"
 )
 
 func TestAStreamThatConfirmsWhatItCanLoseIsRefused(t *testing.T) {
@@ -82,7 +82,7 @@ func TestConsumingGoesOnAfterTheConsumerOrItsStreamWasDeletedAndMadeAgain(t *tes
 		}
 		if id != "at first" {
 			for line := ""; !strings.Contains(line, "there is no consumer c0 of stream hooks: create it"); {
-				line = soon(t, logged)
+				line = soon.Next(t, logged)
 			}
 			if _, err := js.CreateOrUpdateStream(t.Context(), stream.CachedInfo().Config); err != nil {
 				t.Fatal(err)
@@ -94,12 +94,12 @@ func TestConsumingGoesOnAfterTheConsumerOrItsStreamWasDeletedAndMadeAgain(t *tes
 		if err := q.Publisher.Publish(t.Context(), idem.Message{Source: "a", ID: id, Type: "x"}); err != nil {
 			t.Fatal(err)
 		}
-		if handled := soon(t, got); handled != id {
+		if handled := soon.Next(t, got); handled != id {
 			t.Errorf("message %q was handled, want %q", handled, id)
 		}
 	}
 	cancel()
-	if err := soon(t, ended); err != nil {
+	if err := soon.Next(t, ended); err != nil {
 		t.Error("Consume returned ", err)
 	}
 }
@@ -108,17 +108,6 @@ func TestConsumingGoesOnAfterTheConsumerOrItsStreamWasDeletedAndMadeAgain(t *tes
 type writerFunc func(text string)
 
 func (f writerFunc) Write(p []byte) (int, error) { f(string(p)); return len(p), nil }
-
-// soon returns the next of what happens.
-func soon[T any](t testing.TB, happens <-chan T) (v T) {
-	t.Helper()
-	select {
-	case v = <-happens:
-	case <-time.After(time.Minute):
-		t.Fatal("waited in vain")
-	}
-	return v
-}
 
 func TestAConsumerThatWouldLoseMessagesIsRefused(t *testing.T) {
 	t.Parallel()

@@ -15,6 +15,7 @@ import (
 	"github.com/paghooks/paghooks/idem"
 	"github.com/paghooks/paghooks/idem/broker"
 	"github.com/paghooks/paghooks/idem/idemrabbitmq"
+	"github.com/paghooks/paghooks/internal/soon"
 )
 
 // patience is how long a test waits for what must happen.
@@ -31,28 +32,12 @@ func consume(t testing.TB, settings broker.Consumer, url, queue string, handle b
 	go func() { ended <- idemrabbitmq.ConsumeWith(ctx, settings, dialer(url), queue, handle) }()
 	stop = sync.OnceFunc(func() {
 		cancel()
-		select {
-		case err := <-ended:
-			if err != nil {
-				t.Error("Consume returned ", err)
-			}
-		case <-time.After(patience):
-			t.Error("Consume does not end")
+		if err := soon.Next(t, ended); err != nil {
+			t.Error("Consume returned ", err)
 		}
 	})
 	t.Cleanup(stop)
 	return stop
-}
-
-// soon returns the next of what happens.
-func soon[T any](t testing.TB, happens <-chan T) (v T) {
-	t.Helper()
-	select {
-	case v = <-happens:
-	case <-time.After(patience):
-		t.Fatal("waited in vain")
-	}
-	return v
 }
 
 func TestWhatOthersPublishIsConsumedToo(t *testing.T) {
@@ -66,7 +51,7 @@ func TestWhatOthersPublishIsConsumedToo(t *testing.T) {
 	}
 	got := make(chan idem.Message)
 	consume(t, broker.Consumer{}, url, queue, func(_ context.Context, m idem.Message) error { got <- m; return nil })
-	m := soon(t, got)
+	m := soon.Next(t, got)
 	m.Time = m.Time.UTC()
 	if diff := cmp.Diff(idem.Message{ID: "7", Type: "paid", Time: at, Body: []byte("{}")}, m); diff != "" {
 		t.Errorf("the message (-want +got)\n%s", diff)
@@ -89,7 +74,7 @@ func TestWhatIsNotHandledWhenConsumeEndsIsBackInTheQueue(t *testing.T) {
 		<-ctx.Done()
 		return ctx.Err()
 	})
-	soon(t, begun)
+	soon.Next(t, begun)
 	stop()
 	if n := count(t, url, queue); n != 100 {
 		t.Errorf("the queue has %d messages, want all 100", n)
@@ -113,8 +98,8 @@ func TestAHandlerMayBeSlowerThanTheConsumerTimeout(t *testing.T) {
 		handled <- true
 		return nil
 	})
-	soon(t, handled)
-	soon(t, handled) // it came again
+	soon.Next(t, handled)
+	soon.Next(t, handled) // it came again
 	log.await(t, "it will come again")
 }
 
@@ -191,7 +176,7 @@ func TestConsumingGoesOnAfterTheQueueWasDeletedAndMadeAgain(t *testing.T) {
 		if err := p.Publish(t.Context(), idem.Message{Type: "paid"}); err != nil {
 			t.Fatal(err)
 		}
-		soon(t, got)
+		soon.Next(t, got)
 	}
 }
 
@@ -204,7 +189,7 @@ func TestConsumeEndsWhileTheBrokerHangs(t *testing.T) {
 	}
 	handled := make(chan struct{})
 	stop := consume(t, broker.Consumer{}, n.url(), queue, func(context.Context, idem.Message) error { close(handled); return nil })
-	soon(t, handled)
+	soon.Next(t, handled)
 	resume := n.hang(t)
 	defer resume()
 	start := time.Now()

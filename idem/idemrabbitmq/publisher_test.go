@@ -18,6 +18,7 @@ import (
 	"github.com/paghooks/paghooks/idem"
 	"github.com/paghooks/paghooks/idem/broker"
 	"github.com/paghooks/paghooks/idem/idemrabbitmq"
+	"github.com/paghooks/paghooks/internal/soon"
 )
 
 func newPublisher(t testing.TB, dial idemrabbitmq.Dial, exchange, key string) *idemrabbitmq.Publisher {
@@ -336,10 +337,10 @@ func TestADialThatPanicsOrReturnsNothingIsAnError(t *testing.T) {
 			go func() {
 				ended <- idemrabbitmq.ConsumeWith(ctx, settings, func() (*amqp.Connection, error) { tried <- struct{}{}; return dial() }, "q", nil)
 			}()
-			soon(t, tried)
-			soon(t, tried) // it goes on
+			soon.Next(t, tried)
+			soon.Next(t, tried) // it goes on
 			cancel()
-			if err := soon(t, ended); err != nil {
+			if err := soon.Next(t, ended); err != nil {
 				t.Errorf("Consume ended with %v", err)
 			}
 		})

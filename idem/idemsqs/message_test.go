@@ -17,6 +17,7 @@ import (
 	"github.com/paghooks/paghooks/idem/broker"
 	"github.com/paghooks/paghooks/idem/idemsqs"
 	"github.com/paghooks/paghooks/idem/idemsqs/sqstest"
+	"github.com/paghooks/paghooks/internal/soon"
 )
 
 // patience is how long a test waits for what must happen.
@@ -30,28 +31,12 @@ func consume(t testing.TB, settings broker.Consumer, client *sqs.Client, url str
 	go func() { ended <- idemsqs.ConsumeWith(ctx, settings, client, url, handle) }()
 	stop = sync.OnceFunc(func() {
 		cancel()
-		select {
-		case err := <-ended:
-			if err != nil {
-				t.Error("Consume returned ", err)
-			}
-		case <-time.After(patience):
-			t.Error("Consume does not end")
+		if err := soon.Next(t, ended); err != nil {
+			t.Error("Consume returned ", err)
 		}
 	})
 	t.Cleanup(stop)
 	return stop
-}
-
-// soon returns the next of what happens.
-func soon[T any](t testing.TB, happens <-chan T) (v T) {
-	t.Helper()
-	select {
-	case v = <-happens:
-	case <-time.After(patience):
-		t.Fatal("waited in vain")
-	}
-	return v
 }
 
 func TestEveryMessageArrivesAsItWas(t *testing.T) {
@@ -79,7 +64,7 @@ func TestEveryMessageArrivesAsItWas(t *testing.T) {
 				t.Error(reason, ": ", err)
 				continue
 			}
-			if diff := cmp.Diff(m, soon(t, got)); diff != "" {
+			if diff := cmp.Diff(m, soon.Next(t, got)); diff != "" {
 				t.Errorf("%s, %q (-want +got):\n%s", reason, suffix, diff)
 			}
 		}
@@ -103,7 +88,7 @@ func TestWhatOthersSendIsConsumedToo(t *testing.T) {
 		if _, err := client.SendMessageBatch(t.Context(), in); err != nil {
 			t.Fatal(err)
 		}
-		m := soon(t, got)
+		m := soon.Next(t, got)
 		if m.ID == "" {
 			t.Error("a message has no ID")
 		}
@@ -127,12 +112,12 @@ func TestWhatConsumeHasNotHandledIsVisibleToOthersWhenItEnds(t *testing.T) {
 			<-ctx.Done()
 			return ctx.Err()
 		})
-		soon(t, begun)
+		soon.Next(t, begun)
 		stop()
 		handled := make(chan string)
 		consume(t, broker.Consumer{}, client, url, func(_ context.Context, m idem.Message) error { handled <- m.ID; return nil })
 		for range 30 {
-			soon(t, handled)
+			soon.Next(t, handled)
 		}
 	}
 }
@@ -155,7 +140,7 @@ func TestWhatWaitsForTooLongComesAgain(t *testing.T) {
 	})
 	times := map[string]int{}
 	for range 20 {
-		times[soon(t, handled)]++
+		times[soon.Next(t, handled)]++
 	}
 	stop()
 	if len(times) != 20 || log.Len() > 0 {
@@ -172,14 +157,14 @@ func TestAQueueThatDoesNotExistIsNamedAndConsumedOnceItDoes(t *testing.T) {
 	logged, got := make(chan string, 1000), make(chan string)
 	logger := slog.New(slog.NewTextHandler(writerFunc(func(line string) { logged <- line }), nil))
 	consume(t, broker.Consumer{Logger: logger}, client, url, func(_ context.Context, m idem.Message) error { got <- m.ID; return nil })
-	if line := soon(t, logged); !strings.Contains(line, "/later: there is no such queue: create it") {
+	if line := soon.Next(t, logged); !strings.Contains(line, "/later: there is no such queue: create it") {
 		t.Errorf("logged %s, want that there is no queue", line)
 	}
 	if _, err := client.CreateQueue(t.Context(), &sqs.CreateQueueInput{QueueName: aws.String("later")}); err != nil {
 		t.Fatal(err)
 	}
 	publish(t, client, url, 1)
-	if id := soon(t, got); id != "i" {
+	if id := soon.Next(t, got); id != "i" {
 		t.Errorf("message %s was handled, want i", id)
 	}
 }

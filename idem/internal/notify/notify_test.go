@@ -3,12 +3,12 @@ package notify_test
 import (
 	"context"
 	"testing"
-	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/paghooks/paghooks/idem/idemtest"
 	"github.com/paghooks/paghooks/idem/internal/notify"
+	"github.com/paghooks/paghooks/internal/soon"
 )
 
 // listen listens on a channel until stop, and returns what each wake-up sends to.
@@ -20,15 +20,6 @@ func listen(t *testing.T, pool *pgxpool.Pool, channel string) (woken chan struct
 	return woken, func() error { cancel(); return <-ended }
 }
 
-func wait(t *testing.T, woken chan struct{}) {
-	t.Helper()
-	select {
-	case <-woken:
-	case <-time.After(time.Minute): // a last resort
-		t.Fatal("nobody was woken")
-	}
-}
-
 func TestSendWakesEveryListenerOfItsChannel(t *testing.T) {
 	t.Parallel()
 	pool := idemtest.Pool(t)
@@ -37,13 +28,13 @@ func TestSendWakesEveryListenerOfItsChannel(t *testing.T) {
 	two, stopTwo := listen(t, pool, channel)
 	other, stopOther := listen(t, pool, "another channel")
 	for _, woken := range []chan struct{}{one, two, other} {
-		wait(t, woken) // once it listens, for what came before
+		soon.Next(t, woken) // once it listens, for what came before
 	}
 	sender := notify.NewSender(pool, channel)
 	for range 3 {
 		sender.Send()
-		wait(t, one)
-		wait(t, two)
+		soon.Next(t, one)
+		soon.Next(t, two)
 	}
 	for _, stop := range []func() error{stopOne, stopTwo, stopOther} {
 		if err := stop(); err == nil {
@@ -60,12 +51,12 @@ func TestManySendsAreFewNotificationsAndTheLastIsNotLost(t *testing.T) {
 	t.Parallel()
 	pool := idemtest.Pool(t)
 	woken, stop := listen(t, pool, "busy")
-	wait(t, woken)
+	soon.Next(t, woken)
 	sender := notify.NewSender(pool, "busy")
 	for range 10_000 {
 		sender.Send()
 	}
-	wait(t, woken)
+	soon.Next(t, woken)
 	if n := len(woken); n > 1000/2 {
 		t.Errorf("%d notifications", n)
 	}
@@ -73,7 +64,7 @@ func TestManySendsAreFewNotificationsAndTheLastIsNotLost(t *testing.T) {
 		<-woken
 	}
 	sender.Send()
-	wait(t, woken)
+	soon.Next(t, woken)
 	_ = stop()
 }
 
@@ -82,7 +73,7 @@ func TestListenEndsWhenItsConnectionBreaks(t *testing.T) {
 	pool := idemtest.Pool(t)
 	woken, ended := make(chan struct{}, 10), make(chan error, 1)
 	go func() { ended <- notify.Listen(t.Context(), pool, "lost", func() { woken <- struct{}{} }) }()
-	wait(t, woken)
+	soon.Next(t, woken)
 	_, err := pool.Exec(t.Context(), `select pg_terminate_backend(pid) from pg_stat_activity
 		where query = 'listen "lost"' and application_name = current_setting('application_name')`)
 	if err != nil {
@@ -97,7 +88,7 @@ func TestListenHoldsNoConnectionOfThePool(t *testing.T) {
 	t.Parallel()
 	pool := idemtest.Pool(t)
 	woken, stop := listen(t, pool, "beside")
-	wait(t, woken)
+	soon.Next(t, woken)
 	if n := pool.Stat().AcquiredConns(); n != 0 {
 		t.Errorf("%d connections of the pool are in use, want none", n)
 	}
