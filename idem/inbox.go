@@ -116,7 +116,8 @@ type storeResult struct {
 }
 
 // Accept stores one verified event without HTTP, as [Processor.Accept] processes
-// it: a nil error means that the event need not come again.
+// it: a nil error means that the event need not come again. After an error it may be
+// stored nevertheless, a little later: leave e.Payload as it is.
 func (i *Inbox) Accept(ctx context.Context, e Event) (Outcome, error) {
 	return i.accept(ctx, e, time.Now())
 }

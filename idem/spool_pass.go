@@ -67,7 +67,7 @@ func (d *drainer) runPass(ctx context.Context) error {
 		files = files[n:]
 	}
 	if p.kept > 0 {
-		return fmt.Errorf("%d events wait: %w", p.kept, p.cause)
+		return fmt.Errorf("%d events or files wait: %w", p.kept, p.cause)
 	}
 	return nil
 }

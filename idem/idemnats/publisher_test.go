@@ -62,7 +62,7 @@ func TestConsumingGoesOnAfterTheConsumerOrItsStreamWasDeletedAndMadeAgain(t *tes
 		t.Fatal(err)
 	}
 	config := consumer.CachedInfo().Config
-	logged, got := make(chan string, 1000), make(chan string)
+	logged, got := make(chan string, 1000), make(chan string, 100)
 	logger := slog.New(slog.NewTextHandler(writerFunc(func(line string) { logged <- line }), nil))
 	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
 	defer cancel()
@@ -94,8 +94,7 @@ func TestConsumingGoesOnAfterTheConsumerOrItsStreamWasDeletedAndMadeAgain(t *tes
 		if err := q.Publisher.Publish(t.Context(), idem.Message{Source: "a", ID: id, Type: "x"}); err != nil {
 			t.Fatal(err)
 		}
-		if handled := soon.Next(t, got); handled != id {
-			t.Errorf("message %q was handled, want %q", handled, id)
+		for soon.Next(t, got) != id { // one whose consumer was deleted before it was acknowledged comes again
 		}
 	}
 	cancel()

@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -120,7 +121,15 @@ func (n *node) restart(t testing.TB) {
 }
 
 func (n *node) hang(t testing.TB) (resume func()) {
+	t.Helper()
 	n.broker.signal(syscall.SIGSTOP)
+	for state := ""; !strings.HasPrefix(state, "T"); { // until then it may answer
+		out, err := exec.Command("ps", "-o", "state=", "-p", strconv.Itoa(n.broker.pid)).Output()
+		if err != nil {
+			t.Fatal("ps, which tells whether the broker has stopped: ", err)
+		}
+		state = string(out)
+	}
 	return func() { n.broker.signal(syscall.SIGCONT) }
 }
 

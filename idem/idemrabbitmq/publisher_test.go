@@ -276,7 +276,7 @@ func TestAfterABrokerHasHungThereIsANewConnection(t *testing.T) {
 			defer cancel()
 			start := time.Now()
 			err := p.Publish(ctx, idem.Message{Type: "during", Body: make([]byte, maxMessageSize-1000)})
-			if took := time.Since(start); err == nil || took > 6*time.Second {
+			if took := time.Since(start); err == nil || took > 20*time.Second {
 				t.Errorf("while the broker hangs publishing ended after %s with %v", took, err)
 			}
 		})
