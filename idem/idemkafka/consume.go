@@ -235,21 +235,25 @@ func (g *group) delivery(p *progress, r *kgo.Record) broker.Delivery {
 				if p.revoked.Load() {
 					return nil
 				}
-				if err := g.ctx.Err(); err != nil {
-					return err
+				err := g.ctx.Err()
+				if err == nil {
+					err = g.handle(ctx, m)
 				}
-				return g.handle(ctx, m)
+				if err == nil { // here, so that a rebalance does not come between
+					g.done(p, r)
+				}
+				return err
 			})
-		},
-		Done: func(context.Context) error {
-			g.mu.Lock()
-			defer g.mu.Unlock()
-			p.done(r)
-			return nil
 		},
 	}
 	if len(r.Key) > 0 {
 		d.Lane = fmt.Sprintf("%s/%d/%s", r.Topic, r.Partition, r.Key)
 	}
 	return d
+}
+
+func (g *group) done(p *progress, r *kgo.Record) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	p.done(r)
 }

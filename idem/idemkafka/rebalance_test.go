@@ -54,10 +54,11 @@ func TestARebalanceWaitsForHandlersAndDoublesNothing(t *testing.T) {
 
 			ids := f.publishEach(t, 0, 40)
 			waits := make(chan struct{}, 100)
+			opts := append(test.opts, kgo.SessionTimeout(time.Minute)) // also where heartbeats come late, nobody is given up
 			signal := kgo.OnPartitionsCallbackBlocked(func(context.Context, *kgo.Client) { waits <- struct{}{} })
-			first := f.consume(t, handle, append(test.opts, signal)...)
+			first := f.consume(t, handle, append(opts, signal)...)
 			first.await("handlers to be blocked", func() bool { return len(first.times(&first.begun)) == 40 })
-			second := f.consume(t, handle, test.opts...)
+			second := f.consume(t, handle, opts...)
 			soon.Next(t, waits)
 			f.awaitHeartbeats(t, 20) // four seconds, in which the group would rebalance if it could
 			close(blocked)
