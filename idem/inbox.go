@@ -68,7 +68,7 @@ type Inbox struct {
 	// such setting, because what it answers is done. Default: nil.
 	Spool *Spool
 
-	writer *batch.Writer[store.Incoming, storeResult]
+	writer *batch.Writer[store.Incoming, result]
 	sender *notify.Sender
 	wake   chan struct{} // for the workers of this process
 	runs   atomic.Int32  // calls of Run that have not returned
@@ -108,13 +108,6 @@ func (i *Inbox) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // storeTime is how long storing an event may take. A provider waits for it.
 const storeTime = 8 * time.Second
 
-// storeResult is what became of one event that was to be stored.
-type storeResult struct {
-	outcome  Outcome
-	conflict bool
-	err      error
-}
-
 // Accept stores one verified event without HTTP, as [Processor.Accept] processes
 // it: a nil error means that the event need not come again.
 func (i *Inbox) Accept(ctx context.Context, e Event) (Outcome, error) {
@@ -123,18 +116,13 @@ func (i *Inbox) Accept(ctx context.Context, e Event) (Outcome, error) {
 
 // accept is Accept of a delivery that came at start.
 func (i *Inbox) accept(ctx context.Context, e Event, start time.Time) (Outcome, error) {
-	return i.receive(ctx, e, start, storeTime, func(ctx context.Context, o *Observation) {
-		if i.ignores(o.Event) {
-			o.Outcome = Ignored
-			return
-		}
-		a := i.store(ctx, store.Incoming{Event: o.Event.row(), Trace: i.carrier(ctx, o.Event)})
-		o.Outcome, o.Err, o.Conflict = a.outcome, a.err, a.conflict
+	return i.receive(ctx, e, start, storeTime, func(ctx context.Context, e Event) result {
+		return i.store(ctx, store.Incoming{Event: e.row(), Trace: i.carrier(ctx, e)})
 	})
 }
 
 // store stores the event in Postgres or, if there is a Spool, in either.
-func (i *Inbox) store(ctx context.Context, e store.Incoming) storeResult {
+func (i *Inbox) store(ctx context.Context, e store.Incoming) result {
 	if i.Spool != nil {
 		return i.storeOrSpool(ctx, e)
 	}
@@ -143,16 +131,16 @@ func (i *Inbox) store(ctx context.Context, e store.Incoming) storeResult {
 
 // storeInPostgres hands the event to the writer, with all that arrive at the same time,
 // and waits for its commit.
-func (i *Inbox) storeInPostgres(ctx context.Context, e store.Incoming) storeResult {
+func (i *Inbox) storeInPostgres(ctx context.Context, e store.Incoming) result {
 	a, ok := i.writer.Write(ctx, e)
 	if !ok {
-		return storeResult{outcome: Retrying, err: errors.New("the event could not be stored in time: Postgres is unavailable, or the pool is too small")}
+		return result{outcome: Retrying, err: errors.New("the event could not be stored in time: Postgres is unavailable, or the pool is too small")}
 	}
 	return a
 }
 
 // storeAll stores events, all of them within storeTime.
-func (i *Inbox) storeAll(events []store.Incoming) []storeResult {
+func (i *Inbox) storeAll(events []store.Incoming) []result {
 	ctx, cancel := context.WithTimeout(context.Background(), storeTime)
 	defer cancel()
 	return i.storeGroup(ctx, events)
@@ -160,7 +148,7 @@ func (i *Inbox) storeAll(events []store.Incoming) []storeResult {
 
 // storeGroup stores events in one statement. What Postgres refuses is stored one
 // by one, so that no event fails because of another.
-func (i *Inbox) storeGroup(ctx context.Context, events []store.Incoming) []storeResult {
+func (i *Inbox) storeGroup(ctx context.Context, events []store.Incoming) []result {
 	results, err := i.insert(ctx, events)
 	if err == nil {
 		return results
@@ -172,9 +160,9 @@ func (i *Inbox) storeGroup(ctx context.Context, events []store.Incoming) []store
 		}
 		return results
 	}
-	results = make([]storeResult, len(events))
+	results = make([]result, len(events))
 	for n := range results {
-		results[n] = storeResult{outcome: Retrying, err: fmt.Errorf("storing the event: %w", explain(err))}
+		results[n] = result{outcome: Retrying, err: fmt.Errorf("storing the event: %w", explain(err))}
 	}
 	return results
 }

@@ -13,7 +13,7 @@ import (
 
 // insert stores events that may have been stored before, or be among events
 // twice, and returns what became of each.
-func (i *Inbox) insert(ctx context.Context, events []store.Incoming) ([]storeResult, error) {
+func (i *Inbox) insert(ctx context.Context, events []store.Incoming) ([]result, error) {
 	first := make(map[string]int, len(events)) // where a row key is first among events
 	var once []store.Incoming
 	for n, e := range events {
@@ -29,7 +29,7 @@ func (i *Inbox) insert(ctx context.Context, events []store.Incoming) ([]storeRes
 	if err != nil {
 		return nil, err
 	}
-	results, found := make([]storeResult, len(events)), make([]store.Found, len(events))
+	results, found := make([]result, len(events)), make([]store.Found, len(events))
 	isNew := false
 	for n, one := range inserted {
 		at := first[once[n].RowKey()]
@@ -47,7 +47,7 @@ func (i *Inbox) insert(ctx context.Context, events []store.Incoming) ([]storeRes
 
 // resolveStored sets the results that are missing, of events that were stored before.
 // It asks about those whose state is not found yet.
-func (i *Inbox) resolveStored(ctx context.Context, events []store.Incoming, found []store.Found, results []storeResult) (err error) {
+func (i *Inbox) resolveStored(ctx context.Context, events []store.Incoming, found []store.Found, results []result) (err error) {
 	b := &pgx.Batch{}
 	for n, e := range events {
 		if results[n].outcome == "" && found[n].State == "" {
@@ -68,22 +68,20 @@ func (i *Inbox) resolveStored(ctx context.Context, events []store.Incoming, foun
 // acceptAgain is what becomes of a delivery whose event is stored. One that is
 // kept becomes pending: an application that processed inline has left it, or
 // somebody sends it again.
-func (i *Inbox) acceptAgain(ctx context.Context, e store.Incoming, found store.Found) (storeResult, error) {
-	if found.FirstConflict {
-		i.logConflict(ctx, Event(e.Event))
-	}
+func (i *Inbox) acceptAgain(ctx context.Context, e store.Incoming, found store.Found) (result, error) {
+	i.logFirstConflict(ctx, Event(e.Event), found)
 	switch {
 	case found.State == "":
-		return storeResult{outcome: Retrying, err: errors.New("the event was being forgotten when it came again")}, nil
+		return result{outcome: Retrying, err: errForgotten}, nil
 	case isKept(found.State):
 		revived, err := ask(ctx, i.pool, func(ctx context.Context, db store.DB) (bool, error) { return store.Revive(ctx, db, e) })
 		if err != nil || !revived {
-			return storeResult{outcome: Retrying, err: errors.New("a delivery of the same event is being processed elsewhere")}, err
+			return result{outcome: Retrying, err: errors.New("a delivery of the same event is being processed elsewhere")}, err
 		}
 		i.wakeWorkers()
-		return storeResult{outcome: Pending, conflict: found.Conflict}, nil
+		return result{outcome: Pending, conflict: found.Conflict}, nil
 	}
-	return storeResult{outcome: Duplicate, conflict: found.Conflict}, nil
+	return result{outcome: Duplicate, conflict: found.Conflict}, nil
 }
 
 // wakeWorkers wakes workers, here and in other processes.

@@ -42,25 +42,37 @@ func newReceiving(source Source) Receiving {
 // SourceName returns the name of the source whose events these are.
 func (c *Receiving) SourceName() string { return c.source.Name() }
 
-// receive has accept say what becomes of an event that came at start, and reports it.
-// accept has limit for that, also when the sender does not wait so long.
+// result is what became of one delivery.
+type result struct {
+	outcome  Outcome
+	conflict bool // another body is stored with the event's id
+	err      error
+}
+
+// receive has accept process or store an event that came at start, and reports what
+// became of it. accept has limit for that, also when the sender does not wait so long.
 func (c *Receiving) receive(
-	ctx context.Context, e Event, start time.Time, limit time.Duration, accept func(context.Context, *Observation),
+	ctx context.Context, e Event, start time.Time, limit time.Duration, accept func(context.Context, Event) result,
 ) (Outcome, error) {
 	e, err := c.normalize(e)
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), limit)
 	defer cancel()
 	ctx, s := c.startSpan(ctx, StageDelivery, e, "", start)
-	o := Observation{Event: e, Outcome: Retrying, Err: err}
-	if err == nil {
-		accept(ctx, &o)
+	var r result
+	switch {
+	case err != nil:
+		r = result{outcome: Retrying, err: err}
+	case c.ignores(e):
+		r = result{outcome: Ignored}
+	default:
+		r = accept(ctx, e)
 	}
-	o.Err = wrap(e, o.Err)
-	s.report(ctx, o)
-	if o.Outcome.Acknowledged() {
-		return o.Outcome, nil
+	err = wrap(e, r.err)
+	s.report(ctx, Observation{Event: e, Outcome: r.outcome, Conflict: r.conflict, Err: err})
+	if r.outcome.Acknowledged() {
+		return r.outcome, nil
 	}
-	return o.Outcome, o.Err
+	return r.outcome, err
 }
 
 // countFailures counts the deliveries in a row that were not acknowledged.

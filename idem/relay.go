@@ -102,31 +102,25 @@ func (r *Relay) Accept(ctx context.Context, e Event) (Outcome, error) {
 
 // accept is Accept of a delivery that came at start.
 func (r *Relay) accept(ctx context.Context, e Event, start time.Time) (Outcome, error) {
-	return r.receive(ctx, e, start, r.Timeout, func(ctx context.Context, o *Observation) {
-		if r.ignores(o.Event) {
-			o.Outcome = Ignored
-			return
-		}
-		o.Outcome, o.Err = r.relay(ctx, o.Event)
-	})
+	return r.receive(ctx, e, start, r.Timeout, r.relay)
 }
 
 // relay hands the event to the broker, or else to the Fallback. If that took what the
 // broker did not, the error says why the broker did not.
-func (r *Relay) relay(ctx context.Context, e Event) (Outcome, error) {
+func (r *Relay) relay(ctx context.Context, e Event) result {
 	err := r.publish(ctx, e)
 	if err == nil {
-		return Published, nil
+		return result{outcome: Published}
 	}
 	err = fmt.Errorf("the broker has not confirmed the event: %w", err)
 	if r.Fallback == nil {
-		return Retrying, err
+		return result{outcome: Retrying, err: err}
 	}
 	outcome, fallbackErr := r.fallBack(ctx, e)
 	if fallbackErr != nil {
-		return Retrying, errors.Join(err, fallbackErr)
+		return result{outcome: Retrying, err: errors.Join(err, fallbackErr)}
 	}
-	return outcome, err
+	return result{outcome: outcome, err: err}
 }
 
 // publish publishes the event.

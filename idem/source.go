@@ -42,8 +42,12 @@ func checkSource(source Source) {
 	}
 }
 
-// ignores is the source's Ignores. Where that panics the event is stored.
+// ignores is the source's Ignores. Where that panics the event is stored, as is what
+// [Relayed] sets aside, whatever the source says.
 func (c *Receiving) ignores(e Event) (yes bool) {
+	if isSetAside(e) {
+		return false
+	}
 	_ = pgtx.Protect(func() error {
 		yes = c.source.Ignores(e.Type)
 		return nil
@@ -51,8 +55,8 @@ func (c *Receiving) ignores(e Event) (yes bool) {
 	return yes
 }
 
-// route is the source's Route. A panic in a decoder is a decode error. What [Relayed]
-// has set aside has no handler, whatever the source says.
+// route is the source's Route. A panic in a decoder is a decode error. What is set aside
+// has no handler.
 func (c *Receiving) route(e Event) (work Work, err error) {
 	if isSetAside(e) {
 		return nil, nil

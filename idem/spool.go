@@ -167,7 +167,7 @@ func (s *Spool) scan(i *Inbox) {
 
 // storeOrSpool stores an event in Postgres or, if that does not take it, in the spool.
 // Whichever is asked first has half of the time.
-func (i *Inbox) storeOrSpool(ctx context.Context, e store.Incoming) storeResult {
+func (i *Inbox) storeOrSpool(ctx context.Context, e store.Incoming) result {
 	s := i.Spool
 	if err := s.attach(i); err != nil {
 		a := i.storeInPostgres(ctx, e)
@@ -178,7 +178,7 @@ func (i *Inbox) storeOrSpool(ctx context.Context, e store.Incoming) storeResult 
 	}
 	half, cancel := context.WithTimeout(ctx, storeTime/2)
 	defer cancel()
-	var a storeResult
+	var a result
 	spoolTime := half
 	direct, asked := s.gate.enter(half)
 	if asked {
@@ -195,14 +195,14 @@ func (i *Inbox) storeOrSpool(ctx context.Context, e store.Incoming) storeResult 
 		})
 	}
 	if err == nil {
-		return storeResult{outcome: Spooled}
+		return result{outcome: Spooled}
 	}
 	err = fmt.Errorf("the spool cannot keep the event: %w", err)
 	switch {
 	case behind: // it must not pass the earlier ones
-		return storeResult{outcome: Retrying, err: fmt.Errorf("%w; and it holds earlier events of the entity", errors.Join(a.err, err))}
+		return result{outcome: Retrying, err: fmt.Errorf("%w; and it holds earlier events of the entity", errors.Join(a.err, err))}
 	case asked:
-		return storeResult{outcome: Retrying, err: errors.Join(a.err, err)}
+		return result{outcome: Retrying, err: errors.Join(a.err, err)}
 	}
 	if a = i.storeInPostgres(ctx, e); a.err != nil {
 		a.err = errors.Join(a.err, err)
@@ -212,7 +212,7 @@ func (i *Inbox) storeOrSpool(ctx context.Context, e store.Incoming) storeResult 
 
 // storeUntilShut stores an event in Postgres, and stops waiting for it when the gate is
 // shut. asked is false then: Postgres may yet be asked when the spool has failed.
-func (i *Inbox) storeUntilShut(ctx, direct context.Context, e store.Incoming) (a storeResult, asked bool) {
+func (i *Inbox) storeUntilShut(ctx, direct context.Context, e store.Incoming) (a result, asked bool) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(direct, cancel)()
