@@ -50,6 +50,20 @@ func NewProcessor(pool *pgxpool.Pool, source Source) *Processor {
 	return &Processor{Common: newCommon(pool, source, 8*time.Second), ParkAfter: 10}
 }
 
+// ServeHTTP receives one delivery: it has the source verify and read it, runs
+// [Processor.Accept], and answers. The provider stops sending an event that was
+// answered with 200, which means that it is stored.
+//
+//	200  the event is stored (done now or before, unhandled or parked), or ignored
+//	401  not genuine, or not an event; the body names the reason
+//	405  not a POST
+//	408  the body did not arrive whole
+//	413  the body is larger than MaxBody
+//	503  not stored: it must be delivered again; or a dry run, see [DryRunHeader]
+func (p *Processor) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	p.serve(w, r, p.accept, p.dryDelivery)
+}
+
 // Accept processes one verified event without HTTP, for deliveries that arrive
 // through a queue or a router of the application's own. Name the event with
 // the provider's Identify:
