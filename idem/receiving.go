@@ -80,14 +80,14 @@ func (c *Receiving) countFailures(o Observation) {
 	if o.Stage != StageDelivery {
 		return
 	}
-	var refusal *Refusal
+	refusal, refused := errors.AsType[*Refusal](o.Err)
 	switch {
 	case o.Outcome.Acknowledged():
 		if c.failures.Load() != 0 { // seldom: concurrent deliveries need not write
 			c.failures.Store(0)
 		}
 	case o.Outcome == Retrying, o.Outcome == Unknown,
-		errors.As(o.Err, &refusal) && refusal.Reason == ReasonNotConfigured: // others may be a stranger's
+		refused && refusal.Reason == ReasonNotConfigured: // others may be a stranger's
 		c.failures.Add(1)
 	}
 }

@@ -165,8 +165,8 @@ from (select $1::regclass as part where not exists (select from pg_partition_tre
 // noBlocks tells the error of a database, of Postgres's relatives, that has no
 // ctid: there is no such column, or it is not supported.
 func noBlocks(err error) bool {
-	var pgErr *pgconn.PgError
-	return errors.As(err, &pgErr) && (pgErr.Code == "42703" || pgErr.Code == "0A000")
+	pgErr, ok := errors.AsType[*pgconn.PgError](err)
+	return ok && (pgErr.Code == "42703" || pgErr.Code == "0A000")
 }
 
 // walkByKey is walk along the primary key. On Postgres that would read a table of
