@@ -54,6 +54,8 @@ func (i *Inbox) examine(ctx context.Context, x *examination) {
 	}
 }
 
+func (r *Relay) examine(_ context.Context, x *examination) { r.examineDeliveries(x) }
+
 // spoolShare is how full a spool may be, in percent.
 const spoolShare = 80
 

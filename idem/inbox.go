@@ -74,8 +74,6 @@ type Inbox struct {
 	runs   atomic.Int32  // calls of Run that have not returned
 }
 
-var _ http.Handler = (*Inbox)(nil)
-
 // NewInbox returns an inbox for the events of source, with its settings at
 // their defaults. The tables must exist: see [Migrate].
 //

@@ -40,8 +40,6 @@ type Processor struct {
 	flights flights
 }
 
-var _ http.Handler = (*Processor)(nil)
-
 // NewProcessor returns a processor for the events of source, with its settings
 // at their defaults. The tables must exist: see [Migrate].
 //

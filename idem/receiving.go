@@ -3,9 +3,12 @@ package idem
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"sync/atomic"
 	"time"
+
+	"github.com/paghooks/paghooks/idem/internal/pgtx"
 )
 
 // Receiving is what [Processor], [Inbox] and [Relay] have in common: how deliveries
@@ -73,6 +76,60 @@ func (c *Receiving) receive(
 		return r.outcome, nil
 	}
 	return r.outcome, err
+}
+
+// normalize makes sure that an event can be stored, whatever its body says: a
+// genuine event is never refused because of its bytes.
+func (c *Receiving) normalize(e Event) (Event, error) {
+	switch e.Source {
+	case "":
+		e.Source = c.source.Name()
+	case c.source.Name():
+	default:
+		return e, fmt.Errorf("an event of source %q was given to a receiver of %q: give it to the one of its own source", e.Source, c.source.Name())
+	}
+	if e.ID == "" || !nameable(e.ID) {
+		e.ID = BodyID(e.Payload)
+	}
+	if !nameable(e.Type) {
+		e.Type = ""
+	}
+	if !nameable(e.Key) {
+		e.Key = BodyID([]byte(e.Key))
+	}
+	if year := e.OccurredAt.Year(); year < 1 || year > 9999 {
+		e.OccurredAt = time.Time{}
+	}
+	if e.Payload == nil {
+		e.Payload = []byte{}
+	}
+	return e, nil
+}
+
+// ignores is the source's Ignores. Where that panics the event is stored, as is what
+// [Relayed] sets aside, whatever the source says.
+func (c *Receiving) ignores(e Event) (yes bool) {
+	if isSetAside(e) {
+		return false
+	}
+	_ = pgtx.Protect(func() error {
+		yes = c.source.Ignores(e.Type)
+		return nil
+	})
+	return yes
+}
+
+// route is the source's Route. A panic in a decoder is a decode error. What is set aside
+// has no handler.
+func (c *Receiving) route(e Event) (work Work, err error) {
+	if isSetAside(e) {
+		return nil, nil
+	}
+	err = pgtx.Protect(func() (err error) {
+		work, err = c.source.Route(e)
+		return err
+	})
+	return work, err
 }
 
 // countFailures counts the deliveries in a row that were not acknowledged.

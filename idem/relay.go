@@ -58,10 +58,7 @@ type Relay struct {
 	secret    func() string // a function, so that printing does not show it
 }
 
-var (
-	_ Part         = (*Relay)(nil)
-	_ http.Handler = (*Relay)(nil)
-)
+var _ http.Handler = (*Relay)(nil)
 
 // minSecret is the length of the shortest secret: 128 bits as hexadecimal digits.
 const minSecret = 32
@@ -187,5 +184,3 @@ func (r *Relay) message(e Event) Message {
 func (r *Relay) dryRun(context.Context, Event) (Outcome, error) {
 	return Published, errors.New("idem: a relay has no handlers: send dry runs and canaries to the address of a Processor or an Inbox")
 }
-
-func (r *Relay) examine(_ context.Context, x *examination) { r.examineDeliveries(x) }

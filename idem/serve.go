@@ -35,6 +35,7 @@ type Receiver interface {
 var (
 	_ Receiver = (*Processor)(nil)
 	_ Receiver = (*Inbox)(nil)
+	_ Part     = (*Relay)(nil)
 	_ Part     = (*Canary)(nil)
 )
 
@@ -44,19 +45,19 @@ func (i *Inbox) work(ctx context.Context) error  { return i.Run(ctx) }
 func (c *Canary) work(ctx context.Context) error { return c.Run(ctx) }
 
 func (p *Processor) work(ctx context.Context) error {
-	if err := checkSettings("processor", map[string]bool{"Timeout": p.Timeout > 0, "ParkAfter": p.ParkAfter > 0}); err != nil {
-		return err
-	}
-	<-ctx.Done()
-	return nil
+	return idle(ctx, checkSettings("processor", map[string]bool{"Timeout": p.Timeout > 0, "ParkAfter": p.ParkAfter > 0}))
 }
 
 func (r *Relay) work(ctx context.Context) error {
-	if err := checkSettings("relay", map[string]bool{"Timeout": r.Timeout > 0}); err != nil {
-		return err
+	return idle(ctx, checkSettings("relay", map[string]bool{"Timeout": r.Timeout > 0}))
+}
+
+// idle is the work of what has none, once its settings are checked.
+func idle(ctx context.Context, err error) error {
+	if err == nil {
+		<-ctx.Done()
 	}
-	<-ctx.Done()
-	return nil
+	return err
 }
 
 // checkSettings finds a setting that makes no sense.
