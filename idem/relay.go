@@ -129,39 +129,32 @@ func (r *Relay) publish(ctx context.Context, e Event) error {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	m := r.message(e)
-	_, err := inTime(ctx, func() (Outcome, error) { return Published, r.publisher.Publish(ctx, m) })
-	return err
+	return inTime(ctx, func() error { return r.publisher.Publish(ctx, m) })
 }
 
 // fallBack gives the event to the Fallback.
 func (r *Relay) fallBack(ctx context.Context, e Event) (Outcome, error) {
-	outcome, err := inTime(ctx, func() (Outcome, error) { return r.Fallback(ctx, e) })
+	var outcome Outcome
+	err := inTime(ctx, func() (err error) {
+		outcome, err = r.Fallback(ctx, e)
+		return err
+	})
 	if err == nil && !outcome.Acknowledged() {
 		err = fmt.Errorf("its outcome is %q", outcome)
 	}
 	if err != nil {
-		return outcome, fmt.Errorf("nor has the Fallback: %w", err)
+		return Retrying, fmt.Errorf("nor has the Fallback: %w", err) // it may set outcome yet
 	}
 	return outcome, nil
 }
 
 // inTime calls f, which is the application's, and does not wait for it when ctx ends.
-func inTime(ctx context.Context, f func() (Outcome, error)) (Outcome, error) {
-	type result struct {
-		outcome Outcome
-		err     error
-	}
-	ended := make(chan result, 1)
-	go func() {
-		r := result{err: pgtx.ErrExited}
-		defer func() { ended <- r }()
-		r.err = pgtx.Protect(func() (err error) { r.outcome, err = f(); return err })
-	}()
+func inTime(ctx context.Context, f func() error) error {
 	select {
-	case r := <-ended:
-		return r.outcome, r.err
+	case err := <-pgtx.Start(f):
+		return err
 	case <-ctx.Done():
-		return "", fmt.Errorf("no answer in time: it is unavailable, or blocks: %w", ctx.Err())
+		return fmt.Errorf("no answer in time: it is unavailable, or blocks: %w", ctx.Err())
 	}
 }
 
