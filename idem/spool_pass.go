@@ -97,7 +97,7 @@ func (p *pass) storeFiles(ctx context.Context, files []spool.File) error {
 		read = append(read, file)
 		for _, record := range records {
 			if e, ok := p.decode(ctx, file, record); ok {
-				events = append(events, drainedEvent{e, record, file})
+				events = append(events, e)
 			}
 		}
 	}
@@ -122,19 +122,20 @@ func (p *pass) readAgain(f spool.File) bool {
 	return p.drainer.unread[f.Name] < readTries
 }
 
-// decode reads an event, or has its record refused.
-func (p *pass) decode(ctx context.Context, f *drainedFile, data []byte) (store.Incoming, bool) {
-	in, at, err := decodeRecord(data)
-	if name := p.inbox.source.Name(); err == nil && in.Source != name {
+// decode reads an event of f. If it cannot be stored, it is refused, and ok is false.
+func (p *pass) decode(ctx context.Context, f *drainedFile, record []byte) (e drainedEvent, ok bool) {
+	in, at, err := decodeRecord(record)
+	e = drainedEvent{in, record, f}
+	if name := p.inbox.source.Name(); err == nil && e.Source != name {
 		err = fmt.Errorf("it is of another source than %s: give each inbox a directory of its own", name)
 	}
 	if limit := p.inbox.Retention; err == nil && limit > 0 && time.Since(at) > limit {
 		err = errors.New("it is older than Retention: whether it was processed is forgotten")
 	}
 	if err != nil {
-		p.refuse(ctx, drainedEvent{in, data, f}, err)
+		p.refuse(ctx, e, err)
 	}
-	return in, err == nil
+	return e, err == nil
 }
 
 // notBehind returns the events that are behind no kept one, and keeps the others.
