@@ -115,26 +115,22 @@ func (i *Inbox) Accept(ctx context.Context, e Event) (Outcome, error) {
 // accept is Accept of a delivery that came at start.
 func (i *Inbox) accept(ctx context.Context, e Event, start time.Time) (Outcome, error) {
 	return i.receive(ctx, e, start, storeTime, func(ctx context.Context, e Event) result {
-		return i.store(ctx, store.Incoming{Event: e.row(), Trace: i.carrier(ctx, e)})
+		row := store.Incoming{Event: e.row(), Trace: i.carrier(ctx, e)}
+		if i.Spool != nil {
+			return i.storeOrSpool(ctx, row)
+		}
+		return i.storeInPostgres(ctx, row)
 	})
-}
-
-// store stores the event in Postgres or, if there is a Spool, in either.
-func (i *Inbox) store(ctx context.Context, e store.Incoming) result {
-	if i.Spool != nil {
-		return i.storeOrSpool(ctx, e)
-	}
-	return i.storeInPostgres(ctx, e)
 }
 
 // storeInPostgres hands the event to the writer, with all that arrive at the same time,
 // and waits for its commit.
 func (i *Inbox) storeInPostgres(ctx context.Context, e store.Incoming) result {
-	a, ok := i.writer.Write(ctx, e)
+	r, ok := i.writer.Write(ctx, e)
 	if !ok {
 		return result{outcome: Retrying, err: errors.New("the event could not be stored in time: Postgres is unavailable, or the pool is too small")}
 	}
-	return a
+	return r
 }
 
 // storeAll stores events, all of them within storeTime.

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -40,6 +42,16 @@ type Receiving struct {
 func newReceiving(source Source) Receiving {
 	checkSource(source)
 	return Receiving{MaxBody: 1 << 20, Logger: slog.Default(), source: source}
+}
+
+// checkSettings finds a setting that makes no sense.
+func checkSettings(of string, sensible map[string]bool) error {
+	for _, name := range slices.Sorted(maps.Keys(sensible)) {
+		if !sensible[name] {
+			return fmt.Errorf("idem: %s of the %s is zero or missing: leave it at its default, or set it above zero", name, of)
+		}
+	}
+	return nil
 }
 
 // SourceName returns the name of the source whose events these are.

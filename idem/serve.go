@@ -5,10 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"maps"
 	"net"
 	"net/http"
-	"slices"
 	"time"
 
 	"github.com/paghooks/paghooks/idem/internal/pgtx"
@@ -58,16 +56,6 @@ func idle(ctx context.Context, err error) error {
 		<-ctx.Done()
 	}
 	return err
-}
-
-// checkSettings finds a setting that makes no sense.
-func checkSettings(of string, sensible map[string]bool) error {
-	for _, name := range slices.Sorted(maps.Keys(sensible)) {
-		if !sensible[name] {
-			return fmt.Errorf("idem: %s of the %s is zero or missing: leave it at its default, or set it above zero", name, of)
-		}
-	}
-	return nil
 }
 
 // Serve serves HTTP, runs the workers of inboxes and the canaries, and prunes daily,
