@@ -20,10 +20,7 @@ func ListConflicts(ctx context.Context, db DB, source string) ([]Conflict, error
 	const list = `
 select event, type, key, state, conflict_at from idem_events
 where conflict_at is not null and starts_with(event, $1) order by conflict_at desc, event`
-	rows, err := db.Query(ctx, list, sourcePrefix(source))
-	if err != nil {
-		return nil, err
-	}
+	rows, _ := db.Query(ctx, list, sourcePrefix(source))
 	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (c Conflict, err error) {
 		var key string
 		err = row.Scan(&key, &c.Type, &c.Key, &c.State, &c.At)

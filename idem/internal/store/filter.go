@@ -50,10 +50,7 @@ func (f Filter) args() []any {
 
 // Find lists the row keys of the events that f chooses, in the order of arrival.
 func Find(ctx context.Context, db DB, f Filter) ([]string, error) {
-	rows, err := db.Query(ctx, `select e.event `+chosen+` order by e.received_at, e.event`, f.args()...)
-	if err != nil {
-		return nil, err
-	}
+	rows, _ := db.Query(ctx, `select e.event `+chosen+` order by e.received_at, e.event`, f.args()...)
 	return pgx.CollectRows(rows, pgx.RowTo[string])
 }
 
@@ -75,10 +72,7 @@ type Place struct {
 func FindPage(ctx context.Context, db DB, f Filter, before Place, n int) (keys []string, last Place, err error) {
 	const page = chosen + ` and ($9::timestamptz is null or (p.received_at, p.event) < ($9, $10))
 order by p.received_at desc, p.event desc limit $11`
-	rows, err := db.Query(ctx, `select p.event, p.received_at `+page, append(f.args(), nullTime(before.At), before.Event, n)...)
-	if err != nil {
-		return nil, last, err
-	}
+	rows, _ := db.Query(ctx, `select p.event, p.received_at `+page, append(f.args(), nullTime(before.At), before.Event, n)...)
 	_, err = pgx.ForEachRow(rows, []any{&last.Event, &last.At}, func() error { keys = append(keys, last.Event); return nil })
 	return keys, last, err
 }

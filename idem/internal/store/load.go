@@ -45,20 +45,14 @@ func Load(ctx context.Context, db DB, keys []string) ([]Row, error) {
 	const load = columns + `
 from unnest($1::text[]) with ordinality as f (event, place) join idem_events e using (event) join idem_payloads p using (event)
 order by place`
-	rows, err := db.Query(ctx, load, keys)
-	if err != nil {
-		return nil, err
-	}
+	rows, _ := db.Query(ctx, load, keys)
 	return pgx.CollectRows(rows, scanRow)
 }
 
 // Get reads one event, whatever its state, with its body if that is kept. The error
 // is pgx.ErrNoRows if there is none.
 func Get(ctx context.Context, db DB, key string) (r Row, err error) {
-	found, err := db.Query(ctx, anyEvent+`where e.event = $1`, key)
-	if err != nil {
-		return r, err
-	}
+	found, _ := db.Query(ctx, anyEvent+`where e.event = $1`, key)
 	return pgx.CollectExactlyOneRow(found, scanRow)
 }
 
@@ -69,9 +63,6 @@ func OfKey(ctx context.Context, db DB, source, scope, key string, n int) ([]Row,
 	const list = anyEvent + `
 where e.key = $1 and starts_with(e.event, $2)
 order by e.received_at, e.event limit $3`
-	rows, err := db.Query(ctx, list, key, Event{Source: source, Scope: scope}.RowKey(), n)
-	if err != nil {
-		return nil, err
-	}
+	rows, _ := db.Query(ctx, list, key, Event{Source: source, Scope: scope}.RowKey(), n)
 	return pgx.CollectRows(rows, scanRow)
 }

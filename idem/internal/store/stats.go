@@ -19,10 +19,7 @@ func CountOpen(ctx context.Context, db DB, source string) ([]Backlog, error) {
 	const count = `
 select e.state, count(*), now() - min(e.received_at)
 from idem_payloads p ` + openEvent + ` where p.source = $1 group by e.state`
-	rows, err := db.Query(ctx, count, source)
-	if err != nil {
-		return nil, err
-	}
+	rows, _ := db.Query(ctx, count, source)
 	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (b Backlog, err error) {
 		err = row.Scan(&b.State, &b.Events, &b.Oldest)
 		return b, err
