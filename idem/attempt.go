@@ -25,10 +25,6 @@ type attempt struct {
 	atCommit    func(*pgx.Batch)                 // executed with COMMIT; may be nil
 }
 
-// maxRuns is how often a transaction runs at most, the first time included, when
-// Postgres asks to run it again.
-const maxRuns = 4
-
 // execute makes an attempt. Duplicate means that the event was not marked, and no
 // handler ran.
 func (c *Common) execute(ctx context.Context, a attempt) (Outcome, error) {

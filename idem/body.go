@@ -20,7 +20,7 @@ func ReadBody(r *http.Request) ([]byte, error) {
 	case errors.As(err, &limit):
 		return nil, tooLarge(limit.Limit)
 	case err != nil:
-		return nil, &bodyError{http.StatusRequestTimeout, fmt.Errorf("idem: the body did not arrive whole: %w", err)}
+		return nil, &rejection{http.StatusRequestTimeout, fmt.Errorf("idem: the body did not arrive whole: %w", err)}
 	}
 	return body, nil
 }
@@ -32,17 +32,17 @@ type limitedBody struct {
 }
 
 func tooLarge(limit int64) error {
-	return &bodyError{
+	return &rejection{
 		http.StatusRequestEntityTooLarge,
 		fmt.Errorf("idem: the body is larger than %d bytes: raise MaxBody if it is genuine", limit),
 	}
 }
 
-// bodyError is a body that could not be read, with the status to answer.
-type bodyError struct {
+// rejection is why a request is no delivery, with the status to answer.
+type rejection struct {
 	status int
 	err    error
 }
 
-func (b *bodyError) Error() string { return b.err.Error() }
-func (b *bodyError) Unwrap() error { return b.err }
+func (r *rejection) Error() string { return r.err.Error() }
+func (r *rejection) Unwrap() error { return r.err }

@@ -31,10 +31,6 @@ func (c *Common) Discard(ctx context.Context, f Filter, reason string) (int64, e
 
 var errDiscardAll = errors.New("idem: discarding events: the filter names none: set its IDs, Types, Keys, Scopes, States or times")
 
-func (f Filter) isZero() bool {
-	return f.States == nil && f.Scopes == nil && f.Types == nil && f.Keys == nil && f.IDs == nil && f.ReceivedFrom.IsZero() && f.ReceivedUntil.IsZero()
-}
-
 // discardAll gives up events by their row keys, if they are in one of states.
 func (c *Common) discardAll(ctx context.Context, keys, states []string, reason string) (n int64, err error) {
 	err = retryDeadlocks(ctx, func() error {

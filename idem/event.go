@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
-	"fmt"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -70,34 +69,6 @@ func (e Event) row() store.Event { return store.Event(e) }
 // stored. Providers use a fifth of it; Postgres refuses index entries that are
 // ten times as long.
 const maxName = 255
-
-// normalize makes sure that an event can be stored, whatever its body says: a
-// genuine event is never refused because of its bytes.
-func (c *Receiving) normalize(e Event) (Event, error) {
-	switch e.Source {
-	case "":
-		e.Source = c.source.Name()
-	case c.source.Name():
-	default:
-		return e, fmt.Errorf("an event of source %q was given to a receiver of %q: give it to the one of its own source", e.Source, c.source.Name())
-	}
-	if e.ID == "" || !nameable(e.ID) {
-		e.ID = BodyID(e.Payload)
-	}
-	if !nameable(e.Type) {
-		e.Type = ""
-	}
-	if !nameable(e.Key) {
-		e.Key = BodyID([]byte(e.Key))
-	}
-	if year := e.OccurredAt.Year(); year < 1 || year > 9999 {
-		e.OccurredAt = time.Time{}
-	}
-	if e.Payload == nil {
-		e.Payload = []byte{}
-	}
-	return e, nil
-}
 
 func nameable(s string) bool {
 	return len(s) <= maxName && utf8.ValidString(s) && !strings.Contains(s, "\x00")

@@ -17,21 +17,19 @@ import (
 type examination struct {
 	health  *Health
 	report  HealthReport
-	causes  map[int]error          // of checks, for the log only: they may name hosts and users
+	causes  []error                // of the checks, nil of most; for the log only: they may name hosts and users
 	reached map[*pgxpool.Pool]bool // whether its Postgres is well
 }
 
 func (x *examination) add(source, name string, healthy bool, says string) {
 	x.report.Healthy = x.report.Healthy && healthy
 	x.report.Checks = append(x.report.Checks, HealthCheck{Source: source, Name: name, Healthy: healthy, Says: says})
+	x.causes = append(x.causes, nil)
 }
 
 // because notes the cause of what the last check says.
 func (x *examination) because(err error) {
-	if x.causes == nil {
-		x.causes = make(map[int]error)
-	}
-	x.causes[len(x.report.Checks)-1] = err
+	x.causes[len(x.causes)-1] = err
 }
 
 func (p *Processor) examine(ctx context.Context, x *examination) {
@@ -53,6 +51,8 @@ func (i *Inbox) examine(ctx context.Context, x *examination) {
 		x.examineSpool(i)
 	}
 }
+
+func (r *Relay) examine(_ context.Context, x *examination) { r.examineDeliveries(x) }
 
 // spoolShare is how full a spool may be, in percent.
 const spoolShare = 80
@@ -215,9 +215,7 @@ func (x *examination) examineAge(ctx context.Context, c *Common, l ageLimit) {
 	default:
 		x.add(c.source.Name(), l.name, true, fmt.Sprintf(l.well, oldest))
 	}
-	if a.err != nil {
-		x.because(a.err)
-	}
+	x.because(a.err)
 }
 
 // queryCanceled is the SQLSTATE of a statement that took too long.

@@ -72,15 +72,14 @@ func (h *hooks) run(ctx context.Context, failed func(error)) {
 	if len(fs) == 0 {
 		return
 	}
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
+	done := pgtx.Start(func() error {
 		for _, f := range fs {
 			if err := pgtx.Protect(func() error { f(); return nil }); err != nil {
 				failed(err)
 			}
 		}
-	}()
+		return nil
+	})
 	select {
 	case <-done:
 	case <-ctx.Done():

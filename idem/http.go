@@ -11,36 +11,14 @@ import (
 	"github.com/paghooks/paghooks/idem/internal/pgtx"
 )
 
-// ServeHTTP receives one delivery: it has the source verify and read it, runs
-// [Processor.Accept], and answers. The provider stops sending an event that was
-// answered with 200, which means that it is stored.
-//
-//	200  the event is stored (done now or before, unhandled or parked), or ignored
-//	401  not genuine, or not an event; the body names the reason
-//	405  not a POST
-//	408  the body did not arrive whole
-//	413  the body is larger than MaxBody
-//	503  not stored: it must be delivered again; or a dry run, see [DryRunHeader]
-func (p *Processor) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	p.serve(w, r, p.accept, p.dryDelivery)
-}
-
 // serve opens a delivery, accepts it or has a dry run of it, and answers.
 func (c *Receiving) serve(
 	w http.ResponseWriter, r *http.Request,
 	accept func(context.Context, Event, time.Time) (Outcome, error), dryRun func(context.Context, Event) (Outcome, error),
 ) {
 	start := time.Now()
-	if r.Method != http.MethodPost {
-		w.Header().Set("Allow", http.MethodPost)
-		c.reject(w, r, http.StatusMethodNotAllowed, start, fmt.Errorf("idem: method is %s: a delivery is a POST", r.Method))
-		return
-	}
 	e, err := c.open(w, r)
-	var unread *bodyError
 	switch {
-	case errors.As(err, &unread):
-		c.reject(w, r, unread.status, start, err)
 	case err != nil:
 		c.refuse(w, r, start, err)
 	case r.Header.Get(DryRunHeader) != "":
@@ -61,6 +39,10 @@ const readTime = 8 * time.Second
 // open has the source verify and read a delivery, within the time and the size
 // that are allowed.
 func (c *Receiving) open(w http.ResponseWriter, r *http.Request) (e Event, err error) {
+	if r.Method != http.MethodPost {
+		w.Header().Set("Allow", http.MethodPost)
+		return e, &rejection{http.StatusMethodNotAllowed, fmt.Errorf("idem: method is %s: a delivery is a POST", r.Method)}
+	}
 	if server, ok := r.Context().Value(http.ServerContextKey).(*http.Server); ok && server.ReadTimeout == 0 {
 		_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(readTime)) // unless w is wrapped
 	}
@@ -72,33 +54,26 @@ func (c *Receiving) open(w http.ResponseWriter, r *http.Request) (e Event, err e
 	return e, err
 }
 
-// reject answers what is not a delivery.
-func (c *Receiving) reject(w http.ResponseWriter, r *http.Request, status int, start time.Time, err error) {
-	c.reportRefused(r.Context(), start, Observation{Outcome: Rejected, Err: err})
-	respond(w, status, `{"received":false}`)
-}
-
-// refuse answers a delivery that could not be opened: 401 if it is not genuine,
-// 503 if that could not be determined.
+// refuse answers what could not be opened: 401 if it is not genuine, the status of its
+// rejection if it is no delivery at all, 503 if that could not be determined.
 func (c *Receiving) refuse(w http.ResponseWriter, r *http.Request, start time.Time, err error) {
 	o := Observation{Outcome: Retrying, Err: err}
 	status, body := http.StatusServiceUnavailable, `{"received":false}`
+	var rejected *rejection
 	var refusal *Refusal
-	if errors.As(err, &refusal) {
+	switch {
+	case errors.As(err, &rejected):
+		o.Outcome, status = Rejected, rejected.status
+	case errors.As(err, &refusal):
 		o.Outcome = Refused
 		body = fmt.Sprintf(`{"received":false,"reason":%q}`, string(refusal.Reason))
 		if refusal.Reason != ReasonNotConfigured {
 			status = http.StatusUnauthorized
 		}
 	}
-	c.reportRefused(r.Context(), start, o)
-	respond(w, status, body)
-}
-
-// reportRefused reports a delivery that has no event: it was refused or rejected.
-func (c *Receiving) reportRefused(ctx context.Context, start time.Time, o Observation) {
-	ctx, s := c.startSpan(ctx, StageDelivery, Event{}, "", start)
+	ctx, s := c.startSpan(r.Context(), StageDelivery, Event{}, "", start)
 	s.report(ctx, o)
+	respond(w, status, body)
 }
 
 func answer(w http.ResponseWriter, o Outcome) {

@@ -68,13 +68,11 @@ type Inbox struct {
 	// such setting, because what it answers is done. Default: nil.
 	Spool *Spool
 
-	writer *batch.Writer[store.Incoming, storeResult]
+	writer *batch.Writer[store.Incoming, result]
 	sender *notify.Sender
 	wake   chan struct{} // for the workers of this process
 	runs   atomic.Int32  // calls of Run that have not returned
 }
-
-var _ http.Handler = (*Inbox)(nil)
 
 // NewInbox returns an inbox for the events of source, with its settings at
 // their defaults. The tables must exist: see [Migrate].
@@ -108,13 +106,6 @@ func (i *Inbox) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // storeTime is how long storing an event may take. A provider waits for it.
 const storeTime = 8 * time.Second
 
-// storeResult is what became of one event that was to be stored.
-type storeResult struct {
-	outcome  Outcome
-	conflict bool
-	err      error
-}
-
 // Accept stores one verified event without HTTP, as [Processor.Accept] processes
 // it: a nil error means that the event need not come again. After an error it may be
 // stored nevertheless, a little later: leave e.Payload as it is.
@@ -124,36 +115,27 @@ func (i *Inbox) Accept(ctx context.Context, e Event) (Outcome, error) {
 
 // accept is Accept of a delivery that came at start.
 func (i *Inbox) accept(ctx context.Context, e Event, start time.Time) (Outcome, error) {
-	return i.receive(ctx, e, start, storeTime, func(ctx context.Context, o *Observation) {
-		if i.ignores(o.Event) {
-			o.Outcome = Ignored
-			return
+	return i.receive(ctx, e, start, storeTime, func(ctx context.Context, e Event) result {
+		row := store.Incoming{Event: e.row(), Trace: i.carrier(ctx, e)}
+		if i.Spool != nil {
+			return i.storeOrSpool(ctx, row)
 		}
-		a := i.store(ctx, store.Incoming{Event: o.Event.row(), Trace: i.carrier(ctx, o.Event)})
-		o.Outcome, o.Err, o.Conflict = a.outcome, a.err, a.conflict
+		return i.storeInPostgres(ctx, row)
 	})
-}
-
-// store stores the event in Postgres or, if there is a Spool, in either.
-func (i *Inbox) store(ctx context.Context, e store.Incoming) storeResult {
-	if i.Spool != nil {
-		return i.storeOrSpool(ctx, e)
-	}
-	return i.storeInPostgres(ctx, e)
 }
 
 // storeInPostgres hands the event to the writer, with all that arrive at the same time,
 // and waits for its commit.
-func (i *Inbox) storeInPostgres(ctx context.Context, e store.Incoming) storeResult {
-	a, ok := i.writer.Write(ctx, e)
+func (i *Inbox) storeInPostgres(ctx context.Context, e store.Incoming) result {
+	r, ok := i.writer.Write(ctx, e)
 	if !ok {
-		return storeResult{outcome: Retrying, err: errors.New("the event could not be stored in time: Postgres is unavailable, or the pool is too small")}
+		return result{outcome: Retrying, err: errors.New("the event could not be stored in time: Postgres is unavailable, or the pool is too small")}
 	}
-	return a
+	return r
 }
 
 // storeAll stores events, all of them within storeTime.
-func (i *Inbox) storeAll(events []store.Incoming) []storeResult {
+func (i *Inbox) storeAll(events []store.Incoming) []result {
 	ctx, cancel := context.WithTimeout(context.Background(), storeTime)
 	defer cancel()
 	return i.storeGroup(ctx, events)
@@ -161,7 +143,7 @@ func (i *Inbox) storeAll(events []store.Incoming) []storeResult {
 
 // storeGroup stores events in one statement. What Postgres refuses is stored one
 // by one, so that no event fails because of another.
-func (i *Inbox) storeGroup(ctx context.Context, events []store.Incoming) []storeResult {
+func (i *Inbox) storeGroup(ctx context.Context, events []store.Incoming) []result {
 	results, err := i.insert(ctx, events)
 	if err == nil {
 		return results
@@ -173,9 +155,9 @@ func (i *Inbox) storeGroup(ctx context.Context, events []store.Incoming) []store
 		}
 		return results
 	}
-	results = make([]storeResult, len(events))
+	results = make([]result, len(events))
 	for n := range results {
-		results[n] = storeResult{outcome: Retrying, err: fmt.Errorf("storing the event: %w", explain(err))}
+		results[n] = result{outcome: Retrying, err: fmt.Errorf("storing the event: %w", explain(err))}
 	}
 	return results
 }

@@ -13,77 +13,87 @@ import (
 
 // insert stores events that may have been stored before, or be among events
 // twice, and returns what became of each.
-func (i *Inbox) insert(ctx context.Context, events []store.Incoming) ([]storeResult, error) {
-	first := make(map[string]int, len(events)) // where a row key is first among events
-	var once []store.Incoming
+func (i *Inbox) insert(ctx context.Context, events []store.Incoming) ([]result, error) {
+	results, found := make([]result, len(events)), make([]store.Found, len(events))
+	isNew, err := i.insertNew(ctx, events, results, found)
+	if err != nil {
+		return nil, err
+	}
+	if isNew {
+		i.wakeWorkers()
+	}
+	if err := i.lookAtStored(ctx, events, results, found); err != nil {
+		return nil, err
+	}
 	for n, e := range events {
-		key := e.RowKey()
-		if _, twice := first[key]; !twice {
-			first[key] = n
-			once = append(once, e)
+		if results[n].outcome == "" {
+			if results[n], err = i.acceptAgain(ctx, e, found[n]); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return results, nil
+}
+
+// insertNew stores the events that are not stored, and sets their results. Of most
+// others it finds the state. isNew tells whether any was stored.
+func (i *Inbox) insertNew(ctx context.Context, events []store.Incoming, results []result, found []store.Found) (isNew bool, err error) {
+	seen := make(map[string]bool, len(events))
+	var once []store.Incoming
+	var places []int // of those among events
+	for n, e := range events {
+		if key := e.RowKey(); !seen[key] {
+			seen[key] = true
+			once, places = append(once, e), append(places, n)
 		}
 	}
 	inserted, err := ask(ctx, i.pool, func(ctx context.Context, db store.DB) ([]store.Inserted, error) {
 		return store.InsertPending(ctx, db, once)
 	})
 	if err != nil {
-		return nil, err
+		return false, err
 	}
-	results, found := make([]storeResult, len(events)), make([]store.Found, len(events))
-	isNew := false
 	for n, one := range inserted {
-		at := first[once[n].RowKey()]
 		if one.New {
-			results[at].outcome = Pending
+			results[places[n]].outcome = Pending
 			isNew = true
 		}
-		found[at].State = one.State
+		found[places[n]].State = one.State
 	}
-	if isNew {
-		i.wakeWorkers()
-	}
-	return results, i.resolveStored(ctx, events, found, results)
+	return isNew, nil
 }
 
-// resolveStored sets the results that are missing, of events that were stored before.
-// It asks about those whose state is not found yet.
-func (i *Inbox) resolveStored(ctx context.Context, events []store.Incoming, found []store.Found, results []storeResult) (err error) {
+// lookAtStored finds the states that are missing, of events that were stored before.
+func (i *Inbox) lookAtStored(ctx context.Context, events []store.Incoming, results []result, found []store.Found) error {
 	b := &pgx.Batch{}
 	for n, e := range events {
 		if results[n].outcome == "" && found[n].State == "" {
 			store.Look(b, e.Event, &found[n])
 		}
 	}
-	if b.Len() > 0 {
-		err = pgtx.Ask(ctx, i.pool, func(ctx context.Context, conn *pgxpool.Conn) error { return conn.SendBatch(ctx, b).Close() })
+	if b.Len() == 0 {
+		return nil
 	}
-	for n, e := range events {
-		if results[n].outcome == "" && err == nil {
-			results[n], err = i.acceptAgain(ctx, e, found[n])
-		}
-	}
-	return err
+	return pgtx.Ask(ctx, i.pool, func(ctx context.Context, conn *pgxpool.Conn) error { return conn.SendBatch(ctx, b).Close() })
 }
 
 // acceptAgain is what becomes of a delivery whose event is stored. One that is
 // kept becomes pending: an application that processed inline has left it, or
 // somebody sends it again.
-func (i *Inbox) acceptAgain(ctx context.Context, e store.Incoming, found store.Found) (storeResult, error) {
-	if found.FirstConflict {
-		i.logConflict(ctx, Event(e.Event))
-	}
+func (i *Inbox) acceptAgain(ctx context.Context, e store.Incoming, found store.Found) (result, error) {
+	i.logFirstConflict(ctx, Event(e.Event), found)
 	switch {
 	case found.State == "":
-		return storeResult{outcome: Retrying, err: errors.New("the event was being forgotten when it came again")}, nil
+		return result{outcome: Retrying, err: errForgotten}, nil
 	case isKept(found.State):
 		revived, err := ask(ctx, i.pool, func(ctx context.Context, db store.DB) (bool, error) { return store.Revive(ctx, db, e) })
 		if err != nil || !revived {
-			return storeResult{outcome: Retrying, err: errors.New("a delivery of the same event is being processed elsewhere")}, err
+			return result{outcome: Retrying, err: errors.New("a delivery of the same event is being processed elsewhere")}, err
 		}
 		i.wakeWorkers()
-		return storeResult{outcome: Pending, conflict: found.Conflict}, nil
+		return result{outcome: Pending, conflict: found.Conflict}, nil
 	}
-	return storeResult{outcome: Duplicate, conflict: found.Conflict}, nil
+	return result{outcome: Duplicate, conflict: found.Conflict}, nil
 }
 
 // wakeWorkers wakes workers, here and in other processes.

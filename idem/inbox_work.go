@@ -159,7 +159,7 @@ func (r *runner) runAlone(ctx context.Context) bool {
 func (r *runner) release(ctx context.Context, c store.Claim, wait time.Duration) (released bool, err error) {
 	return insist(ctx, r.inbox.pool, func(ctx context.Context, db store.DB) (bool, error) {
 		defer r.postponed.Store(true)
-		return store.Release(ctx, db, c, wait)
+		return store.Settle(ctx, db, c, store.End{State: store.Pending, Wait: wait})
 	})
 }
 

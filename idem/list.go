@@ -10,21 +10,6 @@ import (
 	"github.com/paghooks/paghooks/idem/internal/store"
 )
 
-// Filter chooses events that are not done or discarded. The zero value means all
-// of the source's that are unhandled or parked. States replaces that; each other
-// field that is set narrows it. An empty list that is not nil chooses nothing.
-type Filter struct {
-	States []State  // StateUnhandled, StateParked; others that are not done
-	Scopes []string // accounts
-	Types  []string // the provider's event names
-	Keys   []string // the entities that events are about
-	IDs    []string // the provider's event ids
-
-	// Events that arrived at ReceivedFrom or later, and before ReceivedUntil, by the
-	// database's clock. Zero does not narrow.
-	ReceivedFrom, ReceivedUntil time.Time
-}
-
 // StoredEvent is an event as it is stored. Payload is nil if the body is no longer
 // stored, as of most events that are done.
 type StoredEvent struct {
@@ -56,6 +41,15 @@ func (c *Common) List(ctx context.Context, f Filter) iter.Seq2[StoredEvent, erro
 	}
 }
 
+// Count counts the events that f chooses.
+func (c *Common) Count(ctx context.Context, f Filter) (int64, error) {
+	n, err := store.Count(ctx, c.pool, f.of(c.source.Name()))
+	if err != nil {
+		return 0, fmt.Errorf("idem: counting events: %w", explain(err))
+	}
+	return n, nil
+}
+
 // load reads events by their row keys, those that are not done.
 func (c *Common) load(ctx context.Context, keys []string) iter.Seq2[StoredEvent, error] {
 	return func(yield func(StoredEvent, error) bool) {
@@ -83,23 +77,5 @@ func storedEvent(r store.Row) StoredEvent {
 
 // find lists the row keys of the events that f chooses.
 func (c *Common) find(ctx context.Context, f Filter) ([]string, error) {
-	return store.Find(ctx, c.pool, c.filter(f))
-}
-
-func (c *Common) filter(f Filter) store.Filter {
-	return store.Filter{
-		Source: c.source.Name(), States: f.states(), Scopes: f.Scopes, Types: f.Types, Keys: f.Keys, IDs: f.IDs,
-		From: f.ReceivedFrom, Until: f.ReceivedUntil,
-	}
-}
-
-func (f Filter) states() []string {
-	if f.States == nil {
-		return []string{store.Unhandled, store.Parked}
-	}
-	states := make([]string, len(f.States))
-	for i, s := range f.States {
-		states[i] = string(s)
-	}
-	return states
+	return store.Find(ctx, c.pool, f.of(c.source.Name()))
 }

@@ -44,19 +44,12 @@ func MissingMigrations(ctx context.Context, db interface {
 	Begin(ctx context.Context) (pgx.Tx, error)
 },
 ) (files []string, err error) {
-	all, err := migrationsOf(Migrations)
-	if err != nil {
-		return nil, err
-	}
-	err = pgx.BeginFunc(ctx, db, func(tx pgx.Tx) error {
-		missing, err := missingOf(ctx, tx, all)
-		for _, m := range missing {
-			files = append(files, m.file)
-		}
-		return err
-	})
+	_, missing, err := findMissing(ctx, db, Migrations)
 	if err != nil {
 		return nil, fmt.Errorf("idem: looking for migrations: %w", err)
+	}
+	for _, m := range missing {
+		files = append(files, m.file)
 	}
 	return files, nil
 }
@@ -66,15 +59,7 @@ type beginner interface {
 }
 
 func migrate(ctx context.Context, db beginner, files fs.FS) error {
-	all, err := migrationsOf(files)
-	if err != nil {
-		return err
-	}
-	var missing []migration
-	err = pgx.BeginFunc(ctx, db, func(tx pgx.Tx) (err error) {
-		missing, err = missingOf(ctx, tx, all)
-		return err
-	})
+	all, missing, err := findMissing(ctx, db, files)
 	if err != nil || len(missing) == 0 {
 		return err
 	}
@@ -92,6 +77,18 @@ func migrate(ctx context.Context, db beginner, files fs.FS) error {
 		}
 		return nil
 	})
+}
+
+// findMissing returns all migrations, and those that are not recorded.
+func findMissing(ctx context.Context, db beginner, files fs.FS) (all, missing []migration, err error) {
+	if all, err = migrationsOf(files); err != nil {
+		return nil, nil, err
+	}
+	err = pgx.BeginFunc(ctx, db, func(tx pgx.Tx) (err error) {
+		missing, err = missingOf(ctx, tx, all)
+		return err
+	})
+	return all, missing, err
 }
 
 // migration is a file and its number.

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/paghooks/paghooks/idem/internal/pgtx"
+	"github.com/paghooks/paghooks/idem/internal/store"
 )
 
 // Stage is what an [Observation] is about.
@@ -120,8 +121,11 @@ func (c *Receiving) logError(ctx context.Context, message string, e Event, err e
 	c.logAttrs(ctx, slog.LevelError, message, attrs)
 }
 
-// logConflict logs, once for an event, that two bodies have its id.
-func (c *Receiving) logConflict(ctx context.Context, e Event) {
+// logFirstConflict logs, once for an event, that two bodies have its id.
+func (c *Receiving) logFirstConflict(ctx context.Context, e Event, found store.Found) {
+	if !found.FirstConflict {
+		return
+	}
 	c.logAttrs(ctx, slog.LevelWarn, "webhook conflict: another body is stored with this event id, and only one of them is processed; "+
 		"see whether the id was used twice, or two accounts deliver to one address without scopes",
 		append(nameAttrs(e), slog.String("source", e.Source)))

@@ -236,23 +236,3 @@ func (o *Operator) notes(ctx context.Context, id int64, of int) func(Replayed) {
 func (r Replayed) text() string {
 	return fmt.Sprintf("%d done, %d failed, %d without a handler", r.Done, r.Failed, r.Unhandled)
 }
-
-// String returns the filter's conditions in words, for people.
-func (f Filter) String() string {
-	parts := []string{"states " + strings.Join(f.states(), " ")}
-	for _, list := range []struct {
-		name   string
-		values []string
-	}{{"accounts", f.Scopes}, {"types", f.Types}, {"entities", f.Keys}, {"ids", f.IDs}} {
-		if list.values != nil {
-			parts = append(parts, list.name+" "+strings.Join(list.values, " "))
-		}
-	}
-	if !f.ReceivedFrom.IsZero() {
-		parts = append(parts, "received from "+f.ReceivedFrom.Format(time.RFC3339))
-	}
-	if !f.ReceivedUntil.IsZero() {
-		parts = append(parts, "received until "+f.ReceivedUntil.Format(time.RFC3339))
-	}
-	return strings.Join(parts, "; ")
-}

@@ -54,11 +54,10 @@ func (o *Outbox) Emit(ctx context.Context, m Message) error {
 	if !ok {
 		panic("idem: Emit needs the context of a handler: elsewhere use EmitTx")
 	}
-	e, err := o.event(m)
+	row, err := o.row(ctx, m)
 	if err != nil {
 		return err
 	}
-	row := store.Incoming{Event: e, Trace: o.carrier(ctx, Event(e))}
 	if !h.declare(func() { store.InsertMessage(&h.messages, row) }) {
 		return fmt.Errorf("idem: %s is not emitted: the handler has returned: wait for the goroutines that emit", m.Type)
 	}
@@ -71,31 +70,31 @@ func (o *Outbox) Emit(ctx context.Context, m Message) error {
 // EmitTx has a message published after tx, a transaction of the application's own,
 // is committed. Workers find it within Poll.
 func (o *Outbox) EmitTx(ctx context.Context, tx pgx.Tx, m Message) error {
-	e, err := o.event(m)
+	row, err := o.row(ctx, m)
 	if err != nil {
 		return err
 	}
 	b := &pgx.Batch{}
-	store.InsertMessage(b, store.Incoming{Event: e, Trace: o.carrier(ctx, Event(e))})
+	store.InsertMessage(b, row)
 	if err := tx.SendBatch(ctx, b).Close(); err != nil {
 		return fmt.Errorf("idem: emitting %s: %w", m.Type, explain(err))
 	}
 	return nil
 }
 
-// event is the message as it is stored.
-func (o *Outbox) event(m Message) (store.Event, error) {
+// row is the message as it is stored.
+func (o *Outbox) row(ctx context.Context, m Message) (store.Incoming, error) {
 	body := append([]byte{}, m.Body...) // the caller's buffer may hold something else by the commit
-	e := store.Event{Source: o.source.Name(), ID: m.ID, Type: m.Type, Key: m.Key, Payload: body}
+	e := Event{Source: o.source.Name(), ID: m.ID, Type: m.Type, Key: m.Key, Payload: body}
 	switch {
 	case e.Type == "":
-		return e, errors.New("idem: a message has no Type: say what happened")
+		return store.Incoming{}, errors.New("idem: a message has no Type: say what happened")
 	case !nameable(e.ID), !nameable(e.Type), !nameable(e.Key):
-		return e, fmt.Errorf("idem: the ID, Type or Key of a message is longer than %d bytes, or no text", maxName)
+		return store.Incoming{}, fmt.Errorf("idem: the ID, Type or Key of a message is longer than %d bytes, or no text", maxName)
 	case e.ID == "":
 		e.ID = rand.Text()
 	}
-	return e, nil
+	return store.Incoming{Event: e.row(), Trace: o.carrier(ctx, e)}, nil
 }
 
 // messages is the source of an outbox.

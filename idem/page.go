@@ -8,15 +8,6 @@ import (
 	"github.com/paghooks/paghooks/idem/internal/store"
 )
 
-// Count counts the events that f chooses.
-func (c *Common) Count(ctx context.Context, f Filter) (int64, error) {
-	n, err := store.Count(ctx, c.pool, c.filter(f))
-	if err != nil {
-		return 0, fmt.Errorf("idem: counting events: %w", explain(err))
-	}
-	return n, nil
-}
-
 // Page is one page of the events that a filter chooses: see [Common.Page].
 type Page struct {
 	Events []StoredEvent
@@ -33,7 +24,7 @@ type Place struct {
 // the zero Place; for the next one, pass Next of the page before. It reads only
 // events that are not done.
 func (c *Common) Page(ctx context.Context, f Filter, before Place, n int) (Page, error) {
-	keys, last, err := store.FindPage(ctx, c.pool, c.filter(f), store.Place(before), n)
+	keys, last, err := store.FindPage(ctx, c.pool, f.of(c.source.Name()), store.Place(before), n)
 	if err != nil {
 		return Page{}, fmt.Errorf("idem: listing events: %w", explain(err))
 	}

@@ -35,8 +35,8 @@ var verbs = []struct {
 	{"MarkStored and wait", marks(store.Stored{States: []string{store.Pending}, Wait: true})},
 	{"Promote", queues(func(b *pgx.Batch, e store.Event) { store.Promote(b, e.Lane(), new(bool)) })},
 	{"Look", queues(func(b *pgx.Batch, e store.Event) { store.Look(b, e, new(store.Found)) })},
-	{"Release", func(ctx context.Context, db store.DB, e store.Event) error {
-		_, err := store.Release(ctx, db, store.Claim{Event: e, Number: 1}, time.Second)
+	{"Settle for later", func(ctx context.Context, db store.DB, e store.Event) error {
+		_, err := store.Settle(ctx, db, store.Claim{Event: e, Number: 1}, store.End{State: store.Pending, Wait: time.Second})
 		return err
 	}},
 	{"Settle", func(ctx context.Context, db store.DB, e store.Event) error {

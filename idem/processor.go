@@ -40,14 +40,26 @@ type Processor struct {
 	flights flights
 }
 
-var _ http.Handler = (*Processor)(nil)
-
 // NewProcessor returns a processor for the events of source, with its settings
 // at their defaults. The tables must exist: see [Migrate].
 //
 // It panics if the source's name cannot be used: see [Source].
 func NewProcessor(pool *pgxpool.Pool, source Source) *Processor {
 	return &Processor{Common: newCommon(pool, source, 8*time.Second), ParkAfter: 10}
+}
+
+// ServeHTTP receives one delivery: it has the source verify and read it, runs
+// [Processor.Accept], and answers. The provider stops sending an event that was
+// answered with 200, which means that it is stored.
+//
+//	200  the event is stored (done now or before, unhandled or parked), or ignored
+//	401  not genuine, or not an event; the body names the reason
+//	405  not a POST
+//	408  the body did not arrive whole
+//	413  the body is larger than MaxBody
+//	503  not stored: it must be delivered again; or a dry run, see [DryRunHeader]
+func (p *Processor) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	p.serve(w, r, p.accept, p.dryDelivery)
 }
 
 // Accept processes one verified event without HTTP, for deliveries that arrive
@@ -67,64 +79,60 @@ func (p *Processor) Accept(ctx context.Context, e Event) (Outcome, error) {
 
 // accept is Accept of a delivery that came at start.
 func (p *Processor) accept(ctx context.Context, e Event, start time.Time) (Outcome, error) {
-	return p.receive(ctx, e, start, p.Timeout, func(ctx context.Context, o *Observation) {
-		same := o.Event.row().RowKey() + "\x00" + string(o.Event.Payload) // another body is a conflict; no name has a NUL
-		o.Outcome, o.Err = p.flights.do(ctx, same, func() (Outcome, error) {
-			return p.process(ctx, o.Event, &o.Conflict)
-		})
+	return p.receive(ctx, e, start, p.Timeout, func(ctx context.Context, e Event) result {
+		same := e.row().RowKey() + "\x00" + string(e.Payload) // another body is a conflict; no name has a NUL
+		return p.flights.do(ctx, same, func() result { return p.process(ctx, e) })
 	})
 }
 
 // process takes an event to its handler, or keeps it where there is none.
-func (p *Processor) process(ctx context.Context, e Event, conflict *bool) (Outcome, error) {
-	if p.ignores(e) {
-		return Ignored, nil
-	}
+func (p *Processor) process(ctx context.Context, e Event) result {
 	work, err := p.route(e)
 	switch {
 	case err != nil:
-		return p.keep(ctx, e, StateParked, err, conflict)
+		return p.keep(ctx, e, StateParked, err)
 	case work == nil:
-		return p.keep(ctx, e, StateUnhandled, nil, conflict)
+		return p.keep(ctx, e, StateUnhandled, nil)
 	}
-	outcome, err := p.deliver(ctx, e, work, conflict)
-	if outcome == Retrying {
-		return p.fail(ctx, e, err)
+	r := p.deliver(ctx, e, work)
+	if r.outcome == Retrying {
+		r.outcome, r.err = p.fail(ctx, e, r.err)
 	}
-	return outcome, err
+	return r
 }
 
 // deliver makes an attempt at an event that is new or kept. Duplicate means that it is
 // stored, and not a Processor's to process.
-func (p *Processor) deliver(ctx context.Context, e Event, work Work, conflict *bool) (Outcome, error) {
+func (p *Processor) deliver(ctx context.Context, e Event, work Work) (r result) {
 	var found store.Found
 	look := func(b *pgx.Batch) { store.Look(b, e.row(), &found) }
 	a := attempt{event: e, work: work, mark: p.markNew(e), ifNotMarked: look}
-	outcome, err := p.execute(ctx, a)
-	if outcome != Duplicate {
-		return outcome, err
+	if r.outcome, r.err = p.execute(ctx, a); r.outcome != Duplicate {
+		return r
 	}
-	p.noteConflict(ctx, e, found, conflict)
-	if isKept(found.State) {
+	r.conflict = found.Conflict
+	p.logFirstConflict(ctx, e, found)
+	switch {
+	case found.State == "":
+		r.outcome, r.err = Retrying, errForgotten
+	case isKept(found.State):
 		stored := e
 		stored.Key = found.Key                                                         // its place in the order, whatever this delivery says
 		a.mark, a.atCommit = p.markStored(stored, kept...), promote(stored, new(bool)) // workers poll for the next one
-		if outcome, err = p.execute(ctx, a); outcome != Duplicate {
-			return outcome, err
+		r.outcome, r.err = p.execute(ctx, a)
+		if r.outcome == Duplicate && isKept(found.State) { // looked at again
+			r.outcome, r.err = Retrying, errWaits
 		}
 	}
-	switch {
-	case isKept(found.State):
-		return Retrying, errWaits
-	case found.State == "":
-		return Retrying, errors.New("the event was being forgotten when it came again")
-	}
-	return Duplicate, nil
+	return r
 }
 
 // errWaits is why a stored event is not processed that may be. It is a failure of the
 // delivery, and counted: the earlier event may wait for days.
 var errWaits = errors.New("an earlier event of the same entity is not done: it is waited for")
+
+// errForgotten is why a stored event is not found any more.
+var errForgotten = errors.New("the event was being forgotten when it came again")
 
 // kept are the states of events that a delivery processes again. One that is
 // pending is its workers'.
@@ -133,20 +141,20 @@ var kept = []string{store.Retrying, store.Unhandled, store.Parked}
 func isKept(state string) bool { return slices.Contains(kept, state) }
 
 // keep stores an event that no handler can process now, with its payload.
-func (p *Processor) keep(ctx context.Context, e Event, state State, cause error, conflict *bool) (Outcome, error) {
+func (p *Processor) keep(ctx context.Context, e Event, state State, cause error) result {
 	stored, err := p.insertKept(ctx, e, string(state), cause)
 	switch {
 	case err != nil:
-		return Retrying, fmt.Errorf("storing the event: %w", explain(err))
+		return result{outcome: Retrying, err: fmt.Errorf("storing the event: %w", explain(err))}
 	case stored:
-		return Outcome(state), cause
+		return result{outcome: Outcome(state), err: cause}
 	}
 	found, err := ask(ctx, p.pool, func(ctx context.Context, db store.DB) (store.Found, error) { return store.LookUp(ctx, db, e.row()) })
 	if err != nil {
-		return Retrying, fmt.Errorf("looking at the stored event: %w", explain(err))
+		return result{outcome: Retrying, err: fmt.Errorf("looking at the stored event: %w", explain(err))}
 	}
-	p.noteConflict(ctx, e, found, conflict)
-	return Duplicate, nil
+	p.logFirstConflict(ctx, e, found)
+	return result{outcome: Duplicate, conflict: found.Conflict}
 }
 
 // insertKept stores an event that no handler can process now. stored is false if it was
@@ -155,14 +163,6 @@ func (c *Common) insertKept(ctx context.Context, e Event, state string, cause er
 	return ask(ctx, c.pool, func(ctx context.Context, db store.DB) (bool, error) {
 		return store.Keep(ctx, db, e.row(), state, errorText(cause))
 	})
-}
-
-// noteConflict says whether another body is stored, and logs it the first time.
-func (p *Processor) noteConflict(ctx context.Context, e Event, found store.Found, conflict *bool) {
-	*conflict = found.Conflict
-	if found.FirstConflict {
-		p.logConflict(ctx, e)
-	}
 }
 
 // fail counts a failed delivery, if the handler ran: when the database is unavailable,

@@ -3,9 +3,14 @@ package idem
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
+	"maps"
+	"slices"
 	"sync/atomic"
 	"time"
+
+	"github.com/paghooks/paghooks/idem/internal/pgtx"
 )
 
 // Receiving is what [Processor], [Inbox] and [Relay] have in common: how deliveries
@@ -39,28 +44,104 @@ func newReceiving(source Source) Receiving {
 	return Receiving{MaxBody: 1 << 20, Logger: slog.Default(), source: source}
 }
 
+// checkSettings finds a setting that makes no sense.
+func checkSettings(of string, sensible map[string]bool) error {
+	for _, name := range slices.Sorted(maps.Keys(sensible)) {
+		if !sensible[name] {
+			return fmt.Errorf("idem: %s of the %s is zero or missing: leave it at its default, or set it above zero", name, of)
+		}
+	}
+	return nil
+}
+
 // SourceName returns the name of the source whose events these are.
 func (c *Receiving) SourceName() string { return c.source.Name() }
 
-// receive has accept say what becomes of an event that came at start, and reports it.
-// accept has limit for that, also when the sender does not wait so long.
+// result is what became of one delivery.
+type result struct {
+	outcome  Outcome
+	conflict bool // another body is stored with the event's id
+	err      error
+}
+
+// receive has accept process or store an event that came at start, and reports what
+// became of it. accept has limit for that, also when the sender does not wait so long.
 func (c *Receiving) receive(
-	ctx context.Context, e Event, start time.Time, limit time.Duration, accept func(context.Context, *Observation),
+	ctx context.Context, e Event, start time.Time, limit time.Duration, accept func(context.Context, Event) result,
 ) (Outcome, error) {
 	e, err := c.normalize(e)
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), limit)
 	defer cancel()
 	ctx, s := c.startSpan(ctx, StageDelivery, e, "", start)
-	o := Observation{Event: e, Outcome: Retrying, Err: err}
-	if err == nil {
-		accept(ctx, &o)
+	var r result
+	switch {
+	case err != nil:
+		r = result{outcome: Retrying, err: err}
+	case c.ignores(e):
+		r = result{outcome: Ignored}
+	default:
+		r = accept(ctx, e)
 	}
-	o.Err = wrap(e, o.Err)
-	s.report(ctx, o)
-	if o.Outcome.Acknowledged() {
-		return o.Outcome, nil
+	err = wrap(e, r.err)
+	s.report(ctx, Observation{Event: e, Outcome: r.outcome, Conflict: r.conflict, Err: err})
+	if r.outcome.Acknowledged() {
+		return r.outcome, nil
 	}
-	return o.Outcome, o.Err
+	return r.outcome, err
+}
+
+// normalize makes sure that an event can be stored, whatever its body says: a
+// genuine event is never refused because of its bytes.
+func (c *Receiving) normalize(e Event) (Event, error) {
+	switch e.Source {
+	case "":
+		e.Source = c.source.Name()
+	case c.source.Name():
+	default:
+		return e, fmt.Errorf("an event of source %q was given to a receiver of %q: give it to the one of its own source", e.Source, c.source.Name())
+	}
+	if e.ID == "" || !nameable(e.ID) {
+		e.ID = BodyID(e.Payload)
+	}
+	if !nameable(e.Type) {
+		e.Type = ""
+	}
+	if !nameable(e.Key) {
+		e.Key = BodyID([]byte(e.Key))
+	}
+	if year := e.OccurredAt.Year(); year < 1 || year > 9999 {
+		e.OccurredAt = time.Time{}
+	}
+	if e.Payload == nil {
+		e.Payload = []byte{}
+	}
+	return e, nil
+}
+
+// ignores is the source's Ignores. Where that panics the event is stored, as is what
+// [Relayed] sets aside, whatever the source says.
+func (c *Receiving) ignores(e Event) (yes bool) {
+	if isSetAside(e) {
+		return false
+	}
+	_ = pgtx.Protect(func() error {
+		yes = c.source.Ignores(e.Type)
+		return nil
+	})
+	return yes
+}
+
+// route is the source's Route. A panic in a decoder is a decode error. What is set aside
+// has no handler.
+func (c *Receiving) route(e Event) (work Work, err error) {
+	if isSetAside(e) {
+		return nil, nil
+	}
+	err = pgtx.Protect(func() (err error) {
+		work, err = c.source.Route(e)
+		return err
+	})
+	return work, err
 }
 
 // countFailures counts the deliveries in a row that were not acknowledged.
@@ -68,14 +149,14 @@ func (c *Receiving) countFailures(o Observation) {
 	if o.Stage != StageDelivery {
 		return
 	}
-	var refusal *Refusal
+	refusal, refused := errors.AsType[*Refusal](o.Err)
 	switch {
 	case o.Outcome.Acknowledged():
 		if c.failures.Load() != 0 { // seldom: concurrent deliveries need not write
 			c.failures.Store(0)
 		}
 	case o.Outcome == Retrying, o.Outcome == Unknown,
-		errors.As(o.Err, &refusal) && refusal.Reason == ReasonNotConfigured: // others may be a stranger's
+		refused && refusal.Reason == ReasonNotConfigured: // others may be a stranger's
 		c.failures.Add(1)
 	}
 }

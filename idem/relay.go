@@ -58,10 +58,7 @@ type Relay struct {
 	secret    func() string // a function, so that printing does not show it
 }
 
-var (
-	_ Part         = (*Relay)(nil)
-	_ http.Handler = (*Relay)(nil)
-)
+var _ http.Handler = (*Relay)(nil)
 
 // minSecret is the length of the shortest secret: 128 bits as hexadecimal digits.
 const minSecret = 32
@@ -102,31 +99,25 @@ func (r *Relay) Accept(ctx context.Context, e Event) (Outcome, error) {
 
 // accept is Accept of a delivery that came at start.
 func (r *Relay) accept(ctx context.Context, e Event, start time.Time) (Outcome, error) {
-	return r.receive(ctx, e, start, r.Timeout, func(ctx context.Context, o *Observation) {
-		if r.ignores(o.Event) {
-			o.Outcome = Ignored
-			return
-		}
-		o.Outcome, o.Err = r.relay(ctx, o.Event)
-	})
+	return r.receive(ctx, e, start, r.Timeout, r.relay)
 }
 
 // relay hands the event to the broker, or else to the Fallback. If that took what the
 // broker did not, the error says why the broker did not.
-func (r *Relay) relay(ctx context.Context, e Event) (Outcome, error) {
+func (r *Relay) relay(ctx context.Context, e Event) result {
 	err := r.publish(ctx, e)
 	if err == nil {
-		return Published, nil
+		return result{outcome: Published}
 	}
 	err = fmt.Errorf("the broker has not confirmed the event: %w", err)
 	if r.Fallback == nil {
-		return Retrying, err
+		return result{outcome: Retrying, err: err}
 	}
 	outcome, fallbackErr := r.fallBack(ctx, e)
 	if fallbackErr != nil {
-		return Retrying, errors.Join(err, fallbackErr)
+		return result{outcome: Retrying, err: errors.Join(err, fallbackErr)}
 	}
-	return outcome, err
+	return result{outcome: outcome, err: err}
 }
 
 // publish publishes the event.
@@ -138,39 +129,32 @@ func (r *Relay) publish(ctx context.Context, e Event) error {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	m := r.message(e)
-	_, err := inTime(ctx, func() (Outcome, error) { return Published, r.publisher.Publish(ctx, m) })
-	return err
+	return inTime(ctx, func() error { return r.publisher.Publish(ctx, m) })
 }
 
 // fallBack gives the event to the Fallback.
 func (r *Relay) fallBack(ctx context.Context, e Event) (Outcome, error) {
-	outcome, err := inTime(ctx, func() (Outcome, error) { return r.Fallback(ctx, e) })
+	var outcome Outcome
+	err := inTime(ctx, func() (err error) {
+		outcome, err = r.Fallback(ctx, e)
+		return err
+	})
 	if err == nil && !outcome.Acknowledged() {
 		err = fmt.Errorf("its outcome is %q", outcome)
 	}
 	if err != nil {
-		return outcome, fmt.Errorf("nor has the Fallback: %w", err)
+		return Retrying, fmt.Errorf("nor has the Fallback: %w", err) // it may set outcome yet
 	}
 	return outcome, nil
 }
 
 // inTime calls f, which is the application's, and does not wait for it when ctx ends.
-func inTime(ctx context.Context, f func() (Outcome, error)) (Outcome, error) {
-	type result struct {
-		outcome Outcome
-		err     error
-	}
-	ended := make(chan result, 1)
-	go func() {
-		r := result{err: pgtx.ErrExited}
-		defer func() { ended <- r }()
-		r.err = pgtx.Protect(func() (err error) { r.outcome, err = f(); return err })
-	}()
+func inTime(ctx context.Context, f func() error) error {
 	select {
-	case r := <-ended:
-		return r.outcome, r.err
+	case err := <-pgtx.Start(f):
+		return err
 	case <-ctx.Done():
-		return "", fmt.Errorf("no answer in time: it is unavailable, or blocks: %w", ctx.Err())
+		return fmt.Errorf("no answer in time: it is unavailable, or blocks: %w", ctx.Err())
 	}
 }
 
@@ -193,5 +177,3 @@ func (r *Relay) message(e Event) Message {
 func (r *Relay) dryRun(context.Context, Event) (Outcome, error) {
 	return Published, errors.New("idem: a relay has no handlers: send dry runs and canaries to the address of a Processor or an Inbox")
 }
-
-func (r *Relay) examine(_ context.Context, x *examination) { r.examineDeliveries(x) }

@@ -132,16 +132,15 @@ func anySigns(signed, signature []byte, secrets []string) (yes bool) {
 func (c *Common) setAside(ctx context.Context, body []byte, cause error) error {
 	payload := append([]byte(setAsideMark), bytes.TrimPrefix(body, []byte(setAsideMark))...)
 	e := Event{Source: c.source.Name(), ID: BodyID(payload), Payload: payload}
-	_, err := c.receive(ctx, e, time.Now(), storeTime, func(ctx context.Context, o *Observation) {
+	_, err := c.receive(ctx, e, time.Now(), storeTime, func(ctx context.Context, e Event) result {
 		stored, err := c.insertKept(ctx, e, store.Unhandled, cause)
 		switch {
 		case err != nil:
-			o.Err = fmt.Errorf("storing a message that is set aside: %w", explain(err))
+			return result{outcome: Retrying, err: fmt.Errorf("storing a message that is set aside: %w", explain(err))}
 		case stored:
-			o.Outcome, o.Err = Unhandled, cause
-		default:
-			o.Outcome = Duplicate
+			return result{outcome: Unhandled, err: cause}
 		}
+		return result{outcome: Duplicate}
 	})
 	return err
 }

@@ -49,15 +49,14 @@ func (l *laterError) Error() string { return l.err.Error() }
 func (l *laterError) Unwrap() error { return l.err }
 
 func isFinal(err error) bool {
-	var f *finalError
-	return errors.As(err, &f)
+	_, final := errors.AsType[*finalError](err)
+	return final
 }
 
 // retryAt is when a handler asked to be tried again; zero if it did not.
 func retryAt(err error) time.Time {
-	var l *laterError
-	if !errors.As(err, &l) {
-		return time.Time{}
+	if later, ok := errors.AsType[*laterError](err); ok {
+		return later.at
 	}
-	return l.at
+	return time.Time{}
 }

@@ -7,7 +7,6 @@ import (
 	"maps"
 	"slices"
 	"sync"
-	"sync/atomic"
 
 	"github.com/jackc/pgx/v5"
 )
@@ -20,7 +19,7 @@ import (
 // panics.
 type Routes struct {
 	mu     sync.Mutex
-	sealed atomic.Bool
+	sealed bool // an event was routed: the tables are only read from then on
 
 	routes  map[string]route
 	others  route
@@ -110,9 +109,6 @@ func (r *Routes) Ignore(eventTypes ...string) {
 
 // Handles tells whether an event type has a handler of its own.
 func (r *Routes) Handles(eventType string) bool {
-	if r.sealed.Load() {
-		return r.routes[eventType] != nil
-	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.routes[eventType] != nil
@@ -121,9 +117,6 @@ func (r *Routes) Handles(eventType string) bool {
 // Ignores implements [Source]: it tells whether events of a type are acknowledged
 // without being stored.
 func (r *Routes) Ignores(eventType string) bool {
-	if r.sealed.Load() {
-		return r.ignored[eventType]
-	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.ignored[eventType]
@@ -158,18 +151,15 @@ func (r *Routes) taken(eventType string) bool {
 func (r *Routes) register(add func()) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.sealed.Load() {
+	if r.sealed {
 		panic("idem: handlers are registered before the first event arrives")
 	}
 	add()
 }
 
-// seal ends registration. After it the tables are only read, without the lock.
+// seal ends registration: who calls it may read the tables without the lock.
 func (r *Routes) seal() {
-	if r.sealed.Load() {
-		return
-	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.sealed.Store(true)
+	r.sealed = true
 }

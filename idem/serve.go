@@ -5,10 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"maps"
 	"net"
 	"net/http"
-	"slices"
 	"time"
 
 	"github.com/paghooks/paghooks/idem/internal/pgtx"
@@ -35,6 +33,7 @@ type Receiver interface {
 var (
 	_ Receiver = (*Processor)(nil)
 	_ Receiver = (*Inbox)(nil)
+	_ Part     = (*Relay)(nil)
 	_ Part     = (*Canary)(nil)
 )
 
@@ -44,29 +43,19 @@ func (i *Inbox) work(ctx context.Context) error  { return i.Run(ctx) }
 func (c *Canary) work(ctx context.Context) error { return c.Run(ctx) }
 
 func (p *Processor) work(ctx context.Context) error {
-	if err := checkSettings("processor", map[string]bool{"Timeout": p.Timeout > 0, "ParkAfter": p.ParkAfter > 0}); err != nil {
-		return err
-	}
-	<-ctx.Done()
-	return nil
+	return idle(ctx, checkSettings("processor", map[string]bool{"Timeout": p.Timeout > 0, "ParkAfter": p.ParkAfter > 0}))
 }
 
 func (r *Relay) work(ctx context.Context) error {
-	if err := checkSettings("relay", map[string]bool{"Timeout": r.Timeout > 0}); err != nil {
-		return err
-	}
-	<-ctx.Done()
-	return nil
+	return idle(ctx, checkSettings("relay", map[string]bool{"Timeout": r.Timeout > 0}))
 }
 
-// checkSettings finds a setting that makes no sense.
-func checkSettings(of string, sensible map[string]bool) error {
-	for _, name := range slices.Sorted(maps.Keys(sensible)) {
-		if !sensible[name] {
-			return fmt.Errorf("idem: %s of the %s is zero or missing: leave it at its default, or set it above zero", name, of)
-		}
+// idle is the work of what has none, once its settings are checked.
+func idle(ctx context.Context, err error) error {
+	if err == nil {
+		<-ctx.Done()
 	}
-	return nil
+	return err
 }
 
 // Serve serves HTTP, runs the workers of inboxes and the canaries, and prunes daily,

@@ -4,8 +4,6 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
-
-	"github.com/paghooks/paghooks/idem/internal/pgtx"
 )
 
 // Source turns deliveries of one provider into events and events into work.
@@ -40,26 +38,4 @@ func checkSource(source Source) {
 	if name := source.Name(); name == "" || strings.Contains(name, "/") || !nameable(name) {
 		panic(fmt.Sprintf("idem: a source's name is %q: it must not be empty or have a slash, its events would be another's", name))
 	}
-}
-
-// ignores is the source's Ignores. Where that panics the event is stored.
-func (c *Receiving) ignores(e Event) (yes bool) {
-	_ = pgtx.Protect(func() error {
-		yes = c.source.Ignores(e.Type)
-		return nil
-	})
-	return yes
-}
-
-// route is the source's Route. A panic in a decoder is a decode error. What [Relayed]
-// has set aside has no handler, whatever the source says.
-func (c *Receiving) route(e Event) (work Work, err error) {
-	if isSetAside(e) {
-		return nil, nil
-	}
-	err = pgtx.Protect(func() (err error) {
-		work, err = c.source.Route(e)
-		return err
-	})
-	return work, err
 }

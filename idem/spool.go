@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"hash/maphash"
-	"log/slog"
 	"sync/atomic"
 	"time"
 
@@ -163,59 +162,4 @@ func (s *Spool) scan(i *Inbox) {
 		s.gate.shutForUnknown()
 	}
 	s.ensureDraining()
-}
-
-// storeOrSpool stores an event in Postgres or, if that does not take it, in the spool.
-// Whichever is asked first has half of the time.
-func (i *Inbox) storeOrSpool(ctx context.Context, e store.Incoming) storeResult {
-	s := i.Spool
-	if err := s.attach(i); err != nil {
-		a := i.storeInPostgres(ctx, e)
-		if a.err != nil {
-			a.err = errors.Join(a.err, err)
-		}
-		return a
-	}
-	half, cancel := context.WithTimeout(ctx, storeTime/2)
-	defer cancel()
-	var a storeResult
-	spoolTime := half
-	direct, asked := s.gate.enter(half)
-	if asked {
-		a, asked = i.storeUntilShut(half, direct, e)
-		if a.err == nil {
-			return a
-		}
-		spoolTime = ctx
-	}
-	behind, first, err := s.put(spoolTime, e)
-	if err == nil && first && a.err != nil {
-		i.logAttrs(ctx, slog.LevelWarn, "webhook events go to the spool until Postgres takes them again", []slog.Attr{
-			slog.String("source", e.Source), slog.String("error", a.err.Error()),
-		})
-	}
-	if err == nil {
-		return storeResult{outcome: Spooled}
-	}
-	err = fmt.Errorf("the spool cannot keep the event: %w", err)
-	switch {
-	case behind: // it must not pass the earlier ones
-		return storeResult{outcome: Retrying, err: fmt.Errorf("%w; and it holds earlier events of the entity", errors.Join(a.err, err))}
-	case asked:
-		return storeResult{outcome: Retrying, err: errors.Join(a.err, err)}
-	}
-	if a = i.storeInPostgres(ctx, e); a.err != nil {
-		a.err = errors.Join(a.err, err)
-	}
-	return a
-}
-
-// storeUntilShut stores an event in Postgres, and stops waiting for it when the gate is
-// shut. asked is false then: Postgres may yet be asked when the spool has failed.
-func (i *Inbox) storeUntilShut(ctx, direct context.Context, e store.Incoming) (a storeResult, asked bool) {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	defer context.AfterFunc(direct, cancel)()
-	a = i.storeInPostgres(ctx, e)
-	return a, direct.Err() == nil
 }

@@ -108,7 +108,6 @@ func (d *drainer) run() {
 // tryAgain waits for the next pass after one that failed. It reports false if there is
 // to be none.
 func (d *drainer) tryAgain(ctx context.Context, err error) bool {
-	d.gate.resumeDeliveries(nil)
 	d.gate.fail(err)
 	if strings.Contains(err.Error(), closedPool) {
 		d.gate.stopDraining()

@@ -125,14 +125,14 @@ func (g *gate) stopDraining() {
 	g.draining = false
 }
 
-// pauseDeliveries has new deliveries wait in enter until resumeDeliveries or open, and
-// not longer than limit. It waits for those that are on their way to the spool, as long.
+// pauseDeliveries has new deliveries wait in enter until fail or open, and not longer
+// than limit. It waits for those that are on their way to the spool, as long.
 func (g *gate) pauseDeliveries(limit time.Duration) {
 	g.mu.Lock()
 	if g.paused == nil {
 		paused := make(chan struct{})
 		g.paused = paused
-		time.AfterFunc(limit, func() { g.resumeDeliveries(paused) })
+		time.AfterFunc(limit, func() { g.endPause(paused) })
 	}
 	if g.putting == 0 {
 		g.mu.Unlock()
@@ -149,12 +149,11 @@ func (g *gate) pauseDeliveries(limit time.Duration) {
 	}
 }
 
-// resumeDeliveries ends a pause; if paused is nil, the present one. Deliveries go to
-// the spool again.
-func (g *gate) resumeDeliveries(paused chan struct{}) {
+// endPause ends a pause that has not ended yet.
+func (g *gate) endPause(paused chan struct{}) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if paused == nil || paused == g.paused {
+	if paused == g.paused {
 		g.resumeLocked()
 	}
 }
@@ -176,20 +175,21 @@ func (g *gate) open(empty func() bool) bool {
 	}
 	g.shut, g.draining, g.all = false, false, false
 	g.lanes = make(map[uint64]int) // a cleared map keeps its size
-	g.endTryLocked(nil)
 	g.direct, g.endDirect = context.WithCancel(context.Background())
-	g.resumeLocked()
+	g.endTryLocked(nil)
 	return true
 }
 
-// fail notes why a pass failed.
+// fail notes why a pass failed. Deliveries that wait go to the spool.
 func (g *gate) fail(err error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.endTryLocked(err)
 }
 
+// endTryLocked ends a pass for those who wait for it, or for its pause.
 func (g *gate) endTryLocked(err error) {
+	g.resumeLocked()
 	g.err = err
 	close(g.tried)
 	g.tried = make(chan struct{})

@@ -29,16 +29,16 @@ type pass struct {
 	drainer *drainer
 	inbox   *Inbox          // the drainer's
 	stored  int             // events that Postgres did not have
-	kept    int             // events, and files, that are left to the next pass
+	left    int             // events, and files, that are left to the next pass
 	cause   error           // why the first of them was
-	behind  map[string]bool // lanes that have a kept event, which is to be stored first
+	behind  map[string]bool // lanes that have an event that is left, which is to be stored first
 }
 
 // drainedFile is a file whose events are being stored.
 type drainedFile struct {
 	spool.File
 	missing int      // records that are damaged
-	keep    bool     // some events are kept
+	left    bool     // some events are left to the next pass
 	refused [][]byte // records that Postgres does not take
 }
 
@@ -66,8 +66,8 @@ func (d *drainer) runPass(ctx context.Context) error {
 		}
 		files = files[n:]
 	}
-	if p.kept > 0 {
-		return fmt.Errorf("%d events or files wait: %w", p.kept, p.cause)
+	if p.left > 0 {
+		return fmt.Errorf("%d events or files wait: %w", p.left, p.cause)
 	}
 	return nil
 }
@@ -97,7 +97,7 @@ func (p *pass) storeFiles(ctx context.Context, files []spool.File) error {
 		read = append(read, file)
 		for _, record := range records {
 			if e, ok := p.decode(ctx, file, record); ok {
-				events = append(events, drainedEvent{e, record, file})
+				events = append(events, e)
 			}
 		}
 	}
@@ -122,26 +122,27 @@ func (p *pass) readAgain(f spool.File) bool {
 	return p.drainer.unread[f.Name] < readTries
 }
 
-// decode reads an event, or has its record refused.
-func (p *pass) decode(ctx context.Context, f *drainedFile, data []byte) (store.Incoming, bool) {
-	in, at, err := decodeRecord(data)
-	if name := p.inbox.source.Name(); err == nil && in.Source != name {
+// decode reads an event of f. If it cannot be stored, it is refused, and ok is false.
+func (p *pass) decode(ctx context.Context, f *drainedFile, record []byte) (e drainedEvent, ok bool) {
+	in, at, err := decodeRecord(record)
+	e = drainedEvent{in, record, f}
+	if name := p.inbox.source.Name(); err == nil && e.Source != name {
 		err = fmt.Errorf("it is of another source than %s: give each inbox a directory of its own", name)
 	}
 	if limit := p.inbox.Retention; err == nil && limit > 0 && time.Since(at) > limit {
 		err = errors.New("it is older than Retention: whether it was processed is forgotten")
 	}
 	if err != nil {
-		p.refuse(ctx, drainedEvent{in, data, f}, err)
+		p.refuse(ctx, e, err)
 	}
-	return in, err == nil
+	return e, err == nil
 }
 
-// notBehind returns the events that are behind no kept one, and keeps the others.
+// notBehind returns the events that are behind none that is left, and leaves the others.
 func (p *pass) notBehind(events []drainedEvent) (free []drainedEvent) {
 	for _, e := range events {
 		if p.behind[e.Lane()] {
-			p.keep(e, nil)
+			p.leave(e, nil)
 			continue
 		}
 		free = append(free, e)
@@ -166,7 +167,7 @@ func (p *pass) store(ctx context.Context, events []drainedEvent) error {
 	case err == nil:
 		for n, a := range results {
 			if a.err != nil {
-				p.keep(events[n], a.err)
+				p.leave(events[n], a.err)
 			} else if a.outcome == Pending {
 				p.stored++
 			}
@@ -179,7 +180,7 @@ func (p *pass) store(ctx context.Context, events []drainedEvent) error {
 	case isRefused(err):
 		p.refuse(ctx, events[0], err)
 	default:
-		p.keep(events[0], err)
+		p.leave(events[0], err)
 	}
 	return nil
 }
@@ -188,9 +189,9 @@ func (p *pass) store(ctx context.Context, events []drainedEvent) error {
 // them.
 func (p *pass) storeEach(ctx context.Context, events []drainedEvent) error {
 	const few = 8
-	kept := p.kept
+	before := p.left
 	for n, e := range events {
-		if p.kept-kept == n && n == few {
+		if p.left-before == n && n == few {
 			return fmt.Errorf("storing events: %w", p.cause)
 		}
 		if err := p.store(ctx, p.notBehind([]drainedEvent{e})); err != nil {
@@ -207,11 +208,11 @@ func isRefused(err error) bool {
 	return len(code) == 5 && (code[:2] == "22" || code[:2] == "23")
 }
 
-// keep leaves an event to the next pass, and those of its lane that follow.
-func (p *pass) keep(e drainedEvent, cause error) {
-	e.file.keep = true
+// leave leaves an event to the next pass, and those of its lane that follow.
+func (p *pass) leave(e drainedEvent, cause error) {
+	e.file.left = true
 	p.behind[e.Lane()] = true
-	p.kept++
+	p.left++
 	if p.cause == nil {
 		p.cause = cause
 	}
@@ -227,13 +228,13 @@ func (p *pass) refuse(ctx context.Context, e drainedEvent, cause error) {
 
 // finish removes a file whose events are stored, and sets aside what is not.
 func (p *pass) finish(ctx context.Context, f *drainedFile) {
-	if f.keep {
+	if f.left {
 		return
 	}
 	if len(f.refused) > 0 {
 		name, err := p.drainer.dir.SetAsideRefused(f.File, f.refused)
 		if err != nil {
-			p.keepFile(fmt.Errorf("setting refused events aside: %w", err))
+			p.leaveFile(fmt.Errorf("setting refused events aside: %w", err))
 			return
 		}
 		p.logFile(ctx, "webhook spool: refused events are set aside; delete the file once they are delivered again", name, len(f.refused))
@@ -248,16 +249,16 @@ func (p *pass) finish(ctx context.Context, f *drainedFile) {
 	}
 	name, err := p.drainer.dir.SetAsideDamaged(f.File)
 	if err != nil {
-		p.keepFile(fmt.Errorf("setting a damaged file aside: %w", err))
+		p.leaveFile(fmt.Errorf("setting a damaged file aside: %w", err))
 		return
 	}
 	p.logFile(ctx, "webhook spool: the disk has damaged events that the provider was told are kept; have the provider deliver again what "+
 		"it sent at the time in the file's name, or read from its API what has changed since, then delete the file", name, f.missing)
 }
 
-// keepFile leaves a file to the next pass, for which its events are duplicates.
-func (p *pass) keepFile(cause error) {
-	p.kept++
+// leaveFile leaves a file to the next pass, for which its events are duplicates.
+func (p *pass) leaveFile(cause error) {
+	p.left++
 	p.cause = errors.Join(p.cause, cause)
 }
 

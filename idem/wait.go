@@ -8,6 +8,10 @@ import (
 	"github.com/paghooks/paghooks/idem/internal/pgtx"
 )
 
+// maxRuns is how often a transaction runs at most, the first time included, when
+// Postgres asks to run it again.
+const maxRuns = 4
+
 // retryDeadlocks runs a transaction of many rows again when it met another in a deadlock.
 func retryDeadlocks(ctx context.Context, f func() error) error {
 	for runs := 1; ; runs++ {

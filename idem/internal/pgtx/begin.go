@@ -25,7 +25,7 @@ type Tx struct {
 	tx      pgx.Tx
 	session Session
 	ended   bool // COMMIT or ROLLBACK was sent
-	large   bool // tx itself must commit, so that it is closed
+	large   bool // the handler has large objects: pgx closes them when it commits itself
 	moved   bool // the handler may have set another search path or role
 }
 

@@ -27,7 +27,7 @@ func (t *Tx) Commit(ctx context.Context, declared, ours *pgx.Batch) error {
 	}
 	t.ended = true
 	err = t.protect(func() error { return t.commit(ctx, last) })
-	if t.conn == nil {
+	if t.conn == nil { // the application's code panicked, see protect
 		return &WorkError{err}
 	}
 	var refused *pgconn.PgError

@@ -33,8 +33,8 @@ func (w *WorkError) Unwrap() error { return w.err }
 // WorkFailed tells whether an error is one of the handler's work, and none of
 // Postgres being stopped meanwhile.
 func WorkFailed(err error) bool {
-	var w *WorkError
-	return errors.As(err, &w) && !ShuttingDown(err)
+	_, ofWork := errors.AsType[*WorkError](err)
+	return ofWork && !ShuttingDown(err)
 }
 
 // Retryable tells whether Postgres asked to run the transaction again:
@@ -73,8 +73,7 @@ const readOnly = "25006"
 
 // SQLState is the error's SQLSTATE, or "" when it is not the database's.
 func SQLState(err error) string {
-	var pgErr *pgconn.PgError
-	if errors.As(err, &pgErr) {
+	if pgErr, ok := errors.AsType[*pgconn.PgError](err); ok {
 		return pgErr.Code
 	}
 	return ""

@@ -37,13 +37,7 @@ func Finish(ctx context.Context) (context.Context, context.CancelFunc) {
 // work's connection is taken out of the pool and closed.
 func (t *Tx) Run(ctx context.Context, work func(context.Context, pgx.Tx) error) error {
 	tx := guard(t.tx)
-	result := make(chan error, 1)
-	go func() {
-		err := ErrExited
-		defer func() { result <- err }()
-		err = Protect(func() error { return work(ctx, tx) })
-	}()
-	err, returned := await(ctx, result)
+	err, returned := await(ctx, Start(func() error { return work(ctx, tx) }))
 	tx.state.over.Store(true)
 	t.large = tx.state.large.Load()
 	t.moved = tx.state.moved.Load() || tx.state.bypassed.Load()
@@ -75,6 +69,18 @@ func await(ctx context.Context, result <-chan error) (err error, returned bool) 
 	case <-late.C:
 		return nil, false
 	}
+}
+
+// Start calls f, which is the application's code, in a goroutine of its own, and sends
+// its error. Nobody has to wait for that. A panic is an error, and so is [ErrExited].
+func Start(f func() error) <-chan error {
+	result := make(chan error, 1)
+	go func() {
+		err := ErrExited
+		defer func() { result <- err }()
+		err = Protect(f)
+	}()
+	return result
 }
 
 // Protect turns a panic of application code into an error with its stack. It also

@@ -51,10 +51,7 @@ func ListActions(ctx context.Context, db DB, source string, before int64, n int)
 	const list = `
 select id, at, actor, action, source, filter, reason, cardinality(events), coalesce(result, ''), ended_at
 from idem_audit where source = $1 and ($2 = 0 or id < $2) order by id desc limit $3`
-	rows, err := db.Query(ctx, list, source, before, n)
-	if err != nil {
-		return nil, err
-	}
+	rows, _ := db.Query(ctx, list, source, before, n)
 	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (a Action, err error) {
 		var ended *time.Time
 		err = row.Scan(&a.ID, &a.At, &a.Actor, &a.Action, &a.Source, &a.Filter, &a.Reason, &a.Events, &a.Result, &ended)

@@ -39,10 +39,7 @@ func ListBlocked(ctx context.Context, db DB, source string) ([]Blocked, error) {
 	const list = `
 select h.event, coalesce(e.type, ''), coalesce(e.key, ''), coalesce(e.state, ''), coalesce(e.last_error, ''),
 	now() - h.received_at, h.due_at, h.waiting ` + blocked + ` order by h.received_at, h.event`
-	rows, err := db.Query(ctx, list, source)
-	if err != nil {
-		return nil, err
-	}
+	rows, _ := db.Query(ctx, list, source)
 	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (b Blocked, err error) {
 		var key string
 		var due *time.Time

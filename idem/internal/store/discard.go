@@ -22,10 +22,7 @@ with chosen as (
 	on conflict do nothing
 )
 select coalesce(lane, '') from bodies`
-	rows, err := tx.Query(ctx, discard, keys, states, reason, keepBody)
-	if err != nil {
-		return 0, err
-	}
+	rows, _ := tx.Query(ctx, discard, keys, states, reason, keepBody)
 	lanes, err := pgx.CollectRows(rows, pgx.RowTo[string])
 	if err != nil {
 		return 0, err

@@ -50,10 +50,7 @@ func (f Filter) args() []any {
 
 // Find lists the row keys of the events that f chooses, in the order of arrival.
 func Find(ctx context.Context, db DB, f Filter) ([]string, error) {
-	rows, err := db.Query(ctx, `select e.event `+chosen+` order by e.received_at, e.event`, f.args()...)
-	if err != nil {
-		return nil, err
-	}
+	rows, _ := db.Query(ctx, `select e.event `+chosen+` order by e.received_at, e.event`, f.args()...)
 	return pgx.CollectRows(rows, pgx.RowTo[string])
 }
 
@@ -75,79 +72,7 @@ type Place struct {
 func FindPage(ctx context.Context, db DB, f Filter, before Place, n int) (keys []string, last Place, err error) {
 	const page = chosen + ` and ($9::timestamptz is null or (p.received_at, p.event) < ($9, $10))
 order by p.received_at desc, p.event desc limit $11`
-	rows, err := db.Query(ctx, `select p.event, p.received_at `+page, append(f.args(), nullTime(before.At), before.Event, n)...)
-	if err != nil {
-		return nil, last, err
-	}
+	rows, _ := db.Query(ctx, `select p.event, p.received_at `+page, append(f.args(), nullTime(before.At), before.Event, n)...)
 	_, err = pgx.ForEachRow(rows, []any{&last.Event, &last.At}, func() error { keys = append(keys, last.Event); return nil })
 	return keys, last, err
-}
-
-// Row is an event that is not done.
-type Row struct {
-	Event
-	State      string
-	Attempts   int
-	Crashes    int
-	LastError  string
-	ReceivedAt time.Time
-	DueAt      time.Time // zero when no worker is to take it yet
-	Trace      string
-}
-
-// columns are what scanRow reads of an event e and its body p.
-const columns = `
-select e.event, e.type, e.key, p.occurred_at, p.body, e.state, e.attempts, e.crashes, coalesce(e.last_error, ''), e.received_at,
-	p.due_at, coalesce(p.trace, '') `
-
-// anyEvent is events in every state, with their bodies if those are kept.
-const anyEvent = columns + `
-from idem_events e left join (
-	select event, occurred_at, body, due_at, trace from idem_payloads union all
-	select event, occurred_at, body, null, null from idem_archive) p using (event) `
-
-func scanRow(row pgx.CollectableRow) (r Row, err error) {
-	var key string
-	var occurred, due *time.Time
-	err = row.Scan(&key, &r.Type, &r.Key, &occurred, &r.Payload, &r.State, &r.Attempts, &r.Crashes, &r.LastError, &r.ReceivedAt, &due, &r.Trace)
-	r.setRowKey(key)
-	r.OccurredAt, r.DueAt = timeOrZero(occurred), timeOrZero(due)
-	return r, err
-}
-
-// Load reads events by their row keys, in that order; those that are done
-// meanwhile are not among them.
-func Load(ctx context.Context, db DB, keys []string) ([]Row, error) {
-	const load = columns + `
-from unnest($1::text[]) with ordinality as f (event, place) join idem_events e using (event) join idem_payloads p using (event)
-order by place`
-	rows, err := db.Query(ctx, load, keys)
-	if err != nil {
-		return nil, err
-	}
-	return pgx.CollectRows(rows, scanRow)
-}
-
-// Get reads one event, whatever its state, with its body if that is kept. The error
-// is pgx.ErrNoRows if there is none.
-func Get(ctx context.Context, db DB, key string) (r Row, err error) {
-	found, err := db.Query(ctx, anyEvent+`where e.event = $1`, key)
-	if err != nil {
-		return r, err
-	}
-	return pgx.CollectExactlyOneRow(found, scanRow)
-}
-
-// OfKey reads the events of an entity in the order of arrival, whatever their
-// states, those that are kept with their bodies, and n at most. There is no index
-// for it: it reads the whole of idem_events.
-func OfKey(ctx context.Context, db DB, source, scope, key string, n int) ([]Row, error) {
-	const list = anyEvent + `
-where e.key = $1 and starts_with(e.event, $2)
-order by e.received_at, e.event limit $3`
-	rows, err := db.Query(ctx, list, key, Event{Source: source, Scope: scope}.RowKey(), n)
-	if err != nil {
-		return nil, err
-	}
-	return pgx.CollectRows(rows, scanRow)
 }

@@ -1,12 +1,10 @@
 package store
 
 import (
-	"context"
 	"errors"
 	"time"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgconn"
 )
 
 // Session identifies a marking transaction to Postgres. It is zero until its
@@ -93,40 +91,4 @@ on conflict do nothing`
 		return
 	}
 	b.Queue(deleteBody, key)
-}
-
-// Promote makes the first event of a lane due, if it was held back. promoted is
-// set if it was. It is due from then on: claims that have looked further than to the
-// begin of a long transaction would not see it.
-func Promote(b *pgx.Batch, lane string, promoted *bool) {
-	b.Queue(promote, lane).Exec(func(tag pgconn.CommandTag) error {
-		*promoted = tag.RowsAffected() > 0
-		return nil
-	})
-}
-
-const promote = `
-update idem_payloads set due_at = clock_timestamp()
-where due_at is null and event = (select p.event from idem_payloads p where p.lane = $1 order by ` + order + ` limit 1)
-  and (select state from idem_events e where e.event = idem_payloads.event) = 'pending'`
-
-// promoteHeld makes the first event of a lane due that was held back, whether or
-// not it is the first of the lane: for who takes an event out of its lane without
-// being the only one there. While the first event is being processed, in a
-// transaction that neither sees nor waits for this one, [promote] would come to
-// nothing in both. It waits for whoever has locked the row.
-const promoteHeld = `
-update idem_payloads set due_at = clock_timestamp()
-where event = (
-	select p.event from idem_payloads p
-	where p.lane = $1 and p.due_at is null and (select state from idem_events e where e.event = p.event) = 'pending'
-	order by ` + order + ` limit 1)`
-
-// promoteHeldIn is promoteHeld for several lanes.
-func promoteHeldIn(ctx context.Context, db DB, lanes []string) error {
-	b := &pgx.Batch{}
-	for _, lane := range lanes {
-		b.Queue(promoteHeld, lane)
-	}
-	return db.SendBatch(ctx, b).Close()
 }

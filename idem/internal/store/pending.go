@@ -61,14 +61,11 @@ select place, event in (select event from new), case when unsure then '' else co
 		occurred[i], sums[i], bodies[i] = nullTime(e.OccurredAt), hash(e.Payload), e.Payload
 		traces[i] = e.Trace
 	}
-	rows, err := db.Query(ctx, insert, keys, types, entities, lanes, occurred, sums, bodies, events[0].Source, lockWait, traces)
-	if err != nil {
-		return nil, err
-	}
+	rows, _ := db.Query(ctx, insert, keys, types, entities, lanes, occurred, sums, bodies, events[0].Source, lockWait, traces)
 	all := make([]Inserted, n)
 	var place int
 	var one Inserted
-	_, err = pgx.ForEachRow(rows, []any{&place, &one.New, &one.State}, func() error {
+	_, err := pgx.ForEachRow(rows, []any{&place, &one.New, &one.State}, func() error {
 		all[place-1] = one
 		return nil
 	})

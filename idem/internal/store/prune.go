@@ -19,10 +19,8 @@ const pruneRows = 7000
 // are older than age, and the parked ones that are older than parkedAge unless
 // that is 0, with their bodies. It returns how many.
 func PruneEvents(ctx context.Context, db DB, source string, age, parkedAge time.Duration) (deleted int64, err error) {
-	return walk(ctx, db, stretches{
-		table: "idem_events",
-		statement: func(stretch string) string {
-			return `
+	prune := func(stretch string) string {
+		return `
 with old as materialized (
 	select event from idem_events where ` + stretch + prunable + `
 	for update skip locked
@@ -35,8 +33,8 @@ with old as materialized (
 	delete from idem_archive a using gone where a.event = gone.event
 )
 select count(*) from gone`
-		},
-	}, sourcePrefix(source), age, parkedAge)
+	}
+	return walk(ctx, db, "idem_events", prune, sourcePrefix(source), age, parkedAge)
 }
 
 // prunable is the condition of the old rows of a stretch of idem_events.
@@ -47,19 +45,15 @@ const prunable = `
 
 // CountPrunable counts the events that PruneEvents would delete.
 func CountPrunable(ctx context.Context, db DB, source string, age, parkedAge time.Duration) (int64, error) {
-	return walk(ctx, db, stretches{
-		table:     "idem_events",
-		statement: func(stretch string) string { return `select count(*) from idem_events where ` + stretch + prunable },
-	}, sourcePrefix(source), age, parkedAge)
+	count := func(stretch string) string { return `select count(*) from idem_events where ` + stretch + prunable }
+	return walk(ctx, db, "idem_events", count, sourcePrefix(source), age, parkedAge)
 }
 
 // PruneArchive deletes kept bodies that are older than age, and those whose
 // event is gone.
 func PruneArchive(ctx context.Context, db DB, source string, age time.Duration) error {
-	_, err := walk(ctx, db, stretches{
-		table: "idem_archive",
-		statement: func(stretch string) string {
-			return `
+	prune := func(stretch string) string {
+		return `
 with old as materialized (
 	select event from idem_archive where ` + stretch + `
 	  and starts_with(idem_archive.event, $3)
@@ -71,8 +65,8 @@ with old as materialized (
 	returning old.event
 )
 select count(*) from gone`
-		},
-	}, sourcePrefix(source), age)
+	}
+	_, err := walk(ctx, db, "idem_archive", prune, sourcePrefix(source), age)
 	return err
 }
 
@@ -91,55 +85,26 @@ delete from idem_payloads p where source = $1
 	return err
 }
 
-// PromoteStuck makes events due that are held back behind nothing, and returns how
-// many. By the rules of this package there are none at Postgres's default
-// isolation; at stricter ones, and where people change rows, there may be.
-func PromoteStuck(ctx context.Context, db DB, source string) (int64, error) {
-	const promote = `update idem_payloads set due_at = now() where event in (select own.event ` + stuck + ` for update skip locked)`
-	tag, err := db.Exec(ctx, promote, source)
-	return tag.RowsAffected(), err
-}
-
-// stuck are the events that are held back behind nothing. The first of a lane is looked
-// up in its index: for "not exists an earlier one" Postgres, while it has no statistics
-// of the table, compares all with all.
-const stuck = `
-	from idem_payloads own
-	where source = $1 and lane is not null and due_at is null
-	  and (select state from idem_events e where e.event = own.event) = 'pending'
-	  and event = (select p.event from idem_payloads p where p.lane = own.lane order by ` + order + ` limit 1)`
-
-// CountStuck counts the events that PromoteStuck would make due.
-func CountStuck(ctx context.Context, db DB, source string) (n int64, err error) {
-	err = db.QueryRow(ctx, `select count(*) `+stuck, source).Scan(&n)
-	return n, err
-}
-
-// stretches is a statement about one stretch of a table after the other. The
-// statement names the table without an alias, and its conditions on a stretch are
-// given: they use $1 and $2.
-type stretches struct {
-	table     string
-	statement func(stretch string) string
-}
-
-// walk runs the statement for each stretch of the table, and adds up what it says.
+// walk runs a statement about one stretch of a table after the other, and adds up what
+// it says. statement makes it from the condition of a stretch, which uses $1 and $2, and
+// names the table without an alias.
+//
 // A stretch is some blocks, of each partition where the table has any. A row that
 // moves to another stretch meanwhile may be missed: the next time it is not.
-func walk(ctx context.Context, db DB, s stretches, args ...any) (total int64, err error) {
-	blocks, parts, err := s.size(ctx, db)
+func walk(ctx context.Context, db DB, table string, statement func(stretch string) string, args ...any) (total int64, err error) {
+	blocks, parts, err := sizeOf(ctx, db, table)
 	if noBlocks(err) {
-		return s.walkByKey(ctx, db, args)
+		return walkByKey(ctx, db, table, statement, args)
 	}
 	if err != nil {
 		return 0, err
 	}
 	const ctid = `.ctid >= format('(%s,0)', $1::bigint)::tid and `
-	statement := s.statement(s.table + ctid + s.table + `.ctid < format('(%s,0)', $1::bigint + $2)::tid`)
+	query := statement(table + ctid + table + `.ctid < format('(%s,0)', $1::bigint + $2)::tid`)
 	step := max(1, pruneBlocks/parts)
 	for block := int64(0); block < blocks; block += step {
 		var n int64
-		if err := db.QueryRow(ctx, statement, append([]any{block, step}, args...)...).Scan(&n); err != nil {
+		if err := db.QueryRow(ctx, query, append([]any{block, step}, args...)...).Scan(&n); err != nil {
 			return total, err
 		}
 		total += n
@@ -147,40 +112,40 @@ func walk(ctx context.Context, db DB, s stretches, args ...any) (total int64, er
 	return total, nil
 }
 
-// size is how many blocks the largest partition of the table has, and how many
+// sizeOf is how many blocks the largest partition of the table has, and how many
 // partitions there are; of a plain table, its own and 1. It is an error where rows
 // have no place.
-func (s stretches) size(ctx context.Context, db DB) (blocks, parts int64, err error) {
+func sizeOf(ctx context.Context, db DB, table string) (blocks, parts int64, err error) {
 	const size = `
 select coalesce(max(pg_relation_size(part)), 0) / current_setting('block_size')::bigint, count(*)
 from (select $1::regclass as part where not exists (select from pg_partition_tree($1::regclass))
 	union all select relid from pg_partition_tree($1::regclass) where isleaf) parts`
-	if _, err := db.Exec(ctx, `select ctid from `+s.table+` limit 0`); err != nil {
+	if _, err := db.Exec(ctx, `select ctid from `+table+` limit 0`); err != nil {
 		return 0, 0, err
 	}
-	err = db.QueryRow(ctx, size, s.table).Scan(&blocks, &parts)
+	err = db.QueryRow(ctx, size, table).Scan(&blocks, &parts)
 	return blocks, parts, err
 }
 
 // noBlocks tells the error of a database, of Postgres's relatives, that has no
 // ctid: there is no such column, or it is not supported.
 func noBlocks(err error) bool {
-	var pgErr *pgconn.PgError
-	return errors.As(err, &pgErr) && (pgErr.Code == "42703" || pgErr.Code == "0A000")
+	pgErr, ok := errors.AsType[*pgconn.PgError](err)
+	return ok && (pgErr.Code == "42703" || pgErr.Code == "0A000")
 }
 
 // walkByKey is walk along the primary key. On Postgres that would read a table of
 // many rows in random order.
-func (s stretches) walkByKey(ctx context.Context, db DB, args []any) (total int64, err error) {
-	statement := s.statement(s.table + `.event > $1 and ` + s.table + `.event <= $2`)
-	next := `select coalesce(max(event), '') from (select event from ` + s.table + ` where event > $1 order by event limit $2) stretch`
+func walkByKey(ctx context.Context, db DB, table string, statement func(stretch string) string, args []any) (total int64, err error) {
+	query := statement(table + `.event > $1 and ` + table + `.event <= $2`)
+	next := `select coalesce(max(event), '') from (select event from ` + table + ` where event > $1 order by event limit $2) stretch`
 	for after := ""; ; {
 		var last string
 		var n int64
 		if err := db.QueryRow(ctx, next, after, pruneRows).Scan(&last); err != nil || last == "" {
 			return total, err
 		}
-		if err := db.QueryRow(ctx, statement, append([]any{after, last}, args...)...).Scan(&n); err != nil {
+		if err := db.QueryRow(ctx, query, append([]any{after, last}, args...)...).Scan(&n); err != nil {
 			return total, err
 		}
 		total += n

@@ -7,30 +7,16 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// Release ends a claim without an attempt: the event is due again after wait.
-// released is false if it is not pending any more, or claimed by another.
-func Release(ctx context.Context, db DB, c Claim, wait time.Duration) (released bool, err error) {
-	const release = `
-with released as (
-	update idem_events set claimed_until = null where event = $1 and state = 'pending' and starts = $2 returning event
-), later as (
-	update idem_payloads p set due_at = now() + $3::interval from released where p.event = released.event
-)
-select count(*) = 1 from released`
-	err = db.QueryRow(ctx, release, c.RowKey(), c.Number, wait).Scan(&released)
-	return released, err
-}
-
-// End is how an attempt ended that did not process its event.
+// End is how a claim ended whose event is not done.
 type End struct {
-	State     string // Pending, Parked or Unhandled
-	Attempts  int    // to add
-	LastError *string
-	Wait      time.Duration // Pending: until the next attempt
+	State     string        // Pending, Parked or Unhandled
+	Attempts  int           // to add
+	LastError *string       // nil leaves the one before
+	Wait      time.Duration // Pending: until it is due
 	Free      bool          // the event leaves its lane: what is behind it goes on
 }
 
-// Settle ends a claim. settled is false if it has ended already.
+// Settle ends a claim. settled is false if it has ended already, or is another's.
 func Settle(ctx context.Context, db DB, c Claim, end End) (settled bool, err error) {
 	const settle = `
 with settled as (

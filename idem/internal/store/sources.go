@@ -18,9 +18,6 @@ with recursive sources as (
 	from sources where sources.source is not null
 )
 select source from sources where source is not null order by source collate "C"`
-	rows, err := db.Query(ctx, list)
-	if err != nil {
-		return nil, err
-	}
+	rows, _ := db.Query(ctx, list)
 	return pgx.CollectRows(rows, pgx.RowTo[string])
 }

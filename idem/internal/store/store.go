@@ -3,7 +3,8 @@
 //
 // Statements come in two forms. A function that takes a *pgx.Batch queues its
 // statement, to travel with others in one round trip; its results are set when
-// the batch is read. A function that takes a [DB] executes its statement.
+// the batch is read. A function that takes a [DB] executes its statement; an error of
+// Query is left to the rows, which return it when they are read.
 //
 // Two rules keep lanes (the events of one entity, in order) from getting stuck.
 // A pending row of idem_payloads with due_at null has an earlier row in its lane.

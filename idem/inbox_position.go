@@ -1,0 +1,40 @@
+package idem
+
+import (
+	"time"
+
+	"github.com/paghooks/paghooks/idem/internal/store"
+)
+
+// position is where claims go on, so that they need not pass each time what is
+// done and not yet vacuumed: an old snapshot, of a backup say, keeps millions of
+// such entries in the index.
+type position struct {
+	last     time.Time // when the last event that was seen was due
+	searched time.Time // when a search began at the start
+}
+
+const (
+	// positionLag is how much earlier than the position searches begin: events become
+	// visible, by a commit, a little later than they are due.
+	positionLag = 300 * time.Millisecond
+	// searchAllEvery is how often one begins at the start. It finds what was committed
+	// later than that, and events whose lease has ended.
+	searchAllEvery = 5 * time.Second
+)
+
+func (p *position) after() time.Time {
+	if now := time.Now(); now.Sub(p.searched) >= searchAllEvery {
+		p.searched, p.last = now, time.Time{}
+	}
+	if p.last.IsZero() {
+		return time.Time{}
+	}
+	return p.last.Add(-positionLag)
+}
+
+func (p *position) seen(found store.Claims) {
+	if found.Last.After(p.last) {
+		p.last = found.Last
+	}
+}
