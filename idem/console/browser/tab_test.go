@@ -77,27 +77,30 @@ func (q *queues) Release(context.Context, string) (string, error) {
 
 // tab is an application with its page, and a browser's tab.
 type tab struct {
-	*testing.T
+	testing.TB
 	ctx    context.Context
 	pool   *pgxpool.Pool
 	inbox  *idem.Inbox
 	url    string // of the page
 	broken atomic.Bool
+	hold   sync.RWMutex // the handler waits for it
 }
 
-func newTab(t *testing.T) *tab {
+func newTab(t testing.TB) *tab {
 	t.Helper()
 	browser, err := started()
 	if err != nil {
 		t.Fatal(err)
 	}
-	b := &tab{T: t, pool: idemtest.Pool(t)}
+	b := &tab{TB: t, pool: idemtest.Pool(t)}
 	if err := idem.Migrate(t.Context(), b.pool); err != nil {
 		t.Fatal(err)
 	}
 	p := &provider{}
 	b.broken.Store(true)
 	idem.Handle(&p.Routes, "PAYMENT_RECEIVED", func(_ context.Context, _ pgx.Tx, l *letter) error {
+		b.hold.RLock()
+		defer b.hold.RUnlock()
 		if b.broken.Load() {
 			return fmt.Errorf("no such order: %s", l.Order)
 		}
@@ -152,12 +155,10 @@ func (b *tab) do(steps ...chromedp.Action[chromedp.Void]) {
 	}
 }
 
-// open goes to a page, and returns how long that took.
-func (b *tab) open(address string) time.Duration {
+// open goes to a page.
+func (b *tab) open(address string) {
 	b.Helper()
-	start := time.Now()
 	b.do(chromedp.Navigate(b.url + address))
-	return time.Since(start)
 }
 
 // click clicks on what has a text, and waits for the page that it leads to.
@@ -183,6 +184,14 @@ func eval[T any](b *tab, expression string) T {
 		b.Fatal(err)
 	}
 	return v
+}
+
+// awaitText looks again until a text is visible.
+func (b *tab) awaitText(text string) {
+	b.Helper()
+	for !strings.Contains(eval[string](b, `document.body.innerText`), text) {
+		b.click("a", "Look again")
+	}
 }
 
 // wantText checks what is visible.
