@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/jackc/pgx/v5"
@@ -260,5 +261,18 @@ func TestTableOfMetricsIsComplete(t *testing.T) {
 	}
 	if diff := cmp.Diff(documented(t), got); diff != "" {
 		t.Error("the metrics in doc.go, and those that are measured (-doc +measured):\n" + diff)
+	}
+}
+
+func TestNamesOfQueuesAreText(t *testing.T) {
+	t.Parallel()
+	s := newShop(t, idemotel.Settings{})
+	s.telemetry.WatchQueues("asaas", func(context.Context) ([]idem.Queue, error) {
+		return []idem.Queue{{ID: "1\xff", Name: "loja\xff"}}, nil
+	})
+	for attributes := range series(s.collect()["webhook.queue.penalized"]) {
+		if !utf8.ValidString(attributes) || !strings.Contains(attributes, "loja") {
+			t.Errorf("the attributes are %q", attributes)
+		}
 	}
 }
