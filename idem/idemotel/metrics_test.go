@@ -14,6 +14,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
+	"go.opentelemetry.io/otel/sdk/metric/metricdata"
 	"github.com/jackc/pgx/v5"
 
 	"github.com/paghooks/paghooks/asaas"
@@ -270,9 +271,13 @@ func TestNamesOfQueuesAreText(t *testing.T) {
 	s.telemetry.WatchQueues("asaas", func(context.Context) ([]idem.Queue, error) {
 		return []idem.Queue{{ID: "1\xff", Name: "loja\xff"}}, nil
 	})
-	for attributes := range series(s.collect()["webhook.queue.penalized"]) {
-		if !utf8.ValidString(attributes) || !strings.Contains(attributes, "loja") {
-			t.Errorf("the attributes are %q", attributes)
+	queues, _ := s.collect()["webhook.queue.penalized"].Data.(metricdata.Gauge[int64])
+	if len(queues.DataPoints) != 1 {
+		t.Fatalf("there are %d queues", len(queues.DataPoints))
+	}
+	for _, a := range queues.DataPoints[0].Attributes.ToSlice() {
+		if !utf8.ValidString(a.Value.AsString()) {
+			t.Errorf("%s is %q", a.Key, a.Value.AsString())
 		}
 	}
 }
