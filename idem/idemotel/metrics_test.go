@@ -14,8 +14,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
-	"go.opentelemetry.io/otel/sdk/metric/metricdata"
 	"github.com/jackc/pgx/v5"
+	"go.opentelemetry.io/otel/sdk/metric/metricdata"
 
 	"github.com/paghooks/paghooks/asaas"
 	"github.com/paghooks/paghooks/asaas/asaastest"
