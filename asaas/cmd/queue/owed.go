@@ -87,7 +87,7 @@ func (p *program) printOwed(debts []debt, known bool) error {
 	}
 	fmt.Fprintln(p.out, "still owed, see the application's log for why:")
 	for _, d := range debts {
-		fmt.Fprintf(p.out, "  %s, since %s\n", cell(asaas.Owed(d).String()), d.Oldest.UTC().Format(time.DateTime+" MST"))
+		fmt.Fprintf(p.out, "  %s, since %s\n", asaas.Owed(d), d.Oldest.UTC().Format(time.DateTime+" MST"))
 	}
 	_, err := fmt.Fprintln(p.out, p.howToReplay())
 	return err
