@@ -42,8 +42,8 @@ type APIError struct {
 	Outcome CallOutcome
 	// Status is the HTTP status of the answer, 0 without an answer.
 	Status int
-	// Errors are Asaas's own codes and descriptions; nil where there were none.
-	// Descriptions are cut after 200 characters.
+	// Errors are Asaas's own codes and descriptions, the first five; nil where there
+	// were none. Both are cut after 200 characters.
 	Errors []ErrorDetail
 	// RateLimit is nil where the answer did not tell it.
 	RateLimit *RateLimit

@@ -2,7 +2,10 @@
 
 package asaas
 
-import "os"
+import (
+	"context"
+	"os"
+)
 
 // lock does nothing: of two processes at the same moment, both may go on.
-func lock(*os.File) error { return nil }
+func lock(context.Context, *os.File) error { return nil }

@@ -27,7 +27,7 @@ func (c *Client) RemoveBackoff(ctx context.Context, id string) error {
 		return c.removeWebhookBackoff(ctx, name, id)
 	}
 	f := failure{operation{name: name, id: id}, c.key}
-	switch wait, err := c.beginRemoval(id); {
+	switch wait, err := c.beginRemoval(ctx, id); {
 	case err != nil:
 		return f.refused(err)
 	case wait > 0:
@@ -37,7 +37,7 @@ func (c *Client) RemoveBackoff(ctx context.Context, id string) error {
 	}
 	err := c.removeWebhookBackoff(ctx, name, id)
 	if e, ok := errors.AsType[*APIError](err); ok && e.Outcome == CallNotDelivered && e.Status == 0 {
-		c.forgetRemoval(id)
+		c.forgetRemoval(ctx, id)
 	}
 	return err
 }

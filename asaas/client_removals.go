@@ -1,6 +1,7 @@
 package asaas
 
 import (
+	"context"
 	"crypto/sha256"
 	"fmt"
 	"io"
@@ -43,11 +44,13 @@ func (r *removals) forget(id string) {
 
 // beginRemoval notes a removal here and for other processes, or returns how long
 // it has to wait.
-func (c *Client) beginRemoval(id string) (wait time.Duration, err error) {
+func (c *Client) beginRemoval(ctx context.Context, id string) (wait time.Duration, err error) {
 	if wait := c.removals.begin(id, c.MinRemoveBackoff); wait > 0 || c.StateDir == "" || c.MinRemoveBackoff <= 0 {
 		return wait, nil
 	}
-	err = c.withRemovalFile(id, func(f *os.File) error {
+	ctx, cancel := context.WithTimeout(ctx, c.Timeout)
+	defer cancel()
+	err = c.withRemovalFile(ctx, id, func(f *os.File) error {
 		now := time.Now()
 		if at, ok := readTime(f); ok && !at.After(now) && now.Sub(at) < c.MinRemoveBackoff {
 			wait = c.MinRemoveBackoff - now.Sub(at)
@@ -62,15 +65,15 @@ func (c *Client) beginRemoval(id string) (wait time.Duration, err error) {
 }
 
 // forgetRemoval takes a note back.
-func (c *Client) forgetRemoval(id string) {
+func (c *Client) forgetRemoval(ctx context.Context, id string) {
 	c.removals.forget(id)
 	if c.StateDir != "" {
-		_ = c.withRemovalFile(id, func(f *os.File) error { return f.Truncate(0) }) // or it is refused for a while, which harms nobody
+		_ = c.withRemovalFile(ctx, id, func(f *os.File) error { return f.Truncate(0) }) // or it is refused for a while, which harms nobody
 	}
 }
 
 // withRemovalFile opens the webhook's file in StateDir, alone among all processes.
-func (c *Client) withRemovalFile(id string, do func(*os.File) error) error {
+func (c *Client) withRemovalFile(ctx context.Context, id string, do func(*os.File) error) error {
 	name := fmt.Sprintf("%x.removed", sha256.Sum256([]byte(c.BaseURL+"\n"+id)))
 	err := os.MkdirAll(c.StateDir, 0o700)
 	if err != nil {
@@ -81,7 +84,7 @@ func (c *Client) withRemovalFile(id string, do func(*os.File) error) error {
 		return stateError(err)
 	}
 	defer f.Close() // which ends the lock
-	if err := lock(f); err != nil {
+	if err := lock(ctx, f); err != nil {
 		return stateError(err)
 	}
 	if err := do(f); err != nil {

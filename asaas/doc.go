@@ -70,7 +70,7 @@
 // e.Check(body) tells whether the amount, the status and the like were sent at
 // all. For handlers that is done.
 //
-// or, to have each event's work done once, events of a queue too:
+// To have each event's work done once, also for events of a queue:
 //
 //	processor.Accept(ctx, asaas.Identify(body))
 //

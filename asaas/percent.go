@@ -13,7 +13,8 @@ type Percent struct{ n Decimal }
 // PercentOf makes a percentage of a number: 2.5 is 2.5 %.
 func PercentOf(n Decimal) Percent { return Percent{n} }
 
-// Of returns that part of an amount, exactly: round it with [Decimal.Round].
+// Of returns that part of an amount, exactly: round it with [Decimal.Round]. It
+// panics where [Decimal.Mul] does.
 func (p Percent) Of(amount Money) Decimal {
 	return amount.Mul(p.n).Mul(Decimal{coef: 1, scale: 2})
 }

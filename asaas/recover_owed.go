@@ -7,6 +7,7 @@ import (
 	"iter"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/paghooks/paghooks/idem"
@@ -34,15 +35,17 @@ type Owed struct {
 	Oldest   time.Time // when the first of them arrived
 }
 
-// String is "3 PAYMENT_RECEIVED parked, 1 retrying".
+// String is "3 PAYMENT_RECEIVED parked, 1 retrying". It has no control characters,
+// whatever type a body names.
 func (o Owed) String() string {
+	eventType := strings.Map(printable, string(o.Type))
 	switch {
 	case o.Retrying == 0:
-		return fmt.Sprintf("%d %s parked", o.Parked, o.Type)
+		return fmt.Sprintf("%d %s parked", o.Parked, eventType)
 	case o.Parked == 0:
-		return fmt.Sprintf("%d %s retrying", o.Retrying, o.Type)
+		return fmt.Sprintf("%d %s retrying", o.Retrying, eventType)
 	}
-	return fmt.Sprintf("%d %s parked, %d retrying", o.Parked, o.Type, o.Retrying)
+	return fmt.Sprintf("%d %s parked, %d retrying", o.Parked, eventType, o.Retrying)
 }
 
 // OwedStates are those of the events that [ListOwed] lists and [Recover] replays.

@@ -258,9 +258,10 @@ func TestAnInboxIsReplayed(t *testing.T) {
 func TestWhatIsOwedReadsAsALine(t *testing.T) {
 	t.Parallel()
 	for want, owed := range map[string]asaas.Owed{
-		"3 PAYMENT_RECEIVED parked":             {Type: asaas.EventPaymentReceived, Parked: 3},
-		"1 PAYMENT_RECEIVED retrying":           {Type: asaas.EventPaymentReceived, Retrying: 1},
-		"3 PAYMENT_RECEIVED parked, 1 retrying": {Type: asaas.EventPaymentReceived, Parked: 3, Retrying: 1},
+		"1 SENT\uFFFD BY\uFFFD A STRANGER parked": {Type: "SENT\x1b\nBY\u202e A STRANGER", Parked: 1},
+		"3 PAYMENT_RECEIVED parked":               {Type: asaas.EventPaymentReceived, Parked: 3},
+		"1 PAYMENT_RECEIVED retrying":             {Type: asaas.EventPaymentReceived, Retrying: 1},
+		"3 PAYMENT_RECEIVED parked, 1 retrying":   {Type: asaas.EventPaymentReceived, Parked: 3, Retrying: 1},
 	} {
 		if got := owed.String(); got != want {
 			t.Errorf("got %q, want %q", got, want)

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/paghooks/paghooks/asaas"
+	"github.com/paghooks/paghooks/idem/optional"
 )
 
 // holder is a struct of an application's.
@@ -46,6 +47,38 @@ func TestNothingThatIsPrintedShowsASecret(t *testing.T) {
 		if err != nil || !strings.Contains(string(text), "redacted") || !strings.Contains(fmt.Sprint(v), "redacted") {
 			t.Errorf("%s is printed as %v, and as JSON as %s, %v", name, v, text, err)
 		}
+	}
+}
+
+func TestNoWebhookThatIsPrintedShowsItsToken(t *testing.T) {
+	t.Parallel()
+	const secret = "s3cret-of-32-characters-abcdefgh"
+	made := asaas.Webhook{ID: "a-webhook", AuthToken: optional.Of(secret)}
+	asked := asaas.WebhookCreate{Name: "a-webhook", AuthToken: optional.Of(secret)}
+	change := asaas.WebhookUpdate{Name: optional.Of("a-webhook"), AuthToken: optional.Of(secret)}
+	for _, w := range []any{made, &made, asked, &asked, change, &change} {
+		for _, printed := range []any{w, holder{w}, []any{w}} {
+			for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%q", "%x", "%d"} {
+				wantNoSecret(t, fmt.Sprintf("a %T with %s", w, verb), secret, fmt.Sprintf(verb, printed))
+			}
+		}
+		var logged bytes.Buffer
+		for _, handler := range []slog.Handler{slog.NewTextHandler(&logged, nil), slog.NewJSONHandler(&logged, nil)} {
+			slog.New(handler).Info("x", "v", w)
+		}
+		wantNoSecret(t, fmt.Sprintf("a %T in a log", w), secret, logged.String())
+		if n := strings.Count(fmt.Sprint(w)+logged.String(), "a-webhook"); n != 3 {
+			t.Errorf("a %T is printed as %v and logged as %s", w, w, &logged)
+		}
+		if sent, err := json.Marshal(w); err != nil || !strings.Contains(string(sent), secret) {
+			t.Errorf("a %T is sent without its token: %s, %v", w, sent, err)
+		}
+	}
+	if made.AuthToken != optional.Of(secret) {
+		t.Error("printing has changed it")
+	}
+	if said := fmt.Sprint(asaas.Webhook{}, (*asaas.Webhook)(nil)); strings.Contains(said, "redacted") || strings.Contains(said, "PANIC") {
+		t.Errorf("without a token it prints %s", said)
 	}
 }
 

@@ -94,6 +94,7 @@ func (q *question) log(level slog.Level, outcome string, attrs ...slog.Attr) {
 		slog.String("source", sourceName),
 		slog.Duration("duration", time.Since(q.start)),
 	}, attrs...)
+	defer func() { _ = recover() }() // a panic of the logger leaves nobody to tell, and Asaas waits
 	q.v.Logger.LogAttrs(q.r.Context(), level, "withdrawal "+outcome, attrs...)
 }
 

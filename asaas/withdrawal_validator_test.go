@@ -73,6 +73,33 @@ func ask(t *testing.T, v *asaas.WithdrawalValidator, body string) (status int, a
 	return got.StatusCode, string(said)
 }
 
+// brokenLog panics, as a handler of an application may.
+type brokenLog struct{ slog.Handler }
+
+func (brokenLog) Enabled(context.Context, slog.Level) bool { panic("the log is broken") }
+
+func TestALoggerThatPanicsCostsNoDecision(t *testing.T) {
+	t.Parallel()
+	v := asaas.NewWithdrawalValidator(token, approveAll)
+	v.Logger = slog.New(brokenLog{})
+	for body, want := range map[string]struct {
+		status int
+		answer string
+	}{
+		transferWithdrawal:                  {200, `{"status":"APPROVED"}`},
+		`{"type":"LOTTERY"}`:                {200, refused},
+		`{"id":"1","event":"PAYMENT_PAID"}`: {401, `"reason":"ordinary_event"`},
+	} {
+		w := httptest.NewRecorder()
+		r := httptest.NewRequest("POST", "/", strings.NewReader(body))
+		r.Header = sent(token)
+		v.ServeHTTP(w, r)
+		if w.Code != want.status || !strings.Contains(w.Body.String(), want.answer) {
+			t.Errorf("%s is answered %d %s", body, w.Code, w.Body)
+		}
+	}
+}
+
 func TestWhatIsNotApprovedIsRefused(t *testing.T) {
 	t.Parallel()
 	type decide = func(context.Context, *asaas.Withdrawal) (asaas.Decision, error)

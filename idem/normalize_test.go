@@ -1,9 +1,11 @@
 package idem
 
 import (
+	"encoding/json"
 	"errors"
 	"strings"
 	"testing"
+	"time"
 	"unicode/utf8"
 )
 
@@ -30,6 +32,33 @@ func FuzzNormalizedEventFitsItsColumns(f *testing.F) {
 			t.Error("normalizing twice changes the event")
 		}
 	})
+}
+
+// JSON has years of four digits, in the zone of whoever writes it: idem list -json in
+// UTC, an application in its own.
+func TestTheProvidersTimeFitsJSONInEveryZone(t *testing.T) {
+	t.Parallel()
+	brasilia := time.FixedZone("-03", -3*60*60)
+	for at, kept := range map[time.Time]bool{
+		time.Date(2026, 8, 8, 20, 45, 13, 0, brasilia):               true,
+		time.Date(9999, 12, 31, 23, 59, 59, 0, brasilia):             false,
+		time.Date(9999, 12, 31, 23, 59, 59, 0, time.UTC):             false,
+		time.Date(10000, 1, 1, 0, 0, 0, 0, time.UTC):                 false,
+		time.Date(-1, 1, 1, 0, 0, 0, 0, brasilia):                    false,
+		time.Date(1, 1, 1, 0, 0, 1, 0, time.UTC):                     true,
+		time.Date(9998, 12, 31, 23, 59, 59, 0, time.UTC):             true,
+		time.Date(1, 1, 1, 0, 0, 0, 0, time.FixedZone("", 14*60*60)): false,
+	} {
+		e, err := NewProcessor(nil, &strangers{}).normalize(Event{ID: "evt_1", OccurredAt: at})
+		if err != nil || e.OccurredAt.IsZero() == kept {
+			t.Errorf("%s is normalized to %s, %v", at, e.OccurredAt, err)
+		}
+		for _, hours := range []int{-12, 0, 14} {
+			if text, err := json.Marshal(e.OccurredAt.In(time.FixedZone("", hours*60*60))); err != nil {
+				t.Errorf("%s is written as %s, %v", at, text, err)
+			}
+		}
+	}
 }
 
 func FuzzErrorTextFitsItsColumn(f *testing.F) {

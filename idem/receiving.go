@@ -109,7 +109,7 @@ func (c *Receiving) normalize(e Event) (Event, error) {
 	if !nameable(e.Key) {
 		e.Key = BodyID([]byte(e.Key))
 	}
-	if year := e.OccurredAt.Year(); year < 1 || year > 9999 {
+	if year := e.OccurredAt.UTC().Year(); year < 1 || year > 9998 { // JSON has four digits, in whichever zone
 		e.OccurredAt = time.Time{}
 	}
 	if e.Payload == nil {

@@ -47,7 +47,7 @@ type Delivery struct {
 // settings, also for ConsumeWith of each module; the zero value has the defaults.
 type Consumer struct {
 	// Handlers is how many messages are handled at the same time. Up to four times
-	// as many are received in advance, and wait here. Default: 16.
+	// as many are received; those that are not being handled wait here. Default: 16.
 	Handlers int
 
 	// ExtendEvery is the pause between two calls of Extend, for each message that was

@@ -36,12 +36,19 @@ func whole(body []byte) string {
 const maxDepth = 50
 
 func indent(body []byte) ([]byte, bool) {
-	depth := 0
+	depth, inText, escaped := 0, false, false
 	for _, b := range body {
-		switch b {
-		case '[', '{': // also in texts: nobody has that many there
+		switch {
+		case escaped:
+			escaped = false
+		case b == '\\':
+			escaped = inText
+		case b == '"':
+			inText = !inText
+		case inText:
+		case b == '[', b == '{':
 			depth++
-		case ']', '}':
+		case b == ']', b == '}':
 			depth--
 		}
 		if depth > maxDepth {

@@ -273,6 +273,8 @@ func TestMaskShowsNamesOnly(t *testing.T) {
 		{`{"a":1} {"b"`, "not JSON, or too deep, 12 bytes", "nor of what follows"},
 		{``, "not JSON, or too deep, 0 bytes", "nor of an empty one"},
 		{strings.Repeat("[", 5000) + strings.Repeat("]", 5000), "not JSON, or too deep, 10000 bytes", "nor of one that would be a hundred times as long"},
+		{`["` + strings.Repeat("]", 5000) + `",` + strings.Repeat("[", 5000) + strings.Repeat("]", 5000) + `]`, "not JSON, or too deep, 15005 bytes", "whatever its texts have"},
+		{`["` + strings.Repeat("[", 51) + `\"["]`, "[\n  \"•••\"\n]", "brackets in texts are not deep"},
 	} {
 		if got := string(console.Mask([]byte(row.body))); got != row.want {
 			t.Errorf("Mask(%.40s) = %s, want %s: %s", row.body, got, row.want, row.why)

@@ -13,8 +13,8 @@
 //		slog.Warn("drift", "event", f.EventType, "path", f.Path, "kind", f.Kind)
 //	}
 //
-// A finding has no value of the body in it, and no name that might be one: no
-// personal data leaves the body.
+// A finding has no value of the body in it. A name that may be one, because it is
+// long, or has more than three digits or an unusual character, is "*" in it.
 //
 // # What is looked at
 //

@@ -83,6 +83,17 @@ func TestABodyIsShownOnceItIsRecordedWhoLooks(t *testing.T) {
 	}
 }
 
+// Whoever makes an event chooses its id, and an operator copies the line.
+func TestAnIDThatLooksLikeAFlagIsPrintedAsAnID(t *testing.T) {
+	t.Parallel()
+	s := newShop(t)
+	s.accept("-yes refunded pay_1")
+	if _, out, _ := s.idem("show", "notes//-yes"); !strings.Contains(out, "\nnext: idem requeue -id -yes has workers process it again; idem replay -id -yes does so") {
+		t.Error(out)
+	}
+	s.want(exitDone, "1 event of notes: requeued for the workers; idem watch shows them go\n", "", "requeue", "-id", "-yes")
+}
+
 func TestABodyThatIsNotTextIsInBase64(t *testing.T) {
 	t.Parallel()
 	s := newShop(t)

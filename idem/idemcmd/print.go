@@ -81,8 +81,16 @@ func short(text string) string {
 	return text
 }
 
-// quote makes an id fit for a shell: Asaas's have an & in them.
+// quote makes an id fit for a shell: Asaas's have an & in them. One that would be
+// taken for a flag is the value of one.
 func quote(id string) string {
+	if strings.HasPrefix(id, "-") {
+		return "-id " + quoteText(id)
+	}
+	return quoteText(id)
+}
+
+func quoteText(id string) string {
 	if strings.ContainsFunc(id, func(r rune) bool {
 		return !unicode.IsLetter(r) && !unicode.IsDigit(r) && !strings.ContainsRune("-_.:/@", r)
 	}) {

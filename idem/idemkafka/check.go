@@ -122,7 +122,7 @@ func (p *Publisher) checkValues(settings map[string]string) (errs []error) {
 	if !strings.Contains(settings[cleanup], "delete") {
 		return errs // nothing is deleted for its age, nor to make room
 	}
-	if ms, ok := number(keptFor); ok && ms >= 0 && time.Duration(ms)*time.Millisecond < longOutage {
+	if ms, ok := number(keptFor); ok && ms >= 0 && ms < longOutage.Milliseconds() {
 		object(keptFor, fmt.Sprintf("older messages are deleted, consumed or not, so set it to how long Postgres may be unavailable, which is 4 days (%d) at least", longOutage.Milliseconds()))
 	}
 	if n, ok := number(keptBytes); ok && n >= 0 {

@@ -187,6 +187,7 @@ func TestCheckNamesWhatWouldLoseConfirmedMessages(t *testing.T) {
 		{"it is kept for hours, and while there is room", 3, map[string]string{"min.insync.replicas": "2", "retention.ms": "3600000", "retention.bytes": "1000"}, []string{"4 days (345600000)", "retention.bytes"}},
 		{"it is kept for long", 3, map[string]string{"min.insync.replicas": "2", "retention.ms": "345600000"}, nil},
 		{"it is kept for ever", 3, map[string]string{"min.insync.replicas": "2", "retention.ms": "-1"}, nil},
+		{"it is kept for ages", 3, map[string]string{"min.insync.replicas": "2", "retention.ms": "9223372036854775807"}, nil},
 		{"there is no topic", 3, nil, []string{"create it"}},
 	} {
 		t.Run(test.reason, func(t *testing.T) {

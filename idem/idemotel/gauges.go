@@ -68,7 +68,7 @@ func (g *gauges) observeQueues(ctx context.Context, o metric.Observer) (err erro
 			continue
 		}
 		for _, q := range s.Value {
-			with := metric.WithAttributes(source, attribute.String("queue", q.ID), attribute.String("name", q.Name))
+			with := metric.WithAttributes(source, attribute.String("queue", valid(q.ID)), attribute.String("name", valid(q.Name)))
 			o.ObserveInt64(g.penalized, int64(q.Penalized), with)
 			o.ObserveInt64(g.interrupted, bit(q.Interrupted), with)
 			if q.DeletesIn > 0 {

@@ -11,9 +11,11 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/jackc/pgx/v5"
+	"go.opentelemetry.io/otel/sdk/metric/metricdata"
 
 	"github.com/paghooks/paghooks/asaas"
 	"github.com/paghooks/paghooks/asaas/asaastest"
@@ -260,5 +262,22 @@ func TestTableOfMetricsIsComplete(t *testing.T) {
 	}
 	if diff := cmp.Diff(documented(t), got); diff != "" {
 		t.Error("the metrics in doc.go, and those that are measured (-doc +measured):\n" + diff)
+	}
+}
+
+func TestNamesOfQueuesAreText(t *testing.T) {
+	t.Parallel()
+	s := newShop(t, idemotel.Settings{})
+	s.telemetry.WatchQueues("asaas", func(context.Context) ([]idem.Queue, error) {
+		return []idem.Queue{{ID: "1\xff", Name: "loja\xff"}}, nil
+	})
+	queues, _ := s.collect()["webhook.queue.penalized"].Data.(metricdata.Gauge[int64])
+	if len(queues.DataPoints) != 1 {
+		t.Fatalf("there are %d queues", len(queues.DataPoints))
+	}
+	for _, a := range queues.DataPoints[0].Attributes.ToSlice() {
+		if !utf8.ValidString(a.Value.AsString()) {
+			t.Errorf("%s is %q", a.Key, a.Value.AsString())
+		}
 	}
 }

@@ -2,6 +2,8 @@ package idemotel_test
 
 import (
 	"compress/gzip"
+	"context"
+	"errors"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -10,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5"
 	"go.opentelemetry.io/otel/exporters/otlp/otlpmetric/otlpmetrichttp"
 	"go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracehttp"
 	sdkmetric "go.opentelemetry.io/otel/sdk/metric"
@@ -170,5 +173,45 @@ func (s *shop) wantReceived(r *receiver) {
 	}
 	if points := r.metrics["webhook.attempts"].GetSum().GetDataPoints(); len(points) != 1 || points[0].GetAsInt() != 1 {
 		s.Errorf("webhook.attempts are %v, want 1", points)
+	}
+}
+
+// A batch with bytes that are no text is refused whole, with the spans of all others.
+func TestBytesThatAreNoTextCostNoSpan(t *testing.T) {
+	t.Parallel()
+	ctx := t.Context()
+	received, url := newReceiver(t)
+	traces, err := otlptracehttp.New(ctx, otlptracehttp.WithEndpointURL(url+"/v1/traces"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	tracing := sdktrace.NewTracerProvider(sdktrace.WithBatcher(traces))
+	s := newShop(t, idemotel.Settings{})
+	telemetry, err := idemotel.New(idemotel.Settings{TracerProvider: tracing})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.work = func(context.Context, pgx.Tx, *asaas.PaymentEvent) error { return errors.New("no such caf\xe9") }
+	p := idem.NewProcessor(s.pool, s.dispatcher())
+	p.Logger = nil
+	telemetry.Instrument(&p.Common)
+	e := asaas.Identify(asaastest.Event("PAYMENT_RECEIVED"))
+	e.Scope = "shop \xff"
+	if _, err := p.Accept(ctx, e); err == nil {
+		t.Fatal("the handler has not failed")
+	}
+	if err := tracing.Shutdown(ctx); err != nil {
+		t.Error(err)
+	}
+	received.mu.Lock()
+	defer received.mu.Unlock()
+	span := received.spans[delivery]
+	if says := span.GetStatus().GetMessage(); !strings.HasSuffix(says, "no such caf\uFFFD") {
+		t.Errorf("the span says %q", says)
+	}
+	for _, a := range span.GetAttributes() {
+		if a.Key == "webhook.scope" && a.Value.GetStringValue() != "shop \uFFFD" {
+			t.Errorf("its scope is %q", a.Value.GetStringValue())
+		}
 	}
 }

@@ -3,6 +3,7 @@ package idemotel
 import (
 	"context"
 	"errors"
+	"strings"
 
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/codes"
@@ -91,7 +92,7 @@ func (t tracer) attributes(e idem.Event) []attribute.KeyValue {
 	}
 	a = append(a, attribute.String("webhook.type", e.Type), attribute.String("webhook.event.id", e.ID))
 	if e.Scope != "" {
-		a = append(a, attribute.String("webhook.scope", e.Scope))
+		a = append(a, attribute.String("webhook.scope", valid(e.Scope)))
 	}
 	return a
 }
@@ -111,9 +112,12 @@ func end(span trace.Span, o idem.Observation) {
 	}
 	span.SetAttributes(a...)
 	if failed(o) {
-		span.SetStatus(codes.Error, o.Err.Error())
+		span.SetStatus(codes.Error, valid(o.Err.Error()))
 	}
 }
+
+// valid is a text without bytes for which exporters would drop a whole batch.
+func valid(text string) string { return strings.ToValidUTF8(text, "\uFFFD") }
 
 // failed tells whether the application or its database is to blame, and not who
 // sent the delivery.

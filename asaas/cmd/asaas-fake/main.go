@@ -13,7 +13,7 @@
 //	--id ID             the event's id; one of its own otherwise
 //	--key ID            the id of what the event is about, as payment.id
 //	--count N           how many events of each type
-//	--concurrent             each event twice at the same moment
+//	--concurrent        each event twice at the same moment
 //	--sparse            events with as little in them as Asaas may send
 //	--list              print all event types, and deliver nothing
 //

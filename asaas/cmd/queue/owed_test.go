@@ -1,11 +1,15 @@
 package queue
 
 import (
+	"context"
+	"iter"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/paghooks/paghooks/asaas"
 	"github.com/paghooks/paghooks/asaas/asaastest"
+	"github.com/paghooks/paghooks/idem"
 )
 
 // outage is an outage of a day in which every event was parked.
@@ -70,6 +74,24 @@ func TestWhatIsReplayedIsPrintedAsJSON(t *testing.T) {
 	status, out, _ := a.queue(t, "recover", id, "--yes", "--json", "--replay")
 	if says := `"step":"replayed","penalizedRequests":0,"replayed":{"done":2,"failed":0,"unhandled":0}}` + "\n"; status != 0 || !strings.Contains(out, says) {
 		t.Errorf("exit status %d, prints %q", status, out)
+	}
+}
+
+// hostile has parked an event whose type, which the body names, moves a terminal's cursor.
+type hostile struct{ asaas.EventStore }
+
+func (hostile) List(context.Context, idem.Filter) iter.Seq2[idem.StoredEvent, error] {
+	return func(yield func(idem.StoredEvent, error) bool) {
+		yield(idem.StoredEvent{Event: idem.Event{Type: "SENT\x1b[2J\n_BY\u202e_A STRANGER"}, State: idem.StateParked}, nil)
+	}
+}
+
+func TestWhatIsOwedMovesNoCursor(t *testing.T) {
+	t.Parallel()
+	a := newAccount(t)
+	a.events = hostile{}
+	if _, out, _ := a.queue(t, "status"); !strings.Contains(out, "\n  1 SENT\uFFFD[2J _BY\uFFFD_A STRANGER parked, since ") {
+		t.Errorf("it prints %q", out)
 	}
 }
 

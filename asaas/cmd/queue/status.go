@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/url"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -56,7 +57,7 @@ type row struct {
 
 func newRow(w *asaas.Webhook, lastEvent time.Time) row {
 	r := row{
-		ID: w.ID, Name: w.Name.Or(""), URL: w.URL.Or(""), State: stateOf(w), Enabled: w.Enabled.Or(true),
+		ID: w.ID, Name: w.Name.Or(""), URL: placeOf(w.URL.Or("")), State: stateOf(w), Enabled: w.Enabled.Or(true),
 		Penalized: penalized(w),
 	}
 	if r.State.isHeldUp() && !lastEvent.IsZero() {
@@ -64,6 +65,15 @@ func newRow(w *asaas.Webhook, lastEvent time.Time) row {
 		r.SecondsLeft = new(int64(left / time.Second))
 	}
 	return r
+}
+
+// placeOf is an address without what may be a secret.
+func placeOf(address string) string {
+	u, err := url.Parse(address)
+	if err != nil {
+		return ""
+	}
+	return (&url.URL{Scheme: u.Scheme, Host: u.Host, Path: u.Path}).String()
 }
 
 // overview is what status prints as JSON.

@@ -2,6 +2,7 @@ package queue
 
 import (
 	"encoding/json"
+	"net/http"
 	"strings"
 	"testing"
 	"time"
@@ -108,6 +109,23 @@ func TestTheStateOfAQueueIsNotGuessed(t *testing.T) {
 		}
 		if words := string(got.State) + ", disabled"; got.State.isHeldUp() && !got.Enabled && got.words() != words {
 			t.Errorf("%s: says %q, want %q", body, got.words(), words)
+		}
+	}
+}
+
+// A receiver behind basic authentication, or with a key in its address.
+func TestNoSecretOfAnAddressIsPrinted(t *testing.T) {
+	t.Parallel()
+	a := newAccount(t)
+	failing := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusServiceUnavailable) })
+	id := a.fake.AddWebhook(asaastest.Webhook{Handler: failing, URL: "https://asaas:hunter2@shop.example/webhooks/asaas?key=hunter2#hunter2", Token: token})
+	a.fake.Emit(asaastest.Event("PAYMENT_RECEIVED"))
+	a.fake.Settle()
+	no := "n\n"
+	for _, args := range [][]string{{"status"}, {"status", "--json"}, {"remove-penalty", id}} {
+		_, out, complaints := a.queueAnswering(t, &no, args...)
+		if said := out + complaints; strings.Contains(said, "hunter2") || !strings.Contains(said, "https://shop.example/webhooks/asaas") {
+			t.Errorf("%v prints %s", args, said)
 		}
 	}
 }

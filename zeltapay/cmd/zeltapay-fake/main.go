@@ -11,7 +11,7 @@
 //	--set path=value    give a field a value: JSON, else a string; again for more fields
 //	--id ID             the event's id; one of its own otherwise
 //	--count N           how many events of each type
-//	--concurrent             each event twice at the same moment
+//	--concurrent        each event twice at the same moment
 //	--sparse            events with as little in them as Zelta Pay may send
 //	--layout nested     the other of the two layouts that Zelta Pay documents
 //	--plain             sign the other of the two strings that Zelta Pay documents
