@@ -147,6 +147,10 @@ func missingOf(ctx context.Context, tx pgx.Tx, all []migration) (missing []migra
 // lockMigrations makes other processes that migrate the same schema wait:
 // concurrent "create … if not exists" statements can fail in Postgres.
 func lockMigrations(ctx context.Context, tx pgx.Tx) error {
+	// Whatever the default: at another level, what was committed while this waited would not be seen.
+	if _, err := tx.Exec(ctx, `set transaction isolation level read committed`); err != nil {
+		return err
+	}
 	const lock = `select pg_advisory_xact_lock(hashtextextended('idem.Migrate ' || coalesce(current_schema(), ''), 0))`
 	if _, err := tx.Exec(ctx, lock); err != nil {
 		return err
