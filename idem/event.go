@@ -22,7 +22,7 @@ import (
 type Event struct {
 	Source string // the provider: "asaas", "zeltapay"
 	Scope  string // the provider's account or environment; "" when there is one
-	ID     string // the provider's event id; "sha256:…" of the body when it has none
+	ID     string // the provider's event id; "sha256:…" of the body when it has none, or of an id that cannot be stored
 
 	Type string // the provider's event name: "PAYMENT_RECEIVED"
 	Key  string // the entity the event is about: "pay_123"; "" when there is none
@@ -81,8 +81,11 @@ func (c *Receiving) normalize(e Event) (Event, error) {
 	default:
 		return e, fmt.Errorf("an event of source %q was given to a receiver of %q: give it to the one of its own source", e.Source, c.source.Name())
 	}
-	if e.ID == "" || !nameable(e.ID) {
+	switch {
+	case e.ID == "":
 		e.ID = BodyID(e.Payload)
+	case !nameable(e.ID):
+		e.ID = BodyID([]byte(e.ID)) // the same id is the same event, also when its body is formatted anew
 	}
 	if !nameable(e.Type) {
 		e.Type = ""
