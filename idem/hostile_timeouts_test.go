@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -117,15 +118,21 @@ func TestStatementTimeoutOfTheMarkIsNoFailureOfTheEvent(t *testing.T) {
 }
 
 // A replay that waits for another event of the entity is not stopped by a time-out of
-// Postgres: that event fails, as it does when the wait takes too long by itself.
+// Postgres, nor by its own Timeout: that event fails, as it does when the wait takes too
+// long by itself.
 func TestTimeoutOfPostgresDoesNotStopAReplay(t *testing.T) {
 	t.Parallel()
-	for _, setting := range []string{"lock_timeout", "statement_timeout"} {
+	for _, setting := range []string{"lock_timeout", "statement_timeout", "Timeout"} {
 		t.Run(setting, func(t *testing.T) {
 			t.Parallel()
 			s := openInboxApp(t, openPool(t, idemtest.URL(t), func(c *pgxpool.Config) {
-				c.ConnConfig.RuntimeParams[setting] = "300ms"
+				if setting != "Timeout" {
+					c.ConnConfig.RuntimeParams[setting] = "300ms"
+				}
 			}))
+			if setting == "Timeout" {
+				s.processor.Timeout = 3 * time.Second // shorter than any wait for a lock
+			}
 			s.inbox.PassParked = true
 			fixed, entered, release := false, make(chan struct{}), make(chan struct{})
 			s.on(func(ctx context.Context, tx pgx.Tx, n *note) error {
