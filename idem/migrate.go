@@ -27,6 +27,10 @@ var Migrations embed.FS
 // before is skipped, and any number of processes may call it at once. Where all
 // was done it only reads one table, so that the application's role needs no
 // right to create any. db is a *pgxpool.Pool or a *pgx.Conn.
+//
+// A change of tables that are in use waits for the handlers that are running, and
+// deliveries wait behind it. Where handlers take longer than a delivery may, give db a
+// lock_timeout, and call Migrate again after an error: it changes all or nothing.
 func Migrate(ctx context.Context, db interface {
 	Begin(ctx context.Context) (pgx.Tx, error)
 },
