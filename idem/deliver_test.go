@@ -241,6 +241,33 @@ func TestGenuineBodiesAreNeverRefused(t *testing.T) {
 	}
 }
 
+// An id that no column takes names its event all the same: another body with it is a
+// conflict, and has no effect.
+func TestEventWhoseIDCannotBeStoredIsOneEventWhateverItsBody(t *testing.T) {
+	t.Parallel()
+	for name, id := range map[string]string{
+		"too long for an index":     strings.Repeat("x", 5000),
+		"what text cannot hold":     `e\u0000`,
+		"as long as it may be, too": strings.Repeat("x", 255),
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newApp(t)
+			s.on(func(ctx context.Context, tx pgx.Tx, _ *note) error {
+				_, err := tx.Exec(ctx, `insert into effects values ('one')`)
+				return err
+			})
+			s.wantAnswer(`{"id":"`+id+`","type":"paid","try":1}`, http.StatusOK)
+			s.wantAnswer(`{"id":"`+id+`","type":"paid","try":2}`, http.StatusOK)
+			s.wantAnswer(`{"id":"`+id+`2","type":"paid"}`, http.StatusOK)
+			s.wantEffects(2)
+			if all, err := s.processor.Conflicts(t.Context()); err != nil || len(all) != 1 {
+				t.Errorf("Conflicts = %v, %v, want one", all, err)
+			}
+		})
+	}
+}
+
 func TestEventThatDoesNotDecodeIsParkedUnhandledByAnyone(t *testing.T) {
 	t.Parallel()
 	s := newApp(t)

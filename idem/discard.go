@@ -33,14 +33,21 @@ var errDiscardAll = errors.New("idem: discarding events: the filter names none: 
 
 // discardAll gives up events by their row keys, if they are in one of states.
 func (c *Common) discardAll(ctx context.Context, keys, states []string, reason string) (n int64, err error) {
+	var lanes []string
 	err = retryDeadlocks(ctx, func() error {
 		return pgx.BeginFunc(ctx, c.pool, func(tx pgx.Tx) (err error) {
-			n, err = store.Discard(ctx, tx, keys, states, errorText(errors.New("discarded: "+reason)), c.KeepPayloads)
-			return err
+			lanes, err = store.Discard(ctx, tx, keys, states, errorText(errors.New("discarded: "+reason)), c.KeepPayloads)
+			if err != nil {
+				return err
+			}
+			return store.PromoteHeld(ctx, tx, lanes)
 		})
 	})
 	if err != nil {
 		return 0, fmt.Errorf("idem: discarding events: %w", explain(err))
 	}
-	return n, nil
+	// Again, for what was held back while this took long: the commit of an earlier event may have
+	// chosen a row to promote that is gone now. If this fails, the workers find it within a minute.
+	_ = retryDeadlocks(ctx, func() error { return store.PromoteHeld(ctx, c.pool, lanes) })
+	return int64(len(lanes)), nil
 }

@@ -193,7 +193,9 @@
 // [Common.KeepPayloads] is set; and idem_audit, what was done through an [Operator].
 // They are in the first schema of the connection's search_path. Poolers such as
 // PgBouncer work in transaction mode, with pgx's QueryExecModeExec or
-// QueryExecModeSimpleProtocol, and [Inbox.PollOnly].
+// QueryExecModeSimpleProtocol, and [Inbox.PollOnly]. In these two modes pgx reads what
+// Postgres prints: DateStyle must be ISO, IntervalStyle postgres and bytea_output hex, as
+// they are by default. Else an Inbox stores events, and its workers cannot read them.
 //
 // What is acknowledged is on disk, whatever synchronous_commit is by default. A
 // replica that is promoted may lack the last moment, unless Postgres waits for it:

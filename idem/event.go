@@ -21,7 +21,7 @@ import (
 type Event struct {
 	Source string // the provider: "asaas", "zeltapay"
 	Scope  string // the provider's account or environment; "" when there is one
-	ID     string // the provider's event id; "sha256:…" of the body when it has none
+	ID     string // the provider's event id; "sha256:…" of the body when it has none, or of an id that cannot be stored
 
 	Type string // the provider's event name: "PAYMENT_RECEIVED"
 	Key  string // the entity the event is about: "pay_123"; "" when there is none

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -117,15 +118,21 @@ func TestStatementTimeoutOfTheMarkIsNoFailureOfTheEvent(t *testing.T) {
 }
 
 // A replay that waits for another event of the entity is not stopped by a time-out of
-// Postgres: that event fails, as it does when the wait takes too long by itself.
+// Postgres, nor by its own Timeout: that event fails, as it does when the wait takes too
+// long by itself.
 func TestTimeoutOfPostgresDoesNotStopAReplay(t *testing.T) {
 	t.Parallel()
-	for _, setting := range []string{"lock_timeout", "statement_timeout"} {
+	for _, setting := range []string{"lock_timeout", "statement_timeout", "Timeout"} {
 		t.Run(setting, func(t *testing.T) {
 			t.Parallel()
 			s := openInboxApp(t, openPool(t, idemtest.URL(t), func(c *pgxpool.Config) {
-				c.ConnConfig.RuntimeParams[setting] = "300ms"
+				if setting != "Timeout" {
+					c.ConnConfig.RuntimeParams[setting] = "300ms"
+				}
 			}))
+			if setting == "Timeout" {
+				s.processor.Timeout = 3 * time.Second // shorter than any wait for a lock
+			}
 			s.inbox.PassParked = true
 			fixed, entered, release := false, make(chan struct{}), make(chan struct{})
 			s.on(func(ctx context.Context, tx pgx.Tx, n *note) error {
@@ -152,4 +159,42 @@ func TestTimeoutOfPostgresDoesNotStopAReplay(t *testing.T) {
 			s.wantEffects(3)
 		})
 	}
+}
+
+// Somebody has locked the table of an event whose attempt has failed, for longer than the
+// lock_timeout that the role has. The failure is recorded once that has ended, and is
+// no crash.
+func TestLockTimeoutOfPostgresDoesNotMakeACrashOfAFailure(t *testing.T) {
+	t.Parallel()
+	s := openInboxApp(t, openPool(t, idemtest.URL(t), func(c *pgxpool.Config) {
+		c.ConnConfig.RuntimeParams["lock_timeout"] = "300ms"
+	}))
+	holder, err := pgx.ConnectConfig(t.Context(), s.pool.Config().ConnConfig)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer holder.Close(context.Background())
+	if _, err := holder.Exec(t.Context(), `set lock_timeout = 0; begin`); err != nil {
+		t.Fatal(err)
+	}
+	locked := make(chan error, 1)
+	s.on(func(ctx context.Context, _ pgx.Tx, _ *note) error {
+		go func() {
+			_, err := holder.Exec(context.Background(), `lock table idem_events in share mode`)
+			locked <- err
+		}()
+		return errors.Join(s.await(ctx, blocked), idem.NoRetry(errors.New("no such order")))
+	})
+	s.store(letter("e1", "o1", 1))
+	s.start(s.inbox)
+	if err := <-locked; err != nil {
+		t.Fatal(err)
+	}
+	s.until(blocked) // what records the failure
+	s.until(`select not (` + strings.TrimPrefix(blocked, "select ") + `)`)
+	if _, err := holder.Exec(t.Context(), `rollback`); err != nil {
+		t.Fatal(err)
+	}
+	s.wantWorked(idem.Parked)
+	s.wantRow("e1", "state, attempts, crashes, claimed_until is null", "(parked,1,0,t)")
 }

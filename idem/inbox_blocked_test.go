@@ -13,6 +13,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/paghooks/paghooks/idem"
+	"github.com/paghooks/paghooks/idem/internal/store"
 )
 
 func TestEventThatFailsHoldsItsKeyAndNoOther(t *testing.T) {
@@ -191,4 +192,61 @@ func TestDiscardBehindAnEventThatCommitsHoldsUpNobody(t *testing.T) {
 	}
 	m.wantWorked(idem.Done, idem.Done)
 	m.wantState("third", idem.StateDone)
+}
+
+// An event comes, and is held back, while one before it is being discarded, with
+// many others perhaps. The commit of the first of the lane waits for the discarded
+// one, and promotes nothing.
+func TestEventThatIsHeldBackDuringADiscardGoesOn(t *testing.T) {
+	t.Parallel()
+	m := openInboxApp(t, poolOf(t, 8))
+	m.on(pay)
+	const lock = `pg_advisory_xact_lock(hashtext(current_schema()))`
+	m.exec(`create function hold() returns trigger language plpgsql as $$ begin perform ` + lock + `; return null; end $$;
+		create constraint trigger hold after delete on idem_payloads deferrable initially deferred
+			for each row when (old.event like '%second') execute function hold()`)
+	claim := func() store.Claims {
+		t.Helper()
+		found, err := store.FindClaims(t.Context(), m.pool, store.Search{Source: "notes", Limit: 10, Lease: time.Minute, Crashed: 2})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return found
+	}
+	m.store(letter("first", "o1", 1), letter("second", "o1", 2))
+	first := claim().Claims[0]
+	holder, err := m.pool.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer holder.Rollback(context.Background())
+	if _, err := holder.Exec(t.Context(), `select `+lock); err != nil {
+		t.Fatal(err)
+	}
+	discarded := make(chan error, 1)
+	go func() {
+		_, err := m.inbox.Discard(context.Background(), idem.Filter{IDs: []string{"second"}, States: []idem.State{idem.StatePending}}, "a mistake")
+		discarded <- err
+	}()
+	const waiting = `select count(*) > 0 from pg_stat_activity where application_name = current_setting('application_name')
+		and wait_event_type = 'Lock' and wait_event = $1`
+	m.until(waiting, "advisory") // the Discard, at its commit
+	m.store(letter("third", "o1", 3))
+	claim() // holds third back, behind first
+	if released, err := store.Settle(t.Context(), m.pool, first, store.End{State: store.Pending}); !released || err != nil {
+		t.Fatal(released, err)
+	}
+	m.start(m.inbox)
+	m.until(waiting, "transactionid") // the commit of first, for the Discard
+	if err := holder.Rollback(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-discarded; err != nil {
+		t.Fatal(err)
+	}
+	m.wantWorked(idem.Done)
+	if queryOne[bool](m, `select exists (select from idem_payloads where event like '%third' and due_at is null)`) {
+		t.Fatal("third is held back behind nothing")
+	}
+	m.wantWorked(idem.Done)
 }

@@ -217,7 +217,8 @@ func (r *runner) claim(ctx context.Context, n int) (store.Claims, error) {
 	r.withCrashed = alone
 	search := store.Search{
 		Source: r.inbox.source.Name(), After: r.position.after(), Limit: n,
-		Lease: r.inbox.Timeout + leaseMargin, Crashed: crashedAlone, WithCrashed: alone,
+		Lease:   max(r.inbox.Timeout, r.inbox.Timeout+leaseMargin), // the sum overflows where Timeout means never
+		Crashed: crashedAlone, WithCrashed: alone,
 	}
 	// Not cut off when ctx ends: what was claimed then would wait for its lease to end.
 	found, err := ask(context.WithoutCancel(ctx), r.inbox.pool, func(ctx context.Context, db store.DB) (store.Claims, error) {

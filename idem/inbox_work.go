@@ -181,14 +181,15 @@ func (r *runner) reconcile(ctx context.Context, c store.Claim, cause error) (Out
 }
 
 // insist is ask for what ends a claim. It repeats the statement while Postgres is
-// unavailable, or found a deadlock, until the lease has ended, or would have. What it
-// could not record passes for a crash.
+// unavailable, found a deadlock, or gave up its wait for a lock, until the lease has
+// ended, or would have. What it could not record passes for a crash.
 func insist[T any](ctx context.Context, pool *pgxpool.Pool, f func(context.Context, store.DB) (T, error)) (T, error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), leaseMargin)
 	defer cancel()
 	for tries := 1; ; tries++ {
 		answer, err := ask(ctx, pool, f)
-		if err == nil || !pgtx.Unavailable(err) && !pgtx.Retryable(err) || !pause(ctx, tries) {
+		again := pgtx.Unavailable(err) || pgtx.Retryable(err) || pgtx.TookTooLong(err)
+		if err == nil || !again || !pause(ctx, tries) {
 			return answer, err
 		}
 	}

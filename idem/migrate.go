@@ -27,6 +27,10 @@ var Migrations embed.FS
 // before is skipped, and any number of processes may call it at once. Where all
 // was done it only reads one table, so that the application's role needs no
 // right to create any. db is a *pgxpool.Pool or a *pgx.Conn.
+//
+// A change of tables that are in use waits for the handlers that are running, and
+// deliveries wait behind it. Where handlers take longer than a delivery may, give db a
+// lock_timeout, and call Migrate again after an error: it changes all or nothing.
 func Migrate(ctx context.Context, db interface {
 	Begin(ctx context.Context) (pgx.Tx, error)
 },
@@ -144,6 +148,10 @@ func missingOf(ctx context.Context, tx pgx.Tx, all []migration) (missing []migra
 // lockMigrations makes other processes that migrate the same schema wait:
 // concurrent "create … if not exists" statements can fail in Postgres.
 func lockMigrations(ctx context.Context, tx pgx.Tx) error {
+	// Whatever the default: at another level, what was committed while this waited would not be seen.
+	if _, err := tx.Exec(ctx, `set transaction isolation level read committed`); err != nil {
+		return err
+	}
 	const lock = `select pg_advisory_xact_lock(hashtextextended('idem.Migrate ' || coalesce(current_schema(), ''), 0))`
 	if _, err := tx.Exec(ctx, lock); err != nil {
 		return err

@@ -1,6 +1,7 @@
 package idem_test
 
 import (
+	"context"
 	"io/fs"
 	"net/http"
 	"strings"
@@ -8,6 +9,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/paghooks/paghooks/idem"
 	"github.com/paghooks/paghooks/idem/idemtest"
@@ -30,6 +33,36 @@ func TestManyProcessesMayMigrateAtOnceAndAgain(t *testing.T) {
 	s := openApp(t, pool)
 	s.on(pay)
 	s.wantAnswer(paid("e1"), http.StatusOK)
+}
+
+// A process that waited for another one sees what that has migrated.
+func TestProcessThatWaitsForAMigrationIsDoneWithItAtEveryDefaultIsolation(t *testing.T) {
+	t.Parallel()
+	for _, level := range []string{"read committed", "repeatable read", "serializable"} {
+		t.Run(level, func(t *testing.T) {
+			t.Parallel()
+			s := &app{T: t, pool: openPool(t, idemtest.URL(t), func(c *pgxpool.Config) {
+				c.ConnConfig.RuntimeParams["default_transaction_isolation"] = level
+			})}
+			first, err := s.pool.BeginTx(t.Context(), pgx.TxOptions{IsoLevel: pgx.ReadCommitted})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer first.Rollback(context.Background())
+			if err := idem.Migrate(t.Context(), first); err != nil {
+				t.Fatal(err)
+			}
+			second := make(chan error, 1)
+			go func() { second <- idem.Migrate(context.Background(), s.pool) }()
+			s.until(blocked)
+			if err := first.Commit(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			if err := <-second; err != nil {
+				t.Error(err)
+			}
+		})
+	}
 }
 
 // goose, tern and atlas run the files as they are; Migrate may follow, and so

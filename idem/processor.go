@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"net/http"
 	"slices"
 	"time"
@@ -171,7 +172,7 @@ func (p *Processor) fail(ctx context.Context, e Event, cause error) (Outcome, er
 	if !pgtx.WorkFailed(cause) && !errors.Is(cause, errWaits) {
 		return Retrying, cause
 	}
-	limit, atLimit := p.ParkAfter, store.Parked
+	limit, atLimit := min(p.ParkAfter, math.MaxInt32), store.Parked // Postgres counts no further
 	switch {
 	case isFinal(cause):
 		limit = 1

@@ -100,8 +100,11 @@ func (c *Receiving) normalize(e Event) (Event, error) {
 	default:
 		return e, fmt.Errorf("an event of source %q was given to a receiver of %q: give it to the one of its own source", e.Source, c.source.Name())
 	}
-	if e.ID == "" || !nameable(e.ID) {
+	switch {
+	case e.ID == "":
 		e.ID = BodyID(e.Payload)
+	case !nameable(e.ID):
+		e.ID = BodyID([]byte(e.ID)) // the same id is the same event, also when its body is formatted anew
 	}
 	if !nameable(e.Type) {
 		e.Type = ""

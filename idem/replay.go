@@ -125,7 +125,7 @@ func (c *Common) replayOne(ctx context.Context, e Event) (Outcome, error) {
 	return outcome, err
 }
 
-// answers tells whether Postgres does.
+// answers tells whether Postgres does, also when ctx is over.
 func (c *Common) answers(ctx context.Context) bool {
-	return pgtx.Ask(ctx, c.pool, func(ctx context.Context, conn *pgxpool.Conn) error { return conn.Ping(ctx) }) == nil
+	return pgtx.Ask(context.WithoutCancel(ctx), c.pool, func(ctx context.Context, conn *pgxpool.Conn) error { return conn.Ping(ctx) }) == nil
 }

@@ -3,6 +3,8 @@ package idem_test
 import (
 	"context"
 	"fmt"
+	"math"
+	"net/http"
 	"testing"
 
 	"github.com/jackc/pgx/v5"
@@ -40,4 +42,32 @@ func TestHandlerMaySetSearchPathAndRoleForItsTransaction(t *testing.T) {
 			w.want(t, "order.paid o1 e1", "order.paid o1 e2")
 		})
 	}
+}
+
+// Who wants no limit sets the largest number that there is.
+func TestLimitsMayBeAsLargeAsTheirTypes(t *testing.T) {
+	t.Parallel()
+	t.Run("ParkAfter", func(t *testing.T) {
+		t.Parallel()
+		s := newApp(t)
+		s.processor.ParkAfter = math.MaxInt
+		s.on(payAndFail)
+		s.wantAnswer(paid("e1"), http.StatusServiceUnavailable)
+		s.wantState("e1", idem.StateRetrying)
+		s.wantPayload("e1", paid("e1"))
+	})
+	t.Run("Timeout", func(t *testing.T) {
+		t.Parallel()
+		s := newInboxApp(t)
+		s.inbox.Timeout = math.MaxInt64
+		s.on(func(ctx context.Context, tx pgx.Tx, n *note) error {
+			if !queryOne[bool](s, `select bool_and(claimed_until > now()) from idem_events`) {
+				t.Error("the claim has ended before its attempt began")
+			}
+			return pay(ctx, tx, n)
+		})
+		s.store(letter("e1", "o1", 0))
+		s.drain(1)
+		s.wantEffects(1)
+	})
 }

@@ -7,8 +7,8 @@ import (
 )
 
 // Discard gives events up, those that are in one of states and not being
-// processed, and has what waits behind them go on. It returns how many.
-func Discard(ctx context.Context, tx pgx.Tx, keys, states []string, reason *string, keepBody bool) (n int64, err error) {
+// processed. It returns the lane of each, for [PromoteHeld].
+func Discard(ctx context.Context, tx pgx.Tx, keys, states []string, reason *string, keepBody bool) (lanes []string, err error) {
 	const discard = `
 with chosen as (
 	select event from idem_events where event = any ($1) and state = any ($2) order by event for update skip locked
@@ -23,9 +23,5 @@ with chosen as (
 )
 select coalesce(lane, '') from bodies`
 	rows, _ := tx.Query(ctx, discard, keys, states, reason, keepBody)
-	lanes, err := pgx.CollectRows(rows, pgx.RowTo[string])
-	if err != nil {
-		return 0, err
-	}
-	return int64(len(lanes)), promoteHeldIn(ctx, tx, lanes)
+	return pgx.CollectRows(rows, pgx.RowTo[string])
 }

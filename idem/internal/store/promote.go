@@ -34,8 +34,11 @@ where event = (
 	where p.lane = $1 and p.due_at is null and (select state from idem_events e where e.event = p.event) = 'pending'
 	order by ` + order + ` limit 1)`
 
-// promoteHeldIn is promoteHeld for several lanes.
-func promoteHeldIn(ctx context.Context, db DB, lanes []string) error {
+// PromoteHeld makes the first event of each lane due that was held back, whether or
+// not it is the first of the lane. A transaction that lasts, and takes rows out that
+// are not the first, has it executed once more when it is committed: a promotion may
+// have chosen one of them, and come to nothing.
+func PromoteHeld(ctx context.Context, db DB, lanes []string) error {
 	b := &pgx.Batch{}
 	for _, lane := range lanes {
 		b.Queue(promoteHeld, lane)

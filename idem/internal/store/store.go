@@ -9,7 +9,7 @@
 // Two rules keep lanes (the events of one entity, in order) from getting stuck.
 // A pending row of idem_payloads with due_at null has an earlier row in its lane.
 // Who takes a row out of its lane, or has it processed, changes that row first and
-// executes [Promote] (or promoteHeld, where it may not be the first of its lane)
+// executes [Promote] (or [PromoteHeld], where it may not be the first of its lane)
 // last, in the same transaction. Who sets due_at to null holds the earlier row
 // locked meanwhile. So a promotion sees all that was held back before it.
 package store
