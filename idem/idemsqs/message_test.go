@@ -20,9 +20,6 @@ import (
 	"github.com/paghooks/paghooks/internal/soon"
 )
 
-// patience is how long a test waits for what must happen.
-const patience = time.Minute
-
 // consume consumes until stop is called, which waits for the end.
 func consume(t testing.TB, settings broker.Consumer, client *sqs.Client, url string, handle broker.Handle) (stop func()) {
 	t.Helper()
