@@ -118,8 +118,7 @@ func (c *Receiving) normalize(e Event) (Event, error) {
 	return e, nil
 }
 
-// ignores is the source's Ignores. Where that panics the event is stored, as is what
-// [Relayed] sets aside, whatever the source says.
+// ignores is the source's Ignores. Where that panics the event is stored.
 func (c *Receiving) ignores(e Event) (yes bool) {
 	if isSetAside(e) {
 		return false
@@ -131,8 +130,7 @@ func (c *Receiving) ignores(e Event) (yes bool) {
 	return yes
 }
 
-// route is the source's Route. A panic in a decoder is a decode error. What is set aside
-// has no handler.
+// route is the source's Route. A panic in a decoder is a decode error.
 func (c *Receiving) route(e Event) (work Work, err error) {
 	if isSetAside(e) {
 		return nil, nil
