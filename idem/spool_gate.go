@@ -62,20 +62,35 @@ func (g *gate) enter(ctx context.Context) (direct context.Context, ok bool) {
 // isShut tells whether the gate is shut, to whoever holds the lock.
 func (g *gate) isShut() bool { return g.direct.Err() != nil }
 
-// beginPut shuts the gate for an event that goes to the spool. behind tells whether
-// earlier ones of its lane may be there; first, whether the gate was open. endPut must
-// follow.
-func (g *gate) beginPut(lane uint64) (behind, first bool) {
+// shut shuts the gate. first tells whether it was open.
+func (g *gate) shut() (first bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	first = !g.isShut()
+	g.endDirect()
+	return first
+}
+
+// shutForUnknown shuts the gate because of files with events of unknown entities.
+func (g *gate) shutForUnknown() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.endDirect()
+	g.all = true
+}
+
+// beginPut shuts the gate for an event that goes to the spool. behind tells whether
+// earlier ones of its lane may be there. endPut must follow.
+func (g *gate) beginPut(lane uint64) (behind bool) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
 	g.endDirect()
 	behind = g.all || g.lanes[lane] > 0
 	g.lanes[lane]++
 	if g.putting++; g.putting == 1 {
 		g.allPut = make(chan struct{})
 	}
-	return behind, first
+	return behind
 }
 
 // endPut ends what beginPut began. kept is false only if the event is not in the spool,
@@ -91,22 +106,6 @@ func (g *gate) endPut(lane uint64, kept bool) {
 	if g.putting--; g.putting == 0 {
 		close(g.allPut)
 	}
-}
-
-// shutForFile shuts the gate because of a file: the deliveries of its events may have
-// stopped waiting for it, and ended.
-func (g *gate) shutForFile() {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	g.endDirect()
-}
-
-// shutForUnknown shuts the gate because of files with events of unknown entities.
-func (g *gate) shutForUnknown() {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	g.endDirect()
-	g.all = true
 }
 
 // startDraining reports whether the caller must drain: the spool is not empty, and
