@@ -101,8 +101,8 @@ func (c *Common) markStored(e Event, states ...string) func(*pgx.Batch, *store.S
 	return func(b *pgx.Batch, s *store.Session) { store.MarkStored(b, e.row(), how, s) }
 }
 
-// promote makes the next event of e's entity due, and sets promoted if it was held
-// back.
+// promote makes the next event of e's entity due. promoted, which may be nil, is set to
+// whether it was held back.
 func promote(e Event, promoted *bool) func(*pgx.Batch) {
 	return func(b *pgx.Batch) { store.Promote(b, e.row().Lane(), promoted) }
 }

@@ -5,10 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	"github.com/jackc/pgx/v5"
 
 	"github.com/paghooks/paghooks/idem"
@@ -233,4 +236,38 @@ func TestEventInFlightIsNoOther(t *testing.T) {
 		t.Errorf("Accept = %s, %v, want done", o, err)
 	}
 	s.wantState("a", idem.StateDone)
+}
+
+// slowIgnorer is a provider that takes its time, in a bubble of synctest: all who ask
+// meanwhile are answered at the same time.
+type slowIgnorer struct{ notes }
+
+func (s *slowIgnorer) Ignores(eventType string) bool {
+	time.Sleep(time.Second)
+	return s.notes.Ignores(eventType)
+}
+
+// Nothing is stored of which the others could be duplicates.
+func TestConcurrentDuplicatesOfAnIgnoredTypeAreAllIgnored(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		source := &slowIgnorer{}
+		source.Ignore("viewed")
+		p := idem.NewProcessor(nil, source) // no pool: nobody asks Postgres
+		p.Logger = nil
+		outcomes := make([]idem.Outcome, 10)
+		var deliveries sync.WaitGroup
+		for n := range outcomes {
+			deliveries.Go(func() {
+				var err error
+				if outcomes[n], err = p.Accept(t.Context(), identify([]byte(`{"id":"e1","type":"viewed"}`))); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		deliveries.Wait()
+		if diff := cmp.Diff(slices.Repeat([]idem.Outcome{idem.Ignored}, len(outcomes)), outcomes); diff != "" {
+			t.Error("outcomes (-want +got):\n" + diff)
+		}
+	})
 }

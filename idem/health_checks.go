@@ -113,17 +113,17 @@ func (c *Common) examineReceiver(ctx context.Context, x *examination) {
 }
 
 // examineDeliveries adds whether deliveries fail.
-func (c *Receiving) examineDeliveries(x *examination) {
+func (in *Receiving) examineDeliveries(x *examination) {
 	if x.health.MaxFailures <= 0 {
 		return
 	}
-	n := c.failures.Load()
+	n := in.failures.Load()
 	says := fmt.Sprintf("%d deliveries have failed in a row", n)
 	healthy := n < int64(x.health.MaxFailures)
 	if !healthy {
 		says += ": the provider will slow down its queue, and stop it (Asaas after 15): see the errors in this application's log, and put right what they say"
 	}
-	x.add(c.source.Name(), "deliveries", healthy, says)
+	x.add(in.source.Name(), "deliveries", healthy, says)
 }
 
 // examinePostgres tells whether the receiver's Postgres answers.

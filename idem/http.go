@@ -12,19 +12,19 @@ import (
 )
 
 // serve opens a delivery, accepts it or has a dry run of it, and answers.
-func (c *Receiving) serve(
+func (in *Receiving) serve(
 	w http.ResponseWriter, r *http.Request,
 	accept func(context.Context, Event, time.Time) (Outcome, error), dryRun func(context.Context, Event) (Outcome, error),
 ) {
 	start := time.Now()
-	e, err := c.open(w, r)
+	e, err := in.open(w, r)
 	switch {
 	case err != nil:
-		c.refuse(w, r, start, err)
+		in.refuse(w, r, start, err)
 	case r.Header.Get(DryRunHeader) != "":
 		outcome, err := dryRun(r.Context(), e)
 		if err != nil {
-			c.logError(r.Context(), "webhook dry run failed", e, err)
+			in.logError(r.Context(), "webhook dry run failed", e, err)
 		}
 		respond(w, http.StatusServiceUnavailable, fmt.Sprintf(`{"received":false,"dry_run":%q}`, outcome))
 	default:
@@ -38,7 +38,7 @@ const readTime = 8 * time.Second
 
 // open has the source verify and read a delivery, within the time and the size
 // that are allowed.
-func (c *Receiving) open(w http.ResponseWriter, r *http.Request) (e Event, err error) {
+func (in *Receiving) open(w http.ResponseWriter, r *http.Request) (e Event, err error) {
 	if r.Method != http.MethodPost {
 		w.Header().Set("Allow", http.MethodPost)
 		return e, &rejection{http.StatusMethodNotAllowed, fmt.Errorf("idem: method is %s: a delivery is a POST", r.Method)}
@@ -46,9 +46,9 @@ func (c *Receiving) open(w http.ResponseWriter, r *http.Request) (e Event, err e
 	if server, ok := r.Context().Value(http.ServerContextKey).(*http.Server); ok && server.ReadTimeout == 0 {
 		_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(readTime)) // unless w is wrapped
 	}
-	r.Body = limitedBody{http.MaxBytesReader(w, r.Body, c.MaxBody), c.MaxBody}
+	r.Body = limitedBody{http.MaxBytesReader(w, r.Body, in.MaxBody), in.MaxBody}
 	err = pgtx.Protect(func() (err error) {
-		e, err = c.source.Open(r)
+		e, err = in.source.Open(r)
 		return err
 	})
 	return e, err
@@ -56,7 +56,7 @@ func (c *Receiving) open(w http.ResponseWriter, r *http.Request) (e Event, err e
 
 // refuse answers what could not be opened: 401 if it is not genuine, the status of its
 // rejection if it is no delivery at all, 503 if that could not be determined.
-func (c *Receiving) refuse(w http.ResponseWriter, r *http.Request, start time.Time, err error) {
+func (in *Receiving) refuse(w http.ResponseWriter, r *http.Request, start time.Time, err error) {
 	o := Observation{Outcome: Retrying, Err: err}
 	status, body := http.StatusServiceUnavailable, `{"received":false}`
 	var rejected *rejection
@@ -71,7 +71,7 @@ func (c *Receiving) refuse(w http.ResponseWriter, r *http.Request, start time.Ti
 			status = http.StatusUnauthorized
 		}
 	}
-	ctx, s := c.startSpan(r.Context(), StageDelivery, Event{}, "", start)
+	ctx, s := in.startSpan(r.Context(), StageDelivery, Event{}, "", start)
 	s.report(ctx, o)
 	respond(w, status, body)
 }

@@ -81,16 +81,15 @@ func (i *Inbox) check() error {
 
 // runner is one call of Run or Drain.
 type runner struct {
-	inbox       *Inbox
-	attempts    context.Context         // of the handlers
-	cancel      context.CancelCauseFunc // ends them
-	free        chan struct{}           // has an element for each worker that is free
-	workers     sync.WaitGroup
-	timedOut    atomic.Int64 // handlers that did not return when they were stopped
-	position    position
-	withCrashed bool // the last search was also for what must run alone
+	inbox    *Inbox
+	attempts context.Context         // of the handlers
+	cancel   context.CancelCauseFunc // ends them
+	free     chan struct{}           // has an element for each worker that is free
+	workers  sync.WaitGroup
+	timedOut atomic.Int64 // handlers that did not return when they were stopped
+	position position
 
-	postponed atomic.Bool // since Drain looked last, an event became due a moment later
+	postponed atomic.Bool // since drain looked last, an event became due a moment later
 }
 
 func (i *Inbox) newRunner(ctx context.Context) *runner {
@@ -105,7 +104,7 @@ func (i *Inbox) newRunner(ctx context.Context) *runner {
 // loop has free workers process events until ctx ends.
 func (r *runner) loop(ctx context.Context) {
 	for failed := 0; ctx.Err() == nil; {
-		n, found, err := r.claimAndWork(ctx)
+		found, err := r.claimAndWork(ctx)
 		switch {
 		case err != nil:
 			if failed++; failed == 1 {
@@ -113,7 +112,7 @@ func (r *runner) loop(ctx context.Context) {
 			}
 			pause(ctx, failed)
 			continue
-		case found.Seen == n: // there may be more, also for another Run of this inbox
+		case found.MayBeMore(): // for another Run of this inbox, too
 			r.inbox.wakeOwn()
 		default:
 			r.rest(ctx, found.Postponed > 0)
@@ -126,17 +125,20 @@ func (r *runner) loop(ctx context.Context) {
 func (r *runner) drain(ctx context.Context) error {
 	for ctx.Err() == nil {
 		r.position = position{}
-		n, found, err := r.claimAndWork(ctx)
+		found, err := r.claimAndWork(ctx)
 		if err != nil {
 			return fmt.Errorf("idem: claiming events: %w", explain(err))
 		}
-		if found.Seen == n {
+		if found.Postponed > 0 {
+			r.postponed.Store(true)
+		}
+		if found.MayBeMore() {
 			continue
 		}
 		r.workers.Wait()
 		switch {
-		case found.Seen > 0 || n < r.inbox.Workers: // workers that ended since may have promoted more
-		case r.postponed.Swap(false) || !r.withCrashed:
+		case found.Seen > 0 || found.Search.Limit < r.inbox.Workers: // workers that ended since may have promoted more
+		case r.postponed.Swap(false) || !found.Search.WithCrashed:
 			sleep(ctx, store.PostponeTime)
 		default:
 			if stuck, err := r.promoteStuck(ctx); err != nil || stuck == 0 {
@@ -147,24 +149,20 @@ func (r *runner) drain(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// claimAndWork waits for free workers, n of them, claims events for them, and has them
-// work.
-func (r *runner) claimAndWork(ctx context.Context) (n int, found store.Claims, err error) {
-	n = r.takeFree(ctx)
+// claimAndWork waits for free workers, claims events for them, and has them work.
+func (r *runner) claimAndWork(ctx context.Context) (store.Claims, error) {
+	n := r.takeFree(ctx)
 	if n == 0 {
-		return 0, found, nil
+		return store.Claims{}, nil
 	}
-	found, err = r.claim(ctx, n) // with an error there may be claims, too, whose commit is unknown: MarkStored finds out
+	found, err := r.claim(ctx, n) // with an error there may be claims, too, whose commit is unknown: MarkStored finds out
 	for range n - len(found.Claims) {
 		r.free <- struct{}{}
-	}
-	if found.Postponed > 0 {
-		r.postponed.Store(true)
 	}
 	for _, c := range found.Claims {
 		r.workers.Go(func() { r.work(c) })
 	}
-	return n, found, err
+	return found, err
 }
 
 // takeFree waits for a free worker, and takes all that are.
@@ -214,7 +212,6 @@ func (r *runner) claim(ctx context.Context, n int) (store.Claims, error) {
 		return store.Claims{}, ctx.Err()
 	}
 	alone := processIsolation.reserve()
-	r.withCrashed = alone
 	search := store.Search{
 		Source: r.inbox.source.Name(), After: r.position.after(), Limit: n,
 		Lease:   max(r.inbox.Timeout, r.inbox.Timeout+leaseMargin), // the sum overflows where Timeout means never

@@ -3,62 +3,71 @@ package idem
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 
 	"github.com/paghooks/paghooks/idem/internal/store"
 )
 
 // storeOrSpool stores an event in Postgres or, if that does not take it, in the spool.
-// Whichever is asked first has half of the time.
+// While the spool has events it is asked first. Whichever is asked first has half of the
+// time.
 func (i *Inbox) storeOrSpool(ctx context.Context, e store.Incoming) result {
-	s := i.Spool
-	if err := s.attach(i); err != nil {
-		r := i.storeInPostgres(ctx, e)
-		if r.err != nil {
-			r.err = errors.Join(r.err, err)
-		}
-		return r
+	if err := i.Spool.attach(i); err != nil {
+		return i.storeUnspooled(ctx, e, err)
 	}
 	half, cancel := context.WithTimeout(ctx, storeTime/2)
 	defer cancel()
-	var r result // of Postgres
-	spoolTime := half
-	direct, asked := s.gate.enter(half)
-	if asked {
-		if r, asked = i.storeUntilShut(half, direct, e); r.err == nil {
-			return r
-		}
-		spoolTime = ctx
+	direct, open := i.Spool.gate.enter(half)
+	if !open {
+		return i.spoolOrStore(ctx, half, e)
 	}
-	behind, first, err := s.put(spoolTime, e)
-	if err == nil {
-		if first && r.err != nil {
-			i.logAttrs(ctx, slog.LevelWarn, "webhook events go to the spool until Postgres takes them again", []slog.Attr{
-				slog.String("source", e.Source), slog.String("error", r.err.Error()),
-			})
-		}
-		return result{outcome: Spooled}
-	}
-	err = fmt.Errorf("the spool cannot keep the event: %w", err)
+	r := i.storeUntilShut(half, direct, e)
 	switch {
-	case behind: // it must not pass the earlier ones
-		return result{outcome: Retrying, err: fmt.Errorf("%w; and it holds earlier events of the entity", errors.Join(r.err, err))}
-	case !asked:
-		if r = i.storeInPostgres(ctx, e); r.err == nil {
-			return r
-		}
+	case r.err == nil:
+		return r
+	case direct.Err() != nil: // another delivery shut the gate: this one may not have waited for Postgres
+		return i.spoolOrStore(ctx, ctx, e)
 	}
-	r.err = errors.Join(r.err, err)
-	return r
+	first := i.Spool.gate.shut()
+	if err := i.Spool.put(ctx, e); err != nil {
+		return result{outcome: Retrying, err: errors.Join(r.err, err)}
+	}
+	if first {
+		i.logAttrs(ctx, slog.LevelWarn, "webhook events go to the spool until Postgres takes them again", []slog.Attr{
+			slog.String("source", e.Source), slog.String("error", r.err.Error()),
+		})
+	}
+	return result{outcome: Spooled}
 }
 
 // storeUntilShut stores an event in Postgres, and stops waiting for it when the gate is
-// shut. asked is false then: Postgres may yet be asked when the spool has failed.
-func (i *Inbox) storeUntilShut(ctx, direct context.Context, e store.Incoming) (r result, asked bool) {
+// shut, which ends direct.
+func (i *Inbox) storeUntilShut(ctx, direct context.Context, e store.Incoming) result {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(direct, cancel)()
-	r = i.storeInPostgres(ctx, e)
-	return r, direct.Err() == nil
+	return i.storeInPostgres(ctx, e)
+}
+
+// spoolOrStore keeps an event in the spool, which has until spoolTime ends, or stores it
+// in Postgres, unless it would pass earlier ones.
+func (i *Inbox) spoolOrStore(ctx, spoolTime context.Context, e store.Incoming) result {
+	err := i.Spool.put(spoolTime, e)
+	switch {
+	case err == nil:
+		return result{outcome: Spooled}
+	case errors.Is(err, errBehind):
+		return result{outcome: Retrying, err: err}
+	}
+	return i.storeUnspooled(ctx, e, err)
+}
+
+// storeUnspooled stores an event in Postgres that the spool does not take because of
+// cause.
+func (i *Inbox) storeUnspooled(ctx context.Context, e store.Incoming, cause error) result {
+	r := i.storeInPostgres(ctx, e)
+	if r.err != nil {
+		r.err = errors.Join(r.err, cause)
+	}
+	return r
 }

@@ -53,12 +53,12 @@ func (o Observation) Lag() (lag time.Duration, ok bool) {
 }
 
 // label is the label of an event.
-func (c *Receiving) label(e Event) string {
+func (in *Receiving) label(e Event) string {
 	if e.ID == "" {
 		return ""
 	}
-	handler, ok := c.source.(interface{ Handles(eventType string) bool })
-	known := c.ignores(e)
+	handler, ok := in.source.(interface{ Handles(eventType string) bool })
+	known := in.ignores(e)
 	if ok && !known {
 		_ = pgtx.Protect(func() error { known = handler.Handles(e.Type); return nil })
 	}
@@ -70,19 +70,19 @@ func (c *Receiving) label(e Event) string {
 
 // observe logs an observation, and gives it to the application. A panic of its
 // code is logged, and has no other effect.
-func (c *Receiving) observe(ctx context.Context, o Observation) {
-	_ = pgtx.Protect(func() error { c.log(ctx, o); return nil }) // a panic of the logger leaves nobody to tell
-	if c.Observe == nil {
+func (in *Receiving) observe(ctx context.Context, o Observation) {
+	_ = pgtx.Protect(func() error { in.log(ctx, o); return nil }) // a panic of the logger leaves nobody to tell
+	if in.Observe == nil {
 		return
 	}
-	if err := pgtx.Protect(func() error { c.Observe(ctx, o); return nil }); err != nil {
-		c.logError(ctx, "webhook Observe function failed", o.Event, err)
+	if err := pgtx.Protect(func() error { in.Observe(ctx, o); return nil }); err != nil {
+		in.logError(ctx, "webhook Observe function failed", o.Event, err)
 	}
 }
 
-func (c *Receiving) log(ctx context.Context, o Observation) {
+func (in *Receiving) log(ctx context.Context, o Observation) {
 	level := o.level()
-	if c.Logger == nil || !c.Logger.Enabled(ctx, level) {
+	if in.Logger == nil || !in.Logger.Enabled(ctx, level) {
 		return
 	}
 	attrs := []slog.Attr{
@@ -97,7 +97,7 @@ func (c *Receiving) log(ctx context.Context, o Observation) {
 	if o.Err != nil {
 		attrs = append(attrs, slog.String("error", o.Err.Error()))
 	}
-	c.Logger.LogAttrs(ctx, level, "webhook "+string(o.Outcome), attrs...)
+	in.Logger.LogAttrs(ctx, level, "webhook "+string(o.Outcome), attrs...)
 }
 
 func (o Observation) level() slog.Level {
@@ -113,30 +113,30 @@ func (o Observation) level() slog.Level {
 }
 
 // logError logs what went wrong beside an event, or without one.
-func (c *Receiving) logError(ctx context.Context, message string, e Event, err error) {
-	attrs := []slog.Attr{slog.String("source", c.source.Name()), slog.String("error", explain(err).Error())}
+func (in *Receiving) logError(ctx context.Context, message string, e Event, err error) {
+	attrs := []slog.Attr{slog.String("source", in.source.Name()), slog.String("error", explain(err).Error())}
 	if e.ID != "" {
 		attrs = append(attrs, nameAttrs(e)...)
 	}
-	c.logAttrs(ctx, slog.LevelError, message, attrs)
+	in.logAttrs(ctx, slog.LevelError, message, attrs)
 }
 
 // logFirstConflict logs, once for an event, that two bodies have its id.
-func (c *Receiving) logFirstConflict(ctx context.Context, e Event, found store.Found) {
+func (in *Receiving) logFirstConflict(ctx context.Context, e Event, found store.Found) {
 	if !found.FirstConflict {
 		return
 	}
-	c.logAttrs(ctx, slog.LevelWarn, "webhook conflict: another body is stored with this event id, and only one of them is processed; "+
+	in.logAttrs(ctx, slog.LevelWarn, "webhook conflict: another body is stored with this event id, and only one of them is processed; "+
 		"see whether the id was used twice, or two accounts deliver to one address without scopes",
 		append(nameAttrs(e), slog.String("source", e.Source)))
 }
 
 // logAttrs logs a line, unless the logger panics.
-func (c *Receiving) logAttrs(ctx context.Context, level slog.Level, message string, attrs []slog.Attr) {
-	if c.Logger == nil {
+func (in *Receiving) logAttrs(ctx context.Context, level slog.Level, message string, attrs []slog.Attr) {
+	if in.Logger == nil {
 		return
 	}
-	_ = pgtx.Protect(func() error { c.Logger.LogAttrs(ctx, level, message, attrs...); return nil })
+	_ = pgtx.Protect(func() error { in.Logger.LogAttrs(ctx, level, message, attrs...); return nil })
 }
 
 func nameAttrs(e Event) []slog.Attr {

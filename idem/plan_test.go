@@ -33,7 +33,7 @@ var verbs = []struct {
 	{"MarkStored of a claim", marks(store.Stored{States: []string{store.Pending}, Claim: 1})},
 	{"MarkStored and keep", marks(store.Stored{States: []string{store.Pending}, KeepBody: true})},
 	{"MarkStored and wait", marks(store.Stored{States: []string{store.Pending}, Wait: true})},
-	{"Promote", queues(func(b *pgx.Batch, e store.Event) { store.Promote(b, e.Lane(), new(bool)) })},
+	{"Promote", queues(func(b *pgx.Batch, e store.Event) { store.Promote(b, e.Lane(), nil) })},
 	{"Look", queues(func(b *pgx.Batch, e store.Event) { store.Look(b, e, new(store.Found)) })},
 	{"Settle for later", func(ctx context.Context, db store.DB, e store.Event) error {
 		_, err := store.Settle(ctx, db, store.Claim{Event: e, Number: 1}, store.End{State: store.Pending, Wait: time.Second})

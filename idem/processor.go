@@ -118,8 +118,8 @@ func (p *Processor) deliver(ctx context.Context, e Event, work Work) (r result) 
 		r.outcome, r.err = Retrying, errForgotten
 	case isKept(found.State):
 		stored := e
-		stored.Key = found.Key                                                         // its place in the order, whatever this delivery says
-		a.mark, a.atCommit = p.markStored(stored, kept...), promote(stored, new(bool)) // workers poll for the next one
+		stored.Key = found.Key                                                   // its place in the order, whatever this delivery says
+		a.mark, a.atCommit = p.markStored(stored, kept...), promote(stored, nil) // workers poll for the next one
 		r.outcome, r.err = p.execute(ctx, a)
 		if r.outcome == Duplicate && isKept(found.State) { // looked at again
 			r.outcome, r.err = Retrying, errWaits

@@ -55,7 +55,7 @@ func checkSettings(of string, sensible map[string]bool) error {
 }
 
 // SourceName returns the name of the source whose events these are.
-func (c *Receiving) SourceName() string { return c.source.Name() }
+func (in *Receiving) SourceName() string { return in.source.Name() }
 
 // result is what became of one delivery.
 type result struct {
@@ -66,18 +66,18 @@ type result struct {
 
 // receive has accept process or store an event that came at start, and reports what
 // became of it. accept has limit for that, also when the sender does not wait so long.
-func (c *Receiving) receive(
+func (in *Receiving) receive(
 	ctx context.Context, e Event, start time.Time, limit time.Duration, accept func(context.Context, Event) result,
 ) (Outcome, error) {
-	e, err := c.normalize(e)
+	e, err := in.normalize(e)
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), limit)
 	defer cancel()
-	ctx, s := c.startSpan(ctx, StageDelivery, e, "", start)
+	ctx, s := in.startSpan(ctx, StageDelivery, e, "", start)
 	var r result
 	switch {
 	case err != nil:
 		r = result{outcome: Retrying, err: err}
-	case c.ignores(e):
+	case in.ignores(e):
 		r = result{outcome: Ignored}
 	default:
 		r = accept(ctx, e)
@@ -92,13 +92,13 @@ func (c *Receiving) receive(
 
 // normalize makes sure that an event can be stored, whatever its body says: a
 // genuine event is never refused because of its bytes.
-func (c *Receiving) normalize(e Event) (Event, error) {
+func (in *Receiving) normalize(e Event) (Event, error) {
 	switch e.Source {
 	case "":
-		e.Source = c.source.Name()
-	case c.source.Name():
+		e.Source = in.source.Name()
+	case in.source.Name():
 	default:
-		return e, fmt.Errorf("an event of source %q was given to a receiver of %q: give it to the one of its own source", e.Source, c.source.Name())
+		return e, fmt.Errorf("an event of source %q was given to a receiver of %q: give it to the one of its own source", e.Source, in.source.Name())
 	}
 	switch {
 	case e.ID == "":
@@ -121,45 +121,43 @@ func (c *Receiving) normalize(e Event) (Event, error) {
 	return e, nil
 }
 
-// ignores is the source's Ignores. Where that panics the event is stored, as is what
-// [Relayed] sets aside, whatever the source says.
-func (c *Receiving) ignores(e Event) (yes bool) {
+// ignores is the source's Ignores. Where that panics the event is stored.
+func (in *Receiving) ignores(e Event) (yes bool) {
 	if isSetAside(e) {
 		return false
 	}
 	_ = pgtx.Protect(func() error {
-		yes = c.source.Ignores(e.Type)
+		yes = in.source.Ignores(e.Type)
 		return nil
 	})
 	return yes
 }
 
-// route is the source's Route. A panic in a decoder is a decode error. What is set aside
-// has no handler.
-func (c *Receiving) route(e Event) (work Work, err error) {
+// route is the source's Route. A panic in a decoder is a decode error.
+func (in *Receiving) route(e Event) (work Work, err error) {
 	if isSetAside(e) {
 		return nil, nil
 	}
 	err = pgtx.Protect(func() (err error) {
-		work, err = c.source.Route(e)
+		work, err = in.source.Route(e)
 		return err
 	})
 	return work, err
 }
 
 // countFailures counts the deliveries in a row that were not acknowledged.
-func (c *Receiving) countFailures(o Observation) {
+func (in *Receiving) countFailures(o Observation) {
 	if o.Stage != StageDelivery {
 		return
 	}
 	refusal, refused := errors.AsType[*Refusal](o.Err)
 	switch {
 	case o.Outcome.Acknowledged():
-		if c.failures.Load() != 0 { // seldom: concurrent deliveries need not write
-			c.failures.Store(0)
+		if in.failures.Load() != 0 { // seldom: concurrent deliveries need not write
+			in.failures.Store(0)
 		}
 	case o.Outcome == Retrying, o.Outcome == Unknown,
 		refused && refusal.Reason == ReasonNotConfigured: // others may be a stranger's
-		c.failures.Add(1)
+		in.failures.Add(1)
 	}
 }

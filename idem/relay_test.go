@@ -220,6 +220,38 @@ func TestMessageOfAWrongSecretIsTakenOnceTheSecretIsRight(t *testing.T) {
 	s.wantEffects(1)
 }
 
+// It has no type, and may be anything: a source that ignores events without a type does
+// not mean it.
+func TestMessageThatIsSetAsideIsNeverIgnored(t *testing.T) {
+	t.Parallel()
+	s := newInboxApp(t)
+	s.notes.Ignore("")
+	message := idem.Message{Body: []byte("not a relay's")}
+	wantKept := func(when string) {
+		t.Helper()
+		kept := s.listed(idem.Filter{States: []idem.State{idem.StateUnhandled}})
+		if len(kept) != 1 || !bytes.HasSuffix(kept[0].Payload, message.Body) {
+			t.Fatalf("%s, what is unhandled is %v, want the message\n%s", when, kept, s.logged())
+		}
+	}
+	for name, take := range map[string]func(context.Context, idem.Message) error{
+		"an inbox": idem.Relayed(s.inbox, secret), "a processor": idem.Relayed(s.processor, secret),
+	} {
+		if err := take(t.Context(), message); err != nil {
+			t.Fatal(err)
+		}
+		wantKept("received by " + name)
+	}
+	if n, err := s.inbox.Requeue(t.Context(), idem.Filter{}); n != 1 || err != nil {
+		t.Fatalf("Requeue = %d, %v, want 1", n, err)
+	}
+	s.drain(1)
+	wantKept("requeued")
+	if diff := cmp.Diff([]idem.Outcome{idem.Unhandled, idem.Duplicate, idem.Unhandled}, s.outcomes()); diff != "" {
+		t.Error("outcomes (-want +got):\n" + diff)
+	}
+}
+
 func TestMessageOfAnotherSourceIsSetAside(t *testing.T) {
 	t.Parallel()
 	b := &broker{}

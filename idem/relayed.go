@@ -10,8 +10,6 @@ import (
 	"errors"
 	"fmt"
 	"time"
-
-	"github.com/paghooks/paghooks/idem/internal/store"
 )
 
 // Relayed returns a function that passes the messages of a [Relay] to a receiver: a
@@ -66,10 +64,6 @@ func Relayed(to Receiver, secrets ...string) func(context.Context, Message) erro
 // names the event, and the provider's body as it is.
 const sealed = "paghooks-relay-1 "
 
-// setAsideMark begins the payload of what Relayed has set aside, whatever the reason.
-// No handler gets it.
-const setAsideMark = "paghooks-relay: not signed\n"
-
 // sealedName is the line of a message that names its event.
 type sealedName struct {
 	eventName
@@ -96,7 +90,7 @@ func sign(signed []byte, secret string) []byte {
 
 // unseal verifies a message's body, and only then reads it.
 func unseal(body []byte, secrets []string) (e Event, at time.Time, err error) {
-	body = bytes.TrimPrefix(body, []byte(setAsideMark)) // given once more
+	body = withoutSetAsideMark(body) // given once more
 	head, signed, ok := bytes.Cut(body, []byte("\n"))
 	digits, found := bytes.CutPrefix(head, []byte(sealed))
 	if !ok || !found {
@@ -126,24 +120,3 @@ func anySigns(signed, signature []byte, secrets []string) (yes bool) {
 	}
 	return yes
 }
-
-// setAside stores a message that must not be processed (it is not signed, another
-// source's or too old) as unhandled: people see it, and no handler does.
-func (c *Common) setAside(ctx context.Context, body []byte, cause error) error {
-	payload := append([]byte(setAsideMark), bytes.TrimPrefix(body, []byte(setAsideMark))...)
-	e := Event{Source: c.source.Name(), ID: BodyID(payload), Payload: payload}
-	_, err := c.receive(ctx, e, time.Now(), storeTime, func(ctx context.Context, e Event) result {
-		stored, err := c.insertKept(ctx, e, store.Unhandled, cause)
-		switch {
-		case err != nil:
-			return result{outcome: Retrying, err: fmt.Errorf("storing a message that is set aside: %w", explain(err))}
-		case stored:
-			return result{outcome: Unhandled, err: cause}
-		}
-		return result{outcome: Duplicate}
-	})
-	return err
-}
-
-// isSetAside tells whether an event is what setAside has stored.
-func isSetAside(e Event) bool { return bytes.HasPrefix(e.Payload, []byte(setAsideMark)) }

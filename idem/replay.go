@@ -109,7 +109,7 @@ func (c *Common) replayOne(ctx context.Context, e Event) (Outcome, error) {
 		event: e, work: work,
 		mark:        c.markStored(e, append([]string{store.Pending}, kept...)...),
 		ifNotMarked: func(b *pgx.Batch) { store.Look(b, e.row(), &found) },
-		atCommit:    promote(e, new(bool)),
+		atCommit:    promote(e, nil),
 	})
 	switch {
 	case outcome == Retrying && !pgtx.WorkFailed(err) && pgtx.TookTooLong(err) && c.answers(ctx):

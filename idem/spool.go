@@ -121,7 +121,7 @@ func (s *Spool) writeGroup(records [][]byte) []error {
 	for n := range fit {
 		results[n] = err
 	}
-	s.gate.shutForFile() // whoever waited for this may have left
+	s.gate.shut() // the deliveries of these events may have stopped waiting for the file, and ended
 	s.ensureDraining()
 	return results
 }
@@ -134,11 +134,15 @@ func (s *Spool) attach(i *Inbox) error {
 	return errors.New("the spool is another inbox's: open one for each, with a directory of its own")
 }
 
-// put keeps an event. behind tells whether the spool may have earlier events of its
-// entity; first, whether events went to Postgres until now.
-func (s *Spool) put(ctx context.Context, e store.Incoming) (behind, first bool, err error) {
+// errBehind is why an event that is not kept must not go to Postgres either: it would
+// pass the earlier ones.
+var errBehind = errors.New("it holds earlier events of the entity")
+
+// put keeps an event. The error is errBehind if the spool may have earlier events of its
+// entity.
+func (s *Spool) put(ctx context.Context, e store.Incoming) error {
 	lane := maphash.String(s.seed, e.Lane())
-	behind, first = s.gate.beginPut(lane)
+	behind := s.gate.beginPut(lane)
 	record, err := encodeRecord(e, time.Now())
 	kept := false
 	if err == nil {
@@ -150,7 +154,13 @@ func (s *Spool) put(ctx context.Context, e store.Incoming) (behind, first bool, 
 	}
 	s.gate.endPut(lane, kept)
 	s.ensureDraining()
-	return behind, first, err
+	switch {
+	case err == nil:
+		return nil
+	case behind:
+		return fmt.Errorf("the spool cannot keep the event: %w; and %w", err, errBehind)
+	}
+	return fmt.Errorf("the spool cannot keep the event: %w", err)
 }
 
 // scan finds what another process has left in the directory, and has it drained.

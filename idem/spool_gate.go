@@ -17,14 +17,16 @@ import (
 // arriving, the drainer pauses deliveries once there is little left, or while more
 // arrives than it stores.
 type gate struct {
-	mu        sync.Mutex
-	shut      bool
-	draining  bool               // there is a drainer, which will open the gate
-	direct    context.Context    // of deliveries to Postgres; ends when the gate is shut
-	endDirect context.CancelFunc // ends it
-	putting   int                // deliveries on their way to the spool
-	allPut    chan struct{}      // closed when none is on its way; nil if nobody waits
-	paused    chan struct{}      // closed when deliveries that wait in enter may go on; nil if they need not wait
+	mu       sync.Mutex
+	draining bool // there is a drainer, which will open the gate
+
+	direct    context.Context    // of deliveries to Postgres; has ended while the gate is shut
+	endDirect context.CancelFunc // shuts it
+	paused    context.Context    // of a pause; has ended while there is none
+	endPause  context.CancelFunc // has deliveries that wait in enter go on
+
+	putting int           // deliveries on their way to the spool
+	allPut  chan struct{} // closed while there are none
 
 	lanes map[uint64]int // entities whose events went to the spool since the gate was open
 	all   bool           // there are events of unknown entities in it
@@ -34,8 +36,11 @@ type gate struct {
 }
 
 func newGate() *gate {
-	g := &gate{lanes: make(map[uint64]int), tried: make(chan struct{})}
+	g := &gate{allPut: make(chan struct{}), lanes: make(map[uint64]int), tried: make(chan struct{})}
 	g.direct, g.endDirect = context.WithCancel(context.Background())
+	g.paused, g.endPause = context.WithCancel(context.Background())
+	g.endPause()
+	close(g.allPut)
 	return g
 }
 
@@ -43,30 +48,49 @@ func newGate() *gate {
 // to the spool. While deliveries are paused it waits, once.
 func (g *gate) enter(ctx context.Context) (direct context.Context, ok bool) {
 	g.mu.Lock()
-	if paused := g.paused; g.shut && paused != nil {
-		g.mu.Unlock()
-		select {
-		case <-paused:
-		case <-ctx.Done():
-		}
-		g.mu.Lock()
+	paused := g.paused
+	g.mu.Unlock()
+	select {
+	case <-paused.Done():
+	case <-ctx.Done():
 	}
+	g.mu.Lock()
 	defer g.mu.Unlock()
-	return g.direct, !g.shut
+	return g.direct, !g.isShut()
+}
+
+// isShut tells whether the gate is shut, to whoever holds the lock.
+func (g *gate) isShut() bool { return g.direct.Err() != nil }
+
+// shut shuts the gate. first tells whether it was open.
+func (g *gate) shut() (first bool) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	first = !g.isShut()
+	g.endDirect()
+	return first
+}
+
+// shutForUnknown shuts the gate because of files with events of unknown entities.
+func (g *gate) shutForUnknown() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.endDirect()
+	g.all = true
 }
 
 // beginPut shuts the gate for an event that goes to the spool. behind tells whether
-// earlier ones of its lane may be there; first, whether the gate was open. endPut must
-// follow.
-func (g *gate) beginPut(lane uint64) (behind, first bool) {
+// earlier ones of its lane may be there. endPut must follow.
+func (g *gate) beginPut(lane uint64) (behind bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	first = !g.shut
-	g.shutLocked()
+	g.endDirect()
 	behind = g.all || g.lanes[lane] > 0
 	g.lanes[lane]++
-	g.putting++
-	return behind, first
+	if g.putting++; g.putting == 1 {
+		g.allPut = make(chan struct{})
+	}
+	return behind
 }
 
 // endPut ends what beginPut began. kept is false only if the event is not in the spool,
@@ -79,31 +103,9 @@ func (g *gate) endPut(lane uint64, kept bool) {
 			delete(g.lanes, lane)
 		}
 	}
-	if g.putting--; g.putting == 0 && g.allPut != nil {
+	if g.putting--; g.putting == 0 {
 		close(g.allPut)
-		g.allPut = nil
 	}
-}
-
-// shutForFile shuts the gate because of a file: the deliveries of its events may have
-// stopped waiting for it, and ended.
-func (g *gate) shutForFile() {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	g.shutLocked()
-}
-
-// shutForUnknown shuts the gate because of files with events of unknown entities.
-func (g *gate) shutForUnknown() {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	g.shutLocked()
-	g.all = true
-}
-
-func (g *gate) shutLocked() {
-	g.shut = true
-	g.endDirect()
 }
 
 // startDraining reports whether the caller must drain: the spool is not empty, and
@@ -111,7 +113,7 @@ func (g *gate) shutLocked() {
 func (g *gate) startDraining() bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if !g.shut || g.draining {
+	if !g.isShut() || g.draining {
 		return false
 	}
 	g.draining = true
@@ -129,39 +131,14 @@ func (g *gate) stopDraining() {
 // than limit. It waits for those that are on their way to the spool, as long.
 func (g *gate) pauseDeliveries(limit time.Duration) {
 	g.mu.Lock()
-	if g.paused == nil {
-		paused := make(chan struct{})
-		g.paused = paused
-		time.AfterFunc(limit, func() { g.endPause(paused) })
+	if g.paused.Err() != nil {
+		g.paused, g.endPause = context.WithTimeout(context.Background(), limit)
 	}
-	if g.putting == 0 {
-		g.mu.Unlock()
-		return
-	}
-	allPut := make(chan struct{})
-	g.allPut = allPut
+	allPut := g.allPut
 	g.mu.Unlock()
-	timer := time.NewTimer(limit)
-	defer timer.Stop()
 	select {
 	case <-allPut:
-	case <-timer.C:
-	}
-}
-
-// endPause ends a pause that has not ended yet.
-func (g *gate) endPause(paused chan struct{}) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if paused == g.paused {
-		g.resumeLocked()
-	}
-}
-
-func (g *gate) resumeLocked() {
-	if g.paused != nil {
-		close(g.paused)
-		g.paused = nil
+	case <-time.After(limit):
 	}
 }
 
@@ -173,9 +150,9 @@ func (g *gate) open(empty func() bool) bool {
 	if g.putting > 0 || !empty() {
 		return false
 	}
-	g.shut, g.draining, g.all = false, false, false
-	g.lanes = make(map[uint64]int) // a cleared map keeps its size
 	g.direct, g.endDirect = context.WithCancel(context.Background())
+	g.draining, g.all = false, false
+	g.lanes = make(map[uint64]int) // a cleared map keeps its size
 	g.endTryLocked(nil)
 	return true
 }
@@ -189,7 +166,7 @@ func (g *gate) fail(err error) {
 
 // endTryLocked ends a pass for those who wait for it, or for its pause.
 func (g *gate) endTryLocked(err error) {
-	g.resumeLocked()
+	g.endPause()
 	g.err = err
 	close(g.tried)
 	g.tried = make(chan struct{})
@@ -206,5 +183,5 @@ func (g *gate) nextTry() <-chan struct{} {
 func (g *gate) state() (shut bool, err error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	return g.shut, g.err
+	return g.isShut(), g.err
 }

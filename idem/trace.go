@@ -45,19 +45,19 @@ type span struct {
 }
 
 // startSpan begins a span. Its report must follow.
-func (c *Receiving) startSpan(ctx context.Context, stage Stage, e Event, carrier string, begun time.Time) (context.Context, *span) {
+func (in *Receiving) startSpan(ctx context.Context, stage Stage, e Event, carrier string, begun time.Time) (context.Context, *span) {
 	s := &span{
-		receiving: c,
-		Span:      Span{Stage: stage, Event: e, Label: c.label(e), Begun: begun, Carrier: carrier},
+		receiving: in,
+		Span:      Span{Stage: stage, Event: e, Label: in.label(e), Begun: begun, Carrier: carrier},
 		end:       func(Observation) {},
 	}
-	if c.Tracer == nil {
+	if in.Tracer == nil {
 		return ctx, s
 	}
 	var traced context.Context
 	var end func(Observation)
-	if err := pgtx.Protect(func() error { traced, end = c.Tracer.Start(ctx, s.Span); return nil }); err != nil {
-		c.logError(ctx, "webhook Tracer failed", e, err)
+	if err := pgtx.Protect(func() error { traced, end = in.Tracer.Start(ctx, s.Span); return nil }); err != nil {
+		in.logError(ctx, "webhook Tracer failed", e, err)
 		return ctx, s
 	}
 	if traced == nil {
@@ -70,12 +70,12 @@ func (c *Receiving) startSpan(ctx context.Context, stage Stage, e Event, carrier
 }
 
 // carrier is what an inbox stores with an event.
-func (c *Receiving) carrier(ctx context.Context, e Event) (text string) {
-	if c.Tracer == nil {
+func (in *Receiving) carrier(ctx context.Context, e Event) (text string) {
+	if in.Tracer == nil {
 		return ""
 	}
-	if err := pgtx.Protect(func() error { text = c.Tracer.Carrier(ctx); return nil }); err != nil {
-		c.logError(ctx, "webhook Tracer failed", e, err)
+	if err := pgtx.Protect(func() error { text = in.Tracer.Carrier(ctx); return nil }); err != nil {
+		in.logError(ctx, "webhook Tracer failed", e, err)
 	}
 	if !nameable(text) {
 		return ""

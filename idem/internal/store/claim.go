@@ -29,11 +29,16 @@ type Search struct {
 
 // Claims is what a search came to: what is claimed, and how far it has looked.
 type Claims struct {
+	Search    Search
 	Claims    []Claim
-	Seen      int       // rows that were looked at; less than Limit: nothing more is due
+	Seen      int       // rows that were looked at
 	Last      time.Time // when the last of them was due
 	Postponed int       // rows that wait for one that is being processed, and will be due again in a moment
 }
+
+// MayBeMore tells whether more may be due: the search has ended at its limit, or there
+// was none.
+func (f Claims) MayBeMore() bool { return f.Seen == f.Search.Limit }
 
 // claimSettings are for the claim only. It walks along indexes and stops early;
 // a plan that was made while the tables were empty would read and sort them,
@@ -93,6 +98,7 @@ func FindClaims(ctx context.Context, db DB, s Search) (found Claims, err error) 
 		return found.collect(rows)
 	})
 	b.Queue("commit")
+	found.Search = s
 	err = db.SendBatch(ctx, b).Close()
 	return found, err
 }

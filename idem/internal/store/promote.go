@@ -7,12 +7,14 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// Promote makes the first event of a lane due, if it was held back. promoted is
-// set if it was. It is due from then on: claims that have looked further than to the
-// begin of a long transaction would not see it.
+// Promote makes the first event of a lane due, if it was held back. It is due from then
+// on: claims that have looked further than to the begin of a long transaction would not
+// see it. promoted, which may be nil, is set to whether it was held back.
 func Promote(b *pgx.Batch, lane string, promoted *bool) {
 	b.Queue(promote, lane).Exec(func(tag pgconn.CommandTag) error {
-		*promoted = tag.RowsAffected() > 0
+		if promoted != nil {
+			*promoted = tag.RowsAffected() > 0
+		}
 		return nil
 	})
 }
