@@ -35,7 +35,8 @@ type Processor struct {
 
 	// HandToInbox has events that failed ParkAfter times wait for the workers of
 	// an [Inbox] on the same database, instead of being parked. Have one
-	// run, here or in another process. Default: false.
+	// run, here or in another process. Its Backoff and MaxAttempts count those
+	// failures as attempts. Default: false.
 	HandToInbox bool
 
 	flights flights
