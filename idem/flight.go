@@ -8,8 +8,8 @@ import (
 )
 
 // flights are the events that are being processed in this process. All
-// deliveries of one event that arrive meanwhile share one attempt and its
-// result, so that a storm of one event takes one connection.
+// deliveries of one event with the same body that arrive meanwhile share one attempt
+// and its result, so that a storm of one event takes one connection.
 type flights struct {
 	mu    sync.Mutex
 	byKey map[string]*flight

@@ -14,8 +14,8 @@ import (
 // context.
 //
 // If the process dies between the commit and f, or the answer to COMMIT is lost, f
-// does not run, and the event does not come again. What must happen belongs into a row of the transaction.
-// If f panics, that is logged; the event is committed all the same.
+// does not run, and the event does not come again. Let a row of the transaction ask
+// for what must happen. If f panics, that is logged; the event is committed all the same.
 //
 // It panics outside of a handler, and under [Dispatch] unless its context is
 // one of [CollectAfterCommit].

@@ -1,10 +1,10 @@
 package drift
 
 import (
-	"fmt"
 	"log/slog"
-	"runtime/debug"
 	"time"
+
+	"github.com/paghooks/paghooks/idem/internal/pgtx"
 )
 
 // Note keeps a finding that no comparison of bodies makes, such as
@@ -21,18 +21,12 @@ func (w *Watch) Note(eventType, path string, kind Kind) (isNew bool) {
 // tell tells the observer, which is the application's: what watches events must
 // not decide about them.
 func (w *Watch) tell(f Finding) {
-	if failure := protect(func() { w.Observe(f) }); failure != "" {
-		_ = protect(func() { slog.Error("drift Observe function failed", slog.String("error", failure)) }) // a panic of the logger leaves nobody to tell
+	err := pgtx.Protect(func() error { w.Observe(f); return nil })
+	if err == nil {
+		return
 	}
-}
-
-// protect says how f has panicked, "" if it has not.
-func protect(f func()) (failure string) {
-	defer func() {
-		if p := recover(); p != nil {
-			failure = fmt.Sprintf("panic: %v\n%s", p, debug.Stack())
-		}
-	}()
-	f()
-	return ""
+	_ = pgtx.Protect(func() error { // a panic of the logger leaves nobody to tell
+		slog.Error("drift Observe function failed", slog.String("error", err.Error()))
+		return nil
+	})
 }
