@@ -47,8 +47,7 @@ func ExampleDispatcher_accounts() {
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST /webhooks/asaas/{account}", func(_ http.ResponseWriter, r *http.Request) {
 		e, err := events.Open(r)
-		var refusal *idem.Refusal
-		if errors.As(err, &refusal) {
+		if refusal, ok := errors.AsType[*idem.Refusal](err); ok {
 			fmt.Println("refused:", refusal.Reason)
 			return
 		}
@@ -89,8 +88,7 @@ func ExampleVerify() {
 	fmt.Println(asaas.Verify(header, body, "the new token", "the old token"))
 
 	err := asaas.Verify(header, body, "the new token")
-	var refusal *idem.Refusal
-	if errors.As(err, &refusal) {
+	if refusal, ok := errors.AsType[*idem.Refusal](err); ok {
 		fmt.Println(refusal.Reason)
 		fmt.Println(refusal.Hint)
 	}

@@ -60,8 +60,7 @@ func (q *question) reject(status int, err error) {
 func (q *question) refuse(err error) {
 	q.log(slog.LevelWarn, "refused", slog.String("error", err.Error()))
 	status, reason := http.StatusUnauthorized, idem.Reason("")
-	var refusal *idem.Refusal
-	if errors.As(err, &refusal) {
+	if refusal, ok := errors.AsType[*idem.Refusal](err); ok {
 		reason = refusal.Reason
 	}
 	if reason == ReasonNotConfigured {

@@ -24,8 +24,7 @@ func ExampleVerify() {
 	fmt.Println(zeltapay.Verify(r.Header, body, "the secret"))
 
 	err := zeltapay.Verify(r.Header, body, "another secret")
-	var refusal *idem.Refusal
-	if errors.As(err, &refusal) {
+	if refusal, ok := errors.AsType[*idem.Refusal](err); ok {
 		fmt.Println(refusal.Reason)
 	}
 	// Output:

@@ -66,8 +66,7 @@ func (f *Fake) post(d *delivery) answer {
 	if errors.Is(err, context.DeadlineExceeded) {
 		err = fmt.Errorf("no answer within %s", f.Timeout)
 	}
-	var outer *url.Error
-	if errors.As(err, &outer) {
+	if outer, ok := errors.AsType[*url.Error](err); ok {
 		err = outer.Err // without the URL
 	}
 	a.err = err

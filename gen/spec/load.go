@@ -47,11 +47,21 @@ func Parse(name string, data []byte) (*Spec, error) {
 	loader.IncludeOrigin = true // line numbers: for messages, and for the order of fields
 	doc, err := loader.LoadFromDataWithPath(data, &url.URL{Path: name})
 	if err != nil {
-		return nil, fmt.Errorf("gen: %s is not a readable OpenAPI document, correct it: %w", name, err)
+		return nil, fmt.Errorf("gen: %s is not a readable OpenAPI document, correct it: %s", name, readError(err))
 	}
 	s.Doc = doc
 	s.simplify()
 	return s, nil
+}
+
+// readError returns the text of a loader's error. The loader first reads a document as JSON:
+// its error for that, which another version of Go words differently, says nothing about YAML.
+func readError(err error) string {
+	text := err.Error()
+	if _, yaml, ok := strings.Cut(text, ", yaml error: "); ok {
+		return yaml
+	}
+	return text
 }
 
 // moduleName is the file's path below the nearest go.mod, with slashes; its
