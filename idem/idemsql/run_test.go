@@ -74,7 +74,8 @@ func notes(t *testing.T, pool *pgxpool.Pool) []string {
 
 func insert(ctx context.Context, db interface {
 	ExecContext(context.Context, string, ...any) (sql.Result, error)
-}, note string) error {
+}, note string,
+) error {
 	_, err := db.ExecContext(ctx, `insert into notes (note) values ($1)`, note)
 	return err
 }
