@@ -88,17 +88,3 @@ func lackAt(v any, path string) *Incomplete {
 	}
 	return nil
 }
-
-// lookUp finds a field as encoding/json does: by its name, or else in another
-// case.
-func lookUp(object map[string]any, name string) (v any, ok bool) {
-	if v, ok = object[name]; ok {
-		return v, true
-	}
-	for sent, v := range object {
-		if strings.EqualFold(sent, name) {
-			return v, true
-		}
-	}
-	return nil, false
-}

@@ -1,20 +1,11 @@
 package drift
 
 import (
-	"bytes"
 	"encoding/json"
 	"maps"
 	"reflect"
 	"slices"
 )
-
-// read decodes a body without losing a digit.
-func read(body []byte) (v any, err error) {
-	decoder := json.NewDecoder(bytes.NewReader(body))
-	decoder.UseNumber()
-	err = decoder.Decode(&v)
-	return v, err
-}
 
 // walker compares decoded JSON with a shape, and reports each difference.
 type walker struct {

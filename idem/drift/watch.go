@@ -1,20 +1,17 @@
 package drift
 
 import (
-	"encoding/json"
-	"errors"
+	"log/slog"
 	"maps"
-	"reflect"
 	"slices"
 	"sync"
-	"sync/atomic"
 	"time"
+
+	"github.com/paghooks/paghooks/idem/internal/pgtx"
 )
 
-const (
-	fullyWatched = 16   // bodies of each event type
-	maxFindings  = 1000 // distinct ones: a provider may well use values as names
-)
+// maxFindings is the number of distinct findings that are kept: a provider may use values as names.
+const maxFindings = 1000
 
 // Watch compares bodies with the Go types that they are decoded into, and
 // keeps in memory what it finds: 1,000 findings at most, see [More]. Its zero
@@ -42,70 +39,6 @@ type finding struct {
 	eventType, path string
 	kind            Kind
 }
-
-// Look looks at a body, if it is its turn. event is a pointer to the struct
-// that it decodes into, and only its type matters; nil for an event type that
-// is not known. failure is why it does not decode, or what [Check] says, and
-// makes it its turn; nil if there is none, or nobody decoded it.
-func (w *Watch) Look(eventType string, event any, failure error, body []byte) {
-	switch {
-	case eventType == "":
-		w.found("", "", Unreadable)
-	case event == nil:
-		w.found(Name(eventType), "", UnknownEvent)
-	case w.turn(eventType) || failure != nil:
-		t := reflect.TypeOf(event).Elem()
-		if failure == nil {
-			failure = lackAs(t, body)
-		}
-		w.compare(eventType, eventShape(t), failure, body)
-	}
-}
-
-// lackAs is what the Check of an event of type t says of a body that decodes.
-func lackAs(t reflect.Type, body []byte) error {
-	event := reflect.New(t).Interface()
-	checked, ok := event.(interface{ Check(body []byte) error })
-	if !ok || json.Unmarshal(body, event) != nil {
-		return nil
-	}
-	return checked.Check(body)
-}
-
-func (w *Watch) turn(eventType string) bool {
-	counter, ok := w.seen.Load(eventType)
-	if !ok {
-		counter, _ = w.seen.LoadOrStore(eventType, new(atomic.Uint64))
-	}
-	every := uint64(w.Every)
-	if w.Every <= 0 {
-		every = 256
-	}
-	n := counter.(*atomic.Uint64).Add(1)
-	return n <= fullyWatched || n%every == 0
-}
-
-func (w *Watch) compare(eventType string, s *shape, failure error, body []byte) {
-	v, err := read(body)
-	if err != nil {
-		w.found(eventType, "", Unreadable)
-		return
-	}
-	seen := make(map[finding]bool) // a list has the same path many times
-	found := func(path string, kind Kind) {
-		if f := (finding{eventType, path, kind}); !seen[f] {
-			seen[f] = true
-			w.found(eventType, path, kind)
-		}
-	}
-	walker{found}.value("", s, v)
-	if lack, ok := errors.AsType[*Incomplete](failure); ok {
-		found(lack.Path, lack.Kind)
-	}
-}
-
-// found keeps a finding, and tells the observer if it is new.
-func (w *Watch) found(eventType, path string, kind Kind) { w.Note(eventType, path, kind) }
 
 func (w *Watch) keep(key finding, now time.Time) (news Finding, is bool) {
 	w.mu.Lock()
@@ -145,4 +78,28 @@ func (w *Watch) Findings() []Finding {
 		out = append(out, more)
 	}
 	return out
+}
+
+// Note keeps a finding that no comparison of bodies makes, such as
+// [HeaderDiffers], and reports whether it is new. eventType and path are kept as
+// they are: pass what a stranger chose through [Name].
+func (w *Watch) Note(eventType, path string, kind Kind) (isNew bool) {
+	news, isNew := w.keep(finding{eventType, path, kind}, time.Now())
+	if isNew && w.Observe != nil {
+		w.tell(news)
+	}
+	return isNew
+}
+
+// tell tells the observer, which is the application's: what watches events must
+// not decide about them.
+func (w *Watch) tell(f Finding) {
+	err := pgtx.Protect(func() error { w.Observe(f); return nil })
+	if err == nil {
+		return
+	}
+	_ = pgtx.Protect(func() error { // a panic of the logger leaves nobody to tell
+		slog.Error("drift Observe function failed", slog.String("error", err.Error()))
+		return nil
+	})
 }

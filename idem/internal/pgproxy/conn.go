@@ -45,32 +45,6 @@ const (
 	drop             // they are lost
 )
 
-// pipe is the client's end of a connection. A request to cancel a query goes to
-// the server's own address.
-type pipe struct {
-	net.Conn
-	server net.Conn
-}
-
-func (p pipe) RemoteAddr() net.Addr { return p.server.RemoteAddr() }
-func (p pipe) LocalAddr() net.Addr  { return p.server.LocalAddr() }
-
-func (p *Proxy) connect(server net.Conn) net.Conn {
-	ours, theirs := net.Pipe()
-	c := &conn{proxy: p, client: ours, server: server}
-	c.statements = statements{prepared: make(map[string]string), portals: make(map[string]string)}
-	c.changed.L = &c.mu
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.open == nil {
-		p.open = make(map[*conn]bool)
-	}
-	p.open[c] = true
-	go c.requests()
-	go c.answers()
-	return pipe{theirs, server}
-}
-
 func (c *conn) requests() {
 	defer c.leave()
 	r := bufio.NewReaderSize(c.client, 1<<16)

@@ -1,13 +1,8 @@
 package pgproxy
 
 import (
-	"context"
-	"net"
 	"slices"
 	"sync"
-
-	"github.com/jackc/pgx/v5/pgconn"
-	"github.com/jackc/pgx/v5/pgxpool"
 )
 
 // Point is where around a message a fault happens.
@@ -49,17 +44,11 @@ type Proxy struct {
 	fired chan struct{} // closed when the fault is over; nil before it begins
 	stuck bool          // Postgres was, and the fault did not happen as it should
 	steps []Step
-	open  map[*conn]bool
+	open  map[forgetter]bool
 }
 
-// Through leads the connections of a pool through the proxy. The pool sends no
-// pings, which would come or not, as time goes by, and be counted.
-func (p *Proxy) Through(c *pgxpool.Config) {
-	c.ShouldPing = func(context.Context, pgxpool.ShouldPingParams) bool { return false }
-	c.ConnConfig.AfterNetConnect = func(_ context.Context, _ *pgconn.Config, server net.Conn) (net.Conn, error) {
-		return p.connect(server), nil
-	}
-}
+// forgetter is an open connection.
+type forgetter interface{ forget() }
 
 // Arm counts from now on, from 1, and sets the fault.
 func (p *Proxy) Arm(f Fault) {
