@@ -11,6 +11,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -232,13 +233,31 @@ func health(t *testing.T, addr string) (status int, says string) {
 	return resp.StatusCode, string(body)
 }
 
+// built is the README's program, built once for all tests.
+var built struct {
+	sync.Once
+	folder string
+}
+
+func TestMain(m *testing.M) {
+	status := m.Run()
+	os.RemoveAll(built.folder)
+	os.Exit(status)
+}
+
 // build builds the README's program, for an address of the tests' own.
 func build(t *testing.T) (binary string) {
 	t.Helper()
-	code := strings.Replace(program(t).text, `":8080"`, `os.Getenv("ADDR")`, 1)
-	binary = filepath.Join(t.TempDir(), "program")
-	run(t, "build", "-o", binary, write(t, code))
-	return binary
+	built.Do(func() {
+		code := strings.Replace(program(t).text, `":8080"`, `os.Getenv("ADDR")`, 1)
+		folder, err := os.MkdirTemp("", "readme")
+		if err != nil {
+			t.Fatal(err)
+		}
+		built.folder = folder
+		run(t, "build", "-o", filepath.Join(folder, "program"), write(t, code))
+	})
+	return filepath.Join(built.folder, "program")
 }
 
 // start runs the program until the test ends, and returns how to deliver to it,
