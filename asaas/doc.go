@@ -22,23 +22,70 @@
 //
 // # Receive events
 //
+// The application stores an order, and sends the order's id as externalReference
+// when it makes the charge. So the order is there before any event of the charge:
+//
 //	events := asaas.NewDispatcher(os.Getenv("ASAAS_WEBHOOK_TOKEN"))
 //	events.OnPaymentConfirmed(markPaid)
 //	events.OnPaymentReceived(markPaid)
-//	http.Handle("POST /webhooks/asaas", idem.NewProcessor(pool, events))
+//	inbox := idem.NewInbox(pool, events)
+//	http.Handle("POST /webhooks/asaas", inbox)
+//	err := idem.Serve(ctx, &http.Server{Addr: ":8080"}, inbox)
 //
 //	func markPaid(ctx context.Context, tx pgx.Tx, e *asaas.PaymentEvent) error {
-//		_, err := tx.Exec(ctx, `update orders set paid_at = now() where charge_id = $1 and paid_at is null`, e.Payment.ID)
+//		order := e.Payment.ExternalReference.Or("")
+//		if order == "" {
+//			return nil // a charge made by hand in Asaas, not one of ours
+//		}
+//		paid, err := tx.Exec(ctx, `update orders set paid_at = coalesce(paid_at, now()) where id = $1`, order)
+//		if err == nil && paid.RowsAffected() == 0 {
+//			err = fmt.Errorf("the order of charge %s is not stored", e.Payment.ID)
+//		}
 //		return err
 //	}
 //
-// An order is paid with whichever of the two comes first: a card is CONFIRMED a
-// month before its money is RECEIVED, Pix is RECEIVED only. They are two events,
-// in any order, and a chargeback that is won brings them again. Once is per event,
-// so that once per payment is up to your own row.
+// A handler that returns nil is done with the event for good. An update that
+// changed no row is no error to Postgres: make it one, and the event is tried
+// again, and parked at last, where somebody is told. A handler that finds the
+// order by the charge's id loses payments without it: the event can be faster
+// than the application's own insert after POST /v3/payments.
 //
-// A customer may send money that nobody asked for: such a charge has no
-// ExternalReference, and is none of your orders. Return nil for it.
+// The inbox answers first and works afterwards, as Asaas asks of integrators.
+// [idem.NewProcessor] runs the same handlers before it answers: then one event
+// that always fails holds the webhook's queue, and every other customer, for 3 h
+// 50 min on Asaas's schedule, until it is parked.
+//
+// # Several events of one charge
+//
+// Once is per event, and a charge has several: a card is CONFIRMED a month before
+// its money is RECEIVED, Pix is RECEIVED only, and a chargeback that is won brings
+// them again. They may come in any order, and late. No mechanism of package idem
+// skips an event because a newer one was handled: a newer BANK_SLIP_VIEWED must
+// not hide a late RECEIVED. Three kinds of handlers are right in any order:
+//
+// A handler that sets a column of its own for each fact, as markPaid does: what
+// one event says, another does not take away. An order with paid_at and
+// refunded_at is not to be shipped, whichever came first.
+//
+// A handler that books inserts a row for each event, and leaves none out:
+//
+//	_, err := tx.Exec(ctx, `insert into ledger (event_id, charge_id, type, amount) values ($1, $2, $3, $4) on conflict do nothing`,
+//		e.ID, e.Payment.ID, e.Event, e.Payment.Value)
+//
+// Where several accounts or the sandbox deliver, the scope of [idem.EventFrom] is
+// part of that key. To book once per charge instead, make (charge_id, type) the key.
+//
+// A handler that copies a state compares times in its own statement, which also
+// tells a late event from an unknown order. Asaas's times are of a second, and an
+// event without one counts as now:
+//
+//	copied, err := tx.Exec(ctx, `update orders set
+//		status = case when status_at <= coalesce($2, now()) then $1 else status end,
+//		status_at = greatest(status_at, $2)
+//		where id = $3`, e.Payment.Status, e.DateCreated, order)
+//
+// The function AnyOrder of package idemtest delivers a charge's events to your
+// handlers in every order.
 //
 // # Fields with two spellings
 //
@@ -72,7 +119,7 @@
 //
 // To have each event's work done once, also for events of a queue:
 //
-//	processor.Accept(ctx, asaas.Identify(body))
+//	inbox.Accept(ctx, asaas.Identify(body))
 //
 // # Several accounts
 //
@@ -126,12 +173,13 @@
 //	client, err := asaas.NewClient(asaas.Production, os.Getenv("ASAAS_API_KEY"))
 //	penalties, err := client.Penalized(ctx)
 //
-// Fix the cause first. [Recover] then tries the receiver, with an event of each
-// type that is rolled back; only if all that are handled pass, it removes the
+// Fix the cause first. [Recover] then tries the receiver, with a made-up event of
+// each type in a transaction that is rolled back. Your handlers run for real: their
+// HTTP requests and e-mails are sent, unless they ask [idem.IsDryRun] first. Only if all that are handled pass, it removes the
 // penalty or resumes the queue, and watches whether deliveries fail again. Then it
-// replays what the processor has parked meanwhile, and says what is still owed:
+// replays what the receiver has parked, and says what is still owed:
 //
-//	for progress, err := range asaas.Recover(ctx, client, webhookID, asaas.DryRunProbe(token), processor) {
+//	for progress, err := range asaas.Recover(ctx, client, webhookID, asaas.DryRunProbe(token), inbox) {
 //		if err != nil {
 //			return err // the receiver is not sound yet, or fails again
 //		}

@@ -18,16 +18,24 @@ import (
 )
 
 func ExampleNewDispatcher() {
+	// The order has an id before its charge is made, which is sent as externalReference.
+	set := func(sql string) idem.Handler[*asaas.PaymentEvent] {
+		return func(ctx context.Context, tx pgx.Tx, e *asaas.PaymentEvent) error {
+			order := e.Payment.ExternalReference.Or("")
+			if order == "" {
+				return nil // a charge made by hand in Asaas, not one of ours
+			}
+			updated, err := tx.Exec(ctx, sql, order)
+			if err == nil && updated.RowsAffected() == 0 {
+				err = fmt.Errorf("the order of charge %s is not stored", e.Payment.ID)
+			}
+			return err
+		}
+	}
 	events := asaas.NewDispatcher("the webhook's token") // os.Getenv("ASAAS_WEBHOOK_TOKEN")
-	events.OnPaymentReceived(func(ctx context.Context, tx pgx.Tx, e *asaas.PaymentEvent) error {
-		_, err := tx.Exec(ctx, `update orders set paid_on = $1 where charge_id = $2`, e.Payment.PaymentDate, e.Payment.ID)
-		return err
-	})
-	events.OnPaymentRefunded(func(ctx context.Context, tx pgx.Tx, e *asaas.PaymentEvent) error {
-		_, err := tx.Exec(ctx, `update orders set refunded = true where charge_id = $1`, e.Payment.ID)
-		return err
-	})
-	// http.Handle("POST /webhooks/asaas", idem.NewProcessor(pool, events))
+	events.OnPaymentReceived(set(`update orders set paid_at = coalesce(paid_at, now()) where id = $1`))
+	events.OnPaymentRefunded(set(`update orders set refunded_at = coalesce(refunded_at, now()) where id = $1`))
+	// http.Handle("POST /webhooks/asaas", idem.NewInbox(pool, events))
 
 	fmt.Println("subscribe at Asaas to:", events.Types())
 	// Output: subscribe at Asaas to: [PAYMENT_RECEIVED PAYMENT_REFUNDED]
@@ -43,7 +51,7 @@ func ExampleDispatcher_accounts() {
 		return nil, nil // nobody's URL: refused
 	}
 
-	// What idem.NewProcessor does with each delivery:
+	// What idem.NewInbox does with each delivery:
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST /webhooks/asaas/{account}", func(_ http.ResponseWriter, r *http.Request) {
 		e, err := events.Open(r)
@@ -71,7 +79,7 @@ func ExampleDispatcher_OnUnknown() {
 		return nil
 	})
 
-	// What idem.NewProcessor does with each event, once, in a transaction:
+	// What the workers of an idem.NewInbox do with each event, once, in a transaction:
 	event := asaas.Identify([]byte(`{"id":"evt_1","event":"PAYMENT_ON_THE_MOON","moon":"full"}`))
 	if err := events.Dispatch(context.Background(), nil, event); err != nil {
 		fmt.Println(err)

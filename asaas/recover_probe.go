@@ -37,9 +37,14 @@ type Probe func(ctx context.Context, w *Webhook) error
 // The event is about something that does not exist: a charge is
 // "pay_0_dryRunDryRun00", which nobody asked for (it has no ExternalReference);
 // anything else has a UUID of zeros. Of events, the id begins with "evt_dry_run_". A handler that fails for
-// what it does not find needs [idem.IsDryRun], or a Probe of your own. What a
-// handler does outside of its transaction does happen. An event type that is
-// newer than this package is tried with the body of one that is named alike.
+// what it does not find needs [idem.IsDryRun], or a Probe of your own.
+//
+// The handlers are called for real, and only their transaction is rolled back: an
+// HTTP request that a handler makes is made, an invoice is issued for
+// "pay_0_dryRunDryRun00". A handler asks [idem.IsDryRun] before it does such a
+// thing; function DryRun of package idemtest finds those that do not.
+//
+// An event type that is newer than this package is tried with the body of one that is named alike.
 //
 // The receiver must be an [idem.Processor] or [idem.Inbox]. Any other takes the
 // event for a real one: that is an error, which says so.

@@ -56,7 +56,8 @@ func IsDryRun(ctx context.Context) bool {
 // handler that only declares costs two round trips instead of three.
 //
 //	events.OnPaymentReceived(func(ctx context.Context, tx pgx.Tx, e *asaas.PaymentEvent) error {
-//		idem.ExecAtCommit(ctx, `update orders set paid_at = now() where charge_id = $1 and paid_at is null`, e.Payment.ID)
+//		idem.ExecAtCommit(ctx, `insert into payments (event_id, charge_id, amount) values ($1, $2, $3) on conflict do nothing`,
+//			e.ID, e.Payment.ID, e.Payment.Value)
 //		return nil
 //	})
 //

@@ -6,43 +6,66 @@
 // [pgx.Tx], per event. HTTP calls, e-mails and messages that a handler sends
 // happen at least once, unless they go through a row of that transaction. Two
 // events of one payment, such as PAYMENT_CONFIRMED and PAYMENT_RECEIVED, are two
-// events: a handler that books money for either asks its own table whether that
-// payment is booked.
+// events: a handler that books money for either has a key in its own table that
+// says what is once.
 //
 // # Receive events
 //
 // A provider's package names, verifies and decodes events; this one runs their
-// handlers. Make the tables at start, register handlers, and mount the
-// processor:
+// handlers. An [Inbox] stores an event, answers, and has workers process it. Make
+// the tables at start, register handlers, mount the inbox and run its workers:
 //
 //	if err := idem.Migrate(ctx, pool); err != nil { … }
 //	events := asaas.NewDispatcher(os.Getenv("ASAAS_WEBHOOK_TOKEN"))
 //	events.OnPaymentReceived(func(ctx context.Context, tx pgx.Tx, e *asaas.PaymentEvent) error {
-//		_, err := tx.Exec(ctx, `update orders set paid_at = now() where charge_id = $1 and paid_at is null`, e.Payment.ID)
+//		order := e.Payment.ExternalReference.Or("") // the order's id, sent when the charge was made
+//		if order == "" {
+//			return nil // a charge made by hand at the provider, not one of ours
+//		}
+//		paid, err := tx.Exec(ctx, `update orders set paid_at = coalesce(paid_at, now()) where id = $1`, order)
+//		if err == nil && paid.RowsAffected() == 0 {
+//			err = fmt.Errorf("the order of charge %s is not stored", e.Payment.ID)
+//		}
 //		return err
 //	})
-//	http.Handle("POST /webhooks/asaas", idem.NewProcessor(pool, events))
-//
-// # Answer first, work later
-//
-// The same handlers, behind a provider that must not wait for them: an [Inbox]
-// stores the event, answers, and has workers process it.
-//
 //	inbox := idem.NewInbox(pool, events)
 //	http.Handle("POST /webhooks/asaas", inbox)
-//	go inbox.Run(ctx) // in this process, in others, or in both
+//	err := idem.Serve(ctx, &http.Server{Addr: ":8080"}, inbox)
+//
+// A handler that returns nil is done with the event for good, also where its
+// update changed 0 rows. One that finds the order by an id which the application
+// stores only after the provider's answer, the charge's for example, loses events
+// that are faster than that. An event that fails is tried again, after growing
+// pauses, and parked after [Inbox.MaxAttempts]: somebody is told.
 //
 // An event's Key names its entity, a charge for example. Events of one entity are
 // processed one after the other, by the provider's time and then by arrival; those
-// of different entities at the same time. An event that fails is tried again, after
-// growing pauses, and parked after [Inbox.MaxAttempts]; meanwhile, and then until it is
-// replayed or discarded, the events behind it wait. Handlers can override this with
-// [NoRetry] and [RetryAt].
+// of different entities at the same time. While an event waits for its next attempt,
+// and when it is parked until it is replayed or discarded, the events behind it
+// wait. Handlers can override this with [NoRetry] and [RetryAt].
 //
-// Take the inbox where handlers are slow, where order matters, or where the
-// provider's queue should not feel your deployments; and have Asaas send
-// SEQUENTIALLY, so that events arrive in order. Inline mode has less to run, and
-// what it has acknowledged is done.
+// Order is kept among events that have arrived. One that comes late is handled
+// late, and none is skipped because a newer one was handled: it may be money. So a
+// handler that books inserts a row for each event, and one that copies a state
+// compares times in its own statement (where status_at <= $2). The function
+// AnyOrder of package idemtest delivers events to handlers in every order.
+//
+// # Work first, then answer
+//
+// The same handlers, on the same tables, inline: a [Processor] answers once the
+// event is done. It has less to run.
+//
+//	http.Handle("POST /webhooks/asaas", idem.NewProcessor(pool, events))
+//
+//	                   an Inbox                             a Processor
+//	200 means          stored on disk                       done
+//	order              per entity, by the provider's time   as the provider delivers
+//	a failure          is tried again by the workers        is answered 503, and delivered again
+//	who waits          later events of the entity           all events of a queue that is sequential
+//	an event that      costs others nothing                 costs every other customer 3 h 50 min, on
+//	always fails                                            Asaas's schedule, until it is parked
+//
+// Where order matters, have Asaas send SEQUENTIALLY, in both modes.
 //
 // # While Postgres is unavailable
 //
@@ -113,7 +136,7 @@
 // Events that had no handler, or that failed too often, wait with their payload.
 // Deploy the handler or the fix, then:
 //
-//	replayed, err := processor.Replay(ctx, idem.Filter{Types: []string{"PAYMENT_OVERDUE"}})
+//	replayed, err := inbox.Replay(ctx, idem.Filter{Types: []string{"PAYMENT_OVERDUE"}})
 //
 // [Common.List] shows them with their errors, [Common.DryReplay] returns what
 // Replay would do, [Inbox.Requeue] leaves it to the workers, and
@@ -157,7 +180,10 @@
 // # Try a deployment
 //
 // [Common.DryRun] runs a handler and rolls back. A genuine delivery with
-// [DryRunHeader] does that in the running application. A [Canary] sends such a
+// [DryRunHeader] does that in the running application. The handler is called for
+// real, and only its transaction is rolled back: the HTTP requests that it makes
+// are made, unless it asks [IsDryRun] first. The function DryRun of package
+// idemtest finds handlers that do not ask. A [Canary] sends such a
 // delivery again and again, with an event that runs no handler.
 //
 // # Run it
@@ -169,8 +195,8 @@
 // row turn Health red, so that a broken deployment is noticed within about a minute.
 //
 //	canary := asaas.NewCanary("https://shop.example/webhooks/asaas", token)
-//	http.Handle("GET /healthz", idem.NewHealth(processor, canary))
-//	err := idem.Serve(ctx, &http.Server{Addr: ":8080"}, processor, canary)
+//	http.Handle("GET /healthz", idem.NewHealth(inbox, canary))
+//	err := idem.Serve(ctx, &http.Server{Addr: ":8080"}, inbox, canary)
 //
 // Without Serve, call [Common.Prune] daily; it forgets what is older than
 // [Common.Retention].

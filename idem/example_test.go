@@ -39,6 +39,7 @@ func database(ctx context.Context) (*pgxpool.Pool, func()) {
 		log.Fatal(err)
 	}
 	if _, err := pool.Exec(ctx, `create table orders (id text primary key, paid numeric not null default 0);
+		create table payments (event_id text primary key, charge_id text not null, amount numeric not null);
 		insert into orders values ('order-1')`); err != nil {
 		log.Fatal(err)
 	}
@@ -54,8 +55,16 @@ func deliver(h http.Handler, body string) {
 	fmt.Println(w.Code, w.Body)
 }
 
+// payOrder pays the order whose id was sent when the charge was made.
 func payOrder(ctx context.Context, tx pgx.Tx, e *asaas.PaymentEvent) error {
-	_, err := tx.Exec(ctx, `update orders set paid = paid + $1 where id = $2`, e.Payment.Value, e.Payment.ExternalReference)
+	order := e.Payment.ExternalReference.Or("")
+	if order == "" {
+		return nil // a charge made by hand at Asaas, not one of ours
+	}
+	paid, err := tx.Exec(ctx, `update orders set paid = $1 where id = $2`, e.Payment.Value, order)
+	if err == nil && paid.RowsAffected() == 0 {
+		err = errNoOrder // nil would mean that the event is done for good
+	}
 	return err
 }
 
@@ -157,18 +166,18 @@ func ExampleExecAtCommit() {
 	defer done()
 	events := asaas.NewDispatcher(token)
 	events.OnPaymentReceived(func(ctx context.Context, _ pgx.Tx, e *asaas.PaymentEvent) error {
-		idem.ExecAtCommit(ctx, `update orders set paid = paid + $1 where id = $2`, e.Payment.Value, e.Payment.ExternalReference.Or(""))
+		idem.ExecAtCommit(ctx, `insert into payments values ($1, $2, $3) on conflict do nothing`, e.ID, e.Payment.ID, e.Payment.Value)
 		return nil
 	})
 	deliver(idem.NewProcessor(pool, events), received)
-	var paid string
-	if err := pool.QueryRow(context.Background(), `select paid::text from orders`).Scan(&paid); err != nil {
+	var booked string
+	if err := pool.QueryRow(context.Background(), `select charge_id || ' ' || amount from payments`).Scan(&booked); err != nil {
 		log.Fatal(err)
 	}
-	fmt.Println("paid:", paid)
+	fmt.Println("booked:", booked)
 	// Output:
 	// 200 {"received":true}
-	// paid: 129.90
+	// booked: pay_1 129.90
 }
 
 // A handler that must know which account it works for asks its context.

@@ -68,7 +68,8 @@ func (e *PaymentEvent) LinkMetadata() Metadata {
 
 // IsTest tells whether no real money moved: transaction.isTest of the flat
 // layout. It is false where the body does not say: before Zelta Pay's version
-// 1.1.0, and in the nested layout.
+// 1.1.0, and in the nested layout. A handler sees a test payment only with
+// [Dispatcher.AllowTest].
 func (e *PaymentEvent) IsTest() bool {
 	return e.transaction().IsTest.Or(false)
 }

@@ -23,6 +23,15 @@ type Dispatcher struct {
 	// other settings may be changed before the first event.
 	Verifier Verifier
 
+	// AllowTest gives test payments to the handler of payment.success. Default:
+	// false, they are acknowledged with a line in the log and not stored, so
+	// that nothing replays them later. See [EventTestPayment].
+	//
+	// Set it in a test environment only: to a handler that does not ask
+	// [PaymentEvent.IsTest], a test payment is a payment. Where test and live
+	// payments come to one program, give each its own secret and Scope.
+	AllowTest bool
+
 	// Accounts returns the accounts that may have sent a request. Default: one
 	// account of scope "", with Verifier.Secrets.
 	//
@@ -42,7 +51,8 @@ type Dispatcher struct {
 	Watch drift.Watch
 
 	// Logger gets a warning, once per header and event type, where an unsigned
-	// header is not what was signed; nil logs nothing. Default: slog.Default().
+	// header is not what was signed, and a line for each test payment that is
+	// ignored; nil logs nothing. Default: slog.Default().
 	Logger *slog.Logger
 }
 
@@ -83,9 +93,10 @@ func (d *Dispatcher) Open(r *http.Request) (idem.Event, error) {
 		if d.Verifier.StrictHeaders {
 			return idem.Event{}, c.refusal()
 		}
-		d.observe(r.Context(), e.Type, c)
+		d.observe(r.Context(), providersType(e.Type), c)
 	}
 	e.Scope = scope
+	d.logTest(r.Context(), e)
 	return e, nil
 }
 
@@ -104,14 +115,31 @@ func (d *Dispatcher) accounts(r *http.Request) ([]idem.Credentials, error) {
 // Route implements [idem.Source]. A payment that names neither its link nor its
 // transaction, or has no amount, is an error: its layout is neither of the two
 // that are known, and its struct would hold nothing of it. Whatever else is null
-// or missing is handled, and reported by [Dispatcher.Drift].
+// or missing is handled, and reported by [Dispatcher.Drift]. A test payment has a
+// handler only with AllowTest.
 func (d *Dispatcher) Route(e idem.Event) (idem.Work, error) {
+	if d.Ignores(e.Type) {
+		return nil, nil
+	}
+	e.Type = providersType(e.Type)
 	work, err := d.Routes.Route(e)
 	d.Watch.Look(e.Type, structs()[EventType(e.Type)], err, e.Payload)
 	return work, err
 }
 
-// Ignores is [idem.Routes.Ignores]. A ping without a handler is ignored, too.
+// Ignores is [idem.Routes.Ignores]. A ping without a handler is ignored, and a
+// test payment without AllowTest.
 func (d *Dispatcher) Ignores(eventType string) bool {
-	return d.Routes.Ignores(eventType) || eventType == string(EventWebhookPing) && !d.Handles(eventType)
+	switch EventType(eventType) {
+	case EventTestPayment:
+		return !d.AllowTest || d.Routes.Ignores(providersType(eventType))
+	case EventWebhookPing:
+		return d.Routes.Ignores(eventType) || !d.Handles(eventType)
+	}
+	return d.Routes.Ignores(eventType)
+}
+
+// Handles is [idem.Routes.Handles]. A test payment is handled as a payment is.
+func (d *Dispatcher) Handles(eventType string) bool {
+	return d.Routes.Handles(providersType(eventType))
 }

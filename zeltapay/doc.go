@@ -2,21 +2,43 @@
 //
 // # Receive payments
 //
-// Register typed handlers, and give the dispatcher to [idem.NewProcessor], which
-// works and then answers. What a handler writes through tx happens exactly once
-// per event, however often the event is delivered. Once per payment is up to your
-// own row: if Zelta Pay sends a payment in both of its layouts, it is two events.
+// The application stores an order, and puts the order's id into the metadata of
+// the payment link that it makes. Register typed handlers, and give the dispatcher
+// to [idem.NewInbox], which answers and then works. What a handler writes through
+// tx happens exactly once per event, however often the event is delivered:
 //
 //	events := zeltapay.NewDispatcher(os.Getenv("ZELTAPAY_WEBHOOK_SECRET"))
 //	events.OnPaymentSuccess(func(ctx context.Context, tx pgx.Tx, e *zeltapay.PaymentEvent) error {
-//		paid, err := tx.Exec(ctx, `update orders set paid_at = coalesce($1, now()) where link_id = $2 and paid_at is null`, e.PaidAt(), e.LinkID())
-//		if err != nil || paid.RowsAffected() == 0 {
-//			return err // it was paid before
+//		order, ok := e.LinkMetadata().String("orderId")
+//		if !ok {
+//			return nil // a link made by hand in the dashboard, not one of ours
 //		}
-//		_, err = tx.Exec(ctx, `insert into shipments values ($1)`, e.LinkID())
+//		paid, err := tx.Exec(ctx, `update orders set paid_at = coalesce(paid_at, $1, now()) where id = $2`, e.PaidAt(), order)
+//		if err == nil && paid.RowsAffected() == 0 {
+//			err = fmt.Errorf("the order of link %s is not stored", e.LinkID()) // nil would mean done for good
+//		}
+//		if err != nil {
+//			return err
+//		}
+//		_, err = tx.Exec(ctx, `insert into shipments (order_id) values ($1) on conflict do nothing`, order)
 //		return err
 //	})
-//	http.Handle("POST /webhooks/zeltapay", idem.NewProcessor(pool, events))
+//	inbox := idem.NewInbox(pool, events)
+//	http.Handle("POST /webhooks/zeltapay", inbox)
+//	err := idem.Serve(ctx, &http.Server{Addr: ":8080"}, inbox)
+//
+// Once per payment is up to a key of your own, the order's id here: if Zelta Pay
+// sends a payment in both of its layouts, it is two events, with the same link.
+//
+// # Test payments
+//
+// A payment.success whose transaction.isTest is true moved no money. It is
+// acknowledged, with a line in the log, and reaches no handler; it is not stored,
+// so that nothing replays it later. For a test environment set
+// [Dispatcher.AllowTest]: its type is then [EventTestPayment], and the handler of
+// payment.success gets it. In the nested layout, and before Zelta Pay's version
+// 1.1.0, nothing is known to mark a test payment: give tests an account of their
+// own, with its own secret.
 //
 // The secret is shown once, when the webhook is created in the dashboard.
 //
@@ -37,7 +59,7 @@
 //	case *zeltapay.UnknownEvent: // e.Raw
 //	}
 //
-// [Identify] names a body's event for [idem.Processor.Accept].
+// [Identify] names a body's event for [idem.Inbox.Accept].
 //
 // # Two layouts of one event
 //

@@ -135,10 +135,17 @@ func ExamplePaymentEvent() {
 func ExampleNewDispatcher() {
 	events := zeltapay.NewDispatcher("the secret")
 	events.OnPaymentSuccess(func(ctx context.Context, tx pgx.Tx, e *zeltapay.PaymentEvent) error {
-		_, err := tx.Exec(ctx, `update orders set paid_at = $1 where link_id = $2`, e.PaidAt(), e.LinkID())
+		order, ok := e.LinkMetadata().String("orderId") // sent when the link was made
+		if !ok {
+			return nil // a link made by hand in the dashboard, not one of ours
+		}
+		paid, err := tx.Exec(ctx, `update orders set paid_at = coalesce(paid_at, $1, now()) where id = $2`, e.PaidAt(), order)
+		if err == nil && paid.RowsAffected() == 0 {
+			err = fmt.Errorf("the order of link %s is not stored", e.LinkID())
+		}
 		return err
 	})
-	// http.Handle("POST /webhooks/zeltapay", idem.NewProcessor(pool, events))
+	// http.Handle("POST /webhooks/zeltapay", idem.NewInbox(pool, events))
 
 	fmt.Println(events.Types())
 	// Output: [payment.success]

@@ -11,6 +11,7 @@ type head struct {
 	createdAt, sentAt                Time
 	transactionID, externalPaymentID string
 	paidAt, completedAt              Time
+	isTest                           bool
 }
 
 // headOf is empty for a body that is not a whole JSON object.
@@ -52,7 +53,7 @@ func (h *head) link(object []byte) {
 // transaction reads a transaction. The last of several counts, with all that it
 // lacks.
 func (h *head) transaction(object []byte) {
-	h.transactionID, h.externalPaymentID, h.paidAt, h.completedAt = "", "", "", ""
+	h.transactionID, h.externalPaymentID, h.paidAt, h.completedAt, h.isTest = "", "", "", "", false
 	peek.Members(object, func(name, value []byte) {
 		switch {
 		case peek.Is(name, "id"):
@@ -63,6 +64,8 @@ func (h *head) transaction(object []byte) {
 			nullable(value, (*string)(&h.paidAt))
 		case peek.Is(name, "completedAt"):
 			nullable(value, (*string)(&h.completedAt))
+		case peek.Is(name, "isTest"):
+			h.isTest = string(value) == "true"
 		}
 	})
 }

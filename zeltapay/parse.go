@@ -41,6 +41,10 @@ func Parse(body []byte) (Event, error) {
 // Zeltapay-Event-Id header is not used: it is not signed, and who repeats a
 // delivery can change it.
 //
+// The Type of a payment.success whose transaction.isTest is true is
+// [EventTestPayment], so that no handler takes it for money: see
+// [Dispatcher.AllowTest].
+//
 // The body is not decoded, only looked through for what names it: a field that
 // does not fit its type is found when the event is routed to a handler.
 func Identify(body []byte) idem.Event {
@@ -53,7 +57,7 @@ func identify(body []byte) (idem.Event, head) {
 	return idem.Event{
 		Source:     sourceName,
 		ID:         h.id(body),
-		Type:       string(h.Type),
+		Type:       string(h.eventType()),
 		Key:        h.key(),
 		OccurredAt: h.occurredAt(),
 		Payload:    body,

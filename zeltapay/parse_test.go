@@ -28,7 +28,7 @@ func TestEveryBodyIsNamed(t *testing.T) {
 		},
 		{
 			"payment_success_flat_1.1.0.json",
-			idem.Event{ID: "evt_1a2b3c4d5e6f7081", Type: "payment.success", Key: "pl_1122334455667788", OccurredAt: time.Date(2026, 2, 3, 4, 5, 6, 7e6, time.UTC)},
+			idem.Event{ID: "evt_1a2b3c4d5e6f7081", Type: "payment.success:test", Key: "pl_1122334455667788", OccurredAt: time.Date(2026, 2, 3, 4, 5, 6, 7e6, time.UTC)},
 			"*zeltapay.PaymentEvent",
 		},
 		{

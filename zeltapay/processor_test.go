@@ -3,6 +3,7 @@ package zeltapay_test
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"io"
 	"log/slog"
 	"net/http"
@@ -29,6 +30,7 @@ func shop(t *testing.T) (*pgxpool.Pool, http.Handler) {
 		t.Fatal(err)
 	}
 	events := zeltapay.NewDispatcher("secret")
+	events.AllowTest = true // one of the bodies is a test payment
 	events.OnPaymentSuccess(func(ctx context.Context, tx pgx.Tx, e *zeltapay.PaymentEvent) error {
 		amount, _ := e.Amount()
 		_, err := tx.Exec(ctx, `insert into payments values ($1, $2, $3)`, e.LinkID(), amount, e.PaidAt())
@@ -69,12 +71,12 @@ func TestAPaymentDeliveredThreeTimesIsHandledOnce(t *testing.T) {
 func TestAPaymentThatComesInBothLayoutsIsPaidOnce(t *testing.T) {
 	t.Parallel()
 	const (
-		flat = `{"eventId":"evt_1","type":"payment.success","paymentLinkId":"pl_1",
+		flat = `{"eventId":"evt_1","type":"payment.success","paymentLinkId":"pl_1","metadata":{"orderId":"Z-1"},
 			"transaction":{"amount":2500,"paidAt":"2026-11-20T10:00:00Z"}}`
-		nested = `{"type":"payment.success","paymentLink":{"id":"pl_1","amount":2500},
+		nested = `{"type":"payment.success","paymentLink":{"id":"pl_1","amount":2500,"metadata":{"orderId":"Z-1"}},
 			"transaction":{"id":"txn_1","completedAt":"2026-11-20T10:00:00Z"}}`
-		undated = `{"type":"payment.success","paymentLink":{"id":"pl_1","amount":2500},"transaction":{"id":"txn_1"}}`
-		other   = `{"eventId":"evt_2","type":"payment.success","paymentLink":{"id":"pl_1","amount":2500},
+		undated = `{"type":"payment.success","paymentLink":{"id":"pl_1","amount":2500,"metadata":{"orderId":"Z-1"}},"transaction":{"id":"txn_1"}}`
+		other   = `{"eventId":"evt_2","type":"payment.success","paymentLink":{"id":"pl_1","amount":2500,"metadata":{"orderId":"Z-1"}},
 			"transaction":{"id":"txn_1","completedAt":"2026-11-20T10:00:00Z"}}`
 	)
 	for _, c := range []struct {
@@ -90,19 +92,12 @@ func TestAPaymentThatComesInBothLayoutsIsPaidOnce(t *testing.T) {
 		if err := idem.Migrate(t.Context(), pool); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := pool.Exec(t.Context(), `create table orders (link_id text, paid_at timestamptz);
-			create table shipments (link_id text); insert into orders values ('pl_1'), ('pl_2')`); err != nil {
+		if _, err := pool.Exec(t.Context(), `create table orders (id text primary key, paid_at timestamptz);
+			create table shipments (order_id text primary key); insert into orders values ('Z-1'), ('Z-2')`); err != nil {
 			t.Fatal(err)
 		}
 		events := zeltapay.NewDispatcher("secret")
-		events.OnPaymentSuccess(func(ctx context.Context, tx pgx.Tx, e *zeltapay.PaymentEvent) error {
-			paid, err := tx.Exec(ctx, `update orders set paid_at = coalesce($1, now()) where link_id = $2 and paid_at is null`, e.PaidAt(), e.LinkID())
-			if err != nil || paid.RowsAffected() == 0 {
-				return err // it was paid before
-			}
-			_, err = tx.Exec(ctx, `insert into shipments values ($1)`, e.LinkID())
-			return err
-		})
+		events.OnPaymentSuccess(ship)
 		processor := idem.NewProcessor(pool, events)
 		for _, body := range c.bodies {
 			if status, answer := deliver(processor, []byte(body), "secret"); status != http.StatusOK || answer != `{"received":true}` {
@@ -116,6 +111,23 @@ func TestAPaymentThatComesInBothLayoutsIsPaidOnce(t *testing.T) {
 			t.Errorf("%s: %d orders are paid, want 1", c.why, n)
 		}
 	}
+}
+
+// ship is the handler of the package comment.
+func ship(ctx context.Context, tx pgx.Tx, e *zeltapay.PaymentEvent) error {
+	order, ok := e.LinkMetadata().String("orderId")
+	if !ok {
+		return nil // a link made by hand in the dashboard, not one of ours
+	}
+	paid, err := tx.Exec(ctx, `update orders set paid_at = coalesce(paid_at, $1, now()) where id = $2`, e.PaidAt(), order)
+	if err == nil && paid.RowsAffected() == 0 {
+		err = fmt.Errorf("the order of link %s is not stored", e.LinkID()) // nil would mean done for good
+	}
+	if err != nil {
+		return err
+	}
+	_, err = tx.Exec(ctx, `insert into shipments (order_id) values ($1) on conflict do nothing`, order)
+	return err
 }
 
 func TestOnlyWhatIsGenuineAndMattersIsStored(t *testing.T) {

@@ -48,7 +48,7 @@ func newShop(ctx context.Context, pool *pgxpool.Pool, producer *kgo.Client, seed
 	if err := idem.Migrate(ctx, pool); err != nil {
 		return nil, err
 	}
-	if _, err := pool.Exec(ctx, `create table if not exists paid (ord text primary key, amount numeric not null)`); err != nil {
+	if _, err := pool.Exec(ctx, `create table if not exists paid (event_id text primary key, ord text not null, amount numeric not null)`); err != nil {
 		return nil, err
 	}
 	toWebhooks, err := idemkafka.NewPublisher(producer, webhooks)
@@ -76,8 +76,11 @@ func newShop(ctx context.Context, pool *pgxpool.Pool, producer *kgo.Client, seed
 // pay books a payment, and emits the message that the order is paid. Both happen, or
 // neither.
 func (s *shop) pay(ctx context.Context, tx pgx.Tx, e *asaas.PaymentEvent) error {
-	order := e.Payment.ExternalReference.String()
-	if _, err := tx.Exec(ctx, `insert into paid (ord, amount) values ($1, $2)`, order, e.Payment.Value); err != nil {
+	order := e.Payment.ExternalReference.Or("")
+	if order == "" {
+		return nil // a charge made by hand in Asaas, not one of the shop's
+	}
+	if _, err := tx.Exec(ctx, `insert into paid (event_id, ord, amount) values ($1, $2, $3) on conflict do nothing`, e.ID, order, e.Payment.Value); err != nil {
 		return err
 	}
 	body, err := json.Marshal(map[string]any{"order": order, "amount": e.Payment.Value})

@@ -33,7 +33,7 @@ func TestTheProgramReplaysWithItsHandlers(t *testing.T) {
 	if err := inbox.Drain(t.Context()); err != nil { // there is no table yet: it is parked
 		t.Fatal(err)
 	}
-	if _, err := pool.Exec(t.Context(), `create table orders (charge_id text, paid_at timestamptz)`); err != nil {
+	if _, err := pool.Exec(t.Context(), `create table payments (event_id text primary key, charge_id text, amount numeric)`); err != nil {
 		t.Fatal(err)
 	}
 	var out strings.Builder

@@ -53,33 +53,34 @@ var (
 
 func morning() []delivery {
 	return []delivery{
-		{pix.event(asaas.EventPaymentCreated), "A-1001", once, "200 done"},
-		{pix.event(asaas.EventPaymentReceived), "A-1001, ten at once", tenAtOnce, "10 x 200: 1 done, 9 duplicate"},
+		{pix.event(asaas.EventPaymentCreated), "A-1001", once, "200 pending, then done"},
+		{pix.event(asaas.EventPaymentReceived), "A-1001, ten at once", tenAtOnce, "10 x 200: 1 pending, 9 duplicate, then done"},
 		{pix.event(asaas.EventPaymentReceived), "A-1001, three times more", threeTimes, "3 x 200: 3 duplicate"},
-		{pix.event(asaas.EventPaymentOverdue), "A-1001, late and out of order", once, "200 done"},
-		{boleto.event(asaas.EventPaymentConfirmed), "A-1002, three times", threeTimes, "3 x 200: 1 done, 2 duplicate"},
-		{boleto.event(asaas.EventPaymentReceived), "A-1002", once, "200 done"},
-		{givenBack.event(asaas.EventPaymentReceived), "A-1003", once, "200 done"},
-		{late.event(asaas.EventPaymentOverdue), "A-1004", once, "200 done"},
+		{pix.event(asaas.EventPaymentOverdue), "A-1001, late and out of order", once, "200 pending, then done"},
+		{boleto.event(asaas.EventPaymentConfirmed), "A-1002, three times", threeTimes, "3 x 200: 1 pending, 2 duplicate, then done"},
+		{boleto.event(asaas.EventPaymentReceived), "A-1002", once, "200 pending, then done"},
+		{givenBack.event(asaas.EventPaymentReceived), "A-1003", once, "200 pending, then done"},
+		{late.event(asaas.EventPaymentOverdue), "A-1004", once, "200 pending, then done"},
 		{unpaid.event(asaas.EventPaymentReceived).withToken("a guess"), "A-1005, forged: a guessed token", once, "401 refused (wrong_token)"},
-		{unpaid.event(asaas.EventPaymentCheckoutViewed), "A-1005, there is no handler", once, "200 unhandled"},
+		{unpaid.event(asaas.EventPaymentCheckoutViewed), "A-1005, there is no handler", once, "200 pending, then unhandled"},
 		{unpaid.event(asaas.EventPaymentBankSlipViewed), "A-1005, the shop ignores it", once, "200 ignored"},
-		{unpaid.event("PAYMENT_BY_PIGEON"), "A-1005, nobody knows this type", once, "200 unhandled"},
+		{unpaid.event("PAYMENT_BY_PIGEON"), "A-1005, nobody knows this type", once, "200 pending, then unhandled"},
 		{ping(), "the dashboard's test", once, "200 ignored"},
-		{card.flat(), "Z-2001, there is no USD ledger", once, "503 retrying"},
+		{card.flat(), "Z-2001, there is no USD ledger", once, "200 pending, then retrying"},
 	}
 }
 
 func afternoon() []delivery {
 	return []delivery{
-		{card.flat(), "Z-2001 again, ten at once", tenAtOnce, "10 x 200: 1 done, 9 duplicate"},
-		{yappy.nested(), "Z-2002, other layout, three times", threeTimes, "3 x 200: 1 done, 2 duplicate"},
-		{trial.flat(), "Z-2003, a test: no money moved", once, "200 done"},
+		{card.flat(), "Z-2001 again, ten at once", tenAtOnce, "10 x 200: 10 duplicate"},
+		{card.nested(), "Z-2001 in the other layout", once, "200 pending, then done"},
+		{yappy.nested(), "Z-2002, other layout, three times", threeTimes, "3 x 200: 1 pending, 2 duplicate, then done"},
+		{trial.flat(), "Z-2003, a test: no money moved", once, "200 ignored"},
 		{unused.flat().changed(`"amount":1234`, `"amount":1`), "Z-2003, forged: changed on the way", once, "401 refused (wrong_signature)"},
 		{card.flat().signedAt(time.Now().Add(-10 * time.Minute)), "Z-2001, recorded and sent again", once, "401 refused (stale)"},
-		{unasked.event(asaas.EventPaymentCreated), "a Pix that nobody asked for", once, "200 done"},
-		{unasked.event(asaas.EventPaymentReceived), "the same Pix, ten at once", tenAtOnce, "10 x 200: 1 done, 9 duplicate"},
-		{givenBack.event(asaas.EventPaymentRefunded), "A-1003, three times", threeTimes, "3 x 200: 1 done, 2 duplicate"},
+		{unasked.event(asaas.EventPaymentCreated), "a Pix that nobody asked for", once, "200 pending, then done"},
+		{unasked.event(asaas.EventPaymentReceived), "the same Pix, ten at once", tenAtOnce, "10 x 200: 1 pending, 9 duplicate, then done"},
+		{givenBack.event(asaas.EventPaymentRefunded), "A-1003, three times", threeTimes, "3 x 200: 1 pending, 2 duplicate, then done"},
 	}
 }
 

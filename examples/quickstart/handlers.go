@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"database/sql/driver"
+	"errors"
 	"fmt"
 
 	"github.com/jackc/pgx/v5"
@@ -15,13 +16,11 @@ import (
 
 // A handler writes through tx, and nothing else: its rows and the record that
 // the event is done are committed together. It need not ask whether the event
-// came before, it returns what fails, and the provider delivers again.
+// came before. It returns what fails, and the event is tried again. If it returns
+// nil, the event is done for good.
 
 func charged(ctx context.Context, tx pgx.Tx, e *asaas.PaymentEvent) error {
-	// An ExternalReference that is null or unknown matches no order, which is
-	// right: money that nobody asked for is a charge, too.
-	_, err := tx.Exec(ctx, `update orders set charge = $1 where id = $2`, e.Payment.ID, e.Payment.ExternalReference)
-	return err
+	return set(ctx, tx, e.Payment.ExternalReference, `update orders set charge = $2 where id = $1`, e.Payment.ID)
 }
 
 // confirmed: the order is paid for, though its money comes with PAYMENT_RECEIVED.
@@ -36,6 +35,7 @@ func received(ctx context.Context, tx pgx.Tx, e *asaas.PaymentEvent) error {
 	return book(ctx, tx, entry{
 		order:    e.Payment.ExternalReference,
 		payment:  e.Payment.ID,
+		kind:     "received",
 		amount:   e.Payment.Value,
 		currency: "BRL",
 		day:      e.Payment.PaymentDate,
@@ -43,18 +43,17 @@ func received(ctx context.Context, tx pgx.Tx, e *asaas.PaymentEvent) error {
 }
 
 func overdue(ctx context.Context, tx pgx.Tx, e *asaas.PaymentEvent) error {
-	_, err := tx.Exec(ctx, `update orders set overdue_at = now() where id = $1`, e.Payment.ExternalReference)
-	return err
+	return set(ctx, tx, e.Payment.ExternalReference, `update orders set overdue_at = now() where id = $1`)
 }
 
 func refunded(ctx context.Context, tx pgx.Tx, e *asaas.PaymentEvent) error {
-	_, err := tx.Exec(ctx, `update orders set refunded_at = now() where id = $1`, e.Payment.ExternalReference)
-	if err != nil {
+	if err := set(ctx, tx, e.Payment.ExternalReference, `update orders set refunded_at = now() where id = $1`); err != nil {
 		return err
 	}
 	return book(ctx, tx, entry{
 		order:    e.Payment.ExternalReference,
 		payment:  e.Payment.ID,
+		kind:     "refunded",
 		amount:   e.Payment.Value.Neg(),
 		currency: "BRL",
 		day:      e.DateCreated,
@@ -62,9 +61,6 @@ func refunded(ctx context.Context, tx pgx.Tx, e *asaas.PaymentEvent) error {
 }
 
 func succeeded(ctx context.Context, tx pgx.Tx, e *zeltapay.PaymentEvent) error {
-	if e.IsTest() {
-		return nil // no money moved
-	}
 	cents, ok := e.Amount()
 	if !ok {
 		return fmt.Errorf("payment %s has no amount: see its payload in idem_payloads", e.TransactionID())
@@ -75,7 +71,8 @@ func succeeded(ctx context.Context, tx pgx.Tx, e *zeltapay.PaymentEvent) error {
 	}
 	return book(ctx, tx, entry{
 		order:    order,
-		payment:  e.TransactionID(),
+		payment:  e.LinkID(), // the same in both layouts, which name the transaction differently
+		kind:     "received",
 		amount:   asaas.Cents(int64(cents)),
 		currency: cmp.Or(e.Currency(), "USD"), // the nested layout does not say it
 		day:      e.PaidAt(),
@@ -92,33 +89,53 @@ func orderOf(e *zeltapay.PaymentEvent) optional.Value[string] {
 
 func pay(ctx context.Context, tx pgx.Tx, order optional.Value[string]) error {
 	// A charge may be confirmed, then received, and both again after a dispute.
-	_, err := tx.Exec(ctx, `update orders set paid_at = coalesce(paid_at, now()) where id = $1`, order)
+	return set(ctx, tx, order, `update orders set paid_at = coalesce(paid_at, now()) where id = $1`)
+}
+
+// set updates the order whose id the shop sent with its charge or link. The order
+// is stored before those are made, so that it is there before any event.
+func set(ctx context.Context, tx pgx.Tx, order optional.Value[string], update string, args ...any) error {
+	id := order.Or("")
+	if id == "" {
+		return nil // made by hand at the provider, or money that nobody asked for
+	}
+	updated, err := tx.Exec(ctx, update, append([]any{id}, args...)...)
+	if err == nil && updated.RowsAffected() == 0 {
+		err = errors.New("its order is not stored") // nil would mean that the event is done
+	}
 	return err
 }
 
 // entry is money that came in or, negative, went back.
 type entry struct {
 	order    optional.Value[string]
-	payment  string // its id at the provider
+	payment  string // the charge at Asaas, the link at Zelta Pay
+	kind     string // received or refunded
 	amount   asaas.Money
 	currency string
 	day      driver.Valuer // a provider's date or time, maybe null
 }
 
-// book writes an entry under the ledger's next number. A delivery that fails
-// takes no number, and one that comes twice takes one.
+// book writes an entry under the ledger's next number. An attempt that fails takes
+// no number.
 //
-// Once is per event: a chargeback that is won brings PAYMENT_RECEIVED again, as
-// another event. A shop that has chargebacks books those, too, or asks its entries
-// first whether the payment is booked.
+// Exactly once is per event. That a payment is booked once is the table's own key:
+// a chargeback that is won brings PAYMENT_RECEIVED again, and a Zelta Pay payment
+// may come in both layouts, each time as another event.
 func book(ctx context.Context, tx pgx.Tx, e entry) error {
-	const insert = `
-with ledger as (update ledgers set entries = entries + 1 where currency = $1 returning entries)
-insert into entries (currency, number, order_id, payment, amount, day)
-select $1, entries, $2, $3, $4, $5 from ledger`
-	tag, err := tx.Exec(ctx, insert, e.currency, e.order, e.payment, e.amount, e.day)
-	if err == nil && tag.RowsAffected() == 0 {
-		return fmt.Errorf("there is no ledger for %s: open one, the event will come again", e.currency)
+	var entries int64
+	err := tx.QueryRow(ctx, `select entries from ledgers where currency = $1 for update`, e.currency).Scan(&entries)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return fmt.Errorf("there is no ledger for %s: open one, the event is tried again", e.currency)
 	}
+	if err != nil {
+		return err
+	}
+	const insert = `
+with booked as (
+	insert into entries (currency, number, order_id, payment, kind, amount, day) values ($1, $2, $3, $4, $5, $6, $7)
+	on conflict (payment, kind) do nothing returning number)
+update ledgers set entries = number from booked where currency = $1`
+	_, err = tx.Exec(ctx, insert, e.currency, entries+1, e.order, e.payment, e.kind, e.amount, e.day)
 	return err
 }

@@ -33,9 +33,9 @@ type order struct {
 
 // eventCounts is how many events of a provider are in which state.
 type eventCounts struct {
-	source                            string
-	done, retrying, unhandled, failed int64
-	kept                              string // the types of those that are not done
+	source                           string
+	done, pending, unhandled, failed int64
+	kept                             string // the types of those that are not done
 }
 
 func (s *shop) read(ctx context.Context) (held holdings, err error) {
@@ -43,10 +43,10 @@ func (s *shop) read(ctx context.Context) (held holdings, err error) {
 		return holdings{}, fmt.Errorf("reading the orders: %w", err)
 	}
 	for _, of := range []struct {
-		source    string
-		processor *idem.Processor
+		source string
+		inbox  *idem.Inbox
 	}{{"asaas", s.asaas}, {"zeltapay", s.zeltapay}} {
-		e, err := s.readEvents(ctx, of.source, of.processor)
+		e, err := s.readEvents(ctx, of.source, of.inbox)
 		if err != nil {
 			return holdings{}, fmt.Errorf("reading the events: %w", err)
 		}
@@ -77,15 +77,15 @@ order by o.id, e.order_id`
 	})
 }
 
-func (s *shop) readEvents(ctx context.Context, source string, p *idem.Processor) (eventCounts, error) {
+func (s *shop) readEvents(ctx context.Context, source string, i *idem.Inbox) (eventCounts, error) {
 	const query = `
 select count(*) filter (where state = 'done'), coalesce(string_agg(type, ', ' order by type) filter (where state <> 'done'), '')
 from idem_events where starts_with(event, $1 || '/')`
-	open, err := p.Stats(ctx)
+	open, err := i.Stats(ctx)
 	if err != nil {
 		return eventCounts{}, err
 	}
-	e := eventCounts{source: source, retrying: open.Retrying.Events, unhandled: open.Unhandled.Events, failed: open.Parked.Events}
+	e := eventCounts{source: source, pending: open.Pending.Events, unhandled: open.Unhandled.Events, failed: open.Parked.Events}
 	err = s.pool.QueryRow(ctx, query, source).Scan(&e.done, &e.kept)
 	return e, err
 }
@@ -96,9 +96,9 @@ func (held holdings) print(out io.Writer) {
 		fmt.Fprintf(out, "%-8s  %11s  %-13s  %11s  %s\n",
 			cmp.Or(o.id, "none"), o.in(o.total), o.state, o.in(o.booked), cmp.Or(o.entries, "-"))
 	}
-	fmt.Fprintf(out, "\n%-8s  %4s  %8s  %6s  %9s  %s\n", "EVENTS", "DONE", "RETRYING", "FAILED", "UNHANDLED", "KEPT FOR A REPLAY")
+	fmt.Fprintf(out, "\n%-8s  %4s  %8s  %6s  %9s  %s\n", "EVENTS", "DONE", "PENDING", "FAILED", "UNHANDLED", "KEPT FOR A REPLAY")
 	for _, e := range held.events {
-		fmt.Fprintf(out, "%-8s  %4d  %8d  %6d  %9d  %s\n", e.source, e.done, e.retrying, e.failed, e.unhandled, cmp.Or(e.kept, "-"))
+		fmt.Fprintf(out, "%-8s  %4d  %8d  %6d  %9d  %s\n", e.source, e.done, e.pending, e.failed, e.unhandled, cmp.Or(e.kept, "-"))
 	}
 }
 
@@ -138,5 +138,5 @@ func (o order) String() string {
 }
 
 func (e eventCounts) String() string {
-	return fmt.Sprintf("%d done, %d retrying, %d failed and %d unhandled events of %s [%s]", e.done, e.retrying, e.failed, e.unhandled, e.source, e.kept)
+	return fmt.Sprintf("%d done, %d pending, %d failed and %d unhandled events of %s [%s]", e.done, e.pending, e.failed, e.unhandled, e.source, e.kept)
 }

@@ -1,7 +1,7 @@
 // Quickstart is a small shop that is paid through Asaas and Zelta Pay, and
-// books each payment once. It plays a day of webhooks against itself over
-// HTTP, and prints what was delivered, what it answered, and what its database
-// holds in the end:
+// books each payment once. It answers at once, and its workers do the rest. It
+// plays a day of webhooks against itself over HTTP, and prints what was delivered,
+// what it answered, what became of it, and what its database holds in the end:
 //
 //	go run ./examples/quickstart
 //
@@ -86,13 +86,15 @@ func open(ctx context.Context, o options, out io.Writer, listener net.Listener, 
 	if err != nil {
 		return err
 	}
-	return serve(ctx, listener, newServer(s.routes(), log), func(ctx context.Context) error {
-		url := "http://" + listener.Addr().String()
-		if err := s.play(ctx, out, url); err != nil || !o.serve {
-			return err
-		}
-		level.Set(slog.LevelDebug)
-		return stay(ctx, out, url)
+	return s.whileWorking(ctx, func(ctx context.Context) error {
+		return serve(ctx, listener, newServer(s.routes(), log), func(ctx context.Context) error {
+			url := "http://" + listener.Addr().String()
+			if err := s.play(ctx, out, url); err != nil || !o.serve {
+				return err
+			}
+			level.Set(slog.LevelDebug)
+			return stay(ctx, out, url)
+		})
 	})
 }
 

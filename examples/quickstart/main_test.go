@@ -24,7 +24,21 @@ func testShop(t *testing.T) (s *shop, url string) {
 		t.Fatal(err)
 	}
 	server := httptest.NewServer(s.routes())
-	t.Cleanup(server.Close)
+	ctx, stop := context.WithCancel(t.Context())
+	worked := make(chan error)
+	go func() {
+		worked <- s.whileWorking(ctx, func(ctx context.Context) error {
+			<-ctx.Done()
+			return nil
+		})
+	}()
+	t.Cleanup(func() {
+		server.Close()
+		stop()
+		if err := <-worked; err != nil {
+			t.Error(err)
+		}
+	})
 	return s, server.URL
 }
 
@@ -36,11 +50,15 @@ func TestDayEndsAsItShould(t *testing.T) {
 		t.Error(err)
 	}
 	for _, line := range []string{
-		"Asaas      PAYMENT_RECEIVED          A-1001, ten at once                 10 x 200: 1 done, 9 duplicate",
+		"Asaas      PAYMENT_RECEIVED          A-1001, ten at once                 10 x 200: 1 pending, 9 duplicate, then done",
 		"Asaas      PAYMENT_RECEIVED          A-1005, forged: a guessed token     401 refused (wrong_token)",
-		"Zelta Pay  payment.success           Z-2001, there is no USD ledger      503 retrying",
-		"Zelta Pay  payment.success           Z-2001 again, ten at once           10 x 200: 1 done, 9 duplicate",
+		"Zelta Pay  payment.success           Z-2001, there is no USD ledger      200 pending, then retrying",
+		"At noon the shop opens its ledger for USD. What failed is tried again: Z-2001 is booked.",
+		"Zelta Pay  payment.success           Z-2001 again, ten at once           10 x 200: 10 duplicate",
+		"Zelta Pay  payment.success           Z-2001 in the other layout          200 pending, then done",
+		"Zelta Pay  payment.success           Z-2003, a test: no money moved      200 ignored",
 		"A-1001     149.90 BRL  paid            149.90 BRL  1",
+		"Z-2001      49.00 USD  paid             49.00 USD  1",
 		"A-1003      59.90 BRL  refunded                 -  3, 5",
 		"none                -  not asked for    29.90 BRL  4",
 		"asaas       10         0       0          2  PAYMENT_BY_PIGEON, PAYMENT_CHECKOUT_VIEWED",
@@ -62,12 +80,12 @@ func TestWhatIsWrongInTheDatabaseIsSaid(t *testing.T) {
 	}{
 		{
 			"a payment booked twice",
-			`insert into entries (currency, number, order_id, payment, amount) select currency, 6, order_id, payment, amount from entries where payment = 'pay_1_a1B2c3D4e51001'`,
+			`insert into entries (currency, number, order_id, payment, kind, amount) select currency, 6, order_id, payment, 'again', amount from entries where payment = 'pay_1_a1B2c3D4e51001'`,
 			`must not hold order "A-1001" of 149.90 BRL, paid, with 299.80 booked in entries [1, 6]`,
 		},
 		{
 			"a cent too much",
-			`update entries set amount = amount + 0.01 where payment = 'nmi_2001'`,
+			`update entries set amount = amount + 0.01 where payment = 'pl_2001'`,
 			`must not hold order "Z-2001" of 49.00 USD, paid, with 49.01 booked in entries [1]`,
 		},
 		{
@@ -77,7 +95,7 @@ func TestWhatIsWrongInTheDatabaseIsSaid(t *testing.T) {
 		},
 		{
 			"money for an order of somebody else",
-			`insert into entries (currency, number, order_id, payment, amount) values ('USD', 3, 'X-1', 'pay_1_a1B2c3D4e51007', 1)`,
+			`insert into entries (currency, number, order_id, payment, kind, amount) values ('USD', 3, 'X-1', 'pay_1_a1B2c3D4e51007', 'received', 1)`,
 			`must not hold order "X-1" of 0.00 USD, not asked for, with 1.00 booked in entries [3]`,
 		},
 		{
@@ -88,7 +106,7 @@ func TestWhatIsWrongInTheDatabaseIsSaid(t *testing.T) {
 		{
 			"an event that is forgotten",
 			`delete from idem_events where type = 'PAYMENT_CREATED'`,
-			`must not hold 8 done, 0 retrying, 0 failed and 2 unhandled events of asaas`,
+			`must not hold 8 done, 0 pending, 0 failed and 2 unhandled events of asaas`,
 		},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -113,13 +131,13 @@ func TestWrongAnswerIsSaid(t *testing.T) {
 	s, url := testShop(t)
 	p := provider{http.DefaultClient, url}
 	wrong, err := s.deliverAll(t.Context(), io.Discard, p, []delivery{
-		{pix.event(asaas.EventPaymentCreated), "the first", once, "200 done"},
-		{pix.event(asaas.EventPaymentCreated), "the second", once, "200 done"},
+		{unasked.event(asaas.EventPaymentCreated), "the first", once, "200 pending, then done"},
+		{unasked.event(asaas.EventPaymentCreated), "the second", once, "200 pending, then done"},
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := []string{`PAYMENT_CREATED (the second) was answered "200 duplicate", should be "200 done"`}
+	want := []string{`PAYMENT_CREATED (the second) was answered "200 duplicate", should be "200 pending, then done"`}
 	if diff := cmp.Diff(want, texts(wrong)); diff != "" {
 		t.Error(diff)
 	}

@@ -216,10 +216,15 @@ func (r *running) paste(t *testing.T) {
 	if diff := cmp.Diff([]string{duplicate, guessed, duplicate, changed}, second); diff != "" {
 		t.Error(diff)
 	}
-	held := shell(t, r.curl[4])
 	for _, line := range []string{"A-1005      80.00 BRL  paid             80.00 BRL  6\n", "Z-2003      12.34 USD  paid             12.34 USD  3\n"} {
-		if !strings.Contains(held, line) {
-			t.Errorf("the orders lack %q:\n%s", line, held)
+		held, late := shell(t, r.curl[4]), time.After(30*time.Second)
+		for !strings.Contains(held, line) { // the workers come after the answer
+			select {
+			case <-late:
+				t.Fatalf("the orders lack %q:\n%s", line, held)
+			case <-time.After(20 * time.Millisecond):
+			}
+			held = shell(t, r.curl[4])
 		}
 	}
 }

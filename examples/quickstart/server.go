@@ -16,7 +16,7 @@ func newServer(handler http.Handler, log *slog.Logger) *http.Server {
 		Handler:           handler,
 		ReadHeaderTimeout: 5 * time.Second,
 		ReadTimeout:       10 * time.Second,
-		WriteTimeout:      15 * time.Second, // a Processor answers within 9.5 s: Timeout and what follows it
+		WriteTimeout:      15 * time.Second, // an Inbox answers within 8 s
 		IdleTimeout:       time.Minute,
 		MaxHeaderBytes:    16 << 10,
 		ErrorLog:          slog.NewLogLogger(log.Handler(), slog.LevelWarn),

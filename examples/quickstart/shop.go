@@ -3,9 +3,11 @@ package main
 import (
 	"context"
 	_ "embed"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net/http"
+	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
@@ -29,7 +31,7 @@ const (
 // shop is the application.
 type shop struct {
 	pool            *pgxpool.Pool
-	asaas, zeltapay *idem.Processor
+	asaas, zeltapay *idem.Inbox
 	outcomes        tally // an application has metrics here
 }
 
@@ -46,14 +48,29 @@ func newShop(ctx context.Context, pool *pgxpool.Pool, log *slog.Logger) (*shop, 
 	}
 	s := &shop{
 		pool:     pool,
-		asaas:    idem.NewProcessor(pool, asaasEvents()),
-		zeltapay: idem.NewProcessor(pool, zeltapayEvents()),
+		asaas:    idem.NewInbox(pool, asaasEvents()),
+		zeltapay: idem.NewInbox(pool, zeltapayEvents(log)),
 	}
-	for _, p := range []*idem.Processor{s.asaas, s.zeltapay} {
-		p.Logger = log
-		p.Observe = s.outcomes.observe
+	for _, i := range []*idem.Inbox{s.asaas, s.zeltapay} {
+		i.Logger = log
+		i.Observe = s.outcomes.observe
+		i.Backoff = func(int) time.Duration { return time.Minute } // the day takes a moment: nothing is tried again in between
 	}
 	return s, nil
+}
+
+// whileWorking runs the workers of the inboxes until do returns. In an application
+// idem.Serve does that, and serves.
+func (s *shop) whileWorking(ctx context.Context, do func(context.Context) error) error {
+	workers, stop := context.WithCancel(context.WithoutCancel(ctx)) // they stop after the server
+	defer stop()
+	stopped := make(chan error, 2)
+	for _, i := range []*idem.Inbox{s.asaas, s.zeltapay} {
+		go func() { stopped <- i.Run(workers) }()
+	}
+	err := do(ctx)
+	stop()
+	return errors.Join(err, <-stopped, <-stopped)
 }
 
 // asaasEvents says what the shop does about Asaas's events. Those that it does
@@ -69,8 +86,10 @@ func asaasEvents() *asaas.Dispatcher {
 	return events
 }
 
-func zeltapayEvents() *zeltapay.Dispatcher {
+// zeltapayEvents is the same for Zelta Pay's. Test payments are not among them.
+func zeltapayEvents(log *slog.Logger) *zeltapay.Dispatcher {
 	events := zeltapay.NewDispatcher(zeltapaySecret)
+	events.Logger = log
 	events.OnPaymentSuccess(succeeded)
 	return events
 }

@@ -20,8 +20,10 @@ create table entries (
     currency text           not null references ledgers,
     number   bigint         not null,
     order_id text,          -- null: nobody asked for this money
-    payment  text           not null,
+    payment  text           not null, -- the charge at Asaas, the link at Zelta Pay
+    kind     text           not null, -- received or refunded
     amount   numeric(12, 2) not null,
     day      date,
-    primary key (currency, number)
+    primary key (currency, number),
+    unique (payment, kind) -- however many events say so: a won chargeback's, or both layouts' of Zelta Pay
 );

@@ -2,6 +2,7 @@ package readme
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"io"
 	"net"
@@ -10,9 +11,11 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/paghooks/paghooks/idem/idemtest"
@@ -21,69 +24,164 @@ import (
 
 const token = "right"
 
-// event is an event of a charge.
-func event(name, charge string) string {
+// event is an event of a charge, which was made for an order: reference is its
+// externalReference as JSON.
+func event(name, charge, reference string) string {
 	return fmt.Sprintf(`{"id":"evt_%[1]s&%[2]s","event":"%[1]s","dateCreated":"2026-11-20 10:00:00",
-		"payment":{"object":"payment","id":"%[2]s","value":29.9,"status":"%[3]s"}}`, name, charge, strings.TrimPrefix(name, "PAYMENT_"))
+		"payment":{"object":"payment","id":"%[2]s","value":29.9,"status":"%[3]s","externalReference":%[4]s}}`,
+		name, charge, strings.TrimPrefix(name, "PAYMENT_"), reference)
 }
 
-func TestTheProgramMarksAnOrderAsPaidOnce(t *testing.T) {
-	t.Parallel()
+const (
+	confirmed = "PAYMENT_CONFIRMED"
+	received  = "PAYMENT_RECEIVED"
+	refunded  = "PAYMENT_REFUNDED"
+)
+
+// shop is the README's program with its database.
+type shop struct {
+	*testing.T
+	pool    *pgxpool.Pool
+	deliver func(token, body string) (status int)
+}
+
+// orders is the README's table, with a count of how often an order was paid.
+const orders = `create table orders (id text primary key, paid_at timestamptz, refunded_at timestamptz, times int not null default 0);
+	create function count_paid() returns trigger language plpgsql as $$ begin new.times = old.times + 1; return new; end $$;
+	create trigger count_paid before update on orders for each row when (old.paid_at is distinct from new.paid_at) execute function count_paid()`
+
+func openShop(t *testing.T) *shop {
+	t.Helper()
 	url := idemtest.URL(t)
 	pool, err := pgxpool.New(t.Context(), url)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer pool.Close()
-	const (
-		card   = "pay_1_a1B2c3D4e5F6g7"
-		late   = "pay_2_b2C3d4E5f6G7h8"
-		pix    = "pay_3_c3D4e5F6g7H8i9"
-		unpaid = "pay_4_d4E5f6G7h8I9j0"
-	)
-	if _, err := pool.Exec(t.Context(), `create table orders (charge_id text, paid_at timestamptz, paid int default 0);
-		create function count_paid() returns trigger language plpgsql as $$ begin new.paid = old.paid + 1; return new; end $$;
-		create trigger count_paid before update on orders for each row execute function count_paid()`); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := pool.Exec(t.Context(), `insert into orders (charge_id) select unnest($1::text[])`, []string{card, late, pix, unpaid}); err != nil {
+	t.Cleanup(pool.Close)
+	if _, err := pool.Exec(t.Context(), orders); err != nil {
 		t.Fatal(err)
 	}
 	deliver, _ := start(t, build(t), url, token)
-	if got := deliver("wrong", event("PAYMENT_RECEIVED", unpaid)); got != http.StatusUnauthorized {
-		t.Errorf("a delivery with the wrong token was answered %d, want 401", got)
+	return &shop{t, pool, deliver}
+}
+
+// sell stores an order.
+func (s *shop) sell(order string) {
+	s.Helper()
+	if _, err := s.pool.Exec(s.Context(), `insert into orders (id) values ($1)`, order); err != nil {
+		s.Fatal(err)
 	}
-	for _, c := range []struct {
-		charge string
-		events []string
-		why    string
-	}{
-		{card, []string{"PAYMENT_CONFIRMED", "PAYMENT_CONFIRMED", "PAYMENT_RECEIVED", "PAYMENT_RECEIVED"}, "a card: the money comes a month later"},
-		{late, []string{"PAYMENT_RECEIVED", "PAYMENT_CONFIRMED"}, "they come out of order"},
-		{pix, []string{"PAYMENT_RECEIVED", "PAYMENT_RECEIVED"}, "Pix is never confirmed"},
-	} {
-		for i, name := range c.events {
-			if got := deliver(token, event(name, c.charge)); got != http.StatusOK {
-				t.Errorf("%s: delivery %d, %s, was answered %d, want 200", c.why, i+1, name, got)
-			}
-			var paid int
-			query := `select paid from orders where charge_id = $1 and (paid = 0) = (paid_at is null)`
-			if err := pool.QueryRow(t.Context(), query, c.charge).Scan(&paid); err != nil || paid != 1 {
-				t.Errorf("%s: after delivery %d, %s, it was paid %d times, %v", c.why, i+1, name, paid, err)
-			}
+}
+
+// send delivers events of a charge as Asaas does.
+func (s *shop) send(charge, reference string, names ...string) {
+	s.Helper()
+	for _, name := range names {
+		if got := s.deliver(token, event(name, charge, reference)); got != http.StatusOK {
+			s.Errorf("%s of %s was answered %d, want 200", name, charge, got)
 		}
 	}
-	var paid int
-	if err := pool.QueryRow(t.Context(), `select paid from orders where charge_id = $1`, unpaid).Scan(&paid); err != nil || paid != 0 {
-		t.Errorf("the order that nobody paid was paid %d times, %v", paid, err)
+}
+
+// await waits until all events of a charge are done, or all of them have failed.
+func (s *shop) await(charge, want string) {
+	s.Helper()
+	const query = `select coalesce(string_agg(distinct state || case when attempts > 0 and state <> 'done' then ' ' || last_error else '' end, ', '), 'none')
+		from idem_events where key = $1`
+	late := time.After(time.Minute)
+	for {
+		var is string
+		if err := s.pool.QueryRow(s.Context(), query, charge).Scan(&is); err != nil {
+			s.Fatal(err)
+		}
+		if is == want {
+			return
+		}
+		select {
+		case <-late:
+			s.Fatalf("the events of %s are %q, want %q", charge, is, want)
+		case <-time.After(20 * time.Millisecond):
+		}
 	}
+}
+
+// order is an order as the shop sees it.
+type order struct {
+	Paid, Refunded bool
+	Times          int // it was paid
+}
+
+func (s *shop) is(why, id string, want order) {
+	s.Helper()
+	var got order
+	const query = `select paid_at is not null, refunded_at is not null, times from orders where id = $1`
+	if err := s.pool.QueryRow(s.Context(), query, id).Scan(&got.Paid, &got.Refunded, &got.Times); err != nil || got != want {
+		s.Errorf("%s: the order is %+v, %v; want %+v", why, got, err, want)
+	}
+}
+
+func TestTheProgramPaysEachOrderOnceWhateverTheOrderOfItsEvents(t *testing.T) {
+	t.Parallel()
+	s := openShop(t)
+	s.sell("unpaid")
+	if got := s.deliver("wrong", event(received, "pay_0_a1B2c3D4e5F6g7", `"unpaid"`)); got != http.StatusUnauthorized {
+		t.Errorf("a delivery with the wrong token was answered %d, want 401", got)
+	}
+	for i, c := range []struct {
+		why    string
+		events []string
+		want   order
+	}{
+		{"a card: the money comes a month later", []string{confirmed, received}, order{Paid: true, Times: 1}},
+		{"they come in reverse", []string{received, confirmed}, order{Paid: true, Times: 1}},
+		{"each comes twice", []string{confirmed, confirmed, received, received}, order{Paid: true, Times: 1}},
+		{"Pix is never confirmed, and comes twice", []string{received, received}, order{Paid: true, Times: 1}},
+		{"it is refunded", []string{received, refunded}, order{Paid: true, Refunded: true, Times: 1}},
+		{"the refund comes first", []string{refunded, received}, order{Paid: true, Refunded: true, Times: 1}},
+		{"a redelivery of yesterday comes after the refund", []string{confirmed, received, refunded, confirmed, received}, order{Paid: true, Refunded: true, Times: 1}},
+	} {
+		id, charge := fmt.Sprintf("order-%d", i), fmt.Sprintf("pay_%d_a1B2c3D4e5F6g7", i+1)
+		s.sell(id)
+		for _, name := range c.events {
+			s.send(charge, `"`+id+`"`, name)
+			s.await(charge, "done") // so that the next one is handled after it, whatever its time
+		}
+		s.is(c.why, id, c.want)
+	}
+	s.is("nobody has paid it", "unpaid", order{})
+}
+
+// The webhook is faster than the application's own insert.
+func TestTheProgramPaysAnOrderThatIsStoredAfterItsPayment(t *testing.T) {
+	t.Parallel()
+	const early, unknown = "pay_1_a1B2c3D4e5F6g7", "pay_2_b2C3d4E5f6G7h8"
+	s := openShop(t)
+	s.send(early, `"order-1"`, confirmed)
+	s.send(unknown, `"order-2"`, received)
+	s.await(early, "pending the order of charge "+early+" is not stored")
+	s.sell("order-1")
+	s.await(early, "done") // it is tried again by itself
+	s.is("it was stored late", "order-1", order{Paid: true, Times: 1})
+	s.await(unknown, "pending the order of charge "+unknown+" is not stored") // nothing hides it
+}
+
+// Nobody's order waits for a charge that a person made at Asaas.
+func TestTheProgramIsDoneWithAChargeMadeByHand(t *testing.T) {
+	t.Parallel()
+	s := openShop(t)
+	s.sell("order-1")
+	for charge, reference := range map[string]string{"pay_1_a1B2c3D4e5F6g7": `null`, "pay_2_b2C3d4E5f6G7h8": `""`} {
+		s.send(charge, reference, confirmed, received, refunded)
+		s.await(charge, "done")
+	}
+	s.is("it is another's", "order-1", order{})
 }
 
 func TestTheProgramWithoutATokenAsksForRedelivery(t *testing.T) {
 	t.Parallel()
 	deliver, _ := start(t, build(t), idemtest.URL(t), "")
 	for _, token := range []string{"", "any"} {
-		if got := deliver(token, event("PAYMENT_RECEIVED", "pay_1_a1B2c3D4e5F6g7")); got != http.StatusServiceUnavailable {
+		if got := deliver(token, event(received, "pay_1_a1B2c3D4e5F6g7", `"order-1"`)); got != http.StatusServiceUnavailable {
 			t.Errorf("a delivery with the token %q was answered %d, want 503", token, got)
 		}
 	}
@@ -91,12 +189,21 @@ func TestTheProgramWithoutATokenAsksForRedelivery(t *testing.T) {
 
 func TestTheProgramTellsThatDeliveriesFail(t *testing.T) {
 	t.Parallel()
-	deliver, addr := start(t, build(t), idemtest.URL(t), "right") // its database has no table of orders
+	url := idemtest.URL(t)
+	deliver, addr := start(t, build(t), url, "right")
 	if status, says := health(t, addr); status != http.StatusOK {
 		t.Errorf("at the start its health is %d: %s", status, says)
 	}
+	conn, err := pgx.Connect(t.Context(), url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close(context.Background())
+	if _, err := conn.Exec(t.Context(), `alter table idem_events rename to mislaid`); err != nil {
+		t.Fatal(err)
+	}
 	for range 5 {
-		deliver("right", event("PAYMENT_RECEIVED", "pay_1_a1B2c3D4e5F6g7"))
+		deliver("right", event(received, "pay_1_a1B2c3D4e5F6g7", `"order-1"`))
 	}
 	late := time.After(30 * time.Second)
 	for { // it looks once a second
@@ -126,13 +233,31 @@ func health(t *testing.T, addr string) (status int, says string) {
 	return resp.StatusCode, string(body)
 }
 
+// built is the README's program, built once for all tests.
+var built struct {
+	sync.Once
+	folder string
+}
+
+func TestMain(m *testing.M) {
+	status := m.Run()
+	os.RemoveAll(built.folder)
+	os.Exit(status)
+}
+
 // build builds the README's program, for an address of the tests' own.
 func build(t *testing.T) (binary string) {
 	t.Helper()
-	code := strings.Replace(program(t).text, `":8080"`, `os.Getenv("ADDR")`, 1)
-	binary = filepath.Join(t.TempDir(), "program")
-	run(t, "build", "-o", binary, write(t, code))
-	return binary
+	built.Do(func() {
+		code := strings.Replace(program(t).text, `":8080"`, `os.Getenv("ADDR")`, 1)
+		folder, err := os.MkdirTemp("", "readme")
+		if err != nil {
+			t.Fatal(err)
+		}
+		built.folder = folder
+		run(t, "build", "-o", filepath.Join(folder, "program"), write(t, code))
+	})
+	return filepath.Join(built.folder, "program")
 }
 
 // start runs the program until the test ends, and returns how to deliver to it,

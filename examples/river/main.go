@@ -79,7 +79,7 @@ type app struct {
 	jobs      *river.Client[pgx.Tx]
 }
 
-const orders = `create table if not exists orders (charge text primary key, paid_at timestamptz not null default now())`
+const payments = `create table if not exists payments (charge text primary key, paid_at timestamptz not null default now())`
 
 func newApp(ctx context.Context, pool *pgxpool.Pool, token string, send func(context.Context, Receipt) error) (*app, error) {
 	if err := idem.Migrate(ctx, pool); err != nil {
@@ -93,7 +93,7 @@ func newApp(ctx context.Context, pool *pgxpool.Pool, token string, send func(con
 	if _, err := migrator.Migrate(ctx, rivermigrate.DirectionUp, nil); err != nil {
 		return nil, fmt.Errorf("making River's tables: %w", err)
 	}
-	if _, err := pool.Exec(ctx, orders); err != nil {
+	if _, err := pool.Exec(ctx, payments); err != nil {
 		return nil, err
 	}
 	workers := river.NewWorkers()
@@ -111,11 +111,13 @@ func newApp(ctx context.Context, pool *pgxpool.Pool, token string, send func(con
 	return a, nil
 }
 
-// paid pays an order and asks for its receipt, both or neither.
+// paid books a charge and asks for its receipt, both or neither. A chargeback that is won
+// brings PAYMENT_RECEIVED again, as another event: the charge is booked, and has its receipt.
 func (a *app) paid(ctx context.Context, tx pgx.Tx, e *asaas.PaymentEvent) error {
-	if _, err := tx.Exec(ctx, `insert into orders (charge) values ($1)`, e.Payment.ID); err != nil {
+	booked, err := tx.Exec(ctx, `insert into payments (charge) values ($1) on conflict do nothing`, e.Payment.ID)
+	if err != nil || booked.RowsAffected() == 0 {
 		return err
 	}
-	_, err := a.jobs.InsertTx(ctx, tx, Receipt{Charge: e.Payment.ID}, nil)
+	_, err = a.jobs.InsertTx(ctx, tx, Receipt{Charge: e.Payment.ID}, nil)
 	return err
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -32,6 +33,11 @@ func open(t *testing.T, send func(context.Context, Receipt) error) (*app, *pgxpo
 
 func deliver(t *testing.T, a *app, want int) {
 	t.Helper()
+	deliverBody(t, a, body, want)
+}
+
+func deliverBody(t *testing.T, a *app, body string, want int) {
+	t.Helper()
 	w := httptest.NewRecorder()
 	a.processor.ServeHTTP(w, asaastest.Request("/webhooks/asaas", token, []byte(body)))
 	if w.Code != want {
@@ -39,13 +45,13 @@ func deliver(t *testing.T, a *app, want int) {
 	}
 }
 
-func count(t *testing.T, pool *pgxpool.Pool) (orders, jobs int) {
+func count(t *testing.T, pool *pgxpool.Pool) (payments, jobs int) {
 	t.Helper()
-	const both = `select (select count(*) from orders), (select count(*) from river_job where kind = 'receipt')`
-	if err := pool.QueryRow(t.Context(), both).Scan(&orders, &jobs); err != nil {
+	const both = `select (select count(*) from payments), (select count(*) from river_job where kind = 'receipt')`
+	if err := pool.QueryRow(t.Context(), both).Scan(&payments, &jobs); err != nil {
 		t.Fatal(err)
 	}
-	return orders, jobs
+	return payments, jobs
 }
 
 // Names of tests are short here: they are part of the schema's, which River has in
@@ -57,8 +63,8 @@ func TestEventEnqueuesOneJob(t *testing.T) {
 	a, pool := open(t, func(_ context.Context, r Receipt) error { sent <- r; return nil })
 	deliver(t, a, http.StatusOK)
 	deliver(t, a, http.StatusOK)
-	if orders, jobs := count(t, pool); orders != 1 || jobs != 1 {
-		t.Errorf("there are %d orders and %d jobs, want one of each", orders, jobs)
+	if payments, jobs := count(t, pool); payments != 1 || jobs != 1 {
+		t.Errorf("there are %d payments and %d jobs, want one of each", payments, jobs)
 	}
 	if err := a.jobs.Start(t.Context()); err != nil {
 		t.Fatal(err)
@@ -73,25 +79,36 @@ func TestEventEnqueuesOneJob(t *testing.T) {
 	}
 }
 
-// The insert of the order fails at COMMIT, after the job was enqueued.
+// A chargeback was won.
+func TestReceivedAgain(t *testing.T) {
+	t.Parallel()
+	a, pool := open(t, func(context.Context, Receipt) error { return errors.New("there is no job") })
+	deliver(t, a, http.StatusOK)
+	deliverBody(t, a, strings.Replace(body, "evt_1&1", "evt_1&2", 1), http.StatusOK)
+	if payments, jobs := count(t, pool); payments != 1 || jobs != 1 {
+		t.Errorf("there are %d payments and %d jobs, want one of each", payments, jobs)
+	}
+}
+
+// The insert of the payment fails at COMMIT, after the job was enqueued.
 func TestFailureEnqueuesNoJob(t *testing.T) {
 	t.Parallel()
 	a, pool := open(t, func(context.Context, Receipt) error { return errors.New("there is no job") })
 	const deferred = `
 create table customers (charge text primary key);
-alter table orders add foreign key (charge) references customers deferrable initially deferred`
+alter table payments add foreign key (charge) references customers deferrable initially deferred`
 	if _, err := pool.Exec(t.Context(), deferred); err != nil {
 		t.Fatal(err)
 	}
 	deliver(t, a, http.StatusServiceUnavailable)
-	if orders, jobs := count(t, pool); orders != 0 || jobs != 0 {
-		t.Errorf("there are %d orders and %d jobs, want none", orders, jobs)
+	if payments, jobs := count(t, pool); payments != 0 || jobs != 0 {
+		t.Errorf("there are %d payments and %d jobs, want none", payments, jobs)
 	}
 	if _, err := pool.Exec(t.Context(), `insert into customers values ('pay_1')`); err != nil {
 		t.Fatal(err)
 	}
 	deliver(t, a, http.StatusOK)
-	if orders, jobs := count(t, pool); orders != 1 || jobs != 1 {
-		t.Errorf("there are %d orders and %d jobs, want one of each", orders, jobs)
+	if payments, jobs := count(t, pool); payments != 1 || jobs != 1 {
+		t.Errorf("there are %d payments and %d jobs, want one of each", payments, jobs)
 	}
 }

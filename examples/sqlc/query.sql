@@ -1,6 +1,6 @@
 -- name: BookPayment :exec
 insert into orders (charge_id, amount, net, due_on, paid_on, viewed_at, note)
-values ($1, $2, $3, $4, $5, $6, $7);
+values ($1, $2, $3, $4, $5, $6, $7) on conflict do nothing;
 
 -- name: GetOrder :one
 select * from orders where charge_id = $1;

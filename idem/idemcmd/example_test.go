@@ -24,7 +24,7 @@ func ExampleMain() {
 	idemcmd.Main(func(pool *pgxpool.Pool) idem.Receiver { // the application serves it, too
 		events := asaas.NewDispatcher()
 		events.OnPaymentReceived(func(ctx context.Context, tx pgx.Tx, e *asaas.PaymentEvent) error {
-			_, err := tx.Exec(ctx, `update orders set paid_at = now() where charge_id = $1`, e.Payment.ID)
+			_, err := tx.Exec(ctx, `insert into payments (event_id, charge_id, amount) values ($1, $2, $3) on conflict do nothing`, e.ID, e.Payment.ID, e.Payment.Value)
 			return err
 		})
 		return idem.NewInbox(pool, events)

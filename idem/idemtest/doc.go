@@ -71,6 +71,24 @@
 //
 // [ExactlyOnceInbox] is the same for an inbox and its workers.
 //
+// # Deliver in any order
+//
+// Events come late, and one may be handled after a newer one: no mechanism of
+// package idem skips an event, because each may be money. [AnyOrder] delivers
+// the events of a charge's life in every order, with duplicates, in both modes,
+// and compares the tables with the end of that life. A handler that copies a
+// state compares times in its own statement, and one that books has a row for
+// each event:
+//
+//	update orders set status = $1, status_at = $2 where id = $3 and status_at <= $2
+//	insert into ledger (event_id, type, amount) values ($1, $2, $3) on conflict do nothing
+//
+// # Run the handlers dry
+//
+// Before asaas.Recover gets a queue going again it runs the handlers in a
+// transaction that is rolled back, and their HTTP requests are real. [DryRun]
+// finds handlers that do not ask [idem.IsDryRun] before one.
+//
 // # Where Postgres comes from
 //
 // The first of these that there is:
@@ -91,7 +109,7 @@
 //
 // Without any of them, tests fail and say what to do. Where the environment
 // variable IDEMTEST_SKIP_WITHOUT_POSTGRES is 1, those that call [Pool], [URL],
-// [ExactlyOnce] or [ExactlyOnceInbox] are skipped. [Start] and [Cluster.Start]
+// [ExactlyOnce], [ExactlyOnceInbox], [AnyOrder] or [DryRun] are skipped. [Start] and [Cluster.Start]
 // return an error in any case.
 //
 // On Windows there are the first way and the last.

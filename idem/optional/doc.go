@@ -13,7 +13,7 @@
 // A [Value] is an argument of tx.Exec as it is. It becomes NULL when it holds
 // nothing:
 //
-//	tx.Exec(ctx, `update orders set paid_on = $1 where charge_id = $2`, e.Payment.PaymentDate, e.Payment.ID)
+//	tx.Exec(ctx, `insert into payments (charge_id, paid_on) values ($1, $2) on conflict do nothing`, e.Payment.ID, e.Payment.PaymentDate)
 //
 // # Build a field, in tests and requests
 //

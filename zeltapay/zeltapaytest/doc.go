@@ -41,6 +41,7 @@
 //	zeltapaytest.Delete("customer.customerEmail")
 //	zeltapaytest.Delete("eventId")                  // as the nested layout may be
 //	zeltapaytest.Add("livemode", true)              // newer than this module
+//	zeltapaytest.Set("transaction.isTest", true)    // a test payment, which needs AllowTest of the Dispatcher
 //
 // A mistake in a test, such as a path that does not exist, panics and lists
 // what does.

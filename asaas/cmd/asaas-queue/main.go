@@ -9,7 +9,8 @@
 //
 //	status              the webhooks, the state of their queues, and how long until Asaas deletes what waits
 //	recover ID          try the receiver with events that are rolled back; if it is sound, resume the queue or
-//	                    remove its penalty, and watch until Asaas counts no failures any more
+//	                    remove its penalty, and watch until Asaas counts no failures any more. The handlers run
+//	                    for real: HTTP requests that they make are made, unless they ask idem.IsDryRun first
 //	remove-penalty ID   have Asaas deliver at once again, without trying the receiver
 //	resume ID           start a queue again that Asaas stopped, without trying the receiver
 //	events ID           the event types that the webhook subscribes to

@@ -151,7 +151,7 @@ func unrecovered(err error) error {
 var questions = map[string]string{
 	"remove-penalty": "Remove its penalty, without trying the receiver?",
 	"resume":         "Start its queue again, without trying the receiver?",
-	"recover":        "Try the receiver with events that are rolled back, and start the queue again if it is sound?",
+	"recover":        "Try the receiver with events that are rolled back (its HTTP requests are real, unless it asks idem.IsDryRun), and start the queue again if it is sound?",
 }
 
 func (p *program) confirm(ctx context.Context, w *asaas.Webhook) error {
@@ -161,7 +161,7 @@ func (p *program) confirm(ctx context.Context, w *asaas.Webhook) error {
 	r := newRow(w, p.lastEvent)
 	question := questions[p.command]
 	if p.replay {
-		question = "Try the receiver with events that are rolled back, and if it is sound, start the queue again and replay what is owed?"
+		question = "Try the receiver with events that are rolled back (its HTTP requests are real, unless it asks idem.IsDryRun), and if it is sound, start the queue again and replay what is owed?"
 	}
 	fmt.Fprintf(p.complaints, "%s at %s: %s, Asaas counts %d failures.\n", cell(r.Name), cell(r.URL), r.words(), r.Penalized)
 	yes, err := terminal.Confirm(ctx, p.in, p.complaints, question)

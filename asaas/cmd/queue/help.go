@@ -40,8 +40,9 @@ func init() { // or it would refer to itself, through help
 		"recover": {
 			isAboutOne: true,
 			about:      "try the receiver, get the queue going again, and watch it",
-			more: "Sends an event of each type that the webhook subscribes to, which the application rolls back. If all\n" +
-				"that it handles pass, it resumes the queue or removes its penalty, and watches until Asaas counts no\n" +
+			more: "Sends a made-up event of each type that the webhook subscribes to. The application's handlers run for\n" +
+				"real, and what they wrote is rolled back: HTTP requests and e-mails that they send are sent, unless\n" +
+				"they ask idem.IsDryRun first. If all that it handles pass, it resumes the queue or removes its penalty, and watches until Asaas counts no\n" +
 				"failures any more. It ends with what the application owes.",
 			flags: []string{"yes", "every", "replay"}, env: []string{"ASAAS_WEBHOOK_TOKEN", "DATABASE_URL", "XDG_CACHE_HOME"},
 			run: (*program).change,

@@ -14,7 +14,7 @@ import (
 
 const bookPayment = `-- name: BookPayment :exec
 insert into orders (charge_id, amount, net, due_on, paid_on, viewed_at, note)
-values ($1, $2, $3, $4, $5, $6, $7)
+values ($1, $2, $3, $4, $5, $6, $7) on conflict do nothing
 `
 
 type BookPaymentParams struct {

@@ -1,0 +1,4 @@
+package idemtest
+
+// Permutations are the orders that AnyOrder tries.
+var Permutations = permutations
