@@ -21,6 +21,9 @@ func (i *Inbox) scanSpoolEveryMinute(ctx context.Context) {
 	}
 	for ok := true; ok; ok = sleep(ctx, time.Minute) {
 		i.Spool.scan(i)
+		if err := i.Spool.dir.Faults().Write; err != nil {
+			i.logError(ctx, "webhook spool cannot keep events: see that its directory can be written to, and that there is room", Event{}, err)
+		}
 	}
 }
 
@@ -49,7 +52,7 @@ func (i *Inbox) awaitSpool(ctx context.Context) error {
 // was acknowledged does not depend on a call of Run.
 func (s *Spool) ensureDraining() {
 	if i := s.inbox.Load(); i != nil && s.gate.startDraining() {
-		d := &drainer{dir: s.dir, gate: s.gate, inbox: i, heldBefore: math.MaxInt, maxEvents: groupEvents, unread: make(map[string]int)}
+		d := &drainer{dir: s.dir, gate: s.gate, inbox: i, heldBefore: math.MaxInt, maxEvents: groupEvents}
 		go d.run()
 	}
 }
@@ -67,8 +70,6 @@ type drainer struct {
 	maxEvents  int  // in a statement: fewer after one that got no answer, it may take too long
 	files      int  // that were stored
 	stored     int  // events that Postgres did not have
-
-	unread map[string]int // how often a file could not be read
 }
 
 const (

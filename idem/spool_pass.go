@@ -29,7 +29,7 @@ type pass struct {
 	drainer *drainer
 	inbox   *Inbox          // the drainer's
 	stored  int             // events that Postgres did not have
-	left    int             // events, and files, that are left to the next pass
+	left    int             // events that are left to the next pass
 	cause   error           // why the first of them was
 	behind  map[string]bool // lanes that have an event that is left, which is to be stored first
 }
@@ -37,7 +37,7 @@ type pass struct {
 // drainedFile is a file whose events are being stored.
 type drainedFile struct {
 	spool.File
-	missing int      // records that are damaged
+	damaged int      // records
 	left    bool     // some events are left to the next pass
 	refused [][]byte // records that Postgres does not take
 }
@@ -67,7 +67,7 @@ func (d *drainer) runPass(ctx context.Context) error {
 		files = files[n:]
 	}
 	if p.left > 0 {
-		return fmt.Errorf("%d events or files wait: %w", p.left, p.cause)
+		return fmt.Errorf("%d events wait: %w", p.left, p.cause)
 	}
 	return nil
 }
@@ -85,15 +85,19 @@ func group(files []spool.File) (n int) {
 	return n
 }
 
+// storeFiles stores what is in files, up to one that cannot be read: which entities
+// the events in that are of is not known, and later ones must not pass them.
 func (p *pass) storeFiles(ctx context.Context, files []spool.File) error {
 	var events []drainedEvent
 	var read []*drainedFile
+	var unread error
 	for _, f := range files {
-		records, missing, err := p.drainer.dir.Read(f)
-		if err != nil && p.readAgain(f) {
-			return fmt.Errorf("reading the spool: %w", err)
+		records, damaged, err := p.drainer.dir.Read(f)
+		if err != nil {
+			unread = fmt.Errorf("reading the spool: %w", err)
+			break
 		}
-		file := &drainedFile{File: f, missing: missing}
+		file := &drainedFile{File: f, damaged: damaged}
 		read = append(read, file)
 		for _, record := range records {
 			if e, ok := p.decode(ctx, file, record); ok {
@@ -109,17 +113,7 @@ func (p *pass) storeFiles(ctx context.Context, files []spool.File) error {
 	for _, f := range read {
 		p.finish(ctx, f)
 	}
-	return nil
-}
-
-// readTries is how often a file is read that the disk does not give. Then what it
-// gives of it is stored, and the rest is damaged.
-const readTries = 5
-
-// readAgain counts that a file could not be read, and tells whether to read it again.
-func (p *pass) readAgain(f spool.File) bool {
-	p.drainer.unread[f.Name]++
-	return p.drainer.unread[f.Name] < readTries
+	return unread
 }
 
 // decode reads an event of f. If it cannot be stored, it is refused, and ok is false.
@@ -231,17 +225,16 @@ func (p *pass) finish(ctx context.Context, f *drainedFile) {
 	if f.left {
 		return
 	}
+	p.drainer.files++
 	if len(f.refused) > 0 {
 		name, err := p.drainer.dir.SetAsideRefused(f.File, f.refused)
 		if err != nil {
-			p.leaveFile(fmt.Errorf("setting refused events aside: %w", err))
+			p.postpone(ctx, f, err)
 			return
 		}
 		p.logFile(ctx, "webhook spool: refused events are set aside; delete the file once they are delivered again", name, len(f.refused))
 	}
-	p.drainer.files++
-	delete(p.drainer.unread, f.Name)
-	if f.missing == 0 {
+	if f.damaged == 0 {
 		if err := p.drainer.dir.Remove(f.File); err != nil {
 			p.inbox.logError(ctx, "webhook spool: a file whose events are stored cannot be deleted: see that the disk can be written to", Event{}, err)
 		}
@@ -249,17 +242,18 @@ func (p *pass) finish(ctx context.Context, f *drainedFile) {
 	}
 	name, err := p.drainer.dir.SetAsideDamaged(f.File)
 	if err != nil {
-		p.leaveFile(fmt.Errorf("setting a damaged file aside: %w", err))
+		p.postpone(ctx, f, err)
 		return
 	}
 	p.logFile(ctx, "webhook spool: the disk has damaged events that the provider was told are kept; have the provider deliver again what "+
-		"it sent at the time in the file's name, or read from its API what has changed since, then delete the file", name, f.missing)
+		"it sent at the time in the file's name, or read from its API what has changed since, then delete the file", name, f.damaged)
 }
 
-// leaveFile leaves a file to the next pass, for which its events are duplicates.
-func (p *pass) leaveFile(cause error) {
-	p.left++
-	p.cause = errors.Join(p.cause, cause)
+// postpone keeps a file, whose other events are stored, until it can be set aside.
+// Deliveries do not wait for that.
+func (p *pass) postpone(ctx context.Context, f *drainedFile, cause error) {
+	p.drainer.dir.Postpone(f.File)
+	p.inbox.logError(ctx, "webhook spool: a file with refused or damaged events cannot be set aside: it is tried again once the disk can be written to", Event{}, cause)
 }
 
 func (p *pass) logFile(ctx context.Context, message, name string, events int) {
