@@ -5,6 +5,7 @@ import (
 	"errors"
 	"log/slog"
 
+	"github.com/paghooks/paghooks/idem/internal/pgtx"
 	"github.com/paghooks/paghooks/idem/internal/store"
 )
 
@@ -27,6 +28,8 @@ func (i *Inbox) storeOrSpool(ctx context.Context, e store.Incoming) result {
 		return r
 	case direct.Err() != nil: // another delivery shut the gate: this one may not have waited for Postgres
 		return i.spoolOrStore(ctx, ctx, e)
+	case pgtx.Held(r.err): // Postgres takes the others
+		return r
 	}
 	first := i.Spool.gate.shut()
 	if err := i.Spool.put(ctx, e); err != nil {

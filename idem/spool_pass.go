@@ -105,10 +105,8 @@ func (p *pass) storeFiles(ctx context.Context, files []spool.File) error {
 			}
 		}
 	}
-	for chunk := range slices.Chunk(events, p.drainer.maxEvents) {
-		if err := p.store(ctx, p.notBehind(chunk)); err != nil {
-			return err
-		}
+	if err := p.storeGroups(ctx, events, p.drainer.maxEvents); err != nil {
+		return err
 	}
 	for _, f := range read {
 		p.finish(ctx, f)
@@ -145,7 +143,7 @@ func (p *pass) notBehind(events []drainedEvent) (free []drainedEvent) {
 }
 
 // store stores events in one statement or, if Postgres refuses that because of some
-// of them, one by one.
+// of them, in smaller groups.
 func (p *pass) store(ctx context.Context, events []drainedEvent) error {
 	if len(events) == 0 {
 		return nil
@@ -169,6 +167,8 @@ func (p *pass) store(ctx context.Context, events []drainedEvent) error {
 		return nil
 	case pgtx.Unavailable(err):
 		return err
+	case len(events) > 1 && pgtx.Held(err):
+		return p.storeGroups(ctx, events, smaller(len(events), err))
 	case len(events) > 1:
 		return p.storeEach(ctx, events)
 	case isRefused(err):
@@ -179,13 +179,24 @@ func (p *pass) store(ctx context.Context, events []drainedEvent) error {
 	return nil
 }
 
+// storeGroups stores events in groups of a size, those that are behind none that is
+// left.
+func (p *pass) storeGroups(ctx context.Context, events []drainedEvent, size int) error {
+	for group := range slices.Chunk(events, size) {
+		if err := p.store(ctx, p.notBehind(group)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // storeEach stores events one by one. If the first few all fail it is not because of
-// them.
+// them, unless their rows are held.
 func (p *pass) storeEach(ctx context.Context, events []drainedEvent) error {
 	const few = 8
 	before := p.left
 	for n, e := range events {
-		if p.left-before == n && n == few {
+		if p.left-before == n && n == few && !pgtx.Held(p.cause) {
 			return fmt.Errorf("storing events: %w", p.cause)
 		}
 		if err := p.store(ctx, p.notBehind([]drainedEvent{e})); err != nil {
