@@ -207,10 +207,10 @@ func (p *pass) storeEach(ctx context.Context, events []drainedEvent) error {
 }
 
 // isRefused tells whether Postgres does not take an event because of what it is: its
-// data, or a constraint.
+// data, a constraint, or a limit of what an index holds.
 func isRefused(err error) bool {
 	code := pgtx.SQLState(err)
-	return len(code) == 5 && (code[:2] == "22" || code[:2] == "23")
+	return len(code) == 5 && (code[:2] == "22" || code[:2] == "23" || code == "54000")
 }
 
 // leave leaves an event to the next pass, and those of its lane that follow.
