@@ -3,7 +3,9 @@ package idem
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
+	"time"
 
 	"github.com/paghooks/paghooks/idem/internal/pgtx"
 	"github.com/paghooks/paghooks/idem/internal/store"
@@ -73,4 +75,39 @@ func (i *Inbox) storeUnspooled(ctx context.Context, e store.Incoming, cause erro
 		r.err = errors.Join(r.err, cause)
 	}
 	return r
+}
+
+// scanSpoolEveryMinute has the spool drained of what other processes leave there, the
+// first time at once, until ctx ends.
+func (i *Inbox) scanSpoolEveryMinute(ctx context.Context) {
+	if i.Spool == nil {
+		return
+	}
+	for ok := true; ok; ok = sleep(ctx, time.Minute) {
+		i.Spool.scan(i)
+		if err := i.Spool.dir.Faults().Write; err != nil {
+			i.logError(ctx, "webhook spool cannot keep events: see that its directory can be written to, and that there is room", Event{}, err)
+		}
+	}
+}
+
+// awaitSpool waits until the spool is empty, or could not be drained.
+func (i *Inbox) awaitSpool(ctx context.Context) error {
+	if i.Spool == nil {
+		return nil
+	}
+	tried := i.Spool.gate.nextTry()
+	i.Spool.scan(i)
+	if shut, _ := i.Spool.gate.state(); !shut {
+		return nil
+	}
+	select {
+	case <-tried:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	if shut, err := i.Spool.gate.state(); shut {
+		return fmt.Errorf("idem: draining the spool: %w", err)
+	}
+	return nil
 }

@@ -111,6 +111,14 @@ func newSpool(d *spool.Dir) *Spool {
 	return s
 }
 
+// ensureDraining has the spool drained, if it is not empty and nobody drains it. What
+// was acknowledged does not depend on a call of Run.
+func (s *Spool) ensureDraining() {
+	if i := s.inbox.Load(); i != nil && s.gate.startDraining() {
+		go newDrainer(s.dir, s.gate, inboxSink{i}).run()
+	}
+}
+
 // errSpoolFull is why an event is not kept.
 var errSpoolFull = errors.New("it is full: raise MaxBytes, or see why Postgres does not take its events")
 

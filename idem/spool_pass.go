@@ -2,15 +2,11 @@ package idem
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"slices"
-	"time"
 
-	"github.com/paghooks/paghooks/idem/internal/pgtx"
 	"github.com/paghooks/paghooks/idem/internal/spool"
-	"github.com/paghooks/paghooks/idem/internal/store"
 )
 
 // passSize is how many new events a pass stores before it ends early, so that the
@@ -27,7 +23,7 @@ const (
 // pass is one way through the files of a spool, the oldest first.
 type pass struct {
 	drainer *drainer
-	inbox   *Inbox          // the drainer's
+	sink    sink            // the drainer's
 	stored  int             // events that Postgres did not have
 	left    int             // events that are left to the next pass
 	cause   error           // why the first of them was
@@ -44,7 +40,7 @@ type drainedFile struct {
 
 // drainedEvent is an event of a file.
 type drainedEvent struct {
-	store.Incoming
+	spooled
 	record []byte
 	file   *drainedFile
 }
@@ -52,7 +48,7 @@ type drainedEvent struct {
 // runPass stores what the files hold. One file's events come after those of older
 // files, and those of a file in their order.
 func (d *drainer) runPass(ctx context.Context) error {
-	p := &pass{drainer: d, inbox: d.inbox, behind: make(map[string]bool)}
+	p := &pass{drainer: d, sink: d.sink, behind: make(map[string]bool)}
 	defer func() { d.stored += p.stored }()
 	files := d.dir.Files()
 	enough := passSize
@@ -116,14 +112,8 @@ func (p *pass) storeFiles(ctx context.Context, files []spool.File) error {
 
 // decode reads an event of f. If it cannot be stored, it is refused, and ok is false.
 func (p *pass) decode(ctx context.Context, f *drainedFile, record []byte) (e drainedEvent, ok bool) {
-	in, at, err := decodeRecord(record)
-	e = drainedEvent{in, record, f}
-	if name := p.inbox.source.Name(); err == nil && e.Source != name {
-		err = fmt.Errorf("it is of another source than %s: give each inbox a directory of its own", name)
-	}
-	if limit := p.inbox.Retention; err == nil && limit > 0 && time.Since(at) > limit {
-		err = errors.New("it is older than Retention: whether it was processed is forgotten")
-	}
+	event, err := p.sink.decode(record)
+	e = drainedEvent{event, record, f}
 	if err != nil {
 		p.refuse(ctx, e, err)
 	}
@@ -148,30 +138,29 @@ func (p *pass) store(ctx context.Context, events []drainedEvent) error {
 	if len(events) == 0 {
 		return nil
 	}
-	incoming := make([]store.Incoming, len(events))
+	all := make([]spooled, len(events))
 	for n, e := range events {
-		incoming[n] = e.Incoming
+		all[n] = e.spooled
 	}
-	limited, cancel := context.WithTimeout(ctx, storeTime)
-	results, err := p.inbox.insert(limited, incoming)
-	cancel()
-	switch {
-	case err == nil:
-		for n, a := range results {
-			if a.err != nil {
-				p.leave(events[n], a.err)
-			} else if a.outcome == Pending {
+	results, err := p.sink.insert(ctx, all)
+	if err == nil {
+		for n, r := range results {
+			if r.err != nil {
+				p.leave(events[n], r.err)
+			} else if r.isNew {
 				p.stored++
 			}
 		}
 		return nil
-	case pgtx.Unavailable(err):
+	}
+	switch means := p.sink.meaning(err); {
+	case means == isClosed, means == isUnavailable:
 		return err
-	case len(events) > 1 && pgtx.Held(err):
-		return p.storeGroups(ctx, events, smaller(len(events), err))
+	case len(events) > 1 && means == isHeld: // in eighths few and many such events are found in a short time
+		return p.storeGroups(ctx, events, (len(events)+7)/8)
 	case len(events) > 1:
 		return p.storeEach(ctx, events)
-	case isRefused(err):
+	case means == isRefused:
 		p.refuse(ctx, events[0], err)
 	default:
 		p.leave(events[0], err)
@@ -196,7 +185,7 @@ func (p *pass) storeEach(ctx context.Context, events []drainedEvent) error {
 	const few = 8
 	before := p.left
 	for n, e := range events {
-		if p.left-before == n && n == few && !pgtx.Held(p.cause) {
+		if p.left-before == n && n == few && p.sink.meaning(p.cause) != isHeld {
 			return fmt.Errorf("storing events: %w", p.cause)
 		}
 		if err := p.store(ctx, p.notBehind([]drainedEvent{e})); err != nil {
@@ -204,13 +193,6 @@ func (p *pass) storeEach(ctx context.Context, events []drainedEvent) error {
 		}
 	}
 	return nil
-}
-
-// isRefused tells whether Postgres does not take an event because of what it is: its
-// data, a constraint, or a limit of what an index holds.
-func isRefused(err error) bool {
-	code := pgtx.SQLState(err)
-	return len(code) == 5 && (code[:2] == "22" || code[:2] == "23" || code == "54000")
 }
 
 // leave leaves an event to the next pass, and those of its lane that follow.
@@ -226,9 +208,8 @@ func (p *pass) leave(e drainedEvent, cause error) {
 // refuse gives an event up. Others do not wait for it.
 func (p *pass) refuse(ctx context.Context, e drainedEvent, cause error) {
 	e.file.refused = append(e.file.refused, e.record)
-	attrs := append(nameAttrs(Event(e.Event)), slog.String("source", e.Source), slog.String("file", e.file.Name), slog.String("error", cause.Error()))
-	p.inbox.logAttrs(ctx, slog.LevelError, "webhook spool: Postgres refuses an event that the provider was told is kept; "+
-		"have the provider deliver it again once what the error says is put right", attrs)
+	p.sink.log(ctx, slog.LevelError, "webhook spool: Postgres refuses an event that the provider was told is kept; "+
+		"have the provider deliver it again once what the error says is put right", e.spooled, cause, slog.String("file", e.file.Name))
 }
 
 // finish removes a file whose events are stored, and sets aside what is not.
@@ -247,7 +228,7 @@ func (p *pass) finish(ctx context.Context, f *drainedFile) {
 	}
 	if f.damaged == 0 {
 		if err := p.drainer.dir.Remove(f.File); err != nil {
-			p.inbox.logError(ctx, "webhook spool: a file whose events are stored cannot be deleted: see that the disk can be written to", Event{}, err)
+			p.sink.log(ctx, slog.LevelError, "webhook spool: a file whose events are stored cannot be deleted: see that the disk can be written to", nil, err)
 		}
 		return
 	}
@@ -264,11 +245,9 @@ func (p *pass) finish(ctx context.Context, f *drainedFile) {
 // Deliveries do not wait for that.
 func (p *pass) postpone(ctx context.Context, f *drainedFile, cause error) {
 	p.drainer.dir.Postpone(f.File)
-	p.inbox.logError(ctx, "webhook spool: a file with refused or damaged events cannot be set aside: it is tried again once the disk can be written to", Event{}, cause)
+	p.sink.log(ctx, slog.LevelError, "webhook spool: a file with refused or damaged events cannot be set aside: it is tried again once the disk can be written to", nil, cause)
 }
 
 func (p *pass) logFile(ctx context.Context, message, name string, events int) {
-	p.inbox.logAttrs(ctx, slog.LevelError, message, []slog.Attr{
-		slog.String("source", p.inbox.source.Name()), slog.String("file", name), slog.Int("events", events),
-	})
+	p.sink.log(ctx, slog.LevelError, message, nil, nil, slog.String("file", name), slog.Int("events", events))
 }
