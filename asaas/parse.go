@@ -59,7 +59,9 @@ func headOf(body []byte) (h head) {
 		case value[0] == '{':
 			inside = append(inside, member{name, value})
 		case peek.Is(name, "id"):
-			peek.String(value, &h.id)
+			if peek.String(value, &h.id); peek.Lossy(value) {
+				h.id = idem.BodyID(value) // or all such ids were one
+			}
 		case peek.Is(name, "event"):
 			peek.String(value, (*string)(&h.event))
 		case peek.Is(name, "dateCreated"):
@@ -91,7 +93,7 @@ func keyIn(objects []member, subject string) (key string) {
 
 // Identify names the event of a verified body, for [idem.Processor.Accept] and
 // the like. It never fails: a body that cannot be read has no Type, and an ID
-// made by [idem.BodyID]. An event type that comes by two names has the Type of
+// made by [idem.BodyID], as has an id that is not valid Unicode. An event type that comes by two names has the Type of
 // its constant. Scope is left to the caller.
 //
 // The body is not decoded, only looked through for what names it: a field that

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -179,6 +180,10 @@ func TestIdentifyNamesWhateverIsReadable(t *testing.T) {
 		{`{"id":"","event":"PAYMENT_RECEIVED"}`, idem.Event{ID: "sha256", Type: "PAYMENT_RECEIVED"}, "an empty id"},
 		{`{"id":7,"event":"PAYMENT_RECEIVED"}`, idem.Event{ID: "sha256", Type: "PAYMENT_RECEIVED"}, "an id that is no text"},
 		{`{"id":"evt_1&1"}`, idem.Event{ID: "evt_1&1"}, "no name"},
+		{`{"id":"evt_\ud800"}`, idem.Event{ID: idem.BodyID([]byte(`"evt_\ud800"`))}, "an id that is no text"},
+		{`{"id":"evt_\ud801"}`, idem.Event{ID: idem.BodyID([]byte(`"evt_\ud801"`))}, "another one, which decodes to the same"},
+		{"{\"id\":\"evt_\xff\"}", idem.Event{ID: idem.BodyID([]byte("\"evt_\xff\""))}, "bytes that are no text"},
+		{`{"id":"evt_\ud83d\ude00"}`, idem.Event{ID: "evt_😀"}, "an id in two halves"},
 		{`{"id":"evt_1&1","event":"PAYMENT_RECEIVED"`, idem.Event{ID: "sha256"}, "half a body"},
 		{``, idem.Event{ID: "sha256"}, "nothing"},
 	} {
@@ -231,6 +236,9 @@ func FuzzIdentify(f *testing.F) {
 			said.Event = "MOBILE_" + said.Event // its other name
 		}
 		at, _ := said.DateCreated.Time()
+		if strings.ContainsRune(said.ID, utf8.RuneError) && strings.HasPrefix(got.ID, "sha256:") {
+			said.ID = got.ID // it may stand for another id, too
+		}
 		if got.ID != said.ID || got.Type != string(said.Event) || !got.OccurredAt.Equal(at) {
 			t.Errorf("%q is named %s %s of %v, want %s %s of %v", body, got.Type, got.ID, got.OccurredAt, said.Event, said.ID, at)
 		}

@@ -6,7 +6,7 @@ import (
 )
 
 // Credentials are the secrets of one account at a provider (Asaas calls them
-// tokens) and the Scope that the account's events are stored under.
+// tokens) and the Scope that the account's events are stored under, of at most 255 bytes.
 //
 // Printing or logging them shows the scope and how many secrets there are,
 // never a secret.

@@ -30,6 +30,8 @@ func explain(err error) error {
 	switch code := pgtx.SQLState(err); {
 	case code == "42P01":
 		return fmt.Errorf("the tables are missing: call idem.Migrate at start, with the same search_path: %w", err)
+	case pgtx.Held(err):
+		return fmt.Errorf("another process is storing or processing the event, and its transaction does not end: %w", err)
 	case code == "" && errors.Is(err, context.DeadlineExceeded):
 		return fmt.Errorf("no answer of Postgres in time: it is unavailable, the pool is too small, or another process is processing the event: %w", err)
 	}

@@ -20,7 +20,7 @@ import (
 // no effect; one that is retrying, unhandled or parked is processed again.
 type Event struct {
 	Source string // the provider: "asaas", "zeltapay"
-	Scope  string // the provider's account or environment; "" when there is one
+	Scope  string // the provider's account or environment, at most 255 bytes; "" when there is one
 	ID     string // the provider's event id; "sha256:…" of the body when it has none, or of an id that cannot be stored
 
 	Type string // the provider's event name: "PAYMENT_RECEIVED"
@@ -65,7 +65,7 @@ func BodyID(body []byte) string {
 // row is the event as package store has it.
 func (e Event) row() store.Event { return store.Event(e) }
 
-// maxName is the length in bytes of the longest id, type and key that are
+// maxName is the length in bytes of the longest scope, id, type and key that are
 // stored. Providers use a fifth of it; Postgres refuses index entries that are
 // ten times as long.
 const maxName = 255

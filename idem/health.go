@@ -29,7 +29,8 @@ import (
 //	retrying    no event of a Processor has failed for longer than MaxRetrying
 //	workers     no event of an Inbox has been due for longer than MaxPending
 //	spool       no event has been in an Inbox's Spool for longer than MaxSpooled, a
-//	            fifth of it is free, and nothing has been set aside
+//	            fifth of it is free, files can be read and written, and nothing has
+//	            been set aside
 //	canary      it runs, and has not failed twice in a row
 //
 // A delivery that is not genuine does not count as failed, unless the reason is that

@@ -1,6 +1,7 @@
 package idem
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -63,7 +64,16 @@ func (x *examination) examineSpool(i *Inbox) {
 	add := func(healthy bool, says string) { x.add(i.source.Name(), "spool", healthy, says) }
 	events, size := i.Spool.dir.Held()
 	age := max(0, time.Since(i.Spool.dir.Oldest())).Round(time.Second)
-	switch aside := i.Spool.dir.Aside(); {
+	faults, aside := i.Spool.dir.Faults(), i.Spool.dir.Aside()
+	switch unread := cmp.Or(faults.Read, faults.List); {
+	case unread != nil:
+		add(false, fmt.Sprintf("%d events wait, because the disk does not give them to this process: see the error in this application's log, "+
+			"and put right what it says; if a file is lost for good, give it a name that ends in .damaged, and the rest goes on", events))
+		x.because(unread)
+	case faults.Write != nil:
+		add(false, "nothing can be written to its directory, and what Postgres does not take is answered 503: see the error in this application's log, "+
+			"and see that there is room and that this process may write")
+		x.because(faults.Write)
 	case aside > 0:
 		add(false, fmt.Sprintf("%d files of events are set aside that the provider was told are kept: see the errors in this application's log; "+
 			"have the provider deliver those events again, then delete the files whose names end in .refused and .damaged", aside))

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -69,6 +70,7 @@ type Inbox struct {
 	Spool *Spool
 
 	writer *batch.Writer[store.Incoming, result]
+	held   *batch.Writer[store.Incoming, result] // of events whose row another transaction holds
 	sender *notify.Sender
 	wake   chan struct{} // for the workers of this process
 	runs   atomic.Int32  // calls of Run that have not returned
@@ -90,7 +92,8 @@ func NewInbox(pool *pgxpool.Pool, source Source) *Inbox {
 		sender:      notify.NewSender(pool, channel),
 		wake:        make(chan struct{}, 1),
 	}
-	i.writer = batch.NewWriter(i.storeAll, func(e store.Incoming) int { return len(e.Payload) })
+	size := func(e store.Incoming) int { return len(e.Payload) }
+	i.writer, i.held = batch.NewWriter(i.storeAll, size), batch.NewWriter(i.storeAll, size)
 	return i
 }
 
@@ -125,14 +128,23 @@ func (i *Inbox) accept(ctx context.Context, e Event, start time.Time) (Outcome, 
 }
 
 // storeInPostgres hands the event to the writer, with all that arrive at the same time,
-// and waits for its commit.
+// and waits for its commit. While another transaction holds the event's row it tries
+// again, apart from the others.
 func (i *Inbox) storeInPostgres(ctx context.Context, e store.Incoming) result {
 	r, ok := i.writer.Write(ctx, e)
 	if !ok {
 		return result{outcome: Retrying, err: errors.New("the event could not be stored in time: Postgres is unavailable, or the pool is too small")}
 	}
+	for pgtx.Held(r.err) && sleep(ctx, heldPause) {
+		if again, ok := i.held.Write(ctx, e); ok {
+			r = again
+		}
+	}
 	return r
 }
+
+// heldPause is how long a delivery waits until it looks again whether its row is free.
+const heldPause = 100 * time.Millisecond
 
 // storeAll stores events, all of them within storeTime.
 func (i *Inbox) storeAll(events []store.Incoming) []result {
@@ -141,8 +153,8 @@ func (i *Inbox) storeAll(events []store.Incoming) []result {
 	return i.storeGroup(ctx, events)
 }
 
-// storeGroup stores events in one statement. What Postgres refuses is stored one
-// by one, so that no event fails because of another.
+// storeGroup stores events in one statement. If Postgres refuses that because of some
+// of them it stores smaller groups, so that no event fails because of another.
 func (i *Inbox) storeGroup(ctx context.Context, events []store.Incoming) []result {
 	results, err := i.insert(ctx, events)
 	if err == nil {
@@ -150,8 +162,8 @@ func (i *Inbox) storeGroup(ctx context.Context, events []store.Incoming) []resul
 	}
 	if len(events) > 1 && !pgtx.Unavailable(err) {
 		results = nil
-		for n := range events {
-			results = append(results, i.storeGroup(ctx, events[n:n+1])...)
+		for group := range slices.Chunk(events, smaller(len(events), err)) {
+			results = append(results, i.storeGroup(ctx, group)...)
 		}
 		return results
 	}
@@ -160,4 +172,14 @@ func (i *Inbox) storeGroup(ctx context.Context, events []store.Incoming) []resul
 		results[n] = result{outcome: Retrying, err: fmt.Errorf("storing the event: %w", explain(err))}
 	}
 	return results
+}
+
+// smaller is the size of the groups in which n events are stored, more than one, after
+// err. A row that is held costs each group that has it a moment: with eighths, few and
+// many such rows are found in a short time.
+func smaller(n int, err error) int {
+	if pgtx.Held(err) {
+		return (n + 7) / 8
+	}
+	return 1
 }

@@ -3,8 +3,11 @@ package idem
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
+	"time"
 
+	"github.com/paghooks/paghooks/idem/internal/pgtx"
 	"github.com/paghooks/paghooks/idem/internal/store"
 )
 
@@ -27,6 +30,8 @@ func (i *Inbox) storeOrSpool(ctx context.Context, e store.Incoming) result {
 		return r
 	case direct.Err() != nil: // another delivery shut the gate: this one may not have waited for Postgres
 		return i.spoolOrStore(ctx, ctx, e)
+	case pgtx.Held(r.err): // Postgres takes the others
+		return r
 	}
 	first := i.Spool.gate.shut()
 	if err := i.Spool.put(ctx, e); err != nil {
@@ -70,4 +75,39 @@ func (i *Inbox) storeUnspooled(ctx context.Context, e store.Incoming, cause erro
 		r.err = errors.Join(r.err, cause)
 	}
 	return r
+}
+
+// scanSpoolEveryMinute has the spool drained of what other processes leave there, the
+// first time at once, until ctx ends.
+func (i *Inbox) scanSpoolEveryMinute(ctx context.Context) {
+	if i.Spool == nil {
+		return
+	}
+	for ok := true; ok; ok = sleep(ctx, time.Minute) {
+		i.Spool.scan(i)
+		if err := i.Spool.dir.Faults().Write; err != nil {
+			i.logError(ctx, "webhook spool cannot keep events: see that its directory can be written to, and that there is room", Event{}, err)
+		}
+	}
+}
+
+// awaitSpool waits until the spool is empty, or could not be drained.
+func (i *Inbox) awaitSpool(ctx context.Context) error {
+	if i.Spool == nil {
+		return nil
+	}
+	tried := i.Spool.gate.nextTry()
+	i.Spool.scan(i)
+	if shut, _ := i.Spool.gate.state(); !shut {
+		return nil
+	}
+	select {
+	case <-tried:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	if shut, err := i.Spool.gate.state(); shut {
+		return fmt.Errorf("idem: draining the spool: %w", err)
+	}
+	return nil
 }

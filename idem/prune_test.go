@@ -214,7 +214,7 @@ func TestPruneLeavesTheBodyOfAnEventThatIsStoredMeanwhile(t *testing.T) {
 	const lock = `(hashtextextended(current_schema(), 0))`
 	s.exec(`delete from idem_events;
 		create function wait() returns trigger language plpgsql as $$ begin
-			perform pg_advisory_xact_lock_shared` + lock + `; return null; end $$;
+			perform set_config('lock_timeout', '0', true), pg_advisory_xact_lock_shared` + lock + `; return null; end $$;
 		create trigger wait after update on idem_payloads for each row execute function wait()`)
 	holder, err := s.pool.Begin(t.Context())
 	if err != nil {

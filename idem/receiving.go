@@ -100,6 +100,9 @@ func (in *Receiving) normalize(e Event) (Event, error) {
 	default:
 		return e, fmt.Errorf("an event of source %q was given to a receiver of %q: give it to the one of its own source", e.Source, in.source.Name())
 	}
+	if len(e.Scope) > maxName {
+		return e, fmt.Errorf("the scope has %d bytes, at most %d can be stored: give the account a shorter one, its events are asked for again until then", len(e.Scope), maxName)
+	}
 	switch {
 	case e.ID == "":
 		e.ID = BodyID(e.Payload)

@@ -45,13 +45,29 @@ func TestRequeuedEventWithoutAKeyWaitsForNoOther(t *testing.T) {
 	s.openInbox()
 	s.store(letter("bad1", "", 0), letter("bad2", "", 0))
 	s.drain(2)
-	s.wantLanes("notes//bad1", "notes//bad2")
+	s.wantLanes("notes/%/bad1", "notes/%/bad2")
 	s.wantRequeued(idem.Filter{IDs: []string{"bad2"}}, 1)
-	s.wantLanes("notes//bad1", "notes//bad2")
+	s.wantLanes("notes/%/bad1", "notes/%/bad2")
 	m.fixed.Store(true)
 	s.drain(1)
 	s.wantState("bad1", idem.StateParked)
 	s.wantState("bad2", idem.StateDone)
+}
+
+// An entity may have the id of an event that has none.
+func TestEventWithoutAKeyHoldsUpNoEntity(t *testing.T) {
+	t.Parallel()
+	s := newInboxApp(t)
+	s.on(func(ctx context.Context, tx pgx.Tx, n *note) error {
+		if n.Order == "" {
+			return idem.NoRetry(errors.New("it is about nothing"))
+		}
+		return pay(ctx, tx, n)
+	})
+	s.store(letter("o1", "", 0), letter("e2", "o1", 0))
+	s.drain(2)
+	s.wantState("o1", idem.StateParked)
+	s.wantState("e2", idem.StateDone)
 }
 
 func (s *app) wantLanes(want ...string) {

@@ -54,13 +54,24 @@ import (
 // # What is set aside
 //
 // An event that Postgres refuses because of what is in it is moved to a file whose
-// name ends in ".refused". A file that is damaged, or that the disk does not give, is
-// kept with the ending ".damaged", after its other events have been stored. Both are
-// logged as errors, and fail the spool check of [Health]: those events are acknowledged
-// and not stored. A line is a checksum and the event as JSON, with its body in base64.
-// Have the provider deliver them again, or read from its API what they were about; then
-// delete the file. A file of refused events is tried again if its name ends in ".spool"
-// when the process starts.
+// name ends in ".refused". A file that was read whole, and has an event that fails its
+// checksum, is kept with the ending ".damaged", after its other events have been stored.
+// Both are logged as errors, and fail the spool check of [Health]: those events are
+// acknowledged and not stored. A line is a checksum and the event as JSON, with its body
+// in base64. Have the provider deliver them again, or read from its API what they were
+// about; then delete the file. A file of refused events is tried again if its name ends
+// in ".spool" when the process starts.
+//
+// # A disk that fails
+//
+// A file that cannot be read, because of the disk, its permissions or a process without
+// file descriptors, is read again every few seconds for as long as that lasts. Later
+// events wait behind it, because it may have earlier ones of their entities. If the disk
+// will never give it, give it a name that ends in ".damaged", and the rest goes on.
+//
+// A spool whose volume is full or read-only stores in Postgres what it holds, and keeps
+// nothing new: an event that Postgres does not take is answered 503 until files can be
+// written again. Both fail the spool check of [Health].
 //
 // The exported fields are settings: change them before the first event.
 type Spool struct {
@@ -79,13 +90,14 @@ type Spool struct {
 
 // OpenSpool opens the spool in a directory, with the events that an earlier process
 // has left there. It creates the directory, but not its parent, which a volume that
-// is not mounted may lack. It returns an error if files cannot be written there.
+// is not mounted may lack. It returns an error if the directory cannot be read. If only
+// writing fails, the spool opens, and stores in Postgres what it has.
 //
 // Nothing needs to be closed.
 func OpenSpool(dir string) (*Spool, error) {
 	d, err := spool.Open(dir, spool.System{})
 	if err != nil {
-		return nil, fmt.Errorf("idem: the spool cannot be opened: make %q a directory that this process can write to: %w", dir, err)
+		return nil, fmt.Errorf("idem: the spool cannot be opened: make %q a directory that this process can read and write: %w", dir, err)
 	}
 	return newSpool(d), nil
 }
@@ -97,6 +109,14 @@ func newSpool(d *spool.Dir) *Spool {
 		s.gate.shutForUnknown()
 	}
 	return s
+}
+
+// ensureDraining has the spool drained, if it is not empty and nobody drains it. What
+// was acknowledged does not depend on a call of Run.
+func (s *Spool) ensureDraining() {
+	if i := s.inbox.Load(); i != nil && s.gate.startDraining() {
+		go newDrainer(s.dir, s.gate, inboxSink{i}).run()
+	}
 }
 
 // errSpoolFull is why an event is not kept.
@@ -168,6 +188,7 @@ func (s *Spool) scan(i *Inbox) {
 	if s.attach(i) != nil {
 		return
 	}
+	s.dir.CheckWriting()
 	if found, err := s.dir.Scan(time.Now().Add(-time.Minute)); err == nil && found { // the younger ones' process may live
 		s.gate.shutForUnknown()
 	}

@@ -21,23 +21,27 @@ import (
 type broken struct {
 	spool.System
 	step string
+	only string // the name of the file that has the fault; "" is every one
 	full atomic.Bool
-	most int32 // how often it fails; 0 is always
 	hits atomic.Int32
 }
 
 var errDisk = errors.New("no space left on device")
 
 func (b *broken) fail(step string) error {
-	if step != b.step || !b.full.Load() || b.hits.Add(1) > b.most && b.most > 0 {
+	if step != b.step || !b.full.Load() {
 		return nil
 	}
+	b.hits.Add(1)
 	return errDisk
 }
 
 // ReadFile fails at the end of a file.
 func (b *broken) ReadFile(name string) ([]byte, error) {
 	data, err := b.System.ReadFile(name)
+	if err != nil || b.only != "" && name != b.only {
+		return data, err
+	}
 	if err := b.fail("read"); err != nil {
 		return data[:len(data)-2], err
 	}
@@ -219,34 +223,100 @@ func TestDamageCostsTheEventsThatItHits(t *testing.T) {
 	}
 }
 
-// A disk may be late, and may never give what it was given.
-func TestFileThatCannotBeReadIsReadAgainBeforeItIsDamaged(t *testing.T) {
-	t.Parallel()
-	s := newSpoolApp(t)
-	s.putFile(letter("1", "o1", 0), letter("2", "o1", 0))
-	late := &broken{step: "read", most: 2}
-	late.full.Store(true)
-	s.openOn(late)
-	if err := s.inbox.Drain(t.Context()); err == nil || !strings.Contains(err.Error(), "reading the spool") {
-		t.Error("draining what cannot be read: ", err)
+// untilUnread waits for so many passes in a row that cannot read a file.
+func (s *spoolApp) untilUnread(passes int) {
+	s.Helper()
+	for range passes {
+		if err := s.inbox.AwaitSpool(s.Context()); err == nil || !strings.Contains(err.Error(), "reading the spool") {
+			s.Fatal("draining what cannot be read: ", err)
+		}
 	}
-	s.untilDrained()
-	s.drain()
-	s.wantOrder("1", "2")
-	if aside := s.files(".damaged"); len(aside) > 0 {
-		t.Errorf("%q are set aside", aside)
-	}
+}
 
-	s.putFile(letter("3", "o1", 0), letter("4", "o1", 0))
-	never := &broken{step: "read"}
-	never.full.Store(true)
-	s.openOn(never)
-	_ = s.inbox.Drain(t.Context()) // fails like the first
-	s.untilDrained()
-	s.drain()
-	s.wantOrder("1", "2", "3")
-	if aside := s.files(".damaged"); len(aside) != 1 {
-		t.Errorf("%q are set aside, want the file of 3 and 4", aside)
+// A disk may be late, however long. Only what was read whole can be damaged.
+func TestFileThatCannotBeReadIsWaitedFor(t *testing.T) {
+	t.Parallel()
+	for name, heal := range map[string]func(*spoolApp, *broken) (want []string){
+		"until the disk gives it": func(_ *spoolApp, disk *broken) []string {
+			disk.full.Store(false)
+			return []string{"1", "2", "3", "4"}
+		},
+		"until somebody says that it is lost": func(s *spoolApp, disk *broken) []string {
+			if err := os.Rename(disk.only, strings.TrimSuffix(disk.only, ".spool")+".damaged"); err != nil {
+				s.Fatal(err)
+			}
+			return []string{"1", "4"}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newSpoolApp(t)
+			s.putFile(letter("1", "o1", 0))
+			s.putFile(letter("2", "o1", 0), letter("3", "o1", 0))
+			disk := &broken{step: "read", only: s.files(".spool")[1]}
+			disk.full.Store(true)
+			s.openOn(disk)
+			s.untilUnread(6) // after five it was damaged
+			s.wantState("1", idem.StatePending)
+			s.accept(idem.Spooled, letter("4", "o1", 0)) // does not pass those before
+			s.wantHealth("a file cannot be read", s.newHealth(s.inbox), "spool", "the disk does not give them")
+			if aside := s.files(".damaged"); len(aside) > 0 {
+				t.Errorf("%q are set aside", aside)
+			}
+			want := heal(s, disk)
+			s.untilDrained()
+			s.drain()
+			s.wantOrder(want...)
+		})
+	}
+}
+
+// Setting a file aside needs a disk that can be written to. Until there is one, what
+// is not in the file goes on.
+func TestFileThatCannotBeSetAsideHoldsUpNothing(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		aside string
+		spoil func(s *spoolApp, file string)
+	}{
+		"damaged": {".damaged", func(s *spoolApp, file string) {
+			data, err := os.ReadFile(file)
+			if err == nil {
+				err = os.WriteFile(file, data[:len(data)-2], 0o600)
+			}
+			if err != nil {
+				s.Fatal(err)
+			}
+		}},
+		"refused": {".refused", func(s *spoolApp, _ string) {
+			s.exec(`alter table idem_events add constraint no_bad check (event not like '%bad%')`)
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newSpoolApp(t)
+			s.putFile(letter("1", "o1", 0), letter("bad", "o1", 0))
+			c.spoil(s, s.files(".spool")[0])
+			disk := &broken{step: "rename"}
+			disk.full.Store(true)
+			s.openOn(disk)
+			s.drain()
+			s.untilLogged("spool is drained")
+			s.wantOrder("1")
+			s.wantHealth("it is not set aside", s.newHealth(s.inbox), "spool", "nothing can be written")
+			s.accept(idem.Pending, letter("2", "o1", 0))
+			if live, aside := s.files(".spool"), s.files(c.aside); len(live) != 1 || len(aside) != 0 {
+				t.Errorf("there are %q and %q, want the file as it was", live, aside)
+			}
+			disk.full.Store(false)
+			_ = s.newHealth(s.inbox).Report() // looks at the disk
+			s.untilDrained()
+			if aside := s.files(c.aside); len(aside) != 1 {
+				t.Errorf("%q are set aside, want one file", aside)
+			}
+			s.drain()
+			s.wantOrder("1", "2")
+		})
 	}
 }
 

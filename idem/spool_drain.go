@@ -2,63 +2,58 @@ package idem
 
 import (
 	"context"
-	"fmt"
 	"log/slog"
 	"math"
 	"math/rand/v2"
-	"strings"
 	"time"
 
-	"github.com/paghooks/paghooks/idem/internal/pgtx"
 	"github.com/paghooks/paghooks/idem/internal/spool"
 )
 
-// scanSpoolEveryMinute has the spool drained of what other processes leave there, the
-// first time at once, until ctx ends.
-func (i *Inbox) scanSpoolEveryMinute(ctx context.Context) {
-	if i.Spool == nil {
-		return
-	}
-	for ok := true; ok; ok = sleep(ctx, time.Minute) {
-		i.Spool.scan(i)
-	}
+// sink is where the events of a spool go. Its methods do not panic.
+type sink interface {
+	// decode returns the event of a record. After an error it is never to be stored,
+	// and is only good for log.
+	decode(record []byte) (spooled, error)
+
+	// insert stores events in one statement, all or none, and returns what became of
+	// each.
+	insert(ctx context.Context, events []spooled) ([]inserted, error)
+
+	// meaning says what an error of insert means.
+	meaning(err error) meaning
+
+	// log logs a line, with the name of e and with err unless they are nil.
+	log(ctx context.Context, level slog.Level, message string, e spooled, err error, attrs ...slog.Attr)
 }
 
-// awaitSpool waits until the spool is empty, or could not be drained.
-func (i *Inbox) awaitSpool(ctx context.Context) error {
-	if i.Spool == nil {
-		return nil
-	}
-	tried := i.Spool.gate.nextTry()
-	i.Spool.scan(i)
-	if shut, _ := i.Spool.gate.state(); !shut {
-		return nil
-	}
-	select {
-	case <-tried:
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-	if shut, err := i.Spool.gate.state(); shut {
-		return fmt.Errorf("idem: draining the spool: %w", err)
-	}
-	return nil
+// spooled is an event of a spool.
+type spooled interface {
+	Lane() string // of the events that are stored in order
 }
 
-// ensureDraining has the spool drained, if it is not empty and nobody drains it. What
-// was acknowledged does not depend on a call of Run.
-func (s *Spool) ensureDraining() {
-	if i := s.inbox.Load(); i != nil && s.gate.startDraining() {
-		d := &drainer{dir: s.dir, gate: s.gate, inbox: i, heldBefore: math.MaxInt, maxEvents: groupEvents, unread: make(map[string]int)}
-		go d.run()
-	}
+// inserted is what became of an event that was to be stored.
+type inserted struct {
+	isNew bool
+	err   error // it is stored later
 }
+
+// meaning is what an error of a sink means.
+type meaning int
+
+const (
+	isUnclear     meaning = iota
+	isClosed              // nothing is stored any more, in this process
+	isUnavailable         // nothing is stored now
+	isHeld                // one of the events cannot be stored now
+	isRefused             // one of the events is never to be stored
+)
 
 // drainer stores the events of a spool in Postgres, in passes, until the spool is empty.
 type drainer struct {
-	dir   *spool.Dir
-	gate  *gate
-	inbox *Inbox
+	dir  *spool.Dir
+	gate *gate
+	sink sink
 
 	lastOK     bool // there was a pass, and the last one did not fail
 	pausing    bool // deliveries are paused for each pass, until the spool is empty or a pass fails
@@ -67,8 +62,6 @@ type drainer struct {
 	maxEvents  int  // in a statement: fewer after one that got no answer, it may take too long
 	files      int  // that were stored
 	stored     int  // events that Postgres did not have
-
-	unread map[string]int // how often a file could not be read
 }
 
 const (
@@ -77,6 +70,10 @@ const (
 	// maxPause is how long deliveries may be kept waiting for that.
 	maxPause = time.Second
 )
+
+func newDrainer(dir *spool.Dir, gate *gate, to sink) *drainer {
+	return &drainer{dir: dir, gate: gate, sink: to, heldBefore: math.MaxInt, maxEvents: groupEvents}
+}
 
 func (d *drainer) run() {
 	ctx := context.Background()
@@ -89,7 +86,7 @@ func (d *drainer) run() {
 			d.gate.pauseDeliveries(maxPause)
 		}
 		d.heldBefore = held
-		err := pgtx.Protect(func() error { return d.runPass(ctx) }) // hooks of the pool are the application's
+		err := d.runPass(ctx)
 		if d.lastOK = err == nil; d.lastOK {
 			d.failed, d.maxEvents = 0, groupEvents
 			continue
@@ -99,9 +96,7 @@ func (d *drainer) run() {
 		}
 	}
 	if d.files > 0 {
-		d.inbox.logAttrs(ctx, slog.LevelInfo, "webhook spool is drained: events go to Postgres again", []slog.Attr{
-			slog.String("source", d.inbox.source.Name()), slog.Int("events", d.stored),
-		})
+		d.sink.log(ctx, slog.LevelInfo, "webhook spool is drained: events go to Postgres again", nil, nil, slog.Int("events", d.stored))
 	}
 }
 
@@ -109,20 +104,16 @@ func (d *drainer) run() {
 // to be none.
 func (d *drainer) tryAgain(ctx context.Context, err error) bool {
 	d.gate.fail(err)
-	if strings.Contains(err.Error(), closedPool) {
+	switch d.sink.meaning(err) {
+	case isClosed:
 		d.gate.stopDraining()
 		return false
-	}
-	if pgtx.Unavailable(err) {
+	case isUnavailable:
 		d.maxEvents = max(1, d.maxEvents/4)
 	}
 	if d.failed++; d.failed == 1 {
-		d.inbox.logError(ctx, "webhook spool cannot be drained yet: it is tried every few seconds", Event{}, err)
+		d.sink.log(ctx, slog.LevelError, "webhook spool cannot be drained yet: it is tried every few seconds", nil, err)
 	}
 	wait := min(50*time.Millisecond<<min(d.failed, 6), 3*time.Second)
 	return sleep(ctx, wait/2+rand.N(wait/2))
 }
-
-// closedPool is what pgxpool says when the application has closed the pool: the
-// program ends, and the next one drains. The error itself is that of another module.
-const closedPool = "closed pool"

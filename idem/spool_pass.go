@@ -2,15 +2,11 @@ package idem
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"slices"
-	"time"
 
-	"github.com/paghooks/paghooks/idem/internal/pgtx"
 	"github.com/paghooks/paghooks/idem/internal/spool"
-	"github.com/paghooks/paghooks/idem/internal/store"
 )
 
 // passSize is how many new events a pass stores before it ends early, so that the
@@ -27,9 +23,9 @@ const (
 // pass is one way through the files of a spool, the oldest first.
 type pass struct {
 	drainer *drainer
-	inbox   *Inbox          // the drainer's
+	sink    sink            // the drainer's
 	stored  int             // events that Postgres did not have
-	left    int             // events, and files, that are left to the next pass
+	left    int             // events that are left to the next pass
 	cause   error           // why the first of them was
 	behind  map[string]bool // lanes that have an event that is left, which is to be stored first
 }
@@ -37,14 +33,14 @@ type pass struct {
 // drainedFile is a file whose events are being stored.
 type drainedFile struct {
 	spool.File
-	missing int      // records that are damaged
+	damaged int      // records
 	left    bool     // some events are left to the next pass
 	refused [][]byte // records that Postgres does not take
 }
 
 // drainedEvent is an event of a file.
 type drainedEvent struct {
-	store.Incoming
+	spooled
 	record []byte
 	file   *drainedFile
 }
@@ -52,7 +48,7 @@ type drainedEvent struct {
 // runPass stores what the files hold. One file's events come after those of older
 // files, and those of a file in their order.
 func (d *drainer) runPass(ctx context.Context) error {
-	p := &pass{drainer: d, inbox: d.inbox, behind: make(map[string]bool)}
+	p := &pass{drainer: d, sink: d.sink, behind: make(map[string]bool)}
 	defer func() { d.stored += p.stored }()
 	files := d.dir.Files()
 	enough := passSize
@@ -67,7 +63,7 @@ func (d *drainer) runPass(ctx context.Context) error {
 		files = files[n:]
 	}
 	if p.left > 0 {
-		return fmt.Errorf("%d events or files wait: %w", p.left, p.cause)
+		return fmt.Errorf("%d events wait: %w", p.left, p.cause)
 	}
 	return nil
 }
@@ -85,15 +81,19 @@ func group(files []spool.File) (n int) {
 	return n
 }
 
+// storeFiles stores what is in files, up to one that cannot be read: which entities
+// the events in that are of is not known, and later ones must not pass them.
 func (p *pass) storeFiles(ctx context.Context, files []spool.File) error {
 	var events []drainedEvent
 	var read []*drainedFile
+	var unread error
 	for _, f := range files {
-		records, missing, err := p.drainer.dir.Read(f)
-		if err != nil && p.readAgain(f) {
-			return fmt.Errorf("reading the spool: %w", err)
+		records, damaged, err := p.drainer.dir.Read(f)
+		if err != nil {
+			unread = fmt.Errorf("reading the spool: %w", err)
+			break
 		}
-		file := &drainedFile{File: f, missing: missing}
+		file := &drainedFile{File: f, damaged: damaged}
 		read = append(read, file)
 		for _, record := range records {
 			if e, ok := p.decode(ctx, file, record); ok {
@@ -101,37 +101,19 @@ func (p *pass) storeFiles(ctx context.Context, files []spool.File) error {
 			}
 		}
 	}
-	for chunk := range slices.Chunk(events, p.drainer.maxEvents) {
-		if err := p.store(ctx, p.notBehind(chunk)); err != nil {
-			return err
-		}
+	if err := p.storeGroups(ctx, events, p.drainer.maxEvents); err != nil {
+		return err
 	}
 	for _, f := range read {
 		p.finish(ctx, f)
 	}
-	return nil
-}
-
-// readTries is how often a file is read that the disk does not give. Then what it
-// gives of it is stored, and the rest is damaged.
-const readTries = 5
-
-// readAgain counts that a file could not be read, and tells whether to read it again.
-func (p *pass) readAgain(f spool.File) bool {
-	p.drainer.unread[f.Name]++
-	return p.drainer.unread[f.Name] < readTries
+	return unread
 }
 
 // decode reads an event of f. If it cannot be stored, it is refused, and ok is false.
 func (p *pass) decode(ctx context.Context, f *drainedFile, record []byte) (e drainedEvent, ok bool) {
-	in, at, err := decodeRecord(record)
-	e = drainedEvent{in, record, f}
-	if name := p.inbox.source.Name(); err == nil && e.Source != name {
-		err = fmt.Errorf("it is of another source than %s: give each inbox a directory of its own", name)
-	}
-	if limit := p.inbox.Retention; err == nil && limit > 0 && time.Since(at) > limit {
-		err = errors.New("it is older than Retention: whether it was processed is forgotten")
-	}
+	event, err := p.sink.decode(record)
+	e = drainedEvent{event, record, f}
 	if err != nil {
 		p.refuse(ctx, e, err)
 	}
@@ -151,33 +133,34 @@ func (p *pass) notBehind(events []drainedEvent) (free []drainedEvent) {
 }
 
 // store stores events in one statement or, if Postgres refuses that because of some
-// of them, one by one.
+// of them, in smaller groups.
 func (p *pass) store(ctx context.Context, events []drainedEvent) error {
 	if len(events) == 0 {
 		return nil
 	}
-	incoming := make([]store.Incoming, len(events))
+	all := make([]spooled, len(events))
 	for n, e := range events {
-		incoming[n] = e.Incoming
+		all[n] = e.spooled
 	}
-	limited, cancel := context.WithTimeout(ctx, storeTime)
-	results, err := p.inbox.insert(limited, incoming)
-	cancel()
-	switch {
-	case err == nil:
-		for n, a := range results {
-			if a.err != nil {
-				p.leave(events[n], a.err)
-			} else if a.outcome == Pending {
+	results, err := p.sink.insert(ctx, all)
+	if err == nil {
+		for n, r := range results {
+			if r.err != nil {
+				p.leave(events[n], r.err)
+			} else if r.isNew {
 				p.stored++
 			}
 		}
 		return nil
-	case pgtx.Unavailable(err):
+	}
+	switch means := p.sink.meaning(err); {
+	case means == isClosed, means == isUnavailable:
 		return err
+	case len(events) > 1 && means == isHeld: // in eighths few and many such events are found in a short time
+		return p.storeGroups(ctx, events, (len(events)+7)/8)
 	case len(events) > 1:
 		return p.storeEach(ctx, events)
-	case isRefused(err):
+	case means == isRefused:
 		p.refuse(ctx, events[0], err)
 	default:
 		p.leave(events[0], err)
@@ -185,13 +168,24 @@ func (p *pass) store(ctx context.Context, events []drainedEvent) error {
 	return nil
 }
 
+// storeGroups stores events in groups of a size, those that are behind none that is
+// left.
+func (p *pass) storeGroups(ctx context.Context, events []drainedEvent, size int) error {
+	for group := range slices.Chunk(events, size) {
+		if err := p.store(ctx, p.notBehind(group)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // storeEach stores events one by one. If the first few all fail it is not because of
-// them.
+// them, unless their rows are held.
 func (p *pass) storeEach(ctx context.Context, events []drainedEvent) error {
 	const few = 8
 	before := p.left
 	for n, e := range events {
-		if p.left-before == n && n == few {
+		if p.left-before == n && n == few && p.sink.meaning(p.cause) != isHeld {
 			return fmt.Errorf("storing events: %w", p.cause)
 		}
 		if err := p.store(ctx, p.notBehind([]drainedEvent{e})); err != nil {
@@ -199,13 +193,6 @@ func (p *pass) storeEach(ctx context.Context, events []drainedEvent) error {
 		}
 	}
 	return nil
-}
-
-// isRefused tells whether Postgres does not take an event because of what it is: its
-// data, or a constraint.
-func isRefused(err error) bool {
-	code := pgtx.SQLState(err)
-	return len(code) == 5 && (code[:2] == "22" || code[:2] == "23")
 }
 
 // leave leaves an event to the next pass, and those of its lane that follow.
@@ -221,9 +208,8 @@ func (p *pass) leave(e drainedEvent, cause error) {
 // refuse gives an event up. Others do not wait for it.
 func (p *pass) refuse(ctx context.Context, e drainedEvent, cause error) {
 	e.file.refused = append(e.file.refused, e.record)
-	attrs := append(nameAttrs(Event(e.Event)), slog.String("source", e.Source), slog.String("file", e.file.Name), slog.String("error", cause.Error()))
-	p.inbox.logAttrs(ctx, slog.LevelError, "webhook spool: Postgres refuses an event that the provider was told is kept; "+
-		"have the provider deliver it again once what the error says is put right", attrs)
+	p.sink.log(ctx, slog.LevelError, "webhook spool: Postgres refuses an event that the provider was told is kept; "+
+		"have the provider deliver it again once what the error says is put right", e.spooled, cause, slog.String("file", e.file.Name))
 }
 
 // finish removes a file whose events are stored, and sets aside what is not.
@@ -231,39 +217,37 @@ func (p *pass) finish(ctx context.Context, f *drainedFile) {
 	if f.left {
 		return
 	}
+	p.drainer.files++
 	if len(f.refused) > 0 {
 		name, err := p.drainer.dir.SetAsideRefused(f.File, f.refused)
 		if err != nil {
-			p.leaveFile(fmt.Errorf("setting refused events aside: %w", err))
+			p.postpone(ctx, f, err)
 			return
 		}
 		p.logFile(ctx, "webhook spool: refused events are set aside; delete the file once they are delivered again", name, len(f.refused))
 	}
-	p.drainer.files++
-	delete(p.drainer.unread, f.Name)
-	if f.missing == 0 {
+	if f.damaged == 0 {
 		if err := p.drainer.dir.Remove(f.File); err != nil {
-			p.inbox.logError(ctx, "webhook spool: a file whose events are stored cannot be deleted: see that the disk can be written to", Event{}, err)
+			p.sink.log(ctx, slog.LevelError, "webhook spool: a file whose events are stored cannot be deleted: see that the disk can be written to", nil, err)
 		}
 		return
 	}
 	name, err := p.drainer.dir.SetAsideDamaged(f.File)
 	if err != nil {
-		p.leaveFile(fmt.Errorf("setting a damaged file aside: %w", err))
+		p.postpone(ctx, f, err)
 		return
 	}
 	p.logFile(ctx, "webhook spool: the disk has damaged events that the provider was told are kept; have the provider deliver again what "+
-		"it sent at the time in the file's name, or read from its API what has changed since, then delete the file", name, f.missing)
+		"it sent at the time in the file's name, or read from its API what has changed since, then delete the file", name, f.damaged)
 }
 
-// leaveFile leaves a file to the next pass, for which its events are duplicates.
-func (p *pass) leaveFile(cause error) {
-	p.left++
-	p.cause = errors.Join(p.cause, cause)
+// postpone keeps a file, whose other events are stored, until it can be set aside.
+// Deliveries do not wait for that.
+func (p *pass) postpone(ctx context.Context, f *drainedFile, cause error) {
+	p.drainer.dir.Postpone(f.File)
+	p.sink.log(ctx, slog.LevelError, "webhook spool: a file with refused or damaged events cannot be set aside: it is tried again once the disk can be written to", nil, cause)
 }
 
 func (p *pass) logFile(ctx context.Context, message, name string, events int) {
-	p.inbox.logAttrs(ctx, slog.LevelError, message, []slog.Attr{
-		slog.String("source", p.inbox.source.Name()), slog.String("file", name), slog.Int("events", events),
-	})
+	p.sink.log(ctx, slog.LevelError, message, nil, nil, slog.String("file", name), slog.Int("events", events))
 }

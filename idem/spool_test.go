@@ -2,6 +2,7 @@ package idem_test
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"net/http"
 	"os"
@@ -13,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/paghooks/paghooks/idem"
+	"github.com/paghooks/paghooks/idem/internal/spool"
 )
 
 func TestSpoolKeepsEventsWhilePostgresIsUnavailable(t *testing.T) {
@@ -131,6 +133,47 @@ func TestEventThatPostgresRefusesIsSetAside(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.wantEffects(4)
+}
+
+// A scope is the application's: its provider keeps the events until it is put right.
+func TestScopeThatIsTooLongIsNotAcknowledged(t *testing.T) {
+	t.Parallel()
+	s := newSpoolApp(t)
+	e := letter("1", "o1", 0)
+	e.Scope = strings.Repeat("é", 128)
+	for _, down := range []bool{false, true} {
+		s.down.Store(down)
+		if o, err := s.inbox.Accept(t.Context(), e); o != idem.Retrying || err == nil || !strings.Contains(err.Error(), "the scope has 256 bytes") {
+			t.Errorf("Accept = %s, %v, want an error that says why", o, err)
+		}
+	}
+	s.down.Store(false)
+	if o, err := s.processor.Accept(t.Context(), e); o != idem.Retrying || err == nil {
+		t.Errorf("the processor's Accept = %s, %v, want an error", o, err)
+	}
+	if files := s.files("*"); len(files) > 0 {
+		t.Errorf("the spool has %q", files)
+	}
+	e.Scope = strings.Repeat("é", 127) + "/"
+	s.accept(idem.Pending, e)
+}
+
+// What an index cannot hold is refused for good, and holds up no other event.
+func TestSpooledEventThatNoIndexHoldsIsSetAside(t *testing.T) {
+	t.Parallel()
+	s := newSpoolApp(t)
+	e := letter("1", "o1", 0)
+	random := make([]byte, 9000) // Postgres compresses what is not
+	_, _ = rand.Read(random)
+	e.Scope = string(random)
+	s.putFile(e, letter("2", "o1", 0))
+	s.openOn(spool.System{})
+	s.drain()
+	s.wantOrder("2")
+	s.untilDrained()
+	if n := len(s.files(".refused")); n != 1 {
+		t.Errorf("%d files are set aside, want 1:\n%s", n, s.logged())
+	}
 }
 
 // What is older than Retention may have been processed and forgotten.

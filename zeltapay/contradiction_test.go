@@ -115,6 +115,9 @@ func TestABodyWithoutEventIDHasAName(t *testing.T) {
 	for _, tt := range []struct{ why, body, want string }{
 		{"a payment has its transaction", `{"type":"payment.success","transaction":{"id":"txn_1"}}`, "payment.success:txn_1"},
 		{"a transaction may be refunded twice", `{"type":"payment.refunded","transaction":{"id":"txn_1"}}`, ""},
+		{"an id that is no text", `{"eventId":"\ud800","type":"webhook.ping"}`, idem.BodyID([]byte(`"\ud800"`))},
+		{"another that decodes to the same", `{"eventId":"\udbff","type":"webhook.ping"}`, idem.BodyID([]byte(`"\udbff"`))},
+		{"a transaction that is no text", "{\"type\":\"payment.success\",\"transaction\":{\"id\":\"\xff\"}}", "payment.success:" + idem.BodyID([]byte("\"\xff\""))},
 		{"null is none", `{"eventId":null,"type":"webhook.ping"}`, ""},
 		{"no JSON", `pong`, ""},
 	} {

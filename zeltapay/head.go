@@ -1,6 +1,9 @@
 package zeltapay
 
-import "github.com/paghooks/paghooks/internal/peek"
+import (
+	"github.com/paghooks/paghooks/idem"
+	"github.com/paghooks/paghooks/internal/peek"
+)
 
 // head is what names an event. It is found without decoding the rest, and is
 // what decoding finds; an event whose rest does not decode has the name that it
@@ -21,7 +24,7 @@ func headOf(body []byte) (h head) {
 		case peek.Is(name, "type"):
 			peek.String(value, (*string)(&h.Type))
 		case peek.Is(name, "eventId"):
-			nullable(value, &h.EventID)
+			readName(value, &h.EventID)
 		case peek.Is(name, "createdAt"):
 			nullable(value, (*string)(&h.createdAt))
 		case peek.Is(name, "sentAt"):
@@ -57,7 +60,7 @@ func (h *head) transaction(object []byte) {
 	peek.Members(object, func(name, value []byte) {
 		switch {
 		case peek.Is(name, "id"):
-			nullable(value, &h.transactionID)
+			readName(value, &h.transactionID)
 		case peek.Is(name, "externalPaymentId"):
 			nullable(value, &h.externalPaymentID)
 		case peek.Is(name, "paidAt"):
@@ -68,6 +71,14 @@ func (h *head) transaction(object []byte) {
 			h.isTest = string(value) == "true"
 		}
 	})
+}
+
+// readName reads what names an event. One that is not valid Unicode is hashed as it is
+// written: decoded, all such names were one.
+func readName(value []byte, s *string) {
+	if nullable(value, s); peek.Lossy(value) {
+		*s = idem.BodyID(value)
+	}
 }
 
 // nullable reads an optional.Value, to which null is nothing.

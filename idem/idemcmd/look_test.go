@@ -94,6 +94,16 @@ func TestAnIDThatLooksLikeAFlagIsPrintedAsAnID(t *testing.T) {
 	s.want(exitDone, "1 event of notes: requeued for the workers; idem watch shows them go\n", "", "requeue", "-id", "-yes")
 }
 
+// Whoever makes an event chooses its id; a terminal would act on U+009B.
+func TestJSONOfAnEventDoesNothingToATerminal(t *testing.T) {
+	t.Parallel()
+	s := newShop(t)
+	s.accept("a\u009b2J\u202e refunded pay_1")
+	if _, out, _ := s.idem("list", "-json"); !strings.Contains(out, `"a\u009b2J\u202e"`) {
+		t.Errorf("%q", out)
+	}
+}
+
 func TestABodyThatIsNotTextIsInBase64(t *testing.T) {
 	t.Parallel()
 	s := newShop(t)

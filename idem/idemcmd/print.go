@@ -1,7 +1,6 @@
 package idemcmd
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -16,13 +15,12 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/paghooks/paghooks/idem"
+	"github.com/paghooks/paghooks/internal/terminal"
 )
 
 // printLine prints a value as a line of JSON.
 func (p *program) printLine(value any) error {
-	e := json.NewEncoder(p.Stdout)
-	e.SetEscapeHTML(false)
-	return e.Encode(value)
+	return terminal.PrintJSON(p.Stdout, value, "")
 }
 
 // table is text in columns. Those that are empty are left out.

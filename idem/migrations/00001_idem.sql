@@ -30,7 +30,7 @@ create index if not exists idem_events_conflicts on idem_events (event) where co
 create table if not exists idem_payloads (
     event       text collate "C" primary key,
     source      text collate "C" not null,
-    lane        text collate "C", -- source/scope/key, whose events are processed in order; null: not for workers
+    lane        text collate "C", -- source/scope/key, whose events are processed in order, or source/scope%/id; null: not for workers
     due_at      timestamptz,      -- in a lane: workers may take it from then on; null: not before it is its turn
     occurred_at timestamptz,      -- the provider's time
     received_at timestamptz not null,

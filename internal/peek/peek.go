@@ -82,6 +82,12 @@ func String(value []byte, s *string) {
 	}
 }
 
+// Lossy reports whether a value is a string with what decoding replaces by U+FFFD,
+// or with U+FFFD itself: others stand for the same text.
+func Lossy(value []byte) bool {
+	return value[0] == '"' && !plain(value) && strings.ContainsRune(unquoted(value, ""), utf8.RuneError)
+}
+
 // cut takes a byte from the front of text, and the white space before it.
 func cut(text []byte, c byte) (rest []byte, ok bool) {
 	text = trimmed(text)

@@ -78,6 +78,18 @@ func TestATextMayBeANumber(t *testing.T) {
 	}
 }
 
+func TestLossyIsATextThatOthersDecodeTo(t *testing.T) {
+	t.Parallel()
+	for value, want := range map[string]bool{
+		"\"a\xff\"": true, `"\ud800"`: true, `"\udc00\ud800"`: true, `"\ufffd"`: true, `"�"`: true,
+		`"a"`: false, `"ç"`: false, `"\ud83d\ude00"`: false, `"\\ud800"`: false, `7`: false, `{"a":"\ud800"}`: false,
+	} {
+		if got := peek.Lossy([]byte(value)); got != want {
+			t.Errorf("%s is lossy: %t", value, got)
+		}
+	}
+}
+
 // Whatever is valid JSON has the members that encoding/json decodes.
 func FuzzMembers(f *testing.F) {
 	for _, body := range []string{

@@ -1,18 +1,9 @@
 package queue
 
-import "encoding/json"
+import "github.com/paghooks/paghooks/internal/terminal"
 
 // printJSON prints a value, indented.
-func (p *program) printJSON(value any) error {
-	e := json.NewEncoder(p.out)
-	e.SetEscapeHTML(false)
-	e.SetIndent("", "\t")
-	return e.Encode(value)
-}
+func (p *program) printJSON(value any) error { return terminal.PrintJSON(p.out, value, "\t") }
 
 // printLine prints a value as a line of JSON.
-func (p *program) printLine(value any) error {
-	e := json.NewEncoder(p.out)
-	e.SetEscapeHTML(false)
-	return e.Encode(value)
-}
+func (p *program) printLine(value any) error { return terminal.PrintJSON(p.out, value, "") }

@@ -56,6 +56,14 @@ func TookTooLong(err error) bool {
 	return errors.Is(err, context.DeadlineExceeded) || code == "57014" || code == "55P03"
 }
 
+// Held reports whether a statement gave up because another transaction holds a row:
+// it waited for that at an entry of an index. Waits for a whole table have no such
+// place.
+func Held(err error) bool {
+	pgErr, ok := errors.AsType[*pgconn.PgError](err)
+	return ok && pgErr.Code == "55P03" && pgErr.Where != ""
+}
+
 // Unavailable tells whether Postgres could not be asked, or will answer
 // otherwise when it is asked again: it is starting, stopping, full or, for now,
 // read-only.

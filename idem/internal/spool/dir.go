@@ -29,27 +29,80 @@ type Dir struct {
 	held      int             // records in files
 	size      int64           // of files
 	last      int64           // time in the latest name
+	postponed map[string]bool // files that could not be set aside, until files can be written again
 	aside     int             // files with records that were refused or damaged, at the last Scan
+	faults    Faults
+	tried     time.Time // when a file was last written, or could not be
+}
+
+// Faults are the errors of the disk that have not passed.
+type Faults struct {
+	List  error // the directory could not be read
+	Read  error // a file could not be read
+	Write error // nothing can be written, and Put keeps nothing
 }
 
 // Open opens the directory at path, whose parent must exist, with all files in it.
-// It makes sure that files can be written.
+// Where files can be read and none can be written it succeeds, and Faults says so.
 func Open(path string, disk Disk) (*Dir, error) {
 	tag := make([]byte, 4)
 	_, _ = rand.Read(tag) // does not fail
-	d := &Dir{path: path, disk: disk, tag: fmt.Sprintf("%x", tag), unremoved: make(map[string]bool)}
-	if err := os.Mkdir(path, 0o700); err != nil && !errors.Is(err, os.ErrExist) {
-		return nil, err
+	d := &Dir{path: path, disk: disk, tag: fmt.Sprintf("%x", tag), unremoved: make(map[string]bool), postponed: make(map[string]bool)}
+	err := os.Mkdir(path, 0o700)
+	if _, unread := d.Scan(time.Time{}); unread != nil {
+		if errors.Is(err, os.ErrExist) {
+			err = nil
+		}
+		return nil, errors.Join(err, unread)
 	}
-	if err := disk.SyncDir(filepath.Dir(path)); err != nil {
-		return nil, err
+	d.CheckWriting()
+	return d, nil
+}
+
+// Faults returns the errors of the disk that have not passed.
+func (d *Dir) Faults() Faults {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.faults
+}
+
+// checkEvery is how long files can be written after one was.
+const checkEvery = time.Minute
+
+// CheckWriting finds out whether files can be written, unless one was lately.
+func (d *Dir) CheckWriting() {
+	d.writing.Lock()
+	defer d.writing.Unlock()
+	d.mu.Lock()
+	unsure := d.faults.Write != nil || time.Since(d.tried) > checkEvery
+	d.mu.Unlock()
+	if unsure {
+		_ = d.tryWriting()
 	}
-	probe := filepath.Join(path, "probe-"+d.tag+temporary)
-	if err := errors.Join(d.flush(probe, []byte("probe\n")), disk.Remove(probe), disk.SyncDir(path)); err != nil {
-		return nil, err
+}
+
+// probeSize is that of a block: what is shorter may need none.
+const probeSize = 4096
+
+// tryWriting writes a file that is not kept. The caller holds d.writing.
+func (d *Dir) tryWriting() error {
+	probe := "probe-" + d.tag + temporary
+	err := d.disk.SyncDir(filepath.Dir(d.path)) // or the directory itself may not survive a loss of power
+	if err == nil {
+		err = d.write(probe, make([]byte, probeSize))
 	}
-	_, err := d.Scan(time.Time{})
-	return d, err
+	if err == nil {
+		err = errors.Join(d.disk.Remove(filepath.Join(d.path, probe)), d.disk.SyncDir(d.path))
+	}
+	return d.noteWriting(err)
+}
+
+// noteWriting notes whether files can be written, which err says and it returns.
+func (d *Dir) noteWriting(err error) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.faults.Write, d.tried = err, time.Now()
+	return err
 }
 
 // Put writes records, which must not contain line breaks, to one file. When it
@@ -64,6 +117,11 @@ func (d *Dir) Put(records [][]byte) error {
 	}
 	d.writing.Lock()
 	defer d.writing.Unlock()
+	if d.Faults().Write != nil {
+		if err := d.tryWriting(); err != nil {
+			return err
+		}
+	}
 	d.mu.Lock()
 	d.last = max(d.last+1, time.Now().UnixNano()) // clocks are set back
 	f := File{newName(d.last, d.tag, len(records)), time.Unix(0, d.last), len(records), int64(len(data))}
@@ -71,9 +129,9 @@ func (d *Dir) Put(records [][]byte) error {
 	err := d.write(f.Name, data)
 	if err == nil {
 		d.add(f)
-		return d.disk.SyncDir(d.path)
+		err = d.disk.SyncDir(d.path)
 	}
-	return err
+	return d.noteWriting(err)
 }
 
 // write writes a file under a temporary name and renames it.
@@ -109,6 +167,7 @@ func (d *Dir) add(f File) bool {
 	if known || d.unremoved[f.Name] {
 		return false
 	}
+	delete(d.postponed, f.Name)
 	d.files = slices.Insert(d.files, at, f)
 	d.held += f.Records
 	d.size += f.Size
@@ -154,15 +213,23 @@ func (d *Dir) Aside() int {
 	return d.aside
 }
 
-// Read returns the records of f that are whole, and how many are not, also with an
-// error: those that the disk did not give are missing then. A file that is gone has none.
-func (d *Dir) Read(f File) (records [][]byte, missing int, err error) {
+// Read returns the records of f that are whole, and how many are damaged. An error
+// says nothing of the records: the disk may give them later. A file that is gone
+// has none.
+func (d *Dir) Read(f File) (records [][]byte, damaged int, err error) {
 	data, err := d.disk.ReadFile(filepath.Join(d.path, f.Name))
-	if errors.Is(err, os.ErrNotExist) {
-		return nil, 0, nil
+	gone := errors.Is(err, os.ErrNotExist)
+	if gone {
+		err = nil
+	}
+	d.mu.Lock()
+	d.faults.Read = err
+	d.mu.Unlock()
+	if gone || err != nil {
+		return nil, 0, err
 	}
 	records = readLines(data)
-	return records, max(0, f.Records-len(records)), err
+	return records, max(0, f.Records-len(records)), nil
 }
 
 // Remove removes a file whose records have been taken. After an error they count as
@@ -205,16 +272,25 @@ func (d *Dir) find(name string) (at int, known bool) {
 }
 
 // SetAsideDamaged gives f another name, which it returns, because some of its records
-// are missing. The others have been taken.
+// are damaged. The others have been taken.
 func (d *Dir) SetAsideDamaged(f File) (string, error) {
 	from := filepath.Join(d.path, f.Name)
 	to := strings.TrimSuffix(from, live) + damaged
 	if err := d.disk.Rename(from, to); err != nil && !errors.Is(err, os.ErrNotExist) {
-		return "", err
+		return "", d.noteWriting(err)
 	}
 	d.forget(f)
 	d.countAside()
 	return to, nil
+}
+
+// Postpone forgets a file that could not be set aside. A Scan finds it again once
+// files can be written; its records are to be taken again then.
+func (d *Dir) Postpone(f File) {
+	d.mu.Lock()
+	d.postponed[f.Name] = true // before a Scan could take it for another process's
+	d.mu.Unlock()
+	d.forget(f)
 }
 
 // SetAsideRefused writes records of f that nobody takes to a file of their own, and
@@ -229,8 +305,11 @@ func (d *Dir) SetAsideRefused(f File, records [][]byte) (string, error) {
 	if err == nil {
 		err = d.disk.SyncDir(d.path)
 	}
+	if err != nil {
+		return "", d.noteWriting(err)
+	}
 	d.countAside()
-	return filepath.Join(d.path, name), err
+	return filepath.Join(d.path, name), nil
 }
 
 func (d *Dir) countAside() {
@@ -246,6 +325,11 @@ const abandoned = time.Minute
 // that is zero; it reports whether there are any. It removes what processes that
 // died were writing, which nobody was told is kept.
 func (d *Dir) Scan(before time.Time) (found bool, err error) {
+	defer func() {
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		d.faults.List = err
+	}()
 	last, err := d.lastName()
 	if err != nil {
 		return false, err
@@ -264,20 +348,29 @@ func (d *Dir) Scan(before time.Time) (found bool, err error) {
 			if info, err := entry.Info(); err == nil && time.Since(info.ModTime()) > abandoned {
 				_ = d.disk.Remove(filepath.Join(d.path, name))
 			}
-		case !ok, name > last, !before.IsZero() && !f.Time.Before(before):
+		case !ok, name > last, !entry.Type().IsRegular(), d.isKnown(name):
 		case d.isUnremoved(name):
 			_ = d.remove(name)
-		case !d.isKnown(name):
-			if info, err := entry.Info(); err == nil && info.Mode().IsRegular() {
-				f.Size = info.Size()
-				found = d.add(f) || found
+		case d.isPostponed(name):
+			if d.Faults().Write == nil {
+				found = d.addFound(f, entry) || found
 			}
+		case !before.IsZero() && !f.Time.Before(before):
+		default:
+			found = d.addFound(f, entry) || found
 		}
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.aside = aside
 	return found, nil
+}
+
+func (d *Dir) addFound(f File, entry os.DirEntry) (isNew bool) {
+	if info, err := entry.Info(); err == nil { // else Read has the same error, or it is gone
+		f.Size = info.Size()
+	}
+	return d.add(f)
 }
 
 // lastName is the latest of the files' names. A list that is read while a process
@@ -298,6 +391,13 @@ func (d *Dir) isKnown(name string) bool {
 	defer d.mu.Unlock()
 	_, known := d.find(name)
 	return known
+}
+
+// isPostponed reports whether a file waits to be set aside.
+func (d *Dir) isPostponed(name string) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.postponed[name]
 }
 
 func (d *Dir) isUnremoved(name string) bool {

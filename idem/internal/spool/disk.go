@@ -9,7 +9,7 @@ import (
 
 // Disk is what a [Dir] reads and changes files with. Tests put faults into it.
 type Disk interface {
-	ReadFile(name string) ([]byte, error) // with an error, what could be read
+	ReadFile(name string) ([]byte, error)
 	Create(name string) (Handle, error)
 	Rename(from, to string) error
 	Remove(name string) error
@@ -25,7 +25,7 @@ type Handle interface {
 // System is the disk of this machine.
 type System struct{}
 
-// ReadFile returns what a file holds, or as much as the disk gives.
+// ReadFile returns what a file holds.
 func (System) ReadFile(name string) ([]byte, error) { return os.ReadFile(name) }
 
 // Create creates a file that only its owner may read.

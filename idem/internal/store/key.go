@@ -12,12 +12,14 @@ func (e Event) RowKey() string {
 }
 
 // Lane names the events that are processed in order with e: those of its entity,
-// or e alone when it has none.
+// or e alone when it has none. The % of the latter is in no scope that is escaped: an
+// entity may have the id of an event.
 func (e Event) Lane() string {
+	account := e.Source + "/" + url.PathEscape(e.Scope)
 	if e.Key == "" {
-		return e.RowKey()
+		return account + "%/" + e.ID
 	}
-	return e.Source + "/" + url.PathEscape(e.Scope) + "/" + e.Key
+	return account + "/" + e.Key
 }
 
 // setRowKey sets the fields that a row key is made of.
@@ -35,4 +37,6 @@ func (e *Event) setRowKey(key string) {
 func sourcePrefix(source string) string { return source + "/" }
 
 // rowLane is Lane in SQL, for the row e of idem_events.
-const rowLane = `case e.key when '' then e.event else substring(e.event from '^[^/]*/[^/]*/') || e.key end`
+const rowLane = `case e.key
+	when '' then overlay(e.event placing '%' from length(substring(e.event from '^[^/]*/[^/]*')) + 1 for 0)
+	else substring(e.event from '^[^/]*/[^/]*/') || e.key end`

@@ -46,16 +46,20 @@ func FuzzRowKeyIsReadWithoutLoss(f *testing.F) {
 
 // Lanes must not mix entities: of two accounts, or with an event that has none.
 func FuzzLaneIsOneEntitys(f *testing.F) {
-	f.Add("", "pay_1", "shop", "pay_1")
-	f.Add("a/b", "c", "a", "b/c")
-	f.Fuzz(func(t *testing.T, scopeA, keyA, scopeB, keyB string) {
-		if keyA == "" || keyB == "" {
-			return
+	f.Add("", "pay_1", "1", "shop", "pay_1", "2")
+	f.Add("a/b", "c", "1", "a", "b/c", "2")
+	f.Add("", "evt_1", "1", "", "", "evt_1")
+	f.Add("a", "/1", "1", "a%", "", "1")
+	f.Add("", "", "%/1", "", "%%/1", "1")
+	f.Fuzz(func(t *testing.T, scopeA, keyA, idA, scopeB, keyB, idB string) {
+		a := Event{Source: "asaas", Scope: scopeA, Key: keyA, ID: idA}.Lane()
+		b := Event{Source: "asaas", Scope: scopeB, Key: keyB, ID: idB}.Lane()
+		same := scopeA == scopeB && keyA == keyB
+		if keyA == "" {
+			same = same && idA == idB
 		}
-		a := Event{Source: "asaas", Scope: scopeA, Key: keyA, ID: "1"}.Lane()
-		b := Event{Source: "asaas", Scope: scopeB, Key: keyB, ID: "2"}.Lane()
-		if same := scopeA == scopeB && keyA == keyB; same != (a == b) {
-			t.Errorf("(%q, %q) and (%q, %q) have the lanes %q and %q", scopeA, keyA, scopeB, keyB, a, b)
+		if same != (a == b) {
+			t.Errorf("(%q, %q, %q) and (%q, %q, %q) have the lanes %q and %q", scopeA, keyA, idA, scopeB, keyB, idB, a, b)
 		}
 	})
 }

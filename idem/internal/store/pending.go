@@ -26,7 +26,7 @@ type Inserted struct {
 // the same events cannot block each other, and get times in the order of events.
 // An event that is there is left out before ON CONFLICT would wait for whoever
 // processes it. One that another transaction is storing is waited for at most
-// lockWait: one that hangs must not hold up the others.
+// lockWait, and fails the statement: see [pgtx.Held].
 func InsertPending(ctx context.Context, db DB, events []Incoming) ([]Inserted, error) {
 	const insert = `
 with input as materialized (
@@ -72,7 +72,7 @@ select place, event in (select event from new), case when unsure then '' else co
 	return all, err
 }
 
-const lockWait = "500ms"
+const lockWait = "20ms"
 
 // InsertMessage stores one event of the application's own for workers, unless it
 // is stored. Its time is when the statement runs: two transactions that wait for
