@@ -53,6 +53,17 @@ func newCommon(pool *pgxpool.Pool, source Source, timeout time.Duration) Common 
 	}
 }
 
+// statementTime is how long one statement of an operation on stored events may take. Some
+// read or change all that is not done.
+const statementTime = 5 * time.Minute
+
+// timed calls f, which executes one statement or one transaction, with a deadline of its own.
+func timed[T any](ctx context.Context, f func(context.Context) (T, error)) (T, error) {
+	ctx, cancel := context.WithTimeout(ctx, statementTime)
+	defer cancel()
+	return f(ctx)
+}
+
 // ask calls f, which executes a statement of package store: see [pgtx.Ask].
 func ask[T any](ctx context.Context, pool *pgxpool.Pool, f func(context.Context, store.DB) (T, error)) (answer T, err error) {
 	err = pgtx.Ask(ctx, pool, func(ctx context.Context, conn *pgxpool.Conn) (err error) {
