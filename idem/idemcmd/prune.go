@@ -21,8 +21,11 @@ func (p *program) prune(ctx context.Context) error {
 	}
 	return p.carryOut(ctx, act{
 		verb: "prune", what: "They would be forgotten: one that is delivered again would be processed again.", always: true,
-		count: func(ctx context.Context, o *idem.Operator) (int64, error) { return o.DryPrune(ctx) },
-		do: func(ctx context.Context, o *idem.Operator, _ int64) (result done, err error) {
+		choose: func(ctx context.Context, o *idem.Operator) (chosen, error) {
+			n, err := o.DryPrune(ctx)
+			return chosen{n: n}, err
+		},
+		do: func(ctx context.Context, o *idem.Operator, _ chosen) (result done, err error) {
 			if p.dryRun {
 				return done{}, nil
 			}

@@ -3,7 +3,10 @@ package idemcmd
 import (
 	"context"
 	"flag"
+	"slices"
 	"time"
+
+	"github.com/paghooks/paghooks/idem"
 )
 
 // verb is what the command can do.
@@ -140,13 +143,15 @@ func (v *verb) check(p *program) error {
 	case v.name == "discard" && p.reason == "":
 		return usage("give a -reason: it stays with the events, and in the audit trail")
 	case v.name == "discard" && p.isUnfiltered():
-		return usage("say which events to discard, by ids or by flags such as -type and -state")
+		return usage("say which events to discard, by ids or by flags such as -type: all of them cannot be discarded at once")
 	}
 	return nil
 }
 
-// isUnfiltered tells whether nothing chooses events.
+// isUnfiltered reports whether no flag narrows the events: all states are as good as none.
 func (p *program) isUnfiltered() bool {
 	f := p.filter
-	return f.States == nil && f.Scopes == nil && f.Types == nil && f.Keys == nil && f.IDs == nil && f.ReceivedFrom.IsZero() && f.ReceivedUntil.IsZero()
+	isWanted := func(s idem.State) bool { return slices.Contains(f.States, s) }
+	everyState := f.States == nil || !slices.ContainsFunc(notDone, func(s idem.State) bool { return !isWanted(s) })
+	return everyState && f.Scopes == nil && f.Types == nil && f.Keys == nil && f.IDs == nil && f.ReceivedFrom.IsZero() && f.ReceivedUntil.IsZero()
 }
