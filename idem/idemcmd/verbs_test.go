@@ -59,7 +59,7 @@ func TestADryRunChangesNothing(t *testing.T) {
 		{"requeue", "-dry-run"},
 		{"replay", "-dry-run"},
 		{"discard", "-dry-run", "-reason", "x", "-state", "parked"},
-		{"prune", "-dry-run", "-retention", "1h"},
+		{"prune", "-dry-run", "-retention", "1h", "-allow-processing-twice"},
 		{"requeue", "-dry-run", "bad_2"},
 		{"migrate", "-dry-run"},
 	} {
@@ -114,13 +114,22 @@ func TestPruneForgetsByTheApplicationsSettingsOrTheFlags(t *testing.T) {
 	s.badNight()
 	s.receivers = []NewReceiver{func(pool *pgxpool.Pool) idem.Receiver {
 		i := receiver(pay)(pool).(*idem.Inbox)
-		i.Retention = 6 * 24 * time.Hour
+		i.Retention, i.AllowProcessingTwice = 2*24*time.Hour, true
 		return i
 	}}
-	s.want(exitDone, "1 event of notes: forgotten\n", "", "prune", "-as", "ana")
-	s.wantText(`select concat_ws(', ', actor, action, filter, result) from idem_audit`, "ana, prune, older than 6d 0h; parked ones: never, 1 forgotten")
-	s.want(exitDone, "2 events of notes: forgotten\n", "", "prune", "-retention", "12h", "-parked-retention", "5d", "-yes")
-	s.wantText(`select string_agg(substring(event from '[^/]*$'), ' ' order by event) from idem_events`, "bad_5&77 evt_3 evt_4 bad_6")
+	s.want(exitDone, "0 events of notes: forgotten\n", "", "prune", "-as", "ana")
+	const dayPasses = `update idem_prunes set ran_at = ran_at - interval '1 day', before_at = before_at - interval '1 day'`
+	s.exec(dayPasses)
+	s.wantSays(exitUsage, "The ages: notes older than 2d 0h; parked ones: never.\nidem: nothing was changed: nobody is at a terminal to confirm it", "prune")
+	s.types = "n\n"
+	s.wantSays(exitFailed, "Prune these 1 event? [y/N] idem: nothing was changed", "prune")
+	s.types = ""
+	s.want(exitDone, "1 event of notes: forgotten\n", "", "prune", "-as", "ana", "-yes")
+	s.wantText(`select string_agg(concat_ws(', ', actor, action, filter, result), '; ' order by id) from idem_audit`,
+		"ana, prune, older than 2d 0h; parked ones: never, 0 forgotten; ana, prune, older than 2d 0h; parked ones: never, 1 forgotten")
+	s.exec(dayPasses)
+	s.want(exitDone, "1 event of notes: forgotten\n", "", "prune", "-retention", "12h", "-allow-processing-twice", "-parked-retention", "4d", "-yes")
+	s.wantText(`select string_agg(substring(event from '[^/]*$'), ' ' order by event) from idem_events`, "bad_5&77 evt_3 evt_4 evt_7 bad_6")
 }
 
 // The doctor sends people here who have deleted rows by hand.
