@@ -25,7 +25,9 @@ type Blocked struct {
 // [Common.Discard] is used on it, and behind one that failed until its next
 // attempt.
 func (c *Common) Blocked(ctx context.Context) ([]Blocked, error) {
-	rows, err := store.ListBlocked(ctx, c.pool, c.source.Name())
+	rows, err := timed(ctx, func(ctx context.Context) ([]store.Blocked, error) {
+		return store.ListBlocked(ctx, c.pool, c.source.Name())
+	})
 	if err != nil {
 		return nil, fmt.Errorf("idem: listing blocked entities: %w", explain(err))
 	}

@@ -30,8 +30,13 @@ type Common struct {
 
 	// Retention is the age from which [Common.Prune] forgets an event. A
 	// provider can send an event again after 31 days (Zelta Pay, replayed by
-	// hand): a shorter retention would run it twice. Default: 45 days.
+	// hand): a shorter retention would run it twice, and is refused. Default: 45 days, 1
+	// day of an [Outbox].
 	Retention time.Duration
+
+	// AllowProcessingTwice accepts a Retention that is shorter than 31 days: an event that
+	// is delivered again after that is processed again. Default: false.
+	AllowProcessingTwice bool
 
 	// ParkedRetention is the age from which [Common.Prune] also forgets parked
 	// events. Default: 0 (never), because each may be an unprocessed payment.
@@ -41,16 +46,29 @@ type Common struct {
 	// that KeepPayloads kept. Default: 0, together with their events.
 	PayloadRetention time.Duration
 
-	pool *pgxpool.Pool
+	pool         *pgxpool.Pool
+	minRetention time.Duration // 0 for events that no provider delivers again
 }
 
 func newCommon(pool *pgxpool.Pool, source Source, timeout time.Duration) Common {
 	return Common{
-		Receiving: newReceiving(source),
-		Timeout:   timeout,
-		Retention: 45 * 24 * time.Hour,
-		pool:      pool,
+		Receiving:    newReceiving(source),
+		Timeout:      timeout,
+		Retention:    45 * 24 * time.Hour,
+		pool:         pool,
+		minRetention: minRetention,
 	}
+}
+
+// statementTime is how long one statement of an operation on stored events may take. Some
+// read or change all that is not done.
+const statementTime = 5 * time.Minute
+
+// timed calls f, which executes one statement or one transaction, with a deadline of its own.
+func timed[T any](ctx context.Context, f func(context.Context) (T, error)) (T, error) {
+	ctx, cancel := context.WithTimeout(ctx, statementTime)
+	defer cancel()
+	return f(ctx)
 }
 
 // ask calls f, which executes a statement of package store: see [pgtx.Ask].

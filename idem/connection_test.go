@@ -54,9 +54,7 @@ func TestEveryQueryModeOfPgxWorks(t *testing.T) {
 			s.wantReplayed(idem.Filter{IDs: []string{"it's"}}, idem.Replayed{})
 			s.wantReplayed(idem.Filter{}, idem.Replayed{Unhandled: 1})
 			s.exec(`update idem_events set received_at = '2020-01-01'`)
-			if n, err := s.processor.Prune(t.Context()); n != 2 || err != nil {
-				t.Errorf("Prune = %d, %v, want 2", n, err)
-			}
+			s.wantPruned(s.processor, 2)
 		})
 	}
 }

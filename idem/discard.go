@@ -26,28 +26,44 @@ func (c *Common) Discard(ctx context.Context, f Filter, reason string) (int64, e
 	if err != nil {
 		return 0, fmt.Errorf("idem: discarding events: %w", explain(err))
 	}
-	return c.discardAll(ctx, keys, f.states(), reason)
+	return c.discardAll(ctx, keys, f.states(), reason, unrecorded)
 }
 
-var errDiscardAll = errors.New("idem: discarding events: the filter names none: set its IDs, Types, Keys, Scopes, States or times")
+var errDiscardAll = errors.New("idem: discarding events: the filter names none: set its IDs, Types, Keys, Scopes, Events, States or times")
+
+// recordChange records what a transaction changes, by row keys, in that transaction.
+type recordChange = func(ctx context.Context, tx pgx.Tx, changed []string) error
+
+func unrecorded(context.Context, pgx.Tx, []string) error { return nil }
 
 // discardAll gives up events by their row keys, if they are in one of states.
-func (c *Common) discardAll(ctx context.Context, keys, states []string, reason string) (n int64, err error) {
-	var lanes []string
-	err = retryDeadlocks(ctx, func() error {
-		return pgx.BeginFunc(ctx, c.pool, func(tx pgx.Tx) (err error) {
-			lanes, err = store.Discard(ctx, tx, keys, states, errorText(errors.New("discarded: "+reason)), c.KeepPayloads)
-			if err != nil {
-				return err
-			}
-			return store.PromoteHeld(ctx, tx, lanes)
-		})
+func (c *Common) discardAll(ctx context.Context, keys, states []string, reason string, record recordChange) (n int64, err error) {
+	var discarded, lanes []string
+	err = c.change(ctx, func(ctx context.Context, tx pgx.Tx) (err error) {
+		discarded, lanes, err = store.Discard(ctx, tx, keys, states, errorText(errors.New("discarded: "+reason)), c.KeepPayloads)
+		if err != nil {
+			return err
+		}
+		if err := record(ctx, tx, discarded); err != nil {
+			return err
+		}
+		return store.PromoteHeld(ctx, tx, lanes)
 	})
 	if err != nil {
 		return 0, fmt.Errorf("idem: discarding events: %w", explain(err))
 	}
 	// Again, for what was held back while this took long: the commit of an earlier event may have
 	// chosen a row to promote that is gone now. If this fails, the workers find it within a minute.
-	_ = retryDeadlocks(ctx, func() error { return store.PromoteHeld(ctx, c.pool, lanes) })
-	return int64(len(lanes)), nil
+	_ = c.change(ctx, func(ctx context.Context, tx pgx.Tx) error { return store.PromoteHeld(ctx, tx, lanes) })
+	return int64(len(discarded)), nil
+}
+
+// change runs a transaction that changes many rows. It runs again after a deadlock.
+func (c *Common) change(ctx context.Context, do func(context.Context, pgx.Tx) error) error {
+	return retryDeadlocks(ctx, func() error {
+		_, err := timed(ctx, func(ctx context.Context) (struct{}, error) {
+			return struct{}{}, pgx.BeginFunc(ctx, c.pool, func(tx pgx.Tx) error { return do(ctx, tx) })
+		})
+		return err
+	})
 }

@@ -199,7 +199,7 @@
 //	err := idem.Serve(ctx, &http.Server{Addr: ":8080"}, inbox, canary)
 //
 // Without Serve, call [Common.Prune] daily; it forgets what is older than
-// [Common.Retention].
+// [Common.Retention], one or two runs later, so that a wrong clock forgets nothing at once.
 //
 // Alert on Health, and on Parked of [Common.Stats] above zero. Packages idemprom, for
 // Prometheus, and idemotel, for OpenTelemetry, measure deliveries, attempts and what
@@ -216,7 +216,8 @@
 //
 // The tables are idem_events, one small row per event; idem_payloads, the bodies
 // of events that are not done; idem_archive, the bodies of done ones if
-// [Common.KeepPayloads] is set; and idem_audit, what was done through an [Operator].
+// [Common.KeepPayloads] is set; idem_audit, what was done through an [Operator]; and
+// idem_prunes, what [Common.Prune] has seen.
 // They are in the first schema of the connection's search_path. Poolers such as
 // PgBouncer work in transaction mode, with pgx's QueryExecModeExec or
 // QueryExecModeSimpleProtocol, and [Inbox.PollOnly]. In these two modes pgx reads what
@@ -244,8 +245,8 @@
 //
 // # Limits
 //
-// Done events cost space, and little time. Prune reads the table once from end to
-// end. Where 45 days are hundreds of millions, take a shorter Retention; partitions
+// Done events cost space, and little time. Prune reads the table twice from end to
+// end. Where 45 days are hundreds of millions, take a Retention of 31; partitions
 // by time would accept an event twice.
 //
 // [Common.Stats] and [Common.Blocked] read all that is not done, a million events in

@@ -2,10 +2,13 @@ package idem
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/paghooks/paghooks/idem/internal/store"
 )
 
 // DryRunHeader, in a genuine delivery, asks for [Common.DryRun] instead of
@@ -17,10 +20,11 @@ import (
 const DryRunHeader = "Idem-Dry-Run"
 
 // DryRun runs the handler of an event in a transaction that is always rolled
-// back, with the record of the event, and returns the outcome that the first
+// back, with the record of an event like it, and returns the outcome that the first
 // delivery of it would have. Nothing is stored, also of an event that is stored; what
 // the handler does outside of its transaction does happen, unless it asks
-// [IsDryRun]. Functions for after the commit do not run.
+// [IsDryRun]. Functions for after the commit do not run. Deliveries of the event do not
+// wait for it, unless they need what the handler has locked.
 func (c *Common) DryRun(ctx context.Context, e Event) (Outcome, error) {
 	return c.dry(ctx, e, c.dryRun)
 }
@@ -51,7 +55,14 @@ func (c *Common) dryRun(ctx context.Context, e Event) (Outcome, error) {
 	case work == nil:
 		return Unhandled, nil
 	}
-	return c.execute(ctx, attempt{event: e, work: work, dry: true, mark: c.markNew(e)})
+	return c.execute(ctx, attempt{event: e, work: work, dry: true, mark: c.markDry(e)})
+}
+
+// markDry marks as markNew does, under an ID that no event has: the row of e would have a delivery of
+// it wait until the dry run is rolled back.
+func (c *Common) markDry(e Event) func(*pgx.Batch, *store.Session) {
+	e.ID = "dry run " + rand.Text()
+	return c.markNew(e)
 }
 
 // DryReplay returns what [Common.Replay] would do, by a [Common.DryRun] of each
@@ -85,5 +96,5 @@ func (c *Common) dryDelivery(ctx context.Context, e Event) (Outcome, error) {
 // tryCanary marks a canary's event, does nothing, and rolls back.
 func (c *Common) tryCanary(ctx context.Context, e Event) (Outcome, error) {
 	nothing := func(context.Context, pgx.Tx) error { return nil }
-	return c.runOnce(ctx, attempt{event: e, work: nothing, dry: true, mark: c.markNew(e)})
+	return c.runOnce(ctx, attempt{event: e, work: nothing, dry: true, mark: c.markDry(e)})
 }

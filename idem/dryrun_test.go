@@ -289,3 +289,52 @@ func TestDryReplayCountsAndChangesNothing(t *testing.T) {
 	}
 	s.wantReplayed(idem.Filter{}, idem.Replayed{Done: 1, Failed: 2, Unhandled: 2}) // as was said
 }
+
+// A dry run of an event that the provider is about to deliver must not cost that delivery its answer.
+func TestDeliveryDoesNotWaitForADryRunOfItsEvent(t *testing.T) {
+	t.Parallel()
+	for name, mode := range map[string]struct {
+		keepPayloads bool
+		dryRun       func(*app, idem.Event) (idem.Outcome, error)
+	}{
+		"of a processor":             {false, func(s *app, e idem.Event) (idem.Outcome, error) { return s.processor.DryRun(s.Context(), e) }},
+		"of one that keeps payloads": {true, func(s *app, e idem.Event) (idem.Outcome, error) { return s.processor.DryRun(s.Context(), e) }},
+		"of an inbox":                {false, func(s *app, e idem.Event) (idem.Outcome, error) { return s.inbox.DryRun(s.Context(), e) }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newApp(t).openInbox()
+			s.processor.KeepPayloads = mode.keepPayloads
+			entered, goOn := make(chan struct{}), make(chan struct{})
+			s.on(func(ctx context.Context, tx pgx.Tx, n *note) error {
+				if e, ok := idem.EventFrom(ctx); !ok || e.ID != "e1" {
+					t.Errorf("the handler is given the event %q", e.ID)
+				}
+				if idem.IsDryRun(ctx) {
+					close(entered)
+					<-goOn
+				}
+				return pay(ctx, tx, n)
+			})
+			dry := make(chan error, 1)
+			go func() {
+				outcome, err := mode.dryRun(s, letter("e1", "o1", 0))
+				if outcome != idem.Done {
+					t.Errorf("DryRun = %s, want done", outcome)
+				}
+				dry <- err
+			}()
+			soon.Next(t, entered)
+			outcome, err := s.processor.Accept(t.Context(), letter("e1", "o1", 0))
+			if outcome != idem.Done || err != nil {
+				t.Errorf("the delivery during the dry run is %s, %v, want done", outcome, err)
+			}
+			close(goOn)
+			if err := <-dry; err != nil {
+				t.Error(err)
+			}
+			s.wantEffects(1)
+			s.wantState("e1", idem.StateDone)
+		})
+	}
+}

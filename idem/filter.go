@@ -1,6 +1,7 @@
 package idem
 
 import (
+	"fmt"
 	"strings"
 	"time"
 
@@ -16,6 +17,7 @@ type Filter struct {
 	Types  []string // the provider's event names
 	Keys   []string // the entities that events are about
 	IDs    []string // the provider's event ids
+	Events []string // row keys, as [Common.Choose] and [Common.ActionEvents] return them
 
 	// Events that arrived at ReceivedFrom or later, and before ReceivedUntil, by the
 	// database's clock. Zero does not narrow.
@@ -23,14 +25,14 @@ type Filter struct {
 }
 
 func (f Filter) isZero() bool {
-	return f.States == nil && f.Scopes == nil && f.Types == nil && f.Keys == nil && f.IDs == nil && f.ReceivedFrom.IsZero() && f.ReceivedUntil.IsZero()
+	return f.States == nil && f.Scopes == nil && f.Types == nil && f.Keys == nil && f.IDs == nil && f.Events == nil && f.ReceivedFrom.IsZero() && f.ReceivedUntil.IsZero()
 }
 
 // of is the filter for the events of a source.
 func (f Filter) of(source string) store.Filter {
 	return store.Filter{
 		Source: source, States: f.states(), Scopes: f.Scopes, Types: f.Types, Keys: f.Keys, IDs: f.IDs,
-		From: f.ReceivedFrom, Until: f.ReceivedUntil,
+		Events: f.Events, From: f.ReceivedFrom, Until: f.ReceivedUntil,
 	}
 }
 
@@ -55,6 +57,9 @@ func (f Filter) String() string {
 		if list.values != nil {
 			parts = append(parts, list.name+" "+strings.Join(list.values, " "))
 		}
+	}
+	if f.Events != nil {
+		parts = append(parts, fmt.Sprintf("%d by row key", len(f.Events)))
 	}
 	if !f.ReceivedFrom.IsZero() {
 		parts = append(parts, "received from "+f.ReceivedFrom.Format(time.RFC3339))

@@ -13,7 +13,9 @@ import (
 // Get returns an event by its account and id, whatever its state, with its payload
 // if that is still stored. ok is false if there is no such event.
 func (c *Common) Get(ctx context.Context, scope, id string) (s StoredEvent, ok bool, err error) {
-	row, err := store.Get(ctx, c.pool, store.Event{Source: c.source.Name(), Scope: scope, ID: id}.RowKey())
+	row, err := timed(ctx, func(ctx context.Context) (store.Row, error) {
+		return store.Get(ctx, c.pool, store.Event{Source: c.source.Name(), Scope: scope, ID: id}.RowKey())
+	})
 	switch {
 	case errors.Is(err, pgx.ErrNoRows):
 		return s, false, nil
@@ -27,7 +29,9 @@ func (c *Common) Get(ctx context.Context, scope, id string) (s StoredEvent, ok b
 // order of arrival. It is slow: without an index for it, it reads the events of all
 // entities, ten million in a second or two.
 func (c *Common) OfKey(ctx context.Context, scope, key string, limit int) ([]StoredEvent, error) {
-	rows, err := store.OfKey(ctx, c.pool, c.source.Name(), scope, key, limit)
+	rows, err := timed(ctx, func(ctx context.Context) ([]store.Row, error) {
+		return store.OfKey(ctx, c.pool, c.source.Name(), scope, key, limit)
+	})
 	if err != nil {
 		return nil, fmt.Errorf("idem: listing events: %w", explain(err))
 	}

@@ -67,6 +67,7 @@ func (i *Inbox) check() error {
 		"Workers": i.Workers > 0, "Timeout": i.Timeout > 0, "MaxAttempts": i.MaxAttempts > 0, "MaxCrashes": i.MaxCrashes > 0,
 		"Poll": i.Poll > 0, "Backoff": i.Backoff != nil,
 	})
+	err = errors.Join(err, i.checkRetention())
 	if err != nil || i.Spool == nil {
 		return err
 	}

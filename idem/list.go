@@ -41,9 +41,25 @@ func (c *Common) List(ctx context.Context, f Filter) iter.Seq2[StoredEvent, erro
 	}
 }
 
+// Choose returns f with its Events set to those that f chooses now, in the order of arrival. An
+// action with the returned filter is bound to them: it leaves an event alone that came
+// after Choose, and one that is in none of the filter's States any more.
+//
+//	shown, err := operator.Choose(ctx, f)
+//	… // show len(shown.Events) and List(ctx, shown) to a person, and ask
+//	n, err := operator.Discard(ctx, shown, reason)
+func (c *Common) Choose(ctx context.Context, f Filter) (Filter, error) {
+	keys, err := c.find(ctx, f)
+	if err != nil {
+		return Filter{}, fmt.Errorf("idem: choosing events: %w", explain(err))
+	}
+	f.Events = append([]string{}, keys...)
+	return f, nil
+}
+
 // Count counts the events that f chooses.
 func (c *Common) Count(ctx context.Context, f Filter) (int64, error) {
-	n, err := store.Count(ctx, c.pool, f.of(c.source.Name()))
+	n, err := timed(ctx, func(ctx context.Context) (int64, error) { return store.Count(ctx, c.pool, f.of(c.source.Name())) })
 	if err != nil {
 		return 0, fmt.Errorf("idem: counting events: %w", explain(err))
 	}
@@ -54,7 +70,7 @@ func (c *Common) Count(ctx context.Context, f Filter) (int64, error) {
 func (c *Common) load(ctx context.Context, keys []string) iter.Seq2[StoredEvent, error] {
 	return func(yield func(StoredEvent, error) bool) {
 		for some := range slices.Chunk(keys, atOnce) {
-			rows, err := store.Load(ctx, c.pool, some)
+			rows, err := timed(ctx, func(ctx context.Context) ([]store.Row, error) { return store.Load(ctx, c.pool, some) })
 			if err != nil {
 				yield(StoredEvent{}, fmt.Errorf("idem: listing events: %w", explain(err)))
 				return
@@ -77,5 +93,5 @@ func storedEvent(r store.Row) StoredEvent {
 
 // find lists the row keys of the events that f chooses.
 func (c *Common) find(ctx context.Context, f Filter) ([]string, error) {
-	return store.Find(ctx, c.pool, f.of(c.source.Name()))
+	return timed(ctx, func(ctx context.Context) ([]string, error) { return store.Find(ctx, c.pool, f.of(c.source.Name())) })
 }

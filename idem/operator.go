@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/paghooks/paghooks/idem/internal/pgtx"
@@ -21,7 +22,12 @@ import (
 //
 // An action is recorded before it begins, and is not begun if that fails. Its result
 // is recorded when it has ended: an action without an end is still running, or its
-// process died. While a replay runs, its record says every second how far it is.
+// process died. While a replay runs, its record says every second how far it is. A
+// requeue and a discard record the events that they change in the transaction that
+// changes them.
+//
+// What a person confirms must be what is acted upon: show the events of
+// [Common.Choose], and act with the filter that it returns.
 type Operator struct {
 	*Common
 
@@ -39,7 +45,7 @@ type Operator struct {
 
 // requeuer is an Inbox or an Outbox.
 type requeuer interface {
-	requeueAll(ctx context.Context, keys, states []string) (int64, error)
+	requeueAll(ctx context.Context, keys, states []string, record recordChange) (int64, error)
 }
 
 // NewOperator returns an operator for the events of a receiver. name is the person
@@ -59,7 +65,7 @@ type Action struct {
 	Source  string
 	Filter  string    // which events were chosen, as people read it; its first 2,000 bytes
 	Reason  string    // the same
-	Events  int64     // how many were chosen
+	Events  int64     // how many were chosen; of a requeue or discard that has ended, how many it changed
 	Result  string    // of a replay that has not ended, how far it is
 	EndedAt time.Time // zero while it runs, and if its process died
 }
@@ -80,7 +86,7 @@ func (o *Operator) runRecorded(
 	ctx context.Context, action string, f Filter, reason string, run func(context.Context, StoredEvent) (Outcome, error),
 ) (sum Replayed, err error) {
 	err = o.act(ctx, action, f, reason, func(ctx context.Context, id int64, keys []string) (string, error) {
-		var first string
+		var left, first string
 		note := o.notes(ctx, id, len(keys))
 		sum, err = o.runKeys(ctx, keys, run, func(sum Replayed, e Event, failure error) {
 			if failure != nil && first == "" {
@@ -89,7 +95,10 @@ func (o *Operator) runRecorded(
 			o.ran(sum, len(keys), e, failure)
 			note(sum)
 		})
-		return sum.text() + first, err
+		if err == nil {
+			left = leftAlone(f, keys, sum.Done+sum.Failed+sum.Unhandled)
+		}
+		return sum.text() + left + first, err
 	})
 	return sum, err
 }
@@ -110,9 +119,9 @@ func (o *Operator) Requeue(ctx context.Context, f Filter, reason string) (n int6
 	if o.workers == nil {
 		return 0, errors.New("idem: requeueing events: a Processor has no workers: replay them")
 	}
-	err = o.act(ctx, "requeue", f, reason, func(ctx context.Context, _ int64, keys []string) (string, error) {
-		n, err = o.workers.requeueAll(ctx, keys, f.states())
-		return fmt.Sprintf("%d requeued", n), err
+	err = o.act(ctx, "requeue", f, reason, func(ctx context.Context, id int64, keys []string) (string, error) {
+		n, err = o.workers.requeueAll(ctx, keys, f.states(), changed(id, f, keys, "requeued"))
+		return "", err
 	})
 	return n, err
 }
@@ -122,11 +131,27 @@ func (o *Operator) Discard(ctx context.Context, f Filter, reason string) (n int6
 	if f.isZero() {
 		return 0, errDiscardAll
 	}
-	err = o.act(ctx, "discard", f, reason, func(ctx context.Context, _ int64, keys []string) (string, error) {
-		n, err = o.discardAll(ctx, keys, f.states(), reason)
-		return fmt.Sprintf("%d discarded", n), err
+	err = o.act(ctx, "discard", f, reason, func(ctx context.Context, id int64, keys []string) (string, error) {
+		n, err = o.discardAll(ctx, keys, f.states(), reason, changed(id, f, keys, "discarded"))
+		return "", err
 	})
 	return n, err
+}
+
+// changed returns what records the result of an action on the events that f chose.
+func changed(id int64, f Filter, keys []string, did string) recordChange {
+	return func(ctx context.Context, tx pgx.Tx, events []string) error {
+		result := fmt.Sprintf("%d %s", len(events), did) + leftAlone(f, keys, len(events))
+		return store.ChangedBy(ctx, tx, id, events, result)
+	}
+}
+
+// leftAlone says how many events of those that were chosen an action has left.
+func leftAlone(f Filter, keys []string, acted int) string {
+	if n := max(len(f.Events), len(keys)) - acted; n > 0 {
+		return fmt.Sprintf("; %d left alone: done, in another state by now, or being processed", n)
+	}
+	return ""
 }
 
 // Record runs do as an action of the application's own, and records it: that
@@ -141,7 +166,9 @@ func (o *Operator) Record(ctx context.Context, action, what, reason string, do f
 // latest first: those before the action whose ID is before, or the latest of all if
 // before is 0.
 func (c *Common) Actions(ctx context.Context, before int64, n int) ([]Action, error) {
-	rows, err := store.ListActions(ctx, c.pool, c.source.Name(), before, n)
+	rows, err := timed(ctx, func(ctx context.Context) ([]store.Action, error) {
+		return store.ListActions(ctx, c.pool, c.source.Name(), before, n)
+	})
 	if err != nil {
 		return nil, fmt.Errorf("idem: listing actions: %w", explain(err))
 	}
@@ -152,10 +179,11 @@ func (c *Common) Actions(ctx context.Context, before int64, n int) ([]Action, er
 	return all, nil
 }
 
-// ActionEvents returns the events that the action with this ID chose, each as
-// source/scope/id with the scope percent-encoded.
+// ActionEvents returns the row keys of the events that the action with this ID chose or, if it is
+// a requeue or discard that has ended, changed: source/scope/id with the scope
+// percent-encoded.
 func (c *Common) ActionEvents(ctx context.Context, id int64) ([]string, error) {
-	keys, err := store.ActionEvents(ctx, c.pool, id)
+	keys, err := timed(ctx, func(ctx context.Context) ([]string, error) { return store.ActionEvents(ctx, c.pool, id) })
 	if err != nil {
 		return nil, fmt.Errorf("idem: listing the events of action %d: %w", id, explain(err))
 	}
@@ -178,7 +206,7 @@ func (o *Operator) record(ctx context.Context, a store.Action, keys []string, do
 		return fmt.Errorf("idem: %s: the operator has no name: give NewOperator who it acts for", a.Action)
 	}
 	a.Filter, a.Reason = storable(a.Filter, maxRecorded), storable(a.Reason, maxRecorded)
-	id, err := store.BeginAction(ctx, o.pool, a, keys)
+	id, err := timed(ctx, func(ctx context.Context) (int64, error) { return store.BeginAction(ctx, o.pool, a, keys) })
 	if err != nil {
 		return fmt.Errorf("idem: %s could not be recorded, and was not begun: %w", a.Action, explain(err))
 	}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -21,7 +22,8 @@ import (
 // An outbox is an [Inbox] of the application's own events. Messages of one Key are
 // published in order. One that fails is tried again, and parked if it fails too often;
 // List, Replay, Requeue, Discard and Stats work as for other events. A dry run does not
-// publish.
+// publish. Retention, a day by default, is how long a message is remembered: an ID of the
+// application's own that is emitted again after that is published again.
 //
 //	outbox := idem.NewOutbox(pool, "shop", publisher)
 //	events.OnPaymentReceived(func(ctx context.Context, tx pgx.Tx, e *asaas.PaymentEvent) error {
@@ -37,7 +39,9 @@ type Outbox struct{ *Inbox }
 //
 // It panics if the name cannot be used: see [Source].
 func NewOutbox(pool *pgxpool.Pool, source string, p Publisher) *Outbox {
-	return &Outbox{NewInbox(pool, messages{source, p})}
+	o := &Outbox{NewInbox(pool, messages{source, p})}
+	o.Retention, o.minRetention = 24*time.Hour, 0
+	return o
 }
 
 // Emit has a message published after the handler's transaction is committed. It

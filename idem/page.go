@@ -24,7 +24,11 @@ type Place struct {
 // the zero Place; for the next one, pass Next of the page before. It reads only
 // events that are not done.
 func (c *Common) Page(ctx context.Context, f Filter, before Place, n int) (Page, error) {
-	keys, last, err := store.FindPage(ctx, c.pool, f.of(c.source.Name()), store.Place(before), n)
+	var last store.Place
+	keys, err := timed(ctx, func(ctx context.Context) (keys []string, err error) {
+		keys, last, err = store.FindPage(ctx, c.pool, f.of(c.source.Name()), store.Place(before), n)
+		return keys, err
+	})
 	if err != nil {
 		return Page{}, fmt.Errorf("idem: listing events: %w", explain(err))
 	}

@@ -101,6 +101,7 @@ func TestPruneOfPartitionsForgetsOnlyWhatIsOld(t *testing.T) {
 	if n := queryOne[int](s, `select count(*) - count(distinct ctid) from idem_events`); n < 20_000 {
 		t.Fatalf("only %d rows have the place of another", n)
 	}
+	s.wantSeen(s.processor)
 	if n, err := s.processor.DryPrune(t.Context()); n != 20_000 || err != nil {
 		t.Errorf("DryPrune = %d, %v, want 20000", n, err)
 	}
@@ -123,6 +124,7 @@ func TestPruneWithoutPlacesOfRows(t *testing.T) {
 		s.exec(fmt.Sprintf(`alter table %[1]s rename to %[1]s_rows; create view %[1]s as select * from %[1]s_rows`, table))
 	}
 	s.processor.PayloadRetention = 5 * 24 * time.Hour
+	s.wantSeen(s.processor)
 	if n, err := s.processor.DryPrune(t.Context()); n != 20_003 || err != nil {
 		t.Errorf("DryPrune = %d, %v, want 20003", n, err)
 	}

@@ -143,28 +143,25 @@ var kept = []string{store.Retrying, store.Unhandled, store.Parked}
 func isKept(state string) bool { return slices.Contains(kept, state) }
 
 // keep stores an event that no handler can process now, with its payload.
-func (p *Processor) keep(ctx context.Context, e Event, state State, cause error) result {
-	stored, err := p.insertKept(ctx, e, string(state), cause)
+func (c *Common) keep(ctx context.Context, e Event, state State, cause error) result {
+	stored, err := ask(ctx, c.pool, func(ctx context.Context, db store.DB) (bool, error) {
+		return store.Keep(ctx, db, e.row(), string(state), errorText(cause))
+	})
 	switch {
 	case err != nil:
 		return result{outcome: Retrying, err: fmt.Errorf("storing the event: %w", explain(err))}
 	case stored:
 		return result{outcome: Outcome(state), err: cause}
 	}
-	found, err := ask(ctx, p.pool, func(ctx context.Context, db store.DB) (store.Found, error) { return store.LookUp(ctx, db, e.row()) })
+	found, err := ask(ctx, c.pool, func(ctx context.Context, db store.DB) (store.Found, error) { return store.LookUp(ctx, db, e.row()) })
 	if err != nil {
 		return result{outcome: Retrying, err: fmt.Errorf("looking at the stored event: %w", explain(err))}
 	}
-	p.logFirstConflict(ctx, e, found)
+	if found.State == "" {
+		return result{outcome: Retrying, err: errForgotten}
+	}
+	c.logFirstConflict(ctx, e, found)
 	return result{outcome: Duplicate, conflict: found.Conflict}
-}
-
-// insertKept stores an event that no handler can process now. stored is false if it was
-// stored before.
-func (c *Common) insertKept(ctx context.Context, e Event, state string, cause error) (stored bool, err error) {
-	return ask(ctx, c.pool, func(ctx context.Context, db store.DB) (bool, error) {
-		return store.Keep(ctx, db, e.row(), state, errorText(cause))
-	})
 }
 
 // fail counts a failed delivery, if the handler ran: when the database is unavailable,

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/paghooks/paghooks/idem/internal/store"
 )
@@ -14,40 +15,152 @@ import (
 // replayed or discarded, unless ParkedRetention is set. PayloadRetention deletes
 // kept bodies before that. Prune also repairs what deleting events by hand left.
 //
-// It reads the tables once from end to end (there is no index for it, because
+// A jump of the clock forgets nothing at once. Prune counts the events of each day, in
+// UTC, and remembers what it counted. It forgets a whole day, Retention after its end by the clock of
+// an earlier run, at least 23 hours ago: so the first run forgets nothing, and an event stays up
+// to three days longer than Retention. A day that is over and suddenly has more events got
+// them while the clock was wrong: they are forgotten Retention after Prune has found
+// that. While the clock is behind that of the last run, Prune returns an error.
+//
+// It reads the tables twice from end to end (there is no index for it, because
 // every delivery would pay for that), a megabyte at a time, each committed on
 // its own, and waits for no delivery: run it daily from any process. After it an
-// event that comes again would run again, so keep Retention above the provider's
-// longest redelivery.
+// event that comes again would run again: it returns an error if Retention is shorter than 31
+// days, unless AllowProcessingTwice is set.
 func (c *Common) Prune(ctx context.Context) (deleted int64, err error) {
-	if c.Retention <= 0 {
-		return 0, errPruneAll
+	p, err := c.planPrune(ctx)
+	if err != nil {
+		return 0, err
 	}
-	source := c.source.Name()
-	deleted, err = store.PruneEvents(ctx, c.pool, source, c.Retention, c.ParkedRetention)
-	if err == nil {
-		err = store.PruneArchive(ctx, c.pool, source, c.PayloadRetention)
-	}
-	if err == nil {
-		err = store.Tidy(ctx, c.pool, source)
-	}
+	deleted, err = c.prune(ctx, p)
 	if err != nil {
 		return deleted, fmt.Errorf("idem: pruning events: %w", explain(err))
 	}
 	return deleted, nil
 }
 
-var errPruneAll = errors.New("idem: pruning events: Retention is zero or less: every event would be forgotten")
-
 // DryPrune counts the events that [Common.Prune] would forget now. It reads all
 // of idem_events, as that does.
 func (c *Common) DryPrune(ctx context.Context) (int64, error) {
-	if c.Retention <= 0 {
-		return 0, errPruneAll
+	p, err := c.planPrune(ctx)
+	return p.events, err
+}
+
+// minRetention is longer than the time in which a provider may deliver an event again.
+const minRetention = 31 * 24 * time.Hour
+
+// checkRetention finds a Retention that has events processed twice.
+func (c *Common) checkRetention() error {
+	switch {
+	case c.Retention <= 0:
+		return errors.New("idem: Retention is zero or less: every event would be forgotten")
+	case c.Retention < c.minRetention && !c.AllowProcessingTwice:
+		return fmt.Errorf("idem: Retention is %s, and an event that is delivered again after that is processed again: "+
+			"set %d days or more, or AllowProcessingTwice if that is meant", c.Retention, c.minRetention/(24*time.Hour))
 	}
-	n, err := store.CountPrunable(ctx, c.pool, c.source.Name(), c.Retention, c.ParkedRetention)
+	return nil
+}
+
+// prunePlan is what a run of Prune deletes, and what it remembers.
+type prunePlan struct {
+	runs                    store.PruneRuns
+	closed, parked, archive []time.Time // the days of arrival whose events and bodies go
+	counted                 map[time.Time]store.DayOf
+	events                  int64 // that go
+}
+
+const (
+	day = 24 * time.Hour
+
+	// runsApart is how far two runs are apart of which the later one may forget what the earlier one found
+	// old. It is less than a day, for daily runs.
+	runsApart = 23 * time.Hour
+
+	// clockStep is how far a clock may be set back in daily life.
+	clockStep = time.Hour
+)
+
+// planPrune counts the events, and finds those to forget.
+func (c *Common) planPrune(ctx context.Context) (p prunePlan, err error) {
+	if err := c.checkRetention(); err != nil {
+		return p, err
+	}
+	var now time.Time
+	source := c.source.Name()
+	_, err = timed(ctx, func(ctx context.Context) (struct{}, error) {
+		p.runs, now, err = store.FindPruneRuns(ctx, c.pool, source)
+		return struct{}{}, err
+	})
+	if err == nil && now.Before(p.runs.RanAt.Add(-clockStep)) {
+		return p, fmt.Errorf("idem: pruning events: the database's clock is at %s, and was at %s when Prune ran last: set the clock; "+
+			"if it is right now, delete from idem_prunes where source = '%s'", now.UTC().Format(time.RFC3339), p.runs.RanAt.UTC().Format(time.RFC3339), source)
+	}
+	if err == nil {
+		p.counted, err = store.CountDays(ctx, c.pool, source)
+	}
 	if err != nil {
-		return 0, fmt.Errorf("idem: counting events to prune: %w", explain(err))
+		return p, fmt.Errorf("idem: counting events to prune: %w", explain(err))
 	}
-	return n, nil
+	p.choose(now, c.Retention, c.ParkedRetention, c.PayloadRetention)
+	return p, nil
+}
+
+// choose finds what is to be forgotten at now, and what this run is to remember.
+func (p *prunePlan) choose(now time.Time, retention, parkedRetention, payloadRetention time.Duration) {
+	was := p.runs
+	p.runs = store.PruneRuns{Runs: was.Runs + 1, RanAt: was.RanAt, Before: was.Before, Days: map[string]store.PrunedDay{}}
+	if now.Sub(was.RanAt) >= runsApart {
+		p.runs.RanAt, p.runs.Before = now, was.RanAt
+	}
+	for begin, n := range p.counted {
+		name, end := begin.Format(time.DateOnly), begin.Add(day)
+		late := was.Days[name].LateAt
+		if was.Runs > 0 && n.Events > was.Days[name].Events && !end.After(was.RanAt) {
+			late = now
+		}
+		forget := func(after time.Duration) bool {
+			return after > 0 && !end.After(p.runs.Before.Add(-after)) && !late.After(p.runs.Before.Add(-after))
+		}
+		left := n.Events
+		if forget(retention) {
+			p.closed, left = append(p.closed, begin), left-n.Closed
+		}
+		if forget(parkedRetention) {
+			p.parked, left = append(p.parked, begin), left-n.Parked
+		}
+		if forget(payloadRetention) {
+			p.archive = append(p.archive, begin)
+		}
+		p.events += n.Events - left
+		p.runs.Days[name] = store.PrunedDay{Events: left, LateAt: late}
+	}
+}
+
+// prune remembers what was counted and deletes. Another run at the same time ends one of both.
+func (c *Common) prune(ctx context.Context, p prunePlan) (deleted int64, err error) {
+	source := c.source.Name()
+	save := func(r store.PruneRuns) (bool, error) {
+		return timed(ctx, func(ctx context.Context) (bool, error) { return store.SavePruneRuns(ctx, c.pool, source, r) })
+	}
+	if saved, err := save(p.runs); err != nil || !saved {
+		return 0, err
+	}
+	if p.events > 0 {
+		gone, err := store.PruneEvents(ctx, c.pool, source, p.closed, p.parked)
+		for begin, n := range p.counted { // what is locked stays for the next run
+			deleted += gone[begin]
+			d := p.runs.Days[begin.Format(time.DateOnly)]
+			d.Events = n.Events - gone[begin]
+			p.runs.Days[begin.Format(time.DateOnly)] = d
+		}
+		p.runs.Runs++
+		if _, saving := save(p.runs); err != nil || saving != nil {
+			return deleted, errors.Join(err, saving)
+		}
+	}
+	if err := store.PruneArchive(ctx, c.pool, source, p.archive); err != nil {
+		return deleted, err
+	}
+	_, err = timed(ctx, func(ctx context.Context) (struct{}, error) { return struct{}{}, store.Tidy(ctx, c.pool, source) })
+	return deleted, err
 }

@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/jackc/pgx/v5"
+
 	"github.com/paghooks/paghooks/idem/internal/store"
 )
 
@@ -15,14 +17,18 @@ func (i *Inbox) Requeue(ctx context.Context, f Filter) (int64, error) {
 	if err != nil {
 		return 0, fmt.Errorf("idem: requeueing events: %w", explain(err))
 	}
-	return i.requeueAll(ctx, keys, f.states())
+	return i.requeueAll(ctx, keys, f.states(), unrecorded)
 }
 
 // requeueAll makes events pending by their row keys, if they are in one of states.
-func (i *Inbox) requeueAll(ctx context.Context, keys, states []string) (n int64, err error) {
-	err = retryDeadlocks(ctx, func() (err error) {
-		n, err = store.Requeue(ctx, i.pool, keys, states)
-		return err
+func (i *Inbox) requeueAll(ctx context.Context, keys, states []string, record recordChange) (n int64, err error) {
+	err = i.change(ctx, func(ctx context.Context, tx pgx.Tx) error {
+		requeued, err := store.Requeue(ctx, tx, keys, states)
+		if err != nil {
+			return err
+		}
+		n = int64(len(requeued))
+		return record(ctx, tx, requeued)
 	})
 	if err != nil {
 		return 0, fmt.Errorf("idem: requeueing events: %w", explain(err))

@@ -43,7 +43,8 @@ func (i *Inbox) work(ctx context.Context) error  { return i.Run(ctx) }
 func (c *Canary) work(ctx context.Context) error { return c.Run(ctx) }
 
 func (p *Processor) work(ctx context.Context) error {
-	return idle(ctx, checkSettings("processor", map[string]bool{"Timeout": p.Timeout > 0, "ParkAfter": p.ParkAfter > 0}))
+	err := checkSettings("processor", map[string]bool{"Timeout": p.Timeout > 0, "ParkAfter": p.ParkAfter > 0})
+	return idle(ctx, errors.Join(err, p.checkRetention()))
 }
 
 func (r *Relay) work(ctx context.Context) error {

@@ -3,10 +3,7 @@ package idem
 import (
 	"bytes"
 	"context"
-	"fmt"
 	"time"
-
-	"github.com/paghooks/paghooks/idem/internal/store"
 )
 
 // setAsideMark begins the payload of what [Relayed] sets aside, whatever the reason. No
@@ -24,14 +21,7 @@ func (c *Common) setAside(ctx context.Context, body []byte, cause error) error {
 	payload := append([]byte(setAsideMark), withoutSetAsideMark(body)...)
 	e := Event{Source: c.source.Name(), ID: BodyID(payload), Payload: payload}
 	_, err := c.receive(ctx, e, time.Now(), storeTime, func(ctx context.Context, e Event) result {
-		stored, err := c.insertKept(ctx, e, store.Unhandled, cause)
-		switch {
-		case err != nil:
-			return result{outcome: Retrying, err: fmt.Errorf("storing a message that is set aside: %w", explain(err))}
-		case stored:
-			return result{outcome: Unhandled, err: cause}
-		}
-		return result{outcome: Duplicate}
+		return c.keep(ctx, e, StateUnhandled, cause)
 	})
 	return err
 }

@@ -180,7 +180,7 @@ func TestSpooledEventThatNoIndexHoldsIsSetAside(t *testing.T) {
 func TestSpooledEventOlderThanRetentionIsSetAside(t *testing.T) {
 	t.Parallel()
 	s := newSpoolApp(t)
-	s.inbox.Retention = time.Nanosecond
+	s.inbox.Retention, s.inbox.AllowProcessingTwice = time.Nanosecond, true
 	s.down.Store(true)
 	s.accept(idem.Spooled, letter("1", "o1", 0))
 	s.down.Store(false)

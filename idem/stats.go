@@ -29,7 +29,9 @@ type Backlog struct {
 // old.
 func (c *Common) Stats(ctx context.Context) (Stats, error) {
 	var s Stats
-	rows, err := store.CountOpen(ctx, c.pool, c.source.Name())
+	rows, err := timed(ctx, func(ctx context.Context) ([]store.Backlog, error) {
+		return store.CountOpen(ctx, c.pool, c.source.Name())
+	})
 	if err != nil {
 		return s, fmt.Errorf("idem: counting events: %w", explain(err))
 	}
@@ -41,7 +43,8 @@ func (c *Common) Stats(ctx context.Context) (Stats, error) {
 			*b = Backlog{row.Events, row.Oldest}
 		}
 	}
-	if s.BlockedKeys, err = store.CountBlocked(ctx, c.pool, c.source.Name()); err != nil {
+	s.BlockedKeys, err = timed(ctx, func(ctx context.Context) (int64, error) { return store.CountBlocked(ctx, c.pool, c.source.Name()) })
+	if err != nil {
 		return s, fmt.Errorf("idem: counting blocked entities: %w", explain(err))
 	}
 	return s, nil

@@ -7,7 +7,6 @@ import (
 	"log/slog"
 	"net/http"
 	"net/url"
-	"strconv"
 	"strings"
 	"time"
 
@@ -45,31 +44,40 @@ type asked struct {
 	verb
 	Name   string
 	Choice choice
-	Filter idem.Filter
-	Count  int64
+	Filter idem.Filter        // names the events
+	Count  int                // of them
+	Shown  string             // their marks
 	Events []idem.StoredEvent // the newest of them
+	Sure   bool               // whether the source's name is to be typed: it is final, and about all events
 }
 
-// ask reads what a form asks for, and counts the events.
+// ask reads what a form asks for, and finds the events.
 func (v *visit) ask(ctx context.Context, form url.Values) (a asked, err error) {
 	a = asked{Name: form.Get("action"), Choice: choiceOf(form)}
 	a.verb = verbs[a.Name]
 	if a.do == nil || a.Name == "requeue" && !v.source.workers {
 		return a, refuse(http.StatusBadRequest, "There is no such action for the events of this source.")
 	}
-	if a.Filter, err = a.Choice.filter(); err != nil {
+	a.Sure = a.Final && a.Choice.all()
+	f, err := a.Choice.filter()
+	if err != nil {
 		return a, err
 	}
-	a.Count, err = v.source.events.Count(ctx, a.Filter)
+	a.Filter, err = v.source.events.Choose(ctx, f)
+	a.Count = len(a.Filter.Events)
 	return a, err
 }
 
-// confirm counts and shows what is chosen, and asks.
+// confirm shows what is chosen, and asks.
 func (v *visit) confirm(ctx context.Context) error {
 	a, err := v.ask(ctx, v.r.Form)
 	if err != nil {
 		return err
 	}
+	if a.Count > maxChosen {
+		return refuse(http.StatusBadRequest, fmt.Sprintf("The filter chooses %s events, and an action of this page is about %s at most: choose a shorter time, or use the command idem.", number(a.Count), number(maxChosen)))
+	}
+	a.Shown = marksOf(a.Filter.Events)
 	p, err := v.source.events.Page(ctx, a.Filter, idem.Place{}, 20)
 	if err != nil {
 		return err
@@ -78,7 +86,7 @@ func (v *visit) confirm(ctx context.Context) error {
 	return v.render(http.StatusOK, "confirm", a.Label+"?", a)
 }
 
-// act does what was confirmed.
+// act does what was confirmed, to the events that were shown.
 func (v *visit) act(ctx context.Context) error {
 	a, err := v.ask(ctx, v.r.PostForm)
 	reason := reasonOf(v.r.PostForm)
@@ -87,16 +95,18 @@ func (v *visit) act(ctx context.Context) error {
 		return err
 	case a.Final && reason == "":
 		return refuse(http.StatusBadRequest, "Say why: nothing was done. Go back, and fill in the reason.")
-	case a.Count == 0:
-		return refuse(http.StatusConflict, "The filter chooses no event any more: nothing was done.")
+	case a.Sure && strings.TrimSpace(v.r.PostForm.Get("sure")) != v.source.name:
+		return refuse(http.StatusBadRequest, "These are all events that are not done. To discard them, type the name of the source, "+v.source.name+": nothing was done. Go back, and fill it in.")
 	}
-	was, _ := strconv.ParseInt(v.r.PostForm.Get("count"), 10, 64) // 0 if there is none
-	if a.Final && a.Count > was {
-		return refuse(http.StatusConflict, fmt.Sprintf("The filter chooses %s events now, not %s: nothing was done. Look at them again.", number(a.Count), number(was)))
+	again, shown := wereShown(a.Filter.Events, v.r.PostForm.Get("shown"))
+	if len(again) == 0 {
+		return refuse(http.StatusConflict, "The filter chooses none of the events any more that you were shown: nothing was done. Look at them again.")
 	}
-	if was != a.Count {
-		reason = strings.TrimSpace(fmt.Sprintf("%s (%d events when it was confirmed, %d when it began)", reason, was, a.Count))
+	left, came := shown-len(again), a.Count-len(again)
+	if left > 0 || came > 0 {
+		reason = strings.TrimSpace(fmt.Sprintf("%s (of %d events that were shown, %d had left the list, and %d came since: those are left alone)", reason, shown, left, came))
 	}
+	a.Filter.Events = again
 	op, s := v.operator(), v.source
 	return v.begin(a.Name, func(ctx context.Context) error {
 		defer s.counts.forget()

@@ -7,6 +7,7 @@ import (
 	"net/url"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	"github.com/jackc/pgx/v5"
 
 	"github.com/paghooks/paghooks/idem"
@@ -22,10 +23,10 @@ func TestActionsOnOneEvent(t *testing.T) {
 		want  idem.State
 		trail string
 	}{
-		"replay":  {true, idem.StateDone, "ana replay states parked; accounts ; ids e1 because 1 1 done, 0 failed"},
-		"dry-run": {true, idem.StateParked, "ana dry replay states parked; accounts ; ids e1 because 1 1 done, 0 failed, 0 without a handler"},
-		"requeue": {true, idem.StatePending, "ana requeue states parked; accounts ; ids e1 because 1 1 requeued"},
-		"discard": {false, idem.StateDiscarded, "ana discard states parked; accounts ; ids e1 because 1 1 discarded"},
+		"replay":  {true, idem.StateDone, "ana replay states parked; accounts ; ids e1; 1 by row key because 1 1 done, 0 failed"},
+		"dry-run": {true, idem.StateParked, "ana dry replay states parked; accounts ; ids e1; 1 by row key because 1 1 done, 0 failed, 0 without a handler"},
+		"requeue": {true, idem.StatePending, "ana requeue states parked; accounts ; ids e1; 1 by row key because 1 1 requeued"},
+		"discard": {false, idem.StateDiscarded, "ana discard states parked; accounts ; ids e1; 1 by row key because 1 1 discarded"},
 	} {
 		t.Run(action, func(t *testing.T) {
 			t.Parallel()
@@ -63,13 +64,13 @@ func TestActionsOnAllThatAFilterChooses(t *testing.T) {
 			a.fix()
 			a.confirm("confirm?source=letters&type=paid&action="+action, "because").want(303)
 			trail := a.get("trail?source=letters")
-			trail.want(200, "states pending retrying unhandled parked; types paid", row.trail)
+			trail.want(200, "states pending retrying unhandled parked; types paid; 3 by row key", row.trail)
 			for _, id := range []string{"e1", "e2", "e3"} {
 				a.wantState("letters", id, row.want)
 			}
 			a.wantState("letters", "e4", idem.StatePending)
 			if action == "replay" {
-				a.get("action?source=letters&id=1").want(200, "3 events were chosen", "e1", "e2", "e3", "because")
+				a.get("action?source=letters&id=1").want(200, "3 events", "e1", "e2", "e3", "because")
 			}
 		})
 	}
@@ -133,7 +134,7 @@ func TestDiscardNeedsAReason(t *testing.T) {
 	a.wantState("letters", "e1", idem.StateParked)
 }
 
-func TestCountThatHasChangedIsSaid(t *testing.T) {
+func TestListThatHasChangedIsSaid(t *testing.T) {
 	t.Parallel()
 	a := newApp(t)
 	a.letters("e1")
@@ -142,9 +143,10 @@ func TestCountThatHasChangedIsSaid(t *testing.T) {
 	a.fix()
 	form.Set("reason", "fixed")
 	a.post("act", form).want(303)
-	a.get("trail?source=letters").want(200, "fixed (1 events when it was confirmed, 2 when it began) 2 2 done")
+	a.get("trail?source=letters").want(200, "1 by row key fixed (of 1 events that were shown, 0 had left the list, and 1 came since: those are left alone) 1 1 done")
+	a.wantState("letters", "e2", idem.StateParked)
 
-	a.post("act", form).want(409, "chooses no event any more: nothing was done")
+	a.post("act", form).want(409, "none of the events any more that you were shown: nothing was done")
 }
 
 // A replay of many events is not waited for. When the page is closed it ends after
@@ -217,18 +219,96 @@ func TestRedactThatPanicsShowsNothing(t *testing.T) {
 	a.get("trail?source=letters").without("its process died")
 }
 
-// What is discarded is gone: nobody discards what they were not asked about.
-func TestDiscardOfMoreThanWasConfirmedIsRefused(t *testing.T) {
+// A list of seven that became seven others, a payment among them, is another list.
+func TestActionLeavesWhatWasNotShown(t *testing.T) {
+	t.Parallel()
+	for _, action := range []string{"discard", "requeue", "replay", "dry-run"} {
+		t.Run(action, func(t *testing.T) {
+			t.Parallel()
+			a := newApp(t)
+			a.letters("n1", "n2", "n3", "n4", "n5", "n6", "n7")
+			form := a.get("confirm?source=letters&state=parked&action=" + action).form("act")
+			form.Set("reason", "noise")
+			a.fix()
+			if _, err := a.inbox.Replay(t.Context(), idem.Filter{IDs: []string{"n1", "n2", "n3", "n4", "n5", "n6"}}); err != nil {
+				t.Fatal(err)
+			}
+			a.broken = true
+			a.letters("p1", "p2", "p3", "p4", "p5", "p6")
+			a.post("act", form).want(303)
+			a.get("trail?source=letters").want(200, "noise (of 7 events that were shown, 6 had left the list, and 6 came since: those are left alone) 1 ")
+			events, err := a.inbox.ActionEvents(t.Context(), 1)
+			if diff := cmp.Diff([]string{"letters//n7"}, events); diff != "" || err != nil {
+				t.Error(err, "the trail's events (-want +got):\n"+diff)
+			}
+			for _, id := range []string{"p1", "p2", "p3", "p4", "p5", "p6"} {
+				a.wantState("letters", id, idem.StateParked)
+			}
+			if action == "discard" {
+				a.wantState("letters", "n7", idem.StateDiscarded)
+				a.post("act", form).want(409, "none of the events any more that you were shown: nothing was done")
+			}
+		})
+	}
+}
+
+func TestFormWithoutTheEventsThatWereShownDoesNothing(t *testing.T) {
 	t.Parallel()
 	a := newApp(t)
 	a.letters("e1")
-	form := a.get("confirm?source=letters&action=discard").form("act")
-	a.letters("e2")
-	form.Set("reason", "a test")
-	a.post("act", form).want(409, "The filter chooses 2 events now, not 1: nothing was done.")
-	for _, id := range []string{"e1", "e2"} {
-		a.wantState("letters", id, idem.StateParked)
+	for _, shown := range []string{"", "x", "!", "AAAAAAAAAAA"} {
+		form := a.get("confirm?source=letters&state=parked&action=discard").form("act")
+		form.Set("reason", "a test")
+		form.Set("shown", shown)
+		a.post("act", form).want(409, "nothing was done")
 	}
-	a.confirm("confirm?source=letters&action=discard", "a test").want(303)
-	a.wantState("letters", "e2", idem.StateDiscarded)
+	a.wantState("letters", "e1", idem.StateParked)
+}
+
+func TestDiscardOfEverythingNeedsTheSourcesName(t *testing.T) {
+	t.Parallel()
+	a := newApp(t)
+	a.letters("e1")
+	page := a.get("confirm?source=letters&action=discard")
+	page.want(200, "These are all events of letters that are not done", "type letters")
+	form := page.form("act")
+	form.Set("reason", "a test")
+	for _, typed := range []string{"", "yes", "notes"} {
+		form.Set("sure", typed)
+		a.post("act", form).want(400, "type the name of the source, letters: nothing was done")
+	}
+	a.wantState("letters", "e1", idem.StateParked)
+	form.Set("sure", " letters ")
+	a.post("act", form).want(303)
+	a.wantState("letters", "e1", idem.StateDiscarded)
+	for _, narrower := range []string{"confirm?source=letters&state=parked&action=discard", "confirm?source=letters&action=replay"} {
+		a.get(narrower).without("These are all events")
+	}
+}
+
+// The form of the largest list arrives, and a larger one is not shown.
+func TestActionIsAboutAsManyEventsAsAFormCarries(t *testing.T) {
+	t.Parallel()
+	a := newApp(t)
+	exec := func(sql string) {
+		if _, err := a.pool.Exec(t.Context(), sql); err != nil {
+			t.Fatal(err)
+		}
+	}
+	exec(`insert into idem_events (event, type, key, state) select 'letters//' || n, 'paid', '', 'parked' from generate_series(1, 50000) n;
+		insert into idem_payloads (event, source, received_at, body) select event, 'letters', received_at, '' from idem_events`)
+	form := a.get("confirm?source=letters&state=parked&action=requeue").form("act")
+	exec(`insert into idem_events (event, type, key, state) values ('letters//one', 'paid', '', 'parked');
+		insert into idem_payloads (event, source, received_at, body) values ('letters//one', 'letters', now(), '')`)
+	a.get("confirm?source=letters&state=parked&action=requeue").want(400, "chooses 50,001 events, and an action of this page is about 50,000 at most")
+	a.post("act", form).want(303)
+	for a.get("trail?source=letters").status == 200 {
+		var ended bool
+		if err := a.pool.QueryRow(t.Context(), `select ended_at is not null and cardinality(events) = 50000 from idem_audit`).Scan(&ended); err != nil {
+			t.Fatal(err)
+		} else if ended {
+			break
+		}
+	}
+	a.wantState("letters", "one", idem.StateParked)
 }

@@ -54,6 +54,12 @@ func (c choice) filter() (f idem.Filter, err error) {
 	return f, err
 }
 
+// all reports whether the choice narrows nothing.
+func (c choice) all() bool {
+	c.Source = ""
+	return len(c.Fields()) == 0
+}
+
 func only(value string) []string {
 	if value == "" {
 		return nil

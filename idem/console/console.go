@@ -138,7 +138,7 @@ var pages = map[string]page{
 }
 
 const (
-	maxForm  = 64 << 10         // bytes
+	maxForm  = 1 << 20          // bytes
 	pageTime = 30 * time.Second // of a page that reads the database
 	policy   = "default-src 'none'; style-src 'self'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
 )

@@ -37,9 +37,10 @@
 // # What it does
 //
 // It runs replay, requeue, dry run and discard, for one event or for all that a
-// filter chooses. A page counts and shows them first, and asks for confirmation. The
-// action then uses the same filter; if the count has changed meanwhile, the audit
-// trail says so, and a discard of more events than were counted is refused.
+// filter chooses, 50,000 at most. A page shows them first, and asks for confirmation. The
+// action is bound to the events that were shown: it leaves those alone that came
+// since, and those that are in none of the chosen states any more, and the audit trail
+// says so. To discard all events that are not done, one types the name of the source.
 //
 // An action that takes longer than two seconds continues in the background until it
 // is done or [Handler.Close] is called; the audit trail shows how far it is. If the

@@ -25,7 +25,6 @@ func parse() map[string]*template.Template {
 		"number": number, "age": age, "utc": utc, "state": state, "query": pairs,
 		"query_fields": func(fields []field) template.URL { return template.URL(query(fields...)) },
 		"asURL":        func(query string) template.URL { return template.URL(query) },
-		"count":        func(events []idem.StoredEvent) int64 { return int64(len(events)) },
 		"dict":         dict,
 	}).ParseFS(files, "page/layout.html", "page/parts.html"))
 	all := map[string]*template.Template{}

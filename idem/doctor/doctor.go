@@ -90,6 +90,7 @@ type examination struct {
 	pool      *pgxpool.Pool
 	db        unprepared       // the same
 	operators []*idem.Operator // one of each receiver; they only read
+	outboxes  []string         // the sources of those whose events no provider delivers
 }
 
 // checks are all of them, in the order in which they run.
@@ -125,7 +126,11 @@ var needTables = []string{"features", "workers", "stuck", "parked", "blocked", "
 func (l limits) check(ctx context.Context, pool *pgxpool.Pool, receivers []idem.Receiver) ([]Finding, error) {
 	e := &examination{limits: l, pool: pool, db: unprepared{pool}}
 	for _, r := range receivers {
-		e.operators = append(e.operators, idem.NewOperator(r, "doctor"))
+		o := idem.NewOperator(r, "doctor")
+		e.operators = append(e.operators, o)
+		if _, ok := r.(*idem.Outbox); ok {
+			e.outboxes = append(e.outboxes, o.SourceName())
+		}
 	}
 	there, err := one[bool](ctx, e, `select to_regclass('idem_events') is not null and to_regclass('idem_payloads') is not null`)
 	if err != nil {

@@ -3,6 +3,7 @@ package doctor
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/paghooks/paghooks/idem"
@@ -26,7 +27,7 @@ func (e *examination) ofEach(ask func(*idem.Operator) (*Finding, error)) (found 
 
 func (e *examination) retention(context.Context) ([]Finding, error) {
 	return e.ofEach(func(o *idem.Operator) (*Finding, error) {
-		if o.Retention >= e.redelivery {
+		if o.Retention >= e.redelivery || slices.Contains(e.outboxes, o.SourceName()) {
 			return nil, nil
 		}
 		return &Finding{

@@ -15,9 +15,14 @@ type act struct {
 	verb   string
 	what   string // would happen to the events, as a sentence
 	always bool   // it does something even where no event matches
-	count  func(context.Context, *idem.Operator) (int64, error)
-	first  func(context.Context, *idem.Operator) ([]idem.StoredEvent, error) // nil where none are shown
-	do     func(context.Context, *idem.Operator, int64) (done, error)
+	choose func(context.Context, *idem.Operator) (chosen, error)
+	do     func(context.Context, *idem.Operator, chosen) (done, error)
+}
+
+// chosen is what a person is shown, and asked about.
+type chosen struct {
+	filter idem.Filter // which names these events; the zero value shows none
+	n      int64
 }
 
 // done is what an action came to, as JSON.
@@ -35,35 +40,36 @@ type done struct {
 
 // carryOut counts, shows, asks, and acts.
 func (p *program) carryOut(ctx context.Context, a act) error {
-	counts := make([]int64, len(p.operators))
+	each := make([]chosen, len(p.operators))
 	var total int64
 	for n, o := range p.operators {
 		var err error
-		if counts[n], err = a.count(ctx, o); err != nil {
+		if each[n], err = a.choose(ctx, o); err != nil {
 			return err
 		}
-		total += counts[n]
+		total += each[n].n
 	}
 	if total == 0 && !a.always {
 		return p.nothing(ctx)
 	}
-	if p.dryRun && !p.json || !p.dryRun && !p.yes && total > 1 {
-		if err := p.plan(ctx, a, counts); err != nil {
+	asks := !p.dryRun && !p.yes && (total > 1 || total > 0 && a.always)
+	if p.dryRun && !p.json || asks {
+		if err := p.plan(ctx, a, each); err != nil {
 			return err
 		}
 	}
-	if total > 1 && !p.dryRun {
+	if asks {
 		if err := p.confirm(ctx, a, total); err != nil {
 			return err
 		}
 	}
 	var said error
 	for n, o := range p.operators {
-		if counts[n] == 0 && !a.always {
+		if each[n].n == 0 && !a.always {
 			continue
 		}
-		result, err := a.do(ctx, o, counts[n])
-		result.Source, result.Action, result.Matched, result.DryRun = o.SourceName(), a.verb, counts[n], p.dryRun
+		result, err := a.do(ctx, o, each[n])
+		result.Source, result.Action, result.Matched, result.DryRun = o.SourceName(), a.verb, each[n].n, p.dryRun
 		if errors.Is(err, errSaid) { // the next source is another matter
 			said, err = errSaid, nil
 		}
@@ -82,20 +88,20 @@ const firstFew = 5
 
 // plan tells what would happen. It goes to where the question is, unless it is all
 // that was asked for.
-func (p *program) plan(ctx context.Context, a act, counts []int64) error {
+func (p *program) plan(ctx context.Context, a act, each []chosen) error {
 	out := p.Stderr
 	if p.dryRun {
 		out = p.Stdout
 	}
 	for n, o := range p.operators {
-		if counts[n] == 0 && !a.always {
+		if each[n].n == 0 && !a.always {
 			continue
 		}
-		fmt.Fprintf(out, "%s of %s.\n", events(counts[n]), clean(o.SourceName()))
-		if a.first == nil {
+		fmt.Fprintf(out, "%s of %s.\n", events(each[n].n), clean(o.SourceName()))
+		if each[n].filter.Events == nil {
 			continue
 		}
-		first, err := a.first(ctx, o)
+		first, err := first(ctx, o, each[n].filter)
 		if err != nil {
 			return err
 		}
@@ -106,7 +112,7 @@ func (p *program) plan(ctx context.Context, a act, counts []int64) error {
 		if err := t.print(out); err != nil {
 			return err
 		}
-		if more := counts[n] - int64(len(first)); more > 0 {
+		if more := each[n].n - int64(len(first)); more > 0 {
 			fmt.Fprintf(out, "  and %s more\n", number(more))
 		}
 	}
@@ -121,10 +127,7 @@ var (
 
 // confirm asks a person.
 func (p *program) confirm(ctx context.Context, a act, total int64) error {
-	switch {
-	case p.yes:
-		return nil
-	case !p.asks:
+	if !p.asks {
 		return errNobody
 	}
 	yes, err := terminal.Confirm(ctx, p.Stdin, p.Stderr, strings.ToUpper(a.verb[:1])+a.verb[1:]+" these "+events(total)+"?")
@@ -139,14 +142,15 @@ func (p *program) confirm(ctx context.Context, a act, total int64) error {
 	return nil
 }
 
-// chosen counts what the filter chooses.
-func (p *program) chosen(ctx context.Context, o *idem.Operator) (int64, error) {
-	return o.Count(ctx, p.filter)
+// choose returns the events that the flags choose.
+func (p *program) choose(ctx context.Context, o *idem.Operator) (chosen, error) {
+	f, err := o.Choose(ctx, p.filter)
+	return chosen{f, int64(len(f.Events))}, err
 }
 
-// first returns the oldest events that the filter chooses.
-func (p *program) first(ctx context.Context, o *idem.Operator) (few []idem.StoredEvent, err error) {
-	for s, err := range o.List(ctx, p.filter) {
+// first returns the oldest events of a filter.
+func first(ctx context.Context, o *idem.Operator, f idem.Filter) (few []idem.StoredEvent, err error) {
+	for s, err := range o.List(ctx, f) {
 		if err != nil {
 			return nil, err
 		}
@@ -155,6 +159,32 @@ func (p *program) first(ctx context.Context, o *idem.Operator) (few []idem.Store
 		}
 	}
 	return few, nil
+}
+
+// sayLeft says what of the events that a person was shown is no more to be acted upon, and what came
+// since. acted is how many events were.
+func (p *program) sayLeft(ctx context.Context, o *idem.Operator, c chosen, acted int64) error {
+	if left := c.n - acted; left > 0 {
+		p.say("idem: %s of the %s of %s left alone: done, in another state by now, or being processed\n", number(left), events(c.n), clean(o.SourceName()))
+	}
+	now, err := o.Choose(ctx, p.filter)
+	if err != nil {
+		return err
+	}
+	shown := map[string]bool{}
+	for _, key := range c.filter.Events {
+		shown[key] = true
+	}
+	came := int64(0)
+	for _, key := range now.Events {
+		if !shown[key] {
+			came++
+		}
+	}
+	if came > 0 {
+		p.say("idem: %s of %s came since, left alone: run it again to see them\n", events(came), clean(o.SourceName()))
+	}
+	return nil
 }
 
 // changed prints how many events were changed.

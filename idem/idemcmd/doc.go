@@ -45,7 +45,9 @@
 // # Before something is changed
 //
 // Before an action changes more than one event, the command prints how many, the
-// first few, and what would happen, and asks; -yes skips the question. Without a
+// first few, and what would happen, and asks; -yes skips the question. The action is
+// bound to those events: what comes in between is left alone, and the command says
+// so. Prune asks before it forgets a single event. Without a
 // terminal it changes nothing unless -yes is given. With -dry-run it only shows what
 // would happen. Actions are in the audit trail, under the name that -as gives or
 // else user@host.

@@ -30,7 +30,7 @@ func TestOutputIsAsPeopleAndProgramsReadIt(t *testing.T) {
 		"replay.txt":          {[]string{"replay", "-yes"}, exitDone},
 		"replay.json":         {[]string{"replay", "-yes", "-json"}, exitDone},
 		"discard.txt":         {[]string{"discard", "-reason", "test orders", "-yes", "-type", "paid"}, exitDone},
-		"prune_dry_run.txt":   {[]string{"prune", "-retention", "36h", "-dry-run"}, exitDone},
+		"prune_dry_run.txt":   {[]string{"prune", "-retention", "36h", "-allow-processing-twice", "-dry-run"}, exitDone},
 		"migrate.txt":         {[]string{"migrate"}, exitDone},
 		"help.txt":            {[]string{"help"}, exitDone},
 		"help_replay.txt":     {[]string{"help", "replay"}, exitDone},
@@ -39,6 +39,10 @@ func TestOutputIsAsPeopleAndProgramsReadIt(t *testing.T) {
 			t.Parallel()
 			s := newShop(t)
 			s.badNight()
+			if strings.HasPrefix(name, "prune") {
+				s.idem("prune") // which sees what is there
+				s.exec(`update idem_prunes set ran_at = ran_at - interval '1 day'`)
+			}
 			p, out, complaints := s.program(c.args...)
 			if c.args[0] == "help" {
 				p.Args = c.args

@@ -32,7 +32,10 @@ func TestWrongUsageExits2AndSaysWhatIsRight(t *testing.T) {
 		{"watch that never rests", []string{"watch", "-every", "1ms"}, "that would load the database; give 1s or more"},
 		{"discard without a reason", []string{"discard", "bad_2"}, "give a -reason"},
 		{"discard of everything", []string{"discard", "-reason", "x"}, "say which events to discard"},
+		{"discard of every state", []string{"discard", "-yes", "-reason", "x", "-state", "pending,retrying", "-state", "unhandled,parked"}, "say which events to discard"},
 		{"nobody to ask", []string{"requeue"}, "nothing was changed: nobody is at a terminal to confirm it: give -yes"},
+		{"an age that was meant in days", []string{"prune", "-yes", "-retention", "45m"}, "-retention is 45m 0s, and an event that a provider delivers again after that is processed a second time"},
+		{"an age that was meant in days, of a dry run", []string{"prune", "-dry-run", "-retention", "30d"}, "-allow-processing-twice if that is meant"},
 		{"no age", []string{"prune", "-retention", "0"}, "it is no time such as 45d or 12h"},
 		{"no number", []string{"audit", "x"}, "give the number of one action"},
 	} {

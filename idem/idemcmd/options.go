@@ -30,6 +30,7 @@ type options struct {
 	print   bool
 
 	retention, parkedRetention time.Duration // 0 is the receiver's
+	allowProcessingTwice       bool
 
 	words []string // what is no flag
 }

@@ -3,6 +3,7 @@ package idemcmd
 import (
 	"context"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/paghooks/paghooks/idem"
@@ -13,21 +14,23 @@ import (
 func (p *program) prune(ctx context.Context) error {
 	for _, o := range p.operators {
 		if p.retention > 0 {
-			o.Retention = p.retention
+			o.Retention, o.AllowProcessingTwice = p.retention, p.allowProcessingTwice
 		}
 		if p.parkedRetention > 0 {
 			o.ParkedRetention = p.parkedRetention
 		}
 	}
 	return p.carryOut(ctx, act{
-		verb: "prune", what: "They would be forgotten: one that is delivered again would be processed again.", always: true,
-		count: func(ctx context.Context, o *idem.Operator) (int64, error) { return o.DryPrune(ctx) },
-		do: func(ctx context.Context, o *idem.Operator, _ int64) (result done, err error) {
+		verb: "prune", what: "They would be forgotten: one that is delivered again would be processed again.\nThe ages: " + p.ages() + ".", always: true,
+		choose: func(ctx context.Context, o *idem.Operator) (chosen, error) {
+			n, err := o.DryPrune(ctx)
+			return chosen{n: n}, err
+		},
+		do: func(ctx context.Context, o *idem.Operator, _ chosen) (result done, err error) {
 			if p.dryRun {
 				return done{}, nil
 			}
-			what := fmt.Sprintf("older than %s; parked ones: %s", longAge(o.Retention), longAge(o.ParkedRetention))
-			err = o.Record(ctx, "prune", what, p.reason, func(ctx context.Context) (string, error) {
+			err = o.Record(ctx, "prune", agesOf(o), p.reason, func(ctx context.Context) (string, error) {
 				n, err := o.Prune(ctx)
 				if err == nil {
 					result = p.changed(o, "forgotten", n)
@@ -37,6 +40,19 @@ func (p *program) prune(ctx context.Context) error {
 			return result, err
 		},
 	})
+}
+
+// ages are those from which events are forgotten, by the source.
+func (p *program) ages() string {
+	var all []string
+	for _, o := range p.operators {
+		all = append(all, clean(o.SourceName())+" "+agesOf(o))
+	}
+	return strings.Join(all, "; ")
+}
+
+func agesOf(o *idem.Operator) string {
+	return fmt.Sprintf("older than %s; parked ones: %s", longAge(o.Retention), longAge(o.ParkedRetention))
 }
 
 func longAge(d time.Duration) string {

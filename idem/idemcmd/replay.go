@@ -9,7 +9,7 @@ import (
 
 func (p *program) replay(ctx context.Context) error {
 	a := act{
-		verb: "replay", count: p.chosen, first: p.first, do: p.replayOf,
+		verb: "replay", choose: p.choose, do: p.replayOf,
 		what: "The handler of each would run here, the oldest first, one after the other, each in its own transaction.",
 	}
 	if p.dryRun {
@@ -19,21 +19,24 @@ func (p *program) replay(ctx context.Context) error {
 }
 
 // replayOf replays events of a source, or tries to.
-func (p *program) replayOf(ctx context.Context, o *idem.Operator, of int64) (done, error) {
+func (p *program) replayOf(ctx context.Context, o *idem.Operator, c chosen) (done, error) {
 	doing, did, run := "replaying ", "replayed", o.Replay
 	if p.dryRun {
 		doing, did, run = "trying ", "tried, and rolled back", o.DryReplay
 	}
 	bar := p.newProgress(doing + o.SourceName())
 	o.Progress, o.Failed = bar.show, bar.failure
-	sum, err := run(ctx, p.filter, p.reason)
+	sum, err := run(ctx, c.filter, p.reason)
 	bar.end()
 	if err == nil {
+		if err := p.sayLeft(ctx, o, c, int64(sum.Done+sum.Failed+sum.Unhandled)); err != nil {
+			return done{}, err
+		}
 		return p.replayed(o, did, sum)
 	}
 	if !p.dryRun {
 		handled := int64(sum.Done + sum.Failed + sum.Unhandled)
-		p.say("idem: %s of %s were replayed (%s), the rest is as it was: run it again to go on\n", number(handled), events(of), sumText(sum))
+		p.say("idem: %s of %s were replayed (%s), the rest is as it was: run it again to go on\n", number(handled), events(c.n), sumText(sum))
 	}
 	if ctx.Err() != nil {
 		err = fmt.Errorf("stopped: %w", context.Cause(ctx))

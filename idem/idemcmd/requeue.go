@@ -9,16 +9,16 @@ import (
 func (p *program) requeue(ctx context.Context) error {
 	return p.carryOut(ctx, act{
 		verb: "requeue", what: "The workers of the inbox would process them again, each in its place in the order of its entity.",
-		count: p.chosen, first: p.first,
-		do: func(ctx context.Context, o *idem.Operator, _ int64) (done, error) {
+		choose: p.choose,
+		do: func(ctx context.Context, o *idem.Operator, c chosen) (done, error) {
 			if p.dryRun {
 				return done{}, nil
 			}
-			n, err := o.Requeue(ctx, p.filter, p.reason)
+			n, err := o.Requeue(ctx, c.filter, p.reason)
 			if err != nil {
 				return done{}, err
 			}
-			return p.changed(o, "requeued for the workers; idem watch shows them go", n), nil
+			return p.changed(o, "requeued for the workers; idem watch shows them go", n), p.sayLeft(ctx, o, c, n)
 		},
 	})
 }

@@ -3,7 +3,10 @@ package idemcmd
 import (
 	"context"
 	"flag"
+	"slices"
 	"time"
+
+	"github.com/paghooks/paghooks/idem"
 )
 
 // verb is what the command can do.
@@ -94,10 +97,13 @@ func init() { // or it would refer to itself, through help
 		},
 		{
 			name: "prune", about: "forget old events, which idem.Serve does daily",
-			more: "An event that is delivered again after that is processed again: keep -retention above 31 days. The prebuilt\n" +
-				"command does not know the application's retention: give it. It also repairs what changing rows by hand left.",
+			more: "An event that is delivered again after that is processed again: -retention is 31 days or more. The prebuilt\n" +
+				"command does not know the application's retention: give it. A wrong clock forgets nothing at once: what is old by\n" +
+				"one run is forgotten by a run 23 hours later, so the first one forgets nothing. It also repairs what changing\n" +
+				"rows by hand left.",
 			flags: with(bySource, acting, confirming, func(o *options, f *flag.FlagSet) {
 				f.Func("retention", "forget done, unhandled and discarded events of this `age` or older; default: as the receiver is set, else 45d", setDuration(&o.retention))
+				f.BoolVar(&o.allowProcessingTwice, "allow-processing-twice", false, "accept a -retention below 31 days: an event that is delivered again after that is processed a second time")
 				f.Func("parked-retention", "also forget parked events of this `age` or older; default: as the receiver is set, else never", setDuration(&o.parkedRetention))
 			}), audited: true, run: (*program).prune,
 		},
@@ -124,6 +130,9 @@ func onlyScope(o *options, f *flag.FlagSet) {
 	f.Var((*each)(&o.filter.Scopes), "account", "the event's `account`; repeat it for more")
 }
 
+// minRetention is the shortest -retention without -allow-processing-twice: see idem.Common.Retention.
+const minRetention = 31 * 24 * time.Hour
+
 // check refuses what makes no sense, before anything is asked.
 func (v *verb) check(p *program) error {
 	if v.words == "ID" && v.name != "show" && len(p.words) > 0 {
@@ -134,19 +143,23 @@ func (v *verb) check(p *program) error {
 		return usage("-limit is %d: give 0 for all", p.limit)
 	case v.name == "watch" && p.every < time.Second:
 		return usage("-every is %s: that would load the database; give 1s or more", p.every)
+	case v.name == "prune" && p.retention > 0 && p.retention < minRetention && !p.allowProcessingTwice:
+		return usage("-retention is %s, and an event that a provider delivers again after that is processed a second time: give 31d or more, or -allow-processing-twice if that is meant", longAge(p.retention))
 	case v.name == "replay" && p.Receivers == nil:
 		return usage("this program has no handlers, so it cannot replay events. Where an inbox runs: idem requeue, and its workers process them. " +
 			"Else build the ten-line program with your handlers: see https://pkg.go.dev/github.com/paghooks/paghooks/idem/idemcmd")
 	case v.name == "discard" && p.reason == "":
 		return usage("give a -reason: it stays with the events, and in the audit trail")
 	case v.name == "discard" && p.isUnfiltered():
-		return usage("say which events to discard, by ids or by flags such as -type and -state")
+		return usage("say which events to discard, by ids or by flags such as -type: all of them cannot be discarded at once")
 	}
 	return nil
 }
 
-// isUnfiltered tells whether nothing chooses events.
+// isUnfiltered reports whether no flag narrows the events: all states are as good as none.
 func (p *program) isUnfiltered() bool {
 	f := p.filter
-	return f.States == nil && f.Scopes == nil && f.Types == nil && f.Keys == nil && f.IDs == nil && f.ReceivedFrom.IsZero() && f.ReceivedUntil.IsZero()
+	isWanted := func(s idem.State) bool { return slices.Contains(f.States, s) }
+	everyState := f.States == nil || !slices.ContainsFunc(notDone, func(s idem.State) bool { return !isWanted(s) })
+	return everyState && f.Scopes == nil && f.Types == nil && f.Keys == nil && f.IDs == nil && f.ReceivedFrom.IsZero() && f.ReceivedUntil.IsZero()
 }

@@ -59,7 +59,7 @@ func TestADryRunChangesNothing(t *testing.T) {
 		{"requeue", "-dry-run"},
 		{"replay", "-dry-run"},
 		{"discard", "-dry-run", "-reason", "x", "-state", "parked"},
-		{"prune", "-dry-run", "-retention", "1h"},
+		{"prune", "-dry-run", "-retention", "1h", "-allow-processing-twice"},
 		{"requeue", "-dry-run", "bad_2"},
 		{"migrate", "-dry-run"},
 	} {
@@ -114,13 +114,22 @@ func TestPruneForgetsByTheApplicationsSettingsOrTheFlags(t *testing.T) {
 	s.badNight()
 	s.receivers = []NewReceiver{func(pool *pgxpool.Pool) idem.Receiver {
 		i := receiver(pay)(pool).(*idem.Inbox)
-		i.Retention = 6 * 24 * time.Hour
+		i.Retention, i.AllowProcessingTwice = 2*24*time.Hour, true
 		return i
 	}}
-	s.want(exitDone, "1 event of notes: forgotten\n", "", "prune", "-as", "ana")
-	s.wantText(`select concat_ws(', ', actor, action, filter, result) from idem_audit`, "ana, prune, older than 6d 0h; parked ones: never, 1 forgotten")
-	s.want(exitDone, "2 events of notes: forgotten\n", "", "prune", "-retention", "12h", "-parked-retention", "5d", "-yes")
-	s.wantText(`select string_agg(substring(event from '[^/]*$'), ' ' order by event) from idem_events`, "bad_5&77 evt_3 evt_4 bad_6")
+	s.want(exitDone, "0 events of notes: forgotten\n", "", "prune", "-as", "ana")
+	const dayPasses = `update idem_prunes set ran_at = ran_at - interval '1 day', before_at = before_at - interval '1 day'`
+	s.exec(dayPasses)
+	s.wantSays(exitUsage, "The ages: notes older than 2d 0h; parked ones: never.\nidem: nothing was changed: nobody is at a terminal to confirm it", "prune")
+	s.types = "n\n"
+	s.wantSays(exitFailed, "Prune these 1 event? [y/N] idem: nothing was changed", "prune")
+	s.types = ""
+	s.want(exitDone, "1 event of notes: forgotten\n", "", "prune", "-as", "ana", "-yes")
+	s.wantText(`select string_agg(concat_ws(', ', actor, action, filter, result), '; ' order by id) from idem_audit`,
+		"ana, prune, older than 2d 0h; parked ones: never, 0 forgotten; ana, prune, older than 2d 0h; parked ones: never, 1 forgotten")
+	s.exec(dayPasses)
+	s.want(exitDone, "1 event of notes: forgotten\n", "", "prune", "-retention", "12h", "-allow-processing-twice", "-parked-retention", "4d", "-yes")
+	s.wantText(`select string_agg(substring(event from '[^/]*$'), ' ' order by event) from idem_events`, "bad_5&77 evt_3 evt_4 evt_7 bad_6")
 }
 
 // The doctor sends people here who have deleted rows by hand.
@@ -231,19 +240,30 @@ func TestMigrateByARoleThatMayAndThePrintForOneThatMayNot(t *testing.T) {
 	s.exec(out.String())
 }
 
-// What is discarded is gone: nobody discards what they were not asked about.
-func TestDiscardOfMoreThanWasAskedAboutIsRefused(t *testing.T) {
+// What was shown is what is acted upon: the events of the list, and no others.
+func TestActionLeavesWhatWasNotShown(t *testing.T) {
 	t.Parallel()
-	s := newShop(t)
-	s.accept("bad_1 paid pay_1", "bad_2 paid pay_2")
-	p, out, complaints := s.program("discard", "-type", "paid", "-reason", "a test")
-	p.asks, p.Stdin = true, readerFunc(func(b []byte) (int, error) {
-		s.accept("bad_3 paid pay_3")
-		return copy(b, "y\n"), nil
-	})
-	status := p.run(t.Context())
-	if says := "nothing of notes was changed: 3 events match now, not 2: look again"; status != exitFailed || !strings.Contains(complaints.String(), says) || out.Len() > 0 {
-		t.Errorf("exit status %d, %q, %q, want it to say %q", status, out, complaints, says)
+	for verb, result := range map[string]string{"discard": "discarded", "requeue": "requeued", "replay": "done, 0 failed, 0 without a handler"} {
+		t.Run(verb, func(t *testing.T) {
+			t.Parallel()
+			s := newShop(t)
+			s.accept("bad_1 paid pay_1", "bad_2 paid pay_2", "bad_3 paid pay_3", "bad_4 paid pay_4", "bad_5 paid pay_5", "bad_6 paid pay_6", "bad_7 paid pay_7")
+			p, out, complaints := s.program(verb, "-type", "paid", "-reason", "a test")
+			p.asks, p.Stdin = true, readerFunc(func(b []byte) (int, error) { // six of the seven became six others
+				s.exec(`update idem_events set state = 'done' where event <> 'notes//bad_7'; delete from idem_payloads where event <> 'notes//bad_7' and source = 'notes'`)
+				s.accept("bad_11 paid pay_11", "bad_12 paid pay_12", "bad_13 paid pay_13", "bad_14 paid pay_14", "bad_15 paid pay_15", "bad_16 paid pay_16")
+				return copy(b, "y\n"), nil
+			})
+			status := p.run(t.Context())
+			says := "idem: 6 of the 7 events of notes left alone: done, in another state by now, or being processed\n" +
+				"idem: 6 events of notes came since, left alone: run it again to see them\n"
+			if status != exitDone || !strings.HasSuffix(complaints.String(), says) || !strings.HasPrefix(out.String(), "1 event of notes: ") {
+				t.Errorf("exit status %d, %q, %q, want it to say %q", status, out, complaints, says)
+			}
+			s.wantText(`select count(*) from idem_events where state = 'parked' and event like 'notes//bad\_1_'`, "6")
+			s.wantText(`select count(*) from idem_events where state = 'done' and event <> 'notes//bad_7'`, "6")
+			s.wantText(`select events::text || ': ' || result from idem_audit`,
+				"{notes//bad_7}: 1 "+result+"; 6 left alone: done, in another state by now, or being processed")
+		})
 	}
-	s.wantText(`select count(*) from idem_events where state = 'parked'`, "3")
 }

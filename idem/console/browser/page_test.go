@@ -63,7 +63,7 @@ func TestEveryActionByMouse(t *testing.T) {
 	b.click("button", "Replay 2 events")
 	b.wantText("2 done, 0 failed")
 	b.click("a", "replay")
-	b.wantText("2 events were chosen", "e4", "e5")
+	b.wantText("2 events", "e4", "e5")
 
 	b.click("a", "Provider queues")
 	b.click("button", "Probe, then resume")

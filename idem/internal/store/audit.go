@@ -16,7 +16,7 @@ type Action struct {
 	Source  string
 	Filter  string
 	Reason  string
-	Events  int64     // how many were chosen
+	Events  int64     // how many are recorded
 	Result  string    // how far it has come, as long as it has not ended
 	EndedAt time.Time // zero while it is running
 }
@@ -39,9 +39,17 @@ func NoteAction(ctx context.Context, db DB, id int64, progress string) error {
 	return err
 }
 
-// EndAction records how an action ended.
+// ChangedBy records which events an action changed, and with what result, in the transaction
+// that changes them.
+func ChangedBy(ctx context.Context, tx DB, id int64, keys []string, result string) error {
+	const changed = `update idem_audit set events = $2, result = $3, ended_at = clock_timestamp() where id = $1`
+	_, err := tx.Exec(ctx, changed, id, append([]string{}, keys...), result)
+	return err
+}
+
+// EndAction records how an action ended, unless its transaction has recorded that.
 func EndAction(ctx context.Context, db DB, id int64, result string) error {
-	_, err := db.Exec(ctx, `update idem_audit set result = $2, ended_at = now() where id = $1`, id, result)
+	_, err := db.Exec(ctx, `update idem_audit set result = $2, ended_at = now() where id = $1 and ended_at is null`, id, result)
 	return err
 }
 
@@ -60,7 +68,7 @@ from idem_audit where source = $1 and ($2 = 0 or id < $2) order by id desc limit
 	})
 }
 
-// ActionEvents lists the row keys of the events that an action chose.
+// ActionEvents lists the row keys of the events that an action chose or, once it has ended, changed.
 func ActionEvents(ctx context.Context, db DB, id int64) (keys []string, err error) {
 	err = db.QueryRow(ctx, `select events from idem_audit where id = $1`, id).Scan(&keys)
 	return keys, err

@@ -7,8 +7,8 @@ import (
 )
 
 // Discard gives events up, those that are in one of states and not being
-// processed. It returns the lane of each, for [PromoteHeld].
-func Discard(ctx context.Context, tx pgx.Tx, keys, states []string, reason *string, keepBody bool) (lanes []string, err error) {
+// processed. It returns their row keys, and the lane of each for [PromoteHeld].
+func Discard(ctx context.Context, tx pgx.Tx, keys, states []string, reason *string, keepBody bool) (discarded, lanes []string, err error) {
 	const discard = `
 with chosen as (
 	select event from idem_events where event = any ($1) and state = any ($2) order by event for update skip locked
@@ -21,7 +21,12 @@ with chosen as (
 	insert into idem_archive (event, occurred_at, received_at, body) select event, occurred_at, received_at, body from bodies where $4
 	on conflict do nothing
 )
-select coalesce(lane, '') from bodies`
+select event, coalesce(lane, '') from bodies`
 	rows, _ := tx.Query(ctx, discard, keys, states, reason, keepBody)
-	return pgx.CollectRows(rows, pgx.RowTo[string])
+	var event, lane string
+	_, err = pgx.ForEachRow(rows, []any{&event, &lane}, func() error {
+		discarded, lanes = append(discarded, event), append(lanes, lane)
+		return nil
+	})
+	return discarded, lanes, err
 }

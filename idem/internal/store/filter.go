@@ -17,6 +17,7 @@ type Filter struct {
 	Types  []string
 	Keys   []string
 	IDs    []string
+	Events []string // row keys
 
 	From, Until time.Time // of arrival, from the first and before the second; zero is no condition
 }
@@ -35,7 +36,8 @@ where p.source = $1 and e.state = any ($2)
   and ($4::text[] is null or e.type = any ($4))
   and ($5::text[] is null or e.key = any ($5))
   and ($6::text[] is null or substring(p.event from '^[^/]*/[^/]*/(.*)$') = any ($6))
-  and ($7::timestamptz is null or e.received_at >= $7) and ($8::timestamptz is null or e.received_at < $8)`
+  and ($7::timestamptz is null or e.received_at >= $7) and ($8::timestamptz is null or e.received_at < $8)
+  and ($9::text[] is null or p.event = any ($9))`
 
 func (f Filter) args() []any {
 	var scopes []string
@@ -45,7 +47,7 @@ func (f Filter) args() []any {
 			scopes[i] = url.PathEscape(s)
 		}
 	}
-	return []any{f.Source, f.States, scopes, f.Types, f.Keys, f.IDs, nullTime(f.From), nullTime(f.Until)}
+	return []any{f.Source, f.States, scopes, f.Types, f.Keys, f.IDs, nullTime(f.From), nullTime(f.Until), f.Events}
 }
 
 // Find lists the row keys of the events that f chooses, in the order of arrival.
@@ -70,8 +72,8 @@ type Place struct {
 // a place; a zero place is after all. It returns their row keys and the place of
 // the last.
 func FindPage(ctx context.Context, db DB, f Filter, before Place, n int) (keys []string, last Place, err error) {
-	const page = chosen + ` and ($9::timestamptz is null or (p.received_at, p.event) < ($9, $10))
-order by p.received_at desc, p.event desc limit $11`
+	const page = chosen + ` and ($10::timestamptz is null or (p.received_at, p.event) < ($10, $11))
+order by p.received_at desc, p.event desc limit $12`
 	rows, _ := db.Query(ctx, `select p.event, p.received_at `+page, append(f.args(), nullTime(before.At), before.Event, n)...)
 	_, err = pgx.ForEachRow(rows, []any{&last.Event, &last.At}, func() error { keys = append(keys, last.Event); return nil })
 	return keys, last, err

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
@@ -15,49 +16,70 @@ const pruneBlocks = 128
 // pruneRows is the same for a database without blocks.
 const pruneRows = 7000
 
-// PruneEvents deletes the done, unhandled and discarded events of a source that
-// are older than age, and the parked ones that are older than parkedAge unless
-// that is 0, with their bodies. It returns how many.
-func PruneEvents(ctx context.Context, db DB, source string, age, parkedAge time.Duration) (deleted int64, err error) {
+// arrivalDay is the day on which the event of a row arrived, in UTC.
+const arrivalDay = `(received_at at time zone 'UTC')::date`
+
+// closed are the states in which an event needs nothing more.
+const closed = `state in ('done', 'unhandled', 'discarded')`
+
+// DayOf is the events of a source that arrived on a day.
+type DayOf struct {
+	Day                    time.Time // its begin, in UTC
+	Events, Closed, Parked int64     // all; those that need nothing more; those that are parked
+}
+
+// CountDays counts the events of a source by the day on which they arrived.
+func CountDays(ctx context.Context, db DB, source string) (map[time.Time]DayOf, error) {
+	count := func(stretch string) string {
+		return `
+select ` + arrivalDay + ` as day, count(*), count(*) filter (where ` + closed + `), count(*) filter (where state = 'parked')
+from idem_events where ` + stretch + ` and starts_with(idem_events.event, $3) group by day`
+	}
+	days := map[time.Time]DayOf{}
+	var d DayOf
+	err := walk(ctx, db, "idem_events", count, []any{&d.Day, &d.Events, &d.Closed, &d.Parked}, func() {
+		sum := days[d.Day]
+		days[d.Day] = DayOf{d.Day, sum.Events + d.Events, sum.Closed + d.Closed, sum.Parked + d.Parked}
+	}, sourcePrefix(source))
+	return days, err
+}
+
+// PruneEvents deletes the done, unhandled and discarded events of a source that arrived
+// on some days, and the parked ones of others, with their bodies. It returns how many,
+// by the day.
+func PruneEvents(ctx context.Context, db DB, source string, closedOf, parkedOf []time.Time) (map[time.Time]int64, error) {
 	prune := func(stretch string) string {
 		return `
 with old as materialized (
-	select event from idem_events where ` + stretch + prunable + `
+	select event from idem_events where ` + stretch + ` and starts_with(idem_events.event, $3)
+	  and (` + closed + ` and ` + arrivalDay + ` = any ($4::date[]) or state = 'parked' and ` + arrivalDay + ` = any ($5::date[]))
 	for update skip locked
 ), gone as (
 	delete from idem_events using old where ` + stretch + ` and idem_events.event = old.event
-	returning old.event
+	returning old.event, ` + arrivalDay + ` as day
 ), bodies as (
 	delete from idem_payloads p using gone where p.event = gone.event
 ), archived as (
 	delete from idem_archive a using gone where a.event = gone.event
 )
-select count(*) from gone`
+select day, count(*) from gone group by day`
 	}
-	return walk(ctx, db, "idem_events", prune, sourcePrefix(source), age, parkedAge)
+	deleted := map[time.Time]int64{}
+	var day time.Time
+	var n int64
+	err := walk(ctx, db, "idem_events", prune, []any{&day, &n}, func() { deleted[day] += n }, sourcePrefix(source), closedOf, parkedOf)
+	return deleted, err
 }
 
-// prunable is the condition of the old rows of a stretch of idem_events.
-const prunable = `
-	and starts_with(idem_events.event, $3)
-	and (state in ('done', 'unhandled', 'discarded') and received_at < now() - $4::interval
-	  or state = 'parked' and $5::interval > interval '0' and received_at < now() - $5::interval)`
-
-// CountPrunable counts the events that PruneEvents would delete.
-func CountPrunable(ctx context.Context, db DB, source string, age, parkedAge time.Duration) (int64, error) {
-	count := func(stretch string) string { return `select count(*) from idem_events where ` + stretch + prunable }
-	return walk(ctx, db, "idem_events", count, sourcePrefix(source), age, parkedAge)
-}
-
-// PruneArchive deletes kept bodies that are older than age, and those whose
+// PruneArchive deletes kept bodies of events that arrived on some days, and those whose
 // event is gone.
-func PruneArchive(ctx context.Context, db DB, source string, age time.Duration) error {
+func PruneArchive(ctx context.Context, db DB, source string, of []time.Time) error {
 	prune := func(stretch string) string {
 		return `
 with old as materialized (
 	select event from idem_archive where ` + stretch + `
 	  and starts_with(idem_archive.event, $3)
-	  and ($4::interval > interval '0' and received_at < now() - $4::interval
+	  and (` + arrivalDay + ` = any ($4::date[])
 	    or not exists (select from idem_events e where e.event = idem_archive.event))
 	for update skip locked
 ), gone as (
@@ -66,8 +88,42 @@ with old as materialized (
 )
 select count(*) from gone`
 	}
-	_, err := walk(ctx, db, "idem_archive", prune, sourcePrefix(source), age)
-	return err
+	return walk(ctx, db, "idem_archive", prune, []any{new(int64)}, func() {}, sourcePrefix(source), of)
+}
+
+// PruneRuns is what earlier runs of Prune have seen of a source.
+type PruneRuns struct {
+	Runs   int64     // 0 if there was none
+	RanAt  time.Time // the latest run that came a day after another
+	Before time.Time // the run before that; zero if there was none
+	Days   map[string]PrunedDay
+}
+
+// PrunedDay is the events that arrived on a day, by its date.
+type PrunedDay struct {
+	Events int64     `json:"events"`           // that Prune has left
+	LateAt time.Time `json:"late_at,omitzero"` // when there were suddenly more
+}
+
+// FindPruneRuns reads the row of a source, and the database's clock.
+func FindPruneRuns(ctx context.Context, db DB, source string) (r PruneRuns, now time.Time, err error) {
+	const find = `
+select now(), coalesce(runs, 0), ran_at, before_at, coalesce(days, '{}') from (select) one left join idem_prunes on source = $1`
+	var ran, before *time.Time
+	err = db.QueryRow(ctx, find, source).Scan(&now, &r.Runs, &ran, &before, &r.Days)
+	r.RanAt, r.Before = timeOrZero(ran), timeOrZero(before)
+	return r, now, err
+}
+
+// SavePruneRuns writes the row of a source as run number r.Runs. It returns false if another
+// has written that.
+func SavePruneRuns(ctx context.Context, db DB, source string, r PruneRuns) (saved bool, err error) {
+	const save = `
+insert into idem_prunes as p (source, runs, ran_at, before_at, days) values ($1, $2, $3, $4, $5)
+on conflict (source) do update set runs = excluded.runs, ran_at = excluded.ran_at, before_at = excluded.before_at, days = excluded.days
+where p.runs = excluded.runs - 1`
+	tag, err := db.Exec(ctx, save, source, r.Runs, r.RanAt, nullTime(r.Before), r.Days)
+	return tag.RowsAffected() == 1, err
 }
 
 // Tidy puts right what people left who deleted or changed rows by hand: bodies
@@ -85,31 +141,40 @@ delete from idem_payloads p where source = $1
 	return err
 }
 
-// walk runs a statement about one stretch of a table after the other, and adds up what
-// it says. statement makes it from the condition of a stretch, which uses $1 and $2, and
-// names the table without an alias.
+// walk runs a statement about one stretch of a table after the other, and reads its rows
+// into scans and calls add after each. statement makes it from the condition of a stretch, which
+// uses $1 and $2, and names the table without an alias.
 //
 // A stretch is some blocks, of each partition where the table has any. A row that
 // moves to another stretch meanwhile may be missed: the next time it is not.
-func walk(ctx context.Context, db DB, table string, statement func(stretch string) string, args ...any) (total int64, err error) {
+func walk(ctx context.Context, db DB, table string, statement func(stretch string) string, scans []any, add func(), args ...any) error {
 	blocks, parts, err := sizeOf(ctx, db, table)
 	if noBlocks(err) {
-		return walkByKey(ctx, db, table, statement, args)
+		return walkByKey(ctx, db, table, statement, scans, add, args)
 	}
 	if err != nil {
-		return 0, err
+		return err
 	}
 	const ctid = `.ctid >= format('(%s,0)', $1::bigint)::tid and `
 	query := statement(table + ctid + table + `.ctid < format('(%s,0)', $1::bigint + $2)::tid`)
 	step := max(1, pruneBlocks/parts)
 	for block := int64(0); block < blocks; block += step {
-		var n int64
-		if err := db.QueryRow(ctx, query, append([]any{block, step}, args...)...).Scan(&n); err != nil {
-			return total, err
+		if err := readStretch(ctx, db, query, scans, add, append([]any{block, step}, args...)); err != nil {
+			return err
 		}
-		total += n
 	}
-	return total, nil
+	return nil
+}
+
+// stretchTime is how long a statement about one stretch may take.
+const stretchTime = time.Minute
+
+func readStretch(ctx context.Context, db DB, query string, scans []any, add func(), args []any) error {
+	ctx, cancel := context.WithTimeout(ctx, stretchTime)
+	defer cancel()
+	rows, _ := db.Query(ctx, query, args...)
+	_, err := pgx.ForEachRow(rows, scans, func() error { add(); return nil })
+	return err
 }
 
 // sizeOf is how many blocks the largest partition of the table has, and how many
@@ -120,6 +185,8 @@ func sizeOf(ctx context.Context, db DB, table string) (blocks, parts int64, err 
 select coalesce(max(pg_relation_size(part)), 0) / current_setting('block_size')::bigint, count(*)
 from (select $1::regclass as part where not exists (select from pg_partition_tree($1::regclass))
 	union all select relid from pg_partition_tree($1::regclass) where isleaf) parts`
+	ctx, cancel := context.WithTimeout(ctx, stretchTime)
+	defer cancel()
 	if _, err := db.Exec(ctx, `select ctid from `+table+` limit 0`); err != nil {
 		return 0, 0, err
 	}
@@ -136,19 +203,17 @@ func noBlocks(err error) bool {
 
 // walkByKey is walk along the primary key. On Postgres that would read a table of
 // many rows in random order.
-func walkByKey(ctx context.Context, db DB, table string, statement func(stretch string) string, args []any) (total int64, err error) {
+func walkByKey(ctx context.Context, db DB, table string, statement func(stretch string) string, scans []any, add func(), args []any) error {
 	query := statement(table + `.event > $1 and ` + table + `.event <= $2`)
 	next := `select coalesce(max(event), '') from (select event from ` + table + ` where event > $1 order by event limit $2) stretch`
 	for after := ""; ; {
 		var last string
-		var n int64
-		if err := db.QueryRow(ctx, next, after, pruneRows).Scan(&last); err != nil || last == "" {
-			return total, err
+		if err := readStretch(ctx, db, next, []any{&last}, func() {}, []any{after, pruneRows}); err != nil || last == "" {
+			return err
 		}
-		if err := db.QueryRow(ctx, query, append([]any{after, last}, args...)...).Scan(&n); err != nil {
-			return total, err
+		if err := readStretch(ctx, db, query, scans, add, append([]any{after, last}, args...)); err != nil {
+			return err
 		}
-		total += n
 		after = last
 	}
 }

@@ -2,11 +2,13 @@ package store
 
 import (
 	"context"
+
+	"github.com/jackc/pgx/v5"
 )
 
 // Requeue makes events pending and due, those that are in one of states and not
-// being processed, each at its place in its lane. It returns how many.
-func Requeue(ctx context.Context, db DB, keys, states []string) (n int64, err error) {
+// being processed, each at its place in its lane. It returns their row keys.
+func Requeue(ctx context.Context, db DB, keys, states []string) ([]string, error) {
 	const requeue = `
 with chosen as (
 	select event from idem_events where event = any ($1) and state = any ($2) order by event for update skip locked
@@ -17,7 +19,7 @@ with chosen as (
 ), bodies as (
 	update idem_payloads p set due_at = now(), lane = ` + rowLane + ` from again e where p.event = e.event
 )
-select count(*) from again`
-	err = db.QueryRow(ctx, requeue, keys, states).Scan(&n)
-	return n, err
+select event from again`
+	rows, _ := db.Query(ctx, requeue, keys, states)
+	return pgx.CollectRows(rows, pgx.RowTo[string])
 }
