@@ -24,7 +24,9 @@ var ErrTooLarge = errors.New("the message is too large")
 type Handle = func(ctx context.Context, m idem.Message) error
 
 // Delivery is a message that a broker has delivered to a consumer. Done, Extend and
-// Return are nil if the broker has no such operation.
+// Return are nil if the broker has no such operation. Return is nil, too, if the broker
+// would give the message to another consumer while this one has others of its Key: then
+// receive's connection gives all of them back when it is closed.
 type Delivery struct {
 	Message idem.Message
 

@@ -82,6 +82,7 @@ func Run(t *testing.T, b Broker) {
 		{"ASlowHandlerRunsOnceAtATime", b.Open, slowHandlerRunsOnce},
 		{"AHandlerThatFailsIsCalledAgain", b.Open, failedIsHandledAgain},
 		{"ShutdownLosesNothing", b.Open, shutdownLosesNothing},
+		{"AStopOfOneOfTwoConsumersKeepsTheOrder", b.Open, stopKeepsTheOrder},
 		{"NothingIsLostWhilePostgresIsUnavailable", b.Open, postgresUnavailable},
 		{"AKilledConsumersEventsHaveOneEffect", b.Open, killedConsumer},
 		{"AKilledConsumersEventsHaveOneEffectWithAProcessor", b.Open, killedProcessor},
