@@ -111,11 +111,13 @@ func newApp(ctx context.Context, pool *pgxpool.Pool, token string, send func(con
 	return a, nil
 }
 
-// paid pays an order and asks for its receipt, both or neither.
+// paid pays an order and asks for its receipt, both or neither. Asaas can send another
+// event of that type for the same charge: the order is paid already then.
 func (a *app) paid(ctx context.Context, tx pgx.Tx, e *asaas.PaymentEvent) error {
-	if _, err := tx.Exec(ctx, `insert into orders (charge) values ($1)`, e.Payment.ID); err != nil {
+	tag, err := tx.Exec(ctx, `insert into orders (charge) values ($1) on conflict do nothing`, e.Payment.ID)
+	if err != nil || tag.RowsAffected() == 0 {
 		return err
 	}
-	_, err := a.jobs.InsertTx(ctx, tx, Receipt{Charge: e.Payment.ID}, nil)
+	_, err = a.jobs.InsertTx(ctx, tx, Receipt{Charge: e.Payment.ID}, nil)
 	return err
 }

@@ -17,6 +17,7 @@ import (
 
 const (
 	token = "river-example-asaas-token"
+	again = `{"id":"evt_1&2","event":"PAYMENT_RECEIVED","dateCreated":"2026-11-23 09:00:00","payment":{"object":"payment","id":"pay_1","status":"RECEIVED","value":10}}`
 	body  = `{"id":"evt_1&1","event":"PAYMENT_RECEIVED","dateCreated":"2026-11-22 09:00:00","payment":{"object":"payment","id":"pay_1","status":"RECEIVED","value":10}}`
 )
 
@@ -30,7 +31,7 @@ func open(t *testing.T, send func(context.Context, Receipt) error) (*app, *pgxpo
 	return a, pool
 }
 
-func deliver(t *testing.T, a *app, want int) {
+func deliver(t *testing.T, a *app, body string, want int) {
 	t.Helper()
 	w := httptest.NewRecorder()
 	a.processor.ServeHTTP(w, asaastest.Request("/webhooks/asaas", token, []byte(body)))
@@ -55,8 +56,8 @@ func TestEventEnqueuesOneJob(t *testing.T) {
 	t.Parallel()
 	sent := make(chan Receipt, 10)
 	a, pool := open(t, func(_ context.Context, r Receipt) error { sent <- r; return nil })
-	deliver(t, a, http.StatusOK)
-	deliver(t, a, http.StatusOK)
+	deliver(t, a, body, http.StatusOK)
+	deliver(t, a, body, http.StatusOK)
 	if orders, jobs := count(t, pool); orders != 1 || jobs != 1 {
 		t.Errorf("there are %d orders and %d jobs, want one of each", orders, jobs)
 	}
@@ -73,6 +74,17 @@ func TestEventEnqueuesOneJob(t *testing.T) {
 	}
 }
 
+// Asaas sends another RECEIVED of a charge once the first one was undone, say.
+func TestSecondEnqueuesNone(t *testing.T) {
+	t.Parallel()
+	a, pool := open(t, func(context.Context, Receipt) error { return errors.New("there is no worker") })
+	deliver(t, a, body, http.StatusOK)
+	deliver(t, a, again, http.StatusOK)
+	if orders, jobs := count(t, pool); orders != 1 || jobs != 1 {
+		t.Errorf("there are %d orders and %d jobs, want one of each", orders, jobs)
+	}
+}
+
 // The insert of the order fails at COMMIT, after the job was enqueued.
 func TestFailureEnqueuesNoJob(t *testing.T) {
 	t.Parallel()
@@ -83,14 +95,14 @@ alter table orders add foreign key (charge) references customers deferrable init
 	if _, err := pool.Exec(t.Context(), deferred); err != nil {
 		t.Fatal(err)
 	}
-	deliver(t, a, http.StatusServiceUnavailable)
+	deliver(t, a, body, http.StatusServiceUnavailable)
 	if orders, jobs := count(t, pool); orders != 0 || jobs != 0 {
 		t.Errorf("there are %d orders and %d jobs, want none", orders, jobs)
 	}
 	if _, err := pool.Exec(t.Context(), `insert into customers values ('pay_1')`); err != nil {
 		t.Fatal(err)
 	}
-	deliver(t, a, http.StatusOK)
+	deliver(t, a, body, http.StatusOK)
 	if orders, jobs := count(t, pool); orders != 1 || jobs != 1 {
 		t.Errorf("there are %d orders and %d jobs, want one of each", orders, jobs)
 	}
