@@ -28,6 +28,7 @@ import (
 //	deliveries  fewer than MaxFailures in a row have failed in this process
 //	retrying    no event of a Processor has failed for longer than MaxRetrying
 //	workers     no event of an Inbox has been due for longer than MaxPending
+//	broker      the broker of an Outbox has not been unavailable for longer than MaxPending
 //	spool       no event has been in an Inbox's Spool for longer than MaxSpooled, a
 //	            fifth of it is free, files can be read and written, and nothing has
 //	            been set aside

@@ -51,6 +51,24 @@ func (i *Inbox) examine(ctx context.Context, x *examination) {
 	if i.Spool != nil && x.health.MaxSpooled > 0 {
 		x.examineSpool(i)
 	}
+	if i.outage != nil && x.health.MaxPending > 0 {
+		x.examineBroker(i)
+	}
+}
+
+// examineBroker adds whether an outbox's broker takes messages. Those that wait for it
+// are due again and again, so the age of what is due does not show it.
+func (x *examination) examineBroker(i *Inbox) {
+	const name = "broker"
+	f := i.outage.now()
+	if f == nil {
+		x.add(i.source.Name(), name, true, "it has taken the last message, or none was published yet")
+		return
+	}
+	age := time.Since(f.since)
+	x.add(i.source.Name(), name, age <= x.health.MaxPending, fmt.Sprintf("it has taken no message for %s: "+
+		"see the error in this application's log; the messages wait, and are published once it is available", age.Round(time.Second)))
+	x.because(f.err)
 }
 
 func (r *Relay) examine(_ context.Context, x *examination) { r.examineDeliveries(x) }

@@ -29,7 +29,8 @@ type Inbox struct {
 	Common
 
 	// Workers is how many handlers one call of [Inbox.Run] runs at once; each
-	// holds a connection. Default: three quarters of the pool's connections.
+	// holds a connection. Default: three quarters of the pool's connections, and
+	// a quarter of an [Outbox].
 	Workers int
 
 	// StopTimeout is how long running handlers may go on once the context of
@@ -74,6 +75,7 @@ type Inbox struct {
 	sender *notify.Sender
 	wake   chan struct{} // for the workers of this process
 	runs   atomic.Int32  // calls of Run that have not returned
+	outage *outage       // of an Outbox's broker; nil otherwise
 }
 
 // NewInbox returns an inbox for the events of source, with its settings at

@@ -48,7 +48,8 @@ func (i *Inbox) Run(ctx context.Context) error {
 // Drain processes what is stored and due, and returns when nothing is: for
 // tests, and where no process can run all the time. What is in the Spool is stored
 // before. Events that wait for their next attempt, or behind one that does, are
-// left. It returns an error if Postgres cannot be reached, or if ctx ends before.
+// left. It returns an error if Postgres cannot be reached, if the broker of an [Outbox]
+// is unavailable, or if ctx ends before.
 func (i *Inbox) Drain(ctx context.Context) error {
 	if err := i.check(); err != nil {
 		return err
@@ -133,6 +134,12 @@ func (r *runner) drain(ctx context.Context) error {
 		if found.Postponed > 0 {
 			r.postponed.Store(true)
 		}
+		if r.inbox.outage.now() != nil {
+			r.workers.Wait()
+			if f := r.inbox.outage.now(); f != nil {
+				return fmt.Errorf("idem: the broker takes no messages, and they wait: drain again later: %w", f.err)
+			}
+		}
 		if found.MayBeMore() {
 			continue
 		}
@@ -153,13 +160,14 @@ func (r *runner) drain(ctx context.Context) error {
 // claimAndWork waits for free workers, claims events for them, and has them work.
 func (r *runner) claimAndWork(ctx context.Context) (store.Claims, error) {
 	n := r.takeFree(ctx)
+	if n > 0 && r.inbox.outage.now() != nil {
+		n = r.takeOneAlone(ctx, n)
+	}
 	if n == 0 {
 		return store.Claims{}, nil
 	}
 	found, err := r.claim(ctx, n) // with an error there may be claims, too, whose commit is unknown: MarkStored finds out
-	for range n - len(found.Claims) {
-		r.free <- struct{}{}
-	}
+	r.giveBack(n, len(found.Claims))
 	for _, c := range found.Claims {
 		r.workers.Go(func() { r.work(c) })
 	}
@@ -183,6 +191,34 @@ func (r *runner) takeFree(ctx context.Context) (n int) {
 		}
 	}
 	return n
+}
+
+// giveBack gives workers back that were taken, all but those that are kept.
+func (r *runner) giveBack(taken, kept int) int {
+	for range taken - kept {
+		r.free <- struct{}{}
+	}
+	return kept
+}
+
+// takeOneAlone has one worker try one event while there is an outage: once no other worker
+// is busy, and then after Poll. n workers are taken already. It returns 0 if ctx ends.
+func (r *runner) takeOneAlone(ctx context.Context, n int) int {
+	for n < r.inbox.Workers && r.inbox.outage.now() != nil {
+		select {
+		case <-r.free:
+			n++
+		case <-ctx.Done():
+			return r.giveBack(n, 0)
+		}
+	}
+	switch {
+	case r.inbox.outage.now() == nil:
+		return n
+	case !sleep(ctx, r.inbox.Poll):
+		return r.giveBack(n, 0)
+	}
+	return r.giveBack(n, 1)
 }
 
 // rest waits until there may be something to do.

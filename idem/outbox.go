@@ -11,6 +11,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"github.com/paghooks/paghooks/idem/internal/publish"
 	"github.com/paghooks/paghooks/idem/internal/store"
 )
 
@@ -20,9 +21,18 @@ import (
 // that they have seen.
 //
 // An outbox is an [Inbox] of the application's own events. Messages of one Key are
-// published in order. One that fails is tried again, and parked if it fails too often;
-// List, Replay, Requeue, Discard and Stats work as for other events. A dry run does not
-// publish. Retention, a day by default, is how long a message is remembered: an ID of the
+// published in order. List, Replay, Requeue, Discard and Stats work as for other events. A
+// dry run does not publish.
+//
+// While the broker is unavailable, workers try one message at a time, every Poll. That
+// does not count towards MaxAttempts, no message is parked for it, and the first one that
+// the broker takes has workers publish the others at once. An error of the
+// [Publisher] means that the broker is unavailable, unless the message is at fault. After
+// an error with broker.ErrTooLarge or broker.ErrNoQueue, and after a panic, a message is
+// tried again after Backoff, and parked after MaxAttempts; after [NoRetry] it is parked
+// immediately; after [RetryAt] it waits.
+//
+// Retention, a day by default, is how long a message is remembered: an ID of the
 // application's own that is emitted again after that is published again.
 //
 //	outbox := idem.NewOutbox(pool, "shop", publisher)
@@ -37,11 +47,17 @@ type Outbox struct{ *Inbox }
 // events. It is part of every stored message's row key, so never change it. The
 // tables must exist: see [Migrate].
 //
+// Two settings have other defaults than those of an inbox. Workers is a quarter of the
+// pool's connections, so that a broker that hangs leaves the rest to receivers. Timeout
+// is 10 seconds, half of which the publisher has.
+//
 // It panics if the name cannot be used: see [Source].
 func NewOutbox(pool *pgxpool.Pool, source string, p Publisher) *Outbox {
-	o := &Outbox{NewInbox(pool, messages{source, p})}
-	o.Retention, o.minRetention = 24*time.Hour, 0
-	return o
+	m := messages{source, p, new(outage)}
+	i := NewInbox(pool, m)
+	i.Workers, i.Timeout, i.outage = max(1, int(pool.Config().MaxConns)/4), 10*time.Second, m.outage
+	i.Retention, i.minRetention = 24*time.Hour, 0
+	return &Outbox{i}
 }
 
 // Emit has a message published after the handler's transaction is committed. It
@@ -105,6 +121,7 @@ func (o *Outbox) row(ctx context.Context, m Message) (store.Incoming, error) {
 type messages struct {
 	name      string
 	publisher Publisher
+	outage    *outage
 }
 
 func (m messages) Name() string { return m.name }
@@ -124,6 +141,27 @@ func (m messages) Route(e Event) (Work, error) {
 		if IsDryRun(ctx) {
 			return nil // what is published cannot be rolled back
 		}
-		return m.publisher.Publish(ctx, Message{Source: e.Source, ID: e.ID, Type: e.Type, Key: e.Key, Time: e.OccurredAt, Body: e.Payload})
+		return m.publish(ctx, Message{Source: e.Source, ID: e.ID, Type: e.Type, Key: e.Key, Time: e.OccurredAt, Body: e.Payload})
 	}, nil
+}
+
+// brokerWait is how long a message waits that the broker has not taken.
+const brokerWait = 2 * time.Second
+
+// publish publishes a message, and notes whether the broker is available.
+func (m messages) publish(ctx context.Context, message Message) error {
+	// Before the attempt's end: what is not over then passes for the handler's failure.
+	end, _ := ctx.Deadline()
+	ctx, cancel := context.WithTimeout(ctx, time.Until(end)/2)
+	defer cancel()
+	err := m.publisher.Publish(ctx, message)
+	switch {
+	case err == nil:
+		m.outage.end()
+	case isFinal(err), !retryAt(err).IsZero(), publish.OfMessage(err):
+	default:
+		m.outage.begin(err)
+		return RetryAt(time.Now().Add(brokerWait), err)
+	}
+	return err
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/paghooks/paghooks/idem"
+	"github.com/paghooks/paghooks/idem/internal/publish"
 )
 
 // broker notes what is published, and refuses what it is told to.
@@ -106,7 +107,7 @@ func TestMessagesOfAKeyArePublishedInTheirOrder(t *testing.T) {
 	w.refuse = func(m idem.Message) error {
 		if string(m.Body) == "e1 first" && !refused {
 			refused = true
-			return errors.New("it is unavailable")
+			return publish.ErrNoQueue
 		}
 		return nil
 	}
@@ -166,7 +167,7 @@ func TestMessagesHaveTheOrderOfCommitsThatWaitForEachOther(t *testing.T) {
 
 func TestMessageThatTheBrokerRefusesIsParkedAndRequeued(t *testing.T) {
 	t.Parallel()
-	s, w := newApp(t), &broker{refuse: func(idem.Message) error { return errors.New("too large for the broker") }}
+	s, w := newApp(t), &broker{refuse: func(idem.Message) error { return publish.ErrTooLarge }}
 	outbox := s.newOutbox(w)
 	outbox.MaxAttempts = 3
 	if err := pgx.BeginFunc(t.Context(), s.pool, func(tx pgx.Tx) error {

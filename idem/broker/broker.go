@@ -2,7 +2,6 @@ package broker
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"sync"
@@ -10,6 +9,7 @@ import (
 
 	"github.com/paghooks/paghooks/idem"
 	"github.com/paghooks/paghooks/idem/internal/pgtx"
+	"github.com/paghooks/paghooks/idem/internal/publish"
 )
 
 // ErrTooLarge is in the error of a publisher whose broker does not take a message of that
@@ -17,14 +17,20 @@ import (
 // the modules return it immediately. An [idem.Publisher] around one may return
 // [idem.NoRetry] of it, so that an [idem.Outbox] parks the message without other
 // attempts, or keep the Body elsewhere and publish where it is.
-var ErrTooLarge = errors.New("the message is too large")
+var ErrTooLarge = publish.ErrTooLarge
+
+// ErrNoQueue is in the error of a publisher whose broker has no queue, topic or stream for
+// the message. After other errors an [idem.Outbox] takes the broker for unavailable.
+var ErrNoQueue = publish.ErrNoQueue
 
 // Handle processes one message. After an error it is called again with the same
 // message, later. [idem.Relayed] returns one.
 type Handle = func(ctx context.Context, m idem.Message) error
 
 // Delivery is a message that a broker has delivered to a consumer. Done, Extend and
-// Return are nil if the broker has no such operation.
+// Return are nil if the broker has no such operation. Return is nil, too, if the broker
+// would give the message to another consumer while this one has others of its Key: then
+// receive's connection gives all of them back when it is closed.
 type Delivery struct {
 	Message idem.Message
 

@@ -74,7 +74,7 @@ func explain(err error, size int) error {
 	case errors.Is(err, kerr.MessageTooLarge), errors.Is(err, kerr.RecordListTooLarge):
 		return fmt.Errorf("%w with its %d bytes: raise the topic's max.message.bytes and the client's kgo.ProducerBatchMaxBytes: %w", broker.ErrTooLarge, size, err)
 	case isAbsent(err):
-		return fmt.Errorf("there is no such topic: create it: %w", err)
+		return fmt.Errorf("%w: create it as a topic: %w", broker.ErrNoQueue, err)
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
 		return fmt.Errorf("the brokers have not confirmed it, and may still do: see that they run, that the topic exists, and that min.insync.replicas of its replicas are in sync: %w", err)
 	}

@@ -9,6 +9,6 @@ import (
 // BenchmarkRelay compares a relay whose stream is on disk when it confirms with an
 // inbox.
 func BenchmarkRelay(b *testing.B) {
-	b.Run("in batches", func(b *testing.B) { brokertest.Benchmark(b, openOwn(1, true)(b).Publisher) })
-	b.Run("one by one", func(b *testing.B) { brokertest.Benchmark(b, openOwn(1, false)(b).Publisher) })
+	b.Run("in batches", func(b *testing.B) { brokertest.Benchmark(b, openOwn(layout{partitions: 1}, true)(b).Publisher) })
+	b.Run("one by one", func(b *testing.B) { brokertest.Benchmark(b, openOwn(layout{partitions: 1}, false)(b).Publisher) })
 }

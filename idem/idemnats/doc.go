@@ -21,6 +21,7 @@
 //
 //	consumer, err := stream.CreateOrUpdateConsumer(ctx, jetstream.ConsumerConfig{
 //		Durable: "inbox", AckPolicy: jetstream.AckExplicitPolicy, MaxDeliver: -1,
+//		MaxAckPending: 1, // one message at a time keeps the order, see below
 //	})
 //	err = idemnats.Consume(ctx, consumer, idem.Relayed(inbox, secret))
 //
@@ -70,20 +71,28 @@
 //
 // # Order
 //
-// One process stores the events of a Key in the stream's order, and the inbox processes
-// those that it has by the provider's time. Several processes do not wait for each
-// other: one may store a later event before another stores an earlier one, and the later
-// one may be processed first.
+// A consumer with a MaxAckPending of 1 keeps the stream's order, however many processes
+// consume, stop or are killed: that suffices for an [idem.Inbox], and for an
+// [idem.Processor], which orders nothing. The server sends the next message once it has
+// the acknowledgment of the last one. So a message costs the round trips of both and the
+// inbox's commit, and after a process was killed all of them wait for AckWait, which is
+// 30 seconds by default.
 //
-// Where that matters, and for an [idem.Processor], which orders nothing, divide the
-// stream into partitions. Each has a consumer that has one message at a time, and every
-// process calls Consume for all of them:
+// For more messages at a time, divide the stream into partitions. Each has a consumer
+// that has one message at a time, and every process calls Consume for all of them:
 //
 //	publisher.Partitions = 8 // the stream has Subjects: []string{"webhooks.*"}
 //	consumer, err := stream.CreateOrUpdateConsumer(ctx, jetstream.ConsumerConfig{
 //		Durable: "p0", FilterSubject: "webhooks.0", MaxAckPending: 1,
 //		AckPolicy: jetstream.AckExplicitPolicy, MaxDeliver: -1,
 //	})
+//
+// Without partitions, a consumer with a larger MaxAckPending keeps no order. What a
+// killed process had comes again after AckWait, behind later messages of its Keys, and
+// processes that consume beside each other do not wait for each other. The inbox
+// processes the events that it has by the provider's time, but a later event may be
+// stored, and processed, before an earlier one is stored. Use that where handlers are
+// right in any order.
 //
 // # What is in a message
 //

@@ -40,7 +40,10 @@ func Example() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	consumer, err := stream.CreateConsumer(ctx, jetstream.ConsumerConfig{Durable: "inbox", AckPolicy: jetstream.AckExplicitPolicy, MaxDeliver: -1})
+	consumer, err := stream.CreateConsumer(ctx, jetstream.ConsumerConfig{
+		Durable: "inbox", AckPolicy: jetstream.AckExplicitPolicy, MaxDeliver: -1,
+		MaxAckPending: 1, // one message at a time keeps the order; partitions do, too
+	})
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -90,8 +90,14 @@ func options() []nats.Option {
 	return []nats.Option{nats.MaxReconnects(-1), nats.ReconnectWait(100 * time.Millisecond), nats.RetryOnFailedConnect(true)}
 }
 
-// openNew makes a stream of that name with a durable consumer, or with several.
-func openNew(t testing.TB, js jetstream.JetStream, name string, partitions int, batches bool) {
+// layout is how a stream is consumed.
+type layout struct {
+	partitions int // each has a consumer
+	pending    int // the MaxAckPending of each consumer; 0 is the server's default
+}
+
+// openNew makes a stream of that name with its durable consumers.
+func openNew(t testing.TB, js jetstream.JetStream, name string, l layout, batches bool) {
 	t.Helper()
 	stream, err := js.CreateStream(t.Context(), jetstream.StreamConfig{
 		Name: name, Subjects: []string{name, name + ".*"}, Retention: jetstream.WorkQueuePolicy, Discard: jetstream.DiscardNew,
@@ -100,10 +106,12 @@ func openNew(t testing.TB, js jetstream.JetStream, name string, partitions int, 
 	if err != nil {
 		t.Fatal(err)
 	}
-	for p := range partitions {
-		config := jetstream.ConsumerConfig{Durable: fmt.Sprintf("c%d", p), AckPolicy: jetstream.AckExplicitPolicy, AckWait: ackTimeout, MaxDeliver: -1}
-		if partitions > 1 {
-			config.FilterSubject, config.MaxAckPending = fmt.Sprintf("%s.%d", name, p), 1
+	for p := range l.partitions {
+		config := jetstream.ConsumerConfig{
+			Durable: fmt.Sprintf("c%d", p), AckPolicy: jetstream.AckExplicitPolicy, AckWait: ackTimeout, MaxDeliver: -1, MaxAckPending: l.pending,
+		}
+		if l.partitions > 1 {
+			config.FilterSubject = fmt.Sprintf("%s.%d", name, p)
 		}
 		if _, err := stream.CreateConsumer(t.Context(), config); err != nil {
 			t.Fatal(err)
@@ -112,7 +120,7 @@ func openNew(t testing.TB, js jetstream.JetStream, name string, partitions int, 
 }
 
 // openQueue opens a stream that openNew has made.
-func openQueue(ctx context.Context, js jetstream.JetStream, name string, partitions int) (q brokertest.Queue, err error) {
+func openQueue(ctx context.Context, js jetstream.JetStream, name string, l layout) (q brokertest.Queue, err error) {
 	stream, err := js.Stream(ctx, name)
 	if err != nil {
 		return q, err
@@ -121,13 +129,13 @@ func openQueue(ctx context.Context, js jetstream.JetStream, name string, partiti
 	if err != nil {
 		return q, err
 	}
-	publisher.Partitions = partitions
+	publisher.Partitions = l.partitions
 	nowhere, err := idemnats.NewPublisher(js, stream, "nowhere."+name)
 	if err != nil {
 		return q, err
 	}
 	var consumers []jetstream.Consumer
-	for p := range partitions {
+	for p := range l.partitions {
 		c, err := stream.Consumer(ctx, fmt.Sprintf("c%d", p))
 		if err != nil {
 			return q, err
@@ -135,8 +143,8 @@ func openQueue(ctx context.Context, js jetstream.JetStream, name string, partiti
 		consumers = append(consumers, c)
 	}
 	return brokertest.Queue{
-		Publisher: publisher, Nowhere: nowhere, AckTimeout: ackTimeout, Oversize: maxPayload, Ordered: partitions > 1,
-		Address: fmt.Sprintf("%s %s %d", js.Conn().ConnectedUrl(), name, partitions),
+		Publisher: publisher, Nowhere: nowhere, AckTimeout: ackTimeout, Oversize: maxPayload, Ordered: l.pending == 1,
+		Address: fmt.Sprintf("%s %s %d %d", js.Conn().ConnectedUrl(), name, l.partitions, l.pending),
 		Consume: func(ctx context.Context, handle broker.Handle) error {
 			ended := make(chan error)
 			for _, c := range consumers {
@@ -154,8 +162,8 @@ func openQueue(ctx context.Context, js jetstream.JetStream, name string, partiti
 // openAddress opens the queue of a Queue's Address in another process.
 func openAddress(address string) (q brokertest.Queue, err error) {
 	var url, name string
-	var partitions int
-	if _, err := fmt.Sscan(address, &url, &name, &partitions); err != nil {
+	var l layout
+	if _, err := fmt.Sscan(address, &url, &name, &l.partitions, &l.pending); err != nil {
 		return q, err
 	}
 	nc, err := nats.Connect(url, options()...)
@@ -166,23 +174,23 @@ func openAddress(address string) (q brokertest.Queue, err error) {
 	if err != nil {
 		return q, err
 	}
-	return openQueue(context.Background(), js, name, partitions)
+	return openQueue(context.Background(), js, name, l)
 }
 
 // open opens a new queue: on a real server if there is one, else on one in process.
-func open(partitions int, batches bool) func(testing.TB) brokertest.Queue {
+func open(l layout, batches bool) func(testing.TB) brokertest.Queue {
 	return func(t testing.TB) brokertest.Queue {
 		t.Helper()
 		url := os.Getenv(realServer)
 		if url == "" {
-			return openOwn(partitions, batches)(t)
+			return openOwn(l, batches)(t)
 		}
 		js := connect(t, url)
 		name := "idemnats_" + strings.NewReplacer("/", "_", ".", "_").Replace(t.Name())
 		_ = js.DeleteStream(t.Context(), name) // left by a test that was killed
-		openNew(t, js, name, partitions, batches)
+		openNew(t, js, name, l, batches)
 		t.Cleanup(func() { _ = js.DeleteStream(context.Background(), name) })
-		q, err := openQueue(t.Context(), js, name, partitions)
+		q, err := openQueue(t.Context(), js, name, l)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -192,14 +200,14 @@ func open(partitions int, batches bool) func(testing.TB) brokertest.Queue {
 }
 
 // openOwn opens a new queue on a server of the test's own, behind a proxy.
-func openOwn(partitions int, batches bool) func(testing.TB) brokertest.Queue {
+func openOwn(l layout, batches bool) func(testing.TB) brokertest.Queue {
 	return func(t testing.TB) brokertest.Queue {
 		t.Helper()
 		s := startServer(t)
 		proxy := brokertest.NewProxy(t, s.running.Addr().String())
 		js := connect(t, "nats://"+proxy.Address())
-		openNew(t, js, "hooks", partitions, batches)
-		q, err := openQueue(t.Context(), js, "hooks", partitions)
+		openNew(t, js, "hooks", l, batches)
+		q, err := openQueue(t.Context(), js, "hooks", l)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -210,10 +218,18 @@ func openOwn(partitions int, batches bool) func(testing.TB) brokertest.Queue {
 
 func TestJetStream(t *testing.T) {
 	t.Parallel()
-	brokertest.Run(t, brokertest.Broker{Open: open(1, true), OpenOwn: openOwn(1, true)})
+	one := layout{partitions: 1, pending: 1} // as in the package's first example
+	brokertest.Run(t, brokertest.Broker{Open: open(one, true), OpenOwn: openOwn(one, true)})
+}
+
+func TestJetStreamWithManyMessagesAtATime(t *testing.T) {
+	t.Parallel()
+	many := layout{partitions: 1}
+	brokertest.Run(t, brokertest.Broker{Open: open(many, true), OpenOwn: openOwn(many, true)})
 }
 
 func TestJetStreamWithPartitions(t *testing.T) {
 	t.Parallel()
-	brokertest.Run(t, brokertest.Broker{Open: open(3, false), OpenOwn: openOwn(3, false)})
+	three := layout{partitions: 3, pending: 1}
+	brokertest.Run(t, brokertest.Broker{Open: open(three, false), OpenOwn: openOwn(three, false)})
 }

@@ -66,7 +66,7 @@ func (p *Publisher) Publish(ctx context.Context, m idem.Message) error {
 		err = ctx.Err()
 	}
 	if err != nil {
-		return fmt.Errorf("idemnats: %s %s is not published to stream %s: %w", m.Type, m.ID, p.stream, p.explain(err, len(m.Body)))
+		return fmt.Errorf("idemnats: %s %s is not published to stream %s: %w", m.Type, m.ID, p.stream, p.explain(ctx, err, msg))
 	}
 	return nil
 }
@@ -95,13 +95,18 @@ func partition(key string, partitions int) int {
 }
 
 // explain says what to do about an error.
-func (p *Publisher) explain(err error, size int) error {
+func (p *Publisher) explain(ctx context.Context, err error, msg *nats.Msg) error {
 	switch {
 	case errors.Is(err, nats.ErrMaxPayload), errors.Is(err, jetstream.ErrStreamMessageExceedsMaximum):
 		return fmt.Errorf("%w with its %d bytes: raise the server's max_payload (%d) and the stream's MaxMsgSize: %w",
-			broker.ErrTooLarge, size, p.js.Conn().MaxPayload(), err)
+			broker.ErrTooLarge, len(msg.Data), p.js.Conn().MaxPayload(), err)
 	case errors.Is(err, jetstream.ErrNoStreamResponse):
-		return fmt.Errorf("no stream takes the subject %q, or its leader is unavailable: see the stream's Subjects: %w", p.subject, err)
+		ctx, cancel := context.WithTimeout(ctx, lookTime)
+		defer cancel()
+		if _, absent := p.js.StreamNameBySubject(ctx, msg.Subject); errors.Is(absent, jetstream.ErrStreamNotFound) {
+			return fmt.Errorf("%w: no stream takes the subject %q: see the stream's Subjects: %w", broker.ErrNoQueue, msg.Subject, err)
+		}
+		return fmt.Errorf("the leader of the stream with the subject %q is unavailable: %w", msg.Subject, err)
 	case errors.Is(err, nats.ErrConnectionClosed):
 		return closedForGood(err)
 	}

@@ -48,8 +48,8 @@ func TestConsumingGoesOnAfterTheConsumerOrItsStreamWasDeletedAndMadeAgain(t *tes
 	t.Parallel()
 	s := startServer(t)
 	js := connect(t, s.running.ClientURL())
-	openNew(t, js, "hooks", 1, false)
-	q, err := openQueue(t.Context(), js, "hooks", 1)
+	openNew(t, js, "hooks", layout{partitions: 1}, false)
+	q, err := openQueue(t.Context(), js, "hooks", layout{partitions: 1})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -134,8 +134,8 @@ func nothing(context.Context, idem.Message) error { return nil }
 func TestAClosedConnectionEndsConsume(t *testing.T) {
 	t.Parallel()
 	js := connect(t, startServer(t).running.ClientURL())
-	openNew(t, js, "hooks", 1, true)
-	q, err := openQueue(t.Context(), js, "hooks", 1)
+	openNew(t, js, "hooks", layout{partitions: 1}, true)
+	q, err := openQueue(t.Context(), js, "hooks", layout{partitions: 1})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -162,8 +162,8 @@ func TestAClosedConnectionEndsConsume(t *testing.T) {
 func TestABatchWithADuplicateIsPublishedAllTheSame(t *testing.T) {
 	t.Parallel()
 	js := connect(t, startServer(t).running.ClientURL())
-	openNew(t, js, "hooks", 1, true)
-	q, err := openQueue(t.Context(), js, "hooks", 1)
+	openNew(t, js, "hooks", layout{partitions: 1}, true)
+	q, err := openQueue(t.Context(), js, "hooks", layout{partitions: 1})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -193,8 +193,8 @@ func TestABatchWithADuplicateIsPublishedAllTheSame(t *testing.T) {
 func TestAKeyKeepsItsPartition(t *testing.T) {
 	t.Parallel()
 	js := connect(t, startServer(t).running.ClientURL())
-	openNew(t, js, "hooks", 8, false)
-	q, err := openQueue(t.Context(), js, "hooks", 8)
+	openNew(t, js, "hooks", layout{partitions: 8, pending: 1}, false)
+	q, err := openQueue(t.Context(), js, "hooks", layout{partitions: 8, pending: 1})
 	if err != nil {
 		t.Fatal(err)
 	}

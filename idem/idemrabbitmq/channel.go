@@ -10,6 +10,8 @@ import (
 	"time"
 
 	amqp "github.com/rabbitmq/amqp091-go"
+
+	"github.com/paghooks/paghooks/idem/broker"
 )
 
 // inFlight is how many messages may wait for their confirmation.
@@ -153,7 +155,7 @@ func (c *channel) confirm(exchange, key string, m amqp.Publishing) error {
 	acked := confirmation.Wait()
 	if r, ok := c.wasReturned(m.CorrelationId); ok {
 		c.answers.Add(1)
-		return fmt.Errorf("the broker has no queue for it (%s): bind one to exchange %q with the routing key %q", r.ReplyText, exchange, key)
+		return fmt.Errorf("%w for it (%s): bind one to exchange %q with the routing key %q", broker.ErrNoQueue, r.ReplyText, exchange, key)
 	}
 	switch {
 	case acked:

@@ -102,7 +102,7 @@ func (s *subscription) open(ctx context.Context) error {
 	}
 }
 
-// subscribe connects, and has the broker send messages until ctx ends.
+// subscribe connects, and has the broker send messages until the connection is closed.
 func (s *subscription) subscribe(ctx context.Context) (err error) {
 	defer func() {
 		if err != nil {
@@ -123,11 +123,13 @@ func (s *subscription) subscribe(ctx context.Context) (err error) {
 	if err = s.channel.Qos(s.prefetch, 0, false); err != nil {
 		return err
 	}
-	s.deliveries, err = s.channel.ConsumeWithContext(ctx, s.queue, "", false, false, false, false, nil)
+	s.deliveries, err = s.channel.Consume(s.queue, "", false, false, false, false, nil)
 	return err
 }
 
-// close has the broker deliver again what is not acknowledged.
+// close has the broker deliver again what is not acknowledged, all of it at once. Nothing
+// else may: a consumer that was canceled, or a message that was rejected, would let
+// another consumer have later messages while handlers run here.
 func (s *subscription) close() {
 	if s.conn != nil {
 		hangUp(s.conn)
@@ -139,7 +141,6 @@ func delivery(d amqp.Delivery) broker.Delivery {
 	return broker.Delivery{
 		Message: message(d),
 		Done:    func(ctx context.Context) error { return within(ctx, func() error { return d.Ack(false) }) },
-		Return:  func(ctx context.Context) error { return within(ctx, func() error { return d.Nack(false, true) }) },
 	}
 }
 

@@ -39,6 +39,7 @@
 //     its consumers were killed or lost their connections; events whose handlers fail
 //     are parked in Postgres. Or give the queue a dead letter exchange, and an alert
 //     on it.
+//   - x-single-active-consumer keeps the order: see below.
 //   - consumer_timeout, 30 minutes by default, is how long a consumer may keep a message.
 //     If Postgres is unavailable for longer, the broker delivers it to another one.
 //     Nothing is lost by that, but each time counts for the delivery limit.
@@ -47,16 +48,18 @@
 //
 // # Order
 //
-// Of one queue, one process stores the events of a Key in the queue's order, and the inbox
-// processes those that it has by the provider's time. Any number of processes may consume
-// a queue, but they do not wait for each other: one may store a later event before another
-// stores an earlier one, and the later one may be processed first.
+// Declare the queue with x-single-active-consumer. Of any number of processes that
+// consume it, one then gets all messages. It handles those of a Key in order, and
+// different Keys at the same time. When it stops, it lets its handlers end before the
+// next one gets a message. That suffices for an [idem.Inbox], and for an
+// [idem.Processor], which orders nothing.
 //
-// Where that matters, and for an [idem.Processor], which orders nothing, declare the queue
-// with x-single-active-consumer. One consumer then gets all messages. It handles those of
-// a Key in order, and different Keys at the same time.
+// Without it, processes do not wait for each other: one may store a later event of a Key
+// before another stores an earlier one. The inbox processes those that it has by the
+// provider's time, so the later one may be processed first. Use that where handlers are
+// right in any order.
 //
-// To have several, bind N such queues to an exchange of type x-consistent-hash, which is
+// For several consumers at work, bind N such queues to an exchange of type x-consistent-hash, which is
 // a plugin of RabbitMQ's, and let RoutingKey return the Key. Another N moves Keys to other
 // queues: first let the consumers empty the old ones. After a lost connection, messages that
 // were not acknowledged may be delivered behind later ones; those are duplicates of what

@@ -27,6 +27,7 @@ func Example() {
 		}
 		_, err = ch.QueueDeclare("webhooks", true, false, false, false, amqp.Table{
 			"x-queue-type": "quorum", "x-overflow": "reject-publish", // from RabbitMQ 4.0 on also "x-delivery-limit": -1
+			"x-single-active-consumer": true, // keeps the order
 		})
 		return err
 	}

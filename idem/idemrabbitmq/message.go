@@ -7,6 +7,7 @@ import (
 	amqp "github.com/rabbitmq/amqp091-go"
 
 	"github.com/paghooks/paghooks/idem"
+	"github.com/paghooks/paghooks/idem/broker"
 )
 
 // prefix begins the headers with a CloudEvent's attributes.
@@ -23,7 +24,7 @@ func publishing(m idem.Message) (amqp.Publishing, error) {
 	p := amqp.Publishing{DeliveryMode: amqp.Persistent, Headers: amqp.Table{}, Timestamp: m.Time, Body: m.Body}
 	for name, value := range m.CloudEvent() {
 		if len(value) > maxHeader {
-			return p, fmt.Errorf("its %s is longer than %d bytes", name, maxHeader)
+			return p, fmt.Errorf("%w: its %s is longer than %d bytes", broker.ErrTooLarge, name, maxHeader)
 		}
 		p.Headers[prefix+name] = value
 	}

@@ -131,7 +131,7 @@ func (p *Publisher) Publish(ctx context.Context, m idem.Message) error {
 	}
 	out, err := publishing(m)
 	if err == nil && len(key) > maxShort {
-		err = fmt.Errorf("its routing key is longer than %d bytes", maxShort)
+		err = fmt.Errorf("%w: its routing key is longer than %d bytes", broker.ErrTooLarge, maxShort)
 	}
 	for n := 0; err == nil; n++ {
 		if limit := p.maxBody.Load(); limit > 0 && int64(len(m.Body)) > limit {
@@ -154,7 +154,7 @@ func (p *Publisher) Publish(ctx context.Context, m idem.Message) error {
 			err = nil
 		}
 	}
-	return fmt.Errorf("idemrabbitmq: %s %s is not published: %w", m.Type, m.ID, err)
+	return fmt.Errorf("idemrabbitmq: %s %s is not published: %w", m.Type, m.ID, explainAbsent(err))
 }
 
 var tooLarge = regexp.MustCompile(`message size \d+ is larger than.* max size (\d+)`)

@@ -6,6 +6,8 @@ import (
 	"strings"
 
 	amqp "github.com/rabbitmq/amqp091-go"
+
+	"github.com/paghooks/paghooks/idem/broker"
 )
 
 // checkQueue returns an error if a queue does not keep its messages: because it is not
@@ -55,10 +57,11 @@ func findQueue(conn *amqp.Connection, queue string) error {
 	return nil
 }
 
-// explainAbsent says what to do about an error that says that there is no queue.
+// explainAbsent says what to do about an error that says that there is no queue, or no
+// exchange.
 func explainAbsent(err error) error {
 	if objection, ok := errors.AsType[*amqp.Error](err); ok && objection.Code == amqp.NotFound {
-		return fmt.Errorf("there is no such queue: declare it: %w", err)
+		return fmt.Errorf("%w: declare it: %w", broker.ErrNoQueue, err)
 	}
 	return err
 }

@@ -80,7 +80,7 @@ func (p *Publisher) send(ctx context.Context, batch []types.SendMessageBatchRequ
 // explain says what to do about an error that says that there is no queue.
 func explain(err error) error {
 	if _, ok := errors.AsType[*types.QueueDoesNotExist](err); ok {
-		return fmt.Errorf("there is no such queue: create it, or correct its URL: %w", err)
+		return fmt.Errorf("%w: create it, or correct its URL: %w", broker.ErrNoQueue, err)
 	}
 	return err
 }

@@ -46,7 +46,8 @@ type Queue struct {
 	// [broker.ErrTooLarge].
 	Oversize int
 
-	// Nowhere publishes to what does not exist: a queue, a subject or a topic.
+	// Nowhere publishes to what does not exist, a queue, a subject or a topic: its error
+	// has [broker.ErrNoQueue].
 	Nowhere idem.Publisher
 
 	// Restart stops the broker, starts it again on the same data, and returns.
@@ -82,6 +83,7 @@ func Run(t *testing.T, b Broker) {
 		{"ASlowHandlerRunsOnceAtATime", b.Open, slowHandlerRunsOnce},
 		{"AHandlerThatFailsIsCalledAgain", b.Open, failedIsHandledAgain},
 		{"ShutdownLosesNothing", b.Open, shutdownLosesNothing},
+		{"AStopOfOneOfTwoConsumersKeepsTheOrder", b.Open, stopKeepsTheOrder},
 		{"NothingIsLostWhilePostgresIsUnavailable", b.Open, postgresUnavailable},
 		{"AKilledConsumersEventsHaveOneEffect", b.Open, killedConsumer},
 		{"AKilledConsumersEventsHaveOneEffectWithAProcessor", b.Open, killedProcessor},
@@ -89,6 +91,7 @@ func Run(t *testing.T, b Broker) {
 		{"ARestartOfTheBrokerLosesAndDoublesNothing", b.OpenOwn, brokerRestarts},
 		{"ABrokerThatHangsIsAnsweredWith503InTime", b.OpenOwn, brokerHangs},
 		{"AnOutboxPublishesInOrderWithAllAttributes", b.Open, outboxPublishes},
+		{"AnOutboxParksNothingWhileItsBrokerHangs", b.OpenOwn, outboxOutlivesAnOutage},
 	} {
 		t.Run(test.promise, func(t *testing.T) {
 			t.Parallel()

@@ -156,7 +156,7 @@ func (b *memory) restart(testing.TB) {
 type nowhere struct{}
 
 func (nowhere) Publish(_ context.Context, m idem.Message) error {
-	return fmt.Errorf("memory: %s %s is not published: there is no such queue", m.Type, m.ID)
+	return fmt.Errorf("memory: %s %s is not published: %w", m.Type, m.ID, broker.ErrNoQueue)
 }
 
 func TestABrokerThatKeepsItsPromisesPasses(t *testing.T) {

@@ -74,3 +74,72 @@ func outboxPublishes(s *shop) {
 		last[got[id].Key] = max(n, last[got[id].Key])
 	}
 }
+
+// outboxOutlivesAnOutage emits messages while the broker hangs. A message whose failure
+// counts is parked.
+func outboxOutlivesAnOutage(s *shop) {
+	if s.queue.Hang == nil {
+		s.Skip("this module cannot have its broker hang")
+	}
+	failed := make(chan error, 1000)
+	outbox := idem.NewOutbox(s.pool, "shop", failures{s.queue.Publisher, failed})
+	outbox.Logger, outbox.Poll, outbox.MaxAttempts = nil, 100*time.Millisecond, 1
+	outbox.Timeout = 4 * time.Second
+	s.inBackground(outbox.Run)
+	var mu sync.Mutex
+	got := map[string]bool{}
+	s.consume(func(_ context.Context, m idem.Message) error {
+		mu.Lock()
+		defer mu.Unlock()
+		got[m.ID] = true
+		return nil
+	})
+	const messages = 10
+	emit := func(first int) {
+		err := pgx.BeginFunc(s.Context(), s.pool, func(tx pgx.Tx) error {
+			for n := range messages {
+				id := fmt.Sprint(first + n)
+				if err := outbox.EmitTx(s.Context(), tx, idem.Message{ID: id, Type: "order.paid", Key: "order " + id}); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+		if err != nil {
+			s.Fatal(err)
+		}
+	}
+	arrived := func(n int) func() bool {
+		return func() bool { mu.Lock(); defer mu.Unlock(); return len(got) == n }
+	}
+	emit(0)
+	s.await("messages to arrive", arrived(messages))
+	resume := s.queue.Hang(s)
+	emit(messages)
+	for range 2 {
+		select {
+		case <-failed:
+		case <-time.After(longestWait):
+			s.Error("nothing fails while the broker hangs")
+		}
+	}
+	resume()
+	s.await("the others to arrive", arrived(2*messages))
+}
+
+// failures is a publisher that says when it fails.
+type failures struct {
+	to  idem.Publisher
+	are chan<- error
+}
+
+func (f failures) Publish(ctx context.Context, m idem.Message) error {
+	err := f.to.Publish(ctx, m)
+	if err != nil {
+		select {
+		case f.are <- err:
+		default:
+		}
+	}
+	return err
+}

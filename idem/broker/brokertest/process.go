@@ -165,6 +165,9 @@ func killAConsumer(s *shop, child *process, next idem.Receiver) {
 		if messageID(n) == accepted {
 			s.await("the broker to deliver again what it was not told of", func() bool { return s.wasHandled(n) })
 			s.awaitEffects(notes)
+			if s.queue.Ordered {
+				s.wantOrder()
+			}
 			return
 		}
 	}

@@ -1,0 +1,222 @@
+package idem_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/paghooks/paghooks/idem"
+	"github.com/paghooks/paghooks/idem/internal/publish"
+)
+
+// publisher is a publisher in a function.
+type publisher func(context.Context, idem.Message) error
+
+func (p publisher) Publish(ctx context.Context, m idem.Message) error { return p(ctx, m) }
+
+// emitMany emits n messages of as many Keys.
+func (s *app) emitMany(o *idem.Outbox, n int) {
+	s.Helper()
+	err := pgx.BeginFunc(s.Context(), s.pool, func(tx pgx.Tx) error {
+		for k := range n {
+			if err := o.EmitTx(s.Context(), tx, idem.Message{Type: "order.paid", ID: fmt.Sprint(k), Key: fmt.Sprint("o", k)}); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		s.Fatal(err)
+	}
+}
+
+func TestBrokerThatHangsLeavesThreeQuartersOfThePoolToReceivers(t *testing.T) {
+	t.Parallel()
+	s := openApp(t, poolOf(t, 8))
+	var hanging, most atomic.Int32
+	hang := make(chan struct{}, 100)
+	outbox := s.newOutbox(publisher(func(ctx context.Context, _ idem.Message) error {
+		most.Store(max(most.Load(), hanging.Add(1)))
+		defer hanging.Add(-1)
+		hang <- struct{}{}
+		<-ctx.Done()
+		return ctx.Err()
+	}))
+	s.emitMany(outbox, 20)
+	var handlers sync.WaitGroup
+	handlers.Add(6)
+	s.on(func(ctx context.Context, tx pgx.Tx, n *note) error {
+		handlers.Done()
+		handlers.Wait() // all of them have a connection
+		return pay(ctx, tx, n)
+	})
+	s.start(outbox.Inbox)
+	<-hang
+	<-hang
+	var deliveries sync.WaitGroup
+	for n := range 6 {
+		deliveries.Go(func() { s.wantAnswer(paid(fmt.Sprint("e", n)), http.StatusOK) })
+	}
+	deliveries.Wait()
+	if n := most.Load(); n != 2 {
+		t.Errorf("%d messages were published at once, want 2", n)
+	}
+}
+
+func TestOutageOfTheBrokerParksNothingAndOneMessageAtATimeIsTried(t *testing.T) {
+	t.Parallel()
+	const workers, messages, probes = 4, 40, 8
+	s := openApp(t, poolOf(t, workers+4))
+	var down atomic.Bool
+	down.Store(true)
+	var calls, running atomic.Int32
+	probed := make(chan struct{}, 1000)
+	var mu sync.Mutex
+	attempted, published := map[string]bool{}, map[string]int{}
+	outbox := s.newOutbox(publisher(func(ctx context.Context, m idem.Message) error {
+		if !down.Load() {
+			mu.Lock()
+			defer mu.Unlock()
+			published[m.ID]++
+			return nil
+		}
+		call, others := calls.Add(1), running.Add(1)-1
+		defer running.Add(-1)
+		mu.Lock()
+		attempted[m.ID] = true
+		mu.Unlock()
+		for range 3 { // others have time to come
+			if _, err := s.pool.Exec(ctx, `select`); err != nil {
+				return err
+			}
+		}
+		if call > workers && (others > 0 || running.Load() > 1) {
+			t.Errorf("call %d is not alone", call)
+		}
+		probed <- struct{}{}
+		return errors.New("connection refused")
+	}))
+	outbox.Workers, outbox.MaxAttempts = workers, 1
+	s.emitMany(outbox, messages)
+	s.start(outbox.Inbox)
+	for range workers + probes {
+		<-probed
+	}
+	down.Store(false)
+	mu.Lock()
+	if n := len(attempted); n > workers+probes {
+		t.Errorf("%d of %d messages were attempted in %d calls", n, messages, calls.Load())
+	}
+	mu.Unlock()
+	s.until(`select count(*) = $1 from idem_events where state = 'done' and attempts = 0`, messages)
+	for id, n := range published {
+		if n != 1 {
+			t.Errorf("message %s was published %d times", id, n)
+		}
+	}
+}
+
+// A message that nobody tries again is parked.
+func TestMessageOfABrokerThatHangsIsTriedAgainUntilItIsPublished(t *testing.T) {
+	t.Parallel()
+	s := newApp(t)
+	hung := make(chan struct{}, 100)
+	var calls atomic.Int32
+	outbox := s.newOutbox(publisher(func(ctx context.Context, _ idem.Message) error {
+		if calls.Add(1) > 2 {
+			return nil
+		}
+		<-ctx.Done()
+		hung <- struct{}{}
+		return ctx.Err()
+	}))
+	outbox.Timeout, outbox.MaxAttempts = time.Second, 1
+	s.emitMany(outbox, 1)
+	s.start(outbox.Inbox)
+	<-hung
+	s.until(`select count(*) = 1 from idem_events where state = 'pending' and last_error like '%deadline%'`)
+	s.until(`select count(*) = 1 from idem_events where state = 'done' and attempts = 0`)
+}
+
+func TestErrorsThatAreTheMessagesOwnAreCountedAndStopNoOtherMessage(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		why  string
+		err  error
+		want string
+	}{
+		{"no limit is raised while it is tried", fmt.Errorf("broker: %w", publish.ErrTooLarge), "parked 2"},
+		{"nobody makes the queue", fmt.Errorf("broker: %w", publish.ErrNoQueue), "parked 2"},
+		{"the publisher says so", idem.NoRetry(errors.New("no such customer")), "parked 1"},
+		{"the publisher waits for something else", idem.RetryAt(time.Now().Add(time.Hour), errors.New("closed")), "pending 0"},
+	} {
+		t.Run(test.why, func(t *testing.T) {
+			t.Parallel()
+			s, w := newApp(t), &broker{refuse: func(m idem.Message) error {
+				if m.ID == "0" {
+					return test.err
+				}
+				return nil
+			}}
+			outbox := s.newOutbox(w)
+			outbox.Workers, outbox.MaxAttempts = 1, 2
+			s.emitMany(outbox, 3)
+			s.drain()
+			s.wantRow("0", "state || ' ' || attempts", test.want)
+			w.want(t, "order.paid o1 ", "order.paid o2 ")
+		})
+	}
+}
+
+func TestDrainSaysThatTheBrokerIsUnavailableAndTheNextOneGoesOn(t *testing.T) {
+	t.Parallel()
+	s, w := newApp(t), &broker{refuse: func(idem.Message) error { return errors.New("connection refused") }}
+	outbox := s.newOutbox(w)
+	outbox.Workers = 1
+	s.emitMany(outbox, 100)
+	for range 2 {
+		if err := outbox.Drain(t.Context()); err == nil || !strings.Contains(err.Error(), "connection refused") {
+			t.Errorf("Drain = %v, want the broker's error", err)
+		}
+	}
+	if n := len(s.worked); n > 6 {
+		t.Errorf("%d messages were tried", n)
+	}
+	w.refuse = nil
+	s.drain()
+	if n := len(w.published); n < 90 {
+		t.Errorf("%d messages were published, want all but those that wait", n)
+	}
+}
+
+func TestOutageOfTheBrokerMakesHealthRed(t *testing.T) {
+	t.Parallel()
+	s, w := newApp(t), &broker{refuse: func(idem.Message) error { return errors.New("connection refused by 10.0.0.7") }}
+	outbox := s.newOutbox(w)
+	s.wantHealth("nothing was published", s.newHealth(outbox), "", "")
+	s.emitMany(outbox, 1)
+	if err := outbox.Drain(t.Context()); err == nil {
+		t.Error("Drain returned nil")
+	}
+	s.wantHealth("it has just begun", s.newHealth(outbox), "", "")
+	strict := s.newHealth(outbox)
+	strict.MaxPending = time.Nanosecond
+	s.wantHealth("it lasts", strict, "broker", "it has taken no message for")
+	if !strings.Contains(s.logged(), "10.0.0.7") {
+		t.Error("the log does not have the broker's error")
+	}
+	w.refuse = nil
+	s.exec(`update idem_payloads set due_at = now()`)
+	s.drain(1)
+	over := s.newHealth(outbox)
+	over.MaxPending = time.Nanosecond
+	s.wantHealth("it is over", over, "", "")
+}
