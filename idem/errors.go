@@ -29,7 +29,7 @@ func wrap(e Event, err error) error {
 func explain(err error) error {
 	switch code := pgtx.SQLState(err); {
 	case code == "42P01":
-		return fmt.Errorf("the tables are missing: call idem.Migrate at start, with the same search_path: %w", err)
+		return fmt.Errorf("the tables are missing: call idem.Migrate at start, with the same search_path (with goose: -table idem_goose_version): %w", err)
 	case code == "" && errors.Is(err, context.DeadlineExceeded):
 		return fmt.Errorf("no answer of Postgres in time: it is unavailable, the pool is too small, or another process is processing the event: %w", err)
 	}
