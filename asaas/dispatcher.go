@@ -60,7 +60,11 @@ var _ idem.Source = (*Dispatcher)(nil)
 // any other every delivery is refused, with 503: the mistake is not Asaas's.
 func NewDispatcher(tokens ...string) *Dispatcher {
 	tokens = slices.Clone(tokens)
-	return &Dispatcher{tokens: func() []string { return tokens }}
+	d := &Dispatcher{tokens: func() []string { return tokens }}
+	for other, eventType := range aliases {
+		d.Alias(string(other), string(eventType))
+	}
+	return d
 }
 
 // Name implements [idem.Source].
