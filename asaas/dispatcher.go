@@ -18,8 +18,8 @@ import (
 type Dispatcher struct {
 	idem.Routes
 
-	// Accounts returns the accounts that may have sent a request. Default: one
-	// account of scope "", with the tokens of NewDispatcher.
+	// Accounts returns the accounts that may have sent a request, beside the one of
+	// NewDispatcher's tokens, which has scope "". Default: that one only.
 	//
 	// Return the account that r.PathValue names, or return them all: the token
 	// that verifies decides whose Scope the event gets. For a request of no
@@ -29,6 +29,10 @@ type Dispatcher struct {
 	// An account without a Scope is such an error, too: r.PathValue is "" under
 	// a router that does not set it. net/http's and chi do; for gin, echo and
 	// fiber see the package comment.
+	//
+	// An account that gets a Scope, or another one, has every event that comes
+	// again as a new one, which is done twice: leave its token to NewDispatcher, or
+	// move its events first, with [idem.Operator.Rescope].
 	Accounts func(r *http.Request) ([]idem.Credentials, error)
 
 	// AllowFrom is the addresses that may deliver, such as
@@ -56,7 +60,11 @@ var _ idem.Source = (*Dispatcher)(nil)
 // any other every delivery is refused, with 503: the mistake is not Asaas's.
 func NewDispatcher(tokens ...string) *Dispatcher {
 	tokens = slices.Clone(tokens)
-	return &Dispatcher{tokens: func() []string { return tokens }}
+	d := &Dispatcher{tokens: func() []string { return tokens }}
+	for other, eventType := range aliases {
+		d.Alias(string(other), string(eventType))
+	}
+	return d
 }
 
 // Name implements [idem.Source].
@@ -89,16 +97,20 @@ func (d *Dispatcher) Open(r *http.Request) (idem.Event, error) {
 }
 
 func (d *Dispatcher) accounts(r *http.Request) ([]idem.Credentials, error) {
-	switch {
-	case d.Accounts == nil && d.tokens == nil:
-		return []idem.Credentials{{}}, nil
-	case d.Accounts == nil:
-		return []idem.Credentials{{Secrets: d.tokens()}}, nil
+	var unscoped idem.Credentials
+	if d.tokens != nil {
+		unscoped.Secrets = d.tokens()
+	}
+	if d.Accounts == nil {
+		return []idem.Credentials{unscoped}, nil
 	}
 	accounts, err := d.Accounts(r)
 	if err == nil && slices.ContainsFunc(accounts, func(c idem.Credentials) bool { return c.Scope == "" }) {
-		err = errors.New("asaas: Accounts returned an account without a Scope: give each a name; " +
+		err = errors.New("asaas: Accounts returned an account without a Scope: give each a name, and give the tokens of one that has none to NewDispatcher; " +
 			"if it comes from r.PathValue, the router does not set that, call r.SetPathValue before the handler")
+	}
+	if slices.ContainsFunc(unscoped.Secrets, isToken) {
+		accounts = append(slices.Clip(accounts), unscoped)
 	}
 	return accounts, err
 }

@@ -50,7 +50,7 @@ func TestADispatcherWithoutATokenRefusesEverything(t *testing.T) {
 
 func TestTheTokenDecidesTheScope(t *testing.T) {
 	t.Parallel()
-	d := asaas.NewDispatcher("not used once there are accounts, 32 characters")
+	d := asaas.NewDispatcher("token of the first, which has no scope")
 	d.Accounts = func(*http.Request) ([]idem.Credentials, error) {
 		return []idem.Credentials{
 			{Scope: "north", Secrets: []string{"token of the north, old", "token of the north"}},
@@ -70,6 +70,7 @@ func TestTheTokenDecidesTheScope(t *testing.T) {
 		{"token of the north, old", "north", "", "its old token"},
 		{"token of the south", "south", "", "one scope, listed twice"},
 		{"token of two", "", asaas.ReasonAmbiguousToken, "two scopes"},
+		{"token of the first, which has no scope", "", "", "the account of before scopes"},
 		{"guess", "", asaas.ReasonWrongToken, "nobody's token"},
 		{"", "", asaas.ReasonMissingToken, "no token does not match an account without one"},
 	} {

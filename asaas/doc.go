@@ -124,7 +124,7 @@
 // # Several accounts
 //
 // Event ids are unique within an account, not beyond it. Give each account (and
-// the sandbox) a scope. Either by URL:
+// the sandbox) a scope, from its first event on. Either by URL:
 //
 //	events.Accounts = func(r *http.Request) ([]idem.Credentials, error) {
 //		return accountsNamed(r.Context(), r.PathValue("account"))
@@ -140,6 +140,11 @@
 //
 // Or by token, when all of them post to one URL: return every account, and the
 // token decides. [idem.EventFrom] tells a handler the scope.
+//
+// An account that was there before the others keeps having none: its token stays
+// with NewDispatcher. A scope that is introduced later makes a new event of each one
+// that comes again, which is done twice. Move its events first: see
+// [idem.Operator.Rescope], and idem help rescope.
 //
 // # Behind a proxy
 //

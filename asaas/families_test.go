@@ -1,7 +1,9 @@
 package asaas
 
 import (
+	"context"
 	"encoding/json"
+	"fmt"
 	"maps"
 	"os"
 	"path/filepath"
@@ -12,6 +14,9 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/paghooks/paghooks/idem"
 )
 
 // families are the bodies in testdata, by the event struct that they are for.
@@ -185,4 +190,44 @@ func TestARechargeComesUnderEitherName(t *testing.T) {
 			t.Errorf("the types to subscribe to are %v, want the official one", types)
 		}
 	}
+}
+
+// Whoever copies a name from the documentation's sample means the same event.
+func TestEitherNameOfARechargeMayBeHandledAndIgnored(t *testing.T) {
+	t.Parallel()
+	body := families(t)[reflect.TypeFor[*MobilePhoneRechargeEvent]()][0]
+	for alias, eventType := range aliases {
+		handles, ignores := NewDispatcher(), NewDispatcher()
+		ran := 0
+		idem.Handle(&handles.Routes, string(alias), func(context.Context, pgx.Tx, *MobilePhoneRechargeEvent) error { ran++; return nil })
+		ignores.Ignore(alias)
+		for _, again := range []EventType{alias, eventType} {
+			wantPanic(t, "has a handler, or is ignored already", func() { handles.Ignore(again) })
+			wantPanic(t, "register each event type once", func() {
+				idem.Handle(&ignores.Routes, string(again), func(context.Context, pgx.Tx, *MobilePhoneRechargeEvent) error { return nil })
+			})
+		}
+		for _, sent := range []EventType{alias, eventType} {
+			e := Identify(as(sent, body))
+			if err := handles.Dispatch(t.Context(), nil, e); err != nil {
+				t.Errorf("a handler of %s, %s was sent: %v", alias, sent, err)
+			}
+			if !ignores.Ignores(e.Type) {
+				t.Errorf("%s is ignored, and %s is not", alias, sent)
+			}
+		}
+		if ran != 2 || !handles.Handles(string(alias)) || !handles.Handles(string(eventType)) || !ignores.Ignores(string(alias)) {
+			t.Errorf("a handler of %s ran %d times, want 2", alias, ran)
+		}
+	}
+}
+
+func wantPanic(t *testing.T, want string, f func()) {
+	t.Helper()
+	defer func() {
+		if p := recover(); p == nil || !strings.Contains(fmt.Sprint(p), want) {
+			t.Errorf("panic %v, want %s", p, want)
+		}
+	}()
+	f()
 }

@@ -131,7 +131,7 @@ func scopeOf(sent string, accounts []idem.Credentials) (string, error) {
 	case 1:
 		return scopes[0], nil
 	}
-	return "", refuse(ReasonAmbiguousToken, "the token belongs to accounts of different scopes: give each account's webhook a token of its own")
+	return "", refuse(ReasonAmbiguousToken, "the token belongs to accounts of different scopes: give each account's webhook a token of its own; those of NewDispatcher have no scope")
 }
 
 // same compares hashes, so that not even the length of a token shows.

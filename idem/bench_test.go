@@ -132,11 +132,11 @@ func backends(pool *pgxpool.Pool) (pids []uint32) {
 	return pids
 }
 
-// durable is a Postgres that commits to the disk: the one of DATABASE_URL, which
+// durable is a Postgres that commits to the disk: the one of IDEMTEST_DATABASE_URL, which
 // is expected to, or one of our own.
 func durable(b *testing.B) string {
 	b.Helper()
-	if os.Getenv("DATABASE_URL") != "" {
+	if os.Getenv("IDEMTEST_DATABASE_URL") != "" {
 		return idemtest.URL(b)
 	}
 	cluster := &idemtest.Cluster{Durable: os.Getenv("MEM") == ""}

@@ -162,6 +162,10 @@
 // share an address without scopes, an id that both use is a duplicate:
 // [Common.Conflicts] lists those.
 //
+// The scope is part of an event's name for good. An account that gets one later, or
+// another one, has each event that comes again as a new one, which is done twice:
+// move its events first, with [Operator.Rescope].
+//
 // # Without HTTP
 //
 // Events that arrive in another way, and are verified elsewhere, go to

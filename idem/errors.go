@@ -29,7 +29,7 @@ func wrap(e Event, err error) error {
 func explain(err error) error {
 	switch code := pgtx.SQLState(err); {
 	case code == "42P01":
-		return fmt.Errorf("the tables are missing: call idem.Migrate at start, with the same search_path: %w", err)
+		return fmt.Errorf("the tables are missing: call idem.Migrate at start, with the same search_path (with goose: -table idem_goose_version): %w", err)
 	case pgtx.Held(err):
 		return fmt.Errorf("another process is storing or processing the event, and its transaction does not end: %w", err)
 	case code == "" && errors.Is(err, context.DeadlineExceeded):

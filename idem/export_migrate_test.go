@@ -1,4 +1,11 @@
 package idem
 
+import (
+	"context"
+	"io/fs"
+)
+
 // MigrateFiles is Migrate with the files of another version.
-var MigrateFiles = migrate
+func MigrateFiles(ctx context.Context, db beginner, files fs.FS) error {
+	return migrate(ctx, db, "", files)
+}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/paghooks/paghooks/idem/internal/store"
@@ -13,7 +14,8 @@ import (
 // longer ago than Retention, by the database's clock, with their payloads, and
 // returns how many. Pending and retrying ones stay, and parked ones until they are
 // replayed or discarded, unless ParkedRetention is set. PayloadRetention deletes
-// kept bodies before that. Prune also repairs what deleting events by hand left.
+// kept bodies before that. Prune also repairs what deleting events by hand left, and
+// makes retrying events unhandled whose type is ignored since.
 //
 // A jump of the clock forgets nothing at once. Prune counts the events of each day, in
 // UTC, and remembers what it counted. It forgets a whole day, Retention after its end by the clock of
@@ -33,10 +35,27 @@ func (c *Common) Prune(ctx context.Context) (deleted int64, err error) {
 		return 0, err
 	}
 	deleted, err = c.prune(ctx, p)
+	if err == nil {
+		err = c.endIgnored(ctx)
+	}
 	if err != nil {
 		return deleted, fmt.Errorf("idem: pruning events: %w", explain(err))
 	}
 	return deleted, nil
+}
+
+// endIgnored makes retrying events unhandled whose type is ignored since: when the
+// provider delivers them again, that is not looked up.
+func (c *Common) endIgnored(ctx context.Context) error {
+	types, err := store.RetryingTypes(ctx, c.pool, c.source.Name())
+	if err != nil {
+		return err
+	}
+	types = slices.DeleteFunc(types, func(t string) bool { return !c.ignores(Event{Type: t}) })
+	if len(types) == 0 {
+		return nil
+	}
+	return store.EndRetrying(ctx, c.pool, c.source.Name(), types)
 }
 
 // DryPrune counts the events that [Common.Prune] would forget now. It reads all

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/jackc/pgx/v5"
 
 	"github.com/paghooks/paghooks/idem"
 )
@@ -272,4 +273,34 @@ func TestPruneLeavesTheBodyOfAnEventThatIsStoredMeanwhile(t *testing.T) {
 	}
 	s.drain(1)
 	s.wantState("e1", idem.StateDone)
+}
+
+// Its handler failed, and the next version of the application ignores the type. The
+// provider is answered 200, and delivers it no more.
+func TestIgnoredTypeIsNotRetryingForGood(t *testing.T) {
+	t.Parallel()
+	s := newApp(t)
+	s.on(func(context.Context, pgx.Tx, *note) error { return errors.New("no such order") })
+	idem.Handle(&s.notes.Routes, "shown", func(context.Context, pgx.Tx, *note) error { return errors.New("no such page") })
+	const shown = `{"id":"e1","type":"shown","order":"o1"}`
+	s.wantAnswer(shown, http.StatusServiceUnavailable)
+	s.wantAnswer(paid("e2"), http.StatusServiceUnavailable)
+
+	s.deploy(func(n *notes) {
+		n.Ignore("shown")
+		idem.Handle(&n.Routes, "paid", pay)
+	})
+	s.wantAnswer(shown, http.StatusOK)
+	s.wantPruned(s.processor, 0)
+	s.wantState("e1", idem.StateUnhandled)
+	s.wantPayload("e1", shown)
+	s.wantState("e2", idem.StateRetrying)
+	s.wantAnswer(paid("e2"), http.StatusOK)
+	h := s.newHealth(s.processor)
+	h.MaxRetrying = time.Nanosecond
+	s.wantHealth("nothing is retrying", h, "", "")
+
+	// Should it be handled again, it is there.
+	s.deploy(func(n *notes) { idem.Handle(&n.Routes, "shown", pay) })
+	s.wantReplayed(idem.Filter{}, idem.Replayed{Done: 1})
 }

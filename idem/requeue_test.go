@@ -173,7 +173,7 @@ func TestOperationsSayWhatFailed(t *testing.T) {
 		"idem: listing blocked entities": func() error { _, err := s.inbox.Blocked(t.Context()); return err },
 		"idem: counting events":          func() error { _, err := s.inbox.Stats(t.Context()); return err },
 	} {
-		want := name + ": the tables are missing: call idem.Migrate at start, with the same search_path: "
+		want := name + ": the tables are missing: call idem.Migrate at start, with the same search_path (with goose: -table idem_goose_version): "
 		if err := operate(); err == nil || len(err.Error()) < len(want) || err.Error()[:len(want)] != want {
 			t.Errorf("the error is %v\nwant %s…", err, want)
 		}

@@ -1,6 +1,7 @@
 package idem
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -25,6 +26,7 @@ type Routes struct {
 	others  route
 	accepts func(eventType string) bool
 	ignored map[string]bool
+	aliases map[string]string
 }
 
 type route func(Event) (Work, error)
@@ -42,6 +44,7 @@ func Handle[E any](r *Routes, eventType string, h Handler[*E]) {
 		panic(fmt.Sprintf("idem: the handler for %q is nil", eventType))
 	}
 	r.register(func() {
+		eventType := r.canonical(eventType)
 		if r.taken(eventType) {
 			panic(fmt.Sprintf("idem: %q has a handler already, or is ignored: register each event type once", eventType))
 		}
@@ -92,10 +95,12 @@ func bind[E any](h Handler[*E]) route {
 }
 
 // Ignore acknowledges events of these types without storing anything. Without
-// it, events that have no handler are kept for [Common.Replay].
+// it, events that have no handler are kept for [Common.Replay]. One that was retrying
+// when its type became ignored is unhandled after the next [Common.Prune].
 func (r *Routes) Ignore(eventTypes ...string) {
 	r.register(func() {
 		for _, t := range eventTypes {
+			t = r.canonical(t)
 			if r.taken(t) {
 				panic(fmt.Sprintf("idem: %q has a handler, or is ignored already", t))
 			}
@@ -111,7 +116,7 @@ func (r *Routes) Ignore(eventTypes ...string) {
 func (r *Routes) Handles(eventType string) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.routes[eventType] != nil
+	return r.routes[r.canonical(eventType)] != nil
 }
 
 // Ignores implements [Source]: it tells whether events of a type are acknowledged
@@ -119,7 +124,19 @@ func (r *Routes) Handles(eventType string) bool {
 func (r *Routes) Ignores(eventType string) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.ignored[eventType]
+	return r.ignored[r.canonical(eventType)]
+}
+
+// Alias makes other another name of eventType, so that whoever registers a handler for
+// it, or ignores it, means the type. It is for the packages of providers, whose events
+// have the one name whichever was sent: they call it before they hand the Routes out.
+func (r *Routes) Alias(other, eventType string) {
+	r.register(func() {
+		if r.aliases == nil {
+			r.aliases = make(map[string]string)
+		}
+		r.aliases[other] = eventType
+	})
 }
 
 // Types lists the event types that have a handler, sorted: what to subscribe
@@ -142,6 +159,11 @@ func (r *Routes) Route(e Event) (Work, error) {
 		return r.others(e)
 	}
 	return nil, nil
+}
+
+// canonical returns the name that the events of a type have.
+func (r *Routes) canonical(eventType string) string {
+	return cmp.Or(r.aliases[eventType], eventType)
 }
 
 func (r *Routes) taken(eventType string) bool {

@@ -94,6 +94,7 @@ func Serve(ctx context.Context, server *http.Server, parts ...Part) error {
 		if r, ok := p.(Receiver); ok {
 			until = working
 			go pruneDaily(working, r)
+			go warnOfScopes(working, r)
 		}
 		go func() { ended <- p.work(until) }()
 	}

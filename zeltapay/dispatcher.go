@@ -32,8 +32,8 @@ type Dispatcher struct {
 	// payments come to one program, give each its own secret and Scope.
 	AllowTest bool
 
-	// Accounts returns the accounts that may have sent a request. Default: one
-	// account of scope "", with Verifier.Secrets.
+	// Accounts returns the accounts that may have sent a request, beside the one of
+	// Verifier.Secrets, which has scope "". Default: that one only.
 	//
 	// Return the account that r.PathValue names, or return them all: the
 	// secret that verifies decides whose Scope the event gets. For a request
@@ -44,6 +44,10 @@ type Dispatcher struct {
 	// An account without a Scope is such an error, too: r.PathValue is "" under
 	// a router that does not set it. net/http's and chi do; in gin, echo and
 	// fiber call r.SetPathValue before the handler.
+	//
+	// An account that gets a Scope, or another one, has every event that comes
+	// again as a new one, which is done twice: leave its secret to NewDispatcher, or
+	// move its events first, with [idem.Operator.Rescope].
 	Accounts func(r *http.Request) ([]idem.Credentials, error)
 
 	// Watch looks for what Zelta Pay sends and this package does not know; see
@@ -101,13 +105,17 @@ func (d *Dispatcher) Open(r *http.Request) (idem.Event, error) {
 }
 
 func (d *Dispatcher) accounts(r *http.Request) ([]idem.Credentials, error) {
+	unscoped := idem.Credentials{Secrets: d.Verifier.Secrets}
 	if d.Accounts == nil {
-		return []idem.Credentials{{Secrets: d.Verifier.Secrets}}, nil
+		return []idem.Credentials{unscoped}, nil
 	}
 	accounts, err := d.Accounts(r)
 	if err == nil && slices.ContainsFunc(accounts, func(c idem.Credentials) bool { return c.Scope == "" }) {
-		err = errors.New("zeltapay: Accounts returned an account without a Scope: give each a name; " +
+		err = errors.New("zeltapay: Accounts returned an account without a Scope: give each a name, and give the secrets of one that has none to NewDispatcher; " +
 			"if it comes from r.PathValue, the router does not set that, call r.SetPathValue before the handler")
+	}
+	if slices.ContainsFunc(unscoped.Secrets, isSecret) {
+		accounts = append(slices.Clip(accounts), unscoped)
 	}
 	return accounts, err
 }

@@ -103,7 +103,7 @@ func TestDispatcherWithoutSecretRefusesEverything(t *testing.T) {
 
 func TestTheSecretDecidesTheScope(t *testing.T) {
 	t.Parallel()
-	events := zeltapay.NewDispatcher("not used once there are accounts")
+	events := zeltapay.NewDispatcher("secret of the first, which has no scope")
 	events.Accounts = func(*http.Request) ([]idem.Credentials, error) {
 		return []idem.Credentials{
 			{Scope: "live", Secrets: []string{"live secret", "shared"}},
@@ -119,7 +119,8 @@ func TestTheSecretDecidesTheScope(t *testing.T) {
 		{"the live account's", "live secret", "live", ""},
 		{"the test account's, twice the same scope", "test secret", "test", ""},
 		{"of two scopes", "shared", "", zeltapay.ReasonAmbiguousSecret},
-		{"of nobody", "not used once there are accounts", "", zeltapay.ReasonWrongSignature},
+		{"the account of before scopes", "secret of the first, which has no scope", "", ""},
+		{"of nobody", "a guess", "", zeltapay.ReasonWrongSignature},
 		{"empty", "", "", zeltapay.ReasonWrongSignature},
 	} {
 		e, err := events.Open(withBody(delivery(body, c.secret), body))

@@ -89,7 +89,10 @@
 //	}
 //
 // The secret that verifies decides the event's Scope, which [idem.EventFrom]
-// tells a handler.
+// tells a handler. An account that was there before the others keeps having none:
+// its secret stays with NewDispatcher. A scope that is introduced later makes a new
+// event of each one that comes again, which is done twice, unless its events are
+// moved first: see [idem.Operator.Rescope].
 //
 // # Test your endpoint
 //

@@ -94,7 +94,7 @@ func (v Verifier) verifyBody(s signature, body []byte, accounts []idem.Credentia
 	case 1:
 		return scopes[0], nil
 	}
-	return "", refuse(ReasonAmbiguousSecret, "the secret belongs to accounts of different scopes: give each account a secret of its own")
+	return "", refuse(ReasonAmbiguousSecret, "the secret belongs to accounts of different scopes: give each account a secret of its own; those of NewDispatcher have no scope")
 }
 
 // signers returns the scopes of the accounts that signed. It compares

@@ -53,7 +53,7 @@ func parse(args []string, stderr io.Writer) (*config, error) {
 	f.IntVar(&c.conns, "conns", 16, "connections that each mode's pool may have")
 	f.IntVar(&c.rounds, "rounds", 10, "turns of each mode")
 	f.Int64Var(&c.warm, "warm", 1000, "events that each mode receives before, which do not count")
-	f.StringVar(&c.postgres, "postgres", "", "connection `string` of a Postgres; by default DATABASE_URL, or a Postgres of its own")
+	f.StringVar(&c.postgres, "postgres", "", "connection `string` of a Postgres; by default IDEMTEST_DATABASE_URL, or a Postgres of its own")
 	f.StringVar(&c.against, "against", "", "`URL` of another implementation, which expects the token in "+tokenVariable)
 	f.StringVar(&c.ledger, "ledger", "", "`query` of the effects of -against: charge, number of payments, sum of cents")
 	f.DurationVar(&c.late, "late", 30*time.Second, "how long the effects of -against may follow its answers")
@@ -118,8 +118,8 @@ func (c *config) check(rest []string) error {
 		return errors.New("-duplicates is at most 90%: the rest is what they repeat")
 	case c.ledger != "" && c.against == "":
 		return errors.New("-ledger is the query of -against: the others are checked without")
-	case c.ledger != "" && c.postgres == "" && os.Getenv("DATABASE_URL") == "":
-		return errors.New("-ledger is asked of the database of -against: name it with -postgres or DATABASE_URL")
+	case c.ledger != "" && c.postgres == "" && os.Getenv("IDEMTEST_DATABASE_URL") == "":
+		return errors.New("-ledger is asked of the database of -against: name it with -postgres or IDEMTEST_DATABASE_URL")
 	}
 	return nil
 }

@@ -31,10 +31,10 @@ type databaseAbout struct {
 	postmaster int // its process here, or 0
 }
 
-// openDatabase uses the Postgres that url names, or else that of DATABASE_URL,
+// openDatabase uses the Postgres that url names, or else that of IDEMTEST_DATABASE_URL,
 // or else starts one whose commits wait for the disk.
 func openDatabase(ctx context.Context, url string) (*database, error) {
-	d := &database{url: cmp.Or(url, os.Getenv("DATABASE_URL"))}
+	d := &database{url: cmp.Or(url, os.Getenv("IDEMTEST_DATABASE_URL"))}
 	if d.url == "" {
 		d.cluster = &idemtest.Cluster{Durable: true}
 		if err := d.cluster.Start(ctx); err != nil {

@@ -25,7 +25,7 @@
 //	go run ./examples/bench -mode inline,hand -rtt 1ms    # each round trip to Postgres takes 1 ms longer
 //	go run ./examples/bench -mode inbox -for 10m          # memory must stay flat
 //	go run ./examples/bench -events 100000 -json          # for programs to read
-//	go run ./examples/bench -postgres "$URL"              # another Postgres; by default DATABASE_URL, or one of its own
+//	go run ./examples/bench -postgres "$URL"              # another Postgres; by default IDEMTEST_DATABASE_URL, or one of its own
 //
 // In a Postgres that is named, all tables are in schemas paghooks_bench_…, which
 // are dropped at the end. Ctrl-C ends a run early, with the numbers so far.
@@ -36,8 +36,8 @@
 // above. It needs the token that the receiver expects and, to check its books, a
 // query:
 //
-//	export ASAAS_WEBHOOK_TOKEN=… DATABASE_URL=…
-//	go run ./examples/bench -against http://localhost:3000/webhooks/asaas \
+//	export ASAAS_WEBHOOK_TOKEN=…
+//	go run ./examples/bench -against http://localhost:3000/webhooks/asaas -postgres "$DATABASE_URL" \
 //		-ledger "select charge_id, count(*), sum(amount_in_cents) from payments group by charge_id"
 //
 // All events are a PAYMENT_RECEIVED. For each charge (payment.id) the query

@@ -5,7 +5,7 @@
 //
 //	go run ./examples/inbox
 //
-// It needs no set-up: without DATABASE_URL it starts a Postgres of its own. What
+// It needs no set-up: without IDEMTEST_DATABASE_URL it starts a Postgres of its own. What
 // an application of yours needs is in app.go and serve.go.
 package main
 

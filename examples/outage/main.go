@@ -13,7 +13,7 @@
 // ledger's order: see neverPark in shop.go. By default the events that fail are
 // parked, and the queue goes on.
 //
-// The shop, its HTTP server and its Postgres are real; without DATABASE_URL it
+// The shop, its HTTP server and its Postgres are real; without IDEMTEST_DATABASE_URL it
 // starts a Postgres of its own. Asaas is package asaastest's, in whose time days
 // pass in milliseconds. What an application of yours has is in shop.go, what
 // you do after an outage in recover.go.

@@ -5,7 +5,7 @@
 //
 //	go run ./examples/quickstart
 //
-// It needs no set-up: without DATABASE_URL it starts a Postgres of its own. What
+// It needs no set-up: without IDEMTEST_DATABASE_URL it starts a Postgres of its own. What
 // an application of yours needs is in shop.go, handlers.go and server.go. To
 // try it by hand, with curl lines to paste:
 //

@@ -36,7 +36,7 @@ func TestProgram(t *testing.T) {
 		"leaves nothing in a database given":       leavesNothingInTheDatabase,
 		"leaves nothing when its reader leaves":    leavesNothingWithoutReader,
 		"signs curl lines anew":                    signsAnew,
-		"says that DATABASE_URL is wrong":          saysWhatIsWrong,
+		"says that its database is wrong":          saysWhatIsWrong,
 		"ends on Ctrl-C while Postgres is awaited": endsEarly,
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -117,9 +117,9 @@ func signsAnew(t *testing.T, p program) {
 
 func saysWhatIsWrong(t *testing.T, p program) {
 	cmd := exec.Command(p.path)
-	cmd.Env = append(os.Environ(), "IDEMTEST_DATABASE_URL=", "DATABASE_URL=postgres://127.0.0.1:1/none")
+	cmd.Env = append(os.Environ(), "IDEMTEST_DATABASE_URL=postgres://127.0.0.1:1/none")
 	out, _ := cmd.CombinedOutput()
-	if cmd.ProcessState.ExitCode() != 1 || !strings.HasPrefix(string(out), "quickstart: idemtest: DATABASE_URL is set but cannot be used") {
+	if cmd.ProcessState.ExitCode() != 1 || !strings.HasPrefix(string(out), "quickstart: idemtest: IDEMTEST_DATABASE_URL is set but cannot be used") {
 		t.Errorf("%v: %s", cmd.ProcessState, out)
 	}
 }

@@ -12,10 +12,10 @@
 //
 //	connection      a pooler, how soon Postgres notices a dead client, clocks that differ, too few connections
 //	server          version, a replica that takes no writes, fsync, synchronous_commit, wal_level, lag of replicas
-//	tables          migrations, indexes, the rights of the role, autovacuum
+//	tables          several sets along the search_path, migrations, indexes, the rights of the role, autovacuum
 //	features        what the modes need of Postgres and its relatives may lack, tried and rolled back
 //	old snapshots   transactions, prepared transactions and replication slots that keep dead rows
-//	events          parked, blocked, in conflict, waiting for an event that is not there, claimed by no worker
+//	events          parked, blocked, in conflict, with and without a scope, waiting for an event that is not there, claimed by no worker
 //	settings        a Retention that is shorter than the time in which a provider may deliver again
 //
 // # Rights

@@ -108,6 +108,7 @@ var checks = []struct {
 	{"replication", (*examination).replication},
 	{"old snapshots", (*examination).snapshots},
 	{"rights", (*examination).rights},
+	{"schemas", (*examination).schemas},
 	{"migrations", (*examination).migrations},
 	{"indexes", (*examination).indexes},
 	{"features", (*examination).features},
@@ -118,10 +119,11 @@ var checks = []struct {
 	{"parked", (*examination).parked},
 	{"blocked", (*examination).blocked},
 	{"conflicts", (*examination).conflicts},
+	{"scopes", (*examination).scopes},
 }
 
 // needTables are the checks that make no sense without the tables.
-var needTables = []string{"features", "workers", "stuck", "parked", "blocked", "conflicts"}
+var needTables = []string{"features", "workers", "stuck", "parked", "blocked", "conflicts", "scopes"}
 
 func (l limits) check(ctx context.Context, pool *pgxpool.Pool, receivers []idem.Receiver) ([]Finding, error) {
 	e := &examination{limits: l, pool: pool, db: unprepared{pool}}

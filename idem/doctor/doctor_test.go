@@ -199,6 +199,39 @@ func TestEachCheckFindsWhatIsWrong(t *testing.T) {
 			Warning, "events came again with another body", "1 event, the latest is e1",
 		},
 		{
+			"scopes", "an account got a scope",
+			func(p *patient) {
+				p.exec(`insert into idem_events (event, type, key, state) values ('notes//e1', '', '', 'done'), ('notes/shop/e2', '', '', 'done')`)
+			},
+			Warning, "events are stored with and without a scope", `-account ""`,
+		},
+		{
+			"schemas", "the role got a schema of its own",
+			func(p *patient) { p.earlierSchema() },
+			Error, "the first schema of the search_path has no tables", "_own has none, the tables are in idemtest_",
+		},
+		{
+			"schemas", "Migrate of an earlier version made tables in it",
+			func(p *patient) {
+				p.exec(`insert into idem_events (event, type, key, state) values ('notes//e1', '', '', 'done')`)
+				if err := idem.MigrateSchema(p.Context(), p.pool, p.earlierSchema()); err != nil {
+					p.Fatal(err)
+				}
+			},
+			Error, "the first set of tables along the search_path has no event", "_own has none, idemtest_",
+		},
+		{
+			"schemas", "a schema per tenant, beside the tables of others",
+			func(p *patient) {
+				own := p.earlierSchema()
+				if err := idem.MigrateSchema(p.Context(), p.pool, own); err != nil {
+					p.Fatal(err)
+				}
+				p.exec(`insert into ` + own + `.idem_events (event, type, key, state) values ('notes//e1', '', '', 'done')`)
+			},
+			Info, "there are several sets of tables", "_own, idemtest_",
+		},
+		{
 			"parked", "a check that cannot be made says so, and the others go on",
 			func(p *patient) { p.role(`grant select on idem_events, idem_migrations to ROLE`) },
 			Warning, "this could not be checked", "permission denied for table idem_payloads",

@@ -113,7 +113,7 @@ func (e *examination) conflicts(ctx context.Context) ([]Finding, error) {
 		return &Finding{
 			Severity: Warning, Problem: "events came again with another body: only one of the two was processed",
 			Evidence: fmt.Sprintf("%s, the latest is %s", plural(int64(len(all)), "event"), all[0].ID),
-			Remedy:   "see whether an id was used twice, or two accounts deliver to one address: give each its Scope",
+			Remedy:   "see whether an id was used twice, or two accounts deliver to one address: see docs/alerts.md, WebhookConflict, before you give one a Scope: what was stored without it and comes again is done twice",
 		}, nil
 	})
 }

@@ -82,6 +82,21 @@ func (p *patient) role(grants string) {
 	p.session("role", name)
 }
 
+// earlierSchema makes a schema, which comes first in the search_path of the sessions
+// that are examined.
+func (p *patient) earlierSchema() string {
+	p.Helper()
+	var schema string
+	if err := p.pool.QueryRow(p.Context(), `select current_schema()`).Scan(&schema); err != nil {
+		p.Fatal(err)
+	}
+	own := schema + "_own"
+	p.exec(`create schema ` + own)
+	p.Cleanup(func() { p.exec(`drop schema ` + own + ` cascade`) })
+	p.session("search_path", own+", "+schema)
+	return own
+}
+
 // until repeats a query until it says true.
 func (p *patient) until(sql string) {
 	p.Helper()

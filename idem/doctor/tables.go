@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/paghooks/paghooks/idem"
+	"github.com/paghooks/paghooks/idem/internal/store"
 )
 
 // made is a column that each migration makes: another tool than Migrate may have
@@ -16,6 +17,9 @@ var made = map[string]struct{ table, column string }{
 }
 
 func (e *examination) migrations(ctx context.Context) ([]Finding, error) {
+	if first, having, err := store.Schemas(ctx, e.db); err != nil || len(having) > 0 && having[0] != first {
+		return nil, err // see schemas
+	}
 	unrecorded, err := idem.MissingMigrations(ctx, e.pool)
 	if err != nil {
 		return nil, err

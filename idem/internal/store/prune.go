@@ -141,6 +141,28 @@ delete from idem_payloads p where source = $1
 	return err
 }
 
+// RetryingTypes lists the types of the events of a source that the provider is to
+// deliver again.
+func RetryingTypes(ctx context.Context, db DB, source string) ([]string, error) {
+	const list = `select distinct e.type from idem_payloads p ` + openEvent + ` where p.source = $1 and e.state = 'retrying'`
+	rows, _ := db.Query(ctx, list, source)
+	return pgx.CollectRows(rows, pgx.RowTo[string])
+}
+
+// EndRetrying makes the events of a source unhandled that are retrying and of one of
+// types, except those that are being processed.
+func EndRetrying(ctx context.Context, db DB, source string, types []string) error {
+	const end = `
+with found as materialized (
+	select e.event from idem_payloads p ` + openEvent + ` where p.source = $1 and e.state = 'retrying' and e.type = any ($2)
+)
+update idem_events set state = 'unhandled' where event in (
+	select event from idem_events where event = any (array(select event from found)) and state = 'retrying'
+	for update skip locked)`
+	_, err := db.Exec(ctx, end, source, types)
+	return err
+}
+
 // walk runs a statement about one stretch of a table after the other, and reads its rows
 // into scans and calls add after each. statement makes it from the condition of a stretch, which
 // uses $1 and $2, and names the table without an alias.

@@ -1,0 +1,146 @@
+package idem
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/paghooks/paghooks/idem/internal/pgtx"
+	"github.com/paghooks/paghooks/idem/internal/store"
+)
+
+// Account names what the events of a provider's account are stored under: see
+// [Event].
+type Account struct {
+	Source string
+	Scope  string // "" is an account without a scope
+}
+
+// String returns the account as people read it.
+func (a Account) String() string {
+	if a.Scope == "" {
+		return a.Source + " without a scope"
+	}
+	return fmt.Sprintf("%s %q", a.Source, a.Scope)
+}
+
+// CountScope counts the stored events of a scope, whatever their states: what
+// [Operator.Rescope] would move.
+func (o *Operator) CountScope(ctx context.Context, scope string) (int64, error) {
+	n, err := store.CountAccount(ctx, o.pool, store.Account{Source: o.source.Name(), Scope: scope})
+	if err != nil {
+		return 0, fmt.Errorf("idem: counting the events of a scope: %w", explain(err))
+	}
+	return n, nil
+}
+
+// Rescope records, and moves all that is stored of one scope to another account, in
+// one transaction: events in every state, their bodies and their order, and what the
+// audit trail says of them. It returns how many events that were.
+//
+// An event is recognized by its source, its scope and its id. So an account that gets
+// a scope, or another one, and a source that gets another name have every event of
+// before again as a new one: one that the provider delivers again is done twice.
+// Rescope prevents that. Do it in this order:
+//
+//  1. Stop every process that receives or processes events of the source. Deliveries
+//     fail meanwhile, and the provider repeats them.
+//  2. See that nothing of the old name is elsewhere: each [Spool] is empty, and the
+//     consumers of a [Relay] have received all that was published. What comes from there
+//     later has the old name, and is stored under that.
+//  3. Rescope.
+//  4. Start the version that uses the new name.
+//
+// It waits up to 10 seconds for transactions that store or process events, and has new
+// ones wait for it. It moves nothing and returns an error where workers hold events of
+// the scope, or where the target has events or bodies with the same ids: the error
+// names them, and says what to do. It cannot see a process that is idle. Its time is
+// that of updating the rows.
+func (o *Operator) Rescope(ctx context.Context, scope string, to Account, reason string) (moved int64, err error) {
+	from := Account{o.source.Name(), scope}
+	if err := checkRescope(from, to); err != nil {
+		return 0, err
+	}
+	err = o.Record(ctx, "rescope", from.String()+" to "+to.String(), reason, func(ctx context.Context) (string, error) {
+		options := pgx.TxOptions{IsoLevel: pgx.ReadCommitted} // to see what was committed while it waited
+		err := pgx.BeginTxFunc(ctx, o.pool, options, func(tx pgx.Tx) (err error) {
+			moved, err = rescope(ctx, tx, store.Account(from), store.Account(to))
+			return err
+		})
+		if err != nil {
+			return "nothing was moved", fmt.Errorf("idem: moving %s to %s: %w", from, to, explain(err))
+		}
+		return fmt.Sprintf("%d moved", moved), nil
+	})
+	return moved, err
+}
+
+func checkRescope(from, to Account) error {
+	switch {
+	case to.Source == "" || strings.Contains(to.Source, "/") || !nameable(to.Source):
+		return fmt.Errorf("idem: the source to move events to is %q: give the name that the receiver has", to.Source)
+	case !nameable(to.Scope):
+		return fmt.Errorf("idem: the scope to move events to has %d bytes, or is no text: give one of at most %d", len(to.Scope), maxName)
+	case from == to:
+		return fmt.Errorf("idem: the events of %s would be moved to where they are: give another scope", from)
+	}
+	return nil
+}
+
+// shownBoth is how many events an error names.
+const shownBoth = 5
+
+func rescope(ctx context.Context, tx pgx.Tx, from, to store.Account) (int64, error) {
+	err := store.LockTables(ctx, tx)
+	if pgtx.TookTooLong(err) || pgtx.Retryable(err) {
+		return 0, fmt.Errorf("events are being stored or processed: stop every process of the source first: %w", err)
+	}
+	if err != nil {
+		return 0, err
+	}
+	claimed, err := store.CountClaimed(ctx, tx, from)
+	if err != nil {
+		return 0, err
+	}
+	if claimed > 0 {
+		return 0, fmt.Errorf("workers hold %d of the events: stop every process of the source first; "+
+			"what a process held that was killed is free after the Timeout of its inbox and some seconds", claimed)
+	}
+	both, n, err := store.FindBoth(ctx, tx, from, to, shownBoth)
+	if err != nil {
+		return 0, err
+	}
+	if n > 0 {
+		return 0, fmt.Errorf("%d events are stored under both, so they may have been done twice: %s: see what was done for each, put that right, "+
+			"and delete the row that says less from idem_events, idem_payloads and idem_archive; then move the rest", n, strings.Join(both, ", "))
+	}
+	return store.Rescope(ctx, tx, from, to)
+}
+
+// scopesTime is how long a look for scopes may take.
+const scopesTime = 10 * time.Second
+
+// warnOfScopes logs at the start of a program that a source has events both with and
+// without a scope: that is right only where one account has no scope on purpose.
+func warnOfScopes(ctx context.Context, r Receiver) {
+	c := r.common()
+	ctx, cancel := context.WithTimeout(ctx, scopesTime)
+	defer cancel()
+	var mixed bool
+	err := pgtx.Protect(func() (err error) { // hooks of the pool are the application's
+		mixed, err = ask(ctx, c.pool, func(ctx context.Context, db store.DB) (bool, error) {
+			return store.HasMixedScopes(ctx, db, c.source.Name())
+		})
+		return err
+	})
+	if err != nil || !mixed { // without tables or Postgres, others say so
+		return
+	}
+	c.logAttrs(ctx, slog.LevelWarn, "webhook events are stored with and without a scope: unless one account has none on purpose, "+
+		"those of before that come again are done twice: stop the program, and move them with idem rescope",
+		[]slog.Attr{slog.String("source", c.source.Name())})
+}
