@@ -199,7 +199,7 @@
 //
 // What is acknowledged is on disk, whatever synchronous_commit is by default. A
 // replica that is promoted may lack the last moment, unless Postgres waits for it:
-// see synchronous_standby_names.
+// see synchronous_standby_names, and [WatchCommits], which the pool needs then.
 //
 // # When the network fails
 //

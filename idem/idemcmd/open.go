@@ -39,6 +39,7 @@ func connect(ctx context.Context, url string) (*pgxpool.Pool, error) {
 	if config.ConnConfig.RuntimeParams["application_name"] == "" {
 		config.ConnConfig.RuntimeParams["application_name"] = "idem"
 	}
+	idem.WatchCommits(config)
 	pool, err := pgxpool.NewWithConfig(ctx, config)
 	if err == nil {
 		connecting, cancel := context.WithTimeout(ctx, connectTime)

@@ -12,8 +12,8 @@ import (
 
 // Commit executes what the handler has declared and what is ours, and commits, in one
 // round trip; both may be empty. The error is a [*WorkError] if Postgres refused, and
-// is [ErrUnknown] if its answer did not come: the transaction is committed then, or it
-// is not.
+// is [ErrUnknown] if its answer did not come, or may not count because the wait for the
+// synchronous replica was broken off: the transaction is committed then, or it is not.
 func (t *Tx) Commit(ctx context.Context, declared, ours *pgx.Batch) error {
 	ctx, cancel := Finish(ctx)
 	defer cancel()
@@ -26,7 +26,7 @@ func (t *Tx) Commit(ctx context.Context, declared, ours *pgx.Batch) error {
 		return err
 	}
 	t.ended = true
-	err = t.protect(func() error { return t.commit(ctx, last) })
+	err = t.protect(func() error { return reliably(ctx, t.conn, func() error { return t.commit(ctx, last) }) })
 	if t.conn == nil { // the application's code panicked, see protect
 		return &WorkError{err}
 	}
@@ -43,7 +43,9 @@ func (t *Tx) Commit(ctx context.Context, declared, ours *pgx.Batch) error {
 	case errors.As(err, &refused) && refused.SeverityUnlocalized == "ERROR": // a deferred constraint, say
 		return &WorkError{err}
 	}
-	t.terminate(ctx)
+	if !t.alive() {
+		t.terminate(ctx)
+	}
 	return fmt.Errorf("%w: %w", ErrUnknown, err)
 }
 
@@ -134,7 +136,7 @@ func (t *Tx) Rollback(ctx context.Context, next func(*pgx.Batch)) error {
 	b := &pgx.Batch{}
 	b.Queue("rollback")
 	next(b)
-	return t.protect(func() error { return t.conn.SendBatch(ctx, b).Close() })
+	return t.protect(func() error { return reliably(ctx, t.conn, func() error { return t.conn.SendBatch(ctx, b).Close() }) })
 }
 
 // Close rolls back what is not committed and returns the connection to the pool.
