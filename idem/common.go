@@ -2,6 +2,7 @@ package idem
 
 import (
 	"context"
+	"sync"
 	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -41,7 +42,8 @@ type Common struct {
 	// that KeepPayloads kept. Default: 0, together with their events.
 	PayloadRetention time.Duration
 
-	pool *pgxpool.Pool
+	pool    *pgxpool.Pool
+	spoiled sync.Once // the log says that handlers spoil connections
 }
 
 func newCommon(pool *pgxpool.Pool, source Source, timeout time.Duration) Common {

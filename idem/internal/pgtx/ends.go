@@ -10,11 +10,7 @@ import "strings"
 // both readings count. SQL that Postgres cannot parse may be reported either
 // way: none of it is executed. A statement that is prepared under the name
 // "transaction" is reported, though it ends nothing.
-func EndsTransaction(sql string) bool {
-	sql = strings.TrimRight(sql, "; \t\r\n")
-	standard, escaping := lexer{rest: sql}, lexer{rest: sql, escapes: true}
-	return standard.ends() || strings.IndexByte(sql, '\\') >= 0 && escaping.ends()
-}
+func EndsTransaction(sql string) bool { return effectOf(sql)&ends != 0 }
 
 // lexer cuts SQL into tokens as Postgres's scanner does.
 type lexer struct {
@@ -22,9 +18,9 @@ type lexer struct {
 	escapes bool // a backslash escapes in '…', as with standard_conforming_strings off
 }
 
-// ends looks at the first word of each statement. Most SQL is one statement,
-// and that word decides.
-func (l *lexer) ends() bool {
+// statements looks at the first words of each statement. Most SQL is one statement,
+// and its first word decides.
+func (l *lexer) statements() (found effect) {
 	for body := false; ; {
 		word := l.next()
 		switch {
@@ -32,29 +28,14 @@ func (l *lexer) ends() bool {
 			continue
 		case body && is(word, "end"):
 			body = false
-		case l.endsAt(word):
-			return true
-		case strings.IndexByte(l.rest, ';') < 0:
-			return false
+		default:
+			found |= l.statement(word)
+		}
+		if found&ends != 0 || strings.IndexByte(l.rest, ';') < 0 {
+			return found
 		}
 		body = l.skip(word) || body
 	}
-}
-
-// endsAt tells whether the statement that begins with word ends the transaction.
-func (l *lexer) endsAt(word string) bool {
-	switch {
-	case is(word, "abort"), is(word, "commit"), is(word, "end"):
-		return true
-	case is(word, "prepare"):
-		return is(l.next(), "transaction")
-	case is(word, "rollback"):
-		if word = l.next(); is(word, "work") || is(word, "transaction") {
-			word = l.next()
-		}
-		return !is(word, "to")
-	}
-	return false
 }
 
 // skip moves behind the statement that begins with word; or, if that creates a
