@@ -12,6 +12,16 @@ const (
 	calls                    // a function is called for its result: it may do the two before
 )
 
+// EndsTransaction tells whether a statement in sql ends, replaces or prepares
+// the current transaction: ABORT, COMMIT, END, ROLLBACK (but not to a
+// savepoint) and PREPARE TRANSACTION, in all their forms.
+//
+// Whether a backslash escapes in '…' depends on a setting of the session, so
+// both readings count. SQL that Postgres cannot parse may be reported either
+// way: none of it is executed. A statement that is prepared under the name
+// "transaction" is reported, though it ends nothing.
+func EndsTransaction(sql string) bool { return effectOf(sql)&ends != 0 }
+
 // effectOf looks at the statements in sql. Only ends is certain. A wrong lasts costs a
 // connection, a wrong moves a round trip, a wrong calls a little of one. What a trigger or
 // an operator calls is not looked for.
@@ -23,6 +33,26 @@ func effectOf(sql string) (found effect) {
 		found |= escaping.statements()
 	}
 	return found | effectOfCalls(sql)
+}
+
+// statements looks at the first words of each statement. Most SQL is one statement,
+// and its first word decides.
+func (l *lexer) statements() (found effect) {
+	for body := false; ; {
+		word := l.next()
+		switch {
+		case word == ";": // an empty statement
+			continue
+		case body && is(word, "end"):
+			body = false
+		default:
+			found |= l.statement(word)
+		}
+		if found&ends != 0 || strings.IndexByte(l.rest, ';') < 0 {
+			return found
+		}
+		body = l.skip(word) || body
+	}
 }
 
 // statement is the effect of the statement that begins with word, from its first words.

@@ -2,40 +2,10 @@ package pgtx
 
 import "strings"
 
-// EndsTransaction tells whether a statement in sql ends, replaces or prepares
-// the current transaction: ABORT, COMMIT, END, ROLLBACK (but not to a
-// savepoint) and PREPARE TRANSACTION, in all their forms.
-//
-// Whether a backslash escapes in '…' depends on a setting of the session, so
-// both readings count. SQL that Postgres cannot parse may be reported either
-// way: none of it is executed. A statement that is prepared under the name
-// "transaction" is reported, though it ends nothing.
-func EndsTransaction(sql string) bool { return effectOf(sql)&ends != 0 }
-
 // lexer cuts SQL into tokens as Postgres's scanner does.
 type lexer struct {
 	rest    string
 	escapes bool // a backslash escapes in '…', as with standard_conforming_strings off
-}
-
-// statements looks at the first words of each statement. Most SQL is one statement,
-// and its first word decides.
-func (l *lexer) statements() (found effect) {
-	for body := false; ; {
-		word := l.next()
-		switch {
-		case word == ";": // an empty statement
-			continue
-		case body && is(word, "end"):
-			body = false
-		default:
-			found |= l.statement(word)
-		}
-		if found&ends != 0 || strings.IndexByte(l.rest, ';') < 0 {
-			return found
-		}
-		body = l.skip(word) || body
-	}
 }
 
 // skip moves behind the statement that begins with word; or, if that creates a
