@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 
 	"github.com/jackc/pgx/v5"
 
@@ -59,6 +60,7 @@ func (c *Common) runOnce(ctx context.Context, a attempt) (Outcome, error) {
 		}
 		return Duplicate, nil
 	}
+	defer func() { c.logSpoiled(ctx, t, a.event) }()
 	h := &handling{event: a.event, dry: a.dry, after: &hooks{}}
 	if err := t.Run(withHandling(ctx, h), a.work); err != nil {
 		return Retrying, err
@@ -77,6 +79,16 @@ func (c *Common) runOnce(ctx context.Context, a attempt) (Outcome, error) {
 	t.Close(ctx) // before the hooks: they may want a connection
 	h.after.run(ctx, func(err error) { c.logError(ctx, "webhook AfterCommit function failed", a.event, err) })
 	return Done, nil
+}
+
+// logSpoiled says once that connections are closed because of what handlers execute.
+func (c *Common) logSpoiled(ctx context.Context, t *pgtx.Tx, e Event) {
+	if t.Spoiled() {
+		c.spoiled.Do(func() {
+			c.logAttrs(ctx, slog.LevelWarn, "webhook handler may leave settings in its session, which the next event would meet: the connection is closed after each such event. "+
+				"Write SET LOCAL, or set_config with true, and use tx instead of tx.Conn()", nameAttrs(e))
+		})
+	}
 }
 
 func outcomeOf(err error) Outcome {

@@ -2,6 +2,7 @@ package idem
 
 import (
 	"context"
+	"sync"
 	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -48,6 +49,7 @@ type Common struct {
 
 	pool         *pgxpool.Pool
 	minRetention time.Duration // 0 for events that no provider delivers again
+	spoiled      sync.Once     // the log says that handlers spoil connections
 }
 
 func newCommon(pool *pgxpool.Pool, source Source, timeout time.Duration) Common {

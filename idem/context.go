@@ -1,6 +1,7 @@
 package idem
 
 import (
+	"bytes"
 	"context"
 	"sync"
 
@@ -33,14 +34,16 @@ func handlingFrom(ctx context.Context) (*handling, bool) {
 }
 
 // EventFrom returns the event that the handler with this context is processing:
-// its Scope (which account), its ID and its Payload as received. ok is false
-// outside of a handler.
+// its Scope (which account), its ID and its Payload as received, in a copy. ok is
+// false outside of a handler.
 func EventFrom(ctx context.Context) (e Event, ok bool) {
 	h, ok := handlingFrom(ctx)
 	if !ok {
 		return Event{}, false
 	}
-	return h.event, true
+	e = h.event
+	e.Payload = bytes.Clone(e.Payload) // what is stored, or handled again, is what was received
+	return e, true
 }
 
 // IsDryRun tells a handler that its transaction will be rolled back, so that it
@@ -68,7 +71,7 @@ func IsDryRun(ctx context.Context) bool {
 //
 // It panics outside of a handler, and for a statement that ends the transaction. The
 // name of a prepared statement, and what a [pgx.QueryRewriter] writes, cannot be looked
-// at: those cost two round trips more, to find out whether the transaction has ended.
+// at before: those cost two round trips more, to find out whether the transaction has ended.
 func ExecAtCommit(ctx context.Context, sql string, args ...any) {
 	h, ok := handlingFrom(ctx)
 	if !ok {

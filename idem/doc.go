@@ -129,7 +129,20 @@
 //	a relay, the broker has not          503  nothing, unless the Fallback takes it: then 200
 //
 // A handler that returns an error, panics, swallows an SQL error, ends the
-// transaction itself or takes longer than [Common.Timeout] has failed.
+// transaction itself or takes longer than [Common.Timeout] has failed. So has one
+// that returns while a goroutine of its still uses the transaction.
+//
+// # Settings of the session
+//
+// A handler changes settings for its transaction: SET LOCAL, or set_config with the
+// word true. Set for longer, the next event would meet them, with a schema for each
+// tenant in another tenant's tables. So the connection is closed after a handler that
+// executes SET without LOCAL, set_config without true, RESET, DISCARD, DEALLOCATE,
+// LISTEN, LOAD, DO or EXECUTE, or that calls tx.Conn(): the log says so once. The search
+// path and the role are put back in any case. What a function sets for longer, other
+// than these two, nothing sees; nor does closing a connection help behind a pooler that
+// shares sessions. The commit waits for the disk and the replica, whatever a handler
+// sets synchronous_commit to.
 //
 // # After a fix
 //
@@ -230,7 +243,7 @@
 //
 // What is acknowledged is on disk, whatever synchronous_commit is by default. A
 // replica that is promoted may lack the last moment, unless Postgres waits for it:
-// see synchronous_standby_names.
+// see synchronous_standby_names, and [WatchCommits], which the pool needs then.
 //
 // # When the network fails
 //

@@ -197,15 +197,17 @@ func TestHandlerThatEndsItsTransactionUnseenHasFailed(t *testing.T) {
 		"Exec": exec, "SendBatch": batch, "Query": query, "QueryRow": queryRow, "ExecAtCommit": declared,
 	} {
 		for how, end := range map[string]func(ctx context.Context, tx pgx.Tx) error{
-			"a rewriter writes it": func(ctx context.Context, tx pgx.Tx) error { return send(ctx, tx, "select 1", rewritten("rollback")) },
-			"it is prepared":       func(ctx context.Context, tx pgx.Tx) error { return send(ctx, tx, "finish") },
+			"a rewriter writes it":                     func(ctx context.Context, tx pgx.Tx) error { return send(ctx, tx, "select 1", rewritten("rollback")) },
+			"it is prepared":                           func(ctx context.Context, tx pgx.Tx) error { return send(ctx, tx, "finish") },
+			"it is prepared under a name with a space": func(ctx context.Context, tx pgx.Tx) error { return send(ctx, tx, "orders: finish") },
 		} {
 			t.Run(name+", "+how, func(t *testing.T) {
 				t.Parallel()
 				s := openApp(t, openPool(t, idemtest.URL(t), func(c *pgxpool.Config) {
 					c.AfterConnect = func(ctx context.Context, conn *pgx.Conn) error {
 						_, err := conn.Prepare(ctx, "finish", "rollback")
-						return err
+						_, spaced := conn.Prepare(ctx, "orders: finish", "rollback")
+						return errors.Join(err, spaced)
 					}
 				}))
 				s.on(func(ctx context.Context, tx pgx.Tx, n *note) error {

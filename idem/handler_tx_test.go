@@ -2,7 +2,9 @@ package idem_test
 
 import (
 	"context"
+	"database/sql/driver"
 	"errors"
+	"fmt"
 	"net/http"
 	"testing"
 
@@ -57,6 +59,77 @@ func TestTransactionIsClosedOnceTheHandlerReturned(t *testing.T) {
 		t.Errorf("the transaction was used after its end: %v", err)
 	}
 	s.wantEffects(1)
+}
+
+// slow is an argument whose encoding takes until somebody lets it go on.
+type slow struct{ encoding, goOn chan struct{} }
+
+func (s slow) Value() (driver.Value, error) {
+	close(s.encoding)
+	<-s.goOn
+	return "late", nil
+}
+
+// A goroutine that is about to send a statement when its handler returns would send it
+// in whatever transaction the connection has then, or in none.
+func TestStatementOfALeakedGoroutineIsNotExecutedAfterTheTransaction(t *testing.T) {
+	t.Parallel()
+	failure := errors.New("no such order")
+	for name, send := range map[string]func(tx pgx.Tx, arg any) error{
+		"Exec": func(tx pgx.Tx, arg any) error {
+			_, err := tx.Exec(context.Background(), insertEffect, arg)
+			return err
+		},
+		"Query": func(tx pgx.Tx, arg any) error {
+			rows, _ := tx.Query(context.Background(), insertEffect, arg)
+			rows.Close()
+			return rows.Err()
+		},
+		"QueryRow": func(tx pgx.Tx, arg any) error {
+			return tx.QueryRow(context.Background(), insertEffect+` returning event`, arg).Scan(new(string))
+		},
+		"SendBatch": func(tx pgx.Tx, arg any) error {
+			b := &pgx.Batch{}
+			b.Queue(insertEffect, arg)
+			return tx.SendBatch(context.Background(), b).Close()
+		},
+		"a savepoint": func(tx pgx.Tx, arg any) error {
+			savepoint, err := tx.Begin(context.Background())
+			if err != nil {
+				return err
+			}
+			_, err = savepoint.Exec(context.Background(), insertEffect, arg)
+			return err
+		},
+	} {
+		for _, returned := range []error{nil, failure} {
+			t.Run(fmt.Sprintf("%s, the handler returned %v", name, returned), func(t *testing.T) {
+				t.Parallel()
+				s := openApp(t, poolOf(t, 1))
+				late := slow{make(chan struct{}), make(chan struct{})}
+				ended := make(chan error, 1)
+				leaks := true
+				s.on(func(ctx context.Context, tx pgx.Tx, n *note) error {
+					if err := pay(ctx, tx, n); err != nil || !leaks {
+						return err
+					}
+					go func() { ended <- send(tx, late) }()
+					<-late.encoding
+					return returned
+				})
+				s.wantAnswer(paid("e1"), http.StatusServiceUnavailable)
+				leaks = false
+				s.wantAnswer(paid("e2"), http.StatusOK) // on the connection that there is
+				close(late.goOn)
+				if err := <-ended; err == nil {
+					t.Error("the statement was executed")
+				}
+				s.wantAnswer(paid("e3"), http.StatusOK)
+				s.wantEffects(2)
+				s.wantState("e1", idem.StateRetrying)
+			})
+		}
+	}
 }
 
 // Large objects are pgx's own: they would go to whoever has the connection next.

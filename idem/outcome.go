@@ -16,7 +16,7 @@ const (
 	Published Outcome = "published" // confirmed by the broker of a [Relay]; its consumers are next
 	Duplicate Outcome = "duplicate" // the event was stored before; nothing ran
 	Ignored   Outcome = "ignored"   // the application ignores this type; nothing is stored
-	Unknown   Outcome = "unknown"   // the answer to COMMIT was lost; the next delivery or attempt finds out
+	Unknown   Outcome = "unknown"   // the answer to COMMIT was lost, or came too late to count; the next delivery or attempt finds out
 	Refused   Outcome = "refused"   // not genuine; nothing is stored
 	Rejected  Outcome = "rejected"  // not a delivery at all: wrong method, too large, cut off
 )

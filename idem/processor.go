@@ -72,7 +72,7 @@ func (p *Processor) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 //
 // A nil error means that the event is stored or was before, and need not come
 // again. With an error it must be delivered again: the work was rolled back, or
-// ([Unknown]) the answer to COMMIT was lost.
+// ([Unknown]) the answer to COMMIT was lost, or came too late to count.
 //
 // The event is processed even if ctx is canceled meanwhile, until Timeout.
 func (p *Processor) Accept(ctx context.Context, e Event) (Outcome, error) {

@@ -11,7 +11,9 @@
 // # What it looks at
 //
 //	connection      a pooler, how soon Postgres notices a dead client, clocks that differ, too few connections
-//	server          version, a replica that takes no writes, fsync, synchronous_commit, wal_level, lag of replicas
+//	server          version, a replica that takes no writes, fsync, synchronous_commit, wal_level, lag of replicas, and
+//	                whether the pool notices a canceled wait for one: of the pool that it is given, which is not the
+//	                application's where the command idem runs it
 //	tables          several sets along the search_path, migrations, indexes, the rights of the role, autovacuum
 //	features        what the modes need of Postgres and its relatives may lack, tried and rolled back
 //	old snapshots   transactions, prepared transactions and replication slots that keep dead rows

@@ -157,11 +157,23 @@ func (p *patient) check() []Finding {
 func (p *patient) want(check string, severity Severity, problem, evidence string) {
 	p.Helper()
 	findings := p.check()
-	if !slices.ContainsFunc(findings, func(f Finding) bool {
-		return f.Check == check && f.Severity == severity && strings.Contains(f.Problem, problem) && strings.Contains(f.Evidence, evidence)
-	}) {
+	if !finds(findings, check, severity, problem, evidence) {
 		p.Errorf("it does not find %s, %s: %s (%s), but:\n%s", check, severity, problem, evidence, printed(findings))
 	}
+}
+
+// wantNo checks that there is no such finding.
+func (p *patient) wantNo(check string, severity Severity, problem string) {
+	p.Helper()
+	if findings := p.check(); finds(findings, check, severity, problem, "") {
+		p.Errorf("it finds %s, %s: %s:\n%s", check, severity, problem, printed(findings))
+	}
+}
+
+func finds(findings []Finding, check string, severity Severity, problem, evidence string) bool {
+	return slices.ContainsFunc(findings, func(f Finding) bool {
+		return f.Check == check && f.Severity == severity && strings.Contains(f.Problem, problem) && strings.Contains(f.Evidence, evidence)
+	})
 }
 
 func printed(findings []Finding) string {

@@ -3,6 +3,8 @@ package doctor
 import (
 	"context"
 	"fmt"
+
+	"github.com/paghooks/paghooks/idem/internal/pgtx"
 )
 
 func (e *examination) version(ctx context.Context) ([]Finding, error) {
@@ -89,6 +91,13 @@ func (e *examination) replication(ctx context.Context) (found []Finding, err err
 			Remedy: "set wal_level = replica, and restart",
 		})
 	}
+	if s.Names != "" {
+		unwatched, err := e.unwatched(ctx)
+		if err != nil {
+			return found, err
+		}
+		found = append(found, unwatched...)
+	}
 	if !s.Sees {
 		return append(found, hidden("the lag of replicas")), nil
 	}
@@ -122,6 +131,24 @@ func (e *examination) replication(ctx context.Context) (found []Finding, err err
 		})
 	}
 	return found, nil
+}
+
+// unwatched finds a pool that takes a commit whose wait for the replica was canceled for
+// any other.
+func (e *examination) unwatched(ctx context.Context) ([]Finding, error) {
+	conn, err := e.pool.Acquire(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer conn.Release()
+	if pgtx.Watched(conn.Conn()) {
+		return nil, nil
+	}
+	return []Finding{{
+		Severity: Warning, Problem: "this pool does not notice when somebody cancels a commit's wait for the replica: what was acknowledged then may be lost in a failover",
+		Evidence: "synchronous_standby_names is set, and the pool's configuration was not given to idem.WatchCommits",
+		Remedy:   "call idem.WatchCommits with the pgxpool.Config of the application before pgxpool.NewWithConfig",
+	}}, nil
 }
 
 // hidden says what the role may not see.

@@ -7,6 +7,7 @@ import (
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"github.com/paghooks/paghooks/idem"
 	"github.com/paghooks/paghooks/idem/idemtest"
 	"github.com/paghooks/paghooks/idem/internal/pgproxy"
 )
@@ -117,6 +118,10 @@ func TestEachCheckFindsWhatIsWrongWithReplicas(t *testing.T) {
 	p.exec(`select pg_reload_conf()`)
 	p.until(`select current_setting('synchronous_standby_names') = 'nobody'`)
 	p.want("replication", Error, "commits wait for a replica, and none is connected that counts", "synchronous_standby_names is nobody")
+	const unwatched = "this pool does not notice when somebody cancels a commit's wait for the replica"
+	p.want("replication", Warning, unwatched, "synchronous_standby_names is set")
+	idem.WatchCommits(p.config)
+	p.wantNo("replication", Warning, unwatched)
 }
 
 func TestAServerThatCanHaveNoReplicaIsSaid(t *testing.T) {

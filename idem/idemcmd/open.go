@@ -44,6 +44,7 @@ func connect(ctx context.Context, url, schema string) (*pgxpool.Pool, error) {
 	if schema != "" {
 		config.ConnConfig.RuntimeParams["search_path"] = pgx.Identifier{schema}.Sanitize()
 	}
+	idem.WatchCommits(config)
 	pool, err := pgxpool.NewWithConfig(ctx, config)
 	if err == nil {
 		connecting, cancel := context.WithTimeout(ctx, connectTime)

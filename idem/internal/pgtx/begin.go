@@ -15,7 +15,7 @@ type Session struct {
 	PID       uint32
 	StartedAt time.Time
 
-	SearchPath, Role string // before the handler changes them
+	SearchPath, Role, SynchronousCommit string // before the handler changes them
 }
 
 // Tx is the transaction of one attempt.
@@ -25,8 +25,8 @@ type Tx struct {
 	tx      pgx.Tx
 	session Session
 	ended   bool // COMMIT or ROLLBACK was sent
-	large   bool // the handler has large objects: pgx closes them when it commits itself
-	moved   bool // the handler may have set another search path or role
+
+	handler *state // what the handler did, once it runs
 }
 
 // Begin starts a transaction and executes what mark queues, in one round trip.
@@ -51,7 +51,7 @@ func Begin(ctx context.Context, pool *pgxpool.Pool, mark func(*pgx.Batch, *Sessi
 var errBroken = errors.New("the connection is broken")
 
 func begin(ctx context.Context, pool *pgxpool.Pool, mark func(*pgx.Batch, *Session)) (*Tx, error) {
-	t := &Tx{pool: pool}
+	t := &Tx{pool: pool, handler: new(state)}
 	err := Protect(func() (err error) { // hooks of the pool are the application's
 		if t.conn, err = pool.Acquire(ctx); err != nil {
 			return err

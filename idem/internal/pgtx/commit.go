@@ -12,13 +12,13 @@ import (
 
 // Commit executes what the handler has declared and what is ours, and commits, in one
 // round trip; both may be empty. The error is a [*WorkError] if Postgres refused, and
-// is [ErrUnknown] if its answer did not come: the transaction is committed then, or it
-// is not.
+// is [ErrUnknown] if its answer did not come, or may not count because the wait for the
+// synchronous replica was broken off: the transaction is committed then, or it is not.
 func (t *Tx) Commit(ctx context.Context, declared, ours *pgx.Batch) error {
 	ctx, cancel := Finish(ctx)
 	defer cancel()
 	last, err := t.join(ctx, declared, ours)
-	if err == nil && last.Len() > 0 && t.large {
+	if err == nil && last.Len() > 0 && t.handler.large {
 		err = t.execute(ctx, last)
 		last = &pgx.Batch{}
 	}
@@ -26,7 +26,7 @@ func (t *Tx) Commit(ctx context.Context, declared, ours *pgx.Batch) error {
 		return err
 	}
 	t.ended = true
-	err = t.protect(func() error { return t.commit(ctx, last) })
+	err = t.protect(func() error { return reliably(ctx, t.conn, func() error { return t.commit(ctx, last) }) })
 	if t.conn == nil { // the application's code panicked, see protect
 		return &WorkError{err}
 	}
@@ -43,7 +43,9 @@ func (t *Tx) Commit(ctx context.Context, declared, ours *pgx.Batch) error {
 	case errors.As(err, &refused) && refused.SeverityUnlocalized == "ERROR": // a deferred constraint, say
 		return &WorkError{err}
 	}
-	t.terminate(ctx)
+	if !t.alive() {
+		t.terminate(ctx)
+	}
 	return fmt.Errorf("%w: %w", ErrUnknown, err)
 }
 
@@ -79,11 +81,13 @@ func (t *Tx) Check(ctx context.Context, declared, ours *pgx.Batch) error {
 // COMMIT would say that all is well; and where the handler has set another search path
 // or role, ours would not find its tables.
 func (t *Tx) join(ctx context.Context, declared, ours *pgx.Batch) (last *pgx.Batch, err error) {
-	restores := ours.Len() > 0 && t.Marked() && (t.moved || slices.ContainsFunc(declared.QueuedQueries, mayMove))
-	if restores {
-		declared.Queue(`select set_config('role', $1, true), set_config('search_path', $2, true)`, t.session.Role, t.session.SearchPath)
+	unseen := slices.ContainsFunc(declared.QueuedQueries, isUnseen)
+	t.handler.note(declared.QueuedQueries)
+	moved := t.handler.raw || unseen || t.handler.effects&moves != 0
+	if t.Marked() && (moved || t.handler.effects&calls != 0) {
+		t.restore(declared)
 	}
-	if restores || slices.ContainsFunc(declared.QueuedQueries, isUnseen) {
+	if unseen || moved && ours.Len() > 0 && t.Marked() {
 		err = t.execute(ctx, declared)
 		declared = &pgx.Batch{}
 	}
@@ -91,15 +95,30 @@ func (t *Tx) join(ctx context.Context, declared, ours *pgx.Batch) (last *pgx.Bat
 	return declared, err
 }
 
-func mayMove(q *pgx.QueuedQuery) bool { return isUnseen(q) || moves(q.SQL) }
+// restore puts back what the next event on the connection depends on, or this one's
+// commit: the search path, in which another schema has tables of its own, the role, and
+// the wait for the disk and the replica.
+func (t *Tx) restore(b *pgx.Batch) {
+	const restore = `
+select case when current_setting('role') <> $1 then set_config('role', $1, false) end,
+	case when current_setting('search_path') <> $2 then set_config('search_path', $2, false) end,
+	case when current_setting('synchronous_commit') <> $3 then set_config('synchronous_commit', $3, true) end`
+	b.Queue(restore, t.session.Role, t.session.SearchPath, t.session.SynchronousCommit)
+}
 
-func isUnseen(q *pgx.QueuedQuery) bool { return unseen(q.SQL, q.Arguments) }
+// Spoiled reports whether the handler may have left its session with other settings, or
+// with something else that others would meet there. Its connection is not used again.
+func (t *Tx) Spoiled() bool {
+	t.handler.mu.Lock() // a goroutine that the handler has left behind may still be at it
+	defer t.handler.mu.Unlock()
+	return t.handler.raw || t.handler.effects&lasts != 0
+}
 
 // execute executes b before COMMIT, which is not b's to send.
 func (t *Tx) execute(ctx context.Context, b *pgx.Batch) error {
 	err := t.protect(func() error { return t.tx.SendBatch(ctx, b).Close() })
 	if err == nil {
-		err = t.verdict(ctx, slices.ContainsFunc(b.QueuedQueries, isUnseen))
+		err = t.verdict(ctx)
 	}
 	if err != nil {
 		return &WorkError{err}
@@ -134,7 +153,7 @@ func (t *Tx) Rollback(ctx context.Context, next func(*pgx.Batch)) error {
 	b := &pgx.Batch{}
 	b.Queue("rollback")
 	next(b)
-	return t.protect(func() error { return t.conn.SendBatch(ctx, b).Close() })
+	return t.protect(func() error { return reliably(ctx, t.conn, func() error { return t.conn.SendBatch(ctx, b).Close() }) })
 }
 
 // Close rolls back what is not committed and returns the connection to the pool.
@@ -153,7 +172,11 @@ func (t *Tx) Close(ctx context.Context) {
 	if !t.alive() && !t.ended {
 		t.terminate(ctx)
 	}
-	release(t.conn)
+	if t.Spoiled() {
+		closeNow(t.conn)
+	} else {
+		release(t.conn)
+	}
 	t.conn = nil
 }
 

@@ -14,16 +14,17 @@ import (
 const reach = 5 * time.Second
 
 // Ask calls f with a connection of the pool, outside of a transaction. The answer
-// is given up after a while, and the connection with it.
+// is given up after a while, and the connection with it. What f reports as stored is
+// not, to Ask, if its wait for the synchronous replica was broken off.
 func Ask(ctx context.Context, pool *pgxpool.Pool, f func(context.Context, *pgxpool.Conn) error) error {
 	ctx, cancel := context.WithTimeout(ctx, reach)
 	defer cancel()
 	var conn *pgxpool.Conn
 	err := Protect(func() (err error) { // hooks of the pool are the application's
-		if conn, err = pool.Acquire(ctx); err == nil {
-			err = f(ctx, conn)
+		if conn, err = pool.Acquire(ctx); err != nil {
+			return err
 		}
-		return err
+		return reliably(ctx, conn, func() error { return f(ctx, conn) })
 	})
 	if conn != nil {
 		release(conn)

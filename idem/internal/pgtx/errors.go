@@ -20,8 +20,9 @@ var (
 	ErrExited   = errors.New("the handler ended its goroutine: return an error instead")
 )
 
-// ErrUnknown is the outcome of a transaction whose answer to COMMIT was lost.
-var ErrUnknown = errors.New("the answer to COMMIT was lost")
+// ErrUnknown is the outcome of a transaction whose answer to COMMIT was lost, or proves
+// nothing.
+var ErrUnknown = errors.New("whether COMMIT has succeeded is unknown")
 
 // WorkError is a failure of the handler's work, as opposed to one of reaching
 // the database for it.

@@ -4,7 +4,7 @@ import (
 	"context"
 	"slices"
 	"strings"
-	"sync/atomic"
+	"sync"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
@@ -18,13 +18,112 @@ type guardedTx struct{ savepoint }
 
 // state is shared by a guarded transaction and its savepoints.
 type state struct {
-	over     atomic.Bool // the handler has returned
-	bypassed atomic.Bool // the handler has executed, or may have, what was not looked at
-	large    atomic.Bool // the handler has pgx's large objects, which only pgx can close
-	moved    atomic.Bool // the handler may have set another search path or role
+	mu      sync.Mutex
+	over    bool     // the handler has returned
+	running int      // calls of methods that have not returned
+	effects effect   // of what was executed
+	names   []string // of what was executed, and is still to be looked at: prepared statements
+	unseen  bool     // a rewriter has written what was executed
+	raw     bool     // the handler had the connection itself
+	large   bool     // the handler has pgx's large objects, which only pgx can close
 }
 
-func guard(tx pgx.Tx) guardedTx { return guardedTx{savepoint{tx, new(state)}} }
+// enter notes that the handler begins a call, which leave ends, to execute statements.
+// It returns why it must not: the transaction is over, or one of them would end it.
+func (s *state) enter(statements ...*pgx.QueuedQuery) error {
+	var found effect
+	for _, q := range statements {
+		found |= effectOf(q.SQL)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case s.over:
+		return pgx.ErrTxClosed
+	case found&ends != 0:
+		return ErrOwned
+	}
+	s.running++
+	s.noteLocked(found, statements)
+	return nil
+}
+
+func (s *state) leave() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.running--
+}
+
+// note notes statements of the handler's that are executed once it has returned.
+func (s *state) note(statements []*pgx.QueuedQuery) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, q := range statements {
+		s.noteLocked(effectOf(q.SQL), []*pgx.QueuedQuery{q})
+	}
+}
+
+func (s *state) noteLocked(found effect, statements []*pgx.QueuedQuery) {
+	s.effects |= found
+	for _, q := range statements {
+		if mayBeName(q.SQL) {
+			s.names = append(s.names, strings.Clone(q.SQL))
+		}
+		for i, arg := range q.Arguments {
+			if r, ok := rewriterOf(arg); ok {
+				s.unseen = true
+				q.Arguments = slices.Clone(q.Arguments)
+				q.Arguments[i] = noted{r, s}
+			}
+		}
+	}
+}
+
+// end ends the handler's use of the transaction. It reports whether a call of its has not
+// returned: where the arguments are encoded, say, which may take long, and after which
+// the statement would be sent, in whatever transaction the connection has then.
+func (s *state) end() (inUse bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.over = true
+	return s.running > 0
+}
+
+// set notes what the handler got, unless it has returned.
+func (s *state) set(flag *bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	*flag = *flag || !s.over
+}
+
+// noted is a rewriter whose statement is looked at.
+type noted struct {
+	pgx.QueryRewriter
+	state *state
+}
+
+func (n noted) RewriteQuery(ctx context.Context, conn *pgx.Conn, sql string, args []any) (string, []any, error) {
+	sql, args, err := n.QueryRewriter.RewriteQuery(ctx, conn, sql, args)
+	n.state.note([]*pgx.QueuedQuery{{SQL: sql}})
+	return sql, args, err
+}
+
+// rewriterOf returns what may make another statement of one.
+func rewriterOf(arg any) (r pgx.QueryRewriter, ok bool) {
+	switch arg.(type) {
+	case pgx.NamedArgs, pgx.StrictNamedArgs, noted: // change names only, or are looked at
+		return nil, false
+	}
+	r, ok = arg.(pgx.QueryRewriter)
+	return r, ok
+}
+
+// isUnseen reports whether q may execute another statement than its text.
+func isUnseen(q *pgx.QueuedQuery) bool {
+	return mayBeName(q.SQL) || slices.ContainsFunc(q.Arguments, func(arg any) bool { _, ok := rewriterOf(arg); return ok })
+}
+
+func guard(tx pgx.Tx, s *state) guardedTx { return guardedTx{savepoint{tx, s}} }
 
 func (guardedTx) Commit(context.Context) error   { return ErrOwned }
 func (guardedTx) Rollback(context.Context) error { return ErrOwned }
@@ -36,61 +135,14 @@ type savepoint struct {
 	state *state
 }
 
-// refuse returns why statements must not be executed: the transaction is over,
-// or one of them would end it.
-func (s savepoint) refuse(statements ...string) error {
-	if s.state.over.Load() {
-		return pgx.ErrTxClosed
-	}
-	if slices.ContainsFunc(statements, EndsTransaction) {
-		return ErrOwned
-	}
-	return nil
-}
-
-// note takes down that a statement may be another than its text, or may set another
-// search path or role.
-func (s savepoint) note(sql string, args []any) {
-	if unseen(sql, args) {
-		s.state.bypassed.Store(true)
-	}
-	if moves(sql) {
-		s.state.moved.Store(true)
-	}
-}
-
-// moves tells whether a statement may set another search path or role. It is a guess: a
-// wrong yes costs a round trip, and a function that does so may say nothing of it.
-func moves(sql string) bool {
-	sql = strings.ToLower(sql)
-	for _, word := range []string{"search_path", "role", "set_config", "reset"} {
-		if strings.Contains(sql, word) {
-			return true
-		}
-	}
-	return false
-}
-
-// unseen tells whether a statement may be another than its text: the name of one
-// that was prepared, or what a rewriter makes of it.
-func unseen(sql string, args []any) bool {
-	for _, arg := range args {
-		switch arg.(type) {
-		case pgx.NamedArgs, pgx.StrictNamedArgs: // change names only
-		case pgx.QueryRewriter:
-			return true
-		}
-	}
-	return !strings.ContainsAny(strings.TrimSpace(sql), " \t\r\n")
-}
-
 // failed is how pgx returns an error from every method.
 func failed(err error) pgx.BatchResults { return pgx.FailedBatchResults(&pgx.Batch{}, err) }
 
 func (s savepoint) Begin(ctx context.Context) (pgx.Tx, error) {
-	if err := s.refuse(); err != nil {
+	if err := s.state.enter(); err != nil {
 		return nil, err
 	}
+	defer s.state.leave()
 	tx, err := s.tx.Begin(ctx)
 	if err != nil {
 		return nil, err
@@ -99,79 +151,83 @@ func (s savepoint) Begin(ctx context.Context) (pgx.Tx, error) {
 }
 
 func (s savepoint) Commit(ctx context.Context) error {
-	if err := s.refuse(); err != nil {
+	if err := s.state.enter(); err != nil {
 		return err
 	}
+	defer s.state.leave()
 	return s.tx.Commit(ctx)
 }
 
 func (s savepoint) Rollback(ctx context.Context) error {
-	if err := s.refuse(); err != nil {
+	if err := s.state.enter(); err != nil {
 		return err
 	}
+	defer s.state.leave()
 	return s.tx.Rollback(ctx)
 }
 
-// Conn returns the connection itself, which is not guarded.
+// Conn returns the connection itself, which is not guarded, and is closed in the end.
 func (s savepoint) Conn() *pgx.Conn {
-	s.state.bypassed.Store(true)
+	s.state.set(&s.state.raw)
 	return s.tx.Conn()
 }
 
 // LargeObjects returns what works on the transaction as long as it is open.
 func (s savepoint) LargeObjects() pgx.LargeObjects {
-	s.state.large.Store(true)
+	s.state.set(&s.state.large)
 	return s.tx.LargeObjects()
 }
 
 func (s savepoint) CopyFrom(ctx context.Context, table pgx.Identifier, columns []string, rows pgx.CopyFromSource) (int64, error) {
-	if err := s.refuse(); err != nil {
+	if err := s.state.enter(); err != nil {
 		return 0, err
 	}
+	defer s.state.leave()
 	return s.tx.CopyFrom(ctx, table, columns, rows)
 }
 
 func (s savepoint) SendBatch(ctx context.Context, b *pgx.Batch) pgx.BatchResults {
-	statements := make([]string, 0, b.Len())
-	for _, q := range b.QueuedQueries {
-		statements = append(statements, q.SQL)
-	}
-	if err := s.refuse(statements...); err != nil {
+	if err := s.state.enter(b.QueuedQueries...); err != nil {
 		return pgx.FailedBatchResults(b, err)
 	}
-	for _, q := range b.QueuedQueries {
-		s.note(q.SQL, q.Arguments)
-	}
+	defer s.state.leave()
 	return s.tx.SendBatch(ctx, b)
 }
 
 func (s savepoint) Prepare(ctx context.Context, name, sql string) (*pgconn.StatementDescription, error) {
-	if err := s.refuse(sql); err != nil {
+	if EndsTransaction(sql) {
+		return nil, ErrOwned
+	}
+	if err := s.state.enter(); err != nil {
 		return nil, err
 	}
+	defer s.state.leave()
 	return s.tx.Prepare(ctx, name, sql)
 }
 
 func (s savepoint) Exec(ctx context.Context, sql string, args ...any) (pgconn.CommandTag, error) {
-	if err := s.refuse(sql); err != nil {
+	q := &pgx.QueuedQuery{SQL: sql, Arguments: args}
+	if err := s.state.enter(q); err != nil {
 		return pgconn.CommandTag{}, err
 	}
-	s.note(sql, args)
-	return s.tx.Exec(ctx, sql, args...)
+	defer s.state.leave()
+	return s.tx.Exec(ctx, sql, q.Arguments...)
 }
 
 func (s savepoint) Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error) {
-	if err := s.refuse(sql); err != nil {
+	q := &pgx.QueuedQuery{SQL: sql, Arguments: args}
+	if err := s.state.enter(q); err != nil {
 		return failed(err).Query()
 	}
-	s.note(sql, args)
-	return s.tx.Query(ctx, sql, args...)
+	defer s.state.leave()
+	return s.tx.Query(ctx, sql, q.Arguments...)
 }
 
 func (s savepoint) QueryRow(ctx context.Context, sql string, args ...any) pgx.Row {
-	if err := s.refuse(sql); err != nil {
+	q := &pgx.QueuedQuery{SQL: sql, Arguments: args}
+	if err := s.state.enter(q); err != nil {
 		return failed(err).QueryRow()
 	}
-	s.note(sql, args)
-	return s.tx.QueryRow(ctx, sql, args...)
+	defer s.state.leave()
+	return s.tx.QueryRow(ctx, sql, q.Arguments...)
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime/debug"
+	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -34,19 +35,22 @@ func Finish(ctx context.Context) (context.Context, context.CancelFunc) {
 
 // Run calls work with the transaction, guarded: work cannot end it. An error is
 // a [*WorkError]. When work does not return in time, Run does so without it;
-// work's connection is taken out of the pool and closed.
+// work's connection is taken out of the pool and closed. So it is when work has
+// returned, and left a goroutine behind that is about to use it.
 func (t *Tx) Run(ctx context.Context, work func(context.Context, pgx.Tx) error) error {
-	tx := guard(t.tx)
+	tx := guard(t.tx, t.handler)
 	err, returned := await(ctx, Start(func() error { return work(ctx, tx) }))
-	tx.state.over.Store(true)
-	t.large = tx.state.large.Load()
-	t.moved = tx.state.moved.Load() || tx.state.bypassed.Load()
-	if !returned {
-		t.abandon(ctx)
-		return &WorkError{ErrTimedOut}
+	inUse := t.handler.end()
+	switch {
+	case !returned:
+		err = ErrTimedOut
+	case err == nil && inUse:
+		err = ErrBusy
+	case err == nil:
+		err = t.verdict(ctx)
 	}
-	if err == nil {
-		err = t.verdict(ctx, tx.state.bypassed.Load())
+	if !returned || inUse {
+		t.abandon(ctx)
 	}
 	if err == nil {
 		return nil
@@ -107,8 +111,7 @@ func probe(err error) {
 }
 
 // verdict is what the state in which the handler left the connection means.
-// bypassed is whether something was executed that was not looked at.
-func (t *Tx) verdict(ctx context.Context, bypassed bool) error {
+func (t *Tx) verdict(ctx context.Context) error {
 	conn := t.conn.Conn()
 	switch {
 	case conn.IsClosed():
@@ -119,28 +122,42 @@ func (t *Tx) verdict(ctx context.Context, bypassed bool) error {
 		return ErrEnded
 	case conn.PgConn().TxStatus() == 'E':
 		return ErrAborted
-	case bypassed && t.Marked():
+	case t.Marked() && (t.handler.raw || t.handler.unseen || len(t.handler.names) > 0):
 		return t.checkSame(ctx)
 	}
 	return nil
 }
 
 // checkSame finds out whether the transaction is still the one that marked the event,
-// for a handler that had the connection itself: what is executed there is not
-// guarded.
+// for a handler that had the connection itself, or had something executed whose text was
+// not looked at. Prepared statements are looked at now: what is none was executed as it
+// is, if it is SQL; else it is what a pooler has under another name.
 func (t *Tx) checkSame(ctx context.Context) error {
+	const look = `select now(), array(select array[name, statement] from pg_prepared_statements where name = any($1::text[]))`
 	var startedAt time.Time
-	if err := t.conn.QueryRow(ctx, "select now()").Scan(&startedAt); err != nil {
+	var prepared [][]string
+	names := t.handler.names
+	if err := t.conn.QueryRow(ctx, look, names).Scan(&startedAt, &prepared); err != nil {
 		return err
 	}
+	for _, name := range names {
+		i := slices.IndexFunc(prepared, func(p []string) bool { return p[0] == name })
+		switch l := (lexer{rest: name}); {
+		case i >= 0:
+			t.handler.effects |= effectOf(prepared[i][1])
+		case !isCommand(l.next()):
+			t.handler.effects |= lasts | moves
+		}
+	}
+	t.handler.names = nil
 	if !startedAt.Equal(t.session.StartedAt) {
 		return ErrEnded
 	}
 	return nil
 }
 
-// abandon closes the connection under a handler that does not return. The pool
-// makes a new one.
+// abandon closes the connection under a handler that does not return, or a goroutine that
+// it has left behind. The pool makes a new one.
 func (t *Tx) abandon(ctx context.Context) {
 	closeNow(t.conn)
 	t.conn = nil

@@ -13,11 +13,11 @@ type Session struct {
 	PID       uint32
 	StartedAt time.Time
 
-	SearchPath, Role string // before the handler changes them
+	SearchPath, Role, SynchronousCommit string // before the handler changes them
 }
 
 func (s *Session) scan(row pgx.Row) error {
-	err := row.Scan(&s.PID, &s.StartedAt, &s.SearchPath, &s.Role, nil)
+	err := row.Scan(&s.PID, &s.StartedAt, &s.SearchPath, &s.Role, &s.SynchronousCommit)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return nil
 	}
@@ -25,7 +25,7 @@ func (s *Session) scan(row pgx.Row) error {
 }
 
 const session = `pg_backend_pid() as pid, now() as started_at, current_setting('search_path') as path, current_setting('role') as role, ` +
-	onDisk + ` as waits`
+	`coalesce(` + onDisk + `, current_setting('synchronous_commit')) as waits`
 
 // Mark records a new event as done. The insert is the duplicate check: it does
 // nothing if the event is stored, and waits while another transaction stores it.

@@ -2,59 +2,10 @@ package pgtx
 
 import "strings"
 
-// EndsTransaction tells whether a statement in sql ends, replaces or prepares
-// the current transaction: ABORT, COMMIT, END, ROLLBACK (but not to a
-// savepoint) and PREPARE TRANSACTION, in all their forms.
-//
-// Whether a backslash escapes in '…' depends on a setting of the session, so
-// both readings count. SQL that Postgres cannot parse may be reported either
-// way: none of it is executed. A statement that is prepared under the name
-// "transaction" is reported, though it ends nothing.
-func EndsTransaction(sql string) bool {
-	sql = strings.TrimRight(sql, "; \t\r\n")
-	standard, escaping := lexer{rest: sql}, lexer{rest: sql, escapes: true}
-	return standard.ends() || strings.IndexByte(sql, '\\') >= 0 && escaping.ends()
-}
-
 // lexer cuts SQL into tokens as Postgres's scanner does.
 type lexer struct {
 	rest    string
 	escapes bool // a backslash escapes in '…', as with standard_conforming_strings off
-}
-
-// ends looks at the first word of each statement. Most SQL is one statement,
-// and that word decides.
-func (l *lexer) ends() bool {
-	for body := false; ; {
-		word := l.next()
-		switch {
-		case word == ";": // an empty statement
-			continue
-		case body && is(word, "end"):
-			body = false
-		case l.endsAt(word):
-			return true
-		case strings.IndexByte(l.rest, ';') < 0:
-			return false
-		}
-		body = l.skip(word) || body
-	}
-}
-
-// endsAt tells whether the statement that begins with word ends the transaction.
-func (l *lexer) endsAt(word string) bool {
-	switch {
-	case is(word, "abort"), is(word, "commit"), is(word, "end"):
-		return true
-	case is(word, "prepare"):
-		return is(l.next(), "transaction")
-	case is(word, "rollback"):
-		if word = l.next(); is(word, "work") || is(word, "transaction") {
-			word = l.next()
-		}
-		return !is(word, "to")
-	}
-	return false
 }
 
 // skip moves behind the statement that begins with word; or, if that creates a

@@ -1,0 +1,154 @@
+package idem_test
+
+import (
+	"context"
+	"errors"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgconn/ctxwatch"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/paghooks/paghooks/idem"
+)
+
+// To a cancel, Postgres answers a commit that waits for its replica with success.
+func TestCommitWhoseWaitForTheReplicaIsCanceledIsNotAcknowledged(t *testing.T) {
+	t.Parallel()
+	primary, replica := pairOf(t, true)
+	s := openInboxApp(t, openPool(t, primary.URL(), asUsual))
+	if err := replica.CatchUp(t.Context(), primary); err != nil {
+		t.Fatal(err)
+	}
+	cutOff(t, primary, replica)
+	ways := []struct {
+		name string
+		set  func(*pgxpool.Config)
+	}{
+		{"by pgx, when the context ends", cancelAtEnd},
+		{"by a person", idem.WatchCommits},
+	}
+	stop := s.cancelByHand(ways[1].name)
+	var deliveries sync.WaitGroup
+	var spools []*canceledSpool
+	for _, way := range ways {
+		pool := func() (*app, *atomic.Int32) {
+			canceled := new(atomic.Int32)
+			other := openInboxApp(t, openPool(t, primary.URL(), func(c *pgxpool.Config) {
+				c.ConnConfig.RuntimeParams["application_name"] = way.name
+				c.ConnConfig.OnNotice = func(_ *pgconn.PgConn, n *pgconn.Notice) {
+					if n.Code == "01000" {
+						canceled.Add(1)
+					}
+				}
+				way.set(c)
+			}))
+			other.on(pay)
+			return other, canceled
+		}
+		deliver := func(mode string, s *app, canceled *atomic.Int32, accept func(context.Context, idem.Event) (idem.Outcome, error)) {
+			deliveries.Go(func() {
+				e := letter(mode+" "+way.name, mode+" "+way.name, 1)
+				for round := range 2 { // a new event, and what comes again
+					if o, err := accept(t.Context(), e); o.Acknowledged() || err == nil {
+						t.Errorf("%s, canceled %s, delivery %d: %s, %v, and only the primary has it", mode, way.name, round+1, o, err)
+					}
+				}
+				if canceled.Load() == 0 {
+					t.Errorf("%s: no wait was canceled %s\n%s", mode, way.name, s.logged())
+				}
+			})
+		}
+		one, canceled := pool()
+		one.processor.Timeout = time.Second
+		deliver("inline", one, canceled, one.processor.Accept)
+		one, canceled = pool()
+		deliver("inbox", one, canceled, one.inbox.Accept)
+		one, canceled = pool()
+		spools = append(spools, newCanceledSpool(one, canceled))
+	}
+	for _, one := range spools {
+		deliveries.Go(one.deliver)
+	}
+	deliveries.Wait()
+	stop()
+	if n := queryOne[int](s, `select count(*) from idem_events`); n != 6 {
+		t.Errorf("the primary has %d events, want all 6", n)
+	}
+	if err := errors.Join(primary.Kill(t.Context()), replica.Promote(t.Context())); err != nil {
+		t.Fatal(err)
+	}
+	s = openInboxApp(t, openPool(t, replica.URL(), asUsual))
+	if n := queryOne[int](s, `select count(*) from idem_events`); n != 0 {
+		t.Errorf("the replica has %d events, and nothing was to reach it", n)
+	}
+	s.on(pay)
+	for _, one := range spools {
+		s.inbox = s.newInbox(s.pool)
+		s.inbox.Spool = openSpool(t, one.dir)
+		s.drain()
+	}
+	s.wantEffects(len(spools)) // those that were acknowledged
+}
+
+// canceledSpool is an inbox with a spool whose drainer's commits are canceled.
+type canceledSpool struct {
+	*app
+	dir      string
+	spool    *idem.Spool
+	canceled *atomic.Int32
+}
+
+func newCanceledSpool(s *app, canceled *atomic.Int32) *canceledSpool {
+	c := &canceledSpool{app: s, dir: filepath.Join(s.TempDir(), "spool"), canceled: canceled}
+	c.spool = openSpool(s.T, c.dir)
+	s.inbox.Spool = c.spool
+	return c
+}
+
+// deliver keeps an event, and waits until the drainer's waits were canceled: one by one,
+// and each before the next.
+func (s *canceledSpool) deliver() {
+	e := letter(s.dir, s.dir, 1)
+	if o, err := s.inbox.Accept(s.Context(), e); o != idem.Spooled {
+		s.Errorf("Accept = %s, %v, want spooled", o, err)
+	}
+	for deadline := time.Now().Add(patience); s.canceled.Load() < 3; pause() {
+		if !s.spool.Spooling() {
+			s.Errorf("the drainer has deleted the file, and only the primary has the event")
+			return
+		}
+		if time.Now().After(deadline) {
+			s.Errorf("%d waits were canceled, want 3\n%s", s.canceled.Load(), s.logged())
+			return
+		}
+	}
+	if !s.spool.Spooling() {
+		s.Errorf("the drainer has deleted the file, and only the primary has the event")
+	}
+}
+
+// cancelAtEnd has pgx send a cancel when a context ends, which is one of its two ways.
+func cancelAtEnd(c *pgxpool.Config) {
+	c.ConnConfig.BuildContextWatcherHandler = func(conn *pgconn.PgConn) ctxwatch.Handler {
+		return &pgconn.CancelRequestContextWatcherHandler{Conn: conn, DeadlineDelay: patience}
+	}
+}
+
+// cancelByHand cancels waits for the replica, as a person does, in the sessions of an
+// application, until stop.
+func (s *app) cancelByHand(application string) (stop func()) {
+	ctx, cancel := context.WithCancel(s.Context())
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		for ; ctx.Err() == nil; pause() {
+			_, _ = s.pool.Exec(ctx, `select pg_cancel_backend(pid) from pg_stat_activity where wait_event = 'SyncRep' and application_name = $1`, application)
+		}
+	}()
+	return func() { cancel(); <-ended }
+}

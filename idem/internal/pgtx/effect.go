@@ -1,0 +1,162 @@
+package pgtx
+
+import "strings"
+
+// effect is what SQL may do to the transaction and to its session, beyond its work.
+type effect uint8
+
+const (
+	ends  effect = 1 << iota // the transaction is ended, replaced or prepared: see EndsTransaction
+	lasts                    // a setting of the session is another one after the commit
+	moves                    // another search path, role or synchronous_commit is set
+	calls                    // a function is called for its result: it may do the two before
+)
+
+// EndsTransaction tells whether a statement in sql ends, replaces or prepares
+// the current transaction: ABORT, COMMIT, END, ROLLBACK (but not to a
+// savepoint) and PREPARE TRANSACTION, in all their forms.
+//
+// Whether a backslash escapes in '…' depends on a setting of the session, so
+// both readings count. SQL that Postgres cannot parse may be reported either
+// way: none of it is executed. A statement that is prepared under the name
+// "transaction" is reported, though it ends nothing.
+func EndsTransaction(sql string) bool { return effectOf(sql)&ends != 0 }
+
+// effectOf looks at the statements in sql. Only ends is certain. A wrong lasts costs a
+// connection, a wrong moves a round trip, a wrong calls a little of one. What a trigger or
+// an operator calls is not looked for.
+func effectOf(sql string) (found effect) {
+	sql = strings.TrimRight(sql, "; \t\r\n")
+	standard, escaping := lexer{rest: sql}, lexer{rest: sql, escapes: true}
+	found = standard.statements()
+	if strings.IndexByte(sql, '\\') >= 0 {
+		found |= escaping.statements()
+	}
+	return found | effectOfCalls(sql)
+}
+
+// statements looks at the first words of each statement. Most SQL is one statement,
+// and its first word decides.
+func (l *lexer) statements() (found effect) {
+	for body := false; ; {
+		word := l.next()
+		switch {
+		case word == ";": // an empty statement
+			continue
+		case body && is(word, "end"):
+			body = false
+		default:
+			found |= l.statement(word)
+		}
+		if found&ends != 0 || strings.IndexByte(l.rest, ';') < 0 {
+			return found
+		}
+		body = l.skip(word) || body
+	}
+}
+
+// statement is the effect of the statement that begins with word, from its first words.
+func (l *lexer) statement(word string) effect {
+	switch {
+	case is(word, "select"), is(word, "with"), is(word, "call"), is(word, "("), is(word, "values"), is(word, "explain"):
+		if strings.IndexByte(l.rest, '(') >= 0 {
+			return calls
+		}
+	case is(word, "set"):
+		return l.set()
+	case is(word, "reset"), is(word, "discard"), is(word, "deallocate"), is(word, "listen"), is(word, "load"),
+		is(word, "do"), is(word, "execute"): // what they execute is in a string, or elsewhere
+		return lasts | moves
+	case is(word, "abort"), is(word, "commit"), is(word, "end"):
+		return ends
+	case is(word, "prepare") && is(l.next(), "transaction"):
+		return ends
+	case is(word, "rollback"):
+		if word = l.next(); is(word, "work") || is(word, "transaction") {
+			word = l.next()
+		}
+		if !is(word, "to") {
+			return ends
+		}
+	}
+	return 0
+}
+
+// set is the effect of SET.
+func (l *lexer) set() effect {
+	switch word := l.next(); {
+	case is(word, "local"):
+		return moves
+	case is(word, "transaction"), is(word, "constraints"):
+		return 0
+	}
+	return lasts | moves
+}
+
+// effectOfCalls is the effect of set_config, which sets for good unless its last argument
+// is the word true.
+func effectOfCalls(sql string) effect {
+	left := 0
+	for _, rest, ok := strings.Cut(sql, "_"); ok; _, rest, ok = strings.Cut(rest, "_") {
+		if start := len(sql) - len(rest) - len("set_"); start >= 0 && len(rest) >= len("config") && is(sql[start:start+len("set_config")], "set_config") {
+			left++
+		}
+	}
+	if left == 0 {
+		return 0
+	}
+	l := lexer{rest: sql}
+	for word := l.next(); word != ""; word = l.next() {
+		if is(word, "set_config") && l.lastArgumentIsTrue() {
+			left--
+		}
+	}
+	if left > 0 { // also where a string, a comment or a quoted name has it
+		return lasts | moves
+	}
+	return moves
+}
+
+// lastArgumentIsTrue moves behind the arguments of a call.
+func (l *lexer) lastArgumentIsTrue() bool {
+	if l.next() != "(" {
+		return false
+	}
+	before, last := "", ""
+	for depth := 1; depth > 0; {
+		word := l.next()
+		switch word {
+		case "":
+			return false
+		case "(":
+			depth++
+		case ")":
+			depth--
+		}
+		if depth > 0 {
+			before, last = last, word
+		}
+	}
+	return is(last, "true") && before == ","
+}
+
+// mayBeName reports whether sql may be the name of a prepared statement, which is
+// executed instead of it. One that begins as SQL does, and goes on, is taken for SQL.
+func mayBeName(sql string) bool {
+	l := lexer{rest: sql}
+	return !isCommand(l.next()) || !strings.ContainsAny(strings.TrimSpace(sql), " \t\r\n")
+}
+
+// isCommand reports whether SQL may begin with a word: the commands of PostgreSQL 18.
+func isCommand(word string) bool {
+	switch strings.ToLower(word) {
+	case "", ";", "(",
+		"abort", "alter", "analyse", "analyze", "begin", "call", "checkpoint", "close", "cluster", "comment", "commit", "copy",
+		"create", "deallocate", "declare", "delete", "discard", "do", "drop", "end", "execute", "explain", "fetch", "grant",
+		"import", "insert", "listen", "load", "lock", "merge", "move", "notify", "prepare", "reassign", "refresh", "reindex",
+		"release", "reset", "revoke", "rollback", "savepoint", "security", "select", "set", "show", "start", "table",
+		"truncate", "unlisten", "update", "vacuum", "values", "with":
+		return true
+	}
+	return false
+}

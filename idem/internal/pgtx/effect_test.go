@@ -1,0 +1,59 @@
+package pgtx
+
+import "testing"
+
+func TestWhatAStatementMayLeaveInItsSession(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		why, sql string
+		want     effect
+	}{
+		{"work", "update orders set paid_at = now()", 0},
+		{"a table that is named so", "update set_configs set a = 1", lasts | moves}, // a wrong guess, which costs a connection
+		{"a query", "select id from orders for update", 0},
+		{"a query with a function", "select count(*) from orders", calls},
+		{"a procedure", "call move($1)", calls},
+		{"SET", "set lock_timeout = 1", lasts | moves},
+		{"SET SESSION", "SET SESSION lock_timeout = 1", lasts | moves},
+		{"SET ROLE", "set role shop", lasts | moves},
+		{"SET LOCAL", "set local lock_timeout = 1", moves},
+		{"behind a comment", "-- name: Move :exec\nset/**/x = 1", lasts | moves},
+		{"the second statement", "select 1; set x = 1", lasts | moves},
+		{"of this transaction", "set transaction read only; set constraints all deferred", 0},
+		{"of all transactions", "set session characteristics as transaction read only", lasts | moves},
+		{"RESET", "reset all", lasts | moves},
+		{"DISCARD", "discard plans", lasts | moves},
+		{"a block", "do $$ begin end $$", lasts | moves},
+		{"for this transaction", "select set_config('a.b', f($1, 2), true)", calls | moves},
+		{"for good", "select set_config('a.b', $1, false)", calls | lasts | moves},
+		{"who knows", "select set_config('a.b', $1, $2)", calls | lasts | moves},
+		{"who knows either", "select set_config('a.b', $1, not true)", calls | lasts | moves},
+		{"both", "select set_config('a.b', '', true), SET_CONFIG('a.c', '', false)", calls | lasts | moves},
+		{"in an update", "update t set a = pg_catalog.set_config ('a.b', 'c', True)", moves},
+		{"in a string", "select 'set_config'", lasts | moves},
+		{"not closed", "select set_config('a', 'b', true", calls | lasts | moves},
+		{"no call", "select set_config, true", lasts | moves},
+		{"a word", "set_config", lasts | moves},
+		{"part of a word", "_config; t_config; set_confi", 0},
+	} {
+		t.Run(c.why, func(t *testing.T) {
+			t.Parallel()
+			if got := effectOf(c.sql); got != c.want {
+				t.Errorf("%q: %04b, want %04b", c.sql, got, c.want)
+			}
+		})
+	}
+}
+
+func TestWhatMayBeTheNameOfAPreparedStatement(t *testing.T) {
+	t.Parallel()
+	for sql, want := range map[string]bool{
+		"pay": true, "pay order": true, `"pay"`: true, "orders: pay": true, "1 pay": true, "commit": true, "select": true,
+		"select 1": false, " -- name: Pay :exec\n update orders set paid": false, "(select 1) union select 2": false, "with x as (select 1) select": false,
+		"CALL pay()": false, "": true, "/* a */ values (1)": false,
+	} {
+		if got := mayBeName(sql); got != want {
+			t.Errorf("%q: %t, want %t", sql, got, want)
+		}
+	}
+}
