@@ -54,7 +54,7 @@ func TestRunReturnsOnceRunningHandlersAreDone(t *testing.T) {
 		t.Errorf("%d events were begun, want %d: none after the stop", done, 10+workers)
 	}
 	m.wantEffects(done)
-	const left = `select count(*) from idem_events e where state = 'pending' and crashes = 0 and attempts = 0 and claimed_until is null`
+	const left = `select count(*) from idem_events e where state = 'pending' and crashes = 0 and attempts = 0 and claimed_by is null`
 	if n := queryOne[int](m, left); n != events-done {
 		t.Errorf("%d events wait for the next worker, want %d", n, events-done)
 	}
@@ -93,7 +93,7 @@ func TestStopTimeoutCancelsHandlersAndCountsNothing(t *testing.T) {
 				t.Errorf("Run = %v", err)
 			}
 			m.wantEffects(0)
-			m.wantRow("e1", `(state, attempts, crashes, claimed_until)`, `(pending,0,0,)`)
+			m.wantRow("e1", `(state, attempts, crashes, claimed_by)`, `(pending,0,0,)`)
 			m.wantWorked(idem.Retrying)
 			m.start(m.inbox)
 			m.wantWorked(idem.Done)
@@ -162,7 +162,7 @@ func TestRunThatIsStoppedBeforeItStartsDoesNothing(t *testing.T) {
 	if err := m.inbox.Run(ctx); err != nil {
 		t.Errorf("Run = %v", err)
 	}
-	m.wantRow("e1", `(state, claimed_until)`, `(pending,)`)
+	m.wantRow("e1", `(state, claimed_by)`, `(pending,)`)
 }
 
 // Postgres is unavailable when workers start, and when they stop.
@@ -202,5 +202,5 @@ func TestWorkerGivesUpWhatItCannotRecord(t *testing.T) {
 		t.Errorf("outcome %s, %v, want retrying, as a crash", o.Outcome, o.Err)
 	}
 	stop()
-	m.wantRow("e1", `(state, attempts, claimed_until is null)`, `(pending,0,f)`)
+	m.wantRow("e1", `(state, attempts, claimed_by is null)`, `(pending,0,f)`)
 }

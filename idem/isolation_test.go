@@ -4,6 +4,7 @@ import (
 	"context"
 	"testing"
 	"testing/synctest"
+	"time"
 )
 
 func TestOneAttemptRunsAloneOnceTheOthersHaveEnded(t *testing.T) {
@@ -17,7 +18,7 @@ func TestOneAttemptRunsAloneOnceTheOthersHaveEnded(t *testing.T) {
 			t.Error("two may run alone at the same time")
 		}
 		alone, begun := make(chan bool, 1), make(chan bool, 1)
-		go func() { alone <- i.runAlone(t.Context()) }()
+		go func() { got, _ := i.runAlone(t.Context(), time.Hour); alone <- got }()
 		synctest.Wait()
 		go func() { begun <- i.enter(t.Context(), 2) }()
 		for range 2 {
@@ -45,10 +46,10 @@ func TestOneAttemptRunsAloneOnceTheOthersHaveEnded(t *testing.T) {
 func TestWaitForIsolationEndsWithItsContext(t *testing.T) {
 	t.Parallel()
 	for name, wait := range map[string]func(context.Context, *isolation) bool{
-		"to run alone, and another goes on": func(ctx context.Context, i *isolation) bool { return i.runAlone(ctx) },
+		"to run alone, and another goes on": func(ctx context.Context, i *isolation) bool { got, _ := i.runAlone(ctx, time.Hour); return got },
 		"to begin, and another runs alone": func(ctx context.Context, i *isolation) bool {
 			i.leave(1)
-			i.runAlone(ctx)
+			i.runAlone(ctx, time.Hour)
 			return i.enter(ctx, 1)
 		},
 	} {

@@ -169,7 +169,7 @@ func TestEachCheckFindsWhatIsWrong(t *testing.T) {
 			func(p *patient) {
 				p.event("e1", "k", "pending", "1 hour")
 				p.event("e2", "k2", "pending", "1 hour")
-				p.exec(`update idem_events set claimed_until = now() where event = 'notes//e2'`)
+				p.exec(`insert into idem_workers values (1, 'notes', 'shop-1', 7, now(), now())`)
 			},
 			Warning, "the workers are behind", "the oldest is due for 1h0m",
 		},

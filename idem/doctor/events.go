@@ -44,7 +44,7 @@ func (e *examination) workers(ctx context.Context) ([]Finding, error) {
 		if err != nil || age == 0 {
 			return nil, err
 		}
-		works, err := store.HasWorkers(ctx, e.db, o.SourceName(), e.notTaken)
+		works, err := store.HasWorkers(ctx, e.db, o.SourceName())
 		f := &Finding{
 			Severity: Error, Problem: "events are due, and no worker claims them", Evidence: "the oldest is due for " + age.Round(time.Second).String(),
 			Remedy: "start the program that runs the inbox (idem.Serve, or Inbox.Run); an application with a Processor only has no workers: replay them with its own program",
