@@ -178,6 +178,12 @@ func (s *app) claimElsewhere(id string) {
 		update idem_events set starts = 1, claimed_at = now(), claimed_by = 1 where event like '%%/%s'`, id))
 }
 
+// workersElsewhere has workers of the source be alive for a moment that do nothing.
+func (s *app) workersElsewhere(source string) {
+	s.Helper()
+	s.exec(`insert into idem_workers values (2, '` + source + `', 'shop-1', 7, now(), now()) on conflict (id) do update set seen_at = now()`)
+}
+
 // hold keeps statements that store events waiting until release.
 func (s *app) hold() (release func()) {
 	s.Helper()

@@ -188,7 +188,7 @@ func TestChildThatWorks(t *testing.T) {
 		return err
 	})
 	for _, inbox := range []*idem.Inbox{idem.NewInbox(pool, source), idem.NewInbox(pool, bystander)} {
-		inbox.Workers, inbox.Logger, inbox.Poll = 3, nil, 10*time.Millisecond
+		inbox.Workers, inbox.Logger, inbox.Poll, inbox.Timeout = 3, nil, 10*time.Millisecond, time.Hour
 		if _, err := fmt.Sscan(os.Getenv("IDEM_TEST_MAX_CRASHES"), &inbox.MaxCrashes); err != nil {
 			t.Fatal(err)
 		}

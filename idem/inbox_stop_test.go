@@ -185,7 +185,7 @@ func TestRunGoesOnWhenPostgresIsBack(t *testing.T) {
 }
 
 // Postgres is gone under a handler, for good: its worker is not held for ever, and
-// the claim passes for a crash.
+// what it held is the next process's.
 func TestWorkerGivesUpWhatItCannotRecord(t *testing.T) {
 	t.Parallel()
 	m := newInboxApp(t)
@@ -198,8 +198,8 @@ func TestWorkerGivesUpWhatItCannotRecord(t *testing.T) {
 	worker := m.newInbox(openPool(t, m.pool.Config().ConnString(), func(c *pgxpool.Config) { takeDown(c, &down) }))
 	stop := m.start(worker)
 	o := m.next()
-	if o.Outcome != idem.Retrying || !strings.Contains(o.Err.Error(), "the failure could not be recorded, and passes for a crash") {
-		t.Errorf("outcome %s, %v, want retrying, as a crash", o.Outcome, o.Err)
+	if o.Outcome != idem.Retrying || !strings.Contains(o.Err.Error(), "the failure could not be recorded, and is not counted") {
+		t.Errorf("outcome %s, %v, want retrying, not counted", o.Outcome, o.Err)
 	}
 	stop()
 	m.wantRow("e1", `(state, attempts, claimed_by is null)`, `(pending,0,f)`)

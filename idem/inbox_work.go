@@ -175,7 +175,7 @@ func (r *runner) reconcile(ctx context.Context, c store.Claim, cause error) (Out
 const (
 	// insistTime is how long the end of a claim is tried to be recorded. A claim that is
 	// not ended then is claimed again by the same workers, as if it had never been.
-	insistTime = time.Minute
+	insistTime = 30 * time.Second
 	// insistStopped is the same from when the workers are stopped: others find the claim.
 	insistStopped = 5 * time.Second
 )

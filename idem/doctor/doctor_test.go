@@ -162,7 +162,7 @@ func TestEachCheckFindsWhatIsWrong(t *testing.T) {
 		{
 			"workers", "the program that works is not running",
 			func(p *patient) { p.event("e1", "k", "pending", "1 hour") },
-			Error, "events are due, and no worker claims them", "the oldest is due for 1h0m",
+			Error, "events are due, and no workers are alive", "the oldest is due for 1h0m",
 		},
 		{
 			"workers", "one works, and there is too much for it",
