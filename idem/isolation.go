@@ -9,7 +9,7 @@ import (
 // isolation counts the attempts of workers, and lets one of them run alone.
 //
 // An event that killed its process twice is tried alone, so that none that is
-// processed beside it is blamed. A process dies as a whole: hence all inboxes of
+// processed beside it is blamed. Others wait for that: hence it is bounded. A process dies as a whole: hence all inboxes of
 // a process share one isolation.
 type isolation struct {
 	mu       sync.Mutex
