@@ -295,3 +295,23 @@ func TestClockThatWasPutBackMakesHealthRed(t *testing.T) {
 	ahead("59 minutes", "59 minutes")
 	m.wantHealth("an hour", m.newHealth(m.inbox), "clock", "by the database's clock, an event arrived 59m0s in the future: the clock was put back")
 }
+
+// Postgres asks to run the transaction again more often than an attempt does: what was met
+// is to blame, and not the event.
+func TestSerializationFailuresAreNoFailuresOfTheEvent(t *testing.T) {
+	t.Parallel()
+	m := newInboxApp(t)
+	m.inbox.Backoff = func(int) time.Duration { return time.Hour }
+	runs := 0
+	m.on(func(ctx context.Context, tx pgx.Tx, n *note) error {
+		if runs++; runs <= 10 {
+			_, err := tx.Exec(ctx, `do $$ begin raise exception 'again' using errcode = '40001'; end $$`)
+			return err
+		}
+		return pay(ctx, tx, n)
+	})
+	m.store(letter("e1", "o1", 1))
+	m.start(m.inbox)
+	m.wantWorked(idem.Retrying, idem.Retrying, idem.Done)
+	m.wantRow("e1", "(state, attempts, crashes)", "(done,0,0)")
+}

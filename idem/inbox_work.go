@@ -96,8 +96,10 @@ func (r *runner) fail(ctx context.Context, c store.Claim, cause error) (Outcome,
 		_, err := r.release(ctx, c, store.PostponeTime)
 		return Retrying, errors.Join(cause, err)
 	case !isFinal(cause) && !pgtx.WorkFailed(cause): // not the event's, and not counted; but it may last
-		_, err := r.release(ctx, c, min(store.PostponeTime<<min(c.Number, 10), releaseMost))
+		_, err := r.release(ctx, c, soon(c))
 		return Retrying, errors.Join(cause, err)
+	case !isFinal(cause) && pgtx.Retryable(cause): // the others' that it met; a back-off of hours would hold up its lane
+		return r.settle(ctx, c, store.End{State: store.Pending, Wait: soon(c), Returned: true}, cause)
 	}
 	attempt, wait, returned := c.Attempts+1, time.Until(retryAt(cause)), pgtx.WorkFailed(cause)
 	park := store.End{State: store.Parked, Attempts: 1, Free: i.PassParked, Returned: returned}
@@ -140,6 +142,12 @@ func (r *runner) settle(ctx context.Context, c store.Claim, end store.End, cause
 		return Retrying, cause
 	}
 	return Outcome(end.State), cause
+}
+
+// soon is how long an event waits that could not be processed, for reasons that are not
+// its own: the longer, the more often it was tried.
+func soon(c store.Claim) time.Duration {
+	return min(store.PostponeTime<<min(c.Number, 10), releaseMost)
 }
 
 // releaseMost is how long an event waits at most that could not be processed, for
