@@ -32,6 +32,7 @@ type Owed struct {
 	Type     EventType
 	Parked   int       // acknowledged: nothing happens to them until they are replayed
 	Retrying int       // not acknowledged: Asaas delivers them again, unless it has deleted them
+	Pending  int       // acknowledged and due for a minute or longer: no workers take them, or not fast enough
 	Oldest   time.Time // when the first of them arrived
 }
 
@@ -39,20 +40,31 @@ type Owed struct {
 // whatever type a body names.
 func (o Owed) String() string {
 	eventType := strings.Map(printable, string(o.Type))
-	switch {
-	case o.Retrying == 0:
-		return fmt.Sprintf("%d %s parked", o.Parked, eventType)
-	case o.Parked == 0:
-		return fmt.Sprintf("%d %s retrying", o.Retrying, eventType)
+	var parts []string
+	add := func(n int, state idem.State) {
+		switch {
+		case n > 0 && len(parts) == 0:
+			parts = append(parts, fmt.Sprintf("%d %s %s", n, eventType, state))
+		case n > 0:
+			parts = append(parts, fmt.Sprintf("%d %s", n, state))
+		}
 	}
-	return fmt.Sprintf("%d %s parked, %d retrying", o.Parked, eventType, o.Retrying)
+	add(o.Parked, idem.StateParked)
+	add(o.Retrying, idem.StateRetrying)
+	add(o.Pending, idem.StatePending)
+	return strings.Join(parts, ", ")
 }
 
-// OwedStates are those of the events that [ListOwed] lists and [Recover] replays.
+// owedAfter is how long a pending event may be due: workers take it, or are too few.
+const owedAfter = time.Minute
+
+// OwedStates are those of the events that [Recover] replays. It leaves those that are
+// pending to their workers.
 func OwedStates() []idem.State { return []idem.State{idem.StateParked, idem.StateRetrying} }
 
-// ListOwed counts the events that are parked or retrying, by their type, most of
-// them first. To replay them, after a fix:
+// ListOwed counts the events that are parked or retrying, and those that are pending and
+// that no workers have taken for a minute, by their type, most of them first. To replay
+// those that are parked or retrying, after a fix:
 //
 //	replayed, err := processor.Replay(ctx, idem.Filter{States: asaas.OwedStates()})
 func ListOwed(ctx context.Context, events EventStore) ([]Owed, error) {
@@ -64,15 +76,21 @@ func ListOwed(ctx context.Context, events EventStore) ([]Owed, error) {
 }
 
 func countOwed(ctx context.Context, events EventStore, found map[EventType]Owed) error {
-	for e, err := range events.List(ctx, idem.Filter{States: OwedStates()}) {
+	for e, err := range events.List(ctx, idem.Filter{States: append(OwedStates(), idem.StatePending)}) {
 		if err != nil {
 			return err
 		}
+		if e.State == idem.StatePending && (e.DueAt.IsZero() || time.Since(e.DueAt) < owedAfter) {
+			continue
+		}
 		o := found[EventType(e.Type)]
 		o.Type = EventType(e.Type)
-		if e.State == idem.StateParked {
+		switch e.State {
+		case idem.StateParked:
 			o.Parked++
-		} else {
+		case idem.StatePending:
+			o.Pending++
+		default:
 			o.Retrying++
 		}
 		if o.Oldest.IsZero() || e.ReceivedAt.Before(o.Oldest) {
@@ -83,9 +101,11 @@ func countOwed(ctx context.Context, events EventStore, found map[EventType]Owed)
 	return nil
 }
 
+func (o Owed) events() int { return o.Parked + o.Retrying + o.Pending }
+
 func mostFirst(found map[EventType]Owed) []Owed {
 	return slices.SortedFunc(maps.Values(found), func(a, b Owed) int {
-		return cmp.Or(cmp.Compare(b.Parked+b.Retrying, a.Parked+a.Retrying), cmp.Compare(a.Type, b.Type))
+		return cmp.Or(cmp.Compare(b.events(), a.events()), cmp.Compare(a.Type, b.Type))
 	})
 }
 
@@ -106,7 +126,7 @@ func (r *recovery) settle(ctx context.Context, q queue) error {
 	if err != nil || len(r.events) == 0 {
 		return err
 	}
-	if len(owed) > 0 {
+	if slices.ContainsFunc(owed, func(o Owed) bool { return o.Parked+o.Retrying > 0 }) {
 		if err := r.replay(ctx, q); err != nil {
 			return err
 		}

@@ -262,6 +262,8 @@ func TestWhatIsOwedReadsAsALine(t *testing.T) {
 		"3 PAYMENT_RECEIVED parked":               {Type: asaas.EventPaymentReceived, Parked: 3},
 		"1 PAYMENT_RECEIVED retrying":             {Type: asaas.EventPaymentReceived, Retrying: 1},
 		"3 PAYMENT_RECEIVED parked, 1 retrying":   {Type: asaas.EventPaymentReceived, Parked: 3, Retrying: 1},
+		"2 PAYMENT_RECEIVED pending":              {Type: asaas.EventPaymentReceived, Pending: 2},
+		"1 PAYMENT_RECEIVED retrying, 2 pending":  {Type: asaas.EventPaymentReceived, Retrying: 1, Pending: 2},
 	} {
 		if got := owed.String(); got != want {
 			t.Errorf("got %q, want %q", got, want)

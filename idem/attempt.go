@@ -77,6 +77,9 @@ func (c *Common) runOnce(ctx context.Context, a attempt) (Outcome, error) {
 		return outcomeOf(err), err
 	}
 	t.Close(ctx) // before the hooks: they may want a connection
+	if a.atCommit != nil && t.Strict() {
+		c.commitAgain(ctx, a)
+	}
 	h.after.run(ctx, func(err error) { c.logError(ctx, "webhook AfterCommit function failed", a.event, err) })
 	return Done, nil
 }
@@ -88,6 +91,23 @@ func (c *Common) logSpoiled(ctx context.Context, t *pgtx.Tx, e Event) {
 			c.logAttrs(ctx, slog.LevelWarn, "webhook handler may leave settings in its session, which the next event would meet: the connection is closed after each such event. "+
 				"Write SET LOCAL, or set_config with true, and use tx instead of tx.Conn()", nameAttrs(e))
 		})
+	}
+}
+
+// commitAgain executes what an attempt has had executed with its COMMIT once more: at an
+// isolation that is stricter than Postgres's default, that has not seen what others
+// committed while the handler ran. Workers look by themselves for what they miss, though
+// not soon.
+func (c *Common) commitAgain(ctx context.Context, a attempt) {
+	ctx, cancel := pgtx.Finish(ctx)
+	defer cancel()
+	_, err := ask(ctx, c.pool, func(ctx context.Context, db store.DB) (struct{}, error) {
+		b := &pgx.Batch{}
+		a.atCommit(b)
+		return struct{}{}, store.ReadCommitted(ctx, db, b)
+	})
+	if err != nil {
+		c.logError(ctx, "webhook events behind this one wait up to a minute", a.event, err)
 	}
 }
 

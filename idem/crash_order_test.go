@@ -112,7 +112,6 @@ func TestOrderOfAnEntityOutlivesThePromotionOfAReplica(t *testing.T) {
 	const events, keys = 400, 8
 	primary := startCluster(t)
 	s := openOrders(t, primary.URL(), asUsual)
-	s.inbox.Timeout = time.Second // a claim of the old primary's workers is waited for a little longer
 	replica, err := primary.Replica(t.Context())
 	if err != nil {
 		t.Fatal(err)

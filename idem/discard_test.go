@@ -118,7 +118,7 @@ func TestPendingEventsCanBeDiscarded(t *testing.T) {
 	s.on(pay)
 	s.openInbox()
 	s.store(letter("e1", "a", 0), letter("e2", "b", 0))
-	s.exec(`update idem_events set starts = 1, claimed_until = now() + interval '10 s' where event like '%e1'`)
+	s.claimElsewhere("e1")
 	s.wantDiscarded(idem.Filter{States: []idem.State{idem.StatePending}, IDs: []string{"e1"}}, "a test", 1)
 	s.drain(1)
 	s.wantEffects(1)

@@ -233,8 +233,9 @@
 //
 // The tables are idem_events, one small row per event; idem_payloads, the bodies
 // of events that are not done; idem_archive, the bodies of done ones if
-// [Common.KeepPayloads] is set; idem_audit, what was done through an [Operator]; and
-// idem_prunes, what [Common.Prune] has seen.
+// [Common.KeepPayloads] is set; idem_workers, the signs of life of inboxes' workers;
+// idem_audit, what was done through an [Operator]; and idem_prunes, what [Common.Prune]
+// has seen.
 // They are in the first schema of the connection's search_path. Poolers such as
 // PgBouncer work in transaction mode, with pgx's QueryExecModeExec or
 // QueryExecModeSimpleProtocol, and [Inbox.PollOnly]. In these two modes pgx reads what
@@ -251,9 +252,13 @@
 // connections, or Postgres moves, what begins an attempt, stores or claims is given
 // up after 5 seconds without an answer, a handler after [Common.Timeout]; the pool
 // gets new connections, and what a broken attempt has left in Postgres is
-// terminated, so that its row can be locked again. A process that is cut off for
-// good cannot do that, nor one that never got the answer to BEGIN: so that Postgres
-// notices within a minute, and not after two hours, set in the connection string
+// terminated, so that its row can be locked again. What a killed process had claimed
+// goes on elsewhere within 12 seconds, by the signs of life that its workers gave; so
+// does what a process had claimed that is cut off, once Postgres has ended its sessions.
+//
+// A process that is cut off for good cannot have them ended, nor a host that vanished,
+// nor one that never got the answer to BEGIN: so that Postgres notices within a minute,
+// and not after two hours, set in the connection string
 //
 //	tcp_keepalives_idle=20&tcp_keepalives_interval=5&tcp_keepalives_count=4&idle_in_transaction_session_timeout=60s
 //

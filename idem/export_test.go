@@ -4,6 +4,8 @@ import (
 	"context"
 	"time"
 
+	"github.com/jackc/pgx/v5/pgxpool"
+
 	"github.com/paghooks/paghooks/idem/internal/spool"
 	"github.com/paghooks/paghooks/idem/internal/store"
 )
@@ -11,6 +13,9 @@ import (
 // Waiting returns how many deliveries wait to be stored, those not among them
 // that are being stored.
 func (i *Inbox) Waiting() int { return i.writer.Waiting() }
+
+// Pool returns the inbox's pool.
+func (i *Inbox) Pool() *pgxpool.Pool { return i.pool }
 
 // OpenSpoolOn opens a spool on a disk with faults.
 func OpenSpoolOn(dir string, disk spool.Disk) (*Spool, error) {

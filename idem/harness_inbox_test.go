@@ -170,6 +170,20 @@ func (s *app) until(sql string, args ...any) {
 	}
 }
 
+// claimElsewhere claims an event as living workers do. They are of another source: those of
+// its own would hear no sign of theirs.
+func (s *app) claimElsewhere(id string) {
+	s.Helper()
+	s.exec(fmt.Sprintf(`insert into idem_workers values (1, 'elsewhere', 'shop-1', 7, now(), now()) on conflict do nothing;
+		update idem_events set starts = 1, claimed_at = now(), claimed_by = 1 where event like '%%/%s'`, id))
+}
+
+// workersElsewhere has workers of the source be alive for a moment that do nothing.
+func (s *app) workersElsewhere(source string) {
+	s.Helper()
+	s.exec(`insert into idem_workers values (2, '` + source + `', 'shop-1', 7, now(), now()) on conflict (id) do update set seen_at = now()`)
+}
+
 // hold keeps statements that store events waiting until release.
 func (s *app) hold() (release func()) {
 	s.Helper()

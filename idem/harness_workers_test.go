@@ -26,21 +26,14 @@ type processes struct {
 	workers int // that were started
 }
 
-// The row of an event does not tell who has claimed it, and need not; here it does.
 const processTables = `
 alter table effects add column place bigserial, add column queue text;
-alter table idem_events add column worker text;
 create table fatal (event text primary key);
 create function tell() returns trigger language plpgsql as $$ begin
 	if new.state <> old.state then perform pg_notify(md5(current_schema()), new.state || ' ' || new.event); end if;
 	return new;
 end $$;
-create trigger tell before update on idem_events for each row execute function tell();
-create function sign() returns trigger language plpgsql as $$ begin
-	if new.starts > old.starts then new.worker = current_setting('application_name'); end if;
-	return new;
-end $$;
-create trigger sign before update on idem_events for each row execute function sign()`
+create trigger tell before update on idem_events for each row execute function tell()`
 
 func openProcesses(t *testing.T) *processes {
 	t.Helper()
@@ -93,14 +86,13 @@ func (p *processes) storeOne(e idem.Event) {
 	}
 }
 
-// release makes what a dead worker had taken due. That happens by itself when
-// its lease is over, which takes ten seconds. It waits until Postgres, too,
-// knows that the worker is dead: a claim may be on its way.
+// release makes what a dead worker had taken due. That happens by itself when it has
+// given no sign of life for a while. It waits until Postgres, too, knows that the worker
+// is dead: a claim may be on its way.
 func (p *processes) release(w *workerProcess) {
 	p.Helper()
 	p.untilGone(w)
-	p.exec(fmt.Sprintf(`
-update idem_events set claimed_until = now() where claimed_until > now() and worker = '%s'`, w.name))
+	p.exec(fmt.Sprintf(`delete from idem_workers where pid = %d`, w.cmd.Process.Pid))
 }
 
 // untilGone waits until Postgres has ended what a dead worker has begun.
@@ -196,7 +188,7 @@ func TestChildThatWorks(t *testing.T) {
 		return err
 	})
 	for _, inbox := range []*idem.Inbox{idem.NewInbox(pool, source), idem.NewInbox(pool, bystander)} {
-		inbox.Workers, inbox.Logger, inbox.Poll = 3, nil, 10*time.Millisecond
+		inbox.Workers, inbox.Logger, inbox.Poll, inbox.Timeout = 3, nil, 10*time.Millisecond, time.Hour
 		if _, err := fmt.Sscan(os.Getenv("IDEM_TEST_MAX_CRASHES"), &inbox.MaxCrashes); err != nil {
 			t.Fatal(err)
 		}

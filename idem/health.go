@@ -27,8 +27,11 @@ import (
 //	postgres    it answers within Timeout, and can be written to
 //	deliveries  fewer than MaxFailures in a row have failed in this process
 //	retrying    no event of a Processor has failed for longer than MaxRetrying
-//	workers     no event of an Inbox has been due for longer than MaxPending
+//	workers     no event that workers are to process has been due for longer than
+//	            MaxPending
 //	broker      the broker of an Outbox has not been unavailable for longer than MaxPending
+//	clock       no event of an Inbox arrived in the future: the database's clock was put
+//	            back, and workers wait until it is that late again
 //	spool       no event has been in an Inbox's Spool for longer than MaxSpooled, a
 //	            fifth of it is free, files can be read and written, and nothing has
 //	            been set aside
@@ -65,7 +68,7 @@ type Health struct {
 	MaxRetrying time.Duration
 
 	// MaxPending is how long an event may be due, in addition to the Timeout of the
-	// inbox; 0 turns the check off. Default: 5 minutes.
+	// receiver; 0 turns the check off, and that of the clock. Default: 5 minutes.
 	MaxPending time.Duration
 
 	// MaxSpooled is how long an event may be in a [Spool], while Postgres does not take

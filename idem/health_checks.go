@@ -36,9 +36,11 @@ func (x *examination) because(err error) {
 func (p *Processor) examine(ctx context.Context, x *examination) {
 	p.examineReceiver(ctx, x)
 	x.examineAge(ctx, &p.Common, retrying(x.health))
+	advice := "events were left to workers, and a Processor has none: have it Replay those that are pending, or have an Inbox run"
 	if p.HandToInbox {
-		x.examineAge(ctx, &p.Common, due(x.health, &p.Common, "see that workers of an Inbox run, and that its handlers do not hang"))
+		advice = "see that workers of an Inbox run, and that its handlers do not hang"
 	}
+	x.examineAge(ctx, &p.Common, due(x.health, &p.Common, advice))
 }
 
 func (i *Inbox) examine(ctx context.Context, x *examination) {
@@ -48,6 +50,7 @@ func (i *Inbox) examine(ctx context.Context, x *examination) {
 		advice = "workers run and do not keep up: see in the log whether handlers hang, or raise Workers"
 	}
 	x.examineAge(ctx, &i.Common, due(x.health, &i.Common, advice))
+	x.examineAge(ctx, &i.Common, ahead(x.health))
 	if i.Spool != nil && x.health.MaxSpooled > 0 {
 		x.examineSpool(i)
 	}
@@ -199,6 +202,25 @@ func due(h *Health, c *Common, advice string) ageLimit {
 	return ageLimit{
 		name: "workers", limit: limit, query: store.OldestDue,
 		well: "the oldest event that is due waits for %s", wrong: "an event has been due for %s", advice: advice,
+	}
+}
+
+// aheadMost is how far in the future an event may have arrived: commits take their time,
+// and clocks are put right by a little all the time.
+const aheadMost = time.Minute
+
+func ahead(h *Health) ageLimit {
+	limit := aheadMost
+	if h.MaxPending <= 0 {
+		limit = 0
+	}
+	return ageLimit{
+		name: "clock", limit: limit,
+		query: func(ctx context.Context, db store.DB, source string) (time.Duration, error) {
+			return store.Ahead(ctx, db, source, aheadMost)
+		},
+		well: "events arrived up to %s in the future", wrong: "by the database's clock, an event arrived %s in the future",
+		advice: "the clock was put back, and what arrived before waits until it is that late again: put it right, or requeue the events that are pending",
 	}
 }
 

@@ -146,7 +146,7 @@ func TestEventsThatNoWorkerTakesMakeHealthRed(t *testing.T) {
 	s.wantHealth("it has just become due", s.newHealth(s.inbox), "", "")
 	due(6)
 	s.wantHealth("nobody takes it", s.newHealth(s.inbox), "workers", "an event has been due for 6m0s: no workers run in this process")
-	s.wantHealth("it is no Processor's", s.newHealth(s.processor), "", "")
+	s.wantHealth("a Processor has no workers for it", s.newHealth(s.processor), "workers", "have it Replay those that are pending, or have an Inbox run")
 	s.processor.HandToInbox = true
 	s.wantHealth("the Processor hands events to workers", s.newHealth(s.processor), "workers", "see that workers of an Inbox run")
 	off := s.newHealth(s.inbox)
@@ -203,7 +203,7 @@ func TestPostgresThatIsNotWellMakesHealthRedInTime(t *testing.T) {
 		"it has no tables":         {idemtest.Pool(t), patience, "retrying", "have idem.Migrate run at start"},
 	} {
 		h := s.newHealth(idem.NewProcessor(c.pool, s.notes))
-		h.Timeout = c.timeout
+		h.Timeout, h.MaxPending = c.timeout, 0
 		start := time.Now()
 		s.wantHealth(reason, h, c.check, c.says)
 		if d := time.Since(start); d > patience {
@@ -323,7 +323,7 @@ func TestHealthOfReceiversThatShareAPoolAsksPostgresOnce(t *testing.T) {
 	for _, c := range s.newHealth(s.processor, s.inbox).Report().Checks {
 		names = append(names, c.Name)
 	}
-	if diff := cmp.Diff([]string{"postgres", "deliveries", "retrying", "deliveries", "workers"}, names); diff != "" {
+	if diff := cmp.Diff([]string{"postgres", "deliveries", "retrying", "workers", "deliveries", "workers", "clock"}, names); diff != "" {
 		t.Errorf("checks (-want +got):\n%s", diff)
 	}
 }

@@ -196,5 +196,5 @@ func TestLockTimeoutOfPostgresDoesNotMakeACrashOfAFailure(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.wantWorked(idem.Parked)
-	s.wantRow("e1", "state, attempts, crashes, claimed_until is null", "(parked,1,0,t)")
+	s.wantRow("e1", "state, attempts, crashes, claimed_by is null", "(parked,1,0,t)")
 }

@@ -42,10 +42,10 @@ type Inbox struct {
 	// Default: 20, which takes eight hours.
 	MaxAttempts int
 
-	// MaxCrashes is the number of processes that may die while they process an
-	// event, or be cut off from Postgres until their claim has ended, until it is
-	// parked without another attempt. After two the event runs alone in its process.
-	// Default: 3.
+	// MaxCrashes is the number of processes in a row that may die while they process
+	// an event, or be cut off from Postgres, until it is parked without another
+	// attempt. After two the event runs alone in its process, for its first 5 seconds.
+	// When its handler returns, also with an error, they are forgotten. Default: 3.
 	MaxCrashes int
 
 	// Backoff is how long to wait after the attempt of that number, counted

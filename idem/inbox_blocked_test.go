@@ -33,7 +33,7 @@ func TestEventThatFailsHoldsItsKeyAndNoOther(t *testing.T) {
 	m.wantWorked(idem.Retrying)
 	m.store(letter("b1", "b", 3), letter("b2", "b", 4)) // workers that find these have passed a's
 	m.wantWorked(idem.Done, idem.Done)
-	m.wantRow("a2", `(state, attempts, claimed_until)`, `(pending,0,)`)
+	m.wantRow("a2", `(state, attempts, claimed_by)`, `(pending,0,)`)
 	fixed.Store(true)
 	m.exec(`update idem_payloads set due_at = now() where due_at > now()`)
 	m.wantWorked(idem.Done, idem.Done)
@@ -117,7 +117,7 @@ func TestParkedEventHoldsItsKeyUntilSomebodyActs(t *testing.T) {
 			m.wantWorked(idem.Parked)
 			m.store(letter("b1", "b", 3)) // workers that find it have passed a's
 			m.wantWorked(idem.Done)
-			m.wantRow("a2", `(state, attempts, claimed_until)`, `(pending,0,)`)
+			m.wantRow("a2", `(state, attempts, claimed_by)`, `(pending,0,)`)
 			fixed.Store(true)
 			if err := c.act(t.Context(), m); err != nil {
 				t.Fatal(err)
@@ -207,7 +207,7 @@ func TestEventThatIsHeldBackDuringADiscardGoesOn(t *testing.T) {
 			for each row when (old.event like '%second') execute function hold()`)
 	claim := func() store.Claims {
 		t.Helper()
-		found, err := store.FindClaims(t.Context(), m.pool, store.Search{Source: "notes", Limit: 10, Lease: time.Minute, Crashed: 2})
+		found, err := store.FindClaims(t.Context(), m.pool, store.Search{Source: "notes", Limit: 10, Worker: 1, Crashed: 2})
 		if err != nil {
 			t.Fatal(err)
 		}

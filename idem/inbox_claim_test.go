@@ -30,7 +30,7 @@ func TestRunThatIsStoppedAtAnyMomentLeavesNoClaim(t *testing.T) {
 		}
 		proxy.Disarm()
 		stop()
-		m.wantRow("e1", `(claimed_until, attempts, crashes)`, `(,0,0)`)
+		m.wantRow("e1", `(claimed_by, attempts, crashes)`, `(,0,0)`)
 		if queryOne[bool](m, `select state = 'done' from idem_events`) {
 			done++
 		}

@@ -18,9 +18,9 @@ import (
 )
 
 // dieWith leaves an event as a worker does whose process dies for the nth time:
-// claimed, and free again by now.
+// claimed by workers that are not there.
 func (s *app) dieWith(id string, n int) {
-	s.exec(fmt.Sprintf(`update idem_events set starts = %[2]d, crashes = %[2]d - 1, claimed_until = now() - interval '50 seconds'
+	s.exec(fmt.Sprintf(`update idem_events set starts = %[2]d, crashes = %[2]d - 1, claimed_at = now(), claimed_by = -1
 		where event like '%%/%[1]s'`, id, n))
 }
 
@@ -82,7 +82,7 @@ func TestEventThatKilledTwoProcessesRunsAloneInItsProcess(t *testing.T) {
 			t.Errorf("%s was claimed, and there is one that must run alone", id)
 		}
 	}
-	m.wantRow("crashed", `(state, crashes, claimed_until > now())`, `(pending,2,t)`)
+	m.wantRow("crashed", `(state, crashes, claimed_by >= 0)`, `(pending,2,t)`)
 	close(release)
 	for range 9 {
 		m.wantWorked(idem.Done)
@@ -129,7 +129,7 @@ func TestEventThatKilledManyProcessesIsParkedUntried(t *testing.T) {
 	m.dieWith("crashed", 2)
 	m.dieWith("bystander", 1)
 	m.drain()
-	m.wantRow("deadly", `(state, crashes, claimed_until, last_error like '%3 processes died%')`, `(parked,3,,t)`)
+	m.wantRow("deadly", `(state, crashes, claimed_by, last_error like '%3 processes died%')`, `(parked,3,,t)`)
 	m.wantPayload("deadly", string(letter("deadly", "o1", 1).Payload))
 	m.wantRow("crashed", `(state, crashes)`, `(done,2)`)
 	m.wantRow("bystander", `(state, crashes)`, `(done,1)`)
@@ -191,7 +191,10 @@ func TestEventThatCannotRunAloneForLongIsPutOff(t *testing.T) {
 	hasty := m.newInbox(m.pool)
 	hasty.Timeout = time.Second
 	m.start(hasty)
-	m.until(`select claimed_until is null and due_at > p.received_at + interval '10 seconds' from idem_events join idem_payloads p using (event) where event = 'notes//crashed'`)
+	m.until(`select starts = 3 and claimed_by is null and due_at > now() from idem_events join idem_payloads p using (event) where event = 'notes//crashed'`)
+	m.store(letter("other", "o3", 0)) // which need not wait for it
+	m.wantWorked(idem.Done)
+	m.wantState("other", idem.StateDone)
 	close(release)
 	m.wantWorked(idem.Done)
 }
@@ -228,7 +231,7 @@ func TestCrashedEventThatFailsIsAnEventThatFailed(t *testing.T) {
 	m.dieWith("e1", 1)
 	m.drain()
 	m.wantWorked(idem.Retrying, idem.Retrying, idem.Done)
-	m.wantRow("e1", `(state, attempts, crashes)`, `(done,2,1)`)
+	m.wantRow("e1", `(state, attempts, crashes)`, `(done,2,0)`)
 }
 
 func TestClaimOfALivingWorkerIsLeftAlone(t *testing.T) {
@@ -236,11 +239,11 @@ func TestClaimOfALivingWorkerIsLeftAlone(t *testing.T) {
 	m := newInboxApp(t)
 	m.on(pay)
 	m.store(letter("a1", "a", 1), letter("a2", "a", 2), letter("b1", "b", 1))
-	m.exec(`update idem_events set starts = 1, claimed_until = now() + interval '1 hour' where event like '%a1'`)
+	m.claimElsewhere("a1")
 	m.drain()
 	m.wantWorked(idem.Done)
 	m.wantState("b1", idem.StateDone)
-	m.wantRow("a1", `(state, claimed_until is null, crashes)`, `(pending,f,0)`)
+	m.wantRow("a1", `(state, claimed_by is null, crashes)`, `(pending,f,0)`)
 	m.wantState("a2", idem.StatePending)
 }
 

@@ -193,7 +193,7 @@ func (l *lanes) settle(round int) {
 		}
 		if time.Now().After(deadline) {
 			l.Fatalf("round %d: events are left that nobody finds:\n%s", round, queryOne[string](l.app, `
-select string_agg(concat_ws(' ', e.event, e.state, 'due', p.due_at, 'lane', p.lane, 'claimed', e.claimed_until, e.last_error), E'\n' order by p.lane, e.received_at)
+select string_agg(concat_ws(' ', e.event, e.state, 'due', p.due_at, 'lane', p.lane, 'claimed', e.claimed_by, e.last_error), E'\n' order by p.lane, e.received_at)
 from idem_payloads p join idem_events e using (event)`))
 		}
 	}

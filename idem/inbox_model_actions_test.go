@@ -131,8 +131,8 @@ func (m *machine) Crash(t *rapid.T) {
 		e.crashes++
 	}
 	e.claimed = true
-	m.exec(fmt.Sprintf(`update idem_events set starts = starts + 1, crashes = crashes + (claimed_until is not null)::int,
-		claimed_until = now() + interval '10 s' where event = 'notes//%s'`, e.id))
+	m.exec(fmt.Sprintf(`update idem_events set starts = starts + 1, crashes = crashes + (claimed_by is not null)::int,
+		claimed_by = -1 where event = 'notes//%s'`, e.id))
 }
 
 // Restart starts the application again, maybe as another version.

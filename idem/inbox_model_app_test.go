@@ -149,7 +149,6 @@ func (s *modelApp) work() []string {
 	for before := -1; before < len(s.settled); {
 		before = len(s.settled)
 		s.exec(`update idem_payloads set due_at = now() where due_at > now()`)
-		s.exec(`update idem_events set claimed_until = now() where claimed_until > now()`)
 		if err := s.inbox.Drain(s.Context()); err != nil {
 			s.Fatal(err)
 		}
@@ -177,7 +176,7 @@ type row struct {
 
 func (s *modelApp) rows() []row {
 	rows, err := s.pool.Query(s.Context(), `
-select event, state, attempts, crashes, claimed_until is not null, lane is not null, body is not null
+select event, state, attempts, crashes, claimed_by is not null, lane is not null, body is not null
 from idem_events left join idem_payloads using (event) order by event`)
 	if err != nil {
 		s.Fatal(err)

@@ -239,7 +239,11 @@ func (m *model) workOn(e *modelEvent) idem.Outcome {
 		e.state, e.inLane = idem.StateUnhandled, false
 		return idem.Unhandled
 	}
-	switch met := m.run(e); {
+	met := m.run(e)
+	if met != "" {
+		e.crashes = 0 // its handler returned: it kills no process
+	}
+	switch {
 	case met == "":
 		return m.succeed(e)
 	case met == mishapFinal, met != mishapLater && e.attempts+1 >= modelAttempts:

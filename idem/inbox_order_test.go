@@ -136,7 +136,7 @@ func TestOlderEventThatComesLateWaitsForTheNewerInFlight(t *testing.T) {
 	}
 	m.store(letter("older", "o1", 1))
 	// A worker claims it, finds newer in flight, and releases it.
-	m.until(`select starts > 0 and claimed_until is null from idem_events where event like '%older'`)
+	m.until(`select starts > 0 and claimed_by is null from idem_events where event like '%older'`)
 	select {
 	case id := <-entered:
 		t.Errorf("%s is processed together with newer", id)

@@ -19,7 +19,7 @@ const (
 	// visible, by a commit, a little later than they are due.
 	positionLag = 300 * time.Millisecond
 	// searchAllEvery is how often one begins at the start. It finds what was committed
-	// later than that, and events whose lease has ended.
+	// later than that.
 	searchAllEvery = 5 * time.Second
 )
 

@@ -34,7 +34,7 @@ func TestBackoffSaysWhenAnEventIsTriedAgain(t *testing.T) {
 	m.start(m.inbox)
 	for attempt := 1; attempt <= 3; attempt++ {
 		m.wantWorked(idem.Retrying)
-		m.wantRow("e1", `(state, attempts, claimed_until, last_error)`, fmt.Sprintf(`(pending,%d,,"no such order")`, attempt))
+		m.wantRow("e1", `(state, attempts, claimed_by, last_error)`, fmt.Sprintf(`(pending,%d,,"no such order")`, attempt))
 		m.wantDueIn("e1", time.Duration(attempt)*time.Hour)
 		m.exec(`update idem_payloads set due_at = now()`)
 	}
@@ -62,7 +62,7 @@ func TestEventThatFailsTooOftenIsKeptWithWhatIsKnownOfIt(t *testing.T) {
 	m.wantAnswer(paid("e1"), 200)
 	m.start(m.inbox)
 	m.wantWorked(idem.Retrying, idem.Retrying, idem.Parked)
-	m.wantRow("e1", `(state, attempts, crashes, last_error, claimed_until)`, `(parked,3,0,"no such order, 3",)`)
+	m.wantRow("e1", `(state, attempts, crashes, last_error, claimed_by)`, `(parked,3,0,"no such order, 3",)`)
 	m.wantPayload("e1", paid("e1"))
 	m.wantAnswer(paid("e1"), 200) // somebody sends it again, who wants it done: it gets all its attempts anew
 	m.wantWorked(idem.Retrying, idem.Retrying, idem.Parked)
@@ -103,7 +103,7 @@ func TestHandlersSayWhatIsNotToBeTriedAgain(t *testing.T) {
 				}
 				return
 			}
-			m.wantRow("e1", `(attempts, claimed_until)`, `(0,)`)
+			m.wantRow("e1", `(attempts, claimed_by)`, `(0,)`)
 			m.wantDueIn("e1", 3*time.Hour)
 		})
 	}
@@ -140,7 +140,7 @@ func TestWhatIsNotTheEventsFaultIsTriedLessAndLessOften(t *testing.T) {
 	m.exec(`update idem_events set starts = 20`)
 	m.drain()
 	m.wantWorked(idem.Retrying)
-	m.wantRow("e1", `(state, attempts, crashes, claimed_until)`, `(pending,0,0,)`)
+	m.wantRow("e1", `(state, attempts, crashes, claimed_by)`, `(pending,0,0,)`)
 	if wait := queryOne[time.Duration](m, `select due_at - received_at from idem_payloads`); wait < 5*time.Second {
 		t.Errorf("the 22nd attempt is due %s after the 21st, want 5s", wait)
 	}
@@ -208,7 +208,7 @@ func TestHandlerThatTakesTooLongUnderAWorkerIsRolledBack(t *testing.T) {
 				m.exec(`update idem_payloads set due_at = now()`) // the time is short on a busy machine
 			}
 			m.wantEffects(0)
-			m.wantRow("slow", `(state, attempts, crashes, claimed_until, last_error is null)`, `(pending,1,0,,f)`)
+			m.wantRow("slow", `(state, attempts, crashes, claimed_by, last_error is null)`, `(pending,1,0,,f)`)
 			for n := range 3 { // these may take too long, too, but none is stuck
 				m.store(letter(fmt.Sprint(n), fmt.Sprint(n), 0))
 				for m.next().Outcome != idem.Done {

@@ -4,13 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
 
-	"github.com/paghooks/paghooks/idem/internal/notify"
-	"github.com/paghooks/paghooks/idem/internal/pgtx"
 	"github.com/paghooks/paghooks/idem/internal/store"
 )
 
@@ -22,8 +21,9 @@ var errStopped = errors.New("the workers were stopped: the next ones go on with 
 // of one Key one after the other, by the provider's time and then by arrival.
 // Keys do not wait for each other.
 //
-// An event whose process died is tried again once Timeout and 10 seconds have
-// passed since it was claimed.
+// Each call of Run has a row in idem_workers, and writes every two seconds that it is
+// alive, on a connection beside the pool. When its process dies, others go on with what it
+// had claimed within 12 seconds, whatever Timeout is.
 //
 // When ctx ends no further event is claimed, running handlers have StopTimeout to
 // finish, and Run returns nil. It returns an error if handlers did not return in
@@ -36,8 +36,10 @@ func (i *Inbox) Run(ctx context.Context) error {
 	i.runs.Add(1)
 	defer i.runs.Add(-1)
 	r := i.newRunner(ctx)
+	if !i.PollOnly {
+		r.channel = channel
+	}
 	var beside sync.WaitGroup
-	beside.Go(func() { r.listen(ctx) })
 	beside.Go(func() { r.promoteStuckEveryMinute(ctx) })
 	beside.Go(func() { i.scanSpoolEveryMinute(ctx) })
 	r.loop(ctx)
@@ -92,10 +94,22 @@ type runner struct {
 	position position
 
 	postponed atomic.Bool // since drain looked last, an event became due a moment later
+	searchAll atomic.Bool // the next search is to begin at the start: a claim has ended without a word
+
+	alive     context.Context // as long as anything is claimed
+	stopSigns context.CancelFunc
+	signing   sync.WaitGroup // what gives signs of life
+	channel   string         // that is listened to; "" for none
+	signs     *signs
+	begun     bool
+
+	mu      sync.Mutex
+	running map[string]bool // the row keys of what is claimed
 }
 
 func (i *Inbox) newRunner(ctx context.Context) *runner {
-	r := &runner{inbox: i, free: make(chan struct{}, i.Workers)}
+	r := &runner{inbox: i, free: make(chan struct{}, i.Workers), signs: newSigns(i.source.Name()), running: make(map[string]bool)}
+	r.alive, r.stopSigns = context.WithCancel(context.WithoutCancel(ctx))
 	r.attempts, r.cancel = context.WithCancelCause(context.WithoutCancel(ctx))
 	for range i.Workers {
 		r.free <- struct{}{}
@@ -169,6 +183,7 @@ func (r *runner) claimAndWork(ctx context.Context) (store.Claims, error) {
 	found, err := r.claim(ctx, n) // with an error there may be claims, too, whose commit is unknown: MarkStored finds out
 	r.giveBack(n, len(found.Claims))
 	for _, c := range found.Claims {
+		r.hold(c)
 		r.workers.Go(func() { r.work(c) })
 	}
 	return found, err
@@ -236,29 +251,34 @@ func (r *runner) rest(ctx context.Context, soon bool) {
 	}
 }
 
-// leaseMargin is how much longer than Timeout a claim is good for, so that a worker
-// can say that its attempt failed. A claim whose worker died ends with it.
-const leaseMargin = 10 * time.Second
-
 // crashedAlone is the number of crashes from which an event runs alone.
 const crashedAlone = 2
 
 // claim claims events for n workers. They are counted as running.
 func (r *runner) claim(ctx context.Context, n int) (store.Claims, error) {
+	if err := r.begin(ctx); err != nil {
+		return store.Claims{}, err
+	}
 	if !processIsolation.enter(ctx, n) {
 		return store.Claims{}, ctx.Err()
+	}
+	if r.searchAll.Swap(false) {
+		r.position = position{}
 	}
 	alone := processIsolation.reserve()
 	search := store.Search{
 		Source: r.inbox.source.Name(), After: r.position.after(), Limit: n,
-		Lease:   max(r.inbox.Timeout, r.inbox.Timeout+leaseMargin), // the sum overflows where Timeout means never
+		Worker: r.signs.own.ID, Running: r.held(),
 		Crashed: crashedAlone, WithCrashed: alone,
 	}
-	// Not cut off when ctx ends: what was claimed then would wait for its lease to end.
+	// Not cut off when ctx ends: what was claimed then would pass for a crash.
 	found, err := ask(context.WithoutCancel(ctx), r.inbox.pool, func(ctx context.Context, db store.DB) (store.Claims, error) {
 		return store.FindClaims(ctx, db, search)
 	})
 	r.position.seen(found)
+	if err != nil {
+		r.searchAll.Store(true) // for what was claimed and not answered
+	}
 	if alone && !slices.ContainsFunc(found.Claims, runsAlone) {
 		processIsolation.unreserve()
 	}
@@ -267,22 +287,6 @@ func (r *runner) claim(ctx context.Context, n int) (store.Claims, error) {
 }
 
 func runsAlone(c store.Claim) bool { return c.Crashes >= crashedAlone }
-
-// listen wakes the workers when other processes store events, until ctx ends.
-func (r *runner) listen(ctx context.Context) {
-	if r.inbox.PollOnly {
-		return
-	}
-	for failed := 1; ctx.Err() == nil; failed++ {
-		err := pgtx.Protect(func() error { // hooks of the pool are the application's
-			return notify.Listen(ctx, r.inbox.pool, channel, func() { failed = 0; r.inbox.wakeOwn() })
-		})
-		if err != nil && ctx.Err() == nil {
-			r.inbox.logError(ctx, "webhook workers cannot listen, and look for events every Poll", Event{}, err)
-			pause(ctx, failed)
-		}
-	}
-}
 
 // promoteStuckEveryMinute makes due what is held back behind nothing, until ctx
 // ends.
@@ -300,12 +304,35 @@ func (r *runner) promoteStuck(ctx context.Context) (n int64, err error) {
 	})
 }
 
+// hold notes that an event is claimed, and is being processed.
+func (r *runner) hold(c store.Claim) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.running[c.RowKey()] = true
+}
+
+// let is for when it is not being processed any more. If its claim could not be ended, the
+// next search finds it.
+func (r *runner) let(c store.Claim) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.running, c.RowKey())
+}
+
+// held returns the row keys of what is being processed.
+func (r *runner) held() []string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.AppendSeq(make([]string, 0, len(r.running)), maps.Keys(r.running))
+}
+
 // stop waits for the running handlers, and cancels them after StopTimeout.
 func (r *runner) stop() error {
 	late := time.AfterFunc(r.inbox.StopTimeout, func() { r.cancel(errStopped) })
 	r.workers.Wait()
 	late.Stop()
 	r.cancel(nil)
+	r.end()
 	if n := r.timedOut.Load(); n > 0 {
 		return fmt.Errorf("idem: %d handlers did not return when they were stopped: they must end with their context", n)
 	}

@@ -54,7 +54,7 @@ func TestRunReturnsOnceRunningHandlersAreDone(t *testing.T) {
 		t.Errorf("%d events were begun, want %d: none after the stop", done, 10+workers)
 	}
 	m.wantEffects(done)
-	const left = `select count(*) from idem_events e where state = 'pending' and crashes = 0 and attempts = 0 and claimed_until is null`
+	const left = `select count(*) from idem_events e where state = 'pending' and crashes = 0 and attempts = 0 and claimed_by is null`
 	if n := queryOne[int](m, left); n != events-done {
 		t.Errorf("%d events wait for the next worker, want %d", n, events-done)
 	}
@@ -93,7 +93,7 @@ func TestStopTimeoutCancelsHandlersAndCountsNothing(t *testing.T) {
 				t.Errorf("Run = %v", err)
 			}
 			m.wantEffects(0)
-			m.wantRow("e1", `(state, attempts, crashes, claimed_until)`, `(pending,0,0,)`)
+			m.wantRow("e1", `(state, attempts, crashes, claimed_by)`, `(pending,0,0,)`)
 			m.wantWorked(idem.Retrying)
 			m.start(m.inbox)
 			m.wantWorked(idem.Done)
@@ -162,7 +162,7 @@ func TestRunThatIsStoppedBeforeItStartsDoesNothing(t *testing.T) {
 	if err := m.inbox.Run(ctx); err != nil {
 		t.Errorf("Run = %v", err)
 	}
-	m.wantRow("e1", `(state, claimed_until)`, `(pending,)`)
+	m.wantRow("e1", `(state, claimed_by)`, `(pending,)`)
 }
 
 // Postgres is unavailable when workers start, and when they stop.
@@ -185,7 +185,7 @@ func TestRunGoesOnWhenPostgresIsBack(t *testing.T) {
 }
 
 // Postgres is gone under a handler, for good: its worker is not held for ever, and
-// the claim passes for a crash.
+// what it held is the next process's.
 func TestWorkerGivesUpWhatItCannotRecord(t *testing.T) {
 	t.Parallel()
 	m := newInboxApp(t)
@@ -198,9 +198,9 @@ func TestWorkerGivesUpWhatItCannotRecord(t *testing.T) {
 	worker := m.newInbox(openPool(t, m.pool.Config().ConnString(), func(c *pgxpool.Config) { takeDown(c, &down) }))
 	stop := m.start(worker)
 	o := m.next()
-	if o.Outcome != idem.Retrying || !strings.Contains(o.Err.Error(), "the failure could not be recorded, and passes for a crash") {
-		t.Errorf("outcome %s, %v, want retrying, as a crash", o.Outcome, o.Err)
+	if o.Outcome != idem.Retrying || !strings.Contains(o.Err.Error(), "the failure could not be recorded, and is not counted") {
+		t.Errorf("outcome %s, %v, want retrying, not counted", o.Outcome, o.Err)
 	}
 	stop()
-	m.wantRow("e1", `(state, attempts, claimed_until is null)`, `(pending,0,f)`)
+	m.wantRow("e1", `(state, attempts, claimed_by is null)`, `(pending,0,f)`)
 }

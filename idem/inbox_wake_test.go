@@ -3,6 +3,7 @@ package idem_test
 import (
 	"context"
 	"fmt"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -28,7 +29,7 @@ func TestWorkersAreToldOfWhatAnotherProcessStores(t *testing.T) {
 	})
 	m := openInboxApp(t, openPool(t, cluster.URL(), func(*pgxpool.Config) {}))
 	m.on(pay)
-	other := openPool(t, cluster.URL(), func(*pgxpool.Config) {})
+	other := openPool(t, cluster.URL(), func(c *pgxpool.Config) { c.ConnConfig.RuntimeParams["application_name"] = "other" })
 	worker := m.newInbox(other)
 	worker.Poll = time.Hour
 	m.start(worker)
@@ -43,45 +44,60 @@ func TestWorkersAreToldOfWhatAnotherProcessStores(t *testing.T) {
 	}
 	storeElsewhere()
 
-	const listeners = `select pid from pg_stat_activity where query = 'listen "idem_inbox"' and state = 'idle'`
 	for range 2 {
-		m.until(`select exists (` + listeners + `)`)
-		lost := queryOne[int](m, listeners)
+		lost := m.beside(other)
 		m.exec(fmt.Sprintf(`select pg_terminate_backend(%d)`, lost))
-		m.until(`select exists (`+listeners+` and pid <> $1)`, lost)
+		for deadline := time.Now().Add(patience); m.beside(other) == lost; pause() {
+			if time.Now().After(deadline) {
+				t.Fatal("nothing listens again")
+			}
+		}
 		storeElsewhere()
-	}
-
-	if _, err := other.Exec(t.Context(), `select 1`); err != nil {
-		t.Error(err)
-	}
-	n := queryOne[int](m, `select count(*) from (`+listeners+`) l`)
-	if n != 1 {
-		t.Errorf("%d connections listen, want 1", n)
 	}
 }
 
-func TestConnectionThatListensIsClosedWhenRunReturns(t *testing.T) {
+// beside waits until one connection is beside those of a pool that is not in use, and
+// returns its process.
+func (s *app) beside(pool *pgxpool.Pool) int {
+	s.Helper()
+	for deadline := time.Now().Add(patience); ; pause() {
+		own, idle := []uint32{}, pool.AcquireAllIdle(s.Context())
+		for _, c := range idle {
+			own = append(own, c.Conn().PgConn().PID())
+		}
+		all := int(pool.Stat().TotalConns()) == len(own)
+		found := queryOne[[]int](s, `select array_agg(pid) from pg_stat_activity where application_name = $1 and pid <> all ($2)`,
+			pool.Config().ConnConfig.RuntimeParams["application_name"], own)
+		for _, c := range idle {
+			c.Release()
+		}
+		if all && len(found) == 1 {
+			return found[0]
+		}
+		if time.Now().After(deadline) {
+			s.Fatalf("%d connections are beside the pool, want 1", len(found))
+		}
+	}
+}
+
+func TestConnectionBesideThePoolIsClosedWhenRunReturns(t *testing.T) {
 	t.Parallel()
 	m := newInboxApp(t)
-	stop := m.start(m.inbox)
-	const listening = `from pg_stat_activity where application_name = current_setting('application_name') and query = 'listen "idem_inbox"'`
-	m.until(`select count(*) = 1 ` + listening)
+	name := t.Name()
+	worker := m.newInbox(openPool(t, m.pool.Config().ConnString(), func(c *pgxpool.Config) { c.ConnConfig.RuntimeParams["application_name"] = name }))
+	worker.Poll = time.Hour
+	stop := m.start(worker)
+	pid := m.beside(worker.Pool())
 	stop()
-	m.until(`select count(*) = 0 ` + listening)
+	m.until(`select not exists (select from pg_stat_activity where pid = $1)`, pid)
+	m.until(`select not exists (select from idem_workers)`)
 }
 
 func TestPollOnlyDoesWithoutListen(t *testing.T) {
 	t.Parallel()
-	m := newInboxApp(t)
-	m.on(func(ctx context.Context, tx pgx.Tx, n *note) error {
-		const sessions = `select count(*) from pg_stat_activity
-			where application_name = current_setting('application_name') and query ilike 'listen%'`
-		if n := queryOne[int](m, sessions); n != 0 {
-			t.Errorf("%d connections listen, want none", n)
-		}
-		return pay(ctx, tx, n)
-	})
+	heard := make(listens, 10)
+	m := openInboxApp(t, openPool(t, idemtest.URL(t), func(c *pgxpool.Config) { c.ConnConfig.Tracer = heard }))
+	m.on(pay)
 	m.inbox.PollOnly = true
 	m.start(m.inbox)
 	other := m.newInbox(m.pool)
@@ -93,6 +109,23 @@ func TestPollOnlyDoesWithoutListen(t *testing.T) {
 		m.wantWorked(idem.Done)
 	}
 	m.wantEffects(3)
+	m.until(`select exists (select from idem_workers where seen_at > started_at + interval '1 second')`) // there is a connection for that
+	if len(heard) > 0 {
+		t.Error("a connection listens")
+	}
+}
+
+// listens has an element for each connection that listens.
+type listens chan bool
+
+func (listens) TraceQueryStart(ctx context.Context, _ *pgx.Conn, data pgx.TraceQueryStartData) context.Context {
+	return context.WithValue(ctx, listens(nil), strings.HasPrefix(data.SQL, "listen"))
+}
+
+func (l listens) TraceQueryEnd(ctx context.Context, _ *pgx.Conn, data pgx.TraceQueryEndData) {
+	if ctx.Value(listens(nil)) == true && data.Err == nil {
+		l <- true
+	}
 }
 
 func TestWorkersWakeForWhatTheirOwnProcessStores(t *testing.T) {

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/paghooks/paghooks/idem/internal/pgtx"
 	"github.com/paghooks/paghooks/idem/internal/store"
@@ -19,14 +18,18 @@ func (r *runner) work(c store.Claim) {
 	ctx, cancel := context.WithTimeout(r.attempts, r.inbox.Timeout)
 	defer cancel()
 	defer func() {
+		r.let(c)
 		processIsolation.leave(1)
 		r.free <- struct{}{}
 	}()
 	if runsAlone(c) {
 		defer processIsolation.unreserve()
-		if c.Crashes < r.inbox.MaxCrashes && !r.runAlone(ctx) {
-			_, _ = r.release(ctx, c, aloneWait)
-			return
+		if c.Crashes < r.inbox.MaxCrashes {
+			// Its handler needs the other half of its time.
+			if alone, again := processIsolation.runAlone(ctx, r.inbox.Timeout/2); !alone {
+				_, _ = r.release(ctx, c, again)
+				return
+			}
 		}
 	}
 	ctx, s := r.inbox.startSpan(ctx, StageAttempt, Event(c.Event), c.Trace, time.Now())
@@ -39,7 +42,7 @@ func (r *runner) work(c store.Claim) {
 		r.timedOut.Add(1)
 	}
 	if outcome == "" && err != nil { // no attempt was made
-		r.inbox.logError(ctx, "webhook claim could not be released, and passes for a crash", Event(c.Event), err)
+		r.inbox.logError(ctx, "webhook claim could not be released, and is claimed again", Event(c.Event), err)
 	}
 	s.report(ctx, Observation{Event: Event(c.Event), Outcome: outcome, Err: wrap(Event(c.Event), err)})
 }
@@ -93,20 +96,22 @@ func (r *runner) fail(ctx context.Context, c store.Claim, cause error) (Outcome,
 		_, err := r.release(ctx, c, store.PostponeTime)
 		return Retrying, errors.Join(cause, err)
 	case !isFinal(cause) && !pgtx.WorkFailed(cause): // not the event's, and not counted; but it may last
-		_, err := r.release(ctx, c, min(store.PostponeTime<<min(c.Number, 10), releaseMost))
+		_, err := r.release(ctx, c, soon(c))
 		return Retrying, errors.Join(cause, err)
+	case !isFinal(cause) && pgtx.Retryable(cause): // the others' that it met; a back-off of hours would hold up its lane
+		return r.settle(ctx, c, store.End{State: store.Pending, Wait: soon(c), Returned: true}, cause)
 	}
-	attempt, wait := c.Attempts+1, time.Until(retryAt(cause))
-	park := store.End{State: store.Parked, Attempts: 1, Free: i.PassParked}
+	attempt, wait, returned := c.Attempts+1, time.Until(retryAt(cause)), pgtx.WorkFailed(cause)
+	park := store.End{State: store.Parked, Attempts: 1, Free: i.PassParked, Returned: returned}
 	switch {
 	case isFinal(cause):
 		return r.settle(ctx, c, park, cause)
 	case wait > 0: // asked for, and so not counted
-		return r.settle(ctx, c, store.End{State: store.Pending, Wait: wait}, cause)
+		return r.settle(ctx, c, store.End{State: store.Pending, Wait: wait, Returned: returned}, cause)
 	case attempt >= i.MaxAttempts:
 		return r.settle(ctx, c, park, cause)
 	}
-	return r.settle(ctx, c, store.End{State: store.Pending, Attempts: 1, Wait: i.backoff(attempt)}, cause)
+	return r.settle(ctx, c, store.End{State: store.Pending, Attempts: 1, Wait: i.backoff(attempt), Returned: returned}, cause)
 }
 
 // backoff is the inbox's Backoff, which is the application's code.
@@ -124,13 +129,13 @@ func (r *runner) stopped() bool { return r.attempts.Err() != nil }
 func (r *runner) settle(ctx context.Context, c store.Claim, end store.End, cause error) (Outcome, error) {
 	end.LastError = errorText(cause)
 	tries := 0
-	settled, err := insist(ctx, r.inbox.pool, func(ctx context.Context, db store.DB) (bool, error) {
+	settled, err := insist(ctx, r, func(ctx context.Context, db store.DB) (bool, error) {
 		tries++
 		return store.Settle(ctx, db, c, end)
 	})
 	switch {
 	case err != nil:
-		return Retrying, errors.Join(cause, fmt.Errorf("the failure could not be recorded, and passes for a crash: %w", err))
+		return Retrying, errors.Join(cause, fmt.Errorf("the failure could not be recorded, and is not counted: %w", err))
 	case !settled && tries == 1: // done by another process, or by this handler with a COMMIT of its own
 		return Duplicate, cause
 	case end.State == store.Pending:
@@ -139,25 +144,20 @@ func (r *runner) settle(ctx context.Context, c store.Claim, end store.End, cause
 	return Outcome(end.State), cause
 }
 
+// soon is how long an event waits that could not be processed, for reasons that are not
+// its own: the longer, the more often it was tried.
+func soon(c store.Claim) time.Duration {
+	return min(store.PostponeTime<<min(c.Number, 10), releaseMost)
+}
+
 // releaseMost is how long an event waits at most that could not be processed, for
 // reasons that are not its own.
 const releaseMost = 5 * time.Second
 
-// aloneWait is how long the next try to run alone is put off. Nothing else begins
-// during such a try.
-const aloneWait = 10 * time.Second
-
-// runAlone waits until nothing else runs, and leaves the handler half of its time.
-func (r *runner) runAlone(ctx context.Context) bool {
-	half, cancel := context.WithTimeout(ctx, r.inbox.Timeout/2)
-	defer cancel()
-	return processIsolation.runAlone(half)
-}
-
 // release leaves the event to the next worker, after wait. released is false if it is
 // done, or another's already.
 func (r *runner) release(ctx context.Context, c store.Claim, wait time.Duration) (released bool, err error) {
-	return insist(ctx, r.inbox.pool, func(ctx context.Context, db store.DB) (bool, error) {
+	return insist(ctx, r, func(ctx context.Context, db store.DB) (bool, error) {
 		defer r.postponed.Store(true)
 		return store.Settle(ctx, db, c, store.End{State: store.Pending, Wait: wait})
 	})
@@ -170,8 +170,8 @@ func (r *runner) reconcile(ctx context.Context, c store.Claim, cause error) (Out
 	if err != nil || released {
 		return Retrying, errors.Join(cause, err)
 	}
-	// Its lease may have ended, and the event be another worker's.
-	found, err := insist(ctx, r.inbox.pool, func(ctx context.Context, db store.DB) (store.Found, error) {
+	// Others may have thought that this process is dead.
+	found, err := insist(ctx, r, func(ctx context.Context, db store.DB) (store.Found, error) {
 		return store.LookUp(ctx, db, c.Event)
 	})
 	if err != nil || found.State != store.Done {
@@ -180,16 +180,27 @@ func (r *runner) reconcile(ctx context.Context, c store.Claim, cause error) (Out
 	return Done, nil
 }
 
+const (
+	// insistTime is how long the end of a claim is tried to be recorded. A claim that is
+	// not ended then is claimed again by the same workers, as if it had never been.
+	insistTime = 30 * time.Second
+	// insistStopped is the same from when the workers are stopped: others find the claim.
+	insistStopped = 5 * time.Second
+)
+
 // insist is ask for what ends a claim. It repeats the statement while Postgres is
-// unavailable, found a deadlock, or gave up its wait for a lock, until the lease has
-// ended, or would have. What it could not record passes for a crash.
-func insist[T any](ctx context.Context, pool *pgxpool.Pool, f func(context.Context, store.DB) (T, error)) (T, error) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), leaseMargin)
+// unavailable, found a deadlock, or gave up its wait for a lock.
+func insist[T any](ctx context.Context, r *runner, f func(context.Context, store.DB) (T, error)) (T, error) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), insistTime)
 	defer cancel()
+	defer context.AfterFunc(r.attempts, func() { sleep(ctx, insistStopped); cancel() })()
 	for tries := 1; ; tries++ {
-		answer, err := ask(ctx, pool, f)
+		answer, err := ask(ctx, r.inbox.pool, f)
 		again := pgtx.Unavailable(err) || pgtx.Retryable(err) || pgtx.TookTooLong(err)
 		if err == nil || !again || !pause(ctx, tries) {
+			if err != nil {
+				r.searchAll.Store(true)
+			}
 			return answer, err
 		}
 	}

@@ -29,7 +29,7 @@ func TestWorkersCommitEffectAndRecordTogether(t *testing.T) {
 	m.wantWorked(idem.Done)
 	m.wantEffects(1)
 	m.wantPayload("e1", "")
-	m.wantRow("e1", `(state, attempts, crashes, last_error, claimed_until)`, `(done,0,0,,)`)
+	m.wantRow("e1", `(state, attempts, crashes, last_error, claimed_by)`, `(done,0,0,,)`)
 	if !queryOne[bool](m, `select e.xmin = f.xmin from idem_events e, effects f`) {
 		t.Error("the effect and the record are not of one transaction")
 	}
@@ -166,7 +166,7 @@ func TestEventWithoutAHandlerIsKeptAndItsKeyGoesOn(t *testing.T) {
 	m.wantAnswer(`{"id":"e2","type":"paid","order":"o1"}`, 200)
 	m.start(m.inbox)
 	m.wantWorked(idem.Unhandled, idem.Done)
-	m.wantRow("e1", `(state, attempts, last_error, claimed_until)`, `(unhandled,0,,)`)
+	m.wantRow("e1", `(state, attempts, last_error, claimed_by)`, `(unhandled,0,,)`)
 	m.wantPayload("e1", body)
 }
 

@@ -3,20 +3,34 @@ package idem
 import (
 	"context"
 	"sync"
+	"time"
 )
 
 // isolation counts the attempts of workers, and lets one of them run alone.
 //
 // An event that killed its process twice is tried alone, so that none that is
-// processed beside it is blamed. A process dies as a whole: hence all inboxes of
+// processed beside it is blamed. Others wait for that: hence it is bounded. A process dies as a whole: hence all inboxes of
 // a process share one isolation.
 type isolation struct {
 	mu       sync.Mutex
 	running  int
 	reserved bool          // somebody may run alone, or does
 	alone    bool          // nobody else begins
+	missed   int           // tries to run alone that came to nothing, since one did not
+	turn     int           // counts the rights to run alone that have ended
+	late     *time.Timer   // ends alone
 	changed  chan struct{} // closed and replaced when running or alone change; nil if nobody waits
 }
+
+const (
+	// aloneWait is how long others do not begin, at the first try to run alone: they wait.
+	// After each try that came to nothing it is twice as long the next time, and that is put
+	// off aloneShare times as long.
+	aloneWait  = 500 * time.Millisecond
+	aloneShare = 10
+	// aloneMost is after how long others begin again beside one that runs alone.
+	aloneMost = 5 * time.Second
+)
 
 // processIsolation is the isolation of this process.
 var processIsolation isolation
@@ -55,16 +69,50 @@ func (i *isolation) unreserve() {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	i.reserved, i.alone = false, false
+	i.turn++
+	if i.late != nil {
+		i.late.Stop()
+	}
 	i.wake()
 }
 
 // runAlone keeps others from beginning, and waits until one attempt is left:
-// the caller's, who holds the right to that. ctx must end.
-func (i *isolation) runAlone(ctx context.Context) bool {
+// the caller's, who holds the right to that, and runs alone for aloneMost then. It waits
+// for most at most; if that is not enough, it returns after how long to try again.
+func (i *isolation) runAlone(ctx context.Context, most time.Duration) (alone bool, again time.Duration) {
 	i.mu.Lock()
 	i.alone = true
+	most = min(most, aloneWait<<min(i.missed, 10))
 	i.mu.Unlock()
-	return i.wait(ctx, func() bool { return i.running <= 1 })
+	ctx, cancel := context.WithTimeout(ctx, most)
+	defer cancel()
+	alone = i.wait(ctx, func() bool {
+		if i.running > 1 {
+			return false
+		}
+		i.missed = 0
+		i.late = time.AfterFunc(aloneMost, i.admit(i.turn))
+		return true
+	})
+	if alone {
+		return true, 0
+	}
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	i.missed++
+	return false, aloneShare * most
+}
+
+// admit returns what lets others begin again, as long as that turn to run alone lasts.
+func (i *isolation) admit(turn int) func() {
+	return func() {
+		i.mu.Lock()
+		defer i.mu.Unlock()
+		if i.turn == turn {
+			i.alone = false
+			i.wake()
+		}
+	}
 }
 
 // wait waits until try, which is called with the lock, succeeds.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"testing"
 	"testing/synctest"
+	"time"
 )
 
 func TestOneAttemptRunsAloneOnceTheOthersHaveEnded(t *testing.T) {
@@ -17,7 +18,7 @@ func TestOneAttemptRunsAloneOnceTheOthersHaveEnded(t *testing.T) {
 			t.Error("two may run alone at the same time")
 		}
 		alone, begun := make(chan bool, 1), make(chan bool, 1)
-		go func() { alone <- i.runAlone(t.Context()) }()
+		go func() { got, _ := i.runAlone(t.Context(), time.Hour); alone <- got }()
 		synctest.Wait()
 		go func() { begun <- i.enter(t.Context(), 2) }()
 		for range 2 {
@@ -45,10 +46,10 @@ func TestOneAttemptRunsAloneOnceTheOthersHaveEnded(t *testing.T) {
 func TestWaitForIsolationEndsWithItsContext(t *testing.T) {
 	t.Parallel()
 	for name, wait := range map[string]func(context.Context, *isolation) bool{
-		"to run alone, and another goes on": func(ctx context.Context, i *isolation) bool { return i.runAlone(ctx) },
+		"to run alone, and another goes on": func(ctx context.Context, i *isolation) bool { got, _ := i.runAlone(ctx, time.Hour); return got },
 		"to begin, and another runs alone": func(ctx context.Context, i *isolation) bool {
 			i.leave(1)
-			i.runAlone(ctx)
+			i.runAlone(ctx, time.Hour)
 			return i.enter(ctx, 1)
 		},
 	} {
@@ -76,4 +77,67 @@ func TestWaitForIsolationEndsWithItsContext(t *testing.T) {
 			})
 		})
 	}
+}
+
+// Others wait while one runs alone, and not for long.
+func TestOthersBeginAgainWhileOneRunsAloneForLong(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var i isolation
+		for range 2 { // the end of the first one's time is none of the second's
+			i.enter(t.Context(), 1)
+			i.reserve()
+			if alone, _ := i.runAlone(t.Context(), time.Hour); !alone {
+				t.Fatal("it is the only one, and not alone")
+			}
+			start := time.Now()
+			if i.enter(t.Context(), 1); time.Since(start) != aloneMost {
+				t.Errorf("another begins after %s, want %s", time.Since(start), aloneMost)
+			}
+			i.leave(2)
+			i.unreserve()
+			i.enter(t.Context(), 1)
+			i.reserve()
+			i.runAlone(t.Context(), time.Hour)
+			time.Sleep(aloneMost / 2)
+			i.leave(1)
+			i.unreserve()
+		}
+	})
+}
+
+// What takes long runs, and one that must run alone does not get there. Others wait for a
+// tenth of the time, and it is tried again soon.
+func TestOthersWaitForATenthOfTheTimeWhileOneCannotRunAlone(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		const most = 4 * time.Second
+		var i isolation
+		i.enter(t.Context(), 2)
+		for n, want := range []time.Duration{500 * time.Millisecond, time.Second, 2 * time.Second, most, most} {
+			i.reserve()
+			start := time.Now()
+			alone, again := i.runAlone(t.Context(), most)
+			i.unreserve()
+			if waited := time.Since(start); alone || waited != want || again != 10*want {
+				t.Errorf("try %d: alone is %t after %s, and again after %s, want %s", n+1, alone, waited, again, want)
+			}
+			if !i.enter(t.Context(), 1) {
+				t.Error("another does not begin")
+			}
+			i.leave(1)
+		}
+		i.leave(1)
+		i.reserve()
+		if alone, _ := i.runAlone(t.Context(), most); !alone {
+			t.Error("it does not run although it is alone")
+		}
+		i.leave(1)
+		i.unreserve()
+		i.enter(t.Context(), 2)
+		i.reserve()
+		if _, again := i.runAlone(t.Context(), most); again != 5*time.Second {
+			t.Errorf("another waits %s, want 5s: the tries of the last one are over", again)
+		}
+	})
 }

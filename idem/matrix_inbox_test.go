@@ -105,13 +105,13 @@ func secondHeldBack(s *app, id string) {
 // firstClaimed leaves the first event to a worker.
 func firstClaimed(s *app, id string) {
 	twoStored(s, id)
-	s.exec(fmt.Sprintf(`update idem_events set starts = 1, claimed_until = now() + interval '1 hour' where event = 'notes//%s'`, id))
+	s.claimElsewhere(id)
 }
 
 // crashedOnce leaves the first event to a worker that is no more.
 func crashedOnce(s *app, id string) {
 	twoStored(s, id)
-	s.exec(fmt.Sprintf(`update idem_events set starts = 1, claimed_until = now() where event = 'notes//%s'`, id))
+	s.exec(fmt.Sprintf(`update idem_events set starts = 1, claimed_by = -1 where event = 'notes//%s'`, id))
 }
 
 func storeOne(ctx context.Context, p *pgxpool.Pool, source *notes, id string) (idem.Outcome, error) {
@@ -177,7 +177,7 @@ func handOver(ctx context.Context, p *pgxpool.Pool, source *notes, id string) (i
 // claimTwo claims two events, as a worker that then dies. The outcome is what
 // the provider was told before.
 func claimTwo(ctx context.Context, p *pgxpool.Pool, source *notes, _ string) (idem.Outcome, error) {
-	_, _ = store.FindClaims(ctx, p, store.Search{Source: source.Name(), Limit: 2, Lease: time.Hour, Crashed: 2})
+	_, _ = store.FindClaims(ctx, p, store.Search{Source: source.Name(), Limit: 2, Worker: 1, Crashed: 2})
 	return idem.Pending, ctx.Err()
 }
 
@@ -226,7 +226,7 @@ func drainWhileBusy(ctx context.Context, p *pgxpool.Pool, source *notes, id stri
 				return idem.Pending, ctx.Err()
 			default:
 			}
-			const query = `select starts > 0 and claimed_until is null from idem_events where event = 'notes//' || $1`
+			const query = `select starts > 0 and claimed_by is null from idem_events where event = 'notes//' || $1`
 			if err := conn.QueryRow(ctx, query, id).Scan(&released); err != nil {
 				return "", err
 			}

@@ -290,7 +290,7 @@ func (r *rig) stored(id string) (k kept) {
 	const look = `select coalesce((select state from idem_events where event = 'notes//' || $1), ''),
 		(select count(*) from effects where event = $1),
 		exists (select event from idem_payloads where event = 'notes//' || $1 union all select event from idem_archive where event = 'notes//' || $1),
-		exists (select from idem_events where event = 'notes//' || $1 and claimed_until is not null)`
+		exists (select from idem_events where event = 'notes//' || $1 and claimed_by is not null)`
 	if err := r.app.pool.QueryRow(r.Context(), look, id).Scan(&k.State, &k.Effects, &k.Body, &k.Claimed); err != nil {
 		r.Fatal(err)
 	}

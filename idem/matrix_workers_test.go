@@ -14,7 +14,7 @@ import (
 func (r *rig) letTimePass() {
 	r.Helper()
 	r.until(`select not exists (select from pg_stat_activity where application_name = any ($1))`, r.victims)
-	r.exec(`update idem_events set claimed_until = now() where claimed_until > now()`)
+	r.exec(`delete from idem_workers`)
 	r.exec(`update idem_payloads set due_at = now() where due_at > now()`)
 }
 

@@ -56,7 +56,7 @@ func (s *app) everyState() {
 	s.store(letter("bad-head", "a", 1), letter("behind", "a", 2))
 	s.drain(1)
 	s.store(letter("due", "b", 0), letter("claimed", "c", 0))
-	s.exec(`update idem_events set starts = 1, claimed_until = now() - interval '1 second' where event like '%claimed'`)
+	s.exec(`update idem_events set starts = 1, claimed_by = -1 where event like '%claimed'`)
 	s.exec(`with retrying as (
 			insert into idem_events (event, type, key, state, attempts, last_error) values ('notes//retrying', 'paid', 'o1', 'retrying', 2, 'x')
 			returning event)
@@ -66,7 +66,7 @@ func (s *app) everyState() {
 
 // Columns that this version knows: a later one may have more.
 const knownRows = `select array_agg(line order by line) from (
-	select concat_ws('|', event, type, key, state, received_at, attempts, last_error, body_hash, conflict_at, starts, crashes, claimed_until) as line
+	select concat_ws('|', event, type, key, state, received_at, attempts, last_error, body_hash, conflict_at, starts, crashes, claimed_at, claimed_by) as line
 	from idem_events union all
 	select concat_ws('|', event, source, lane, due_at, occurred_at, received_at, body) from idem_payloads union all
 	select concat_ws('|', event, occurred_at, received_at, body) from idem_archive) lines`

@@ -39,6 +39,10 @@ type Operator struct {
 	// process, before Progress, with the reason.
 	Failed func(e Event, err error)
 
+	// RequeueWithoutWorkers has Requeue leave events to workers although none are alive:
+	// set it where they run from time to time only, with [Inbox.Drain]. Default: false.
+	RequeueWithoutWorkers bool
+
 	name    string
 	workers requeuer // nil if the receiver has none
 }
@@ -114,10 +118,15 @@ func (o *Operator) ran(sum Replayed, of int, e Event, failure error) {
 }
 
 // Requeue records and runs [Inbox.Requeue]. It returns an error for a [Processor],
-// which has no workers.
+// which has no workers, and where no workers of the source are alive in any process:
+// what is requeued would wait, and the provider's next delivery of it would be a
+// duplicate.
 func (o *Operator) Requeue(ctx context.Context, f Filter, reason string) (n int64, err error) {
 	if o.workers == nil {
 		return 0, errors.New("idem: requeueing events: a Processor has no workers: replay them")
+	}
+	if err := o.findWorkers(ctx); err != nil {
+		return 0, fmt.Errorf("idem: requeueing events: %w", err)
 	}
 	err = o.act(ctx, "requeue", f, reason, func(ctx context.Context, id int64, keys []string) (string, error) {
 		n, err = o.workers.requeueAll(ctx, keys, f.states(), changed(id, f, keys, "requeued"))
@@ -125,6 +134,28 @@ func (o *Operator) Requeue(ctx context.Context, f Filter, reason string) (n int6
 	})
 	return n, err
 }
+
+// findWorkers returns an error if nothing would process what is requeued.
+func (o *Operator) findWorkers(ctx context.Context) error {
+	if o.RequeueWithoutWorkers {
+		return nil
+	}
+	yes, err := ask(ctx, o.pool, func(ctx context.Context, db store.DB) (bool, error) {
+		return store.HasWorkers(ctx, db, o.source.Name())
+	})
+	switch {
+	case err != nil:
+		return explain(err)
+	case !yes:
+		return ErrNoWorkers
+	}
+	return nil
+}
+
+// ErrNoWorkers is the error of [Operator.Requeue] where no workers of the source have
+// given a sign of life.
+var ErrNoWorkers = errors.New("no workers of this source are alive, and what is requeued would wait for them: " +
+	"replay the events, or start the program that runs the inbox; if it starts later, say that you requeue without workers")
 
 // Discard records and runs [Common.Discard].
 func (o *Operator) Discard(ctx context.Context, f Filter, reason string) (n int64, err error) {

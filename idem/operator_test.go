@@ -62,6 +62,7 @@ func TestWhatAnOperatorDoesIsInTheAuditTrail(t *testing.T) {
 	if r, err := ana.Replay(t.Context(), two, "the order came late"); r != (idem.Replayed{Done: 2}) || err != nil {
 		t.Error(r, err)
 	}
+	s.workersElsewhere("notes")
 	if n, err := ana.Requeue(t.Context(), idem.Filter{Keys: []string{"o3"}}, ""); n != 1 || err != nil {
 		t.Error(n, err)
 	}
@@ -183,6 +184,7 @@ func TestLineOfTheTrailIsShortWhateverWasChosen(t *testing.T) {
 		ids[n] = fmt.Sprintf("evt_%046d\u00e9", n)
 	}
 	reason := strings.Repeat("because ", 100_000)
+	s.workersElsewhere("notes")
 	if n, err := idem.NewOperator(s.inbox, "ana").Requeue(t.Context(), idem.Filter{IDs: ids}, reason); n != 0 || err != nil {
 		t.Fatal(n, err)
 	}

@@ -180,6 +180,7 @@ func TestMessageThatTheBrokerRefusesIsParkedAndRequeued(t *testing.T) {
 		t.Fatal(stats, err)
 	}
 	w.refuse = nil
+	s.workersElsewhere("shop")
 	if n, err := idem.NewOperator(outbox, "ana").Requeue(t.Context(), idem.Filter{}, "the limit was raised"); n != 1 || err != nil {
 		t.Error(n, err)
 	}

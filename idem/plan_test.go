@@ -22,11 +22,11 @@ var verbs = []struct {
 	do   func(ctx context.Context, db store.DB, e store.Event) error
 }{
 	{"FindClaims", func(ctx context.Context, db store.DB, e store.Event) error {
-		_, err := store.FindClaims(ctx, db, store.Search{Source: e.Source, Limit: 8, Lease: time.Minute, Crashed: 2, WithCrashed: true})
+		_, err := store.FindClaims(ctx, db, store.Search{Source: e.Source, Limit: 8, Worker: 1, Crashed: 2, WithCrashed: true})
 		return err
 	}},
 	{"FindClaims from a position", func(ctx context.Context, db store.DB, e store.Event) error {
-		search := store.Search{Source: e.Source, Limit: 8, Lease: time.Minute, Crashed: 2, After: time.Now().Add(-30 * time.Minute)}
+		search := store.Search{Source: e.Source, Limit: 8, Worker: 1, Crashed: 2, After: time.Now().Add(-30 * time.Minute)}
 		_, err := store.FindClaims(ctx, db, search)
 		return err
 	}},
@@ -171,7 +171,7 @@ func TestClaimIsPlannedOnce(t *testing.T) {
 	s := openApp(t, idemtest.Pool(t))
 	conn := s.connect("auto")
 	for range 10 {
-		if _, err := store.FindClaims(t.Context(), conn, store.Search{Source: "notes", Limit: 4, Lease: time.Minute, Crashed: 2}); err != nil {
+		if _, err := store.FindClaims(t.Context(), conn, store.Search{Source: "notes", Limit: 4, Worker: 1, Crashed: 2}); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -12,6 +12,9 @@ import (
 // Requeue has the workers process the events that f chooses again, as if they had
 // just arrived, each in its place in the order of its entity. Events that are
 // being processed are left. It returns how many it requeued.
+//
+// It does not ask whether workers run, here or elsewhere, now or later: see
+// [Operator.Requeue], which does.
 func (i *Inbox) Requeue(ctx context.Context, f Filter) (int64, error) {
 	keys, err := i.find(ctx, f)
 	if err != nil {

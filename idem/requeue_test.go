@@ -144,11 +144,11 @@ func TestRequeueWakesWorkersInOtherProcesses(t *testing.T) {
 	s.store(letter("bad1", "a", 0))
 	s.drain(1)
 	m.fixed.Store(true)
-	other := s.newInbox(openPool(t, url, func(*pgxpool.Config) {})) // another process
+	heard := make(listens, 10)
+	other := s.newInbox(openPool(t, url, func(c *pgxpool.Config) { c.ConnConfig.Tracer = heard })) // another process
 	other.Poll = time.Hour
 	s.start(other)
-	s.until(`select exists (select from pg_stat_activity
-		where application_name = current_setting('application_name') and query like 'listen%')`)
+	<-heard
 	s.wantRequeued(idem.Filter{IDs: []string{"bad1"}}, 1)
 	s.wantWorked(idem.Parked, idem.Done)
 	s.wantEffects(1)
@@ -187,9 +187,9 @@ func TestRequeuedEventHasNotCrashed(t *testing.T) {
 	s.on(pay)
 	s.openInbox()
 	s.store(letter("e1", "a", 0))
-	s.exec(`update idem_events set crashes = 2, starts = 3, claimed_until = now() - interval '1 minute'`)
+	s.exec(`update idem_events set crashes = 2, starts = 3, claimed_at = now(), claimed_by = -1`)
 	s.wantRequeued(idem.Filter{States: []idem.State{idem.StatePending}}, 1)
 	s.drain(1)
 	s.wantEffects(1)
-	s.wantRow("e1", "crashes, claimed_until", "(0,)")
+	s.wantRow("e1", "crashes, claimed_at, claimed_by", "(0,,)")
 }

@@ -56,9 +56,9 @@ func (o *Operator) CountScope(ctx context.Context, scope string) (int64, error) 
 //  4. Start the version that uses the new name.
 //
 // It waits up to 10 seconds for transactions that store or process events, and has new
-// ones wait for it. It moves nothing and returns an error where workers hold events of
-// the scope, or where the target has events or bodies with the same ids: the error
-// names them, and says what to do. It cannot see a process that is idle. Its time is
+// ones wait for it. It moves nothing and returns an error while workers of the source
+// are alive, or where the target has events or bodies with the same ids: the error
+// names them, and says what to do. It cannot see an idle process without workers. Its time is
 // that of updating the rows.
 func (o *Operator) Rescope(ctx context.Context, scope string, to Account, reason string) (moved int64, err error) {
 	from := Account{o.source.Name(), scope}
@@ -102,13 +102,13 @@ func rescope(ctx context.Context, tx pgx.Tx, from, to store.Account) (int64, err
 	if err != nil {
 		return 0, err
 	}
-	claimed, err := store.CountClaimed(ctx, tx, from)
+	alive, err := store.LivingWorkers(ctx, tx, from.Source)
 	if err != nil {
 		return 0, err
 	}
-	if claimed > 0 {
-		return 0, fmt.Errorf("workers hold %d of the events: stop every process of the source first; "+
-			"what a process held that was killed is free after the Timeout of its inbox and some seconds", claimed)
+	if len(alive) > 0 {
+		return 0, fmt.Errorf("%d workers of %s are alive, one on %s in process %d: stop every process of the source first; one that was killed counts for %s",
+			len(alive), from.Source, alive[0].Host, alive[0].PID, store.Alive)
 	}
 	both, n, err := store.FindBoth(ctx, tx, from, to, shownBoth)
 	if err != nil {

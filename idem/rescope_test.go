@@ -254,9 +254,9 @@ func TestRescopeRefusesWhatWouldLoseOrDoubleAnEvent(t *testing.T) {
 			"1 events are stored under both",
 		},
 		{
-			"a worker would end its attempt under the old name", `update idem_events set state = 'pending', claimed_until = now() + interval '1 minute';
-				insert into idem_payloads (event, source, lane, due_at, received_at, body) values ('notes//e1', 'notes', 'notes//e1', now(), now(), '')`, shop,
-			"workers hold 1 of the events: stop every process",
+			"a worker would end its attempt under the old name", `insert into idem_workers (id, source, host, pid, started_at, seen_at)
+				values (1, 'notes', 'till', 42, now(), now()), (2, 'notes', 'gone', 43, now(), now() - interval '1 minute'), (3, 'others', 'till', 44, now(), now())`, shop,
+			"1 workers of notes are alive, one on till in process 42: stop every process",
 		},
 		{"a slash would be in the row key", ``, idem.Account{Source: "a/b"}, `the source to move events to is "a/b"`},
 		{"a source has a name", ``, idem.Account{Scope: "shop"}, `the source to move events to is ""`},

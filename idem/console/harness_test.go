@@ -167,7 +167,19 @@ func (a *app) confirm(address, reason string) answer {
 	page.want(http.StatusOK)
 	form := page.form("act")
 	form.Set("reason", reason)
+	a.workersElsewhere()
 	return a.post("act", form)
+}
+
+// workersElsewhere has workers of all sources be alive for a moment that do nothing.
+func (a *app) workersElsewhere() {
+	a.Helper()
+	const sign = `
+insert into idem_workers select row_number() over (), source, 'shop-1', 7, now(), now() from unnest(array['letters', 'notes', 'shop']) source
+on conflict (id) do update set seen_at = now()`
+	if _, err := a.pool.Exec(a.Context(), sign); err != nil {
+		a.Fatal(err)
+	}
 }
 
 func (r answer) want(status int, texts ...string) {

@@ -162,14 +162,14 @@ func TestEachCheckFindsWhatIsWrong(t *testing.T) {
 		{
 			"workers", "the program that works is not running",
 			func(p *patient) { p.event("e1", "k", "pending", "1 hour") },
-			Error, "events are due, and no worker claims them", "the oldest is due for 1h0m",
+			Error, "events are due, and no workers are alive", "the oldest is due for 1h0m",
 		},
 		{
 			"workers", "one works, and there is too much for it",
 			func(p *patient) {
 				p.event("e1", "k", "pending", "1 hour")
 				p.event("e2", "k2", "pending", "1 hour")
-				p.exec(`update idem_events set claimed_until = now() where event = 'notes//e2'`)
+				p.exec(`insert into idem_workers values (1, 'notes', 'shop-1', 7, now(), now())`)
 			},
 			Warning, "the workers are behind", "the oldest is due for 1h0m",
 		},

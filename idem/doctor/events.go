@@ -45,10 +45,10 @@ func (e *examination) workers(ctx context.Context) ([]Finding, error) {
 		if err != nil || age == 0 {
 			return nil, err
 		}
-		works, err := store.HasWorkers(ctx, e.db, o.SourceName(), e.notTaken)
+		works, err := store.HasWorkers(ctx, e.db, o.SourceName())
 		f := &Finding{
-			Severity: Error, Problem: "events are due, and no worker claims them", Evidence: "the oldest is due for " + age.Round(time.Second).String(),
-			Remedy: "start the program that runs the inbox (idem.Serve, or Inbox.Run); an application with a Processor only has no workers: replay them with its own program",
+			Severity: Error, Problem: "events are due, and no workers are alive", Evidence: "the oldest is due for " + age.Round(time.Second).String(),
+			Remedy: "replay them with the application's own program (idem replay -state pending) if it has a Processor only, and so no workers; else start the program that runs the inbox (idem.Serve, or Inbox.Run)",
 		}
 		if works {
 			f.Severity, f.Problem = Warning, "the workers are behind"
@@ -81,7 +81,7 @@ func (e *examination) parked(ctx context.Context) ([]Finding, error) {
 		return &Finding{
 			Severity: Warning, Problem: "events are parked: nothing happens to them by itself",
 			Evidence: plural(s.Parked.Events, "event") + ", the oldest of " + days(s.Parked.Oldest) + " ago",
-			Remedy:   "see why with idem list -state parked; after a fix, idem requeue or idem replay",
+			Remedy:   "see why with idem list -state parked; after a fix, idem replay, or idem requeue where workers run",
 		}, nil
 	})
 }
@@ -99,7 +99,7 @@ func (e *examination) blocked(ctx context.Context) ([]Finding, error) {
 		return &Finding{
 			Severity: Warning, Problem: "entities are blocked: their later events wait for an earlier one",
 			Evidence: fmt.Sprintf("%d blocked, %s wait; %s waits longest, for %s", len(all), plural(waiting, "event"), all[0].Key, days(all[0].Age)),
-			Remedy:   "see idem blocked; after a fix, idem requeue or idem replay the first event of each",
+			Remedy:   "see idem blocked; after a fix, idem replay the first event of each, or idem requeue it where workers run",
 		}, nil
 	})
 }

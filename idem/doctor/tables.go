@@ -67,7 +67,7 @@ func migrationsHere() int {
 // indexesNeeded are those of the migrations.
 var indexesNeeded = []string{
 	"idem_events_pkey", "idem_events_conflicts", "idem_payloads_pkey", "idem_payloads_due", "idem_payloads_lane",
-	"idem_archive_pkey", "idem_audit_pkey", "idem_prunes_pkey",
+	"idem_archive_pkey", "idem_workers_pkey", "idem_audit_pkey", "idem_prunes_pkey",
 }
 
 func (e *examination) indexes(ctx context.Context) (found []Finding, err error) {
@@ -96,7 +96,7 @@ order by place`
 func (e *examination) rights(ctx context.Context) (found []Finding, err error) {
 	type right struct{ Role, Table, Rights string }
 	const list = `select current_user::text, name, string_agg(verb, ', ' order by place)
-from (values ('idem_events'), ('idem_payloads'), ('idem_archive'), ('idem_audit'), ('idem_prunes'), ('idem_migrations')) as t (name),
+from (values ('idem_events'), ('idem_payloads'), ('idem_archive'), ('idem_workers'), ('idem_audit'), ('idem_prunes'), ('idem_migrations')) as t (name),
 	unnest(array['select', 'insert', 'update', 'delete']) with ordinality as v (verb, place)
 where to_regclass(name) is not null and not has_table_privilege(to_regclass(name), verb)
 	and (name <> 'idem_migrations' or verb = 'select') and (name <> 'idem_audit' or verb <> 'delete')

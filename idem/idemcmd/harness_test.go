@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -45,12 +46,13 @@ type shop struct {
 	inbox *idem.Inbox
 
 	receivers []NewReceiver // what the command is built with
+	workers   bool          // whether any are alive, which do nothing
 	types     string        // what a person answers; "" is that nobody is there
 }
 
 func newShop(t *testing.T) *shop {
 	t.Helper()
-	s := &shop{T: t, url: idemtest.URL(t)}
+	s := &shop{T: t, url: idemtest.URL(t), workers: true}
 	var err error
 	if s.pool, err = pgxpool.New(t.Context(), s.url); err != nil {
 		t.Fatal(err)
@@ -162,6 +164,9 @@ func (s *shop) idem(args ...string) (status int, out, complaints string) {
 
 func (s *shop) program(args ...string) (p *program, out, complaints *strings.Builder) {
 	out, complaints = new(strings.Builder), new(strings.Builder)
+	if len(args) > 0 && args[0] == "requeue" && !slices.Contains(args, "-without-workers") && s.workers {
+		_, _ = s.pool.Exec(s.Context(), `insert into idem_workers values (1, 'notes', 'shop-1', 7, now(), now()) on conflict (id) do update set seen_at = now()`)
+	}
 	if len(args) > 0 {
 		args = append(args[:1:1], append([]string{"-database", s.url}, args[1:]...)...)
 	}

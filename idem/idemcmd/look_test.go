@@ -88,7 +88,7 @@ func TestAnIDThatLooksLikeAFlagIsPrintedAsAnID(t *testing.T) {
 	t.Parallel()
 	s := newShop(t)
 	s.accept("-yes refunded pay_1")
-	if _, out, _ := s.idem("show", "notes//-yes"); !strings.Contains(out, "\nnext: idem requeue -id -yes has workers process it again; idem replay -id -yes does so") {
+	if _, out, _ := s.idem("show", "notes//-yes"); !strings.Contains(out, "\nnext: idem replay -id -yes processes it, in a program with the handlers; idem requeue -id -yes leaves it") {
 		t.Error(out)
 	}
 	s.want(exitDone, "1 event of notes: requeued for the workers; idem watch shows them go\n", "", "requeue", "-id", "-yes")

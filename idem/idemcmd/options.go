@@ -24,6 +24,8 @@ type options struct {
 	as, reason  string
 	yes, dryRun bool
 
+	withoutWorkers bool // requeue although none are alive
+
 	payload bool
 	every   time.Duration
 	times   int

@@ -14,6 +14,7 @@ func (p *program) requeue(ctx context.Context) error {
 			if p.dryRun {
 				return done{}, nil
 			}
+			o.RequeueWithoutWorkers = p.withoutWorkers
 			n, err := o.Requeue(ctx, c.filter, p.reason)
 			if err != nil {
 				return done{}, err

@@ -137,7 +137,7 @@ func (p *program) printBody(s idem.StoredEvent) (err error) {
 		_, err = fmt.Fprintf(p.Stdout, "%-13s %d bytes, hidden: -payload shows it, and records that you looked\n", "body", len(s.Payload))
 	}
 	if err == nil && (s.State == idem.StateParked || s.State == idem.StateUnhandled) {
-		_, err = fmt.Fprintf(p.Stdout, "\nnext: idem requeue %[1]s has workers process it again; idem replay %[1]s does so in a program with the handlers\n", quote(clean(s.ID)))
+		_, err = fmt.Fprintf(p.Stdout, "\nnext: idem replay %[1]s processes it, in a program with the handlers; idem requeue %[1]s leaves it to the workers of an inbox\n", quote(clean(s.ID)))
 	}
 	return err
 }

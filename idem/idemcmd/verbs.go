@@ -79,8 +79,11 @@ func init() { // or it would refer to itself, through help
 		},
 		{
 			name: "requeue", words: "ID", about: "have the workers of an inbox process events again, each in its place",
-			more:  "Workers must run somewhere. An application with only a Processor has none: use replay there.",
-			flags: with(bySource, choosing, acting, confirming), audited: true, run: (*program).requeue,
+			more: "Workers must run somewhere, and have given a sign of life in the last seconds. An application with only a Processor has\n" +
+				"none: use replay there.",
+			flags: with(bySource, choosing, acting, confirming, func(o *options, f *flag.FlagSet) {
+				f.BoolVar(&o.withoutWorkers, "without-workers", false, "requeue although no workers are alive: nothing happens until some are")
+			}), audited: true, run: (*program).requeue,
 		},
 		{
 			name: "replay", words: "ID", about: "process events here, with the application's handlers, one after the other",

@@ -267,3 +267,14 @@ func TestActionLeavesWhatWasNotShown(t *testing.T) {
 		})
 	}
 }
+
+func TestRequeueIsRefusedWhereNoWorkersAreAliveUnlessItIsForced(t *testing.T) {
+	t.Parallel()
+	s := newShop(t)
+	s.workers = false
+	s.accept("bad_1 paid pay_1")
+	s.wantSays(exitFailed, "no workers of this source are alive", "requeue", "bad_1")
+	s.wantText(`select state from idem_events`, "parked")
+	s.want(exitDone, "1 event of notes: requeued for the workers; idem watch shows them go\n", "", "requeue", "-without-workers", "bad_1")
+	s.wantText(`select state from idem_events`, "pending")
+}

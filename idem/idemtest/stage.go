@@ -68,11 +68,10 @@ func (run *trial) inbox(observe func(context.Context, idem.Observation)) *idem.I
 	return i
 }
 
-// timePasses ends all waiting. A claim that was left behind is found as that of a
-// process that died: its lease is longer than a test can wait, and no worker is
-// left that holds it.
+// timePasses ends all waiting. No workers are left: a claim that they have left behind is
+// that of a process that died.
 const timePasses = `
-update idem_events set claimed_until = now() where claimed_until > now();
+delete from idem_workers;
 update idem_payloads set due_at = now() where due_at > now()`
 
 // work has a worker make one attempt. It is done when no event is pending.

@@ -5,7 +5,6 @@ import (
 	"net/http"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -26,7 +25,7 @@ func (*pings) Open(r *http.Request) (idem.Event, error) {
 	return idem.Event{ID: "evt_1", Type: "ping", Payload: body}, err
 }
 
-func TestLeaseOfALostClaimIsNotWaitedOut(t *testing.T) {
+func TestSignOfDeadWorkersIsNotWaitedFor(t *testing.T) {
 	t.Parallel()
 	m := &matrix{TB: t, byWorkers: true, source: func(*pgxpool.Pool) idem.Source {
 		source := new(pings)
@@ -41,7 +40,7 @@ func TestLeaseOfALostClaimIsNotWaitedOut(t *testing.T) {
 	check(t, err)
 	_, err = run.deliver(r)
 	check(t, err)
-	found, err := store.FindClaims(t.Context(), m.direct, store.Search{Source: "pings", Limit: 1, Lease: time.Hour, Crashed: 2})
+	found, err := store.FindClaims(t.Context(), m.direct, store.Search{Source: "pings", Limit: 1, Worker: 1, Crashed: 2})
 	check(t, err)
 	if len(found.Claims) != 1 {
 		t.Fatalf("%d claims, want 1", len(found.Claims))

@@ -16,8 +16,9 @@ create table if not exists idem_events (
     body_hash     bigint,                         -- of the body as received, to notice another body with the same id
     conflict_at   timestamptz,                    -- when another body came with this id; null is never
     starts        integer     not null default 0, -- attempts that workers have claimed: the fencing token of a claim
-    crashes       integer     not null default 0, -- claims that ended without a word: their process died, or was cut off
-    claimed_until timestamptz                     -- by then the attempt is over, or its worker dead; null when none has claimed it
+    crashes       integer     not null default 0, -- claims whose process died, or was cut off, since a handler returned
+    claimed_at    timestamptz,                    -- when workers claimed it; null when none have
+    claimed_by    bigint                          -- those workers; without a row of idem_workers they are dead
 ) with (
     fillfactor = 90,
     autovacuum_vacuum_scale_factor = 0.02,
@@ -60,14 +61,25 @@ create table if not exists idem_archive (
     body        bytea not null
 );
 
+-- Signs of life: one row per Inbox.Run that works on events, which it writes every two seconds, and deletes when it
+-- ends. The others of its source delete it after eight seconds without a sign: what it has claimed is theirs then.
+create table if not exists idem_workers (
+    id         bigint      primary key, -- at random
+    source     text        not null,
+    host       text        not null,
+    pid        integer     not null,
+    started_at timestamptz not null,
+    seen_at    timestamptz not null
+) with (fillfactor = 50);
+
 -- What support staff reads: one line per event, without its body.
 create or replace view idem_event_log as
 select split_part(e.event, '/', 1) as source,
        split_part(e.event, '/', 2) as scope, -- escaped as in a URL's path
        substring(e.event from '^[^/]*/[^/]*/(.*)$') as event_id,
        e.type, e.key as entity, e.state, e.attempts, e.crashes, e.last_error,
-       e.received_at, p.occurred_at, p.due_at, e.claimed_until, e.conflict_at
-from idem_events e left join idem_payloads p using (event);
+       e.received_at, p.occurred_at, p.due_at, e.claimed_at, w.host, w.pid, e.conflict_at
+from idem_events e left join idem_payloads p using (event) left join idem_workers w on w.id = e.claimed_by;
 
 -- Bodies of 2 kB and more are compressed: by lz4 where Postgres has it (14 and later), which takes a tenth of the time.
 -- +goose StatementBegin

@@ -17,6 +17,7 @@ type debt struct {
 	Type     asaas.EventType `json:"type"`
 	Parked   int             `json:"parked"`
 	Retrying int             `json:"retrying"`
+	Pending  int             `json:"pending"`
 	Oldest   time.Time       `json:"oldest"`
 }
 

@@ -42,6 +42,9 @@ func TestEveryActionByMouse(t *testing.T) {
 
 	b.open("event?source=letters&id=e2")
 	b.click("button", "Requeue…")
+	if _, err := b.pool.Exec(t.Context(), `insert into idem_workers values (1, 'letters', 'shop-1', 7, now(), now())`); err != nil { // alive for a moment
+		t.Fatal(err)
+	}
 	b.click("button", "Requeue 1 event")
 	b.wantText("1 requeued")
 	b.wantState("e2", idem.StatePending)

@@ -16,7 +16,7 @@ import (
 const interval = 10 * time.Millisecond
 
 // timeout bounds what a Sender and a listener wait for Postgres.
-const timeout = 5 * time.Second
+const timeout = 3 * time.Second
 
 // Sender notifies the listeners of a channel.
 type Sender struct {
@@ -67,46 +67,62 @@ func (s *Sender) take() bool {
 	return wanted
 }
 
-// check is how often a listener makes sure that its connection is alive: a
-// network that forgot it would tell nothing.
-const check = 15 * time.Second
-
-// Listen calls wake for each notification, and once it listens, until ctx ends
-// or the connection breaks. The connection is one beside the pool, which would
-// have one less otherwise.
-func Listen(ctx context.Context, pool *pgxpool.Pool, channel string, wake func()) error {
+// Listen calls wake for each notification of channel, and once it listens, until ctx
+// ends or the connection breaks. It calls sign at once, and after each interval every
+// from then on: that must be answered, since a network that forgot the connection would
+// tell nothing. With channel "" it only signs.
+//
+// The connection is one beside the pool, which would have one less otherwise, and may
+// have none left. The pool's hooks are called for it as for one that is acquired.
+func Listen(
+	ctx context.Context, pool *pgxpool.Pool, channel string, wake func(), every time.Duration, sign func(context.Context, *pgx.Conn) error,
+) error {
 	conn, err := connect(ctx, pool)
-	if err != nil {
-		return err
+	if conn != nil {
+		defer func() {
+			ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
+			defer cancel()
+			_ = conn.Close(ctx)
+		}()
 	}
-	defer func() {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
-		defer cancel()
-		_ = conn.Close(ctx)
-	}()
-	if err := answer(ctx, conn, "listen "+pgx.Identifier{channel}.Sanitize()); err != nil {
+	if err == nil && channel != "" {
+		err = answer(ctx, func(ctx context.Context) error {
+			_, err := conn.Exec(ctx, "listen "+pgx.Identifier{channel}.Sanitize())
+			return err
+		})
+	}
+	if err != nil {
 		return err
 	}
 	wake() // for what came before
 	for {
-		waiting, cancel := context.WithTimeout(ctx, check)
-		_, err := conn.WaitForNotification(waiting)
-		late := waiting.Err() != nil
-		cancel()
-		switch {
-		case err == nil:
-			wake()
-			continue
-		case ctx.Err() != nil || !late:
+		if err := answer(ctx, func(ctx context.Context) error { return sign(ctx, conn) }); err != nil {
 			return err
 		}
-		if err := answer(ctx, conn, "select 1"); err != nil {
+		if err := wait(ctx, conn, wake, every); err != nil {
 			return err
 		}
 	}
 }
 
-func connect(ctx context.Context, pool *pgxpool.Pool) (*pgx.Conn, error) {
+// wait calls wake for each notification that comes within d.
+func wait(ctx context.Context, conn *pgx.Conn, wake func(), d time.Duration) error {
+	waiting, cancel := context.WithTimeout(ctx, d)
+	defer cancel()
+	for {
+		_, err := conn.WaitForNotification(waiting)
+		switch {
+		case err == nil:
+			wake()
+		case ctx.Err() != nil || waiting.Err() == nil:
+			return err
+		default:
+			return nil
+		}
+	}
+}
+
+func connect(ctx context.Context, pool *pgxpool.Pool) (conn *pgx.Conn, err error) {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	config := pool.Config()
@@ -115,13 +131,21 @@ func connect(ctx context.Context, pool *pgxpool.Pool) (*pgx.Conn, error) {
 			return nil, err
 		}
 	}
-	return pgx.ConnectConfig(ctx, config.ConnConfig)
+	if conn, err = pgx.ConnectConfig(ctx, config.ConnConfig); err != nil {
+		return nil, err
+	}
+	if config.AfterConnect != nil {
+		err = config.AfterConnect(ctx, conn)
+	}
+	if err == nil && config.PrepareConn != nil {
+		_, err = config.PrepareConn(ctx, conn)
+	}
+	return conn, err
 }
 
-// answer executes a statement, which Postgres must answer in time.
-func answer(ctx context.Context, conn *pgx.Conn, sql string) error {
+// answer calls f, whose statement Postgres must answer in time.
+func answer(ctx context.Context, f func(context.Context) error) error {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
-	_, err := conn.Exec(ctx, sql)
-	return err
+	return f(ctx)
 }

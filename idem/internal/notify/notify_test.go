@@ -3,7 +3,9 @@ package notify_test
 import (
 	"context"
 	"testing"
+	"time"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/paghooks/paghooks/idem/idemtest"
@@ -11,12 +13,15 @@ import (
 	"github.com/paghooks/paghooks/internal/soon"
 )
 
+// sign says nothing of interest.
+func sign(ctx context.Context, conn *pgx.Conn) error { return conn.Ping(ctx) }
+
 // listen listens on a channel until stop, and returns what each wake-up sends to.
 func listen(t *testing.T, pool *pgxpool.Pool, channel string) (woken chan struct{}, stop func() error) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	woken, ended := make(chan struct{}, 1000), make(chan error, 1)
-	go func() { ended <- notify.Listen(ctx, pool, channel, func() { woken <- struct{}{} }) }()
+	go func() { ended <- notify.Listen(ctx, pool, channel, func() { woken <- struct{}{} }, time.Hour, sign) }()
 	return woken, func() error { cancel(); return <-ended }
 }
 
@@ -72,10 +77,12 @@ func TestListenEndsWhenItsConnectionBreaks(t *testing.T) {
 	t.Parallel()
 	pool := idemtest.Pool(t)
 	woken, ended := make(chan struct{}, 10), make(chan error, 1)
-	go func() { ended <- notify.Listen(t.Context(), pool, "lost", func() { woken <- struct{}{} }) }()
+	go func() {
+		ended <- notify.Listen(t.Context(), pool, "lost", func() { woken <- struct{}{} }, time.Hour, sign)
+	}()
 	soon.Next(t, woken)
 	_, err := pool.Exec(t.Context(), `select pg_terminate_backend(pid) from pg_stat_activity
-		where query = 'listen "lost"' and application_name = current_setting('application_name')`)
+		where query in ('listen "lost"', '-- ping') and state = 'idle' and pid <> pg_backend_pid() and application_name = current_setting('application_name')`)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -16,6 +16,8 @@ type Session struct {
 	StartedAt time.Time
 
 	SearchPath, Role, SynchronousCommit string // before the handler changes them
+
+	Strict bool // stricter than read committed: it does not see what others commit meanwhile
 }
 
 // Tx is the transaction of one attempt.
@@ -75,3 +77,7 @@ func begin(ctx context.Context, pool *pgxpool.Pool, mark func(*pgx.Batch, *Sessi
 
 // Marked tells whether the event is this transaction's to process.
 func (t *Tx) Marked() bool { return !t.session.StartedAt.IsZero() }
+
+// Strict reports whether the transaction is stricter than read committed, so that its last
+// statement does not see what others have committed since its first one.
+func (t *Tx) Strict() bool { return t.session.Strict }

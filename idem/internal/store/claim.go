@@ -19,10 +19,11 @@ type Claim struct {
 // Search is what a claim looks for.
 type Search struct {
 	Source  string
-	After   time.Time     // due after that; the position of an earlier search, zero to search all
-	Limit   int           // how many
-	Lease   time.Duration // how long the claim is good for
-	Crashed int           // from so many crashes on, an event must run alone
+	After   time.Time // due after that; the position of an earlier search, zero to search all
+	Limit   int       // how many
+	Worker  int64     // that claims: see [Worker]
+	Running []string  // the row keys of what that worker knows of; what else it has claimed is free again
+	Crashed int       // from so many crashes on, an event must run alone
 
 	WithCrashed bool // one that must run alone may be claimed, too
 }
@@ -47,7 +48,9 @@ const claimSettings = `
 select set_config('enable_seqscan', 'off', true), set_config('enable_bitmapscan', 'off', true), set_config('jit', 'off', true),
 	set_config('plan_cache_mode', 'force_generic_plan', true)`
 
-// claim looks at events that are due and that nobody holds. The first of its
+// claim looks at events that are due and that nobody holds: an event that dead workers
+// had claimed has crashed; one that this worker has claimed without knowing of it, since
+// the answer was lost, has not. The first of its
 // lane is claimed. Another one is held back until it is promoted, if the payload
 // of the first can be locked, see the package comment; if not, that one is being
 // processed, and this one is looked at again a moment later.
@@ -57,11 +60,12 @@ select set_config('enable_seqscan', 'off', true), set_config('enable_bitmapscan'
 // more: it is left alone, by its starts.
 const claim = `
 with due as materialized (
-	select e.event, e.crashes + (e.claimed_until is not null)::int as crashes, p.lane, p.due_at, p.occurred_at, p.body, p.trace
+	select e.event, e.crashes + coalesce(e.claimed_by <> $4, false)::int as crashes, p.lane, p.due_at, p.occurred_at, p.body, p.trace
 	from idem_payloads p join idem_events e using (event)
 	where p.source = $1 and p.due_at > $2 and p.due_at <= now()
-	  and e.state = 'pending' and (e.claimed_until is null or e.claimed_until <= now())
-	  and ($5 or e.crashes + (e.claimed_until is not null)::int < $6)
+	  and e.state = 'pending' and (e.claimed_by is null or e.claimed_by = $4 and e.event <> all ($7)
+	    or e.claimed_by <> $4 and not exists (select from idem_workers w where w.id = e.claimed_by))
+	  and ($5 or e.crashes + coalesce(e.claimed_by <> $4, false)::int < $6)
 	  and e.starts = (select began.starts from idem_events began where began.event = p.event)
 	order by p.due_at limit $3
 	for update of e skip locked
@@ -69,7 +73,7 @@ with due as materialized (
 	select due.*, head.event as head from due cross join lateral (
 		select p.event from idem_payloads p where p.lane = due.lane order by ` + order + ` limit 1) head
 ), claimed as (
-	update idem_events e set starts = starts + 1, crashes = heads.crashes, claimed_until = now() + $4::interval
+	update idem_events e set starts = starts + 1, crashes = heads.crashes, claimed_at = now(), claimed_by = $4
 	from heads where e.event = heads.event and heads.head = heads.event
 	  and (heads.crashes < $6 or heads.event = (select min(event) from heads where crashes >= $6))
 	returning e.event, e.type, e.key, e.starts, e.attempts
@@ -92,14 +96,12 @@ order by h.due_at`
 // FindClaims claims events that are due, the first ones of their lanes.
 func FindClaims(ctx context.Context, db DB, s Search) (found Claims, err error) {
 	b := &pgx.Batch{}
-	b.Queue("begin isolation level read committed")
 	b.Queue(claimSettings)
-	b.Queue(claim, s.Source, s.After, s.Limit, s.Lease, s.WithCrashed, s.Crashed).Query(func(rows pgx.Rows) error {
+	b.Queue(claim, s.Source, s.After, s.Limit, s.Worker, s.WithCrashed, s.Crashed, s.Running).Query(func(rows pgx.Rows) error {
 		return found.collect(rows)
 	})
-	b.Queue("commit")
 	found.Search = s
-	err = db.SendBatch(ctx, b).Close()
+	err = ReadCommitted(ctx, db, b)
 	return found, err
 }
 

@@ -13,7 +13,7 @@ func Discard(ctx context.Context, tx pgx.Tx, keys, states []string, reason *stri
 with chosen as (
 	select event from idem_events where event = any ($1) and state = any ($2) order by event for update skip locked
 ), gone as (
-	update idem_events e set state = 'discarded', last_error = $3, claimed_until = null from chosen where e.event = chosen.event
+	update idem_events e set state = 'discarded', last_error = $3, claimed_at = null, claimed_by = null from chosen where e.event = chosen.event
 	returning e.event
 ), bodies as (
 	delete from idem_payloads p using gone where p.event = gone.event returning p.*

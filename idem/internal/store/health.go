@@ -29,18 +29,18 @@ func OldestDue(ctx context.Context, db DB, source string) (time.Duration, error)
 func OldestUnclaimed(ctx context.Context, db DB, source string, wait time.Duration) (time.Duration, error) {
 	const oldest = `
 select now() - min(p.due_at) from idem_payloads p ` + openEvent + `
-where p.source = $1 and p.due_at <= now() - $2::interval and e.state = 'pending' and e.claimed_until is null`
+where p.source = $1 and p.due_at <= now() - $2::interval and e.state = 'pending' and e.claimed_by is null`
 	return age(ctx, db, oldest, source, wait)
 }
 
-// HasWorkers tells whether a worker's claim on an event of a source is good, or was
-// until a moment ago.
-func HasWorkers(ctx context.Context, db DB, source string, ago time.Duration) (yes bool, err error) {
-	const alive = `
-select exists (select from idem_payloads p ` + openEvent + `
-	where p.source = $1 and p.due_at is not null and e.state = 'pending' and e.claimed_until > now() - $2::interval)`
-	err = db.QueryRow(ctx, alive, source, ago).Scan(&yes)
-	return yes, err
+// Ahead is how far the times of a source's events are ahead of the database's clock: 0
+// unless one arrived later than wait from now, as it seems after the clock was put
+// back. Those events are due when the clock is where it was.
+func Ahead(ctx context.Context, db DB, source string, wait time.Duration) (time.Duration, error) {
+	const ahead = `
+select max(p.received_at) - now() from idem_payloads p
+where p.source = $1 and p.due_at > now() + $2::interval and p.received_at > now() + $2::interval`
+	return age(ctx, db, ahead, source, wait)
 }
 
 func age(ctx context.Context, db DB, query string, args ...any) (time.Duration, error) {

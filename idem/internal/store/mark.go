@@ -14,10 +14,12 @@ type Session struct {
 	StartedAt time.Time
 
 	SearchPath, Role, SynchronousCommit string // before the handler changes them
+
+	Strict bool // stricter than read committed: it does not see what others commit meanwhile
 }
 
 func (s *Session) scan(row pgx.Row) error {
-	err := row.Scan(&s.PID, &s.StartedAt, &s.SearchPath, &s.Role, &s.SynchronousCommit)
+	err := row.Scan(&s.PID, &s.StartedAt, &s.SearchPath, &s.Role, &s.Strict, &s.SynchronousCommit)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return nil
 	}
@@ -25,6 +27,7 @@ func (s *Session) scan(row pgx.Row) error {
 }
 
 const session = `pg_backend_pid() as pid, now() as started_at, current_setting('search_path') as path, current_setting('role') as role, ` +
+	`current_setting('transaction_isolation') in ('repeatable read', 'serializable') as strict, ` +
 	`coalesce(` + onDisk + `, current_setting('synchronous_commit')) as waits`
 
 // Mark records a new event as done. The insert is the duplicate check: it does
@@ -43,7 +46,7 @@ with marked as (
 	insert into idem_archive (event, occurred_at, received_at, body) select event, $5, now(), $6 from marked
 	on conflict do nothing
 )
-select pid, started_at, path, role, waits from marked`
+select pid, started_at, path, role, strict, waits from marked`
 	key, sum := e.RowKey(), hash(e.Payload)
 	if keepBody {
 		b.Queue(markKeeping, key, e.Type, e.Key, sum, nullTime(e.OccurredAt), e.Payload).QueryRow(s.scan)
@@ -66,7 +69,7 @@ type Stored struct {
 // zero, and the transaction must be rolled back.
 func MarkStored(b *pgx.Batch, e Event, how Stored, s *Session) {
 	const mark = `
-update idem_events e set state = 'done', last_error = null, claimed_until = null
+update idem_events e set state = 'done', last_error = null, claimed_at = null, claimed_by = null
 where event = $1 and state = any ($2) and ($3 = 0 or starts = $3)
   and pg_try_advisory_xact_lock(hashtextextended($4, 'idem_events'::regclass::oid::bigint))
   and not exists (

@@ -97,7 +97,7 @@ func Revive(ctx context.Context, db DB, e Incoming) (revived bool, err error) {
 with kept as (
 	select event from idem_events where event = $1 and state in ('retrying', 'unhandled', 'parked') for update skip locked
 ), again as (
-	update idem_events e set state = 'pending', attempts = 0, crashes = 0, claimed_until = null from kept where e.event = kept.event
+	update idem_events e set state = 'pending', attempts = 0, crashes = 0, claimed_at = null, claimed_by = null from kept where e.event = kept.event
 	returning e.event, e.key, ` + onDisk + `
 ), body as (
 	insert into idem_payloads as p (event, source, lane, due_at, occurred_at, received_at, body, trace)

@@ -12,8 +12,8 @@ import (
 // see it. promoted, which may be nil, is set to whether it was held back.
 func Promote(b *pgx.Batch, lane string, promoted *bool) {
 	b.Queue(promote, lane).Exec(func(tag pgconn.CommandTag) error {
-		if promoted != nil {
-			*promoted = tag.RowsAffected() > 0
+		if promoted != nil && tag.RowsAffected() > 0 {
+			*promoted = true
 		}
 		return nil
 	})
@@ -51,10 +51,12 @@ func PromoteHeld(ctx context.Context, db DB, lanes []string) error {
 // PromoteStuck makes events due that are held back behind nothing, and returns how
 // many. By the rules of this package there are none at Postgres's default
 // isolation; at stricter ones, and where people change rows, there may be.
-func PromoteStuck(ctx context.Context, db DB, source string) (int64, error) {
+func PromoteStuck(ctx context.Context, db DB, source string) (n int64, err error) {
 	const promote = `update idem_payloads set due_at = now() where event in (select own.event ` + stuck + ` for update skip locked)`
-	tag, err := db.Exec(ctx, promote, source)
-	return tag.RowsAffected(), err
+	b := &pgx.Batch{}
+	b.Queue(promote, source).Exec(func(tag pgconn.CommandTag) error { n = tag.RowsAffected(); return nil })
+	err = ReadCommitted(ctx, db, b)
+	return n, err
 }
 
 // stuck are the events that are held back behind nothing. The first of a lane is looked

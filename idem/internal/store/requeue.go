@@ -13,7 +13,7 @@ func Requeue(ctx context.Context, db DB, keys, states []string) ([]string, error
 with chosen as (
 	select event from idem_events where event = any ($1) and state = any ($2) order by event for update skip locked
 ), again as (
-	update idem_events e set state = 'pending', attempts = 0, crashes = 0, claimed_until = null from chosen
+	update idem_events e set state = 'pending', attempts = 0, crashes = 0, claimed_at = null, claimed_by = null from chosen
 	where e.event = chosen.event
 	returning e.event, e.key
 ), bodies as (

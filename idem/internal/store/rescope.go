@@ -33,16 +33,6 @@ func LockTables(ctx context.Context, tx DB) error {
 	return tx.SendBatch(ctx, b).Close()
 }
 
-// CountClaimed counts the events of an account that workers hold now.
-func CountClaimed(ctx context.Context, db DB, a Account) (n int64, err error) {
-	const count = `
-select count(*) from idem_payloads p ` + openEvent + `
-where p.event >= $1 and p.event < $2 and e.state = 'pending' and e.claimed_until > now()`
-	first, after := a.keys()
-	err = db.QueryRow(ctx, count, first, after).Scan(&n)
-	return n, err
-}
-
 // FindBoth returns the row keys of the events of one account that another one also
 // has, by their ids: of their rows, their bodies or their kept bodies. They are
 // sorted, and there are most at most; n is how many there are.

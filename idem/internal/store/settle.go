@@ -14,14 +14,16 @@ type End struct {
 	LastError *string       // nil leaves the one before
 	Wait      time.Duration // Pending: until it is due
 	Free      bool          // the event leaves its lane: what is behind it goes on
+	Returned  bool          // the handler did, and so the event is not what killed its processes
 }
 
 // Settle ends a claim. settled is false if it has ended already, or is another's.
 func Settle(ctx context.Context, db DB, c Claim, end End) (settled bool, err error) {
 	const settle = `
 with settled as (
-	update idem_events set state = $3, attempts = attempts + $4, last_error = coalesce($5, last_error), claimed_until = null
-	where event = $1 and state = 'pending' and starts = $2 and claimed_until is not null -- a repetition counts nothing
+	update idem_events set state = $3, attempts = attempts + $4, last_error = coalesce($5, last_error),
+		crashes = case when $8 then 0 else crashes end, claimed_at = null, claimed_by = null
+	where event = $1 and state = 'pending' and starts = $2 and claimed_by is not null -- a repetition counts nothing
 	returning event
 ), body as (
 	update idem_payloads p set
@@ -31,12 +33,12 @@ with settled as (
 )
 select count(*) = 1 from settled`
 	b := &pgx.Batch{}
-	b.Queue(settle, c.RowKey(), c.Number, end.State, end.Attempts, end.LastError, end.Wait, end.Free).QueryRow(func(row pgx.Row) error {
+	b.Queue(settle, c.RowKey(), c.Number, end.State, end.Attempts, end.LastError, end.Wait, end.Free, end.Returned).QueryRow(func(row pgx.Row) error {
 		return row.Scan(&settled)
 	})
 	if end.Free {
 		b.Queue(promoteHeld, c.Lane())
 	}
-	err = db.SendBatch(ctx, b).Close()
+	err = ReadCommitted(ctx, db, b)
 	return settled, err
 }

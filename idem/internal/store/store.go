@@ -50,6 +50,17 @@ const (
 	Discarded = "discarded"
 )
 
+// ReadCommitted executes b in a transaction at Postgres's default isolation, whatever
+// the session's is, in one round trip: what is to see the rows as they are, and does not
+// want to be asked to run again.
+func ReadCommitted(ctx context.Context, db DB, b *pgx.Batch) error {
+	all := &pgx.Batch{}
+	all.Queue("begin isolation level read committed")
+	all.QueuedQueries = append(all.QueuedQueries, b.QueuedQueries...)
+	all.Queue("commit")
+	return db.SendBatch(ctx, all).Close()
+}
+
 // onDisk makes the commit of its statement's transaction wait for the disk
 // where the database, the role or the session is set not to. It costs nothing
 // where that is the default.
