@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"time"
 
@@ -108,11 +109,14 @@ type PrunedDay struct {
 // FindPruneRuns reads the row of a source, and the database's clock.
 func FindPruneRuns(ctx context.Context, db DB, source string) (r PruneRuns, now time.Time, err error) {
 	const find = `
-select now(), coalesce(runs, 0), ran_at, before_at, coalesce(days, '{}') from (select) one left join idem_prunes on source = $1`
+select now(), coalesce(runs, 0), ran_at, before_at, coalesce(days::text, '{}') from (select) one left join idem_prunes on source = $1`
 	var ran, before *time.Time
-	err = db.QueryRow(ctx, find, source).Scan(&now, &r.Runs, &ran, &before, &r.Days)
+	var days []byte
+	if err = db.QueryRow(ctx, find, source).Scan(&now, &r.Runs, &ran, &before, &days); err != nil {
+		return r, now, err
+	}
 	r.RanAt, r.Before = timeOrZero(ran), timeOrZero(before)
-	return r, now, err
+	return r, now, json.Unmarshal(days, &r.Days)
 }
 
 // SavePruneRuns writes the row of a source as run number r.Runs. It returns false if another
@@ -122,7 +126,11 @@ func SavePruneRuns(ctx context.Context, db DB, source string, r PruneRuns) (save
 insert into idem_prunes as p (source, runs, ran_at, before_at, days) values ($1, $2, $3, $4, $5)
 on conflict (source) do update set runs = excluded.runs, ran_at = excluded.ran_at, before_at = excluded.before_at, days = excluded.days
 where p.runs = excluded.runs - 1`
-	tag, err := db.Exec(ctx, save, source, r.Runs, r.RanAt, nullTime(r.Before), r.Days)
+	days, err := json.Marshal(r.Days)
+	if err != nil {
+		return false, err
+	}
+	tag, err := db.Exec(ctx, save, source, r.Runs, r.RanAt, nullTime(r.Before), string(days)) // as text, for every mode of pgx
 	return tag.RowsAffected() == 1, err
 }
 
