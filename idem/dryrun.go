@@ -6,6 +6,8 @@ import (
 	"fmt"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/paghooks/paghooks/idem/internal/store"
 )
 
 // DryRunHeader, in a genuine delivery, asks for [Common.DryRun] instead of
@@ -18,7 +20,8 @@ const DryRunHeader = "Idem-Dry-Run"
 
 // DryRun runs the handler of an event in a transaction that is always rolled
 // back, with the record of the event, and returns the outcome that the first
-// delivery of it would have. Nothing is stored, also of an event that is stored; what
+// delivery of it would have, if no earlier event of its entity is parked. Nothing is
+// stored, also of an event that is stored; what
 // the handler does outside of its transaction does happen, unless it asks
 // [IsDryRun]. Functions for after the commit do not run.
 func (c *Common) DryRun(ctx context.Context, e Event) (Outcome, error) {
@@ -51,7 +54,7 @@ func (c *Common) dryRun(ctx context.Context, e Event) (Outcome, error) {
 	case work == nil:
 		return Unhandled, nil
 	}
-	return c.execute(ctx, attempt{event: e, work: work, dry: true, mark: c.markNew(e)})
+	return c.execute(ctx, attempt{event: e, work: work, dry: true, mark: c.markNew(e, new(store.Held))})
 }
 
 // DryReplay returns what [Common.Replay] would do, by a [Common.DryRun] of each
@@ -85,5 +88,5 @@ func (c *Common) dryDelivery(ctx context.Context, e Event) (Outcome, error) {
 // tryCanary marks a canary's event, does nothing, and rolls back.
 func (c *Common) tryCanary(ctx context.Context, e Event) (Outcome, error) {
 	nothing := func(context.Context, pgx.Tx) error { return nil }
-	return c.runOnce(ctx, attempt{event: e, work: nothing, dry: true, mark: c.markNew(e)})
+	return c.runOnce(ctx, attempt{event: e, work: nothing, dry: true, mark: c.markNew(e, new(store.Held))})
 }

@@ -167,4 +167,5 @@ func ExampleHealth() {
 	// postgres true
 	// deliveries false
 	// retrying true
+	// held true
 }

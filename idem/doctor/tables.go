@@ -63,7 +63,7 @@ func migrationsHere() int {
 // indexesNeeded are those of the migrations.
 var indexesNeeded = []string{
 	"idem_events_pkey", "idem_events_conflicts", "idem_payloads_pkey", "idem_payloads_due", "idem_payloads_lane",
-	"idem_archive_pkey", "idem_audit_pkey",
+	"idem_payloads_held", "idem_archive_pkey", "idem_audit_pkey",
 }
 
 func (e *examination) indexes(ctx context.Context) (found []Finding, err error) {

@@ -17,7 +17,7 @@ const pruneRows = 7000
 
 // PruneEvents deletes the done, unhandled and discarded events of a source that
 // are older than age, and the parked ones that are older than parkedAge unless
-// that is 0, with their bodies. It returns how many.
+// that is 0, with their bodies; held ones stay. It returns how many.
 func PruneEvents(ctx context.Context, db DB, source string, age, parkedAge time.Duration) (deleted int64, err error) {
 	prune := func(stretch string) string {
 		return `
@@ -41,7 +41,8 @@ select count(*) from gone`
 const prunable = `
 	and starts_with(idem_events.event, $3)
 	and (state in ('done', 'unhandled', 'discarded') and received_at < now() - $4::interval
-	  or state = 'parked' and $5::interval > interval '0' and received_at < now() - $5::interval)`
+	  or state = 'parked' and $5::interval > interval '0' and received_at < now() - $5::interval
+	    and not exists (select from idem_payloads p where p.event = idem_events.event and p.held)) -- not tried yet`
 
 // CountPrunable counts the events that PruneEvents would delete.
 func CountPrunable(ctx context.Context, db DB, source string, age, parkedAge time.Duration) (int64, error) {
@@ -71,8 +72,8 @@ select count(*) from gone`
 }
 
 // Tidy puts right what people left who deleted or changed rows by hand: bodies
-// whose event is gone or done are deleted, and the first pending event of each
-// lane is due.
+// whose event is gone or done are deleted, and the first event of each
+// lane is due, unless it is parked by its own failure.
 func Tidy(ctx context.Context, db DB, source string) error {
 	const bodies = `
 delete from idem_payloads p where source = $1

@@ -15,7 +15,7 @@ with chosen as (
 	where e.event = chosen.event
 	returning e.event, e.key
 ), bodies as (
-	update idem_payloads p set due_at = now(), lane = ` + rowLane + ` from again e where p.event = e.event
+	update idem_payloads p set due_at = now(), held = false, lane = ` + rowLane + ` from again e where p.event = e.event
 )
 select count(*) from again`
 	err = db.QueryRow(ctx, requeue, keys, states).Scan(&n)
