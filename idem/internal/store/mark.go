@@ -61,28 +61,27 @@ func (h *Held) scan(s *Session) func(pgx.Row) error {
 // with that state instead, held is set, and the session stays zero. [KeepHeld]
 // must follow in the same transaction.
 func Mark(b *pgx.Batch, e Event, keepBody bool, held *Held, s *Session) {
-	const marked = `
+	const head = `
 with head as materialized (` + earlier + `
-), marked as (
-	insert into idem_events (event, type, key, state, last_error, body_hash)
-	values ($1, $2, $3, coalesce((select state from head), 'done'), (select 'waits for ' || id from head), $4)
-	on conflict do nothing
-	returning event, ` + session + `
 )`
-	const kept = `, kept as (
+	const mark = `
+insert into idem_events (event, type, key, state, last_error, body_hash)
+values ($1, $2, $3, coalesce((select state from head), 'done'), (select 'waits for ' || id from head), $4)
+on conflict do nothing
+returning ` + session + `, (select id from head) as by, (select state from head) as held`
+	const markKeeping = head + `, marked as (` + mark + `, event), kept as (
 	insert into idem_archive (event, occurred_at, received_at, body)
-	select event, $6, now(), $7 from marked where not exists (select from head)
+	select event, $6, now(), $7 from marked where held is null
 	on conflict do nothing
-)`
-	const answer = `
-select pid, started_at, path, role, waits, head.id, head.state from marked left join head on true`
+)
+select pid, started_at, path, role, waits, by, held from marked`
 	*held = Held{}
 	args := []any{e.RowKey(), e.Type, e.Key, hash(e.Payload), e.Lane(), nullTime(e.OccurredAt)}
 	if keepBody {
-		b.Queue(marked+kept+answer, append(args, e.Payload)...).QueryRow(held.scan(s))
+		b.Queue(markKeeping, append(args, e.Payload)...).QueryRow(held.scan(s))
 		return
 	}
-	b.Queue(marked+answer, args...).QueryRow(held.scan(s))
+	b.Queue(head+mark, args...).QueryRow(held.scan(s))
 }
 
 // KeepHeld stores the body of an event that [Mark] has held.
