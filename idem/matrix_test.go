@@ -298,6 +298,11 @@ func (r *rig) finish(id string) {
 			r.Errorf("in the end the event is %s, %v, and stored is %+v, want %+v", outcome, err, got, want)
 		}
 	}
+	if r.goesOn { // a connection that broke under it is its own failure
+		if outcome, err := p.Accept(r.Context(), identify([]byte(paid("next-"+id)))); err != nil {
+			r.Errorf("in the end the next event is %s, %v", outcome, err)
+		}
+	}
 	if err := p.GoOn(r.Context()); err != nil {
 		r.Error(err)
 	}
