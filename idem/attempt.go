@@ -24,10 +24,11 @@ type attempt struct {
 	mark        func(*pgx.Batch, *store.Session) // records the event as done, unless it must not be processed here
 	ifNotMarked func(*pgx.Batch)                 // executed after the rollback then; may be nil
 	atCommit    func(*pgx.Batch)                 // executed with COMMIT; may be nil
+	held        *store.Held                      // set by mark if it stored the event behind an earlier one; nil where it cannot
 }
 
-// execute makes an attempt. Duplicate means that the event was not marked, and no
-// handler ran.
+// execute makes an attempt. Duplicate means that the event was not marked, Parked and
+// Pending that it waits for an earlier one; no handler ran then.
 func (c *Common) execute(ctx context.Context, a attempt) (Outcome, error) {
 	for runs := 1; ; runs++ {
 		outcome, err := c.runOnce(ctx, a)
@@ -52,6 +53,14 @@ func (c *Common) runOnce(ctx context.Context, a attempt) (Outcome, error) {
 		return Retrying, explain(err)
 	}
 	defer t.Close(ctx)
+	if a.held != nil && a.held.State != "" && !a.dry {
+		keep := &pgx.Batch{}
+		store.KeepHeld(keep, a.event.row(), *a.held)
+		if err := t.Commit(ctx, &pgx.Batch{}, keep); err != nil {
+			return outcomeOf(err), err
+		}
+		return heldBy(*a.held)
+	}
 	if !t.Marked() && !a.dry {
 		if a.ifNotMarked != nil {
 			if err := t.Rollback(ctx, a.ifNotMarked); err != nil {
@@ -121,9 +130,10 @@ func outcomeOf(err error) Outcome {
 	return Retrying
 }
 
-// markNew marks an event that is not stored.
-func (c *Common) markNew(e Event) func(*pgx.Batch, *store.Session) {
-	return func(b *pgx.Batch, s *store.Session) { store.Mark(b, e.row(), c.KeepPayloads, s) }
+// markNew marks an event that is not stored, or stores it behind an earlier one of its
+// entity, and sets held.
+func (c *Common) markNew(e Event, held *store.Held) func(*pgx.Batch, *store.Session) {
+	return func(b *pgx.Batch, s *store.Session) { store.Mark(b, e.row(), c.KeepPayloads, held, s) }
 }
 
 // markStored marks an event that is stored, in one of states. It waits while

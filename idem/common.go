@@ -47,6 +47,12 @@ type Common struct {
 	// that KeepPayloads kept. Default: 0, together with their events.
 	PayloadRetention time.Duration
 
+	// PassParked lets later events of a Key go on when one is parked: for handlers
+	// that are right in any order. Switched on later, it frees those that wait: within
+	// a minute where [Processor.Run] or [Inbox.Run] runs.
+	// Default: false, they wait until it is replayed or discarded.
+	PassParked bool
+
 	pool         *pgxpool.Pool
 	minRetention time.Duration // 0 for events that no provider delivers again
 	spoiled      sync.Once     // the log says that handlers spoil connections

@@ -13,8 +13,8 @@ import (
 // Discard gives up the events that f chooses: they will not be processed, and a
 // delivery of one is a duplicate. Their payloads go, unless KeepPayloads is set;
 // the reason stays in the table, as their last error, until Prune forgets them.
-// Later events of their entities are then processed. Events that are being
-// processed are left.
+// Later events of their entities are then processed: by workers, or by [Processor.Run].
+// Events that are being processed are left.
 // It returns how many were discarded.
 //
 // Name what to discard: the zero Filter is refused.

@@ -117,6 +117,7 @@
 //	does not decode into its type        200  stored as parked, with its payload
 //	the handler failed                   503  rolled back and counted; the provider delivers again
 //	it failed ParkAfter times            200  stored as parked, with its payload
+//	an earlier one of its Key is parked  200  stored as parked, with its payload; processed after that
 //	Postgres is unavailable              503  nothing; the provider delivers again
 //	the answer to COMMIT was lost        503  done or not; the next delivery finds out
 //	a concurrent duplicate               as the first delivery; in another process it waits, 5 seconds at most
@@ -190,8 +191,8 @@
 //
 // Both modes use the same tables. To go from inline to the inbox, mount it; what
 // inline mode has left as retrying becomes pending when it comes again. To go
-// back, mount a [Processor] and let Run go on until Stats shows nothing pending. A
-// Processor runs a new event at once, whatever is pending of its entity.
+// back, mount a [Processor] and let Run go on until Stats shows nothing pending. A new
+// event that a Processor receives behind a pending one of its entity becomes pending.
 // [Processor.HandToInbox] mixes them: inline as long as that works.
 //
 // # Try a deployment

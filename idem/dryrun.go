@@ -21,7 +21,8 @@ const DryRunHeader = "Idem-Dry-Run"
 
 // DryRun runs the handler of an event in a transaction that is always rolled
 // back, with the record of an event like it, and returns the outcome that the first
-// delivery of it would have. Nothing is stored, also of an event that is stored; what
+// delivery of it would have if no earlier event of its entity is parked. Nothing is
+// stored, also of an event that is stored; what
 // the handler does outside of its transaction does happen, unless it asks
 // [IsDryRun]. Functions for after the commit do not run. Deliveries of the event do not
 // wait for it, unless they need what the handler has locked.
@@ -58,11 +59,12 @@ func (c *Common) dryRun(ctx context.Context, e Event) (Outcome, error) {
 	return c.execute(ctx, attempt{event: e, work: work, dry: true, mark: c.markDry(e)})
 }
 
-// markDry marks as markNew does, under an ID that no event has: the row of e would have a delivery of
-// it wait until the dry run is rolled back.
+// markDry marks as markNew does, under an ID and an entity that no event has: the row of e
+// would have a delivery of it wait until the dry run is rolled back, and so would the row
+// that it waits for.
 func (c *Common) markDry(e Event) func(*pgx.Batch, *store.Session) {
-	e.ID = "dry run " + rand.Text()
-	return c.markNew(e)
+	e.ID, e.Key = "dry run "+rand.Text(), ""
+	return c.markNew(e, new(store.Held))
 }
 
 // DryReplay returns what [Common.Replay] would do, by a [Common.DryRun] of each

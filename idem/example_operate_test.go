@@ -168,4 +168,5 @@ func ExampleHealth() {
 	// deliveries false
 	// retrying true
 	// workers true
+	// held true
 }

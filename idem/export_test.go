@@ -69,3 +69,16 @@ func (s *Spool) UntilDrained(most time.Duration) bool {
 		}
 	}
 }
+
+// GoOn goes on with what was held and is no more, as Replay does.
+func (p *Processor) GoOn(ctx context.Context) error {
+	_, err := p.goThroughLanes(ctx, Replayed{}, func(Replayed, Event, error) {})
+	return err
+}
+
+// AwaitGoingOn waits until what goes on beside deliveries has ended.
+func (p *Processor) AwaitGoingOn() {
+	for p.going.Load() > 0 {
+		time.Sleep(time.Millisecond)
+	}
+}

@@ -19,8 +19,9 @@ import (
 //
 //	{"healthy":false,"checks":[{"source":"asaas","check":"deliveries","healthy":false,"says":"5 deliveries have failed in a row: …"}, …]}
 //
-// It has no secrets, no ids and no personal data. Health asks nobody for a password:
-// if not everybody may know that deliveries fail, protect its path.
+// It has no secrets and no personal data, and no ids but those of an entity that stands
+// still and of the event that it waits for. Health asks nobody for a password:
+// if not everybody may know these, or that deliveries fail, protect its path.
 //
 // The checks are:
 //
@@ -29,6 +30,7 @@ import (
 //	retrying    no event of a Processor has failed for longer than MaxRetrying
 //	workers     no event that workers are to process has been due for longer than
 //	            MaxPending
+//	held        no event waits for a parked one of its entity
 //	broker      the broker of an Outbox has not been unavailable for longer than MaxPending
 //	clock       no event of an Inbox arrived in the future: the database's clock was put
 //	            back, and workers wait until it is that late again
@@ -41,8 +43,8 @@ import (
 // no secret is configured.
 //
 // The checks run once a second at most, however many requests come; concurrent
-// requests share a run. The retrying check reads all events that are not done, so
-// it runs at most a twentieth of the time. With some hundred thousand such events
+// requests share a run. The retrying and held checks read all events that are not done,
+// so each runs at most a twentieth of the time. With some hundred thousand such events
 // it takes longer than Timeout: then it says that it does not know, and passes.
 //
 // # Alert on it, do not restart because of it
@@ -89,6 +91,8 @@ type Health struct {
 	last HealthReport
 	at   time.Time
 	ages map[ageOf]age
+
+	standing map[*Common]standing
 }
 
 var _ http.Handler = (*Health)(nil)
@@ -114,6 +118,7 @@ func NewHealth(parts ...Part) *Health {
 		MaxFailures: 5, MaxRetrying: 10 * time.Minute, MaxPending: 5 * time.Minute,
 		MaxSpooled: time.Minute, Timeout: 2 * time.Second,
 		Logger: slog.Default(), parts: parts, since: time.Now(), turn: make(chan struct{}, 1), ages: make(map[ageOf]age),
+		standing: make(map[*Common]standing),
 	}
 }
 
@@ -149,11 +154,13 @@ func (h *Health) Report() HealthReport {
 	return h.last
 }
 
-// logChanges logs the checks that are otherwise than at the last look.
+// logChanges logs the checks that are otherwise than at the last look, and what else
+// waits for a parked event: who has seen the line of the first may wait for the next.
 func (h *Health) logChanges(x *examination) {
 	for n, c := range x.report.Checks {
 		before := n >= len(h.last.Checks) || h.last.Checks[n].Healthy
-		if h.Logger == nil || c.Healthy == before {
+		more := c.Name == heldCheck && n < len(h.last.Checks) && c.Says != h.last.Checks[n].Says
+		if h.Logger == nil || c.Healthy == before && (c.Healthy || !more) {
 			continue
 		}
 		attrs := []slog.Attr{slog.String("source", c.Source), slog.String("check", c.Name), slog.String("says", c.Says)}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -41,6 +42,7 @@ func (p *Processor) examine(ctx context.Context, x *examination) {
 		advice = "see that workers of an Inbox run, and that its handlers do not hang"
 	}
 	x.examineAge(ctx, &p.Common, due(x.health, &p.Common, advice))
+	x.examineHeld(ctx, &p.Common)
 }
 
 func (i *Inbox) examine(ctx context.Context, x *examination) {
@@ -51,6 +53,7 @@ func (i *Inbox) examine(ctx context.Context, x *examination) {
 	}
 	x.examineAge(ctx, &i.Common, due(x.health, &i.Common, advice))
 	x.examineAge(ctx, &i.Common, ahead(x.health))
+	x.examineHeld(ctx, &i.Common)
 	if i.Spool != nil && x.health.MaxSpooled > 0 {
 		x.examineSpool(i)
 	}
@@ -250,14 +253,10 @@ func (x *examination) examineAge(ctx context.Context, c *Common, l ageLimit) {
 		x.add(c.source.Name(), l.name, true, "it is not known while Postgres is not well")
 		return
 	}
-	a := x.health.age(ageOf{c, l.name}, func() (time.Duration, error) { return x.health.oldest(ctx, c, l) })
+	a := x.health.age(ageOf{c, l.name}, func() (time.Duration, error) { return limited(ctx, x.health, c, l.query) })
 	switch oldest := a.oldest.Round(time.Second); {
-	case pgtx.SQLState(a.err) == queryCanceled, errors.Is(a.err, context.DeadlineExceeded):
-		x.add(c.source.Name(), l.name, true, "it is not known: so many events are not done that it takes too long to look: see idem.Common.Stats")
-	case a.err != nil && pgtx.Unavailable(a.err):
-		x.add(c.source.Name(), l.name, true, "it is not known: the connection was lost, it will be looked at again")
 	case a.err != nil:
-		x.add(c.source.Name(), l.name, false, "the events cannot be read: see the error in this application's log; have idem.Migrate run at start")
+		x.addUnknown(c, l.name, a.err)
 	case a.oldest > l.limit:
 		x.add(c.source.Name(), l.name, false, fmt.Sprintf(l.wrong, oldest)+": "+l.advice)
 	case a.oldest == 0:
@@ -265,7 +264,53 @@ func (x *examination) examineAge(ctx context.Context, c *Common, l ageLimit) {
 	default:
 		x.add(c.source.Name(), l.name, true, fmt.Sprintf(l.well, oldest))
 	}
-	x.because(a.err)
+}
+
+// addUnknown adds a check for which the events could not be read.
+func (x *examination) addUnknown(c *Common, name string, err error) {
+	switch {
+	case pgtx.SQLState(err) == queryCanceled, errors.Is(err, context.DeadlineExceeded):
+		x.add(c.source.Name(), name, true, "it is not known: so many events are not done that it takes too long to look: see idem.Common.Stats")
+	case pgtx.Unavailable(err):
+		x.add(c.source.Name(), name, true, "it is not known: the connection was lost, it will be looked at again")
+	default:
+		x.add(c.source.Name(), name, false, "the events cannot be read: see the error in this application's log; have idem.Migrate run at start")
+	}
+	x.because(err)
+}
+
+// heldCheck is the name of the check of entities that stand still.
+const heldCheck = "held"
+
+// standing is what was found at the last look.
+type standing struct {
+	store.Standing
+	err  error
+	next time.Time // when to look again
+}
+
+// examineHeld adds whether events wait behind a parked one.
+func (x *examination) examineHeld(ctx context.Context, c *Common) {
+	if !x.reached[c.pool] {
+		x.add(c.source.Name(), heldCheck, true, "it is not known while Postgres is not well")
+		return
+	}
+	known, ok := x.health.standing[c]
+	if start := time.Now(); !ok || !start.Before(known.next) {
+		known.Standing, known.err = limited(ctx, x.health, c, store.FindStanding)
+		known.next = time.Now().Add(ageShare * time.Since(start))
+		x.health.standing[c] = known
+	}
+	switch {
+	case known.err != nil:
+		x.addUnknown(c, heldCheck, known.err)
+	case known.Lanes > 0:
+		x.add(c.source.Name(), heldCheck, false, fmt.Sprintf("%d events of %d entities wait for a parked one: first %d of %s, %s, for %s: "+
+			"fix what its error says, see idem.Common.Blocked, and replay it, or discard it to give it up; if it is done, have idem.Serve or Processor.Run run",
+			known.Waiting, known.Lanes, known.Behind, known.Key, strings.Join(known.Types, " "), known.Head))
+	default:
+		x.add(c.source.Name(), heldCheck, true, "no event waits for a parked one")
+	}
 }
 
 // queryCanceled is the SQLSTATE of a statement that took too long.
@@ -283,17 +328,17 @@ func (h *Health) age(of ageOf, look func() (time.Duration, error)) age {
 	return a
 }
 
-// oldest asks Postgres, which gives up after Timeout: a connection is not lost
+// limited asks Postgres, which gives up after Timeout: a connection is not lost
 // because there is much to read.
-func (h *Health) oldest(ctx context.Context, c *Common, l ageLimit) (oldest time.Duration, err error) {
+func limited[T any](ctx context.Context, h *Health, c *Common, query func(context.Context, store.DB, string) (T, error)) (answer T, err error) {
 	ctx, cancel := context.WithTimeout(ctx, 2*h.Timeout)
 	defer cancel()
 	err = pgx.BeginTxFunc(ctx, c.pool, pgx.TxOptions{AccessMode: pgx.ReadOnly}, func(tx pgx.Tx) error {
 		if err := store.LimitTime(ctx, tx, h.Timeout); err != nil {
 			return err
 		}
-		oldest, err = l.query(ctx, tx, c.source.Name())
+		answer, err = query(ctx, tx, c.source.Name())
 		return err
 	})
-	return oldest, err
+	return answer, err
 }

@@ -52,10 +52,6 @@ type Inbox struct {
 	// from 1, has failed. Default: [DefaultBackoff].
 	Backoff func(attempt int) time.Duration
 
-	// PassParked lets later events of a Key go on when one is parked.
-	// Default: false, they wait until it is replayed or discarded.
-	PassParked bool
-
 	// Poll is how often workers look for events that nobody woke them for:
 	// those that are due again, and all of other processes if PollOnly is set.
 	// Default: 1 second.

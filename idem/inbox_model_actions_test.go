@@ -102,6 +102,14 @@ func (m *machine) DeliverInline(t *rapid.T) {
 func (m *machine) RedeliverInline(t *rapid.T) {
 	e := m.anEvent(t)
 	want(t, e.id, m.accept(m.processor, e), m.model.deliverInline(e))
+	m.GoOn(t)
+}
+
+// GoOn has the processor go on with what is held no more.
+func (m *machine) GoOn(t *rapid.T) {
+	m.processor.AwaitGoingOn()
+	m.model.goOn(new(idem.Replayed))
+	want(t, "the error of going on", m.processor.GoOn(m.Context()), nil)
 }
 
 // Fail has the next runs of handlers for one lane fail.
@@ -170,6 +178,7 @@ func (m *machine) Replay(t *rapid.T) {
 	for _, e := range m.model.find(f) {
 		m.model.replay(e, &wanted)
 	}
+	m.model.goOn(&wanted)
 	got, err := m.processor.Replay(m.Context(), f)
 	want(t, "replayed", got, wanted)
 	want(t, "Replay's error", err, nil)
@@ -208,7 +217,7 @@ func (m *machine) Discard(t *rapid.T) {
 	}
 	found := m.model.find(f)
 	for _, e := range found {
-		e.state, e.inLane, e.claimed = idem.StateDiscarded, false, false
+		e.state, e.inLane, e.held, e.claimed = idem.StateDiscarded, false, false, false
 	}
 	n, err := m.inbox.Discard(m.Context(), f, "by hand")
 	want(t, "discarded", n, int64(len(found)))
@@ -218,7 +227,7 @@ func (m *machine) Discard(t *rapid.T) {
 // Age has an event have arrived 100 days ago.
 func (m *machine) Age(t *rapid.T) {
 	e := m.anEvent(t)
-	e.arrived, e.aged = e.arrived-1_000_000, true
+	e.aged = true
 	m.exec(fmt.Sprintf(`update idem_events set received_at = received_at - interval '100 d' where event = 'notes//%s'`, e.id))
 }
 
@@ -230,7 +239,7 @@ func (m *machine) Prune(t *rapid.T) {
 	}
 	var wanted int64
 	maps.DeleteFunc(m.model.events, func(_ string, e *modelEvent) bool {
-		forget := e.aged && old[e.state]
+		forget := e.aged && old[e.state] && !e.held
 		if forget {
 			wanted++
 		}

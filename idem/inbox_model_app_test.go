@@ -54,7 +54,7 @@ func (s *modelApp) start(d deployment) {
 	}
 	s.processor = idem.NewProcessor(s.pool, source)
 	s.processor.Logger = nil
-	s.processor.ParkAfter, s.processor.HandToInbox = modelParkAfter, d.handToInbox
+	s.processor.ParkAfter, s.processor.HandToInbox, s.processor.PassParked = modelParkAfter, d.handToInbox, d.passParked
 	s.inbox = idem.NewInbox(s.pool, source)
 	s.inbox.Logger = nil
 	s.inbox.Workers, s.inbox.PollOnly = 1, true
@@ -163,7 +163,7 @@ func (s *modelApp) stuck() int {
 select count(*) from (
 	select distinct on (lane) event, due_at from idem_payloads where lane is not null
 	order by lane, coalesce(occurred_at, received_at), received_at, event) head
-join idem_events using (event) where state = 'pending' and due_at is null`)
+join idem_events using (event) join idem_payloads p using (event) where (state = 'pending' or p.held) and p.due_at is null`)
 }
 
 // row is what the tables hold of an event.
@@ -172,11 +172,12 @@ type row struct {
 	State                    idem.State
 	Attempts, Crashes        int
 	Claimed, InLane, Payload bool
+	Held                     bool
 }
 
 func (s *modelApp) rows() []row {
 	rows, err := s.pool.Query(s.Context(), `
-select event, state, attempts, crashes, claimed_by is not null, lane is not null, body is not null
+select event, state, attempts, crashes, claimed_by is not null, lane is not null, body is not null, coalesce(held, false)
 from idem_events left join idem_payloads using (event) order by event`)
 	if err != nil {
 		s.Fatal(err)
@@ -215,7 +216,7 @@ func (m *model) rows() []row {
 		e := m.events[id]
 		all = append(all, row{
 			id, e.state, e.attempts, e.crashes, e.claimed, e.inLane,
-			e.state != idem.StateDone && e.state != idem.StateDiscarded,
+			e.state != idem.StateDone && e.state != idem.StateDiscarded, e.held,
 		})
 	}
 	return all

@@ -45,7 +45,6 @@ const (
 	mishapFinal     mishap = "never retry this"
 	mishapLater     mishap = "try again at a time"
 	mishapAgain     mishap = "a serialization failure"
-	mishapEarlier   mishap = "an earlier event is not done"
 )
 
 type modelEvent struct {
@@ -56,8 +55,8 @@ type modelEvent struct {
 	attempts, crashes int
 	claimed           bool // by a worker that has died
 	inLane            bool // its later ones wait for it
+	held              bool // parked only because it waits
 	stored            int  // when it came
-	arrived           int  // the same, unless its row says that it is older by now
 	aged              bool // arrived longer ago than events are kept
 }
 
@@ -74,8 +73,6 @@ func (e *modelEvent) at() int {
 func inOrder(a, b *modelEvent) int {
 	return cmp.Or(cmp.Compare(a.at(), b.at()), cmp.Compare(a.stored, b.stored))
 }
-
-func byArrival(a, b *modelEvent) int { return cmp.Compare(a.arrived, b.arrived) }
 
 func newModel() *model {
 	return &model{
@@ -96,13 +93,12 @@ func (m *model) store(e *modelEvent) {
 	if m.events[e.id] == nil {
 		m.events[e.id] = e
 		e.stored = m.tick()
-		e.arrived = e.stored
 	}
 }
 
 // requeue makes an event pending, as if it were new.
 func (e *modelEvent) requeue() {
-	e.state, e.inLane = idem.StatePending, true
+	e.state, e.inLane, e.held = idem.StatePending, true, false
 	e.attempts, e.crashes, e.claimed = 0, 0, false
 }
 
@@ -132,11 +128,11 @@ func (m *model) deliverInline(e *modelEvent) idem.Outcome {
 	case route == "unhandled", e.state == idem.StatePending, e.state == idem.StateDone, e.state == idem.StateDiscarded:
 		return idem.Duplicate
 	}
-	met := mishapEarlier
-	if e.state == "" || !m.waits(e) {
-		m.store(e)
-		met = m.run(e)
+	m.store(e)
+	if m.waits(e) {
+		return m.hold(e)
 	}
+	met := m.run(e)
 	if met == "" {
 		return m.succeed(e)
 	}
@@ -147,11 +143,39 @@ func (m *model) deliverInline(e *modelEvent) idem.Outcome {
 		e.state = idem.StateRetrying
 		return idem.Retrying
 	case m.handToInbox:
-		e.state, e.inLane = idem.StatePending, true
+		e.state, e.inLane, e.held = idem.StatePending, true, false
 		return idem.Pending
 	}
-	e.state = idem.StateParked
-	return idem.Parked
+	return m.park(e)
+}
+
+// hold has an event wait for the first of its lane, as that does.
+func (m *model) hold(e *modelEvent) idem.Outcome {
+	e.state, e.inLane = idem.StateParked, true
+	if modelLane(e.lane()).head(m).state == idem.StatePending {
+		e.state = idem.StatePending
+	}
+	e.held = e.state == idem.StateParked
+	return idem.Outcome(e.state)
+}
+
+// goOn is what a processor does with what was held, and is no more.
+func (m *model) goOn(total *idem.Replayed) {
+	m.pass()
+	for _, lane := range m.lanes() {
+		for e := lane.head(m); e != nil && e.held; e = lane.head(m) {
+			m.replay(e, total)
+		}
+	}
+}
+
+// pass takes what is parked out of its lane, where parked events are passed.
+func (m *model) pass() {
+	for _, e := range m.events {
+		if m.passParked && e.state == idem.StateParked && !e.held {
+			e.inLane = false
+		}
+	}
 }
 
 // replay is what Replay does with an event that it has found.
@@ -159,6 +183,9 @@ func (m *model) replay(e *modelEvent, total *idem.Replayed) {
 	switch {
 	case m.route(e) != "handled":
 		total.Unhandled++
+		if e.held && !m.waits(e) {
+			e.state, e.inLane, e.held = idem.StateUnhandled, false, false
+		}
 		return
 	case m.waits(e):
 		total.Failed++
@@ -170,8 +197,8 @@ func (m *model) replay(e *modelEvent, total *idem.Replayed) {
 	}
 	total.Failed++
 	e.attempts++
-	if e.state == idem.StateUnhandled {
-		e.state = idem.StateParked
+	if e.state == idem.StateUnhandled || e.state == idem.StateParked {
+		m.park(e)
 	}
 }
 
@@ -209,15 +236,17 @@ func (m *model) succeed(e *modelEvent) idem.Outcome {
 }
 
 func (e *modelEvent) finish() idem.Outcome {
-	e.state, e.inLane, e.claimed = idem.StateDone, false, false
+	e.state, e.inLane, e.held, e.claimed = idem.StateDone, false, false, false
 	return idem.Done
 }
 
 // work is what workers do until there is nothing left to do: each lane goes on
 // until it is empty or its first event is parked. It returns what is observed.
 func (m *model) work() (observed []string) {
+	m.pass()
 	for _, lane := range m.lanes() {
-		for e := lane.head(m); e != nil && e.state == idem.StatePending; e = lane.head(m) {
+		for e := lane.head(m); e != nil && (e.state == idem.StatePending || e.held); e = lane.head(m) {
+			e.state, e.held = idem.StatePending, false
 			observed = append(observed, e.id+" is "+string(m.workOn(e)))
 		}
 	}
@@ -256,7 +285,7 @@ func (m *model) workOn(e *modelEvent) idem.Outcome {
 }
 
 func (m *model) park(e *modelEvent) idem.Outcome {
-	e.state, e.inLane = idem.StateParked, !m.passParked
+	e.state, e.inLane, e.held = idem.StateParked, !m.passParked, false
 	return idem.Parked
 }
 
@@ -289,7 +318,7 @@ func (l modelLane) waiting(m *model) (all []*modelEvent) {
 	return all
 }
 
-// find lists the events that a filter chooses, in the order of arrival.
+// find lists the events that a filter chooses, in the order of lanes.
 func (m *model) find(f idem.Filter) (found []*modelEvent) {
 	states := f.States
 	if states == nil {
@@ -300,7 +329,7 @@ func (m *model) find(f idem.Filter) (found []*modelEvent) {
 			found = append(found, e)
 		}
 	}
-	slices.SortFunc(found, byArrival)
+	slices.SortFunc(found, inOrder)
 	return found
 }
 

@@ -299,9 +299,14 @@ func (r *runner) promoteStuckEveryMinute(ctx context.Context) {
 }
 
 func (r *runner) promoteStuck(ctx context.Context) (n int64, err error) {
-	return ask(ctx, r.inbox.pool, func(ctx context.Context, db store.DB) (int64, error) {
-		return store.PromoteStuck(ctx, db, r.inbox.source.Name())
+	freed, err := r.inbox.free(ctx)
+	if err != nil {
+		return freed, err
+	}
+	adopted, err := ask(ctx, r.inbox.pool, func(ctx context.Context, db store.DB) (int64, error) {
+		return store.Adopt(ctx, db, r.inbox.source.Name())
 	})
+	return freed + adopted, err
 }
 
 // hold notes that an event is claimed, and is being processed.

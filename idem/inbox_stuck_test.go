@@ -132,7 +132,7 @@ func TestArgumentThatPanicsAtCommitIsAFailure(t *testing.T) {
 	s.store(letter("x", "o1", 1))
 	s.drain(1)
 	s.wantState("x", idem.StateParked)
-	if o, _ := s.processor.Accept(t.Context(), letter("y", "o1", 1)); o != idem.Retrying {
+	if o, _ := s.processor.Accept(t.Context(), letter("y", "o2", 1)); o != idem.Retrying {
 		t.Errorf("inline: %s, want retrying", o)
 	}
 	s.wantEffects(0)

@@ -37,6 +37,9 @@ type path struct {
 	// cold begins each trial without connections and prepared statements: that
 	// is more messages, and more time. The default is to have both.
 	cold bool
+
+	// goesOn takes other events after it: a lost answer may be about one of them.
+	goesOn bool
 }
 
 // run takes an event through a path, as often as it is called. An outcome that
@@ -71,6 +74,8 @@ var paths = []path{
 	{name: "an event that was parked", handler: pay, before: parkedOnce, run: deliverOnce, want: done},
 	{name: "an event without a handler", before: nothingYet, run: deliverOnce, want: unhandled},
 	{name: "an event whose handler is new", handler: pay, before: unhandledOnce, run: deliverOnce, want: done},
+	{name: "a new event behind a parked one", handler: pay, before: behindParked, run: deliverOnce, want: parked},
+	{name: "a replay that goes on", handler: pay, before: beforeAnother, run: replayOne, want: done, goesOn: true},
 	{name: "a replay", handler: pay, before: unhandledOnce, run: replayOne, want: done},
 	{name: "a replay that fails", handler: payAndFail, before: parkedOnce, run: replayOne, want: parked},
 }
@@ -108,6 +113,13 @@ func parkedOnce(s *app, id string) {
 }
 
 func unhandledOnce(s *app, id string) { s.acceptOnce(nil, id, idem.Unhandled) }
+
+func behindParked(s *app, id string) { parkedOnce(s, "head-"+id) }
+
+func beforeAnother(s *app, id string) {
+	parkedOnce(s, id)
+	s.acceptOnce(pay, "next-"+id, idem.Parked)
+}
 
 // acceptOnce takes an event with a handler, without a fault.
 func (s *app) acceptOnce(h idem.Handler[*note], id string, want idem.Outcome) {
@@ -164,7 +176,7 @@ func replayOne(ctx context.Context, p *pgxpool.Pool, source *notes, id string) (
 	switch {
 	case err != nil:
 		return idem.Retrying, nil
-	case replayed.Done == 1:
+	case replayed.Done > 0:
 		return idem.Done, nil
 	case replayed.Failed == 1:
 		return idem.Parked, nil
@@ -277,11 +289,28 @@ func (r *rig) finish(id string) {
 	if p.KeepPayloads {
 		want = doneWhole
 	}
+	if _, err := p.Discard(r.Context(), idem.Filter{IDs: []string{"head-" + id}}, "it held "+id); err != nil {
+		r.Fatal(err)
+	}
 	for range 2 {
 		outcome, err := p.Accept(r.Context(), identify([]byte(paid(id))))
 		if got := r.stored(id); err != nil || got != want {
 			r.Errorf("in the end the event is %s, %v, and stored is %+v, want %+v", outcome, err, got, want)
 		}
+	}
+	if r.goesOn { // a connection that broke under it is its own failure
+		if outcome, err := p.Accept(r.Context(), identify([]byte(paid("next-"+id)))); err != nil {
+			r.Errorf("in the end the next event is %s, %v", outcome, err)
+		}
+	}
+	if err := p.GoOn(r.Context()); err != nil {
+		r.Error(err)
+	}
+	if n := queryOne[int](r.app, `select count(*) from idem_payloads where held`); n > 0 {
+		r.Errorf("in the end %d events wait", n)
+	}
+	if n := queryOne[int](r.app, `select count(*) - count(distinct event) from effects`); n > 0 {
+		r.Errorf("in the end there are %d effects twice", n)
 	}
 }
 

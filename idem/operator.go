@@ -76,31 +76,36 @@ type Action struct {
 
 // Replay records and runs [Common.Replay].
 func (o *Operator) Replay(ctx context.Context, f Filter, reason string) (Replayed, error) {
-	return o.runRecorded(ctx, "replay", f, reason, o.replay)
+	return o.runRecorded(ctx, "replay", f, reason, o.replay, o.goThroughLanes)
 }
 
 // DryReplay records and runs [Common.DryReplay].
 func (o *Operator) DryReplay(ctx context.Context, f Filter, reason string) (Replayed, error) {
-	return o.runRecorded(ctx, "dry replay", f, reason, o.dryReplay)
+	return o.runRecorded(ctx, "dry replay", f, reason, o.dryReplay, nil)
 }
 
 // runRecorded records and runs a replay or dry replay. Its result has the reason of the
 // first failure.
 func (o *Operator) runRecorded(
 	ctx context.Context, action string, f Filter, reason string, run func(context.Context, StoredEvent) (Outcome, error),
+	goOn func(context.Context, Replayed, func(Replayed, Event, error)) (Replayed, error), // nil if nothing follows
 ) (sum Replayed, err error) {
 	err = o.act(ctx, action, f, reason, func(ctx context.Context, id int64, keys []string) (string, error) {
 		var left, first string
 		note := o.notes(ctx, id, len(keys))
-		sum, err = o.runKeys(ctx, keys, run, func(sum Replayed, e Event, failure error) {
+		ran := func(sum Replayed, e Event, failure error) {
 			if failure != nil && first == "" {
 				first = fmt.Sprintf("; first failure: %s %s: %v", e.Type, e.ID, failure)
 			}
 			o.ran(sum, len(keys), e, failure)
 			note(sum)
-		})
+		}
+		sum, err = o.runKeys(ctx, keys, Replayed{}, run, ran)
 		if err == nil {
 			left = leftAlone(f, keys, sum.Done+sum.Failed+sum.Unhandled)
+		}
+		if err == nil && goOn != nil {
+			sum, err = goOn(ctx, sum, ran)
 		}
 		return sum.text() + left + first, err
 	})

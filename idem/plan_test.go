@@ -43,14 +43,30 @@ var verbs = []struct {
 		_, err := store.Settle(ctx, db, store.Claim{Event: e, Number: 1}, store.End{State: store.Parked, Attempts: 1, Free: true})
 		return err
 	}},
-	{"Mark", queues(func(b *pgx.Batch, e store.Event) { store.Mark(b, e, false, new(store.Session)) })},
-	{"Mark and keep", queues(func(b *pgx.Batch, e store.Event) { store.Mark(b, e, true, new(store.Session)) })},
+	{"Mark", queues(func(b *pgx.Batch, e store.Event) { store.Mark(b, e, false, new(store.Held), new(store.Session)) })},
+	{"Mark and keep", queues(func(b *pgx.Batch, e store.Event) { store.Mark(b, e, true, new(store.Held), new(store.Session)) })},
 	{"Keep", func(ctx context.Context, db store.DB, e store.Event) error {
-		_, err := store.Keep(ctx, db, e, store.Unhandled, nil)
+		_, err := store.Keep(ctx, db, e, store.Unhandled, nil, false)
 		return err
 	}},
 	{"CountFailure", func(ctx context.Context, db store.DB, e store.Event) error {
-		_, err := store.CountFailure(ctx, db, e, nil, 2, store.Pending)
+		_, err := store.CountFailure(ctx, db, e, nil, 2, store.Pending, false)
+		return err
+	}},
+	{"KeepHeld", queues(func(b *pgx.Batch, e store.Event) { store.KeepHeld(b, e, store.Held{State: store.Parked}) })},
+	{"Hold", func(ctx context.Context, db store.DB, e store.Event) error {
+		_, err := store.Hold(ctx, db, e)
+		return err
+	}},
+	{"EndHeld", func(ctx context.Context, db store.DB, e store.Event) error {
+		return store.EndHeld(ctx, db, e, store.Unhandled, nil, false)
+	}},
+	{"FindHeld", func(ctx context.Context, db store.DB, e store.Event) error {
+		_, _, err := store.FindHeld(ctx, db, e.Source, store.Place{}, 100)
+		return err
+	}},
+	{"Adopt", func(ctx context.Context, db store.DB, e store.Event) error {
+		_, err := store.Adopt(ctx, db, e.Source)
 		return err
 	}},
 	{"InsertPending", func(ctx context.Context, db store.DB, e store.Event) error {

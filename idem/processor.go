@@ -7,6 +7,7 @@ import (
 	"math"
 	"net/http"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -20,6 +21,17 @@ import (
 // answers: each event once, in one transaction with the record that it was
 // done. It is an [http.Handler]; [Processor.Accept] does the same without HTTP.
 //
+// A parked event holds its entity: later events of its Key, by the provider's time and
+// then by arrival, are parked, too, with the error "waits for" and its ID, and answered
+// with 200. [Health] is red then. They are processed in order once the parked one is done,
+// by a replay or another delivery, or discarded: see [Processor.Run]. To give an event up
+// and let its entity go on, a handler returns nil, and writes a row of its own. Where
+// handlers are right in any order, set PassParked.
+//
+// Nothing else is held: an event that fails, and is to be delivered again, does not hold
+// the next one. So the order is kept only where the provider sends one event after the
+// other (Asaas: the webhook's send type SEQUENTIALLY). An [Inbox] keeps it by itself.
+//
 // The exported fields, and those of [Common], are settings: change them before
 // the first event. Any number of processors, in any number of processes, may
 // share a database.
@@ -28,9 +40,9 @@ type Processor struct {
 
 	// ParkAfter is the number of failed deliveries after which an event is
 	// parked and acknowledged, so that one bad event cannot make the provider
-	// stop them all: Asaas pauses its queue after 15. That an earlier event of its
-	// entity is not done is such a failure, too. One that was parked or unhandled
-	// already is parked again at its first failure. Default: 10.
+	// stop them all: Asaas pauses its queue after 15. One that was parked or unhandled
+	// already is parked again at its first failure. Default: 10, which on Asaas's
+	// schedule takes half an hour.
 	ParkAfter int
 
 	// HandToInbox has events that failed ParkAfter times wait for the workers of
@@ -40,6 +52,7 @@ type Processor struct {
 	HandToInbox bool
 
 	flights flights
+	going   atomic.Int32 // calls of goOn that are not answered yet
 }
 
 // NewProcessor returns a processor for the events of source, with its settings
@@ -107,8 +120,9 @@ func (p *Processor) process(ctx context.Context, e Event) result {
 // stored, and not a Processor's to process.
 func (p *Processor) deliver(ctx context.Context, e Event, work Work) (r result) {
 	var found store.Found
+	var held store.Held
 	look := func(b *pgx.Batch) { store.Look(b, e.row(), &found) }
-	a := attempt{event: e, work: work, mark: p.markNew(e), ifNotMarked: look}
+	a := attempt{event: e, work: work, mark: p.markNew(e, &held), ifNotMarked: look, held: &held}
 	if r.outcome, r.err = p.execute(ctx, a); r.outcome != Duplicate {
 		return r
 	}
@@ -119,19 +133,34 @@ func (p *Processor) deliver(ctx context.Context, e Event, work Work) (r result) 
 		r.outcome, r.err = Retrying, errForgotten
 	case isKept(found.State):
 		stored := e
-		stored.Key = found.Key                                                   // its place in the order, whatever this delivery says
-		a.mark, a.atCommit = p.markStored(stored, kept...), promote(stored, nil) // workers poll for the next one
+		stored.Key = found.Key // its place in the order, whatever this delivery says
+		promoted := false      // workers poll for the next one
+		a.mark, a.held, a.atCommit = p.markStored(stored, kept...), nil, promote(stored, &promoted)
 		r.outcome, r.err = p.execute(ctx, a)
+		if promoted {
+			p.goOn()
+		}
 		if r.outcome == Duplicate && isKept(found.State) { // looked at again
-			r.outcome, r.err = Retrying, errWaits
+			r.outcome, r.err = p.hold(ctx, stored)
 		}
 	}
 	return r
 }
 
-// errWaits is why a stored event is not processed that may be. It is a failure of the
-// delivery, and counted: the earlier event may wait for days.
-var errWaits = errors.New("an earlier event of the same entity is not done: it is waited for")
+// hold has a stored event wait for the earlier one because of which it was not marked.
+func (p *Processor) hold(ctx context.Context, e Event) (Outcome, error) {
+	held, err := ask(ctx, p.pool, func(ctx context.Context, db store.DB) (store.Held, error) { return store.Hold(ctx, db, e.row()) })
+	switch {
+	case err != nil:
+		return Retrying, fmt.Errorf("holding the event: %w", explain(err))
+	case held.State == "":
+		return Retrying, errMoved
+	}
+	return heldBy(held)
+}
+
+// errMoved is why a stored event is neither processed nor held.
+var errMoved = errors.New("the earlier event of the same entity that it had to wait for was done just now")
 
 // errForgotten is why a stored event is not found any more.
 var errForgotten = errors.New("the event was being forgotten when it came again")
@@ -145,7 +174,7 @@ func isKept(state string) bool { return slices.Contains(kept, state) }
 // keep stores an event that no handler can process now, with its payload.
 func (c *Common) keep(ctx context.Context, e Event, state State, cause error) result {
 	stored, err := ask(ctx, c.pool, func(ctx context.Context, db store.DB) (bool, error) {
-		return store.Keep(ctx, db, e.row(), string(state), errorText(cause))
+		return store.Keep(ctx, db, e.row(), string(state), errorText(cause), c.PassParked)
 	})
 	switch {
 	case err != nil:
@@ -167,7 +196,7 @@ func (c *Common) keep(ctx context.Context, e Event, state State, cause error) re
 // fail counts a failed delivery, if the handler ran: when the database is unavailable,
 // or becomes so, no event is to blame. One that failed too often is parked.
 func (p *Processor) fail(ctx context.Context, e Event, cause error) (Outcome, error) {
-	if !pgtx.WorkFailed(cause) && !errors.Is(cause, errWaits) {
+	if !pgtx.WorkFailed(cause) {
 		return Retrying, cause
 	}
 	limit, atLimit := min(p.ParkAfter, math.MaxInt32), store.Parked // Postgres counts no further
@@ -180,7 +209,7 @@ func (p *Processor) fail(ctx context.Context, e Event, cause error) (Outcome, er
 	ctx, cancel := pgtx.Finish(ctx)
 	defer cancel()
 	state, err := ask(ctx, p.pool, func(ctx context.Context, db store.DB) (string, error) {
-		return store.CountFailure(ctx, db, e.row(), errorText(cause), limit, atLimit)
+		return store.CountFailure(ctx, db, e.row(), errorText(cause), limit, atLimit, p.PassParked)
 	})
 	switch {
 	case err != nil:

@@ -22,13 +22,16 @@ type Replayed struct {
 }
 
 // Replay processes events that were kept because no handler existed or because
-// they failed, oldest first, one after the other: call it after deploying the
+// they failed, by the provider's time and then by arrival, one after the other: call it after deploying the
 // missing handler or the fix. Each event runs like a delivery, in a transaction
 // of its own with the record that it is done, so that it is safe to replay while
 // deliveries arrive and from several processes at once. Two stored events of one
 // entity are never processed at the same time, and an event with an earlier one of
-// its entity that is pending or parked in an inbox has to wait for that. A new event
-// that a Processor receives meanwhile runs immediately.
+// its entity that is pending or parked has to wait for that. So has a new event that a
+// Processor receives meanwhile: it waits while the earlier one is being processed.
+//
+// Events that were parked only because they waited for one that is done now follow it,
+// in order, whether or not f chooses them, until one fails. They are counted, too.
 //
 // A failing event does not stop the others; its error is logged and observed, and
 // that of its handler is stored. An unhandled event that fails is parked. Replay
@@ -39,7 +42,19 @@ type Replayed struct {
 // has no workers any more. To have workers do it, see [Inbox.Requeue]; to see
 // what would happen, [Common.DryReplay].
 func (c *Common) Replay(ctx context.Context, f Filter) (Replayed, error) {
-	return c.runAll(ctx, f, c.replay)
+	sum, err := c.runAll(ctx, f, c.replay)
+	if err != nil {
+		return sum, err
+	}
+	return c.goThroughLanes(ctx, sum, func(Replayed, Event, error) {})
+}
+
+// goThroughLanes goes on behind what a replay has done: see replayHeld.
+func (c *Common) goThroughLanes(ctx context.Context, sum Replayed, ran func(Replayed, Event, error)) (Replayed, error) {
+	if _, err := c.passParked(ctx); err != nil {
+		return sum, err
+	}
+	return c.replayHeld(ctx, sum, ran)
 }
 
 // runAll runs the events that f chooses, by replay or dryReplay.
@@ -48,15 +63,15 @@ func (c *Common) runAll(ctx context.Context, f Filter, run func(context.Context,
 	if err != nil {
 		return Replayed{}, fmt.Errorf("idem: listing events: %w", explain(err))
 	}
-	return c.runKeys(ctx, keys, run, func(Replayed, Event, error) {})
+	return c.runKeys(ctx, keys, Replayed{}, run, func(Replayed, Event, error) {})
 }
 
 // runKeys runs events by their row keys, and calls ran after each, with the sum
-// until then, and why the event failed, if it did. It ends with the error of the
+// until then, and why the event failed, if it did. It adds to sum. It ends with the error of the
 // first event whose outcome is not counted: that would stop every other one, too.
 func (c *Common) runKeys(
-	ctx context.Context, keys []string, run func(context.Context, StoredEvent) (Outcome, error), ran func(Replayed, Event, error),
-) (sum Replayed, err error) {
+	ctx context.Context, keys []string, sum Replayed, run func(context.Context, StoredEvent) (Outcome, error), ran func(Replayed, Event, error),
+) (Replayed, error) {
 	for s, err := range c.load(ctx, keys) {
 		if err != nil {
 			return sum, err
@@ -100,8 +115,11 @@ func (c *Common) replayOne(ctx context.Context, e Event) (Outcome, error) {
 	work, err := c.route(e)
 	switch {
 	case err != nil:
-		return Parked, err
+		return Parked, errors.Join(err, c.endHeld(ctx, e, store.Parked, err))
 	case work == nil || c.ignores(e):
+		if err := c.endHeld(ctx, e, store.Unhandled, nil); err != nil {
+			return Retrying, err
+		}
 		return Unhandled, nil
 	}
 	var found store.Found
@@ -119,7 +137,7 @@ func (c *Common) replayOne(ctx context.Context, e Event) (Outcome, error) {
 	case outcome == Retrying && pgtx.WorkFailed(err):
 		finishing, cancel := pgtx.Finish(ctx)
 		defer cancel()
-		_, counting := store.CountFailure(finishing, c.pool, e.row(), errorText(err), math.MaxInt32, store.Parked)
+		_, counting := store.CountFailure(finishing, c.pool, e.row(), errorText(err), math.MaxInt32, store.Parked, c.PassParked)
 		return Parked, errors.Join(err, counting)
 	}
 	return outcome, err

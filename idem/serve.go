@@ -39,13 +39,9 @@ var (
 
 func (c *Common) common() *Common { return c }
 
-func (i *Inbox) work(ctx context.Context) error  { return i.Run(ctx) }
-func (c *Canary) work(ctx context.Context) error { return c.Run(ctx) }
-
-func (p *Processor) work(ctx context.Context) error {
-	err := checkSettings("processor", map[string]bool{"Timeout": p.Timeout > 0, "ParkAfter": p.ParkAfter > 0})
-	return idle(ctx, errors.Join(err, p.checkRetention()))
-}
+func (i *Inbox) work(ctx context.Context) error     { return i.Run(ctx) }
+func (c *Canary) work(ctx context.Context) error    { return c.Run(ctx) }
+func (p *Processor) work(ctx context.Context) error { return p.Run(ctx) }
 
 func (r *Relay) work(ctx context.Context) error {
 	return idle(ctx, checkSettings("relay", map[string]bool{"Timeout": r.Timeout > 0}))

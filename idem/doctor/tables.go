@@ -67,7 +67,7 @@ func migrationsHere() int {
 // indexesNeeded are those of the migrations.
 var indexesNeeded = []string{
 	"idem_events_pkey", "idem_events_conflicts", "idem_payloads_pkey", "idem_payloads_due", "idem_payloads_lane",
-	"idem_archive_pkey", "idem_workers_pkey", "idem_audit_pkey", "idem_prunes_pkey",
+	"idem_payloads_held", "idem_archive_pkey", "idem_workers_pkey", "idem_audit_pkey", "idem_prunes_pkey",
 }
 
 func (e *examination) indexes(ctx context.Context) (found []Finding, err error) {

@@ -32,8 +32,11 @@ create index if not exists idem_events_conflicts on idem_events (event) where co
 create table if not exists idem_payloads (
     event       text collate "C" primary key,
     source      text collate "C" not null,
-    lane        text collate "C", -- source/scope/key, whose events are processed in order, or source/scope%/id; null: not for workers
-    due_at      timestamptz,      -- in a lane: workers may take it from then on; null: not before it is its turn
+    lane        text collate "C", -- source/scope/key, or source/scope%/id without a key: whose events are processed in order,
+                                  -- those that are pending or parked; null: it holds nothing back. It is retrying, unhandled,
+                                  -- or parked and passed (PassParked)
+    due_at      timestamptz,      -- in a lane: it may be processed from then on; null: not before it is its turn, or never
+    held        boolean     not null default false, -- parked only because an earlier event of its lane is not done
     occurred_at timestamptz,      -- the provider's time
     received_at timestamptz not null,
     body        bytea not null    -- as received: bytes, not text, so that no genuine body is refused
@@ -46,6 +49,9 @@ create table if not exists idem_payloads (
 create index if not exists idem_payloads_due on idem_payloads (source, due_at) where due_at is not null;
 create index if not exists idem_payloads_lane
     on idem_payloads (lane, coalesce(occurred_at, received_at), received_at, event) where lane is not null;
+
+-- What is parked behind a parked event, and is to go on first. Not on due_at itself: Postgres would read the index above.
+create index if not exists idem_payloads_held on idem_payloads (source, coalesce(due_at, 'infinity'), event) where held;
 
 -- Rows of no source, to stay. The table is empty whenever the workers have nothing to do. Connections keep the plans that
 -- Postgres makes then, and for a table of no rows it plans to read all of it, which takes seconds once there are many.

@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -17,14 +18,17 @@ type Blocked struct {
 	Waiting   int64
 }
 
-// blocked are the heads of lanes in which events wait.
-const blocked = `
+// heads are the first events of lanes.
+const heads = `
 from (
-	select distinct on (p.lane) p.lane, p.event, p.due_at, p.received_at, count(*) over (partition by p.lane) - 1 as waiting
+	select distinct on (p.lane) p.lane, p.event, p.due_at, p.held, p.received_at, count(*) over (partition by p.lane) - 1 as waiting
 	from idem_payloads p
 	where p.lane is not null and p.source = $1
 	order by p.lane, ` + order + `
-) h left join lateral (select * from idem_events where event = h.event offset 0) e on true
+) h left join lateral (select * from idem_events where event = h.event offset 0) e on true`
+
+// blocked are the heads of lanes in which events wait.
+const blocked = heads + `
 where h.waiting > 0 and (e.state is distinct from 'pending' or h.due_at is null or h.due_at > now())`
 
 // CountBlocked counts what ListBlocked lists.
@@ -48,4 +52,30 @@ select h.event, coalesce(e.type, ''), coalesce(e.key, ''), coalesce(e.state, '')
 		b.DueAt = timeOrZero(due)
 		return b, err
 	})
+}
+
+// Standing is what stands still behind parked events.
+type Standing struct {
+	Lanes, Waiting int64    // how many, and how many events wait in them
+	Key, Head      string   // of the oldest lane: its entity, and the id of the parked event
+	Behind         int64    // how many events wait there
+	Types          []string // theirs
+}
+
+// FindStanding looks for lanes of a source in which events wait for a parked one, and for
+// those that need not wait any more, and have not gone on yet.
+func FindStanding(ctx context.Context, db DB, source string) (s Standing, err error) {
+	const find = `
+with heads as materialized (
+	select h.lane, h.event, h.received_at, h.waiting + h.held::int as waiting, e.key ` + heads + `
+	where e.state = 'parked' and (h.waiting > 0 or h.held)
+)
+select (select count(*) from heads), (select sum(waiting) from heads), key, substring(event from '^[^/]*/[^/]*/(.*)$'), waiting,
+	array(select distinct e.type from idem_payloads p ` + openEvent + ` where p.lane = heads.lane and (p.held or p.event <> heads.event) order by 1)
+from heads order by received_at, event limit 1`
+	err = db.QueryRow(ctx, find, source).Scan(&s.Lanes, &s.Waiting, &s.Key, &s.Head, &s.Behind, &s.Types)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return Standing{}, nil
+	}
+	return s, err
 }

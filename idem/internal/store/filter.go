@@ -50,9 +50,10 @@ func (f Filter) args() []any {
 	return []any{f.Source, f.States, scopes, f.Types, f.Keys, f.IDs, nullTime(f.From), nullTime(f.Until), f.Events}
 }
 
-// Find lists the row keys of the events that f chooses, in the order of arrival.
+// Find lists the row keys of the events that f chooses, in the order of lanes: by the
+// provider's time, and then by arrival.
 func Find(ctx context.Context, db DB, f Filter) ([]string, error) {
-	rows, _ := db.Query(ctx, `select e.event `+chosen+` order by e.received_at, e.event`, f.args()...)
+	rows, _ := db.Query(ctx, `select e.event `+chosen+` order by `+order, f.args()...)
 	return pgx.CollectRows(rows, pgx.RowTo[string])
 }
 

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"context"
 	"errors"
 	"time"
 
@@ -30,29 +31,99 @@ const session = `pg_backend_pid() as pid, now() as started_at, current_setting('
 	`current_setting('transaction_isolation') in ('repeatable read', 'serializable') as strict, ` +
 	`coalesce(` + onDisk + `, current_setting('synchronous_commit')) as waits`
 
+// Held is what an event waits for that is not processed now.
+type Held struct {
+	By    string // the id of the first event of its lane
+	State string // of that, and so of the event: Pending or Parked; "" when it waits for none
+}
+
+// scan reads a session, of a marked event, or what the event is held by.
+func (h *Held) scan(s *Session) func(pgx.Row) error {
+	return func(row pgx.Row) error {
+		var by, state *string
+		found := Session{}
+		err := row.Scan(&found.PID, &found.StartedAt, &found.SearchPath, &found.Role, &found.Strict, &found.SynchronousCommit, &by, &state)
+		switch {
+		case errors.Is(err, pgx.ErrNoRows):
+			return nil
+		case err != nil:
+			return err
+		case by != nil:
+			*h = Held{By: *by, State: *state}
+		default:
+			*s = found
+		}
+		return nil
+	}
+}
+
 // Mark records a new event as done. The insert is the duplicate check: it does
 // nothing if the event is stored, and waits while another transaction stores it.
-func Mark(b *pgx.Batch, e Event, keepBody bool, s *Session) {
+//
+// Where an earlier event of its lane is parked or pending, the event is stored
+// with that state instead, held is set, and the session stays zero. [KeepHeld]
+// must follow in the same transaction.
+func Mark(b *pgx.Batch, e Event, keepBody bool, held *Held, s *Session) {
+	const head = `
+with head as materialized (` + earlier + `
+)`
 	const mark = `
-insert into idem_events (event, type, key, state, body_hash) values ($1, $2, $3, 'done', $4)
+insert into idem_events (event, type, key, state, last_error, body_hash)
+values ($1, $2, $3, coalesce((select state from head), 'done'), (select 'waits for ' || id from head), $4)
 on conflict do nothing
-returning ` + session
-	const markKeeping = `
-with marked as (
-	insert into idem_events (event, type, key, state, body_hash) values ($1, $2, $3, 'done', $4)
-	on conflict do nothing
-	returning event, ` + session + `
-), kept as (
-	insert into idem_archive (event, occurred_at, received_at, body) select event, $5, now(), $6 from marked
+returning ` + session + `, (select id from head) as by, (select state from head) as held`
+	const markKeeping = head + `, marked as (` + mark + `, event), kept as (
+	insert into idem_archive (event, occurred_at, received_at, body)
+	select event, $6, now(), $7 from marked where held is null
 	on conflict do nothing
 )
-select pid, started_at, path, role, strict, waits from marked`
-	key, sum := e.RowKey(), hash(e.Payload)
+select pid, started_at, path, role, strict, waits, by, held from marked`
+	*held = Held{}
+	args := []any{e.RowKey(), e.Type, e.Key, hash(e.Payload), e.Lane(), nullTime(e.OccurredAt)}
 	if keepBody {
-		b.Queue(markKeeping, key, e.Type, e.Key, sum, nullTime(e.OccurredAt), e.Payload).QueryRow(s.scan)
+		b.Queue(markKeeping, append(args, e.Payload)...).QueryRow(held.scan(s))
 		return
 	}
-	b.Queue(mark, key, e.Type, e.Key, sum).QueryRow(s.scan)
+	b.Queue(head+mark, args...).QueryRow(held.scan(s))
+}
+
+// KeepHeld stores the body of an event that [Mark] has held.
+func KeepHeld(b *pgx.Batch, e Event, held Held) {
+	const keep = `
+insert into idem_payloads (event, source, lane, due_at, held, occurred_at, received_at, body)
+values ($1, $2, $3, case when $4 then null else now() end, $4, $5, now(), $6)
+on conflict (event) do update set -- of an event whose row was deleted by hand
+	lane = excluded.lane, due_at = excluded.due_at, held = excluded.held, occurred_at = excluded.occurred_at,
+	received_at = excluded.received_at, body = excluded.body`
+	b.Queue(keep, e.RowKey(), e.Source, e.Lane(), held.State == Parked, nullTime(e.OccurredAt), e.Payload)
+}
+
+// Hold has a stored event wait that is retrying, unhandled or parked, if an earlier
+// event of its lane is parked or pending. The result is zero if there is none.
+func Hold(ctx context.Context, db DB, e Event) (held Held, err error) {
+	const hold = `
+with own as materialized (
+	select e.event, p.occurred_at, p.received_at from idem_events e join idem_payloads p using (event)
+	where e.event = $1 and e.state in ('retrying', 'unhandled', 'parked') for update of e
+), head as materialized (
+	select p.event, substring(p.event from '^[^/]*/[^/]*/(.*)$') as id,
+		case (select e.state from idem_events e where e.event = p.event) when 'pending' then 'pending' else 'parked' end as state
+	from idem_payloads p
+	where p.lane = $2 and (` + order + `) < (select coalesce(occurred_at, received_at), received_at, event from own)
+	order by ` + order + ` limit 1 for share
+), waits as (
+	update idem_events e set state = head.state, last_error = 'waits for ' || head.id from head, own where e.event = own.event
+	returning e.event, head.id, head.state, ` + onDisk + `
+), body as (
+	update idem_payloads p set lane = $2, held = waits.state = 'parked', due_at = case waits.state when 'pending' then now() end
+	from waits where p.event = waits.event
+)
+select id, state from waits`
+	err = db.QueryRow(ctx, hold, e.RowKey(), e.Lane()).Scan(&held.By, &held.State)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return Held{}, nil
+	}
+	return held, err
 }
 
 // Stored chooses how [MarkStored] marks.

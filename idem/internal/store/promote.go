@@ -22,7 +22,7 @@ func Promote(b *pgx.Batch, lane string, promoted *bool) {
 const promote = `
 update idem_payloads set due_at = clock_timestamp()
 where due_at is null and event = (select p.event from idem_payloads p where p.lane = $1 order by ` + order + ` limit 1)
-  and (select state from idem_events e where e.event = idem_payloads.event) = 'pending'`
+  and (held or (select state from idem_events e where e.event = idem_payloads.event) = 'pending')`
 
 // promoteHeld makes the first event of a lane due that was held back, whether or
 // not it is the first of the lane: for who takes an event out of its lane without
@@ -33,7 +33,7 @@ const promoteHeld = `
 update idem_payloads set due_at = clock_timestamp()
 where event = (
 	select p.event from idem_payloads p
-	where p.lane = $1 and p.due_at is null and (select state from idem_events e where e.event = p.event) = 'pending'
+	where p.lane = $1 and p.due_at is null and (p.held or (select state from idem_events e where e.event = p.event) = 'pending')
 	order by ` + order + ` limit 1)`
 
 // PromoteHeld makes the first event of each lane due that was held back, whether or
@@ -50,7 +50,8 @@ func PromoteHeld(ctx context.Context, db DB, lanes []string) error {
 
 // PromoteStuck makes events due that are held back behind nothing, and returns how
 // many. By the rules of this package there are none at Postgres's default
-// isolation; at stricter ones, and where people change rows, there may be.
+// isolation; at stricter ones, where people change rows, and where [PruneEvents] has
+// deleted the first of a lane, there may be.
 func PromoteStuck(ctx context.Context, db DB, source string) (n int64, err error) {
 	const promote = `update idem_payloads set due_at = now() where event in (select own.event ` + stuck + ` for update skip locked)`
 	b := &pgx.Batch{}
@@ -65,7 +66,7 @@ func PromoteStuck(ctx context.Context, db DB, source string) (n int64, err error
 const stuck = `
 	from idem_payloads own
 	where source = $1 and lane is not null and due_at is null
-	  and (select state from idem_events e where e.event = own.event) = 'pending'
+	  and (held or (select state from idem_events e where e.event = own.event) = 'pending')
 	  and event = (select p.event from idem_payloads p where p.lane = own.lane order by ` + order + ` limit 1)`
 
 // CountStuck counts the events that PromoteStuck would make due.

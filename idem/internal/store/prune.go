@@ -23,6 +23,9 @@ const arrivalDay = `(received_at at time zone 'UTC')::date`
 // closed are the states in which an event needs nothing more.
 const closed = `state in ('done', 'unhandled', 'discarded')`
 
+// heldRow is the condition of a parked row that only waits for another one, and was not tried.
+const heldRow = `exists (select from idem_payloads p where p.event = idem_events.event and p.held)`
+
 // DayOf is the events of a source that arrived on a day.
 type DayOf struct {
 	Day                    time.Time // its begin, in UTC
@@ -33,7 +36,7 @@ type DayOf struct {
 func CountDays(ctx context.Context, db DB, source string) (map[time.Time]DayOf, error) {
 	count := func(stretch string) string {
 		return `
-select ` + arrivalDay + ` as day, count(*), count(*) filter (where ` + closed + `), count(*) filter (where state = 'parked')
+select ` + arrivalDay + ` as day, count(*), count(*) filter (where ` + closed + `), count(*) filter (where state = 'parked' and not ` + heldRow + `)
 from idem_events where ` + stretch + ` and starts_with(idem_events.event, $3) group by day`
 	}
 	days := map[time.Time]DayOf{}
@@ -47,13 +50,14 @@ from idem_events where ` + stretch + ` and starts_with(idem_events.event, $3) gr
 
 // PruneEvents deletes the done, unhandled and discarded events of a source that arrived
 // on some days, and the parked ones of others, with their bodies. It returns how many,
-// by the day.
+// by the day. Held ones stay. Held ones stay.
 func PruneEvents(ctx context.Context, db DB, source string, closedOf, parkedOf []time.Time) (map[time.Time]int64, error) {
 	prune := func(stretch string) string {
 		return `
 with old as materialized (
 	select event from idem_events where ` + stretch + ` and starts_with(idem_events.event, $3)
-	  and (` + closed + ` and ` + arrivalDay + ` = any ($4::date[]) or state = 'parked' and ` + arrivalDay + ` = any ($5::date[]))
+	  and (` + closed + ` and ` + arrivalDay + ` = any ($4::date[]) or state = 'parked' and ` + arrivalDay + ` = any ($5::date[])
+	    and not ` + heldRow + `)
 	for update skip locked
 ), gone as (
 	delete from idem_events using old where ` + stretch + ` and idem_events.event = old.event
@@ -135,8 +139,8 @@ where p.runs = excluded.runs - 1`
 }
 
 // Tidy puts right what people left who deleted or changed rows by hand: bodies
-// whose event is gone or done are deleted, and the first pending event of each
-// lane is due.
+// whose event is gone or done are deleted, and the first event of each
+// lane is due, unless it is parked by its own failure.
 func Tidy(ctx context.Context, db DB, source string) error {
 	const bodies = `
 delete from idem_payloads p where source = $1

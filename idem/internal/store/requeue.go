@@ -17,7 +17,7 @@ with chosen as (
 	where e.event = chosen.event
 	returning e.event, e.key
 ), bodies as (
-	update idem_payloads p set due_at = now(), lane = ` + rowLane + ` from again e where p.event = e.event
+	update idem_payloads p set due_at = now(), held = false, lane = ` + rowLane + ` from again e where p.event = e.event
 )
 select event from again`
 	rows, _ := db.Query(ctx, requeue, keys, states)

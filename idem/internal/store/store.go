@@ -6,12 +6,26 @@
 // the batch is read. A function that takes a [DB] executes its statement; an error of
 // Query is left to the rows, which return it when they are read.
 //
-// Two rules keep lanes (the events of one entity, in order) from getting stuck.
-// A pending row of idem_payloads with due_at null has an earlier row in its lane.
-// Who takes a row out of its lane, or has it processed, changes that row first and
-// executes [Promote] (or [PromoteHeld], where it may not be the first of its lane)
-// last, in the same transaction. Who sets due_at to null holds the earlier row
-// locked meanwhile. So a promotion sees all that was held back before it.
+// # Lanes
+//
+// A lane is the events of one entity that are pending or parked, in order. The
+// first of them is processed, or is parked and holds the others. A row whose lane
+// is null holds nothing and waits for nothing that comes later: it is retrying,
+// unhandled, or parked where parked events are passed.
+//
+// What waits in a lane is pending, which workers process, or held: parked for no
+// other reason than that it waits, where there were no workers. Its due_at is null.
+// That of a parked event that is not held is always null.
+//
+// Two rules keep lanes from getting stuck. Who takes a row out of its lane, or has
+// it processed, changes that row first and promotes last, in the same transaction.
+// Who lets a row wait (sets its due_at to null, or inserts it so) holds the earlier
+// row locked meanwhile, if only for share. So a promotion sees all that waits.
+//
+// There are three promotions. [Promote] is for who takes out the first of a lane,
+// [PromoteHeld] for who may take out another one, and [PromoteStuck] looks for what
+// waits for nothing. What they make due is claimed by workers if it is pending,
+// and found by [FindHeld] if it is held; [Adopt] makes the latter pending.
 package store
 
 import (
@@ -74,6 +88,16 @@ const postpone = `interval '100 milliseconds'`
 
 // order is the order of the rows of a lane.
 const order = `coalesce(p.occurred_at, p.received_at), p.received_at, p.event`
+
+// earlier is the first event of lane $5, if it is before an event $1 of the time $6 that is
+// stored now: what that has to wait for, and the state that it waits in. It is locked, see the
+// package comment; while it is being processed, that is waited for.
+const earlier = `
+	select p.event, substring(p.event from '^[^/]*/[^/]*/(.*)$') as id,
+		case (select e.state from idem_events e where e.event = p.event) when 'pending' then 'pending' else 'parked' end as state
+	from idem_payloads p
+	where p.lane = $5 and (` + order + `) < (coalesce($6, now()), now(), $1)
+	order by ` + order + ` limit 1 for share`
 
 // hash is the short hash of a body: for people to notice that two deliveries
 // with one id differ. It is of the bytes as received, so a body that a provider
