@@ -11,6 +11,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/paghooks/paghooks/idem"
+	"github.com/paghooks/paghooks/idem/broker"
 )
 
 // BenchmarkOutbox compares inline mode with the same handler that also emits a
@@ -25,7 +26,7 @@ func BenchmarkOutbox(b *testing.B) {
 				if err := bookOrder(ctx, tx, n); err != nil {
 					return err
 				}
-				return outbox.Emit(ctx, idem.Message{Type: "order.paid", Key: n.Order, Body: []byte(n.ID)})
+				return outbox.Emit(ctx, broker.Message{Type: "order.paid", Key: n.Order, Body: []byte(n.ID)})
 			})
 			race(b, pool, 16, serve(b, "inline", newBenchProcessor(pool, bookOrder)), serve(b, "emitting", emitting))
 		})

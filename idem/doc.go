@@ -80,7 +80,7 @@
 //
 // A [Relay] publishes events to a broker, and a consumer stores them with [Relayed]. It
 // needs a broker that keeps what it confirms: modules idemnats, idemrabbitmq, idemkafka
-// and idemsqs have a [Publisher] and a Consume for one each.
+// and idemsqs have a [broker.Publisher] and a Consume for one each.
 //
 //	http.Handle("POST /webhooks/asaas", idem.NewRelay(events, publisher, secret))
 //	err := idemkafka.Consume(ctx, client, idem.Relayed(inbox, secret))

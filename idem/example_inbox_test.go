@@ -14,6 +14,7 @@ import (
 
 	"github.com/paghooks/paghooks/asaas"
 	"github.com/paghooks/paghooks/idem"
+	"github.com/paghooks/paghooks/idem/broker"
 )
 
 // confirmed is an earlier event of the same payment as received.
@@ -355,7 +356,7 @@ func ExampleNewOperator() {
 // printer is a broker.
 type printer struct{}
 
-func (printer) Publish(_ context.Context, m idem.Message) error {
+func (printer) Publish(_ context.Context, m broker.Message) error {
 	fmt.Println("published:", m.Type, m.Key)
 	return nil
 }
@@ -373,7 +374,7 @@ func ExampleNewOutbox() {
 		if err := payOrder(ctx, tx, e); err != nil {
 			return err
 		}
-		return outbox.Emit(ctx, idem.Message{Type: "order.paid", Key: e.Payment.ID})
+		return outbox.Emit(ctx, broker.Message{Type: "order.paid", Key: e.Payment.ID})
 	})
 	processor := idem.NewProcessor(pool, events)
 

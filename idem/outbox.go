@@ -11,7 +11,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
-	"github.com/paghooks/paghooks/idem/internal/publish"
+	"github.com/paghooks/paghooks/idem/broker"
 	"github.com/paghooks/paghooks/idem/internal/store"
 )
 
@@ -27,7 +27,7 @@ import (
 // While the broker is unavailable, workers try one message at a time, every Poll. That
 // does not count towards MaxAttempts, no message is parked for it, and the first one that
 // the broker takes has workers publish the others at once. An error of the
-// [Publisher] means that the broker is unavailable, unless the message is at fault. After
+// [broker.Publisher] means that the broker is unavailable, unless the message is at fault. After
 // an error with broker.ErrTooLarge or broker.ErrNoQueue, and after a panic, a message is
 // tried again after Backoff, and parked after MaxAttempts; after [NoRetry] it is parked
 // immediately; after [RetryAt] it waits.
@@ -38,7 +38,7 @@ import (
 //	outbox := idem.NewOutbox(pool, "shop", publisher)
 //	events.OnPaymentReceived(func(ctx context.Context, tx pgx.Tx, e *asaas.PaymentEvent) error {
 //		…
-//		return outbox.Emit(ctx, idem.Message{Type: "order.paid", Key: order, Body: body})
+//		return outbox.Emit(ctx, broker.Message{Type: "order.paid", Key: order, Body: body})
 //	})
 //	err := idem.Serve(ctx, server, processor, outbox)
 type Outbox struct{ *Inbox }
@@ -52,7 +52,7 @@ type Outbox struct{ *Inbox }
 // is 10 seconds, half of which the publisher has.
 //
 // It panics if the name cannot be used: see [Source].
-func NewOutbox(pool *pgxpool.Pool, source string, p Publisher) *Outbox {
+func NewOutbox(pool *pgxpool.Pool, source string, p broker.Publisher) *Outbox {
 	m := messages{source, p, new(outage)}
 	i := NewInbox(pool, m)
 	i.Workers, i.Timeout, i.outage = max(1, int(pool.Config().MaxConns)/4), 10*time.Second, m.outage
@@ -69,7 +69,7 @@ func NewOutbox(pool *pgxpool.Pool, source string, p Publisher) *Outbox {
 // or if its ID, Type or Key is longer than 255 bytes or not valid text, or if
 // a goroutine calls it after the handler has returned. It panics outside of a
 // handler: use [Outbox.EmitTx] there.
-func (o *Outbox) Emit(ctx context.Context, m Message) error {
+func (o *Outbox) Emit(ctx context.Context, m broker.Message) error {
 	h, ok := handlingFrom(ctx)
 	if !ok {
 		panic("idem: Emit needs the context of a handler: elsewhere use EmitTx")
@@ -89,7 +89,7 @@ func (o *Outbox) Emit(ctx context.Context, m Message) error {
 
 // EmitTx has a message published after tx, a transaction of the application's own,
 // is committed. Workers find it within Poll.
-func (o *Outbox) EmitTx(ctx context.Context, tx pgx.Tx, m Message) error {
+func (o *Outbox) EmitTx(ctx context.Context, tx pgx.Tx, m broker.Message) error {
 	row, err := o.row(ctx, m)
 	if err != nil {
 		return err
@@ -103,7 +103,7 @@ func (o *Outbox) EmitTx(ctx context.Context, tx pgx.Tx, m Message) error {
 }
 
 // row is the message as it is stored.
-func (o *Outbox) row(ctx context.Context, m Message) (store.Incoming, error) {
+func (o *Outbox) row(ctx context.Context, m broker.Message) (store.Incoming, error) {
 	body := append([]byte{}, m.Body...) // the caller's buffer may hold something else by the commit
 	e := Event{Source: o.source.Name(), ID: m.ID, Type: m.Type, Key: m.Key, Payload: body}
 	switch {
@@ -120,7 +120,7 @@ func (o *Outbox) row(ctx context.Context, m Message) (store.Incoming, error) {
 // messages is the source of an outbox.
 type messages struct {
 	name      string
-	publisher Publisher
+	publisher broker.Publisher
 	outage    *outage
 }
 
@@ -141,7 +141,7 @@ func (m messages) Route(e Event) (Work, error) {
 		if IsDryRun(ctx) {
 			return nil // what is published cannot be rolled back
 		}
-		return m.publish(ctx, Message{Source: e.Source, ID: e.ID, Type: e.Type, Key: e.Key, Time: e.OccurredAt, Body: e.Payload})
+		return m.publish(ctx, broker.Message{Source: e.Source, ID: e.ID, Type: e.Type, Key: e.Key, Time: e.OccurredAt, Body: e.Payload})
 	}, nil
 }
 
@@ -149,7 +149,7 @@ func (m messages) Route(e Event) (Work, error) {
 const brokerWait = 2 * time.Second
 
 // publish publishes a message, and notes whether the broker is available.
-func (m messages) publish(ctx context.Context, message Message) error {
+func (m messages) publish(ctx context.Context, message broker.Message) error {
 	// Before the attempt's end: what is not over then passes for the handler's failure.
 	end, _ := ctx.Deadline()
 	ctx, cancel := context.WithTimeout(ctx, time.Until(end)/2)
@@ -158,7 +158,7 @@ func (m messages) publish(ctx context.Context, message Message) error {
 	switch {
 	case err == nil:
 		m.outage.end()
-	case isFinal(err), !retryAt(err).IsZero(), publish.OfMessage(err):
+	case isFinal(err), !retryAt(err).IsZero(), errors.Is(err, broker.ErrTooLarge), errors.Is(err, broker.ErrNoQueue):
 	default:
 		m.outage.begin(err)
 		return RetryAt(time.Now().Add(brokerWait), err)

@@ -19,7 +19,7 @@ func TestHandlerMaySetSearchPathAndRoleForItsTransaction(t *testing.T) {
 	for name, value := range map[string]string{"search_path": "pg_catalog", "role": "pg_monitor"} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s, w := newInboxApp(t), &broker{}
+			s, w := newInboxApp(t), &fakeBroker{}
 			outbox := idem.NewOutbox(s.pool, "shop", w)
 			s.on(func(ctx context.Context, tx pgx.Tx, n *note) error {
 				if err := pay(ctx, tx, n); err != nil {

@@ -87,7 +87,7 @@ func (s *shop) pay(ctx context.Context, tx pgx.Tx, e *asaas.PaymentEvent) error 
 	if err != nil {
 		return err
 	}
-	return s.outbox.Emit(ctx, idem.Message{Type: "order.paid", Key: order, Body: body})
+	return s.outbox.Emit(ctx, broker.Message{Type: "order.paid", Key: order, Body: body})
 }
 
 // receive takes deliveries to the brokers, for which it needs no Postgres. The workers of
@@ -112,7 +112,7 @@ func (s *shop) store(ctx context.Context) error {
 // order once.
 func (s *shop) ship(ctx context.Context, ships func(order string) error) error {
 	seen := make(map[string]bool) // a real one has them in its database, as an idem.Inbox does
-	return s.consume(ctx, "shipping", orders, 1, func(_ context.Context, m idem.Message) error {
+	return s.consume(ctx, "shipping", orders, 1, func(_ context.Context, m broker.Message) error {
 		if m.Type != "order.paid" || seen[m.ID] {
 			return nil
 		}
