@@ -165,7 +165,8 @@
 //
 // What must follow the commit and may be lost, such as waking a worker, goes to
 // [AfterCommit]. What must not be lost is written as a row of the transaction: an
-// [Outbox] publishes messages that handlers emit, to a broker or anything else.
+// outbox publishes messages that handlers emit, to a broker or anything else: see package
+// outbox.
 // Statements that need no answer travel with COMMIT: see [ExecAtCommit].
 //
 // # Several accounts

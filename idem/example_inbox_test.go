@@ -15,6 +15,7 @@ import (
 	"github.com/paghooks/paghooks/asaas"
 	"github.com/paghooks/paghooks/idem"
 	"github.com/paghooks/paghooks/idem/broker"
+	"github.com/paghooks/paghooks/idem/outbox"
 )
 
 // confirmed is an earlier event of the same payment as received.
@@ -363,12 +364,12 @@ func (printer) Publish(_ context.Context, m broker.Message) error {
 
 // A handler emits a message, which is published if, and only if, its transaction
 // is committed.
-func ExampleNewOutbox() {
+func Example_outbox() {
 	ctx := context.Background()
 	pool, end := database(ctx)
 	defer end()
 
-	outbox := idem.NewOutbox(pool, "shop", printer{})
+	outbox := outbox.New(pool, "shop", printer{})
 	events := asaas.NewDispatcher(token)
 	events.OnPaymentReceived(func(ctx context.Context, tx pgx.Tx, e *asaas.PaymentEvent) error {
 		if err := payOrder(ctx, tx, e); err != nil {

@@ -57,7 +57,7 @@ func (i *Inbox) examine(ctx context.Context, x *examination) {
 	if i.Spool != nil && x.health.MaxSpooled > 0 {
 		x.examineSpool(i)
 	}
-	if i.outage != nil && x.health.MaxPending > 0 {
+	if _, ok := i.source.(dependent); ok && x.health.MaxPending > 0 {
 		x.examineBroker(i)
 	}
 }
@@ -66,15 +66,15 @@ func (i *Inbox) examine(ctx context.Context, x *examination) {
 // are due again and again, so the age of what is due does not show it.
 func (x *examination) examineBroker(i *Inbox) {
 	const name = "broker"
-	f := i.outage.now()
-	if f == nil {
+	since, err := i.outage()
+	if err == nil {
 		x.add(i.source.Name(), name, true, "it has taken the last message, or none was published yet")
 		return
 	}
-	age := time.Since(f.since)
+	age := time.Since(since)
 	x.add(i.source.Name(), name, age <= x.health.MaxPending, fmt.Sprintf("it has taken no message for %s: "+
 		"see the error in this application's log; the messages wait, and are published once it is available", age.Round(time.Second)))
-	x.because(f.err)
+	x.because(err)
 }
 
 func (r *Relay) examine(_ context.Context, x *examination) { r.examineDeliveries(x) }

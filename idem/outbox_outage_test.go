@@ -15,6 +15,7 @@ import (
 
 	"github.com/paghooks/paghooks/idem"
 	"github.com/paghooks/paghooks/idem/broker"
+	"github.com/paghooks/paghooks/idem/outbox"
 )
 
 // publisher is a publisher in a function.
@@ -23,7 +24,7 @@ type publisher func(context.Context, broker.Message) error
 func (p publisher) Publish(ctx context.Context, m broker.Message) error { return p(ctx, m) }
 
 // emitMany emits n messages of as many Keys.
-func (s *app) emitMany(o *idem.Outbox, n int) {
+func (s *app) emitMany(o *outbox.Outbox, n int) {
 	s.Helper()
 	err := pgx.BeginFunc(s.Context(), s.pool, func(tx pgx.Tx) error {
 		for k := range n {

@@ -16,6 +16,7 @@ import (
 
 	"github.com/paghooks/paghooks/idem"
 	"github.com/paghooks/paghooks/idem/broker"
+	"github.com/paghooks/paghooks/idem/outbox"
 )
 
 // fakeBroker notes what is published, and refuses what it is told to.
@@ -52,8 +53,8 @@ func (w *fakeBroker) want(t *testing.T, want ...string) {
 }
 
 // newOutbox is an outbox that tries again at once.
-func (s *app) newOutbox(p broker.Publisher) *idem.Outbox {
-	o := idem.NewOutbox(s.pool, "shop", p)
+func (s *app) newOutbox(p broker.Publisher) *outbox.Outbox {
+	o := outbox.New(s.pool, "shop", p)
 	o.Backoff = func(int) time.Duration { return 0 }
 	o.Poll, o.Logger, o.Observe = 10*time.Millisecond, s.logger(), s.observe
 	s.inbox = o.Inbox // what the harness drains
@@ -216,7 +217,7 @@ func TestMessageThatCannotBeStoredFailsItsHandler(t *testing.T) {
 		"a broken type": {Type: "\xff"},
 	} {
 		err := pgx.BeginFunc(t.Context(), s.pool, func(tx pgx.Tx) error { return outbox.EmitTx(t.Context(), tx, m) })
-		if err == nil || !strings.HasPrefix(err.Error(), "idem: ") {
+		if err == nil || !strings.HasPrefix(err.Error(), "outbox: ") {
 			t.Errorf("%s: EmitTx = %v", why, err)
 		}
 	}

@@ -13,13 +13,13 @@ import (
 )
 
 // Part is what [Serve] runs and [Health] checks: a [*Processor], an [*Inbox], an
-// [*Outbox], a [*Relay] or a [*Canary].
+// outbox, a [*Relay] or a [*Canary].
 type Part interface {
 	work(ctx context.Context) error // until ctx ends
 	examine(ctx context.Context, x *examination)
 }
 
-// Receiver is a [*Processor], an [*Inbox] or an [*Outbox]: what stores events in
+// Receiver is a [*Processor], an [*Inbox] or an outbox: what stores events in
 // Postgres. A [*Relay] is a [Part], and no Receiver.
 type Receiver interface {
 	Part

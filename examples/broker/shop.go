@@ -17,6 +17,7 @@ import (
 	"github.com/paghooks/paghooks/idem"
 	"github.com/paghooks/paghooks/idem/broker"
 	"github.com/paghooks/paghooks/idem/idemkafka"
+	"github.com/paghooks/paghooks/idem/outbox"
 )
 
 // Everybody can read these. An application takes its own from the environment.
@@ -38,7 +39,7 @@ type shop struct {
 	seeds    []string
 	relay    *idem.Relay
 	inbox    *idem.Inbox
-	outbox   *idem.Outbox
+	outbox   *outbox.Outbox
 	warnings *slog.Logger
 	address  chan string // has where deliveries go, once the shop listens
 }
@@ -68,7 +69,7 @@ func newShop(ctx context.Context, pool *pgxpool.Pool, producer *kgo.Client, seed
 	events.OnPaymentReceived(s.pay)
 	s.relay = idem.NewRelay(events, toWebhooks, secret)
 	s.inbox = idem.NewInbox(pool, events)
-	s.outbox = idem.NewOutbox(pool, "shop", toOrders)
+	s.outbox = outbox.New(pool, "shop", toOrders)
 	s.relay.Logger, s.inbox.Logger, s.outbox.Logger = s.warnings, s.warnings, s.warnings
 	return s, nil
 }

@@ -52,5 +52,5 @@
 //
 //	handler → Outbox.Emit → Postgres → outbox's workers → Publisher → broker → others
 //
-// See [idem.Outbox]. Messages of one Key are published in order.
+// See [outbox.Outbox]. Messages of one Key are published in order.
 package broker

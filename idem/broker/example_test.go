@@ -32,7 +32,7 @@ func (small) Publish(_ context.Context, m broker.Message) error {
 }
 
 func ExampleErrTooLarge() {
-	publisher := parking{small{}} // for idem.NewOutbox
+	publisher := parking{small{}} // for outbox.New
 	err := publisher.Publish(context.Background(), broker.Message{ID: "1", Type: "order.paid", Body: make([]byte, 11)})
 	fmt.Println(err)
 	// Output:

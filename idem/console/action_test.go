@@ -13,6 +13,7 @@ import (
 	"github.com/paghooks/paghooks/idem"
 	"github.com/paghooks/paghooks/idem/broker"
 	"github.com/paghooks/paghooks/idem/console"
+	"github.com/paghooks/paghooks/idem/outbox"
 )
 
 const oneEvent = "&source=letters&state=parked&account=&id=e1&one=1"
@@ -98,7 +99,7 @@ func (deaf) Publish(context.Context, broker.Message) error { return errors.New("
 func TestMessagesOfAnOutboxCanBeRequeuedForItsWorkers(t *testing.T) {
 	t.Parallel()
 	a := newApp(t)
-	outbox := idem.NewOutbox(a.pool, "shop", deaf{})
+	outbox := outbox.New(a.pool, "shop", deaf{})
 	outbox.Logger, outbox.MaxAttempts = slog.New(slog.DiscardHandler), 1
 	emit := func(tx pgx.Tx) error {
 		return outbox.EmitTx(t.Context(), tx, broker.Message{ID: "m1", Type: "order.paid"})

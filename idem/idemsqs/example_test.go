@@ -32,7 +32,7 @@ func Example() {
 		return
 	}
 
-	publisher := idemsqs.NewPublisher(client, *queue.QueueUrl) // for idem.NewRelay or idem.NewOutbox
+	publisher := idemsqs.NewPublisher(client, *queue.QueueUrl) // for idem.NewRelay or outbox.New
 	for _, id := range []string{"1", "1", "2"} {
 		if err := publisher.Publish(ctx, broker.Message{Source: "shop", ID: id, Type: "order.paid", Key: "order 7"}); err != nil {
 			fmt.Println(err)

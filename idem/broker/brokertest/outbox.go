@@ -8,13 +8,13 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/paghooks/paghooks/idem"
 	"github.com/paghooks/paghooks/idem/broker"
+	"github.com/paghooks/paghooks/idem/outbox"
 )
 
 // outboxPublishes emits messages, and compares what a consumer gets.
 func outboxPublishes(s *shop) {
-	outbox := idem.NewOutbox(s.pool, "shop é", s.queue.Publisher)
+	outbox := outbox.New(s.pool, "shop é", s.queue.Publisher)
 	outbox.Logger, outbox.Poll = nil, 100*time.Millisecond
 	outbox.Backoff = func(int) time.Duration { return 0 }
 	const keys, each = 5, 8
@@ -83,7 +83,7 @@ func outboxOutlivesAnOutage(s *shop) {
 		s.Skip("this module cannot have its broker hang")
 	}
 	failed := make(chan error, 1000)
-	outbox := idem.NewOutbox(s.pool, "shop", failures{s.queue.Publisher, failed})
+	outbox := outbox.New(s.pool, "shop", failures{s.queue.Publisher, failed})
 	outbox.Logger, outbox.Poll, outbox.MaxAttempts = nil, 100*time.Millisecond, 1
 	outbox.Timeout = 4 * time.Second
 	s.inBackground(outbox.Run)
