@@ -333,6 +333,7 @@ func TestPruneOfTheFirstFreesTheRest(t *testing.T) {
 	}
 	s.exec(`update idem_events set received_at = '2020-01-01'`)
 	s.processor.ParkedRetention = 50 * 24 * time.Hour
+	s.wantSeen(s.processor)
 	if n, err := s.processor.DryPrune(t.Context()); n != 1 || err != nil {
 		t.Errorf("DryPrune = %d, %v, want 1", n, err)
 	}
