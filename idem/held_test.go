@@ -494,7 +494,9 @@ func TestEventIsNotHeldBehindOneThatIsGone(t *testing.T) {
 			return err
 		},
 		"by Prune": func(s *till) error {
-			s.processor.ParkedRetention = time.Millisecond
+			s.exec(`update idem_events set received_at = '2020-01-01' where state = 'parked'`)
+			s.processor.ParkedRetention = 50 * 24 * time.Hour
+			s.wantSeen(s.processor)
 			_, err := s.processor.Prune(context.Background())
 			return err
 		},
