@@ -38,7 +38,7 @@ func TestTheCommandEndsWithWhatIsOwed(t *testing.T) {
 			t.Errorf("%v: exit status %d, prints %q, %q", args, status, out, complaint)
 		}
 		status, out, _ = a.queue(t, append(args, "--json")...)
-		if out = strings.Join(strings.Fields(out), ""); status != 1 || !strings.Contains(out, `"owed":[{"type":"PAYMENT_RECEIVED","parked":2,"retrying":0,"oldest":"20`) {
+		if out = strings.Join(strings.Fields(out), ""); status != 1 || !strings.Contains(out, `"owed":[{"type":"PAYMENT_RECEIVED","parked":2,"retrying":0,"pending":0,"oldest":"20`) {
 			t.Errorf("%v: exit status %d, prints %q", args, status, out)
 		}
 	}
