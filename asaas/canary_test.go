@@ -14,6 +14,7 @@ import (
 
 	"github.com/paghooks/paghooks/asaas"
 	"github.com/paghooks/paghooks/idem"
+	"github.com/paghooks/paghooks/idem/health"
 	"github.com/paghooks/paghooks/idem/idemtest"
 )
 
@@ -98,7 +99,7 @@ func ExampleNewCanary() {
 	canary := asaas.NewCanary(server.URL, webhookToken) // "https://shop.example/webhooks/asaas"
 	canary.Logger = nil
 	fmt.Println(canary.Send(ctx))
-	health := idem.NewHealth(shop.processor, canary)
+	health := health.New(shop.processor, canary)
 	_ = canary.Run // by idem.Serve(ctx, server, processor, canary)
 
 	for _, c := range health.Report().Checks {

@@ -205,7 +205,7 @@
 // asaas/cmd/asaas-fake serve.
 //
 // To notice a receiver that is broken before its queue suffers, let [NewCanary]
-// deliver an event of its own, and watch [idem.Health].
+// deliver an event of its own, and watch package health.
 //
 // # Test your handlers
 //
