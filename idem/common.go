@@ -55,6 +55,7 @@ type Common struct {
 
 	pool    *pgxpool.Pool
 	spoiled sync.Once // the log says that handlers spoil connections
+	looks   looks     // of Examine
 }
 
 func newCommon(pool *pgxpool.Pool, source Source, timeout time.Duration) Common {

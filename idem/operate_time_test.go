@@ -73,7 +73,9 @@ func TestEachStatementOfAnOperationHasADeadline(t *testing.T) {
 		}
 	}})
 	i := s.newInbox(pool)
-	o, all := idem.NewOperator(i, "ana"), idem.Filter{States: []idem.State{idem.StateParked, idem.StatePending}}
+	o, bia := idem.NewOperator(i, "ana"), idem.NewOperator(s.inbox, "bia")
+	o.RequeueWithoutWorkers, bia.RequeueWithoutWorkers = true, true
+	all := idem.Filter{States: []idem.State{idem.StateParked, idem.StatePending}}
 	for name, do := range map[string]func(context.Context) error{
 		"Stats":   func(ctx context.Context) error { _, err := i.Stats(ctx); return err },
 		"Blocked": func(ctx context.Context) error { _, err := i.Blocked(ctx); return err },
@@ -104,7 +106,7 @@ func TestEachStatementOfAnOperationHasADeadline(t *testing.T) {
 		},
 	} {
 		if name == "ActionEvents" {
-			if _, err := idem.NewOperator(s.inbox, "bia").Requeue(t.Context(), idem.Filter{IDs: []string{}}, ""); err != nil {
+			if _, err := bia.Requeue(t.Context(), idem.Filter{IDs: []string{}}, ""); err != nil {
 				t.Fatal(err)
 			}
 		}

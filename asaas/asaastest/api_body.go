@@ -27,15 +27,6 @@ type webhookBody struct {
 	Events                 []asaas.EventType `json:"events"`
 }
 
-type webhookList struct {
-	Object     string        `json:"object"`
-	HasMore    bool          `json:"hasMore"`
-	TotalCount int           `json:"totalCount"`
-	Limit      int           `json:"limit"`
-	Offset     int           `json:"offset"`
-	Data       []webhookBody `json:"data"`
-}
-
 func (f *Fake) body(w *webhook) webhookBody {
 	events := w.Events
 	if events == nil {
@@ -63,8 +54,9 @@ type webhookRequest struct {
 	Events      []asaas.EventType `json:"events"`
 }
 
-// check names all that is wrong at once.
-func (r *webhookRequest) check(creating bool) error {
+// check names all that is wrong at once. Of event types those exist that this
+// module knows, and those that the webhook has: they may be newer.
+func (r *webhookRequest) check(creating bool, has []asaas.EventType) error {
 	var all []problem
 	demand := func(ok bool, code, description string) {
 		if !ok {
@@ -80,7 +72,7 @@ func (r *webhookRequest) check(creating bool) error {
 		"sem sequências de números, sem quatro letras iguais seguidas, e não pode ser uma chave de API.")
 	demand(len(r.Events) > 0 || r.Events == nil && !creating, "invalid_events", "Informe ao menos um evento.")
 	for _, e := range r.Events {
-		demand(slices.Contains(Types(), e), "invalid_events", fmt.Sprintf("O evento %s não existe.", e))
+		demand(slices.Contains(Types(), e) || slices.Contains(has, e), "invalid_events", fmt.Sprintf("O evento %s não existe.", e))
 	}
 	if all == nil {
 		return nil
