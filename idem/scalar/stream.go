@@ -1,6 +1,6 @@
 //go:build go1.27 && goexperiment.jsonv2
 
-package asaas
+package scalar
 
 import (
 	"encoding/json/jsontext"
@@ -19,3 +19,6 @@ func (t *Text) UnmarshalJSONFrom(in *jsontext.Decoder) error { return stream.Int
 
 // UnmarshalJSONFrom is UnmarshalJSON for Go 1.27 and later.
 func (p *Percent) UnmarshalJSONFrom(in *jsontext.Decoder) error { return stream.Into(in, p) }
+
+// UnmarshalJSONFrom is UnmarshalJSON for Go 1.27 and later.
+func (c *Cents) UnmarshalJSONFrom(in *jsontext.Decoder) error { return stream.Into(in, c) }

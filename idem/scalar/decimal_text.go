@@ -1,4 +1,4 @@
-package asaas
+package scalar
 
 import (
 	"errors"
@@ -6,8 +6,8 @@ import (
 )
 
 var (
-	errSyntax = errors.New("asaas: the text is not a number: write it as JSON does, such as -10.50 or 1e2")
-	errRange  = fmt.Errorf("asaas: the number has more than %d digits: a Decimal does not hold it", maxDigits)
+	errSyntax = errors.New("scalar: the text is not a number: write it as JSON does, such as -10.50 or 1e2")
+	errRange  = fmt.Errorf("scalar: the number has more than %d digits: a Decimal does not hold it", maxDigits)
 )
 
 // ParseDecimal reads a number in any spelling that JSON has: -3.5, 10.00, 1e2.

@@ -1,4 +1,4 @@
-package asaas
+package scalar
 
 import (
 	"encoding/json"
@@ -6,11 +6,11 @@ import (
 	"reflect"
 )
 
-// Int is a whole number. It decodes from every spelling of one that Asaas
-// sends: 5, 5.00, 0.0, 1e2. A number with a fraction is an error.
+// Int is a whole number. It decodes from every spelling of one: 5, 5.00, 0.0,
+// 1e2, "5". A number with a fraction is an error.
 type Int int64
 
-var errFraction = errors.New("asaas: the number has a fraction: an Int does not hold it")
+var errFraction = errors.New("scalar: the number has a fraction: an Int does not hold it")
 
 // UnmarshalJSON reads a JSON number, or one inside a string. null changes
 // nothing.

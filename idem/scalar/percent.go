@@ -1,4 +1,4 @@
-package asaas
+package scalar
 
 import (
 	"database/sql/driver"
@@ -15,7 +15,7 @@ func PercentOf(n Decimal) Percent { return Percent{n} }
 
 // Of returns that part of an amount, exactly: round it with [Decimal.Round]. It
 // panics where [Decimal.Mul] does.
-func (p Percent) Of(amount Money) Decimal {
+func (p Percent) Of(amount Decimal) Decimal {
 	return amount.Mul(p.n).Mul(Decimal{coef: 1, scale: 2})
 }
 

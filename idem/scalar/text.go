@@ -1,8 +1,8 @@
-package asaas
+package scalar
 
 import "encoding/json"
 
-// Text is a text that Asaas sometimes sends as a number: the id of a bill, the
+// Text is a text that a provider sometimes sends as a number: the id of a bill, the
 // number of a bank. It decodes from both, and keeps a number as it was written.
 // Zeros in front are gone from what was sent as a number.
 type Text string

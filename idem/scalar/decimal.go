@@ -1,4 +1,4 @@
-package asaas
+package scalar
 
 import (
 	"cmp"
@@ -17,10 +17,6 @@ type Decimal struct {
 	scale uint8
 }
 
-// Money is an amount in reais: 10.50 is R$ 10,50. It is negative where money
-// leaves, as in INTERNAL_TRANSFER_DEBIT.
-type Money = Decimal
-
 // maxDigits keeps a coefficient inside an int64, with room for one addition.
 const maxDigits = 18
 
@@ -33,17 +29,17 @@ var pow10 = func() (p [maxDigits + 1]int64) {
 	return p
 }()
 
-// Cents returns an amount of so many cents: Cents(1050) is R$ 10.50. It panics
-// where the amount in reais has more than 18 digits.
-func Cents(n int64) Decimal { return must(normalized(n, 2)) }
+// OfCents returns an amount of so many cents: OfCents(1050) is 10.50. It panics
+// where the amount has more than 18 digits.
+func OfCents(n int64) Decimal { return must(normalized(n, 2)) }
 
-// Cents returns the number of cents that the amount is: 1050 for R$ 10.50. No
-// amount of Asaas's has a fraction of a cent. It panics for one that has, and
-// for more cents than fit an int64: [Decimal.Round] what was calculated.
+// Cents returns the number of cents that the amount is: 1050 for 10.50. It panics
+// for an amount that has a fraction of a cent, and for more cents than fit an
+// int64: [Decimal.Round] what was calculated.
 func (d Decimal) Cents() int64 {
 	n, ok := scaled(d.coef, 2-min(d.scale, 2))
 	if d.scale > 2 || !ok {
-		panic("asaas: the number is not one of whole cents that fits an int64: round it, or store it as a numeric")
+		panic("scalar: the number is not one of whole cents that fits an int64: round it, or store it as a numeric")
 	}
 	return n
 }
@@ -58,7 +54,7 @@ func (d Decimal) IsZero() bool { return d.coef == 0 }
 func (d Decimal) Neg() Decimal { return Decimal{-d.coef, d.scale} }
 
 // Add returns d + e. It panics where the sum needs more than 18 digits, which
-// no sum of amounts in reais comes near.
+// no sum of amounts comes near.
 func (d Decimal) Add(e Decimal) Decimal {
 	scale := max(d.scale, e.scale)
 	a, okA := scaled(d.coef, scale-d.scale)
@@ -98,7 +94,7 @@ func (d Decimal) Mul(e Decimal) Decimal {
 // 0.005 becomes 0.01. It panics for fewer than no decimals.
 func (d Decimal) Round(decimals int) Decimal {
 	if decimals < 0 {
-		panic("asaas: a number is rounded to 0 decimals or more")
+		panic("scalar: a number is rounded to 0 decimals or more")
 	}
 	if int(d.scale) <= decimals {
 		return d

@@ -1,4 +1,4 @@
-package asaas
+package scalar
 
 import (
 	"database/sql/driver"
@@ -21,7 +21,7 @@ func (d *Decimal) Scan(src any) error {
 	case int64:
 		text = fmt.Sprint(src)
 	default:
-		return fmt.Errorf("asaas: a %T is not scanned into a Decimal: select a numeric that is not NULL", src)
+		return fmt.Errorf("scalar: a %T is not scanned into a Decimal: select a numeric that is not NULL", src)
 	}
 	n, err := ParseDecimal(text)
 	if err != nil {
@@ -48,7 +48,7 @@ func (d Decimal) NumericValue() (pgtype.Numeric, error) {
 // ScanNumeric implements [pgtype.NumericScanner]. NULL is an error, as in Scan.
 func (d *Decimal) ScanNumeric(n pgtype.Numeric) error {
 	if !n.Valid {
-		return errors.New("asaas: NULL is not scanned into a Decimal: scan into an optional.Value[asaas.Decimal]")
+		return errors.New("scalar: NULL is not scanned into a Decimal: scan into an optional.Value[scalar.Decimal]")
 	}
 	text, err := n.Value() // a text, NaN and infinities too
 	if err != nil {

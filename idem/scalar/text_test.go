@@ -1,18 +1,18 @@
-package asaas_test
+package scalar_test
 
 import (
 	"encoding/json"
 	"fmt"
 	"testing"
 
-	"github.com/paghooks/paghooks/asaas"
+	"github.com/paghooks/paghooks/idem/scalar"
 )
 
 func TestATextIsSentAsATextOrANumber(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
 		json   string
-		want   asaas.Text
+		want   scalar.Text
 		ok     bool
 		reason string
 	}{
@@ -28,7 +28,7 @@ func TestATextIsSentAsATextOrANumber(t *testing.T) {
 		{`{}`, "", false, "an object"},
 		{`[1]`, "", false, "an array"},
 	} {
-		got := asaas.Text("before")
+		got := scalar.Text("before")
 		err := json.Unmarshal([]byte(tt.json), &got)
 		if (err == nil) != tt.ok || tt.ok && got != tt.want {
 			t.Errorf("%s: %s became %q, %v", tt.reason, tt.json, got, err)
@@ -37,7 +37,7 @@ func TestATextIsSentAsATextOrANumber(t *testing.T) {
 }
 
 func ExampleText() {
-	var bills []struct{ ID asaas.Text }
+	var bills []struct{ ID scalar.Text }
 	if err := json.Unmarshal([]byte(`[{"id":"f2bd"},{"id":623471}]`), &bills); err != nil {
 		fmt.Println(err)
 	}
@@ -51,7 +51,7 @@ func FuzzText(f *testing.F) {
 		f.Add([]byte(seed))
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
-		var got asaas.Text
+		var got scalar.Text
 		err := json.Unmarshal(data, &got)
 		var s string
 		var n json.Number

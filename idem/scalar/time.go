@@ -1,4 +1,4 @@
-package zeltapay
+package scalar
 
 import (
 	"database/sql/driver"
@@ -9,7 +9,7 @@ import (
 	"github.com/jackc/pgx/v5/pgtype"
 )
 
-// Time is a point in time as Zelta Pay wrote it, "2025-01-15T10:30:00.000Z".
+// Time is a point in time as a provider wrote it, "2025-01-15T10:30:00.000Z".
 // Decoding keeps the text and never fails; using a text that is no time fails.
 //
 // It is a good argument of tx.Exec: any column gets the instant in UTC, a text
@@ -26,8 +26,7 @@ var layouts = []string{
 	"2006-01-02T15:04:05",
 }
 
-// Time returns the instant. A time without zone is read as UTC, the zone of
-// every documented sample. An empty Time is an error, as is an unknown
+// Time returns the instant. A time without zone is read as UTC. An empty Time is an error, as is an unknown
 // spelling.
 func (t Time) Time() (time.Time, error) {
 	s := strings.Replace(strings.ToUpper(string(t)), " ", "T", 1)
@@ -36,7 +35,7 @@ func (t Time) Time() (time.Time, error) {
 			return at, nil
 		}
 	}
-	return time.Time{}, errors.New("zeltapay: the text is not an ISO 8601 time: keep it as text, string(t)")
+	return time.Time{}, errors.New("scalar: the text is not an ISO 8601 time: keep it as text, string(t)")
 }
 
 // Value implements [driver.Valuer].

@@ -1,4 +1,4 @@
-package zeltapay
+package scalar
 
 import (
 	"encoding/json"
@@ -10,8 +10,8 @@ import (
 // Cents is an amount of money in the smallest unit of its currency: 1500 is
 // 15.00 USD. It is never a float and never rounded.
 //
-// Zelta Pay documents whole cents as a JSON number. Decoding also takes 1500.0
-// and "1500", and refuses a fraction of a cent.
+// It is sent as a JSON number. Decoding takes 1500.0 and "1500" as well, and
+// refuses a fraction of a cent.
 type Cents int64
 
 // notCents is encoding/json's own error type: encoding/json completes it with
