@@ -65,14 +65,32 @@
 // their path. x-essential of the schema lists the paths of what the event is
 // nothing without.
 //
-// # Add a scalar
+// # What an ordinary document may have
 //
-// Formats that have a Go type of their own, money for example, are listed in
-// spec/formats.go, and their values for tests in fixtures/sample.go. Their types
-// are written by hand in the provider's package, and so is a schema with x-go-type.
+// Objects and enums that are defined inline get the name of their property behind
+// that of their owner, OrderStatus for example. What several schemas are all of is
+// merged. A component that is a scalar stands where it is used. What Go has no type
+// for (a union, a value of any type, an object of which no property is known) is a
+// json.RawMessage, which keeps what was sent. An object that holds itself holds a
+// pointer. Without a schema Envelope, x-provider says which property names the event:
 //
-// A spec that breaks a rule is refused with all its mistakes at once, and
-// nothing is written; spec/testdata/bad has an example of each rule.
+//	x-provider: {event: {type: event}}
+//
+// Numbers, dates and times are types of package scalar, never floats: see there.
+// A provider's package can have types of its own instead:
+//
+//	x-go-formats:
+//	  string/asaas-date: {go: Date, example: "2026-08-08"}
+//	  integer: {go: Int}
+//
+// amount marks money, and number a text that may be sent as a number. Such a type
+// is written by hand in the package, and so is a schema with x-go-type.
+// spec/extensions.json is the JSON schema of these extensions.
+//
+// What the code can do without, a description or a link, is a warning. A spec that
+// breaks a rule is refused with all its mistakes at once, and nothing is written;
+// spec/testdata/bad has an example of each rule, spec/testdata/ordinary of what is
+// taken.
 //
 // # Keep the spec true
 //

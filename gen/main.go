@@ -80,7 +80,10 @@ func generateWith(args []string) error {
 
 // generate writes nothing unless everything is right.
 func generate(specPath, dir string, overlays ...string) error {
-	files, err := render(specPath, dir, overlays...)
+	files, warnings, err := render(specPath, dir, overlays...)
+	for _, w := range warnings {
+		fmt.Fprintln(os.Stderr, "gen: warning:", w)
+	}
 	if err != nil {
 		return err
 	}

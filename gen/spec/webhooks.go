@@ -51,13 +51,18 @@ func (s *Spec) Families() []Family {
 func newEvent(name string, post *openapi3.Operation) Event {
 	aliases, _ := aliasesOf(post)
 	example, _ := exampleOf(post)
+	url := ""
+	if post.ExternalDocs != nil {
+		url = post.ExternalDocs.URL
+	}
+	summary, _, _ := strings.Cut(strings.TrimSpace(post.Summary), "\n")
 	return Event{
 		Type:    name,
 		Name:    GoName(name),
 		Struct:  SchemaName(BodySchema(post).Ref),
-		Summary: post.Summary,
+		Summary: summary,
 		Details: strings.TrimSpace(post.Description),
-		URL:     post.ExternalDocs.URL,
+		URL:     url,
 		Aliases: aliases,
 		Example: example,
 	}
