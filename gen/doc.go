@@ -65,6 +65,28 @@
 // their path. x-essential of the schema lists the paths of what the event is
 // nothing without.
 //
+// # A whole package
+//
+// From another module, of a spec whose x-provider says where an event's id, type and
+// time stand and how deliveries are verified:
+//
+//	go run github.com/paghooks/paghooks/gen@VERSION -spec shop.yaml -package shop
+//
+// makes the package shop, on top of package idem/provider, and shop/shoptest.
+// docs/provider.md is the guide, examples/provider an example.
+//
+// # oapi-codegen
+//
+// oapi-codegen reads the schemas, resolves what they refer to and finds their Go
+// types. Its own templates for models are not used: they have pointers for what may
+// be missing, which cannot tell null from absent, and an import of its runtime. Two
+// of the three templates that are replaced are replaced by nothing, and functions
+// for ours are added to codegen.TemplateFunctions, the one table that it has for
+// that, which is global. A new release of oapi-codegen can break this: its version
+// is pinned in go.mod, and the golden files of testdata/good show what a new one
+// changes. Its receivers of webhooks are one handler and one URL per event type;
+// providers post all their events to one.
+//
 // # What an ordinary document may have
 //
 // Objects and enums that are defined inline get the name of their property behind

@@ -59,6 +59,22 @@ func TestProvidersAreUpToDate(t *testing.T) {
 	}
 }
 
+func TestTheExampleOfAProviderIsUpToDate(t *testing.T) {
+	files, _, err := render("../examples/provider/woovi.yaml", "../examples/provider/woovi")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range files {
+		got, err := os.ReadFile(f.path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(string(f.content), string(got)); diff != "" {
+			t.Errorf("%s is stale or edited, run go generate in examples/provider (-want +got):\n%s", f.path, diff)
+		}
+	}
+}
+
 func TestOutputIsTheSameEveryTime(t *testing.T) {
 	first := rendered(t, "../spec/asaas.yaml", "asaas")
 	for range 3 {

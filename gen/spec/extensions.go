@@ -27,10 +27,6 @@ type EventPlaces struct {
 	ID   Paths  `json:"id"`
 	Time Paths  `json:"time"`
 	Ping string `json:"ping"`
-	Test *struct {
-		Path  string `json:"path"`
-		Value any    `json:"value"`
-	} `json:"test"`
 }
 
 // Scheme is one way in which deliveries are verified.

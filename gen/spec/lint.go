@@ -105,6 +105,9 @@ func inFile(a, b problem) int {
 }
 
 func (l *linter) checkDocument() {
+	if l.HasProvider && len(l.Provider.Verify) == 0 {
+		l.report(nil, "x-provider.verify", "there is nothing that says how a delivery is verified; write [{scheme: token, header: X-Token}], for example, or [{scheme: none}]")
+	}
 	if version := l.Doc.OpenAPI; !strings.HasPrefix(version, "3.1.") {
 		l.report(nil, "openapi", "this is version %q, which may have no webhooks; write 3.1.0", version)
 	}

@@ -49,6 +49,7 @@ func (l *linter) checkPost(path string, post *openapi3.Operation) {
 	if body := l.eventBody(path, post); body != nil {
 		l.checkKey(path, post, body)
 		l.checkExample(path, post, body)
+		l.checkPlaces(path, post, body)
 	}
 	l.checkAliases(path, post)
 }
