@@ -119,13 +119,13 @@
 // Compare it with Asaas's own OpenAPI document, and with bodies that were
 // delivered:
 //
-//	go run ./gen upstream 'https://www.asaas.com/openApi/document?version=3&languageCode=en-US'
-//	go run ./gen drift -overlay new.yaml saved/*.json
+//	go run github.com/paghooks/paghooks/gen upstream 'https://www.asaas.com/openApi/document?version=3&languageCode=en-US'
+//	go run github.com/paghooks/paghooks/gen drift -overlay new.yaml saved/*.json
 //
 // Packages upstream and drift tell what they look at and propose. The exit status
 // is 0 without differences, 1 with some, 2 where nothing could be compared. go run
 // makes 1 of both and prints the status: a script that has to tell them apart runs
-// what go build -o FILE ./gen makes.
+// what go build -o FILE github.com/paghooks/paghooks/gen makes.
 //
 // # Change the generator
 //

@@ -23,7 +23,7 @@ type proposal struct {
 	families map[string]string     // new ones: field of the event, schema
 }
 
-const overlayComment = `# Made by go run ./gen drift. Read it before you apply it: types and names are
+const overlayComment = `# Made by gen drift. Read it before you apply it: types and names are
 # guesses from what was seen, and values of enums come from the bodies.
 `
 
