@@ -6,7 +6,7 @@ import (
 	"github.com/paghooks/paghooks/idem/optional"
 )
 
-var oneReal = Decimal{coef: 1}
+var oneReal = Cents(100)
 
 // fillEssentials gives what the event is about an amount and a status, where it
 // has such a field and nothing in it: an event without them is not handled.

@@ -60,11 +60,18 @@ func newCall(o spec.Operation) call {
 		parameters = append(parameters, "body "+spec.SchemaName(body.Ref))
 		fields = append(fields, "body: body")
 	}
-	c := call{Name: o.OperationID, Summary: o.Summary, URL: o.ExternalDocs.URL, Parameters: grouped(parameters), Fields: strings.Join(fields, ", ")}
+	c := call{Name: o.OperationID, Summary: o.Summary, URL: pageOf(o), Parameters: grouped(parameters), Fields: strings.Join(fields, ", ")}
 	if answer := o.Answer(); answer != nil {
 		c.Answer = spec.SchemaName(answer.Ref)
 	}
 	return c
+}
+
+func pageOf(o spec.Operation) string {
+	if o.ExternalDocs == nil {
+		return ""
+	}
+	return o.ExternalDocs.URL
 }
 
 // grouped joins parameters as gofmt's authors write them: a, b string, c int.

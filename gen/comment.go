@@ -9,9 +9,32 @@ import (
 const commentWidth = 77
 
 // about makes a type's comment of its description: "A charge." becomes
-// "Payment is a charge."
+// "Payment is a charge." A text that is no such sentence stands as it is.
 func about(name, description string) string {
-	return comment(name + " is " + clause(description))
+	switch {
+	case isClause(description):
+		return comment(name + " is " + clause(description))
+	case strings.TrimSpace(description) == "":
+		return comment(name + " is a part of an event.")
+	}
+	return comment(name + ": " + description)
+}
+
+// when makes the comment of the method that registers a handler.
+func when(name, summary string) string {
+	switch {
+	case isClause(summary):
+		return comment(name + " runs h when " + clause(summary))
+	case strings.TrimSpace(summary) == "":
+		return comment(name + " runs h for the event type that it is named after.")
+	}
+	return comment(name + " runs h: " + summary)
+}
+
+// isClause reports whether a text can stand in the middle of a sentence.
+func isClause(text string) bool {
+	first, _, more := strings.Cut(text, " ")
+	return more && (first == "A" || first == "An" || first == "The")
 }
 
 // clause makes the middle of a sentence of a text that starts with an article.

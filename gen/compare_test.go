@@ -62,7 +62,7 @@ func TestOverlaysKeepTheOrderOfTheSpec(t *testing.T) {
 	if err := os.WriteFile(overlay, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	files, err := render(driftSpec, "shop", overlay)
+	files, _, err := render(driftSpec, "shop", overlay)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -106,12 +106,12 @@ func TestWhatCannotBeComparedIsStatus2(t *testing.T) {
 		{"no YAML", "drift", []string{"-with", file("a.yaml", "\t"), "x"}, "is not YAML"},
 		{"no overlay", "drift", []string{"-with", file("b.yaml", "openapi: 3.1.0"), "x"}, "is not an OpenAPI overlay"},
 		{"a target that does not exist", "drift", []string{"-with", file("c.yaml", head+"- {target: $.nothing, update: {a: b}}"), "x"}, "does not fit the spec"},
-		{"what the linter refuses", "drift", []string{"-with", file("d.yaml", head+"- {target: $.components.schemas.Order, update: {description: order}}"), "x"}, "correct the spec first"},
+		{"what the linter refuses", "drift", []string{"-with", file("d.yaml", head+"- {target: $.components.schemas.Order, update: {required: [nothing]}}"), "x"}, "correct the spec first"},
 		{"no document", "upstream", nil, "usage:"},
 		{"two documents", "upstream", []string{"a.json", "b.json"}, "usage:"},
 		{"another unknown flag", "upstream", []string{"-spek", "a.yaml", "b.json"}, "usage:"},
 		{"no such spec", "upstream", []string{"-spec", "nowhere.yaml", "a.json"}, "cannot read the spec"},
-		{"a spec that the linter refuses", "upstream", []string{"-spec", "spec/testdata/bad/no-docs.yaml", "a.json"}, "correct the spec first"},
+		{"a spec that the linter refuses", "upstream", []string{"-spec", "spec/testdata/bad/no-post.yaml", "a.json"}, "correct the spec first"},
 	} {
 		args := append([]string{tt.command}, tt.args...)
 		if tt.command == "drift" {

@@ -28,6 +28,10 @@ var stubs = map[string]string{
 	module + "/idem/drift": `package drift
 		type Essential struct { Zero bool; Paths []string }
 		func Check([]byte, []Essential) error { return nil }`,
+	module + "/idem/scalar": `package scalar
+		type (Decimal struct{}; Percent struct{}; Int int; Cents int; Date string; Time string; Text string)
+		func (Decimal) IsZero() bool { return true }
+		func (Percent) IsZero() bool { return true }`,
 	module + "/idem/optional": `package optional
 		type Value[T any] struct{ value T }
 		func (v Value[T]) Or(T) T { return v.value }`,
@@ -82,15 +86,22 @@ func (s stubbed) check(path string, sources map[string]string) (*types.Package, 
 }
 
 func TestOutputCompiles(t *testing.T) {
-	for _, name := range []string{"minimal", "everything"} {
-		t.Run(name, func(t *testing.T) {
-			dir := filepath.Join("testdata/good", name)
-			sources := rendered(t, filepath.Join(dir, "spec.yaml"), dir)
+	ordinary, err := filepath.Glob("spec/testdata/ordinary/*.yaml")
+	if err != nil || len(ordinary) == 0 {
+		t.Fatalf("no ordinary specs: %v", err)
+	}
+	std := importer.ForCompiler(token.NewFileSet(), "source", nil)
+	for _, path := range append(ordinary, "testdata/good/minimal/spec.yaml", "testdata/good/everything/spec.yaml") {
+		t.Run(path, func(t *testing.T) {
+			sources := rendered(t, path, "shop")
 			delete(sources, fixturesName)
-			sources["provider.go"] = fmt.Sprintf(handWritten, name)
-			files := token.NewFileSet()
-			s := stubbed{files: files, std: importer.ForCompiler(files, "source", nil)}
-			if _, err := s.check(name, sources); err != nil {
+			delete(sources, "bodies.gen.go") // of another package
+			if _, whole := sources["provider.gen.go"]; whole {
+				return // examples/provider is compiled and run
+			}
+			sources["provider.go"] = fmt.Sprintf(handWritten, "shop")
+			s := stubbed{files: token.NewFileSet(), std: std}
+			if _, err := s.check("shop", sources); err != nil {
 				t.Error(err)
 			}
 		})

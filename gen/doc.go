@@ -65,27 +65,67 @@
 // their path. x-essential of the schema lists the paths of what the event is
 // nothing without.
 //
-// # Add a scalar
+// # A whole package
 //
-// Formats that have a Go type of their own, money for example, are listed in
-// spec/formats.go, and their values for tests in fixtures/sample.go. Their types
-// are written by hand in the provider's package, and so is a schema with x-go-type.
+// From another module, of a spec whose x-provider says where an event's id, type and
+// time stand and how deliveries are verified:
 //
-// A spec that breaks a rule is refused with all its mistakes at once, and
-// nothing is written; spec/testdata/bad has an example of each rule.
+//	go run github.com/paghooks/paghooks/gen@VERSION -spec shop.yaml -package shop
+//
+// makes the package shop, on top of package idem/provider, and shop/shoptest.
+// docs/provider.md is the guide, examples/provider an example.
+//
+// # oapi-codegen
+//
+// oapi-codegen reads the schemas, resolves what they refer to and finds their Go
+// types. Its own templates for models are not used: they have pointers for what may
+// be missing, which cannot tell null from absent, and an import of its runtime. Two
+// of the three templates that are replaced are replaced by nothing, and functions
+// for ours are added to codegen.TemplateFunctions, the one table that it has for
+// that, which is global. A new release of oapi-codegen can break this: its version
+// is pinned in go.mod, and the golden files of testdata/good show what a new one
+// changes. Its receivers of webhooks are one handler and one URL per event type;
+// providers post all their events to one.
+//
+// # What an ordinary document may have
+//
+// Objects and enums that are defined inline get the name of their property behind
+// that of their owner, OrderStatus for example. What several schemas are all of is
+// merged. A component that is a scalar stands where it is used. What Go has no type
+// for (a union, a value of any type, an object of which no property is known) is a
+// json.RawMessage, which keeps what was sent. An object that holds itself holds a
+// pointer. Without a schema Envelope, x-provider says which property names the event:
+//
+//	x-provider: {event: {type: event}}
+//
+// Numbers, dates and times are types of package scalar, never floats: see there.
+// A provider's package can have types of its own instead:
+//
+//	x-go-formats:
+//	  string/asaas-date: {go: Date, example: "2026-08-08"}
+//	  integer: {go: Int}
+//
+// amount marks money, and number a text that may be sent as a number. Such a type
+// is written by hand in the package, and so is a schema with x-go-type.
+// spec/extensions.json is the JSON schema of these extensions.
+//
+// What the code can do without, a description or a link, is a warning. A spec that
+// breaks a rule is refused with all its mistakes at once, and nothing is written;
+// spec/testdata/bad has an example of each rule, spec/testdata/ordinary of what is
+// taken.
 //
 // # Keep the spec true
 //
 // Compare it with Asaas's own OpenAPI document, and with bodies that were
 // delivered:
 //
-//	go run ./gen upstream 'https://www.asaas.com/openApi/document?version=3&languageCode=en-US'
-//	go run ./gen drift -overlay new.yaml saved/*.json
+//	go run github.com/paghooks/paghooks/gen upstream 'https://www.asaas.com/openApi/document?version=3&languageCode=en-US'
+//	go run github.com/paghooks/paghooks/gen drift -overlay new.yaml saved/*.json
 //
 // Packages upstream and drift tell what they look at and propose. The exit status
 // is 0 without differences, 1 with some, 2 where nothing could be compared. go run
 // makes 1 of both and prints the status: a script that has to tell them apart runs
-// what go build -o FILE ./gen makes.
+// what go build -o FILE github.com/paghooks/paghooks/gen makes.
 //
 // # Change the generator
 //

@@ -21,6 +21,7 @@ func (p provider) eventsCode() (string, error) {
 	}
 	t := template.Must(template.New("events").Funcs(template.FuncMap{
 		"about":   about,
+		"when":    when,
 		"comment": comment,
 		"clause":  clause,
 		"quoted":  quotedList,
@@ -52,5 +53,8 @@ func quotedList(paths []string) string {
 	for i, p := range paths {
 		out[i] = strconv.Quote(p)
 	}
-	return strings.Join(out, ", ")
+	if line := strings.Join(out, ", "); len(line) < 80 {
+		return line
+	}
+	return "\n" + strings.Join(out, ",\n") + ",\n"
 }

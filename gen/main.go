@@ -8,12 +8,16 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"strings"
 )
 
-const usage = `usage: go run ./gen generate [-overlay FILE]... SPEC DIR
-       go run ./gen drift [-spec SPEC] [-with FILE]... [-overlay OUT] FILE...
-       go run ./gen upstream [-spec spec/asaas.yaml] FILE-or-URL
+const usage = `usage: go run github.com/paghooks/paghooks/gen -spec SPEC -package NAME
+       go run github.com/paghooks/paghooks/gen generate [-overlay FILE]... SPEC DIR
+       go run github.com/paghooks/paghooks/gen drift [-spec SPEC] [-with FILE]... [-overlay OUT] FILE...
+       go run github.com/paghooks/paghooks/gen upstream [-spec spec/asaas.yaml] FILE-or-URL
 
+	-spec     makes the package NAME, in the directory NAME, of the OpenAPI
+	          document SPEC, which has x-provider: nothing is written by hand
 	generate  reads the OpenAPI document SPEC and writes types.gen.go,
 	          events.gen.go and, if SPEC has paths, client_types.gen.go and
 	          client_calls.gen.go into the package directory DIR, and the
@@ -37,6 +41,9 @@ func main() {
 func run(args []string, out io.Writer) error {
 	if len(args) == 0 {
 		return errors.New(usage)
+	}
+	if strings.HasPrefix(args[0], "-") {
+		return makePackage(args)
 	}
 	switch command, args := args[0], args[1:]; command {
 	case "generate":
@@ -66,6 +73,20 @@ func status(err error) int {
 	return 1
 }
 
+// makePackage makes a whole package of a spec that has x-provider.
+func makePackage(args []string) error {
+	flags := flag.NewFlagSet("", flag.ContinueOnError)
+	flags.SetOutput(io.Discard) // the usage text says it
+	path, name := flags.String("spec", "", ""), flags.String("package", "", "")
+	if err := flags.Parse(args); err != nil || flags.NArg() > 0 || *path == "" || *name == "" {
+		return errors.New(usage)
+	}
+	if err := os.MkdirAll(*name, 0o755); err != nil {
+		return fmt.Errorf("gen: cannot make the package directory: %w", err)
+	}
+	return generate(*path, *name)
+}
+
 // generateWith reads generate's arguments.
 func generateWith(args []string) error {
 	flags := flag.NewFlagSet("", flag.ContinueOnError)
@@ -80,12 +101,15 @@ func generateWith(args []string) error {
 
 // generate writes nothing unless everything is right.
 func generate(specPath, dir string, overlays ...string) error {
-	files, err := render(specPath, dir, overlays...)
+	files, warnings, err := render(specPath, dir, overlays...)
+	for _, w := range warnings {
+		fmt.Fprintln(os.Stderr, "gen: warning:", w)
+	}
 	if err != nil {
 		return err
 	}
 	for _, f := range files {
-		if filepath.Base(f.path) == fixturesName {
+		if dir := filepath.Base(filepath.Dir(f.path)); strings.HasSuffix(dir, "test") {
 			_ = os.Mkdir(filepath.Dir(f.path), 0o755) // else write says what is wrong
 		}
 		if err := write(f); err != nil {

@@ -18,8 +18,8 @@ func TestWrongCommandLinesSayWhatIsRight(t *testing.T) {
 		want string
 		why  string
 	}{
-		{nil, "usage: go run ./gen generate ", "no command"},
-		{[]string{"generate", "spec.yaml"}, "usage: go run ./gen generate ", "no directory"},
+		{nil, "usage: go run github.com/paghooks/paghooks/gen -spec ", "no command"},
+		{[]string{"generate", "spec.yaml"}, "usage: go run github.com/paghooks/paghooks/gen -spec ", "no directory"},
 		{[]string{"generat"}, `there is no command "generat"`, "a typing error"},
 		{[]string{"generate", "nowhere.yaml", "."}, "gen: cannot read the spec, check its path: open nowhere.yaml", "no such file"},
 	}

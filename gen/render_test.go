@@ -14,7 +14,7 @@ import (
 // rendered is what the generator makes of a spec: file name, content.
 func rendered(t *testing.T, spec, dir string) map[string]string {
 	t.Helper()
-	files, err := render(spec, dir)
+	files, _, err := render(spec, dir)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -42,7 +42,7 @@ func TestOutputIsAsGolden(t *testing.T) {
 func TestProvidersAreUpToDate(t *testing.T) {
 	for _, provider := range []string{"asaas", "zeltapay"} {
 		t.Run(provider, func(t *testing.T) {
-			files, err := render("../spec/"+provider+".yaml", filepath.Join("..", provider))
+			files, _, err := render("../spec/"+provider+".yaml", filepath.Join("..", provider))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -56,6 +56,22 @@ func TestProvidersAreUpToDate(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+func TestTheExampleOfAProviderIsUpToDate(t *testing.T) {
+	files, _, err := render("../examples/provider/woovi.yaml", "../examples/provider/woovi")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range files {
+		got, err := os.ReadFile(f.path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(string(f.content), string(got)); diff != "" {
+			t.Errorf("%s is stale or edited, run go generate in examples/provider (-want +got):\n%s", f.path, diff)
+		}
 	}
 }
 

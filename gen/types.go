@@ -5,6 +5,7 @@ import (
 	_ "embed"
 	"fmt"
 	"maps"
+	"strings"
 
 	"github.com/getkin/kin-openapi/openapi3"
 	"github.com/oapi-codegen/oapi-codegen/v2/pkg/codegen"
@@ -42,7 +43,7 @@ func (p provider) declarations(wanted func(*openapi3.Schema) bool) (string, erro
 			SkipPrune:                 true, // it does not know webhooks and would remove their schemas
 			SkipFmt:                   true, // the whole file is formatted at the end
 			PreferSkipOptionalPointer: true,
-			TypeMapping:               typeMapping(),
+			TypeMapping:               p.typeMapping(),
 			UserTemplates: map[string]string{
 				"imports.tmpl":   noTemplate,
 				"constants.tmpl": noTemplate, // types.tmpl has an enum's constants beside its type
@@ -69,7 +70,7 @@ func (p provider) selected(wanted func(*openapi3.Schema) bool) openapi3.Schemas 
 			continue
 		}
 		schema := *ref.Value
-		schema.AllOf = nil
+		schema.AllOf, schema.AdditionalProperties = nil, openapi3.AdditionalProperties{}
 		schema.ExternalDocs = cmp.Or(schema.ExternalDocs, pages[spec.SchemaPrefix+name])
 		schema.Extensions = spec.With(schema.Extensions, "x-embeds-envelope", spec.IsEvent(ref.Value))
 		schema.Properties = make(openapi3.Schemas)
@@ -136,9 +137,14 @@ const mayLackName = "x-may-be-unset"
 // isOptional tells whether a field is left out when it is absent. A required
 // amount is written as null instead, and package drift sees by that that it is
 // always sent.
-func isOptional(p codegen.Property) bool { return !p.Required || p.Nullable }
+func isOptional(p codegen.Property) bool {
+	return !p.Required || p.Nullable || p.Extensions[spec.PointerName] != nil
+}
 
 func fieldType(p codegen.Property) string {
+	if p.Extensions[spec.PointerName] != nil {
+		return "optional.Value[*" + strings.TrimPrefix(p.Schema.TypeDecl(), "*") + "]"
+	}
 	if isOptional(p) || p.Extensions[mayLackName] != nil {
 		return "optional.Value[" + p.Schema.TypeDecl() + "]"
 	}
@@ -159,25 +165,25 @@ func enumValues(typeName string, s *openapi3.Schema) []enumValue {
 	return out
 }
 
-// typeMapping is spec.GoTypes in oapi-codegen's words.
-func typeMapping() *codegen.TypeMapping {
+// typeMapping is the spec's formats in oapi-codegen's words.
+func (p provider) typeMapping() *codegen.TypeMapping {
 	return &codegen.TypeMapping{
-		Boolean: formatsOf("boolean"),
-		Integer: formatsOf("integer"),
-		Number:  formatsOf("number"),
-		String:  formatsOf("string"),
+		Boolean: p.formatsOf("boolean"),
+		Integer: p.formatsOf("integer"),
+		Number:  p.formatsOf("number"),
+		String:  p.formatsOf("string"),
 	}
 }
 
-func formatsOf(kind string) codegen.FormatMapping {
+// formatsOf has every format that the spec uses, too: oapi-codegen knows some of
+// its own, with types that nothing else of a provider needs.
+func (p provider) formatsOf(kind string) codegen.FormatMapping {
 	m := codegen.FormatMapping{Formats: make(map[string]codegen.SimpleTypeSpec)}
-	for s := range maps.Keys(spec.GoTypes) {
-		switch goType := (codegen.SimpleTypeSpec{Type: spec.GoTypes[s]}); {
-		case s.Kind != kind:
-		case s.Format == "":
-			m.Default = goType
-		default:
-			m.Formats[s.Format] = goType
+	m.Default.Type = p.Formats[spec.Scalar{Kind: kind}].Go
+	for _, s := range p.Spec.Scalars() {
+		if s.Kind == kind && s.Format != "" {
+			f, _ := p.FormatOf(&openapi3.Schema{Type: &openapi3.Types{kind}, Format: s.Format})
+			m.Formats[s.Format] = codegen.SimpleTypeSpec{Type: f.Go}
 		}
 	}
 	return m

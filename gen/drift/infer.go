@@ -27,14 +27,13 @@ var (
 // inference guesses schemas of values. New objects become components.
 type inference struct {
 	spec       *spec.Spec
-	reuses     bool                 // components of the spec, for objects that fit
 	used       map[spec.Scalar]bool // what the spec uses: only those are sure to exist in its package
 	names      map[string]string    // taken in the package
 	components []*yaml.Node         // of the new components: name, schema, name, schema
 }
 
 func newInference(s *spec.Spec) *inference {
-	in := &inference{spec: s, reuses: true, used: make(map[spec.Scalar]bool), names: s.GoNames()}
+	in := &inference{spec: s, used: make(map[spec.Scalar]bool), names: s.GoNames()}
 	for _, ref := range s.Schemas() {
 		for _, p := range ref.Value.Properties {
 			in.use(p)
@@ -102,7 +101,7 @@ func (in *inference) scalar(name, kind string, values []any) (spec.Scalar, bool)
 	case "boolean":
 		return spec.Scalar{Kind: "boolean"}, true
 	case "string":
-		choices = textScalars(values)
+		choices = in.textScalars(values)
 	case "number":
 		choices = numberScalars(name, values)
 	}
@@ -113,16 +112,23 @@ func (in *inference) scalar(name, kind string, values []any) (spec.Scalar, bool)
 	return choices[i], true
 }
 
-// textScalars lists what texts may be, the best guess first.
-func textScalars(values []any) []spec.Scalar {
+// textScalars lists what texts may be, the best guess first: a format of the spec
+// whose example is such a text.
+func (in *inference) textScalars(values []any) []spec.Scalar {
 	all := func(form *regexp.Regexp) bool {
 		return !slices.ContainsFunc(values, func(v any) bool { return !form.MatchString(v.(string)) })
 	}
-	switch {
-	case all(dayText):
-		return []spec.Scalar{{Kind: "string", Format: "asaas-date"}, {Kind: "string"}}
-	case all(timeText):
-		return []spec.Scalar{{Kind: "string", Format: "asaas-datetime"}, {Kind: "string", Format: "zelta-time"}, {Kind: "string"}}
+	for _, form := range []*regexp.Regexp{dayText, timeText} {
+		if !all(form) {
+			continue
+		}
+		var out []spec.Scalar
+		for _, scalar := range in.spec.Scalars() {
+			if example, _ := in.spec.Formats[scalar].Example.(string); form.MatchString(example) {
+				out = append(out, scalar)
+			}
+		}
+		return append(out, spec.Scalar{Kind: "string"})
 	}
 	return []spec.Scalar{{Kind: "string"}}
 }
@@ -184,9 +190,6 @@ func (in *inference) reference(parent, name, path string, objects []any, nullabl
 // fitting is the component of the spec that knows everything in objects: the one
 // of their name, or else the only one that knows two or more fields.
 func (in *inference) fitting(name string, objects []any) string {
-	if !in.reuses {
-		return ""
-	}
 	var fit []string
 	for _, component := range spec.InOrder(in.spec.Schemas(), spec.SchemaOrigin) {
 		s := in.spec.Schemas()[component].Value

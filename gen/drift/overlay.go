@@ -23,23 +23,13 @@ type proposal struct {
 	families map[string]string     // new ones: field of the event, schema
 }
 
-const overlayComment = `# Made by go run ./gen drift. Read it before you apply it: types and names are
+const overlayComment = `# Made by gen drift. Read it before you apply it: types and names are
 # guesses from what was seen, and values of enums come from the bodies.
 `
 
 // propose makes a proposal, and marks what is in it.
 func propose(s *spec.Spec, found []*difference) (*proposal, error) {
-	p, err := proposeWith(newInference(s), found)
-	if err != nil { // an object that would hold itself, perhaps
-		anew := newInference(s)
-		anew.reuses = false
-		p, err = proposeWith(anew, found)
-	}
-	return p, err
-}
-
-func proposeWith(in *inference, found []*difference) (*proposal, error) {
-	s := in.spec
+	in := newInference(s)
 	p := &proposal{Spec: s, inference: in, fields: make(map[string]*yaml.Node), families: make(map[string]string)}
 	p.overlay.Version = overlay.Version100
 	p.overlay.Info = overlay.Info{Title: "What " + s.Name + " does not know", Version: "1"}

@@ -158,7 +158,7 @@ func (f *finder) value(path, schema, property string, ref *openapi3.SchemaRef, v
 	s := plain.Value
 	switch {
 	case spec.IsHandWritten(s): // its Go type takes what it takes, and metadata is nobody's business
-	case !fitsType(s, v):
+	case !f.fitsType(s, v):
 		f.report(path, drift.ChangedType, "", "", nil)
 	case len(s.Enum) > 0:
 		if !slices.Contains(s.Enum, v) {
@@ -182,7 +182,7 @@ func (f *finder) elements(path, schema, property string, items *openapi3.SchemaR
 }
 
 // fitsType tells whether a value is of a schema's type.
-func fitsType(s *openapi3.Schema, v any) bool {
+func (f *finder) fitsType(s *openapi3.Schema, v any) bool {
 	switch v := v.(type) {
 	case map[string]any:
 		return spec.TypeOf(s) == "object"
@@ -193,9 +193,15 @@ func fitsType(s *openapi3.Schema, v any) bool {
 	case string:
 		return spec.TypeOf(s) == "string"
 	case json.Number:
-		return spec.TypeOf(s) == "number" || spec.TypeOf(s) == "integer" && isWhole(v) || s.Format == "asaas-text"
+		return spec.TypeOf(s) == "number" || spec.TypeOf(s) == "integer" && isWhole(v) || f.isTolerant(s)
 	}
 	return false
+}
+
+// isTolerant reports whether a text may be sent as a number.
+func (f *finder) isTolerant(s *openapi3.Schema) bool {
+	format, _ := f.FormatOf(s)
+	return format.Number
 }
 
 // isWhole tells whether a number has no fraction, however it is spelled.

@@ -53,7 +53,7 @@ func (s *Spec) essentials(event *openapi3.Schema) []Essential {
 			zero, _ := s.zeroOf(event, path)
 			zeros = append(zeros, zero)
 		}
-		out = append(out, Essential{strings.Join(zeros, " && "), paths})
+		out = append(out, Essential{strings.Join(zeros, " &&\n"), paths})
 	}
 	return out
 }
@@ -65,11 +65,12 @@ func (s *Spec) zeroOf(event *openapi3.Schema, path string) (string, error) {
 		return "", fmt.Errorf("%s %w", essentialName, err)
 	}
 	value := "e" + strings.Join(at.value, "")
-	switch goType := GoTypes[ScalarOf(at.plain.Value)]; {
+	goType, _ := s.FormatOf(at.plain.Value)
+	switch {
 	case len(at.plain.Value.Enum) > 0 || TypeOf(at.plain.Value) == "string":
 		return value + at.or(`""`) + ` == ""`, nil
 	case TypeOf(at.plain.Value) == "number":
-		return value + at.or(goType+"{}") + ".IsZero()", nil
+		return value + at.or(goType.Go+"{}") + ".IsZero()", nil
 	case TypeOf(at.plain.Value) == "integer":
 		return value + at.or("0") + " == 0", nil
 	}
@@ -121,8 +122,8 @@ func (s *Spec) follow(event *openapi3.Schema, path string) (place, error) {
 // on: if it is missing or null, its event is handled, and 0 would be a lie.
 func (s *Spec) MayLack(owner *openapi3.Schema, name string) bool {
 	plain, nullable := WithoutNull(owner.Properties[name])
-	amount := slices.Contains([]string{"money", "cents"}, plain.Value.Format)
-	return amount && !nullable && slices.Contains(owner.Required, name) && !s.isEssential(owner, name)
+	format, _ := s.FormatOf(plain.Value)
+	return format.Amount && !nullable && slices.Contains(owner.Required, name) && !s.isEssential(owner, name)
 }
 
 // IsEssential tells whether a property of a schema is something that an event is

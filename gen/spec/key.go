@@ -13,7 +13,7 @@ import (
 func KeyPaths(post *openapi3.Operation) ([]string, error) {
 	value, ok := post.Extensions[EntityKeyName]
 	if !ok {
-		return nil, fmt.Errorf(`there is no %s; give the path to the id of what the event is about, "" if it is about nothing`, EntityKeyName)
+		return nil, nil
 	}
 	switch value := value.(type) {
 	case string:
@@ -64,18 +64,14 @@ func (s *Spec) keyValue(from *openapi3.Schema, path string) (string, error) {
 	switch {
 	case err != nil:
 		return "", fmt.Errorf("%s %w", EntityKeyName, err)
-	case !isText(at.plain):
+	case !s.isText(at.plain):
 		return "", fmt.Errorf("%s %s does not end in a string; give the path to an id", EntityKeyName, path)
 	}
-	return asString("e"+strings.Join(at.value, "")+at.or(`""`), at.plain.Value), nil
-}
-
-// asString converts a value, a string or a Text, to a string.
-func asString(value string, s *openapi3.Schema) string {
-	if s.Format == "" {
-		return value
+	value := "e" + strings.Join(at.value, "") + at.or(`""`)
+	if f, _ := s.FormatOf(at.plain.Value); f.Go != "string" {
+		value = "string(" + value + ")"
 	}
-	return "string(" + value + ")"
+	return value, nil
 }
 
 // zero is the Go expression for an empty object or string.
@@ -86,8 +82,10 @@ func zero(r *openapi3.SchemaRef) string {
 	return SchemaName(r.Ref) + "{}"
 }
 
-func isText(r *openapi3.SchemaRef) bool {
-	return r.Ref == "" && TypeOf(r.Value) == "string" && (r.Value.Format == "" || r.Value.Format == "asaas-text")
+// isText reports whether a value is an id: a text, maybe sent as a number.
+func (s *Spec) isText(r *openapi3.SchemaRef) bool {
+	f, ok := s.FormatOf(r.Value)
+	return ok && r.Ref == "" && TypeOf(r.Value) == "string" && (f.Go == "string" || f.Number)
 }
 
 // Property finds a property of a schema or, for an event, of its envelope.

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -40,7 +41,6 @@ func (s *Spec) Lint() error {
 	l := s.linter()
 	l.checkDocument()
 	l.checkSchemas()
-	l.checkCircles()
 	l.checkBodies()
 	l.checkWebhooks()
 	l.checkPaths()
@@ -53,7 +53,7 @@ func (s *Spec) Lint() error {
 }
 
 func (s *Spec) linter() *linter {
-	return &linter{Spec: s, names: reserved(), keys: make(map[string]string)}
+	return &linter{Spec: s, names: s.reserved(), keys: make(map[string]string)}
 }
 
 // GoNames are the names that the spec's package has, and where they come from.
@@ -68,9 +68,7 @@ func (l *linter) err() error {
 	if len(l.problems) == 0 {
 		return nil
 	}
-	slices.SortFunc(l.problems, func(a, b problem) int {
-		return cmp.Or(cmp.Compare(a.line, b.line), cmp.Compare(a.path, b.path), cmp.Compare(a.text, b.text))
-	})
+	slices.SortFunc(l.problems, inFile)
 	errs := make([]error, len(l.problems))
 	for i, p := range l.problems {
 		errs[i] = p
@@ -87,7 +85,29 @@ func (l *linter) report(at *openapi3.Origin, path, format string, args ...any) {
 	})
 }
 
+// warn reports what the code can do without, and its reader hardly.
+func (l *linter) warn(at *openapi3.Origin, path, format string, args ...any) {
+	l.warnings = append(l.warnings, problem{l.Name, line(at), path, fmt.Sprintf(format, args...)})
+}
+
+// Warnings are what [Spec.Lint] would have different, and does not refuse.
+func (s *Spec) Warnings() []string {
+	slices.SortFunc(s.warnings, inFile)
+	var out []string
+	for _, w := range slices.Compact(s.warnings) {
+		out = append(out, w.Error())
+	}
+	return out
+}
+
+func inFile(a, b problem) int {
+	return cmp.Or(cmp.Compare(a.line, b.line), cmp.Compare(a.path, b.path), cmp.Compare(a.text, b.text))
+}
+
 func (l *linter) checkDocument() {
+	if l.HasProvider && len(l.Provider.Verify) == 0 {
+		l.report(nil, "x-provider.verify", "there is nothing that says how a delivery is verified; write [{scheme: token, header: X-Token}], for example, or [{scheme: none}]")
+	}
 	if version := l.Doc.OpenAPI; !strings.HasPrefix(version, "3.1.") {
 		l.report(nil, "openapi", "this is version %q, which may have no webhooks; write 3.1.0", version)
 	}
@@ -96,7 +116,7 @@ func (l *linter) checkDocument() {
 	}
 	for _, name := range []string{EnvelopeName, EventTypeName} {
 		if l.Schemas()[name] == nil {
-			l.report(nil, "components.schemas."+name, "there is none; add it, every event has it")
+			l.report(nil, "components.schemas."+name, "there is none; add it, every event has it, or say in x-provider: {event: {type: …}} which property names the event")
 		}
 	}
 }
@@ -109,16 +129,15 @@ func (l *linter) validate() {
 }
 
 // reserved are the names that each package has without its spec.
-func reserved() map[string]string {
+func (s *Spec) reserved() map[string]string {
 	names := map[string]string{
 		"Dispatcher":   "the dispatcher",
 		"Event":        "the interface of all events",
 		"UnknownEvent": "the struct of newer events",
 		"EventUnknown": "the method OnUnknown",
 	}
-	for s, goType := range GoTypes {
-		names[goType] = s.String()
-	}
+	maps.Copy(names, s.ownTypes())
+	maps.Copy(names, s.Provider.Reserved)
 	return names
 }
 
@@ -136,10 +155,10 @@ func (l *linter) checkSentence(at *openapi3.Origin, path, text string) {
 	first, _, _ := strings.Cut(text, " ")
 	switch {
 	case strings.TrimSpace(text) == "":
-		l.report(at, path, "there is none; write a sentence that starts with A, An or The")
+		l.warn(at, path, "there is none; write a sentence that starts with A, An or The")
 	case !slices.Contains([]string{"A", "An", "The"}, first):
-		l.report(at, path, "it becomes the middle of a sentence; start it with A, An or The")
+		l.warn(at, path, "it becomes the middle of a sentence; start it with A, An or The")
 	case !strings.HasSuffix(strings.TrimSpace(text), "."):
-		l.report(at, path, "it is not a sentence; end it with a full stop")
+		l.warn(at, path, "it is not a sentence; end it with a full stop")
 	}
 }

@@ -36,10 +36,10 @@ func (l *linter) checkCall(path string, o Operation) {
 		l.report(o.Origin, path+".operationId", "%q is not the name of a method; write one such as getOrder", o.OperationID)
 	}
 	if !strings.HasSuffix(o.Summary, ".") || strings.Contains(o.Summary, "\n") {
-		l.report(o.Origin, path+".summary", "it is not a sentence in one line; write one such as: Shows an order.")
+		l.warn(o.Origin, path+".summary", "it is not a sentence in one line; write one such as: Shows an order.")
 	}
 	if !hasLink(o.ExternalDocs) {
-		l.report(o.Origin, path+".externalDocs.url", noLink)
+		l.warn(o.Origin, path+".externalDocs.url", noLink)
 	}
 	if in := pathParameter.FindAllString(o.Path, -1); len(in) > 1 || len(in) == 1 && in[0] != "{id}" {
 		l.report(o.Origin, path, "the client knows one parameter in a path; name it {id}")

@@ -45,36 +45,6 @@ func (l *linter) checkComponent(path, name string, ref *openapi3.SchemaRef) {
 	}
 }
 
-// checkCircles looks for objects that hold themselves, which Go has no struct
-// for. In an array they may.
-func (l *linter) checkCircles() {
-	for _, name := range InOrder(l.Schemas(), SchemaOrigin) {
-		start := l.Schemas()[name]
-		if through := l.wayTo(start.Value, start.Value, make(map[*openapi3.Schema]bool)); through != "" {
-			l.report(SchemaOrigin(start), "components.schemas."+name, "it holds itself, as %s%s, and a struct of Go cannot; make an array of one of these, or leave it out", name, through)
-		}
-	}
-}
-
-// wayTo is a path of properties from a schema to another, "" if there is none.
-func (l *linter) wayTo(from, to *openapi3.Schema, seen map[*openapi3.Schema]bool) string {
-	seen[from] = true
-	for _, name := range InOrder(from.Properties, SchemaOrigin) {
-		plain, _ := WithoutNull(from.Properties[name])
-		component := l.Schemas()[SchemaName(plain.Ref)]
-		switch {
-		case component == nil || IsHandWritten(component.Value):
-		case component.Value == to:
-			return "." + name
-		case !seen[component.Value]:
-			if rest := l.wayTo(component.Value, to, seen); rest != "" {
-				return "." + name + rest
-			}
-		}
-	}
-	return ""
-}
-
 func (l *linter) checkHandWritten(at *openapi3.Origin, path, name string, s *openapi3.Schema) {
 	if s.Extensions[goTypeName] != name {
 		l.report(at, path, "%s names another type; write %s there, or rename the schema", goTypeName, name)
@@ -107,7 +77,7 @@ func (l *linter) checkObject(at *openapi3.Origin, path string, s *openapi3.Schem
 		l.report(at, path+".allOf", "only events have one, of the %s alone; write the properties here", EnvelopeName)
 	}
 	if s.AdditionalProperties.Schema != nil || s.AdditionalProperties.Has != nil && *s.AdditionalProperties.Has {
-		l.report(at, path+".additionalProperties", "oapi-codegen makes a slow map of it, and unknown fields are ignored anyway; remove it")
+		l.warn(at, path+".additionalProperties", "unknown fields are ignored, whatever it says; remove it, or make the object one without properties, whose JSON is kept")
 	}
 	for _, name := range s.Required {
 		if s.Properties[name] == nil {
@@ -146,6 +116,9 @@ func (l *linter) envelopeFields(s *openapi3.Schema) map[string]string {
 func (l *linter) checkProperty(path string, ref *openapi3.SchemaRef) {
 	at := SchemaOrigin(ref)
 	plain, _ := WithoutNull(ref)
+	if IsHandWritten(plain.Value) {
+		return // or JSON that is kept as it was sent
+	}
 	l.checkType(at, path, plain)
 	if v := ref.Value.Example; v != nil && !isValue(plain.Value, v) {
 		l.report(at, path, "its example, %v, is not a value of its; correct it", v)
@@ -162,7 +135,7 @@ func (l *linter) checkType(at *openapi3.Origin, path string, ref *openapi3.Schem
 	switch {
 	case strings.Contains(SchemaName(ref.Ref), "/"):
 		l.report(at, path, "%s is not a schema of its own; move it to components.schemas and refer to it", ref.Ref)
-	case ref.Ref != "":
+	case ref.Ref != "", IsHandWritten(s):
 		return
 	case len(UnionOf(s)) > 0:
 		l.report(at, path, `it is a union, and Go has none; only oneOf: [{$ref: …}, {type: "null"}] is possible`)
@@ -174,8 +147,19 @@ func (l *linter) checkType(at *openapi3.Origin, path string, ref *openapi3.Schem
 		l.report(at, path, inlineObject)
 	case kind.Kind == "array":
 		l.checkItems(at, path+".items", s.Items)
-	case GoTypes[kind] == "":
-		l.report(at, path, "%s has no Go type; use one of %s, or add it to gen/spec/formats.go", kind, strings.Join(scalars(), ", "))
+	default:
+		l.checkFormat(at, path, s)
+	}
+}
+
+func (l *linter) checkFormat(at *openapi3.Origin, path string, s *openapi3.Schema) {
+	kind := ScalarOf(s)
+	f, ok := l.FormatOf(s)
+	if _, exact := l.Formats[kind]; ok && !exact {
+		l.warn(at, path, "%s has no Go type of its own, and becomes a %s; use one of %s, or name one in %s",
+			kind, f.Go, strings.Join(l.scalars(), ", "), formatsName)
+	} else if !ok {
+		l.report(at, path, "%s has no Go type; use one of %s, or name one in %s", kind, strings.Join(l.scalars(), ", "), formatsName)
 	}
 }
 
@@ -191,9 +175,9 @@ func (l *linter) checkItems(at *openapi3.Origin, path string, items *openapi3.Sc
 	l.checkType(at, path, plain)
 }
 
-func scalars() []string {
+func (s *Spec) scalars() []string {
 	var out []string
-	for s := range maps.Keys(GoTypes) {
+	for s := range maps.Keys(s.Formats) {
 		out = append(out, s.String())
 	}
 	slices.Sort(out)

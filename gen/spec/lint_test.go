@@ -30,3 +30,26 @@ func TestBadSpecsAreRefusedWithAdvice(t *testing.T) {
 		})
 	}
 }
+
+// Each file of testdata/ordinary has what an ordinary OpenAPI document may have;
+// the text beside it is what would make it better.
+func TestOrdinarySpecsAreTakenWithAdvice(t *testing.T) {
+	t.Parallel()
+	specs, err := filepath.Glob("testdata/ordinary/*.yaml")
+	if err != nil || len(specs) == 0 {
+		t.Fatalf("no ordinary specs: %v", err)
+	}
+	for _, path := range specs {
+		t.Run(strings.TrimSuffix(filepath.Base(path), ".yaml"), func(t *testing.T) {
+			t.Parallel()
+			s, err := Load(path)
+			if err == nil {
+				err = s.Lint()
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			golden.Compare(t, strings.TrimSuffix(path, ".yaml")+".txt", strings.Join(s.Warnings(), "\n")+"\n")
+		})
+	}
+}

@@ -41,14 +41,15 @@ func (l *linter) checkUnused() {
 func (l *linter) checkPost(path string, post *openapi3.Operation) {
 	l.checkSentence(post.Origin, path+".summary", post.Summary)
 	if strings.Contains(strings.TrimSpace(post.Summary), "\n") {
-		l.report(post.Origin, path+".summary", "it has more than one line; put what is surprising into the description")
+		l.warn(post.Origin, path+".summary", "it has more than one line; put what is surprising into the description")
 	}
 	if !hasLink(post.ExternalDocs) {
-		l.report(post.Origin, path+".externalDocs.url", noLink)
+		l.warn(post.Origin, path+".externalDocs.url", noLink)
 	}
 	if body := l.eventBody(path, post); body != nil {
 		l.checkKey(path, post, body)
 		l.checkExample(path, post, body)
+		l.checkPlaces(path, post, body)
 	}
 	l.checkAliases(path, post)
 }
@@ -67,14 +68,14 @@ func (l *linter) checkAliases(path string, post *openapi3.Operation) {
 // checkEventType checks a name that an event type comes by.
 func (l *linter) checkEventType(at *openapi3.Origin, path, name string) {
 	if strings.ContainsFunc(name, isStrange) {
-		l.report(at, path, "the name of an event has ASCII letters, digits, and _ - . between them, else two may look the same; correct it")
+		l.report(at, path, "the name of an event has ASCII letters, digits, and _ - . : / between them, else two may look the same; correct it")
 		return
 	}
 	l.claim(at, path, "Event"+GoName(name))
 }
 
 func isStrange(r rune) bool {
-	return r > unicode.MaxASCII || isSeparator(r) && !strings.ContainsRune("_-.", r)
+	return r > unicode.MaxASCII || isSeparator(r) && !strings.ContainsRune("_-.:/", r)
 }
 
 func (l *linter) checkTypeField() {
@@ -155,6 +156,9 @@ func (l *linter) checkKey(path string, post *openapi3.Operation, body *openapi3.
 	paths, err := KeyPaths(post)
 	if err != nil {
 		l.report(post.Origin, path, "%v", err)
+	}
+	if _, ok := post.Extensions[EntityKeyName]; !ok {
+		l.warn(post.Origin, path, `there is no %s, so that its events have no order; give the path to the id of what the event is about, "" if it is about nothing`, EntityKeyName)
 	}
 	for _, p := range paths {
 		if _, err := l.keyValue(body.Value, p); err != nil {

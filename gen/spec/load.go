@@ -18,6 +18,12 @@ type Spec struct {
 	Sum  string // sha256 of data
 	Data []byte // the document, with its overlays
 	Doc  *openapi3.T
+
+	Formats     map[Scalar]Format // what scalars become
+	Provider    Provider          // what x-provider says
+	HasProvider bool              // it says something: nothing of the package is by hand
+
+	warnings []problem
 }
 
 // Load reads a spec, and applies overlays to it.
@@ -50,7 +56,14 @@ func Parse(name string, data []byte) (*Spec, error) {
 		return nil, fmt.Errorf("gen: %s is not a readable OpenAPI document, correct it: %s", name, readError(err))
 	}
 	s.Doc = doc
+	if err := s.checkExtensions(); err != nil {
+		return nil, err
+	}
+	if err := s.readFormats(); err != nil {
+		return nil, err
+	}
 	s.simplify()
+	s.ordinary()
 	return s, nil
 }
 

@@ -25,6 +25,8 @@ type Event struct {
 	Details string // more than the summary, seldom
 	URL     string // its documentation
 	Aliases []string
+	IDs     Paths          // x-event-id
+	Times   Paths          // x-event-time
 	Example map[string]any // path: a value that others of the family have not
 }
 
@@ -51,15 +53,22 @@ func (s *Spec) Families() []Family {
 func newEvent(name string, post *openapi3.Operation) Event {
 	aliases, _ := aliasesOf(post)
 	example, _ := exampleOf(post)
+	url := ""
+	if post.ExternalDocs != nil {
+		url = post.ExternalDocs.URL
+	}
+	summary, _, _ := strings.Cut(strings.TrimSpace(post.Summary), "\n")
 	return Event{
 		Type:    name,
 		Name:    GoName(name),
 		Struct:  SchemaName(BodySchema(post).Ref),
-		Summary: post.Summary,
+		Summary: summary,
 		Details: strings.TrimSpace(post.Description),
-		URL:     post.ExternalDocs.URL,
+		URL:     url,
 		Aliases: aliases,
 		Example: example,
+		IDs:     pathsOf(post, eventIDName),
+		Times:   pathsOf(post, eventTimeName),
 	}
 }
 
@@ -74,6 +83,38 @@ func aliasesOf(post *openapi3.Operation) ([]string, error) {
 		return nil, fmt.Errorf("%s is not a list of names; write [OTHER_NAME], for example", aliasesName)
 	}
 	return names, nil
+}
+
+const (
+	eventIDName   = "x-event-id"   // path, or paths, to what names the event together with its type
+	eventTimeName = "x-event-time" // path, or paths, to when the event came to be
+)
+
+// pathsOf reads an extension that is a path or several; nil if there is none.
+func pathsOf(post *openapi3.Operation, name string) Paths {
+	switch value := post.Extensions[name].(type) {
+	case string:
+		return Paths{value}
+	case []any:
+		paths, _ := StringsOf(value)
+		return paths
+	}
+	return nil
+}
+
+// checkPlaces checks x-event-id and x-event-time.
+func (l *linter) checkPlaces(path string, post *openapi3.Operation, body *openapi3.SchemaRef) {
+	for _, name := range []string{eventIDName, eventTimeName} {
+		paths := pathsOf(post, name)
+		if _, ok := post.Extensions[name]; ok && paths == nil {
+			l.report(post.Origin, path, "%s is neither a path nor a list of paths; write charge.id, for example", name)
+		}
+		for _, p := range paths {
+			if _, err := l.follow(body.Value, p); err != nil {
+				l.report(post.Origin, path, "%s %v", name, err)
+			}
+		}
+	}
 }
 
 // exampleOf reads x-example.

@@ -97,7 +97,7 @@ func (c *comparison) meetProperty(path string, ours *openapi3.SchemaRef, theirs 
 	kind, other := spec.TypeOf(ours.Value), theirs.kind()
 	switch {
 	case spec.SchemaName(ours.Ref) == spec.EventTypeName: // its values are the webhooks: see compareEvents
-	case other == "", takesNumbers(ours.Value) && other != "object" && other != "array":
+	case other == "", c.takesNumbers(ours.Value) && other != "object" && other != "array":
 	case kind != other:
 		c.say("changed", path, "it is %s in the document, %s in the spec", article(other), article(kind))
 	case kind == "object":
@@ -198,9 +198,10 @@ func article(kind string) string {
 	return "a " + kind
 }
 
-// takesNumbers tells whether a text may come as a number too.
-func takesNumbers(s *openapi3.Schema) bool {
-	return spec.GoTypes[spec.ScalarOf(s)] == "Text"
+// takesNumbers reports whether a text may come as a number too.
+func (c *comparison) takesNumbers(s *openapi3.Schema) bool {
+	f, _ := c.FormatOf(s)
+	return f.Number
 }
 
 // isUndocumented tells whether a property is marked. The mark beside a $ref is

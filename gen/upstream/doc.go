@@ -2,7 +2,7 @@
 // That has no webhook bodies, but the names of the events, and the objects that
 // events carry.
 //
-//	go run ./gen upstream 'https://www.asaas.com/openApi/document?version=3&languageCode=en-US'
+//	go run github.com/paghooks/paghooks/gen upstream 'https://www.asaas.com/openApi/document?version=3&languageCode=en-US'
 //
 // It prints what is new in the document, gone, or of another type, one line each.
 //

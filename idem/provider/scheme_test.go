@@ -1,0 +1,113 @@
+package provider_test
+
+import (
+	"crypto"
+	"errors"
+	"net/http"
+	"testing"
+	"time"
+
+	"github.com/paghooks/paghooks/idem"
+	"github.com/paghooks/paghooks/idem/provider"
+)
+
+var now = time.Unix(1614265330, 0)
+
+func definition(s provider.Scheme) *provider.Definition {
+	return &provider.Definition{Source: "shop", Scheme: s, Naming: provider.Naming{Type: "type"}, Empty: func(string) any { return nil }}
+}
+
+// The vector is from the specification of Standard Webhooks.
+func TestStandardWebhooksVerifies(t *testing.T) {
+	t.Parallel()
+	const secret, body = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw", `{"test": 2432232314}`
+	const signature = "v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE="
+	for _, tt := range []struct {
+		why, id, signature, secret string
+		at                         time.Time
+		want                       idem.Reason
+	}{
+		{"as published", "msg_p5jXN8AQM9LWM0D4loKWxJek", signature, secret, now, ""},
+		{"while the key changes", "msg_p5jXN8AQM9LWM0D4loKWxJek", "v1,AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA= " + signature, secret, now, ""},
+		{"another id", "msg_other", signature, secret, now, provider.ReasonWrongSignature},
+		{"another secret", "msg_p5jXN8AQM9LWM0D4loKWxJek", signature, "whsec_AAAA", now, provider.ReasonWrongSignature},
+		{"a secret without a key", "msg_p5jXN8AQM9LWM0D4loKWxJek", signature, "whsec_", now, provider.ReasonWrongSignature},
+		{"no secret", "msg_p5jXN8AQM9LWM0D4loKWxJek", signature, "", now, idem.ReasonNotConfigured},
+		{"late", "msg_p5jXN8AQM9LWM0D4loKWxJek", signature, secret, now.Add(301 * time.Second), provider.ReasonStale},
+		{"early", "msg_p5jXN8AQM9LWM0D4loKWxJek", signature, secret, now.Add(-301 * time.Second), provider.ReasonFuture},
+		{"of another form", "msg_p5jXN8AQM9LWM0D4loKWxJek", "v1=0", secret, now, provider.ReasonMalformedSignature},
+	} {
+		h := http.Header{"Webhook-Id": {tt.id}, "Webhook-Timestamp": {"1614265330"}, "Webhook-Signature": {tt.signature}}
+		refused(t, tt.why, definition(provider.StandardWebhooks).Verify(h, []byte(body), tt.at, tt.secret), tt.want)
+	}
+}
+
+func refused(t *testing.T, why string, err error, want idem.Reason) {
+	t.Helper()
+	var r *idem.Refusal
+	switch {
+	case want == "" && err != nil, want != "" && !errors.As(err, &r):
+		t.Errorf("%s: %v", why, err)
+	case want != "" && r.Reason != want:
+		t.Errorf("%s: refused as %s, want %s", why, r.Reason, want)
+	}
+}
+
+func TestWhatASchemeSignsItVerifies(t *testing.T) {
+	t.Parallel()
+	body := []byte(`{"type":"PAID"}`)
+	for why, s := range map[string]provider.Scheme{
+		"a token":                provider.Token{Header: "X-Token"},
+		"a bare code":            provider.HMAC{Header: "X-Signature", Hash: crypto.SHA512, Texts: "{body}"},
+		"a time in the value":    provider.HMAC{Header: "X-Signature", Hash: crypto.SHA256, Texts: "{time}.{body}", Value: "t={time},v1={mac}"},
+		"a time in a header":     provider.HMAC{Header: "X-Signature", Hash: crypto.SHA256, Texts: "{time}.{body}", TimeHeader: "X-Time", Base64: true},
+		"the second of two ways": provider.HMAC{Header: "X-Signature", Hash: crypto.SHA256, Texts: "t={time}.{body}\n{time}.{body}", Value: "t={time}, v1={mac}"},
+	} {
+		h := http.Header{}
+		if err := s.Sign(h, body, "secret", now); err != nil {
+			t.Fatal(err)
+		}
+		p := definition(s)
+		refused(t, why, p.Verify(h, body, now, "old", "secret"), "")
+		refused(t, why+", another secret", p.Verify(h, body, now, "other"), provider.ReasonWrongSignature)
+		refused(t, why+", without it", p.Verify(http.Header{}, body, now, "secret"), provider.ReasonMissingSignature)
+		for name, values := range h {
+			twice := h.Clone()
+			twice[name] = append(values, values...)
+			if p.Verify(twice, body, now, "secret") == nil {
+				t.Errorf("%s: %s comes twice, and it verifies", why, name)
+			}
+		}
+		if _, isToken := s.(provider.Token); !isToken {
+			refused(t, why+", another body", p.Verify(h, append(body, ' '), now, "secret"), provider.ReasonWrongSignature)
+		}
+	}
+	refused(t, "nothing is verified", definition(provider.None{}).Verify(http.Header{}, body, now), "")
+}
+
+func TestAnEventIsNamedByWhatTheDefinitionSays(t *testing.T) {
+	t.Parallel()
+	p := definition(provider.None{})
+	p.Naming.IDs, p.Naming.Times, p.Naming.Ping = []string{"id"}, []string{"at"}, "ping"
+	p.Naming.Events = map[string]provider.Names{"PAID": {Key: []string{"order", "order.id"}, ID: []string{"order.id"}, Times: []string{"order.at"}}}
+	for _, tt := range []struct {
+		why, body, eventType, id, key string
+		at                            int64
+	}{
+		{"all of it", `{"type":"PAID","id":"e1","at":"2026-01-01T00:00:01Z","order":{"id":7,"at":"2026-01-01T00:00:02Z"}}`, "PAID", "e1", "7", 1767225602},
+		{"no id of its own", `{"type":"PAID","id":null,"order":{"id":"o1"}}`, "PAID", "PAID:o1", "o1", 0},
+		{"the last of two", `{"type":"PAID","order":{"id":"o1"},"order":{"id":"o2"}}`, "PAID", "PAID:o2", "o2", 0},
+		{"a test of the address", `{"type":"PAID","ping":true,"id":"e1"}`, provider.PingType, "e1", "", 0},
+		{"another type", `{"type":"LATER","id":"e1","order":{"id":"o1"}}`, "LATER", "e1", "", 0},
+	} {
+		e := p.Identify([]byte(tt.body))
+		if e.Type != tt.eventType || e.ID != tt.id || e.Key != tt.key || tt.at != 0 && e.OccurredAt.Unix() != tt.at || tt.at == 0 && !e.OccurredAt.IsZero() {
+			t.Errorf("%s: %v", tt.why, e)
+		}
+	}
+	for _, body := range []string{``, `[]`, `{"type":"PAID"`, `{}`} {
+		if e := p.Identify([]byte(body)); e.Type != "" || e.ID != idem.BodyID([]byte(body)) {
+			t.Errorf("%q is %v", body, e)
+		}
+	}
+}

@@ -1,0 +1,178 @@
+package scalar
+
+import (
+	"cmp"
+	"math"
+	"math/bits"
+	"strconv"
+)
+
+// Decimal is an exact decimal number of up to 18 digits: an amount, a rate.
+// Equal numbers are equal with ==, however they were spelled: 10.0 == 10.00.
+// The zero Decimal is 0.
+//
+// No float is ever involved. In a tx.Exec a Decimal is a numeric.
+type Decimal struct {
+	coef  int64 // the number is coef / 10^scale; no trailing zero where scale > 0
+	scale uint8
+}
+
+// maxDigits keeps a coefficient inside an int64, with room for one addition.
+const maxDigits = 18
+
+// powers of ten that fit a coefficient.
+var pow10 = func() (p [maxDigits + 1]int64) {
+	p[0] = 1
+	for i := 1; i < len(p); i++ {
+		p[i] = 10 * p[i-1]
+	}
+	return p
+}()
+
+// OfCents returns an amount of so many cents: OfCents(1050) is 10.50. It panics
+// where the amount has more than 18 digits.
+func OfCents(n int64) Decimal { return must(normalized(n, 2)) }
+
+// Cents returns the number of cents that the amount is: 1050 for 10.50. It panics
+// for an amount that has a fraction of a cent, and for more cents than fit an
+// int64: [Decimal.Round] what was calculated.
+func (d Decimal) Cents() int64 {
+	n, ok := scaled(d.coef, 2-min(d.scale, 2))
+	if d.scale > 2 || !ok {
+		panic("scalar: the number is not one of whole cents that fits an int64: round it, or store it as a numeric")
+	}
+	return n
+}
+
+// Sign returns -1, 0 or 1.
+func (d Decimal) Sign() int { return cmp.Compare(d.coef, 0) }
+
+// IsZero tells whether the number is 0.
+func (d Decimal) IsZero() bool { return d.coef == 0 }
+
+// Neg returns -d.
+func (d Decimal) Neg() Decimal { return Decimal{-d.coef, d.scale} }
+
+// Add returns d + e. It panics where the sum needs more than 18 digits, which
+// no sum of amounts comes near.
+func (d Decimal) Add(e Decimal) Decimal {
+	scale := max(d.scale, e.scale)
+	a, okA := scaled(d.coef, scale-d.scale)
+	b, okB := scaled(e.coef, scale-e.scale)
+	sum := a + b
+	if overflow := (sum > a) != (b > 0); !okA || !okB || overflow {
+		panic(errRange)
+	}
+	return must(normalized(sum, scale))
+}
+
+// Sub returns d - e. It panics where [Decimal.Add] does.
+func (d Decimal) Sub(e Decimal) Decimal { return d.Add(e.Neg()) }
+
+// Mul returns d * e, exactly: round a share of an amount with [Decimal.Round].
+// It panics where the product needs more than 18 digits.
+func (d Decimal) Mul(e Decimal) Decimal {
+	high, low := bits.Mul64(magnitude(d.coef), magnitude(e.coef))
+	scale := d.scale + e.scale
+	for scale > 0 && (high > 0 || low >= uint64(pow10[maxDigits]) || scale > maxDigits) {
+		quotientHigh, rest := high/10, high%10
+		quotientLow, digit := bits.Div64(rest, low, 10)
+		if digit != 0 {
+			panic(errRange)
+		}
+		high, low = quotientHigh, quotientLow
+		scale--
+	}
+	if high > 0 || low >= uint64(pow10[maxDigits]) {
+		panic(errRange)
+	}
+	return must(normalized(int64(low)*int64(d.Sign()*e.Sign()), scale))
+}
+
+// Round returns the number with that many decimals at most: Round(2) is an
+// amount in whole cents. A half is rounded away from zero, as Postgres does:
+// 0.005 becomes 0.01. It panics for fewer than no decimals.
+func (d Decimal) Round(decimals int) Decimal {
+	if decimals < 0 {
+		panic("scalar: a number is rounded to 0 decimals or more")
+	}
+	if int(d.scale) <= decimals {
+		return d
+	}
+	unit := pow10[int(d.scale)-decimals]
+	coef, rest := d.coef/unit, d.coef%unit
+	if magnitude(rest) >= uint64(unit-unit/2) {
+		coef += int64(d.Sign())
+	}
+	return must(normalized(coef, uint8(decimals)))
+}
+
+// Equal is ==, for go-cmp.
+func (d Decimal) Equal(e Decimal) bool { return d == e }
+
+// Cmp returns -1 if d < e, 0 if d == e, and 1 if d > e.
+func (d Decimal) Cmp(e Decimal) int {
+	if d.Sign() != e.Sign() {
+		return cmp.Compare(d.Sign(), e.Sign())
+	}
+	// Brought to one scale, a coefficient may need 120 bits.
+	scale := max(d.scale, e.scale)
+	highD, lowD := bits.Mul64(magnitude(d.coef), uint64(pow10[scale-d.scale]))
+	highE, lowE := bits.Mul64(magnitude(e.coef), uint64(pow10[scale-e.scale]))
+	return d.Sign() * cmp.Or(cmp.Compare(highD, highE), cmp.Compare(lowD, lowE))
+}
+
+// String writes the number with two decimals, or with more where it has more:
+// "10.50", "0.005". [ParseDecimal] reads it.
+func (d Decimal) String() string { return string(d.append(nil)) }
+
+func (d Decimal) append(b []byte) []byte {
+	if d.coef < 0 {
+		b = append(b, '-')
+	}
+	unit := uint64(pow10[d.scale])
+	b = strconv.AppendUint(b, magnitude(d.coef)/unit, 10)
+	b = append(b, '.')
+	for fraction := magnitude(d.coef) % unit; unit > 1; fraction %= unit {
+		unit /= 10
+		b = append(b, '0'+byte(fraction/unit))
+	}
+	for places := d.scale; places < 2; places++ {
+		b = append(b, '0')
+	}
+	return b
+}
+
+// normalized is coef / 10^scale in its one form.
+func normalized(coef int64, scale uint8) (Decimal, error) {
+	for scale > 0 && coef%10 == 0 {
+		coef /= 10
+		scale--
+	}
+	if magnitude(coef) >= uint64(pow10[maxDigits]) {
+		return Decimal{}, errRange
+	}
+	return Decimal{coef, scale}, nil
+}
+
+// scaled is coef * 10^places, where that fits.
+func scaled(coef int64, places uint8) (n int64, ok bool) {
+	if magnitude(coef) > uint64(math.MaxInt64/pow10[places]) {
+		return 0, false
+	}
+	return coef * pow10[places], true
+}
+
+func magnitude(n int64) uint64 {
+	if n < 0 {
+		return -uint64(n)
+	}
+	return uint64(n)
+}
+
+func must(d Decimal, err error) Decimal {
+	if err != nil {
+		panic(err)
+	}
+	return d
+}

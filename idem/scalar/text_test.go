@@ -1,0 +1,71 @@
+package scalar_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"testing"
+
+	"github.com/paghooks/paghooks/idem/scalar"
+)
+
+func TestATextIsSentAsATextOrANumber(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		json   string
+		want   scalar.Text
+		ok     bool
+		reason string
+	}{
+		{`"f2bd"`, "f2bd", true, "a text"},
+		{`"\u00e3"`, "ã", true, "an escaped letter"},
+		{`""`, "", true, "an empty text"},
+		{`"00000000"`, "00000000", true, "digits, with zeros in front"},
+		{`623471`, "623471", true, "a number"},
+		{`1.50`, "1.50", true, "a number as it was written"},
+		{`123456789012345678901234567890`, "123456789012345678901234567890", true, "a number that no integer holds"},
+		{`null`, "before", true, "null, which changes nothing"},
+		{`true`, "", false, "a bool"},
+		{`{}`, "", false, "an object"},
+		{`[1]`, "", false, "an array"},
+	} {
+		got := scalar.Text("before")
+		err := json.Unmarshal([]byte(tt.json), &got)
+		if (err == nil) != tt.ok || tt.ok && got != tt.want {
+			t.Errorf("%s: %s became %q, %v", tt.reason, tt.json, got, err)
+		}
+	}
+}
+
+func ExampleText() {
+	var bills []struct{ ID scalar.Text }
+	if err := json.Unmarshal([]byte(`[{"id":"f2bd"},{"id":623471}]`), &bills); err != nil {
+		fmt.Println(err)
+	}
+	fmt.Println(bills[0].ID, bills[1].ID)
+	// Output: f2bd 623471
+}
+
+// A Text is what encoding/json makes of a string, and the digits of a number.
+func FuzzText(f *testing.F) {
+	for _, seed := range []string{`"a"`, `"\ud800"`, `1e400`, `-0.10`, `null`, `{}`, ` 1 `, `"`} {
+		f.Add([]byte(seed))
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		var got scalar.Text
+		err := json.Unmarshal(data, &got)
+		var s string
+		var n json.Number
+		switch {
+		case json.Unmarshal(data, &s) == nil:
+			if err != nil || string(got) != s {
+				t.Errorf("got %q, %v, want %q", got, err, s)
+			}
+		case json.Unmarshal(data, &n) == nil:
+			if err != nil || string(got) != n.String() {
+				t.Errorf("got %q, %v, want %q", got, err, n)
+			}
+		case err == nil:
+			t.Errorf("%q became %q", data, got)
+		}
+	})
+}
