@@ -95,9 +95,10 @@ func (h *Health) Report() Report {
 		before := p.said
 		p.said = p.end(late)
 		for _, c := range p.said {
+			h.logChange(c, find(before, c.Name))
+			c.Cause = nil
 			h.last.Healthy = h.last.Healthy && c.Healthy
 			h.last.Checks = append(h.last.Checks, c)
-			h.logChange(c, find(before, c.Name))
 		}
 	}
 	h.at = time.Now()
