@@ -49,9 +49,9 @@ func TestACanaryIsTakenForGenuineByAReceiverOfAsaas(t *testing.T) {
 		{"it has none", func(*asaas.Dispatcher) {}, "", "(missing_token)"},
 		{"the token decides the account", func(d *asaas.Dispatcher) {
 			d.Accounts = func(*http.Request) ([]idem.Credentials, error) {
-				return []idem.Credentials{{Scope: "shop", Secrets: []string{token}}}, nil
+				return []idem.Credentials{{Scope: "shop", Secrets: []string{"the shop's"}}}, nil
 			}
-		}, token, ""},
+		}, "the shop's", ""},
 		{"Asaas's addresses only", func(d *asaas.Dispatcher) { d.AllowFrom = asaas.OfficialAddresses() }, token, "(address_not_allowed)"},
 		{"Asaas's addresses and its own", func(d *asaas.Dispatcher) {
 			d.AllowFrom = append(asaas.OfficialAddresses(), netip.MustParsePrefix("127.0.0.0/8"))

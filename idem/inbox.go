@@ -30,7 +30,7 @@ type Inbox struct {
 
 	// Workers is how many handlers one call of [Inbox.Run] runs at once; each
 	// holds a connection. Default: three quarters of the pool's connections, and
-	// a quarter of an [Outbox].
+	// a quarter of an outbox.
 	Workers int
 
 	// StopTimeout is how long running handlers may go on once the context of
@@ -71,7 +71,6 @@ type Inbox struct {
 	sender *notify.Sender
 	wake   chan struct{} // for the workers of this process
 	runs   atomic.Int32  // calls of Run that have not returned
-	outage *outage       // of an Outbox's broker; nil otherwise
 }
 
 // NewInbox returns an inbox for the events of source, with its settings at
@@ -117,7 +116,7 @@ func (i *Inbox) Accept(ctx context.Context, e Event) (Outcome, error) {
 // accept is Accept of a delivery that came at start.
 func (i *Inbox) accept(ctx context.Context, e Event, start time.Time) (Outcome, error) {
 	return i.receive(ctx, e, start, storeTime, func(ctx context.Context, e Event) result {
-		row := store.Incoming{Event: e.row(), Trace: i.carrier(ctx, e)}
+		row := store.Incoming{Event: e.row(), Trace: i.Carrier(ctx, e)}
 		if i.Spool != nil {
 			return i.storeOrSpool(ctx, row)
 		}

@@ -20,7 +20,7 @@ func (i *Inbox) insert(ctx context.Context, events []store.Incoming) ([]result, 
 		return nil, err
 	}
 	if isNew {
-		i.wakeWorkers()
+		i.Wake()
 	}
 	if err := i.lookAtStored(ctx, events, results, found); err != nil {
 		return nil, err
@@ -90,14 +90,16 @@ func (i *Inbox) acceptAgain(ctx context.Context, e store.Incoming, found store.F
 		if err != nil || !revived {
 			return result{outcome: Retrying, err: errors.New("a delivery of the same event is being processed elsewhere")}, err
 		}
-		i.wakeWorkers()
+		i.Wake()
 		return result{outcome: Pending, conflict: found.Conflict}, nil
 	}
 	return result{outcome: Duplicate, conflict: found.Conflict}, nil
 }
 
-// wakeWorkers wakes workers, here and in other processes.
-func (i *Inbox) wakeWorkers() {
+// Wake has the workers, here and in other processes, look for events now: call it once a
+// transaction that stores events, as an outbox does, is committed. They look by
+// themselves every Poll.
+func (i *Inbox) Wake() {
 	i.wakeOwn()
 	if !i.PollOnly {
 		i.sender.Send()
