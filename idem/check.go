@@ -11,7 +11,7 @@ type Check struct {
 	Name    string `json:"check"`  // "postgres" and so on, see package health
 	Healthy bool   `json:"healthy"`
 	Says    string `json:"says"` // the result; if it is not healthy, also what to do
-	Cause   error  `json:"-"`    // for the log only, because it may name hosts and users; nil of most
+	Cause   error  `json:"-"`    // may name hosts and users: for the log, no report has it; nil of most
 }
 
 // Limits are what a part is measured by when it says how it is. Package health has the

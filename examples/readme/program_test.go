@@ -221,7 +221,7 @@ func TestTheProgramTellsThatDeliveriesFail(t *testing.T) {
 
 func health(t *testing.T, addr string) (status int, says string) {
 	t.Helper()
-	resp, err := http.Get("http://" + addr + "/healthz")
+	resp, err := http.Get("http://" + addr + "/health/webhooks")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,3 +1,5 @@
+// Package canary delivers an event of its own through the real address, again and again, so
+// that a broken deployment is noticed before a customer meets it. See [Canary].
 package canary
 
 import (
