@@ -12,6 +12,7 @@ import (
 
 	"github.com/paghooks/paghooks/idem"
 	"github.com/paghooks/paghooks/idem/console"
+	"github.com/paghooks/paghooks/idem/operator"
 )
 
 const oneEvent = "&source=letters&state=parked&account=&id=e1&one=1"
@@ -237,7 +238,7 @@ func TestActionLeavesWhatWasNotShown(t *testing.T) {
 			a.letters("p1", "p2", "p3", "p4", "p5", "p6")
 			a.post("act", form).want(303)
 			a.get("trail?source=letters").want(200, "noise (of 7 events that were shown, 6 had left the list, and 6 came since: those are left alone) 1 ")
-			events, err := a.inbox.ActionEvents(t.Context(), 1)
+			events, err := operator.New(a.inbox, "").ActionEvents(t.Context(), 1)
 			if diff := cmp.Diff([]string{"letters//n7"}, events); diff != "" || err != nil {
 				t.Error(err, "the trail's events (-want +got):\n"+diff)
 			}

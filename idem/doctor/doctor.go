@@ -11,6 +11,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/paghooks/paghooks/idem"
+	"github.com/paghooks/paghooks/idem/operator"
 )
 
 // Severity is how bad a finding is.
@@ -88,9 +89,9 @@ var defaults = limits{
 type examination struct {
 	limits
 	pool      *pgxpool.Pool
-	db        unprepared       // the same
-	operators []*idem.Operator // one of each receiver; they only read
-	outboxes  []string         // the sources of those whose events no provider delivers
+	db        unprepared           // the same
+	operators []*operator.Operator // one of each receiver; they only read
+	outboxes  []string             // the sources of those whose events no provider delivers
 }
 
 // checks are all of them, in the order in which they run.
@@ -128,7 +129,7 @@ var needTables = []string{"features", "workers", "stuck", "parked", "blocked", "
 func (l limits) check(ctx context.Context, pool *pgxpool.Pool, receivers []idem.Receiver) ([]Finding, error) {
 	e := &examination{limits: l, pool: pool, db: unprepared{pool}}
 	for _, r := range receivers {
-		o := idem.NewOperator(r, "doctor")
+		o := operator.New(r, "doctor")
 		e.operators = append(e.operators, o)
 		if _, ok := r.(*idem.Outbox); ok {
 			e.outboxes = append(e.outboxes, o.SourceName())

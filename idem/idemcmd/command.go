@@ -16,6 +16,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/paghooks/paghooks/idem"
+	"github.com/paghooks/paghooks/idem/operator"
 	"github.com/paghooks/paghooks/internal/terminal"
 )
 
@@ -80,8 +81,8 @@ type program struct {
 
 	options
 	pool      *pgxpool.Pool
-	receivers []idem.Receiver  // of the sources that are wanted, in the order of Receivers or of their names
-	operators []*idem.Operator // one for each of them
+	receivers []idem.Receiver      // of the sources that are wanted, in the order of Receivers or of their names
+	operators []*operator.Operator // one for each of them
 }
 
 func pause(ctx context.Context, d time.Duration) error {
@@ -152,7 +153,7 @@ const pooled = "a pooler is between: add default_query_exec_mode=exec to the dat
 // library.
 func (p *program) complain(ctx context.Context, err error) {
 	text := err.Error()
-	for _, name := range []string{"idem: ", "doctor: "} {
+	for _, name := range []string{"idem: ", "doctor: ", "operator: "} {
 		text = strings.ReplaceAll(text, name, "")
 	}
 	if pgErr, ok := errors.AsType[*pgconn.PgError](err); ok && hints[pgErr.Code] != "" {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/paghooks/paghooks/idem"
+	"github.com/paghooks/paghooks/idem/operator"
 )
 
 // event is a stored event as JSON.
@@ -70,7 +71,7 @@ func (p *program) list(ctx context.Context) error {
 }
 
 // listOf prints events of a source, or puts them into the table.
-func (p *program) listOf(ctx context.Context, o *idem.Operator, t *table) (n int64, err error) {
+func (p *program) listOf(ctx context.Context, o *operator.Operator, t *table) (n int64, err error) {
 	for place, more := (idem.Place{}), true; more; {
 		size := perPage
 		if p.limit > 0 {
@@ -91,7 +92,7 @@ func (p *program) listOf(ctx context.Context, o *idem.Operator, t *table) (n int
 	return n, nil
 }
 
-func (p *program) listOne(o *idem.Operator, s idem.StoredEvent, t *table) error {
+func (p *program) listOne(o *operator.Operator, s idem.StoredEvent, t *table) error {
 	if p.json {
 		return p.printLine(newEvent(s))
 	}

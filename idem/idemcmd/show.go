@@ -10,11 +10,12 @@ import (
 	"unicode/utf8"
 
 	"github.com/paghooks/paghooks/idem"
+	"github.com/paghooks/paghooks/idem/operator"
 )
 
 // find finds the events of an id: in the accounts that are named, else without
 // an account and, if it is not done, in any.
-func find(ctx context.Context, o *idem.Operator, scopes []string, id string) iter.Seq2[idem.StoredEvent, error] {
+func find(ctx context.Context, o *operator.Operator, scopes []string, id string) iter.Seq2[idem.StoredEvent, error] {
 	return func(yield func(idem.StoredEvent, error) bool) {
 		if rest, ok := strings.CutPrefix(id, o.SourceName()+"/"); ok { // source/scope/id
 			if scope, plain, ok := strings.Cut(rest, "/"); ok {
@@ -73,7 +74,7 @@ func (p *program) show(ctx context.Context) error {
 }
 
 // showOne prints an event. Its body is shown once that is recorded.
-func (p *program) showOne(ctx context.Context, o *idem.Operator, s idem.StoredEvent, another bool) error {
+func (p *program) showOne(ctx context.Context, o *operator.Operator, s idem.StoredEvent, another bool) error {
 	reveal := func(context.Context) (string, error) { return "shown", p.printEvent(s, another) }
 	if !p.payload || len(s.Payload) == 0 {
 		_, err := reveal(ctx)
