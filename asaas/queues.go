@@ -23,6 +23,12 @@ import (
 //
 // Several goroutines may use it at once.
 type Queues struct {
+	// Watch, if not nil, has each reading compare the application's webhook with
+	// what the application handles: what keeps events away is in [idem.Queue].Problems.
+	// A webhook that does not exist is a queue without an ID that is not enabled.
+	// Default: nil. Set it before the first reading.
+	Watch *WebhookWatch
+
 	client *Client
 	probe  Probe
 	events []EventStore
@@ -44,6 +50,7 @@ func NewQueues(client *Client, probe Probe, events ...EventStore) *Queues {
 // error is an [*APIError].
 func (q *Queues) Queues(ctx context.Context) ([]idem.Queue, error) {
 	var out []idem.Queue
+	var all []*Webhook
 	heldUp := false
 	for w, err := range q.client.list(ctx, "Queues") {
 		if err != nil {
@@ -62,7 +69,10 @@ func (q *Queues) Queues(ctx context.Context) ([]idem.Queue, error) {
 			Enabled: w.Enabled.Or(true), Interrupted: w.Interrupted.Or(false), Penalized: int(w.PenalizedRequestsCount.Or(0)),
 		}
 		heldUp = heldUp || isHeldUp(one)
-		out = append(out, one)
+		out, all = append(out, one), append(all, w)
+	}
+	if q.Watch != nil {
+		out = q.Watch.tell(out, all)
 	}
 	if heldUp {
 		q.tellDeletion(out, q.oldestRetrying(ctx))
@@ -118,7 +128,7 @@ func (q *Queues) remember(queues []idem.Queue) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	for _, one := range queues {
-		if !isHeldUp(one) {
+		if one.ID != "" && !isHeldUp(one) {
 			q.sound[one.ID] = time.Now()
 		}
 	}

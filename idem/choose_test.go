@@ -31,6 +31,7 @@ func TestActionIsBoundToTheEventsThatWereShown(t *testing.T) {
 			return o.Discard(ctx, f, "noise")
 		},
 		"requeue": func(ctx context.Context, o *operator.Operator, f idem.Filter) (int64, error) {
+			o.RequeueWithoutWorkers = true
 			return o.Requeue(ctx, f, "noise")
 		},
 		"replay": func(ctx context.Context, o *operator.Operator, f idem.Filter) (int64, error) {

@@ -333,6 +333,7 @@ func TestPruneOfTheFirstFreesTheRest(t *testing.T) {
 	}
 	s.exec(`update idem_events set received_at = '2020-01-01'`)
 	s.processor.ParkedRetention = 50 * 24 * time.Hour
+	s.wantSeen(s.processor)
 	if n, err := s.processor.DryPrune(t.Context()); n != 1 || err != nil {
 		t.Errorf("DryPrune = %d, %v, want 1", n, err)
 	}
@@ -493,7 +494,9 @@ func TestEventIsNotHeldBehindOneThatIsGone(t *testing.T) {
 			return err
 		},
 		"by Prune": func(s *till) error {
-			s.processor.ParkedRetention = time.Millisecond
+			s.exec(`update idem_events set received_at = '2020-01-01' where state = 'parked'`)
+			s.processor.ParkedRetention = 50 * 24 * time.Hour
+			s.wantSeen(s.processor)
 			_, err := s.processor.Prune(context.Background())
 			return err
 		},

@@ -74,7 +74,9 @@ func TestEachStatementOfAnOperationHasADeadline(t *testing.T) {
 		}
 	}})
 	i := s.newInbox(pool)
-	o, all := operator.New(i, "ana"), idem.Filter{States: []idem.State{idem.StateParked, idem.StatePending}}
+	o, bia := operator.New(i, "ana"), operator.New(s.inbox, "bia")
+	o.RequeueWithoutWorkers, bia.RequeueWithoutWorkers = true, true
+	all := idem.Filter{States: []idem.State{idem.StateParked, idem.StatePending}}
 	for name, do := range map[string]func(context.Context) error{
 		"Stats":   func(ctx context.Context) error { _, err := i.Stats(ctx); return err },
 		"Blocked": func(ctx context.Context) error { _, err := i.Blocked(ctx); return err },
@@ -105,7 +107,7 @@ func TestEachStatementOfAnOperationHasADeadline(t *testing.T) {
 		},
 	} {
 		if name == "ActionEvents" {
-			if _, err := operator.New(s.inbox, "bia").Requeue(t.Context(), idem.Filter{IDs: []string{}}, ""); err != nil {
+			if _, err := bia.Requeue(t.Context(), idem.Filter{IDs: []string{}}, ""); err != nil {
 				t.Fatal(err)
 			}
 		}

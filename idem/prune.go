@@ -47,7 +47,8 @@ func (c *Common) Prune(ctx context.Context) (deleted int64, err error) {
 // endIgnored makes retrying events unhandled whose type is ignored since: when the
 // provider delivers them again, that is not looked up.
 func (c *Common) endIgnored(ctx context.Context) error {
-	types, err := store.RetryingTypes(ctx, c.pool, c.source.Name())
+	source := c.source.Name()
+	types, err := timed(ctx, func(ctx context.Context) ([]string, error) { return store.RetryingTypes(ctx, c.pool, source) })
 	if err != nil {
 		return err
 	}
@@ -55,7 +56,10 @@ func (c *Common) endIgnored(ctx context.Context) error {
 	if len(types) == 0 {
 		return nil
 	}
-	return store.EndRetrying(ctx, c.pool, c.source.Name(), types)
+	_, err = timed(ctx, func(ctx context.Context) (struct{}, error) {
+		return struct{}{}, store.EndRetrying(ctx, c.pool, source, types)
+	})
+	return err
 }
 
 // DryPrune counts the events that [Common.Prune] would forget now. It reads all

@@ -20,6 +20,11 @@ type Queue struct {
 	// far as is known; 0 if it is not known. It is never less than a second, even
 	// after that time.
 	DeletesIn time.Duration
+
+	// Problems are what keeps events out of it, as far as the application had that
+	// compared: a line each, for people, without secrets. A handled type that nobody
+	// subscribed to is one.
+	Problems []string
 }
 
 // Queues reads and releases the delivery queues of a provider that slows them down

@@ -63,8 +63,9 @@ type webhookRequest struct {
 	Events      []asaas.EventType `json:"events"`
 }
 
-// check names all that is wrong at once.
-func (r *webhookRequest) check(creating bool) error {
+// check names all that is wrong at once. Of event types those exist that this
+// module knows, and those that the webhook has: they may be newer.
+func (r *webhookRequest) check(creating bool, has []asaas.EventType) error {
 	var all []problem
 	demand := func(ok bool, code, description string) {
 		if !ok {
@@ -80,7 +81,7 @@ func (r *webhookRequest) check(creating bool) error {
 		"sem sequências de números, sem quatro letras iguais seguidas, e não pode ser uma chave de API.")
 	demand(len(r.Events) > 0 || r.Events == nil && !creating, "invalid_events", "Informe ao menos um evento.")
 	for _, e := range r.Events {
-		demand(slices.Contains(Types(), e), "invalid_events", fmt.Sprintf("O evento %s não existe.", e))
+		demand(slices.Contains(Types(), e) || slices.Contains(has, e), "invalid_events", fmt.Sprintf("O evento %s não existe.", e))
 	}
 	if all == nil {
 		return nil

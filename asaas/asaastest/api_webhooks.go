@@ -51,7 +51,7 @@ func (f *Fake) createWebhook(r *http.Request) (result any, err error) {
 	if err := decode(r, &wanted); err != nil {
 		return nil, err
 	}
-	if err := wanted.check(true); err != nil {
+	if err := wanted.check(true, nil); err != nil {
 		return nil, err
 	}
 	f.change(func() {
@@ -77,7 +77,7 @@ func (f *Fake) updateWebhook(r *http.Request) (any, error) {
 	}
 	wanted.Email, wanted.APIVersion = nil, nil // which PUT does not take
 	return f.withWebhook(r, func(w *webhook) (any, error) {
-		if err := wanted.check(false); err != nil {
+		if err := wanted.check(false, w.Events); err != nil {
 			return nil, err
 		}
 		interrupted := w.Interrupted

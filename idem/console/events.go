@@ -13,6 +13,9 @@ import (
 // perPage is how many events or actions a page lists.
 const perPage = 50
 
+// maxShown is how many lines a page has at most that is not one of several.
+const maxShown = 250
+
 func (v *visit) events(ctx context.Context) error {
 	chosen := choiceOf(v.r.Form)
 	f, err := chosen.filter()

@@ -88,9 +88,6 @@ func (v *visit) blocked(ctx context.Context) error {
 	}{len(all), shown})
 }
 
-// maxShown is how many lines a page has at most that is not one of several.
-const maxShown = 250
-
 // provider is a source's queues as their provider says.
 type provider struct {
 	Source string

@@ -7,43 +7,11 @@ import (
 	"slices"
 	"time"
 
-	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/paghooks/paghooks/idem"
 	"github.com/paghooks/paghooks/idem/operator"
 )
-
-// Severity is how bad a finding is.
-type Severity string
-
-const (
-	Error   Severity = "error"   // events are lost, doubled or stuck, or will be
-	Warning Severity = "warning" // somebody should look at it soon
-	Info    Severity = "info"    // good to know, or not visible to the role
-)
-
-// Finding is something that is wrong, or worth knowing.
-type Finding struct {
-	Check    string   `json:"check"` // the name of the check that found it: "migrations", "old snapshots"
-	Severity Severity `json:"severity"`
-	Source   string   `json:"source,omitempty"` // whose events it is about; "" for the database
-	Problem  string   `json:"problem"`
-	Evidence string   `json:"evidence"` // what was measured
-	Remedy   string   `json:"remedy"`   // what to do; "" for nothing
-}
-
-// String returns the finding in one line.
-func (f Finding) String() string {
-	text := string(f.Severity) + ": " + f.Problem
-	if f.Evidence != "" {
-		text += " (" + f.Evidence + ")"
-	}
-	if f.Remedy != "" {
-		text += ": " + f.Remedy
-	}
-	return text
-}
 
 // Check examines the database behind pool, and the events and settings of the
 // receivers, and returns what it found, the worst first. It changes nothing: what
@@ -53,22 +21,6 @@ func (f Finding) String() string {
 // cannot be made is a finding.
 func Check(ctx context.Context, pool *pgxpool.Pool, receivers ...idem.Receiver) ([]Finding, error) {
 	return defaults.check(ctx, pool, receivers)
-}
-
-// limits are from when on something is a finding.
-type limits struct {
-	now func() time.Time // the clock of this machine
-
-	version     int           // of Postgres, the oldest
-	skew        time.Duration // of the clocks
-	transaction time.Duration // age of a transaction, and of a prepared one
-	lag         int64         // of a replica and of a slot, in bytes
-	dead        int64         // rows of a table
-	notTaken    time.Duration // age of an event that is due
-	redelivery  time.Duration // in which a provider may deliver an event again
-	silence     time.Duration // of a client that died, until Postgres notices
-	used        float64       // share of the server's connections
-	features    []feature     // what is tried
 }
 
 var defaults = limits{
@@ -83,15 +35,6 @@ var defaults = limits{
 	silence:     5 * time.Minute,
 	used:        0.9,
 	features:    features,
-}
-
-// examination is what the checks get.
-type examination struct {
-	limits
-	pool      *pgxpool.Pool
-	db        unprepared           // the same
-	operators []*operator.Operator // one of each receiver; they only read
-	outboxes  []string             // the sources of those whose events no provider delivers
 }
 
 // checks are all of them, in the order in which they run.
@@ -164,41 +107,4 @@ func (l limits) check(ctx context.Context, pool *pgxpool.Pool, receivers []idem.
 		return cmp.Compare(slices.Index(order, a.Severity), slices.Index(order, b.Severity))
 	})
 	return all, nil
-}
-
-// unprepared is the pool for statements that work behind any pooler: they prepare
-// nothing.
-type unprepared struct{ *pgxpool.Pool }
-
-const mode = pgx.QueryExecModeExec
-
-func (u unprepared) Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error) {
-	return u.Pool.Query(ctx, sql, append([]any{mode}, args...)...)
-}
-
-func (u unprepared) QueryRow(ctx context.Context, sql string, args ...any) pgx.Row {
-	return u.Pool.QueryRow(ctx, sql, append([]any{mode}, args...)...)
-}
-
-// one returns the value of a query of one row.
-func one[V any](ctx context.Context, e *examination, sql string, args ...any) (v V, err error) {
-	err = e.db.QueryRow(ctx, sql, args...).Scan(&v)
-	return v, err
-}
-
-// all returns the rows of a query, by the places of their columns.
-func all[R any](ctx context.Context, e *examination, sql string, args ...any) ([]R, error) {
-	rows, err := e.db.Query(ctx, sql, args...)
-	if err != nil {
-		return nil, err
-	}
-	return pgx.CollectRows(rows, pgx.RowToStructByPos[R])
-}
-
-// plural is a number with its noun.
-func plural(n int64, noun string) string {
-	if n == 1 {
-		return "1 " + noun
-	}
-	return fmt.Sprintf("%d %ss", n, noun)
 }

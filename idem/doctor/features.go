@@ -9,16 +9,6 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// feature is something of Postgres that its relatives may lack. It is tried on the
-// tables in a transaction that is rolled back.
-type feature struct {
-	name     string
-	try      string
-	severity Severity
-	without  string // what does not work
-	remedy   string
-}
-
 const (
 	nothingWorks = "no mode works"
 	noInbox      = "inboxes and outboxes do not work"

@@ -3,6 +3,8 @@ package idemcmd
 import (
 	"context"
 	"fmt"
+	"iter"
+	"net/url"
 	"slices"
 	"strconv"
 	"strings"
@@ -142,4 +144,43 @@ func (p *program) nothing(ctx context.Context) error {
 		hint = "; those that are pending or retrying need -state"
 	}
 	return fmt.Errorf("%w: %s%s", errNothing, strings.Join(slices.Compact(found), ", "), hint)
+}
+
+// find finds the events of an id: in the accounts that are named, else without
+// an account and, if it is not done, in any.
+func find(ctx context.Context, o *operator.Operator, scopes []string, id string) iter.Seq2[idem.StoredEvent, error] {
+	return func(yield func(idem.StoredEvent, error) bool) {
+		if rest, ok := strings.CutPrefix(id, o.SourceName()+"/"); ok { // source/scope/id
+			if scope, plain, ok := strings.Cut(rest, "/"); ok {
+				if scope, err := url.PathUnescape(scope); err == nil {
+					scopes, id = []string{scope}, plain
+				}
+			}
+		}
+		named := scopes
+		if named == nil {
+			named = []string{""}
+		}
+		for _, scope := range named {
+			s, ok, err := o.Get(ctx, scope, id)
+			if err != nil || ok {
+				if !yield(s, err) || err != nil {
+					return
+				}
+			}
+		}
+		if scopes != nil {
+			return
+		}
+		page, err := o.Page(ctx, idem.Filter{States: notDone, IDs: []string{id}}, idem.Place{}, perPage)
+		if err != nil {
+			yield(idem.StoredEvent{}, err)
+			return
+		}
+		for _, s := range page.Events {
+			if s.Scope != "" && !yield(s, nil) {
+				return
+			}
+		}
+	}
 }

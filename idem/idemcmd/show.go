@@ -3,7 +3,6 @@ package idemcmd
 import (
 	"context"
 	"fmt"
-	"iter"
 	"net/url"
 	"strconv"
 	"strings"
@@ -12,45 +11,6 @@ import (
 	"github.com/paghooks/paghooks/idem"
 	"github.com/paghooks/paghooks/idem/operator"
 )
-
-// find finds the events of an id: in the accounts that are named, else without
-// an account and, if it is not done, in any.
-func find(ctx context.Context, o *operator.Operator, scopes []string, id string) iter.Seq2[idem.StoredEvent, error] {
-	return func(yield func(idem.StoredEvent, error) bool) {
-		if rest, ok := strings.CutPrefix(id, o.SourceName()+"/"); ok { // source/scope/id
-			if scope, plain, ok := strings.Cut(rest, "/"); ok {
-				if scope, err := url.PathUnescape(scope); err == nil {
-					scopes, id = []string{scope}, plain
-				}
-			}
-		}
-		named := scopes
-		if named == nil {
-			named = []string{""}
-		}
-		for _, scope := range named {
-			s, ok, err := o.Get(ctx, scope, id)
-			if err != nil || ok {
-				if !yield(s, err) || err != nil {
-					return
-				}
-			}
-		}
-		if scopes != nil {
-			return
-		}
-		page, err := o.Page(ctx, idem.Filter{States: notDone, IDs: []string{id}}, idem.Place{}, perPage)
-		if err != nil {
-			yield(idem.StoredEvent{}, err)
-			return
-		}
-		for _, s := range page.Events {
-			if s.Scope != "" && !yield(s, nil) {
-				return
-			}
-		}
-	}
-}
 
 func (p *program) show(ctx context.Context) error {
 	shown := 0

@@ -3,6 +3,7 @@ package idemcmd
 import (
 	"context"
 	"flag"
+	"io"
 	"slices"
 	"time"
 
@@ -29,6 +30,17 @@ func verbNamed(name string) *verb {
 		}
 	}
 	return nil
+}
+
+func (v *verb) flagSet(o *options) *flag.FlagSet {
+	f := flag.NewFlagSet("idem "+v.name, flag.ContinueOnError)
+	f.SetOutput(io.Discard) // run prints the error, once
+	f.Usage = func() {}
+	for _, add := range v.flags {
+		add(o, f)
+	}
+	everywhere(o, f)
+	return f
 }
 
 var verbs []verb

@@ -81,3 +81,79 @@ func (t *Tx) Marked() bool { return !t.session.StartedAt.IsZero() }
 // Strict reports whether the transaction is stricter than read committed, so that its last
 // statement does not see what others have committed since its first one.
 func (t *Tx) Strict() bool { return t.session.Strict }
+
+// Spoiled reports whether the handler may have left its session with other settings, or
+// with something else that others would meet there. Its connection is not used again.
+func (t *Tx) Spoiled() bool {
+	t.handler.mu.Lock() // a goroutine that the handler has left behind may still be at it
+	defer t.handler.mu.Unlock()
+	return t.handler.raw || t.handler.effects&lasts != 0
+}
+
+// protect is [Protect] for what may call code of the application: what encodes the
+// handler's arguments, and the pool's hooks. A panic leaves the connection in no state
+// to go on with.
+func (t *Tx) protect(f func() error) (err error) {
+	returned := false
+	panicked := Protect(func() error {
+		err = f()
+		probe(err)
+		returned = true
+		return nil
+	})
+	if returned {
+		return err
+	}
+	closeNow(t.conn)
+	t.conn = nil
+	return panicked
+}
+
+// Close rolls back what is not committed and returns the connection to the pool.
+func (t *Tx) Close(ctx context.Context) {
+	if t.conn == nil {
+		return
+	}
+	if t.tx != nil && !t.ended && t.alive() {
+		ctx, cancel := Finish(ctx)
+		defer cancel()
+		_ = t.protect(func() error { return t.tx.Rollback(ctx) }) // pgx closes a connection that cannot roll back
+	}
+	if t.conn == nil {
+		return
+	}
+	if !t.alive() && !t.ended {
+		t.terminate(ctx)
+	}
+	if t.Spoiled() {
+		closeNow(t.conn)
+	} else {
+		release(t.conn)
+	}
+	t.conn = nil
+}
+
+func (t *Tx) alive() bool { return !t.conn.Conn().IsClosed() }
+
+// terminate ends what is left of the transaction in Postgres, where a backend
+// holds its locks until it notices that nobody listens: after hours, by default.
+// It is not waited for. The first tries may meet connections that a network has
+// forgotten, too: after each, the pool replaces them.
+func (t *Tx) terminate(ctx context.Context) {
+	if !t.Marked() {
+		return
+	}
+	ctx, pool, s := context.WithoutCancel(ctx), t.pool, t.session
+	const sql = `select pg_terminate_backend(pid) from pg_stat_activity where pid = $1 and xact_start = $2`
+	go func() {
+		for range 3 {
+			err := Ask(ctx, pool, func(ctx context.Context, conn *pgxpool.Conn) error {
+				_, err := conn.Exec(ctx, sql, s.PID, s.StartedAt)
+				return err
+			})
+			if err == nil {
+				return
+			}
+		}
+	}()
+}

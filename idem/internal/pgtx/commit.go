@@ -106,14 +106,6 @@ select case when current_setting('role') <> $1 then set_config('role', $1, false
 	b.Queue(restore, t.session.Role, t.session.SearchPath, t.session.SynchronousCommit)
 }
 
-// Spoiled reports whether the handler may have left its session with other settings, or
-// with something else that others would meet there. Its connection is not used again.
-func (t *Tx) Spoiled() bool {
-	t.handler.mu.Lock() // a goroutine that the handler has left behind may still be at it
-	defer t.handler.mu.Unlock()
-	return t.handler.raw || t.handler.effects&lasts != 0
-}
-
 // execute executes b before COMMIT, which is not b's to send.
 func (t *Tx) execute(ctx context.Context, b *pgx.Batch) error {
 	err := t.protect(func() error { return t.tx.SendBatch(ctx, b).Close() })
@@ -126,25 +118,6 @@ func (t *Tx) execute(ctx context.Context, b *pgx.Batch) error {
 	return nil
 }
 
-// protect is [Protect] for what may call code of the application: what encodes the
-// handler's arguments, and the pool's hooks. A panic leaves the connection in no state
-// to go on with.
-func (t *Tx) protect(f func() error) (err error) {
-	returned := false
-	panicked := Protect(func() error {
-		err = f()
-		probe(err)
-		returned = true
-		return nil
-	})
-	if returned {
-		return err
-	}
-	closeNow(t.conn)
-	t.conn = nil
-	return panicked
-}
-
 // Rollback rolls back and then executes next, in one round trip.
 func (t *Tx) Rollback(ctx context.Context, next func(*pgx.Batch)) error {
 	ctx, cancel := Finish(ctx)
@@ -155,29 +128,3 @@ func (t *Tx) Rollback(ctx context.Context, next func(*pgx.Batch)) error {
 	next(b)
 	return t.protect(func() error { return reliably(ctx, t.conn, func() error { return t.conn.SendBatch(ctx, b).Close() }) })
 }
-
-// Close rolls back what is not committed and returns the connection to the pool.
-func (t *Tx) Close(ctx context.Context) {
-	if t.conn == nil {
-		return
-	}
-	if t.tx != nil && !t.ended && t.alive() {
-		ctx, cancel := Finish(ctx)
-		defer cancel()
-		_ = t.protect(func() error { return t.tx.Rollback(ctx) }) // pgx closes a connection that cannot roll back
-	}
-	if t.conn == nil {
-		return
-	}
-	if !t.alive() && !t.ended {
-		t.terminate(ctx)
-	}
-	if t.Spoiled() {
-		closeNow(t.conn)
-	} else {
-		release(t.conn)
-	}
-	t.conn = nil
-}
-
-func (t *Tx) alive() bool { return !t.conn.Conn().IsClosed() }

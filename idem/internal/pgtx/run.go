@@ -2,36 +2,11 @@ package pgtx
 
 import (
 	"context"
-	"errors"
-	"fmt"
-	"runtime/debug"
 	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgxpool"
 )
-
-// grace is how long a handler may take to return once its context has ended.
-const grace = 500 * time.Millisecond
-
-// finishing is how long COMMIT, ROLLBACK and what is recorded after them may
-// take, all together, when the time of the attempt is over.
-const finishing = time.Second
-
-// Finish returns a context for what must be finished although ctx is over, or
-// nearly. However many steps that takes, they share one end, grace and finishing
-// after the deadline of ctx.
-func Finish(ctx context.Context) (context.Context, context.CancelFunc) {
-	end, _ := ctx.Deadline()
-	switch {
-	case errors.Is(ctx.Err(), context.Canceled), end.IsZero(): // before its time: the workers are being stopped
-		end = time.Now()
-	case time.Until(end) > finishing:
-		return ctx, func() {}
-	}
-	return context.WithDeadline(context.WithoutCancel(ctx), end.Add(grace+finishing))
-}
 
 // Run calls work with the transaction, guarded: work cannot end it. An error is
 // a [*WorkError]. When work does not return in time, Run does so without it;
@@ -72,41 +47,6 @@ func await(ctx context.Context, result <-chan error) (err error, returned bool) 
 		return err, true
 	case <-late.C:
 		return nil, false
-	}
-}
-
-// Start calls f, which is the application's code, in a goroutine of its own, and sends
-// its error. Nobody has to wait for that. A panic is an error, and so is [ErrExited].
-func Start(f func() error) <-chan error {
-	result := make(chan error, 1)
-	go func() {
-		err := ErrExited
-		defer func() { result <- err }()
-		err = Protect(f)
-	}()
-	return result
-}
-
-// Protect turns a panic of application code into an error with its stack. It also
-// catches panics of the returned error's methods: Error, Unwrap, As and Is.
-func Protect(f func() error) (err error) {
-	defer func() {
-		if r := recover(); r != nil {
-			err = fmt.Errorf("panic: %v\n%s", r, debug.Stack())
-		}
-	}()
-	err = f()
-	probe(err)
-	return err
-}
-
-// probe calls the methods of an error that application code has made, so that none
-// panics later, where nobody catches it.
-func probe(err error) {
-	if err != nil {
-		_ = err.Error()
-		_ = WorkFailed(err)
-		_ = errors.Is(err, ErrTimedOut)
 	}
 }
 
@@ -162,27 +102,4 @@ func (t *Tx) abandon(ctx context.Context) {
 	closeNow(t.conn)
 	t.conn = nil
 	t.terminate(ctx)
-}
-
-// terminate ends what is left of the transaction in Postgres, where a backend
-// holds its locks until it notices that nobody listens: after hours, by default.
-// It is not waited for. The first tries may meet connections that a network has
-// forgotten, too: after each, the pool replaces them.
-func (t *Tx) terminate(ctx context.Context) {
-	if !t.Marked() {
-		return
-	}
-	ctx, pool, s := context.WithoutCancel(ctx), t.pool, t.session
-	const sql = `select pg_terminate_backend(pid) from pg_stat_activity where pid = $1 and xact_start = $2`
-	go func() {
-		for range 3 {
-			err := Ask(ctx, pool, func(ctx context.Context, conn *pgxpool.Conn) error {
-				_, err := conn.Exec(ctx, sql, s.PID, s.StartedAt)
-				return err
-			})
-			if err == nil {
-				return
-			}
-		}
-	}()
 }

@@ -1,0 +1,243 @@
+package asaas
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"reflect"
+	"slices"
+	"strings"
+
+	"github.com/paghooks/paghooks/idem"
+	"github.com/paghooks/paghooks/idem/optional"
+)
+
+// WebhookApplied is what [WebhookPlan.Apply] did.
+type WebhookApplied struct {
+	// Webhook is the webhook as it is now, without its token; nil if it was not
+	// read.
+	Webhook *Webhook
+	// Did are the changes, a line each; empty if nothing was changed.
+	Did []string
+	// Next are what a person has to do now, a line each: events that were not made
+	// while the webhook was disabled have to be looked for.
+	Next []string
+	// Left are the differences that remain.
+	Left []WebhookDifference
+}
+
+// String is a line for each.
+func (a WebhookApplied) String() string {
+	lines := slices.Clone(a.Did)
+	if len(lines) == 0 {
+		lines = []string{"nothing was changed"}
+	}
+	for _, d := range a.Left {
+		lines = append(lines, "still different: "+d.String())
+	}
+	for _, n := range a.Next {
+		lines = append(lines, "next: "+n)
+	}
+	return strings.Join(lines, "\n")
+}
+
+// Apply repairs the differences that Asaas's API can repair, in one call, and
+// creates the webhook if there is none. Then it reads the webhook again and
+// returns the differences that are left. It never deletes a webhook: what waits in
+// its queue would be lost.
+//
+// What the plan shows is what is done: if the webhook or the handlers have changed
+// since then, nothing is changed, and the error asks for a new plan.
+//
+// A token is sent, and the URL changed, only if the receiver there accepts the
+// token of the settings: Apply sends it a dry run first, an event of a canary that
+// no handler gets; see [idem.DryRunHeader].
+//
+// A failed call is an [*APIError], whose Outcome reports whether it may have been
+// done; run a new plan then. What was done until an error is in the result.
+func (p *WebhookPlan) Apply(ctx context.Context) (WebhookApplied, error) {
+	applied := WebhookApplied{Webhook: p.Webhook, Left: p.Differences}
+	err := p.apply(ctx, &applied)
+	if err == nil {
+		return applied, nil
+	}
+	if _, isCall := errors.AsType[*APIError](err); isCall {
+		return applied, err
+	}
+	return applied, fmt.Errorf("asaas: Apply: %w", err)
+}
+
+func (p *WebhookPlan) apply(ctx context.Context, applied *WebhookApplied) error {
+	if p.Webhook == nil && !p.isCreation() {
+		return errors.New("nothing was changed: " + p.Differences[0].Text)
+	}
+	if !p.isCreation() && isEmpty(p.update) {
+		return nil
+	}
+	now, err := PlanWebhook(ctx, p.client, p.want, p.dispatcher)
+	switch {
+	case err != nil:
+		return err
+	case !p.isStill(now):
+		return errors.New("nothing was changed: the webhook or the handlers have changed since the plan was made: make a new plan, and look at it")
+	}
+	if err := p.prove(ctx); err != nil {
+		return fmt.Errorf("nothing was changed: %w", err)
+	}
+	id, err := p.change(ctx)
+	if err != nil {
+		return err
+	}
+	p.tell(applied)
+	return p.look(ctx, id, applied)
+}
+
+// isCreation reports whether there is no webhook.
+func (p *WebhookPlan) isCreation() bool {
+	return p.Webhook == nil && len(p.Differences) == 1 && p.Differences[0].Repairable
+}
+
+// isStill reports whether two plans are the same.
+func (p *WebhookPlan) isStill(now *WebhookPlan) bool {
+	id := func(p *WebhookPlan) string {
+		if p.Webhook == nil {
+			return ""
+		}
+		return p.Webhook.ID
+	}
+	return id(p) == id(now) && reflect.DeepEqual(p.Differences, now.Differences) && slices.Equal(p.Kept, now.Kept) &&
+		reflect.DeepEqual(p.update, now.update)
+}
+
+// prove sends the token to the receiver, where that is what changes.
+func (p *WebhookPlan) prove(ctx context.Context) error {
+	switch {
+	case p.isCreation() && !isToken(p.want.Token):
+		return errors.New("a new webhook needs a token: give the one that the application verifies with")
+	case p.isCreation() && strings.TrimSpace(p.want.Email) == "":
+		return errors.New("a new webhook needs an Email: give the address that Asaas writes to when deliveries fail")
+	case !isToken(p.want.Token):
+		return nil
+	case p.isCreation(), !p.update.AuthToken.IsZero(), !p.update.URL.IsZero():
+		return proveToken(withReceiver(ctx, p.client.Receiver), p.want.URL, p.want.Token)
+	}
+	return nil
+}
+
+// proveToken has the receiver verify an event of a canary with the token, and
+// roll it back.
+func proveToken(ctx context.Context, address, token string) error {
+	target, err := url.Parse(address)
+	if err != nil || target.Host == "" {
+		return errors.New("the webhook's URL is not one that events can be sent to: correct it")
+	}
+	d := dryRun{target: target, token: token, timeout: asaasTimeout}
+	outcome, err := d.deliver(ctx, syntheticEvent(idem.CanaryType))
+	if err != nil && outcome != idem.Published { // a Relay has verified it
+		return fmt.Errorf("the receiver at %s does not accept the token: %w", d.place(), err)
+	}
+	return nil
+}
+
+// change makes the one call that changes something.
+func (p *WebhookPlan) change(ctx context.Context) (id string, err error) {
+	if !p.isCreation() {
+		_, err := p.client.update(ctx, "Apply", p.Webhook.ID, p.update)
+		return p.Webhook.ID, err
+	}
+	created, err := p.client.createWebhook(ctx, "Apply", WebhookCreate{
+		Name: p.want.Name, URL: p.want.URL, Email: p.want.Email, AuthToken: optional.Of(p.want.Token),
+		SendType: p.want.sendType(), Events: p.types,
+		Enabled: optional.Of(true), Interrupted: optional.Of(false), APIVersion: optional.Of[Int](3),
+	})
+	if err != nil {
+		return "", err
+	}
+	return created.ID, nil
+}
+
+// tell notes the changes, and what follows for a person.
+func (p *WebhookPlan) tell(applied *WebhookApplied) {
+	if p.isCreation() {
+		applied.Did = append(applied.Did, fmt.Sprintf("the webhook was created: %d event types", len(p.types)))
+		applied.Next = append(applied.Next, "run a reconcile from the day of the first charge, unless it is today's: events from before a webhook exists never come")
+		return
+	}
+	for _, d := range p.Differences {
+		if d.Repairable {
+			applied.Did = append(applied.Did, "repaired: "+d.Text)
+		}
+	}
+	if !p.update.Enabled.IsZero() {
+		applied.Next = append(applied.Next, "run a reconcile from the day on which the webhook was disabled, or its queue was stopped before that: "+
+			"Asaas made no events while it was disabled, and they never come")
+	}
+	if !p.update.Interrupted.IsZero() {
+		applied.Next = append(applied.Next, "run a reconcile from the day on which the queue was stopped: Asaas has deleted what waited for 14 days. "+
+			"Look whether the failures fall; if they do not, fix the receiver, and run Recover")
+	}
+	if slices.ContainsFunc(p.Differences, func(d WebhookDifference) bool { return d.Field == "events" && d.LosesEvents }) {
+		applied.Next = append(applied.Next, "run a reconcile from the day on which the application began to handle the types that were not subscribed to: "+
+			"their events from before now never come")
+	}
+}
+
+// look reads the webhook again.
+func (p *WebhookPlan) look(ctx context.Context, id string, applied *WebhookApplied) error {
+	w, err := p.client.getWebhook(ctx, "Apply", id)
+	if err != nil {
+		return fmt.Errorf("it was changed, and is not known to be right: make a new plan: %w", err)
+	}
+	now := *p
+	now.Differences, now.Kept, now.update = nil, nil, WebhookUpdate{}
+	now.take(w)
+	for _, t := range p.Kept {
+		if !slices.Contains(now.Kept, t) {
+			now.add("events", false, p.shown(string(t))+" was subscribed to before, and is no more: subscribe to it on Asaas's screen")
+		}
+	}
+	applied.Webhook, applied.Left = now.Webhook, now.Differences
+	return nil
+}
+
+// RotateToken gives a webhook a new token. The receiver must accept the new token
+// before, next to the old one: RotateToken sends a dry run with it to the webhook's
+// own URL, an event of a canary that no handler gets, and changes nothing unless
+// that is accepted.
+//
+// So a rotation has four steps, of which this is the second: the application accepts
+// both tokens (see [NewDispatcher]); RotateToken; wait until the queue is empty and
+// deliveries have come with the new token; the application accepts the new one alone.
+// Asaas does not document with which token it delivers what waits, so that a person
+// ends the old one, not this function.
+//
+// A failed call is an [*APIError], whose Outcome reports whether the token may have
+// been changed. While both are accepted nothing is lost in either case.
+func RotateToken(ctx context.Context, client *Client, webhookID, newToken string) error {
+	const name = "RotateToken"
+	refuse := failure{operation{name: name, id: webhookID, token: newToken}, client.key}.refused
+	w, err := client.getWebhook(ctx, name, webhookID)
+	if err != nil {
+		return err
+	}
+	switch {
+	case !isToken(newToken):
+		return refuse(errors.New("the new token is empty: give the one that the application accepts besides the old one"))
+	case w.APIVersion.Or(3) == 2:
+		return refuse(errors.New("the webhook has apiVersion 2, whose deliveries carry no token: make a new webhook with apiVersion 3"))
+	}
+	if err := proveToken(withReceiver(ctx, client.Receiver), w.URL.Or(""), newToken); err != nil {
+		return refuse(err)
+	}
+	if _, err = client.update(ctx, name, webhookID, WebhookUpdate{AuthToken: optional.Of(newToken)}); err != nil {
+		return err
+	}
+	if w, err = client.getWebhook(ctx, name, webhookID); err == nil && !w.HasAuthToken.Or(false) {
+		e := failure{operation{name: name, id: webhookID}, client.key}.made(CallRejected, "the webhook has no token now: see it at Asaas", nil)
+		e.Status = http.StatusOK
+		return e
+	}
+	return err
+}
