@@ -90,10 +90,10 @@ func TestProcessorHasNoWorkersToRequeueFor(t *testing.T) {
 	a.wantState("notes", "n1", idem.StateDone)
 }
 
-// deaf is a broker that takes nothing.
+// deaf is a broker that has no place for the message.
 type deaf struct{}
 
-func (deaf) Publish(context.Context, idem.Message) error { return errors.New("the broker is full") }
+func (deaf) Publish(context.Context, idem.Message) error { return idem.NoRetry(errors.New("no such topic")) }
 
 func TestMessagesOfAnOutboxCanBeRequeuedForItsWorkers(t *testing.T) {
 	t.Parallel()
@@ -228,6 +228,7 @@ func TestActionLeavesWhatWasNotShown(t *testing.T) {
 			t.Parallel()
 			a := newApp(t)
 			a.letters("n1", "n2", "n3", "n4", "n5", "n6", "n7")
+			a.workersElsewhere()
 			form := a.get("confirm?source=letters&state=parked&action=" + action).form("act")
 			form.Set("reason", "noise")
 			a.fix()
@@ -298,6 +299,7 @@ func TestActionIsAboutAsManyEventsAsAFormCarries(t *testing.T) {
 	}
 	exec(`insert into idem_events (event, type, key, state) select 'letters//' || n, 'paid', '', 'parked' from generate_series(1, 50000) n;
 		insert into idem_payloads (event, source, received_at, body) select event, 'letters', received_at, '' from idem_events`)
+	a.workersElsewhere()
 	form := a.get("confirm?source=letters&state=parked&action=requeue").form("act")
 	exec(`insert into idem_events (event, type, key, state) values ('letters//one', 'paid', '', 'parked');
 		insert into idem_payloads (event, source, received_at, body) values ('letters//one', 'letters', now(), '')`)
