@@ -32,7 +32,7 @@ type Dispatcher struct {
 	//
 	// An account that gets a Scope, or another one, has every event that comes
 	// again as a new one, which is done twice: leave its token to NewDispatcher, or
-	// move its events first, with [idem.Operator.Rescope].
+	// move its events first, with operator.Operator.Rescope.
 	Accounts func(r *http.Request) ([]idem.Credentials, error)
 
 	// AllowFrom is the addresses that may deliver, such as

@@ -144,7 +144,7 @@
 // An account that was there before the others keeps having none: its token stays
 // with NewDispatcher. A scope that is introduced later makes a new event of each one
 // that comes again, which is done twice. Move its events first: see
-// [idem.Operator.Rescope], and idem help rescope.
+// operator.Operator.Rescope, and idem help rescope.
 //
 // # Behind a proxy
 //

@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/paghooks/paghooks/idem"
+	"github.com/paghooks/paghooks/idem/operator"
 )
 
 // swap has all that is parked leave that state by hand, and parks as many others, a payment among them.
@@ -25,19 +26,19 @@ func (s *app) swap(n int) {
 
 func TestActionIsBoundToTheEventsThatWereShown(t *testing.T) {
 	t.Parallel()
-	actions := map[string]func(context.Context, *idem.Operator, idem.Filter) (int64, error){
-		"discard": func(ctx context.Context, o *idem.Operator, f idem.Filter) (int64, error) {
+	actions := map[string]func(context.Context, *operator.Operator, idem.Filter) (int64, error){
+		"discard": func(ctx context.Context, o *operator.Operator, f idem.Filter) (int64, error) {
 			return o.Discard(ctx, f, "noise")
 		},
-		"requeue": func(ctx context.Context, o *idem.Operator, f idem.Filter) (int64, error) {
+		"requeue": func(ctx context.Context, o *operator.Operator, f idem.Filter) (int64, error) {
 			o.RequeueWithoutWorkers = true
 			return o.Requeue(ctx, f, "noise")
 		},
-		"replay": func(ctx context.Context, o *idem.Operator, f idem.Filter) (int64, error) {
+		"replay": func(ctx context.Context, o *operator.Operator, f idem.Filter) (int64, error) {
 			sum, err := o.Replay(ctx, f, "noise")
 			return int64(sum.Done + sum.Failed + sum.Unhandled), err
 		},
-		"dry replay": func(ctx context.Context, o *idem.Operator, f idem.Filter) (int64, error) {
+		"dry replay": func(ctx context.Context, o *operator.Operator, f idem.Filter) (int64, error) {
 			sum, err := o.DryReplay(ctx, f, "noise")
 			return int64(sum.Done + sum.Failed + sum.Unhandled), err
 		},
@@ -51,7 +52,7 @@ func TestActionIsBoundToTheEventsThatWereShown(t *testing.T) {
 				s.store(letter(fmt.Sprintf("bad%d", n), fmt.Sprint(n), 0))
 			}
 			s.drain(7)
-			ana := idem.NewOperator(s.inbox, "ana")
+			ana := operator.New(s.inbox, "ana")
 			shown, err := ana.Choose(t.Context(), idem.Filter{States: []idem.State{idem.StateParked}})
 			if err != nil || len(shown.Events) != 7 {
 				t.Fatalf("Choose = %+v, %v, want seven events", shown, err)
@@ -71,7 +72,7 @@ func TestActionIsBoundToTheEventsThatWereShown(t *testing.T) {
 			s.on(refuseBad)
 			s.store(letter("bad1", "1", 0), letter("bad2", "2", 0), letter("bad3", "3", 0))
 			s.drain(3)
-			ana := idem.NewOperator(s.inbox, "ana")
+			ana := operator.New(s.inbox, "ana")
 			shown, err := ana.Choose(t.Context(), idem.Filter{})
 			if err != nil {
 				t.Fatal(err)
@@ -94,7 +95,7 @@ func (s *app) wantTrail(events int, result string) {
 	s.Helper()
 	trail := s.trail()
 	a := trail[len(trail)-1]
-	keys, err := s.inbox.ActionEvents(s.Context(), a.ID)
+	keys, err := operator.New(s.inbox, "").ActionEvents(s.Context(), a.ID)
 	if err != nil || len(keys) != events || a.Events != int64(events) {
 		s.Errorf("the trail has the events %q, %v, want %d", keys, err, events)
 	}
@@ -112,7 +113,7 @@ func TestChangeAndItsRecordAreOneTransaction(t *testing.T) {
 	s.drain(2)
 	s.exec(`create function refuse() returns trigger language plpgsql as $$ begin raise 'the disk is full'; end $$;
 		create trigger refuse before update on idem_audit for each row when (new.result like '%carded' or new.result like '%queued') execute function refuse()`)
-	ana := idem.NewOperator(s.inbox, "ana")
+	ana := operator.New(s.inbox, "ana")
 	if n, err := ana.Discard(t.Context(), idem.Filter{IDs: []string{"bad1"}}, "noise"); n != 0 || err == nil {
 		t.Errorf("Discard = %d, %v, want an error", n, err)
 	}

@@ -19,7 +19,7 @@ type Conflict struct {
 // latest first, until Prune forgets them. Only one of the two was processed, the
 // first unless that had failed: an id was used twice, or two accounts (sandbox
 // and production, say) deliver to one address without a Scope each. See
-// [Operator.Rescope] before you give them one.
+// operator.Operator.Rescope before you give them one.
 //
 // Bodies are compared byte for byte, by a short hash. A provider that formats
 // the same event in another way is listed, too.

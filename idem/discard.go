@@ -19,17 +19,24 @@ import (
 //
 // Name what to discard: the zero Filter is refused.
 func (c *Common) Discard(ctx context.Context, f Filter, reason string) (int64, error) {
-	if f.isZero() {
-		return 0, errDiscardAll
+	return c.DiscardFunc(ctx, f, reason, unrecorded)
+}
+
+// DiscardFunc is Discard for who records it: changed gets the row keys of the discarded
+// events in the transaction that discards them, which is rolled back if it returns an error.
+func (c *Common) DiscardFunc(ctx context.Context, f Filter, reason string, changed func(ctx context.Context, tx pgx.Tx, events []string) error) (int64, error) {
+	if f.IsZero() {
+		return 0, ErrDiscardAll
 	}
 	keys, err := c.find(ctx, f)
 	if err != nil {
 		return 0, fmt.Errorf("idem: discarding events: %w", explain(err))
 	}
-	return c.discardAll(ctx, keys, f.states(), reason, unrecorded)
+	return c.discardAll(ctx, keys, f.states(), reason, changed)
 }
 
-var errDiscardAll = errors.New("idem: discarding events: the filter names none: set its IDs, Types, Keys, Scopes, Events, States or times")
+// ErrDiscardAll is the error of [Common.Discard] for the zero Filter.
+var ErrDiscardAll = errors.New("idem: discarding events: the filter names none: set its IDs, Types, Keys, Scopes, Events, States or times")
 
 // recordChange records what a transaction changes, by row keys, in that transaction.
 type recordChange = func(ctx context.Context, tx pgx.Tx, changed []string) error

@@ -155,7 +155,7 @@
 // [Common.List] shows them with their errors, [Common.DryReplay] returns what
 // Replay would do, [Inbox.Requeue] leaves it to the workers, and
 // [Common.Discard] gives events up, with a reason. [Common.Blocked] lists the
-// entities whose events wait for an earlier one. Through [NewOperator] the same
+// entities whose events wait for an earlier one. Through operator.New the same
 // operations are recorded in an audit trail, with who ran them and why.
 //
 // Event types that the application never wants are better ignored, so that they
@@ -179,7 +179,7 @@
 //
 // The scope is part of an event's name for good. An account that gets one later, or
 // another one, has each event that comes again as a new one, which is done twice:
-// move its events first, with [Operator.Rescope].
+// move its events first, with operator.Operator.Rescope.
 //
 // # Without HTTP
 //
@@ -237,7 +237,7 @@
 // The tables are idem_events, one small row per event; idem_payloads, the bodies
 // of events that are not done; idem_archive, the bodies of done ones if
 // [Common.KeepPayloads] is set; idem_workers, the signs of life of inboxes' workers;
-// idem_audit, what was done through an [Operator]; and idem_prunes, what [Common.Prune]
+// idem_audit, what was done through package operator; and idem_prunes, what [Common.Prune]
 // has seen.
 // They are in the first schema of the connection's search_path. Poolers such as
 // PgBouncer work in transaction mode, with pgx's QueryExecModeExec or

@@ -74,7 +74,12 @@ func (c *Common) markDry(e Event) func(*pgx.Batch, *store.Session) {
 // DryReplay returns what [Common.Replay] would do, by a [Common.DryRun] of each
 // event, for itself: one that needs what another writes fails.
 func (c *Common) DryReplay(ctx context.Context, f Filter) (Replayed, error) {
-	return c.runAll(ctx, f, c.dryReplay)
+	return c.DryReplayFunc(ctx, f, func(Replayed, Event, error) {})
+}
+
+// DryReplayFunc is DryReplay with a report: see [Common.ReplayFunc].
+func (c *Common) DryReplayFunc(ctx context.Context, f Filter, ran func(sum Replayed, e Event, failure error)) (Replayed, error) {
+	return c.runAll(ctx, f, c.dryReplay, ran)
 }
 
 // dryReplay is a dry run of a stored event. Every failure of the event's own is

@@ -3,7 +3,6 @@ package idem
 import (
 	"errors"
 	"fmt"
-	"strings"
 
 	"github.com/paghooks/paghooks/idem/internal/pgtx"
 	"github.com/paghooks/paghooks/idem/internal/store"
@@ -33,16 +32,5 @@ func errorText(err error) *string {
 	if err == nil {
 		return nil
 	}
-	return new(storable(err.Error(), maxErrorText))
-}
-
-const maxErrorText = 1000
-
-// storable is what Postgres takes of a text, at most so many bytes.
-func storable(text string, most int) string {
-	text = strings.ReplaceAll(strings.ToValidUTF8(text, "\uFFFD"), "\x00", "\uFFFD")
-	if len(text) > most {
-		text = strings.ToValidUTF8(text[:most], "")
-	}
-	return text
+	return new(store.Storable(err.Error(), store.MaxError))
 }

@@ -16,7 +16,7 @@ import (
 // Source, Scope and ID together name the event: two deliveries with the same
 // three are the same event. Once it is done, pending or discarded, another one has
 // no effect; one that is retrying, unhandled or parked is processed again. So none of
-// the three may change for events that may come again, see [Operator.Rescope].
+// the three may change for events that may come again, see operator.Operator.Rescope.
 type Event struct {
 	Source string // the provider: "asaas", "zeltapay"
 	Scope  string // the provider's account or environment, at most 255 bytes; "" when there is one

@@ -15,6 +15,7 @@ import (
 	"github.com/paghooks/paghooks/asaas"
 	"github.com/paghooks/paghooks/idem"
 	"github.com/paghooks/paghooks/idem/broker"
+	"github.com/paghooks/paghooks/idem/operator"
 	"github.com/paghooks/paghooks/idem/outbox"
 )
 
@@ -327,7 +328,7 @@ func ExampleIsDryRun() {
 
 // What somebody does by hand is recorded: who, what and why, to which events, and
 // what came of it.
-func ExampleNewOperator() {
+func Example_operator() {
 	ctx := context.Background()
 	pool, end := database(ctx)
 	defer end()
@@ -338,11 +339,11 @@ func ExampleNewOperator() {
 	processor.Logger = nil
 	deliver(processor, received)
 
-	ana := idem.NewOperator(processor, "ana@shop")
+	ana := operator.New(processor, "ana@shop")
 	if _, err := ana.Discard(ctx, idem.Filter{Types: []string{"PAYMENT_RECEIVED"}}, "paid in the shop"); err != nil {
 		log.Fatal(err)
 	}
-	actions, err := processor.Actions(ctx, 0, 10)
+	actions, err := ana.Actions(ctx, 0, 10)
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -17,14 +17,15 @@ type Filter struct {
 	Types  []string // the provider's event names
 	Keys   []string // the entities that events are about
 	IDs    []string // the provider's event ids
-	Events []string // row keys, as [Common.Choose] and [Common.ActionEvents] return them
+	Events []string // row keys, as [Common.Choose] returns them
 
 	// Events that arrived at ReceivedFrom or later, and before ReceivedUntil, by the
 	// database's clock. Zero does not narrow.
 	ReceivedFrom, ReceivedUntil time.Time
 }
 
-func (f Filter) isZero() bool {
+// IsZero reports whether nothing of the filter is set.
+func (f Filter) IsZero() bool {
 	return f.States == nil && f.Scopes == nil && f.Types == nil && f.Keys == nil && f.IDs == nil && f.Events == nil && f.ReceivedFrom.IsZero() && f.ReceivedUntil.IsZero()
 }
 

@@ -14,6 +14,7 @@ import (
 	"github.com/paghooks/paghooks/idem"
 	"github.com/paghooks/paghooks/idem/idemtest"
 	"github.com/paghooks/paghooks/idem/internal/store"
+	"github.com/paghooks/paghooks/idem/operator"
 )
 
 // Nobody says that the process is dead, and its handler had an hour.
@@ -252,7 +253,7 @@ func TestRequeueIsRefusedWhereNoWorkersAreAlive(t *testing.T) {
 	m.drain(1)
 	broken = false
 	requeue := func(without bool) (int64, error) {
-		o := idem.NewOperator(m.inbox, "ana")
+		o := operator.New(m.inbox, "ana")
 		o.RequeueWithoutWorkers = without
 		return o.Requeue(t.Context(), idem.Filter{}, "order 2 is there now")
 	}
@@ -260,7 +261,7 @@ func TestRequeueIsRefusedWhereNoWorkersAreAlive(t *testing.T) {
 		if left != "" { // what died while no others were there, and before the clock was put back
 			m.exec(`insert into idem_workers values (1, 'notes', 'shop-1', 7, now(), ` + left + `) on conflict (id) do update set seen_at = excluded.seen_at`)
 		}
-		if n, err := requeue(false); n != 0 || !errors.Is(err, idem.ErrNoWorkers) {
+		if n, err := requeue(false); n != 0 || !errors.Is(err, operator.ErrNoWorkers) {
 			t.Errorf("with a sign of %q Requeue = %d, %v, want it refused", left, n, err)
 		}
 	}

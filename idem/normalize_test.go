@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 	"unicode/utf8"
+
+	"github.com/paghooks/paghooks/idem/internal/store"
 )
 
 // Whatever a provider sends, its names fit a text column and its index.
@@ -63,10 +65,10 @@ func TestTheProvidersTimeFitsJSONInEveryZone(t *testing.T) {
 
 func FuzzErrorTextFitsItsColumn(f *testing.F) {
 	f.Add("no such order")
-	f.Add("\x00\xff" + strings.Repeat("é", maxErrorText))
+	f.Add("\x00\xff" + strings.Repeat("é", store.MaxError))
 	f.Fuzz(func(t *testing.T, message string) {
 		text := *errorText(errors.New(message))
-		if len(text) > maxErrorText || !utf8.ValidString(text) || strings.Contains(text, "\x00") {
+		if len(text) > store.MaxError || !utf8.ValidString(text) || strings.Contains(text, "\x00") {
 			t.Errorf("%q does not fit", text)
 		}
 	})

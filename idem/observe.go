@@ -127,7 +127,7 @@ func (in *Receiving) logFirstConflict(ctx context.Context, e Event, found store.
 		return
 	}
 	in.logAttrs(ctx, slog.LevelWarn, "webhook conflict: another body is stored with this event id, and only one of them is processed; "+
-		"see whether the id was used twice, or two accounts deliver to one address without scopes (and see idem.Operator.Rescope before you introduce any)",
+		"see whether the id was used twice, or two accounts deliver to one address without scopes (and see operator.Operator.Rescope before you introduce any)",
 		append(nameAttrs(e), slog.String("source", e.Source)))
 }
 

@@ -10,6 +10,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/paghooks/paghooks/idem"
+	"github.com/paghooks/paghooks/idem/operator"
 )
 
 // statements calls a function at the begin and another at the end of each statement, with its
@@ -73,7 +74,7 @@ func TestEachStatementOfAnOperationHasADeadline(t *testing.T) {
 		}
 	}})
 	i := s.newInbox(pool)
-	o, bia := idem.NewOperator(i, "ana"), idem.NewOperator(s.inbox, "bia")
+	o, bia := operator.New(i, "ana"), operator.New(s.inbox, "bia")
 	o.RequeueWithoutWorkers, bia.RequeueWithoutWorkers = true, true
 	all := idem.Filter{States: []idem.State{idem.StateParked, idem.StatePending}}
 	for name, do := range map[string]func(context.Context) error{
@@ -99,9 +100,9 @@ func TestEachStatementOfAnOperationHasADeadline(t *testing.T) {
 			_, err := o.Discard(ctx, idem.Filter{IDs: []string{"bad1"}}, "")
 			return err
 		},
-		"Actions": func(ctx context.Context) error { _, err := i.Actions(ctx, 0, 10); return err },
+		"Actions": func(ctx context.Context) error { _, err := o.Actions(ctx, 0, 10); return err },
 		"ActionEvents": func(ctx context.Context) error {
-			_, err := i.ActionEvents(ctx, queryOne[int64](s, `select min(id) from idem_audit`))
+			_, err := o.ActionEvents(ctx, queryOne[int64](s, `select min(id) from idem_audit`))
 			return err
 		},
 	} {

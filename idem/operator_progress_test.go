@@ -13,6 +13,7 @@ import (
 	"github.com/paghooks/paghooks/idem"
 	"github.com/paghooks/paghooks/idem/idemtest"
 	"github.com/paghooks/paghooks/idem/internal/pgproxy"
+	"github.com/paghooks/paghooks/idem/operator"
 )
 
 func TestTrailTellsHowFarAReplayHasCome(t *testing.T) {
@@ -21,32 +22,32 @@ func TestTrailTellsHowFarAReplayHasCome(t *testing.T) {
 	for _, id := range []string{"e1", "e2", "e3"} {
 		s.wantAnswer(paid(id), 200) // unhandled
 	}
-	var meanwhile []idem.Action
+	var meanwhile []operator.Action
 	s.deploy(func(n *notes) {
 		idem.Handle(&n.Routes, "paid", func(ctx context.Context, _ pgx.Tx, n *note) (err error) {
 			if n.ID == "e2" {
-				meanwhile, err = s.processor.Actions(ctx, 0, 10)
+				meanwhile, err = operator.New(s.processor, "").Actions(ctx, 0, 10)
 			}
 			return err
 		})
 	})
-	if _, err := idem.NewOperator(s.processor, "ana").Replay(t.Context(), idem.Filter{}, "handler deployed"); err != nil {
+	if _, err := operator.New(s.processor, "ana").Replay(t.Context(), idem.Filter{}, "handler deployed"); err != nil {
 		t.Fatal(err)
 	}
-	ended, err := s.processor.Actions(t.Context(), 0, 10)
+	ended, err := operator.New(s.processor, "").Actions(t.Context(), 0, 10)
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := idem.Action{
+	want := operator.Action{
 		Actor: "ana", Action: "replay", Source: "notes", Filter: "states unhandled parked", Reason: "handler deployed",
 		Events: 3, Result: "1 of 3: 1 done, 0 failed, 0 without a handler",
 	}
-	ignore := cmpopts.IgnoreFields(idem.Action{}, "ID", "At")
-	if diff := cmp.Diff([]idem.Action{want}, meanwhile, ignore); diff != "" {
+	ignore := cmpopts.IgnoreFields(operator.Action{}, "ID", "At")
+	if diff := cmp.Diff([]operator.Action{want}, meanwhile, ignore); diff != "" {
 		t.Error("during the second event the trail has (-want +got):\n" + diff)
 	}
 	want.Result = "3 done, 0 failed, 0 without a handler"
-	if diff := cmp.Diff([]idem.Action{want}, ended, ignore, cmpopts.IgnoreFields(idem.Action{}, "EndedAt")); diff != "" || ended[0].EndedAt.IsZero() {
+	if diff := cmp.Diff([]operator.Action{want}, ended, ignore, cmpopts.IgnoreFields(operator.Action{}, "EndedAt")); diff != "" || ended[0].EndedAt.IsZero() {
 		t.Errorf("after it, ended %s, the trail has (-want +got):\n%s", ended[0].EndedAt, diff)
 	}
 }
@@ -65,7 +66,7 @@ func TestReplayGoesOnAfterTheNetworkForgetsItsNote(t *testing.T) {
 	s.processor.Observe = func(context.Context, idem.Observation) { forget() }
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()
-	if r, err := idem.NewOperator(s.processor, "ana").Replay(ctx, idem.Filter{}, ""); r != (idem.Replayed{Done: 2}) || err != nil {
+	if r, err := operator.New(s.processor, "ana").Replay(ctx, idem.Filter{}, ""); r != (idem.Replayed{Done: 2}) || err != nil {
 		t.Error(r, err)
 	}
 	s.wantEffects(2)

@@ -12,13 +12,14 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/paghooks/paghooks/idem"
+	"github.com/paghooks/paghooks/idem/operator"
 )
 
 // trail is the audit trail without what differs from run to run, oldest first.
-func (s *app) trail() (lines []idem.Action) {
+func (s *app) trail() (lines []operator.Action) {
 	s.Helper()
 	for before := int64(0); ; {
-		page, err := s.inbox.Actions(s.Context(), before, 2)
+		page, err := operator.New(s.inbox, "").Actions(s.Context(), before, 2)
 		if err != nil {
 			s.Fatal(err)
 		}
@@ -30,12 +31,12 @@ func (s *app) trail() (lines []idem.Action) {
 			if a.Result != "" && (a.EndedAt.Before(a.At) || time.Since(a.At) > time.Hour) {
 				s.Errorf("an action began at %s and ended at %s", a.At, a.EndedAt)
 			}
-			lines = append([]idem.Action{a}, lines...)
+			lines = append([]operator.Action{a}, lines...)
 		}
 	}
 }
 
-var anyTime = cmpopts.IgnoreFields(idem.Action{}, "ID", "At", "EndedAt")
+var anyTime = cmpopts.IgnoreFields(operator.Action{}, "ID", "At", "EndedAt")
 
 func TestWhatAnOperatorDoesIsInTheAuditTrail(t *testing.T) {
 	t.Parallel()
@@ -44,7 +45,7 @@ func TestWhatAnOperatorDoesIsInTheAuditTrail(t *testing.T) {
 	s.on(m.handle)
 	s.store(letter("bad1", "o1", 1), letter("bad2", "o2", 1), letter("bad3", "o3", 1), letter("bad4", "o4", 1))
 	s.drain(4)
-	ana := idem.NewOperator(s.inbox, "ana@shop")
+	ana := operator.New(s.inbox, "ana@shop")
 	var progress []idem.Replayed
 	ana.Progress = func(sum idem.Replayed, of int) {
 		progress = append(progress, sum)
@@ -80,7 +81,7 @@ func TestWhatAnOperatorDoesIsInTheAuditTrail(t *testing.T) {
 	if diff := cmp.Diff([]string{"bad1: no such order", "bad2: no such order"}, failed); diff != "" {
 		t.Error("failed (-want +got):\n" + diff)
 	}
-	want := []idem.Action{
+	want := []operator.Action{
 		{Action: "dry replay", Filter: "states unhandled parked; ids bad1 bad2", Events: 2, Result: "0 done, 2 failed, 0 without a handler; first failure: paid bad1: no such order"},
 		{Action: "replay", Filter: "states unhandled parked; ids bad1 bad2", Reason: "the order came late", Events: 2, Result: "2 done, 0 failed, 0 without a handler"},
 		{Action: "requeue", Filter: "states unhandled parked; entities o3", Events: 1, Result: "1 requeued"},
@@ -94,7 +95,7 @@ func TestWhatAnOperatorDoesIsInTheAuditTrail(t *testing.T) {
 	if diff := cmp.Diff(want, trail, anyTime); diff != "" {
 		t.Error("the trail (-want +got):\n" + diff)
 	}
-	events, err := s.inbox.ActionEvents(t.Context(), trail[1].ID)
+	events, err := operator.New(s.inbox, "").ActionEvents(t.Context(), trail[1].ID)
 	if diff := cmp.Diff([]string{"notes//bad1", "notes//bad2"}, events); diff != "" || err != nil {
 		t.Error(err, "the events of the replay (-want +got):\n"+diff)
 	}
@@ -106,7 +107,7 @@ func TestActionIsRecordedBeforeItBegins(t *testing.T) {
 	t.Parallel()
 	s := newInboxApp(t)
 	before := func(context.Context) (string, error) {
-		want := []idem.Action{{Actor: "ana", Action: "reveal", Source: "notes", Filter: "a body"}}
+		want := []operator.Action{{Actor: "ana", Action: "reveal", Source: "notes", Filter: "a body"}}
 		trail := s.trail()
 		if diff := cmp.Diff(want, trail, anyTime); diff != "" {
 			t.Error("the trail meanwhile (-want +got):\n" + diff)
@@ -116,7 +117,7 @@ func TestActionIsRecordedBeforeItBegins(t *testing.T) {
 		}
 		return "shown", nil
 	}
-	if err := idem.NewOperator(s.inbox, "ana").Record(t.Context(), "reveal", "a body", "", before); err != nil {
+	if err := operator.New(s.inbox, "ana").Record(t.Context(), "reveal", "a body", "", before); err != nil {
 		t.Fatal(err)
 	}
 	if trail := s.trail(); trail[0].Result != "shown" {
@@ -135,15 +136,15 @@ func TestOperatorRefusesWhatCannotBeRecordedOrMeant(t *testing.T) {
 		say string
 	}{
 		"nobody": {func() error {
-			_, err := idem.NewOperator(s.inbox, "").Discard(t.Context(), idem.Filter{Types: []string{"paid"}}, "")
+			_, err := operator.New(s.inbox, "").Discard(t.Context(), idem.Filter{Types: []string{"paid"}}, "")
 			return err
-		}, "give NewOperator who it acts for"},
+		}, "give New who it acts for"},
 		"all events": {func() error {
-			_, err := idem.NewOperator(s.inbox, "ana").Discard(t.Context(), idem.Filter{}, "")
+			_, err := operator.New(s.inbox, "ana").Discard(t.Context(), idem.Filter{}, "")
 			return err
 		}, "the filter names none"},
 		"workers that are not there": {func() error {
-			_, err := idem.NewOperator(s.processor, "ana").Requeue(t.Context(), idem.Filter{}, "")
+			_, err := operator.New(s.processor, "ana").Requeue(t.Context(), idem.Filter{}, "")
 			return err
 		}, "a Processor has no workers"},
 	} {
@@ -152,7 +153,7 @@ func TestOperatorRefusesWhatCannotBeRecordedOrMeant(t *testing.T) {
 		}
 	}
 	s.exec(`drop table idem_audit`)
-	if n, err := idem.NewOperator(s.inbox, "ana").Discard(t.Context(), idem.Filter{Types: []string{"paid"}}, ""); n != 0 || err == nil {
+	if n, err := operator.New(s.inbox, "ana").Discard(t.Context(), idem.Filter{Types: []string{"paid"}}, ""); n != 0 || err == nil {
 		t.Errorf("Discard = %d, %v without a trail", n, err)
 	}
 	s.wantState("bad1", idem.StateParked)
@@ -165,7 +166,7 @@ func TestOperatorRefusesWhatCannotBeRecordedOrMeant(t *testing.T) {
 func TestActionThatPanicsHasAnEndInTheTrail(t *testing.T) {
 	t.Parallel()
 	s := newInboxApp(t)
-	err := idem.NewOperator(s.inbox, "ana").Record(t.Context(), "reveal", "a body", "", func(context.Context) (string, error) { panic("no such field") })
+	err := operator.New(s.inbox, "ana").Record(t.Context(), "reveal", "a body", "", func(context.Context) (string, error) { panic("no such field") })
 	if err == nil || !strings.Contains(err.Error(), "no such field") {
 		t.Error(err)
 	}
@@ -185,7 +186,7 @@ func TestLineOfTheTrailIsShortWhateverWasChosen(t *testing.T) {
 	}
 	reason := strings.Repeat("because ", 100_000)
 	s.workersElsewhere("notes")
-	if n, err := idem.NewOperator(s.inbox, "ana").Requeue(t.Context(), idem.Filter{IDs: ids}, reason); n != 0 || err != nil {
+	if n, err := operator.New(s.inbox, "ana").Requeue(t.Context(), idem.Filter{IDs: ids}, reason); n != 0 || err != nil {
 		t.Fatal(n, err)
 	}
 	a := s.trail()[0]

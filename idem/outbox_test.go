@@ -16,6 +16,7 @@ import (
 
 	"github.com/paghooks/paghooks/idem"
 	"github.com/paghooks/paghooks/idem/broker"
+	"github.com/paghooks/paghooks/idem/operator"
 	"github.com/paghooks/paghooks/idem/outbox"
 )
 
@@ -182,7 +183,7 @@ func TestMessageThatTheBrokerRefusesIsParkedAndRequeued(t *testing.T) {
 	}
 	w.refuse = nil
 	s.workersElsewhere("shop")
-	if n, err := idem.NewOperator(outbox, "ana").Requeue(t.Context(), idem.Filter{}, "the limit was raised"); n != 1 || err != nil {
+	if n, err := operator.New(outbox, "ana").Requeue(t.Context(), idem.Filter{}, "the limit was raised"); n != 1 || err != nil {
 		t.Error(n, err)
 	}
 	s.drain(1)
@@ -270,7 +271,7 @@ func TestDryRunOfAMessageDoesNotPublishIt(t *testing.T) {
 	s.wantAnswer(paid("e1"), http.StatusOK)
 	s.drain(1)
 	w.refuse = nil
-	sum, err := idem.NewOperator(outbox, "ana").DryReplay(t.Context(), idem.Filter{}, "")
+	sum, err := operator.New(outbox, "ana").DryReplay(t.Context(), idem.Filter{}, "")
 	if diff := cmp.Diff(idem.Replayed{Done: 1}, sum); diff != "" || err != nil {
 		t.Error(diff, err)
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/paghooks/paghooks/idem"
 	"github.com/paghooks/paghooks/idem/idemtest"
+	"github.com/paghooks/paghooks/idem/operator"
 )
 
 // asRole opens two pools on one schema: the owner's, and one of a role that may
@@ -94,7 +95,7 @@ func TestRoleThatMayOnlyReadAndWriteRunsBothModes(t *testing.T) {
 	if n := queryOne[int](s, `select count(*) from idem_event_log`); n != 6 {
 		t.Errorf("the view shows %d events, want 6", n)
 	}
-	if n, err := idem.NewOperator(s.inbox, "ana").Discard(t.Context(), idem.Filter{IDs: []string{"new"}}, "a test"); n != 1 || err != nil {
+	if n, err := operator.New(s.inbox, "ana").Discard(t.Context(), idem.Filter{IDs: []string{"new"}}, "a test"); n != 1 || err != nil {
 		t.Errorf("Discard by an operator = %d, %v", n, err)
 	}
 	s.exec(`update idem_events set received_at = '2020-01-01'`)

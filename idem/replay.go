@@ -42,11 +42,17 @@ type Replayed struct {
 // has no workers any more. To have workers do it, see [Inbox.Requeue]; to see
 // what would happen, [Common.DryReplay].
 func (c *Common) Replay(ctx context.Context, f Filter) (Replayed, error) {
-	sum, err := c.runAll(ctx, f, c.replay)
+	return c.ReplayFunc(ctx, f, func(Replayed, Event, error) {})
+}
+
+// ReplayFunc is Replay with a report: it calls ran after each event, with the sum until
+// then, and why the event failed, if it did.
+func (c *Common) ReplayFunc(ctx context.Context, f Filter, ran func(sum Replayed, e Event, failure error)) (Replayed, error) {
+	sum, err := c.runAll(ctx, f, c.replay, ran)
 	if err != nil {
 		return sum, err
 	}
-	return c.goThroughLanes(ctx, sum, func(Replayed, Event, error) {})
+	return c.goThroughLanes(ctx, sum, ran)
 }
 
 // goThroughLanes goes on behind what a replay has done: see replayHeld.
@@ -58,12 +64,14 @@ func (c *Common) goThroughLanes(ctx context.Context, sum Replayed, ran func(Repl
 }
 
 // runAll runs the events that f chooses, by replay or dryReplay.
-func (c *Common) runAll(ctx context.Context, f Filter, run func(context.Context, StoredEvent) (Outcome, error)) (Replayed, error) {
+func (c *Common) runAll(
+	ctx context.Context, f Filter, run func(context.Context, StoredEvent) (Outcome, error), ran func(Replayed, Event, error),
+) (Replayed, error) {
 	keys, err := c.find(ctx, f)
 	if err != nil {
 		return Replayed{}, fmt.Errorf("idem: listing events: %w", explain(err))
 	}
-	return c.runKeys(ctx, keys, Replayed{}, run, func(Replayed, Event, error) {})
+	return c.runKeys(ctx, keys, Replayed{}, run, ran)
 }
 
 // runKeys runs events by their row keys, and calls ran after each, with the sum

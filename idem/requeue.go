@@ -14,13 +14,19 @@ import (
 // being processed are left. It returns how many it requeued.
 //
 // It does not ask whether workers run, here or elsewhere, now or later: see
-// [Operator.Requeue], which does.
+// operator.Operator.Requeue, which does.
 func (i *Inbox) Requeue(ctx context.Context, f Filter) (int64, error) {
+	return i.RequeueFunc(ctx, f, unrecorded)
+}
+
+// RequeueFunc is Requeue for who records it: changed gets the row keys of the requeued
+// events in the transaction that requeues them, which is rolled back if it returns an error.
+func (i *Inbox) RequeueFunc(ctx context.Context, f Filter, changed func(ctx context.Context, tx pgx.Tx, events []string) error) (int64, error) {
 	keys, err := i.find(ctx, f)
 	if err != nil {
 		return 0, fmt.Errorf("idem: requeueing events: %w", explain(err))
 	}
-	return i.requeueAll(ctx, keys, f.states(), unrecorded)
+	return i.requeueAll(ctx, keys, f.states(), changed)
 }
 
 // requeueAll makes events pending by their row keys, if they are in one of states.

@@ -12,13 +12,14 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/paghooks/paghooks/idem"
+	"github.com/paghooks/paghooks/idem/operator"
 )
 
 // rescope moves what is stored without a scope to the scope shop.
 func (s *app) rescope(want int64) {
 	s.Helper()
-	o := idem.NewOperator(s.processor, "ana")
-	if n, err := o.Rescope(s.Context(), "", idem.Account{Source: "notes", Scope: "shop"}, "a second account"); n != want || err != nil {
+	o := operator.New(s.processor, "ana")
+	if n, err := o.Rescope(s.Context(), "", operator.Account{Source: "notes", Scope: "shop"}, "a second account"); n != want || err != nil {
 		s.Fatalf("Rescope = %d, %v, want %d", n, err, want)
 	}
 }
@@ -197,7 +198,7 @@ func TestRenamedSourceKeepsItsEventsAndItsTrail(t *testing.T) {
 	s.exec(`insert into idem_events (event, type, key, state) values ('old//e1', 'paid', '', 'done'), ('old/shop/e1', 'paid', 'o1', 'pending');
 		insert into idem_payloads (event, source, lane, due_at, received_at, body) values ('old/shop/e1', 'old', 'old/shop/o1', now(), now(), '{}');
 		insert into idem_audit (actor, action, source, filter, reason, events) values ('ana', 'replay', 'old', '', '', array['old//e1', 'old/shop/e1'])`)
-	o := idem.NewOperator(idem.NewProcessor(s.pool, &named{name: "old"}), "ana")
+	o := operator.New(idem.NewProcessor(s.pool, &named{name: "old"}), "ana")
 	trail := func(source, events string) {
 		t.Helper()
 		got := queryOne[string](s, `select source || ' ' || events::text from idem_audit order by id limit 1`)
@@ -206,7 +207,7 @@ func TestRenamedSourceKeepsItsEventsAndItsTrail(t *testing.T) {
 		}
 	}
 	for _, scope := range []string{"", "shop"} {
-		if n, err := o.Rescope(t.Context(), scope, idem.Account{Source: "notes", Scope: scope}, ""); n != 1 || err != nil {
+		if n, err := o.Rescope(t.Context(), scope, operator.Account{Source: "notes", Scope: scope}, ""); n != 1 || err != nil {
 			t.Fatalf("Rescope = %d, %v", n, err)
 		}
 		if scope == "" {
@@ -232,11 +233,11 @@ func (n *named) Name() string { return n.name }
 
 func TestRescopeRefusesWhatWouldLoseOrDoubleAnEvent(t *testing.T) {
 	t.Parallel()
-	shop := idem.Account{Source: "notes", Scope: "shop"}
+	shop := operator.Account{Source: "notes", Scope: "shop"}
 	for _, c := range []struct {
 		why  string
 		make string
-		to   idem.Account
+		to   operator.Account
 		want string
 	}{
 		{
@@ -258,10 +259,10 @@ func TestRescopeRefusesWhatWouldLoseOrDoubleAnEvent(t *testing.T) {
 				values (1, 'notes', 'till', 42, now(), now()), (2, 'notes', 'gone', 43, now(), now() - interval '1 minute'), (3, 'others', 'till', 44, now(), now())`, shop,
 			"1 workers of notes are alive, one on till in process 42: stop every process",
 		},
-		{"a slash would be in the row key", ``, idem.Account{Source: "a/b"}, `the source to move events to is "a/b"`},
-		{"a source has a name", ``, idem.Account{Scope: "shop"}, `the source to move events to is ""`},
-		{"it cannot be stored", ``, idem.Account{Source: "notes", Scope: "a\x00"}, `the scope to move events to`},
-		{"they are there", ``, idem.Account{Source: "notes"}, `would be moved to where they are`},
+		{"a slash would be in the row key", ``, operator.Account{Source: "a/b"}, `the source to move events to is "a/b"`},
+		{"a source has a name", ``, operator.Account{Scope: "shop"}, `the source to move events to is ""`},
+		{"it cannot be stored", ``, operator.Account{Source: "notes", Scope: "a\x00"}, `the scope to move events to`},
+		{"they are there", ``, operator.Account{Source: "notes"}, `would be moved to where they are`},
 	} {
 		t.Run(c.why, func(t *testing.T) {
 			t.Parallel()
@@ -269,7 +270,7 @@ func TestRescopeRefusesWhatWouldLoseOrDoubleAnEvent(t *testing.T) {
 			s.exec(`insert into idem_events (event, type, key, state) values ('notes//e1', '', '', 'done')`)
 			s.exec(c.make)
 			want := s.contents()
-			n, err := idem.NewOperator(s.processor, "ana").Rescope(t.Context(), "", c.to, "")
+			n, err := operator.New(s.processor, "ana").Rescope(t.Context(), "", c.to, "")
 			if n != 0 || err == nil || !strings.Contains(err.Error(), c.want) {
 				t.Errorf("Rescope = %d, %v, want %s", n, err, c.want)
 			}

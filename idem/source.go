@@ -11,7 +11,7 @@ import (
 // Ignores and Route. Its methods are called from many goroutines at once.
 type Source interface {
 	// Name is the provider's name. It is part of every stored event's key, so
-	// it never changes (unless [Operator.Rescope] moves the events), and has no slash.
+	// it never changes (unless operator.Operator.Rescope moves the events), and has no slash.
 	Name() string
 
 	// Open verifies a delivery and names its event. It refuses what the headers

@@ -92,7 +92,7 @@
 // tells a handler. An account that was there before the others keeps having none:
 // its secret stays with NewDispatcher. A scope that is introduced later makes a new
 // event of each one that comes again, which is done twice, unless its events are
-// moved first: see [idem.Operator.Rescope].
+// moved first: see operator.Operator.Rescope.
 //
 // # Test your endpoint
 //

@@ -9,6 +9,7 @@ import (
 
 	"github.com/paghooks/paghooks/idem"
 	"github.com/paghooks/paghooks/idem/console"
+	"github.com/paghooks/paghooks/idem/operator"
 )
 
 func TestWithoutAccessEveryRequestIsForbidden(t *testing.T) {
@@ -74,7 +75,7 @@ func TestWhoMayOnlySeeCanNeitherActNorReveal(t *testing.T) {
 		}
 	}
 	a.wantState("letters", "e1", idem.StateParked)
-	if actions, err := a.inbox.Actions(t.Context(), 0, 10); len(actions) != 0 || err != nil {
+	if actions, err := operator.New(a.inbox, "").Actions(t.Context(), 0, 10); len(actions) != 0 || err != nil {
 		t.Errorf("the trail has %v, %v, want nothing", actions, err)
 	}
 }

@@ -11,23 +11,24 @@ import (
 	"time"
 
 	"github.com/paghooks/paghooks/idem"
+	"github.com/paghooks/paghooks/idem/operator"
 )
 
 // verbs are what may be done to events.
 var verbs = map[string]verb{
-	"replay": {"Replay", "Handlers process these events now, one after the other, each once.", false, func(ctx context.Context, op *idem.Operator, f idem.Filter, reason string) error {
+	"replay": {"Replay", "Handlers process these events now, one after the other, each once.", false, func(ctx context.Context, op *operator.Operator, f idem.Filter, reason string) error {
 		_, err := op.Replay(ctx, f, reason)
 		return err
 	}},
-	"dry-run": {"Dry run", "Handlers process these events, each in a transaction that is rolled back. What handlers do outside of it does happen.", false, func(ctx context.Context, op *idem.Operator, f idem.Filter, reason string) error {
+	"dry-run": {"Dry run", "Handlers process these events, each in a transaction that is rolled back. What handlers do outside of it does happen.", false, func(ctx context.Context, op *operator.Operator, f idem.Filter, reason string) error {
 		_, err := op.DryReplay(ctx, f, reason)
 		return err
 	}},
-	"requeue": {"Requeue", "Workers process these events again, as if they had just arrived.", false, func(ctx context.Context, op *idem.Operator, f idem.Filter, reason string) error {
+	"requeue": {"Requeue", "Workers process these events again, as if they had just arrived.", false, func(ctx context.Context, op *operator.Operator, f idem.Filter, reason string) error {
 		_, err := op.Requeue(ctx, f, reason)
 		return err
 	}},
-	"discard": {"Discard", "These events are given up for good: they will not be processed, and their bodies go unless the application keeps bodies.", true, func(ctx context.Context, op *idem.Operator, f idem.Filter, reason string) error {
+	"discard": {"Discard", "These events are given up for good: they will not be processed, and their bodies go unless the application keeps bodies.", true, func(ctx context.Context, op *operator.Operator, f idem.Filter, reason string) error {
 		_, err := op.Discard(ctx, f, reason)
 		return err
 	}},
@@ -36,7 +37,7 @@ var verbs = map[string]verb{
 type verb struct {
 	Label, Means string
 	Final        bool // cannot be undone, and needs a reason
-	do           func(ctx context.Context, op *idem.Operator, f idem.Filter, reason string) error
+	do           func(ctx context.Context, op *operator.Operator, f idem.Filter, reason string) error
 }
 
 // asked is an action that a form asks for.

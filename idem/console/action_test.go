@@ -13,6 +13,7 @@ import (
 	"github.com/paghooks/paghooks/idem"
 	"github.com/paghooks/paghooks/idem/broker"
 	"github.com/paghooks/paghooks/idem/console"
+	"github.com/paghooks/paghooks/idem/operator"
 	"github.com/paghooks/paghooks/idem/outbox"
 )
 
@@ -91,10 +92,12 @@ func TestProcessorHasNoWorkersToRequeueFor(t *testing.T) {
 	a.wantState("notes", "n1", idem.StateDone)
 }
 
-// deaf is a broker that takes nothing.
+// deaf is a broker that has no place for the message.
 type deaf struct{}
 
-func (deaf) Publish(context.Context, broker.Message) error { return errors.New("the broker is full") }
+func (deaf) Publish(context.Context, broker.Message) error {
+	return idem.NoRetry(errors.New("no such topic"))
+}
 
 func TestMessagesOfAnOutboxCanBeRequeuedForItsWorkers(t *testing.T) {
 	t.Parallel()
@@ -229,6 +232,7 @@ func TestActionLeavesWhatWasNotShown(t *testing.T) {
 			t.Parallel()
 			a := newApp(t)
 			a.letters("n1", "n2", "n3", "n4", "n5", "n6", "n7")
+			a.workersElsewhere()
 			form := a.get("confirm?source=letters&state=parked&action=" + action).form("act")
 			form.Set("reason", "noise")
 			a.fix()
@@ -239,7 +243,7 @@ func TestActionLeavesWhatWasNotShown(t *testing.T) {
 			a.letters("p1", "p2", "p3", "p4", "p5", "p6")
 			a.post("act", form).want(303)
 			a.get("trail?source=letters").want(200, "noise (of 7 events that were shown, 6 had left the list, and 6 came since: those are left alone) 1 ")
-			events, err := a.inbox.ActionEvents(t.Context(), 1)
+			events, err := operator.New(a.inbox, "").ActionEvents(t.Context(), 1)
 			if diff := cmp.Diff([]string{"letters//n7"}, events); diff != "" || err != nil {
 				t.Error(err, "the trail's events (-want +got):\n"+diff)
 			}
@@ -299,6 +303,7 @@ func TestActionIsAboutAsManyEventsAsAFormCarries(t *testing.T) {
 	}
 	exec(`insert into idem_events (event, type, key, state) select 'letters//' || n, 'paid', '', 'parked' from generate_series(1, 50000) n;
 		insert into idem_payloads (event, source, received_at, body) select event, 'letters', received_at, '' from idem_events`)
+	a.workersElsewhere()
 	form := a.get("confirm?source=letters&state=parked&action=requeue").form("act")
 	exec(`insert into idem_events (event, type, key, state) values ('letters//one', 'paid', '', 'parked');
 		insert into idem_payloads (event, source, received_at, body) values ('letters//one', 'letters', now(), '')`)

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/paghooks/paghooks/idem"
+	"github.com/paghooks/paghooks/idem/operator"
 	"github.com/paghooks/paghooks/idem/outbox"
 )
 
@@ -50,7 +51,7 @@ var _ http.Handler = (*Handler)(nil)
 type source struct {
 	name     string
 	receiver idem.Receiver
-	events   *idem.Common
+	events   *operator.Operator // of nobody: it reads
 	workers  bool
 	counts   latest[idem.Stats]
 	held     latest[[]idem.Queue]
@@ -68,7 +69,7 @@ func New(receivers ...idem.Receiver) *Handler {
 	}
 	for _, r := range receivers {
 		workers := hasWorkers(r)
-		events := idem.NewOperator(r, "").Common
+		events := operator.New(r, "")
 		s := &source{name: events.SourceName(), receiver: r, events: events, workers: workers}
 		i := slices.IndexFunc(h.sources, func(other *source) bool { return other.name == s.name })
 		switch {
@@ -106,7 +107,7 @@ type visit struct {
 }
 
 // operator acts for the user.
-func (v *visit) operator() *idem.Operator { return idem.NewOperator(v.source.receiver, v.user) }
+func (v *visit) operator() *operator.Operator { return operator.New(v.source.receiver, v.user) }
 
 // redirect leads to a page, by GET. The address is relative, which http.Redirect
 // would make absolute without knowing what a proxy has cut off.

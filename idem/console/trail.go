@@ -7,7 +7,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/paghooks/paghooks/idem"
+	"github.com/paghooks/paghooks/idem/operator"
 )
 
 func (v *visit) trail(ctx context.Context) error {
@@ -24,7 +24,7 @@ func (v *visit) trail(ctx context.Context) error {
 		next = actions[perPage-1].ID
 	}
 	return v.render(http.StatusOK, "trail", "Audit trail", struct {
-		Actions []idem.Action
+		Actions []operator.Action
 		Next    int64
 	}{actions, next})
 }
@@ -54,7 +54,7 @@ func (v *visit) action(ctx context.Context) error {
 		events = append(events, named(key))
 	}
 	return v.render(http.StatusOK, "action", "Action", struct {
-		idem.Action
+		operator.Action
 		Chosen []eventName
 	}{actions[0], events})
 }

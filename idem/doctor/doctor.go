@@ -10,6 +10,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/paghooks/paghooks/idem"
+	"github.com/paghooks/paghooks/idem/operator"
 	"github.com/paghooks/paghooks/idem/outbox"
 )
 
@@ -72,7 +73,7 @@ var needTables = []string{"features", "workers", "stuck", "parked", "blocked", "
 func (l limits) check(ctx context.Context, pool *pgxpool.Pool, receivers []idem.Receiver) ([]Finding, error) {
 	e := &examination{limits: l, pool: pool, db: unprepared{pool}}
 	for _, r := range receivers {
-		o := idem.NewOperator(r, "doctor")
+		o := operator.New(r, "doctor")
 		e.operators = append(e.operators, o)
 		if _, ok := r.(*outbox.Outbox); ok {
 			e.outboxes = append(e.outboxes, o.SourceName())

@@ -6,12 +6,12 @@ import (
 	"slices"
 	"time"
 
-	"github.com/paghooks/paghooks/idem"
 	"github.com/paghooks/paghooks/idem/internal/store"
+	"github.com/paghooks/paghooks/idem/operator"
 )
 
 // ofEach asks about the events of each source.
-func (e *examination) ofEach(ask func(*idem.Operator) (*Finding, error)) (found []Finding, err error) {
+func (e *examination) ofEach(ask func(*operator.Operator) (*Finding, error)) (found []Finding, err error) {
 	for _, o := range e.operators {
 		f, err := ask(o)
 		if err != nil {
@@ -26,7 +26,7 @@ func (e *examination) ofEach(ask func(*idem.Operator) (*Finding, error)) (found 
 }
 
 func (e *examination) retention(context.Context) ([]Finding, error) {
-	return e.ofEach(func(o *idem.Operator) (*Finding, error) {
+	return e.ofEach(func(o *operator.Operator) (*Finding, error) {
 		if o.Retention >= e.redelivery || slices.Contains(e.outboxes, o.SourceName()) {
 			return nil, nil
 		}
@@ -40,7 +40,7 @@ func (e *examination) retention(context.Context) ([]Finding, error) {
 
 // workers finds events that are due and that no worker claims.
 func (e *examination) workers(ctx context.Context) ([]Finding, error) {
-	return e.ofEach(func(o *idem.Operator) (*Finding, error) {
+	return e.ofEach(func(o *operator.Operator) (*Finding, error) {
 		age, err := store.OldestUnclaimed(ctx, e.db, o.SourceName(), e.notTaken)
 		if err != nil || age == 0 {
 			return nil, err
@@ -60,7 +60,7 @@ func (e *examination) workers(ctx context.Context) ([]Finding, error) {
 
 // stuck finds events that are held back behind nothing.
 func (e *examination) stuck(ctx context.Context) ([]Finding, error) {
-	return e.ofEach(func(o *idem.Operator) (*Finding, error) {
+	return e.ofEach(func(o *operator.Operator) (*Finding, error) {
 		n, err := store.CountStuck(ctx, e.db, o.SourceName())
 		if err != nil || n == 0 {
 			return nil, err
@@ -73,7 +73,7 @@ func (e *examination) stuck(ctx context.Context) ([]Finding, error) {
 }
 
 func (e *examination) parked(ctx context.Context) ([]Finding, error) {
-	return e.ofEach(func(o *idem.Operator) (*Finding, error) {
+	return e.ofEach(func(o *operator.Operator) (*Finding, error) {
 		s, err := o.Stats(ctx)
 		if err != nil || s.Parked.Events == 0 {
 			return nil, err
@@ -87,7 +87,7 @@ func (e *examination) parked(ctx context.Context) ([]Finding, error) {
 }
 
 func (e *examination) blocked(ctx context.Context) ([]Finding, error) {
-	return e.ofEach(func(o *idem.Operator) (*Finding, error) {
+	return e.ofEach(func(o *operator.Operator) (*Finding, error) {
 		all, err := o.Blocked(ctx)
 		if err != nil || len(all) == 0 {
 			return nil, err
@@ -105,7 +105,7 @@ func (e *examination) blocked(ctx context.Context) ([]Finding, error) {
 }
 
 func (e *examination) conflicts(ctx context.Context) ([]Finding, error) {
-	return e.ofEach(func(o *idem.Operator) (*Finding, error) {
+	return e.ofEach(func(o *operator.Operator) (*Finding, error) {
 		all, err := o.Conflicts(ctx)
 		if err != nil || len(all) == 0 {
 			return nil, err

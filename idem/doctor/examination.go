@@ -8,7 +8,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
-	"github.com/paghooks/paghooks/idem"
+	"github.com/paghooks/paghooks/idem/operator"
 )
 
 // limits are from when on something is a finding.
@@ -41,9 +41,9 @@ type feature struct {
 type examination struct {
 	limits
 	pool      *pgxpool.Pool
-	db        unprepared       // the same
-	operators []*idem.Operator // one of each receiver; they only read
-	outboxes  []string         // the sources of those whose events no provider delivers
+	db        unprepared           // the same
+	operators []*operator.Operator // one of each receiver; they only read
+	outboxes  []string             // the sources of those whose events no provider delivers
 }
 
 // unprepared is the pool for statements that work behind any pooler: they prepare

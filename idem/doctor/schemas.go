@@ -7,8 +7,8 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/paghooks/paghooks/idem"
 	"github.com/paghooks/paghooks/idem/internal/store"
+	"github.com/paghooks/paghooks/idem/operator"
 )
 
 // schemas finds tables that the search_path hides, or that a first schema without
@@ -54,7 +54,7 @@ func (e *examination) schemas(ctx context.Context) ([]Finding, error) {
 // scopes finds sources of which a scope was introduced, perhaps without moving what
 // was stored before.
 func (e *examination) scopes(ctx context.Context) ([]Finding, error) {
-	return e.ofEach(func(o *idem.Operator) (*Finding, error) {
+	return e.ofEach(func(o *operator.Operator) (*Finding, error) {
 		mixed, err := store.HasMixedScopes(ctx, e.db, o.SourceName())
 		if err != nil || !mixed {
 			return nil, err

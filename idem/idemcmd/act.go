@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/paghooks/paghooks/idem"
+	"github.com/paghooks/paghooks/idem/operator"
 	"github.com/paghooks/paghooks/internal/terminal"
 )
 
@@ -15,8 +16,8 @@ type act struct {
 	verb   string
 	what   string // would happen to the events, as a sentence
 	always bool   // it does something even where no event matches
-	choose func(context.Context, *idem.Operator) (chosen, error)
-	do     func(context.Context, *idem.Operator, chosen) (done, error)
+	choose func(context.Context, *operator.Operator) (chosen, error)
+	do     func(context.Context, *operator.Operator, chosen) (done, error)
 }
 
 // chosen is what a person is shown, and asked about.
@@ -143,13 +144,13 @@ func (p *program) confirm(ctx context.Context, a act, total int64) error {
 }
 
 // choose returns the events that the flags choose.
-func (p *program) choose(ctx context.Context, o *idem.Operator) (chosen, error) {
+func (p *program) choose(ctx context.Context, o *operator.Operator) (chosen, error) {
 	f, err := o.Choose(ctx, p.filter)
 	return chosen{f, int64(len(f.Events))}, err
 }
 
 // first returns the oldest events of a filter.
-func first(ctx context.Context, o *idem.Operator, f idem.Filter) (few []idem.StoredEvent, err error) {
+func first(ctx context.Context, o *operator.Operator, f idem.Filter) (few []idem.StoredEvent, err error) {
 	for s, err := range o.List(ctx, f) {
 		if err != nil {
 			return nil, err
@@ -163,7 +164,7 @@ func first(ctx context.Context, o *idem.Operator, f idem.Filter) (few []idem.Sto
 
 // sayLeft says what of the events that a person was shown is no more to be acted upon, and what came
 // since. acted is how many events were.
-func (p *program) sayLeft(ctx context.Context, o *idem.Operator, c chosen, acted int64) error {
+func (p *program) sayLeft(ctx context.Context, o *operator.Operator, c chosen, acted int64) error {
 	if left := c.n - acted; left > 0 {
 		p.say("idem: %s of the %s of %s left alone: done, in another state by now, or being processed\n", number(left), events(c.n), clean(o.SourceName()))
 	}
@@ -188,7 +189,7 @@ func (p *program) sayLeft(ctx context.Context, o *idem.Operator, c chosen, acted
 }
 
 // changed prints how many events were changed.
-func (p *program) changed(o *idem.Operator, did string, n int64) done {
+func (p *program) changed(o *operator.Operator, did string, n int64) done {
 	if !p.json {
 		fmt.Fprintf(p.Stdout, "%s of %s: %s\n", events(n), clean(o.SourceName()), did)
 	}

@@ -11,10 +11,10 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/paghooks/paghooks/idem"
+	"github.com/paghooks/paghooks/idem/operator"
 )
 
-// action is an idem.Action as JSON.
+// action is an operator.Action as JSON.
 type action struct {
 	ID      int64     `json:"id"`
 	At      time.Time `json:"at"`
@@ -64,7 +64,7 @@ func (p *program) audit(ctx context.Context) error {
 	return t.print(p.Stdout)
 }
 
-func (p *program) auditOne(o *idem.Operator, a idem.Action, t *table) error {
+func (p *program) auditOne(o *operator.Operator, a operator.Action, t *table) error {
 	if p.json {
 		a.At, a.EndedAt = a.At.UTC(), a.EndedAt.UTC()
 		return p.printLine(action(a))

@@ -10,6 +10,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/paghooks/paghooks/idem"
+	"github.com/paghooks/paghooks/idem/operator"
 )
 
 // NewReceiver makes one of the application's receivers, with its handlers and
@@ -45,8 +46,8 @@ type program struct {
 
 	options
 	pool      *pgxpool.Pool
-	receivers []idem.Receiver  // of the sources that are wanted, in the order of Receivers or of their names
-	operators []*idem.Operator // one for each of them
+	receivers []idem.Receiver      // of the sources that are wanted, in the order of Receivers or of their names
+	operators []*operator.Operator // one for each of them
 }
 
 func pause(ctx context.Context, d time.Duration) error {

@@ -3,14 +3,14 @@ package idemcmd
 import (
 	"context"
 
-	"github.com/paghooks/paghooks/idem"
+	"github.com/paghooks/paghooks/idem/operator"
 )
 
 func (p *program) discard(ctx context.Context) error {
 	return p.carryOut(ctx, act{
 		verb: "discard", what: "They would not be processed, and their bodies would be deleted. This cannot be undone.",
 		choose: p.choose,
-		do: func(ctx context.Context, o *idem.Operator, c chosen) (done, error) {
+		do: func(ctx context.Context, o *operator.Operator, c chosen) (done, error) {
 			if p.dryRun {
 				return done{}, nil
 			}

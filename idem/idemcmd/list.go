@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/paghooks/paghooks/idem"
+	"github.com/paghooks/paghooks/idem/operator"
 )
 
 // event is a stored event as JSON.
@@ -72,7 +73,7 @@ func (p *program) list(ctx context.Context) error {
 }
 
 // listOf prints events of a source, or puts them into the table.
-func (p *program) listOf(ctx context.Context, o *idem.Operator, t *table) (n int64, err error) {
+func (p *program) listOf(ctx context.Context, o *operator.Operator, t *table) (n int64, err error) {
 	for place, more := (idem.Place{}), true; more; {
 		size := perPage
 		if p.limit > 0 {
@@ -93,7 +94,7 @@ func (p *program) listOf(ctx context.Context, o *idem.Operator, t *table) (n int
 	return n, nil
 }
 
-func (p *program) listOne(o *idem.Operator, s idem.StoredEvent, t *table) error {
+func (p *program) listOne(o *operator.Operator, s idem.StoredEvent, t *table) error {
 	if p.json {
 		return p.printLine(newEvent(s))
 	}
@@ -147,7 +148,7 @@ func (p *program) nothing(ctx context.Context) error {
 
 // find finds the events of an id: in the accounts that are named, else without
 // an account and, if it is not done, in any.
-func find(ctx context.Context, o *idem.Operator, scopes []string, id string) iter.Seq2[idem.StoredEvent, error] {
+func find(ctx context.Context, o *operator.Operator, scopes []string, id string) iter.Seq2[idem.StoredEvent, error] {
 	return func(yield func(idem.StoredEvent, error) bool) {
 		if rest, ok := strings.CutPrefix(id, o.SourceName()+"/"); ok { // source/scope/id
 			if scope, plain, ok := strings.Cut(rest, "/"); ok {

@@ -16,6 +16,7 @@ import (
 
 	"github.com/paghooks/paghooks/idem"
 	"github.com/paghooks/paghooks/idem/internal/store"
+	"github.com/paghooks/paghooks/idem/operator"
 )
 
 // open connects to the database and makes an operator for each source.
@@ -70,7 +71,7 @@ func (p *program) openSources(ctx context.Context, v *verb) error {
 	}
 	var names []string
 	for _, r := range receivers {
-		o := idem.NewOperator(r, who)
+		o := operator.New(r, who)
 		name := o.SourceName()
 		if slices.Contains(names, name) {
 			return fmt.Errorf("the program has two receivers of %s: give idemcmd.Main one of them, the Inbox if there is one", name)

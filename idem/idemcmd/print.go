@@ -14,7 +14,7 @@ import (
 
 	"github.com/jackc/pgx/v5/pgconn"
 
-	"github.com/paghooks/paghooks/idem"
+	"github.com/paghooks/paghooks/idem/operator"
 	"github.com/paghooks/paghooks/internal/terminal"
 )
 
@@ -143,7 +143,7 @@ func events[N int | int64](n N) string {
 }
 
 // sourceOf is the source's name where there are several.
-func (p *program) sourceOf(o *idem.Operator) string {
+func (p *program) sourceOf(o *operator.Operator) string {
 	if len(p.operators) < 2 {
 		return ""
 	}

@@ -26,7 +26,7 @@ func (p *program) newProgress(what string) *progress {
 	return &progress{program: p, what: what, begun: p.now()}
 }
 
-// show is for idem.Operator.Progress.
+// show is for operator.Operator.Progress.
 func (b *progress) show(sum idem.Replayed, of int) {
 	if !b.progresses {
 		return
@@ -49,7 +49,7 @@ func (b *progress) show(sum idem.Replayed, of int) {
 	b.width = len(line)
 }
 
-// failure is for idem.Operator.Failed: it says why an event failed, of the first
+// failure is for operator.Operator.Failed: it says why an event failed, of the first
 // few.
 func (b *progress) failure(e idem.Event, err error) {
 	if b.failed++; b.failed > firstFew {

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/paghooks/paghooks/idem"
+	"github.com/paghooks/paghooks/idem/operator"
 )
 
 // prune forgets old events, by the application's settings or the flags, and repairs
@@ -22,11 +22,11 @@ func (p *program) prune(ctx context.Context) error {
 	}
 	return p.carryOut(ctx, act{
 		verb: "prune", what: "They would be forgotten: one that is delivered again would be processed again.\nThe ages: " + p.ages() + ".", always: true,
-		choose: func(ctx context.Context, o *idem.Operator) (chosen, error) {
+		choose: func(ctx context.Context, o *operator.Operator) (chosen, error) {
 			n, err := o.DryPrune(ctx)
 			return chosen{n: n}, err
 		},
-		do: func(ctx context.Context, o *idem.Operator, _ chosen) (result done, err error) {
+		do: func(ctx context.Context, o *operator.Operator, _ chosen) (result done, err error) {
 			if p.dryRun {
 				return done{}, nil
 			}
@@ -51,7 +51,7 @@ func (p *program) ages() string {
 	return strings.Join(all, "; ")
 }
 
-func agesOf(o *idem.Operator) string {
+func agesOf(o *operator.Operator) string {
 	return fmt.Sprintf("older than %s; parked ones: %s", longAge(o.Retention), longAge(o.ParkedRetention))
 }
 

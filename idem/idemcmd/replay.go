@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/paghooks/paghooks/idem"
+	"github.com/paghooks/paghooks/idem/operator"
 )
 
 func (p *program) replay(ctx context.Context) error {
@@ -19,7 +20,7 @@ func (p *program) replay(ctx context.Context) error {
 }
 
 // replayOf replays events of a source, or tries to.
-func (p *program) replayOf(ctx context.Context, o *idem.Operator, c chosen) (done, error) {
+func (p *program) replayOf(ctx context.Context, o *operator.Operator, c chosen) (done, error) {
 	doing, did, run := "replaying ", "replayed", o.Replay
 	if p.dryRun {
 		doing, did, run = "trying ", "tried, and rolled back", o.DryReplay
@@ -46,7 +47,7 @@ func (p *program) replayOf(ctx context.Context, o *idem.Operator, c chosen) (don
 
 // replayed prints what a replay came to. It is an error if an event failed, or if
 // none was done.
-func (p *program) replayed(o *idem.Operator, did string, sum idem.Replayed) (done, error) {
+func (p *program) replayed(o *operator.Operator, did string, sum idem.Replayed) (done, error) {
 	if !p.json {
 		fmt.Fprintf(p.Stdout, "%s of %s: %s: %s\n", events(sum.Done+sum.Failed+sum.Unhandled), clean(o.SourceName()), did, sumText(sum))
 	}

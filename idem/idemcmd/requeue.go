@@ -3,14 +3,14 @@ package idemcmd
 import (
 	"context"
 
-	"github.com/paghooks/paghooks/idem"
+	"github.com/paghooks/paghooks/idem/operator"
 )
 
 func (p *program) requeue(ctx context.Context) error {
 	return p.carryOut(ctx, act{
 		verb: "requeue", what: "The workers of the inbox would process them again, each in its place in the order of its entity.",
 		choose: p.choose,
-		do: func(ctx context.Context, o *idem.Operator, c chosen) (done, error) {
+		do: func(ctx context.Context, o *operator.Operator, c chosen) (done, error) {
 			if p.dryRun {
 				return done{}, nil
 			}

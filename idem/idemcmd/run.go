@@ -90,7 +90,7 @@ const pooled = "a pooler is between: add default_query_exec_mode=exec to the dat
 // library.
 func (p *program) complain(ctx context.Context, err error) {
 	text := err.Error()
-	for _, name := range []string{"idem: ", "doctor: "} {
+	for _, name := range []string{"idem: ", "doctor: ", "operator: "} {
 		text = strings.ReplaceAll(text, name, "")
 	}
 	if pgErr, ok := errors.AsType[*pgconn.PgError](err); ok && hints[pgErr.Code] != "" {

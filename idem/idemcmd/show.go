@@ -9,6 +9,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/paghooks/paghooks/idem"
+	"github.com/paghooks/paghooks/idem/operator"
 )
 
 func (p *program) show(ctx context.Context) error {
@@ -33,7 +34,7 @@ func (p *program) show(ctx context.Context) error {
 }
 
 // showOne prints an event. Its body is shown once that is recorded.
-func (p *program) showOne(ctx context.Context, o *idem.Operator, s idem.StoredEvent, another bool) error {
+func (p *program) showOne(ctx context.Context, o *operator.Operator, s idem.StoredEvent, another bool) error {
 	reveal := func(context.Context) (string, error) { return "shown", p.printEvent(s, another) }
 	if !p.payload || len(s.Payload) == 0 {
 		_, err := reveal(ctx)

@@ -23,6 +23,7 @@ import (
 	"github.com/paghooks/paghooks/idem"
 	"github.com/paghooks/paghooks/idem/console"
 	"github.com/paghooks/paghooks/idem/idemtest"
+	"github.com/paghooks/paghooks/idem/operator"
 )
 
 // started is the one browser of all tests.
@@ -232,7 +233,7 @@ func (b *tab) fill() []string {
 		}
 	}
 	b.broken.Store(false)
-	op := idem.NewOperator(b.inbox, "ana@shop.example")
+	op := operator.New(b.inbox, "ana@shop.example")
 	if _, err := op.Discard(b.Context(), idem.Filter{IDs: []string{"evt_3a9d&311"}}, "a test of the sandbox"); err != nil {
 		b.Fatal(err)
 	}

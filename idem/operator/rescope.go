@@ -1,11 +1,9 @@
-package idem
+package operator
 
 import (
 	"context"
 	"fmt"
-	"log/slog"
 	"strings"
-	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -14,7 +12,7 @@ import (
 )
 
 // Account names what the events of a provider's account are stored under: see
-// [Event].
+// [idem.Event].
 type Account struct {
 	Source string
 	Scope  string // "" is an account without a scope
@@ -31,9 +29,9 @@ func (a Account) String() string {
 // CountScope counts the stored events of a scope, whatever their states: what
 // [Operator.Rescope] would move.
 func (o *Operator) CountScope(ctx context.Context, scope string) (int64, error) {
-	n, err := store.CountAccount(ctx, o.pool, store.Account{Source: o.source.Name(), Scope: scope})
+	n, err := store.CountAccount(ctx, o.Pool(), store.Account{Source: o.SourceName(), Scope: scope})
 	if err != nil {
-		return 0, fmt.Errorf("idem: counting the events of a scope: %w", explain(err))
+		return 0, fmt.Errorf("operator: counting the events of a scope: %w", store.Explain(err))
 	}
 	return n, nil
 }
@@ -49,8 +47,8 @@ func (o *Operator) CountScope(ctx context.Context, scope string) (int64, error) 
 //
 //  1. Stop every process that receives or processes events of the source. Deliveries
 //     fail meanwhile, and the provider repeats them.
-//  2. See that nothing of the old name is elsewhere: each [Spool] is empty, and the
-//     consumers of a [Relay] have received all that was published. What comes from there
+//  2. See that nothing of the old name is elsewhere: each [idem.Spool] is empty, and the
+//     consumers of a relay have received all that was published. What comes from there
 //     later has the old name, and is stored under that.
 //  3. Rescope.
 //  4. Start the version that uses the new name.
@@ -61,32 +59,37 @@ func (o *Operator) CountScope(ctx context.Context, scope string) (int64, error) 
 // names them, and says what to do. It cannot see an idle process without workers. Its time is
 // that of updating the rows.
 func (o *Operator) Rescope(ctx context.Context, scope string, to Account, reason string) (moved int64, err error) {
-	from := Account{o.source.Name(), scope}
+	from := Account{o.SourceName(), scope}
 	if err := checkRescope(from, to); err != nil {
 		return 0, err
 	}
 	err = o.Record(ctx, "rescope", from.String()+" to "+to.String(), reason, func(ctx context.Context) (string, error) {
 		options := pgx.TxOptions{IsoLevel: pgx.ReadCommitted} // to see what was committed while it waited
-		err := pgx.BeginTxFunc(ctx, o.pool, options, func(tx pgx.Tx) (err error) {
+		err := pgx.BeginTxFunc(ctx, o.Pool(), options, func(tx pgx.Tx) (err error) {
 			moved, err = rescope(ctx, tx, store.Account(from), store.Account(to))
 			return err
 		})
 		if err != nil {
-			return "nothing was moved", fmt.Errorf("idem: moving %s to %s: %w", from, to, explain(err))
+			return "nothing was moved", fmt.Errorf("operator: moving %s to %s: %w", from, to, store.Explain(err))
 		}
 		return fmt.Sprintf("%d moved", moved), nil
 	})
 	return moved, err
 }
 
+// maxName is the length in bytes of the longest scope and name that are stored.
+const maxName = 255
+
+func nameable(s string) bool { return store.Storable(s, maxName) == s }
+
 func checkRescope(from, to Account) error {
 	switch {
 	case to.Source == "" || strings.Contains(to.Source, "/") || !nameable(to.Source):
-		return fmt.Errorf("idem: the source to move events to is %q: give the name that the receiver has", to.Source)
+		return fmt.Errorf("operator: the source to move events to is %q: give the name that the receiver has", to.Source)
 	case !nameable(to.Scope):
-		return fmt.Errorf("idem: the scope to move events to has %d bytes, or is no text: give one of at most %d", len(to.Scope), maxName)
+		return fmt.Errorf("operator: the scope to move events to has %d bytes, or is no text: give one of at most %d", len(to.Scope), maxName)
 	case from == to:
-		return fmt.Errorf("idem: the events of %s would be moved to where they are: give another scope", from)
+		return fmt.Errorf("operator: the events of %s would be moved to where they are: give another scope", from)
 	}
 	return nil
 }
@@ -119,28 +122,4 @@ func rescope(ctx context.Context, tx pgx.Tx, from, to store.Account) (int64, err
 			"and delete the row that says less from idem_events, idem_payloads and idem_archive; then move the rest", n, strings.Join(both, ", "))
 	}
 	return store.Rescope(ctx, tx, from, to)
-}
-
-// scopesTime is how long a look for scopes may take.
-const scopesTime = 10 * time.Second
-
-// warnOfScopes logs at the start of a program that a source has events both with and
-// without a scope: that is right only where one account has no scope on purpose.
-func warnOfScopes(ctx context.Context, r Receiver) {
-	c := r.common()
-	ctx, cancel := context.WithTimeout(ctx, scopesTime)
-	defer cancel()
-	var mixed bool
-	err := pgtx.Protect(func() (err error) { // hooks of the pool are the application's
-		mixed, err = ask(ctx, c.pool, func(ctx context.Context, db store.DB) (bool, error) {
-			return store.HasMixedScopes(ctx, db, c.source.Name())
-		})
-		return err
-	})
-	if err != nil || !mixed { // without tables or Postgres, others say so
-		return
-	}
-	c.logAttrs(ctx, slog.LevelWarn, "webhook events are stored with and without a scope: unless one account has none on purpose, "+
-		"those of before that come again are done twice: stop the program, and move them with idem rescope",
-		[]slog.Attr{slog.String("source", c.source.Name())})
 }

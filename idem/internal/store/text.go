@@ -4,9 +4,22 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/paghooks/paghooks/idem/internal/pgtx"
 )
+
+// MaxError is the length in bytes of an error that is stored.
+const MaxError = 1000
+
+// Storable returns what Postgres takes of a text, at most so many bytes.
+func Storable(text string, most int) string {
+	text = strings.ReplaceAll(strings.ToValidUTF8(text, "\uFFFD"), "\x00", "\uFFFD")
+	if len(text) > most {
+		text = strings.ToValidUTF8(text[:most], "")
+	}
+	return text
+}
 
 // Explain adds what to do to errors that have one usual cause.
 func Explain(err error) error {

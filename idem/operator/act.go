@@ -1,0 +1,149 @@
+package operator
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/paghooks/paghooks/idem"
+	"github.com/paghooks/paghooks/idem/internal/pgtx"
+	"github.com/paghooks/paghooks/idem/internal/store"
+)
+
+// Replay records and runs [idem.Common.Replay].
+func (o *Operator) Replay(ctx context.Context, f idem.Filter, reason string) (idem.Replayed, error) {
+	return o.replay(ctx, "replay", f, reason, o.ReplayFunc)
+}
+
+// DryReplay records and runs [idem.Common.DryReplay].
+func (o *Operator) DryReplay(ctx context.Context, f idem.Filter, reason string) (idem.Replayed, error) {
+	return o.replay(ctx, "dry replay", f, reason, o.DryReplayFunc)
+}
+
+// replay records and runs a replay or dry replay. Its result has the reason of the
+// first failure.
+func (o *Operator) replay(
+	ctx context.Context, action string, f idem.Filter, reason string,
+	run func(context.Context, idem.Filter, func(idem.Replayed, idem.Event, error)) (idem.Replayed, error),
+) (sum idem.Replayed, err error) {
+	err = o.act(ctx, action, f, reason, func(ctx context.Context, id int64, chosen idem.Filter) (string, error) {
+		left := make(map[string]bool, len(chosen.Events))
+		for _, key := range chosen.Events {
+			left[key] = true
+		}
+		first, last := "", idem.Replayed{}
+		note := o.notes(ctx, id, len(chosen.Events))
+		sum, err = run(ctx, chosen, func(sum idem.Replayed, e idem.Event, failure error) {
+			if sum != last { // else it was done by another meanwhile
+				delete(left, store.Event(e).RowKey())
+			}
+			last = sum
+			if failure != nil && first == "" {
+				first = fmt.Sprintf("; first failure: %s %s: %v", e.Type, e.ID, failure)
+			}
+			o.ran(sum, len(chosen.Events), e, failure)
+			note(sum)
+		})
+		alone := ""
+		if err == nil {
+			alone = leftAlone(f, chosen, len(chosen.Events)-len(left))
+		}
+		return text(sum) + alone + first, err
+	})
+	return sum, err
+}
+
+// ran calls the application's functions for an event that was replayed.
+func (o *Operator) ran(sum idem.Replayed, of int, e idem.Event, failure error) {
+	if o.Failed != nil && failure != nil {
+		o.Failed(e, failure)
+	}
+	if o.Progress != nil {
+		o.Progress(sum, of)
+	}
+}
+
+// Requeue records and runs [idem.Inbox.Requeue]. It returns an error for a processor,
+// which has no workers, and where no workers of the source are alive in any process:
+// what is requeued would wait, and the provider's next delivery of it would be a
+// duplicate.
+func (o *Operator) Requeue(ctx context.Context, f idem.Filter, reason string) (n int64, err error) {
+	if o.workers == nil {
+		return 0, errors.New("operator: requeueing events: a Processor has no workers: replay them")
+	}
+	if err := o.findWorkers(ctx); err != nil {
+		return 0, fmt.Errorf("operator: requeueing events: %w", err)
+	}
+	err = o.act(ctx, "requeue", f, reason, func(ctx context.Context, id int64, chosen idem.Filter) (string, error) {
+		n, err = o.workers.RequeueFunc(ctx, chosen, changed(id, f, chosen, "requeued"))
+		return "", err
+	})
+	return n, err
+}
+
+// findWorkers returns an error if nothing would process what is requeued.
+func (o *Operator) findWorkers(ctx context.Context) error {
+	if o.RequeueWithoutWorkers {
+		return nil
+	}
+	yes := false
+	err := pgtx.Ask(ctx, o.Pool(), func(ctx context.Context, conn *pgxpool.Conn) (err error) {
+		yes, err = store.HasWorkers(ctx, conn, o.SourceName())
+		return err
+	})
+	switch {
+	case err != nil:
+		return store.Explain(err)
+	case !yes:
+		return ErrNoWorkers
+	}
+	return nil
+}
+
+// ErrNoWorkers is the error of [Operator.Requeue] where no workers of the source have
+// given a sign of life.
+var ErrNoWorkers = errors.New("no workers of this source are alive, and what is requeued would wait for them: " +
+	"replay the events, or start the program that runs the inbox; if it starts later, say that you requeue without workers")
+
+// Discard records and runs [idem.Common.Discard].
+func (o *Operator) Discard(ctx context.Context, f idem.Filter, reason string) (n int64, err error) {
+	if f.IsZero() {
+		return 0, idem.ErrDiscardAll
+	}
+	err = o.act(ctx, "discard", f, reason, func(ctx context.Context, id int64, chosen idem.Filter) (string, error) {
+		n, err = o.DiscardFunc(ctx, chosen, reason, changed(id, f, chosen, "discarded"))
+		return "", err
+	})
+	return n, err
+}
+
+// act finds the events that f chooses, and records what is done to them. do gets the
+// filter that names them.
+func (o *Operator) act(ctx context.Context, action string, f idem.Filter, reason string, do func(context.Context, int64, idem.Filter) (string, error)) error {
+	chosen, err := o.Choose(ctx, f)
+	if err != nil {
+		return fmt.Errorf("operator: %s: %w", action, err)
+	}
+	a := store.Action{Actor: o.name, Action: action, Source: o.SourceName(), Filter: f.String(), Reason: reason}
+	named := idem.Filter{States: f.States, Events: chosen.Events} // nothing else of an event changes
+	return o.record(ctx, a, chosen.Events, func(ctx context.Context, id int64) (string, error) { return do(ctx, id, named) })
+}
+
+// changed returns what records the result of an action on the events that f chose.
+func changed(id int64, f, chosen idem.Filter, did string) func(context.Context, pgx.Tx, []string) error {
+	return func(ctx context.Context, tx pgx.Tx, events []string) error {
+		result := fmt.Sprintf("%d %s", len(events), did) + leftAlone(f, chosen, len(events))
+		return store.ChangedBy(ctx, tx, id, events, result)
+	}
+}
+
+// leftAlone says how many events of those that were chosen an action has left.
+func leftAlone(f, chosen idem.Filter, acted int) string {
+	if n := max(len(f.Events), len(chosen.Events)) - acted; n > 0 {
+		return fmt.Sprintf("; %d left alone: done, in another state by now, or being processed", n)
+	}
+	return ""
+}

@@ -1,0 +1,199 @@
+package operator
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"runtime/debug"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/paghooks/paghooks/idem"
+	"github.com/paghooks/paghooks/idem/internal/pgtx"
+	"github.com/paghooks/paghooks/idem/internal/store"
+)
+
+// Operator runs the operations of [idem.Common] and [idem.Inbox.Requeue] for a person, and
+// records them in the audit trail: who did what to which events, why, and with what
+// result. Its methods that take a reason are recorded; those that it has from idem.Common
+// are not.
+//
+// An action is recorded before it begins, and is not begun if that fails. Its result
+// is recorded when it has ended: an action without an end is still running, or its
+// process died. While a replay runs, its record says every second how far it is. A
+// requeue and a discard record the events that they change in the transaction that
+// changes them.
+//
+// What a person confirms must be what is acted upon: show the events of
+// [idem.Common.Choose], and act with the filter that it returns.
+type Operator struct {
+	*idem.Common
+
+	// Progress, when set, is called after each event of a replay or dry replay, with
+	// the sum so far and the number of events that were chosen.
+	Progress func(sum idem.Replayed, of int)
+
+	// Failed, when set, is called for each event that a replay or dry replay fails to
+	// process, before Progress, with the reason.
+	Failed func(e idem.Event, err error)
+
+	// RequeueWithoutWorkers has Requeue leave events to workers although none are alive:
+	// set it where they run from time to time only, with [idem.Inbox.Drain]. Default: false.
+	RequeueWithoutWorkers bool
+
+	name    string
+	workers requeuer // nil if the receiver has none
+}
+
+// requeuer is what has workers: an inbox or an outbox.
+type requeuer interface {
+	RequeueFunc(ctx context.Context, f idem.Filter, changed func(context.Context, pgx.Tx, []string) error) (int64, error)
+}
+
+// New returns an operator for the events of a receiver. name is the person that it
+// acts for, as the audit trail shows them; if it is "", what would be recorded
+// returns an error instead.
+func New(r idem.Receiver, name string) *Operator {
+	workers, _ := r.(requeuer)
+	return &Operator{Common: idem.CommonOf(r), name: name, workers: workers}
+}
+
+// Action is an entry of the audit trail: see [Operator].
+type Action struct {
+	ID      int64
+	At      time.Time
+	Actor   string // who
+	Action  string // "replay", "dry replay", "requeue", "discard"; others by [Operator.Record]
+	Source  string
+	Filter  string    // which events were chosen, as people read it; its first 2,000 bytes
+	Reason  string    // the same
+	Events  int64     // how many were chosen; of a requeue or discard that has ended, how many it changed
+	Result  string    // of a replay that has not ended, how far it is
+	EndedAt time.Time // zero while it runs, and if its process died
+}
+
+// Record runs do as an action of the application's own, and records it: that
+// somebody looked at a body, say. what says which events it is about. The result is
+// what do returns.
+func (o *Operator) Record(ctx context.Context, action, what, reason string, do func(context.Context) (string, error)) error {
+	a := store.Action{Actor: o.name, Action: action, Source: o.SourceName(), Filter: what, Reason: reason}
+	return o.record(ctx, a, nil, func(ctx context.Context, _ int64) (string, error) { return do(ctx) })
+}
+
+// Actions returns up to n actions on the source's events from the audit trail, the
+// latest first: those before the action whose ID is before, or the latest of all if
+// before is 0.
+func (o *Operator) Actions(ctx context.Context, before int64, n int) ([]Action, error) {
+	rows, err := timed(ctx, func(ctx context.Context) ([]store.Action, error) {
+		return store.ListActions(ctx, o.Pool(), o.SourceName(), before, n)
+	})
+	if err != nil {
+		return nil, fmt.Errorf("operator: listing actions: %w", store.Explain(err))
+	}
+	all := make([]Action, len(rows))
+	for n, r := range rows {
+		all[n] = Action(r)
+	}
+	return all, nil
+}
+
+// ActionEvents returns the row keys of the events that the action with this ID chose or, if it is
+// a requeue or discard that has ended, changed: source/scope/id with the scope
+// percent-encoded.
+func (o *Operator) ActionEvents(ctx context.Context, id int64) ([]string, error) {
+	keys, err := timed(ctx, func(ctx context.Context) ([]string, error) { return store.ActionEvents(ctx, o.Pool(), id) })
+	if err != nil {
+		return nil, fmt.Errorf("operator: listing the events of action %d: %w", id, store.Explain(err))
+	}
+	return keys, nil
+}
+
+// record records an action, does it by the id of the record, and records how it ended.
+func (o *Operator) record(ctx context.Context, a store.Action, keys []string, do func(context.Context, int64) (string, error)) error {
+	if o.name == "" {
+		return fmt.Errorf("operator: %s: the operator has no name: give New who it acts for", a.Action)
+	}
+	a.Filter, a.Reason = store.Storable(a.Filter, maxRecorded), store.Storable(a.Reason, maxRecorded)
+	id, err := timed(ctx, func(ctx context.Context) (int64, error) { return store.BeginAction(ctx, o.Pool(), a, keys) })
+	if err != nil {
+		return fmt.Errorf("operator: %s could not be recorded, and was not begun: %w", a.Action, store.Explain(err))
+	}
+	result, err := o.protect(ctx, a, func() (string, error) { return do(ctx, id) })
+	if err != nil {
+		result = strings.TrimPrefix(result+"; failed: "+err.Error(), "; ")
+	}
+	ending, cancel := context.WithTimeout(context.WithoutCancel(ctx), recordTime)
+	defer cancel()
+	if ended := store.EndAction(ending, o.Pool(), id, store.Storable(result, store.MaxError)); ended != nil {
+		err = errors.Join(err, fmt.Errorf("operator: the end of %s could not be recorded: %w", a.Action, store.Explain(ended)))
+	}
+	return err
+}
+
+// protect makes an error of a panic, of an application's Progress for example, so
+// that the action has an end in the trail. The log has where it was.
+func (o *Operator) protect(ctx context.Context, a store.Action, do func() (string, error)) (result string, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("panic: %v", p)
+			o.logPanic(ctx, a, fmt.Errorf("%w\n%s", err, debug.Stack()))
+		}
+	}()
+	return do()
+}
+
+// logPanic logs a panic, unless the logger panics.
+func (o *Operator) logPanic(ctx context.Context, a store.Action, err error) {
+	if o.Logger == nil {
+		return
+	}
+	_ = pgtx.Protect(func() error {
+		o.Logger.ErrorContext(ctx, "webhook "+a.Action+" failed", slog.String("source", a.Source), slog.String("error", err.Error()))
+		return nil
+	})
+}
+
+// maxRecorded is how many bytes of a filter or a reason the trail shows: lists of
+// ids may be long, and the events that were chosen are recorded anyway.
+const maxRecorded = 2000
+
+// recordTime is how long the record of an action's end may take.
+const recordTime = 5 * time.Second
+
+// noteEvery is how often the record of a replay says how far it has come.
+const noteEvery = time.Second
+
+// notes returns what is called after each of some events: after the first, and
+// then every second, it notes in the record how far the replay has come.
+func (o *Operator) notes(ctx context.Context, id int64, of int) func(idem.Replayed) {
+	var noted time.Time
+	return func(sum idem.Replayed) {
+		if of < 2 || time.Since(noted) < noteEvery {
+			return
+		}
+		note := fmt.Sprintf("%d of %d: %s", sum.Done+sum.Failed+sum.Unhandled, of, text(sum))
+		_ = pgtx.Ask(ctx, o.Pool(), func(ctx context.Context, conn *pgxpool.Conn) error {
+			return store.NoteAction(ctx, conn, id, note)
+		}) // a replay goes on without it
+		noted = time.Now()
+	}
+}
+
+// text returns the sum as people read it.
+func text(r idem.Replayed) string {
+	return fmt.Sprintf("%d done, %d failed, %d without a handler", r.Done, r.Failed, r.Unhandled)
+}
+
+// statementTime is how long one statement on the trail may take.
+const statementTime = 5 * time.Minute
+
+// timed calls f, which executes one statement, with a deadline of its own.
+func timed[T any](ctx context.Context, f func(context.Context) (T, error)) (T, error) {
+	ctx, cancel := context.WithTimeout(ctx, statementTime)
+	defer cancel()
+	return f(ctx)
+}
