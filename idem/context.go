@@ -102,3 +102,15 @@ func (h *handling) statements() (declared, messages *pgx.Batch) {
 	h.returned = true
 	return &h.declared, &h.messages
 }
+
+// hooks are what to call after a commit.
+type hooks struct {
+	mu sync.Mutex
+	fs []func()
+}
+
+func (h *hooks) add(f func()) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.fs = append(h.fs, f)
+}

@@ -3,7 +3,6 @@ package idem
 import (
 	"context"
 	"errors"
-	"sync"
 
 	"github.com/paghooks/paghooks/idem/internal/pgtx"
 )
@@ -46,18 +45,6 @@ func CollectAfterCommit(ctx context.Context) (collecting context.Context, commit
 }
 
 type hooksKey struct{}
-
-// hooks are what to call after a commit.
-type hooks struct {
-	mu sync.Mutex
-	fs []func()
-}
-
-func (h *hooks) add(f func()) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.fs = append(h.fs, f)
-}
 
 func (h *hooks) all() []func() {
 	h.mu.Lock()

@@ -95,19 +95,3 @@ func (i *Inbox) acceptAgain(ctx context.Context, e store.Incoming, found store.F
 	}
 	return result{outcome: Duplicate, conflict: found.Conflict}, nil
 }
-
-// wakeWorkers wakes workers, here and in other processes.
-func (i *Inbox) wakeWorkers() {
-	i.wakeOwn()
-	if !i.PollOnly {
-		i.sender.Send()
-	}
-}
-
-// wakeOwn wakes the workers of this process.
-func (i *Inbox) wakeOwn() {
-	select {
-	case i.wake <- struct{}{}:
-	default:
-	}
-}
