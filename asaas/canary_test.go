@@ -14,6 +14,7 @@ import (
 
 	"github.com/paghooks/paghooks/asaas"
 	"github.com/paghooks/paghooks/idem"
+	"github.com/paghooks/paghooks/idem/health"
 	"github.com/paghooks/paghooks/idem/idemtest"
 )
 
@@ -48,9 +49,9 @@ func TestACanaryIsTakenForGenuineByAReceiverOfAsaas(t *testing.T) {
 		{"it has none", func(*asaas.Dispatcher) {}, "", "(missing_token)"},
 		{"the token decides the account", func(d *asaas.Dispatcher) {
 			d.Accounts = func(*http.Request) ([]idem.Credentials, error) {
-				return []idem.Credentials{{Scope: "shop", Secrets: []string{token}}}, nil
+				return []idem.Credentials{{Scope: "shop", Secrets: []string{"the shop's"}}}, nil
 			}
-		}, token, ""},
+		}, "the shop's", ""},
 		{"Asaas's addresses only", func(d *asaas.Dispatcher) { d.AllowFrom = asaas.OfficialAddresses() }, token, "(address_not_allowed)"},
 		{"Asaas's addresses and its own", func(d *asaas.Dispatcher) {
 			d.AllowFrom = append(asaas.OfficialAddresses(), netip.MustParsePrefix("127.0.0.0/8"))
@@ -98,7 +99,7 @@ func ExampleNewCanary() {
 	canary := asaas.NewCanary(server.URL, webhookToken) // "https://shop.example/webhooks/asaas"
 	canary.Logger = nil
 	fmt.Println(canary.Send(ctx))
-	health := idem.NewHealth(shop.processor, canary)
+	health := health.New(shop.processor, canary)
 	_ = canary.Run // by idem.Serve(ctx, server, processor, canary)
 
 	for _, c := range health.Report().Checks {

@@ -30,8 +30,9 @@ func (e Environment) baseURL() string {
 // has slowed down or stopped. Several goroutines may use it at once.
 //
 // Every error of a call is an [*APIError]. What changes something is sent once,
-// and never repeated by the Client; what only reads is repeated once if Asaas
-// asks for a pause that fits into the time there is.
+// and never repeated by the Client; what only reads is repeated twice if Asaas is
+// in trouble (5xx), the connection was cut, or Asaas asks for a pause, as far as
+// that fits into the time there is.
 //
 // The exported fields are settings: change them before the first call.
 //

@@ -22,7 +22,19 @@ func (c *Client) call(ctx context.Context, o operation, answer any) error {
 	defer cancel()
 	o.token = secretIn(o.body)
 	failed := c.attempt(ctx, o, answer)
-	if failed != nil && o.method == http.MethodGet && failed.isPause() && c.pause(ctx, failed.RetryAfter) {
+	for _, pause := range pauses {
+		if failed == nil || o.method != http.MethodGet {
+			break
+		}
+		switch {
+		case failed.isPause():
+			pause = failed.RetryAfter
+		case !failed.passing:
+			return failed
+		}
+		if !c.pause(ctx, pause) {
+			break
+		}
 		failed = c.attempt(ctx, o, answer)
 	}
 	if failed != nil {
@@ -30,6 +42,9 @@ func (c *Client) call(ctx context.Context, o operation, answer any) error {
 	}
 	return nil
 }
+
+// pauses are the waits before a call that only reads is sent again.
+var pauses = []time.Duration{500 * time.Millisecond, 2 * time.Second}
 
 // send does an operation that is answered with JSON.
 func send[T any](ctx context.Context, c *Client, o operation) (*T, error) {

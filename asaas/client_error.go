@@ -36,7 +36,8 @@ var ErrTooSoon = errors.New("asaas: too soon after the last time")
 type APIError struct {
 	// Op is the Client's method.
 	Op string
-	// WebhookID is the webhook that it was called for, if for one.
+	// WebhookID is the webhook that it was called for, if for one. Of [Reconcile] it
+	// may be a charge.
 	WebhookID string
 	// Outcome tells whether anything was done.
 	Outcome CallOutcome
@@ -51,8 +52,9 @@ type APIError struct {
 	// stands before it asks; 0 where that is not known.
 	RetryAfter time.Duration
 
-	text string
-	err  error
+	text    string
+	err     error
+	passing bool // a server in trouble, or a connection that was cut: it may work in a moment
 }
 
 // RateLimit is what an answer tells of the limit of requests to its endpoint.

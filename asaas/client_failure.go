@@ -2,10 +2,12 @@ package asaas
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"net/http"
 	"slices"
+	"strings"
 )
 
 // failure makes the errors of an operation.
@@ -40,16 +42,28 @@ func (f failure) refused(err error) *APIError {
 
 // unanswered is that of a request without an answer.
 func (f failure) unanswered(err error, unsent bool) *APIError {
-	if unsent {
-		return f.made(CallNotDelivered, "there is no connection, see the network and the API's address: ", transportError(err))
+	outcome, text := CallUnknown, "there is no answer, "+f.next()+": "
+	switch {
+	case errors.Is(err, context.Canceled):
+		text = "it was interrupted before there was an answer: "
+		if f.method != http.MethodGet {
+			text = "it was interrupted before there was an answer, " + f.next() + ": "
+		}
+	case unsent:
+		text = "there is no connection, see the network and the API's address: "
 	}
-	return f.made(CallUnknown, "there is no answer, "+f.next()+": ", transportError(err))
+	if unsent {
+		outcome = CallNotDelivered
+	}
+	e := f.made(outcome, text, transportError(err))
+	e.passing = true
+	return e
 }
 
 // unreadable is that of a success that does not look like one.
 func (f failure) unreadable(a answered, err error) *APIError {
 	e := f.made(CallUnknown, fmt.Sprintf("it was answered with %d, %s: ", a.status, f.next()), err)
-	e.Status, e.RateLimit = a.status, rateLimitOf(a.header)
+	e.Status, e.RateLimit, e.passing = a.status, rateLimitOf(a.header), a.err != nil
 	return e
 }
 
@@ -65,6 +79,7 @@ func (f failure) next() string {
 func (f failure) declined(a answered) *APIError {
 	e := f.made(outcomeOf(a.status), fmt.Sprintf("it was answered with %d", a.status), nil)
 	e.Status, e.RateLimit, e.Errors = a.status, rateLimitOf(a.header), f.cleaned(a.details())
+	e.passing = outcomeOf(a.status) == CallUnknown
 	for _, d := range e.Errors {
 		e.text += fmt.Sprintf(" (%s: %s)", d.Code, d.Description)
 	}
@@ -97,9 +112,14 @@ func (f failure) advice(e *APIError) string {
 		return "correct what it names"
 	case e.Status == http.StatusUnauthorized:
 		return adviceOnKey(e)
+	case e.Status == http.StatusForbidden && !strings.HasPrefix(f.path, "/webhooks"):
+		return "the API key has no permission to read charges and the statement, " +
+			"or the account's list of allowed addresses does not have this machine: see the key's settings at Asaas"
 	case e.Status == http.StatusForbidden:
 		return "the API key has no permission for webhooks (WEBHOOK: READ to look, READ_WRITE to change), " +
 			"or the account's list of allowed addresses does not have this machine: see the key's settings at Asaas"
+	case e.Status == http.StatusNotFound && strings.HasPrefix(f.path, "/payments/"):
+		return "the account of the API key has no such charge: it may be removed"
 	case e.Status == http.StatusNotFound && f.id != "":
 		return "the account of the API key has no such webhook: see the ids of its webhooks, and whether it is the right account and the API's right address"
 	case e.Status == http.StatusNotFound:

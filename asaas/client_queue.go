@@ -91,7 +91,7 @@ func (c *Client) Penalized(ctx context.Context) ([]Penalty, error) {
 		}
 		if w.Interrupted.IsZero() { // a field that is missing must not pass for all is well
 			return nil, failure{operation{name: "Penalized", id: w.ID}, c.key}.made(CallUnknown,
-				"the answer does not tell whether the queue is stopped: look for a newer version of paghooks", nil)
+				"the answer does not tell whether the queue is stopped: see the webhook at Asaas, and what answers at the API's address", nil)
 		}
 		p := Penalty{Webhook: w, Interrupted: w.Interrupted.Or(false), PenalizedRequests: int(w.PenalizedRequestsCount.Or(0))}
 		if p.Interrupted || p.PenalizedRequests > 0 {

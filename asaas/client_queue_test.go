@@ -129,7 +129,7 @@ func TestAtOnceABackoffIsRemovedOnce(t *testing.T) {
 	}
 }
 
-func TestWhatOnlyReadsWaitsForTheRateLimitOnce(t *testing.T) {
+func TestWhatOnlyReadsIsSentAgainInABadMoment(t *testing.T) {
 	t.Parallel()
 	limited := scriptedAnswer{status: 429, reset: "20"}
 	fine := scriptedAnswer{status: 200, body: everything}
@@ -145,7 +145,11 @@ func TestWhatOnlyReadsWaitsForTheRateLimitOnce(t *testing.T) {
 		{"it is limited again", []scriptedAnswer{limited, limited}, read, 2, 20 * time.Second, false},
 		{"the pause is longer than Timeout", []scriptedAnswer{{status: 429, reset: "30"}, fine}, read, 1, 0, false},
 		{"no pause is told", []scriptedAnswer{{status: 429}, fine}, read, 1, 0, false},
-		{"another error", []scriptedAnswer{{status: 500, reset: "1"}, fine}, read, 1, 0, false},
+		{"trouble that passes", []scriptedAnswer{{status: 500, reset: "1"}, fine}, read, 2, 500 * time.Millisecond, true},
+		{"trouble that stays", []scriptedAnswer{{status: 502}, {status: 503}, {status: 500}}, read, 3, 2500 * time.Millisecond, false},
+		{"trouble, and then the rate limit", []scriptedAnswer{{status: 500}, limited, fine}, read, 3, 20500 * time.Millisecond, true},
+		{"what stays as it is", []scriptedAnswer{{status: 404}}, read, 1, 0, false},
+		{"a create in trouble", []scriptedAnswer{{status: 500}}, create, 1, 0, false},
 		{"a create", []scriptedAnswer{limited, fine}, create, 1, 0, false},
 		{"removing the backoff", []scriptedAnswer{limited, {status: 204}}, removeBackoff, 1, 0, false},
 	} {

@@ -19,7 +19,7 @@ import (
 type operation struct {
 	name   string // the Client's method
 	method string
-	path   string // below BaseURL, with {id} for the webhook's
+	path   string // below BaseURL, with {id} for the webhook's or the charge's
 	id     string
 	query  url.Values
 	body   any    // nil sends none
@@ -86,13 +86,22 @@ func (c *Client) target(o operation) (string, error) {
 	path := o.path
 	if strings.Contains(path, "{id}") {
 		if o.id == "" || o.id == "." || o.id == ".." {
+			if strings.HasPrefix(path, "/payments/") {
+				return "", errors.New("the charge's id is empty: give one of those that Asaas made")
+			}
 			return "", errors.New("the webhook's id is empty: see the ids that Webhooks lists")
 		}
 		path = strings.Replace(path, "{id}", url.PathEscape(o.id), 1)
 	}
 	target := strings.TrimRight(c.BaseURL, "/") + path
-	if len(o.query) > 0 {
-		target += "?" + o.query.Encode()
+	query := make(url.Values) // without what is not asked for
+	for name, values := range o.query {
+		if values[0] != "" {
+			query[name] = values
+		}
+	}
+	if len(query) > 0 {
+		target += "?" + query.Encode()
 	}
 	return target, nil
 }

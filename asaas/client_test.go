@@ -229,8 +229,8 @@ func TestAListHasAllPages(t *testing.T) {
 		}, []string{"a", "b"}, "the list has no end"},
 		{"an empty page that promises more", []exchange{{uri: first, answer: page(true)}}, nil, "the list has no end"},
 		{"the second page fails", []exchange{
-			{uri: first, answer: page(true, "a", "b")}, {uri: second, status: 500},
-		}, []string{"a", "b"}, "asaas: Webhooks: it was answered with 500"},
+			{uri: first, answer: page(true, "a", "b")}, {uri: second, status: 404},
+		}, []string{"a", "b"}, "asaas: Webhooks: it was answered with 404"},
 		{"other JSON is no empty list", []exchange{{uri: first, answer: `{}`}}, nil, "it is no list"},
 		{"a webhook without an id", []exchange{{uri: first, answer: page(false, "a", "")}}, nil, "it is no webhook"},
 	} {

@@ -197,12 +197,15 @@
 //	go run github.com/paghooks/paghooks/asaas/cmd/asaas-queue status
 //	go run github.com/paghooks/paghooks/asaas/cmd/asaas-queue recover ID
 //
+// What Asaas has deleted after 14 days never comes. [Reconcile] names the charges
+// that it was about.
+//
 // [Queues] shows the queues to whoever knows no provider, with the time until Asaas
 // deletes what waits, and releases them. Rehearse it against a local Asaas:
 // asaas/cmd/asaas-fake serve.
 //
 // To notice a receiver that is broken before its queue suffers, let [NewCanary]
-// deliver an event of its own, and watch [idem.Health].
+// deliver an event of its own, and watch package health.
 //
 // # Test your handlers
 //

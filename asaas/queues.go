@@ -58,7 +58,7 @@ func (q *Queues) Queues(ctx context.Context) ([]idem.Queue, error) {
 		}
 		if w.Interrupted.IsZero() || w.PenalizedRequestsCount.IsZero() { // what is not told must not pass for all is well
 			return nil, failure{operation{name: "Queues", id: w.ID}, q.client.key}.made(CallUnknown,
-				"the answer does not tell whether the queue is held up: look for a newer version of paghooks", nil)
+				"the answer does not tell whether the queue is held up: see the webhook at Asaas, and what answers at the API's address", nil)
 		}
 		address := ""
 		if u, err := url.Parse(w.URL.Or("")); err == nil {

@@ -27,6 +27,8 @@ func listOf(interrupted bool, penalized int) scriptedAnswer {
 
 // retrying is an application's store with events that were created so long ago.
 type retrying struct {
+	asaas.EventStore
+
 	ages []time.Duration
 	err  error
 }

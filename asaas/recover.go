@@ -28,8 +28,9 @@ import (
 //
 // events are where the application keeps its events, its [idem.Processor] or
 // [idem.Inbox], with the handlers registered: those that are parked or retrying
-// are then replayed, also where nothing is held up at Asaas. The last progress
-// says what is owed after that; see [RecoveryOwed]. Without events the last
+// are then replayed, also where nothing is held up at Asaas, and where the queue
+// could not be released or watched. The last progress says what is owed after
+// that; see [RecoveryOwed]. Without events the last
 // progress is [RecoveryDone], or [RecoveryNotNeeded] where nothing is held up,
 // and parked events stay where they are: with the default ParkAfter of idem, an
 // outage of a day ends with every event parked, and with a queue that is fine.
@@ -42,7 +43,8 @@ import (
 // nothing.
 //
 // Asaas does not tell how many events wait: a long queue may still be on its way
-// when Recover is done.
+// when Recover is done. It deletes what has waited for 14 days, without a word: what
+// is owed is known of what was delivered only. After a longer outage run [Reconcile].
 func Recover(ctx context.Context, client *Client, webhookID string, probe Probe, events ...EventStore) iter.Seq2[RecoveryProgress, error] {
 	return func(yield func(RecoveryProgress, error) bool) {
 		r := &recovery{client: client, id: webhookID, probe: probe, events: events, yield: yield, changed: "nothing was changed"}
@@ -86,12 +88,23 @@ func (r *recovery) run(ctx context.Context) error {
 			return err
 		}
 	}
-	if q.isHeldUp() {
-		if q, err = r.release(ctx, q); err != nil {
-			return err
-		}
+	if !q.isHeldUp() {
+		return r.settle(ctx, q)
 	}
-	return r.settle(ctx, q)
+	since, err := r.lastArrival(ctx)
+	if err != nil {
+		return err
+	}
+	q, failed := r.release(ctx, q)
+	if errors.Is(failed, errLeft) || ctx.Err() != nil {
+		return failed
+	}
+	q.lastArrival = since
+	err = r.settle(ctx, q) // what is parked here does not depend on Asaas's queue
+	if failed == nil || errors.Is(err, errLeft) {
+		return err
+	}
+	return failed
 }
 
 func (r *recovery) check() error {
@@ -185,7 +198,7 @@ func (r *recovery) tell(p RecoveryProgress, q queue) error {
 // wait waits, and tells why if ctx ends before.
 func (r *recovery) wait(ctx context.Context, d time.Duration, last queue) error {
 	if err := r.client.wait(ctx, d); err != nil {
-		return fmt.Errorf("the time was over with %d failures counted, look again: %w", last.penalized, err)
+		return fmt.Errorf("%s with %d failures counted, look again: %w", ended(ctx), last.penalized, err)
 	}
 	return nil
 }

@@ -61,7 +61,7 @@ func (d *dryRun) refusedFor(status int, reason idem.Reason) error {
 	case ReasonUnknownAccount:
 		advice = "the application knows no account at this URL"
 	case ReasonAddressNotAllowed:
-		advice = "the application takes events from Asaas's addresses only: let it take those of this machine, too"
+		advice = "the application takes events from Asaas's addresses only: let it take those of this machine" + d.from() + " as long as this runs"
 	}
 	return fmt.Errorf("the application refused it with %d (%s): %s", status, failure{operation: operation{token: d.token}}.clean(string(reason)), advice)
 }

@@ -90,7 +90,7 @@ func ExampleRecover() {
 	// watching: Asaas counts 0 failures
 	// watching: Asaas counts 0 failures
 	// recovered: Asaas counts no failures any more
-	// nothing is owed: no event is parked, and none waits for another delivery
+	// nothing is owed of what was delivered: no event is parked, and none waits for another delivery
 	// 0 events wait
 }
 

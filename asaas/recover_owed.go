@@ -19,6 +19,7 @@ import (
 type EventStore interface {
 	List(ctx context.Context, f idem.Filter) iter.Seq2[idem.StoredEvent, error]
 	Replay(ctx context.Context, f idem.Filter) (idem.Replayed, error)
+	LastArrival(ctx context.Context) (time.Time, error)
 }
 
 var (
@@ -27,7 +28,8 @@ var (
 )
 
 // Owed are the events of one type whose work an application has not done,
-// though Asaas has delivered them.
+// though Asaas has delivered them. What it never delivered is in no Owed:
+// [Reconcile] finds that.
 type Owed struct {
 	Type     EventType
 	Parked   int       // acknowledged: nothing happens to them until they are replayed
@@ -134,7 +136,22 @@ func (r *recovery) settle(ctx context.Context, q queue) error {
 			return err
 		}
 	}
-	return r.tell(RecoveryProgress{Step: RecoveryOwed, Owed: owed}, q)
+	return r.tell(RecoveryProgress{Step: RecoveryOwed, Owed: owed, LastArrival: q.lastArrival}, q)
+}
+
+// lastArrival is when the application got its last event; zero if that is not
+// known.
+func (r *recovery) lastArrival(ctx context.Context) (last time.Time, err error) {
+	for _, events := range r.events {
+		at, err := events.LastArrival(ctx)
+		if err != nil {
+			return last, fmt.Errorf("what the application owes is not known: %w", err)
+		}
+		if at.After(last) {
+			last = at
+		}
+	}
+	return last, nil
 }
 
 func (r *recovery) replay(ctx context.Context, q queue) error {

@@ -7,8 +7,10 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/http/httptrace"
 	"net/url"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/paghooks/paghooks/idem"
@@ -46,6 +48,10 @@ type Probe func(ctx context.Context, w *Webhook) error
 //
 // An event type that is newer than this package is tried with the body of one that is named alike.
 //
+// The events come from the machine that runs the probe, not from Asaas's addresses:
+// a receiver with [Dispatcher].AllowFrom refuses them, unless that has the machine's
+// address, as the receiver sees it.
+//
 // The receiver must be an [idem.Processor] or [idem.Inbox]. Any other takes the
 // event for a real one: that is an error, which says so.
 func DryRunProbe(token string) Probe {
@@ -57,7 +63,7 @@ func DryRunProbe(token string) Probe {
 		if err != nil || target.Host == "" || target.Scheme != "https" && target.Scheme != "http" {
 			return errors.New("dry run: the webhook's URL is not one that events can be sent to: correct it at Asaas")
 		}
-		d := dryRun{target: target, token: token, timeout: asaasTimeout}
+		d := &dryRun{target: target, token: token, timeout: asaasTimeout}
 		return d.try(ctx, w.Events.Or(nil))
 	}
 }
@@ -83,6 +89,7 @@ type dryRun struct {
 	target  *url.URL
 	token   string
 	timeout time.Duration
+	local   atomic.Value // the address of this machine that the last delivery came from
 }
 
 // try goes on until an event type fails.
@@ -92,7 +99,7 @@ func (d *dryRun) try(ctx context.Context, types []EventType) error {
 		outcome, err := d.deliver(ctx, syntheticEvent(t))
 		switch {
 		case ctx.Err() != nil:
-			return fmt.Errorf("dry run of %s at %s: the time was over: %w", t, d.place(), context.Cause(ctx))
+			return fmt.Errorf("dry run of %s at %s: %s: %w", t, d.place(), ended(ctx), context.Cause(ctx))
 		case err != nil:
 			return fmt.Errorf("dry run of %s at %s: %w", t, d.place(), err)
 		}
@@ -124,7 +131,9 @@ func (d *dryRun) deliver(ctx context.Context, body []byte) (idem.Outcome, error)
 		Transport:     receiverOf(ctx),
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
-	response, err := client.Do(r)
+	response, err := client.Do(r.WithContext(httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
+		GotConn: func(c httptrace.GotConnInfo) { d.local.Store(c.Conn.LocalAddr().String()) },
+	})))
 	if err != nil {
 		return "", noAnswer(err)
 	}
@@ -151,6 +160,16 @@ func noAnswer(err error) error {
 		return fmt.Errorf("there is no answer in time, and Asaas waits %s: see what holds the application up: %w", asaasTimeout, transportError(err))
 	}
 	return fmt.Errorf("there is no answer: see whether the application runs, and its network, TLS certificate and name in DNS: %w", transportError(err))
+}
+
+// from names the address of this machine, as far as it can be known here.
+func (d *dryRun) from() string {
+	local, _ := d.local.Load().(string)
+	address, ok := parseAddress(local)
+	if !ok {
+		return ""
+	}
+	return ", " + address.String() + " here, and another one behind a NAT or a proxy,"
 }
 
 // place is the receiver's URL without what may be a secret.

@@ -229,7 +229,7 @@ func TestADryRunEndsWithItsContext(t *testing.T) {
 	ctx, cancel := context.WithCancelCause(t.Context())
 	go func() { <-arrived; cancel(errors.New("enough")) }()
 	err := asaas.DryRunProbe(webhookToken)(ctx, webhookAt(server.URL, asaas.EventPaymentReceived))
-	if err == nil || !strings.HasSuffix(err.Error(), "the time was over: enough") {
+	if err == nil || !strings.HasSuffix(err.Error(), "it was interrupted: enough") {
 		t.Errorf("got the error %v", err)
 	}
 }

@@ -3,6 +3,7 @@ package asaas
 import (
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/paghooks/paghooks/idem"
 )
@@ -27,7 +28,8 @@ const (
 	RecoveryDone RecoveryStep = "done"
 	// What was parked or retrying is replayed.
 	RecoveryReplayed RecoveryStep = "replayed"
-	// What the application owes now, in Owed; nothing, if all is well. The last.
+	// What the application owes now of what Asaas has delivered, in Owed. Events
+	// that Asaas deleted before are in no list: see LastArrival. The last.
 	RecoveryOwed RecoveryStep = "owed"
 )
 
@@ -42,6 +44,11 @@ type RecoveryProgress struct {
 	Replayed idem.Replayed
 	// Owed is of RecoveryOwed.
 	Owed []Owed
+	// LastArrival is of RecoveryOwed: when the application got its last event before
+	// a queue that was held up was released, and so the time since when nothing was
+	// delivered, at least. Asaas deletes what has waited for 14 days. Zero if nothing
+	// was held up, or no event is stored.
+	LastArrival time.Time
 }
 
 // String is a line for people: "the penalty is removed".
@@ -62,14 +69,24 @@ func (p RecoveryProgress) String() string {
 	case RecoveryReplayed:
 		return replayed(p.Replayed)
 	case RecoveryOwed:
-		return owedText(p.Owed)
+		return owedText(p.Owed) + p.lostText()
 	}
 	return string(p.Step)
 }
 
+// lostText is about events that may never come.
+func (p RecoveryProgress) lostText() string {
+	silence := time.Since(p.LastArrival)
+	if p.LastArrival.IsZero() || silence < retention {
+		return ""
+	}
+	return fmt.Sprintf("; nothing was delivered for %d days, since %s at least, and Asaas deletes events after 14: run Reconcile from then, it names those that never come",
+		int(silence.Hours()/24), p.LastArrival.UTC().Format(time.DateTime+" MST"))
+}
+
 func owedText(owed []Owed) string {
 	if len(owed) == 0 {
-		return "nothing is owed: no event is parked, and none waits for another delivery"
+		return "nothing is owed of what was delivered: no event is parked, and none waits for another delivery"
 	}
 	var parts []string
 	for _, o := range owed {

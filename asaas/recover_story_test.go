@@ -118,14 +118,14 @@ func TestAfterAnOutageEveryOrderIsPaidOnce(t *testing.T) {
 			"nothing is held up at Asaas, and nothing was changed there",
 			"the probe passed",
 			"replayed: 3 done, 0 failed again, 0 without handler",
-			"nothing is owed: no event is parked, and none waits for another delivery",
+			"nothing is owed of what was delivered: no event is parked, and none waits for another delivery",
 		}},
 		{"some are parked, and others wait in a queue with a penalty", 8, []string{
 			"the probe passed",
 			"the penalty is removed",
 			"recovered: Asaas counts no failures any more",
 			"replayed: 6 done, 0 failed again, 0 without handler",
-			"nothing is owed: no event is parked, and none waits for another delivery",
+			"nothing is owed of what was delivered: no event is parked, and none waits for another delivery",
 		}},
 	} {
 		t.Run(tt.reason, func(t *testing.T) {
@@ -248,7 +248,7 @@ func TestAnInboxIsReplayed(t *testing.T) {
 	}
 	want := []string{
 		"nothing is held up at Asaas, and nothing was changed there", "the probe passed", "replayed: 1 done, 0 failed again, 0 without handler",
-		"nothing is owed: no event is parked, and none waits for another delivery",
+		"nothing is owed of what was delivered: no event is parked, and none waits for another delivery",
 	}
 	if diff := cmp.Diff(want, said); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
@@ -314,5 +314,53 @@ func TestAWebhookOfAHandlerNeedsNoDNS(t *testing.T) {
 	}
 	if diff := cmp.Diff([]string{"two"}, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+// Asaas's API breaks down after the queue was resumed: what is parked is in the
+// application's own database.
+func TestWhatIsParkedIsReplayedThoughWatchingFails(t *testing.T) {
+	t.Parallel()
+	s := newStore(t)
+	s.broken.Store(true)
+	s.sell(t, 8)
+	s.asaas.Advance(24 * time.Hour)
+	s.broken.Store(false)
+	client := s.asaas.Client()
+	var said []string
+	var failed error
+	for p, err := range asaas.Recover(t.Context(), client, s.webhook, asaas.DryRunProbe(webhookToken), s.processor) {
+		if failed = err; err != nil {
+			break
+		}
+		if said = append(said, string(p.Step)); p.Step == asaas.RecoveryPenaltyRemoved {
+			s.asaas.InjectAPI(asaastest.APIStatus(500), asaastest.APIStatus(500), asaastest.APIStatus(500))
+		}
+	}
+	if diff := cmp.Diff([]string{"probed", "penalty removed", "replayed", "owed"}, said); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if _, ok := errors.AsType[*asaas.APIError](failed); !ok || !strings.Contains(failed.Error(), "the penalty was removed, replayed: ") {
+		t.Errorf("it ends with %v", failed)
+	}
+	if n := s.unpaid(t); n != 0 {
+		t.Errorf("%d orders are not paid once", n)
+	}
+}
+
+func TestALongSilenceIsToldWithWhatIsOwed(t *testing.T) {
+	t.Parallel()
+	s := newStore(t)
+	s.sell(t, 1)
+	if _, err := s.pool.Exec(t.Context(), `update idem_events set received_at = now() - interval '15 days 1 hour'`); err != nil {
+		t.Fatal(err)
+	}
+	s.asaas.InjectAPI(func(w http.ResponseWriter, _ *http.Request, _ http.Handler) {
+		fmt.Fprintf(w, `{"id":%q,"interrupted":true,"penalizedRequestsCount":15,"events":["PAYMENT_RECEIVED"],"url":%q}`, s.webhook, s.asaas.Webhook(s.webhook).URL)
+	})
+	said, err := s.recover(t)
+	if err != nil || len(said) == 0 || !strings.Contains(said[len(said)-1], "nothing is owed of what was delivered: ") ||
+		!strings.Contains(said[len(said)-1], "nothing was delivered for 15 days, since ") {
+		t.Errorf("%q, %v", said, err)
 	}
 }

@@ -228,8 +228,8 @@ func TestARecoveryEndsAsItsQueueDoes(t *testing.T) {
 			[]string{"probed 2", "penalty removed 2"},
 			"the penalty was removed: the webhook is disabled",
 		},
-		{"the count is not told", []scriptedAnswer{{status: 200, body: `{"id":"a","interrupted":false}`}}, nil, "look for a newer version"},
-		{"the state is not told", []scriptedAnswer{{status: 200, body: `{"id":"a","penalizedRequestsCount":0}`}}, nil, "look for a newer version"},
+		{"the count is not told", []scriptedAnswer{{status: 200, body: `{"id":"a","interrupted":false}`}}, nil, "see the webhook at Asaas, and what answers"},
+		{"the state is not told", []scriptedAnswer{{status: 200, body: `{"id":"a","penalizedRequestsCount":0}`}}, nil, "see the webhook at Asaas, and what answers"},
 		{"there is no such webhook", []scriptedAnswer{{status: 404}}, nil, "nothing was changed: Webhook(a): it was answered with 404"},
 		{
 			"the API key may only read",
@@ -297,9 +297,9 @@ func TestARecoveryEndsWithItsContext(t *testing.T) {
 		after   time.Duration
 		says    string
 	}{
-		"before it began":            {[]scriptedAnswer{looked(false, 9)}, 0, "nothing was changed: the time was over, look again: "},
-		"while it waits":             {[]scriptedAnswer{looked(false, 9), {status: 204}, looked(false, 8)}, 12 * time.Second, "the penalty was removed: the time was over with 8 failures counted, look again: "},
-		"while Asaas wants a pause":  {[]scriptedAnswer{{status: 429, reset: "20"}}, time.Second, "nothing was changed: the time was over, look again: "},
+		"before it began":            {[]scriptedAnswer{looked(false, 9)}, 0, "nothing was changed: it was interrupted, look again: "},
+		"while it waits":             {[]scriptedAnswer{looked(false, 9), {status: 204}, looked(false, 8)}, 12 * time.Second, "the penalty was removed: it was interrupted with 8 failures counted, look again: "},
+		"while Asaas wants a pause":  {[]scriptedAnswer{{status: 429, reset: "20"}}, time.Second, "nothing was changed: it was interrupted, look again: "},
 		"while the probe is at work": {[]scriptedAnswer{looked(false, 9)}, time.Second, "nothing was changed: the probe did not pass: "},
 	} {
 		t.Run(reason, func(t *testing.T) {

@@ -18,6 +18,7 @@ type queue struct {
 	webhook     *Webhook
 	interrupted bool
 	penalized   int
+	lastArrival time.Time // before it was released
 }
 
 func (q queue) isHeldUp() bool { return q.interrupted || q.penalized > 0 }
@@ -73,21 +74,32 @@ func (q queue) relapse(before queue, same time.Duration) error {
 	return nil
 }
 
+// errNotTold is of an answer that lacks what decides.
+var errNotTold = errors.New("the answer does not tell whether the queue is held up: see the webhook at Asaas, and what answers at the API's address")
+
+// ended is how ctx has ended, in words: its time was over, or somebody ended it.
+func ended(ctx context.Context) string {
+	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		return "the time was over"
+	}
+	return "it was interrupted"
+}
+
 // look asks Asaas for the queue. A disabled webhook is an error.
 func (r *recovery) look(ctx context.Context) (queue, error) {
 	w, err := r.webhook(ctx)
 	switch {
 	case err != nil && ctx.Err() != nil:
-		return queue{}, fmt.Errorf("the time was over, look again: %w", context.Cause(ctx))
+		return queue{}, fmt.Errorf("%s, look again: %w", ended(ctx), context.Cause(ctx))
 	case err != nil:
 		return queue{}, err
 	case w.Interrupted.IsZero() || w.PenalizedRequestsCount.IsZero(): // a field that is missing must not pass for all is well
-		return queue{}, errors.New("the answer does not tell whether the queue is held up: look for a newer version of paghooks")
+		return queue{}, errNotTold
 	case !w.Enabled.Or(true):
 		return queue{}, errors.New("the webhook is disabled: Asaas makes no events for it, and those of this time never come; " +
 			"enable it at Asaas, and run it again for what waited before")
 	}
-	return queue{w, w.Interrupted.Or(false), int(w.PenalizedRequestsCount.Or(0))}, nil
+	return queue{webhook: w, interrupted: w.Interrupted.Or(false), penalized: int(w.PenalizedRequestsCount.Or(0))}, nil
 }
 
 // webhook waits as long as Asaas asks for, once: all else may go on meanwhile.

@@ -44,11 +44,11 @@ func newCall(o spec.Operation) call {
 	}
 	var query []string
 	for _, p := range o.Query {
-		value := p.Name
+		value := spec.ParameterName(p)
+		parameters = append(parameters, value+" "+spec.QueryType(p))
 		if spec.QueryType(p) == "int" {
 			value = "strconv.Itoa(" + value + ")"
 		}
-		parameters = append(parameters, p.Name+" "+spec.QueryType(p))
 		query = append(query, strconv.Quote(p.Name)+": {"+value+"}")
 	}
 	if query != nil {

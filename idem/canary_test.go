@@ -22,6 +22,8 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/paghooks/paghooks/idem"
+	"github.com/paghooks/paghooks/idem/canary"
+	"github.com/paghooks/paghooks/idem/health"
 	"github.com/paghooks/paghooks/idem/idemtest"
 	"github.com/paghooks/paghooks/internal/freeport"
 )
@@ -29,8 +31,8 @@ import (
 const canaryBody = `{"id":"canary-1","type":"` + idem.CanaryType + `"}`
 
 // newCanary is a canary of the provider that these tests invent.
-func newCanary(address, token string) *idem.Canary {
-	c := idem.NewCanary("notes", address, []byte(canaryBody), func(h http.Header, _ []byte) { h.Set("token", token) })
+func newCanary(address, token string) *canary.Canary {
+	c := canary.New("notes", address, []byte(canaryBody), func(h http.Header, _ []byte) { h.Set("token", token) })
 	c.Logger = nil
 	return c
 }
@@ -128,7 +130,7 @@ func TestCanarySaysWhatIsWrongAndNoSecret(t *testing.T) {
 			address := strings.Replace(c.address, "http://", "http://user:secret-2@", 1) + "/hooks?key=secret-3"
 			canary := newCanary(address, c.token)
 			err := canary.Send(t.Context())
-			if err == nil || !strings.HasPrefix(err.Error(), "idem: canary notes: ") || !strings.Contains(err.Error(), c.want) {
+			if err == nil || !strings.HasPrefix(err.Error(), "canary: notes: ") || !strings.Contains(err.Error(), c.want) {
 				t.Fatalf("Send = %v, want %q", err, c.want)
 			}
 			if said := fmt.Sprintf("%v %+v %#v", err, canary, canary); strings.Contains(said, "secret-") {
@@ -251,7 +253,7 @@ func TestCanaryTellsThatItFailsAndThatItHasRecovered(t *testing.T) {
 		c.Logger = slog.New(slog.NewTextHandler(&log, nil))
 		start := time.Now()
 		ctx, stop := context.WithCancel(t.Context())
-		c.Observe = func(_ context.Context, r idem.CanaryResult) {
+		c.Observe = func(_ context.Context, r canary.Result) {
 			results = append(results, fmt.Sprintf("%s %d %t", r.At.Sub(start), r.Failures, r.Failing()))
 			if len(results) == 9 {
 				stop()
@@ -334,8 +336,8 @@ func TestServeRunsACanaryAndStopsItFirst(t *testing.T) {
 	c := newCanary("http://"+address+"/hooks", "right")
 	delivered := make(chan error, 1)
 	var once sync.Once
-	c.Observe = func(_ context.Context, r idem.CanaryResult) { once.Do(func() { delivered <- r.Err }) }
-	mux.Handle("GET /healthz", idem.NewHealth(s.inbox, c))
+	c.Observe = func(_ context.Context, r canary.Result) { once.Do(func() { delivered <- r.Err }) }
+	mux.Handle("GET /health/webhooks", health.New(s.inbox, c))
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
 	ended := make(chan error, 1)
@@ -350,7 +352,7 @@ func TestServeRunsACanaryAndStopsItFirst(t *testing.T) {
 	case <-time.After(patience):
 		t.Fatal("no canary was delivered")
 	}
-	resp, err := http.Get("http://" + address + "/healthz")
+	resp, err := http.Get("http://" + address + "/health/webhooks")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -362,7 +364,7 @@ func TestServeRunsACanaryAndStopsItFirst(t *testing.T) {
 	if err := <-ended; err != nil {
 		t.Error(err)
 	}
-	if err := idem.Serve(t.Context(), &http.Server{Addr: "127.0.0.1:0"}, s.inbox, newCanary("", "right")); err == nil || !strings.Contains(err.Error(), "address of canary notes is empty") {
+	if err := idem.Serve(t.Context(), &http.Server{Addr: "127.0.0.1:0"}, s.inbox, newCanary("", "right")); err == nil || !strings.Contains(err.Error(), "address of notes is empty") {
 		t.Errorf("Serve = %v", err)
 	}
 }

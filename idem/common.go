@@ -57,6 +57,7 @@ type Common struct {
 	pool         *pgxpool.Pool
 	minRetention time.Duration // 0 for events that no provider delivers again
 	spoiled      sync.Once     // the log says that handlers spoil connections
+	looks        looks         // of Examine
 }
 
 func newCommon(pool *pgxpool.Pool, source Source, timeout time.Duration) Common {

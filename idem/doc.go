@@ -201,25 +201,26 @@
 // [DryRunHeader] does that in the running application. The handler is called for
 // real, and only its transaction is rolled back: the HTTP requests that it makes
 // are made, unless it asks [IsDryRun] first. The function DryRun of package
-// idemtest finds handlers that do not ask. A [Canary] sends such a
+// idemtest finds handlers that do not ask. A canary sends such a
 // delivery again and again, with an event that runs no handler.
 //
 // # Run it
 //
 // [Serve] does what every program needs: it serves HTTP, runs workers and canaries,
-// prunes daily and stops in the right order. [Health] answers whether events are
-// processed, and turns red before the provider stops its queue. A [Canary] delivers
+// prunes daily and stops in the right order. A worker of the application's own is a
+// [Part]. Package health answers whether events are
+// processed, and turns red before the provider stops its queue. Package canary delivers
 // an event of its own through the real address every 30 seconds: two failures in a
-// row turn Health red, so that a broken deployment is noticed within about a minute.
+// row turn health red, so that a broken deployment is noticed within about a minute.
 //
 //	canary := asaas.NewCanary("https://shop.example/webhooks/asaas", token)
-//	http.Handle("GET /healthz", idem.NewHealth(inbox, canary))
+//	http.Handle("GET /health/webhooks", health.New(inbox, canary))
 //	err := idem.Serve(ctx, &http.Server{Addr: ":8080"}, inbox, canary)
 //
 // Without Serve, call [Common.Prune] daily; it forgets what is older than
 // [Common.Retention], one or two runs later, so that a wrong clock forgets nothing at once.
 //
-// Alert on Health, and on Parked of [Common.Stats] above zero. Packages idemprom, for
+// Alert on health, and on Parked of [Common.Stats] above zero. Packages idemprom, for
 // Prometheus, and idemotel, for OpenTelemetry, measure deliveries, attempts and what
 // waits, by the Observe and Tracer fields of [Common]. They are modules of their own.
 //

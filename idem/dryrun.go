@@ -11,12 +11,16 @@ import (
 	"github.com/paghooks/paghooks/idem/internal/store"
 )
 
+// CanaryType is the event type that a canary delivers, see package canary. No provider
+// has it: a genuine delivery of it that is not a dry run is an event of an unknown type.
+const CanaryType = "paghooks.canary"
+
 // DryRunHeader, in a genuine delivery, asks for [Common.DryRun] instead of
 // the work: whether the handlers of a running application are sound, tried
 // through its network, verification and database. Nothing is stored, so the
 // answer is 503 in any case: no provider takes it for an acknowledgement. Its
 // body has the outcome: {"received":false,"dry_run":"done"}. An event of a
-// [Canary] needs no handler.
+// canary needs no handler.
 const DryRunHeader = "Idem-Dry-Run"
 
 // DryRun runs the handler of an event in a transaction that is always rolled

@@ -10,6 +10,7 @@ import (
 
 	"github.com/paghooks/paghooks/asaas"
 	"github.com/paghooks/paghooks/idem"
+	"github.com/paghooks/paghooks/idem/health"
 )
 
 // An event that came before its handler was written is kept, and replayed.
@@ -137,7 +138,7 @@ func ExampleProcessor_dryReplay() {
 }
 
 // A handler fails, and health is red long before Asaas stops its queue.
-func ExampleHealth() {
+func Example_health() {
 	ctx := context.Background()
 	pool, end := database(ctx)
 	defer end()
@@ -146,13 +147,13 @@ func ExampleHealth() {
 	events.OnPaymentReceived(func(context.Context, pgx.Tx, *asaas.PaymentEvent) error { return errors.New("a mistake") })
 	processor := idem.NewProcessor(pool, events)
 	processor.Logger = nil
-	health := idem.NewHealth(processor) // http.Handle("GET /healthz", health)
-	health.Logger = nil
+	monitor := health.New(processor) // http.Handle("GET /health/webhooks", monitor)
+	monitor.Logger = nil
 
 	for range 5 {
 		deliver(processor, received)
 	}
-	report := health.Report()
+	report := monitor.Report()
 	fmt.Println("healthy:", report.Healthy)
 	for _, c := range report.Checks {
 		fmt.Println(c.Name, c.Healthy)

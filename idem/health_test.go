@@ -18,23 +18,27 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/paghooks/paghooks/idem"
+	"github.com/paghooks/paghooks/idem/health"
 	"github.com/paghooks/paghooks/idem/idemtest"
 	"github.com/paghooks/paghooks/idem/internal/store"
 )
 
 // newHealth has looked at nothing yet.
-func (s *app) newHealth(parts ...idem.Part) *idem.Health {
-	h := idem.NewHealth(parts...)
+func (s *app) newHealth(parts ...health.Part) *health.Health {
+	for _, p := range parts {
+		idem.ForgetLooks(p)
+	}
+	h := health.New(parts...)
 	h.Logger = s.logger()
 	return h
 }
 
 // wantHealth asks over HTTP, and checks what fails, one check or several; "" is nothing.
-func (s *app) wantHealth(reason string, h *idem.Health, check, says string) {
+func (s *app) wantHealth(reason string, h *health.Health, check, says string) {
 	s.Helper()
 	w := httptest.NewRecorder()
 	h.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/healthz", nil))
-	var report idem.HealthReport
+	var report health.Report
 	if err := json.Unmarshal(w.Body.Bytes(), &report); err != nil {
 		s.Fatalf("%s: it is answered %d %s: %v", reason, w.Code, w.Body, err)
 	}
@@ -257,7 +261,7 @@ func TestCanaryThatFailsOrDoesNotRunMakesHealthRed(t *testing.T) {
 		for n, want := range []struct{ reason, check, says string }{
 			{"not delivered yet", "", ""},
 			{"failed once", "", ""},
-			{"failed twice", "canary", "idem: canary notes: there was no answer"},
+			{"failed twice", "canary", "canary: notes: there was no answer"},
 			{"recovered", "", ""},
 		} {
 			if n > 0 {
@@ -310,20 +314,20 @@ func TestHealthSaysNoCauseOfACanarysFailure(t *testing.T) {
 func TestHealthOfNothingIsLiveness(t *testing.T) {
 	t.Parallel()
 	w := httptest.NewRecorder()
-	idem.NewHealth().ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/livez", nil))
+	health.New().ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/livez", nil))
 	if w.Code != http.StatusOK || w.Body.String() != `{"healthy":true,"checks":[]}` {
 		t.Errorf("it is answered %d %s", w.Code, w.Body)
 	}
 }
 
-func TestHealthOfReceiversThatShareAPoolAsksPostgresOnce(t *testing.T) {
+func TestHealthHasTheChecksOfEachReceiver(t *testing.T) {
 	t.Parallel()
 	s := newInboxApp(t)
 	var names []string
 	for _, c := range s.newHealth(s.processor, s.inbox).Report().Checks {
 		names = append(names, c.Name)
 	}
-	if diff := cmp.Diff([]string{"postgres", "deliveries", "retrying", "workers", "held", "deliveries", "workers", "clock", "held"}, names); diff != "" {
+	if diff := cmp.Diff([]string{"postgres", "deliveries", "retrying", "workers", "held", "postgres", "deliveries", "workers", "clock", "held"}, names); diff != "" {
 		t.Errorf("checks (-want +got):\n%s", diff)
 	}
 }

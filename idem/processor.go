@@ -22,7 +22,7 @@ import (
 //
 // A parked event holds its entity: later events of its Key, by the provider's time and
 // then by arrival, are parked, too, with the error "waits for" and its ID, and answered
-// with 200. [Health] is red then. They are processed in order once the parked one is done,
+// with 200. Package health is red then. They are processed in order once the parked one is done,
 // by a replay or another delivery, or discarded: see [Processor.Run]. To give an event up
 // and let its entity go on, a handler returns nil, and writes a row of its own. Where
 // handlers are right in any order, set PassParked.

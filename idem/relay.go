@@ -33,7 +33,7 @@ import (
 // as a broker that writes them to the disk. It keeps events while Postgres is
 // unavailable, as a [Spool] does without a broker, and lets other programs read them.
 //
-// Pass it to [Serve] and [NewHealth], as a [Processor] or an [Inbox]. It has no
+// Pass it to [Serve] and health.New, as a [Processor] or an [Inbox]. It has no
 // handlers and no stored events: dry runs and canaries go to the address of one of
 // those.
 //
@@ -156,6 +156,16 @@ func inTime(ctx context.Context, f func() error) error {
 	case <-ctx.Done():
 		return fmt.Errorf("no answer in time: it is unavailable, or blocks: %w", ctx.Err())
 	}
+}
+
+// Run checks the settings, and returns nil when ctx ends: a relay has no work beside its
+// deliveries. [Serve] calls it.
+func (r *Relay) Run(ctx context.Context) error {
+	if err := checkSettings("relay", map[string]bool{"Timeout": r.Timeout > 0}); err != nil {
+		return err
+	}
+	<-ctx.Done()
+	return nil
 }
 
 // message is the event as it is published. Its ID and Key are unique among accounts.

@@ -12,11 +12,11 @@ import (
 	"github.com/paghooks/paghooks/idem/internal/pgtx"
 )
 
-// Part is what [Serve] runs and [Health] checks: a [*Processor], an [*Inbox], an
-// [*Outbox], a [*Relay] or a [*Canary].
+// Part is a part of a program that [Serve] runs: a [*Processor], an [*Inbox], an
+// [*Outbox], a [*Relay], a canary, or a worker of the application's own. Run returns
+// nil soon after ctx has ended, and an error if the part cannot go on.
 type Part interface {
-	work(ctx context.Context) error // until ctx ends
-	examine(ctx context.Context, x *examination)
+	Run(ctx context.Context) error
 }
 
 // Receiver is a [*Processor], an [*Inbox] or an [*Outbox]: what stores events in
@@ -34,42 +34,37 @@ var (
 	_ Receiver = (*Processor)(nil)
 	_ Receiver = (*Inbox)(nil)
 	_ Part     = (*Relay)(nil)
-	_ Part     = (*Canary)(nil)
 )
 
 func (c *Common) common() *Common { return c }
 
-func (i *Inbox) work(ctx context.Context) error     { return i.Run(ctx) }
-func (c *Canary) work(ctx context.Context) error    { return c.Run(ctx) }
-func (p *Processor) work(ctx context.Context) error { return p.Run(ctx) }
-
-func (r *Relay) work(ctx context.Context) error {
-	return idle(ctx, checkSettings("relay", map[string]bool{"Timeout": r.Timeout > 0}))
-}
-
-// idle is the work of what has none, once its settings are checked.
-func idle(ctx context.Context, err error) error {
-	if err == nil {
-		<-ctx.Done()
-	}
-	return err
-}
-
-// Serve serves HTTP, runs the workers of inboxes and the canaries, and prunes daily,
-// until ctx ends. Then it stops in the right order: canaries end, no new deliveries
-// are taken, those in flight are answered, workers finish, and Serve returns nil.
-// It does not route: mount the receivers on server.Handler, or on
-// http.DefaultServeMux if that is nil.
+// Serve serves HTTP, runs the parts of a program, and prunes daily, until ctx ends. It
+// does not route: mount the receivers on server.Handler, or on http.DefaultServeMux if
+// that is nil.
 //
 //	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 //	defer stop()
-//	http.Handle("GET /healthz", idem.NewHealth(processor))
-//	err := idem.Serve(ctx, &http.Server{Addr: ":8080"}, processor)
+//	http.Handle("GET /health/webhooks", health.New(inbox))
+//	err := idem.Serve(ctx, &http.Server{Addr: ":8080"}, inbox)
 //
-// It returns an error if the server cannot listen, if a setting of an inbox or a
-// canary makes no sense, or if deliveries or handlers did not end in time. What
-// server leaves at zero has a default: ReadHeaderTimeout is 5 seconds,
-// IdleTimeout 2 minutes. It serves TLS if server.TLSConfig is set.
+// When ctx ends, or a part or the server fails, Serve stops everything in this order,
+// whatever the order of the arguments:
+//
+//  1. The parts that have a method StopsFirst() bool, and return true. It is for parts
+//     that send requests to this server, as a canary does.
+//  2. The server: it takes no new deliveries, and answers those in flight, for 15
+//     seconds at most.
+//  3. All other parts, at the same time: workers finish their handlers. A part that
+//     handlers give work to may get some while it ends.
+//
+// Then it returns nil. It returns an error if the server cannot listen, if a part's Run
+// returns one or panics, if deliveries did not end in time, or if a part of the
+// application's own has not returned 15 seconds after its context ended: Serve does not
+// wait for it then. A part that returns nil before it is stopped has done its work, and
+// the others go on; context.Canceled is no error of a part that was stopped.
+//
+// What server leaves at zero has a default: ReadHeaderTimeout is 5 seconds, IdleTimeout 2
+// minutes. It serves TLS if server.TLSConfig is set.
 func Serve(ctx context.Context, server *http.Server, parts ...Part) error {
 	setDefaults(server)
 	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", server.Addr)
@@ -78,33 +73,97 @@ func Serve(ctx context.Context, server *http.Server, parts ...Part) error {
 	}
 	slog.InfoContext(ctx, "receiving webhooks", slog.String("address", listener.Addr().String()))
 
-	working, stopWorking := context.WithCancel(context.WithoutCancel(ctx))
-	defer stopWorking()
-	serving, stopServing := context.WithCancel(ctx)
-	defer stopServing()
-	running := 1 + len(parts)
-	ended := make(chan error, running)
-	go func() { ended <- serveUntilShutdown(server, listener) }()
-	for _, p := range parts {
-		until := serving // a canary would find the server stopped
-		if r, ok := p.(Receiver); ok {
-			until = working
-			go pruneDaily(working, r)
-			go warnOfScopes(working, r)
+	first, others := newRunning(ctx), newRunning(ctx)
+	defer first.stop()
+	defer others.stop()
+	failed := make(chan error, 1+len(parts)) // each failure, so that the first one stops everything
+	served := make(chan error, 1)
+	go func() {
+		err := serveUntilShutdown(server, listener)
+		if err != nil {
+			failed <- err
 		}
-		go func() { ended <- p.work(until) }()
+		served <- err
+	}()
+	for _, p := range parts {
+		if r, ok := p.(Receiver); ok {
+			go pruneDaily(others.ctx, r)
+			go warnOfScopes(others.ctx, r)
+		}
+		if stopsFirst(p) {
+			first.start(p, failed)
+		} else {
+			others.start(p, failed)
+		}
 	}
 
 	select {
-	case err = <-ended: // which only a failure does by itself
-		running--
+	case <-failed:
 	case <-ctx.Done():
 	}
-	stopServing()
-	err = errors.Join(err, shutDown(server))
-	stopWorking()
-	for range running {
-		err = errors.Join(err, <-ended)
+	err = first.end()
+	err = errors.Join(err, shutDown(server), <-served)
+	return errors.Join(err, others.end())
+}
+
+// stopsFirst reports whether a part ends before the server.
+func stopsFirst(p Part) bool {
+	first, ok := p.(interface{ StopsFirst() bool })
+	return ok && first.StopsFirst()
+}
+
+// running holds parts that stop at the same time.
+type running struct {
+	ctx   context.Context // of their Run
+	stop  context.CancelFunc
+	parts []runningPart
+}
+
+type runningPart struct {
+	part  Part
+	ended <-chan error
+}
+
+// newRunning returns one without parts. They do not stop when ctx ends, but by end.
+func newRunning(ctx context.Context) *running {
+	r := &running{}
+	r.ctx, r.stop = context.WithCancel(context.WithoutCancel(ctx))
+	return r
+}
+
+// start runs a part. Its error goes to failed and to end.
+func (r *running) start(p Part, failed chan<- error) {
+	ended := make(chan error, 1)
+	r.parts = append(r.parts, runningPart{p, ended})
+	run := pgtx.Start(func() error { return p.Run(r.ctx) }) // which may be the application's
+	go func() {
+		err := <-run
+		if errors.Is(err, context.Canceled) && r.ctx.Err() != nil {
+			err = nil
+		}
+		if err != nil {
+			failed <- err
+		}
+		ended <- err
+	}()
+}
+
+// end stops the parts, and waits until they have ended.
+func (r *running) end() (err error) {
+	r.stop()
+	late, cancel := context.WithTimeout(context.Background(), shutdownTime)
+	defer cancel()
+	for _, p := range r.parts {
+		if _, ok := p.part.(Receiver); ok { // it ends its handlers after a time of its own
+			err = errors.Join(err, <-p.ended)
+			continue
+		}
+		select {
+		case failure := <-p.ended:
+			err = errors.Join(err, failure)
+		case <-late.Done():
+			err = errors.Join(err, fmt.Errorf("idem: a part of type %T has not ended in time: its Run must return soon after its context ends", p.part))
+		}
 	}
 	return err
 }

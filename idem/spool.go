@@ -51,7 +51,7 @@ import (
 // An event that Postgres refuses because of what is in it is moved to a file whose
 // name ends in ".refused". A file that was read whole, and has an event that fails its
 // checksum, is kept with the ending ".damaged", after its other events have been stored.
-// Both are logged as errors, and fail the spool check of [Health]: those events are
+// Both are logged as errors, and fail the spool check of package health: those events are
 // acknowledged and not stored. A line is a checksum and the event as JSON, with its body
 // in base64. Have the provider deliver them again, or read from its API what they were
 // about; then delete the file. A file of refused events is tried again if its name ends
@@ -66,7 +66,7 @@ import (
 //
 // A spool whose volume is full or read-only stores in Postgres what it holds, and keeps
 // nothing new: an event that Postgres does not take is answered 503 until files can be
-// written again. Both fail the spool check of [Health].
+// written again. Both fail the spool check of package health.
 //
 // The exported fields are settings: change them before the first event.
 type Spool struct {

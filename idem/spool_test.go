@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/paghooks/paghooks/idem"
+	"github.com/paghooks/paghooks/idem/health"
 	"github.com/paghooks/paghooks/idem/internal/spool"
 )
 
@@ -194,7 +195,7 @@ func TestSpooledEventOlderThanRetentionIsSetAside(t *testing.T) {
 func TestHealthSaysWhatTheSpoolHolds(t *testing.T) {
 	t.Parallel()
 	s := newSpoolApp(t)
-	health := func() *idem.Health {
+	health := func() *health.Health {
 		h := s.newHealth(s.inbox)
 		h.MaxSpooled = time.Hour
 		return h

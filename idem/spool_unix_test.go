@@ -17,6 +17,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/paghooks/paghooks/idem"
+	"github.com/paghooks/paghooks/idem/health"
 	"github.com/paghooks/paghooks/idem/internal/spool"
 )
 
@@ -207,7 +208,7 @@ func TestChildWhoseSystemRefuses(t *testing.T) {
 	}
 	health := func(want string) {
 		t.Helper()
-		h := idem.NewHealth(inbox)
+		h := health.New(inbox)
 		h.Logger = nil
 		says := ""
 		for _, c := range h.Report().Checks {

@@ -8,7 +8,9 @@ import (
 	"strings"
 )
 
-// ServeHTTP is Asaas's API for webhooks, at the paths /v3/webhooks….
+// ServeHTTP is Asaas's API for webhooks, at the paths /v3/webhooks…, and as much of
+// that for charges as [asaas.Reconcile] reads: /v3/payments, with the charges of all
+// events that were emitted, and the statement /v3/financialTransactions.
 //
 // See https://docs.asaas.com/docs/create-new-webhook-via-api.
 func (f *Fake) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -29,6 +31,9 @@ func (f *Fake) newRoutes() *http.ServeMux {
 		"PUT /v3/webhooks/{id}":                f.updateWebhook,
 		"DELETE /v3/webhooks/{id}":             f.deleteWebhook,
 		"POST /v3/webhooks/{id}/removeBackoff": f.relieveWebhook,
+		"GET /v3/payments":                     f.listCharges,
+		"GET /v3/payments/{id}":                f.getCharge,
+		"GET /v3/financialTransactions":        f.listTransactions,
 	} {
 		routes.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
 			result, err := handle(r)

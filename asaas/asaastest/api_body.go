@@ -27,15 +27,6 @@ type webhookBody struct {
 	Events                 []asaas.EventType `json:"events"`
 }
 
-type webhookList struct {
-	Object     string        `json:"object"`
-	HasMore    bool          `json:"hasMore"`
-	TotalCount int           `json:"totalCount"`
-	Limit      int           `json:"limit"`
-	Offset     int           `json:"offset"`
-	Data       []webhookBody `json:"data"`
-}
-
 func (f *Fake) body(w *webhook) webhookBody {
 	events := w.Events
 	if events == nil {

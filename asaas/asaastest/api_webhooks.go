@@ -7,20 +7,13 @@ import (
 )
 
 func (f *Fake) listWebhooks(r *http.Request) (any, error) {
-	offset, err1 := number(r, "offset", 0, 0, 1<<31-1)
-	limit, err2 := number(r, "limit", 10, 1, 100)
-	if err1 != nil || err2 != nil {
-		return nil, refused(http.StatusBadRequest, "invalid_pagination", "Informe offset a partir de 0 e limit entre 1 e 100.")
-	}
 	f.timeline.Lock()
 	defer f.timeline.Unlock()
-	page := webhookList{Object: "list", TotalCount: len(f.webhooks), Limit: limit, Offset: offset, Data: []webhookBody{}}
-	end := min(offset+limit, len(f.webhooks))
-	for _, w := range f.webhooks[min(offset, end):end] {
-		page.Data = append(page.Data, f.body(w))
+	var all []webhookBody
+	for _, w := range f.webhooks {
+		all = append(all, f.body(w))
 	}
-	page.HasMore = end < len(f.webhooks)
-	return page, nil
+	return pageOf(r, all)
 }
 
 // number reads a parameter of a query.

@@ -10,7 +10,8 @@ import (
 
 // Emit makes events happen, one per body: each is queued for the enabled
 // webhooks that subscribe to its type, in the order of the bodies. [Fake.Settle]
-// and [Fake.Advance] deliver them.
+// and [Fake.Advance] deliver them. The API shows the charge of an event as the newest
+// of its events has it.
 //
 // It panics for a body without id or event, and for an id that was emitted
 // before: [Fake.Resend] sends an event again.
@@ -25,6 +26,7 @@ func (f *Fake) Emit(bodies ...[]byte) {
 				panic("asaastest: " + e.id + " was emitted before: leave its id to asaastest.Event, or Resend it")
 			}
 			f.events[e.id] = e
+			f.learn(e)
 			f.enqueue(e)
 		}
 	})

@@ -84,6 +84,8 @@ type Fake struct {
 	queued    int         // events, ever
 	events    map[string]event
 	limits    map[string]*window
+	charges   map[string]*charge
+	statement []transaction
 }
 
 // start is when [Event] says that its events happened, 20:45:13 in Brasília.
@@ -103,6 +105,7 @@ func New() *Fake {
 		now:                start,
 		events:             make(map[string]event),
 		limits:             make(map[string]*window),
+		charges:            make(map[string]*charge),
 	}
 	f.ctx, f.close = context.WithCancel(context.Background())
 	f.routes = f.newRoutes()

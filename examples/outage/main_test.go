@@ -67,7 +67,7 @@ func TestTimelineTellsTheStory(t *testing.T) {
 		"Mon 09:20             Asaas starts the queue, 36 events wait in it\n",
 		"Mon 09:20             deliveries answered 36 x 200, 2 x 200 (duplicate)\n",
 		"Mon 09:20             on call: " + asaas.RecoveryProgress{Step: asaas.RecoveryDone}.String() + "\n",
-		"Mon 09:20             on call: nothing is owed: no event is parked, and none waits for another delivery\n",
+		"Mon 09:20             on call: nothing is owed of what was delivered: no event is parked, and none waits for another",
 		"Mon 10:00  Mon 11:40  2 payments; deliveries answered 2 x 200\n",
 		"2026-08-14         5       296.00       296.00  1 to 5\n",
 		"2026-08-17         8       512.90       512.90  34 to 41\n",

@@ -13,6 +13,7 @@ import (
 
 	"github.com/paghooks/paghooks/asaas"
 	"github.com/paghooks/paghooks/idem"
+	"github.com/paghooks/paghooks/idem/health"
 	"github.com/paghooks/paghooks/zeltapay"
 )
 
@@ -99,7 +100,7 @@ func (s *shop) routes() http.Handler {
 	mux.Handle("POST "+asaasPath, s.asaas)
 	mux.Handle("POST "+zeltapayPath, s.zeltapay)
 	mux.HandleFunc("GET /orders", s.showOrders)
-	mux.Handle("GET /healthz", idem.NewHealth(s.asaas, s.zeltapay))
+	mux.Handle("GET /health/webhooks", health.New(s.asaas, s.zeltapay))
 	return mux
 }
 

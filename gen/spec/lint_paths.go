@@ -45,7 +45,7 @@ func (l *linter) checkCall(path string, o Operation) {
 		l.report(o.Origin, path, "the client knows one parameter in a path; name it {id}")
 	}
 	for _, p := range o.Query {
-		if QueryType(p) == "" || !token.IsIdentifier(p.Name) {
+		if QueryType(p) == "" || !token.IsIdentifier(ParameterName(p)) {
 			l.report(o.Origin, path+".parameters."+p.Name, "it is not an integer or a string with a name of Go; write its type, or leave it out")
 		}
 	}
@@ -62,6 +62,15 @@ func QueryType(p *openapi3.Parameter) string {
 		return ""
 	}
 	return map[string]string{"integer": "int", "string": "string"}[TypeOf(p.Schema.Value)]
+}
+
+// ParameterName is the Go name of a parameter in a query: dueDate[ge] becomes
+// dueDateGe.
+func ParameterName(p *openapi3.Parameter) string {
+	if name, bound, ok := strings.Cut(strings.TrimSuffix(p.Name, "]"), "["); ok && bound != "" {
+		return name + GoName(bound)
+	}
+	return p.Name
 }
 
 // TakesEmptyObject tells whether an operation takes an object without properties,

@@ -14,8 +14,9 @@
 //	remove-penalty ID   have Asaas deliver at once again, without trying the receiver
 //	resume ID           start a queue again that Asaas stopped, without trying the receiver
 //	events ID           the event types that the webhook subscribes to
+//	reconcile ID        name the charges of which an event never came, by what Asaas says of them; it changes nothing
 //
-// All but events end with what the application owes: the events that are parked,
+// All but events and reconcile end with what the application owes: the events that are parked,
 // or that wait for another delivery. They are in its database, DATABASE_URL. To
 // replay them takes the application's handlers: package queue is this command for
 // a program that has them, and adds recover --replay.
@@ -30,6 +31,10 @@
 //	                    2026-11-20T10:00:00-03:00, or without a zone for Brasília. It tells the time left
 //	--handled FILE      events: compare with the types that the application handles, those that
 //	                    asaas.Dispatcher.Types returns, one per line or as fmt prints them; - reads them from stdin
+//	--since TIME        reconcile: the time before which every event is known to have arrived
+//	--until TIME        reconcile: the end of the gap; now by default
+//	--calls NUMBER      reconcile: how many calls of the API to make at most; 1000 by default, of 25,000 in 12 hours
+//	--resume-at CURSOR  reconcile: go on where a run was paused, with the cursor that it printed
 //	--every DURATION    recover: how often to look at the queue; 5s by default
 //	--version           print the version
 //
@@ -50,7 +55,7 @@
 // keep once an event is done: hence --last-event. Asaas keeps events for 14 days.
 //
 // The exit status is 0 if all is well; 1 if a queue is held up or was not recovered,
-// a webhook is disabled, events are owed, or are handled and not subscribed to; 2 if
+// a webhook is disabled, events are owed, never came, or are handled and not subscribed to; 2 if
 // asaas-queue was used in a wrong way, or Asaas or the database did not answer as
 // they should. Of go run it is 1 for both.
 package main

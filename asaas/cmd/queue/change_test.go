@@ -238,7 +238,7 @@ func TestAnInterruptEndsARecovery(t *testing.T) {
 	}
 	p, _, complaints := a.program(nil)
 	status := p.run(ctx, []string{"--sandbox", "--yes", "recover", id})
-	if says := "the penalty was removed: the time was over with 7 failures counted, look again: context canceled\n"; status != 1 || !strings.HasSuffix(complaints.String(), says) {
+	if says := "the penalty was removed: it was interrupted with 7 failures counted, look again: context canceled\n"; status != 1 || !strings.HasSuffix(complaints.String(), says) {
 		t.Errorf("exit status %d, %q", status, complaints)
 	}
 }

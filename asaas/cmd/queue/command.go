@@ -21,6 +21,7 @@ import (
 	"os/signal"
 	"path/filepath"
 	"syscall"
+	"time"
 
 	"github.com/paghooks/paghooks/asaas"
 	"github.com/paghooks/paghooks/internal/terminal"
@@ -36,6 +37,10 @@ type Command struct {
 	// it. Default: nil, what is owed is read from the database of DATABASE_URL, and
 	// nothing can be replayed.
 	Events asaas.EventStore
+
+	// Charges has what reconcile asks the application: Open, Says, Scope, Types and
+	// Retention. Default: the zero value, and only events are compared.
+	Charges asaas.Reconciliation
 }
 
 // Main runs the command with the program's arguments, and exits.
@@ -68,6 +73,7 @@ type program struct {
 	Command
 	getenv     func(string) string
 	stateDir   string
+	wait       func(context.Context, time.Duration) error // nil waits in real time
 	in         io.Reader
 	terminal   bool // a person can answer on in
 	out        io.Writer
@@ -131,7 +137,7 @@ func (p *program) connect() error {
 	if base := p.getenv("ASAAS_BASE_URL"); base != "" {
 		client.BaseURL = base
 	}
-	client.Poll, client.StateDir = p.every, p.stateDir
+	client.Poll, client.StateDir, client.Wait = p.every, p.stateDir, p.wait
 	p.client = client
 	return nil
 }

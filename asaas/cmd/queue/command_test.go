@@ -35,6 +35,7 @@ type account struct {
 	events    asaas.EventStore  // what the program is built with
 	printed   func(line string) // called with each line of the output, as it comes
 	parkAfter int
+	wait      func(context.Context, time.Duration) error // nil waits in real time
 
 	// Set by application:
 	database string
@@ -100,7 +101,7 @@ func (a *account) queueAnswering(t *testing.T, typed *string, args ...string) (s
 func (a *account) program(typed *string) (p *program, out, complaints *strings.Builder) {
 	out, complaints = new(strings.Builder), new(strings.Builder)
 	p = &program{
-		Command: Command{Events: a.events}, stateDir: a.stateDir,
+		Command: Command{Events: a.events}, stateDir: a.stateDir, wait: a.wait,
 		getenv: func(name string) string { return a.env[name] }, in: strings.NewReader(""),
 		out: &watched{into: out, printed: a.printed}, complaints: complaints,
 	}
@@ -109,6 +110,9 @@ func (a *account) program(typed *string) (p *program, out, complaints *strings.B
 	}
 	return p, out, complaints
 }
+
+// atOnce spends no time.
+func atOnce(ctx context.Context, _ time.Duration) error { return context.Cause(ctx) }
 
 // watched tells of each line that is written.
 type watched struct {

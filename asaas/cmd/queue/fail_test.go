@@ -47,7 +47,8 @@ func TestAFailureIsAlsoJSONAndNamesNothingOfTheLibrary(t *testing.T) {
 		for _, command := range []string{"status", "remove-penalty", "resume", "recover"} {
 			a := newAccount(t)
 			_, _, penalized, _ := a.webhooks()
-			a.fake.InjectAPI(fault)
+			a.fake.InjectAPI(fault, fault, fault) // what only reads is sent three times
+			a.wait = atOnce
 			args := []string{command}
 			if command != "status" {
 				args = append(args, penalized, "--yes")
@@ -126,8 +127,8 @@ func TestASignalSaysWhatWasChanged(t *testing.T) {
 		args    []string
 		says    string
 	}{
-		{"before anything", "", []string{"recover"}, "nothing was changed: the time was over, look again: terminated signal received\n"},
-		{"while it is watched", "the penalty is removed", []string{"recover"}, "not recovered: the penalty was removed: the time was over with 7 failures counted, look again: terminated signal received\n"},
+		{"before anything", "", []string{"recover"}, "nothing was changed: it was interrupted, look again: terminated signal received\n"},
+		{"while it is watched", "the penalty is removed", []string{"recover"}, "not recovered: the penalty was removed: it was interrupted with 7 failures counted, look again: terminated signal received\n"},
 		{"before the one change", "", []string{"remove-penalty"}, "nothing was changed: nothing was sent: terminated signal received\n"},
 		{"when nothing is to be changed", "", []string{"status"}, "nothing was changed: nothing was sent: terminated signal received\n"},
 	} {

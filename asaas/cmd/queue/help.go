@@ -24,7 +24,7 @@ type command struct {
 var everywhere = []string{"sandbox", "json", "version"}
 
 var (
-	names    = []string{"status", "recover", "remove-penalty", "resume", "events"}
+	names    = []string{"status", "recover", "remove-penalty", "resume", "events", "reconcile"}
 	commands map[string]command
 )
 
@@ -67,6 +67,14 @@ func init() { // or it would refer to itself, through help
 			about:      "the event types that the webhook subscribes to",
 			flags:      []string{"handled"},
 			run:        (*program).events,
+		},
+		"reconcile": {
+			isAboutOne: true,
+			about:      "name the charges of which an event never came; it changes nothing",
+			more: "For after a queue that was stopped for more than 14 days, or a webhook that was disabled. Compares what\n" +
+				"Asaas says since a time with the events that are stored. Its calls come out of the account's own quota.",
+			flags: []string{"since", "until", "calls", "resume-at"}, env: []string{"DATABASE_URL"},
+			run: (*program).reconcile,
 		},
 	}
 }

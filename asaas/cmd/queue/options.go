@@ -20,6 +20,7 @@ type options struct {
 	handled                                    string    // a file; - is stdin
 	every                                      time.Duration
 	help                                       bool
+	reconciling
 }
 
 func (o *options) flags() *flag.FlagSet {
@@ -34,6 +35,7 @@ func (o *options) flags() *flag.FlagSet {
 	flags.Func("last-event", "when the newest event that the application acknowledged came to be, as `2026-11-20T10:00:00-03:00`; it tells the time left", o.setLastEvent)
 	flags.StringVar(&o.handled, "handled", "", "compare with the event types in this `FILE`, those that the application handles, one per line; - reads them from stdin")
 	flags.DurationVar(&o.every, "every", 5*time.Second, "how often to look at the queue")
+	o.reconciling.add(flags)
 	return flags
 }
 

@@ -55,6 +55,7 @@ func TestAnAsaasThatDoesNotAnswerExits2(t *testing.T) {
 	} {
 		a := newAccount(t)
 		id, _, _, _ := a.webhooks()
+		a.wait = atOnce
 		for _, args := range [][]string{
 			{"status"},
 			{"events", id},
@@ -62,7 +63,7 @@ func TestAnAsaasThatDoesNotAnswerExits2(t *testing.T) {
 			{"resume", id, "--yes"},
 			{"recover", id, "--yes"},
 		} {
-			a.fake.InjectAPI(test.fault)
+			a.fake.InjectAPI(test.fault, test.fault, test.fault) // what only reads is sent three times
 			status, out, complaints := a.queue(t, args...)
 			if status != 2 || out != "" || !strings.Contains(complaints, test.says) {
 				t.Errorf("%s: %v: exit status %d, prints %q, %q", test.why, args, status, out, complaints)

@@ -83,7 +83,7 @@ func (p *program) printOwed(debts []debt, known bool) error {
 		return err
 	}
 	if len(debts) == 0 {
-		_, err := fmt.Fprintln(p.out, "nothing is owed: no event is parked, and none waits for another delivery")
+		_, err := fmt.Fprintln(p.out, "nothing is owed of what was delivered: no event is parked, and none waits for another delivery; reconcile finds what was never delivered")
 		return err
 	}
 	fmt.Fprintln(p.out, "still owed, see the application's log for why:")

@@ -38,7 +38,7 @@ func TestTheCommandEndsWithWhatIsOwed(t *testing.T) {
 			t.Errorf("%v: exit status %d, prints %q, %q", args, status, out, complaint)
 		}
 		status, out, _ = a.queue(t, append(args, "--json")...)
-		if out = strings.Join(strings.Fields(out), ""); status != 1 || !strings.Contains(out, `"owed":[{"type":"PAYMENT_RECEIVED","parked":2,"retrying":0,"oldest":"20`) {
+		if out = strings.Join(strings.Fields(out), ""); status != 1 || !strings.Contains(out, `"owed":[{"type":"PAYMENT_RECEIVED","parked":2,"retrying":0,"pending":0,"oldest":"20`) {
 			t.Errorf("%v: exit status %d, prints %q", args, status, out)
 		}
 	}
@@ -58,7 +58,7 @@ func TestRecoverReplaysWithTheHandlers(t *testing.T) {
 	}
 	status, out, complaints = a.queue(t, args...)
 	want := "nothing is held up at Asaas, and nothing was changed there\nthe probe passed\nreplayed: 2 done, 0 failed again, 0 without handler\n" +
-		"nothing is owed: no event is parked, and none waits for another delivery\n"
+		"nothing is owed of what was delivered: no event is parked, and none waits for another delivery; reconcile finds what was never delivered\n"
 	if status != 0 || out != want || complaints != "" {
 		t.Errorf("exit status %d, prints %q, %q", status, out, complaints)
 	}

@@ -1,4 +1,4 @@
-package idem
+package canary
 
 import (
 	"bytes"
@@ -12,37 +12,34 @@ import (
 	"sync"
 	"time"
 
+	"github.com/paghooks/paghooks/idem"
 	"github.com/paghooks/paghooks/idem/internal/pgtx"
 )
-
-// CanaryType is the event type that a [Canary] delivers. No provider has it: a
-// genuine delivery of it that is not a dry run is an event of an unknown type.
-const CanaryType = "paghooks.canary"
 
 // Canary delivers an event of its own to the application's public address, every 30
 // seconds, so that a broken deployment is noticed within about a minute, and not by
 // the first customer. The delivery has the token or the signature that the provider
-// would send, and is a dry run (see [DryRunHeader]): the receiver verifies it, writes
+// would send, and is a dry run (see [idem.DryRunHeader]): the receiver verifies it, writes
 // its record to Postgres and rolls back. That tests DNS, the network, TLS, proxies,
 // the secret, and that Postgres can be written to. It runs none of your handlers,
 // and stores nothing.
 //
-// asaas.NewCanary and zeltapay.NewCanary return one. Give it to [Serve], which runs
-// it, and to [NewHealth], which reports it:
+// asaas.NewCanary and zeltapay.NewCanary return one. Give it to [idem.Serve], which
+// runs it, and to health.New, which reports it:
 //
 //	canary := asaas.NewCanary("https://shop.example/webhooks/asaas", token)
-//	http.Handle("GET /healthz", idem.NewHealth(processor, canary))
+//	http.Handle("GET /health/webhooks", health.New(processor, canary))
 //	return idem.Serve(ctx, server, processor, canary)
 //
 // Each process that runs it makes its own deliveries, which any process behind the
 // address may answer. A receiver that takes deliveries only from the provider's IP
-// addresses must also take them from the canary's. If a proxy removes DryRunHeader,
+// addresses must also take them from the canary's. If a proxy removes that header,
 // the canary's event is taken for a real one: it is stored as unhandled, once for
 // each start of a process, and the canary fails and says why.
 //
 // The exported fields are settings: change them before the first delivery.
 type Canary struct {
-	// Name is what the log and [Health] call it. Default: the provider's.
+	// Name is the name in the log and in the report of package health. Default: the provider's.
 	Name string
 
 	// Every is how long it waits after a delivery. Default: 30 seconds.
@@ -63,51 +60,58 @@ type Canary struct {
 	Logger *slog.Logger
 
 	// Observe, when set, gets the result of each delivery, for metrics. Default: nil.
-	Observe func(context.Context, CanaryResult)
+	Observe func(context.Context, Result)
 
 	address func() string // a function, so that printing shows no secret in it
 	body    []byte
 	sign    func(h http.Header, body []byte)
 
+	made time.Time
+
 	mu   sync.Mutex
-	last CanaryResult
+	last Result
 }
 
-// CanaryResult is what became of a delivery of a [Canary].
-type CanaryResult struct {
+// Result is the result of a delivery of a [Canary].
+type Result struct {
 	At       time.Time // when it ended; zero before the first
 	Duration time.Duration
 	Err      error // why it failed, and what to do; nil if all is well
 	Failures int   // deliveries that have failed in a row, this one included
 }
 
-// Failing tells whether the canary has failed at least twice in a row. A single
+// Failing reports whether the canary has failed at least twice in a row. A single
 // failure may be a restart or a lost packet.
-func (r CanaryResult) Failing() bool { return r.Failures >= 2 }
+func (r Result) Failing() bool { return r.Failures >= 2 }
 
-// NewCanary returns a canary; it is for the packages of providers. body is an event
-// of [CanaryType], the same for each delivery, and sign sets the headers that make
+// New returns a canary; it is for the packages of providers. body is an event
+// of [idem.CanaryType], the same for each delivery, and sign sets the headers that make
 // it genuine now. address is the URL that the provider delivers to.
-func NewCanary(name, address string, body []byte, sign func(h http.Header, body []byte)) *Canary {
+func New(name, address string, body []byte, sign func(h http.Header, body []byte)) *Canary {
 	return &Canary{
 		Name: name, Every: 30 * time.Second, Timeout: 10 * time.Second, Logger: slog.Default(),
-		address: func() string { return address }, body: body, sign: sign,
+		address: func() string { return address }, body: body, sign: sign, made: time.Now(),
 	}
 }
 
 // Run delivers until ctx ends, and returns nil then. It returns an error
-// immediately if the address or a setting makes no sense. [Serve] calls it.
+// immediately if the address or a setting makes no sense. [idem.Serve] calls it.
 func (c *Canary) Run(ctx context.Context) error {
 	if err := c.check(); err != nil {
 		return err
 	}
 	for {
 		_ = c.Send(ctx)
-		if !sleep(ctx, c.Every) {
+		select {
+		case <-time.After(c.Every):
+		case <-ctx.Done():
 			return nil
 		}
 	}
 }
+
+// StopsFirst returns true: [idem.Serve] stops a canary before the server.
+func (c *Canary) StopsFirst() bool { return true }
 
 // Send makes one delivery. The error says what is wrong and what to do. If ctx ends
 // first, the delivery does not count as a result.
@@ -118,25 +122,25 @@ func (c *Canary) Send(ctx context.Context) error {
 		err = c.deliverProtected(ctx)
 	}
 	if ctx.Err() != nil {
-		return fmt.Errorf("idem: the canary was stopped: %w", context.Cause(ctx))
+		return fmt.Errorf("canary: it was stopped: %w", context.Cause(ctx))
 	}
 	if err != nil {
-		err = fmt.Errorf("idem: canary %s: %w", c.Name, err)
+		err = fmt.Errorf("canary: %s: %w", c.Name, err)
 	}
-	now, before := c.note(CanaryResult{At: time.Now(), Duration: time.Since(start), Err: err})
+	now, before := c.note(Result{At: time.Now(), Duration: time.Since(start), Err: err})
 	c.report(ctx, now, before)
 	return err
 }
 
 // Last returns the result of the last delivery.
-func (c *Canary) Last() CanaryResult {
+func (c *Canary) Last() Result {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.last
 }
 
 // note makes a result the last one, and counts its failures.
-func (c *Canary) note(r CanaryResult) (now, before CanaryResult) {
+func (c *Canary) note(r Result) (now, before Result) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	before = c.last
@@ -148,7 +152,7 @@ func (c *Canary) note(r CanaryResult) (now, before CanaryResult) {
 }
 
 // report tells the application of a result. A panic of its code has no effect.
-func (c *Canary) report(ctx context.Context, now, before CanaryResult) {
+func (c *Canary) report(ctx context.Context, now, before Result) {
 	if c.Observe != nil {
 		_ = pgtx.Protect(func() error { c.Observe(ctx, now); return nil })
 	}
@@ -175,11 +179,11 @@ func (c *Canary) check() error {
 	u, err := url.Parse(c.address())
 	switch {
 	case c.address() == "":
-		return fmt.Errorf("idem: the address of canary %s is empty: give the one that the provider delivers to, or no canary", c.Name)
+		return fmt.Errorf("canary: the address of %s is empty: give the one that the provider delivers to, or no canary", c.Name)
 	case err != nil || u.Host == "" || u.Scheme != "https" && u.Scheme != "http":
-		return fmt.Errorf("idem: the address of canary %s is not one that events can be sent to: give a whole one, https://shop.example/webhooks for example", c.Name)
+		return fmt.Errorf("canary: the address of %s is not one that events can be sent to: give a whole one, https://shop.example/webhooks for example", c.Name)
 	case c.Every <= 0 || c.Timeout <= 0:
-		return fmt.Errorf("idem: Every or Timeout of canary %s is zero: leave them at their defaults, or set them above zero", c.Name)
+		return fmt.Errorf("canary: Every or Timeout of %s is zero: leave them at their defaults, or set them above zero", c.Name)
 	}
 	return nil
 }
@@ -205,7 +209,7 @@ func (c *Canary) deliver(ctx context.Context) error {
 	}
 	r.Header.Set("Content-Type", "application/json")
 	r.Header.Set("User-Agent", "paghooks-canary (+https://github.com/paghooks/paghooks)")
-	r.Header.Set(DryRunHeader, "1")
+	r.Header.Set(idem.DryRunHeader, "1")
 	c.sign(r.Header, c.body)
 	if u := r.URL.User; u != nil {
 		password, _ := u.Password()
@@ -221,7 +225,7 @@ func (c *Canary) deliver(ctx context.Context) error {
 	if err != nil {
 		return c.noAnswer(err)
 	}
-	return judgeCanary(response.StatusCode, body)
+	return judge(response.StatusCode, body)
 }
 
 func (c *Canary) transport() http.RoundTripper {

@@ -9,57 +9,68 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/paghooks/paghooks/idem/internal/pgtx"
 	"github.com/paghooks/paghooks/idem/internal/store"
 )
 
-// examination is one look of a Health at its parts.
+// examination is one look at a part.
 type examination struct {
-	health  *Health
-	report  HealthReport
-	causes  []error                // of the checks, nil of most; for the log only: they may name hosts and users
-	reached map[*pgxpool.Pool]bool // whether its Postgres is well
+	limits  Limits
+	source  string
+	reached bool // whether its Postgres is well
+	checks  []Check
 }
 
-func (x *examination) add(source, name string, healthy bool, says string) {
-	x.report.Healthy = x.report.Healthy && healthy
-	x.report.Checks = append(x.report.Checks, HealthCheck{Source: source, Name: name, Healthy: healthy, Says: says})
-	x.causes = append(x.causes, nil)
+func (x *examination) add(name string, healthy bool, says string) {
+	x.checks = append(x.checks, Check{Source: x.source, Name: name, Healthy: healthy, Says: says})
 }
 
 // because notes the cause of what the last check says.
 func (x *examination) because(err error) {
-	x.causes[len(x.causes)-1] = err
+	x.checks[len(x.checks)-1].Cause = err
 }
 
-func (p *Processor) examine(ctx context.Context, x *examination) {
-	p.examineReceiver(ctx, x)
-	x.examineAge(ctx, &p.Common, retrying(x.health))
+// Examine reports how deliveries went: whether fewer than MaxFailures in a row have
+// failed. See package health.
+func (in *Receiving) Examine(_ context.Context, limits Limits) []Check {
+	x := &examination{limits: limits, source: in.source.Name()}
+	in.examineDeliveries(x)
+	return x.checks
+}
+
+// Examine reports how the processor, its deliveries and its stored events are. See
+// package health.
+func (p *Processor) Examine(ctx context.Context, limits Limits) []Check {
+	x := p.examineReceiver(ctx, limits)
+	x.examineAge(ctx, &p.Common, p.retryingLimit(limits))
 	advice := "events were left to workers, and a Processor has none: have it Replay those that are pending, or have an Inbox run"
 	if p.HandToInbox {
 		advice = "see that workers of an Inbox run, and that its handlers do not hang"
 	}
-	x.examineAge(ctx, &p.Common, due(x.health, &p.Common, advice))
+	x.examineAge(ctx, &p.Common, p.dueLimit(limits, advice))
 	x.examineHeld(ctx, &p.Common)
+	return x.checks
 }
 
-func (i *Inbox) examine(ctx context.Context, x *examination) {
-	i.examineReceiver(ctx, x)
+// Examine reports how the inbox, its deliveries, its stored events and its workers are.
+// See package health.
+func (i *Inbox) Examine(ctx context.Context, limits Limits) []Check {
+	x := i.examineReceiver(ctx, limits)
 	advice := "no workers run in this process: have idem.Serve or Inbox.Run run them, here or in another one"
 	if i.runs.Load() > 0 {
 		advice = "workers run and do not keep up: see in the log whether handlers hang, or raise Workers"
 	}
-	x.examineAge(ctx, &i.Common, due(x.health, &i.Common, advice))
-	x.examineAge(ctx, &i.Common, ahead(x.health))
+	x.examineAge(ctx, &i.Common, i.dueLimit(limits, advice))
+	x.examineAge(ctx, &i.Common, i.aheadLimit(limits))
 	x.examineHeld(ctx, &i.Common)
-	if i.Spool != nil && x.health.MaxSpooled > 0 {
+	if i.Spool != nil && x.limits.MaxSpooled > 0 {
 		x.examineSpool(i)
 	}
-	if i.outage != nil && x.health.MaxPending > 0 {
+	if i.outage != nil && x.limits.MaxPending > 0 {
 		x.examineBroker(i)
 	}
+	return x.checks
 }
 
 // examineBroker adds whether an outbox's broker takes messages. Those that wait for it
@@ -68,16 +79,14 @@ func (x *examination) examineBroker(i *Inbox) {
 	const name = "broker"
 	f := i.outage.now()
 	if f == nil {
-		x.add(i.source.Name(), name, true, "it has taken the last message, or none was published yet")
+		x.add(name, true, "it has taken the last message, or none was published yet")
 		return
 	}
 	age := time.Since(f.since)
-	x.add(i.source.Name(), name, age <= x.health.MaxPending, fmt.Sprintf("it has taken no message for %s: "+
+	x.add(name, age <= x.limits.MaxPending, fmt.Sprintf("it has taken no message for %s: "+
 		"see the error in this application's log; the messages wait, and are published once it is available", age.Round(time.Second)))
 	x.because(f.err)
 }
-
-func (r *Relay) examine(_ context.Context, x *examination) { r.examineDeliveries(x) }
 
 // spoolShare is how full a spool may be, in percent.
 const spoolShare = 80
@@ -85,7 +94,7 @@ const spoolShare = 80
 // examineSpool adds what an inbox has on the disk of this machine.
 func (x *examination) examineSpool(i *Inbox) {
 	i.Spool.scan(i)
-	add := func(healthy bool, says string) { x.add(i.source.Name(), "spool", healthy, says) }
+	add := func(healthy bool, says string) { x.add("spool", healthy, says) }
 	events, size := i.Spool.dir.Held()
 	age := max(0, time.Since(i.Spool.dir.Oldest())).Round(time.Second)
 	faults, aside := i.Spool.dir.Faults(), i.Spool.dir.Aside()
@@ -103,7 +112,7 @@ func (x *examination) examineSpool(i *Inbox) {
 			"have the provider deliver those events again, then delete the files whose names end in .refused and .damaged", aside))
 	case events == 0:
 		add(true, "it is empty")
-	case age > x.health.MaxSpooled:
+	case age > x.limits.MaxSpooled:
 		add(false, fmt.Sprintf("%d events have been on this machine's disk for up to %s, because Postgres does not take them: "+
 			"see the errors in this application's log, and keep the disk", events, age))
 	case size > i.Spool.MaxBytes/100*spoolShare:
@@ -113,68 +122,43 @@ func (x *examination) examineSpool(i *Inbox) {
 	}
 }
 
-func (c *Canary) examine(_ context.Context, x *examination) {
-	const name = "canary"
-	last, since := c.Last(), x.health.since
-	if last.At.After(since) {
-		since = last.At
-	}
-	switch {
-	case last.Failing():
-		says := last.Err.Error()
-		if _, ok := errors.AsType[*unanswered](last.Err); ok {
-			says = fmt.Sprintf("idem: canary %s: %s: see the error in this application's log", c.Name, noAnswerSays)
-		}
-		x.add(c.Name, name, false, says)
-		x.because(last.Err)
-	case time.Since(since) > 3*c.Every+c.Timeout:
-		x.add(c.Name, name, false, "it does not run: give it to idem.Serve")
-	case last.At.IsZero():
-		x.add(c.Name, name, true, "it has not been delivered yet")
-	case last.Err != nil:
-		x.add(c.Name, name, true, "it failed once, and is tried again")
-	default:
-		x.add(c.Name, name, true, "it was handled")
-	}
-}
-
-// examineReceiver adds what a Processor and an Inbox have in common.
-func (c *Common) examineReceiver(ctx context.Context, x *examination) {
-	if _, known := x.reached[c.pool]; !known {
-		x.reached[c.pool] = x.examinePostgres(ctx, c)
-	}
+// examineReceiver begins to examine what a Processor and an Inbox have in common.
+func (c *Common) examineReceiver(ctx context.Context, limits Limits) *examination {
+	x := &examination{limits: limits, source: c.source.Name()}
+	x.reached = x.examinePostgres(ctx, c)
 	c.examineDeliveries(x)
+	return x
 }
 
 // examineDeliveries adds whether deliveries fail.
 func (in *Receiving) examineDeliveries(x *examination) {
-	if x.health.MaxFailures <= 0 {
+	if x.limits.MaxFailures <= 0 {
 		return
 	}
 	n := in.failures.Load()
 	says := fmt.Sprintf("%d deliveries have failed in a row", n)
-	healthy := n < int64(x.health.MaxFailures)
+	healthy := n < int64(x.limits.MaxFailures)
 	if !healthy {
 		says += ": the provider will slow down its queue, and stop it (Asaas after 15): see the errors in this application's log, and put right what they say"
 	}
-	x.add(in.source.Name(), "deliveries", healthy, says)
+	x.add("deliveries", healthy, says)
 }
 
-// examinePostgres tells whether the receiver's Postgres answers.
+// examinePostgres reports whether the receiver's Postgres answers.
 func (x *examination) examinePostgres(ctx context.Context, c *Common) (well bool) {
 	const name = "postgres"
-	ctx, cancel := context.WithTimeout(ctx, x.health.Timeout)
+	ctx, cancel := context.WithTimeout(ctx, x.limits.Timeout)
 	defer cancel()
 	readOnly, err := ask(ctx, c.pool, store.IsReadOnly)
 	switch {
 	case err != nil:
-		x.add(c.source.Name(), name, false, fmt.Sprintf("it did not answer within %s: it is unavailable or refuses connections, the network is broken, "+
-			"or all connections of the pool are in use: see the error in this application's log", x.health.Timeout))
+		x.add(name, false, fmt.Sprintf("it did not answer within %s: it is unavailable or refuses connections, the network is broken, "+
+			"or all connections of the pool are in use: see the error in this application's log", x.limits.Timeout))
 		x.because(err)
 	case readOnly:
-		x.add(c.source.Name(), name, false, "it is read-only, as a replica is: connect to the primary, with target_session_attrs=read-write for example")
+		x.add(name, false, "it is read-only, as a replica is: connect to the primary, with target_session_attrs=read-write for example")
 	default:
-		x.add(c.source.Name(), name, true, "it answers")
+		x.add(name, true, "it answers")
 	}
 	return err == nil && !readOnly
 }
@@ -183,27 +167,28 @@ func (x *examination) examinePostgres(ctx context.Context, c *Common) (well bool
 type ageLimit struct {
 	name   string
 	limit  time.Duration
+	last   *lastLook[time.Duration]
 	query  func(ctx context.Context, db store.DB, source string) (time.Duration, error)
 	well   string // with a %s for the age
 	wrong  string // the same
 	advice string
 }
 
-func retrying(h *Health) ageLimit {
+func (c *Common) retryingLimit(limits Limits) ageLimit {
 	return ageLimit{
-		name: "retrying", limit: h.MaxRetrying, query: store.OldestRetrying,
+		name: "retrying", limit: limits.MaxRetrying, last: &c.looks.retrying, query: store.OldestRetrying,
 		well: "the oldest event that fails came %s ago", wrong: "an event has failed for %s",
 		advice: "fix what its error says, see idem.Common.List; if the provider does not deliver it again, replay it",
 	}
 }
 
-func due(h *Health, c *Common, advice string) ageLimit {
-	limit := h.MaxPending
+func (c *Common) dueLimit(limits Limits, advice string) ageLimit {
+	limit := limits.MaxPending
 	if limit > 0 {
 		limit += c.Timeout // it is due while it is being processed, too
 	}
 	return ageLimit{
-		name: "workers", limit: limit, query: store.OldestDue,
+		name: "workers", limit: limit, last: &c.looks.due, query: store.OldestDue,
 		well: "the oldest event that is due waits for %s", wrong: "an event has been due for %s", advice: advice,
 	}
 }
@@ -212,13 +197,13 @@ func due(h *Health, c *Common, advice string) ageLimit {
 // and clocks are put right by a little all the time.
 const aheadMost = time.Minute
 
-func ahead(h *Health) ageLimit {
+func (c *Common) aheadLimit(limits Limits) ageLimit {
 	limit := aheadMost
-	if h.MaxPending <= 0 {
+	if limits.MaxPending <= 0 {
 		limit = 0
 	}
 	return ageLimit{
-		name: "clock", limit: limit,
+		name: "clock", limit: limit, last: &c.looks.ahead,
 		query: func(ctx context.Context, db store.DB, source string) (time.Duration, error) {
 			return store.Ahead(ctx, db, source, aheadMost)
 		},
@@ -227,54 +212,37 @@ func ahead(h *Health) ageLimit {
 	}
 }
 
-// ageOf names an age that is remembered.
-type ageOf struct {
-	common *Common
-	name   string
-}
-
-// age is what was found at the last look.
-type age struct {
-	oldest time.Duration
-	err    error
-	next   time.Time // when to look again
-}
-
-// ageShare is how much longer than a look took it is until the next one: it reads
-// all that is not done.
-const ageShare = 20
-
 // examineAge adds a check of the oldest event.
 func (x *examination) examineAge(ctx context.Context, c *Common, l ageLimit) {
 	if l.limit <= 0 {
 		return
 	}
-	if !x.reached[c.pool] {
-		x.add(c.source.Name(), l.name, true, "it is not known while Postgres is not well")
+	if !x.reached {
+		x.add(l.name, true, "it is not known while Postgres is not well")
 		return
 	}
-	a := x.health.age(ageOf{c, l.name}, func() (time.Duration, error) { return limited(ctx, x.health, c, l.query) })
-	switch oldest := a.oldest.Round(time.Second); {
-	case a.err != nil:
-		x.addUnknown(c, l.name, a.err)
-	case a.oldest > l.limit:
-		x.add(c.source.Name(), l.name, false, fmt.Sprintf(l.wrong, oldest)+": "+l.advice)
-	case a.oldest == 0:
-		x.add(c.source.Name(), l.name, true, "there is none")
+	age, err := l.last.get(func() (time.Duration, error) { return limited(ctx, x.limits, c, l.query) })
+	switch oldest := age.Round(time.Second); {
+	case err != nil:
+		x.addUnknown(l.name, err)
+	case age > l.limit:
+		x.add(l.name, false, fmt.Sprintf(l.wrong, oldest)+": "+l.advice)
+	case age == 0:
+		x.add(l.name, true, "there is none")
 	default:
-		x.add(c.source.Name(), l.name, true, fmt.Sprintf(l.well, oldest))
+		x.add(l.name, true, fmt.Sprintf(l.well, oldest))
 	}
 }
 
 // addUnknown adds a check for which the events could not be read.
-func (x *examination) addUnknown(c *Common, name string, err error) {
+func (x *examination) addUnknown(name string, err error) {
 	switch {
 	case pgtx.SQLState(err) == queryCanceled, errors.Is(err, context.DeadlineExceeded):
-		x.add(c.source.Name(), name, true, "it is not known: so many events are not done that it takes too long to look: see idem.Common.Stats")
+		x.add(name, true, "it is not known: so many events are not done that it takes too long to look: see idem.Common.Stats")
 	case pgtx.Unavailable(err):
-		x.add(c.source.Name(), name, true, "it is not known: the connection was lost, it will be looked at again")
+		x.add(name, true, "it is not known: the connection was lost, it will be looked at again")
 	default:
-		x.add(c.source.Name(), name, false, "the events cannot be read: see the error in this application's log; have idem.Migrate run at start")
+		x.add(name, false, "the events cannot be read: see the error in this application's log; have idem.Migrate run at start")
 	}
 	x.because(err)
 }
@@ -282,59 +250,35 @@ func (x *examination) addUnknown(c *Common, name string, err error) {
 // heldCheck is the name of the check of entities that stand still.
 const heldCheck = "held"
 
-// standing is what was found at the last look.
-type standing struct {
-	store.Standing
-	err  error
-	next time.Time // when to look again
-}
-
 // examineHeld adds whether events wait behind a parked one.
 func (x *examination) examineHeld(ctx context.Context, c *Common) {
-	if !x.reached[c.pool] {
-		x.add(c.source.Name(), heldCheck, true, "it is not known while Postgres is not well")
+	if !x.reached {
+		x.add(heldCheck, true, "it is not known while Postgres is not well")
 		return
 	}
-	known, ok := x.health.standing[c]
-	if start := time.Now(); !ok || !start.Before(known.next) {
-		known.Standing, known.err = limited(ctx, x.health, c, store.FindStanding)
-		known.next = time.Now().Add(ageShare * time.Since(start))
-		x.health.standing[c] = known
-	}
+	known, err := c.looks.standing.get(func() (store.Standing, error) { return limited(ctx, x.limits, c, store.FindStanding) })
 	switch {
-	case known.err != nil:
-		x.addUnknown(c, heldCheck, known.err)
+	case err != nil:
+		x.addUnknown(heldCheck, err)
 	case known.Lanes > 0:
-		x.add(c.source.Name(), heldCheck, false, fmt.Sprintf("%d events of %d entities wait for a parked one: first %d of %s, %s, for %s: "+
+		x.add(heldCheck, false, fmt.Sprintf("%d events of %d entities wait for a parked one: first %d of %s, %s, for %s: "+
 			"fix what its error says, see idem.Common.Blocked, and replay it, or discard it to give it up; if it is done, have idem.Serve or Processor.Run run",
 			known.Waiting, known.Lanes, known.Behind, known.Key, strings.Join(known.Types, " "), known.Head))
 	default:
-		x.add(c.source.Name(), heldCheck, true, "no event waits for a parked one")
+		x.add(heldCheck, true, "no event waits for a parked one")
 	}
 }
 
 // queryCanceled is the SQLSTATE of a statement that took too long.
 const queryCanceled = "57014"
 
-// age looks at the oldest event, unless it has lately.
-func (h *Health) age(of ageOf, look func() (time.Duration, error)) age {
-	if known, ok := h.ages[of]; ok && time.Now().Before(known.next) {
-		return known
-	}
-	start := time.Now()
-	oldest, err := look()
-	a := age{oldest, err, time.Now().Add(ageShare * time.Since(start))}
-	h.ages[of] = a
-	return a
-}
-
 // limited asks Postgres, which gives up after Timeout: a connection is not lost
 // because there is much to read.
-func limited[T any](ctx context.Context, h *Health, c *Common, query func(context.Context, store.DB, string) (T, error)) (answer T, err error) {
-	ctx, cancel := context.WithTimeout(ctx, 2*h.Timeout)
+func limited[T any](ctx context.Context, limits Limits, c *Common, query func(context.Context, store.DB, string) (T, error)) (answer T, err error) {
+	ctx, cancel := context.WithTimeout(ctx, 2*limits.Timeout)
 	defer cancel()
 	err = pgx.BeginTxFunc(ctx, c.pool, pgx.TxOptions{AccessMode: pgx.ReadOnly}, func(tx pgx.Tx) error {
-		if err := store.LimitTime(ctx, tx, h.Timeout); err != nil {
+		if err := store.LimitTime(ctx, tx, limits.Timeout); err != nil {
 			return err
 		}
 		answer, err = query(ctx, tx, c.source.Name())

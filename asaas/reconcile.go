@@ -1,0 +1,279 @@
+package asaas
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"net/http"
+	"slices"
+	"time"
+
+	"github.com/paghooks/paghooks/idem"
+)
+
+// Reconciliation holds the settings of [Reconcile].
+type Reconciliation struct {
+	// WebhookID is the webhook that may not have delivered everything.
+	WebhookID string
+
+	// Events is the store of the application's events, its [idem.Processor] or
+	// [idem.Inbox]. Scope is the account that they are of; "" for the only one.
+	Events ArrivalStore
+	Scope  string
+
+	// Since is the begin of the gap: the time before which every event is known to
+	// have arrived. Days are compared, with one more day before it.
+	Since time.Time
+
+	// Until is the end of the gap. Default: now.
+	Until time.Time
+
+	// Types are the event types that the application needs; see
+	// [Dispatcher.Types]. Default: those that the webhook subscribes to.
+	Types []EventType
+
+	// Open are the ids of the charges that the application waits for. Each that no
+	// list has is asked for by itself. A charge that was removed at Asaas is found
+	// here only.
+	Open []string
+
+	// Says returns the application's own state of a charge: [StateOf] of the charge
+	// if the application agrees with Asaas, and any other text if it does not. known
+	// is false if the application has no such charge, one that somebody made by hand
+	// at Asaas for example. The empty text makes no statement. Default: nil, and only
+	// events are compared.
+	Says func(ctx context.Context, p *Payment) (state string, known bool, err error)
+
+	// Grace is how old something must be to be reported: its event may be on the
+	// way. Asaas tells days, so a day counts once all of it is older. Default: an hour.
+	Grace time.Duration
+
+	// Retention is that of Events: nothing is known of older events that are not
+	// stored. Default: 45 days, as of [idem.Common].
+	Retention time.Duration
+
+	// Calls is how many calls of the API a run may make, 200 or more. They come out of
+	// the account's own quota of 25,000 in 12 hours. A call that is sent again after
+	// a failure counts once. Default: 1,000.
+	Calls int
+
+	// Pause is the time between two calls. Default: 250 milliseconds.
+	Pause time.Duration
+
+	// Resume is the Cursor of a run that did not come to its end. Default: nil, which
+	// begins anew.
+	Resume *ReconcileCursor
+}
+
+// ArrivalStore is the store of an application's events: an [*idem.Processor] or
+// [*idem.Inbox].
+type ArrivalStore interface {
+	Arrivals(ctx context.Context, scope string, keys []string, since time.Time) ([]idem.StoredEvent, error)
+}
+
+var (
+	_ ArrivalStore = (*idem.Processor)(nil)
+	_ ArrivalStore = (*idem.Inbox)(nil)
+)
+
+// ReconcileCursor is a place in a run of [Reconcile]. It can be stored as JSON.
+type ReconcileCursor struct {
+	Since  time.Time `json:"since"`
+	Until  time.Time `json:"until"`
+	Scan   int       `json:"scan"`
+	Offset int       `json:"offset"`
+	After  string    `json:"after,omitempty"` // an id
+}
+
+// Reconcile finds the charges of which an event never came. It is a report, and
+// changes nothing, neither at Asaas nor in the database. Run it after the queue was
+// stopped for more than 14 days, or the webhook was disabled, and an hour or more
+// after [Recover]:
+//
+//	for progress, err := range asaas.Reconcile(ctx, client, asaas.Reconciliation{
+//		WebhookID: id, Events: processor, Since: stopped, Open: openCharges, Says: says,
+//	}) {
+//		if err != nil {
+//			return err
+//		}
+//		if d := progress.Difference; d != nil {
+//			repair(ctx, d) // keyed by d.Charge and d.State
+//		}
+//		save(progress.Cursor)
+//	}
+//
+// It reads what Asaas says: the charges that were made or paid in the gap, confirmed
+// cards, refunds, chargebacks and dunning that have not ended, what moved money
+// whatever the age of the charge (the account's statement), and each charge of Open.
+// It compares that with the events that are stored, in any state, and with what the
+// application says. A charge is reported if an event that its state proves was not
+// stored, or if the application knows the charge and says otherwise. It is not
+// reported if the application agrees, however it came to know.
+//
+// Asaas keeps no history. What a state does not prove is not found:
+// PAYMENT_UPDATED and events about views, refusals and splits; the first of two visits
+// to a state; a charge that was overdue and is paid; one that was removed, or
+// became overdue, and is not in Open. A chargeback's dispute and a removal have no
+// time, so that Grace cannot hold for them.
+//
+// Nothing is compared while the queue is stopped or penalized: the events may come.
+// The only progress is [ReconcileHeldUp] then. Asaas does not tell how many events
+// wait in a queue that delivers: after a resume, let it deliver them first. An event
+// that comes late has to meet what was repaired: key the effect by charge and state.
+//
+// A run ends with [ReconcileDone], or with [ReconcilePaused] once it has made its
+// Calls, or Asaas wants a pause: give the last Cursor to another run then, as after an
+// error or a crash. Such a run may report a difference for the second time.
+func Reconcile(ctx context.Context, client *Client, settings Reconciliation) iter.Seq2[ReconcileProgress, error] {
+	return func(yield func(ReconcileProgress, error) bool) {
+		r := newReconciliation(client, settings, yield)
+		err := r.run(ctx)
+		if err == nil || errors.Is(err, errLeft) {
+			return
+		}
+		if _, ok := errors.AsType[*APIError](err); !ok {
+			err = fmt.Errorf("asaas: Reconcile: %w", err)
+		}
+		yield(ReconcileProgress{}, err)
+	}
+}
+
+// reconciliation is one run of Reconcile.
+type reconciliation struct {
+	Reconciliation
+
+	client *Client
+	yield  func(ReconcileProgress, error) bool
+	types  []EventType
+	open   []string
+	scans  []scan
+
+	cursor ReconcileCursor // what lies before it is compared and told
+	next   ReconcileCursor // what lies between is in batch
+	batch  []found
+	seen   map[string]bool
+	count  ReconcileCounts
+}
+
+func newReconciliation(client *Client, s Reconciliation, yield func(ReconcileProgress, error) bool) *reconciliation {
+	s.Grace = cmp.Or(s.Grace, time.Hour)
+	s.Retention = cmp.Or(s.Retention, 45*24*time.Hour)
+	s.Calls = cmp.Or(s.Calls, 1000)
+	s.Pause = cmp.Or(s.Pause, 250*time.Millisecond)
+	if s.Until.IsZero() {
+		s.Until = time.Now()
+	}
+	r := &reconciliation{Reconciliation: s, client: client, yield: yield, seen: make(map[string]bool)}
+	r.cursor = ReconcileCursor{Since: s.Since, Until: s.Until}
+	r.scans = r.allScans()
+	if s.Resume != nil {
+		r.cursor = *s.Resume
+		r.Since, r.Until = s.Resume.Since, s.Resume.Until
+	}
+	r.next = r.cursor
+	r.open = slices.Compact(slices.Sorted(slices.Values(s.Open)))
+	return r
+}
+
+func (r *reconciliation) check() error {
+	switch {
+	case r.Events == nil:
+		return errors.New("there is no Events: give the application's idem.Processor or idem.Inbox")
+	case r.Since.IsZero():
+		return errors.New("there is no Since: give the time before which every event is known to have arrived")
+	case !r.Since.Before(r.Until):
+		return errors.New("the gap ends before it begins: give a Since that lies before Until")
+	case r.Calls < 200:
+		return errors.New("there are too few Calls to come on: give 200 or more")
+	case r.Pause < 0 || r.Grace < 0 || r.Retention < 0:
+		return errors.New("a time is negative: see Pause, Grace and Retention")
+	case r.cursor.Scan < 0 || r.cursor.Scan > len(r.scans) || r.cursor.Offset < 0:
+		return errors.New("the cursor to resume at is of another version: begin anew")
+	}
+	return nil
+}
+
+func (r *reconciliation) run(ctx context.Context) error {
+	if err := r.check(); err != nil {
+		return err
+	}
+	err := r.work(ctx)
+	if err == nil || errors.Is(err, errLeft) {
+		return err
+	}
+	if left := r.flush(ctx); left != nil { // what whole pages had is not lost
+		return cmp.Or(left, err)
+	}
+	if stop, ok := errors.AsType[*pauseWanted](err); ok {
+		return r.tell(ReconcileProgress{Step: ReconcilePaused, Again: stop.d})
+	}
+	return err
+}
+
+// work does one scan after the other.
+func (r *reconciliation) work(ctx context.Context) error {
+	w, err := call(ctx, r, func() (*Webhook, error) { return r.client.getWebhook(ctx, "Reconcile", r.WebhookID) })
+	switch {
+	case err != nil:
+		return err
+	case w.Interrupted.IsZero() || w.PenalizedRequestsCount.IsZero():
+		return errNotTold
+	case w.Interrupted.Or(false) || w.PenalizedRequestsCount.Or(0) > 0:
+		return r.tell(ReconcileProgress{Step: ReconcileHeldUp})
+	}
+	if r.types = r.Types; r.types == nil {
+		r.types = w.Events.Or(nil)
+	}
+	if len(r.types) == 0 {
+		return errors.New("the webhook subscribes to no event type: give Types, those that the application needs")
+	}
+	for r.next.Scan < len(r.scans) {
+		if err := r.do(ctx, r.scans[r.next.Scan]); err != nil {
+			return err
+		}
+		r.next = ReconcileCursor{Since: r.Since, Until: r.Until, Scan: r.next.Scan + 1}
+		if err := r.flush(ctx); err != nil {
+			return err
+		}
+	}
+	return r.tell(ReconcileProgress{Step: ReconcileDone})
+}
+
+// pauseWanted ends a run that another one is to go on with.
+type pauseWanted struct{ d time.Duration }
+
+func (*pauseWanted) Error() string { return "a pause is wanted: resume later" }
+
+// call makes a call of the API, within the run's share of the quota.
+func call[T any](ctx context.Context, r *reconciliation, do func() (*T, error)) (*T, error) {
+	if r.count.Calls >= r.Calls {
+		return nil, &pauseWanted{}
+	}
+	if r.count.Calls > 0 {
+		if err := r.client.wait(ctx, r.Pause); err != nil {
+			return nil, fmt.Errorf("%s, resume at the last cursor: %w", ended(ctx), err)
+		}
+	}
+	r.count.Calls++
+	answer, err := do()
+	switch e, ok := errors.AsType[*APIError](err); {
+	case err != nil && ctx.Err() != nil:
+		return nil, fmt.Errorf("%s, resume at the last cursor: %w", ended(ctx), context.Cause(ctx))
+	case ok && (e.isPause() || e.Status == http.StatusTooManyRequests):
+		return nil, &pauseWanted{e.RetryAfter}
+	}
+	return answer, err
+}
+
+func (r *reconciliation) tell(p ReconcileProgress) error {
+	p.Counts, p.Cursor = r.count, r.cursor
+	if r.cursor.Scan < len(r.scans) {
+		p.Scan = r.scans[r.cursor.Scan].name
+	}
+	if !r.yield(p, nil) {
+		return errLeft
+	}
+	return nil
+}

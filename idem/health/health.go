@@ -1,0 +1,173 @@
+package health
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"time"
+
+	"github.com/paghooks/paghooks/idem"
+	"github.com/paghooks/paghooks/idem/internal/pgtx"
+)
+
+// Health is an http.Handler for monitors: see the package comment.
+//
+// The exported fields, and those of [idem.Limits], are settings: change them before the
+// first request.
+type Health struct {
+	idem.Limits
+
+	// Logger gets a line when a check begins to fail or passes again; nil logs
+	// nothing. Default: slog.Default().
+	Logger *slog.Logger
+
+	parts []*part
+
+	turn chan struct{} // has an element while somebody looks; guards what follows
+	last Report
+	at   time.Time
+}
+
+var _ http.Handler = (*Health)(nil)
+
+// Part is a part of a program that says how it is: an [*idem.Processor], an
+// [*idem.Inbox], an [*idem.Outbox], an [*idem.Relay], a canary, or one of the
+// application's own. Examine may be called from many goroutines. It should end with ctx.
+type Part interface {
+	Examine(ctx context.Context, limits idem.Limits) []idem.Check
+}
+
+// Report is the answer of a [Health].
+type Report struct {
+	Healthy bool         `json:"healthy"`
+	Checks  []idem.Check `json:"checks"`
+}
+
+// New returns a Health that asks these parts of a program, with its settings at their
+// defaults.
+func New(parts ...Part) *Health {
+	h := &Health{
+		Limits: idem.Limits{
+			MaxFailures: 5, MaxRetrying: 10 * time.Minute, MaxPending: 5 * time.Minute,
+			MaxSpooled: time.Minute, Timeout: 2 * time.Second,
+		},
+		Logger: slog.Default(), turn: make(chan struct{}, 1),
+	}
+	for _, p := range parts {
+		h.parts = append(h.parts, &part{Part: p})
+	}
+	return h
+}
+
+// ServeHTTP answers with the report as JSON: 200 if it is healthy, else 503.
+func (h *Health) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
+	report := h.Report()
+	status := http.StatusOK
+	if !report.Healthy {
+		status = http.StatusServiceUnavailable
+	}
+	body, _ := json.Marshal(report) // texts
+	w.Header().Set("Cache-Control", "no-store")
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	_, _ = w.Write(body)
+}
+
+// every is how often the parts are asked, at most.
+const every = time.Second
+
+// Report returns what ServeHTTP answers. It is at most a second old.
+func (h *Health) Report() Report {
+	h.turn <- struct{}{} // who comes now waits for this look
+	defer func() { <-h.turn }()
+	if !h.at.IsZero() && time.Since(h.at) < every {
+		return h.last
+	}
+	h.last = Report{Healthy: true, Checks: []idem.Check{}}
+	for _, p := range h.parts {
+		p.begin(h.Limits)
+	}
+	late, cancel := context.WithTimeout(context.Background(), patience*h.Timeout)
+	defer cancel()
+	for _, p := range h.parts {
+		before := p.said
+		p.said = p.end(late)
+		for _, c := range p.said {
+			h.last.Healthy = h.last.Healthy && c.Healthy
+			h.last.Checks = append(h.last.Checks, c)
+			h.logChange(c, find(before, c.Name))
+		}
+	}
+	h.at = time.Now()
+	return h.last
+}
+
+// logChange logs a check whose result has changed, and what else an unhealthy one says:
+// who has seen the line of one parked event may wait for the next.
+func (h *Health) logChange(c, before idem.Check) {
+	more := c.Name == "held" && before.Name != "" && c.Says != before.Says
+	if h.Logger == nil || c.Healthy == before.Healthy && (c.Healthy || !more) {
+		return
+	}
+	attrs := []slog.Attr{slog.String("source", c.Source), slog.String("check", c.Name), slog.String("says", c.Says)}
+	level, message := slog.LevelInfo, "webhook health check is well again"
+	if !c.Healthy {
+		level, message = slog.LevelError, "webhook health check fails"
+	}
+	if c.Cause != nil {
+		attrs = append(attrs, slog.String("error", c.Cause.Error()))
+	}
+	_ = pgtx.Protect(func() error { h.Logger.LogAttrs(context.Background(), level, message, attrs...); return nil })
+}
+
+// find returns the check of a name. One that is new was healthy.
+func find(checks []idem.Check, name string) idem.Check {
+	for _, c := range checks {
+		if c.Name == name {
+			return c
+		}
+	}
+	return idem.Check{Healthy: true}
+}
+
+// patience is how long a part has to answer, in Timeouts: it may make several queries.
+const patience = 10
+
+// part is a part, and the look at it that goes on.
+type part struct {
+	Part
+	said   []idem.Check // at the last look
+	ended  <-chan error // nil while nobody looks
+	checks []idem.Check // once ended has an element
+}
+
+// begin begins to look at the part. One that does not end is not asked again.
+func (p *part) begin(limits idem.Limits) {
+	if p.ended != nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), patience*limits.Timeout)
+	p.ended = pgtx.Start(func() error { // it may be the application's
+		defer cancel()
+		p.checks = p.Examine(ctx, limits)
+		return nil
+	})
+}
+
+// end returns what the part says of itself, or that it says nothing.
+func (p *part) end(late context.Context) []idem.Check {
+	check := idem.Check{Source: fmt.Sprintf("%T", p.Part), Name: "answer"}
+	select {
+	case err := <-p.ended:
+		p.ended = nil
+		if err == nil {
+			return p.checks
+		}
+		check.Says, check.Cause = "its Examine has panicked: see the error in this application's log", err
+	case <-late.Done():
+		check.Says = "its Examine has not returned: it must end with its context"
+	}
+	return []idem.Check{check}
+}

@@ -1,0 +1,116 @@
+package health_test
+
+import (
+	"context"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/paghooks/paghooks/idem"
+	"github.com/paghooks/paghooks/idem/health"
+)
+
+// worker is a part of an application's own.
+type worker func(ctx context.Context, limits idem.Limits) []idem.Check
+
+func (w worker) Examine(ctx context.Context, limits idem.Limits) []idem.Check { return w(ctx, limits) }
+
+func TestHealthIsLookedAtOnceASecondHoweverManyAsk(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		looks := 0
+		h := health.New(worker(func(context.Context, idem.Limits) []idem.Check {
+			looks++
+			time.Sleep(500 * time.Millisecond)
+			return []idem.Check{{Source: "part", Name: "looks", Healthy: true}}
+		}))
+		ask := func(n int) {
+			var strangers sync.WaitGroup
+			for range n {
+				strangers.Go(func() { h.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest(http.MethodGet, "/", nil)) })
+			}
+			strangers.Wait()
+		}
+		for _, step := range []struct {
+			reason string
+			after  time.Duration
+			looks  int
+		}{
+			{"many at once", 0, 1},
+			{"within a second", 900 * time.Millisecond, 1},
+			{"after a second", 100 * time.Millisecond, 2},
+		} {
+			time.Sleep(step.after)
+			if ask(100); looks != step.looks {
+				t.Errorf("%s: it has looked %d times, want %d", step.reason, looks, step.looks)
+			}
+		}
+	})
+}
+
+func TestPartsOfAnApplicationSayHowTheyAre(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		release := make(chan struct{})
+		var hangs atomic.Int32
+		says := func(says string) health.Part {
+			return worker(func(_ context.Context, limits idem.Limits) []idem.Check {
+				return []idem.Check{{Source: "mailer", Name: "mails", Healthy: limits.MaxFailures > 5, Says: says}}
+			})
+		}
+		var log strings.Builder
+		h := health.New(
+			says("9 mails wait"),
+			worker(func(context.Context, idem.Limits) []idem.Check { panic("a secret") }),
+			worker(func(context.Context, idem.Limits) []idem.Check {
+				hangs.Add(1)
+				<-release
+				return []idem.Check{{Source: "slow", Name: "speed", Healthy: true}}
+			}),
+		)
+		h.Logger = slog.New(slog.NewTextHandler(&log, nil))
+		start := time.Now()
+		want := []string{
+			"mailer mails 9 mails wait",
+			"health_test.worker answer its Examine has panicked: see the error in this application's log",
+			"health_test.worker answer its Examine has not returned: it must end with its context",
+		}
+		look := func() (got []string) {
+			for _, c := range h.Report().Checks {
+				if !c.Healthy {
+					got = append(got, c.Source+" "+c.Name+" "+c.Says)
+				}
+			}
+			return got
+		}
+		for range 3 {
+			if diff := cmp.Diff(want, look()); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+			time.Sleep(time.Second)
+		}
+		if d := time.Since(start); d != 63*time.Second {
+			t.Errorf("three looks and pauses took %s, want 63s", d)
+		}
+		if n := hangs.Load(); n != 1 {
+			t.Errorf("the part that hangs was asked %d times, want once", n)
+		}
+		if n := strings.Count(log.String(), "webhook health check fails"); n != 3 || !strings.Contains(log.String(), "a secret") {
+			t.Errorf("%d lines, want one of each part, with the panic:\n%s", n, &log)
+		}
+		close(release)
+		synctest.Wait()
+		h.MaxFailures = 6
+		if diff := cmp.Diff(want[1:2], look()); diff != "" {
+			t.Errorf("after the limit was raised, and the part has answered (-want +got):\n%s", diff)
+		}
+	})
+}
