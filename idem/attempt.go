@@ -8,6 +8,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/paghooks/paghooks/idem/internal/handling"
 	"github.com/paghooks/paghooks/idem/internal/pgtx"
 	"github.com/paghooks/paghooks/idem/internal/store"
 )
@@ -70,11 +71,11 @@ func (c *Common) runOnce(ctx context.Context, a attempt) (Outcome, error) {
 		return Duplicate, nil
 	}
 	defer func() { c.logSpoiled(ctx, t, a.event) }()
-	h := &handling{event: a.event, dry: a.dry, after: &hooks{}}
-	if err := t.Run(withHandling(ctx, h), a.work); err != nil {
+	h := &handling.Handling{Event: a.event.row(), Dry: a.dry, After: &handling.Hooks{}}
+	if err := t.Run(handling.With(ctx, h), a.work); err != nil {
 		return Retrying, err
 	}
-	declared, ours := h.statements()
+	declared, ours := h.Statements()
 	if a.dry {
 		err := t.Check(ctx, declared, ours)
 		return outcomeOf(err), err
@@ -89,7 +90,7 @@ func (c *Common) runOnce(ctx context.Context, a attempt) (Outcome, error) {
 	if a.atCommit != nil && t.Strict() {
 		c.commitAgain(ctx, a)
 	}
-	h.after.run(ctx, func(err error) { c.logError(ctx, "webhook AfterCommit function failed", a.event, err) })
+	h.After.Run(ctx, func(err error) { c.logError(ctx, "webhook AfterCommit function failed", a.event, err) })
 	return Done, nil
 }
 

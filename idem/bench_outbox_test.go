@@ -10,7 +10,8 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/paghooks/paghooks/idem"
+	"github.com/paghooks/paghooks/idem/broker"
+	"github.com/paghooks/paghooks/idem/outbox"
 )
 
 // BenchmarkOutbox compares inline mode with the same handler that also emits a
@@ -20,12 +21,12 @@ func BenchmarkOutbox(b *testing.B) {
 	for _, distance := range []time.Duration{0, time.Millisecond} {
 		b.Run(fmt.Sprintf("distance=%s/at=16", distance), func(b *testing.B) {
 			pool := shopPool(b, url, distance)
-			outbox := idem.NewOutbox(pool, "shop", nil)
+			outbox := outbox.New(pool, "shop", nil)
 			emitting := newBenchProcessor(pool, func(ctx context.Context, tx pgx.Tx, n *note) error {
 				if err := bookOrder(ctx, tx, n); err != nil {
 					return err
 				}
-				return outbox.Emit(ctx, idem.Message{Type: "order.paid", Key: n.Order, Body: []byte(n.ID)})
+				return outbox.Emit(ctx, broker.Message{Type: "order.paid", Key: n.Order, Body: []byte(n.ID)})
 			})
 			race(b, pool, 16, serve(b, "inline", newBenchProcessor(pool, bookOrder)), serve(b, "emitting", emitting))
 		})

@@ -33,7 +33,7 @@ type Common struct {
 	// Retention is the age from which [Common.Prune] forgets an event. A
 	// provider can send an event again after 31 days (Zelta Pay, replayed by
 	// hand): a shorter retention would run it twice, and is refused. Default: 45 days, 1
-	// day of an [Outbox].
+	// day of an outbox.
 	Retention time.Duration
 
 	// AllowProcessingTwice accepts a Retention that is shorter than 31 days: an event that
@@ -54,19 +54,17 @@ type Common struct {
 	// Default: false, they wait until it is replayed or discarded.
 	PassParked bool
 
-	pool         *pgxpool.Pool
-	minRetention time.Duration // 0 for events that no provider delivers again
-	spoiled      sync.Once     // the log says that handlers spoil connections
-	looks        looks         // of Examine
+	pool    *pgxpool.Pool
+	spoiled sync.Once // the log says that handlers spoil connections
+	looks   looks     // of Examine
 }
 
 func newCommon(pool *pgxpool.Pool, source Source, timeout time.Duration) Common {
 	return Common{
-		Receiving:    newReceiving(source),
-		Timeout:      timeout,
-		Retention:    45 * 24 * time.Hour,
-		pool:         pool,
-		minRetention: minRetention,
+		Receiving: newReceiving(source),
+		Timeout:   timeout,
+		Retention: 45 * 24 * time.Hour,
+		pool:      pool,
 	}
 }
 

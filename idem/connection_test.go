@@ -16,7 +16,9 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/paghooks/paghooks/idem"
+	"github.com/paghooks/paghooks/idem/broker"
 	"github.com/paghooks/paghooks/idem/idemtest"
+	"github.com/paghooks/paghooks/idem/outbox"
 )
 
 var queryModes = []pgx.QueryExecMode{
@@ -207,11 +209,11 @@ func TestRoundTripsPerEvent(t *testing.T) {
 		return nil
 	})
 	declared := func() { s.wantAnswer(`{"id":"q1","type":"declared"}`, http.StatusOK) }
-	outbox := idem.NewOutbox(s.pool, "shop", nil)
+	outbox := outbox.New(s.pool, "shop", nil)
 	outbox.PollOnly = true // a notification is a round trip of its own, some time later
 	idem.Handle(&s.notes.Routes, "emitted", func(ctx context.Context, _ pgx.Tx, n *note) error {
 		idem.ExecAtCommit(ctx, `insert into effects (event, scope) values ($1, $2)`, n.ID, "")
-		return outbox.Emit(ctx, idem.Message{Type: "order.paid", Key: n.ID, Body: []byte(n.ID)})
+		return outbox.Emit(ctx, broker.Message{Type: "order.paid", Key: n.ID, Body: []byte(n.ID)})
 	})
 	emitted := func() { s.wantAnswer(`{"id":"m1","type":"emitted"}`, http.StatusOK) }
 	s.wantAnswer(`{"id":"q0","type":"declared"}`, http.StatusOK)

@@ -3,45 +3,22 @@ package idem
 import (
 	"bytes"
 	"context"
-	"sync"
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/paghooks/paghooks/idem/internal/handling"
 	"github.com/paghooks/paghooks/idem/internal/pgtx"
 )
-
-// handling is what a handler's context carries.
-type handling struct {
-	event Event
-	dry   bool   // its transaction will be rolled back
-	after *hooks // nil where nobody runs them
-
-	mu       sync.Mutex
-	declared pgx.Batch // the handler's statements for before the commit
-	messages pgx.Batch // and this package's, behind them
-	returned bool      // the handler has: what is declared now comes too late
-}
-
-type handlingKey struct{}
-
-func withHandling(ctx context.Context, h *handling) context.Context {
-	return context.WithValue(ctx, handlingKey{}, h)
-}
-
-func handlingFrom(ctx context.Context) (*handling, bool) {
-	h, ok := ctx.Value(handlingKey{}).(*handling)
-	return h, ok
-}
 
 // EventFrom returns the event that the handler with this context is processing:
 // its Scope (which account), its ID and its Payload as received, in a copy. ok is
 // false outside of a handler.
 func EventFrom(ctx context.Context) (e Event, ok bool) {
-	h, ok := handlingFrom(ctx)
+	h, ok := handling.From(ctx)
 	if !ok {
 		return Event{}, false
 	}
-	e = h.event
+	e = Event(h.Event)
 	e.Payload = bytes.Clone(e.Payload) // what is stored, or handled again, is what was received
 	return e, true
 }
@@ -49,8 +26,8 @@ func EventFrom(ctx context.Context) (e Event, ok bool) {
 // IsDryRun tells a handler that its transaction will be rolled back, so that it
 // can leave out what is not in there: calls, messages, files.
 func IsDryRun(ctx context.Context) bool {
-	h, ok := handlingFrom(ctx)
-	return ok && h.dry
+	h, ok := handling.From(ctx)
+	return ok && h.Dry
 }
 
 // ExecAtCommit declares a statement that is executed in the handler's transaction
@@ -73,44 +50,12 @@ func IsDryRun(ctx context.Context) bool {
 // name of a prepared statement, and what a [pgx.QueryRewriter] writes, cannot be looked
 // at before: those cost two round trips more, to find out whether the transaction has ended.
 func ExecAtCommit(ctx context.Context, sql string, args ...any) {
-	h, ok := handlingFrom(ctx)
+	h, ok := handling.From(ctx)
 	if !ok {
 		panic("idem: ExecAtCommit needs the context of a handler")
 	}
 	if pgtx.EndsTransaction(sql) {
 		panic("idem: ExecAtCommit got a statement that ends the transaction: return nil to commit, or an error to roll back")
 	}
-	h.declare(func() { h.declared.Queue(sql, args...) })
-}
-
-// declare queues statements for before the commit, unless it is too late.
-func (h *handling) declare(queue func()) (inTime bool) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if h.returned {
-		return false
-	}
-	queue()
-	return true
-}
-
-// statements returns what the handler declared until now, when it has returned:
-// statements of its own, and messages.
-func (h *handling) statements() (declared, messages *pgx.Batch) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.returned = true
-	return &h.declared, &h.messages
-}
-
-// hooks are what to call after a commit.
-type hooks struct {
-	mu sync.Mutex
-	fs []func()
-}
-
-func (h *hooks) add(f func()) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.fs = append(h.fs, f)
+	h.Declare(func(b *pgx.Batch) { b.Queue(sql, args...) })
 }

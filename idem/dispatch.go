@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/paghooks/paghooks/idem/internal/handling"
 )
 
 // Dispatch runs the event's handler in a transaction of the caller's, who
@@ -28,12 +29,12 @@ func Dispatch(ctx context.Context, tx pgx.Tx, source interface {
 	case work == nil:
 		return ErrUnhandled
 	}
-	h := &handling{event: e}
-	h.after, _ = ctx.Value(hooksKey{}).(*hooks)
-	if err := work(withHandling(ctx, h), tx); err != nil {
+	h := &handling.Handling{Event: e.row()}
+	h.After, _ = ctx.Value(hooksKey{}).(*handling.Hooks)
+	if err := work(handling.With(ctx, h), tx); err != nil {
 		return err
 	}
-	declared, messages := h.statements()
+	declared, messages := h.Statements()
 	declared.QueuedQueries = append(declared.QueuedQueries, messages.QueuedQueries...)
 	if declared.Len() == 0 {
 		return nil

@@ -80,7 +80,7 @@
 //
 // A [Relay] publishes events to a broker, and a consumer stores them with [Relayed]. It
 // needs a broker that keeps what it confirms: modules idemnats, idemrabbitmq, idemkafka
-// and idemsqs have a [Publisher] and a Consume for one each.
+// and idemsqs have a [broker.Publisher] and a Consume for one each.
 //
 //	http.Handle("POST /webhooks/asaas", idem.NewRelay(events, publisher, secret))
 //	err := idemkafka.Consume(ctx, client, idem.Relayed(inbox, secret))
@@ -165,7 +165,8 @@
 //
 // What must follow the commit and may be lost, such as waking a worker, goes to
 // [AfterCommit]. What must not be lost is written as a row of the transaction: an
-// [Outbox] publishes messages that handlers emit, to a broker or anything else.
+// outbox publishes messages that handlers emit, to a broker or anything else: see package
+// outbox.
 // Statements that need no answer travel with COMMIT: see [ExecAtCommit].
 //
 // # Several accounts

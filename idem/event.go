@@ -4,9 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
-	"strings"
 	"time"
-	"unicode/utf8"
 
 	"github.com/jackc/pgx/v5"
 
@@ -49,7 +47,7 @@ type Event struct {
 // has failed, but what it committed stays committed.
 //
 // A handler may set a search_path or a role for the transaction, with SET LOCAL. That
-// costs a round trip more in an Inbox, a Replay, or behind [Outbox.Emit]. In a function
+// costs a round trip more in an Inbox, a Replay, or behind Emit of an outbox. In a function
 // of the database it is not noticed: have that set them back.
 type Handler[E any] func(ctx context.Context, tx pgx.Tx, e E) error
 
@@ -66,11 +64,6 @@ func BodyID(body []byte) string {
 // row is the event as package store has it.
 func (e Event) row() store.Event { return store.Event(e) }
 
-// maxName is the length in bytes of the longest scope, id, type and key that are
-// stored. Providers use a fifth of it; Postgres refuses index entries that are
-// ten times as long.
-const maxName = 255
+const maxName = store.MaxName
 
-func nameable(s string) bool {
-	return len(s) <= maxName && utf8.ValidString(s) && !strings.Contains(s, "\x00")
-}
+func nameable(s string) bool { return store.Nameable(s) }

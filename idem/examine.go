@@ -67,7 +67,7 @@ func (i *Inbox) Examine(ctx context.Context, limits Limits) []Check {
 	if i.Spool != nil && x.limits.MaxSpooled > 0 {
 		x.examineSpool(i)
 	}
-	if i.outage != nil && x.limits.MaxPending > 0 {
+	if _, ok := i.source.(dependent); ok && x.limits.MaxPending > 0 {
 		x.examineBroker(i)
 	}
 	return x.checks
@@ -77,15 +77,15 @@ func (i *Inbox) Examine(ctx context.Context, limits Limits) []Check {
 // are due again and again, so the age of what is due does not show it.
 func (x *examination) examineBroker(i *Inbox) {
 	const name = "broker"
-	f := i.outage.now()
-	if f == nil {
+	since, err := i.outage()
+	if err == nil {
 		x.add(name, true, "it has taken the last message, or none was published yet")
 		return
 	}
-	age := time.Since(f.since)
+	age := time.Since(since)
 	x.add(name, age <= x.limits.MaxPending, fmt.Sprintf("it has taken no message for %s: "+
 		"see the error in this application's log; the messages wait, and are published once it is available", age.Round(time.Second)))
-	x.because(f.err)
+	x.because(err)
 }
 
 // spoolShare is how full a spool may be, in percent.

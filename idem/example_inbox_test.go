@@ -14,6 +14,8 @@ import (
 
 	"github.com/paghooks/paghooks/asaas"
 	"github.com/paghooks/paghooks/idem"
+	"github.com/paghooks/paghooks/idem/broker"
+	"github.com/paghooks/paghooks/idem/outbox"
 )
 
 // confirmed is an earlier event of the same payment as received.
@@ -355,25 +357,25 @@ func ExampleNewOperator() {
 // printer is a broker.
 type printer struct{}
 
-func (printer) Publish(_ context.Context, m idem.Message) error {
+func (printer) Publish(_ context.Context, m broker.Message) error {
 	fmt.Println("published:", m.Type, m.Key)
 	return nil
 }
 
 // A handler emits a message, which is published if, and only if, its transaction
 // is committed.
-func ExampleNewOutbox() {
+func Example_outbox() {
 	ctx := context.Background()
 	pool, end := database(ctx)
 	defer end()
 
-	outbox := idem.NewOutbox(pool, "shop", printer{})
+	outbox := outbox.New(pool, "shop", printer{})
 	events := asaas.NewDispatcher(token)
 	events.OnPaymentReceived(func(ctx context.Context, tx pgx.Tx, e *asaas.PaymentEvent) error {
 		if err := payOrder(ctx, tx, e); err != nil {
 			return err
 		}
-		return outbox.Emit(ctx, idem.Message{Type: "order.paid", Key: e.Payment.ID})
+		return outbox.Emit(ctx, broker.Message{Type: "order.paid", Key: e.Payment.ID})
 	})
 	processor := idem.NewProcessor(pool, events)
 

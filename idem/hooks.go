@@ -2,9 +2,8 @@ package idem
 
 import (
 	"context"
-	"errors"
 
-	"github.com/paghooks/paghooks/idem/internal/pgtx"
+	"github.com/paghooks/paghooks/idem/internal/handling"
 )
 
 // AfterCommit registers f to be called once the handler's transaction is
@@ -19,11 +18,11 @@ import (
 // It panics outside of a handler, and under [Dispatch] unless its context is
 // one of [CollectAfterCommit].
 func AfterCommit(ctx context.Context, f func(ctx context.Context)) {
-	h, ok := handlingFrom(ctx)
-	if !ok || h.after == nil {
+	h, ok := handling.From(ctx)
+	if !ok || h.After == nil {
 		panic("idem: AfterCommit needs the context of a handler and, under Dispatch, one of CollectAfterCommit")
 	}
-	h.after.add(func() { f(ctx) })
+	h.After.Add(func() { f(ctx) })
 }
 
 // CollectAfterCommit returns a context for [Dispatch] in which [AfterCommit]
@@ -36,40 +35,12 @@ func AfterCommit(ctx context.Context, f func(ctx context.Context)) {
 //		committed()
 //	}
 func CollectAfterCommit(ctx context.Context) (collecting context.Context, committed func()) {
-	h := &hooks{}
+	h := &handling.Hooks{}
 	return context.WithValue(ctx, hooksKey{}, h), func() {
-		for _, f := range h.all() {
+		for _, f := range h.All() {
 			f()
 		}
 	}
 }
 
 type hooksKey struct{}
-
-func (h *hooks) all() []func() {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return h.fs
-}
-
-// run calls the hooks, and waits for them until ctx ends: the event is committed,
-// and no hook may cost it its answer.
-func (h *hooks) run(ctx context.Context, failed func(error)) {
-	fs := h.all()
-	if len(fs) == 0 {
-		return
-	}
-	done := pgtx.Start(func() error {
-		for _, f := range fs {
-			if err := pgtx.Protect(func() error { f(); return nil }); err != nil {
-				failed(err)
-			}
-		}
-		return nil
-	})
-	select {
-	case <-done:
-	case <-ctx.Done():
-		failed(errors.New("it did not return in time"))
-	}
-}

@@ -22,7 +22,7 @@ type Inbox struct {
 
 	// Workers is how many handlers one call of [Inbox.Run] runs at once; each
 	// holds a connection. Default: three quarters of the pool's connections, and
-	// a quarter of an [Outbox].
+	// a quarter of an outbox.
 	Workers int
 
 	// StopTimeout is how long running handlers may go on once the context of
@@ -63,7 +63,6 @@ type Inbox struct {
 	sender *notify.Sender
 	wake   chan struct{} // for the workers of this process
 	runs   atomic.Int32  // calls of Run that have not returned
-	outage *outage       // of an Outbox's broker; nil otherwise
 }
 
 // channel is what inboxes notify, of all sources.
@@ -72,8 +71,10 @@ const channel = "idem_inbox"
 // storeTime is how long storing an event may take. A provider waits for it.
 const storeTime = 8 * time.Second
 
-// wakeWorkers wakes workers, here and in other processes.
-func (i *Inbox) wakeWorkers() {
+// Wake has the workers, here and in other processes, look for events now: call it once a
+// transaction that stores events, as an outbox does, is committed. They look by
+// themselves every Poll.
+func (i *Inbox) Wake() {
 	i.wakeOwn()
 	if !i.PollOnly {
 		i.sender.Send()

@@ -49,7 +49,7 @@ func (i *Inbox) Accept(ctx context.Context, e Event) (Outcome, error) {
 // accept is Accept of a delivery that came at start.
 func (i *Inbox) accept(ctx context.Context, e Event, start time.Time) (Outcome, error) {
 	return i.receive(ctx, e, start, storeTime, func(ctx context.Context, e Event) result {
-		row := store.Incoming{Event: e.row(), Trace: i.carrier(ctx, e)}
+		row := store.Incoming{Event: e.row(), Trace: i.Carrier(ctx, e)}
 		if i.Spool != nil {
 			return i.storeOrSpool(ctx, row)
 		}

@@ -20,7 +20,7 @@ func (i *Inbox) insert(ctx context.Context, events []store.Incoming) ([]result, 
 		return nil, err
 	}
 	if isNew {
-		i.wakeWorkers()
+		i.Wake()
 	}
 	if err := i.lookAtStored(ctx, events, results, found); err != nil {
 		return nil, err
@@ -90,7 +90,7 @@ func (i *Inbox) acceptAgain(ctx context.Context, e store.Incoming, found store.F
 		if err != nil || !revived {
 			return result{outcome: Retrying, err: errors.New("a delivery of the same event is being processed elsewhere")}, err
 		}
-		i.wakeWorkers()
+		i.Wake()
 		return result{outcome: Pending, conflict: found.Conflict}, nil
 	}
 	return result{outcome: Duplicate, conflict: found.Conflict}, nil

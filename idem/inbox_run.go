@@ -45,7 +45,7 @@ func (i *Inbox) Run(ctx context.Context) error {
 // Drain processes what is stored and due, and returns when nothing is: for
 // tests, and where no process can run all the time. What is in the Spool is stored
 // before. Events that wait for their next attempt, or behind one that does, are
-// left. It returns an error if Postgres cannot be reached, if the broker of an [Outbox]
+// left. It returns an error if Postgres cannot be reached, if the broker of an outbox
 // is unavailable, or if ctx ends before.
 func (i *Inbox) Drain(ctx context.Context) error {
 	if err := i.check(); err != nil {
@@ -109,10 +109,10 @@ func (r *runner) drain(ctx context.Context) error {
 		if found.Postponed > 0 {
 			r.postponed.Store(true)
 		}
-		if r.inbox.outage.now() != nil {
+		if r.inbox.hasOutage() {
 			r.workers.Wait()
-			if f := r.inbox.outage.now(); f != nil {
-				return fmt.Errorf("idem: the broker takes no messages, and they wait: drain again later: %w", f.err)
+			if _, err := r.inbox.outage(); err != nil {
+				return fmt.Errorf("idem: the broker takes no messages, and they wait: drain again later: %w", err)
 			}
 		}
 		if found.MayBeMore() {
@@ -135,7 +135,7 @@ func (r *runner) drain(ctx context.Context) error {
 // claimAndWork waits for free workers, claims events for them, and has them work.
 func (r *runner) claimAndWork(ctx context.Context) (store.Claims, error) {
 	n := r.takeFree(ctx)
-	if n > 0 && r.inbox.outage.now() != nil {
+	if n > 0 && r.inbox.hasOutage() {
 		n = r.takeOneAlone(ctx, n)
 	}
 	if n == 0 {
@@ -180,7 +180,7 @@ func (r *runner) giveBack(taken, kept int) int {
 // takeOneAlone has one worker try one event while there is an outage: once no other worker
 // is busy, and then after Poll. n workers are taken already. It returns 0 if ctx ends.
 func (r *runner) takeOneAlone(ctx context.Context, n int) int {
-	for n < r.inbox.Workers && r.inbox.outage.now() != nil {
+	for n < r.inbox.Workers && r.inbox.hasOutage() {
 		select {
 		case <-r.free:
 			n++
@@ -189,7 +189,7 @@ func (r *runner) takeOneAlone(ctx context.Context, n int) int {
 		}
 	}
 	switch {
-	case r.inbox.outage.now() == nil:
+	case !r.inbox.hasOutage():
 		return n
 	case !sleep(ctx, r.inbox.Poll):
 		return r.giveBack(n, 0)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/paghooks/paghooks/idem/internal/handling"
 	"github.com/paghooks/paghooks/idem/internal/pgtx"
 	"github.com/paghooks/paghooks/idem/internal/store"
 )
@@ -95,16 +96,16 @@ func (r *runner) fail(ctx context.Context, c store.Claim, cause error) (Outcome,
 	case r.stopped():
 		_, err := r.release(ctx, c, store.PostponeTime)
 		return Retrying, errors.Join(cause, err)
-	case !isFinal(cause) && !pgtx.WorkFailed(cause): // not the event's, and not counted; but it may last
+	case !handling.IsFinal(cause) && !pgtx.WorkFailed(cause): // not the event's, and not counted; but it may last
 		_, err := r.release(ctx, c, soon(c))
 		return Retrying, errors.Join(cause, err)
-	case !isFinal(cause) && pgtx.Retryable(cause): // the others' that it met; a back-off of hours would hold up its lane
+	case !handling.IsFinal(cause) && pgtx.Retryable(cause): // the others' that it met; a back-off of hours would hold up its lane
 		return r.settle(ctx, c, store.End{State: store.Pending, Wait: soon(c), Returned: true}, cause)
 	}
-	attempt, wait, returned := c.Attempts+1, time.Until(retryAt(cause)), pgtx.WorkFailed(cause)
+	attempt, wait, returned := c.Attempts+1, time.Until(handling.RetryAt(cause)), pgtx.WorkFailed(cause)
 	park := store.End{State: store.Parked, Attempts: 1, Free: i.PassParked, Returned: returned}
 	switch {
-	case isFinal(cause):
+	case handling.IsFinal(cause):
 		return r.settle(ctx, c, park, cause)
 	case wait > 0: // asked for, and so not counted
 		return r.settle(ctx, c, store.End{State: store.Pending, Wait: wait, Returned: returned}, cause)

@@ -1,37 +1,25 @@
 package idem
 
-import (
-	"sync/atomic"
-	"time"
-)
+import "time"
 
-// outage is what the workers of an [Outbox] know of their broker. A nil outage never begins.
-type outage struct {
-	failure atomic.Pointer[failure] // nil while the broker takes messages
+// dependent is a source that knows whether its handlers can do anything now: what they
+// all depend on, a broker, may be unavailable.
+type dependent interface {
+	// Outage returns since when that is unavailable, and its last error; a nil error if it
+	// is available.
+	Outage() (since time.Time, err error)
 }
 
-// failure is why a broker takes no messages.
-type failure struct {
-	since time.Time
-	err   error // the last one
-}
-
-// begin notes that the broker took no message.
-func (o *outage) begin(err error) {
-	since := time.Now()
-	if f := o.now(); f != nil {
-		since = f.since
+// outage returns since when the handlers can do nothing, and why; a nil error if they can.
+func (i *Inbox) outage() (since time.Time, err error) {
+	if d, ok := i.source.(dependent); ok {
+		return d.Outage()
 	}
-	o.failure.Store(&failure{since, err})
+	return time.Time{}, nil
 }
 
-// end notes that the broker took a message.
-func (o *outage) end() { o.failure.Store(nil) }
-
-// now returns nil while there is no outage.
-func (o *outage) now() *failure {
-	if o == nil {
-		return nil
-	}
-	return o.failure.Load()
+// hasOutage reports whether the handlers can do nothing.
+func (i *Inbox) hasOutage() bool {
+	_, err := i.outage()
+	return err != nil
 }

@@ -14,20 +14,21 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/paghooks/paghooks/idem"
-	"github.com/paghooks/paghooks/idem/internal/publish"
+	"github.com/paghooks/paghooks/idem/broker"
+	"github.com/paghooks/paghooks/idem/outbox"
 )
 
 // publisher is a publisher in a function.
-type publisher func(context.Context, idem.Message) error
+type publisher func(context.Context, broker.Message) error
 
-func (p publisher) Publish(ctx context.Context, m idem.Message) error { return p(ctx, m) }
+func (p publisher) Publish(ctx context.Context, m broker.Message) error { return p(ctx, m) }
 
 // emitMany emits n messages of as many Keys.
-func (s *app) emitMany(o *idem.Outbox, n int) {
+func (s *app) emitMany(o *outbox.Outbox, n int) {
 	s.Helper()
 	err := pgx.BeginFunc(s.Context(), s.pool, func(tx pgx.Tx) error {
 		for k := range n {
-			if err := o.EmitTx(s.Context(), tx, idem.Message{Type: "order.paid", ID: fmt.Sprint(k), Key: fmt.Sprint("o", k)}); err != nil {
+			if err := o.EmitTx(s.Context(), tx, broker.Message{Type: "order.paid", ID: fmt.Sprint(k), Key: fmt.Sprint("o", k)}); err != nil {
 				return err
 			}
 		}
@@ -43,7 +44,7 @@ func TestBrokerThatHangsLeavesThreeQuartersOfThePoolToReceivers(t *testing.T) {
 	s := openApp(t, poolOf(t, 8))
 	var hanging, most atomic.Int32
 	hang := make(chan struct{}, 100)
-	outbox := s.newOutbox(publisher(func(ctx context.Context, _ idem.Message) error {
+	outbox := s.newOutbox(publisher(func(ctx context.Context, _ broker.Message) error {
 		most.Store(max(most.Load(), hanging.Add(1)))
 		defer hanging.Add(-1)
 		hang <- struct{}{}
@@ -81,7 +82,7 @@ func TestOutageOfTheBrokerParksNothingAndOneMessageAtATimeIsTried(t *testing.T) 
 	probed := make(chan struct{}, 1000)
 	var mu sync.Mutex
 	attempted, published := map[string]bool{}, map[string]int{}
-	outbox := s.newOutbox(publisher(func(ctx context.Context, m idem.Message) error {
+	outbox := s.newOutbox(publisher(func(ctx context.Context, m broker.Message) error {
 		if !down.Load() {
 			mu.Lock()
 			defer mu.Unlock()
@@ -130,7 +131,7 @@ func TestMessageOfABrokerThatHangsIsTriedAgainUntilItIsPublished(t *testing.T) {
 	s := newApp(t)
 	hung := make(chan struct{}, 100)
 	var calls atomic.Int32
-	outbox := s.newOutbox(publisher(func(ctx context.Context, _ idem.Message) error {
+	outbox := s.newOutbox(publisher(func(ctx context.Context, _ broker.Message) error {
 		if calls.Add(1) > 2 {
 			return nil
 		}
@@ -153,14 +154,14 @@ func TestErrorsThatAreTheMessagesOwnAreCountedAndStopNoOtherMessage(t *testing.T
 		err  error
 		want string
 	}{
-		{"no limit is raised while it is tried", fmt.Errorf("broker: %w", publish.ErrTooLarge), "parked 2"},
-		{"nobody makes the queue", fmt.Errorf("broker: %w", publish.ErrNoQueue), "parked 2"},
+		{"no limit is raised while it is tried", fmt.Errorf("broker: %w", broker.ErrTooLarge), "parked 2"},
+		{"nobody makes the queue", fmt.Errorf("broker: %w", broker.ErrNoQueue), "parked 2"},
 		{"the publisher says so", idem.NoRetry(errors.New("no such customer")), "parked 1"},
 		{"the publisher waits for something else", idem.RetryAt(time.Now().Add(time.Hour), errors.New("closed")), "pending 0"},
 	} {
 		t.Run(test.why, func(t *testing.T) {
 			t.Parallel()
-			s, w := newApp(t), &broker{refuse: func(m idem.Message) error {
+			s, w := newApp(t), &fakeBroker{refuse: func(m broker.Message) error {
 				if m.ID == "0" {
 					return test.err
 				}
@@ -178,7 +179,7 @@ func TestErrorsThatAreTheMessagesOwnAreCountedAndStopNoOtherMessage(t *testing.T
 
 func TestDrainSaysThatTheBrokerIsUnavailableAndTheNextOneGoesOn(t *testing.T) {
 	t.Parallel()
-	s, w := newApp(t), &broker{refuse: func(idem.Message) error { return errors.New("connection refused") }}
+	s, w := newApp(t), &fakeBroker{refuse: func(broker.Message) error { return errors.New("connection refused") }}
 	outbox := s.newOutbox(w)
 	outbox.Workers = 1
 	s.emitMany(outbox, 100)
@@ -199,7 +200,7 @@ func TestDrainSaysThatTheBrokerIsUnavailableAndTheNextOneGoesOn(t *testing.T) {
 
 func TestOutageOfTheBrokerMakesHealthRed(t *testing.T) {
 	t.Parallel()
-	s, w := newApp(t), &broker{refuse: func(idem.Message) error { return errors.New("connection refused by 10.0.0.7") }}
+	s, w := newApp(t), &fakeBroker{refuse: func(broker.Message) error { return errors.New("connection refused by 10.0.0.7") }}
 	outbox := s.newOutbox(w)
 	s.wantHealth("nothing was published", s.newHealth(outbox), "", "")
 	s.emitMany(outbox, 1)

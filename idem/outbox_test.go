@@ -15,17 +15,18 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/paghooks/paghooks/idem"
-	"github.com/paghooks/paghooks/idem/internal/publish"
+	"github.com/paghooks/paghooks/idem/broker"
+	"github.com/paghooks/paghooks/idem/outbox"
 )
 
-// broker notes what is published, and refuses what it is told to.
-type broker struct {
+// fakeBroker notes what is published, and refuses what it is told to.
+type fakeBroker struct {
 	mu        sync.Mutex
-	published []idem.Message
-	refuse    func(idem.Message) error
+	published []broker.Message
+	refuse    func(broker.Message) error
 }
 
-func (w *broker) Publish(_ context.Context, m idem.Message) error {
+func (w *fakeBroker) Publish(_ context.Context, m broker.Message) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.refuse != nil {
@@ -38,7 +39,7 @@ func (w *broker) Publish(_ context.Context, m idem.Message) error {
 }
 
 // want checks what was published, as "type key body".
-func (w *broker) want(t *testing.T, want ...string) {
+func (w *fakeBroker) want(t *testing.T, want ...string) {
 	t.Helper()
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -52,21 +53,21 @@ func (w *broker) want(t *testing.T, want ...string) {
 }
 
 // newOutbox is an outbox that tries again at once.
-func (s *app) newOutbox(p idem.Publisher) *idem.Outbox {
-	o := idem.NewOutbox(s.pool, "shop", p)
+func (s *app) newOutbox(p broker.Publisher) *outbox.Outbox {
+	o := outbox.New(s.pool, "shop", p)
 	o.Backoff = func(int) time.Duration { return 0 }
 	o.Poll, o.Logger, o.Observe = 10*time.Millisecond, s.logger(), s.observe
 	s.inbox = o.Inbox // what the harness drains
 	return o
 }
 
-func paidMessage(n *note) idem.Message {
-	return idem.Message{Type: "order.paid", Key: n.Order, Body: []byte(n.ID)}
+func paidMessage(n *note) broker.Message {
+	return broker.Message{Type: "order.paid", Key: n.Order, Body: []byte(n.ID)}
 }
 
 func TestMessageIsPublishedOnceItsHandlersTransactionIsCommitted(t *testing.T) {
 	t.Parallel()
-	s, w := newApp(t), &broker{}
+	s, w := newApp(t), &fakeBroker{}
 	outbox := s.newOutbox(w)
 	fails := true
 	s.on(func(ctx context.Context, tx pgx.Tx, n *note) error {
@@ -100,20 +101,20 @@ func TestMessageIsPublishedOnceItsHandlersTransactionIsCommitted(t *testing.T) {
 // may have to be tried again.
 func TestMessagesOfAKeyArePublishedInTheirOrder(t *testing.T) {
 	t.Parallel()
-	s, w := newApp(t), &broker{}
+	s, w := newApp(t), &fakeBroker{}
 	outbox := s.newOutbox(w)
 	outbox.Workers = 3
 	refused := false
-	w.refuse = func(m idem.Message) error {
+	w.refuse = func(m broker.Message) error {
 		if string(m.Body) == "e1 first" && !refused {
 			refused = true
-			return publish.ErrNoQueue
+			return broker.ErrNoQueue
 		}
 		return nil
 	}
 	s.on(func(ctx context.Context, tx pgx.Tx, n *note) error {
 		for _, step := range []string{"first", "second", "third"} {
-			if err := outbox.Emit(ctx, idem.Message{Type: "step", Key: n.Order, Body: []byte(n.ID + " " + step)}); err != nil {
+			if err := outbox.Emit(ctx, broker.Message{Type: "step", Key: n.Order, Body: []byte(n.ID + " " + step)}); err != nil {
 				return err
 			}
 		}
@@ -129,14 +130,14 @@ func TestMessagesOfAKeyArePublishedInTheirOrder(t *testing.T) {
 // emits is later all the same.
 func TestMessagesHaveTheOrderOfCommitsThatWaitForEachOther(t *testing.T) {
 	t.Parallel()
-	s, w := newApp(t), &broker{}
+	s, w := newApp(t), &fakeBroker{}
 	outbox := s.newOutbox(w)
 	s.exec(`create table orders (id text primary key); insert into orders values ('o1')`)
 	emit := func(tx pgx.Tx, body string) error {
 		if _, err := tx.Exec(t.Context(), `select from orders where id = 'o1' for update`); err != nil {
 			return err
 		}
-		return outbox.EmitTx(t.Context(), tx, idem.Message{Type: "step", Key: "o1", Body: []byte(body)})
+		return outbox.EmitTx(t.Context(), tx, broker.Message{Type: "step", Key: "o1", Body: []byte(body)})
 	}
 	second, err := s.pool.Begin(t.Context())
 	if err != nil {
@@ -167,11 +168,11 @@ func TestMessagesHaveTheOrderOfCommitsThatWaitForEachOther(t *testing.T) {
 
 func TestMessageThatTheBrokerRefusesIsParkedAndRequeued(t *testing.T) {
 	t.Parallel()
-	s, w := newApp(t), &broker{refuse: func(idem.Message) error { return publish.ErrTooLarge }}
+	s, w := newApp(t), &fakeBroker{refuse: func(broker.Message) error { return broker.ErrTooLarge }}
 	outbox := s.newOutbox(w)
 	outbox.MaxAttempts = 3
 	if err := pgx.BeginFunc(t.Context(), s.pool, func(tx pgx.Tx) error {
-		return outbox.EmitTx(t.Context(), tx, idem.Message{Type: "order.paid", Body: []byte("b")})
+		return outbox.EmitTx(t.Context(), tx, broker.Message{Type: "order.paid", Body: []byte("b")})
 	}); err != nil {
 		t.Fatal(err)
 	}
@@ -190,7 +191,7 @@ func TestMessageThatTheBrokerRefusesIsParkedAndRequeued(t *testing.T) {
 
 func TestMessageWithAnIDThatWasEmittedBeforeIsNotEmittedAgain(t *testing.T) {
 	t.Parallel()
-	s, w := newApp(t), &broker{}
+	s, w := newApp(t), &fakeBroker{}
 	outbox := s.newOutbox(w)
 	s.on(func(ctx context.Context, tx pgx.Tx, n *note) error {
 		m := paidMessage(n)
@@ -208,33 +209,33 @@ func TestMessageWithAnIDThatWasEmittedBeforeIsNotEmittedAgain(t *testing.T) {
 func TestMessageThatCannotBeStoredFailsItsHandler(t *testing.T) {
 	t.Parallel()
 	s := newApp(t)
-	outbox := s.newOutbox(&broker{})
-	for why, m := range map[string]idem.Message{
+	outbox := s.newOutbox(&fakeBroker{})
+	for why, m := range map[string]broker.Message{
 		"no type":       {Body: []byte("b")},
 		"a long key":    {Type: "t", Key: strings.Repeat("k", 256)},
 		"an id of NUL":  {Type: "t", ID: "\x00"},
 		"a broken type": {Type: "\xff"},
 	} {
 		err := pgx.BeginFunc(t.Context(), s.pool, func(tx pgx.Tx) error { return outbox.EmitTx(t.Context(), tx, m) })
-		if err == nil || !strings.HasPrefix(err.Error(), "idem: ") {
+		if err == nil || !strings.HasPrefix(err.Error(), "outbox: ") {
 			t.Errorf("%s: EmitTx = %v", why, err)
 		}
 	}
-	s.on(func(ctx context.Context, _ pgx.Tx, n *note) error { return outbox.Emit(ctx, idem.Message{}) })
+	s.on(func(ctx context.Context, _ pgx.Tx, n *note) error { return outbox.Emit(ctx, broker.Message{}) })
 	s.wantAnswer(paid("e1"), http.StatusServiceUnavailable)
 	defer func() {
 		if r := recover(); r == nil || !strings.Contains(fmt.Sprint(r), "EmitTx") {
 			t.Errorf("Emit outside of a handler: %v", r)
 		}
 	}()
-	_ = outbox.Emit(t.Context(), idem.Message{Type: "t"})
+	_ = outbox.Emit(t.Context(), broker.Message{Type: "t"})
 }
 
 func TestOutboxReceivesNothing(t *testing.T) {
 	t.Parallel()
 	s := newApp(t)
 	w := httptest.NewRecorder()
-	s.newOutbox(&broker{}).ServeHTTP(w, httptest.NewRequest(http.MethodPost, "/", strings.NewReader(paid("e1"))))
+	s.newOutbox(&fakeBroker{}).ServeHTTP(w, httptest.NewRequest(http.MethodPost, "/", strings.NewReader(paid("e1"))))
 	if w.Code != http.StatusUnauthorized {
 		t.Errorf("a stranger's message is answered %d %s", w.Code, w.Body)
 	}
@@ -245,7 +246,7 @@ func TestOutboxReceivesNothing(t *testing.T) {
 
 func TestCloudEventHasWhatTheStandardAsksFor(t *testing.T) {
 	t.Parallel()
-	m := idem.Message{Source: "shop", ID: "1", Type: "order.paid", Key: "o1", Time: time.Date(2026, 11, 22, 10, 0, 0, 5000, time.FixedZone("BRT", -3*3600))}
+	m := broker.Message{Source: "shop", ID: "1", Type: "order.paid", Key: "o1", Time: time.Date(2026, 11, 22, 10, 0, 0, 5000, time.FixedZone("BRT", -3*3600))}
 	want := map[string]string{
 		"specversion": "1.0", "id": "1", "source": "shop", "type": "order.paid", "subject": "o1", "time": "2026-11-22T13:00:00.000005Z",
 	}
@@ -263,7 +264,7 @@ func TestCloudEventHasWhatTheStandardAsksFor(t *testing.T) {
 // A console and DryReplay run what is stored: consumers must not hear of it.
 func TestDryRunOfAMessageDoesNotPublishIt(t *testing.T) {
 	t.Parallel()
-	s, w := newApp(t), &broker{refuse: func(idem.Message) error { return idem.NoRetry(errors.New("no such topic")) }}
+	s, w := newApp(t), &fakeBroker{refuse: func(broker.Message) error { return idem.NoRetry(errors.New("no such topic")) }}
 	outbox := s.newOutbox(w)
 	s.on(func(ctx context.Context, _ pgx.Tx, n *note) error { return outbox.Emit(ctx, paidMessage(n)) })
 	s.wantAnswer(paid("e1"), http.StatusOK)
@@ -279,12 +280,12 @@ func TestDryRunOfAMessageDoesNotPublishIt(t *testing.T) {
 // Handlers write bodies into buffers that they use again.
 func TestMessageHasTheBodyThatItWasEmittedWith(t *testing.T) {
 	t.Parallel()
-	s, w := newApp(t), &broker{}
+	s, w := newApp(t), &fakeBroker{}
 	outbox := s.newOutbox(w)
 	s.on(func(ctx context.Context, _ pgx.Tx, _ *note) error {
 		buffer := make([]byte, 0, 10)
 		for _, text := range []string{"first", "again"} {
-			if err := outbox.Emit(ctx, idem.Message{Type: "step", Key: "o1", Body: append(buffer, text...)}); err != nil {
+			if err := outbox.Emit(ctx, broker.Message{Type: "step", Key: "o1", Body: append(buffer, text...)}); err != nil {
 				return err
 			}
 		}
@@ -299,7 +300,7 @@ func TestMessageHasTheBodyThatItWasEmittedWith(t *testing.T) {
 // emitted that nobody will publish.
 func TestMessageAfterTheHandlerHasReturnedIsRefused(t *testing.T) {
 	t.Parallel()
-	s, w := newApp(t), &broker{}
+	s, w := newApp(t), &fakeBroker{}
 	outbox := s.newOutbox(w)
 	committed, said := make(chan struct{}), make(chan error, 1)
 	s.on(func(ctx context.Context, _ pgx.Tx, n *note) error {
@@ -321,7 +322,7 @@ func TestMessageAfterTheHandlerHasReturnedIsRefused(t *testing.T) {
 // A tracer may look at what handlers may look at.
 func TestTracerMayUseTheHandlersContextForACarrier(t *testing.T) {
 	t.Parallel()
-	s, w := newApp(t), &broker{}
+	s, w := newApp(t), &fakeBroker{}
 	outbox := s.newOutbox(w)
 	outbox.Tracer = carrying(func(ctx context.Context) string {
 		idem.ExecAtCommit(ctx, `select 1`)
@@ -346,12 +347,12 @@ func (c carrying) Carrier(ctx context.Context) string { return c(ctx) }
 // transaction.
 func TestMessageOfARunThatPostgresRefusedIsNotPublished(t *testing.T) {
 	t.Parallel()
-	s, w := newApp(t), &broker{}
+	s, w := newApp(t), &fakeBroker{}
 	outbox := s.newOutbox(w)
 	runs := 0
 	s.on(func(ctx context.Context, tx pgx.Tx, n *note) error {
 		runs++
-		if err := outbox.Emit(ctx, idem.Message{Type: "run", Key: n.Order, Body: fmt.Append(nil, runs)}); err != nil {
+		if err := outbox.Emit(ctx, broker.Message{Type: "run", Key: n.Order, Body: fmt.Append(nil, runs)}); err != nil {
 			return err
 		}
 		if runs == 1 {

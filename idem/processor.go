@@ -12,6 +12,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"github.com/paghooks/paghooks/idem/internal/handling"
 	"github.com/paghooks/paghooks/idem/internal/pgtx"
 	"github.com/paghooks/paghooks/idem/internal/store"
 )
@@ -194,7 +195,7 @@ func (p *Processor) fail(ctx context.Context, e Event, cause error) (Outcome, er
 	}
 	limit, atLimit := min(p.ParkAfter, math.MaxInt32), store.Parked // Postgres counts no further
 	switch {
-	case isFinal(cause):
+	case handling.IsFinal(cause):
 		limit = 1
 	case p.HandToInbox:
 		atLimit = store.Pending

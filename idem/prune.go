@@ -74,9 +74,9 @@ func (c *Common) checkRetention() error {
 	switch {
 	case c.Retention <= 0:
 		return errors.New("idem: Retention is zero or less: every event would be forgotten")
-	case c.Retention < c.minRetention && !c.AllowProcessingTwice:
+	case c.Retention < minRetention && !c.AllowProcessingTwice:
 		return fmt.Errorf("idem: Retention is %s, and an event that is delivered again after that is processed again: "+
-			"set %d days or more, or AllowProcessingTwice if that is meant", c.Retention, c.minRetention/(24*time.Hour))
+			"set %d days or more, or AllowProcessingTwice if that is meant", c.Retention, minRetention/(24*time.Hour))
 	}
 	return nil
 }

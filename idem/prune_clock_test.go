@@ -11,6 +11,8 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/paghooks/paghooks/idem"
+	"github.com/paghooks/paghooks/idem/broker"
+	"github.com/paghooks/paghooks/idem/outbox"
 )
 
 // setClock has the database's clock be ahead of the machine's, in an app of appWithClock.
@@ -159,7 +161,7 @@ func TestRetentionThatIsTooShortIsRefused(t *testing.T) {
 func TestOutboxForgetsItsMessagesInDays(t *testing.T) {
 	t.Parallel()
 	s := appWithClock(t, "0 days")
-	outbox, b := idem.NewOutbox(s.pool, "shop", &broker{}), idem.Message{Type: "order.paid", Key: "o1"}
+	outbox, b := outbox.New(s.pool, "shop", &fakeBroker{}), broker.Message{Type: "order.paid", Key: "o1"}
 	outbox.Logger = s.logger()
 	if err := pgx.BeginFunc(t.Context(), s.pool, func(tx pgx.Tx) error { return outbox.EmitTx(context.WithoutCancel(t.Context()), tx, b) }); err != nil {
 		t.Fatal(err)

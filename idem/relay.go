@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/paghooks/paghooks/idem/broker"
 	"github.com/paghooks/paghooks/idem/internal/pgtx"
 )
 
@@ -54,7 +55,7 @@ type Relay struct {
 	// broker. Default: nil.
 	Fallback func(context.Context, Event) (Outcome, error)
 
-	publisher Publisher
+	publisher broker.Publisher
 	secret    func() string // a function, so that printing does not show it
 }
 
@@ -69,7 +70,7 @@ const minSecret = 32
 //
 // It panics if the secret is shorter, or if the source's name cannot be used: see
 // [Source].
-func NewRelay(source Source, p Publisher, secret string) *Relay {
+func NewRelay(source Source, p broker.Publisher, secret string) *Relay {
 	checkSecret(secret)
 	return &Relay{
 		Receiving: newReceiving(source),
@@ -169,8 +170,8 @@ func (r *Relay) Run(ctx context.Context) error {
 }
 
 // message is the event as it is published. Its ID and Key are unique among accounts.
-func (r *Relay) message(e Event) Message {
-	m := Message{
+func (r *Relay) message(e Event) broker.Message {
+	m := broker.Message{
 		Source: e.Source, ID: e.ID, Type: cmp.Or(e.Type, "unreadable"), Key: e.Key, Time: e.OccurredAt,
 		Body: seal(e, time.Now(), r.secret()),
 	}

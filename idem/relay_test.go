@@ -15,6 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/paghooks/paghooks/idem"
+	"github.com/paghooks/paghooks/idem/broker"
 )
 
 const (
@@ -23,12 +24,12 @@ const (
 )
 
 // publisherFunc publishes with a function.
-type publisherFunc func(ctx context.Context, m idem.Message) error
+type publisherFunc func(ctx context.Context, m broker.Message) error
 
-func (f publisherFunc) Publish(ctx context.Context, m idem.Message) error { return f(ctx, m) }
+func (f publisherFunc) Publish(ctx context.Context, m broker.Message) error { return f(ctx, m) }
 
 // newRelayApp is an inbox app whose deliveries go to a relay with this publisher.
-func newRelayApp(t *testing.T, p idem.Publisher) (*app, *idem.Relay) {
+func newRelayApp(t *testing.T, p broker.Publisher) (*app, *idem.Relay) {
 	t.Helper()
 	s := newInboxApp(t)
 	s.on(pay)
@@ -42,7 +43,7 @@ func newRelayApp(t *testing.T, p idem.Publisher) (*app, *idem.Relay) {
 
 func TestRelayedEventIsTheDeliveredOne(t *testing.T) {
 	t.Parallel()
-	b := &broker{}
+	b := &fakeBroker{}
 	s, _ := newRelayApp(t, b)
 	status, answer, err := s.post(t.Context(), paid("e1"), map[string]string{"account": "branch"})
 	if err != nil || status != http.StatusOK {
@@ -53,7 +54,7 @@ func TestRelayedEventIsTheDeliveredOne(t *testing.T) {
 		t.Fatalf("%d messages are published, want 1", len(b.published))
 	}
 	m := b.published[0]
-	if diff := cmp.Diff(idem.Message{Source: "notes", ID: "branch/e1", Type: "paid", Key: "branch/o1"}, m, ignoreBody); diff != "" {
+	if diff := cmp.Diff(broker.Message{Source: "notes", ID: "branch/e1", Type: "paid", Key: "branch/o1"}, m, ignoreBody); diff != "" {
 		t.Error("the message (-want +got):\n" + diff)
 	}
 	take := idem.Relayed(s.inbox, secret)
@@ -84,12 +85,12 @@ func TestRelayAnswersForItsBroker(t *testing.T) {
 		status  int
 		says    string
 	}{
-		{"confirmed", func(context.Context, idem.Message) error { return nil }, 200, ""},
-		{"the provider must deliver it again", func(context.Context, idem.Message) error { return errors.New("no route") }, 503, "no route"},
-		{"user code never takes the process down", func(context.Context, idem.Message) error { panic("oops") }, 503, "oops"},
-		{"nor keeps the provider waiting", func(context.Context, idem.Message) error { runtime.Goexit(); return nil }, 503, "ended its goroutine"},
-		{"a hanging broker must not mean silence", func(ctx context.Context, _ idem.Message) error { <-ctx.Done(); return ctx.Err() }, 503, "deadline"},
-		{"nor one that ignores its context", func(context.Context, idem.Message) error { <-hang; return nil }, 503, "no answer in time"},
+		{"confirmed", func(context.Context, broker.Message) error { return nil }, 200, ""},
+		{"the provider must deliver it again", func(context.Context, broker.Message) error { return errors.New("no route") }, 503, "no route"},
+		{"user code never takes the process down", func(context.Context, broker.Message) error { panic("oops") }, 503, "oops"},
+		{"nor keeps the provider waiting", func(context.Context, broker.Message) error { runtime.Goexit(); return nil }, 503, "ended its goroutine"},
+		{"a hanging broker must not mean silence", func(ctx context.Context, _ broker.Message) error { <-ctx.Done(); return ctx.Err() }, 503, "deadline"},
+		{"nor one that ignores its context", func(context.Context, broker.Message) error { <-hang; return nil }, 503, "no answer in time"},
 	} {
 		t.Run(c.reason, func(t *testing.T) {
 			t.Parallel()
@@ -123,7 +124,7 @@ func TestRelayWithAFallbackNeedsOneOfTwo(t *testing.T) {
 	} {
 		t.Run(c.reason, func(t *testing.T) {
 			t.Parallel()
-			s, r := newRelayApp(t, publisherFunc(func(context.Context, idem.Message) error { return errors.New("broker is unavailable") }))
+			s, r := newRelayApp(t, publisherFunc(func(context.Context, broker.Message) error { return errors.New("broker is unavailable") }))
 			r.Timeout, r.Fallback = c.timeout, c.fallback
 			if r.Fallback == nil {
 				r.Fallback = s.inbox.Accept
@@ -139,7 +140,7 @@ func TestRelayWithAFallbackNeedsOneOfTwo(t *testing.T) {
 
 func TestRelayPublishesOnlyWhatIsGenuineAndWanted(t *testing.T) {
 	t.Parallel()
-	b := &broker{}
+	b := &fakeBroker{}
 	s, _ := newRelayApp(t, b)
 	s.notes.Ignore("noise")
 	for _, c := range []struct {
@@ -179,13 +180,13 @@ func TestMessageThatNoRelaySignedReachesNoHandler(t *testing.T) {
 	} {
 		t.Run(c.reason, func(t *testing.T) {
 			t.Parallel()
-			b := &broker{}
+			b := &fakeBroker{}
 			s, _ := newRelayApp(t, b)
 			s.wantAnswer(paid("e1"), http.StatusOK)
 			take := idem.Relayed(s.inbox, secret)
 			body := c.body(bytes.Clone(b.published[0].Body))
 			for range 2 {
-				if err := take(t.Context(), idem.Message{Body: body}); err != nil {
+				if err := take(t.Context(), broker.Message{Body: body}); err != nil {
 					t.Fatalf("the message would block its queue: %v", err)
 				}
 			}
@@ -201,7 +202,7 @@ func TestMessageThatNoRelaySignedReachesNoHandler(t *testing.T) {
 
 func TestMessageOfAWrongSecretIsTakenOnceTheSecretIsRight(t *testing.T) {
 	t.Parallel()
-	b := &broker{}
+	b := &fakeBroker{}
 	s, _ := newRelayApp(t, b)
 	s.wantAnswer(paid("e1"), http.StatusOK)
 	if err := idem.Relayed(s.inbox, other)(t.Context(), b.published[0]); err != nil {
@@ -212,7 +213,7 @@ func TestMessageOfAWrongSecretIsTakenOnceTheSecretIsRight(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := take(t.Context(), idem.Message{Body: stored.Payload}); err != nil {
+		if err := take(t.Context(), broker.Message{Body: stored.Payload}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -226,7 +227,7 @@ func TestMessageThatIsSetAsideIsNeverIgnored(t *testing.T) {
 	t.Parallel()
 	s := newInboxApp(t)
 	s.notes.Ignore("")
-	message := idem.Message{Body: []byte("not a relay's")}
+	message := broker.Message{Body: []byte("not a relay's")}
 	wantKept := func(when string) {
 		t.Helper()
 		kept := s.listed(idem.Filter{States: []idem.State{idem.StateUnhandled}})
@@ -234,7 +235,7 @@ func TestMessageThatIsSetAsideIsNeverIgnored(t *testing.T) {
 			t.Fatalf("%s, what is unhandled is %v, want the message\n%s", when, kept, s.logged())
 		}
 	}
-	for name, take := range map[string]func(context.Context, idem.Message) error{
+	for name, take := range map[string]func(context.Context, broker.Message) error{
 		"an inbox": idem.Relayed(s.inbox, secret), "a processor": idem.Relayed(s.processor, secret),
 	} {
 		if err := take(t.Context(), message); err != nil {
@@ -254,7 +255,7 @@ func TestMessageThatIsSetAsideIsNeverIgnored(t *testing.T) {
 
 func TestMessageOfAnotherSourceIsSetAside(t *testing.T) {
 	t.Parallel()
-	b := &broker{}
+	b := &fakeBroker{}
 	s, _ := newRelayApp(t, b)
 	s.wantAnswer(paid("e1"), http.StatusOK)
 	shop := s.newOutbox(b)
@@ -275,7 +276,7 @@ func (s *app) wantStates(want map[idem.State]int) {
 
 func TestRelayShowsNoSecret(t *testing.T) {
 	t.Parallel()
-	r := idem.NewRelay(&notes{}, &broker{}, secret)
+	r := idem.NewRelay(&notes{}, &fakeBroker{}, secret)
 	for _, verb := range []string{"%v", "%+v", "%#v", "%s"} {
 		if said := fmt.Sprintf(verb, r); strings.Contains(said, secret) {
 			t.Errorf("%s shows the secret", verb)
@@ -286,7 +287,7 @@ func TestRelayShowsNoSecret(t *testing.T) {
 func TestShortSecretPanics(t *testing.T) {
 	t.Parallel()
 	for name, f := range map[string]func(){
-		"relay":     func() { idem.NewRelay(&notes{}, &broker{}, "short") },
+		"relay":     func() { idem.NewRelay(&notes{}, &fakeBroker{}, "short") },
 		"consumer":  func() { idem.Relayed(idem.NewProcessor(nil, &notes{}), secret, "") },
 		"no secret": func() { idem.Relayed(idem.NewProcessor(nil, &notes{})) },
 	} {
@@ -303,7 +304,7 @@ func TestShortSecretPanics(t *testing.T) {
 
 func TestDryRunOfARelaySaysWhereToGo(t *testing.T) {
 	t.Parallel()
-	b := &broker{}
+	b := &fakeBroker{}
 	s, _ := newRelayApp(t, b)
 	status, answer, err := s.post(t.Context(), paid("e1"), map[string]string{idem.DryRunHeader: "1"})
 	if want := `{"received":false,"dry_run":"published"}`; status != http.StatusServiceUnavailable || answer != want || err != nil {
@@ -321,7 +322,7 @@ func TestDryRunOfARelaySaysWhereToGo(t *testing.T) {
 // publishes once more what he has read there.
 func TestMessageWhoseEventIsForgottenHasNoSecondEffect(t *testing.T) {
 	t.Parallel()
-	b := &broker{}
+	b := &fakeBroker{}
 	s, _ := newRelayApp(t, b)
 	s.wantAnswer(paid("e1"), http.StatusOK)
 	take := idem.Relayed(s.inbox, secret)
@@ -345,7 +346,7 @@ func TestMessageWhoseEventIsForgottenHasNoSecondEffect(t *testing.T) {
 // A broker drops a message that has the ID of an earlier one.
 func TestEventsOfDifferentAccountsHaveDifferentMessageIDs(t *testing.T) {
 	t.Parallel()
-	b := &broker{}
+	b := &fakeBroker{}
 	r := idem.NewRelay(&notes{}, b, secret)
 	r.Logger = nil
 	for _, e := range []idem.Event{

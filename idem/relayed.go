@@ -10,6 +10,8 @@ import (
 	"errors"
 	"fmt"
 	"time"
+
+	"github.com/paghooks/paghooks/idem/broker"
 )
 
 // Relayed returns a function that passes the messages of a [Relay] to a receiver: a
@@ -30,18 +32,18 @@ import (
 // or that is older than [Common.Retention], is stored as an unhandled event without a
 // type. It never reaches a handler. So a topic that is read from its beginning again has
 // no second effect, and a wrong secret loses nothing: pass the payload, from
-// [Common.List], as the Body of a [Message] to a function with the right secret, and
+// [Common.List], as the Body of a [broker.Message] to a function with the right secret, and
 // [Common.Discard] the stored one.
 //
 // It panics if a secret is shorter than 32 characters, or if there is none.
-func Relayed(to Receiver, secrets ...string) func(context.Context, Message) error {
+func Relayed(to Receiver, secrets ...string) func(context.Context, broker.Message) error {
 	if len(secrets) == 0 {
 		panic("idem: Relayed has no secret to verify with: give it the relay's")
 	}
 	for _, s := range secrets {
 		checkSecret(s)
 	}
-	return func(ctx context.Context, m Message) error {
+	return func(ctx context.Context, m broker.Message) error {
 		e, at, err := unseal(m.Body, secrets)
 		if name := to.common().SourceName(); err == nil && e.Source != name {
 			err = fmt.Errorf("the message is an event of source %q, and came to a consumer of %q: have each read a topic or queue of its own", e.Source, name)

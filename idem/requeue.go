@@ -36,6 +36,6 @@ func (i *Inbox) requeueAll(ctx context.Context, keys, states []string, record re
 	if err != nil {
 		return 0, fmt.Errorf("idem: requeueing events: %w", explain(err))
 	}
-	i.wakeWorkers()
+	i.Wake()
 	return n, nil
 }

@@ -1,9 +1,10 @@
 package idem
 
 import (
-	"errors"
 	"math/rand/v2"
 	"time"
+
+	"github.com/paghooks/paghooks/idem/internal/handling"
 )
 
 // NoRetry wraps the error of a handler whose event must not be tried again: it
@@ -12,7 +13,7 @@ func NoRetry(err error) error {
 	if err == nil {
 		return nil
 	}
-	return &finalError{err}
+	return &handling.Final{Err: err}
 }
 
 // RetryAt wraps the error of a handler whose event is not to be tried again
@@ -24,7 +25,7 @@ func RetryAt(t time.Time, err error) error {
 	if err == nil {
 		return nil
 	}
-	return &laterError{err, t}
+	return &handling.Later{Err: err, At: t}
 }
 
 // DefaultBackoff waits a second after the first attempt, twice as long after
@@ -33,30 +34,4 @@ func RetryAt(t time.Time, err error) error {
 func DefaultBackoff(attempt int) time.Duration {
 	d := min(time.Second<<min(max(attempt, 1)-1, 12), time.Hour)
 	return d*3/4 + rand.N(d/2)
-}
-
-type finalError struct{ err error }
-
-func (f *finalError) Error() string { return f.err.Error() }
-func (f *finalError) Unwrap() error { return f.err }
-
-type laterError struct {
-	err error
-	at  time.Time
-}
-
-func (l *laterError) Error() string { return l.err.Error() }
-func (l *laterError) Unwrap() error { return l.err }
-
-func isFinal(err error) bool {
-	_, final := errors.AsType[*finalError](err)
-	return final
-}
-
-// retryAt is when a handler asked to be tried again; zero if it did not.
-func retryAt(err error) time.Time {
-	if later, ok := errors.AsType[*laterError](err); ok {
-		return later.at
-	}
-	return time.Time{}
 }

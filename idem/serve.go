@@ -13,13 +13,13 @@ import (
 )
 
 // Part is a part of a program that [Serve] runs: a [*Processor], an [*Inbox], an
-// [*Outbox], a [*Relay], a canary, or a worker of the application's own. Run returns
+// outbox, a [*Relay], a canary, or a worker of the application's own. Run returns
 // nil soon after ctx has ended, and an error if the part cannot go on.
 type Part interface {
 	Run(ctx context.Context) error
 }
 
-// Receiver is a [*Processor], an [*Inbox] or an [*Outbox]: what stores events in
+// Receiver is a [*Processor], an [*Inbox] or an outbox: what stores events in
 // Postgres. A [*Relay] is a [Part], and no Receiver.
 type Receiver interface {
 	Part

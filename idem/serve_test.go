@@ -86,7 +86,7 @@ func TestServeEndsWithWhatIsWrong(t *testing.T) {
 	defer taken.Close()
 	none := s.newInbox(s.pool)
 	none.Workers = 0
-	hasty, intolerant, relay := s.newProcessor(), s.newProcessor(), idem.NewRelay(s.notes, &broker{}, strings.Repeat("s", 32))
+	hasty, intolerant, relay := s.newProcessor(), s.newProcessor(), idem.NewRelay(s.notes, &fakeBroker{}, strings.Repeat("s", 32))
 	hasty.Timeout, intolerant.ParkAfter, relay.Timeout = 0, 0, 0
 	const free = "127.0.0.1:0"
 	for why, c := range map[string]struct {

@@ -10,6 +10,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/paghooks/paghooks/idem"
+	"github.com/paghooks/paghooks/idem/outbox"
 )
 
 // What is executed with COMMIT finds its tables whatever the handler has set for its
@@ -19,8 +20,8 @@ func TestHandlerMaySetSearchPathAndRoleForItsTransaction(t *testing.T) {
 	for name, value := range map[string]string{"search_path": "pg_catalog", "role": "pg_monitor"} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s, w := newInboxApp(t), &broker{}
-			outbox := idem.NewOutbox(s.pool, "shop", w)
+			s, w := newInboxApp(t), &fakeBroker{}
+			outbox := outbox.New(s.pool, "shop", w)
 			s.on(func(ctx context.Context, tx pgx.Tx, n *note) error {
 				if err := pay(ctx, tx, n); err != nil {
 					return err

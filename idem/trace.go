@@ -69,8 +69,8 @@ func (in *Receiving) startSpan(ctx context.Context, stage Stage, e Event, carrie
 	return traced, s
 }
 
-// carrier is what an inbox stores with an event.
-func (in *Receiving) carrier(ctx context.Context, e Event) (text string) {
+// Carrier returns the Tracer's Carrier, to store it with an event; "" without a Tracer.
+func (in *Receiving) Carrier(ctx context.Context, e Event) (text string) {
 	if in.Tracer == nil {
 		return ""
 	}

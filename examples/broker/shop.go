@@ -17,6 +17,7 @@ import (
 	"github.com/paghooks/paghooks/idem"
 	"github.com/paghooks/paghooks/idem/broker"
 	"github.com/paghooks/paghooks/idem/idemkafka"
+	"github.com/paghooks/paghooks/idem/outbox"
 )
 
 // Everybody can read these. An application takes its own from the environment.
@@ -38,7 +39,7 @@ type shop struct {
 	seeds    []string
 	relay    *idem.Relay
 	inbox    *idem.Inbox
-	outbox   *idem.Outbox
+	outbox   *outbox.Outbox
 	warnings *slog.Logger
 	address  chan string // has where deliveries go, once the shop listens
 }
@@ -68,7 +69,7 @@ func newShop(ctx context.Context, pool *pgxpool.Pool, producer *kgo.Client, seed
 	events.OnPaymentReceived(s.pay)
 	s.relay = idem.NewRelay(events, toWebhooks, secret)
 	s.inbox = idem.NewInbox(pool, events)
-	s.outbox = idem.NewOutbox(pool, "shop", toOrders)
+	s.outbox = outbox.New(pool, "shop", toOrders)
 	s.relay.Logger, s.inbox.Logger, s.outbox.Logger = s.warnings, s.warnings, s.warnings
 	return s, nil
 }
@@ -87,7 +88,7 @@ func (s *shop) pay(ctx context.Context, tx pgx.Tx, e *asaas.PaymentEvent) error 
 	if err != nil {
 		return err
 	}
-	return s.outbox.Emit(ctx, idem.Message{Type: "order.paid", Key: order, Body: body})
+	return s.outbox.Emit(ctx, broker.Message{Type: "order.paid", Key: order, Body: body})
 }
 
 // receive takes deliveries to the brokers, for which it needs no Postgres. The workers of
@@ -112,7 +113,7 @@ func (s *shop) store(ctx context.Context) error {
 // order once.
 func (s *shop) ship(ctx context.Context, ships func(order string) error) error {
 	seen := make(map[string]bool) // a real one has them in its database, as an idem.Inbox does
-	return s.consume(ctx, "shipping", orders, 1, func(_ context.Context, m idem.Message) error {
+	return s.consume(ctx, "shipping", orders, 1, func(_ context.Context, m broker.Message) error {
 		if m.Type != "order.paid" || seen[m.ID] {
 			return nil
 		}

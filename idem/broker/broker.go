@@ -7,32 +7,19 @@ import (
 	"sync"
 	"time"
 
-	"github.com/paghooks/paghooks/idem"
 	"github.com/paghooks/paghooks/idem/internal/pgtx"
-	"github.com/paghooks/paghooks/idem/internal/publish"
 )
 
-// ErrTooLarge is in the error of a publisher whose broker does not take a message of that
-// size. Until the broker's limit is raised, other attempts fail, too. The publishers of
-// the modules return it immediately. An [idem.Publisher] around one may return
-// [idem.NoRetry] of it, so that an [idem.Outbox] parks the message without other
-// attempts, or keep the Body elsewhere and publish where it is.
-var ErrTooLarge = publish.ErrTooLarge
-
-// ErrNoQueue is in the error of a publisher whose broker has no queue, topic or stream for
-// the message. After other errors an [idem.Outbox] takes the broker for unavailable.
-var ErrNoQueue = publish.ErrNoQueue
-
 // Handle processes one message. After an error it is called again with the same
-// message, later. [idem.Relayed] returns one.
-type Handle = func(ctx context.Context, m idem.Message) error
+// message, later. idem.Relayed returns one.
+type Handle = func(ctx context.Context, m Message) error
 
 // Delivery is a message that a broker has delivered to a consumer. Done, Extend and
 // Return are nil if the broker has no such operation. Return is nil, too, if the broker
 // would give the message to another consumer while this one has others of its Key: then
 // receive's connection gives all of them back when it is closed.
 type Delivery struct {
-	Message idem.Message
+	Message Message
 
 	// Deliveries with the same Lane are handled in the order in which they were
 	// received, one after the other. Default: the Message's Key. If that is empty,
@@ -136,7 +123,7 @@ func (r *run) receiveAll(receive func(context.Context) (Delivery, error)) {
 			<-r.room
 			failed++
 			if r.ctx.Err() == nil {
-				r.log("messages cannot be received, which is tried again", idem.Message{}, err)
+				r.log("messages cannot be received, which is tried again", Message{}, err)
 				pause(r.ctx, failed)
 			}
 			continue
@@ -215,7 +202,7 @@ func (r *run) settle(d Delivery) {
 }
 
 // call calls handle, which may panic, or end the goroutine that it is called in.
-func (r *run) call(handle Handle, m idem.Message) error {
+func (r *run) call(handle Handle, m Message) error {
 	err := pgtx.ErrExited
 	ended := make(chan struct{})
 	go func() {
@@ -277,7 +264,7 @@ func (r *run) stop(cancel context.CancelFunc) error {
 	}
 }
 
-func (r *run) log(message string, m idem.Message, err error) {
+func (r *run) log(message string, m Message, err error) {
 	attrs := []slog.Attr{slog.String("error", err.Error())}
 	if m.ID != "" {
 		attrs = append(attrs, slog.String("source", m.Source), slog.String("id", m.ID), slog.String("type", m.Type))

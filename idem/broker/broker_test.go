@@ -15,7 +15,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/paghooks/paghooks/idem"
 	"github.com/paghooks/paghooks/idem/broker"
 )
 
@@ -48,7 +47,7 @@ func (f *fake) add(id string) {
 		return func(context.Context) error { f.note(&f.told, what+" "+id); return nil }
 	}
 	f.waiting <- broker.Delivery{
-		Message: idem.Message{ID: id, Key: key},
+		Message: broker.Message{ID: id, Key: key},
 		Done:    tell("done"), Return: tell("return"), Extend: tell("extend"),
 	}
 }
@@ -77,7 +76,7 @@ func (f *fake) consume(c broker.Consumer, handle broker.Handle) (stop func() err
 	c.Logger = slog.New(slog.DiscardHandler)
 	ended := make(chan error, 1)
 	go func() {
-		ended <- c.Consume(ctx, f.receive, func(ctx context.Context, m idem.Message) error {
+		ended <- c.Consume(ctx, f.receive, func(ctx context.Context, m broker.Message) error {
 			err := handle(ctx, m)
 			if err == nil {
 				f.note(&f.handled, m.ID)
@@ -106,13 +105,13 @@ func (f *fake) wantNil(err error) {
 	}
 }
 
-func ok(context.Context, idem.Message) error { return nil }
+func ok(context.Context, broker.Message) error { return nil }
 
 func TestALaneIsHandledInOrder(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		f := newFake(t, "a/1", "a/2", "a/3", "a/4")
-		stop := f.consume(broker.Consumer{}, func(_ context.Context, m idem.Message) error {
+		stop := f.consume(broker.Consumer{}, func(_ context.Context, m broker.Message) error {
 			time.Sleep(map[string]time.Duration{"a/1": 4 * time.Second, "a/2": 3 * time.Second, "a/3": time.Second}[m.ID])
 			return nil
 		})
@@ -127,10 +126,10 @@ func TestALaneOfAnotherNameThanTheKeyIsHandledInOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFake(t)
 		for _, id := range []string{"a/1", "b/2"} {
-			f.waiting <- broker.Delivery{Message: idem.Message{ID: id, Key: id}, Lane: "partition 0"}
+			f.waiting <- broker.Delivery{Message: broker.Message{ID: id, Key: id}, Lane: "partition 0"}
 		}
 		var atOnce, most int
-		stop := f.consume(broker.Consumer{}, func(context.Context, idem.Message) error {
+		stop := f.consume(broker.Consumer{}, func(context.Context, broker.Message) error {
 			atOnce++
 			most = max(most, atOnce)
 			time.Sleep(time.Second)
@@ -151,7 +150,7 @@ func TestLanesDoNotWaitForEachOther(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFake(t, "a/1", "a/2", "b/1", "x", "y", "b/2")
 		release := make(chan struct{})
-		stop := f.consume(broker.Consumer{Handlers: 3}, func(_ context.Context, m idem.Message) error {
+		stop := f.consume(broker.Consumer{Handlers: 3}, func(_ context.Context, m broker.Message) error {
 			switch m.ID {
 			case "a/1":
 				<-release
@@ -181,7 +180,7 @@ func TestNoMoreIsReceivedThanFourForEachHandler(t *testing.T) {
 		}
 		release := make(chan struct{})
 		var running int
-		stop := f.consume(broker.Consumer{Handlers: 5}, func(context.Context, idem.Message) error {
+		stop := f.consume(broker.Consumer{Handlers: 5}, func(context.Context, broker.Message) error {
 			f.mu.Lock()
 			running++
 			f.mu.Unlock()
@@ -216,7 +215,7 @@ func TestWhatFailsIsTriedAgainAfterGrowingPauses(t *testing.T) {
 				f := newFake(t, "a/1", "a/2")
 				start := time.Now()
 				var tried []time.Duration
-				stop := f.consume(broker.Consumer{}, func(_ context.Context, m idem.Message) error {
+				stop := f.consume(broker.Consumer{}, func(_ context.Context, m broker.Message) error {
 					if m.ID != "a/1" {
 						return nil
 					}
@@ -243,7 +242,7 @@ func TestMoreTimeIsAskedForUntilTheMessageIsDone(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		f := newFake(t, "a/1", "a/2") // the second one waits
-		stop := f.consume(broker.Consumer{ExtendEvery: 10 * time.Second}, func(_ context.Context, m idem.Message) error {
+		stop := f.consume(broker.Consumer{ExtendEvery: 10 * time.Second}, func(_ context.Context, m broker.Message) error {
 			if m.ID == "a/1" {
 				time.Sleep(25 * time.Second)
 			}
@@ -261,7 +260,7 @@ func TestStopGivesBackWhatWasNotBegunAndALaneInOrder(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		f := newFake(t, "a/1")
-		stop := f.consume(broker.Consumer{Handlers: 1}, func(context.Context, idem.Message) error {
+		stop := f.consume(broker.Consumer{Handlers: 1}, func(context.Context, broker.Message) error {
 			time.Sleep(5 * time.Second)
 			return nil
 		})
@@ -280,7 +279,7 @@ func TestAHandlerThatEndsWithItsContextIsGivenBack(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		f := newFake(t, "a/1")
-		stop := f.consume(broker.Consumer{StopTimeout: 3 * time.Second}, func(ctx context.Context, _ idem.Message) error {
+		stop := f.consume(broker.Consumer{StopTimeout: 3 * time.Second}, func(ctx context.Context, _ broker.Message) error {
 			<-ctx.Done()
 			return ctx.Err()
 		})
@@ -299,7 +298,7 @@ func TestAHandlerThatHangsIsAnErrorAndIsNotExtendedAnyMore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFake(t, "a/1")
 		release := make(chan struct{})
-		stop := f.consume(broker.Consumer{StopTimeout: 3 * time.Second, ExtendEvery: 2 * time.Second}, func(context.Context, idem.Message) error {
+		stop := f.consume(broker.Consumer{StopTimeout: 3 * time.Second, ExtendEvery: 2 * time.Second}, func(context.Context, broker.Message) error {
 			<-release
 			return nil
 		})
@@ -325,7 +324,7 @@ func TestReceivingPausesLongerAfterEachError(t *testing.T) {
 			case 2:
 				panic("a broker's client that panics")
 			case 5:
-				return broker.Delivery{Message: idem.Message{ID: "x"}}, nil
+				return broker.Delivery{Message: broker.Message{ID: "x"}}, nil
 			case 7:
 				cancel()
 			}
@@ -347,7 +346,7 @@ func TestABrokerThatDoesNotAnswerHoldsNobodyUpForLong(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		f := newFake(t)
-		d := broker.Delivery{Message: idem.Message{ID: "a/1", Key: "a"}}
+		d := broker.Delivery{Message: broker.Message{ID: "a/1", Key: "a"}}
 		d.Done = func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() }
 		f.waiting <- d
 		f.add("a/2")

@@ -16,7 +16,7 @@
 // stop. Each has a Consume, and ConsumeWith with settings. While its queue does not exist,
 // Consume logs that, and tries again until it does.
 //
-// For another broker, write an [idem.Publisher] whose Publish returns once the broker
+// For another broker, write a [Publisher] whose Publish returns once the broker
 // has the message on disk, or an error with [ErrTooLarge], and a receive function for
 // [Consumer.Consume].
 //
@@ -52,5 +52,5 @@
 //
 //	handler → Outbox.Emit → Postgres → outbox's workers → Publisher → broker → others
 //
-// See [idem.Outbox]. Messages of one Key are published in order.
+// See [outbox.Outbox]. Messages of one Key are published in order.
 package broker

@@ -11,9 +11,9 @@ import (
 
 // parking has an outbox park a message that is too large without other attempts. Once
 // the broker's limit is raised, requeue it.
-type parking struct{ idem.Publisher }
+type parking struct{ broker.Publisher }
 
-func (p parking) Publish(ctx context.Context, m idem.Message) error {
+func (p parking) Publish(ctx context.Context, m broker.Message) error {
 	err := p.Publisher.Publish(ctx, m)
 	if errors.Is(err, broker.ErrTooLarge) {
 		return idem.NoRetry(err)
@@ -24,7 +24,7 @@ func (p parking) Publish(ctx context.Context, m idem.Message) error {
 // small is a broker that takes small messages only.
 type small struct{}
 
-func (small) Publish(_ context.Context, m idem.Message) error {
+func (small) Publish(_ context.Context, m broker.Message) error {
 	if len(m.Body) > 10 {
 		return fmt.Errorf("small: %s %s is not published: %w", m.Type, m.ID, broker.ErrTooLarge)
 	}
@@ -32,8 +32,8 @@ func (small) Publish(_ context.Context, m idem.Message) error {
 }
 
 func ExampleErrTooLarge() {
-	publisher := parking{small{}} // for idem.NewOutbox
-	err := publisher.Publish(context.Background(), idem.Message{ID: "1", Type: "order.paid", Body: make([]byte, 11)})
+	publisher := parking{small{}} // for outbox.New
+	err := publisher.Publish(context.Background(), broker.Message{ID: "1", Type: "order.paid", Body: make([]byte, 11)})
 	fmt.Println(err)
 	// Output:
 	// small: order.paid 1 is not published: the message is too large

@@ -7,7 +7,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/paghooks/paghooks/idem"
 	"github.com/paghooks/paghooks/idem/broker"
 )
 
@@ -16,14 +15,14 @@ func TestADeliveryMayHaveAHandlerOfItsOwnWhichIsCalledAgainToo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFake(t)
 		calls := 0
-		own := func(context.Context, idem.Message) error {
+		own := func(context.Context, broker.Message) error {
 			if calls++; calls < 3 {
 				return errors.New("not yet")
 			}
 			return nil
 		}
 		done := func(context.Context) error { f.note(&f.told, "done a"); return nil }
-		f.waiting <- broker.Delivery{Message: idem.Message{ID: "a"}, Handle: own, Done: done}
+		f.waiting <- broker.Delivery{Message: broker.Message{ID: "a"}, Handle: own, Done: done}
 		f.add("b")
 		stop := f.consume(broker.Consumer{}, ok)
 		time.Sleep(time.Minute)

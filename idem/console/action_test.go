@@ -11,7 +11,9 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/paghooks/paghooks/idem"
+	"github.com/paghooks/paghooks/idem/broker"
 	"github.com/paghooks/paghooks/idem/console"
+	"github.com/paghooks/paghooks/idem/outbox"
 )
 
 const oneEvent = "&source=letters&state=parked&account=&id=e1&one=1"
@@ -92,15 +94,15 @@ func TestProcessorHasNoWorkersToRequeueFor(t *testing.T) {
 // deaf is a broker that takes nothing.
 type deaf struct{}
 
-func (deaf) Publish(context.Context, idem.Message) error { return errors.New("the broker is full") }
+func (deaf) Publish(context.Context, broker.Message) error { return errors.New("the broker is full") }
 
 func TestMessagesOfAnOutboxCanBeRequeuedForItsWorkers(t *testing.T) {
 	t.Parallel()
 	a := newApp(t)
-	outbox := idem.NewOutbox(a.pool, "shop", deaf{})
+	outbox := outbox.New(a.pool, "shop", deaf{})
 	outbox.Logger, outbox.MaxAttempts = slog.New(slog.DiscardHandler), 1
 	emit := func(tx pgx.Tx) error {
-		return outbox.EmitTx(t.Context(), tx, idem.Message{ID: "m1", Type: "order.paid"})
+		return outbox.EmitTx(t.Context(), tx, broker.Message{ID: "m1", Type: "order.paid"})
 	}
 	if err := errors.Join(pgx.BeginFunc(t.Context(), a.pool, emit), outbox.Drain(t.Context())); err != nil {
 		t.Fatal(err)

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/paghooks/paghooks/idem"
+	"github.com/paghooks/paghooks/idem/outbox"
 )
 
 // Access is what a user may do. The zero value allows nothing.
@@ -83,7 +84,7 @@ func New(receivers ...idem.Receiver) *Handler {
 // hasWorkers tells whether events of a receiver can be requeued.
 func hasWorkers(r idem.Receiver) bool {
 	switch r.(type) {
-	case *idem.Inbox, *idem.Outbox:
+	case *idem.Inbox, *outbox.Outbox:
 		return true
 	}
 	return false

@@ -48,7 +48,7 @@
 // audit trail has every action, with who, why and the result.
 //
 // Requeue is offered where the receiver has workers: for an [idem.Inbox] and an
-// [idem.Outbox].
+// [outbox.Outbox].
 //
 // # What it costs
 //

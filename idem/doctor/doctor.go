@@ -10,6 +10,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/paghooks/paghooks/idem"
+	"github.com/paghooks/paghooks/idem/outbox"
 )
 
 // Check examines the database behind pool, and the events and settings of the
@@ -73,7 +74,7 @@ func (l limits) check(ctx context.Context, pool *pgxpool.Pool, receivers []idem.
 	for _, r := range receivers {
 		o := idem.NewOperator(r, "doctor")
 		e.operators = append(e.operators, o)
-		if _, ok := r.(*idem.Outbox); ok {
+		if _, ok := r.(*outbox.Outbox); ok {
 			e.outboxes = append(e.outboxes, o.SourceName())
 		}
 	}

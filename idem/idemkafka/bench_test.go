@@ -8,7 +8,7 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kgo"
 
-	"github.com/paghooks/paghooks/idem"
+	"github.com/paghooks/paghooks/idem/broker"
 	"github.com/paghooks/paghooks/idem/broker/brokertest"
 	"github.com/paghooks/paghooks/idem/idemkafka"
 )
@@ -35,7 +35,7 @@ func BenchmarkConsume(b *testing.B) {
 	ctx, cancel := context.WithCancel(b.Context())
 	var handled atomic.Int64
 	b.ResetTimer()
-	err := idemkafka.Consume(ctx, newClient(b, consuming(f.topic, f.addresses...)...), func(context.Context, idem.Message) error {
+	err := idemkafka.Consume(ctx, newClient(b, consuming(f.topic, f.addresses...)...), func(context.Context, broker.Message) error {
 		if handled.Add(1) == int64(b.N) {
 			cancel()
 		}

@@ -11,7 +11,6 @@ import (
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
 
-	"github.com/paghooks/paghooks/idem"
 	"github.com/paghooks/paghooks/idem/broker"
 	"github.com/paghooks/paghooks/idem/internal/pgtx"
 )
@@ -230,7 +229,7 @@ func (g *group) note(fetches kgo.Fetches) (deliveries []delivery) {
 func (g *group) delivery(p *progress, r *kgo.Record) broker.Delivery {
 	d := broker.Delivery{
 		Message: message(r),
-		Handle: func(ctx context.Context, m idem.Message) error {
+		Handle: func(ctx context.Context, m broker.Message) error {
 			return g.turn.handle(ctx, func(ctx context.Context) error {
 				if p.revoked.Load() {
 					return nil

@@ -14,7 +14,6 @@ import (
 	"github.com/twmb/franz-go/pkg/kfake"
 	"github.com/twmb/franz-go/pkg/kgo"
 
-	"github.com/paghooks/paghooks/idem"
 	"github.com/paghooks/paghooks/idem/broker"
 	"github.com/paghooks/paghooks/idem/idemkafka"
 	"github.com/paghooks/paghooks/internal/soon"
@@ -38,7 +37,7 @@ func TestAClientThatWouldLoseWhatItConsumesIsRefused(t *testing.T) {
 	} {
 		t.Run(test.reason, func(t *testing.T) {
 			t.Parallel()
-			err := idemkafka.Consume(t.Context(), newClient(t, test.opts...), func(context.Context, idem.Message) error { return nil })
+			err := idemkafka.Consume(t.Context(), newClient(t, test.opts...), func(context.Context, broker.Message) error { return nil })
 			wantError(t, err, test.want)
 		})
 	}
@@ -77,7 +76,7 @@ func (f *fake) consume(t *testing.T, handle broker.Handle, opts ...kgo.Opt) *con
 	return c
 }
 
-func (c *consumption) count(ctx context.Context, m idem.Message) error {
+func (c *consumption) count(ctx context.Context, m broker.Message) error {
 	c.note(&c.begun, m.ID)
 	err := c.handle(ctx, m)
 	if err == nil {
@@ -140,7 +139,7 @@ func (f *fake) publishEach(t *testing.T, from, count int) (ids []string) {
 	p := f.publisher(t)
 	for n := from; n < from+count; n++ {
 		id := fmt.Sprint("m", n)
-		publish(t, p, idem.Message{Source: "shop", ID: id, Type: "paid", Key: fmt.Sprint("order-", n)})
+		publish(t, p, broker.Message{Source: "shop", ID: id, Type: "paid", Key: fmt.Sprint("order-", n)})
 		ids = append(ids, id)
 	}
 	return ids
@@ -171,7 +170,7 @@ func TestAMessageThatFailsDelaysNoOtherAndIsNotCommitted(t *testing.T) {
 	f := startFakeWith(t, 1)
 	ids := f.publishEach(t, 0, 10)
 	handle := func(fails bool) broker.Handle {
-		return func(_ context.Context, m idem.Message) error {
+		return func(_ context.Context, m broker.Message) error {
 			if fails && m.ID == "m3" {
 				return errors.New("not yet")
 			}
@@ -205,7 +204,7 @@ func TestMessagesOfAKeyAreHandledInOrderAndOneByOne(t *testing.T) {
 	want := map[string][]int{}
 	for n := range 20 {
 		for k := range 6 {
-			m := idem.Message{Source: "shop", ID: fmt.Sprint(k, "/", n), Type: "paid", Key: fmt.Sprint("order-", k)}
+			m := broker.Message{Source: "shop", ID: fmt.Sprint(k, "/", n), Type: "paid", Key: fmt.Sprint("order-", k)}
 			publish(t, p, m)
 			want[m.Key] = append(want[m.Key], n)
 			last = m.ID
@@ -213,7 +212,7 @@ func TestMessagesOfAKeyAreHandledInOrderAndOneByOne(t *testing.T) {
 	}
 	var mu sync.Mutex
 	running, failed, got := map[string]bool{}, map[string]bool{}, map[string][]int{}
-	c := f.consume(t, func(_ context.Context, m idem.Message) error {
+	c := f.consume(t, func(_ context.Context, m broker.Message) error {
 		mu.Lock()
 		defer mu.Unlock()
 		if running[m.Key] {
@@ -243,7 +242,7 @@ func TestShutdownCommitsWhatIsDoneAndLeavesTheGroup(t *testing.T) {
 	t.Parallel()
 	f := startFakeWith(t, 1)
 	ids := f.publishEach(t, 0, 30)
-	c := f.consume(t, func(context.Context, idem.Message) error { return nil })
+	c := f.consume(t, func(context.Context, broker.Message) error { return nil })
 	c.awaitDone(ids...)
 	c.stop() // soon after the last, so before its next commit
 	group := f.GroupInfo(f.topic)
@@ -257,7 +256,7 @@ func TestShutdownEndsWhileTheBrokersHang(t *testing.T) {
 	f := startFakeWith(t, 1)
 	ids := f.publishEach(t, 0, 3)
 	blocked := make(chan struct{})
-	c := f.consume(t, func(_ context.Context, m idem.Message) error {
+	c := f.consume(t, func(_ context.Context, m broker.Message) error {
 		if m.ID == "m2" {
 			<-blocked
 		}
@@ -269,7 +268,7 @@ func TestShutdownEndsWhileTheBrokersHang(t *testing.T) {
 	c.awaitDone(ids...)
 	c.stop() // although the last offset cannot be committed
 	resume()
-	c = f.consume(t, func(context.Context, idem.Message) error { return nil })
+	c = f.consume(t, func(context.Context, broker.Message) error { return nil })
 	c.awaitDone("m2") // again
 	f.awaitCommit(t, 3)
 }
@@ -282,7 +281,7 @@ func TestNoMoreIsPolledThanHasRoom(t *testing.T) {
 	var c *consumption
 	started := make(chan struct{})
 	var mu sync.Mutex
-	c = f.consume(t, func(context.Context, idem.Message) error {
+	c = f.consume(t, func(context.Context, broker.Message) error {
 		<-started
 		mu.Lock()
 		defer mu.Unlock()
@@ -306,9 +305,9 @@ func TestMessagesOfOthersHaveABody(t *testing.T) {
 	if err := other.ProduceSync(t.Context(), r).FirstErr(); err != nil {
 		t.Fatal(err)
 	}
-	got := make(chan idem.Message, 1)
-	f.consume(t, func(_ context.Context, m idem.Message) error { got <- m; return nil })
-	if diff := cmp.Diff(idem.Message{Body: []byte("text")}, soon.Next(t, got)); diff != "" {
+	got := make(chan broker.Message, 1)
+	f.consume(t, func(_ context.Context, m broker.Message) error { got <- m; return nil })
+	if diff := cmp.Diff(broker.Message{Body: []byte("text")}, soon.Next(t, got)); diff != "" {
 		t.Error(diff)
 	}
 }
@@ -321,7 +320,7 @@ func TestAClientThatIsClosedEndsConsumeWithAnError(t *testing.T) {
 	handled := make(chan struct{}, 1)
 	ended := make(chan error, 1)
 	go func() {
-		ended <- idemkafka.Consume(t.Context(), client, func(context.Context, idem.Message) error { handled <- struct{}{}; return nil })
+		ended <- idemkafka.Consume(t.Context(), client, func(context.Context, broker.Message) error { handled <- struct{}{}; return nil })
 	}()
 	<-handled
 	client.CloseAllowingRebalance()
@@ -339,6 +338,6 @@ func TestAHookThatPanicsEndsConsumeWithAnError(t *testing.T) {
 	t.Parallel()
 	f := startFakeWith(t, 1)
 	client := newClient(t, append(consuming(f.topic, f.addresses...), kgo.WithHooks(&pollHook{}))...)
-	err := idemkafka.Consume(t.Context(), client, func(context.Context, idem.Message) error { return nil })
+	err := idemkafka.Consume(t.Context(), client, func(context.Context, broker.Message) error { return nil })
 	wantError(t, err, "oops")
 }

@@ -29,7 +29,7 @@
 //	handler → Outbox.Emit → Postgres → outbox's workers → Publisher → topic → others
 //
 //	publisher, err := idemkafka.NewPublisher(client, "orders")
-//	outbox := idem.NewOutbox(pool, "shop", publisher)
+//	outbox := outbox.New(pool, "shop", publisher)
 //
 // # The topic
 //

@@ -7,13 +7,13 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/twmb/franz-go/pkg/kgo"
 
-	"github.com/paghooks/paghooks/idem"
+	"github.com/paghooks/paghooks/idem/broker"
 )
 
 // A rebalance may begin as soon as no handler runs, and commits before.
 func TestAMessageIsDoneOnceItsHandlerHasReturned(t *testing.T) {
 	t.Parallel()
-	g := newGroup(t.Context(), nil, nil, func(context.Context, idem.Message) error { return nil })
+	g := newGroup(t.Context(), nil, nil, func(context.Context, broker.Message) error { return nil })
 	deliveries := g.note(kgo.Fetches{{Topics: []kgo.FetchTopic{{
 		Topic: "webhooks", Partitions: []kgo.FetchPartition{{Records: []*kgo.Record{{Topic: "webhooks", Offset: 7}, {Topic: "webhooks", Offset: 8}}}},
 	}}}})

@@ -8,7 +8,6 @@ import (
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
 
-	"github.com/paghooks/paghooks/idem"
 	"github.com/paghooks/paghooks/idem/broker"
 	"github.com/paghooks/paghooks/idem/internal/pgtx"
 )
@@ -20,7 +19,7 @@ type Publisher struct {
 	topic  string
 }
 
-var _ idem.Publisher = (*Publisher)(nil)
+var _ broker.Publisher = (*Publisher)(nil)
 
 // NewPublisher returns a publisher to a topic, which must exist. Several may share a
 // client.
@@ -44,13 +43,13 @@ func NewPublisher(client *kgo.Client, topic string) (*Publisher, error) {
 	return &Publisher{client, topic}, nil
 }
 
-// Publish implements [idem.Publisher]: it returns nil once all in-sync replicas have the
+// Publish implements [broker.Publisher]: it returns nil once all in-sync replicas have the
 // message. That is as many copies as the topic's min.insync.replicas, at least: see
 // [Publisher.Check].
 //
 // It returns when ctx ends. The client may still have the message, and publish it when
 // the brokers are back: it is in the topic twice if it is published again meanwhile.
-func (p *Publisher) Publish(ctx context.Context, m idem.Message) error {
+func (p *Publisher) Publish(ctx context.Context, m broker.Message) error {
 	r := record(p.topic, m)
 	confirmed := make(chan error, 1)
 	go func() { // of a message that was sent it waits for the answer, whatever ctx says

@@ -14,7 +14,6 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/kmsg"
 
-	"github.com/paghooks/paghooks/idem"
 	"github.com/paghooks/paghooks/idem/broker"
 	"github.com/paghooks/paghooks/idem/idemkafka"
 )
@@ -61,13 +60,13 @@ func TestMessagesAreCloudEventsInOnePartitionPerKey(t *testing.T) {
 	f := startFake(t)
 	p := f.publisher(t)
 	at := time.Date(2026, 11, 22, 3, 4, 5, 6000, time.UTC)
-	var want []idem.Message
+	var want []broker.Message
 	for n := range 20 {
-		m := idem.Message{Source: "shop", ID: fmt.Sprint("m", n), Type: "order.paid", Key: fmt.Sprint("order-", n%5), Time: at, Body: []byte{byte(n)}}
+		m := broker.Message{Source: "shop", ID: fmt.Sprint("m", n), Type: "order.paid", Key: fmt.Sprint("order-", n%5), Time: at, Body: []byte{byte(n)}}
 		want = append(want, m)
 		publish(t, p, m)
 	}
-	publish(t, p, idem.Message{Source: "shop", ID: "keyless", Type: "day.closed"})
+	publish(t, p, broker.Message{Source: "shop", ID: "keyless", Type: "day.closed"})
 
 	partitionOf := map[string]int32{}
 	next := map[string]int{}
@@ -117,7 +116,7 @@ func TestAnErrorOfTheBrokersIsAnErrorAtOnce(t *testing.T) {
 			t.Parallel()
 			f := startFake(t)
 			fault := f.Fault(kfake.Fault{Keys: []kmsg.Key{kmsg.Produce}, Topic: f.topic, Err: test.err})
-			err := f.publisher(t).Publish(t.Context(), idem.Message{Source: "shop", ID: "1", Type: "paid"})
+			err := f.publisher(t).Publish(t.Context(), broker.Message{Source: "shop", ID: "1", Type: "paid"})
 			wantError(t, err, test.want)
 			if tooLarge := errors.Is(err, broker.ErrTooLarge); tooLarge != (test.err == kerr.MessageTooLarge) {
 				t.Errorf("that %v has broker.ErrTooLarge is %v", err, tooLarge)
@@ -133,7 +132,7 @@ func TestWhatPassesIsTriedAgainByTheClient(t *testing.T) {
 	t.Parallel()
 	f := startFake(t)
 	fault := f.Fault(kfake.Fault{Keys: []kmsg.Key{kmsg.Produce}, Topic: f.topic, Err: kerr.NotEnoughReplicas, Count: 2})
-	publish(t, f.publisher(t), idem.Message{Source: "shop", ID: "1", Type: "paid"})
+	publish(t, f.publisher(t), broker.Message{Source: "shop", ID: "1", Type: "paid"})
 	if fault.Hits() != 2 {
 		t.Errorf("the fault has hit %d times, want 2", fault.Hits())
 	}
@@ -145,19 +144,19 @@ func TestPublishEndsWithItsContextAndTheMessageMayStillBePublished(t *testing.T)
 	t.Parallel()
 	f := startFake(t)
 	p := f.publisher(t)
-	publish(t, p, idem.Message{Source: "shop", ID: "before", Type: "paid"})
+	publish(t, p, broker.Message{Source: "shop", ID: "before", Type: "paid"})
 	resume := f.hang(t)
 	defer resume()
 	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
 	defer cancel()
 	start := time.Now()
-	err := p.Publish(ctx, idem.Message{Source: "shop", ID: "during", Type: "paid"})
+	err := p.Publish(ctx, broker.Message{Source: "shop", ID: "during", Type: "paid"})
 	if !errors.Is(err, context.DeadlineExceeded) || time.Since(start) > 10*time.Second {
 		t.Errorf("got %v after %s, want the context's error soon", err, time.Since(start))
 	}
 	wantError(t, err, "may still")
 	resume()
-	publish(t, p, idem.Message{Source: "shop", ID: "after", Type: "paid"})
+	publish(t, p, broker.Message{Source: "shop", ID: "after", Type: "paid"})
 	var ids []string
 	for _, r := range f.records(t, 3) {
 		for _, h := range r.Headers {
@@ -230,7 +229,7 @@ func (f *fake) publisher(t testing.TB) *idemkafka.Publisher {
 	return p
 }
 
-func publish(t testing.TB, p idem.Publisher, m idem.Message) {
+func publish(t testing.TB, p broker.Publisher, m broker.Message) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()

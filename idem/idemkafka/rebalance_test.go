@@ -15,7 +15,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/kmsg"
 
-	"github.com/paghooks/paghooks/idem"
+	"github.com/paghooks/paghooks/idem/broker"
 	"github.com/paghooks/paghooks/internal/soon"
 )
 
@@ -43,7 +43,7 @@ func TestARebalanceWaitsForHandlersAndDoublesNothing(t *testing.T) {
 				running[id] = begin
 			}
 			blocked := make(chan struct{})
-			handle := func(ctx context.Context, m idem.Message) error {
+			handle := func(ctx context.Context, m broker.Message) error {
 				alone(m.ID, true)
 				defer alone(m.ID, false)
 				if m.Key < "order-2" { // some wait, in all partitions
@@ -94,7 +94,7 @@ func TestNoHandlerRunsDuringARebalance(t *testing.T) {
 	f := startFake(t)
 	var rebalancing atomic.Bool
 	var rebalances, running atomic.Int64
-	work := func(context.Context, idem.Message) error {
+	work := func(context.Context, broker.Message) error {
 		running.Add(1)
 		defer running.Add(-1)
 		if rebalancing.Load() {
@@ -116,7 +116,7 @@ func TestNoHandlerRunsDuringARebalance(t *testing.T) {
 	f.publishEach(t, 0, 20)
 	first := f.consume(t, work, eager, revoked)
 	first.await("the first to have the partitions", func() bool { return len(first.times(&first.done)) > 0 })
-	second := f.consume(t, func(context.Context, idem.Message) error { return nil }, eager)
+	second := f.consume(t, func(context.Context, broker.Message) error { return nil }, eager)
 	producer := newClient(t, kgo.SeedBrokers(f.addresses...))
 	done := func() int { return len(first.times(&first.done)) + len(second.times(&second.done)) }
 	for n := 0; rebalances.Load() == 0 || len(second.times(&second.done)) == 0; n += 500 { // so that there is always something to do
@@ -151,12 +151,12 @@ func TestMessagesOfALostPartitionAreDroppedAndComeAgain(t *testing.T) {
 	f := startFakeWith(t, 1)
 	p := f.publisher(t)
 	for n := range 4 { // of one Key
-		publish(t, p, idem.Message{Source: "shop", ID: fmt.Sprint("m", n), Type: "paid", Key: "order"})
+		publish(t, p, broker.Message{Source: "shop", ID: fmt.Sprint("m", n), Type: "paid", Key: "order"})
 	}
 	var once sync.Once
 	slow := make(chan struct{})
 	ended := make(chan error, 1)
-	c := f.consume(t, func(ctx context.Context, m idem.Message) (err error) {
+	c := f.consume(t, func(ctx context.Context, m broker.Message) (err error) {
 		if m.ID == "m1" {
 			once.Do(func() {
 				close(slow)
@@ -189,7 +189,7 @@ func TestACommitThatFailsIsMadeAgain(t *testing.T) {
 	f := startFakeWith(t, 1)
 	fault := f.Fault(kfake.Fault{Keys: []kmsg.Key{kmsg.OffsetCommit}, Topic: f.topic, Err: kerr.OffsetMetadataTooLarge, Count: 2})
 	ids := f.publishEach(t, 0, 3)
-	c := f.consume(t, func(context.Context, idem.Message) error { return nil })
+	c := f.consume(t, func(context.Context, broker.Message) error { return nil })
 	c.awaitDone(ids...)
 	f.awaitCommit(t, 3)
 	if fault.Hits() != 2 {
@@ -204,7 +204,7 @@ func TestHandlersAreTriedAgainBetweenRebalances(t *testing.T) {
 	ids := f.publishEach(t, 0, 200) // more than have room
 	var mu sync.Mutex
 	failures := map[string]int{}
-	c := f.consume(t, func(_ context.Context, m idem.Message) error {
+	c := f.consume(t, func(_ context.Context, m broker.Message) error {
 		mu.Lock()
 		defer mu.Unlock()
 		if failures[m.ID]++; failures[m.ID] < 3 {

@@ -5,7 +5,7 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kgo"
 
-	"github.com/paghooks/paghooks/idem"
+	"github.com/paghooks/paghooks/idem/broker"
 )
 
 // prefix begins the headers with a CloudEvent's attributes.
@@ -13,7 +13,7 @@ const prefix = "ce_"
 
 // record is a message in the binary mode of CloudEvents over Kafka. Its key decides on
 // the partition.
-func record(topic string, m idem.Message) *kgo.Record {
+func record(topic string, m broker.Message) *kgo.Record {
 	r := &kgo.Record{Topic: topic, Value: m.Body}
 	if m.Key != "" {
 		r.Key = []byte(m.Source + "/" + m.Key)
@@ -26,12 +26,12 @@ func record(topic string, m idem.Message) *kgo.Record {
 
 // message is what was published, by this package or by others. A record that is no
 // CloudEvent has a Body only.
-func message(r *kgo.Record) idem.Message {
+func message(r *kgo.Record) broker.Message {
 	attributes := make(map[string]string, len(r.Headers))
 	for _, h := range r.Headers {
 		if name, ok := strings.CutPrefix(h.Key, prefix); ok {
 			attributes[name] = string(h.Value)
 		}
 	}
-	return idem.MessageOf(attributes, r.Value)
+	return broker.MessageOf(attributes, r.Value)
 }

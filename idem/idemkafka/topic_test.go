@@ -9,7 +9,6 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kgo"
 
-	"github.com/paghooks/paghooks/idem"
 	"github.com/paghooks/paghooks/idem/broker"
 	"github.com/paghooks/paghooks/idem/idemkafka"
 	"github.com/paghooks/paghooks/internal/soon"
@@ -25,12 +24,12 @@ func TestATopicThatDoesNotExistIsNamedAndConsumedOnceItDoes(t *testing.T) {
 	defer cancel()
 	ended := make(chan error, 1)
 	go func() {
-		ended <- idemkafka.ConsumeWith(ctx, broker.Consumer{Logger: logger}, client, func(_ context.Context, m idem.Message) error { got <- m.ID; return nil })
+		ended <- idemkafka.ConsumeWith(ctx, broker.Consumer{Logger: logger}, client, func(_ context.Context, m broker.Message) error { got <- m.ID; return nil })
 	}()
 	for line := ""; !strings.Contains(line, "later") || !strings.Contains(line, "create it"); {
 		line = soon.Next(t, logged)
 	}
-	publish(t, f.publisher(t), idem.Message{Source: "shop", ID: "other", Type: "paid"})
+	publish(t, f.publisher(t), broker.Message{Source: "shop", ID: "other", Type: "paid"})
 	if id := soon.Next(t, got); id != "other" {
 		t.Errorf("message %s was handled, want the one of the topic that exists", id)
 	}
@@ -41,7 +40,7 @@ func TestATopicThatDoesNotExistIsNamedAndConsumedOnceItDoes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	publish(t, p, idem.Message{Source: "shop", ID: "later", Type: "paid"})
+	publish(t, p, broker.Message{Source: "shop", ID: "later", Type: "paid"})
 	if id := soon.Next(t, got); id != "later" {
 		t.Errorf("message %s was handled, want the one of the new topic", id)
 	}
@@ -61,7 +60,7 @@ func TestATopicThatIsDeletedAndMadeAgainNeedsANewClient(t *testing.T) {
 		ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
 		ended := make(chan error, 1)
 		go func() {
-			ended <- idemkafka.ConsumeWith(ctx, broker.Consumer{Logger: logger}, client, func(_ context.Context, m idem.Message) error { got <- m.ID; return nil })
+			ended <- idemkafka.ConsumeWith(ctx, broker.Consumer{Logger: logger}, client, func(_ context.Context, m broker.Message) error { got <- m.ID; return nil })
 		}()
 		return func() {
 			cancel()
@@ -71,7 +70,7 @@ func TestATopicThatIsDeletedAndMadeAgainNeedsANewClient(t *testing.T) {
 		}
 	}
 	stop := consume()
-	publish(t, f.publisher(t), idem.Message{Source: "shop", ID: "before", Type: "paid"})
+	publish(t, f.publisher(t), broker.Message{Source: "shop", ID: "before", Type: "paid"})
 	soon.Next(t, got)
 	if err := deleteTopic(t.Context(), newClient(t, kgo.SeedBrokers(f.addresses...)), f.topic); err != nil {
 		t.Fatal(err)
@@ -79,7 +78,7 @@ func TestATopicThatIsDeletedAndMadeAgainNeedsANewClient(t *testing.T) {
 	if err := f.CreateTopic(f.topic, partitions, nil); err != nil {
 		t.Fatal(err)
 	}
-	publish(t, f.publisher(t), idem.Message{Source: "shop", ID: "after", Type: "paid"})
+	publish(t, f.publisher(t), broker.Message{Source: "shop", ID: "after", Type: "paid"})
 	for line := ""; !strings.Contains(line, "call Consume again with a new client"); {
 		line = soon.Next(t, logged)
 	}

@@ -7,21 +7,21 @@ import (
 
 	"github.com/nats-io/nats.go"
 
-	"github.com/paghooks/paghooks/idem"
+	"github.com/paghooks/paghooks/idem/broker"
 )
 
 // prefix begins the headers with a CloudEvent's attributes.
 const prefix = "ce-"
 
 // message is what was published, by this package or by others.
-func message(h nats.Header, body []byte) idem.Message {
+func message(h nats.Header, body []byte) broker.Message {
 	attributes := map[string]string{}
 	for name, values := range h {
 		if name, ok := strings.CutPrefix(strings.ToLower(name), prefix); ok && len(values) > 0 {
 			attributes[name] = decode(values[0])
 		}
 	}
-	return idem.MessageOf(attributes, body)
+	return broker.MessageOf(attributes, body)
 }
 
 // encode writes a value as CloudEvents does in HTTP headers: with a percent sign and

@@ -34,7 +34,7 @@
 //
 //	handler → Outbox.Emit → Postgres → outbox's workers → Publisher → stream → others
 //
-//	outbox := idem.NewOutbox(pool, "shop", publisher)
+//	outbox := outbox.New(pool, "shop", publisher)
 //
 // # The stream
 //

@@ -12,7 +12,6 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
-	"github.com/paghooks/paghooks/idem"
 	"github.com/paghooks/paghooks/idem/broker"
 	"github.com/paghooks/paghooks/idem/internal/batch"
 )
@@ -33,7 +32,7 @@ type Publisher struct {
 	writer  *batch.Writer[*nats.Msg, error] // nil where the stream takes no batches
 }
 
-var _ idem.Publisher = (*Publisher)(nil)
+var _ broker.Publisher = (*Publisher)(nil)
 
 // NewPublisher returns a publisher to a stream, which must take the subject. It returns an
 // error if the stream would confirm messages that it does not have on disk: if its
@@ -54,10 +53,10 @@ func NewPublisher(js jetstream.JetStream, stream jetstream.Stream, subject strin
 	return p, nil
 }
 
-// Publish implements [idem.Publisher]: it returns nil once the stream has confirmed
+// Publish implements [broker.Publisher]: it returns nil once the stream has confirmed
 // the message. The stream drops one with the same Source and ID that it has received
 // within its Duplicates window.
-func (p *Publisher) Publish(ctx context.Context, m idem.Message) error {
+func (p *Publisher) Publish(ctx context.Context, m broker.Message) error {
 	msg := p.message(m)
 	err, answered := error(nil), true
 	if p.writer == nil {
@@ -72,7 +71,7 @@ func (p *Publisher) Publish(ctx context.Context, m idem.Message) error {
 }
 
 // message is the message as the server gets it.
-func (p *Publisher) message(m idem.Message) *nats.Msg {
+func (p *Publisher) message(m broker.Message) *nats.Msg {
 	msg := nats.NewMsg(p.subject)
 	if p.Partitions > 1 {
 		msg.Subject += "." + strconv.Itoa(partition(cmp.Or(m.Key, m.ID), p.Partitions))

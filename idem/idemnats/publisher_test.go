@@ -10,7 +10,6 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 
-	"github.com/paghooks/paghooks/idem"
 	"github.com/paghooks/paghooks/idem/broker"
 	"github.com/paghooks/paghooks/idem/idemnats"
 	"github.com/paghooks/paghooks/internal/soon"
@@ -68,7 +67,7 @@ func TestConsumingGoesOnAfterTheConsumerOrItsStreamWasDeletedAndMadeAgain(t *tes
 	defer cancel()
 	ended := make(chan error, 1)
 	go func() {
-		ended <- idemnats.ConsumeWith(ctx, broker.Consumer{Logger: logger}, consumer, func(_ context.Context, m idem.Message) error { got <- m.ID; return nil })
+		ended <- idemnats.ConsumeWith(ctx, broker.Consumer{Logger: logger}, consumer, func(_ context.Context, m broker.Message) error { got <- m.ID; return nil })
 	}()
 	for _, id := range []string{"at first", "after the consumer was", "after the stream was"} {
 		switch id {
@@ -91,7 +90,7 @@ func TestConsumingGoesOnAfterTheConsumerOrItsStreamWasDeletedAndMadeAgain(t *tes
 				t.Fatal(err)
 			}
 		}
-		if err := q.Publisher.Publish(t.Context(), idem.Message{Source: "a", ID: id, Type: "x"}); err != nil {
+		if err := q.Publisher.Publish(t.Context(), broker.Message{Source: "a", ID: id, Type: "x"}); err != nil {
 			t.Fatal(err)
 		}
 		for soon.Next(t, got) != id { // one whose consumer was deleted before it was acknowledged comes again
@@ -129,7 +128,7 @@ func TestAConsumerThatWouldLoseMessagesIsRefused(t *testing.T) {
 	}
 }
 
-func nothing(context.Context, idem.Message) error { return nil }
+func nothing(context.Context, broker.Message) error { return nil }
 
 func TestAClosedConnectionEndsConsume(t *testing.T) {
 	t.Parallel()
@@ -139,20 +138,20 @@ func TestAClosedConnectionEndsConsume(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := q.Publisher.Publish(t.Context(), idem.Message{Source: "a", ID: "1", Type: "x"}); err != nil {
+	if err := q.Publisher.Publish(t.Context(), broker.Message{Source: "a", ID: "1", Type: "x"}); err != nil {
 		t.Fatal(err)
 	}
 	ended := make(chan error, 1)
 	handled := make(chan bool)
 	go func() {
-		ended <- q.Consume(t.Context(), func(context.Context, idem.Message) error { close(handled); return nil })
+		ended <- q.Consume(t.Context(), func(context.Context, broker.Message) error { close(handled); return nil })
 	}()
 	<-handled
 	js.Conn().Close()
 	if err := <-ended; err == nil || !strings.Contains(err.Error(), "nats.MaxReconnects(-1)") {
 		t.Errorf("Consume returned %v, want an error that says how to connect", err)
 	}
-	if err := q.Publisher.Publish(t.Context(), idem.Message{Source: "a", ID: "2", Type: "x"}); err == nil || !strings.Contains(err.Error(), "nats.MaxReconnects(-1)") {
+	if err := q.Publisher.Publish(t.Context(), broker.Message{Source: "a", ID: "2", Type: "x"}); err == nil || !strings.Contains(err.Error(), "nats.MaxReconnects(-1)") {
 		t.Errorf("Publish returned %v, want an error that says how to connect", err)
 	}
 }
@@ -168,7 +167,7 @@ func TestABatchWithADuplicateIsPublishedAllTheSame(t *testing.T) {
 		t.Fatal(err)
 	}
 	publish := func(n int) {
-		m := idem.Message{Source: "a", ID: fmt.Sprint(n), Type: "x", Body: []byte("{}")}
+		m := broker.Message{Source: "a", ID: fmt.Sprint(n), Type: "x", Body: []byte("{}")}
 		if err := q.Publisher.Publish(t.Context(), m); err != nil {
 			t.Errorf("message %d: %v", n, err)
 		}
@@ -209,7 +208,7 @@ func TestAKeyKeepsItsPartition(t *testing.T) {
 		{"", "pay_1", "hooks.1"}, // without a Key, by the ID
 		{"", "", "hooks.5"},
 	} {
-		if err := q.Publisher.Publish(t.Context(), idem.Message{Source: c.key, ID: c.id, Type: "x", Key: c.key}); err != nil {
+		if err := q.Publisher.Publish(t.Context(), broker.Message{Source: c.key, ID: c.id, Type: "x", Key: c.key}); err != nil {
 			t.Fatal(err)
 		}
 		info, err := stream.Info(t.Context())

@@ -12,7 +12,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 	amqp "github.com/rabbitmq/amqp091-go"
 
-	"github.com/paghooks/paghooks/idem"
 	"github.com/paghooks/paghooks/idem/broker"
 	"github.com/paghooks/paghooks/idem/idemrabbitmq"
 	"github.com/paghooks/paghooks/internal/soon"
@@ -49,11 +48,11 @@ func TestWhatOthersPublishIsConsumedToo(t *testing.T) {
 	if err := channelOf(t, url).PublishWithContext(t.Context(), "", queue, true, false, foreign); err != nil {
 		t.Fatal(err)
 	}
-	got := make(chan idem.Message)
-	consume(t, broker.Consumer{}, url, queue, func(_ context.Context, m idem.Message) error { got <- m; return nil })
+	got := make(chan broker.Message)
+	consume(t, broker.Consumer{}, url, queue, func(_ context.Context, m broker.Message) error { got <- m; return nil })
 	m := soon.Next(t, got)
 	m.Time = m.Time.UTC()
-	if diff := cmp.Diff(idem.Message{ID: "7", Type: "paid", Time: at, Body: []byte("{}")}, m); diff != "" {
+	if diff := cmp.Diff(broker.Message{ID: "7", Type: "paid", Time: at, Body: []byte("{}")}, m); diff != "" {
 		t.Errorf("the message (-want +got)\n%s", diff)
 	}
 }
@@ -64,12 +63,12 @@ func TestWhatIsNotHandledWhenConsumeEndsIsBackInTheQueue(t *testing.T) {
 	queue := declare(t, url, nil)
 	p := newPublisher(t, dialer(url), "", queue)
 	for range 100 {
-		if err := p.Publish(t.Context(), idem.Message{Type: "paid", Key: "one"}); err != nil {
+		if err := p.Publish(t.Context(), broker.Message{Type: "paid", Key: "one"}); err != nil {
 			t.Fatal(err)
 		}
 	}
 	begun := make(chan struct{}, 1)
-	stop := consume(t, broker.Consumer{Handlers: 4, StopTimeout: time.Millisecond}, url, queue, func(ctx context.Context, _ idem.Message) error {
+	stop := consume(t, broker.Consumer{Handlers: 4, StopTimeout: time.Millisecond}, url, queue, func(ctx context.Context, _ broker.Message) error {
 		begun <- struct{}{}
 		<-ctx.Done()
 		return ctx.Err()
@@ -77,7 +76,7 @@ func TestWhatIsNotHandledWhenConsumeEndsIsBackInTheQueue(t *testing.T) {
 	soon.Next(t, begun)
 	stop()
 	back := make(chan bool)
-	consume(t, broker.Consumer{}, url, queue, func(context.Context, idem.Message) error { back <- true; return nil })
+	consume(t, broker.Consumer{}, url, queue, func(context.Context, broker.Message) error { back <- true; return nil })
 	for range 100 {
 		soon.Next(t, back)
 	}
@@ -88,14 +87,14 @@ func TestAHandlerMayBeSlowerThanTheConsumerTimeout(t *testing.T) {
 	t.Parallel()
 	n := ownNode(t)
 	queue := declare(t, n.url(), amqp.Table{"x-queue-type": "quorum"})
-	if err := newPublisher(t, dialer(n.url()), "", queue).Publish(t.Context(), idem.Message{Type: "slow", Key: "one"}); err != nil {
+	if err := newPublisher(t, dialer(n.url()), "", queue).Publish(t.Context(), broker.Message{Type: "slow", Key: "one"}); err != nil {
 		t.Fatal(err)
 	}
 	var log lines
 	handled := make(chan bool, 2)
 	slow := sync.OnceFunc(func() { log.await(t, "timeout") })
 	logger := slog.New(slog.NewTextHandler(&log, nil))
-	consume(t, broker.Consumer{Logger: logger}, n.url(), queue, func(context.Context, idem.Message) error {
+	consume(t, broker.Consumer{Logger: logger}, n.url(), queue, func(context.Context, broker.Message) error {
 		slow()
 		handled <- true
 		return nil
@@ -152,7 +151,7 @@ func TestAQueueThatWouldLoseMessagesIsConsumedWithAWarning(t *testing.T) {
 		t.Fatal(err)
 	}
 	var log lines
-	consume(t, broker.Consumer{Logger: slog.New(slog.NewTextHandler(&log, nil))}, url, queue.Name, func(context.Context, idem.Message) error { return nil })
+	consume(t, broker.Consumer{Logger: slog.New(slog.NewTextHandler(&log, nil))}, url, queue.Name, func(context.Context, broker.Message) error { return nil })
 	log.await(t, "is not durable")
 }
 
@@ -161,8 +160,8 @@ func TestConsumingGoesOnAfterTheQueueWasDeletedAndMadeAgain(t *testing.T) {
 	url := sharedURL(t)
 	queue := declare(t, url, nil)
 	var log lines
-	got := make(chan idem.Message)
-	consume(t, broker.Consumer{Logger: slog.New(slog.NewTextHandler(&log, nil))}, url, queue, func(_ context.Context, m idem.Message) error { got <- m; return nil })
+	got := make(chan broker.Message)
+	consume(t, broker.Consumer{Logger: slog.New(slog.NewTextHandler(&log, nil))}, url, queue, func(_ context.Context, m broker.Message) error { got <- m; return nil })
 	p := newPublisher(t, dialer(url), "", queue)
 	for n := range 2 {
 		if n > 0 {
@@ -175,7 +174,7 @@ func TestConsumingGoesOnAfterTheQueueWasDeletedAndMadeAgain(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if err := p.Publish(t.Context(), idem.Message{Type: "paid"}); err != nil {
+		if err := p.Publish(t.Context(), broker.Message{Type: "paid"}); err != nil {
 			t.Fatal(err)
 		}
 		soon.Next(t, got)
@@ -186,11 +185,11 @@ func TestConsumeEndsWhileTheBrokerHangs(t *testing.T) {
 	t.Parallel()
 	n := ownNode(t)
 	queue := declare(t, n.url(), nil)
-	if err := newPublisher(t, dialer(n.url()), "", queue).Publish(t.Context(), idem.Message{Type: "paid"}); err != nil {
+	if err := newPublisher(t, dialer(n.url()), "", queue).Publish(t.Context(), broker.Message{Type: "paid"}); err != nil {
 		t.Fatal(err)
 	}
 	handled := make(chan struct{})
-	stop := consume(t, broker.Consumer{}, n.url(), queue, func(context.Context, idem.Message) error { close(handled); return nil })
+	stop := consume(t, broker.Consumer{}, n.url(), queue, func(context.Context, broker.Message) error { close(handled); return nil })
 	soon.Next(t, handled)
 	resume := n.hang(t)
 	defer resume()

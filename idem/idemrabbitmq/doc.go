@@ -23,7 +23,7 @@
 //
 //	handler → Outbox.Emit → Postgres → outbox's workers → Publisher → exchange → others
 //
-//	outbox := idem.NewOutbox(pool, "shop", idemrabbitmq.NewPublisher(dial, "events", "orders"))
+//	outbox := outbox.New(pool, "shop", idemrabbitmq.NewPublisher(dial, "events", "orders"))
 //
 // # The queue
 //

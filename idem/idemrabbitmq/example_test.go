@@ -8,7 +8,7 @@ import (
 
 	amqp "github.com/rabbitmq/amqp091-go"
 
-	"github.com/paghooks/paghooks/idem"
+	"github.com/paghooks/paghooks/idem/broker"
 	"github.com/paghooks/paghooks/idem/idemrabbitmq"
 )
 
@@ -40,11 +40,11 @@ func Example() {
 
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
-	if err := publisher.Publish(ctx, idem.Message{Source: "shop", ID: "1", Type: "order.paid", Key: "order 7"}); err != nil {
+	if err := publisher.Publish(ctx, broker.Message{Source: "shop", ID: "1", Type: "order.paid", Key: "order 7"}); err != nil {
 		fmt.Println(err)
 		return
 	}
-	err := idemrabbitmq.Consume(ctx, dial, "webhooks", func(_ context.Context, m idem.Message) error { // or idem.Relayed(inbox, secret)
+	err := idemrabbitmq.Consume(ctx, dial, "webhooks", func(_ context.Context, m broker.Message) error { // or idem.Relayed(inbox, secret)
 		fmt.Println(m.Type, m.Key)
 		cancel()
 		return nil
@@ -59,7 +59,7 @@ func ExamplePublisher_Publish() {
 		return nil, &net.OpError{Op: "dial", Err: fmt.Errorf("connection refused")}
 	}
 	publisher := idemrabbitmq.NewPublisher(dial, "", "webhooks")
-	fmt.Println(publisher.Publish(context.Background(), idem.Message{ID: "1", Type: "order.paid"}))
+	fmt.Println(publisher.Publish(context.Background(), broker.Message{ID: "1", Type: "order.paid"}))
 	// Output:
 	// idemrabbitmq: order.paid 1 is not published: connecting to the broker: dial: connection refused
 }

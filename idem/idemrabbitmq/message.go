@@ -6,7 +6,6 @@ import (
 
 	amqp "github.com/rabbitmq/amqp091-go"
 
-	"github.com/paghooks/paghooks/idem"
 	"github.com/paghooks/paghooks/idem/broker"
 )
 
@@ -20,7 +19,7 @@ const maxShort = 255
 const maxHeader = 1 << 10
 
 // publishing is the message as it is published.
-func publishing(m idem.Message) (amqp.Publishing, error) {
+func publishing(m broker.Message) (amqp.Publishing, error) {
 	p := amqp.Publishing{DeliveryMode: amqp.Persistent, Headers: amqp.Table{}, Timestamp: m.Time, Body: m.Body}
 	for name, value := range m.CloudEvent() {
 		if len(value) > maxHeader {
@@ -39,7 +38,7 @@ func publishing(m idem.Message) (amqp.Publishing, error) {
 }
 
 // message is what was published, by this package or by others.
-func message(d amqp.Delivery) idem.Message {
+func message(d amqp.Delivery) broker.Message {
 	attributes := map[string]string{}
 	for name, value := range d.Headers {
 		if text, ok := value.(string); ok {
@@ -48,7 +47,7 @@ func message(d amqp.Delivery) idem.Message {
 			}
 		}
 	}
-	m := idem.MessageOf(attributes, d.Body)
+	m := broker.MessageOf(attributes, d.Body)
 	if attributes["id"] == "" {
 		m.ID, m.Type, m.Time = d.MessageId, d.Type, d.Timestamp
 	}

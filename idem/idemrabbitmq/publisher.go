@@ -13,7 +13,6 @@ import (
 
 	amqp "github.com/rabbitmq/amqp091-go"
 
-	"github.com/paghooks/paghooks/idem"
 	"github.com/paghooks/paghooks/idem/broker"
 	"github.com/paghooks/paghooks/idem/internal/pgtx"
 )
@@ -35,7 +34,7 @@ type Publisher struct {
 	// RoutingKey returns the routing key of a message, which is at most 255 bytes
 	// long. For an exchange of type x-consistent-hash let it return the message's
 	// Key. Default: the one that [NewPublisher] got.
-	RoutingKey func(idem.Message) string
+	RoutingKey func(broker.Message) string
 
 	dial          Dial
 	exchange, key string
@@ -47,7 +46,7 @@ type Publisher struct {
 	closed bool
 }
 
-var _ idem.Publisher = (*Publisher)(nil)
+var _ broker.Publisher = (*Publisher)(nil)
 
 // NewPublisher returns a publisher to an exchange with a routing key. For the exchange
 // "" that is the name of a queue. It does not connect until the first message is
@@ -116,7 +115,7 @@ func (o *opening) useless() bool {
 // restarted may be back.
 const attempts = 3
 
-// Publish implements [idem.Publisher]: it returns nil once every queue that the message
+// Publish implements [broker.Publisher]: it returns nil once every queue that the message
 // was routed to has it on disk, a quorum queue on those of most of its replicas.
 //
 // It returns an error if the message goes to no queue, if the broker refuses it,
@@ -124,7 +123,7 @@ const attempts = 3
 // max_message_size. While the broker hangs, or blocks publishers for lack of memory or
 // disk, Publish waits until ctx ends. If the connection is lost meanwhile, it connects
 // and publishes again.
-func (p *Publisher) Publish(ctx context.Context, m idem.Message) error {
+func (p *Publisher) Publish(ctx context.Context, m broker.Message) error {
 	key := p.key
 	if p.RoutingKey != nil {
 		key = p.RoutingKey(m)

@@ -15,7 +15,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 	amqp "github.com/rabbitmq/amqp091-go"
 
-	"github.com/paghooks/paghooks/idem"
 	"github.com/paghooks/paghooks/idem/broker"
 	"github.com/paghooks/paghooks/idem/idemrabbitmq"
 	"github.com/paghooks/paghooks/internal/soon"
@@ -53,7 +52,7 @@ func TestAMessageIsPersistentAndCarriesItsAttributes(t *testing.T) {
 	queue := declare(t, url, nil)
 	at := time.Date(2026, 11, 20, 12, 0, 0, 5000, time.UTC)
 	long := strings.Repeat("é", 200) // longer than AMQP's short strings
-	for _, m := range []idem.Message{
+	for _, m := range []broker.Message{
 		{Source: "shop", ID: "a&1/2", Type: "order.paid", Key: "ordem 7 ✓", Time: at, Body: []byte{0, 1, 0xff}},
 		{Source: "shop", ID: long, Type: long, Key: long},
 	} {
@@ -73,7 +72,7 @@ func TestAMessageIsPersistentAndCarriesItsAttributes(t *testing.T) {
 			t.Errorf("published with delivery mode %d and (-want +got)\n%s", d.DeliveryMode, diff)
 		}
 	}
-	if err := newPublisher(t, dialer(url), "", queue).Publish(t.Context(), idem.Message{Type: "x", Key: strings.Repeat("k", 2000)}); err == nil {
+	if err := newPublisher(t, dialer(url), "", queue).Publish(t.Context(), broker.Message{Type: "x", Key: strings.Repeat("k", 2000)}); err == nil {
 		t.Error("a key that no header may have is published")
 	}
 }
@@ -89,7 +88,7 @@ func TestManyCallersShareAChannel(t *testing.T) {
 	for range callers {
 		publishing.Go(func() {
 			for range each {
-				if err := p.Publish(t.Context(), idem.Message{Type: "paid", ID: "the same"}); err != nil {
+				if err := p.Publish(t.Context(), broker.Message{Type: "paid", ID: "the same"}); err != nil {
 					t.Error(err)
 				}
 			}
@@ -110,7 +109,7 @@ func TestOnlyWhatHasAQueueIsPublished(t *testing.T) {
 	url := sharedURL(t)
 	queue := declare(t, url, nil)
 	p := newPublisher(t, dialer(url), "amq.direct", "")
-	p.RoutingKey = func(m idem.Message) string { return queue + m.Key }
+	p.RoutingKey = func(m broker.Message) string { return queue + m.Key }
 	if err := channelOf(t, url).QueueBind(queue, queue+"here", "amq.direct", false, nil); err != nil {
 		t.Fatal(err)
 	}
@@ -118,7 +117,7 @@ func TestOnlyWhatHasAQueueIsPublished(t *testing.T) {
 	for n := range 400 {
 		publishing.Go(func() {
 			key := []string{"here", "nowhere"}[n%2]
-			err := p.Publish(t.Context(), idem.Message{Type: "paid", ID: "the same", Key: key})
+			err := p.Publish(t.Context(), broker.Message{Type: "paid", ID: "the same", Key: key})
 			if (err == nil) != (key == "here") {
 				t.Errorf("publishing %s ended with %v", key, err)
 			}
@@ -135,7 +134,7 @@ func TestAMessageThatIsTooLargeFailsAloneAndAtOnce(t *testing.T) {
 	n := running(t, shared) // its limit is known
 	queue := declare(t, n.url(), nil)
 	p := newPublisher(t, dialer(n.url()), "", queue)
-	large := idem.Message{Type: "large", Body: make([]byte, maxMessageSize+1)}
+	large := broker.Message{Type: "large", Body: make([]byte, maxMessageSize+1)}
 	var publishing sync.WaitGroup
 	for range 4 {
 		publishing.Go(func() {
@@ -145,14 +144,14 @@ func TestAMessageThatIsTooLargeFailsAloneAndAtOnce(t *testing.T) {
 		})
 		for range 16 {
 			publishing.Go(func() {
-				if err := p.Publish(t.Context(), idem.Message{Type: "small"}); err != nil {
+				if err := p.Publish(t.Context(), broker.Message{Type: "small"}); err != nil {
 					t.Error("beside one that is too large: ", err)
 				}
 			})
 		}
 	}
 	publishing.Wait()
-	if err := p.Publish(t.Context(), idem.Message{Type: "largest", Body: make([]byte, maxMessageSize)}); err != nil {
+	if err := p.Publish(t.Context(), broker.Message{Type: "largest", Body: make([]byte, maxMessageSize)}); err != nil {
 		t.Error("the largest that the broker takes: ", err)
 	}
 }
@@ -175,7 +174,7 @@ func TestWhatTheBrokerRefusesIsNotPublished(t *testing.T) {
 		}
 		t.Cleanup(func() { _, _ = ch.QueueDelete(full+q.name, false, false, false) })
 	}
-	if err := newPublisher(t, dialer(url), "", full).Publish(t.Context(), idem.Message{Type: "first"}); err != nil {
+	if err := newPublisher(t, dialer(url), "", full).Publish(t.Context(), broker.Message{Type: "first"}); err != nil {
 		t.Fatal(err)
 	}
 	for _, test := range []struct{ exchange, key, want string }{
@@ -187,7 +186,7 @@ func TestWhatTheBrokerRefusesIsNotPublished(t *testing.T) {
 		{"idemrabbitmq/absent", "", "no exchange"},
 		{"", strings.Repeat("k", 256), "longer than 255"},
 	} {
-		err := newPublisher(t, dialer(url), test.exchange, test.key).Publish(t.Context(), idem.Message{Type: "second"})
+		err := newPublisher(t, dialer(url), test.exchange, test.key).Publish(t.Context(), broker.Message{Type: "second"})
 		if err == nil || !strings.Contains(err.Error(), test.want) {
 			t.Errorf("publishing to %q, %q ended with %v, want %q", test.exchange, test.key, err, test.want)
 		}
@@ -200,7 +199,7 @@ func TestAConnectionThatRecoversByItselfIsRefused(t *testing.T) {
 	dial := func() (*amqp.Connection, error) {
 		return amqp.DialConfig(url, amqp.Config{Recovery: &amqp.Recovery{}})
 	}
-	if err := newPublisher(t, dial, "", declare(t, url, nil)).Publish(t.Context(), idem.Message{Type: "x"}); err == nil || !strings.Contains(err.Error(), "leave Recovery out") {
+	if err := newPublisher(t, dial, "", declare(t, url, nil)).Publish(t.Context(), broker.Message{Type: "x"}); err == nil || !strings.Contains(err.Error(), "leave Recovery out") {
 		t.Errorf("publishing ended with %v", err)
 	}
 }
@@ -209,11 +208,11 @@ func TestWithoutABrokerPublishingFailsSoon(t *testing.T) {
 	t.Parallel()
 	refused := errors.New("refused")
 	p := newPublisher(t, func() (*amqp.Connection, error) { return nil, refused }, "", "q")
-	if err := p.Publish(t.Context(), idem.Message{Type: "x"}); !errors.Is(err, refused) {
+	if err := p.Publish(t.Context(), broker.Message{Type: "x"}); !errors.Is(err, refused) {
 		t.Errorf("publishing ended with %v", err)
 	}
 	p.Close()
-	if err := p.Publish(t.Context(), idem.Message{Type: "x"}); err == nil || errors.Is(err, refused) {
+	if err := p.Publish(t.Context(), broker.Message{Type: "x"}); err == nil || errors.Is(err, refused) {
 		t.Errorf("publishing after Close ended with %v", err)
 	}
 }
@@ -238,7 +237,7 @@ func TestAMessageIsPublishedThoughItsConnectionIsCut(t *testing.T) {
 	for range 16 {
 		publishing.Go(func() {
 			for range 25 {
-				if err := p.Publish(t.Context(), idem.Message{Type: "paid"}); err != nil {
+				if err := p.Publish(t.Context(), broker.Message{Type: "paid"}); err != nil {
 					t.Error(err)
 				}
 				if published.Add(1) == 150 {
@@ -265,7 +264,7 @@ func TestAfterABrokerHasHungThereIsANewConnection(t *testing.T) {
 	n := ownNode(t)
 	queue := declare(t, n.url(), nil)
 	p := newPublisher(t, dialer(n.url()), "", queue)
-	if err := p.Publish(t.Context(), idem.Message{Type: "before"}); err != nil {
+	if err := p.Publish(t.Context(), broker.Message{Type: "before"}); err != nil {
 		t.Fatal(err)
 	}
 	resume := n.hang(t)
@@ -275,7 +274,7 @@ func TestAfterABrokerHasHungThereIsANewConnection(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
 			defer cancel()
 			start := time.Now()
-			err := p.Publish(ctx, idem.Message{Type: "during", Body: make([]byte, maxMessageSize-1000)})
+			err := p.Publish(ctx, broker.Message{Type: "during", Body: make([]byte, maxMessageSize-1000)})
 			if took := time.Since(start); err == nil || took > 20*time.Second {
 				t.Errorf("while the broker hangs publishing ended after %s with %v", took, err)
 			}
@@ -283,7 +282,7 @@ func TestAfterABrokerHasHungThereIsANewConnection(t *testing.T) {
 	}
 	publishing.Wait()
 	resume()
-	if err := p.Publish(t.Context(), idem.Message{Type: "after"}); err != nil {
+	if err := p.Publish(t.Context(), broker.Message{Type: "after"}); err != nil {
 		t.Error("after the broker has hung: ", err)
 	}
 }
@@ -293,7 +292,7 @@ func TestABrokerThatBlocksPublishersSaysWhy(t *testing.T) {
 	n := ownNode(t)
 	queue := declare(t, n.url(), nil)
 	p := newPublisher(t, dialer(n.url()), "", queue)
-	if err := p.Publish(t.Context(), idem.Message{Type: "before"}); err != nil {
+	if err := p.Publish(t.Context(), broker.Message{Type: "before"}); err != nil {
 		t.Fatal(err)
 	}
 	n.ctl(t, "set_vm_memory_high_watermark", "0.000001")
@@ -302,7 +301,7 @@ func TestABrokerThatBlocksPublishersSaysWhy(t *testing.T) {
 	publish := func() error {
 		ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
 		defer cancel()
-		return p.Publish(ctx, idem.Message{Type: "during"})
+		return p.Publish(ctx, broker.Message{Type: "during"})
 	}
 	err := publish()
 	for err == nil { // the alarm takes a moment
@@ -312,7 +311,7 @@ func TestABrokerThatBlocksPublishersSaysWhy(t *testing.T) {
 		t.Errorf("publishing ended with %v", err)
 	}
 	unblock()
-	if err := p.Publish(t.Context(), idem.Message{Type: "after"}); err != nil {
+	if err := p.Publish(t.Context(), broker.Message{Type: "after"}); err != nil {
 		t.Error("after the alarm: ", err)
 	}
 }
@@ -326,7 +325,7 @@ func TestADialThatPanicsOrReturnsNothingIsAnError(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			if err := newPublisher(t, dial, "", "q").Publish(t.Context(), idem.Message{Type: "x"}); err == nil {
+			if err := newPublisher(t, dial, "", "q").Publish(t.Context(), broker.Message{Type: "x"}); err == nil {
 				t.Error("the message is published")
 			}
 			ctx, cancel := context.WithCancel(t.Context())
@@ -350,7 +349,7 @@ func TestADialThatPanicsOrReturnsNothingIsAnError(t *testing.T) {
 func TestAPasswordThatIsNotEscapedIsNotShown(t *testing.T) {
 	t.Parallel()
 	dial := func() (*amqp.Connection, error) { return amqp.Dial("amqp://shop:hunter2/secret@127.0.0.1:1/") }
-	err := newPublisher(t, dial, "", "q").Publish(t.Context(), idem.Message{Type: "x"})
+	err := newPublisher(t, dial, "", "q").Publish(t.Context(), broker.Message{Type: "x"})
 	if err == nil || strings.Contains(err.Error(), "hunter2") || !strings.Contains(err.Error(), "percent-encode") {
 		t.Errorf("publishing ended with %v", err)
 	}
@@ -362,7 +361,7 @@ func TestAChannelThatWasLostLeavesNothingBehind(t *testing.T) {
 	url := sharedURL(t)
 	p := newPublisher(t, dialer(url), "deleted", "q")
 	lose := func() {
-		if err := p.Publish(t.Context(), idem.Message{Type: "x"}); err == nil {
+		if err := p.Publish(t.Context(), broker.Message{Type: "x"}); err == nil {
 			t.Fatal("the message is published")
 		}
 	}

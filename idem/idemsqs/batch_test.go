@@ -19,7 +19,6 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/paghooks/paghooks/idem"
 	"github.com/paghooks/paghooks/idem/broker"
 	"github.com/paghooks/paghooks/idem/idemsqs/sqstest"
 )
@@ -148,7 +147,7 @@ func TestARequestThatIsTooLongIsDivided(t *testing.T) {
 	}
 	requests = nil
 	p := NewPublisher(client, *out.QueueUrl)
-	batch := []types.SendMessageBatchRequestEntry{entry(idem.Message{Type: "a"}, false), entry(idem.Message{Type: "b"}, false), entry(idem.Message{Type: "c"}, false)}
+	batch := []types.SendMessageBatchRequestEntry{entry(broker.Message{Type: "a"}, false), entry(broker.Message{Type: "b"}, false), entry(broker.Message{Type: "c"}, false)}
 	got := p.send(t.Context(), batch)
 	if diff := cmp.Diff([]int{3, 1, 1, 1}, requests); diff != "" || errors.Join(got...) != nil || len(got) != 3 {
 		t.Errorf("sending three messages ended with %v; entries in the requests (-want +got):\n%s", got, diff)
@@ -163,7 +162,7 @@ func TestAClientThatPanicsIsAnError(t *testing.T) {
 		Credentials: aws.CredentialsProviderFunc(func(context.Context) (aws.Credentials, error) { panic("no settings") }),
 	})
 	for range 2 {
-		if err := NewPublisher(client, "http://127.0.0.1:1/0/q").Publish(t.Context(), idem.Message{Type: "x"}); err == nil {
+		if err := NewPublisher(client, "http://127.0.0.1:1/0/q").Publish(t.Context(), broker.Message{Type: "x"}); err == nil {
 			t.Error("the message is published")
 		}
 	}

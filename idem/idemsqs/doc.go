@@ -22,7 +22,7 @@
 //
 //	handler → Outbox.Emit → Postgres → outbox's workers → Publisher → queue → others
 //
-//	outbox := idem.NewOutbox(pool, "shop", idemsqs.NewPublisher(client, queueURL))
+//	outbox := outbox.New(pool, "shop", idemsqs.NewPublisher(client, queueURL))
 //
 // # The queue
 //

@@ -7,7 +7,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 
-	"github.com/paghooks/paghooks/idem"
+	"github.com/paghooks/paghooks/idem/broker"
 	"github.com/paghooks/paghooks/idem/idemsqs"
 	"github.com/paghooks/paghooks/idem/idemsqs/sqstest"
 )
@@ -32,13 +32,13 @@ func Example() {
 		return
 	}
 
-	publisher := idemsqs.NewPublisher(client, *queue.QueueUrl) // for idem.NewRelay or idem.NewOutbox
+	publisher := idemsqs.NewPublisher(client, *queue.QueueUrl) // for idem.NewRelay or outbox.New
 	for _, id := range []string{"1", "1", "2"} {
-		if err := publisher.Publish(ctx, idem.Message{Source: "shop", ID: id, Type: "order.paid", Key: "order 7"}); err != nil {
+		if err := publisher.Publish(ctx, broker.Message{Source: "shop", ID: id, Type: "order.paid", Key: "order 7"}); err != nil {
 			fmt.Println(err)
 		}
 	}
-	err = idemsqs.Consume(ctx, client, *queue.QueueUrl, func(_ context.Context, m idem.Message) error { // or idem.Relayed(inbox, secret)
+	err = idemsqs.Consume(ctx, client, *queue.QueueUrl, func(_ context.Context, m broker.Message) error { // or idem.Relayed(inbox, secret)
 		fmt.Println(m.ID, m.Type, m.Key)
 		if m.ID == "2" {
 			cancel()

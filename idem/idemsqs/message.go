@@ -11,7 +11,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
 
-	"github.com/paghooks/paghooks/idem"
+	"github.com/paghooks/paghooks/idem/broker"
 )
 
 // prefix begins the names of message attributes with a CloudEvent's attributes.
@@ -24,7 +24,7 @@ const (
 )
 
 // entry is the message as it is sent.
-func entry(m idem.Message, fifo bool) types.SendMessageBatchRequestEntry {
+func entry(m broker.Message, fifo bool) types.SendMessageBatchRequestEntry {
 	e := types.SendMessageBatchRequestEntry{MessageAttributes: map[string]types.MessageAttributeValue{}}
 	for name, value := range m.CloudEvent() {
 		if value != "" { // SQS takes no empty ones
@@ -84,7 +84,7 @@ func size(e types.SendMessageBatchRequestEntry) int {
 
 // message is what was sent, by this package or by others. A body that is not encoded as
 // it says stays as it is.
-func message(r types.Message) idem.Message {
+func message(r types.Message) broker.Message {
 	attributes := map[string]string{}
 	for name, value := range r.MessageAttributes {
 		if name, ok := strings.CutPrefix(name, prefix); ok {
@@ -97,7 +97,7 @@ func message(r types.Message) idem.Message {
 			body = decoded
 		}
 	}
-	m := idem.MessageOf(attributes, body)
+	m := broker.MessageOf(attributes, body)
 	if m.ID == "" {
 		m.ID = aws.ToString(r.MessageId)
 	}

@@ -13,7 +13,6 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/paghooks/paghooks/idem"
 	"github.com/paghooks/paghooks/idem/broker"
 	"github.com/paghooks/paghooks/idem/idemsqs"
 	"github.com/paghooks/paghooks/idem/idemsqs/sqstest"
@@ -46,9 +45,9 @@ func TestEveryMessageArrivesAsItWas(t *testing.T) {
 	for _, suffix := range []string{"", ".fifo"} {
 		_, endpoint, url := newQueue(t, suffix)
 		client := newClient(endpoint)
-		got := make(chan idem.Message)
-		consume(t, broker.Consumer{}, client, url, func(_ context.Context, m idem.Message) error { got <- m; return nil })
-		for reason, m := range map[string]idem.Message{
+		got := make(chan broker.Message)
+		consume(t, broker.Consumer{}, client, url, func(_ context.Context, m broker.Message) error { got <- m; return nil })
+		for reason, m := range map[string]broker.Message{
 			"text":                  {Source: "shop", ID: "1", Type: "order.paid", Key: "ordem 7 ✓", Time: at, Body: []byte("{\"á\":\t1}\r\n")},
 			"every byte":            {Source: "shop", ID: "a&<1>/2", Type: "order.paid", Body: all},
 			"empty":                 {Source: "shop", ID: "2", Type: "order.paid", Body: []byte{}},
@@ -76,8 +75,8 @@ func TestWhatOthersSendIsConsumedToo(t *testing.T) {
 	}
 	client := newClient(endpoint)
 	var bodies []string
-	got := make(chan idem.Message)
-	consume(t, broker.Consumer{}, client, url, func(_ context.Context, m idem.Message) error { got <- m; return nil })
+	got := make(chan broker.Message)
+	consume(t, broker.Consumer{}, client, url, func(_ context.Context, m broker.Message) error { got <- m; return nil })
 	for _, in := range []*sqs.SendMessageBatchInput{
 		batchOf(url, "{}", nil),
 		batchOf(url, "not base64", map[string]string{"contentencoding": "base64"}),
@@ -104,7 +103,7 @@ func TestWhatConsumeHasNotHandledIsVisibleToOthersWhenItEnds(t *testing.T) {
 		publish(t, client, url, 30)
 		begun := make(chan struct{}, 100)
 		hour := broker.Consumer{Handlers: 2, StopTimeout: time.Millisecond, ExtendEvery: time.Hour, Logger: slog.New(slog.DiscardHandler)}
-		stop := consume(t, hour, client, url, func(ctx context.Context, _ idem.Message) error {
+		stop := consume(t, hour, client, url, func(ctx context.Context, _ broker.Message) error {
 			begun <- struct{}{}
 			<-ctx.Done()
 			return ctx.Err()
@@ -112,7 +111,7 @@ func TestWhatConsumeHasNotHandledIsVisibleToOthersWhenItEnds(t *testing.T) {
 		soon.Next(t, begun)
 		stop()
 		handled := make(chan string)
-		consume(t, broker.Consumer{}, client, url, func(_ context.Context, m idem.Message) error { handled <- m.ID; return nil })
+		consume(t, broker.Consumer{}, client, url, func(_ context.Context, m broker.Message) error { handled <- m.ID; return nil })
 		for range 30 {
 			soon.Next(t, handled)
 		}
@@ -130,7 +129,7 @@ func TestWhatWaitsForTooLongComesAgain(t *testing.T) {
 	handled := make(chan string, 100)
 	slow := sync.OnceFunc(func() { <-time.After(4 * time.Second) }) // longer than 3 × ExtendEvery
 	settings := broker.Consumer{Handlers: 1, ExtendEvery: time.Second, Logger: slog.New(slog.NewTextHandler(&log, nil))}
-	stop := consume(t, settings, client, url, func(_ context.Context, m idem.Message) error {
+	stop := consume(t, settings, client, url, func(_ context.Context, m broker.Message) error {
 		slow()
 		handled <- m.ID
 		return nil
@@ -153,7 +152,7 @@ func TestAQueueThatDoesNotExistIsNamedAndConsumedOnceItDoes(t *testing.T) {
 	url := server.URL() + "/000000000000/later"
 	logged, got := make(chan string, 1000), make(chan string)
 	logger := slog.New(slog.NewTextHandler(writerFunc(func(line string) { logged <- line }), nil))
-	consume(t, broker.Consumer{Logger: logger}, client, url, func(_ context.Context, m idem.Message) error { got <- m.ID; return nil })
+	consume(t, broker.Consumer{Logger: logger}, client, url, func(_ context.Context, m broker.Message) error { got <- m.ID; return nil })
 	if line := soon.Next(t, logged); !strings.Contains(line, "/later: there is no such queue: create it") {
 		t.Errorf("logged %s, want that there is no queue", line)
 	}
@@ -176,7 +175,7 @@ func publish(t testing.TB, client *sqs.Client, url string, messages int) {
 	t.Helper()
 	p := idemsqs.NewPublisher(client, url)
 	for n := range messages {
-		if err := p.Publish(t.Context(), idem.Message{Source: "shop", ID: strings.Repeat("i", n+1), Type: "paid"}); err != nil {
+		if err := p.Publish(t.Context(), broker.Message{Source: "shop", ID: strings.Repeat("i", n+1), Type: "paid"}); err != nil {
 			t.Fatal(err)
 		}
 	}

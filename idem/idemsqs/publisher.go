@@ -10,7 +10,6 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
 
-	"github.com/paghooks/paghooks/idem"
 	"github.com/paghooks/paghooks/idem/broker"
 )
 
@@ -23,7 +22,7 @@ type Publisher struct {
 	sends  batcher[types.SendMessageBatchRequestEntry]
 }
 
-var _ idem.Publisher = (*Publisher)(nil)
+var _ broker.Publisher = (*Publisher)(nil)
 
 // maxSize is the size of the largest message, and of a request. The queue's
 // MaximumMessageSize may be less.
@@ -37,14 +36,14 @@ func NewPublisher(client *sqs.Client, queueURL string) *Publisher {
 	return p
 }
 
-// Publish implements [idem.Publisher]: it returns nil once SQS has stored the message in
+// Publish implements [broker.Publisher]: it returns nil once SQS has stored the message in
 // several places. A FIFO queue drops one with the same Source and ID as another of the
 // last five minutes; then it returns nil, too.
 //
 // It returns an error immediately if the message is larger than 1 MiB with its
 // attributes. A body that is no text, or has characters that SQS does not take, grows by
 // a third: it is encoded with base64.
-func (p *Publisher) Publish(ctx context.Context, m idem.Message) error {
+func (p *Publisher) Publish(ctx context.Context, m broker.Message) error {
 	e := entry(m, p.fifo)
 	err := error(nil)
 	if n := size(e); n > maxSize {

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/paghooks/paghooks/idem"
+	"github.com/paghooks/paghooks/idem/broker"
 	"github.com/paghooks/paghooks/idem/idemtest"
 )
 
@@ -22,7 +23,7 @@ const atOnce = 64
 // Benchmark delivers the same events to a relay that publishes to p and to an inbox
 // whose Postgres commits to the disk, in alternating rounds. It reports the deliveries
 // a second that each has answered, and the ratio of the relay's to the inbox's.
-func Benchmark(b *testing.B, p idem.Publisher) {
+func Benchmark(b *testing.B, p broker.Publisher) {
 	cluster := &idemtest.Cluster{Durable: true}
 	if err := cluster.Start(b.Context()); err != nil {
 		b.Fatal(err)

@@ -5,7 +5,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/paghooks/paghooks/idem"
 	"github.com/paghooks/paghooks/idem/broker"
 )
 
@@ -22,7 +21,7 @@ type Broker struct {
 
 // Queue is a queue, a topic or a stream of a broker. What it cannot do is zero.
 type Queue struct {
-	Publisher idem.Publisher // to the queue; its errors name the message by its Type and ID
+	Publisher broker.Publisher // to the queue; its errors name the message by its Type and ID
 
 	// Consume gives the queue's messages to handle until ctx ends, as the module
 	// has its users do it. It is called again after it has returned, and by several
@@ -48,7 +47,7 @@ type Queue struct {
 
 	// Nowhere publishes to what does not exist, a queue, a subject or a topic: its error
 	// has [broker.ErrNoQueue].
-	Nowhere idem.Publisher
+	Nowhere broker.Publisher
 
 	// Restart stops the broker, starts it again on the same data, and returns.
 	Restart func(t testing.TB)

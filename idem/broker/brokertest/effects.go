@@ -76,7 +76,7 @@ func brokersOrderIsTheInboxs(s *shop) {
 	inbox := s.newInbox()
 	done := idem.Relayed(inbox, secret)
 	var messages atomic.Int64
-	handle := failingFirst(func(ctx context.Context, m idem.Message, first bool) error {
+	handle := failingFirst(func(ctx context.Context, m broker.Message, first bool) error {
 		if first && messages.Add(1)%4 == 1 {
 			return errors.New("not yet")
 		}
@@ -120,12 +120,12 @@ func duplicatesHaveOneEffect(s *shop) {
 
 // recorder is a publisher that remembers what it has published.
 type recorder struct {
-	to       idem.Publisher
+	to       broker.Publisher
 	mu       sync.Mutex
-	messages []idem.Message
+	messages []broker.Message
 }
 
-func (r *recorder) Publish(ctx context.Context, m idem.Message) error {
+func (r *recorder) Publish(ctx context.Context, m broker.Message) error {
 	r.mu.Lock()
 	r.messages = append(r.messages, m)
 	r.mu.Unlock()
@@ -135,7 +135,7 @@ func (r *recorder) Publish(ctx context.Context, m idem.Message) error {
 // comesAgainAfterItWasDone loses the consumer's knowledge that an event was done.
 func comesAgainAfterItWasDone(s *shop) {
 	done := idem.Relayed(s.newProcessor(), secret)
-	s.consume(failingFirst(func(ctx context.Context, m idem.Message, first bool) error {
+	s.consume(failingFirst(func(ctx context.Context, m broker.Message, first bool) error {
 		err := done(ctx, m)
 		if first {
 			err = errors.Join(err, errors.New("forgotten"))
@@ -153,7 +153,7 @@ func comesAgainAfterItWasDone(s *shop) {
 
 func failedIsHandledAgain(s *shop) {
 	done := idem.Relayed(s.newProcessor(), secret)
-	s.consume(failingFirst(func(ctx context.Context, m idem.Message, first bool) error {
+	s.consume(failingFirst(func(ctx context.Context, m broker.Message, first bool) error {
 		if first {
 			return errors.New("not yet")
 		}
@@ -165,9 +165,9 @@ func failedIsHandledAgain(s *shop) {
 }
 
 // failingFirst tells a handler whether a message comes for the first time.
-func failingFirst(f func(ctx context.Context, m idem.Message, first bool) error) broker.Handle {
+func failingFirst(f func(ctx context.Context, m broker.Message, first bool) error) broker.Handle {
 	var known sync.Map
-	return func(ctx context.Context, m idem.Message) error {
+	return func(ctx context.Context, m broker.Message) error {
 		_, again := known.LoadOrStore(m.ID, true)
 		return f(ctx, m, !again)
 	}
@@ -184,7 +184,7 @@ func slowHandlerRunsOnce(s *shop) {
 	p.Timeout = 10 * s.queue.AckTimeout
 	done := idem.Relayed(p, secret)
 	var running, most atomic.Int64
-	handle := func(ctx context.Context, m idem.Message) error {
+	handle := func(ctx context.Context, m broker.Message) error {
 		most.Store(max(most.Load(), running.Add(1)))
 		defer running.Add(-1)
 		<-time.After(slow) // the time that the handler needs

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/paghooks/paghooks/idem"
+	"github.com/paghooks/paghooks/idem/broker"
 	"github.com/paghooks/paghooks/idem/idemtest"
 )
 
@@ -27,7 +28,7 @@ func postgresUnavailable(s *shop) {
 	s.inBackground(inbox.Run)
 	done := idem.Relayed(inbox, secret)
 	var failures atomic.Int64
-	s.consume(func(ctx context.Context, m idem.Message) error {
+	s.consume(func(ctx context.Context, m broker.Message) error {
 		err := done(ctx, m)
 		if err != nil {
 			failures.Add(1)

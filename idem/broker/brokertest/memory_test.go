@@ -10,7 +10,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/paghooks/paghooks/idem"
 	"github.com/paghooks/paghooks/idem/broker"
 	"github.com/paghooks/paghooks/idem/broker/brokertest"
 )
@@ -30,7 +29,7 @@ type memory struct {
 }
 
 type message struct {
-	idem.Message
+	broker.Message
 	until time.Time // a consumer has it
 }
 
@@ -60,8 +59,8 @@ func (b *memory) change() {
 	b.changed = make(chan struct{})
 }
 
-// Publish implements [idem.Publisher].
-func (b *memory) Publish(ctx context.Context, m idem.Message) error {
+// Publish implements [broker.Publisher].
+func (b *memory) Publish(ctx context.Context, m broker.Message) error {
 	if len(m.Body) > oversize {
 		return fmt.Errorf("memory: %s %s is not published: %w", m.Type, m.ID, broker.ErrTooLarge)
 	}
@@ -155,7 +154,7 @@ func (b *memory) restart(testing.TB) {
 
 type nowhere struct{}
 
-func (nowhere) Publish(_ context.Context, m idem.Message) error {
+func (nowhere) Publish(_ context.Context, m broker.Message) error {
 	return fmt.Errorf("memory: %s %s is not published: %w", m.Type, m.ID, broker.ErrNoQueue)
 }
 

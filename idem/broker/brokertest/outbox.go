@@ -8,20 +8,21 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/paghooks/paghooks/idem"
+	"github.com/paghooks/paghooks/idem/broker"
+	"github.com/paghooks/paghooks/idem/outbox"
 )
 
 // outboxPublishes emits messages, and compares what a consumer gets.
 func outboxPublishes(s *shop) {
-	outbox := idem.NewOutbox(s.pool, "shop é", s.queue.Publisher)
+	outbox := outbox.New(s.pool, "shop é", s.queue.Publisher)
 	outbox.Logger, outbox.Poll = nil, 100*time.Millisecond
 	outbox.Backoff = func(int) time.Duration { return 0 }
 	const keys, each = 5, 8
-	want := map[string]idem.Message{}
+	want := map[string]broker.Message{}
 	err := pgx.BeginFunc(s.Context(), s.pool, func(tx pgx.Tx) error {
 		for n := range each {
 			for k := range keys {
-				m := idem.Message{
+				m := broker.Message{
 					Source: "shop é", ID: fmt.Sprintf("%d&%d ü", k, n), Type: "order.paid", Key: fmt.Sprintf("order %d/ç", k),
 					Body: fmt.Appendf(nil, "body %d\n\x00\xff", n),
 				}
@@ -42,9 +43,9 @@ func outboxPublishes(s *shop) {
 	s.inBackground(outbox.Run)
 
 	var mu sync.Mutex
-	got := map[string]idem.Message{}
+	got := map[string]broker.Message{}
 	var arrived []string // IDs, each once
-	s.consume(func(_ context.Context, m idem.Message) error {
+	s.consume(func(_ context.Context, m broker.Message) error {
 		mu.Lock()
 		defer mu.Unlock()
 		if _, again := got[m.ID]; !again {
@@ -82,13 +83,13 @@ func outboxOutlivesAnOutage(s *shop) {
 		s.Skip("this module cannot have its broker hang")
 	}
 	failed := make(chan error, 1000)
-	outbox := idem.NewOutbox(s.pool, "shop", failures{s.queue.Publisher, failed})
+	outbox := outbox.New(s.pool, "shop", failures{s.queue.Publisher, failed})
 	outbox.Logger, outbox.Poll, outbox.MaxAttempts = nil, 100*time.Millisecond, 1
 	outbox.Timeout = 4 * time.Second
 	s.inBackground(outbox.Run)
 	var mu sync.Mutex
 	got := map[string]bool{}
-	s.consume(func(_ context.Context, m idem.Message) error {
+	s.consume(func(_ context.Context, m broker.Message) error {
 		mu.Lock()
 		defer mu.Unlock()
 		got[m.ID] = true
@@ -99,7 +100,7 @@ func outboxOutlivesAnOutage(s *shop) {
 		err := pgx.BeginFunc(s.Context(), s.pool, func(tx pgx.Tx) error {
 			for n := range messages {
 				id := fmt.Sprint(first + n)
-				if err := outbox.EmitTx(s.Context(), tx, idem.Message{ID: id, Type: "order.paid", Key: "order " + id}); err != nil {
+				if err := outbox.EmitTx(s.Context(), tx, broker.Message{ID: id, Type: "order.paid", Key: "order " + id}); err != nil {
 					return err
 				}
 			}
@@ -129,11 +130,11 @@ func outboxOutlivesAnOutage(s *shop) {
 
 // failures is a publisher that says when it fails.
 type failures struct {
-	to  idem.Publisher
+	to  broker.Publisher
 	are chan<- error
 }
 
-func (f failures) Publish(ctx context.Context, m idem.Message) error {
+func (f failures) Publish(ctx context.Context, m broker.Message) error {
 	err := f.to.Publish(ctx, m)
 	if err != nil {
 		select {

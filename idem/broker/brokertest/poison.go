@@ -48,7 +48,7 @@ func unsignedIsSetAside(s *shop) {
 	if _, err := forged.Accept(s.Context(), idem.Event{ID: "evt_forged", Type: "paid", Key: "order-0", Payload: paid(1, 1)[0].body()}); err != nil {
 		s.Fatal(err)
 	}
-	for _, m := range []idem.Message{
+	for _, m := range []broker.Message{
 		{Source: "notes", ID: "1", Type: "paid", Key: "order-0", Body: []byte("not a relay's")},
 		{Source: "notes", ID: "2", Type: "paid"}, // without a Key and a body
 	} {
@@ -107,7 +107,7 @@ func unroutableIsAnError(s *shop) {
 	}
 	ctx, cancel := context.WithTimeout(s.Context(), longestWait)
 	defer cancel()
-	err := s.queue.Nowhere.Publish(ctx, idem.Message{Source: "notes", ID: "evt_1", Type: "paid", Body: []byte("{}")})
+	err := s.queue.Nowhere.Publish(ctx, broker.Message{Source: "notes", ID: "evt_1", Type: "paid", Body: []byte("{}")})
 	if !errors.Is(err, broker.ErrNoQueue) || errors.Is(err, broker.ErrTooLarge) || strings.Count(err.Error(), "paid evt_1") != 1 {
 		s.Errorf("publishing to what does not exist ended with %v: it must have broker.ErrNoQueue, and name the message once", err)
 	}

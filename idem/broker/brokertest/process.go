@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/paghooks/paghooks/idem"
+	"github.com/paghooks/paghooks/idem/broker"
 )
 
 // What a child process is to do, and with what.
@@ -64,7 +65,7 @@ func child(role string, open func(address string) (Queue, error)) error {
 		to = idem.NewProcessor(pool, newProvider(nil))
 	}
 	accept := idem.Relayed(to, secret)
-	return q.Consume(ctx, func(ctx context.Context, m idem.Message) error {
+	return q.Consume(ctx, func(ctx context.Context, m broker.Message) error {
 		if err := accept(ctx, m); err != nil {
 			return err
 		}
@@ -74,9 +75,9 @@ func child(role string, open func(address string) (Queue, error)) error {
 }
 
 // silent is a publisher that does not say that a message is published.
-type silent struct{ to idem.Publisher }
+type silent struct{ to broker.Publisher }
 
-func (s silent) Publish(ctx context.Context, m idem.Message) error {
+func (s silent) Publish(ctx context.Context, m broker.Message) error {
 	if err := s.to.Publish(ctx, m); err != nil {
 		return err
 	}

@@ -145,7 +145,7 @@ func (s *shop) inBackground(f func(context.Context) error) (stop func()) {
 // consume has the queue consumed in the background.
 func (s *shop) consume(handle broker.Handle) (stop func()) {
 	return s.inBackground(func(ctx context.Context) error {
-		return s.queue.Consume(ctx, func(ctx context.Context, m idem.Message) error {
+		return s.queue.Consume(ctx, func(ctx context.Context, m broker.Message) error {
 			err := handle(ctx, m)
 			if err == nil {
 				s.mu.Lock()

@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 
 	"github.com/paghooks/paghooks/idem"
+	"github.com/paghooks/paghooks/idem/broker"
 )
 
 // stopKeepsTheOrder stops one of two consumers while most of the messages wait, again
@@ -19,7 +20,7 @@ func stopKeepsTheOrder(s *shop) {
 	var isHeld atomic.Bool
 	held := make(chan struct{})
 	var handling sync.Map // from a Key to the ID of its message
-	handle := func(ctx context.Context, m idem.Message) error {
+	handle := func(ctx context.Context, m broker.Message) error {
 		if other, both := handling.LoadOrStore(m.Key, m.ID); both {
 			s.Errorf("%s and %s of one Key are handled at the same time", other, m.ID)
 		}

@@ -1,16 +1,17 @@
-package idem
+package broker
 
 import (
 	"context"
+	"errors"
 	"time"
 )
 
-// Message is what is published to a broker: an event of the application's own, see
-// [Outbox], or a provider's event on its way to a consumer, see [Relay].
+// Message is a message of a broker: an event of the application's own, emitted by a
+// handler, or a provider's event on its way from a relay to a consumer.
 type Message struct {
-	Source string // the name of its source; an [Outbox] and a [Relay] set it
+	Source string // the name of its source; an outbox and a relay set it
 
-	ID   string    // unique within the Source; if empty, [Outbox.Emit] makes one
+	ID   string    // unique within the Source; if empty, Emit of the outbox makes one
 	Type string    // what happened: "order.paid"; not empty
 	Key  string    // the entity that it is about, an order for example, whose messages are published in order; may be empty
 	Time time.Time // when it happened, or by the database's clock when it was emitted; zero if that is not known
@@ -50,7 +51,18 @@ type Publisher interface {
 	// Publish returns nil once the broker has confirmed the message, which is then on
 	// its disk or wherever the application trusts it to be. It returns when ctx ends.
 	// After an error it is called again later, so a message may be published more
-	// than once, with the same ID. An error with broker.ErrTooLarge says that each
+	// than once, with the same ID. An error with [ErrTooLarge] says that each
 	// other attempt fails, too.
 	Publish(ctx context.Context, m Message) error
 }
+
+// ErrTooLarge is in the error of a publisher whose broker does not take a message of that
+// size. Until the broker's limit is raised, other attempts fail, too. The publishers of
+// the modules return it immediately. A [Publisher] around one may return
+// idem.NoRetry of it, so that an outbox parks the message without other
+// attempts, or keep the Body elsewhere and publish where it is.
+var ErrTooLarge = errors.New("the message is too large")
+
+// ErrNoQueue is in the error of a publisher whose broker has no queue, topic or stream for
+// the message. After other errors an outbox takes the broker for unavailable.
+var ErrNoQueue = errors.New("there is no such queue")

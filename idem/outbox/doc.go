@@ -1,0 +1,26 @@
+// Package outbox publishes messages of the application's own, exactly if the transaction
+// that they belong to is committed: to a broker, or to anything else.
+//
+// # Publish from a handler
+//
+// Make the outbox at start, emit in handlers, and have [idem.Serve] run its workers:
+//
+//	messages := outbox.New(pool, "shop", publisher)
+//	events.OnPaymentReceived(func(ctx context.Context, tx pgx.Tx, e *asaas.PaymentEvent) error {
+//		…
+//		return messages.Emit(ctx, broker.Message{Type: "order.paid", Key: order, Body: body})
+//	})
+//	err := idem.Serve(ctx, server, inbox, messages)
+//
+// The modules idemnats, idemrabbitmq, idemkafka and idemsqs have a publisher for one
+// broker each; any other [broker.Publisher] will do.
+//
+// # Publish from elsewhere
+//
+// In a transaction of the application's own, [Outbox.EmitTx] does the same.
+//
+// # When messages do not arrive
+//
+// List, Replay, Requeue, Discard and Stats of the outbox work as for other events. While
+// the broker is unavailable messages wait, and health shows it as broker.
+package outbox

@@ -1,0 +1,118 @@
+package outbox
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/paghooks/paghooks/idem"
+	"github.com/paghooks/paghooks/idem/broker"
+	"github.com/paghooks/paghooks/idem/internal/handling"
+	"github.com/paghooks/paghooks/idem/internal/store"
+)
+
+// Outbox publishes messages that handlers emit. A message is written in the handler's
+// transaction: it exists only if the handler's other effects do, and then it is not
+// lost. Workers publish it afterwards, at least once: consumers should ignore an ID
+// that they have seen.
+//
+// An outbox is an [idem.Inbox] of the application's own events. Messages of one Key are
+// published in order. List, Replay, Requeue, Discard and Stats work as for other events. A
+// dry run does not publish.
+//
+// While the broker is unavailable, workers try one message at a time, every Poll. That
+// does not count towards MaxAttempts, no message is parked for it, and the first one that
+// the broker takes has workers publish the others at once. An error of the
+// [broker.Publisher] means that the broker is unavailable, unless the message is at fault. After
+// an error with [broker.ErrTooLarge] or [broker.ErrNoQueue], and after a panic, a message is
+// tried again after Backoff, and parked after MaxAttempts; after [idem.NoRetry] it is parked
+// immediately; after [idem.RetryAt] it waits.
+//
+// Retention, a day by default, is how long a message is remembered: an ID of the
+// application's own that is emitted again after that is published again.
+//
+//	messages := outbox.New(pool, "shop", publisher)
+//	events.OnPaymentReceived(func(ctx context.Context, tx pgx.Tx, e *asaas.PaymentEvent) error {
+//		…
+//		return messages.Emit(ctx, broker.Message{Type: "order.paid", Key: order, Body: body})
+//	})
+//	err := idem.Serve(ctx, server, processor, messages)
+type Outbox struct{ *idem.Inbox }
+
+// New returns an outbox. source is the application's name among the sources of
+// events. It is part of every stored message's row key, so never change it. The
+// tables must exist: see [idem.Migrate].
+//
+// Some settings have other defaults than those of an inbox. Workers is a quarter of the
+// pool's connections, so that a broker that hangs leaves the rest to receivers. Timeout
+// is 10 seconds, half of which the publisher has.
+//
+// It panics if the name cannot be used: see [idem.Source].
+func New(pool *pgxpool.Pool, source string, p broker.Publisher) *Outbox {
+	i := idem.NewInbox(pool, messages{source, p, new(outage)})
+	i.Workers, i.Timeout = max(1, int(pool.Config().MaxConns)/4), 10*time.Second
+	i.Retention, i.AllowProcessingTwice = 24*time.Hour, true // no provider delivers a message again
+	return &Outbox{i}
+}
+
+// Emit has a message published after the handler's transaction is committed. It
+// takes no round trip: the row travels with COMMIT, as a statement of
+// [idem.ExecAtCommit]. So rolling back a savepoint does not undo it: use [Outbox.EmitTx]
+// inside of one.
+//
+// It returns an error, which the handler should return, if the message has no Type,
+// or if its ID, Type or Key is longer than 255 bytes or not valid text, or if
+// a goroutine calls it after the handler has returned. It panics outside of a
+// handler: use [Outbox.EmitTx] there.
+func (o *Outbox) Emit(ctx context.Context, m broker.Message) error {
+	h, ok := handling.From(ctx)
+	if !ok {
+		panic("outbox: Emit needs the context of a handler: elsewhere use EmitTx")
+	}
+	row, err := o.row(ctx, m)
+	if err != nil {
+		return err
+	}
+	if !h.DeclareMessage(func(b *pgx.Batch) { store.InsertMessage(b, row) }) {
+		return fmt.Errorf("outbox: %s is not emitted: the handler has returned: wait for the goroutines that emit", m.Type)
+	}
+	if h.After != nil {
+		h.After.Add(o.Wake)
+	}
+	return nil
+}
+
+// EmitTx has a message published after tx, a transaction of the application's own,
+// is committed. Workers find it within Poll.
+func (o *Outbox) EmitTx(ctx context.Context, tx pgx.Tx, m broker.Message) error {
+	row, err := o.row(ctx, m)
+	if err != nil {
+		return err
+	}
+	b := &pgx.Batch{}
+	store.InsertMessage(b, row)
+	if err := tx.SendBatch(ctx, b).Close(); err != nil {
+		return fmt.Errorf("outbox: emitting %s: %w", m.Type, store.Explain(err))
+	}
+	return nil
+}
+
+// row is the message as it is stored.
+func (o *Outbox) row(ctx context.Context, m broker.Message) (store.Incoming, error) {
+	body := append([]byte{}, m.Body...) // the caller's buffer may hold something else by the commit
+	e := idem.Event{Source: o.SourceName(), ID: m.ID, Type: m.Type, Key: m.Key, Payload: body}
+	switch {
+	case e.Type == "":
+		return store.Incoming{}, errors.New("outbox: a message has no Type: say what happened")
+	case !store.Nameable(e.ID), !store.Nameable(e.Type), !store.Nameable(e.Key):
+		return store.Incoming{}, fmt.Errorf("outbox: the ID, Type or Key of a message is longer than %d bytes, or no text", store.MaxName)
+	case e.ID == "":
+		e.ID = rand.Text()
+	}
+	return store.Incoming{Event: store.Event(e), Trace: o.Carrier(ctx, e)}, nil
+}
