@@ -149,3 +149,12 @@ func (c *Common) markStored(e Event, states ...string) func(*pgx.Batch, *store.S
 func promote(e Event, promoted *bool) func(*pgx.Batch) {
 	return func(b *pgx.Batch) { store.Promote(b, e.row().Lane(), promoted) }
 }
+
+// heldBy is the outcome of an event that waits for an earlier one of its entity: in the
+// state of that.
+func heldBy(held store.Held) (Outcome, error) {
+	if held.State == store.Pending {
+		return Pending, nil
+	}
+	return Parked, errors.New("waits for " + held.By)
+}

@@ -2,6 +2,7 @@ package idem
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"time"
 
@@ -73,6 +74,9 @@ func CommonOf(r Receiver) *Common { return r.common() }
 // Pool returns the pool that it was made with, for parts that work on the same tables.
 func (c *Common) Pool() *pgxpool.Pool { return c.pool }
 
+// minRetention is longer than the time in which a provider may deliver an event again.
+const minRetention = 31 * 24 * time.Hour
+
 // statementTime is how long one statement of an operation on stored events may take. Some
 // read or change all that is not done.
 const statementTime = 5 * time.Minute
@@ -92,3 +96,9 @@ func ask[T any](ctx context.Context, pool *pgxpool.Pool, f func(context.Context,
 	})
 	return answer, err
 }
+
+// kept are the states of events that a delivery processes again. One that is
+// pending is its workers'.
+var kept = []string{store.Retrying, store.Unhandled, store.Parked}
+
+func isKept(state string) bool { return slices.Contains(kept, state) }

@@ -37,7 +37,7 @@ func (s *Spool) Age() time.Duration { return time.Since(s.dir.Oldest()) }
 
 // Spooling tells whether events go to the spool.
 func (s *Spool) Spooling() bool {
-	shut, _ := s.gate.state()
+	shut, _ := s.keeper.State()
 	return shut
 }
 
@@ -58,8 +58,8 @@ func (i *Inbox) AwaitSpool(ctx context.Context) error { return i.awaitSpool(ctx)
 // UntilDrained waits until events go to Postgres again, and not longer than most.
 func (s *Spool) UntilDrained(most time.Duration) bool {
 	for late := time.After(most); ; {
-		tried := s.gate.nextTry()
-		if shut, _ := s.gate.state(); !shut {
+		tried := s.keeper.NextTry()
+		if shut, _ := s.keeper.State(); !shut {
 			return true
 		}
 		select {

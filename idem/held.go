@@ -4,22 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/paghooks/paghooks/idem/internal/pgtx"
 	"github.com/paghooks/paghooks/idem/internal/store"
 )
-
-// heldBy is the outcome of an event that waits for an earlier one of its entity: in the
-// state of that.
-func heldBy(held store.Held) (Outcome, error) {
-	if held.State == store.Pending {
-		return Pending, nil
-	}
-	return Parked, errors.New("waits for " + held.By)
-}
 
 // replayHeld replays the held events whose turn has come, and those whose turn comes by
 // that, to the end of each lane or until one fails. It adds to sum, and calls ran after each.
@@ -41,14 +30,6 @@ func (c *Common) replayHeld(ctx context.Context, sum Replayed, ran func(Replayed
 			return sum, err
 		}
 	}
-}
-
-// endHeld ends the turn of an event that cannot be processed, if it was held.
-func (c *Common) endHeld(ctx context.Context, e Event, state string, cause error) error {
-	_, err := ask(ctx, c.pool, func(ctx context.Context, db store.DB) (struct{}, error) {
-		return struct{}{}, store.EndHeld(ctx, db, e.row(), state, errorText(cause), c.PassParked)
-	})
-	return err
 }
 
 // passParked frees what waits for parked events, if PassParked is set. It returns how many
@@ -75,43 +56,6 @@ func (c *Common) passParked(ctx context.Context) (passed int64, err error) {
 	return passed, nil
 }
 
-const (
-	// goOnEvery is how often Run looks for held events whose turn has come.
-	goOnEvery = time.Second
-	// freeEvery is how often it looks for those that wait for nothing.
-	freeEvery = time.Minute
-)
-
-// Run goes on with the events that waited for a parked one of their entity, once that is
-// done or discarded, until ctx ends: what another process has left, too. [Serve] calls it.
-// Without it they follow a parked event that is replayed, or that is delivered again to
-// this process, but not one that is discarded, and not the work of a process that died.
-//
-// Call it in a goroutine, in any number of processes. It returns an error immediately if a
-// setting makes no sense.
-func (p *Processor) Run(ctx context.Context) error {
-	err := checkSettings("processor", map[string]bool{"Timeout": p.Timeout > 0, "ParkAfter": p.ParkAfter > 0})
-	if err := errors.Join(err, p.checkRetention()); err != nil {
-		return err
-	}
-	var freed time.Time
-	for failed := false; ctx.Err() == nil; sleep(ctx, goOnEvery) {
-		err := pgtx.Protect(func() (err error) { // hooks of the pool are the application's
-			if time.Since(freed) >= freeEvery {
-				freed = time.Now()
-				_, err = p.free(ctx)
-			}
-			_, replaying := p.replayHeld(ctx, Replayed{}, func(Replayed, Event, error) {})
-			return errors.Join(err, replaying)
-		})
-		if err != nil && !failed && ctx.Err() == nil {
-			p.logError(ctx, "webhook processor cannot go on with events that waited, and tries again", Event{}, err)
-		}
-		failed = err != nil
-	}
-	return nil
-}
-
 // free makes due what waits for nothing, and what PassParked lets pass. It returns how many
 // events were passed and made due.
 func (c *Common) free(ctx context.Context) (int64, error) {
@@ -120,27 +64,4 @@ func (c *Common) free(ctx context.Context) (int64, error) {
 		return store.PromoteStuck(ctx, db, c.source.Name())
 	})
 	return passed + stuck, errors.Join(passing, err)
-}
-
-// goOn goes on with the events that waited for one that was done just now, beside the
-// delivery: the provider does not wait for them.
-func (p *Processor) goOn() {
-	if p.going.Add(1) > 1 {
-		return // what runs looks once more
-	}
-	go func() {
-		for calls := p.going.Load(); ; calls = p.going.Load() {
-			ctx := context.Background() // each attempt has its Timeout
-			err := pgtx.Protect(func() error {
-				_, err := p.replayHeld(ctx, Replayed{}, func(Replayed, Event, error) {})
-				return err
-			})
-			if err != nil {
-				p.logError(ctx, "webhook processor cannot go on with events that waited: they wait for Run, or a Replay", Event{}, err)
-			}
-			if p.going.CompareAndSwap(calls, 0) {
-				return
-			}
-		}
-	}()
 }

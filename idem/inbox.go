@@ -1,19 +1,11 @@
 package idem
 
 import (
-	"context"
-	"errors"
-	"fmt"
-	"net/http"
-	"slices"
 	"sync/atomic"
 	"time"
 
-	"github.com/jackc/pgx/v5/pgxpool"
-
 	"github.com/paghooks/paghooks/idem/internal/batch"
 	"github.com/paghooks/paghooks/idem/internal/notify"
-	"github.com/paghooks/paghooks/idem/internal/pgtx"
 	"github.com/paghooks/paghooks/idem/internal/store"
 )
 
@@ -73,110 +65,26 @@ type Inbox struct {
 	runs   atomic.Int32  // calls of Run that have not returned
 }
 
-// NewInbox returns an inbox for the events of source, with its settings at
-// their defaults. The tables must exist: see [Migrate].
-//
-// It panics if the source's name cannot be used: see [Source].
-func NewInbox(pool *pgxpool.Pool, source Source) *Inbox {
-	i := &Inbox{
-		Common:      newCommon(pool, source, 30*time.Second),
-		Workers:     max(1, int(pool.Config().MaxConns)*3/4),
-		StopTimeout: 10 * time.Second,
-		MaxAttempts: 20,
-		MaxCrashes:  3,
-		Backoff:     DefaultBackoff,
-		Poll:        time.Second,
-		sender:      notify.NewSender(pool, channel),
-		wake:        make(chan struct{}, 1),
-	}
-	size := func(e store.Incoming) int { return len(e.Payload) }
-	i.writer, i.held = batch.NewWriter(i.storeAll, size), batch.NewWriter(i.storeAll, size)
-	return i
-}
-
 // channel is what inboxes notify, of all sources.
 const channel = "idem_inbox"
-
-// ServeHTTP receives one delivery as [Processor.ServeHTTP] does, and answers
-// 200 once the event is on disk, in Postgres or in the Spool.
-func (i *Inbox) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	i.serve(w, r, i.accept, i.dryDelivery)
-}
 
 // storeTime is how long storing an event may take. A provider waits for it.
 const storeTime = 8 * time.Second
 
-// Accept stores one verified event without HTTP, as [Processor.Accept] processes
-// it: a nil error means that the event need not come again. After an error it may be
-// stored nevertheless, a little later: leave e.Payload as it is.
-func (i *Inbox) Accept(ctx context.Context, e Event) (Outcome, error) {
-	return i.accept(ctx, e, time.Now())
+// Wake has the workers, here and in other processes, look for events now: call it once a
+// transaction that stores events, as an outbox does, is committed. They look by
+// themselves every Poll.
+func (i *Inbox) Wake() {
+	i.wakeOwn()
+	if !i.PollOnly {
+		i.sender.Send()
+	}
 }
 
-// accept is Accept of a delivery that came at start.
-func (i *Inbox) accept(ctx context.Context, e Event, start time.Time) (Outcome, error) {
-	return i.receive(ctx, e, start, storeTime, func(ctx context.Context, e Event) result {
-		row := store.Incoming{Event: e.row(), Trace: i.Carrier(ctx, e)}
-		if i.Spool != nil {
-			return i.storeOrSpool(ctx, row)
-		}
-		return i.storeInPostgres(ctx, row)
-	})
-}
-
-// storeInPostgres hands the event to the writer, with all that arrive at the same time,
-// and waits for its commit. While another transaction holds the event's row it tries
-// again, apart from the others.
-func (i *Inbox) storeInPostgres(ctx context.Context, e store.Incoming) result {
-	r, ok := i.writer.Write(ctx, e)
-	if !ok {
-		return result{outcome: Retrying, err: errors.New("the event could not be stored in time: Postgres is unavailable, or the pool is too small")}
+// wakeOwn wakes the workers of this process.
+func (i *Inbox) wakeOwn() {
+	select {
+	case i.wake <- struct{}{}:
+	default:
 	}
-	for pgtx.Held(r.err) && sleep(ctx, heldPause) {
-		if again, ok := i.held.Write(ctx, e); ok {
-			r = again
-		}
-	}
-	return r
-}
-
-// heldPause is how long a delivery waits until it looks again whether its row is free.
-const heldPause = 100 * time.Millisecond
-
-// storeAll stores events, all of them within storeTime.
-func (i *Inbox) storeAll(events []store.Incoming) []result {
-	ctx, cancel := context.WithTimeout(context.Background(), storeTime)
-	defer cancel()
-	return i.storeGroup(ctx, events)
-}
-
-// storeGroup stores events in one statement. If Postgres refuses that because of some
-// of them it stores smaller groups, so that no event fails because of another.
-func (i *Inbox) storeGroup(ctx context.Context, events []store.Incoming) []result {
-	results, err := i.insert(ctx, events)
-	if err == nil {
-		return results
-	}
-	if len(events) > 1 && !pgtx.Unavailable(err) {
-		results = nil
-		for group := range slices.Chunk(events, smaller(len(events), err)) {
-			results = append(results, i.storeGroup(ctx, group)...)
-		}
-		return results
-	}
-	results = make([]result, len(events))
-	for n := range results {
-		results[n] = result{outcome: Retrying, err: fmt.Errorf("storing the event: %w", explain(err))}
-	}
-	return results
-}
-
-// smaller is the size of the groups in which n events are stored, more than one, after
-// err. A row that is held costs each group that has it a moment: with eighths, few and
-// many such rows are found in a short time.
-func smaller(n int, err error) int {
-	if pgtx.Held(err) {
-		return (n + 7) / 8
-	}
-	return 1
 }

@@ -95,21 +95,3 @@ func (i *Inbox) acceptAgain(ctx context.Context, e store.Incoming, found store.F
 	}
 	return result{outcome: Duplicate, conflict: found.Conflict}, nil
 }
-
-// Wake has the workers, here and in other processes, look for events now: call it once a
-// transaction that stores events, as an outbox does, is committed. They look by
-// themselves every Poll.
-func (i *Inbox) Wake() {
-	i.wakeOwn()
-	if !i.PollOnly {
-		i.sender.Send()
-	}
-}
-
-// wakeOwn wakes the workers of this process.
-func (i *Inbox) wakeOwn() {
-	select {
-	case i.wake <- struct{}{}:
-	default:
-	}
-}

@@ -4,17 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/paghooks/paghooks/idem/internal/store"
 )
-
-// errStopped is why handlers are canceled when their workers are stopped.
-var errStopped = errors.New("the workers were stopped: the next ones go on with it")
 
 // Run processes stored events until ctx ends. Call it in a goroutine, any number
 // of times, in any number of processes: each event is processed once, and those
@@ -81,40 +76,6 @@ func (i *Inbox) check() error {
 		return fmt.Errorf("idem: %w", err)
 	}
 	return nil
-}
-
-// runner is one call of Run or Drain.
-type runner struct {
-	inbox    *Inbox
-	attempts context.Context         // of the handlers
-	cancel   context.CancelCauseFunc // ends them
-	free     chan struct{}           // has an element for each worker that is free
-	workers  sync.WaitGroup
-	timedOut atomic.Int64 // handlers that did not return when they were stopped
-	position position
-
-	postponed atomic.Bool // since drain looked last, an event became due a moment later
-	searchAll atomic.Bool // the next search is to begin at the start: a claim has ended without a word
-
-	alive     context.Context // as long as anything is claimed
-	stopSigns context.CancelFunc
-	signing   sync.WaitGroup // what gives signs of life
-	channel   string         // that is listened to; "" for none
-	signs     *signs
-	begun     bool
-
-	mu      sync.Mutex
-	running map[string]bool // the row keys of what is claimed
-}
-
-func (i *Inbox) newRunner(ctx context.Context) *runner {
-	r := &runner{inbox: i, free: make(chan struct{}, i.Workers), signs: newSigns(i.source.Name()), running: make(map[string]bool)}
-	r.alive, r.stopSigns = context.WithCancel(context.WithoutCancel(ctx))
-	r.attempts, r.cancel = context.WithCancelCause(context.WithoutCancel(ctx))
-	for range i.Workers {
-		r.free <- struct{}{}
-	}
-	return r
 }
 
 // loop has free workers process events until ctx ends.
@@ -251,9 +212,6 @@ func (r *runner) rest(ctx context.Context, soon bool) {
 	}
 }
 
-// crashedAlone is the number of crashes from which an event runs alone.
-const crashedAlone = 2
-
 // claim claims events for n workers. They are counted as running.
 func (r *runner) claim(ctx context.Context, n int) (store.Claims, error) {
 	if err := r.begin(ctx); err != nil {
@@ -286,8 +244,6 @@ func (r *runner) claim(ctx context.Context, n int) (store.Claims, error) {
 	return found, err
 }
 
-func runsAlone(c store.Claim) bool { return c.Crashes >= crashedAlone }
-
 // promoteStuckEveryMinute makes due what is held back behind nothing, until ctx
 // ends.
 func (r *runner) promoteStuckEveryMinute(ctx context.Context) {
@@ -307,28 +263,6 @@ func (r *runner) promoteStuck(ctx context.Context) (n int64, err error) {
 		return store.Adopt(ctx, db, r.inbox.source.Name())
 	})
 	return freed + adopted, err
-}
-
-// hold notes that an event is claimed, and is being processed.
-func (r *runner) hold(c store.Claim) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.running[c.RowKey()] = true
-}
-
-// let is for when it is not being processed any more. If its claim could not be ended, the
-// next search finds it.
-func (r *runner) let(c store.Claim) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	delete(r.running, c.RowKey())
-}
-
-// held returns the row keys of what is being processed.
-func (r *runner) held() []string {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return slices.AppendSeq(make([]string, 0, len(r.running)), maps.Keys(r.running))
 }
 
 // stop waits for the running handlers, and cancels them after StopTimeout.

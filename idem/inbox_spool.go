@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/paghooks/paghooks/idem/internal/pgtx"
+	"github.com/paghooks/paghooks/idem/internal/spool"
 	"github.com/paghooks/paghooks/idem/internal/store"
 )
 
@@ -20,7 +21,7 @@ func (i *Inbox) storeOrSpool(ctx context.Context, e store.Incoming) result {
 	}
 	half, cancel := context.WithTimeout(ctx, storeTime/2)
 	defer cancel()
-	direct, open := i.Spool.gate.enter(half)
+	direct, open := i.Spool.keeper.Enter(half)
 	if !open {
 		return i.spoolOrStore(ctx, half, e)
 	}
@@ -33,7 +34,7 @@ func (i *Inbox) storeOrSpool(ctx context.Context, e store.Incoming) result {
 	case pgtx.Held(r.err): // Postgres takes the others
 		return r
 	}
-	first := i.Spool.gate.shut()
+	first := i.Spool.keeper.Shut()
 	if err := i.Spool.put(ctx, e); err != nil {
 		return result{outcome: Retrying, err: errors.Join(r.err, err)}
 	}
@@ -61,7 +62,7 @@ func (i *Inbox) spoolOrStore(ctx, spoolTime context.Context, e store.Incoming) r
 	switch {
 	case err == nil:
 		return result{outcome: Spooled}
-	case errors.Is(err, errBehind):
+	case errors.Is(err, spool.ErrBehind):
 		return result{outcome: Retrying, err: err}
 	}
 	return i.storeUnspooled(ctx, e, err)
@@ -75,6 +76,27 @@ func (i *Inbox) storeUnspooled(ctx context.Context, e store.Incoming, cause erro
 		r.err = errors.Join(r.err, cause)
 	}
 	return r
+}
+
+// attach makes the spool that of one inbox. Two would store each other's events.
+func (s *Spool) attach(i *Inbox) error {
+	if !s.keeper.Attach(inboxSink{i}) {
+		return errors.New("the spool is another inbox's: open one for each, with a directory of its own")
+	}
+	return nil
+}
+
+// put keeps an event. The error is [spool.ErrBehind] if the spool may have earlier events
+// of its entity.
+func (s *Spool) put(ctx context.Context, e store.Incoming) error {
+	return s.keeper.Put(ctx, e.Lane(), func() ([]byte, error) { return encodeRecord(e, time.Now()) })
+}
+
+// scan finds what another process has left in the directory, and has it drained.
+func (s *Spool) scan(i *Inbox) {
+	if s.attach(i) == nil {
+		s.keeper.Scan()
+	}
 }
 
 // scanSpoolEveryMinute has the spool drained of what other processes leave there, the
@@ -96,9 +118,9 @@ func (i *Inbox) awaitSpool(ctx context.Context) error {
 	if i.Spool == nil {
 		return nil
 	}
-	tried := i.Spool.gate.nextTry()
+	tried := i.Spool.keeper.NextTry()
 	i.Spool.scan(i)
-	if shut, _ := i.Spool.gate.state(); !shut {
+	if shut, _ := i.Spool.keeper.State(); !shut {
 		return nil
 	}
 	select {
@@ -106,7 +128,7 @@ func (i *Inbox) awaitSpool(ctx context.Context) error {
 	case <-ctx.Done():
 		return ctx.Err()
 	}
-	if shut, err := i.Spool.gate.state(); shut {
+	if shut, err := i.Spool.keeper.State(); shut {
 		return fmt.Errorf("idem: draining the spool: %w", err)
 	}
 	return nil

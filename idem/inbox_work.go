@@ -206,3 +206,8 @@ func insist[T any](ctx context.Context, r *runner, f func(context.Context, store
 		}
 	}
 }
+
+// crashedAlone is the number of crashes from which an event runs alone.
+const crashedAlone = 2
+
+func runsAlone(c store.Claim) bool { return c.Crashes >= crashedAlone }

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"math"
 	"net/http"
-	"slices"
 	"sync/atomic"
 	"time"
 
@@ -166,12 +165,6 @@ var errMoved = errors.New("the earlier event of the same entity that it had to w
 // errForgotten is why a stored event is not found any more.
 var errForgotten = errors.New("the event was being forgotten when it came again")
 
-// kept are the states of events that a delivery processes again. One that is
-// pending is its workers'.
-var kept = []string{store.Retrying, store.Unhandled, store.Parked}
-
-func isKept(state string) bool { return slices.Contains(kept, state) }
-
 // keep stores an event that no handler can process now, with its payload.
 func (c *Common) keep(ctx context.Context, e Event, state State, cause error) result {
 	stored, err := ask(ctx, c.pool, func(ctx context.Context, db store.DB) (bool, error) {
@@ -219,4 +212,27 @@ func (p *Processor) fail(ctx context.Context, e Event, cause error) (Outcome, er
 		return Duplicate, cause // by another process, or by this handler with a COMMIT of its own
 	}
 	return Outcome(state), cause
+}
+
+// goOn goes on with the events that waited for one that was done just now, beside the
+// delivery: the provider does not wait for them.
+func (p *Processor) goOn() {
+	if p.going.Add(1) > 1 {
+		return // what runs looks once more
+	}
+	go func() {
+		for calls := p.going.Load(); ; calls = p.going.Load() {
+			ctx := context.Background() // each attempt has its Timeout
+			err := pgtx.Protect(func() error {
+				_, err := p.replayHeld(ctx, Replayed{}, func(Replayed, Event, error) {})
+				return err
+			})
+			if err != nil {
+				p.logError(ctx, "webhook processor cannot go on with events that waited: they wait for Run, or a Replay", Event{}, err)
+			}
+			if p.going.CompareAndSwap(calls, 0) {
+				return
+			}
+		}
+	}()
 }

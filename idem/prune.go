@@ -69,9 +69,6 @@ func (c *Common) DryPrune(ctx context.Context) (int64, error) {
 	return p.events, err
 }
 
-// minRetention is longer than the time in which a provider may deliver an event again.
-const minRetention = 31 * 24 * time.Hour
-
 // checkRetention finds a Retention that has events processed twice.
 func (c *Common) checkRetention() error {
 	switch {

@@ -2,15 +2,10 @@ package idem
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"hash/maphash"
-	"sync/atomic"
 	"time"
 
-	"github.com/paghooks/paghooks/idem/internal/batch"
 	"github.com/paghooks/paghooks/idem/internal/spool"
-	"github.com/paghooks/paghooks/idem/internal/store"
 )
 
 // Spool is a directory on this machine where an [Inbox] keeps events while Postgres
@@ -81,12 +76,30 @@ type Spool struct {
 	// let the volume be twice as large. Default: 1 GiB.
 	MaxBytes int64
 
-	dir    *spool.Dir
-	writer *batch.Writer[[]byte, error]
-	gate   *gate
-	inbox  atomic.Pointer[Inbox] // whose events these are
-	seed   maphash.Seed
+	dir    spoolDir
+	keeper spoolKeeper
 }
+
+// spoolDir is a [*spool.Dir], and spoolKeeper a [*spool.Keeper]. They are interfaces so
+// that a program that opens no spool links neither.
+type (
+	spoolDir interface {
+		Held() (records int, bytes int64)
+		Oldest() time.Time
+		Faults() spool.Faults
+		Aside() int
+	}
+
+	spoolKeeper interface {
+		Attach(to spool.Sink) bool
+		Enter(ctx context.Context) (direct context.Context, ok bool)
+		Shut() (first bool)
+		State() (shut bool, err error)
+		NextTry() <-chan struct{}
+		Put(ctx context.Context, lane string, encode func() ([]byte, error)) error
+		Scan()
+	}
+)
 
 // OpenSpool opens the spool in a directory, with the events that an earlier process
 // has left there. It creates the directory, but not its parent, which a volume that
@@ -103,94 +116,7 @@ func OpenSpool(dir string) (*Spool, error) {
 }
 
 func newSpool(d *spool.Dir) *Spool {
-	s := &Spool{MaxBytes: 1 << 30, dir: d, gate: newGate(), seed: maphash.MakeSeed()}
-	s.writer = batch.NewWriter(s.writeGroup, func(record []byte) int { return len(record) })
-	if !d.Empty() {
-		s.gate.shutForUnknown()
-	}
+	s := &Spool{MaxBytes: 1 << 30, dir: d}
+	s.keeper = spool.NewKeeper(d, func() int64 { return s.MaxBytes })
 	return s
-}
-
-// ensureDraining has the spool drained, if it is not empty and nobody drains it. What
-// was acknowledged does not depend on a call of Run.
-func (s *Spool) ensureDraining() {
-	if i := s.inbox.Load(); i != nil && s.gate.startDraining() {
-		go newDrainer(s.dir, s.gate, inboxSink{i}).run()
-	}
-}
-
-// errSpoolFull is why an event is not kept.
-var errSpoolFull = errors.New("it is full: raise MaxBytes, or see why Postgres does not take its events")
-
-// writeGroup writes records to one file, as many of them as there is room for.
-func (s *Spool) writeGroup(records [][]byte) []error {
-	_, size := s.dir.Held()
-	fit := 0
-	for fit < len(records) && size+spool.LineSize(records[fit]) <= s.MaxBytes {
-		size += spool.LineSize(records[fit])
-		fit++
-	}
-	results := make([]error, len(records))
-	for n := fit; n < len(records); n++ {
-		results[n] = errSpoolFull
-	}
-	if fit == 0 {
-		return results
-	}
-	err := s.dir.Put(records[:fit])
-	for n := range fit {
-		results[n] = err
-	}
-	s.gate.shut() // the deliveries of these events may have stopped waiting for the file, and ended
-	s.ensureDraining()
-	return results
-}
-
-// attach makes the spool that of one inbox. Two would store each other's events.
-func (s *Spool) attach(i *Inbox) error {
-	if s.inbox.CompareAndSwap(nil, i) || s.inbox.Load() == i {
-		return nil
-	}
-	return errors.New("the spool is another inbox's: open one for each, with a directory of its own")
-}
-
-// errBehind is why an event that is not kept must not go to Postgres either: it would
-// pass the earlier ones.
-var errBehind = errors.New("it holds earlier events of the entity")
-
-// put keeps an event. The error is errBehind if the spool may have earlier events of its
-// entity.
-func (s *Spool) put(ctx context.Context, e store.Incoming) error {
-	lane := maphash.String(s.seed, e.Lane())
-	behind := s.gate.beginPut(lane)
-	record, err := encodeRecord(e, time.Now())
-	kept := false
-	if err == nil {
-		failure, answered := s.writer.Write(ctx, record)
-		err, kept = failure, failure == nil
-		if !answered { // the file may be written yet
-			err, kept = errors.New("the disk did not answer in time"), true
-		}
-	}
-	s.gate.endPut(lane, kept)
-	s.ensureDraining()
-	switch {
-	case err == nil:
-		return nil
-	case behind:
-		return fmt.Errorf("the spool cannot keep the event: %w; and %w", err, errBehind)
-	}
-	return fmt.Errorf("the spool cannot keep the event: %w", err)
-}
-
-// scan finds what another process has left in the directory, and has it drained.
-func (s *Spool) scan(i *Inbox) {
-	if s.attach(i) != nil {
-		return
-	}
-	s.dir.CheckWriting()
-	if found, err := s.dir.Scan(time.Now().Add(-time.Minute)); err == nil && found { // the younger ones' process may live
-		s.gate.shutForUnknown()
-	}
-	s.ensureDraining()
 }

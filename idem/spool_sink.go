@@ -9,13 +9,14 @@ import (
 	"time"
 
 	"github.com/paghooks/paghooks/idem/internal/pgtx"
+	"github.com/paghooks/paghooks/idem/internal/spool"
 	"github.com/paghooks/paghooks/idem/internal/store"
 )
 
 // inboxSink is the inbox of a spool, to which its events go.
 type inboxSink struct{ inbox *Inbox }
 
-func (s inboxSink) decode(record []byte) (spooled, error) {
+func (s inboxSink) Decode(record []byte) (spool.Event, error) {
 	e, at, err := decodeRecord(record)
 	if name := s.inbox.source.Name(); err == nil && e.Source != name {
 		err = fmt.Errorf("it is of another source than %s: give each inbox a directory of its own", name)
@@ -26,7 +27,7 @@ func (s inboxSink) decode(record []byte) (spooled, error) {
 	return e, err
 }
 
-func (s inboxSink) insert(ctx context.Context, events []spooled) ([]inserted, error) {
+func (s inboxSink) Insert(ctx context.Context, events []spool.Event) ([]spool.Inserted, error) {
 	ctx, cancel := context.WithTimeout(ctx, storeTime)
 	defer cancel()
 	incoming := make([]store.Incoming, len(events))
@@ -41,29 +42,29 @@ func (s inboxSink) insert(ctx context.Context, events []spooled) ([]inserted, er
 	if err != nil {
 		return nil, err
 	}
-	out := make([]inserted, len(events))
+	out := make([]spool.Inserted, len(events))
 	for n, r := range results {
-		out[n] = inserted{isNew: r.outcome == Pending, err: r.err}
+		out[n] = spool.Inserted{IsNew: r.outcome == Pending, Err: r.err}
 	}
 	return out, nil
 }
 
-func (s inboxSink) meaning(err error) meaning {
+func (s inboxSink) Meaning(err error) spool.Meaning {
 	code := pgtx.SQLState(err)
 	switch {
 	case strings.Contains(err.Error(), closedPool):
-		return isClosed
+		return spool.Closed
 	case pgtx.Unavailable(err):
-		return isUnavailable
+		return spool.Unavailable
 	case pgtx.Held(err):
-		return isHeld
+		return spool.Held
 	case strings.HasPrefix(code, "22"), strings.HasPrefix(code, "23"), code == "54000": // its data, a constraint, what an index holds
-		return isRefused
+		return spool.Refused
 	}
-	return isUnclear
+	return spool.Unclear
 }
 
-func (s inboxSink) log(ctx context.Context, level slog.Level, message string, e spooled, err error, attrs ...slog.Attr) {
+func (s inboxSink) Log(ctx context.Context, level slog.Level, message string, e spool.Event, err error, attrs ...slog.Attr) {
 	attrs = append(attrs, slog.String("source", s.inbox.source.Name()))
 	if e != nil {
 		attrs = append(attrs, nameAttrs(Event(e.(store.Incoming).Event))...)

@@ -13,5 +13,8 @@
 // checksums and cuts off what follows a damaged entry. A file per group needs no
 // code for recovery.
 //
+// A [Keeper] keeps the events of one [Sink] in a Dir while that does not take them, and
+// drains the Dir into it, in order, when it does.
+//
 // It needs only the standard library, and knows nothing of what a record is.
 package spool

@@ -1,4 +1,4 @@
-package idem
+package spool
 
 import (
 	"context"
@@ -6,54 +6,13 @@ import (
 	"math"
 	"math/rand/v2"
 	"time"
-
-	"github.com/paghooks/paghooks/idem/internal/spool"
-)
-
-// sink is where the events of a spool go. Its methods do not panic.
-type sink interface {
-	// decode returns the event of a record. After an error it is never to be stored,
-	// and is only good for log.
-	decode(record []byte) (spooled, error)
-
-	// insert stores events in one statement, all or none, and returns what became of
-	// each.
-	insert(ctx context.Context, events []spooled) ([]inserted, error)
-
-	// meaning says what an error of insert means.
-	meaning(err error) meaning
-
-	// log logs a line, with the name of e and with err unless they are nil.
-	log(ctx context.Context, level slog.Level, message string, e spooled, err error, attrs ...slog.Attr)
-}
-
-// spooled is an event of a spool.
-type spooled interface {
-	Lane() string // of the events that are stored in order
-}
-
-// inserted is what became of an event that was to be stored.
-type inserted struct {
-	isNew bool
-	err   error // it is stored later
-}
-
-// meaning is what an error of a sink means.
-type meaning int
-
-const (
-	isUnclear     meaning = iota
-	isClosed              // nothing is stored any more, in this process
-	isUnavailable         // nothing is stored now
-	isHeld                // one of the events cannot be stored now
-	isRefused             // one of the events is never to be stored
 )
 
 // drainer stores the events of a spool in Postgres, in passes, until the spool is empty.
 type drainer struct {
-	dir  *spool.Dir
+	dir  *Dir
 	gate *gate
-	sink sink
+	sink Sink
 
 	lastOK     bool // there was a pass, and the last one did not fail
 	pausing    bool // deliveries are paused for each pass, until the spool is empty or a pass fails
@@ -71,7 +30,7 @@ const (
 	maxPause = time.Second
 )
 
-func newDrainer(dir *spool.Dir, gate *gate, to sink) *drainer {
+func newDrainer(dir *Dir, gate *gate, to Sink) *drainer {
 	return &drainer{dir: dir, gate: gate, sink: to, heldBefore: math.MaxInt, maxEvents: groupEvents}
 }
 
@@ -86,7 +45,7 @@ func (d *drainer) run() {
 			d.gate.pauseDeliveries(maxPause)
 		}
 		d.heldBefore = held
-		err := d.runPass(ctx)
+		err := d.pass(ctx)
 		if d.lastOK = err == nil; d.lastOK {
 			d.failed, d.maxEvents = 0, groupEvents
 			continue
@@ -96,24 +55,48 @@ func (d *drainer) run() {
 		}
 	}
 	if d.files > 0 {
-		d.sink.log(ctx, slog.LevelInfo, "webhook spool is drained: events go to Postgres again", nil, nil, slog.Int("events", d.stored))
+		d.sink.Log(ctx, slog.LevelInfo, "webhook spool is drained: events go to Postgres again", nil, nil, slog.Int("events", d.stored))
 	}
+}
+
+// pass makes a pass, a short one where deliveries wait for its end.
+func (d *drainer) pass(ctx context.Context) error {
+	p := &pass{dir: d.dir, sink: d.sink, enough: passSize, maxEvents: d.maxEvents, behind: make(map[string]bool)}
+	if d.pausing {
+		p.enough = 1
+	}
+	err := p.run(ctx)
+	d.files += p.files
+	d.stored += p.stored
+	return err
 }
 
 // tryAgain waits for the next pass after one that failed. It reports false if there is
 // to be none.
 func (d *drainer) tryAgain(ctx context.Context, err error) bool {
 	d.gate.fail(err)
-	switch d.sink.meaning(err) {
-	case isClosed:
+	switch d.sink.Meaning(err) {
+	case Closed:
 		d.gate.stopDraining()
 		return false
-	case isUnavailable:
+	case Unavailable:
 		d.maxEvents = max(1, d.maxEvents/4)
 	}
 	if d.failed++; d.failed == 1 {
-		d.sink.log(ctx, slog.LevelError, "webhook spool cannot be drained yet: it is tried every few seconds", nil, err)
+		d.sink.Log(ctx, slog.LevelError, "webhook spool cannot be drained yet: it is tried every few seconds", nil, err)
 	}
 	wait := min(50*time.Millisecond<<min(d.failed, 6), 3*time.Second)
 	return sleep(ctx, wait/2+rand.N(wait/2))
+}
+
+// sleep waits for d. It reports false if ctx ended before.
+func sleep(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
 }

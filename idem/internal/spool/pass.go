@@ -1,12 +1,10 @@
-package idem
+package spool
 
 import (
 	"context"
 	"fmt"
 	"log/slog"
 	"slices"
-
-	"github.com/paghooks/paghooks/idem/internal/spool"
 )
 
 // passSize is how many new events a pass stores before it ends early, so that the
@@ -22,17 +20,21 @@ const (
 
 // pass is one way through the files of a spool, the oldest first.
 type pass struct {
-	drainer *drainer
-	sink    sink            // the drainer's
-	stored  int             // events that Postgres did not have
-	left    int             // events that are left to the next pass
-	cause   error           // why the first of them was
-	behind  map[string]bool // lanes that have an event that is left, which is to be stored first
+	dir       *Dir
+	sink      Sink
+	enough    int // new events after which it ends early
+	maxEvents int // in a statement
+
+	files  int             // whose events are stored
+	stored int             // events that the sink did not have
+	left   int             // events that are left to the next pass
+	cause  error           // why the first of them was
+	behind map[string]bool // lanes that have an event that is left, which is to be stored first
 }
 
 // drainedFile is a file whose events are being stored.
 type drainedFile struct {
-	spool.File
+	File
 	damaged int      // records
 	left    bool     // some events are left to the next pass
 	refused [][]byte // records that Postgres does not take
@@ -40,22 +42,16 @@ type drainedFile struct {
 
 // drainedEvent is an event of a file.
 type drainedEvent struct {
-	spooled
+	Event
 	record []byte
 	file   *drainedFile
 }
 
-// runPass stores what the files hold. One file's events come after those of older
-// files, and those of a file in their order.
-func (d *drainer) runPass(ctx context.Context) error {
-	p := &pass{drainer: d, sink: d.sink, behind: make(map[string]bool)}
-	defer func() { d.stored += p.stored }()
-	files := d.dir.Files()
-	enough := passSize
-	if d.pausing {
-		enough = 1
-	}
-	for len(files) > 0 && p.stored < enough {
+// run stores what the files hold. One file's events come after those of older files, and
+// those of a file in their order.
+func (p *pass) run(ctx context.Context) error {
+	files := p.dir.Files()
+	for len(files) > 0 && p.stored < p.enough {
 		n := group(files)
 		if err := p.storeFiles(ctx, files[:n]); err != nil {
 			return err
@@ -69,7 +65,7 @@ func (d *drainer) runPass(ctx context.Context) error {
 }
 
 // group is how many of the files, from the first on, are stored together.
-func group(files []spool.File) (n int) {
+func group(files []File) (n int) {
 	events, bytes := 0, int64(0)
 	for _, f := range files {
 		events, bytes = events+f.Records, bytes+f.Size
@@ -83,12 +79,12 @@ func group(files []spool.File) (n int) {
 
 // storeFiles stores what is in files, up to one that cannot be read: which entities
 // the events in that are of is not known, and later ones must not pass them.
-func (p *pass) storeFiles(ctx context.Context, files []spool.File) error {
+func (p *pass) storeFiles(ctx context.Context, files []File) error {
 	var events []drainedEvent
 	var read []*drainedFile
 	var unread error
 	for _, f := range files {
-		records, damaged, err := p.drainer.dir.Read(f)
+		records, damaged, err := p.dir.Read(f)
 		if err != nil {
 			unread = fmt.Errorf("reading the spool: %w", err)
 			break
@@ -101,7 +97,7 @@ func (p *pass) storeFiles(ctx context.Context, files []spool.File) error {
 			}
 		}
 	}
-	if err := p.storeGroups(ctx, events, p.drainer.maxEvents); err != nil {
+	if err := p.storeGroups(ctx, events, p.maxEvents); err != nil {
 		return err
 	}
 	for _, f := range read {
@@ -112,7 +108,7 @@ func (p *pass) storeFiles(ctx context.Context, files []spool.File) error {
 
 // decode reads an event of f. If it cannot be stored, it is refused, and ok is false.
 func (p *pass) decode(ctx context.Context, f *drainedFile, record []byte) (e drainedEvent, ok bool) {
-	event, err := p.sink.decode(record)
+	event, err := p.sink.Decode(record)
 	e = drainedEvent{event, record, f}
 	if err != nil {
 		p.refuse(ctx, e, err)
@@ -138,29 +134,29 @@ func (p *pass) store(ctx context.Context, events []drainedEvent) error {
 	if len(events) == 0 {
 		return nil
 	}
-	all := make([]spooled, len(events))
+	all := make([]Event, len(events))
 	for n, e := range events {
-		all[n] = e.spooled
+		all[n] = e.Event
 	}
-	results, err := p.sink.insert(ctx, all)
+	results, err := p.sink.Insert(ctx, all)
 	if err == nil {
 		for n, r := range results {
-			if r.err != nil {
-				p.leave(events[n], r.err)
-			} else if r.isNew {
+			if r.Err != nil {
+				p.leave(events[n], r.Err)
+			} else if r.IsNew {
 				p.stored++
 			}
 		}
 		return nil
 	}
-	switch means := p.sink.meaning(err); {
-	case means == isClosed, means == isUnavailable:
+	switch means := p.sink.Meaning(err); {
+	case means == Closed, means == Unavailable:
 		return err
-	case len(events) > 1 && means == isHeld: // in eighths few and many such events are found in a short time
+	case len(events) > 1 && means == Held: // in eighths few and many such events are found in a short time
 		return p.storeGroups(ctx, events, (len(events)+7)/8)
 	case len(events) > 1:
 		return p.storeEach(ctx, events)
-	case means == isRefused:
+	case means == Refused:
 		p.refuse(ctx, events[0], err)
 	default:
 		p.leave(events[0], err)
@@ -185,7 +181,7 @@ func (p *pass) storeEach(ctx context.Context, events []drainedEvent) error {
 	const few = 8
 	before := p.left
 	for n, e := range events {
-		if p.left-before == n && n == few && p.sink.meaning(p.cause) != isHeld {
+		if p.left-before == n && n == few && p.sink.Meaning(p.cause) != Held {
 			return fmt.Errorf("storing events: %w", p.cause)
 		}
 		if err := p.store(ctx, p.notBehind([]drainedEvent{e})); err != nil {
@@ -208,8 +204,8 @@ func (p *pass) leave(e drainedEvent, cause error) {
 // refuse gives an event up. Others do not wait for it.
 func (p *pass) refuse(ctx context.Context, e drainedEvent, cause error) {
 	e.file.refused = append(e.file.refused, e.record)
-	p.sink.log(ctx, slog.LevelError, "webhook spool: Postgres refuses an event that the provider was told is kept; "+
-		"have the provider deliver it again once what the error says is put right", e.spooled, cause, slog.String("file", e.file.Name))
+	p.sink.Log(ctx, slog.LevelError, "webhook spool: Postgres refuses an event that the provider was told is kept; "+
+		"have the provider deliver it again once what the error says is put right", e.Event, cause, slog.String("file", e.file.Name))
 }
 
 // finish removes a file whose events are stored, and sets aside what is not.
@@ -217,9 +213,9 @@ func (p *pass) finish(ctx context.Context, f *drainedFile) {
 	if f.left {
 		return
 	}
-	p.drainer.files++
+	p.files++
 	if len(f.refused) > 0 {
-		name, err := p.drainer.dir.SetAsideRefused(f.File, f.refused)
+		name, err := p.dir.SetAsideRefused(f.File, f.refused)
 		if err != nil {
 			p.postpone(ctx, f, err)
 			return
@@ -227,12 +223,12 @@ func (p *pass) finish(ctx context.Context, f *drainedFile) {
 		p.logFile(ctx, "webhook spool: refused events are set aside; delete the file once they are delivered again", name, len(f.refused))
 	}
 	if f.damaged == 0 {
-		if err := p.drainer.dir.Remove(f.File); err != nil {
-			p.sink.log(ctx, slog.LevelError, "webhook spool: a file whose events are stored cannot be deleted: see that the disk can be written to", nil, err)
+		if err := p.dir.Remove(f.File); err != nil {
+			p.sink.Log(ctx, slog.LevelError, "webhook spool: a file whose events are stored cannot be deleted: see that the disk can be written to", nil, err)
 		}
 		return
 	}
-	name, err := p.drainer.dir.SetAsideDamaged(f.File)
+	name, err := p.dir.SetAsideDamaged(f.File)
 	if err != nil {
 		p.postpone(ctx, f, err)
 		return
@@ -244,10 +240,10 @@ func (p *pass) finish(ctx context.Context, f *drainedFile) {
 // postpone keeps a file, whose other events are stored, until it can be set aside.
 // Deliveries do not wait for that.
 func (p *pass) postpone(ctx context.Context, f *drainedFile, cause error) {
-	p.drainer.dir.Postpone(f.File)
-	p.sink.log(ctx, slog.LevelError, "webhook spool: a file with refused or damaged events cannot be set aside: it is tried again once the disk can be written to", nil, cause)
+	p.dir.Postpone(f.File)
+	p.sink.Log(ctx, slog.LevelError, "webhook spool: a file with refused or damaged events cannot be set aside: it is tried again once the disk can be written to", nil, cause)
 }
 
 func (p *pass) logFile(ctx context.Context, message, name string, events int) {
-	p.sink.log(ctx, slog.LevelError, message, nil, nil, slog.String("file", name), slog.Int("events", events))
+	p.sink.Log(ctx, slog.LevelError, message, nil, nil, slog.String("file", name), slog.Int("events", events))
 }

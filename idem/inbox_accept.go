@@ -1,0 +1,58 @@
+package idem
+
+import (
+	"context"
+	"net/http"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/paghooks/paghooks/idem/internal/batch"
+	"github.com/paghooks/paghooks/idem/internal/notify"
+	"github.com/paghooks/paghooks/idem/internal/store"
+)
+
+// NewInbox returns an inbox for the events of source, with its settings at
+// their defaults. The tables must exist: see [Migrate].
+//
+// It panics if the source's name cannot be used: see [Source].
+func NewInbox(pool *pgxpool.Pool, source Source) *Inbox {
+	i := &Inbox{
+		Common:      newCommon(pool, source, 30*time.Second),
+		Workers:     max(1, int(pool.Config().MaxConns)*3/4),
+		StopTimeout: 10 * time.Second,
+		MaxAttempts: 20,
+		MaxCrashes:  3,
+		Backoff:     DefaultBackoff,
+		Poll:        time.Second,
+		sender:      notify.NewSender(pool, channel),
+		wake:        make(chan struct{}, 1),
+	}
+	size := func(e store.Incoming) int { return len(e.Payload) }
+	i.writer, i.held = batch.NewWriter(i.storeAll, size), batch.NewWriter(i.storeAll, size)
+	return i
+}
+
+// ServeHTTP receives one delivery as [Processor.ServeHTTP] does, and answers
+// 200 once the event is on disk, in Postgres or in the Spool.
+func (i *Inbox) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	i.serve(w, r, i.accept, i.dryDelivery)
+}
+
+// Accept stores one verified event without HTTP, as [Processor.Accept] processes
+// it: a nil error means that the event need not come again. After an error it may be
+// stored nevertheless, a little later: leave e.Payload as it is.
+func (i *Inbox) Accept(ctx context.Context, e Event) (Outcome, error) {
+	return i.accept(ctx, e, time.Now())
+}
+
+// accept is Accept of a delivery that came at start.
+func (i *Inbox) accept(ctx context.Context, e Event, start time.Time) (Outcome, error) {
+	return i.receive(ctx, e, start, storeTime, func(ctx context.Context, e Event) result {
+		row := store.Incoming{Event: e.row(), Trace: i.Carrier(ctx, e)}
+		if i.Spool != nil {
+			return i.storeOrSpool(ctx, row)
+		}
+		return i.storeInPostgres(ctx, row)
+	})
+}

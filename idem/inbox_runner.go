@@ -1,0 +1,71 @@
+package idem
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"slices"
+	"sync"
+	"sync/atomic"
+
+	"github.com/paghooks/paghooks/idem/internal/store"
+)
+
+// errStopped is why handlers are canceled when their workers are stopped.
+var errStopped = errors.New("the workers were stopped: the next ones go on with it")
+
+// runner is one call of Run or Drain.
+type runner struct {
+	inbox    *Inbox
+	attempts context.Context         // of the handlers
+	cancel   context.CancelCauseFunc // ends them
+	free     chan struct{}           // has an element for each worker that is free
+	workers  sync.WaitGroup
+	timedOut atomic.Int64 // handlers that did not return when they were stopped
+	position position
+
+	postponed atomic.Bool // since drain looked last, an event became due a moment later
+	searchAll atomic.Bool // the next search is to begin at the start: a claim has ended without a word
+
+	alive     context.Context // as long as anything is claimed
+	stopSigns context.CancelFunc
+	signing   sync.WaitGroup // what gives signs of life
+	channel   string         // that is listened to; "" for none
+	signs     *signs
+	begun     bool
+
+	mu      sync.Mutex
+	running map[string]bool // the row keys of what is claimed
+}
+
+func (i *Inbox) newRunner(ctx context.Context) *runner {
+	r := &runner{inbox: i, free: make(chan struct{}, i.Workers), signs: newSigns(i.source.Name()), running: make(map[string]bool)}
+	r.alive, r.stopSigns = context.WithCancel(context.WithoutCancel(ctx))
+	r.attempts, r.cancel = context.WithCancelCause(context.WithoutCancel(ctx))
+	for range i.Workers {
+		r.free <- struct{}{}
+	}
+	return r
+}
+
+// hold notes that an event is claimed, and is being processed.
+func (r *runner) hold(c store.Claim) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.running[c.RowKey()] = true
+}
+
+// let is for when it is not being processed any more. If its claim could not be ended, the
+// next search finds it.
+func (r *runner) let(c store.Claim) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.running, c.RowKey())
+}
+
+// held returns the row keys of what is being processed.
+func (r *runner) held() []string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.AppendSeq(make([]string, 0, len(r.running)), maps.Keys(r.running))
+}

@@ -1,0 +1,123 @@
+package idem
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/paghooks/paghooks/idem/internal/pgtx"
+	"github.com/paghooks/paghooks/idem/internal/store"
+)
+
+// Replayed counts what became of replayed events.
+type Replayed struct {
+	Done      int // done now
+	Failed    int // failed again, do not decode, or wait for an earlier event of their entity; still kept
+	Unhandled int // no handler, or ignored: left as they are
+}
+
+// runAll runs the events that f chooses, by replay or dryReplay.
+func (c *Common) runAll(
+	ctx context.Context, f Filter, run func(context.Context, StoredEvent) (Outcome, error), ran func(Replayed, Event, error),
+) (Replayed, error) {
+	keys, err := c.find(ctx, f)
+	if err != nil {
+		return Replayed{}, fmt.Errorf("idem: listing events: %w", explain(err))
+	}
+	return c.runKeys(ctx, keys, Replayed{}, run, ran)
+}
+
+// runKeys runs events by their row keys, and calls ran after each, with the sum
+// until then, and why the event failed, if it did. It adds to sum. It ends with the error of the
+// first event whose outcome is not counted: that would stop every other one, too.
+func (c *Common) runKeys(
+	ctx context.Context, keys []string, sum Replayed, run func(context.Context, StoredEvent) (Outcome, error), ran func(Replayed, Event, error),
+) (Replayed, error) {
+	for s, err := range c.load(ctx, keys) {
+		if err != nil {
+			return sum, err
+		}
+		outcome, failure := Retrying, ctx.Err()
+		if failure == nil {
+			outcome, failure = run(ctx, s)
+		}
+		switch outcome {
+		case Done:
+			sum.Done++
+		case Parked:
+			sum.Failed++
+		case Unhandled, Ignored:
+			sum.Unhandled++
+		case Duplicate: // done by another meanwhile
+		default:
+			return sum, fmt.Errorf("idem: replay stopped at %s %s: %w", s.Type, s.ID, failure)
+		}
+		ran(sum, s.Event, failure)
+	}
+	return sum, nil
+}
+
+// replay is an attempt of a stored event, traced and observed.
+func (c *Common) replay(ctx context.Context, stored StoredEvent) (Outcome, error) {
+	e := stored.Event
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), c.Timeout)
+	defer cancel()
+	ctx, s := c.startSpan(ctx, StageAttempt, e, stored.Carrier, time.Now())
+	outcome, err := c.replayOne(ctx, e)
+	s.report(ctx, Observation{Event: e, Outcome: outcome, Err: wrap(e, err)})
+	return outcome, err
+}
+
+var errEarlier = errors.New("an earlier event of the same entity is not done, or one is being processed: replay or discard that first, or replay this again")
+
+// replayOne is an attempt of a stored event. Every failure of the event's own is
+// Parked: it is kept.
+func (c *Common) replayOne(ctx context.Context, e Event) (Outcome, error) {
+	work, err := c.route(e)
+	switch {
+	case err != nil:
+		return Parked, errors.Join(err, c.endHeld(ctx, e, store.Parked, err))
+	case work == nil || c.ignores(e):
+		if err := c.endHeld(ctx, e, store.Unhandled, nil); err != nil {
+			return Retrying, err
+		}
+		return Unhandled, nil
+	}
+	var found store.Found
+	outcome, err := c.execute(ctx, attempt{
+		event: e, work: work,
+		mark:        c.markStored(e, append([]string{store.Pending}, kept...)...),
+		ifNotMarked: func(b *pgx.Batch) { store.Look(b, e.row(), &found) },
+		atCommit:    promote(e, nil),
+	})
+	switch {
+	case outcome == Retrying && !pgtx.WorkFailed(err) && pgtx.TookTooLong(err) && c.answers(ctx):
+		return Parked, errEarlier // it was waited for
+	case outcome == Duplicate && (isKept(found.State) || found.State == store.Pending):
+		return Parked, errEarlier
+	case outcome == Retrying && pgtx.WorkFailed(err):
+		finishing, cancel := pgtx.Finish(ctx)
+		defer cancel()
+		_, counting := store.CountFailure(finishing, c.pool, e.row(), errorText(err), math.MaxInt32, store.Parked, c.PassParked)
+		return Parked, errors.Join(err, counting)
+	}
+	return outcome, err
+}
+
+// answers tells whether Postgres does, also when ctx is over.
+func (c *Common) answers(ctx context.Context) bool {
+	return pgtx.Ask(context.WithoutCancel(ctx), c.pool, func(ctx context.Context, conn *pgxpool.Conn) error { return conn.Ping(ctx) }) == nil
+}
+
+// endHeld ends the turn of an event that cannot be processed, if it was held.
+func (c *Common) endHeld(ctx context.Context, e Event, state string, cause error) error {
+	_, err := ask(ctx, c.pool, func(ctx context.Context, db store.DB) (struct{}, error) {
+		return struct{}{}, store.EndHeld(ctx, db, e.row(), state, errorText(cause), c.PassParked)
+	})
+	return err
+}
