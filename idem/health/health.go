@@ -33,7 +33,7 @@ type Health struct {
 var _ http.Handler = (*Health)(nil)
 
 // Part is a part of a program that says how it is: an [*idem.Processor], an
-// [*idem.Inbox], an [*idem.Outbox], an [*idem.Relay], a canary, or one of the
+// [*idem.Inbox], an outbox, an [*idem.Relay], a canary, or one of the
 // application's own. Examine may be called from many goroutines. It should end with ctx.
 type Part interface {
 	Examine(ctx context.Context, limits idem.Limits) []idem.Check
