@@ -17,7 +17,7 @@ import (
 //
 // The exported fields are settings: change them before the first event.
 type Common struct {
-	Receiving
+	Endpoint
 
 	// Timeout is how long an attempt may take: getting a connection, the
 	// handler, the commit. The handler's context ends then. Default: 8 seconds
@@ -61,7 +61,7 @@ type Common struct {
 
 func newCommon(pool *pgxpool.Pool, source Source, timeout time.Duration) Common {
 	return Common{
-		Receiving: newReceiving(source),
+		Endpoint:  NewEndpoint(source),
 		Timeout:   timeout,
 		Retention: 45 * 24 * time.Hour,
 		pool:      pool,

@@ -87,17 +87,17 @@
 //
 // # The ways of an event
 //
-//	inline   Receiving.serve → Source.Open → Processor.Accept → attempt → answer
+//	inline   Endpoint.Open → Source.Open → Processor.Accept → attempt → answer
 //	                                             │                 │
 //	                               one attempt per event   begin + mark done │ handler │ commit
 //
-//	inbox    Receiving.serve → Source.Open → Inbox.Accept → answer
+//	inbox    Endpoint.Open → Source.Open → Inbox.Accept → answer
 //	                                             │
 //	                             one insert for all that wait: pending
 //	                                             ┆ Postgres does not take it
 //	                             a file of the spool ┄ drain ┄ the same insert
 //
-//	relay    Receiving.serve → Source.Open → Relay.Accept → Publisher → answer
+//	relay    Endpoint.Open → Source.Open → Relay.Accept → Publisher → answer
 //	                                             ┆
 //	                                    broker → Consume → Relayed → Inbox.Accept or Processor.Accept
 //

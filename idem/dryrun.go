@@ -97,11 +97,11 @@ func (c *Common) dryReplay(ctx context.Context, s StoredEvent) (Outcome, error) 
 
 // dryDelivery is what [DryRunHeader] asks for: a dry run of the event's handler,
 // or of what stands for it in a canary's.
-func (c *Common) dryDelivery(ctx context.Context, e Event) (Outcome, error) {
-	if e.Type == CanaryType {
-		return c.dry(ctx, e, c.tryCanary)
+func (c *Common) dryDelivery(ctx context.Context, d Delivery) (Outcome, error) {
+	if d.Event.Type == CanaryType {
+		return c.dry(ctx, d.Event, c.tryCanary)
 	}
-	return c.DryRun(ctx, e)
+	return c.DryRun(ctx, d.Event)
 }
 
 // tryCanary marks a canary's event, does nothing, and rolls back.

@@ -33,7 +33,7 @@ func (x *examination) because(err error) {
 
 // Examine reports how deliveries went: whether fewer than MaxFailures in a row have
 // failed. See package health.
-func (in *Receiving) Examine(_ context.Context, limits Limits) []Check {
+func (in *Endpoint) Examine(_ context.Context, limits Limits) []Check {
 	x := &examination{limits: limits, source: in.source.Name()}
 	in.examineDeliveries(x)
 	return x.checks
@@ -131,7 +131,7 @@ func (c *Common) examineReceiver(ctx context.Context, limits Limits) *examinatio
 }
 
 // examineDeliveries adds whether deliveries fail.
-func (in *Receiving) examineDeliveries(x *examination) {
+func (in *Endpoint) examineDeliveries(x *examination) {
 	if x.limits.MaxFailures <= 0 {
 		return
 	}

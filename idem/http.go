@@ -1,7 +1,6 @@
 package idem
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -11,26 +10,30 @@ import (
 	"github.com/paghooks/paghooks/idem/internal/pgtx"
 )
 
-// serve opens a delivery, accepts it or has a dry run of it, and answers.
-func (in *Receiving) serve(
-	w http.ResponseWriter, r *http.Request,
-	accept func(context.Context, Event, time.Time) (Outcome, error), dryRun func(context.Context, Event) (Outcome, error),
-) {
-	start := time.Now()
+// Open has the source verify and name a delivery, within the time and the size that are
+// allowed. ok is false if it could not be opened: then it is answered and reported.
+func (in *Endpoint) Open(w http.ResponseWriter, r *http.Request) (d Delivery, ok bool) {
+	d.begun = time.Now()
 	e, err := in.open(w, r)
-	switch {
-	case err != nil:
-		in.refuse(w, r, start, err)
-	case r.Header.Get(DryRunHeader) != "":
-		outcome, err := dryRun(r.Context(), e)
-		if err != nil {
-			in.logError(r.Context(), "webhook dry run failed", e, err)
-		}
-		respond(w, http.StatusServiceUnavailable, fmt.Sprintf(`{"received":false,"dry_run":%q}`, outcome))
-	default:
-		outcome, _ := accept(r.Context(), e, start)
-		answer(w, outcome)
+	if err != nil {
+		in.refuse(w, r, d.begun, err)
+		return d, false
 	}
+	d.Event, d.DryRun = e, r.Header.Get(DryRunHeader) != ""
+	return d, true
+}
+
+// Answer answers a delivery with its outcome: 200 if that is acknowledged, and 503 if it is
+// not, or in a dry run, whose error it logs.
+func (in *Endpoint) Answer(w http.ResponseWriter, r *http.Request, d Delivery, o Outcome, err error) {
+	if !d.DryRun {
+		answer(w, o)
+		return
+	}
+	if err != nil {
+		in.logError(r.Context(), "webhook dry run failed", d.Event, err)
+	}
+	respond(w, http.StatusServiceUnavailable, fmt.Sprintf(`{"received":false,"dry_run":%q}`, o))
 }
 
 // readTime is how long a delivery may take to arrive.
@@ -38,7 +41,7 @@ const readTime = 8 * time.Second
 
 // open has the source verify and read a delivery, within the time and the size
 // that are allowed.
-func (in *Receiving) open(w http.ResponseWriter, r *http.Request) (e Event, err error) {
+func (in *Endpoint) open(w http.ResponseWriter, r *http.Request) (e Event, err error) {
 	if r.Method != http.MethodPost {
 		w.Header().Set("Allow", http.MethodPost)
 		return e, &rejection{http.StatusMethodNotAllowed, fmt.Errorf("idem: method is %s: a delivery is a POST", r.Method)}
@@ -56,7 +59,7 @@ func (in *Receiving) open(w http.ResponseWriter, r *http.Request) (e Event, err 
 
 // refuse answers what could not be opened: 401 if it is not genuine, the status of its
 // rejection if it is no delivery at all, 503 if that could not be determined.
-func (in *Receiving) refuse(w http.ResponseWriter, r *http.Request, start time.Time, err error) {
+func (in *Endpoint) refuse(w http.ResponseWriter, r *http.Request, start time.Time, err error) {
 	o := Observation{Outcome: Retrying, Err: err}
 	status, body := http.StatusServiceUnavailable, `{"received":false}`
 	var rejected *rejection

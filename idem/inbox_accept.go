@@ -36,19 +36,28 @@ func NewInbox(pool *pgxpool.Pool, source Source) *Inbox {
 // ServeHTTP receives one delivery as [Processor.ServeHTTP] does, and answers
 // 200 once the event is on disk, in Postgres or in the Spool.
 func (i *Inbox) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	i.serve(w, r, i.accept, i.dryDelivery)
+	d, ok := i.Open(w, r)
+	if !ok {
+		return
+	}
+	accept := i.accept
+	if d.DryRun {
+		accept = i.dryDelivery
+	}
+	outcome, err := accept(r.Context(), d)
+	i.Answer(w, r, d, outcome, err)
 }
 
 // Accept stores one verified event without HTTP, as [Processor.Accept] processes
 // it: a nil error means that the event need not come again. After an error it may be
 // stored nevertheless, a little later: leave e.Payload as it is.
 func (i *Inbox) Accept(ctx context.Context, e Event) (Outcome, error) {
-	return i.accept(ctx, e, time.Now())
+	return i.accept(ctx, Delivery{Event: e})
 }
 
-// accept is Accept of a delivery that came at start.
-func (i *Inbox) accept(ctx context.Context, e Event, start time.Time) (Outcome, error) {
-	return i.receive(ctx, e, start, storeTime, func(ctx context.Context, e Event) result {
+// accept is Accept of a delivery.
+func (i *Inbox) accept(ctx context.Context, d Delivery) (Outcome, error) {
+	return i.receive(ctx, d, storeTime, func(ctx context.Context, e Event) result {
 		row := store.Incoming{Event: e.row(), Trace: i.Carrier(ctx, e)}
 		if i.Spool != nil {
 			return i.storeOrSpool(ctx, row)

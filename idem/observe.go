@@ -18,7 +18,7 @@ const (
 )
 
 // Observation is what became of a delivery, or of an attempt at a stored event. See
-// [Receiving.Observe].
+// [Endpoint.Observe].
 type Observation struct {
 	Source   string // the source's name, also when the delivery is refused
 	Stage    Stage
@@ -53,7 +53,7 @@ func (o Observation) Lag() (lag time.Duration, ok bool) {
 }
 
 // label is the label of an event.
-func (in *Receiving) label(e Event) string {
+func (in *Endpoint) label(e Event) string {
 	if e.ID == "" {
 		return ""
 	}
@@ -70,7 +70,7 @@ func (in *Receiving) label(e Event) string {
 
 // observe logs an observation, and gives it to the application. A panic of its
 // code is logged, and has no other effect.
-func (in *Receiving) observe(ctx context.Context, o Observation) {
+func (in *Endpoint) observe(ctx context.Context, o Observation) {
 	_ = pgtx.Protect(func() error { in.log(ctx, o); return nil }) // a panic of the logger leaves nobody to tell
 	if in.Observe == nil {
 		return
@@ -80,7 +80,7 @@ func (in *Receiving) observe(ctx context.Context, o Observation) {
 	}
 }
 
-func (in *Receiving) log(ctx context.Context, o Observation) {
+func (in *Endpoint) log(ctx context.Context, o Observation) {
 	level := o.level()
 	if in.Logger == nil || !in.Logger.Enabled(ctx, level) {
 		return
@@ -113,7 +113,7 @@ func (o Observation) level() slog.Level {
 }
 
 // logError logs what went wrong beside an event, or without one.
-func (in *Receiving) logError(ctx context.Context, message string, e Event, err error) {
+func (in *Endpoint) logError(ctx context.Context, message string, e Event, err error) {
 	attrs := []slog.Attr{slog.String("source", in.source.Name()), slog.String("error", explain(err).Error())}
 	if e.ID != "" {
 		attrs = append(attrs, nameAttrs(e)...)
@@ -122,7 +122,7 @@ func (in *Receiving) logError(ctx context.Context, message string, e Event, err 
 }
 
 // logFirstConflict logs, once for an event, that two bodies have its id.
-func (in *Receiving) logFirstConflict(ctx context.Context, e Event, found store.Found) {
+func (in *Endpoint) logFirstConflict(ctx context.Context, e Event, found store.Found) {
 	if !found.FirstConflict {
 		return
 	}
@@ -132,7 +132,7 @@ func (in *Receiving) logFirstConflict(ctx context.Context, e Event, found store.
 }
 
 // logAttrs logs a line, unless the logger panics.
-func (in *Receiving) logAttrs(ctx context.Context, level slog.Level, message string, attrs []slog.Attr) {
+func (in *Endpoint) logAttrs(ctx context.Context, level slog.Level, message string, attrs []slog.Attr) {
 	if in.Logger == nil {
 		return
 	}

@@ -74,7 +74,16 @@ func NewProcessor(pool *pgxpool.Pool, source Source) *Processor {
 //	413  the body is larger than MaxBody
 //	503  not stored: it must be delivered again; or a dry run, see [DryRunHeader]
 func (p *Processor) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	p.serve(w, r, p.accept, p.dryDelivery)
+	d, ok := p.Open(w, r)
+	if !ok {
+		return
+	}
+	accept := p.accept
+	if d.DryRun {
+		accept = p.dryDelivery
+	}
+	outcome, err := accept(r.Context(), d)
+	p.Answer(w, r, d, outcome, err)
 }
 
 // Accept processes one verified event without HTTP, for deliveries that arrive
@@ -89,12 +98,12 @@ func (p *Processor) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 //
 // The event is processed even if ctx is canceled meanwhile, until Timeout.
 func (p *Processor) Accept(ctx context.Context, e Event) (Outcome, error) {
-	return p.accept(ctx, e, time.Now())
+	return p.accept(ctx, Delivery{Event: e})
 }
 
-// accept is Accept of a delivery that came at start.
-func (p *Processor) accept(ctx context.Context, e Event, start time.Time) (Outcome, error) {
-	return p.receive(ctx, e, start, p.Timeout, func(ctx context.Context, e Event) result {
+// accept is Accept of a delivery.
+func (p *Processor) accept(ctx context.Context, d Delivery) (Outcome, error) {
+	return p.receive(ctx, d, p.Timeout, func(ctx context.Context, e Event) result {
 		same := e.row().RowKey() + "\x00" + string(e.Payload) // another body is a conflict; no name has a NUL
 		return p.flights.do(ctx, same, func() result { return p.process(ctx, e) })
 	})

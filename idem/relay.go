@@ -38,10 +38,10 @@ import (
 // handlers and no stored events: dry runs and canaries go to the address of one of
 // those.
 //
-// The exported fields, and those of [Receiving], are settings: change them before the
+// The exported fields, and those of [Endpoint], are settings: change them before the
 // first event.
 type Relay struct {
-	Receiving
+	Endpoint
 
 	// Timeout is how long publishing an event may take. The provider waits
 	// meanwhile, Asaas for 10 seconds. With a Fallback, the broker has half of it.
@@ -73,7 +73,7 @@ const minSecret = 32
 func NewRelay(source Source, p broker.Publisher, secret string) *Relay {
 	checkSecret(secret)
 	return &Relay{
-		Receiving: newReceiving(source),
+		Endpoint:  NewEndpoint(source),
 		Timeout:   8 * time.Second,
 		publisher: p,
 		secret:    func() string { return secret },
@@ -89,36 +89,45 @@ func checkSecret(secret string) {
 // ServeHTTP receives one delivery as [Processor.ServeHTTP] does, and answers 200 once
 // the broker has confirmed the event.
 func (r *Relay) ServeHTTP(w http.ResponseWriter, req *http.Request) {
-	r.serve(w, req, r.accept, r.dryRun)
+	d, ok := r.Open(w, req)
+	if !ok {
+		return
+	}
+	accept := r.accept
+	if d.DryRun {
+		accept = r.dryRun
+	}
+	outcome, err := accept(req.Context(), d)
+	r.Answer(w, req, d, outcome, err)
 }
 
 // Accept publishes one verified event without HTTP: a nil error means that the event
 // need not come again.
 func (r *Relay) Accept(ctx context.Context, e Event) (Outcome, error) {
-	return r.accept(ctx, e, time.Now())
+	return r.accept(ctx, Delivery{Event: e})
 }
 
-// accept is Accept of a delivery that came at start.
-func (r *Relay) accept(ctx context.Context, e Event, start time.Time) (Outcome, error) {
-	return r.receive(ctx, e, start, r.Timeout, r.relay)
+// accept is Accept of a delivery.
+func (r *Relay) accept(ctx context.Context, d Delivery) (Outcome, error) {
+	return r.Receive(ctx, d, r.Timeout, r.relay)
 }
 
 // relay hands the event to the broker, or else to the Fallback. If that took what the
 // broker did not, the error says why the broker did not.
-func (r *Relay) relay(ctx context.Context, e Event) result {
+func (r *Relay) relay(ctx context.Context, e Event) (Outcome, error) {
 	err := r.publish(ctx, e)
 	if err == nil {
-		return result{outcome: Published}
+		return Published, nil
 	}
 	err = fmt.Errorf("the broker has not confirmed the event: %w", err)
 	if r.Fallback == nil {
-		return result{outcome: Retrying, err: err}
+		return Retrying, err
 	}
 	outcome, fallbackErr := r.fallBack(ctx, e)
 	if fallbackErr != nil {
-		return result{outcome: Retrying, err: errors.Join(err, fallbackErr)}
+		return Retrying, errors.Join(err, fallbackErr)
 	}
-	return result{outcome: outcome, err: err}
+	return outcome, err
 }
 
 // publish publishes the event.
@@ -185,6 +194,6 @@ func (r *Relay) message(e Event) broker.Message {
 }
 
 // dryRun says that there is nothing to try.
-func (r *Relay) dryRun(context.Context, Event) (Outcome, error) {
+func (r *Relay) dryRun(context.Context, Delivery) (Outcome, error) {
 	return Published, errors.New("idem: a relay has no handlers: send dry runs and canaries to the address of a Processor or an Inbox")
 }

@@ -16,7 +16,7 @@ func FuzzSealedEventComesBack(f *testing.F) {
 	f.Add("\xe7/\x00", "e", "", "", int64(0), 0, []byte{}) // a scope need not be text
 	f.Add("", "a", "", "", int64(253402300799), 999_999_999, []byte{})
 	f.Fuzz(func(t *testing.T, scope, id, eventType, key string, sec int64, nsec int, payload []byte) {
-		r := newReceiving(&strangers{})
+		r := NewEndpoint(&strangers{})
 		at := time.Unix(sec, int64(nsec)).UTC()
 		e, err := r.normalize(Event{Scope: scope, ID: id, Type: eventType, Key: key, OccurredAt: at, Payload: payload})
 		if err != nil {

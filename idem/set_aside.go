@@ -3,7 +3,6 @@ package idem
 import (
 	"bytes"
 	"context"
-	"time"
 )
 
 // setAsideMark begins the payload of what [Relayed] sets aside, whatever the reason. No
@@ -20,7 +19,7 @@ func withoutSetAsideMark(body []byte) []byte { return bytes.TrimPrefix(body, []b
 func (c *Common) setAside(ctx context.Context, body []byte, cause error) error {
 	payload := append([]byte(setAsideMark), withoutSetAsideMark(body)...)
 	e := Event{Source: c.source.Name(), ID: BodyID(payload), Payload: payload}
-	_, err := c.receive(ctx, e, time.Now(), storeTime, func(ctx context.Context, e Event) result {
+	_, err := c.receive(ctx, Delivery{Event: e}, storeTime, func(ctx context.Context, e Event) result {
 		return c.keep(ctx, e, StateUnhandled, cause)
 	})
 	return err

@@ -39,13 +39,13 @@ type Span struct {
 
 // span is a delivery or an attempt that has begun.
 type span struct {
-	receiving *Receiving
+	receiving *Endpoint
 	Span
 	end func(Observation)
 }
 
 // startSpan begins a span. Its report must follow.
-func (in *Receiving) startSpan(ctx context.Context, stage Stage, e Event, carrier string, begun time.Time) (context.Context, *span) {
+func (in *Endpoint) startSpan(ctx context.Context, stage Stage, e Event, carrier string, begun time.Time) (context.Context, *span) {
 	s := &span{
 		receiving: in,
 		Span:      Span{Stage: stage, Event: e, Label: in.label(e), Begun: begun, Carrier: carrier},
@@ -70,7 +70,7 @@ func (in *Receiving) startSpan(ctx context.Context, stage Stage, e Event, carrie
 }
 
 // Carrier returns the Tracer's Carrier, to store it with an event; "" without a Tracer.
-func (in *Receiving) Carrier(ctx context.Context, e Event) (text string) {
+func (in *Endpoint) Carrier(ctx context.Context, e Event) (text string) {
 	if in.Tracer == nil {
 		return ""
 	}

@@ -10,7 +10,7 @@ import (
 	"github.com/paghooks/paghooks/idem"
 )
 
-// tally counts what became of events, as [idem.Receiving.Observe] tells. An
+// tally counts what became of events, as [idem.Endpoint.Observe] tells. An
 // application has metrics here.
 type tally struct {
 	events                         int64

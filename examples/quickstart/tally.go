@@ -14,7 +14,7 @@ import (
 )
 
 // tally counts what became of deliveries and of the work on them, as
-// [idem.Receiving.Observe] tells.
+// [idem.Endpoint.Observe] tells.
 type tally struct {
 	mu      sync.Mutex
 	counts  counts

@@ -65,7 +65,7 @@
 //
 // A message that is larger than the server's max_payload, 1 MiB by default, or than the
 // stream's MaxMsgSize, is an error immediately. A relay's message is the provider's body
-// and a few hundred bytes: let max_payload be above [idem.Receiving].MaxBody, whose
+// and a few hundred bytes: let max_payload be above [idem.Endpoint].MaxBody, whose
 // default is 1 MiB too, or give the relay a Fallback. Otherwise the provider delivers
 // such an event in vain until it gives up.
 //

@@ -13,11 +13,12 @@ import (
 	"github.com/paghooks/paghooks/idem/internal/pgtx"
 )
 
-// Receiving is what [Processor], [Inbox] and [Relay] have in common: how deliveries
-// are received. Use it through them.
+// Endpoint is the receiving end of one source's deliveries, which [Processor], [Inbox] and
+// [Relay] have in common. A receiver of another kind embeds one: its ServeHTTP calls
+// [Endpoint.Open], hands the event to [Endpoint.Receive], and calls [Endpoint.Answer].
 //
 // The exported fields are settings: change them before the first event.
-type Receiving struct {
+type Endpoint struct {
 	// MaxBody is how many bytes of a body are read; a larger one is answered
 	// with 413. Default: 1 MiB.
 	MaxBody int64
@@ -39,9 +40,11 @@ type Receiving struct {
 	failures atomic.Int64 // deliveries that were not acknowledged, in a row: see Health
 }
 
-func newReceiving(source Source) Receiving {
+// NewEndpoint returns an endpoint for the events of source, with its settings at their
+// defaults. It panics if the source's name cannot be used: see [Source].
+func NewEndpoint(source Source) Endpoint {
 	checkSource(source)
-	return Receiving{MaxBody: 1 << 20, Logger: slog.Default(), source: source}
+	return Endpoint{MaxBody: 1 << 20, Logger: slog.Default(), source: source}
 }
 
 // checkSettings finds a setting that makes no sense.
@@ -55,7 +58,7 @@ func checkSettings(of string, sensible map[string]bool) error {
 }
 
 // SourceName returns the name of the source whose events these are.
-func (in *Receiving) SourceName() string { return in.source.Name() }
+func (in *Endpoint) SourceName() string { return in.source.Name() }
 
 // result is what became of one delivery.
 type result struct {
@@ -64,12 +67,36 @@ type result struct {
 	err      error
 }
 
-// receive has accept process or store an event that came at start, and reports what
-// became of it. accept has limit for that, also when the sender does not wait so long.
-func (in *Receiving) receive(
-	ctx context.Context, e Event, start time.Time, limit time.Duration, accept func(context.Context, Event) result,
+// Delivery is a verified event that has arrived.
+type Delivery struct {
+	Event  Event
+	DryRun bool // it has [DryRunHeader]: nothing may be stored, and it is not for Receive
+
+	begun time.Time // when its first byte came; zero if it did not come by HTTP
+}
+
+// Receive calls process with the event, once it can be stored whatever its body says, and
+// reports the result to Logger, Observe and Tracer. process has limit to finish; the
+// sender's disconnecting does not cancel it. For a type that the source ignores it is not
+// called. The error is nil if the outcome is acknowledged.
+func (in *Endpoint) Receive(
+	ctx context.Context, d Delivery, limit time.Duration, process func(context.Context, Event) (Outcome, error),
 ) (Outcome, error) {
-	e, err := in.normalize(e)
+	return in.receive(ctx, d, limit, func(ctx context.Context, e Event) result {
+		outcome, err := process(ctx, e)
+		return result{outcome: outcome, err: err}
+	})
+}
+
+// receive is Receive for a process that may find a conflict.
+func (in *Endpoint) receive(
+	ctx context.Context, d Delivery, limit time.Duration, process func(context.Context, Event) result,
+) (Outcome, error) {
+	start := d.begun
+	if start.IsZero() {
+		start = time.Now()
+	}
+	e, err := in.normalize(d.Event)
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), limit)
 	defer cancel()
 	ctx, s := in.startSpan(ctx, StageDelivery, e, "", start)
@@ -80,7 +107,7 @@ func (in *Receiving) receive(
 	case in.ignores(e):
 		r = result{outcome: Ignored}
 	default:
-		r = accept(ctx, e)
+		r = process(ctx, e)
 	}
 	err = wrap(e, r.err)
 	s.report(ctx, Observation{Event: e, Outcome: r.outcome, Conflict: r.conflict, Err: err})
@@ -92,7 +119,7 @@ func (in *Receiving) receive(
 
 // normalize makes sure that an event can be stored, whatever its body says: a
 // genuine event is never refused because of its bytes.
-func (in *Receiving) normalize(e Event) (Event, error) {
+func (in *Endpoint) normalize(e Event) (Event, error) {
 	switch e.Source {
 	case "":
 		e.Source = in.source.Name()
@@ -125,7 +152,7 @@ func (in *Receiving) normalize(e Event) (Event, error) {
 }
 
 // ignores is the source's Ignores. Where that panics the event is stored.
-func (in *Receiving) ignores(e Event) (yes bool) {
+func (in *Endpoint) ignores(e Event) (yes bool) {
 	if isSetAside(e) {
 		return false
 	}
@@ -137,7 +164,7 @@ func (in *Receiving) ignores(e Event) (yes bool) {
 }
 
 // route is the source's Route. A panic in a decoder is a decode error.
-func (in *Receiving) route(e Event) (work Work, err error) {
+func (in *Endpoint) route(e Event) (work Work, err error) {
 	if isSetAside(e) {
 		return nil, nil
 	}
@@ -149,7 +176,7 @@ func (in *Receiving) route(e Event) (work Work, err error) {
 }
 
 // countFailures counts the deliveries in a row that were not acknowledged.
-func (in *Receiving) countFailures(o Observation) {
+func (in *Endpoint) countFailures(o Observation) {
 	if o.Stage != StageDelivery {
 		return
 	}
