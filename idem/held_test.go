@@ -119,7 +119,6 @@ func (s *till) accepts(p *idem.Processor, e idem.Event, want idem.Outcome) {
 func TestRefundIsBookedAfterThePaymentThatWasParked(t *testing.T) {
 	t.Parallel()
 	s := newTill(t)
-	health := s.newHealth(s.processor)
 	s.fails("received")
 	s.wantAnswer(about("received", "paid", "o1"), http.StatusOK)
 	s.wantHealth("nothing waits for it", s.newHealth(s.processor), "", "")
@@ -130,7 +129,7 @@ func TestRefundIsBookedAfterThePaymentThatWasParked(t *testing.T) {
 	s.wantLedger("other paid")
 	s.wantRow("refund", "(state, attempts, last_error)", `(parked,0,"waits for received")`)
 	s.wantPayload("refund", about("refund", "refunded", "o1"))
-	s.wantHealth("one waits", health, "held", "1 events of 1 entities wait for a parked one: first 1 of o1, refunded, for received")
+	s.wantHealth("one waits", s.newHealth(s.processor), "held", "1 events of 1 entities wait for a parked one: first 1 of o1, refunded, for received")
 	blocked, err := s.processor.Blocked(t.Context())
 	if err != nil || len(blocked) != 1 || blocked[0].ID != "received" || blocked[0].Key != "o1" || blocked[0].Waiting != 1 {
 		t.Errorf("Blocked = %+v, %v, want o1 with one behind received", blocked, err)

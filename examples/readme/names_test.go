@@ -14,6 +14,7 @@ var (
 	testName   = regexp.MustCompile(`\bTest[A-Z]\w+`)
 	testFunc   = regexp.MustCompile(`(?m)^func (Test\w+)\(`)
 	inlineCode = regexp.MustCompile("`[^`\n]+`")
+	oldName    = regexp.MustCompile("(?m)^\\| `[^|]*\\|") // the first column of the changelog's table
 	goName     = regexp.MustCompile(`\b(idemtest|idem|asaas|zeltapay)\.([A-Z]\w*(?:\.[A-Z]\w*)?)`)
 	link       = regexp.MustCompile(`\]\(([^)#]+)\)`)
 )
@@ -55,7 +56,8 @@ func TestEveryGoNameInTheTextExists(t *testing.T) {
 	packages := map[string]string{"idem": "idem", "idemtest": "idem/idemtest", "asaas": "asaas", "zeltapay": "zeltapay"}
 	checked := make(map[string]bool)
 	for _, document := range documents {
-		code := strings.Join(inlineCode.FindAllString(read(t, document), -1), " ")
+		text := oldName.ReplaceAllString(read(t, document), "|")
+		code := strings.Join(inlineCode.FindAllString(text, -1), " ")
 		for _, name := range goName.FindAllStringSubmatch(code, -1) {
 			if !checked[name[0]] {
 				run(t, "doc", filepath.Join(root, packages[name[1]]), name[2])
