@@ -68,9 +68,6 @@ func newCommon(pool *pgxpool.Pool, source Source, timeout time.Duration) Common 
 	}
 }
 
-// CommonOf returns what a receiver has in common with others.
-func CommonOf(r Receiver) *Common { return r.common() }
-
 // Pool returns the pool that it was made with, for parts that work on the same tables.
 func (c *Common) Pool() *pgxpool.Pool { return c.pool }
 

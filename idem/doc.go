@@ -277,4 +277,22 @@
 // [Common.Stats] and [Common.Blocked] read all that is not done, a million events in
 // a few seconds. An event that waits behind another of its entity costs workers
 // nothing once they have seen it.
+//
+// # Files
+//
+// Read from the top down, each file uses only files above it:
+//
+//	event source refusal outcome errors credentials retry filter // vocabulary
+//	routes // from a type to its handler
+//	context hooks // what a handler may ask for
+//	observation set_aside endpoint observe trace receive // a delivery, and what the application is told
+//	body look common wait
+//	attempt // begin and mark, handler, commit, hooks: the only place where a handler runs
+//	list replay_run dryrun http flight held
+//	processor // inline
+//	spool inbox inbox_insert inbox_store name spool_record spool_sink inbox_spool inbox_accept // an inbox stores, and answers
+//	inbox_position inbox_sign inbox_runner isolation inbox_work prune inbox_alive outage inbox_run // and its workers process
+//	get replay discard requeue blocked stats arrivals conflict page dispatch // operations, one each
+//	check examine processor_run queue migrate watch_commits
+//	seal relay scopes serve relayed // running a program
 package idem

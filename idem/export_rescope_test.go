@@ -1,4 +1,6 @@
 package idem
 
-// WarnOfScopes is what Serve does at its start.
-var WarnOfScopes = warnOfScopes
+import "context"
+
+// WarnOfScopes is what Serve calls at the start.
+func WarnOfScopes(ctx context.Context, r Receiver) { warnOfScopes(ctx, r.common()) }

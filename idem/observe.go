@@ -3,54 +3,10 @@ package idem
 import (
 	"context"
 	"log/slog"
-	"time"
 
 	"github.com/paghooks/paghooks/idem/internal/pgtx"
 	"github.com/paghooks/paghooks/idem/internal/store"
 )
-
-// Stage is what an [Observation] is about.
-type Stage string
-
-const (
-	StageDelivery Stage = "delivery" // a delivery, from its first byte or from Accept to the answer
-	StageAttempt  Stage = "attempt"  // an attempt of an inbox's worker, or of Replay
-)
-
-// Observation is what became of a delivery, or of an attempt at a stored event. See
-// [Endpoint.Observe].
-type Observation struct {
-	Source   string // the source's name, also when the delivery is refused
-	Stage    Stage
-	Event    Event // zero before the delivery is verified and named
-	Outcome  Outcome
-	Err      error // why it failed, was parked or was refused; a *[Refusal] when refused
-	Duration time.Duration
-
-	// Label is the event's type, for metrics: [OtherTypes] if the application neither
-	// handles nor ignores the type, so that strangers cannot add series, and "" if
-	// the delivery was refused.
-	Label string
-
-	// Conflict is set when another body is stored with the event's id: an id
-	// that was used twice, or two accounts that share an address. Only one of
-	// the two is processed. See [Common.Conflicts].
-	Conflict bool
-}
-
-// OtherTypes is the label of all event types that the application neither handles
-// nor ignores.
-const OtherTypes = "_other"
-
-// Lag returns the time from the provider's own time of the event until now. Call it
-// in Observe. ok is false unless the outcome is [Done] and the provider gave a time.
-// The two times are of two clocks: a negative lag is returned as 0.
-func (o Observation) Lag() (lag time.Duration, ok bool) {
-	if o.Outcome != Done || o.Event.OccurredAt.IsZero() {
-		return 0, false
-	}
-	return max(time.Since(o.Event.OccurredAt), 0), true
-}
 
 // label is the label of an event.
 func (in *Endpoint) label(e Event) string {
@@ -98,18 +54,6 @@ func (in *Endpoint) log(ctx context.Context, o Observation) {
 		attrs = append(attrs, slog.String("error", o.Err.Error()))
 	}
 	in.Logger.LogAttrs(ctx, level, "webhook "+string(o.Outcome), attrs...)
-}
-
-func (o Observation) level() slog.Level {
-	switch {
-	case o.Outcome == Refused || o.Outcome == Rejected:
-		return slog.LevelWarn
-	case o.Err != nil:
-		return slog.LevelError
-	case o.Outcome == Unhandled:
-		return slog.LevelInfo
-	}
-	return slog.LevelDebug
 }
 
 // logError logs what went wrong beside an event, or without one.

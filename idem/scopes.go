@@ -14,8 +14,7 @@ const scopesTime = 10 * time.Second
 
 // warnOfScopes logs at the start of a program that a source has events both with and
 // without a scope: that is right only where one account has no scope on purpose.
-func warnOfScopes(ctx context.Context, r Receiver) {
-	c := r.common()
+func warnOfScopes(ctx context.Context, c *Common) {
 	ctx, cancel := context.WithTimeout(ctx, scopesTime)
 	defer cancel()
 	var mixed bool

@@ -88,7 +88,7 @@ func Serve(ctx context.Context, server *http.Server, parts ...Part) error {
 	for _, p := range parts {
 		if r, ok := p.(Receiver); ok {
 			go pruneDaily(others.ctx, r)
-			go warnOfScopes(others.ctx, r)
+			go warnOfScopes(others.ctx, r.common())
 		}
 		if stopsFirst(p) {
 			first.start(p, failed)
@@ -211,3 +211,6 @@ func pruneDaily(ctx context.Context, r Receiver) {
 		}
 	}
 }
+
+// CommonOf returns what a receiver has in common with others.
+func CommonOf(r Receiver) *Common { return r.common() }

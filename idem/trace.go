@@ -7,36 +7,6 @@ import (
 	"github.com/paghooks/paghooks/idem/internal/pgtx"
 )
 
-// Tracer makes spans of deliveries and attempts; package idemotel has one for
-// OpenTelemetry. Its methods are called from many goroutines at once. If one panics,
-// that is logged and has no other effect.
-type Tracer interface {
-	// Start is called once a delivery is verified and named, or refused, and when a
-	// worker or Replay begins an attempt. The handler's context derives from the one
-	// that it returns. end is called once, with what became of the delivery or the
-	// attempt; the Outcome is "" if no attempt was made, because another worker or an
-	// earlier event came first. A nil context stands for ctx, and a nil end for
-	// nothing to call.
-	Start(ctx context.Context, s Span) (traced context.Context, end func(Observation))
-
-	// Carrier returns the trace of a delivery as a text, a traceparent for example.
-	// ctx is what Start returned. An inbox stores it with the event, for the [Span]
-	// of each attempt. "" stores nothing.
-	Carrier(ctx context.Context) string
-}
-
-// Span is a delivery or an attempt that begins.
-type Span struct {
-	Stage Stage
-	Event Event     // zero when a delivery was refused
-	Label string    // see [Observation]
-	Begun time.Time // of a delivery, when its first byte came: a little before Start
-
-	// Carrier is that of the delivery that stored the event, in attempts at events
-	// of an [Inbox]. That may be days ago: make it a link, not the parent.
-	Carrier string
-}
-
 // span is a delivery or an attempt that has begun.
 type span struct {
 	receiving *Endpoint
