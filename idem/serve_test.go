@@ -120,7 +120,8 @@ func (clientWorker) StopsFirst() bool { return true }
 func TestServeStopsWhatSendsThenTheServerThenTheOthers(t *testing.T) {
 	t.Parallel()
 	address, entered, release := make(chan string, 1), make(chan struct{}), make(chan struct{})
-	server := &http.Server{Addr: "127.0.0.1:0",
+	server := &http.Server{
+		Addr:        "127.0.0.1:0",
 		BaseContext: func(l net.Listener) context.Context { address <- l.Addr().String(); return context.Background() },
 		Handler:     http.HandlerFunc(func(http.ResponseWriter, *http.Request) { close(entered); <-release }),
 	}
