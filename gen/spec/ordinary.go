@@ -1,6 +1,7 @@
 package spec
 
 import (
+	"maps"
 	"slices"
 	"strings"
 
@@ -83,9 +84,7 @@ func (s *Spec) merged(of *openapi3.Schema, seen map[*openapi3.Schema]bool) *open
 			continue
 		}
 		merged := s.merged(part.Value, seen)
-		for name, p := range merged.Properties {
-			out.Properties[name] = p
-		}
+		maps.Copy(out.Properties, merged.Properties)
 		out.Required = append(out.Required, merged.Required...)
 		if out.Type == nil {
 			out.Type = merged.Type
@@ -94,9 +93,7 @@ func (s *Spec) merged(of *openapi3.Schema, seen map[*openapi3.Schema]bool) *open
 			out.Description = merged.Description
 		}
 	}
-	for name, p := range of.Properties {
-		out.Properties[name] = p
-	}
+	maps.Copy(out.Properties, of.Properties)
 	return &out
 }
 
