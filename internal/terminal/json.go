@@ -7,10 +7,12 @@ import (
 	"io"
 	"unicode"
 	"unicode/utf16"
+	"unicode/utf8"
 )
 
 // PrintJSON writes a value as JSON and a line break, with each level indented by indent;
-// "" is all in one line. What does not print is escaped: a terminal would act on it.
+// "" is all in one line. What does not print is escaped, since a terminal would act on it, and so is U+FFFD, which
+// versions of Go write differently.
 func PrintJSON(w io.Writer, value any, indent string) error {
 	var text bytes.Buffer
 	e := json.NewEncoder(&text)
@@ -22,7 +24,7 @@ func PrintJSON(w io.Writer, value any, indent string) error {
 	var out bytes.Buffer
 	for _, r := range text.String() {
 		switch {
-		case unicode.IsPrint(r), r == '\n', r == '\t': // these are between values: within texts they are escaped
+		case unicode.IsPrint(r) && r != utf8.RuneError, r == '\n', r == '\t': // these are between values: within texts they are escaped
 			out.WriteRune(r)
 		default:
 			for _, unit := range utf16.Encode([]rune{r}) {
