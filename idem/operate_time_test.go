@@ -65,12 +65,12 @@ func TestEachStatementOfAnOperationHasADeadline(t *testing.T) {
 	s.store(letter("bad1", "o1", 0), letter("bad2", "o2", 0), letter("a2", "o2", 0))
 	s.drain(2)
 	s.stock(50)
-	var during string
-	seen := 0
-	pool := s.tracedPool(&statements{begins: func(ctx context.Context, sql string) {
-		seen++
+	var during atomic.Value
+	var seen atomic.Int64
+	pool := s.tracedPool(&statements{begins: func(ctx context.Context, sql string) { // also of the goroutine that notifies
+		seen.Add(1)
 		if _, ends := ctx.Deadline(); !ends {
-			t.Errorf("%s executes %.60q without a deadline", during, strings.TrimSpace(sql))
+			t.Errorf("%s executes %.60q without a deadline", during.Load(), strings.TrimSpace(sql))
 		}
 	}})
 	i := s.newInbox(pool)
@@ -111,11 +111,12 @@ func TestEachStatementOfAnOperationHasADeadline(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		during, seen = name, 0
+		during.Store(name)
+		seen.Store(0)
 		if err := do(context.WithoutCancel(t.Context())); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
-		if seen == 0 {
+		if seen.Load() == 0 {
 			t.Errorf("%s executes no statement that the tracer sees", name)
 		}
 	}
