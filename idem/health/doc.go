@@ -1,13 +1,11 @@
-// Package health answers monitors whether events are processed:
+// Package health tells monitors how the receivers of a program are:
 //
 //	canary := asaas.NewCanary("https://shop.example/webhooks/asaas", token)
 //	http.Handle("GET /health/webhooks", health.New(inbox, canary))
 //
 // A [Health] asks each part of a program how it is, by its method Examine. Parts of the
-// application's own can have one. It answers 200 while events are processed,
-// and 503 once something is wrong that would make a provider slow down or stop its
-// queue, early enough to prevent that. The body has the result of each check and,
-// for one that fails, what to do:
+// application's own can have one. It answers 200 if all checks below pass, and 503
+// otherwise. The body has the result of each check and, for one that fails, what to do:
 //
 //	{"healthy":false,"checks":[{"source":"asaas","check":"deliveries","healthy":false,"says":"5 deliveries have failed in a row: …"}, …]}
 //
@@ -33,6 +31,10 @@
 //
 // A delivery that is not genuine does not count as failed, unless the reason is that
 // no secret is configured.
+//
+// It does not see a wrong token at the provider, a webhook that is disabled or deleted,
+// an inbox whose handlers all fail, a parked event that no other waits for, and events
+// that never come. Alert on the metrics for those.
 //
 // The checks run once a second at most, however many requests come; concurrent
 // requests share a run. The parts are asked at the same time. One that panics, or does
