@@ -148,3 +148,32 @@ func TestChooseNamesEventsInTheOrderOfArrival(t *testing.T) {
 	}
 	s.wantDiscarded(none, "noise", 0)
 }
+
+// An action whose filter matches nothing is not one without a filter.
+func TestActionThatChoosesNothingActsOnNothing(t *testing.T) {
+	t.Parallel()
+	s := newInboxApp(t)
+	s.on(refuseBad)
+	s.store(letter("bad1", "o1", 0), letter("bad2", "o2", 0))
+	s.drain(2)
+	want := s.contents()
+	ana := operator.New(s.inbox, "ana")
+	ana.RequeueWithoutWorkers = true
+	nothing := idem.Filter{Types: []string{"no such type"}}
+	if shown, err := ana.Choose(t.Context(), nothing); err != nil || shown.Events == nil || len(shown.Events) != 0 {
+		t.Errorf("Choose = %+v, %v, want an empty list", shown, err)
+	}
+	for action, do := range map[string]func() (int64, error){
+		"discard": func() (int64, error) { return ana.Discard(t.Context(), nothing, "") },
+		"requeue": func() (int64, error) { return ana.Requeue(t.Context(), nothing, "") },
+		"replay": func() (int64, error) {
+			sum, err := ana.Replay(t.Context(), nothing, "")
+			return int64(sum.Done + sum.Failed + sum.Unhandled), err
+		},
+	} {
+		if n, err := do(); n != 0 || err != nil {
+			t.Errorf("%s: %d events, %v, want none", action, n, err)
+		}
+	}
+	s.wantContents(want)
+}

@@ -27,8 +27,8 @@ type StoredEvent struct {
 // atOnce is how many events are read with their bodies in one statement.
 const atOnce = 100
 
-// List reads the events that f chooses, oldest first, with their payloads and
-// why they are not done. They are those that were there at the start, as they
+// List reads the events that f chooses, by the provider's time and then by arrival, with
+// their payloads and why they are not done. They are those that were there at the start, as they
 // are when their turn comes. It ends after the first error.
 func (c *Common) List(ctx context.Context, f Filter) iter.Seq2[StoredEvent, error] {
 	return func(yield func(StoredEvent, error) bool) {
@@ -41,8 +41,8 @@ func (c *Common) List(ctx context.Context, f Filter) iter.Seq2[StoredEvent, erro
 	}
 }
 
-// Choose returns f with its Events set to those that f chooses now, in the order of arrival. An
-// action with the returned filter is bound to them: it leaves an event alone that came
+// Choose returns f with its Events set to those that f chooses now, in the order of List; an
+// empty list if there are none, and then the returned filter chooses nothing. An action with the returned filter is bound to them: it leaves an event alone that came
 // after Choose, and one that is in none of the filter's States any more.
 //
 //	shown, err := operator.Choose(ctx, f)
