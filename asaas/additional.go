@@ -5,7 +5,7 @@ import (
 	"encoding/json"
 )
 
-// AdditionalInfo is the JSON of what Asaas adds to an event. Asaas documents an
+// AdditionalInfo is the JSON that Asaas adds to an event. Asaas documents an
 // object for PAYMENT_SPLIT_DONE and a message for the blocks because of splits,
 // but not of which kind of JSON that is.
 type AdditionalInfo []byte

@@ -36,7 +36,7 @@ func (d *Dispatcher) checkAddress(r *http.Request) error {
 		"behind a proxy set ClientAddrHeader, and in the sandbox, whose addresses are not published, allow all")
 }
 
-// clientAddress is where the request came from. Of a header it takes the last
+// clientAddress returns the address that sent the request. Of a header it takes the last
 // element, the one that the nearest proxy wrote: a client can write all others.
 func clientAddress(r *http.Request, header string) (netip.Addr, bool) {
 	text := r.RemoteAddr

@@ -29,8 +29,8 @@ func (e Environment) baseURL() string {
 // Client manages an account's webhooks, and gets a queue going again that Asaas
 // has slowed down or stopped. Several goroutines may use it at once.
 //
-// Every error of a call is an [*APIError]. What changes something is sent once,
-// and never repeated by the Client; what only reads is repeated twice if Asaas is
+// Every error of a call is an [*APIError]. A call that changes something is sent once,
+// and never repeated by the Client; a call that only reads is repeated twice if Asaas is
 // in trouble (5xx), the connection was cut, or Asaas asks for a pause, as far as
 // that fits into the time there is.
 //
@@ -38,7 +38,7 @@ func (e Environment) baseURL() string {
 //
 // See https://docs.asaas.com/docs/create-new-webhook-via-api.
 type Client struct {
-	// BaseURL is where the API is, up to its version. The key is not sent
+	// BaseURL is the URL of the API, up to its version. The key is not sent
 	// unencrypted: http is for this machine and the sandbox. Default: that of
 	// the Environment, https://api.asaas.com/v3 for example.
 	BaseURL string
@@ -47,14 +47,14 @@ type Client struct {
 	// is sent. Default: this module and its version.
 	UserAgent string
 
-	// Transport makes the requests. Redirects are not followed, whatever it is:
+	// Transport makes the requests. Redirects are not followed with any Transport:
 	// the key would go with them. One that does not tell a
 	// [net/http/httptrace.ClientTrace] of its connections, as [http.Transport]
-	// does, makes what fails without an answer [CallUnknown]. Default: nil,
+	// does, makes a call that fails without an answer [CallUnknown]. Default: nil,
 	// http.DefaultTransport.
 	Transport http.RoundTripper
 
-	// Timeout is how long a call may take, with its answer read, and with a
+	// Timeout is the time that a call may take, with its answer read, and with a
 	// pause that Asaas asks for. Default: 30 seconds.
 	Timeout time.Duration
 
@@ -66,7 +66,7 @@ type Client struct {
 	// virtual time sets it. Default: nil, which waits in real time.
 	Wait func(ctx context.Context, d time.Duration) error `json:"-"`
 
-	// MinRemoveBackoff is how long RemoveBackoff refuses to be called again for
+	// MinRemoveBackoff is the time in which RemoveBackoff refuses to be called again for
 	// the same webhook. 0 never refuses. Default: 1 minute.
 	MinRemoveBackoff time.Duration
 
@@ -76,7 +76,7 @@ type Client struct {
 	// Client alone.
 	StateDir string
 
-	// Poll is how often [Recover] looks at the queue. It takes three looks in a
+	// Poll is the interval at which [Recover] looks at the queue. It takes three looks in a
 	// row without a failure for a recovery: below 4 seconds they end before Asaas
 	// has given up a receiver that does not answer. Default: 5 seconds.
 	Poll time.Duration
@@ -87,7 +87,7 @@ type Client struct {
 }
 
 // NewClient returns a Client for the account of an API key, with its settings at
-// their defaults. The error, which never has the key, tells what is wrong with
+// their defaults. The error, which never has the key, names the mistake in
 // it: it is empty, has white space, or is not a key of the environment, which
 // $aact_prod_ or $aact_hmlg_ at its start tells. A key that starts otherwise may
 // be of either environment, and is refused: make a new one.

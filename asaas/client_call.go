@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// maxAnswer is how many bytes of an answer are read. Ten webhooks with all
+// maxAnswer is the number of bytes of an answer that are read. Ten webhooks with all
 // event types have some 50 kB.
 const maxAnswer = 1 << 20
 
@@ -85,7 +85,7 @@ func (c *Client) attempt(ctx context.Context, o operation, answer any) *APIError
 	return nil
 }
 
-// isPause tells whether Asaas asks for a pause.
+// isPause reports whether Asaas asks for a pause.
 func (e *APIError) isPause() bool {
 	return e.RetryAfter > 0 && (e.Status == http.StatusTooManyRequests || e.Status == http.StatusServiceUnavailable)
 }
@@ -142,7 +142,7 @@ func (a answered) decode(into any) error {
 	return nil
 }
 
-// details are what Asaas says of a request that it declines; nil if the answer
+// details returns Asaas's texts about a request that it declines; nil if the answer
 // does not say it in Asaas's way.
 func (a answered) details() []ErrorDetail {
 	var answer ErrorAnswer
@@ -152,7 +152,7 @@ func (a answered) details() []ErrorDetail {
 	return answer.Errors.Or(nil)
 }
 
-// transportError is what went wrong, without the method and the URL that
+// transportError returns the error, without the method and the URL that
 // net/http puts before it.
 func transportError(err error) error {
 	if outer, ok := errors.AsType[*url.Error](err); ok {

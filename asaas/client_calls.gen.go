@@ -37,14 +37,28 @@ func (c *Client) deleteWebhook(ctx context.Context, caller, id string) (*Webhook
 //
 // https://docs.asaas.com/reference/remove-webhook-backoff
 func (c *Client) removeWebhookBackoff(ctx context.Context, caller, id string) error {
-	return c.call(ctx, operation{name: caller, method: http.MethodPost, path: "/webhooks/{id}/removeBackoff", id: id, body: struct{}{}}, nil)
+	return c.call(ctx, operation{
+		name:   caller,
+		method: http.MethodPost,
+		path:   "/webhooks/{id}/removeBackoff",
+		id:     id,
+		body:   struct{}{},
+	}, nil)
 }
 
 // listWebhooks lists the account's webhooks, ten at most.
 //
 // https://docs.asaas.com/docs/create-new-webhook-via-api
 func (c *Client) listWebhooks(ctx context.Context, caller string, offset, limit int) (*WebhookPage, error) {
-	return send[WebhookPage](ctx, c, operation{name: caller, method: http.MethodGet, path: "/webhooks", query: url.Values{"offset": {strconv.Itoa(offset)}, "limit": {strconv.Itoa(limit)}}})
+	return send[WebhookPage](ctx, c, operation{
+		name:   caller,
+		method: http.MethodGet,
+		path:   "/webhooks",
+		query: url.Values{
+			"offset": {strconv.Itoa(offset)},
+			"limit":  {strconv.Itoa(limit)},
+		},
+	})
 }
 
 // createWebhook creates a webhook.
@@ -54,12 +68,38 @@ func (c *Client) createWebhook(ctx context.Context, caller string, body WebhookC
 	return send[Webhook](ctx, c, operation{name: caller, method: http.MethodPost, path: "/webhooks", body: body})
 }
 
+// listPaymentsQuery chooses: what is empty does not.
+type listPaymentsQuery struct {
+	Status                string
+	DateCreatedGe         string
+	DateCreatedLe         string
+	PaymentDateGe         string
+	PaymentDateLe         string
+	EstimatedCreditDateGe string
+	Offset                int
+	Limit                 int
+}
+
 // listPayments lists charges that are not removed, those that every
 // parameter chooses.
 //
 // https://docs.asaas.com/reference/list-payments
-func (c *Client) listPayments(ctx context.Context, caller, status, dateCreatedGe, dateCreatedLe, paymentDateGe, paymentDateLe, estimatedCreditDateGe string, offset, limit int) (*PaymentPage, error) {
-	return send[PaymentPage](ctx, c, operation{name: caller, method: http.MethodGet, path: "/payments", query: url.Values{"status": {status}, "dateCreated[ge]": {dateCreatedGe}, "dateCreated[le]": {dateCreatedLe}, "paymentDate[ge]": {paymentDateGe}, "paymentDate[le]": {paymentDateLe}, "estimatedCreditDate[ge]": {estimatedCreditDateGe}, "offset": {strconv.Itoa(offset)}, "limit": {strconv.Itoa(limit)}}})
+func (c *Client) listPayments(ctx context.Context, caller string, query listPaymentsQuery) (*PaymentPage, error) {
+	return send[PaymentPage](ctx, c, operation{
+		name:   caller,
+		method: http.MethodGet,
+		path:   "/payments",
+		query: url.Values{
+			"status":                  {query.Status},
+			"dateCreated[ge]":         {query.DateCreatedGe},
+			"dateCreated[le]":         {query.DateCreatedLe},
+			"paymentDate[ge]":         {query.PaymentDateGe},
+			"paymentDate[le]":         {query.PaymentDateLe},
+			"estimatedCreditDate[ge]": {query.EstimatedCreditDateGe},
+			"offset":                  {strconv.Itoa(query.Offset)},
+			"limit":                   {strconv.Itoa(query.Limit)},
+		},
+	})
 }
 
 // getPayment shows a charge as it is now.
@@ -73,5 +113,15 @@ func (c *Client) getPayment(ctx context.Context, caller, id string) (*Payment, e
 //
 // https://docs.asaas.com/reference/retrieve-extract
 func (c *Client) listTransactions(ctx context.Context, caller, startDate, finishDate string, offset, limit int) (*TransactionPage, error) {
-	return send[TransactionPage](ctx, c, operation{name: caller, method: http.MethodGet, path: "/financialTransactions", query: url.Values{"startDate": {startDate}, "finishDate": {finishDate}, "offset": {strconv.Itoa(offset)}, "limit": {strconv.Itoa(limit)}}})
+	return send[TransactionPage](ctx, c, operation{
+		name:   caller,
+		method: http.MethodGet,
+		path:   "/financialTransactions",
+		query: url.Values{
+			"startDate":  {startDate},
+			"finishDate": {finishDate},
+			"offset":     {strconv.Itoa(offset)},
+			"limit":      {strconv.Itoa(limit)},
+		},
+	})
 }

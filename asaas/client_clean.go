@@ -11,7 +11,7 @@ const (
 	redacted = "[redacted]"
 )
 
-// anyKey matches what looks like an API key, even another one, or part of one.
+// anyKey matches a text like an API key, even another one, or part of one.
 var anyKey = regexp.MustCompile(`(?i)(\$|%24|\\u0024)?aact_[^\s"'<>]*`)
 
 // redact takes secrets out of a text.

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// CallOutcome is what a failed call of [Client] has done at Asaas, and so
+// CallOutcome is the effect of a failed call of [Client] at Asaas, and so
 // whether it may be repeated.
 type CallOutcome string
 
@@ -28,10 +28,10 @@ const (
 // again within [Client].MinRemoveBackoff. Its RetryAfter tells when it may be.
 var ErrTooSoon = errors.New("asaas: too soon after the last time")
 
-// APIError is why a call of [Client] failed. Outcome is what to decide by.
+// APIError is the error of a failed call of [Client]. Decide by its Outcome.
 //
-// Its text tells what to do, and has neither the API key nor a webhook's token,
-// whatever Asaas answers. [errors.Is] finds causes such as
+// Its text names the remedy, and has neither the API key nor a webhook's token,
+// for any answer of Asaas. [errors.Is] finds causes such as
 // [context.DeadlineExceeded] in it.
 type APIError struct {
 	// Op is the Client's method.
@@ -39,7 +39,7 @@ type APIError struct {
 	// WebhookID is the webhook that it was called for, if for one. Of [Reconcile] it
 	// may be a charge.
 	WebhookID string
-	// Outcome tells whether anything was done.
+	// Outcome reports whether anything was done.
 	Outcome CallOutcome
 	// Status is the HTTP status of the answer, 0 without an answer.
 	Status int
@@ -48,7 +48,7 @@ type APIError struct {
 	Errors []ErrorDetail
 	// RateLimit is nil where the answer did not tell it.
 	RateLimit *RateLimit
-	// RetryAfter is how long to wait before it is repeated, as Asaas or what
+	// RetryAfter is the time to wait before it is repeated, as Asaas or a proxy that
 	// stands before it asks; 0 where that is not known.
 	RetryAfter time.Duration
 
@@ -57,7 +57,7 @@ type APIError struct {
 	passing bool // a server in trouble, or a connection that was cut: it may work in a moment
 }
 
-// RateLimit is what an answer tells of the limit of requests to its endpoint.
+// RateLimit is the limit of requests to its endpoint, as an answer reports it.
 // There are others, of all requests in 12 hours for example, of which no answer
 // tells.
 //
@@ -68,7 +68,7 @@ type RateLimit struct {
 	Reset     time.Duration // until Remaining is Limit again; in whole seconds, a day at most
 }
 
-// Error tells what went wrong, and what to do.
+// Error names the fault and the remedy.
 func (e *APIError) Error() string {
 	text := "asaas: " + e.Op
 	if e.WebhookID != "" {
@@ -80,13 +80,13 @@ func (e *APIError) Error() string {
 // Unwrap returns the cause, where that is more than an answer of Asaas.
 func (e *APIError) Unwrap() error { return e.err }
 
-// HasCode tells whether Asaas gave a code, "invalid_environment" for example.
+// HasCode reports whether Asaas gave a code, "invalid_environment" for example.
 func (e *APIError) HasCode(code string) bool {
 	return slices.ContainsFunc(e.Errors, func(d ErrorDetail) bool { return d.Code == code })
 }
 
-// pauseWanted is what an answer asks to wait: its Retry-After, in seconds or as
-// a date, or else what its rate limit tells; a day at most.
+// pauseWanted returns the time that an answer asks to wait: its Retry-After, in seconds or as
+// a date, or else the time of its rate limit; a day at most.
 func (e *APIError) pauseWanted(h http.Header) time.Duration {
 	if seconds, ok := count(h, "Retry-After"); ok {
 		return time.Duration(min(seconds, maxPause)) * time.Second

@@ -19,7 +19,7 @@ type failure struct {
 
 var errHTML = errors.New("the answer is HTML, not Asaas's: a proxy or a wrong host gave it, see the API's address and the proxies before it")
 
-// isHTML tells whether a page for people was answered.
+// isHTML reports whether the answer is a page for people.
 func (a answered) isHTML() bool { return bytes.HasPrefix(bytes.TrimSpace(a.body), []byte("<")) }
 
 // made makes an error. Its text ends with that of the cause.
@@ -67,7 +67,7 @@ func (f failure) unreadable(a answered, err error) *APIError {
 	return e
 }
 
-// next is what to do where it is not known what was done.
+// next returns the remedy where the effect is not known.
 func (f failure) next() string {
 	if f.method == http.MethodGet {
 		return "try it again"
@@ -103,7 +103,7 @@ func outcomeOf(status int) CallOutcome {
 	return CallRejected
 }
 
-// advice is what to do about an answer.
+// advice returns the remedy for an answer.
 func (f failure) advice(e *APIError) string {
 	switch {
 	case e.Status/100 == 3:

@@ -43,7 +43,7 @@ func (c *Client) RemoveBackoff(ctx context.Context, id string) error {
 }
 
 // Resume starts a queue again that Asaas stopped after 15 failures in a row.
-// What has waited is delivered in its order. Nothing else about the webhook
+// The events that have waited are delivered in their order. Nothing else about the webhook
 // changes: one that is disabled stays so.
 //
 // See https://docs.asaas.com/docs/how-to-reactivate-an-interrupted-queue.
@@ -62,25 +62,25 @@ func (c *Client) Resume(ctx context.Context, id string) error {
 
 func isEmpty(u WebhookUpdate) bool { return reflect.ValueOf(u).IsZero() }
 
-// retention is how long Asaas keeps an event that it could not deliver.
+// retention is the time for which Asaas keeps an event that it could not deliver.
 const retention = 14 * 24 * time.Hour
 
-// Penalty is the state of a webhook whose events are held up.
+// Penalty is the state of a webhook with events that are held up.
 type Penalty struct {
 	Webhook *Webhook
 	// Interrupted tells that the queue is stopped: nothing is delivered until
 	// [Client.Resume].
 	Interrupted bool
-	// PenalizedRequests is Asaas's count of what it could not deliver. While it
+	// PenalizedRequests is Asaas's count of the requests that it could not deliver. While it
 	// is not 0 Asaas pauses between attempts, up to 3 hours:
 	// [Client.RemoveBackoff] ends the pause.
 	PenalizedRequests int
 }
 
-// Penalized lists the webhooks whose events are held up: Asaas pauses between
+// Penalized lists the webhooks with events that are held up: Asaas pauses between
 // attempts, or has stopped the queue. A webhook that is disabled is not listed
 // for that: Asaas makes no events for it, so that none waits, and none comes
-// later; see Enabled of what [Client.Webhooks] lists.
+// later; see Enabled of the webhooks that [Client.Webhooks] lists.
 //
 // See https://docs.asaas.com/docs/queue-penalty.
 func (c *Client) Penalized(ctx context.Context) ([]Penalty, error) {
@@ -107,7 +107,7 @@ func (c *Client) Penalized(ctx context.Context) ([]Penalty, error) {
 // lastCreated: the creation (OccurredAt of [idem.Event]) of the newest event
 // that was acknowledged. When it was received is too late, if it had waited.
 //
-// With SEQUENTIALLY, that is safe: what waits was created later. With
+// With SEQUENTIALLY, that is safe: the events that wait were created later. With
 // NON_SEQUENTIALLY an older event may wait beside newer ones that were
 // delivered: give a time before which every event is known to be acknowledged.
 func (p Penalty) TimeLeft(lastCreated time.Time) time.Duration {

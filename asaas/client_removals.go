@@ -68,7 +68,7 @@ func (c *Client) beginRemoval(ctx context.Context, id string) (wait time.Duratio
 func (c *Client) forgetRemoval(ctx context.Context, id string) {
 	c.removals.forget(id)
 	if c.StateDir != "" {
-		_ = c.withRemovalFile(ctx, id, func(f *os.File) error { return f.Truncate(0) }) // or it is refused for a while, which harms nobody
+		_ = c.withRemovalFile(ctx, id, func(f *os.File) error { return f.Truncate(0) }) // or it is refused for a while, which does no harm
 	}
 }
 
@@ -114,7 +114,7 @@ func writeTime(f *os.File, at time.Time) error {
 	return err
 }
 
-// wholeSeconds rounds up, as one who waits that long must not be too early.
+// wholeSeconds rounds up, as a caller that waits that long must not be too early.
 func wholeSeconds(d time.Duration) string {
 	return (d + time.Second - 1).Truncate(time.Second).String()
 }

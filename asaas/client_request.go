@@ -94,7 +94,7 @@ func (c *Client) target(o operation) (string, error) {
 		path = strings.Replace(path, "{id}", url.PathEscape(o.id), 1)
 	}
 	target := strings.TrimRight(c.BaseURL, "/") + path
-	query := make(url.Values) // without what is not asked for
+	query := make(url.Values) // without the parameters that are not asked for
 	for name, values := range o.query {
 		if values[0] != "" {
 			query[name] = values
@@ -118,7 +118,7 @@ func (c *Client) sender() *http.Client {
 	}
 }
 
-// connection is what a transport tells of a request's connection.
+// connection records a transport's calls about a request's connection.
 type connection struct{ wanted, had atomic.Bool }
 
 func (c *connection) watch(r *http.Request) *http.Request {

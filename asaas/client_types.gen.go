@@ -4,7 +4,13 @@
 
 package asaas
 
-import "github.com/paghooks/paghooks/idem/optional"
+import (
+	"fmt"
+	"log/slog"
+
+	"github.com/paghooks/paghooks/idem/optional"
+	"github.com/paghooks/paghooks/idem/provider"
+)
 
 // Webhook is a webhook of the account, with the state of its queue.
 //
@@ -38,6 +44,26 @@ type Webhook struct {
 	PenalizedRequestsCount optional.Value[Int] `json:"penalizedRequestsCount,omitzero"`
 	// The event types that it gets.
 	Events optional.Value[[]EventType] `json:"events,omitzero"`
+}
+
+// Format implements [fmt.Formatter]: every verb shows the struct without what is
+// personal or secret in it. json.Marshal writes all of it.
+func (v Webhook) Format(f fmt.State, verb rune) {
+	fmt.Fprintf(f, fmt.FormatString(f, verb), v.printed())
+}
+
+// LogValue implements [slog.LogValuer], and shows no more.
+func (v Webhook) LogValue() slog.Value { return slog.AnyValue(v.printed()) }
+
+func (v Webhook) printed() any {
+	type plain Webhook // without Format
+	return plain(v.redacted())
+}
+
+func (v Webhook) redacted() Webhook {
+	v.Email = provider.RedactIn(v.Email, provider.Redact[string])
+	v.AuthToken = provider.RedactIn(v.AuthToken, provider.Redact[string])
+	return v
 }
 
 // WebhookSendType is the order of a webhook's deliveries.
@@ -87,6 +113,26 @@ type WebhookCreate struct {
 	Events []EventType `json:"events"`
 }
 
+// Format implements [fmt.Formatter]: every verb shows the struct without what is
+// personal or secret in it. json.Marshal writes all of it.
+func (v WebhookCreate) Format(f fmt.State, verb rune) {
+	fmt.Fprintf(f, fmt.FormatString(f, verb), v.printed())
+}
+
+// LogValue implements [slog.LogValuer], and shows no more.
+func (v WebhookCreate) LogValue() slog.Value { return slog.AnyValue(v.printed()) }
+
+func (v WebhookCreate) printed() any {
+	type plain WebhookCreate // without Format
+	return plain(v.redacted())
+}
+
+func (v WebhookCreate) redacted() WebhookCreate {
+	v.Email = provider.Redact[string](v.Email)
+	v.AuthToken = provider.RedactIn(v.AuthToken, provider.Redact[string])
+	return v
+}
+
 // WebhookUpdate is a change of a webhook. What is absent stays as it is.
 // E-mail and apiVersion cannot be changed.
 //
@@ -109,6 +155,25 @@ type WebhookUpdate struct {
 	Events optional.Value[[]EventType] `json:"events,omitzero"`
 }
 
+// Format implements [fmt.Formatter]: every verb shows the struct without what is
+// personal or secret in it. json.Marshal writes all of it.
+func (v WebhookUpdate) Format(f fmt.State, verb rune) {
+	fmt.Fprintf(f, fmt.FormatString(f, verb), v.printed())
+}
+
+// LogValue implements [slog.LogValuer], and shows no more.
+func (v WebhookUpdate) LogValue() slog.Value { return slog.AnyValue(v.printed()) }
+
+func (v WebhookUpdate) printed() any {
+	type plain WebhookUpdate // without Format
+	return plain(v.redacted())
+}
+
+func (v WebhookUpdate) redacted() WebhookUpdate {
+	v.AuthToken = provider.RedactIn(v.AuthToken, provider.Redact[string])
+	return v
+}
+
 // WebhookPage is a page of the list of webhooks.
 //
 // https://docs.asaas.com/docs/create-new-webhook-via-api
@@ -125,6 +190,25 @@ type WebhookPage struct {
 	Offset optional.Value[Int] `json:"offset,omitzero"`
 	// The webhooks of this page.
 	Data optional.Value[[]Webhook] `json:"data,omitzero"`
+}
+
+// Format implements [fmt.Formatter]: every verb shows the struct without what is
+// personal or secret in it. json.Marshal writes all of it.
+func (v WebhookPage) Format(f fmt.State, verb rune) {
+	fmt.Fprintf(f, fmt.FormatString(f, verb), v.printed())
+}
+
+// LogValue implements [slog.LogValuer], and shows no more.
+func (v WebhookPage) LogValue() slog.Value { return slog.AnyValue(v.printed()) }
+
+func (v WebhookPage) printed() any {
+	type plain WebhookPage // without Format
+	return plain(v.redacted())
+}
+
+func (v WebhookPage) redacted() WebhookPage {
+	v.Data = provider.RedactIn(v.Data, provider.RedactEach(Webhook.redacted))
+	return v
 }
 
 // PaymentPage is a page of a list of charges.

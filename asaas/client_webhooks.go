@@ -76,8 +76,8 @@ func (c *Client) Webhook(ctx context.Context, id string) (*Webhook, error) {
 	return c.getWebhook(ctx, "Webhook", id)
 }
 
-// CreateWebhook creates a webhook; an account may have 10. What Asaas does
-// without a field is not documented, so what is not set is sent as Enabled true,
+// CreateWebhook creates a webhook; an account may have 10. Asaas's defaults
+// are not documented, so a field that is not set is sent as Enabled true,
 // Interrupted false, APIVersion 3 and SendType SEQUENTIALLY.
 //
 // If AuthToken is not set Asaas makes a token, and tells it in this answer only.
@@ -100,7 +100,7 @@ var (
 	errNoChange = errors.New("the update changes nothing: set a field")
 )
 
-// UpdateWebhook changes what is set in the update, and leaves the rest as it is.
+// UpdateWebhook changes the fields that are set in the update, and leaves the rest as it is.
 // To change the list of events, send all of them.
 //
 // See https://docs.asaas.com/docs/how-to-reactivate-an-interrupted-queue.

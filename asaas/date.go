@@ -24,7 +24,7 @@ type Date string
 // that is no time fails.
 //
 // A DateTime is a good argument of tx.Exec: a timestamptz column gets the
-// instant, a date or timestamp column what the calendar and the clock in
+// instant, a date or timestamp column the day and the time that the calendar and the clock in
 // Brasília showed, a text column RFC 3339, and any column NULL for an empty
 // DateTime. It is scanned from such columns, too, and is then spelled as in RFC
 // 3339; with database/sql, use a timestamptz column for it.
@@ -86,7 +86,7 @@ func mayBe(text, layout string) bool {
 	return text[day] == layout[day]
 }
 
-// inBrasilia is when the calendar and the clock in Brasília showed what t
+// inBrasilia returns the moment at which the calendar and the clock in Brasília showed the time that t
 // shows in its own zone.
 func inBrasilia(t time.Time) time.Time {
 	at := time.Date(t.Year(), t.Month(), t.Day(), t.Hour(), t.Minute(), t.Second(), t.Nanosecond(), Brasilia())
@@ -107,7 +107,7 @@ func (d Date) Time() (time.Time, error) {
 	return inBrasilia(time.Date(year, month, day, 0, 0, 0, 0, time.UTC)), nil
 }
 
-// IsZero tells whether there is no date.
+// IsZero reports whether there is no date.
 func (d Date) IsZero() bool { return d == "" }
 
 // Time returns the instant, in Brasília's time zone. An empty DateTime is an
@@ -120,5 +120,5 @@ func (d DateTime) Time() (time.Time, error) {
 	return t, nil
 }
 
-// IsZero tells whether there is no time.
+// IsZero reports whether there is no time.
 func (d DateTime) IsZero() bool { return d == "" }

@@ -104,7 +104,7 @@ func (d DateTime) TimestamptzValue() (pgtype.Timestamptz, error) {
 	return pgtype.Timestamptz{Time: t, Valid: err == nil}, err
 }
 
-// TimestampValue implements [pgtype.TimestampValuer]: what the clock in Brasília
+// TimestampValue implements [pgtype.TimestampValuer]: the time that the clock in Brasília
 // showed.
 func (d DateTime) TimestampValue() (pgtype.Timestamp, error) {
 	if d == "" {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/paghooks/paghooks/idem"
 	"github.com/paghooks/paghooks/idem/drift"
+	"github.com/paghooks/paghooks/idem/provider"
 )
 
 // Dispatcher verifies Asaas's deliveries and takes each event to its handler.
@@ -22,7 +23,7 @@ type Dispatcher struct {
 	// NewDispatcher's tokens, which has scope "". Default: that one only.
 	//
 	// Return the account that r.PathValue names, or return them all: the token
-	// that verifies decides whose Scope the event gets. For a request of no
+	// that verifies decides which Scope the event gets. For a request of no
 	// known account return none, which refuses it. An error means that the
 	// accounts could not be found out now: Asaas is asked to deliver again.
 	//
@@ -37,7 +38,8 @@ type Dispatcher struct {
 
 	// AllowFrom is the addresses that may deliver, such as
 	// [OfficialAddresses]. Default: nil, any address may. An empty list that
-	// is not nil allows none.
+	// is not nil allows none. With a list, a delivery that is refused for its token is taken
+	// for Asaas's own, and makes health red.
 	AllowFrom []netip.Prefix
 
 	// ClientAddrHeader names the header in which the nearest proxy writes the
@@ -46,14 +48,12 @@ type Dispatcher struct {
 	// proxy that writes it, else the sender does.
 	ClientAddrHeader string
 
-	// Watch looks for what Asaas sends and this package does not know; see
+	// Watch looks for fields and values that Asaas sends and this package does not know; see
 	// [Dispatcher.Drift].
 	Watch drift.Watch
 
 	tokens func() []string // a function, so that printing shows no token
 }
-
-var _ idem.Source = (*Dispatcher)(nil)
 
 // NewDispatcher returns a Dispatcher for one webhook with its token; with the
 // new and the old one during a rotation. Empty tokens never verify, and without
@@ -67,8 +67,9 @@ func NewDispatcher(tokens ...string) *Dispatcher {
 	return d
 }
 
-// Name implements [idem.Source].
-func (d *Dispatcher) Name() string { return sourceName }
+// CanVerify returns false if there is no token, nor a function Accounts: every
+// delivery is answered 503 then. [idem.Serve] says so at the start.
+func (d *Dispatcher) CanVerify() bool { return d.receiver().CanVerify() }
 
 // Open implements [idem.Source]: it verifies as [Verify] does, before it reads
 // the body, and names as [Identify] does.
@@ -76,41 +77,43 @@ func (d *Dispatcher) Open(r *http.Request) (idem.Event, error) {
 	if err := d.checkAddress(r); err != nil {
 		return idem.Event{}, err
 	}
-	accounts, err := d.accounts(r)
+	e, err := d.open(r)
+	if refusal, ok := errors.AsType[*idem.Refusal](err); ok {
+		refusal.OfProvider = d.AllowFrom != nil
+	}
+	return e, err
+}
+
+func (d *Dispatcher) open(r *http.Request) (idem.Event, error) {
+	if err := checkForm(r.Header); err != nil {
+		return idem.Event{}, err
+	}
+	e, err := d.receiver().Open(r)
+	if err == nil {
+		err = checkKind(r.Header, e.Payload)
+	}
 	if err != nil {
 		return idem.Event{}, err
 	}
-	scope, err := verifyHeaders(r.Header, accounts)
-	if err != nil {
-		return idem.Event{}, err
-	}
-	body, err := idem.ReadBody(r)
-	if err != nil {
-		return idem.Event{}, err
-	}
-	if err := verifyBody(body); err != nil {
-		return idem.Event{}, err
-	}
-	e := Identify(body)
-	e.Scope = scope
 	return e, nil
 }
 
-func (d *Dispatcher) accounts(r *http.Request) ([]idem.Credentials, error) {
-	var unscoped idem.Credentials
+func (d *Dispatcher) receiver() provider.Receiver {
+	r := provider.Receiver{Definition: &definition, Routes: &d.Routes, Watch: &d.Watch, Scheme: definition.Scheme, Accounts: d.Accounts}
 	if d.tokens != nil {
-		unscoped.Secrets = d.tokens()
+		r.Secrets = d.tokens()
 	}
-	if d.Accounts == nil {
-		return []idem.Credentials{unscoped}, nil
-	}
-	accounts, err := d.Accounts(r)
-	if err == nil && slices.ContainsFunc(accounts, func(c idem.Credentials) bool { return c.Scope == "" }) {
-		err = errors.New("asaas: Accounts returned an account without a Scope: give each a name, and give the tokens of one that has none to NewDispatcher; " +
-			"if it comes from r.PathValue, the router does not set that, call r.SetPathValue before the handler")
-	}
-	if slices.ContainsFunc(unscoped.Secrets, isToken) {
-		accounts = append(slices.Clip(accounts), unscoped)
-	}
-	return accounts, err
+	return r
 }
+
+// Route implements [idem.Source]. An event with null, or nothing, in
+// place of its entity or of the entity's id, amount or status is an error: its
+// struct would hold zeros that Asaas did not send. Any other field that is null or
+// missing is handled, and reported by [Dispatcher.Drift].
+func (d *Dispatcher) Route(e idem.Event) (idem.Work, error) { return d.receiver().Route(e) }
+
+// Drift returns the fields and values that this dispatcher was sent and this package does not know,
+// since the program started: the path, the kind of difference, how often, and
+// never a value. Package drift lists the differences. To be told of each
+// finding when it is new, set Watch.Observe.
+func (d *Dispatcher) Drift() []drift.Finding { return d.Watch.Findings() }

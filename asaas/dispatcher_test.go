@@ -280,3 +280,19 @@ func TestIgnoredTypesAreNotStoredAndHaveNoHandler(t *testing.T) {
 		t.Errorf("got %v, want that it is ignored", err)
 	}
 }
+
+func TestADispatcherKnowsThatItCannotVerify(t *testing.T) {
+	t.Parallel()
+	byAccount := asaas.NewDispatcher("")
+	byAccount.Accounts = func(*http.Request) ([]idem.Credentials, error) { return nil, nil }
+	for can, dispatchers := range map[bool][]*asaas.Dispatcher{
+		false: {asaas.NewDispatcher(), asaas.NewDispatcher(""), asaas.NewDispatcher(" ", "\t")},
+		true:  {asaas.NewDispatcher("", "a secret"), byAccount},
+	} {
+		for n, d := range dispatchers {
+			if d.CanVerify() != can {
+				t.Errorf("number %d: CanVerify is %t, want %t", n, !can, can)
+			}
+		}
+	}
+}

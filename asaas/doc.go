@@ -7,7 +7,7 @@
 // thing share a struct, and so can share a handler:
 //
 //   - [PaymentEvent]: charges; OnPaymentReceived and the like
-//   - [SubscriptionEvent], [CheckoutEvent]: what makes charges
+//   - [SubscriptionEvent], [CheckoutEvent]: the sources of charges
 //   - [PixAutomaticAuthorizationEvent], [PixAutomaticInstructionEvent],
 //     [PixAutomaticEligibilityEvent]: charges by Pix Automático
 //   - [InvoiceEvent]: notas fiscais
@@ -17,7 +17,7 @@
 //   - [AnticipationEvent]: money that comes early
 //   - [BalanceEvent]: money that is blocked
 //   - [AccountStatusEvent], [AccessTokenEvent]: the account and its API keys
-//   - [UnknownEvent]: what is newer than this package
+//   - [UnknownEvent]: types that are newer than this package
 //   - [Withdrawal]: no event but a question, see [WithdrawalValidator]
 //
 // # Receive events
@@ -63,8 +63,8 @@
 // skips an event because a newer one was handled: a newer BANK_SLIP_VIEWED must
 // not hide a late RECEIVED. Three kinds of handlers are right in any order:
 //
-// A handler that sets a column of its own for each fact, as markPaid does: what
-// one event says, another does not take away. An order with paid_at and
+// A handler that sets a column of its own for each fact, as markPaid does: a fact that
+// one event reports is not taken away by another. An order with paid_at and
 // refunded_at is not to be shipped, whichever came first.
 //
 // A handler that books inserts a row for each event, and leaves none out:
@@ -114,7 +114,7 @@
 //	case *asaas.UnknownEvent: … // newer than this package
 //	}
 //
-// e.Check(body) tells whether the amount, the status and the like were sent at
+// e.Check(body) reports whether the amount, the status and the like were sent at
 // all. For handlers that is done.
 //
 // To have each event's work done once, also for events of a queue:
@@ -161,7 +161,7 @@
 //
 //	events.OnUnknown(func(ctx context.Context, tx pgx.Tx, e *asaas.UnknownEvent) error { … })
 //
-// [Dispatcher.Drift] tells what Asaas sends that this package does not know.
+// [Dispatcher.Drift] lists the fields and values that Asaas sends and this package does not know.
 //
 // # Approve withdrawals
 //
@@ -172,7 +172,7 @@
 //
 // # Get a queue going again
 //
-// Asaas slows the queue of a webhook down whose deliveries fail, and stops it
+// Asaas slows the queue of a webhook down if its deliveries fail, and stops it
 // after a while. [Client.Penalized] finds such queues:
 //
 //	client, err := asaas.NewClient(asaas.Production, os.Getenv("ASAAS_API_KEY"))
@@ -182,7 +182,7 @@
 // each type in a transaction that is rolled back. Your handlers run for real: their
 // HTTP requests and e-mails are sent, unless they ask [idem.IsDryRun] first. Only if all that are handled pass, it removes the
 // penalty or resumes the queue, and watches whether deliveries fail again. Then it
-// replays what the receiver has parked, and says what is still owed:
+// replays the events that the receiver has parked, and lists those that are still owed:
 //
 //	for progress, err := range asaas.Recover(ctx, client, webhookID, asaas.DryRunProbe(token), inbox) {
 //		if err != nil {
@@ -197,11 +197,11 @@
 //	go run github.com/paghooks/paghooks/asaas/cmd/asaas-queue status
 //	go run github.com/paghooks/paghooks/asaas/cmd/asaas-queue recover ID
 //
-// What Asaas has deleted after 14 days never comes. [Reconcile] names the charges
+// An event that Asaas has deleted after 14 days never comes. [Reconcile] names the charges
 // that it was about.
 //
-// [Queues] shows the queues to whoever knows no provider, with the time until Asaas
-// deletes what waits, and releases them. Rehearse it against a local Asaas:
+// [Queues] shows the queues to packages that know no provider, with the time until Asaas
+// deletes the waiting events, and releases them. Rehearse it against a local Asaas:
 // asaas/cmd/asaas-fake serve.
 //
 // To notice a receiver that is broken before its queue suffers, let [NewCanary]
@@ -224,17 +224,17 @@
 // sqlc's or of pgx.RowToStructByName. Enums are open: a value that this package
 // does not know is delivered as it is.
 //
-// An event whose entity is null or missing, or the entity's id, amount or status,
+// An event without its entity, or without the entity's id, amount or status,
 // is parked: no handler gets an amount of 0 that Asaas did not send. Any other
 // field that Asaas leaves out or makes null is handled, and reported as drift.
 //
-// # What Asaas does
+// # Asaas's deliveries
 //
-// It waits 10 seconds for an answer, and takes exactly 200 for success. What
+// It waits 10 seconds for an answer, and takes exactly 200 for success. A delivery that
 // failed it sends again, with growing pauses; after 15 failures in a row it
 // stops the whole queue of the webhook until somebody starts it again, and
-// deletes what has waited for 14 days. It may send any event twice, with the
+// deletes events that have waited for 14 days. It may send any event twice, with the
 // same id. See https://docs.asaas.com/docs/sobre-os-webhooks.
 package asaas
 
-//go:generate go run ../gen generate ../spec/asaas.yaml .
+//go:generate go run ../gen -spec ../spec/asaas.yaml -package .

@@ -103,7 +103,7 @@ func ExampleVerify() {
 	// Output:
 	// <nil>
 	// wrong_token
-	// the token is not the one configured: compare it with the webhook's at Asaas
+	// the token is not the one configured: compare it with the webhook's at the provider
 }
 
 func ExampleParse() {

@@ -57,7 +57,7 @@ func (s WebhookSettings) sendType() WebhookSendType {
 	return s.SendType
 }
 
-// check finds what no webhook can have.
+// check finds settings that no webhook can have.
 func (s WebhookSettings) check() error {
 	u, err := url.Parse(s.URL)
 	switch {
@@ -89,13 +89,13 @@ type WebhookPlan struct {
 	want       WebhookSettings
 	dispatcher *Dispatcher
 	types      []EventType   // that the webhook is to get
-	update     WebhookUpdate // what PUT repairs
+	update     WebhookUpdate // the part that PUT repairs
 }
 
 // WebhookDifference is one way in which a webhook is not as an application
 // wants it.
 type WebhookDifference struct {
-	// Field is the API's name of what differs, "events" for example; "webhook" if
+	// Field is the API's name of the field that differs, "events" for example; "webhook" if
 	// there is none, or more than one.
 	Field string `json:"field"`
 
@@ -108,7 +108,7 @@ type WebhookDifference struct {
 
 	// LosesEvents reports whether events do not come, come in the wrong order, or
 	// are refused, until it is repaired. Monitoring turns red for these.
-	LosesEvents bool `json:"losesEvents"`
+	LosesEvents bool `json:"loses_events"`
 }
 
 // String is the text, with how it is repaired.
@@ -119,7 +119,7 @@ func (d WebhookDifference) String() string {
 	return d.Text + " (not repaired by apply)"
 }
 
-// PlanWebhook compares the webhook at Asaas with what the application handles:
+// PlanWebhook compares the webhook at Asaas with the types that the application handles:
 // whether it exists, is enabled and not stopped, its URL, order, apiVersion and
 // token, and its event types against the handlers of d. It changes nothing.
 //
@@ -136,7 +136,7 @@ func (d WebhookDifference) String() string {
 // is for good: events of it are not made any more. A type that this version of the
 // module does not know is kept. d may be nil; then want.Types count alone.
 //
-// The error is an [*APIError] if a call failed. Otherwise it says what is wrong with
+// The error is an [*APIError] if a call failed. Otherwise it names the mistake in
 // the settings.
 //
 // See https://docs.asaas.com/docs/create-new-webhook-via-api.

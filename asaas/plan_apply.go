@@ -14,14 +14,14 @@ import (
 	"github.com/paghooks/paghooks/idem/optional"
 )
 
-// WebhookApplied is what [WebhookPlan.Apply] did.
+// WebhookApplied holds the changes of [WebhookPlan.Apply].
 type WebhookApplied struct {
 	// Webhook is the webhook as it is now, without its token; nil if it was not
 	// read.
 	Webhook *Webhook
 	// Did are the changes, a line each; empty if nothing was changed.
 	Did []string
-	// Next are what a person has to do now, a line each: events that were not made
+	// Next has a line for each thing that a person has to do now: events that were not made
 	// while the webhook was disabled have to be looked for.
 	Next []string
 	// Left are the differences that remain.
@@ -45,18 +45,18 @@ func (a WebhookApplied) String() string {
 
 // Apply repairs the differences that Asaas's API can repair, in one call, and
 // creates the webhook if there is none. Then it reads the webhook again and
-// returns the differences that are left. It never deletes a webhook: what waits in
+// returns the differences that are left. It never deletes a webhook: the events in
 // its queue would be lost.
 //
-// What the plan shows is what is done: if the webhook or the handlers have changed
+// It does exactly the changes that the plan shows: if the webhook or the handlers have changed
 // since then, nothing is changed, and the error asks for a new plan.
 //
 // A token is sent, and the URL changed, only if the receiver there accepts the
 // token of the settings: Apply sends it a dry run first, an event of a canary that
 // no handler gets; see [idem.DryRunHeader].
 //
-// A failed call is an [*APIError], whose Outcome reports whether it may have been
-// done; run a new plan then. What was done until an error is in the result.
+// A failed call is an [*APIError]: its Outcome reports whether it may have been
+// done; run a new plan then. The changes made before an error are in the result.
 func (p *WebhookPlan) Apply(ctx context.Context) (WebhookApplied, error) {
 	applied := WebhookApplied{Webhook: p.Webhook, Left: p.Differences}
 	err := p.apply(ctx, &applied)
@@ -111,7 +111,7 @@ func (p *WebhookPlan) isStill(now *WebhookPlan) bool {
 		reflect.DeepEqual(p.update, now.update)
 }
 
-// prove sends the token to the receiver, where that is what changes.
+// prove sends the token to the receiver, if the token changes.
 func (p *WebhookPlan) prove(ctx context.Context) error {
 	switch {
 	case p.isCreation() && !isToken(p.want.Token):
@@ -158,7 +158,7 @@ func (p *WebhookPlan) change(ctx context.Context) (id string, err error) {
 	return created.ID, nil
 }
 
-// tell notes the changes, and what follows for a person.
+// tell notes the changes, and the steps that are left to a person.
 func (p *WebhookPlan) tell(applied *WebhookApplied) {
 	if p.isCreation() {
 		applied.Did = append(applied.Did, fmt.Sprintf("the webhook was created: %d event types", len(p.types)))
@@ -210,10 +210,10 @@ func (p *WebhookPlan) look(ctx context.Context, id string, applied *WebhookAppli
 // So a rotation has four steps, of which this is the second: the application accepts
 // both tokens (see [NewDispatcher]); RotateToken; wait until the queue is empty and
 // deliveries have come with the new token; the application accepts the new one alone.
-// Asaas does not document with which token it delivers what waits, so that a person
+// Asaas does not document with which token it delivers waiting events, so that a person
 // ends the old one, not this function.
 //
-// A failed call is an [*APIError], whose Outcome reports whether the token may have
+// A failed call is an [*APIError]: its Outcome reports whether the token may have
 // been changed. While both are accepted nothing is lost in either case.
 func RotateToken(ctx context.Context, client *Client, webhookID, newToken string) error {
 	const name = "RotateToken"

@@ -83,10 +83,16 @@ func (p *WebhookPlan) compareToken() {
 	p.update.AuthToken = optional.Of(p.want.Token)
 }
 
+// What is said of a webhook, wherever it is said.
+const (
+	outOfOrder = "events are sent %s, not SEQUENTIALLY: an older event of a charge may be handled after a newer one"
+	neverComes = "%s is handled and not subscribed to: it never comes"
+)
+
 func (p *WebhookPlan) compareOrder(sent WebhookSendType) {
 	p.update.SendType = optional.Of(p.want.sendType())
 	if p.want.sendType() == WebhookSendTypeSequentially {
-		p.add("sendType", true, fmt.Sprintf("events are sent %s, not SEQUENTIALLY: an older event of a charge may be handled after a newer one", p.shown(string(sent))))
+		p.add("sendType", true, fmt.Sprintf(outOfOrder, p.shown(string(sent))))
 		return
 	}
 	p.addHarmless("sendType", true, fmt.Sprintf("events are sent %s, not NON_SEQUENTIALLY: one event that fails holds up all others", p.shown(string(sent))))
@@ -113,7 +119,7 @@ func (p *WebhookPlan) compareEvents() {
 	}
 	for _, t := range p.types {
 		if !has[t] {
-			p.add("events", true, p.shown(string(t))+" is handled and not subscribed to: it never comes")
+			p.add("events", true, fmt.Sprintf(neverComes, p.shown(string(t))))
 			list = append(list, t)
 		}
 	}
@@ -126,7 +132,7 @@ func (p *WebhookPlan) compareEvents() {
 	}
 }
 
-// isWanted reports whether the webhook may keep a type. What is ignored may
+// isWanted reports whether the webhook may keep a type. An ignored type may
 // come, and need not.
 func (p *WebhookPlan) isWanted(t EventType) bool {
 	return slices.Contains(p.types, canonical(t)) || p.dispatcher != nil && p.dispatcher.Ignores(string(canonical(t)))

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/paghooks/paghooks/idem"
+	"github.com/paghooks/paghooks/idem/gauge"
 )
 
 // Queues reads and releases the queues of an account's webhooks, for package console
@@ -19,12 +20,12 @@ import (
 // events of a queue that was not held up when it was last read were, as a rule,
 // created after that. So keep one Queues as long as the program runs, and read it
 // from time to time. If neither is known, right after a start for example,
-// [idem.Queue].DeletesIn is 0.
+// [gauge.Queue].DeletesIn is 0.
 //
 // Several goroutines may use it at once.
 type Queues struct {
 	// Watch, if not nil, has each reading compare the application's webhook with
-	// what the application handles: what keeps events away is in [idem.Queue].Problems.
+	// the types that the application handles: the differences that keep events away are in [gauge.Queue].Problems.
 	// A webhook that does not exist is a queue without an ID that is not enabled.
 	// Default: nil. Set it before the first reading.
 	Watch *WebhookWatch
@@ -37,7 +38,7 @@ type Queues struct {
 	sound map[string]time.Time // when nothing of the webhook was held up last
 }
 
-var _ idem.Queues = (*Queues)(nil)
+var _ gauge.Queues = (*Queues)(nil)
 
 // NewQueues returns the queues of the account of client. probe and events are
 // those of [Recover], which [Queues.Release] runs.
@@ -48,15 +49,15 @@ func NewQueues(client *Client, probe Probe, events ...EventStore) *Queues {
 // Queues lists the account's webhooks with the state of their queues. It makes
 // one call of the API for each 100 of them; Asaas allows 25,000 in 12 hours. An
 // error is an [*APIError].
-func (q *Queues) Queues(ctx context.Context) ([]idem.Queue, error) {
-	var out []idem.Queue
+func (q *Queues) Queues(ctx context.Context) ([]gauge.Queue, error) {
+	var out []gauge.Queue
 	var all []*Webhook
 	heldUp := false
 	for w, err := range q.client.list(ctx, "Queues") {
 		if err != nil {
 			return nil, err
 		}
-		if w.Interrupted.IsZero() || w.PenalizedRequestsCount.IsZero() { // what is not told must not pass for all is well
+		if w.Interrupted.IsZero() || w.PenalizedRequestsCount.IsZero() { // a field that is missing must not pass for all is well
 			return nil, failure{operation{name: "Queues", id: w.ID}, q.client.key}.made(CallUnknown,
 				"the answer does not tell whether the queue is held up: see the webhook at Asaas, and what answers at the API's address", nil)
 		}
@@ -64,7 +65,7 @@ func (q *Queues) Queues(ctx context.Context) ([]idem.Queue, error) {
 		if u, err := url.Parse(w.URL.Or("")); err == nil {
 			address = placeOf(u)
 		}
-		one := idem.Queue{
+		one := gauge.Queue{
 			ID: w.ID, Name: w.Name.Or(""), URL: address,
 			Enabled: w.Enabled.Or(true), Interrupted: w.Interrupted.Or(false), Penalized: int(w.PenalizedRequestsCount.Or(0)),
 		}
@@ -81,9 +82,9 @@ func (q *Queues) Queues(ctx context.Context) ([]idem.Queue, error) {
 	return out, nil
 }
 
-func isHeldUp(q idem.Queue) bool { return q.Interrupted || q.Penalized > 0 }
+func isHeldUp(q gauge.Queue) bool { return q.Interrupted || q.Penalized > 0 }
 
-// placeOf is a URL without what may be a secret.
+// placeOf returns a URL without parts that may be a secret.
 func placeOf(u *url.URL) string {
 	return (&url.URL{Scheme: u.Scheme, Host: u.Host, Path: u.Path}).String()
 }
@@ -94,7 +95,7 @@ func (q *Queues) oldestRetrying(ctx context.Context) (oldest time.Time) {
 	for _, events := range q.events {
 		for e, err := range events.List(ctx, idem.Filter{States: []idem.State{idem.StateRetrying}}) {
 			if err != nil {
-				break // the database may be what is down
+				break // the database may be down
 			}
 			if created := e.OccurredAt; time.Since(created) < retention { // else Asaas has it no more
 				if oldest.IsZero() || created.Before(oldest) {
@@ -108,7 +109,7 @@ func (q *Queues) oldestRetrying(ctx context.Context) (oldest time.Time) {
 }
 
 // tellDeletion sets DeletesIn where it is known.
-func (q *Queues) tellDeletion(queues []idem.Queue, oldest time.Time) {
+func (q *Queues) tellDeletion(queues []gauge.Queue, oldest time.Time) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	for n := range queues {
@@ -124,7 +125,7 @@ func (q *Queues) tellDeletion(queues []idem.Queue, oldest time.Time) {
 }
 
 // remember notes which queues have nothing held up.
-func (q *Queues) remember(queues []idem.Queue) {
+func (q *Queues) remember(queues []gauge.Queue) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	for _, one := range queues {

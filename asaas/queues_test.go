@@ -16,6 +16,7 @@ import (
 	"github.com/paghooks/paghooks/asaas"
 	"github.com/paghooks/paghooks/asaas/asaastest"
 	"github.com/paghooks/paghooks/idem"
+	"github.com/paghooks/paghooks/idem/gauge"
 )
 
 // listOf is the answer of a list with one webhook.
@@ -88,7 +89,7 @@ func TestQueuesTellWhatIsHeldUpAndForHowLong(t *testing.T) {
 				}
 				client, _ := clientOn(t, tt.looks...)
 				queues := asaas.NewQueues(client, passes, tt.events...)
-				var got []idem.Queue
+				var got []gauge.Queue
 				for n := range tt.looks {
 					if n > 0 {
 						time.Sleep(day)
@@ -99,14 +100,14 @@ func TestQueuesTellWhatIsHeldUpAndForHowLong(t *testing.T) {
 					}
 				}
 				last := tt.looks[len(tt.looks)-1]
-				want := idem.Queue{ID: "a", Name: "shop", URL: "https://shop.example/hooks", Enabled: true, DeletesIn: tt.want}
+				want := gauge.Queue{ID: "a", Name: "shop", URL: "https://shop.example/hooks", Enabled: true, DeletesIn: tt.want}
 				switch last {
 				case stopped:
 					want.Interrupted, want.Penalized = true, 15
 				case penalized:
 					want.Penalized = 3
 				}
-				if diff := cmp.Diff([]idem.Queue{want}, got); diff != "" {
+				if diff := cmp.Diff([]gauge.Queue{want}, got); diff != "" {
 					t.Errorf("(-want +got):\n%s", diff)
 				}
 			})

@@ -46,7 +46,7 @@ type Reconciliation struct {
 	// events are compared.
 	Says func(ctx context.Context, p *Payment) (state string, known bool, err error)
 
-	// Grace is how old something must be to be reported: its event may be on the
+	// Grace is the age from which something is reported: its event may be on the
 	// way. Asaas tells days, so a day counts once all of it is older. Default: an hour.
 	Grace time.Duration
 
@@ -54,7 +54,7 @@ type Reconciliation struct {
 	// stored. Default: 45 days, as of [idem.Common].
 	Retention time.Duration
 
-	// Calls is how many calls of the API a run may make, 200 or more. They come out of
+	// Calls is the number of calls of the API that a run may make, 200 or more. They come out of
 	// the account's own quota of 25,000 in 12 hours. A call that is sent again after
 	// a failure counts once. Default: 1,000.
 	Calls int
@@ -104,15 +104,15 @@ type ReconcileCursor struct {
 //		save(progress.Cursor)
 //	}
 //
-// It reads what Asaas says: the charges that were made or paid in the gap, confirmed
-// cards, refunds, chargebacks and dunning that have not ended, what moved money
-// whatever the age of the charge (the account's statement), and each charge of Open.
-// It compares that with the events that are stored, in any state, and with what the
-// application says. A charge is reported if an event that its state proves was not
+// It reads Asaas's record: the charges that were made or paid in the gap, confirmed
+// cards, refunds, chargebacks and dunning that have not ended, movements of money
+// for charges of any age (the account's statement), and each charge of Open.
+// It compares that with the events that are stored, in any state, and with the
+// application's own record. A charge is reported if an event that its state proves was not
 // stored, or if the application knows the charge and says otherwise. It is not
 // reported if the application agrees, however it came to know.
 //
-// Asaas keeps no history. What a state does not prove is not found:
+// Asaas keeps no history. An event that no state proves is not found:
 // PAYMENT_UPDATED and events about views, refusals and splits; the first of two visits
 // to a state; a charge that was overdue and is paid; one that was removed, or
 // became overdue, and is not in Open. A chargeback's dispute and a removal have no
@@ -121,7 +121,7 @@ type ReconcileCursor struct {
 // Nothing is compared while the queue is stopped or penalized: the events may come.
 // The only progress is [ReconcileHeldUp] then. Asaas does not tell how many events
 // wait in a queue that delivers: after a resume, let it deliver them first. An event
-// that comes late has to meet what was repaired: key the effect by charge and state.
+// that comes late has to meet the repair: key the effect by charge and state.
 //
 // A run ends with [ReconcileDone], or with [ReconcilePaused] once it has made its
 // Calls, or Asaas wants a pause: give the last Cursor to another run then, as after an
@@ -150,8 +150,8 @@ type reconciliation struct {
 	open   []string
 	scans  []scan
 
-	cursor ReconcileCursor // what lies before it is compared and told
-	next   ReconcileCursor // what lies between is in batch
+	cursor ReconcileCursor // all before it is compared and reported
+	next   ReconcileCursor // the charges between are in batch
 	batch  []found
 	seen   map[string]bool
 	count  ReconcileCounts
@@ -167,11 +167,11 @@ func newReconciliation(client *Client, s Reconciliation, yield func(ReconcilePro
 	}
 	r := &reconciliation{Reconciliation: s, client: client, yield: yield, seen: make(map[string]bool)}
 	r.cursor = ReconcileCursor{Since: s.Since, Until: s.Until}
-	r.scans = r.allScans()
 	if s.Resume != nil {
 		r.cursor = *s.Resume
 		r.Since, r.Until = s.Resume.Since, s.Resume.Until
 	}
+	r.scans = r.allScans() // of the gap between these
 	r.next = r.cursor
 	r.open = slices.Compact(slices.Sorted(slices.Values(s.Open)))
 	return r
@@ -203,7 +203,7 @@ func (r *reconciliation) run(ctx context.Context) error {
 	if err == nil || errors.Is(err, errLeft) {
 		return err
 	}
-	if left := r.flush(ctx); left != nil { // what whole pages had is not lost
+	if left := r.flush(ctx); left != nil { // the charges of whole pages are not lost
 		return cmp.Or(left, err)
 	}
 	if stop, ok := errors.AsType[*pauseWanted](err); ok {

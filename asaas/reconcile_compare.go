@@ -8,7 +8,7 @@ import (
 	"github.com/paghooks/paghooks/idem"
 )
 
-// flush compares what was read since the last time, and tells the result.
+// flush compares the charges that were read since the last time, and reports the result.
 func (r *reconciliation) flush(ctx context.Context) error {
 	if r.next == r.cursor {
 		return nil

@@ -91,7 +91,7 @@ func dayOfEvent(p *Payment, t EventType) time.Time {
 	return time.Time{}
 }
 
-// dayOf is zero for what is no date.
+// dayOf returns zero for a text that is no date.
 func dayOf(d Date) time.Time {
 	at, err := d.Time()
 	if err != nil {

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// ReconcileStep is what [Reconcile] has done.
+// ReconcileStep is a step of [Reconcile].
 type ReconcileStep string
 
 const (
@@ -31,7 +31,7 @@ type ReconcileProgress struct {
 	Difference *Difference     // of ReconcileDifference
 	Counts     ReconcileCounts // of this run, until now
 	Cursor     ReconcileCursor // to resume at
-	Scan       string          // what is read at the Cursor: created, paid, confirmed, a status, statement, open
+	Scan       string          // the scan at the Cursor: created, paid, confirmed, a status, statement, open
 	Again      time.Duration   // of ReconcilePaused: how long Asaas wants to be left alone; 0 if it does not say
 }
 
@@ -46,21 +46,21 @@ type ReconcileCounts struct {
 // Difference is a charge of which the application may not know the truth.
 type Difference struct {
 	Charge string `json:"charge"` // its id
-	State  string `json:"state"`  // what Asaas says now; see StateOf
+	State  string `json:"state"`  // Asaas's status now; see StateOf
 
-	Missing  []EventType `json:"missing,omitempty"`  // must have come, and are not stored
-	NotKnown []EventType `json:"notKnown,omitempty"` // must have come, and are older than Retention
-	Waiting  []EventType `json:"waiting,omitempty"`  // are stored, and not done: parked, pending and the like
-	Handled  []EventType `json:"handled,omitempty"`  // are done
-	Since    Date        `json:"since,omitempty"`    // the day of the first that is missing or not known; "" if Asaas does not tell
+	Missing  []EventType `json:"missing,omitempty"`   // must have come, and are not stored
+	NotKnown []EventType `json:"not_known,omitempty"` // must have come, and are older than Retention
+	Waiting  []EventType `json:"waiting,omitempty"`   // are stored, and not done: parked, pending and the like
+	Handled  []EventType `json:"handled,omitempty"`   // are done
+	Since    Date        `json:"since,omitempty"`     // the day of the first that is missing or not known; "" if Asaas does not tell
 
 	Known       *bool  `json:"known,omitempty"`       // whether the application knows the charge; nil if it was not asked
 	Application string `json:"application,omitempty"` // the state that the application says
 
 	Value             Money       `json:"value"`
-	BillingType       BillingType `json:"billingType,omitempty"`
-	ExternalReference string      `json:"externalReference,omitempty"`
-	FoundBy           string      `json:"foundBy"` // the Scan
+	BillingType       BillingType `json:"billing_type,omitempty"`
+	ExternalReference string      `json:"external_reference,omitempty"`
+	FoundBy           string      `json:"found_by"` // the Scan
 
 	// Payment is the charge as Asaas shows it. Of one that Asaas does not have any
 	// more it is the id, and Deleted. It can hold personal data.

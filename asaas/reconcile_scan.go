@@ -19,7 +19,7 @@ type scan struct {
 // scanned is a page of a scan.
 type scanned struct {
 	payments []*Payment
-	rows     []string // what the page lists, by id
+	rows     []string // the ids that the page lists
 	total    int      // on all pages; 0 if that is not known
 	more     bool
 }
@@ -38,24 +38,19 @@ var endless = []PaymentStatus{
 	PaymentStatusDunningRequested, PaymentStatusDunningReceived,
 }
 
-// allScans are in the order of their costs: what needs a call for each charge comes
+// allScans are in the order of their costs: the scan that needs a call for each charge comes
 // last, when most charges are known.
 func (r *reconciliation) allScans() []scan {
+	from, until := r.window()
 	out := []scan{
-		{"created", r.list(func(from, until string) filter { return filter{createdFrom: from, createdUntil: until} })},
-		{"paid", r.list(func(from, until string) filter { return filter{paidFrom: from, paidUntil: until} })},
-		{"confirmed", r.list(func(from, _ string) filter { return filter{status: PaymentStatusConfirmed, creditFrom: from} })},
+		{"created", r.list(listPaymentsQuery{DateCreatedGe: from, DateCreatedLe: until})},
+		{"paid", r.list(listPaymentsQuery{PaymentDateGe: from, PaymentDateLe: until})},
+		{"confirmed", r.list(listPaymentsQuery{Status: string(PaymentStatusConfirmed), EstimatedCreditDateGe: from})},
 	}
 	for _, s := range endless {
-		out = append(out, scan{string(s), r.list(func(string, string) filter { return filter{status: s} })})
+		out = append(out, scan{string(s), r.list(listPaymentsQuery{Status: string(s)})})
 	}
 	return append(out, scan{"statement", r.statement}, scan{"open", r.waitedFor})
-}
-
-// filter chooses charges; what is empty does not narrow it.
-type filter struct {
-	status                                                     PaymentStatus
-	createdFrom, createdUntil, paidFrom, paidUntil, creditFrom string
 }
 
 // window returns the first and the last day of the gap, with one more before.
@@ -66,13 +61,10 @@ func (r *reconciliation) window() (from, until string) {
 func dayIn(t time.Time) string { return t.In(Brasilia()).Format(time.DateOnly) }
 
 // list returns a scan of the list of charges.
-func (r *reconciliation) list(of func(from, until string) filter) func(context.Context) (scanned, error) {
+func (r *reconciliation) list(query listPaymentsQuery) func(context.Context) (scanned, error) {
 	return func(ctx context.Context) (page scanned, err error) {
-		f := of(r.window())
-		answer, err := call(ctx, r, func() (*PaymentPage, error) {
-			return r.client.listPayments(ctx, "Reconcile", string(f.status), f.createdFrom, f.createdUntil,
-				f.paidFrom, f.paidUntil, f.creditFrom, r.next.Offset, pageSize)
-		})
+		query.Offset, query.Limit = r.next.Offset, pageSize
+		answer, err := call(ctx, r, func() (*PaymentPage, error) { return r.client.listPayments(ctx, "Reconcile", query) })
 		if err != nil {
 			return page, err
 		}
@@ -87,7 +79,7 @@ func (r *reconciliation) list(of func(from, until string) filter) func(context.C
 	}
 }
 
-// statement finds what moved money, whatever the age of the charge.
+// statement finds movements of money, for charges of any age.
 func (r *reconciliation) statement(ctx context.Context) (page scanned, err error) {
 	from, until := r.window()
 	answer, err := call(ctx, r, func() (*TransactionPage, error) {
@@ -112,8 +104,8 @@ func (r *reconciliation) statement(ctx context.Context) (page scanned, err error
 	return page, nil
 }
 
-// waitedFor finds what the application waits for. The ids are in their order, so
-// that another run goes on after the last one, whatever the list is then.
+// waitedFor finds the charges that the application waits for. The ids are in their order, so
+// that another run goes on after the last one, also if the list has changed.
 func (r *reconciliation) waitedFor(ctx context.Context) (page scanned, err error) {
 	first, isThere := slices.BinarySearch(r.open, r.next.After)
 	if isThere {
@@ -150,8 +142,8 @@ func (r *reconciliation) ask(ctx context.Context, ids []string) (out []*Payment,
 	return out, nil
 }
 
-// atOnce is how many charges are looked up in the database at once: that reads all
-// events, however many charges there are.
+// atOnce is the number of charges that are looked up in the database at once: that reads all
+// events, for any number of charges.
 const atOnce = 1000
 
 // do does a scan from where the run stands. A list from which charges vanish while it
@@ -174,7 +166,7 @@ func (r *reconciliation) do(ctx context.Context, s scan) error {
 	}
 }
 
-// pages reads the pages of a scan, and notes what they list.
+// pages reads the pages of a scan, and notes the charges on them.
 func (r *reconciliation) pages(ctx context.Context, s scan, rows map[string]bool) (total int, err error) {
 	for more := true; more; {
 		before := r.next

@@ -24,12 +24,12 @@ import (
 // queue that is stopped, or else removes the penalty, and watches Asaas's count
 // of failures every [Client].Poll until that was 0 three times in a row. Where
 // the count has not fallen for a minute after a resume, it removes the penalty,
-// too, once: nobody knows what resuming does to it.
+// too, once: the effect of resuming on it is not documented.
 //
-// events are where the application keeps its events, its [idem.Processor] or
+// events is the application's [idem.Processor] or
 // [idem.Inbox], with the handlers registered: those that are parked or retrying
 // are then replayed, also where nothing is held up at Asaas, and where the queue
-// could not be released or watched. The last progress says what is owed after
+// could not be released or watched. The last progress lists the events that are owed after
 // that; see [RecoveryOwed]. Without events the last
 // progress is [RecoveryDone], or [RecoveryNotNeeded] where nothing is held up,
 // and parked events stay where they are: with the default ParkAfter of idem, an
@@ -43,8 +43,8 @@ import (
 // nothing.
 //
 // Asaas does not tell how many events wait: a long queue may still be on its way
-// when Recover is done. It deletes what has waited for 14 days, without a word: what
-// is owed is known of what was delivered only. After a longer outage run [Reconcile].
+// when Recover is done. It deletes events that have waited for 14 days, without a word: the list of events that
+// are owed covers delivered events only. After a longer outage run [Reconcile].
 func Recover(ctx context.Context, client *Client, webhookID string, probe Probe, events ...EventStore) iter.Seq2[RecoveryProgress, error] {
 	return func(yield func(RecoveryProgress, error) bool) {
 		r := &recovery{client: client, id: webhookID, probe: probe, events: events, yield: yield, changed: "nothing was changed"}
@@ -61,7 +61,7 @@ type recovery struct {
 	probe   Probe
 	events  []EventStore
 	yield   func(RecoveryProgress, error) bool
-	changed string // what errors say of it
+	changed string // for the texts of errors
 }
 
 var errLeft = errors.New("the loop was left")
@@ -77,6 +77,11 @@ func (r *recovery) run(ctx context.Context) error {
 	owed, err := r.owed(ctx)
 	if err != nil {
 		return err
+	}
+	if lines := misses(q.webhook, r.events); len(lines) > 0 {
+		if err := r.tell(RecoveryProgress{Step: RecoveryMisses, Misses: lines}, q); err != nil {
+			return err
+		}
 	}
 	if !q.isHeldUp() {
 		if err := r.tell(RecoveryProgress{Step: RecoveryNotNeeded}, q); err != nil {
@@ -100,7 +105,7 @@ func (r *recovery) run(ctx context.Context) error {
 		return failed
 	}
 	q.lastArrival = since
-	err = r.settle(ctx, q) // what is parked here does not depend on Asaas's queue
+	err = r.settle(ctx, q) // events that are parked here do not depend on Asaas's queue
 	if failed == nil || errors.Is(err, errLeft) {
 		return err
 	}
@@ -125,7 +130,7 @@ func (r *recovery) prove(ctx context.Context, q queue, owed []Owed) error {
 	return r.tell(RecoveryProgress{Step: RecoveryProbed}, q)
 }
 
-// release changes what holds the queue up, and watches it.
+// release ends the cause that holds the queue up, and watches it.
 func (r *recovery) release(ctx context.Context, q queue) (queue, error) {
 	change := r.removeBackoff
 	if q.interrupted {
@@ -170,7 +175,7 @@ func (r *recovery) perhaps(err error, what string) error {
 	return err
 }
 
-// failed is the error for a cause, with what was changed until then.
+// failed is the error for a cause, with the changes until then.
 func (r *recovery) failed(cause error) error {
 	return &recoveryError{
 		text: "asaas: Recover(" + failure{key: r.client.key}.clean(r.id) + "): " + r.changed + ": " + strings.TrimPrefix(cause.Error(), "asaas: "),
@@ -178,7 +183,7 @@ func (r *recovery) failed(cause error) error {
 	}
 }
 
-// recoveryError names the package once, whatever its cause does.
+// recoveryError names the package once, even if its cause does too.
 type recoveryError struct {
 	text string
 	err  error

@@ -9,14 +9,14 @@ import (
 	"github.com/paghooks/paghooks/idem"
 )
 
-// judge reads the answer to a dry run. What is not handled, and need not be, is
+// judge reads the answer to a dry run. An event that is not handled, and need not be, is
 // no error.
 func (d *dryRun) judge(a answered) (idem.Outcome, error) {
 	var said struct {
 		DryRun idem.Outcome `json:"dry_run"`
 		Reason idem.Reason  `json:"reason"`
 	}
-	_ = json.Unmarshal(a.body, &said) // what does not fit stays empty
+	_ = json.Unmarshal(a.body, &said) // a field that does not fit stays empty
 	if said.DryRun != "" && a.status == http.StatusServiceUnavailable {
 		return said.DryRun, wrongWith(said.DryRun)
 	}
@@ -34,7 +34,7 @@ func (d *dryRun) judge(a answered) (idem.Outcome, error) {
 	return "", unexpected(a.status)
 }
 
-// wrongWith is what is wrong with the outcome of a dry run.
+// wrongWith returns an error for the outcome of a dry run that should not be.
 func wrongWith(o idem.Outcome) error {
 	switch o {
 	case idem.Done, idem.Unhandled, idem.Ignored:
@@ -50,7 +50,7 @@ func wrongWith(o idem.Outcome) error {
 	return errors.New("the receiver is newer than this program, which does not know its answer: use the same version of paghooks")
 }
 
-// refusedFor is what to do about a receiver that refuses the delivery.
+// refusedFor returns the remedy for a receiver that refuses the delivery.
 func (d *dryRun) refusedFor(status int, reason idem.Reason) error {
 	advice := "see the application's log"
 	switch reason {
@@ -66,7 +66,7 @@ func (d *dryRun) refusedFor(status int, reason idem.Reason) error {
 	return fmt.Errorf("the application refused it with %d (%s): %s", status, failure{operation: operation{token: d.token}}.clean(string(reason)), advice)
 }
 
-// unexpected is what to do about an answer that says nothing but its status.
+// unexpected returns the remedy for an answer that has nothing but its status.
 func unexpected(status int) error {
 	advice := "no receiver of paghooks answers so: see the application, and the proxies before it"
 	switch status {

@@ -8,7 +8,7 @@ import (
 
 var oneReal = Cents(100)
 
-// fillEssentials gives what the event is about an amount and a status, where it
+// fillEssentials gives the event's entity an amount and a status, where it
 // has such a field and nothing in it: an event without them is not handled.
 func fillEssentials(e Event) {
 	if b, ok := e.(*BalanceEvent); ok {

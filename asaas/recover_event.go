@@ -10,7 +10,7 @@ import (
 	"github.com/paghooks/paghooks/idem/optional"
 )
 
-// syntheticEvent makes the body of an event about nothing that exists, with what
+// syntheticEvent makes the body of an event about nothing that exists, with the fields that
 // Asaas always sends. It is the package's own struct, so that every field is
 // there that must be; that of a type named alike for one that it does not know.
 func syntheticEvent(t EventType) []byte {
@@ -61,10 +61,10 @@ func commonPrefix(a, b string) (n int) {
 // dryRunCharge looks like the id of a charge, and is none.
 const dryRunCharge = "pay_0_dryRunDryRun00"
 
-// nobody fits a column of text as well as one of UUIDs.
+// nobody is an id that fits a column of text as well as one of UUIDs.
 const nobody = "00000000-0000-0000-0000-000000000000"
 
-// nameNobody gives what the event is about an id, if it has none.
+// nameNobody gives the event's entity an id, if it has none.
 func nameNobody(e Event) {
 	for _, field := range reflect.ValueOf(e).Elem().Fields() {
 		if field.Kind() != reflect.Struct {
@@ -76,7 +76,7 @@ func nameNobody(e Event) {
 	}
 }
 
-// syntheticPayment is a charge that nobody asked for, in the state that the event
+// syntheticPayment is a charge without an order, in the state that the event
 // type says.
 func syntheticPayment(t EventType, today Date) Payment {
 	status := PaymentStatus(strings.TrimPrefix(string(t), "PAYMENT_"))

@@ -14,7 +14,7 @@ import (
 	"github.com/paghooks/paghooks/idem/optional"
 )
 
-// EventStore is where an application keeps its events: an [*idem.Processor] or
+// EventStore holds an application's events: an [*idem.Processor] or
 // [*idem.Inbox].
 type EventStore interface {
 	List(ctx context.Context, f idem.Filter) iter.Seq2[idem.StoredEvent, error]
@@ -27,8 +27,8 @@ var (
 	_ EventStore = (*idem.Inbox)(nil)
 )
 
-// Owed are the events of one type whose work an application has not done,
-// though Asaas has delivered them. What it never delivered is in no Owed:
+// Owed are the events of one type that an application has not finished,
+// though Asaas has delivered them. An event that it never delivered is in no Owed:
 // [Reconcile] finds that.
 type Owed struct {
 	Type     EventType
@@ -39,7 +39,7 @@ type Owed struct {
 }
 
 // String is "3 PAYMENT_RECEIVED parked, 1 retrying". It has no control characters,
-// whatever type a body names.
+// for any type that a body names.
 func (o Owed) String() string {
 	eventType := strings.Map(printable, string(o.Type))
 	var parts []string
@@ -57,7 +57,7 @@ func (o Owed) String() string {
 	return strings.Join(parts, ", ")
 }
 
-// owedAfter is how long a pending event may be due: workers take it, or are too few.
+// owedAfter is the time for which a pending event may be due: workers take it, or are too few.
 const owedAfter = time.Minute
 
 // OwedStates are those of the events that [Recover] replays. It leaves those that are
@@ -122,7 +122,7 @@ func (r *recovery) owed(ctx context.Context) ([]Owed, error) {
 	return mostFirst(found), nil
 }
 
-// settle replays what is owed, and tells what is owed then.
+// settle replays the owed events, and reports those that are owed then.
 func (r *recovery) settle(ctx context.Context, q queue) error {
 	owed, err := r.owed(ctx) // anew: Asaas has delivered meanwhile
 	if err != nil || len(r.events) == 0 {
@@ -159,6 +159,7 @@ func (r *recovery) replay(ctx context.Context, q queue) error {
 	for _, events := range r.events {
 		n, err := events.Replay(ctx, idem.Filter{States: OwedStates()})
 		total.Done, total.Failed, total.Unhandled = total.Done+n.Done, total.Failed+n.Failed, total.Unhandled+n.Unhandled
+		total.Overtaken = append(total.Overtaken, n.Overtaken...)
 		if err != nil {
 			r.did(replayed(total))
 			return err
@@ -169,7 +170,14 @@ func (r *recovery) replay(ctx context.Context, q queue) error {
 }
 
 func replayed(n idem.Replayed) string {
-	return fmt.Sprintf("replayed: %d done, %d failed again, %d without handler", n.Done, n.Failed, n.Unhandled)
+	said := fmt.Sprintf("replayed: %d done, %d failed again, %d without handler", n.Done, n.Failed, n.Unhandled)
+	if len(n.Overtaken) > 0 {
+		said += "; " + n.Overtaken[0].String()
+	}
+	if more := len(n.Overtaken) - 1; more > 0 {
+		said += fmt.Sprintf("; %d more ran behind later ones", more)
+	}
+	return said
 }
 
 // owedFirst is w with the types that are owed before the others.

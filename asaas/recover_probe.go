@@ -16,11 +16,11 @@ import (
 	"github.com/paghooks/paghooks/idem"
 )
 
-// Probe tells whether what failed is sound again: whether deliveries to w may
-// begin. An error, which [Recover] returns, says what is wrong. It changes
+// Probe reports whether the fault is over, and deliveries to w may
+// begin. An error, which [Recover] returns, names the fault. It changes
 // nothing that lasts, and ends in time.
 //
-// Recover calls it with a w whose Events begin with the types that the
+// Recover calls it with a w with Events that begin with the types that the
 // application owes work for, if it was given the application's events.
 //
 // [DryRunProbe] is one for every application. The best one knows yours: it tries the
@@ -37,9 +37,9 @@ type Probe func(ctx context.Context, w *Webhook) error
 // least one has.
 //
 // The event is about something that does not exist: a charge is
-// "pay_0_dryRunDryRun00", which nobody asked for (it has no ExternalReference);
+// "pay_0_dryRunDryRun00", which belongs to no order (it has no ExternalReference);
 // anything else has a UUID of zeros. Of events, the id begins with "evt_dry_run_". A handler that fails for
-// what it does not find needs [idem.IsDryRun], or a Probe of your own.
+// a row that it does not find needs [idem.IsDryRun], or a Probe of your own.
 //
 // The handlers are called for real, and only their transaction is rolled back: an
 // HTTP request that a handler makes is made, an invoice is issued for
@@ -68,7 +68,7 @@ func DryRunProbe(token string) Probe {
 	}
 }
 
-// checkProbe finds what makes real deliveries fail, though a probe would pass.
+// checkProbe finds mistakes that make real deliveries fail, though a probe would pass.
 func checkProbe(w *Webhook, token string) error {
 	switch {
 	case !isToken(token):
@@ -81,7 +81,7 @@ func checkProbe(w *Webhook, token string) error {
 	return nil
 }
 
-// asaasTimeout is how long Asaas waits for an answer.
+// asaasTimeout is the time that Asaas waits for an answer.
 const asaasTimeout = 10 * time.Second
 
 // dryRun sends made-up events to a receiver.
@@ -115,7 +115,7 @@ func (d *dryRun) try(ctx context.Context, types []EventType) error {
 	return nil
 }
 
-// deliver sends one event, and returns what came of it: handled or not wanted.
+// deliver sends one event, and returns its outcome: handled or not wanted.
 func (d *dryRun) deliver(ctx context.Context, body []byte) (idem.Outcome, error) {
 	ctx, cancel := context.WithTimeout(ctx, d.timeout)
 	defer cancel()
@@ -172,7 +172,7 @@ func (d *dryRun) from() string {
 	return ", " + address.String() + " here, and another one behind a NAT or a proxy,"
 }
 
-// place is the receiver's URL without what may be a secret.
+// place returns the receiver's URL without parts that may be a secret.
 func (d *dryRun) place() string {
 	return strings.ReplaceAll(placeOf(d.target), d.token, redacted)
 }

@@ -8,13 +8,15 @@ import (
 	"github.com/paghooks/paghooks/idem"
 )
 
-// RecoveryStep is what [Recover] has done.
+// RecoveryStep is a step of [Recover].
 type RecoveryStep string
 
 const (
 	// Nothing is held up at Asaas, and nothing was changed there. The last,
 	// unless Recover was given the application's events.
 	RecoveryNotNeeded RecoveryStep = "not needed"
+	// The webhook does not bring all events that the application has handlers for: see Misses.
+	RecoveryMisses RecoveryStep = "misses"
 	// The probe passed.
 	RecoveryProbed RecoveryStep = "probed"
 	// The penalty is removed: Asaas delivers at once.
@@ -26,9 +28,9 @@ const (
 	// Asaas counts no failures any more. The last, unless Recover was given the
 	// application's events.
 	RecoveryDone RecoveryStep = "done"
-	// What was parked or retrying is replayed.
+	// The parked and retrying events are replayed.
 	RecoveryReplayed RecoveryStep = "replayed"
-	// What the application owes now of what Asaas has delivered, in Owed. Events
+	// The delivered events that the application owes now, in Owed. Events
 	// that Asaas deleted before are in no list: see LastArrival. The last.
 	RecoveryOwed RecoveryStep = "owed"
 )
@@ -38,15 +40,19 @@ type RecoveryProgress struct {
 	Step RecoveryStep
 	// Webhook is as it was seen last: before the change, until it is watched.
 	Webhook *Webhook
-	// PenalizedRequests is Asaas's count of what it could not deliver, then.
+	// PenalizedRequests is Asaas's count of the requests that it could not deliver, then.
 	PenalizedRequests int
+	// Misses is of RecoveryMisses: a line for each event type that has a handler and is
+	// not subscribed to, and for the order, where a Processor relies on it. PlanWebhook
+	// repairs them.
+	Misses []string
 	// Replayed is of RecoveryReplayed.
 	Replayed idem.Replayed
 	// Owed is of RecoveryOwed.
 	Owed []Owed
 	// LastArrival is of RecoveryOwed: when the application got its last event before
 	// a queue that was held up was released, and so the time since when nothing was
-	// delivered, at least. Asaas deletes what has waited for 14 days. Zero if nothing
+	// delivered, at least. Asaas deletes events that have waited for 14 days. Zero if nothing
 	// was held up, or no event is stored.
 	LastArrival time.Time
 }
@@ -56,6 +62,8 @@ func (p RecoveryProgress) String() string {
 	switch p.Step {
 	case RecoveryNotNeeded:
 		return "nothing is held up at Asaas, and nothing was changed there"
+	case RecoveryMisses:
+		return strings.Join(p.Misses, "; ") + ": asaas-queue plan shows it, and apply repairs it"
 	case RecoveryProbed:
 		return "the probe passed"
 	case RecoveryPenaltyRemoved:

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -252,6 +253,45 @@ func TestAnInboxIsReplayed(t *testing.T) {
 	}
 	if diff := cmp.Diff(want, said); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+// The payment was broken when its refund was booked: a person must see which came last.
+func TestRecoverNamesWhatItReplaysBehindALaterEvent(t *testing.T) {
+	t.Parallel()
+	s := newStore(t)
+	events := asaas.NewDispatcher(webhookToken)
+	events.OnPaymentReceived(func(context.Context, pgx.Tx, *asaas.PaymentEvent) error {
+		if s.broken.Load() {
+			return idem.NoRetry(errBroken)
+		}
+		return nil
+	})
+	events.OnPaymentRefunded(func(context.Context, pgx.Tx, *asaas.PaymentEvent) error { return nil })
+	processor := idem.NewProcessor(s.pool, events)
+	processor.Logger, processor.PassParked = slog.New(slog.DiscardHandler), true
+	webhook := s.asaas.AddWebhook(asaastest.Webhook{Handler: processor, Token: webhookToken, Events: []asaas.EventType{asaas.EventPaymentReceived, asaas.EventPaymentRefunded}})
+	charge := asaastest.NewCharge(asaas.BillingTypePix, asaas.Cents(2990))
+	charge.Created()
+	received, refunded := asaas.Identify(charge.Received()), asaas.Identify(charge.Refunded())
+	s.broken.Store(true)
+	for _, e := range []idem.Event{received, refunded} {
+		if _, err := processor.Accept(t.Context(), e); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s.broken.Store(false)
+	want := "replayed: 1 done, 0 failed again, 0 without handler; " + received.ID + " (PAYMENT_RECEIVED) ran behind " +
+		refunded.ID + " (PAYMENT_REFUNDED), which was done before it"
+	var said []string
+	for p, err := range asaas.Recover(t.Context(), s.asaas.Client(), webhook, asaas.DryRunProbe(webhookToken), processor) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		said = append(said, p.String())
+	}
+	if !slices.Contains(said, want) {
+		t.Errorf("it says %q, want %q", said, want)
 	}
 }
 

@@ -13,7 +13,7 @@ const (
 	stallLimit   = 10 * time.Minute
 )
 
-// queue is what Asaas tells of a webhook's queue.
+// queue is a webhook's queue as Asaas reports it.
 type queue struct {
 	webhook     *Webhook
 	interrupted bool
@@ -58,7 +58,7 @@ func (r *recovery) watch(ctx context.Context, last queue) (queue, error) {
 	return last, r.tell(RecoveryProgress{Step: RecoveryDone}, last)
 }
 
-// relapse is what ends a recovery: what is wrong with a queue that was better
+// relapse returns the error that ends a recovery: the fault of a queue that was better
 // before, or has stayed the same for too long.
 func (q queue) relapse(before queue, same time.Duration) error {
 	switch {
@@ -74,10 +74,10 @@ func (q queue) relapse(before queue, same time.Duration) error {
 	return nil
 }
 
-// errNotTold is of an answer that lacks what decides.
+// errNotTold is for an answer that lacks the fields to decide by.
 var errNotTold = errors.New("the answer does not tell whether the queue is held up: see the webhook at Asaas, and what answers at the API's address")
 
-// ended is how ctx has ended, in words: its time was over, or somebody ended it.
+// ended returns the cause for which ctx has ended, in words: its time was over, or somebody ended it.
 func ended(ctx context.Context) string {
 	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
 		return "the time was over"

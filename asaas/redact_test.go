@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/paghooks/paghooks/asaas"
+	"github.com/paghooks/paghooks/asaas/asaastest"
 	"github.com/paghooks/paghooks/idem/optional"
 )
 
@@ -79,6 +80,37 @@ func TestNoWebhookThatIsPrintedShowsItsToken(t *testing.T) {
 	}
 	if said := fmt.Sprint(asaas.Webhook{}, (*asaas.Webhook)(nil)); strings.Contains(said, "redacted") || strings.Contains(said, "PANIC") {
 		t.Errorf("without a token it prints %s", said)
+	}
+}
+
+func TestNoEventThatIsPrintedShowsAPerson(t *testing.T) {
+	t.Parallel()
+	const person = "5511987654321"
+	for path, eventType := range map[string]asaas.EventType{
+		"transfer.bankAccount.ownerName":     "TRANSFER_DONE",
+		"transfer.bankAccount.cpfCnpj":       "TRANSFER_DONE",
+		"transfer.bankAccount.pixAddressKey": "TRANSFER_DONE",
+		"transfer.account.name":              "TRANSFER_DONE",
+		"mobilePhoneRecharge.phoneNumber":    "MOBILE_PHONE_RECHARGE_CONFIRMED",
+		"checkout.customerData.email":        "CHECKOUT_PAID",
+		"checkout.customerData.address":      "CHECKOUT_PAID",
+	} {
+		e, err := asaas.Parse(asaastest.Event(eventType, asaastest.Set(path, person)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var logged bytes.Buffer
+		for _, handler := range []slog.Handler{slog.NewTextHandler(&logged, nil), slog.NewJSONHandler(&logged, nil)} {
+			slog.New(handler).Info("x", "e", e)
+		}
+		said := logged.String() + fmt.Sprintf("%v %+v %#v %s %q", e, e, e, holder{e}, []any{e})
+		wantNoSecret(t, path, person, said)
+		if !strings.Contains(said, "redacted") {
+			t.Errorf("%s: it is printed as %s", path, said)
+		}
+		if body, err := json.Marshal(e); err != nil || !strings.Contains(string(body), person) {
+			t.Errorf("%s: it is written as %s, %v", path, body, err)
+		}
 	}
 }
 

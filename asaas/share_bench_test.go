@@ -15,7 +15,7 @@ import (
 
 	"github.com/paghooks/paghooks/asaas"
 	"github.com/paghooks/paghooks/idem"
-	"github.com/paghooks/paghooks/idem/idemtest"
+	"github.com/paghooks/paghooks/internal/postgres"
 )
 
 // BenchmarkShareOfDecoding measures how much of an event's way from a POST to
@@ -64,7 +64,7 @@ func BenchmarkShareOfDecoding(b *testing.B) {
 
 func durablePool(b *testing.B) *pgxpool.Pool {
 	b.Helper()
-	cluster := &idemtest.Cluster{Durable: true}
+	cluster := &postgres.Cluster{Durable: true}
 	if err := cluster.Start(b.Context()); err != nil {
 		b.Fatal(err)
 	}

@@ -12,8 +12,8 @@ func (e *BalanceEvent) Block() BalanceBlock {
 // other spelling, LimitedDate. Without it, DueDateLimitDays counts.
 func (d Discount) LastDay() optional.Value[Date] { return either(d.LimitDate, d.LimitedDate) }
 
-// AllSplits returns who else gets a part of the charge, from Split or from its
-// other spelling, Splits. It is empty if nobody does.
+// AllSplits returns the other recipients of a part of the charge, from Split or from its
+// other spelling, Splits. It is empty if there are none.
 func (p Payment) AllSplits() []Split { return either(p.Split, p.Splits).Or(nil) }
 
 // Percentage returns the split's per cent, from PercentageValue or from its

@@ -4,7 +4,13 @@
 
 package asaas
 
-import "github.com/paghooks/paghooks/idem/optional"
+import (
+	"fmt"
+	"log/slog"
+
+	"github.com/paghooks/paghooks/idem/optional"
+	"github.com/paghooks/paghooks/idem/provider"
+)
 
 // Envelope is the part that all events have in common.
 type Envelope struct {
@@ -1015,6 +1021,26 @@ type Transfer struct {
 	Account optional.Value[TransferAccount] `json:"account,omitzero"`
 }
 
+// Format implements [fmt.Formatter]: every verb shows the struct without what is
+// personal or secret in it. json.Marshal writes all of it.
+func (v Transfer) Format(f fmt.State, verb rune) {
+	fmt.Fprintf(f, fmt.FormatString(f, verb), v.printed())
+}
+
+// LogValue implements [slog.LogValuer], and shows no more.
+func (v Transfer) LogValue() slog.Value { return slog.AnyValue(v.printed()) }
+
+func (v Transfer) printed() any {
+	type plain Transfer // without Format
+	return plain(v.redacted())
+}
+
+func (v Transfer) redacted() Transfer {
+	v.BankAccount = provider.RedactIn(v.BankAccount, TransferBankAccount.redacted)
+	v.Account = provider.RedactIn(v.Account, TransferAccount.redacted)
+	return v
+}
+
 // TransferType is the kind of account that a transfer goes to.
 type TransferType string
 
@@ -1099,6 +1125,30 @@ type TransferBankAccount struct {
 	PixAddressKey optional.Value[string] `json:"pixAddressKey,omitzero"`
 }
 
+// Format implements [fmt.Formatter]: every verb shows the struct without what is
+// personal or secret in it. json.Marshal writes all of it.
+func (v TransferBankAccount) Format(f fmt.State, verb rune) {
+	fmt.Fprintf(f, fmt.FormatString(f, verb), v.printed())
+}
+
+// LogValue implements [slog.LogValuer], and shows no more.
+func (v TransferBankAccount) LogValue() slog.Value { return slog.AnyValue(v.printed()) }
+
+func (v TransferBankAccount) printed() any {
+	type plain TransferBankAccount // without Format
+	return plain(v.redacted())
+}
+
+func (v TransferBankAccount) redacted() TransferBankAccount {
+	v.AccountName = provider.RedactIn(v.AccountName, provider.Redact[string])
+	v.OwnerName = provider.RedactIn(v.OwnerName, provider.Redact[string])
+	v.CpfCnpj = provider.RedactIn(v.CpfCnpj, provider.Redact[string])
+	v.Account = provider.RedactIn(v.Account, provider.Redact[string])
+	v.AccountDigit = provider.RedactIn(v.AccountDigit, provider.Redact[string])
+	v.PixAddressKey = provider.RedactIn(v.PixAddressKey, provider.Redact[string])
+	return v
+}
+
 // Bank is a bank in Brazil.
 type Bank struct {
 	// Its eight digits in the Brazilian payment system.
@@ -1117,6 +1167,28 @@ type TransferAccount struct {
 	// The account's number, without AccountDigit.
 	Account      optional.Value[string] `json:"account,omitzero"`
 	AccountDigit optional.Value[string] `json:"accountDigit,omitzero"`
+}
+
+// Format implements [fmt.Formatter]: every verb shows the struct without what is
+// personal or secret in it. json.Marshal writes all of it.
+func (v TransferAccount) Format(f fmt.State, verb rune) {
+	fmt.Fprintf(f, fmt.FormatString(f, verb), v.printed())
+}
+
+// LogValue implements [slog.LogValuer], and shows no more.
+func (v TransferAccount) LogValue() slog.Value { return slog.AnyValue(v.printed()) }
+
+func (v TransferAccount) printed() any {
+	type plain TransferAccount // without Format
+	return plain(v.redacted())
+}
+
+func (v TransferAccount) redacted() TransferAccount {
+	v.Name = provider.RedactIn(v.Name, provider.Redact[string])
+	v.CpfCnpj = provider.RedactIn(v.CpfCnpj, provider.Redact[string])
+	v.Account = provider.RedactIn(v.Account, provider.Redact[string])
+	v.AccountDigit = provider.RedactIn(v.AccountDigit, provider.Redact[string])
+	return v
 }
 
 // Bill is a bill of somebody else that the account pays.
@@ -1259,6 +1331,25 @@ type MobilePhoneRecharge struct {
 	OperatorName optional.Value[string] `json:"operatorName,omitzero"`
 }
 
+// Format implements [fmt.Formatter]: every verb shows the struct without what is
+// personal or secret in it. json.Marshal writes all of it.
+func (v MobilePhoneRecharge) Format(f fmt.State, verb rune) {
+	fmt.Fprintf(f, fmt.FormatString(f, verb), v.printed())
+}
+
+// LogValue implements [slog.LogValuer], and shows no more.
+func (v MobilePhoneRecharge) LogValue() slog.Value { return slog.AnyValue(v.printed()) }
+
+func (v MobilePhoneRecharge) printed() any {
+	type plain MobilePhoneRecharge // without Format
+	return plain(v.redacted())
+}
+
+func (v MobilePhoneRecharge) redacted() MobilePhoneRecharge {
+	v.PhoneNumber = provider.RedactIn(v.PhoneNumber, provider.Redact[string])
+	return v
+}
+
 // MobilePhoneRechargeStatus is the state of a recharge.
 type MobilePhoneRechargeStatus string
 
@@ -1352,6 +1443,25 @@ type Checkout struct {
 	Customer optional.Value[string] `json:"customer,omitzero"`
 	// What you told about the buyer.
 	CustomerData optional.Value[CheckoutCustomerData] `json:"customerData,omitzero"`
+}
+
+// Format implements [fmt.Formatter]: every verb shows the struct without what is
+// personal or secret in it. json.Marshal writes all of it.
+func (v Checkout) Format(f fmt.State, verb rune) {
+	fmt.Fprintf(f, fmt.FormatString(f, verb), v.printed())
+}
+
+// LogValue implements [slog.LogValuer], and shows no more.
+func (v Checkout) LogValue() slog.Value { return slog.AnyValue(v.printed()) }
+
+func (v Checkout) printed() any {
+	type plain Checkout // without Format
+	return plain(v.redacted())
+}
+
+func (v Checkout) redacted() Checkout {
+	v.CustomerData = provider.RedactIn(v.CustomerData, CheckoutCustomerData.redacted)
+	return v
 }
 
 // CheckoutStatus is the state of a checkout.
@@ -1467,6 +1577,32 @@ type CheckoutCustomerData struct {
 	PostalCode optional.Value[string] `json:"postalCode,omitzero"`
 	// Asaas's code of the city, a number in the official document.
 	City optional.Value[Text] `json:"city,omitzero"`
+}
+
+// Format implements [fmt.Formatter]: every verb shows the struct without what is
+// personal or secret in it. json.Marshal writes all of it.
+func (v CheckoutCustomerData) Format(f fmt.State, verb rune) {
+	fmt.Fprintf(f, fmt.FormatString(f, verb), v.printed())
+}
+
+// LogValue implements [slog.LogValuer], and shows no more.
+func (v CheckoutCustomerData) LogValue() slog.Value { return slog.AnyValue(v.printed()) }
+
+func (v CheckoutCustomerData) printed() any {
+	type plain CheckoutCustomerData // without Format
+	return plain(v.redacted())
+}
+
+func (v CheckoutCustomerData) redacted() CheckoutCustomerData {
+	v.Name = provider.RedactIn(v.Name, provider.Redact[string])
+	v.CpfCnpj = provider.RedactIn(v.CpfCnpj, provider.Redact[string])
+	v.Email = provider.RedactIn(v.Email, provider.Redact[string])
+	v.Phone = provider.RedactIn(v.Phone, provider.Redact[string])
+	v.Address = provider.RedactIn(v.Address, provider.Redact[string])
+	v.AddressNumber = provider.RedactIn(v.AddressNumber, provider.Redact[Text])
+	v.Complement = provider.RedactIn(v.Complement, provider.Redact[string])
+	v.PostalCode = provider.RedactIn(v.PostalCode, provider.Redact[string])
+	return v
 }
 
 // BalanceBlock is a block on a part of the account's balance. It has no id
@@ -1903,4 +2039,330 @@ func (v PixAutomaticEligibilityStatus) Known() bool {
 		return true
 	}
 	return false
+}
+
+// Withdrawal is the money about to leave the account, or a split that was
+// just settled: Asaas asks whether it may. Exactly one of the objects is
+// there, the one that Type names.
+//
+// https://docs.asaas.com/docs/mecanismo-para-validacao-de-saque-via-webhooks
+type Withdrawal struct {
+	Type WithdrawalType `json:"type"`
+	// A transfer to a bank account, a Pix key or another Asaas account.
+	Transfer optional.Value[Transfer] `json:"transfer,omitzero"`
+	// The payment of a bill.
+	Bill optional.Value[WithdrawalBill] `json:"bill,omitzero"`
+	// The payment of a Pix QR code.
+	PixQrCode optional.Value[WithdrawalPix] `json:"pixQrCode,omitzero"`
+	// The recharge of a mobile phone.
+	MobilePhoneRecharge optional.Value[MobilePhoneRecharge] `json:"mobilePhoneRecharge,omitzero"`
+	// The refund of a Pix that was received. Asaas asks about these only once
+	// that is switched on beside the URL.
+	PixRefund optional.Value[WithdrawalPix] `json:"pixRefund,omitzero"`
+	// A split of a charge. Asaas asks about every one, five seconds after its
+	// settlement, once that is switched on beside the URL, and cancels it unless
+	// it is approved.
+	PaymentSplit optional.Value[WithdrawalSplit] `json:"paymentSplit,omitzero"`
+}
+
+// Format implements [fmt.Formatter]: every verb shows the struct without what is
+// personal or secret in it. json.Marshal writes all of it.
+func (v Withdrawal) Format(f fmt.State, verb rune) {
+	fmt.Fprintf(f, fmt.FormatString(f, verb), v.printed())
+}
+
+// LogValue implements [slog.LogValuer], and shows no more.
+func (v Withdrawal) LogValue() slog.Value { return slog.AnyValue(v.printed()) }
+
+func (v Withdrawal) printed() any {
+	type plain Withdrawal // without Format
+	return plain(v.redacted())
+}
+
+func (v Withdrawal) redacted() Withdrawal {
+	v.Transfer = provider.RedactIn(v.Transfer, Transfer.redacted)
+	v.PixQrCode = provider.RedactIn(v.PixQrCode, WithdrawalPix.redacted)
+	v.MobilePhoneRecharge = provider.RedactIn(v.MobilePhoneRecharge, MobilePhoneRecharge.redacted)
+	v.PixRefund = provider.RedactIn(v.PixRefund, WithdrawalPix.redacted)
+	return v
+}
+
+// WithdrawalType is the kind of a withdrawal.
+type WithdrawalType string
+
+const (
+	WithdrawalTypeTransfer            WithdrawalType = "TRANSFER"
+	WithdrawalTypeBill                WithdrawalType = "BILL"
+	WithdrawalTypePixQrCode           WithdrawalType = "PIX_QR_CODE"
+	WithdrawalTypeMobilePhoneRecharge WithdrawalType = "MOBILE_PHONE_RECHARGE"
+	WithdrawalTypePixRefund           WithdrawalType = "PIX_REFUND"
+	WithdrawalTypePaymentSplit        WithdrawalType = "PAYMENT_SPLIT"
+)
+
+// Known tells whether v is one of the constants; newer values are not.
+func (v WithdrawalType) Known() bool {
+	switch v {
+	case WithdrawalTypeTransfer,
+		WithdrawalTypeBill,
+		WithdrawalTypePixQrCode,
+		WithdrawalTypeMobilePhoneRecharge,
+		WithdrawalTypePixRefund,
+		WithdrawalTypePaymentSplit:
+		return true
+	}
+	return false
+}
+
+// WithdrawalBill is a bill about to be paid: the bill of an event, and more.
+type WithdrawalBill struct {
+	// Always "bill".
+	Object optional.Value[string] `json:"object,omitzero"`
+	// A UUID; the documentation of withdrawals prints a number.
+	ID     Text       `json:"id"`
+	Status BillStatus `json:"status"`
+	// The amount in reais.
+	Value Money `json:"value"`
+	// In reais.
+	Discount optional.Value[Money] `json:"discount,omitzero"`
+	// In reais.
+	Interest optional.Value[Money] `json:"interest,omitzero"`
+	// In reais.
+	Fine optional.Value[Money] `json:"fine,omitzero"`
+	// Asaas's fee in reais.
+	Fee optional.Value[Money] `json:"fee,omitzero"`
+	// The line of digits that names the bill.
+	IdentificationField optional.Value[string] `json:"identificationField,omitzero"`
+	// The day the bill is due.
+	DueDate optional.Value[Date] `json:"dueDate,omitzero"`
+	// The day the bill is to be paid.
+	ScheduleDate optional.Value[Date] `json:"scheduleDate,omitzero"`
+	// The day the bill was paid.
+	PaymentDate optional.Value[Date]   `json:"paymentDate,omitzero"`
+	Description optional.Value[string] `json:"description,omitzero"`
+	// Who gets the money.
+	CompanyName optional.Value[string] `json:"companyName,omitzero"`
+	// The page with the receipt.
+	TransactionReceiptURL optional.Value[string] `json:"transactionReceiptUrl,omitzero"`
+	CanBeCancelled        optional.Value[bool]   `json:"canBeCancelled,omitzero"`
+	// Your own id for the bill.
+	ExternalReference optional.Value[string] `json:"externalReference,omitzero"`
+	// Why the payment failed.
+	FailReasons optional.Value[[]string] `json:"failReasons,omitzero"`
+	// Whether somebody has to authorize it first, in Asaas's app.
+	AwaitingCriticalActionAuthorization optional.Value[bool] `json:"awaitingCriticalActionAuthorization,omitzero"`
+	// The bank that issued the bill.
+	BankID optional.Value[Text]           `json:"bankId,omitzero"`
+	Bank   optional.Value[WithdrawalBank] `json:"bank,omitzero"`
+}
+
+// WithdrawalBank is the bank that issued a bill.
+type WithdrawalBank struct {
+	// Always "bank".
+	Object optional.Value[string] `json:"object,omitzero"`
+	// Asaas's own id of the bank.
+	ID optional.Value[Text] `json:"id,omitzero"`
+	// Three digits.
+	Code optional.Value[Text]   `json:"code,omitzero"`
+	Name optional.Value[string] `json:"name,omitzero"`
+}
+
+// WithdrawalPix is a Pix about to be sent: the payment of a QR code, or the
+// refund of a Pix that was received.
+type WithdrawalPix struct {
+	// A UUID.
+	ID string `json:"id"`
+	// The amount in reais.
+	Value optional.Value[Money] `json:"value,omitzero"`
+	// The change, where cash is taken out at a shop together with a purchase.
+	ChangeValue optional.Value[Money] `json:"changeValue,omitzero"`
+	// How much of it was refunded.
+	RefundedValue optional.Value[Money] `json:"refundedValue,omitzero"`
+	// Asaas's fee.
+	ChargedFeeValue optional.Value[Money] `json:"chargedFeeValue,omitzero"`
+	// DEBIT, CREDIT, CREDIT_REFUND, DEBIT_REFUND or DEBIT_REFUND_CANCELLATION.
+	Type optional.Value[string] `json:"type,omitzero"`
+	// AWAITING_REQUEST, as a rule.
+	Status optional.Value[string] `json:"status,omitzero"`
+	// MANUAL, ADDRESS_KEY, STATIC_QRCODE, DYNAMIC_QRCODE,
+	// PAYMENT_INITIATION_SERVICE or AUTOMATIC_RECURRING.
+	OriginType optional.Value[string] `json:"originType,omitzero"`
+	// WITHDRAWAL or CHANGE, where cash is taken out at a shop.
+	Finality optional.Value[string] `json:"finality,omitzero"`
+	// The Pix's id at the central bank.
+	EndToEndIdentifier optional.Value[string] `json:"endToEndIdentifier,omitzero"`
+	// What joins it to the QR code.
+	ConciliationIdentifier optional.Value[string] `json:"conciliationIdentifier,omitzero"`
+	// The UUID of the transfer; refunds have it.
+	TransferID optional.Value[string] `json:"transferId,omitzero"`
+	// The id of the charge that the refund is of, "pay_" and more.
+	Payment optional.Value[string] `json:"payment,omitzero"`
+	// Your own id for it.
+	ExternalReference optional.Value[string] `json:"externalReference,omitzero"`
+	// When it was asked for, and when it takes effect. Refunds spell them
+	// 17/12/2024 15:27:42.
+	DateCreated   optional.Value[DateTime] `json:"dateCreated,omitzero"`
+	EffectiveDate optional.Value[DateTime] `json:"effectiveDate,omitzero"`
+	// The day it is to be sent.
+	ScheduledDate optional.Value[Date] `json:"scheduledDate,omitzero"`
+	// The text that the receiver sees.
+	Description optional.Value[string] `json:"description,omitzero"`
+	// The page with the receipt, once it is sent.
+	TransactionReceiptURL optional.Value[string] `json:"transactionReceiptUrl,omitzero"`
+	// Why it was refused.
+	RefusalReason optional.Value[string] `json:"refusalReason,omitzero"`
+	// Whether it can still be canceled.
+	CanBeCanceled optional.Value[bool] `json:"canBeCanceled,omitzero"`
+	// Whether it can be refunded, and why not.
+	CanBeRefunded        optional.Value[bool]   `json:"canBeRefunded,omitzero"`
+	RefundDisabledReason optional.Value[string] `json:"refundDisabledReason,omitzero"`
+	// The Pix key, and its kind: CPF, CNPJ, EMAIL, PHONE or EVP.
+	AddressKey     optional.Value[string] `json:"addressKey,omitzero"`
+	AddressKeyType optional.Value[string] `json:"addressKeyType,omitzero"`
+	// The Pix that is refunded.
+	OriginalTransaction optional.Value[WithdrawalPixOriginal] `json:"originalTransaction,omitzero"`
+	// Who gets the money.
+	ExternalAccount optional.Value[WithdrawalPixAccount] `json:"externalAccount,omitzero"`
+	// The QR code that is paid; null in a refund.
+	QrCode optional.Value[WithdrawalPixQrCode] `json:"qrCode,omitzero"`
+}
+
+// Format implements [fmt.Formatter]: every verb shows the struct without what is
+// personal or secret in it. json.Marshal writes all of it.
+func (v WithdrawalPix) Format(f fmt.State, verb rune) {
+	fmt.Fprintf(f, fmt.FormatString(f, verb), v.printed())
+}
+
+// LogValue implements [slog.LogValuer], and shows no more.
+func (v WithdrawalPix) LogValue() slog.Value { return slog.AnyValue(v.printed()) }
+
+func (v WithdrawalPix) printed() any {
+	type plain WithdrawalPix // without Format
+	return plain(v.redacted())
+}
+
+func (v WithdrawalPix) redacted() WithdrawalPix {
+	v.AddressKey = provider.RedactIn(v.AddressKey, provider.Redact[string])
+	v.ExternalAccount = provider.RedactIn(v.ExternalAccount, WithdrawalPixAccount.redacted)
+	v.QrCode = provider.RedactIn(v.QrCode, WithdrawalPixQrCode.redacted)
+	return v
+}
+
+// WithdrawalPixAccount is the account that gets a Pix.
+type WithdrawalPixAccount struct {
+	// The institution's number in the payment system, 8 digits: sent as a
+	// number, which has lost its zeros in front.
+	Ispb     optional.Value[Text]   `json:"ispb,omitzero"`
+	IspbName optional.Value[string] `json:"ispbName,omitzero"`
+	// The owner's name.
+	Name optional.Value[string] `json:"name,omitzero"`
+	// The owner's CPF or CNPJ; parts of a CPF are masked.
+	CpfCnpj optional.Value[Text] `json:"cpfCnpj,omitzero"`
+	// The Pix key, and its kind: CPF, CNPJ, EMAIL, PHONE or EVP.
+	AddressKey     optional.Value[string] `json:"addressKey,omitzero"`
+	AddressKeyType optional.Value[string] `json:"addressKeyType,omitzero"`
+	// The branch, the account, its check digit, and its kind, such as
+	// CHECKING_ACCOUNT; refunds have them.
+	Agency       optional.Value[Text]   `json:"agency,omitzero"`
+	Account      optional.Value[Text]   `json:"account,omitzero"`
+	AccountDigit optional.Value[Text]   `json:"accountDigit,omitzero"`
+	AccountType  optional.Value[string] `json:"accountType,omitzero"`
+}
+
+// Format implements [fmt.Formatter]: every verb shows the struct without what is
+// personal or secret in it. json.Marshal writes all of it.
+func (v WithdrawalPixAccount) Format(f fmt.State, verb rune) {
+	fmt.Fprintf(f, fmt.FormatString(f, verb), v.printed())
+}
+
+// LogValue implements [slog.LogValuer], and shows no more.
+func (v WithdrawalPixAccount) LogValue() slog.Value { return slog.AnyValue(v.printed()) }
+
+func (v WithdrawalPixAccount) printed() any {
+	type plain WithdrawalPixAccount // without Format
+	return plain(v.redacted())
+}
+
+func (v WithdrawalPixAccount) redacted() WithdrawalPixAccount {
+	v.Name = provider.RedactIn(v.Name, provider.Redact[string])
+	v.CpfCnpj = provider.RedactIn(v.CpfCnpj, provider.Redact[Text])
+	v.AddressKey = provider.RedactIn(v.AddressKey, provider.Redact[string])
+	v.Account = provider.RedactIn(v.Account, provider.Redact[Text])
+	v.AccountDigit = provider.RedactIn(v.AccountDigit, provider.Redact[Text])
+	return v
+}
+
+// WithdrawalPixQrCode is the QR code that is about to be paid.
+type WithdrawalPixQrCode struct {
+	// Who was asked to pay.
+	Payer optional.Value[WithdrawalPixPayer] `json:"payer,omitzero"`
+	// What joins it to the Pix.
+	ConciliationIdentifier optional.Value[string] `json:"conciliationIdentifier,omitzero"`
+	// What the QR code asks for, what is taken off it, and what being late adds.
+	OriginalValue optional.Value[Money] `json:"originalValue,omitzero"`
+	Discount      optional.Value[Money] `json:"discount,omitzero"`
+	Interest      optional.Value[Money] `json:"interest,omitzero"`
+	Fine          optional.Value[Money] `json:"fine,omitzero"`
+	// The last day to pay without fine and interest.
+	DueDate optional.Value[Date] `json:"dueDate,omitzero"`
+	// When it can no longer be paid.
+	ExpirationDate optional.Value[DateTime] `json:"expirationDate,omitzero"`
+	// The receiver's text.
+	Description optional.Value[string] `json:"description,omitzero"`
+}
+
+// Format implements [fmt.Formatter]: every verb shows the struct without what is
+// personal or secret in it. json.Marshal writes all of it.
+func (v WithdrawalPixQrCode) Format(f fmt.State, verb rune) {
+	fmt.Fprintf(f, fmt.FormatString(f, verb), v.printed())
+}
+
+// LogValue implements [slog.LogValuer], and shows no more.
+func (v WithdrawalPixQrCode) LogValue() slog.Value { return slog.AnyValue(v.printed()) }
+
+func (v WithdrawalPixQrCode) printed() any {
+	type plain WithdrawalPixQrCode // without Format
+	return plain(v.redacted())
+}
+
+func (v WithdrawalPixQrCode) redacted() WithdrawalPixQrCode {
+	v.Payer = provider.RedactIn(v.Payer, WithdrawalPixPayer.redacted)
+	return v
+}
+
+// WithdrawalPixPayer is the person or company that a QR code asks to pay.
+type WithdrawalPixPayer struct {
+	Name    optional.Value[string] `json:"name,omitzero"`
+	CpfCnpj optional.Value[Text]   `json:"cpfCnpj,omitzero"`
+}
+
+// Format implements [fmt.Formatter]: every verb shows the struct without what is
+// personal or secret in it. json.Marshal writes all of it.
+func (v WithdrawalPixPayer) Format(f fmt.State, verb rune) {
+	fmt.Fprintf(f, fmt.FormatString(f, verb), v.printed())
+}
+
+// LogValue implements [slog.LogValuer], and shows no more.
+func (v WithdrawalPixPayer) LogValue() slog.Value { return slog.AnyValue(v.printed()) }
+
+func (v WithdrawalPixPayer) printed() any {
+	type plain WithdrawalPixPayer // without Format
+	return plain(v.redacted())
+}
+
+func (v WithdrawalPixPayer) redacted() WithdrawalPixPayer {
+	v.Name = provider.RedactIn(v.Name, provider.Redact[string])
+	v.CpfCnpj = provider.RedactIn(v.CpfCnpj, provider.Redact[Text])
+	return v
+}
+
+// WithdrawalPixOriginal is the Pix that a refund is of.
+type WithdrawalPixOriginal struct {
+	// A UUID.
+	ID optional.Value[string] `json:"id,omitzero"`
+	// The Pix's id at the central bank.
+	EndToEndIdentifier optional.Value[string] `json:"endToEndIdentifier,omitzero"`
+	// The amount in reais.
+	Value optional.Value[Money] `json:"value,omitzero"`
+	// When it took effect.
+	EffectiveDate optional.Value[DateTime] `json:"effectiveDate,omitzero"`
 }

@@ -5,17 +5,20 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
 	"github.com/paghooks/paghooks/idem"
+	"github.com/paghooks/paghooks/idem/gauge"
 )
 
 // WebhookWatch looks at the application's webhook from time to time and reports
-// what keeps events away, which no delivery shows: the webhook is disabled (Asaas
+// faults that keep events away, which no delivery shows: the webhook is disabled (Asaas
 // does that by itself to a queue that was stopped for 30 days), deleted, or stopped,
 // a type that the application handles is not subscribed to, deliveries are in no
-// order. Make it with [NewWebhookWatch].
+// order. Make it with [NewWebhookWatch], give it to idem.Serve, which runs it, and to
+// health.New, which asks it.
 //
 // Several goroutines may use it at once. The exported field is a setting: change it
 // before Run.
@@ -32,7 +35,7 @@ type WebhookWatch struct {
 	state watched
 }
 
-// watched is what the looks have shown until now.
+// watched holds the results of the looks until now.
 type watched struct {
 	differences []WebhookDifference // of the last look that succeeded, those that lose events
 	looked      bool                // once, at least
@@ -40,7 +43,7 @@ type watched struct {
 	err         error               // of the last look
 }
 
-// unknownAfter is how long looks may fail before the webhook is not known to be
+// unknownAfter is the time for which looks may fail before the webhook is not known to be
 // sound.
 const unknownAfter = time.Hour
 
@@ -79,6 +82,35 @@ func (w *WebhookWatch) Look(ctx context.Context) ([]WebhookDifference, error) {
 	return lost, nil
 }
 
+// SourceName returns "asaas", the name of its events' source.
+func (w *WebhookWatch) SourceName() string { return definition.Source }
+
+// Problems asks Asaas now, and returns a line for each thing that keeps events away, and
+// how to repair them. They have no secret. Package doctor calls it.
+func (w *WebhookWatch) Problems(ctx context.Context) (problems []string, advice string, err error) {
+	lost, err := w.Look(ctx)
+	for _, d := range lost {
+		problems = append(problems, d.Text)
+	}
+	return problems, "see asaas-queue plan; asaas-queue apply repairs all that Asaas's API can", err
+}
+
+// Examine says how the webhook is, from Findings: the check "webhook" of package
+// health. It makes no request.
+func (w *WebhookWatch) Examine(context.Context, idem.Limits) []idem.Check {
+	c := idem.Check{Source: definition.Source, Name: "webhook"}
+	var says []string
+	says, c.Healthy = w.Findings()
+	c.Says = strings.Join(says, "; ")
+	if c.Says == "" {
+		c.Says = "as far as Asaas says, it is enabled, and subscribed to all that the application handles"
+	}
+	if !c.Healthy {
+		c.Says += ": see asaas-queue plan"
+	}
+	return []idem.Check{c}
+}
+
 func (w *WebhookWatch) note(lost []WebhookDifference, err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -92,8 +124,8 @@ func (w *WebhookWatch) note(lost []WebhookDifference, err error) {
 }
 
 // Findings returns a line for each thing that keeps events away, as of the last
-// look that succeeded, and whether all is well. The lines have no secret. It asks
-// nobody.
+// look that succeeded, and whether all is well. The lines have no secret. It
+// makes no request.
 //
 // A look that failed is a line. It means that all is not well only if looks have
 // failed for an hour, or if the settings are wrong: Asaas's API may be away for a
@@ -118,9 +150,9 @@ func (w *WebhookWatch) Findings() (says []string, sound bool) {
 	return append(says, s.err.Error()), false
 }
 
-// tell takes a list of all webhooks for a look, and adds what it shows to their
+// tell takes a list of all webhooks for a look, and adds its findings to their
 // queues.
-func (w *WebhookWatch) tell(queues []idem.Queue, all []*Webhook) []idem.Queue {
+func (w *WebhookWatch) tell(queues []gauge.Queue, all []*Webhook) []gauge.Queue {
 	p, err := planFor(w.client, all, w.want, w.dispatcher)
 	if err != nil {
 		w.note(nil, fmt.Errorf("asaas: WebhookWatch: %w", err))
@@ -147,8 +179,8 @@ func (w *WebhookWatch) tell(queues []idem.Queue, all []*Webhook) []idem.Queue {
 }
 
 // missing stands for the queue of a webhook that does not exist.
-func (w *WebhookWatch) missing(problems ...string) idem.Queue {
-	return idem.Queue{Name: w.want.Name, URL: placeOfText(w.want.URL), Problems: problems}
+func (w *WebhookWatch) missing(problems ...string) gauge.Queue {
+	return gauge.Queue{Name: w.want.Name, URL: placeOfText(w.want.URL), Problems: problems}
 }
 
 // losses are the differences that lose events.

@@ -7,47 +7,10 @@ import (
 	"fmt"
 
 	"github.com/paghooks/paghooks/idem/drift"
-	"github.com/paghooks/paghooks/idem/optional"
-)
-
-// Withdrawal is money about to leave the account, or a split that was just
-// settled: Asaas asks whether it may.
-// Exactly one of the objects is there, the one that Type names.
-//
-// See https://docs.asaas.com/docs/mecanismo-para-validacao-de-saque-via-webhooks.
-type Withdrawal struct {
-	Type WithdrawalType `json:"type"`
-	// A transfer to a bank account, a Pix key or another Asaas account.
-	Transfer optional.Value[Transfer] `json:"transfer,omitzero"`
-	// The payment of a bill.
-	Bill optional.Value[WithdrawalBill] `json:"bill,omitzero"`
-	// The payment of a Pix QR code.
-	PixQrCode optional.Value[WithdrawalPix] `json:"pixQrCode,omitzero"`
-	// The recharge of a mobile phone.
-	MobilePhoneRecharge optional.Value[MobilePhoneRecharge] `json:"mobilePhoneRecharge,omitzero"`
-	// The refund of a Pix that was received. Asaas asks about these only once
-	// that is switched on beside the URL.
-	PixRefund optional.Value[WithdrawalPix] `json:"pixRefund,omitzero"`
-	// A split of a charge. Asaas asks about every one, five seconds after its
-	// settlement, once that is switched on beside the URL, and cancels it unless
-	// it is approved.
-	PaymentSplit optional.Value[WithdrawalSplit] `json:"paymentSplit,omitzero"`
-}
-
-// WithdrawalType is the kind of a withdrawal.
-type WithdrawalType string
-
-const (
-	WithdrawalTypeTransfer            WithdrawalType = "TRANSFER"
-	WithdrawalTypeBill                WithdrawalType = "BILL"
-	WithdrawalTypePixQrCode           WithdrawalType = "PIX_QR_CODE"
-	WithdrawalTypeMobilePhoneRecharge WithdrawalType = "MOBILE_PHONE_RECHARGE"
-	WithdrawalTypePixRefund           WithdrawalType = "PIX_REFUND"
-	WithdrawalTypePaymentSplit        WithdrawalType = "PAYMENT_SPLIT"
 )
 
 // ID returns the id of the object, as the answer to its creation had it: look
-// it up in what your application has asked for. An id of a bill may be digits.
+// it up among the withdrawals that your application has asked for. An id of a bill may be digits.
 // It is "" only for a split that was sent without one.
 func (w *Withdrawal) ID() string {
 	id, _ := w.subject()
@@ -62,7 +25,7 @@ func (w *Withdrawal) Value() Money {
 	return value
 }
 
-// subject is what every kind of withdrawal has.
+// subject returns the fields that every kind of withdrawal has.
 func (w *Withdrawal) subject() (id string, value Money) {
 	switch w.Type {
 	case WithdrawalTypeTransfer:
@@ -114,9 +77,9 @@ func (h *withdrawalHead) subjects() map[WithdrawalType]json.RawMessage {
 func isObject(data json.RawMessage) bool { return bytes.HasPrefix(data, []byte("{")) }
 
 // isWithdrawalValidation recognizes the request of Asaas's other webhook, which
-// is not an event and whose answer must hold a decision.
+// is not an event and is answered with a decision.
 func isWithdrawalValidation(body []byte) bool {
-	// Spares every ordinary event the parsing. Nobody knows what a split has.
+	// Spares every ordinary event the parsing. The fields of a split are not documented.
 	if bytes.Contains(body, []byte(`"event"`)) && !bytes.Contains(body, []byte(`"paymentSplit"`)) {
 		return false
 	}
@@ -126,8 +89,8 @@ func isWithdrawalValidation(body []byte) bool {
 
 var errOrdinaryEvent = errors.New("the body is an event")
 
-// parseWithdrawal reads a verified body. Who asks for a decision must leave no
-// doubt about what: a body that has the objects of two kinds is an error.
+// parseWithdrawal reads a verified body. A request for a decision must leave no
+// doubt about its subject: a body that has the objects of two kinds is an error.
 func parseWithdrawal(body []byte) (*Withdrawal, error) {
 	var head withdrawalHead
 	if err := json.Unmarshal(body, &head); err != nil {
@@ -152,7 +115,7 @@ func parseWithdrawal(body []byte) (*Withdrawal, error) {
 		return nil, fmt.Errorf("the body does not decode: look for a newer version of this module: %w", err)
 	}
 	if w.Type == WithdrawalTypePaymentSplit {
-		return w, nil // what it has is not documented
+		return w, nil // its fields are not documented
 	}
 	if err := drift.Check(head.subjects()[w.Type], []drift.Essential{
 		{Zero: w.ID() == "", Paths: []string{"id"}},

@@ -15,7 +15,7 @@ func Approve() Decision { return Decision{approved: true} }
 // the reason, and people at it may read it; it may be empty.
 func Refuse(reason string) Decision { return Decision{reason: reason} }
 
-// Approved tells whether the withdrawal may be made.
+// Approved reports whether the withdrawal may be made.
 func (d Decision) Approved() bool { return d.approved }
 
 // Reason returns why it may not, as it was given to Refuse.

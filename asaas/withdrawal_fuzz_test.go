@@ -34,7 +34,7 @@ func FuzzParseWithdrawal(f *testing.F) {
 		if w.ID() == "" && w.Type != WithdrawalTypePaymentSplit {
 			t.Fatal("it cannot be looked up")
 		}
-		if headOf(body).event != "" {
+		if Identify(body).Type != "" {
 			t.Fatal("it is an event")
 		}
 		objects := 0

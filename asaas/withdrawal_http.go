@@ -50,13 +50,13 @@ func tooLarge(limit int64) error {
 	return fmt.Errorf("asaas: the body is larger than %d bytes: raise MaxBody if it is genuine", limit)
 }
 
-// reject answers what is no question about a withdrawal.
+// reject answers a request that is no question about a withdrawal.
 func (q *question) reject(status int, err error) {
 	q.log(slog.LevelWarn, "rejected", slog.String("error", err.Error()))
 	respond(q.w, status, []byte(`{"received":false}`))
 }
 
-// refuse answers what is not genuine, or could not be told to be.
+// refuse answers a request that is not genuine, or could not be verified.
 func (q *question) refuse(err error) {
 	q.log(slog.LevelWarn, "refused", slog.String("error", err.Error()))
 	status, reason := http.StatusUnauthorized, idem.Reason("")
@@ -90,10 +90,10 @@ func (q *question) log(level slog.Level, outcome string, attrs ...slog.Attr) {
 	}
 	attrs = append([]slog.Attr{
 		slog.String("outcome", outcome),
-		slog.String("source", sourceName),
+		slog.String("source", definition.Source),
 		slog.Duration("duration", time.Since(q.start)),
 	}, attrs...)
-	defer func() { _ = recover() }() // a panic of the logger leaves nobody to tell, and Asaas waits
+	defer func() { _ = recover() }() // a panic of the logger cannot be reported, and Asaas waits
 	q.v.Logger.LogAttrs(q.r.Context(), level, "withdrawal "+outcome, attrs...)
 }
 

@@ -20,7 +20,7 @@ const ReasonOrdinaryEvent idem.Reason = "ordinary_event"
 // account, Asaas asks whether it may. It is an [http.Handler], to be mounted at
 // a URL of its own.
 //
-// What is not approved is refused: a withdrawal whose function fails, panics or
+// All that is not approved is refused: a withdrawal for which the function fails, panics or
 // is late, one of a kind that this package does not know, one that does not
 // decode. A refusal is final, Asaas cancels the withdrawal.
 //
@@ -37,18 +37,18 @@ type WithdrawalValidator struct {
 	AllowFrom        []netip.Prefix
 	ClientAddrHeader string
 
-	// MaxBody is how many bytes of a body are read; a larger one is answered
+	// MaxBody is the number of bytes of a body that are read; a larger one is answered
 	// with 413. Default: 1 MiB.
 	MaxBody int64
 
-	// Timeout is how long a decision may take, from the first byte on. Then the
-	// withdrawal is refused, whether the function has returned or not, and what
+	// Timeout is the time that a decision may take, from the first byte on. Then the
+	// withdrawal is refused, whether the function has returned or not, and the value that
 	// it returns later counts for nothing. Keep it below the 10 seconds that
 	// Asaas waits. Default: 8 seconds.
 	Timeout time.Duration
 
 	// Logger gets a line per request, with the withdrawal's id but without
-	// amounts, names or reasons: what could not be decided as an error, what
+	// amounts, names or reasons: a withdrawal that could not be decided as an error, a request that
 	// was not genuine as a warning, decisions as info; nil logs nothing.
 	// Default: slog.Default().
 	Logger *slog.Logger
@@ -62,7 +62,7 @@ var _ http.Handler = (*WithdrawalValidator)(nil)
 // settings at their defaults. An empty token never verifies. It panics where
 // decide is nil.
 //
-// Approve only what your application itself has asked for: look the id up, and
+// Approve only a withdrawal that your application itself has asked for: look the id up, and
 // compare the amount. An error refuses like a [Decision] to refuse, but is
 // logged. If an answer is lost Asaas asks again, up to three times, so decide
 // must give the same answer again. Its context ends at Timeout, and as soon as
@@ -118,7 +118,7 @@ func (v *WithdrawalValidator) ServeHTTP(w http.ResponseWriter, r *http.Request) 
 	}
 }
 
-// verify checks what events are checked for. It needs no body, so that a
+// verify makes the checks that events get. It needs no body, so that a
 // stranger's is not even read.
 func (v *WithdrawalValidator) verify(r *http.Request) error {
 	like := Dispatcher{AllowFrom: v.AllowFrom, ClientAddrHeader: v.ClientAddrHeader}
@@ -128,7 +128,7 @@ func (v *WithdrawalValidator) verify(r *http.Request) error {
 	return Verify(r.Header, nil, v.Tokens...)
 }
 
-// verdict is what the application's function returned.
+// verdict is the result of the application's function.
 type verdict struct {
 	decision Decision
 	err      error
@@ -153,7 +153,7 @@ func (v *WithdrawalValidator) decision(ctx context.Context, start time.Time, w *
 }
 
 func (v *WithdrawalValidator) run(ctx context.Context, w *Withdrawal, decided chan<- verdict) {
-	// What stays where the function neither returns nor panics: runtime.Goexit.
+	// The verdict if the function neither returns nor panics: runtime.Goexit.
 	is := verdict{err: errors.New("the function that decides ended its goroutine")}
 	defer func() {
 		if p := recover(); p != nil {

@@ -1,12 +1,9 @@
 package main
 
 import (
-	"bytes"
 	_ "embed"
-	"fmt"
 	"strconv"
 	"strings"
-	"text/template"
 
 	"github.com/paghooks/paghooks/gen/spec"
 )
@@ -17,9 +14,10 @@ var callsTemplate string
 // call is a method of the client that does one operation.
 type call struct {
 	Name, Summary, URL string
-	Parameters         string // caller, id string, body WebhookUpdate
-	Fields             string // of the operation struct
-	Answer             string // Webhook; "" if there is none
+	Parameters         string   // caller, id string, body WebhookUpdate
+	Query              []string // its parameters, where they are too many for the method's
+	Fields             string   // of the operation struct
+	Answer             string   // Webhook; "" if there is none
 }
 
 func (p provider) callsCode() (string, error) {
@@ -27,13 +25,12 @@ func (p provider) callsCode() (string, error) {
 	for _, o := range p.Operations() {
 		calls = append(calls, newCall(o))
 	}
-	t := template.Must(template.New("calls").Funcs(template.FuncMap{"clause": clause, "comment": comment}).Parse(callsTemplate))
-	var b bytes.Buffer
-	if err := t.Execute(&b, calls); err != nil {
-		return "", fmt.Errorf("gen: the template of the calls is wrong, correct it: %w", err)
-	}
-	return b.String(), nil
+	return executed("calls", callsTemplate, calls)
 }
+
+// maxQuery is the number of parameters of a query that a method takes one by one: of more
+// texts in a row two are easily swapped.
+const maxQuery = 4
 
 func newCall(o spec.Operation) call {
 	parameters := []string{"caller string"}
@@ -42,17 +39,25 @@ func newCall(o spec.Operation) call {
 		parameters = append(parameters, "id string")
 		fields = append(fields, "id: id")
 	}
-	var query []string
+	var query, fieldsOf []string
 	for _, p := range o.Query {
-		value := spec.ParameterName(p)
-		parameters = append(parameters, value+" "+spec.QueryType(p))
+		value, kind := spec.ParameterName(p), " "+spec.QueryType(p)
+		if len(o.Query) <= maxQuery {
+			parameters = append(parameters, value+kind)
+		} else {
+			fieldsOf = append(fieldsOf, spec.GoName(value)+kind)
+			value = "query." + spec.GoName(value)
+		}
 		if spec.QueryType(p) == "int" {
 			value = "strconv.Itoa(" + value + ")"
 		}
 		query = append(query, strconv.Quote(p.Name)+": {"+value+"}")
 	}
+	if fieldsOf != nil {
+		parameters = append(parameters, "query "+o.OperationID+"Query")
+	}
 	if query != nil {
-		fields = append(fields, "query: url.Values{"+strings.Join(query, ", ")+"}")
+		fields = append(fields, "query: url.Values{"+inLines(query, 60)+"}")
 	}
 	if body := spec.BodySchema(o.Operation); spec.TakesEmptyObject(o.Operation) {
 		fields = append(fields, "body: struct{}{}")
@@ -60,7 +65,7 @@ func newCall(o spec.Operation) call {
 		parameters = append(parameters, "body "+spec.SchemaName(body.Ref))
 		fields = append(fields, "body: body")
 	}
-	c := call{Name: o.OperationID, Summary: o.Summary, URL: pageOf(o), Parameters: grouped(parameters), Fields: strings.Join(fields, ", ")}
+	c := call{Name: o.OperationID, Summary: o.Summary, URL: pageOf(o), Parameters: grouped(parameters), Query: fieldsOf, Fields: inLines(fields, 100)}
 	if answer := o.Answer(); answer != nil {
 		c.Answer = spec.SchemaName(answer.Ref)
 	}

@@ -29,8 +29,8 @@ func newComparison() *comparison {
 
 // load reads the arguments, with up to most files behind the flags, and the spec
 // that they name.
-func (c *comparison) load(args []string, most int) (*spec.Spec, error) {
-	if err := c.Parse(args); err != nil || c.NArg() == 0 || c.NArg() > most {
+func (c *comparison) load(args []string, least, most int) (*spec.Spec, error) {
+	if err := c.Parse(args); err != nil || c.NArg() < least || c.NArg() > most || len(args) == 0 {
 		return nil, errors.New(usage)
 	}
 	return spec.Load(*c.spec, c.with...)
@@ -40,7 +40,7 @@ func findDrift(args []string, out io.Writer) error {
 	c := newComparison()
 	overlay := c.String("overlay", "", "")
 	c.Func("with", "", func(path string) error { c.with = append(c.with, path); return nil })
-	s, err := c.load(args, math.MaxInt)
+	s, err := c.load(args, 1, math.MaxInt)
 	if err != nil {
 		return incomparable{err}
 	}
@@ -55,7 +55,7 @@ func findDrift(args []string, out io.Writer) error {
 
 func compareUpstream(ctx context.Context, args []string, out io.Writer) error {
 	c := newComparison()
-	s, err := c.load(args, 1)
+	s, err := c.load(args, 0, 1)
 	if err != nil {
 		return incomparable{err}
 	}

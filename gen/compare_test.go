@@ -27,10 +27,7 @@ func TestTheOverlayEndsTheDrift(t *testing.T) {
 	}
 
 	dir := filepath.Join(t.TempDir(), "shop")
-	if err := os.Mkdir(dir, 0o755); err != nil {
-		t.Fatal(err)
-	}
-	if err := run([]string{"generate", "-overlay", overlay, driftSpec, dir}, io.Discard); err != nil {
+	if err := run([]string{"-spec", driftSpec, "-overlay", overlay, "-package", dir}, io.Discard); err != nil {
 		t.Fatal(err)
 	}
 	sources := map[string]string{"provider.go": fmt.Sprintf(handWritten, "shop")}

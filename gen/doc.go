@@ -7,7 +7,7 @@
 //
 // which runs, in each provider's package:
 //
-//	go run ../gen generate ../spec/asaas.yaml .
+//	go run ../gen -spec ../spec/asaas.yaml -package .
 //
 // # What becomes what
 //
@@ -15,16 +15,21 @@
 // structs and enums. events.gen.go has the event types, one struct for each
 // schema of an event, and one On… method for each webhook. It also has what is the
 // same for every provider: the interface Event, UnknownEvent, and the methods of
-// Dispatcher that know the package's EventType. Verifying, naming and decoding an
-// event are written by hand.
+// Dispatcher that know the package's EventType. provider.gen.go names events,
+// verifies and decodes them, as x-provider says; what its reserved names is written
+// by hand in the package, and left out.
 //
 //	webhooks:
 //	  PAYMENT_RECEIVED:                                # EventPaymentReceived, OnPaymentReceived
 //	    post:
 //	      summary: The money of a charge is available. # starts their comments
 //	      externalDocs: {url: https://…}               # ends the method's comment
-//	      x-entity-key: payment.id                     # PaymentEvent.key
+//	      x-entity-key: payment.id                     # Event.Key: the lane of the charge
 //	      requestBody: {$ref: …/PaymentEvent}          # the method's handler takes it
+//
+// What is the same for all webhooks of an event, externalDocs and x-entity-key among
+// it, may stand once, in the event's schema. A webhook with x-event: false is no
+// event: types are made of what it posts and is answered, and nothing else.
 //
 // A field that is required and cannot be null has its plain type, every other
 // field is an optional.Value. Fields keep the order of the spec.
@@ -32,9 +37,12 @@
 // x-essential, in the schema of an event, lists the paths to what the event is
 // nothing without, such as payment.id and payment.value; of a list of paths one
 // is enough. An event that lacks one is not handled. One that lacks anything else
-// that is required is handled, with a zero and a finding of drift; a required
-// amount that is not essential is an optional.Value, so that it is never a zero
-// that nobody sent.
+// that is required is handled, with a zero and a finding of drift. A required
+// amount is never a zero that nobody sent: it is an optional.Value, unless it is
+// essential for every event that has its schema, in every place where it has it.
+//
+// A text with x-personal: true, or of the format password, is not printed: the structs
+// that have one have methods Format and LogValue, and so have those that hold them.
 //
 // paths are operations of the provider's API. client_calls.gen.go has a method of
 // Client for each, named after its operationId; client_types.gen.go what they
@@ -91,7 +99,10 @@
 //
 // Objects and enums that are defined inline get the name of their property behind
 // that of their owner, OrderStatus for example. What several schemas are all of is
-// merged. A component that is a scalar stands where it is used. What Go has no type
+// merged. A component that is a scalar, or an object of which no property is known,
+// stands where it is used; one whose name is none in Go gets one, and one that is
+// another's name is that. What is under paths is left out, with all that the webhooks
+// do not need, unless Client is among the reserved names. What Go has no type
 // for (a union, a value of any type, an object of which no property is known) is a
 // json.RawMessage, which keeps what was sent. An object that holds itself holds a
 // pointer. Without a schema Envelope, x-provider says which property names the event:
@@ -109,18 +120,20 @@
 // is written by hand in the package, and so is a schema with x-go-type.
 // spec/extensions.json is the JSON schema of these extensions.
 //
-// What the code can do without, a description or a link, is a warning. A spec that
-// breaks a rule is refused with all its mistakes at once, and nothing is written;
+// What the code can do without, a description or a link, is a warning. A format that
+// is nearly a known one is a mistake: an amount would become a number. A spec that
+// breaks a rule is refused with its mistakes, all of references first, then all of
+// extensions, then all of what they say, and nothing is written;
 // spec/testdata/bad has an example of each rule, spec/testdata/ordinary of what is
 // taken.
 //
 // # Keep the spec true
 //
-// Compare it with Asaas's own OpenAPI document, and with bodies that were
+// Compare it with the provider's own OpenAPI document, and with bodies that were
 // delivered:
 //
-//	go run github.com/paghooks/paghooks/gen upstream 'https://www.asaas.com/openApi/document?version=3&languageCode=en-US'
-//	go run github.com/paghooks/paghooks/gen drift -overlay new.yaml saved/*.json
+//	go run github.com/paghooks/paghooks/gen upstream -spec spec/asaas.yaml
+//	go run github.com/paghooks/paghooks/gen drift -spec spec/asaas.yaml -overlay new.yaml saved/*.json
 //
 // Packages upstream and drift tell what they look at and propose. The exit status
 // is 0 without differences, 1 with some, 2 where nothing could be compared. go run

@@ -1,12 +1,9 @@
 package main
 
 import (
-	"bytes"
 	_ "embed"
-	"fmt"
 	"strconv"
 	"strings"
-	"text/template"
 
 	"github.com/paghooks/paghooks/gen/spec"
 )
@@ -19,13 +16,6 @@ func (p provider) eventsCode() (string, error) {
 	if err != nil {
 		return "", err
 	}
-	t := template.Must(template.New("events").Funcs(template.FuncMap{
-		"about":   about,
-		"when":    when,
-		"comment": comment,
-		"clause":  clause,
-		"quoted":  quotedList,
-	}).Parse(eventsTemplate))
 	families := p.Families()
 	var aliased []spec.Event
 	for _, f := range families {
@@ -35,17 +25,12 @@ func (p provider) eventsCode() (string, error) {
 			}
 		}
 	}
-	var b bytes.Buffer
-	err = t.Execute(&b, map[string]any{
+	return executed("events", eventsTemplate, map[string]any{
 		"EventType": p.Schemas()[spec.EventTypeName].Value.Description,
 		"Families":  families,
 		"Aliased":   aliased,
 		"Structs":   structs,
 	})
-	if err != nil {
-		return "", fmt.Errorf("gen: the template of the events is wrong, correct it: %w", err)
-	}
-	return b.String(), nil
 }
 
 func quotedList(paths []string) string {
@@ -53,8 +38,13 @@ func quotedList(paths []string) string {
 	for i, p := range paths {
 		out[i] = strconv.Quote(p)
 	}
-	if line := strings.Join(out, ", "); len(line) < 80 {
+	return inLines(out, 80)
+}
+
+// inLines is a list on one line, or on one each where that is longer than width.
+func inLines(list []string, width int) string {
+	if line := strings.Join(list, ", "); len(line) < width {
 		return line
 	}
-	return "\n" + strings.Join(out, ",\n") + ",\n"
+	return "\n" + strings.Join(list, ",\n") + ",\n"
 }

@@ -19,9 +19,9 @@ func TestWrongCommandLinesSayWhatIsRight(t *testing.T) {
 		why  string
 	}{
 		{nil, "usage: go run github.com/paghooks/paghooks/gen -spec ", "no command"},
-		{[]string{"generate", "spec.yaml"}, "usage: go run github.com/paghooks/paghooks/gen -spec ", "no directory"},
+		{[]string{"-spec", "spec.yaml"}, "usage: go run github.com/paghooks/paghooks/gen -spec ", "no directory"},
 		{[]string{"generat"}, `there is no command "generat"`, "a typing error"},
-		{[]string{"generate", "nowhere.yaml", "."}, "gen: cannot read the spec, check its path: open nowhere.yaml", "no such file"},
+		{[]string{"-spec", "nowhere.yaml", "-package", "."}, "gen: cannot read the spec, check its path: open nowhere.yaml", "no such file"},
 	}
 	for _, test := range tests {
 		if err := run(test.args, io.Discard); err == nil || !strings.Contains(err.Error(), test.want) {
@@ -33,7 +33,7 @@ func TestWrongCommandLinesSayWhatIsRight(t *testing.T) {
 func TestARefusedSpecWritesNothing(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	if err := run([]string{"generate", "spec/testdata/bad/many.yaml", dir}, io.Discard); err == nil {
+	if err := run([]string{"-spec", "spec/testdata/bad/many.yaml", "-package", filepath.Join(dir, "shop")}, io.Discard); err == nil {
 		t.Error("it was accepted")
 	}
 	if written, _ := os.ReadDir(dir); len(written) > 0 {
@@ -43,10 +43,7 @@ func TestARefusedSpecWritesNothing(t *testing.T) {
 
 func TestGenerateWritesAllFiles(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "minimal")
-	if err := os.Mkdir(dir, 0o755); err != nil {
-		t.Fatal(err)
-	}
-	if err := run([]string{"generate", "testdata/good/minimal/spec.yaml", dir}, io.Discard); err != nil {
+	if err := run([]string{"-spec", "testdata/good/minimal/spec.yaml", "-package", dir}, io.Discard); err != nil {
 		t.Fatal(err)
 	}
 	for _, name := range []string{"types.gen.go", "events.gen.go", "minimaltest/fixtures.gen.json"} {
@@ -83,10 +80,14 @@ func TestFilesThatAreRightAreLeftAlone(t *testing.T) {
 	}
 }
 
-func TestMissingPackageDirectorySaysSo(t *testing.T) {
+func TestWhatIsInTheWayOfThePackageIsNamed(t *testing.T) {
 	t.Parallel()
-	err := write(file{path: filepath.Join(t.TempDir(), "nowhere", "a.go")})
-	if err == nil || !strings.Contains(err.Error(), "package directory, create it first") {
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "shop"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	err := write(file{path: filepath.Join(dir, "shop", "a.go")})
+	if err == nil || !strings.Contains(err.Error(), "see what is in the way") {
 		t.Errorf("got the error %v, want advice", err)
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"text/template"
@@ -30,27 +31,48 @@ type schemeCode struct {
 // providerCode is the dispatcher, verification and naming of a package of which
 // nothing is written by hand.
 func (p provider) providerCode() (string, error) {
-	type names struct {
-		Name           string
-		Key, ID, Times []string
-	}
+	type names struct{ Name, Go string }
 	var events []names
 	aliased := false
 	for _, f := range p.Families() {
 		for _, e := range f.Events {
-			events = append(events, names{e.Name, f.Paths, e.IDs, e.Times})
+			events = append(events, names{e.Name, namesOf(e)})
 			aliased = aliased || len(e.Aliases) > 0
 		}
 	}
 	data := map[string]any{
-		"Type": p.TypeField(), "IDs": []string(p.Provider.Event.ID), "Times": []string(p.Provider.Event.Time), "Ping": p.Provider.Event.Ping,
-		"Events": events, "Aliased": aliased, "Schemes": p.schemes(), "Source": p.Provider.Name,
+		"Type": p.TypeField(), "IDs": p.Places(p.Provider.Event.ID), "Times": p.Places(p.Provider.Event.Time), "Clock": p.Clock(),
+		"Ping": p.Provider.Event.Ping, "Events": events, "Aliased": aliased, "Schemes": p.schemes(), "Headers": p.Provider.Headers,
+		"Source": p.Provider.Name, "ByHand": p.Provider.Reserved,
 	}
 	return executed("provider", providerTemplate, data)
 }
 
+// namesOf is the fields of an event's provider.Names.
+func namesOf(e spec.Event) string {
+	var fields []string
+	for _, list := range []struct {
+		name  string
+		paths []string
+	}{{"Key", e.Keys}, {"ID", e.IDs}, {"Times", e.Times}} {
+		if list.paths != nil {
+			fields = append(fields, list.name+": []string{"+quotedList(list.paths)+"}")
+		}
+	}
+	if e.Test != "" {
+		fields = append(fields, "Test: "+strconv.Quote(e.Test))
+	}
+	if e.Ping {
+		fields = append(fields, "Ping: true")
+	}
+	return inLines(fields, 90)
+}
+
+// inTemplates are the functions of the templates.
+var inTemplates = template.FuncMap{"about": about, "clause": clause, "comment": comment, "quoted": quotedList, "when": when}
+
 func executed(name, text string, data any) (string, error) {
-	t := template.Must(template.New(name).Funcs(template.FuncMap{"quoted": quotedList}).Parse(text))
+	t := template.Must(template.New(name).Funcs(inTemplates).Parse(text))
 	var b bytes.Buffer
 	if err := t.Execute(&b, data); err != nil {
 		return "", fmt.Errorf("gen: the template %s is wrong, correct it: %w", name, err)
@@ -65,15 +87,20 @@ func (p provider) schemes() []schemeCode {
 		if s.Scheme == "rsa" || s.Scheme == "hmac" {
 			name = "Scheme" + strings.ToUpper(s.Scheme)
 		}
-		for _, other := range out {
-			if other.Name == name {
-				name += strconv.Itoa(i + 1)
-			}
+		if p.ownDispatcher() {
+			name = "s" + name[1:]
+		}
+		if slices.ContainsFunc(out, func(other schemeCode) bool { return other.Name == name }) {
+			name += strconv.Itoa(i + 1)
 		}
 		out = append(out, schemeCode{name, goScheme(s), i > 0})
 	}
 	return out
 }
+
+// ownDispatcher reports whether the Dispatcher is written by hand, and with it the
+// package of tests.
+func (p provider) ownDispatcher() bool { return p.Provider.Reserved["Dispatcher"] != "" }
 
 func goScheme(s spec.Scheme) string {
 	hash := "crypto." + strings.ToUpper(s.Hash)
@@ -114,8 +141,19 @@ func (p provider) testCode(dir string) (string, error) {
 		return "", err
 	}
 	return executed("test", testTemplate, map[string]any{
-		"Package": filepath.Base(dir), "ImportPath": importPath, "Scheme": p.schemes()[0].Name,
+		"Package": filepath.Base(dir), "ImportPath": importPath, "Scheme": p.schemes()[0].Name, "ByHand": p.ownDispatcher(),
+		"Path": p.somePath(),
 	})
+}
+
+// somePath returns the path to the id of the entity of the first events that have one.
+func (p provider) somePath() string {
+	for _, f := range p.Families() {
+		if len(f.Paths) > 0 {
+			return f.Paths[0]
+		}
+	}
+	return p.TypeField()
 }
 
 // importPathOf is the import path of the package in dir, from the nearest go.mod.

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"go/format"
 	"path/filepath"
+	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -99,20 +101,27 @@ package %s
 `, p.Name, sum, packageName, imports(body))
 }
 
+var comments = regexp.MustCompile(`(?m)^\s*//.*$`)
+
 // imports are those that a body uses: the standard library first, and apart.
 func imports(body string) string {
+	body = comments.ReplaceAllString(body, "")
 	var paths []string
 	for _, i := range []struct{ use, path string }{
 		{"bytes.Clone(", "bytes"},
 		{"cmp.Or(", "cmp"},
 		{"context.Context", "context"},
 		{"crypto.SHA", "crypto"},
-		{"json.RawMessage", "encoding/json"},
+		{"json.", "encoding/json"},
+		{"fmt.", "fmt"},
+		{"slog.", "log/slog"},
 		{"http.Method", "net/http"},
 		{"http.Header", "net/http"},
 		{"url.Values", "net/url"},
 		{"strconv.Itoa(", "strconv"},
+		{"time.Time", "time"},
 		{"time.Now", "time"},
+		{"time.Second", "time"},
 		{"", ""},
 		{"pgx.Tx", "github.com/jackc/pgx/v5"},
 		{"", ""},
@@ -120,13 +129,13 @@ func imports(body string) string {
 		{"idem.Source = ", module + "/idem"},
 		{"drift.Check(", module + "/idem/drift"},
 		{"optional.Value[", module + "/idem/optional"},
-		{"provider.Definition{", module + "/idem/provider"},
+		{"provider.", module + "/idem/provider"},
 		{"scalar.", module + "/idem/scalar"},
 	} {
 		switch {
 		case i.path == "":
 			paths = append(paths, "")
-		case strings.Contains(body, i.use):
+		case strings.Contains(body, i.use) && !slices.Contains(paths, strconv.Quote(i.path)):
 			paths = append(paths, strconv.Quote(i.path))
 		}
 	}

@@ -28,7 +28,7 @@ func (p provider) typesCode() (string, error) {
 const noTemplate = "{{\"\"}}\n"
 
 // declarations has oapi-codegen render the Go types of the schemas that are
-// wanted. It reads the schemas, resolves what they refer to and finds their Go
+// wanted. It reads the schemas, resolves their references and finds their Go
 // types; how a declaration looks is ours.
 func (p provider) declarations(wanted func(*openapi3.Schema) bool) (string, error) {
 	doc := &openapi3.T{
@@ -79,6 +79,11 @@ func (p provider) selected(wanted func(*openapi3.Schema) bool) openapi3.Schemas 
 			if p.MayLack(ref.Value, name) {
 				field.Extensions[mayLackName] = true
 			}
+			if spec.IsPersonal(property) {
+				field.Extensions[redactName] = "text"
+			} else if p.redactsProperty(property, make(map[string]bool)) {
+				field.Extensions[redactName] = "inside"
+			}
 			schema.Properties[name] = field
 		}
 		out[name] = ordered(&openapi3.SchemaRef{Value: &schema, Origin: spec.SchemaOrigin(ref)})
@@ -128,13 +133,14 @@ func init() {
 		"fieldType":  fieldType,
 		"goName":     spec.GoName,
 		"isOptional": isOptional,
+		"redactions": redactions,
 	})
 }
 
 // mayLackName marks, in memory, a required amount that is not essential.
 const mayLackName = "x-may-be-unset"
 
-// isOptional tells whether a field is left out when it is absent. A required
+// isOptional reports whether a field is left out when it is absent. A required
 // amount is written as null instead, and package drift sees by that that it is
 // always sent.
 func isOptional(p codegen.Property) bool {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"os"
+	"path/filepath"
 )
 
 // file is a generated file.
@@ -18,8 +19,12 @@ func write(f file) error {
 	if old, err := os.ReadFile(f.path); err == nil && bytes.Equal(old, f.content) {
 		return nil
 	}
-	if err := os.WriteFile(f.path, f.content, 0o644); err != nil {
-		return fmt.Errorf("gen: cannot write into the package directory, create it first: %w", err)
+	err := os.MkdirAll(filepath.Dir(f.path), 0o755)
+	if err == nil {
+		err = os.WriteFile(f.path, f.content, 0o644)
+	}
+	if err != nil {
+		return fmt.Errorf("gen: cannot write the package, see what is in the way: %w", err)
 	}
 	return nil
 }

@@ -114,55 +114,6 @@ func TestAfterCommitUnderDispatchPanics(t *testing.T) {
 	_ = idem.Dispatch(t.Context(), nil, &r, idem.Event{Type: "paid", Payload: []byte(`{}`)})
 }
 
-// The caller of Dispatch commits, and says so.
-func TestAfterCommitUnderDispatchRunsWhenTheCallerHasCommitted(t *testing.T) {
-	t.Parallel()
-	for _, c := range []struct {
-		why  string
-		end  error
-		want []string
-	}{
-		{"committed", nil, []string{"e1 first", "e1 second", "e2 first", "e2 second"}},
-		{"rolled back", errors.New("no such order"), nil},
-	} {
-		t.Run(c.why, func(t *testing.T) {
-			t.Parallel()
-			s := newApp(t)
-			var ran []string
-			s.on(func(ctx context.Context, tx pgx.Tx, n *note) error {
-				for _, name := range []string{" first", " second"} {
-					idem.AfterCommit(ctx, func(ctx context.Context) {
-						if e, ok := idem.EventFrom(ctx); !ok || e.ID != n.ID {
-							t.Errorf("the hook's context has the event %q, %t", e.ID, ok)
-						}
-						ran = append(ran, n.ID+name)
-					})
-				}
-				return pay(ctx, tx, n)
-			})
-			ctx, committed := idem.CollectAfterCommit(t.Context())
-			err := pgx.BeginFunc(ctx, s.pool, func(tx pgx.Tx) error {
-				for _, id := range []string{"e1", "e2"} {
-					if err := idem.Dispatch(ctx, tx, s.notes, identify([]byte(paid(id)))); err != nil {
-						return err
-					}
-				}
-				if len(ran) != 0 {
-					t.Error("a hook ran before the commit")
-				}
-				return c.end
-			})
-			if err == nil {
-				committed()
-			}
-			if diff := cmp.Diff(c.want, ran); diff != "" {
-				t.Error("hooks that ran (-want +got):\n" + diff)
-			}
-			s.wantEffects(len(c.want) / 2)
-		})
-	}
-}
-
 func TestHandlerKnowsItsEvent(t *testing.T) {
 	t.Parallel()
 	s := newApp(t)

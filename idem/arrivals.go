@@ -9,7 +9,7 @@ import (
 )
 
 // Arrivals returns the events of entities of an account that were stored at since
-// or later, in the order of arrival, whatever their states, without their bodies.
+// or later, in the order of arrival, in any state, without their bodies.
 // [Common.Prune] forgets events: an event older than Retention that is missing may
 // have been processed.
 //

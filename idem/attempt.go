@@ -20,23 +20,25 @@ import (
 type attempt struct {
 	event Event
 	work  Work
-	dry   bool // rolled back at the end, whatever is stored
+	dry   bool // rolled back at the end, for any stored state
 
-	mark        func(*pgx.Batch, *store.Session) // records the event as done, unless it must not be processed here
-	ifNotMarked func(*pgx.Batch)                 // executed after the rollback then; may be nil
-	atCommit    func(*pgx.Batch)                 // executed with COMMIT; may be nil
-	held        *store.Held                      // set by mark if it stored the event behind an earlier one; nil where it cannot
+	mark        func(*pgx.Batch, *pgtx.Session) // records the event as done, unless it must not be processed here
+	ifNotMarked func(*pgx.Batch)                // executed after the rollback then; may be nil
+	atCommit    func(*pgx.Batch)                // executed with COMMIT; may be nil
 }
 
-// execute makes an attempt. Duplicate means that the event was not marked, Parked and
-// Pending that it waits for an earlier one; no handler ran then.
+// execute makes an attempt. Duplicate means that the event was not marked, and no
+// handler ran.
 func (c *Common) execute(ctx context.Context, a attempt) (Outcome, error) {
 	for runs := 1; ; runs++ {
 		outcome, err := c.runOnce(ctx, a)
+		if _, ofWork := errors.AsType[*pgtx.WorkError](err); ofWork {
+			err = c.redacted(err)
+		}
 		if outcome != Retrying || !pgtx.Retryable(err) || runs == maxRuns || !pause(ctx, runs) {
 			return outcome, err
 		}
-		// The handler may have changed what it was given: decode it anew. What is ignored has none.
+		// The handler may have changed its event: decode it anew. An ignored event has none.
 		work, err := c.route(a.event)
 		if err != nil {
 			return Retrying, err
@@ -49,19 +51,11 @@ func (c *Common) execute(ctx context.Context, a attempt) (Outcome, error) {
 
 // runOnce runs the transaction once: mark, work, commit.
 func (c *Common) runOnce(ctx context.Context, a attempt) (Outcome, error) {
-	t, err := pgtx.Begin(ctx, c.pool, func(b *pgx.Batch, s *pgtx.Session) { a.mark(b, (*store.Session)(s)) })
+	t, err := pgtx.Begin(ctx, c.pool, a.mark)
 	if err != nil {
 		return Retrying, explain(err)
 	}
 	defer t.Close(ctx)
-	if a.held != nil && a.held.State != "" && !a.dry {
-		keep := &pgx.Batch{}
-		store.KeepHeld(keep, a.event.row(), *a.held)
-		if err := t.Commit(ctx, &pgx.Batch{}, keep); err != nil {
-			return outcomeOf(err), err
-		}
-		return heldBy(*a.held)
-	}
 	if !t.Marked() && !a.dry {
 		if a.ifNotMarked != nil {
 			if err := t.Rollback(ctx, a.ifNotMarked); err != nil {
@@ -90,11 +84,11 @@ func (c *Common) runOnce(ctx context.Context, a attempt) (Outcome, error) {
 	if a.atCommit != nil && t.Strict() {
 		c.commitAgain(ctx, a)
 	}
-	h.After.Run(ctx, func(err error) { c.logError(ctx, "webhook AfterCommit function failed", a.event, err) })
+	h.After.Run(ctx, func(err error) { c.logError(ctx, "webhook AfterCommit function failed", a.event, c.redacted(err)) })
 	return Done, nil
 }
 
-// logSpoiled says once that connections are closed because of what handlers execute.
+// logSpoiled says once that connections are closed because of the statements of handlers.
 func (c *Common) logSpoiled(ctx context.Context, t *pgtx.Tx, e Event) {
 	if t.Spoiled() {
 		c.spoiled.Do(func() {
@@ -104,9 +98,9 @@ func (c *Common) logSpoiled(ctx context.Context, t *pgtx.Tx, e Event) {
 	}
 }
 
-// commitAgain executes what an attempt has had executed with its COMMIT once more: at an
-// isolation that is stricter than Postgres's default, that has not seen what others
-// committed while the handler ran. Workers look by themselves for what they miss, though
+// commitAgain executes the statements that an attempt has had executed with its COMMIT once more: at an
+// isolation that is stricter than Postgres's default, that has not seen rows that others
+// committed while the handler ran. Workers look by themselves for events that they miss, though
 // not soon.
 func (c *Common) commitAgain(ctx context.Context, a attempt) {
 	ctx, cancel := pgtx.Finish(ctx)
@@ -131,17 +125,16 @@ func outcomeOf(err error) Outcome {
 	return Retrying
 }
 
-// markNew marks an event that is not stored, or stores it behind an earlier one of its
-// entity, and sets held.
-func (c *Common) markNew(e Event, held *store.Held) func(*pgx.Batch, *store.Session) {
-	return func(b *pgx.Batch, s *store.Session) { store.Mark(b, e.row(), c.KeepPayloads, held, s) }
+// markNew marks an event that is not stored, and that waits for no earlier one of its entity.
+func (c *Common) markNew(e Event) func(*pgx.Batch, *pgtx.Session) {
+	return func(b *pgx.Batch, s *pgtx.Session) { store.Mark(b, e.row(), c.KeepPayloads, s) }
 }
 
 // markStored marks an event that is stored, in one of states. It waits while
 // another event of the entity is being processed.
-func (c *Common) markStored(e Event, states ...string) func(*pgx.Batch, *store.Session) {
+func (c *Common) markStored(e Event, states ...string) func(*pgx.Batch, *pgtx.Session) {
 	how := store.Stored{States: states, Wait: true, KeepBody: c.KeepPayloads}
-	return func(b *pgx.Batch, s *store.Session) { store.MarkStored(b, e.row(), how, s) }
+	return func(b *pgx.Batch, s *pgtx.Session) { store.MarkStored(b, e.row(), how, s) }
 }
 
 // promote makes the next event of e's entity due. promoted, which may be nil, is set to

@@ -17,7 +17,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/paghooks/paghooks/idem"
-	"github.com/paghooks/paghooks/idem/idemtest"
+	"github.com/paghooks/paghooks/internal/postgres"
 )
 
 // shape is one form of idem_events with many rows.
@@ -123,7 +123,7 @@ func BenchmarkManyRows(b *testing.B) {
 	if rows == 0 {
 		rows = 100_000
 	}
-	cluster := &idemtest.Cluster{Durable: true, Settings: map[string]string{
+	cluster := &postgres.Cluster{Durable: true, Settings: map[string]string{
 		"shared_buffers": "2GB", "max_wal_size": "16GB", "maintenance_work_mem": "1GB", "checkpoint_timeout": "30min",
 	}}
 	if err := cluster.Start(b.Context()); err != nil {

@@ -10,14 +10,14 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
-	"github.com/paghooks/paghooks/idem/idemtest"
+	"github.com/paghooks/paghooks/internal/postgres"
 )
 
 // BenchmarkReplica compares commits that wait for a replica, on the same machine and
 // disk, with those that do not, in alternating rounds. ratio is the rate of the
 // former to that of the latter.
 func BenchmarkReplica(b *testing.B) {
-	primary := &idemtest.Cluster{Durable: true}
+	primary := &postgres.Cluster{Durable: true}
 	if err := primary.Start(b.Context()); err != nil {
 		b.Fatal(err)
 	}
@@ -25,7 +25,7 @@ func BenchmarkReplica(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	for _, c := range []*idemtest.Cluster{replica, primary} {
+	for _, c := range []*postgres.Cluster{replica, primary} {
 		b.Cleanup(func() {
 			if err := c.Close(); err != nil {
 				b.Error(err)

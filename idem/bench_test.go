@@ -24,6 +24,7 @@ import (
 
 	"github.com/paghooks/paghooks/idem"
 	"github.com/paghooks/paghooks/idem/idemtest"
+	"github.com/paghooks/paghooks/internal/postgres"
 )
 
 // updateOrder is the work, the same for all.
@@ -139,7 +140,7 @@ func durable(b *testing.B) string {
 	if os.Getenv("IDEMTEST_DATABASE_URL") != "" {
 		return idemtest.URL(b)
 	}
-	cluster := &idemtest.Cluster{Durable: os.Getenv("MEM") == ""}
+	cluster := &postgres.Cluster{Durable: os.Getenv("MEM") == ""}
 	if err := cluster.Start(b.Context()); err != nil {
 		b.Fatal(err)
 	}

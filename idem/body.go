@@ -38,7 +38,7 @@ func tooLarge(limit int64) error {
 	}
 }
 
-// rejection is why a request is no delivery, with the status to answer.
+// rejection is the reason for which a request is no delivery, with the status to answer.
 type rejection struct {
 	status int
 	err    error

@@ -213,7 +213,7 @@ func TestCanaryThatIsNoDryRunIsAnUnknownEvent(t *testing.T) {
 	}
 	s.wantReplayed(idem.Filter{}, idem.Replayed{Unhandled: 1})
 	got, err := s.processor.DryReplay(t.Context(), idem.Filter{})
-	if want := (idem.Replayed{Unhandled: 1}); got != want || err != nil {
+	if want := (idem.Replayed{Unhandled: 1}); counted(got) != counted(want) || err != nil {
 		t.Errorf("DryReplay = %+v, %v, want %+v", got, err, want)
 	}
 	if c.Last().Failures != 3 {

@@ -9,11 +9,13 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgconn/ctxwatch"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/paghooks/paghooks/idem"
+	"github.com/paghooks/paghooks/idem/internal/pgtx"
 )
 
 // To a cancel, Postgres answers a commit that waits for its replica with success.
@@ -93,6 +95,38 @@ func TestCommitWhoseWaitForTheReplicaIsCanceledIsNotAcknowledged(t *testing.T) {
 		s.drain()
 	}
 	s.wantEffects(len(spools)) // those that were acknowledged
+}
+
+// A person is told that an event is discarded, and after a promotion it is processed.
+func TestDiscardAndRequeueWhoseWaitForTheReplicaIsCanceledAreNotReportedAsDone(t *testing.T) {
+	t.Parallel()
+	primary, replica := pairOf(t, true)
+	s := openInboxApp(t, openPool(t, primary.URL(), asUsual))
+	s.on(func(context.Context, pgx.Tx, *note) error { return idem.NoRetry(errors.New("no such order")) })
+	for _, id := range []string{"discarded", "requeued"} {
+		if o, err := s.processor.Accept(t.Context(), letter(id, id, 1)); o != idem.Parked || err != nil {
+			t.Fatalf("Accept = %s, %v, want parked", o, err)
+		}
+	}
+	cutOff(t, primary, replica)
+	other := openInboxApp(t, openPool(t, primary.URL(), cancelAtEnd))
+	for id, change := range map[string]func(context.Context, idem.Filter) (int64, error){
+		"discarded": func(ctx context.Context, f idem.Filter) (int64, error) { return other.inbox.Discard(ctx, f, "x") },
+		"requeued":  other.inbox.Requeue,
+	} {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		n, err := change(ctx, idem.Filter{IDs: []string{id}})
+		cancel()
+		if n != 0 || !errors.Is(err, pgtx.ErrUnknown) {
+			t.Errorf("%s: %d, %v, and only the primary has it", id, n, err)
+		}
+	}
+	if err := errors.Join(primary.Kill(t.Context()), replica.Promote(t.Context())); err != nil {
+		t.Fatal(err)
+	}
+	s = openInboxApp(t, openPool(t, replica.URL(), asUsual))
+	s.wantState("discarded", idem.StateParked)
+	s.wantState("requeued", idem.StateParked)
 }
 
 // canceledSpool is an inbox with a spool whose drainer's commits are canceled.

@@ -12,17 +12,17 @@ import (
 	"github.com/paghooks/paghooks/idem/internal/store"
 )
 
-// Common is what [Processor] and [Inbox] have in common: settings, and the
+// Common holds the settings that [Processor] and [Inbox] share, and the
 // operations on stored events. Use it through them.
 //
 // The exported fields are settings: change them before the first event.
 type Common struct {
 	Endpoint
 
-	// Timeout is how long an attempt may take: getting a connection, the
+	// Timeout is the time that an attempt may take: getting a connection, the
 	// handler, the commit. The handler's context ends then. Default: 8 seconds
-	// of a Processor, whose answer follows within 1.5 seconds (Asaas waits
-	// for 10); 30 seconds of an Inbox, where nobody waits.
+	// of a Processor, which answers within 1.5 seconds (Asaas waits
+	// for 10); 30 seconds of an Inbox, which has answered before.
 	Timeout time.Duration
 
 	// KeepPayloads keeps the bodies of events that are done, in idem_archive.
@@ -48,6 +48,11 @@ type Common struct {
 	// that KeepPayloads kept. Default: 0, together with their events.
 	PayloadRetention time.Duration
 
+	// AuditRetention is the age from which [Common.Prune] deletes the source's entries of
+	// the audit trail, which name the people that acted; 0 is never. Where the database's role
+	// may not delete from idem_audit, they stay. Default: 2 years.
+	AuditRetention time.Duration
+
 	// PassParked lets later events of a Key go on when one is parked: for handlers
 	// that are right in any order. Switched on later, it frees those that wait: within
 	// a minute where [Processor.Run] or [Inbox.Run] runs.
@@ -56,15 +61,15 @@ type Common struct {
 
 	pool    *pgxpool.Pool
 	spoiled sync.Once // the log says that handlers spoil connections
-	looks   looks     // of Examine
 }
 
 func newCommon(pool *pgxpool.Pool, source Source, timeout time.Duration) Common {
 	return Common{
-		Endpoint:  NewEndpoint(source),
-		Timeout:   timeout,
-		Retention: 45 * 24 * time.Hour,
-		pool:      pool,
+		Endpoint:       NewEndpoint(source),
+		Timeout:        timeout,
+		Retention:      45 * 24 * time.Hour,
+		AuditRetention: 2 * 365 * 24 * time.Hour,
+		pool:           pool,
 	}
 }
 
@@ -74,7 +79,7 @@ func (c *Common) Pool() *pgxpool.Pool { return c.pool }
 // minRetention is longer than the time in which a provider may deliver an event again.
 const minRetention = 31 * 24 * time.Hour
 
-// statementTime is how long one statement of an operation on stored events may take. Some
+// statementTime is the time that one statement of an operation on stored events may take. Some
 // read or change all that is not done.
 const statementTime = 5 * time.Minute
 

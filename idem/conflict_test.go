@@ -13,6 +13,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/paghooks/paghooks/idem"
+	"github.com/paghooks/paghooks/idem/operator"
 )
 
 const otherBody = `{"id":"e1","type":"paid","order":"o9"}`
@@ -29,11 +30,11 @@ func (s *app) conflicts() (all []bool) {
 	return all
 }
 
-func (s *app) wantConflicts(want ...idem.Conflict) {
+func (s *app) wantConflicts(want ...operator.Conflict) {
 	s.Helper()
-	for name, list := range map[string]func(context.Context) ([]idem.Conflict, error){"processor": s.processor.Conflicts, "inbox": s.inbox.Conflicts} {
+	for name, list := range map[string]func(context.Context) ([]operator.Conflict, error){"processor": operator.New(s.processor, "").Conflicts, "inbox": operator.New(s.inbox, "").Conflicts} {
 		got, err := list(s.Context())
-		if diff := cmp.Diff(want, got, cmpopts.IgnoreFields(idem.Conflict{}, "At"), cmpopts.EquateEmpty()); diff != "" || err != nil {
+		if diff := cmp.Diff(want, got, cmpopts.IgnoreFields(operator.Conflict{}, "At"), cmpopts.EquateEmpty()); diff != "" || err != nil {
 			s.Errorf("Conflicts of the %s (-want +got): %v\n%s", name, err, diff)
 		}
 		for _, c := range got {
@@ -75,13 +76,13 @@ func TestAnotherBodyWithTheSameIDIsNoticed(t *testing.T) {
 				t.Error("the log tells what is in the body")
 			}
 			first := idem.Event{Source: "notes", ID: "e1", Type: "paid", Key: "o1"}
-			s.wantConflicts(idem.Conflict{Event: first, State: state})
+			s.wantConflicts(operator.Conflict{Event: first, State: state})
 			if mode == "inbox" {
 				s.drain(2)
 			}
 			s.wantEffects(2)
 			s.wantState("e1", idem.StateDone)
-			s.wantConflicts(idem.Conflict{Event: first, State: idem.StateDone})
+			s.wantConflicts(operator.Conflict{Event: first, State: idem.StateDone})
 			s.exec(`update idem_events set received_at = '2020-01-01'`)
 			s.wantPruned(s.processor, 2)
 			s.wantConflicts()
@@ -97,7 +98,7 @@ func TestAnotherBodyIsNoticedWhileTheFirstIsProcessed(t *testing.T) {
 	s.wantAnswer(otherBody, http.StatusOK)
 	delivered()
 	s.wantEffects(1)
-	s.wantConflicts(idem.Conflict{Event: idem.Event{Source: "notes", ID: "e1", Type: "paid", Key: "o1"}, State: idem.StateDone})
+	s.wantConflicts(operator.Conflict{Event: idem.Event{Source: "notes", ID: "e1", Type: "paid", Key: "o1"}, State: idem.StateDone})
 }
 
 // Accounts are told apart by their scope, and sources by their name.
@@ -150,7 +151,7 @@ func TestAnotherBodyOfAnEventThatIsNotDoneIsNoticed(t *testing.T) {
 			if n := strings.Count(s.logged(), "webhook conflict"); n != 1 {
 				t.Errorf("the conflict is logged %d times, want once", n)
 			}
-			s.wantConflicts(idem.Conflict{Event: idem.Event{Source: "notes", ID: "e1", Type: "paid", Key: "o1"}, State: idem.StateDone})
+			s.wantConflicts(operator.Conflict{Event: idem.Event{Source: "notes", ID: "e1", Type: "paid", Key: "o1"}, State: idem.StateDone})
 		})
 	}
 }
@@ -166,5 +167,5 @@ func TestAnotherBodyOfAnEventWithoutAHandlerIsNoticed(t *testing.T) {
 		t.Error("observed conflicts (-want +got):\n" + diff)
 	}
 	s.wantPayload("e1", newBody)
-	s.wantConflicts(idem.Conflict{Event: idem.Event{Source: "notes", ID: "e1", Type: "new", Key: "o1"}, State: idem.StateUnhandled})
+	s.wantConflicts(operator.Conflict{Event: idem.Event{Source: "notes", ID: "e1", Type: "new", Key: "o1"}, State: idem.StateUnhandled})
 }

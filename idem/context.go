@@ -19,12 +19,12 @@ func EventFrom(ctx context.Context) (e Event, ok bool) {
 		return Event{}, false
 	}
 	e = Event(h.Event)
-	e.Payload = bytes.Clone(e.Payload) // what is stored, or handled again, is what was received
+	e.Payload = bytes.Clone(e.Payload) // the bytes that are stored, or handled again, are those that were received
 	return e, true
 }
 
 // IsDryRun tells a handler that its transaction will be rolled back, so that it
-// can leave out what is not in there: calls, messages, files.
+// can leave out effects that are not in there: calls, messages, files.
 func IsDryRun(ctx context.Context) bool {
 	h, ok := handling.From(ctx)
 	return ok && h.Dry
@@ -32,7 +32,7 @@ func IsDryRun(ctx context.Context) bool {
 
 // ExecAtCommit declares a statement that is executed in the handler's transaction
 // once the handler has returned nil, in one round trip with all others that it
-// declared and with COMMIT. It is for what the handler needs no answer to; a
+// declared and with COMMIT. It is for statements that the handler needs no answer to; a
 // handler that only declares costs two round trips instead of three.
 //
 //	events.OnPaymentReceived(func(ctx context.Context, tx pgx.Tx, e *asaas.PaymentEvent) error {
@@ -47,7 +47,7 @@ func IsDryRun(ctx context.Context) bool {
 // handler has returned is not executed.
 //
 // It panics outside of a handler, and for a statement that ends the transaction. The
-// name of a prepared statement, and what a [pgx.QueryRewriter] writes, cannot be looked
+// name of a prepared statement, and the text of a [pgx.QueryRewriter], cannot be looked
 // at before: those cost two round trips more, to find out whether the transaction has ended.
 func ExecAtCommit(ctx context.Context, sql string, args ...any) {
 	h, ok := handling.From(ctx)

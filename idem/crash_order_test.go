@@ -14,6 +14,7 @@ import (
 	"github.com/paghooks/paghooks/idem"
 	"github.com/paghooks/paghooks/idem/idemtest"
 	"github.com/paghooks/paghooks/idem/internal/pgproxy"
+	"github.com/paghooks/paghooks/internal/postgres"
 )
 
 // openOrders is an app on a database that may fail, whose effects have a place.
@@ -68,9 +69,9 @@ func (s *app) untilDone(n int) {
 
 const nothingLeft = `select not exists (select from idem_events where state <> 'done')`
 
-func startCluster(t *testing.T) *idemtest.Cluster {
+func startCluster(t *testing.T) *postgres.Cluster {
 	t.Helper()
-	cluster := new(idemtest.Cluster)
+	cluster := new(postgres.Cluster)
 	if err := cluster.Start(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -78,7 +79,7 @@ func startCluster(t *testing.T) *idemtest.Cluster {
 	return cluster
 }
 
-func closeAtEnd(t *testing.T, c *idemtest.Cluster) {
+func closeAtEnd(t *testing.T, c *postgres.Cluster) {
 	t.Cleanup(func() {
 		if err := c.Close(); err != nil {
 			t.Error(err)

@@ -12,13 +12,14 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/paghooks/paghooks/idem/idemtest"
+	"github.com/paghooks/paghooks/internal/postgres"
 )
 
 // Postgres is stopped hard, twice, while eight deliverers send events and send
 // again what was not acknowledged, as a provider does.
 func TestPostgresThatCrashesUnderLoadNeitherLosesNorDoubles(t *testing.T) {
 	t.Parallel()
-	cluster := &idemtest.Cluster{}
+	cluster := &postgres.Cluster{}
 	if err := cluster.Start(t.Context()); err != nil {
 		t.Fatal(err)
 	}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/paghooks/paghooks/idem/internal/pgtx"
 	"github.com/paghooks/paghooks/idem/internal/store"
 )
 
@@ -17,12 +18,12 @@ import (
 // Events that are being processed are left.
 // It returns how many were discarded.
 //
-// Name what to discard: the zero Filter is refused.
+// Name the events to discard: the zero Filter is refused.
 func (c *Common) Discard(ctx context.Context, f Filter, reason string) (int64, error) {
 	return c.DiscardFunc(ctx, f, reason, unrecorded)
 }
 
-// DiscardFunc is Discard for who records it: changed gets the row keys of the discarded
+// DiscardFunc is Discard for a caller that records it: changed gets the row keys of the discarded
 // events in the transaction that discards them, which is rolled back if it returns an error.
 func (c *Common) DiscardFunc(ctx context.Context, f Filter, reason string, changed func(ctx context.Context, tx pgx.Tx, events []string) error) (int64, error) {
 	if f.IsZero() {
@@ -38,7 +39,7 @@ func (c *Common) DiscardFunc(ctx context.Context, f Filter, reason string, chang
 // ErrDiscardAll is the error of [Common.Discard] for the zero Filter.
 var ErrDiscardAll = errors.New("idem: discarding events: the filter names none: set its IDs, Types, Keys, Scopes, Events, States or times")
 
-// recordChange records what a transaction changes, by row keys, in that transaction.
+// recordChange records the changes of a transaction, by row keys, in that transaction.
 type recordChange = func(ctx context.Context, tx pgx.Tx, changed []string) error
 
 func unrecorded(context.Context, pgx.Tx, []string) error { return nil }
@@ -59,7 +60,7 @@ func (c *Common) discardAll(ctx context.Context, keys, states []string, reason s
 	if err != nil {
 		return 0, fmt.Errorf("idem: discarding events: %w", explain(err))
 	}
-	// Again, for what was held back while this took long: the commit of an earlier event may have
+	// Again, for events that were held back while this took long: the commit of an earlier event may have
 	// chosen a row to promote that is gone now. If this fails, the workers find it within a minute.
 	_ = c.change(ctx, func(ctx context.Context, tx pgx.Tx) error { return store.PromoteHeld(ctx, tx, lanes) })
 	return int64(len(discarded)), nil
@@ -69,7 +70,7 @@ func (c *Common) discardAll(ctx context.Context, keys, states []string, reason s
 func (c *Common) change(ctx context.Context, do func(context.Context, pgx.Tx) error) error {
 	return retryDeadlocks(ctx, func() error {
 		_, err := timed(ctx, func(ctx context.Context) (struct{}, error) {
-			return struct{}{}, pgx.BeginFunc(ctx, c.pool, func(tx pgx.Tx) error { return do(ctx, tx) })
+			return struct{}{}, pgtx.Change(ctx, c.pool, do)
 		})
 		return err
 	})

@@ -7,13 +7,13 @@ import (
 	"github.com/paghooks/paghooks/idem/internal/handling"
 )
 
-// Dispatch runs the event's handler in a transaction of the caller's, who
+// Dispatch runs the event's handler in a transaction of the caller's, which
 // commits it: for queues and jobs that have their own way of running an event
 // once. Nothing is recorded. It returns [ErrUnhandled] when the event has no
 // handler and nil when it is ignored. source is a [Source] or [Routes].
 //
 // Statements declared with [ExecAtCommit] are executed before Dispatch returns.
-// For [AfterCommit] see [CollectAfterCommit].
+// [AfterCommit] panics.
 func Dispatch(ctx context.Context, tx pgx.Tx, source interface {
 	Ignores(eventType string) bool
 	Route(Event) (Work, error)
@@ -30,7 +30,6 @@ func Dispatch(ctx context.Context, tx pgx.Tx, source interface {
 		return ErrUnhandled
 	}
 	h := &handling.Handling{Event: e.row()}
-	h.After, _ = ctx.Value(hooksKey{}).(*handling.Hooks)
 	if err := work(handling.With(ctx, h), tx); err != nil {
 		return err
 	}

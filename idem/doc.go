@@ -2,12 +2,12 @@
 // and the rows that its handler writes are committed in one Postgres transaction,
 // or not at all.
 //
-// What is promised is an exactly-once effect on rows written through the given
+// Processing is idempotent: an exactly-once effect on rows written through the given
 // [pgx.Tx], per event. HTTP calls, e-mails and messages that a handler sends
 // happen at least once, unless they go through a row of that transaction. Two
 // events of one payment, such as PAYMENT_CONFIRMED and PAYMENT_RECEIVED, are two
 // events: a handler that books money for either has a key in its own table that
-// says what is once.
+// names the fact.
 //
 // # Receive events
 //
@@ -78,12 +78,12 @@
 //
 //	inbox.Spool, err = idem.OpenSpool("/var/lib/shop/webhooks")
 //
-// A [Relay] publishes events to a broker, and a consumer stores them with [Relayed]. It
-// needs a broker that keeps what it confirms: modules idemnats, idemrabbitmq, idemkafka
+// A relay publishes events to a broker, and a consumer stores them: see package relay. It
+// needs a broker that keeps the messages it confirms: modules idemnats, idemrabbitmq, idemkafka
 // and idemsqs have a [broker.Publisher] and a Consume for one each.
 //
-//	http.Handle("POST /webhooks/asaas", idem.NewRelay(events, publisher, secret))
-//	err := idemkafka.Consume(ctx, client, idem.Relayed(inbox, secret))
+//	http.Handle("POST /webhooks/asaas", relay.New(events, publisher, secret))
+//	err := idemkafka.Consume(ctx, client, relay.To(inbox, secret))
 //
 // # The ways of an event
 //
@@ -99,7 +99,7 @@
 //
 //	relay    Endpoint.Open → Source.Open → Relay.Accept → Publisher → answer
 //	                                             ┆
-//	                                    broker → Consume → Relayed → Inbox.Accept or Processor.Accept
+//	                                    broker → Consume → relay.To → Inbox.Accept or Processor.Accept
 //
 //	worker   Inbox.Run → claim → attempt → done, or: tried again later, parked, unhandled
 //	                       │        │
@@ -110,7 +110,7 @@
 // is the duplicate check: if it changes nothing, the handler does not run. Only
 // [Common.DryRun] runs it then, too, and rolls back in any case.
 //
-// # What a delivery is answered
+// # Answers to deliveries
 //
 //	done now, or done before             200  stored as done
 //	no handler, unknown, unreadable      200  stored as unhandled, with its payload
@@ -140,10 +140,10 @@
 // tenant in another tenant's tables. So the connection is closed after a handler that
 // executes SET without LOCAL, set_config without true, RESET, DISCARD, DEALLOCATE,
 // LISTEN, LOAD, DO or EXECUTE, or that calls tx.Conn(): the log says so once. The search
-// path and the role are put back in any case. What a function sets for longer, other
-// than these two, nothing sees; nor does closing a connection help behind a pooler that
-// shares sessions. The commit waits for the disk and the replica, whatever a handler
-// sets synchronous_commit to.
+// path and the role are put back in any case. Settings that a function makes for longer, other
+// than these two, are not seen; nor does closing a connection help behind a pooler that
+// shares sessions. The commit waits for the disk and the replica, even if a handler
+// sets synchronous_commit otherwise.
 //
 // # After a fix
 //
@@ -152,19 +152,22 @@
 //
 //	replayed, err := inbox.Replay(ctx, idem.Filter{Types: []string{"PAYMENT_OVERDUE"}})
 //
-// [Common.List] shows them with their errors, [Common.DryReplay] returns what
-// Replay would do, [Inbox.Requeue] leaves it to the workers, and
-// [Common.Discard] gives events up, with a reason. [Common.Blocked] lists the
-// entities whose events wait for an earlier one. Through operator.New the same
-// operations are recorded in an audit trail, with who ran them and why.
+// Lookup of an operator says why one of them is not done: the event that it waits for, and which
+// process works on it. [Common.List] shows them with their errors, [Common.DryReplay] returns the result that
+// Replay would have, [Inbox.Requeue] leaves it to the workers, and
+// [Common.Discard] gives events up, with a reason. operator.Operator.Blocked lists the
+// entities with events that wait for an earlier one. Through operator.New the same
+// operations are recorded in an audit trail, with the person that ran them and why; so is Erase of
+// package operator, which deletes the stored data of events for a person who asks for it. The page
+// docs/private-data.md lists each place where a person's data can be.
 //
 // Event types that the application never wants are better ignored, so that they
 // are not stored: events.Ignore("PAYMENT_BANK_SLIP_VIEWED").
 //
 // # Side effects
 //
-// What must follow the commit and may be lost, such as waking a worker, goes to
-// [AfterCommit]. What must not be lost is written as a row of the transaction: an
+// Work that must follow the commit and may be lost, such as waking a worker, goes to
+// [AfterCommit]. Work that must not be lost is written as a row of the transaction: an
 // outbox publishes messages that handlers emit, to a broker or anything else: see package
 // outbox.
 // Statements that need no answer travel with COMMIT: see [ExecAtCommit].
@@ -175,7 +178,7 @@
 // request; the account becomes the event's Scope. Events of two accounts never
 // collide, and a handler finds its account with [EventFrom]. Where two accounts
 // share an address without scopes, an id that both use is a duplicate:
-// [Common.Conflicts] lists those.
+// operator.Operator.Conflicts lists those.
 //
 // The scope is part of an event's name for good. An account that gets one later, or
 // another one, has each event that comes again as a new one, which is done twice:
@@ -184,17 +187,16 @@
 // # Without HTTP
 //
 // Events that arrive in another way, and are verified elsewhere, go to
-// [Processor.Accept]; those of a broker to [Relayed], which verifies them. Applications
+// [Processor.Accept]; those of a broker to relay.To, which verifies them. Applications
 // that have their own way of running an event once use [Dispatch]. Where no process can
-// run all the time, [Inbox.Drain] processes what is due and returns.
+// run all the time, [Inbox.Drain] processes all due events and returns.
 //
 // # Change the mode
 //
-// Both modes use the same tables. To go from inline to the inbox, mount it; what
-// inline mode has left as retrying becomes pending when it comes again. To go
+// Both modes use the same tables. To go from inline to the inbox, mount it; events that
+// inline mode has left as retrying become pending when they come again. To go
 // back, mount a [Processor] and let Run go on until Stats shows nothing pending. A new
 // event that a Processor receives behind a pending one of its entity becomes pending.
-// [Processor.HandToInbox] mixes them: inline as long as that works.
 //
 // # Try a deployment
 //
@@ -207,7 +209,7 @@
 //
 // # Run it
 //
-// [Serve] does what every program needs: it serves HTTP, runs workers and canaries,
+// [Serve] runs a whole program: it serves HTTP, runs workers and canaries,
 // prunes daily and stops in the right order. A worker of the application's own is a
 // [Part]. Package health answers whether events are
 // processed, and turns red before the provider stops its queue. Package canary delivers
@@ -218,16 +220,16 @@
 //	http.Handle("GET /health/webhooks", health.New(inbox, canary))
 //	err := idem.Serve(ctx, &http.Server{Addr: ":8080"}, inbox, canary)
 //
-// Without Serve, call [Common.Prune] daily; it forgets what is older than
+// Without Serve, call [Common.Prune] daily; it forgets events that are older than
 // [Common.Retention], one or two runs later, so that a wrong clock forgets nothing at once.
 //
 // Alert on health, and on Parked of [Common.Stats] above zero. Packages idemprom, for
-// Prometheus, and idemotel, for OpenTelemetry, measure deliveries, attempts and what
-// waits, by the Observe and Tracer fields of [Common]. They are modules of their own.
+// Prometheus, and idemotel, for OpenTelemetry, measure deliveries, attempts and the events that
+// wait, by the Observe and Tracer fields of [Common]. They are modules of their own.
 //
-// For people there are package console, a web page; the command idem, whose package
+// For people there are package console, a web page; the command idem, of which the package
 // is idemcmd; and the view idem_event_log in the database, one row per event with its
-// state and last error.
+// state, its last errors, and when it was done.
 //
 // A delivery holds one connection while its handler runs, and concurrent
 // duplicates in one process share it: size the pool for the handlers that run at
@@ -237,27 +239,27 @@
 // The tables are idem_events, one small row per event; idem_payloads, the bodies
 // of events that are not done; idem_archive, the bodies of done ones if
 // [Common.KeepPayloads] is set; idem_workers, the signs of life of inboxes' workers;
-// idem_audit, what was done through package operator; and idem_prunes, what [Common.Prune]
+// idem_audit, the actions through package operator; and idem_prunes, the days that [Common.Prune]
 // has seen.
 // They are in the first schema of the connection's search_path. Poolers such as
 // PgBouncer work in transaction mode, with pgx's QueryExecModeExec or
-// QueryExecModeSimpleProtocol, and [Inbox.PollOnly]. In these two modes pgx reads what
+// QueryExecModeSimpleProtocol, and [Inbox.PollOnly]. In these two modes pgx reads the text that
 // Postgres prints: DateStyle must be ISO, IntervalStyle postgres and bytea_output hex, as
 // they are by default. Else an Inbox stores events, and its workers cannot read them.
 //
-// What is acknowledged is on disk, whatever synchronous_commit is by default. A
+// An acknowledged event is on disk, with any default of synchronous_commit. A
 // replica that is promoted may lack the last moment, unless Postgres waits for it:
 // see synchronous_standby_names, and [WatchCommits], which the pool needs then.
 //
 // # When the network fails
 //
 // No wait of a delivery or a worker is without an end. When a network forgets its
-// connections, or Postgres moves, what begins an attempt, stores or claims is given
+// connections, or Postgres moves, a statement that begins an attempt, stores or claims is given
 // up after 5 seconds without an answer, a handler after [Common.Timeout]; the pool
-// gets new connections, and what a broken attempt has left in Postgres is
-// terminated, so that its row can be locked again. What a killed process had claimed
+// gets new connections, and the rest of a broken attempt in Postgres is
+// terminated, so that its row can be locked again. An event that a killed process had claimed
 // goes on elsewhere within 12 seconds, by the signs of life that its workers gave; so
-// does what a process had claimed that is cut off, once Postgres has ended its sessions.
+// does one that was claimed by a process that is cut off, once Postgres has ended its sessions.
 //
 // A process that is cut off for good cannot have them ended, nor a host that vanished,
 // nor one that never got the answer to BEGIN: so that Postgres notices within a minute,
@@ -274,7 +276,7 @@
 // end. Where 45 days are hundreds of millions, take a Retention of 31; partitions
 // by time would accept an event twice.
 //
-// [Common.Stats] and [Common.Blocked] read all that is not done, a million events in
+// [Common.Stats] and operator.Operator.Blocked read all that is not done, a million events in
 // a few seconds. An event that waits behind another of its entity costs workers
 // nothing once they have seen it.
 //
@@ -285,14 +287,14 @@
 //	event source refusal outcome errors credentials retry filter // vocabulary
 //	routes // from a type to its handler
 //	context hooks // what a handler may ask for
-//	observation set_aside endpoint observe trace receive // a delivery, and what the application is told
-//	body look common wait
+//	observation refused failing redact endpoint observe trace receive // a delivery, and what the application is told
+//	body common wait
 //	attempt // begin and mark, handler, commit, hooks: the only place where a handler runs
-//	list replay_run dryrun http flight held
+//	list replay_run overtaken dryrun http flight held
 //	processor // inline
-//	spool inbox inbox_insert inbox_store name spool_record spool_sink inbox_spool inbox_accept // an inbox stores, and answers
-//	inbox_position inbox_sign inbox_runner isolation inbox_work prune inbox_alive outage inbox_run // and its workers process
-//	get replay discard requeue blocked stats arrivals conflict page dispatch // operations, one each
-//	check examine processor_run queue migrate watch_commits
-//	seal relay scopes serve relayed // running a program
+//	spool inbox inbox_insert inbox_store spool_sink inbox_spool inbox_accept // an inbox stores, and answers
+//	inbox_position inbox_sign inbox_runner solo inbox_work prune inbox_alive outage inbox_run // and its workers process
+//	set_aside replay discard requeue stats arrivals dispatch import // operations, one each
+//	check examine_deliveries examine processor_run migrate watch_commits
+//	scopes start serve // running a program
 package idem

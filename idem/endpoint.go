@@ -14,18 +14,18 @@ import (
 )
 
 // Endpoint is the receiving end of one source's deliveries, which [Processor], [Inbox] and
-// [Relay] have in common. A receiver of another kind embeds one: its ServeHTTP calls
+// the relay of package relay have in common. A receiver of another kind embeds one: its ServeHTTP calls
 // [Endpoint.Open], hands the event to [Endpoint.Receive], and calls [Endpoint.Answer].
 //
 // The exported fields are settings: change them before the first event.
 type Endpoint struct {
-	// MaxBody is how many bytes of a body are read; a larger one is answered
+	// MaxBody is the number of bytes of a body that are read; a larger one is answered
 	// with 413. Default: 1 MiB.
 	MaxBody int64
 
 	// Logger gets a line per delivery and attempt, without bodies or secrets:
-	// failures as errors, refusals as warnings, the rest below; nil logs
-	// nothing. Default: slog.Default().
+	// failures as errors, refusals as warnings, the first event that is done as
+	// information, the rest below; nil logs nothing. Default: slog.Default().
 	Logger *slog.Logger
 
 	// Observe, when set, is called after each delivery, and after each attempt of an
@@ -36,15 +36,30 @@ type Endpoint struct {
 	// Tracer, when set, makes spans of the same. Default: nil.
 	Tracer Tracer
 
+	// RedactError, when set, returns the text of an error of a handler or a decoder, for all places in which
+	// it is stored, logged, observed, traced and shown; to errors.Is and errors.As it stays
+	// the same error. Errors hold the text that the application writes into them, a person's name for
+	// example, and more people read them than bodies. It is also called for errors that this
+	// package makes about a handler, that it took too long for example. If it panics, the
+	// text is that the error is not shown. Default: nil, the error's own text.
+	//
+	// In either case the values go that Postgres and pgx write into their errors: the
+	// detail, Key (email)=(…), wherever the application has printed it, the value that is no
+	// number or date, and the argument that cannot be encoded.
+	RedactError func(error) string
+
 	source   Source
-	failures atomic.Int64 // deliveries that were not acknowledged, in a row: see Health
+	failures atomic.Int64 // deliveries that were not acknowledged, in a row: see package health
+	refused  refusals
+	failing  failing     // in workers
+	hasDone  atomic.Bool // the log says that an event is done
 }
 
 // NewEndpoint returns an endpoint for the events of source, with its settings at their
 // defaults. It panics if the source's name cannot be used: see [Source].
 func NewEndpoint(source Source) Endpoint {
 	checkSource(source)
-	return Endpoint{MaxBody: 1 << 20, Logger: slog.Default(), source: source}
+	return Endpoint{MaxBody: 1 << 20, Logger: slog.Default(), source: source, refused: refusals{genuine: time.Now()}}
 }
 
 // checkSettings finds a setting that makes no sense.
@@ -57,10 +72,19 @@ func checkSettings(of string, sensible map[string]bool) error {
 	return nil
 }
 
-// SourceName returns the name of the source whose events these are.
+// SourceName returns the name of the source of these events.
 func (in *Endpoint) SourceName() string { return in.source.Name() }
 
-// normalize makes sure that an event can be stored, whatever its body says: a
+// Types lists the event types that have a handler, sorted; nil if the source has no
+// [Routes].
+func (in *Endpoint) Types() []string {
+	if s, ok := in.source.(interface{ handled() []string }); ok {
+		return s.handled()
+	}
+	return nil
+}
+
+// normalize makes sure that an event can be stored, for any content of its body: a
 // genuine event is never refused because of its bytes.
 func (in *Endpoint) normalize(e Event) (Event, error) {
 	switch e.Source {
@@ -96,7 +120,7 @@ func (in *Endpoint) normalize(e Event) (Event, error) {
 
 // ignores is the source's Ignores. Where that panics the event is stored.
 func (in *Endpoint) ignores(e Event) (yes bool) {
-	if isSetAside(e) {
+	if e.Type == SetAsideType {
 		return false
 	}
 	_ = pgtx.Protect(func() error {
@@ -108,19 +132,24 @@ func (in *Endpoint) ignores(e Event) (yes bool) {
 
 // route is the source's Route. A panic in a decoder is a decode error.
 func (in *Endpoint) route(e Event) (work Work, err error) {
-	if isSetAside(e) {
+	if e.Type == SetAsideType {
 		return nil, nil
 	}
 	err = pgtx.Protect(func() (err error) {
 		work, err = in.source.Route(e)
 		return err
 	})
-	return work, err
+	return work, in.redacted(err)
 }
 
-// countFailures counts the deliveries in a row that were not acknowledged.
+// redacted is an error of the application as it may be stored, logged and shown.
+func (in *Endpoint) redacted(err error) error { return redact(err, in.RedactError) }
+
+// countFailures counts the deliveries in a row that were not acknowledged, and the events
+// in a row that workers failed to process.
 func (in *Endpoint) countFailures(o Observation) {
 	if o.Stage != StageDelivery {
+		in.failing.note(o)
 		return
 	}
 	refusal, refused := errors.AsType[*Refusal](o.Err)

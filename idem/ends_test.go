@@ -129,9 +129,7 @@ func TestHandlerThatEndsItsTransactionOnTheConnectionHasFailed(t *testing.T) {
 		{"committed, and another begins", "commit and chain", true},
 		{"committed, and another begins, in two statements", "end; begin", true},
 	} {
-		t.Run(c.why, func(t *testing.T) {
-			t.Parallel()
-			s := newApp(t)
+		ending := func(s *app) {
 			runs := 0
 			s.on(func(ctx context.Context, tx pgx.Tx, n *note) error {
 				if err := pay(ctx, tx, n); err != nil {
@@ -143,6 +141,11 @@ func TestHandlerThatEndsItsTransactionOnTheConnectionHasFailed(t *testing.T) {
 				_, err := tx.Conn().Exec(ctx, c.sql)
 				return err
 			})
+		}
+		t.Run(c.why+", inline", func(t *testing.T) {
+			t.Parallel()
+			s := newApp(t)
+			ending(s)
 			s.deliver(paid("e1"))
 			if !strings.Contains(s.logged(), "the handler ended the transaction with SQL") {
 				t.Error("the log does not tell what the handler did wrong:\n" + s.logged())
@@ -154,6 +157,23 @@ func TestHandlerThatEndsItsTransactionOnTheConnectionHasFailed(t *testing.T) {
 				s.wantState("e1", idem.StateRetrying)
 			}
 			s.wantAnswer(paid("e1"), http.StatusOK)
+			s.wantEffects(1)
+			s.wantState("e1", idem.StateDone)
+		})
+		t.Run(c.why+", in an inbox", func(t *testing.T) {
+			t.Parallel()
+			s := newInboxApp(t)
+			ending(s)
+			s.wantAnswer(paid("e1"), http.StatusOK)
+			defer s.start(s.inbox)()
+			if c.committed {
+				s.wantWorked(idem.Duplicate)
+			} else {
+				s.wantWorked(idem.Retrying, idem.Done)
+			}
+			if !strings.Contains(s.logged(), "the handler ended the transaction with SQL") {
+				t.Error("the log does not tell what the handler did wrong:\n" + s.logged())
+			}
 			s.wantEffects(1)
 			s.wantState("e1", idem.StateDone)
 		})

@@ -8,12 +8,12 @@ import (
 	"github.com/paghooks/paghooks/idem/internal/store"
 )
 
-// ErrTxOwned is what Commit and Rollback of a handler's transaction return, and
+// ErrTxOwned is returned by Commit and Rollback of a handler's transaction, and by
 // statements that would end it: the processor commits when the handler returns
 // nil and rolls back when it returns an error.
 var ErrTxOwned = pgtx.ErrOwned
 
-// ErrUnhandled is what [Dispatch] returns for an event without handler.
+// ErrUnhandled is returned by [Dispatch] for an event without a handler.
 var ErrUnhandled = errors.New("idem: event type has no handler")
 
 // wrap names the event in an error that callers get.
@@ -24,10 +24,10 @@ func wrap(e Event, err error) error {
 	return fmt.Errorf("idem: %s %s: %w", e.Type, e.ID, err)
 }
 
-// explain adds what to do to errors that have one usual cause.
+// explain adds the remedy to errors that have one usual cause.
 func explain(err error) error { return store.Explain(err) }
 
-// errorText is what of an error is worth a place in the table.
+// errorText returns the text of an error for the table.
 func errorText(err error) *string {
 	if err == nil {
 		return nil

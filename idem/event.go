@@ -4,6 +4,8 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"fmt"
+	"log/slog"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -29,6 +31,19 @@ type Event struct {
 	Payload    []byte    // the body as received, byte for byte
 }
 
+// Format implements [fmt.Formatter]: with any verb an event prints as its names, its time and the
+// length of its body. The body holds a person's data, and is not printed.
+func (e Event) Format(f fmt.State, _ rune) {
+	fmt.Fprintf(f, "{Source:%q Scope:%q ID:%q Type:%q Key:%q OccurredAt:%s Payload:%d bytes}",
+		e.Source, e.Scope, e.ID, e.Type, e.Key, e.OccurredAt.Format(time.RFC3339Nano), len(e.Payload))
+}
+
+// LogValue implements [slog.LogValuer]: an event is logged as it prints, without its body.
+func (e Event) LogValue() slog.Value {
+	return slog.GroupValue(slog.String("source", e.Source), slog.String("scope", e.Scope), slog.String("id", e.ID),
+		slog.String("type", e.Type), slog.String("key", e.Key), slog.Time("occurred_at", e.OccurredAt), slog.Int("bytes", len(e.Payload)))
+}
+
 // Handler processes one event with the transaction that also records the event.
 // E is a pointer to the event's type.
 //
@@ -44,7 +59,7 @@ type Event struct {
 // The transaction is the processor's to end. Its Commit and Rollback fail, and
 // so do SQL statements that would end it. tx.Conn() returns the connection
 // itself, where nothing is refused: a handler that ends the transaction there
-// has failed, but what it committed stays committed.
+// has failed, but its committed work stays committed.
 //
 // A handler may set a search_path or a role for the transaction, with SET LOCAL. That
 // costs a round trip more in an Inbox, a Replay, or behind Emit of an outbox. In a function
@@ -60,6 +75,10 @@ func BodyID(body []byte) string {
 	sum := sha256.Sum256(body)
 	return "sha256:" + hex.EncodeToString(sum[:])
 }
+
+// SetAsideType is the event type of the bodies that [Common.SetAside] stores. No source is asked about
+// an event of this type: it has no handler, and is not ignored.
+const SetAsideType = "paghooks.set_aside"
 
 // row is the event as package store has it.
 func (e Event) row() store.Event { return store.Event(e) }

@@ -230,7 +230,7 @@ func ExampleInbox_Requeue() {
 }
 
 // A parked event holds the later ones of its payment.
-func ExampleInbox_Blocked() {
+func Example_blocked() {
 	ctx := context.Background()
 	pool, end := database(ctx)
 	defer end()
@@ -243,7 +243,7 @@ func ExampleInbox_Blocked() {
 	deliver(inbox, received)
 	drain(ctx, inbox)
 
-	blocked, err := inbox.Blocked(ctx)
+	blocked, err := operator.New(inbox, "").Blocked(ctx)
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -301,7 +301,7 @@ func ExampleProcessor_DryReplay() {
 	// Output:
 	// 200 {"received":true}
 	// 200 {"received":true}
-	// {Done:1 Failed:0 Unhandled:1} <nil>
+	// {Done:1 Failed:0 Unhandled:1 Overtaken:[]} <nil>
 }
 
 // What is not in the transaction is left out of a dry run.

@@ -11,6 +11,7 @@ import (
 	"github.com/paghooks/paghooks/asaas"
 	"github.com/paghooks/paghooks/idem"
 	"github.com/paghooks/paghooks/idem/health"
+	"github.com/paghooks/paghooks/idem/operator"
 )
 
 // An event that came before its handler was written is kept, and replayed.
@@ -29,7 +30,7 @@ func ExampleProcessor_Replay() {
 	fmt.Printf("%+v %v\n", replayed, err)
 	// Output:
 	// 200 {"received":true}
-	// {Done:1 Failed:0 Unhandled:0} <nil>
+	// {Done:1 Failed:0 Unhandled:0 Overtaken:[]} <nil>
 }
 
 // Stats tells what to look at; Prune forgets what is old and done.
@@ -89,7 +90,7 @@ func ExampleProcessor_conflicts() {
 	deliver(processor, received)
 	deliver(processor, strings.Replace(received, "pay_1", "pay_of_the_sandbox", 1))
 
-	conflicts, err := processor.Conflicts(ctx)
+	conflicts, err := operator.New(processor, "").Conflicts(ctx)
 	for _, c := range conflicts {
 		fmt.Println(c.Type, c.Key, c.State)
 	}
@@ -134,7 +135,7 @@ func ExampleProcessor_dryReplay() {
 	fmt.Printf("%+v %v\n", replayed, err)
 	// Output:
 	// 200 {"received":true}
-	// {Done:1 Failed:0 Unhandled:0} <nil>
+	// {Done:1 Failed:0 Unhandled:0 Overtaken:[]} <nil>
 }
 
 // A handler fails, and health is red long before Asaas stops its queue.
@@ -167,7 +168,9 @@ func Example_health() {
 	// healthy: false
 	// postgres true
 	// deliveries false
+	// refused true
 	// retrying true
 	// workers true
 	// held true
+	// parked true
 }

@@ -117,6 +117,7 @@ func Example_migrations() {
 	// Output:
 	// 00001_idem.sql
 	// 00002_operate.sql
+	// 00003_on_call.sql
 }
 
 // A consumer of a queue hands over bodies that were verified on their way in.
@@ -224,27 +225,6 @@ func ExampleDispatch() {
 	})
 	fmt.Println(err)
 	// Output: <nil>
-}
-
-// Under Dispatch the caller commits, and so runs what is for after the commit.
-func ExampleCollectAfterCommit() {
-	ctx := context.Background()
-	pool, end := database(ctx)
-	defer end()
-
-	events := asaas.NewDispatcher()
-	events.OnPaymentReceived(func(ctx context.Context, tx pgx.Tx, e *asaas.PaymentEvent) error {
-		idem.AfterCommit(ctx, func(context.Context) { fmt.Println("waking the worker for", e.Payment.ID) })
-		return payOrder(ctx, tx, e)
-	})
-	ctx, committed := idem.CollectAfterCommit(ctx)
-	err := pgx.BeginFunc(ctx, pool, func(tx pgx.Tx) error {
-		return events.Dispatch(ctx, tx, asaas.Identify([]byte(received)))
-	})
-	if err == nil {
-		committed()
-	}
-	// Output: waking the worker for pay_1
 }
 
 // Credentials that are printed or logged show no secret.

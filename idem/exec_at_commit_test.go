@@ -5,7 +5,9 @@ import (
 	"errors"
 	"net/http"
 	"strings"
+	"sync"
 	"testing"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -193,4 +195,73 @@ func TestExecAtCommitTakesWhatOnlyLooksLikeAnEnd(t *testing.T) {
 			s.wantEffects(1)
 		})
 	}
+}
+
+// What encodes an argument is the application's code, which may wait for a lock, or for
+// the network.
+func TestArgumentThatIsNotEncodedInTimeFailsTheHandlerAndNothingElse(t *testing.T) {
+	t.Parallel()
+	for _, mode := range queryModes {
+		t.Run(mode.String(), func(t *testing.T) {
+			t.Parallel()
+			s := openApp(t, openPool(t, idemtest.URL(t), func(c *pgxpool.Config) {
+				c.MaxConns = 1
+				c.ConnConfig.DefaultQueryExecMode = mode
+			}))
+			s.processor.Timeout = 500 * time.Millisecond
+			arg := slow{make(chan struct{}), make(chan struct{})}
+			goOn := sync.OnceFunc(func() { close(arg.goOn) })
+			defer goOn()
+			var session int
+			s.on(func(ctx context.Context, tx pgx.Tx, n *note) error {
+				if n.ID != "e1" || session != 0 {
+					return pay(ctx, tx, n)
+				}
+				idem.ExecAtCommit(ctx, insertEffect, arg)
+				return tx.QueryRow(ctx, `select pg_backend_pid()`).Scan(&session)
+			})
+			late := time.AfterFunc(patience/4, func() {
+				t.Error("the delivery waits for the argument")
+				goOn()
+			})
+			s.wantAnswer(paid("e1"), http.StatusServiceUnavailable)
+			late.Stop()
+			s.wantRow("e1", "state, attempts", "(retrying,1)")
+			s.until(`select not exists (select from pg_stat_activity where pid = $1)`, session)
+			s.wantAnswer(paid("e2"), http.StatusOK)
+			goOn()
+			s.wantAnswer(paid("e1"), http.StatusOK)
+			s.wantEffects(2)
+			if n := queryOne[int](s, `select count(*) from effects where event = 'late'`); n != 0 {
+				t.Errorf("%d rows were written after the rollback", n)
+			}
+		})
+	}
+}
+
+func TestWorkerGoesOnWhereAnArgumentIsNotEncodedInTime(t *testing.T) {
+	t.Parallel()
+	s := newInboxApp(t)
+	s.inbox.Timeout = 500 * time.Millisecond
+	s.inbox.MaxAttempts = 1
+	arg := slow{make(chan struct{}), make(chan struct{})}
+	goOn := sync.OnceFunc(func() { close(arg.goOn) })
+	defer goOn()
+	late := time.AfterFunc(patience/4, func() {
+		t.Error("the worker waits for the argument")
+		goOn()
+	})
+	s.on(func(ctx context.Context, tx pgx.Tx, n *note) error {
+		if n.ID == "e1" {
+			idem.ExecAtCommit(ctx, insertEffect, arg)
+			return nil
+		}
+		return pay(ctx, tx, n)
+	})
+	s.store(letter("e1", "o1", 0), letter("e2", "o2", 1))
+	s.drain(2)
+	late.Stop()
+	s.wantState("e1", idem.StateParked)
+	s.wantState("e2", idem.StateDone)
+	s.wantEffects(1)
 }

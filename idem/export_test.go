@@ -8,6 +8,7 @@ import (
 
 	"github.com/paghooks/paghooks/idem/internal/spool"
 	"github.com/paghooks/paghooks/idem/internal/store"
+	"github.com/paghooks/paghooks/idem/internal/wire"
 )
 
 // Waiting returns how many deliveries wait to be stored, those not among them
@@ -43,13 +44,7 @@ func (s *Spool) Spooling() bool {
 
 // Record is an event as a spool keeps it.
 func Record(e Event, trace string, at time.Time) ([]byte, error) {
-	return encodeRecord(store.Incoming{Event: e.row(), Trace: trace}, at)
-}
-
-// ReadRecord is the event of a record.
-func ReadRecord(data []byte) (e Event, trace string, at time.Time, err error) {
-	in, at, err := decodeRecord(data)
-	return Event(in.Event), in.Trace, at, err
+	return wire.EncodeRecord(store.Incoming{Event: e.row(), Trace: trace}, at)
 }
 
 // AwaitSpool waits until the inbox's spool is empty, or could not be drained.
@@ -83,9 +78,5 @@ func (p *Processor) AwaitGoingOn() {
 	}
 }
 
-// ForgetLooks has the next Examine of a receiver look at its stored events.
-func ForgetLooks(part any) {
-	if r, ok := part.(Receiver); ok {
-		r.common().looks = looks{}
-	}
-}
+// PathsKept is how many paths of refused deliveries are kept.
+func (in *Endpoint) PathsKept() int { return len(in.refused.paths) }

@@ -10,11 +10,11 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/paghooks/paghooks/idem"
-	"github.com/paghooks/paghooks/idem/idemtest"
+	"github.com/paghooks/paghooks/internal/postgres"
 )
 
 // pairOf is a primary, and a replica that commits wait for if synchronous is set.
-func pairOf(t *testing.T, synchronous bool) (primary, replica *idemtest.Cluster) {
+func pairOf(t *testing.T, synchronous bool) (primary, replica *postgres.Cluster) {
 	t.Helper()
 	primary = startCluster(t)
 	replica, err := primary.Replica(t.Context())
@@ -29,14 +29,14 @@ func pairOf(t *testing.T, synchronous bool) (primary, replica *idemtest.Cluster)
 }
 
 // cutOff has a replica miss what is committed from now on.
-func cutOff(t *testing.T, primary, replica *idemtest.Cluster) {
+func cutOff(t *testing.T, primary, replica *postgres.Cluster) {
 	t.Helper()
 	alter(t, replica, "primary_conninfo", "", `select true`)
 	wait(t, connectTo(t, primary.URL()), `select not exists (select from pg_stat_replication)`)
 }
 
 // alter changes a setting of a server, and waits until that is so.
-func alter(t *testing.T, c *idemtest.Cluster, name, value, until string) {
+func alter(t *testing.T, c *postgres.Cluster, name, value, until string) {
 	t.Helper()
 	conn := connectTo(t, c.URL())
 	for _, sql := range []string{`alter system set ` + name + ` = '` + value + `'`, `select pg_reload_conf()`} {

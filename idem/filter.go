@@ -18,6 +18,7 @@ type Filter struct {
 	Keys   []string // the entities that events are about
 	IDs    []string // the provider's event ids
 	Events []string // row keys, as [Common.Choose] returns them
+	Failed bool     // only events of which an attempt has failed, also those that are tried again by themselves
 
 	// Events that arrived at ReceivedFrom or later, and before ReceivedUntil, by the
 	// database's clock. Zero does not narrow.
@@ -26,14 +27,14 @@ type Filter struct {
 
 // IsZero reports whether nothing of the filter is set.
 func (f Filter) IsZero() bool {
-	return f.States == nil && f.Scopes == nil && f.Types == nil && f.Keys == nil && f.IDs == nil && f.Events == nil && f.ReceivedFrom.IsZero() && f.ReceivedUntil.IsZero()
+	return f.States == nil && f.Scopes == nil && f.Types == nil && f.Keys == nil && f.IDs == nil && f.Events == nil && !f.Failed && f.ReceivedFrom.IsZero() && f.ReceivedUntil.IsZero()
 }
 
 // of is the filter for the events of a source.
 func (f Filter) of(source string) store.Filter {
 	return store.Filter{
 		Source: source, States: f.states(), Scopes: f.Scopes, Types: f.Types, Keys: f.Keys, IDs: f.IDs,
-		Events: f.Events, From: f.ReceivedFrom, Until: f.ReceivedUntil,
+		Events: f.Events, Failed: f.Failed, From: f.ReceivedFrom, Until: f.ReceivedUntil,
 	}
 }
 
@@ -61,6 +62,9 @@ func (f Filter) String() string {
 	}
 	if f.Events != nil {
 		parts = append(parts, fmt.Sprintf("%d by row key", len(f.Events)))
+	}
+	if f.Failed {
+		parts = append(parts, "failed")
 	}
 	if !f.ReceivedFrom.IsZero() {
 		parts = append(parts, "received from "+f.ReceivedFrom.Format(time.RFC3339))

@@ -55,7 +55,7 @@ func (fs *flights) publish(key string, f *flight) {
 	close(f.done)
 }
 
-// wait returns what the first delivery came to: what it stored is a duplicate
+// wait returns the outcome of the first delivery: an event that it stored is a duplicate
 // for this one.
 func (f *flight) wait(ctx context.Context) result {
 	select {

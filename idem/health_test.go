@@ -25,9 +25,6 @@ import (
 
 // newHealth has looked at nothing yet.
 func (s *app) newHealth(parts ...health.Part) *health.Health {
-	for _, p := range parts {
-		idem.ForgetLooks(p)
-	}
 	h := health.New(parts...)
 	h.Logger = s.logger()
 	return h
@@ -131,14 +128,20 @@ func TestAnEventThatFailsForLongMakesHealthRed(t *testing.T) {
 	s.openInbox()
 	s.wantHealth("an inbox does not wait for the provider", s.newHealth(s.inbox), "", "")
 	s.exec(`update idem_events set state = 'parked' where state = 'retrying'`)
-	s.wantHealth("it is parked", s.newHealth(s.processor), "", "")
+	s.wantHealth("it is parked", s.newHealth(s.processor), "parked", "1 events are parked, and nobody has acknowledged them since they failed: first failing, paid")
 }
 
 func TestEventsThatNoWorkerTakesMakeHealthRed(t *testing.T) {
 	t.Parallel()
 	s := newInboxApp(t)
 	entered, release := make(chan struct{}), make(chan struct{})
-	s.on(func(context.Context, pgx.Tx, *note) error { close(entered); <-release; return nil })
+	s.on(func(_ context.Context, _ pgx.Tx, n *note) error {
+		if n.ID == "e1" {
+			close(entered)
+			<-release
+		}
+		return nil
+	})
 	s.store(letter("e1", "o1", 1), letter("e2", "o1", 2))
 	due := func(minutes int) {
 		s.exec(fmt.Sprintf(`update idem_payloads set due_at = now() - interval '%d minutes' where event like '%%/e1'`, minutes))
@@ -149,10 +152,8 @@ func TestEventsThatNoWorkerTakesMakeHealthRed(t *testing.T) {
 	due(5) // and Timeout beside
 	s.wantHealth("it has just become due", s.newHealth(s.inbox), "", "")
 	due(6)
-	s.wantHealth("nobody takes it", s.newHealth(s.inbox), "workers", "an event has been due for 6m0s: no workers run in this process")
+	s.wantHealth("nobody takes it", s.newHealth(s.inbox), "workers", "an event has been due for 6m0s: no workers are alive")
 	s.wantHealth("a Processor has no workers for it", s.newHealth(s.processor), "workers", "have it Replay those that are pending, or have an Inbox run")
-	s.processor.HandToInbox = true
-	s.wantHealth("the Processor hands events to workers", s.newHealth(s.processor), "workers", "see that workers of an Inbox run")
 	off := s.newHealth(s.inbox)
 	off.MaxPending = 0
 	s.wantHealth("it does not look", off, "", "")
@@ -160,9 +161,9 @@ func TestEventsThatNoWorkerTakesMakeHealthRed(t *testing.T) {
 	<-entered
 	s.wantHealth("its handler hangs", s.newHealth(s.inbox), "workers", "workers run and do not keep up")
 	close(release)
-	s.wantWorked(idem.Done)
+	s.wantWorked(idem.Done, idem.Done)
 	stop()
-	s.wantHealth("it is done", s.newHealth(s.inbox), "", "")
+	s.wantHealth("they are done", s.newHealth(s.inbox), "", "")
 }
 
 // silent is a Postgres that takes connections and says nothing.
@@ -204,7 +205,7 @@ func TestPostgresThatIsNotWellMakesHealthRedInTime(t *testing.T) {
 		"nobody answers":           {open("postgres://joana:secret-1@" + silent(t) + "/shop?sslmode=disable"), soon, "postgres", "it did not answer within 200ms"},
 		"all connections are used": {full, soon, "postgres", "all connections of the pool are in use"},
 		"it is a replica":          {readOnly, patience, "postgres", "it is read-only"},
-		"it has no tables":         {idemtest.Pool(t), patience, "retrying and held", "have idem.Migrate run at start"},
+		"it has no tables":         {idemtest.Pool(t), patience, "retrying, held and parked", "have idem.Migrate run at start"},
 	} {
 		h := s.newHealth(idem.NewProcessor(c.pool, s.notes))
 		h.Timeout, h.MaxPending = c.timeout, 0
@@ -238,7 +239,7 @@ func TestABacklogThatTakesTooLongToReadIsNotRed(t *testing.T) {
 	h.Timeout = 3 * time.Second // enough for the query that waits for nobody
 	s.wantHealth("it takes long", h, "", "")
 	for _, c := range h.Report().Checks {
-		if c.Name == "retrying" && !strings.Contains(c.Says, "it is not known: so many events are not done") {
+		if c.Name == "retrying" && !strings.Contains(c.Says, "it is not known: Postgres took too long to look: so many events are not done") {
 			t.Errorf("%+v", c)
 		}
 	}
@@ -327,7 +328,10 @@ func TestHealthHasTheChecksOfEachReceiver(t *testing.T) {
 	for _, c := range s.newHealth(s.processor, s.inbox).Report().Checks {
 		names = append(names, c.Name)
 	}
-	if diff := cmp.Diff([]string{"postgres", "deliveries", "retrying", "workers", "held", "postgres", "deliveries", "workers", "clock", "held"}, names); diff != "" {
+	if diff := cmp.Diff([]string{
+		"postgres", "deliveries", "refused", "retrying", "workers", "held", "parked",
+		"postgres", "deliveries", "refused", "handlers", "retrying", "workers", "clock", "held", "parked",
+	}, names); diff != "" {
 		t.Errorf("checks (-want +got):\n%s", diff)
 	}
 }

@@ -7,10 +7,11 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/paghooks/paghooks/idem/internal/pgtx"
 	"github.com/paghooks/paghooks/idem/internal/store"
 )
 
-// replayHeld replays the held events whose turn has come, and those whose turn comes by
+// replayHeld replays the held events that are due, and those that become due by
 // that, to the end of each lane or until one fails. It adds to sum, and calls ran after each.
 func (c *Common) replayHeld(ctx context.Context, sum Replayed, ran func(Replayed, Event, error)) (Replayed, error) {
 	for last := (store.Place{}); ; { // further each time: one that is left as it was is not found again
@@ -32,7 +33,7 @@ func (c *Common) replayHeld(ctx context.Context, sum Replayed, ran func(Replayed
 	}
 }
 
-// passParked frees what waits for parked events, if PassParked is set. It returns how many
+// passParked frees the events that wait for parked ones, if PassParked is set. It returns how many
 // were passed.
 func (c *Common) passParked(ctx context.Context) (passed int64, err error) {
 	for more := c.PassParked; more; {
@@ -40,7 +41,7 @@ func (c *Common) passParked(ctx context.Context) (passed int64, err error) {
 		err := retryDeadlocks(ctx, func() error {
 			ctx, cancel := context.WithTimeout(ctx, c.Timeout)
 			defer cancel()
-			return pgx.BeginFunc(ctx, c.pool, func(tx pgx.Tx) (err error) {
+			return pgtx.Change(ctx, c.pool, func(ctx context.Context, tx pgx.Tx) (err error) {
 				if lanes, err = store.Pass(ctx, tx, c.source.Name(), atOnce); err != nil {
 					return err
 				}
@@ -56,7 +57,7 @@ func (c *Common) passParked(ctx context.Context) (passed int64, err error) {
 	return passed, nil
 }
 
-// free makes due what waits for nothing, and what PassParked lets pass. It returns how many
+// free makes events due that wait for nothing, and those that PassParked lets pass. It returns how many
 // events were passed and made due.
 func (c *Common) free(ctx context.Context) (int64, error) {
 	passed, passing := c.passParked(ctx)

@@ -26,7 +26,7 @@ func isolated(t *testing.T, level string) *app {
 
 func TestConcurrentDuplicatesHaveOneEffectAtEveryDefaultIsolation(t *testing.T) {
 	t.Parallel()
-	for _, level := range []string{"read committed", "repeatable read", "serializable"} {
+	for _, level := range isolationLevels {
 		t.Run(level, func(t *testing.T) {
 			t.Parallel()
 			s := isolated(t, level)
@@ -41,11 +41,10 @@ func TestConcurrentDuplicatesHaveOneEffectAtEveryDefaultIsolation(t *testing.T) 
 	}
 }
 
-// What is stored without a handler is stored by one statement, at the
-// database's default isolation: a concurrent duplicate may be told to come again.
+// What is stored without a handler is stored by one statement of this package's own.
 func TestConcurrentDuplicatesWithoutAHandlerAreStoredOnceAtEveryDefaultIsolation(t *testing.T) {
 	t.Parallel()
-	for _, level := range []string{"read committed", "repeatable read", "serializable"} {
+	for _, level := range isolationLevels {
 		t.Run(level, func(t *testing.T) {
 			t.Parallel()
 			s := isolated(t, level)
@@ -61,10 +60,7 @@ func TestConcurrentDuplicatesWithoutAHandlerAreStoredOnceAtEveryDefaultIsolation
 			}
 			var duplicate sync.WaitGroup
 			duplicate.Go(func() {
-				status, answer := s.deliver(newBody)
-				if status != http.StatusOK && status != http.StatusServiceUnavailable {
-					t.Errorf("the duplicate is answered %d %s", status, answer)
-				}
+				s.wantAnswer(newBody, http.StatusOK)
 			})
 			if err := s.await(t.Context(), blocked); err != nil {
 				t.Fatal(err)

@@ -67,7 +67,11 @@ func TestTimeoutOfPostgresIsAFailureLikeAnyOther(t *testing.T) {
 			})
 			s.wantAnswer(paid("e1"), http.StatusServiceUnavailable)
 			s.wantEffects(0)
-			s.wantState("e1", c.state)
+			state := c.state
+			if state == "" && strings.Contains(s.logged(), "idle-in-transaction timeout") { // COMMIT has read Postgres's last words, which are lost where the connection is reset first
+				state = idem.StateRetrying
+			}
+			s.wantState("e1", state)
 			s.wantAnswer(paid("e1"), http.StatusOK)
 			s.wantEffects(1)
 			if runs != 2 {

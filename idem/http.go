@@ -19,12 +19,22 @@ func (in *Endpoint) Open(w http.ResponseWriter, r *http.Request) (d Delivery, ok
 		in.refuse(w, r, d.begun, err)
 		return d, false
 	}
-	d.Event, d.DryRun = e, r.Header.Get(DryRunHeader) != ""
+	d.Event, d.DryRun = e, isDryRun(r)
+	if !d.DryRun { // a canary has the application's own secret
+		in.refused.come(pathOf(r))
+	}
 	return d, true
 }
 
+func isDryRun(r *http.Request) bool { return r.Header.Get(DryRunHeader) != "" }
+
+// maxPath is the number of bytes of a path that are reported.
+const maxPath = 200
+
+func pathOf(r *http.Request) string { return r.URL.Path[:min(len(r.URL.Path), maxPath)] }
+
 // Answer answers a delivery with its outcome: 200 if that is acknowledged, and 503 if it is
-// not, or in a dry run, whose error it logs.
+// not, or in a dry run. It logs the error of a dry run.
 func (in *Endpoint) Answer(w http.ResponseWriter, r *http.Request, d Delivery, o Outcome, err error) {
 	if !d.DryRun {
 		answer(w, o)
@@ -36,7 +46,7 @@ func (in *Endpoint) Answer(w http.ResponseWriter, r *http.Request, d Delivery, o
 	respond(w, http.StatusServiceUnavailable, fmt.Sprintf(`{"received":false,"dry_run":%q}`, o))
 }
 
-// readTime is how long a delivery may take to arrive.
+// readTime is the time that a delivery may take to arrive.
 const readTime = 8 * time.Second
 
 // open has the source verify and read a delivery, within the time and the size
@@ -57,7 +67,7 @@ func (in *Endpoint) open(w http.ResponseWriter, r *http.Request) (e Event, err e
 	return e, err
 }
 
-// refuse answers what could not be opened: 401 if it is not genuine, the status of its
+// refuse answers a request that could not be opened: 401 if it is not genuine, the status of its
 // rejection if it is no delivery at all, 503 if that could not be determined.
 func (in *Endpoint) refuse(w http.ResponseWriter, r *http.Request, start time.Time, err error) {
 	o := Observation{Outcome: Retrying, Err: err}
@@ -68,7 +78,10 @@ func (in *Endpoint) refuse(w http.ResponseWriter, r *http.Request, start time.Ti
 	case errors.As(err, &rejected):
 		o.Outcome, status = Rejected, rejected.status
 	case errors.As(err, &refusal):
-		o.Outcome = Refused
+		o.Outcome, o.Path = Refused, pathOf(r)
+		if !isDryRun(r) {
+			in.refused.refuse(o.Path, err)
+		}
 		body = fmt.Sprintf(`{"received":false,"reason":%q}`, string(refusal.Reason))
 		if refusal.Reason != ReasonNotConfigured {
 			status = http.StatusUnauthorized

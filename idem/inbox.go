@@ -1,7 +1,6 @@
 package idem
 
 import (
-	"sync/atomic"
 	"time"
 
 	"github.com/paghooks/paghooks/idem/internal/batch"
@@ -20,17 +19,18 @@ import (
 type Inbox struct {
 	Common
 
-	// Workers is how many handlers one call of [Inbox.Run] runs at once; each
+	// Workers is the number of handlers that one call of [Inbox.Run] runs at once; each
 	// holds a connection. Default: three quarters of the pool's connections, and
-	// a quarter of an outbox.
+	// a quarter of an outbox. Where those that [Serve] runs would hold all of them
+	// together, it has fewer, so that a connection is left for deliveries.
 	Workers int
 
-	// StopTimeout is how long running handlers may go on once the context of
+	// StopTimeout is the time for which running handlers may go on once the context of
 	// [Inbox.Run] has ended; then they are canceled and rolled back, and their
 	// events wait for the next worker. Default: 10 seconds.
 	StopTimeout time.Duration
 
-	// MaxAttempts is how often an event is tried until it is parked.
+	// MaxAttempts is the number of attempts after which an event is parked.
 	// Default: 20, which takes eight hours.
 	MaxAttempts int
 
@@ -40,11 +40,11 @@ type Inbox struct {
 	// When its handler returns, also with an error, they are forgotten. Default: 3.
 	MaxCrashes int
 
-	// Backoff is how long to wait after the attempt of that number, counted
+	// Backoff returns the time to wait after the attempt of that number, counted
 	// from 1, has failed. Default: [DefaultBackoff].
 	Backoff func(attempt int) time.Duration
 
-	// Poll is how often workers look for events that nobody woke them for:
+	// Poll is the interval at which workers look for events without being woken:
 	// those that are due again, and all of other processes if PollOnly is set.
 	// Default: 1 second.
 	Poll time.Duration
@@ -55,20 +55,21 @@ type Inbox struct {
 
 	// Spool, when set, keeps events on the disk of this machine while Postgres cannot
 	// take them: read about the disk and the order first. A [Processor] has no
-	// such setting, because what it answers is done. Default: nil.
+	// such setting, because an event that it acknowledges is done. Default: nil.
 	Spool *Spool
 
 	writer *batch.Writer[store.Incoming, result]
-	held   *batch.Writer[store.Incoming, result] // of events whose row another transaction holds
+	held   *batch.Writer[store.Incoming, result] // of events with a row that another transaction holds
 	sender *notify.Sender
 	wake   chan struct{} // for the workers of this process
-	runs   atomic.Int32  // calls of Run that have not returned
+
+	defaultWorkers int // Workers, unless the application has set it
 }
 
-// channel is what inboxes notify, of all sources.
+// channel is the channel that the inboxes of all sources notify.
 const channel = "idem_inbox"
 
-// storeTime is how long storing an event may take. A provider waits for it.
+// storeTime is the time that storing an event may take. A provider waits for it.
 const storeTime = 8 * time.Second
 
 // Wake has the workers, here and in other processes, look for events now: call it once a

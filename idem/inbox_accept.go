@@ -28,6 +28,7 @@ func NewInbox(pool *pgxpool.Pool, source Source) *Inbox {
 		sender:      notify.NewSender(pool, channel),
 		wake:        make(chan struct{}, 1),
 	}
+	i.defaultWorkers = i.Workers
 	size := func(e store.Incoming) int { return len(e.Payload) }
 	i.writer, i.held = batch.NewWriter(i.storeAll, size), batch.NewWriter(i.storeAll, size)
 	return i

@@ -62,7 +62,7 @@ func (r *runner) signByPool(ctx context.Context) error {
 }
 
 // stayAlive gives signs of life until the runner stops, on a connection of its own: all of
-// the pool's may be in use by handlers. A runner that listens is told there what other
+// the pool's may be in use by handlers. A runner that listens learns there of events that other
 // processes store.
 func (r *runner) stayAlive() {
 	ctx, listening := r.alive, r.channel != ""
@@ -84,8 +84,8 @@ func (r *runner) stayAlive() {
 	}
 }
 
-// end is for when nothing is claimed any more. What could not be released is the next
-// worker's, as what a dead one had claimed.
+// end is called once nothing is claimed any more. An event that could not be released is the next
+// worker's, like those that a dead one had claimed.
 func (r *runner) end() {
 	r.stopSigns()
 	r.signing.Wait()

@@ -17,6 +17,7 @@ import (
 
 	"github.com/paghooks/paghooks/idem"
 	"github.com/paghooks/paghooks/idem/idemtest"
+	"github.com/paghooks/paghooks/idem/operator"
 )
 
 func TestInboxAnswersOnceTheEventIsCommitted(t *testing.T) {
@@ -271,7 +272,7 @@ func TestEventThatWasDeletedByHandIsDoneOnceWhenItComesAgain(t *testing.T) {
 	m.drain()
 	m.wantWorked(idem.Done, idem.Done)
 	m.wantState("e3", idem.StatePending) // until Prune, what is behind a stray waits
-	blocked, err := m.inbox.Blocked(t.Context())
+	blocked, err := operator.New(m.inbox, "").Blocked(t.Context())
 	if err != nil || len(blocked) != 1 || blocked[0].ID != "gone" || blocked[0].State != "" {
 		t.Errorf("Blocked = %+v, %v, want the event that is gone", blocked, err)
 	}

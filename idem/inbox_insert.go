@@ -12,7 +12,7 @@ import (
 )
 
 // insert stores events that may have been stored before, or be among events
-// twice, and returns what became of each.
+// twice, and returns the result of each.
 func (i *Inbox) insert(ctx context.Context, events []store.Incoming) ([]result, error) {
 	results, found := make([]result, len(events)), make([]store.Found, len(events))
 	isNew, err := i.insertNew(ctx, events, results, found)
@@ -36,7 +36,7 @@ func (i *Inbox) insert(ctx context.Context, events []store.Incoming) ([]result, 
 }
 
 // insertNew stores the events that are not stored, and sets their results. Of most
-// others it finds the state. isNew tells whether any was stored.
+// others it finds the state. isNew reports whether any was stored.
 func (i *Inbox) insertNew(ctx context.Context, events []store.Incoming, results []result, found []store.Found) (isNew bool, err error) {
 	seen := make(map[string]bool, len(events))
 	var once []store.Incoming
@@ -74,10 +74,10 @@ func (i *Inbox) lookAtStored(ctx context.Context, events []store.Incoming, resul
 	if b.Len() == 0 {
 		return nil
 	}
-	return pgtx.Ask(ctx, i.pool, func(ctx context.Context, conn *pgxpool.Conn) error { return conn.SendBatch(ctx, b).Close() })
+	return pgtx.Ask(ctx, i.pool, func(ctx context.Context, conn *pgxpool.Conn) error { return store.ReadCommitted(ctx, conn, b) })
 }
 
-// acceptAgain is what becomes of a delivery whose event is stored. One that is
+// acceptAgain processes a delivery of a stored event. One that is
 // kept becomes pending: an application that processed inline has left it, or
 // somebody sends it again.
 func (i *Inbox) acceptAgain(ctx context.Context, e store.Incoming, found store.Found) (result, error) {

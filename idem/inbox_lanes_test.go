@@ -62,7 +62,7 @@ func openLanes(t *testing.T) *lanes {
 		l.start(i)
 	}
 	l.processor = idem.NewProcessor(open(), l.notes)
-	l.processor.Logger, l.processor.ParkAfter, l.processor.HandToInbox = nil, 2, true
+	l.processor.Logger, l.processor.ParkAfter = nil, 2
 	return l
 }
 

@@ -54,7 +54,7 @@ func (s *modelApp) start(d deployment) {
 	}
 	s.processor = idem.NewProcessor(s.pool, source)
 	s.processor.Logger = nil
-	s.processor.ParkAfter, s.processor.HandToInbox, s.processor.PassParked = modelParkAfter, d.handToInbox, d.passParked
+	s.processor.ParkAfter, s.processor.PassParked = modelParkAfter, d.passParked
 	s.inbox = idem.NewInbox(s.pool, source)
 	s.inbox.Logger = nil
 	s.inbox.Workers, s.inbox.PollOnly = 1, true

@@ -23,9 +23,8 @@ type model struct {
 
 // deployment is what may differ from one start of the application to the next.
 type deployment struct {
-	odd         string // what becomes of events of type "odd": handled, unhandled or ignored
-	passParked  bool
-	handToInbox bool
+	odd        string // what becomes of events of type "odd": handled, unhandled or ignored
+	passParked bool
 }
 
 // The limits that are met within a few actions.
@@ -137,14 +136,10 @@ func (m *model) deliverInline(e *modelEvent) idem.Outcome {
 		return m.succeed(e)
 	}
 	e.attempts++
-	switch kept := e.state == idem.StateUnhandled || e.state == idem.StateParked; {
-	case met == mishapFinal:
-	case !kept && e.attempts < modelParkAfter:
+	kept := e.state == idem.StateUnhandled || e.state == idem.StateParked
+	if met != mishapFinal && !kept && e.attempts < modelParkAfter {
 		e.state = idem.StateRetrying
 		return idem.Retrying
-	case m.handToInbox:
-		e.state, e.inLane, e.held = idem.StatePending, true, false
-		return idem.Pending
 	}
 	return m.park(e)
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/paghooks/paghooks/idem"
 	"github.com/paghooks/paghooks/idem/idemtest"
+	"github.com/paghooks/paghooks/idem/operator"
 )
 
 // With PgBouncer and other poolers, pgx cannot keep prepared statements.
@@ -89,7 +90,7 @@ func (m *app) wantOperations(parked idem.Event) {
 			m.Errorf("List: %v (-want +got):\n%s", err, diff)
 		}
 	}
-	blocked, err := m.inbox.Blocked(m.Context())
+	blocked, err := operator.New(m.inbox, "").Blocked(m.Context())
 	if err != nil || len(blocked) != 1 || blocked[0].ID != parked.ID || blocked[0].Waiting != 1 {
 		m.Errorf("Blocked = %+v, %v, want %s with one waiting", blocked, err, parked.ID)
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/paghooks/paghooks/idem"
+	"github.com/paghooks/paghooks/idem/operator"
 )
 
 // meanwhile is a source that has something happen between the claim of an event
@@ -71,7 +72,7 @@ func TestNoPayloadIsLostWhenItsRowMoves(t *testing.T) {
 				t.Error(err)
 			}
 			m.wantPayload("parks", string(letter("parks", "p", 1).Payload))
-			if blocked, err := m.inbox.Blocked(t.Context()); len(blocked) > 0 || err != nil {
+			if blocked, err := operator.New(m.inbox, "").Blocked(t.Context()); len(blocked) > 0 || err != nil {
 				t.Errorf("Blocked = %+v, %v, want none", blocked, err)
 			}
 		})
@@ -105,12 +106,12 @@ func TestBlockedListsEveryEntityThatWaits(t *testing.T) {
 	}
 	m.store(letter("alone1", "alone", 1))
 	m.drain()
-	got, err := m.inbox.Blocked(t.Context())
+	got, err := operator.New(m.inbox, "").Blocked(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
 	const failure = "no such order"
-	want := []idem.Blocked{
+	want := []operator.Blocked{
 		{Key: "broken", ID: "broken1", Type: "paid", State: idem.StateParked, Waiting: 2},
 		{Key: "parked", ID: "parked1", Type: "paid", State: idem.StateParked, LastError: failure, Waiting: 2},
 		{Key: "fails", ID: "fails1", Type: "paid", State: idem.StatePending, LastError: failure, Waiting: 2},
@@ -128,7 +129,7 @@ func TestBlockedListsEveryEntityThatWaits(t *testing.T) {
 			got[n].LastError = ""
 		}
 	}
-	if diff := cmp.Diff(want, got, cmpopts.IgnoreFields(idem.Blocked{}, "Age", "DueAt")); diff != "" {
+	if diff := cmp.Diff(want, got, cmpopts.IgnoreFields(operator.Blocked{}, "Age", "DueAt")); diff != "" {
 		t.Error("Blocked (-want +got):\n" + diff)
 	}
 	stats, err := m.inbox.Stats(t.Context())

@@ -6,7 +6,7 @@ import (
 	"github.com/paghooks/paghooks/idem/internal/store"
 )
 
-// position is where claims go on, so that they need not pass each time what is
+// position is the place at which claims go on, so that they need not pass each time the rows that are
 // done and not yet vacuumed: an old snapshot, of a backup say, keeps millions of
 // such entries in the index.
 type position struct {
@@ -15,10 +15,10 @@ type position struct {
 }
 
 const (
-	// positionLag is how much earlier than the position searches begin: events become
+	// positionLag is the time before the position at which searches begin: events become
 	// visible, by a commit, a little later than they are due.
 	positionLag = 300 * time.Millisecond
-	// searchAllEvery is how often one begins at the start. It finds what was committed
+	// searchAllEvery is the interval at which one begins at the start. It finds events that were committed
 	// later than that.
 	searchAllEvery = 5 * time.Second
 )

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -277,17 +276,4 @@ func TestEventIsNotTriedBeforeItIsDueAgain(t *testing.T) {
 	}
 	m.wantRow("e1", "(starts, attempts)", "(1,1)")
 	m.wantDueIn("e1", time.Hour)
-}
-
-func TestInboxCountsTheFailuresThatAProcessorHandsOver(t *testing.T) {
-	t.Parallel()
-	s := newApp(t).openInbox()
-	s.processor.ParkAfter, s.processor.HandToInbox = 2, true
-	s.inbox.MaxAttempts = 3
-	s.on(func(context.Context, pgx.Tx, *note) error { return errors.New("no such order") })
-	s.wantAnswer(paid("e1"), http.StatusServiceUnavailable)
-	s.wantAnswer(paid("e1"), http.StatusOK)
-	s.wantState("e1", idem.StatePending)
-	s.drain(1)
-	s.wantState("e1", idem.StateParked)
 }

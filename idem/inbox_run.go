@@ -17,8 +17,8 @@ import (
 // Keys do not wait for each other.
 //
 // Each call of Run has a row in idem_workers, and writes every two seconds that it is
-// alive, on a connection beside the pool. When its process dies, others go on with what it
-// had claimed within 12 seconds, whatever Timeout is.
+// alive, on a connection beside the pool. When its process dies, others go on with the events that it
+// had claimed within 12 seconds, with any Timeout.
 //
 // When ctx ends no further event is claimed, running handlers have StopTimeout to
 // finish, and Run returns nil. It returns an error if handlers did not return in
@@ -28,8 +28,6 @@ func (i *Inbox) Run(ctx context.Context) error {
 	if err := i.check(); err != nil {
 		return err
 	}
-	i.runs.Add(1)
-	defer i.runs.Add(-1)
 	r := i.newRunner(ctx)
 	if !i.PollOnly {
 		r.channel = channel
@@ -42,8 +40,8 @@ func (i *Inbox) Run(ctx context.Context) error {
 	return r.stop()
 }
 
-// Drain processes what is stored and due, and returns when nothing is: for
-// tests, and where no process can run all the time. What is in the Spool is stored
+// Drain processes all events that are stored and due, and returns when nothing is: for
+// tests, and where no process can run all the time. The events of the Spool are stored
 // before. Events that wait for their next attempt, or behind one that does, are
 // left. It returns an error if Postgres cannot be reached, if the broker of an outbox
 // is unavailable, or if ctx ends before.
@@ -141,7 +139,7 @@ func (r *runner) claimAndWork(ctx context.Context) (store.Claims, error) {
 	if n == 0 {
 		return store.Claims{}, nil
 	}
-	found, err := r.claim(ctx, n) // with an error there may be claims, too, whose commit is unknown: MarkStored finds out
+	found, err := r.claim(ctx, n) // with an error there may be claims with an unknown commit, too: MarkStored finds out
 	r.giveBack(n, len(found.Claims))
 	for _, c := range found.Claims {
 		r.hold(c)
@@ -217,34 +215,34 @@ func (r *runner) claim(ctx context.Context, n int) (store.Claims, error) {
 	if err := r.begin(ctx); err != nil {
 		return store.Claims{}, err
 	}
-	if !processIsolation.enter(ctx, n) {
+	if !processSolo.enter(ctx, n) {
 		return store.Claims{}, ctx.Err()
 	}
 	if r.searchAll.Swap(false) {
 		r.position = position{}
 	}
-	alone := processIsolation.reserve()
+	alone := processSolo.reserve()
 	search := store.Search{
 		Source: r.inbox.source.Name(), After: r.position.after(), Limit: n,
 		Worker: r.signs.own.ID, Running: r.held(),
 		Crashed: crashedAlone, WithCrashed: alone,
 	}
-	// Not cut off when ctx ends: what was claimed then would pass for a crash.
+	// Not cut off when ctx ends: an event that was claimed then would pass for a crash.
 	found, err := ask(context.WithoutCancel(ctx), r.inbox.pool, func(ctx context.Context, db store.DB) (store.Claims, error) {
 		return store.FindClaims(ctx, db, search)
 	})
 	r.position.seen(found)
 	if err != nil {
-		r.searchAll.Store(true) // for what was claimed and not answered
+		r.searchAll.Store(true) // for claims without an answer
 	}
 	if alone && !slices.ContainsFunc(found.Claims, runsAlone) {
-		processIsolation.unreserve()
+		processSolo.unreserve()
 	}
-	processIsolation.leave(n - len(found.Claims))
+	processSolo.leave(n - len(found.Claims))
 	return found, err
 }
 
-// promoteStuckEveryMinute makes due what is held back behind nothing, until ctx
+// promoteStuckEveryMinute makes events due that are held back behind nothing, until ctx
 // ends.
 func (r *runner) promoteStuckEveryMinute(ctx context.Context) {
 	for sleep(ctx, time.Minute) {

@@ -11,7 +11,7 @@ import (
 	"github.com/paghooks/paghooks/idem/internal/store"
 )
 
-// errStopped is why handlers are canceled when their workers are stopped.
+// errStopped is the cause with which handlers are canceled when their workers are stopped.
 var errStopped = errors.New("the workers were stopped: the next ones go on with it")
 
 // runner is one call of Run or Drain.
@@ -29,13 +29,13 @@ type runner struct {
 
 	alive     context.Context // as long as anything is claimed
 	stopSigns context.CancelFunc
-	signing   sync.WaitGroup // what gives signs of life
+	signing   sync.WaitGroup // the senders of signs of life
 	channel   string         // that is listened to; "" for none
 	signs     *signs
 	begun     bool
 
 	mu      sync.Mutex
-	running map[string]bool // the row keys of what is claimed
+	running map[string]bool // the row keys of claimed events
 }
 
 func (i *Inbox) newRunner(ctx context.Context) *runner {
@@ -63,7 +63,7 @@ func (r *runner) let(c store.Claim) {
 	delete(r.running, c.RowKey())
 }
 
-// held returns the row keys of what is being processed.
+// held returns the row keys of the events that are being processed.
 func (r *runner) held() []string {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -9,14 +9,14 @@ import (
 )
 
 const (
-	// signEvery is how often a runner gives a sign of life.
+	// signEvery is the interval at which a runner gives a sign of life.
 	signEvery = 2 * time.Second
-	// deadAfter is how long another runner gave no sign when it is dead. The one that sees that
+	// deadAfter is the time without a sign after which another runner is dead. The one that sees that
 	// first deletes its row, and others see one sign later that it is gone: 12 seconds in all.
 	deadAfter = 8 * time.Second
 )
 
-// signs is a runner's own sign of life, and what it has seen of the others.
+// signs is a runner's own sign of life, and those that it has seen of the others.
 //
 // Whether another one is alive is judged by this process's clock, from when it was seen to
 // give a sign. So nothing dies when the database's clock is changed, or when Postgres could

@@ -10,6 +10,7 @@ import (
 	"github.com/paghooks/paghooks/idem/internal/pgtx"
 	"github.com/paghooks/paghooks/idem/internal/spool"
 	"github.com/paghooks/paghooks/idem/internal/store"
+	"github.com/paghooks/paghooks/idem/internal/wire"
 )
 
 // storeOrSpool stores an event in Postgres or, if that does not take it, in the spool.
@@ -89,17 +90,17 @@ func (s *Spool) attach(i *Inbox) error {
 // put keeps an event. The error is [spool.ErrBehind] if the spool may have earlier events
 // of its entity.
 func (s *Spool) put(ctx context.Context, e store.Incoming) error {
-	return s.keeper.Put(ctx, e.Lane(), func() ([]byte, error) { return encodeRecord(e, time.Now()) })
+	return s.keeper.Put(ctx, e.Lane(), func() ([]byte, error) { return wire.EncodeRecord(e, time.Now()) })
 }
 
-// scan finds what another process has left in the directory, and has it drained.
+// scan finds the files that another process has left in the directory, and has them drained.
 func (s *Spool) scan(i *Inbox) {
 	if s.attach(i) == nil {
 		s.keeper.Scan()
 	}
 }
 
-// scanSpoolEveryMinute has the spool drained of what other processes leave there, the
+// scanSpoolEveryMinute has the spool drained of files that other processes leave there, the
 // first time at once, until ctx ends.
 func (i *Inbox) scanSpoolEveryMinute(ctx context.Context) {
 	if i.Spool == nil {

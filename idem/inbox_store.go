@@ -27,7 +27,7 @@ func (i *Inbox) storeInPostgres(ctx context.Context, e store.Incoming) result {
 	return r
 }
 
-// heldPause is how long a delivery waits until it looks again whether its row is free.
+// heldPause is the time after which a delivery looks again for its row to be free.
 const heldPause = 100 * time.Millisecond
 
 // storeAll stores events, all of them within storeTime.

@@ -10,6 +10,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/paghooks/paghooks/idem"
+	"github.com/paghooks/paghooks/idem/internal/pgtx"
 	"github.com/paghooks/paghooks/idem/internal/store"
 )
 
@@ -29,7 +30,7 @@ func TestReplayThatMarksNothingHidesNoEvent(t *testing.T) {
 		t.Fatal(err)
 	}
 	e := letter("b", "o", 2)
-	var session store.Session
+	var session pgtx.Session
 	b := &pgx.Batch{}
 	store.MarkStored(b, store.Event(e), store.Stored{States: []string{store.Pending}, Wait: true}, &session)
 	if err := tx.SendBatch(t.Context(), b).Close(); err != nil || !session.StartedAt.IsZero() {

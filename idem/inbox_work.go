@@ -13,21 +13,21 @@ import (
 	"github.com/paghooks/paghooks/idem/internal/store"
 )
 
-// work processes one claim, and ends it: the event is done, or its row says what
+// work processes one claim, and ends it: the event is done, or its row has the step that
 // comes next.
 func (r *runner) work(c store.Claim) {
 	ctx, cancel := context.WithTimeout(r.attempts, r.inbox.Timeout)
 	defer cancel()
 	defer func() {
 		r.let(c)
-		processIsolation.leave(1)
+		processSolo.leave(1)
 		r.free <- struct{}{}
 	}()
 	if runsAlone(c) {
-		defer processIsolation.unreserve()
+		defer processSolo.unreserve()
 		if c.Crashes < r.inbox.MaxCrashes {
 			// Its handler needs the other half of its time.
-			if alone, again := processIsolation.runAlone(ctx, r.inbox.Timeout/2); !alone {
+			if alone, again := processSolo.runAlone(ctx, r.inbox.Timeout/2); !alone {
 				_, _ = r.release(ctx, c, again)
 				return
 			}
@@ -84,12 +84,12 @@ func (r *runner) process(ctx context.Context, c store.Claim) (Outcome, error) {
 
 // markClaimed marks an event that a worker has claimed. It does not wait for
 // others that process an event of the same entity: they may take long.
-func (i *Inbox) markClaimed(c store.Claim) func(*pgx.Batch, *store.Session) {
+func (i *Inbox) markClaimed(c store.Claim) func(*pgx.Batch, *pgtx.Session) {
 	how := store.Stored{States: []string{store.Pending}, Claim: c.Number, KeepBody: i.KeepPayloads}
-	return func(b *pgx.Batch, s *store.Session) { store.MarkStored(b, c.Event, how, s) }
+	return func(b *pgx.Batch, s *pgtx.Session) { store.MarkStored(b, c.Event, how, s) }
 }
 
-// fail ends a claim whose attempt failed, or did not come to the handler.
+// fail ends a claim after an attempt that failed, or did not come to the handler.
 func (r *runner) fail(ctx context.Context, c store.Claim, cause error) (Outcome, error) {
 	i := r.inbox
 	switch {
@@ -123,7 +123,7 @@ func (i *Inbox) backoff(attempt int) (wait time.Duration) {
 	return max(wait, 0)
 }
 
-// stopped tells whether the workers are stopped, and their handlers canceled.
+// stopped reports whether the workers are stopped, and their handlers canceled.
 func (r *runner) stopped() bool { return r.attempts.Err() != nil }
 
 // settle ends a claim as end says, with cause as the event's last error.
@@ -145,13 +145,13 @@ func (r *runner) settle(ctx context.Context, c store.Claim, end store.End, cause
 	return Outcome(end.State), cause
 }
 
-// soon is how long an event waits that could not be processed, for reasons that are not
+// soon returns the time that an event waits that could not be processed, for reasons that are not
 // its own: the longer, the more often it was tried.
 func soon(c store.Claim) time.Duration {
 	return min(store.PostponeTime<<min(c.Number, 10), releaseMost)
 }
 
-// releaseMost is how long an event waits at most that could not be processed, for
+// releaseMost is the longest time that an event waits that could not be processed, for
 // reasons that are not its own.
 const releaseMost = 5 * time.Second
 
@@ -164,7 +164,7 @@ func (r *runner) release(ctx context.Context, c store.Claim, wait time.Duration)
 	})
 }
 
-// reconcile finds out about a claim whose COMMIT was not answered: either the
+// reconcile finds out about a claim with a COMMIT that was not answered: either the
 // event is done, or goes to the next worker.
 func (r *runner) reconcile(ctx context.Context, c store.Claim, cause error) (Outcome, error) {
 	released, err := r.release(ctx, c, store.PostponeTime)
@@ -182,14 +182,14 @@ func (r *runner) reconcile(ctx context.Context, c store.Claim, cause error) (Out
 }
 
 const (
-	// insistTime is how long the end of a claim is tried to be recorded. A claim that is
+	// insistTime is the time in which the end of a claim is tried to be recorded. A claim that is
 	// not ended then is claimed again by the same workers, as if it had never been.
 	insistTime = 30 * time.Second
 	// insistStopped is the same from when the workers are stopped: others find the claim.
 	insistStopped = 5 * time.Second
 )
 
-// insist is ask for what ends a claim. It repeats the statement while Postgres is
+// insist is ask for the statement that ends a claim. It repeats the statement while Postgres is
 // unavailable, found a deadlock, or gave up its wait for a lock.
 func insist[T any](ctx context.Context, r *runner, f func(context.Context, store.DB) (T, error)) (T, error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), insistTime)

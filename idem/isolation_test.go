@@ -1,143 +1,203 @@
-package idem
+package idem_test
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"strings"
 	"testing"
-	"testing/synctest"
-	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/paghooks/paghooks/idem"
+	"github.com/paghooks/paghooks/idem/idemtest"
+	"github.com/paghooks/paghooks/idem/internal/store"
 )
 
-func TestOneAttemptRunsAloneOnceTheOthersHaveEnded(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		var i isolation
-		if !i.enter(t.Context(), 3) || !i.reserve() {
-			t.Fatal("nobody is there, and it does not begin")
-		}
-		if i.reserve() {
-			t.Error("two may run alone at the same time")
-		}
-		alone, begun := make(chan bool, 1), make(chan bool, 1)
-		go func() { got, _ := i.runAlone(t.Context(), time.Hour); alone <- got }()
-		synctest.Wait()
-		go func() { begun <- i.enter(t.Context(), 2) }()
-		for range 2 {
-			synctest.Wait()
-			if len(alone) > 0 || len(begun) > 0 {
-				t.Fatal("it runs alone beside others, or another begins meanwhile")
-			}
-			i.leave(1)
-		}
-		if !<-alone {
-			t.Error("it does not run although it is alone")
-		}
-		synctest.Wait()
-		if len(begun) > 0 {
-			t.Error("another begins while it runs alone")
-		}
-		i.leave(1)
-		i.unreserve()
-		if !<-begun || !i.reserve() {
-			t.Error("nobody begins after it")
-		}
-	})
-}
+var isolationLevels = []string{"read committed", "repeatable read", "serializable"}
 
-func TestWaitForIsolationEndsWithItsContext(t *testing.T) {
+// gate is what statements stop at on which a trigger of idem_events fires, after Postgres
+// has decided what they see: those of the sessions with its name whose text has a phrase.
+// It is of sequences, since all see what was done to these.
+const gate = `
+create sequence arrived; create sequence opened;
+create function gate() returns trigger language plpgsql as $$ begin
+	if current_setting('application_name') = 'gated' and position(%s in current_query()) > 0 then
+		perform nextval('arrived');
+		while (select not is_called from opened) loop perform pg_sleep(0.002); end loop;
+	end if;
+	return null;
+end $$;
+create trigger gate before insert or update on idem_events for each statement execute function gate()`
+
+// An application may have a stricter isolation than Postgres's default for its own sake.
+// What this package executes for itself must not be asked to run again: who would do it?
+func TestOurOwnStatementsMeetConcurrentChangesAtEveryDefaultIsolation(t *testing.T) {
 	t.Parallel()
-	for name, wait := range map[string]func(context.Context, *isolation) bool{
-		"to run alone, and another goes on": func(ctx context.Context, i *isolation) bool { got, _ := i.runAlone(ctx, time.Hour); return got },
-		"to begin, and another runs alone": func(ctx context.Context, i *isolation) bool {
-			i.leave(1)
-			i.runAlone(ctx, time.Hour)
-			return i.enter(ctx, 1)
-		},
+	const touch = `update idem_events set type = type where event = 'notes//e1'`
+	noOrder := errors.New("no such order")
+	parked := func(s *app) {
+		if o, err := s.processor.Accept(s.Context(), identify([]byte(paid("e1")))); o != idem.Parked || err != nil {
+			s.Fatalf("Accept = %s, %v, want parked", o, err)
+		}
+	}
+	inline := func(id string) func(*app) (string, error) {
+		return func(s *app) (string, error) {
+			o, err := s.processor.Accept(s.Context(), identify([]byte(paid(id))))
+			return string(o), err
+		}
+	}
+	inbox := func(s *app) (string, error) {
+		o, err := s.inbox.Accept(s.Context(), identify([]byte(paid("e1"))))
+		return string(o), err
+	}
+	const insert = `insert into idem_events (event, type, key, state) values ('notes//e%[1]d', 'paid', 'o1', '%[2]s');
+		insert into idem_payloads (event, source, received_at, body) values ('notes//e%[1]d', 'notes', now(), '')`
+	for _, c := range []struct {
+		name      string
+		phrase    string // of the statement
+		prepare   func(*app)
+		act       func(*app) (string, error)
+		meanwhile string
+		fails     error // of the handler
+		want      string
+	}{
+		{"an inbox stores", "with input as", nil, inbox, fmt.Sprintf(insert, 1, "pending"), nil, "duplicate"},
+		{"an inbox revives", "with kept as (\n\tselect", parked, inbox, touch, idem.NoRetry(noOrder), "pending"},
+		{"a Processor keeps", "with kept as (\n\tinsert", nil, func(s *app) (string, error) {
+			o, err := s.processor.Accept(s.Context(), identify([]byte(`{"id":"e1","type":"new"}`)))
+			return string(o), err
+		}, fmt.Sprintf(insert, 1, "unhandled"), nil, "duplicate"},
+		{"a Processor counts a failure", "with counted as", nil, func(s *app) (string, error) {
+			o, _ := s.processor.Accept(s.Context(), identify([]byte(paid("e1"))))
+			return fmt.Sprint(o, " ", queryOne[int](s, `select attempts from idem_events`)), nil
+		}, fmt.Sprintf(insert, 1, "retrying"), noOrder, "retrying 1"},
+		{"a Processor holds a new event", "with head as", parked, inline("e2"), fmt.Sprintf(insert, 2, "retrying"), idem.NoRetry(noOrder), "parked"},
+		{"a Processor holds a stored event", "with own as", func(s *app) {
+			parked(s)
+			s.exec(fmt.Sprintf(insert, 2, "retrying"))
+		}, inline("e2"), strings.ReplaceAll(touch, "e1", "e2"), idem.NoRetry(noOrder), "parked"},
+		{"a replay ends the turn of a held event", "with ended as", func(s *app) {
+			parked(s)
+			s.exec(`update idem_payloads set body = '{"id":5}'`)
+		}, func(s *app) (string, error) {
+			sum, err := s.processor.Replay(s.Context(), idem.Filter{})
+			return fmt.Sprintf("%+v", sum), err
+		}, touch, idem.NoRetry(noOrder), fmt.Sprintf("%+v", idem.Replayed{Failed: 1})},
+		{"a discard", "set state = 'discarded'", parked, func(s *app) (string, error) {
+			var level string
+			n, err := s.processor.DiscardFunc(s.Context(), idem.Filter{IDs: []string{"e1"}}, "x", func(ctx context.Context, tx pgx.Tx, _ []string) error {
+				return tx.QueryRow(ctx, `show transaction_isolation`).Scan(&level)
+			})
+			return fmt.Sprint(n, " ", level), err
+		}, touch, idem.NoRetry(noOrder), "1 read committed"},
+		{"a requeue", "set state = 'pending'", parked, func(s *app) (string, error) {
+			var level string
+			n, err := s.inbox.RequeueFunc(s.Context(), idem.Filter{IDs: []string{"e1"}}, func(ctx context.Context, tx pgx.Tx, _ []string) error {
+				return tx.QueryRow(ctx, `show transaction_isolation`).Scan(&level)
+			})
+			return fmt.Sprint(n, " ", level), err
+		}, touch, idem.NoRetry(noOrder), "1 read committed"},
 	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				var i isolation
-				i.enter(t.Context(), 2)
-				i.reserve()
-				ctx, cancel := context.WithCancel(t.Context())
-				waited := make(chan bool, 1)
-				go func() { waited <- wait(ctx, &i) }()
-				synctest.Wait()
-				if len(waited) > 0 {
-					t.Fatal("it did not wait")
+		for _, level := range isolationLevels {
+			t.Run(c.name+", "+level, func(t *testing.T) {
+				t.Parallel()
+				url := idemtest.URL(t)
+				other := openApp(t, openPool(t, url, func(*pgxpool.Config) {}))
+				s := openApp(t, openPool(t, url, func(p *pgxpool.Config) {
+					p.ConnConfig.RuntimeParams["default_transaction_isolation"] = level
+					p.ConnConfig.RuntimeParams["application_name"] = "gated"
+				})).openInbox()
+				s.on(func(context.Context, pgx.Tx, *note) error { return c.fails })
+				if c.prepare != nil {
+					c.prepare(s)
 				}
-				cancel()
-				if <-waited {
-					t.Error("it begins although it was canceled")
+				other.exec(fmt.Sprintf(gate, "'"+strings.ReplaceAll(c.phrase, "'", "''")+"'"))
+				type answer struct {
+					what string
+					err  error
 				}
-				i.unreserve()
-				if !i.enter(t.Context(), 1) {
-					t.Error("nobody begins after it")
+				acted := make(chan answer, 1)
+				go func() {
+					what, err := c.act(s)
+					acted <- answer{what, err}
+				}()
+				other.until(`select is_called from arrived`)
+				other.exec(c.meanwhile)
+				other.exec(`select nextval('opened')`)
+				if a := <-acted; a.what != c.want || a.err != nil && a.what != string(idem.Parked) {
+					t.Errorf("it came to %q, %v, want %q\n%s", a.what, a.err, c.want, s.logged())
 				}
 			})
-		})
+		}
 	}
 }
 
-// Others wait while one runs alone, and not for long.
-func TestOthersBeginAgainWhileOneRunsAloneForLong(t *testing.T) {
+// An inbox tries again every tenth of a second. The pool closes a connection whose
+// transaction has failed, and making one takes longer than that.
+func TestEventWhoseRowIsHeldCostsNoConnection(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		var i isolation
-		for range 2 { // the end of the first one's time is none of the second's
-			i.enter(t.Context(), 1)
-			i.reserve()
-			if alone, _ := i.runAlone(t.Context(), time.Hour); !alone {
-				t.Fatal("it is the only one, and not alone")
-			}
-			start := time.Now()
-			if i.enter(t.Context(), 1); time.Since(start) != aloneMost {
-				t.Errorf("another begins after %s, want %s", time.Since(start), aloneMost)
-			}
-			i.leave(2)
-			i.unreserve()
-			i.enter(t.Context(), 1)
-			i.reserve()
-			i.runAlone(t.Context(), time.Hour)
-			time.Sleep(aloneMost / 2)
-			i.leave(1)
-			i.unreserve()
-		}
-	})
+	url := idemtest.URL(t)
+	other := openApp(t, openPool(t, url, func(*pgxpool.Config) {}))
+	s := openInboxApp(t, openPool(t, url, func(c *pgxpool.Config) { c.MaxConns = 1 }))
+	held, err := other.pool.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = held.Rollback(context.Background()) }()
+	if _, err := held.Exec(t.Context(), `insert into idem_events (event, type, key, state) values ('notes//e1', 'paid', 'o1', 'done')`); err != nil {
+		t.Fatal(err)
+	}
+	before := s.pool.Stat()
+	accepted := make(chan error, 1)
+	go func() {
+		_, err := s.inbox.Accept(s.Context(), letter("e1", "o1", 0))
+		accepted <- err
+	}()
+	for s.pool.Stat().AcquireCount() < before.AcquireCount()+5 {
+		pause()
+	}
+	if err := held.Commit(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-accepted; err != nil {
+		t.Error(err)
+	}
+	if n := s.pool.Stat().NewConnsCount() - before.NewConnsCount(); n > 0 {
+		t.Errorf("%d connections were made anew", n)
+	}
 }
 
-// What takes long runs, and one that must run alone does not get there. Others wait for a
-// tenth of the time, and it is tried again soon.
-func TestOthersWaitForATenthOfTheTimeWhileOneCannotRunAlone(t *testing.T) {
+// What is stored and held back after the statement that marks has begun is not in that
+// transaction's snapshot, where the application's isolation is stricter.
+func TestEventThatIsHeldBackWhileAnEarlierOneIsMarkedGoesOnAtEveryDefaultIsolation(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		const most = 4 * time.Second
-		var i isolation
-		i.enter(t.Context(), 2)
-		for n, want := range []time.Duration{500 * time.Millisecond, time.Second, 2 * time.Second, most, most} {
-			i.reserve()
-			start := time.Now()
-			alone, again := i.runAlone(t.Context(), most)
-			i.unreserve()
-			if waited := time.Since(start); alone || waited != want || again != 10*want {
-				t.Errorf("try %d: alone is %t after %s, and again after %s, want %s", n+1, alone, waited, again, want)
+	for _, level := range isolationLevels {
+		t.Run(level, func(t *testing.T) {
+			t.Parallel()
+			url := idemtest.URL(t)
+			other := openInboxApp(t, openPool(t, url, func(*pgxpool.Config) {}))
+			s := openInboxApp(t, openPool(t, url, func(p *pgxpool.Config) {
+				p.ConnConfig.RuntimeParams["default_transaction_isolation"] = level
+				p.ConnConfig.RuntimeParams["application_name"] = "gated"
+			}))
+			s.on(pay)
+			s.store(letter("a", "o", 1))
+			other.exec(fmt.Sprintf(gate, `'set state = ''done'''`))
+			defer s.start(s.inbox)()
+			other.until(`select is_called from arrived`)
+			other.store(letter("b", "o", 2))
+			for held := false; !held; held = queryOne[bool](other, `select due_at is null from idem_payloads where event = 'notes//b'`) {
+				if _, err := store.FindClaims(t.Context(), other.pool, store.Search{Source: "notes", Limit: 10, Worker: 1, Crashed: 2}); err != nil {
+					t.Fatal(err)
+				}
 			}
-			if !i.enter(t.Context(), 1) {
-				t.Error("another does not begin")
+			other.exec(`select nextval('opened')`)
+			s.wantWorked(idem.Done)
+			if stuck := queryOne[bool](other, `select exists (select from idem_payloads where due_at is null)`); stuck {
+				t.Error("b is held back behind nothing")
 			}
-			i.leave(1)
-		}
-		i.leave(1)
-		i.reserve()
-		if alone, _ := i.runAlone(t.Context(), most); !alone {
-			t.Error("it does not run although it is alone")
-		}
-		i.leave(1)
-		i.unreserve()
-		i.enter(t.Context(), 2)
-		i.reserve()
-		if _, again := i.runAlone(t.Context(), most); again != 5*time.Second {
-			t.Errorf("another waits %s, want 5s: the tries of the last one are over", again)
-		}
-	})
+		})
+	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"iter"
+	"log/slog"
 	"slices"
 	"time"
 
@@ -21,10 +22,24 @@ type StoredEvent struct {
 	LastError  string    // why the last attempt failed; "" if none has
 	ReceivedAt time.Time // when it was stored
 	DueAt      time.Time // pending: no attempt before; zero while it waits for an earlier event
+	DoneAt     time.Time // done: when the attempt that processed it began
+	ConflictAt time.Time // when it was first delivered with another body: see operator.Operator.Conflicts; zero if never
 	Carrier    string    // of the delivery that stored it: see [Tracer]
 }
 
-// atOnce is how many events are read with their bodies in one statement.
+// Format implements [fmt.Formatter]: with any verb it prints as its Event does, with its state. LastError
+// is not printed, since a handler may have written a person's data into it.
+func (e StoredEvent) Format(f fmt.State, _ rune) {
+	fmt.Fprintf(f, "{%v State:%s Attempts:%d Crashes:%d ReceivedAt:%s}", e.Event, e.State, e.Attempts, e.Crashes, e.ReceivedAt.Format(time.RFC3339Nano))
+}
+
+// LogValue implements [slog.LogValuer]: it is logged as it prints.
+func (e StoredEvent) LogValue() slog.Value {
+	return slog.GroupValue(slog.Any("event", e.Event), slog.String("state", string(e.State)), slog.Int("attempts", e.Attempts),
+		slog.Int("crashes", e.Crashes), slog.Time("received_at", e.ReceivedAt))
+}
+
+// atOnce is the number of events that are read with their bodies in one statement.
 const atOnce = 100
 
 // List reads the events that f chooses, by the provider's time and then by arrival, with
@@ -57,15 +72,6 @@ func (c *Common) Choose(ctx context.Context, f Filter) (Filter, error) {
 	return f, nil
 }
 
-// Count counts the events that f chooses.
-func (c *Common) Count(ctx context.Context, f Filter) (int64, error) {
-	n, err := timed(ctx, func(ctx context.Context) (int64, error) { return store.Count(ctx, c.pool, f.of(c.source.Name())) })
-	if err != nil {
-		return 0, fmt.Errorf("idem: counting events: %w", explain(err))
-	}
-	return n, nil
-}
-
 // load reads events by their row keys, those that are not done.
 func (c *Common) load(ctx context.Context, keys []string) iter.Seq2[StoredEvent, error] {
 	return func(yield func(StoredEvent, error) bool) {
@@ -87,7 +93,7 @@ func (c *Common) load(ctx context.Context, keys []string) iter.Seq2[StoredEvent,
 func storedEvent(r store.Row) StoredEvent {
 	return StoredEvent{
 		Event: Event(r.Event), State: State(r.State), Attempts: r.Attempts, Crashes: r.Crashes,
-		LastError: r.LastError, ReceivedAt: r.ReceivedAt, DueAt: r.DueAt, Carrier: r.Trace,
+		LastError: r.LastError, ReceivedAt: r.ReceivedAt, DueAt: r.DueAt, DoneAt: r.DoneAt, ConflictAt: r.ConflictAt, Carrier: r.Trace,
 	}
 }
 

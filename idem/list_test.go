@@ -14,6 +14,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/paghooks/paghooks/idem"
+	"github.com/paghooks/paghooks/idem/operator"
 )
 
 func TestListTakesWhatItsFilterSays(t *testing.T) {
@@ -56,6 +57,7 @@ func TestListTakesWhatItsFilterSays(t *testing.T) {
 		"the start is in it":     {idem.Filter{ReceivedFrom: day, ReceivedUntil: day.Add(1000)}, []string{"with/slash"}},
 		"what needs somebody":    {idem.Filter{}, []string{"with/slash", "bad1", "a/b e1", "100% e1"}},
 		"every state, none done": {idem.Filter{States: every}, []string{"with/slash", "bad1", "a/b e1", "100% e1", "retrying", "pending"}},
+		"what has failed":        {idem.Filter{States: every, Failed: true}, []string{"bad1"}},
 		"one state":              {idem.Filter{States: []idem.State{idem.StatePending}}, []string{"pending"}},
 		"no state":               {idem.Filter{States: []idem.State{}}, nil},
 		"what is done":           {idem.Filter{States: []idem.State{idem.StateDone}}, nil},
@@ -75,7 +77,7 @@ func TestListTakesWhatItsFilterSays(t *testing.T) {
 			if diff := cmp.Diff(c.want, ids(s.listed(c.filter))); diff != "" {
 				t.Error("List (-want +got):\n" + diff)
 			}
-			if n, err := s.processor.Count(t.Context(), c.filter); n != int64(len(c.want)) || err != nil {
+			if n, err := operator.New(s.processor, "").Count(t.Context(), c.filter); n != int64(len(c.want)) || err != nil {
 				t.Errorf("Count = %d, %v, want %d", n, err, len(c.want))
 			}
 			slices.Reverse(c.want)
@@ -89,13 +91,13 @@ func TestListTakesWhatItsFilterSays(t *testing.T) {
 // paged reads n events at a time.
 func (s *app) paged(f idem.Filter, n int) (all []idem.StoredEvent) {
 	s.Helper()
-	for before := (idem.Place{}); ; {
-		p, err := s.processor.Page(s.Context(), f, before, n)
+	for before := (operator.Place{}); ; {
+		p, err := operator.New(s.processor, "").Page(s.Context(), f, before, n)
 		if err != nil {
 			s.Fatal(err)
 		}
 		all = append(all, p.Events...)
-		if before = p.Next; before == (idem.Place{}) {
+		if before = p.Next; before == (operator.Place{}) {
 			return all
 		}
 	}
@@ -110,36 +112,36 @@ func TestGetAndOfKeyReturnEventsInEveryState(t *testing.T) {
 	s.store(letter("done", "o1", 1), letter("bad1", "o1", 2), letter("behind", "o1", 3), letter("other", "o2", 1),
 		in("shop/1", letter("done", "o1", 1)))
 	s.drain()
-	all, err := s.inbox.OfKey(t.Context(), "", "o1", 10)
+	all, err := operator.New(s.inbox, "").OfKey(t.Context(), []string{""}, "o1", 10)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff([]string{"done", "bad1", "behind"}, ids(all)); diff != "" {
 		t.Error("OfKey (-want +got):\n" + diff)
 	}
-	if some, err := s.inbox.OfKey(t.Context(), "", "o1", 2); len(some) != 2 || err != nil {
-		t.Errorf("OfKey of two = %v, %v", ids(some), err)
+	if some, err := operator.New(s.inbox, "").OfKey(t.Context(), []string{""}, "o1", 2); !slices.Equal(ids(some), []string{"bad1", "behind"}) || err != nil {
+		t.Errorf("OfKey of two = %v, %v, want the latest", ids(some), err)
 	}
-	if none, err := s.inbox.OfKey(t.Context(), "shop", "o1", 10); len(none) != 0 || err != nil {
+	if none, err := operator.New(s.inbox, "").OfKey(t.Context(), []string{"shop"}, "o1", 10); len(none) != 0 || err != nil {
 		t.Errorf("OfKey of another account = %v, %v", ids(none), err)
 	}
 	for _, want := range all {
-		got, ok, err := s.inbox.Get(t.Context(), "", want.ID)
+		got, ok, err := operator.New(s.inbox, "").Lookup(t.Context(), "", want.ID)
 		if !ok || err != nil {
 			t.Fatal(ok, err)
 		}
-		if diff := cmp.Diff(want, got); diff != "" {
-			t.Error("Get, not as OfKey (-OfKey +Get):\n" + diff)
+		if diff := cmp.Diff(want, got.StoredEvent); diff != "" {
+			t.Error("Lookup, not as OfKey (-OfKey +Lookup):\n" + diff)
 		}
 		if string(got.Payload) != string(letter(got.ID, "o1", 0).Payload) {
 			t.Errorf("the payload of %s is %q", got.ID, got.Payload)
 		}
 	}
-	if got, ok, err := s.inbox.Get(t.Context(), "shop/1", "done"); !ok || got.State != idem.StateDone || got.Scope != "shop/1" || err != nil {
-		t.Errorf("Get = %+v, %t, %v", got, ok, err)
+	if got, ok, err := operator.New(s.inbox, "").Lookup(t.Context(), "shop/1", "done"); !ok || got.State != idem.StateDone || got.Scope != "shop/1" || err != nil {
+		t.Errorf("Lookup = %+v, %t, %v", got, ok, err)
 	}
-	if got, ok, err := s.inbox.Get(t.Context(), "", "nobody"); ok || err != nil {
-		t.Errorf("Get = %+v, %t, %v, want nothing", got, ok, err)
+	if got, ok, err := operator.New(s.inbox, "").Lookup(t.Context(), "", "nobody"); ok || err != nil {
+		t.Errorf("Lookup = %+v, %t, %v, want nothing", got, ok, err)
 	}
 }
 

@@ -97,7 +97,7 @@ func (r *rig) fail(step pgproxy.Step, f pgproxy.Fault) {
 	if !fired || steps[f.Step-1] != step {
 		r.Fatalf("%s: fired is %t, and these are the steps: %v", step, fired, steps)
 	}
-	if !r.byWorkers && isCommit(step) && f.Point == pgproxy.BeforeAnswer {
+	if !r.byWorkers && !r.fails && isCommit(step) && f.Point == pgproxy.BeforeAnswer {
 		r.wantLostAnswer(id, outcome)
 	}
 	if !outcome.Acknowledged() {

@@ -26,7 +26,6 @@ var arrivalPaths = []path{
 	{name: "an arrival that failed inline", handler: pay, before: failedOnce, run: storeOne, want: pending, byWorkers: true},
 	{name: "an arrival that was parked", handler: pay, before: parkedOnce, run: storeOne, want: pending, byWorkers: true},
 	{name: "arrivals at once", handler: pay, before: nothingYet, run: storeTogether, want: pending, byWorkers: true, behind: 2},
-	{name: "an event that inline mode hands over", handler: payAndFail, before: failedOnce, run: handOver, want: pending, byWorkers: true},
 }
 
 var claimPaths = []path{
@@ -166,12 +165,6 @@ func storeTogether(ctx context.Context, p *pgxpool.Pool, source *notes, id strin
 		}
 	}
 	return all, nil
-}
-
-func handOver(ctx context.Context, p *pgxpool.Pool, source *notes, id string) (idem.Outcome, error) {
-	processor := idem.NewProcessor(p, source)
-	processor.HandToInbox, processor.ParkAfter = true, parkAfter
-	return deliverTo(ctx, processor, &processor.Common, id)
 }
 
 // claimTwo claims two events, as a worker that then dies. The outcome is what

@@ -17,8 +17,8 @@ import (
 // can change from one way to the other.
 //
 // Their numbers begin at 1. Give goose a table of versions for them alone, with
-// goose -table idem_goose_version or goose.SetTableName: in a table that has versions
-// 1 and 2 of the application's own, goose takes these for applied, makes no tables, and
+// goose -table idem_goose_version or goose.SetTableName: in a table that has the
+// first versions of the application's own, goose takes these for applied, makes no tables, and
 // reports no error. Deliveries are then answered 503, with an error in the log that says
 // that the tables are missing. Other tools that number their files need the same.
 //
@@ -26,7 +26,7 @@ import (
 var Migrations embed.FS
 
 // Migrate creates or updates the tables of this package, in the first schema
-// of the connection's search_path. Call it at every start: what was done
+// of the connection's search_path. Call it at every start: a migration that was made
 // before is skipped, and any number of processes may call it at once. Where all
 // was done it only reads one table, so that the application's role needs no
 // right to create any. db is a *pgxpool.Pool or a *pgx.Conn.
@@ -49,8 +49,8 @@ func Migrate(ctx context.Context, db interface {
 	return nil
 }
 
-// MigrateSchema is [Migrate] for the schema of that name, which must exist, whatever
-// the search_path is: for a schema per tenant, whose connections have the search_path
+// MigrateSchema is [Migrate] for the schema of that name, which must exist, for any
+// search_path: for a schema per tenant, with connections that have the search_path
 // tenant, public, where public has tables of this package as well.
 func MigrateSchema(ctx context.Context, db interface {
 	Begin(ctx context.Context) (pgx.Tx, error)

@@ -66,9 +66,9 @@ func (s *app) everyState() {
 
 // Columns that this version knows: a later one may have more.
 const knownRows = `select array_agg(line order by line) from (
-	select concat_ws('|', event, type, key, state, received_at, attempts, last_error, body_hash, conflict_at, starts, crashes, claimed_at, claimed_by) as line
+	select concat_ws('|', event, type, key, state, received_at, attempts, last_error, body_hash, conflict_at, starts, crashes, claimed_at, claimed_by, done_at) as line
 	from idem_events union all
-	select concat_ws('|', event, source, lane, due_at, occurred_at, received_at, body) from idem_payloads union all
+	select concat_ws('|', event, source, lane, due_at, occurred_at, received_at, body, failures) from idem_payloads union all
 	select concat_ws('|', event, occurred_at, received_at, body) from idem_archive) lines`
 
 // later is what a later version of this package ships: the files of this one,
@@ -77,7 +77,8 @@ func later(second string) fstest.MapFS {
 	return fstest.MapFS{
 		"migrations/00001_idem.sql":    {Data: []byte(`select 'this file ran before' / 0`)},
 		"migrations/00002_operate.sql": {Data: []byte(`select 'this file ran before' / 0`)},
-		"migrations/00003_later.sql":   {Data: []byte(second)},
+		"migrations/00003_on_call.sql": {Data: []byte(`select 'this file ran before' / 0`)},
+		"migrations/00004_later.sql":   {Data: []byte(second)},
 	}
 }
 
@@ -102,7 +103,7 @@ func TestLaterVersionUpgradesWithEventsInEveryState(t *testing.T) {
 	if diff := cmp.Diff(want, queryOne[[]string](s, knownRows)); diff != "" {
 		t.Error("rows (-want +got):\n" + diff)
 	}
-	s.wantVersions(1, 2, 3)
+	s.wantVersions(1, 2, 3, 4)
 
 	// Processes of this version go on until they are replaced, and may start again.
 	if err := idem.Migrate(t.Context(), s.pool); err != nil {
@@ -141,11 +142,11 @@ func TestMigrationThatFailsChangesNothingAndNamesItsFile(t *testing.T) {
 	s.everyState()
 	want, definition := s.contents(), s.definition()
 	err := idem.MigrateFiles(t.Context(), s.pool, later(`drop table idem_archive; alter table idem_events drop column nothing`))
-	if err == nil || !strings.HasPrefix(err.Error(), "migrations/00003_later.sql: ") {
+	if err == nil || !strings.HasPrefix(err.Error(), "migrations/00004_later.sql: ") {
 		t.Errorf("Migrate = %v, want an error of the second file", err)
 	}
 	s.wantContents(want)
-	s.wantVersions(1, 2)
+	s.wantVersions(1, 2, 3)
 	if diff := cmp.Diff(definition, s.definition()); diff != "" {
 		t.Error("tables (-want +got):\n" + diff)
 	}
@@ -159,6 +160,7 @@ func TestMigratingAgainByHandChangesNothing(t *testing.T) {
 	for range 2 {
 		s.runMigration("00001_idem.sql")
 		s.runMigration("00002_operate.sql")
+		s.runMigration("00003_on_call.sql")
 	}
 	if diff := cmp.Diff(definition, s.definition()); diff != "" {
 		t.Error("tables (-want +got):\n" + diff)
@@ -168,6 +170,7 @@ func TestMigratingAgainByHandChangesNothing(t *testing.T) {
 	byHand := &app{T: t, pool: idemtest.Pool(t)} // without Migrate at all
 	byHand.runMigration("00001_idem.sql")
 	byHand.runMigration("00002_operate.sql")
+	byHand.runMigration("00003_on_call.sql")
 	if diff := cmp.Diff(definition, byHand.definition()); diff != "" {
 		t.Error("tables made by hand (-want +got):\n" + diff)
 	}

@@ -162,7 +162,7 @@ func TestMigrateSchemaOfNoSchemaChangesNothing(t *testing.T) {
 func TestTablesThatAreGoneAreMadeAgainWhateverIsRecorded(t *testing.T) {
 	t.Parallel()
 	s := newApp(t)
-	s.exec(`drop view idem_event_log; drop table idem_events, idem_payloads, idem_archive, idem_audit`)
+	s.exec(`drop view idem_event_log; drop table idem_events, idem_payloads, idem_archive, idem_audit_events, idem_audit`)
 	if missing, err := idem.MissingMigrations(t.Context(), s.pool); len(missing) == 0 || err != nil {
 		t.Errorf("MissingMigrations = %q, %v, want all", missing, err)
 	}

@@ -3,6 +3,7 @@ package idem_test
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -88,4 +89,37 @@ func TestOneDeliveryFailsWhenTheNetworkForgetsThePool(t *testing.T) {
 			}
 		})
 	}
+}
+
+// The network forgets a delivery between its INSERT and its COMMIT: Postgres holds the row, and
+// would for hours.
+func TestEventWhoseCommitTheNetworkForgetsIsStoredByALaterDelivery(t *testing.T) {
+	t.Parallel()
+	proxy := new(pgproxy.Proxy)
+	s := openInboxApp(t, openPool(t, idemtest.URL(t), proxy.Through))
+	s.inbox.PollOnly = true        // no NOTIFY on another connection
+	s.store(letter("e1", "o1", 1)) // its statements are prepared now
+	proxy.Arm(pgproxy.Fault{})
+	s.store(letter("e2", "o2", 2))
+	steps, _ := proxy.Disarm()
+	commit := slices.IndexFunc(steps, func(s pgproxy.Step) bool { return s.Statement == "commit" })
+	if commit < 0 {
+		t.Fatalf("no step is a commit: %v", steps)
+	}
+	proxy.Arm(pgproxy.Fault{Step: steps[commit].Number, Point: pgproxy.BeforeSent, Do: func(uint32) { proxy.Forget() }})
+	lost := letter("e3", "o3", 3)
+	if o, err := s.inbox.Accept(t.Context(), lost); o != idem.Retrying || err == nil {
+		t.Errorf("Accept = %s, %v, want retrying", o, err)
+	}
+	if _, fired := proxy.Disarm(); !fired {
+		t.Fatal("the network forgot nothing")
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	for o := idem.Retrying; !o.Acknowledged(); pause() {
+		if o, _ = s.inbox.Accept(ctx, lost); ctx.Err() != nil {
+			t.Fatal("the event is not stored: Postgres still holds its row")
+		}
+	}
+	s.wantState("e3", idem.StatePending)
 }

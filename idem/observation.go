@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Stage is what an [Observation] is about.
+// Stage is the subject of an [Observation].
 type Stage string
 
 const (
@@ -14,15 +14,21 @@ const (
 	StageAttempt  Stage = "attempt"  // an attempt of an inbox's worker, or of Replay
 )
 
-// Observation is what became of a delivery, or of an attempt at a stored event. See
+// Observation is the result of a delivery, or of an attempt at a stored event. See
 // [Endpoint.Observe].
 type Observation struct {
 	Source   string // the source's name, also when the delivery is refused
 	Stage    Stage
 	Event    Event // zero before the delivery is verified and named
 	Outcome  Outcome
-	Err      error // why it failed, was parked or was refused; a *[Refusal] when refused
+	Path     string // of the URL, when refused: it names the account where each has its own; its first 200 bytes
+	Err      error  // why it failed, was parked or was refused; a *[Refusal] when refused
 	Duration time.Duration
+
+	// Relayed is the time that the delivery was with a broker, from the relay on; 0 if it
+	// did not come through one. The two times are of two clocks: where the relay's is
+	// ahead, it is a nanosecond.
+	Relayed time.Duration
 
 	// Label is the event's type, for metrics: [OtherTypes] if the application neither
 	// handles nor ignores the type, so that strangers cannot add series, and "" if
@@ -31,7 +37,7 @@ type Observation struct {
 
 	// Conflict is set when another body is stored with the event's id: an id
 	// that was used twice, or two accounts that share an address. Only one of
-	// the two is processed. See [Common.Conflicts].
+	// the two is processed. See operator.Operator.Conflicts.
 	Conflict bool
 }
 
@@ -67,14 +73,14 @@ func (o Observation) level() slog.Level {
 type Tracer interface {
 	// Start is called once a delivery is verified and named, or refused, and when a
 	// worker or Replay begins an attempt. The handler's context derives from the one
-	// that it returns. end is called once, with what became of the delivery or the
+	// that it returns. end is called once, with the outcome of the delivery or the
 	// attempt; the Outcome is "" if no attempt was made, because another worker or an
 	// earlier event came first. A nil context stands for ctx, and a nil end for
 	// nothing to call.
 	Start(ctx context.Context, s Span) (traced context.Context, end func(Observation))
 
 	// Carrier returns the trace of a delivery as a text, a traceparent for example.
-	// ctx is what Start returned. An inbox stores it with the event, for the [Span]
+	// ctx is the one that Start returned. An inbox stores it with the event, for the [Span]
 	// of each attempt. "" stores nothing.
 	Carrier(ctx context.Context) string
 }

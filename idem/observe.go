@@ -27,7 +27,7 @@ func (in *Endpoint) label(e Event) string {
 // observe logs an observation, and gives it to the application. A panic of its
 // code is logged, and has no other effect.
 func (in *Endpoint) observe(ctx context.Context, o Observation) {
-	_ = pgtx.Protect(func() error { in.log(ctx, o); return nil }) // a panic of the logger leaves nobody to tell
+	_ = pgtx.Protect(func() error { in.log(ctx, o); return nil }) // a panic of the logger cannot be reported
 	if in.Observe == nil {
 		return
 	}
@@ -37,7 +37,10 @@ func (in *Endpoint) observe(ctx context.Context, o Observation) {
 }
 
 func (in *Endpoint) log(ctx context.Context, o Observation) {
-	level := o.level()
+	level, message := o.level(), "webhook "+string(o.Outcome)
+	if o.Outcome == Done && !in.hasDone.Load() && in.hasDone.CompareAndSwap(false, true) {
+		level, message = slog.LevelInfo, "webhook done, the first of this process: later ones are logged as debug"
+	}
 	if in.Logger == nil || !in.Logger.Enabled(ctx, level) {
 		return
 	}
@@ -50,15 +53,18 @@ func (in *Endpoint) log(ctx context.Context, o Observation) {
 	if o.Event.ID != "" {
 		attrs = append(attrs, nameAttrs(o.Event)...)
 	}
+	if o.Path != "" {
+		attrs = append(attrs, slog.String("path", o.Path))
+	}
 	if o.Err != nil {
 		attrs = append(attrs, slog.String("error", o.Err.Error()))
 	}
-	in.Logger.LogAttrs(ctx, level, "webhook "+string(o.Outcome), attrs...)
+	in.Logger.LogAttrs(ctx, level, message, attrs...)
 }
 
-// logError logs what went wrong beside an event, or without one.
+// logError logs an error beside an event, or without one.
 func (in *Endpoint) logError(ctx context.Context, message string, e Event, err error) {
-	attrs := []slog.Attr{slog.String("source", in.source.Name()), slog.String("error", explain(err).Error())}
+	attrs := []slog.Attr{slog.String("source", in.source.Name()), slog.String("error", withoutValues(explain(err).Error(), err))}
 	if e.ID != "" {
 		attrs = append(attrs, nameAttrs(e)...)
 	}

@@ -3,6 +3,7 @@ package idem_test
 import (
 	"context"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -10,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/paghooks/paghooks/idem"
+	"github.com/paghooks/paghooks/idem/operator"
 )
 
 func TestStatsAndBlockedTellWhatWaits(t *testing.T) {
@@ -44,16 +46,16 @@ func TestStatsAndBlockedTellWhatWaits(t *testing.T) {
 		}
 	}
 
-	blocked, err := s.inbox.Blocked(t.Context())
+	blocked, err := operator.New(s.inbox, "").Blocked(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	wantBlocked := []idem.Blocked{
+	wantBlocked := []operator.Blocked{
 		{Key: "b", ID: "bad2", Type: "paid", State: idem.StateParked, LastError: "no such order", Waiting: 1},
 		{Key: "a", ID: "bad1", Type: "paid", State: idem.StateParked, LastError: "no such order", Waiting: 2},
 		{Scope: "shop/1", Key: "a", ID: "bad1", Type: "paid", State: idem.StateParked, LastError: "no such order", Waiting: 1},
 	}
-	if diff := cmp.Diff(wantBlocked, blocked, cmpopts.IgnoreFields(idem.Blocked{}, "Age")); diff != "" {
+	if diff := cmp.Diff(wantBlocked, blocked, cmpopts.IgnoreFields(operator.Blocked{}, "Age")); diff != "" {
 		t.Error("Blocked (-want +got):\n" + diff)
 	}
 	if !days(3, blocked[0].Age) || !days(2, blocked[1].Age) || !days(0, blocked[2].Age) {
@@ -82,12 +84,12 @@ func TestKeyWithTwoParkedEventsIsOneBlockedKey(t *testing.T) {
 	s.drain(1)
 	s.wantState("bad9", idem.StateParked)
 	s.wantState("a11", idem.StatePending)
-	blocked, err := s.inbox.Blocked(t.Context())
+	blocked, err := operator.New(s.inbox, "").Blocked(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := []idem.Blocked{{Key: "a", ID: "bad9", Type: "paid", State: idem.StateParked, LastError: "no such order", Waiting: 2}}
-	if diff := cmp.Diff(want, blocked, cmpopts.IgnoreFields(idem.Blocked{}, "Age")); diff != "" {
+	want := []operator.Blocked{{Key: "a", ID: "bad9", Type: "paid", State: idem.StateParked, LastError: "no such order", Waiting: 2}}
+	if diff := cmp.Diff(want, blocked, cmpopts.IgnoreFields(operator.Blocked{}, "Age")); diff != "" {
 		t.Error("Blocked (-want +got):\n" + diff)
 	}
 	if stats, err := s.inbox.Stats(t.Context()); stats.BlockedKeys != 1 || err != nil {
@@ -116,6 +118,25 @@ func TestReplayOfPendingEventsDoesTheWorkOfAnInboxWithoutWorkers(t *testing.T) {
 	s.drain(1) // bad1: nothing else is left to do
 	s.wantEffects(3)
 	s.wantState("bad1", idem.StateParked)
+}
+
+func TestReplayOfAPendingEventLeavesItBehindTheEarlierOneAndSaysSo(t *testing.T) {
+	t.Parallel()
+	s := newApp(t)
+	s.on(pay)
+	s.openInbox()
+	s.store(letter("a", "o", 1), letter("b", "o", 2))
+	var failure error
+	sum, err := s.processor.ReplayFunc(t.Context(), idem.Filter{States: []idem.State{idem.StatePending}, IDs: []string{"b"}},
+		func(_ idem.Replayed, _ idem.Event, err error) { failure = err })
+	if diff := cmp.Diff(idem.Replayed{Failed: 1}, sum); diff != "" || err != nil {
+		t.Errorf("Replay, %v (-want +got):\n%s", err, diff)
+	}
+	if failure == nil || !strings.Contains(failure.Error(), "an earlier event of the same entity is not done") {
+		t.Errorf("the replay says %v of b", failure)
+	}
+	s.wantEffects(0)
+	s.wantState("b", idem.StatePending)
 }
 
 // A worker whose claim is done by somebody else has nothing to do, and says so

@@ -43,7 +43,11 @@ func (s *statements) TraceQueryEnd(ctx context.Context, _ *pgx.Conn, _ pgx.Trace
 }
 
 func (s *statements) TraceBatchStart(ctx context.Context, _ *pgx.Conn, b pgx.TraceBatchStartData) context.Context {
-	return s.begin(ctx, b.Batch.QueuedQueries[0].SQL)
+	var sql strings.Builder
+	for _, q := range b.Batch.QueuedQueries {
+		sql.WriteString(q.SQL + ";")
+	}
+	return s.begin(ctx, sql.String())
 }
 
 func (s *statements) TraceBatchQuery(context.Context, *pgx.Conn, pgx.TraceBatchQueryData) {}
@@ -79,12 +83,17 @@ func TestEachStatementOfAnOperationHasADeadline(t *testing.T) {
 	all := idem.Filter{States: []idem.State{idem.StateParked, idem.StatePending}}
 	for name, do := range map[string]func(context.Context) error{
 		"Stats":   func(ctx context.Context) error { _, err := i.Stats(ctx); return err },
-		"Blocked": func(ctx context.Context) error { _, err := i.Blocked(ctx); return err },
-		"Count":   func(ctx context.Context) error { _, err := i.Count(ctx, all); return err },
+		"Blocked": func(ctx context.Context) error { _, err := o.Blocked(ctx); return err },
+		"Count":   func(ctx context.Context) error { _, err := o.Count(ctx, all); return err },
 		"Choose":  func(ctx context.Context) error { _, err := i.Choose(ctx, all); return err },
-		"Page":    func(ctx context.Context) error { _, err := i.Page(ctx, all, idem.Place{}, 10); return err },
-		"Get":     func(ctx context.Context) error { _, _, err := i.Get(ctx, "", "bad1"); return err },
-		"OfKey":   func(ctx context.Context) error { _, err := i.OfKey(ctx, "", "o1", 10); return err },
+		"Page": func(ctx context.Context) error {
+			_, err := o.Page(ctx, all, operator.Place{}, 10)
+			return err
+		},
+		"Lookup":    func(ctx context.Context) error { _, _, err := o.Lookup(ctx, "", "a2"); return err },
+		"WithID":    func(ctx context.Context) error { _, err := o.WithID(ctx, "a2"); return err },
+		"ScanOfKey": func(ctx context.Context) error { _, err := o.ScanOfKey(ctx); return err },
+		"OfKey":     func(ctx context.Context) error { _, err := o.OfKey(ctx, nil, "o1", 10); return err },
 		"List": func(ctx context.Context) (err error) {
 			for _, failure := range i.List(ctx, all) {
 				err = failure

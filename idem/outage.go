@@ -2,7 +2,7 @@ package idem
 
 import "time"
 
-// dependent is a source that knows whether its handlers can do anything now: what they
+// dependent is a source that knows whether its handlers can do anything now: the thing that they
 // all depend on, a broker, may be unavailable.
 type dependent interface {
 	// Outage returns since when that is unavailable, and its last error; a nil error if it

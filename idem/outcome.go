@@ -2,10 +2,10 @@ package idem
 
 import "github.com/paghooks/paghooks/idem/internal/store"
 
-// Outcome is what became of one delivery or, in an [Inbox], of one attempt.
+// Outcome is the result of one delivery or, in an [Inbox], of one attempt.
 type Outcome string
 
-// Outcomes that are also states say what is stored.
+// Outcomes that are also states name the stored state.
 const (
 	Done      Outcome = "done"      // the event's work is committed
 	Pending   Outcome = "pending"   // stored by an inbox; its workers are next
@@ -13,7 +13,7 @@ const (
 	Retrying  Outcome = "retrying"  // not done, and rolled back: the provider delivers it again, or a worker tries it again
 	Unhandled Outcome = "unhandled" // no handler: kept with its payload for Replay
 	Parked    Outcome = "parked"    // does not decode, or failed too often: kept with its payload for Replay
-	Published Outcome = "published" // confirmed by the broker of a [Relay]; its consumers are next
+	Published Outcome = "published" // confirmed by the broker of a relay; its consumers are next
 	Duplicate Outcome = "duplicate" // the event was stored before; nothing ran
 	Ignored   Outcome = "ignored"   // the application ignores this type; nothing is stored
 	Unknown   Outcome = "unknown"   // the answer to COMMIT was lost, or came too late to count; the next delivery or attempt finds out
@@ -21,7 +21,7 @@ const (
 	Rejected  Outcome = "rejected"  // not a delivery at all: wrong method, too large, cut off
 )
 
-// Acknowledged tells whether the provider may forget the event: it is committed, on
+// Acknowledged reports whether the provider may forget the event: it is committed, on
 // the disk of a [Spool], with a broker, or not wanted by the application.
 func (o Outcome) Acknowledged() bool {
 	switch o {
@@ -31,7 +31,7 @@ func (o Outcome) Acknowledged() bool {
 	return false
 }
 
-// State is what is stored of an event.
+// State is the stored state of an event.
 type State string
 
 const (

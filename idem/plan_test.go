@@ -2,6 +2,7 @@ package idem_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"slices"
@@ -11,16 +12,29 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/paghooks/paghooks/idem/doctor"
 	"github.com/paghooks/paghooks/idem/idemtest"
+	"github.com/paghooks/paghooks/idem/internal/pgtx"
 	"github.com/paghooks/paghooks/idem/internal/store"
 )
 
-// verbs are what deliveries and workers execute. Those that make rows come last:
-// the tables stay as they are for the others.
+// verbs are what deliveries and workers execute, and what looks one event up. Those that
+// make rows come last: the tables stay as they are for the others.
 var verbs = []struct {
 	name string
 	do   func(ctx context.Context, db store.DB, e store.Event) error
 }{
+	{"FindWhereabouts", func(ctx context.Context, db store.DB, e store.Event) error {
+		_, err := store.FindWhereabouts(ctx, db, e.RowKey())
+		if errors.Is(err, pgx.ErrNoRows) { // while the tables are empty
+			return nil
+		}
+		return err
+	}},
+	{"WithID", func(ctx context.Context, db store.DB, e store.Event) error {
+		_, err := store.WithID(ctx, db, e.Source, e.ID)
+		return err
+	}},
 	{"FindClaims", func(ctx context.Context, db store.DB, e store.Event) error {
 		_, err := store.FindClaims(ctx, db, store.Search{Source: e.Source, Limit: 8, Worker: 1, Crashed: 2, WithCrashed: true})
 		return err
@@ -36,24 +50,27 @@ var verbs = []struct {
 	{"Promote", queues(func(b *pgx.Batch, e store.Event) { store.Promote(b, e.Lane(), nil) })},
 	{"Look", queues(func(b *pgx.Batch, e store.Event) { store.Look(b, e, new(store.Found)) })},
 	{"Settle for later", func(ctx context.Context, db store.DB, e store.Event) error {
-		_, err := store.Settle(ctx, db, store.Claim{Event: e, Number: 1}, store.End{State: store.Pending, Wait: time.Second})
+		_, err := store.Settle(ctx, db, store.Claim{Event: e, Number: 1}, store.End{State: store.Pending, Wait: time.Second, LastError: new("no such order")})
 		return err
 	}},
 	{"Settle", func(ctx context.Context, db store.DB, e store.Event) error {
 		_, err := store.Settle(ctx, db, store.Claim{Event: e, Number: 1}, store.End{State: store.Parked, Attempts: 1, Free: true})
 		return err
 	}},
-	{"Mark", queues(func(b *pgx.Batch, e store.Event) { store.Mark(b, e, false, new(store.Held), new(store.Session)) })},
-	{"Mark and keep", queues(func(b *pgx.Batch, e store.Event) { store.Mark(b, e, true, new(store.Held), new(store.Session)) })},
+	{"Mark", queues(func(b *pgx.Batch, e store.Event) { store.Mark(b, e, false, new(pgtx.Session)) })},
+	{"Mark and keep", queues(func(b *pgx.Batch, e store.Event) { store.Mark(b, e, true, new(pgtx.Session)) })},
 	{"Keep", func(ctx context.Context, db store.DB, e store.Event) error {
 		_, err := store.Keep(ctx, db, e, store.Unhandled, nil, false)
 		return err
 	}},
 	{"CountFailure", func(ctx context.Context, db store.DB, e store.Event) error {
-		_, err := store.CountFailure(ctx, db, e, nil, 2, store.Pending, false)
+		_, err := store.CountFailure(ctx, db, e, new("no such order"), 2, false)
 		return err
 	}},
-	{"KeepHeld", queues(func(b *pgx.Batch, e store.Event) { store.KeepHeld(b, e, store.Held{State: store.Parked}) })},
+	{"HoldNew", func(ctx context.Context, db store.DB, e store.Event) error {
+		_, err := store.HoldNew(ctx, db, e)
+		return err
+	}},
 	{"Hold", func(ctx context.Context, db store.DB, e store.Event) error {
 		_, err := store.Hold(ctx, db, e)
 		return err
@@ -79,8 +96,48 @@ var verbs = []struct {
 	}},
 }
 
+// Somebody has deleted the rows, and connections have kept the plans that Postgres made then.
+func TestTheDoctorsRemedyMakesPlansGoodAgain(t *testing.T) {
+	t.Parallel()
+	s := openApp(t, idemtest.Pool(t))
+	s.execEach(vacuum + ";" + analyze)
+	remedies := func() (all []string) {
+		found, err := doctor.Check(t.Context(), s.pool)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, f := range found {
+			if f.Check == "plans" {
+				all = append(all, f.Remedy)
+			}
+		}
+		return all
+	}
+	conn := s.connect("auto")
+	look := func(id string) read {
+		return s.reads(conn, func(ctx context.Context, db store.DB, e store.Event) error {
+			return queues(func(b *pgx.Batch, e store.Event) { store.Promote(b, e.Lane(), nil) })(ctx, db, e)
+		}, id)
+	}
+	for range 7 { // from the sixth time on the plan is one for any arguments
+		look("p0")
+	}
+	s.execEach(fillDone + ";" + fillPending + "; analyze idem_events")
+	found := remedies()
+	if len(found) != 1 {
+		t.Fatalf("without the rows it says %q, want one remedy", found)
+	}
+	s.exec(found[0])
+	if again := remedies(); again != nil {
+		t.Errorf("after its remedy it says %q", again)
+	}
+	if got := look("p50000"); got.Through > 0 || got.ByIndex > 1000 {
+		t.Errorf("after the remedy: %s", got)
+	}
+}
+
 func marks(how store.Stored) func(context.Context, store.DB, store.Event) error {
-	return queues(func(b *pgx.Batch, e store.Event) { store.MarkStored(b, e, how, new(store.Session)) })
+	return queues(func(b *pgx.Batch, e store.Event) { store.MarkStored(b, e, how, new(pgtx.Session)) })
 }
 
 func queues(queue func(*pgx.Batch, store.Event)) func(context.Context, store.DB, store.Event) error {

@@ -45,12 +45,6 @@ type Processor struct {
 	// schedule takes half an hour.
 	ParkAfter int
 
-	// HandToInbox has events that failed ParkAfter times wait for the workers of
-	// an [Inbox] on the same database, instead of being parked. Have one
-	// run, here or in another process. Its Backoff and MaxAttempts count those
-	// failures as attempts. Default: false.
-	HandToInbox bool
-
 	flights flights
 	going   atomic.Int32 // calls of goOn that are not answered yet
 }
@@ -119,6 +113,9 @@ func (p *Processor) process(ctx context.Context, e Event) result {
 		return p.keep(ctx, e, StateUnhandled, nil)
 	}
 	r := p.deliver(ctx, e, work)
+	for again := 1; errors.Is(r.err, errMoved) && again < maxRuns; again++ { // no handler ran
+		r = p.deliver(ctx, e, work)
+	}
 	if r.outcome == Retrying {
 		r.outcome, r.err = p.fail(ctx, e, r.err)
 	}
@@ -129,9 +126,8 @@ func (p *Processor) process(ctx context.Context, e Event) result {
 // stored, and not a Processor's to process.
 func (p *Processor) deliver(ctx context.Context, e Event, work Work) (r result) {
 	var found store.Found
-	var held store.Held
 	look := func(b *pgx.Batch) { store.Look(b, e.row(), &found) }
-	a := attempt{event: e, work: work, mark: p.markNew(e, &held), ifNotMarked: look, held: &held}
+	a := attempt{event: e, work: work, mark: p.markNew(e), ifNotMarked: look}
 	if r.outcome, r.err = p.execute(ctx, a); r.outcome != Duplicate {
 		return r
 	}
@@ -139,26 +135,26 @@ func (p *Processor) deliver(ctx context.Context, e Event, work Work) (r result) 
 	p.logFirstConflict(ctx, e, found)
 	switch {
 	case found.State == "":
-		r.outcome, r.err = Retrying, errForgotten
+		r.outcome, r.err = p.hold(ctx, e, store.HoldNew)
 	case isKept(found.State):
 		stored := e
-		stored.Key = found.Key // its place in the order, whatever this delivery says
+		stored.Key = found.Key // its place in the order, not that of this delivery
 		promoted := false      // workers poll for the next one
-		a.mark, a.held, a.atCommit = p.markStored(stored, kept...), nil, promote(stored, &promoted)
+		a.mark, a.atCommit = p.markStored(stored, kept...), promote(stored, &promoted)
 		r.outcome, r.err = p.execute(ctx, a)
 		if promoted {
 			p.goOn()
 		}
 		if r.outcome == Duplicate && isKept(found.State) { // looked at again
-			r.outcome, r.err = p.hold(ctx, stored)
+			r.outcome, r.err = p.hold(ctx, stored, store.Hold)
 		}
 	}
 	return r
 }
 
-// hold has a stored event wait for the earlier one because of which it was not marked.
-func (p *Processor) hold(ctx context.Context, e Event) (Outcome, error) {
-	held, err := ask(ctx, p.pool, func(ctx context.Context, db store.DB) (store.Held, error) { return store.Hold(ctx, db, e.row()) })
+// hold has an event wait for the earlier one because of which it was not marked.
+func (p *Processor) hold(ctx context.Context, e Event, hold func(context.Context, store.DB, store.Event) (store.Held, error)) (Outcome, error) {
+	held, err := ask(ctx, p.pool, func(ctx context.Context, db store.DB) (store.Held, error) { return hold(ctx, db, e.row()) })
 	switch {
 	case err != nil:
 		return Retrying, fmt.Errorf("holding the event: %w", explain(err))
@@ -168,10 +164,11 @@ func (p *Processor) hold(ctx context.Context, e Event) (Outcome, error) {
 	return heldBy(held)
 }
 
-// errMoved is why a stored event is neither processed nor held.
+// errMoved is the error of an event that is neither processed nor held: the earlier one was done, or the
+// event itself forgotten, between two statements.
 var errMoved = errors.New("the earlier event of the same entity that it had to wait for was done just now")
 
-// errForgotten is why a stored event is not found any more.
+// errForgotten is the error of a stored event that is not found any more.
 var errForgotten = errors.New("the event was being forgotten when it came again")
 
 // keep stores an event that no handler can process now, with its payload.
@@ -202,17 +199,14 @@ func (p *Processor) fail(ctx context.Context, e Event, cause error) (Outcome, er
 	if !pgtx.WorkFailed(cause) {
 		return Retrying, cause
 	}
-	limit, atLimit := min(p.ParkAfter, math.MaxInt32), store.Parked // Postgres counts no further
-	switch {
-	case handling.IsFinal(cause):
+	limit := min(p.ParkAfter, math.MaxInt32) // Postgres counts no further
+	if handling.IsFinal(cause) {
 		limit = 1
-	case p.HandToInbox:
-		atLimit = store.Pending
 	}
 	ctx, cancel := pgtx.Finish(ctx)
 	defer cancel()
 	state, err := ask(ctx, p.pool, func(ctx context.Context, db store.DB) (string, error) {
-		return store.CountFailure(ctx, db, e.row(), errorText(cause), limit, atLimit, p.PassParked)
+		return store.CountFailure(ctx, db, e.row(), errorText(cause), limit, p.PassParked)
 	})
 	switch {
 	case err != nil:
@@ -227,7 +221,7 @@ func (p *Processor) fail(ctx context.Context, e Event, cause error) (Outcome, er
 // delivery: the provider does not wait for them.
 func (p *Processor) goOn() {
 	if p.going.Add(1) > 1 {
-		return // what runs looks once more
+		return // the running one looks once more
 	}
 	go func() {
 		for calls := p.going.Load(); ; calls = p.going.Load() {

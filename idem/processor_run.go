@@ -9,14 +9,14 @@ import (
 )
 
 const (
-	// goOnEvery is how often Run looks for held events whose turn has come.
+	// goOnEvery is the interval at which Run looks for held events that are due.
 	goOnEvery = time.Second
-	// freeEvery is how often it looks for those that wait for nothing.
+	// freeEvery is the interval at which it looks for those that wait for nothing.
 	freeEvery = time.Minute
 )
 
 // Run goes on with the events that waited for a parked one of their entity, once that is
-// done or discarded, until ctx ends: what another process has left, too. [Serve] calls it.
+// done or discarded, until ctx ends: those of another process, too. [Serve] calls it.
 // Without it they follow a parked event that is replayed, or that is delivered again to
 // this process, but not one that is discarded, and not the work of a process that died.
 //

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/paghooks/paghooks/idem/internal/pgtx"
 	"github.com/paghooks/paghooks/idem/internal/store"
 )
 
@@ -14,11 +15,11 @@ import (
 // longer ago than Retention, by the database's clock, with their payloads, and
 // returns how many. Pending and retrying ones stay, and parked ones until they are
 // replayed or discarded, unless ParkedRetention is set. PayloadRetention deletes
-// kept bodies before that. Prune also repairs what deleting events by hand left, and
-// makes retrying events unhandled whose type is ignored since.
+// kept bodies before that, and AuditRetention old entries of the audit trail. Prune also repairs the traces of events that were deleted by hand, and
+// makes retrying events unhandled if their type is ignored since.
 //
 // A jump of the clock forgets nothing at once. Prune counts the events of each day, in
-// UTC, and remembers what it counted. It forgets a whole day, Retention after its end by the clock of
+// UTC, and remembers the counts. It forgets a whole day, Retention after its end by the clock of
 // an earlier run, at least 23 hours ago: so the first run forgets nothing, and an event stays up
 // to three days longer than Retention. A day that is over and suddenly has more events got
 // them while the clock was wrong: they are forgotten Retention after Prune has found
@@ -44,7 +45,7 @@ func (c *Common) Prune(ctx context.Context) (deleted int64, err error) {
 	return deleted, nil
 }
 
-// endIgnored makes retrying events unhandled whose type is ignored since: when the
+// endIgnored makes retrying events unhandled if their type is ignored since: when the
 // provider delivers them again, that is not looked up.
 func (c *Common) endIgnored(ctx context.Context) error {
 	source := c.source.Name()
@@ -81,10 +82,10 @@ func (c *Common) checkRetention() error {
 	return nil
 }
 
-// prunePlan is what a run of Prune deletes, and what it remembers.
+// prunePlan holds the rows that a run of Prune deletes, and those that it remembers.
 type prunePlan struct {
 	runs                    store.PruneRuns
-	closed, parked, archive []time.Time // the days of arrival whose events and bodies go
+	closed, parked, archive []time.Time // the days of arrival of events and bodies to delete
 	counted                 map[time.Time]store.DayOf
 	events                  int64 // that go
 }
@@ -92,11 +93,11 @@ type prunePlan struct {
 const (
 	day = 24 * time.Hour
 
-	// runsApart is how far two runs are apart of which the later one may forget what the earlier one found
+	// runsApart is the least time between two runs of which the later one may forget events that the earlier one found
 	// old. It is less than a day, for daily runs.
 	runsApart = 23 * time.Hour
 
-	// clockStep is how far a clock may be set back in daily life.
+	// clockStep is the time by which a clock may be set back in daily life.
 	clockStep = time.Hour
 )
 
@@ -125,7 +126,7 @@ func (c *Common) planPrune(ctx context.Context) (p prunePlan, err error) {
 	return p, nil
 }
 
-// choose finds what is to be forgotten at now, and what this run is to remember.
+// choose finds the rows to forget at now, and those that this run is to remember.
 func (p *prunePlan) choose(now time.Time, retention, parkedRetention, payloadRetention time.Duration) {
 	was := p.runs
 	p.runs = store.PruneRuns{Runs: was.Runs + 1, RanAt: was.RanAt, Before: was.Before, Days: map[string]store.PrunedDay{}}
@@ -156,7 +157,7 @@ func (p *prunePlan) choose(now time.Time, retention, parkedRetention, payloadRet
 	}
 }
 
-// prune remembers what was counted and deletes. Another run at the same time ends one of both.
+// prune remembers the counts and deletes. Another run at the same time ends one of both.
 func (c *Common) prune(ctx context.Context, p prunePlan) (deleted int64, err error) {
 	source := c.source.Name()
 	save := func(r store.PruneRuns) (bool, error) {
@@ -167,7 +168,7 @@ func (c *Common) prune(ctx context.Context, p prunePlan) (deleted int64, err err
 	}
 	if p.events > 0 {
 		gone, err := store.PruneEvents(ctx, c.pool, source, p.closed, p.parked)
-		for begin, n := range p.counted { // what is locked stays for the next run
+		for begin, n := range p.counted { // locked rows stay for the next run
 			deleted += gone[begin]
 			d := p.runs.Days[begin.Format(time.DateOnly)]
 			d.Events = n.Events - gone[begin]
@@ -181,6 +182,24 @@ func (c *Common) prune(ctx context.Context, p prunePlan) (deleted int64, err err
 	if err := store.PruneArchive(ctx, c.pool, source, p.archive); err != nil {
 		return deleted, err
 	}
+	if err := c.pruneAudit(ctx, p.runs.Before); err != nil {
+		return deleted, err
+	}
 	_, err = timed(ctx, func(ctx context.Context) (struct{}, error) { return struct{}{}, store.Tidy(ctx, c.pool, source) })
 	return deleted, err
+}
+
+// pruneAudit deletes old entries of the audit trail by the clock of an earlier run, which is zero if
+// there was none.
+func (c *Common) pruneAudit(ctx context.Context, clock time.Time) error {
+	if c.AuditRetention <= 0 || clock.IsZero() {
+		return nil
+	}
+	_, err := timed(ctx, func(ctx context.Context) (struct{}, error) {
+		return struct{}{}, store.PruneAudit(ctx, c.pool, c.source.Name(), clock.Add(-c.AuditRetention))
+	})
+	if pgtx.SQLState(err) == "42501" { // the role may only add to the trail, on purpose
+		return nil
+	}
+	return err
 }

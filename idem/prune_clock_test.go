@@ -12,6 +12,7 @@ import (
 
 	"github.com/paghooks/paghooks/idem"
 	"github.com/paghooks/paghooks/idem/broker"
+	"github.com/paghooks/paghooks/idem/operator"
 	"github.com/paghooks/paghooks/idem/outbox"
 )
 
@@ -74,6 +75,23 @@ func TestEventThatCameWhileTheClockWasBehindIsForgottenNoEarlier(t *testing.T) {
 
 func newBodyOf(id string) string { return `{"id":"` + id + `","type":"new"}` }
 
+// Daylight saving time and a correction of the clock take an hour at most.
+func TestPruneForgetsNothingByAClockThatWasSetBackByMoreThanAnHour(t *testing.T) {
+	t.Parallel()
+	for back, refused := range map[string]bool{"50 minutes": false, "70 minutes": true, "20 hours": true} {
+		t.Run(back, func(t *testing.T) {
+			t.Parallel()
+			s := appWithClock(t, "0 days")
+			s.pruneOn(s.processor, "10 days")
+			s.setClock("10 days -" + back)
+			_, err := s.processor.Prune(t.Context())
+			if got := err != nil && strings.Contains(err.Error(), "set the clock"); got != refused {
+				t.Errorf("Prune says %v, want an error: %t", err, refused)
+			}
+		})
+	}
+}
+
 // The clock was ahead for an hour, and Prune ran.
 func TestClockThatIsAheadForgetsNothingAtOnce(t *testing.T) {
 	t.Parallel()
@@ -123,7 +141,7 @@ func TestDailyPruneForgetsInTime(t *testing.T) {
 			if old > 2 && old < day-36 { // looked at before
 				continue
 			}
-			_, there, err := s.processor.Get(t.Context(), "", fmt.Sprint("e", old))
+			_, there, err := operator.New(s.processor, "").Lookup(t.Context(), "", fmt.Sprint("e", old))
 			if err != nil || there && old < day-34 || !there && old >= day-31 {
 				t.Errorf("on day %d the event of day %d is there: %t, %v", day, old, there, err)
 			}

@@ -304,3 +304,55 @@ func TestIgnoredTypeIsNotRetryingForGood(t *testing.T) {
 	s.deploy(func(n *notes) { idem.Handle(&n.Routes, "shown", pay) })
 	s.wantReplayed(idem.Filter{}, idem.Replayed{Done: 1})
 }
+
+func TestPruneDeletesWhatIsOldInTheAuditTrail(t *testing.T) {
+	t.Parallel()
+	day := 24 * time.Hour
+	for name, c := range map[string]struct {
+		retention time.Duration // -1 is the default
+		left      []string
+	}{
+		"two years by default": {-1, []string{"letters 800", "notes 1", "notes 720"}},
+		"as it is set":         {30 * day, []string{"letters 800", "notes 1"}},
+		"never":                {0, []string{"letters 800", "notes 1", "notes 720", "notes 740"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newApp(t)
+			s.on(pay)
+			s.exec(`insert into idem_audit (at, actor, action, source, filter, reason, events)
+				select now() - age * interval '1 day', 'ana', source || ' ' || age, source, '', '', '{}'
+				from (values ('notes', 1), ('notes', 720), ('notes', 740), ('letters', 800)) old (source, age)`)
+			if c.retention >= 0 {
+				s.processor.AuditRetention = c.retention
+			}
+			s.wantSeen(s.processor)
+			if n := queryOne[int](s, `select count(*) from idem_audit`); n != 4 {
+				t.Errorf("the first run leaves %d actions, want all 4: the clock may be wrong", n)
+			}
+			s.wantPruned(s.processor, 0)
+			left := queryOne[[]string](s, `select array_agg(action order by action) from idem_audit`)
+			if diff := cmp.Diff(c.left, left); diff != "" {
+				t.Error("what is left (-want +got):\n" + diff)
+			}
+		})
+	}
+}
+
+// Who gives the application no right to delete from its trail means that.
+func TestPruneLeavesAnAuditTrailThatTheApplicationMayNotDeleteFrom(t *testing.T) {
+	t.Parallel()
+	owner, role, name := asRole(t)
+	if err := idem.Migrate(t.Context(), owner); err != nil {
+		t.Fatal(err)
+	}
+	execAll(t, owner, mayUse+strings.TrimSuffix(name, "_app")+` to `+name, `revoke delete on idem_audit from `+name,
+		`insert into idem_audit (at, actor, action, source, filter, reason, events) values (now() - interval '3 years', 'ana', 'replay', 'notes', '', '', '{}')`)
+	s := &app{T: t, pool: role, notes: &notes{}, worked: make(chan idem.Observation, 100)}
+	s.processor = s.newProcessor()
+	s.wantSeen(s.processor)
+	s.wantPruned(s.processor, 0)
+	if n := queryOne[int](s, `select count(*) from idem_audit`); n != 1 {
+		t.Errorf("%d actions are left, want 1", n)
+	}
+}

@@ -3,9 +3,11 @@ package idem
 import (
 	"context"
 	"time"
+
+	"github.com/paghooks/paghooks/idem/internal/wire"
 )
 
-// result is what became of one delivery.
+// result is the result of one delivery.
 type result struct {
 	outcome  Outcome
 	conflict bool // another body is stored with the event's id
@@ -20,7 +22,7 @@ type Delivery struct {
 	begun time.Time // when its first byte came; zero if it did not come by HTTP
 }
 
-// Receive calls process with the event, once it can be stored whatever its body says, and
+// Receive calls process with the event, once it can be stored for any body, and
 // reports the result to Logger, Observe and Tracer. process has limit to finish; the
 // sender's disconnecting does not cancel it. For a type that the source ignores it is not
 // called. The error is nil if the outcome is acknowledged.
@@ -55,7 +57,7 @@ func (in *Endpoint) receive(
 		r = process(ctx, e)
 	}
 	err = wrap(e, r.err)
-	s.report(ctx, Observation{Event: e, Outcome: r.outcome, Conflict: r.conflict, Err: err})
+	s.report(ctx, Observation{Event: e, Outcome: r.outcome, Relayed: wire.SinceRelayed(ctx, start), Conflict: r.conflict, Err: err})
 	if r.outcome.Acknowledged() {
 		return r.outcome, nil
 	}

@@ -15,7 +15,16 @@ const ReasonNotConfigured Reason = "not_configured"
 type Refusal struct {
 	Source string // the provider
 	Reason Reason // for machines
-	Hint   string // for people: what was wrong and what to do; never a secret
+	Hint   string // for people: the fault and the remedy; never a secret
+
+	// WrongSecret is set if a secret, or a signature, was sent that is not of the
+	// application's: a stranger's, or the provider's after a change on one side. Package
+	// health tells them apart as well as it can.
+	WrongSecret bool
+
+	// OfProvider is set if the delivery came from an address that only the provider
+	// delivers from, as far as the application knows.
+	OfProvider bool
 }
 
 // Error implements error: the provider, the reason and the hint.

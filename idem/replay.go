@@ -16,12 +16,17 @@ import "context"
 //
 // A failing event does not stop the others; its error is logged and observed, and
 // that of its handler is stored. An unhandled event that fails is parked. Replay
-// returns an error when ctx ends or Postgres is unavailable, together with what it
+// returns an error when ctx ends or Postgres is unavailable, together with the counts of the events that it
 // did until then.
+//
+// An event runs also if a later one of its entity was done before, where that did not wait
+// for it or came earlier: it may be money. Replayed.Overtaken has those events, for a person to
+// look at. To find them Replay reads the rows of all events at its end, once, ten million in
+// a second or two; see operator.Operator.ScanOfKey for an index.
 //
 // With StatePending among the filter's states it does the work of an inbox that
 // has no workers any more. To have workers do it, see [Inbox.Requeue]; to see
-// what would happen, [Common.DryReplay].
+// the effect, [Common.DryReplay].
 func (c *Common) Replay(ctx context.Context, f Filter) (Replayed, error) {
 	return c.ReplayFunc(ctx, f, func(Replayed, Event, error) {})
 }
@@ -29,14 +34,16 @@ func (c *Common) Replay(ctx context.Context, f Filter) (Replayed, error) {
 // ReplayFunc is Replay with a report: it calls ran after each event, with the sum until
 // then, and why the event failed, if it did.
 func (c *Common) ReplayFunc(ctx context.Context, f Filter, ran func(sum Replayed, e Event, failure error)) (Replayed, error) {
-	sum, err := c.runAll(ctx, f, c.replay, ran)
-	if err != nil {
-		return sum, err
-	}
-	return c.goThroughLanes(ctx, sum, ran)
+	return c.withOvertaken(ctx, ran, func(ran func(Replayed, Event, error)) (Replayed, error) {
+		sum, err := c.runAll(ctx, f, c.replay, ran)
+		if err != nil {
+			return sum, err
+		}
+		return c.goThroughLanes(ctx, sum, ran)
+	})
 }
 
-// goThroughLanes goes on behind what a replay has done: see replayHeld.
+// goThroughLanes goes on behind the events that a replay has done: see replayHeld.
 func (c *Common) goThroughLanes(ctx context.Context, sum Replayed, ran func(Replayed, Event, error)) (Replayed, error) {
 	if _, err := c.passParked(ctx); err != nil {
 		return sum, err

@@ -14,11 +14,33 @@ import (
 	"github.com/paghooks/paghooks/idem/internal/store"
 )
 
-// Replayed counts what became of replayed events.
+// Replayed counts the results of replayed events.
 type Replayed struct {
 	Done      int // done now
 	Failed    int // failed again, do not decode, or wait for an earlier event of their entity; still kept
 	Unhandled int // no handler, or ignored: left as they are
+
+	// Overtaken are the events among those that are done of which a later one of their entity
+	// was done before: by the provider's time, and then by arrival.
+	Overtaken []Overtaken
+}
+
+// Overtaken is an event that ran although a later event of its entity was done before. No
+// event is skipped for that: see that its handler's effect is right, a payment that is
+// booked behind its refund for example.
+type Overtaken struct {
+	Event Event // without OccurredAt and Payload
+	By    Event // the latest event that was done before it, without OccurredAt and Payload
+	More  int   // the number of others that are later and were done before it
+}
+
+// String returns the two events in words.
+func (o Overtaken) String() string {
+	others := ""
+	if o.More > 0 {
+		others = fmt.Sprintf(", as were %d others", o.More)
+	}
+	return fmt.Sprintf("%s (%s) ran behind %s (%s), which was done before it%s", o.Event.ID, o.Event.Type, o.By.ID, o.By.Type, others)
 }
 
 // runAll runs the events that f chooses, by replay or dryReplay.
@@ -34,7 +56,7 @@ func (c *Common) runAll(
 
 // runKeys runs events by their row keys, and calls ran after each, with the sum
 // until then, and why the event failed, if it did. It adds to sum. It ends with the error of the
-// first event whose outcome is not counted: that would stop every other one, too.
+// first event with an outcome that is not counted: that would stop every other one, too.
 func (c *Common) runKeys(
 	ctx context.Context, keys []string, sum Replayed, run func(context.Context, StoredEvent) (Outcome, error), ran func(Replayed, Event, error),
 ) (Replayed, error) {
@@ -103,13 +125,15 @@ func (c *Common) replayOne(ctx context.Context, e Event) (Outcome, error) {
 	case outcome == Retrying && pgtx.WorkFailed(err):
 		finishing, cancel := pgtx.Finish(ctx)
 		defer cancel()
-		_, counting := store.CountFailure(finishing, c.pool, e.row(), errorText(err), math.MaxInt32, store.Parked, c.PassParked)
+		_, counting := ask(finishing, c.pool, func(ctx context.Context, db store.DB) (string, error) {
+			return store.CountFailure(ctx, db, e.row(), errorText(err), math.MaxInt32, c.PassParked)
+		})
 		return Parked, errors.Join(err, counting)
 	}
 	return outcome, err
 }
 
-// answers tells whether Postgres does, also when ctx is over.
+// answers reports whether Postgres does, also when ctx is over.
 func (c *Common) answers(ctx context.Context) bool {
 	return pgtx.Ask(context.WithoutCancel(ctx), c.pool, func(ctx context.Context, conn *pgxpool.Conn) error { return conn.Ping(ctx) }) == nil
 }

@@ -19,7 +19,7 @@ func (i *Inbox) Requeue(ctx context.Context, f Filter) (int64, error) {
 	return i.RequeueFunc(ctx, f, unrecorded)
 }
 
-// RequeueFunc is Requeue for who records it: changed gets the row keys of the requeued
+// RequeueFunc is Requeue for a caller that records it: changed gets the row keys of the requeued
 // events in the transaction that requeues them, which is rolled back if it returns an error.
 func (i *Inbox) RequeueFunc(ctx context.Context, f Filter, changed func(ctx context.Context, tx pgx.Tx, events []string) error) (int64, error) {
 	keys, err := i.find(ctx, f)

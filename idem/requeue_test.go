@@ -14,6 +14,7 @@ import (
 
 	"github.com/paghooks/paghooks/idem"
 	"github.com/paghooks/paghooks/idem/idemtest"
+	"github.com/paghooks/paghooks/idem/operator"
 )
 
 func (s *app) wantRequeued(f idem.Filter, want int64) {
@@ -170,8 +171,8 @@ func TestOperationsSayWhatFailed(t *testing.T) {
 			}
 			return err
 		},
-		"idem: listing blocked entities": func() error { _, err := s.inbox.Blocked(t.Context()); return err },
-		"idem: counting events":          func() error { _, err := s.inbox.Stats(t.Context()); return err },
+		"operator: listing blocked entities": func() error { _, err := operator.New(s.inbox, "").Blocked(t.Context()); return err },
+		"idem: counting events":              func() error { _, err := s.inbox.Stats(t.Context()); return err },
 	} {
 		want := name + ": the tables are missing: call idem.Migrate at start, with the same search_path (with goose: -table idem_goose_version): "
 		if err := operate(); err == nil || len(err.Error()) < len(want) || err.Error()[:len(want)] != want {

@@ -85,7 +85,7 @@ func TestEventThatComesAgainUnderANewScopeIsDoneOnce(t *testing.T) {
 				s.wantReplayed(idem.Filter{}, idem.Replayed{Done: 1})
 			},
 			func(s *flaky) idem.Outcome {
-				if e, ok, err := s.processor.Get(s.Context(), "shop", "e1"); string(e.Payload) != string(inShop.Payload) || !ok || err != nil {
+				if e, ok, err := operator.New(s.processor, "").Lookup(s.Context(), "shop", "e1"); string(e.Payload) != string(inShop.Payload) || !ok || err != nil {
 					s.Errorf("its body is %q, %v, %v", e.Payload, ok, err)
 				}
 				return again(s, s.processor)
@@ -168,6 +168,7 @@ func TestRescopeMovesAllOfOneAccountAndNothingElse(t *testing.T) {
 	s.exec(others)
 	s.exec(`insert into idem_audit (actor, action, source, filter, reason, events) values
 		('ana', 'replay', 'notes', '', '', array['notes//b', 'notes/shop-2/a', 'notes//a']), ('ana', 'replay', 'notes2', '', '', array['notes2//a'])`)
+	s.exec(`insert into idem_audit_events (action, event, result) select min(id), unnest(array['notes//a', 'notes/shop-2/a']), 'done' from idem_audit`)
 	want := s.contents()
 	for n, line := range want {
 		if strings.HasPrefix(line, "effect") {
@@ -189,6 +190,10 @@ func TestRescopeMovesAllOfOneAccountAndNothingElse(t *testing.T) {
 		`ana rescope notes without a scope to notes "shop" {} ` + trail[2][strings.LastIndex(trail[2], "} ")+2:],
 	}, trail); diff != "" || !strings.HasSuffix(trail[2], " moved") {
 		t.Error("the audit trail (-want +got):\n" + diff)
+	}
+	outcomes := queryOne[[]string](s, `select array_agg(event order by event) from idem_audit_events`)
+	if diff := cmp.Diff([]string{"notes/shop-2/a", "notes/shop/a"}, outcomes); diff != "" {
+		t.Error("events with an outcome (-want +got):\n" + diff)
 	}
 }
 

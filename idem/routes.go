@@ -73,12 +73,12 @@ func HandleOthers[E any](r *Routes, accepts func(eventType string) bool, h Handl
 // events of the providers are; a struct of the application's own need not be.
 type Checker interface {
 	// Check returns an error if body, which was decoded into the event, has
-	// null or nothing in place of a field that makes the event what it is, so
-	// that a handler would see a zero that nobody sent. The event is parked.
+	// null or nothing in place of a field that is essential to the event, so
+	// that a handler would see a zero that was not sent. The event is parked.
 	Check(body []byte) error
 }
 
-// bind is where typed handlers meet the untyped table.
+// bind makes an untyped route of a typed handler.
 func bind[E any](h Handler[*E]) route {
 	return func(e Event) (Work, error) {
 		v := new(E)
@@ -112,14 +112,14 @@ func (r *Routes) Ignore(eventTypes ...string) {
 	})
 }
 
-// Handles tells whether an event type has a handler of its own.
+// Handles reports whether an event type has a handler of its own.
 func (r *Routes) Handles(eventType string) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.routes[r.canonical(eventType)] != nil
 }
 
-// Ignores implements [Source]: it tells whether events of a type are acknowledged
+// Ignores implements [Source]: it reports whether events of a type are acknowledged
 // without being stored.
 func (r *Routes) Ignores(eventType string) bool {
 	r.mu.Lock()
@@ -127,8 +127,8 @@ func (r *Routes) Ignores(eventType string) bool {
 	return r.ignored[r.canonical(eventType)]
 }
 
-// Alias makes other another name of eventType, so that whoever registers a handler for
-// it, or ignores it, means the type. It is for the packages of providers, whose events
+// Alias makes other another name of eventType, so that a caller that registers a handler for
+// it, or ignores it, means the type. It is for the packages of providers with events that
 // have the one name whichever was sent: they call it before they hand the Routes out.
 func (r *Routes) Alias(other, eventType string) {
 	r.register(func() {
@@ -139,9 +139,12 @@ func (r *Routes) Alias(other, eventType string) {
 	})
 }
 
-// Types lists the event types that have a handler, sorted: what to subscribe
+// Types lists the event types that have a handler, sorted: those to subscribe
 // to at the provider.
-func (r *Routes) Types() []string {
+func (r *Routes) Types() []string { return r.handled() }
+
+// handled is Types, which the providers' dispatchers replace by one of their own types.
+func (r *Routes) handled() []string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return slices.Sorted(maps.Keys(r.routes))
@@ -179,7 +182,7 @@ func (r *Routes) register(add func()) {
 	add()
 }
 
-// seal ends registration: who calls it may read the tables without the lock.
+// seal ends registration: its caller may read the tables without the lock.
 func (r *Routes) seal() {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -9,7 +9,7 @@ import (
 	"github.com/paghooks/paghooks/idem/internal/store"
 )
 
-// scopesTime is how long a look for scopes may take.
+// scopesTime is the time that a look for scopes may take.
 const scopesTime = 10 * time.Second
 
 // warnOfScopes logs at the start of a program that a source has events both with and

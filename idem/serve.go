@@ -13,14 +13,14 @@ import (
 )
 
 // Part is a part of a program that [Serve] runs: a [*Processor], an [*Inbox], an
-// outbox, a [*Relay], a canary, or a worker of the application's own. Run returns
+// outbox, a relay, a canary, or a worker of the application's own. Run returns
 // nil soon after ctx has ended, and an error if the part cannot go on.
 type Part interface {
 	Run(ctx context.Context) error
 }
 
-// Receiver is a [*Processor], an [*Inbox] or an outbox: what stores events in
-// Postgres. A [*Relay] is a [Part], and no Receiver.
+// Receiver is a [*Processor], an [*Inbox] or an outbox: it stores events in
+// Postgres. A relay is a [Part], and no Receiver.
 type Receiver interface {
 	Part
 	http.Handler
@@ -33,7 +33,6 @@ type Receiver interface {
 var (
 	_ Receiver = (*Processor)(nil)
 	_ Receiver = (*Inbox)(nil)
-	_ Part     = (*Relay)(nil)
 )
 
 func (c *Common) common() *Common { return c }
@@ -48,7 +47,7 @@ func (c *Common) common() *Common { return c }
 //	err := idem.Serve(ctx, &http.Server{Addr: ":8080"}, inbox)
 //
 // When ctx ends, or a part or the server fails, Serve stops everything in this order,
-// whatever the order of the arguments:
+// for any order of the arguments:
 //
 //  1. The parts that have a method StopsFirst() bool, and return true. It is for parts
 //     that send requests to this server, as a canary does.
@@ -63,7 +62,11 @@ func (c *Common) common() *Common { return c }
 // wait for it then. A part that returns nil before it is stopped has done its work, and
 // the others go on; context.Canceled is no error of a part that was stopped.
 //
-// What server leaves at zero has a default: ReadHeaderTimeout is 5 seconds, IdleTimeout 2
+// At the start it logs a warning if a source has no token or secret to verify with, and if
+// workers can hold all connections of a pool: deliveries would wait for them. It has the
+// inboxes run fewer than by default where that is enough.
+//
+// A field that server leaves at zero has a default: ReadHeaderTimeout is 5 seconds, IdleTimeout 2
 // minutes. It serves TLS if server.TLSConfig is set.
 func Serve(ctx context.Context, server *http.Server, parts ...Part) error {
 	setDefaults(server)
@@ -72,6 +75,7 @@ func Serve(ctx context.Context, server *http.Server, parts ...Part) error {
 		return fmt.Errorf("idem: the server cannot listen: %w", err)
 	}
 	slog.InfoContext(ctx, "receiving webhooks", slog.String("address", listener.Addr().String()))
+	prepare(ctx, parts)
 
 	first, others := newRunning(ctx), newRunning(ctx)
 	defer first.stop()
@@ -212,5 +216,5 @@ func pruneDaily(ctx context.Context, r Receiver) {
 	}
 }
 
-// CommonOf returns what a receiver has in common with others.
+// CommonOf returns the part that a receiver has in common with others.
 func CommonOf(r Receiver) *Common { return r.common() }

@@ -16,10 +16,17 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/paghooks/paghooks/idem"
+	"github.com/paghooks/paghooks/idem/relay"
 )
 
 // served runs Serve with an inbox, and returns where it listens.
 func (s *app) served(ctx context.Context, i *idem.Inbox) (url string, ended <-chan error) {
+	s.Helper()
+	return s.servedWith(ctx, i)
+}
+
+// servedWith is served with more parts.
+func (s *app) servedWith(ctx context.Context, i *idem.Inbox, more ...idem.Part) (url string, ended <-chan error) {
 	s.Helper()
 	address, end := make(chan string, 1), make(chan error, 1)
 	mux := http.NewServeMux()
@@ -28,7 +35,7 @@ func (s *app) served(ctx context.Context, i *idem.Inbox) (url string, ended <-ch
 		address <- l.Addr().String()
 		return context.Background()
 	}}
-	go func() { end <- idem.Serve(ctx, server, i) }()
+	go func() { end <- idem.Serve(ctx, server, append(more, i)...) }()
 	select {
 	case a := <-address:
 		if server.IdleTimeout == 0 || server.ReadHeaderTimeout == 0 {
@@ -86,8 +93,8 @@ func TestServeEndsWithWhatIsWrong(t *testing.T) {
 	defer taken.Close()
 	none := s.newInbox(s.pool)
 	none.Workers = 0
-	hasty, intolerant, relay := s.newProcessor(), s.newProcessor(), idem.NewRelay(s.notes, &fakeBroker{}, strings.Repeat("s", 32))
-	hasty.Timeout, intolerant.ParkAfter, relay.Timeout = 0, 0, 0
+	hasty, intolerant, toBroker := s.newProcessor(), s.newProcessor(), relay.New(s.notes, &fakeBroker{}, strings.Repeat("s", 32))
+	hasty.Timeout, intolerant.ParkAfter, toBroker.Timeout = 0, 0, 0
 	const free = "127.0.0.1:0"
 	for why, c := range map[string]struct {
 		addr string
@@ -98,7 +105,7 @@ func TestServeEndsWithWhatIsWrong(t *testing.T) {
 		"no workers":                        {free, none, "Workers of the inbox is zero"},
 		"no time for a delivery":            {free, hasty, "Timeout of the processor is zero"},
 		"an event may not fail even once":   {free, intolerant, "ParkAfter of the processor is zero"},
-		"no time for the broker to confirm": {free, relay, "Timeout of the relay is zero"},
+		"no time for the broker to confirm": {free, toBroker, "Timeout of the relay is zero"},
 	} {
 		err := idem.Serve(t.Context(), &http.Server{Addr: c.addr}, c.part)
 		if err == nil || !strings.Contains(err.Error(), c.want) {

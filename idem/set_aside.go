@@ -1,14 +1,18 @@
 package idem
 
-import (
-	"bytes"
-)
+import "context"
 
-// setAsideMark begins the payload of what [Relayed] sets aside, whatever the reason. No
-// source is asked about such an event: it has no handler, and is not ignored.
-const setAsideMark = "paghooks-relay: not signed\n"
-
-// isSetAside tells whether an event is what setAside has stored.
-func isSetAside(e Event) bool { return bytes.HasPrefix(e.Payload, []byte(setAsideMark)) }
-
-func withoutSetAsideMark(body []byte) []byte { return bytes.TrimPrefix(body, []byte(setAsideMark)) }
+// SetAside stores a body that must reach no handler, for people to see: a message of a
+// broker that no relay has signed, for example. It becomes an unhandled event of
+// [SetAsideType], with the cause as its error. The same body is stored once.
+func (c *Common) SetAside(ctx context.Context, body []byte, cause error) error {
+	e := Event{
+		ID:      BodyID([]byte(SetAsideType + "\n" + string(body))), // that of no event with an ID made of its body
+		Type:    SetAsideType,
+		Payload: body,
+	}
+	_, err := c.receive(ctx, Delivery{Event: e}, storeTime, func(ctx context.Context, e Event) result {
+		return c.keep(ctx, e, StateUnhandled, cause)
+	})
+	return err
+}

@@ -14,8 +14,8 @@ type Source interface {
 	// it never changes (unless operator.Operator.Rescope moves the events), and has no slash.
 	Name() string
 
-	// Open verifies a delivery and names its event. It refuses what the headers
-	// alone show is not genuine, and only then reads the body, with [ReadBody].
+	// Open verifies a delivery and names its event. It refuses a request that the headers
+	// alone show not to be genuine, and only then reads the body, with [ReadBody].
 	//
 	// A [*Refusal] means that the delivery is not genuine or not an event. Any
 	// other error means that this could not be determined, and the provider is
@@ -23,7 +23,7 @@ type Source interface {
 	// error: its event has no Type, and an ID made by [BodyID].
 	Open(r *http.Request) (Event, error)
 
-	// Ignores tells whether events of a type are acknowledged without being
+	// Ignores reports whether events of a type are acknowledged without being
 	// stored.
 	Ignores(eventType string) bool
 

@@ -11,7 +11,7 @@ import (
 // Spool is a directory on this machine where an [Inbox] keeps events while Postgres
 // cannot take them: it is down, failing over, read-only or hanging, or the pool has no
 // connection. The provider is answered 200 once the event is in Postgres or in the
-// spool, and 503 only if neither takes it. What is in the spool goes to Postgres
+// spool, and 503 only if neither takes it. The events of the spool go to Postgres
 // when it is back, by itself; its outcome is [Spooled] until then.
 //
 //	spool, err := idem.OpenSpool("/var/lib/shop/webhooks")
@@ -25,9 +25,9 @@ import (
 // An event in the spool is acknowledged: the provider does not send it again. The
 // directory of a container, a serverless function or a machine that is replaced goes
 // with it, and so do the events. Use a persistent volume that the next process
-// gets again, or no spool. The volume must be one whose fsync waits for the disk: local
+// gets again, or no spool. The volume must be one on which fsync waits for the disk: local
 // disks and block storage do, network file systems often do not. Before a volume is
-// deleted, see that the directory has no files whose names end in ".spool".
+// deleted, see that the directory has no files with names that end in ".spool".
 //
 // # Order
 //
@@ -35,7 +35,7 @@ import (
 // acknowledged them: while the spool has events, new ones go there too. That costs
 // the disk's time instead of a timeout for each delivery, and ends when the spool is
 // empty. If another process receives a later event of the entity meanwhile, and has
-// no outage, that one may be processed first; [Inbox] orders what it has not
+// no outage, that one may be processed first; [Inbox] orders events that it has not
 // processed yet by the provider's time.
 //
 // # Personal data
@@ -46,14 +46,14 @@ import (
 // restored after [Common.Retention] has passed would be processed again, so those
 // that are as old are set aside.
 //
-// # What is set aside
+// # Files that are set aside
 //
-// An event that Postgres refuses because of what is in it is moved to a file whose
-// name ends in ".refused". A file that was read whole, and has an event that fails its
+// An event that Postgres refuses because of its content is moved to a file with a
+// name that ends in ".refused". A file that was read whole, and has an event that fails its
 // checksum, is kept with the ending ".damaged", after its other events have been stored.
 // Both are logged as errors, and fail the spool check of package health: those events are
 // acknowledged and not stored. A line is a checksum and the event as JSON, with its body
-// in base64. Have the provider deliver them again, or read from its API what they were
+// in base64. Have the provider deliver them again, or read from its API the events that they were
 // about; then delete the file. A file of refused events is tried again if its name ends
 // in ".spool" when the process starts.
 //
@@ -64,13 +64,13 @@ import (
 // events wait behind it, because it may have earlier ones of their entities. If the disk
 // will never give it, give it a name that ends in ".damaged", and the rest goes on.
 //
-// A spool whose volume is full or read-only stores in Postgres what it holds, and keeps
+// A spool on a volume that is full or read-only stores its events in Postgres, and keeps
 // nothing new: an event that Postgres does not take is answered 503 until files can be
 // written again. Both fail the spool check of package health.
 //
 // The exported fields are settings: change them before the first event.
 type Spool struct {
-	// MaxBytes is how large the files may become together. When they are, the spool
+	// MaxBytes is the largest size of all files together. At that size the spool
 	// is full, and events that Postgres does not take are answered 503. A body takes
 	// about one and a half times its size, and each file at least a block of the disk:
 	// let the volume be twice as large. Default: 1 GiB.
@@ -104,7 +104,7 @@ type (
 // OpenSpool opens the spool in a directory, with the events that an earlier process
 // has left there. It creates the directory, but not its parent, which a volume that
 // is not mounted may lack. It returns an error if the directory cannot be read. If only
-// writing fails, the spool opens, and stores in Postgres what it has.
+// writing fails, the spool opens, and stores its events in Postgres.
 //
 // Nothing needs to be closed.
 func OpenSpool(dir string) (*Spool, error) {
@@ -119,4 +119,13 @@ func newSpool(d *spool.Dir) *Spool {
 	s := &Spool{MaxBytes: 1 << 30, dir: d}
 	s.keeper = spool.NewKeeper(d, func() int64 { return s.MaxBytes })
 	return s
+}
+
+// Held returns how many events are in the directory, and when the oldest of them was put there;
+// the zero time without any.
+func (s *Spool) Held() (events int, oldest time.Time) {
+	if events, _ = s.dir.Held(); events == 0 {
+		return 0, time.Time{}
+	}
+	return events, s.dir.Oldest()
 }

@@ -11,13 +11,14 @@ import (
 	"github.com/paghooks/paghooks/idem/internal/pgtx"
 	"github.com/paghooks/paghooks/idem/internal/spool"
 	"github.com/paghooks/paghooks/idem/internal/store"
+	"github.com/paghooks/paghooks/idem/internal/wire"
 )
 
 // inboxSink is the inbox of a spool, to which its events go.
 type inboxSink struct{ inbox *Inbox }
 
 func (s inboxSink) Decode(record []byte) (spool.Event, error) {
-	e, at, err := decodeRecord(record)
+	e, at, err := wire.DecodeRecord(record)
 	if name := s.inbox.source.Name(); err == nil && e.Source != name {
 		err = fmt.Errorf("it is of another source than %s: give each inbox a directory of its own", name)
 	}
@@ -58,7 +59,7 @@ func (s inboxSink) Meaning(err error) spool.Meaning {
 		return spool.Unavailable
 	case pgtx.Held(err):
 		return spool.Held
-	case strings.HasPrefix(code, "22"), strings.HasPrefix(code, "23"), code == "54000": // its data, a constraint, what an index holds
+	case strings.HasPrefix(code, "22"), strings.HasPrefix(code, "23"), code == "54000": // its data, a constraint, the limit of an index
 		return spool.Refused
 	}
 	return spool.Unclear
@@ -75,6 +76,6 @@ func (s inboxSink) Log(ctx context.Context, level slog.Level, message string, e 
 	s.inbox.logAttrs(ctx, level, message, attrs)
 }
 
-// closedPool is what pgxpool says when the application has closed the pool: the
+// closedPool matches pgxpool's error after the application has closed the pool: the
 // program ends, and the next one drains. The error itself is that of another module.
 const closedPool = "closed pool"

@@ -69,7 +69,7 @@ func TestSpooledEventIsStoredAsAnyOther(t *testing.T) {
 		{ID: "late", Type: "new", OccurredAt: time.Date(9998, 12, 31, 11, 59, 59, 0, time.FixedZone("", -12*3600)), Payload: []byte(`{}`)},
 		{Payload: []byte("no id\n\n")},
 	}
-	const stored = `select string_agg(concat_ws('|', event, type, key, lane, occurred_at, body_hash, encode(body, 'hex')), E'\n' order by event)
+	const stored = `select string_agg(concat_ws('|', event, type, key, lane, idem_events.occurred_at, idem_payloads.occurred_at, body_hash, encode(body, 'hex')), E'\n' order by event)
 		from idem_events join idem_payloads using (event)`
 	s.accept(idem.Pending, events...)
 	want := queryOne[string](s.app, stored)

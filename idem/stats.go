@@ -15,7 +15,7 @@ type Stats struct {
 	Unhandled Backlog // no handler when they came
 	Parked    Backlog // do not decode, or failed too often; kept until they are replayed, requeued or discarded
 
-	BlockedKeys int64 // entities whose events wait for an earlier one; see [Common.Blocked]
+	BlockedKeys int64 // entities with events that wait for an earlier one; see operator.Operator.Blocked
 }
 
 // Backlog is the events in one state.

@@ -43,7 +43,7 @@ func TestBothModesAtOnceHaveOneEffectOfEachEvent(t *testing.T) {
 		}
 		return pay(ctx, tx, n)
 	})
-	s.processor.HandToInbox, s.processor.ParkAfter = true, 2
+	s.processor.ParkAfter = 2
 	done := make(chan struct{}, 2*events) // of both
 	count := func(_ context.Context, o idem.Observation) {
 		if o.Outcome == idem.Done {

@@ -3,7 +3,6 @@ package idem_test
 import (
 	"context"
 	"errors"
-	"fmt"
 	"net/http"
 	"sync"
 	"sync/atomic"
@@ -15,42 +14,8 @@ import (
 	"github.com/paghooks/paghooks/idem"
 )
 
-func TestEventThatFailsTooOftenInlineIsHandedToTheInbox(t *testing.T) {
-	t.Parallel()
-	s, m := newApp(t), &fixable{}
-	var runs atomic.Int32
-	s.on(func(ctx context.Context, tx pgx.Tx, n *note) error {
-		if runs.Add(1) <= 3 {
-			return errors.New("no such order")
-		}
-		return m.handle(ctx, tx, n)
-	})
-	s.processor.ParkAfter, s.processor.HandToInbox = 3, true
-	s.openInbox()
-	s.store(letter("later", "o2", 0))
-	s.wantAnswer(paid("e1"), http.StatusServiceUnavailable)
-	s.wantAnswer(paid("e1"), http.StatusServiceUnavailable)
-	s.wantState("e1", idem.StateRetrying)
-	s.wantAnswer(paid("e1"), http.StatusOK)
-	s.wantState("e1", idem.StatePending)
-	s.wantPayload("e1", paid("e1"))
-	if diff := cmp.Diff([]idem.Outcome{idem.Pending, idem.Retrying, idem.Retrying, idem.Pending}, s.outcomes()); diff != "" {
-		t.Error("outcomes (-want +got):\n" + diff)
-	}
-	if got := s.listed(idem.Filter{States: []idem.State{idem.StatePending}, IDs: []string{"e1"}}); len(got) != 1 || got[0].Attempts != 3 || got[0].LastError != "no such order" {
-		t.Errorf("handed over as %+v", got)
-	}
-	m.fixed.Store(true)
-	s.drain(2)
-	s.wantEffects(2)
-	s.wantState("e1", idem.StateDone)
-	s.wantPayload("e1", "")
-	s.wantAnswer(paid("e1"), http.StatusOK)
-	s.wantEffects(2)
-}
-
-// Handed over, an event waits behind the older ones of its key.
-func TestHandedOverEventTakesItsPlaceInTheOrderOfItsKey(t *testing.T) {
+// An event that comes inline waits behind the older ones of its key that workers have.
+func TestEventBehindOneOfTheWorkersTakesItsPlaceInTheOrderOfItsKey(t *testing.T) {
 	t.Parallel()
 	s, m := newApp(t), &fixable{}
 	s.on(m.handle)
@@ -60,7 +25,7 @@ func TestHandedOverEventTakesItsPlaceInTheOrderOfItsKey(t *testing.T) {
 	broken := &notes{}
 	idem.Handle(&broken.Routes, "paid", func(context.Context, pgx.Tx, *note) error { return errors.New("no such order") })
 	p := idem.NewProcessor(s.pool, broken)
-	p.Logger, p.ParkAfter, p.HandToInbox = s.processor.Logger, 1, true
+	p.Logger, p.ParkAfter = s.processor.Logger, 1
 	if outcome, err := p.Accept(t.Context(), letter("e2", "o1", 0)); outcome != idem.Parked || err != nil {
 		t.Fatalf("Accept = %s, %v, want parked", outcome, err)
 	}
@@ -78,44 +43,33 @@ func TestHandedOverEventTakesItsPlaceInTheOrderOfItsKey(t *testing.T) {
 // on with it.
 func TestEventThatWaitsForAnEarlierOneIsAcknowledgedAtOnce(t *testing.T) {
 	t.Parallel()
-	for _, hand := range []bool{false, true} {
-		t.Run(fmt.Sprintf("HandToInbox=%t", hand), func(t *testing.T) {
-			t.Parallel()
-			s, m := newApp(t), &fixable{}
-			s.on(m.handle)
-			s.processor.ParkAfter, s.processor.HandToInbox = 3, hand
-			s.openInbox()
-			s.store(letter("bad1", "o1", 0))
-			s.drain(1) // it blocks its key
-			for range 3 {
-				s.wantAnswer(paid("e2"), http.StatusOK)
-				s.wantRow("e2", "(state, attempts, last_error)", `(parked,0,"waits for bad1")`)
-			}
-			m.fixed.Store(true)
-			s.wantRequeued(idem.Filter{IDs: []string{"bad1"}}, 1)
-			s.drain(2)
-			m.wantDone(t, "bad1", "e2")
-		})
+	s, m := newApp(t), &fixable{}
+	s.on(m.handle)
+	s.processor.ParkAfter = 3
+	s.openInbox()
+	s.store(letter("bad1", "o1", 0))
+	s.drain(1) // it blocks its key
+	for range 3 {
+		s.wantAnswer(paid("e2"), http.StatusOK)
+		s.wantRow("e2", "(state, attempts, last_error)", `(parked,0,"waits for bad1")`)
 	}
+	m.fixed.Store(true)
+	s.wantRequeued(idem.Filter{IDs: []string{"bad1"}}, 1)
+	s.drain(2)
+	m.wantDone(t, "bad1", "e2")
 }
 
 func TestEventThatMustNotBeTriedAgainIsParkedAtOnceInline(t *testing.T) {
 	t.Parallel()
-	for _, hand := range []bool{false, true} {
-		t.Run(fmt.Sprintf("HandToInbox=%t", hand), func(t *testing.T) {
-			t.Parallel()
-			s := newApp(t)
-			s.on(refuseBad)
-			s.processor.HandToInbox = hand
-			s.wantAnswer(paid("bad1"), http.StatusOK)
-			s.wantState("bad1", idem.StateParked)
-			s.wantPayload("bad1", paid("bad1"))
-			if diff := cmp.Diff([]idem.Outcome{idem.Parked}, s.outcomes()); diff != "" {
-				t.Error("outcomes (-want +got):\n" + diff)
-			}
-			s.wantEffects(0)
-		})
+	s := newApp(t)
+	s.on(refuseBad)
+	s.wantAnswer(paid("bad1"), http.StatusOK)
+	s.wantState("bad1", idem.StateParked)
+	s.wantPayload("bad1", paid("bad1"))
+	if diff := cmp.Diff([]idem.Outcome{idem.Parked}, s.outcomes()); diff != "" {
+		t.Error("outcomes (-want +got):\n" + diff)
 	}
+	s.wantEffects(0)
 }
 
 // The application worked inline, and has become an inbox: what the provider

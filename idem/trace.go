@@ -53,7 +53,7 @@ func (in *Endpoint) Carrier(ctx context.Context, e Event) (text string) {
 	return text
 }
 
-// report tells the application what became of it. Without an outcome only the
+// report reports its outcome to the application. Without an outcome only the
 // Tracer is told.
 func (s *span) report(ctx context.Context, o Observation) {
 	c := s.receiving

@@ -8,7 +8,7 @@ import (
 	"github.com/paghooks/paghooks/idem/internal/pgtx"
 )
 
-// maxRuns is how often a transaction runs at most, the first time included, when
+// maxRuns is the largest number of runs of a transaction, the first time included, when
 // Postgres asks to run it again.
 const maxRuns = 4
 
@@ -21,7 +21,7 @@ func retryDeadlocks(ctx context.Context, f func() error) error {
 	}
 }
 
-// pause waits a little longer after each try, with jitter so that those who
+// pause waits a little longer after each try, with jitter so that those that
 // met once do not meet again. It reports whether ctx has time for another try.
 func pause(ctx context.Context, tries int) bool {
 	d := min(10*time.Millisecond<<min(tries, 6), 500*time.Millisecond)

@@ -12,7 +12,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/paghooks/paghooks/idem"
-	"github.com/paghooks/paghooks/idem/idemtest"
+	"github.com/paghooks/paghooks/internal/postgres"
 )
 
 // walBody is how many bytes the bodies of these tests have: what Asaas sends of
@@ -35,7 +35,7 @@ func leaveIt(context.Context, pgx.Tx, *note) error { return nil }
 // makes checkpoints, and not on the events.
 func newLogged(t testing.TB, lane int) *logged {
 	t.Helper()
-	cluster := &idemtest.Cluster{}
+	cluster := &postgres.Cluster{}
 	if err := cluster.Start(t.Context()); err != nil {
 		t.Fatal(err)
 	}

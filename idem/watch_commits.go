@@ -6,7 +6,7 @@ import (
 	"github.com/paghooks/paghooks/idem/internal/pgtx"
 )
 
-// WatchCommits has a pool notice commits whose wait for the synchronous replica was
+// WatchCommits has a pool notice commits after a wait for the synchronous replica that was
 // canceled by somebody else, with pg_cancel_backend. Postgres reports success for them
 // all the same, though a promoted replica may lack them. With it they are [Unknown], and
 // are not acknowledged:

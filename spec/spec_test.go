@@ -142,7 +142,6 @@ func compiled(t *testing.T, path string) map[string]*jsonschema.Schema {
 	return out
 }
 
-// The spec says of what is not required that it may be null, in words only.
 func TestABodyFitsItsOwnWebhookAndNoOther(t *testing.T) {
 	t.Parallel()
 	for _, spec := range specs {
@@ -152,7 +151,6 @@ func TestABodyFitsItsOwnWebhookAndNoOther(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			dropNulls(v)
 			for name, schema := range schemas {
 				switch err := schema.Validate(v); {
 				case name == b.webhook && err != nil:
@@ -193,18 +191,50 @@ func TestAnEnumTakesValuesThatAreNewer(t *testing.T) {
 	}
 }
 
-func dropNulls(v any) {
-	switch v := v.(type) {
-	case map[string]any:
-		for name, field := range v {
-			if field == nil {
-				delete(v, name)
-			}
-			dropNulls(field)
+// What is not required may be null, for the decoder and so for the spec. What is
+// sent to the provider is another matter.
+func TestTheSpecTakesNullWhereTheDecoderDoes(t *testing.T) {
+	t.Parallel()
+	sent := []string{"WebhookCreate", "WebhookUpdate", "WithdrawalAnswer"}
+	for _, path := range []string{"asaas.yaml", "zeltapay.yaml"} {
+		spec := asJSON(t, path)
+		c := jsonschema.NewCompiler()
+		if err := c.AddResource("spec.json", spec); err != nil {
+			t.Fatal(err)
 		}
-	case []any:
-		for _, element := range v {
-			dropNulls(element)
+		for name, schema := range spec.(map[string]any)["components"].(map[string]any)["schemas"].(map[string]any) {
+			properties, _ := schema.(map[string]any)["properties"].(map[string]any)
+			required, _ := schema.(map[string]any)["required"].([]any)
+			for property := range properties {
+				takesNull := c.MustCompile(fmt.Sprintf("spec.json#/components/schemas/%s/properties/%s", name, property)).Validate(nil) == nil
+				if !takesNull && !slices.Contains(required, any(property)) && !slices.Contains(sent, name) {
+					t.Errorf("%s: %s.%s is not required, and yet never null", path, name, property)
+				}
+			}
+		}
+	}
+}
+
+func TestAQuestionAboutAWithdrawalFitsItsWebhookAndNoEvent(t *testing.T) {
+	t.Parallel()
+	schemas := compiled(t, "asaas.yaml")
+	for body, fits := range map[string]bool{
+		`{"type":"BILL","transfer":null,"bill":{"id":"623471","status":"PENDING","value":20,"bankId":null,"bank":{"code":"237"}}}`: true,
+		`{"type":"PIX_QR_CODE","pixQrCode":{"id":"aa10","value":2,"qrCode":{"payer":null},"externalAccount":{"name":"Ana"}}}`:      true,
+		`{"type":"PAYMENT_SPLIT","paymentSplit":{"whatever":true}}`:                                                                true,
+		`{"type":"A_NEWER_KIND"}`:                                      true,
+		`{"type":"BILL","bill":{"id":"623471","status":"PENDING"}}`:    false,
+		`{"bill":{"id":"623471","status":"PENDING","value":20}}`:       false,
+		`{"type":"PIX_QR_CODE","pixQrCode":{"id":"aa10","value":"2"}}`: false,
+	} {
+		v, err := jsonschema.UnmarshalJSON(strings.NewReader(body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for name, schema := range schemas {
+			if err := schema.Validate(v); (err == nil) != (fits && name == "withdrawalValidation") {
+				t.Errorf("%s and %s: fits=%t, %v", body, name, err == nil, err)
+			}
 		}
 	}
 }

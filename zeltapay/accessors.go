@@ -17,8 +17,8 @@ func (e *PaymentEvent) TransactionID() string {
 	return text(e.transaction().ExternalPaymentID, e.transaction().ID)
 }
 
-// Amount is what was paid, in cents: transaction.amount of the flat layout; in
-// the nested one paymentLink.amount, what the link asks for. ok is false when
+// Amount returns the paid amount, in cents: transaction.amount of the flat layout; in
+// the nested one paymentLink.amount, the amount of the link. ok is false when
 // the body has neither, which is not the same as an amount of 0.
 func (e *PaymentEvent) Amount() (amount Cents, ok bool) {
 	return first(e.transaction().Amount, e.link().Amount)
@@ -57,7 +57,7 @@ func (e *PaymentEvent) CustomerEmail() string {
 	return text(e.customer().CustomerEmail, e.customer().Email)
 }
 
-// LinkMetadata is what you attached to the payment link when you created it,
+// LinkMetadata returns the metadata that you attached to the payment link when you created it,
 // such as your own order id: metadata of the flat layout, paymentLink.metadata
 // of the nested one. It is nil when there is none, and still good for
 // [Metadata.String].
@@ -66,7 +66,7 @@ func (e *PaymentEvent) LinkMetadata() Metadata {
 	return m
 }
 
-// IsTest tells whether no real money moved: transaction.isTest of the flat
+// IsTest reports whether no real money moved: transaction.isTest of the flat
 // layout. It is false where the body does not say: before Zelta Pay's version
 // 1.1.0, and in the nested layout. A handler sees a test payment only with
 // [Dispatcher.AllowTest].

@@ -1,13 +1,12 @@
 package zeltapay
 
 import (
-	"errors"
 	"log/slog"
 	"net/http"
-	"slices"
 
 	"github.com/paghooks/paghooks/idem"
 	"github.com/paghooks/paghooks/idem/drift"
+	"github.com/paghooks/paghooks/idem/provider"
 )
 
 // Dispatcher verifies Zelta Pay's deliveries and takes each event to its
@@ -36,7 +35,7 @@ type Dispatcher struct {
 	// Verifier.Secrets, which has scope "". Default: that one only.
 	//
 	// Return the account that r.PathValue names, or return them all: the
-	// secret that verifies decides whose Scope the event gets. For a request
+	// secret that verifies decides which Scope the event gets. For a request
 	// of no known account return none, which refuses it. An error means that
 	// the accounts could not be found out now: Zelta Pay is asked to deliver
 	// again.
@@ -50,17 +49,15 @@ type Dispatcher struct {
 	// move its events first, with operator.Operator.Rescope.
 	Accounts func(r *http.Request) ([]idem.Credentials, error)
 
-	// Watch looks for what Zelta Pay sends and this package does not know; see
+	// Watch looks for fields and values that Zelta Pay sends and this package does not know; see
 	// [Dispatcher.Drift].
 	Watch drift.Watch
 
 	// Logger gets a warning, once per header and event type, where an unsigned
-	// header is not what was signed, and a line for each test payment that is
+	// header differs from the signed body, and a line for each test payment that is
 	// ignored; nil logs nothing. Default: slog.Default().
 	Logger *slog.Logger
 }
-
-var _ idem.Source = (*Dispatcher)(nil)
 
 // NewDispatcher returns a Dispatcher for one webhook with its signing secret;
 // with the new and the old one during a rotation. Empty secrets never verify,
@@ -70,84 +67,41 @@ func NewDispatcher(secrets ...string) *Dispatcher {
 	return &Dispatcher{Verifier: Verifier{Secrets: secrets}, Logger: slog.Default()}
 }
 
-// Name implements [idem.Source].
-func (d *Dispatcher) Name() string { return sourceName }
+func (d *Dispatcher) receiver(h http.Header) provider.Receiver {
+	r := d.Verifier.receiver(h)
+	r.Routes, r.Watch, r.Accounts, r.AllowTest, r.Logger = &d.Routes, &d.Watch, d.Accounts, d.AllowTest, d.Logger
+	return r
+}
+
+// CanVerify returns false if there is no secret, nor a function Accounts: every
+// delivery is answered 503 then. [idem.Serve] says so at the start.
+func (d *Dispatcher) CanVerify() bool {
+	return d.receiver(nil).CanVerify()
+}
 
 // Open implements [idem.Source]: it verifies as [Verify] does, the headers
 // before it reads the body, and names as [Identify] does.
-func (d *Dispatcher) Open(r *http.Request) (idem.Event, error) {
-	accounts, err := d.accounts(r)
-	if err != nil {
-		return idem.Event{}, err
-	}
-	s, err := d.Verifier.verifyHeaders(r.Header, accounts)
-	if err != nil {
-		return idem.Event{}, err
-	}
-	body, err := idem.ReadBody(r)
-	if err != nil {
-		return idem.Event{}, err
-	}
-	scope, err := d.Verifier.verifyBody(s, body, accounts)
-	if err != nil {
-		return idem.Event{}, err
-	}
-	e, signed := identify(body)
-	for _, c := range contradictions(r.Header, s, signed) {
-		if d.Verifier.StrictHeaders {
-			return idem.Event{}, c.refusal()
-		}
-		d.observe(r.Context(), providersType(e.Type), c)
-	}
-	e.Scope = scope
-	d.logTest(r.Context(), e)
-	return e, nil
-}
-
-func (d *Dispatcher) accounts(r *http.Request) ([]idem.Credentials, error) {
-	unscoped := idem.Credentials{Secrets: d.Verifier.Secrets}
-	if d.Accounts == nil {
-		return []idem.Credentials{unscoped}, nil
-	}
-	accounts, err := d.Accounts(r)
-	if err == nil && slices.ContainsFunc(accounts, func(c idem.Credentials) bool { return c.Scope == "" }) {
-		err = errors.New("zeltapay: Accounts returned an account without a Scope: give each a name, and give the secrets of one that has none to NewDispatcher; " +
-			"if it comes from r.PathValue, the router does not set that, call r.SetPathValue before the handler")
-	}
-	if slices.ContainsFunc(unscoped.Secrets, isSecret) {
-		accounts = append(slices.Clip(accounts), unscoped)
-	}
-	return accounts, err
-}
+func (d *Dispatcher) Open(r *http.Request) (idem.Event, error) { return d.receiver(r.Header).Open(r) }
 
 // Route implements [idem.Source]. A payment that names neither its link nor its
 // transaction, or has no amount, is an error: its layout is neither of the two
-// that are known, and its struct would hold nothing of it. Whatever else is null
+// that are known, and its struct would hold nothing of it. Any other field that is null
 // or missing is handled, and reported by [Dispatcher.Drift]. A test payment has a
 // handler only with AllowTest.
-func (d *Dispatcher) Route(e idem.Event) (idem.Work, error) {
-	if d.Ignores(e.Type) {
-		return nil, nil
-	}
-	e.Type = providersType(e.Type)
-	work, err := d.Routes.Route(e)
-	d.Watch.Look(e.Type, structs()[EventType(e.Type)], err, e.Payload)
-	return work, err
-}
+func (d *Dispatcher) Route(e idem.Event) (idem.Work, error) { return d.receiver(nil).Route(e) }
 
 // Ignores is [idem.Routes.Ignores]. A ping without a handler is ignored, and a
 // test payment without AllowTest.
-func (d *Dispatcher) Ignores(eventType string) bool {
-	switch EventType(eventType) {
-	case EventTestPayment:
-		return !d.AllowTest || d.Routes.Ignores(providersType(eventType))
-	case EventWebhookPing:
-		return d.Routes.Ignores(eventType) || !d.Handles(eventType)
-	}
-	return d.Routes.Ignores(eventType)
-}
+func (d *Dispatcher) Ignores(eventType string) bool { return d.receiver(nil).Ignores(eventType) }
 
 // Handles is [idem.Routes.Handles]. A test payment is handled as a payment is.
 func (d *Dispatcher) Handles(eventType string) bool {
-	return d.Routes.Handles(providersType(eventType))
+	return d.Routes.Handles(provider.Plain(eventType))
 }
+
+// Drift returns the fields and values that this dispatcher was sent and this package does not know,
+// since the program started: the path, the kind of difference, how often, and
+// never a value. Metadata is yours, and not looked at. Headers that differ from the body that
+// was signed are among them, see [Verifier].StrictHeaders. Package drift lists
+// the other differences. To be told of each finding when it is new, set Watch.Observe.
+func (d *Dispatcher) Drift() []drift.Finding { return d.Watch.Findings() }

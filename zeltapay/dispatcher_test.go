@@ -309,3 +309,19 @@ func TestAHandlerOfAStructOfItsOwnMayKnowANewLayout(t *testing.T) {
 		t.Errorf("handled %q, %v", got, err)
 	}
 }
+
+func TestADispatcherKnowsThatItCannotVerify(t *testing.T) {
+	t.Parallel()
+	byAccount := zeltapay.NewDispatcher("")
+	byAccount.Accounts = func(*http.Request) ([]idem.Credentials, error) { return nil, nil }
+	for can, dispatchers := range map[bool][]*zeltapay.Dispatcher{
+		false: {zeltapay.NewDispatcher(), zeltapay.NewDispatcher(""), zeltapay.NewDispatcher(" ", "\t")},
+		true:  {zeltapay.NewDispatcher("", "a secret"), byAccount},
+	} {
+		for n, d := range dispatchers {
+			if d.CanVerify() != can {
+				t.Errorf("number %d: CanVerify is %t, want %t", n, !can, can)
+			}
+		}
+	}
+}

@@ -4,8 +4,8 @@
 //
 // The application stores an order, and puts the order's id into the metadata of
 // the payment link that it makes. Register typed handlers, and give the dispatcher
-// to [idem.NewInbox], which answers and then works. What a handler writes through
-// tx happens exactly once per event, however often the event is delivered:
+// to [idem.NewInbox], which answers and then works. The rows that a handler writes through
+// tx are written exactly once per event, however often the event is delivered:
 //
 //	events := zeltapay.NewDispatcher(os.Getenv("ZELTAPAY_WEBHOOK_SECRET"))
 //	events.OnPaymentSuccess(func(ctx context.Context, tx pgx.Tx, e *zeltapay.PaymentEvent) error {
@@ -32,7 +32,7 @@
 //
 // # Test payments
 //
-// A payment.success whose transaction.isTest is true moved no money. It is
+// A payment.success with transaction.isTest true moved no money. It is
 // acknowledged, with a line in the log, and reaches no handler; it is not stored,
 // so that nothing replays it later. For a test environment set
 // [Dispatcher.AllowTest]: its type is then [EventTestPayment], and the handler of
@@ -70,9 +70,9 @@
 //	amount, ok := e.Amount()                     // transaction.amount or paymentLink.amount
 //	order, ok := e.LinkMetadata().String("orderId") // metadata or paymentLink.metadata
 //
-// Its fields are for what only one layout has. Each is an [optional.Value]: a
+// Its fields are those that only one layout has. Each is an [optional.Value]: a
 // value, null, or absent. A payment in a layout that is neither, or without an
-// amount, is parked, and reaches no handler; whatever else it lacks is handled.
+// amount, is parked, and reaches no handler; one that lacks other fields is handled.
 //
 // # Rotate a secret
 //
@@ -115,7 +115,7 @@
 // and the handler runs once. For several events, give each body an eventId of
 // its own, as zeltapaytest.Event does.
 //
-// # What Zelta Pay does
+// # Zelta Pay's deliveries
 //
 // It takes any 2xx as received. After 408, 429, 5xx or a timeout it delivers
 // again; after any other 4xx the event goes to the dead-letter queue at once,
@@ -138,7 +138,7 @@
 //   - Zeltapay-Timestamp may stand beside t, and which of them counts is not
 //     said: the signed t does.
 //   - The guide on duplicates names events by the Zeltapay-Event-Id header,
-//     which is not signed: who captures a delivery could repeat it under
+//     which is not signed: an attacker that captures a delivery could repeat it under
 //     another id. Here the signed body counts. A header that differs, be it
 //     Zeltapay-Event-Id, -Event-Type or Zeltapay-Timestamp, is not refused: it
 //     is logged once and reported by [Dispatcher.Drift]. Verifier.StrictHeaders
@@ -150,4 +150,4 @@
 //     [Dispatcher.Drift] would tell that it came.
 package zeltapay
 
-//go:generate go run ../gen generate ../spec/zeltapay.yaml .
+//go:generate go run ../gen -spec ../spec/zeltapay.yaml -package .

@@ -1,18 +1,35 @@
 package zeltapay
 
-import "github.com/paghooks/paghooks/idem"
+import (
+	"cmp"
+
+	"github.com/paghooks/paghooks/idem"
+)
 
 // HeadIn is the event that a decoded body is.
 func HeadIn(e Event, body []byte) idem.Event {
 	v := e.envelope()
-	h := head{EventID: v.EventID.Or(""), Type: v.Type, createdAt: v.CreatedAt.Or("")}
+	out := idem.Event{Source: "zeltapay", ID: v.EventID.Or(""), Type: string(v.Type), Payload: body}
+	times := []Time{v.CreatedAt.Or("")}
 	switch e := e.(type) {
 	case *PaymentEvent:
-		h.transactionID, h.paidAt, h.isTest = e.transaction().ID.Or(""), e.PaidAt(), e.IsTest()
+		out.Key = e.LinkID()
+		if id := e.transaction().ID.Or(""); out.ID == "" && id != "" {
+			out.ID = "payment.success:" + id
+		}
+		if e.IsTest() {
+			out.Type = "payment.success:test"
+		}
+		times = append(times, e.transaction().PaidAt.Or(""), e.transaction().CompletedAt.Or(""))
 	case *PingEvent:
-		h.sentAt = e.SentAt.Or("")
+		times = append(times, e.SentAt.Or(""))
 	}
-	return idem.Event{
-		Source: sourceName, ID: h.id(body), Type: string(h.eventType()), Key: e.key(), OccurredAt: h.occurredAt(), Payload: body,
+	out.ID = cmp.Or(out.ID, idem.BodyID(body))
+	for _, t := range times {
+		if at, err := t.Time(); err == nil {
+			out.OccurredAt = at
+			break
+		}
 	}
+	return out
 }

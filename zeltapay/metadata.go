@@ -5,7 +5,7 @@ import (
 	"encoding/json"
 )
 
-// Metadata is what the merchant attached to a payment link: at most 20 keys
+// Metadata holds the values that the merchant attached to a payment link: at most 20 keys
 // with a string, a number, a boolean or null each. The values are kept as the
 // JSON that was sent, so that no number loses a digit on the way.
 //

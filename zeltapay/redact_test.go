@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/paghooks/paghooks/zeltapay"
+	"github.com/paghooks/paghooks/zeltapay/zeltapaytest"
 )
 
 // holder is a struct of an application's.
@@ -52,6 +53,32 @@ func wantNoSecret(t *testing.T, how, secret, printed string) {
 	for _, form := range []string{secret, fmt.Sprintf("%x", secret), fmt.Sprintf("%X", secret), fmt.Sprint([]byte(secret))} {
 		if strings.Contains(printed, form) {
 			t.Errorf("%s it shows: %s", how, printed)
+		}
+	}
+}
+
+func TestNoEventThatIsPrintedShowsAPerson(t *testing.T) {
+	t.Parallel()
+	const person = "Maria-Aparecida"
+	for _, layout := range []zeltapaytest.Layout{zeltapaytest.Flat, zeltapaytest.Nested} {
+		changes := []zeltapaytest.Change{zeltapaytest.Set("customer.email", person)}
+		if layout == zeltapaytest.Flat {
+			changes = []zeltapaytest.Change{zeltapaytest.Set("customer.customerEmail", person), zeltapaytest.Set("customer.customerName", person)}
+		}
+		e, err := zeltapay.Parse(layout.Event("payment.success", changes...))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var logged bytes.Buffer
+		for _, handler := range []slog.Handler{slog.NewTextHandler(&logged, nil), slog.NewJSONHandler(&logged, nil)} {
+			slog.New(handler).Info("x", "e", e, "customer", e.(*zeltapay.PaymentEvent).Customer)
+		}
+		said := logged.String() + fmt.Sprintf("%v %+v %#v %s", e, e, e, []any{e, e.(*zeltapay.PaymentEvent).Customer})
+		if strings.Contains(said, person) || !strings.Contains(said, "redacted") || !strings.Contains(said, "pl_770391321967") {
+			t.Errorf("%s: it is printed as %s", layout, said)
+		}
+		if body, err := json.Marshal(e); err != nil || !strings.Contains(string(body), person) {
+			t.Errorf("%s: it is written as %s, %v", layout, body, err)
 		}
 	}
 }

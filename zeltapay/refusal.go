@@ -20,10 +20,3 @@ const (
 	ReasonEventIDMismatch    idem.Reason = "event_id_mismatch"      // StrictHeaders: Zeltapay-Event-Id is not the body's eventId
 	ReasonEventTypeMismatch  idem.Reason = "event_type_mismatch"    // StrictHeaders: Zeltapay-Event-Type is not the body's type
 )
-
-// sourceName is part of the key of every stored event.
-const sourceName = "zeltapay"
-
-func refuse(reason idem.Reason, hint string) error {
-	return &idem.Refusal{Source: sourceName, Reason: reason, Hint: hint}
-}

@@ -1,11 +1,8 @@
 package zeltapay
 
 import (
-	"crypto/hmac"
-	"crypto/sha256"
-	"encoding/hex"
 	"net/http"
-	"strconv"
+	"strings"
 	"time"
 )
 
@@ -27,17 +24,18 @@ const (
 	FormatPlain
 )
 
-// prefixes returns what may stand before the timestamp.
-func (f Format) prefixes() []string {
+// texts are the templates of the signed text; none for a format that there is not.
+func (f Format) texts() string {
+	prefixed, plain, _ := strings.Cut(schemeHMAC.Texts, "\n")
 	switch f {
 	case FormatAny:
-		return []string{"t=", ""}
+		return schemeHMAC.Texts
 	case FormatPrefixed:
-		return []string{"t="}
+		return prefixed
 	case FormatPlain:
-		return []string{""}
+		return plain
 	}
-	return nil
+	return ""
 }
 
 // Sign sets the headers that Zelta Pay would send with body: signature,
@@ -51,28 +49,7 @@ func Sign(h http.Header, body []byte, secret string, at time.Time) {
 
 // Sign is the function [Sign] in this format, FormatPrefixed for [FormatAny].
 func (f Format) Sign(h http.Header, body []byte, secret string, at time.Time) {
-	prefix := "t="
-	if f == FormatPlain {
-		prefix = ""
-	}
-	timestamp := strconv.FormatInt(at.Unix(), 10)
-	sum := mac(secret, prefix, timestamp, body)
-	h.Set(headerSignature, "t="+timestamp+", v1="+hex.EncodeToString(sum))
-	h.Set(headerTimestamp, timestamp)
-
-	signed := headOf(body)
-	if signed.EventID != "" {
-		h.Set(headerEventID, signed.EventID)
-	}
-	if signed.Type != "" {
-		h.Set(headerEventType, string(signed.Type))
-	}
-}
-
-// mac is HMAC-SHA256 over <prefix><timestamp>.<body>.
-func mac(secret, prefix, timestamp string, body []byte) []byte {
-	m := hmac.New(sha256.New, []byte(secret))
-	m.Write([]byte(prefix + timestamp + "."))
-	m.Write(body)
-	return m.Sum(nil)
+	scheme := schemeHMAC
+	scheme.Texts = f.texts()
+	_ = definition.Sign(scheme, h, body, secret, at) // an HMAC is made of any secret
 }

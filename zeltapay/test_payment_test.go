@@ -86,7 +86,7 @@ func TestATestPaymentPaysNoOrder(t *testing.T) {
 
 		replayer := idem.NewProcessor(pool, application(true, nil)) // somebody allows tests later
 		replayer.Logger = nil
-		if replayed, err := replayer.Replay(t.Context(), idem.Filter{}); err != nil || replayed != (idem.Replayed{}) {
+		if replayed, err := replayer.Replay(t.Context(), idem.Filter{}); err != nil || !cmp.Equal(replayed, idem.Replayed{}) {
 			t.Errorf("%s: later %+v is replayed, %v", c.why, replayed, err)
 		}
 	}

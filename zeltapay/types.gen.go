@@ -4,7 +4,13 @@
 
 package zeltapay
 
-import "github.com/paghooks/paghooks/idem/optional"
+import (
+	"fmt"
+	"log/slog"
+
+	"github.com/paghooks/paghooks/idem/optional"
+	"github.com/paghooks/paghooks/idem/provider"
+)
 
 // Envelope is the part that all events have in common.
 type Envelope struct {
@@ -66,4 +72,25 @@ type Customer struct {
 	CustomerEmail optional.Value[string] `json:"customerEmail,omitzero"`
 	// Nested layout.
 	Email optional.Value[string] `json:"email,omitzero"`
+}
+
+// Format implements [fmt.Formatter]: every verb shows the struct without what is
+// personal or secret in it. json.Marshal writes all of it.
+func (v Customer) Format(f fmt.State, verb rune) {
+	fmt.Fprintf(f, fmt.FormatString(f, verb), v.printed())
+}
+
+// LogValue implements [slog.LogValuer], and shows no more.
+func (v Customer) LogValue() slog.Value { return slog.AnyValue(v.printed()) }
+
+func (v Customer) printed() any {
+	type plain Customer // without Format
+	return plain(v.redacted())
+}
+
+func (v Customer) redacted() Customer {
+	v.CustomerName = provider.RedactIn(v.CustomerName, provider.Redact[string])
+	v.CustomerEmail = provider.RedactIn(v.CustomerEmail, provider.Redact[string])
+	v.Email = provider.RedactIn(v.Email, provider.Redact[string])
+	return v
 }

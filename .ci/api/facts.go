@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// facts lists what a package exports. Each fact is a line "name: what it is".
+// facts lists what a package exports. Each fact is a line "name: description".
 func facts(name string, pkg *types.Package) []string {
 	f := &finder{prefix: name + ".", home: pkg}
 	for _, name := range pkg.Scope().Names() {

@@ -6,6 +6,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"path"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -13,17 +14,32 @@ import (
 
 const header = "# The exported API, as it was accepted. To change it: bash .ci/api/accept"
 
-// snapshot is where the accepted API is, below the module's root.
+// snapshot is the path of the accepted API, below the module's root.
 var snapshot = filepath.Join(".ci", "api", "api.txt")
 
-// guarded are the packages that users import.
+// guarded are the packages of the root that users import.
 var guarded = []string{"./idem/...", "./asaas/...", "./zeltapay/..."}
 
 func main() {
-	os.Exit(run(os.Args[1:], ".", guarded, os.Stdout))
+	modules, err := besides(".")
+	if err != nil {
+		fmt.Println(err)
+		os.Exit(2)
+	}
+	os.Exit(run(os.Args[1:], ".", append(guarded, modules...), os.Stdout))
 }
 
-// run does what the first argument says, for the module in dir, and returns
+// besides are the packages of the other modules that users install.
+func besides(dir string) ([]string, error) {
+	files, err := filepath.Glob(filepath.Join(dir, "idem", "idem*", "go.mod"))
+	var patterns []string
+	for _, file := range files {
+		patterns = append(patterns, "./"+path.Join("idem", filepath.Base(filepath.Dir(file)), "..."))
+	}
+	return patterns, err
+}
+
+// run executes the command of the first argument, for the module in dir, and returns
 // the exit status.
 func run(args []string, dir string, patterns []string, w io.Writer) int {
 	now, err := surface(dir, patterns...)

@@ -91,7 +91,11 @@ func TestARemovedNameIsNoticed(t *testing.T) {
 	says := func(want int, command string, texts ...string) {
 		t.Helper()
 		var out strings.Builder
-		if got := run([]string{command}, dir, []string{"./..."}, &out); got != want {
+		modules, err := besides(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := run([]string{command}, dir, append(modules, "./..."), &out); got != want {
 			t.Errorf("%s: status %d, want %d: %s", command, got, want, out.String())
 		}
 		for _, text := range texts {
@@ -113,6 +117,13 @@ func TestARemovedNameIsNoticed(t *testing.T) {
 	says(1, "check", "- shop.Close: func()", "- shop.Sell: func(int) error\n+ shop.Sell: func(int64) error", "2 incompatible changes", ".ci/api/accept")
 	says(0, "accept", "1 facts")
 	says(0, "check")
+	write("go.work", "go 1.26\n\nuse .\nuse ./idem/idemx\n")
+	write("idem/idemx/go.mod", "module example.com/m/idem/idemx\n\ngo 1.26\n")
+	write("idem/idemx/x.go", "package idemx\n\nfunc New() {}\n")
+	says(0, "accept", "2 facts")
+	write("idem/idemx/x.go", "package idemx\n")
+	says(1, "check", "- idem/idemx.New: func()", "1 incompatible changes")
+	says(0, "accept", "1 facts")
 	write("shop/shop.go", "package shop\n\nfunc Sell(price int64) error {\n")
 	says(2, "check", "the packages do not build", "shop.go:4")
 	says(2, "chek")

@@ -11,7 +11,7 @@
 //
 // Merging two files is no order, which is why the second one is there.
 //
-// A package whose doc.go lists its files, in an indented block below the heading
+// A package with a doc.go that lists its files, in an indented block below the heading
 // "Files", is read in that order: each file uses only files above it, and each file
 // is in the list once, by its name without ".go". Words behind "//" explain the line.
 //

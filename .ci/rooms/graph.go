@@ -127,7 +127,7 @@ func listed(doc *ast.CommentGroup) (files []string) {
 	return files
 }
 
-// findings reports what keeps the package from being read in one direction.
+// findings returns the reasons that keep the package from being read in one direction.
 func (g *graph) findings() (found []string) {
 	for _, name := range g.files {
 		if n := g.lines[name]; n > maxLines {

@@ -56,7 +56,7 @@ func (f *Fake) api(w http.ResponseWriter, r *http.Request) {
 	f.routes.ServeHTTP(w, r)
 }
 
-// admit refuses what Asaas refuses on every path.
+// admit refuses the requests that Asaas refuses on every path.
 func (f *Fake) admit(r *http.Request) error {
 	key := r.Header.Get("access_token")
 	isKey := strings.HasPrefix(key, "$aact_hmlg_") || isProduction(key)
@@ -96,7 +96,7 @@ func refused(status int, code, description string) error {
 	return &refusal{status, []problem{{code, description}}}
 }
 
-// noContent is the result of what answers 204.
+// noContent is the result of a call that answers 204.
 type noContent struct{}
 
 func respond(w http.ResponseWriter, result any, err error) {

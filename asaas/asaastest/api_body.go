@@ -40,7 +40,7 @@ func (f *Fake) body(w *webhook) webhookBody {
 	}
 }
 
-// webhookRequest is a webhook in a request. What is null or missing stays as it
+// webhookRequest is a webhook in a request. A null or missing member stays as it
 // is.
 type webhookRequest struct {
 	Name        *string           `json:"name"`

@@ -51,7 +51,7 @@ func (f *Fake) learn(e event) {
 	}
 }
 
-// book enters what moved money into the statement.
+// book enters a movement of money into the statement.
 func (f *Fake) book(e event, at asaas.DateTime, p asaas.Payment) {
 	value := p.Value
 	kind := map[asaas.EventType]string{

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// APIFault answers a request instead of the API, or changes what api, the API
+// APIFault answers a request instead of the API, or changes the answer of api, the API
 // itself, answers. Write your own, or use one of this package: [APIStatus],
 // [APIPage], [APICutJSON], [APIReset], [APILostAnswer], [APISilence], [APIDelay],
 // [APIForbidden] and [APITooMany].
@@ -27,7 +27,7 @@ func APIStatus(status int) APIFault {
 	}
 }
 
-// APIPage answers with a status and a page of HTML, like what stands in front of
+// APIPage answers with a status and a page of HTML, like a proxy in front of
 // an API. Nothing is done.
 func APIPage(status int) APIFault {
 	return func(w http.ResponseWriter, _ *http.Request, _ http.Handler) {
@@ -37,7 +37,7 @@ func APIPage(status int) APIFault {
 	}
 }
 
-// APICutJSON does what is asked, and answers with half of the JSON.
+// APICutJSON executes the request, and answers with half of the JSON.
 func APICutJSON(w http.ResponseWriter, r *http.Request, api http.Handler) {
 	whole := httptest.NewRecorder()
 	api.ServeHTTP(whole, r)
@@ -60,7 +60,7 @@ func reset(w http.ResponseWriter) {
 	_ = conn.Close()
 }
 
-// APILostAnswer does what is asked, and resets the connection without an answer.
+// APILostAnswer executes the request, and resets the connection without an answer.
 func APILostAnswer(w http.ResponseWriter, r *http.Request, api http.Handler) {
 	api.ServeHTTP(httptest.NewRecorder(), r)
 	reset(w)
@@ -74,7 +74,7 @@ func APISilence(_ http.ResponseWriter, r *http.Request, _ http.Handler) {
 	panic(http.ErrAbortHandler)
 }
 
-// APIDelay does what is asked after a while, unless the client gives up before.
+// APIDelay executes the request after a while, unless the client gives up before.
 // The while is real time or, in a synctest bubble, the bubble's.
 func APIDelay(d time.Duration) APIFault {
 	return func(w http.ResponseWriter, r *http.Request, api http.Handler) {

@@ -21,7 +21,7 @@ func TestAPIFaultsGoAsTheySay(t *testing.T) {
 		status int
 		body   string // how it begins
 		isJSON bool
-		done   bool // what was asked
+		done   bool // reports whether the request was executed
 	}{
 		{"an error", asaastest.APIStatus(500), 500, `{"errors":[{"code":"unknown_error"`, true, false},
 		{"a page", asaastest.APIPage(503), 503, "<html><head><title>503 Service Unavailable", false, false},
@@ -70,7 +70,7 @@ func TestAPIConnectionsAreReset(t *testing.T) {
 	}
 }
 
-// net/http's client repeats a GET whose connection was used before.
+// net/http's client repeats a GET on a connection that was used before.
 func TestAPIResetIsNotHiddenByTheHTTPClient(t *testing.T) {
 	t.Parallel()
 	fake := asaastest.NewServer()

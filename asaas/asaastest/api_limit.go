@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// RateLimit is how many requests the API takes in a time that begins with the
+// RateLimit is the number of requests that the API takes in a time that begins with the
 // first of them.
 type RateLimit struct {
 	Requests int
@@ -19,7 +19,7 @@ type window struct {
 	used int
 }
 
-// spend counts a request, and announces what is left in the headers
+// spend counts a request, and announces the rest in the headers
 // RateLimit-Limit, RateLimit-Remaining and RateLimit-Reset (seconds).
 func (f *Fake) spend(h http.Header, removeBackoff bool) error {
 	f.timeline.Lock()

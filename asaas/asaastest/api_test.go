@@ -31,7 +31,7 @@ func newRequest(t testing.TB, fake *asaastest.Fake, method, path, body string) *
 	return r
 }
 
-// call asks the API, and returns what it answers as JSON.
+// call asks the API, and returns the answer as JSON.
 func call(t testing.TB, fake *asaastest.Fake, method, path, body string) (status int, said map[string]any) {
 	t.Helper()
 	answer := ask(t, fake, newRequest(t, fake, method, path, body))

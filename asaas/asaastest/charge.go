@@ -16,10 +16,10 @@ import (
 
 // Charge is one charge at Asaas. Its methods let something happen to it and
 // return the body of the event, so that all events of a charge agree: ids,
-// dates, amounts, and what only a boleto, a card or a Pix has.
+// dates, amounts, and the fields of a boleto, a card or a Pix.
 //
 // A method panics where that cannot happen to the charge as it is, such as the
-// refund of one that nobody has paid.
+// refund of one that is not paid.
 //
 // A Charge may be used by one goroutine at a time.
 type Charge struct {
@@ -70,7 +70,7 @@ func NewCharge(billing asaas.BillingType, value asaas.Money) *Charge {
 	return c
 }
 
-// setNulls makes null what Asaas sends as null until it has a value.
+// setNulls makes the fields null that Asaas sends as null until they have a value.
 func (c *Charge) setNulls() {
 	p := &c.Payment
 	p.InstallmentNumber = optional.Null[asaas.Int]()
@@ -89,7 +89,7 @@ func (c *Charge) setNulls() {
 }
 
 // NewInstallments returns the charges of an installment plan of n charges, which
-// are due a month after the other. What does not divide evenly is in the last.
+// are due a month after the other. The remainder of the division is in the last.
 // It panics where n is not positive, or where total has fractions of a cent.
 func NewInstallments(billing asaas.BillingType, total asaas.Money, n int) []*Charge {
 	if n < 1 || total.Round(2) != total {
@@ -149,12 +149,12 @@ func (c *Charge) event(eventType asaas.EventType) []byte {
 	return body
 }
 
-// isCard tells whether the charge is paid by card.
+// isCard reports whether the charge is paid by card.
 func (c *Charge) isCard() bool { return strings.HasSuffix(string(c.Payment.BillingType), "_CARD") }
 
 func day(t time.Time) asaas.Date { return asaas.Date(t.Format(time.DateOnly)) }
 
-// afterFee is what is left of an amount after a fee like Asaas's.
+// afterFee is the rest of an amount after a fee like Asaas's.
 func afterFee(value asaas.Money) asaas.Money {
 	if fee := asaas.Cents(199); value.Cmp(fee) > 0 {
 		return value.Sub(fee)

@@ -86,7 +86,7 @@ func (c *Charge) pay() {
 	}
 }
 
-// PartiallyRefunded gives a part of the money back. The charge stays what it was;
+// PartiallyRefunded gives a part of the money back. The charge keeps its status;
 // the refund is in Payment.Refunds. It panics where no money would be left, for
 // which there is Refunded.
 func (c *Charge) PartiallyRefunded(value asaas.Money) []byte {
@@ -116,7 +116,7 @@ func (c *Charge) Refunded() []byte {
 	return c.event(asaas.EventPaymentRefunded)
 }
 
-// left is what was not given back yet.
+// left is the amount that was not given back yet.
 func (c *Charge) left() asaas.Money {
 	left := c.Payment.Value
 	for _, r := range c.Payment.Refunds.Or(nil) {

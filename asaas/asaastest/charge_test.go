@@ -15,7 +15,7 @@ import (
 	"github.com/paghooks/paghooks/asaas/asaastest"
 )
 
-// lives are what may happen to a charge, from its creation to its end.
+// lives are the possible histories of a charge, from its creation to its end.
 var lives = []struct {
 	why     string
 	billing asaas.BillingType
@@ -99,7 +99,7 @@ func handledAs(t *testing.T, body []byte) (got *asaas.PaymentEvent) {
 	return parsed.(*asaas.PaymentEvent)
 }
 
-// checkCharge checks what holds for a charge at any time.
+// checkCharge checks the rules that hold for a charge at any time.
 func checkCharge(t *testing.T, e *asaas.PaymentEvent, id string) {
 	t.Helper()
 	p := e.Payment

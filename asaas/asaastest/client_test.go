@@ -59,7 +59,7 @@ func TestAClientIsOfTheEnvironmentOfTheKey(t *testing.T) {
 	}
 }
 
-// Not parallel: it looks at what the process logs.
+// Not parallel: it looks at the log of the process.
 func TestAFakeIsQuietUnlessAsked(t *testing.T) {
 	var logged bytes.Buffer
 	log.SetOutput(&logged)

@@ -2,7 +2,7 @@ package asaastest
 
 import "time"
 
-// Settle delivers all that is due now, and what becomes due by that. No time
+// Settle delivers all events that are due now, and those that become due by that. No time
 // passes.
 func (f *Fake) Settle() { f.Advance(0) }
 
@@ -29,7 +29,7 @@ func (f *Fake) moveTo(end time.Time) {
 	}
 }
 
-// pick moves the clock to what happens first, at most to end. It returns the
+// pick moves the clock to the first thing that happens, at most to end. It returns the
 // deliveries that are due then, of one webhook; they may be none.
 func (f *Fake) pick(end time.Time) (due []*delivery, more bool) {
 	f.change(func() {
@@ -50,7 +50,7 @@ func (f *Fake) pick(end time.Time) (due []*delivery, more bool) {
 	return due, more
 }
 
-// first returns the webhook whose queue does something first, and when.
+// first returns the webhook with the queue that does something first, and when.
 func (f *Fake) first() (first *webhook, at time.Time) {
 	for _, w := range f.webhooks {
 		next := w.next()

@@ -67,7 +67,7 @@ func TestCloseEndsWhatIsInFlight(t *testing.T) {
 			_, _ = io.Copy(io.Discard, r.Body)
 			close(delivering)
 			<-r.Context().Done()
-			time.Sleep(time.Second) // what it has to do at the end
+			time.Sleep(time.Second) // its work at the end
 			ended = true
 		})})
 		fake.Emit(paid("evt_1"), paid("evt_2"))

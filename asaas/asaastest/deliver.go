@@ -14,7 +14,7 @@ import (
 	"github.com/paghooks/paghooks/internal/fixture"
 )
 
-// delivery is one attempt, and what became of it.
+// delivery is one attempt, and its result.
 type delivery struct {
 	webhook *webhook
 	event   *pending
@@ -83,7 +83,7 @@ func exchange(client *http.Client, r *http.Request) (answer, error) {
 	return answer{status: resp.StatusCode, body: body}, err
 }
 
-// request is what Asaas was seen to send.
+// request is a request as Asaas was seen to send it.
 func (d *delivery) request(ctx context.Context) (*http.Request, error) {
 	body, contentType := d.event.event.body, "application/json"
 	if d.config.APIVersion == 2 {

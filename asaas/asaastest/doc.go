@@ -26,12 +26,12 @@
 //	for _, body := range [][]byte{charge.Created(), charge.Confirmed(), charge.Received(), charge.Refunded()} { … }
 //
 // There are overdue charges, chargebacks, payments in cash and, with
-// [NewInstallments], installment plans. What cannot happen panics.
+// [NewInstallments], installment plans. A step that cannot happen panics.
 //
 // # Test with as little as possible
 //
-// [Sparse] leaves out what Asaas may leave out, and makes null what may be
-// null. A handler that takes both bodies of its event types takes what Asaas
+// [Sparse] leaves out the fields that Asaas may leave out, and makes those null that may be
+// null. A handler that takes both bodies of its event types accepts each body that Asaas
 // sends:
 //
 //	for _, body := range [][]byte{asaastest.Event(eventType), asaastest.Sparse(eventType)} { … }
@@ -48,7 +48,7 @@
 //	asaastest.Set("payment.value", json.RawMessage(`"29.90"`)) // Asaas changed a type
 //
 // A mistake in a test, such as a path that does not exist, panics and lists
-// what does.
+// the paths that do.
 //
 // # All event types
 //
@@ -87,7 +87,7 @@
 //	err := client.RemoveBackoff(ctx, webhook)
 //	fake.Settle() // the events are due, and now delivered
 //
-// What waits with that client waits in the fake's time, and delivers what falls
+// A wait of that client is a wait in the fake's time, and delivers what falls
 // due: asaas.Recover takes a moment. A fake from [NewServer] listens at its URL.
 // Other clients reach any fake through its Transport.
 //
@@ -97,16 +97,16 @@
 //
 // # Deliver to your server by hand
 //
-//	go run github.com/paghooks/paghooks/asaas/cmd/asaas-fake --to http://localhost:8080/webhooks/asaas PAYMENT_RECEIVED
+//	go run github.com/paghooks/paghooks/asaas/cmd/asaas-fake deliver PAYMENT_RECEIVED -to http://localhost:8080/webhooks/asaas
 //
 // To rehearse an outage by hand, have it serve a whole Asaas:
 //
-//	go run github.com/paghooks/paghooks/asaas/cmd/asaas-fake serve --to http://localhost:8080/webhooks/asaas
+//	go run github.com/paghooks/paghooks/asaas/cmd/asaas-fake serve -to http://localhost:8080/webhooks/asaas
 //
-// # What is not known about Asaas
+// # Unknown about Asaas
 //
-// The fake does what Asaas documents. Where Asaas says nothing, or two things,
-// do not rely on what the fake does. Some can be set:
+// The fake follows Asaas's documentation. Where Asaas says nothing, or two things,
+// do not rely on the fake's choice. Some can be set:
 //
 //   - Which statuses are success: [Fake.Accept2xx].
 //   - The waits between attempts: [Fake.Schedule].
@@ -116,8 +116,8 @@
 //
 // The rest is a choice of this package:
 //
-//   - An attempt takes no time on the fake's clock, not even one that nobody
-//     answers.
+//   - An attempt takes no time on the fake's clock, not even one without an
+//     answer.
 //   - Resume and removeBackoff begin the count of failures anew, and
 //     removeBackoff leaves a paused queue paused.
 //   - penalizedRequestsCount is the failures in a row: of the webhook, or of the
@@ -126,18 +126,18 @@
 //     enabled again.
 //   - Events in a queue are sent with the token, to the URL, that the webhook has
 //     when they are sent, and with the same id to every webhook.
-//   - The codes and texts of the API's errors, except for those of its key; what
-//     lists answer to a limit above 100 or an offset below 0, which is 400; that
+//   - The codes and texts of the API's errors, except for those of its key; the
+//     answer of lists to a limit above 100 or an offset below 0, which is 400; that
 //     PUT ignores the fields that it does not take.
 //   - One limit of the API counts all requests; Asaas has one per endpoint, too.
 //
-// # What the values are
+// # The values
 //
 // Made up by this module's generator from its spec of Asaas's webhooks, the
-// same in every run, for nobody who exists. They are plausible one by one, not
+// same in every run, and belong to no real person. They are plausible one by one, not
 // together: [Event] fills every field that events of its type are known to
-// have, so that a charge is paid by boleto, by card and by Pix at once. What
-// the event type says holds: the charge of a PAYMENT_RECEIVED is RECEIVED, that
+// have, so that a charge is paid by boleto, by card and by Pix at once. The
+// event type is respected: the charge of a PAYMENT_RECEIVED is RECEIVED, that
 // of a PAYMENT_DELETED is deleted, the refund of a PAYMENT_PARTIALLY_REFUNDED is
 // DONE. For bodies that agree in everything, make a [Charge].
 package asaastest

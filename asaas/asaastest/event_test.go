@@ -17,7 +17,7 @@ import (
 	"github.com/paghooks/paghooks/asaas/asaastest"
 )
 
-// panicOf is what f panics with, "" if it does not.
+// panicOf returns the text that f panics with, "" if it does not.
 func panicOf(f func()) (said string) {
 	defer func() {
 		if v := recover(); v != nil {

@@ -19,7 +19,7 @@ import (
 // Close it at the end. The methods may be called from several goroutines, and
 // from a receiver while it handles an event; the clock has one mover at a time.
 type Fake struct {
-	// URL is where the API listens, "http://127.0.0.1:40321"; its paths begin
+	// URL is the address of the API, "http://127.0.0.1:40321"; its paths begin
 	// with /v3. It is empty unless the fake was made by NewServer.
 	URL string
 
@@ -47,11 +47,11 @@ type Fake struct {
 	// [PerEvent] by default. Asaas does not say.
 	Counting Counting
 
-	// Parallelism is how many events of a NON_SEQUENTIALLY webhook are delivered at
+	// Parallelism is the number of events of a NON_SEQUENTIALLY webhook that are delivered at
 	// once; 10 by default. Asaas says no number.
 	Parallelism int
 
-	// Timeout is how long a receiver may take, in real time (in a synctest
+	// Timeout is the time that a receiver has, in real time (in a synctest
 	// bubble: in the bubble's); 10 seconds by default, as Asaas waits. In the
 	// fake's time every attempt takes none. For a receiver that never answers,
 	// make it a millisecond.
@@ -62,9 +62,9 @@ type Fake struct {
 	// time uses the fake. It may call the fake, but not move its clock.
 	Observe func(Entry)
 
-	// ErrorLog, if not nil, gets what net/http complains about on the fake's
+	// ErrorLog, if not nil, gets the complaints of net/http on the fake's
 	// side, such as a Handler that panics, with its stack. By default the fake is
-	// quiet: the timeline has what became of the attempt.
+	// quiet: the timeline has the result of the attempt.
 	ErrorLog *log.Logger
 
 	mover  fixture.Mover // of the clock
@@ -145,7 +145,7 @@ func (f *Fake) Close() {
 	f.memory.close(f.Timeout)
 }
 
-// Transport takes requests to this fake's API without a socket, whatever their
+// Transport takes requests to this fake's API without a socket, of any
 // host is: for an [asaas.Client] with Asaas's own base URL, and in a synctest
 // bubble.
 func (f *Fake) Transport() http.RoundTripper { return f.direct }
@@ -170,10 +170,10 @@ func (c complaint) Write(line []byte) (int, error) {
 	return len(line), nil
 }
 
-// change changes the fake's state, and then tells Observe what it recorded.
+// change changes the fake's state, and then calls Observe with the new entries.
 func (f *Fake) change(do func()) { f.timeline.Change(do, f.Observe) }
 
-// event is what Asaas keeps of an event.
+// event is an event as Asaas stores it.
 type event struct {
 	id   string
 	kind asaas.EventType

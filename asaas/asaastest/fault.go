@@ -4,7 +4,7 @@ package asaastest
 // Concurrent|LostAnswer.
 type Fault uint
 
-// What can go wrong with an attempt. What a receiver answers counts, unless it
+// The faults of an attempt. A receiver's answer counts, unless it
 // says otherwise here.
 const (
 	// Duplicate delivers the event a second time after the answer. The first

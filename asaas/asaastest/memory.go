@@ -87,7 +87,7 @@ func (l *once) Addr() net.Addr { return l.conn.LocalAddr() }
 // duplex is a connection in memory of which one direction can end before the
 // other, like TCP's.
 type duplex struct {
-	net.Conn // what is read
+	net.Conn // for reading
 	out      net.Conn
 	remote   net.Addr
 }

@@ -7,7 +7,7 @@ import (
 	"github.com/paghooks/paghooks/asaas"
 )
 
-// retention is how long an event stays in a queue.
+// retention is the time that an event stays in a queue.
 const retention = 14 * 24 * time.Hour
 
 // webhook is a webhook with its queue.
@@ -77,7 +77,7 @@ func (w *webhook) overtake() *pending {
 	return w.queue[0]
 }
 
-// remove takes an event out of the queue, and tells whether it was there.
+// remove takes an event out of the queue, and reports whether it was there.
 func (w *webhook) remove(p *pending) bool {
 	before := len(w.queue)
 	w.queue = slices.DeleteFunc(w.queue, func(q *pending) bool { return q == p })
@@ -110,7 +110,7 @@ func (w *webhook) forgive(now time.Time) {
 	}
 }
 
-// expire deletes what has waited too long.
+// expire deletes events that have waited too long.
 func (f *Fake) expire(w *webhook) {
 	for _, p := range slices.Clone(w.queue) {
 		if !p.queued.Add(retention).After(f.now) {

@@ -35,7 +35,7 @@ func newTransport(plain, secure dialer) *http.Transport {
 	return &http.Transport{DialContext: plain, DialTLSContext: secure, DisableKeepAlives: true}
 }
 
-// client returns what sends a request with a body of this size.
+// client returns a client that sends a request with a body of this size.
 func (r *receiver) client(fault Fault, size int) *http.Client {
 	transport := r.sound
 	if fault.has(SlowBody | CutBody) {

@@ -16,7 +16,7 @@ import (
 
 const token = "the-token-of-the-webhook-of-the-test"
 
-// shop is a receiver that answers what it is told, and keeps what it got.
+// shop is a receiver that answers as it is told, and records each delivery.
 type shop struct {
 	mu       sync.Mutex
 	status   int

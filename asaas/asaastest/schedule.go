@@ -11,7 +11,7 @@ type RetrySchedule [maxFailures]time.Duration
 // maxFailures in a row pause a queue.
 const maxFailures = 15
 
-// What Asaas's pages say about the waits.
+// The waits as Asaas's pages give them.
 var (
 	// PortugueseSchedule is of the current page in Portuguese: 12 h 50 min in all.
 	// See https://docs.asaas.com/docs/penalização-de-filas.
@@ -27,7 +27,7 @@ var (
 	OlderSchedule = every(30 * time.Second)
 )
 
-// schedule is what the pages have in common, with the waits that they do not.
+// schedule holds the rules that the pages share, with the waits in which they differ.
 func schedule(thirteenth, fourteenth time.Duration) RetrySchedule {
 	const m, h = time.Minute, time.Hour
 	return RetrySchedule{0, m / 2, m, 7 * m / 2, 5 * m, 15 * m, 25 * m, h, h, h, h, h, thirteenth, fourteenth, 3 * h}
@@ -52,7 +52,7 @@ type Counting int
 // The ways to count failures. With several events in flight they differ; a
 // SEQUENTIALLY webhook has one.
 const (
-	// PerEvent pauses when one event failed 15 times, whatever became of others.
+	// PerEvent pauses when one event failed 15 times, independent of other events.
 	PerEvent Counting = iota
 	// PerWebhook pauses after 15 failures in a row of any events. A success
 	// starts the count again.

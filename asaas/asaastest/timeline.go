@@ -7,10 +7,10 @@ import (
 	"github.com/paghooks/paghooks/internal/fixture"
 )
 
-// Kind says what an [Entry] is about.
+// Kind names the subject of an [Entry].
 type Kind string
 
-// What happens in a queue.
+// The kinds of entries.
 const (
 	// Queued: an event happened, and the webhook subscribes to it.
 	Queued Kind = "queued"
@@ -46,7 +46,7 @@ type Entry struct {
 	Status  int       // of the receiver's answer; 0 without one
 	Answer  string    // the answer's body, its first 4 KiB
 	Error   string    // why there is no answer, or none that counts
-	Fault   Fault     // what the test injected
+	Fault   Fault     // the fault that the test injected
 	Next    time.Time // when Failed: of the next attempt; zero if the queue is paused
 }
 

@@ -8,7 +8,7 @@ import (
 	"github.com/paghooks/paghooks/asaas"
 )
 
-// SendType is how a webhook's events are sent.
+// SendType is the order in which a webhook's events are sent.
 type SendType string
 
 // The send types.
@@ -23,7 +23,7 @@ const (
 // Webhook is the configuration of a webhook, and the state of its queue.
 type Webhook struct {
 	Name     string // "fake" by default
-	URL      string // of the receiver; for a Handler what its requests show
+	URL      string // of the receiver; for a Handler the URL that its requests show
 	Email    string // "fake@example.com" by default
 	Token    string // sent with every event; none if empty, as old webhooks may do
 	SendType SendType
@@ -51,7 +51,7 @@ type Webhook struct {
 	Pending   int // events in the queue
 }
 
-// maxWebhooks is how many an account can have.
+// maxWebhooks is the number of webhooks that an account can have.
 const maxWebhooks = 10
 
 // AddWebhook adds a webhook, like a person in Asaas's web interface, and returns
@@ -118,8 +118,8 @@ func (f *Fake) Resume(webhookID string) {
 	f.change(func() { f.setInterrupted(f.mustFind(webhookID), false) })
 }
 
-// RemoveBackoff removes the penalty, like the API's removeBackoff: what waits
-// is due, and the count of failures begins anew. It does not resume a paused
+// RemoveBackoff removes the penalty, like the API's removeBackoff: the events that wait
+// are due, and the count of failures begins anew. It does not resume a paused
 // queue.
 func (f *Fake) RemoveBackoff(webhookID string) {
 	f.change(func() { f.removeBackoff(f.mustFind(webhookID)) })

@@ -26,7 +26,7 @@ func withFault(dial dialer, fault Fault, size int) dialer {
 	}
 }
 
-// Write sends what gets through, and says that all did, so that the receiver's
+// Write sends the part that gets through, and returns as if all had been sent, so that the receiver's
 // answer is waited for.
 func (c *wire) Write(p []byte) (int, error) {
 	through := p
@@ -42,7 +42,7 @@ func (c *wire) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// through is how much of p gets through: the header, and half of the body.
+// through returns the number of bytes of p that get through: the header, and half of the body.
 func (c *wire) through(p []byte) int {
 	header := 0
 	if !c.inBody {

@@ -1,6 +1,6 @@
 // Broker is a shop with Kafka in front of its database and behind it:
 //
-//	provider → idem.Relay → topic webhooks → idem.Relayed → Inbox → handler
+//	provider → relay.New → topic webhooks → relay.To → Inbox → handler
 //	handler → Outbox.Emit → Postgres → outbox's workers → topic orders → shipping
 //
 // The provider delivers payments. Then the database crashes, and the provider still
@@ -10,7 +10,7 @@
 //	go run .
 //
 // It needs no set-up: the brokers are in this process, and it starts a Postgres of its
-// own, which it can crash. What an application of yours needs is in shop.go. With NATS,
+// own, which it can crash. The part that an application of yours needs is in shop.go. With NATS,
 // RabbitMQ or SQS only its calls of package idemkafka change.
 package main
 
@@ -29,11 +29,11 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/paghooks/paghooks/asaas/asaastest"
-	"github.com/paghooks/paghooks/examples/internal/interrupt"
-	"github.com/paghooks/paghooks/idem/idemtest"
+	"github.com/paghooks/paghooks/internal/interrupt"
+	"github.com/paghooks/paghooks/internal/postgres"
 )
 
-// longest is how long all may take; it takes seconds.
+// longest is the time that all may take; it takes seconds.
 const longest = 2 * time.Minute
 
 func main() {
@@ -57,7 +57,7 @@ func run(ctx context.Context, out, warnings io.Writer) (err error) {
 		return err
 	}
 	defer producer.Close()
-	database := &idemtest.Cluster{}
+	database := &postgres.Cluster{}
 	if err := database.Start(ctx); err != nil {
 		return err
 	}
@@ -94,10 +94,10 @@ func inBackground(ctx context.Context, play func(context.Context) error, parts .
 	return errors.Join(append(errs, err)...)
 }
 
-// each is how many orders are paid before the crash, and after it.
+// each is the number of orders that are paid before the crash, and after it.
 const each = 5
 
-func play(ctx context.Context, s *shop, database *idemtest.Cluster, pool *pgxpool.Pool, out io.Writer) error {
+func play(ctx context.Context, s *shop, database *postgres.Cluster, pool *pgxpool.Pool, out io.Writer) error {
 	shipped := make(chan string)
 	ships := func(order string) error {
 		select {

@@ -18,6 +18,7 @@ import (
 	"github.com/paghooks/paghooks/idem/broker"
 	"github.com/paghooks/paghooks/idem/idemkafka"
 	"github.com/paghooks/paghooks/idem/outbox"
+	"github.com/paghooks/paghooks/idem/relay"
 )
 
 // Everybody can read these. An application takes its own from the environment.
@@ -37,7 +38,7 @@ const (
 // shop is the application. Its three parts may be three programs.
 type shop struct {
 	seeds    []string
-	relay    *idem.Relay
+	relay    *relay.Relay
 	inbox    *idem.Inbox
 	outbox   *outbox.Outbox
 	warnings *slog.Logger
@@ -61,13 +62,13 @@ func newShop(ctx context.Context, pool *pgxpool.Pool, producer *kgo.Client, seed
 		return nil, err
 	}
 	if err := errors.Join(toWebhooks.Check(ctx), toOrders.Check(ctx)); err != nil {
-		return nil, err // the brokers may lose what they confirm; you may rather log it
+		return nil, err // the brokers may lose messages that they confirm; you may rather log it
 	}
 	s := &shop{seeds: seeds, address: make(chan string, 1)}
 	s.warnings = slog.New(slog.NewTextHandler(warnings, &slog.HandlerOptions{Level: slog.LevelWarn}))
 	events := asaas.NewDispatcher(token)
 	events.OnPaymentReceived(s.pay)
-	s.relay = idem.NewRelay(events, toWebhooks, secret)
+	s.relay = relay.New(events, toWebhooks, secret)
 	s.inbox = idem.NewInbox(pool, events)
 	s.outbox = outbox.New(pool, "shop", toOrders)
 	s.relay.Logger, s.inbox.Logger, s.outbox.Logger = s.warnings, s.warnings, s.warnings
@@ -106,7 +107,7 @@ func (s *shop) receive(ctx context.Context) error {
 
 // store takes events from the brokers into the inbox.
 func (s *shop) store(ctx context.Context) error {
-	return s.consume(ctx, "shop", webhooks, 16, idem.Relayed(s.inbox, secret))
+	return s.consume(ctx, "shop", webhooks, 16, relay.To(s.inbox, secret))
 }
 
 // ship is another team's program: it reads the shop's messages, and calls ships for each

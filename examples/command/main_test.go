@@ -37,7 +37,7 @@ func TestTheProgramReplaysWithItsHandlers(t *testing.T) {
 		t.Fatal(err)
 	}
 	var out strings.Builder
-	c := idemcmd.Command{Args: []string{"replay", "-database", url}, Stdout: &out, Stderr: &out, Receivers: []idemcmd.NewReceiver{receiver}}
+	c := idemcmd.Command{Args: []string{"replay", "-yes", "-database", url}, Stdout: &out, Receivers: []idemcmd.NewReceiver{receiver}}
 	if status := c.Run(context.Background()); status != 0 || out.String() != "1 event of asaas: replayed: 1 done, 0 failed, 0 without a handler\n" {
 		t.Errorf("exit status %d, %s", status, &out)
 	}

@@ -20,7 +20,7 @@ const path = "/webhooks/asaas"
 // os.Getenv("ASAAS_WEBHOOK_TOKEN").
 const token = "inbox-example-asaas-token"
 
-// app is the application: it keeps a ledger of what its customers paid.
+// app is the application: it keeps a ledger of its customers' payments.
 type app struct {
 	pool  *pgxpool.Pool
 	inbox *idem.Inbox

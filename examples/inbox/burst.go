@@ -18,10 +18,10 @@ var steps = []asaas.EventType{
 	asaas.EventPaymentCreated, asaas.EventPaymentUpdated, asaas.EventPaymentConfirmed, asaas.EventPaymentReceived,
 }
 
-// atOnce is how many deliveries are in flight at any time.
+// atOnce is the number of deliveries in flight at any time.
 const atOnce = 64
 
-// burst is what Asaas sends: the events of many payments at once, those of one
+// burst is a burst as Asaas sends it: the events of many payments at once, those of one
 // payment one after the other, and of each payment one event again.
 type burst struct {
 	url      string

@@ -5,7 +5,7 @@
 //
 //	go run ./examples/inbox
 //
-// It needs no set-up: without IDEMTEST_DATABASE_URL it starts a Postgres of its own. What
+// It needs no set-up: without IDEMTEST_DATABASE_URL it starts a Postgres of its own. The part that
 // an application of yours needs is in app.go and serve.go.
 package main
 
@@ -21,11 +21,11 @@ import (
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
-	"github.com/paghooks/paghooks/examples/internal/interrupt"
 	"github.com/paghooks/paghooks/idem/idemtest"
+	"github.com/paghooks/paghooks/internal/interrupt"
 )
 
-// longest is how long all may take; a burst of 5,000 events takes seconds.
+// longest is the time that all may take; a burst of 5,000 events takes seconds.
 const longest = 5 * time.Minute
 
 func main() {
@@ -55,7 +55,7 @@ func run(ctx context.Context, payments int, out io.Writer, redraw bool) (err err
 	return play(ctx, postgres.URL(), payments, out, redraw)
 }
 
-// play has the application receive a burst, and checks what it made of it.
+// play has the application receive a burst, and checks the result.
 func play(ctx context.Context, database string, payments int, out io.Writer, redraw bool) error {
 	pool, err := openPool(ctx, database)
 	if err != nil {

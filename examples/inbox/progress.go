@@ -10,7 +10,7 @@ import (
 	"github.com/paghooks/paghooks/idem"
 )
 
-// tally counts what became of events, as [idem.Endpoint.Observe] tells. An
+// tally counts the outcomes of events, as [idem.Endpoint.Observe] reports them. An
 // application has metrics here.
 type tally struct {
 	events                         int64
@@ -34,7 +34,7 @@ func (t *tally) observe(_ context.Context, o idem.Observation) {
 }
 
 func (t *tally) String() string {
-	done := t.done.Load() // before what it is subtracted from, so that no count is negative
+	done := t.done.Load() // before the number that it is subtracted from, so that no count is negative
 	acknowledged := t.acknowledged.Load()
 	return fmt.Sprintf("acknowledged %5d   duplicates %5d   done %5d   pending %5d",
 		acknowledged, t.duplicates.Load(), done, max(0, acknowledged-done))

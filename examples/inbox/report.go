@@ -12,7 +12,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// report is what the burst was like.
+// report describes the burst.
 type report struct {
 	acknowledged, worked time.Duration   // from its start
 	answers              []time.Duration // how long each took, sorted
@@ -52,7 +52,7 @@ func (r report) within(percent int) time.Duration {
 	return r.answers[(len(r.answers)-1)*percent/100].Round(10 * time.Microsecond)
 }
 
-// checkLedger says what is wrong with the application's tables.
+// checkLedger returns an error that names each fault of the application's tables.
 func checkLedger(ctx context.Context, pool *pgxpool.Pool, payments int) error {
 	history := make([]string, len(steps))
 	for i, step := range steps {

@@ -10,7 +10,7 @@ import (
 )
 
 // serve receives events and works on them until play returns. Then no more are
-// received, and what is in flight is finished.
+// received, and deliveries in flight are finished.
 func (a *app) serve(ctx context.Context, listener net.Listener, play func(context.Context) error) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()

@@ -15,7 +15,7 @@ type account struct {
 	next time.Time // when somebody pays
 }
 
-// payment is what Asaas was paid, and what the shop's ledger says that it was.
+// payment is a payment, as Asaas knows it or as the shop's ledger has it.
 type payment struct {
 	id     string
 	amount asaas.Money

@@ -32,7 +32,7 @@ func (s *shop) ledger(ctx context.Context) ([]entry, error) {
 	})
 }
 
-// compare says where the ledger is not what Asaas was paid: each payment once,
+// compare returns the differences between the ledger and Asaas's payments: each payment once,
 // under the next number.
 func compare(ledger []entry, paid []payment) error {
 	var wrong []error
@@ -59,7 +59,7 @@ func (s *shop) events(ctx context.Context) (done, open int, err error) {
 	return done, open, nil
 }
 
-// day is what happened on one.
+// day holds the sums of a day.
 type day struct {
 	payments    int
 	paid        asaas.Money
@@ -67,7 +67,7 @@ type day struct {
 	first, last int64 // numbers in the ledger
 }
 
-// printDays sets the ledger beside what Asaas was paid, day by day.
+// printDays sets the ledger beside Asaas's payments, day by day.
 func printDays(out io.Writer, ledger []entry, paid []payment) {
 	days, order := make(map[string]*day), []string(nil)
 	on := func(date string) *day {

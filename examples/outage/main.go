@@ -14,8 +14,8 @@
 // parked, and the queue goes on.
 //
 // The shop, its HTTP server and its Postgres are real; without IDEMTEST_DATABASE_URL it
-// starts a Postgres of its own. Asaas is package asaastest's, in whose time days
-// pass in milliseconds. What an application of yours has is in shop.go, what
+// starts a Postgres of its own. Asaas is package asaastest's: in its time days
+// pass in milliseconds. The part that an application of yours has is in shop.go, the steps that
 // you do after an outage in recover.go.
 package main
 
@@ -31,8 +31,8 @@ import (
 
 	"github.com/paghooks/paghooks/asaas"
 	"github.com/paghooks/paghooks/asaas/asaastest"
-	"github.com/paghooks/paghooks/examples/internal/interrupt"
 	"github.com/paghooks/paghooks/idem/idemtest"
+	"github.com/paghooks/paghooks/internal/interrupt"
 )
 
 func main() {

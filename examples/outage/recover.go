@@ -8,7 +8,7 @@ import (
 	"github.com/paghooks/paghooks/idem"
 )
 
-// lookAround asks Asaas and the shop what is wrong.
+// lookAround asks Asaas and the shop for their state.
 func (w *weekend) lookAround(ctx context.Context, client *asaas.Client) error {
 	penalized, err := client.Penalized(ctx)
 	if err != nil {
@@ -27,7 +27,7 @@ func (w *weekend) lookAround(ctx context.Context, client *asaas.Client) error {
 	return nil
 }
 
-// recover gets the queue going again, if the shop is sound, and what the shop
+// recover gets the queue going again, if the shop is sound, and replays the events that the shop
 // parked.
 func (w *weekend) recover(ctx context.Context, client *asaas.Client) error {
 	said := ""

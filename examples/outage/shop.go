@@ -64,7 +64,7 @@ func (s *shop) deploy(received idem.Handler[*asaas.PaymentEvent]) {
 	s.version.Store(p)
 }
 
-// migrate is what version 2 needs before it is deployed.
+// migrate changes the tables for version 2 before it is deployed.
 func (s *shop) migrate(ctx context.Context) error {
 	if _, err := s.pool.Exec(ctx, migration); err != nil {
 		return fmt.Errorf("migrating the shop's tables: %w", err)

@@ -14,8 +14,8 @@ import (
 	"github.com/paghooks/paghooks/asaas/asaastest"
 )
 
-// timeline prints what happens. Payments and deliveries are many: what lies
-// between two lines that matter is summed up in one.
+// timeline prints the events. Payments and deliveries are many: those that lie
+// between two lines that matter are summed up in one.
 type timeline struct {
 	out     io.Writer
 	between stretch
@@ -93,7 +93,7 @@ func (s *stretch) String() string {
 	return strings.Join(parts, "; ")
 }
 
-// counted lists how often there was what, the most frequent first.
+// counted lists each name with its count, the most frequent first.
 func counted(counts map[string]int) string {
 	list := slices.SortedFunc(maps.Keys(counts), func(a, b string) int {
 		return cmp.Or(cmp.Compare(counts[b], counts[a]), cmp.Compare(a, b))
@@ -104,7 +104,7 @@ func counted(counts map[string]int) string {
 	return strings.Join(list, ", ")
 }
 
-// say prints a line that matters, after what lies before it.
+// say prints a line that matters, after the sum of the lines before it.
 func (t *timeline) say(at time.Time, format string, args ...any) {
 	if s := t.between; !s.from.IsZero() {
 		t.between = stretch{}

@@ -46,7 +46,7 @@ func (w *weekend) end() {
 // say adds a line of the story to the timeline.
 func (w *weekend) say(format string, args ...any) { w.timeline.say(w.Now(), format, args...) }
 
-// check prints what the shop's database holds, and says what of it is wrong.
+// check prints the content of the shop's database, and returns an error if it is wrong.
 func (w *weekend) check(ctx context.Context) error {
 	ledger, err := w.shop.ledger(ctx)
 	if err != nil {

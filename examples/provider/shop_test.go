@@ -7,10 +7,12 @@ import (
 	"crypto/x509"
 	"encoding/json"
 	"encoding/pem"
+	"fmt"
 	"maps"
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"reflect"
 	"strings"
 	"testing"
 
@@ -79,9 +81,17 @@ func TestTheOlderSignatureVerifiesWhereItIsChosen(t *testing.T) {
 // Registering a webhook sends the name of a real event without anything in it.
 func TestATestOfTheAddressIsNoPayment(t *testing.T) {
 	t.Parallel()
-	e := woovi.Identify([]byte(`{"data_criacao":"2021-08-10T20:32:14.429Z","event":"OPENPIX:CHARGE_COMPLETED"}`))
+	body := []byte(`{"data_criacao":"2021-08-10T20:32:14.429Z","event":"OPENPIX:CHARGE_COMPLETED"}`)
+	e := woovi.Identify(body)
 	if e.Type != provider.PingType {
 		t.Errorf("it is a %s", e.Type)
+	}
+	if decoded, err := woovi.Parse(body); err != nil || reflect.TypeOf(decoded) != reflect.TypeFor[*woovi.UnknownEvent]() {
+		t.Errorf("it decodes as %T, %v", decoded, err)
+	}
+	events := Events(file(t, "key.pem"))
+	if work, err := events.Route(e); work != nil || err != nil || len(events.Drift()) > 0 {
+		t.Errorf("it has a handler, %v, or is drift: %v", err, events.Drift())
 	}
 }
 
@@ -131,6 +141,19 @@ func TestNoLeafIsLost(t *testing.T) {
 	}
 }
 
+func TestAnEventThatIsPrintedShowsNoPerson(t *testing.T) {
+	t.Parallel()
+	e, err := woovi.Parse(woovitest.Event(woovi.EventOpenpixChargeCompleted,
+		woovitest.Set("charge.customer.name", "Antonio"), woovitest.Set("charge.customer.taxID.taxID", "12345678976")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	said := fmt.Sprintf("%v %+v %#v", e, e, e)
+	if strings.Contains(said, "Antonio") || strings.Contains(said, "12345678976") || !strings.Contains(said, "redacted") {
+		t.Errorf("it is printed as %s", said)
+	}
+}
+
 func TestAnAliasIsTheSameEvent(t *testing.T) {
 	t.Parallel()
 	e := woovi.Identify([]byte(`{"event":"woovi:DISPUTE_CREATED","dispute":{"endToEndId":"E1"}}`))
@@ -169,5 +192,23 @@ func TestAPaymentIsBookedOnceHoweverOftenItIsDelivered(t *testing.T) {
 	var booked, cents int
 	if err := pool.QueryRow(t.Context(), `select count(*), sum(cents) from payments`).Scan(&booked, &cents); err != nil || booked != 1 || cents != 1000 {
 		t.Errorf("booked %d payments of %d cents, %v", booked, cents, err)
+	}
+}
+
+// A charge stands in an event twice, and without the first amount alone the event is parked.
+func TestNoHandlerSeesAnAmountThatWasNotSent(t *testing.T) {
+	t.Parallel()
+	for path, parked := range map[string]bool{"charge.value": true, "pix.charge.value": false} {
+		body := woovitest.Event(woovi.EventOpenpixChargeCompleted, woovitest.Delete(path))
+		e := new(woovi.ChargeEvent)
+		if err := json.Unmarshal(body, e); err != nil {
+			t.Fatal(err)
+		}
+		if err := e.Check(body); (err != nil) != parked {
+			t.Errorf("without %s it is parked: %t, %v", path, err != nil, err)
+		}
+		if amount, sent := e.Pix.Or(woovi.Pix{}).Charge.Or(woovi.PixCharge{}).Value.Get(); sent != parked || sent && amount == 0 {
+			t.Errorf("without %s the charge of the Pix has %d, %t", path, amount, sent)
+		}
 	}
 }

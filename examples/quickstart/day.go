@@ -6,7 +6,7 @@ import (
 	"github.com/paghooks/paghooks/asaas"
 )
 
-// The charges and links of the shop, by what becomes of them.
+// The charges and links of the shop, by their fate.
 var (
 	pix       = charge{1001, "A-1001", asaas.Cents(14990), asaas.BillingTypePix}
 	boleto    = charge{1002, "A-1002", asaas.Cents(120000), asaas.BillingTypeBoleto}
@@ -21,18 +21,18 @@ var (
 	trial  = link{number: 2004, order: "Z-2003", amount: 1234, test: true}
 )
 
-// orders is what the shop sold until the day begins.
+// orders holds the shop's sales until the day begins.
 const orders = `
 insert into orders (id, total, currency) values
 	('A-1001', 149.90, 'BRL'), ('A-1002', 1200, 'BRL'), ('A-1003', 59.90, 'BRL'), ('A-1004', 75.50, 'BRL'), ('A-1005', 80, 'BRL'),
 	('Z-2001', 49, 'USD'), ('Z-2002', 25, 'USD'), ('Z-2003', 12.34, 'USD');
 insert into ledgers (currency) values ('BRL')`
 
-// dollars is what the shop does at noon.
+// dollars opens a ledger at noon.
 const dollars = `insert into ledgers (currency) values ('USD')`
 
-// delivery is a line of the day: a message, how often it comes, and what the
-// shop must answer and make of it.
+// delivery is a line of the day: a message, how often it comes, and the answer and the effect that the
+// shop must have.
 type delivery struct {
 	message
 	about string
@@ -84,7 +84,7 @@ func afternoon() []delivery {
 	}
 }
 
-// atNight is what the shop's database must hold then.
+// atNight returns the rows that the shop's database must hold then.
 func atNight() holdings {
 	return holdings{
 		orders: []order{

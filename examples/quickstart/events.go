@@ -16,7 +16,7 @@ import (
 // charge is a payment at Asaas. Its events are made as Asaas makes them.
 type charge struct {
 	number  int
-	order   string // "" for money that nobody asked for
+	order   string // "" for money without an order
 	amount  asaas.Money
 	billing asaas.BillingType
 }

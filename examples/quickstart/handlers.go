@@ -16,7 +16,7 @@ import (
 
 // A handler writes through tx, and nothing else: its rows and the record that
 // the event is done are committed together. It need not ask whether the event
-// came before. It returns what fails, and the event is tried again. If it returns
+// came before. If it returns an error, the event is tried again. If it returns
 // nil, the event is done for good.
 
 func charged(ctx context.Context, tx pgx.Tx, e *asaas.PaymentEvent) error {
@@ -79,7 +79,7 @@ func succeeded(ctx context.Context, tx pgx.Tx, e *zeltapay.PaymentEvent) error {
 	})
 }
 
-// orderOf is what the shop attached to the payment link.
+// orderOf returns the order's id that the shop attached to the payment link.
 func orderOf(e *zeltapay.PaymentEvent) optional.Value[string] {
 	if id, ok := e.LinkMetadata().String("orderId"); ok {
 		return optional.Of(id)
@@ -92,12 +92,12 @@ func pay(ctx context.Context, tx pgx.Tx, order optional.Value[string]) error {
 	return set(ctx, tx, order, `update orders set paid_at = coalesce(paid_at, now()) where id = $1`)
 }
 
-// set updates the order whose id the shop sent with its charge or link. The order
+// set updates the order by the id that the shop sent with its charge or link. The order
 // is stored before those are made, so that it is there before any event.
 func set(ctx context.Context, tx pgx.Tx, order optional.Value[string], update string, args ...any) error {
 	id := order.Or("")
 	if id == "" {
-		return nil // made by hand at the provider, or money that nobody asked for
+		return nil // made by hand at the provider, or money without an order
 	}
 	updated, err := tx.Exec(ctx, update, append([]any{id}, args...)...)
 	if err == nil && updated.RowsAffected() == 0 {

@@ -14,14 +14,14 @@ import (
 	"github.com/paghooks/paghooks/idem"
 )
 
-// holdings is what the shop's database holds.
+// holdings is the content of the shop's database.
 type holdings struct {
 	orders []order
 	events []eventCounts
 }
 
 // order is an order and the money that is booked for it. The one without an id
-// is the money that nobody asked for.
+// is the money without an order.
 type order struct {
 	id       string
 	total    asaas.Money
@@ -31,7 +31,7 @@ type order struct {
 	entries  string // their numbers in the ledger
 }
 
-// eventCounts is how many events of a provider are in which state.
+// eventCounts is the number of a provider's events in each state.
 type eventCounts struct {
 	source                           string
 	done, pending, unhandled, failed int64
@@ -110,7 +110,7 @@ func (o order) in(amount asaas.Money) string {
 	return amount.String() + " " + o.currency
 }
 
-// compare says in what the holdings differ from those that should be.
+// compare returns how the holdings differ from those that should be.
 func (held holdings) compare(should holdings) error {
 	return errors.Join(differences(held.orders, should.orders), differences(held.events, should.events))
 }

@@ -1,11 +1,11 @@
 // Quickstart is a small shop that is paid through Asaas and Zelta Pay, and
 // books each payment once. It answers at once, and its workers do the rest. It
-// plays a day of webhooks against itself over HTTP, and prints what was delivered,
-// what it answered, what became of it, and what its database holds in the end:
+// plays a day of webhooks against itself over HTTP, and prints each delivery,
+// its answer, its outcome, and the content of its database in the end:
 //
 //	go run ./examples/quickstart
 //
-// It needs no set-up: without IDEMTEST_DATABASE_URL it starts a Postgres of its own. What
+// It needs no set-up: without IDEMTEST_DATABASE_URL it starts a Postgres of its own. The part that
 // an application of yours needs is in shop.go, handlers.go and server.go. To
 // try it by hand, with curl lines to paste:
 //
@@ -24,8 +24,8 @@ import (
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
-	"github.com/paghooks/paghooks/examples/internal/interrupt"
 	"github.com/paghooks/paghooks/idem/idemtest"
+	"github.com/paghooks/paghooks/internal/interrupt"
 )
 
 type options struct {
@@ -108,10 +108,10 @@ func stay(ctx context.Context, out io.Writer, url string) error {
 	return nil
 }
 
-// newLog returns a log that is silent unless loud, and what changes that.
+// newLog returns a log that is silent unless loud, and its level, which changes that.
 func newLog(loud bool) (*slog.Logger, *slog.LevelVar) {
 	level := new(slog.LevelVar)
-	level.Set(slog.LevelError + 1) // what fails during the day is in its table
+	level.Set(slog.LevelError + 1) // the failures of the day are in its table
 	if loud {
 		level.Set(slog.LevelDebug)
 	}

@@ -15,7 +15,7 @@ type message struct {
 	from, event string // for people
 	path        string
 	body        []byte
-	seal        func(h http.Header, body []byte) // proves who sends it
+	seal        func(h http.Header, body []byte) // proves its sender
 }
 
 func fromAsaas(event string, body any) message {
@@ -38,7 +38,7 @@ func encode(body any) []byte {
 	return b
 }
 
-// withToken is the message of somebody who guesses the token.
+// withToken returns the message with a guessed token.
 func (m message) withToken(guess string) message {
 	m.seal = func(h http.Header, _ []byte) { h.Set(asaas.TokenHeader, guess) }
 	return m

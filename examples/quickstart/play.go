@@ -11,8 +11,8 @@ import (
 	"github.com/paghooks/paghooks/idem"
 )
 
-// play delivers the day's events to the shop, which serves at url, prints what
-// it answers and what its database holds in the end, and fails if anything of
+// play delivers the day's events to the shop, which serves at url, prints the answers
+// and the content of its database in the end, and fails if anything of
 // that is not as it should be.
 func (s *shop) play(ctx context.Context, out io.Writer, url string) error {
 	client := &http.Client{Timeout: 10 * time.Second, Transport: new(http.Transport)} // as long as Asaas waits
@@ -29,7 +29,7 @@ func (s *shop) play(ctx context.Context, out io.Writer, url string) error {
 	return err
 }
 
-// check prints what the database holds, and says what of it is wrong.
+// check prints the content of the database, and returns an error if it is wrong.
 func (s *shop) check(ctx context.Context, out io.Writer) error {
 	held, err := s.read(ctx)
 	if err != nil {
@@ -58,7 +58,7 @@ func (s *shop) playDay(ctx context.Context, out io.Writer, p provider) (wrong []
 	return append(wrong, more...), err
 }
 
-// openDollars opens the ledger, and has the workers try what failed now instead of
+// openDollars opens the ledger, and has the workers try failed events now instead of
 // a little later, as idem requeue does.
 func (s *shop) openDollars(ctx context.Context) error {
 	if _, err := s.pool.Exec(ctx, dollars); err != nil {

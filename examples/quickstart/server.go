@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// newServer returns a server with limits on what a client may cost it.
+// newServer returns a server with limits on the cost of a client.
 func newServer(handler http.Handler, log *slog.Logger) *http.Server {
 	return &http.Server{
 		Handler:           handler,

@@ -74,7 +74,7 @@ func (s *shop) whileWorking(ctx context.Context, do func(context.Context) error)
 	return errors.Join(err, <-stopped, <-stopped)
 }
 
-// asaasEvents says what the shop does about Asaas's events. Those that it does
+// asaasEvents registers the shop's handlers of Asaas's events. Those that it does
 // not name are acknowledged and kept, for the day when there is a handler.
 func asaasEvents() *asaas.Dispatcher {
 	events := asaas.NewDispatcher(asaasToken)

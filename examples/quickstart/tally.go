@@ -13,12 +13,12 @@ import (
 	"github.com/paghooks/paghooks/idem"
 )
 
-// tally counts what became of deliveries and of the work on them, as
+// tally counts the outcomes of deliveries and of the work on them, as
 // [idem.Endpoint.Observe] tells.
 type tally struct {
 	mu      sync.Mutex
 	counts  counts
-	waiting int           // events that are stored, and whose first attempt has not ended
+	waiting int           // stored events with a first attempt that has not ended
 	changed chan struct{} // closed when something is counted
 }
 
@@ -50,7 +50,7 @@ func (t *tally) observe(_ context.Context, o idem.Observation) {
 	}
 }
 
-// take waits until all that was delivered is worked on, and returns what was
+// take waits until all deliveries are worked on, and returns the outcomes that were
 // counted since it was last called.
 func (t *tally) take(ctx context.Context) (counts, error) {
 	return t.takeWhen(ctx, func() bool { return t.waiting <= 0 })
@@ -113,7 +113,7 @@ func only(counts map[string]int) string {
 	return counted(counts)
 }
 
-// counted lists how often there was what, the rarest first.
+// counted lists each name with its count, the rarest first.
 func counted(counts map[string]int) string {
 	parts := slices.SortedFunc(maps.Keys(counts), func(a, b string) int {
 		return cmp.Or(cmp.Compare(counts[a], counts[b]), cmp.Compare(a, b))

@@ -2,12 +2,10 @@ module github.com/paghooks/paghooks/examples/river
 
 go 1.26.0
 
-replace github.com/paghooks/paghooks => ../..
-
 require (
 	github.com/google/go-cmp v0.7.0
 	github.com/jackc/pgx/v5 v5.12.0
-	github.com/paghooks/paghooks v0.0.0-00010101000000-000000000000
+	github.com/paghooks/paghooks v0.1.0
 	github.com/riverqueue/river v0.51.1
 	github.com/riverqueue/river/riverdriver/riverpgxv5 v0.51.1
 )

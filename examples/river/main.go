@@ -1,4 +1,4 @@
-// This example does what a handler must not do in its transaction, here sending a receipt,
+// This example does work that a handler must not do in its transaction, here sending a receipt,
 // as a job of River, a job queue in Postgres (https://riverqueue.com). The handler
 // enqueues the job in its own transaction, so there is a job exactly if the event took
 // effect. River runs it at least once, and again after a failure.
@@ -73,7 +73,7 @@ func (w *receipts) Work(ctx context.Context, job *river.Job[Receipt]) error {
 	return w.send(ctx, job.Args)
 }
 
-// app is the application: what receives events, and what does the jobs.
+// app is the application: a receiver of events, and the workers of jobs.
 type app struct {
 	processor *idem.Processor
 	jobs      *river.Client[pgx.Tx]

@@ -38,18 +38,23 @@ func run(ctx context.Context, database string) error {
 		return err
 	}
 	events := asaas.NewDispatcher()
-	events.Accounts = func(r *http.Request) ([]idem.Credentials, error) { // an account without a token is refused
-		return []idem.Credentials{{Scope: r.PathValue("account"), Secrets: []string{os.Getenv("ASAAS_TOKEN_" + r.PathValue("account"))}}}, nil
+	events.Accounts = func(r *http.Request) ([]idem.Credentials, error) {
+		account := r.PathValue("account")
+		token := os.Getenv("ASAAS_TOKEN_" + account)
+		if token == "" { // not one of ours: anybody can ask for any path
+			return nil, nil
+		}
+		return []idem.Credentials{{Scope: account, Secrets: []string{token}}}, nil
 	}
 	events.OnPaymentReceived(bookPayment)
 	processor := idem.NewProcessor(pool, events)
 	mux := http.NewServeMux()
-	mux.HandleFunc("GET /healthz", func(http.ResponseWriter, *http.Request) {})
+	mux.HandleFunc("GET /up", func(http.ResponseWriter, *http.Request) {})
 	mux.Handle("POST /webhooks/asaas/{account}", processor)
 	return idem.Serve(ctx, &http.Server{Addr: cmp.Or(os.Getenv("ADDR"), "127.0.0.1:8080"), Handler: mux}, processor)
 }
 
-// bookPayment books a payment once: one whose chargeback was won is received again, as another event.
+// bookPayment books a payment once: one with a chargeback that was won is received again, as another event.
 func bookPayment(ctx context.Context, tx pgx.Tx, e *asaas.PaymentEvent) error {
 	event, _ := idem.EventFrom(ctx)
 	_, err := tx.Exec(ctx, `insert into payments (account, id, amount) values ($1, $2, $3) on conflict do nothing`,

@@ -33,7 +33,7 @@ func TestURLDecidesTheAccount(t *testing.T) {
 		{"shop", "token of the shop", "evt_2", "received again, after a chargeback that was won", http.StatusOK},
 		{"school", "token of the school", "evt_1", "the same id in another account is another event", http.StatusOK},
 		{"school", "token of the shop", "evt_3", "the token of another account", http.StatusUnauthorized},
-		{"nobody", "", "evt_4", "an account without a token", http.StatusServiceUnavailable},
+		{"nobody", "", "evt_4", "an account that nobody knows", http.StatusUnauthorized},
 	} {
 		if got := deliver(t, url+"/webhooks/asaas/"+delivery.path, delivery.token, delivery.id); got != delivery.status {
 			t.Errorf("%s: %d", delivery.reason, got)

@@ -11,7 +11,7 @@ import (
 )
 
 // Report prints how the bodies in files differ from a spec, and returns how
-// often they do. It writes an overlay that adds what the spec does not know,
+// often they do. It writes an overlay that adds all that the spec does not know,
 // unless overlayPath is "" or nothing can be added.
 func Report(out io.Writer, s *spec.Spec, files []string, overlayPath string) (differences int, err error) {
 	found, err := compare(s, files)
@@ -50,7 +50,7 @@ func eachBody(path string, do func(any)) error {
 	}
 	defer file.Close()
 	decoder := json.NewDecoder(file)
-	decoder.UseNumber() // 10.0 is not 10 for who guesses a type
+	decoder.UseNumber() // 10.0 is not 10 for a guess of a type
 	for {
 		var v any
 		switch err := decoder.Decode(&v); err {
@@ -80,7 +80,7 @@ func orDash(s string) string {
 	return s
 }
 
-// change tells who changes the spec.
+// change names the one that changes the spec, the overlay or a person.
 func (d *difference) change() string {
 	if d.proposed {
 		return "in the overlay"

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/paghooks/paghooks/gen/internal/golden"
 	"github.com/paghooks/paghooks/gen/spec"
 )
@@ -48,6 +50,54 @@ func TestDriftIsPrintedAndProposed(t *testing.T) {
 		}
 		golden.Compare(t, path+".table.golden", table)
 		golden.Compare(t, path+".overlay.golden", overlay)
+	}
+}
+
+// An ordinary document has objects inline, links to nothing, and no envelope.
+const ordinary = `openapi: 3.1.0
+info: {title: Another shop, version: "1"}
+x-provider: {event: {type: kind, ping: test}, verify: [{scheme: none}]}
+webhooks:
+  order:paid:
+    post: {summary: An order was paid., requestBody: {content: {application/json: {schema: {$ref: "#/components/schemas/OrderEvent"}}}}}
+components:
+  schemas:
+    OrderEvent:
+      type: object
+      properties:
+        kind: {type: string}
+        order: {type: object, properties: {id: {type: string}}}
+`
+
+func TestAnOrdinarySpecIsCompared(t *testing.T) {
+	t.Parallel()
+	s, err := spec.Parse("shop.yaml", []byte(ordinary))
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(t.TempDir(), "bodies.jsonl")
+	bodies := `{"kind":"order:paid","order":{"id":"1"}}
+{"kind":"order:paid","order":{"id":"1","note":"x"},"more":"x"}
+{"test":true}
+{"kind":"order_lost","order":{"id":"1"}}
+{"kind":"parcel_sent","parcel":{"id":"1"}}
+`
+	if err := os.WriteFile(path, []byte(bodies), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	to := filepath.Join(t.TempDir(), "overlay.yaml")
+	var table strings.Builder
+	if _, err := Report(&table, s, []string{path}, to); err != nil {
+		t.Fatal(err)
+	}
+	want := `EVENT        PATH        KIND           COUNT  CHANGE
+order:paid   more        unknown_field  1      in the overlay
+order:paid   order.note  unknown_field  1      by hand
+order_lost   -           unknown_event  1      in the overlay
+parcel_sent  -           unknown_event  1      by hand
+`
+	if diff := cmp.Diff(want, table.String()); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
 

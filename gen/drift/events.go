@@ -50,7 +50,7 @@ func (p *proposal) addEvents(found []*difference) {
 	}
 }
 
-// newField is the field that tells what an event of a new family is about.
+// newField returns the field with the entity of an event of a new family.
 func (p *proposal) newField(event map[string]any) string {
 	for _, name := range slices.Sorted(maps.Keys(event)) {
 		if _, ok := event[name].(map[string]any); ok && p.Envelope().Properties[name] == nil {
@@ -70,24 +70,26 @@ func (p *proposal) webhook(d *difference, bodies map[string][]any) *yaml.Node {
 		return nil
 	}
 	schema, key, url := p.knownFamily(family)
-	if schema == "" {
+	if schema == "" && p.IsWritten(spec.EnvelopeName) {
 		schema, key = p.newFamily(field, bodies)
 	}
-	if schema == "" || url == "" {
+	if schema == "" {
 		return nil
 	}
 	p.names[name] = "a new event type"
-	return mapping("post", mapping(
-		"summary", text("The event "+eventType+" came to be, which is not described yet."),
-		"externalDocs", mapping("url", text(url)),
-		spec.EntityKeyName, key,
-		"requestBody", mapping("content", mapping("application/json", mapping("schema",
-			mapping("$ref", text(spec.SchemaPrefix+schema))))),
-		"responses", mapping("200", mapping("description", text("Received."))),
-	))
+	post := mapping(
+		"summary", text("The event "+eventType+" came to be, which is not described yet."))
+	if url != "" {
+		put(post, "externalDocs", mapping("url", text(url)))
+	}
+	put(post, spec.EntityKeyName, key)
+	put(post, "requestBody", mapping("content", mapping("application/json", mapping("schema",
+		mapping("$ref", text(spec.SchemaPrefix+schema))))))
+	put(post, "responses", mapping("200", mapping("description", text("Received."))))
+	return mapping("post", post)
 }
 
-// subject is what the bodies of an event type are about: the schema of known
+// subject returns the entity of the bodies of an event type: the schema of known
 // events, or else a new field. It is not ok if they do not agree.
 func (p *proposal) subject(values []any) (family, field string, ok bool) {
 	f := newFinder(p.Spec)
@@ -111,12 +113,13 @@ func (p *proposal) subject(values []any) (family, field string, ok bool) {
 func (p *proposal) knownFamily(family string) (schema string, key *yaml.Node, url string) {
 	for _, name := range spec.InOrder(p.Doc.Webhooks, spec.ItemOrigin) {
 		post := p.Doc.Webhooks[name].Post
-		if url == "" {
+		isKnown := spec.SchemaName(spec.BodySchema(post).Ref) == family && p.IsWritten(family)
+		if post.ExternalDocs != nil && (url == "" || isKnown) {
 			url = post.ExternalDocs.URL
 		}
-		if spec.SchemaName(spec.BodySchema(post).Ref) == family {
-			paths, _ := spec.KeyPaths(post)
-			return family, keyNode(paths), post.ExternalDocs.URL
+		if isKnown {
+			paths := spec.KeyPaths(post)
+			return family, keyNode(paths), url
 		}
 	}
 	return "", nil, url
@@ -149,7 +152,7 @@ func (p *proposal) newFamily(field string, bodies map[string][]any) (schema stri
 	return schema, text("")
 }
 
-// hasTextID tells whether the id of a component, an old or a new one, is a text.
+// hasTextID reports whether the id of a component, an old or a new one, is a text.
 func (p *proposal) hasTextID(component string) bool {
 	if known := p.Schemas()[component]; known != nil {
 		id := known.Value.Properties["id"]

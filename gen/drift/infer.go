@@ -27,7 +27,7 @@ var (
 // inference guesses schemas of values. New objects become components.
 type inference struct {
 	spec       *spec.Spec
-	used       map[spec.Scalar]bool // what the spec uses: only those are sure to exist in its package
+	used       map[spec.Scalar]bool // the formats that the spec uses: only those are sure to exist in its package
 	names      map[string]string    // taken in the package
 	components []*yaml.Node         // of the new components: name, schema, name, schema
 }
@@ -49,7 +49,7 @@ func (in *inference) use(ref *openapi3.SchemaRef) {
 	}
 }
 
-// schema guesses the schema of a property from what it was seen to hold. It is
+// schema guesses the schema of a property from its values. It is
 // nil where there is nothing to go by, or no Go type for it.
 func (in *inference) schema(parent, name, path string, values []any) *yaml.Node {
 	seen := slices.DeleteFunc(slices.Clone(values), func(v any) bool { return v == nil })
@@ -112,8 +112,8 @@ func (in *inference) scalar(name, kind string, values []any) (spec.Scalar, bool)
 	return choices[i], true
 }
 
-// textScalars lists what texts may be, the best guess first: a format of the spec
-// whose example is such a text.
+// textScalars lists the scalars of texts, the best guess first: a format of the spec
+// with such a text as its example.
 func (in *inference) textScalars(values []any) []spec.Scalar {
 	all := func(form *regexp.Regexp) bool {
 		return !slices.ContainsFunc(values, func(v any) bool { return !form.MatchString(v.(string)) })
@@ -133,7 +133,7 @@ func (in *inference) textScalars(values []any) []spec.Scalar {
 	return []spec.Scalar{{Kind: "string"}}
 }
 
-// numberScalars lists what numbers may be, the best guess first.
+// numberScalars lists the scalars of numbers, the best guess first.
 func numberScalars(name string, values []any) []spec.Scalar {
 	var (
 		money, decimal = spec.Scalar{Kind: "number", Format: "money"}, spec.Scalar{Kind: "number", Format: "decimal"}
@@ -250,7 +250,7 @@ func (in *inference) forget(from int) {
 }
 
 // properties guesses the schemas of the fields of objects. Names that make no
-// field are keys, and what has keys is a map: nil.
+// field are keys, and an object with keys is a map: nil.
 func (in *inference) properties(component, path string, objects []any) *yaml.Node {
 	values := fieldValues(objects)
 	out := mapping()

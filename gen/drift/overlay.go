@@ -14,7 +14,7 @@ import (
 	"github.com/paghooks/paghooks/gen/spec"
 )
 
-// proposal is an overlay that adds to a spec what it does not know.
+// proposal is an overlay that adds unknown fields and types to a spec.
 type proposal struct {
 	*spec.Spec
 	*inference
@@ -27,14 +27,15 @@ const overlayComment = `# Made by gen drift. Read it before you apply it: types 
 # guesses from what was seen, and values of enums come from the bodies.
 `
 
-// propose makes a proposal, and marks what is in it.
+// propose makes a proposal, and marks the differences in it.
 func propose(s *spec.Spec, found []*difference) (*proposal, error) {
 	in := newInference(s)
 	p := &proposal{Spec: s, inference: in, fields: make(map[string]*yaml.Node), families: make(map[string]string)}
 	p.overlay.Version = overlay.Version100
 	p.overlay.Info = overlay.Info{Title: "What " + s.Name + " does not know", Version: "1"}
-	p.addFieldsAndValues(found)
-	p.relax(found)
+	inFile := slices.DeleteFunc(slices.Clone(found), func(d *difference) bool { return d.schema != "" && !s.IsWritten(d.schema) })
+	p.addFieldsAndValues(inFile)
+	p.relax(inFile)
 	p.addEvents(found)
 	p.addComponents()
 	if err := p.check(); err != nil {
@@ -120,7 +121,7 @@ func (p *proposal) addField(same []*difference) bool {
 	return true
 }
 
-// hasField tells whether a property has the Go name that another would have.
+// hasField reports whether a property has the Go name that another would have.
 func hasField(properties *yaml.Node, name string) bool {
 	if properties == nil {
 		return false
@@ -157,7 +158,7 @@ func (p *proposal) addValues(same []*difference) bool {
 	return true
 }
 
-// relax lets what was null be null, and takes what was missing from the required
+// relax lets a field be null that was null, and takes a field that was missing from the required
 // properties. The envelope's are left, code is written for them, and so are
 // those that an event is nothing without.
 func (p *proposal) relax(found []*difference) {

@@ -38,7 +38,7 @@ func put(m *yaml.Node, name string, value *yaml.Node) {
 	m.Content = append(m.Content, text(name), value)
 }
 
-// child is what is below a mapping at the end of names; nil if there is nothing.
+// child returns the node below a mapping at the end of names; nil if there is nothing.
 func child(m *yaml.Node, names ...string) *yaml.Node {
 	for _, name := range names {
 		if m == nil || m.Kind != yaml.MappingNode {

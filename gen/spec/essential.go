@@ -2,13 +2,14 @@ package spec
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
 	"github.com/getkin/kin-openapi/openapi3"
 )
 
-const essentialName = "x-essential" // paths to what an event is nothing without
+const essentialName = "x-essential" // paths to the fields that an event is nothing without
 
 // Essential is something that an event is nothing without.
 type Essential struct {
@@ -16,38 +17,20 @@ type Essential struct {
 	Paths []string // where it may be
 }
 
-// essentialPaths reads x-essential of an event's schema: a list of paths, or of
-// lists of paths of which one is enough.
-func essentialPaths(event *openapi3.Schema) ([][]string, error) {
-	value, ok := event.Extensions[essentialName]
-	if !ok {
-		return nil, nil
-	}
-	var out [][]string
-	list, _ := value.([]any)
+// essentialPaths are those of an event's schema, of each list one of which is enough.
+func essentialPaths(event *openapi3.Schema) (out []Paths) {
+	list, _ := event.Extensions[essentialName].([]any)
 	for _, v := range list {
-		paths, ok := StringsOf(v)
-		if path, is := v.(string); is && path != "" {
-			paths, ok = []string{path}, true
-		}
-		if !ok {
-			list = nil
-			break
-		}
-		out = append(out, paths)
+		out = append(out, pathsOf(v))
 	}
-	if len(list) == 0 {
-		return nil, fmt.Errorf("%s is no list of paths; write [payment.id, payment.value], for example", essentialName)
-	}
-	return out, nil
+	return out
 }
 
-// essentials are the Go expressions for what an event is nothing without. The
+// essentials are the Go expressions for the fields that an event is nothing without. The
 // spec has passed the linter.
 func (s *Spec) essentials(event *openapi3.Schema) []Essential {
-	groups, _ := essentialPaths(event)
 	var out []Essential
-	for _, paths := range groups {
+	for _, paths := range essentialPaths(event) {
 		var zeros []string
 		for _, path := range paths {
 			zero, _ := s.zeroOf(event, path)
@@ -77,11 +60,12 @@ func (s *Spec) zeroOf(event *openapi3.Schema, path string) (string, error) {
 	return "", fmt.Errorf("%s %s ends neither in a text nor in a number; give the path to an id, an amount or a status", essentialName, path)
 }
 
-// place is where a path ends.
+// place is the end of a path.
 type place struct {
 	owner    *openapi3.Schema
 	name     string
 	plain    *openapi3.SchemaRef
+	marked   []string // the path, with a question mark behind each optional name
 	value    []string // the Go expression, from the event on
 	optional bool     // its Go type is an optional.Value
 	always   bool     // nothing on the way is optional
@@ -101,8 +85,8 @@ func (s *Spec) follow(event *openapi3.Schema, path string) (place, error) {
 		if p.optional {
 			p.value = append(p.value, p.or(zero(p.plain)))
 		}
-		p.owner, p.name = p.plain.Value, name
-		property, required := s.Property(p.owner, name)
+		p.owner, p.name = s.holder(p.plain.Value, name), name
+		property, required := s.Property(p.plain.Value, name)
 		if property == nil {
 			return p, fmt.Errorf("%s: the schema has no property %q; correct the path", path, name)
 		}
@@ -111,22 +95,101 @@ func (s *Spec) follow(event *openapi3.Schema, path string) (place, error) {
 		if p.plain.Ref != "" {
 			p.plain = &openapi3.SchemaRef{Ref: p.plain.Ref, Value: s.Schemas()[SchemaName(p.plain.Ref)].Value} // not a copy
 		}
-		p.optional = !required || nullable
-		p.always = p.always && !p.optional
+		p.always = p.always && required && !nullable
+		p.optional = !required || nullable || s.MayLack(p.owner, name)
 		p.value = append(p.value, "."+GoName(name))
+		if p.optional {
+			name += "?"
+		}
+		p.marked = append(p.marked, name)
 	}
 	return p, nil
 }
 
-// MayLack tells whether a required property is an amount that no event depends
-// on: if it is missing or null, its event is handled, and 0 would be a lie.
+// holder is the schema that has a property itself: an event, or its envelope.
+func (s *Spec) holder(of *openapi3.Schema, name string) *openapi3.Schema {
+	if of.Properties[name] == nil && IsEvent(of) {
+		return s.Envelope()
+	}
+	return of
+}
+
+// MayLack reports whether a required property is an amount without which an event
+// can be handled: if it is missing or null there, 0 would be a lie.
 func (s *Spec) MayLack(owner *openapi3.Schema, name string) bool {
 	plain, nullable := WithoutNull(owner.Properties[name])
 	format, _ := s.FormatOf(plain.Value)
-	return format.Amount && !nullable && slices.Contains(owner.Required, name) && !s.isEssential(owner, name)
+	return format.Amount && !nullable && slices.Contains(owner.Required, name) && !s.isNeverLacked(owner, name)
 }
 
-// IsEssential tells whether a property of a schema is something that an event is
+// isNeverLacked reports whether a property of a schema is essential for every event
+// that has the schema, wherever the event has it.
+func (s *Spec) isNeverLacked(owner *openapi3.Schema, name string) bool {
+	held := false
+	for _, ref := range s.Schemas() {
+		var needs [][]string
+		for _, paths := range essentialPaths(ref.Value) {
+			if len(paths) == 1 {
+				needs = append(needs, strings.Split(paths[0], "."))
+			}
+		}
+		if !IsEvent(ref.Value) && needs == nil || !s.holds(ref, owner, make(map[*openapi3.Schema]bool)) {
+			continue
+		}
+		if held = true; s.lacks(ref.Value, needs, owner, name) {
+			return false
+		}
+	}
+	return held
+}
+
+// lacks reports whether there is a way from a schema to a property that is none of
+// the paths of what is needed.
+func (s *Spec) lacks(from *openapi3.Schema, needs [][]string, owner *openapi3.Schema, name string) bool {
+	if from == owner && !slices.ContainsFunc(needs, func(path []string) bool { return slices.Equal(path, []string{name}) }) {
+		return true
+	}
+	if IsEvent(from) && from != owner && s.lacks(s.Envelope(), needs, owner, name) {
+		return true
+	}
+	for property, ref := range from.Properties {
+		if !s.holds(ref, owner, make(map[*openapi3.Schema]bool)) {
+			continue
+		}
+		plain, _ := WithoutNull(ref)
+		var rest [][]string
+		for _, path := range needs {
+			if path[0] == property && len(path) > 1 && plain.Ref != "" {
+				rest = append(rest, path[1:])
+			}
+		}
+		if rest == nil || s.lacks(s.Schemas()[SchemaName(plain.Ref)].Value, rest, owner, name) {
+			return true // also where it leads through an array, of which no path tells
+		}
+	}
+	return false
+}
+
+// holds reports whether a value has a schema in it, at any depth.
+func (s *Spec) holds(ref *openapi3.SchemaRef, wanted *openapi3.Schema, seen map[*openapi3.Schema]bool) bool {
+	plain, _ := WithoutNull(ref)
+	of := plain.Value
+	if component := s.Schemas()[SchemaName(plain.Ref)]; component != nil {
+		of = component.Value // not a copy
+	}
+	if of == nil || seen[of] || IsHandWritten(of) {
+		return false
+	}
+	seen[of] = true
+	if of == wanted || of.Items != nil && s.holds(of.Items, wanted, seen) {
+		return true
+	}
+	return slices.ContainsFunc(slices.Concat(of.AllOf, slices.Collect(maps.Values(of.Properties))), func(r *openapi3.SchemaRef) bool {
+		return s.holds(r, wanted, seen)
+	})
+}
+
+// IsEssential reports whether a property of a schema is something that an event is
 // nothing without, or leads to it.
 func (s *Spec) IsEssential(schema, property string) bool {
 	return s.isEssential(s.Schemas()[schema].Value, property)
@@ -134,8 +197,7 @@ func (s *Spec) IsEssential(schema, property string) bool {
 
 func (s *Spec) isEssential(owner *openapi3.Schema, name string) bool {
 	for _, ref := range s.Schemas() {
-		groups, _ := essentialPaths(ref.Value)
-		for _, paths := range groups {
+		for _, paths := range essentialPaths(ref.Value) {
 			if len(paths) == 1 && s.leadsTo(ref.Value, paths[0], owner, name) {
 				return true
 			}
@@ -144,7 +206,7 @@ func (s *Spec) isEssential(owner *openapi3.Schema, name string) bool {
 	return false
 }
 
-// leadsTo tells whether a path from an event goes through a property.
+// leadsTo reports whether a path from an event goes through a property.
 func (s *Spec) leadsTo(event *openapi3.Schema, path string, owner *openapi3.Schema, name string) bool {
 	names := strings.Split(path, ".")
 	for end := range names {
@@ -156,14 +218,10 @@ func (s *Spec) leadsTo(event *openapi3.Schema, path string, owner *openapi3.Sche
 	return false
 }
 
-// checkEssentials checks x-essential. What an event is nothing without has to be
+// checkEssentials checks x-essential. A field that an event is nothing without has to be
 // there always, as the spec has it, unless it may be in several places.
 func (l *linter) checkEssentials(at *openapi3.Origin, path string, event *openapi3.Schema) {
-	groups, err := essentialPaths(event)
-	if err != nil {
-		l.report(at, path, "%v", err)
-	}
-	for _, paths := range groups {
+	for _, paths := range essentialPaths(event) {
 		for _, p := range paths {
 			if _, err := l.zeroOf(event, p); err != nil {
 				l.report(at, path, "%v", err)

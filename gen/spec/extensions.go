@@ -2,31 +2,53 @@ package spec
 
 import (
 	"bytes"
+	"cmp"
 	_ "embed"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"maps"
+	"slices"
+	"strconv"
 	"strings"
+	"sync"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
+	"github.com/santhosh-tekuri/jsonschema/v6/kind"
+	"gopkg.in/yaml.v3"
 )
 
 //go:embed extensions.json
 var extensionsSchema []byte
 
-// Provider is what the document's x-provider says.
+// Upstream is the document's x-upstream: the provider's own document.
+type Upstream struct {
+	Document string           `json:"document"`
+	Events   string           `json:"events"`
+	Schemas  map[string]Paths `json:"schemas"`
+}
+
+// Provider is the document's x-provider.
 type Provider struct {
 	Name     string            `json:"name"`
 	Event    EventPlaces       `json:"event"`
 	Verify   []Scheme          `json:"verify"`
+	Headers  []Header          `json:"headers"`
 	Reserved map[string]string `json:"reserved"`
 }
 
-// EventPlaces are where an event says what it is.
+// EventPlaces are the paths to the names of an event.
 type EventPlaces struct {
 	Type string `json:"type"`
 	ID   Paths  `json:"id"`
 	Time Paths  `json:"time"`
 	Ping string `json:"ping"`
+}
+
+// Header is an unsigned header that repeats a signed value.
+type Header struct {
+	Name string `json:"name"`
+	Says string `json:"says"`
 }
 
 // Scheme is one way in which deliveries are verified.
@@ -56,73 +78,146 @@ func (p *Paths) UnmarshalJSON(data []byte) error {
 
 const providerName = "x-provider"
 
-// checkExtensions reads the document's own extensions, once they are what
-// extensions.json says.
-func (s *Spec) checkExtensions() error {
-	if len(s.Doc.Extensions) == 0 {
-		return nil
-	}
-	text, err := json.Marshal(s.Doc.Extensions)
+// extensions is extensions.json, and its compiled schema.
+var extensions = sync.OnceValues(func() (any, *jsonschema.Schema) {
+	const name = "extensions.json"
+	text, err := jsonschema.UnmarshalJSON(bytes.NewReader(extensionsSchema))
 	if err != nil {
-		return fmt.Errorf("gen: the extensions of %s are no JSON, correct them: %w", s.Name, err)
+		panic("gen: extensions.json: " + err.Error())
 	}
-	l := s.linter()
-	for _, wrong := range wrongExtensions("document", text) {
-		l.report(nil, wrong.path, "%s; go doc ./gen and gen/spec/extensions.json say what may stand there", wrong.text)
+	c := jsonschema.NewCompiler()
+	if err := c.AddResource(name, text); err != nil {
+		panic("gen: extensions.json: " + err.Error())
 	}
-	if err := l.err(); err != nil {
-		return err
+	return text, c.MustCompile(name)
+})
+
+// checkExtensions checks that the document's extensions are those that extensions.json
+// allows.
+func (l *linter) checkExtensions(root *yaml.Node) error {
+	var document any
+	if root.Decode(&document) != nil {
+		return nil // which kin-openapi tells better
 	}
-	if own, ok := s.Doc.Extensions[providerName]; ok {
-		s.HasProvider = true
-		text, _ := json.Marshal(own) // it was JSON above
-		if err := json.Unmarshal(text, &s.Provider); err != nil {
-			return fmt.Errorf("gen: %s: %s cannot be read: %w", s.Name, providerName, err)
+	text, err := json.Marshal(document)
+	if err != nil {
+		return nil // so is this: a name is no text
+	}
+	v, err := jsonschema.UnmarshalJSON(bytes.NewReader(text))
+	if err != nil {
+		return fmt.Errorf("gen: %s cannot be read as JSON, correct it: %w", l.Name, err)
+	}
+	_, schema := extensions()
+	if invalid, ok := errors.AsType[*jsonschema.ValidationError](schema.Validate(v)); ok {
+		l.reportExtensions(root, invalid)
+	}
+	return l.err()
+}
+
+// reportExtensions reports the innermost of mistakes: the others only say that
+// there are any. Where something has one of several forms, it is their description
+// that helps.
+func (l *linter) reportExtensions(root *yaml.Node, e *jsonschema.ValidationError) {
+	at, text := e.InstanceLocation, ""
+	said, _ := schemaAt(e.SchemaURL)["description"].(string)
+	switch wrong := e.ErrorKind.(type) {
+	case *kind.PropertyNames:
+		at, text = pathTo(root, wrong.Property), "it "+said // its InstanceLocation is of something else
+	case *kind.Not:
+		text = "it is " + said
+	case *kind.AnyOf, *kind.Pattern, *kind.Const:
+		text = "it is not right; write " + said
+	case *kind.Type:
+		text = "it is " + strings.ReplaceAll(wrong.Got, "null", "empty") + "; write " + cmp.Or(said, strings.Join(wrong.Want, " or "))
+	case *kind.Enum:
+		text = "there is no " + fmt.Sprint(wrong.Got) + "; write one of " + strings.ReplaceAll(list(wrong.Want), " ", ", ")
+	case *kind.AdditionalProperties:
+		text = "there is no " + strings.Join(wrong.Properties, ", ") + "; there is " + strings.Join(propertiesAt(e.SchemaURL), ", ")
+	case *kind.Required:
+		text = "there is no " + strings.Join(wrong.Missing, ", ") + "; add it"
+	default:
+		for _, cause := range e.Causes {
+			l.reportExtensions(root, cause)
+		}
+		if len(e.Causes) > 0 {
+			return
+		}
+		text = "it is not right: " + e.Error()
+	}
+	found := problem{l.Name, lineAt(root, at), strings.Join(at, "."), text}
+	if !slices.Contains(l.problems, found) {
+		l.problems = append(l.problems, found)
+	}
+}
+
+// pathTo returns the first place of a name in a document.
+func pathTo(at *yaml.Node, name string) []string {
+	for i, value := range at.Content {
+		step := strconv.Itoa(i)
+		if at.Kind == yaml.MappingNode {
+			if i%2 == 0 {
+				continue
+			}
+			if step = at.Content[i-1].Value; step == name {
+				return []string{name}
+			}
+		}
+		if rest := pathTo(value, name); rest != nil {
+			return append([]string{step}, rest...)
 		}
 	}
 	return nil
 }
 
-type wrongExtension struct{ path, text string }
-
-// wrongExtensions are the mistakes in a value that is to fit a definition of
-// extensions.json.
-func wrongExtensions(definition string, value []byte) []wrongExtension {
-	const name = "extensions.json"
-	schema, err := jsonschema.UnmarshalJSON(bytes.NewReader(extensionsSchema))
-	if err != nil {
-		panic("gen: extensions.json: " + err.Error())
+// schemaAt is the part of extensions.json that an address names.
+func schemaAt(address string) map[string]any {
+	_, pointer, _ := strings.Cut(address, "#")
+	at, _ := extensions()
+	for name := range strings.SplitSeq(strings.TrimPrefix(pointer, "/"), "/") {
+		switch of := at.(type) {
+		case map[string]any:
+			at = of[unescaped(name)]
+		case []any:
+			i, _ := strconv.Atoi(name)
+			at = of[i]
+		}
 	}
-	v, err := jsonschema.UnmarshalJSON(bytes.NewReader(value))
-	if err != nil {
-		return []wrongExtension{{"extensions", err.Error()}}
-	}
-	c := jsonschema.NewCompiler()
-	if err := c.AddResource(name, schema); err != nil {
-		panic("gen: extensions.json: " + err.Error())
-	}
-	err = c.MustCompile(name + "#/$defs/" + definition).Validate(v)
-	var invalid *jsonschema.ValidationError
-	if e, ok := err.(*jsonschema.ValidationError); ok {
-		invalid = e
-	}
-	return leaves(invalid)
+	found, _ := at.(map[string]any)
+	return found
 }
 
-// leaves are the innermost of the mistakes: the others only say that there are any.
-func leaves(e *jsonschema.ValidationError) (out []wrongExtension) {
-	if e == nil {
-		return nil
-	}
-	if len(e.Causes) == 0 {
-		said := e.Error()
-		if _, after, ok := strings.Cut(said, "': "); ok {
-			said = after
+func propertiesAt(address string) []string {
+	properties, _ := schemaAt(address)["properties"].(map[string]any)
+	return slices.Sorted(maps.Keys(properties))
+}
+
+// lineAt returns the line of the node under names, or of the nearest around it.
+func lineAt(at *yaml.Node, names []string) int {
+	line := at.Line
+	for _, name := range names {
+		next := element(at, name)
+		if next == nil {
+			break
 		}
-		return []wrongExtension{{strings.Join(e.InstanceLocation, "."), strings.TrimSpace(said)}}
+		at, line = next, next.Line
+		if at.Kind == yaml.AliasNode {
+			at = at.Alias
+		}
 	}
-	for _, cause := range e.Causes {
-		out = append(out, leaves(cause)...)
+	return line
+}
+
+// readExtensions reads the document's own extensions, which were checked.
+func (s *Spec) readExtensions() error {
+	_, s.HasProvider = s.Doc.Extensions[providerName]
+	for name, into := range map[string]any{providerName: &s.Provider, "x-upstream": &s.Upstream} {
+		text, err := json.Marshal(s.Doc.Extensions[name])
+		if err == nil {
+			err = json.Unmarshal(text, into)
+		}
+		if err != nil {
+			return fmt.Errorf("gen: %s: %s cannot be read: %w", s.Name, name, err)
+		}
 	}
-	return out
+	return nil
 }

@@ -27,7 +27,7 @@ func (s Scalar) String() string {
 	return s.Kind + " (" + s.Format + ")"
 }
 
-// Format is what a scalar becomes.
+// Format describes the Go type of a scalar.
 type Format struct {
 	Go      string `json:"go"`      // the Go type: of the package itself, or scalar.Decimal and the like
 	Example any    `json:"example"` // for tests; nil: a text that repeats its name
@@ -37,7 +37,7 @@ type Format struct {
 
 const formatsName = "x-go-formats" // of the document: scalars that the provider's package has types of its own for
 
-// formats are what every spec has. There is no float: it loses cents.
+// formats are those of every spec. There is no float: it loses cents.
 var formats = map[Scalar]Format{
 	{"boolean", ""}: {Go: "bool", Example: false},
 
@@ -45,6 +45,7 @@ var formats = map[Scalar]Format{
 	{"string", "date"}:      {Go: "scalar.Date", Example: "2026-08-08"},
 	{"string", "date-time"}: {Go: "scalar.Time", Example: "2026-08-08T23:45:13.000Z"},
 	{"string", "uuid"}:      {Go: "string", Example: "5f0c1f8e-4c5b-4a7e-9d5e-0b1d6a2c3e4f"},
+	{"string", "password"}:  {Go: "string"}, // is not printed, like an x-personal field
 	{"string", "text"}:      {Go: "scalar.Text", Number: true},
 
 	{"integer", ""}:      {Go: "scalar.Int", Example: json.Number("1")},
@@ -60,13 +61,13 @@ var formats = map[Scalar]Format{
 	{"number", "money"}:   {Go: "scalar.Decimal", Example: json.Number("129.9"), Amount: true},
 }
 
-// readFormats adds to those of every spec what the document's x-go-formats says:
+// readFormats adds to those of every spec the formats of the document's x-go-formats:
 //
 //	x-go-formats:
 //	  string/asaas-date: {go: Date, example: "2026-08-08"}
 //	  number/money: {go: Money}
 //
-// A format that every spec has keeps what is not said anew.
+// A format that every spec has keeps the fields that are not set anew.
 func (s *Spec) readFormats() error {
 	s.Formats = maps.Clone(formats)
 	own, _ := s.Doc.Extensions[formatsName].(map[string]any)
@@ -88,7 +89,7 @@ func (s *Spec) readFormats() error {
 	return nil
 }
 
-// FormatOf is what a schema becomes: what its type and format say, or else its
+// FormatOf returns the format of a schema: that of its type and format, or else its
 // type alone. ok is false where it is no scalar.
 func (s *Spec) FormatOf(schema *openapi3.Schema) (f Format, ok bool) {
 	if f, ok = s.Formats[ScalarOf(schema)]; !ok {
@@ -108,4 +109,51 @@ func (s *Spec) ownTypes() map[string]string {
 		}
 	}
 	return out
+}
+
+// ordinaryFormats are those of OpenAPI's registry and of JSON Schema, and what else is
+// often seen, that have no Go type: none of them is a misspelled one.
+var ordinaryFormats = strings.Fields(`base64url binary byte char commonmark date-time-local decimal128 double-int duration email e-mail float32
+	float64 hostname html http-date idn-email idn-hostname int int8 int16 integer iri iri-reference ipv4 ipv6 json-pointer media-range phone regex
+	relative-json-pointer sf-binary sf-boolean sf-decimal sf-integer sf-string sf-token test time time-local timestamp uint uint8 uint16 uint32 uint64
+	unix-time unixtime uri uri-reference uri-template url`)
+
+// meant is the scalar that an unknown one is a misspelling of: an amount would
+// silently become a number.
+func (s *Spec) meant(unknown Scalar) (meant Scalar, ok bool) {
+	if unknown.Format == "" || slices.Contains(ordinaryFormats, unknown.Format) {
+		return Scalar{}, false
+	}
+	least := 3
+	for _, known := range slices.SortedFunc(maps.Keys(s.Formats), func(a, b Scalar) int { return strings.Compare(a.String(), b.String()) }) {
+		mistakes := distance(unknown.Format, known.Format)
+		if known.Kind != unknown.Kind {
+			mistakes++ // an integer of money, or a number of cents
+		}
+		if known.Format != "" && mistakes < least && (known.Kind == unknown.Kind || mistakes == 1 && s.Formats[known].Amount && unknown.Kind != "string") {
+			meant, least = known, mistakes
+		}
+	}
+	return meant, least < 3 && least < len(unknown.Format)/2
+}
+
+// distance returns the number of letters that have to be changed, added or taken away.
+func distance(a, b string) int {
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range len(a) {
+		before := row[0]
+		row[0] = i + 1
+		for j := range len(b) {
+			same := before
+			if a[i] != b[j] {
+				same++
+			}
+			before = row[j+1]
+			row[j+1] = min(same, before+1, row[j]+1)
+		}
+	}
+	return row[len(b)]
 }

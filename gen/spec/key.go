@@ -1,77 +1,40 @@
 package spec
 
 import (
-	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/getkin/kin-openapi/openapi3"
 )
 
-// KeyPaths reads x-entity-key: a path, a list of paths, or "" for an event
-// that is about nothing.
-func KeyPaths(post *openapi3.Operation) ([]string, error) {
-	value, ok := post.Extensions[EntityKeyName]
-	if !ok {
-		return nil, nil
+// KeyPaths are those of x-entity-key; none for an event that is about nothing.
+func KeyPaths(post *openapi3.Operation) Paths { return pathsOf(post.Extensions[EntityKeyName]) }
+
+// pathsOf are those of an extension that is a path, several, or "".
+func pathsOf(extension any) Paths {
+	if path, ok := extension.(string); ok && path != "" {
+		return Paths{path}
 	}
-	switch value := value.(type) {
-	case string:
-		if value == "" {
-			return nil, nil
-		}
-		return []string{value}, nil
-	case []any:
-		if paths, ok := StringsOf(value); ok {
-			return paths, nil
-		}
-	}
-	return nil, fmt.Errorf("%s is neither a path nor a list of paths; write payment.id, for example", EntityKeyName)
+	return StringsOf(extension)
 }
 
-// StringsOf reads an extension that is a list of strings, at least one, none
-// of them empty.
-func StringsOf(extension any) (list []string, ok bool) {
+// StringsOf is an extension that is a list of texts; nil if it is none.
+func StringsOf(extension any) (list []string) {
 	values, _ := extension.([]any)
 	for _, v := range values {
 		s, _ := v.(string)
 		list = append(list, s)
 	}
-	return list, len(list) > 0 && !slices.Contains(list, "")
+	return list
 }
 
-// keyOf is the Go expression for the key of a webhook's event e.
-func (s *Spec) keyOf(post *openapi3.Operation) string {
-	paths, _ := KeyPaths(post)
-	var values []string
-	for _, path := range paths {
-		value, _ := s.keyValue(BodySchema(post).Value, path)
-		values = append(values, value)
-	}
-	switch len(values) {
-	case 0:
-		return `""`
-	case 1:
-		return values[0]
-	}
-	return "cmp.Or(" + strings.Join(values, ", ") + ")"
-}
-
-// keyValue walks from an event's schema along a path and returns the Go
-// expression for the string at its end.
-func (s *Spec) keyValue(from *openapi3.Schema, path string) (string, error) {
-	at, err := s.follow(from, path)
-	switch {
+// checkKeyPath checks that a path leads from an event's schema to an id.
+func (l *linter) checkKeyPath(at *openapi3.Origin, path string, event *openapi3.Schema, key string) {
+	switch end, err := l.follow(event, key); {
 	case err != nil:
-		return "", fmt.Errorf("%s %w", EntityKeyName, err)
-	case !s.isText(at.plain):
-		return "", fmt.Errorf("%s %s does not end in a string; give the path to an id", EntityKeyName, path)
+		l.report(at, path, "%s %v", EntityKeyName, err)
+	case !l.isText(end.plain):
+		l.report(at, path, "%s %s does not end in a string; give the path to an id", EntityKeyName, key)
 	}
-	value := "e" + strings.Join(at.value, "") + at.or(`""`)
-	if f, _ := s.FormatOf(at.plain.Value); f.Go != "string" {
-		value = "string(" + value + ")"
-	}
-	return value, nil
 }
 
 // zero is the Go expression for an empty object or string.

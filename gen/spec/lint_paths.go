@@ -11,7 +11,7 @@ import (
 	"github.com/getkin/kin-openapi/openapi3"
 )
 
-// checkPaths checks what becomes a method of the client, and its types. Bodies and
+// checkPaths checks the operations that become methods of the client, and its types. Bodies and
 // answers that are components are checked there.
 func (l *linter) checkPaths() {
 	for _, o := range l.Operations() {
@@ -73,7 +73,7 @@ func ParameterName(p *openapi3.Parameter) string {
 	return p.Name
 }
 
-// TakesEmptyObject tells whether an operation takes an object without properties,
+// TakesEmptyObject reports whether an operation takes an object without properties,
 // which needs no name in Go.
 func TakesEmptyObject(o *openapi3.Operation) bool {
 	body := BodySchema(o)

@@ -8,15 +8,18 @@ import (
 	"gopkg.in/yaml.v3"
 )
 
-// checkReferences looks for $refs that lead nowhere or away. kin-openapi stops at
-// the first of them, and does not tell where it is.
-func (l *linter) checkReferences() error {
+// checkText looks for $refs that lead nowhere or away, of which kin-openapi stops at
+// the first and does not tell where it is, and for extensions that are wrong.
+func (l *linter) checkText() error {
 	var root yaml.Node
 	if yaml.Unmarshal(l.Data, &root) != nil || len(root.Content) == 0 {
 		return nil // which kin-openapi tells better
 	}
 	l.checkReference("", root.Content[0], root.Content[0])
-	return l.err()
+	if err := l.err(); err != nil {
+		return err
+	}
+	return l.checkExtensions(root.Content[0])
 }
 
 func (l *linter) checkReference(path string, at, root *yaml.Node) {
@@ -41,7 +44,7 @@ func (l *linter) checkReference(path string, at, root *yaml.Node) {
 	}
 }
 
-// wrongReference tells what is wrong with a $ref, "" if nothing is.
+// wrongReference returns the fault of a $ref, "" if nothing is.
 func wrongReference(ref string, root *yaml.Node) string {
 	for range 10 { // enough, and no endless circle
 		if !strings.HasPrefix(ref, "#/") {
@@ -70,7 +73,7 @@ func unescaped(name string) string {
 	return strings.NewReplacer("~1", "/", "~0", "~").Replace(name)
 }
 
-// element is what a node has under a name or, if it is a list, an index.
+// element returns the node under a name or, if it is a list, an index.
 func element(n *yaml.Node, name string) *yaml.Node {
 	if n.Kind == yaml.SequenceNode {
 		if i, err := strconv.Atoi(name); err == nil && 0 <= i && i < len(n.Content) {

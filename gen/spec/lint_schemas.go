@@ -30,8 +30,6 @@ func (l *linter) checkComponent(path, name string, ref *openapi3.SchemaRef) {
 	l.claim(at, path, GoName(name))
 	l.checkSentence(at, path+".description", s.Description)
 	switch {
-	case ref.Ref != "":
-		l.report(at, path, "it is another name for %s; use that one", SchemaName(ref.Ref))
 	case IsHandWritten(s):
 		l.checkHandWritten(at, path, name, s)
 	case len(UnionOf(s)) > 0:
@@ -96,6 +94,9 @@ func (l *linter) checkObject(at *openapi3.Origin, path string, s *openapi3.Schem
 			l.report(SchemaOrigin(ref), path+"."+name, "the name makes no Go name; start it with a letter")
 		}
 		l.checkProperty(path+"."+name, ref)
+		if IsPersonal(ref) && path == "components.schemas."+EnvelopeName {
+			l.report(SchemaOrigin(ref), path+"."+name, "the envelope is printed, and nothing in it may be personal; move the property to the events")
+		}
 	}
 }
 
@@ -112,10 +113,28 @@ func (l *linter) envelopeFields(s *openapi3.Schema) map[string]string {
 	return fields
 }
 
-// checkProperty checks what becomes the type of a field.
+const personalName = "x-personal" // the text is about a person, and not printed
+
+func personalMark(ref *openapi3.SchemaRef) any {
+	if ref.Ref != "" {
+		return ref.Extensions[personalName]
+	}
+	return ref.Value.Extensions[personalName]
+}
+
+// IsPersonal reports whether a property is a text that is not printed: x-personal, or
+// of the format password.
+func IsPersonal(ref *openapi3.SchemaRef) bool {
+	return personalMark(ref) == true || ref.Ref == "" && ref.Value.Format == "password"
+}
+
+// checkProperty checks the schema that becomes the type of a field.
 func (l *linter) checkProperty(path string, ref *openapi3.SchemaRef) {
 	at := SchemaOrigin(ref)
 	plain, _ := WithoutNull(ref)
+	if mark := personalMark(ref); mark != nil && (TypeOf(plain.Value) != "string" || IsHandWritten(plain.Value) || len(plain.Value.Enum) > 0) {
+		l.report(at, path, "%s is true, and marks a text; write it at the texts that are personal", personalName)
+	}
 	if IsHandWritten(plain.Value) {
 		return // or JSON that is kept as it was sent
 	}
@@ -137,14 +156,6 @@ func (l *linter) checkType(at *openapi3.Origin, path string, ref *openapi3.Schem
 		l.report(at, path, "%s is not a schema of its own; move it to components.schemas and refer to it", ref.Ref)
 	case ref.Ref != "", IsHandWritten(s):
 		return
-	case len(UnionOf(s)) > 0:
-		l.report(at, path, `it is a union, and Go has none; only oneOf: [{$ref: …}, {type: "null"}] is possible`)
-	case len(s.AllOf) > 0:
-		l.report(at, path, "allOf makes an object without a name in Go; write $ref and the description beside it")
-	case len(s.Enum) > 0:
-		l.report(at, path, "an enum is defined inline, and has no name in Go; move it to components.schemas and refer to it")
-	case kind.Kind == "object" || len(s.Properties) > 0:
-		l.report(at, path, inlineObject)
 	case kind.Kind == "array":
 		l.checkItems(at, path+".items", s.Items)
 	default:
@@ -152,13 +163,20 @@ func (l *linter) checkType(at *openapi3.Origin, path string, ref *openapi3.Schem
 	}
 }
 
+// checkFormat reports a type and a format once, where they first stand.
 func (l *linter) checkFormat(at *openapi3.Origin, path string, s *openapi3.Schema) {
 	kind := ScalarOf(s)
 	f, ok := l.FormatOf(s)
-	if _, exact := l.Formats[kind]; ok && !exact {
-		l.warn(at, path, "%s has no Go type of its own, and becomes a %s; use one of %s, or name one in %s",
+	if _, exact := l.Formats[kind]; exact || l.formats[kind] {
+		return
+	}
+	l.formats[kind] = kind.Format != ""
+	if meant, typo := l.meant(kind); typo {
+		l.report(at, path, "%s has no Go type, and is nearly %s; write that, or name it in %s if it is another", kind, meant, formatsName)
+	} else if ok {
+		l.warn(at, path, "%s has no Go type of its own, and becomes a %s everywhere; use one of %s, or name one in %s",
 			kind, f.Go, strings.Join(l.scalars(), ", "), formatsName)
-	} else if !ok {
+	} else {
 		l.report(at, path, "%s has no Go type; use one of %s, or name one in %s", kind, strings.Join(l.scalars(), ", "), formatsName)
 	}
 }

@@ -15,7 +15,7 @@ func (l *linter) checkWebhooks() {
 	for _, name := range InOrder(l.Doc.Webhooks, ItemOrigin) {
 		item := l.Doc.Webhooks[name]
 		path := "webhooks." + name
-		l.checkEventType(item.Origin, path, name)
+		l.checkEventType(item.Origin, path, name, path)
 		for method, operation := range item.Operations() {
 			if method != "POST" {
 				l.report(operation.Origin, path+"."+strings.ToLower(method), "the providers post their events; write post")
@@ -32,7 +32,7 @@ func (l *linter) checkWebhooks() {
 
 func (l *linter) checkUnused() {
 	for name, ref := range l.Schemas() {
-		if _, used := l.keys[SchemaPrefix+name]; IsEvent(ref.Value) && !used {
+		if IsEvent(ref.Value) && !l.used[SchemaPrefix+name] {
 			l.report(SchemaOrigin(ref), "components.schemas."+name, "no webhook has this event; add the webhook, or remove the schema")
 		}
 	}
@@ -47,6 +47,7 @@ func (l *linter) checkPost(path string, post *openapi3.Operation) {
 		l.warn(post.Origin, path+".externalDocs.url", noLink)
 	}
 	if body := l.eventBody(path, post); body != nil {
+		l.used[body.Ref] = true
 		l.checkKey(path, post, body)
 		l.checkExample(path, post, body)
 		l.checkPlaces(path, post, body)
@@ -56,21 +57,23 @@ func (l *linter) checkPost(path string, post *openapi3.Operation) {
 
 // checkAliases checks that a name stands for one event type only.
 func (l *linter) checkAliases(path string, post *openapi3.Operation) {
-	names, err := aliasesOf(post)
-	if err != nil {
-		l.report(post.Origin, path, "%v", err)
-	}
-	for _, name := range names {
-		l.checkEventType(post.Origin, path+"."+aliasesName+"."+name, name)
+	for _, name := range aliasesOf(post) {
+		l.checkEventType(post.Origin, path+"."+aliasesName+"."+name, name, strings.TrimSuffix(path, ".post"))
 	}
 }
 
 // checkEventType checks a name that an event type comes by.
-func (l *linter) checkEventType(at *openapi3.Origin, path, name string) {
+func (l *linter) checkEventType(at *openapi3.Origin, path, name, event string) {
 	if strings.ContainsFunc(name, isStrange) {
 		l.report(at, path, "the name of an event has ASCII letters, digits, and _ - . : / between them, else two may look the same; correct it")
 		return
 	}
+	if other, ok := l.events[name]; ok && other != event {
+		l.report(at, path, "%s is a name of two events, of %s too; leave it to one of them, and give each event its own %s where YAML merges them",
+			name, other, aliasesName)
+		return
+	}
+	l.events[name] = event
 	l.claim(at, path, "Event"+GoName(name))
 }
 
@@ -87,10 +90,7 @@ func (l *linter) checkTypeField() {
 
 // checkExample checks x-example, which the bodies for tests take as it is.
 func (l *linter) checkExample(path string, post *openapi3.Operation, body *openapi3.SchemaRef) {
-	values, err := exampleOf(post)
-	if err != nil {
-		l.report(post.Origin, path, "%v", err)
-	}
+	values := exampleOf(post)
 	for _, at := range slices.Sorted(keysOf(values)) {
 		property := l.lookUp(body.Value, strings.Split(at, "."))
 		switch {
@@ -150,37 +150,25 @@ func (l *linter) eventBody(path string, post *openapi3.Operation) *openapi3.Sche
 	return nil
 }
 
-// checkKey checks x-entity-key. Webhooks that share a schema share one method of
-// its Go struct, and so the key.
 func (l *linter) checkKey(path string, post *openapi3.Operation, body *openapi3.SchemaRef) {
-	paths, err := KeyPaths(post)
-	if err != nil {
-		l.report(post.Origin, path, "%v", err)
-	}
 	if _, ok := post.Extensions[EntityKeyName]; !ok {
 		l.warn(post.Origin, path, `there is no %s, so that its events have no order; give the path to the id of what the event is about, "" if it is about nothing`, EntityKeyName)
 	}
-	for _, p := range paths {
-		if _, err := l.keyValue(body.Value, p); err != nil {
-			l.report(post.Origin, path, "%v", err)
-		}
+	for _, p := range KeyPaths(post) {
+		l.checkKeyPath(post.Origin, path, body.Value, p)
 	}
-	joined := strings.Join(paths, ", ")
-	first, ok := l.keys[body.Ref]
-	if !ok {
-		l.keys[body.Ref] = joined
-	} else if first != joined && err == nil {
-		l.report(post.Origin, path, "%s is %q here and %q in another webhook with %s; make them the same",
-			EntityKeyName, joined, first, SchemaName(body.Ref))
+	for _, name := range []string{EntityKeyName, eventIDName} {
+		for _, p := range pathsOf(post.Extensions[name]) {
+			if end, err := l.follow(body.Value, p); err == nil && IsPersonal(end.plain) {
+				l.warn(post.Origin, path, "%s %s is personal, and becomes a part of the event that is stored, logged and shown as it is; give the path to an id that says nothing of a person", name, p)
+			}
+		}
 	}
 }
 
 // checkBodies checks the components that webhooks refer to, where an inline schema
 // could hide.
 func (l *linter) checkBodies() {
-	if l.Doc.Components == nil {
-		return
-	}
 	bodies := l.Doc.Components.RequestBodies
 	for _, name := range InOrder(bodies, bodyOrigin) {
 		l.checkContent(bodyOrigin(bodies[name]), "components.requestBodies."+name, bodies[name].Value.Content)

@@ -1,6 +1,7 @@
 package spec
 
 import (
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
@@ -19,11 +20,15 @@ type Spec struct {
 	Data []byte // the document, with its overlays
 	Doc  *openapi3.T
 
-	Formats     map[Scalar]Format // what scalars become
-	Provider    Provider          // what x-provider says
+	Formats     map[Scalar]Format // the Go types of scalars
+	Provider    Provider          // x-provider
+	Upstream    Upstream          // x-upstream
 	HasProvider bool              // it says something: nothing of the package is by hand
 
-	warnings []problem
+	questions map[string]*openapi3.PathItem // webhooks that are no events
+	written   map[string]bool               // the components that the document has itself
+	invalid   error                         // kin-openapi's error for the document
+	warnings  []problem
 }
 
 // Load reads a spec, and applies overlays to it.
@@ -46,7 +51,7 @@ func Load(path string, overlays ...string) (*Spec, error) {
 func Parse(name string, data []byte) (*Spec, error) {
 	sum := sha256.Sum256(data)
 	s := &Spec{Name: name, Sum: hex.EncodeToString(sum[:]), Data: data}
-	if err := s.linter().checkReferences(); err != nil {
+	if err := s.linter().checkText(); err != nil {
 		return nil, err
 	}
 	loader := openapi3.NewLoader()
@@ -56,12 +61,20 @@ func Parse(name string, data []byte) (*Spec, error) {
 		return nil, fmt.Errorf("gen: %s is not a readable OpenAPI document, correct it: %s", name, readError(err))
 	}
 	s.Doc = doc
-	if err := s.checkExtensions(); err != nil {
+	if err := s.readExtensions(); err != nil {
 		return nil, err
 	}
 	if err := s.readFormats(); err != nil {
 		return nil, err
 	}
+	s.written = make(map[string]bool)
+	for name := range s.Schemas() {
+		s.written[name] = GoName(name) == name
+	}
+	s.invalid = doc.Validate(context.Background(), openapi3.DisableExamplesValidation())
+	s.setAside()
+	s.dropAPI()
+	s.goNames()
 	s.simplify()
 	s.ordinary()
 	return s, nil
@@ -93,6 +106,10 @@ func moduleName(path string) string {
 		}
 	}
 }
+
+// IsWritten reports whether the document itself has a component, which others are
+// made of what it defines inline.
+func (s *Spec) IsWritten(name string) bool { return s.written[name] }
 
 // Schemas are the components that become Go types.
 func (s *Spec) Schemas() openapi3.Schemas {

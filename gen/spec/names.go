@@ -43,7 +43,7 @@ func Words(name string) []string {
 
 func isSeparator(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) }
 
-// startsWord tells whether a word starts at i: a capital after something else,
+// startsWord reports whether a word starts at i: a capital after something else,
 // or the last capital of a run that goes on in lower case (URLPath).
 func startsWord(runes []rune, i int) bool {
 	if !unicode.IsUpper(runes[i]) {

@@ -13,13 +13,14 @@ const (
 	OpenEnumName   = "x-open-enum"   // in memory: the enum is the first of anyOf
 )
 
-// simplify takes out, in memory, what a spec says for the generators of other
+// simplify takes out, in memory, the parts of a spec for the generators of other
 // languages only: that a webhook's body has its own name in it, and that an
 // enum has more values than it lists. For Go both would be types of their own.
 func (s *Spec) simplify() {
 	for _, item := range s.Doc.Webhooks {
 		if item.Post != nil {
 			s.widen(item.Post)
+			s.inherit(item.Post)
 		}
 	}
 	seen := make(map[*openapi3.Schema]bool)
@@ -50,6 +51,23 @@ func (s *Spec) widen(post *openapi3.Operation) {
 	post.RequestBody.Value.Content["application/json"].Schema = body.Value.AllOf[0]
 }
 
+// inherit gives a webhook the extensions that the schema of its event has for all of its webhooks.
+func (s *Spec) inherit(post *openapi3.Operation) {
+	body := BodySchema(post)
+	if body == nil || s.Schemas()[SchemaName(body.Ref)] == nil {
+		return
+	}
+	event := s.Schemas()[SchemaName(body.Ref)].Value
+	if post.ExternalDocs == nil {
+		post.ExternalDocs = event.ExternalDocs
+	}
+	for _, name := range []string{EntityKeyName, eventIDName, eventTimeName, testName} {
+		if value, ok := event.Extensions[name]; ok {
+			post.Extensions = With(post.Extensions, name, value) // With leaves the webhook's own
+		}
+	}
+}
+
 // eventNames are the names that the schema of a webhook's body pins down.
 type eventNames struct {
 	property string
@@ -63,8 +81,7 @@ func (l *linter) checkEventNames(path, webhook string, post *openapi3.Operation)
 		return
 	}
 	want := []any{webhook}
-	others, _ := aliasesOf(post)
-	for _, other := range others {
+	for _, other := range aliasesOf(post) {
 		want = append(want, other)
 	}
 	envelope := l.Schemas()[EnvelopeName]
@@ -92,12 +109,8 @@ func closeEnums(ref *openapi3.SchemaRef, seen map[*openapi3.Schema]bool) {
 		s.Type, s.Enum, s.AnyOf = s.AnyOf[0].Value.Type, s.AnyOf[0].Value.Enum, nil
 		s.Extensions = With(s.Extensions, OpenEnumName, true)
 	}
-	closeEnums(s.Items, seen)
-	for _, inner := range slices.Concat(UnionOf(s), s.AllOf) {
+	for _, inner := range inside(s) {
 		closeEnums(inner, seen)
-	}
-	for _, property := range s.Properties {
-		closeEnums(property, seen)
 	}
 }
 

@@ -17,10 +17,27 @@ type Operation struct {
 	Path   string // /webhooks/{id}; PAYMENT_RECEIVED for a webhook
 }
 
-// Posts lists the operations of the webhooks, in the order of the spec.
-func (s *Spec) Posts() []Operation { return operations(s.Doc.Webhooks) }
+// Posts lists the operations of the webhooks, in the order of the spec, and those
+// that are no events behind the others.
+func (s *Spec) Posts() []Operation {
+	return append(operations(s.Doc.Webhooks), operations(s.questions)...)
+}
 
-// Operations lists what is under paths, in the order of the spec.
+const isEventName = "x-event" // false: the webhook is no event, and the provider waits for the answer
+
+// setAside takes the webhooks that are no events out of the document: what they
+// post and are answered becomes Go types, and nothing else.
+func (s *Spec) setAside() {
+	s.questions = make(map[string]*openapi3.PathItem)
+	for name, item := range s.Doc.Webhooks {
+		if item.Post != nil && item.Post.Extensions[isEventName] == false {
+			s.questions[name] = item
+			delete(s.Doc.Webhooks, name)
+		}
+	}
+}
+
+// Operations lists the operations under paths, in the order of the spec.
 func (s *Spec) Operations() []Operation { return operations(s.Doc.Paths.Map()) }
 
 func operations(items map[string]*openapi3.PathItem) (out []Operation) {
@@ -39,7 +56,7 @@ func operations(items map[string]*openapi3.PathItem) (out []Operation) {
 	return out
 }
 
-// HasID tells whether the path has the id of what the operation is about.
+// HasID reports whether the path has the id of the operation's object.
 func (o Operation) HasID() bool { return strings.Contains(o.Path, "{id}") }
 
 // Answer is the schema of the JSON that a success is answered with; nil if there
@@ -77,4 +94,50 @@ func jsonOf(content openapi3.Content) *openapi3.SchemaRef {
 		return media.Schema
 	}
 	return nil
+}
+
+// Reachable are the components that operations refer to, and what those refer to.
+func (s *Spec) Reachable(from []Operation) map[*openapi3.Schema]bool {
+	out := make(map[*openapi3.Schema]bool)
+	var walk func(ref *openapi3.SchemaRef)
+	walk = func(ref *openapi3.SchemaRef) {
+		schema := ref.Value
+		if component := s.Schemas()[SchemaName(ref.Ref)]; ref.Ref != "" && component != nil {
+			schema = component.Value // ref.Value may be a copy
+		}
+		if schema == nil || out[schema] {
+			return
+		}
+		out[schema] = true
+		for _, inner := range inside(schema) {
+			walk(inner)
+		}
+	}
+	for _, o := range from {
+		for _, ref := range o.Schemas() {
+			walk(ref)
+		}
+	}
+	return out
+}
+
+// HasClient reports whether the paths become methods of a Client, which is written
+// by hand then.
+func (s *Spec) HasClient() bool {
+	return s.Doc.Paths.Len() > 0 && (!s.HasProvider || s.Provider.Reserved["Client"] != "")
+}
+
+// dropAPI takes out all that the provider's whole document has beside its webhooks.
+func (s *Spec) dropAPI() {
+	if s.HasClient() || !s.HasProvider || s.Doc.Components == nil {
+		return
+	}
+	s.Doc.Paths = openapi3.NewPaths()
+	s.Doc.Components.RequestBodies, s.Doc.Components.Responses = nil, nil
+	used := s.Reachable(s.Posts())
+	for name, ref := range s.Schemas() {
+		if name != EnvelopeName && name != EventTypeName && !used[ref.Value] && !IsEvent(ref.Value) {
+			delete(s.Schemas(), name)
+		}
+	}
 }

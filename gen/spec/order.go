@@ -26,7 +26,7 @@ func Position(o *openapi3.Origin) int {
 
 func line(o *openapi3.Origin) int { return Position(o) >> 16 }
 
-// SchemaOrigin is where a schema, or what refers to it, stands in the file.
+// SchemaOrigin returns the place of a schema, or of the reference to it, in the file.
 func SchemaOrigin(s *openapi3.SchemaRef) *openapi3.Origin {
 	if s.Origin == nil && s.Value != nil {
 		return s.Value.Origin
@@ -34,7 +34,7 @@ func SchemaOrigin(s *openapi3.SchemaRef) *openapi3.Origin {
 	return s.Origin
 }
 
-// ItemOrigin is where a webhook or a path stands in the file.
+// ItemOrigin returns the place of a webhook or a path in the file.
 func ItemOrigin(p *openapi3.PathItem) *openapi3.Origin { return p.Origin }
 
 func bodyOrigin(b *openapi3.RequestBodyRef) *openapi3.Origin {

@@ -24,9 +24,7 @@ func (s *Spec) ordinary() {
 		s.Doc.Components.Schemas = make(openapi3.Schemas)
 	}
 	s.nameBodies()
-	for _, name := range InOrder(s.Schemas(), SchemaOrigin) {
-		s.Schemas()[name].Value = s.plain(s.Schemas()[name].Value)
-	}
+	s.mergeSchemas()
 	for _, name := range InOrder(s.Schemas(), SchemaOrigin) {
 		s.nameInline(name, s.Schemas()[name].Value)
 	}
@@ -66,7 +64,38 @@ func (s *Spec) hoist(name string, ref *openapi3.SchemaRef) {
 	ref.Ref, ref.Origin = SchemaPrefix+name, origin
 }
 
-// plain merges what a schema is all of, unless that is the envelope alone.
+// mergeSchemas merges what components are all of, and has what refers to them see it.
+func (s *Spec) mergeSchemas() {
+	before := make(map[string]*openapi3.Schema)
+	for _, name := range InOrder(s.Schemas(), SchemaOrigin) {
+		ref := s.Schemas()[name]
+		if merged := s.plain(ref.Value); merged != ref.Value {
+			before[name], ref.Value = ref.Value, merged
+		}
+	}
+	for _, ref := range s.Schemas() {
+		for _, inner := range inside(ref.Value) {
+			s.referAnew(inner, before)
+		}
+	}
+}
+
+func (s *Spec) referAnew(ref *openapi3.SchemaRef, before map[string]*openapi3.Schema) {
+	old := before[SchemaName(ref.Ref)]
+	switch {
+	case ref.Value == nil, ref.Ref != "" && old == nil:
+	case ref.Ref == "":
+		for _, inner := range inside(ref.Value) {
+			s.referAnew(inner, before)
+		}
+	case ref.Value.Description == old.Description:
+		ref.Value = s.Schemas()[SchemaName(ref.Ref)].Value
+	default:
+		ref.Value = described(s.Schemas()[SchemaName(ref.Ref)].Value, ref.Value.Description)
+	}
+}
+
+// plain merges the schemas that a schema is all of, unless that is the envelope alone.
 func (s *Spec) plain(of *openapi3.Schema) *openapi3.Schema {
 	return s.merged(of, make(map[*openapi3.Schema]bool))
 }
@@ -98,7 +127,7 @@ func (s *Spec) merged(of *openapi3.Schema, seen map[*openapi3.Schema]bool) *open
 }
 
 // nameInline makes components of the objects and enums that are defined inside
-// of one, and marks what Go has no type for as JSON that is kept as it was sent.
+// of one, and marks schemas that Go has no type for as JSON that is kept as it was sent.
 func (s *Spec) nameInline(owner string, of *openapi3.Schema) {
 	if of == nil || IsHandWritten(of) {
 		return
@@ -174,18 +203,23 @@ func described(s *openapi3.Schema, description string) *openapi3.Schema {
 }
 
 // dissolveScalars puts components that are neither objects nor enums where they
-// are used: Go needs no name for them.
+// are used: Go needs no name for them. An object of which no property is known is
+// among them, unless it is a whole body: its JSON is kept.
 func (s *Spec) dissolveScalars() {
+	whole := make(map[string]bool)
+	for _, o := range append(s.Posts(), s.Operations()...) {
+		for _, ref := range o.Schemas() {
+			whole[SchemaName(ref.Ref)] = true
+		}
+	}
 	scalar := make(map[string]*openapi3.Schema)
 	for name, ref := range s.Schemas() {
 		v := ref.Value
-		if ref.Ref != "" || name == EventTypeName || name == EnvelopeName || IsHandWritten(v) || isObjectSchema(v) || IsEvent(v) || len(v.Enum) > 0 {
+		if whole[name] || name == EventTypeName || name == EnvelopeName || IsHandWritten(v) || isObjectSchema(v) || IsEvent(v) || len(v.Enum) > 0 {
 			continue
 		}
-		if _, isScalar := s.FormatOf(v); isScalar || TypeOf(v) == "array" || len(UnionOf(v)) > 0 {
-			scalar[name] = v
-			delete(s.Schemas(), name)
-		}
+		scalar[name] = v
+		delete(s.Schemas(), name)
 	}
 	if len(scalar) == 0 {
 		return
@@ -223,8 +257,11 @@ func (s *Spec) addEnvelope() {
 	s.Schemas()[EnvelopeName] = &openapi3.SchemaRef{Value: &openapi3.Schema{
 		Type: &openapi3.Types{"object"}, Description: "The part that all events have in common.", Required: []string{field},
 		Properties: openapi3.Schemas{field: {
-			Ref:   SchemaPrefix + EventTypeName,
-			Value: &openapi3.Schema{Description: "The event type; it may be newer than this package."},
+			Ref: SchemaPrefix + EventTypeName,
+			Value: &openapi3.Schema{
+				Type: &openapi3.Types{"string"}, Description: "The event type; it may be newer than this package.",
+				Extensions: map[string]any{goTypeName: EventTypeName},
+			},
 		}},
 	}}
 	for _, item := range s.Doc.Webhooks {
@@ -265,7 +302,7 @@ func (s *Spec) markCircles() {
 }
 
 // leadsBack reports whether a schema is another, or holds it outside of arrays and
-// of what is a pointer already.
+// of pointers.
 func (s *Spec) leadsBack(from, to *openapi3.Schema, seen map[*openapi3.Schema]bool) bool {
 	if from == to {
 		return true

@@ -10,7 +10,7 @@ import (
 )
 
 // overlaid applies OpenAPI overlays, one after the other, to the text of a
-// spec. What the overlays leave alone keeps its place, and so does the code.
+// spec. All that the overlays leave alone keeps its place, and so does the code.
 func overlaid(spec []byte, paths []string) ([]byte, error) {
 	for _, path := range paths {
 		data, err := os.ReadFile(path)

@@ -8,28 +8,28 @@ import (
 	"github.com/getkin/kin-openapi/openapi3"
 )
 
-// What the generator knows by name.
+// The names that the generator knows.
 const (
 	SchemaPrefix  = "#/components/schemas/"
 	EnvelopeName  = "Envelope"
 	EventTypeName = "EventType"
 
 	EnumDocsName  = "x-enum-descriptions" // value of an enum: its description
-	EntityKeyName = "x-entity-key"        // path, or paths, to the id of what an event is about
+	EntityKeyName = "x-entity-key"        // path, or paths, to the id of an event's entity
 
-	goTypeName  = "x-go-type" // a schema whose Go type is written by hand
+	goTypeName  = "x-go-type" // a schema with a Go type that is written by hand
 	aliasesName = "x-aliases" // list of other names that an event type comes by
 	exampleName = "x-example" // path: a value that an event of this type has, and others of its family have not
 )
 
-// IsEvent tells whether a schema is that of an event: the envelope, and more.
+// IsEvent reports whether a schema is that of an event: the envelope, and more.
 func IsEvent(s *openapi3.Schema) bool {
 	return slices.ContainsFunc(s.AllOf, func(r *openapi3.SchemaRef) bool {
 		return r.Ref == SchemaPrefix+EnvelopeName
 	})
 }
 
-// IsHandWritten tells whether the Go type of a schema is written by hand.
+// IsHandWritten reports whether the Go type of a schema is written by hand.
 func IsHandWritten(s *openapi3.Schema) bool {
 	_, ok := s.Extensions[goTypeName]
 	return ok
@@ -41,7 +41,7 @@ func isNull(r *openapi3.SchemaRef) bool {
 
 func isReference(r *openapi3.SchemaRef) bool { return r.Ref != "" }
 
-// WithoutNull returns what a property is when it is not null, and whether it
+// WithoutNull returns the schema of a property that is not null, and whether it
 // can be null. "oneOf: [$ref, null]" is the only union there is.
 func WithoutNull(r *openapi3.SchemaRef) (plain *openapi3.SchemaRef, nullable bool) {
 	if r.Ref != "" || r.Value == nil {
@@ -60,6 +60,15 @@ func UnionOf(s *openapi3.Schema) openapi3.SchemaRefs {
 	return slices.Concat(s.OneOf, s.AnyOf)
 }
 
+// inside are the schemas that a schema is made of.
+func inside(s *openapi3.Schema) []*openapi3.SchemaRef {
+	out := slices.Concat(UnionOf(s), s.AllOf, slices.Collect(maps.Values(s.Properties)))
+	if s.Items != nil {
+		out = append(out, s.Items)
+	}
+	return out
+}
+
 // TypeOf is a schema's type, apart from null; "" unless there is exactly one.
 func TypeOf(s *openapi3.Schema) string {
 	types := slices.DeleteFunc(slices.Clone(s.Type.Slice()), func(t string) bool { return t == "null" })
@@ -72,7 +81,7 @@ func TypeOf(s *openapi3.Schema) string {
 // SchemaName is the name of a component that a $ref leads to.
 func SchemaName(ref string) string { return strings.TrimPrefix(ref, SchemaPrefix) }
 
-// Envelope is what all events have in common.
+// Envelope returns the schema that all events have in common.
 func (s *Spec) Envelope() *openapi3.Schema { return s.Schemas()[EnvelopeName].Value }
 
 // TypeField is the envelope's property that names the event type.

@@ -12,7 +12,7 @@ import (
 	"github.com/paghooks/paghooks/gen/spec"
 )
 
-// Mark marks what is delivered though Asaas's document does
+// Mark marks a part that is delivered though the document does
 // not have it: a webhook or a property with true, an enum with the list of its
 // values.
 const Mark = "x-undocumented"
@@ -21,21 +21,22 @@ const Mark = "x-undocumented"
 type comparison struct {
 	*spec.Spec
 	official *official
-	objects  map[string][]*officialSchema // our schema: what Asaas has for it, in one place or several
-	enums    map[string][]string          // our enum: the values that Asaas has for it
+	objects  map[string][]*officialSchema // our schema: its schemas in the document, in one place or several
+	enums    map[string][]string          // our enum: the values that the document has for it
 	lines    []string
 }
 
-// compareTo lists what is new, gone or changed in the document, sorted.
-func compareTo(s *spec.Spec, o *official, counterparts map[string][]string) ([]string, error) {
+// compareTo lists the new, missing and changed parts of the document, sorted.
+func compareTo(s *spec.Spec, o *official) ([]string, error) {
+	counterparts := counterparts(s, o)
 	c := &comparison{Spec: s, official: o, objects: make(map[string][]*officialSchema), enums: make(map[string][]string)}
 	for _, ours := range slices.Sorted(maps.Keys(counterparts)) {
 		if s.Schemas()[ours] == nil {
-			return nil, fmt.Errorf("gen: %s has no schema %s: correct the table in gen/upstream/upstream.go", s.Name, ours)
+			return nil, fmt.Errorf("gen: %s has no schema %s: correct the table in x-upstream", s.Name, ours)
 		}
 		for _, theirs := range counterparts[ours] {
 			if o.schemas[theirs] == nil {
-				c.say("gone", ours, "%s is not in the document: if it has another name, correct the table in gen/upstream/upstream.go", theirs)
+				c.say("gone", ours, "%s is not in the document: if it has another name, correct the table in x-upstream", theirs)
 				continue
 			}
 			c.meet(ours, o.schemas[theirs])
@@ -62,7 +63,7 @@ func printable(r rune) rune {
 	return r
 }
 
-// presence tells of what is ours whether it is in the document, as it should.
+// presence checks that a part of ours is in the document, or is not, as it should.
 func (c *comparison) presence(path string, documented, marked bool) {
 	switch {
 	case documented && marked:
@@ -72,7 +73,7 @@ func (c *comparison) presence(path string, documented, marked bool) {
 	}
 }
 
-// meet notes that theirs is Asaas's counterpart of our object, and goes on with
+// meet notes that theirs is the counterpart of our object, and goes on with
 // the objects inside.
 func (c *comparison) meet(name string, theirs *officialSchema) {
 	schema := c.Schemas()[name]
@@ -115,6 +116,9 @@ func (c *comparison) meetProperty(path string, ours *openapi3.SchemaRef, theirs 
 }
 
 func (c *comparison) compareEvents() {
+	if c.official.events == nil {
+		return // it has no list
+	}
 	aliases := make(map[string]bool)
 	for _, family := range c.Families() {
 		for _, e := range family.Events {
@@ -159,7 +163,7 @@ func (c *comparison) compareEnums() {
 			continue
 		}
 		schema := c.Schemas()[name].Value
-		marked, _ := spec.StringsOf(schema.Extensions[Mark])
+		marked := spec.StringsOf(schema.Extensions[Mark])
 		for _, v := range schema.Enum {
 			value := fmt.Sprint(v)
 			c.presence(name+" "+value, slices.Contains(values, value), slices.Contains(marked, value))
@@ -204,7 +208,7 @@ func (c *comparison) takesNumbers(s *openapi3.Schema) bool {
 	return f.Number
 }
 
-// isUndocumented tells whether a property is marked. The mark beside a $ref is
+// isUndocumented reports whether a property is marked. The mark beside a $ref is
 // the property's own; the schema's is another matter.
 func isUndocumented(ref *openapi3.SchemaRef) bool {
 	if ref.Ref != "" {

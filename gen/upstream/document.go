@@ -5,17 +5,18 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
 	"github.com/paghooks/paghooks/gen/spec"
 )
 
-// official is what counts of Asaas's OpenAPI document. It is read by hand: it
-// has mistakes that a library stumbles over, in parts that are not compared.
+// official holds the parts of a provider's OpenAPI document that are compared. It is read by hand:
+// Asaas's has mistakes that a library stumbles over, in parts that are not compared.
 type official struct {
 	schemas map[string]*officialSchema
-	events  []string // sorted
+	events  []string // sorted; nil: the document does not list them
 }
 
 type officialSchema struct {
@@ -26,9 +27,12 @@ type officialSchema struct {
 	Items      *officialSchema            `json:"items"`
 }
 
-func parseOfficial(data []byte) (*official, error) {
+// parseOfficial reads a document that lists the names of events at a place, or as
+// its webhooks where place is "".
+func parseOfficial(data []byte, place string) (*official, error) {
 	var root struct {
-		OpenAPI    string `json:"openapi"`
+		OpenAPI    string         `json:"openapi"`
+		Webhooks   map[string]any `json:"webhooks"`
 		Components struct {
 			Schemas map[string]*officialSchema `json:"schemas"`
 		} `json:"components"`
@@ -43,21 +47,26 @@ func parseOfficial(data []byte) (*official, error) {
 		return nil, errors.New("this is JSON, but no OpenAPI 3 document with components.schemas: give the document of the whole API")
 	}
 	o := &official{schemas: root.Components.Schemas}
-	if o.events = o.eventNames(); len(o.events) == 0 {
-		return nil, errors.New("it has no list of event names under WebhookConfig….properties.events: see what became of it, and follow that in gen/upstream/document.go")
+	if place == "" {
+		o.events = slices.Sorted(maps.Keys(root.Webhooks))
+		return o, nil
+	}
+	if o.events = o.eventNames(place); len(o.events) == 0 {
+		return nil, fmt.Errorf("it has no list of event names at %s: see what became of it, and correct x-upstream.events", place)
 	}
 	return o, nil
 }
 
 // eventNames is every name that a webhook can be configured for. The enum sits
 // at the array, where it means nothing, or at its items, or at both.
-func (o *official) eventNames() []string {
+func (o *official) eventNames(place string) []string {
 	var names []string
+	schemas, property, _ := strings.Cut(place, ".")
 	for name, schema := range o.schemas {
-		if !strings.HasPrefix(name, "WebhookConfig") || schema == nil {
+		if !strings.HasPrefix(name, schemas) || schema == nil {
 			continue
 		}
-		if events := o.resolve(schema.Properties["events"]); events != nil {
+		if events := o.resolve(schema.Properties[property]); events != nil {
 			names = append(names, enumOf(events)...)
 			if items := o.resolve(events.Items); items != nil {
 				names = append(names, enumOf(items)...)

@@ -61,7 +61,7 @@ func readFile(path string, limit int64) ([]byte, error) {
 	return readAll(f, path, limit)
 }
 
-// readAll reads up to the limit, so that nobody fills the memory.
+// readAll reads up to the limit, so that no answer fills the memory.
 func readAll(r io.Reader, source string, limit int64) ([]byte, error) {
 	data, err := io.ReadAll(io.LimitReader(r, limit+1))
 	switch {

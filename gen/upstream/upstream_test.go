@@ -17,10 +17,7 @@ import (
 	"github.com/paghooks/paghooks/gen/spec"
 )
 
-var shop = watch{
-	fetcher:      newFetcher(),
-	counterparts: map[string][]string{"Order": {"OrderGetResponseDTO", "OrderSaveResponseDTO"}},
-}
+var shop = watch{newFetcher()}
 
 const shopSpec = "testdata/spec.yaml"
 
@@ -114,7 +111,7 @@ func TestEveryDifferenceIsALine(t *testing.T) {
 		}, "a reference that goes in circles"},
 		{[]string{`"OrderSaveResponseDTO"`, `"OrderMadeResponseDTO"`}, []string{
 			"gone    Order.buyer: it is not in the document",
-			"gone    Order: OrderSaveResponseDTO is not in the document: if it has another name, correct the table in gen/upstream/upstream.go",
+			"gone    Order: OrderSaveResponseDTO is not in the document: if it has another name, correct the table in x-upstream",
 			"gone    OrderStatus LOST: it is not in the document",
 		}, "a schema has another name"},
 	} {
@@ -234,14 +231,57 @@ func TestAMarkOfNothingIsNoticed(t *testing.T) {
 // The table names schemas of the real spec.
 func TestTheTableOfCounterpartsFitsTheSpec(t *testing.T) {
 	t.Parallel()
-	s, err := spec.Load("../../spec/asaas.yaml")
-	if err != nil {
-		t.Fatal(err)
+	s := loaded(t, "../../spec/asaas.yaml")
+	if len(s.Upstream.Schemas) < 15 {
+		t.Errorf("the spec compares %d schemas", len(s.Upstream.Schemas))
 	}
-	for name := range counterparts {
+	for name := range s.Upstream.Schemas {
 		if s.Schemas()[name] == nil {
 			t.Errorf("the spec has no schema %s", name)
 		}
+	}
+}
+
+// edited is the shop's spec with one text replaced.
+func edited(t *testing.T, old, new string) *spec.Spec {
+	t.Helper()
+	text, err := os.ReadFile(shopSpec)
+	if err != nil || !strings.Contains(string(text), old) {
+		t.Fatalf("the spec has no %s, %v", old, err)
+	}
+	path := filepath.Join(t.TempDir(), "spec.yaml")
+	if err := os.WriteFile(path, []byte(strings.Replace(string(text), old, new, 1)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return loaded(t, path)
+}
+
+const table = "x-upstream:\n  document: same.json\n  events: WebhookConfig.events\n  schemas: {Order: [OrderGetResponseDTO, OrderSaveResponseDTO]}\n"
+
+// A document of OpenAPI 3.1 may have the webhooks themselves, and our own names.
+func TestASpecWithoutATableIsComparedByName(t *testing.T) {
+	t.Parallel()
+	const document = `{"openapi": "3.1.0", "webhooks": {"ORDER_PAID": {}, "ORDER_FOUND": {}},
+		"components": {"schemas": {"Person": {"type": "object", "properties": {"name": {"type": "integer"}}}}}}`
+	var out bytes.Buffer
+	_, err := shop.report(t.Context(), &out, edited(t, table, ""), served(t, 200, document))
+	want := "changed Person.name: it is an integer in the document, a string in the spec\n" +
+		"gone    event ORDER_LOST: it is not in the document\n" +
+		"new     event ORDER_FOUND: add it to the webhooks\n"
+	if diff := cmp.Diff(want, out.String()); err != nil || diff != "" {
+		t.Errorf("%v, (-want +got):\n%s", err, diff)
+	}
+}
+
+func TestTheSpecSaysWhereTheDocumentIs(t *testing.T) {
+	t.Parallel()
+	s := edited(t, "same.json", served(t, 200, changed(t)))
+	if n, err := shop.report(t.Context(), new(bytes.Buffer), s, ""); n != 0 || err != nil {
+		t.Errorf("%d differences, %v", n, err)
+	}
+	_, err := shop.report(t.Context(), new(bytes.Buffer), edited(t, table, ""), "")
+	if err == nil || !strings.Contains(err.Error(), "names no document") {
+		t.Errorf("got %v", err)
 	}
 }
 
@@ -265,15 +305,15 @@ func FuzzCompareTo(f *testing.F) {
 		f.Fatal(err)
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
-		doc, err := parseOfficial(data)
+		doc, err := parseOfficial(data, s.Upstream.Events)
 		if err != nil {
 			return
 		}
-		lines, err := compareTo(s, doc, shop.counterparts)
+		lines, err := compareTo(s, doc)
 		if err != nil {
 			t.Fatal(err)
 		}
-		again, _ := compareTo(s, doc, shop.counterparts)
+		again, _ := compareTo(s, doc)
 		if diff := cmp.Diff(lines, again); diff != "" {
 			t.Errorf("the second time it is different:\n%s", diff)
 		}
@@ -287,9 +327,8 @@ func FuzzCompareTo(f *testing.F) {
 
 func TestATableThatNamesNoSchemaSaysSo(t *testing.T) {
 	t.Parallel()
-	astray := shop
-	astray.counterparts = map[string][]string{"Parcel": {"ParcelDTO"}}
-	_, err := astray.report(t.Context(), new(bytes.Buffer), loaded(t, shopSpec), "testdata/same.json")
+	astray := edited(t, "{Order: [", "{Parcel: [")
+	_, err := shop.report(t.Context(), new(bytes.Buffer), astray, "testdata/same.json")
 	if err == nil || !strings.Contains(err.Error(), "no schema Parcel: correct the table") {
 		t.Errorf("got %v", err)
 	}

@@ -11,7 +11,7 @@ import (
 )
 
 // Handle processes one message. After an error it is called again with the same
-// message, later. idem.Relayed returns one.
+// message, later. relay.To returns one.
 type Handle = func(ctx context.Context, m Message) error
 
 // Delivery is a message that a broker has delivered to a consumer. Done, Extend and
@@ -36,10 +36,10 @@ type Delivery struct {
 	Return func(ctx context.Context) error // returns the message to the broker, to be delivered again soon
 }
 
-// Consumer passes what a broker delivers to a function. The exported fields are
+// Consumer passes the messages of a broker to a function. The exported fields are
 // settings, also for ConsumeWith of each module; the zero value has the defaults.
 type Consumer struct {
-	// Handlers is how many messages are handled at the same time. Up to four times
+	// Handlers is the number of messages that are handled at the same time. Up to four times
 	// as many are received; those that are not being handled wait here. Default: 16.
 	Handlers int
 
@@ -47,7 +47,7 @@ type Consumer struct {
 	// received and is not done. Default: 10 seconds.
 	ExtendEvery time.Duration
 
-	// StopTimeout is how long messages may still be handled once the context of
+	// StopTimeout is the time in which messages may still be handled once the context of
 	// Consume has ended. Default: 10 seconds.
 	StopTimeout time.Duration
 
@@ -55,7 +55,7 @@ type Consumer struct {
 	Logger *slog.Logger
 }
 
-// received is how many deliveries are received for each of the Handlers.
+// received is the number of deliveries that are received for each of the Handlers.
 const received = 4
 
 // Consume calls receive for one delivery after the other, and handle with each, until
@@ -66,7 +66,7 @@ const received = 4
 // receive waits for a delivery. After an error, when the broker is unavailable for
 // example, it is called again after a pause, and must connect again by itself.
 //
-// A message whose handler fails or panics is handled again, after a pause that grows
+// If its handler fails or panics, a message is handled again, after a pause that grows
 // to 5 seconds, and before the next one of its Lane.
 func (c Consumer) Consume(ctx context.Context, receive func(context.Context) (Delivery, error), handle Handle) error {
 	c.setDefaults()
@@ -100,7 +100,7 @@ type run struct {
 	Consumer
 	handle   Handle
 	ctx      context.Context // ends when no more is to be begun
-	handling context.Context // ends when what was begun must end
+	handling context.Context // ends when handlers must end
 	room     chan struct{}   // has an element for each delivery that was received and is neither done nor returned
 	handlers chan struct{}   // has an element for each that is being handled
 	settled  sync.WaitGroup
@@ -118,7 +118,7 @@ func (r *run) receiveAll(receive func(context.Context) (Delivery, error)) {
 			return
 		}
 		var d Delivery
-		err := pgtx.Protect(func() (err error) { d, err = receive(r.ctx); return err })
+		err := Protect(func() (err error) { d, err = receive(r.ctx); return err })
 		if err != nil {
 			<-r.room
 			failed++
@@ -207,13 +207,13 @@ func (r *run) call(handle Handle, m Message) error {
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		err = pgtx.Protect(func() error { return handle(r.handling, m) })
+		err = Protect(func() error { return handle(r.handling, m) })
 	}()
 	<-ended
 	return err
 }
 
-// settleTime is how long a broker has to answer that a message is done.
+// settleTime is the time in which a broker must confirm that a message is done.
 const settleTime = 5 * time.Second
 
 // tell calls a function of the delivery. If it fails, the broker delivers the message
@@ -224,7 +224,7 @@ func (r *run) tell(d Delivery, failure string, f func(context.Context) error) {
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.ctx), settleTime)
 	defer cancel()
-	if err := pgtx.Protect(func() error { return f(ctx) }); err != nil {
+	if err := Protect(func() error { return f(ctx) }); err != nil {
 		r.log(failure, d.Message, err)
 	}
 }
@@ -250,7 +250,7 @@ func (r *run) extend(d Delivery) (stop func()) {
 	return cancel
 }
 
-// stop waits for what is being handled, and cancels it after StopTimeout.
+// stop waits for the messages that are being handled, and cancels them after StopTimeout.
 func (r *run) stop(cancel context.CancelFunc) error {
 	ended := make(chan struct{})
 	go func() { r.settled.Wait(); close(ended) }()
@@ -269,7 +269,7 @@ func (r *run) log(message string, m Message, err error) {
 	if m.ID != "" {
 		attrs = append(attrs, slog.String("source", m.Source), slog.String("id", m.ID), slog.String("type", m.Type))
 	}
-	_ = pgtx.Protect(func() error { r.Logger.LogAttrs(r.ctx, slog.LevelError, "broker: "+message, attrs...); return nil })
+	_ = Protect(func() error { r.Logger.LogAttrs(r.ctx, slog.LevelError, "broker: "+message, attrs...); return nil })
 }
 
 // pause waits after so many failures in a row, unless ctx ends.

@@ -18,7 +18,7 @@ import (
 	"github.com/paghooks/paghooks/idem/broker"
 )
 
-// fake is a broker that has messages, and notes what it is told.
+// fake is a broker that has messages, and records its calls.
 type fake struct {
 	*testing.T
 	waiting chan broker.Delivery
@@ -37,7 +37,7 @@ func newFake(t *testing.T, ids ...string) *fake {
 	return f
 }
 
-// add adds a message; its Key is what stands before a slash.
+// add adds a message; its Key is the part before a slash.
 func (f *fake) add(id string) {
 	key, _, ok := strings.Cut(id, "/")
 	if !ok {
@@ -87,7 +87,7 @@ func (f *fake) consume(c broker.Consumer, handle broker.Handle) (stop func() err
 	return func() error { cancel(); return <-ended }
 }
 
-// want waits until nothing happens any more, and checks what was handled.
+// want waits until nothing happens any more, and checks the handled messages.
 func (f *fake) want(list *[]string, want ...string) {
 	f.Helper()
 	synctest.Wait()

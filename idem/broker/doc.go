@@ -11,18 +11,18 @@
 //	idemkafka     Kafka
 //	idemsqs       Amazon SQS
 //
-// They are used alike. Each has a Publisher whose Check asks the broker whether messages
+// They are used alike. Each has a Publisher, and its Check asks the broker whether messages
 // that it has confirmed can be lost: call it once at the start, and log the error, or
 // stop. Each has a Consume, and ConsumeWith with settings. While its queue does not exist,
 // Consume logs that, and tries again until it does.
 //
-// For another broker, write a [Publisher] whose Publish returns once the broker
+// For another broker, write a [Publisher] with a Publish that returns once the broker
 // has the message on disk, or an error with [ErrTooLarge], and a receive function for
 // [Consumer.Consume].
 //
 // # In front of Postgres
 //
-//	provider → idem.Relay → broker → Consume → idem.Relayed → Inbox → handlers
+//	provider → relay.New → broker → Consume → relay.To → Inbox → handlers
 //
 // The relay verifies and publishes, and the provider gets its 200 also while Postgres
 // is unavailable. A message is acknowledged once the inbox has stored it. The inbox
@@ -31,7 +31,7 @@
 // its handler has succeeded, or its event is parked.
 //
 // Let only relays publish to the queue. A forged message reaches no handler, but NATS
-// and SQS drop a message whose ID they have had lately: a forged one keeps the genuine
+// and SQS drop a message with an ID that they have had lately: a forged one keeps the genuine
 // one out.
 //
 // # Order
@@ -41,7 +41,7 @@
 // first, it may be processed first. This cannot happen as long as events of a Key are
 // stored one after the other, in the broker's order:
 //
-//   - One process that consumes does that for what it receives.
+//   - One process that consumes does that for its own messages.
 //   - Where several consume, and order matters, the broker must deliver no two messages
 //     of a Key at the same time. The documentation of each module says how.
 //

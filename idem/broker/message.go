@@ -12,8 +12,8 @@ type Message struct {
 	Source string // the name of its source; an outbox and a relay set it
 
 	ID   string    // unique within the Source; if empty, Emit of the outbox makes one
-	Type string    // what happened: "order.paid"; not empty
-	Key  string    // the entity that it is about, an order for example, whose messages are published in order; may be empty
+	Type string    // the event: "order.paid"; not empty
+	Key  string    // the entity that it is about, an order for example, of which messages are published in order; may be empty
 	Time time.Time // when it happened, or by the database's clock when it was emitted; zero if that is not known
 	Body []byte
 }
@@ -35,7 +35,7 @@ func (m Message) CloudEvent() map[string]string {
 }
 
 // MessageOf returns the message with a CloudEvent's attributes, without their prefix,
-// and its body. A field whose attribute is missing is zero, as is a Time that does not
+// and its body. A field without its attribute is zero, as is a Time that does not
 // parse.
 func MessageOf(attributes map[string]string, body []byte) Message {
 	at, _ := time.Parse(time.RFC3339Nano, attributes["time"])
@@ -56,13 +56,13 @@ type Publisher interface {
 	Publish(ctx context.Context, m Message) error
 }
 
-// ErrTooLarge is in the error of a publisher whose broker does not take a message of that
+// ErrTooLarge is in the error of a publisher with a broker that does not take a message of that
 // size. Until the broker's limit is raised, other attempts fail, too. The publishers of
 // the modules return it immediately. A [Publisher] around one may return
 // idem.NoRetry of it, so that an outbox parks the message without other
 // attempts, or keep the Body elsewhere and publish where it is.
 var ErrTooLarge = errors.New("the message is too large")
 
-// ErrNoQueue is in the error of a publisher whose broker has no queue, topic or stream for
+// ErrNoQueue is in the error of a publisher with a broker that has no queue, topic or stream for
 // the message. After other errors an outbox takes the broker for unavailable.
 var ErrNoQueue = errors.New("there is no such queue")

@@ -44,18 +44,29 @@ type Canary struct {
 	// Name is the name in the log and in the report of package health. Default: the provider's.
 	Name string
 
-	// Every is how long it waits after a delivery. Default: 30 seconds.
+	// Every is the time that it waits after a delivery. Default: 30 seconds.
 	Every time.Duration
 
-	// Timeout is how long a delivery and its answer may take. Default: 10
+	// Timeout is the time that a delivery and its answer may take. Default: 10
 	// seconds, as long as Asaas waits.
 	Timeout time.Duration
 
-	// Transport makes the requests. Redirects are not followed, whatever it is,
+	// Transport makes the requests. Redirects are not followed with any Transport,
 	// because providers do not follow them. Default: nil, a new connection for
 	// each delivery, so that one that is still open does not hide that no new
 	// one can be made.
 	Transport http.RoundTripper
+
+	// Arrived, if set, makes it the canary of a relay: the relay publishes its deliveries, and one
+	// has succeeded once a consumer has handled it, within Timeout. Arrived returns when one last
+	// was, such as LastCanary of the [idem.Inbox] or [idem.Processor] that the consumers
+	// pass messages to. Run it where that is, and give it the address of the relay:
+	//
+	//	c := asaas.NewCanary("https://relay.example/webhooks/asaas", token)
+	//	c.Arrived = inbox.LastCanary
+	//
+	// Default: nil, the address is that of a Processor or an Inbox.
+	Arrived func(context.Context) (time.Time, error)
 
 	// Logger gets a line when the canary begins to fail, when the reason changes,
 	// and when it has recovered; nil logs nothing. Default: slog.Default().
@@ -78,7 +89,7 @@ type Canary struct {
 type Result struct {
 	At       time.Time // when it ended; zero before the first
 	Duration time.Duration
-	Err      error // why it failed, and what to do; nil if all is well
+	Err      error // the fault, and the remedy; nil if all is well
 	Failures int   // deliveries that have failed in a row, this one included
 }
 
@@ -115,7 +126,7 @@ func (c *Canary) Run(ctx context.Context) error {
 // StopsFirst returns true: [idem.Serve] stops a canary before the server.
 func (c *Canary) StopsFirst() bool { return true }
 
-// Send makes one delivery. The error says what is wrong and what to do. If ctx ends
+// Send makes one delivery. The error names the fault and the remedy. If ctx ends
 // first, the delivery does not count as a result.
 func (c *Canary) Send(ctx context.Context) error {
 	start := time.Now()
@@ -191,7 +202,7 @@ func (c *Canary) check() error {
 }
 
 // deliverProtected makes an error of a panic, of an application's Transport for
-// example. It leaves out what the panic says, which may be a secret.
+// example. It leaves out the value of the panic, which may be a secret.
 func (c *Canary) deliverProtected(ctx context.Context) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -217,6 +228,12 @@ func (c *Canary) deliver(ctx context.Context) error {
 		password, _ := u.Password()
 		r.SetBasicAuth(u.Username(), password)
 	}
+	var before time.Time
+	if c.Arrived != nil {
+		if before, err = c.Arrived(ctx); err != nil {
+			return &hidden{"Postgres behind the relay could not be asked for the last canary", err}
+		}
+	}
 	// An http.Client would show where a broken redirect leads.
 	response, err := c.transport().RoundTrip(r)
 	if err != nil {
@@ -227,7 +244,40 @@ func (c *Canary) deliver(ctx context.Context) error {
 	if err != nil {
 		return c.noAnswer(err)
 	}
-	return judge(response.StatusCode, body)
+	published, err := judge(response.StatusCode, body)
+	switch {
+	case err != nil:
+		return err
+	case published && c.Arrived == nil:
+		return errors.New("a Relay was reached: set Arrived of the canary, to LastCanary of the Inbox or Processor behind it")
+	case published:
+		return c.await(ctx, before)
+	case c.Arrived != nil:
+		return errors.New("a Processor or an Inbox was reached, and Arrived is for a relay: give the canary the relay's address, or no Arrived")
+	}
+	return nil
+}
+
+// look is the time between two looks for a canary's arrival.
+const look = 100 * time.Millisecond
+
+// await waits until a consumer has handled a canary later than before.
+func (c *Canary) await(ctx context.Context, before time.Time) error {
+	for {
+		at, err := c.Arrived(ctx)
+		if err == nil && at.After(before) {
+			return nil
+		}
+		select {
+		case <-time.After(look):
+		case <-ctx.Done():
+			if err != nil && !errors.Is(err, context.DeadlineExceeded) {
+				return &hidden{"Postgres behind the relay could not be asked for the canary", err}
+			}
+			return fmt.Errorf("the relay has published it, and no consumer has handled it within %s: see whether consumers run, what their log says, "+
+				"how much waits in the broker, and whether they have the relay's secret and the same version of paghooks", c.Timeout)
+		}
+	}
 }
 
 func (c *Canary) transport() http.RoundTripper {
@@ -251,14 +301,14 @@ func (c *Canary) noAnswer(err error) error {
 	if errors.Is(err, context.DeadlineExceeded) {
 		return fmt.Errorf("there was no answer within %s: see whether the application is overloaded, and what lies between", c.Timeout)
 	}
-	return &unanswered{err}
+	return &hidden{"there was no answer: see whether the application runs, its name in DNS, its network and its TLS certificate", err}
 }
 
-// unanswered is what a canary says without an answer, and why, which may name
-// hosts and users.
-type unanswered struct{ cause error }
+// hidden has the public text of a canary, and its cause, which may name hosts and users.
+type hidden struct {
+	says  string
+	cause error
+}
 
-const noAnswerSays = "there was no answer: see whether the application runs, its name in DNS, its network and its TLS certificate"
-
-func (u *unanswered) Error() string { return noAnswerSays + ": " + u.cause.Error() }
-func (u *unanswered) Unwrap() error { return u.cause }
+func (h *hidden) Error() string { return h.says + ": " + h.cause.Error() }
+func (h *hidden) Unwrap() error { return h.cause }

@@ -20,8 +20,8 @@ func (c *Canary) Examine(context.Context, idem.Limits) []idem.Check {
 	switch {
 	case last.Failing():
 		check.Says, check.Cause = last.Err.Error(), last.Err
-		if _, ok := errors.AsType[*unanswered](last.Err); ok {
-			check.Says = fmt.Sprintf("canary: %s: %s: see the error in this application's log", c.Name, noAnswerSays)
+		if h, ok := errors.AsType[*hidden](last.Err); ok {
+			check.Says = fmt.Sprintf("canary: %s: %s: see the error in this application's log", c.Name, h.says)
 		}
 		return []idem.Check{check}
 	case time.Since(since) > 3*c.Every+c.Timeout:

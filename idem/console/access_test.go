@@ -9,6 +9,7 @@ import (
 
 	"github.com/paghooks/paghooks/idem"
 	"github.com/paghooks/paghooks/idem/console"
+	"github.com/paghooks/paghooks/idem/gauge"
 	"github.com/paghooks/paghooks/idem/operator"
 )
 
@@ -38,7 +39,7 @@ func TestWhoMayOnlySeeCanNeitherActNorReveal(t *testing.T) {
 	a := newApp(t)
 	a.letters("e1")
 	a.fix()
-	a.page.Queues = map[string]idem.Queues{"letters": &queues{all: []idem.Queue{{ID: "q1", Enabled: true, Interrupted: true}}}}
+	a.page.Queues = map[string]gauge.Queues{"letters": &queues{all: []gauge.Queue{{ID: "q1", Enabled: true, Interrupted: true}}}}
 	one := url.Values{"source": {"letters"}, "id": {"e1"}, "account": {""}, "one": {"1"}, "count": {"1"}, "reason": {"x"}, "queue": {"q1"}, "whole": {"1"}}
 	for name, row := range map[string]struct {
 		user   string
@@ -71,7 +72,11 @@ func TestWhoMayOnlySeeCanNeitherActNorReveal(t *testing.T) {
 				a.post("act", one).want(http.StatusForbidden)
 				a.get("confirm?" + one.Encode()).want(http.StatusForbidden)
 			}
-			a.post("release", one).want(http.StatusForbidden)
+			for _, page := range []string{"release", "stop", "choose"} {
+				a.post(page, one).want(http.StatusForbidden)
+			}
+			one.Set("action", "erase")
+			a.post("act", one).want(http.StatusForbidden)
 		}
 	}
 	a.wantState("letters", "e1", idem.StateParked)

@@ -7,97 +7,192 @@ import (
 	"log/slog"
 	"net/http"
 	"net/url"
+	"slices"
+	"strconv"
 	"strings"
 	"time"
 
 	"github.com/paghooks/paghooks/idem"
 	"github.com/paghooks/paghooks/idem/operator"
+	"github.com/paghooks/paghooks/internal/lang"
 )
 
-// verbs are what may be done to events.
+// verbs are the actions on events.
 var verbs = map[string]verb{
-	"replay": {"Replay", "Handlers process these events now, one after the other, each once.", false, func(ctx context.Context, op *operator.Operator, f idem.Filter, reason string) error {
-		_, err := op.Replay(ctx, f, reason)
+	"replay": {Label: "Replay", Means: "Handlers process these events now, one after the other, each once.", of: "replay", do: func(ctx context.Context, op *operator.Operator, a asked, reason string) error {
+		_, err := op.Replay(ctx, a.Filter, reason)
 		return err
 	}},
-	"dry-run": {"Dry run", "Handlers process these events, each in a transaction that is rolled back. What handlers do outside of it does happen.", false, func(ctx context.Context, op *operator.Operator, f idem.Filter, reason string) error {
-		_, err := op.DryReplay(ctx, f, reason)
+	"dry-run": {Label: "Dry run", Means: "Handlers process these events, each in a transaction that is rolled back. What handlers do outside of it does happen.", of: "dry replay", do: func(ctx context.Context, op *operator.Operator, a asked, reason string) error {
+		_, err := op.DryReplay(ctx, a.Filter, reason)
 		return err
 	}},
-	"requeue": {"Requeue", "Workers process these events again, as if they had just arrived.", false, func(ctx context.Context, op *operator.Operator, f idem.Filter, reason string) error {
-		_, err := op.Requeue(ctx, f, reason)
+	"requeue": {Label: "Requeue", Means: "Workers process these events again, as if they had just arrived.", of: "requeue", do: func(ctx context.Context, op *operator.Operator, a asked, reason string) error {
+		_, err := op.Requeue(ctx, a.Filter, reason)
 		return err
 	}},
-	"discard": {"Discard", "These events are given up for good: they will not be processed, and their bodies go unless the application keeps bodies.", true, func(ctx context.Context, op *operator.Operator, f idem.Filter, reason string) error {
-		_, err := op.Discard(ctx, f, reason)
+	"discard": {Label: "Discard", Means: "These events are given up for good: they will not be processed, and their bodies go unless the application keeps bodies.", Final: true, of: "discard", do: func(ctx context.Context, op *operator.Operator, a asked, reason string) error {
+		_, err := op.Discard(ctx, a.Filter, reason)
+		return err
+	}},
+	"erase": {Label: "Erase", Means: "What is stored of these events is deleted for good, for a person who asks for it: bodies, errors, the history of attempts, and traces.", Final: true, Erases: true, do: func(ctx context.Context, op *operator.Operator, a asked, reason string) error {
+		op.EraseNotDone = a.NotDoneToo
+		_, err := op.Erase(ctx, a.Found, reason)
 		return err
 	}},
 }
 
 type verb struct {
-	Label, Means string
-	Final        bool // cannot be undone, and needs a reason
-	do           func(ctx context.Context, op *operator.Operator, f idem.Filter, reason string) error
+	Label, Means lang.Text
+	Final        bool   // cannot be undone, and needs a reason
+	Erases       bool   // is about events in all states
+	of           string // the action of the audit trail that it goes on with; "" for none
+	do           func(ctx context.Context, op *operator.Operator, a asked, reason string) error
 }
 
 // asked is an action that a form asks for.
 type asked struct {
 	verb
-	Name   string
-	Choice choice
-	Filter idem.Filter        // names the events
-	Count  int                // of them
-	Shown  string             // their marks
-	Events []idem.StoredEvent // the newest of them
-	Sure   bool               // whether the source's name is to be typed: it is final, and about all events
+	Name       string
+	Choice     choice
+	Filter     idem.Filter        // names the events
+	Count      int                // of them
+	Shown      string             // their marks
+	Events     []idem.StoredEvent // the newest of them
+	Sure       bool               // whether the source's name is to be typed: it is final, and about all events, or erases
+	Found      []idem.StoredEvent // that are to be erased
+	NotDone    int                // of those
+	NotDoneToo bool               // whether those are to be given up, and erased
 }
 
-// ask reads what a form asks for, and finds the events.
+// ask reads the request of a form, and finds the events.
 func (v *visit) ask(ctx context.Context, form url.Values) (a asked, err error) {
 	a = asked{Name: form.Get("action"), Choice: choiceOf(form)}
+	if len(a.Choice.Events) > maxShown {
+		return a, refuse(http.StatusBadRequest, "That are more events than a page lists.")
+	}
+	if a.Choice.Continues != "" {
+		if a.Name, err = v.continued(ctx, a.Choice.Continues); err != nil {
+			return a, err
+		}
+	}
 	a.verb = verbs[a.Name]
 	if a.do == nil || a.Name == "requeue" && !v.source.workers {
 		return a, refuse(http.StatusBadRequest, "There is no such action for the events of this source.")
 	}
-	a.Sure = a.Final && a.Choice.all()
-	f, err := a.Choice.filter()
-	if err != nil {
-		return a, err
+	a.Sure = a.Final && (a.Choice.Narrowed() == 0 || a.Erases)
+	if a.Erases {
+		err = v.askToErase(ctx, &a, form)
+	} else {
+		a.Filter, err = v.choose(ctx, a.Choice)
 	}
-	a.Filter, err = v.source.events.Choose(ctx, f)
 	a.Count = len(a.Filter.Events)
 	return a, err
 }
 
-// confirm shows what is chosen, and asks.
+// choose finds the events of a choice, of those that are not done.
+func (v *visit) choose(ctx context.Context, c choice) (f idem.Filter, err error) {
+	if c.Continues != "" {
+		n, _ := id(c.Continues) // it was read before
+		f, err = v.source.events.NotReached(ctx, n)
+	} else {
+		f, err = c.filter()
+	}
+	if err != nil {
+		return f, err
+	}
+	return v.source.events.Choose(ctx, f)
+}
+
+// continued returns the name of the verb of an action that is to be gone on with.
+func (v *visit) continued(ctx context.Context, action string) (name string, err error) {
+	n, err := id(action)
+	if err != nil {
+		return "", err
+	}
+	of, ok, err := v.source.events.GetAction(ctx, n)
+	switch {
+	case err != nil:
+		return "", err
+	case !ok:
+		return "", refuse(http.StatusNotFound, "There is no such action on events of this source.")
+	case of.Alive:
+		return "", refuse(http.StatusConflict, "This action is running: stop it first.")
+	case of.ContinuedBy != 0:
+		return "", refuse(http.StatusConflict, "Somebody has gone on with this action already.")
+	}
+	return verbOf(of.Action), nil
+}
+
+// verbOf returns the name of the verb that goes on with an action of the trail, "" for none.
+func verbOf(action string) string {
+	for name, verb := range verbs {
+		if verb.of == action && action != "" {
+			return name
+		}
+	}
+	return ""
+}
+
+// askToErase finds the events that are to be erased: named ones, in any state.
+func (v *visit) askToErase(ctx context.Context, a *asked, form url.Values) (err error) {
+	keys := a.Choice.Events
+	switch {
+	case a.Choice.One != "":
+		keys = []string{rowKey(v.source.name, a.Choice.Account, a.Choice.ID)}
+	case a.Choice.Chosen == "":
+		return refuse(http.StatusBadRequest, "There is no such action for the events of this source.")
+	}
+	found, err := v.source.events.ByKey(ctx, keys)
+	if err != nil {
+		return err
+	}
+	a.Found = slices.DeleteFunc(found, func(e idem.StoredEvent) bool { return e.Source != v.source.name })
+	a.NotDoneToo = form.Get("open") != ""
+	a.Filter.Events = []string{}
+	for _, e := range a.Found {
+		a.Filter.Events = append(a.Filter.Events, rowKey(e.Source, e.Scope, e.ID))
+		if isOpen(e) {
+			a.NotDone++
+		}
+	}
+	return nil
+}
+
+// confirm shows the chosen events, and asks.
 func (v *visit) confirm(ctx context.Context) error {
 	a, err := v.ask(ctx, v.r.Form)
 	if err != nil {
 		return err
 	}
 	if a.Count > maxChosen {
-		return refuse(http.StatusBadRequest, fmt.Sprintf("The filter chooses %s events, and an action of this page is about %s at most: choose a shorter time, or use the command idem.", number(a.Count), number(maxChosen)))
+		return refuse(http.StatusBadRequest, "The filter chooses %s events, and an action of this page is about %s at most: choose a shorter time, or use the command idem.", a.Count, maxChosen)
 	}
 	a.Shown = marksOf(a.Filter.Events)
-	p, err := v.source.events.Page(ctx, a.Filter, idem.Place{}, 20)
-	if err != nil {
-		return err
+	if a.Events = a.Found; !a.Erases {
+		p, err := v.source.events.Page(ctx, a.Filter, operator.Place{}, 20)
+		if err != nil {
+			return err
+		}
+		a.Events = p.Events
 	}
-	a.Events = p.Events
-	return v.render(http.StatusOK, "confirm", a.Label+"?", a)
+	a.Events = v.errorsHidden(a.Events)
+	return v.render(http.StatusOK, "confirm", v.say(a.Label)+"?", a)
 }
 
-// act does what was confirmed, to the events that were shown.
+// act does the confirmed action, to the events that were shown.
 func (v *visit) act(ctx context.Context) error {
 	a, err := v.ask(ctx, v.r.PostForm)
 	reason := reasonOf(v.r.PostForm)
-	switch {
+	switch sure := strings.TrimSpace(v.r.PostForm.Get("sure")) == v.source.name; {
 	case err != nil:
 		return err
 	case a.Final && reason == "":
 		return refuse(http.StatusBadRequest, "Say why: nothing was done. Go back, and fill in the reason.")
-	case a.Sure && strings.TrimSpace(v.r.PostForm.Get("sure")) != v.source.name:
-		return refuse(http.StatusBadRequest, "These are all events that are not done. To discard them, type the name of the source, "+v.source.name+": nothing was done. Go back, and fill it in.")
+	case a.Erases && !sure:
+		return refuse(http.StatusBadRequest, "What is erased does not come back. To erase these events, type the name of the source, %s: nothing was done. Go back, and fill it in.", v.source.name)
+	case a.Sure && !sure:
+		return refuse(http.StatusBadRequest, "These are all events that are not done. To discard them, type the name of the source, %s: nothing was done. Go back, and fill it in.", v.source.name)
 	}
 	again, shown := wereShown(a.Filter.Events, v.r.PostForm.Get("shown"))
 	if len(again) == 0 {
@@ -108,15 +203,54 @@ func (v *visit) act(ctx context.Context) error {
 		reason = strings.TrimSpace(fmt.Sprintf("%s (of %d events that were shown, %d had left the list, and %d came since: those are left alone)", reason, shown, left, came))
 	}
 	a.Filter.Events = again
+	a.Found = slices.DeleteFunc(a.Found, func(e idem.StoredEvent) bool { return !slices.Contains(again, rowKey(e.Source, e.Scope, e.ID)) })
 	op, s := v.operator(), v.source
+	failed := s.tried.begin(v.user)
+	if a.Name == "dry-run" { // others store the error with the event
+		op.Failed = failed
+	}
 	return v.begin(a.Name, func(ctx context.Context) error {
 		defer s.counts.forget()
-		return a.do(ctx, op, a.Filter, reason)
+		if a.Choice.Continues == "" {
+			return a.do(ctx, op, a, reason)
+		}
+		n, _ := id(a.Choice.Continues) // it was read before
+		return op.Resume(ctx, n, a.Filter, reason)
 	})
 }
 
+// stop asks an action to end.
+func (v *visit) stop(ctx context.Context) error {
+	n, err := id(v.r.PostForm.Get("id"))
+	if err != nil {
+		return err
+	}
+	if err := told(v.operator().Stop(ctx, n, reasonOf(v.r.PostForm))); err != nil {
+		return err
+	}
+	v.redirect("action?" + query(field{"source", v.source.name}, field{"id", strconv.FormatInt(n, 10)}))
+	return nil
+}
+
+// told returns the text that people see of an error of an action.
+func told(err error) error {
+	switch {
+	case errors.Is(err, operator.ErrNoAction):
+		return refuse(http.StatusNotFound, "There is no such action on events of this source.")
+	case errors.Is(err, operator.ErrNotRunning):
+		return refuse(http.StatusConflict, "This action does not run any more: nothing was done.")
+	case errors.Is(err, operator.ErrStopped):
+		return refuse(http.StatusConflict, "Somebody has stopped this action already: it ends after the event that it is at.")
+	case errors.Is(err, operator.ErrRunning):
+		return refuse(http.StatusConflict, "This action is running: stop it first.")
+	case errors.Is(err, operator.ErrContinued):
+		return refuse(http.StatusConflict, "Somebody has gone on with this action already.")
+	}
+	return err
+}
+
 // begin starts an action, gives it a moment, and leads to the trail, which shows
-// what came of it, or how far it is.
+// its result, or its progress.
 func (v *visit) begin(name string, do func(context.Context) error) error {
 	ended, err := v.running.start(do)
 	if err != nil {
@@ -127,16 +261,16 @@ func (v *visit) begin(name string, do func(context.Context) error) error {
 	case <-time.After(inTime):
 		go v.log(name, ended)
 	}
-	if err != nil {
-		return err
+	if err != nil && !errors.Is(err, operator.ErrStopped) {
+		return told(err)
 	}
 	v.redirect("trail?" + query(field{"source", v.source.name}))
 	return nil
 }
 
-// log logs how an action failed that nobody waits for any more.
+// log logs the failure of an action that no request waits for any more.
 func (v *visit) log(name string, ended <-chan error) {
-	if err := <-ended; err != nil && !errors.Is(err, context.Canceled) {
+	if err := <-ended; err != nil && !errors.Is(err, context.Canceled) && !errors.Is(err, operator.ErrStopped) {
 		v.Logger.Error("an action of the console failed", slog.String("action", name), slog.String("user", v.user), slog.String("error", err.Error()))
 	}
 }

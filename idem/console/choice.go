@@ -14,11 +14,21 @@ import (
 // open are the states of events that are not done.
 var open = []idem.State{idem.StatePending, idem.StateRetrying, idem.StateUnhandled, idem.StateParked}
 
+func isOpen(e idem.StoredEvent) bool { return slices.Contains(open, e.State) }
+
+// maxShown is the largest number of lines of a page that is not one of several.
+const maxShown = 250
+
 // choice is a filter as a form has it. Empty fields do not narrow it.
 type choice struct {
 	Source, State, Type, Entity, Account, ID string
 	From, Until                              string // UTC, as browsers send it
-	One                                      string // "1": one event, whose account may be empty
+	One                                      string // "1": one event; its account may be empty
+	Failed                                   string // "1": only events that have failed; "again": and are tried again by themselves
+
+	Chosen    string   // "1": the events with their row keys in Events, even if that is empty
+	Events    []string // of a list's checkboxes
+	Continues string   // the action with the events, those that it has not reached
 }
 
 func choiceOf(form url.Values) choice {
@@ -30,7 +40,8 @@ func choiceOf(form url.Values) choice {
 	}
 	return choice{
 		Source: get("source"), State: get("state"), Type: get("type"), Entity: get("entity"), Account: get("account"), ID: get("id"),
-		From: get("from"), Until: get("until"), One: get("one"),
+		From: get("from"), Until: get("until"), One: get("one"), Failed: get("failed"),
+		Chosen: get("chosen"), Events: form["event"], Continues: get("continues"),
 	}
 }
 
@@ -44,6 +55,12 @@ func (c choice) filter() (f idem.Filter, err error) {
 		f.States = []idem.State{idem.State(c.State)}
 	}
 	f.Types, f.Keys, f.IDs, f.Scopes = only(c.Type), only(c.Entity), only(c.ID), only(c.Account)
+	if f.Failed = c.Failed != ""; c.Failed == again && c.State == "" {
+		f.States = []idem.State{idem.StatePending, idem.StateRetrying}
+	}
+	if c.Chosen != "" {
+		f.Events = append([]string{}, c.Events...)
+	}
 	if c.One != "" {
 		f.Scopes, f.IDs = []string{c.Account}, []string{c.ID}
 	}
@@ -54,10 +71,13 @@ func (c choice) filter() (f idem.Filter, err error) {
 	return f, err
 }
 
-// all reports whether the choice narrows nothing.
-func (c choice) all() bool {
+// again is the value of the field failed for events that are tried again by themselves.
+const again = "again"
+
+// Narrowed returns by how many fields the choice narrows the events.
+func (c choice) Narrowed() int {
 	c.Source = ""
-	return len(c.Fields()) == 0
+	return len(c.Fields())
 }
 
 func only(value string) []string {
@@ -67,7 +87,7 @@ func only(value string) []string {
 	return []string{value}
 }
 
-// parseTime reads what a browser sends of an input of type datetime-local.
+// parseTime parses the value of an input of type datetime-local.
 func parseTime(value string) (t time.Time, err error) {
 	if value == "" {
 		return t, nil
@@ -92,8 +112,20 @@ func (c choice) Fields() []field {
 		{"from", c.From},
 		{"until", c.Until},
 		{"one", c.One},
+		{"failed", c.Failed},
+		{"chosen", c.Chosen},
+		{"continues", c.Continues},
+	}
+	for _, key := range c.Events {
+		all = append(all, field{"event", key})
 	}
 	return slices.DeleteFunc(all, func(f field) bool { return f.Value == "" })
+}
+
+// List are the fields of the list that the choice was made on, for addresses.
+func (c choice) List() []field {
+	c.Chosen, c.Events, c.Continues, c.One = "", nil, "", ""
+	return c.Fields()
 }
 
 // field is one of a form's.
@@ -103,10 +135,10 @@ type field struct{ Name, Value string }
 func query(fields ...field) string {
 	values := url.Values{}
 	for _, f := range fields {
-		values.Set(f.Name, f.Value)
+		values.Add(f.Name, f.Value)
 	}
 	return values.Encode()
 }
 
-// unstorable tells whether Postgres refuses a text.
+// unstorable reports whether Postgres refuses a text.
 func unstorable(s string) bool { return !utf8.ValidString(s) || strings.Contains(s, "\x00") }

@@ -7,11 +7,13 @@ import (
 	"time"
 
 	"github.com/paghooks/paghooks/idem"
+	"github.com/paghooks/paghooks/idem/gauge"
 	"github.com/paghooks/paghooks/idem/operator"
 	"github.com/paghooks/paghooks/idem/outbox"
+	"github.com/paghooks/paghooks/internal/lang"
 )
 
-// Access is what a user may do. The zero value allows nothing.
+// Access holds the rights of a user. The zero value allows nothing.
 type Access struct {
 	See    bool // all pages, without bodies; Reveal and Act have no effect without it
 	Reveal bool // bodies; each look is recorded in the audit trail
@@ -22,18 +24,31 @@ type Access struct {
 //
 // The exported fields are settings: change them before the first request.
 type Handler struct {
-	// Access returns the name of the user who makes a request, for the audit trail,
-	// and what they may do. Without a name they may only see. Default: nil, every
+	// Access returns the name of the user that makes a request, for the audit trail,
+	// and their rights. Without a name they may only see. Default: nil, every
 	// request is answered 403.
 	Access func(*http.Request) (user string, a Access)
 
-	// Redact returns what is shown of a body, unless the user asks for the whole
+	// Redact returns the part of a body that is shown, unless the user asks for the whole
 	// body. source is the name of the event's source. Default: [Mask].
 	Redact func(source string, body []byte) []byte
 
-	// Queues are the providers' delivery queues, by the name of the source whose
-	// events they hold. Default: none.
-	Queues map[string]idem.Queues
+	// Queues are the providers' delivery queues, by the name of the source of the
+	// events that they hold. Default: none.
+	Queues map[string]gauge.Queues
+
+	// Links lead to the provider's page of an entity, by how the entity's id begins. They are
+	// addresses of http or https, in which {id} stands for the id:
+	//
+	//	page.Links = map[string]string{"pay_": "https://erp.shop.example/charges/{id}"}
+	//
+	// Asaas documents no stable address of a charge in its dashboard, so that there is none by
+	// itself: give that of your account, or of your own back office. Default: none.
+	Links map[string]string
+
+	// Fields are the names of the fields of bodies that events are found by, by the source, such as
+	// asaas.SearchFields. They must not be personal. Default: none.
+	Fields map[string][]string
 
 	// Logger gets the errors of pages and of actions in the background.
 	// Default: slog.Default().
@@ -47,14 +62,15 @@ type Handler struct {
 
 var _ http.Handler = (*Handler)(nil)
 
-// source is a receiver, and what was last seen of it.
+// source is a receiver, and its last seen state.
 type source struct {
 	name     string
 	receiver idem.Receiver
-	events   *operator.Operator // of nobody: it reads
+	events   *operator.Operator // without a name: it reads
 	workers  bool
-	counts   latest[idem.Stats]
-	held     latest[[]idem.Queue]
+	counts   latest[operator.State]
+	held     latest[[]gauge.Queue]
+	tried    tried
 }
 
 // New returns a page for the events of receivers. Of a processor and an inbox of the
@@ -82,7 +98,7 @@ func New(receivers ...idem.Receiver) *Handler {
 	return h
 }
 
-// hasWorkers tells whether events of a receiver can be requeued.
+// hasWorkers reports whether events of a receiver can be requeued.
 func hasWorkers(r idem.Receiver) bool {
 	switch r.(type) {
 	case *idem.Inbox, *outbox.Outbox:
@@ -103,14 +119,16 @@ type visit struct {
 	r      *http.Request
 	user   string
 	access Access
+	lang   lang.Lang
 	source *source // that the request names, or the first
+	live   int     // seconds after which the page refreshes itself, if it is not as often as others of its kind
 }
 
 // operator acts for the user.
 func (v *visit) operator() *operator.Operator { return operator.New(v.source.receiver, v.user) }
 
 // redirect leads to a page, by GET. The address is relative, which http.Redirect
-// would make absolute without knowing what a proxy has cut off.
+// would make absolute without knowing the prefix that a proxy has cut off.
 func (v *visit) redirect(to string) {
 	v.w.Header().Set("Location", to)
 	v.w.WriteHeader(http.StatusSeeOther)

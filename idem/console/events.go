@@ -4,17 +4,16 @@ import (
 	"context"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/paghooks/paghooks/idem"
+	"github.com/paghooks/paghooks/idem/operator"
 )
 
-// perPage is how many events or actions a page lists.
+// perPage is the number of events or actions that a page lists.
 const perPage = 50
-
-// maxShown is how many lines a page has at most that is not one of several.
-const maxShown = 250
 
 func (v *visit) events(ctx context.Context) error {
 	chosen := choiceOf(v.r.Form)
@@ -22,7 +21,7 @@ func (v *visit) events(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	place := idem.Place{Event: v.r.Form.Get("before")}
+	place := operator.Place{Event: v.r.Form.Get("before")}
 	if at := v.r.Form.Get("at"); at != "" {
 		if place.At, err = time.Parse(time.RFC3339Nano, at); err != nil {
 			return refuse(http.StatusBadRequest, "This link to a page is broken: begin at the first.")
@@ -36,60 +35,58 @@ func (v *visit) events(ctx context.Context) error {
 		Choice choice
 		States []idem.State
 		Events []idem.StoredEvent
-		Done   []idem.StoredEvent // the event of that id, if it is not in a list any more
+		Done   []idem.StoredEvent // of that id, if it is not in a list any more, or of that entity
+		Unread int64              // events that were not looked through for done ones
 		First  bool
 		Next   string
 	}{Choice: chosen, States: open, Events: p.Events, First: place.At.IsZero()}
 	if !p.Next.At.IsZero() {
 		shown.Next = query(append(chosen.Fields(), field{"at", p.Next.At.Format(time.RFC3339Nano)}, field{"before", p.Next.Event})...)
 	}
-	if chosen.ID != "" && len(p.Events) == 0 {
-		e, ok, err := v.source.events.Get(ctx, chosen.Account, chosen.ID)
-		if err != nil {
-			return err
-		}
-		if ok {
-			shown.Done = append(shown.Done, e)
-		}
+	switch {
+	case chosen.ID != "" && len(p.Events) == 0:
+		shown.Done, err = v.source.events.WithID(ctx, chosen.ID)
+	case chosen.Entity != "" && chosen.ID == "" && shown.First:
+		var h history
+		h, err = v.source.ofEntity(ctx, chosen.Account, chosen.Entity, false)
+		shown.Done, shown.Unread = slices.DeleteFunc(h.Events, isOpen), h.Unread
 	}
-	return v.render(http.StatusOK, "events", "Events", shown)
-}
-
-// entity lists all events of an entity.
-func (v *visit) entity(ctx context.Context) error {
-	account, key := v.r.Form.Get("account"), v.r.Form.Get("entity")
-	all, err := v.source.events.OfKey(ctx, account, key, maxShown)
 	if err != nil {
 		return err
 	}
-	return v.render(http.StatusOK, "entity", "Events of an entity", struct {
-		Account, Key string
-		Full         bool
-		Events       []idem.StoredEvent
-	}{account, key, len(all) == maxShown, all})
+	shown.Events, shown.Done = v.errorsHidden(shown.Events), v.errorsHidden(shown.Done)
+	return v.render(http.StatusOK, "events", v.say("Events"), shown)
 }
 
 // detail is one event.
 type detail struct {
-	idem.StoredEvent
+	operator.Lookup
 	Open    bool // not done or discarded
 	Stored  bool // its body is
 	Body    string
 	Shown   string // how its body is shown: "", "masked" or "whole"
 	Workers bool
+	Actions []operator.ActionOn // the last ones that touched it
+	Link    string              // to the provider's page of its entity; "" for none
 }
+
+// maxActions is the number of actions that the page of an event lists.
+const maxActions = 20
 
 // found returns the event that the request names.
 func (v *visit) found(ctx context.Context) (d detail, err error) {
-	e, ok, err := v.source.events.Get(ctx, v.r.Form.Get("account"), v.r.Form.Get("id"))
+	e, ok, err := v.source.events.Lookup(ctx, v.r.Form.Get("account"), v.r.Form.Get("id"))
 	switch {
 	case err != nil:
 		return d, err
 	case !ok:
 		return d, refuse(http.StatusNotFound, "There is no such event: it never came, or was forgotten after the retention.")
 	}
-	done := e.State == idem.StateDone || e.State == idem.StateDiscarded
-	return detail{StoredEvent: e, Open: !done, Stored: e.Payload != nil, Workers: v.source.workers}, nil
+	touched, err := v.source.events.ActionsOn(ctx, e.Scope, e.ID, maxActions)
+	if err != nil {
+		return d, err
+	}
+	return detail{Lookup: v.errorsHiddenOf(e), Actions: touched, Link: v.link(e.StoredEvent), Open: isOpen(e.StoredEvent), Stored: e.Payload != nil, Workers: v.source.workers}, nil
 }
 
 func (v *visit) event(ctx context.Context) error {
@@ -97,7 +94,7 @@ func (v *visit) event(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return v.render(http.StatusOK, "event", "Event", d)
+	return v.render(http.StatusOK, "event", v.say("Event"), d)
 }
 
 // reveal shows an event with its body, once that is recorded.
@@ -125,10 +122,10 @@ func (v *visit) reveal(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return v.render(http.StatusOK, "event", "Event", d)
+	return v.render(http.StatusOK, "event", v.say("Event"), d)
 }
 
-// reasonOf is why people say they do something, as it is worth a place in the trail.
+// reasonOf returns the reason that people give, as it is stored in the trail.
 func reasonOf(form url.Values) string {
 	reason := strings.Join(strings.Fields(form.Get("reason")), " ")
 	return strings.ToValidUTF8(reason[:min(len(reason), 500)], "")

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// latest is what was last read of something that may take a while to read.
+// latest holds the last reading of something that may take a while to read.
 type latest[T any] struct {
 	mu      sync.Mutex
 	now     reading[T]
@@ -15,7 +15,7 @@ type latest[T any] struct {
 	reading chan struct{} // closed when it is read; nil while nobody reads it
 }
 
-// reading is what was read, and when; At is zero if nothing was yet.
+// reading is a value, and the time of reading it; At is zero if nothing was read yet.
 type reading[T any] struct {
 	Value T
 	Err   error
@@ -23,7 +23,7 @@ type reading[T any] struct {
 	took  time.Duration
 }
 
-// readTime is how long it may take to read, in the background.
+// readTime is the time that a reading may take, in the background.
 const readTime = time.Minute
 
 // refresh has it read again, in the background, if it is older than fresh, and

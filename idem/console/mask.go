@@ -32,7 +32,7 @@ func whole(body []byte) string {
 	return strings.ToValidUTF8(string(body), "\uFFFD")
 }
 
-// maxDepth bounds what indentation adds to a body.
+// maxDepth bounds the indentation of a body.
 const maxDepth = 50
 
 func indent(body []byte) ([]byte, bool) {

@@ -2,13 +2,17 @@ package console
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"time"
 
 	"github.com/paghooks/paghooks/idem"
+	"github.com/paghooks/paghooks/idem/gauge"
+	"github.com/paghooks/paghooks/idem/operator"
+	"github.com/paghooks/paghooks/internal/lang"
 )
 
-// How old what the overview shows may be.
+// The largest age of the overview's numbers.
 const (
 	freshCounts = 5 * time.Second
 	freshQueues = 30 * time.Second // providers limit how often they are asked
@@ -17,16 +21,35 @@ const (
 // summary is a source on the overview.
 type summary struct {
 	Source   string
-	Stats    reading[idem.Stats]
+	Stats    reading[operator.State]
 	Backlogs []backlog
-	Provider bool // whether its queues are known
-	Queues   reading[[]idem.Queue]
+	Spool    *spooled // nil without one in this process
+	Provider bool     // whether its queues are known
+	Queues   reading[[]gauge.Queue]
+}
+
+// spooled is the content of a spool of this machine.
+type spooled struct {
+	Events int
+	Age    time.Duration // of the oldest
+}
+
+func (s *source) spooled() *spooled {
+	inbox, ok := s.receiver.(*idem.Inbox)
+	if !ok || inbox.Spool == nil {
+		return nil
+	}
+	n, oldest := inbox.Spool.Held()
+	if n == 0 {
+		return &spooled{}
+	}
+	return &spooled{n, max(0, time.Since(oldest))}
 }
 
 // backlog is the events in one state.
 type backlog struct {
 	State idem.State
-	Means string
+	Means lang.Text
 	Alarm bool
 	idem.Backlog
 	Change int64 // a minute, since an earlier look
@@ -34,7 +57,7 @@ type backlog struct {
 
 // refresh has the source's counts and queues read.
 func (s *source) refresh(h *Handler) {
-	s.counts.refresh(h.running, freshCounts, s.events.Stats)
+	s.counts.refresh(h.running, freshCounts, s.events.State)
 	if q := h.Queues[s.name]; q != nil {
 		s.held.refresh(h.running, freshQueues, q.Queues)
 	}
@@ -49,13 +72,17 @@ func (v *visit) overview(ctx context.Context) error {
 	var all []summary
 	for _, s := range v.sources {
 		now, before := s.counts.get(ctx)
+		if now.Err != nil {
+			_, text := v.told(now.Err)
+			now.Err = errors.New(text)
+		}
 		queues, _ := s.held.get(ctx)
-		all = append(all, summary{Source: s.name, Stats: now, Backlogs: backlogs(now, before), Provider: v.Queues[s.name] != nil, Queues: queues})
+		all = append(all, summary{Source: s.name, Stats: now, Backlogs: backlogs(now, before), Spool: s.spooled(), Provider: v.Queues[s.name] != nil, Queues: queues})
 	}
-	return v.render(http.StatusOK, "overview", "Overview", all)
+	return v.render(http.StatusOK, "overview", v.say("Overview"), all)
 }
 
-func backlogs(now, before reading[idem.Stats]) []backlog {
+func backlogs(now, before reading[operator.State]) []backlog {
 	n, b := now.Value, before.Value
 	all := []backlog{
 		{State: idem.StatePending, Means: "stored, workers are next", Backlog: n.Pending, Change: n.Pending.Events - b.Pending.Events},
@@ -82,16 +109,21 @@ func (v *visit) blocked(ctx context.Context) error {
 		return err
 	}
 	shown := all[:min(len(all), maxShown)]
-	return v.render(http.StatusOK, "blocked", "Blocked entities", struct {
+	for n := range shown {
+		if !v.access.Reveal {
+			shown[n].LastError = ""
+		}
+	}
+	return v.render(http.StatusOK, "blocked", v.say("Blocked entities"), struct {
 		All   int
-		Shown []idem.Blocked
+		Shown []operator.Blocked
 	}{len(all), shown})
 }
 
 // provider is a source's queues as their provider says.
 type provider struct {
 	Source string
-	Queues reading[[]idem.Queue]
+	Queues reading[[]gauge.Queue]
 }
 
 func (v *visit) queues(ctx context.Context) error {
@@ -107,7 +139,7 @@ func (v *visit) queues(ctx context.Context) error {
 			all = append(all, provider{s.name, queues})
 		}
 	}
-	return v.render(http.StatusOK, "queues", "Provider queues", all)
+	return v.render(http.StatusOK, "queues", v.say("Provider queues"), all)
 }
 
 // release has a provider's queue go on.

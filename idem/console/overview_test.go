@@ -9,17 +9,18 @@ import (
 
 	"github.com/paghooks/paghooks/idem"
 	"github.com/paghooks/paghooks/idem/console"
+	"github.com/paghooks/paghooks/idem/gauge"
 )
 
 // queues is a provider's side.
 type queues struct {
-	all  []idem.Queue
+	all  []gauge.Queue
 	says string
 	err  error
 	wait chan struct{}
 }
 
-func (q *queues) Queues(context.Context) ([]idem.Queue, error) { return q.all, q.err }
+func (q *queues) Queues(context.Context) ([]gauge.Queue, error) { return q.all, q.err }
 
 func (q *queues) Release(_ context.Context, id string) (string, error) {
 	if q.wait != nil {
@@ -34,13 +35,13 @@ func (q *queues) Release(_ context.Context, id string) (string, error) {
 func TestProviderQueuesAreShownAndReleased(t *testing.T) {
 	t.Parallel()
 	a := newApp(t)
-	q := &queues{says: "the probe passed, the queue was resumed", all: []idem.Queue{
+	q := &queues{says: "the probe passed, the queue was resumed", all: []gauge.Queue{
 		{ID: "q1", Name: "payments", URL: "https://shop.example/hooks", Enabled: true, Interrupted: true, Penalized: 15, DeletesIn: 13*24*time.Hour + 5*time.Hour},
 		{ID: "q2", Name: "transfers", Enabled: true, Penalized: 1200},
 		{ID: "q3", Name: "fine", Enabled: true},
 		{ID: "q4", Name: "off"},
 	}}
-	a.page.Queues = map[string]idem.Queues{"letters": q}
+	a.page.Queues = map[string]gauge.Queues{"letters": q}
 	for _, address := range []string{"", "queues"} {
 		p := a.get(address)
 		p.want(200, "payments https://shop.example/hooks stopped: nothing is delivered · the provider deletes the oldest events in 13 d 5 h",
@@ -97,4 +98,48 @@ func TestErrorOfTheDatabaseIsShownWithWhatToDo(t *testing.T) {
 	}
 	a.get("").want(200, "The events could not be counted", "the tables are missing: call idem.Migrate")
 	a.get("events").want(500, "the tables are missing: call idem.Migrate")
+}
+
+func TestOverviewSaysWhatFailsWhatWaitsBehindParkedAndWhatIsSpooled(t *testing.T) {
+	t.Parallel()
+	a := newApp(t)
+	a.get("").want(200, "0 behind parked", "0 failing")
+	a.get("").without("in the spool")
+	spool, err := idem.OpenSpool(t.TempDir() + "/spool")
+	if err != nil {
+		t.Fatal(err)
+	}
+	a.inbox.Spool = spool
+	a.letters("e1")
+	a.accept(a.inbox.Accept, idem.Event{ID: "e2", Type: "paid", Key: "order-e1", Payload: body("e2")})
+	a.inbox.MaxAttempts = 5
+	a.accept(a.inbox.Accept, idem.Event{ID: "e3", Type: "paid", Key: "order-e3", Payload: body("e3")})
+	if err := a.inbox.Drain(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	page := console.New(a.inbox, a.processor)
+	page.Access, a.handler = a.page.Access, page
+	page.WaitForCounts()
+	t.Cleanup(page.Close)
+	overview := a.get("")
+	overview.want(200, "1 behind parked events of 1 entity that wait behind a parked one", "1 failing failed, and tried again by themselves 1 paid", "0 in the spool")
+	failing := a.get("events?failed=again&source=letters")
+	failing.want(200, "e3")
+	failing.without(">e1<", ">e2<")
+}
+
+func TestTypesThatFailAreAFewHoweverManyThereAre(t *testing.T) {
+	t.Parallel()
+	a := newApp(t)
+	const many = `insert into idem_events (event, type, key, state, attempts) select 'letters//' || n, repeat('<b>', 80) || n, '', 'pending', 1 from generate_series(1, 10000) n;
+		insert into idem_payloads (event, source, received_at, body) select event, 'letters', received_at, '{}' from idem_events`
+	if _, err := a.pool.Exec(t.Context(), many); err != nil {
+		t.Fatal(err)
+	}
+	p := a.get("")
+	p.want(200, "10,000 failing", "<b><b>")
+	p.without("<b>")
+	if n := strings.Count(p.text(), "<b><b>"); len(p.body) > 40_000 || n == 0 {
+		t.Errorf("the overview has %d bytes", len(p.body))
+	}
 }

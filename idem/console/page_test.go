@@ -10,6 +10,7 @@ import (
 
 	"github.com/paghooks/paghooks/idem"
 	"github.com/paghooks/paghooks/idem/console"
+	"github.com/paghooks/paghooks/idem/gauge"
 )
 
 func TestEveryPageShowsWhatThereIs(t *testing.T) {
@@ -23,7 +24,7 @@ func TestEveryPageShowsWhatThereIs(t *testing.T) {
 
 	a.get("").want(200, "letters", "1 parked", "1 pending", "notes", "1 unhandled", "1 blocked")
 	a.get("events?source=letters").want(200, "e1", "no such order", "e2")
-	a.get("events?source=letters&state=pending").without(">e1<")
+	a.get("events?source=letters&state=pending").without(">e1</a>")
 	a.get("events?source=notes").want(200, "n1 unhandled new")
 	a.get("events?source=notes&id=n2").want(200, "No event that is not done has this id", "n2 done")
 	a.get("event?source=letters&id=e1").want(200, "Id e1", "State parked", "Failed attempts 1", "no such order: order-e1")
@@ -76,12 +77,15 @@ func TestFilterNarrowsTheListAndTheActions(t *testing.T) {
 			got.want(200, want)
 			for _, other := range []string{"e1", "e2", "e3"} {
 				if other != want {
-					got.without(">" + other + "<")
+					got.without(">" + other + "</a>")
 				}
 			}
 		}
 	}
 	a.get("events?source=letters&from=2099-01-01T00:00").want(200, "No event")
+	a.get("events?source=letters&failed=1").want(200, "e1", "e2")
+	a.get("events?source=letters&failed=1").without(">e3</a>")
+	a.get("confirm?source=letters&action=discard&failed=1").want(200, "2 events")
 	a.get("confirm?source=letters&action=replay&one=1&id=").want(200, "0 events", "there is nothing to do")
 }
 
@@ -128,7 +132,7 @@ func TestLinksAreRelativeBelowAnyPrefix(t *testing.T) {
 	t.Parallel()
 	a := newApp(t)
 	a.letters("e1")
-	a.page.Queues = map[string]idem.Queues{"letters": &queues{}}
+	a.page.Queues = map[string]gauge.Queues{"letters": &queues{}}
 	for prefix, handler := range map[string]http.Handler{
 		"/": a.page, "/a/b/": a.page, "/stripped/": http.StripPrefix("/stripped", a.page),
 	} {
@@ -146,7 +150,7 @@ func TestLinksAreRelativeBelowAnyPrefix(t *testing.T) {
 				p.want(405)
 				continue
 			}
-			if !strings.HasSuffix(address, "/confirm") { // without its fields
+			if !strings.Contains(address, "/confirm") || strings.Contains(address, "action=") { // without its fields
 				p.want(200)
 			}
 			base, err := url.Parse(address)
@@ -178,11 +182,23 @@ func TestLinksAreRelativeBelowAnyPrefix(t *testing.T) {
 func TestEveryAnswerHasTheHeadersThatProtectIt(t *testing.T) {
 	t.Parallel()
 	a := newApp(t)
+	nonces, live := map[string]bool{}, 0
 	check := func(name string, r answer) {
 		for header, want := range map[string]string{
 			"Content-Security-Policy": "default-src 'none'; style-src 'self'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'",
 			"Referrer-Policy":         "no-referrer", "X-Content-Type-Options": "nosniff", "Cache-Control": "no-store",
 		} {
+			if nonce := own.FindStringSubmatch(r.body); nonce != nil && header == "Content-Security-Policy" {
+				want += "; script-src 'nonce-" + nonce[1] + "'"
+				if strings.Contains(r.body, `src="live.js" nonce="`+nonce[1]) {
+					live++
+					want += "; connect-src 'self'"
+				}
+				if nonces[nonce[1]] {
+					t.Errorf("%s has the nonce of another answer", name)
+				}
+				nonces[nonce[1]] = true
+			}
 			if got := r.header.Values(header); len(got) != 1 || got[0] != want {
 				t.Errorf("%s has %s: %q, want %q", name, header, got, want)
 			}
@@ -196,6 +212,12 @@ func TestEveryAnswerHasTheHeadersThatProtectIt(t *testing.T) {
 		}
 		check("nothing", a.get("nothing"))
 	}
+	if live < 7 {
+		t.Errorf("%d answers have a script: this proves nothing of others", live)
+	}
+	if got := a.get("live.js").header.Get("Content-Type"); !strings.HasPrefix(got, "text/javascript") {
+		t.Errorf("the script is sent as %s", got)
+	}
 	if got := a.get("style.css").header.Get("Content-Type"); !strings.HasPrefix(got, "text/css") {
 		t.Errorf("the style sheet is sent as %s", got)
 	}
@@ -208,15 +230,15 @@ func TestHostileTextsAreShownAsText(t *testing.T) {
 	a.page.Access = func(*http.Request) (string, console.Access) {
 		return hostile, console.Access{See: true, Reveal: true, Act: true}
 	}
-	a.page.Queues = map[string]idem.Queues{"letters": &queues{all: []idem.Queue{{ID: hostile, Name: hostile, URL: "javascript:alert(1)" + hostile, Enabled: true, Penalized: 2}}, says: hostile}}
+	a.page.Queues = map[string]gauge.Queues{"letters": &queues{all: []gauge.Queue{{ID: hostile, Name: hostile, URL: "javascript:alert(1)" + hostile, Enabled: true, Penalized: 2}}, says: hostile}}
 	payload := `{"ID":"` + strings.ReplaceAll(hostile, `"`, `\"`) + `","Order":"</pre><script>x"}`
 	for _, id := range []string{hostile, "1"} {
 		a.accept(a.inbox.Accept, idem.Event{Scope: hostile, ID: id, Type: "paid", Key: hostile, Payload: []byte(payload)})
 	}
-	if _, err := a.pool.Exec(t.Context(), `update idem_events set last_error = $1, type = $1, state = case when event like '%/1' then 'pending' else 'parked' end`, hostile); err != nil {
+	if _, err := a.pool.Exec(t.Context(), `update idem_events set conflict_at = now(), last_error = $1, type = $1, state = case when event like '%/1' then 'pending' else 'parked' end`, hostile); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := a.pool.Exec(t.Context(), `update idem_payloads set due_at = null, trace = $1`, hostile); err != nil {
+	if _, err := a.pool.Exec(t.Context(), `update idem_payloads set due_at = null, trace = $1, failures = jsonb_build_array(jsonb_build_object('at', now(), 'error', $1::text))`, hostile); err != nil {
 		t.Fatal(err)
 	}
 	named := url.Values{"source": {"letters"}, "account": {hostile}, "id": {hostile}, "entity": {hostile}, "type": {hostile}, "one": {"1"}}.Encode()
@@ -226,11 +248,11 @@ func TestHostileTextsAreShownAsText(t *testing.T) {
 	shows := 0
 	for name, p := range map[string]answer{
 		"overview": a.get(""), "events": a.get("events?" + named), "all": a.get("events"), "event": a.get("event?" + named), "entity": a.get("entity?" + named),
-		"blocked": a.get("blocked"), "queues": a.get("queues"), "masked": a.post("reveal", one), "whole": a.post("reveal", wholeOne),
+		"find": a.get("find?" + url.Values{"q": {hostile}}.Encode()), "conflicts": a.get("conflicts"), "blocked": a.get("blocked"), "queues": a.get("queues"), "masked": a.post("reveal", one), "whole": a.post("reveal", wholeOne),
 		"confirm": a.get("confirm?action=discard&" + named), "trail": a.get("trail"), "action": a.get("action?id=1"),
 	} {
 		p.want(200)
-		p.without("<script", "<img", `"javascript:`, "onerror=alert(1)>")
+		p.without("<script>", "<img", `"javascript:`, "onerror=alert(1)>")
 		if strings.Contains(p.text(), "alert(1)</script>") {
 			shows++
 		} else {

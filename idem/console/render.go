@@ -2,40 +2,56 @@ package console
 
 import (
 	"bytes"
+	"cmp"
 	"context"
+	"crypto/rand"
 	"embed"
 	"fmt"
 	"html/template"
 	"net/http"
-	"strconv"
+	"path"
+	"slices"
 	"strings"
-	"time"
+	"unicode/utf8"
 
 	"github.com/paghooks/paghooks/idem"
+	"github.com/paghooks/paghooks/internal/lang"
 )
 
 //go:embed page
 var files embed.FS
 
-// templates are the pages, each in the layout.
-var templates = parse()
+// templates are the pages in each language, each in the layout.
+var templates = map[lang.Lang]map[string]*template.Template{lang.English: parse(lang.English), lang.Portuguese: parse(lang.Portuguese)}
 
-func parse() map[string]*template.Template {
-	layout := template.Must(template.New("layout.html").Funcs(template.FuncMap{
-		"number": number, "age": age, "utc": utc, "state": state, "query": pairs,
+func parse(l lang.Lang) map[string]*template.Template {
+	layout := template.Must(template.New("layout.html").Funcs(words(l)).Funcs(template.FuncMap{
+		"state": state, "long": long, "query": pairs,
 		"query_fields": func(fields []field) template.URL { return template.URL(query(fields...)) },
 		"asURL":        func(query string) template.URL { return template.URL(query) },
 		"dict":         dict,
+		"row_key":      rowKey,
 	}).ParseFS(files, "page/layout.html", "page/parts.html"))
 	all := map[string]*template.Template{}
-	for _, name := range []string{"overview", "events", "entity", "event", "blocked", "queues", "trail", "action", "confirm", "problem"} {
+	for _, name := range []string{"overview", "events", "entity", "event", "find", "search", "conflicts", "blocked", "queues", "trail", "action", "confirm", "problem"} {
 		all[name] = template.Must(template.Must(layout.Clone()).ParseFS(files, "page/"+name+".html"))
 	}
 	return all
 }
 
-// frame is what each page has.
+// live are the pages that refresh themselves, and after how many seconds.
+var live = map[string]int{"overview": 5, "events": 5, "event": 5, "entity": 5, "blocked": 5, "trail": 5, "conflicts": 30, "queues": 30}
+
+// liveRunning is the same for a page that shows an action which runs.
+const liveRunning = 2
+
+// policy limits browsers on each page; those that are rendered add the page's scripts.
+const policy = "default-src 'none'; style-src 'self'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
+
+// frame holds the parts of every page.
 type frame struct {
+	Lang        lang.Lang
+	Other       other
 	Page, Title string
 	User        string
 	Access      Access
@@ -43,11 +59,28 @@ type frame struct {
 	Sources     []string // all
 	Switch      bool     // whether the page is about one of them
 	Workers     bool     // the source has
+	Live        int      // seconds after which the page refreshes itself; 0 for never
+	Nonce       string   // of the page's scripts
+	Here        string   // the address of this page with all boxes of its lists checked
+	All         bool     // whether they are
 	Data        any
 }
 
 func (v *visit) render(status int, name, title string, data any) error {
-	f := frame{Page: name, Title: title, User: v.user, Access: v.access, Switch: name == "events" || name == "blocked" || name == "trail", Data: data}
+	f := frame{Lang: v.lang, Other: v.other(), Page: name, Title: title, User: v.user, Access: v.access, Switch: name == "events" || name == "blocked" || name == "conflicts" || name == "trail", Data: data}
+	f.Nonce = rand.Text()
+	scripts := "; script-src 'nonce-" + f.Nonce + "'"
+	if v.r.Method == http.MethodGet && status == http.StatusOK {
+		f.Live = cmp.Or(v.live, live[name])
+	}
+	if f.Live > 0 {
+		scripts += "; connect-src 'self'"
+	}
+	v.w.Header().Set("Content-Security-Policy", policy+scripts)
+	here := v.r.URL.Query()
+	f.All = here.Get("boxes") == "all"
+	here.Set("boxes", "all")
+	f.Here = here.Encode()
 	if v.source != nil {
 		f.Source, f.Workers = v.source.name, v.source.workers
 	}
@@ -55,7 +88,7 @@ func (v *visit) render(status int, name, title string, data any) error {
 		f.Sources = append(f.Sources, s.name)
 	}
 	var page bytes.Buffer
-	if err := templates[name].Execute(&page, f); err != nil {
+	if err := templates[v.lang][name].Execute(&page, f); err != nil {
 		return fmt.Errorf("console: page %s: %w", name, err)
 	}
 	v.w.Header().Set("Content-Type", "text/html; charset=utf-8")
@@ -64,54 +97,13 @@ func (v *visit) render(status int, name, title string, data any) error {
 	return nil
 }
 
-// dict is what a part of a page is given: names, each followed by its value.
+// dict returns the arguments of a part of a page: names, each followed by its value.
 func dict(nameAndValue ...any) map[string]any {
 	all := map[string]any{}
 	for i := 0; i+1 < len(nameAndValue); i += 2 {
 		all[nameAndValue[i].(string)] = nameAndValue[i+1]
 	}
 	return all
-}
-
-// number writes 10000 as 10,000.
-func number(n any) string {
-	digits := fmt.Sprint(n)
-	start := 0
-	if strings.HasPrefix(digits, "-") {
-		start = 1
-	}
-	for i := len(digits) - 3; i > start; i -= 3 {
-		digits = digits[:i] + "," + digits[i:]
-	}
-	return digits
-}
-
-// age writes a duration in its two largest units.
-func age(d time.Duration) string {
-	units := []struct {
-		of   time.Duration
-		name string
-	}{{24 * time.Hour, "d"}, {time.Hour, "h"}, {time.Minute, "min"}, {time.Second, "s"}}
-	for i, u := range units {
-		if d < u.of {
-			continue
-		}
-		text := strconv.FormatInt(int64(d/u.of), 10) + " " + u.name
-		if i+1 < len(units) && i < 2 && d%u.of >= units[i+1].of {
-			text += " " + strconv.FormatInt(int64(d%u.of/units[i+1].of), 10) + " " + units[i+1].name
-		}
-		return text
-	}
-	return "less than 1 s"
-}
-
-// utc marks a time up, to the second.
-func utc(t time.Time) template.HTML {
-	if t.IsZero() {
-		return "–"
-	}
-	t = t.UTC()
-	return template.HTML(t.Format(`<time datetime="2006-01-02T15:04:05Z">2006-01-02 15:04:05</time>`)) // digits only
 }
 
 // state marks a state up.
@@ -123,6 +115,30 @@ func state(s idem.State) template.HTML {
 	return template.HTML(`<span class="state ` + name + `">` + name + `</span>`)
 }
 
+// longest is the number of letters of a text that are not broken up, as long as there is a line for them.
+const longest = 36
+
+// long marks up where a text, an id for example, may go on in another line: after its
+// separators. A copy of it is the text.
+func long(text string) template.HTML {
+	var parts []string
+	for text != "" {
+		end := len(text)
+		if n := strings.IndexAny(text, "_-.:/&@,;=#%"); n >= 0 {
+			end = n + 1
+		}
+		part := template.HTMLEscapeString(text[:end])
+		if slices.ContainsFunc(strings.Fields(text[:end]), func(word string) bool { return utf8.RuneCountInString(word) > longest }) {
+			part = `<span class="run">` + part + `</span>`
+		}
+		parts, text = append(parts, part), text[end:]
+	}
+	if len(parts) < 2 {
+		return template.HTML(strings.Join(parts, ""))
+	}
+	return template.HTML("<span>" + strings.Join(parts, "<wbr>") + "</span>") // one element, as a cell on a phone needs it
+}
+
 // pairs writes names and values as an address has them.
 func pairs(nameAndValue ...string) template.URL {
 	var fields []field
@@ -132,7 +148,8 @@ func pairs(nameAndValue ...string) template.URL {
 	return template.URL(query(fields...))
 }
 
-func (v *visit) style(context.Context) error {
-	http.ServeFileFS(v.w, v.r, files, "page/style.css")
+// file serves a part of the pages.
+func (v *visit) file(context.Context) error {
+	http.ServeFileFS(v.w, v.r, files, "page/"+path.Base(v.r.URL.Path))
 	return nil
 }

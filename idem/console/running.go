@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// running is what goes on in the background.
+// running holds the actions in the background.
 type running struct {
 	ctx    context.Context
 	cancel context.CancelFunc
@@ -19,10 +19,10 @@ type running struct {
 	all    sync.WaitGroup
 }
 
-// maxRunning is how many actions may go on at once: each holds a connection.
+// maxRunning is the number of actions that may go on at once: each holds a connection.
 const maxRunning = 4
 
-// inTime is how long an action may take until the page answers without its result.
+// inTime is the time that an action may take until the page answers without its result.
 const inTime = 2 * time.Second
 
 func newRunning() *running {
@@ -30,7 +30,7 @@ func newRunning() *running {
 	return &running{ctx: ctx, cancel: cancel}
 }
 
-// start runs do until it ends or the page is closed, and returns what gets its
+// start runs do until it ends or the page is closed, and returns a channel that gets its
 // error.
 func (r *running) start(do func(context.Context) error) (<-chan error, error) {
 	r.mu.Lock()
@@ -39,7 +39,7 @@ func (r *running) start(do func(context.Context) error) (<-chan error, error) {
 	case r.closed:
 		return nil, refuse(http.StatusServiceUnavailable, "The application is shutting down: nothing was begun. Try it again in a minute.")
 	case r.now == maxRunning:
-		return nil, refuse(http.StatusServiceUnavailable, fmt.Sprintf("%d actions are running, and no more may run at the same time: nothing was begun. Try it again when one has ended.", maxRunning))
+		return nil, refuse(http.StatusServiceUnavailable, "%s actions are running, and no more may run at the same time: nothing was begun. Try it again when one has ended.", maxRunning)
 	}
 	r.now++
 	ended := make(chan error, 1)

@@ -2,13 +2,13 @@ package console
 
 import (
 	"context"
-	"errors"
-	"log/slog"
 	"net/http"
 	"path"
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/paghooks/paghooks/internal/lang"
 )
 
 // page answers a request that a user may make.
@@ -28,24 +28,31 @@ func act(a Access) bool { return a.See && a.Act }
 // that a link from any of them to any other is a name.
 var pages = map[string]page{
 	"":          {http.MethodGet, see, (*visit).overview},
-	"style.css": {http.MethodGet, see, (*visit).style},
+	"style.css": {http.MethodGet, see, (*visit).file},
+	"times.js":  {http.MethodGet, see, (*visit).file},
+	"live.js":   {http.MethodGet, see, (*visit).file},
 	"events":    {http.MethodGet, see, (*visit).events},
 	"event":     {http.MethodGet, see, (*visit).event},
 	"entity":    {http.MethodGet, see, (*visit).entity},
+	"find":      {http.MethodGet, see, (*visit).find},
+	"search":    {http.MethodGet, see, (*visit).search},
+	"conflicts": {http.MethodGet, see, (*visit).conflicts},
 	"blocked":   {http.MethodGet, see, (*visit).blocked},
 	"queues":    {http.MethodGet, see, (*visit).queues},
 	"trail":     {http.MethodGet, see, (*visit).trail},
 	"action":    {http.MethodGet, see, (*visit).action},
 	"reveal":    {http.MethodPost, reveal, (*visit).reveal},
 	"confirm":   {http.MethodGet, act, (*visit).confirm},
+	"choose":    {http.MethodPost, act, (*visit).confirm}, // by checkboxes, which are more than an address may hold
 	"act":       {http.MethodPost, act, (*visit).act},
+	"stop":      {http.MethodPost, act, (*visit).stop},
 	"release":   {http.MethodPost, act, (*visit).release},
 }
 
 const (
 	maxForm  = 1 << 20          // bytes
-	pageTime = 30 * time.Second // of a page that reads the database
-	policy   = "default-src 'none'; style-src 'self'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
+	pageTime = 8 * time.Second  // of a page that reads the database
+	scanTime = 30 * time.Second // of one that reads all of it, as somebody has asked for
 )
 
 // ServeHTTP serves a page, or runs the action of a form.
@@ -55,7 +62,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	header.Set("Referrer-Policy", "no-referrer")
 	header.Set("X-Content-Type-Options", "nosniff")
 	header.Set("Cache-Control", "no-store")
-	v := &visit{Handler: h, w: w, r: r}
+	v := &visit{Handler: h, w: w, r: r, lang: language(w, r)}
 	if err := v.serve(); err != nil {
 		v.problem(err)
 	}
@@ -66,7 +73,7 @@ func (v *visit) serve() error {
 		return refuse(http.StatusForbidden, "Nobody may see this page: the application's console has no Access function.")
 	}
 	if v.user, v.access = v.Handler.Access(v.r); v.user == "" {
-		v.access.Reveal, v.access.Act = false, false // nobody to name in the trail
+		v.access.Reveal, v.access.Act = false, false // no name for the trail
 	}
 	if !v.access.See {
 		return refuse(http.StatusForbidden, "You may not see this page: ask whoever runs the application.")
@@ -82,10 +89,10 @@ func (v *visit) serve() error {
 		return refuse(http.StatusNotFound, "There is no such page.")
 	case v.r.Method != p.method && (v.r.Method != http.MethodHead || p.method != http.MethodGet):
 		v.w.Header().Set("Allow", p.method)
-		return refuse(http.StatusMethodNotAllowed, "This page takes "+p.method+" only.")
+		return refuse(http.StatusMethodNotAllowed, "This page takes %s only.", p.method)
 	}
 	if err := v.protected.Check(v.r); err != nil {
-		return refuse(http.StatusForbidden, "This form is not from this page, and was refused: "+err.Error()+".")
+		return refuse(http.StatusForbidden, "This form is not from this page, and was refused: %s.", err)
 	}
 	if !p.may(v.access) {
 		return refuse(http.StatusForbidden, "You may not do this: ask whoever runs the application.")
@@ -93,7 +100,11 @@ func (v *visit) serve() error {
 	if err := v.read(); err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(v.r.Context(), pageTime)
+	limit := pageTime
+	if v.r.Form.Get("all") != "" {
+		limit = scanTime
+	}
+	ctx, cancel := context.WithTimeout(v.r.Context(), limit)
 	defer cancel()
 	return p.show(v, ctx)
 }
@@ -126,18 +137,25 @@ func (v *visit) read() error {
 	return refuse(http.StatusNotFound, "There is no such source of events.")
 }
 
+// titles are the names of statuses that are a problem.
+var titles = map[int]lang.Text{
+	http.StatusBadRequest:          "Bad request",
+	http.StatusForbidden:           "Forbidden",
+	http.StatusNotFound:            "Not found",
+	http.StatusMethodNotAllowed:    "Method not allowed",
+	http.StatusConflict:            "Conflict",
+	http.StatusInternalServerError: "Error",
+	http.StatusServiceUnavailable:  "Not now",
+}
+
 // problem answers with an error.
 func (v *visit) problem(err error) {
-	r, ok := errors.AsType[*refusal](err)
-	if !ok {
-		v.Logger.ErrorContext(v.r.Context(), "a page of the console failed", slog.String("error", err.Error()))
-		r = &refusal{http.StatusInternalServerError, err.Error()}
-	}
+	status, text := v.told(err)
 	if !v.access.See { // nothing but that
-		http.Error(v.w, r.text, r.status)
+		http.Error(v.w, text, status)
 		return
 	}
-	if err := v.render(r.status, "problem", http.StatusText(r.status), r.text); err != nil {
+	if err := v.render(status, "problem", v.say(titles[status]), text); err != nil {
 		http.Error(v.w, err.Error(), http.StatusInternalServerError)
 	}
 }

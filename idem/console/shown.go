@@ -5,11 +5,11 @@ import (
 	"encoding/base64"
 )
 
-// maxChosen is how many events one action of the page may be about. The form of so many has half
+// maxChosen is the number of events that one action of the page may be about. The form of so many has half
 // a megabyte; proxies often take one.
 const maxChosen = 50_000
 
-// mark is what a form carries of an event that it shows.
+// mark stands for a shown event in a form.
 type mark [8]byte
 
 func markOf(rowKey string) mark {
@@ -27,7 +27,7 @@ func marksOf(rowKeys []string) string {
 	return base64.RawURLEncoding.EncodeToString(all)
 }
 
-// wereShown returns the events whose marks a form has, and how many events it shows.
+// wereShown returns the events with their marks in a form, and how many events it shows.
 func wereShown(rowKeys []string, field string) (again []string, shown int) {
 	all, err := base64.RawURLEncoding.DecodeString(field)
 	if err != nil {

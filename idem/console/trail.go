@@ -3,10 +3,11 @@ package console
 import (
 	"context"
 	"net/http"
-	"net/url"
+	"slices"
 	"strconv"
-	"strings"
+	"time"
 
+	"github.com/paghooks/paghooks/idem"
 	"github.com/paghooks/paghooks/idem/operator"
 )
 
@@ -23,60 +24,84 @@ func (v *visit) trail(ctx context.Context) error {
 	if len(actions) == perPage {
 		next = actions[perPage-1].ID
 	}
-	return v.render(http.StatusOK, "trail", "Audit trail", struct {
+	tried := v.source.tried.of(v.user)
+	if !v.access.Reveal {
+		tried = "" // it may name a person
+	}
+	if slices.ContainsFunc(actions, func(a operator.Action) bool { return a.Alive }) {
+		v.live = liveRunning
+	}
+	return v.render(http.StatusOK, "trail", v.say("Audit trail"), struct {
 		Actions []operator.Action
 		Next    int64
-	}{actions, next})
+		Tried   string // how this user's last dry run failed first
+	}{actions, next, tried})
 }
 
-// eventName is an event by its account and id.
-type eventName struct{ Account, ID string }
+// outcome is the result of an action on an event.
+type outcome struct {
+	eventName
+	Result string
+	At     time.Time
+	State  idem.State // now; "" if it is not stored any more
+}
 
-// action shows a line of the trail with the events that it chose.
+// action shows a line of the trail with its result for each of its events.
 func (v *visit) action(ctx context.Context) error {
 	n, err := id(v.r.Form.Get("id"))
 	if err != nil {
 		return err
 	}
-	actions, err := v.source.events.Actions(ctx, n+1, 1)
-	if err != nil {
+	a, ok, err := v.source.events.GetAction(ctx, n)
+	switch {
+	case err != nil:
 		return err
-	}
-	if len(actions) == 0 || actions[0].ID != n {
+	case !ok:
 		return refuse(http.StatusNotFound, "There is no such action on events of this source.")
 	}
-	keys, err := v.source.events.ActionEvents(ctx, n)
+	outcomes, err := v.source.outcomes(ctx, n)
 	if err != nil {
 		return err
 	}
-	var events []eventName
-	for _, key := range keys[:min(len(keys), maxShown)] {
-		events = append(events, named(key))
+	left := 0
+	if !a.Alive && a.ContinuedBy == 0 && verbOf(a.Action) != "" {
+		rest, err := v.choose(ctx, choice{Continues: strconv.FormatInt(n, 10)})
+		if err != nil {
+			return err
+		}
+		left = len(rest.Events)
 	}
-	return v.render(http.StatusOK, "action", "Action", struct {
+	if a.EndedAt.IsZero() {
+		v.live = liveRunning
+	}
+	return v.render(http.StatusOK, "action", v.say("Action"), struct {
 		operator.Action
-		Chosen []eventName
-	}{actions[0], events})
+		Outcomes []outcome
+		Left     int // events that it has not reached, and that are not done
+	}{a, outcomes, left})
 }
 
-// named reads source/scope/id, where the scope is escaped.
-func named(key string) eventName {
-	_, rest, _ := strings.Cut(key, "/")
-	scope, id, _ := strings.Cut(rest, "/")
-	account, err := url.PathUnescape(scope)
+// outcomes are the events of an action, as many as a page lists.
+func (s *source) outcomes(ctx context.Context, action int64) ([]outcome, error) {
+	found, err := s.events.Outcomes(ctx, action, maxShown)
 	if err != nil {
-		account = scope
+		return nil, err
 	}
-	return eventName{account, id}
-}
-
-func id(value string) (int64, error) {
-	if value == "" {
-		return 0, nil
+	keys := make([]string, len(found))
+	for n, o := range found {
+		keys[n] = o.Event
 	}
-	n, err := strconv.ParseInt(value, 10, 63)
+	events, err := s.events.ByKey(ctx, keys)
 	if err != nil {
-		return 0, refuse(http.StatusBadRequest, "This link is broken: begin at the first page.")
+		return nil, err
 	}
-	return n, nil
+	states := map[string]idem.State{}
+	for _, e := range events {
+		states[rowKey(e.Source, e.Scope, e.ID)] = e.State
+	}
+	all := make([]outcome, len(found))
+	for n, o := range found {
+		all[n] = outcome{named(o.Event), o.Result, o.At, states[o.Event]}
+	}
+	return all, nil
 }

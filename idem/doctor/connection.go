@@ -1,8 +1,10 @@
 package doctor
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -37,7 +39,7 @@ func (e *examination) pooler(ctx context.Context) ([]Finding, error) {
 	return []Finding{f}, err
 }
 
-// moves tells whether a connection is answered by another session while a second
+// moves reports whether a connection is answered by another session while a second
 // one is in a transaction.
 func (e *examination) moves(ctx context.Context, conn *pgxpool.Conn, first uint32) (moved bool, err error) {
 	if e.pool.Config().MaxConns < 2 {
@@ -125,30 +127,42 @@ func (e *examination) clock(ctx context.Context) ([]Finding, error) {
 	}}, nil
 }
 
-// connections compares the pool with what the server grants.
+// connections compares the pool with the limits that Postgres sets to this role, this database and all
+// together, each with those that count for it: the server has other applications.
 func (e *examination) connections(ctx context.Context) (found []Finding, err error) {
-	type use struct{ Allowed, Used int64 }
-	const ask = `select least(
-			current_setting('max_connections')::bigint - current_setting('superuser_reserved_connections')::bigint,
-			(select nullif(rolconnlimit, -1) from pg_roles where rolname = session_user),
-			(select nullif(datconnlimit, -1) from pg_database where datname = current_database())),
-		(select count(*) from pg_stat_activity where backend_type = 'client backend')`
-	rows, err := all[use](ctx, e, ask)
+	type limit struct {
+		Of            string
+		Allowed, Used int64
+	}
+	// Of other roles' sessions a role without rights sees neither the type nor the statements.
+	const ask = `
+with clients as (
+	select usesysid, datid from pg_stat_activity
+	where usesysid is not null and datid is not null and coalesce(backend_type, 'client backend') = 'client backend'
+)
+select 'the server', current_setting('max_connections')::bigint - current_setting('superuser_reserved_connections')::bigint, (select count(*) from clients)
+union all
+select 'role ' || rolname, rolconnlimit, (select count(*) from clients where usesysid = r.oid) from pg_roles r where rolname = session_user and rolconnlimit >= 0
+union all
+select 'database ' || datname, datconnlimit, (select count(*) from clients where datid = d.oid) from pg_database d where datname = current_database() and datconnlimit >= 0`
+	limits, err := all[limit](ctx, e, ask)
 	if err != nil {
 		return nil, err
 	}
-	u := rows[0]
-	if most := int64(e.pool.Config().MaxConns); most > u.Allowed {
+	tightest := slices.MinFunc(limits, func(a, b limit) int { return cmp.Compare(a.Allowed, b.Allowed) })
+	if most := int64(e.pool.Config().MaxConns); most > tightest.Allowed {
 		found = append(found, Finding{
-			Severity: Warning, Problem: "the pool may open more connections than Postgres grants", Evidence: fmt.Sprintf("%d, of %d", most, u.Allowed),
+			Severity: Warning, Problem: "the pool may open more connections than Postgres grants", Evidence: fmt.Sprintf("%d, of %d of %s", most, tightest.Allowed, tightest.Of),
 			Remedy: "lower pool_max_conns in the connection string, for all processes together, or raise max_connections or the limit of the role or database",
 		})
 	}
-	if float64(u.Used) > e.used*float64(u.Allowed) {
-		found = append(found, Finding{
-			Severity: Warning, Problem: "the server's connections are almost all in use: deliveries will be answered 503", Evidence: fmt.Sprintf("%d of %d", u.Used, u.Allowed),
-			Remedy: "see pg_stat_activity for who has them; lower the pools, or raise max_connections",
-		})
+	for _, l := range limits {
+		if float64(l.Used) > e.used*float64(l.Allowed) {
+			found = append(found, Finding{
+				Severity: Warning, Problem: "the connections are almost all in use: deliveries will be answered 503", Evidence: fmt.Sprintf("%d of %d of %s", l.Used, l.Allowed, l.Of),
+				Remedy: "see pg_stat_activity for who has them; lower the pools, or raise that limit",
+			})
+		}
 	}
 	return found, nil
 }

@@ -1,5 +1,5 @@
-// Package doctor examines the database that package idem uses, and returns what is
-// wrong with it and what to do:
+// Package doctor examines the database that package idem uses, and returns its
+// faults with their remedies:
 //
 //	findings, err := doctor.Check(ctx, pool, processor)
 //	for _, f := range findings {
@@ -8,20 +8,23 @@
 //
 // It changes nothing. The command idem has it as idem doctor.
 //
-// # What it looks at
+// # The checks
 //
-//	connection      a pooler, how soon Postgres notices a dead client, clocks that differ, too few connections
+//	connection      a statement_timeout that is too short, a pooler, how soon Postgres notices a dead client, clocks that differ, too few connections
 //	server          version, a replica that takes no writes, fsync, synchronous_commit, wal_level, lag of replicas, and
 //	                whether the pool notices a canceled wait for one: of the pool that it is given, which is not the
 //	                application's where the command idem runs it
-//	tables          several sets along the search_path, migrations, indexes, the rights of the role, autovacuum
+//	tables          several sets along the search_path, migrations, columns and indexes that are gone or changed, the view,
+//	                the rows that keep plans good, the rights of the role, autovacuum
 //	features        what the modes need of Postgres and its relatives may lack, tried and rolled back
 //	old snapshots   transactions, prepared transactions and replication slots that keep dead rows
 //	events          parked, blocked, in conflict, with and without a scope, waiting for an event that is not there, claimed by no worker
 //	settings        a Retention that is shorter than the time in which a provider may deliver again
 //
+// [CheckWebhooks] asks the providers: a webhook that is disabled or deleted shows in no table.
+//
 // # Rights
 //
-// The application's role is enough. What it may not see, such as the transactions
-// of other roles, becomes an [Info] finding: grant it pg_monitor to see that, too.
+// The application's role is enough, and one that may only read is asked for no more. Facts that it may not see, such as the transactions
+// of other roles, become an [Info] finding: grant it pg_monitor to see that, too.
 package doctor

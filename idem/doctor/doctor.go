@@ -15,7 +15,7 @@ import (
 )
 
 // Check examines the database behind pool, and the events and settings of the
-// receivers, and returns what it found, the worst first. It changes nothing: what
+// receivers, and returns its findings, the worst first. It changes nothing: what
 // it tries is rolled back.
 //
 // It returns an error if the database does not answer or ctx ends. A check that
@@ -35,6 +35,7 @@ var defaults = limits{
 	redelivery:  31 * 24 * time.Hour,
 	silence:     5 * time.Minute,
 	used:        0.9,
+	statement:   time.Second,
 	features:    features,
 }
 
@@ -45,6 +46,7 @@ var checks = []struct {
 }{
 	{"version", (*examination).version},
 	{"writable", (*examination).writable},
+	{"statement timeout", (*examination).statementTimeout},
 	{"pooler", (*examination).pooler},
 	{"keepalives", (*examination).keepalives},
 	{"clock", (*examination).clock},
@@ -55,8 +57,11 @@ var checks = []struct {
 	{"rights", (*examination).rights},
 	{"schemas", (*examination).schemas},
 	{"migrations", (*examination).migrations},
+	{"columns", (*examination).columns},
+	{"view", (*examination).views},
 	{"indexes", (*examination).indexes},
 	{"features", (*examination).features},
+	{"plans", (*examination).plans},
 	{"autovacuum", (*examination).autovacuum},
 	{"retention", (*examination).retention},
 	{"workers", (*examination).workers},
@@ -68,7 +73,7 @@ var checks = []struct {
 }
 
 // needTables are the checks that make no sense without the tables.
-var needTables = []string{"features", "workers", "stuck", "parked", "blocked", "conflicts", "scopes"}
+var needTables = []string{"features", "plans", "workers", "stuck", "parked", "blocked", "conflicts", "scopes"}
 
 func (l limits) check(ctx context.Context, pool *pgxpool.Pool, receivers []idem.Receiver) ([]Finding, error) {
 	e := &examination{limits: l, pool: pool, db: unprepared{pool}}

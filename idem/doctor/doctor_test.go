@@ -14,6 +14,7 @@ import (
 
 	"github.com/paghooks/paghooks/idem"
 	"github.com/paghooks/paghooks/idem/idemtest"
+	"github.com/paghooks/paghooks/internal/postgres"
 )
 
 const mayAll = `grant select, insert, update, delete on all tables in schema SCHEMA to ROLE`
@@ -80,7 +81,7 @@ func TestEachCheckFindsWhatIsWrong(t *testing.T) {
 		{
 			"connections", "they are almost all in use; here the limit is moved",
 			func(p *patient) { p.limits.used = 0 },
-			Warning, "the server's connections are almost all in use", " of ",
+			Warning, "the connections are almost all in use", " of the server",
 		},
 		{
 			"durability", "some set it for speed; the module sets it back where it matters",
@@ -105,19 +106,19 @@ func TestEachCheckFindsWhatIsWrong(t *testing.T) {
 		{
 			"migrations", "nothing was migrated, or the search_path is another's",
 			func(p *patient) {
-				p.exec(`drop table idem_migrations, idem_archive, idem_audit; drop view idem_event_log; drop table idem_payloads, idem_events`)
+				p.exec(`drop table idem_migrations, idem_archive, idem_audit cascade; drop view idem_event_log; drop table idem_payloads, idem_events`)
 			},
-			Error, "the tables lack migrations of this version", "migrations/00001_idem.sql, migrations/00002_operate.sql in schema idemtest_",
+			Error, "the tables lack migrations of this version", "migrations/00001_idem.sql, migrations/00002_operate.sql, migrations/00003_on_call.sql in schema idemtest_",
 		},
 		{
 			"migrations", "another tool has applied the first, and not yet the second",
-			func(p *patient) { p.exec(`drop table idem_migrations, idem_audit`) },
+			func(p *patient) { p.exec(`drop table idem_migrations, idem_audit cascade`) },
 			Error, "the tables lack migrations of this version", "migrations/00002_operate.sql in schema idemtest_",
 		},
 		{
 			"migrations", "the program is older than what is deployed",
 			func(p *patient) { p.exec(`insert into idem_migrations (version) values (99)`) },
-			Warning, "the tables are newer than this program", "migration 99, this program knows 2",
+			Warning, "the tables are newer than this program", "migration 99, this program knows 3",
 		},
 		{
 			"indexes", "somebody dropped one",
@@ -127,7 +128,7 @@ func TestEachCheckFindsWhatIsWrong(t *testing.T) {
 		{
 			"indexes", "a primary key is the duplicate check",
 			func(p *patient) { p.exec(`alter table idem_events drop constraint idem_events_pkey`) },
-			Error, "an index is missing", "idem_events_pkey",
+			Error, "a primary key is gone", "idem_events_pkey",
 		},
 		{
 			"indexes", "a reindex failed half-way",
@@ -135,6 +136,11 @@ func TestEachCheckFindsWhatIsWrong(t *testing.T) {
 				p.exec(`update pg_index set indisvalid = false where indexrelid = 'idem_payloads_lane'::regclass`)
 			},
 			Error, "an index is not valid", "idem_payloads_lane",
+		},
+		{
+			"plans", "they look like rubbish to who does not know them",
+			func(p *patient) { p.exec(`delete from idem_payloads where event in ('//1', '//300')`) },
+			Warning, "the rows that keep plans good are gone", "idem_payloads has 298 rows of no source, not 300",
 		},
 		{
 			"autovacuum", "somebody switched it off for a load, and not on again",
@@ -148,9 +154,9 @@ func TestEachCheckFindsWhatIsWrong(t *testing.T) {
 				p.exec(`alter table idem_events set (autovacuum_enabled = off);
 					insert into idem_events (event, type, key, state) select 'notes//' || n, '', '', 'done' from generate_series(1, 500) n;
 					delete from idem_events where event <> 'notes//1'`)
-				p.until(`select n_dead_tup > 0 from pg_stat_user_tables where relid = 'idem_events'::regclass`)
+				p.until(`select n_dead_tup >= 499 from pg_stat_user_tables where relid = 'idem_events'::regclass`)
 			},
-			Warning, "autovacuum is behind", "idem_events has 499 dead rows",
+			Warning, "autovacuum is behind", " dead rows and ",
 		},
 		{
 			"retention", "Zelta Pay delivers again after 31 days",
@@ -276,7 +282,7 @@ func TestMigrationsByAnotherToolAreNotMissing(t *testing.T) {
 // All is well: nothing is found, by no check.
 func TestNothingIsFoundWhereAllIsWell(t *testing.T) {
 	t.Parallel()
-	p := start(t, &idemtest.Cluster{Durable: true, Settings: map[string]string{"idle_in_transaction_session_timeout": "60s"}})
+	p := start(t, &postgres.Cluster{Durable: true, Settings: map[string]string{"idle_in_transaction_session_timeout": "60s"}})
 	p.exec(`insert into idem_events (event, type, key, state) select 'notes//done-' || n, 'paid', 'k' || n, 'done' from generate_series(1, 1000) n`)
 	p.event("later", "k", "pending", "-1 hour") // its next attempt
 	p.event("now", "k2", "pending", "0 s")
@@ -288,7 +294,7 @@ func TestNothingIsFoundWhereAllIsWell(t *testing.T) {
 // A role without rights on the server is not failed for what it cannot see.
 func TestARoleOfTheApplicationsHasNoErrors(t *testing.T) {
 	t.Parallel()
-	p := start(t, &idemtest.Cluster{Durable: true, Settings: map[string]string{"idle_in_transaction_session_timeout": "60s"}})
+	p := start(t, &postgres.Cluster{Durable: true, Settings: map[string]string{"idle_in_transaction_session_timeout": "60s"}})
 	p.role(mayAll)
 	want := []Finding{
 		{Check: "replication", Severity: Info, Problem: "this role may not see the lag of replicas"},

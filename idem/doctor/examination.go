@@ -1,6 +1,7 @@
 package doctor
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"time"
@@ -8,6 +9,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"github.com/paghooks/paghooks/idem/internal/pgtx"
 	"github.com/paghooks/paghooks/idem/operator"
 )
 
@@ -24,7 +26,8 @@ type limits struct {
 	redelivery  time.Duration // in which a provider may deliver an event again
 	silence     time.Duration // of a client that died, until Postgres notices
 	used        float64       // share of the server's connections
-	features    []feature     // what is tried
+	statement   time.Duration // until Postgres cancels one
+	features    []feature     // the statements that are tried
 }
 
 // feature is something of Postgres that its relatives may lack. It is tried on the
@@ -33,31 +36,101 @@ type feature struct {
 	name     string
 	try      string
 	severity Severity
-	without  string // what does not work
+	without  string // the parts that do not work
 	remedy   string
 }
 
-// examination is what the checks get.
+// examination holds the data of the checks.
 type examination struct {
 	limits
 	pool      *pgxpool.Pool
 	db        unprepared           // the same
 	operators []*operator.Operator // one of each receiver; they only read
-	outboxes  []string             // the sources of those whose events no provider delivers
+	outboxes  []string             // the sources of events that no provider delivers
+	damaged   bool                 // whether columns or indexes are not as the migrations made them
 }
 
-// unprepared is the pool for statements that work behind any pooler: they prepare
-// nothing.
+// unprepared is the pool for statements that work behind any pooler, because they prepare
+// nothing, and under any statement_timeout: each has a transaction of its own.
 type unprepared struct{ *pgxpool.Pool }
 
 const mode = pgx.QueryExecModeExec
 
+// lookTime is the time that Postgres may look for the answer to one question.
+const lookTime = `set local statement_timeout = '30s'`
+
 func (u unprepared) Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error) {
-	return u.Pool.Query(ctx, sql, append([]any{mode}, args...)...)
+	tx, err := u.begin(ctx, "begin read only")
+	if err != nil {
+		return nil, err
+	}
+	rows, err := tx.Query(ctx, sql, append([]any{mode}, args...)...)
+	if err != nil {
+		_ = tx.Rollback(ctx)
+		return nil, err
+	}
+	return &looking{rows, func() { _ = tx.Rollback(ctx) }}, nil
 }
 
+// Begin begins a transaction that may write, under the same limit.
+func (u unprepared) Begin(ctx context.Context) (pgx.Tx, error) { return u.begin(ctx, "begin") }
+
+// begin begins a transaction, as often as a statement_timeout of some milliseconds ends that.
+func (u unprepared) begin(ctx context.Context, begin string) (tx pgx.Tx, err error) {
+	for range 10 {
+		if tx, err = u.BeginTx(ctx, pgx.TxOptions{BeginQuery: begin + "; " + lookTime}); pgtx.SQLState(err) != canceled {
+			break
+		}
+	}
+	return tx, err
+}
+
+// canceled is the SQLSTATE of a statement that took too long.
+const canceled = "57014"
+
 func (u unprepared) QueryRow(ctx context.Context, sql string, args ...any) pgx.Row {
-	return u.Pool.QueryRow(ctx, sql, append([]any{mode}, args...)...)
+	rows, err := u.Query(ctx, sql, args...)
+	return oneRow{rows, err}
+}
+
+// looking is the rows of a transaction that ends with them.
+type looking struct {
+	pgx.Rows
+	end func()
+}
+
+func (l *looking) Close() {
+	l.Rows.Close()
+	l.end()
+}
+
+func (l *looking) Next() bool {
+	more := l.Rows.Next()
+	if !more {
+		l.Close()
+	}
+	return more
+}
+
+// oneRow is the first of some rows.
+type oneRow struct {
+	rows pgx.Rows
+	err  error
+}
+
+func (o oneRow) Scan(dest ...any) error {
+	if o.err != nil {
+		return o.err
+	}
+	defer o.rows.Close()
+	if !o.rows.Next() {
+		return cmp.Or(o.rows.Err(), pgx.ErrNoRows)
+	}
+	if err := o.rows.Scan(dest...); err != nil {
+		return err
+	}
+	o.rows.Close()
+	return o.rows.Err()
 }
 
 // one returns the value of a query of one row.

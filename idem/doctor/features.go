@@ -16,7 +16,7 @@ const (
 	useInline    = "receive with a Processor, or use PostgreSQL for these tables"
 )
 
-// features are what each mode needs, in the order of docs/scale.md.
+// features are the needs of each mode, in the order of docs/scale.md.
 var features = []feature{
 	{
 		"on conflict", `insert into idem_events (event, type, key, state) values ('//doctor', '', '', 'done') on conflict do nothing returning event`,
@@ -94,19 +94,25 @@ select count(*) from idem_events where ctid >= format('(%s,0)', 0)::tid and ctid
 	},
 }
 
-// states of errors that say nothing of a feature: the role may not, or the
-// transaction is read-only. Other checks find those.
-var otherwise = []string{"42501", "25006"}
+// ofRights are the states of errors of a role that may not, and of a transaction that is
+// read-only; ofDamage those of tables that are not as the migrations made them. Other checks
+// find those.
+var (
+	ofRights = []string{"42501", "25006"}
+	ofDamage = []string{"42P01", "42P10", "42703", "42804", "42883", "23502"}
+)
 
-// features tries what the modes need of Postgres.
+// features tries the features of Postgres that the modes need.
 func (e *examination) features(ctx context.Context) (found []Finding, err error) {
 	for _, f := range e.limits.features {
 		err := e.try(ctx, f.try)
 		var refused *pgconn.PgError
 		switch {
-		case err == nil, errors.As(err, &refused) && slices.Contains(otherwise, refused.Code):
-		case refused == nil:
+		case err == nil:
+		case !errors.As(err, &refused):
 			return found, err
+		case slices.Contains(ofRights, refused.Code):
+		case e.damaged && f.name != "ctid" && slices.Contains(ofDamage, refused.Code):
 		default:
 			found = append(found, Finding{
 				Severity: f.severity, Problem: "this database lacks something of Postgres: " + f.without,
@@ -119,7 +125,7 @@ func (e *examination) features(ctx context.Context) (found []Finding, err error)
 
 // try executes a statement, and rolls it back.
 func (e *examination) try(ctx context.Context, sql string) error {
-	tx, err := e.pool.Begin(ctx)
+	tx, err := e.db.Begin(ctx)
 	if err != nil {
 		return err
 	}

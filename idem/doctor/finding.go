@@ -1,6 +1,6 @@
 package doctor
 
-// Severity is how bad a finding is.
+// Severity ranks a finding.
 type Severity string
 
 const (
@@ -13,10 +13,10 @@ const (
 type Finding struct {
 	Check    string   `json:"check"` // the name of the check that found it: "migrations", "old snapshots"
 	Severity Severity `json:"severity"`
-	Source   string   `json:"source,omitempty"` // whose events it is about; "" for the database
+	Source   string   `json:"source,omitempty"` // the source of its events; "" for the database
 	Problem  string   `json:"problem"`
-	Evidence string   `json:"evidence"` // what was measured
-	Remedy   string   `json:"remedy"`   // what to do; "" for nothing
+	Evidence string   `json:"evidence"` // the measured values
+	Remedy   string   `json:"remedy"`   // the steps to take; "" for none
 }
 
 // String returns the finding in one line.

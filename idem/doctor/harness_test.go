@@ -142,6 +142,7 @@ func (p *patient) event(id, key, state, due string) {
 func (p *patient) check() []Finding {
 	p.Helper()
 	pool := p.connect(p.config.Copy())
+	defer pool.Close()
 	inbox := idem.NewInbox(pool, &notes{})
 	if p.inbox != nil {
 		inbox.Retention = p.inbox.Retention

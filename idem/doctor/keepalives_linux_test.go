@@ -3,14 +3,14 @@ package doctor
 import (
 	"testing"
 
-	"github.com/paghooks/paghooks/idem/idemtest"
+	"github.com/paghooks/paghooks/internal/postgres"
 )
 
 // A server on an address of the loopback network that nobody else has; on its
 // socket there are no keepalives.
 func TestKeepalivesThatComeLateAreFound(t *testing.T) {
 	t.Parallel()
-	p := start(t, &idemtest.Cluster{Settings: map[string]string{"listen_addresses": "127.47.11.8"}})
+	p := start(t, &postgres.Cluster{Settings: map[string]string{"listen_addresses": "127.47.11.8"}})
 	p.config.ConnConfig.Host, p.config.ConnConfig.Port = "127.47.11.8", 5432
 	p.config.ConnConfig.Fallbacks = nil
 	p.want("keepalives", Info, "Postgres notices late that a client is cut off", "after 2h")

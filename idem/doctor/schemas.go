@@ -51,8 +51,8 @@ func (e *examination) schemas(ctx context.Context) ([]Finding, error) {
 	return []Finding{f}, nil
 }
 
-// scopes finds sources of which a scope was introduced, perhaps without moving what
-// was stored before.
+// scopes finds sources of which a scope was introduced, perhaps without moving the events that
+// were stored before.
 func (e *examination) scopes(ctx context.Context) ([]Finding, error) {
 	return e.ofEach(func(o *operator.Operator) (*Finding, error) {
 		mixed, err := store.HasMixedScopes(ctx, e.db, o.SourceName())

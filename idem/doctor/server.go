@@ -3,6 +3,8 @@ package doctor
 import (
 	"context"
 	"fmt"
+	"strings"
+	"time"
 
 	"github.com/paghooks/paghooks/idem/internal/pgtx"
 )
@@ -32,6 +34,9 @@ func (e *examination) writable(ctx context.Context) (found []Finding, err error)
 		})
 	}
 	if rows[0].ReadOnly && !rows[0].Replica {
+		if _, reads, err := e.rightsOf(ctx); err != nil || reads { // as such a role should be
+			return found, err
+		}
 		found = append(found, Finding{
 			Severity: Error, Problem: "transactions are read-only by default: no event can be stored", Evidence: "default_transaction_read_only is on",
 			Remedy: "see pg_db_role_setting and the provider of the database: many set it when the disk is full",
@@ -40,7 +45,68 @@ func (e *examination) writable(ctx context.Context) (found []Finding, err error)
 	return found, nil
 }
 
-// durability is about what a crash of the server would undo.
+// statementTimeout finds one that is so short that the statements of package idem are canceled,
+// and which setting it is.
+func (e *examination) statementTimeout(ctx context.Context) ([]Finding, error) {
+	limit, err := e.statementLimit(ctx)
+	if err != nil || limit == 0 || limit >= e.statement {
+		return nil, err
+	}
+	remedy, err := e.unlimited(ctx, limit)
+	return []Finding{{
+		Severity: Error, Problem: "Postgres cancels statements so soon that events fail as soon as it has something to do", Evidence: "statement_timeout is " + limit.String(),
+		Remedy: remedy,
+	}}, err
+}
+
+// statementLimit returns the statement_timeout of the application's sessions, 0 for none. A short
+// one may end this as well.
+func (e *examination) statementLimit(ctx context.Context) (limit time.Duration, err error) {
+	for range 10 {
+		err = e.pool.QueryRow(ctx, `select current_setting('statement_timeout')::interval`, mode).Scan(&limit)
+		if pgtx.SQLState(err) != canceled {
+			break
+		}
+	}
+	return limit, err
+}
+
+// unlimited returns the statement that removes the statement_timeout of a session, from where it is set.
+func (e *examination) unlimited(ctx context.Context, limit time.Duration) (remedy string, err error) {
+	const given = "remove statement_timeout from the connection string or the configuration of the pool, or have it be a minute"
+	params := e.pool.Config().ConnConfig.RuntimeParams
+	if params["statement_timeout"] != "" || strings.Contains(params["options"], "statement_timeout") {
+		return given, nil
+	}
+	type setting struct {
+		Reset string
+		Value time.Duration
+	}
+	const list = `
+select reset, (value || case when value ~ '^\d+$' then 'ms' else '' end)::interval from (
+	select case
+			when setrole <> 0 and setdatabase <> 0 then format('alter role %I in database %I reset statement_timeout', session_user, current_database())
+			when setrole <> 0 then format('alter role %I reset statement_timeout', session_user)
+			when setdatabase <> 0 then format('alter database %I reset statement_timeout', current_database())
+			else 'alter role all reset statement_timeout' end,
+		split_part(c, '=', 2), case when setrole <> 0 then 0 else 2 end + case when setdatabase <> 0 then 0 else 1 end
+	from pg_db_role_setting, unnest(setconfig) c
+	where setdatabase in (0, (select oid from pg_database where datname = current_database()))
+		and setrole in (0, (select oid from pg_roles where rolname = session_user)) and c like 'statement_timeout=%'
+	union all
+	select 'alter system set statement_timeout = 0; select pg_reload_conf()', reset_val, 4 from pg_settings where name = 'statement_timeout'
+) s (reset, value, place) order by place`
+	settings, err := all[setting](ctx, e, list)
+	if err != nil {
+		return "", err
+	}
+	if s := settings[0]; s.Value == limit { // of several, Postgres takes the first
+		return s.Reset, nil
+	}
+	return "remove statement_timeout from what the application does with each connection, such as AfterConnect of its pool, or from its pooler", nil
+}
+
+// durability is about work that a crash of the server would undo.
 func (e *examination) durability(ctx context.Context) (found []Finding, err error) {
 	type settings struct{ Fsync, FullPageWrites, Commit string }
 	rows, err := all[settings](ctx, e, `select current_setting('fsync'), current_setting('full_page_writes'), current_setting('synchronous_commit')`)
@@ -69,7 +135,7 @@ func (e *examination) durability(ctx context.Context) (found []Finding, err erro
 	return found, nil
 }
 
-// replication is about what a failover would lose, and replicas that hold up
+// replication is about events that a failover would lose, and replicas that hold up
 // the server.
 func (e *examination) replication(ctx context.Context) (found []Finding, err error) {
 	if replica, err := one[bool](ctx, e, `select pg_is_in_recovery()`); err != nil || replica {
@@ -133,7 +199,7 @@ func (e *examination) replication(ctx context.Context) (found []Finding, err err
 	return found, nil
 }
 
-// unwatched finds a pool that takes a commit whose wait for the replica was canceled for
+// unwatched finds a pool that takes a commit after a canceled wait for the replica for
 // any other.
 func (e *examination) unwatched(ctx context.Context) ([]Finding, error) {
 	conn, err := e.pool.Acquire(ctx)
@@ -151,7 +217,7 @@ func (e *examination) unwatched(ctx context.Context) ([]Finding, error) {
 	}}, nil
 }
 
-// hidden says what the role may not see.
+// hidden returns a finding that names facts that the role may not see.
 func hidden(what string) Finding {
 	return Finding{
 		Severity: Info, Problem: "this role may not see " + what, Evidence: "it is no member of pg_read_all_stats",

@@ -8,8 +8,8 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/paghooks/paghooks/idem"
-	"github.com/paghooks/paghooks/idem/idemtest"
 	"github.com/paghooks/paghooks/idem/internal/pgproxy"
+	"github.com/paghooks/paghooks/internal/postgres"
 )
 
 // pooled puts a pooler in front of the examined sessions.
@@ -24,7 +24,7 @@ func (p *patient) pooled(sessions int) {
 }
 
 // start starts a server with settings of its own.
-func start(t *testing.T, c *idemtest.Cluster) *patient {
+func start(t *testing.T, c *postgres.Cluster) *patient {
 	t.Helper()
 	if err := c.Start(t.Context()); err != nil {
 		t.Fatal(err)
@@ -39,7 +39,7 @@ func start(t *testing.T, c *idemtest.Cluster) *patient {
 
 func TestEachCheckFindsWhatIsWrongWithAServer(t *testing.T) {
 	t.Parallel()
-	p := start(t, &idemtest.Cluster{Settings: map[string]string{
+	p := start(t, &postgres.Cluster{Settings: map[string]string{
 		"fsync": "off", "full_page_writes": "off", "autovacuum": "off", "max_prepared_transactions": "5",
 	}})
 	p.want("durability", Error, "a crash of the machine can lose or corrupt everything", "fsync is off")
@@ -86,7 +86,7 @@ func TestEachCheckFindsWhatIsWrongWithAServer(t *testing.T) {
 
 func TestEachCheckFindsWhatIsWrongWithReplicas(t *testing.T) {
 	t.Parallel()
-	cluster := &idemtest.Cluster{}
+	cluster := &postgres.Cluster{}
 	p := start(t, cluster)
 	replica, err := cluster.Replica(t.Context())
 	if err != nil {
@@ -126,6 +126,6 @@ func TestEachCheckFindsWhatIsWrongWithReplicas(t *testing.T) {
 
 func TestAServerThatCanHaveNoReplicaIsSaid(t *testing.T) {
 	t.Parallel()
-	p := start(t, &idemtest.Cluster{Settings: map[string]string{"wal_level": "minimal", "max_wal_senders": "0"}})
+	p := start(t, &postgres.Cluster{Settings: map[string]string{"wal_level": "minimal", "max_wal_senders": "0"}})
 	p.want("replication", Info, "this server can have no replica", "wal_level is minimal")
 }

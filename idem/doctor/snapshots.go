@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// snapshots finds what keeps vacuum from removing dead rows: workers then read
+// snapshots finds snapshots that keep vacuum from removing dead rows: workers then read
 // ever more of them until they find an event.
 func (e *examination) snapshots(ctx context.Context) (found []Finding, err error) {
 	for _, look := range []func(context.Context) ([]Finding, error){e.transactions, e.prepared, e.slots} {

@@ -3,6 +3,8 @@ package doctor
 import (
 	"context"
 	"fmt"
+	"io/fs"
+	"slices"
 	"strings"
 
 	"github.com/paghooks/paghooks/idem"
@@ -14,26 +16,35 @@ import (
 var made = map[string]struct{ table, column string }{
 	"migrations/00001_idem.sql":    {"idem_archive", "body"},
 	"migrations/00002_operate.sql": {"idem_audit", "ended_at"},
+	"migrations/00003_on_call.sql": {"idem_payloads", "failures"},
+}
+
+// unapplied returns the migrations that were not applied, and whether some are not recorded.
+func (e *examination) unapplied(ctx context.Context) (missing []string, unrecorded bool, err error) {
+	files, err := idem.MissingMigrations(ctx, e.db)
+	if err != nil {
+		return nil, false, err
+	}
+	for _, file := range files {
+		there, err := one[bool](ctx, e, `select exists (
+			select from pg_attribute where attrelid = to_regclass($1) and attname = $2 and not attisdropped)`, made[file].table, made[file].column)
+		if err != nil {
+			return nil, false, err
+		}
+		if !there {
+			missing = append(missing, file)
+		}
+	}
+	return missing, len(files) > 0, nil
 }
 
 func (e *examination) migrations(ctx context.Context) ([]Finding, error) {
 	if first, having, err := store.Schemas(ctx, e.db); err != nil || len(having) > 0 && having[0] != first {
 		return nil, err // see schemas
 	}
-	unrecorded, err := idem.MissingMigrations(ctx, e.pool)
+	missing, unrecorded, err := e.unapplied(ctx)
 	if err != nil {
 		return nil, err
-	}
-	var missing []string
-	for _, file := range unrecorded {
-		there, err := one[bool](ctx, e, `select exists (
-			select from pg_attribute where attrelid = to_regclass($1) and attname = $2 and not attisdropped)`, made[file].table, made[file].column)
-		if err != nil {
-			return nil, err
-		}
-		if !there {
-			missing = append(missing, file)
-		}
 	}
 	if len(missing) > 0 {
 		schema, err := one[string](ctx, e, `select coalesce(current_schema(), 'none')`)
@@ -42,73 +53,87 @@ func (e *examination) migrations(ctx context.Context) ([]Finding, error) {
 			Remedy: "run idem migrate with a role that may create tables; if another tool applies them, run that, or see that the search_path is the application's",
 		}}, err
 	}
-	if len(unrecorded) > 0 {
+	if unrecorded {
 		return nil, nil
 	}
 	newest, err := one[int](ctx, e, `select max(version) from idem_migrations`)
-	if err != nil || newest <= migrationsHere() {
+	if err != nil || newest <= len(migrationFiles()) {
 		return nil, err
 	}
 	return []Finding{{
-		Severity: Warning, Problem: "the tables are newer than this program", Evidence: fmt.Sprintf("migration %d, this program knows %d", newest, migrationsHere()),
+		Severity: Warning, Problem: "the tables are newer than this program", Evidence: fmt.Sprintf("migration %d, this program knows %d", newest, len(migrationFiles())),
 		Remedy: "use the program of the version that is deployed",
 	}}, nil
 }
 
-// migrationsHere is how many migrations this version has.
-func migrationsHere() int {
-	files, err := idem.Migrations.ReadDir("migrations")
+// migrationFiles are those of this version, in order.
+func migrationFiles() []string {
+	files, err := fs.Glob(idem.Migrations, "migrations/*.sql")
 	if err != nil {
-		panic(err) // they are embedded
+		panic(err) // the pattern is one
 	}
-	return len(files)
+	return files
 }
 
-// indexesNeeded are those of the migrations.
-var indexesNeeded = []string{
-	"idem_events_pkey", "idem_events_conflicts", "idem_payloads_pkey", "idem_payloads_due", "idem_payloads_lane",
-	"idem_payloads_held", "idem_archive_pkey", "idem_workers_pkey", "idem_audit_pkey", "idem_prunes_pkey",
+// right is one that the application's role needs.
+type right struct {
+	Role, Table, Verb string
+	Has               bool
 }
 
-func (e *examination) indexes(ctx context.Context) (found []Finding, err error) {
-	type index struct{ Name, Wrong string }
-	const list = `select name, case when i.indexrelid is null then 'is missing' else 'is not valid' end
-from unnest($1::text[]) with ordinality as needed (name, place)
-left join pg_index i on i.indexrelid = to_regclass(quote_ident(current_schema()) || '.' || name)
-where to_regclass('idem_events') is not null and to_regclass(split_part(name, '_', 1) || '_' || split_part(name, '_', 2)) is not null
-	and (i.indexrelid is null or not i.indisvalid or not i.indisready)
-order by place`
-	all, err := all[index](ctx, e, list, indexesNeeded)
-	for _, i := range all {
-		f := Finding{
-			Severity: Error, Problem: "an index " + i.Wrong + ": duplicates or order are at risk, or every search reads the whole table", Evidence: i.Name,
-			Remedy: "run the SQL of idem.Migrations again (idem migrate -print): it makes what is missing",
-		}
-		if i.Wrong == "is not valid" {
-			f.Remedy = "reindex index concurrently " + i.Name
-		}
-		found = append(found, f)
-	}
-	return found, err
-}
-
-// rights finds what the role of this connection may not do.
-func (e *examination) rights(ctx context.Context) (found []Finding, err error) {
-	type right struct{ Role, Table, Rights string }
-	const list = `select current_user::text, name, string_agg(verb, ', ' order by place)
-from (values ('idem_events'), ('idem_payloads'), ('idem_archive'), ('idem_workers'), ('idem_audit'), ('idem_prunes'), ('idem_migrations')) as t (name),
+// rightsOf returns the rights that the application's role needs, and whether the role of this
+// connection only reads: it may change none of the tables, as that of a person who looks.
+func (e *examination) rightsOf(ctx context.Context) (rights []right, reads bool, err error) {
+	const list = `select current_user::text, name, verb, has_table_privilege(to_regclass(name), verb)
+from (values ('idem_events'), ('idem_payloads'), ('idem_archive'), ('idem_workers'), ('idem_audit'), ('idem_audit_events'), ('idem_prunes'), ('idem_migrations')) as t (name),
 	unnest(array['select', 'insert', 'update', 'delete']) with ordinality as v (verb, place)
-where to_regclass(name) is not null and not has_table_privilege(to_regclass(name), verb)
-	and (name <> 'idem_migrations' or verb = 'select') and (name <> 'idem_audit' or verb <> 'delete')
-group by name order by name`
-	all, err := all[right](ctx, e, list)
-	for _, r := range all {
+where to_regclass(name) is not null and (name <> 'idem_migrations' or verb = 'select') and (name not in ('idem_audit', 'idem_audit_events') or verb <> 'delete')
+order by name, place`
+	rights, err = all[right](ctx, e, list)
+	reads = len(rights) > 0 && !slices.ContainsFunc(rights, func(r right) bool { return r.Has && r.Verb != "select" })
+	return rights, reads, err
+}
+
+// rights finds what the role may not do.
+func (e *examination) rights(ctx context.Context) (found []Finding, err error) {
+	rights, reads, err := e.rightsOf(ctx)
+	if reads {
 		found = append(found, Finding{
-			Severity: Error, Problem: "the role lacks rights", Evidence: fmt.Sprintf("%s may not %s on %s", r.Role, r.Rights, r.Table),
-			Remedy: fmt.Sprintf("grant %s on %s to %s", r.Rights, r.Table, r.Role),
+			Severity: Info, Problem: "this role may only read: whether the application may write is not visible to it", Evidence: rights[0].Role + " may change none of the tables",
+			Remedy: "to have that checked, ask with the application's role",
 		})
 	}
+	var table string
+	for _, r := range rights {
+		if r.Has || reads && r.Verb != "select" {
+			continue
+		}
+		if r.Table != table {
+			table = r.Table
+			found = append(found, lacking(rights, table, reads))
+		}
+	}
 	return found, err
+}
+
+// lacking says what the role may not do with a table.
+func lacking(rights []right, table string, reads bool) Finding {
+	var role string
+	var verbs []string
+	for _, r := range rights {
+		if r.Table == table && !r.Has && (r.Verb == "select" || !reads) {
+			role, verbs = r.Role, append(verbs, r.Verb)
+		}
+	}
+	list := strings.Join(verbs, ", ")
+	f := Finding{
+		Severity: Error, Problem: "the role lacks rights", Evidence: fmt.Sprintf("%s may not %s on %s", role, list, table),
+		Remedy: fmt.Sprintf("grant %s on %s to %s", list, table, role),
+	}
+	if reads {
+		f.Severity, f.Problem = Info, "this role may not see all tables"
+	}
+	return f
 }
 
 func (e *examination) autovacuum(ctx context.Context) (found []Finding, err error) {

@@ -8,11 +8,11 @@ import (
 // Essential is something that an event is nothing without: its entity's id,
 // amount or status.
 type Essential struct {
-	// Zero tells whether the struct that the event was decoded into has nothing
+	// Zero reports whether the struct that the event was decoded into has nothing
 	// there, or a zero: the two look the same in Go.
 	Zero bool
 
-	// Paths is where it is in the body, payment.value for example. Of several,
+	// Paths are its places in the body, payment.value for example. Of several,
 	// one is enough.
 	Paths []string
 }
@@ -30,7 +30,7 @@ func (i *Incomplete) Error() string {
 	return "drift: " + i.said + ", and the event is nothing without it: look for a newer version of this module"
 }
 
-// Check returns an [*Incomplete] if body lacks any of what its event is nothing
+// Check returns an [*Incomplete] if body lacks a field that its event is nothing
 // without: if it is missing, null, or an empty text. The generated event types
 // call it; the body is read again only where the struct has a zero.
 func Check(body []byte, needs []Essential) error {
@@ -45,7 +45,7 @@ func Check(body []byte, needs []Essential) error {
 	return nil
 }
 
-// lackOf tells what is missing where a body has something at none of the paths.
+// lackOf returns the missing field of a body that has nothing at any of the paths.
 func lackOf(body []byte, paths []string) *Incomplete {
 	v, err := read(body)
 	if err != nil {

@@ -1,4 +1,4 @@
-// Package drift tells what a provider sends that this module's spec of it does
+// Package drift reports the parts of events that this module's spec of a provider does
 // not know: new event types, fields and enum values, types that changed.
 //
 // The dispatchers keep watch by themselves. Ask them:
@@ -16,7 +16,7 @@
 // A finding has no value of the body in it. A name that may be one, because it is
 // long, or has more than three digits or an unusual character, is "*" in it.
 //
-// # What is looked at
+// # The checks
 //
 // To compare a body with the Go type that it decodes into takes longer than to
 // decode it, so bodies are sampled: the first 16 of each event type that a
@@ -28,11 +28,11 @@
 // Redeliveries and replays count again. All of it is forgotten when the process
 // ends; to look at bodies that were kept, save them and run
 //
-//	go run ./gen drift FILE…
+//	go run github.com/paghooks/paghooks/gen drift -spec SPEC FILE…
 //
 // which also proposes the change to the spec.
 //
-// # What happens to such events
+// # Handling of such events
 //
 //   - An unknown event type goes to OnUnknown, or is kept as unhandled.
 //   - Unknown fields and enum values change nothing: the event is handled.
@@ -42,7 +42,7 @@
 //     parked, with the path in last_error. That goes for an id that is sent as
 //     a number, too, unless the spec says that it may be: zeros in front of it
 //     could be lost by then.
-//   - An event without what makes it that event is parked, too: where its
+//   - An event without its essential fields is parked, too: where its
 //     entity, or the entity's id, amount or status, is null or missing. An amount
 //     of null is not 0.00. A spec lists these fields in x-essential; see [Check].
 //   - Any other field that is null or missing although it was always sent is its

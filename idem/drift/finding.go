@@ -6,18 +6,18 @@ import (
 	"time"
 )
 
-// Kind is what is different.
+// Kind names a difference.
 type Kind string
 
 const (
 	UnknownEvent    Kind = "unknown_event"    // the event type is not in the spec
-	UnknownField    Kind = "unknown_field"    // the object has no such field in the spec; what is in it is not looked at
+	UnknownField    Kind = "unknown_field"    // the object has no such field in the spec; its content is not looked at
 	UnknownValue    Kind = "unknown_value"    // the enum has no such value in the spec
 	UnexpectedNull  Kind = "unexpected_null"  // null, where the spec has a value always
 	ChangedType     Kind = "changed_type"     // another type of JSON than in the spec, or a number that does not fit
 	MissingRequired Kind = "missing_required" // nothing, where the spec has a value always
 	Unreadable      Kind = "unreadable"       // no JSON object that names an event
-	HeaderDiffers   Kind = "header_differs"   // a header that is not signed says something else than what is; Path is its name
+	HeaderDiffers   Kind = "header_differs"   // a header that is not signed differs from the signed body; Path is its name
 
 	// More is the kind of a last finding that stands for all those that there
 	// was no room for. Its Count is how often they were seen.
@@ -29,7 +29,7 @@ const (
 type Finding struct {
 	EventType string    // PAYMENT_RECEIVED; "" if the body names none
 	Path      string    // payment.split[].taxes; "" for the body itself
-	Kind      Kind      // what is different
+	Kind      Kind      // the difference
 	First     time.Time // when it was first seen
 	Last      time.Time // when it was last seen
 	Count     int64     // how often it was seen, in the bodies that were looked at

@@ -12,8 +12,8 @@ const fullyWatched = 16
 
 // Look looks at a body, if it is its turn. event is a pointer to the struct
 // that it decodes into, and only its type matters; nil for an event type that
-// is not known. failure is why it does not decode, or what [Check] says, and
-// makes it its turn; nil if there is none, or nobody decoded it.
+// is not known. failure is the error of decoding it, or of [Check], and
+// makes it its turn; nil if there is none, or it was not decoded.
 func (w *Watch) Look(eventType string, event any, failure error, body []byte) {
 	switch {
 	case eventType == "":
@@ -29,7 +29,7 @@ func (w *Watch) Look(eventType string, event any, failure error, body []byte) {
 	}
 }
 
-// lackAs is what the Check of an event of type t says of a body that decodes.
+// lackAs returns the error of the Check of an event of type t for a body that decodes.
 func lackAs(t reflect.Type, body []byte) error {
 	event := reflect.New(t).Interface()
 	checked, ok := event.(interface{ Check(body []byte) error })

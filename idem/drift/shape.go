@@ -8,7 +8,7 @@ import (
 	"sync"
 )
 
-// shape is what JSON has to look like to fit a Go type.
+// shape is the form of JSON that fits a Go type.
 type shape struct {
 	kind   string // of JSON: object, array, string, number, bool; "" for any
 	typ    reflect.Type
@@ -33,7 +33,7 @@ func eventShape(t reflect.Type) *shape {
 	return kept.(*shape)
 }
 
-// shapeOf keeps in made what it makes, for types that hold themselves.
+// shapeOf keeps in made the shapes that it makes, for types that hold themselves.
 func shapeOf(t reflect.Type, made map[reflect.Type]*shape) *shape {
 	if s := made[t]; s != nil {
 		return s
@@ -52,7 +52,7 @@ func shapeOf(t reflect.Type, made map[reflect.Type]*shape) *shape {
 	return s
 }
 
-// describe fills in what encoding/json would do with the type.
+// describe fills in how encoding/json treats the type.
 func (s *shape) describe(made map[reflect.Type]*shape) {
 	switch t := s.typ; t.Kind() {
 	case reflect.String:
@@ -88,7 +88,7 @@ func (s *shape) addFields(t reflect.Type, made map[reflect.Type]*shape) {
 	}
 }
 
-// unwrapped is what a pointer or an optional.Value may hold.
+// unwrapped returns the type that a pointer or an optional.Value may hold.
 func unwrapped(t reflect.Type) reflect.Type {
 	switch get, ok := t.MethodByName("Get"); {
 	case t.Kind() == reflect.Pointer:
@@ -100,7 +100,7 @@ func unwrapped(t reflect.Type) reflect.Type {
 }
 
 // writtenAs is the kind of JSON that a type's zero value is written as: how
-// else would one know what a type reads that decodes itself.
+// else would one know the JSON of a type that decodes itself.
 func writtenAs(t reflect.Type) string {
 	text, err := json.Marshal(reflect.Zero(t).Interface())
 	var v any

@@ -50,7 +50,7 @@ func (w walker) object(path string, s *shape, v map[string]any) {
 	}
 }
 
-// takes tells whether JSON of that kind is what the type expects. A number in
+// takes reports whether the type expects JSON of that kind. A number in
 // a string is not, although this module's number types read it. A text that
 // reads a number too, as it is written, says by that that it expects either.
 func (s *shape) takes(kind string, v any) bool {

@@ -14,7 +14,7 @@ import (
 const maxFindings = 1000
 
 // Watch compares bodies with the Go types that they are decoded into, and
-// keeps in memory what it finds: 1,000 findings at most, see [More]. Its zero
+// keeps its findings in memory: 1,000 findings at most, see [More]. Its zero
 // value watches.
 //
 // The exported fields are settings: change them before the first event.
@@ -24,7 +24,7 @@ type Watch struct {
 	// and has no other effect.
 	Observe func(Finding)
 
-	// Every is how many bodies of an event type there are to one that is
+	// Every is the number of bodies of an event type to one that is
 	// compared, after the first 16. Default: 256. Set it to 1 to compare all.
 	Every int
 
@@ -63,7 +63,7 @@ func (w *Watch) keep(key finding, now time.Time) (news Finding, is bool) {
 	return *f, is
 }
 
-// Findings returns what was found, in the order of [Compare].
+// Findings returns the findings, in the order of [Compare].
 func (w *Watch) Findings() []Finding {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -82,7 +82,7 @@ func (w *Watch) Findings() []Finding {
 
 // Note keeps a finding that no comparison of bodies makes, such as
 // [HeaderDiffers], and reports whether it is new. eventType and path are kept as
-// they are: pass what a stranger chose through [Name].
+// they are: pass a text of a stranger's choice through [Name].
 func (w *Watch) Note(eventType, path string, kind Kind) (isNew bool) {
 	news, isNew := w.keep(finding{eventType, path, kind}, time.Now())
 	if isNew && w.Observe != nil {
@@ -91,14 +91,14 @@ func (w *Watch) Note(eventType, path string, kind Kind) (isNew bool) {
 	return isNew
 }
 
-// tell tells the observer, which is the application's: what watches events must
+// tell calls the observer, which is the application's: an observer of events must
 // not decide about them.
 func (w *Watch) tell(f Finding) {
 	err := pgtx.Protect(func() error { w.Observe(f); return nil })
 	if err == nil {
 		return
 	}
-	_ = pgtx.Protect(func() error { // a panic of the logger leaves nobody to tell
+	_ = pgtx.Protect(func() error { // a panic of the logger cannot be reported
 		slog.Error("drift Observe function failed", slog.String("error", err.Error()))
 		return nil
 	})

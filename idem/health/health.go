@@ -25,19 +25,12 @@ type Health struct {
 
 	parts []*part
 
-	turn chan struct{} // has an element while somebody looks; guards what follows
+	turn chan struct{} // has an element during a look; guards the fields below
 	last Report
 	at   time.Time
 }
 
 var _ http.Handler = (*Health)(nil)
-
-// Part is a part of a program that says how it is: an [*idem.Processor], an
-// [*idem.Inbox], an outbox, an [*idem.Relay], a canary, or one of the
-// application's own. Examine may be called from many goroutines. It should end with ctx.
-type Part interface {
-	Examine(ctx context.Context, limits idem.Limits) []idem.Check
-}
 
 // Report is the answer of a [Health].
 type Report struct {
@@ -50,13 +43,17 @@ type Report struct {
 func New(parts ...Part) *Health {
 	h := &Health{
 		Limits: idem.Limits{
-			MaxFailures: 5, MaxRetrying: 10 * time.Minute, MaxPending: 5 * time.Minute,
-			MaxSpooled: time.Minute, Timeout: 2 * time.Second,
+			MaxFailures: 5, MaxRetrying: 10 * time.Minute, MaxParked: 1,
+			MaxPending: 5 * time.Minute, MaxSpooled: time.Minute, Timeout: 2 * time.Second,
 		},
 		Logger: slog.Default(), turn: make(chan struct{}, 1),
 	}
 	for _, p := range parts {
-		h.parts = append(h.parts, &part{Part: p})
+		name := fmt.Sprintf("%T", p)
+		if r, ok := p.(idem.Receiver); ok {
+			p = Of(r)
+		}
+		h.parts = append(h.parts, &part{Part: p, name: name})
 	}
 	return h
 }
@@ -75,12 +72,12 @@ func (h *Health) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
 	_, _ = w.Write(body)
 }
 
-// every is how often the parts are asked, at most.
+// every is the least time between two looks at the parts.
 const every = time.Second
 
-// Report returns what ServeHTTP answers. It is at most a second old.
+// Report returns the answer of ServeHTTP. It is at most a second old.
 func (h *Health) Report() Report {
-	h.turn <- struct{}{} // who comes now waits for this look
+	h.turn <- struct{}{} // a caller that comes now waits for this look
 	defer func() { <-h.turn }()
 	if !h.at.IsZero() && time.Since(h.at) < every {
 		return h.last
@@ -105,10 +102,10 @@ func (h *Health) Report() Report {
 	return h.last
 }
 
-// logChange logs a check whose result has changed, and what else an unhealthy one says:
-// who has seen the line of one parked event may wait for the next.
+// logChange logs a check whose result has changed, and each new text of an unhealthy one:
+// a person that has seen the line of one parked event may wait for the next one.
 func (h *Health) logChange(c, before idem.Check) {
-	more := c.Name == "held" && before.Name != "" && c.Says != before.Says
+	more := (c.Name == "held" || c.Name == "parked") && before.Name != "" && c.Says != before.Says
 	if h.Logger == nil || c.Healthy == before.Healthy && (c.Healthy || !more) {
 		return
 	}
@@ -133,14 +130,15 @@ func find(checks []idem.Check, name string) idem.Check {
 	return idem.Check{Healthy: true}
 }
 
-// patience is how long a part has to answer, in Timeouts: it may make several queries.
+// patience is the time that a part has to answer, in Timeouts: it may make several queries.
 const patience = 10
 
 // part is a part, and the look at it that goes on.
 type part struct {
 	Part
+	name   string
 	said   []idem.Check // at the last look
-	ended  <-chan error // nil while nobody looks
+	ended  <-chan error // nil between looks
 	checks []idem.Check // once ended has an element
 }
 
@@ -157,9 +155,9 @@ func (p *part) begin(limits idem.Limits) {
 	})
 }
 
-// end returns what the part says of itself, or that it says nothing.
+// end returns the part's checks, or that it says nothing.
 func (p *part) end(late context.Context) []idem.Check {
-	check := idem.Check{Source: fmt.Sprintf("%T", p.Part), Name: "answer"}
+	check := idem.Check{Source: p.name, Name: "answer"}
 	select {
 	case err := <-p.ended:
 		p.ended = nil

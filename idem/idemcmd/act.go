@@ -8,35 +8,49 @@ import (
 
 	"github.com/paghooks/paghooks/idem"
 	"github.com/paghooks/paghooks/idem/operator"
+	"github.com/paghooks/paghooks/internal/lang"
 	"github.com/paghooks/paghooks/internal/terminal"
 )
 
 // act is a verb that changes something.
 type act struct {
 	verb   string
-	what   string // would happen to the events, as a sentence
-	always bool   // it does something even where no event matches
+	asks   lang.Text // the verb in the question
+	what   string    // would happen to the events, as a sentence
+	always bool      // it does something even where no event matches
 	choose func(context.Context, *operator.Operator) (chosen, error)
 	do     func(context.Context, *operator.Operator, chosen) (done, error)
 }
 
-// chosen is what a person is shown, and asked about.
+// chosen holds the events that a person is shown and asked about.
 type chosen struct {
-	filter idem.Filter // which names these events; the zero value shows none
+	filter idem.Filter        // which names these events; the zero value shows none
+	events []idem.StoredEvent // of a verb that has no filter, to be shown
 	n      int64
 }
 
-// done is what an action came to, as JSON.
+// done is the result of an action, as JSON.
 type done struct {
 	Source  string `json:"source"`
 	Action  string `json:"action"`
 	Matched int64  `json:"matched"`
 	DryRun  bool   `json:"dry_run"`
 
-	Changed   *int64 `json:"changed,omitempty"` // requeued, discarded, forgotten
+	Changed   *int64 `json:"changed,omitempty"` // requeued, discarded, erased, forgotten
 	Done      *int   `json:"done,omitempty"`    // of a replay
 	Failed    *int   `json:"failed,omitempty"`
 	Unhandled *int   `json:"unhandled,omitempty"`
+
+	Overtaken []overtaken `json:"overtaken,omitempty"`
+}
+
+// overtaken is an event that was replayed behind a later one of its entity.
+type overtaken struct {
+	Scope  string `json:"scope"`
+	ID     string `json:"id"`
+	Type   string `json:"type"`
+	By     string `json:"by"`
+	ByType string `json:"by_type"`
 }
 
 // carryOut counts, shows, asks, and acts.
@@ -53,7 +67,7 @@ func (p *program) carryOut(ctx context.Context, a act) error {
 	if total == 0 && !a.always {
 		return p.nothing(ctx)
 	}
-	asks := !p.dryRun && !p.yes && (total > 1 || total > 0 && a.always)
+	asks := !p.dryRun && !p.yes && total > 0
 	if p.dryRun && !p.json || asks {
 		if err := p.plan(ctx, a, each); err != nil {
 			return err
@@ -84,73 +98,67 @@ func (p *program) carryOut(ctx context.Context, a act) error {
 	return said
 }
 
-// firstFew is how many events a plan shows.
+// firstFew limits the events that a plan shows.
 const firstFew = 5
 
-// plan tells what would happen. It goes to where the question is, unless it is all
+// plan prints the effect that an action would have. It goes to where the question is, unless it is all
 // that was asked for.
 func (p *program) plan(ctx context.Context, a act, each []chosen) error {
-	out := p.Stderr
+	out, width := p.Stderr, terminal.Width(p.Stderr)
 	if p.dryRun {
-		out = p.Stdout
+		out, width = p.Stdout, p.width
 	}
 	for n, o := range p.operators {
 		if each[n].n == 0 && !a.always {
 			continue
 		}
-		fmt.Fprintf(out, "%s of %s.\n", events(each[n].n), clean(o.SourceName()))
-		if each[n].filter.Events == nil {
+		fmt.Fprintln(out, p.text("%s of %s.", p.events(each[n].n), terminal.Clean(o.SourceName())))
+		first := each[n].events[:min(len(each[n].events), firstFew)]
+		if each[n].filter.Events != nil {
+			var err error
+			if first, err = p.first(ctx, o, each[n].filter); err != nil {
+				return err
+			}
+		}
+		if len(first) == 0 {
 			continue
 		}
-		first, err := first(ctx, o, each[n].filter)
-		if err != nil {
-			return err
-		}
-		t := &table{heads: []string{"  " + p.head("RECEIVED"), "ACCOUNT", "STATE", "TYPE", "ENTITY", "ID", "ERROR"}}
+		t := &terminal.Table{Indent: 2, Heads: []string{p.head("RECEIVED"), p.text("ACCOUNT"), p.text("STATE"), p.text("TYPE"), p.text("ENTITY"), p.text("ID"), p.text("ERROR")}}
 		for _, s := range first {
-			t.add("  "+p.at(s.ReceivedAt), clean(s.Scope), string(s.State), clean(s.Type), clean(s.Key), clean(s.ID), short(s.LastError))
+			t.Add(p.at(s.ReceivedAt), terminal.Clean(s.Scope), string(s.State), terminal.Clean(s.Type), terminal.Clean(s.Key), terminal.Clean(s.ID), terminal.Clean(s.LastError))
 		}
-		if err := t.print(out); err != nil {
+		if err := t.Print(out, width, longest); err != nil {
 			return err
 		}
 		if more := each[n].n - int64(len(first)); more > 0 {
-			fmt.Fprintf(out, "  and %s more\n", number(more))
+			fmt.Fprintln(out, "  "+p.text("and %s more", more))
 		}
 	}
-	_, err := fmt.Fprintln(out, a.what)
-	return err
+	for line := range strings.SplitSeq(a.what, "\n") {
+		if _, err := fmt.Fprintln(out, terminal.Wrap(line, width, 0)); err != nil {
+			return err
+		}
+	}
+	return nil
 }
-
-var (
-	errDeclined = errors.New("nothing was changed: the answer was not y")
-	errNobody   = usage("nothing was changed: nobody is at a terminal to confirm it: give -yes, or -dry-run to look only")
-)
 
 // confirm asks a person.
 func (p *program) confirm(ctx context.Context, a act, total int64) error {
-	if !p.asks {
-		return errNobody
+	question := p.text("%s these %s?", a.asks, p.events(total))
+	if total == 1 {
+		question = p.text("%s this event?", a.asks)
 	}
-	yes, err := terminal.Confirm(ctx, p.Stdin, p.Stderr, strings.ToUpper(a.verb[:1])+a.verb[1:]+" these "+events(total)+"?")
-	switch {
-	case errors.Is(err, terminal.ErrNobody):
-		return errNobody
-	case err != nil:
-		return fmt.Errorf("nothing was changed: %w", err)
-	case !yes:
-		return errDeclined
-	}
-	return nil
+	return p.command.Confirm(ctx, question)
 }
 
 // choose returns the events that the flags choose.
 func (p *program) choose(ctx context.Context, o *operator.Operator) (chosen, error) {
 	f, err := o.Choose(ctx, p.filter)
-	return chosen{f, int64(len(f.Events))}, err
+	return chosen{filter: f, n: int64(len(f.Events))}, err
 }
 
 // first returns the oldest events of a filter.
-func first(ctx context.Context, o *operator.Operator, f idem.Filter) (few []idem.StoredEvent, err error) {
+func (p *program) first(ctx context.Context, o *operator.Operator, f idem.Filter) (few []idem.StoredEvent, err error) {
 	for s, err := range o.List(ctx, f) {
 		if err != nil {
 			return nil, err
@@ -162,11 +170,11 @@ func first(ctx context.Context, o *operator.Operator, f idem.Filter) (few []idem
 	return few, nil
 }
 
-// sayLeft says what of the events that a person was shown is no more to be acted upon, and what came
+// sayLeft says how many of the events that a person was shown are not to be acted upon any more, and how many came
 // since. acted is how many events were.
 func (p *program) sayLeft(ctx context.Context, o *operator.Operator, c chosen, acted int64) error {
 	if left := c.n - acted; left > 0 {
-		p.say("idem: %s of the %s of %s left alone: done, in another state by now, or being processed\n", number(left), events(c.n), clean(o.SourceName()))
+		p.tell("%s of the %s of %s left alone: done, in another state by now, or being processed", left, p.events(c.n), terminal.Clean(o.SourceName()))
 	}
 	now, err := o.Choose(ctx, p.filter)
 	if err != nil {
@@ -183,7 +191,7 @@ func (p *program) sayLeft(ctx context.Context, o *operator.Operator, c chosen, a
 		}
 	}
 	if came > 0 {
-		p.say("idem: %s of %s came since, left alone: run it again to see them\n", events(came), clean(o.SourceName()))
+		p.tell("%s of %s came since, left alone: run it again to see them", p.events(came), terminal.Clean(o.SourceName()))
 	}
 	return nil
 }
@@ -191,7 +199,7 @@ func (p *program) sayLeft(ctx context.Context, o *operator.Operator, c chosen, a
 // changed prints how many events were changed.
 func (p *program) changed(o *operator.Operator, did string, n int64) done {
 	if !p.json {
-		fmt.Fprintf(p.Stdout, "%s of %s: %s\n", events(n), clean(o.SourceName()), did)
+		fmt.Fprintln(p.Stdout, p.text("%s of %s: %s", p.events(n), terminal.Clean(o.SourceName()), did))
 	}
 	return done{Changed: &n}
 }

@@ -12,6 +12,8 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/paghooks/paghooks/idem/operator"
+	"github.com/paghooks/paghooks/internal/command"
+	"github.com/paghooks/paghooks/internal/terminal"
 )
 
 // action is an operator.Action as JSON.
@@ -26,13 +28,19 @@ type action struct {
 	Events  int64     `json:"events"`
 	Result  string    `json:"result"`
 	EndedAt time.Time `json:"ended_at,omitzero"`
+
+	Alive       bool   `json:"alive,omitempty"`
+	StoppedBy   string `json:"stopped_by,omitempty"`
+	Continues   int64  `json:"continues,omitempty"`
+	ContinuedBy int64  `json:"continued_by,omitempty"`
 }
 
 func (p *program) audit(ctx context.Context) error {
 	if len(p.words) > 0 {
 		return p.auditEvents(ctx)
 	}
-	t := &table{heads: []string{"ACTION", p.head("AT"), "SOURCE", "WHO", "WHAT", "EVENTS", "WHICH", "WHY", "RESULT"}}
+	t := &terminal.Table{Heads: []string{p.text("ACTION"), p.head("AT"), p.text("SOURCE"), p.text("WHO"), p.text("WHAT"), p.text("EVENTS"), p.text("WHICH"), p.text("WHY"), p.text("RESULT")}}
+	printedAll := 0
 	for _, o := range p.operators {
 		for before, printed := int64(0), 0; p.limit == 0 || printed < p.limit; {
 			size := perPage
@@ -49,35 +57,38 @@ func (p *program) audit(ctx context.Context) error {
 				}
 				before = a.ID
 			}
+			printedAll += len(all)
 			if printed += len(all); len(all) < size {
 				break
 			}
 		}
 	}
 	switch {
+	case printedAll == 0:
+		return command.Error(command.Nothing, errors.New("nobody has done anything by hand"))
 	case p.json:
 		return nil
-	case len(t.rows) == 0:
-		_, err := fmt.Fprintln(p.Stdout, "Nobody has done anything by hand.")
-		return err
 	}
-	return t.print(p.Stdout)
+	return p.printTable(t)
 }
 
-func (p *program) auditOne(o *operator.Operator, a operator.Action, t *table) error {
+func (p *program) auditOne(o *operator.Operator, a operator.Action, t *terminal.Table) error {
 	if p.json {
 		a.At, a.EndedAt = a.At.UTC(), a.EndedAt.UTC()
 		return p.printLine(action(a))
 	}
 	result := a.Result
-	if a.EndedAt.IsZero() {
-		result = strings.TrimSuffix("running, or its process died: "+result, ": ")
+	switch {
+	case a.Alive:
+		result = strings.TrimSuffix(p.text("running")+": "+result, ": ")
+	case a.EndedAt.IsZero():
+		result = strings.TrimSuffix(p.text("its process died")+": "+result, ": ")
 	}
 	chosen := ""
 	if a.Events > 0 {
-		chosen = number(a.Events)
+		chosen = p.lang.Number(a.Events)
 	}
-	t.add(strconv.FormatInt(a.ID, 10), p.at(a.At), p.sourceOf(o), clean(a.Actor), clean(a.Action), chosen, short(a.Filter), short(a.Reason), short(result))
+	t.Add(strconv.FormatInt(a.ID, 10), p.at(a.At), p.sourceOf(o), terminal.Clean(a.Actor), terminal.Clean(a.Action), chosen, short(a.Filter), short(a.Reason), terminal.Clean(result))
 	return nil
 }
 
@@ -85,7 +96,7 @@ func (p *program) auditOne(o *operator.Operator, a operator.Action, t *table) er
 func (p *program) auditEvents(ctx context.Context) error {
 	id, err := strconv.ParseInt(p.words[0], 10, 64)
 	if err != nil || len(p.words) > 1 {
-		return usage("give the number of one action: idem audit prints them")
+		return command.Usage("give the number of one action: idem audit prints them")
 	}
 	if len(p.operators) == 0 {
 		return errNothing
@@ -105,7 +116,7 @@ func (p *program) auditEvents(ctx context.Context) error {
 				Event string `json:"event"`
 			}{key})
 		} else {
-			_, err = fmt.Fprintln(p.Stdout, cmp.Or(clean(key), key))
+			_, err = fmt.Fprintln(p.Stdout, cmp.Or(terminal.Clean(key), key))
 		}
 		if err != nil {
 			return err

@@ -2,10 +2,12 @@ package idemcmd
 
 import (
 	"context"
-	"fmt"
+	"errors"
 	"time"
 
 	"github.com/paghooks/paghooks/idem"
+	"github.com/paghooks/paghooks/internal/command"
+	"github.com/paghooks/paghooks/internal/terminal"
 )
 
 // entity is an idem.Blocked as JSON.
@@ -23,7 +25,7 @@ type entity struct {
 }
 
 func (p *program) blocked(ctx context.Context) error {
-	t := &table{heads: []string{"AGE", "SOURCE", "ACCOUNT", "ENTITY", "WAITING", "FIRST EVENT", "TYPE", "STATE", p.head("NEXT ATTEMPT"), "ERROR"}}
+	t := &terminal.Table{Heads: []string{p.text("AGE"), p.text("SOURCE"), p.text("ACCOUNT"), p.text("ENTITY"), p.text("WAITING"), p.text("FIRST EVENT"), p.text("TYPE"), p.text("STATE"), p.head("NEXT ATTEMPT"), p.text("ERROR")}}
 	n := 0
 	for _, o := range p.operators {
 		all, err := o.Blocked(ctx)
@@ -38,14 +40,14 @@ func (p *program) blocked(ctx context.Context) error {
 			if err != nil {
 				return err
 			}
-			t.add(age(b.Age), p.sourceOf(o), clean(b.Scope), clean(b.Key), number(b.Waiting), clean(b.ID), clean(b.Type), string(b.State), p.at(b.DueAt), short(b.LastError))
+			t.Add(age(b.Age), p.sourceOf(o), terminal.Clean(b.Scope), terminal.Clean(b.Key), p.lang.Number(b.Waiting), terminal.Clean(b.ID), terminal.Clean(b.Type), string(b.State), p.at(b.DueAt), terminal.Clean(b.LastError))
 		}
 	}
 	switch {
 	case n == 0:
-		return fmt.Errorf("%w: no entity is blocked", errNothing)
+		return command.Error(command.Nothing, errors.New("no entity is blocked"))
 	case p.json:
 		return nil
 	}
-	return t.print(p.Stdout)
+	return p.printTable(t)
 }

@@ -10,7 +10,10 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/paghooks/paghooks/idem"
+	"github.com/paghooks/paghooks/idem/doctor"
 	"github.com/paghooks/paghooks/idem/operator"
+	"github.com/paghooks/paghooks/internal/command"
+	"github.com/paghooks/paghooks/internal/lang"
 )
 
 // NewReceiver makes one of the application's receivers, with its handlers and
@@ -20,31 +23,35 @@ type NewReceiver = func(*pgxpool.Pool) idem.Receiver
 // Command is the command as part of another program or of a test. [Main] runs it
 // as a program of its own.
 type Command struct {
-	Args           []string      // the verb, and what follows it
+	Args           []string      // the verb, and its arguments
 	Stdin          io.Reader     // read for answers, if it is a terminal
 	Stdout, Stderr io.Writer     // nil discards
 	Receivers      []NewReceiver // as for [Main]; nil is the prebuilt command
-}
 
-// The exit statuses.
-const (
-	exitDone = iota
-	exitFailed
-	exitUsage
-	exitNothing
-)
+	// Language is the language of the texts, as a tag or a locale: Portuguese for pt_BR.UTF-8, say,
+	// else English. Errors and JSON are English in any. [Main] takes it from LC_ALL, LC_MESSAGES
+	// or LANG. Default: "", English.
+	Language string
+
+	// Webhooks are the webhooks that doctor asks the providers for: an
+	// *asaas.WebhookWatch, for example.
+	Webhooks []doctor.Webhook
+}
 
 // program is the command with its surroundings.
 type program struct {
 	Command
+	lang       lang.Lang      // of texts
 	zone       *time.Location // of times in text
 	now        func() time.Time
 	pause      func(context.Context, time.Duration) error
 	asks       bool // a person sees Stderr, and can answer on Stdin
 	redraws    bool // Stdout is a terminal
 	progresses bool // Stderr is one
+	width      int  // of Stdout, 0 if it is no terminal
 
 	options
+	command   *command.Command
 	pool      *pgxpool.Pool
 	receivers []idem.Receiver      // of the sources that are wanted, in the order of Receivers or of their names
 	operators []*operator.Operator // one for each of them
@@ -61,16 +68,11 @@ func pause(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// What a verb may end with, beside an error.
+// The ends of a verb, beside an error.
 var (
-	errNothing = errors.New("no event matched")
-	errSaid    = errors.New("what failed is said already")
+	errNothing = command.Error(command.Nothing, errors.New("no event matched"))
+	errSaid    = command.Said(command.Failed)
 )
-
-// usageError is an error of whoever typed the command.
-type usageError struct{ error }
-
-func usage(format string, args ...any) error { return usageError{fmt.Errorf(format, args...)} }
 
 // say prints to stderr.
 func (p *program) say(format string, args ...any) { fmt.Fprintf(p.Stderr, format, args...) }

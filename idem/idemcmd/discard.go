@@ -8,7 +8,7 @@ import (
 
 func (p *program) discard(ctx context.Context) error {
 	return p.carryOut(ctx, act{
-		verb: "discard", what: "They would not be processed, and their bodies would be deleted. This cannot be undone.",
+		verb: "discard", asks: "Discard", what: p.text("They would not be processed, and their bodies would be deleted. This cannot be undone."),
 		choose: p.choose,
 		do: func(ctx context.Context, o *operator.Operator, c chosen) (done, error) {
 			if p.dryRun {
@@ -18,7 +18,7 @@ func (p *program) discard(ctx context.Context) error {
 			if err != nil {
 				return done{}, err
 			}
-			return p.changed(o, "discarded", n), p.sayLeft(ctx, o, c, n)
+			return p.changed(o, p.text("discarded"), n), p.sayLeft(ctx, o, c, n)
 		},
 	})
 }

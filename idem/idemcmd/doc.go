@@ -16,7 +16,7 @@
 //
 // Such a program also knows the receiver's settings. The prebuilt command knows
 // only their defaults: it prunes after 45 days, unless -retention says otherwise,
-// and discards bodies whatever KeepPayloads is.
+// and discards bodies with any KeepPayloads.
 //
 // # Verbs
 //
@@ -24,13 +24,17 @@
 //
 //	stats       how many events are not done, by state, and how old the oldest is
 //	list        events that are not done, the newest first
-//	show        one event, with its error; its body is hidden
+//	show        one event, why it is not done, and its last errors; or what became of an entity
 //	blocked     entities whose events wait for an earlier one
+//	conflicts   events that came again with another body
 //	audit       who did what to which events
 //	watch       stats, again and again
 //	requeue     have the workers of an inbox process events again
 //	replay      process events here, with the application's handlers
+//	acknowledge take note of parked events: they make health red no more
 //	discard     give events up
+//	readmit     have messages of a relay that were set aside verified again
+//	erase       delete the bodies, errors and traces of events, for a person who asks for it
 //	prune       forget old events
 //	rescope     move the events of an account to another scope or source
 //	migrate     create or update the tables
@@ -38,34 +42,46 @@
 //
 // # Choosing events
 //
-// The flags -state, -account, -type, -entity, -id, -from and -until are the fields
-// of [idem.Filter]: States, Scopes, Types, Keys, IDs, ReceivedFrom and
+// The flags -state, -account, -type, -entity, -id, -failed, -since and -until are the
+// fields of [idem.Filter]: States, Scopes, Types, Keys, IDs, Failed, ReceivedFrom and
 // ReceivedUntil. Without -state they choose among events that are parked or
-// unhandled. Ids may also follow the verb. Quote those that contain an &.
+// unhandled, list among all that are not done. Ids may also follow the verb. Quote
+// those that contain an &.
 //
 // # Before something is changed
 //
-// Before an action changes more than one event, the command prints how many, the
-// first few, and what would happen, and asks; -yes skips the question. The action is
-// bound to those events: what comes in between is left alone, and the command says
-// so. Prune asks before it forgets a single event. Without a
-// terminal it changes nothing unless -yes is given. With -dry-run it only shows what
-// would happen. Actions are in the audit trail, under the name that -as gives or
-// else user@host.
+// A verb that changes something says first in which database: host, port, name, user and
+// schema. Verbs that only read say that where neither -database nor DATABASE_URL names
+// it.
+//
+// Before events are changed, the command prints how many, the
+// first few, and the effect, and asks; -yes skips the question. The action is
+// bound to those events: an event that comes in between is left alone, and the command says
+// so. Without a terminal it changes nothing unless -yes is given. With -dry-run it only
+// shows the effect. Migrate changes tables only, and does not ask. Actions are in
+// the audit trail, under the name that -as gives or else user@host.
 //
 // # Output
 //
-// Text is for people. With -json, stdout has one object per line, whose names are
-// those of Go: an account is its scope, an entity its key. Progress is written to
+// Text is for people, in English or, where LC_ALL, LC_MESSAGES or LANG says pt, in
+// Portuguese. Verbs, flags, errors, JSON and exit statuses are the same in both. In a terminal tables are as wide as that: a row that is longer has
+// several lines. With -json, stdout has one object per line, with the names
+// of Go in snake_case: an account is its scope, an entity its key. An error is an
+// object on stderr. Progress is written to
 // stderr if that is a terminal. A body is printed only by show -payload, which is
 // recorded.
 //
 // # Exit status
 //
-//	0  success
-//	1  failure: also if a replayed event failed or none had a handler, or if the doctor found an error
-//	2  wrong usage; nothing was changed
-//	3  no event matched
+//	0    done
+//	1    not done, or not all of it: stderr says why, and what was changed
+//	2    used in a wrong way: nothing was done
+//	3    nothing matched: nothing was done
+//	4    done, and what was found needs somebody
+//	130  ended by Ctrl-C before it was done; 143 by SIGTERM, 129 by SIGHUP
+//
+// 1 is also a replay in which an event failed, or none had a handler. 4 is an error that
+// doctor found. Watch ends with 0 when Ctrl-C ends it.
 //
 // Ctrl-C lets the event that is being processed finish; run the command again for
 // the rest. A second Ctrl-C ends the program immediately, as kill -9 does: the

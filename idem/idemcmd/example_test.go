@@ -61,17 +61,18 @@ func ExampleCommand() {
 	deliver(ctx, server.URL(), receiver)
 	run("replay -dry-run -json")
 	noOrder = nil // the fix
-	run("replay -reason fixed")
+	run("replay -yes -reason fixed")
 	run("replay")
 	// Output:
 	// $ shop migrate -json
 	// {"migration":"migrations/00001_idem.sql","dry_run":false}
 	// {"migration":"migrations/00002_operate.sql","dry_run":false}
+	// {"migration":"migrations/00003_on_call.sql","dry_run":false}
 	// exit status 0
 	// $ shop replay -dry-run -json
 	// {"source":"asaas","action":"replay","matched":1,"dry_run":true,"done":0,"failed":1,"unhandled":0}
 	// exit status 1
-	// $ shop replay -reason fixed
+	// $ shop replay -yes -reason fixed
 	// 1 event of asaas: replayed: 1 done, 0 failed, 0 without a handler
 	// exit status 0
 	// $ shop replay

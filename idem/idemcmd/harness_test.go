@@ -21,6 +21,7 @@ import (
 
 	"github.com/paghooks/paghooks/idem"
 	"github.com/paghooks/paghooks/idem/idemtest"
+	"github.com/paghooks/paghooks/internal/lang"
 )
 
 // note is the event of the provider that these tests invent.
@@ -48,6 +49,8 @@ type shop struct {
 	receivers []NewReceiver // what the command is built with
 	workers   bool          // whether any are alive, which do nothing
 	types     string        // what a person answers; "" is that nobody is there
+	width     int           // of the terminal; 0 is none
+	lang      lang.Lang     // "" is English
 }
 
 func newShop(t *testing.T) *shop {
@@ -159,8 +162,12 @@ func (s *shop) prebuilt() { s.receivers = nil }
 func (s *shop) idem(args ...string) (status int, out, complaints string) {
 	s.Helper()
 	p, o, c := s.program(args...)
-	return p.run(s.Context()), o.String(), c.String()
+	status = p.run(s.Context())
+	return status, o.String(), databaseLine.ReplaceAllString(c.String(), "")
 }
+
+// databaseLine says which database it is.
+var databaseLine = regexp.MustCompile(`(?m)^idem: (DATABASE_URL is not set: )?(?:database|banco) "[^"]*" (?:at|em) \S+, (?:user|usuário) "[^"]*", schema "[^"]*"\n`)
 
 func (s *shop) program(args ...string) (p *program, out, complaints *strings.Builder) {
 	out, complaints = new(strings.Builder), new(strings.Builder)
@@ -172,7 +179,7 @@ func (s *shop) program(args ...string) (p *program, out, complaints *strings.Bui
 	}
 	p = &program{
 		Command: Command{Args: args, Stdin: strings.NewReader(s.types), Stdout: out, Stderr: complaints, Receivers: s.receivers},
-		zone:    time.UTC, now: time.Now, pause: pause, asks: s.types != "",
+		zone:    time.UTC, now: time.Now, pause: pause, asks: s.types != "", width: s.width, lang: s.lang,
 	}
 	return p, out, complaints
 }
@@ -215,6 +222,7 @@ func (s *shop) golden(name, got string) {
 	got = dateTime.ReplaceAllString(got, "2026-11-20 10:00:00")
 	got = jsonTime.ReplaceAllString(got, "2026-11-20T10:00:00Z")
 	got = seconds.ReplaceAllString(got, `_seconds":0`)
+	got = databaseLine.ReplaceAllString(got, `idem: database "shop" at 127.0.0.1:5432, user "shop", schema "public"`+"\n")
 	path := filepath.Join("testdata", name)
 	if *update {
 		if err := os.WriteFile(path, []byte(got), 0o644); err != nil {

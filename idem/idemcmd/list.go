@@ -6,12 +6,12 @@ import (
 	"iter"
 	"net/url"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
 	"github.com/paghooks/paghooks/idem"
 	"github.com/paghooks/paghooks/idem/operator"
+	"github.com/paghooks/paghooks/internal/terminal"
 )
 
 // event is a stored event as JSON.
@@ -28,22 +28,24 @@ type event struct {
 	OccurredAt time.Time  `json:"occurred_at,omitzero"`
 	ReceivedAt time.Time  `json:"received_at"`
 	DueAt      time.Time  `json:"due_at,omitzero"`
+	DoneAt     time.Time  `json:"done_at,omitzero"`
+	ConflictAt time.Time  `json:"conflict_at,omitzero"`
 	BodyBytes  int        `json:"body_bytes"` // 0 when it is not stored
 }
 
 func newEvent(s idem.StoredEvent) event {
 	return event{
 		s.Source, s.Scope, s.ID, s.Type, s.Key, s.State, s.Attempts, s.Crashes, s.LastError,
-		s.OccurredAt.UTC(), s.ReceivedAt.UTC(), s.DueAt.UTC(), len(s.Payload),
+		s.OccurredAt.UTC(), s.ReceivedAt.UTC(), s.DueAt.UTC(), s.DoneAt.UTC(), s.ConflictAt.UTC(), len(s.Payload),
 	}
 }
 
-// perPage is how many events are read at a time, with their bodies.
+// perPage is the number of events that one statement reads, with their bodies.
 const perPage = 100
 
-// list prints what the filter chooses.
+// list prints the events that the filter chooses.
 func (p *program) list(ctx context.Context) error {
-	t := &table{heads: []string{p.head("RECEIVED"), "SOURCE", "ACCOUNT", "STATE", "TYPE", "ENTITY", "ID", "FAILED", "ERROR"}}
+	t := &terminal.Table{Heads: []string{p.head("RECEIVED"), p.text("SOURCE"), p.text("ACCOUNT"), p.text("STATE"), p.text("TYPE"), p.text("ENTITY"), p.text("ID"), p.text("FAILED"), p.head("NEXT ATTEMPT"), p.text("ERROR")}}
 	var printed int64
 	for _, o := range p.operators {
 		n, err := p.listOf(ctx, o, t)
@@ -56,7 +58,7 @@ func (p *program) list(ctx context.Context) error {
 		return p.nothing(ctx)
 	}
 	if !p.json {
-		if err := t.print(p.Stdout); err != nil {
+		if err := p.printTable(t); err != nil {
 			return err
 		}
 	}
@@ -66,15 +68,15 @@ func (p *program) list(ctx context.Context) error {
 			return err
 		}
 		if of > printed {
-			p.say("idem: these are %s of %s: -limit 0 prints all\n", number(printed), events(of))
+			p.tell("these are %s of %s: -limit 0 prints all", printed, p.events(of))
 		}
 	}
 	return nil
 }
 
 // listOf prints events of a source, or puts them into the table.
-func (p *program) listOf(ctx context.Context, o *operator.Operator, t *table) (n int64, err error) {
-	for place, more := (idem.Place{}), true; more; {
+func (p *program) listOf(ctx context.Context, o *operator.Operator, t *terminal.Table) (n int64, err error) {
+	for place, more := (operator.Place{}), true; more; {
 		size := perPage
 		if p.limit > 0 {
 			size = min(size, p.limit-int(n))
@@ -89,24 +91,27 @@ func (p *program) listOf(ctx context.Context, o *operator.Operator, t *table) (n
 			}
 		}
 		n += int64(len(page.Events))
-		place, more = page.Next, page.Next != (idem.Place{}) && (p.limit == 0 || n < int64(p.limit))
+		place, more = page.Next, page.Next != (operator.Place{}) && (p.limit == 0 || n < int64(p.limit))
 	}
 	return n, nil
 }
 
-func (p *program) listOne(o *operator.Operator, s idem.StoredEvent, t *table) error {
+func (p *program) listOne(o *operator.Operator, s idem.StoredEvent, t *terminal.Table) error {
 	if p.json {
 		return p.printLine(newEvent(s))
 	}
-	failed := ""
-	if s.Attempts > 0 {
-		failed = strconv.Itoa(s.Attempts)
+	next := ""
+	switch {
+	case s.DueAt.After(p.now()):
+		next = p.at(s.DueAt)
+	case s.State == idem.StatePending && s.DueAt.IsZero():
+		next = p.text("after an earlier one")
 	}
-	t.add(p.at(s.ReceivedAt), p.sourceOf(o), clean(s.Scope), string(s.State), clean(s.Type), clean(s.Key), clean(s.ID), failed, short(s.LastError))
+	t.Add(p.at(s.ReceivedAt), p.sourceOf(o), terminal.Clean(s.Scope), string(s.State), terminal.Clean(s.Type), terminal.Clean(s.Key), terminal.Clean(s.ID), positive(s.Attempts), next, terminal.Clean(s.LastError))
 	return nil
 }
 
-// count counts what the filter chooses.
+// count counts the events that the filter chooses.
 func (p *program) count(ctx context.Context) (n int64, err error) {
 	for _, o := range p.operators {
 		some, err := o.Count(ctx, p.filter)
@@ -118,11 +123,11 @@ func (p *program) count(ctx context.Context) (n int64, err error) {
 	return n, nil
 }
 
-// nothing is errNothing, with what may have been meant: the ids that were given,
+// nothing is errNothing, with a guess of the meaning: the ids that were given,
 // in other states.
 func (p *program) nothing(ctx context.Context) error {
 	if p.filter.IDs == nil {
-		return errNothing
+		return p.nothingChosen()
 	}
 	var found []string
 	for _, id := range p.filter.IDs {
@@ -131,23 +136,40 @@ func (p *program) nothing(ctx context.Context) error {
 				if err != nil {
 					return err
 				}
-				found = append(found, fmt.Sprintf("%s is %s", clean(id), s.State))
+				found = append(found, fmt.Sprintf("%s is %s", terminal.Clean(id), s.State))
 			}
 		}
 	}
 	if found == nil {
-		return fmt.Errorf("%w: see whether the id is complete: one with an & in it needs quotes", errNothing)
+		return fmt.Errorf("%w: see whether the id is complete: one with an & in it needs quotes. If it is a payment's, not an event's: -entity %s", errNothing, quote(terminal.Clean(p.filter.IDs[0])))
 	}
 	slices.Sort(found)
 	hint := ""
-	if p.filter.States == nil {
+	if p.filter.States == nil { // not of list
 		hint = "; those that are pending or retrying need -state"
 	}
 	return fmt.Errorf("%w: %s%s", errNothing, strings.Join(slices.Compact(found), ", "), hint)
 }
 
-// find finds the events of an id: in the accounts that are named, else without
-// an account and, if it is not done, in any.
+// nothingChosen is errNothing, with the states where nothing else was chosen.
+func (p *program) nothingChosen() error {
+	f := p.filter
+	f.States = nil
+	if !f.IsZero() {
+		return errNothing
+	}
+	states := []string{"unhandled", "parked"}
+	if p.filter.States != nil {
+		states = nil
+		for _, s := range p.filter.States {
+			states = append(states, string(s))
+		}
+	}
+	return fmt.Errorf("%w: states %s", errNothing, strings.Join(states, ", "))
+}
+
+// find finds the events of an id, in any state: in the accounts that are named, else
+// in all.
 func find(ctx context.Context, o *operator.Operator, scopes []string, id string) iter.Seq2[idem.StoredEvent, error] {
 	return func(yield func(idem.StoredEvent, error) bool) {
 		if rest, ok := strings.CutPrefix(id, o.SourceName()+"/"); ok { // source/scope/id
@@ -157,30 +179,19 @@ func find(ctx context.Context, o *operator.Operator, scopes []string, id string)
 				}
 			}
 		}
-		named := scopes
-		if named == nil {
-			named = []string{""}
-		}
-		for _, scope := range named {
-			s, ok, err := o.Get(ctx, scope, id)
-			if err != nil || ok {
-				if !yield(s, err) || err != nil {
-					return
-				}
-			}
-		}
-		if scopes != nil {
-			return
-		}
-		page, err := o.Page(ctx, idem.Filter{States: notDone, IDs: []string{id}}, idem.Place{}, perPage)
-		if err != nil {
-			yield(idem.StoredEvent{}, err)
-			return
-		}
-		for _, s := range page.Events {
-			if s.Scope != "" && !yield(s, nil) {
+		all, err := withID(ctx, o, scopes, id)
+		for _, s := range all {
+			if !yield(s, nil) {
 				return
 			}
 		}
+		if err != nil {
+			yield(idem.StoredEvent{}, err)
+		}
 	}
+}
+
+func withID(ctx context.Context, o *operator.Operator, scopes []string, id string) ([]idem.StoredEvent, error) {
+	all, err := o.WithID(ctx, id)
+	return slices.DeleteFunc(all, func(s idem.StoredEvent) bool { return scopes != nil && !slices.Contains(scopes, s.Scope) }), err
 }

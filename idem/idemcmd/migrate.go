@@ -8,7 +8,7 @@ import (
 	"github.com/paghooks/paghooks/idem"
 )
 
-// migrate applies what is missing, or says what is.
+// migrate applies missing migrations, or lists them.
 func (p *program) migrate(ctx context.Context) error {
 	missing, err := idem.MissingMigrations(ctx, p.pool)
 	if err != nil {
@@ -20,12 +20,12 @@ func (p *program) migrate(ctx context.Context) error {
 		}
 	}
 	if len(missing) == 0 && !p.json {
-		_, err := fmt.Fprintln(p.Stdout, "All migrations are applied.")
+		_, err := fmt.Fprintln(p.Stdout, p.text("All migrations are applied."))
 		return err
 	}
-	did := "applied"
+	did := p.text("applied")
 	if p.dryRun {
-		did = "missing"
+		did = p.text("missing")
 	}
 	for _, file := range missing {
 		if p.json {
@@ -43,7 +43,7 @@ func (p *program) migrate(ctx context.Context) error {
 	return nil
 }
 
-// printMigrations is for those who run them by hand.
+// printMigrations prints them, to be run by hand.
 func (p *program) printMigrations() error {
 	files, err := idem.Migrations.ReadDir("migrations")
 	for _, f := range files {

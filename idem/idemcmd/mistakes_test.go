@@ -8,6 +8,7 @@ import (
 	"testing/iotest"
 
 	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/paghooks/paghooks/internal/command"
 )
 
 func TestWrongUsageExits2AndSaysWhatIsRight(t *testing.T) {
@@ -19,15 +20,15 @@ func TestWrongUsageExits2AndSaysWhatIsRight(t *testing.T) {
 		args []string
 		says string
 	}{
-		{"no verb", nil, "give a verb: stats shows how things are"},
+		{"no verb", nil, "give a verb: idem help VERB has all about one"},
 		{"unknown verb", []string{"lsit"}, `there is no verb "lsit": idem help prints them`},
 		{"help on one", []string{"help"}, "there is no verb"}, // -database follows it
-		{"flag before the verb", []string{"-json"}, "the verb comes first, then -json"},
+		{"a verb's flag before it", []string{"-type", "paid", "list"}, "the verb comes first, then -type"},
 		{"unknown flag", []string{"stats", "-reason", "x"}, "flag provided but not defined: -reason: idem help stats prints the flags"},
 		{"too many words", []string{"stats", "asaas"}, `"asaas" is too much: idem help stats prints what it takes`},
-		{"show without an id", []string{"show"}, "show what? give an ID"},
-		{"no state", []string{"list", "-state", "failed"}, `"failed" is none of pending, retrying, unhandled and parked`},
-		{"no time", []string{"list", "-from", "yesterday"}, "nor how long ago, such as 2h or 3d"},
+		{"show without an id", []string{"show"}, "show what? give the id of an event, or -entity"},
+		{"no state", []string{"list", "-state", "failed"}, `"failed" is none of pending, retrying, unhandled and parked; idem show finds events in any state`},
+		{"no time", []string{"list", "-since", "yesterday"}, "nor how long ago, such as 2h or 3d"},
 		{"negative limit", []string{"list", "-limit", "-1"}, "-limit is -1: give 0 for all"},
 		{"watch that never rests", []string{"watch", "-every", "1ms"}, "that would load the database; give 1s or more"},
 		{"discard without a reason", []string{"discard", "bad_2"}, "give a -reason"},
@@ -36,10 +37,10 @@ func TestWrongUsageExits2AndSaysWhatIsRight(t *testing.T) {
 		{"nobody to ask", []string{"requeue"}, "nothing was changed: nobody is at a terminal to confirm it: give -yes"},
 		{"an age that was meant in days", []string{"prune", "-yes", "-retention", "45m"}, "-retention is 45m 0s, and an event that a provider delivers again after that is processed a second time"},
 		{"an age that was meant in days, of a dry run", []string{"prune", "-dry-run", "-retention", "30d"}, "-allow-processing-twice if that is meant"},
-		{"no age", []string{"prune", "-retention", "0"}, "it is no time such as 45d or 12h"},
+		{"no age", []string{"prune", "-retention", "0"}, "it is no time such as 45d, 12h or 5s"},
 		{"no number", []string{"audit", "x"}, "give the number of one action"},
 	} {
-		s.wantSays(exitUsage, c.says, c.args...)
+		s.wantSays(command.Misused, c.says, c.args...)
 	}
 	s.wantText(`select count(*) from idem_events where state in ('parked', 'unhandled')`, "4")
 }
@@ -54,33 +55,35 @@ func TestWhatMatchesNothingExits3AndSaysWhatWasMeant(t *testing.T) {
 		says string
 	}{
 		{"no event of that type", []string{"list", "-type", "nothing"}, "idem: no event matched\n"},
+		{"a state, of which is none", []string{"list", "-state", "retrying"}, "idem: no event matched: states retrying\n"},
+		{"a payment's id", []string{"list", "pay_2"}, "If it is a payment's, not an event's: -entity pay_2"},
 		{"an id that is not there", []string{"list", "bad_5"}, "see whether the id is complete: one with an & in it needs quotes"},
 		{"an event in another state", []string{"requeue", "evt_3"}, "evt_3 is pending; those that are pending or retrying need -state"},
 		{"a done one", []string{"replay", "evt_1"}, "evt_1 is done"},
-		{"show of nothing", []string{"show", "nothing"}, "a done event of an account needs -account"},
+		{"show of nothing", []string{"show", "nothing"}, "If it is a payment's, not an event's: idem show -entity nothing"},
 		{"no such source", []string{"stats", "-source", "asaas"}, `there is no source "asaas", but notes`},
 		{"an account without it", []string{"show", "bad_6", "-account", "store-3"}, "no event matched"},
 		{"no such action", []string{"audit", "77"}, "there is no action 77"},
 	} {
-		s.wantSays(exitNothing, c.says, c.args...)
+		s.wantSays(command.Nothing, c.says, c.args...)
 	}
 	quiet := newShop(t)
-	quiet.wantSays(exitNothing, "no entity is blocked", "blocked")
+	quiet.wantSays(command.Nothing, "idem: no entity is blocked\n", "blocked")
+	quiet.wantSays(command.Nothing, "idem: no event matched: states pending, retrying, unhandled, parked\n", "list")
+	quiet.wantSays(command.Nothing, "idem: no event matched: states unhandled, parked\n", "requeue")
 	quiet.prebuilt()
-	quiet.want(exitDone, "No event is stored.\n", "", "stats")
+	quiet.want(command.Done, "No event is stored.\n", "", "stats")
 }
 
 func TestErrorsThatHaveOneUsualCauseSayWhatToDo(t *testing.T) {
 	t.Parallel()
-	s := &shop{T: t}
 	for code, says := range map[string]string{
 		"42501": "idem doctor says which rights are missing",
 		"42P05": "add default_query_exec_mode=exec to the database's address",
 		"26000": "add default_query_exec_mode=exec to the database's address",
 	} {
-		p, _, complaints := s.program()
-		if p.complain(t.Context(), fmt.Errorf("idem: counting: %w", &pgconn.PgError{Code: code})); !strings.Contains(complaints.String(), says) {
-			t.Errorf("%s: %s", code, complaints)
+		if text := explain(fmt.Errorf("idem: counting: %w", &pgconn.PgError{Code: code})); !strings.Contains(text, says) {
+			t.Errorf("%s: %s", code, text)
 		}
 	}
 }
@@ -91,8 +94,8 @@ func TestADatabaseThatCannotBeUsedIsSaidWithoutItsPassword(t *testing.T) {
 		status int
 		says   string
 	}{
-		"nonsense hunter2":                      {exitUsage, "the address of the database is not understood"},
-		"postgres://u:hunter2@127.0.0.1:1/shop": {exitFailed, "the database does not answer"},
+		"nonsense hunter2":                      {command.Misused, "the address of the database is not understood"},
+		"postgres://u:hunter2@127.0.0.1:1/shop": {command.Failed, "the database does not answer"},
 	} {
 		s := &shop{T: t, url: url}
 		status, out, complaints := s.idem("stats")
@@ -102,9 +105,9 @@ func TestADatabaseThatCannotBeUsedIsSaidWithoutItsPassword(t *testing.T) {
 	}
 	s := newShop(t)
 	s.exec(`drop table idem_payloads, idem_events cascade`)
-	s.wantSays(exitFailed, "the tables are missing", "stats")
+	s.wantSays(command.Failed, "the tables are missing", "stats")
 	s.prebuilt()
-	s.wantSays(exitFailed, "the tables are not there: run idem migrate", "stats")
+	s.wantSays(command.Failed, "the tables are not there: run idem migrate", "stats")
 }
 
 // Not parallel: it sets the environment.
@@ -114,7 +117,7 @@ func TestTheEnvironmentNamesTheDatabase(t *testing.T) {
 	p, out, complaints := s.program()
 	p.Args = []string{"stats"}
 	t.Setenv("DATABASE_URL", s.url)
-	if status := p.run(t.Context()); status != exitDone || !strings.HasPrefix(out.String(), "SOURCE  PENDING") {
+	if status := p.run(t.Context()); status != command.Done || !strings.HasPrefix(out.String(), "SOURCE  PENDING") || complaints.Len() > 0 {
 		t.Errorf("exit status %d, %s, %s", status, out, complaints)
 	}
 	config := s.pool.Config().ConnConfig
@@ -127,7 +130,8 @@ func TestTheEnvironmentNamesTheDatabase(t *testing.T) {
 	t.Setenv("PGOPTIONS", config.RuntimeParams["options"])
 	p, out, complaints = s.program()
 	p.Args = []string{"stats"}
-	if status := p.run(t.Context()); status != exitDone || !strings.HasPrefix(out.String(), "SOURCE  PENDING") {
+	says := fmt.Sprintf("idem: DATABASE_URL is not set: database %q at %s:%d, user %q, schema %q\n", config.Database, config.Host, config.Port, config.User, s.text(`select current_schema()`))
+	if status := p.run(t.Context()); status != command.Done || !strings.HasPrefix(out.String(), "SOURCE  PENDING") || complaints.String() != says {
 		t.Errorf("exit status %d, %s, %s", status, out, complaints)
 	}
 }
@@ -139,7 +143,7 @@ func TestAnOutputThatBreaksIsAnError(t *testing.T) {
 	for _, args := range [][]string{{"list"}, {"list", "-json"}, {"stats"}, {"stats", "-json"}, {"blocked"}, {"show", "bad_2"}, {"watch"}, {"watch", "-json"}} {
 		p, _, complaints := s.program(args...)
 		p.Stdout = writer{iotest.ErrReader(os.ErrClosed)}
-		if status := p.run(t.Context()); status != exitFailed || !strings.Contains(complaints.String(), os.ErrClosed.Error()) {
+		if status := p.run(t.Context()); status != command.Failed || !strings.Contains(complaints.String(), os.ErrClosed.Error()) {
 			t.Errorf("idem %q: exit status %d, %s", args, status, complaints)
 		}
 	}
@@ -159,8 +163,8 @@ func TestAgeThatNoDurationCanHoldIsRefused(t *testing.T) {
 	s.badNight()
 	before := s.text(`select count(*) from idem_events`)
 	for _, days := range []string{"213504d", "300000d", "-213504d", "9999999999999d"} {
-		s.wantSays(exitUsage, "it is no time such as 45d or 12h", "prune", "-yes", "-retention", days)
-		s.wantSays(exitUsage, "nor how long ago", "list", "-from", days)
+		s.wantSays(command.Misused, "it is no time such as 45d, 12h or 5s", "prune", "-yes", "-retention", days)
+		s.wantSays(command.Misused, "nor how long ago", "list", "-since", days)
 	}
 	s.wantText(`select count(*) from idem_events`, before)
 }
@@ -173,8 +177,8 @@ func TestComplaintsHaveNoControlCharacters(t *testing.T) {
 	s.accept("bad_1 paid pay_1")
 	s.exec(`create function refuse() returns trigger language plpgsql as $$ begin raise exception E'\x1b[2J\x1b]0;owned\x07'; end $$;
 		create trigger refuse before insert on idem_audit for each row execute function refuse()`)
-	status, _, complaints := s.idem("requeue", "bad_1")
-	if status != exitFailed || !strings.Contains(complaints, "could not be recorded") || strings.ContainsAny(complaints, "\x1b\x07") {
+	status, _, complaints := s.idem("requeue", "-yes", "bad_1")
+	if status != command.Failed || !strings.Contains(complaints, "could not be recorded") || strings.ContainsAny(complaints, "\x1b\x07") {
 		t.Errorf("exit status %d, stderr %q", status, complaints)
 	}
 }

@@ -4,10 +4,12 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"net"
 	"net/http"
 	"os"
 	"os/user"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -17,27 +19,36 @@ import (
 	"github.com/paghooks/paghooks/idem"
 	"github.com/paghooks/paghooks/idem/internal/store"
 	"github.com/paghooks/paghooks/idem/operator"
+	"github.com/paghooks/paghooks/internal/command"
+	"github.com/paghooks/paghooks/internal/terminal"
 )
 
 // open connects to the database and makes an operator for each source.
 func (p *program) open(ctx context.Context, v *verb) (err error) {
-	if p.pool, err = connect(ctx, cmp.Or(p.database, os.Getenv("DATABASE_URL")), p.schema); err != nil {
+	address := cmp.Or(p.database, os.Getenv("DATABASE_URL"))
+	if p.pool, err = connect(ctx, address, p.schema); err != nil {
 		return err
 	}
-	if err = p.openSources(ctx, v); err != nil {
+	if v.acts || address == "" {
+		err = p.sayDatabase(ctx, address == "")
+	}
+	if err == nil {
+		err = p.openSources(ctx, v)
+	}
+	if err != nil {
 		p.pool.Close()
 	}
 	return err
 }
 
-// connectTime is how long a database that does not answer is waited for.
+// connectTime limits the wait for a database that does not answer.
 const connectTime = 10 * time.Second
 
 // connect connects to the database; schema, unless it is "", is all of the search_path.
 func connect(ctx context.Context, url, schema string) (*pgxpool.Pool, error) {
 	config, err := pgxpool.ParseConfig(url)
 	if err != nil { // which would show the address
-		return nil, usage("the address of the database is not understood: write it as postgres://user@host:5432/database, its parts percent-encoded, in DATABASE_URL or -database")
+		return nil, command.Usage("the address of the database is not understood: write it as postgres://user@host:5432/database, its parts percent-encoded, in DATABASE_URL or -database")
 	}
 	if config.ConnConfig.RuntimeParams["application_name"] == "" {
 		config.ConnConfig.RuntimeParams["application_name"] = "idem"
@@ -60,6 +71,41 @@ func connect(ctx context.Context, url, schema string) (*pgxpool.Pool, error) {
 	return pool, nil
 }
 
+// sayDatabase prints which database it is, and where the tables are or would be, without the
+// password.
+func (p *program) sayDatabase(ctx context.Context, isGuessed bool) error {
+	conn, err := p.pool.Acquire(ctx)
+	if err != nil {
+		return fmt.Errorf("the database does not answer: %w", err)
+	}
+	defer conn.Release()
+	var database, user, schema string
+	err = conn.QueryRow(ctx, `select current_database(), current_user, coalesce(
+		(select n.nspname from pg_class c join pg_namespace n on n.oid = c.relnamespace where c.oid = to_regclass('idem_events')), current_schema(), '')`).
+		Scan(&database, &user, &schema)
+	if err != nil {
+		return fmt.Errorf("asking which database this is: %w", err)
+	}
+	guessed := ""
+	if isGuessed {
+		guessed = p.text("DATABASE_URL is not set: ")
+	}
+	p.tell("%sdatabase %s at %s, user %s, schema %s", guessed, strconv.Quote(database), terminal.Clean(hostOf(conn.Conn())), strconv.Quote(user), strconv.Quote(schema))
+	return nil
+}
+
+// hostOf returns the host and the port of a connection; of several that the address names, the IP
+// address of the one that it has.
+func hostOf(conn *pgx.Conn) string {
+	config := conn.Config()
+	for _, other := range config.Fallbacks {
+		if other.Host != config.Host || other.Port != config.Port {
+			return conn.PgConn().Conn().RemoteAddr().String()
+		}
+	}
+	return net.JoinHostPort(config.Host, strconv.Itoa(int(config.Port)))
+}
+
 func (p *program) openSources(ctx context.Context, v *verb) error {
 	receivers, err := p.makeReceivers(ctx, v)
 	if err != nil {
@@ -78,7 +124,7 @@ func (p *program) openSources(ctx context.Context, v *verb) error {
 		}
 		names = append(names, name)
 		if p.sources == nil || slices.Contains(p.sources, name) {
-			o.Logger = nil // the command says what fails
+			o.Logger = nil // the command prints failures
 			p.receivers, p.operators = append(p.receivers, r), append(p.operators, o)
 		}
 	}

@@ -3,81 +3,33 @@ package idemcmd
 import (
 	"errors"
 	"fmt"
-	"io"
-	"slices"
 	"strconv"
 	"strings"
-	"text/tabwriter"
 	"time"
 	"unicode"
-	"unicode/utf8"
 
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/paghooks/paghooks/idem/operator"
+	"github.com/paghooks/paghooks/internal/lang"
 	"github.com/paghooks/paghooks/internal/terminal"
 )
 
 // printLine prints a value as a line of JSON.
 func (p *program) printLine(value any) error {
-	return terminal.PrintJSON(p.Stdout, value, "")
+	return terminal.PrintJSON(p.Stdout, value)
 }
 
-// table is text in columns. Those that are empty are left out.
-type table struct {
-	heads []string
-	rows  [][]string
+// printTable prints a table. Its last column is cut off where there is no room.
+func (p *program) printTable(t *terminal.Table) error {
+	return t.Print(p.Stdout, p.width, longest)
 }
 
-func (t *table) add(cells ...string) { t.rows = append(t.rows, cells) }
+// longest is the longest text of a column that leaves room for others.
+const longest = 60
 
-func (t *table) print(w io.Writer) error {
-	var used []int
-	for n := range t.heads {
-		if slices.ContainsFunc(t.rows, func(row []string) bool { return row[n] != "" }) {
-			used = append(used, n)
-		}
-	}
-	var text strings.Builder
-	columns := tabwriter.NewWriter(&text, 0, 0, 2, ' ', 0)
-	for _, row := range append([][]string{t.heads}, t.rows...) {
-		var line []string
-		for _, n := range used {
-			line = append(line, row[n])
-		}
-		fmt.Fprintln(columns, strings.Join(line, "\t"))
-	}
-	if err := columns.Flush(); err != nil {
-		return err
-	}
-	for line := range strings.Lines(text.String()) {
-		if _, err := fmt.Fprintln(w, strings.TrimRight(line, " \n")); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// clean makes a text of a stranger's fit for a terminal: what would move its
-// cursor is gone.
-func clean(text string) string {
-	text = strings.Map(func(r rune) rune {
-		if !unicode.IsPrint(r) {
-			return ' '
-		}
-		return r
-	}, text)
-	return strings.Join(strings.Fields(text), " ")
-}
-
-// short is clean, of a length that leaves room for other columns.
-func short(text string) string {
-	const longest = 60
-	if text = clean(text); utf8.RuneCountInString(text) > longest {
-		return string([]rune(text)[:longest-1]) + "…"
-	}
-	return text
-}
+// short returns a text for a column that is not the last.
+func short(text string) string { return terminal.Cut(terminal.Clean(text), longest) }
 
 // quote makes an id fit for a shell: Asaas's have an & in them. One that would be
 // taken for a flag is the value of one.
@@ -105,9 +57,17 @@ func (p *program) at(t time.Time) string {
 	return t.In(p.zone).Format(time.DateTime)
 }
 
+// moment is a time in a sentence, with its zone.
+func (p *program) moment(t time.Time) string {
+	if t.IsZero() {
+		return ""
+	}
+	return t.In(p.zone).Format(time.DateTime + " MST")
+}
+
 // head is the head of a column of times, with their zone.
-func (p *program) head(head string) string {
-	return head + " " + p.now().In(p.zone).Format("MST")
+func (p *program) head(head lang.Text) string {
+	return p.text(head) + " " + p.now().In(p.zone).Format("MST")
 }
 
 // age is a duration for people, in its two largest units.
@@ -125,21 +85,22 @@ func age(d time.Duration) string {
 	}
 }
 
-// number is a number for people: 10,000.
-func number[N int | int64](n N) string {
-	text := strconv.FormatInt(int64(n), 10)
-	for i := len(text) - 3; i > 0 && text[i-1] != '-'; i -= 3 {
-		text = text[:i] + "," + text[i:]
+// text says a text in the reader's language, which is English beside JSON.
+func (p *program) text(t lang.Text, args ...any) string { return portuguese.Say(p.reads(), t, args...) }
+
+func (p *program) reads() lang.Lang {
+	if p.json {
+		return lang.English
 	}
-	return text
+	return p.lang
 }
 
+// tell prints a text as a line of stderr.
+func (p *program) tell(t lang.Text, args ...any) { p.say("idem: %s\n", p.text(t, args...)) }
+
 // events is a number of events.
-func events[N int | int64](n N) string {
-	if n == 1 {
-		return "1 event"
-	}
-	return number(n) + " events"
+func (p *program) events(n int64) string {
+	return portuguese.Count(p.reads(), n, "%s event", "%s events")
 }
 
 // sourceOf is the source's name where there are several.
@@ -150,8 +111,16 @@ func (p *program) sourceOf(o *operator.Operator) string {
 	return o.SourceName()
 }
 
-// isNoTable tells whether Postgres knows no table of that name.
+// isNoTable returns true for the error of Postgres that a table is missing.
 func isNoTable(err error) bool {
 	pgErr, ok := errors.AsType[*pgconn.PgError](err)
 	return ok && pgErr.Code == "42P01"
+}
+
+// positive is a number unless that is 0.
+func positive(n int) string {
+	if n == 0 {
+		return ""
+	}
+	return strconv.Itoa(n)
 }

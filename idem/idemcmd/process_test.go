@@ -14,6 +14,8 @@ import (
 	"testing"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/paghooks/paghooks/internal/command"
+	"github.com/paghooks/paghooks/internal/lang"
 )
 
 // Ten thousand events are replayed by a process that gets Ctrl-C, one that is
@@ -37,8 +39,8 @@ func TestReplayOfTenThousandEventsSurvivesCtrlCAndKillWithNothingDoneTwice(t *te
 	if err != nil || done < 2000 || done >= n {
 		t.Fatalf("%d events have an effect, %v: want the one that was being processed, and not all", done, err)
 	}
-	says := fmt.Sprintf("idem: %s of 10,000 events were replayed (%s done, 0 failed, 0 without a handler), the rest is as it was: run it again to go on\n", number(done), number(done))
-	if status != exitFailed || !strings.Contains(complaints, says) || !strings.Contains(complaints, "interrupt signal received") {
+	says := fmt.Sprintf("idem: %s of 10,000 events were replayed (%s done, 0 failed, 0 without a handler), the rest is as it was: run it again to go on\n", lang.English.Number(int64(done)), lang.English.Number(int64(done)))
+	if status != command.Interrupted || !strings.Contains(complaints, says) || !strings.Contains(complaints, "interrupt signal received") {
 		t.Errorf("after Ctrl-C: exit status %d, it says %q, want %q", status, complaints, says)
 	}
 
@@ -50,7 +52,7 @@ func TestReplayOfTenThousandEventsSurvivesCtrlCAndKillWithNothingDoneTwice(t *te
 	s.wantText(`select state from idem_events where event = 'notes//evt_6000'`, "parked")
 
 	status, out, complaints := s.idem("replay", "-yes", "-as", "ana")
-	if status != exitDone || out != "4,001 events of notes: replayed: 4,001 done, 0 failed, 0 without a handler\n" {
+	if status != command.Done || out != "4,001 events of notes: replayed: 4,001 done, 0 failed, 0 without a handler\n" {
 		t.Errorf("after kill -9: exit status %d, %q, %q", status, out, complaints)
 	}
 	s.wantText(`select count(*) || ' ' || count(distinct event) from effects`, "10000 10000")
@@ -101,8 +103,8 @@ type replaying struct {
 // says, until it is released.
 func (s *shop) startReplay(waitsAt int, ids ...string) *replaying {
 	s.Helper()
-	r := &replaying{T: s.T, process: exec.Command(os.Args[0], "-test.run=^TestChildThatReplays$")}
-	r.process.Env = append(os.Environ(), "IDEMCMD_TEST_URL="+s.url, fmt.Sprint("IDEMCMD_TEST_WAITS=_", waitsAt), "IDEMCMD_TEST_IDS="+strings.Join(ids, " "))
+	r := &replaying{T: s.T, process: exec.Command(os.Args[0])}
+	r.process.Env = append(os.Environ(), "LC_ALL=C", "IDEMCMD_TEST_URL="+s.url, fmt.Sprint("IDEMCMD_TEST_WAITS=_", waitsAt), "IDEMCMD_TEST_IDS="+strings.Join(ids, " "))
 	r.process.Stderr = &r.complaints
 	in, err := r.process.StdinPipe()
 	if err != nil {
@@ -143,12 +145,17 @@ func (r *replaying) wait() (status int, complaints string) {
 	return r.process.ProcessState.ExitCode(), r.complaints.String()
 }
 
-// TestChildThatReplays is the process: a program of a user's.
-func TestChildThatReplays(t *testing.T) {
-	url := os.Getenv("IDEMCMD_TEST_URL")
-	if url == "" {
+// TestMain lets the test's program be the process that replays.
+func TestMain(m *testing.M) {
+	if url := os.Getenv("IDEMCMD_TEST_URL"); url != "" {
+		replayAsAProcess(url)
 		return
 	}
+	os.Exit(m.Run())
+}
+
+// replayAsAProcess is a program of a user's.
+func replayAsAProcess(url string) {
 	signals := make(chan os.Signal, 10)
 	signal.Notify(signals, os.Interrupt)
 	go func() {

@@ -4,22 +4,24 @@ import (
 	"fmt"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/paghooks/paghooks/idem"
+	"github.com/paghooks/paghooks/internal/terminal"
 )
 
-// progress is what a person sees of a replay: the first failures as they come and,
-// on a terminal, a line that is drawn again and again.
+// progress prints a replay: the first failures as they come and, on a terminal, a line that is
+// drawn again and again.
 type progress struct {
 	*program
 	what   string
 	begun  time.Time
 	drawn  time.Time
 	width  int // of the line that is there
-	failed int // events whose failure was to be shown
+	failed int // failures to be shown
 }
 
-// redrawTime is how long a line stays.
+// redrawTime is the shortest time between two lines.
 const redrawTime = 100 * time.Millisecond
 
 func (p *program) newProgress(what string) *progress {
@@ -36,17 +38,17 @@ func (b *progress) show(sum idem.Replayed, of int) {
 		return
 	}
 	b.drawn = now
-	line := fmt.Sprintf("%s: %s of %s (%d %%)", b.what, number(handled), number(of), handled*100/max(of, 1))
+	line := b.text("%s: %s of %s", b.what, handled, of) + fmt.Sprintf(" (%d %%)", handled*100/max(of, 1))
 	if took := now.Sub(b.begun); took > 0 && handled > 0 {
 		rate := float64(handled) / took.Seconds()
 		left := time.Duration(float64(of-handled) / rate * float64(time.Second))
-		line += fmt.Sprintf(", %.0f/s, %s left", rate, age(left))
+		line += fmt.Sprintf(", %.0f/s", rate) + b.text(", %s left", age(left))
 	}
 	if sum.Failed > 0 {
-		line += fmt.Sprintf(", %s failed", number(sum.Failed))
+		line += b.text(", %s failed", sum.Failed)
 	}
-	b.say("\r%s%s", line, strings.Repeat(" ", max(0, b.width-len(line))))
-	b.width = len(line)
+	b.say("\r%s%s", line, strings.Repeat(" ", max(0, b.width-utf8.RuneCountInString(line))))
+	b.width = utf8.RuneCountInString(line)
 }
 
 // failure is for operator.Operator.Failed: it says why an event failed, of the first
@@ -59,7 +61,7 @@ func (b *progress) failure(e idem.Event, err error) {
 		b.say("\r%s\r", strings.Repeat(" ", b.width))
 		b.width = 0
 	}
-	b.say("  %s %s: %s\n", clean(e.Type), clean(e.ID), clean(err.Error()))
+	b.say("  %s %s: %s\n", terminal.Clean(e.Type), terminal.Clean(e.ID), terminal.Clean(err.Error()))
 }
 
 // end leaves the last line, and goes to the next.
@@ -68,6 +70,6 @@ func (b *progress) end() {
 		b.say("\n")
 	}
 	if more := b.failed - firstFew; more > 0 {
-		b.say("  and %s more\n", events(more))
+		b.say("  %s\n", b.text("and %s more", b.events(int64(more))))
 	}
 }

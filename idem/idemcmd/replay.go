@@ -6,26 +6,27 @@ import (
 
 	"github.com/paghooks/paghooks/idem"
 	"github.com/paghooks/paghooks/idem/operator"
+	"github.com/paghooks/paghooks/internal/terminal"
 )
 
 func (p *program) replay(ctx context.Context) error {
 	a := act{
-		verb: "replay", choose: p.choose, do: p.replayOf,
-		what: "The handler of each would run here, the oldest first, one after the other, each in its own transaction.",
+		verb: "replay", asks: "Replay", choose: p.choose, do: p.replayOf,
+		what: p.text("The handler of each would run here, the oldest first, one after the other, each in its own transaction."),
 	}
 	if p.dryRun {
-		a.what = "The handler of each runs here now, and is rolled back."
+		a.what = p.text("The handler of each runs here now, and is rolled back.")
 	}
 	return p.carryOut(ctx, a)
 }
 
 // replayOf replays events of a source, or tries to.
 func (p *program) replayOf(ctx context.Context, o *operator.Operator, c chosen) (done, error) {
-	doing, did, run := "replaying ", "replayed", o.Replay
+	doing, did, run := p.text("replaying %s", o.SourceName()), p.text("replayed"), o.Replay
 	if p.dryRun {
-		doing, did, run = "trying ", "tried, and rolled back", o.DryReplay
+		doing, did, run = p.text("trying %s", o.SourceName()), p.text("tried, and rolled back"), o.DryReplay
 	}
-	bar := p.newProgress(doing + o.SourceName())
+	bar := p.newProgress(doing)
 	o.Progress, o.Failed = bar.show, bar.failure
 	sum, err := run(ctx, c.filter, p.reason)
 	bar.end()
@@ -37,7 +38,7 @@ func (p *program) replayOf(ctx context.Context, o *operator.Operator, c chosen) 
 	}
 	if !p.dryRun {
 		handled := int64(sum.Done + sum.Failed + sum.Unhandled)
-		p.say("idem: %s of %s were replayed (%s), the rest is as it was: run it again to go on\n", number(handled), events(c.n), sumText(sum))
+		p.tell("%s of %s were replayed (%s), the rest is as it was: run it again to go on", handled, p.events(c.n), p.sum(sum))
 	}
 	if ctx.Err() != nil {
 		err = fmt.Errorf("stopped: %w", context.Cause(ctx))
@@ -45,18 +46,22 @@ func (p *program) replayOf(ctx context.Context, o *operator.Operator, c chosen) 
 	return done{}, err
 }
 
-// replayed prints what a replay came to. It is an error if an event failed, or if
+// replayed prints the result of a replay. It is an error if an event failed, or if
 // none was done.
 func (p *program) replayed(o *operator.Operator, did string, sum idem.Replayed) (done, error) {
 	if !p.json {
-		fmt.Fprintf(p.Stdout, "%s of %s: %s: %s\n", events(sum.Done+sum.Failed+sum.Unhandled), clean(o.SourceName()), did, sumText(sum))
+		fmt.Fprintln(p.Stdout, p.text("%s of %s: %s", p.events(int64(sum.Done+sum.Failed+sum.Unhandled)), terminal.Clean(o.SourceName()), did)+": "+p.sum(sum))
 	}
 	if sum.Unhandled > 0 {
-		p.say("idem: this program has no handler for %s, which stay as they are\n", events(sum.Unhandled))
+		p.tell("this program has no handler for %s, which stay as they are", p.events(int64(sum.Unhandled)))
 	}
+	p.sayOvertaken(sum)
 	d := done{Done: &sum.Done, Failed: &sum.Failed, Unhandled: &sum.Unhandled}
+	for _, o := range sum.Overtaken {
+		d.Overtaken = append(d.Overtaken, overtaken{o.Event.Scope, o.Event.ID, o.Event.Type, o.By.ID, o.By.Type})
+	}
 	if sum.Failed > 0 {
-		p.say("idem: %s failed, and stay: idem list shows why\n", events(sum.Failed))
+		p.tell("%s failed, and stay: idem list shows why", p.events(int64(sum.Failed)))
 	}
 	if sum.Failed > 0 || sum.Done == 0 {
 		return d, errSaid
@@ -64,6 +69,24 @@ func (p *program) replayed(o *operator.Operator, did string, sum idem.Replayed) 
 	return d, nil
 }
 
-func sumText(r idem.Replayed) string {
-	return fmt.Sprintf("%s done, %s failed, %s without a handler", number(r.Done), number(r.Failed), number(r.Unhandled))
+// shownOvertaken is the number of names that are printed of events that ran behind later ones.
+const shownOvertaken = 20
+
+// sayOvertaken names the events that ran, or would run, behind later ones of their entities.
+func (p *program) sayOvertaken(sum idem.Replayed) {
+	if len(sum.Overtaken) == 0 {
+		return
+	}
+	p.tell("%s behind later ones of the same entity, which were done before: see that what the handler did is right", p.events(int64(len(sum.Overtaken))))
+	for n, o := range sum.Overtaken {
+		if n == shownOvertaken {
+			p.say("  %s\n", p.text("and %s more", len(sum.Overtaken)-n))
+			return
+		}
+		p.say("  %s\n", terminal.Clean(p.text("%s (%s) behind %s (%s)", o.Event.ID, o.Event.Type, o.By.ID, o.By.Type)))
+	}
+}
+
+func (p *program) sum(r idem.Replayed) string {
+	return p.text("%s done, %s failed, %s without a handler", r.Done, r.Failed, r.Unhandled)
 }

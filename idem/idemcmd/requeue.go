@@ -8,7 +8,7 @@ import (
 
 func (p *program) requeue(ctx context.Context) error {
 	return p.carryOut(ctx, act{
-		verb: "requeue", what: "The workers of the inbox would process them again, each in its place in the order of its entity.",
+		verb: "requeue", asks: "Requeue", what: p.text("The workers of the inbox would process them again, each in its place in the order of its entity."),
 		choose: p.choose,
 		do: func(ctx context.Context, o *operator.Operator, c chosen) (done, error) {
 			if p.dryRun {
@@ -19,7 +19,7 @@ func (p *program) requeue(ctx context.Context) error {
 			if err != nil {
 				return done{}, err
 			}
-			return p.changed(o, "requeued for the workers; idem watch shows them go", n), p.sayLeft(ctx, o, c, n)
+			return p.changed(o, p.text("requeued for the workers; idem watch shows them go"), n), p.sayLeft(ctx, o, c, n)
 		},
 	})
 }

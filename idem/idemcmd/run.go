@@ -6,13 +6,13 @@ import (
 	"flag"
 	"io"
 	"os"
-	"os/signal"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/jackc/pgx/v5/pgconn"
 
+	"github.com/paghooks/paghooks/internal/command"
+	"github.com/paghooks/paghooks/internal/lang"
 	"github.com/paghooks/paghooks/internal/terminal"
 )
 
@@ -20,14 +20,8 @@ import (
 // the application's receivers, one for each source. Without any, the command works
 // on the stored events of every source, and refuses replay.
 func Main(receivers ...NewReceiver) {
-	signals := []os.Signal{os.Interrupt, syscall.SIGTERM}
-	if !signal.Ignored(syscall.SIGHUP) { // as nohup has it
-		signals = append(signals, syscall.SIGHUP)
-	}
-	ctx, stop := signal.NotifyContext(context.Background(), signals...)
-	context.AfterFunc(ctx, stop) // a second one ends it at once
-	c := &Command{Args: os.Args[1:], Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, Receivers: receivers}
-	os.Exit(c.Run(ctx))
+	c := &Command{Args: os.Args[1:], Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, Receivers: receivers, Language: string(lang.OfEnvironment(os.Getenv))}
+	command.Main(c.Run)
 }
 
 // Run runs the command until ctx ends, and returns the exit status.
@@ -35,7 +29,9 @@ func (c *Command) Run(ctx context.Context) int {
 	p := &program{
 		Command: *c, zone: time.Local, now: time.Now, pause: pause,
 		asks: terminal.Is(c.Stdin) && terminal.Is(c.Stderr), redraws: terminal.Is(c.Stdout), progresses: terminal.Is(c.Stderr),
+		width: terminal.Width(c.Stdout),
 	}
+	p.lang, _ = lang.Of(p.Language)
 	for _, w := range []*io.Writer{&p.Stdout, &p.Stderr} {
 		if *w == nil {
 			*w = io.Discard
@@ -45,39 +41,56 @@ func (c *Command) Run(ctx context.Context) int {
 }
 
 func (p *program) run(ctx context.Context) int {
-	err := p.do(ctx)
-	switch {
-	case err == nil, errors.Is(err, flag.ErrHelp):
-		return exitDone
-	case errors.Is(err, errSaid):
-		return exitFailed
-	}
-	p.complain(ctx, err)
-	if _, ok := errors.AsType[usageError](err); ok {
-		return exitUsage
-	}
-	if errors.Is(err, errNothing) {
-		return exitNothing
-	}
-	return exitFailed
+	p.command = p.grammar()
+	return p.command.Run(ctx, p.Args)
 }
 
-func (p *program) do(ctx context.Context) error {
-	v, err := p.parse(p.Args)
-	if err != nil {
-		return err
+// grammar returns the verbs, and the flags of each.
+func (p *program) grammar() *command.Command {
+	c := &command.Command{
+		Name: "idem", Variables: variables, Explain: explain, Lang: p.lang, Catalog: portugueseHelp,
+		In: p.Stdin, Out: p.Stdout, Err: p.Stderr, Asks: p.asks, Width: p.width,
 	}
-	if p.print { // which needs no database
-		return p.printMigrations()
+	c.Flags = []command.Flags{c.JSON(&p.json, "print one JSON object per line"), func(f *flag.FlagSet) {
+		f.StringVar(&p.database, "database", "", "`URL` of the database; default: DATABASE_URL, or PGHOST, PGUSER and the like, which other users of this machine cannot see")
+	}}
+	for n := range verbs {
+		c.Verbs = append(c.Verbs, p.verb(&verbs[n]))
 	}
-	if err := p.open(ctx, v); err != nil {
-		return err
-	}
-	defer p.pool.Close()
-	return v.run(p, ctx)
+	return c
 }
 
-// hints are what to do about errors of Postgres that have one usual cause.
+// verb returns a verb of this program.
+func (p *program) verb(v *verb) command.Verb {
+	c := command.Verb{Name: v.name, Words: v.words, About: v.about, More: v.more, Variables: append([]string{"DATABASE_URL", "PGHOST"}, v.variables...)}
+	for _, add := range v.flags {
+		c.Flags = append(c.Flags, func(f *flag.FlagSet) { add(&p.options, f) })
+	}
+	c.Run = func(ctx context.Context, words []string) error {
+		p.words = words
+		if err := v.check(p); err != nil {
+			return err
+		}
+		if p.print { // which needs no database
+			return p.printMigrations()
+		}
+		if err := p.open(ctx, v); err != nil {
+			return err
+		}
+		defer p.pool.Close()
+		return v.run(p, ctx)
+	}
+	return c
+}
+
+// variables are those of the environment.
+var variables = []string{
+	"DATABASE_URL the database's address, where -database does not say it",
+	"PGHOST and PGPORT, PGUSER, PGPASSWORD, PGDATABASE, PGSSLMODE, PGOPTIONS and the like: what neither says, as Postgres's own programs read it",
+	relaySecrets + " the relay's secret, for readmit; several with a space between",
+}
+
+// hints are remedies for errors of Postgres that have one usual cause, by their codes.
 var hints = map[string]string{
 	"42501": "idem doctor says which rights are missing",
 	"42P05": pooled, // duplicate prepared statement
@@ -86,18 +99,15 @@ var hints = map[string]string{
 
 const pooled = "a pooler is between: add default_query_exec_mode=exec to the database's address"
 
-// complain prints an error for an operator, without what is called how in the
+// explain returns an error's text for an operator, without the names of functions in the
 // library.
-func (p *program) complain(ctx context.Context, err error) {
+func explain(err error) string {
 	text := err.Error()
-	for _, name := range []string{"idem: ", "doctor: ", "operator: "} {
+	for _, name := range []string{"idem: ", "doctor: ", "operator: ", "relay: "} {
 		text = strings.ReplaceAll(text, name, "")
 	}
 	if pgErr, ok := errors.AsType[*pgconn.PgError](err); ok && hints[pgErr.Code] != "" {
 		text += ": " + hints[pgErr.Code]
 	}
-	if ctx.Err() != nil {
-		text = strings.ReplaceAll(text, context.Canceled.Error(), context.Cause(ctx).Error()) // which signal it was
-	}
-	p.say("idem: %s\n", printable([]byte(text)))
+	return text
 }

@@ -5,14 +5,19 @@ import (
 	"fmt"
 	"net/url"
 	"strconv"
-	"strings"
+	"time"
 	"unicode/utf8"
 
 	"github.com/paghooks/paghooks/idem"
 	"github.com/paghooks/paghooks/idem/operator"
+	"github.com/paghooks/paghooks/internal/lang"
+	"github.com/paghooks/paghooks/internal/terminal"
 )
 
 func (p *program) show(ctx context.Context) error {
+	if p.filter.Keys != nil {
+		return p.showEntities(ctx)
+	}
 	shown := 0
 	for _, id := range p.words {
 		for _, o := range p.operators {
@@ -28,14 +33,21 @@ func (p *program) show(ctx context.Context) error {
 		}
 	}
 	if shown == 0 {
-		return fmt.Errorf("%w: see whether the id is complete: one with an & in it needs quotes; a done event of an account needs -account", errNothing)
+		return fmt.Errorf("%w: see whether the id is complete: one with an & in it needs quotes. If it is a payment's, not an event's: idem show -entity %s", errNothing, quote(terminal.Clean(p.words[0])))
 	}
 	return nil
 }
 
 // showOne prints an event. Its body is shown once that is recorded.
 func (p *program) showOne(ctx context.Context, o *operator.Operator, s idem.StoredEvent, another bool) error {
-	reveal := func(context.Context) (string, error) { return "shown", p.printEvent(s, another) }
+	l, ok, err := o.Lookup(ctx, s.Scope, s.ID)
+	if err != nil {
+		return err
+	}
+	if !ok { // it was forgotten just now
+		l.StoredEvent = s
+	}
+	reveal := func(context.Context) (string, error) { return "shown", p.printEvent(l, another) }
 	if !p.payload || len(s.Payload) == 0 {
 		_, err := reveal(ctx)
 		return err
@@ -44,17 +56,61 @@ func (p *program) showOne(ctx context.Context, o *operator.Operator, s idem.Stor
 	return o.Record(ctx, "reveal", what, p.reason, reveal)
 }
 
-// revealed is an event with its body, as JSON. A body that is no UTF-8 is in
+// shown is an event and why it is not done, as JSON. A body that is no UTF-8 is in
 // base64.
-type revealed struct {
+type shown struct {
 	event
-	Payload      *string `json:"payload,omitempty"`
-	PayloadBytes []byte  `json:"payload_base64,omitempty"`
+	Why          operator.Why `json:"why"`
+	Says         string       `json:"says"`
+	Claim        *claim       `json:"claim,omitempty"`
+	First        *waitsFor    `json:"first,omitempty"` // that it waits for
+	Behind       int64        `json:"behind"`
+	Workers      int          `json:"workers"`
+	Failures     []failure    `json:"failures,omitempty"`
+	Payload      *string      `json:"payload,omitempty"`
+	PayloadBytes []byte       `json:"payload_base64,omitempty"`
 }
 
-func (p *program) printEvent(s idem.StoredEvent, another bool) error {
+// claim is an operator.Claim as JSON.
+type claim struct {
+	Since  time.Time `json:"since"`
+	Host   string    `json:"host"`
+	PID    int       `json:"pid"`
+	SeenAt time.Time `json:"seen_at,omitzero"`
+	Alive  bool      `json:"alive"`
+}
+
+// waitsFor is an event that another one waits for, as JSON.
+type waitsFor struct {
+	event
+	Why operator.Why `json:"why"`
+}
+
+// failure is an operator.Failure as JSON.
+type failure struct {
+	At    time.Time `json:"at"`
+	Error string    `json:"error"`
+}
+
+func newShown(l operator.Lookup) shown {
+	says := l.Says("en", func(t time.Time) string { return t.UTC().Format(time.RFC3339) })
+	s := shown{event: newEvent(l.StoredEvent), Why: l.Why(), Says: says, Behind: l.Behind, Workers: l.Workers}
+	if c := l.Claim; !c.Since.IsZero() {
+		s.Claim = &claim{c.Since.UTC(), c.Host, c.PID, c.SeenAt.UTC(), c.Alive}
+	}
+	if l.First != nil {
+		s.First = &waitsFor{newEvent(l.First.StoredEvent), l.First.Why()}
+	}
+	for _, f := range l.Failures {
+		s.Failures = append(s.Failures, failure{f.At.UTC(), f.Error})
+	}
+	return s
+}
+
+func (p *program) printEvent(l operator.Lookup, another bool) error {
+	s := l.StoredEvent
 	if p.json {
-		r := revealed{event: newEvent(s)}
+		r := newShown(l)
 		switch {
 		case !p.payload || len(s.Payload) == 0:
 		case utf8.Valid(s.Payload):
@@ -68,59 +124,82 @@ func (p *program) printEvent(s idem.StoredEvent, another bool) error {
 		fmt.Fprintln(p.Stdout)
 	}
 	for _, line := range [][2]string{
-		{"id", clean(s.ID)},
-		{"source", clean(s.Source)},
-		{"account", clean(s.Scope)},
-		{"type", clean(s.Type)},
-		{"entity", clean(s.Key)},
-		{"state", string(s.State)},
-		{"occurred", p.at(s.OccurredAt)},
-		{"received", p.at(s.ReceivedAt)},
-		{"next attempt", p.at(s.DueAt)},
-		{"failed", positive(s.Attempts)},
-		{"crashes", positive(s.Crashes)},
-		{"last error", clean(s.LastError)},
+		{p.text("id"), terminal.Clean(s.ID)},
+		{p.text("source"), terminal.Clean(s.Source)},
+		{p.text("account"), terminal.Clean(s.Scope)},
+		{p.text("type"), terminal.Clean(s.Type)},
+		{p.text("entity"), terminal.Clean(s.Key)},
+		{p.text("state"), string(s.State)},
+		{p.text("why"), p.whyNot(l)},
+		{p.text("occurred"), p.moment(s.OccurredAt)},
+		{p.text("received"), p.moment(s.ReceivedAt)},
+		{p.text("next attempt"), p.moment(s.DueAt)},
+		{p.text("done"), p.moment(s.DoneAt)},
+		{p.text("conflict"), p.conflictOf(s)},
+		{p.text("failed"), positive(s.Attempts)},
+		{p.text("crashes"), positive(s.Crashes)},
+		{p.text("last error"), terminal.Clean(s.LastError)},
 	} {
 		if line[1] != "" {
-			fmt.Fprintf(p.Stdout, "%-13s %s\n", line[0], line[1])
+			if err := p.field(line[0], terminal.Wrap(line[1], p.width, p.labels()+1)); err != nil {
+				return err
+			}
+		}
+	}
+	for n, f := range l.Failures {
+		label := ""
+		if n == 0 {
+			label = p.text("attempts")
+		}
+		if err := p.field(label, p.moment(f.At)+"  "+short(f.Error)); err != nil {
+			return err
 		}
 	}
 	return p.printBody(s)
 }
 
-func (p *program) printBody(s idem.StoredEvent) (err error) {
-	switch {
-	case len(s.Payload) == 0:
-		_, err = fmt.Fprintf(p.Stdout, "%-13s %s\n", "body", "not stored")
-	case p.payload:
-		_, err = fmt.Fprintf(p.Stdout, "%-13s %d bytes\n\n%s\n", "body", len(s.Payload), printable(s.Payload))
-	default:
-		_, err = fmt.Fprintf(p.Stdout, "%-13s %d bytes, hidden: -payload shows it, and records that you looked\n", "body", len(s.Payload))
-	}
-	if err == nil && (s.State == idem.StateParked || s.State == idem.StateUnhandled) {
-		_, err = fmt.Fprintf(p.Stdout, "\nnext: idem replay %[1]s processes it, in a program with the handlers; idem requeue %[1]s leaves it to the workers of an inbox\n", quote(clean(s.ID)))
-	}
+// field prints a line of an event.
+func (p *program) field(name, value string) error {
+	_, err := fmt.Fprintf(p.Stdout, "%-*s %s\n", p.labels(), name, value)
 	return err
 }
 
-// printable is a text of several lines for a terminal, a body for example.
-func printable(body []byte) string {
-	lines := strings.Split(string(body), "\n")
-	for n := range lines {
-		lines[n] = strings.Map(func(r rune) rune {
-			if !strconv.IsPrint(r) && r != '\t' {
-				return '\uFFFD'
-			}
-			return r
-		}, strings.TrimSuffix(lines[n], "\r"))
+// labels returns the width of the longest name of a field.
+func (p *program) labels() int {
+	if p.lang == lang.Portuguese {
+		return 18
 	}
-	return strings.Join(lines, "\n")
+	return 13
 }
 
-// positive is a number unless that is 0.
-func positive(n int) string {
-	if n == 0 {
+// whyNot says why an event is not done; "" if it is, or was given up.
+func (p *program) whyNot(l operator.Lookup) string {
+	if !isOpen(l.StoredEvent) {
 		return ""
 	}
-	return strconv.Itoa(n)
+	return terminal.Clean(l.Says(string(p.lang), p.moment))
+}
+
+// conflictOf says that another body came with the event's id.
+func (p *program) conflictOf(s idem.StoredEvent) string {
+	if s.ConflictAt.IsZero() {
+		return ""
+	}
+	return p.text("%s: it came again with another body, and only one of the two was processed", p.moment(s.ConflictAt))
+}
+
+func (p *program) printBody(s idem.StoredEvent) (err error) {
+	size := strconv.Itoa(len(s.Payload))
+	switch {
+	case len(s.Payload) == 0:
+		err = p.field(p.text("body"), p.text("not stored"))
+	case p.payload:
+		err = p.field(p.text("body"), p.text("%s bytes", size)+"\n\n"+terminal.Text(string(s.Payload)))
+	default:
+		err = p.field(p.text("body"), p.text("%s bytes, hidden: -payload shows it, and records that you looked", size))
+	}
+	if err == nil && (s.State == idem.StateParked || s.State == idem.StateUnhandled) {
+		_, err = fmt.Fprintln(p.Stdout, "\n"+p.text("Once the cause is fixed:\n  idem requeue %[1]s  # the workers of an inbox process it\n  idem replay %[1]s  # a program with the handlers processes it here", quote(terminal.Clean(s.ID))))
+	}
+	return err
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/paghooks/paghooks/idem"
+	"github.com/paghooks/paghooks/internal/command"
 )
 
 func TestAPersonIsAskedBeforeSeveralEventsAreTouched(t *testing.T) {
@@ -25,13 +26,13 @@ func TestAPersonIsAskedBeforeSeveralEventsAreTouched(t *testing.T) {
 			t.Errorf("%q: it does not show and ask:\n%s", answer, complaints)
 		}
 		if !does {
-			if status != exitFailed || out != "" || !strings.HasSuffix(complaints, "idem: nothing was changed: the answer was not y\n") {
+			if status != command.Failed || out != "" || !strings.HasSuffix(complaints, "idem: nothing was changed: the answer was not y\n") {
 				t.Errorf("%q: exit status %d, %q, %q", answer, status, out, complaints)
 			}
 			s.wantText(`select count(*) from idem_audit`, "0")
 			continue
 		}
-		if status != exitDone || out != "4 events of notes: requeued for the workers; idem watch shows them go\n" {
+		if status != command.Done || out != "4 events of notes: requeued for the workers; idem watch shows them go\n" {
 			t.Errorf("%q: exit status %d, %q, %q", answer, status, out, complaints)
 		}
 		s.wantText(`select count(*) from idem_events where state = 'pending'`, "6")
@@ -39,13 +40,30 @@ func TestAPersonIsAskedBeforeSeveralEventsAreTouched(t *testing.T) {
 	}
 }
 
-func TestOneEventNeedsNoQuestion(t *testing.T) {
+func TestASingleEventIsAskedAboutAsWell(t *testing.T) {
 	t.Parallel()
 	s := newShop(t)
 	s.badNight()
-	s.want(exitDone, "1 event of notes: requeued for the workers; idem watch shows them go\n", "", "requeue", "bad_2")
-	s.want(exitDone, "1 event of notes: discarded\n", "", "discard", "bad_6", "-reason", "a test order")
-	s.want(exitDone, "1 event of notes: replayed: 1 done, 0 failed, 0 without a handler\n", "", "replay", "bad_5&77")
+	for _, verb := range []string{"requeue", "discard", "replay", "acknowledge"} {
+		s.wantSays(command.Misused, "nothing was changed: nobody is at a terminal to confirm it: give -yes, or -dry-run to look only", verb, "bad_2", "-reason", "x")
+		s.types = "n\n"
+		s.wantSays(command.Failed, "this event? [y/N] idem: nothing was changed: the answer was not y", verb, "bad_2", "-reason", "x")
+		s.types = ""
+	}
+	s.wantText(`select count(*) from idem_audit`, "0")
+	s.types = "y\n"
+	s.wantSays(command.Done, "Requeue this event? [y/N] ", "requeue", "bad_2")
+	s.types = ""
+	s.wantText(`select string_agg(action || ' ' || reason, '; ' order by id) from idem_audit`, "requeue ")
+}
+
+func TestWithYesNobodyIsAsked(t *testing.T) {
+	t.Parallel()
+	s := newShop(t)
+	s.badNight()
+	s.want(command.Done, "1 event of notes: requeued for the workers; idem watch shows them go\n", "", "requeue", "-yes", "bad_2")
+	s.want(command.Done, "1 event of notes: discarded\n", "", "discard", "bad_6", "-yes", "-reason", "a test order")
+	s.want(command.Done, "1 event of notes: replayed: 1 done, 0 failed, 0 without a handler\n", "", "replay", "-yes", "bad_5&77")
 	s.wantText(`select string_agg(action || ' ' || reason, '; ' order by id) from idem_audit`, "requeue ; discard a test order; replay ")
 }
 
@@ -63,7 +81,7 @@ func TestADryRunChangesNothing(t *testing.T) {
 		{"requeue", "-dry-run", "bad_2"},
 		{"migrate", "-dry-run"},
 	} {
-		if status, _, complaints := s.idem(args...); status != exitDone {
+		if status, _, complaints := s.idem(args...); status != command.Done {
 			t.Errorf("idem %q: exit status %d: %s", args, status, complaints)
 		}
 	}
@@ -77,9 +95,9 @@ func TestAReceiverWithoutWorkersSaysToReplay(t *testing.T) {
 	s := newShop(t)
 	s.badNight()
 	s.receivers = []NewReceiver{func(pool *pgxpool.Pool) idem.Receiver { return idem.NewProcessor(pool, new(notes)) }}
-	s.wantSays(exitFailed, "a Processor has no workers: replay them", "requeue", "bad_2")
+	s.wantSays(command.Failed, "a Processor has no workers: replay them", "requeue", "-yes", "bad_2")
 	s.receivers = append(s.receivers, s.receivers[0])
-	s.wantSays(exitFailed, "two receivers of notes: give idemcmd.Main one of them", "stats")
+	s.wantSays(command.Failed, "two receivers of notes: give idemcmd.Main one of them", "stats")
 }
 
 func TestReplayOfWhatFailsAgainSaysWhyAndExits1(t *testing.T) {
@@ -94,13 +112,30 @@ func TestReplayOfWhatFailsAgainSaysWhyAndExits1(t *testing.T) {
 	})}
 	for _, args := range [][]string{{"replay", "-dry-run"}, {"replay", "-yes"}} {
 		status, out, complaints := s.idem(args...)
-		if status != exitFailed || !strings.Contains(out, "1 done, 2 failed, 1 without a handler\n") {
+		if status != command.Failed || !strings.Contains(out, "1 done, 2 failed, 1 without a handler\n") {
 			t.Errorf("idem %q: exit status %d, %s", args, status, out)
 		}
 		for _, says := range []string{
 			"  paid bad_2: still no such order\n", "  paid bad_5&77: still no such order\n",
 			"this program has no handler for 1 event, which stay as they are\n", "2 events failed, and stay: idem list shows why\n",
 		} {
+			if !strings.Contains(complaints, says) {
+				t.Errorf("idem %q does not say %q:\n%s", args, says, complaints)
+			}
+		}
+	}
+}
+
+func TestReplayNamesWhatItRunsBehindALaterEvent(t *testing.T) {
+	t.Parallel()
+	s := newShop(t)
+	s.badNight()
+	s.receivers = []NewReceiver{receiver(pay)}
+	s.exec(`insert into idem_events (event, type, key, state, occurred_at)
+		select 'notes/store-2/refund', 'refunded', key, 'done', now() + interval '1 hour' from idem_events where event = 'notes/store-2/bad_6'`)
+	for _, args := range [][]string{{"replay", "-dry-run", "bad_6"}, {"replay", "-yes", "bad_6"}} {
+		_, _, complaints := s.idem(args...)
+		for _, says := range []string{"1 event behind later ones of the same entity, which were done before", "  bad_6 (paid) behind refund (refunded)\n"} {
 			if !strings.Contains(complaints, says) {
 				t.Errorf("idem %q does not say %q:\n%s", args, says, complaints)
 			}
@@ -117,18 +152,18 @@ func TestPruneForgetsByTheApplicationsSettingsOrTheFlags(t *testing.T) {
 		i.Retention, i.AllowProcessingTwice = 2*24*time.Hour, true
 		return i
 	}}
-	s.want(exitDone, "0 events of notes: forgotten\n", "", "prune", "-as", "ana")
+	s.want(command.Done, "0 events of notes: forgotten\n", "", "prune", "-as", "ana")
 	const dayPasses = `update idem_prunes set ran_at = ran_at - interval '1 day', before_at = before_at - interval '1 day'`
 	s.exec(dayPasses)
-	s.wantSays(exitUsage, "The ages: notes older than 2d 0h; parked ones: never.\nidem: nothing was changed: nobody is at a terminal to confirm it", "prune")
+	s.wantSays(command.Misused, "The ages: notes older than 2d 0h; parked ones: never; the audit trail: 730d 0h.\nidem: nothing was changed: nobody is at a terminal to confirm it", "prune")
 	s.types = "n\n"
-	s.wantSays(exitFailed, "Prune these 1 event? [y/N] idem: nothing was changed", "prune")
+	s.wantSays(command.Failed, "Prune this event? [y/N] idem: nothing was changed", "prune")
 	s.types = ""
-	s.want(exitDone, "1 event of notes: forgotten\n", "", "prune", "-as", "ana", "-yes")
+	s.want(command.Done, "1 event of notes: forgotten\n", "", "prune", "-as", "ana", "-yes")
 	s.wantText(`select string_agg(concat_ws(', ', actor, action, filter, result), '; ' order by id) from idem_audit`,
-		"ana, prune, older than 2d 0h; parked ones: never, 0 forgotten; ana, prune, older than 2d 0h; parked ones: never, 1 forgotten")
+		"ana, prune, older than 2d 0h; parked ones: never; the audit trail: 730d 0h, 0 forgotten; ana, prune, older than 2d 0h; parked ones: never; the audit trail: 730d 0h, 1 forgotten")
 	s.exec(dayPasses)
-	s.want(exitDone, "1 event of notes: forgotten\n", "", "prune", "-retention", "12h", "-allow-processing-twice", "-parked-retention", "4d", "-yes")
+	s.want(command.Done, "1 event of notes: forgotten\n", "", "prune", "-retention", "12h", "-allow-processing-twice", "-parked-retention", "4d", "-yes")
 	s.wantText(`select string_agg(substring(event from '[^/]*$'), ' ' order by event) from idem_events`, "bad_5&77 evt_3 evt_4 evt_7 bad_6")
 }
 
@@ -138,10 +173,10 @@ func TestPruneOfNothingPutsRightWhatIsStuck(t *testing.T) {
 	s := newShop(t)
 	s.badNight()
 	s.exec(`delete from idem_payloads where event like '%bad_2'`)
-	if status, out, _ := s.idem("doctor"); status != exitFailed || !strings.Contains(out, "events wait for an earlier one that is not there") {
+	if status, out, _ := s.idem("doctor"); status != command.Attention || !strings.Contains(out, "events wait for an earlier one that is not there") {
 		t.Errorf("doctor: exit status %d, %s", status, out)
 	}
-	s.want(exitDone, "0 events of notes: forgotten\n", "", "prune")
+	s.want(command.Done, "0 events of notes: forgotten\n", "", "prune")
 	if _, out, _ := s.idem("doctor"); strings.Contains(out, "stuck: ") {
 		t.Errorf("doctor: %s", out)
 	}
@@ -158,7 +193,7 @@ func TestASignalAtTheQuestionChangesNothing(t *testing.T) {
 	typing, end := io.Pipe()
 	t.Cleanup(func() { _ = end.Close() })
 	p.Stdin = readerFunc(func(b []byte) (int, error) { cancel(); return typing.Read(b) })
-	if status := p.run(ctx); status != exitFailed || !strings.HasSuffix(complaints.String(), "[y/N] \nidem: nothing was changed: context canceled\n") {
+	if status := p.run(ctx); status != command.Interrupted || !strings.HasSuffix(complaints.String(), "[y/N] \nidem: nothing was changed: context canceled\n") {
 		t.Errorf("exit status %d, %q", status, complaints)
 	}
 	s.wantText(`select count(*) from idem_audit`, "0")
@@ -181,7 +216,7 @@ func TestReplayGoesOnWithTheNextSource(t *testing.T) {
 		return idem.NewInbox(pool, source)
 	}}
 	status, out, _ := s.idem("replay", "-yes", "-json")
-	if status != exitFailed || !strings.Contains(out, `"source":"notes","action":"replay","matched":4,"dry_run":false,"done":0,"failed":3`) ||
+	if status != command.Failed || !strings.Contains(out, `"source":"notes","action":"replay","matched":4,"dry_run":false,"done":0,"failed":3`) ||
 		!strings.Contains(out, `"source":"bills","action":"replay","matched":1,"dry_run":false,"done":1`) {
 		t.Errorf("exit status %d, %s", status, out)
 	}
@@ -191,8 +226,8 @@ func TestReplayOfWhatHasNoHandlerExits1(t *testing.T) {
 	t.Parallel()
 	s := newShop(t)
 	s.badNight()
-	s.wantSays(exitFailed, "this program has no handler for 1 event", "replay", "evt_7")
-	s.wantSays(exitDone, "this program has no handler for 1 event", "replay", "evt_7", "bad_6", "-yes") // one is done
+	s.wantSays(command.Failed, "this program has no handler for 1 event", "replay", "-yes", "evt_7")
+	s.wantSays(command.Done, "this program has no handler for 1 event", "replay", "evt_7", "bad_6", "-yes") // one is done
 }
 
 // Redrawing is bounded, and the last line is the whole.
@@ -208,12 +243,12 @@ func TestProgressTellsRateAndTimeLeftOnATerminalOnly(t *testing.T) {
 		clock := time.Unix(0, 0)
 		p.now = func() time.Time { clock = clock.Add(10 * time.Millisecond); return clock }
 		p.progresses = terminal
-		if status := p.run(t.Context()); status != exitDone {
+		if status := p.run(t.Context()); status != command.Done {
 			t.Fatalf("exit status %d, %s", status, complaints)
 		}
 		drawn := complaints.String()
 		if !terminal {
-			if drawn != "" {
+			if databaseLine.ReplaceAllString(drawn, "") != "" {
 				t.Errorf("it draws %q", drawn)
 			}
 			continue
@@ -229,12 +264,12 @@ func TestMigrateByARoleThatMayAndThePrintForOneThatMayNot(t *testing.T) {
 	t.Parallel()
 	s := newShop(t)
 	s.exec(`drop table idem_migrations`)
-	s.want(exitDone, "missing: migrations/00001_idem.sql\nmissing: migrations/00002_operate.sql\n", "", "migrate", "-dry-run")
-	s.want(exitDone, `{"migration":"migrations/00001_idem.sql","dry_run":false}`+"\n"+`{"migration":"migrations/00002_operate.sql","dry_run":false}`+"\n", "", "migrate", "-json")
-	s.want(exitDone, "All migrations are applied.\n", "", "migrate")
+	s.want(command.Done, "missing: migrations/00001_idem.sql\nmissing: migrations/00002_operate.sql\nmissing: migrations/00003_on_call.sql\n", "", "migrate", "-dry-run")
+	s.want(command.Done, `{"migration":"migrations/00001_idem.sql","dry_run":false}`+"\n"+`{"migration":"migrations/00002_operate.sql","dry_run":false}`+"\n"+`{"migration":"migrations/00003_on_call.sql","dry_run":false}`+"\n", "", "migrate", "-json")
+	s.want(command.Done, "All migrations are applied.\n", "", "migrate")
 	p, out, _ := s.program()
 	p.Args = []string{"migrate", "-print", "-database", "postgres://127.0.0.1:1/nobody"} // it needs none
-	if status := p.run(t.Context()); status != exitDone {
+	if status := p.run(t.Context()); status != command.Done {
 		t.Errorf("exit status %d", status)
 	}
 	s.exec(out.String())
@@ -257,7 +292,7 @@ func TestActionLeavesWhatWasNotShown(t *testing.T) {
 			status := p.run(t.Context())
 			says := "idem: 6 of the 7 events of notes left alone: done, in another state by now, or being processed\n" +
 				"idem: 6 events of notes came since, left alone: run it again to see them\n"
-			if status != exitDone || !strings.HasSuffix(complaints.String(), says) || !strings.HasPrefix(out.String(), "1 event of notes: ") {
+			if status != command.Done || !strings.HasSuffix(complaints.String(), says) || !strings.HasPrefix(out.String(), "1 event of notes: ") {
 				t.Errorf("exit status %d, %q, %q, want it to say %q", status, out, complaints, says)
 			}
 			s.wantText(`select count(*) from idem_events where state = 'parked' and event like 'notes//bad\_1_'`, "6")
@@ -273,8 +308,25 @@ func TestRequeueIsRefusedWhereNoWorkersAreAliveUnlessItIsForced(t *testing.T) {
 	s := newShop(t)
 	s.workers = false
 	s.accept("bad_1 paid pay_1")
-	s.wantSays(exitFailed, "no workers of this source are alive", "requeue", "bad_1")
+	s.wantSays(command.Failed, "no workers of this source are alive", "requeue", "-yes", "bad_1")
 	s.wantText(`select state from idem_events`, "parked")
-	s.want(exitDone, "1 event of notes: requeued for the workers; idem watch shows them go\n", "", "requeue", "-without-workers", "bad_1")
+	s.want(command.Done, "1 event of notes: requeued for the workers; idem watch shows them go\n", "", "requeue", "-yes", "-without-workers", "bad_1")
 	s.wantText(`select state from idem_events`, "pending")
+}
+
+func TestAnAcknowledgedEventStaysParked(t *testing.T) {
+	t.Parallel()
+	s := newShop(t)
+	s.badNight()
+	s.want(command.Done, "1 event of notes: acknowledged, still parked\n", "", "acknowledge", "bad_2", "-reason", "ticket 7", "-as", "ana", "-yes")
+	s.wantText(`select state from idem_events where event like '%/bad_2'`, "parked")
+	s.wantText(`select actor || ' ' || action || ' ' || reason || ' ' || events::text || ' ' || result from idem_audit`, "ana acknowledge ticket 7 {notes//bad_2} 1 acknowledged")
+	for _, args := range [][]string{{"acknowledge", "bad_2"}, {"acknowledge", "-reason", "x"}, {"acknowledge", "-reason", "x", "-state", "parked"}} {
+		if status, _, complaints := s.idem(args...); status != command.Misused {
+			t.Errorf("idem %q: exit status %d: %s", args, status, complaints)
+		}
+	}
+	if status, _, _ := s.idem("acknowledge", "no_such_event", "-reason", "x"); status != command.Nothing {
+		t.Errorf("an event that is not there: exit status %d", status)
+	}
 }

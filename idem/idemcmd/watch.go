@@ -7,9 +7,11 @@ import (
 	"io"
 	"strings"
 	"time"
+
+	"github.com/paghooks/paghooks/internal/terminal"
 )
 
-// tickTime is how long one look may take: Postgres may be unavailable for a while.
+// tickTime limits one look: Postgres may be unavailable for a while.
 const tickTime = 10 * time.Second
 
 // watch shows the backlogs until ctx ends, which is its ordinary end. One look is
@@ -37,7 +39,7 @@ func (p *program) watch(ctx context.Context) error {
 	}
 }
 
-// clearScreen has a terminal begin at the top, and forget what was there.
+// clearScreen has a terminal begin at the top, and forget its content.
 const clearScreen = "\x1b[H\x1b[2J"
 
 func (p *program) printTick(all []backlog, failed error) error {
@@ -49,14 +51,14 @@ func (p *program) printTick(all []backlog, failed error) error {
 		return p.printBacklogs(all)
 	case p.redraws:
 		var screen strings.Builder // written at once, so that it does not flicker
-		fmt.Fprintf(&screen, "%s%s, every %s; Ctrl-C ends it\n\n", clearScreen, p.at(p.now()), p.every)
-		err := printStats(&screen, all)
+		fmt.Fprintf(&screen, "%s%s\n\n", clearScreen, p.text("%s, every %s; Ctrl-C ends it", p.at(p.now()), p.every.String()))
+		err := p.printStats(&screen, all)
 		_, writing := io.WriteString(p.Stdout, screen.String())
 		return errors.Join(err, writing)
 	}
 	for _, b := range all {
-		_, err := fmt.Fprintf(p.Stdout, "%s  %s  pending %s  retrying %s  unhandled %s  parked %s  blocked entities %d\n", p.at(p.now()), clean(b.Source),
-			b.Pending.text(), b.Retrying.text(), b.Unhandled.text(), b.Parked.text(), b.BlockedKeys)
+		_, err := fmt.Fprintf(p.Stdout, "%s  %s  pending %s  retrying %s  unhandled %s  parked %s  blocked entities %d\n", p.at(p.now()), terminal.Clean(b.Source),
+			b.Pending.text(p.lang), b.Retrying.text(p.lang), b.Unhandled.text(p.lang), b.Parked.text(p.lang), b.BlockedKeys)
 		if err != nil {
 			return err
 		}

@@ -13,11 +13,11 @@ import (
 	"github.com/paghooks/paghooks/idem/idemkafka"
 )
 
-// BenchmarkRelay compares a relay whose broker has nothing on disk when it confirms
+// BenchmarkRelay compares a relay with a broker that has nothing on disk when it confirms
 // with an inbox.
 func BenchmarkRelay(b *testing.B) { brokertest.Benchmark(b, openFake(b).Publisher) }
 
-// BenchmarkConsume consumes messages whose handler has nothing to do.
+// BenchmarkConsume consumes messages with a handler that does nothing.
 func BenchmarkConsume(b *testing.B) {
 	f := startFake(b)
 	client := newClient(b, kgo.SeedBrokers(f.addresses...))

@@ -18,17 +18,16 @@ import (
 	"github.com/paghooks/paghooks/idem/broker"
 	"github.com/paghooks/paghooks/idem/broker/brokertest"
 	"github.com/paghooks/paghooks/idem/idemkafka"
-	"github.com/paghooks/paghooks/internal/freeport"
 )
 
 // seedsVariable names the variable with the addresses of real brokers, divided by
 // commas, for TestBroker.
 const seedsVariable = "IDEMKAFKA_SEEDS"
 
-// partitions is how many a topic has in these tests.
+// partitions is the number that a topic has in these tests.
 const partitions = 4
 
-// patience is how long a test waits for what must happen.
+// patience is the time that a test waits for something that must happen.
 const patience = time.Minute
 
 func TestMain(m *testing.M) {
@@ -153,7 +152,7 @@ func newClient(t testing.TB, opts ...kgo.Opt) *kgo.Client {
 	return client
 }
 
-// fake is a broker in this process, with what it stores on disk.
+// fake is a broker in this process, with its stored records on disk.
 type fake struct {
 	*kfake.Cluster
 	topic     string
@@ -169,11 +168,11 @@ func startFakeWith(t testing.TB, partitions int32) *fake {
 	t.Helper()
 	f := &fake{topic: "webhooks", dir: t.TempDir(), changed: make(chan struct{}, 1)}
 	for range 3 {
-		port, err := freeport.Find()
+		port, err := brokertest.FreePort()
 		if err != nil {
 			t.Fatal(err)
 		}
-		f.ports, f.addresses = append(f.ports, port), append(f.addresses, freeport.Address(port))
+		f.ports, f.addresses = append(f.ports, port), append(f.addresses, "127.0.0.1:"+strconv.Itoa(port))
 	}
 	f.start(t, kfake.SeedTopics(partitions, f.topic))
 	t.Cleanup(func() { f.Close() })

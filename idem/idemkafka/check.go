@@ -14,12 +14,12 @@ import (
 )
 
 // Check asks the brokers whether a message that they have confirmed can be lost. It
-// returns an error that names each thing that would lose messages and what to change,
+// returns an error that names each thing that would lose messages and the change that prevents it,
 // or that the brokers did not tell. It changes nothing. Call it once at the start, and
 // log the error, or stop.
 //
-// It names a topic that does not exist, one whose messages are lost with one broker, and
-// one that deletes messages which nobody has consumed: because it is compacted, full, or
+// It names a topic that does not exist, one with messages that are lost with one broker, and
+// one that deletes messages that no consumer has read: because it is compacted, full, or
 // keeps them for less than 4 days, in which Postgres may be unavailable.
 //
 // The brokers must let the client describe the topic and its configuration.
@@ -98,7 +98,7 @@ const (
 	keptBytes = "retention.bytes"
 )
 
-// longOutage is how long a topic should keep messages, at least: Postgres may be
+// longOutage is the shortest time for which a topic should keep messages: Postgres may be
 // unavailable for a long weekend.
 const longOutage = 4 * 24 * time.Hour
 

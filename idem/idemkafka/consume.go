@@ -12,12 +12,11 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/paghooks/paghooks/idem/broker"
-	"github.com/paghooks/paghooks/idem/internal/pgtx"
 )
 
 // Consume passes the messages of the client's topics to handle until ctx ends, as
 // [broker.Consumer.Consume] does. A message is done once handle has returned nil. At the
-// end Consume commits what is done, and the client leaves its group: close it, and
+// end Consume commits the offsets of messages that are done, and the client leaves its group: close it, and
 // consume with another one. Any number of calls, in any number of processes, may share a
 // group, each with a client of its own.
 //
@@ -49,7 +48,7 @@ func ConsumeWith(ctx context.Context, settings broker.Consumer, client *kgo.Clie
 	var failed error
 	go func() {
 		defer close(polled)
-		if failed = pgtx.Protect(g.poll); failed != nil { // the client has hooks of the application's
+		if failed = broker.Protect(g.poll); failed != nil { // the client has hooks of the application's
 			cancel(failed)
 		}
 	}()
@@ -81,7 +80,7 @@ func checkClient(client *kgo.Client) error {
 	return nil
 }
 
-// isEnd tells whether an option has the client begin at the end of a partition.
+// isEnd reports whether an option has the client begin at the end of a partition.
 func isEnd(option any) bool {
 	offset, ok := option.(kgo.Offset)
 	return ok && offset == kgo.NewOffset().AtEnd()
@@ -121,7 +120,7 @@ func newGroup(ctx context.Context, client *kgo.Client, logger *slog.Logger, hand
 	}
 }
 
-// receive is what the [broker.Consumer] receives from.
+// receive returns the next delivery for the [broker.Consumer].
 func (g *group) receive(ctx context.Context) (broker.Delivery, error) {
 	select {
 	case d := <-g.deliveries:
@@ -132,21 +131,21 @@ func (g *group) receive(ctx context.Context) (broker.Delivery, error) {
 }
 
 const (
-	// polledAtOnce is how many messages are polled at once, and wait here. The client
+	// polledAtOnce is the number of messages that are polled at once, and wait here. The client
 	// has more, and fetches no more when it has enough.
 	polledAtOnce = 64
 
-	// rebalanceEvery is how often a group may rebalance, and offsets are committed. No
+	// rebalanceEvery is the interval at which a group may rebalance, and offsets are committed. No
 	// handler runs meanwhile, so that none has a message of a partition that is revoked.
 	// If handlers are slow it is less often, so that they wait a tenth of the time.
 	rebalanceEvery         = time.Second
 	rebalanceEveryWhenSlow = 5 * time.Second
 
-	// lookEvery is how often topics are looked for that do not exist.
+	// lookEvery is the interval at which missing topics are looked for.
 	lookEvery = 5 * time.Second
 )
 
-// poll hands over what it polls, and lets the group rebalance now and then.
+// poll hands over the messages that it polls, and lets the group rebalance now and then.
 func (g *group) poll() error {
 	timeout, _ := g.client.OptValue(kgo.RebalanceTimeout).(time.Duration)
 	var waiting []delivery
@@ -197,7 +196,7 @@ func (g *group) look(ctx context.Context, topics []string) (absent []string) {
 	return absent
 }
 
-// note makes deliveries of what was polled.
+// note makes deliveries of the polled records.
 func (g *group) note(fetches kgo.Fetches) (deliveries []delivery) {
 	fetches.EachError(func(topic string, number int32, err error) {
 		if !errors.Is(err, context.DeadlineExceeded) && !errors.Is(err, context.Canceled) {

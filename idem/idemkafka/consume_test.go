@@ -15,8 +15,8 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/paghooks/paghooks/idem/broker"
+	"github.com/paghooks/paghooks/idem/broker/brokertest"
 	"github.com/paghooks/paghooks/idem/idemkafka"
-	"github.com/paghooks/paghooks/internal/soon"
 )
 
 func TestAClientThatWouldLoseWhatItConsumesIsRefused(t *testing.T) {
@@ -68,7 +68,7 @@ func (f *fake) consume(t *testing.T, handle broker.Handle, opts ...kgo.Opt) *con
 	}()
 	c.stop = sync.OnceFunc(func() {
 		cancel()
-		if err := soon.Next(t, ended); err != nil {
+		if err := brokertest.Next(t, ended); err != nil {
 			t.Error(err)
 		}
 	})
@@ -307,7 +307,7 @@ func TestMessagesOfOthersHaveABody(t *testing.T) {
 	}
 	got := make(chan broker.Message, 1)
 	f.consume(t, func(_ context.Context, m broker.Message) error { got <- m; return nil })
-	if diff := cmp.Diff(broker.Message{Body: []byte("text")}, soon.Next(t, got)); diff != "" {
+	if diff := cmp.Diff(broker.Message{Body: []byte("text")}, brokertest.Next(t, got)); diff != "" {
 		t.Error(diff)
 	}
 }
@@ -324,7 +324,7 @@ func TestAClientThatIsClosedEndsConsumeWithAnError(t *testing.T) {
 	}()
 	<-handled
 	client.CloseAllowingRebalance()
-	if err := soon.Next(t, ended); !errors.Is(err, kgo.ErrClientClosed) {
+	if err := brokertest.Next(t, ended); !errors.Is(err, kgo.ErrClientClosed) {
 		t.Errorf("got %v, want %v", err, kgo.ErrClientClosed)
 	}
 }

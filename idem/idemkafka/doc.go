@@ -3,7 +3,7 @@
 //
 // # In front of Postgres
 //
-//	provider → idem.Relay → Publisher → topic → Consume → idem.Relayed → Inbox → handlers
+//	provider → relay.New → Publisher → topic → Consume → relay.To → Inbox → handlers
 //
 // The provider gets its 200 once all in-sync replicas have the event, also while
 // Postgres is unavailable:
@@ -13,7 +13,7 @@
 //	if err := publisher.Check(ctx); err != nil {
 //		log.Print(err) // confirmed messages can be lost
 //	}
-//	http.Handle("POST /webhooks/asaas", idem.NewRelay(events, publisher, secret))
+//	http.Handle("POST /webhooks/asaas", relay.New(events, publisher, secret))
 //
 // In the same program or in others, with a client of its own:
 //
@@ -21,7 +21,7 @@
 //		kgo.SeedBrokers(seeds...), kgo.ConsumerGroup("shop"), kgo.ConsumeTopics("webhooks"),
 //		kgo.DisableAutoCommit(), kgo.BlockRebalanceOnPoll(),
 //	)
-//	err = idemkafka.Consume(ctx, client, idem.Relayed(inbox, secret))
+//	err = idemkafka.Consume(ctx, client, relay.To(inbox, secret))
 //	client.Close()
 //
 // # Behind Postgres
@@ -37,10 +37,10 @@
 //
 //   - A replication factor of 3, min.insync.replicas of 2, and no unclean leader
 //     election. Otherwise the loss of one broker loses events that were answered with
-//     200. Kafka confirms what several brokers have in memory, not what is on disk: put
+//     200. Kafka confirms messages that several brokers have in memory, not on disk: put
 //     them where they do not lose power together, or set flush.messages to 1.
 //   - Retention that is longer than Postgres may ever be unavailable, and no
-//     retention.bytes. Kafka deletes what is older, consumed or not, after 7 days by
+//     retention.bytes. Kafka deletes older messages, consumed or not, after 7 days by
 //     default. The same holds for offsets.retention.minutes.
 //   - max.message.bytes of at least the relay's MaxBody and 4 kB more, and the same in
 //     the client's kgo.ProducerBatchMaxBytes, or else a Fallback for the relay. The
@@ -57,9 +57,9 @@
 // in order, one after the other; others are handled beside them, also those of the same
 // partition. That suffices for an [idem.Processor], and an [idem.Inbox] stores events in
 // the topic's order, however many processes consume. If you add partitions, keys move to
-// others: first let the consumers finish what is there.
+// others: first let the consumers finish the messages that are there.
 //
-// # What is in a message
+// # Content of a message
 //
 // Messages are CloudEvents in Kafka's binary mode: the value is the Body, and the
 // attributes are headers with the prefix "ce_". A message may be in the topic twice, with
@@ -74,19 +74,19 @@
 // delivered again as duplicates. When a partition is revoked, its messages that wait here
 // are dropped; another consumer gets them.
 //
-// One slow handler makes all others wait at that time: give slow work to an inbox, whose
+// One slow handler makes all others wait at that time: give slow work to an inbox. Its
 // Accept takes milliseconds. A handler's context ends after half of kgo.RebalanceTimeout,
 // which is 60 seconds by default, and the handler is called again later.
 //
-// A message whose handler fails is tried again for as long as it takes. It keeps the
+// A message that its handler fails on is tried again for as long as it takes. It keeps the
 // offset of its partition where it is, but delays only messages with the same key. When
-// 64 messages wait, nothing more is polled. With [idem.Relayed] that lasts only while
-// Postgres is unavailable: events whose handlers keep failing are parked there.
+// 64 messages wait, nothing more is polled. With relay.To that lasts only while
+// Postgres is unavailable: events that handlers keep failing on are parked there.
 //
 // # When the brokers are unavailable
 //
-// By default the client of a publisher tries again without end. A message whose context
-// ends, after the 8 seconds of an [idem.Relay] for example, may already be sent. The
+// By default the client of a publisher tries again without end. A message with a context that
+// ends, after the 8 seconds of a relay for example, may already be sent. The
 // client keeps it then, and publishes it when the brokers are back. If the provider has
 // delivered the event again, it is in the topic twice, and the consumer drops the
 // duplicate. The client keeps up to kgo.MaxBufferedRecords, 50,000, and refuses more

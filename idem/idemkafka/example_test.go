@@ -16,6 +16,7 @@ import (
 	"github.com/paghooks/paghooks/idem"
 	"github.com/paghooks/paghooks/idem/idemkafka"
 	"github.com/paghooks/paghooks/idem/idemtest"
+	"github.com/paghooks/paghooks/idem/relay"
 )
 
 const (
@@ -63,7 +64,7 @@ func Example() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	relay := idem.NewRelay(events, publisher, secret)
+	receiver := relay.New(events, publisher, secret)
 
 	// The consumer and the inbox, in the same program or in others.
 	consumer, err := kgo.NewClient(
@@ -76,11 +77,11 @@ func Example() {
 	inbox := idem.NewInbox(pool, events)
 	running, stop := context.WithCancel(ctx)
 	ended := make(chan error)
-	go func() { ended <- idemkafka.Consume(running, consumer, idem.Relayed(inbox, secret)) }()
+	go func() { ended <- idemkafka.Consume(running, consumer, relay.To(inbox, secret)) }()
 	go func() { ended <- inbox.Run(running) }()
 
 	answer := httptest.NewRecorder()
-	relay.ServeHTTP(answer, asaastest.Request("/webhooks/asaas", token, asaastest.Event("PAYMENT_RECEIVED")))
+	receiver.ServeHTTP(answer, asaastest.Request("/webhooks/asaas", token, asaastest.Event("PAYMENT_RECEIVED")))
 	fmt.Println("answered:", answer.Code)
 	fmt.Println("done:", <-done)
 	stop()

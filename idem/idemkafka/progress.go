@@ -6,7 +6,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 )
 
-// progress is how far a partition is, from its first message that was polled.
+// progress holds the progress of a partition, from its first message that was polled.
 type progress struct {
 	revoked   atomic.Bool     // the partition may be another consumer's now
 	open      map[int64]int32 // offsets of messages that are not done, and the epoch of their leader
@@ -15,7 +15,7 @@ type progress struct {
 	committed int64
 }
 
-// newProgress is that of a partition whose message at offset is polled next.
+// newProgress returns the progress of a partition of which the message at offset is polled next.
 func newProgress(offset int64) *progress {
 	return &progress{open: make(map[int64]int32), committed: offset}
 }

@@ -9,7 +9,6 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/paghooks/paghooks/idem/broker"
-	"github.com/paghooks/paghooks/idem/internal/pgtx"
 )
 
 // Publisher publishes messages to a topic. Messages of one Source and Key are in one partition,
@@ -52,8 +51,8 @@ func NewPublisher(client *kgo.Client, topic string) (*Publisher, error) {
 func (p *Publisher) Publish(ctx context.Context, m broker.Message) error {
 	r := record(p.topic, m)
 	confirmed := make(chan error, 1)
-	go func() { // of a message that was sent it waits for the answer, whatever ctx says
-		confirmed <- pgtx.Protect(func() error { return p.client.ProduceSync(ctx, r).FirstErr() }) // the client has hooks of the application's
+	go func() { // of a message that was sent it waits for the answer, even after ctx has ended
+		confirmed <- broker.Protect(func() error { return p.client.ProduceSync(ctx, r).FirstErr() }) // the client has hooks of the application's
 	}()
 	var err error
 	select {
@@ -67,7 +66,7 @@ func (p *Publisher) Publish(ctx context.Context, m broker.Message) error {
 	return nil
 }
 
-// explain says what to do about an error.
+// explain adds a remedy to an error.
 func explain(err error, size int) error {
 	switch {
 	case errors.Is(err, kerr.MessageTooLarge), errors.Is(err, kerr.RecordListTooLarge):
@@ -80,7 +79,7 @@ func explain(err error, size int) error {
 	return err
 }
 
-// isAbsent tells whether an error says that there is no topic.
+// isAbsent reports whether an error says that there is no topic.
 func isAbsent(err error) bool {
 	return errors.Is(err, kerr.UnknownTopicOrPartition) || errors.Is(err, kerr.UnknownTopicID)
 }

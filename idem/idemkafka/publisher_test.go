@@ -139,7 +139,7 @@ func TestWhatPassesIsTriedAgainByTheClient(t *testing.T) {
 	f.records(t, 1)
 }
 
-// A message whose context has ended is confirmed by nobody, and may still be published.
+// A message with an ended context is never confirmed, and may still be published.
 func TestPublishEndsWithItsContextAndTheMessageMayStillBePublished(t *testing.T) {
 	t.Parallel()
 	f := startFake(t)

@@ -11,10 +11,10 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/kmsg"
 
-	"github.com/paghooks/paghooks/idem/internal/pgtx"
+	"github.com/paghooks/paghooks/idem/broker"
 )
 
-// brokerTime is how long the brokers have to answer.
+// brokerTime is the time in which the brokers must answer.
 const brokerTime = 5 * time.Second
 
 // rebalance commits, and lets the group rebalance if it wants to, while no handler
@@ -46,7 +46,7 @@ func (g *group) forget() {
 	}
 }
 
-// commit tells the brokers what is done. What they do not know they deliver again.
+// commit tells the brokers which messages are done. They deliver all others again.
 func (g *group) commit() {
 	offsets := g.uncommitted()
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(g.ctx), brokerTime)
@@ -61,7 +61,7 @@ func (g *group) commit() {
 	})
 }
 
-// uncommitted is where partitions have got to since the last commit.
+// uncommitted returns the offsets that partitions have reached since the last commit.
 func (g *group) uncommitted() map[string]map[int32]kgo.EpochOffset {
 	offsets := make(map[string]map[int32]kgo.EpochOffset)
 	g.mu.Lock()
@@ -108,7 +108,7 @@ func (g *group) leave() {
 }
 
 func (g *group) warn(message string, err error) {
-	_ = pgtx.Protect(func() error {
+	_ = broker.Protect(func() error {
 		g.logger.LogAttrs(g.ctx, slog.LevelWarn, "idemkafka: "+message, slog.String("error", err.Error()))
 		return nil
 	})

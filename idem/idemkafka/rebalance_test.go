@@ -16,7 +16,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"github.com/paghooks/paghooks/idem/broker"
-	"github.com/paghooks/paghooks/internal/soon"
+	"github.com/paghooks/paghooks/idem/broker/brokertest"
 )
 
 func TestARebalanceWaitsForHandlersAndDoublesNothing(t *testing.T) {
@@ -54,12 +54,12 @@ func TestARebalanceWaitsForHandlersAndDoublesNothing(t *testing.T) {
 
 			ids := f.publishEach(t, 0, 40)
 			waits := make(chan struct{}, 100)
-			opts := append(test.opts, kgo.SessionTimeout(time.Minute)) // also where heartbeats come late, nobody is given up
+			opts := append(test.opts, kgo.SessionTimeout(time.Minute)) // also where heartbeats come late, no member is given up
 			signal := kgo.OnPartitionsCallbackBlocked(func(context.Context, *kgo.Client) { waits <- struct{}{} })
 			first := f.consume(t, handle, append(opts, signal)...)
 			first.await("handlers to be blocked", func() bool { return len(first.times(&first.begun)) == 40 })
 			second := f.consume(t, handle, opts...)
-			soon.Next(t, waits)
+			brokertest.Next(t, waits)
 			f.awaitHeartbeats(t, 20) // four seconds, in which the group would rebalance if it could
 			close(blocked)
 			first.awaitDone(ids...)
@@ -144,8 +144,8 @@ func (f *fake) awaitHeartbeats(t *testing.T, count int) {
 	}
 }
 
-// The brokers lose a member whose handler takes too long: what it has is another's, or
-// comes again.
+// The brokers lose a member with a handler that takes too long: its messages are another's, or
+// come again.
 func TestMessagesOfALostPartitionAreDroppedAndComeAgain(t *testing.T) {
 	t.Parallel()
 	f := startFakeWith(t, 1)

@@ -24,7 +24,7 @@ func record(topic string, m broker.Message) *kgo.Record {
 	return r
 }
 
-// message is what was published, by this package or by others. A record that is no
+// message returns the message of a record, published by this package or by others. A record that is no
 // CloudEvent has a Body only.
 func message(r *kgo.Record) broker.Message {
 	attributes := make(map[string]string, len(r.Headers))

@@ -10,8 +10,8 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/paghooks/paghooks/idem/broker"
+	"github.com/paghooks/paghooks/idem/broker/brokertest"
 	"github.com/paghooks/paghooks/idem/idemkafka"
-	"github.com/paghooks/paghooks/internal/soon"
 )
 
 func TestATopicThatDoesNotExistIsNamedAndConsumedOnceItDoes(t *testing.T) {
@@ -27,10 +27,10 @@ func TestATopicThatDoesNotExistIsNamedAndConsumedOnceItDoes(t *testing.T) {
 		ended <- idemkafka.ConsumeWith(ctx, broker.Consumer{Logger: logger}, client, func(_ context.Context, m broker.Message) error { got <- m.ID; return nil })
 	}()
 	for line := ""; !strings.Contains(line, "later") || !strings.Contains(line, "create it"); {
-		line = soon.Next(t, logged)
+		line = brokertest.Next(t, logged)
 	}
 	publish(t, f.publisher(t), broker.Message{Source: "shop", ID: "other", Type: "paid"})
-	if id := soon.Next(t, got); id != "other" {
+	if id := brokertest.Next(t, got); id != "other" {
 		t.Errorf("message %s was handled, want the one of the topic that exists", id)
 	}
 	if err := f.CreateTopic("later", 1, nil); err != nil {
@@ -41,11 +41,11 @@ func TestATopicThatDoesNotExistIsNamedAndConsumedOnceItDoes(t *testing.T) {
 		t.Fatal(err)
 	}
 	publish(t, p, broker.Message{Source: "shop", ID: "later", Type: "paid"})
-	if id := soon.Next(t, got); id != "later" {
+	if id := brokertest.Next(t, got); id != "later" {
 		t.Errorf("message %s was handled, want the one of the new topic", id)
 	}
 	cancel()
-	if err := soon.Next(t, ended); err != nil {
+	if err := brokertest.Next(t, ended); err != nil {
 		t.Error("Consume returned ", err)
 	}
 }
@@ -64,14 +64,14 @@ func TestATopicThatIsDeletedAndMadeAgainNeedsANewClient(t *testing.T) {
 		}()
 		return func() {
 			cancel()
-			if err := soon.Next(t, ended); err != nil {
+			if err := brokertest.Next(t, ended); err != nil {
 				t.Error("Consume returned ", err)
 			}
 		}
 	}
 	stop := consume()
 	publish(t, f.publisher(t), broker.Message{Source: "shop", ID: "before", Type: "paid"})
-	soon.Next(t, got)
+	brokertest.Next(t, got)
 	if err := deleteTopic(t.Context(), newClient(t, kgo.SeedBrokers(f.addresses...)), f.topic); err != nil {
 		t.Fatal(err)
 	}
@@ -80,17 +80,17 @@ func TestATopicThatIsDeletedAndMadeAgainNeedsANewClient(t *testing.T) {
 	}
 	publish(t, f.publisher(t), broker.Message{Source: "shop", ID: "after", Type: "paid"})
 	for line := ""; !strings.Contains(line, "call Consume again with a new client"); {
-		line = soon.Next(t, logged)
+		line = brokertest.Next(t, logged)
 	}
 	stop()
 	stop = consume()
 	defer stop()
-	if id := soon.Next(t, got); id != "after" {
+	if id := brokertest.Next(t, got); id != "after" {
 		t.Errorf("message %s was handled, want the one of the new topic", id)
 	}
 }
 
-// writerFunc is a function that gets what is written.
+// writerFunc is a function that gets each written text.
 type writerFunc func(text string)
 
 func (f writerFunc) Write(p []byte) (int, error) { f(string(p)); return len(p), nil }

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// turn is whose turn it is: the handlers', of which many run at the same time, or that of
+// turn holds the turn: of the handlers, of which many run at the same time, or that of
 // a rebalance, which runs alone.
 type turn struct {
 	mu     sync.RWMutex    // the handlers read

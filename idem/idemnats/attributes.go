@@ -13,7 +13,7 @@ import (
 // prefix begins the headers with a CloudEvent's attributes.
 const prefix = "ce-"
 
-// message is what was published, by this package or by others.
+// message returns the message of a header and a body, published by this package or by others.
 func message(h nats.Header, body []byte) broker.Message {
 	attributes := map[string]string{}
 	for name, values := range h {
@@ -38,7 +38,7 @@ func encode(value string) string {
 	return b.String()
 }
 
-// decode reads what encode has written, or else takes it as it is.
+// decode reads a value that encode has written, or else takes it as it is.
 func decode(value string) string {
 	if decoded, err := url.PathUnescape(value); err == nil {
 		return decoded

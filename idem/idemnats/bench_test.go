@@ -6,7 +6,7 @@ import (
 	"github.com/paghooks/paghooks/idem/broker/brokertest"
 )
 
-// BenchmarkRelay compares a relay whose stream is on disk when it confirms with an
+// BenchmarkRelay compares a relay with a stream that is on disk when it confirms with an
 // inbox.
 func BenchmarkRelay(b *testing.B) {
 	b.Run("in batches", func(b *testing.B) { brokertest.Benchmark(b, openOwn(layout{partitions: 1}, true)(b).Publisher) })

@@ -10,13 +10,13 @@ import (
 )
 
 // Check asks the server whether a message that the stream has confirmed can be lost. It
-// returns an error that names each thing that would lose messages and what to change,
+// returns an error that names each thing that would lose messages and the change that prevents it,
 // or that the server did not tell. It changes nothing. Call it once at the start, and
 // log the error, or stop.
 //
-// It names a stream that does not exist, one that [NewPublisher] refuses, one whose
-// messages are lost with one disk, and one that deletes messages which nobody has
-// consumed: because it is full, has no consumer, or keeps them for less than 4 days, in
+// It names a stream that does not exist, one that [NewPublisher] refuses, one with
+// messages that are lost with one disk, and one that deletes messages that no consumer has
+// read: because it is full, has no consumer, or keeps them for less than 4 days, in
 // which Postgres may be unavailable. It also names a connection that gives up. It cannot
 // see how often the servers write to their disks: see the package's documentation.
 func (p *Publisher) Check(ctx context.Context) error {
@@ -41,7 +41,7 @@ func (p *Publisher) Check(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// checkStream returns an error if the stream confirms what it does not have on disk.
+// checkStream returns an error if the stream confirms messages that it does not have on disk.
 func checkStream(c jetstream.StreamConfig) error {
 	refuse := func(why string) error { return fmt.Errorf("idemnats: stream %s %s", c.Name, why) }
 	switch {
@@ -55,11 +55,11 @@ func checkStream(c jetstream.StreamConfig) error {
 	return nil
 }
 
-// longOutage is how long a stream should keep messages, at least: Postgres may be
+// longOutage is the shortest time for which a stream should keep messages: Postgres may be
 // unavailable for a long weekend.
 const longOutage = 4 * 24 * time.Hour
 
-// checkKept objects to what loses messages in ways that somebody may have chosen.
+// checkKept objects to settings that lose messages and may be deliberate.
 func checkKept(c jetstream.StreamConfig, object func(why string)) {
 	if c.Replicas < 2 {
 		object("has one replica, and is lost with its disk: have 3")

@@ -71,11 +71,11 @@ func ackWait(c jetstream.ConsumerConfig) time.Duration {
 	return 30 * time.Second
 }
 
-// ahead is how many messages the server sends before they are received. They are not
+// ahead is the number of messages that the server sends before they are received. They are not
 // extended until then: if handlers are that slow, they come again, as duplicates.
 const ahead = 16
 
-// pullTime is how long a request for messages is good for. One that is lost is made
+// pullTime is the time for which a request for messages is good. One that is lost is made
 // again after that.
 const pullTime = 5 * time.Second
 
@@ -123,7 +123,7 @@ func (s *subscription) next(ctx context.Context) (jetstream.Msg, error) {
 	return m, err
 }
 
-// lookTime is how long the server has to tell whether there is a consumer.
+// lookTime is the time in which the server must say if there is a consumer.
 const lookTime = time.Second
 
 // explain says if there is no consumer: for the client that is a server that is silent.
@@ -161,10 +161,10 @@ func (s *subscription) nak(ctx context.Context, m jetstream.Msg) error {
 	return m.Nak()
 }
 
-// endTime is how long the server may take to hear that it is to send no more.
+// endTime is the time in which the server must learn that it is to send no more.
 const endTime = 4 * time.Second
 
-// end has the server send no more, and returns what it has sent ahead.
+// end has the server send no more, and returns the messages that it has sent ahead.
 func (s *subscription) end() {
 	s.mu.Lock()
 	messages := s.messages

@@ -3,7 +3,7 @@
 //
 // # In front of Postgres
 //
-//	provider → idem.Relay → Publisher → stream → Consume → idem.Relayed → Inbox → handlers
+//	provider → relay.New → Publisher → stream → Consume → relay.To → Inbox → handlers
 //
 // The provider gets its 200 once the stream has confirmed the event, also while
 // Postgres is unavailable:
@@ -15,7 +15,7 @@
 //	if err := publisher.Check(ctx); err != nil {
 //		log.Print(err) // confirmed messages can be lost
 //	}
-//	http.Handle("POST /webhooks/asaas", idem.NewRelay(events, publisher, secret))
+//	http.Handle("POST /webhooks/asaas", relay.New(events, publisher, secret))
 //
 // In the same program or in others:
 //
@@ -23,7 +23,7 @@
 //		Durable: "inbox", AckPolicy: jetstream.AckExplicitPolicy, MaxDeliver: -1,
 //		MaxAckPending: 1, // one message at a time keeps the order, see below
 //	})
-//	err = idemnats.Consume(ctx, consumer, idem.Relayed(inbox, secret))
+//	err = idemnats.Consume(ctx, consumer, relay.To(inbox, secret))
 //
 // Consume acknowledges a message once the inbox has stored the event, and waits for the
 // server's answer. Until then it asks the server for more time. The inbox drops
@@ -49,8 +49,8 @@
 //		AllowAtomicPublish: true,             // NATS 2.12 and later
 //	}
 //
-// NewPublisher refuses a stream that confirms what it does not have on disk, and
-// [Publisher.Check] names what else would lose messages.
+// NewPublisher refuses a stream that confirms messages before they are on disk, and
+// [Publisher.Check] names all other settings that would lose messages.
 //
 // By default a server confirms messages before it writes them to the disk, which it does
 // every two minutes. If the power fails, it loses events that were answered with 200; a
@@ -65,8 +65,8 @@
 //
 // A message that is larger than the server's max_payload, 1 MiB by default, or than the
 // stream's MaxMsgSize, is an error immediately. A relay's message is the provider's body
-// and a few hundred bytes: let max_payload be above [idem.Endpoint].MaxBody, whose
-// default is 1 MiB too, or give the relay a Fallback. Otherwise the provider delivers
+// and a few hundred bytes: let max_payload be above [idem.Endpoint].MaxBody, by
+// default 1 MiB too, or give the relay a Fallback. Otherwise the provider delivers
 // such an event in vain until it gives up.
 //
 // # Order
@@ -87,14 +87,14 @@
 //		AckPolicy: jetstream.AckExplicitPolicy, MaxDeliver: -1,
 //	})
 //
-// Without partitions, a consumer with a larger MaxAckPending keeps no order. What a
-// killed process had comes again after AckWait, behind later messages of its Keys, and
+// Without partitions, a consumer with a larger MaxAckPending keeps no order. The messages that a
+// killed process had come again after AckWait, behind later messages of its Keys, and
 // processes that consume beside each other do not wait for each other. The inbox
 // processes the events that it has by the provider's time, but a later event may be
 // stored, and processed, before an earlier one is stored. Use that where handlers are
 // right in any order.
 //
-// # What is in a message
+// # Content of a message
 //
 // Messages are CloudEvents in binary mode: the data is the Body, and the attributes are
 // headers with the prefix "ce-", percent-encoded as they are in HTTP. The header

@@ -19,6 +19,7 @@ import (
 	"github.com/paghooks/paghooks/idem"
 	"github.com/paghooks/paghooks/idem/idemnats"
 	"github.com/paghooks/paghooks/idem/idemtest"
+	"github.com/paghooks/paghooks/idem/relay"
 )
 
 const (
@@ -27,7 +28,7 @@ const (
 )
 
 // A relay publishes deliveries to a stream. A consumer, here in the same program, passes
-// them to an inbox, whose workers handle them.
+// them to an inbox. Its workers handle them.
 func Example() {
 	ctx, stop := context.WithTimeout(context.Background(), time.Minute)
 	defer stop()
@@ -61,15 +62,15 @@ func Example() {
 		})
 		return nil
 	})
-	relay, inbox := idem.NewRelay(events, publisher, secret), idem.NewInbox(pool, events)
+	receiver, inbox := relay.New(events, publisher, secret), idem.NewInbox(pool, events)
 	working := make(chan error, 1)
 	go func() { working <- inbox.Run(consuming) }()
 
 	answer := httptest.NewRecorder()
-	relay.ServeHTTP(answer, asaastest.Request("/webhooks/asaas", token, asaastest.Event("PAYMENT_RECEIVED")))
+	receiver.ServeHTTP(answer, asaastest.Request("/webhooks/asaas", token, asaastest.Event("PAYMENT_RECEIVED")))
 	fmt.Println("answered", answer.Code)
 
-	err = idemnats.Consume(consuming, consumer, idem.Relayed(inbox, secret))
+	err = idemnats.Consume(consuming, consumer, relay.To(inbox, secret))
 	fmt.Println("stopped", err, <-working)
 	// Output:
 	// answered 200

@@ -2,14 +2,12 @@ module github.com/paghooks/paghooks/idem/idemnats
 
 go 1.26.0
 
-replace github.com/paghooks/paghooks => ../..
-
 require (
 	github.com/jackc/pgx/v5 v5.12.0
 	github.com/nats-io/nats-server/v2 v2.15.2
 	github.com/nats-io/nats.go v1.55.0
 	github.com/nats-io/nuid v1.0.1
-	github.com/paghooks/paghooks v0.0.0-00010101000000-000000000000
+	github.com/paghooks/paghooks v0.1.0
 )
 
 require (

@@ -13,10 +13,16 @@ import (
 	"github.com/nats-io/nuid"
 )
 
-// groupTime is how long a group may take. Publish ends earlier if its context does.
+// groupTime is the time that a group may take. Publish ends earlier if its context does.
 const groupTime = 5 * time.Second
 
-// smallestBatch is how many messages make a batch worth it: the server syncs four files
+// The largest group.
+const (
+	maxGroup     = 256
+	maxGroupSize = 4 << 20
+)
+
+// smallestBatch is the number of messages from which a batch is worth it: the server syncs four files
 // or five for each.
 const smallestBatch = 5
 
@@ -28,7 +34,7 @@ const (
 )
 
 // publishGroup publishes messages as one atomic batch, which the server syncs to the
-// disk once. What it does not take as a batch, because it has one of the messages
+// disk once. A batch that it does not take, because it has one of the messages
 // already say, is published one by one.
 func (p *Publisher) publishGroup(messages []*nats.Msg) []error {
 	ctx, cancel := context.WithTimeout(context.Background(), groupTime)

@@ -16,7 +16,6 @@ import (
 	"github.com/paghooks/paghooks/idem/broker"
 	"github.com/paghooks/paghooks/idem/broker/brokertest"
 	"github.com/paghooks/paghooks/idem/idemnats"
-	"github.com/paghooks/paghooks/internal/freeport"
 )
 
 // realServer names a NATS server to run the suite against, instead of one in process.
@@ -37,7 +36,7 @@ type natsServer struct {
 
 func startServer(t testing.TB) *natsServer {
 	t.Helper()
-	port, err := freeport.Find() // the same after a restart
+	port, err := brokertest.FreePort() // the same after a restart
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -85,12 +84,12 @@ func connect(t testing.TB, url string) jetstream.JetStream {
 	return js
 }
 
-// options are what the package's documentation tells users.
+// options returns the options that the package's documentation recommends.
 func options() []nats.Option {
 	return []nats.Option{nats.MaxReconnects(-1), nats.ReconnectWait(100 * time.Millisecond), nats.RetryOnFailedConnect(true)}
 }
 
-// layout is how a stream is consumed.
+// layout is a way to consume a stream.
 type layout struct {
 	partitions int // each has a consumer
 	pending    int // the MaxAckPending of each consumer; 0 is the server's default

@@ -13,7 +13,6 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/paghooks/paghooks/idem/broker"
-	"github.com/paghooks/paghooks/idem/internal/batch"
 )
 
 // Publisher publishes messages to a stream. The exported fields are settings: change
@@ -29,7 +28,8 @@ type Publisher struct {
 	js      jetstream.JetStream
 	stream  string
 	subject string
-	writer  *batch.Writer[*nats.Msg, error] // nil where the stream takes no batches
+	batches bool // whether the stream takes them
+	sends   broker.Batcher[*nats.Msg]
 }
 
 var _ broker.Publisher = (*Publisher)(nil)
@@ -46,10 +46,9 @@ func NewPublisher(js jetstream.JetStream, stream jetstream.Stream, subject strin
 	if subject == "" || strings.ContainsAny(subject, "*> \t\r\n") {
 		return nil, fmt.Errorf("idemnats: no message can have the subject %q: it must not be empty, nor have spaces or wildcards", subject)
 	}
-	p := &Publisher{js: js, stream: config.Name, subject: subject}
-	if config.AllowAtomicPublish {
-		p.writer = batch.NewWriter(p.publishGroup, func(m *nats.Msg) int { return len(m.Data) })
-	}
+	p := &Publisher{js: js, stream: config.Name, subject: subject, batches: config.AllowAtomicPublish}
+	p.sends.Send, p.sends.MaxItems = p.publishGroup, maxGroup
+	p.sends.Size, p.sends.MaxSize = func(m *nats.Msg) int { return len(m.Data) }, maxGroupSize
 	return p, nil
 }
 
@@ -58,13 +57,11 @@ func NewPublisher(js jetstream.JetStream, stream jetstream.Stream, subject strin
 // within its Duplicates window.
 func (p *Publisher) Publish(ctx context.Context, m broker.Message) error {
 	msg := p.message(m)
-	err, answered := error(nil), true
-	if p.writer == nil {
-		err = p.publishOne(ctx, msg)
-	} else if err, answered = p.writer.Write(ctx, msg); !answered {
-		err = ctx.Err()
+	publish := p.publishOne
+	if p.batches {
+		publish = p.sends.Do
 	}
-	if err != nil {
+	if err := publish(ctx, msg); err != nil {
 		return fmt.Errorf("idemnats: %s %s is not published to stream %s: %w", m.Type, m.ID, p.stream, p.explain(ctx, err, msg))
 	}
 	return nil
@@ -93,7 +90,7 @@ func partition(key string, partitions int) int {
 	return int(h.Sum32() % uint32(partitions))
 }
 
-// explain says what to do about an error.
+// explain adds a remedy to an error.
 func (p *Publisher) explain(ctx context.Context, err error, msg *nats.Msg) error {
 	switch {
 	case errors.Is(err, nats.ErrMaxPayload), errors.Is(err, jetstream.ErrStreamMessageExceedsMaximum):

@@ -11,8 +11,8 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/paghooks/paghooks/idem/broker"
+	"github.com/paghooks/paghooks/idem/broker/brokertest"
 	"github.com/paghooks/paghooks/idem/idemnats"
-	"github.com/paghooks/paghooks/internal/soon"
 )
 
 func TestAStreamThatConfirmsWhatItCanLoseIsRefused(t *testing.T) {
@@ -81,7 +81,7 @@ func TestConsumingGoesOnAfterTheConsumerOrItsStreamWasDeletedAndMadeAgain(t *tes
 		}
 		if id != "at first" {
 			for line := ""; !strings.Contains(line, "there is no consumer c0 of stream hooks: create it"); {
-				line = soon.Next(t, logged)
+				line = brokertest.Next(t, logged)
 			}
 			if _, err := js.CreateOrUpdateStream(t.Context(), stream.CachedInfo().Config); err != nil {
 				t.Fatal(err)
@@ -93,16 +93,16 @@ func TestConsumingGoesOnAfterTheConsumerOrItsStreamWasDeletedAndMadeAgain(t *tes
 		if err := q.Publisher.Publish(t.Context(), broker.Message{Source: "a", ID: id, Type: "x"}); err != nil {
 			t.Fatal(err)
 		}
-		for soon.Next(t, got) != id { // one whose consumer was deleted before it was acknowledged comes again
+		for brokertest.Next(t, got) != id { // a message comes again if its consumer was deleted before it was acknowledged
 		}
 	}
 	cancel()
-	if err := soon.Next(t, ended); err != nil {
+	if err := brokertest.Next(t, ended); err != nil {
 		t.Error("Consume returned ", err)
 	}
 }
 
-// writerFunc is a function that gets what is written.
+// writerFunc is a function that gets each written text.
 type writerFunc func(text string)
 
 func (f writerFunc) Write(p []byte) (int, error) { f(string(p)); return len(p), nil }

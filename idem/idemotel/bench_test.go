@@ -31,19 +31,15 @@ func (nowhere) Shutdown(context.Context) error                             { ret
 
 // BenchmarkInline compares inline events without telemetry and with it: spans of
 // every event in batches, metrics, both to nowhere. Both take turns, in batches,
-// on one Postgres that commits to the disk. cost-% is what telemetry adds to an
+// on the Postgres that IDEMTEST_DATABASE_URL names, which commits to the disk. cost-% is
+// the share that telemetry adds to an
 // event's time, by the medians: other programs disturb those least.
 func BenchmarkInline(b *testing.B) {
-	cluster := &idemtest.Cluster{Durable: true}
-	if err := cluster.Start(b.Context()); err != nil {
-		b.Fatal(err)
+	pool := idemtest.Pool(b)
+	var fsync string
+	if err := pool.QueryRow(b.Context(), `show fsync`).Scan(&fsync); err != nil || fsync != "on" {
+		b.Fatalf("fsync is %q, %v: name a Postgres that commits to the disk with IDEMTEST_DATABASE_URL", fsync, err)
 	}
-	defer cluster.Close()
-	pool, err := pgxpool.New(b.Context(), cluster.URL())
-	if err != nil {
-		b.Fatal(err)
-	}
-	defer pool.Close()
 	if err := idem.Migrate(b.Context(), pool); err != nil {
 		b.Fatal(err)
 	}
@@ -84,7 +80,7 @@ func BenchmarkInline(b *testing.B) {
 	b.ReportMetric(0, "ns/op")
 }
 
-// BenchmarkTelemetry is what telemetry of one event costs by itself, without Postgres.
+// BenchmarkTelemetry measures the cost of one event's telemetry, without Postgres.
 func BenchmarkTelemetry(b *testing.B) {
 	telemetry, err := idemotel.New(idemotel.Settings{
 		TracerProvider: sdktrace.NewTracerProvider(sdktrace.WithBatcher(nowhere{})),

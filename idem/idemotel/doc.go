@@ -1,6 +1,6 @@
 // Package idemotel traces and measures package idem with OpenTelemetry. It makes a
 // span for each delivery and each attempt, and metrics of their outcomes, their
-// durations, and what waits. It needs only OpenTelemetry's API; the application
+// durations, and the waiting events. It needs only OpenTelemetry's API; the application
 // brings the SDK and its exporters.
 //
 //	telemetry, err := idemotel.New(idemotel.Settings{}) // the global providers
@@ -8,6 +8,7 @@
 //		return err
 //	}
 //	telemetry.Instrument(&processor.Common) // before the first event
+//	telemetry.WatchHealth(h.Report)         // what health.New returned
 //
 // # Spans
 //
@@ -20,7 +21,7 @@
 // A delivery is a child of the span that the application has begun for the request,
 // in an HTTP middleware for example. Otherwise it begins a trace, and
 // links to the remote span that the context may have. It does not continue a trace
-// of a traceparent header, because anyone can send one and would decide what is
+// of a traceparent header, because anyone can send one and would decide which traces are
 // sampled. A middleware that continues it decides for its child, too: tell it that
 // the endpoint is public, with otelhttp.WithPublicEndpointFn for example.
 //
@@ -45,6 +46,7 @@
 //	webhook.attempts           counter    source, type, outcome   attempts of an inbox's workers, and of replays
 //	webhook.attempt.duration   histogram  source, type            from the start of an attempt to its end
 //	webhook.lag                histogram  source, type            from the provider's time of an event to the commit of its work
+//	webhook.relay.lag          histogram  source                  from a relay's publishing of an event to its arrival at a consumer
 //	webhook.refused            counter    source, reason          deliveries that are not genuine
 //	webhook.conflicts          counter    source                  deliveries with the id of an event that has another body
 //	webhook.backlog.events     gauge      source, state           events that are pending, retrying, unhandled or parked
@@ -55,9 +57,11 @@
 //	webhook.queue.interrupted  gauge      source, queue, name     1 if the provider has stopped its queue, else 0
 //	webhook.queue.deletion     gauge      source, queue, name     time until the provider deletes the first of the events that wait; absent if unknown
 //	webhook.queue.up           gauge      source                  1 if the three above could be read, else 0, and they are absent
+//	webhook.healthy            gauge      source, check           1 if a check of package health passes, else 0; needs WatchHealth
 //
+// Counters that alerts are about are 0 from the start, for each type that has a handler.
 // Outcomes are those of [idem.Outcome]; duplicates, for example, are deliveries with
-// the outcome duplicate. The type is [idem.Observation].Label, so that strangers, who
+// the outcome duplicate. The type is [idem.Observation].Label, so that strangers, which
 // can invent types, cannot add series.
 //
 // The gauges are read from the database at most every 15 seconds, one source after

@@ -14,6 +14,7 @@ import (
 	"github.com/paghooks/paghooks/asaas"
 	"github.com/paghooks/paghooks/asaas/asaastest"
 	"github.com/paghooks/paghooks/idem"
+	"github.com/paghooks/paghooks/idem/gauge"
 	"github.com/paghooks/paghooks/idem/idemotel"
 	"github.com/paghooks/paghooks/idem/idemtest"
 )
@@ -61,7 +62,7 @@ func ExampleTelemetry_Instrument() {
 
 	body := asaastest.Event("PAYMENT_RECEIVED")
 	inbox.ServeHTTP(httptest.NewRecorder(), asaastest.Request("/webhooks/asaas", token, body))
-	if err := inbox.Drain(ctx); err != nil { // what inbox.Run does until it is stopped
+	if err := inbox.Drain(ctx); err != nil { // inbox.Run does the same until it is stopped
 		log.Fatal(err)
 	}
 	// Output:
@@ -69,14 +70,14 @@ func ExampleTelemetry_Instrument() {
 	// webhook attempt PAYMENT_RECEIVED linked to 1
 }
 
-// The provider's queues are read with the provider's API, here with what a program
-// may have already. asaas.NewQueues returns one whose method Queues fits.
+// The provider's queues are read with the provider's API, here with a type that a program
+// may have already. asaas.NewQueues returns one with a method Queues that fits.
 func ExampleTelemetry_WatchQueues() {
 	telemetry, err := idemotel.New(idemotel.Settings{})
 	if err != nil {
 		log.Fatal(err)
 	}
-	telemetry.WatchQueues("asaas", func(context.Context) ([]idem.Queue, error) {
-		return []idem.Queue{{ID: "a webhook's id", Name: "shop", Penalized: 3}}, nil
+	telemetry.WatchQueues("asaas", func(context.Context) ([]gauge.Queue, error) {
+		return []gauge.Queue{{ID: "a webhook's id", Name: "shop", Penalized: 3}}, nil
 	})
 }

@@ -9,16 +9,18 @@ import (
 	"go.opentelemetry.io/otel/metric"
 
 	"github.com/paghooks/paghooks/idem"
-	"github.com/paghooks/paghooks/idem/internal/sample"
+	"github.com/paghooks/paghooks/idem/gauge"
 )
 
-// gauges are what is read when a MeterProvider collects.
+// gauges are the instruments that are read when a MeterProvider collects.
 type gauges struct {
-	backlogs sample.Sources[idem.Stats]
-	queues   sample.Sources[[]idem.Queue]
+	backlogs gauge.Sources[idem.Stats]
+	queues   gauge.Sources[[]gauge.Queue]
+	checks   gauge.Sources[[]idem.Check]
 
 	events, blocked, backlogUp      metric.Int64ObservableGauge
 	penalized, interrupted, queueUp metric.Int64ObservableGauge
+	healthy                         metric.Int64ObservableGauge
 	oldest, deletion                metric.Float64ObservableGauge
 }
 
@@ -31,10 +33,12 @@ func newGauges(in *instruments) *gauges {
 		penalized:   in.count("webhook.queue.penalized", "{delivery}", "Failed deliveries that the provider counts against its queue."),
 		interrupted: in.count("webhook.queue.interrupted", "", "1 if the provider has stopped its queue, else 0."),
 		deletion:    in.seconds("webhook.queue.deletion", "Until the provider deletes the first of the events that wait."),
+		healthy:     in.count("webhook.healthy", "", "1 if a check of package health passes, else 0."),
 		queueUp:     in.count("webhook.queue.up", "", "1 if the queues could be read, else 0."),
 	}
 	in.callback(g.observeBacklogs, g.events, g.oldest, g.blocked, g.backlogUp)
 	in.callback(g.observeQueues, g.penalized, g.interrupted, g.deletion, g.queueUp)
+	in.callback(g.observeHealth, g.healthy)
 	return g
 }
 
@@ -77,6 +81,23 @@ func (g *gauges) observeQueues(ctx context.Context, o metric.Observer) (err erro
 		}
 	}
 	return err
+}
+
+// observeHealth tells of each check whether all of its name pass: two receivers may be of one source.
+func (g *gauges) observeHealth(ctx context.Context, o metric.Observer) error {
+	type name struct{ source, check string }
+	for _, s := range g.checks.Samples(ctx) { // of no value while it is not known
+		all := map[name]bool{}
+		for _, c := range s.Value {
+			n := name{valid(c.Source), valid(c.Name)}
+			before, ok := all[n]
+			all[n] = c.Healthy && (before || !ok)
+		}
+		for n, healthy := range all {
+			o.ObserveInt64(g.healthy, bit(healthy), metric.WithAttributes(attribute.String("source", n.source), attribute.String("check", n.check)))
+		}
+	}
+	return nil
 }
 
 func bit(b bool) int64 {

@@ -9,7 +9,7 @@ import (
 	"github.com/paghooks/paghooks/idem"
 )
 
-// messaging is what the semantic conventions for messaging want, version 1.43:
+// messaging holds the names of the semantic conventions for messaging, version 1.43:
 // https://opentelemetry.io/docs/specs/semconv/messaging/messaging-metrics/
 type messaging struct {
 	consumed metric.Int64Counter
@@ -48,7 +48,7 @@ func (m *messaging) record(ctx context.Context, o idem.Observation) {
 	m.process.Record(ctx, o.Duration.Seconds(), metric.WithAttributes(attributes...))
 }
 
-// handled tells whether an outcome is that of processing: a delivery that an inbox
+// handled reports whether an outcome is that of processing: a delivery that an inbox
 // stored is not.
 func handled(o idem.Outcome) bool {
 	switch o {

@@ -9,10 +9,10 @@ import (
 	"github.com/paghooks/paghooks/idem"
 )
 
-// metrics are what is counted when a delivery or an attempt ends.
+// metrics are the instruments that count when a delivery or an attempt ends.
 type metrics struct {
 	deliveries, attempts, refused, conflicts metric.Int64Counter
-	deliveryTime, attemptTime, lag           metric.Float64Histogram
+	deliveryTime, attemptTime, lag, relayed  metric.Float64Histogram
 }
 
 // Providers wait for seconds, handlers of an inbox may take more, and the lag is
@@ -31,6 +31,32 @@ func newMetrics(in *instruments) *metrics {
 		deliveryTime: in.histogram("webhook.delivery.duration", "From the first byte of a delivery to its answer.", durations),
 		attemptTime:  in.histogram("webhook.attempt.duration", "From the start of an attempt to its end.", durations),
 		lag:          in.histogram("webhook.lag", "From the provider's time of an event to the commit of its work.", lags),
+		relayed:      in.histogram("webhook.relay.lag", "From a relay's publishing of an event to its arrival at a consumer.", lags),
+	}
+}
+
+// Outcomes that alerts are about. Their counters exist from the start: of one that begins
+// at 5, Prometheus sees no increase.
+var (
+	badDeliveries = []idem.Outcome{idem.Retrying, idem.Unknown, idem.Spooled, idem.Published}
+	badAttempts   = []idem.Outcome{idem.Retrying, idem.Unknown, idem.Parked}
+)
+
+// begin makes the counters of a source that has handlers for these types.
+func (m *metrics) begin(name string, types []string) {
+	ctx, source := context.Background(), attribute.String("source", name)
+	m.conflicts.Add(ctx, 0, metric.WithAttributes(source))
+	m.refused.Add(ctx, 0, metric.WithAttributes(source, attribute.String("reason", string(idem.ReasonNotConfigured))))
+	for _, label := range append(types, idem.OtherTypes) {
+		of := func(o idem.Outcome) metric.MeasurementOption {
+			return metric.WithAttributes(source, attribute.String("type", label), attribute.String("outcome", string(o)))
+		}
+		for _, o := range badDeliveries {
+			m.deliveries.Add(ctx, 0, of(o))
+		}
+		for _, o := range badAttempts {
+			m.attempts.Add(ctx, 0, of(o))
+		}
 	}
 }
 
@@ -50,6 +76,9 @@ func (m *metrics) record(ctx context.Context, o idem.Observation) {
 	took.Record(ctx, o.Duration.Seconds(), ofType)
 	if lag, ok := o.Lag(); ok {
 		m.lag.Record(ctx, lag.Seconds(), ofType)
+	}
+	if o.Relayed > 0 {
+		m.relayed.Record(ctx, o.Relayed.Seconds(), metric.WithAttributes(source))
 	}
 	if reason, ok := reasonOf(o); ok {
 		m.refused.Add(ctx, 1, metric.WithAttributes(source, attribute.String("reason", reason)))

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"os"
 	"regexp"
@@ -20,13 +21,20 @@ import (
 	"github.com/paghooks/paghooks/asaas"
 	"github.com/paghooks/paghooks/asaas/asaastest"
 	"github.com/paghooks/paghooks/idem"
+	"github.com/paghooks/paghooks/idem/gauge"
+	"github.com/paghooks/paghooks/idem/health"
 	"github.com/paghooks/paghooks/idem/idemotel"
 )
 
-// wantSeries checks the attributes and values of a metric.
+// wantSeries checks the attributes and values of a metric. Counters by outcome that are 0
+// are for TestWhatAlertsAreAboutIsCountedFromTheStart.
 func (s *shop) wantSeries(metric string, want map[string]float64) {
 	s.Helper()
-	if diff := cmp.Diff(want, series(s.collect()[metric])); diff != "" {
+	got := series(s.collect()[metric])
+	maps.DeleteFunc(got, func(labels string, n float64) bool {
+		return n == 0 && (strings.Contains(labels, "outcome=") || strings.Contains(labels, "reason="))
+	})
+	if diff := cmp.Diff(want, got); diff != "" {
 		s.Errorf("%s (-want +got):\n%s", metric, diff)
 	}
 }
@@ -133,8 +141,8 @@ func TestGaugesTellWhatWaits(t *testing.T) {
 		return idem.NoRetry(errors.New("no such order"))
 	}
 	inbox := s.inbox()
-	s.telemetry.WatchQueues("asaas", func(context.Context) ([]idem.Queue, error) {
-		return []idem.Queue{
+	s.telemetry.WatchQueues("asaas", func(context.Context) ([]gauge.Queue, error) {
+		return []gauge.Queue{
 			{ID: "1", Name: "shop", Penalized: 3, Interrupted: true, DeletesIn: 36 * time.Hour},
 			{ID: "2", Name: "shop"},
 		}, nil
@@ -171,7 +179,7 @@ func TestGaugesTellWhatWaits(t *testing.T) {
 func TestGaugesThatCannotBeReadAreAbsentAndSaySo(t *testing.T) {
 	t.Parallel()
 	s := newShop(t, idemotel.Settings{})
-	s.telemetry.WatchQueues("asaas", func(context.Context) ([]idem.Queue, error) { return nil, errors.New("no API key") })
+	s.telemetry.WatchQueues("asaas", func(context.Context) ([]gauge.Queue, error) { return nil, errors.New("no API key") })
 	s.processor()
 	if _, err := s.pool.Exec(s.Context(), `alter table idem_payloads rename to lost`); err != nil {
 		t.Fatal(err)
@@ -238,8 +246,8 @@ func documented(t *testing.T) map[string]string {
 func TestTableOfMetricsIsComplete(t *testing.T) {
 	t.Parallel()
 	s := newShop(t, idemotel.Settings{})
-	s.telemetry.WatchQueues("asaas", func(context.Context) ([]idem.Queue, error) {
-		return []idem.Queue{{ID: "1", Interrupted: true, DeletesIn: time.Hour}}, nil
+	s.telemetry.WatchQueues("asaas", func(context.Context) ([]gauge.Queue, error) {
+		return []gauge.Queue{{ID: "1", Interrupted: true, DeletesIn: time.Hour}}, nil
 	})
 	inbox := s.inbox()
 	body := asaastest.Event("PAYMENT_RECEIVED")
@@ -249,6 +257,11 @@ func TestTableOfMetricsIsComplete(t *testing.T) {
 	if err := inbox.Drain(s.Context()); err != nil {
 		t.Fatal(err)
 	}
+	h := health.New(inbox)
+	h.Logger = nil
+	s.telemetry.WatchHealth(h.Report)
+	_, end := inbox.Tracer.Start(s.Context(), idem.Span{Stage: idem.StageDelivery})
+	end(idem.Observation{Source: "asaas", Stage: idem.StageDelivery, Outcome: idem.Pending, Relayed: time.Second})
 	got := map[string]string{}
 	for name, metric := range s.collect() {
 		for attributes := range series(metric) {
@@ -268,8 +281,8 @@ func TestTableOfMetricsIsComplete(t *testing.T) {
 func TestNamesOfQueuesAreText(t *testing.T) {
 	t.Parallel()
 	s := newShop(t, idemotel.Settings{})
-	s.telemetry.WatchQueues("asaas", func(context.Context) ([]idem.Queue, error) {
-		return []idem.Queue{{ID: "1\xff", Name: "loja\xff"}}, nil
+	s.telemetry.WatchQueues("asaas", func(context.Context) ([]gauge.Queue, error) {
+		return []gauge.Queue{{ID: "1\xff", Name: "loja\xff"}}, nil
 	})
 	queues, _ := s.collect()["webhook.queue.penalized"].Data.(metricdata.Gauge[int64])
 	if len(queues.DataPoints) != 1 {
@@ -280,4 +293,52 @@ func TestNamesOfQueuesAreText(t *testing.T) {
 			t.Errorf("%s is %q", a.Key, a.Value.AsString())
 		}
 	}
+}
+
+// Prometheus sees no increase of a series that begins at 5.
+func TestWhatAlertsAreAboutIsCountedFromTheStart(t *testing.T) {
+	t.Parallel()
+	s := newShop(t, idemotel.Settings{})
+	s.processor()
+	for metric, outcomes := range map[string][]string{
+		"webhook.deliveries": {"published", "retrying", "spooled", "unknown"}, "webhook.attempts": {"parked", "retrying", "unknown"},
+	} {
+		want := map[string]float64{}
+		for _, o := range outcomes {
+			want["outcome="+o+",source=asaas,type=PAYMENT_RECEIVED"] = 0
+			want["outcome="+o+",source=asaas,type=_other"] = 0
+		}
+		if diff := cmp.Diff(want, series(s.collect()[metric])); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", metric, diff)
+		}
+	}
+}
+
+// part is a part that says the same of itself always.
+type part []idem.Check
+
+func (p part) Examine(context.Context, idem.Limits) []idem.Check { return p }
+
+func TestChecksOfHealthAreAGauge(t *testing.T) {
+	t.Parallel()
+	s := newShop(t, idemotel.Settings{})
+	h := health.New(
+		part{{Source: "asaas", Name: "workers", Healthy: true}, {Source: "asaas", Name: "deliveries", Healthy: false}},
+		part{{Source: "asaas", Name: "workers", Healthy: false}, {Source: "asaas", Name: "deliveries", Healthy: true}},
+		part{{Source: "mailer", Name: "mails", Healthy: true}},
+	)
+	h.Logger = nil
+	s.telemetry.WatchHealth(h.Report)
+	s.wantSeries("webhook.healthy", map[string]float64{
+		"check=workers,source=asaas": 0, "check=deliveries,source=asaas": 0, "check=mails,source=mailer": 1,
+	})
+}
+
+func TestHowLongEventsAreWithABrokerIsMeasured(t *testing.T) {
+	t.Parallel()
+	s := newShop(t, idemotel.Settings{})
+	inbox := s.inbox()
+	_, end := inbox.Tracer.Start(t.Context(), idem.Span{Stage: idem.StageDelivery})
+	end(idem.Observation{Source: "asaas", Stage: idem.StageDelivery, Outcome: idem.Pending, Relayed: time.Minute})
+	s.wantSeries("webhook.relay.lag", map[string]float64{"source=asaas": 1})
 }

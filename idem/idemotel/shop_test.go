@@ -22,7 +22,7 @@ import (
 
 const token = "a token of the shop, 32 characters"
 
-// shop is an application with telemetry, whose spans and metrics stay in memory.
+// shop is an application with telemetry that stays in memory.
 type shop struct {
 	*testing.T
 	pool      *pgxpool.Pool
@@ -118,7 +118,7 @@ func (s *shop) collect() map[string]metricdata.Metrics {
 }
 
 // series are the attributes and values of a metric, as text; the values of a
-// histogram are how many it has.
+// histogram are their number.
 func series(m metricdata.Metrics) map[string]float64 {
 	all := map[string]float64{}
 	switch data := m.Data.(type) {

@@ -10,9 +10,11 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/paghooks/paghooks/idem"
+	"github.com/paghooks/paghooks/idem/gauge"
+	"github.com/paghooks/paghooks/idem/health"
 )
 
-// Settings are what [New] takes. The zero value has the defaults.
+// Settings are the settings of [New]. The zero value has the defaults.
 type Settings struct {
 	// TracerProvider makes the spans. Default: otel.GetTracerProvider().
 	TracerProvider trace.TracerProvider
@@ -64,28 +66,47 @@ func New(s Settings) (*Telemetry, error) {
 //
 //	telemetry.Instrument(&inbox.Common)
 //
-// Call it once for each receiver, before the first event. It panics if c already has
+// Call it once for each receiver, after its handlers are registered and before the first
+// event. It panics if c already has
 // a Tracer.
 func (t *Telemetry) Instrument(c *idem.Common) {
-	if c.Tracer != nil {
-		panic("idemotel: the receiver has a Tracer already: instrument it once")
-	}
-	c.Tracer = tracer{t, c.SourceName()}
+	t.InstrumentEndpoint(&c.Endpoint)
 	t.gauges.backlogs.Add(c.SourceName(), c.Stats)
 }
 
+// InstrumentEndpoint traces and measures the deliveries to an endpoint that stores nothing, as
+// Instrument does those to a receiver:
+//
+//	telemetry.InstrumentEndpoint(&relay.Endpoint)
+func (t *Telemetry) InstrumentEndpoint(in *idem.Endpoint) {
+	if in.Tracer != nil {
+		panic("idemotel: the receiver has a Tracer already: instrument it once")
+	}
+	in.Tracer = tracer{t, in.SourceName()}
+	t.metrics.begin(in.SourceName(), in.Types())
+}
+
 // WatchQueues has a provider's queues read for the gauges. source is the name of the
-// source whose events they hold, "asaas" for example. read is the method Queues of
-// an [idem.Queues].
+// source of the events that they hold, "asaas" for example. read is the method Queues of
+// a [gauge.Queues].
 //
 // Each process calls read up to 2,880 times in 12 hours. Asaas allows an account
 // 25,000 calls of its API in that time: if many processes share an account, let only
 // a few of them watch.
-func (t *Telemetry) WatchQueues(source string, read func(context.Context) ([]idem.Queue, error)) {
+func (t *Telemetry) WatchQueues(source string, read func(context.Context) ([]gauge.Queue, error)) {
 	t.gauges.queues.Add(source, read)
 }
 
-// instruments makes instruments, and keeps what went wrong.
+// WatchHealth has the checks of a health read for the gauge webhook.healthy:
+//
+//	telemetry.WatchHealth(h.Report)
+//
+// Most alerts are about it. There is one health; further calls have no effect.
+func (t *Telemetry) WatchHealth(report func() health.Report) {
+	t.gauges.checks.Add("", func(context.Context) ([]idem.Check, error) { return report().Checks, nil })
+}
+
+// instruments makes instruments, and keeps the errors.
 type instruments struct {
 	meter metric.Meter
 	errs  []error

@@ -56,7 +56,7 @@ func (t tracer) options(ctx context.Context, s idem.Span) []trace.SpanStartOptio
 	return options
 }
 
-// relation decides whose child a span is, and what it links to.
+// relation sets the parent and the links of a span.
 func relation(ctx context.Context, s idem.Span) []trace.SpanStartOption {
 	around := trace.SpanContextFromContext(ctx)
 	if s.Stage == idem.StageDelivery && around.IsValid() && !around.IsRemote() {
@@ -84,7 +84,7 @@ func stored(carrier string) trace.SpanContext {
 	return trace.SpanContextFromContext(propagation.TraceContext{}.Extract(context.Background(), header))
 }
 
-// attributes are what a span says of an event: its names, never who it is about.
+// attributes describe an event: its names, never a person.
 func (t tracer) attributes(e idem.Event) []attribute.KeyValue {
 	a := append(make([]attribute.KeyValue, 0, 4), attribute.String("webhook.source", t.source))
 	if e.ID == "" {
@@ -97,7 +97,7 @@ func (t tracer) attributes(e idem.Event) []attribute.KeyValue {
 	return a
 }
 
-// end ends a span with what became of it.
+// end ends a span with its result.
 func end(span trace.Span, o idem.Observation) {
 	defer span.End()
 	if !span.IsRecording() || o.Outcome == "" {
@@ -119,13 +119,13 @@ func end(span trace.Span, o idem.Observation) {
 // valid is a text without bytes for which exporters would drop a whole batch.
 func valid(text string) string { return strings.ToValidUTF8(text, "\uFFFD") }
 
-// failed tells whether the application or its database is to blame, and not who
+// failed reports whether the application or its database is to blame, and not the system that
 // sent the delivery.
 func failed(o idem.Observation) bool {
 	return o.Err != nil && o.Outcome != idem.Refused && o.Outcome != idem.Rejected
 }
 
-// reasonOf is why a delivery was refused.
+// reasonOf returns the reason for which a delivery was refused.
 func reasonOf(o idem.Observation) (reason string, ok bool) {
 	var refusal *idem.Refusal
 	if o.Outcome != idem.Refused || !errors.As(o.Err, &refusal) {

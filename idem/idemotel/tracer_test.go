@@ -20,6 +20,7 @@ import (
 	"github.com/paghooks/paghooks/asaas/asaastest"
 	"github.com/paghooks/paghooks/idem"
 	"github.com/paghooks/paghooks/idem/idemotel"
+	"github.com/paghooks/paghooks/idem/operator"
 )
 
 func text(attributes attribute.Set) string {
@@ -202,7 +203,7 @@ func TestCarrierIsStoredOnlyOfSampledDeliveries(t *testing.T) {
 			inbox := idem.NewInbox(s.pool, s.dispatcher())
 			telemetry.Instrument(&inbox.Common)
 			s.deliver(inbox, asaastest.Event("PAYMENT_RECEIVED", asaastest.Set("id", "evt_1")), http.StatusOK)
-			stored, _, err := inbox.Get(s.Context(), "", "evt_1")
+			stored, _, err := operator.New(inbox, "").Lookup(s.Context(), "", "evt_1")
 			if err != nil || len(stored.Carrier) != c.length {
 				t.Errorf("the carrier is %q, %v; want %d bytes", stored.Carrier, err, c.length)
 			}
@@ -210,7 +211,7 @@ func TestCarrierIsStoredOnlyOfSampledDeliveries(t *testing.T) {
 	}
 }
 
-// What another version or another tracer stored must not stop an attempt.
+// A carrier of another version or another tracer must not stop an attempt.
 func TestCarrierThatNobodyUnderstandsIsNoLink(t *testing.T) {
 	t.Parallel()
 	for name, carrier := range map[string]string{

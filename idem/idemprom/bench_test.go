@@ -22,19 +22,15 @@ import (
 )
 
 // BenchmarkInline compares inline events without metrics and with them. Both take
-// turns, in batches, on one Postgres that commits to the disk. cost-% is what
+// turns, in batches, on the Postgres that IDEMTEST_DATABASE_URL names, which commits to
+// the disk. cost-% is the share that
 // metrics add to an event's time, by the medians: other programs disturb those least.
 func BenchmarkInline(b *testing.B) {
-	cluster := &idemtest.Cluster{Durable: true}
-	if err := cluster.Start(b.Context()); err != nil {
-		b.Fatal(err)
+	pool := idemtest.Pool(b)
+	var fsync string
+	if err := pool.QueryRow(b.Context(), `show fsync`).Scan(&fsync); err != nil || fsync != "on" {
+		b.Fatalf("fsync is %q, %v: name a Postgres that commits to the disk with IDEMTEST_DATABASE_URL", fsync, err)
 	}
-	defer cluster.Close()
-	pool, err := pgxpool.New(b.Context(), cluster.URL())
-	if err != nil {
-		b.Fatal(err)
-	}
-	defer pool.Close()
 	if err := idem.Migrate(b.Context(), pool); err != nil {
 		b.Fatal(err)
 	}
@@ -68,7 +64,7 @@ func BenchmarkInline(b *testing.B) {
 	b.ReportMetric(0, "ns/op")
 }
 
-// BenchmarkCollector is what the metrics of one event cost by themselves, without
+// BenchmarkCollector measures the cost of one event's metrics, without
 // Postgres.
 func BenchmarkCollector(b *testing.B) {
 	p := shopProcessor(nil)

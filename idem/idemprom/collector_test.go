@@ -19,6 +19,10 @@ import (
 	"github.com/paghooks/paghooks/asaas"
 	"github.com/paghooks/paghooks/asaas/asaastest"
 	"github.com/paghooks/paghooks/idem"
+	"github.com/paghooks/paghooks/idem/broker"
+	"github.com/paghooks/paghooks/idem/gauge"
+	"github.com/paghooks/paghooks/idem/health"
+	"github.com/paghooks/paghooks/idem/relay"
 )
 
 func TestDeliveriesAreCountedByWhatBecameOfThem(t *testing.T) {
@@ -110,9 +114,9 @@ func TestGaugesTellWhatWaits(t *testing.T) {
 	inbox := s.inbox()
 	s.processor() // of the same source: it is read once
 	s.watch(
-		idem.Queue{ID: "1", Name: "shop", Penalized: 3, Interrupted: true, DeletesIn: 36 * time.Hour},
-		idem.Queue{ID: "2", Name: "shop\xff"},
-		idem.Queue{ID: "1", Name: "shop"}, // on the next page, again
+		gauge.Queue{ID: "1", Name: "shop", Penalized: 3, Interrupted: true, DeletesIn: 36 * time.Hour},
+		gauge.Queue{ID: "2", Name: "shop\xff"},
+		gauge.Queue{ID: "1", Name: "shop"}, // on the next page, again
 	)
 	for range 3 {
 		s.deliver(inbox, token, asaastest.Event("PAYMENT_RECEIVED", asaastest.Set("payment.id", "pay_1")), http.StatusOK)
@@ -142,7 +146,7 @@ func TestGaugesTellWhatWaits(t *testing.T) {
 func TestGaugesThatCannotBeReadAreAbsentAndSaySo(t *testing.T) {
 	t.Parallel()
 	s := newShop(t)
-	s.collector.WatchQueues("asaas", func(context.Context) ([]idem.Queue, error) { return nil, errors.New("no API key") })
+	s.collector.WatchQueues("asaas", func(context.Context) ([]gauge.Queue, error) { return nil, errors.New("no API key") })
 	s.processor()
 	if _, err := s.pool.Exec(s.Context(), `alter table idem_payloads rename to lost`); err != nil {
 		t.Fatal(err)
@@ -176,13 +180,18 @@ func TestObserveOfTheApplicationIsCalledToo(t *testing.T) {
 // everything makes each metric have a series.
 func (s *shop) everything() {
 	s.Helper()
-	s.watch(idem.Queue{ID: "1", Name: "shop", Interrupted: true, Penalized: 3, DeletesIn: time.Hour})
+	s.watch(gauge.Queue{ID: "1", Name: "shop", Interrupted: true, Penalized: 3, DeletesIn: time.Hour})
 	inbox := s.inbox()
 	body := asaastest.Event("PAYMENT_RECEIVED")
 	s.deliver(inbox, token, body, http.StatusOK)
 	s.deliver(inbox, token, append(slices.Clone(body), ' '), http.StatusOK)
 	s.deliver(inbox, "wrong", body, http.StatusUnauthorized)
 	s.drain(inbox)
+	h := health.New(inbox)
+	h.Logger = nil
+	s.collector.WatchHealth(h.Report)
+	s.collector.InstrumentEndpoint(&inbox.Endpoint)
+	inbox.Observe(s.Context(), idem.Observation{Source: "asaas", Stage: idem.StageDelivery, Outcome: idem.Pending, Relayed: time.Second})
 }
 
 // table is the table of metrics in a doc.go: names and attributes.
@@ -248,4 +257,79 @@ func TestNamesAndHelpAreAsPrometheusWantsThem(t *testing.T) {
 	if err != nil || len(problems) > 0 {
 		t.Errorf("promlint says %v, %v", problems, err)
 	}
+}
+
+// Prometheus sees no increase of a series that begins at 5.
+func TestWhatAlertsAreAboutIsCountedFromTheStart(t *testing.T) {
+	t.Parallel()
+	s := newShop(t)
+	s.processor()
+	for metric, outcomes := range map[string][]string{
+		"webhook_deliveries_total": {"published", "retrying", "spooled", "unknown"}, "webhook_attempts_total": {"parked", "retrying", "unknown"},
+	} {
+		want := map[string]float64{}
+		for _, o := range outcomes {
+			want["outcome="+o+",source=asaas,type=PAYMENT_RECEIVED"] = 0
+			want["outcome="+o+",source=asaas,type=_other"] = 0
+		}
+		if diff := cmp.Diff(want, series(s.scrape()[metric])); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", metric, diff)
+		}
+	}
+	if diff := cmp.Diff(map[string]float64{"reason=not_configured,source=asaas": 0}, series(s.scrape()["webhook_refused_total"])); diff != "" {
+		t.Errorf("refused (-want +got):\n%s", diff)
+	}
+}
+
+// part is a part that says the same of itself always.
+type part []idem.Check
+
+func (p part) Examine(context.Context, idem.Limits) []idem.Check { return p }
+
+func TestChecksOfHealthAreAGauge(t *testing.T) {
+	t.Parallel()
+	s := newShop(t)
+	h := health.New(
+		part{{Source: "asaas", Name: "workers", Healthy: true}, {Source: "asaas", Name: "deliveries", Healthy: false}},
+		part{{Source: "asaas", Name: "workers", Healthy: false}, {Source: "asaas", Name: "deliveries", Healthy: true}},
+		part{{Source: "mailer\xff", Name: "mails", Healthy: true}},
+	)
+	h.Logger = nil
+	s.collector.WatchHealth(h.Report)
+	s.wantSeries("webhook_healthy", map[string]float64{
+		"check=workers,source=asaas": 0, "check=deliveries,source=asaas": 0, "check=mails,source=mailer?": 1,
+	})
+}
+
+func TestHowLongEventsAreWithABrokerIsMeasured(t *testing.T) {
+	t.Parallel()
+	s := newShop(t)
+	inbox := s.inbox()
+	const secret = "a secret of relay and consumer, 32 characters"
+	received := asaastest.Event("PAYMENT_RECEIVED")
+	var published []broker.Message
+	toBroker := relay.New(s.dispatcher(), publisher(func(m broker.Message) { published = append(published, m) }), secret)
+	toBroker.Logger = nil
+	s.collector.InstrumentEndpoint(&toBroker.Endpoint)
+	s.deliver(toBroker, token, received, http.StatusOK)
+	for _, m := range published {
+		if err := relay.To(inbox, secret)(t.Context(), m); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s.deliver(inbox, token, received, http.StatusOK) // without a broker
+	s.wantSeries("webhook_relay_lag_seconds", map[string]float64{"source=asaas": 1})
+	s.wantSeries("webhook_deliveries_total", map[string]float64{
+		"outcome=published,source=asaas,type=PAYMENT_RECEIVED": 1,
+		"outcome=pending,source=asaas,type=PAYMENT_RECEIVED":   1,
+		"outcome=duplicate,source=asaas,type=PAYMENT_RECEIVED": 1,
+	})
+}
+
+// publisher is a broker that takes every message.
+type publisher func(broker.Message)
+
+func (p publisher) Publish(_ context.Context, m broker.Message) error {
+	p(m)
+	return nil
 }

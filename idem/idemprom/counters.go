@@ -8,10 +8,10 @@ import (
 	"github.com/paghooks/paghooks/idem"
 )
 
-// counters are what is counted when a delivery or an attempt ends.
+// counters count when a delivery or an attempt ends.
 type counters struct {
 	deliveries, attempts, refused, conflicts *prometheus.CounterVec
-	deliveryTime, attemptTime, lag           *prometheus.HistogramVec
+	deliveryTime, attemptTime, lag, relayed  *prometheus.HistogramVec
 }
 
 // Providers wait for seconds, handlers of an inbox may take more, and the lag is
@@ -28,7 +28,7 @@ func newCounters() *counters {
 	histogram := func(name, help string, buckets []float64) *prometheus.HistogramVec {
 		return prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: name, Help: help, Buckets: buckets}, []string{"source", "type"})
 	}
-	return &counters{
+	c := &counters{
 		deliveries:   counter("webhook_deliveries_total", "Deliveries, by what became of them.", "source", "type", "outcome"),
 		attempts:     counter("webhook_attempts_total", "Attempts of an inbox's workers and of replays, by what became of them.", "source", "type", "outcome"),
 		refused:      counter("webhook_refused_total", "Deliveries that are not genuine.", "source", "reason"),
@@ -36,6 +36,31 @@ func newCounters() *counters {
 		deliveryTime: histogram("webhook_delivery_duration_seconds", "From the first byte of a delivery to its answer.", durations),
 		attemptTime:  histogram("webhook_attempt_duration_seconds", "From the start of an attempt to its end.", durations),
 		lag:          histogram("webhook_lag_seconds", "From the provider's time of an event to the commit of its work.", lags),
+	}
+	c.relayed = prometheus.NewHistogramVec(prometheus.HistogramOpts{
+		Name: "webhook_relay_lag_seconds", Help: "From a relay's publishing of an event to its arrival at a consumer.", Buckets: lags,
+	}, []string{"source"})
+	return c
+}
+
+// Outcomes that alerts are about. Their counters exist from the start: of one that begins
+// at 5, Prometheus sees no increase.
+var (
+	badDeliveries = []idem.Outcome{idem.Retrying, idem.Unknown, idem.Spooled, idem.Published}
+	badAttempts   = []idem.Outcome{idem.Retrying, idem.Unknown, idem.Parked}
+)
+
+// begin makes the counters of a source that has handlers for these types.
+func (c *counters) begin(source string, types []string) {
+	c.conflicts.WithLabelValues(source)
+	c.refused.WithLabelValues(source, string(idem.ReasonNotConfigured))
+	for _, label := range append(types, idem.OtherTypes) {
+		for _, o := range badDeliveries {
+			c.deliveries.WithLabelValues(source, label, string(o))
+		}
+		for _, o := range badAttempts {
+			c.attempts.WithLabelValues(source, label, string(o))
+		}
 	}
 }
 
@@ -54,13 +79,16 @@ func (c *counters) count(o idem.Observation) {
 	if o.Outcome == idem.Refused && errors.As(o.Err, &refusal) {
 		c.refused.WithLabelValues(o.Source, string(refusal.Reason)).Inc()
 	}
+	if o.Relayed > 0 {
+		c.relayed.WithLabelValues(o.Source).Observe(o.Relayed.Seconds())
+	}
 	if o.Conflict {
 		c.conflicts.WithLabelValues(o.Source).Inc()
 	}
 }
 
 func (c *counters) all() []prometheus.Collector {
-	return []prometheus.Collector{c.deliveries, c.attempts, c.refused, c.conflicts, c.deliveryTime, c.attemptTime, c.lag}
+	return []prometheus.Collector{c.deliveries, c.attempts, c.refused, c.conflicts, c.deliveryTime, c.attemptTime, c.lag, c.relayed}
 }
 
 func (c *counters) describe(descs chan<- *prometheus.Desc) {

@@ -15,6 +15,7 @@ import (
 	"github.com/paghooks/paghooks/asaas"
 	"github.com/paghooks/paghooks/asaas/asaastest"
 	"github.com/paghooks/paghooks/idem"
+	"github.com/paghooks/paghooks/idem/gauge"
 	"github.com/paghooks/paghooks/idem/idemprom"
 	"github.com/paghooks/paghooks/idem/idemtest"
 )
@@ -53,7 +54,7 @@ func ExampleCollector_Instrument() {
 	scraped := httptest.NewRecorder()
 	metrics.ServeHTTP(scraped, httptest.NewRequest("GET", "/metrics", nil))
 	for line := range strings.Lines(scraped.Body.String()) {
-		if strings.HasPrefix(line, "webhook_deliveries_total") || strings.HasPrefix(line, "webhook_backlog_events") {
+		if strings.HasPrefix(line, "webhook_deliveries_total") && !strings.HasSuffix(line, " 0\n") || strings.HasPrefix(line, "webhook_backlog_events") {
 			fmt.Print(line)
 		}
 	}
@@ -66,11 +67,11 @@ func ExampleCollector_Instrument() {
 	// webhook_deliveries_total{outcome="duplicate",source="asaas",type="PAYMENT_RECEIVED"} 1
 }
 
-// The provider's queues are read with the provider's API, here with what a program
-// may have already. asaas.NewQueues returns one whose method Queues fits.
+// The provider's queues are read with the provider's API, here with a type that a program
+// may have already. asaas.NewQueues returns one with a method Queues that fits.
 func ExampleCollector_WatchQueues() {
 	collector := idemprom.NewCollector()
-	collector.WatchQueues("asaas", func(context.Context) ([]idem.Queue, error) {
-		return []idem.Queue{{ID: "a webhook's id", Name: "shop", Penalized: 3}}, nil
+	collector.WatchQueues("asaas", func(context.Context) ([]gauge.Queue, error) {
+		return []gauge.Queue{{ID: "a webhook's id", Name: "shop", Penalized: 3}}, nil
 	})
 }

@@ -2,12 +2,10 @@ module github.com/paghooks/paghooks/idem/idemprom
 
 go 1.26.0
 
-replace github.com/paghooks/paghooks => ../..
-
 require (
 	github.com/google/go-cmp v0.7.0
 	github.com/jackc/pgx/v5 v5.12.0
-	github.com/paghooks/paghooks v0.0.0
+	github.com/paghooks/paghooks v0.1.0
 	github.com/prometheus/client_golang v1.25.0
 	github.com/prometheus/client_model v0.6.3
 	github.com/prometheus/common v0.72.0

@@ -26,7 +26,7 @@ import (
 	"github.com/paghooks/paghooks/asaas"
 	"github.com/paghooks/paghooks/asaas/asaastest"
 	"github.com/paghooks/paghooks/idem"
-	"github.com/paghooks/paghooks/internal/freeport"
+	"github.com/paghooks/paghooks/idem/broker/brokertest"
 )
 
 // server is a Prometheus that scrapes a shop once a second, with the alerts.
@@ -58,11 +58,11 @@ func startPrometheus(t *testing.T, target string) *server {
 	if err := os.WriteFile(filepath.Join(folder, "prometheus.yml"), []byte(config), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	port, err := freeport.Find()
+	port, err := brokertest.FreePort()
 	if err != nil {
 		t.Fatal(err)
 	}
-	address := freeport.Address(port)
+	address := fmt.Sprint("127.0.0.1:", port)
 	s := &server{T: t, url: "http://" + address}
 	command := exec.Command(program, "--config.file="+filepath.Join(folder, "prometheus.yml"),
 		"--storage.tsdb.path="+filepath.Join(folder, "data"), "--web.listen-address="+address)

@@ -8,7 +8,7 @@ import (
 	"github.com/paghooks/paghooks/idem/broker/brokertest"
 )
 
-// BenchmarkRelay compares a relay whose queue is on disk when it confirms with an
+// BenchmarkRelay compares a relay with a queue that is on disk when it confirms with an
 // inbox, for both kinds of queues.
 func BenchmarkRelay(b *testing.B) {
 	for _, kind := range []string{"quorum", "classic"} {

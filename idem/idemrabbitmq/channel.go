@@ -14,7 +14,7 @@ import (
 	"github.com/paghooks/paghooks/idem/broker"
 )
 
-// inFlight is how many messages may wait for their confirmation.
+// inFlight is the number of messages that may wait for their confirmation.
 const inFlight = 1024
 
 // channel publishes with confirmations until it is lost.
@@ -80,7 +80,7 @@ func watch(conn *amqp.Connection) *atomic.Pointer[string] {
 
 func (c *channel) isLost() bool { return c.IsClosed() || !c.isUp() }
 
-// isUp tells whether the connection, at least, is of use.
+// isUp reports whether the connection, at least, is of use.
 func (c *channel) isUp() bool { return !c.abandoned.Load() && !c.conn.IsClosed() }
 
 // abandon gives up a connection that does not answer, long before its heartbeat does.
@@ -102,10 +102,10 @@ func (e lossError) final() bool {
 	return ok && (err.Code == amqp.NotFound || err.Code == amqp.AccessRefused)
 }
 
-// errNoAnswer says that the broker has answered nobody for a while.
+// errNoAnswer says that the broker has not answered any caller for a while.
 var errNoAnswer = errors.New("the broker has confirmed nothing in that time")
 
-// silence is how long that is at least.
+// silence is the least length of that while.
 const silence = 2 * time.Second
 
 // publish publishes a message and waits for the broker's answer, at most until ctx
@@ -169,7 +169,7 @@ func (c *channel) confirm(exchange, key string, m amqp.Publishing) error {
 	}
 }
 
-// wasReturned tells whether the broker has returned a message that it has confirmed. A
+// wasReturned reports whether the broker has returned a message that it has confirmed. A
 // return comes before the confirmation, so it is among the returns by now.
 func (c *channel) wasReturned(id string) (amqp.Return, bool) {
 	c.mu.Lock()

@@ -9,7 +9,6 @@ import (
 	amqp "github.com/rabbitmq/amqp091-go"
 
 	"github.com/paghooks/paghooks/idem/broker"
-	"github.com/paghooks/paghooks/idem/internal/pgtx"
 )
 
 // Consume passes the messages of a queue to handle until ctx ends, as
@@ -114,7 +113,7 @@ func (s *subscription) subscribe(ctx context.Context) (err error) {
 		return err
 	}
 	if _, err := checkQueue(s.conn, s.queue); err != nil {
-		_ = pgtx.Protect(func() error { s.logger.WarnContext(ctx, "idemrabbitmq: "+err.Error()); return nil })
+		_ = broker.Protect(func() error { s.logger.WarnContext(ctx, "idemrabbitmq: "+err.Error()); return nil })
 	}
 	if s.channel, err = s.conn.Channel(); err != nil {
 		return err
@@ -127,7 +126,7 @@ func (s *subscription) subscribe(ctx context.Context) (err error) {
 	return err
 }
 
-// close has the broker deliver again what is not acknowledged, all of it at once. Nothing
+// close has the broker deliver all unacknowledged messages again, at once. Nothing
 // else may: a consumer that was canceled, or a message that was rejected, would let
 // another consumer have later messages while handlers run here.
 func (s *subscription) close() {

@@ -13,11 +13,11 @@ import (
 	amqp "github.com/rabbitmq/amqp091-go"
 
 	"github.com/paghooks/paghooks/idem/broker"
+	"github.com/paghooks/paghooks/idem/broker/brokertest"
 	"github.com/paghooks/paghooks/idem/idemrabbitmq"
-	"github.com/paghooks/paghooks/internal/soon"
 )
 
-// patience is how long a test waits for what must happen.
+// patience is the time that a test waits for something that must happen.
 const patience = time.Minute
 
 // consume consumes until stop is called, which waits for the end.
@@ -31,7 +31,7 @@ func consume(t testing.TB, settings broker.Consumer, url, queue string, handle b
 	go func() { ended <- idemrabbitmq.ConsumeWith(ctx, settings, dialer(url), queue, handle) }()
 	stop = sync.OnceFunc(func() {
 		cancel()
-		if err := soon.Next(t, ended); err != nil {
+		if err := brokertest.Next(t, ended); err != nil {
 			t.Error("Consume returned ", err)
 		}
 	})
@@ -50,7 +50,7 @@ func TestWhatOthersPublishIsConsumedToo(t *testing.T) {
 	}
 	got := make(chan broker.Message)
 	consume(t, broker.Consumer{}, url, queue, func(_ context.Context, m broker.Message) error { got <- m; return nil })
-	m := soon.Next(t, got)
+	m := brokertest.Next(t, got)
 	m.Time = m.Time.UTC()
 	if diff := cmp.Diff(broker.Message{ID: "7", Type: "paid", Time: at, Body: []byte("{}")}, m); diff != "" {
 		t.Errorf("the message (-want +got)\n%s", diff)
@@ -73,12 +73,12 @@ func TestWhatIsNotHandledWhenConsumeEndsIsBackInTheQueue(t *testing.T) {
 		<-ctx.Done()
 		return ctx.Err()
 	})
-	soon.Next(t, begun)
+	brokertest.Next(t, begun)
 	stop()
 	back := make(chan bool)
 	consume(t, broker.Consumer{}, url, queue, func(context.Context, broker.Message) error { back <- true; return nil })
 	for range 100 {
-		soon.Next(t, back)
+		brokertest.Next(t, back)
 	}
 }
 
@@ -99,12 +99,12 @@ func TestAHandlerMayBeSlowerThanTheConsumerTimeout(t *testing.T) {
 		handled <- true
 		return nil
 	})
-	soon.Next(t, handled)
-	soon.Next(t, handled) // it came again
+	brokertest.Next(t, handled)
+	brokertest.Next(t, handled) // it came again
 	log.await(t, "it will come again")
 }
 
-// lines are what a logger has written.
+// lines holds the output of a logger.
 type lines struct {
 	mu      sync.Mutex
 	text    bytes.Buffer
@@ -177,7 +177,7 @@ func TestConsumingGoesOnAfterTheQueueWasDeletedAndMadeAgain(t *testing.T) {
 		if err := p.Publish(t.Context(), broker.Message{Type: "paid"}); err != nil {
 			t.Fatal(err)
 		}
-		soon.Next(t, got)
+		brokertest.Next(t, got)
 	}
 }
 
@@ -190,7 +190,7 @@ func TestConsumeEndsWhileTheBrokerHangs(t *testing.T) {
 	}
 	handled := make(chan struct{})
 	stop := consume(t, broker.Consumer{}, n.url(), queue, func(context.Context, broker.Message) error { close(handled); return nil })
-	soon.Next(t, handled)
+	brokertest.Next(t, handled)
 	resume := n.hang(t)
 	defer resume()
 	start := time.Now()

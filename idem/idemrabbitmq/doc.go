@@ -3,7 +3,7 @@
 //
 // # In front of Postgres
 //
-//	provider → idem.Relay → Publisher → queue → Consume → idem.Relayed → Inbox → handlers
+//	provider → relay.New → Publisher → queue → Consume → relay.To → Inbox → handlers
 //
 // The provider gets its 200 once the queue has the event on disk, also while Postgres
 // is unavailable:
@@ -13,11 +13,11 @@
 //	if err := publisher.Check(ctx); err != nil {
 //		log.Print(err) // confirmed messages can be lost
 //	}
-//	http.Handle("POST /webhooks/asaas", idem.NewRelay(events, publisher, secret))
+//	http.Handle("POST /webhooks/asaas", relay.New(events, publisher, secret))
 //
 // In the same program or in others:
 //
-//	err := idemrabbitmq.Consume(ctx, dial, "webhooks", idem.Relayed(inbox, secret))
+//	err := idemrabbitmq.Consume(ctx, dial, "webhooks", relay.To(inbox, secret))
 //
 // # Behind Postgres
 //
@@ -36,7 +36,7 @@
 //   - From RabbitMQ 4.0 on, a quorum queue drops a message after 20 deliveries: declare
 //     it with the argument x-delivery-limit -1. Before 4.0 leave the argument out: there
 //     is no limit by default, and -1 means 0. A message is delivered that often because
-//     its consumers were killed or lost their connections; events whose handlers fail
+//     its consumers were killed or lost their connections; events with failing handlers
 //     are parked in Postgres. Or give the queue a dead letter exchange, and an alert
 //     on it.
 //   - x-single-active-consumer keeps the order: see below.
@@ -62,10 +62,10 @@
 // For several consumers at work, bind N such queues to an exchange of type x-consistent-hash, which is
 // a plugin of RabbitMQ's, and let RoutingKey return the Key. Another N moves Keys to other
 // queues: first let the consumers empty the old ones. After a lost connection, messages that
-// were not acknowledged may be delivered behind later ones; those are duplicates of what
-// is handled by then, or of what is still to be handled in its order.
+// were not acknowledged may be delivered behind later ones; those are duplicates of messages that
+// are handled by then, or that are still to be handled in their order.
 //
-// # What is in a message
+// # Content of a message
 //
 // The body is the Body. The attributes of a [CloudEvent] are headers with the prefix
 // "cloudEvents:". The properties message-id and type are the ID and the Type, if they

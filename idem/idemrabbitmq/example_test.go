@@ -44,7 +44,7 @@ func Example() {
 		fmt.Println(err)
 		return
 	}
-	err := idemrabbitmq.Consume(ctx, dial, "webhooks", func(_ context.Context, m broker.Message) error { // or idem.Relayed(inbox, secret)
+	err := idemrabbitmq.Consume(ctx, dial, "webhooks", func(_ context.Context, m broker.Message) error { // or relay.To(inbox, secret)
 		fmt.Println(m.Type, m.Key)
 		cancel()
 		return nil

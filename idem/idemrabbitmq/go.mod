@@ -2,11 +2,9 @@ module github.com/paghooks/paghooks/idem/idemrabbitmq
 
 go 1.26.0
 
-replace github.com/paghooks/paghooks => ../..
-
 require (
 	github.com/google/go-cmp v0.7.0
-	github.com/paghooks/paghooks v0.0.0
+	github.com/paghooks/paghooks v0.1.0
 	github.com/rabbitmq/amqp091-go v1.16.0
 )
 

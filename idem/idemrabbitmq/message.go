@@ -37,7 +37,7 @@ func publishing(m broker.Message) (amqp.Publishing, error) {
 	return p, nil
 }
 
-// message is what was published, by this package or by others.
+// message returns the message that was published, by this package or by others.
 func message(d amqp.Delivery) broker.Message {
 	attributes := map[string]string{}
 	for name, value := range d.Headers {

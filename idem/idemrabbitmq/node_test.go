@@ -15,7 +15,7 @@ import (
 
 	amqp "github.com/rabbitmq/amqp091-go"
 
-	"github.com/paghooks/paghooks/internal/freeport"
+	"github.com/paghooks/paghooks/idem/broker/brokertest"
 )
 
 const maxMessageSize = 1 << 20
@@ -44,7 +44,7 @@ func findServer() (path string, err error) {
 	return exec.LookPath("rabbitmq-server")
 }
 
-// startNode starts a node whose consumers have so long for each message.
+// startNode starts a node with that time for its consumers to acknowledge.
 func startNode(consumerTimeout time.Duration) (*node, error) {
 	server, err := findServer()
 	if err != nil {
@@ -52,7 +52,7 @@ func startNode(consumerTimeout time.Duration) (*node, error) {
 	}
 	var ports [3]int // of AMQP, of Erlang, of epmd
 	for i := range ports {
-		if ports[i], err = freeport.Find(); err != nil {
+		if ports[i], err = brokertest.FreePort(); err != nil {
 			return nil, err
 		}
 	}
@@ -160,7 +160,7 @@ func startChild(dir string, env []string, last string, argv ...string) (*child, 
 		wait $p; ` + last
 	c := &child{shell: exec.Command("sh", append([]string{"-c", script, "sh"}, argv...)...), lines: make(chan string, 1000)}
 	c.shell.Env, c.shell.Dir = env, dir
-	c.shell.WaitDelay = time.Second // what the broker has started may hold stdout
+	c.shell.WaitDelay = time.Second // the broker's children may hold stdout
 	var err error
 	if c.stdin, err = c.shell.StdinPipe(); err != nil {
 		return nil, err
@@ -176,7 +176,7 @@ func startChild(dir string, env []string, last string, argv ...string) (*child, 
 		for s := bufio.NewScanner(stdout); s.Scan(); {
 			select {
 			case c.lines <- s.Text():
-			default: // nobody reads them any more
+			default: // they are not read any more
 			}
 		}
 		close(c.lines)

@@ -14,11 +14,10 @@ import (
 	amqp "github.com/rabbitmq/amqp091-go"
 
 	"github.com/paghooks/paghooks/idem/broker"
-	"github.com/paghooks/paghooks/idem/internal/pgtx"
 )
 
 // Dial opens a new connection. It is called again after each loss, and the caller closes
-// what it returns. [amqp.Dial] in a function suffices.
+// the connection. [amqp.Dial] in a function suffices.
 //
 // The connection must not recover by itself: leave [amqp.Config]'s Recovery nil, else
 // it is refused. A recovered channel counts its deliveries from 1 again, so that the
@@ -39,7 +38,7 @@ type Publisher struct {
 	dial          Dial
 	exchange, key string
 
-	maxBody atomic.Int64 // what the broker takes, once it has said so; else 0
+	maxBody atomic.Int64 // the largest body that the broker takes, once it has said so; else 0
 
 	mu     sync.Mutex
 	latest *opening
@@ -60,7 +59,7 @@ func NewPublisher(dial Dial, exchange, routingKey string) *Publisher {
 }
 
 // Check asks the broker whether a message that it has confirmed can be lost. It returns
-// an error that names each thing that would lose messages and what to change, or that
+// an error that names each thing that would lose messages and the change that prevents it, or that
 // the broker did not tell. It changes nothing, and connects as the first Publish does.
 // Call it once at the start, and log the error, or stop.
 //
@@ -90,7 +89,7 @@ func (p *Publisher) Check(ctx context.Context) error {
 	return nil
 }
 
-// hasQueue tells whether all messages go to one queue, whose name is known.
+// hasQueue reports whether all messages go to one queue with a known name.
 func (p *Publisher) hasQueue() bool { return p.exchange == "" && p.RoutingKey == nil }
 
 // opening is a channel that is being opened, or was.
@@ -110,7 +109,7 @@ func (o *opening) useless() bool {
 	}
 }
 
-// attempts is how many channels a message is published on while they are lost: one
+// attempts is the number of channels that a message is published on while they are lost: one
 // that is too large for the broker takes its channel from others, and a broker that is
 // restarted may be back.
 const attempts = 3
@@ -190,7 +189,7 @@ func (p *Publisher) channel(ctx context.Context) (*channel, error) {
 	}
 }
 
-// redial is how long a failure to connect lasts at least, so that callers who try
+// redial is the least time that a failure to connect lasts, so that callers that try
 // again immediately do not keep a broker from starting.
 const redial = 200 * time.Millisecond
 
@@ -242,10 +241,10 @@ func (p *Publisher) Close() error {
 	return nil
 }
 
-// connect dials, and refuses what recovers by itself.
+// connect dials, and refuses a connection that recovers by itself.
 func connect(dial Dial) (*amqp.Connection, error) {
 	var conn *amqp.Connection
-	err := pgtx.Protect(func() (err error) { conn, err = dial(); return err }) // the application's, in a goroutine of ours
+	err := broker.Protect(func() (err error) { conn, err = dial(); return err }) // the application's, in a goroutine of ours
 	if _, ok := errors.AsType[*url.Error](err); ok {
 		return nil, errors.New("the broker's URL cannot be read: percent-encode what is special in its password") // the error has the password
 	}
@@ -262,7 +261,7 @@ func connect(dial Dial) (*amqp.Connection, error) {
 	return conn, nil
 }
 
-// hangUpTime is how long the broker has to answer that a connection is closed.
+// hangUpTime is the time in which the broker must confirm that a connection is closed.
 const hangUpTime = 2 * time.Second
 
 // hangUp closes a connection. Its deadline also ends writes that hang.

@@ -16,8 +16,8 @@ import (
 	amqp "github.com/rabbitmq/amqp091-go"
 
 	"github.com/paghooks/paghooks/idem/broker"
+	"github.com/paghooks/paghooks/idem/broker/brokertest"
 	"github.com/paghooks/paghooks/idem/idemrabbitmq"
-	"github.com/paghooks/paghooks/internal/soon"
 )
 
 func newPublisher(t testing.TB, dial idemrabbitmq.Dial, exchange, key string) *idemrabbitmq.Publisher {
@@ -316,7 +316,7 @@ func TestABrokerThatBlocksPublishersSaysWhy(t *testing.T) {
 	}
 }
 
-// A goroutine of the package calls Dial: nobody else could recover.
+// A goroutine of the package calls Dial: no other function could recover.
 func TestADialThatPanicsOrReturnsNothingIsAnError(t *testing.T) {
 	t.Parallel()
 	for name, dial := range map[string]idemrabbitmq.Dial{
@@ -336,10 +336,10 @@ func TestADialThatPanicsOrReturnsNothingIsAnError(t *testing.T) {
 			go func() {
 				ended <- idemrabbitmq.ConsumeWith(ctx, settings, func() (*amqp.Connection, error) { tried <- struct{}{}; return dial() }, "q", nil)
 			}()
-			soon.Next(t, tried)
-			soon.Next(t, tried) // it goes on
+			brokertest.Next(t, tried)
+			brokertest.Next(t, tried) // it goes on
 			cancel()
-			if err := soon.Next(t, ended); err != nil {
+			if err := brokertest.Next(t, ended); err != nil {
 				t.Errorf("Consume ended with %v", err)
 			}
 		})

@@ -12,10 +12,10 @@ import (
 
 // checkQueue returns an error if a queue does not keep its messages: because it is not
 // durable, is deleted with its last consumer, or belongs to one connection. It returns
-// nil for a queue that does not exist. The broker does not tell users who may not
-// configure the queue, and nobody about one whose name it has made (amq.gen-…).
+// nil for a queue that does not exist. The broker does not tell users that may not
+// configure the queue, and no user about one with a name that it has made (amq.gen-…).
 //
-// The only way to ask is to declare the queue: the broker compares, and says what
+// The only way to ask is to declare the queue: the broker compares, and names the argument that
 // differs. The declaration has an argument that no queue can have, so it never makes
 // one. The broker objects to that argument last.
 func checkQueue(conn *amqp.Connection, queue string) (told bool, err error) {
@@ -57,7 +57,7 @@ func findQueue(conn *amqp.Connection, queue string) error {
 	return nil
 }
 
-// explainAbsent says what to do about an error that says that there is no queue, or no
+// explainAbsent adds a remedy to the error of a missing queue, or no
 // exchange.
 func explainAbsent(err error) error {
 	if objection, ok := errors.AsType[*amqp.Error](err); ok && objection.Code == amqp.NotFound {

@@ -40,7 +40,7 @@ func TestQuorumQueueWithASingleActiveConsumer(t *testing.T) {
 // shared is the node of the tests that do not harm it.
 var shared = sync.OnceValues(func() (*node, error) { return startNode(30 * time.Minute) })
 
-// consumerTimeout is how long the other node waits for acknowledgements.
+// consumerTimeout is the time that the other node waits for acknowledgements.
 const consumerTimeout = 3 * time.Second
 
 // own is the node of the tests that kill it, one after the other.
@@ -68,7 +68,7 @@ func running(t testing.TB, start func() (*node, error)) *node {
 	return n
 }
 
-// installed tells what is missing to start RabbitMQ.
+// installed returns an error that names the missing programs of RabbitMQ.
 func installed() error {
 	if _, err := findServer(); err != nil {
 		return err
@@ -155,7 +155,7 @@ func openOwn(args amqp.Table) func(testing.TB) brokertest.Queue {
 	}
 }
 
-// queueOf has no AckTimeout: nobody can ask RabbitMQ for more time.
+// queueOf has no AckTimeout: RabbitMQ does not give more time.
 func queueOf(t testing.TB, url, queue string, args amqp.Table) brokertest.Queue {
 	t.Helper()
 	q := openQueue(url, queue)

@@ -10,7 +10,7 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// bridge is a driver whose connections all are the one transaction of a handler.
+// bridge is a driver with connections that all are the one transaction of a handler.
 //
 // A limit of one connection would do without the lock. But a statement inside
 // a loop over rows, or beside a transaction, would then wait for ever.
@@ -23,6 +23,9 @@ type bridge struct {
 	open   *conn // has the transaction that is open; nil if there is none
 	broken error // a transaction could not be rolled back: its work is still there
 }
+
+// conn is a connection as database/sql sees it. Closing it does nothing.
+type conn struct{ bridge *bridge }
 
 func (b *bridge) Connect(context.Context) (driver.Conn, error) { return &conn{b}, nil }
 func (b *bridge) Driver() driver.Driver                        { return b }

@@ -9,9 +9,6 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// conn is what database/sql takes for a connection. Closing it does nothing.
-type conn struct{ bridge *bridge }
-
 var _ interface {
 	driver.Conn
 	driver.ConnBeginTx

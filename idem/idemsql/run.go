@@ -8,24 +8,7 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-var (
-	// ErrOver is returned by a statement on a DB whose function has returned.
-	ErrOver = errors.New("idemsql: the handler has returned: execute all statements before, and wait for goroutines that use the DB")
-
-	// ErrTxOpen is returned by a statement on a DB while a transaction is open on it.
-	ErrTxOpen = errors.New("idemsql: a transaction is open on this DB: use it, or end it first")
-
-	// ErrTxNotEnded is returned by [Run] if its function returned nil and left a transaction open.
-	ErrTxNotEnded = errors.New("idemsql: a transaction was neither committed nor rolled back: end it before returning nil")
-
-	// ErrIsolation is returned by BeginTx for an isolation level or a read-only transaction.
-	ErrIsolation = errors.New("idemsql: a transaction on this DB is a savepoint of the event's: it has no isolation level and is not read-only")
-
-	// ErrNamedArgs is returned by a statement with a named argument.
-	ErrNamedArgs = errors.New("idemsql: Postgres has no named arguments: use $1, $2, …")
-)
-
-// Run calls f with a DB whose statements are all executed in tx. The DB is closed when Run
+// Run calls f with a DB that executes all its statements in tx. The DB is closed when Run
 // returns; tx can be used beside it. Run returns f's error, [ErrTxNotEnded], or an error if
 // a transaction on the DB could not be rolled back.
 //

@@ -9,7 +9,6 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -23,74 +22,27 @@ import (
 	"github.com/paghooks/paghooks/idem/idemsqs/sqstest"
 )
 
-func TestWhatComesWhileRequestsAreInFlightSharesTheNext(t *testing.T) {
-	t.Parallel()
-	for name, c := range map[string]struct {
-		requests, size, items int
-		want                  []int // the sizes of the requests
-	}{
-		"alone":                      {2, 1, 1, []int{1}},
-		"ten in a request":           {2, 1, 27, []int{1, 1, 10, 10, 5}},
-		"no larger than a request":   {1, 40, 6, []int{1, 2, 2, 1}},
-		"a large one goes by itself": {1, 100, 3, []int{1, 1, 1}},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				var sizes []int
-				release := make(chan struct{})
-				g := &batcher[int]{requests: c.requests, maxSize: 100, size: func(int) int { return c.size }}
-				g.send = func(_ context.Context, batch []int) []error {
-					sizes = append(sizes, len(batch))
-					<-release
-					return make([]error, len(batch))
-				}
-				var all sync.WaitGroup
-				for n := range c.items {
-					all.Go(func() {
-						if err := g.do(t.Context(), n); err != nil {
-							t.Error(err)
-						}
-					})
-					synctest.Wait()
-				}
-				for range c.want {
-					release <- struct{}{}
-					synctest.Wait()
-				}
-				all.Wait()
-				if diff := cmp.Diff(c.want, sizes); diff != "" {
-					t.Error("sizes of the requests (-want +got):\n" + diff)
-				}
-				if g.running != 0 || len(g.waiting) != 0 {
-					t.Errorf("%d requests are running and %d items wait at the end", g.running, len(g.waiting))
-				}
-			})
-		})
-	}
-}
-
 func TestNobodyWaitsForARequestThatHangs(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		sent := 0
-		g := &batcher[int]{requests: 1, maxSize: 100, size: func(int) int { return 1 }}
-		g.send = func(ctx context.Context, batch []int) []error {
+		sent, ended := 0, 0
+		b := broker.Batcher[int]{Send: limited(func(ctx context.Context, batch []int) []error {
 			sent += len(batch)
 			<-ctx.Done()
+			ended++
 			return fill(len(batch), ctx.Err())
-		}
+		})}
 		for range 3 {
 			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-			if err := g.do(ctx, 0); !errors.Is(err, context.DeadlineExceeded) {
+			if err := b.Do(ctx, 0); !errors.Is(err, context.DeadlineExceeded) {
 				t.Errorf("sending ended with %v", err)
 			}
 			cancel()
 		}
 		time.Sleep(sendTime)
 		synctest.Wait()
-		if sent != 1 || g.running != 0 {
-			t.Errorf("%d items were sent, %d requests are running: want the first item only, and none", sent, g.running)
+		if sent != 1 || ended != 1 {
+			t.Errorf("%d items were sent, %d requests have ended: want the first item only, and its request", sent, ended)
 		}
 	})
 }
@@ -154,7 +106,7 @@ func TestARequestThatIsTooLongIsDivided(t *testing.T) {
 	}
 }
 
-// Credentials, and whatever else a client was given, are the application's own.
+// Credentials, and other options of a client, are the application's own.
 func TestAClientThatPanicsIsAnError(t *testing.T) {
 	t.Parallel()
 	client := sqs.New(sqs.Options{

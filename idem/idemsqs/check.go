@@ -14,7 +14,7 @@ import (
 )
 
 // Check asks SQS whether a message that it has confirmed can be lost. It returns an error
-// that names each thing that would lose messages and what to change, or that SQS did not
+// that names each thing that would lose messages and the change that prevents it, or that SQS did not
 // tell. It changes nothing. Call it once at the start, and log the error, or stop.
 //
 // It names a queue that does not exist, one that keeps messages for less than 4 days, in
@@ -34,7 +34,7 @@ func (p *Publisher) Check(ctx context.Context) error {
 	)
 }
 
-// longOutage is how long a queue should keep messages, at least: Postgres may be
+// longOutage is the shortest time for which a queue should keep messages: Postgres may be
 // unavailable for a long weekend. It is SQS's default.
 const longOutage = 4 * 24 * time.Hour
 
@@ -49,7 +49,7 @@ func (p *Publisher) checkRetention(attribute string) error {
 	return nil
 }
 
-// enoughReceives is how many deliveries suffice for a message whose consumers are killed.
+// enoughReceives is the number of deliveries that suffice for a message while its consumers are killed.
 const enoughReceives = 100
 
 func (p *Publisher) checkRedrive(attribute string) error {

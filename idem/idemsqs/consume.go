@@ -34,7 +34,7 @@ func ConsumeWith(ctx context.Context, settings broker.Consumer, client *sqs.Clie
 		settings.ExtendEvery = 10 * time.Second
 	}
 	s := &subscription{client: client, url: queueURL, visible: int32(min(max(1, 3*settings.ExtendEvery/time.Second), twelveHours))}
-	s.deletes = batcher[string]{send: s.delete, size: func(string) int { return 0 }, requests: 16}
+	s.deletes.Send, s.deletes.MaxItems, s.deletes.Requests = limited(s.delete), maxBatch, requests
 	err := settings.Consume(ctx, s.receive, handle)
 	s.returnAll(ctx)
 	return err
@@ -48,13 +48,13 @@ type subscription struct {
 	client  *sqs.Client
 	url     string
 	visible int32 // seconds until others see a message again
-	deletes batcher[string]
+	deletes broker.Batcher[string]
 
 	waiting []types.Message // received, and not yet given to a handler
 	until   time.Time       // too late for them: others may see them soon
 }
 
-// longest is how long a request waits for messages, in seconds: the longest that SQS
+// longest is the time that a request waits for messages, in seconds: the longest that SQS
 // allows.
 const longest = 20
 
@@ -83,13 +83,13 @@ func (s *subscription) receive(ctx context.Context) (broker.Delivery, error) {
 }
 
 func (s *subscription) delivery(r types.Message) broker.Delivery {
-	var settled atomic.Bool // SQS refuses to extend what was deleted a moment ago
+	var settled atomic.Bool // SQS refuses to extend a message that was deleted a moment ago
 	return broker.Delivery{
 		Message: message(r),
 		Lane:    r.Attributes[string(types.MessageSystemAttributeNameMessageGroupId)],
 		Done: func(ctx context.Context) error {
 			settled.Store(true)
-			return s.deletes.do(ctx, *r.ReceiptHandle)
+			return s.deletes.Do(ctx, *r.ReceiptHandle)
 		},
 		Extend: func(ctx context.Context) error {
 			if err := s.show(ctx, r, s.visible); err != nil && !settled.Load() {
@@ -125,7 +125,7 @@ func (s *subscription) delete(ctx context.Context, receipts []string) []error {
 	return results(len(entries), len(out.Successful), func(i int) string { return *out.Successful[i].Id }, out.Failed)
 }
 
-// returnAll returns what was received and no handler got. If that fails, the messages
+// returnAll returns the messages that were received and that no handler got. If that fails, the messages
 // are delivered again later.
 func (s *subscription) returnAll(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)

@@ -3,7 +3,7 @@
 //
 // # In front of Postgres
 //
-//	provider → idem.Relay → Publisher → queue → Consume → idem.Relayed → Inbox → handlers
+//	provider → relay.New → Publisher → queue → Consume → relay.To → Inbox → handlers
 //
 // The provider gets its 200 once SQS has the event, also while Postgres is unavailable:
 //
@@ -12,11 +12,11 @@
 //	if err := publisher.Check(ctx); err != nil {
 //		log.Print(err) // confirmed messages can be lost
 //	}
-//	http.Handle("POST /webhooks/asaas", idem.NewRelay(events, publisher, secret))
+//	http.Handle("POST /webhooks/asaas", relay.New(events, publisher, secret))
 //
 // In the same program or in others:
 //
-//	err := idemsqs.Consume(ctx, client, queueURL, idem.Relayed(inbox, secret))
+//	err := idemsqs.Consume(ctx, client, queueURL, relay.To(inbox, secret))
 //
 // # Behind Postgres
 //
@@ -31,9 +31,9 @@
 //   - If it has a redrive policy, a maxReceiveCount of 100 or more, and an alarm on the
 //     dead letter queue: SQS moves a message there after so many deliveries. Failures of
 //     handlers do not count: they are tried again without a delivery, and parked in
-//     Postgres. What counts is each process that ends or is killed while it has the
+//     Postgres. Each process counts that ends or is killed while it has the
 //     message. Moving a message from a FIFO queue breaks its order.
-//   - A MessageRetentionPeriod of 14 days: SQS deletes what is older, after 4 days by
+//   - A MessageRetentionPeriod of 14 days: SQS deletes older messages, after 4 days by
 //     default. That is how long Postgres may be unavailable: Check names less than 4 days.
 //   - Messages of at most 1 MiB with their attributes, or of the queue's
 //     MaximumMessageSize if that is less. Let the relay's MaxBody be below. A larger
@@ -55,7 +55,7 @@
 // if one with that ID was sent in the last five minutes, also if it was replayed on
 // purpose.
 //
-// # What is in a message
+// # Content of a message
 //
 // The body is the Body, if that is text that SQS takes. Otherwise it is encoded with base64,
 // and the attribute contentencoding is "base64". The attributes of a [CloudEvent] are

@@ -32,13 +32,13 @@ func Example() {
 		return
 	}
 
-	publisher := idemsqs.NewPublisher(client, *queue.QueueUrl) // for idem.NewRelay or outbox.New
+	publisher := idemsqs.NewPublisher(client, *queue.QueueUrl) // for relay.New or outbox.New
 	for _, id := range []string{"1", "1", "2"} {
 		if err := publisher.Publish(ctx, broker.Message{Source: "shop", ID: id, Type: "order.paid", Key: "order 7"}); err != nil {
 			fmt.Println(err)
 		}
 	}
-	err = idemsqs.Consume(ctx, client, *queue.QueueUrl, func(_ context.Context, m broker.Message) error { // or idem.Relayed(inbox, secret)
+	err = idemsqs.Consume(ctx, client, *queue.QueueUrl, func(_ context.Context, m broker.Message) error { // or relay.To(inbox, secret)
 		fmt.Println(m.ID, m.Type, m.Key)
 		if m.ID == "2" {
 			cancel()

@@ -2,14 +2,12 @@ module github.com/paghooks/paghooks/idem/idemsqs
 
 go 1.26.0
 
-replace github.com/paghooks/paghooks => ../..
-
 require (
 	github.com/aws/aws-sdk-go-v2 v1.47.7
 	github.com/aws/aws-sdk-go-v2/service/sqs v1.52.10
 	github.com/aws/smithy-go v1.28.8
 	github.com/google/go-cmp v0.7.0
-	github.com/paghooks/paghooks v0.0.0
+	github.com/paghooks/paghooks v0.1.0
 )
 
 require (

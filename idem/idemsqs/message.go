@@ -51,7 +51,7 @@ func entry(m broker.Message, fifo bool) types.SendMessageBatchRequestEntry {
 	return e
 }
 
-// hash is of the form that SQS wants, whatever is in the text.
+// hash is of the form that SQS wants, for any text.
 func hash(text string) string {
 	sum := sha256.Sum256([]byte(text))
 	return hex.EncodeToString(sum[:])
@@ -64,7 +64,7 @@ func attribute(value string) types.MessageAttributeValue {
 	return types.MessageAttributeValue{DataType: aws.String("Binary"), BinaryValue: []byte(value)}
 }
 
-// isText tells whether SQS takes a text as it is: it has the characters of XML, and one
+// isText reports whether SQS takes a text as it is: it has the characters of XML, and one
 // at least.
 func isText(s string) bool {
 	return s != "" && utf8.ValidString(s) && !strings.ContainsFunc(s, func(r rune) bool {
@@ -72,7 +72,7 @@ func isText(s string) bool {
 	})
 }
 
-// size is what SQS counts of a message: the body, and the attributes' names, types and
+// size returns the size of a message as SQS counts it: the body, and the attributes' names, types and
 // values.
 func size(e types.SendMessageBatchRequestEntry) int {
 	n := len(*e.MessageBody)
@@ -82,7 +82,7 @@ func size(e types.SendMessageBatchRequestEntry) int {
 	return n
 }
 
-// message is what was sent, by this package or by others. A body that is not encoded as
+// message returns the message that was sent, by this package or by others. A body that is not encoded as
 // it says stays as it is.
 func message(r types.Message) broker.Message {
 	attributes := map[string]string{}

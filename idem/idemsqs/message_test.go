@@ -14,9 +14,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/paghooks/paghooks/idem/broker"
+	"github.com/paghooks/paghooks/idem/broker/brokertest"
 	"github.com/paghooks/paghooks/idem/idemsqs"
 	"github.com/paghooks/paghooks/idem/idemsqs/sqstest"
-	"github.com/paghooks/paghooks/internal/soon"
 )
 
 // consume consumes until stop is called, which waits for the end.
@@ -27,7 +27,7 @@ func consume(t testing.TB, settings broker.Consumer, client *sqs.Client, url str
 	go func() { ended <- idemsqs.ConsumeWith(ctx, settings, client, url, handle) }()
 	stop = sync.OnceFunc(func() {
 		cancel()
-		if err := soon.Next(t, ended); err != nil {
+		if err := brokertest.Next(t, ended); err != nil {
 			t.Error("Consume returned ", err)
 		}
 	})
@@ -60,7 +60,7 @@ func TestEveryMessageArrivesAsItWas(t *testing.T) {
 				t.Error(reason, ": ", err)
 				continue
 			}
-			if diff := cmp.Diff(m, soon.Next(t, got)); diff != "" {
+			if diff := cmp.Diff(m, brokertest.Next(t, got)); diff != "" {
 				t.Errorf("%s, %q (-want +got):\n%s", reason, suffix, diff)
 			}
 		}
@@ -84,7 +84,7 @@ func TestWhatOthersSendIsConsumedToo(t *testing.T) {
 		if _, err := client.SendMessageBatch(t.Context(), in); err != nil {
 			t.Fatal(err)
 		}
-		m := soon.Next(t, got)
+		m := brokertest.Next(t, got)
 		if m.ID == "" {
 			t.Error("a message has no ID")
 		}
@@ -108,18 +108,18 @@ func TestWhatConsumeHasNotHandledIsVisibleToOthersWhenItEnds(t *testing.T) {
 			<-ctx.Done()
 			return ctx.Err()
 		})
-		soon.Next(t, begun)
+		brokertest.Next(t, begun)
 		stop()
 		handled := make(chan string)
 		consume(t, broker.Consumer{}, client, url, func(_ context.Context, m broker.Message) error { handled <- m.ID; return nil })
 		for range 30 {
-			soon.Next(t, handled)
+			brokertest.Next(t, handled)
 		}
 	}
 }
 
 // The one handler is busy for longer than messages are invisible. Those that it has not
-// begun, and that nobody extends, are left to SQS.
+// begun, and that are not extended, are left to SQS.
 func TestWhatWaitsForTooLongComesAgain(t *testing.T) {
 	t.Parallel()
 	_, endpoint, url := newQueue(t, ".fifo")
@@ -136,7 +136,7 @@ func TestWhatWaitsForTooLongComesAgain(t *testing.T) {
 	})
 	times := map[string]int{}
 	for range 20 {
-		times[soon.Next(t, handled)]++
+		times[brokertest.Next(t, handled)]++
 	}
 	stop()
 	if len(times) != 20 || log.Len() > 0 {
@@ -153,19 +153,19 @@ func TestAQueueThatDoesNotExistIsNamedAndConsumedOnceItDoes(t *testing.T) {
 	logged, got := make(chan string, 1000), make(chan string)
 	logger := slog.New(slog.NewTextHandler(writerFunc(func(line string) { logged <- line }), nil))
 	consume(t, broker.Consumer{Logger: logger}, client, url, func(_ context.Context, m broker.Message) error { got <- m.ID; return nil })
-	if line := soon.Next(t, logged); !strings.Contains(line, "/later: there is no such queue: create it") {
+	if line := brokertest.Next(t, logged); !strings.Contains(line, "/later: there is no such queue: create it") {
 		t.Errorf("logged %s, want that there is no queue", line)
 	}
 	if _, err := client.CreateQueue(t.Context(), &sqs.CreateQueueInput{QueueName: aws.String("later")}); err != nil {
 		t.Fatal(err)
 	}
 	publish(t, client, url, 1)
-	if id := soon.Next(t, got); id != "i" {
+	if id := brokertest.Next(t, got); id != "i" {
 		t.Errorf("message %s was handled, want i", id)
 	}
 }
 
-// writerFunc is a function that gets what is written.
+// writerFunc is a function that gets each written text.
 type writerFunc func(text string)
 
 func (f writerFunc) Write(p []byte) (int, error) { f(string(p)); return len(p), nil }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
@@ -19,7 +20,7 @@ type Publisher struct {
 	client *sqs.Client
 	url    string
 	fifo   bool
-	sends  batcher[types.SendMessageBatchRequestEntry]
+	sends  broker.Batcher[types.SendMessageBatchRequestEntry]
 }
 
 var _ broker.Publisher = (*Publisher)(nil)
@@ -32,7 +33,8 @@ const maxSize = 1 << 20
 // .fifo it keeps the order of the messages of each Key.
 func NewPublisher(client *sqs.Client, queueURL string) *Publisher {
 	p := &Publisher{client: client, url: queueURL, fifo: strings.HasSuffix(queueURL, ".fifo")}
-	p.sends = batcher[types.SendMessageBatchRequestEntry]{send: p.send, size: size, maxSize: maxSize, requests: 16}
+	p.sends.Send, p.sends.Size, p.sends.MaxSize = limited(p.send), size, maxSize
+	p.sends.MaxItems, p.sends.Requests = maxBatch, requests
 	return p
 }
 
@@ -49,12 +51,30 @@ func (p *Publisher) Publish(ctx context.Context, m broker.Message) error {
 	if n := size(e); n > maxSize {
 		err = fmt.Errorf("%w: its %d bytes, with the attributes, are more than the %d that SQS takes: lower the relay's MaxBody", broker.ErrTooLarge, n, maxSize)
 	} else {
-		err = p.sends.do(ctx, e)
+		err = p.sends.Do(ctx, e)
 	}
 	if err != nil {
 		return fmt.Errorf("idemsqs: %s %s is not published: %w", m.Type, m.ID, err)
 	}
 	return nil
+}
+
+// maxBatch is the number of entries in one request.
+const maxBatch = 10
+
+// requests is the number of requests of one kind in flight at the same time.
+const requests = 16
+
+// sendTime is the time that a request may take, with the client's retries.
+const sendTime = 10 * time.Second
+
+// limited has a request end after sendTime.
+func limited[T any](send func(ctx context.Context, batch []T) []error) func(batch []T) []error {
+	return func(batch []T) []error {
+		ctx, cancel := context.WithTimeout(context.Background(), sendTime)
+		defer cancel()
+		return send(ctx, batch)
+	}
 }
 
 // send sends up to 10 messages.
@@ -76,7 +96,7 @@ func (p *Publisher) send(ctx context.Context, batch []types.SendMessageBatchRequ
 	return results(len(batch), len(out.Successful), func(i int) string { return *out.Successful[i].Id }, out.Failed)
 }
 
-// explain says what to do about an error that says that there is no queue.
+// explain adds a remedy to the error of a missing queue.
 func explain(err error) error {
 	if _, ok := errors.AsType[*types.QueueDoesNotExist](err); ok {
 		return fmt.Errorf("%w: create it, or correct its URL: %w", broker.ErrNoQueue, err)

@@ -21,10 +21,10 @@ import (
 
 // realRegion has the suite run against AWS: it names a region. The credentials come
 // from AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and AWS_SESSION_TOKEN, and may create
-// and delete queues whose names begin with idemsqs-.
+// and delete queues with names that begin with idemsqs-.
 const realRegion = "IDEMSQS_REGION"
 
-// extendEvery is how often the tests' consumers ask for more time.
+// extendEvery is the interval at which the tests' consumers ask for more time.
 const extendEvery = time.Second
 
 func TestMain(m *testing.M) { brokertest.Main(m, openAddress) }

@@ -18,12 +18,12 @@ import (
 	"github.com/paghooks/paghooks/idem"
 )
 
-// AnyOrder tests that an application's tables end the same in whatever order its
-// events come.
+// AnyOrder tests that an application's tables end the same in any order of its
+// events.
 //
 // It delivers the requests in every order: first to an [idem.Processor], then to
-// an [idem.Inbox] whose workers process each event before the next one comes.
-// Each delivery comes twice. What is not acknowledged, or fails in a worker, is
+// an [idem.Inbox] with workers that process each event before the next one comes.
+// Each delivery comes twice. An event that is not acknowledged, or fails in a worker, is
 // tried again after the others. At the end, as on the next day, all of them come
 // once more. Then check looks at the tables. A failure names the order.
 //
@@ -44,9 +44,9 @@ import (
 // fails after all others were handled, and if check is satisfied before anything
 // is delivered.
 //
-// It cannot find what check does not look at, what goes wrong when events of one
-// entity are handled at the same time, and what depends on an event that is not
-// among the deliveries. Use [ExactlyOnce] for what a lost connection does.
+// It cannot find faults in tables that check does not look at, faults when events of one
+// entity are handled at the same time, and those that depend on an event that is not
+// among the deliveries. Use [ExactlyOnce] for lost connections.
 func AnyOrder(
 	t testing.TB,
 	source func(pool *pgxpool.Pool) idem.Source,
@@ -63,7 +63,7 @@ func AnyOrder(
 	o.tryAll()
 }
 
-// mostOrders is how many orders are tried: those of five deliveries.
+// mostOrders is the number of orders that are tried: those of five deliveries.
 const mostOrders = 120
 
 // anyOrder is every order in which an application's events may come.
@@ -176,7 +176,7 @@ func (o *anyOrder) deliver(run *trial, order []int) (failed []int, err error) {
 			failed, err = append(failed, n), failure
 		}
 		if o.byWorkers {
-			_ = o.work(run) // what still fails at the end counts
+			_ = o.work(run) // an event that still fails at the end counts
 		}
 	}
 	return failed, err
@@ -214,7 +214,7 @@ func (o *anyOrder) inbox(run *trial, observe func(context.Context, idem.Observat
 	return i
 }
 
-// work has a worker process what is due, and after that what failed before, once.
+// work has a worker process due events, and after that the failed ones, once.
 func (o *anyOrder) work(run *trial) error {
 	o.Helper()
 	var failure error
@@ -230,7 +230,7 @@ func (o *anyOrder) work(run *trial) error {
 	return errors.Join(drained, failure)
 }
 
-// settle has a worker try what still fails, until all is done or nothing changes.
+// settle has a worker try the events that still fail, until all is done or nothing changes.
 func (o *anyOrder) settle(run *trial) error {
 	o.Helper()
 	if !o.byWorkers {

@@ -35,30 +35,10 @@
 //	log.Print(server.Origin()) // PostgreSQL 15.8 from /usr/lib/postgresql/15/bin
 //	pool, err := pgxpool.New(ctx, server.URL())
 //
-// # Crash Postgres
-//
-// A [Cluster] is a Postgres of the test's own, which can go down under load:
-//
-//	var cluster idemtest.Cluster
-//	err := cluster.Start(ctx)
-//	…
-//	err = cluster.Crash(ctx) // every connection breaks
-//	err = cluster.Start(ctx) // on the same data
-//
-// A replica of it takes over where you promote it, as after the loss of a
-// machine:
-//
-//	replica, err := cluster.Replica(ctx)
-//	…
-//	err = cluster.Crash(ctx)
-//	err = replica.Promote(ctx) // without what it had not received yet
-//
-// With Durable set, commits cost what they cost in production: for benchmarks.
-//
 // # Break the connection under your handlers
 //
 // [ExactlyOnce] delivers requests to your dispatcher and cuts its connection at
-// every message to Postgres where that makes a difference, one run for each; what
+// every message to Postgres where that makes a difference, one run for each; a delivery that
 // was not acknowledged comes again. It fails where effects were lost or doubled,
 // and names the SQL:
 //
@@ -107,14 +87,14 @@
 //     go test shows for a single package, or with -v.
 //  4. A Docker container of postgres:17-alpine.
 //
-// Without any of them, tests fail and say what to do. Where the environment
+// Without any of them, tests fail and name the remedy. Where the environment
 // variable IDEMTEST_SKIP_WITHOUT_POSTGRES is 1, those that call [Pool], [URL],
-// [ExactlyOnce], [ExactlyOnceInbox], [AnyOrder] or [DryRun] are skipped. [Start] and [Cluster.Start]
-// return an error in any case.
+// [ExactlyOnce], [ExactlyOnceInbox], [AnyOrder] or [DryRun] are skipped. [Start]
+// returns an error in any case.
 //
 // On Windows there are the first way and the last.
 //
-// # What is left behind
+// # Leftovers
 //
 // No process, folder or container, however the program ends: Postgres ends
 // when it loses its connection to it, also after kill -9. Only a schema in a

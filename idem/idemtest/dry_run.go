@@ -20,8 +20,8 @@ import (
 // rollback leaves behind.
 //
 // A dry run calls the handlers for real: asaas.DryRunProbe, asaas.Recover and
-// [idem.Common.DryReplay] run them in a transaction that is rolled back, and what
-// a handler does outside of it happens, an HTTP request for example. A handler
+// [idem.Common.DryReplay] run them in a transaction that is rolled back, and an effect that
+// a handler has outside of it is real, an HTTP request for example. A handler
 // asks [idem.IsDryRun] before it does such a thing. DryRun finds those that do
 // not ask.
 //
@@ -33,7 +33,7 @@ import (
 //   - sends a request through [http.DefaultTransport], which [http.Get] and every
 //     [http.Client] without a Transport do: the failure has the method and the
 //     host. The request is not sent, it ends with an error;
-//   - leaves a row of the schema changed, in whatever way;
+//   - leaves a row of the schema changed, in any way;
 //   - fails, or does not exist.
 //
 // It cannot find a Transport of the application's own, other protocols such as
@@ -62,7 +62,7 @@ func DryRun(t testing.TB, source func(pool *pgxpool.Pool) idem.Source, deliverie
 	}
 }
 
-// dryRun records what handlers do outside of their transaction.
+// dryRun records the effects of handlers outside of their transaction.
 type dryRun struct {
 	testing.TB
 
@@ -96,7 +96,7 @@ func (d *dryRun) try(processor *idem.Processor, app idem.Source, n int, r *http.
 		d.Fatalf("idemtest: delivery %d is not one that the application takes: %v", n, err)
 	}
 	before := d.contents(transaction)
-	d.take() // what source and Open did
+	d.take() // the effects of source and Open
 	outcome, err := processor.DryRun(d.Context(), e)
 	seen := d.take()
 	for _, what := range seen {
@@ -146,7 +146,7 @@ func (d *dryRun) record(what string) {
 	}
 }
 
-// take returns what was recorded since it was last called.
+// take returns the effects that were recorded since it was last called.
 func (d *dryRun) take() []string {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -208,7 +208,7 @@ func (t refuser) RoundTrip(r *http.Request) (*http.Response, error) {
 	return nil, errNoRequest
 }
 
-// replaceTransport replaces the transport that everybody shares, and returns what
+// replaceTransport replaces the transport that all code shares, and returns a function that
 // puts it back.
 func (d *dryRun) replaceTransport() func() {
 	shared := http.DefaultTransport

@@ -19,14 +19,14 @@ import (
 // messages that this sends to Postgres. Then it starts anew for each place where
 // a cut makes a difference, and cuts the connection there: before a message is
 // sent and, for those that Postgres answers at once, after it has acted on it and
-// before the answer, and after the answer. What is not answered with 200 is
+// before the answer, and after the answer. A delivery that is not answered with 200 is
 // delivered again, as the provider would; at the end each delivery comes once
 // more, and check looks at the effects. A failure names the message and its SQL,
 // without arguments.
 //
 // source makes the application: its tables, then its dispatcher with its
 // handlers. It is called for each run, with a pool on an empty schema that holds
-// the tables of package idem: make in it whatever must be new. check returns an
+// the tables of package idem: make all rows in it that must be new. check returns an
 // error that says which effects are lost or doubled. Its pool is another one, on
 // the same schema. Nothing runs at the same time.
 //
@@ -37,14 +37,14 @@ import (
 // It finds effects that do not go through the handler's tx, and so happen again
 // when the handler does, or are lost: writes through a pool, e-mails and HTTP
 // requests (to a fake that check asks), keys made of the time, counters in
-// memory, work after a COMMIT of the handler's own, errors of a pool that nobody
+// memory, work after a COMMIT of the handler's own, errors of a pool that are not
 // looked at, functions given to [idem.AfterCommit] that matter. The test also
 // fails if a delivery fails without a fault, if a fault has an event parked, if
 // check is satisfied before there is any effect, and if a fault did not happen,
 // because the messages are not the same in every run.
 //
-// It cannot find what check does not look at; what is lost or doubled when the
-// process dies, such as a map in memory of what was sent; what goes wrong only
+// It cannot find faults in tables that check does not look at; effects that are lost or doubled when the
+// process dies, such as a map in memory of sent messages; faults that show only
 // for other data, for events at the same time or in another order, or when time
 // is up. Connections that the handlers open themselves are not cut.
 //
@@ -66,8 +66,8 @@ func ExactlyOnce(
 // worker claim it and run the handler. The connection is cut in each of these steps,
 // so it takes about three times as long as ExactlyOnce.
 //
-// The test does not wait for leases and retries: an event whose claim was lost, whose
-// attempt failed, or whose handler returned [idem.RetryAt] is due again immediately.
+// The test does not wait for leases and retries: an event that has lost its claim, whose
+// attempt failed, or for which the handler returned [idem.RetryAt] is due again immediately.
 // The test fails if an event is still pending after five attempts.
 func ExactlyOnceInbox(
 	t testing.TB,
@@ -80,22 +80,9 @@ func ExactlyOnceInbox(
 	m.tryAll(deliveries)
 }
 
-// mostFailures is how many failures one cause may have until more of them say
+// mostFailures is the number of failures that one cause may have until more of them say
 // nothing new.
 const mostFailures = 3
-
-// matrix is every fault that an application is put through.
-type matrix struct {
-	testing.TB
-	source    func(*pgxpool.Pool) idem.Source
-	check     func(context.Context, *pgxpool.Pool) error
-	byWorkers bool // an inbox receives, and its workers process
-
-	url    string
-	direct *pgxpool.Pool // no fault happens to it
-	empty  string        // SQL that empties the schema
-	stages []stage       // of each trial
-}
 
 // tryAll puts the application through every fault.
 func (m *matrix) tryAll(deliveries []*http.Request) {
@@ -154,7 +141,7 @@ func (m *matrix) faults() (all []fault) {
 	return all
 }
 
-// try delivers everything with a fault, and tells whether the effects are right.
+// try delivers everything with a fault, and reports whether the effects are right.
 func (m *matrix) try(f fault) bool {
 	m.Helper()
 	run := m.start()

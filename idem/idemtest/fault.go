@@ -6,7 +6,7 @@ import (
 	"github.com/paghooks/paghooks/idem/internal/pgproxy"
 )
 
-// fault is where the connection is cut.
+// fault is a point at which the connection is cut.
 type fault struct {
 	stage int // its index
 	step  pgproxy.Step

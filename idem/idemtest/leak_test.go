@@ -9,7 +9,9 @@ func TestLeakedConnectionDoesNotHangTheTest(t *testing.T) {
 	t.Parallel()
 	pool := Pool(t)
 	leaked, err := pool.Acquire(t.Context())
-	check(t, err)
+	if err != nil {
+		t.Fatal(err)
+	}
 	if got := closePool(pool, time.Millisecond); got != 1 {
 		t.Errorf("%d connections leaked", got)
 	}

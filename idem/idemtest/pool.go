@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/paghooks/paghooks/internal/postgres"
 )
 
 // Pool returns a pool on an empty schema of a real Postgres. Both are gone
@@ -38,12 +40,12 @@ func URL(t testing.TB) string {
 	t.Helper()
 	s, err := shared()
 	switch {
-	case isAbsent(err) && skipsWithoutPostgres():
+	case postgres.IsAbsent(err) && skipsWithoutPostgres():
 		t.Skip(err)
 	case err != nil:
 		t.Fatal(err)
 	}
-	dsn, drop, err := s.schema(context.Background(), t.Name())
+	dsn, drop, err := s.Schema(context.Background(), t.Name())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -60,10 +62,10 @@ func skipsWithoutPostgres() bool {
 	return skips
 }
 
-// shared is the one server of this test process. Nobody closes it: it ends
+// shared is the one server of this test process. It is not closed: it ends
 // with the process.
-var shared = sync.OnceValues(func() (*Server, error) {
-	return connect(context.Background())
+var shared = sync.OnceValues(func() (*postgres.Server, error) {
+	return postgres.Connect(context.Background())
 })
 
 // closePool waits a while for connections in use, and returns how many still

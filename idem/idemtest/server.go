@@ -2,23 +2,12 @@ package idemtest
 
 import (
 	"context"
-	"errors"
-	"fmt"
-	"os"
-	"path/filepath"
-	"strings"
-	"sync"
 
-	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/paghooks/paghooks/internal/postgres"
 )
 
 // Server is a running Postgres, with a schema to work in.
-type Server struct {
-	url, origin string
-	admin       *pgxpool.Pool // makes and drops the schemas
-	close       func() error
-}
+type Server struct{ server *postgres.Server }
 
 // Start is [Pool] for programs: it finds or starts a Postgres as tests do, and
 // makes a schema in it. The context bounds the start, not the server.
@@ -26,89 +15,21 @@ type Server struct {
 // Close the server at the end. A program that ends without doing so leaves
 // nothing behind either, except its schema in a database that it was given.
 func Start(ctx context.Context) (*Server, error) {
-	s, err := connect(ctx)
+	s, err := postgres.Start(ctx)
 	if err != nil {
 		return nil, err
 	}
-	dsn, drop, err := s.schema(ctx, filepath.Base(os.Args[0]))
-	if err != nil {
-		return nil, errors.Join(err, s.close())
-	}
-	end := func() error {
-		err := drop()
-		s.admin.Close()
-		return errors.Join(err, s.close())
-	}
-	return &Server{url: dsn, origin: s.origin, close: sync.OnceValue(end)}, nil
+	return &Server{s}, nil
 }
 
-// URL is the connection string of the server. Its search_path is a new schema,
+// URL returns the connection string of the server. Its search_path is a new schema,
 // so that nothing that is in the database already is touched.
-func (s *Server) URL() string { return s.url }
+func (s *Server) URL() string { return s.server.URL() }
 
-// Origin says for people which Postgres this is: "PostgreSQL 15.8 from
+// Origin names the Postgres for people: "PostgreSQL 15.8 from
 // /usr/lib/postgresql/15/bin".
-func (s *Server) Origin() string { return s.origin }
+func (s *Server) Origin() string { return s.server.Origin() }
 
 // Close removes the schema, and stops the server if it was started for this.
 // When it returns, they are gone.
-func (s *Server) Close() error { return s.close() }
-
-// connect returns the server that the environment names, else one started here.
-func connect(ctx context.Context) (*Server, error) {
-	s, err := pick(ctx)
-	if err != nil {
-		return nil, err
-	}
-	if s.admin, err = pgxpool.New(ctx, s.url); err != nil {
-		return nil, errors.Join(err, s.close())
-	}
-	return s, nil
-}
-
-// variable names the database for tests. DATABASE_URL is not looked at: it may be the
-// one of an application.
-const variable = "IDEMTEST_DATABASE_URL"
-
-func pick(ctx context.Context) (*Server, error) {
-	if dsn := os.Getenv(variable); dsn != "" {
-		return given(ctx, dsn)
-	}
-	var reasons []any
-	for _, start := range []func(context.Context) (*Server, error){startCluster, startDocker} {
-		s, err := start(ctx)
-		reason, ok := errors.AsType[absent](err)
-		if !ok {
-			return s, err
-		}
-		reasons = append(reasons, reason)
-	}
-	return nil, absent(fmt.Sprintf("idemtest: no Postgres here: set "+variable+", or install PostgreSQL, "+
-		"or install npm (which fetches it), or start Docker (%v; Docker: %v); "+
-		"or skip tests that need one with IDEMTEST_SKIP_WITHOUT_POSTGRES=1", reasons...))
-}
-
-func given(ctx context.Context, dsn string) (*Server, error) {
-	ctx, cancel := context.WithTimeout(ctx, patience) // a host that does not answer
-	defer cancel()
-	conn, err := pgx.Connect(ctx, dsn)
-	if err != nil {
-		return nil, fmt.Errorf("idemtest: %s is set but cannot be used: correct it, or unset it to have a Postgres started: %w", variable, err)
-	}
-	defer conn.Close(ctx)
-	return &Server{url: dsn, origin: product(conn) + " at " + variable, close: func() error { return nil }}, nil
-}
-
-func startCluster(ctx context.Context) (*Server, error) {
-	c := new(Cluster)
-	if err := c.Start(ctx); err != nil {
-		return nil, err
-	}
-	return &Server{url: c.URL(), origin: c.Origin(), close: c.Close}, nil
-}
-
-// product is the name and version of the server at the other end.
-func product(conn *pgx.Conn) string {
-	v, _, _ := strings.Cut(conn.PgConn().ParameterStatus("server_version"), " ")
-	return "PostgreSQL " + v
-}
+func (s *Server) Close() error { return s.server.Close() }

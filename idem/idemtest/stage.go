@@ -12,13 +12,6 @@ import (
 	"github.com/paghooks/paghooks/idem"
 )
 
-// stage is a part of a trial: a delivery, or the work on one. It is done when
-// nobody would try it again, which may be with an error: the event is parked.
-type stage struct {
-	name string
-	once func(*trial) (done bool, err error) // tries it
-}
-
 // stagesOf are the stages of the n-th delivery.
 func (m *matrix) stagesOf(n int, r *http.Request) []stage {
 	m.Helper()
@@ -49,7 +42,7 @@ func (run *trial) deliver(r *http.Request) (done bool, err error) {
 	return done, err
 }
 
-// receiver is what the application receives deliveries with.
+// receiver returns the application's receiver of deliveries.
 func (run *trial) receiver(observe func(context.Context, idem.Observation)) http.Handler {
 	if run.byWorkers {
 		return run.inbox(observe)
@@ -60,7 +53,7 @@ func (run *trial) receiver(observe func(context.Context, idem.Observation)) http
 }
 
 // inbox is an inbox that sends the same messages in every run: one worker, which
-// nobody wakes.
+// is not woken.
 func (run *trial) inbox(observe func(context.Context, idem.Observation)) *idem.Inbox {
 	i := idem.NewInbox(run.pool, run.app)
 	i.Logger, i.Observe = nil, observe

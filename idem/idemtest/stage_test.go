@@ -37,11 +37,17 @@ func TestSignOfDeadWorkersIsNotWaitedFor(t *testing.T) {
 	run := m.start()
 	defer run.end()
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "/", strings.NewReader(`{}`))
-	check(t, err)
+	if err != nil {
+		t.Fatal(err)
+	}
 	_, err = run.deliver(r)
-	check(t, err)
+	if err != nil {
+		t.Fatal(err)
+	}
 	found, err := store.FindClaims(t.Context(), m.direct, store.Search{Source: "pings", Limit: 1, Worker: 1, Crashed: 2})
-	check(t, err)
+	if err != nil {
+		t.Fatal(err)
+	}
 	if len(found.Claims) != 1 {
 		t.Fatalf("%d claims, want 1", len(found.Claims))
 	}

@@ -11,15 +11,6 @@ import (
 	"github.com/paghooks/paghooks/idem/internal/pgproxy"
 )
 
-// trial is one run of the application, on an empty schema.
-type trial struct {
-	*matrix
-	proxy  *pgproxy.Proxy
-	pool   *pgxpool.Pool // the application's, through the proxy
-	app    idem.Source
-	stored *idem.Processor // reads the events, on the direct pool
-}
-
 func (m *matrix) start() *trial {
 	m.Helper()
 	if _, err := m.direct.Exec(m.Context(), m.empty); err != nil {
@@ -49,7 +40,7 @@ func (m *matrix) open(set func(*pgxpool.Config)) *pgxpool.Pool {
 	return pool
 }
 
-// end finds what the application left open.
+// end finds the connections that the application left open.
 func (run *trial) end() {
 	run.Helper()
 	if n := closePool(run.pool, 5*time.Second); n > 0 {
@@ -57,7 +48,7 @@ func (run *trial) end() {
 	}
 }
 
-// patient is how often a stage is tried: a cut connection costs one try, and
+// patient is the number of tries of a stage: a cut connection costs one try, and
 // leaves at most one more to stumble over.
 const patient = 5
 
@@ -79,7 +70,7 @@ func (run *trial) finish(stages []stage) error {
 	return nil
 }
 
-// errNotCut is what can be wrong with a fault.
+// errNotCut is the error of a fault that did not happen.
 var errNotCut = errors.New("that did not happen: have the handler send the same statements each time, and wait for no lock of its own")
 
 // finishWith is finish for all stages, with a fault.

@@ -14,7 +14,7 @@ create table if not exists idem_prunes (
     days      jsonb       not null  -- by the date of arrival: how many events Prune has left, and when there were suddenly more
 );
 
--- One row per action of a person. Rows stay until you delete them.
+-- One row per action of a person. Prune deletes old ones: see AuditRetention.
 create table if not exists idem_audit (
     id       bigint generated always as identity primary key,
     at       timestamptz not null default now(),

@@ -23,26 +23,29 @@ func (o *Operator) DryReplay(ctx context.Context, f idem.Filter, reason string) 
 	return o.replay(ctx, "dry replay", f, reason, o.DryReplayFunc)
 }
 
-// replay records and runs a replay or dry replay. Its result has the reason of the
-// first failure.
+// replay records and runs a replay or dry replay. Its result names the first event that
+// failed.
 func (o *Operator) replay(
 	ctx context.Context, action string, f idem.Filter, reason string,
 	run func(context.Context, idem.Filter, func(idem.Replayed, idem.Event, error)) (idem.Replayed, error),
 ) (sum idem.Replayed, err error) {
-	err = o.act(ctx, action, f, reason, func(ctx context.Context, id int64, chosen idem.Filter) (string, error) {
+	err = o.act(ctx, action, f, reason, func(ctx context.Context, on *acting, chosen idem.Filter) (string, error) {
 		left := make(map[string]bool, len(chosen.Events))
 		for _, key := range chosen.Events {
 			left[key] = true
 		}
 		first, last := "", idem.Replayed{}
-		note := o.notes(ctx, id, len(chosen.Events))
+		note := o.notes(ctx, on.id, len(chosen.Events))
 		sum, err = run(ctx, chosen, func(sum idem.Replayed, e idem.Event, failure error) {
-			if sum != last { // else it was done by another meanwhile
-				delete(left, store.Event(e).RowKey())
+			key := store.Event(e).RowKey()
+			result := became(sum, last)
+			if result != "left" { // else it was done by another meanwhile
+				delete(left, key)
 			}
+			on.note(ctx, key, result)
 			last = sum
 			if failure != nil && first == "" {
-				first = fmt.Sprintf("; first failure: %s %s: %v", e.Type, e.ID, failure)
+				first = fmt.Sprintf("; first failure: %s %s", e.Type, e.ID) // without its error, which may name a person
 			}
 			o.ran(sum, len(chosen.Events), e, failure)
 			note(sum)
@@ -51,9 +54,34 @@ func (o *Operator) replay(
 		if err == nil {
 			alone = leftAlone(f, chosen, len(chosen.Events)-len(left))
 		}
-		return text(sum) + alone + first, err
+		return text(sum) + behind(sum) + alone + first, err
 	})
 	return sum, err
+}
+
+// behind names the first event of a replay that ran behind a later one.
+func behind(sum idem.Replayed) string {
+	switch n := len(sum.Overtaken); n {
+	case 0:
+		return ""
+	case 1:
+		return "; " + sum.Overtaken[0].String()
+	default:
+		return fmt.Sprintf("; %s; %d more ran behind later ones", sum.Overtaken[0], n-1)
+	}
+}
+
+// became returns what became of an event, by the sums after and before it.
+func became(sum, last idem.Replayed) string {
+	switch {
+	case sum.Done > last.Done:
+		return "done"
+	case sum.Failed > last.Failed:
+		return "failed"
+	case sum.Unhandled > last.Unhandled:
+		return "unhandled"
+	}
+	return "left"
 }
 
 // ran calls the application's functions for an event that was replayed.
@@ -77,8 +105,8 @@ func (o *Operator) Requeue(ctx context.Context, f idem.Filter, reason string) (n
 	if err := o.findWorkers(ctx); err != nil {
 		return 0, fmt.Errorf("operator: requeueing events: %w", err)
 	}
-	err = o.act(ctx, "requeue", f, reason, func(ctx context.Context, id int64, chosen idem.Filter) (string, error) {
-		n, err = o.workers.RequeueFunc(ctx, chosen, changed(id, f, chosen, "requeued"))
+	err = o.act(ctx, "requeue", f, reason, func(ctx context.Context, on *acting, chosen idem.Filter) (string, error) {
+		n, err = o.workers.RequeueFunc(ctx, chosen, changed(on.id, f, chosen, "requeued"))
 		return "", err
 	})
 	return n, err
@@ -113,30 +141,55 @@ func (o *Operator) Discard(ctx context.Context, f idem.Filter, reason string) (n
 	if f.IsZero() {
 		return 0, idem.ErrDiscardAll
 	}
-	err = o.act(ctx, "discard", f, reason, func(ctx context.Context, id int64, chosen idem.Filter) (string, error) {
-		n, err = o.DiscardFunc(ctx, chosen, reason, changed(id, f, chosen, "discarded"))
+	err = o.act(ctx, "discard", f, reason, func(ctx context.Context, on *acting, chosen idem.Filter) (string, error) {
+		n, err = o.DiscardFunc(ctx, chosen, reason, changed(on.id, f, chosen, "discarded"))
 		return "", err
+	})
+	return n, err
+}
+
+// Acknowledge records that somebody knows of parked events and sees to them: they do not
+// make [health] red any more, until they fail again. Nothing else changes: they stay parked,
+// until they are replayed, requeued or discarded. It chooses among those that failed themselves: an event that
+// waits behind a parked one was never tried, and if it fails in its turn that is news.
+// It returns how many it has acknowledged.
+//
+// [health]: https://pkg.go.dev/github.com/paghooks/paghooks/idem/health
+func (o *Operator) Acknowledge(ctx context.Context, f idem.Filter, reason string) (n int64, err error) {
+	f.States = []idem.State{idem.StateParked}
+	chosen, err := o.Choose(ctx, f)
+	if err != nil {
+		return 0, fmt.Errorf("operator: %s: %w", store.Acknowledged, err)
+	}
+	keys, err := timed(ctx, func(ctx context.Context) ([]string, error) { return store.ParkedAlone(ctx, o.Pool(), chosen.Events) })
+	if err != nil {
+		return 0, fmt.Errorf("operator: %s: %w", store.Acknowledged, store.Explain(err))
+	}
+	a := store.Action{Actor: o.name, Action: store.Acknowledged, Source: o.SourceName(), Filter: f.String(), Reason: reason}
+	err = o.record(ctx, a, keys, func(ctx context.Context, on *acting) (string, error) {
+		n = int64(len(keys))
+		return "", store.ChangedBy(ctx, o.Pool(), on.id, keys, fmt.Sprintf("%d acknowledged", n), "acknowledged")
 	})
 	return n, err
 }
 
 // act finds the events that f chooses, and records what is done to them. do gets the
 // filter that names them.
-func (o *Operator) act(ctx context.Context, action string, f idem.Filter, reason string, do func(context.Context, int64, idem.Filter) (string, error)) error {
+func (o *Operator) act(ctx context.Context, action string, f idem.Filter, reason string, do func(context.Context, *acting, idem.Filter) (string, error)) error {
 	chosen, err := o.Choose(ctx, f)
 	if err != nil {
 		return fmt.Errorf("operator: %s: %w", action, err)
 	}
 	a := store.Action{Actor: o.name, Action: action, Source: o.SourceName(), Filter: f.String(), Reason: reason}
 	named := idem.Filter{States: f.States, Events: chosen.Events} // nothing else of an event changes
-	return o.record(ctx, a, chosen.Events, func(ctx context.Context, id int64) (string, error) { return do(ctx, id, named) })
+	return o.record(ctx, a, chosen.Events, func(ctx context.Context, on *acting) (string, error) { return do(ctx, on, named) })
 }
 
 // changed returns what records the result of an action on the events that f chose.
 func changed(id int64, f, chosen idem.Filter, did string) func(context.Context, pgx.Tx, []string) error {
 	return func(ctx context.Context, tx pgx.Tx, events []string) error {
 		result := fmt.Sprintf("%d %s", len(events), did) + leftAlone(f, chosen, len(events))
-		return store.ChangedBy(ctx, tx, id, events, result)
+		return store.ChangedBy(ctx, tx, id, events, result, did)
 	}
 }
 

@@ -18,17 +18,19 @@ import (
 )
 
 // Operator runs the operations of [idem.Common] and [idem.Inbox.Requeue] for a person, and
-// records them in the audit trail: who did what to which events, why, and with what
+// records them in the audit trail: the actor, the action, its events, reason and
 // result. Its methods that take a reason are recorded; those that it has from idem.Common
 // are not.
 //
 // An action is recorded before it begins, and is not begun if that fails. Its result
-// is recorded when it has ended: an action without an end is still running, or its
-// process died. While a replay runs, its record says every second how far it is. A
-// requeue and a discard record the events that they change in the transaction that
-// changes them.
+// is recorded when it has ended: an action without an end is running as long as it is Alive,
+// and its process is dead when it is not. While a replay runs, its record says every second how
+// far it is, and the outcome of each event as soon as it is processed: see [Operator.Outcomes]. A
+// requeue, a discard and an erase record the events that they change in the transaction that
+// changes them. [Operator.Stop] ends an action of any process, and [Operator.Resume] goes on with
+// one that did not come to its end.
 //
-// What a person confirms must be what is acted upon: show the events of
+// Act upon exactly the events that a person confirms: show the events of
 // [idem.Common.Choose], and act with the filter that it returns.
 type Operator struct {
 	*idem.Common
@@ -45,86 +47,54 @@ type Operator struct {
 	// set it where they run from time to time only, with [idem.Inbox.Drain]. Default: false.
 	RequeueWithoutWorkers bool
 
-	name    string
-	workers requeuer // nil if the receiver has none
+	// EraseNotDone has Erase discard events that are not done, and erase them. They will not
+	// be processed. Default: false, they are left alone.
+	EraseNotDone bool
+
+	name      string
+	continues int64    // the action that the next one goes on with; 0 for none
+	workers   requeuer // nil if the receiver has none
 }
 
-// requeuer is what has workers: an inbox or an outbox.
+// requeuer is a receiver with workers: an inbox or an outbox.
 type requeuer interface {
 	RequeueFunc(ctx context.Context, f idem.Filter, changed func(context.Context, pgx.Tx, []string) error) (int64, error)
 }
 
 // New returns an operator for the events of a receiver. name is the person that it
-// acts for, as the audit trail shows them; if it is "", what would be recorded
+// acts for, as the audit trail shows them; if it is "", a method that would record
 // returns an error instead.
 func New(r idem.Receiver, name string) *Operator {
 	workers, _ := r.(requeuer)
 	return &Operator{Common: idem.CommonOf(r), name: name, workers: workers}
 }
 
-// Action is an entry of the audit trail: see [Operator].
-type Action struct {
-	ID      int64
-	At      time.Time
-	Actor   string // who
-	Action  string // "replay", "dry replay", "requeue", "discard"; others by [Operator.Record]
-	Source  string
-	Filter  string    // which events were chosen, as people read it; its first 2,000 bytes
-	Reason  string    // the same
-	Events  int64     // how many were chosen; of a requeue or discard that has ended, how many it changed
-	Result  string    // of a replay that has not ended, how far it is
-	EndedAt time.Time // zero while it runs, and if its process died
-}
-
 // Record runs do as an action of the application's own, and records it: that
-// somebody looked at a body, say. what says which events it is about. The result is
-// what do returns.
+// somebody looked at a body, say. what names its events. The result is
+// the text that do returns.
 func (o *Operator) Record(ctx context.Context, action, what, reason string, do func(context.Context) (string, error)) error {
 	a := store.Action{Actor: o.name, Action: action, Source: o.SourceName(), Filter: what, Reason: reason}
-	return o.record(ctx, a, nil, func(ctx context.Context, _ int64) (string, error) { return do(ctx) })
-}
-
-// Actions returns up to n actions on the source's events from the audit trail, the
-// latest first: those before the action whose ID is before, or the latest of all if
-// before is 0.
-func (o *Operator) Actions(ctx context.Context, before int64, n int) ([]Action, error) {
-	rows, err := timed(ctx, func(ctx context.Context) ([]store.Action, error) {
-		return store.ListActions(ctx, o.Pool(), o.SourceName(), before, n)
-	})
-	if err != nil {
-		return nil, fmt.Errorf("operator: listing actions: %w", store.Explain(err))
-	}
-	all := make([]Action, len(rows))
-	for n, r := range rows {
-		all[n] = Action(r)
-	}
-	return all, nil
-}
-
-// ActionEvents returns the row keys of the events that the action with this ID chose or, if it is
-// a requeue or discard that has ended, changed: source/scope/id with the scope
-// percent-encoded.
-func (o *Operator) ActionEvents(ctx context.Context, id int64) ([]string, error) {
-	keys, err := timed(ctx, func(ctx context.Context) ([]string, error) { return store.ActionEvents(ctx, o.Pool(), id) })
-	if err != nil {
-		return nil, fmt.Errorf("operator: listing the events of action %d: %w", id, store.Explain(err))
-	}
-	return keys, nil
+	return o.record(ctx, a, nil, func(ctx context.Context, _ *acting) (string, error) { return do(ctx) })
 }
 
 // record records an action, does it by the id of the record, and records how it ended.
-func (o *Operator) record(ctx context.Context, a store.Action, keys []string, do func(context.Context, int64) (string, error)) error {
+func (o *Operator) record(ctx context.Context, a store.Action, keys []string, do func(context.Context, *acting) (string, error)) error {
 	if o.name == "" {
 		return fmt.Errorf("operator: %s: the operator has no name: give New who it acts for", a.Action)
 	}
 	a.Filter, a.Reason = store.Storable(a.Filter, maxRecorded), store.Storable(a.Reason, maxRecorded)
-	id, err := timed(ctx, func(ctx context.Context) (int64, error) { return store.BeginAction(ctx, o.Pool(), a, keys) })
+	id, err := timed(ctx, func(ctx context.Context) (int64, error) { return o.begin(ctx, a, keys) })
 	if err != nil {
 		return fmt.Errorf("operator: %s could not be recorded, and was not begun: %w", a.Action, store.Explain(err))
 	}
-	result, err := o.protect(ctx, a, func() (string, error) { return do(ctx, id) })
-	if err != nil {
-		result = strings.TrimPrefix(result+"; failed: "+err.Error(), "; ")
+	on := &acting{pool: o.Pool(), id: id}
+	running, stop := on.start(ctx)
+	result, err := o.protect(running, a, func() (string, error) { return do(running, on) })
+	if cause := stop(); err != nil && cause != nil {
+		result = strings.TrimPrefix(result+"; "+cause.Error(), "; ")
+		err = fmt.Errorf("operator: %s: %w", a.Action, cause)
+	} else if err != nil {
+		result = strings.TrimPrefix(result+"; failed: "+recorded(err), "; ")
 	}
 	ending, cancel := context.WithTimeout(context.WithoutCancel(ctx), recordTime)
 	defer cancel()
@@ -132,6 +102,46 @@ func (o *Operator) record(ctx context.Context, a store.Action, keys []string, do
 		err = errors.Join(err, fmt.Errorf("operator: the end of %s could not be recorded: %w", a.Action, store.Explain(ended)))
 	}
 	return err
+}
+
+// begin records that an action begins. If it goes on with another one, that is ended in the same
+// transaction.
+func (o *Operator) begin(ctx context.Context, a store.Action, keys []string) (id int64, err error) {
+	if o.continues == 0 {
+		return store.BeginAction(ctx, o.Pool(), a, keys)
+	}
+	a.Continues = o.continues
+	err = pgx.BeginTxFunc(ctx, o.Pool(), pgx.TxOptions{IsoLevel: pgx.ReadCommitted}, func(tx pgx.Tx) error {
+		of, err := store.LockAction(ctx, tx, o.SourceName(), o.continues)
+		switch {
+		case err != nil:
+			return err
+		case of.ContinuedBy != 0:
+			return fmt.Errorf("%w: see action %d", ErrContinued, of.ContinuedBy)
+		case of.EndedAt.IsZero() && of.Alive:
+			return ErrRunning
+		}
+		if err := store.EndDead(ctx, tx, of.ID); err != nil {
+			return err
+		}
+		id, err = store.BeginAction(ctx, tx, a, keys)
+		return err
+	})
+	return id, err
+}
+
+// Errors of [Operator.Resume].
+var (
+	ErrRunning   = errors.New("the action is running: wait for its end, or stop it")
+	ErrContinued = errors.New("somebody has gone on with the action")
+)
+
+// recorded returns the trail's text of an error. It keeps none of a handler: that may name a person.
+func recorded(err error) string {
+	if _, ofWork := errors.AsType[*pgtx.WorkError](err); ofWork {
+		return "while a handler ran"
+	}
+	return err.Error()
 }
 
 // protect makes an error of a panic, of an application's Progress for example, so
@@ -157,17 +167,17 @@ func (o *Operator) logPanic(ctx context.Context, a store.Action, err error) {
 	})
 }
 
-// maxRecorded is how many bytes of a filter or a reason the trail shows: lists of
+// maxRecorded limits the bytes of a filter or a reason in the trail: lists of
 // ids may be long, and the events that were chosen are recorded anyway.
 const maxRecorded = 2000
 
-// recordTime is how long the record of an action's end may take.
+// recordTime limits the record of an action's end.
 const recordTime = 5 * time.Second
 
-// noteEvery is how often the record of a replay says how far it has come.
+// noteEvery is the interval at which the record of a replay says how far it has come.
 const noteEvery = time.Second
 
-// notes returns what is called after each of some events: after the first, and
+// notes returns a function that is called after each of some events: after the first, and
 // then every second, it notes in the record how far the replay has come.
 func (o *Operator) notes(ctx context.Context, id int64, of int) func(idem.Replayed) {
 	var noted time.Time
@@ -188,7 +198,7 @@ func text(r idem.Replayed) string {
 	return fmt.Sprintf("%d done, %d failed, %d without a handler", r.Done, r.Failed, r.Unhandled)
 }
 
-// statementTime is how long one statement on the trail may take.
+// statementTime limits one statement on the trail.
 const statementTime = 5 * time.Minute
 
 // timed calls f, which executes one statement, with a deadline of its own.

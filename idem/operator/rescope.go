@@ -2,6 +2,7 @@ package operator
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 
@@ -11,7 +12,7 @@ import (
 	"github.com/paghooks/paghooks/idem/internal/store"
 )
 
-// Account names what the events of a provider's account are stored under: see
+// Account is the account that events are stored under: see
 // [idem.Event].
 type Account struct {
 	Source string
@@ -26,7 +27,7 @@ func (a Account) String() string {
 	return fmt.Sprintf("%s %q", a.Source, a.Scope)
 }
 
-// CountScope counts the stored events of a scope, whatever their states: what
+// CountScope counts the stored events of a scope, in any state: those that
 // [Operator.Rescope] would move.
 func (o *Operator) CountScope(ctx context.Context, scope string) (int64, error) {
 	n, err := store.CountAccount(ctx, o.Pool(), store.Account{Source: o.SourceName(), Scope: scope})
@@ -37,8 +38,8 @@ func (o *Operator) CountScope(ctx context.Context, scope string) (int64, error) 
 }
 
 // Rescope records, and moves all that is stored of one scope to another account, in
-// one transaction: events in every state, their bodies and their order, and what the
-// audit trail says of them. It returns how many events that were.
+// one transaction: events in every state, their bodies and their order, and the
+// entries of the audit trail about them. It returns how many events that were.
 //
 // An event is recognized by its source, its scope and its id. So an account that gets
 // a scope, or another one, and a source that gets another name have every event of
@@ -48,7 +49,7 @@ func (o *Operator) CountScope(ctx context.Context, scope string) (int64, error) 
 //  1. Stop every process that receives or processes events of the source. Deliveries
 //     fail meanwhile, and the provider repeats them.
 //  2. See that nothing of the old name is elsewhere: each [idem.Spool] is empty, and the
-//     consumers of a relay have received all that was published. What comes from there
+//     consumers of a relay have received all that was published. An event that comes from there
 //     later has the old name, and is stored under that.
 //  3. Rescope.
 //  4. Start the version that uses the new name.
@@ -56,7 +57,7 @@ func (o *Operator) CountScope(ctx context.Context, scope string) (int64, error) 
 // It waits up to 10 seconds for transactions that store or process events, and has new
 // ones wait for it. It moves nothing and returns an error while workers of the source
 // are alive, or where the target has events or bodies with the same ids: the error
-// names them, and says what to do. It cannot see an idle process without workers. Its time is
+// names them, and the remedy. It cannot see an idle process without workers. Its time is
 // that of updating the rows.
 func (o *Operator) Rescope(ctx context.Context, scope string, to Account, reason string) (moved int64, err error) {
 	from := Account{o.SourceName(), scope}
@@ -64,12 +65,14 @@ func (o *Operator) Rescope(ctx context.Context, scope string, to Account, reason
 		return 0, err
 	}
 	err = o.Record(ctx, "rescope", from.String()+" to "+to.String(), reason, func(ctx context.Context) (string, error) {
-		options := pgx.TxOptions{IsoLevel: pgx.ReadCommitted} // to see what was committed while it waited
-		err := pgx.BeginTxFunc(ctx, o.Pool(), options, func(tx pgx.Tx) (err error) {
+		err := pgtx.Change(ctx, o.Pool(), func(ctx context.Context, tx pgx.Tx) (err error) { // it sees rows that were committed while it waited
 			moved, err = rescope(ctx, tx, store.Account(from), store.Account(to))
 			return err
 		})
-		if err != nil {
+		switch {
+		case errors.Is(err, pgtx.ErrUnknown):
+			return "whether all or nothing was moved is unknown", fmt.Errorf("operator: moving %s to %s: %w", from, to, store.Explain(err))
+		case err != nil:
 			return "nothing was moved", fmt.Errorf("operator: moving %s to %s: %w", from, to, store.Explain(err))
 		}
 		return fmt.Sprintf("%d moved", moved), nil
@@ -94,7 +97,7 @@ func checkRescope(from, to Account) error {
 	return nil
 }
 
-// shownBoth is how many events an error names.
+// shownBoth is the number of events that an error names.
 const shownBoth = 5
 
 func rescope(ctx context.Context, tx pgx.Tx, from, to store.Account) (int64, error) {

@@ -23,7 +23,7 @@ func (v *Value[T]) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// decode is json.Unmarshal with short cuts for what most fields hold.
+// decode is json.Unmarshal with short cuts for the values of most fields.
 func decode(data []byte, into any) error {
 	switch into := into.(type) {
 	case *string: // most fields
@@ -50,7 +50,7 @@ func decode(data []byte, into any) error {
 
 func isBool(data []byte) bool { return string(data) == "true" || string(data) == "false" }
 
-// plain tells whether data is a JSON string that stands for the very bytes
+// plain reports whether data is a JSON string that stands for the very bytes
 // between its quotes.
 func plain(data []byte) bool {
 	if len(data) < 2 || data[0] != '"' || data[len(data)-1] != '"' {

@@ -10,7 +10,7 @@ import (
 	"reflect"
 )
 
-// UnmarshalJSONFrom is UnmarshalJSON for Go 1.27 and later, which reads what is
+// UnmarshalJSONFrom is UnmarshalJSON for Go 1.27 and later, which reads the values
 // inside of an object or a list once and not once for each level.
 func (v *Value[T]) UnmarshalJSONFrom(d *jsontext.Decoder) error {
 	*v = Value[T]{}
@@ -28,7 +28,7 @@ func (v *Value[T]) UnmarshalJSONFrom(d *jsontext.Decoder) error {
 	return nil
 }
 
-// decodeFrom is json.UnmarshalDecode with short cuts for what most fields hold.
+// decodeFrom is json.UnmarshalDecode with short cuts for the values of most fields.
 func decodeFrom(d *jsontext.Decoder, into any) error {
 	switch into := into.(type) {
 	case *string:

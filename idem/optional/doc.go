@@ -1,4 +1,4 @@
-// Package optional tells apart what JSON tells apart: a field that has a
+// Package optional tells three cases of JSON apart: a field that has a
 // value, a field that is null, and a field that is not there.
 //
 // # Read a field

@@ -16,7 +16,7 @@ import (
 // NumericValue implements [pgtype.NumericValuer], and makes an argument for
 // code that wants a pgtype.Numeric, as sqlc writes it. So do the methods below
 // for their types. They ask T's own method of that name, if it has one, and else
-// convert what [Value.Value] returns.
+// convert the result of [Value.Value].
 func (v Value[T]) NumericValue() (n pgtype.Numeric, err error) {
 	if own, ok := any(v.v).(pgtype.NumericValuer); ok && v.state == present {
 		return own.NumericValue()
@@ -61,7 +61,7 @@ func (v Value[T]) TimestamptzValue() (pgtype.Timestamptz, error) {
 	return pgtype.Timestamptz{}, fmt.Errorf("optional: %T is not an instant with a time zone: parse it before it is stored as one", v.v)
 }
 
-// TimestampValue implements [pgtype.TimestampValuer]: what the clock showed, in
+// TimestampValue implements [pgtype.TimestampValuer]: the time that the clock showed, in
 // whichever zone, as Postgres reads a text.
 func (v Value[T]) TimestampValue() (pgtype.Timestamp, error) {
 	if own, ok := any(v.v).(pgtype.TimestampValuer); ok && v.state == present {
@@ -70,7 +70,7 @@ func (v Value[T]) TimestampValue() (pgtype.Timestamp, error) {
 	return v.clock()
 }
 
-// clock is what the calendar and the clock showed.
+// clock returns the day and the time that the calendar and the clock showed.
 func (v Value[T]) clock() (pgtype.Timestamp, error) {
 	value, err := v.Value()
 	if err != nil || value == nil {
@@ -133,7 +133,7 @@ func (v *Value[T]) scan(src any, err error) error {
 	return v.Scan(src)
 }
 
-// scanned is what becomes of v once its T was scanned.
+// scanned sets the state of v once its T was scanned.
 func (v *Value[T]) scanned(err error) error {
 	v.state = present
 	if err != nil {

@@ -5,11 +5,11 @@ import (
 	"log/slog"
 )
 
-// String returns what fmt.Sprint makes of what the Value holds, and "<nil>" for
+// String returns fmt.Sprint of the value, and "<nil>" for
 // null and for absent.
 func (v Value[T]) String() string { return fmt.Sprint(v) }
 
-// Format implements [fmt.Formatter]: a Value prints as what it holds, with any
+// Format implements [fmt.Formatter]: a Value prints as its value, with any
 // verb that T has, and as <nil> for null and for absent. %#v tells them apart.
 func (v Value[T]) Format(f fmt.State, verb rune) {
 	switch goSyntax := verb == 'v' && f.Flag('#'); {
@@ -26,7 +26,7 @@ func (v Value[T]) Format(f fmt.State, verb rune) {
 	}
 }
 
-// LogValue implements [slog.LogValuer]: a Value is logged as what it holds, and
+// LogValue implements [slog.LogValuer]: a Value is logged as its value, and
 // as nil for null and for absent.
 func (v Value[T]) LogValue() slog.Value {
 	if v.state != present {

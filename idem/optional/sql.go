@@ -7,8 +7,8 @@ import (
 )
 
 // Value implements [driver.Valuer], so that a Value can be an argument of
-// tx.Exec: it is NULL when it holds nothing, else what T's own Value method
-// returns, else what T is made of (a string, a number, a boolean). A T that is
+// tx.Exec: it is NULL when it holds nothing, else the result of T's own Value method
+// if there is one, else the basic value of T (a string, a number, a boolean). A T that is
 // a struct or a slice without that method is an error: pass its fields.
 func (v Value[T]) Value() (driver.Value, error) {
 	if v.state != present {

@@ -29,10 +29,10 @@ func Of[T any](v T) Value[T] { return Value[T]{v: v, state: present} }
 // Null returns a Value that is null.
 func Null[T any]() Value[T] { return Value[T]{state: null} }
 
-// Get returns what the Value holds. ok is false for null and for absent.
+// Get returns the value. ok is false for null and for absent.
 func (v Value[T]) Get() (value T, ok bool) { return v.v, v.state == present }
 
-// Or returns what the Value holds, and fallback for null and for absent.
+// Or returns the value, and fallback for null and for absent.
 func (v Value[T]) Or(fallback T) T {
 	if v.state != present {
 		return fallback
@@ -40,7 +40,7 @@ func (v Value[T]) Or(fallback T) T {
 	return v.v
 }
 
-// OrZero returns what the Value holds, and T's zero value for null and for
+// OrZero returns the value, and T's zero value for null and for
 // absent. Switch on it where the difference does not matter:
 //
 //	switch e.Payment.ChargeType.OrZero() { case …
@@ -49,8 +49,8 @@ func (v Value[T]) OrZero() T {
 	return v.Or(zero)
 }
 
-// Ptr returns a pointer to a copy of what the Value holds, and nil for null and
-// for absent: for code that has pointers for what may be NULL.
+// Ptr returns a pointer to a copy of the value, and nil for null and
+// for absent: for code that has pointers for columns that may be NULL.
 func (v Value[T]) Ptr() *T {
 	if v.state != present {
 		return nil
@@ -58,23 +58,23 @@ func (v Value[T]) Ptr() *T {
 	return &v.v
 }
 
-// IsNull tells whether the field was sent as null.
+// IsNull reports whether the field was sent as null.
 func (v Value[T]) IsNull() bool { return v.state == null }
 
-// IsZero tells whether the field was left out. A field that was sent is not
+// IsZero reports whether the field was left out. A field that was sent is not
 // zero, be it null, 0 or "". The json tag omitzero asks it.
 func (v Value[T]) IsZero() bool { return v.state == absent }
 
-// Equal tells whether both hold the same, are both null, or are both absent.
-// It is what go-cmp compares by.
+// Equal reports whether both hold the same, are both null, or are both absent.
+// go-cmp compares by it.
 func (v Value[T]) Equal(w Value[T]) bool {
 	return v.state == w.state && reflect.DeepEqual(v.v, w.v)
 }
 
-// MarshalJSON writes what the Value holds, or null.
+// MarshalJSON writes the value, or null.
 func (v Value[T]) MarshalJSON() ([]byte, error) {
 	if v.state != present {
 		return []byte("null"), nil
 	}
-	return json.Marshal(&v.v) // a pointer, for a T whose MarshalJSON wants one
+	return json.Marshal(&v.v) // a pointer, for a T with a MarshalJSON that wants one
 }

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// outage holds what the workers of an [Outbox] know of their broker.
+// outage holds the knowledge of an [Outbox]'s workers about their broker.
 type outage struct {
 	failure atomic.Pointer[failure] // nil while the broker takes messages
 }

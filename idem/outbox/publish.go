@@ -22,7 +22,7 @@ type messages struct {
 
 func (m messages) Name() string { return m.name }
 
-// Open refuses what comes by HTTP: messages come from handlers.
+// Open refuses all HTTP requests: messages come from handlers.
 func (m messages) Open(*http.Request) (idem.Event, error) {
 	return idem.Event{}, &idem.Refusal{Source: m.name, Reason: "outbox", Hint: "an outbox receives nothing: mount a Processor or an Inbox"}
 }
@@ -38,18 +38,18 @@ func (messages) Handles(string) bool { return true }
 func (m messages) Route(e idem.Event) (idem.Work, error) {
 	return func(ctx context.Context, _ pgx.Tx) error {
 		if idem.IsDryRun(ctx) {
-			return nil // what is published cannot be rolled back
+			return nil // a published message cannot be rolled back
 		}
 		return m.publish(ctx, broker.Message{Source: e.Source, ID: e.ID, Type: e.Type, Key: e.Key, Time: e.OccurredAt, Body: e.Payload})
 	}, nil
 }
 
-// brokerWait is how long a message waits that the broker has not taken.
+// brokerWait is the time that a message waits after the broker has not taken it.
 const brokerWait = 2 * time.Second
 
 // publish publishes a message, and notes whether the broker is available.
 func (m messages) publish(ctx context.Context, message broker.Message) error {
-	// Before the attempt's end: what is not over then passes for the handler's failure.
+	// Before the attempt's end: a publish that is not over then passes for the handler's failure.
 	end, _ := ctx.Deadline()
 	ctx, cancel := context.WithTimeout(ctx, time.Until(end)/2)
 	defer cancel()

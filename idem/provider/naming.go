@@ -8,116 +8,111 @@ import (
 
 	"github.com/paghooks/paghooks/idem"
 	"github.com/paghooks/paghooks/idem/scalar"
-	"github.com/paghooks/paghooks/internal/peek"
 )
 
-// PingType is the type of a delivery that only tests the address.
-const PingType = "paghooks.ping"
-
-// Naming says where an event says what it is. Its paths are names of members from
-// the body on, parted by dots.
-type Naming struct {
-	Type      string                        // the root member that names the event
-	IDs       []string                      // the first that has a value is the event's id
-	Times     []string                      // the first that is a time is the event's
-	Ping      string                        // a root member that only tests of the address have
-	Canonical func(eventType string) string // the constant of a type that comes by several names; nil: there is none
-	Events    map[string]Names
+func (p *Definition) places() *places {
+	p.once.Do(func() {
+		n := p.Naming
+		p.read = &places{
+			eventType: pathOf(n.Type), ping: pathOf(n.Ping), ids: pathsOf(n.IDs), times: pathsOf(n.Times),
+			events: make(map[string]*named, len(n.Events)),
+		}
+		for t, own := range n.Events {
+			p.read.events[t] = &named{p.Empty(t), pathsOf(own.Key), pathsOf(own.ID), pathsOf(own.Times), pathOf(own.Test), own.Ping}
+		}
+		p.read.events[""] = new(named)
+	})
+	return p.read
 }
 
-// Names are what events of one type say at places of their own.
-type Names struct {
-	Key   []string // the id of what the event is about
-	ID    []string // with the type before it, an id of the event where Naming.IDs has none
-	Times []string
+// of returns the places of an event type's names.
+func (p *places) of(eventType string) *named {
+	if known := p.events[eventType]; known != nil {
+		return known
+	}
+	return p.events[""]
 }
 
 // Identify names the event of a verified body. It never fails: a body that cannot
-// be read has no Type, and an ID made by [idem.BodyID]. Scope is left to the caller.
+// be read has no Type, and an ID made by [idem.BodyID], as has an id that is not
+// valid Unicode. Scope is left to the caller.
+//
+// The body is not decoded, only looked through for its names: a field that does
+// not fit its type is found when the event is routed to a handler.
 func (p *Definition) Identify(body []byte) idem.Event {
-	n := p.Naming
-	e := idem.Event{Source: p.Source, Payload: body}
-	var ping bool
-	whole := peek.Members(body, func(name, value []byte) {
-		if n.Ping != "" && peek.Is(name, n.Ping) {
-			ping = true
-		}
-		if peek.Is(name, n.Type) {
-			peek.String(value, &e.Type)
-		}
-	})
-	switch {
-	case !whole:
-		e.Type = ""
-	case ping:
-		e.Type = PingType
-	case n.Canonical != nil:
-		e.Type = n.Canonical(e.Type)
-	}
-	own := n.Events[e.Type]
-	if whole {
-		e.ID, e.Key = first(body, n.IDs), first(body, own.Key)
-		e.OccurredAt = firstTime(body, own.Times, n.Times)
-	}
-	if id := first(body, own.ID); e.ID == "" && whole && id != "" {
-		e.ID = e.Type + ":" + id
-	}
-	if e.ID == "" {
-		e.ID = idem.BodyID(body)
-	}
+	var room [12]member // seldom more
+	e, _ := p.identify(body, look(room[:0], body))
 	return e
 }
 
-// Decode decodes a verified body into the struct of its type, or into what other
-// returns for a type that is not known.
-func (p *Definition) Decode(body []byte, other func() any) (any, error) {
-	eventType := p.Identify(body).Type
-	if eventType == "" {
-		return nil, fmt.Errorf("%s: the body is not an event: it is no JSON object with a %s", p.Source, p.Naming.Type)
-	}
-	e := p.Empty(eventType)
-	if e == nil {
-		e = other()
-	}
-	if err := json.Unmarshal(body, e); err != nil {
-		return nil, fmt.Errorf("%s: a %s does not decode: keep the body, and see whether the spec is behind: %w", p.Source, eventType, err)
-	}
-	return e, nil
-}
+// words are the names in a body, as headers may say it again.
+type words struct{ eventType, id string }
 
-func first(body []byte, paths []string) string {
-	for _, path := range paths {
-		if text := find(body, path); text != "" {
-			return text
+func (p *Definition) identify(body []byte, root members) (idem.Event, words) {
+	at := p.places()
+	said := words{root.text(at.eventType), root.id(at.ids)}
+	plain := said.eventType
+	switch {
+	case root.has(at.ping):
+		plain = PingType
+	case p.Naming.Canonical != nil:
+		plain = p.Naming.Canonical(plain)
+	}
+	own := at.of(plain)
+	e := idem.Event{Source: p.Source, ID: said.id, Type: plain, Key: root.first(own.key), Payload: body}
+	if e.ID == "" {
+		if e.ID = idem.BodyID(body); root.id(own.id) != "" {
+			e.ID = plain + ":" + root.id(own.id)
 		}
 	}
-	return ""
+	if root.isTrue(own.test) {
+		e.Type += TestSuffix
+	}
+	e.OccurredAt = p.timeAt(root, own.times, at.times)
+	return e, said
 }
 
-func firstTime(body []byte, lists ...[]string) time.Time {
+// timeAt is the first time there is, or zero when there is none to read.
+func (p *Definition) timeAt(root members, lists ...[]path) time.Time {
+	clock := p.Naming.Clock
+	if clock == nil {
+		clock = func(text string) (time.Time, error) { return scalar.Time(text).Time() }
+	}
 	for _, paths := range lists {
 		for _, path := range paths {
-			if at, err := scalar.Time(find(body, path)).Time(); err == nil {
-				return at
+			if text := root.text(path); text != "" {
+				if at, err := clock(text); err == nil {
+					return at
+				}
 			}
 		}
 	}
 	return time.Time{}
 }
 
-// find is the text, or the number as it is written, at a path. Of several members
-// of one name the last counts, and null is nothing.
-func find(object []byte, path string) (text string) {
-	name, rest, deeper := strings.Cut(path, ".")
-	peek.Members(object, func(member, value []byte) {
-		switch {
-		case !peek.Is(member, name):
-		case deeper:
-			text = find(value, rest)
-		default:
-			text = ""
-			peek.Text(value, &text)
-		}
-	})
-	return text
+// Plain is an event type without [TestSuffix].
+func Plain(eventType string) string { return strings.TrimSuffix(eventType, TestSuffix) }
+
+// Decode decodes a verified body into the struct of its type, or into the value that other
+// returns for a type that is not known. Fields that the struct does not have are
+// skipped.
+func (p *Definition) Decode(body []byte, other func() any) (any, error) {
+	var room [12]member
+	root := look(room[:0], body)
+	said := root.text(p.places().eventType)
+	if said == "" {
+		return nil, fmt.Errorf("%s: the body is not an event: it is no JSON object with a %s that names one", p.Source, p.Naming.Type)
+	}
+	eventType := said
+	if p.Naming.Canonical != nil {
+		eventType = p.Naming.Canonical(said)
+	}
+	e := p.Empty(eventType)
+	if e == nil || root.has(p.places().ping) { // a test of the address has a real event's name, and nothing else of it
+		e = other()
+	}
+	if err := json.Unmarshal(body, e); err != nil {
+		return nil, fmt.Errorf("%s: a %s does not decode: keep the body, and look for a newer version of this package: %w", p.Source, said, err)
+	}
+	return e, nil
 }

@@ -1,6 +1,6 @@
-// Package provider is what a provider's package stands on that gen makes of a
+// Package provider is the base of a provider's package that gen makes of a
 // spec: it verifies deliveries, names events, and takes them to their handlers.
-// What differs between providers is a [Definition].
+// A [Definition] holds the differences between providers.
 //
 // A program imports the generated package, and this one only to choose another
 // [Scheme].
@@ -8,44 +8,47 @@ package provider
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"log/slog"
 	"net/http"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/paghooks/paghooks/idem"
 	"github.com/paghooks/paghooks/idem/drift"
 )
 
-// Definition is what a spec says of a provider.
-type Definition struct {
-	Source string // part of the key of every stored event: it never changes
-	Naming Naming
-	Scheme Scheme                     // how deliveries are verified, unless the program chooses another
-	Empty  func(eventType string) any // a pointer to a new event struct; nil for a type that is not known
-}
-
-// Dispatcher is what a generated Dispatcher embeds: an [idem.Source].
+// Dispatcher is embedded by a generated Dispatcher: an [idem.Source].
 //
 // The exported fields are settings: change them before the first event.
 type Dispatcher struct {
 	idem.Routes
 
-	// Scheme is how deliveries are verified. Default: the first of the spec.
+	// Scheme is the way in which deliveries are verified. Default: the first of the spec.
 	Scheme Scheme
 
-	// Accounts returns the accounts that may have sent a request. Default: one
-	// account of scope "", with the secrets of NewDispatcher. The secret that
-	// verifies decides the event's Scope. For a request of no known account return
-	// none, which refuses it. An error, and an account without a Scope, means that
-	// the provider is asked to deliver again.
+	// Accounts returns the accounts that may have sent a request, beside the one of
+	// NewDispatcher's secrets, which has scope "". Default: that one only. The secret
+	// that verifies decides the event's Scope. For a request of no known account
+	// return none, which refuses it. An error, and an account without a Scope, means
+	// that the provider is asked to deliver again.
 	Accounts func(r *http.Request) ([]idem.Credentials, error)
 
-	// Watch looks for what the provider sends and the spec does not know.
+	// AllowTest gives events in which no money moved to the handlers of their type,
+	// where the provider marks such events. Default: false, they are acknowledged
+	// with a line in the log, and not stored.
+	AllowTest bool
+
+	// StrictHeaders refuses a delivery if its unsigned headers differ from the values that were
+	// signed. Default: false, the signed body counts, and Drift reports it.
+	StrictHeaders bool
+
+	// Watch looks for fields and values that the provider sends and the spec does not know.
 	Watch drift.Watch
+
+	// Logger gets a line for each event that is a test and ignored, and one per header
+	// that differs from the signed body; nil logs nothing. Default: slog.Default().
+	Logger *slog.Logger
 
 	// Now tells the time. Default: [time.Now].
 	Now func() time.Time
@@ -58,70 +61,46 @@ type Dispatcher struct {
 // NewDispatcher calls it.
 func (d *Dispatcher) Setup(about *Definition, secrets ...string) {
 	secrets = slices.Clone(secrets)
-	d.about, d.Scheme = about, about.Scheme
+	d.about, d.Scheme, d.Logger = about, about.Scheme, slog.Default()
 	d.secrets = func() []string { return secrets }
+}
+
+func (d *Dispatcher) receiver() Receiver {
+	return Receiver{
+		Definition: d.about, Routes: &d.Routes, Watch: &d.Watch, Scheme: d.Scheme, Secrets: d.secrets(), Accounts: d.Accounts,
+		AllowTest: d.AllowTest, StrictHeaders: d.StrictHeaders, Logger: d.Logger, Now: d.Now,
+	}
 }
 
 // Name implements [idem.Source].
 func (d *Dispatcher) Name() string { return d.about.Source }
 
+// CanVerify returns false if there is no secret, or for [RSA] none that is a key, nor
+// a function Accounts: every delivery is answered 503 then. [idem.Serve] says so at
+// the start.
+func (d *Dispatcher) CanVerify() bool {
+	return d.receiver().CanVerify()
+}
+
 // Open implements [idem.Source]: it checks the headers before it reads the body.
-func (d *Dispatcher) Open(r *http.Request) (idem.Event, error) {
-	accounts, err := d.accounts(r)
-	if err != nil {
-		return idem.Event{}, err
-	}
-	now := time.Now
-	if d.Now != nil {
-		now = d.Now
-	}
-	if err := d.about.checkHeaders(d.Scheme, r.Header, accounts, now()); err != nil {
-		return idem.Event{}, err
-	}
-	body, err := idem.ReadBody(r)
-	if err != nil {
-		return idem.Event{}, err
-	}
-	scope, err := d.about.scopeOf(d.Scheme, r.Header, body, accounts)
-	if err != nil {
-		return idem.Event{}, err
-	}
-	e := d.about.Identify(body)
-	e.Scope = scope
-	return e, nil
-}
+func (d *Dispatcher) Open(r *http.Request) (idem.Event, error) { return d.receiver().Open(r) }
 
-func (d *Dispatcher) accounts(r *http.Request) ([]idem.Credentials, error) {
-	if d.Accounts == nil {
-		return []idem.Credentials{{Secrets: d.secrets()}}, nil
-	}
-	accounts, err := d.Accounts(r)
-	if err == nil && slices.ContainsFunc(accounts, func(c idem.Credentials) bool { return c.Scope == "" }) {
-		err = errors.New(d.about.Source + ": Accounts returned an account without a Scope: give each a name; " +
-			"if it comes from r.PathValue, the router does not set that, call r.SetPathValue before the handler")
-	}
-	return accounts, err
-}
-
-// Route implements [idem.Source]. An event that lacks what it is nothing without
+// Route implements [idem.Source]. An event that lacks an essential field
 // is an error.
-func (d *Dispatcher) Route(e idem.Event) (idem.Work, error) {
-	work, err := d.Routes.Route(e)
-	d.Watch.Look(e.Type, d.about.Empty(e.Type), err, e.Payload)
-	return work, err
-}
+func (d *Dispatcher) Route(e idem.Event) (idem.Work, error) { return d.receiver().Route(e) }
 
 // Ignores is [idem.Routes.Ignores]. A test of the address without a handler is
-// ignored, as well.
-func (d *Dispatcher) Ignores(eventType string) bool {
-	return d.Routes.Ignores(eventType) || eventType == PingType && !d.Handles(eventType)
-}
+// ignored as well, and without AllowTest an event in which no money moved.
+func (d *Dispatcher) Ignores(eventType string) bool { return d.receiver().Ignores(eventType) }
 
-// Drift returns what this dispatcher was sent and the spec does not know, since
+// Handles is [idem.Routes.Handles], of the type without [TestSuffix].
+func (d *Dispatcher) Handles(eventType string) bool { return d.Routes.Handles(Plain(eventType)) }
+
+// Drift returns the fields and values that this dispatcher was sent and the spec does not know, since
 // the program started, and never a value.
 func (d *Dispatcher) Drift() []drift.Finding { return d.Watch.Findings() }
 
-// Format implements [fmt.Formatter]: every verb shows what the Dispatcher is, and
+// Format implements [fmt.Formatter]: every verb shows the kind of Dispatcher, and
 // no secret.
 func (d *Dispatcher) Format(f fmt.State, _ rune) {
 	fmt.Fprintf(f, "%s.Dispatcher{%d event types, secrets redacted}", d.about.Source, len(d.Routes.Types()))
@@ -132,59 +111,3 @@ func (d *Dispatcher) LogValue() slog.Value { return slog.StringValue(fmt.Sprint(
 
 // MarshalJSON implements [json.Marshaler]. It shows no secret.
 func (d *Dispatcher) MarshalJSON() ([]byte, error) { return json.Marshal(fmt.Sprint(d)) }
-
-// Verify checks a delivery with the default scheme. Several secrets are for a
-// rotation; an empty one never verifies. The error is an [*idem.Refusal].
-func (p *Definition) Verify(h http.Header, body []byte, now time.Time, secrets ...string) error {
-	accounts := []idem.Credentials{{Secrets: secrets}}
-	if err := p.checkHeaders(p.Scheme, h, accounts, now); err != nil {
-		return err
-	}
-	_, err := p.scopeOf(p.Scheme, h, body, accounts)
-	return err
-}
-
-func (p *Definition) checkHeaders(scheme Scheme, h http.Header, accounts []idem.Credentials, now time.Time) error {
-	switch {
-	case len(accounts) == 0:
-		return p.refuse(ReasonUnknownAccount, "no account may send this request: see what Accounts returns for it")
-	case !slices.ContainsFunc(accounts, func(a idem.Credentials) bool { return slices.ContainsFunc(a.Secrets, isSecret) }) && scheme != (None{}):
-		return p.refuse(idem.ReasonNotConfigured, "there is no secret, or only empty ones: is the environment variable set?")
-	}
-	if reason, hint := scheme.Check(h, now); reason != "" {
-		return p.refuse(reason, hint)
-	}
-	return nil
-}
-
-// scopeOf finds the account whose secret verifies. It tries all of them, always,
-// so that its duration tells nothing.
-func (p *Definition) scopeOf(scheme Scheme, h http.Header, body []byte, accounts []idem.Credentials) (string, error) {
-	var scopes []string
-	for _, a := range accounts {
-		secrets := a.Secrets
-		if scheme == (None{}) {
-			secrets = []string{"none is needed"}
-		}
-		for _, secret := range secrets {
-			if verifies := scheme.Verifies(h, body, secret); verifies && isSecret(secret) && !slices.Contains(scopes, a.Scope) {
-				scopes = append(scopes, a.Scope)
-			}
-		}
-	}
-	switch len(scopes) {
-	case 0:
-		return "", p.refuse(ReasonWrongSignature, "no secret verifies this delivery: compare the secret with the provider's, "+
-			"without spaces or line breaks, and see that nothing changes the body on the way")
-	case 1:
-		return scopes[0], nil
-	}
-	return "", p.refuse(ReasonAmbiguousSecret, "the secret belongs to accounts of different scopes: give each account a secret of its own")
-}
-
-func (p *Definition) refuse(reason idem.Reason, hint string) error {
-	return &idem.Refusal{Source: p.Source, Reason: reason, Hint: hint}
-}
-
-// isSecret tells a secret from what an unset variable turns into.
-func isSecret(s string) bool { return strings.TrimSpace(s) != "" }

@@ -2,8 +2,13 @@ package provider_test
 
 import (
 	"crypto"
+	"crypto/rand"
+	"crypto/rsa"
+	"crypto/x509"
+	"encoding/pem"
 	"errors"
 	"net/http"
+	"strings"
 	"testing"
 	"time"
 
@@ -67,10 +72,13 @@ func TestWhatASchemeSignsItVerifies(t *testing.T) {
 		if err := s.Sign(h, body, "secret", now); err != nil {
 			t.Fatal(err)
 		}
-		p := definition(s)
+		p, missing, wrong := definition(s), provider.ReasonMissingSignature, provider.ReasonWrongSignature
+		if _, isToken := s.(provider.Token); isToken {
+			missing, wrong = provider.ReasonMissingToken, provider.ReasonWrongToken
+		}
 		refused(t, why, p.Verify(h, body, now, "old", "secret"), "")
-		refused(t, why+", another secret", p.Verify(h, body, now, "other"), provider.ReasonWrongSignature)
-		refused(t, why+", without it", p.Verify(http.Header{}, body, now, "secret"), provider.ReasonMissingSignature)
+		refused(t, why+", another secret", p.Verify(h, body, now, "other"), wrong)
+		refused(t, why+", without it", p.Verify(http.Header{}, body, now, "secret"), missing)
 		for name, values := range h {
 			twice := h.Clone()
 			twice[name] = append(values, values...)
@@ -89,7 +97,7 @@ func TestAnEventIsNamedByWhatTheDefinitionSays(t *testing.T) {
 	t.Parallel()
 	p := definition(provider.None{})
 	p.Naming.IDs, p.Naming.Times, p.Naming.Ping = []string{"id"}, []string{"at"}, "ping"
-	p.Naming.Events = map[string]provider.Names{"PAID": {Key: []string{"order", "order.id"}, ID: []string{"order.id"}, Times: []string{"order.at"}}}
+	p.Naming.Events = map[string]provider.Names{"PAID": {Key: []string{"order", "order.id#"}, ID: []string{"order.id"}, Times: []string{"order.at"}}}
 	for _, tt := range []struct {
 		why, body, eventType, id, key string
 		at                            int64
@@ -110,4 +118,83 @@ func TestAnEventIsNamedByWhatTheDefinitionSays(t *testing.T) {
 			t.Errorf("%q is %v", body, e)
 		}
 	}
+}
+
+// What variables of the environment and YAML make of a PEM is the same key.
+func TestAPublicKeyVerifiesHoweverItsLinesAreBroken(t *testing.T) {
+	t.Parallel()
+	scheme, body := provider.RSA{Header: "X-Signature", Hash: crypto.SHA256}, []byte(`{"type":"PAID"}`)
+	private, public := keys(t)
+	h := http.Header{}
+	if err := scheme.Sign(h, body, strings.ReplaceAll(private, "\n", `\n`), now); err != nil {
+		t.Fatal(err)
+	}
+	_, other := keys(t)
+	for why, secret := range map[string]string{
+		"as it is":              public,
+		"the private key":       private,
+		`\n in two characters`:  strings.ReplaceAll(public, "\n", `\n`),
+		"lines of Windows":      strings.ReplaceAll(public, "\n", `\r\n`),
+		"spaces instead":        strings.ReplaceAll(public, "\n", " "),
+		"indented":              "  " + strings.ReplaceAll(public, "\n", "\n    "),
+		"in quotes":             `"` + public + `"`,
+		"without the last line": strings.TrimSpace(public),
+	} {
+		refused(t, why, definition(scheme).Verify(h, body, now, secret), "")
+		refused(t, why+", beside one that is none", definition(scheme).Verify(h, body, now, "a secret", secret), "")
+		refused(t, why+", another body", definition(scheme).Verify(h, []byte(`{}`), now, secret), provider.ReasonWrongSignature)
+	}
+	err := definition(scheme).Verify(h, body, now, other)
+	refused(t, "another key", err, provider.ReasonWrongSignature)
+	if strings.Contains(err.Error(), "line breaks") {
+		t.Errorf("it advises to break a PEM: %v", err)
+	}
+}
+
+// It is a mistake in the deployment, as an empty secret: the provider delivers again.
+func TestASecretThatIsNoPublicKeyIsAMistakeInTheConfiguration(t *testing.T) {
+	t.Parallel()
+	scheme := provider.RSA{Header: "X-Signature", Hash: crypto.SHA256}
+	_, public := keys(t)
+	for why, secret := range map[string]string{
+		"a text":               "a secret",
+		"a part of a key":      public[:len(public)/2],
+		"a key of other bytes": strings.Replace(public, "MII", "AAA", 1),
+	} {
+		d := new(provider.Dispatcher)
+		d.Setup(definition(scheme), secret)
+		if d.CanVerify() {
+			t.Errorf("%s: it can verify", why)
+		}
+		err := definition(scheme).Verify(http.Header{}, nil, now, secret)
+		refused(t, why, err, idem.ReasonNotConfigured)
+		if !strings.Contains(err.Error(), "BEGIN PUBLIC KEY") || strings.Contains(err.Error(), secret) {
+			t.Errorf("%s: it is said as %v", why, err)
+		}
+	}
+	d := new(provider.Dispatcher)
+	d.Setup(definition(scheme), "old", public)
+	if !d.CanVerify() {
+		t.Error("a key cannot verify beside a text")
+	}
+	if d.Scheme = (provider.None{}); !d.CanVerify() {
+		t.Error("nothing has to be verified, and yet it says that it cannot")
+	}
+}
+
+func keys(t *testing.T) (private, public string) {
+	t.Helper()
+	key, err := rsa.GenerateKey(rand.Reader, 2048)
+	if err != nil {
+		t.Fatal(err)
+	}
+	der, err := x509.MarshalPKCS8PrivateKey(key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	publicDER, err := x509.MarshalPKIXPublicKey(&key.PublicKey)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der})), string(pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: publicDER}))
 }

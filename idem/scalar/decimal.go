@@ -2,6 +2,7 @@ package scalar
 
 import (
 	"cmp"
+	"fmt"
 	"math"
 	"math/bits"
 	"strconv"
@@ -20,6 +21,8 @@ type Decimal struct {
 // maxDigits keeps a coefficient inside an int64, with room for one addition.
 const maxDigits = 18
 
+var errRange = fmt.Errorf("scalar: the number has more than %d digits: a Decimal does not hold it", maxDigits)
+
 // powers of ten that fit a coefficient.
 var pow10 = func() (p [maxDigits + 1]int64) {
 	p[0] = 1
@@ -35,7 +38,7 @@ func OfCents(n int64) Decimal { return must(normalized(n, 2)) }
 
 // Cents returns the number of cents that the amount is: 1050 for 10.50. It panics
 // for an amount that has a fraction of a cent, and for more cents than fit an
-// int64: [Decimal.Round] what was calculated.
+// int64: [Decimal.Round] a calculated amount.
 func (d Decimal) Cents() int64 {
 	n, ok := scaled(d.coef, 2-min(d.scale, 2))
 	if d.scale > 2 || !ok {
@@ -47,7 +50,7 @@ func (d Decimal) Cents() int64 {
 // Sign returns -1, 0 or 1.
 func (d Decimal) Sign() int { return cmp.Compare(d.coef, 0) }
 
-// IsZero tells whether the number is 0.
+// IsZero reports whether the number is 0.
 func (d Decimal) IsZero() bool { return d.coef == 0 }
 
 // Neg returns -d.

@@ -2,13 +2,9 @@ package scalar
 
 import (
 	"errors"
-	"fmt"
 )
 
-var (
-	errSyntax = errors.New("scalar: the text is not a number: write it as JSON does, such as -10.50 or 1e2")
-	errRange  = fmt.Errorf("scalar: the number has more than %d digits: a Decimal does not hold it", maxDigits)
-)
+var errSyntax = errors.New("scalar: the text is not a number: write it as JSON does, such as -10.50 or 1e2")
 
 // ParseDecimal reads a number in any spelling that JSON has: -3.5, 10.00, 1e2.
 func ParseDecimal(s string) (Decimal, error) { return parseDecimal(s) }

@@ -1,6 +1,6 @@
 // Package scalar has the types of single values that providers share: exact
 // numbers, days, instants, and numbers and texts that are sent in several
-// spellings. What package gen makes of a spec uses them.
+// spellings. The packages that gen makes of a spec use them.
 //
 // | In a spec                            | Go        |
 // |--------------------------------------|-----------|

@@ -22,7 +22,7 @@ func (p Percent) Of(amount Decimal) Decimal {
 // Decimal returns the number: 2.5 for 2.5 %.
 func (p Percent) Decimal() Decimal { return p.n }
 
-// IsZero tells whether it is 0 %.
+// IsZero reports whether it is 0 %.
 func (p Percent) IsZero() bool { return p.n.IsZero() }
 
 // Equal is ==, for go-cmp.
@@ -31,7 +31,7 @@ func (p Percent) Equal(q Percent) bool { return p == q }
 // String writes the number without a sign: "2.50".
 func (p Percent) String() string { return p.n.String() }
 
-// UnmarshalJSON reads what a [Decimal] reads.
+// UnmarshalJSON reads the spellings of a [Decimal].
 func (p *Percent) UnmarshalJSON(data []byte) error { return p.n.UnmarshalJSON(data) }
 
 // MarshalJSON writes a JSON number.

@@ -4,7 +4,7 @@ import "encoding/json"
 
 // Text is a text that a provider sometimes sends as a number: the id of a bill, the
 // number of a bank. It decodes from both, and keeps a number as it was written.
-// Zeros in front are gone from what was sent as a number.
+// Zeros in front are gone from a text that was sent as a number.
 type Text string
 
 // UnmarshalJSON reads a JSON string or a number. null changes nothing.

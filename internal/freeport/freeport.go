@@ -18,7 +18,7 @@ var (
 	tried atomic.Uint32
 )
 
-// Find returns a port of 127.0.0.1 on which nobody listens. No connection that a program
+// Find returns a port of 127.0.0.1 without a listener. No connection that a program
 // opens meanwhile takes it, as one could take a port that was found by listening on port 0,
 // and no other call in this process finds it.
 func Find() (port int, err error) {
@@ -32,5 +32,5 @@ func Find() (port int, err error) {
 	return 0, fmt.Errorf("freeport: a hundred ports between %d and %d are taken: %w", first, first+count, err)
 }
 
-// Address is what a server on the port listens on.
+// Address is the address for a server on the port.
 func Address(port int) string { return fmt.Sprint("127.0.0.1:", port) }

@@ -4,7 +4,7 @@ go 1.26.0
 
 require (
 	github.com/jackc/pgx/v5 v5.12.0
-	github.com/paghooks/paghooks v0.0.0
+	github.com/paghooks/paghooks v0.1.0
 	github.com/pressly/goose/v3 v3.29.0
 )
 
@@ -18,5 +18,3 @@ require (
 	golang.org/x/sync v0.24.0 // indirect
 	golang.org/x/text v0.43.0 // indirect
 )
-
-replace github.com/paghooks/paghooks => ../..

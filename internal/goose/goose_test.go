@@ -24,6 +24,7 @@ import (
 var own = fstest.MapFS{
 	"migrations/00001_orders.sql":   {Data: []byte("-- +goose Up\ncreate table orders (id text primary key);\n")},
 	"migrations/00002_invoices.sql": {Data: []byte("-- +goose Up\ncreate table invoices (id text primary key);\n")},
+	"migrations/00003_receipts.sql": {Data: []byte("-- +goose Up\ncreate table receipts (id text primary key);\n")},
 }
 
 var settings sync.Mutex // goose's are of the process

@@ -1,7 +1,7 @@
 // Package peek finds a few members of a JSON object without decoding the rest.
 // A provider names an event by it, before anything else is known about the
-// body. What it finds in JSON that is valid is what encoding/json decodes,
-// whatever the order, the case or the number of the members.
+// body. In valid JSON it finds the values that encoding/json decodes,
+// for any order, case and number of the members.
 package peek
 
 import (
@@ -12,7 +12,7 @@ import (
 )
 
 // Members calls each with the members of a JSON object, in their order: a name
-// for [Is], a value for [Text] or for Members again. It reports whether the
+// for [Name], a value for [Text] or for Members again. It reports whether the
 // object is whole. The values are not checked: JSON that is not valid may look
 // whole.
 func Members(object []byte, each func(name, value []byte)) (whole bool) {
@@ -44,13 +44,13 @@ func Members(object []byte, each func(name, value []byte)) (whole bool) {
 	}
 }
 
-// Is tells whether encoding/json takes a member's name for that of a field.
-func Is(name []byte, field string) bool {
+// Name is a member's decoded name, to be compared as encoding/json does, by
+// [bytes.EqualFold].
+func Name(name []byte) []byte {
 	if plain(name) {
-		name = name[1 : len(name)-1]
-		return len(name) == len(field) && strings.EqualFold(string(name), field)
+		return name[1 : len(name)-1]
 	}
-	return strings.EqualFold(unquoted(name, ""), field)
+	return []byte(unquoted(name, ""))
 }
 
 // Text reads a value that is a string, or a number as it is written. Any other
@@ -66,7 +66,7 @@ func Text(value []byte, s *string) {
 	}
 }
 
-// unquoted is what a string stands for, or fallback if it is not valid.
+// unquoted returns a string's decoded value, or fallback if it is not valid.
 func unquoted(value []byte, fallback string) string {
 	var s string
 	if json.Unmarshal(value, &s) != nil {
@@ -75,14 +75,7 @@ func unquoted(value []byte, fallback string) string {
 	return s
 }
 
-// String is [Text] for strings only.
-func String(value []byte, s *string) {
-	if value[0] == '"' {
-		Text(value, s)
-	}
-}
-
-// Lossy reports whether a value is a string with what decoding replaces by U+FFFD,
+// Lossy reports whether a value is a string with bytes that decoding replaces by U+FFFD,
 // or with U+FFFD itself: others stand for the same text.
 func Lossy(value []byte) bool {
 	return value[0] == '"' && !plain(value) && strings.ContainsRune(unquoted(value, ""), utf8.RuneError)
@@ -166,7 +159,7 @@ func nested(text []byte) int {
 	return 0
 }
 
-// plain tells whether a JSON string stands for the very bytes between its
+// plain reports whether a JSON string stands for the very bytes between its
 // quotes.
 func plain(literal []byte) bool {
 	for _, c := range literal[1 : len(literal)-1] {

@@ -1,5 +1,3 @@
-// Package routers tests that a dispatcher with a URL for each account works under
-// routers other than the standard library's, or fails so that somebody notices.
 package routers_test
 
 import (
@@ -131,6 +129,8 @@ func tested(t *testing.T, app *fiber.App, r *http.Request) int {
 	return answer.StatusCode
 }
 
+// A dispatcher with a URL for each account works under routers other than the standard
+// library's, or fails so that somebody notices.
 func TestTheURLNamesTheAccountOrNothingIsStored(t *testing.T) {
 	for _, tt := range []struct {
 		name  string

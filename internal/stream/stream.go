@@ -28,7 +28,7 @@ func Into(d *jsontext.Decoder, v json.Unmarshaler) error {
 	return err
 }
 
-// path is where in the body the decoder is, payment.refunds.value for example:
+// path is the decoder's position in the body, payment.refunds.value for example:
 // without the numbers of elements, as before Go 1.27.
 func path(d *jsontext.Decoder) string {
 	var names []string

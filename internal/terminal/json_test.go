@@ -20,29 +20,23 @@ func TestJSONDoesNothingToATerminal(t *testing.T) {
 		"\xff":                   `"\ufffd"`,
 	} {
 		var out strings.Builder
-		if err := terminal.PrintJSON(&out, text, ""); err != nil || out.String() != want+"\n" {
+		if err := terminal.PrintJSON(&out, text); err != nil || out.String() != want+"\n" {
 			t.Errorf("%q is printed as %s, %v, want %s", text, out.String(), err, want)
 		}
 	}
 	var out strings.Builder
-	if err := terminal.PrintJSON(&out, map[string]int{"a": 1}, "\t"); err != nil || out.String() != "{\n\t\"a\": 1\n}\n" {
-		t.Errorf("indented: %q, %v", out.String(), err)
-	}
-	if err := terminal.PrintJSON(&out, func() {}, ""); err == nil {
+	if err := terminal.PrintJSON(&out, func() {}); err == nil {
 		t.Error("a function is printed")
 	}
 }
 
-// What is printed is the value, and nothing that a terminal acts on.
+// The output is the value, and nothing that a terminal acts on.
 func FuzzPrintJSON(f *testing.F) {
-	f.Add("a\u009b\U0001F600\u2028", "\t")
-	f.Add("\xff\x00\\u0041", "")
-	f.Fuzz(func(t *testing.T, text, indent string) {
-		if strings.Trim(indent, " \t") != "" {
-			return
-		}
+	f.Add("a\u009b\U0001F600\u2028")
+	f.Add("\xff\x00\\u0041")
+	f.Fuzz(func(t *testing.T, text string) {
 		var out strings.Builder
-		if err := terminal.PrintJSON(&out, []string{text}, indent); err != nil {
+		if err := terminal.PrintJSON(&out, []string{text}); err != nil {
 			t.Fatal(err)
 		}
 		var got []string
@@ -50,7 +44,7 @@ func FuzzPrintJSON(f *testing.F) {
 			t.Errorf("%q is printed as %s, which is %q, %v", text, out.String(), got, err)
 		}
 		for _, r := range out.String() {
-			if !unicode.IsPrint(r) && r != '\n' && r != '\t' {
+			if !unicode.IsPrint(r) && r != '\n' {
 				t.Errorf("%q is printed with %U", text, r)
 			}
 		}

@@ -1,4 +1,4 @@
-// Package terminal asks the person who runs a command.
+// Package terminal prints at a terminal, and asks the person there.
 package terminal
 
 import (
@@ -8,11 +8,12 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 )
 
-// Is tells whether a person is at the other end of a stream. /dev/null is a character
-// device, too: there nobody answers.
+// Is reports whether a person is at the other end of a stream. /dev/null is a character
+// device, too: it never answers.
 func Is(stream any) bool {
 	f, ok := stream.(*os.File)
 	if !ok {
@@ -26,13 +27,14 @@ func Is(stream any) bool {
 	return err != nil || !os.SameFile(info, null)
 }
 
-// ErrNobody is the error of a question that nobody answers.
+// ErrNobody is the error of a question without an answer.
 var ErrNobody = errors.New("nobody answered")
 
-// Confirm asks a question, and tells whether the answer is yes. The error is
+// Confirm asks a question, and returns whether the answer is one of yes, the first of which the
+// question names. The error is
 // ErrNobody if in ends first, and the cause of ctx if that does.
-func Confirm(ctx context.Context, in io.Reader, out io.Writer, question string) (yes bool, err error) {
-	fmt.Fprint(out, question, " [y/N] ")
+func Confirm(ctx context.Context, in io.Reader, out io.Writer, question string, yes ...string) (is bool, err error) {
+	fmt.Fprintf(out, "%s [%s/N] ", question, yes[0])
 	answer, err := readLine(ctx, in)
 	switch {
 	case ctx.Err() != nil:
@@ -43,10 +45,10 @@ func Confirm(ctx context.Context, in io.Reader, out io.Writer, question string) 
 		return false, ErrNobody
 	}
 	answer = strings.ToLower(strings.TrimSpace(answer))
-	return answer == "y" || answer == "yes", nil
+	return slices.Contains(yes, answer), nil
 }
 
-// readLine reads what a person types, unless ctx ends before.
+// readLine reads a line from the terminal, unless ctx ends before.
 func readLine(ctx context.Context, in io.Reader) (string, error) {
 	type typed struct {
 		line string

@@ -26,7 +26,7 @@ func TestConfirmTakesOnlyAClearYes(t *testing.T) {
 		"":          {false, terminal.ErrNobody},
 	} {
 		var out strings.Builder
-		yes, err := terminal.Confirm(t.Context(), strings.NewReader(typed), &out, "Discard these 3 events?")
+		yes, err := terminal.Confirm(t.Context(), strings.NewReader(typed), &out, "Discard these 3 events?", "y", "yes")
 		if yes != want.yes || !errors.Is(err, want.err) {
 			t.Errorf("Confirm with %q = %t, %v, want %t, %v", typed, yes, err, want.yes, want.err)
 		}
@@ -38,12 +38,12 @@ func TestConfirmTakesOnlyAClearYes(t *testing.T) {
 
 func TestConfirmEndsWithItsContext(t *testing.T) {
 	t.Parallel()
-	in, typist := io.Pipe() // nobody types
+	in, typist := io.Pipe() // never writes
 	defer typist.Close()
 	interrupted := errors.New("interrupt signal received")
 	ctx, cancel := context.WithCancelCause(t.Context())
 	cancel(interrupted)
-	if yes, err := terminal.Confirm(ctx, in, io.Discard, "Sure?"); yes || !errors.Is(err, interrupted) {
+	if yes, err := terminal.Confirm(ctx, in, io.Discard, "Sure?", "y"); yes || !errors.Is(err, interrupted) {
 		t.Errorf("Confirm = %t, %v, want %v", yes, err, interrupted)
 	}
 }

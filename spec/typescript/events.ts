@@ -5,8 +5,8 @@ import type { webhooks as zeltapay } from "./zeltapay.d.ts";
 
 type BodyOf<W> = W[keyof W] extends { post: { requestBody: { content: { "application/json": infer B } } } } ? B : never;
 
-/** Any event of Asaas. */
-export type AsaasEvent = BodyOf<webhooks>;
+/** Any event of Asaas. What is asked at the other webhook, Withdrawal, is none. */
+export type AsaasEvent = Extract<BodyOf<webhooks>, { event: unknown }>;
 
 /** Any event of Zelta Pay. */
 export type ZeltaPayEvent = BodyOf<zeltapay>;
@@ -29,7 +29,7 @@ export function amount(e: AsaasEvent): number {
   return 0;
 }
 
-export function link(e: ZeltaPayEvent): string | undefined {
+export function link(e: ZeltaPayEvent): string | null | undefined {
   return e.type === "payment.success" ? (e.paymentLinkId ?? e.paymentLink?.id) : undefined;
 }
 

@@ -26,7 +26,7 @@ func (c counted) Write(p []byte) (int, error) {
 func TestOverHTTPASlowBodyLeavesByteByByte(t *testing.T) {
 	t.Parallel()
 	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
-		_, _ = io.Copy(io.Discard, r.Body) // who answers early is not sent the rest
+		_, _ = io.Copy(io.Discard, r.Body) // a receiver that answers early is not sent the rest
 	}))
 	defer server.Close()
 	for _, c := range []struct {

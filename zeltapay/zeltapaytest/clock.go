@@ -7,7 +7,7 @@ import (
 	"github.com/paghooks/paghooks/zeltapay"
 )
 
-// phase is what an event waits for until it is due.
+// phase is the reason for which an event waits until it is due.
 type phase int
 
 const (
@@ -26,13 +26,13 @@ type pending struct {
 	due      time.Time
 	attempts int
 	first    time.Time // of the attempts
-	signed   time.Time // what the first of them was signed with
+	signed   time.Time // the time in the signature of the first of them
 	replayed bool
 	reason   Reason
 	parked   time.Time // when it came to the dead-letter queue first
 }
 
-// Settle does all that is due now, and what becomes due by that. No time passes.
+// Settle does all that is due now, and all that becomes due by that. No time passes.
 func (f *Fake) Settle() { f.Advance(0) }
 
 // Advance moves the clock on, and does all that falls due on the way in the order of its time: at one moment in the
@@ -56,7 +56,7 @@ func (f *Fake) moveTo(end time.Time) {
 	}
 }
 
-// next moves the clock to what is due first, and returns it; or else to end.
+// next moves the clock to the first event that is due, and returns it; or else to end.
 func (f *Fake) next(end time.Time) *pending {
 	f.timeline.Lock()
 	defer f.timeline.Unlock()

@@ -85,7 +85,7 @@ func TestAnEventEmittedByTheReceiverIsDeliveredToo(t *testing.T) {
 	same(t, "the ids", []string{"evt_1", "evt_2"}, re.ids())
 }
 
-// Every event ends once, as delivered or as a dead letter, after seven attempts at most, whatever the receiver says;
+// Every event ends once, as delivered or as a dead letter, after seven attempts at most, for any answers of the receiver;
 // and the same calls have the same timeline.
 func TestEveryRunIsTheSame(t *testing.T) {
 	t.Parallel()

@@ -7,7 +7,7 @@ import (
 	"github.com/paghooks/paghooks/zeltapay"
 )
 
-// Reason is why an event is in the dead-letter queue.
+// Reason is the cause for which an event is in the dead-letter queue.
 type Reason string
 
 // The ways into the dead-letter queue.
@@ -18,7 +18,7 @@ const (
 	ReasonReplay   Reason = "the replay failed"
 )
 
-// retention is how long the dead-letter queue keeps an event.
+// retention is the time that an event stays in the dead-letter queue.
 const retention = 30 * 24 * time.Hour
 
 // DeadLetter is an event in the dead-letter queue.
@@ -56,7 +56,7 @@ func (p *pending) letter() DeadLetter {
 // Replay delivers an event of the dead-letter queue again, with the same id, like a person in Zelta Pay's dashboard.
 // It is due at once; Settle delivers it. It returns false if no such event is in the queue.
 //
-// What becomes of a replay that fails is not documented. Here it is not retried, and the event goes back to the queue
+// The fate of a failed replay is not documented. Here it is not retried, and the event goes back to the queue
 // for the rest of its 30 days.
 func (f *Fake) Replay(eventID string) bool {
 	return f.replay(func(p *pending) bool { return p.id == eventID }) > 0

@@ -86,7 +86,7 @@ func (f *Fake) request(ctx context.Context, p *pending, fault Fault, signed time
 	return r, nil
 }
 
-// contradict makes unsigned headers differ from what was signed.
+// contradict makes unsigned headers differ from the signed body.
 func contradict(h http.Header, fault Fault) {
 	if fault.has(OtherEventID) {
 		h.Set(headerEventID, newID())

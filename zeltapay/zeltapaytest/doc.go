@@ -30,7 +30,7 @@
 //
 // # Test with as little as possible
 //
-// [Sparse] leaves out what Zelta Pay may leave out, and makes null what may be
+// [Sparse] leaves out the fields that Zelta Pay may leave out, and makes those null that may be
 // null.
 //
 // # Change a body
@@ -44,9 +44,9 @@
 //	zeltapaytest.Set("transaction.isTest", true)    // a test payment, which needs AllowTest of the Dispatcher
 //
 // A mistake in a test, such as a path that does not exist, panics and lists
-// what does.
+// the paths that do.
 //
-// # Test what Zelta Pay does
+// # Test Zelta Pay's deliveries
 //
 // A [Fake] delivers events, retries them, and has a dead-letter queue, in a
 // time of its own:
@@ -64,7 +64,7 @@
 // A Webhook with a URL gets real HTTP. Where its receiver has a clock of its own,
 // set SigningTime to time.Now. In a bubble of testing/synctest, use a Handler.
 //
-// # Test what goes wrong
+// # Test faults
 //
 //	fake.Inject(zeltapaytest.LostAnswer, zeltapaytest.Concurrent) // the next two attempts
 //	fake.Emit(body, other)
@@ -76,7 +76,7 @@
 // # Choose among contradictions
 //
 // Zelta Pay's pages show two strings to sign, two schedules of retries, two
-// lists of what accepts an event. Each is a field of [Fake]:
+// lists of answers that accept an event. Each is a field of [Fake]:
 //
 //	fake.Format = zeltapay.FormatPlain
 //	fake.Delays = zeltapaytest.DayDelays()
@@ -87,14 +87,14 @@
 // # Deliver to a server that runs
 //
 //	export ZELTAPAY_WEBHOOK_SECRET=…
-//	go run github.com/paghooks/paghooks/zeltapay/cmd/zeltapay-fake --to http://localhost:8080/webhooks/zeltapay payment.success
+//	go run github.com/paghooks/paghooks/zeltapay/cmd/zeltapay-fake deliver payment.success -to http://localhost:8080/webhooks/zeltapay
 //
 // To rehearse an outage by hand, have it serve, with retries and a dead-letter queue:
 //
-//	go run github.com/paghooks/paghooks/zeltapay/cmd/zeltapay-fake serve --to http://localhost:8080/webhooks/zeltapay
+//	go run github.com/paghooks/paghooks/zeltapay/cmd/zeltapay-fake serve -to http://localhost:8080/webhooks/zeltapay
 //
-// # What the values are
+// # The values
 //
 // Made up by this module's generator from its spec of Zelta Pay's webhooks, the
-// same in every run, for nobody who exists.
+// same in every run, and belong to no real person.
 package zeltapaytest

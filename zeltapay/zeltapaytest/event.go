@@ -1,27 +1,14 @@
 package zeltapaytest
 
 import (
-	_ "embed"
 	"fmt"
-	"sync"
 
 	"github.com/paghooks/paghooks/internal/fixture"
 	"github.com/paghooks/paghooks/zeltapay"
 )
 
-//go:embed fixtures.gen.json
-var generated []byte
-
-var fixtures = sync.OnceValue(func() *fixture.File {
-	f, err := fixture.Read(generated)
-	if err != nil {
-		panic("zeltapaytest: " + err.Error())
-	}
-	return f
-})
-
 // Layout is one of the two shapes of a payment.success. Other event types have
-// one shape, whatever the layout.
+// one shape for both layouts.
 type Layout string
 
 const (
@@ -46,34 +33,17 @@ func Sparse(eventType zeltapay.EventType, changes ...Change) []byte {
 
 // Event is the function [Event] in this layout.
 func (l Layout) Event(eventType zeltapay.EventType, changes ...Change) []byte {
-	return made(fixtures().Full(string(l), string(eventType), withID(changes)...))
+	return bodies.In(string(l)).Event(string(eventType), withID(changes)...)
 }
 
 // Sparse is the function [Sparse] in this layout.
 func (l Layout) Sparse(eventType zeltapay.EventType, changes ...Change) []byte {
-	return made(fixtures().Sparse(string(l), string(eventType), withID(changes)...))
+	return bodies.In(string(l)).Sparse(string(eventType), withID(changes)...)
 }
 
-func made(body []byte, err error) []byte {
-	if err != nil {
-		panic("zeltapaytest: " + err.Error())
-	}
-	return body
-}
-
-// withID sets what names an event, before the changes that the test wants.
+// withID sets the fields that name an event, before the changes that the test wants.
 func withID(changes []Change) []Change {
 	return append([]Change{Set("eventId", newID())}, changes...)
 }
 
 func newID() string { return fmt.Sprintf("evt_%016x", fixture.Number()) }
-
-// Types lists the event types that there are bodies of: all that package
-// zeltapay knows.
-func Types() []zeltapay.EventType {
-	var out []zeltapay.EventType
-	for _, name := range fixtures().Types() {
-		out = append(out, zeltapay.EventType(name))
-	}
-	return out
-}

@@ -20,7 +20,7 @@ import (
 // several goroutines, and from a receiver while it handles an event; the clock has one mover at a time.
 //
 // The rules are those of https://docs-pay.zelta.dev/guides/webhooks/delivery. Where Zelta Pay's pages contradict one
-// another there is a field to choose; where they say nothing, the comments say what is assumed.
+// another there is a field to choose; where they say nothing, the comments name the assumption.
 type Fake struct {
 	// Start is when the clock begins; when New was called by default.
 	Start time.Time
@@ -32,34 +32,34 @@ type Fake struct {
 	BareSignature bool
 
 	// SignOnce signs an event at its first attempt, and repeats that signature in all others. By default each attempt
-	// is signed anew, with its own time, which is assumed: Zelta Pay does not say it, and who signed once would have
+	// is signed anew, with its own time, which is assumed: Zelta Pay does not say it, and a single signature would have
 	// its late retries refused.
 	SignOnce bool
 
-	// SigningTime tells the time to sign with; [Fake.Now] by default. Make it time.Now for a receiver whose clock
-	// cannot be set, such as another process: it verifies whatever the fake's time is.
+	// SigningTime returns the time to sign with; [Fake.Now] by default. Make it time.Now for a receiver whose clock
+	// cannot be set, such as another process: it verifies at any time of the fake's clock.
 	SigningTime func() time.Time
 
 	// FirstAttempt is the Zeltapay-Delivery-Attempt of the first attempt; 1 by default. Zelta Pay does not say whether
-	// it is 0 or 1, nor what a replay has: here the numbers go on.
+	// it is 0 or 1, nor the number of a replay: here the numbers go on.
 	FirstAttempt int
 
 	// Delays are the waits before the retries, one for each; [TableDelays] by default. The pages differ: see
 	// [SampleDelays] and [DayDelays].
 	Delays []time.Duration
 
-	// Jitter returns what a delay is multiplied by; nil for 1, so that every run is the same. Zelta Pay's is random,
+	// Jitter returns the factor of a delay; nil for 1, so that every run is the same. Zelta Pay's is random,
 	// from 0.5 to 1.5 in its table, from 1 to 2 in its sample.
 	Jitter func() float64
 
-	// Lifetime is how long after the first attempt an event may be retried; 24 hours by default. It goes to the
+	// Lifetime is the time after the first attempt in which an event may be retried; 24 hours by default. It goes to the
 	// dead-letter queue then, with retries left.
 	Lifetime time.Duration
 
-	// Judge says what an answer means for its event; the function [Judge] by default. See [JudgeListed].
+	// Judge returns the meaning of an answer for its event; the function [Judge] by default. See [JudgeListed].
 	Judge func(status int) Verdict
 
-	// Timeout is how long a receiver may take, in real time (in a synctest bubble: in the bubble's); 10 seconds by
+	// Timeout is the time that a receiver has, in real time (in a synctest bubble: in the bubble's); 10 seconds by
 	// default, Zelta Pay says no number. In the fake's time every attempt takes none. For a receiver that never
 	// answers, make it a millisecond.
 	Timeout time.Duration
@@ -118,7 +118,7 @@ func (f *Fake) Now() time.Time {
 
 func (f *Fake) now() time.Time { return f.Start.Add(f.passed) }
 
-// change changes the fake's state, and then tells Observe what it recorded.
+// change changes the fake's state, and then calls Observe with the new entries.
 func (f *Fake) change(do func()) { f.timeline.Change(do, f.Observe) }
 
 // withTimeout bounds one request.

@@ -11,7 +11,7 @@ import (
 	"github.com/paghooks/paghooks/zeltapay/zeltapaytest"
 )
 
-// shopDown answers as a shop does whose database is down.
+// shopDown answers like a shop without its database.
 var shopDown = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 	w.WriteHeader(http.StatusServiceUnavailable)
 })
@@ -59,7 +59,7 @@ func ExampleFake_Advance() {
 	// 2026-08-08 23:50:28 dead-lettered payment.success evt_1, attempt 7: all retries failed
 }
 
-// A 4xx for what will pass is a mistake that needs a person: the event is not retried.
+// A 4xx for a fault that will pass is a mistake that needs a person: the event is not retried.
 func ExampleFake_DeadLetters() {
 	fake := zeltapaytest.New()
 	defer fake.Close()
@@ -135,7 +135,7 @@ func ExampleFake_Inject() {
 	// 2026-08-08 23:45:18 delivered payment.success evt_1, attempt 2: 200
 }
 
-// What a receiver has to expect: here one that verifies.
+// The requests that a receiver has to expect: here one that verifies.
 func ExampleFault() {
 	for name, fault := range map[string]zeltapaytest.Fault{
 		"duplicate":    zeltapaytest.Duplicate,
@@ -198,7 +198,7 @@ func ExampleFake_observe() {
 	// Output: look into the dashboard: evt_1 all retries failed
 }
 
-// A receiver behind a URL, whose clock is its own.
+// A receiver behind a URL, with a clock of its own.
 func ExampleFake_AddWebhook() {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)

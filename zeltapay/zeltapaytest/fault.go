@@ -3,7 +3,7 @@ package zeltapaytest
 // Fault is something that goes wrong with an attempt. Several go together: Concurrent|LostAnswer.
 type Fault uint
 
-// What can go wrong with an attempt. What a receiver answers counts, unless it says otherwise here.
+// The faults of an attempt. A receiver's answer counts, unless it says otherwise here.
 const (
 	// Duplicate delivers the event a second time after the answer. The first answer counts.
 	Duplicate Fault = 1 << iota

@@ -106,7 +106,7 @@ func TestSwappedEventsAreOvertaken(t *testing.T) {
 	same(t, "the ids", []string{"evt_2", "evt_1", "evt_3"}, re.ids())
 }
 
-// What is due later, or is a dead letter, does not overtake.
+// An event that is due later, or is a dead letter, does not overtake.
 func TestOnlyWhatIsDueOvertakes(t *testing.T) {
 	t.Parallel()
 	re := answering(400, 503, 200)

@@ -18,7 +18,7 @@ import (
 	"github.com/paghooks/paghooks/zeltapay/zeltapaytest"
 )
 
-// Twelve payments in both layouts, every fault, and a shop that is down for ten minutes: what Zelta Pay gives up is
+// Twelve payments in both layouts, every fault, and a shop that is down for ten minutes: each event that Zelta Pay gives up is
 // replayed days later, and each payment has happened once.
 func TestEachPaymentHappensOnceWhateverGoesWrong(t *testing.T) {
 	t.Parallel()

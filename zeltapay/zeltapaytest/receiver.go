@@ -9,7 +9,7 @@ import (
 	"net/url"
 )
 
-// maxAnswer is how much of an answer is kept.
+// maxAnswer is the number of bytes of an answer that are kept.
 const maxAnswer = 4096
 
 func newClient() *http.Client {
@@ -52,7 +52,7 @@ func (f *Fake) inProcess(h http.Handler, r *http.Request) answer {
 	}
 }
 
-// begin runs what Close waits for, unless the fake is closed.
+// begin runs a function that Close waits for, unless the fake is closed.
 func (f *Fake) begin(work func()) {
 	f.timeline.Lock()
 	defer f.timeline.Unlock()
@@ -76,6 +76,6 @@ func serve(h http.Handler, r *http.Request, done chan<- answer) {
 }
 
 func answered(response *http.Response) answer {
-	body, _ := io.ReadAll(io.LimitReader(response.Body, maxAnswer)) // the status has come, which is what counts
+	body, _ := io.ReadAll(io.LimitReader(response.Body, maxAnswer)) // the status has come, which counts
 	return answer{status: response.StatusCode, body: string(body)}
 }

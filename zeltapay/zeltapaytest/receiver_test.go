@@ -17,7 +17,7 @@ import (
 
 const secret = "a secret"
 
-// receiver answers with its statuses, one after the other, the last one again and again, and keeps what came.
+// receiver answers with its statuses, one after the other, the last one again and again, and records each delivery.
 type receiver struct {
 	mu       sync.Mutex
 	statuses []int
@@ -47,7 +47,7 @@ func (re *receiver) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// ids are the ids of what came, in its order.
+// ids are the ids of the deliveries, in their order.
 func (re *receiver) ids() (ids []string) {
 	re.mu.Lock()
 	defer re.mu.Unlock()
@@ -87,7 +87,7 @@ func attempts(fake *zeltapaytest.Fake) (at []time.Duration) {
 	return at
 }
 
-// lines are what happened after it was queued, without date and type.
+// lines are the timeline after it was queued, without date and type.
 func lines(fake *zeltapaytest.Fake) (lines []string) {
 	for _, e := range fake.Timeline() {
 		if e.Kind != zeltapaytest.Queued {

@@ -26,10 +26,10 @@ func doubled(first time.Duration) []time.Duration {
 	return delays
 }
 
-// Verdict is what an answer means for its event.
+// Verdict is the meaning of an answer for its event.
 type Verdict int
 
-// What an answer may mean.
+// The meanings of an answer.
 const (
 	Accept Verdict = iota // it is done
 	Retry                 // it is delivered again after a delay
@@ -37,9 +37,9 @@ const (
 )
 
 // Judge is Zelta Pay's rule: any 2xx accepts the event, 408, 429 and any 5xx have it retried, every other 4xx parks it.
-// An answer that does not come in time is retried too, whoever judges.
+// An answer that does not come in time is retried too, for any Judge.
 //
-// Zelta Pay does not say what a 3xx means, nor a connection that fails. Here both are retried, and no redirect is
+// Zelta Pay does not say the meaning of a 3xx, nor a connection that fails. Here both are retried, and no redirect is
 // followed.
 func Judge(status int) Verdict {
 	switch {
@@ -51,7 +51,7 @@ func Judge(status int) Verdict {
 	return Retry
 }
 
-// JudgeListed is [Judge] by the page that lists what accepts an event: 200, 201, 202 and 204. That any other 2xx is
+// JudgeListed is [Judge] by the page that lists the answers that accept an event: 200, 201, 202 and 204. That any other 2xx is
 // retried is assumed.
 func JudgeListed(status int) Verdict {
 	switch status {

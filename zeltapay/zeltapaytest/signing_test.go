@@ -91,7 +91,7 @@ func losing(fake *zeltapaytest.Fake) {
 	}
 }
 
-// onClock makes a fake whose receiver verifies on the fake's own clock.
+// onClock makes a fake with a receiver that verifies on the fake's own clock.
 func onClock(t *testing.T) *zeltapaytest.Fake {
 	t.Helper()
 	var fake *zeltapaytest.Fake

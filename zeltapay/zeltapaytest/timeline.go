@@ -8,10 +8,10 @@ import (
 	"github.com/paghooks/paghooks/zeltapay"
 )
 
-// Kind says what an [Entry] is about.
+// Kind names the subject of an [Entry].
 type Kind string
 
-// What happens to an event.
+// The kinds of entries.
 const (
 	// Queued: it happened, and the webhook subscribes to it.
 	Queued Kind = "queued"
@@ -38,11 +38,11 @@ type Entry struct {
 	EventID   string // as in Zeltapay-Event-Id
 	EventType zeltapay.EventType
 
-	Attempt int       // from 1, whatever FirstAttempt is; goes on in replays
+	Attempt int       // from 1, for any FirstAttempt; goes on in replays
 	Status  int       // of the receiver's answer; 0 without one
 	Answer  string    // the answer's body, its first 4 KiB
 	Error   string    // why there is no answer, or none that counts
-	Fault   Fault     // what the test injected
+	Fault   Fault     // the fault that the test injected
 	Next    time.Time // when Failed: of the next attempt; zero if there is none
 	Reason  Reason    // when DeadLettered
 }

@@ -11,9 +11,9 @@ import (
 	"github.com/paghooks/paghooks/zeltapay"
 )
 
-// Webhook is what is set up for a webhook in Zelta Pay's dashboard.
+// Webhook holds the settings of a webhook in Zelta Pay's dashboard.
 type Webhook struct {
-	URL    string // of the receiver; for a Handler what its requests show
+	URL    string // of the receiver; for a Handler the URL that its requests show
 	Secret string // signs every event
 
 	// Handler, if not nil, receives the events in this process, without a socket, and so also in a synctest bubble.

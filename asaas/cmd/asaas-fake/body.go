@@ -10,18 +10,21 @@ import (
 	"github.com/paghooks/paghooks/asaas/asaastest"
 )
 
+// options holds the flags that only Asaas has.
+type options struct{ entity string }
+
 // event makes an event with the key that was asked for, before other changes.
 func (o *options) event(name string, sparse bool, changes ...asaastest.Change) ([]byte, error) {
 	eventType := asaas.EventType(name)
 	if !slices.Contains(asaastest.Types(), eventType) {
-		return nil, fmt.Errorf("there is no event type %q: --list prints them all", name)
+		return nil, fmt.Errorf("there is no event type %q: asaas-fake types prints them all", name)
 	}
-	if o.key != "" {
+	if o.entity != "" {
 		path := keyPath(eventType)
 		if path == "" {
-			return nil, fmt.Errorf("%s is about nothing that has an id: leave --key out", name)
+			return nil, fmt.Errorf("%s is about nothing that has an id: leave -entity out", name)
 		}
-		changes = slices.Insert(slices.Clone(changes), 0, asaastest.Set(path, o.key))
+		changes = slices.Insert(slices.Clone(changes), 0, asaastest.Set(path, o.entity))
 	}
 	if sparse {
 		return asaastest.Sparse(eventType, changes...), nil
@@ -29,8 +32,7 @@ func (o *options) event(name string, sparse bool, changes ...asaastest.Change) (
 	return asaastest.Event(eventType, changes...), nil
 }
 
-// keyPath is where the id of what the event is about is, "payment.id"; "" if it
-// has none.
+// keyPath returns the path of the entity's id, "payment.id"; "" if an event has no entity.
 func keyPath(eventType asaas.EventType) string {
 	body := asaastest.Event(eventType)
 	key, err := json.Marshal(asaas.Identify(body).Key)

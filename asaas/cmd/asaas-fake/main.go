@@ -1,21 +1,23 @@
 // Asaas-fake delivers made-up events to your server, as Asaas does:
 //
 //	export ASAAS_WEBHOOK_TOKEN='the token of the webhook'
-//	go run github.com/paghooks/paghooks/asaas/cmd/asaas-fake --to http://localhost:8080/webhooks/asaas \
-//		PAYMENT_RECEIVED --set payment.value=10.5 --set payment.externalReference=A-1001
+//	go run github.com/paghooks/paghooks/asaas/cmd/asaas-fake deliver PAYMENT_RECEIVED -to http://localhost:8080/webhooks/asaas \
+//		-set payment.value=10.5 -set payment.externalReference=A-1001
 //
 // It prints how each delivery was answered. Events are delivered in the order of
-// their types, each once: it does not try again. What is sent is of package
-// asaastest, which has all of Asaas's rules for tests.
+// their types, each once: it does not try again. The bodies are those of package
+// asaastest, which has all of Asaas's rules for tests. The flags of deliver, with
+// one hyphen or two:
 //
-//	--to URL            where to deliver
-//	--set path=value    give a field a value: JSON, else a string; again for more fields
-//	--id ID             the event's id; one of its own otherwise
-//	--key ID            the id of what the event is about, as payment.id
-//	--count N           how many events of each type
-//	--concurrent        each event twice at the same moment
-//	--sparse            events with as little in them as Asaas may send
-//	--list              print all event types, and deliver nothing
+//	-to URL             where to deliver
+//	-set path=value     give a field a value: JSON, else a string; again for more fields
+//	-id ID              the event's id; one of its own otherwise
+//	-entity ID          the id of what the event is about, as payment.id
+//	-count N            how many events of each type
+//	-concurrent         each event twice at the same moment
+//	-sparse             events with as little in them as Asaas may send
+//
+// The verb types prints all event types, and help VERB all about a verb.
 //
 // # Rehearse an outage
 //
@@ -23,26 +25,36 @@
 // the waits between attempts, e-mails, pauses and deletions, which it prints as
 // they happen. It runs until it is interrupted.
 //
-//	go run github.com/paghooks/paghooks/asaas/cmd/asaas-fake serve --to http://localhost:8080/webhooks/asaas --speed 600
+//	go run github.com/paghooks/paghooks/asaas/cmd/asaas-fake serve -to http://localhost:8080/webhooks/asaas -speed 600
 //	curl http://127.0.0.1:8090/fake/events/PAYMENT_RECEIVED -d payment.value=10.5 # an event happens
 //	curl http://127.0.0.1:8090/fake/advance -d for=24h                            # a day passes
 //	curl http://127.0.0.1:8090/fake/speed -d times=1                              # real time
 //	curl http://127.0.0.1:8090/fake/timeline                                      # what happened so far
 //
 //	export ASAAS_API_KEY='$aact_hmlg_fake' ASAAS_BASE_URL=http://127.0.0.1:8090/v3
-//	go run github.com/paghooks/paghooks/asaas/cmd/asaas-queue --sandbox status
+//	go run github.com/paghooks/paghooks/asaas/cmd/asaas-queue status -sandbox
 //
 // While a receiver works on a delivery, the fake's clock stands still. The flags
 // of serve:
 //
-//	--listen ADDRESS    where to listen; 127.0.0.1:8090 by default
-//	--to URL            add a webhook that delivers there, with the token; others are made through the API
-//	--events A,B        the event types that it gets; all by default
-//	--speed N           how many seconds pass in one; 1 by default, 0 stops the clock
+//	-listen ADDRESS     where to listen; 127.0.0.1:8090 by default
+//	-to URL             add a webhook that delivers there, with the token; others are made through the API
+//	-type A,B           the event types that it gets; all by default
+//	-speed N            how many seconds pass in one; 1 by default, 0 stops the clock
 //
 // The token is read from the environment, so that it is in no shell's history
-// and no list of processes. The exit status is 0 if all was answered 200, 1 if
-// not, 2 if asaas-fake was used in a wrong way; of go run it is 1 for both.
+// and no list of processes.
+//
+// The exit status, that of all commands; of go run it is 1 for all but 0:
+//
+//	0    done
+//	1    not done, or not all of it: stderr says why, and what was changed
+//	2    used in a wrong way: nothing was done
+//	3    nothing matched: nothing was done
+//	4    done, and what was found needs somebody
+//	130  ended by Ctrl-C before it was done; 143 by SIGTERM, 129 by SIGHUP
+//
+// 1 is a delivery that was not answered 200.
 package main
 
 import (
@@ -51,18 +63,15 @@ import (
 	"io"
 	"net/http"
 	"os"
-	"os/signal"
 	"slices"
-	"syscall"
 
 	"github.com/paghooks/paghooks/asaas/asaastest"
+	"github.com/paghooks/paghooks/internal/command"
 	"github.com/paghooks/paghooks/internal/fixture"
 )
 
 func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	context.AfterFunc(ctx, stop) // a second Ctrl-C ends it at once
-	os.Exit(run(ctx, os.Args[1:], os.Getenv, os.Stdout, os.Stderr))
+	command.Main(func(ctx context.Context) int { return run(ctx, os.Args[1:], os.Getenv, os.Stdout, os.Stderr) })
 }
 
 // run is the program; it returns the exit status.
@@ -88,11 +97,8 @@ func run(ctx context.Context, args []string, getenv func(string) string, out, co
 	return c.Run(ctx, args, getenv, out, complaints)
 }
 
-// options are what the command line says of Asaas alone.
-type options struct{ key string }
-
 func (o *options) flags(flags *flag.FlagSet) {
-	flags.StringVar(&o.key, "key", "", "the `ID` of what the event is about, as payment.id")
+	flags.StringVar(&o.entity, "entity", "", "the `ID` of what the event is about, as payment.id")
 }
 
 func deliver(d fixture.Delivery) {

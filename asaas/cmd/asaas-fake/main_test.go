@@ -50,7 +50,7 @@ func newServer(t *testing.T, status int) *server {
 	return s
 }
 
-// fake runs the command with a token.
+// fake runs the command with a token: deliver, unless another verb comes first.
 func fake(args ...string) (status int, out, complaints string) {
 	return fakeWith(token, args...)
 }
@@ -62,6 +62,9 @@ func fakeWith(token string, args ...string) (status int, out, complaints string)
 			return ""
 		}
 		return token
+	}
+	if !slices.Contains([]string{"types", "serve", "help"}, args[0]) {
+		args = append([]string{"deliver"}, args...)
 	}
 	status = run(context.Background(), args, getenv, &o, &c)
 	return status, o.String(), c.String()
@@ -82,9 +85,9 @@ func payments(t *testing.T, s *server) (out []*asaas.PaymentEvent) {
 func TestEventIsDeliveredAsAsked(t *testing.T) {
 	t.Parallel()
 	s := newServer(t, http.StatusOK)
-	status, out, complaints := fake("--to", s.url, "PAYMENT_RECEIVED", "--set", "payment.value=10.5", "-id", "evt_1", "--key=pay_1_a1B2c3D4e5F6g7",
-		"--set", "payment.externalReference=1001", "--set", "payment.description=paid = done", "--set", "payment.subscription=null",
-		"--set", `payment.split.0={"walletId":"a"}`, "--set", "payment.split.1.walletId=b")
+	status, out, complaints := fake("-to", s.url, "PAYMENT_RECEIVED", "-set", "payment.value=10.5", "-id", "evt_1", "-entity=pay_1_a1B2c3D4e5F6g7",
+		"-set", "payment.externalReference=1001", "-set", "payment.description=paid = done", "-set", "payment.subscription=null",
+		"-set", `payment.split.0={"walletId":"a"}`, "-set", "payment.split.1.walletId=b")
 	if status != 0 || out != "200 PAYMENT_RECEIVED evt_1: {\"received\":true}\n" || complaints != "" {
 		t.Fatalf("exit status %d, prints %q, %q", status, out, complaints)
 	}
@@ -102,7 +105,7 @@ func TestEventIsDeliveredAsAsked(t *testing.T) {
 func TestSeveralTypesCountAndSparse(t *testing.T) {
 	t.Parallel()
 	s := newServer(t, http.StatusOK)
-	status, out, _ := fake("PAYMENT_CREATED", "PAYMENT_RECEIVED", "--count", "3", "--sparse", "--to", s.url)
+	status, out, _ := fake("PAYMENT_CREATED", "PAYMENT_RECEIVED", "-count", "3", "-sparse", "-to", s.url)
 	if status != 0 || strings.Count(out, "\n") != 6 {
 		t.Fatalf("exit status %d, prints %q", status, out)
 	}
@@ -124,7 +127,7 @@ func TestSeveralTypesCountAndSparse(t *testing.T) {
 func TestConcurrentCopiesAreBothDelivered(t *testing.T) {
 	t.Parallel()
 	s := newServer(t, http.StatusOK)
-	status, out, _ := fake("--concurrent", "--to", s.url, "PAYMENT_RECEIVED", "PAYMENT_OVERDUE")
+	status, out, _ := fake("-concurrent", "-to", s.url, "PAYMENT_RECEIVED", "PAYMENT_OVERDUE")
 	want := []string{"PAYMENT_RECEIVED", "(its copy)", "PAYMENT_OVERDUE", "(its copy)"}
 	lines := strings.Split(strings.TrimSpace(out), "\n")
 	if status != 0 || len(s.bodies) != 4 || len(lines) != 4 || string(s.bodies[0]) != string(s.bodies[1]) {
@@ -147,7 +150,7 @@ func TestWhatIsNotAnswered200Exits1(t *testing.T) {
 		{"another token", broken.url, "another", "401 PAYMENT_RECEIVED evt_1: ", "2 of 2"},
 		{"nobody listens", gone.URL, token, "no answer PAYMENT_RECEIVED evt_1: ", "2 of 2"},
 	} {
-		status, out, complaints := fakeWith(test.token, "--to", test.url, "PAYMENT_RECEIVED", "--id", "evt_1", "--concurrent")
+		status, out, complaints := fakeWith(test.token, "-to", test.url, "PAYMENT_RECEIVED", "-id", "evt_1", "-concurrent")
 		if status != 1 || !strings.HasPrefix(out, test.says) || !strings.Contains(complaints, test.summary+" were not answered 200") {
 			t.Errorf("%s: exit status %d, prints %q, %q", test.why, status, out, complaints)
 		}
@@ -160,7 +163,7 @@ func TestWhatIsNotAnswered200Exits1(t *testing.T) {
 func TestEveryEventIsTriedThoughTheFirstFails(t *testing.T) {
 	t.Parallel()
 	s := newServer(t, http.StatusServiceUnavailable)
-	if status, out, _ := fake("--to", s.url, "PAYMENT_RECEIVED", "--count=20"); status != 1 || strings.Count(out, "503 ") != 20 {
+	if status, out, _ := fake("-to", s.url, "PAYMENT_RECEIVED", "-count=20"); status != 1 || strings.Count(out, "503 ") != 20 {
 		t.Errorf("exit status %d, prints %s", status, out)
 	}
 }
@@ -168,19 +171,19 @@ func TestEveryEventIsTriedThoughTheFirstFails(t *testing.T) {
 // What every such command refuses is tested with fixture.Command.
 func TestWrongUseExits2AndSaysWhatToDo(t *testing.T) {
 	t.Parallel()
-	to := []string{"--to", "http://localhost:1"}
+	to := []string{"-to", "http://localhost:1"}
 	for _, test := range []struct {
 		why  string
 		args []string
 		says string
 	}{
 		{"no URL", []string{"PAYMENT_RECEIVED"}, "give the URL of your server, as http://localhost:8080/webhooks/asaas"},
-		{"a type that does not exist", append(to, "PAYMENT_RECIEVED"), `there is no event type "PAYMENT_RECIEVED": --list prints them all`},
-		{"a field that does not exist", append(to, "PAYMENT_RECEIVED", "--set", "payment.valeu=1"), "asaas-fake: PAYMENT_RECEIVED: there is no field payment.valeu; payment has: object, id"},
-		{"a value of another kind", append(to, "PAYMENT_RECEIVED", "--set", "payment.value=ten"), "payment.value is a number, and the value given is a string"},
-		{"a set of the id", append(to, "PAYMENT_RECEIVED", "--set", "id=evt_1"), "use --id"},
-		{"a set of the type", append(to, "PAYMENT_RECEIVED", "--set", "event=PAYMENT_CREATED"), "use --id, or another event type"},
-		{"the key of nothing", append(to, "BALANCE_VALUE_BLOCKED", "--key", "1"), "leave --key out"},
+		{"a type that does not exist", append(to, "PAYMENT_RECIEVED"), `there is no event type "PAYMENT_RECIEVED": asaas-fake types prints them all`},
+		{"a field that does not exist", append(to, "PAYMENT_RECEIVED", "-set", "payment.valeu=1"), "asaas-fake: PAYMENT_RECEIVED: there is no field payment.valeu; payment has: object, id"},
+		{"a value of another kind", append(to, "PAYMENT_RECEIVED", "-set", "payment.value=ten"), "payment.value is a number, and the value given is a string"},
+		{"a set of the id", append(to, "PAYMENT_RECEIVED", "-set", "id=evt_1"), "use -id"},
+		{"a set of the type", append(to, "PAYMENT_RECEIVED", "-set", "event=PAYMENT_CREATED"), "use -id, or another event type"},
+		{"the entity of nothing", append(to, "BALANCE_VALUE_BLOCKED", "-entity", "1"), "leave -entity out"},
 	} {
 		status, out, complaints := fake(test.args...)
 		if status != 2 || out != "" || !strings.Contains(complaints, test.says) || strings.Count(complaints, "\n") != 1 {
@@ -194,16 +197,16 @@ func TestWrongUseExits2AndSaysWhatToDo(t *testing.T) {
 
 func TestTokenIsNeverPrinted(t *testing.T) {
 	t.Parallel()
-	for _, args := range [][]string{{"--to", newServer(t, 500).url, "PAYMENT_RECEIVED"}, {"--help"}, {"--to", "http://localhost:1/", "nothing"}} {
+	for _, args := range [][]string{{"-to", newServer(t, 500).url, "PAYMENT_RECEIVED"}, {"-help"}, {"-to", "http://localhost:1/", "nothing"}} {
 		if _, out, complaints := fake(args...); strings.Contains(out+complaints, token) {
 			t.Errorf("%v prints %s%s", args, out, complaints)
 		}
 	}
 }
 
-func TestListPrintsAllEventTypes(t *testing.T) {
+func TestTypesPrintsAllEventTypes(t *testing.T) {
 	t.Parallel()
-	status, out, _ := fakeWith("", "--list")
+	status, out, _ := fakeWith("", "types")
 	var types []asaas.EventType
 	for name := range strings.Lines(out) {
 		types = append(types, asaas.EventType(strings.TrimSpace(name)))
@@ -215,15 +218,15 @@ func TestListPrintsAllEventTypes(t *testing.T) {
 
 func TestHelpIsNoMistake(t *testing.T) {
 	t.Parallel()
-	if status, _, complaints := fake("--help"); status != 0 || !strings.Contains(complaints, "usage: ") || !strings.Contains(complaints, "-concurrent") {
-		t.Errorf("exit status %d, %s", status, complaints)
+	if status, out, complaints := fake("-help"); status != 0 || complaints != "" || !strings.Contains(out, "usage: ") || !strings.Contains(out, "-entity ID") {
+		t.Errorf("exit status %d, %s, %s", status, out, complaints)
 	}
 }
 
 func TestKeyIsSetInEveryFamilyThatHasOne(t *testing.T) {
 	t.Parallel()
 	for _, eventType := range asaastest.Types() {
-		o := options{key: "the key"}
+		o := options{entity: "the key"}
 		if keyPath(eventType) == "" {
 			continue
 		}

@@ -9,14 +9,14 @@ import (
 	"github.com/paghooks/paghooks/internal/fixture"
 )
 
-// serve makes an Asaas whose time is that of the machine, until its clock runs.
+// serve makes an Asaas on the machine's time, until its clock runs.
 func serve(o fixture.ServeOptions) (*fixture.Served, error) {
 	fake := asaastest.New()
 	fake.Advance(max(0, time.Since(fake.Now())))
 	fake.Observe = func(e asaastest.Entry) { o.Print(told(e)) }
 	hints := []string{
 		"Asaas's API is at http://" + o.Address + "/v3: export ASAAS_API_KEY='" + fake.APIKey + "' ASAAS_BASE_URL=http://" + o.Address + "/v3",
-		"asaas-queue --sandbox status  # the state of the queues",
+		"asaas-queue status -sandbox  # the state of the queues",
 	}
 	if o.To != "" {
 		var types []asaas.EventType
@@ -24,7 +24,7 @@ func serve(o fixture.ServeOptions) (*fixture.Served, error) {
 			types = append(types, asaas.EventType(name))
 		}
 		id := fake.AddWebhook(asaastest.Webhook{Name: "served", URL: o.To, Token: o.Secret, Events: types})
-		hints = append(hints, "asaas-queue --sandbox recover "+id+"  # the webhook that delivers to "+o.To)
+		hints = append(hints, "asaas-queue recover -sandbox "+id+"  # the webhook that delivers to "+o.To)
 	}
 	return &fixture.Served{
 		Fake: fake, API: fake, Stamp: stamp, Hints: hints,

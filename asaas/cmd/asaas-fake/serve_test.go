@@ -36,7 +36,7 @@ func serving(t *testing.T, args ...string) *rehearsal {
 	ctx, stop := context.WithCancel(t.Context())
 	r := &rehearsal{lines: make(chan string, 10_000), status: make(chan int, 1), stop: stop}
 	getenv := func(name string) string { return map[string]string{"ASAAS_WEBHOOK_TOKEN": token}[name] }
-	args = append([]string{"serve", "--listen", "127.0.0.1:0", "--speed", "0"}, args...)
+	args = append([]string{"serve", "-listen", "127.0.0.1:0", "-speed", "0"}, args...)
 	go func() { r.status <- run(ctx, args, getenv, r, r) }()
 	for line := range r.lines {
 		if address, ok := strings.CutSuffix(line, "/fake/timeline  # all that happened"); ok {
@@ -109,7 +109,7 @@ func TestAnOutageIsRehearsedByHand(t *testing.T) {
 	start := time.Now()
 	address, broken, bodies := shop(t)
 	broken.Store(true)
-	r := serving(t, "--to", address, "--events", "PAYMENT_RECEIVED")
+	r := serving(t, "-to", address, "-type", "PAYMENT_RECEIVED")
 	status, body := r.post(t, "/fake/events/PAYMENT_RECEIVED?count=2", url.Values{"payment.value": {"10.5"}, "payment.id": {"pay_1_a1B2c3D4e5F6g7"}})
 	if status != http.StatusOK || strings.Count(body, "evt_") != 2 {
 		t.Errorf("%d %s", status, body)
@@ -164,7 +164,7 @@ func TestAsaasDeletesWhatWaitsForTwoWeeks(t *testing.T) {
 	t.Parallel()
 	address, broken, _ := shop(t)
 	broken.Store(true)
-	r := serving(t, "--to", address)
+	r := serving(t, "-to", address)
 	r.post(t, "/fake/events/PAYMENT_RECEIVED?id=evt_1", nil)
 	r.post(t, "/fake/advance?for=360h", nil)
 	if told := r.timeline(t); !strings.Contains(told, "deleted PAYMENT_RECEIVED evt_1, attempt 15 for good, after 14 days") {
@@ -207,22 +207,22 @@ func TestServeUsedInAWrongWayExits2(t *testing.T) {
 		token, says string
 		args        []string
 	}{
-		{token, "--to is \"shop\": give the URL of your server", []string{"--to", "shop"}},
-		{"", "ASAAS_WEBHOOK_TOKEN is not set", []string{"--to", "http://localhost:1"}},
-		{token, "--events is for the webhook of --to", []string{"--events", "PAYMENT_RECEIVED"}},
-		{token, `there is no event type "A"`, []string{"--to", "http://localhost:1", "--events", "A"}},
-		{token, "--speed: the speed is not from 0 to a million", []string{"--speed", "-1"}},
-		{token, `"PAYMENT_RECEIVED" is no flag`, []string{"PAYMENT_RECEIVED"}},
-		{token, "--listen: ", []string{"--listen", "256.0.0.1:1"}},
-		{token, "serve --help shows all flags", []string{"--fast"}},
+		{token, "-to is \"shop\": give the URL of your server", []string{"-to", "shop"}},
+		{"", "ASAAS_WEBHOOK_TOKEN is not set", []string{"-to", "http://localhost:1"}},
+		{token, "-type is for the webhook of -to", []string{"-type", "PAYMENT_RECEIVED"}},
+		{token, `there is no event type "A"`, []string{"-to", "http://localhost:1", "-type", "A"}},
+		{token, "-speed: the speed is not from 0 to a million", []string{"-speed", "-1"}},
+		{token, `"PAYMENT_RECEIVED" is too much`, []string{"PAYMENT_RECEIVED"}},
+		{token, "-listen: ", []string{"-listen", "256.0.0.1:1"}},
+		{token, "asaas-fake help serve prints the flags", []string{"-fast"}},
 	} {
 		status, out, complaints := fakeWith(test.token, append([]string{"serve"}, test.args...)...)
 		if status != 2 || out != "" || !strings.Contains(complaints, test.says) || strings.Count(complaints, "\n") != 1 {
 			t.Errorf("%v: exit status %d, prints %q, %q", test.args, status, out, complaints)
 		}
 	}
-	if status, _, complaints := fake("serve", "--help"); status != 0 || !strings.Contains(complaints, "-speed") {
-		t.Errorf("exit status %d, %q", status, complaints)
+	if status, out, _ := fake("serve", "-help"); status != 0 || !strings.Contains(out, "-speed N") {
+		t.Errorf("exit status %d, %q", status, out)
 	}
 }
 
@@ -234,10 +234,10 @@ func TestServeIsDocumented(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		_, _, complaints := fake("serve", "--help")
-		for _, flag := range []string{"listen", "to", "events", "speed"} {
-			if !strings.Contains(string(text), "\n//	--"+flag+" ") || !strings.Contains(complaints, "-"+flag+" ") {
-				t.Errorf("%s does not document --%s", file, flag)
+		_, out, _ := fake("serve", "-help")
+		for _, flag := range []string{"listen", "to", "type", "speed"} {
+			if !strings.Contains(string(text), "\n//	-"+flag+" ") || !strings.Contains(out, "-"+flag+" ") {
+				t.Errorf("%s does not document -%s", file, flag)
 			}
 		}
 	}

@@ -5,7 +5,7 @@
 //	go run github.com/paghooks/paghooks/asaas/cmd/asaas-queue status
 //	go run github.com/paghooks/paghooks/asaas/cmd/asaas-queue recover ID
 //
-// The commands; help COMMAND prints all about one:
+// The verbs; help VERB prints all about one:
 //
 //	status              the webhooks, the state of their queues, and how long until Asaas deletes what waits
 //	recover ID          try the receiver with events that are rolled back; if it is sound, resume the queue or
@@ -13,35 +13,43 @@
 //	                    for real: HTTP requests that they make are made, unless they ask idem.IsDryRun first
 //	remove-penalty ID   have Asaas deliver at once again, without trying the receiver
 //	resume ID           start a queue again that Asaas stopped, without trying the receiver
+//	plan                compare the webhook with what the application handles; it changes nothing
+//	apply               make the webhook, or repair how it differs
+//	rotate ID           give the webhook a new token, which the application accepts already beside the old one
 //	events ID           the event types that the webhook subscribes to
 //	reconcile ID        name the charges of which an event never came, by what Asaas says of them; it changes nothing
 //
-// All but events and reconcile end with what the application owes: the events that are parked,
-// or that wait for another delivery. They are in its database, DATABASE_URL. To
+// All but plan, apply, rotate, events and reconcile end with the events that the application owes: those that are parked,
+// or that wait for another delivery. They are in its database. To
 // replay them takes the application's handlers: package queue is this command for
-// a program that has them, and adds recover --replay.
+// a program that has them, adds recover -replay, and has plan compare with its handlers.
 //
-// The flags, before or after the command:
+// The flags, after the verb, with one hyphen or two; -sandbox and -json also before it:
 //
-//	--sandbox           the account is in Asaas's sandbox
-//	--json              print JSON, also on failure; recover prints a line of it per step
-//	--yes               change without asking; needed where nobody is at a terminal
-//	--force             remove-penalty: also where Asaas counts no failures; what it counts is not documented
-//	--last-event TIME   status: when the newest event that the application acknowledged came to be, its dateCreated:
+//	-sandbox            the account is in Asaas's sandbox
+//	-json               print one JSON object per line; what went wrong is one on stderr
+//	-yes                change without asking; needed where nobody is at a terminal
+//	-database URL       the application's database, where DATABASE_URL does not say it
+//	-replay             recover: replay what is owed; needs a program with the application's handlers
+//	-force              remove-penalty: also where Asaas counts no failures; what it counts is not documented
+//	-last-event TIME    status: when the newest event that the application acknowledged came to be, its dateCreated:
 //	                    2026-11-20T10:00:00-03:00, or without a zone for Brasília. It tells the time left
-//	--handled FILE      events: compare with the types that the application handles, those that
+//	-name NAME          plan, apply, status: the webhook's name at Asaas; the one of this name or URL is the application's
+//	-url URL            plan, apply, status: where Asaas is to deliver
+//	-email ADDRESS      plan, apply: where Asaas writes to when deliveries fail
+//	-handled FILE       plan, apply, status, events: compare with the types that the application handles, those that
 //	                    asaas.Dispatcher.Types returns, one per line or as fmt prints them; - reads them from stdin
-//	--since TIME        reconcile: the time before which every event is known to have arrived
-//	--until TIME        reconcile: the end of the gap; now by default
-//	--calls NUMBER      reconcile: how many calls of the API to make at most; 1000 by default, of 25,000 in 12 hours
-//	--resume-at CURSOR  reconcile: go on where a run was paused, with the cursor that it printed
-//	--every DURATION    recover: how often to look at the queue; 5s by default
-//	--version           print the version
+//	-since TIME         reconcile: the time before which every event is known to have arrived
+//	-until TIME         reconcile: the end of the gap; now by default
+//	-calls N            reconcile: how many calls of the API to make at most; 1000 by default, of 25,000 in 12 hours
+//	-resume-at CURSOR   reconcile: go on where a run was paused, with the cursor that it printed
+//	-every TIME         recover: how often to look at the queue; 5s by default
 //
-// The environment has what must be in no shell's history and no list of processes:
+// The environment has the secrets, which must be in no shell's history and no list of processes:
 //
 //	ASAAS_API_KEY       the API key, in single quotes because of its $
-//	ASAAS_WEBHOOK_TOKEN recover: the webhook's token, as the application verifies with it
+//	ASAAS_WEBHOOK_TOKEN recover, plan, apply: the webhook's token, as the application verifies with it
+//	ASAAS_NEW_WEBHOOK_TOKEN rotate: the token that the webhook is to get
 //	DATABASE_URL        the application's database; without it, what is owed is not reported. It may lack what the
 //	                    environment variables of Postgres's own programs say, PGPASSWORD for example
 //	ASAAS_BASE_URL      the API's address, for a fake Asaas for example: http://127.0.0.1:8090/v3
@@ -49,15 +57,26 @@
 //	                    whoever uses this machine's account; as os.UserCacheDir says
 //	HTTPS_PROXY, HTTP_PROXY, NO_PROXY, SSL_CERT_FILE, SSL_CERT_DIR as of any Go program
 //
-// SIGINT, SIGTERM and SIGHUP end it; it says what was and what was not changed.
+// Help, tables and questions are in Portuguese where LC_ALL, LC_MESSAGES or LANG says pt, else in English. Text that
+// comes from package asaas, such as the steps of a recovery, errors and JSON are English.
+//
+// SIGINT, SIGTERM and SIGHUP end it; it lists the changes that were made and those that were not.
 //
 // The time left counts from the creation of an event, which package idem does not
-// keep once an event is done: hence --last-event. Asaas keeps events for 14 days.
+// keep once an event is done: hence -last-event. Asaas keeps events for 14 days.
 //
-// The exit status is 0 if all is well; 1 if a queue is held up or was not recovered,
-// a webhook is disabled, events are owed, never came, or are handled and not subscribed to; 2 if
-// asaas-queue was used in a wrong way, or Asaas or the database did not answer as
-// they should. Of go run it is 1 for both.
+// The exit status, that of all commands; of go run it is 1 for all but 0:
+//
+//	0    done
+//	1    not done, or not all of it: stderr says why, and what was changed
+//	2    used in a wrong way: nothing was done
+//	3    nothing matched: nothing was done
+//	4    done, and what was found needs somebody
+//	130  ended by Ctrl-C before it was done; 143 by SIGTERM, 129 by SIGHUP
+//
+// 3 is a webhook that is not there. 4 is a queue that is held up, a webhook that is
+// disabled or not as plan and apply want it, and events that are owed, never came,
+// or are handled and not subscribed to.
 package main
 
 import "github.com/paghooks/paghooks/asaas/cmd/queue"

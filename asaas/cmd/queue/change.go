@@ -4,27 +4,26 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 
 	"github.com/paghooks/paghooks/asaas"
+	"github.com/paghooks/paghooks/idem"
+	"github.com/paghooks/paghooks/internal/command"
+	"github.com/paghooks/paghooks/internal/lang"
 	"github.com/paghooks/paghooks/internal/terminal"
-)
-
-// Why a change was not confirmed.
-var (
-	errDeclined = errors.New("nothing was changed: the answer was not y")
-	errNobody   = errors.New("nothing was changed: nobody is at a terminal to confirm the change: give --yes")
 )
 
 // change does a command that may change something.
 func (p *program) change(ctx context.Context) error {
+	if err := p.attended(); err != nil {
+		return err
+	}
 	switch {
 	case p.replay && p.Events == nil:
-		return errors.New("nothing was changed: --replay needs the application's handlers, which this program does not have: " +
+		return command.Usage("nothing was changed: -replay needs the application's handlers, which this program does not have: " +
 			"ask the application's developers for its own replay, or for this command built with the handlers")
-	case !p.yes && !p.terminal:
-		return errNobody
-	case p.command == "recover":
+	case p.verb.name == "recover":
 		return p.recover(ctx)
 	}
 	w, err := p.client.Webhook(ctx, p.id)
@@ -49,7 +48,7 @@ func (p *program) change(ctx context.Context) error {
 // remedy makes the one change.
 func (p *program) remedy(ctx context.Context, w *asaas.Webhook) error {
 	do, done, what := p.client.RemoveBackoff, asaas.RecoveryPenaltyRemoved, "the penalty was removed"
-	if p.command == "resume" {
+	if p.verb.name == "resume" {
 		do, done, what = p.client.Resume, asaas.RecoveryResumed, "the queue was resumed"
 	}
 	if err := changing(what, func() error { return do(ctx, p.id) }); err != nil {
@@ -58,41 +57,41 @@ func (p *program) remedy(ctx context.Context, w *asaas.Webhook) error {
 	if err := p.tell(asaas.RecoveryProgress{Step: done, PenalizedRequests: penalized(w)}); err != nil {
 		return err
 	}
-	next := "look with status whether the failures fall within some minutes"
-	if p.command == "resume" {
-		next += "; if they do not: remove-penalty " + p.id
+	next := p.text("look with status whether the failures fall within some minutes")
+	if p.verb.name == "resume" {
+		next = p.text("look with status whether the failures fall within some minutes; if they do not: remove-penalty %s", p.id)
 	}
 	return p.advise(next)
 }
 
-// advise tells what to do next.
+// advise prints the next step.
 func (p *program) advise(next string) error {
 	if p.json {
 		return p.printLine(advice{p.id, next})
 	}
-	_, err := fmt.Fprintln(p.out, "next:", next)
+	_, err := fmt.Fprintln(p.out, p.text("next: %s", next))
 	return err
 }
 
-// advice is what to do next, as JSON.
+// advice is a next step, as JSON.
 type advice struct {
 	ID   string `json:"id"`
 	Next string `json:"next"`
 }
 
-// remedies are what starts a queue again, by its state.
+// remedies are the verbs that start a queue again, by its state.
 var remedies = map[state]string{penalizedState: "remove-penalty", stopped: "resume"}
 
 var errDisabled = fmt.Errorf("%w: nothing was changed: the webhook is disabled: Asaas makes no events for it, and those of this time never come: "+
 	"enable it at Asaas, and run this again for what waited before", errNotRecovered)
 
-// isNeeded tells whether the command does anything for a webhook.
+// isNeeded returns true if the verb does anything for a webhook.
 func (p *program) isNeeded(w *asaas.Webhook) (bool, error) {
 	s := stateOf(w)
 	switch {
 	case !w.Enabled.Or(true):
 		return false, errDisabled
-	case remedies[s] == p.command, s == unknown, p.force:
+	case remedies[s] == p.verb.name, s == unknown, p.force:
 		return true, nil
 	case s.isHeldUp():
 		return false, fmt.Errorf("%w: nothing was changed: the queue of %s is %s: use %s, or recover", errNotRecovered, p.id, s, remedies[s])
@@ -100,7 +99,7 @@ func (p *program) isNeeded(w *asaas.Webhook) (bool, error) {
 	if err := p.tell(asaas.RecoveryProgress{Step: asaas.RecoveryNotNeeded}); err != nil {
 		return false, err
 	}
-	return false, p.advise("if events do not come all the same: remove-penalty --force " + p.id + " removes a penalty that Asaas's count does not show")
+	return false, p.advise(p.text("if events do not come all the same: remove-penalty -force %s removes a penalty that Asaas's count does not show", p.id))
 }
 
 // recover asks once it is known that there is something to recover, and before
@@ -108,11 +107,11 @@ func (p *program) isNeeded(w *asaas.Webhook) (bool, error) {
 func (p *program) recover(ctx context.Context) error {
 	token := p.getenv("ASAAS_WEBHOOK_TOKEN")
 	if strings.TrimSpace(token) == "" {
-		return errors.New("nothing was changed: ASAAS_WEBHOOK_TOKEN is not set: set it in the environment to the token that the application verifies with")
+		return command.Usage("nothing was changed: ASAAS_WEBHOOK_TOKEN is not set: set it in the environment to the token that the application verifies with")
 	}
 	probe := func(ctx context.Context, w *asaas.Webhook) error {
 		if err := p.confirm(ctx, w); err != nil {
-			return err
+			return unconfirmed{err}
 		}
 		return asaas.DryRunProbe(token)(ctx, w)
 	}
@@ -124,7 +123,7 @@ func (p *program) recover(ctx context.Context) error {
 		switch {
 		case err != nil:
 			return unrecovered(err)
-		case progress.Step == asaas.RecoveryOwed: // p.owed tells it, also without --replay
+		case progress.Step == asaas.RecoveryOwed: // p.owed tells it, also without -replay
 			continue
 		}
 		if err := p.tell(progress); err != nil {
@@ -134,22 +133,21 @@ func (p *program) recover(ctx context.Context) error {
 	return p.owed(ctx)
 }
 
-// unrecovered tells a queue that is held up from an Asaas that does not answer.
+// unrecovered adds errNotRecovered, unless it was Asaas that did not answer.
 func unrecovered(err error) error {
 	if _, isCall := errors.AsType[*asaas.APIError](err); isCall {
 		return err
 	}
-	for _, unconfirmed := range []error{errDeclined, errNobody} {
-		if errors.Is(err, unconfirmed) {
-			return unconfirmed // nothing was probed
-		}
+	if unconfirmed, ok := errors.AsType[unconfirmed](err); ok {
+		return unconfirmed.error // nothing was probed
 	}
 	return fmt.Errorf("%w: %w", errNotRecovered, err)
 }
 
-// questions are what a person is asked, after the state.
-var questions = map[string]string{
+// questions are asked after the state is shown, by the verb.
+var questions = map[string]lang.Text{
 	"remove-penalty": "Remove its penalty, without trying the receiver?",
+	"rotate":         "Give it the new token, if the receiver accepts that?",
 	"resume":         "Start its queue again, without trying the receiver?",
 	"recover":        "Try the receiver with events that are rolled back (its HTTP requests are real, unless it asks idem.IsDryRun), and start the queue again if it is sound?",
 }
@@ -159,28 +157,31 @@ func (p *program) confirm(ctx context.Context, w *asaas.Webhook) error {
 		return nil
 	}
 	r := newRow(w, p.lastEvent)
-	question := questions[p.command]
+	question := questions[p.verb.name]
 	if p.replay {
 		question = "Try the receiver with events that are rolled back (its HTTP requests are real, unless it asks idem.IsDryRun), and if it is sound, start the queue again and replay what is owed?"
 	}
-	fmt.Fprintf(p.complaints, "%s at %s: %s, Asaas counts %d failures.\n", cell(r.Name), cell(r.URL), r.words(), r.Penalized)
-	yes, err := terminal.Confirm(ctx, p.in, p.complaints, question)
-	switch {
-	case errors.Is(err, terminal.ErrNobody):
-		return errNobody
-	case err != nil:
-		return fmt.Errorf("nothing was changed: %w", err)
-	case !yes:
-		return errDeclined
-	}
-	return nil
+	fmt.Fprintln(p.complaints, p.text("%s at %s: %s, Asaas counts %s failures.", terminal.Clean(r.Name), terminal.Clean(r.URL), p.words(r), strconv.Itoa(r.Penalized)))
+	return p.command.Confirm(ctx, p.text(question))
 }
+
+// attended returns an error where a change cannot be confirmed.
+func (p *program) attended() error {
+	if p.yes {
+		return nil
+	}
+	return p.command.Attended()
+}
+
+// unconfirmed is the error of an unconfirmed change.
+type unconfirmed struct{ error }
 
 // step is a progress as JSON.
 type step struct {
 	ID        string             `json:"id"`
 	Step      asaas.RecoveryStep `json:"step"`
-	Penalized int                `json:"penalizedRequests"`
+	Penalized int                `json:"penalized_requests"`
+	Misses    []string           `json:"misses,omitempty"`
 	Replayed  *replayed          `json:"replayed,omitempty"`
 }
 
@@ -188,6 +189,25 @@ type replayed struct {
 	Done      int `json:"done"`
 	Failed    int `json:"failed"`
 	Unhandled int `json:"unhandled"`
+
+	Overtaken []overtaken `json:"overtaken,omitempty"`
+}
+
+// overtaken is an event that was replayed behind a later one of its entity.
+type overtaken struct {
+	Scope  string `json:"scope"`
+	ID     string `json:"id"`
+	Type   string `json:"type"`
+	By     string `json:"by"`
+	ByType string `json:"by_type"`
+}
+
+func replayedOf(n idem.Replayed) *replayed {
+	r := &replayed{Done: n.Done, Failed: n.Failed, Unhandled: n.Unhandled}
+	for _, o := range n.Overtaken {
+		r.Overtaken = append(r.Overtaken, overtaken{o.Event.Scope, o.Event.ID, o.Event.Type, o.By.ID, o.By.Type})
+	}
+	return r
 }
 
 // tell prints a step.
@@ -196,9 +216,9 @@ func (p *program) tell(progress asaas.RecoveryProgress) error {
 		_, err := fmt.Fprintln(p.out, progress)
 		return err
 	}
-	s := step{ID: p.id, Step: progress.Step, Penalized: progress.PenalizedRequests}
+	s := step{ID: p.id, Step: progress.Step, Penalized: progress.PenalizedRequests, Misses: progress.Misses}
 	if progress.Step == asaas.RecoveryReplayed {
-		s.Replayed = new(replayed(progress.Replayed))
+		s.Replayed = replayedOf(progress.Replayed)
 	}
 	return p.printLine(s)
 }

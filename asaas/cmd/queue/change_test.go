@@ -15,18 +15,18 @@ import (
 
 func TestPenaltyIsRemovedAndQueueIsResumed(t *testing.T) {
 	t.Parallel()
-	for _, args := range [][]string{{"--yes"}, {"--yes", "--json"}} {
+	for _, args := range [][]string{{"-yes"}, {"-yes", "-json"}} {
 		a := newAccount(t)
 		_, _, penalized, stopped := a.webhooks()
 		status, removed, complaints := a.queue(t, append([]string{"remove-penalty", penalized}, args...)...)
-		status2, resumed, complaints2 := a.queue(t, append(args, "resume", stopped)...)
+		status2, resumed, complaints2 := a.queue(t, slices.Concat([]string{"-json=false", "resume", stopped}, args)...)
 		const look = "look with status whether the failures fall within some minutes"
 		want := "the penalty is removed\nnext: " + look + "\nthe queue is resumed\nnext: " + look + "; if they do not: remove-penalty " + stopped + "\n"
 		if len(args) > 1 {
-			want = `{"id":"` + penalized + `","step":"penalty removed","penalizedRequests":7}` + "\n" +
+			want = `{"id":"` + penalized + `","step":"penalty removed","penalized_requests":7}` + "\n" +
 				`{"id":"` + penalized + `","next":"` + look + `"}` + "\n" +
 				`{"id":"` + penalized + `","step":"owed","owed":null}` + "\n" +
-				`{"id":"` + stopped + `","step":"resumed","penalizedRequests":15}` + "\n" +
+				`{"id":"` + stopped + `","step":"resumed","penalized_requests":15}` + "\n" +
 				`{"id":"` + stopped + `","next":"` + look + `; if they do not: remove-penalty ` + stopped + `"}` + "\n" +
 				`{"id":"` + stopped + `","step":"owed","owed":null}` + "\n"
 		}
@@ -52,9 +52,9 @@ func TestRecoverProvesTheReceiverAndWatches(t *testing.T) {
 		a := newAccount(t)
 		id, broken := a.application(t, test.outage)
 		broken.Store(false)
-		args := []string{"recover", id, "--every=1ms", "--yes"}
+		args := []string{"recover", id, "-every=1ms", "-yes"}
 		if test.json {
-			args = append(args, "--json")
+			args = append(args, "-json")
 		}
 		status, out, complaints := a.queue(t, args...)
 		golden(t, test.want, out)
@@ -108,7 +108,7 @@ func TestRecoverThatFailsExits1AndSaysWhy(t *testing.T) {
 		a := newAccount(t)
 		id, broken := a.application(t, time.Hour)
 		test.prepare(a, id, func() { broken.Store(false) })
-		status, _, complaints := a.queue(t, "recover", "--yes", "--every", "1ms", id)
+		status, _, complaints := a.queue(t, "recover", "-yes", "-every", "1ms", id)
 		if status != 1 || !strings.Contains(strings.ReplaceAll(complaints, id, "ID"), test.says) || len(a.changes()) != test.changes {
 			t.Errorf("%s: exit status %d, changes %v, %s", test.why, status, a.changes(), complaints)
 		}
@@ -166,12 +166,12 @@ func TestAPersonIsAskedBeforeTheReceiverIsTried(t *testing.T) {
 	id, broken := a.application(t, time.Hour)
 	broken.Store(false)
 	no, yes := "n\n", "y\n"
-	status, out, complaints := a.queueAnswering(t, &no, "recover", id, "--every", "1ms")
+	status, out, complaints := a.queueAnswering(t, &no, "recover", id, "-every", "1ms")
 	question := "start the queue again if it is sound? [y/N] asaas-queue: nothing was changed: the answer was not y\n"
 	if status != 1 || out != "" || !strings.HasPrefix(complaints, "shop at http://127.0.0.1:") || !strings.HasSuffix(complaints, question) || a.changes() != nil {
 		t.Errorf("exit status %d, %q, %q", status, out, complaints)
 	}
-	if status, _, _ := a.queueAnswering(t, &yes, "recover", id, "--every", "1ms"); status != 0 || len(a.changes()) != 1 {
+	if status, _, _ := a.queueAnswering(t, &yes, "recover", id, "-every", "1ms"); status != 0 || len(a.changes()) != 1 {
 		t.Errorf("exit status %d, changes %v", status, a.changes())
 	}
 }
@@ -182,7 +182,7 @@ func TestWithoutATerminalNothingIsChangedUnlessToldSo(t *testing.T) {
 	_, _, penalized, _ := a.webhooks()
 	for _, command := range []string{"remove-penalty", "resume", "recover"} {
 		status, out, complaints := a.queue(t, command, penalized)
-		if status != 2 || out != "" || !strings.Contains(complaints, "nobody is at a terminal to confirm the change: give --yes") || a.changes() != nil {
+		if status != 2 || out != "" || !strings.Contains(complaints, "nobody is at a terminal to confirm it: give -yes") || a.changes() != nil {
 			t.Errorf("%s: exit status %d, %q, %q", command, status, out, complaints)
 		}
 	}
@@ -195,7 +195,7 @@ func TestATerminalWithoutAPersonIsNone(t *testing.T) {
 	nothing := "" // such as /dev/null
 	for _, command := range []string{"remove-penalty", "recover"} {
 		status, out, complaints := a.queueAnswering(t, &nothing, command, penalized)
-		if status != 2 || out != "" || !strings.HasSuffix(complaints, "nobody is at a terminal to confirm the change: give --yes\n") || a.changes() != nil {
+		if status != 2 || out != "" || !strings.HasSuffix(complaints, "nobody is at a terminal to confirm it: give -yes\n") || a.changes() != nil {
 			t.Errorf("%s: exit status %d, %q, %q", command, status, out, complaints)
 		}
 	}
@@ -213,11 +213,11 @@ func TestTheOtherRemedyIsNamed(t *testing.T) {
 		{[]string{"remove-penalty", stopped}, 1, "is stopped: use resume, or recover"},
 		{[]string{"resume", penalized}, 1, "is penalized: use remove-penalty, or recover"},
 		{[]string{"resume", fine}, 0, "nothing is held up at Asaas, and nothing was changed there"},
-		{[]string{"remove-penalty", fine}, 0, "if events do not come all the same: remove-penalty --force"},
+		{[]string{"remove-penalty", fine}, 0, "if events do not come all the same: remove-penalty -force"},
 		{[]string{"resume", disabled}, 1, "nothing was changed: the webhook is disabled: Asaas makes no events for it"},
-		{[]string{"remove-penalty", disabled, "--force"}, 1, "nothing was changed: the webhook is disabled"},
+		{[]string{"remove-penalty", disabled, "-force"}, 1, "nothing was changed: the webhook is disabled"},
 	} {
-		status, out, complaints := a.queue(t, append(test.args, "--yes")...)
+		status, out, complaints := a.queue(t, append(test.args, "-yes")...)
 		if status != test.status || !strings.Contains(out+complaints, test.says) || a.changes() != nil {
 			t.Errorf("%v: exit status %d, %q, %q", test.args, status, out, complaints)
 		}
@@ -237,8 +237,8 @@ func TestAnInterruptEndsARecovery(t *testing.T) {
 		}
 	}
 	p, _, complaints := a.program(nil)
-	status := p.run(ctx, []string{"--sandbox", "--yes", "recover", id})
-	if says := "the penalty was removed: it was interrupted with 7 failures counted, look again: context canceled\n"; status != 1 || !strings.HasSuffix(complaints.String(), says) {
+	status := p.run(ctx, []string{"-sandbox", "recover", "-yes", id})
+	if says := "the penalty was removed: it was interrupted with 7 failures counted, look again: context canceled\n"; status != 130 || !strings.HasSuffix(complaints.String(), says) {
 		t.Errorf("exit status %d, %q", status, complaints)
 	}
 }

@@ -1,61 +1,71 @@
 // Package queue is the command asaas-queue, for a program that has the
-// application's handlers. With them it can replay what the application parked:
+// application's handlers. With them it can replay the events that the application parked:
 //
 //	func main() {
 //		events := asaas.NewDispatcher(os.Getenv("ASAAS_WEBHOOK_TOKEN"))
 //		events.OnPaymentReceived(…)
 //		command := queue.Command{Name: "shop-queue", Events: idem.NewProcessor(pool, events)}
-//		command.Main() // shop-queue recover ID --replay
+//		command.Main() // shop-queue recover ID -replay
 //	}
+//
+// Help, tables and questions are in Portuguese where LC_ALL, LC_MESSAGES or LANG says pt; errors,
+// JSON and exit statuses are the same in any language.
 //
 // All else is as github.com/paghooks/paghooks/asaas/cmd/asaas-queue says.
 package queue
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"flag"
 	"fmt"
 	"io"
+	"net/http"
+	"net/url"
 	"os"
-	"os/signal"
 	"path/filepath"
-	"syscall"
+	"strings"
 	"time"
 
 	"github.com/paghooks/paghooks/asaas"
+	"github.com/paghooks/paghooks/internal/command"
+	"github.com/paghooks/paghooks/internal/lang"
 	"github.com/paghooks/paghooks/internal/terminal"
 )
 
 // Command is asaas-queue. Its zero value is the one without handlers.
 type Command struct {
-	// Name is how the program is called. Default: "asaas-queue".
+	// Name is the name of the program. Default: "asaas-queue".
 	Name string
 
 	// Events is the application's idem.Processor or idem.Inbox, with its handlers
-	// registered: what is owed is read from there, and recover --replay replays
-	// it. Default: nil, what is owed is read from the database of DATABASE_URL, and
+	// registered: owed events are read from there, and recover -replay replays
+	// them. Default: nil, owed events are read from the database of DATABASE_URL, and
 	// nothing can be replayed.
 	Events asaas.EventStore
 
-	// Charges has what reconcile asks the application: Open, Says, Scope, Types and
+	// Webhook holds the webhook's settings as the application wants them, for plan and apply, before the
+	// command line. Default: the zero value, the flags say it all.
+	Webhook asaas.WebhookSettings
+
+	// Dispatcher has the handlers, for plan and apply: their event types are those that the
+	// webhook is to get. Default: nil, -handled names them.
+	Dispatcher *asaas.Dispatcher
+
+	// Charges has the answers of the application to reconcile: Open, Says, Scope, Types and
 	// Retention. Default: the zero value, and only events are compared.
 	Charges asaas.Reconciliation
 }
 
 // Main runs the command with the program's arguments, and exits.
 func (c *Command) Main() {
-	signals := []os.Signal{os.Interrupt, syscall.SIGTERM}
-	if !signal.Ignored(syscall.SIGHUP) { // as nohup has it
-		signals = append(signals, syscall.SIGHUP)
-	}
-	ctx, stop := signal.NotifyContext(context.Background(), signals...)
-	context.AfterFunc(ctx, stop) // a second one ends it at once
 	p := &program{
-		Command: *c, getenv: os.Getenv, stateDir: stateDir(),
-		in: os.Stdin, terminal: terminal.Is(os.Stdin), out: os.Stdout, complaints: os.Stderr,
+		Command: *c, getenv: os.Getenv, stateDir: stateDir(), zone: time.Local,
+		in: os.Stdin, out: os.Stdout, complaints: os.Stderr,
+		lang: lang.OfEnvironment(os.Getenv), asks: terminal.Is(os.Stdin) && terminal.Is(os.Stderr), width: terminal.Width(os.Stdout),
 	}
-	os.Exit(p.run(ctx, os.Args[1:]))
+	command.Main(func(ctx context.Context) int { return p.run(ctx, os.Args[1:]) })
 }
 
 // stateDir is the user's cache, or else a folder of this user's for the time
@@ -74,50 +84,68 @@ type program struct {
 	getenv     func(string) string
 	stateDir   string
 	wait       func(context.Context, time.Duration) error // nil waits in real time
+	zone       *time.Location                             // of times in text
 	in         io.Reader
-	terminal   bool // a person can answer on in
 	out        io.Writer
 	complaints io.Writer
+	lang       lang.Lang // of texts
+	asks       bool      // a person sees complaints, and can answer on in
+	width      int       // of the terminal that out is, 0 if it is none
 
 	options
-	client *asaas.Client
+	command *command.Command
+	client  *asaas.Client
 }
 
 var (
-	// errAttention is what was printed, and needs somebody.
-	errAttention = errors.New("attention is needed")
-	// errNotRecovered is in the errors of a queue that is held up still.
+	// errAttention ends a command that has printed something that needs a person.
+	errAttention = command.Said(command.Attention)
+	// errNotRecovered is in the errors of a queue that is still held up.
 	errNotRecovered = errors.New("not recovered")
 )
 
-// run does what the command line says, and returns the exit status.
+// run executes the command line, and returns the exit status.
 func (p *program) run(ctx context.Context, args []string) int {
-	if p.Name == "" {
-		p.Name = "asaas-queue"
-	}
-	err := p.do(ctx, args)
-	switch {
-	case err == nil, errors.Is(err, flag.ErrHelp):
-		return 0
-	case errors.Is(err, errAttention):
-		return 1
-	}
-	status := 2
-	if errors.Is(err, errNotRecovered) || errors.Is(err, errDeclined) || errors.Is(err, asaas.ErrTooSoon) {
-		status = 1
-	}
-	p.complain(p.told(ctx, err), status)
-	return status
+	p.command = p.grammar(ctx)
+	return p.command.Run(ctx, args)
 }
 
-func (p *program) do(ctx context.Context, args []string) error {
-	if err := p.parse(args); err != nil {
-		return p.helped(err)
+// grammar returns the verbs, and the flags of each.
+func (p *program) grammar(ctx context.Context) *command.Command {
+	c := &command.Command{
+		Name: cmp.Or(p.Name, "asaas-queue"), Variables: variables, Explain: func(err error) string { return p.told(ctx, err) },
+		In: p.in, Out: p.out, Err: p.complaints, Asks: p.asks, Width: p.width, Lang: p.lang, Catalog: portugueseHelp,
 	}
-	if err := p.connect(); err != nil {
+	c.Flags = []command.Flags{c.JSON(&p.json, "print one JSON object per line"), p.sandboxed}
+	for n := range verbs {
+		c.Verbs = append(c.Verbs, p.bind(&verbs[n]))
+	}
+	return c
+}
+
+// bind returns a verb of this program.
+func (p *program) bind(v *verb) command.Verb {
+	c := command.Verb{Name: v.name, About: v.about, More: v.more, Variables: append([]string{"ASAAS_API_KEY", "ASAAS_BASE_URL"}, v.env...)}
+	if v.isAboutOne {
+		c.Words, c.Needs = "ID", "the id of one webhook: status prints them"
+	}
+	c.Flags = []command.Flags{func(f *flag.FlagSet) {
+		for _, name := range v.flags {
+			p.add(f, name)
+		}
+	}}
+	c.Run = func(ctx context.Context, words []string) error {
+		p.verb, p.id = v, strings.Join(words, "")
+		if err := p.connect(); err != nil {
+			return err
+		}
+		err := v.run(p, ctx)
+		if e, ok := errors.AsType[*asaas.APIError](err); ok && e.Status == http.StatusNotFound && v.isAboutOne {
+			return command.Error(command.Nothing, err)
+		}
 		return err
 	}
-	return commands[p.command].run(p, ctx)
+	return c
 }
 
 // connect makes the client.
@@ -132,9 +160,12 @@ func (p *program) connect() error {
 	}
 	client, err := asaas.NewClient(environment, key)
 	if err != nil {
-		return fmt.Errorf("ASAAS_API_KEY: %w", err)
+		return command.Usage("ASAAS_API_KEY: %w", err)
 	}
 	if base := p.getenv("ASAAS_BASE_URL"); base != "" {
+		if u, err := url.Parse(base); err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
+			return command.Usage("ASAAS_BASE_URL is not the API's address: give one such as https://api.asaas.com/v3")
+		}
 		client.BaseURL = base
 	}
 	client.Poll, client.StateDir, client.Wait = p.every, p.stateDir, p.wait

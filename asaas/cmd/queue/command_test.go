@@ -3,6 +3,7 @@ package queue
 import (
 	"context"
 	"errors"
+	"flag"
 	"io"
 	"log/slog"
 	"net/http"
@@ -22,6 +23,7 @@ import (
 	"github.com/paghooks/paghooks/asaas/asaastest"
 	"github.com/paghooks/paghooks/idem"
 	"github.com/paghooks/paghooks/idem/idemtest"
+	"github.com/paghooks/paghooks/internal/lang"
 )
 
 const token = "the-token-of-the-webhook-of-the-test"
@@ -31,6 +33,7 @@ const token = "the-token-of-the-webhook-of-the-test"
 type account struct {
 	fake      *asaastest.Fake
 	env       map[string]string
+	lang      lang.Lang // "" is English
 	stateDir  string
 	events    asaas.EventStore  // what the program is built with
 	printed   func(line string) // called with each line of the output, as it comes
@@ -88,25 +91,25 @@ func (a *account) queue(t *testing.T, args ...string) (status int, out, complain
 func (a *account) queueAnswering(t *testing.T, typed *string, args ...string) (status int, out, complaints string) {
 	t.Helper()
 	p, o, c := a.program(typed)
-	status = p.run(t.Context(), append([]string{"--sandbox"}, args...))
+	status = p.run(t.Context(), append([]string{"-sandbox"}, args...))
 	for _, secret := range []string{a.env["ASAAS_API_KEY"], token} {
 		if secret != "" && strings.Contains(o.String()+c.String(), secret) {
 			t.Errorf("%v prints a secret:\n%s%s", args, o, c)
 		}
 	}
-	return status, o.String(), strings.TrimSuffix(c.String(), owedUnknown+"\n")
+	return status, o.String(), strings.TrimSuffix(c.String(), portuguese.Say(a.lang, owedUnknown)+"\n")
 }
 
 // program is the command with what it prints.
 func (a *account) program(typed *string) (p *program, out, complaints *strings.Builder) {
 	out, complaints = new(strings.Builder), new(strings.Builder)
 	p = &program{
-		Command: Command{Events: a.events}, stateDir: a.stateDir, wait: a.wait,
-		getenv: func(name string) string { return a.env[name] }, in: strings.NewReader(""),
+		Command: Command{Events: a.events}, stateDir: a.stateDir, wait: a.wait, lang: a.lang,
+		getenv: func(name string) string { return a.env[name] }, in: strings.NewReader(""), zone: time.UTC,
 		out: &watched{into: out, printed: a.printed}, complaints: complaints,
 	}
 	if typed != nil {
-		p.in, p.terminal = strings.NewReader(*typed), true
+		p.in, p.asks = strings.NewReader(*typed), true
 	}
 	return p, out, complaints
 }
@@ -170,9 +173,16 @@ func (a *account) changes() (out []asaastest.Kind) {
 	return out
 }
 
+var update = flag.Bool("update", false, "write the golden files")
+
 // golden compares an output with a file of testdata.
 func golden(t *testing.T, name, got string) {
 	t.Helper()
+	if *update {
+		if err := os.WriteFile(filepath.Join("testdata", name), []byte(got), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
 	want, err := os.ReadFile(filepath.Join("testdata", name))
 	if err != nil {
 		t.Fatal(err)

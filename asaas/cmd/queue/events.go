@@ -8,9 +8,10 @@ import (
 	"os"
 	"slices"
 	"strings"
-	"text/tabwriter"
 
 	"github.com/paghooks/paghooks/asaas"
+	"github.com/paghooks/paghooks/internal/command"
+	"github.com/paghooks/paghooks/internal/terminal"
 )
 
 // subscription is an event type, and whether it comes and is handled.
@@ -32,7 +33,9 @@ func (p *program) events(ctx context.Context) error {
 	}
 	list := compare(w.Events.Or(nil), handled)
 	if p.json {
-		err = p.printJSON(list)
+		for _, s := range list {
+			err = errors.Join(err, p.printLine(s))
+		}
 	} else {
 		err = p.printEvents(list)
 	}
@@ -42,10 +45,10 @@ func (p *program) events(ctx context.Context) error {
 	return err
 }
 
-// isMissing tells whether the application waits for what never comes.
+// isMissing returns true if the application waits for events that never come.
 func (s subscription) isMissing() bool { return !s.Subscribed }
 
-// compare lists what is subscribed to, and then what else is handled. handled is
+// compare lists the subscribed types, and then the other handled ones. handled is
 // nil if that was not asked.
 func compare(subscribed []asaas.EventType, handled []string) []subscription {
 	out := []subscription{}
@@ -65,25 +68,33 @@ func compare(subscribed []asaas.EventType, handled []string) []subscription {
 }
 
 func (p *program) printEvents(list []subscription) error {
-	t := tabwriter.NewWriter(p.out, 0, 0, 2, ' ', 0)
+	t := &terminal.Table{Heads: []string{p.text("TYPE"), p.text("STATE")}}
 	for _, s := range list {
-		line := cell(s.Type)
+		if s.Handled == nil {
+			if _, err := fmt.Fprintln(p.out, terminal.Clean(s.Type)); err != nil {
+				return err
+			}
+			continue
+		}
+		says := ""
 		switch {
 		case s.isMissing():
-			line += "\tNOT SUBSCRIBED, though handled"
-		case s.Handled == nil:
+			says = p.text("NOT SUBSCRIBED, though handled")
 		case *s.Handled:
-			line += "\tsubscribed and handled"
+			says = p.text("subscribed and handled")
 		default:
-			line += "\tsubscribed, not handled"
+			says = p.text("subscribed, not handled")
 		}
-		fmt.Fprintln(t, line)
+		t.Add(terminal.Clean(s.Type), says)
 	}
-	return t.Flush()
+	if len(t.Rows) == 0 {
+		return nil
+	}
+	return t.Print(p.out, p.width, 0)
 }
 
 // readHandled reads the event types that the application handles; nil if
-// --handled was not given.
+// -handled was not given.
 func (p *program) readHandled() ([]string, error) {
 	if p.handled == "" {
 		return nil, nil
@@ -92,14 +103,14 @@ func (p *program) readHandled() ([]string, error) {
 	if p.handled != "-" {
 		f, err := os.Open(p.handled)
 		if err != nil {
-			return nil, fmt.Errorf("--handled: %w", err)
+			return nil, command.Usage("-handled: %w", err)
 		}
 		defer f.Close()
 		in = f
 	}
 	text, err := io.ReadAll(io.LimitReader(in, 1<<20))
 	if err != nil {
-		return nil, fmt.Errorf("--handled: %w", err)
+		return nil, command.Usage("-handled: %w", err)
 	}
 	return typesIn(string(text))
 }
@@ -109,11 +120,11 @@ func typesIn(text string) ([]string, error) {
 	types := strings.FieldsFunc(text, func(r rune) bool { return strings.ContainsRune(" \t\r\n,[]\"", r) })
 	for _, t := range types {
 		if strings.ContainsFunc(t, isNotOfAType) {
-			return nil, fmt.Errorf("--handled: %q is no event type such as PAYMENT_RECEIVED: give one per line", t)
+			return nil, command.Usage("-handled: %q is no event type such as PAYMENT_RECEIVED: give one per line", t)
 		}
 	}
 	if len(types) == 0 {
-		return nil, errors.New("--handled: there is no event type in it: write those that the application handles, one per line")
+		return nil, command.Usage("-handled: there is no event type in it: write those that the application handles, one per line")
 	}
 	slices.Sort(types)
 	return slices.Compact(types), nil

@@ -20,7 +20,7 @@ func TestEventsListsWhatIsSubscribedTo(t *testing.T) {
 	if status, out, complaints := a.queue(t, "events", fine); status != 0 || out != "PAYMENT_RECEIVED\nPAYMENT_OVERDUE\n" || complaints != "" {
 		t.Errorf("exit status %d, prints %q, %q", status, out, complaints)
 	}
-	status, out, _ := a.queue(t, "events", fine, "--json")
+	status, out, _ := a.queue(t, "events", fine, "-json")
 	golden(t, "events.json", out)
 	if status != 0 {
 		t.Errorf("exit status %d", status)
@@ -52,15 +52,15 @@ func TestEventsFindsWhatIsHandledAndNotSubscribedTo(t *testing.T) {
 		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		status, out, complaints := a.queue(t, "events", "--handled", file, fine)
+		status, out, complaints := a.queue(t, "events", "-handled", file, fine)
 		golden(t, "events_handled.txt", out)
-		stdinStatus, fromStdin, _ := a.queueAnswering(t, &text, "events", "--handled=-", fine)
-		if status != 1 || stdinStatus != 1 || fromStdin != out || complaints != "" {
+		stdinStatus, fromStdin, _ := a.queueAnswering(t, &text, "events", "-handled=-", fine)
+		if status != 4 || stdinStatus != 4 || fromStdin != out || complaints != "" {
 			t.Errorf("%s: exit status %d, %d from stdin, %q", way, status, stdinStatus, complaints)
 		}
 	}
 	received := "PAYMENT_RECEIVED"
-	status, out, _ := a.queueAnswering(t, &received, "events", "--handled=-", "--json", fine)
+	status, out, _ := a.queueAnswering(t, &received, "events", "-handled=-", "-json", fine)
 	golden(t, "events_handled.json", out)
 	if status != 0 {
 		t.Errorf("all that is handled is subscribed to: exit status %d", status)
@@ -76,11 +76,11 @@ func TestHandledTypesThatAreNoneAreRefused(t *testing.T) {
 		"[]\n":                         "there is no event type in it",
 		"PAYMENT_RECEIVED\npayment ok": `"payment" is no event type such as PAYMENT_RECEIVED`,
 	} {
-		if status, out, complaints := a.queueAnswering(t, &text, "events", fine, "--handled", "-"); status != 2 || out != "" || !strings.Contains(complaints, says) {
+		if status, out, complaints := a.queueAnswering(t, &text, "events", fine, "-handled", "-"); status != 2 || out != "" || !strings.Contains(complaints, says) {
 			t.Errorf("%q: exit status %d, %q, %q", text, status, out, complaints)
 		}
 	}
-	if status, _, complaints := a.queue(t, "events", fine, "--handled", "no such file"); status != 2 || !strings.Contains(complaints, "no such file") {
+	if status, _, complaints := a.queue(t, "events", fine, "-handled", "no such file"); status != 2 || !strings.Contains(complaints, "no such file") {
 		t.Errorf("exit status %d, %q", status, complaints)
 	}
 }

@@ -16,7 +16,7 @@ import (
 // What the library's names look like, in the words of an operator.
 var libraryName = regexp.MustCompile(`\b(asaas|idem)[.:] ?[A-Z]|\b[A-Z][a-z]+[A-Z]|[a-z]\(|\b(Webhook|Dispatcher|Processor|Inbox|Probe)\b`)
 
-func TestAFailureIsAlsoJSONAndNamesNothingOfTheLibrary(t *testing.T) {
+func TestAFailureIsJSONOnStderrAndNamesNothingOfTheLibrary(t *testing.T) {
 	t.Parallel()
 	faults := map[string]asaastest.APIFault{
 		"a gateway":            asaastest.APIPage(http.StatusBadGateway),
@@ -32,11 +32,13 @@ func TestAFailureIsAlsoJSONAndNamesNothingOfTheLibrary(t *testing.T) {
 	}
 	check := func(t *testing.T, why string, a *account, args ...string) {
 		t.Helper()
-		status, out, complaints := a.queue(t, append(args, "--json")...)
-		lines := strings.Split(strings.TrimSpace(out), "\n")
-		var got failed
-		err := json.Unmarshal([]byte(lines[len(lines)-1]), &got)
-		if status == 0 || err != nil || got.Exit != status || complaints != "asaas-queue: "+got.Error+"\n" {
+		status, out, complaints := a.queue(t, append(args, "-json")...)
+		var got struct {
+			Error  string
+			Status int
+		}
+		err := json.Unmarshal([]byte(complaints), &got)
+		if status == 0 || err != nil || got.Status != status || got.Error == "" || strings.Contains(out, got.Error) {
 			t.Errorf("%s: %v: exit status %d, prints %q, %q", why, args, status, out, complaints)
 		}
 		if name := libraryName.FindString(got.Error); name != "" {
@@ -51,7 +53,7 @@ func TestAFailureIsAlsoJSONAndNamesNothingOfTheLibrary(t *testing.T) {
 			a.wait = atOnce
 			args := []string{command}
 			if command != "status" {
-				args = append(args, penalized, "--yes")
+				args = append(args, penalized, "-yes")
 			}
 			if why == "nothing that is told" && command != "recover" {
 				continue // is no failure
@@ -71,11 +73,11 @@ func TestAFailureIsAlsoJSONAndNamesNothingOfTheLibrary(t *testing.T) {
 		a := newAccount(t)
 		_, _, penalized, _ := a.webhooks()
 		change(a)
-		check(t, why, a, "recover", penalized, "--yes")
+		check(t, why, a, "recover", penalized, "-yes")
 	}
 	a := newAccount(t)
 	check(t, "no such command", a, "repair")
-	check(t, "no such flag", a, "status", "--frobnicate")
+	check(t, "no such flag", a, "status", "-frobnicate")
 }
 
 func TestADryRunThatFailsNamesNothingOfTheLibrary(t *testing.T) {
@@ -111,7 +113,7 @@ func TestADryRunThatFailsNamesNothingOfTheLibrary(t *testing.T) {
 			_, _ = w.Write([]byte(answer.body))
 		})
 		id := a.receiver(t, server)
-		status, _, complaints := a.queue(t, "recover", id, "--yes")
+		status, _, complaints := a.queue(t, "recover", id, "-yes")
 		text := strings.ReplaceAll(complaints, "Idem-Dry-Run", "")
 		if name := libraryName.FindString(text); status != 1 || name != "" || !strings.Contains(text, "nothing was changed: the probe did not pass: ") {
 			t.Errorf("%d %s: exit status %d, names %q: %s", answer.status, answer.body, status, name, complaints)
@@ -145,11 +147,11 @@ func TestASignalSaysWhatWasChanged(t *testing.T) {
 			cancel(terminated)
 		}
 		p, _, complaints := a.program(nil)
-		args := append([]string{"--sandbox"}, test.args...)
+		args := append([]string{"-sandbox"}, test.args...)
 		if test.args[0] != "status" {
-			args = append(args, "--yes", id)
+			args = append(args, "-yes", id)
 		}
-		if status := p.run(ctx, args); status == 0 || !strings.HasSuffix(complaints.String(), test.says) {
+		if status := p.run(ctx, args); status != 130 || !strings.HasSuffix(complaints.String(), test.says) {
 			t.Errorf("%s: exit status %d, %q, want %q", test.why, status, complaints, test.says)
 		}
 		cancel(nil)
@@ -174,8 +176,8 @@ func TestASignalEndsAQuestion(t *testing.T) {
 	p.in = in
 	ctx, cancel := context.WithCancelCause(t.Context())
 	go func() { <-in.asked; cancel(errors.New("hangup signal received")) }()
-	status := p.run(ctx, []string{"--sandbox", "remove-penalty", penalized})
-	if status != 2 || !strings.HasSuffix(complaints.String(), "nothing was changed: hangup signal received\n") || a.changes() != nil {
+	status := p.run(ctx, []string{"-sandbox", "remove-penalty", penalized})
+	if status != 130 || !strings.HasSuffix(complaints.String(), "nothing was changed: hangup signal received\n") || a.changes() != nil {
 		t.Errorf("exit status %d, %q, changes %v", status, complaints, a.changes())
 	}
 }

@@ -1,8 +1,8 @@
 package queue
 
 import (
+	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -10,9 +10,11 @@ import (
 
 	"github.com/paghooks/paghooks/asaas"
 	"github.com/paghooks/paghooks/idem"
+	"github.com/paghooks/paghooks/internal/command"
+	"github.com/paghooks/paghooks/internal/lang"
 )
 
-// debt is what the application owes of an event type, as JSON.
+// debt counts the events of a type that the application owes, as JSON.
 type debt struct {
 	Type     asaas.EventType `json:"type"`
 	Parked   int             `json:"parked"`
@@ -21,8 +23,7 @@ type debt struct {
 	Oldest   time.Time       `json:"oldest"`
 }
 
-// owed ends a command with what the application owes. It is errAttention if that
-// is something.
+// owed prints the events that the application owes. It returns errAttention if there are any.
 func (p *program) owed(ctx context.Context) error {
 	debts, known, err := p.debts(ctx)
 	if err != nil {
@@ -43,7 +44,7 @@ func (p *program) owed(ctx context.Context) error {
 	return err
 }
 
-// debts are nil where no database is named.
+// debts returns nil where no database is named.
 func (p *program) debts(ctx context.Context) (debts []debt, known bool, err error) {
 	events, end, err := p.store(ctx)
 	if err != nil || events == nil {
@@ -56,39 +57,40 @@ func (p *program) debts(ctx context.Context) (debts []debt, known bool, err erro
 	}
 	debts = []debt{}
 	for _, o := range owed {
+		o.Oldest = o.Oldest.UTC()
 		debts = append(debts, debt(o))
 	}
 	return debts, true, nil
 }
 
-// store is where the application's events are: what this program was built with,
-// or the database of DATABASE_URL.
+// store returns the application's events: those of the receiver that this program was built
+// with, or of the database that -database or DATABASE_URL names.
 func (p *program) store(ctx context.Context) (events asaas.EventStore, end func(), err error) {
-	address := p.getenv("DATABASE_URL")
+	address := cmp.Or(p.database, p.getenv("DATABASE_URL"))
 	if p.Events != nil || address == "" {
 		return p.Events, func() {}, nil
 	}
 	pool, err := pgxpool.New(ctx, address)
 	if err != nil {
-		return nil, nil, errors.New("DATABASE_URL is not the address of a database: give one such as postgres://user@host/name")
+		return nil, nil, command.Usage("DATABASE_URL is not the address of a database: give one such as postgres://user@host/name")
 	}
 	return idem.NewProcessor(pool, asaas.NewDispatcher()), pool.Close, nil // it only lists
 }
 
-const owedUnknown = "What the application owes is not known: set DATABASE_URL to its database to see the events that are parked."
+const owedUnknown lang.Text = "What the application owes is not known: set DATABASE_URL to its database to see the events that are parked."
 
 func (p *program) printOwed(debts []debt, known bool) error {
 	if !known {
-		_, err := fmt.Fprintln(p.complaints, owedUnknown)
+		_, err := fmt.Fprintln(p.complaints, p.text(owedUnknown))
 		return err
 	}
 	if len(debts) == 0 {
-		_, err := fmt.Fprintln(p.out, "nothing is owed of what was delivered: no event is parked, and none waits for another delivery; reconcile finds what was never delivered")
+		_, err := fmt.Fprintln(p.out, p.text("nothing is owed of what was delivered: no event is parked, and none waits for another delivery; reconcile finds what was never delivered"))
 		return err
 	}
-	fmt.Fprintln(p.out, "still owed, see the application's log for why:")
+	fmt.Fprintln(p.out, p.text("still owed; idem list shows the events, and why:"))
 	for _, d := range debts {
-		fmt.Fprintf(p.out, "  %s, since %s\n", asaas.Owed(d), d.Oldest.UTC().Format(time.DateTime+" MST"))
+		fmt.Fprintln(p.out, "  "+p.text("%s, since %s", asaas.Owed(d), d.Oldest.In(p.zone).Format(time.DateTime+" MST")))
 	}
 	_, err := fmt.Fprintln(p.out, p.howToReplay())
 	return err
@@ -97,9 +99,9 @@ func (p *program) printOwed(debts []debt, known bool) error {
 func (p *program) howToReplay() string {
 	switch {
 	case p.Events == nil:
-		return "next: once that is fixed, ask the application's developers for its own replay, or for this command built with its handlers, which has recover --replay"
+		return p.text("next: once that is fixed, idem requeue has the workers of an inbox process them; without an inbox, replay them with a program that has the handlers, such as this command with recover -replay")
 	case p.replay:
-		return "next: fix that, and run recover --replay again"
+		return p.text("next: fix that, and run recover -replay again")
 	}
-	return "next: once that is fixed, recover --replay works through them"
+	return p.text("next: once that is fixed, recover -replay works through them")
 }

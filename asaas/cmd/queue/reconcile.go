@@ -3,41 +3,12 @@ package queue
 import (
 	"context"
 	"encoding/json"
-	"errors"
-	"flag"
 	"fmt"
 	"time"
 
 	"github.com/paghooks/paghooks/asaas"
+	"github.com/paghooks/paghooks/internal/command"
 )
-
-// reconciling are the options of reconcile.
-type reconciling struct {
-	since, until time.Time
-	calls        int
-	resumeAt     *asaas.ReconcileCursor
-}
-
-func (o *reconciling) add(flags *flag.FlagSet) {
-	moment := func(into *time.Time) func(string) error {
-		return func(text string) (err error) {
-			if *into, err = asaas.DateTime(text).Time(); err != nil {
-				return errors.New("it is no time such as 2026-11-20T10:00:00-03:00")
-			}
-			return nil
-		}
-	}
-	flags.Func("since", "the `TIME` before which every event is known to have arrived, as 2026-11-20T10:00:00-03:00", moment(&o.since))
-	flags.Func("until", "the `TIME` at which the gap ends; now by default", moment(&o.until))
-	flags.IntVar(&o.calls, "calls", 1000, "how many calls of the API to make at most, of 25,000 in 12 hours")
-	flags.Func("resume-at", "the `CURSOR` that a run printed which came not to its end, in single quotes", func(text string) error {
-		o.resumeAt = new(asaas.ReconcileCursor)
-		if json.Unmarshal([]byte(text), o.resumeAt) != nil {
-			return errors.New("it is no cursor: copy it whole, in single quotes")
-		}
-		return nil
-	})
-}
 
 // reconcileStep is a progress as JSON.
 type reconcileStep struct {
@@ -47,13 +18,13 @@ type reconcileStep struct {
 	Counts     asaas.ReconcileCounts `json:"counts"`
 	Cursor     asaas.ReconcileCursor `json:"cursor"`
 	// Until the next call may be made; null if Asaas does not say.
-	SecondsToWait *int64 `json:"secondsToWait,omitempty"`
+	SecondsToWait *int64 `json:"seconds_to_wait,omitempty"`
 }
 
 // reconcile reports the charges of which an event never came.
 func (p *program) reconcile(ctx context.Context) error {
 	if p.since.IsZero() && p.resumeAt == nil {
-		return errors.New("--since is not given: give the time before which every event is known to have arrived")
+		return command.Usage("-since is not given: give the time before which every event is known to have arrived")
 	}
 	store, end, err := p.store(ctx)
 	if err != nil {
@@ -62,12 +33,12 @@ func (p *program) reconcile(ctx context.Context) error {
 	defer end()
 	events, ok := store.(asaas.ArrivalStore)
 	if !ok {
-		return errors.New("DATABASE_URL is not set: set it to the application's database, which has the events that came")
+		return command.Usage("DATABASE_URL is not set: set it to the application's database, which has the events that came")
 	}
 	settings := p.Charges
 	settings.WebhookID, settings.Events, settings.Resume = p.id, events, p.resumeAt
 	settings.Since, settings.Until, settings.Calls = p.since, p.until, p.calls
-	found := false
+	found, step := false, asaas.ReconcileStep("")
 	for progress, err := range asaas.Reconcile(ctx, p.client, settings) {
 		if err != nil {
 			return err
@@ -75,9 +46,13 @@ func (p *program) reconcile(ctx context.Context) error {
 		if err := p.tellReconcile(progress); err != nil {
 			return err
 		}
-		found = found || progress.Step != asaas.ReconcileCompared && progress.Step != asaas.ReconcileDone
+		step = progress.Step
+		found = found || step != asaas.ReconcileCompared && step != asaas.ReconcileDone
 	}
-	if found { // or it did not come to its end
+	switch {
+	case step == asaas.ReconcilePaused:
+		return command.Said(command.Failed)
+	case found:
 		return errAttention
 	}
 	return nil
@@ -98,5 +73,5 @@ func (p *program) tellReconcile(progress asaas.ReconcileProgress) error {
 	if err != nil {
 		return err
 	}
-	return p.advise("reconcile " + p.id + " --resume-at '" + string(cursor) + "'")
+	return p.advise("reconcile " + p.id + " -resume-at '" + string(cursor) + "'")
 }

@@ -5,12 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
-	"strings"
-	"text/tabwriter"
+	"strconv"
 	"time"
-	"unicode"
 
 	"github.com/paghooks/paghooks/asaas"
+	"github.com/paghooks/paghooks/internal/terminal"
 )
 
 // state is that of a webhook's queue, for people.
@@ -49,10 +48,10 @@ type row struct {
 	URL       string `json:"url"`
 	State     state  `json:"state"`
 	Enabled   bool   `json:"enabled"`
-	Penalized int    `json:"penalizedRequests"`
+	Penalized int    `json:"penalized_requests"`
 	// Until the first event may be deleted; null if nothing is held up, or if
 	// that is not known.
-	SecondsLeft *int64 `json:"secondsLeft"`
+	SecondsLeft *int64 `json:"seconds_left"`
 }
 
 func newRow(w *asaas.Webhook, lastEvent time.Time) row {
@@ -67,7 +66,7 @@ func newRow(w *asaas.Webhook, lastEvent time.Time) row {
 	return r
 }
 
-// placeOf is an address without what may be a secret.
+// placeOf returns an address without parts that may be a secret.
 func placeOf(address string) string {
 	u, err := url.Parse(address)
 	if err != nil {
@@ -76,13 +75,16 @@ func placeOf(address string) string {
 	return (&url.URL{Scheme: u.Scheme, Host: u.Host, Path: u.Path}).String()
 }
 
-// overview is what status prints as JSON.
+// overview is the output of status as JSON.
 type overview struct {
 	Webhooks []row  `json:"webhooks"`
 	Owed     []debt `json:"owed"` // null if that is not known
+
+	// The differences that keep events away from the application's webhook; absent where that is not named.
+	Differences []asaas.WebhookDifference `json:"differences,omitempty"`
 }
 
-// status prints all webhooks, and what the application owes.
+// status prints all webhooks, and the events that the application owes.
 func (p *program) status(ctx context.Context) error {
 	rows := []row{}
 	attention := false
@@ -97,62 +99,79 @@ func (p *program) status(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if p.json {
-		err = p.printJSON(overview{rows, debts})
-	} else {
-		err = errors.Join(p.printTable(rows), p.printOwed(debts, known))
+	lost, err := p.losses(ctx)
+	if err != nil {
+		return err
 	}
-	if err == nil && (attention || len(debts) > 0) {
+	if p.json {
+		err = p.printLine(overview{rows, debts, lost})
+	} else {
+		err = errors.Join(p.printTable(rows), p.printLosses(lost), p.printOwed(debts, known))
+	}
+	if err == nil && (attention || len(debts) > 0 || len(lost) > 0) {
 		return errAttention
 	}
 	return err
 }
 
-func (p *program) printTable(rows []row) error {
-	t := tabwriter.NewWriter(p.out, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(t, "ID\tNAME\tURL\tSTATE\tPENALIZED\tTIME LEFT")
-	for _, r := range rows {
-		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%d\t%s\n", cell(r.ID), cell(r.Name), cell(r.URL), r.words(), r.Penalized, r.timeLeft())
+// losses returns the differences that keep events away from the application's webhook, where a
+// flag or the program names it.
+func (p *program) losses(ctx context.Context) (lost []asaas.WebhookDifference, err error) {
+	flags := p.webhook != "" || p.url != "" || p.handled != ""
+	if !flags && (p.Dispatcher == nil || p.Webhook.Name == "" || p.Webhook.URL == "") {
+		return nil, nil
 	}
-	if err := t.Flush(); err != nil {
-		return err
+	plan, err := p.makePlan(ctx)
+	if err != nil {
+		return nil, err
 	}
-	if len(rows) == 0 {
-		_, err := fmt.Fprintln(p.out, "The account has no webhooks.")
-		return err
+	for _, d := range plan.Differences {
+		if d.LosesEvents {
+			lost = append(lost, d)
+		}
+	}
+	return lost, nil
+}
+
+func (p *program) printLosses(lost []asaas.WebhookDifference) error {
+	for _, d := range lost {
+		if _, err := fmt.Fprintf(p.out, "%s\n", terminal.Clean(d.Text)); err != nil {
+			return err
+		}
 	}
 	return nil
 }
 
-// words are the state, with what else keeps events away.
-func (r row) words() string {
+func (p *program) printTable(rows []row) error {
+	t := &terminal.Table{Heads: []string{"ID", p.text("NAME"), "URL", p.text("STATE"), p.text("PENALIZED"), p.text("TIME LEFT")}}
+	for _, r := range rows {
+		t.Add(terminal.Clean(r.ID), terminal.Clean(r.Name), terminal.Clean(r.URL), p.words(r), strconv.Itoa(r.Penalized), p.timeLeft(r))
+	}
+	if len(rows) > 0 {
+		return t.Print(p.out, p.width, 0)
+	}
+	_, err := fmt.Fprintln(p.out, p.text("The account has no webhooks."))
+	return err
+}
+
+// words returns the state, with the other causes that keep events away.
+func (p *program) words(r row) string {
 	if r.State != disabled && !r.Enabled {
-		return string(r.State) + ", disabled"
+		return p.text("%s, disabled", string(r.State))
 	}
 	return string(r.State)
 }
 
 // timeLeft is in days and hours, rounded down.
-func (r row) timeLeft() string {
+func (p *program) timeLeft(r row) string {
 	switch {
 	case !r.State.isHeldUp():
 		return "-"
 	case r.SecondsLeft == nil:
-		return "give --last-event"
+		return p.text("give -last-event")
 	case *r.SecondsLeft == 0:
-		return "none, events may be deleted"
+		return p.text("none, events may be deleted")
 	}
 	hours := *r.SecondsLeft / 3600
 	return fmt.Sprintf("%dd %dh", hours/24, hours%24)
-}
-
-// cell makes a text of Asaas's fit for a table and a terminal.
-func cell(text string) string {
-	text = strings.Map(func(r rune) rune {
-		if unicode.IsControl(r) || !unicode.IsPrint(r) {
-			return ' '
-		}
-		return r
-	}, text)
-	return strings.Join(strings.Fields(text), " ")
 }

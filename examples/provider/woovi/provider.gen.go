@@ -5,7 +5,6 @@
 package woovi
 
 import (
-	"cmp"
 	"crypto"
 	"net/http"
 	"time"
@@ -18,43 +17,29 @@ import (
 var definition = provider.Definition{
 	Source: "woovi",
 	Naming: provider.Naming{
-		Type: "event",
-		Ping: "data_criacao",
-		Canonical: func(eventType string) string {
-			return string(cmp.Or(aliases[EventType(eventType)], EventType(eventType)))
-		},
+		Type:      "event",
+		Ping:      "data_criacao",
+		Canonical: func(eventType string) string { return string(canonical(EventType(eventType))) },
 		Events: map[string]provider.Names{
 			string(EventOpenpixChargeCreated): {
 				Key:   []string{"charge.correlationID"},
-				ID:    []string{"charge.transactionID"},
-				Times: []string{"charge.updatedAt", "charge.createdAt"},
+				ID:    []string{"charge.transactionID?"},
+				Times: []string{"charge.updatedAt?", "charge.createdAt?"},
 			},
 			string(EventOpenpixChargeCompleted): {
 				Key:   []string{"charge.correlationID"},
-				ID:    []string{"charge.transactionID"},
-				Times: []string{"charge.updatedAt", "charge.createdAt"},
+				ID:    []string{"charge.transactionID?"},
+				Times: []string{"charge.updatedAt?", "charge.createdAt?"},
 			},
 			string(EventOpenpixChargeExpired): {
 				Key:   []string{"charge.correlationID"},
-				ID:    []string{"charge.transactionID"},
-				Times: []string{"charge.updatedAt", "charge.createdAt"},
+				ID:    []string{"charge.transactionID?"},
+				Times: []string{"charge.updatedAt?", "charge.createdAt?"},
 			},
-			string(EventOpenpixMovementConfirmed): {
-				Key: []string{"payment.correlationID"},
-				ID:  []string{"payment.correlationID"},
-			},
-			string(EventOpenpixMovementFailed): {
-				Key: []string{"payment.correlationID"},
-				ID:  []string{"payment.correlationID"},
-			},
-			string(EventOpenpixMovementRemoved): {
-				Key: []string{"payment.correlationID"},
-				ID:  []string{"payment.correlationID"},
-			},
-			string(EventOpenpixDisputeCreated): {
-				Key: []string{"dispute.endToEndId"},
-				ID:  []string{"dispute.endToEndId"},
-			},
+			string(EventOpenpixMovementConfirmed): {Key: []string{"payment.correlationID"}, ID: []string{"payment.correlationID"}},
+			string(EventOpenpixMovementFailed):    {Key: []string{"payment.correlationID"}, ID: []string{"payment.correlationID"}},
+			string(EventOpenpixMovementRemoved):   {Key: []string{"payment.correlationID"}, ID: []string{"payment.correlationID"}},
+			string(EventOpenpixDisputeCreated):    {Key: []string{"dispute?.endToEndId?"}, ID: []string{"dispute?.endToEndId?"}},
 		},
 	},
 	Scheme: SchemeRSA,
@@ -69,8 +54,7 @@ var definition = provider.Definition{
 // SchemeRSA is how deliveries are verified.
 var SchemeRSA = provider.RSA{Header: "X-Webhook-Signature", Hash: crypto.SHA256}
 
-// SchemeHMAC is how deliveries are verified
-// where it is set as the Scheme of a [Dispatcher].
+// SchemeHMAC is how deliveries are verified, where a program chooses it.
 var SchemeHMAC = provider.HMAC{
 	Header: "X-OpenPix-Signature",
 	Hash:   crypto.SHA1,

@@ -5,7 +5,11 @@
 package woovi
 
 import (
+	"fmt"
+	"log/slog"
+
 	"github.com/paghooks/paghooks/idem/optional"
+	"github.com/paghooks/paghooks/idem/provider"
 	"github.com/paghooks/paghooks/idem/scalar"
 )
 
@@ -51,9 +55,68 @@ type Charge struct {
 	ExpiresIn     optional.Value[scalar.Int]   `json:"expiresIn,omitzero"`
 }
 
+// Format implements [fmt.Formatter]: every verb shows the struct without what is
+// personal or secret in it. json.Marshal writes all of it.
+func (v Charge) Format(f fmt.State, verb rune) {
+	fmt.Fprintf(f, fmt.FormatString(f, verb), v.printed())
+}
+
+// LogValue implements [slog.LogValuer], and shows no more.
+func (v Charge) LogValue() slog.Value { return slog.AnyValue(v.printed()) }
+
+func (v Charge) printed() any {
+	type plain Charge // without Format
+	return plain(v.redacted())
+}
+
+func (v Charge) redacted() Charge {
+	v.Customer = provider.RedactIn(v.Customer, Customer.redacted)
+	return v
+}
+
+// PixCharge is the charge once more, inside of the Pix that paid it.
+type PixCharge struct {
+	// The merchant's own id.
+	CorrelationID string `json:"correlationID"`
+	// Woovi's id.
+	TransactionID optional.Value[string] `json:"transactionID,omitzero"`
+	Identifier    optional.Value[string] `json:"identifier,omitzero"`
+	// Examples: COMPLETED
+	Status        string                       `json:"status"`
+	Value         optional.Value[scalar.Cents] `json:"value"`
+	Fee           optional.Value[scalar.Cents] `json:"fee,omitzero"`
+	Customer      optional.Value[Customer]     `json:"customer,omitzero"`
+	Comment       optional.Value[string]       `json:"comment,omitzero"`
+	PaymentLinkID optional.Value[string]       `json:"paymentLinkID,omitzero"`
+	BrCode        optional.Value[string]       `json:"brCode,omitzero"`
+	CreatedAt     optional.Value[scalar.Time]  `json:"createdAt,omitzero"`
+	UpdatedAt     optional.Value[scalar.Time]  `json:"updatedAt,omitzero"`
+	PaidAt        optional.Value[scalar.Time]  `json:"paidAt,omitzero"`
+	ExpiresIn     optional.Value[scalar.Int]   `json:"expiresIn,omitzero"`
+}
+
+// Format implements [fmt.Formatter]: every verb shows the struct without what is
+// personal or secret in it. json.Marshal writes all of it.
+func (v PixCharge) Format(f fmt.State, verb rune) {
+	fmt.Fprintf(f, fmt.FormatString(f, verb), v.printed())
+}
+
+// LogValue implements [slog.LogValuer], and shows no more.
+func (v PixCharge) LogValue() slog.Value { return slog.AnyValue(v.printed()) }
+
+func (v PixCharge) printed() any {
+	type plain PixCharge // without Format
+	return plain(v.redacted())
+}
+
+func (v PixCharge) redacted() PixCharge {
+	v.Customer = provider.RedactIn(v.Customer, Customer.redacted)
+	return v
+}
+
 // Pix is the Pix that paid a charge.
 type Pix struct {
-	Charge        optional.Value[Charge]       `json:"charge,omitzero"`
+	Charge        optional.Value[PixCharge]    `json:"charge,omitzero"`
 	Customer      optional.Value[Customer]     `json:"customer,omitzero"`
 	Payer         optional.Value[Customer]     `json:"payer,omitzero"`
 	Time          optional.Value[scalar.Time]  `json:"time,omitzero"`
@@ -61,6 +124,25 @@ type Pix struct {
 	TransactionID optional.Value[string]       `json:"transactionID,omitzero"`
 	EndToEndID    optional.Value[string]       `json:"endToEndId,omitzero"`
 	InfoPagador   optional.Value[string]       `json:"infoPagador,omitzero"`
+}
+
+// Format implements [fmt.Formatter]: every verb shows the struct without what is
+// personal or secret in it. json.Marshal writes all of it.
+func (v Pix) Format(f fmt.State, verb rune) { fmt.Fprintf(f, fmt.FormatString(f, verb), v.printed()) }
+
+// LogValue implements [slog.LogValuer], and shows no more.
+func (v Pix) LogValue() slog.Value { return slog.AnyValue(v.printed()) }
+
+func (v Pix) printed() any {
+	type plain Pix // without Format
+	return plain(v.redacted())
+}
+
+func (v Pix) redacted() Pix {
+	v.Charge = provider.RedactIn(v.Charge, PixCharge.redacted)
+	v.Customer = provider.RedactIn(v.Customer, Customer.redacted)
+	v.Payer = provider.RedactIn(v.Payer, Customer.redacted)
+	return v
 }
 
 // Customer is a person or a company.
@@ -72,10 +154,51 @@ type Customer struct {
 	TaxID         optional.Value[CustomerTaxID] `json:"taxID,omitzero"`
 }
 
+// Format implements [fmt.Formatter]: every verb shows the struct without what is
+// personal or secret in it. json.Marshal writes all of it.
+func (v Customer) Format(f fmt.State, verb rune) {
+	fmt.Fprintf(f, fmt.FormatString(f, verb), v.printed())
+}
+
+// LogValue implements [slog.LogValuer], and shows no more.
+func (v Customer) LogValue() slog.Value { return slog.AnyValue(v.printed()) }
+
+func (v Customer) printed() any {
+	type plain Customer // without Format
+	return plain(v.redacted())
+}
+
+func (v Customer) redacted() Customer {
+	v.Name = provider.RedactIn(v.Name, provider.Redact[string])
+	v.Email = provider.RedactIn(v.Email, provider.Redact[string])
+	v.Phone = provider.RedactIn(v.Phone, provider.Redact[string])
+	v.TaxID = provider.RedactIn(v.TaxID, CustomerTaxID.redacted)
+	return v
+}
+
 // CustomerTaxID is a part of an event.
 type CustomerTaxID struct {
 	TaxID optional.Value[string]            `json:"taxID,omitzero"`
 	Type  optional.Value[CustomerTaxIDType] `json:"type,omitzero"`
+}
+
+// Format implements [fmt.Formatter]: every verb shows the struct without what is
+// personal or secret in it. json.Marshal writes all of it.
+func (v CustomerTaxID) Format(f fmt.State, verb rune) {
+	fmt.Fprintf(f, fmt.FormatString(f, verb), v.printed())
+}
+
+// LogValue implements [slog.LogValuer], and shows no more.
+func (v CustomerTaxID) LogValue() slog.Value { return slog.AnyValue(v.printed()) }
+
+func (v CustomerTaxID) printed() any {
+	type plain CustomerTaxID // without Format
+	return plain(v.redacted())
+}
+
+func (v CustomerTaxID) redacted() CustomerTaxID {
+	v.TaxID = provider.RedactIn(v.TaxID, provider.Redact[string])
+	return v
 }
 
 // CustomerTaxIDType is a part of an event.

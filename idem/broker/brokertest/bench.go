@@ -14,17 +14,18 @@ import (
 
 	"github.com/paghooks/paghooks/idem"
 	"github.com/paghooks/paghooks/idem/broker"
-	"github.com/paghooks/paghooks/idem/idemtest"
+	"github.com/paghooks/paghooks/idem/relay"
+	"github.com/paghooks/paghooks/internal/postgres"
 )
 
-// atOnce is how many deliveries a benchmark has in flight.
+// atOnce is the number of deliveries that a benchmark has in flight.
 const atOnce = 64
 
 // Benchmark delivers the same events to a relay that publishes to p and to an inbox
-// whose Postgres commits to the disk, in alternating rounds. It reports the deliveries
+// with a Postgres that commits to the disk, in alternating rounds. It reports the deliveries
 // a second that each has answered, and the ratio of the relay's to the inbox's.
 func Benchmark(b *testing.B, p broker.Publisher) {
-	cluster := &idemtest.Cluster{Durable: true}
+	cluster := &postgres.Cluster{Durable: true}
 	if err := cluster.Start(b.Context()); err != nil {
 		b.Fatal(err)
 	}
@@ -37,12 +38,12 @@ func Benchmark(b *testing.B, p broker.Publisher) {
 	if err := idem.Migrate(b.Context(), pool); err != nil {
 		b.Fatal(err)
 	}
-	inbox, relay := idem.NewInbox(pool, newProvider(nil)), idem.NewRelay(newProvider(nil), p, secret)
-	inbox.Logger, relay.Logger = nil, nil
-	race(b, &rival{name: "inbox", handler: inbox}, &rival{name: "relay", handler: relay})
+	inbox, toBroker := idem.NewInbox(pool, newProvider(nil)), relay.New(newProvider(nil), p, secret)
+	inbox.Logger, toBroker.Logger = nil, nil
+	race(b, &rival{name: "inbox", handler: inbox}, &rival{name: "relay", handler: toBroker})
 }
 
-// rival is what answers deliveries.
+// rival answers deliveries.
 type rival struct {
 	name    string
 	handler http.Handler

@@ -10,7 +10,7 @@ import (
 
 // Broker is a module under test.
 type Broker struct {
-	// Open makes a queue that is empty and that no other test has. It closes what it
+	// Open makes a queue that is empty and that no other test has. It closes all that it
 	// opened with t.Cleanup. Tests run in parallel.
 	Open func(t testing.TB) Queue
 
@@ -19,7 +19,7 @@ type Broker struct {
 	OpenOwn func(t testing.TB) Queue
 }
 
-// Queue is a queue, a topic or a stream of a broker. What it cannot do is zero.
+// Queue is a queue, a topic or a stream of a broker. A field that it cannot offer is zero.
 type Queue struct {
 	Publisher broker.Publisher // to the queue; its errors name the message by its Type and ID
 
@@ -32,7 +32,7 @@ type Queue struct {
 	// function that [Main] got. Tests that kill processes need it.
 	Address string
 
-	// AckTimeout is how long a consumer may hold a message, unless it asks for more
+	// AckTimeout is the time for which a consumer may hold a message, unless it asks for more
 	// time, until the broker delivers it again. Make it a few seconds.
 	AckTimeout time.Duration
 
@@ -45,7 +45,7 @@ type Queue struct {
 	// [broker.ErrTooLarge].
 	Oversize int
 
-	// Nowhere publishes to what does not exist, a queue, a subject or a topic: its error
+	// Nowhere publishes to a place that does not exist, a queue, a subject or a topic: its error
 	// has [broker.ErrNoQueue].
 	Nowhere broker.Publisher
 
@@ -55,46 +55,4 @@ type Queue struct {
 	// Hang has the broker answer nothing, without closing connections, until resume
 	// is called. It may be called more than once.
 	Hang func(t testing.TB) (resume func())
-}
-
-// Run runs all tests.
-func Run(t *testing.T, b Broker) {
-	if b.OpenOwn == nil {
-		b.OpenOwn = b.Open
-	}
-	for _, test := range []struct {
-		promise string
-		open    func(testing.TB) Queue
-		keep    func(*shop)
-	}{
-		{"EveryEventHasOneEffect", b.Open, everyEventHasOneEffect},
-		{"ProcessorsHandleEveryEventOnce", b.Open, processorsHandleEveryEventOnce},
-		{"WorkersKeepTheOrderOfAnEntityInWhicheverOrderItsEventsCome", b.Open, workersKeepTheOrder},
-		{"TheBrokersOrderSufficesForAProcessor", b.Open, brokersOrderSuffices},
-		{"TheBrokersOrderIsTheInboxs", b.Open, brokersOrderIsTheInboxs},
-		{"DuplicatesHaveOneEffect", b.Open, duplicatesHaveOneEffect},
-		{"AnEventThatComesAgainAfterItWasDoneHasOneEffect", b.Open, comesAgainAfterItWasDone},
-		{"PoisonIsParkedByWorkersAndBlocksNobody", b.Open, poisonIsParkedByWorkers},
-		{"PoisonIsParkedByAProcessorAndBlocksNobody", b.Open, poisonIsParkedByAProcessor},
-		{"WhatNoRelaySignedIsSetAsideAndBlocksNobody", b.Open, unsignedIsSetAside},
-		{"AnOversizeEventIsRefusedAtOnceAndLosesNothing", b.Open, oversizeIsRefused},
-		{"WhatCannotBeRoutedIsAnError", b.Open, unroutableIsAnError},
-		{"ASlowHandlerRunsOnceAtATime", b.Open, slowHandlerRunsOnce},
-		{"AHandlerThatFailsIsCalledAgain", b.Open, failedIsHandledAgain},
-		{"ShutdownLosesNothing", b.Open, shutdownLosesNothing},
-		{"AStopOfOneOfTwoConsumersKeepsTheOrder", b.Open, stopKeepsTheOrder},
-		{"NothingIsLostWhilePostgresIsUnavailable", b.Open, postgresUnavailable},
-		{"AKilledConsumersEventsHaveOneEffect", b.Open, killedConsumer},
-		{"AKilledConsumersEventsHaveOneEffectWithAProcessor", b.Open, killedProcessor},
-		{"ARelayKilledBeforeItsAnswerLosesAndDoublesNothing", b.Open, killedRelay},
-		{"ARestartOfTheBrokerLosesAndDoublesNothing", b.OpenOwn, brokerRestarts},
-		{"ABrokerThatHangsIsAnsweredWith503InTime", b.OpenOwn, brokerHangs},
-		{"AnOutboxPublishesInOrderWithAllAttributes", b.Open, outboxPublishes},
-		{"AnOutboxParksNothingWhileItsBrokerHangs", b.OpenOwn, outboxOutlivesAnOutage},
-	} {
-		t.Run(test.promise, func(t *testing.T) {
-			t.Parallel()
-			test.keep(newShop(t, test.open(t)))
-		})
-	}
 }

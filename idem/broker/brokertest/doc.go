@@ -1,6 +1,6 @@
 // Package brokertest has the tests that every module for a broker passes. Each test
-// is a promise, kept from one end to the other: deliveries by HTTP to an [idem.Relay],
-// a real broker, [idem.Relayed], an [idem.Inbox] or an [idem.Processor], and a ledger
+// is a promise, kept from one end to the other: deliveries by HTTP to a relay,
+// a real broker, relay.To, an [idem.Inbox] or an [idem.Processor], and a ledger
 // of effects in a real Postgres.
 //
 //	func TestMain(m *testing.M) { brokertest.Main(m, open) }
@@ -9,5 +9,5 @@
 //		brokertest.Run(t, brokertest.Broker{Open: func(t testing.TB) brokertest.Queue { … }})
 //	}
 //
-// A test that needs what the Queue lacks, Restart for example, is skipped, and says so.
+// A test that needs a field that the Queue lacks, Restart for example, is skipped, and says so.
 package brokertest

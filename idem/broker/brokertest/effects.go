@@ -10,14 +10,14 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/paghooks/paghooks/idem"
 	"github.com/paghooks/paghooks/idem/broker"
+	"github.com/paghooks/paghooks/idem/relay"
 )
 
 func everyEventHasOneEffect(s *shop) {
 	inbox := s.newInbox()
-	s.consume(idem.Relayed(inbox, secret))
-	s.consume(idem.Relayed(inbox, secret))
+	s.consume(relay.To(inbox, secret))
+	s.consume(relay.To(inbox, secret))
 	s.inBackground(inbox.Run)
 	notes := paid(8, 10)
 	s.deliverAll(notes, s.deliver)
@@ -26,8 +26,8 @@ func everyEventHasOneEffect(s *shop) {
 }
 
 func processorsHandleEveryEventOnce(s *shop) {
-	s.consume(idem.Relayed(s.newProcessor(), secret))
-	s.consume(idem.Relayed(s.newProcessor(), secret))
+	s.consume(relay.To(s.newProcessor(), secret))
+	s.consume(relay.To(s.newProcessor(), secret))
 	notes := paid(8, 10)
 	s.deliverAll(notes, s.deliver)
 	s.awaitEffects(notes)
@@ -37,7 +37,7 @@ func processorsHandleEveryEventOnce(s *shop) {
 // workersKeepTheOrder delivers the last event of each order first.
 func workersKeepTheOrder(s *shop) {
 	inbox := s.newInbox()
-	s.consume(idem.Relayed(inbox, secret))
+	s.consume(relay.To(inbox, secret))
 	notes := paid(5, 10)
 	slices.Reverse(notes)
 	s.deliverAll(notes, s.deliver)
@@ -59,8 +59,8 @@ func brokersOrderSuffices(s *shop) {
 		}
 		return nil
 	}
-	s.consume(idem.Relayed(s.newProcessor(), secret))
-	s.consume(idem.Relayed(s.newProcessor(), secret))
+	s.consume(relay.To(s.newProcessor(), secret))
+	s.consume(relay.To(s.newProcessor(), secret))
 	notes := paid(5, 12)
 	s.deliverAll(notes, s.deliver)
 	s.awaitEffects(notes)
@@ -74,7 +74,7 @@ func brokersOrderIsTheInboxs(s *shop) {
 		s.Skip("this queue does not promise any order")
 	}
 	inbox := s.newInbox()
-	done := idem.Relayed(inbox, secret)
+	done := relay.To(inbox, secret)
 	var messages atomic.Int64
 	handle := failingFirst(func(ctx context.Context, m broker.Message, first bool) error {
 		if first && messages.Add(1)%4 == 1 {
@@ -91,15 +91,15 @@ func brokersOrderIsTheInboxs(s *shop) {
 	s.wantOrder()
 }
 
-// duplicatesHaveOneEffect delivers each event three times, by HTTP, and publishes what
+// duplicatesHaveOneEffect delivers each event three times, by HTTP, and publishes the messages that
 // the relay has published for the second time.
 func duplicatesHaveOneEffect(s *shop) {
 	published := &recorder{to: s.queue.Publisher}
 	s.queue.Publisher = published
 	s.url = s.serve(s.newRelay())
 	inbox := s.newInbox()
-	s.consume(idem.Relayed(inbox, secret))
-	s.consume(idem.Relayed(inbox, secret))
+	s.consume(relay.To(inbox, secret))
+	s.consume(relay.To(inbox, secret))
 	s.inBackground(inbox.Run)
 	notes := paid(6, 5)
 	var deliveries sync.WaitGroup
@@ -118,7 +118,7 @@ func duplicatesHaveOneEffect(s *shop) {
 	s.wantStored("done 31")
 }
 
-// recorder is a publisher that remembers what it has published.
+// recorder is a publisher that remembers its messages.
 type recorder struct {
 	to       broker.Publisher
 	mu       sync.Mutex
@@ -134,7 +134,7 @@ func (r *recorder) Publish(ctx context.Context, m broker.Message) error {
 
 // comesAgainAfterItWasDone loses the consumer's knowledge that an event was done.
 func comesAgainAfterItWasDone(s *shop) {
-	done := idem.Relayed(s.newProcessor(), secret)
+	done := relay.To(s.newProcessor(), secret)
 	s.consume(failingFirst(func(ctx context.Context, m broker.Message, first bool) error {
 		err := done(ctx, m)
 		if first {
@@ -152,7 +152,7 @@ func comesAgainAfterItWasDone(s *shop) {
 }
 
 func failedIsHandledAgain(s *shop) {
-	done := idem.Relayed(s.newProcessor(), secret)
+	done := relay.To(s.newProcessor(), secret)
 	s.consume(failingFirst(func(ctx context.Context, m broker.Message, first bool) error {
 		if first {
 			return errors.New("not yet")
@@ -182,7 +182,7 @@ func slowHandlerRunsOnce(s *shop) {
 	slow := 3 * s.queue.AckTimeout
 	p := s.newProcessor()
 	p.Timeout = 10 * s.queue.AckTimeout
-	done := idem.Relayed(p, secret)
+	done := relay.To(p, secret)
 	var running, most atomic.Int64
 	handle := func(ctx context.Context, m broker.Message) error {
 		most.Store(max(most.Load(), running.Add(1)))
@@ -206,7 +206,7 @@ func slowHandlerRunsOnce(s *shop) {
 func shutdownLosesNothing(s *shop) {
 	notes := paid(20, 5)
 	s.deliverAll(notes, s.deliver)
-	done := idem.Relayed(s.newProcessor(), secret)
+	done := relay.To(s.newProcessor(), secret)
 	for round := range 4 {
 		stop := s.consume(done)
 		s.await("a few events to have their effects", func() bool { return s.effects() >= 15*(round+1) })

@@ -7,14 +7,14 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/paghooks/paghooks/idem"
 	"github.com/paghooks/paghooks/idem/broker"
-	"github.com/paghooks/paghooks/idem/idemtest"
+	"github.com/paghooks/paghooks/idem/relay"
+	"github.com/paghooks/paghooks/internal/postgres"
 )
 
 // postgresUnavailable crashes Postgres while events are consumed. The provider does not notice.
 func postgresUnavailable(s *shop) {
-	cluster := &idemtest.Cluster{}
+	cluster := &postgres.Cluster{}
 	if err := cluster.Start(s.Context()); err != nil {
 		s.Fatal(err)
 	}
@@ -26,7 +26,7 @@ func postgresUnavailable(s *shop) {
 	s.openDatabase(cluster.URL())
 	inbox := s.newInbox()
 	s.inBackground(inbox.Run)
-	done := idem.Relayed(inbox, secret)
+	done := relay.To(inbox, secret)
 	var failures atomic.Int64
 	s.consume(func(ctx context.Context, m broker.Message) error {
 		err := done(ctx, m)
@@ -59,7 +59,7 @@ func brokerRestarts(s *shop) {
 	}
 	s.relay.Timeout = 3 * time.Second
 	inbox := s.newInbox()
-	s.consume(idem.Relayed(inbox, secret))
+	s.consume(relay.To(inbox, secret))
 	s.inBackground(inbox.Run)
 
 	const each, rounds = 10, 3
@@ -91,7 +91,7 @@ func brokerRestarts(s *shop) {
 	s.wantStored("done 240")
 }
 
-// providerWaits is how long Asaas waits for an answer.
+// providerWaits is the time that Asaas waits for an answer.
 const providerWaits = 10 * time.Second
 
 // brokerHangs has the broker be silent while events are delivered.
@@ -101,7 +101,7 @@ func brokerHangs(s *shop) {
 	}
 	s.relay.Timeout = time.Second
 	inbox := s.newInbox()
-	s.consume(idem.Relayed(inbox, secret))
+	s.consume(relay.To(inbox, secret))
 	s.inBackground(inbox.Run)
 	before, during := paid(4, 10)[:20], paid(4, 10)[20:]
 	s.deliverAll(before, s.deliverEachUntilTaken) // a busy machine may take longer than Timeout

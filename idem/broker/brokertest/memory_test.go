@@ -92,7 +92,7 @@ func (b *memory) receive(ctx context.Context) (d broker.Delivery, err error) {
 	}
 }
 
-// next is the first message that nobody has, of a Key that nobody has.
+// next returns the first free message of a Key of which no message is taken.
 func (b *memory) next() (d broker.Delivery) {
 	now := time.Now()
 	taken := map[string]bool{}

@@ -12,7 +12,7 @@ import (
 	"github.com/paghooks/paghooks/idem/outbox"
 )
 
-// outboxPublishes emits messages, and compares what a consumer gets.
+// outboxPublishes emits messages, and compares the messages that a consumer gets.
 func outboxPublishes(s *shop) {
 	outbox := outbox.New(s.pool, "shop é", s.queue.Publisher)
 	outbox.Logger, outbox.Poll = nil, 100*time.Millisecond
@@ -76,7 +76,7 @@ func outboxPublishes(s *shop) {
 	}
 }
 
-// outboxOutlivesAnOutage emits messages while the broker hangs. A message whose failure
+// outboxOutlivesAnOutage emits messages while the broker hangs. A message with a failure that
 // counts is parked.
 func outboxOutlivesAnOutage(s *shop) {
 	if s.queue.Hang == nil {

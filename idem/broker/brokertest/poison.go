@@ -10,6 +10,7 @@ import (
 
 	"github.com/paghooks/paghooks/idem"
 	"github.com/paghooks/paghooks/idem/broker"
+	"github.com/paghooks/paghooks/idem/relay"
 )
 
 func poison() note { return note{ID: "evt_poison", Type: "poison", Order: "order-poison"} }
@@ -17,7 +18,7 @@ func poison() note { return note{ID: "evt_poison", Type: "poison", Order: "order
 func poisonIsParkedByWorkers(s *shop) {
 	inbox := s.newInbox()
 	inbox.MaxAttempts = 2
-	s.consume(idem.Relayed(inbox, secret))
+	s.consume(relay.To(inbox, secret))
 	s.inBackground(inbox.Run)
 	s.deliver(poison())
 	notes := paid(4, 5)
@@ -29,7 +30,7 @@ func poisonIsParkedByWorkers(s *shop) {
 func poisonIsParkedByAProcessor(s *shop) {
 	p := s.newProcessor()
 	p.ParkAfter = 3
-	s.consume(idem.Relayed(p, secret))
+	s.consume(relay.To(p, secret))
 	s.deliver(poison())
 	notes := paid(4, 5)
 	s.deliverAll(notes, s.deliver)
@@ -38,12 +39,12 @@ func poisonIsParkedByAProcessor(s *shop) {
 	s.await("the consumer to be done with the poison", func() bool { return s.wasHandled(poison()) })
 }
 
-// unsignedIsSetAside publishes what is not a relay's, and what another one signed.
+// unsignedIsSetAside publishes messages that are not a relay's, and some that another one signed.
 func unsignedIsSetAside(s *shop) {
 	inbox := s.newInbox()
-	s.consume(idem.Relayed(inbox, secret))
+	s.consume(relay.To(inbox, secret))
 	s.inBackground(inbox.Run)
-	forged := idem.NewRelay(s.provider, s.queue.Publisher, strings.Repeat("another secret", 3))
+	forged := relay.New(s.provider, s.queue.Publisher, strings.Repeat("another secret", 3))
 	forged.Logger = nil
 	if _, err := forged.Accept(s.Context(), idem.Event{ID: "evt_forged", Type: "paid", Key: "order-0", Payload: paid(1, 1)[0].body()}); err != nil {
 		s.Fatal(err)
@@ -71,18 +72,18 @@ func oversizeIsRefused(s *shop) {
 	}
 	var mu sync.Mutex
 	var refused error
-	relay := s.newRelay()
-	relay.MaxBody = int64(s.queue.Oversize) + 1<<20
-	relay.Observe = func(_ context.Context, o idem.Observation) {
+	r := s.newRelay()
+	r.MaxBody = int64(s.queue.Oversize) + 1<<20
+	r.Observe = func(_ context.Context, o idem.Observation) {
 		mu.Lock()
 		defer mu.Unlock()
 		if o.Err != nil {
 			refused = o.Err
 		}
 	}
-	s.url = s.serve(relay)
+	s.url = s.serve(r)
 	inbox := s.newInbox()
-	s.consume(idem.Relayed(inbox, secret))
+	s.consume(relay.To(inbox, secret))
 	s.inBackground(inbox.Run)
 
 	large := note{ID: "evt_oversize", Type: "paid", Order: "order-0", Text: strings.Repeat("x", s.queue.Oversize)}

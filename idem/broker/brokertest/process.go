@@ -14,9 +14,10 @@ import (
 
 	"github.com/paghooks/paghooks/idem"
 	"github.com/paghooks/paghooks/idem/broker"
+	"github.com/paghooks/paghooks/idem/relay"
 )
 
-// What a child process is to do, and with what.
+// The task of a child process, and its arguments.
 const (
 	roleVariable     = "BROKERTEST_ROLE"
 	addressVariable  = "BROKERTEST_ADDRESS"
@@ -28,7 +29,7 @@ const (
 )
 
 // Main is m.Run for the TestMain of a module. The tests that kill processes start the
-// test's program again: then it opens the queue of that [Queue.Address], and is what
+// test's program again: then it opens the queue of that [Queue.Address], and is the process that
 // is to be killed.
 func Main(m *testing.M, open func(address string) (Queue, error)) {
 	role := os.Getenv(roleVariable)
@@ -50,9 +51,9 @@ func child(role string, open func(address string) (Queue, error)) error {
 		return err
 	}
 	if role == relayDeliveries {
-		relay := idem.NewRelay(newProvider(nil), silent{q.Publisher}, secret)
-		relay.Timeout = time.Hour
-		fmt.Println(httptest.NewServer(relay).URL)
+		r := relay.New(newProvider(nil), silent{q.Publisher}, secret)
+		r.Timeout = time.Hour
+		fmt.Println(httptest.NewServer(r).URL)
 		select {}
 	}
 	ctx := context.Background()
@@ -64,7 +65,7 @@ func child(role string, open func(address string) (Queue, error)) error {
 	if role == consumeIntoProcessor {
 		to = idem.NewProcessor(pool, newProvider(nil))
 	}
-	accept := idem.Relayed(to, secret)
+	accept := relay.To(to, secret)
 	return q.Consume(ctx, func(ctx context.Context, m broker.Message) error {
 		if err := accept(ctx, m); err != nil {
 			return err
@@ -89,7 +90,7 @@ func (s silent) Publish(ctx context.Context, m broker.Message) error {
 type process struct {
 	*shop
 	cmd   *exec.Cmd
-	lines chan string // what it says on stdout; closed when it has ended
+	lines chan string // its lines on stdout; closed when it has ended
 }
 
 // start starts a child, which ends with the test at the latest.
@@ -142,7 +143,7 @@ func (p *process) line() string {
 	return ""
 }
 
-// killedConsumer kills a consumer whose events are in the inbox, before the broker knows.
+// killedConsumer kills a consumer with events in the inbox, before the broker knows.
 func killedConsumer(s *shop) {
 	child := s.start(consumeIntoInbox)
 	inbox := s.newInbox()
@@ -150,7 +151,7 @@ func killedConsumer(s *shop) {
 	killAConsumer(s, child, inbox)
 }
 
-// killedProcessor kills a consumer whose events are done, before the broker knows.
+// killedProcessor kills a consumer with done events, before the broker knows.
 func killedProcessor(s *shop) {
 	killAConsumer(s, s.start(consumeIntoProcessor), s.newProcessor())
 }
@@ -160,7 +161,7 @@ func killAConsumer(s *shop, child *process, next idem.Receiver) {
 	s.deliverAll(notes, s.deliver)
 	accepted := child.line()
 	child.kill()
-	s.consume(idem.Relayed(next, secret))
+	s.consume(relay.To(next, secret))
 	s.awaitEffects(notes)
 	for _, n := range notes {
 		if messageID(n) == accepted {
@@ -197,7 +198,7 @@ func killedRelay(s *shop) {
 		}
 	}
 	inbox := s.newInbox()
-	s.consume(idem.Relayed(inbox, secret))
+	s.consume(relay.To(inbox, secret))
 	s.inBackground(inbox.Run)
 	s.deliverAll(notes, s.deliver)
 	s.awaitEffects(notes)

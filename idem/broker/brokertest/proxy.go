@@ -33,7 +33,7 @@ func NewProxy(t testing.TB, address string) *Proxy {
 	return p
 }
 
-// Address is where clients connect to.
+// Address returns the address that clients connect to.
 func (p *Proxy) Address() string { return p.listener.Addr().String() }
 
 // Hang has no byte pass, either way, until resume is called. Connections stay open, and

@@ -18,9 +18,10 @@ import (
 	"github.com/paghooks/paghooks/idem"
 	"github.com/paghooks/paghooks/idem/broker"
 	"github.com/paghooks/paghooks/idem/idemtest"
+	"github.com/paghooks/paghooks/idem/relay"
 )
 
-// longestWait is how long a test waits for what must happen.
+// longestWait is the time that a test waits for something that must happen.
 const longestWait = 2 * time.Minute
 
 // shop is an application under test: a relay in front of the queue, and a database.
@@ -30,7 +31,7 @@ type shop struct {
 	provider *provider
 	pool     *pgxpool.Pool
 	database string // its URL
-	relay    *idem.Relay
+	relay    *relay.Relay
 	url      string        // of the relay
 	changed  chan struct{} // has an element after something has happened
 
@@ -74,8 +75,8 @@ func openPool(ctx context.Context, url string) (*pgxpool.Pool, error) {
 	return pgxpool.NewWithConfig(ctx, config)
 }
 
-func (s *shop) newRelay() *idem.Relay {
-	r := idem.NewRelay(s.provider, s.queue.Publisher, secret)
+func (s *shop) newRelay() *relay.Relay {
+	r := relay.New(s.provider, s.queue.Publisher, secret)
 	r.Logger = nil
 	return r
 }
@@ -158,7 +159,7 @@ func (s *shop) consume(handle broker.Handle) (stop func()) {
 	})
 }
 
-// wasHandled tells whether a consumer is done with a message.
+// wasHandled reports whether a consumer is done with a message.
 func (s *shop) wasHandled(n note) bool { return s.timesHandled(n) > 0 }
 
 func (s *shop) timesHandled(n note) (times int) {

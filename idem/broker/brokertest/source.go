@@ -15,7 +15,7 @@ import (
 // note is an event of the provider that these tests invent.
 type note struct {
 	ID    string    `json:"id"`
-	Type  string    `json:"type"` // "paid"; "poison", whose handler always fails
+	Type  string    `json:"type"` // "paid"; "poison": its handler always fails
 	Order string    `json:"order"`
 	N     int       `json:"n"` // its place among the order's events
 	At    time.Time `json:"at"`

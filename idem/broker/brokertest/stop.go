@@ -5,8 +5,8 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"github.com/paghooks/paghooks/idem"
 	"github.com/paghooks/paghooks/idem/broker"
+	"github.com/paghooks/paghooks/idem/relay"
 )
 
 // stopKeepsTheOrder stops one of two consumers while most of the messages wait, again
@@ -16,7 +16,7 @@ func stopKeepsTheOrder(s *shop) {
 	if !s.queue.Ordered {
 		s.Skip("this queue does not promise any order")
 	}
-	accept := idem.Relayed(s.newProcessor(), secret)
+	accept := relay.To(s.newProcessor(), secret)
 	var isHeld atomic.Bool
 	held := make(chan struct{})
 	var handling sync.Map // from a Key to the ID of its message

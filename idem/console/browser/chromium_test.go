@@ -47,12 +47,29 @@ func fetched(ctx context.Context) (string, error) {
 	if runtime.GOOS+"/"+runtime.GOARCH != "linux/amd64" {
 		return "", errors.New("it has none for this platform")
 	}
+	return cached(ctx, npmFile{
+		name: npmPackage, integrity: npmIntegrity, size: "70 MB", entry: "package/bin/chromium.br", as: "chromium-153.0.0",
+		unpack: `const fs = require("fs"); require("stream/promises").pipeline(fs.createReadStream("entry"),
+			require("zlib").createBrotliDecompress(), fs.createWriteStream("unpacked", {mode: 0o755}))`,
+	})
+}
+
+// npmFile is a file of a package of npm's.
+type npmFile struct {
+	name, integrity, size string // of the package
+	entry                 string // the file's name in it
+	as                    string // its name in the user's cache folder
+	unpack                string // a program of Node.js that makes the file "unpacked" of "entry"; "" if it is as it is
+}
+
+// cached returns the path of a file, which is fetched the first time.
+func cached(ctx context.Context, f npmFile) (string, error) {
 	cache, err := os.UserCacheDir()
 	if err != nil {
 		return "", err
 	}
 	cache = filepath.Join(cache, "paghooks")
-	path := filepath.Join(cache, "chromium-153.0.0")
+	path := filepath.Join(cache, f.as)
 	if _, err := os.Stat(path); err == nil {
 		return path, nil
 	}
@@ -64,29 +81,36 @@ func fetched(ctx context.Context) (string, error) {
 		return "", err
 	}
 	defer os.RemoveAll(tmp)
-	fmt.Fprintln(os.Stderr, "fetching Chromium once (npm package "+npmPackage+", 70 MB)")
-	if err := run(ctx, tmp, "npm", "pack", "--ignore-scripts", "--loglevel=error", npmPackage); err != nil {
+	fmt.Fprintf(os.Stderr, "fetching %s once (npm, %s)\n", f.name, f.size)
+	if err := run(ctx, tmp, "npm", "pack", "--ignore-scripts", "--loglevel=error", f.name); err != nil {
 		return "", err
 	}
-	if err := unpack(ctx, tmp); err != nil {
+	if err := f.take(tmp); err != nil {
 		return "", err
 	}
-	return path, os.Rename(filepath.Join(tmp, "chromium"), path) // whole or not at all
+	made := "entry"
+	if f.unpack != "" {
+		made = "unpacked"
+		if err := run(ctx, tmp, "node", "-e", f.unpack); err != nil {
+			return "", err
+		}
+	}
+	return path, os.Rename(filepath.Join(tmp, made), path) // whole or not at all
 }
 
-// unpack takes the program out of the package in dir.
-func unpack(ctx context.Context, dir string) error {
+// take writes the file of the package in dir to the file "entry".
+func (f npmFile) take(dir string) error {
 	files, err := filepath.Glob(filepath.Join(dir, "*.tgz"))
 	if err != nil || len(files) != 1 {
 		return fmt.Errorf("npm pack made %d files, %v", len(files), err)
 	}
-	f, err := os.Open(files[0])
+	packed, err := os.Open(files[0])
 	if err != nil {
 		return err
 	}
-	defer f.Close()
+	defer packed.Close()
 	sum := sha512.New()
-	unzipped, err := gzip.NewReader(io.TeeReader(f, sum))
+	unzipped, err := gzip.NewReader(io.TeeReader(packed, sum))
 	if err != nil {
 		return err
 	}
@@ -98,21 +122,19 @@ func unpack(ctx context.Context, dir string) error {
 		if err != nil {
 			return err
 		}
-		if entry.Name == "package/bin/chromium.br" {
-			if err := write(filepath.Join(dir, "chromium.br"), entries); err != nil {
+		if entry.Name == f.entry {
+			if err := write(filepath.Join(dir, "entry"), entries); err != nil {
 				return err
 			}
 		}
 	}
-	if _, err := io.Copy(sum, f); err != nil {
+	if _, err := io.Copy(sum, packed); err != nil {
 		return err
 	}
-	if got := base64.StdEncoding.EncodeToString(sum.Sum(nil)); got != npmIntegrity {
-		return fmt.Errorf("%s is not the one that was pinned: its hash is %s: install Chromium instead, and report this", npmPackage, got)
+	if got := base64.StdEncoding.EncodeToString(sum.Sum(nil)); got != f.integrity {
+		return fmt.Errorf("%s is not the one that was pinned: its hash is %s: do not use it, and report this", f.name, got)
 	}
-	const script = `const fs = require("fs"); require("stream/promises").pipeline(fs.createReadStream("chromium.br"),
-		require("zlib").createBrotliDecompress(), fs.createWriteStream("chromium", {mode: 0o755}))`
-	return run(ctx, dir, "node", "-e", script)
+	return nil
 }
 
 func write(path string, content io.Reader) error {

@@ -22,6 +22,7 @@ import (
 
 	"github.com/paghooks/paghooks/idem"
 	"github.com/paghooks/paghooks/idem/console"
+	"github.com/paghooks/paghooks/idem/gauge"
 	"github.com/paghooks/paghooks/idem/idemtest"
 	"github.com/paghooks/paghooks/idem/operator"
 )
@@ -63,12 +64,12 @@ func (*provider) Open(*http.Request) (idem.Event, error) {
 // queues is the provider's side: one is stopped until it is released.
 type queues struct{ released atomic.Bool }
 
-func (q *queues) Queues(context.Context) ([]idem.Queue, error) {
-	held := idem.Queue{ID: "q1", Name: "payments", URL: "https://shop.example/webhooks/letters", Enabled: true}
+func (q *queues) Queues(context.Context) ([]gauge.Queue, error) {
+	held := gauge.Queue{ID: "q1", Name: "payments", URL: "https://shop.example/webhooks/letters", Enabled: true}
 	if !q.released.Load() {
 		held.Interrupted, held.Penalized, held.DeletesIn = true, 15, 13*24*time.Hour+5*time.Hour
 	}
-	return []idem.Queue{held}, nil
+	return []gauge.Queue{held}, nil
 }
 
 func (q *queues) Release(context.Context, string) (string, error) {
@@ -85,6 +86,8 @@ type tab struct {
 	url    string // of the page
 	broken atomic.Bool
 	hold   sync.RWMutex // the handler waits for it
+	ended  atomic.Bool  // whether the user's session is
+	asked  atomic.Int64 // how many requests were made
 }
 
 func newTab(t testing.TB) *tab {
@@ -111,9 +114,12 @@ func newTab(t testing.TB) *tab {
 	b.inbox.Logger, b.inbox.MaxAttempts = slog.New(slog.DiscardHandler), 1
 	page := console.New(b.inbox)
 	page.Access = func(*http.Request) (string, console.Access) {
-		return "ana@shop.example", console.Access{See: true, Reveal: true, Act: true}
+		b.asked.Add(1)
+		return "ana@shop.example", console.Access{See: !b.ended.Load(), Reveal: true, Act: true}
 	}
-	page.Queues = map[string]idem.Queues{"letters": &queues{}}
+	page.Fields = map[string][]string{"letters": {"order"}}
+	page.Links = map[string]string{"pay_": "https://erp.shop.example/{id}"}
+	page.Queues = map[string]gauge.Queues{"letters": &queues{}}
 	t.Cleanup(page.Close)
 	mux := http.NewServeMux()
 	mux.Handle("/ops/", page)
@@ -121,7 +127,7 @@ func newTab(t testing.TB) *tab {
 	t.Cleanup(server.Close)
 	b.url = server.URL + "/ops/"
 
-	ctx, cancel := chromedp.NewContext(browser)
+	ctx, cancel := chromedp.NewContext(browser, chromedp.WithNewBrowserContext()) // with cookies of its own
 	t.Cleanup(cancel)
 	if err := chromedp.Do(ctx, chromedp.EmulateViewport(1200, 850)); err != nil { // makes the tab, without a time-out
 		t.Fatal(err)
@@ -187,11 +193,13 @@ func eval[T any](b *tab, expression string) T {
 	return v
 }
 
-// awaitText looks again until a text is visible.
+// awaitText waits until the page has refreshed itself, and a text is visible.
 func (b *tab) awaitText(text string) {
 	b.Helper()
-	for !strings.Contains(eval[string](b, `document.body.innerText`), text) {
-		b.click("a", "Look again")
+	for !strings.Contains(eval[string](b, `document.body?.innerText ?? ""`), text) {
+		if b.ctx.Err() != nil {
+			b.Fatalf("the page does not come to show %q", text)
+		}
 	}
 }
 
@@ -208,7 +216,7 @@ func (b *tab) wantText(texts ...string) {
 
 func (b *tab) wantState(id string, want idem.State) {
 	b.Helper()
-	e, _, err := b.inbox.Get(b.Context(), "", id)
+	e, _, err := operator.New(b.inbox, "").Lookup(b.Context(), "", id)
 	if err != nil || e.State != want {
 		b.Errorf("event %s is %q, %v, want %q", id, e.State, err, want)
 	}
@@ -232,6 +240,9 @@ func (b *tab) fill() []string {
 			b.Fatal(err)
 		}
 	}
+	if _, err := b.pool.Exec(b.Context(), `update idem_events set conflict_at = now() where event like '%102'`); err != nil {
+		b.Fatal(err)
+	}
 	b.broken.Store(false)
 	op := operator.New(b.inbox, "ana@shop.example")
 	if _, err := op.Discard(b.Context(), idem.Filter{IDs: []string{"evt_3a9d&311"}}, "a test of the sandbox"); err != nil {
@@ -240,9 +251,26 @@ func (b *tab) fill() []string {
 	if _, err := op.DryReplay(b.Context(), idem.Filter{}, ""); err != nil {
 		b.Fatal(err)
 	}
+	const unended = `insert into idem_audit (actor, action, source, filter, reason, events, seen_at, result)
+		select 'ana@shop.example', 'replay', 'letters', 'states parked', '', array_agg(event), $1, '1 of 2: 1 done, 0 failed, 0 without a handler' from idem_events where state = 'parked'`
+	for _, seen := range []string{"now", "yesterday"} { // the next one that runs, and one whose process died
+		if _, err := b.pool.Exec(b.Context(), strings.Replace(unended, "$1", map[string]string{"now": "now() + interval '1 hour'", "yesterday": "now() - interval '1 day'"}[seen], 1)); err != nil {
+			b.Fatal(err)
+		}
+	}
 	const id = "evt_05b708f961d739ea7eba7e4db318f621%26101"
 	return []string{
 		"", "events?source=letters", "event?source=letters&id=" + id, "entity?source=letters&entity=pay_080225913252", "blocked?source=letters", "queues", "trail?source=letters",
 		"action?source=letters&id=1", "confirm?source=letters&action=discard&id=" + id, "events?source=letters&state=retrying", "nothing",
+		"action?source=letters&id=2", "action?source=letters&id=3", "action?source=letters&id=4", "confirm?source=letters&continues=4",
+		"confirm?source=letters&action=erase&one=1&account=&id=" + id, "search?in=part&q=pay_0802", "search?in=fields&q=pay_080225913252", "events?source=letters&boxes=all",
+		"find?q=pay_080225913252", "conflicts?source=letters", "event?source=letters&id=evt_05b708f961d739ea7eba7e4db318f621%26102",
+	}
+}
+
+func (b *tab) zone(name string) {
+	b.Helper()
+	if _, err := chromedp.Call(b.ctx, emulation.SetTimezoneOverride, emulation.SetTimezoneOverrideParams{TimezoneID: name}); err != nil {
+		b.Fatal(err)
 	}
 }

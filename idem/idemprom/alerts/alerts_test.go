@@ -4,6 +4,7 @@ package alerts_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"os"
@@ -24,7 +25,7 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// story is what alerts_test.yml says of some series.
+// story is one story of alerts_test.yml about some series.
 type story struct {
 	Name   string
 	Series []struct{ Series, Values string } `yaml:"input_series"`
@@ -84,10 +85,10 @@ func alert(t *testing.T, text string) string {
 // prometheus has scraped the series of a story, and evaluates the rules once a
 // minute.
 type prometheus struct {
-	engine  *promql.Engine
-	storage storage.Storage
-	groups  map[string]*rules.Group
-	next    time.Duration // of evaluation
+	engine *promql.Engine
+	alerts storage.Storage // ALERTS: a storage of its own, because the scraped samples go on beyond it
+	groups map[string]*rules.Group
+	next   time.Duration // of evaluation
 }
 
 func newPrometheus(t *testing.T, s story) *prometheus {
@@ -98,17 +99,18 @@ func newPrometheus(t *testing.T, s story) *prometheus {
 		fmt.Fprintf(&load, "  %s %s\n", one.Series, one.Values)
 	}
 	p := &prometheus{engine: promqltest.NewTestEngine(t, false, 0, promqltest.DefaultMaxSamplesPerQuery)}
-	stored := promqltest.LoadedStorage(t, load.String())
+	scraped := promqltest.LoadedStorage(t, load.String())
+	alerts := promqltest.LoadedStorage(t, "")
 	t.Cleanup(func() {
-		if err := stored.Close(); err != nil {
+		if err := errors.Join(scraped.Close(), alerts.Close()); err != nil {
 			t.Error(err)
 		}
 	})
-	p.storage = stored
+	p.alerts = alerts
 	manager := rules.NewManager(&rules.ManagerOptions{
-		QueryFunc:  rules.EngineQueryFunc(p.engine, stored),
-		Appendable: stored,
-		Queryable:  stored,
+		QueryFunc:  rules.EngineQueryFunc(p.engine, scraped),
+		Appendable: alerts,
+		Queryable:  alerts,
 		Context:    t.Context(),
 		NotifyFunc: func(context.Context, string, ...*rules.Alert) {},
 		Logger:     slog.New(slog.DiscardHandler),
@@ -127,7 +129,7 @@ func newPrometheus(t *testing.T, s story) *prometheus {
 	return p
 }
 
-// firing evaluates the rules until a time, and returns what a query finds then.
+// firing evaluates the rules until a time, and returns the result of a query then.
 func (p *prometheus) firing(t *testing.T, expr string, at time.Duration) (found []string) {
 	t.Helper()
 	for ; p.next <= at; p.next += time.Minute {
@@ -140,7 +142,7 @@ func (p *prometheus) firing(t *testing.T, expr string, at time.Duration) (found 
 			}
 		}
 	}
-	query, err := p.engine.NewInstantQuery(t.Context(), p.storage, nil, expr, time.Unix(0, 0).Add(at))
+	query, err := p.engine.NewInstantQuery(t.Context(), p.alerts, nil, expr, time.Unix(0, 0).Add(at))
 	if err != nil {
 		t.Fatal(err)
 	}

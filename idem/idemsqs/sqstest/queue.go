@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// checkSend checks what a request with messages must not exceed altogether.
+// checkSend checks the limits of a request with messages.
 func (q *queue) checkSend(entries []entry) *failure {
 	size := 0
 	for _, e := range entries {
@@ -55,12 +55,12 @@ func (s *Server) send(q *queue, e entry) (map[string]any, *failure) {
 	return map[string]any{"MessageId": m.ID, "MD5OfMessageBody": sum(m.Body)}, nil
 }
 
-// notXML tells whether SQS refuses a character.
+// notXML reports whether SQS refuses a character.
 func notXML(r rune) bool {
 	return r < ' ' && r != '\t' && r != '\n' && r != '\r' || r == 0xFFFE || r == 0xFFFF
 }
 
-// wake has those look again who wait for messages.
+// wake has all requests that wait for messages look again.
 func (s *Server) wake() {
 	close(s.changed)
 	s.changed = make(chan struct{})
@@ -93,7 +93,7 @@ func (s *Server) receive(r *http.Request, in request) (any, *failure) {
 	}
 }
 
-// take takes up to 10 messages that nobody has, or says when one may be free.
+// take takes up to 10 free messages, or says when one may be free.
 func (s *Server) take(q *queue, in request) (out []any, soonest time.Duration) {
 	now, soonest := time.Now(), time.Hour
 	visible := q.visible
@@ -136,7 +136,7 @@ func (q *queue) find(receipt string) *message {
 	return nil
 }
 
-// remove deletes a message. A FIFO queue refuses a receipt whose time is over.
+// remove deletes a message. A FIFO queue refuses an expired receipt.
 func (s *Server) remove(q *queue, e entry) (map[string]any, *failure) {
 	m := q.find(e.ReceiptHandle)
 	if q.fifo && (m == nil || m.hidden.Before(time.Now())) {

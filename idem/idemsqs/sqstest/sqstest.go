@@ -1,6 +1,6 @@
 // Package sqstest has a server in this process that behaves as Amazon SQS does for the
 // requests that package idemsqs makes, and a few more, over HTTP. It follows SQS's
-// documentation; what AWS does beyond that it does not know.
+// documentation; it does not know how AWS differs from that.
 //
 // A FIFO queue hands out the messages of a group in order, and none while one of them
 // is in flight; it takes a deduplication ID again only after five minutes. Messages

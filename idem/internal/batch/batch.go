@@ -60,7 +60,7 @@ func (w *Writer[T, R]) add(it *item[T, R]) {
 	}
 }
 
-// remove forgets an item that nobody waits for, unless it is being written.
+// remove forgets an item without a waiter, unless it is being written.
 func (w *Writer[T, R]) remove(it *item[T, R]) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -1,5 +1,5 @@
 // Package handling holds the state of one run of a handler, which its context carries:
-// the event, and what the handler declares for the commit and for after it.
+// the event, and the work that the handler declares for the commit and for after it.
 package handling
 
 import (
@@ -20,7 +20,7 @@ type Handling struct {
 	mu       sync.Mutex
 	declared pgx.Batch // the handler's statements for before the commit
 	messages pgx.Batch // and this module's, behind them
-	returned bool      // the handler has: what is declared now comes too late
+	returned bool      // the handler has: a declaration now comes too late
 }
 
 type key struct{}
@@ -28,7 +28,7 @@ type key struct{}
 // With returns a context that carries h.
 func With(ctx context.Context, h *Handling) context.Context { return context.WithValue(ctx, key{}, h) }
 
-// From returns what a handler's context carries. ok is false outside of a handler.
+// From returns the Handling that a handler's context carries. ok is false outside of a handler.
 func From(ctx context.Context) (h *Handling, ok bool) {
 	h, ok = ctx.Value(key{}).(*Handling)
 	return h, ok
@@ -53,7 +53,7 @@ func (h *Handling) add(to *pgx.Batch, queue func(*pgx.Batch)) (inTime bool) {
 	return true
 }
 
-// Statements returns what the handler declared until now, when it has returned:
+// Statements returns the statements that the handler declared until now, when it has returned:
 // statements of its own, and messages.
 func (h *Handling) Statements() (declared, messages *pgx.Batch) {
 	h.mu.Lock()

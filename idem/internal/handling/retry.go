@@ -5,13 +5,13 @@ import (
 	"time"
 )
 
-// Final is the error of a handler whose event must not be tried again.
+// Final is the error of a handler: its event must not be tried again.
 type Final struct{ Err error }
 
 func (f *Final) Error() string { return f.Err.Error() }
 func (f *Final) Unwrap() error { return f.Err }
 
-// Later is the error of a handler whose event must not be tried again before At.
+// Later is the error of a handler: its event must not be tried again before At.
 type Later struct {
 	Err error
 	At  time.Time

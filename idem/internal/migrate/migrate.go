@@ -1,5 +1,5 @@
 // Package migrate applies numbered SQL files to a schema, each once, all of them in one
-// transaction. What it has applied it records in idem_migrations. It refuses to make a
+// transaction. It records applied files in idem_migrations. It refuses to make a
 // second set of the tables of package idem along a search_path.
 package migrate
 
@@ -66,7 +66,7 @@ func findMissing(ctx context.Context, db Beginner, schema string, files fs.FS) (
 	return all, missing, err
 }
 
-// inSchema calls f with a transaction whose search_path is the schema; "" leaves it as
+// inSchema calls f with a transaction that has the schema as its search_path; "" leaves it as
 // it is.
 func inSchema(ctx context.Context, db Beginner, schema string, f func(pgx.Tx) error) error {
 	if schema == "" {
@@ -154,7 +154,7 @@ func missingOf(ctx context.Context, tx pgx.Tx, all []migration) (missing []migra
 // lockMigrations makes other processes that migrate the same schema wait:
 // concurrent "create … if not exists" statements can fail in Postgres.
 func lockMigrations(ctx context.Context, tx pgx.Tx) error {
-	// Whatever the default: at another level, what was committed while this waited would not be seen.
+	// For any default: at another level, rows that were committed while this waited would not be seen.
 	if _, err := tx.Exec(ctx, `set transaction isolation level read committed`); err != nil {
 		return err
 	}

@@ -1,5 +1,5 @@
 // Package notify wakes other processes with LISTEN and NOTIFY. A wake-up may be
-// lost: who waits for one also looks from time to time.
+// lost: a waiter also looks from time to time.
 package notify
 
 import (
@@ -11,11 +11,11 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// interval is how often a Sender notifies at most: Postgres lets transactions
+// interval is the least time between two notifications of a Sender: Postgres lets transactions
 // that notify commit one after the other.
 const interval = 10 * time.Millisecond
 
-// timeout bounds what a Sender and a listener wait for Postgres.
+// timeout bounds the waits of a Sender and a listener for Postgres.
 const timeout = 3 * time.Second
 
 // Sender notifies the listeners of a channel.
@@ -94,7 +94,7 @@ func Listen(
 	if err != nil {
 		return err
 	}
-	wake() // for what came before
+	wake() // for events that came before
 	for {
 		if err := answer(ctx, func(ctx context.Context) error { return sign(ctx, conn) }); err != nil {
 			return err
@@ -143,7 +143,7 @@ func connect(ctx context.Context, pool *pgxpool.Pool) (conn *pgx.Conn, err error
 	return conn, err
 }
 
-// answer calls f, whose statement Postgres must answer in time.
+// answer calls f, with a statement that Postgres must answer in time.
 func answer(ctx context.Context, f func(context.Context) error) error {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// patience is how long a fault waits for Postgres to answer or to hang up. One
+// patience is the time that a fault waits for Postgres to answer or to hang up. One
 // that takes longer waits for a lock, and the fault does not count.
 const patience = 30 * time.Second
 
@@ -36,7 +36,7 @@ type conn struct {
 	forgotten bool // nothing passes any more, and no end is told
 }
 
-// gate is what happens to answers.
+// gate decides the fate of answers.
 type gate int
 
 const (
@@ -78,7 +78,7 @@ func (c *conn) forget() {
 // request forwards a message, with the fault that is due at it. It returns
 // false if the connection is cut.
 func (c *conn) request(m message) bool {
-	if m.kind == 'X' || c.isForgotten() { // the client leaves, or nobody hears it
+	if m.kind == 'X' || c.isForgotten() { // the client leaves, or is not heard
 		c.send(m)
 		return true
 	}
@@ -158,7 +158,7 @@ func (c *conn) settle() {
 }
 
 // cut ends the connection for both sides, for Postgres first: when it has hung
-// up, what was not committed is rolled back.
+// up, uncommitted work is rolled back.
 func (c *conn) cut() {
 	c.set(drop)
 	socket := c.server
@@ -177,7 +177,7 @@ func (c *conn) cut() {
 	}
 }
 
-// set changes what happens to answers; those that were held go first.
+// set changes the fate of answers; those that were held go first.
 func (c *conn) set(g gate) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

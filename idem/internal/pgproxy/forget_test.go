@@ -122,8 +122,8 @@ func TestForgettingAtAPoint(t *testing.T) {
 	}
 }
 
-// newForgetful is a bench whose pool closes quickly: pgx waits 15 seconds for the
-// end of a connection whose statement was canceled, and none comes.
+// newForgetful returns a bench with a pool that closes quickly: pgx waits 15 seconds for the
+// end of a connection after its statement was canceled, and none comes.
 func newForgetful(t *testing.T) *bench {
 	t.Helper()
 	b := newBench(t, pgx.QueryExecModeExec)

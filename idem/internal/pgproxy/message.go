@@ -14,7 +14,7 @@ type message struct {
 	body []byte // without kind and length
 }
 
-// longest is what Postgres takes at most.
+// longest is the largest length that Postgres takes.
 const longest = 1 << 30
 
 // flush asks Postgres for the answers that it would keep until the next Sync.
@@ -24,7 +24,7 @@ func readMessage(r *bufio.Reader) (message, error) { return read(r, 1) }
 
 func readStartup(r *bufio.Reader) (message, error) { return read(r, 0) }
 
-// read reads a message whose length comes after so many bytes.
+// read reads a message with its length after so many bytes.
 func read(r *bufio.Reader, kind int) (message, error) {
 	header, err := r.Peek(kind + 4)
 	if err != nil {

@@ -5,11 +5,11 @@ import (
 	"encoding/binary"
 )
 
-// owed is what Postgres still has to answer: the kinds of messages that it was
+// owed holds the answers that Postgres still owes: the kinds of messages that it was
 // sent, in their order.
 type owed struct {
 	kinds  []byte
-	failed bool // Postgres skips what it gets, until Sync
+	failed bool // Postgres skips all messages, until Sync
 	copies byte // the kind of message that began COPY FROM STDIN
 }
 
@@ -22,7 +22,7 @@ var answeredBy = map[byte]string{
 
 func (o *owed) sent(kind byte) {
 	switch kind {
-	case 'c', 'f': // the end of COPY: answered as what began it, if no error has ended it before
+	case 'c', 'f': // the end of COPY: answered like the message that began it, if no error has ended it before
 		if o.copies == 0 {
 			return
 		}
@@ -51,7 +51,7 @@ func (o *owed) received(m message) {
 	}
 }
 
-// fail drops what Postgres skips after an error: all until the next Sync.
+// fail drops the messages that Postgres skips after an error: all until the next Sync.
 func (o *owed) fail() {
 	o.copies = 0
 	for i, kind := range o.kinds {
@@ -63,12 +63,12 @@ func (o *owed) fail() {
 	o.kinds, o.failed = nil, true
 }
 
-// asks tells whether a message of the start-up wants something of the client,
+// asks reports whether a message of the start-up wants something of the client,
 // which its final SASL message (12) and its Ok (0) do not.
 func asks(m message) bool {
 	code := binary.BigEndian.Uint32(m.body)
 	return code != 0 && code != 12
 }
 
-// flushed tells whether a message has Postgres send its answers.
+// flushed reports whether a message has Postgres send its answers.
 func flushed(kind byte) bool { return answeredBy[kind] != "" && answeredBy[kind][0] == 'Z' }

@@ -17,7 +17,7 @@ import (
 // no prepared statements. Close it when the pools that it serves are closed.
 type Pooler struct {
 	sessions chan *pgconn.HijackedConn // those that are idle, the one that rested longest first
-	startup  *pgconn.HijackedConn      // what a client is told
+	startup  *pgconn.HijackedConn      // parameters for a client
 }
 
 // NewPooler opens so many sessions.
@@ -109,7 +109,7 @@ func transact(client io.Writer, r *bufio.Reader, session *pgconn.HijackedConn, m
 	}
 }
 
-// reply forwards the answers up to ReadyForQuery, and tells whether the session
+// reply forwards the answers up to ReadyForQuery, and reports whether the session
 // is outside of a transaction then.
 func reply(client io.Writer, answers *bufio.Reader) (idle bool, err error) {
 	for {

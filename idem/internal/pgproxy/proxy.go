@@ -5,7 +5,7 @@ import (
 	"sync"
 )
 
-// Point is where around a message a fault happens.
+// Point is the moment of a fault, before or after a message.
 type Point string
 
 const (
@@ -24,7 +24,7 @@ const (
 // Points are all of them, in the order of time.
 var Points = []Point{BeforeSent, BeforeAnswer, AfterAnswer}
 
-// Fault is what happens at one step, once.
+// Fault happens at one step, once.
 type Fault struct {
 	Step  int // its number; 0 for no fault
 	Point Point
@@ -74,12 +74,12 @@ func (p *Proxy) Disarm() (steps []Step, fired bool) {
 	return slices.Clone(p.steps), over != nil && !p.stuck
 }
 
-// Forget does what a firewall does that forgets its connections: on those that
+// Forget acts like a firewall that forgets its connections: on those that
 // are open now nothing passes any more, in either direction. Neither side is
 // told, nor that the other has hung up: a session of Postgres keeps its locks
 // until Postgres itself ends it. New connections work.
 //
-// What is on its way may still arrive. To forget at a certain message, call
+// Messages on their way may still arrive. To forget at a certain message, call
 // Forget in the Do of a [Fault].
 func (p *Proxy) Forget() {
 	p.mu.Lock()

@@ -122,7 +122,7 @@ var works = map[string]func(ctx context.Context, pool *pgxpool.Pool) error{
 	},
 }
 
-// What is in the database after a cut follows from the point alone: the work is
+// The rows in the database after a cut follow from the point alone: the work is
 // there once Postgres has got the last message, and the client has an error
 // unless it got the last answer.
 func TestEveryCutIsAtItsPoint(t *testing.T) {
@@ -187,7 +187,7 @@ func (b *bench) sessions() (n int) {
 	return n
 }
 
-// awaitSilence waits for the end of sessions that were closed: nobody else does.
+// awaitSilence waits for the end of sessions that were closed: no other function does.
 func (b *bench) awaitSilence() {
 	b.Helper()
 	for end := time.Now().Add(30 * time.Second); b.sessions() > 0; {

@@ -64,11 +64,11 @@ func (s *statements) of(m message) string {
 	return s.last
 }
 
-// values are what pgx writes into the text of a Query, where the extended
+// values are the literals that pgx writes into the text of a Query, where the extended
 // protocol has $1.
 var values = regexp.MustCompile(`'(?:[^']|'')*'|\b\d+(?:\.\d+)?\b`)
 
-// oneLine shortens SQL to what names it.
+// oneLine shortens SQL to its first words.
 func oneLine(sql string) string {
 	line := []rune(strings.Join(strings.Fields(sql), " "))
 	if len(line) > 100 {

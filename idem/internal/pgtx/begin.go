@@ -17,7 +17,7 @@ type Session struct {
 
 	SearchPath, Role, SynchronousCommit string // before the handler changes them
 
-	Strict bool // stricter than read committed: it does not see what others commit meanwhile
+	Strict bool // stricter than read committed: it does not see rows that others commit meanwhile
 }
 
 // Tx is the transaction of one attempt.
@@ -28,10 +28,10 @@ type Tx struct {
 	session Session
 	ended   bool // COMMIT or ROLLBACK was sent
 
-	handler *state // what the handler did, once it runs
+	handler *state // the handler's use of it, once it runs
 }
 
-// Begin starts a transaction and executes what mark queues, in one round trip.
+// Begin starts a transaction and executes the statements that mark queues, in one round trip.
 // mark's statements set the session if they mark the event.
 func Begin(ctx context.Context, pool *pgxpool.Pool, mark func(*pgx.Batch, *Session)) (*Tx, error) {
 	reachable, cancel := context.WithTimeout(ctx, reach)
@@ -75,11 +75,11 @@ func begin(ctx context.Context, pool *pgxpool.Pool, mark func(*pgx.Batch, *Sessi
 	return nil, err
 }
 
-// Marked tells whether the event is this transaction's to process.
+// Marked reports whether the event is this transaction's to process.
 func (t *Tx) Marked() bool { return !t.session.StartedAt.IsZero() }
 
 // Strict reports whether the transaction is stricter than read committed, so that its last
-// statement does not see what others have committed since its first one.
+// statement does not see rows that others have committed since its first one.
 func (t *Tx) Strict() bool { return t.session.Strict }
 
 // Spoiled reports whether the handler may have left its session with other settings, or
@@ -90,7 +90,7 @@ func (t *Tx) Spoiled() bool {
 	return t.handler.raw || t.handler.effects&lasts != 0
 }
 
-// protect is [Protect] for what may call code of the application: what encodes the
+// protect is [Protect] for calls that may reach code of the application: encoding the
 // handler's arguments, and the pool's hooks. A panic leaves the connection in no state
 // to go on with.
 func (t *Tx) protect(f func() error) (err error) {
@@ -109,7 +109,7 @@ func (t *Tx) protect(f func() error) (err error) {
 	return panicked
 }
 
-// Close rolls back what is not committed and returns the connection to the pool.
+// Close rolls back uncommitted work and returns the connection to the pool.
 func (t *Tx) Close(ctx context.Context) {
 	if t.conn == nil {
 		return
@@ -135,25 +135,14 @@ func (t *Tx) Close(ctx context.Context) {
 
 func (t *Tx) alive() bool { return !t.conn.Conn().IsClosed() }
 
-// terminate ends what is left of the transaction in Postgres, where a backend
-// holds its locks until it notices that nobody listens: after hours, by default.
+// terminate ends the rest of the transaction in Postgres, where a backend
+// holds its locks until it notices that its client is gone: after hours, by default.
 // It is not waited for. The first tries may meet connections that a network has
 // forgotten, too: after each, the pool replaces them.
 func (t *Tx) terminate(ctx context.Context) {
 	if !t.Marked() {
 		return
 	}
-	ctx, pool, s := context.WithoutCancel(ctx), t.pool, t.session
 	const sql = `select pg_terminate_backend(pid) from pg_stat_activity where pid = $1 and xact_start = $2`
-	go func() {
-		for range 3 {
-			err := Ask(ctx, pool, func(ctx context.Context, conn *pgxpool.Conn) error {
-				_, err := conn.Exec(ctx, sql, s.PID, s.StartedAt)
-				return err
-			})
-			if err == nil {
-				return
-			}
-		}
-	}()
+	inBackground(ctx, t.pool, sql, t.session.PID, t.session.StartedAt)
 }

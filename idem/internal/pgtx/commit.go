@@ -5,29 +5,40 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync/atomic"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
 // Commit executes what the handler has declared and what is ours, and commits, in one
-// round trip; both may be empty. The error is a [*WorkError] if Postgres refused, and
+// round trip; both may be empty. The error is a [*WorkError] if Postgres refused, or if
+// what was declared could not be encoded in time, and
 // is [ErrUnknown] if its answer did not come, or may not count because the wait for the
 // synchronous replica was broken off: the transaction is committed then, or it is not.
-func (t *Tx) Commit(ctx context.Context, declared, ours *pgx.Batch) error {
-	ctx, cancel := Finish(ctx)
+func (t *Tx) Commit(limit context.Context, declared, ours *pgx.Batch) error {
+	ctx, cancel := Finish(limit)
 	defer cancel()
-	last, err := t.join(ctx, declared, ours)
+	last, slow, err := t.join(ctx, limit, declared, ours)
 	if err == nil && last.Len() > 0 && t.handler.large {
-		err = t.execute(ctx, last)
+		err = t.execute(ctx, limit, last)
 		last = &pgx.Batch{}
 	}
 	if err != nil {
 		return err
 	}
 	t.ended = true
-	err = t.protect(func() error { return reliably(ctx, t.conn, func() error { return t.commit(ctx, last) }) })
-	if t.conn == nil { // the application's code panicked, see protect
+	conn, tx := t.conn.Conn(), t.tx
+	commit := func(sent func()) error {
+		return reliably(ctx, conn, func() error { return commit(ctx, conn, tx, last, sent) })
+	}
+	if slow {
+		err = t.protectSlow(limit, commit)
+	} else {
+		err = t.protect(func() error { return commit(func() {}) })
+	}
+	if t.conn == nil { // the application's code panicked or took too long
 		return &WorkError{err}
 	}
 	var refused *pgconn.PgError
@@ -49,16 +60,18 @@ func (t *Tx) Commit(ctx context.Context, declared, ours *pgx.Batch) error {
 	return fmt.Errorf("%w: %w", ErrUnknown, err)
 }
 
-func (t *Tx) commit(ctx context.Context, last *pgx.Batch) error {
+func commit(ctx context.Context, conn *pgx.Conn, tx pgx.Tx, last *pgx.Batch, sent func()) error {
 	if last.Len() == 0 {
-		return t.tx.Commit(ctx)
+		return tx.Commit(ctx)
 	}
 	rolledBack := false
 	last.Queue("commit").Exec(func(tag pgconn.CommandTag) error {
 		rolledBack = tag.String() == "ROLLBACK"
 		return nil
 	})
-	err := t.conn.SendBatch(ctx, last).Close()
+	results := conn.SendBatch(ctx, last)
+	sent()
+	err := results.Close()
 	if err == nil && rolledBack {
 		return pgx.ErrTxCommitRollback
 	}
@@ -68,19 +81,20 @@ func (t *Tx) commit(ctx context.Context, last *pgx.Batch) error {
 // Check executes both as Commit would, and what Postgres checks only at COMMIT,
 // but does not commit.
 func (t *Tx) Check(ctx context.Context, declared, ours *pgx.Batch) error {
-	last, err := t.join(ctx, declared, ours)
+	last, _, err := t.join(ctx, ctx, declared, ours)
 	if err != nil {
 		return err
 	}
 	last.Queue("set constraints all immediate")
-	return t.execute(ctx, last)
+	return t.execute(ctx, ctx, last)
 }
 
 // join returns what is left to be executed with COMMIT: both, unless what the handler
-// declared has to be executed before. Behind a statement that ends the transaction,
+// declared has to be executed before. slow is set if it is not: see protectSlow. Behind a statement that ends the transaction,
 // COMMIT would say that all is well; and where the handler has set another search path
 // or role, ours would not find its tables.
-func (t *Tx) join(ctx context.Context, declared, ours *pgx.Batch) (last *pgx.Batch, err error) {
+func (t *Tx) join(ctx, limit context.Context, declared, ours *pgx.Batch) (last *pgx.Batch, slow bool, err error) {
+	slow = declared.Len() > 0
 	unseen := slices.ContainsFunc(declared.QueuedQueries, isUnseen)
 	t.handler.note(declared.QueuedQueries)
 	moved := t.handler.raw || unseen || t.handler.effects&moves != 0
@@ -88,11 +102,11 @@ func (t *Tx) join(ctx context.Context, declared, ours *pgx.Batch) (last *pgx.Bat
 		t.restore(declared)
 	}
 	if unseen || moved && ours.Len() > 0 && t.Marked() {
-		err = t.execute(ctx, declared)
-		declared = &pgx.Batch{}
+		err = t.execute(ctx, limit, declared)
+		declared, slow = &pgx.Batch{}, false
 	}
 	declared.QueuedQueries = append(declared.QueuedQueries, ours.QueuedQueries...)
-	return declared, err
+	return declared, slow, err
 }
 
 // restore puts back what the next event on the connection depends on, or this one's
@@ -107,8 +121,13 @@ select case when current_setting('role') <> $1 then set_config('role', $1, false
 }
 
 // execute executes b before COMMIT, which is not b's to send.
-func (t *Tx) execute(ctx context.Context, b *pgx.Batch) error {
-	err := t.protect(func() error { return t.tx.SendBatch(ctx, b).Close() })
+func (t *Tx) execute(ctx, limit context.Context, b *pgx.Batch) error {
+	tx := t.tx
+	err := t.protectSlow(limit, func(sent func()) error {
+		results := tx.SendBatch(ctx, b)
+		sent()
+		return results.Close()
+	})
 	if err == nil {
 		err = t.verdict(ctx)
 	}
@@ -116,6 +135,41 @@ func (t *Tx) execute(ctx context.Context, b *pgx.Batch) error {
 		return &WorkError{err}
 	}
 	return nil
+}
+
+// protectSlow is protect for what sends statements that the handler has declared: encoding
+// their arguments takes as long as the application's code does. f calls sent when they are
+// sent. If it does not before limit ends, and grace after that, the connection is closed:
+// what f sends later does not arrive.
+func (t *Tx) protectSlow(limit context.Context, f func(sent func()) error) error {
+	var returned atomic.Bool
+	encoded := make(chan struct{})
+	result := Start(func() error {
+		err := f(func() { close(encoded) })
+		probe(err)
+		returned.Store(true)
+		return err
+	})
+	over, sent, late := limit.Done(), (<-chan struct{})(encoded), (<-chan time.Time)(nil)
+	for {
+		select {
+		case err := <-result:
+			if !returned.Load() {
+				closeNow(t.conn)
+				t.conn = nil
+			}
+			return err
+		case <-sent: // Postgres has the time that f's context gives
+			over, sent, late = nil, nil, nil
+		case <-over:
+			timer := time.NewTimer(grace)
+			defer timer.Stop()
+			over, late = nil, timer.C
+		case <-late:
+			t.abandon(limit)
+			return ErrTimedOut
+		}
+	}
 }
 
 // Rollback rolls back and then executes next, in one round trip.
@@ -126,5 +180,7 @@ func (t *Tx) Rollback(ctx context.Context, next func(*pgx.Batch)) error {
 	b := &pgx.Batch{}
 	b.Queue("rollback")
 	next(b)
-	return t.protect(func() error { return reliably(ctx, t.conn, func() error { return t.conn.SendBatch(ctx, b).Close() }) })
+	return t.protect(func() error {
+		return reliably(ctx, t.conn.Conn(), func() error { return t.conn.SendBatch(ctx, b).Close() })
+	})
 }

@@ -8,36 +8,77 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// reach is how long Begin and Ask may take, getting a connection included. Statements
+// reach is the time that Begin and Ask may take, getting a connection included. Statements
 // that are answered later than that are, in all likelihood, not answered at all;
 // or they wait for a lock, and then the pool's new connections cost some time only.
 const reach = 5 * time.Second
 
 // Ask calls f with a connection of the pool, outside of a transaction. The answer
-// is given up after a while, and the connection with it. What f reports as stored is
+// is given up after a while, and the connection with it. An event that f reports as stored is
 // not, to Ask, if its wait for the synchronous replica was broken off.
+//
+// A statement may be left half-way in Postgres then, its rows locked: that is ended in the
+// background.
 func Ask(ctx context.Context, pool *pgxpool.Pool, f func(context.Context, *pgxpool.Conn) error) error {
+	pid, err := ask(ctx, pool, f)
+	if pid != 0 {
+		endLeft(ctx, pool, pid)
+	}
+	return err
+}
+
+// ask is Ask, but for the background. broken is the backend of a connection that broke, else 0.
+func ask(ctx context.Context, pool *pgxpool.Pool, f func(context.Context, *pgxpool.Conn) error) (broken uint32, err error) {
 	ctx, cancel := context.WithTimeout(ctx, reach)
 	defer cancel()
 	var conn *pgxpool.Conn
-	err := Protect(func() (err error) { // hooks of the pool are the application's
+	err = Protect(func() (err error) { // hooks of the pool are the application's
 		if conn, err = pool.Acquire(ctx); err != nil {
 			return err
 		}
-		return reliably(ctx, conn, func() error { return f(ctx, conn) })
+		return reliably(ctx, conn.Conn(), func() error { return f(ctx, conn) })
 	})
 	if conn != nil {
+		if conn.Conn().IsClosed() {
+			broken = conn.Conn().PgConn().PID()
+		}
 		release(conn)
 	}
 	replaceAfter(pool, err)
-	return err
+	return broken, err
+}
+
+// endLeft ends the rest of a statement of this module in Postgres, where a backend holds its
+// locks until it notices that its client is gone. It is not waited for. The first tries may meet
+// connections that a network has forgotten, too: after each, the pool replaces them.
+func endLeft(ctx context.Context, pool *pgxpool.Pool, pid uint32) {
+	const sql = `
+select pg_terminate_backend(pid) from pg_stat_activity
+where pid = $1 and usename = current_user and xact_start is not null and query like '%idem\_%'`
+	inBackground(ctx, pool, sql, int64(pid))
+}
+
+// inBackground executes a statement, in three tries.
+func inBackground(ctx context.Context, pool *pgxpool.Pool, sql string, args ...any) {
+	ctx = context.WithoutCancel(ctx)
+	go func() {
+		for range 3 {
+			_, err := ask(ctx, pool, func(ctx context.Context, conn *pgxpool.Conn) error {
+				_, err := conn.Exec(ctx, sql, args...)
+				return err
+			})
+			if err == nil {
+				return
+			}
+		}
+	}()
 }
 
 // replaceAfter has the pool replace its connections, after one of them got no
 // answer, or cannot write: where a network has forgotten them, each would cost a
 // time-out; where they lead to a replica, because a name was resolved before a
 // failover was over, they would do so for as long as the pool keeps them. A pool
-// whose connections are all in use is just too small, and is left alone.
+// with all connections in use is just too small, and is left alone.
 func replaceAfter(pool *pgxpool.Pool, err error) {
 	if !errors.Is(err, context.DeadlineExceeded) && SQLState(err) != readOnly {
 		return

@@ -2,7 +2,7 @@ package pgtx
 
 import "strings"
 
-// effect is what SQL may do to the transaction and to its session, beyond its work.
+// effect is a possible effect of SQL on the transaction and its session, beyond its work.
 type effect uint8
 
 const (
@@ -12,7 +12,7 @@ const (
 	calls                    // a function is called for its result: it may do the two before
 )
 
-// EndsTransaction tells whether a statement in sql ends, replaces or prepares
+// EndsTransaction reports whether a statement in sql ends, replaces or prepares
 // the current transaction: ABORT, COMMIT, END, ROLLBACK (but not to a
 // savepoint) and PREPARE TRANSACTION, in all their forms.
 //
@@ -23,8 +23,8 @@ const (
 func EndsTransaction(sql string) bool { return effectOf(sql)&ends != 0 }
 
 // effectOf looks at the statements in sql. Only ends is certain. A wrong lasts costs a
-// connection, a wrong moves a round trip, a wrong calls a little of one. What a trigger or
-// an operator calls is not looked for.
+// connection, a wrong moves a round trip, a wrong calls a little of one. The calls of a trigger or
+// an operator are not looked for.
 func effectOf(sql string) (found effect) {
 	sql = strings.TrimRight(sql, "; \t\r\n")
 	standard, escaping := lexer{rest: sql}, lexer{rest: sql, escapes: true}
@@ -65,7 +65,7 @@ func (l *lexer) statement(word string) effect {
 	case is(word, "set"):
 		return l.set()
 	case is(word, "reset"), is(word, "discard"), is(word, "deallocate"), is(word, "listen"), is(word, "load"),
-		is(word, "do"), is(word, "execute"): // what they execute is in a string, or elsewhere
+		is(word, "do"), is(word, "execute"): // the SQL that they execute is in a string, or elsewhere
 		return lasts | moves
 	case is(word, "abort"), is(word, "commit"), is(word, "end"):
 		return ends

@@ -9,7 +9,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// What can be wrong with a handler, besides the errors that it returns.
+// The mistakes of a handler, besides the errors that it returns.
 var (
 	ErrOwned    = errors.New("idem: the transaction is not the handler's to end: return nil to commit, or an error to roll back")
 	ErrEnded    = errors.New("the handler ended the transaction with SQL: return nil to commit, or an error to roll back")
@@ -20,7 +20,7 @@ var (
 	ErrExited   = errors.New("the handler ended its goroutine: return an error instead")
 )
 
-// ErrUnknown is the outcome of a transaction whose answer to COMMIT was lost, or proves
+// ErrUnknown is the outcome of a transaction of which the answer to COMMIT was lost, or proves
 // nothing.
 var ErrUnknown = errors.New("whether COMMIT has succeeded is unknown")
 
@@ -31,25 +31,25 @@ type WorkError struct{ err error }
 func (w *WorkError) Error() string { return w.err.Error() }
 func (w *WorkError) Unwrap() error { return w.err }
 
-// WorkFailed tells whether an error is one of the handler's work, and none of
+// WorkFailed reports whether an error is one of the handler's work, and none of
 // Postgres being stopped meanwhile.
 func WorkFailed(err error) bool {
 	_, ofWork := errors.AsType[*WorkError](err)
 	return ofWork && !ShuttingDown(err)
 }
 
-// Retryable tells whether Postgres asked to run the transaction again:
+// Retryable reports whether Postgres asked to run the transaction again:
 // serialization failure or deadlock.
 func Retryable(err error) bool {
 	code := SQLState(err)
 	return code == "40001" || code == "40P01"
 }
 
-// ShuttingDown tells whether Postgres said that it is being stopped or
+// ShuttingDown reports whether Postgres said that it is being stopped or
 // restarted, or that an operator ends connections.
 func ShuttingDown(err error) bool { return strings.HasPrefix(SQLState(err), "57P") }
 
-// TookTooLong tells whether an answer did not come in time, or Postgres gave up a
+// TookTooLong reports whether an answer did not come in time, or Postgres gave up a
 // statement, or its wait for a lock, because of a time-out that the role or the
 // database sets.
 func TookTooLong(err error) bool {
@@ -65,7 +65,7 @@ func Held(err error) bool {
 	return ok && pgErr.Code == "55P03" && pgErr.Where != ""
 }
 
-// Unavailable tells whether Postgres could not be asked, or will answer
+// Unavailable reports whether Postgres could not be asked, or will answer
 // otherwise when it is asked again: it is starting, stopping, full or, for now,
 // read-only.
 func Unavailable(err error) bool {
@@ -77,7 +77,7 @@ func Unavailable(err error) bool {
 	}
 }
 
-// readOnly is the SQLSTATE of what a replica, or a default, does not let be written.
+// readOnly is the SQLSTATE of writes that a replica, or a default, refuses.
 const readOnly = "25006"
 
 // SQLState is the error's SQLSTATE, or "" when it is not the database's.

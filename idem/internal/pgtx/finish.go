@@ -6,14 +6,14 @@ import (
 	"time"
 )
 
-// grace is how long a handler may take to return once its context has ended.
+// grace is the time that a handler has to return once its context has ended.
 const grace = 500 * time.Millisecond
 
-// finishing is how long COMMIT, ROLLBACK and what is recorded after them may
+// finishing is the time that COMMIT, ROLLBACK and the records after them may
 // take, all together, when the time of the attempt is over.
 const finishing = time.Second
 
-// Finish returns a context for what must be finished although ctx is over, or
+// Finish returns a context for work that must be finished although ctx is over, or
 // nearly. However many steps that takes, they share one end, grace and finishing
 // after the deadline of ctx.
 func Finish(ctx context.Context) (context.Context, context.CancelFunc) {

@@ -21,9 +21,9 @@ type state struct {
 	mu      sync.Mutex
 	over    bool     // the handler has returned
 	running int      // calls of methods that have not returned
-	effects effect   // of what was executed
-	names   []string // of what was executed, and is still to be looked at: prepared statements
-	unseen  bool     // a rewriter has written what was executed
+	effects effect   // of the executed statements
+	names   []string // of prepared statements that were executed and are still to be looked at
+	unseen  bool     // a rewriter has written an executed statement
 	raw     bool     // the handler had the connection itself
 	large   bool     // the handler has pgx's large objects, which only pgx can close
 }
@@ -81,7 +81,7 @@ func (s *state) noteLocked(found effect, statements []*pgx.QueuedQuery) {
 
 // end ends the handler's use of the transaction. It reports whether a call of its has not
 // returned: where the arguments are encoded, say, which may take long, and after which
-// the statement would be sent, in whatever transaction the connection has then.
+// the statement would be sent, in any transaction that the connection has then.
 func (s *state) end() (inUse bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -89,14 +89,14 @@ func (s *state) end() (inUse bool) {
 	return s.running > 0
 }
 
-// set notes what the handler got, unless it has returned.
+// set notes the use by the handler, unless it has returned.
 func (s *state) set(flag *bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	*flag = *flag || !s.over
 }
 
-// noted is a rewriter whose statement is looked at.
+// noted is a rewriter with a statement that is looked at.
 type noted struct {
 	pgx.QueryRewriter
 	state *state
@@ -108,7 +108,7 @@ func (n noted) RewriteQuery(ctx context.Context, conn *pgx.Conn, sql string, arg
 	return sql, args, err
 }
 
-// rewriterOf returns what may make another statement of one.
+// rewriterOf returns the rewriter that may make another statement of one.
 func rewriterOf(arg any) (r pgx.QueryRewriter, ok bool) {
 	switch arg.(type) {
 	case pgx.NamedArgs, pgx.StrictNamedArgs, noted: // change names only, or are looked at
@@ -135,7 +135,7 @@ type savepoint struct {
 	state *state
 }
 
-// failed is how pgx returns an error from every method.
+// failed returns results that return an error from every method, as pgx does.
 func failed(err error) pgx.BatchResults { return pgx.FailedBatchResults(&pgx.Batch{}, err) }
 
 func (s savepoint) Begin(ctx context.Context) (pgx.Tx, error) {
@@ -172,7 +172,7 @@ func (s savepoint) Conn() *pgx.Conn {
 	return s.tx.Conn()
 }
 
-// LargeObjects returns what works on the transaction as long as it is open.
+// LargeObjects returns large objects that work on the transaction as long as it is open.
 func (s savepoint) LargeObjects() pgx.LargeObjects {
 	s.state.set(&s.state.large)
 	return s.tx.LargeObjects()

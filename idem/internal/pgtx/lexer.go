@@ -77,7 +77,7 @@ func (l *lexer) space() {
 	}
 }
 
-// quoted skips what is left of a literal or name. A doubled quote in it reads as
+// quoted skips the rest of a literal or name. A doubled quote in it reads as
 // the end of one and the beginning of another, which comes to the same.
 func (l *lexer) quoted(quote byte, escapes bool) {
 	i := 0

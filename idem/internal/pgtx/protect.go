@@ -7,7 +7,7 @@ import (
 )
 
 // Start calls f, which is the application's code, in a goroutine of its own, and sends
-// its error. Nobody has to wait for that. A panic is an error, and so is [ErrExited].
+// its error. The caller need not wait for it. A panic is an error, and so is [ErrExited].
 func Start(f func() error) <-chan error {
 	result := make(chan error, 1)
 	go func() {
@@ -32,7 +32,7 @@ func Protect(f func() error) (err error) {
 }
 
 // probe calls the methods of an error that application code has made, so that none
-// panics later, where nobody catches it.
+// panics later, where it is not caught.
 func probe(err error) {
 	if err != nil {
 		_ = err.Error()

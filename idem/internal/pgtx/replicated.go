@@ -17,10 +17,10 @@ import (
 // hence an answer that came after its context had ended proves nothing. A cancel of
 // somebody else shows in the warning only, which [WatchCommits] has connections note.
 
-// errBrokenOff is why a commit that Postgres has reported may be lost.
+// errBrokenOff is the error of a commit that Postgres has reported and that may be lost.
 var errBrokenOff = errors.New("its wait for the synchronous replica was canceled: only the primary may have it")
 
-// brokenOff is where a connection's custom data has the note, an *atomic.Bool.
+// brokenOff is the key of the note in a connection's custom data, an *atomic.Bool.
 const brokenOff = "github.com/paghooks/paghooks/idem: a wait for the synchronous replica was canceled"
 
 // WatchCommits has the connections of c note when a commit's wait for the synchronous
@@ -58,10 +58,10 @@ func noteOf(conn *pgconn.PgConn) (note *atomic.Bool, ok bool) {
 
 // reliably calls f, which has Postgres commit, and returns an error if the success that
 // it reports proves nothing. ctx is the context that f's statements have.
-func reliably(ctx context.Context, conn *pgxpool.Conn, f func() error) error {
-	note, ok := noteOf(conn.Conn().PgConn())
+func reliably(ctx context.Context, conn *pgx.Conn, f func() error) error {
+	note, ok := noteOf(conn.PgConn())
 	if ok {
-		note.Store(false) // of whatever was executed before
+		note.Store(false) // of earlier statements
 	}
 	if err := f(); err != nil {
 		return err

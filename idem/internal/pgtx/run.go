@@ -2,6 +2,8 @@ package pgtx
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"slices"
 	"time"
 
@@ -13,12 +15,15 @@ import (
 // work's connection is taken out of the pool and closed. So it is when work has
 // returned, and left a goroutine behind that is about to use it.
 func (t *Tx) Run(ctx context.Context, work func(context.Context, pgx.Tx) error) error {
-	tx := guard(t.tx, t.handler)
+	tx, start := guard(t.tx, t.handler), time.Now()
 	err, returned := await(ctx, Start(func() error { return work(ctx, tx) }))
 	inUse := t.handler.end()
 	switch {
 	case !returned:
-		err = ErrTimedOut
+		err = fmt.Errorf("%w: after %s it was left behind, because what it waits for does not end with its context", ErrTimedOut, time.Since(start).Round(time.Millisecond))
+	case errors.Is(err, context.DeadlineExceeded) && ctx.Err() != nil:
+		err = fmt.Errorf("the time of the handler, Timeout, was over after %s: see what it waited for, a lock or a slow query for example, or raise Timeout: %w",
+			time.Since(start).Round(time.Millisecond), err)
 	case err == nil && inUse:
 		err = ErrBusy
 	case err == nil:
@@ -50,7 +55,7 @@ func await(ctx context.Context, result <-chan error) (err error, returned bool) 
 	}
 }
 
-// verdict is what the state in which the handler left the connection means.
+// verdict returns the error for the state in which the handler left the connection.
 func (t *Tx) verdict(ctx context.Context) error {
 	conn := t.conn.Conn()
 	switch {
@@ -69,9 +74,9 @@ func (t *Tx) verdict(ctx context.Context) error {
 }
 
 // checkSame finds out whether the transaction is still the one that marked the event,
-// for a handler that had the connection itself, or had something executed whose text was
-// not looked at. Prepared statements are looked at now: what is none was executed as it
-// is, if it is SQL; else it is what a pooler has under another name.
+// for a handler that had the connection itself, or had a statement executed with a text that was
+// not looked at. Prepared statements are looked at now: a text that is none was executed as it
+// is, if it is SQL; else it is one that a pooler has under another name.
 func (t *Tx) checkSame(ctx context.Context) error {
 	const look = `select now(), array(select array[name, statement] from pg_prepared_statements where name = any($1::text[]))`
 	var startedAt time.Time

@@ -29,7 +29,7 @@ func (d *Dir) Postpone(f File) {
 	d.forget(f)
 }
 
-// SetAsideRefused writes records of f that nobody takes to a file of their own, and
+// SetAsideRefused writes records of f that no sink takes to a file of their own, and
 // returns its name. f stays.
 func (d *Dir) SetAsideRefused(f File, records [][]byte) (string, error) {
 	var data []byte

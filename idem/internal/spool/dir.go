@@ -25,7 +25,7 @@ type Dir struct {
 
 	mu        sync.Mutex
 	files     []File          // by name
-	unremoved map[string]bool // files whose records have been taken, and that are still there
+	unremoved map[string]bool // files that are still there after their records have been taken
 	held      int             // records in files
 	size      int64           // of files
 	last      int64           // time in the latest name
@@ -42,7 +42,7 @@ type Faults struct {
 	Write error // nothing can be written, and Put keeps nothing
 }
 
-// Open opens the directory at path, whose parent must exist, with all files in it.
+// Open opens the directory at path, in a parent that must exist, with all files in it.
 // Where files can be read and none can be written it succeeds, and Faults says so.
 func Open(path string, disk Disk) (*Dir, error) {
 	tag := make([]byte, 4)
@@ -66,7 +66,7 @@ func (d *Dir) Faults() Faults {
 	return d.faults
 }
 
-// checkEvery is how long files can be written after one was.
+// checkEvery is the time for which files count as writable after one was written.
 const checkEvery = time.Minute
 
 // CheckWriting finds out whether files can be written, unless one was lately.
@@ -81,7 +81,7 @@ func (d *Dir) CheckWriting() {
 	}
 }
 
-// probeSize is that of a block: what is shorter may need none.
+// probeSize is that of a block: a shorter file may need none.
 const probeSize = 4096
 
 // tryWriting writes a file that is not kept. The caller holds d.writing.
@@ -175,7 +175,7 @@ func (d *Dir) add(f File) bool {
 	return true
 }
 
-// Files returns the files whose records have not been taken, the oldest first.
+// Files returns the files with records that have not been taken, the oldest first.
 func (d *Dir) Files() []File {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -189,7 +189,7 @@ func (d *Dir) Held() (records int, bytes int64) {
 	return d.held, d.size
 }
 
-// Empty tells whether all records have been taken.
+// Empty reports whether all records have been taken.
 func (d *Dir) Empty() bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -232,7 +232,7 @@ func (d *Dir) Read(f File) (records [][]byte, damaged int, err error) {
 	return records, max(0, f.Records-len(records)), nil
 }
 
-// Remove removes a file whose records have been taken. After an error they count as
+// Remove removes a file after its records have been taken. After an error they count as
 // taken as long as the process lives.
 func (d *Dir) Remove(f File) error {
 	d.forget(f)
@@ -277,12 +277,12 @@ func (d *Dir) countAside() {
 	d.aside++ // until the next Scan counts them
 }
 
-// abandoned is how old a temporary file is that nobody writes any more.
+// abandoned is the age of a temporary file that is not written any more.
 const abandoned = time.Minute
 
 // Scan looks for files of other processes, written before a time, or at any time if
-// that is zero; it reports whether there are any. It removes what processes that
-// died were writing, which nobody was told is kept.
+// that is zero; it reports whether there are any. It removes the files that dead processes
+// were writing, and had not confirmed.
 func (d *Dir) Scan(before time.Time) (found bool, err error) {
 	defer func() {
 		d.mu.Lock()
@@ -333,7 +333,7 @@ func (d *Dir) addFound(f File, entry os.DirEntry) (isNew bool) {
 }
 
 // lastName is the latest of the files' names. A list that is read while a process
-// writes may lack a file and have a later one; but what is earlier than one in a list
+// writes may lack a file and have a later one; but a file that is earlier than one in a list
 // is in the next list.
 func (d *Dir) lastName() (last string, err error) {
 	entries, err := os.ReadDir(d.path)

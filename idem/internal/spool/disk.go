@@ -7,7 +7,7 @@ import (
 	"runtime"
 )
 
-// Disk is what a [Dir] reads and changes files with. Tests put faults into it.
+// A [Dir] reads and changes files through a Disk. Tests put faults into it.
 type Disk interface {
 	ReadFile(name string) ([]byte, error)
 	Create(name string) (Handle, error)
@@ -25,7 +25,7 @@ type Handle interface {
 // System is the disk of this machine.
 type System struct{}
 
-// ReadFile returns what a file holds.
+// ReadFile returns a file's content.
 func (System) ReadFile(name string) ([]byte, error) { return os.ReadFile(name) }
 
 // Create creates a file that only its owner may read.

@@ -24,9 +24,9 @@ type drainer struct {
 }
 
 const (
-	// fewEvents is how many are stored in a moment.
+	// fewEvents is a number of events that are stored in a moment.
 	fewEvents = 1024
-	// maxPause is how long deliveries may be kept waiting for that.
+	// maxPause is the longest time that deliveries are kept waiting for that.
 	maxPause = time.Second
 )
 

@@ -7,7 +7,7 @@ import (
 )
 
 // gate decides for each delivery whether it may go to Postgres or must go to the
-// spool. What is promised: an event that begins after another was acknowledged is
+// spool. The promise: an event that begins after another was acknowledged is
 // not stored in Postgres before it.
 //
 // It is open while the spool is empty. The first event that Postgres does not take
@@ -28,7 +28,7 @@ type gate struct {
 	putting int           // deliveries on their way to the spool
 	allPut  chan struct{} // closed while there are none
 
-	lanes map[uint64]int // entities whose events went to the spool since the gate was open
+	lanes map[uint64]int // entities with events that went to the spool since the gate was open
 	all   bool           // there are events of unknown entities in it
 
 	tried chan struct{} // closed when a pass has failed, or the drainer has opened the gate
@@ -59,10 +59,10 @@ func (g *gate) enter(ctx context.Context) (direct context.Context, ok bool) {
 	return g.direct, !g.isShut()
 }
 
-// isShut tells whether the gate is shut, to whoever holds the lock.
+// isShut reports whether the gate is shut. The caller holds the lock.
 func (g *gate) isShut() bool { return g.direct.Err() != nil }
 
-// shut shuts the gate. first tells whether it was open.
+// shut shuts the gate. first reports whether it was open.
 func (g *gate) shut() (first bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -79,7 +79,7 @@ func (g *gate) shutForUnknown() {
 	g.all = true
 }
 
-// beginPut shuts the gate for an event that goes to the spool. behind tells whether
+// beginPut shuts the gate for an event that goes to the spool. behind reports whether
 // earlier ones of its lane may be there. endPut must follow.
 func (g *gate) beginPut(lane uint64) (behind bool) {
 	g.mu.Lock()
@@ -93,7 +93,7 @@ func (g *gate) beginPut(lane uint64) (behind bool) {
 	return behind
 }
 
-// endPut ends what beginPut began. kept is false only if the event is not in the spool,
+// endPut ends a put that beginPut began. kept is false only if the event is not in the spool,
 // and will not be.
 func (g *gate) endPut(lane uint64, kept bool) {
 	g.mu.Lock()
@@ -109,7 +109,7 @@ func (g *gate) endPut(lane uint64, kept bool) {
 }
 
 // startDraining reports whether the caller must drain: the spool is not empty, and
-// nobody drains it.
+// it is not being drained.
 func (g *gate) startDraining() bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -120,7 +120,7 @@ func (g *gate) startDraining() bool {
 	return true
 }
 
-// stopDraining leaves what is in the spool to a later drainer.
+// stopDraining leaves the events in the spool to a later drainer.
 func (g *gate) stopDraining() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -164,7 +164,7 @@ func (g *gate) fail(err error) {
 	g.endTryLocked(err)
 }
 
-// endTryLocked ends a pass for those who wait for it, or for its pause.
+// endTryLocked ends a pass for the callers that wait for it, or for its pause.
 func (g *gate) endTryLocked(err error) {
 	g.endPause()
 	g.err = err
@@ -172,14 +172,14 @@ func (g *gate) endTryLocked(err error) {
 	g.tried = make(chan struct{})
 }
 
-// nextTry returns what is closed once the next pass has failed, or the gate is open.
+// nextTry returns a channel that is closed once the next pass has failed, or the gate is open.
 func (g *gate) nextTry() <-chan struct{} {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return g.tried
 }
 
-// state tells whether events go to the spool, and why the last pass failed.
+// state reports whether events go to the spool, and why the last pass failed.
 func (g *gate) state() (shut bool, err error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()

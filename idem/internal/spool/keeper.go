@@ -21,10 +21,10 @@ type Keeper struct {
 	seed     maphash.Seed
 
 	mu   sync.Mutex
-	sink Sink // whose events these are
+	sink Sink // the owner of these events
 }
 
-// NewKeeper returns a Keeper of d, whose files take maxBytes together at most.
+// NewKeeper returns a Keeper of d, with files of at most maxBytes together.
 func NewKeeper(d *Dir, maxBytes func() int64) *Keeper {
 	k := &Keeper{dir: d, maxBytes: maxBytes, gate: newGate(), seed: maphash.MakeSeed()}
 	k.writer = batch.NewWriter(k.writeGroup, func(record []byte) int { return len(record) })
@@ -45,7 +45,7 @@ func (k *Keeper) Attach(to Sink) bool {
 	return k.sink == to
 }
 
-// ensureDraining has the spool drained, if it is not empty and nobody drains it.
+// ensureDraining has the spool drained, if it is not empty and not being drained.
 func (k *Keeper) ensureDraining() {
 	k.mu.Lock()
 	to := k.sink
@@ -69,10 +69,10 @@ func (k *Keeper) Shut() (first bool) { return k.gate.shut() }
 // State reports whether events are Put, and returns why the last pass of the drainer failed.
 func (k *Keeper) State() (shut bool, err error) { return k.gate.state() }
 
-// NextTry returns what is closed once the next pass has failed, or the spool is empty.
+// NextTry returns a channel that is closed once the next pass has failed, or the spool is empty.
 func (k *Keeper) NextTry() <-chan struct{} { return k.gate.nextTry() }
 
-// errFull is why an event is not kept.
+// errFull is returned for an event that is not kept.
 var errFull = errors.New("it is full: raise MaxBytes, or see why Postgres does not take its events")
 
 // writeGroup writes records to one file, as many of them as there is room for.
@@ -99,7 +99,7 @@ func (k *Keeper) writeGroup(records [][]byte) []error {
 	return results
 }
 
-// ErrBehind is why an event that is not kept must not go to the sink either: it would
+// ErrBehind is returned for an event that is not kept and must not go to the sink either: it would
 // pass the earlier ones.
 var ErrBehind = errors.New("it holds earlier events of the entity")
 
@@ -128,7 +128,7 @@ func (k *Keeper) Put(ctx context.Context, lane string, encode func() ([]byte, er
 	return fmt.Errorf("the spool cannot keep the event: %w", err)
 }
 
-// Scan finds what another process has left in the directory, and has it drained.
+// Scan finds the files that another process has left in the directory, and has them drained.
 func (k *Keeper) Scan() {
 	k.dir.CheckWriting()
 	if found, err := k.dir.Scan(time.Now().Add(-time.Minute)); err == nil && found { // the younger ones' process may live

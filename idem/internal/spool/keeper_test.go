@@ -29,8 +29,8 @@ func (e text) Lane() string { lane, _, _ := strings.Cut(string(e), ":"); return 
 // memory is a Sink.
 type memory struct {
 	mu     sync.Mutex
-	down   error            // what every Insert returns
-	bad    map[string]error // what an Insert of an event returns
+	down   error            // the result of every Insert
+	bad    map[string]error // the result of an Insert of an event
 	tries  []time.Time
 	stored []string
 	logged []string

@@ -9,7 +9,7 @@ import (
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// sumSize is the length of what precedes a record in its line: its checksum in
+// sumSize is the length of the prefix of a record in its line: its checksum in
 // hexadecimal digits, and a space.
 const sumSize = 9
 
@@ -23,7 +23,7 @@ func appendLine(to, record []byte) []byte {
 	return append(to, '\n')
 }
 
-// readLines returns the records whose lines are whole, in order.
+// readLines returns the records of whole lines, in order.
 func readLines(data []byte) (records [][]byte) {
 	for line := range bytes.SplitSeq(data, []byte("\n")) {
 		if record, ok := readLine(line); ok {

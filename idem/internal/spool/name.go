@@ -17,9 +17,9 @@ type File struct {
 
 // How names end.
 const (
-	live      = ".spool"   // records that nobody has taken yet
+	live      = ".spool"   // records that were not taken yet
 	temporary = ".tmp"     // being written
-	refused   = ".refused" // records that nobody takes
+	refused   = ".refused" // records that no sink takes
 	damaged   = ".damaged" // some records could not be read
 )
 
@@ -29,7 +29,7 @@ func newName(at int64, tag string, records int) string {
 	return fmt.Sprintf("%020d-%s-%d", at, tag, records) + live
 }
 
-// parseName reads what a name says, if it is that of a file of records.
+// parseName parses a name, if it is that of a file of records.
 func parseName(name string) (f File, ok bool) {
 	base, ok := strings.CutSuffix(name, live)
 	parts := strings.Split(base, "-")
@@ -47,7 +47,7 @@ func parseName(name string) (f File, ok bool) {
 	return File{Name: name, Time: time.Unix(0, at), Records: records}, true
 }
 
-// refusedName is where n records of f go that nobody takes. Under the ending of
+// refusedName returns the name of the file for n records of f that no sink takes. Under the ending of
 // live files it would be one of them again.
 func refusedName(f File, n int) string {
 	return f.Name[:strings.LastIndexByte(f.Name, '-')+1] + strconv.Itoa(n) + refused

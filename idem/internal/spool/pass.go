@@ -7,11 +7,11 @@ import (
 	"slices"
 )
 
-// passSize is how many new events a pass stores before it ends early, so that the
+// passSize is the number of new events that a pass stores before it ends early, so that the
 // drainer sees whether more arrive than are drained.
 const passSize = 4096
 
-// The largest group of files that is read at once, and whose events are stored in one
+// The largest group of files that is read at once, and stored in one
 // statement. A file of its own may be larger.
 const (
 	groupEvents = 256
@@ -25,14 +25,14 @@ type pass struct {
 	enough    int // new events after which it ends early
 	maxEvents int // in a statement
 
-	files  int             // whose events are stored
+	files  int             // with stored events
 	stored int             // events that the sink did not have
 	left   int             // events that are left to the next pass
 	cause  error           // why the first of them was
 	behind map[string]bool // lanes that have an event that is left, which is to be stored first
 }
 
-// drainedFile is a file whose events are being stored.
+// drainedFile is a file while its events are being stored.
 type drainedFile struct {
 	File
 	damaged int      // records
@@ -64,7 +64,7 @@ func (p *pass) run(ctx context.Context) error {
 	return nil
 }
 
-// group is how many of the files, from the first on, are stored together.
+// group returns the number of files, from the first on, that are stored together.
 func group(files []File) (n int) {
 	events, bytes := 0, int64(0)
 	for _, f := range files {
@@ -77,7 +77,7 @@ func group(files []File) (n int) {
 	return n
 }
 
-// storeFiles stores what is in files, up to one that cannot be read: which entities
+// storeFiles stores the events of files, up to one that cannot be read: which entities
 // the events in that are of is not known, and later ones must not pass them.
 func (p *pass) storeFiles(ctx context.Context, files []File) error {
 	var events []drainedEvent
@@ -208,7 +208,7 @@ func (p *pass) refuse(ctx context.Context, e drainedEvent, cause error) {
 		"have the provider deliver it again once what the error says is put right", e.Event, cause, slog.String("file", e.file.Name))
 }
 
-// finish removes a file whose events are stored, and sets aside what is not.
+// finish removes a file after its events are stored, and sets aside the rest.
 func (p *pass) finish(ctx context.Context, f *drainedFile) {
 	if f.left {
 		return
@@ -237,7 +237,7 @@ func (p *pass) finish(ctx context.Context, f *drainedFile) {
 		"it sent at the time in the file's name, or read from its API what has changed since, then delete the file", name, f.damaged)
 }
 
-// postpone keeps a file, whose other events are stored, until it can be set aside.
+// postpone keeps a file with all other events stored until it can be set aside.
 // Deliveries do not wait for that.
 func (p *pass) postpone(ctx context.Context, f *drainedFile, cause error) {
 	p.dir.Postpone(f.File)

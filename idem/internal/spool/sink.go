@@ -5,18 +5,18 @@ import (
 	"log/slog"
 )
 
-// Sink is where the events of a spool go. Its methods do not panic. Sinks are compared
+// Sink takes the events of a spool. Its methods do not panic. Sinks are compared
 // with ==.
 type Sink interface {
 	// Decode returns the event of a record. After an error it is never to be stored,
 	// and is only good for Log.
 	Decode(record []byte) (Event, error)
 
-	// Insert stores events in one statement, all or none, and returns what became of
+	// Insert stores events in one statement, all or none, and returns the result for
 	// each.
 	Insert(ctx context.Context, events []Event) ([]Inserted, error)
 
-	// Meaning returns what an error of Insert means.
+	// Meaning classifies an error of Insert.
 	Meaning(err error) Meaning
 
 	// Log logs a line, with the name of e and with err unless they are nil.
@@ -28,13 +28,13 @@ type Event interface {
 	Lane() string // of the events that are stored in order
 }
 
-// Inserted is what became of an event that was to be stored.
+// Inserted is the result for an event that was to be stored.
 type Inserted struct {
 	IsNew bool
 	Err   error // it is stored later
 }
 
-// Meaning is what an error of a [Sink] means.
+// Meaning classifies the errors of a [Sink].
 type Meaning int
 
 // The meanings of errors.

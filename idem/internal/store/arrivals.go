@@ -14,7 +14,7 @@ type Arrival struct {
 	ReceivedAt time.Time
 }
 
-// OfKeys reads the events of entities that were stored at since or later, whatever
+// OfKeys reads the events of entities that were stored at since or later, in any of
 // their states. There is no index for it: one call reads the whole of idem_events,
 // however many keys it has.
 func OfKeys(ctx context.Context, db DB, source, scope string, keys []string, since time.Time) ([]Arrival, error) {

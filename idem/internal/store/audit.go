@@ -2,10 +2,17 @@ package store
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 )
+
+// ErrEnded is the error of an action that was ended by others: another one goes on with its events.
+var ErrEnded = errors.New("the action was ended, because its process gave no sign of life: another one may go on with it")
+
+// aliveSQL is [Alive] in SQL.
+const aliveSQL = `interval '12 seconds'`
 
 // Action is a row of idem_audit.
 type Action struct {
@@ -19,17 +26,22 @@ type Action struct {
 	Events  int64     // how many are recorded
 	Result  string    // how far it has come, as long as it has not ended
 	EndedAt time.Time // zero while it is running
+
+	Alive       bool   // it has not ended, and its process has given a sign of life
+	StoppedBy   string // who asked it to end; "" for nobody
+	Continues   int64  // the action whose events it goes on with; 0 for none
+	ContinuedBy int64  // the action that goes on with its events; 0 for none
 }
 
 // BeginAction records an action on events, by their row keys.
 func BeginAction(ctx context.Context, db DB, a Action, keys []string) (id int64, err error) {
 	const begin = `
-insert into idem_audit (actor, action, source, filter, reason, events) values ($1, $2, $3, $4, $5, $6)
+insert into idem_audit (actor, action, source, filter, reason, events, continues) values ($1, $2, $3, $4, $5, $6, nullif($7, 0))
 returning id, ` + onDisk
 	if keys == nil {
 		keys = []string{}
 	}
-	err = db.QueryRow(ctx, begin, a.Actor, a.Action, a.Source, a.Filter, a.Reason, keys).Scan(&id, nil)
+	err = db.QueryRow(ctx, begin, a.Actor, a.Action, a.Source, a.Filter, a.Reason, keys, a.Continues).Scan(&id, nil)
 	return id, err
 }
 
@@ -40,10 +52,22 @@ func NoteAction(ctx context.Context, db DB, id int64, progress string) error {
 }
 
 // ChangedBy records which events an action changed, and with what result, in the transaction
-// that changes them.
-func ChangedBy(ctx context.Context, tx DB, id int64, keys []string, result string) error {
-	const changed = `update idem_audit set events = $2, result = $3, ended_at = clock_timestamp() where id = $1`
-	_, err := tx.Exec(ctx, changed, id, append([]string{}, keys...), result)
+// that changes them. each is the result of each of them. It returns [ErrEnded] if the action has
+// ended already: its process was taken for dead.
+func ChangedBy(ctx context.Context, tx DB, id int64, keys []string, result, each string) error {
+	const changed = `
+with ended as (
+	update idem_audit set events = $2, result = $3, ended_at = clock_timestamp() where id = $1 and ended_at is null returning id
+), changed as (
+	insert into idem_audit_events (action, event, result) select ended.id, e.event, $4 from ended, unnest($2::text[]) as e (event)
+	on conflict (event, action) do update set result = excluded.result, at = excluded.at
+)
+select count(*) from ended`
+	n := 0
+	err := tx.QueryRow(ctx, changed, id, append([]string{}, keys...), result, each).Scan(&n)
+	if err == nil && n == 0 {
+		err = ErrEnded
+	}
 	return err
 }
 
@@ -53,19 +77,34 @@ func EndAction(ctx context.Context, db DB, id int64, result string) error {
 	return err
 }
 
+// actionColumns are the columns that scanAction reads of an action a.
+const actionColumns = `
+select a.id, a.at, a.actor, a.action, a.source, a.filter, a.reason, cardinality(a.events), coalesce(a.result, ''), a.ended_at,
+	a.ended_at is null and a.seen_at > now() - ` + aliveSQL + `, coalesce(a.stopped_by, ''), coalesce(a.continues, 0),
+	coalesce((select min(c.id) from idem_audit c where c.continues = a.id), 0)`
+
+func scanAction(row pgx.CollectableRow, more ...any) (a Action, err error) {
+	var ended *time.Time
+	err = row.Scan(append([]any{
+		&a.ID, &a.At, &a.Actor, &a.Action, &a.Source, &a.Filter, &a.Reason, &a.Events, &a.Result, &ended,
+		&a.Alive, &a.StoppedBy, &a.Continues, &a.ContinuedBy,
+	}, more...)...)
+	a.EndedAt = timeOrZero(ended)
+	return a, err
+}
+
 // ListActions lists n actions on events of a source, the newest first, those with
 // an id below before unless that is 0.
 func ListActions(ctx context.Context, db DB, source string, before int64, n int) ([]Action, error) {
-	const list = `
-select id, at, actor, action, source, filter, reason, cardinality(events), coalesce(result, ''), ended_at
-from idem_audit where source = $1 and ($2 = 0 or id < $2) order by id desc limit $3`
+	const list = actionColumns + ` from idem_audit a where a.source = $1 and ($2 = 0 or a.id < $2) order by a.id desc limit $3`
 	rows, _ := db.Query(ctx, list, source, before, n)
-	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (a Action, err error) {
-		var ended *time.Time
-		err = row.Scan(&a.ID, &a.At, &a.Actor, &a.Action, &a.Source, &a.Filter, &a.Reason, &a.Events, &a.Result, &ended)
-		a.EndedAt = timeOrZero(ended)
-		return a, err
-	})
+	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (Action, error) { return scanAction(row) })
+}
+
+// GetAction reads an action on events of a source. The error is pgx.ErrNoRows if there is none.
+func GetAction(ctx context.Context, db DB, source string, id int64) (Action, error) {
+	rows, _ := db.Query(ctx, actionColumns+` from idem_audit a where a.source = $1 and a.id = $2`, source, id)
+	return pgx.CollectExactlyOneRow(rows, func(row pgx.CollectableRow) (Action, error) { return scanAction(row) })
 }
 
 // ActionEvents lists the row keys of the events that an action chose or, once it has ended, changed.

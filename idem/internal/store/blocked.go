@@ -31,7 +31,7 @@ from (
 const blocked = heads + `
 where h.waiting > 0 and (e.state is distinct from 'pending' or h.due_at is null or h.due_at > now())`
 
-// CountBlocked counts what ListBlocked lists.
+// CountBlocked counts the entities that ListBlocked lists.
 func CountBlocked(ctx context.Context, db DB, source string) (n int64, err error) {
 	err = db.QueryRow(ctx, `select count(*) `+blocked, source).Scan(&n)
 	return n, err
@@ -54,7 +54,7 @@ select h.event, coalesce(e.type, ''), coalesce(e.key, ''), coalesce(e.state, '')
 	})
 }
 
-// Standing is what stands still behind parked events.
+// Standing counts the events behind parked ones.
 type Standing struct {
 	Lanes, Waiting int64    // how many, and how many events wait in them
 	Key, Head      string   // of the oldest lane: its entity, and the id of the parked event

@@ -10,25 +10,25 @@ import (
 // Claim is an event that a worker has claimed.
 type Claim struct {
 	Event
-	Number   int // of the event's claims, counted from 1: whoever has the latest one holds it
+	Number   int // of the event's claims, counted from 1: the latest one holds it
 	Attempts int // that failed
-	Crashes  int // claims whose process died, this one not among them
+	Crashes  int // claims of a process that died, this one not among them
 	Trace    string
 }
 
-// Search is what a claim looks for.
+// Search describes the events that a claim looks for.
 type Search struct {
 	Source  string
 	After   time.Time // due after that; the position of an earlier search, zero to search all
 	Limit   int       // how many
 	Worker  int64     // that claims: see [Worker]
-	Running []string  // the row keys of what that worker knows of; what else it has claimed is free again
+	Running []string  // the row keys of events that the worker knows of; others that it has claimed are free again
 	Crashed int       // from so many crashes on, an event must run alone
 
 	WithCrashed bool // one that must run alone may be claimed, too
 }
 
-// Claims is what a search came to: what is claimed, and how far it has looked.
+// Claims is the result of a search: the claimed events, and the place up to which it has looked.
 type Claims struct {
 	Search    Search
 	Claims    []Claim
@@ -37,7 +37,7 @@ type Claims struct {
 	Postponed int       // rows that wait for one that is being processed, and will be due again in a moment
 }
 
-// MayBeMore tells whether more may be due: the search has ended at its limit, or there
+// MayBeMore reports whether more may be due: the search has ended at its limit, or there
 // was none.
 func (f Claims) MayBeMore() bool { return f.Seen == f.Search.Limit }
 
@@ -48,7 +48,7 @@ const claimSettings = `
 select set_config('enable_seqscan', 'off', true), set_config('enable_bitmapscan', 'off', true), set_config('jit', 'off', true),
 	set_config('plan_cache_mode', 'force_generic_plan', true)`
 
-// claim looks at events that are due and that nobody holds: an event that dead workers
+// claim looks at events that are due and not held: an event that dead workers
 // had claimed has crashed; one that this worker has claimed without knowing of it, since
 // the answer was lost, has not. The first of its
 // lane is claimed. Another one is held back until it is promoted, if the payload

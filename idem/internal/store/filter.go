@@ -2,7 +2,6 @@ package store
 
 import (
 	"context"
-	"net/url"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -18,6 +17,7 @@ type Filter struct {
 	Keys   []string
 	IDs    []string
 	Events []string // row keys
+	Failed bool     // only those of which an attempt has failed
 
 	From, Until time.Time // of arrival, from the first and before the second; zero is no condition
 }
@@ -27,8 +27,8 @@ type Filter struct {
 // of a few that are not.
 const openEvent = `cross join lateral (select * from idem_events where event = p.event offset 0) e`
 
-// chosen is the condition of a filter, for which args are the arguments. What the
-// payload's row knows is asked of that, before the event is looked up.
+// chosen is the condition of a filter, for which args are the arguments. A condition that the
+// payload's row knows is asked of it, before the event is looked up.
 const chosen = `
 from idem_payloads p ` + openEvent + `
 where p.source = $1 and e.state = any ($2)
@@ -37,17 +37,11 @@ where p.source = $1 and e.state = any ($2)
   and ($5::text[] is null or e.key = any ($5))
   and ($6::text[] is null or substring(p.event from '^[^/]*/[^/]*/(.*)$') = any ($6))
   and ($7::timestamptz is null or e.received_at >= $7) and ($8::timestamptz is null or e.received_at < $8)
-  and ($9::text[] is null or p.event = any ($9))`
+  and ($9::text[] is null or p.event = any ($9))
+  and (not $10 or e.attempts > 0 or e.crashes > 0 or p.failures is not null)`
 
 func (f Filter) args() []any {
-	var scopes []string
-	if f.Scopes != nil {
-		scopes = make([]string, len(f.Scopes))
-		for i, s := range f.Scopes {
-			scopes[i] = url.PathEscape(s)
-		}
-	}
-	return []any{f.Source, f.States, scopes, f.Types, f.Keys, f.IDs, nullTime(f.From), nullTime(f.Until), f.Events}
+	return []any{f.Source, f.States, escaped(f.Scopes), f.Types, f.Keys, f.IDs, nullTime(f.From), nullTime(f.Until), f.Events, f.Failed}
 }
 
 // Find lists the row keys of the events that f chooses, in the order of lanes: by the
@@ -63,7 +57,7 @@ func Count(ctx context.Context, db DB, f Filter) (n int64, err error) {
 	return n, err
 }
 
-// Place is where an event stands in the order of arrival.
+// Place is the place of an event in the order of arrival.
 type Place struct {
 	At    time.Time
 	Event string // its row key
@@ -73,8 +67,8 @@ type Place struct {
 // a place; a zero place is after all. It returns their row keys and the place of
 // the last.
 func FindPage(ctx context.Context, db DB, f Filter, before Place, n int) (keys []string, last Place, err error) {
-	const page = chosen + ` and ($10::timestamptz is null or (p.received_at, p.event) < ($10, $11))
-order by p.received_at desc, p.event desc limit $12`
+	const page = chosen + ` and ($11::timestamptz is null or (p.received_at, p.event) < ($11, $12))
+order by p.received_at desc, p.event desc limit $13`
 	rows, _ := db.Query(ctx, `select p.event, p.received_at `+page, append(f.args(), nullTime(before.At), before.Event, n)...)
 	_, err = pgx.ForEachRow(rows, []any{&last.Event, &last.At}, func() error { keys = append(keys, last.Event); return nil })
 	return keys, last, err

@@ -2,11 +2,12 @@ package store
 
 import (
 	"context"
+	"slices"
 	"strconv"
 	"time"
 )
 
-// OldestRetrying is how long ago the first event of a source arrived that the
+// OldestRetrying returns the time since the arrival of the first event of a source that the
 // provider is to deliver again; 0 if there is none. It reads all that is not
 // done, and nothing that is: a join would have Postgres look for the few that are
 // retrying among all events.
@@ -14,6 +15,15 @@ func OldestRetrying(ctx context.Context, db DB, source string) (time.Duration, e
 	const oldest = `
 select now() - min(p.received_at) from idem_payloads p
 where p.source = $1 and p.lane is null and (select e.state from idem_events e where e.event = p.event) = 'retrying'`
+	return age(ctx, db, oldest, source)
+}
+
+// OldestFailing returns the time since the arrival of the first event of a source that workers failed
+// to process, and try again; 0 if there is none.
+func OldestFailing(ctx context.Context, db DB, source string) (time.Duration, error) {
+	const oldest = `
+select now() - min(p.received_at) from idem_payloads p ` + openEvent + `
+where p.source = $1 and e.state = 'pending' and e.attempts > 0`
 	return age(ctx, db, oldest, source)
 }
 
@@ -33,7 +43,7 @@ where p.source = $1 and p.due_at <= now() - $2::interval and e.state = 'pending'
 	return age(ctx, db, oldest, source, wait)
 }
 
-// Ahead is how far the times of a source's events are ahead of the database's clock: 0
+// Ahead returns the time by which the times of a source's events are ahead of the database's clock: 0
 // unless one arrived later than wait from now, as it seems after the clock was put
 // back. Those events are due when the clock is where it was.
 func Ahead(ctx context.Context, db DB, source string, wait time.Duration) (time.Duration, error) {
@@ -51,11 +61,50 @@ func age(ctx context.Context, db DB, query string, args ...any) (time.Duration, 
 	return *found, nil
 }
 
-// IsReadOnly tells whether transactions of this connection cannot write: on a
-// replica, or where a default forbids it.
-func IsReadOnly(ctx context.Context, db DB) (readOnly bool, err error) {
-	err = db.QueryRow(ctx, `select current_setting('transaction_read_only') = 'on'`).Scan(&readOnly)
-	return readOnly, err
+// Rights are the rights of a receiver's role on a table.
+type Rights struct {
+	Table string
+	Verbs []string // select, insert, update, delete
+}
+
+// needed are the rights of every receiver: deliveries, attempts, Prune, and looking at events that are
+// parked.
+var needed = []Rights{
+	{"idem_events", []string{"select", "insert", "update", "delete"}},
+	{"idem_payloads", []string{"select", "insert", "update", "delete"}},
+	{"idem_archive", []string{"select", "update", "delete"}},
+	{"idem_prunes", []string{"select", "insert", "update"}},
+	{"idem_audit", []string{"select"}},
+}
+
+// NeededRights returns the rights of a receiver that keeps bodies, and of one with workers.
+func NeededRights(keepsBodies, works bool) []Rights {
+	all := slices.Clone(needed)
+	if keepsBodies {
+		all = append(all, Rights{"idem_archive", []string{"insert"}})
+	}
+	if works {
+		all = append(all, Rights{"idem_workers", []string{"select", "insert", "update", "delete"}})
+	}
+	return all
+}
+
+// FindWritable returns whether transactions of this connection cannot write, on a replica or
+// where a default forbids it, and which rights its role lacks: "insert on idem_events". A table
+// that is not there counts as granted.
+func FindWritable(ctx context.Context, db DB, needs []Rights) (readOnly bool, lacks []string, err error) {
+	const find = `
+select current_setting('transaction_read_only') = 'on', array(
+	select verb || ' on ' || name from unnest($1::text[], $2::text[]) with ordinality as need (name, verb, place)
+	where not has_table_privilege(to_regclass(name), verb) order by place)`
+	var tables, verbs []string
+	for _, n := range needs {
+		for _, v := range n.Verbs {
+			tables, verbs = append(tables, n.Table), append(verbs, v)
+		}
+	}
+	err = db.QueryRow(ctx, find, tables, verbs).Scan(&readOnly, &lacks)
+	return readOnly, lacks, err
 }
 
 // LimitTime has Postgres end each further statement of a transaction after d.

@@ -7,7 +7,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// FindHeld finds held events whose turn has come, due after a place, and returns up to n
+// FindHeld finds held events that are due after a place, and returns up to n
 // row keys and the place of the last one. One that is due and not the first of its lane,
 // because it was promoted when another was taken out, waits again.
 func FindHeld(ctx context.Context, db DB, source string, after Place, n int) (keys []string, last Place, err error) {
@@ -29,41 +29,47 @@ with due as materialized (
 	where p.event = heads.event and p.held
 )
 select event, due_at, head = event from heads order by due_at, event`
-	rows, _ := db.Query(ctx, find, source, nullTime(after.At), after.Event, n)
 	last = after
-	first := false
-	_, err = pgx.ForEachRow(rows, []any{&last.Event, &last.At, &first}, func() error {
-		if first {
-			keys = append(keys, last.Event)
-		}
-		return nil
+	err = readCommitted(ctx, db, find, []any{source, nullTime(after.At), after.Event, n}, func(rows pgx.Rows) error {
+		first := false
+		_, err := pgx.ForEachRow(rows, []any{&last.Event, &last.At, &first}, func() error {
+			if first {
+				keys = append(keys, last.Event)
+			}
+			return nil
+		})
+		return err
 	})
 	return keys, last, err
 }
 
-// EndHeld ends the turn of a held event whose handler was not found, or not called: it is
-// unhandled, or parked by its own failure. Unhandled, or with pass, it leaves its lane, and
-// what is behind it goes on. It changes nothing of an event that is not held, or waits.
-func EndHeld(ctx context.Context, db DB, e Event, state string, lastError *string, pass bool) error {
-	const end = `
+var endHeld = `
 with ended as (
 	update idem_events e set state = $2, last_error = $3
-	where event = $1 and state = 'parked' and exists (select from idem_payloads own where own.event = $1 and own.held
-		and own.event = (select p.event from idem_payloads p where p.lane = own.lane order by ` + order + ` limit 1))
+	where event = $1 and state = 'parked' and exists (select from idem_payloads own where own.event = $1
+		and case when own.held then own.event = (select p.event from idem_payloads p where p.lane = own.lane order by ` + order + ` limit 1)
+			else $2 = 'parked' end)
 	returning event, ` + onDisk + `
 )
-update idem_payloads p set held = false, due_at = null, lane = case when $4 then null else lane end
+update idem_payloads p set held = false, due_at = null, lane = case when $4 then null else lane end,
+	failures = ` + failuresAnd("$3") + `
 from ended where p.event = ended.event`
+
+// EndHeld ends the turn of a held event with a handler that was not found, or not called: it is
+// unhandled, or parked by its own failure. Unhandled, or with pass, it leaves its lane, and
+// the events behind it go on. It changes nothing of an event that waits. Of a parked one that
+// is not held it records that it failed again.
+func EndHeld(ctx context.Context, db DB, e Event, state string, lastError *string, pass bool) error {
 	leaves := pass || state == Unhandled
 	b := &pgx.Batch{}
-	b.Queue(end, e.RowKey(), state, lastError, leaves)
+	b.Queue(endHeld, e.RowKey(), state, lastError, leaves)
 	if leaves {
 		b.Queue(promoteHeld, e.Lane())
 	}
-	return db.SendBatch(ctx, b).Close()
+	return ReadCommitted(ctx, db, b)
 }
 
-// Adopt makes held events pending whose turn has come, for workers, and returns how many.
+// Adopt makes held events pending that are due, for workers, and returns how many.
 func Adopt(ctx context.Context, db DB, source string) (adopted int64, err error) {
 	const adopt = `
 with due as (
@@ -86,7 +92,7 @@ update idem_payloads p set held = false from again where p.event = again.event`
 				return nil
 			})
 		}
-		if err := db.SendBatch(ctx, b).Close(); err != nil {
+		if err := ReadCommitted(ctx, db, b); err != nil {
 			return adopted, err
 		}
 	}

@@ -22,6 +22,12 @@ func (e Event) Lane() string {
 	return account + "/" + e.Key
 }
 
+// EventOf returns the event that a row key names, of which it says no more.
+func EventOf(key string) (e Event) {
+	e.setRowKey(key)
+	return e
+}
+
 // setRowKey sets the fields that a row key is made of.
 func (e *Event) setRowKey(key string) {
 	var rest, scope string
@@ -33,7 +39,19 @@ func (e *Event) setRowKey(key string) {
 	}
 }
 
-// sourcePrefix is how the row keys and lanes of a source begin.
+// escaped is scopes as row keys have them; nil stays nil.
+func escaped(scopes []string) []string {
+	if scopes == nil {
+		return nil
+	}
+	all := make([]string, len(scopes))
+	for i, s := range scopes {
+		all[i] = url.PathEscape(s)
+	}
+	return all
+}
+
+// sourcePrefix returns the prefix of the row keys and lanes of a source.
 func sourcePrefix(source string) string { return source + "/" }
 
 // rowLane is Lane in SQL, for the row e of idem_events.

@@ -7,7 +7,7 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// Found is what is stored of an event.
+// Found is the stored state of an event.
 type Found struct {
 	State         string // "" when nothing is
 	Key           string // the entity that it was first stored with
@@ -18,7 +18,7 @@ type Found struct {
 // Look reads the state of an event and, unless the event is being processed, records
 // that another body is stored. It does not wait for locks.
 //
-// With synchronous replication it waits for the replica. A commit whose wait was broken
+// With synchronous replication it waits for the replica. A commit with a wait that was broken
 // off is visible although only the primary has it: such an event must not pass for
 // stored. Locking its row is the least that makes this commit wait, and it makes it
 // wait for a claim that does.
@@ -47,6 +47,6 @@ where event = $1 and (select count(*) from locked) >= 0`
 func LookUp(ctx context.Context, db DB, e Event) (f Found, err error) {
 	b := &pgx.Batch{}
 	Look(b, e, &f)
-	err = db.SendBatch(ctx, b).Close()
+	err = ReadCommitted(ctx, db, b)
 	return f, err
 }

@@ -3,104 +3,95 @@ package store
 import (
 	"context"
 	"errors"
-	"time"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/paghooks/paghooks/idem/internal/pgtx"
 )
 
-// Session identifies a marking transaction to Postgres. It is zero until its
-// event is marked, and stays so if it is another's.
-type Session struct {
-	PID       uint32
-	StartedAt time.Time
-
-	SearchPath, Role, SynchronousCommit string // before the handler changes them
-
-	Strict bool // stricter than read committed: it does not see what others commit meanwhile
-}
-
-func (s *Session) scan(row pgx.Row) error {
-	err := row.Scan(&s.PID, &s.StartedAt, &s.SearchPath, &s.Role, &s.Strict, &s.SynchronousCommit)
-	if errors.Is(err, pgx.ErrNoRows) {
-		return nil
+// scan returns a function that reads the session of a marking statement into s, which stays
+// zero if the event was not marked.
+func scan(s *pgtx.Session) func(pgx.Row) error {
+	return func(row pgx.Row) error {
+		err := row.Scan(&s.PID, &s.StartedAt, &s.SearchPath, &s.Role, &s.Strict, &s.SynchronousCommit)
+		if errors.Is(err, pgx.ErrNoRows) {
+			return nil
+		}
+		return err
 	}
-	return err
 }
 
 const session = `pg_backend_pid() as pid, now() as started_at, current_setting('search_path') as path, current_setting('role') as role, ` +
 	`current_setting('transaction_isolation') in ('repeatable read', 'serializable') as strict, ` +
 	`coalesce(` + onDisk + `, current_setting('synchronous_commit')) as waits`
 
-// Held is what an event waits for that is not processed now.
+// Held names the event that another one waits for.
 type Held struct {
 	By    string // the id of the first event of its lane
 	State string // of that, and so of the event: Pending or Parked; "" when it waits for none
 }
 
-// scan reads a session, of a marked event, or what the event is held by.
-func (h *Held) scan(s *Session) func(pgx.Row) error {
-	return func(row pgx.Row) error {
-		var by, state *string
-		found := Session{}
-		err := row.Scan(&found.PID, &found.StartedAt, &found.SearchPath, &found.Role, &found.Strict, &found.SynchronousCommit, &by, &state)
-		switch {
-		case errors.Is(err, pgx.ErrNoRows):
-			return nil
-		case err != nil:
-			return err
-		case by != nil:
-			*h = Held{By: *by, State: *state}
-		default:
-			*s = found
-		}
-		return nil
-	}
-}
-
 // Mark records a new event as done. The insert is the duplicate check: it does
 // nothing if the event is stored, and waits while another transaction stores it.
 //
-// Where an earlier event of its lane is parked or pending, the event is stored
-// with that state instead, held is set, and the session stays zero. [KeepHeld]
-// must follow in the same transaction.
-func Mark(b *pgx.Batch, e Event, keepBody bool, held *Held, s *Session) {
-	const head = `
-with head as materialized (` + earlier + `
-)`
+// The session stays zero, too, where an earlier event of its lane is parked or pending:
+// [Look] does not find the event then, and [HoldNew] stores it.
+func Mark(b *pgx.Batch, e Event, keepBody bool, s *pgtx.Session) {
 	const mark = `
-insert into idem_events (event, type, key, state, last_error, body_hash)
-values ($1, $2, $3, coalesce((select state from head), 'done'), (select 'waits for ' || id from head), $4)
+insert into idem_events (event, type, key, state, body_hash, occurred_at)
+select $1::text, $2::text, $3::text, 'done', $4::bigint, $6::timestamptz
+where (select p.event from idem_payloads p where ` + isEarlier + ` order by ` + order + ` limit 1) is null
 on conflict do nothing
-returning ` + session + `, (select id from head) as by, (select state from head) as held`
-	const markKeeping = head + `, marked as (` + mark + `, event), kept as (
+returning ` + session
+	const markKeeping = `
+with marked as (` + mark + `, event), kept as (
 	insert into idem_archive (event, occurred_at, received_at, body)
-	select event, $6, now(), $7 from marked where held is null
+	select event, $6, now(), $7 from marked
 	on conflict do nothing
 )
-select pid, started_at, path, role, strict, waits, by, held from marked`
-	*held = Held{}
+select pid, started_at, path, role, strict, waits from marked`
 	args := []any{e.RowKey(), e.Type, e.Key, hash(e.Payload), e.Lane(), nullTime(e.OccurredAt)}
 	if keepBody {
-		b.Queue(markKeeping, append(args, e.Payload)...).QueryRow(held.scan(s))
+		b.Queue(markKeeping, append(args, e.Payload)...).QueryRow(scan(s))
 		return
 	}
-	b.Queue(head+mark, args...).QueryRow(held.scan(s))
+	b.Queue(mark, args...).QueryRow(scan(s))
 }
 
-// KeepHeld stores the body of an event that [Mark] has held.
-func KeepHeld(b *pgx.Batch, e Event, held Held) {
-	const keep = `
-insert into idem_payloads (event, source, lane, due_at, held, occurred_at, received_at, body)
-values ($1, $2, $3, case when $4 then null else now() end, $4, $5, now(), $6)
-on conflict (event) do update set -- of an event whose row was deleted by hand
-	lane = excluded.lane, due_at = excluded.due_at, held = excluded.held, occurred_at = excluded.occurred_at,
-	received_at = excluded.received_at, body = excluded.body`
-	b.Queue(keep, e.RowKey(), e.Source, e.Lane(), held.State == Parked, nullTime(e.OccurredAt), e.Payload)
+// HoldNew stores a new event behind an earlier one of its lane that is parked or pending,
+// in the state of that. The result is zero if there is none any more, or if the event is
+// stored.
+func HoldNew(ctx context.Context, db DB, e Event) (held Held, err error) {
+	const hold = `
+with head as materialized (` + earlier + `
+), marked as (
+	insert into idem_events (event, type, key, state, last_error, body_hash, occurred_at)
+	select $1, $2, $3, state, 'waits for ' || id, $4, $6 from head
+	on conflict do nothing
+	returning event, state, ` + onDisk + `
+), body as (
+	insert into idem_payloads (event, source, lane, due_at, held, occurred_at, received_at, body)
+	select event, $7, $5, case state when 'pending' then now() end, state = 'parked', $6, now(), $8 from marked
+	on conflict (event) do update set -- of an event whose row was deleted by hand
+		lane = excluded.lane, due_at = excluded.due_at, held = excluded.held, occurred_at = excluded.occurred_at,
+		received_at = excluded.received_at, body = excluded.body
+)
+select head.id, head.state from head, marked`
+	return holds(ctx, db, hold, e.RowKey(), e.Type, e.Key, hash(e.Payload), e.Lane(), nullTime(e.OccurredAt), e.Source, e.Payload)
+}
+
+// holds executes a statement that names the event that another one waits for.
+func holds(ctx context.Context, db DB, sql string, args ...any) (held Held, err error) {
+	err = readCommitted(ctx, db, sql, args, func(rows pgx.Rows) error {
+		_, err := pgx.ForEachRow(rows, []any{&held.By, &held.State}, func() error { return nil })
+		return err
+	})
+	return held, err
 }
 
 // Hold has a stored event wait that is retrying, unhandled or parked, if an earlier
 // event of its lane is parked or pending. The result is zero if there is none.
-func Hold(ctx context.Context, db DB, e Event) (held Held, err error) {
+func Hold(ctx context.Context, db DB, e Event) (Held, error) {
 	const hold = `
 with own as materialized (
 	select e.event, p.occurred_at, p.received_at from idem_events e join idem_payloads p using (event)
@@ -119,11 +110,7 @@ with own as materialized (
 	from waits where p.event = waits.event
 )
 select id, state from waits`
-	err = db.QueryRow(ctx, hold, e.RowKey(), e.Lane()).Scan(&held.By, &held.State)
-	if errors.Is(err, pgx.ErrNoRows) {
-		return Held{}, nil
-	}
-	return held, err
+	return holds(ctx, db, hold, e.RowKey(), e.Lane())
 }
 
 // Stored chooses how [MarkStored] marks.
@@ -138,9 +125,9 @@ type Stored struct {
 // is in another state, claimed by another, if an earlier event of its lane is not
 // done, or if another event of its lane is being processed, the session stays
 // zero, and the transaction must be rolled back.
-func MarkStored(b *pgx.Batch, e Event, how Stored, s *Session) {
+func MarkStored(b *pgx.Batch, e Event, how Stored, s *pgtx.Session) {
 	const mark = `
-update idem_events e set state = 'done', last_error = null, claimed_at = null, claimed_by = null
+update idem_events e set state = 'done', last_error = null, done_at = now(), claimed_at = null, claimed_by = null
 where event = $1 and state = any ($2) and ($3 = 0 or starts = $3)
   and pg_try_advisory_xact_lock(hashtextextended($4, 'idem_events'::regclass::oid::bigint))
   and not exists (
@@ -156,10 +143,10 @@ insert into idem_archive (event, occurred_at, received_at, body) select event, o
 on conflict do nothing`
 	key, lane := e.RowKey(), e.Lane()
 	if how.Wait {
-		// A statement of its own, so that the next one sees what was committed while this one waited.
+		// A statement of its own, so that the next one sees rows that were committed while this one waited.
 		b.Queue(`select pg_advisory_xact_lock(hashtextextended($1, 'idem_events'::regclass::oid::bigint))`, lane)
 	}
-	b.Queue(mark, key, how.States, how.Claim, lane).QueryRow(s.scan)
+	b.Queue(mark, key, how.States, how.Claim, lane).QueryRow(scan(s))
 	if how.KeepBody {
 		b.Queue(archiveBody, key)
 		return

@@ -13,18 +13,18 @@ type Incoming struct {
 	Trace string // names the trace of its delivery; "" for none
 }
 
-// Inserted is what became of an event that was to be stored.
+// Inserted is the result for an event that was to be stored.
 type Inserted struct {
 	New   bool
-	State string // of what was stored before; "" where only [Look] can tell
+	State string // of the event that was stored before; "" where only [Look] can tell
 }
 
-// InsertPending stores new events for workers, all or none, and says of each what
-// became of it. No two of them may have the same row key.
+// InsertPending stores new events for workers, all or none, and returns the result
+// of each. No two of them may have the same row key.
 //
 // The rows are inserted in the order of their keys, so that two statements with
 // the same events cannot block each other, and get times in the order of events.
-// An event that is there is left out before ON CONFLICT would wait for whoever
+// An event that is there is left out before ON CONFLICT would wait for the attempt that
 // processes it. One that another transaction is storing is waited for at most
 // lockWait, and fails the statement: see [pgtx.Held].
 func InsertPending(ctx context.Context, db DB, events []Incoming) ([]Inserted, error) {
@@ -36,8 +36,8 @@ with input as materialized (
 		with ordinality as i (event, type, key, lane, occurred_at, body_hash, body, trace, place)
 	left join lateral (select state, body_hash from idem_events where event = i.event offset 0) e on true
 ), new as (
-	insert into idem_events (event, type, key, state, received_at, body_hash)
-	select event, type, key, 'pending', now() + place * interval '1 microsecond', body_hash from input
+	insert into idem_events (event, type, key, state, received_at, body_hash, occurred_at)
+	select event, type, key, 'pending', now() + place * interval '1 microsecond', body_hash, occurred_at from input
 	where (select set_config('lock_timeout', $9, true)) is not null and state is null
 	order by event
 	on conflict do nothing
@@ -61,13 +61,16 @@ select place, event in (select event from new), case when unsure then '' else co
 		occurred[i], sums[i], bodies[i] = nullTime(e.OccurredAt), hash(e.Payload), e.Payload
 		traces[i] = e.Trace
 	}
-	rows, _ := db.Query(ctx, insert, keys, types, entities, lanes, occurred, sums, bodies, events[0].Source, lockWait, traces)
 	all := make([]Inserted, n)
-	var place int
-	var one Inserted
-	_, err := pgx.ForEachRow(rows, []any{&place, &one.New, &one.State}, func() error {
-		all[place-1] = one
-		return nil
+	args := []any{keys, types, entities, lanes, occurred, sums, bodies, events[0].Source, lockWait, traces}
+	err := readCommitted(ctx, db, insert, args, func(rows pgx.Rows) error {
+		var place int
+		var one Inserted
+		_, err := pgx.ForEachRow(rows, []any{&place, &one.New, &one.State}, func() error {
+			all[place-1] = one
+			return nil
+		})
+		return err
 	})
 	return all, err
 }
@@ -105,6 +108,10 @@ with kept as (
 	on conflict (event) do update set lane = excluded.lane, due_at = excluded.due_at, held = false, trace = excluded.trace
 )
 select count(*) = 1 from again`
-	err = db.QueryRow(ctx, revive, e.RowKey(), e.Source, nullTime(e.OccurredAt), e.Payload, e.Trace).Scan(&revived)
+	args := []any{e.RowKey(), e.Source, nullTime(e.OccurredAt), e.Payload, e.Trace}
+	err = readCommitted(ctx, db, revive, args, func(rows pgx.Rows) (err error) {
+		revived, err = pgx.CollectExactlyOneRow(rows, pgx.RowTo[bool])
+		return err
+	})
 	return revived, err
 }

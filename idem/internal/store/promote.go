@@ -25,10 +25,10 @@ where due_at is null and event = (select p.event from idem_payloads p where p.la
   and (held or (select state from idem_events e where e.event = idem_payloads.event) = 'pending')`
 
 // promoteHeld makes the first event of a lane due that was held back, whether or
-// not it is the first of the lane: for who takes an event out of its lane without
+// not it is the first of the lane: for a statement that takes an event out of its lane without
 // being the only one there. While the first event is being processed, in a
 // transaction that neither sees nor waits for this one, [promote] would come to
-// nothing in both. It waits for whoever has locked the row.
+// nothing in both. It waits for the transaction that has locked the row.
 const promoteHeld = `
 update idem_payloads set due_at = clock_timestamp()
 where event = (

@@ -10,7 +10,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// pruneBlocks is how much of a table one statement looks at: 1 MB, which is
+// pruneBlocks is the part of a table that one statement looks at: 1 MB, which is
 // some 7,000 events.
 const pruneBlocks = 128
 
@@ -50,7 +50,7 @@ from idem_events where ` + stretch + ` and starts_with(idem_events.event, $3) gr
 
 // PruneEvents deletes the done, unhandled and discarded events of a source that arrived
 // on some days, and the parked ones of others, with their bodies. It returns how many,
-// by the day. Held ones stay. Held ones stay.
+// by the day. Held ones stay.
 func PruneEvents(ctx context.Context, db DB, source string, closedOf, parkedOf []time.Time) (map[time.Time]int64, error) {
 	prune := func(stretch string) string {
 		return `
@@ -76,7 +76,7 @@ select day, count(*) from gone group by day`
 	return deleted, err
 }
 
-// PruneArchive deletes kept bodies of events that arrived on some days, and those whose
+// PruneArchive deletes kept bodies of events that arrived on some days, and those of which the
 // event is gone.
 func PruneArchive(ctx context.Context, db DB, source string, of []time.Time) error {
 	prune := func(stretch string) string {
@@ -96,7 +96,13 @@ select count(*) from gone`
 	return walk(ctx, db, "idem_archive", prune, []any{new(int64)}, func() {}, sourcePrefix(source), of)
 }
 
-// PruneRuns is what earlier runs of Prune have seen of a source.
+// PruneAudit deletes a source's actions that began before a time.
+func PruneAudit(ctx context.Context, db DB, source string, before time.Time) error {
+	_, err := db.Exec(ctx, `delete from idem_audit where source = $1 and at < $2`, source, before)
+	return err
+}
+
+// PruneRuns holds the counts of earlier runs of Prune for a source.
 type PruneRuns struct {
 	Runs   int64     // 0 if there was none
 	RanAt  time.Time // the latest run that came a day after another
@@ -138,8 +144,8 @@ where p.runs = excluded.runs - 1`
 	return tag.RowsAffected() == 1, err
 }
 
-// Tidy puts right what people left who deleted or changed rows by hand: bodies
-// whose event is gone or done are deleted, and the first event of each
+// Tidy repairs the traces of rows that were deleted or changed by hand: bodies
+// of an event that is gone or done are deleted, and the first event of each
 // lane is due, unless it is parked by its own failure.
 func Tidy(ctx context.Context, db DB, source string) error {
 	const bodies = `
@@ -200,7 +206,7 @@ func walk(ctx context.Context, db DB, table string, statement func(stretch strin
 	return nil
 }
 
-// stretchTime is how long a statement about one stretch may take.
+// stretchTime is the time that a statement about one stretch may take.
 const stretchTime = time.Minute
 
 func readStretch(ctx context.Context, db DB, query string, scans []any, add func(), args []any) error {
@@ -211,7 +217,7 @@ func readStretch(ctx context.Context, db DB, query string, scans []any, add func
 	return err
 }
 
-// sizeOf is how many blocks the largest partition of the table has, and how many
+// sizeOf returns the number of blocks of the largest partition of the table, and the number of
 // partitions there are; of a plain table, its own and 1. It is an error where rows
 // have no place.
 func sizeOf(ctx context.Context, db DB, table string) (blocks, parts int64, err error) {

@@ -7,7 +7,7 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// Account is whose events are stored under one source and scope.
+// Account is the source and scope that events are stored under.
 type Account struct{ Source, Scope string }
 
 // keys returns the first row key that an account's event may have, and the first one
@@ -17,7 +17,7 @@ func (a Account) keys() (first, after string) {
 	return first, strings.TrimSuffix(first, "/") + "0"
 }
 
-// CountAccount counts the events of an account, whatever their states.
+// CountAccount counts the events of an account, in any state.
 func CountAccount(ctx context.Context, db DB, a Account) (n int64, err error) {
 	first, after := a.keys()
 	err = db.QueryRow(ctx, `select count(*) from idem_events where event >= $1 and event < $2`, first, after).Scan(&n)
@@ -51,7 +51,7 @@ select coalesce((select array_agg(event order by event) from (select event from 
 }
 
 // Rescope gives all rows of an account the names of another one, and returns how many
-// events that were. What the audit trail says of these events is renamed with them;
+// events that were. The entries of the audit trail about these events are renamed with them;
 // the trail of a source goes with the last of its events.
 func Rescope(ctx context.Context, tx DB, from, to Account) (n int64, err error) {
 	const renamed = `$3 || substr(event, length($1) + 1)`
@@ -66,6 +66,7 @@ update idem_audit set events = array(
 	select case when starts_with(event, $1) then $2 || substr(event, length($1) + 1) else event end
 	from unnest(events) with ordinality as u (event, place) order by place)
 where source = $3 and exists (select from unnest(events) as u (event) where starts_with(event, $1))`
+	const outcomes = `update idem_audit_events set event = ` + renamed + chosen
 	const trailOf = `
 update idem_audit set source = $2
 where source = $1 and not exists (select from idem_events where event >= $1 || '/' and event < $1 || '0')`
@@ -79,6 +80,7 @@ where source = $1 and not exists (select from idem_events where event >= $1 || '
 	b.Queue(bodies, first, after, target, to.Source)
 	b.Queue(archive, first, after, target)
 	b.Queue(trail, first, target, from.Source)
+	b.Queue(outcomes, first, after, target)
 	if from.Source != to.Source {
 		b.Queue(trailOf, from.Source, to.Source)
 	}
@@ -90,10 +92,10 @@ where source = $1 and not exists (select from idem_events where event >= $1 || '
 // without one. It looks into the primary key three times, however many there are.
 func HasMixedScopes(ctx context.Context, db DB, source string) (mixed bool, err error) {
 	const mix = `
-select exists (select from idem_events where event >= $2 and event < $3) and (
+select exists (select from idem_events where event >= $2 and event < $3 and event <> $4) and (
 	exists (select from idem_events where event >= $1 || '/' and event < $2) or
 	exists (select from idem_events where event >= $3 and event < $1 || '0'))`
 	first, after := Account{Source: source}.keys()
-	err = db.QueryRow(ctx, mix, source, first, after).Scan(&mixed)
+	err = db.QueryRow(ctx, mix, source, first, after, canaryKey(source)).Scan(&mixed)
 	return mixed, err
 }

@@ -7,19 +7,17 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// End is how a claim ended whose event is not done.
+// End is the end of a claim on an event that is not done.
 type End struct {
 	State     string        // Pending, Parked or Unhandled
 	Attempts  int           // to add
 	LastError *string       // nil leaves the one before
 	Wait      time.Duration // Pending: until it is due
-	Free      bool          // the event leaves its lane: what is behind it goes on
-	Returned  bool          // the handler did, and so the event is not what killed its processes
+	Free      bool          // the event leaves its lane: the events behind it go on
+	Returned  bool          // the handler did, and so the event has not killed its processes
 }
 
-// Settle ends a claim. settled is false if it has ended already, or is another's.
-func Settle(ctx context.Context, db DB, c Claim, end End) (settled bool, err error) {
-	const settle = `
+var settle = `
 with settled as (
 	update idem_events set state = $3, attempts = attempts + $4, last_error = coalesce($5, last_error),
 		crashes = case when $8 then 0 else crashes end, claimed_at = null, claimed_by = null
@@ -28,10 +26,14 @@ with settled as (
 ), body as (
 	update idem_payloads p set
 		due_at = case when $3 = 'pending' then now() + $6::interval end,
-		lane = case when $7 then null else p.lane end
+		lane = case when $7 then null else p.lane end,
+		failures = ` + failuresAnd("$5") + `
 	from settled where p.event = settled.event
 )
 select count(*) = 1 from settled`
+
+// Settle ends a claim. settled is false if it has ended already, or is another's.
+func Settle(ctx context.Context, db DB, c Claim, end End) (settled bool, err error) {
 	b := &pgx.Batch{}
 	b.Queue(settle, c.RowKey(), c.Number, end.State, end.Attempts, end.LastError, end.Wait, end.Free, end.Returned).QueryRow(func(row pgx.Row) error {
 		return row.Scan(&settled)

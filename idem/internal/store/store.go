@@ -1,5 +1,5 @@
 // Package store holds the SQL of package idem, on plain row structs. It decides
-// nothing: which statement runs when, and what its result means, is idem's.
+// nothing: the order of statements, and the meaning of their results, are idem's.
 //
 // Statements come in two forms. A function that takes a *pgx.Batch queues its
 // statement, to travel with others in one round trip; its results are set when
@@ -9,22 +9,22 @@
 // # Lanes
 //
 // A lane is the events of one entity that are pending or parked, in order. The
-// first of them is processed, or is parked and holds the others. A row whose lane
+// first of them is processed, or is parked and holds the others. A row with a lane that
 // is null holds nothing and waits for nothing that comes later: it is retrying,
 // unhandled, or parked where parked events are passed.
 //
-// What waits in a lane is pending, which workers process, or held: parked for no
+// An event that waits in a lane is pending, which workers process, or held: parked for no
 // other reason than that it waits, where there were no workers. Its due_at is null.
 // That of a parked event that is not held is always null.
 //
-// Two rules keep lanes from getting stuck. Who takes a row out of its lane, or has
+// Two rules keep lanes from getting stuck. A transaction that takes a row out of its lane, or has
 // it processed, changes that row first and promotes last, in the same transaction.
-// Who lets a row wait (sets its due_at to null, or inserts it so) holds the earlier
+// A transaction that lets a row wait (sets its due_at to null, or inserts it so) holds the earlier
 // row locked meanwhile, if only for share. So a promotion sees all that waits.
 //
-// There are three promotions. [Promote] is for who takes out the first of a lane,
-// [PromoteHeld] for who may take out another one, and [PromoteStuck] looks for what
-// waits for nothing. What they make due is claimed by workers if it is pending,
+// There are three promotions. [Promote] is for a transaction that takes out the first of a lane,
+// [PromoteHeld] for one that may take out another one, and [PromoteStuck] looks for events that
+// wait for nothing. An event that they make due is claimed by workers if it is pending,
 // and found by [FindHeld] if it is held; [Adopt] makes the latter pending.
 package store
 
@@ -36,6 +36,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgxpool"
 )
 
 // DB is a *pgxpool.Pool, a *pgx.Conn or a pgx.Tx.
@@ -64,15 +65,26 @@ const (
 	Discarded = "discarded"
 )
 
-// ReadCommitted executes b in a transaction at Postgres's default isolation, whatever
-// the session's is, in one round trip: what is to see the rows as they are, and does not
-// want to be asked to run again.
+// ReadCommitted executes b in a transaction at Postgres's default isolation, not
+// the session's, in one round trip: for statements that are to see the rows as they are, and do not
+// want to be asked to run again. db must not be in a transaction.
 func ReadCommitted(ctx context.Context, db DB, b *pgx.Batch) error {
 	all := &pgx.Batch{}
 	all.Queue("begin isolation level read committed")
 	all.QueuedQueries = append(all.QueuedQueries, b.QueuedQueries...)
 	all.Queue("commit")
-	return db.SendBatch(ctx, all).Close()
+	err := db.SendBatch(ctx, all).Close()
+	if conn, ok := db.(*pgxpool.Conn); err != nil && ok && conn.Conn().PgConn().TxStatus() == 'E' {
+		_, _ = conn.Exec(ctx, "rollback") // the pool closes a connection in a failed transaction
+	}
+	return err
+}
+
+// readCommitted is [ReadCommitted] for one statement. read gets its rows.
+func readCommitted(ctx context.Context, db DB, sql string, args []any, read func(pgx.Rows) error) error {
+	b := &pgx.Batch{}
+	b.Queue(sql, args...).Query(read)
+	return ReadCommitted(ctx, db, b)
 }
 
 // onDisk makes the commit of its statement's transaction wait for the disk
@@ -81,7 +93,7 @@ func ReadCommitted(ctx context.Context, db DB, b *pgx.Batch) error {
 const onDisk = `case current_setting('synchronous_commit') when 'off' then set_config('synchronous_commit', 'on', true) end`
 
 // PostponeTime is when an event is looked at again that waits for one that is being
-// processed, or whose claim was released; postpone is the same in SQL.
+// processed, or was claimed and released; postpone is the same in SQL.
 const PostponeTime = 100 * time.Millisecond
 
 const postpone = `interval '100 milliseconds'`
@@ -89,14 +101,18 @@ const postpone = `interval '100 milliseconds'`
 // order is the order of the rows of a lane.
 const order = `coalesce(p.occurred_at, p.received_at), p.received_at, p.event`
 
+// isEarlier finds the events of lane $5 that are before an event $1 of the time $6 that is
+// stored now. An event does not wait for itself: the insert waits for its attempt.
+const isEarlier = `p.lane = $5 and p.event <> $1 and (` + order + `) < (coalesce($6, now()), now(), $1)`
+
 // earlier is the first event of lane $5, if it is before an event $1 of the time $6 that is
-// stored now: what that has to wait for, and the state that it waits in. It is locked, see the
+// stored now: the event that it has to wait for, and the state that it waits in. It is locked, see the
 // package comment; while it is being processed, that is waited for.
 const earlier = `
 	select p.event, substring(p.event from '^[^/]*/[^/]*/(.*)$') as id,
 		case (select e.state from idem_events e where e.event = p.event) when 'pending' then 'pending' else 'parked' end as state
 	from idem_payloads p
-	where p.lane = $5 and (` + order + `) < (coalesce($6, now()), now(), $1)
+	where ` + isEarlier + `
 	order by ` + order + ` limit 1 for share`
 
 // hash is the short hash of a body: for people to notice that two deliveries

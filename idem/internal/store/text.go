@@ -28,6 +28,8 @@ func Explain(err error) error {
 		return fmt.Errorf("the tables are missing: call idem.Migrate at start, with the same search_path (with goose: -table idem_goose_version): %w", err)
 	case pgtx.Held(err):
 		return fmt.Errorf("another process is storing or processing the event, and its transaction does not end: %w", err)
+	case errors.Is(err, pgtx.ErrUnknown):
+		return fmt.Errorf("look at the events, and do it again if they are as they were: %w", err)
 	case code == "" && errors.Is(err, context.DeadlineExceeded):
 		return fmt.Errorf("no answer of Postgres in time: it is unavailable, the pool is too small, or another process is processing the event: %w", err)
 	}

@@ -20,8 +20,8 @@ type Worker struct {
 	Silent    time.Duration // since SeenAt, by the database's clock, which may have been put back
 }
 
-// Alive is how long ago the sign of a living worker is at most. It is for people and
-// for what does without workers: a claim ends when the worker's row is deleted.
+// Alive is the largest age of the sign of a living worker. It is for people and
+// for code that does without workers: a claim ends when the worker's row is deleted.
 const Alive = 12 * time.Second
 
 // Sign writes a worker's sign of life, and returns the other workers of its source. The
@@ -85,7 +85,7 @@ func HasWorkers(ctx context.Context, db DB, source string) (yes bool, err error)
 	return yes, err
 }
 
-// Claimed is who is processing an event.
+// Claimed names the worker that is processing an event.
 type Claimed struct {
 	At     time.Time // of the claim; zero when none holds the event
 	Host   string    // of the worker; "" when it is dead, and its row is deleted
@@ -94,7 +94,7 @@ type Claimed struct {
 	Alive  bool
 }
 
-// FindClaim returns the claim on an event, by its row key. An event that nobody
+// FindClaim returns the claim on an event, by its row key. An event that no worker
 // has claimed, and one that is not there, has none.
 func FindClaim(ctx context.Context, db DB, key string) (c Claimed, err error) {
 	const find = `

@@ -1,17 +1,18 @@
-// Package providertest makes bodies and requests for tests of what gen makes of a
+// Package providertest makes bodies and requests for tests of a package that gen makes of a
 // spec. A generated package of tests (woovi/woovitest, say) wraps it.
 package providertest
 
 import (
 	"bytes"
 	"net/http"
+	"sync"
 	"time"
 
 	"github.com/paghooks/paghooks/idem/provider"
 	"github.com/paghooks/paghooks/internal/fixture"
 )
 
-// Change is what a test wants different in a body.
+// Change is a difference that a test wants in a body.
 type Change = fixture.Change
 
 // Set gives the field at a path, such as charge.value, a value of its kind, or nil.
@@ -25,33 +26,44 @@ func Add(path string, value any) Change { return fixture.Add(path, value) }
 func Delete(path string) Change { return fixture.Delete(path) }
 
 // Bodies are the bodies that gen made of a spec.
-type Bodies struct{ file *fixture.File }
+type Bodies struct {
+	name, layout string
+	file         func() *fixture.File
+}
 
-// Read reads generated bodies. It panics if they are damaged.
-func Read(generated []byte) Bodies {
-	f, err := fixture.Read(generated)
-	if err != nil {
-		panic("providertest: " + err.Error())
-	}
-	return Bodies{f}
+// Read reads generated bodies, once they are asked for. Panics begin with name.
+func Read(name string, generated []byte) Bodies {
+	return Bodies{name: name, file: sync.OnceValue(func() *fixture.File {
+		f, err := fixture.Read(generated)
+		if err != nil {
+			panic(name + ": " + err.Error())
+		}
+		return f
+	})}
+}
+
+// In has the bodies in another layout, where events come in several.
+func (b Bodies) In(layout string) Bodies {
+	b.layout = layout
+	return b
 }
 
 // Types returns the event types that there are bodies of, in the order of the spec.
-func (b Bodies) Types() []string { return b.file.Types() }
+func (b Bodies) Types() []string { return b.file().Types() }
 
 // Event returns a body that has every field. It panics where a change does not fit.
 func (b Bodies) Event(eventType string, changes ...Change) []byte {
-	return must(b.file.Full("", eventType, changes...))
+	return b.must(b.file().Full(b.layout, eventType, changes...))
 }
 
-// Sparse returns a body that has what is always sent, and no more.
+// Sparse returns a body that has the fields that are always sent, and no more.
 func (b Bodies) Sparse(eventType string, changes ...Change) []byte {
-	return must(b.file.Sparse("", eventType, changes...))
+	return b.must(b.file().Sparse(b.layout, eventType, changes...))
 }
 
-func must(body []byte, err error) []byte {
+func (b Bodies) must(body []byte, err error) []byte {
 	if err != nil {
-		panic("providertest: " + err.Error())
+		panic(b.name + ": " + err.Error())
 	}
 	return body
 }

@@ -1,28 +1,30 @@
 // Zeltapay-fake delivers made-up events to your server, as Zelta Pay does:
 //
 //	export ZELTAPAY_WEBHOOK_SECRET='the secret of the webhook'
-//	go run github.com/paghooks/paghooks/zeltapay/cmd/zeltapay-fake --to http://localhost:8080/webhooks/zeltapay \
-//		payment.success --set transaction.amount=2990 --set metadata.orderId=A-1001
+//	go run github.com/paghooks/paghooks/zeltapay/cmd/zeltapay-fake deliver payment.success -to http://localhost:8080/webhooks/zeltapay \
+//		-set transaction.amount=2990 -set metadata.orderId=A-1001
 //
 // It prints how each delivery was answered. Events are delivered in the order of their types, each once: it does not
-// try again. What is sent is of package zeltapaytest, which has all of Zelta Pay's rules for tests.
+// try again. The bodies are those of package zeltapaytest, which has all of Zelta Pay's rules for tests. The flags of
+// deliver, with one hyphen or two:
 //
-//	--to URL            where to deliver
-//	--set path=value    give a field a value: JSON, else a string; again for more fields
-//	--id ID             the event's id; one of its own otherwise
-//	--count N           how many events of each type
-//	--concurrent        each event twice at the same moment
-//	--sparse            events with as little in them as Zelta Pay may send
-//	--layout nested     the other of the two layouts that Zelta Pay documents
-//	--plain             sign the other of the two strings that Zelta Pay documents
-//	--list              print all event types, and deliver nothing
+//	-to URL             where to deliver
+//	-set path=value     give a field a value: JSON, else a string; again for more fields
+//	-id ID              the event's id; one of its own otherwise
+//	-count N            how many events of each type
+//	-concurrent         each event twice at the same moment
+//	-sparse             events with as little in them as Zelta Pay may send
+//	-layout nested      the other of the two layouts that Zelta Pay documents
+//	-plain              sign the other of the two strings that Zelta Pay documents
+//
+// The verb types prints all event types, and help VERB all about a verb.
 //
 // # Rehearse an outage
 //
 // As a server it is a Zelta Pay to try things with by hand: its retries and its dead-letter queue, which it prints as
-// they happen. It runs until it is interrupted. Deliveries are signed with the machine's time, whatever its own is.
+// they happen. It runs until it is interrupted. Deliveries are signed with the machine's time, at any time of its own.
 //
-//	go run github.com/paghooks/paghooks/zeltapay/cmd/zeltapay-fake serve --to http://localhost:8080/webhooks/zeltapay
+//	go run github.com/paghooks/paghooks/zeltapay/cmd/zeltapay-fake serve -to http://localhost:8080/webhooks/zeltapay
 //	curl http://127.0.0.1:8090/fake/events/payment.success -d transaction.amount=2990 # an event happens
 //	curl http://127.0.0.1:8090/fake/advance -d for=24h                                # a day passes
 //	curl http://127.0.0.1:8090/fake/dead-letters                                      # what it gave up
@@ -31,13 +33,23 @@
 //
 // While a receiver works on a delivery, the fake's clock stands still. The flags of serve:
 //
-//	--listen ADDRESS    where to listen; 127.0.0.1:8090 by default
-//	--to URL            where to deliver
-//	--events A,B        the event types that are delivered; all by default
-//	--speed N           how many seconds pass in one; 1 by default, 0 stops the clock
+//	-listen ADDRESS     where to listen; 127.0.0.1:8090 by default
+//	-to URL             where to deliver
+//	-type A,B           the event types that are delivered; all by default
+//	-speed N            how many seconds pass in one; 1 by default, 0 stops the clock
 //
-// The secret is read from the environment, so that it is in no shell's history and no list of processes. The exit
-// status is 0 if all was accepted, with a 2xx, 1 if not, 2 if zeltapay-fake was used in a wrong way.
+// The secret is read from the environment, so that it is in no shell's history and no list of processes.
+//
+// The exit status, that of all commands; of go run it is 1 for all but 0:
+//
+//	0    done
+//	1    not done, or not all of it: stderr says why, and what was changed
+//	2    used in a wrong way: nothing was done
+//	3    nothing matched: nothing was done
+//	4    done, and what was found needs somebody
+//	130  ended by Ctrl-C before it was done; 143 by SIGTERM, 129 by SIGHUP
+//
+// 1 is a delivery that was not accepted, with a 2xx.
 package main
 
 import (
@@ -46,20 +58,17 @@ import (
 	"flag"
 	"io"
 	"os"
-	"os/signal"
 	"slices"
-	"syscall"
 	"time"
 
+	"github.com/paghooks/paghooks/internal/command"
 	"github.com/paghooks/paghooks/internal/fixture"
 	"github.com/paghooks/paghooks/zeltapay"
 	"github.com/paghooks/paghooks/zeltapay/zeltapaytest"
 )
 
 func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	context.AfterFunc(ctx, stop) // a second Ctrl-C ends it at once
-	os.Exit(run(ctx, os.Args[1:], os.Getenv, os.Stdout, os.Stderr))
+	command.Main(func(ctx context.Context) int { return run(ctx, os.Args[1:], os.Getenv, os.Stdout, os.Stderr) })
 }
 
 // run is the program; it returns the exit status.
@@ -85,7 +94,7 @@ func run(ctx context.Context, args []string, getenv func(string) string, out, co
 	return c.Run(ctx, args, getenv, out, complaints)
 }
 
-// options are what the command line says of Zelta Pay alone.
+// options holds the flags that only Zelta Pay has.
 type options struct {
 	layout zeltapaytest.Layout
 	plain  bool

@@ -48,11 +48,12 @@ func listening(t *testing.T) (re *receiver, url string) {
 	return re, server.URL + "/webhooks/zeltapay"
 }
 
-func command(args ...string) (status int, out, errs string) {
-	return commandWith(secret, args...)
+// delivers runs the verb deliver.
+func delivers(args ...string) (status int, out, errs string) {
+	return runs(secret, append([]string{"deliver"}, args...)...)
 }
 
-func commandWith(secret string, args ...string) (status int, out, errs string) {
+func runs(secret string, args ...string) (status int, out, errs string) {
 	var o, e bytes.Buffer
 	getenv := func(name string) string { return map[string]string{"ZELTAPAY_WEBHOOK_SECRET": secret}[name] }
 	status = run(context.Background(), args, getenv, &o, &e)
@@ -64,8 +65,8 @@ var anID = regexp.MustCompile(`evt_[0-9a-f]{16}`)
 func TestAnEventIsDeliveredAndItsAnswerPrinted(t *testing.T) {
 	t.Parallel()
 	re, url := listening(t)
-	status, out, errs := command("--to", url, "payment.success", "--set", "transaction.amount=2990",
-		"--set", "customer.customerName=1001", "--set", "metadata.note=a = b", "-id", "evt_1")
+	status, out, errs := delivers("-to", url, "payment.success", "-set", "transaction.amount=2990",
+		"-set", "customer.customerName=1001", "-set", "metadata.note=a = b", "-id", "evt_1")
 	if status != 0 || out != "200 payment.success evt_1: {\"received\":true}\n" || errs != "" {
 		t.Errorf("status %d, %q, %q", status, out, errs)
 	}
@@ -87,13 +88,13 @@ func TestFlagsDecideWhatIsSent(t *testing.T) {
 		{"several types", []string{"webhook.ping", "payment.success"}, `200 webhook.ping evt_…: {"received":true}
 200 payment.success evt_…: {"received":true}
 `},
-		{"several of one", []string{"webhook.ping", "--count", "2"}, strings.Repeat("200 webhook.ping evt_…: {\"received\":true}\n", 2)},
-		{"concurrent", []string{"--concurrent", "webhook.ping"}, `200 webhook.ping evt_…: {"received":true}
+		{"several of one", []string{"webhook.ping", "-count", "2"}, strings.Repeat("200 webhook.ping evt_…: {\"received\":true}\n", 2)},
+		{"concurrent", []string{"-concurrent", "webhook.ping"}, `200 webhook.ping evt_…: {"received":true}
 200 webhook.ping evt_… (its copy): {"received":true}
 `},
 	} {
 		_, url := listening(t)
-		status, out, errs := command(append(c.args, "--to", url)...)
+		status, out, errs := delivers(append(c.args, "-to", url)...)
 		if diff := cmp.Diff(c.want, anID.ReplaceAllString(out, "evt_…")); status != 0 || errs != "" || diff != "" {
 			t.Errorf("%s: status %d, %s%s", c.why, status, errs, diff)
 		}
@@ -107,15 +108,15 @@ func TestLayoutsAndSparseBodies(t *testing.T) {
 		args []string
 		want []byte
 	}{
-		{[]string{"--layout", "nested"}, zeltapaytest.Nested.Event("payment.success", id)},
-		{[]string{"--sparse"}, zeltapaytest.Sparse("payment.success", id)},
+		{[]string{"-layout", "nested"}, zeltapaytest.Nested.Event("payment.success", id)},
+		{[]string{"-sparse"}, zeltapaytest.Sparse("payment.success", id)},
 		{
-			[]string{"--sparse", "--layout=nested", "--set", `customer={"email":null}`},
+			[]string{"-sparse", "-layout=nested", "-set", `customer={"email":null}`},
 			zeltapaytest.Nested.Sparse("payment.success", id, zeltapaytest.Set("customer.email", nil)),
 		},
 	} {
 		re, url := listening(t)
-		status, _, errs := command(append(c.args, "--id", "evt_1", "--to", url, "payment.success")...)
+		status, _, errs := delivers(append(c.args, "-id", "evt_1", "-to", url, "payment.success")...)
 		if diff := cmp.Diff([]string{string(c.want)}, re.bodies); status != 0 || diff != "" {
 			t.Errorf("%q: status %d, %s%s", c.args, status, errs, diff)
 		}
@@ -126,11 +127,11 @@ func TestPlainSignsTheOtherString(t *testing.T) {
 	t.Parallel()
 	re, url := listening(t)
 	re.format = zeltapay.FormatPlain
-	if status, out, _ := command("--to", url, "webhook.ping"); status != 1 {
-		t.Errorf("without --plain: status %d, %s", status, out)
+	if status, out, _ := delivers("-to", url, "webhook.ping"); status != 1 {
+		t.Errorf("without -plain: status %d, %s", status, out)
 	}
-	if status, out, _ := command("--to", url, "--plain", "webhook.ping"); status != 0 {
-		t.Errorf("with --plain: status %d, %s", status, out)
+	if status, out, _ := delivers("-to", url, "-plain", "webhook.ping"); status != 0 {
+		t.Errorf("with -plain: status %d, %s", status, out)
 	}
 }
 
@@ -143,7 +144,7 @@ func TestAnEventThatIsNotAcceptedGivesStatus1(t *testing.T) {
 		{"another secret", "another", url, "401 webhook.ping evt_1: not mine\n401 webhook.ping evt_1 (its copy): not mine\n", "2 of 2"},
 		{"nobody listens", secret, gone.URL, "no answer webhook.ping evt_1: dial tcp ", "2 of 2"},
 	} {
-		status, out, errs := commandWith(c.secret, "--to", c.url, "--concurrent", "--id", "evt_1", "webhook.ping")
+		status, out, errs := runs(c.secret, "deliver", "-to", c.url, "-concurrent", "-id", "evt_1", "webhook.ping")
 		if status != 1 || !strings.HasPrefix(out, c.out) || errs != "zeltapay-fake: "+c.errs+" were not accepted\n" {
 			t.Errorf("%s: status %d, %q, %q", c.why, status, out, errs)
 		}
@@ -153,24 +154,24 @@ func TestAnEventThatIsNotAcceptedGivesStatus1(t *testing.T) {
 func TestEveryEventIsDeliveredThoughTheFirstFails(t *testing.T) {
 	t.Parallel()
 	_, url := listening(t)
-	status, out, errs := commandWith("another", "--to", url, "--count", "20", "webhook.ping")
+	status, out, errs := runs("another", "deliver", "-to", url, "-count", "20", "webhook.ping")
 	if status != 1 || strings.Count(out, "401 ") != 20 || !strings.Contains(errs, "20 of 20") {
 		t.Errorf("status %d, %q, %q", status, out, errs)
 	}
 }
 
-func TestListPrintsTheTypes(t *testing.T) {
+func TestTypesPrintsTheTypes(t *testing.T) {
 	t.Parallel()
-	if status, out, _ := commandWith("", "--list"); status != 0 || out != "payment.success\nwebhook.ping\n" {
+	if status, out, _ := runs("", "types"); status != 0 || out != "payment.success\nwebhook.ping\n" {
 		t.Errorf("status %d, %s", status, out)
 	}
 }
 
 func TestHelpIsNoMistake(t *testing.T) {
 	t.Parallel()
-	status, _, errs := command("--help")
-	if status != 0 || !strings.Contains(errs, "path=value") {
-		t.Errorf("status %d, %s", status, errs)
+	status, out, errs := delivers("-help")
+	if status != 0 || errs != "" || !strings.Contains(out, "PATH=VALUE") || !strings.Contains(out, "-layout") {
+		t.Errorf("status %d, %s, %s", status, out, errs)
 	}
 }
 
@@ -182,14 +183,14 @@ func TestMistakesGiveStatus2AndSayWhatToDo(t *testing.T) {
 		want string
 	}{
 		{[]string{"webhook.ping"}, "give the URL of your server, as http://localhost:8080/webhooks/zeltapay"},
-		{[]string{"--to", "http://localhost:1", "payment.failed"}, "there are: payment.success, webhook.ping"},
-		{[]string{"--to", "http://localhost:1", "webhook.ping", "--layout", "round"}, "there are flat and nested"},
-		{[]string{"--to", "http://localhost:1", "webhook.ping", "--set", "okay=true"}, "zeltapay-fake: webhook.ping: there is no field okay"},
-		{[]string{"--to", "http://localhost:1", "webhook.ping", "--set", "ok=yes"}, "ok is a boolean, and the value given is a string"},
-		{[]string{"--to", "http://localhost:1", "webhook.ping", "--set", "eventId=evt_1"}, "use --id"},
-		{[]string{"--to", "http://localhost:1", "webhook.ping", "--set", "type=payment.success"}, "use --id, or another event type"},
+		{[]string{"-to", "http://localhost:1", "payment.failed"}, "there are: payment.success, webhook.ping"},
+		{[]string{"-to", "http://localhost:1", "webhook.ping", "-layout", "round"}, "there are flat and nested"},
+		{[]string{"-to", "http://localhost:1", "webhook.ping", "-set", "okay=true"}, "zeltapay-fake: webhook.ping: there is no field okay"},
+		{[]string{"-to", "http://localhost:1", "webhook.ping", "-set", "ok=yes"}, "ok is a boolean, and the value given is a string"},
+		{[]string{"-to", "http://localhost:1", "webhook.ping", "-set", "eventId=evt_1"}, "use -id"},
+		{[]string{"-to", "http://localhost:1", "webhook.ping", "-set", "type=payment.success"}, "use -id, or another event type"},
 	} {
-		status, out, errs := command(c.args...)
+		status, out, errs := delivers(c.args...)
 		if status != 2 || out != "" || !strings.Contains(errs, c.want) || strings.Count(errs, "\n") != 1 {
 			t.Errorf("%q: status %d, %q, %q, want %q", c.args, status, out, errs, c.want)
 		}
@@ -199,7 +200,7 @@ func TestMistakesGiveStatus2AndSayWhatToDo(t *testing.T) {
 func TestWithoutASecretNothingIsSent(t *testing.T) {
 	t.Parallel()
 	re, url := listening(t)
-	status, out, errs := commandWith("", "--to", url, "webhook.ping")
+	status, out, errs := runs("", "deliver", "-to", url, "webhook.ping")
 	if status != 2 || out != "" || !strings.Contains(errs, "ZELTAPAY_WEBHOOK_SECRET is not set") || len(re.bodies) != 0 {
 		t.Errorf("status %d, %q, %q", status, out, errs)
 	}

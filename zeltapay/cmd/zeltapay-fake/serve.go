@@ -11,10 +11,10 @@ import (
 	"github.com/paghooks/paghooks/zeltapay/zeltapaytest"
 )
 
-// serve makes a Zelta Pay whose time is that of the machine, until its clock runs.
+// serve makes a Zelta Pay on the machine's time, until its clock runs.
 func serve(o fixture.ServeOptions) (*fixture.Served, error) {
 	if o.To == "" {
-		return nil, errors.New("give --to, the URL of your server: Zelta Pay has no API to add webhooks with")
+		return nil, errors.New("give -to, the URL of your server: Zelta Pay has no API to add webhooks with")
 	}
 	var types []zeltapay.EventType
 	for _, name := range o.Events {

@@ -30,7 +30,7 @@ func serving(t *testing.T, args ...string) (address string) {
 	lines, status := make(printed, 10_000), make(chan int, 1)
 	getenv := func(string) string { return "a secret" }
 	go func() {
-		status <- run(ctx, append([]string{"serve", "--listen", "127.0.0.1:0", "--speed", "0"}, args...), getenv, lines, lines)
+		status <- run(ctx, append([]string{"serve", "-listen", "127.0.0.1:0", "-speed", "0"}, args...), getenv, lines, lines)
 	}()
 	t.Cleanup(func() {
 		stop()
@@ -83,7 +83,7 @@ func TestAnOutageIsRehearsedByHand(t *testing.T) {
 		}
 	}))
 	defer shop.Close()
-	at := serving(t, "--to", shop.URL)
+	at := serving(t, "-to", shop.URL)
 	for _, id := range []string{"evt_1", "evt_2"} {
 		if status, body := call(t, http.MethodPost, at+"/fake/events/payment.success?id="+id, url.Values{"transaction.amount": {"2990"}}); status != http.StatusOK || body != `{"emitted":["`+id+`"]}`+"\n" {
 			t.Errorf("answered %d %s", status, body)
@@ -118,8 +118,8 @@ func TestAnOutageIsRehearsedByHand(t *testing.T) {
 func TestServeNeedsAServer(t *testing.T) {
 	t.Parallel()
 	var out, complaints strings.Builder
-	status := run(t.Context(), []string{"serve", "--listen", "127.0.0.1:0"}, func(string) string { return "a secret" }, &out, &complaints)
-	if status != 2 || out.String() != "" || !strings.HasPrefix(complaints.String(), "zeltapay-fake: give --to, the URL of your server") {
+	status := run(t.Context(), []string{"serve", "-listen", "127.0.0.1:0"}, func(string) string { return "a secret" }, &out, &complaints)
+	if status != 2 || out.String() != "" || !strings.HasPrefix(complaints.String(), "zeltapay-fake: give -to, the URL of your server") {
 		t.Errorf("exit status %d, %q, %q", status, out.String(), complaints.String())
 	}
 }

@@ -15,7 +15,7 @@ import (
 //go:embed fixtures.gen.json
 var generated []byte
 
-var bodies = providertest.Read(generated)
+var bodies = providertest.Read("woovitest", generated)
 
 // Types returns all event types, in the order of the spec.
 func Types() []woovi.EventType {
@@ -26,13 +26,36 @@ func Types() []woovi.EventType {
 	return out
 }
 
+// Change is something that a test wants different in a body: a [Set], an [Add]
+// or a [Delete]. Changes are made in their order.
+type Change = providertest.Change
+
+// Set gives a field another value, encoded as encoding/json does. nil is null.
+//
+// The path names the field as the JSON does, with dots, and the element of an
+// array by its index: charge.correlationID, list.0.name. The index after the last one adds
+// an element, and objects that are missing on the way are made.
+//
+// It panics for a field that events of the type do not have, and for a value
+// of another kind than the field's (a string, a number, a boolean, an object or
+// an array). An [encoding/json.RawMessage] may be of any kind.
+func Set(path string, value any) Change { return providertest.Set(path, value) }
+
+// Add adds a field that the spec does not know yet, to test what your code does
+// with it. It panics for a field that it knows, which is for [Set].
+func Add(path string, value any) Change { return providertest.Add(path, value) }
+
+// Delete leaves a field out, see [Set] for its path. It panics for a field that
+// events of the type do not have.
+func Delete(path string) Change { return providertest.Delete(path) }
+
 // Event returns a body that has every field.
-func Event(eventType woovi.EventType, changes ...providertest.Change) []byte {
+func Event(eventType woovi.EventType, changes ...Change) []byte {
 	return bodies.Event(string(eventType), changes...)
 }
 
 // Sparse returns a body that has what is always sent, and no more.
-func Sparse(eventType woovi.EventType, changes ...providertest.Change) []byte {
+func Sparse(eventType woovi.EventType, changes ...Change) []byte {
 	return bodies.Sparse(string(eventType), changes...)
 }
 

@@ -1,0 +1,41 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+var fenced = regexp.MustCompile("(?s)```(\\w+)\n(.*?)```")
+
+// followsTheGuide saves the files of docs/provider.md, and runs its commands, as
+// somebody does who has nothing but that.
+func followsTheGuide(t *testing.T, u user, version string) {
+	text, err := os.ReadFile(filepath.Join(u.source.dir, "docs/provider.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	guide, _, _ := strings.Cut(string(text), "## 7.")
+	files := map[string][]string{"yaml": {"acme.yaml"}, "go": {"main.go", "main_test.go"}}
+	var commands []string
+	for _, block := range fenced.FindAllStringSubmatch(guide, -1) {
+		kind, text := block[1], block[2]
+		if names := files[kind]; len(names) > 0 {
+			u.write(names[0], text)
+			files[kind] = names[1:]
+		}
+		for line := range strings.Lines(text) {
+			if command, ok := strings.CutPrefix(strings.TrimSpace(line), "go "); ok && kind == "sh" {
+				commands = append(commands, strings.ReplaceAll(command, "@latest", "@"+version))
+			}
+		}
+	}
+	if len(commands) != 5 {
+		t.Fatalf("the guide has the commands %q", commands)
+	}
+	for _, command := range append(commands, "vet ./...") {
+		u.does(strings.Fields(command)...)
+	}
+}

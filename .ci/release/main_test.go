@@ -1,0 +1,179 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// shop is a repository with a module for users, and one that only tests.
+var shop = map[string]string{
+	"CHANGELOG.md": "# Changelog\n\n## [Unreleased]\n\n## [0.1.0] - 2026-11-23\n",
+	"LICENSE":      "As you like.\n",
+	"go.mod":       "module github.com/paghooks/paghooks\n\ngo 1.26.0\n",
+	"go.work": "go 1.26.0\n\nuse (\n\t.\n\t./idem/idemx\n\t./tests\n)\n\nreplace (\n" +
+		"\tgithub.com/paghooks/paghooks v0.1.0 => .\n\tgithub.com/paghooks/paghooks/idem/idemx v0.1.0 => ./idem/idemx\n)\n",
+	"idem/idem.go":            "package idem\n\nimport \"github.com/paghooks/paghooks/idem/internal/name\"\n\nconst Name = name.Name\n",
+	"idem/internal/name/a.go": "package name\n\nconst Name = \"idem\"\n",
+	"idem/idemx/go.mod":       "module github.com/paghooks/paghooks/idem/idemx\n\ngo 1.26.0\n\nrequire github.com/paghooks/paghooks v0.1.0\n",
+	"idem/idemx/go.sum":       "",
+	"idem/idemx/x.go":         "package idemx\n\nimport \"github.com/paghooks/paghooks/idem\"\n\nconst Name = idem.Name\n",
+	"tests/go.mod": "module github.com/paghooks/paghooks/tests\n\ngo 1.26.0\n\nrequire github.com/paghooks/paghooks/idem/idemx v0.1.0\n\n" +
+		"require github.com/paghooks/paghooks v0.1.0 // indirect\n",
+	"tests/go.sum":    "",
+	"tests/a_test.go": "package tests\n\nimport _ \"github.com/paghooks/paghooks/idem/idemx\"\n",
+}
+
+func newShop(t *testing.T) *source {
+	t.Helper()
+	dir := t.TempDir()
+	for name, text := range shop {
+		save(t, filepath.Join(dir, name), text)
+	}
+	return repositoryOf(t, dir)
+}
+
+// says checks the output of a command of the program, and its status.
+func (s *source) says(t *testing.T, status int, want []string, args ...string) {
+	t.Helper()
+	var said strings.Builder
+	if got := run(s.dir, args, &said); got != status {
+		t.Errorf("release %s ended with %d, want %d:\n%s", strings.Join(args, " "), got, status, &said)
+	}
+	for _, text := range want {
+		if !strings.Contains(said.String(), text) {
+			t.Errorf("release %s does not say %q:\n%s", strings.Join(args, " "), text, &said)
+		}
+	}
+}
+
+func TestAVersionIsOneCommitWithATagForTheRootAndEachModuleForUsers(t *testing.T) {
+	t.Parallel()
+	s := newShop(t)
+	s.says(t, 0, []string{"2 modules beside the root, which require v0.1.0"}, "check")
+	before := s.must(t, "rev-parse", "HEAD")
+	s.says(t, 0, []string{"idem/idemx/go.sum", "tags: v0.1.0 idem/idemx/v0.1.0\n", "nothing is changed here"}, "-n", "v0.1.0")
+	if after := s.must(t, "rev-parse", "HEAD"); after != before || s.must(t, "tag") != "" {
+		t.Errorf("-n made commit %s, and the tags %q", after, s.must(t, "tag"))
+	}
+
+	s.says(t, 0, []string{"git push --atomic origin HEAD v0.1.0 idem/idemx/v0.1.0\n"}, "v0.1.0")
+	s.says(t, 0, nil, "check")
+	save(t, filepath.Join(s.dir, "CHANGELOG.md"), shop["CHANGELOG.md"]+"\n## [0.2.0] - 2026-11-24\n")
+	s.must(t, "commit", "--quiet", "--all", "-m", "The changelog")
+	s.says(t, 0, nil, "v0.2.0")
+	s.says(t, 0, []string{"which require v0.2.0"}, "check")
+	if diff := cmp.Diff("idem/idemx/v0.1.0\nidem/idemx/v0.2.0\nv0.1.0\nv0.2.0", s.must(t, "tag")); diff != "" {
+		t.Error("tags (-want +got):\n" + diff)
+	}
+	if changed := s.must(t, "status", "--porcelain"); changed != "" {
+		t.Error("files are left:\n" + changed)
+	}
+	want := "Release v0.2.0\nThe changelog\nRelease v0.1.0\nAs it is"
+	if diff := cmp.Diff(want, s.must(t, "log", "--format=%s")); diff != "" {
+		t.Error("commits (-want +got):\n" + diff)
+	}
+	for _, tag := range []string{"v0.2.0", "idem/idemx/v0.2.0"} {
+		if s.must(t, "rev-parse", tag+"^{commit}") != s.must(t, "rev-parse", "HEAD") {
+			t.Errorf("%s is not on the last commit", tag)
+		}
+	}
+	// The go command finds the same sums as go.sum has, without go.work.
+	env := append(installing(s.repository), "GOMODCACHE="+t.TempDir(), "GOFLAGS=-mod=readonly -modcacherw")
+	for _, m := range s.modules {
+		for _, args := range [][]string{{"vet", "./..."}, {"mod", "tidy", "-diff"}} {
+			if _, err := command(filepath.Join(s.dir, m.dir), env, "go", args...); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+}
+
+func TestNothingIsReleasedThatUsersCouldNotInstall(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		file, text, version, want string
+		uncommitted               bool
+	}{
+		"no version":                  {version: "v0.1", want: `"v0.1" is no version`},
+		"another major version":       {version: "v2.0.0", want: "v2.0.0 needs module paths that end with /v2"},
+		"an earlier version":          {version: "v0.0.9", want: "v0.0.9 is before v0.1.0, which the modules require"},
+		"a change without a commit":   {version: "v0.1.0", file: "LICENSE", text: "Never.\n", uncommitted: true, want: "files are not committed"},
+		"a file without a commit":     {version: "v0.1.0", file: "idem/new.go", text: "package idem\n", uncommitted: true, want: "files are not committed"},
+		"nothing in the changelog":    {version: "v0.2.0", want: "CHANGELOG.md has no changes of v0.2.0: put the heading ## [0.2.0] - DATE"},
+		"a module outside of go.work": {version: "v0.1.0", file: "idem/idemy/go.mod", text: "module github.com/paghooks/paghooks/idem/idemy\n", want: "go.work does not use ./idem/idemy"},
+		"a module with another path":  {version: "v0.1.0", file: "idem/idemx/go.mod", text: "module github.com/paghooks/idemx\n", want: "by which its tags are not found"},
+		"modules that require each other": {
+			version: "v0.1.0", file: "idem/idemx/go.mod", want: "modules require each other",
+			text: "module github.com/paghooks/paghooks/idem/idemx\n\nrequire github.com/paghooks/paghooks/tests v0.1.0\n",
+		},
+		"a module for users that requires tests": {
+			version: "v0.1.0", file: "idem/idemx/go.mod", want: "requires github.com/paghooks/paghooks/other, which is not for users",
+			text: "module github.com/paghooks/paghooks/idem/idemx\n\nrequire github.com/paghooks/paghooks/other v0.1.0\n",
+		},
+		"an internal package": {
+			version: "v0.1.0", file: "idem/idemx/y.go", text: "package idemx\n\nimport _ \"github.com/paghooks/paghooks/idem/internal/name\"\n",
+			want: "idem/idemx/y.go imports github.com/paghooks/paghooks/idem/internal/name",
+		},
+		"an internal package in a test": {
+			version: "v0.1.0", file: "idem/idemx/y_test.go", text: "//go:build never\n\npackage idemx\n\nimport _ \"github.com/paghooks/paghooks/idem/internal/name\"\n",
+			want: "idem/idemx/y_test.go imports github.com/paghooks/paghooks/idem/internal/name",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newShop(t)
+			if strings.Contains(c.want, "/other,") {
+				save(t, filepath.Join(s.dir, "other", "go.mod"), "module github.com/paghooks/paghooks/other\n\ngo 1.26.0\n")
+				save(t, filepath.Join(s.dir, "other", "go.sum"), "")
+				work := strings.Replace(shop["go.work"], "./tests", "./tests\n\t./other", 1)
+				save(t, filepath.Join(s.dir, "go.work"), strings.Replace(work, "replace (", "replace (\n\tgithub.com/paghooks/paghooks/other v0.1.0 => ./other", 1))
+			}
+			if c.file != "" {
+				save(t, filepath.Join(s.dir, c.file), c.text)
+			}
+			if !c.uncommitted {
+				s.must(t, "add", "--all")
+				s.must(t, "commit", "--quiet", "--allow-empty", "-m", "A change")
+			}
+			s.says(t, 1, []string{c.want}, c.version)
+			if tags := s.must(t, "tag"); tags != "" {
+				t.Errorf("there are the tags %q", tags)
+			}
+		})
+	}
+}
+
+func TestAVersionIsReleasedOnce(t *testing.T) {
+	t.Parallel()
+	s := newShop(t)
+	s.must(t, "tag", "idem/idemx/v0.1.0")
+	s.says(t, 1, []string{"v0.1.0 is there already", "idem/idemx/v0.1.0"}, "v0.1.0")
+}
+
+func TestModulesAreMadeTidyWithoutAProxy(t *testing.T) {
+	t.Parallel()
+	s := newShop(t)
+	mod := filepath.Join(s.dir, "idem/idemx/go.mod")
+	for name, text := range map[string]string{
+		"a replace":             shop["idem/idemx/go.mod"] + "\nreplace github.com/paghooks/paghooks => ../..\n",
+		"another version":       strings.Replace(shop["idem/idemx/go.mod"], "v0.1.0", "v0.0.0-00010101000000-000000000000", 1),
+		"a missing requirement": "module github.com/paghooks/paghooks/idem/idemx\n\ngo 1.26.0\n",
+	} {
+		save(t, mod, text)
+		s.says(t, 1, []string{"idem/idemx/go.mod is not tidy: go run ./.ci/release tidy\n"}, "check")
+		s.says(t, 0, nil, "tidy")
+		got, err := os.ReadFile(mod)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(shop["idem/idemx/go.mod"], string(got)); diff != "" {
+			t.Errorf("%s: go.mod (-want +got):\n%s", name, diff)
+		}
+	}
+	s.says(t, 2, []string{"usage: go run ./.ci/release check"})
+	s.says(t, 2, []string{"usage: go run ./.ci/release check"}, "0.2.0")
+}

@@ -1,0 +1,147 @@
+package console
+
+import (
+	"context"
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/paghooks/paghooks/idem"
+	"github.com/paghooks/paghooks/idem/operator"
+)
+
+// freely is the number of events that a page reads without being asked to: they take a fifth of a second.
+const freely = 1_000_000
+
+// history is the events of an entity, or of an id.
+type history struct {
+	Source string
+	Events []idem.StoredEvent // in the order of arrival
+	Full   bool               // there may be earlier ones
+	Unread int64              // events that were not read, among which done ones may be
+	First  *operator.Lookup   // the first one that is not done
+}
+
+// ofEntity finds the events of an entity: done ones too if there is an index for that, if
+// there are few events, or if all is set.
+func (s *source) ofEntity(ctx context.Context, account, key string, all bool) (h history, err error) {
+	h.Source = s.name
+	n, err := s.events.ScanOfKey(ctx)
+	if err != nil {
+		return h, err
+	}
+	if n < freely || all {
+		h.Events, err = s.events.OfKey(ctx, only(account), key, maxShown)
+		h.Full = len(h.Events) == maxShown
+		return h, err
+	}
+	h.Unread = n
+	p, err := s.events.Page(ctx, idem.Filter{States: open, Scopes: only(account), Keys: []string{key}}, operator.Place{}, maxShown)
+	h.Events, h.Full = p.Events, len(p.Events) == maxShown
+	slices.Reverse(h.Events)
+	return h, err
+}
+
+// explain adds why the first event that is not done is not.
+func (s *source) explain(ctx context.Context, h *history) error {
+	i := slices.IndexFunc(h.Events, isOpen)
+	if i < 0 {
+		return nil
+	}
+	l, ok, err := s.events.Lookup(ctx, h.Events[i].Scope, h.Events[i].ID)
+	if err == nil && ok {
+		h.First = &l
+	}
+	return err
+}
+
+// hideErrors hides the errors of a history from users that may not see them.
+func (v *visit) hideErrors(h *history) {
+	h.Events = v.errorsHidden(h.Events)
+	if h.First != nil {
+		h.First = new(v.errorsHiddenOf(*h.First))
+	}
+}
+
+// find looks for an event, or an entity, by any name that a person has of it, in all sources.
+func (v *visit) find(ctx context.Context) error {
+	text := strings.TrimSpace(v.r.Form.Get("q"))
+	shown := struct {
+		Text    string
+		Sources []history
+		Unread  int64
+		Fields  bool // whether events are found by fields of their bodies
+	}{Text: text, Fields: len(v.Fields) > 0}
+	for _, s := range v.sources {
+		if text == "" {
+			break
+		}
+		h, err := s.find(ctx, text, v.r.Form.Get("all") != "")
+		if err != nil {
+			return err
+		}
+		shown.Unread = max(shown.Unread, h.Unread)
+		v.hideErrors(&h)
+		if len(h.Events) > 0 {
+			shown.Sources = append(shown.Sources, h)
+		}
+	}
+	if len(shown.Sources) == 1 && len(shown.Sources[0].Events) == 1 && shown.Sources[0].Events[0].ID == text {
+		e := shown.Sources[0].Events[0]
+		v.redirect("event?" + query(field{"source", shown.Sources[0].Source}, field{"account", e.Scope}, field{"id", e.ID}))
+		return nil
+	}
+	return v.render(http.StatusOK, "find", v.say("Find"), shown)
+}
+
+// find finds the events with an id, or about an entity, of that name.
+func (s *source) find(ctx context.Context, text string, all bool) (history, error) {
+	named, err := s.events.WithID(ctx, text)
+	if err != nil {
+		return history{}, err
+	}
+	h, err := s.ofEntity(ctx, "", text, all)
+	if err != nil {
+		return h, err
+	}
+	if len(named) > 0 {
+		h.Unread = 0 // it is found
+	}
+	for _, e := range h.Events {
+		if e.ID != text {
+			named = append(named, e)
+		}
+	}
+	h.Events = named
+	return h, s.explain(ctx, &h)
+}
+
+// entity lists all events of an entity.
+func (v *visit) entity(ctx context.Context) error {
+	account, key := v.r.Form.Get("account"), v.r.Form.Get("entity")
+	h, err := v.source.ofEntity(ctx, account, key, v.r.Form.Get("all") != "")
+	if err != nil {
+		return err
+	}
+	if err := v.source.explain(ctx, &h); err != nil {
+		return err
+	}
+	v.hideErrors(&h)
+	return v.render(http.StatusOK, "entity", v.say("Events of an entity"), struct {
+		Account, Key string
+		history
+	}{account, key, h})
+}
+
+// conflicts lists the events that came again with another body.
+func (v *visit) conflicts(ctx context.Context) error {
+	all, err := v.source.events.Conflicts(ctx)
+	if err != nil {
+		return err
+	}
+	shown := all[:min(len(all), maxShown)]
+	return v.render(http.StatusOK, "conflicts", v.say("Conflicts"), struct {
+		All   int
+		Shown []operator.Conflict
+	}{len(all), shown})
+}

@@ -1,0 +1,173 @@
+package gauge_test
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/paghooks/paghooks/idem/gauge"
+)
+
+// counter is a source that counts how often it is read, and at once.
+type counter struct {
+	takes    time.Duration
+	fails    error
+	deaf     bool // ignores its context
+	reads    atomic.Int64
+	now, max atomic.Int64
+}
+
+func (c *counter) read(ctx context.Context) (int64, error) {
+	c.max.Store(max(c.max.Load(), c.now.Add(1)))
+	defer c.now.Add(-1)
+	n := c.reads.Add(1)
+	if c.deaf {
+		ctx = context.WithoutCancel(ctx)
+	}
+	select {
+	case <-time.After(c.takes):
+		return n, c.fails
+	case <-ctx.Done():
+		return 0, ctx.Err()
+	}
+}
+
+// want checks the result of Samples of one source.
+func want(t *testing.T, s *gauge.Sources[int64], value int64, failed bool) {
+	t.Helper()
+	got := s.Samples(t.Context())
+	if len(got) != 1 || got[0].Source != "a" || got[0].Value != value || (got[0].Err != nil) != failed {
+		t.Errorf("samples = %+v, want %d, failed %t", got, value, failed)
+	}
+}
+
+func TestManyLookersCauseOneReadIn15Seconds(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		c := &counter{takes: time.Second}
+		var s gauge.Sources[int64]
+		s.Add("a", c.read)
+		for round := range int64(3) {
+			var lookers sync.WaitGroup
+			for range 100 {
+				lookers.Go(func() { want(t, &s, round+1, false) })
+			}
+			lookers.Wait()
+			time.Sleep(13 * time.Second)
+			want(t, &s, round+1, false) // 14 seconds after the round began
+			time.Sleep(time.Second)
+		}
+		if c.reads.Load() != 3 || c.max.Load() != 1 {
+			t.Errorf("it was read %d times, %d at once; want 3, 1", c.reads.Load(), c.max.Load())
+		}
+	})
+}
+
+func TestNoLookerWaitsLongForASlowRead(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		c := &counter{takes: 5 * time.Second}
+		var s gauge.Sources[int64]
+		s.Add("a", c.read)
+		start := time.Now()
+		want(t, &s, 0, true) // nothing is known yet
+		if waited := time.Since(start); waited != 2*time.Second {
+			t.Errorf("it waited for %s, want 2s", waited)
+		}
+		time.Sleep(4 * time.Second)
+		want(t, &s, 1, false)
+		time.Sleep(14 * time.Second)
+		want(t, &s, 1, false) // the next round has begun
+		time.Sleep(5 * time.Second)
+		want(t, &s, 2, false)
+		synctest.Wait()
+	})
+}
+
+// A read that does not end is not followed by another, and the value that was read before
+// is told for a minute only.
+func TestReadThatHangsIsTheOnlyOneAndItsSampleBecomesStale(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		c := &counter{}
+		var s gauge.Sources[int64]
+		s.Add("a", c.read)
+		want(t, &s, 1, false)
+		c.takes, c.deaf = 10*time.Minute, true
+		for range 3 {
+			time.Sleep(15 * time.Second)
+			want(t, &s, 1, false)
+		}
+		for range 10 {
+			time.Sleep(15 * time.Second)
+			want(t, &s, 0, true)
+		}
+		if c.reads.Load() != 2 || c.max.Load() != 1 {
+			t.Errorf("it was read %d times, %d at once; want 2, 1", c.reads.Load(), c.max.Load())
+		}
+		time.Sleep(10 * time.Minute)
+	})
+}
+
+func TestFailedReadIsToldAtOnceAndNotRepeatedBeforeItsTime(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		c := &counter{}
+		var s gauge.Sources[int64]
+		s.Add("a", c.read)
+		want(t, &s, 1, false)
+		c.fails = errors.New("no database")
+		time.Sleep(15 * time.Second)
+		for range 5 {
+			if got := s.Samples(t.Context()); !errors.Is(got[0].Err, c.fails) {
+				t.Errorf("samples = %+v, want the error", got)
+			}
+		}
+		if c.reads.Load() != 2 {
+			t.Errorf("it was read %d times, want 2", c.reads.Load())
+		}
+	})
+}
+
+func TestReadHasADeadline(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		c := &counter{takes: time.Hour}
+		var s gauge.Sources[int64]
+		s.Add("a", c.read)
+		want(t, &s, 0, true)
+		time.Sleep(10 * time.Second)
+		synctest.Wait()
+		if got := s.Samples(t.Context()); !errors.Is(got[0].Err, context.DeadlineExceeded) {
+			t.Errorf("samples = %+v, want that the deadline passed", got)
+		}
+	})
+}
+
+func TestOneSourceThatFailsOrPanicsDoesNotHideAnother(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var s gauge.Sources[int64]
+		s.Add("c", func(context.Context) (int64, error) { return 3, nil })
+		s.Add("b", func(context.Context) (int64, error) { panic("oops") })
+		s.Add("a", func(context.Context) (int64, error) { return 0, errors.New("no database") })
+		s.Add("c", func(context.Context) (int64, error) { return 4, nil }) // one of each name
+		var got []string
+		for _, one := range s.Samples(t.Context()) {
+			text := one.Source
+			if one.Err != nil {
+				text += ": " + one.Err.Error()
+			}
+			got = append(got, text)
+		}
+		if diff := cmp.Diff([]string{"a: no database", "b: panic: oops", "c"}, got); diff != "" {
+			t.Error("samples (-want +got):\n" + diff)
+		}
+	})
+}

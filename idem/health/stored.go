@@ -1,0 +1,230 @@
+package health
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/paghooks/paghooks/idem"
+	"github.com/paghooks/paghooks/idem/internal/pgtx"
+	"github.com/paghooks/paghooks/idem/internal/store"
+)
+
+// Part is a part of a program that says how it is: an [*idem.Processor], an
+// [*idem.Inbox], an outbox, a relay, a canary, or one of the
+// application's own. Examine may be called from many goroutines. It should end with ctx.
+type Part interface {
+	Examine(ctx context.Context, limits idem.Limits) []idem.Check
+}
+
+// Of returns a part that reports how a receiver is: its Postgres, its deliveries, its stored
+// events and its workers. [New] does that with each receiver. Call it in a part of the
+// application's own that answers for a receiver, and keep the result: it remembers the rows that it
+// has read.
+func Of(r idem.Receiver) Part {
+	_, works := r.(interface {
+		Drain(ctx context.Context) error
+	})
+	return &receiver{own: r, common: idem.CommonOf(r), works: works}
+}
+
+// receiver is the part of a receiver.
+type receiver struct {
+	own    idem.Receiver
+	common *idem.Common
+	works  bool // it has workers
+
+	// The last looks at the stored events. Each reads all that is not done.
+	retrying, due, ahead lastLook[time.Duration] // how old the oldest is
+	standing             lastLook[store.Standing]
+	parked               lastLook[store.Alone]
+}
+
+// Examine implements [Part].
+func (r *receiver) Examine(ctx context.Context, limits idem.Limits) []idem.Check {
+	x := &examination{common: r.common, limits: limits}
+	x.reached = x.examinePostgres(ctx, store.NeededRights(r.common.KeepPayloads, r.works))
+	if own, ok := r.own.(Part); ok {
+		x.checks = append(x.checks, own.Examine(ctx, limits)...)
+	}
+	if limits.MaxRetrying > 0 {
+		r.examineRetrying(ctx, x)
+	}
+	if limits.MaxPending > 0 {
+		r.examineDue(ctx, x)
+	}
+	examine(ctx, x, "held", &r.standing, store.FindStanding, sayStanding)
+	if limits.MaxParked > 0 {
+		examine(ctx, x, "parked", &r.parked, store.FindParked, func(found store.Alone) (bool, string) {
+			return sayParked(found, limits.MaxParked)
+		})
+	}
+	return x.checks
+}
+
+func (r *receiver) examineRetrying(ctx context.Context, x *examination) {
+	query, then := store.OldestRetrying, "; if the provider does not deliver it again, replay it"
+	if r.works {
+		query, then = store.OldestFailing, ": the workers try it again, and park it in the end"
+	}
+	examine(ctx, x, "retrying", &r.retrying, query, func(age time.Duration) (bool, string) {
+		return sayAge(age, x.limits.MaxRetrying, "the oldest event that fails came %s ago",
+			"an event has failed for %s: fix what its error says, see idem.Common.List"+then)
+	})
+}
+
+// aheadMost is the largest time in the future at which an event may have arrived: commits take their time,
+// and clocks are put right by a little all the time.
+const aheadMost = time.Minute
+
+func (r *receiver) examineDue(ctx context.Context, x *examination) {
+	limit := x.limits.MaxPending + r.common.Timeout // it is due while it is being processed, too
+	examine(ctx, x, "workers", &r.due, store.OldestDue, func(age time.Duration) (bool, string) {
+		advice := ""
+		if age > limit {
+			advice = r.adviceOnWorkers(ctx, x)
+		}
+		return sayAge(age, limit, "the oldest event that is due waits for %s", "an event has been due for %s: "+advice)
+	})
+	if !r.works {
+		return
+	}
+	ahead := func(ctx context.Context, db store.DB, source string) (time.Duration, error) {
+		return store.Ahead(ctx, db, source, aheadMost)
+	}
+	examine(ctx, x, "clock", &r.ahead, ahead, func(age time.Duration) (bool, string) {
+		return sayAge(age, aheadMost, "events arrived up to %s in the future", "by the database's clock, an event arrived %s in the future: "+
+			"the clock was put back, and what arrived before waits until it is that late again: put it right, or requeue the events that are pending")
+	})
+}
+
+// adviceOnWorkers returns the remedy where events have been due for too long.
+func (r *receiver) adviceOnWorkers(ctx context.Context, x *examination) string {
+	alive, err := limited(ctx, x, store.HasWorkers)
+	switch {
+	case !r.works:
+		return "events were left to workers, and a Processor has none: have it Replay those that are pending, or have an Inbox run"
+	case err == nil && !alive:
+		return "no workers are alive: have idem.Serve or Inbox.Run run them, here or in another process"
+	}
+	return "workers run and do not keep up: see in the log whether handlers hang, or raise Workers"
+}
+
+func sayAge(age, limit time.Duration, well, wrong string) (healthy bool, says string) {
+	switch oldest := age.Round(time.Second); {
+	case age > limit:
+		return false, fmt.Sprintf(wrong, oldest)
+	case age == 0:
+		return true, "there is none"
+	default:
+		return true, fmt.Sprintf(well, oldest)
+	}
+}
+
+func sayStanding(found store.Standing) (healthy bool, says string) {
+	if found.Lanes == 0 {
+		return true, "no event waits for a parked one"
+	}
+	return false, fmt.Sprintf("%d events of %d entities wait for a parked one: first %d of %s, %s, for %s: "+
+		"fix what its error says, see operator.Operator.Blocked, and replay it, or discard it to give it up; if it is done, have idem.Serve or Processor.Run run",
+		found.Waiting, found.Lanes, found.Behind, found.Key, strings.Join(found.Types, " "), found.Head)
+}
+
+func sayParked(found store.Alone, most int) (healthy bool, says string) {
+	switch {
+	case found.N >= int64(most):
+		return false, fmt.Sprintf("%d events are parked, and nobody has acknowledged them since they failed: first %s, %s: "+
+			"fix what its error says, and replay it; else discard it, or acknowledge it with idem acknowledge until you do", found.N, found.ID, found.Type)
+	case found.N > 0:
+		return true, fmt.Sprintf("%d events are parked", found.N)
+	default:
+		return true, "there is none that nobody has acknowledged"
+	}
+}
+
+// examination is one look at a receiver.
+type examination struct {
+	common  *idem.Common
+	limits  idem.Limits
+	reached bool // whether its Postgres is well
+	late    bool // whether a look at the stored events took too long
+	checks  []idem.Check
+}
+
+func (x *examination) add(name string, healthy bool, says string, cause error) {
+	x.checks = append(x.checks, idem.Check{Source: x.common.SourceName(), Name: name, Healthy: healthy, Says: says, Cause: cause})
+}
+
+// examinePostgres reports whether the receiver's Postgres answers, and lets it write.
+func (x *examination) examinePostgres(ctx context.Context, needs []store.Rights) (well bool) {
+	const name = "postgres"
+	ctx, cancel := context.WithTimeout(ctx, x.limits.Timeout)
+	defer cancel()
+	var readOnly bool
+	var lacks []string
+	err := pgtx.Ask(ctx, x.common.Pool(), func(ctx context.Context, conn *pgxpool.Conn) (err error) {
+		readOnly, lacks, err = store.FindWritable(ctx, conn, needs)
+		return err
+	})
+	switch {
+	case err != nil:
+		x.add(name, false, fmt.Sprintf("it did not answer within %s: it is unavailable or refuses connections, the network is broken, "+
+			"or all connections of the pool are in use: see the error in this application's log", x.limits.Timeout), err)
+	case readOnly:
+		x.add(name, false, "it is read-only, as a replica is: connect to the primary, with target_session_attrs=read-write for example", nil)
+	case len(lacks) > 0:
+		x.add(name, false, "its role lacks rights: "+strings.Join(lacks, ", ")+": grant them to it; idem doctor says how", nil)
+	default:
+		x.add(name, true, "it answers, and can be written to", nil)
+		return true
+	}
+	return false
+}
+
+// examine adds a check of the stored events: say judges the result of query.
+func examine[T any](
+	ctx context.Context, x *examination, name string, last *lastLook[T],
+	query func(context.Context, store.DB, string) (T, error), say func(T) (healthy bool, says string),
+) {
+	if !x.reached {
+		x.add(name, true, "it is not known while Postgres is not well", nil)
+		return
+	}
+	found, err := last.get(&x.late, func() (T, error) { return limited(ctx, x, query) })
+	switch {
+	case err == nil:
+		healthy, says := say(found)
+		x.add(name, healthy, says, nil)
+	case errors.Is(err, errNotLooked):
+		x.add(name, true, "it is not known: "+err.Error(), nil)
+	case pgtx.SQLState(err) == queryCanceled, errors.Is(err, context.DeadlineExceeded):
+		x.add(name, true, "it is not known: Postgres took too long to look: so many events are not done, see idem.Common.Stats, or the tables are locked", err)
+	case pgtx.Unavailable(err):
+		x.add(name, true, "it is not known: the connection was lost, it will be looked at again", err)
+	default:
+		x.add(name, false, "the events cannot be read: see the error in this application's log; have idem.Migrate run at start", err)
+	}
+}
+
+// queryCanceled is the SQLSTATE of a statement that took too long.
+const queryCanceled = "57014"
+
+// limited asks Postgres, which gives up after Timeout: a connection is not lost
+// because there is much to read.
+func limited[T any](ctx context.Context, x *examination, query func(context.Context, store.DB, string) (T, error)) (answer T, err error) {
+	ctx, cancel := context.WithTimeout(ctx, 2*x.limits.Timeout)
+	defer cancel()
+	err = pgx.BeginTxFunc(ctx, x.common.Pool(), pgx.TxOptions{AccessMode: pgx.ReadOnly}, func(tx pgx.Tx) error {
+		if err := store.LimitTime(ctx, tx, x.limits.Timeout); err != nil {
+			return err
+		}
+		answer, err = query(ctx, tx, x.common.SourceName())
+		return err
+	})
+	return answer, err
+}

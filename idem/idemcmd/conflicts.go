@@ -1,0 +1,55 @@
+package idemcmd
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/paghooks/paghooks/idem"
+	"github.com/paghooks/paghooks/internal/command"
+	"github.com/paghooks/paghooks/internal/terminal"
+)
+
+// conflict is an idem.Conflict as JSON.
+type conflict struct {
+	Source     string     `json:"source"`
+	Scope      string     `json:"scope"`
+	ID         string     `json:"id"`
+	Type       string     `json:"type"`
+	Key        string     `json:"key"`
+	State      idem.State `json:"state"`
+	ConflictAt time.Time  `json:"conflict_at"`
+}
+
+// conflicts prints the events that came again with another body.
+func (p *program) conflicts(ctx context.Context) error {
+	t := &terminal.Table{Heads: []string{p.head("ANOTHER BODY CAME"), p.text("SOURCE"), p.text("ACCOUNT"), p.text("STATE"), p.text("TYPE"), p.text("ENTITY"), p.text("ID")}}
+	found := 0
+	for _, o := range p.operators {
+		all, err := o.Conflicts(ctx)
+		if err != nil {
+			return err
+		}
+		found += len(all)
+		if p.limit > 0 && len(all) > p.limit {
+			p.tell("these are %s of %s of %s: -limit 0 prints all", p.limit, p.events(int64(len(all))), o.SourceName())
+			all = all[:p.limit]
+		}
+		for _, c := range all {
+			if p.json {
+				err = p.printLine(conflict{c.Source, c.Scope, c.ID, c.Type, c.Key, c.State, c.At.UTC()})
+			}
+			if err != nil {
+				return err
+			}
+			t.Add(p.at(c.At), p.sourceOf(o), terminal.Clean(c.Scope), string(c.State), terminal.Clean(c.Type), terminal.Clean(c.Key), terminal.Clean(c.ID))
+		}
+	}
+	switch {
+	case found == 0:
+		return command.Error(command.Nothing, errors.New("no event came again with another body"))
+	case p.json:
+		return nil
+	}
+	return p.printTable(t)
+}

@@ -1,5 +1,0 @@
-//go:build !linux
-
-package idemtest
-
-func memory() string { return "" }

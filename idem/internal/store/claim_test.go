@@ -1,0 +1,129 @@
+package store_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/paghooks/paghooks/idem/internal/store"
+)
+
+func TestAClaimTakesTheFirstOfEachLaneThatIsDueAndNobodyHolds(t *testing.T) {
+	t.Parallel()
+	each(t, map[string]struct {
+		before []string
+		with   func(*store.Search)
+		claims string // ids, each with its crashes
+		after  []string
+	}{
+		"nothing is due": {[]string{"a o1 pending later", "b o2 parked", "c o3 done"}, nil, "", []string{"a o1 pending later", "b o2 parked", "c o3 done"}},
+		"the second of a lane is held back": {
+			[]string{"a o1 pending due", "b o1 pending due", "c o2 pending due"},
+			nil,
+			"a0 c0",
+			[]string{"a o1 pending due ours", "b o1 pending", "c o2 pending due ours"},
+		},
+		"behind a parked one": {[]string{"a o1 parked", "b o1 pending due"}, nil, "", []string{"a o1 parked", "b o1 pending"}},
+		"as many as wanted": {
+			[]string{"a o1 pending due", "b o2 pending due"},
+			func(s *store.Search) { s.Limit = 1 },
+			"a0",
+			[]string{"a o1 pending due ours", "b o2 pending due"},
+		},
+		"due after the position": {[]string{"a o1 pending due"}, func(s *store.Search) { s.After = time.Now().Add(time.Hour) }, "", []string{"a o1 pending due"}},
+		"of another source":      {[]string{"a o1 pending due"}, func(s *store.Search) { s.Source = "other" }, "", []string{"a o1 pending due"}},
+		"workers that live hold it": {
+			[]string{"a o1 pending due claimed", "b o1 pending due"},
+			nil,
+			"",
+			[]string{"a o1 pending due claimed", "b o1 pending"},
+		},
+		"its workers died": {[]string{"a o1 pending due dead"}, nil, "a1", []string{"a o1 pending due ours"}},
+		"it must run alone, and may not": {
+			[]string{"a o1 pending due dead"},
+			func(s *store.Search) { s.Crashed = 1 },
+			"",
+			[]string{"a o1 pending due dead"},
+		},
+		"one that must run alone is claimed at a time": {
+			[]string{"a o1 pending due dead", "b o2 pending due dead", "c o3 pending due"},
+			func(s *store.Search) { s.Crashed, s.WithCrashed = 1, true },
+			"a1 c0",
+			[]string{"a o1 pending due ours", "b o2 pending due dead", "c o3 pending due ours"},
+		},
+		"it is our own, and we know of it": {
+			[]string{"a o1 pending due claimed"},
+			func(s *store.Search) { s.Worker, s.Running = alive, []string{event("a", "").RowKey()} },
+			"",
+			[]string{"a o1 pending due claimed"},
+		},
+		"it is our own, and the answer was lost": {
+			[]string{"a o1 pending due claimed"},
+			func(s *store.Search) { s.Worker = alive },
+			"a0",
+			[]string{"a o1 pending due claimed"},
+		},
+	}, func(t *testing.T, c struct {
+		before []string
+		with   func(*store.Search)
+		claims string
+		after  []string
+	},
+	) {
+		d := with(t, c.before...)
+		search := store.Search{Source: "s", Limit: 10, Worker: ours, Running: []string{}, Crashed: 2}
+		if c.with != nil {
+			c.with(&search)
+		}
+		found, err := store.FindClaims(t.Context(), d, search)
+		if err != nil || ids(found.Claims) != c.claims {
+			t.Errorf("claimed %q, %v, want %q", ids(found.Claims), err, c.claims)
+		}
+		d.want(c.after...)
+	})
+}
+
+func TestAClaimPassesALockedEventBy(t *testing.T) {
+	t.Parallel()
+	d := with(t, "a o1 pending due", "b o2 pending due")
+	d.locked("a", func() {
+		found, err := store.FindClaims(t.Context(), d, store.Search{Source: "s", Limit: 10, Worker: ours, Crashed: 2})
+		if err != nil || ids(found.Claims) != "b0" {
+			t.Errorf("claimed %q, %v, want b only", ids(found.Claims), err)
+		}
+	})
+}
+
+func TestAClaimEndsOnceAndByItsHolderOnly(t *testing.T) {
+	t.Parallel()
+	each(t, map[string]struct {
+		number  int
+		end     store.End
+		settled bool
+		after   []string
+	}{
+		"parked":                {1, store.End{State: store.Parked, Attempts: 1}, true, []string{"a o1 parked", "b o1 pending"}},
+		"parked, and passed":    {1, store.End{State: store.Parked, Attempts: 1, Free: true}, true, []string{"a o1 parked free", "b o1 pending due"}},
+		"unhandled":             {1, store.End{State: store.Unhandled, Free: true}, true, []string{"a o1 unhandled free", "b o1 pending due"}},
+		"later":                 {1, store.End{State: store.Pending, Wait: time.Hour}, true, []string{"a o1 pending later", "b o1 pending"}},
+		"by an earlier claim":   {0, store.End{State: store.Parked}, false, []string{"a o1 pending due claimed", "b o1 pending"}},
+		"by a claim to come":    {2, store.End{State: store.Parked}, false, []string{"a o1 pending due claimed", "b o1 pending"}},
+		"by an earlier, passed": {0, store.End{State: store.Parked, Free: true}, false, nil},
+	}, func(t *testing.T, c struct {
+		number  int
+		end     store.End
+		settled bool
+		after   []string
+	},
+	) {
+		d := with(t, "a o1 pending due claimed", "b o1 pending")
+		claim := store.Claim{Event: event("a", "o1"), Number: c.number}
+		for n, want := range []bool{c.settled, false} {
+			if got, err := store.Settle(t.Context(), d, claim, c.end); got != want || err != nil {
+				t.Errorf("time %d: settled is %t, %v, want %t", n+1, got, err, want)
+			}
+		}
+		if c.after != nil {
+			d.want(c.after...)
+		}
+	})
+}

@@ -1,0 +1,119 @@
+package operator
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/paghooks/paghooks/idem/internal/store"
+)
+
+// Action is an entry of the audit trail: see [Operator].
+type Action struct {
+	ID      int64
+	At      time.Time
+	Actor   string // the person
+	Action  string // "replay", "dry replay", "requeue", "discard", "acknowledge", "erase", "rescope", "stop"; others by [Operator.Record]
+	Source  string
+	Filter  string    // which events were chosen, as people read it; its first 2,000 bytes
+	Reason  string    // the same
+	Events  int64     // how many were chosen; of a requeue, discard or erase that has ended, how many it changed
+	Result  string    // of a replay that has not ended, how far it is
+	EndedAt time.Time // zero while it runs, and if its process died
+
+	Alive       bool   // it has not ended, and its process has given a sign of life within 12 seconds
+	StoppedBy   string // the person that asked it to end: see [Operator.Stop]; "" for none
+	Continues   int64  // the action that it goes on with: see [Operator.Resume]; 0 for none
+	ContinuedBy int64  // the action that goes on with it; 0 for none
+}
+
+// Actions returns up to n actions on the source's events from the audit trail, the
+// latest first: those before the action whose ID is before, or the latest of all if
+// before is 0.
+func (o *Operator) Actions(ctx context.Context, before int64, n int) ([]Action, error) {
+	rows, err := timed(ctx, func(ctx context.Context) ([]store.Action, error) {
+		return store.ListActions(ctx, o.Pool(), o.SourceName(), before, n)
+	})
+	if err != nil {
+		return nil, fmt.Errorf("operator: listing actions: %w", store.Explain(err))
+	}
+	all := make([]Action, len(rows))
+	for n, r := range rows {
+		all[n] = Action(r)
+	}
+	return all, nil
+}
+
+// GetAction returns the action with this ID. ok is false if there is none on the source's events.
+func (o *Operator) GetAction(ctx context.Context, id int64) (a Action, ok bool, err error) {
+	row, err := timed(ctx, func(ctx context.Context) (store.Action, error) {
+		return store.GetAction(ctx, o.Pool(), o.SourceName(), id)
+	})
+	switch {
+	case errors.Is(err, pgx.ErrNoRows):
+		return a, false, nil
+	case err != nil:
+		return a, false, fmt.Errorf("operator: reading action %d: %w", id, store.Explain(err))
+	}
+	return Action(row), true, nil
+}
+
+// ActionEvents returns the row keys of the events that the action with this ID chose or, if it is
+// a requeue or discard that has ended, changed: source/scope/id with the scope
+// percent-encoded.
+func (o *Operator) ActionEvents(ctx context.Context, id int64) ([]string, error) {
+	keys, err := timed(ctx, func(ctx context.Context) ([]string, error) { return store.ActionEvents(ctx, o.Pool(), id) })
+	if err != nil {
+		return nil, fmt.Errorf("operator: listing the events of action %d: %w", id, store.Explain(err))
+	}
+	return keys, nil
+}
+
+// Outcome is the result of an action on one event.
+type Outcome struct {
+	Event  string    // its row key
+	Result string    // "done", "failed", "unhandled" or "left" (alone) of a replay; "requeued", "discarded", "erased", "acknowledged"; "" for nothing yet
+	At     time.Time // zero for nothing yet
+}
+
+// Outcomes returns up to n of the events that the action with this ID chose, and those that a
+// replay went on with behind them, each with its outcome: those that failed first, then
+// those that it has not reached, then others.
+//
+// A process that dies between the commit of an event and that of its outcome leaves an event that
+// is done, without an outcome.
+func (o *Operator) Outcomes(ctx context.Context, id int64, n int) ([]Outcome, error) {
+	rows, err := timed(ctx, func(ctx context.Context) ([]store.Outcome, error) { return store.ListOutcomes(ctx, o.Pool(), id, n) })
+	if err != nil {
+		return nil, fmt.Errorf("operator: listing the events of action %d: %w", id, store.Explain(err))
+	}
+	all := make([]Outcome, len(rows))
+	for n, r := range rows {
+		all[n] = Outcome(r)
+	}
+	return all, nil
+}
+
+// ActionOn is an action with its outcome for one event.
+type ActionOn struct {
+	Action
+	Outcome string    // see [Outcome.Result]
+	DoneAt  time.Time // when
+}
+
+// ActionsOn returns the last n actions that have done something to an event, the latest first.
+func (o *Operator) ActionsOn(ctx context.Context, scope, id string, n int) ([]ActionOn, error) {
+	key := store.Event{Source: o.SourceName(), Scope: scope, ID: id}.RowKey()
+	rows, err := timed(ctx, func(ctx context.Context) ([]store.Touched, error) { return store.ListTouched(ctx, o.Pool(), key, n) })
+	if err != nil {
+		return nil, fmt.Errorf("operator: listing the actions on an event: %w", store.Explain(err))
+	}
+	all := make([]ActionOn, len(rows))
+	for n, r := range rows {
+		all[n] = ActionOn{Action: Action(r.Action), Outcome: r.Outcome.Result, DoneAt: r.Outcome.At}
+	}
+	return all, nil
+}

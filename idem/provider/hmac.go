@@ -1,0 +1,241 @@
+package provider
+
+import (
+	"crypto"
+	"crypto/hmac"
+	"crypto/rand"
+	"encoding/base64"
+	"encoding/hex"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	_ "crypto/sha1" // for HMAC.Hash: some providers sign with nothing else
+	_ "crypto/sha512"
+
+	"github.com/paghooks/paghooks/idem"
+)
+
+// HMAC is a code over a text that has the body in it.
+type HMAC struct {
+	Header     string
+	Hash       crypto.Hash
+	Base64     bool   // else hexadecimal digits
+	Texts      string // the signed text, such as {time}.{body}; of several, parted by line breaks, any
+	Value      string // of the header, such as t={time},v1={mac}; default: {mac}
+	TimeHeader string // has {time}, Unix seconds, where Value has not
+	Tolerance  time.Duration
+	KeyPrefix  string // a secret that begins so has its key behind it, in base64
+}
+
+// StandardWebhooks is the scheme of https://www.standardwebhooks.com, with
+// symmetric keys (v1).
+var StandardWebhooks = HMAC{
+	Header: "Webhook-Signature", Hash: crypto.SHA256, Base64: true, Texts: "{header:Webhook-Id}.{time}.{body}",
+	Value: "v1,{mac}", TimeHeader: "Webhook-Timestamp", KeyPrefix: "whsec_",
+}
+
+// Bounds of the verifier's work for one delivery.
+const (
+	maxValue = 1024
+	maxCodes = 8
+	maxTime  = 15 // digits; seconds have 10, milliseconds 13
+)
+
+// Check implements [Scheme].
+func (s HMAC) Check(h http.Header, now time.Time) (idem.Reason, string) {
+	if reason, hint := once(h, s.Header); reason != "" {
+		return reason, hint
+	}
+	at, _, wrong := s.read(h)
+	switch {
+	case wrong != "":
+		return ReasonMalformedSignature, s.Header + " " + wrong + ": it is " + s.value()
+	case !s.timed():
+		return "", ""
+	case s.TimeHeader != "":
+		switch reason, hint := once(h, s.TimeHeader); reason {
+		case "":
+		case ReasonMissingSignature:
+			return ReasonMissingTimestamp, hint
+		default:
+			return reason, hint
+		}
+	}
+	seconds, err := strconv.ParseUint(at, 10, 63)
+	if err != nil || len(at) > maxTime {
+		return ReasonMalformedTimestamp, "the signature's time is not Unix seconds in digits"
+	}
+	tolerance := s.Tolerance
+	if tolerance == 0 {
+		tolerance = 300 * time.Second
+	}
+	switch age := now.Sub(time.Unix(int64(seconds), 0)); {
+	case age > tolerance:
+		return ReasonStale, "it was signed too long ago: check this server's clock, or whether something holds deliveries back or repeats them"
+	case age < -tolerance:
+		return ReasonFuture, "it was signed in the future: check this server's clock, and that the time is in seconds, not milliseconds"
+	}
+	return "", ""
+}
+
+// Fits reports whether the header has the form of Value.
+func (s HMAC) Fits(h http.Header) bool {
+	_, _, wrong := s.read(h)
+	return wrong == ""
+}
+
+// time is the text of the time that was signed.
+func (s HMAC) time(h http.Header) string {
+	if s.TimeHeader != "" {
+		return sent(h, s.TimeHeader)
+	}
+	timeAt, _ := prefixes(s.value(), ",")
+	for part := range strings.SplitSeq(sent(h, s.Header), ",") {
+		if at, ok := strings.CutPrefix(strings.Trim(part, " \t"), timeAt); ok && timeAt != "" {
+			return at
+		}
+	}
+	return ""
+}
+
+// Verifies implements [Scheme].
+func (s HMAC) Verifies(h http.Header, body []byte, secret string) bool {
+	at, macs, wrong := s.read(h)
+	verifies := false
+	for text := range strings.SplitSeq(s.Texts, "\n") {
+		if text == "" {
+			continue
+		}
+		want := s.mac(text, h, at, body, secret)
+		for _, got := range macs {
+			if hmac.Equal(want, got) {
+				verifies = true
+			}
+		}
+	}
+	return verifies && wrong == ""
+}
+
+// Sign implements [Scheme].
+func (s HMAC) Sign(h http.Header, body []byte, secret string, now time.Time) error {
+	at := strconv.FormatInt(now.Unix(), 10)
+	if s.TimeHeader != "" {
+		h.Set(s.TimeHeader, at)
+	}
+	text, _, _ := strings.Cut(s.Texts, "\n")
+	sum := s.mac(text, h, at, body, secret)
+	code := hex.EncodeToString(sum)
+	if s.Base64 {
+		code = base64.StdEncoding.EncodeToString(sum)
+	}
+	h.Set(s.Header, strings.NewReplacer("{time}", at, "{mac}", code).Replace(s.value()))
+	return nil
+}
+
+func (s HMAC) value() string {
+	if s.Value == "" {
+		return "{mac}"
+	}
+	return s.Value
+}
+
+// timed reports whether the time is signed.
+func (s HMAC) timed() bool { return strings.Contains(s.Texts, "{time}") }
+
+// read reads the time and the codes of the headers, and names the fault of their
+// form. The parts of a value are parted by commas, or by spaces where the template
+// has a comma in a part; a part that no part of the template begins like is skipped.
+func (s HMAC) read(h http.Header) (at string, codes [][]byte, wrong string) {
+	value, template, separator := sent(h, s.Header), s.value(), ","
+	if s.TimeHeader != "" && strings.Contains(template, ",") {
+		separator = " "
+	}
+	if len(value) > maxValue {
+		return "", nil, "is too long"
+	}
+	timeAt, macAt := prefixes(template, separator)
+	if at = sent(h, s.TimeHeader); s.TimeHeader != "" {
+		timeAt = ""
+	}
+	for part := range strings.SplitSeq(value, separator) {
+		part = strings.Trim(part, " \t")
+		if text, ok := strings.CutPrefix(part, timeAt); ok && timeAt != "" {
+			if at != "" {
+				return "", nil, "has more than one time"
+			}
+			at = text
+		} else if text, ok := strings.CutPrefix(part, macAt); ok {
+			code, err := s.decode(text)
+			if err != nil || len(code) != s.Hash.Size() {
+				return "", nil, "has a code that is none"
+			}
+			codes = append(codes, code)
+		}
+	}
+	switch {
+	case len(codes) == 0, timeAt != "" && at == "":
+		wrong = "is of another form"
+	case len(codes) > maxCodes:
+		wrong = "has too many codes"
+	}
+	return at, codes, wrong
+}
+
+// prefixes returns the text before the time and the code in the parts of a template.
+func prefixes(template, separator string) (timeAt, macAt string) {
+	if separator == " " {
+		separator = "\n" // the template is one part
+	}
+	for part := range strings.SplitSeq(template, separator) {
+		switch prefix, name, _ := strings.Cut(strings.TrimSpace(part), "{"); name {
+		case "time}":
+			timeAt = prefix
+		case "mac}":
+			macAt = prefix
+		}
+	}
+	return timeAt, macAt
+}
+
+func (s HMAC) decode(code string) ([]byte, error) {
+	if s.Base64 {
+		return base64.StdEncoding.DecodeString(code)
+	}
+	return hex.DecodeString(code)
+}
+
+// mac is the code over a text, in which the names in braces are replaced.
+func (s HMAC) mac(text string, h http.Header, at string, body []byte, secret string) []byte {
+	key := []byte(secret)
+	if coded, ok := strings.CutPrefix(secret, s.KeyPrefix); ok && s.KeyPrefix != "" {
+		key, _ = base64.StdEncoding.DecodeString(coded)
+		if len(key) == 0 {
+			key = []byte(rand.Text()) // an empty key never verifies
+		}
+	}
+	sum := hmac.New(s.Hash.New, key)
+	var around []byte // the text around the body
+	for text != "" {
+		plain, rest, found := strings.Cut(text, "{")
+		around = append(around, plain...)
+		if !found {
+			break
+		}
+		var name string
+		name, text, _ = strings.Cut(rest, "}")
+		switch header, ok := strings.CutPrefix(name, "header:"); {
+		case ok:
+			around = append(around, sent(h, header)...)
+		case name == "time":
+			around = append(around, at...)
+		case name == "body":
+			sum.Write(around)
+			sum.Write(body)
+			around = around[:0]
+		}
+	}
+	sum.Write(around)
+	return sum.Sum(nil)
+}

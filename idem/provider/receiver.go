@@ -1,0 +1,182 @@
+package provider
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net/http"
+	"slices"
+	"time"
+
+	"github.com/paghooks/paghooks/idem"
+	"github.com/paghooks/paghooks/idem/drift"
+)
+
+// Receiver does the work of a dispatcher, with its settings. A package with a Dispatcher that
+// is written by hand makes one for each call. The fields are those of [Dispatcher].
+type Receiver struct {
+	*Definition
+
+	Routes        *idem.Routes
+	Watch         *drift.Watch
+	Scheme        Scheme
+	Secrets       []string // of the account that has scope ""
+	Accounts      func(r *http.Request) ([]idem.Credentials, error)
+	AllowTest     bool
+	StrictHeaders bool
+	Logger        *slog.Logger
+	Now           func() time.Time
+}
+
+// Open is [idem.Source]'s.
+func (v Receiver) Open(r *http.Request) (idem.Event, error) {
+	accounts, err := v.Credentials(r)
+	if err != nil {
+		return idem.Event{}, err
+	}
+	if err := v.checkHeaders(v.Scheme, r.Header, accounts, v.now()); err != nil {
+		return idem.Event{}, err
+	}
+	var scope string
+	_, early := v.Scheme.(Token) // the body of a stranger is not even read
+	if early {
+		if scope, err = v.scopeOf(v.Scheme, r.Header, nil, accounts); err != nil {
+			return idem.Event{}, err
+		}
+	}
+	body, err := idem.ReadBody(r)
+	if err != nil {
+		return idem.Event{}, err
+	}
+	if !early {
+		if scope, err = v.scopeOf(v.Scheme, r.Header, body, accounts); err != nil {
+			return idem.Event{}, err
+		}
+	}
+	var room [12]member
+	e, said := v.identify(body, look(room[:0], body))
+	if err := v.compare(r, said, e.Type); err != nil {
+		return idem.Event{}, err
+	}
+	e.Scope = scope
+	v.logTest(r.Context(), e)
+	return e, nil
+}
+
+// Verify checks a delivery in a receiver of one's own, for the account of Secrets.
+func (v Receiver) Verify(h http.Header, body []byte) error {
+	accounts := []idem.Credentials{{Secrets: v.Secrets}}
+	if err := v.checkHeaders(v.Scheme, h, accounts, v.now()); err != nil {
+		return err
+	}
+	if _, err := v.scopeOf(v.Scheme, h, body, accounts); err != nil || !v.StrictHeaders {
+		return err
+	}
+	_, said := v.identify(body, look(nil, body))
+	if found := v.contradictions(h, v.Scheme, said); len(found) > 0 {
+		return v.contradicted(found[0])
+	}
+	return nil
+}
+
+// CanVerify is [idem.Serve]'s.
+func (v Receiver) CanVerify() bool {
+	return v.Accounts != nil || v.Scheme == (None{}) || slices.ContainsFunc(v.Secrets, func(s string) bool { return canVerify(v.Scheme, s) })
+}
+
+func (v Receiver) now() time.Time {
+	if v.Now != nil {
+		return v.Now()
+	}
+	return time.Now()
+}
+
+// Credentials are the accounts that may have sent a request.
+func (v Receiver) Credentials(r *http.Request) ([]idem.Credentials, error) {
+	unscoped := idem.Credentials{Secrets: v.Secrets}
+	if v.Accounts == nil {
+		return []idem.Credentials{unscoped}, nil
+	}
+	accounts, err := v.Accounts(r)
+	if err == nil && slices.ContainsFunc(accounts, func(c idem.Credentials) bool { return c.Scope == "" }) {
+		err = errors.New(v.Source + ": Accounts returned an account without a Scope: give each a name, and give the secrets of one that has none to NewDispatcher; " +
+			"if it comes from r.PathValue, the router does not set that, call r.SetPathValue before the handler")
+	}
+	if slices.ContainsFunc(unscoped.Secrets, isSecret) {
+		accounts = append(slices.Clip(accounts), unscoped)
+	}
+	return accounts, err
+}
+
+// Route is [idem.Source]'s. An event in which no money moved goes to the handler of
+// its type, with AllowTest.
+func (v Receiver) Route(e idem.Event) (idem.Work, error) {
+	if e.Type != Plain(e.Type) && v.Ignores(e.Type) {
+		return nil, nil
+	}
+	e.Type = Plain(e.Type)
+	work, err := v.Routes.Route(e)
+	if e.Type == PingType {
+		return work, err
+	}
+	v.Watch.Look(e.Type, v.places().of(e.Type).empty, err, e.Payload)
+	return work, err
+}
+
+// Ignores is [idem.Source]'s.
+func (v Receiver) Ignores(eventType string) bool {
+	plain := Plain(eventType)
+	switch {
+	case v.Routes.Ignores(plain), plain != eventType && !v.AllowTest:
+		return true
+	case plain == PingType, v.places().of(plain).ping:
+		return !v.Routes.Handles(plain)
+	}
+	return false
+}
+
+// compare refuses, or reports, contradictions of headers.
+func (v Receiver) compare(r *http.Request, said words, eventType string) error {
+	for _, c := range v.contradictions(r.Header, v.Scheme, said) {
+		if v.StrictHeaders {
+			return v.contradicted(c)
+		}
+		v.observe(r.Context(), Plain(eventType), c)
+	}
+	return nil
+}
+
+// observe has the drift report a contradiction, and logs it the first time.
+func (v Receiver) observe(ctx context.Context, eventType string, c contradiction) {
+	if eventType != "" && v.places().of(eventType).empty == nil {
+		eventType = drift.Name(eventType)
+	}
+	if !v.Watch.Note(eventType, c.header, drift.HeaderDiffers) {
+		return
+	}
+	v.log(ctx, slog.LevelWarn, "an unsigned header is not what was signed, and what was signed counts; logged once",
+		slog.String("header", c.header), slog.String("type", eventType), slog.String("reason", string(c.reason)))
+}
+
+// logTest logs an event that is ignored because no money moved.
+func (v Receiver) logTest(ctx context.Context, e idem.Event) {
+	if e.Type == Plain(e.Type) || v.AllowTest {
+		return
+	}
+	v.log(ctx, slog.LevelInfo, "a test payment is ignored: no money moved; set AllowTest of the Dispatcher where handlers should get it",
+		slog.String("scope", e.Scope), slog.String("id", e.ID), slog.String("key", e.Key))
+}
+
+func (v Receiver) log(ctx context.Context, level slog.Level, text string, attrs ...slog.Attr) {
+	if v.Logger == nil {
+		return
+	}
+	defer func() { _ = recover() }() // a panic of the logger cannot be reported, and the delivery is genuine
+	v.Logger.LogAttrs(ctx, level, v.Source+": "+text, attrs...)
+}
+
+// Verify checks a delivery with the default scheme. Several secrets are for a
+// rotation; an empty one never verifies. The error is an [*idem.Refusal].
+func (p *Definition) Verify(h http.Header, body []byte, now time.Time, secrets ...string) error {
+	return Receiver{Definition: p, Scheme: p.Scheme, Secrets: secrets, Now: func() time.Time { return now }}.Verify(h, body)
+}

@@ -1,0 +1,81 @@
+package idem
+
+import (
+	"regexp"
+	"strings"
+
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/paghooks/paghooks/idem/internal/pgtx"
+)
+
+// redacted is an error that says something else, and is the same to errors.Is and errors.As.
+type redacted struct {
+	text string
+	err  error
+}
+
+func (r *redacted) Error() string { return r.text }
+func (r *redacted) Unwrap() error { return r.err }
+
+// redact returns an error of the application with the text that hook returns for it, if that
+// is set, and without the values that Postgres and pgx write into theirs.
+func redact(err error, hook func(error) string) error {
+	if err == nil {
+		return nil
+	}
+	text := err.Error()
+	if hook != nil {
+		if panicked := pgtx.Protect(func() error { text = hook(err); return nil }); panicked != nil {
+			text = "the error is not shown, because RedactError panicked"
+		}
+	}
+	if text = withoutValues(text, err); text == err.Error() {
+		return err
+	}
+	return &redacted{text, err}
+}
+
+var (
+	// encoding matches pgx's error for an argument that it cannot send, with the argument.
+	encoding = regexp.MustCompile(`(?s)unable to encode .* into (\S+|unknown \(\d+\)) format for`)
+
+	// quoted is a value in a message of Postgres, in its languages.
+	quoted = regexp.MustCompile(`(?s)["«„“].*["»“”]`)
+)
+
+// withoutValues returns the text of err without the rows and arguments that Postgres quotes. Its
+// details have rows and keys, also of others: pgx does not print them, an application may. Its
+// messages have values where these are at fault, which is class 22.
+func withoutValues(text string, err error) string {
+	each(err, func(p *pgconn.PgError) {
+		for _, values := range []string{p.Detail, p.Where, p.InternalQuery} {
+			if values != "" {
+				text = strings.ReplaceAll(text, values, "…")
+			}
+		}
+		if strings.HasPrefix(p.Code, "22") {
+			text = strings.ReplaceAll(text, p.Message, quoted.ReplaceAllString(p.Message, `"…"`))
+		}
+	})
+	return encoding.ReplaceAllString(text, "unable to encode … into $1 format for")
+}
+
+// each calls f for each error of Postgres in err.
+func each(err error, f func(*pgconn.PgError)) {
+	if p, ok := err.(*pgconn.PgError); ok { //nolint:errorlint // err is taken apart below
+		f(p)
+	}
+	switch w := err.(type) { //nolint:errorlint // as errors.As does
+	case interface{ Unwrap() error }:
+		if next := w.Unwrap(); next != nil {
+			each(next, f)
+		}
+	case interface{ Unwrap() []error }:
+		for _, next := range w.Unwrap() {
+			if next != nil {
+				each(next, f)
+			}
+		}
+	}
+}

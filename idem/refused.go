@@ -1,0 +1,118 @@
+package idem
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+)
+
+// refusals counts, by path, the deliveries that were refused since the last genuine one.
+type refusals struct {
+	mu      sync.Mutex
+	paths   map[string]*refusedPath
+	genuine time.Time // when the last genuine one came, to any path; at first, when deliveries could come
+}
+
+// refusedPath is a path that deliveries come to: a webhook's, or an account's.
+type refusedPath struct {
+	secrets  int           // refused for a secret that is not the application's
+	provider int           // refused although they came from the provider's addresses
+	genuine  time.Time     // when the last genuine one came; zero if none did
+	pause    time.Duration // the longest between two genuine ones
+}
+
+// maxPaths limits the paths that have an entry of their own: senders choose them where the
+// application's pattern has a wildcard. All others share one entry.
+const maxPaths = 1000
+
+const otherPaths = "other paths"
+
+// at returns the entry of a path. The caller holds the lock.
+func (r *refusals) at(path string) *refusedPath {
+	if r.paths == nil {
+		r.paths = make(map[string]*refusedPath)
+	}
+	if r.paths[path] == nil {
+		if len(r.paths) >= maxPaths {
+			path = otherPaths
+		}
+		if r.paths[path] == nil {
+			r.paths[path] = new(refusedPath)
+		}
+	}
+	return r.paths[path]
+}
+
+// come notes that a genuine delivery has come.
+func (r *refusals) come(path string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	p, now := r.at(path), time.Now()
+	if !p.genuine.IsZero() {
+		p.pause = max(p.pause, now.Sub(p.genuine))
+	}
+	p.genuine, p.secrets, p.provider = now, 0, 0
+	r.genuine = now
+}
+
+// silence returns the time since the last genuine delivery.
+func (r *refusals) silence(now time.Time) time.Duration {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return now.Sub(r.genuine)
+}
+
+// refuse notes that a delivery was refused.
+func (r *refusals) refuse(path string, err error) {
+	refusal, ok := errors.AsType[*Refusal](err)
+	if !ok || !refusal.WrongSecret && !refusal.OfProvider {
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	p := r.at(path)
+	if refusal.WrongSecret {
+		p.secrets++
+	}
+	if refusal.OfProvider {
+		p.provider++
+	}
+}
+
+// silentLong is the shortest time without a genuine delivery after which refused ones may be
+// those that are missing.
+const silentLong = 10 * time.Minute
+
+// isSilent returns the time since the last genuine delivery. yes is false if none ever came, or
+// if pauses of that length are usual.
+func (p *refusedPath) isSilent() (silent time.Duration, yes bool) {
+	if p.genuine.IsZero() {
+		return 0, false
+	}
+	silent = time.Since(p.genuine)
+	return silent, silent >= silentLong && silent > 2*p.pause
+}
+
+// wrong returns in words that deliveries of the provider's are refused, limit of them or more:
+// they come from its addresses, or take the place of genuine ones. says is "" if none are. n
+// counts all that were refused for their secret.
+func (r *refusals) wrong(limit int) (n int, says string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, path := range slices.Sorted(maps.Keys(r.paths)) {
+		p := r.paths[path]
+		n += p.secrets
+		silent, isSilent := p.isSilent()
+		switch {
+		case says != "":
+		case p.provider >= limit:
+			says = fmt.Sprintf("%d deliveries in a row to %q came from the provider's addresses and were refused", p.provider, path)
+		case p.secrets >= limit && isSilent:
+			says = fmt.Sprintf("no genuine delivery has come to %q for %s, and %d were refused for their token or signature", path, silent.Round(time.Second), p.secrets)
+		}
+	}
+	return n, says
+}

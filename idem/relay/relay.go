@@ -1,0 +1,196 @@
+package relay
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/paghooks/paghooks/idem"
+	"github.com/paghooks/paghooks/idem/broker"
+	"github.com/paghooks/paghooks/idem/internal/pgtx"
+)
+
+// Relay receives the deliveries of one source and publishes them to a broker, without
+// Postgres: the provider gets its 200 once the broker has confirmed the event. It verifies
+// deliveries before it publishes them, and signs its messages.
+//
+// Pass it to [idem.Serve] and health.New, as an [idem.Processor] or an [idem.Inbox]. It has
+// no handlers and no stored events: dry runs go to the address of one of those. A canary goes
+// through the relay, the broker and a consumer: see the field Arrived of canary.Canary.
+//
+// The exported fields, and those of [idem.Endpoint], are settings: change them before the
+// first event.
+type Relay struct {
+	idem.Endpoint
+
+	// Timeout is the time that publishing an event may take. The provider waits
+	// meanwhile, Asaas for 10 seconds. With a Fallback, the broker has half of it.
+	// Default: 8 seconds.
+	Timeout time.Duration
+
+	// Fallback, if set, gets the events that the broker does not confirm: it is the
+	// Accept of an [idem.Inbox], for example. Then the provider is asked to deliver again
+	// only if both fail. It also gets events that are too large for the broker,
+	// which would fail each time. Its events may overtake those that wait in the
+	// broker. Default: nil.
+	Fallback func(context.Context, idem.Event) (idem.Outcome, error)
+
+	publisher broker.Publisher
+	secret    func() string // a function, so that printing does not show it
+}
+
+var (
+	_ http.Handler = (*Relay)(nil)
+	_ idem.Part    = (*Relay)(nil)
+)
+
+// New returns a relay with its settings at their defaults. secret signs the
+// messages: at least 32 characters that cannot be guessed, such as openssl rand -hex 32
+// prints. Consumers need the same one, see [To].
+//
+// It panics if the secret is shorter, or if the source's name cannot be used: see
+// [idem.Source].
+func New(source idem.Source, p broker.Publisher, secret string) *Relay {
+	if err := checkSecrets("New", secret); err != nil {
+		panic(err.Error())
+	}
+	return &Relay{
+		Endpoint:  idem.NewEndpoint(source),
+		Timeout:   8 * time.Second,
+		publisher: p,
+		secret:    func() string { return secret },
+	}
+}
+
+// ServeHTTP receives one delivery as [idem.Processor.ServeHTTP] does, and answers 200 once
+// the broker has confirmed the event.
+func (r *Relay) ServeHTTP(w http.ResponseWriter, req *http.Request) {
+	d, ok := r.Open(w, req)
+	if !ok {
+		return
+	}
+	accept := r.accept
+	if d.DryRun {
+		accept = r.dryRun
+	}
+	outcome, err := accept(req.Context(), d)
+	r.Answer(w, req, d, outcome, err)
+}
+
+// Accept publishes one verified event without HTTP: a nil error means that the event
+// need not come again.
+func (r *Relay) Accept(ctx context.Context, e idem.Event) (idem.Outcome, error) {
+	return r.accept(ctx, idem.Delivery{Event: e})
+}
+
+// accept is Accept of a delivery.
+func (r *Relay) accept(ctx context.Context, d idem.Delivery) (idem.Outcome, error) {
+	return r.Receive(ctx, d, r.Timeout, r.relay)
+}
+
+// relay hands the event to the broker, or else to the Fallback. If that took an event that the
+// broker did not, the error says why the broker did not.
+func (r *Relay) relay(ctx context.Context, e idem.Event) (idem.Outcome, error) {
+	err := r.publish(ctx, e)
+	if err == nil {
+		return idem.Published, nil
+	}
+	err = fmt.Errorf("the broker has not confirmed the event: %w", err)
+	if r.Fallback == nil {
+		return idem.Retrying, err
+	}
+	outcome, fallbackErr := r.fallBack(ctx, e)
+	if fallbackErr != nil {
+		return idem.Retrying, errors.Join(err, fallbackErr)
+	}
+	return outcome, err
+}
+
+// publish publishes the event.
+func (r *Relay) publish(ctx context.Context, e idem.Event) error {
+	limit := r.Timeout
+	if r.Fallback != nil {
+		limit /= 2
+	}
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	m := r.message(e)
+	return inTime(ctx, func() error { return r.publisher.Publish(ctx, m) })
+}
+
+// fallBack gives the event to the Fallback.
+func (r *Relay) fallBack(ctx context.Context, e idem.Event) (idem.Outcome, error) {
+	var outcome idem.Outcome
+	err := inTime(ctx, func() (err error) {
+		outcome, err = r.Fallback(ctx, e)
+		return err
+	})
+	if err == nil && !outcome.Acknowledged() {
+		err = fmt.Errorf("its outcome is %q", outcome)
+	}
+	if err != nil {
+		return idem.Retrying, fmt.Errorf("nor has the Fallback: %w", err) // it may set outcome yet
+	}
+	return outcome, nil
+}
+
+// inTime calls f, which is the application's, and does not wait for it when ctx ends.
+func inTime(ctx context.Context, f func() error) error {
+	start := time.Now()
+	late := func(err error) error {
+		return fmt.Errorf("no answer in time, for %s: it is unavailable, or blocks: %w", time.Since(start).Round(time.Millisecond), err)
+	}
+	select {
+	case err := <-pgtx.Start(f):
+		if ctx.Err() != nil && errors.Is(err, context.DeadlineExceeded) {
+			return late(err)
+		}
+		return err
+	case <-ctx.Done():
+		return late(ctx.Err())
+	}
+}
+
+// Run checks the settings, and returns nil when ctx ends: a relay has no work beside its
+// deliveries. [idem.Serve] calls it.
+func (r *Relay) Run(ctx context.Context) error {
+	if r.Timeout <= 0 {
+		return errors.New("relay: Timeout of the relay is zero or missing: leave it at its default, or set it above zero")
+	}
+	<-ctx.Done()
+	return nil
+}
+
+// message is the event as it is published. Its ID and Key are unique among accounts.
+func (r *Relay) message(e idem.Event) broker.Message {
+	m := broker.Message{
+		Source: e.Source, ID: e.ID, Type: cmp.Or(e.Type, "unreadable"), Key: e.Key, Time: e.OccurredAt,
+		Body: seal(e, time.Now(), r.secret()),
+	}
+	if e.Scope != "" || strings.Contains(e.ID, "/") { // a broker drops a message with the ID of another
+		m.ID = url.PathEscape(e.Scope) + "/" + e.ID
+	}
+	if e.Scope != "" && e.Key != "" {
+		m.Key = e.Scope + "/" + e.Key
+	}
+	return m
+}
+
+// dryRun publishes a canary's event. Of others it says that there is nothing to try.
+func (r *Relay) dryRun(ctx context.Context, d idem.Delivery) (idem.Outcome, error) {
+	if d.Event.Type != idem.CanaryType {
+		return idem.Published, errors.New("relay: it has no handlers: send dry runs to the address of a Processor or an Inbox")
+	}
+	// The same id would make it a duplicate to a broker.
+	e := idem.Event{Source: r.SourceName(), ID: "canary-" + rand.Text(), Type: idem.CanaryType}
+	if err := r.publish(ctx, e); err != nil {
+		return idem.Retrying, fmt.Errorf("relay: the broker has not confirmed the canary: %w", err)
+	}
+	return idem.Published, nil
+}

@@ -1,0 +1,80 @@
+package relay
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/paghooks/paghooks/idem"
+	"github.com/paghooks/paghooks/idem/broker"
+	"github.com/paghooks/paghooks/idem/internal/wire"
+)
+
+// To returns a function that passes the messages of a [Relay] to a receiver: an
+// [idem.Processor] or an [idem.Inbox] with the same source. The function returns nil once the
+// event is stored; then the consumer acknowledges the message to the broker. After an
+// error the message must be delivered again.
+//
+// secrets are those of the relay. Any of them verifies. To rotate, first give the
+// consumers both secrets, then the relays the new one.
+//
+// An error means that Postgres is unavailable or, with a Processor, that the handler
+// has failed. Its failures are counted, as those of a provider's deliveries are, and the
+// event is parked after [idem.Processor.ParkAfter] of them: no message fails permanently. A
+// message is delivered again within seconds, so the default is reached in about 20: raise
+// it, or use an Inbox, which tries for hours.
+//
+// A message that no relay has signed with one of the secrets, that is another source's,
+// or that is older than [idem.Common.Retention], is stored as an unhandled event of
+// [idem.SetAsideType]. It never reaches a handler. So a topic that is read from its beginning again has
+// no second effect, and a wrong secret loses nothing: [Readmit], or idem
+// readmit, with the right one.
+//
+// It panics if a secret is shorter than 32 characters, or if there is none.
+func To(receiver idem.Receiver, secrets ...string) broker.Handle {
+	if err := checkSecrets("To", secrets...); err != nil {
+		panic(err.Error())
+	}
+	verify := newVerifier(receiver, secrets)
+	return func(ctx context.Context, m broker.Message) error {
+		verified, err := verify(m)
+		if err != nil {
+			return idem.CommonOf(receiver).SetAside(ctx, withoutSetAsideMark(m.Body), err)
+		}
+		if verified.event.Type == idem.CanaryType {
+			return idem.CommonOf(receiver).NoteCanary(ctx)
+		}
+		return verified.pass(ctx, receiver)
+	}
+}
+
+// verified is a message of the relay's.
+type verified struct {
+	event idem.Event
+	at    time.Time // when it was relayed
+}
+
+// newVerifier returns a function that verifies messages for a receiver.
+func newVerifier(receiver idem.Receiver, secrets []string) func(broker.Message) (verified, error) {
+	common := idem.CommonOf(receiver)
+	return func(m broker.Message) (verified, error) {
+		e, at, err := unseal(m.Body, secrets)
+		if name := common.SourceName(); err == nil && e.Source != name {
+			err = fmt.Errorf("the message is an event of source %q, and came to a consumer of %q: have each read a topic or queue of its own", e.Source, name)
+		}
+		if limit := common.Retention; err == nil && limit > 0 && time.Since(at) > limit {
+			err = errors.New("the message is older than Retention: whether it was processed is forgotten; if it was not, raise Retention, then readmit it")
+		}
+		return verified{e, at}, err
+	}
+}
+
+// pass has the receiver store or process the event.
+func (v verified) pass(ctx context.Context, receiver idem.Receiver) error {
+	outcome, err := receiver.Accept(wire.WithRelayed(ctx, v.at), v.event)
+	if outcome.Acknowledged() {
+		return nil
+	}
+	return err
+}

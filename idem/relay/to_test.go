@@ -1,0 +1,195 @@
+package relay_test
+
+import (
+	"bytes"
+	"context"
+	"net/http"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/paghooks/paghooks/idem"
+	"github.com/paghooks/paghooks/idem/broker"
+	"github.com/paghooks/paghooks/idem/outbox"
+	"github.com/paghooks/paghooks/idem/relay"
+)
+
+func TestMessageThatNoRelaySignedReachesNoHandler(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		reason string
+		body   func(genuine []byte) []byte
+	}{
+		{"not a relay's", func([]byte) []byte { return []byte(paid("e1")) }},
+		{"empty", func([]byte) []byte { return nil }},
+		{"signed with another secret", func(g []byte) []byte { return bytes.Replace(g, []byte("relay-1 "), []byte("relay-1 00"), 1) }},
+		{"no signature", func(g []byte) []byte {
+			_, rest, _ := bytes.Cut(g, []byte("\n"))
+			return append([]byte("paghooks-relay-1 \n"), rest...)
+		}},
+		{"another amount", func(g []byte) []byte { return bytes.Replace(g, []byte(`"o1"`), []byte(`"o2"`), 1) }},
+		{"another account", func(g []byte) []byte {
+			return bytes.Replace(g, []byte(`"source":"notes",`), []byte(`"source":"notes","scope":"x",`), 1)
+		}},
+		{"cut off", func(g []byte) []byte { return g[:len(g)-1] }},
+	} {
+		t.Run(c.reason, func(t *testing.T) {
+			t.Parallel()
+			b := &fakeBroker{}
+			s, _ := newRelayApp(t, b)
+			s.wantAnswer(paid("e1"), http.StatusOK)
+			take := relay.To(s.inbox, secret)
+			body := c.body(bytes.Clone(b.published[0].Body))
+			for range 2 {
+				if err := take(t.Context(), broker.Message{Body: body}); err != nil {
+					t.Fatalf("the message would block its queue: %v", err)
+				}
+			}
+			if n, err := s.inbox.Replay(t.Context(), idem.Filter{}); n.Done != 0 || err != nil {
+				t.Fatalf("Replay = %+v, %v, want nothing done", n, err)
+			}
+			s.drain(0)
+			s.wantEffects(0)
+			s.wantStates(map[idem.State]int{idem.StateUnhandled: 1})
+		})
+	}
+}
+
+func TestMessageOfAWrongSecretIsTakenOnceTheSecretIsRight(t *testing.T) {
+	t.Parallel()
+	b := &fakeBroker{}
+	s, _ := newRelayApp(t, b)
+	s.wantAnswer(paid("e1"), http.StatusOK)
+	if err := relay.To(s.inbox, other)(t.Context(), b.published[0]); err != nil {
+		t.Fatal(err)
+	}
+	take := relay.To(s.inbox, other, secret)
+	for stored, err := range s.inbox.List(t.Context(), idem.Filter{States: []idem.State{idem.StateUnhandled}}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := take(t.Context(), broker.Message{Body: stored.Payload}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s.drain(1)
+	s.wantEffects(1)
+}
+
+// It may be anything: a source that ignores its type, or events without one, does not mean
+// it.
+func TestMessageThatIsSetAsideIsNeverIgnored(t *testing.T) {
+	t.Parallel()
+	s := newApp(t)
+	s.notes.Ignore("", idem.SetAsideType)
+	message := broker.Message{Body: []byte("not a relay's")}
+	wantKept := func(when string) {
+		t.Helper()
+		kept := s.listed(idem.Filter{States: []idem.State{idem.StateUnhandled}})
+		if len(kept) != 1 || kept[0].Type != idem.SetAsideType || !bytes.Equal(kept[0].Payload, message.Body) {
+			t.Fatalf("%s, what is unhandled is %v, want the message\n%s", when, kept, s.logged())
+		}
+	}
+	for name, take := range map[string]func(context.Context, broker.Message) error{
+		"an inbox": relay.To(s.inbox, secret), "a processor": relay.To(s.processor, secret),
+	} {
+		if err := take(t.Context(), message); err != nil {
+			t.Fatal(err)
+		}
+		wantKept("received by " + name)
+	}
+	if n, err := s.inbox.Requeue(t.Context(), idem.Filter{}); n != 1 || err != nil {
+		t.Fatalf("Requeue = %d, %v, want 1", n, err)
+	}
+	s.drain(1)
+	wantKept("requeued")
+	if diff := cmp.Diff([]idem.Outcome{idem.Unhandled, idem.Duplicate, idem.Unhandled}, s.outcomes()); diff != "" {
+		t.Error("outcomes (-want +got):\n" + diff)
+	}
+}
+
+// A handler of all types, also of those that no provider has, means genuine events.
+func TestMessageThatIsSetAsideReachesNoHandlerOfAllTypes(t *testing.T) {
+	t.Parallel()
+	s := newApp(t)
+	idem.HandleOthers(&s.notes.Routes, func(string) bool { return true }, pay)
+	for _, receiver := range []idem.Receiver{s.inbox, s.processor} {
+		if err := relay.To(receiver, secret)(t.Context(), broker.Message{Body: []byte(paid("e1"))}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n, err := s.processor.Replay(t.Context(), idem.Filter{}); n.Done != 0 || err != nil {
+		t.Errorf("Replay = %+v, %v, want nothing done", n, err)
+	}
+	if n, err := s.inbox.Requeue(t.Context(), idem.Filter{}); n != 1 || err != nil {
+		t.Errorf("Requeue = %d, %v, want 1", n, err)
+	}
+	s.drain(1)
+	s.wantEffects(0)
+	s.wantStates(map[idem.State]int{idem.StateUnhandled: 1})
+}
+
+// A provider without event ids has its bodies name its events.
+func TestMessageThatIsSetAsideHasTheIDOfNoEvent(t *testing.T) {
+	t.Parallel()
+	s := newApp(t)
+	s.on(pay)
+	body := []byte(paid("e1"))
+	if err := relay.To(s.inbox, secret)(t.Context(), broker.Message{Body: body}); err != nil {
+		t.Fatal(err)
+	}
+	if o, err := s.inbox.Accept(t.Context(), idem.Event{Type: "paid", Payload: body}); o != idem.Pending || err != nil {
+		t.Errorf("the genuine event is %s, %v, want pending", o, err)
+	}
+	s.drain(1)
+	s.wantEffects(1)
+}
+
+func TestMessageOfAnotherSourceIsSetAside(t *testing.T) {
+	t.Parallel()
+	b := &fakeBroker{}
+	s, _ := newRelayApp(t, b)
+	s.wantAnswer(paid("e1"), http.StatusOK)
+	shop := outbox.New(s.pool, "shop", b)
+	if err := relay.To(shop, secret)(t.Context(), b.published[0]); err != nil {
+		t.Fatalf("the message would block its queue: %v", err)
+	}
+	s.wantStates(map[idem.State]int{idem.StateUnhandled: 1})
+}
+
+// A consumer group has lost its offsets, or somebody who may write to the topic
+// publishes once more what he has read there.
+func TestMessageWhoseEventIsForgottenHasNoSecondEffect(t *testing.T) {
+	t.Parallel()
+	b := &fakeBroker{}
+	s, _ := newRelayApp(t, b)
+	s.wantAnswer(paid("e1"), http.StatusOK)
+	take := relay.To(s.inbox, secret)
+	if err := take(t.Context(), b.published[0]); err != nil {
+		t.Fatal(err)
+	}
+	s.drain(1)
+	s.exec(`update idem_events set received_at = '2020-01-01'`)
+	var forgotten int64
+	for range 2 { // what is old by the first run is forgotten by the second, a day later
+		s.exec(`update idem_prunes set ran_at = ran_at - interval '1 day', before_at = before_at - interval '1 day'`)
+		n, err := s.inbox.Prune(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		forgotten += n
+	}
+	if forgotten != 1 {
+		t.Fatalf("two runs of Prune forget %d, want 1", forgotten)
+	}
+	s.inbox.Retention, s.inbox.AllowProcessingTwice = time.Nanosecond, true // the message is older
+	for range 2 {
+		if err := take(t.Context(), b.published[0]); err != nil {
+			t.Fatalf("the message would block its queue: %v", err)
+		}
+	}
+	s.drain(0)
+	s.wantEffects(1)
+	s.wantStates(map[idem.State]int{idem.StateUnhandled: 1})
+}

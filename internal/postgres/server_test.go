@@ -1,0 +1,102 @@
+package postgres
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/jackc/pgx/v5"
+)
+
+func TestDatabaseOfTheEnvironmentComesFirstAndKeepsNothing(t *testing.T) {
+	t.Parallel()
+	c := started(t, new(Cluster))
+	for _, test := range []struct {
+		why   string
+		given bool
+		env   []string
+	}{
+		{"the database for tests", true, []string{"IDEMTEST_DATABASE_URL=" + c.URL()}},
+		{"the one of the application is not looked at", true, []string{"DATABASE_URL=postgres://127.0.0.1:1/shop", "IDEMTEST_DATABASE_URL=" + c.URL()}},
+		{"nor without one for tests", false, []string{"DATABASE_URL=" + c.URL(), "IDEMTEST_DATABASE_URL="}},
+	} {
+		a := play(t, "work", append(test.env, "IDEMTEST_BARE=1")...)
+		if got := a.line(t); strings.HasSuffix(got, " at IDEMTEST_DATABASE_URL") != test.given {
+			t.Errorf("%s: started %s", test.why, got)
+		}
+		a.awaitFamily(t)
+	}
+
+	conn, err := pgx.Connect(t.Context(), c.URL())
+	check(t, err)
+	defer conn.Close(context.Background())
+	rows, err := conn.Query(t.Context(), `select nspname || coalesce('.' || relname, '')
+		from pg_namespace n left join pg_class on relnamespace = n.oid
+		where nspname !~ '^pg_|^information_schema$'`)
+	check(t, err)
+	got, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	check(t, err)
+	if diff := cmp.Diff([]string{"public"}, got); diff != "" {
+		t.Errorf("schemas and tables in the user's database (-want +got):\n%s", diff)
+	}
+}
+
+func TestDatabaseForTestsThatFailsIsNotReplaced(t *testing.T) {
+	t.Parallel()
+	a := play(t, "work", variable+"=postgres://ada:hush@127.0.0.1:1/shop")
+	a.awaitFamily(t)
+	got := a.stderr.String()
+	if !strings.Contains(got, "idemtest: IDEMTEST_DATABASE_URL is set but cannot be used") || strings.Contains(got, "hush") {
+		t.Errorf("got %s", got)
+	}
+}
+
+func TestDockerIsTheLastResort(t *testing.T) {
+	t.Parallel()
+	for _, leave := range []string{"", "without closing"} {
+		t.Run("leaves "+leave, func(t *testing.T) {
+			t.Parallel()
+			bin := openDir(t)
+			script(t, bin, "docker", fmt.Sprintf(`PATH='%s' IDEMTEST_ACT=docker IDEMTEST_BARE= IDEMTEST_STATE='%s' exec '%s' "$@"`,
+				os.Getenv("PATH"), t.TempDir(), self(t)))
+			a := play(t, "work", "PATH="+bin, "IDEMTEST_BARE=1", "IDEMTEST_LEAVE="+leave)
+			if got := a.line(t); !strings.HasSuffix(got, " from Docker's postgres:17-alpine") {
+				t.Errorf("started %s", got)
+			}
+			a.awaitFamily(t)
+		})
+	}
+}
+
+// docker plays the program docker, with a cluster as the container: the
+// container of `docker run -i` ends when its first process reads the end of
+// stdin.
+func docker() {
+	args := os.Args[1:]
+	state := func(container string) string { return filepath.Join(os.Getenv("IDEMTEST_STATE"), container) }
+	if len(args) == 3 && args[0] == "port" {
+		address, err := os.ReadFile(state(args[1]))
+		must(err)
+		os.Stdout.Write(address)
+		return
+	}
+	want := []string{
+		"run", "--rm", "-i", "--name", args[4], "-p", "127.0.0.1::5432",
+		"-e", "POSTGRES_HOST_AUTH_METHOD=trust", "postgres:17-alpine", "sh", "-c", inContainer,
+	}
+	if diff := cmp.Diff(want, args); diff != "" {
+		must(fmt.Errorf("docker was called with (-want +got):\n%s", diff))
+	}
+	c := start()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	must(err)
+	go forward(listener, filepath.Join(c.dir, ".s.PGSQL.5432"))
+	must(os.WriteFile(state(args[4]), fmt.Appendln(nil, listener.Addr()), 0o600))
+	os.Stdin.Read(make([]byte, 1))
+	must(c.Close())
+}

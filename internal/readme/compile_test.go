@@ -1,0 +1,135 @@
+package readme
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	// So that a change of theirs makes go test run these tests again.
+	_ "github.com/paghooks/paghooks/asaas"
+	_ "github.com/paghooks/paghooks/zeltapay"
+)
+
+// surroundings are what the README's snippets stand in: the names that its
+// program has, and what a request brings.
+const surroundings = `func _(ctx context.Context, w http.ResponseWriter, r *http.Request, body []byte, token string,
+	pool *pgxpool.Pool, tx pgx.Tx, events *asaas.Dispatcher, processor *idem.Processor, deliveries *expvar.Map,
+	webhookID string) error {`
+
+// imports are the packages that a snippet may name.
+var imports = []string{
+	"context", "expvar", "fmt", "log", "net/http", "os", "time",
+	"github.com/jackc/pgx/v5", "github.com/jackc/pgx/v5/pgxpool",
+	"github.com/paghooks/paghooks/asaas", "github.com/paghooks/paghooks/idem", "github.com/paghooks/paghooks/zeltapay",
+}
+
+// elsewhere are documents whose Go is of a package that the reader generates.
+var elsewhere = map[string]bool{"docs/provider.md": true}
+
+func TestEveryGoBlockCompilesOrIsCodeOfTheRepository(t *testing.T) {
+	t.Parallel()
+	var snippets strings.Builder
+	for _, b := range goBlocks(t) {
+		if file := b.source(); file != "" {
+			b.isPartOf(t, file)
+			continue
+		}
+		if b.isProgram() {
+			vet(t, lineOf(t, b)+b.text)
+			continue
+		}
+		fmt.Fprintf(&snippets, "%s\n{\n%s%s}\nreturn nil\n}\n", surroundings, lineOf(t, b), b.text)
+	}
+	vet(t, "package snippets\n"+importsOf(snippets.String())+snippets.String())
+}
+
+// goBlocks are those of all documents.
+func goBlocks(t *testing.T) []block {
+	t.Helper()
+	all := blocks(t, "README.md", "go")
+	for _, document := range guides(t) {
+		if !elsewhere[document] {
+			all = append(all, find(t, document, "go")...)
+		}
+	}
+	return all
+}
+
+// source is the file that the line before a block links to last, if it is Go: the block is
+// a part of that.
+func (b block) source() (file string) {
+	for _, to := range link.FindAllStringSubmatch(b.intro, -1) {
+		if file = ""; strings.HasSuffix(to[1], ".go") {
+			file = filepath.Join(filepath.Dir(b.document), to[1])
+		}
+	}
+	return file
+}
+
+// isPartOf checks that a file of the repository has the block, indented or not.
+func (b block) isPartOf(t *testing.T, file string) {
+	t.Helper()
+	code := read(t, file)
+	for tabs := range 4 {
+		var indented strings.Builder
+		for line := range strings.Lines(b.text) {
+			if line != "\n" {
+				indented.WriteString(strings.Repeat("\t", tabs))
+			}
+			indented.WriteString(line)
+		}
+		if strings.Contains(code, indented.String()) {
+			return
+		}
+	}
+	t.Errorf("%s:%d: %s does not have this code any more:\n%s", b.document, b.line, file, b.text)
+}
+
+// lineOf makes the compiler speak of the document's lines.
+func lineOf(t *testing.T, b block) string {
+	t.Helper()
+	path, err := filepath.Abs(root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return fmt.Sprintf("//line %s:%d\n", filepath.Join(path, b.document), b.line)
+}
+
+func importsOf(code string) string {
+	var used strings.Builder
+	for _, path := range imports {
+		name := filepath.Base(strings.TrimSuffix(path, "/v5"))
+		if strings.Contains(code, name+".") {
+			fmt.Fprintf(&used, "import %q\n", path)
+		}
+	}
+	return used.String()
+}
+
+// vet compiles a file as far as go vet does, and vets it.
+func vet(t *testing.T, code string) {
+	t.Helper()
+	file := write(t, code)
+	// A snippet may return; the surroundings do so again.
+	run(t, "vet", "-unreachable=false", file)
+}
+
+func write(t *testing.T, code string) (file string) {
+	t.Helper()
+	file = filepath.Join(t.TempDir(), "readme.go")
+	if err := os.WriteFile(file, []byte(code), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	return file
+}
+
+// run runs a go command in this module.
+func run(t *testing.T, args ...string) {
+	t.Helper()
+	if out, err := exec.CommandContext(t.Context(), "go", args...).CombinedOutput(); err != nil {
+		t.Fatalf("go %s: %v\n%s", strings.Join(args, " "), err, out)
+	}
+}

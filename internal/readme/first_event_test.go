@@ -1,0 +1,102 @@
+package readme
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/paghooks/paghooks/idem/idemtest"
+)
+
+// guide is a guide to the first event of a provider.
+type guide struct {
+	document string
+	fake     string // the command that delivers
+	secret   string // the environment variable of the fake
+}
+
+var (
+	asaasGuide    = guide{"docs/first-event.md", "asaas/cmd/asaas-fake", "ASAAS_WEBHOOK_TOKEN"}
+	zeltapayGuide = guide{"docs/first-event-zeltapay.md", "zeltapay/cmd/zeltapay-fake", "ZELTAPAY_WEBHOOK_SECRET"}
+)
+
+// command is the arguments of the fake in a shell block of the guide, with the
+// server's address.
+func (g guide) command(t *testing.T, addr string) (args []string) {
+	t.Helper()
+	for _, b := range blocks(t, g.document, "sh") {
+		if rest, ok := strings.CutPrefix(b.text, "go run github.com/paghooks/paghooks/"+g.fake+" "); ok {
+			return strings.Fields(strings.ReplaceAll(rest, "localhost:8080", addr))
+		}
+	}
+	t.Fatalf("%s does not run %s", g.document, g.fake)
+	return nil
+}
+
+func TestTheGuideToTheFirstEventDoesWhatItSays(t *testing.T) {
+	t.Parallel()
+	asaasGuide.isTrue(t, build(t))
+}
+
+func TestTheGuideToTheFirstEventOfZeltaPayDoesWhatItSays(t *testing.T) {
+	t.Parallel()
+	program := blocks(t, zeltapayGuide.document, "go")[0]
+	zeltapayGuide.isTrue(t, buildInto(t, t.TempDir(), program))
+}
+
+// isTrue follows the guide, with its program.
+func (g guide) isTrue(t *testing.T, binary string) {
+	t.Helper()
+	url := idemtest.URL(t)
+	db, err := pgx.Connect(t.Context(), url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close(t.Context())
+	statements, answers := blocks(t, g.document, "sql"), blocks(t, g.document, "text")
+	if _, err := db.Exec(t.Context(), statements[0].text); err != nil {
+		t.Fatal(err)
+	}
+	_, addr, log := startLogged(t, binary, url, token)
+
+	fake := filepath.Join(t.TempDir(), "fake")
+	run(t, "build", "-o", fake, filepath.Join(root, g.fake))
+	for n, want := range []string{answers[0].text, answers[2].text} { // it is delivered twice
+		cmd := exec.CommandContext(t.Context(), fake, g.command(t, addr)...)
+		cmd.Env = append(os.Environ(), g.secret+"="+token)
+		if out, err := cmd.CombinedOutput(); err != nil || string(out) != want {
+			t.Errorf("delivery %d: the fake says %q, %v; the guide %q", n+1, out, err, want)
+		}
+		waitFor(t, log, "webhook done, the first of this process")
+	}
+	var id string
+	var isPaid bool
+	if err := db.QueryRow(t.Context(), statements[1].text).Scan(&id, &isPaid); err != nil || fmt.Sprintln(id, isPaid) != answers[1].text {
+		t.Errorf("the database has %s %t, %v; the guide %q", id, isPaid, err, answers[1].text)
+	}
+}
+
+func TestTheProgramSaysAtTheStartThatItHasNoToken(t *testing.T) {
+	t.Parallel()
+	_, _, log := startLogged(t, build(t), idemtest.URL(t), "")
+	waitFor(t, log, "no token or secret is configured")
+}
+
+// waitFor waits until a program has said something.
+func waitFor(t *testing.T, log *said, want string) {
+	t.Helper()
+	late := time.After(time.Minute)
+	for !strings.Contains(log.String(), want) {
+		select {
+		case <-late:
+			t.Fatalf("the program does not say %q, but:\n%s", want, log)
+		case <-time.After(10 * time.Millisecond):
+		}
+	}
+}

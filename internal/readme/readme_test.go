@@ -1,0 +1,76 @@
+// Package readme tests what is written for people: the README's Go compiles, its
+// program runs, and what the documents name exists.
+package readme
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+const root = "../.."
+
+// block is a fenced block of a document.
+type block struct {
+	document, language, text string
+	line                     int    // of the document, where text begins
+	intro                    string // the line of text before it
+}
+
+func (b block) isProgram() bool { return strings.HasPrefix(b.text, "package main\n") }
+
+func read(t *testing.T, file string) string {
+	t.Helper()
+	content, err := os.ReadFile(filepath.Join(root, file))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(content)
+}
+
+// blocks are a document's blocks in a language; there must be one.
+func blocks(t *testing.T, document, language string) (found []block) {
+	t.Helper()
+	if found = find(t, document, language); found == nil {
+		t.Fatalf("%s has no block in %s", document, language)
+	}
+	return found
+}
+
+// find is blocks, of which there may be none.
+func find(t *testing.T, document, language string) (found []block) {
+	t.Helper()
+	var open *block
+	var intro string
+	for i, line := range strings.SplitAfter(read(t, document), "\n") {
+		fence, isFence := strings.CutPrefix(strings.TrimSpace(line), "```")
+		switch {
+		case isFence && open == nil:
+			open = &block{document: document, language: fence, line: i + 2, intro: intro}
+		case isFence:
+			if open.language == language {
+				found = append(found, *open)
+			}
+			open = nil
+		case open != nil:
+			open.text += line
+		case strings.TrimSpace(line) != "":
+			intro = line
+		}
+	}
+	if open != nil {
+		t.Fatalf("%s has a block without end", document)
+	}
+	return found
+}
+
+// program is the README's first Go block, which is whole.
+func program(t *testing.T) block {
+	t.Helper()
+	first := blocks(t, "README.md", "go")[0]
+	if !first.isProgram() {
+		t.Fatal("the README's first Go block is not a program")
+	}
+	return first
+}

@@ -1,0 +1,103 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/paghooks/paghooks/idem"
+	"github.com/paghooks/paghooks/idem/operator"
+)
+
+// shop is a source whose events come from no HTTP. An event's type is what its handler does.
+type shop struct{ idem.Routes }
+
+func (*shop) Name() string { return "shop" }
+
+func (*shop) Open(*http.Request) (idem.Event, error) {
+	return idem.Event{}, &idem.Refusal{Source: "shop", Reason: "none", Hint: "it receives nothing by HTTP"}
+}
+
+// body is the body of every event.
+const body = `{"amount":"29.90"}`
+
+type note struct {
+	Amount string `json:"amount"`
+}
+
+// event is an event of an entity, at a second of a day.
+func event(id, does, entity string, second int) idem.Event {
+	return idem.Event{
+		Source: "shop", ID: id, Type: does, Key: entity, Payload: []byte(body),
+		OccurredAt: time.Date(2026, 11, 20, 10, 0, second, 0, time.UTC),
+	}
+}
+
+// leave leaves an event in each state, and calls then while one is being processed.
+func leave(ctx context.Context, pool *pgxpool.Pool, then func() error) error {
+	busy, end := make(chan struct{}), make(chan struct{})
+	source := new(shop)
+	idem.Handle(&source.Routes, "works", func(context.Context, pgx.Tx, *note) error { return nil })
+	idem.Handle(&source.Routes, "fails", func(context.Context, pgx.Tx, *note) error { return errors.New("the order is not stored") })
+	idem.Handle(&source.Routes, "gives up", func(context.Context, pgx.Tx, *note) error { return idem.NoRetry(errors.New("the order is unknown")) })
+	idem.Handle(&source.Routes, "hangs", func(context.Context, pgx.Tx, *note) error { close(busy); <-end; return nil })
+
+	inline, strict, archiving := idem.NewProcessor(pool, source), idem.NewProcessor(pool, source), idem.NewProcessor(pool, source)
+	strict.ParkAfter, archiving.KeepPayloads = 1, true
+	inbox := idem.NewInbox(pool, source)
+	inbox.Workers = 1
+	inbox.Timeout = time.Minute
+	inbox.Backoff = func(int) time.Duration { return time.Minute }
+	ana := operator.New(inline, "ana@shop")
+
+	var failure error
+	do := func(err error) { failure = errors.Join(failure, err) }
+	send := func(r idem.Receiver, e idem.Event, want idem.Outcome) {
+		if outcome, err := r.Accept(ctx, e); outcome != want {
+			do(fmt.Errorf("%s is %s, want %s: %w", e.ID, outcome, want, err))
+		}
+	}
+	act := func(n int64, err error) {
+		if err == nil && n != 1 {
+			err = fmt.Errorf("the action changed %d events", n)
+		}
+		do(err)
+	}
+	send(inline, event("done", "works", "pay_1", 1), idem.Done)
+	send(archiving, event("archived", "works", "pay_2", 1), idem.Done)
+	send(inline, event("retrying", "fails", "pay_3", 1), idem.Retrying)
+	send(inline, event("unhandled", "surprises", "pay_4", 1), idem.Unhandled)
+	send(strict, event("head", "fails", "pay_5", 1), idem.Parked)
+	send(strict, event("held", "works", "pay_5", 2), idem.Parked)
+	send(strict, event("discarded", "fails", "pay_6", 1), idem.Parked)
+	act(ana.Discard(ctx, idem.Filter{IDs: []string{"discarded"}}, "paid by hand"))
+	send(strict, event("acknowledged", "fails", "pay_7", 1), idem.Parked)
+	act(ana.Acknowledge(ctx, idem.Filter{IDs: []string{"acknowledged"}}, "tomorrow"))
+	send(inbox, event("later", "fails", "pay_8", 1), idem.Pending)
+	send(inbox, event("parked", "gives up", "pay_9", 1), idem.Pending)
+	do(inbox.Drain(ctx))
+	send(inbox, event("behind parked", "works", "pay_9", 2), idem.Pending)
+	_, err := inline.Prune(ctx)
+	do(err)
+	if failure != nil {
+		return failure
+	}
+
+	// The inbox has one worker, and what comes behind the event that hangs stays pending.
+	ctx, stop := context.WithCancel(ctx)
+	ran := make(chan error, 1)
+	send(inbox, event("claimed", "hangs", "pay_10", 1), idem.Pending)
+	go func() { ran <- inbox.Run(ctx) }()
+	<-busy
+	send(inbox, event("pending", "works", "pay_11", 1), idem.Pending)
+	send(inbox, event("behind pending", "works", "pay_11", 2), idem.Pending)
+	do(then())
+	close(end)
+	stop()
+	return errors.Join(failure, <-ran)
+}

@@ -1,0 +1,225 @@
+-- made by go run ./internal/upgrade, never changed: see internal/upgrade/main.go
+
+-- migrations/00001_idem.sql
+-- +goose Up
+-- The tables of package idem: https://pkg.go.dev/github.com/paghooks/paghooks/idem
+-- Plain SQL for any migration tool; running it again changes nothing. With goose: -table idem_goose_version, else it
+-- takes the first versions of your own for these, and makes no tables.
+
+-- One small row per event, kept for as long as the provider may send it again. Only the primary key is an index of
+-- every row, so that changes of state are cheap (HOT) updates.
+create table if not exists idem_events (
+    event         text collate "C" primary key,   -- source/scope/id: asaas//evt_…, asaas/shop-1/evt_…
+    type          text        not null,           -- the provider's event name; '' when the body does not decode
+    key           text        not null,           -- the entity the event is about, such as pay_123; '' for none
+    state         text        not null,           -- done, pending, retrying, unhandled, parked or discarded
+    received_at   timestamptz not null default now(),
+    attempts      integer     not null default 0, -- that failed
+    last_error    text,
+    body_hash     bigint,                         -- of the body as received, to notice another body with the same id
+    conflict_at   timestamptz,                    -- when another body came with this id; null is never
+    starts        integer     not null default 0, -- attempts that workers have claimed: the fencing token of a claim
+    crashes       integer     not null default 0, -- claims whose process died, or was cut off, since a handler returned
+    claimed_at    timestamptz,                    -- when workers claimed it; null when none have
+    claimed_by    bigint                          -- those workers; without a row of idem_workers they are dead
+) with (
+    fillfactor = 90,
+    autovacuum_vacuum_scale_factor = 0.02,
+    autovacuum_vacuum_insert_scale_factor = 0.02,
+    autovacuum_analyze_scale_factor = 0.02
+);
+
+create index if not exists idem_events_conflicts on idem_events (event) where conflict_at is not null;
+
+-- The bodies of events that are not done, and the order in which workers take them.
+create table if not exists idem_payloads (
+    event       text collate "C" primary key,
+    source      text collate "C" not null,
+    lane        text collate "C", -- source/scope/key, or source/scope%/id without a key: whose events are processed in order,
+                                  -- those that are pending or parked; null: it holds nothing back. It is retrying, unhandled,
+                                  -- or parked and passed (PassParked)
+    due_at      timestamptz,      -- in a lane: it may be processed from then on; null: not before it is its turn, or never
+    held        boolean     not null default false, -- parked only because an earlier event of its lane is not done
+    occurred_at timestamptz,      -- the provider's time
+    received_at timestamptz not null,
+    body        bytea not null    -- as received: bytes, not text, so that no genuine body is refused
+) with (
+    fillfactor = 50, -- an event that is held back stays on its page: Postgres then logs the change, not the body
+    autovacuum_vacuum_scale_factor = 0.02
+);
+
+-- What workers look for next; and the order within a lane, by the provider's time and then by arrival.
+create index if not exists idem_payloads_due on idem_payloads (source, due_at) where due_at is not null;
+create index if not exists idem_payloads_lane
+    on idem_payloads (lane, coalesce(occurred_at, received_at), received_at, event) where lane is not null;
+
+-- What is parked behind a parked event, and is to go on first. Not on due_at itself: Postgres would read the index above.
+create index if not exists idem_payloads_held on idem_payloads (source, coalesce(due_at, 'infinity'), event) where held;
+
+-- Rows of no source, to stay. The table is empty whenever the workers have nothing to do. Connections keep the plans that
+-- Postgres makes then, and for a table of no rows it plans to read all of it, which takes seconds once there are many.
+-- Settings for each statement instead cost Postgres 1.2 to 1.4 times the processor time of an attempt. idem doctor sees
+-- when the rows are gone.
+insert into idem_payloads (event, source, received_at, body)
+select '//' || n, '', now(), convert_to(repeat(' ', 400), 'UTF8') from generate_series(1, 300) n
+on conflict do nothing;
+
+comment on table idem_payloads is 'Bodies of events that are not done. The 300 rows of source '''' are to stay: without them Postgres keeps '
+    'plans that read the whole table, made while it was empty. If they are gone, idem doctor has the statement that inserts them.';
+
+-- The bodies of events that are done, of applications that keep them.
+create table if not exists idem_archive (
+    event       text collate "C" primary key,
+    occurred_at timestamptz,
+    received_at timestamptz not null,
+    body        bytea not null
+);
+
+-- Signs of life: one row per Inbox.Run that works on events, which it writes every two seconds, and deletes when it
+-- ends. The others of its source delete it after eight seconds without a sign: what it has claimed is theirs then.
+create table if not exists idem_workers (
+    id         bigint      primary key, -- at random
+    source     text        not null,
+    host       text        not null,
+    pid        integer     not null,
+    started_at timestamptz not null,
+    seen_at    timestamptz not null
+) with (fillfactor = 50);
+
+-- Bodies of 2 kB and more are compressed: by lz4 where Postgres has it (14 and later), which takes a tenth of the time.
+-- +goose StatementBegin
+do $$ begin
+    execute 'alter table idem_payloads alter column body set compression lz4';
+exception when others then null;
+end $$;
+-- +goose StatementEnd
+
+-- migrations/00002_operate.sql
+-- +goose Up
+-- For whoever runs the application: traces from an attempt back to its delivery, and who did what by hand.
+
+-- What names the trace of the delivery that stored an event, such as a traceparent; null without tracing.
+alter table idem_payloads add column if not exists trace text;
+
+-- What Prune has seen, one row per source: only so can it tell events that came long ago from those that came while the
+-- clock was wrong. Without its row Prune begins anew, and forgets nothing before the day after.
+create table if not exists idem_prunes (
+    source    text collate "C" primary key,
+    runs      bigint      not null,
+    ran_at    timestamptz not null, -- the latest run that came a day after another
+    before_at timestamptz,          -- the run before that
+    days      jsonb       not null  -- by the date of arrival: how many events Prune has left, and when there were suddenly more
+);
+
+-- One row per action of a person. Prune deletes old ones: see AuditRetention.
+create table if not exists idem_audit (
+    id       bigint generated always as identity primary key,
+    at       timestamptz not null default now(),
+    actor    text        not null, -- who, as the application says
+    action   text        not null, -- what: replay, requeue, discard, reveal, …
+    source   text        not null,
+    filter   text        not null, -- which events were chosen, as people read it
+    reason   text        not null,
+    events   text[]      not null, -- those that were chosen: source/scope/id
+    result   text,                 -- as long as it has not ended: how far a replay has come
+    ended_at timestamptz           -- null while it is running, or if its process died
+);
+
+-- migrations/00003_on_call.sql
+-- +goose Up
+-- For whoever is on call: when an event was done, and how its last attempts failed.
+
+-- When the attempt began that processed an event which was stored before; null: it was done as it came, at received_at.
+alter table idem_events add column if not exists done_at timestamptz;
+
+-- The provider's time, as in idem_payloads, for as long as the row is kept: whether one event was done after a later one.
+alter table idem_events add column if not exists occurred_at timestamptz;
+
+-- The last five attempts that failed, the oldest first: [{"at": …, "error": …}]. It is written when one fails, and goes
+-- with the body: an event that does not fail never has one.
+alter table idem_payloads add column if not exists failures jsonb;
+
+-- An action that runs: its process writes seen_at every two seconds, ends it when somebody asks for that, and when another
+-- action goes on with its events.
+alter table idem_audit add column if not exists seen_at timestamptz not null default now();
+alter table idem_audit add column if not exists stopped_by text; -- who asked
+alter table idem_audit add column if not exists continues bigint; -- the action whose events it goes on with
+create index if not exists idem_audit_continues on idem_audit (continues) where continues is not null;
+
+-- What an action has done to each event, as soon as it has: a process that dies leaves the lines of what it did.
+create table if not exists idem_audit_events (
+    action bigint      not null references idem_audit on delete cascade,
+    event  text collate "C" not null, -- source/scope/id
+    result text        not null, -- done, failed, unhandled or left of a replay; requeued, discarded, erased, acknowledged
+    at     timestamptz not null default now(),
+    primary key (event, action)
+);
+
+create index if not exists idem_audit_events_action on idem_audit_events (action);
+
+-- What support staff reads: one line per event, without its body. With this right on it, and none on the tables:
+--   grant select on idem_event_log to support;
+create or replace view idem_event_log as
+select split_part(e.event, '/', 1) as source,
+       split_part(e.event, '/', 2) as scope, -- escaped as in a URL's path
+       substring(e.event from '^[^/]*/[^/]*/(.*)$') as event_id,
+       e.type, e.key as entity, e.state, e.attempts, e.crashes, e.last_error,
+       e.received_at, p.occurred_at, p.due_at, e.claimed_at, w.host, w.pid, e.conflict_at,
+       case e.state when 'done' then coalesce(e.done_at, e.received_at) end as done_at, p.failures
+from idem_events e left join idem_payloads p using (event) left join idem_workers w on w.id = e.claimed_by;
+
+-- rows
+set timezone = 'UTC';
+
+-- idem_archive: 1
+insert into idem_archive (event, occurred_at, received_at, body) overriding system value values ('shop//archived', '2026-11-20 10:00:01+00', '2026-11-23 13:39:01.066636+00', E'\\x7b22616d6f756e74223a2232392e3930227d');
+
+-- idem_audit: 2
+insert into idem_audit (id, at, actor, action, source, filter, reason, events, result, ended_at, seen_at, stopped_by, continues) overriding system value values ('1', '2026-11-23 13:39:01.092108+00', 'ana@shop', 'discard', 'shop', 'states unhandled parked; ids discarded', 'paid by hand', '{shop//discarded}', '1 discarded', '2026-11-23 13:39:01.094073+00', '2026-11-23 13:39:01.092108+00', NULL, NULL);
+insert into idem_audit (id, at, actor, action, source, filter, reason, events, result, ended_at, seen_at, stopped_by, continues) overriding system value values ('2', '2026-11-23 13:39:01.097252+00', 'ana@shop', 'acknowledge', 'shop', 'states parked; ids acknowledged', 'tomorrow', '{shop//acknowledged}', '1 acknowledged', '2026-11-23 13:39:01.097558+00', '2026-11-23 13:39:01.097252+00', NULL, NULL);
+select setval(pg_get_serial_sequence('idem_audit', 'id'), (select max(id) from idem_audit));
+
+-- idem_audit_events: 2
+insert into idem_audit_events (action, event, result, at) overriding system value values ('1', 'shop//discarded', 'discarded', '2026-11-23 13:39:01.092901+00');
+insert into idem_audit_events (action, event, result, at) overriding system value values ('2', 'shop//acknowledged', 'acknowledged', '2026-11-23 13:39:01.097433+00');
+
+-- idem_events: 14
+insert into idem_events (event, type, key, state, received_at, attempts, last_error, body_hash, conflict_at, starts, crashes, claimed_at, claimed_by, done_at, occurred_at) overriding system value values ('shop//acknowledged', 'fails', 'pay_7', 'parked', '2026-11-23 13:39:01.096012+00', '1', 'the order is not stored', '-8031827932319797634', NULL, '0', '0', NULL, NULL, NULL, '2026-11-20 10:00:01+00');
+insert into idem_events (event, type, key, state, received_at, attempts, last_error, body_hash, conflict_at, starts, crashes, claimed_at, claimed_by, done_at, occurred_at) overriding system value values ('shop//archived', 'works', 'pay_2', 'done', '2026-11-23 13:39:01.066636+00', '0', NULL, '-8031827932319797634', NULL, '0', '0', NULL, NULL, NULL, '2026-11-20 10:00:01+00');
+insert into idem_events (event, type, key, state, received_at, attempts, last_error, body_hash, conflict_at, starts, crashes, claimed_at, claimed_by, done_at, occurred_at) overriding system value values ('shop//behind parked', 'works', 'pay_9', 'pending', '2026-11-23 13:39:01.116501+00', '0', NULL, '-8031827932319797634', NULL, '0', '0', NULL, NULL, NULL, '2026-11-20 10:00:02+00');
+insert into idem_events (event, type, key, state, received_at, attempts, last_error, body_hash, conflict_at, starts, crashes, claimed_at, claimed_by, done_at, occurred_at) overriding system value values ('shop//behind pending', 'works', 'pay_11', 'pending', '2026-11-23 13:39:01.167286+00', '0', NULL, '-8031827932319797634', NULL, '0', '0', NULL, NULL, NULL, '2026-11-20 10:00:02+00');
+insert into idem_events (event, type, key, state, received_at, attempts, last_error, body_hash, conflict_at, starts, crashes, claimed_at, claimed_by, done_at, occurred_at) overriding system value values ('shop//claimed', 'hangs', 'pay_10', 'pending', '2026-11-23 13:39:01.135581+00', '0', NULL, '-8031827932319797634', NULL, '1', '0', '2026-11-23 13:39:01.163446+00', '3541963970021319434', NULL, '2026-11-20 10:00:01+00');
+insert into idem_events (event, type, key, state, received_at, attempts, last_error, body_hash, conflict_at, starts, crashes, claimed_at, claimed_by, done_at, occurred_at) overriding system value values ('shop//discarded', 'fails', 'pay_6', 'discarded', '2026-11-23 13:39:01.090679+00', '1', 'discarded: paid by hand', '-8031827932319797634', NULL, '0', '0', NULL, NULL, NULL, '2026-11-20 10:00:01+00');
+insert into idem_events (event, type, key, state, received_at, attempts, last_error, body_hash, conflict_at, starts, crashes, claimed_at, claimed_by, done_at, occurred_at) overriding system value values ('shop//done', 'works', 'pay_1', 'done', '2026-11-23 13:39:01.061901+00', '0', NULL, '-8031827932319797634', NULL, '0', '0', NULL, NULL, NULL, '2026-11-20 10:00:01+00');
+insert into idem_events (event, type, key, state, received_at, attempts, last_error, body_hash, conflict_at, starts, crashes, claimed_at, claimed_by, done_at, occurred_at) overriding system value values ('shop//head', 'fails', 'pay_5', 'parked', '2026-11-23 13:39:01.076573+00', '1', 'the order is not stored', '-8031827932319797634', NULL, '0', '0', NULL, NULL, NULL, '2026-11-20 10:00:01+00');
+insert into idem_events (event, type, key, state, received_at, attempts, last_error, body_hash, conflict_at, starts, crashes, claimed_at, claimed_by, done_at, occurred_at) overriding system value values ('shop//held', 'works', 'pay_5', 'parked', '2026-11-23 13:39:01.082474+00', '0', 'waits for head', '-8031827932319797634', NULL, '0', '0', NULL, NULL, NULL, '2026-11-20 10:00:02+00');
+insert into idem_events (event, type, key, state, received_at, attempts, last_error, body_hash, conflict_at, starts, crashes, claimed_at, claimed_by, done_at, occurred_at) overriding system value values ('shop//later', 'fails', 'pay_8', 'pending', '2026-11-23 13:39:01.098885+00', '1', 'the order is not stored', '-8031827932319797634', NULL, '1', '0', NULL, NULL, NULL, '2026-11-20 10:00:01+00');
+insert into idem_events (event, type, key, state, received_at, attempts, last_error, body_hash, conflict_at, starts, crashes, claimed_at, claimed_by, done_at, occurred_at) overriding system value values ('shop//parked', 'gives up', 'pay_9', 'parked', '2026-11-23 13:39:01.099731+00', '1', 'the order is unknown', '-8031827932319797634', NULL, '1', '0', NULL, NULL, NULL, '2026-11-20 10:00:01+00');
+insert into idem_events (event, type, key, state, received_at, attempts, last_error, body_hash, conflict_at, starts, crashes, claimed_at, claimed_by, done_at, occurred_at) overriding system value values ('shop//pending', 'works', 'pay_11', 'pending', '2026-11-23 13:39:01.165484+00', '0', NULL, '-8031827932319797634', NULL, '0', '0', NULL, NULL, NULL, '2026-11-20 10:00:01+00');
+insert into idem_events (event, type, key, state, received_at, attempts, last_error, body_hash, conflict_at, starts, crashes, claimed_at, claimed_by, done_at, occurred_at) overriding system value values ('shop//retrying', 'fails', 'pay_3', 'retrying', '2026-11-23 13:39:01.070375+00', '1', 'the order is not stored', '-8031827932319797634', NULL, '0', '0', NULL, NULL, NULL, '2026-11-20 10:00:01+00');
+insert into idem_events (event, type, key, state, received_at, attempts, last_error, body_hash, conflict_at, starts, crashes, claimed_at, claimed_by, done_at, occurred_at) overriding system value values ('shop//unhandled', 'surprises', 'pay_4', 'unhandled', '2026-11-23 13:39:01.073232+00', '0', NULL, '-8031827932319797634', NULL, '0', '0', NULL, NULL, NULL, '2026-11-20 10:00:01+00');
+
+create table idem_migrations (version integer not null, applied_at timestamp with time zone not null, primary key (version));
+-- idem_migrations: 3
+insert into idem_migrations (version, applied_at) overriding system value values ('1', '2026-11-23 13:39:00.995905+00');
+insert into idem_migrations (version, applied_at) overriding system value values ('2', '2026-11-23 13:39:00.995905+00');
+insert into idem_migrations (version, applied_at) overriding system value values ('3', '2026-11-23 13:39:00.995905+00');
+
+-- idem_payloads: 11
+insert into idem_payloads (event, source, lane, due_at, held, occurred_at, received_at, body, trace, failures) overriding system value values ('shop//acknowledged', 'shop', 'shop//pay_7', NULL, 'false', '2026-11-20 10:00:01+00', '2026-11-23 13:39:01.096012+00', E'\\x7b22616d6f756e74223a2232392e3930227d', NULL, '[{"at": "2026-11-23T13:39:01.096271+00:00", "error": "the order is not stored"}]');
+insert into idem_payloads (event, source, lane, due_at, held, occurred_at, received_at, body, trace, failures) overriding system value values ('shop//behind parked', 'shop', 'shop//pay_9', NULL, 'false', '2026-11-20 10:00:02+00', '2026-11-23 13:39:01.116501+00', E'\\x7b22616d6f756e74223a2232392e3930227d', NULL, NULL);
+insert into idem_payloads (event, source, lane, due_at, held, occurred_at, received_at, body, trace, failures) overriding system value values ('shop//behind pending', 'shop', 'shop//pay_11', '2026-11-23 13:39:01.167285+00', 'false', '2026-11-20 10:00:02+00', '2026-11-23 13:39:01.167286+00', E'\\x7b22616d6f756e74223a2232392e3930227d', NULL, NULL);
+insert into idem_payloads (event, source, lane, due_at, held, occurred_at, received_at, body, trace, failures) overriding system value values ('shop//claimed', 'shop', 'shop//pay_10', '2026-11-23 13:39:01.13558+00', 'false', '2026-11-20 10:00:01+00', '2026-11-23 13:39:01.135581+00', E'\\x7b22616d6f756e74223a2232392e3930227d', NULL, NULL);
+insert into idem_payloads (event, source, lane, due_at, held, occurred_at, received_at, body, trace, failures) overriding system value values ('shop//head', 'shop', 'shop//pay_5', NULL, 'false', '2026-11-20 10:00:01+00', '2026-11-23 13:39:01.076573+00', E'\\x7b22616d6f756e74223a2232392e3930227d', NULL, '[{"at": "2026-11-23T13:39:01.076883+00:00", "error": "the order is not stored"}]');
+insert into idem_payloads (event, source, lane, due_at, held, occurred_at, received_at, body, trace, failures) overriding system value values ('shop//held', 'shop', 'shop//pay_5', NULL, 'true', '2026-11-20 10:00:02+00', '2026-11-23 13:39:01.082474+00', E'\\x7b22616d6f756e74223a2232392e3930227d', NULL, NULL);
+insert into idem_payloads (event, source, lane, due_at, held, occurred_at, received_at, body, trace, failures) overriding system value values ('shop//later', 'shop', 'shop//pay_8', '2026-11-23 13:40:01.10763+00', 'false', '2026-11-20 10:00:01+00', '2026-11-23 13:39:01.098885+00', E'\\x7b22616d6f756e74223a2232392e3930227d', NULL, '[{"at": "2026-11-23T13:39:01.107894+00:00", "error": "the order is not stored"}]');
+insert into idem_payloads (event, source, lane, due_at, held, occurred_at, received_at, body, trace, failures) overriding system value values ('shop//parked', 'shop', 'shop//pay_9', NULL, 'false', '2026-11-20 10:00:01+00', '2026-11-23 13:39:01.099731+00', E'\\x7b22616d6f756e74223a2232392e3930227d', NULL, '[{"at": "2026-11-23T13:39:01.11164+00:00", "error": "the order is unknown"}]');
+insert into idem_payloads (event, source, lane, due_at, held, occurred_at, received_at, body, trace, failures) overriding system value values ('shop//pending', 'shop', 'shop//pay_11', '2026-11-23 13:39:01.165483+00', 'false', '2026-11-20 10:00:01+00', '2026-11-23 13:39:01.165484+00', E'\\x7b22616d6f756e74223a2232392e3930227d', NULL, NULL);
+insert into idem_payloads (event, source, lane, due_at, held, occurred_at, received_at, body, trace, failures) overriding system value values ('shop//retrying', 'shop', NULL, NULL, 'false', '2026-11-20 10:00:01+00', '2026-11-23 13:39:01.070375+00', E'\\x7b22616d6f756e74223a2232392e3930227d', NULL, '[{"at": "2026-11-23T13:39:01.070736+00:00", "error": "the order is not stored"}]');
+insert into idem_payloads (event, source, lane, due_at, held, occurred_at, received_at, body, trace, failures) overriding system value values ('shop//unhandled', 'shop', NULL, NULL, 'false', '2026-11-20 10:00:01+00', '2026-11-23 13:39:01.073232+00', E'\\x7b22616d6f756e74223a2232392e3930227d', NULL, NULL);
+
+-- idem_prunes: 1
+insert into idem_prunes (source, runs, ran_at, before_at, days) overriding system value values ('shop', '1', '2026-11-23 13:39:01.120449+00', NULL, '{"2026-11-23": {"events": 11}}');
+
+-- idem_workers: 1
+insert into idem_workers (id, source, host, pid, started_at, seen_at) overriding system value values ('3541963970021319434', 'shop', 'frozen', '1', '2026-11-23 13:39:01.137408+00', '2026-11-23 13:39:01.151248+00');
