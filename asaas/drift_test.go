@@ -291,7 +291,11 @@ func TestDriftTellsNoValues(t *testing.T) {
 		}
 	}
 	_, _ = d.Route(asaas.Identify([]byte(`{"id":"1","event":"` + secret + `@example.com"}`)))
-	text, err := json.Marshal(d.Drift())
+	found := d.Drift()
+	for i := range found {
+		found[i].First, found[i].Last = time.Time{}, time.Time{} // seconds such as 29.9 are no amount
+	}
+	text, err := json.Marshal(found)
 	if err != nil || strings.Contains(string(text), secret) || strings.Contains(string(text), "29.9") {
 		t.Errorf("%s, %v", text, err)
 	}
