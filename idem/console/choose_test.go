@@ -1,11 +1,13 @@
 package console_test
 
 import (
+	"net/http"
 	"net/url"
 	"strings"
 	"testing"
 
 	"github.com/paghooks/paghooks/idem"
+	"github.com/paghooks/paghooks/idem/console"
 )
 
 func TestEventsOfCheckboxesAreActedUponAndNoOthers(t *testing.T) {
@@ -33,6 +35,31 @@ func TestEventsOfCheckboxesAreActedUponAndNoOthers(t *testing.T) {
 	a.wantState("letters", "e3", idem.StateDone)
 	a.wantState("notes", "n1", idem.StateParked)
 	a.get("trail?source=letters").want(200, "2 done")
+}
+
+func TestConflictsAreActedUponByTheirCheckboxes(t *testing.T) {
+	t.Parallel()
+	a := newApp(t)
+	a.letters("e1", "e2", "e3")
+	for _, id := range []string{"e1", "e2"} {
+		a.accept(a.inbox.Accept, idem.Event{ID: id, Type: "paid", Key: "order-" + id, Payload: []byte(`{"id":"another"}`)})
+	}
+	list := a.get("conflicts?source=letters")
+	if n := strings.Count(list.body, `type="checkbox" form="choose" name="event"`); n != 2 {
+		t.Errorf("the list has %d boxes, want 2:\n%s", n, list.body)
+	}
+	form := list.form("choose")
+	form.Set("action", "discard")
+	form["event"] = []string{"letters//e1"}
+	question := a.post("choose", form)
+	question.want(200, "1 event", "e1")
+	form = question.form("act")
+	form.Set("reason", "a second account")
+	a.post("act", form).want(303)
+	a.wantState("letters", "e1", idem.StateDiscarded)
+	a.wantState("letters", "e2", idem.StatePending)
+	a.page.Access = func(*http.Request) (string, console.Access) { return "eve", console.Access{See: true} }
+	a.get("conflicts?source=letters").without("checkbox", "<form method=\"post\"")
 }
 
 // An empty choice is none, and not all.

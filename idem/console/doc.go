@@ -18,11 +18,12 @@
 //	page.Links = map[string]string{"pay_": "https://erp.shop.example/charges/{id}"}
 //
 // The page is plain HTML and one style sheet, embedded in the binary, in English and in
-// Portuguese: as the browser prefers, or as its user chooses, which a cookie keeps. Times are
-// UTC, or in the viewer's zone where the browser runs the page's scripts, which also
-// refresh it. It needs no JavaScript otherwise, no session, no tables besides those of [idem.Migrate], and no rights
-// but to read and write those. Its links are relative: it works below any path that
-// ends in a slash, behind any proxy, with [http.StripPrefix] and without.
+// Portuguese: as the browser prefers, or as its user chooses, which a cookie keeps.
+// Times are UTC, or in the viewer's zone where the browser runs the page's scripts,
+// which also refresh it. It needs no JavaScript otherwise, no session, no tables besides
+// those of [idem.Migrate], and no rights but to read and write those. Its links are
+// relative: it works below any path that ends in a slash, behind any proxy, with
+// [http.StripPrefix] and without.
 //
 // # Rights
 //
@@ -41,41 +42,46 @@
 //
 // # Actions
 //
-// It runs replay, requeue, dry run and discard, for one event, for those that are chosen by
-// their checkboxes, or for all that a filter chooses, 50,000 at most. A page shows them first, and asks for confirmation. The
-// action is bound to the events that were shown: it leaves those alone that came
-// since, and those that are in none of the chosen states any more, and the audit trail
-// says so. To discard all events that are not done, one types the name of the source.
+// It runs replay, requeue, dry run and discard, for one event, for those that are chosen
+// by their checkboxes, or for all that a filter chooses, 50,000 at most. A page shows
+// them first, and asks for confirmation. The action is bound to the events that were
+// shown: it leaves those alone that came since, and those that are in none of the chosen
+// states any more, and the audit trail says so. To discard all events that are not done,
+// one types the name of the source.
 //
 // It erases the stored data of events beyond the fact that they came, of named ones: see
-// [operator.Operator.Erase]. One gives a reason, and types the name of the source. Events that
-// are not done are left alone unless a box of their own says otherwise.
+// [operator.Operator.Erase]. One gives a reason, and types the name of the source.
+// Events that are not done are left alone unless a box of their own says otherwise.
 //
-// An action that takes longer than two seconds continues in the background until it
-// is done, somebody stops it, or [Handler.Close] is called; its page shows its progress, and the outcome
-// of each event. A replay that is stopped ends after the event that it is at. If the
-// process dies, the remaining events are as they were: 12 seconds later somebody can go on with
-// them, on a page that shows them first, and none is done twice. The audit trail has every action, with its actor, reason and
-// the result; the page of an event has those that touched it.
+// An action that takes longer than two seconds continues in the background until it is
+// done, somebody stops it, or [Handler.Close] is called; its page shows its progress,
+// and the outcome of each event. A replay that is stopped ends after the event that it
+// is at. If the process dies, the remaining events are as they were: 12 seconds later
+// somebody can go on with them, on a page that shows them first, and none is done twice.
+// The audit trail has every action, with its actor, reason and the result; the page of
+// an event has those that touched it.
 //
-// Each event that is not done says why: the event that it waits for, with that one's error and next
-// attempt, which process works on it, or that no workers are alive. The field at the top
-// finds an event by its id, or all events of an entity, in every source and account, done
-// ones too. Where that would read more than a million rows it asks first:
-// see operator.Operator.ScanOfKey. An event that is not found so can be searched for by a part of an id,
-// or by the fields that [Handler].Fields names, in bodies that are kept. A search takes 3
-// seconds at most, or 25 if it is asked to, and names the part that it has left out.
+// Each event that is not done says why: the event that it waits for, with that one's
+// error and next attempt, which process works on it, or that no workers are alive. The
+// field at the top finds an event by its id, or all events of an entity, in every source
+// and account, done ones too. Where that would read more than a million rows it asks
+// first: see operator.Operator.ScanOfKey. An event that is not found so can be searched
+// for by a part of an id, or by the fields that [Handler].Fields names, in bodies that
+// are kept. A search takes 3 seconds at most, or 25 if it is asked to, and names the
+// part that it has left out.
 //
 // Requeue is offered where the receiver has workers: for an [idem.Inbox] and an
 // [outbox.Outbox].
 //
 // # Cost
 //
-// It costs nothing while no page is open. A page refreshes itself every 5 seconds, one with an action
-// that runs every 2, but for at most a tenth of the time, only while its tab is visible, and
-// not any more once the session has ended. It leaves the fields that people have chosen, typed or focused:
-// while there would be no place for that, it stays as it is. The
-// overview reads only events that are not done. However many people look, it reads
+// It costs nothing while no page is open. A page refreshes itself every 5 seconds, one with an
+// action that runs every 2, but for at most a tenth of the time, and only while its tab is
+// visible. It says so when it cannot be refreshed, and ends when the session has ended. It
+// leaves the fields that people have chosen, typed or focused: while there would be no place
+// for that, it stays as it is.
+//
+// The overview reads only events that are not done. However many people look, it reads
 // them after an action, and else at most every five seconds and for at most a tenth
 // of the time. It waits 100 ms for the counts; then it shows the last ones with
 // their time, or that the events are being counted.

@@ -123,6 +123,7 @@ var portuguese = lang.Catalog{
 	"This action does not run any more: nothing was done.":                                                                                  "Esta ação não está mais em execução: nada foi feito.",
 	"Somebody has stopped this action already: it ends after the event that it is at.":                                                      "Alguém já interrompeu esta ação: ela termina depois do evento em que está.",
 	"What is erased does not come back. To erase these events, type the name of the source, %s: nothing was done. Go back, and fill it in.": "O que é excluído não volta. Para excluir os dados destes eventos, escreva o nome da origem, %s: nada foi feito. Volte e preencha.",
+	"This page is not up to date: it could not be refreshed, which is tried again.":                                                         "Esta página está desatualizada: não foi possível atualizá-la, e haverá nova tentativa.",
 	"This page is not refreshed any more: your session may have ended. Load it again.":                                                      "Esta página não se atualiza mais: sua sessão pode ter terminado. Carregue-a de novo.",
 
 	// Tiles, and searches.

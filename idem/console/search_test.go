@@ -5,9 +5,15 @@ import (
 	"fmt"
 	"net/url"
 	"strings"
+	"sync"
 	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/paghooks/paghooks/idem"
+	"github.com/paghooks/paghooks/idem/idemtest"
 	"github.com/paghooks/paghooks/idem/operator"
 )
 
@@ -95,6 +101,60 @@ func TestSearchThatTakesTooLongShowsWhatItHasFound(t *testing.T) {
 	}
 	p := <-found
 	p.want(200, "None was found in this time.", "Not everything was looked through")
+}
+
+// deadlines notes when the statements of a search must have ended.
+type deadlines struct {
+	mu  sync.Mutex
+	all []time.Time
+}
+
+func (d *deadlines) TraceQueryStart(ctx context.Context, _ *pgx.Conn, data pgx.TraceQueryStartData) context.Context {
+	if at, ok := ctx.Deadline(); ok && strings.Contains(data.SQL, "position($2") {
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		d.all = append(d.all, at)
+	}
+	return ctx
+}
+
+func (*deadlines) TraceQueryEnd(context.Context, *pgx.Conn, pgx.TraceQueryEndData) {}
+
+// The page must not end before the search does: people would see an error, and nothing that was found.
+func TestALongSearchHasThePagesTimeForIt(t *testing.T) {
+	t.Parallel()
+	config, err := pgxpool.ParseConfig(idemtest.URL(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var noted deadlines
+	config.ConnConfig.Tracer = &noted
+	pool, err := pgxpool.NewWithConfig(t.Context(), config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(pool.Close)
+	if err := idem.Migrate(t.Context(), pool); err != nil {
+		t.Fatal(err)
+	}
+	a := openApp(t, pool)
+	for _, query := range []string{"search?in=part&q=evt-&long=1", "search?in=part&q=evt-"} {
+		noted.all = nil
+		begun := time.Now()
+		a.get(query).want(200)
+		if len(noted.all) != 2 {
+			t.Fatalf("%d searches, want one of each source", len(noted.all))
+		}
+		least := 3 * time.Second
+		if strings.Contains(query, "long") {
+			least = 25 * time.Second
+		}
+		for _, at := range noted.all {
+			if at.Sub(begun) < least {
+				t.Errorf("%s must end after %s, and may take %s", query, at.Sub(begun), least)
+			}
+		}
+	}
 }
 
 func TestEntityLeadsToTheProvidersPageThatTheApplicationNames(t *testing.T) {

@@ -101,7 +101,7 @@ func (v *visit) serve() error {
 		return err
 	}
 	limit := pageTime
-	if v.r.Form.Get("all") != "" {
+	if v.r.Form.Get("all") != "" || v.r.Form.Get("long") != "" {
 		limit = scanTime
 	}
 	ctx, cancel := context.WithTimeout(v.r.Context(), limit)

@@ -3,6 +3,7 @@ package doctor
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -18,10 +19,11 @@ import (
 // receivers, and returns its findings, the worst first. It changes nothing: what
 // it tries is rolled back.
 //
-// It returns an error if the database does not answer or ctx ends. A check that
-// cannot be made is a finding.
+// It returns an error if ctx ends, or if the database does not answer: every wait for it
+// has an end, also where ctx has none. A check that cannot be made, or that takes longer
+// than a minute, is a finding.
 func Check(ctx context.Context, pool *pgxpool.Pool, receivers ...idem.Receiver) ([]Finding, error) {
-	return defaults.check(ctx, pool, receivers)
+	return defaults.examine(ctx, pool, receivers)
 }
 
 var defaults = limits{
@@ -36,6 +38,8 @@ var defaults = limits{
 	silence:     5 * time.Minute,
 	used:        0.9,
 	statement:   time.Second,
+	check:       time.Minute,
+	answer:      10 * time.Second,
 	features:    features,
 }
 
@@ -75,7 +79,7 @@ var checks = []struct {
 // needTables are the checks that make no sense without the tables.
 var needTables = []string{"features", "plans", "workers", "stuck", "parked", "blocked", "conflicts", "scopes"}
 
-func (l limits) check(ctx context.Context, pool *pgxpool.Pool, receivers []idem.Receiver) ([]Finding, error) {
+func (l limits) examine(ctx context.Context, pool *pgxpool.Pool, receivers []idem.Receiver) ([]Finding, error) {
 	e := &examination{limits: l, pool: pool, db: unprepared{pool}}
 	for _, r := range receivers {
 		o := operator.New(r, "doctor")
@@ -84,7 +88,7 @@ func (l limits) check(ctx context.Context, pool *pgxpool.Pool, receivers []idem.
 			e.outboxes = append(e.outboxes, o.SourceName())
 		}
 	}
-	there, err := one[bool](ctx, e, `select to_regclass('idem_events') is not null and to_regclass('idem_payloads') is not null`)
+	there, err := e.hasTables(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("doctor: the database cannot be asked: %w", err)
 	}
@@ -93,9 +97,14 @@ func (l limits) check(ctx context.Context, pool *pgxpool.Pool, receivers []idem.
 		if !there && slices.Contains(needTables, c.name) {
 			continue
 		}
-		findings, err := c.run(e, ctx)
+		findings, err := e.run(ctx, c.run)
 		if ctx.Err() != nil {
 			return nil, fmt.Errorf("doctor: %s: %w", c.name, context.Cause(ctx))
+		}
+		if errors.Is(err, context.DeadlineExceeded) {
+			if _, lost := e.hasTables(ctx); lost != nil {
+				return nil, fmt.Errorf("doctor: %s: the database does not answer any more: %w", c.name, lost)
+			}
 		}
 		if err != nil {
 			findings = append(findings, Finding{
@@ -113,4 +122,19 @@ func (l limits) check(ctx context.Context, pool *pgxpool.Pool, receivers []idem.
 		return cmp.Compare(slices.Index(order, a.Severity), slices.Index(order, b.Severity))
 	})
 	return all, nil
+}
+
+// hasTables reports whether there are tables. It is a question that each database answers at once.
+func (e *examination) hasTables(ctx context.Context) (bool, error) {
+	ctx, cancel := context.WithTimeout(ctx, e.limits.answer)
+	defer cancel()
+	return one[bool](ctx, e, `select to_regclass('idem_events') is not null and to_regclass('idem_payloads') is not null`)
+}
+
+// run makes a check. Its statements have time-outs at the server, which does not end them while its process
+// is stopped, or while the network swallows the answer.
+func (e *examination) run(ctx context.Context, check func(*examination, context.Context) ([]Finding, error)) ([]Finding, error) {
+	ctx, cancel := context.WithTimeout(ctx, e.limits.check)
+	defer cancel()
+	return check(e, ctx)
 }

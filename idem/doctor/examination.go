@@ -27,6 +27,8 @@ type limits struct {
 	silence     time.Duration // of a client that died, until Postgres notices
 	used        float64       // share of the server's connections
 	statement   time.Duration // until Postgres cancels one
+	check       time.Duration // that one may take
+	answer      time.Duration // that the database may take for the shortest one
 	features    []feature     // the statements that are tried
 }
 

@@ -147,7 +147,7 @@ func (p *patient) check() []Finding {
 	if p.inbox != nil {
 		inbox.Retention = p.inbox.Retention
 	}
-	findings, err := p.limits.check(p.Context(), pool, []idem.Receiver{inbox})
+	findings, err := p.limits.examine(p.Context(), pool, []idem.Receiver{inbox})
 	if err != nil {
 		p.Fatal(err)
 	}

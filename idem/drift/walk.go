@@ -50,9 +50,9 @@ func (w walker) object(path string, s *shape, v map[string]any) {
 	}
 }
 
-// takes reports whether the type expects JSON of that kind. A number in
-// a string is not, although this module's number types read it. A text that
-// reads a number too, as it is written, says by that that it expects either.
+// takes reports whether the type expects JSON of that kind. A type of numbers does
+// not expect a string, although this module's read a number in one. A type of texts
+// that also decodes a number expects either.
 func (s *shape) takes(kind string, v any) bool {
 	if kind != s.kind && (s.kind != "string" || kind != "number") {
 		return false

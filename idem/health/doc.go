@@ -10,8 +10,8 @@
 //	{"healthy":false,"checks":[{"source":"asaas","check":"deliveries","healthy":false,"says":"5 deliveries have failed in a row: …"}, …]}
 //
 // It has no secrets and no personal data, and no ids but those of an entity that stands
-// still and of the event that it waits for. Health asks for no password:
-// if these are not public, or that deliveries fail, protect its path.
+// still and of the event that it waits for. Health asks for no password: if these are not
+// public, or that deliveries fail, protect its path.
 //
 // The checks are:
 //

@@ -16,8 +16,8 @@ import (
 )
 
 // Part is a part of a program that says how it is: an [*idem.Processor], an
-// [*idem.Inbox], an outbox, a relay, a canary, or one of the
-// application's own. Examine may be called from many goroutines. It should end with ctx.
+// [*idem.Inbox], an outbox, a relay, a canary, or one of the application's own. Examine
+// may be called from many goroutines. It should end with ctx.
 type Part interface {
 	Examine(ctx context.Context, limits idem.Limits) []idem.Check
 }

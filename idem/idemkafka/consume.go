@@ -29,8 +29,8 @@ import (
 //
 // It returns an error immediately if the client has no consumer group, lacks
 // kgo.DisableAutoCommit or kgo.BlockRebalanceOnPoll, or begins at the end of a
-// partition. Later it returns one if the client
-// is closed, or if handlers did not return in time.
+// partition. Later it returns one if the client is closed, or if handlers did not return
+// in time.
 func Consume(ctx context.Context, client *kgo.Client, handle broker.Handle) error {
 	return ConsumeWith(ctx, broker.Consumer{}, client, handle)
 }

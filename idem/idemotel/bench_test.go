@@ -29,11 +29,11 @@ type nowhere struct{}
 func (nowhere) ExportSpans(context.Context, []sdktrace.ReadOnlySpan) error { return nil }
 func (nowhere) Shutdown(context.Context) error                             { return nil }
 
-// BenchmarkInline compares inline events without telemetry and with it: spans of
-// every event in batches, metrics, both to nowhere. Both take turns, in batches,
-// on the Postgres that IDEMTEST_DATABASE_URL names, which commits to the disk. cost-% is
-// the share that telemetry adds to an
-// event's time, by the medians: other programs disturb those least.
+// BenchmarkInline compares inline events without telemetry and with it: spans of every
+// event in batches, metrics, both to nowhere. Both take turns, in batches, on the
+// Postgres that IDEMTEST_DATABASE_URL names, which commits to the disk. cost-% is the
+// share that telemetry adds to an event's time, by the medians: other programs disturb
+// those least.
 func BenchmarkInline(b *testing.B) {
 	pool := idemtest.Pool(b)
 	var fsync string

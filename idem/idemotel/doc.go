@@ -19,11 +19,11 @@
 // no type.
 //
 // A delivery is a child of the span that the application has begun for the request,
-// in an HTTP middleware for example. Otherwise it begins a trace, and
-// links to the remote span that the context may have. It does not continue a trace
-// of a traceparent header, because anyone can send one and would decide which traces are
-// sampled. A middleware that continues it decides for its child, too: tell it that
-// the endpoint is public, with otelhttp.WithPublicEndpointFn for example.
+// in an HTTP middleware for example. Otherwise it begins a trace, and links to the remote
+// span that the context may have. It does not continue a trace of a traceparent header,
+// because anyone can send one and would decide which traces are sampled. A middleware that
+// continues it decides for its child, too: tell it that the endpoint is public, with
+// otelhttp.WithPublicEndpointFn for example.
 //
 // An attempt begins a trace, and links to the delivery that stored the event, which
 // may have been days ago, and to the span, if any, in which Replay was called.

@@ -67,8 +67,7 @@ func New(s Settings) (*Telemetry, error) {
 //	telemetry.Instrument(&inbox.Common)
 //
 // Call it once for each receiver, after its handlers are registered and before the first
-// event. It panics if c already has
-// a Tracer.
+// event. It panics if c already has a Tracer.
 func (t *Telemetry) Instrument(c *idem.Common) {
 	t.InstrumentEndpoint(&c.Endpoint)
 	t.gauges.backlogs.Add(c.SourceName(), c.Stats)

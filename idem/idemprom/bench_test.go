@@ -22,9 +22,9 @@ import (
 )
 
 // BenchmarkInline compares inline events without metrics and with them. Both take
-// turns, in batches, on the Postgres that IDEMTEST_DATABASE_URL names, which commits to
-// the disk. cost-% is the share that
-// metrics add to an event's time, by the medians: other programs disturb those least.
+// turns, in batches, on the Postgres that IDEMTEST_DATABASE_URL names, which commits
+// to the disk. cost-% is the share that metrics add to an event's time, by the
+// medians: other programs disturb those least.
 func BenchmarkInline(b *testing.B) {
 	pool := idemtest.Pool(b)
 	var fsync string

@@ -30,8 +30,8 @@ func NewCollector() *Collector {
 //	collector.Instrument(&inbox.Common)
 //
 // Call it once for each receiver, after its handlers are registered and before the first
-// event. It sets the receiver's
-// Observe to a function that also calls the one that was there.
+// event. It sets the receiver's Observe to a function that also calls the one that was
+// there.
 func (c *Collector) Instrument(common *idem.Common) {
 	c.InstrumentEndpoint(&common.Endpoint)
 	c.gauges.backlogs.Add(common.SourceName(), common.Stats)

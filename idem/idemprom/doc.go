@@ -3,7 +3,7 @@
 //
 //	collector := idemprom.NewCollector()
 //	collector.Instrument(&processor.Common) // before the first event
-//	collector.WatchHealth(h.Report)                 // what health.New returned
+//	collector.WatchHealth(h.Report)          // what health.New returned
 //	prometheus.MustRegister(collector)
 //	http.Handle("GET /metrics", promhttp.Handler()) // not at an address that strangers reach
 //

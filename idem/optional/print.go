@@ -5,8 +5,7 @@ import (
 	"log/slog"
 )
 
-// String returns fmt.Sprint of the value, and "<nil>" for
-// null and for absent.
+// String returns fmt.Sprint of the value, and "<nil>" for null and for absent.
 func (v Value[T]) String() string { return fmt.Sprint(v) }
 
 // Format implements [fmt.Formatter]: a Value prints as its value, with any

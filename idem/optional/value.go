@@ -40,8 +40,8 @@ func (v Value[T]) Or(fallback T) T {
 	return v.v
 }
 
-// OrZero returns the value, and T's zero value for null and for
-// absent. Switch on it where the difference does not matter:
+// OrZero returns the value, and T's zero value for null and for absent. Switch on
+// it where the difference does not matter:
 //
 //	switch e.Payment.ChargeType.OrZero() { case …
 func (v Value[T]) OrZero() T {
@@ -49,8 +49,8 @@ func (v Value[T]) OrZero() T {
 	return v.Or(zero)
 }
 
-// Ptr returns a pointer to a copy of the value, and nil for null and
-// for absent: for code that has pointers for columns that may be NULL.
+// Ptr returns a pointer to a copy of the value, and nil for null and for absent:
+// for code that has pointers for columns that may be NULL.
 func (v Value[T]) Ptr() *T {
 	if v.state != present {
 		return nil

@@ -2,6 +2,7 @@ package browser
 
 import (
 	"fmt"
+	"net/http"
 	"testing"
 
 	"github.com/chromedp/cdproto/page"
@@ -118,6 +119,37 @@ func TestNobodyIsAskedWhileTheTabIsHiddenOrTheSessionIsOver(t *testing.T) {
 	eval[bool](b, `hide(true) === undefined && hide(false) === undefined`)
 	if n := eval[int](b, `waiting()`); n != 0 || b.asked.Load() != before {
 		t.Errorf("%d timers run, and %d requests were made, after the session was over", n, b.asked.Load()-before)
+	}
+}
+
+// A page that is not refreshed looks like one on which nothing happens.
+func TestPageSaysThatItIsOldAndEndsAtALogin(t *testing.T) {
+	t.Parallel()
+	b := newTab(t)
+	b.holdClock()
+	b.accept(received("e1", "a"))
+	b.open("events?source=letters")
+	notes := func() string {
+		return eval[string](b, `["old", "live"].filter(id => document.getElementById(id).checkVisibility()).join(" ")`)
+	}
+	for _, step := range []struct {
+		status int64
+		notes  string
+		timers int
+	}{
+		{0, "", 1},
+		{http.StatusServiceUnavailable, "old", 1},
+		{http.StatusBadGateway, "old", 1},
+		{0, "", 1},
+		{http.StatusInternalServerError, "old", 1},
+		{http.StatusSeeOther, "live", 0},
+	} {
+		b.answers.Store(step.status)
+		b.tick()
+		if got, n := notes(), eval[int](b, `waiting()`); got != step.notes || n != step.timers {
+			t.Errorf("after %d it says %q, and %d timers run, want %q and %d", step.status, got, n, step.notes, step.timers)
+		}
+		b.wantText("no such order: a")
 	}
 }
 

@@ -88,6 +88,8 @@ type tab struct {
 	hold   sync.RWMutex // the handler waits for it
 	ended  atomic.Bool  // whether the user's session is
 	asked  atomic.Int64 // how many requests were made
+
+	answers atomic.Int64 // the status of each answer of a proxy before the page, 0 for the page's own
 }
 
 func newTab(t testing.TB) *tab {
@@ -122,7 +124,17 @@ func newTab(t testing.TB) *tab {
 	page.Queues = map[string]gauge.Queues{"letters": &queues{}}
 	t.Cleanup(page.Close)
 	mux := http.NewServeMux()
-	mux.Handle("/ops/", page)
+	mux.HandleFunc("/ops/", func(w http.ResponseWriter, r *http.Request) {
+		switch status := int(b.answers.Load()); status {
+		case 0:
+			page.ServeHTTP(w, r)
+		case http.StatusSeeOther:
+			http.Redirect(w, r, "/login", status)
+		default:
+			http.Error(w, "from a proxy", status)
+		}
+	})
+	mux.HandleFunc("/login", func(http.ResponseWriter, *http.Request) {})
 	server := httptest.NewServer(mux)
 	t.Cleanup(server.Close)
 	b.url = server.URL + "/ops/"

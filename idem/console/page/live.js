@@ -2,7 +2,7 @@
 // selected stays: where the new page has no place for it, the page stays as it is.
 "use strict";
 (() => {
-	const main = document.getElementById("main"), note = document.getElementById("live");
+	const main = document.getElementById("main"), note = document.getElementById("live"), old = document.getElementById("old");
 	const least = 1000 * main.dataset.live;
 	let timer = 0, asking = false, ended = false, served = main.innerHTML;
 
@@ -39,8 +39,12 @@
 	};
 
 	const end = () => {
-		ended = true;
+		ended = old.hidden = true;
 		note.hidden = false;
+	};
+	const fail = () => {
+		old.hidden = false;
+		return 6 * least;
 	};
 
 	const ask = async () => {
@@ -49,19 +53,18 @@
 		const start = performance.now();
 		let wait = least;
 		try {
-			const answer = await fetch(location.href, {redirect: "error", cache: "no-store"});
+			const answer = await fetch(location.href, {redirect: "manual", cache: "no-store"}); // one leads to a login
 			const page = new DOMParser().parseFromString(await answer.text(), "text/html"), fresh = page.getElementById("main");
-			if (answer.status >= 500) wait = 6 * least;
+			if (answer.status >= 500) wait = fail();
 			else if (!answer.ok || !fresh) end();
-			else if (!fresh.dataset.live) { // what it showed has come to its end
+			else {
+				old.hidden = true;
 				put(fresh);
-				ended = true;
-			} else {
-				put(fresh);
-				wait = 1000 * fresh.dataset.live;
+				if (fresh.dataset.live) wait = 1000 * fresh.dataset.live;
+				else ended = true; // what it showed has come to its end
 			}
 		} catch {
-			wait = 6 * least;
+			wait = fail();
 		}
 		asking = false;
 		clearTimeout(timer);

@@ -1,0 +1,77 @@
+//go:build unix
+
+package doctor
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/paghooks/paghooks/internal/postgres"
+)
+
+// pids returns the process of the server, and those of its sessions but the one that asks.
+func (p *patient) pids() (server int, sessions []int) {
+	p.Helper()
+	const ask = `
+select split_part(pg_read_file('postmaster.pid'), E'\n', 1)::int,
+	(select coalesce(array_agg(pid), '{}') from pg_stat_activity where backend_type = 'client backend' and pid <> pg_backend_pid())`
+	if err := p.pool.QueryRow(p.Context(), ask).Scan(&server, &sessions); err != nil {
+		p.Fatal(err)
+	}
+	return server, sessions
+}
+
+// stop stops processes of the server until the test ends: they keep their connections, and answer nothing. No
+// statement_timeout ends a statement then, nor does TCP.
+func (p *patient) stop(pids ...int) {
+	p.Helper()
+	for _, pid := range pids {
+		p.Cleanup(func() { _ = syscall.Kill(pid, syscall.SIGCONT) })
+		if err := syscall.Kill(pid, syscall.SIGSTOP); err != nil {
+			p.Fatal(err)
+		}
+	}
+}
+
+func TestAServerThatStopsAnsweringDoesNotHangIt(t *testing.T) {
+	t.Parallel()
+	p := start(t, &postgres.Cluster{})
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute) // the test fails, and does not hang either
+	defer cancel()
+	limits := defaults
+	limits.check = 100 * time.Millisecond
+	examine := func(stop func()) ([]Finding, error) {
+		limits.now = func() time.Time { // of the clock's check, which asks next
+			stop()
+			return time.Now()
+		}
+		pool := p.connect(p.config.Copy())
+		return limits.examine(ctx, pool, nil)
+	}
+
+	findings, err := examine(func() {
+		_, sessions := p.pids()
+		p.stop(sessions...)
+	})
+	if err != nil || !finds(findings, "clock", Warning, "this could not be checked", "deadline exceeded") {
+		t.Errorf("with a session that does not answer, and others that do: %v, want the clock's check among the findings:\n%s", err, printed(findings))
+	}
+
+	_, err = examine(func() {
+		server, sessions := p.pids()
+		p.stop(append(sessions, server)...)
+	})
+	if err == nil || !strings.HasPrefix(err.Error(), "doctor: clock: the database does not answer any more: ") || !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("with a server that does not answer it returns %v", err)
+	}
+
+	limits.answer = 100 * time.Millisecond
+	_, err = examine(func() {})
+	if err == nil || !strings.HasPrefix(err.Error(), "doctor: the database cannot be asked: ") || ctx.Err() != nil {
+		t.Errorf("with a server that has not answered from the start it returns %v", err)
+	}
+}
