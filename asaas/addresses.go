@@ -19,15 +19,17 @@ func OfficialAddresses() []netip.Prefix {
 	}
 }
 
-func (d *Dispatcher) checkAddress(r *http.Request) error {
-	if d.AllowFrom == nil {
+// checkAddress refuses a request from none of the addresses in allowFrom; nil allows all. The
+// address is that of the connection, or the one that the nearest proxy wrote in header.
+func checkAddress(r *http.Request, allowFrom []netip.Prefix, header string) error {
+	if allowFrom == nil {
 		return nil
 	}
-	address, ok := clientAddress(r, d.ClientAddrHeader)
+	address, ok := clientAddress(r, header)
 	if !ok {
 		return refuse(ReasonAddressNotAllowed, "the sender's address cannot be read: set ClientAddrHeader to the header that your proxy writes it in")
 	}
-	for _, allowed := range d.AllowFrom {
+	for _, allowed := range allowFrom {
 		if allowed.Contains(address) {
 			return nil
 		}

@@ -2,18 +2,12 @@ package asaas
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"net/http"
-	"net/url"
 	"time"
 )
-
-// maxAnswer is the number of bytes of an answer that are read. Ten webhooks with all
-// event types have some 50 kB.
-const maxAnswer = 1 << 20
 
 // call does an operation and decodes the answer. A nil answer means that none
 // is wanted: only 204 is success then, which no captive portal answers.
@@ -85,11 +79,6 @@ func (c *Client) attempt(ctx context.Context, o operation, answer any) *APIError
 	return nil
 }
 
-// isPause reports whether Asaas asks for a pause.
-func (e *APIError) isPause() bool {
-	return e.RetryAfter > 0 && (e.Status == http.StatusTooManyRequests || e.Status == http.StatusServiceUnavailable)
-}
-
 // pause waits, if that fits into the time there is.
 func (c *Client) pause(ctx context.Context, d time.Duration) bool {
 	deadline, _ := ctx.Deadline()
@@ -111,52 +100,10 @@ func (c *Client) wait(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// answered is an answer, as far as it could be read.
-type answered struct {
-	status int
-	header http.Header
-	body   []byte
-	err    error // why the body is not whole
-}
-
-// decode reads the answer of a success.
-func (a answered) decode(into any) error {
-	switch {
-	case into == nil && a.status == http.StatusNoContent:
-		return nil
-	case a.err != nil:
-		return fmt.Errorf("the answer could not be read: %w", a.err)
-	case a.isHTML():
-		return errHTML
-	case into == nil:
-		return errors.New("there is an answer where Asaas gives none")
-	case len(a.body) == 0:
-		return errors.New("the answer is empty")
+// ended returns the cause for which ctx has ended, in words: its time was over, or somebody ended it.
+func ended(ctx context.Context) string {
+	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		return "the time was over"
 	}
-	if err := json.Unmarshal(a.body, into); err != nil {
-		return fmt.Errorf("the answer is not the JSON that it should be: %w", err)
-	}
-	if checked, ok := into.(interface{ check() error }); ok {
-		return checked.check()
-	}
-	return nil
-}
-
-// details returns Asaas's texts about a request that it declines; nil if the answer
-// does not say it in Asaas's way.
-func (a answered) details() []ErrorDetail {
-	var answer ErrorAnswer
-	if a.err != nil || json.Unmarshal(a.body, &answer) != nil {
-		return nil
-	}
-	return answer.Errors.Or(nil)
-}
-
-// transportError returns the error, without the method and the URL that
-// net/http puts before it.
-func transportError(err error) error {
-	if outer, ok := errors.AsType[*url.Error](err); ok {
-		return outer.Err
-	}
-	return err
+	return "it was interrupted"
 }

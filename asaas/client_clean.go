@@ -14,33 +14,24 @@ const (
 // anyKey matches a text like an API key, even another one, or part of one.
 var anyKey = regexp.MustCompile(`(?i)(\$|%24|\\u0024)?aact_[^\s"'<>]*`)
 
-// redact takes secrets out of a text.
-func (f failure) redact(text string) string {
-	for _, secret := range f.secrets() {
-		text = strings.ReplaceAll(text, secret, redacted)
+// redact takes secrets out of a text: those given, and all that look like an API key.
+func redact(text string, secrets []string) string {
+	for _, secret := range secrets {
+		if secret != "" {
+			text = strings.ReplaceAll(text, secret, redacted)
+		}
 	}
 	return anyKey.ReplaceAllString(text, redacted)
 }
 
 // clean makes a text of others fit to be shown: without secrets, on one line,
 // and short.
-func (f failure) clean(text string) string {
-	text = strings.Map(printable, f.redact(text))
+func clean(text string, secrets []string) string {
+	text = strings.Map(printable, redact(text, secrets))
 	if runes := []rune(text); len(runes) > maxSaid {
 		text = string(runes[:maxSaid]) + "…"
 	}
 	return text
-}
-
-func (f failure) secrets() []string {
-	var out []string
-	if f.key != nil {
-		out = append(out, f.key())
-	}
-	if f.token != "" {
-		out = append(out, f.token)
-	}
-	return out
 }
 
 // secretIn is the secret that a body has, "" if none.

@@ -126,3 +126,13 @@ func count(h http.Header, name string) (n int, ok bool) {
 	}
 	return n, true
 }
+
+// isPause reports whether Asaas asks for a pause.
+func (e *APIError) isPause() bool {
+	return e.RetryAfter > 0 && (e.Status == http.StatusTooManyRequests || e.Status == http.StatusServiceUnavailable)
+}
+
+// wholeSeconds rounds up, as a caller that waits that long must not be too early.
+func wholeSeconds(d time.Duration) string {
+	return (d + time.Second - 1).Truncate(time.Second).String()
+}

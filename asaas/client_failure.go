@@ -1,7 +1,6 @@
 package asaas
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -17,10 +16,16 @@ type failure struct {
 	key func() string
 }
 
-var errHTML = errors.New("the answer is HTML, not Asaas's: a proxy or a wrong host gave it, see the API's address and the proxies before it")
+// clean is the function clean with the operation's secrets.
+func (f failure) clean(text string) string { return clean(text, f.secrets()) }
 
-// isHTML reports whether the answer is a page for people.
-func (a answered) isHTML() bool { return bytes.HasPrefix(bytes.TrimSpace(a.body), []byte("<")) }
+func (f failure) secrets() []string {
+	out := []string{f.token}
+	if f.key != nil {
+		out = append(out, f.key())
+	}
+	return out
+}
 
 // made makes an error. Its text ends with that of the cause.
 func (f failure) made(outcome CallOutcome, text string, cause error) *APIError {
@@ -29,7 +34,7 @@ func (f failure) made(outcome CallOutcome, text string, cause error) *APIError {
 		return e
 	}
 	e.text += f.clean(cause.Error())
-	if harmless := f.redact(cause.Error()); harmless != cause.Error() {
+	if harmless := redact(cause.Error(), f.secrets()); harmless != cause.Error() {
 		e.err = errors.New(harmless)
 	}
 	return e

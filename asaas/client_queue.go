@@ -4,7 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
-	"reflect"
+	"os"
 	"time"
 
 	"github.com/paghooks/paghooks/idem/optional"
@@ -42,6 +42,36 @@ func (c *Client) RemoveBackoff(ctx context.Context, id string) error {
 	return err
 }
 
+// beginRemoval notes a removal here and for other processes, or returns how long
+// it has to wait.
+func (c *Client) beginRemoval(ctx context.Context, id string) (wait time.Duration, err error) {
+	if wait := c.removals.begin(id, c.MinRemoveBackoff); wait > 0 || c.StateDir == "" || c.MinRemoveBackoff <= 0 {
+		return wait, nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, c.Timeout)
+	defer cancel()
+	err = withFile(ctx, c.StateDir, removalFile(c.BaseURL, id), func(f *os.File) error {
+		now := time.Now()
+		if at, ok := readTime(f); ok && !at.After(now) && now.Sub(at) < c.MinRemoveBackoff {
+			wait = c.MinRemoveBackoff - now.Sub(at)
+			return nil
+		}
+		return writeTime(f, now)
+	})
+	if err != nil || wait > 0 {
+		c.removals.forget(id)
+	}
+	return wait, err
+}
+
+// forgetRemoval takes a note back.
+func (c *Client) forgetRemoval(ctx context.Context, id string) {
+	c.removals.forget(id)
+	if c.StateDir != "" {
+		_ = withFile(ctx, c.StateDir, removalFile(c.BaseURL, id), func(f *os.File) error { return f.Truncate(0) }) // or it is refused for a while, which does no harm
+	}
+}
+
 // Resume starts a queue again that Asaas stopped after 15 failures in a row.
 // The events that have waited are delivered in their order. Nothing else about the webhook
 // changes: one that is disabled stays so.
@@ -59,8 +89,6 @@ func (c *Client) Resume(ctx context.Context, id string) error {
 	}
 	return nil
 }
-
-func isEmpty(u WebhookUpdate) bool { return reflect.ValueOf(u).IsZero() }
 
 // retention is the time for which Asaas keeps an event that it could not deliver.
 const retention = 14 * 24 * time.Hour
@@ -113,3 +141,6 @@ func (c *Client) Penalized(ctx context.Context) ([]Penalty, error) {
 func (p Penalty) TimeLeft(lastCreated time.Time) time.Duration {
 	return max(0, time.Until(lastCreated.Add(retention)))
 }
+
+// errNotTold is for an answer that lacks the fields to decide by.
+var errNotTold = errors.New("the answer does not tell whether the queue is held up: see the webhook at Asaas, and what answers at the API's address")

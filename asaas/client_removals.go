@@ -42,44 +42,18 @@ func (r *removals) forget(id string) {
 	delete(r.last, id)
 }
 
-// beginRemoval notes a removal here and for other processes, or returns how long
-// it has to wait.
-func (c *Client) beginRemoval(ctx context.Context, id string) (wait time.Duration, err error) {
-	if wait := c.removals.begin(id, c.MinRemoveBackoff); wait > 0 || c.StateDir == "" || c.MinRemoveBackoff <= 0 {
-		return wait, nil
-	}
-	ctx, cancel := context.WithTimeout(ctx, c.Timeout)
-	defer cancel()
-	err = c.withRemovalFile(ctx, id, func(f *os.File) error {
-		now := time.Now()
-		if at, ok := readTime(f); ok && !at.After(now) && now.Sub(at) < c.MinRemoveBackoff {
-			wait = c.MinRemoveBackoff - now.Sub(at)
-			return nil
-		}
-		return writeTime(f, now)
-	})
-	if err != nil || wait > 0 {
-		c.removals.forget(id)
-	}
-	return wait, err
+// removalFile names the file of a webhook in a StateDir.
+func removalFile(baseURL, id string) string {
+	return fmt.Sprintf("%x.removed", sha256.Sum256([]byte(baseURL+"\n"+id)))
 }
 
-// forgetRemoval takes a note back.
-func (c *Client) forgetRemoval(ctx context.Context, id string) {
-	c.removals.forget(id)
-	if c.StateDir != "" {
-		_ = c.withRemovalFile(ctx, id, func(f *os.File) error { return f.Truncate(0) }) // or it is refused for a while, which does no harm
-	}
-}
-
-// withRemovalFile opens the webhook's file in StateDir, alone among all processes.
-func (c *Client) withRemovalFile(ctx context.Context, id string, do func(*os.File) error) error {
-	name := fmt.Sprintf("%x.removed", sha256.Sum256([]byte(c.BaseURL+"\n"+id)))
-	err := os.MkdirAll(c.StateDir, 0o700)
+// withFile opens a file in a StateDir, alone among all processes.
+func withFile(ctx context.Context, dir, name string, do func(*os.File) error) error {
+	err := os.MkdirAll(dir, 0o700)
 	if err != nil {
 		return stateError(err)
 	}
-	f, err := os.OpenFile(filepath.Join(c.StateDir, name), os.O_RDWR|os.O_CREATE, 0o600)
+	f, err := os.OpenFile(filepath.Join(dir, name), os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
 		return stateError(err)
 	}
@@ -112,9 +86,4 @@ func writeTime(f *os.File, at time.Time) error {
 	}
 	_, err := f.WriteAt([]byte(at.UTC().Format(time.RFC3339Nano)), 0)
 	return err
-}
-
-// wholeSeconds rounds up, as a caller that waits that long must not be too early.
-func wholeSeconds(d time.Duration) string {
-	return (d + time.Second - 1).Truncate(time.Second).String()
 }

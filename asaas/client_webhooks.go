@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"iter"
+	"reflect"
 
 	"github.com/paghooks/paghooks/idem/optional"
 )
@@ -134,3 +135,5 @@ func (d *WebhookDeleted) check() error {
 	}
 	return nil
 }
+
+func isEmpty(u WebhookUpdate) bool { return reflect.ValueOf(u).IsZero() }

@@ -74,7 +74,7 @@ func (d *Dispatcher) CanVerify() bool { return d.receiver().CanVerify() }
 // Open implements [idem.Source]: it verifies as [Verify] does, before it reads
 // the body, and names as [Identify] does.
 func (d *Dispatcher) Open(r *http.Request) (idem.Event, error) {
-	if err := d.checkAddress(r); err != nil {
+	if err := checkAddress(r, d.AllowFrom, d.ClientAddrHeader); err != nil {
 		return idem.Event{}, err
 	}
 	e, err := d.open(r)

@@ -1,75 +1,9 @@
 package asaas
 
 import (
-	"context"
-	"errors"
 	"fmt"
-	"log/slog"
-	"net/url"
-	"slices"
 	"strings"
 )
-
-// WebhookSettings is a webhook as an application wants it, for [PlanWebhook].
-// Printing or logging it shows no token.
-type WebhookSettings struct {
-	// Name is the webhook's name at Asaas. The webhook of this name or of this URL
-	// is the application's.
-	Name string
-
-	// URL is the address that Asaas delivers to.
-	URL string
-
-	// Email is the address that Asaas writes to when deliveries fail. A new webhook
-	// needs one. Default: "", that of the webhook is not compared.
-	Email string
-
-	// Token is the token that the application verifies with. A new webhook needs
-	// one, and so does one that has none. Asaas does not show the token that a webhook
-	// has, so this one is not compared with it: see [RotateToken].
-	Token string `json:"-"`
-
-	// SendType is the order of deliveries. Default: SEQUENTIALLY, which an
-	// [idem.Processor] relies on.
-	SendType WebhookSendType
-
-	// Types are event types that the webhook gets besides those that the
-	// application handles: for another program behind the same URL, for example.
-	Types []EventType
-}
-
-// String implements [fmt.Stringer]. It shows no token, and no part of the URL
-// that may be secret.
-func (s WebhookSettings) String() string {
-	return fmt.Sprintf("{Name:%q URL:%q SendType:%s Types:%d}", s.Name, placeOfText(s.URL), s.sendType(), len(s.Types))
-}
-
-// Format implements [fmt.Formatter]: every verb prints String.
-func (s WebhookSettings) Format(f fmt.State, _ rune) { _, _ = f.Write([]byte(s.String())) }
-
-// LogValue implements [slog.LogValuer]. It is String.
-func (s WebhookSettings) LogValue() slog.Value { return slog.StringValue(s.String()) }
-
-func (s WebhookSettings) sendType() WebhookSendType {
-	if s.SendType == "" {
-		return WebhookSendTypeSequentially
-	}
-	return s.SendType
-}
-
-// check finds settings that no webhook can have.
-func (s WebhookSettings) check() error {
-	u, err := url.Parse(s.URL)
-	switch {
-	case strings.TrimSpace(s.Name) == "":
-		return errors.New("the settings have no Name: give the webhook's name at Asaas")
-	case err != nil, u.Host == "", u.Scheme != "https" && u.Scheme != "http":
-		return errors.New("the settings have no URL that events can be sent to: give one such as https://shop.example/webhooks/asaas")
-	case !s.sendType().Known():
-		return fmt.Errorf("there is no SendType %q: give SEQUENTIALLY or NON_SEQUENTIALLY", string(s.SendType))
-	}
-	return nil
-}
 
 // WebhookPlan is the difference between a webhook at Asaas and the application
 // that it is for. [PlanWebhook] makes it, [WebhookPlan.Apply] carries it out.
@@ -119,115 +53,6 @@ func (d WebhookDifference) String() string {
 	return d.Text + " (not repaired by apply)"
 }
 
-// PlanWebhook compares the webhook at Asaas with the types that the application handles:
-// whether it exists, is enabled and not stopped, its URL, order, apiVersion and
-// token, and its event types against the handlers of d. It changes nothing.
-//
-//	plan, err := asaas.PlanWebhook(ctx, client, want, events)
-//	fmt.Println(plan)
-//	applied, err := plan.Apply(ctx)
-//
-// The webhook is found by its name and by its URL, in the list of all. Asaas
-// promises that neither is unique: if several match, that is the difference, and
-// nothing is applied until a person has left one.
-//
-// An event type that d ignores is neither subscribed to nor removed. One that is
-// neither handled nor ignored nor in want.Types is a difference, and its removal
-// is for good: events of it are not made any more. A type that this version of the
-// module does not know is kept. d may be nil; then want.Types count alone.
-//
-// The error is an [*APIError] if a call failed. Otherwise it names the mistake in
-// the settings.
-//
-// See https://docs.asaas.com/docs/create-new-webhook-via-api.
-func PlanWebhook(ctx context.Context, client *Client, want WebhookSettings, d *Dispatcher) (*WebhookPlan, error) {
-	var all []*Webhook
-	for w, err := range client.list(ctx, "PlanWebhook") {
-		if err != nil {
-			return nil, err
-		}
-		all = append(all, w)
-	}
-	p, err := planFor(client, all, want, d)
-	if err != nil {
-		return nil, fmt.Errorf("asaas: PlanWebhook: %w", err)
-	}
-	return p, nil
-}
-
-// planFor makes the plan for all webhooks of an account.
-func planFor(client *Client, all []*Webhook, want WebhookSettings, d *Dispatcher) (*WebhookPlan, error) {
-	if err := want.check(); err != nil {
-		return nil, err
-	}
-	p := &WebhookPlan{client: client, want: want, dispatcher: d, types: wantedTypes(want, d)}
-	if len(p.types) == 0 {
-		return nil, errors.New("the application handles no event type, so that the webhook would get none: register the handlers first, or name Types")
-	}
-	switch found := matching(all, want); len(found) {
-	case 0:
-		p.add("webhook", false, fmt.Sprintf("the account has no webhook of the name %q or the URL %s: no event comes", p.shown(want.Name), placeOfText(want.URL)))
-		p.Differences[0].Repairable = true
-	case 1:
-		p.take(found[0])
-	default:
-		p.add("webhook", false, fmt.Sprintf("%d webhooks have this name or this URL: %s: each event may come several times; "+
-			"leave one at Asaas, the others' queues go with them", len(found), p.listed(found)))
-	}
-	return p, nil
-}
-
-// wantedTypes are those that the webhook is to get, sorted.
-func wantedTypes(want WebhookSettings, d *Dispatcher) []EventType {
-	types := make([]EventType, 0, len(want.Types))
-	for _, t := range want.Types {
-		types = append(types, canonical(t))
-	}
-	if d != nil {
-		for _, t := range d.Types() {
-			types = append(types, canonical(EventType(t)))
-		}
-	}
-	slices.Sort(types)
-	return slices.Compact(types)
-}
-
-// matching are the webhooks of this name or this URL.
-func matching(all []*Webhook, want WebhookSettings) (found []*Webhook) {
-	for _, w := range all {
-		if w.Name.Or("") == want.Name || sameAddress(w.URL.Or(""), want.URL) {
-			found = append(found, w)
-		}
-	}
-	return found
-}
-
-// sameAddress reports whether two URLs lead to the same place, however they are
-// spelled.
-func sameAddress(a, b string) bool { return normalAddress(a) == normalAddress(b) }
-
-func normalAddress(address string) string {
-	u, err := url.Parse(address)
-	if err != nil {
-		return address
-	}
-	u.Scheme, u.Host = strings.ToLower(u.Scheme), strings.ToLower(u.Host)
-	if port := map[string]string{"https": ":443", "http": ":80"}[u.Scheme]; port != "" {
-		u.Host = strings.TrimSuffix(u.Host, port)
-	}
-	u.Path = strings.TrimSuffix(u.Path, "/")
-	return u.String()
-}
-
-// placeOfText is placeOf of an address that may be none.
-func placeOfText(address string) string {
-	u, err := url.Parse(address)
-	if err != nil {
-		return "(no URL)"
-	}
-	return placeOf(u)
-}
-
 // Differs reports whether the webhook is not as the application wants it.
 func (p *WebhookPlan) Differs() bool { return len(p.Differences) > 0 }
 
@@ -275,4 +100,24 @@ func joined(types []EventType) string {
 		texts[i] = string(t)
 	}
 	return strings.Join(texts, ", ")
+}
+
+// add notes a difference that loses events.
+func (p *WebhookPlan) add(field string, repairable bool, text string) {
+	p.Differences = append(p.Differences, WebhookDifference{Field: field, Text: text, Repairable: repairable, LosesEvents: true})
+}
+
+// addHarmless notes a difference that loses no event.
+func (p *WebhookPlan) addHarmless(field string, repairable bool, text string) {
+	p.Differences = append(p.Differences, WebhookDifference{Field: field, Text: text, Repairable: repairable})
+}
+
+// losses are the differences that lose events.
+func (p *WebhookPlan) losses() (lost []WebhookDifference) {
+	for _, d := range p.Differences {
+		if d.LosesEvents {
+			lost = append(lost, d)
+		}
+	}
+	return lost
 }

@@ -8,16 +8,6 @@ import (
 	"github.com/paghooks/paghooks/idem/optional"
 )
 
-// add notes a difference that loses events, and that nothing repairs.
-func (p *WebhookPlan) add(field string, repairable bool, text string) {
-	p.Differences = append(p.Differences, WebhookDifference{Field: field, Text: text, Repairable: repairable, LosesEvents: true})
-}
-
-// addHarmless notes a difference that loses no event.
-func (p *WebhookPlan) addHarmless(field string, repairable bool, text string) {
-	p.Differences = append(p.Differences, WebhookDifference{Field: field, Text: text, Repairable: repairable})
-}
-
 // take compares the application's webhook, the worst first.
 func (p *WebhookPlan) take(found *Webhook) {
 	w := *found

@@ -58,8 +58,7 @@ func (q *Queues) Queues(ctx context.Context) ([]gauge.Queue, error) {
 			return nil, err
 		}
 		if w.Interrupted.IsZero() || w.PenalizedRequestsCount.IsZero() { // a field that is missing must not pass for all is well
-			return nil, failure{operation{name: "Queues", id: w.ID}, q.client.key}.made(CallUnknown,
-				"the answer does not tell whether the queue is held up: see the webhook at Asaas, and what answers at the API's address", nil)
+			return nil, failure{operation{name: "Queues", id: w.ID}, q.client.key}.made(CallUnknown, errNotTold.Error(), nil)
 		}
 		address := ""
 		if u, err := url.Parse(w.URL.Or("")); err == nil {
@@ -83,11 +82,6 @@ func (q *Queues) Queues(ctx context.Context) ([]gauge.Queue, error) {
 }
 
 func isHeldUp(q gauge.Queue) bool { return q.Interrupted || q.Penalized > 0 }
-
-// placeOf returns a URL without parts that may be a secret.
-func placeOf(u *url.URL) string {
-	return (&url.URL{Scheme: u.Scheme, Host: u.Host, Path: u.Path}).String()
-}
 
 // oldestRetrying is when the oldest event was created that Asaas is to deliver
 // again; zero if that is not known.

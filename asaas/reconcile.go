@@ -6,86 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"iter"
-	"net/http"
 	"slices"
 	"time"
-
-	"github.com/paghooks/paghooks/idem"
 )
-
-// Reconciliation holds the settings of [Reconcile].
-type Reconciliation struct {
-	// WebhookID is the webhook that may not have delivered everything.
-	WebhookID string
-
-	// Events is the store of the application's events, its [idem.Processor] or
-	// [idem.Inbox]. Scope is the account that they are of; "" for the only one.
-	Events ArrivalStore
-	Scope  string
-
-	// Since is the begin of the gap: the time before which every event is known to
-	// have arrived. Days are compared, with one more day before it.
-	Since time.Time
-
-	// Until is the end of the gap. Default: now.
-	Until time.Time
-
-	// Types are the event types that the application needs; see
-	// [Dispatcher.Types]. Default: those that the webhook subscribes to.
-	Types []EventType
-
-	// Open are the ids of the charges that the application waits for. Each that no
-	// list has is asked for by itself. A charge that was removed at Asaas is found
-	// here only.
-	Open []string
-
-	// Says returns the application's own state of a charge: [StateOf] of the charge
-	// if the application agrees with Asaas, and any other text if it does not. known
-	// is false if the application has no such charge, one that somebody made by hand
-	// at Asaas for example. The empty text makes no statement. Default: nil, and only
-	// events are compared.
-	Says func(ctx context.Context, p *Payment) (state string, known bool, err error)
-
-	// Grace is the age from which something is reported: its event may be on the
-	// way. Asaas tells days, so a day counts once all of it is older. Default: an hour.
-	Grace time.Duration
-
-	// Retention is that of Events: nothing is known of older events that are not
-	// stored. Default: 45 days, as of [idem.Common].
-	Retention time.Duration
-
-	// Calls is the number of calls of the API that a run may make, 200 or more. They come out of
-	// the account's own quota of 25,000 in 12 hours. A call that is sent again after
-	// a failure counts once. Default: 1,000.
-	Calls int
-
-	// Pause is the time between two calls. Default: 250 milliseconds.
-	Pause time.Duration
-
-	// Resume is the Cursor of a run that did not come to its end. Default: nil, which
-	// begins anew.
-	Resume *ReconcileCursor
-}
-
-// ArrivalStore is the store of an application's events: an [*idem.Processor] or
-// [*idem.Inbox].
-type ArrivalStore interface {
-	Arrivals(ctx context.Context, scope string, keys []string, since time.Time) ([]idem.StoredEvent, error)
-}
-
-var (
-	_ ArrivalStore = (*idem.Processor)(nil)
-	_ ArrivalStore = (*idem.Inbox)(nil)
-)
-
-// ReconcileCursor is a place in a run of [Reconcile]. It can be stored as JSON.
-type ReconcileCursor struct {
-	Since  time.Time `json:"since"`
-	Until  time.Time `json:"until"`
-	Scan   int       `json:"scan"`
-	Offset int       `json:"offset"`
-	After  string    `json:"after,omitempty"` // an id
-}
 
 // Reconcile finds the charges of which an event never came. It is a report, and
 // changes nothing, neither at Asaas nor in the database. Run it after the queue was
@@ -138,23 +61,6 @@ func Reconcile(ctx context.Context, client *Client, settings Reconciliation) ite
 		}
 		yield(ReconcileProgress{}, err)
 	}
-}
-
-// reconciliation is one run of Reconcile.
-type reconciliation struct {
-	Reconciliation
-
-	client *Client
-	yield  func(ReconcileProgress, error) bool
-	types  []EventType
-	open   []string
-	scans  []scan
-
-	cursor ReconcileCursor // all before it is compared and reported
-	next   ReconcileCursor // the charges between are in batch
-	batch  []found
-	seen   map[string]bool
-	count  ReconcileCounts
 }
 
 func newReconciliation(client *Client, s Reconciliation, yield func(ReconcileProgress, error) bool) *reconciliation {
@@ -239,41 +145,4 @@ func (r *reconciliation) work(ctx context.Context) error {
 		}
 	}
 	return r.tell(ReconcileProgress{Step: ReconcileDone})
-}
-
-// pauseWanted ends a run that another one is to go on with.
-type pauseWanted struct{ d time.Duration }
-
-func (*pauseWanted) Error() string { return "a pause is wanted: resume later" }
-
-// call makes a call of the API, within the run's share of the quota.
-func call[T any](ctx context.Context, r *reconciliation, do func() (*T, error)) (*T, error) {
-	if r.count.Calls >= r.Calls {
-		return nil, &pauseWanted{}
-	}
-	if r.count.Calls > 0 {
-		if err := r.client.wait(ctx, r.Pause); err != nil {
-			return nil, fmt.Errorf("%s, resume at the last cursor: %w", ended(ctx), err)
-		}
-	}
-	r.count.Calls++
-	answer, err := do()
-	switch e, ok := errors.AsType[*APIError](err); {
-	case err != nil && ctx.Err() != nil:
-		return nil, fmt.Errorf("%s, resume at the last cursor: %w", ended(ctx), context.Cause(ctx))
-	case ok && (e.isPause() || e.Status == http.StatusTooManyRequests):
-		return nil, &pauseWanted{e.RetryAfter}
-	}
-	return answer, err
-}
-
-func (r *reconciliation) tell(p ReconcileProgress) error {
-	p.Counts, p.Cursor = r.count, r.cursor
-	if r.cursor.Scan < len(r.scans) {
-		p.Scan = r.scans[r.cursor.Scan].name
-	}
-	if !r.yield(p, nil) {
-		return errLeft
-	}
-	return nil
 }

@@ -113,3 +113,5 @@ func refundDay(p *Payment) (last time.Time) {
 	}
 	return dayOf(Date(dayIn(last)))
 }
+
+func dayIn(t time.Time) string { return t.In(Brasilia()).Format(time.DateOnly) }

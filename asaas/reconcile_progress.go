@@ -119,3 +119,12 @@ func (p ReconcileProgress) String() string {
 	}
 	return string(p.Step)
 }
+
+// ReconcileCursor is a place in a run of [Reconcile]. It can be stored as JSON.
+type ReconcileCursor struct {
+	Since  time.Time `json:"since"`
+	Until  time.Time `json:"until"`
+	Scan   int       `json:"scan"`
+	Offset int       `json:"offset"`
+	After  string    `json:"after,omitempty"` // an id
+}

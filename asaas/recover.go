@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"iter"
-	"strings"
-	"time"
 )
 
 // Recover gets a webhook's queue going again that Asaas has slowed down or
@@ -53,18 +51,6 @@ func Recover(ctx context.Context, client *Client, webhookID string, probe Probe,
 		}
 	}
 }
-
-// recovery is one run of Recover.
-type recovery struct {
-	client  *Client
-	id      string
-	probe   Probe
-	events  []EventStore
-	yield   func(RecoveryProgress, error) bool
-	changed string // for the texts of errors
-}
-
-var errLeft = errors.New("the loop was left")
 
 func (r *recovery) run(ctx context.Context) error {
 	if err := r.check(); err != nil {
@@ -140,70 +126,4 @@ func (r *recovery) release(ctx context.Context, q queue) (queue, error) {
 		return q, err
 	}
 	return r.watch(ctx, q)
-}
-
-func (r *recovery) resume(ctx context.Context, q queue) error {
-	if err := r.client.Resume(ctx, r.id); err != nil {
-		return r.perhaps(err, "the queue was resumed")
-	}
-	r.changed = "the queue was resumed"
-	return r.tell(RecoveryProgress{Step: RecoveryResumed}, q)
-}
-
-func (r *recovery) removeBackoff(ctx context.Context, q queue) error {
-	if err := r.client.RemoveBackoff(ctx, r.id); err != nil {
-		return r.perhaps(err, "the penalty was removed")
-	}
-	r.did("the penalty was removed")
-	return r.tell(RecoveryProgress{Step: RecoveryPenaltyRemoved}, q)
-}
-
-// did notes a change.
-func (r *recovery) did(what string) {
-	if r.changed == "nothing was changed" {
-		r.changed = what
-		return
-	}
-	r.changed += ", " + what
-}
-
-// perhaps notes a change of which it is not known whether it was made.
-func (r *recovery) perhaps(err error, what string) error {
-	if e, ok := errors.AsType[*APIError](err); ok && e.Outcome == CallUnknown {
-		r.did("it is not known whether " + what)
-	}
-	return err
-}
-
-// failed is the error for a cause, with the changes until then.
-func (r *recovery) failed(cause error) error {
-	return &recoveryError{
-		text: "asaas: Recover(" + failure{key: r.client.key}.clean(r.id) + "): " + r.changed + ": " + strings.TrimPrefix(cause.Error(), "asaas: "),
-		err:  cause,
-	}
-}
-
-// recoveryError names the package once, even if its cause does too.
-type recoveryError struct {
-	text string
-	err  error
-}
-
-func (e *recoveryError) Error() string { return e.text }
-func (e *recoveryError) Unwrap() error { return e.err }
-
-func (r *recovery) tell(p RecoveryProgress, q queue) error {
-	p.Webhook, p.PenalizedRequests = q.webhook, q.penalized
-	if !r.yield(p, nil) {
-		return errLeft
-	}
-	return nil
-}
-
-// wait waits, and tells why if ctx ends before.
-func (r *recovery) wait(ctx context.Context, d time.Duration, last queue) error {
-	if err := r.client.wait(ctx, d); err != nil {
-		return fmt.Errorf("%s with %d failures counted, look again: %w", ended(ctx), last.penalized, err)
-	}
-	return nil
 }

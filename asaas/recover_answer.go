@@ -9,9 +9,9 @@ import (
 	"github.com/paghooks/paghooks/idem"
 )
 
-// judge reads the answer to a dry run. An event that is not handled, and need not be, is
-// no error.
-func (d *dryRun) judge(a answered) (idem.Outcome, error) {
+// judgeDryRun reads the answer to a dry run. An event that is not handled, and need not be, is
+// no error. from names the address that the dry run came from.
+func judgeDryRun(a answered, token, from string) (idem.Outcome, error) {
 	var said struct {
 		DryRun idem.Outcome `json:"dry_run"`
 		Reason idem.Reason  `json:"reason"`
@@ -29,7 +29,7 @@ func (d *dryRun) judge(a answered) (idem.Outcome, error) {
 	case a.status/100 == 3:
 		return "", fmt.Errorf("it was answered with the redirect %d, which Asaas does not follow: set the webhook's URL to where it leads", a.status)
 	case said.Reason != "":
-		return "", d.refusedFor(a.status, said.Reason)
+		return "", refusedFor(a.status, said.Reason, token, from)
 	}
 	return "", unexpected(a.status)
 }
@@ -51,7 +51,7 @@ func wrongWith(o idem.Outcome) error {
 }
 
 // refusedFor returns the remedy for a receiver that refuses the delivery.
-func (d *dryRun) refusedFor(status int, reason idem.Reason) error {
+func refusedFor(status int, reason idem.Reason, token, from string) error {
 	advice := "see the application's log"
 	switch reason {
 	case ReasonNotConfigured:
@@ -61,9 +61,9 @@ func (d *dryRun) refusedFor(status int, reason idem.Reason) error {
 	case ReasonUnknownAccount:
 		advice = "the application knows no account at this URL"
 	case ReasonAddressNotAllowed:
-		advice = "the application takes events from Asaas's addresses only: let it take those of this machine" + d.from() + " as long as this runs"
+		advice = "the application takes events from Asaas's addresses only: let it take those of this machine" + from + " as long as this runs"
 	}
-	return fmt.Errorf("the application refused it with %d (%s): %s", status, failure{operation: operation{token: d.token}}.clean(string(reason)), advice)
+	return fmt.Errorf("the application refused it with %d (%s): %s", status, clean(string(reason), []string{token}), advice)
 }
 
 // unexpected returns the remedy for an answer that has nothing but its status.

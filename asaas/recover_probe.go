@@ -139,7 +139,7 @@ func (d *dryRun) deliver(ctx context.Context, body []byte) (idem.Outcome, error)
 	}
 	defer response.Body.Close()
 	answer, err := io.ReadAll(io.LimitReader(response.Body, maxAnswer))
-	return d.judge(answered{status: response.StatusCode, body: answer, err: err})
+	return judgeDryRun(answered{status: response.StatusCode, body: answer, err: err}, d.token, d.from())
 }
 
 // receiverKey is the context's key for the way to the receiver.

@@ -102,3 +102,14 @@ func owedText(owed []Owed) string {
 	}
 	return "still owed: " + strings.Join(parts, "; ") + ": see their errors, fix those, and replay them"
 }
+
+func replayed(n idem.Replayed) string {
+	said := fmt.Sprintf("replayed: %d done, %d failed again, %d without handler", n.Done, n.Failed, n.Unhandled)
+	if len(n.Overtaken) > 0 {
+		said += "; " + n.Overtaken[0].String()
+	}
+	if more := len(n.Overtaken) - 1; more > 0 {
+		said += fmt.Sprintf("; %d more ran behind later ones", more)
+	}
+	return said
+}

@@ -13,16 +13,6 @@ const (
 	stallLimit   = 10 * time.Minute
 )
 
-// queue is a webhook's queue as Asaas reports it.
-type queue struct {
-	webhook     *Webhook
-	interrupted bool
-	penalized   int
-	lastArrival time.Time // before it was released
-}
-
-func (q queue) isHeldUp() bool { return q.interrupted || q.penalized > 0 }
-
 // watch looks until there was no failure for a while. It returns the last look.
 func (r *recovery) watch(ctx context.Context, last queue) (queue, error) {
 	var same time.Duration // without a fall of the count
@@ -72,17 +62,6 @@ func (q queue) relapse(before queue, same time.Duration) error {
 			"if it does, all is well, and the count goes in time; if not, remove the penalty once more, and then ask Asaas", q.penalized, stallLimit)
 	}
 	return nil
-}
-
-// errNotTold is for an answer that lacks the fields to decide by.
-var errNotTold = errors.New("the answer does not tell whether the queue is held up: see the webhook at Asaas, and what answers at the API's address")
-
-// ended returns the cause for which ctx has ended, in words: its time was over, or somebody ended it.
-func ended(ctx context.Context) string {
-	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
-		return "the time was over"
-	}
-	return "it was interrupted"
 }
 
 // look asks Asaas for the queue. A disabled webhook is an error.

@@ -182,13 +182,3 @@ func (w *WebhookWatch) tell(queues []gauge.Queue, all []*Webhook) []gauge.Queue 
 func (w *WebhookWatch) missing(problems ...string) gauge.Queue {
 	return gauge.Queue{Name: w.want.Name, URL: placeOfText(w.want.URL), Problems: problems}
 }
-
-// losses are the differences that lose events.
-func (p *WebhookPlan) losses() (lost []WebhookDifference) {
-	for _, d := range p.Differences {
-		if d.LosesEvents {
-			lost = append(lost, d)
-		}
-	}
-	return lost
-}

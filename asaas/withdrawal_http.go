@@ -15,10 +15,10 @@ import (
 
 // question is one request of Asaas about a withdrawal.
 type question struct {
-	v     *WithdrawalValidator
-	w     http.ResponseWriter
-	r     *http.Request
-	start time.Time
+	w      http.ResponseWriter
+	r      *http.Request
+	start  time.Time
+	logger *slog.Logger // nil logs nothing
 }
 
 // readBefore sets the time until which the body may arrive; none, for the zero
@@ -29,16 +29,16 @@ func (q *question) readBefore(end time.Time) {
 	}
 }
 
-// read reads the body whole, within the size that is allowed.
-func (q *question) read() (body []byte, status int, err error) {
-	if q.r.ContentLength > q.v.MaxBody {
-		return nil, http.StatusRequestEntityTooLarge, tooLarge(q.v.MaxBody)
+// read reads the body whole, at most limit bytes.
+func (q *question) read(limit int64) (body []byte, status int, err error) {
+	if q.r.ContentLength > limit {
+		return nil, http.StatusRequestEntityTooLarge, tooLarge(limit)
 	}
-	body, err = io.ReadAll(http.MaxBytesReader(q.w, q.r.Body, q.v.MaxBody))
-	var limit *http.MaxBytesError
+	body, err = io.ReadAll(http.MaxBytesReader(q.w, q.r.Body, limit))
+	var large *http.MaxBytesError
 	switch {
-	case errors.As(err, &limit):
-		return nil, http.StatusRequestEntityTooLarge, tooLarge(q.v.MaxBody)
+	case errors.As(err, &large):
+		return nil, http.StatusRequestEntityTooLarge, tooLarge(limit)
 	case err != nil:
 		return nil, http.StatusRequestTimeout, fmt.Errorf("asaas: the body did not arrive whole: %w", err)
 	}
@@ -85,7 +85,7 @@ func (q *question) answer(about *Withdrawal, d Decision, err error) {
 }
 
 func (q *question) log(level slog.Level, outcome string, attrs ...slog.Attr) {
-	if q.v.Logger == nil {
+	if q.logger == nil {
 		return
 	}
 	attrs = append([]slog.Attr{
@@ -94,7 +94,7 @@ func (q *question) log(level slog.Level, outcome string, attrs ...slog.Attr) {
 		slog.Duration("duration", time.Since(q.start)),
 	}, attrs...)
 	defer func() { _ = recover() }() // a panic of the logger cannot be reported, and Asaas waits
-	q.v.Logger.LogAttrs(q.r.Context(), level, "withdrawal "+outcome, attrs...)
+	q.logger.LogAttrs(q.r.Context(), level, "withdrawal "+outcome, attrs...)
 }
 
 func respond(w http.ResponseWriter, status int, body []byte) {

@@ -89,7 +89,7 @@ func NewWithdrawalValidator(token string, decide func(ctx context.Context, w *Wi
 //	413  the body is larger than MaxBody
 //	503  there is no token to verify with
 func (v *WithdrawalValidator) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	q := &question{v: v, w: w, r: r, start: time.Now()}
+	q := &question{w: w, r: r, start: time.Now(), logger: v.Logger}
 	q.readBefore(q.start.Add(v.Timeout))
 	if r.Method != http.MethodPost {
 		w.Header().Set("Allow", http.MethodPost)
@@ -100,7 +100,7 @@ func (v *WithdrawalValidator) ServeHTTP(w http.ResponseWriter, r *http.Request) 
 		q.refuse(err)
 		return
 	}
-	body, status, err := q.read()
+	body, status, err := q.read(v.MaxBody)
 	if err != nil {
 		q.reject(status, err)
 		return
@@ -121,8 +121,7 @@ func (v *WithdrawalValidator) ServeHTTP(w http.ResponseWriter, r *http.Request) 
 // verify makes the checks that events get. It needs no body, so that a
 // stranger's is not even read.
 func (v *WithdrawalValidator) verify(r *http.Request) error {
-	like := Dispatcher{AllowFrom: v.AllowFrom, ClientAddrHeader: v.ClientAddrHeader}
-	if err := like.checkAddress(r); err != nil {
+	if err := checkAddress(r, v.AllowFrom, v.ClientAddrHeader); err != nil {
 		return err
 	}
 	return Verify(r.Header, nil, v.Tokens...)
