@@ -145,7 +145,7 @@ func TestEveryCommandNamesWhatExists(t *testing.T) {
 }
 
 var (
-	command = regexp.MustCompile("(?:cd (\\S+) && )?\\bgo (run|test|doc|build|generate|get) ([^`#\n]*)")
+	command = regexp.MustCompile("(?:cd (\\S+) && )?\\bgo (run|test|doc|build|generate|get|install) ([^`#\n]*)")
 	script  = regexp.MustCompile(`\bbash (\S+/\w+)`)
 	pattern = regexp.MustCompile(`-(run|bench|fuzz)[ =](?:'([^']+)'|([\w|]+))`)
 	isMain  = regexp.MustCompile(`(?m)^package main$`)
