@@ -52,6 +52,9 @@ type fault struct {
 	leaves bool // each time
 	meet   func()
 
+	answered func() // is called after each answer; nil for none
+	pause    func() // is called before the event is delivered again; nil for none
+
 	steps int  // that were reached until the kill
 	over  bool // the kill or the failure has happened
 }
@@ -71,11 +74,17 @@ func (f *fault) step() error {
 // deliver delivers an event until it is answered 200, ten times at most, and has the
 // worker work. A process that is killed is started again.
 func (t *trial) deliver(ctx context.Context, id string, f *fault) (acknowledged bool, err error) {
-	for range 10 {
+	for attempt := range 10 {
+		if attempt > 0 && f.pause != nil {
+			f.pause()
+		}
 		request, leave := context.WithCancel(ctx)
 		r := &delivery{ctx: ctx, request: request, leave: leave, id: id, fault: f, pool: t.pool}
 		status := t.scheme.receive(r)
 		leave()
+		if f.answered != nil {
+			f.answered()
+		}
 		if ctx.Err() != nil {
 			return false, ctx.Err()
 		}
@@ -127,14 +136,22 @@ func (t *trial) newID() string {
 }
 
 // atOnce delivers an event twice at the same time, to two processes, each with its worker.
+// A provider's pause is longer than an attempt: neither is delivered again before both are
+// answered.
 func atOnce(ctx context.Context, t *trial) (v verdict, err error) {
 	id, both := t.newID(), newMeeting(2)
 	var all sync.WaitGroup
 	acknowledged, errs := make([]bool, 2), make([]error, 2)
+	answered := []chan struct{}{make(chan struct{}), make(chan struct{})}
 	for n := range 2 {
+		f := &fault{
+			meet:     both.meet,
+			answered: sync.OnceFunc(func() { close(answered[n]) }),
+			pause:    func() { <-answered[1-n] },
+		}
 		all.Go(func() {
 			defer both.leave()
-			acknowledged[n], errs[n] = t.deliver(ctx, id, &fault{meet: both.meet})
+			acknowledged[n], errs[n] = t.deliver(ctx, id, f)
 		})
 	}
 	all.Wait()
