@@ -183,7 +183,8 @@ var portuguese = lang.Catalog{
 
 	// Overview.
 	"The events are being counted.": "Os eventos estão sendo contados.",
-	"Postgres does not answer in time: it is unavailable, busy, or its tables are locked. The error is in this application's log.": "O Postgres não responde a tempo: está indisponível, ocupado ou com as tabelas bloqueadas. O erro está no log desta aplicação.",
+	"Postgres does not answer in time: it is unavailable, busy, or its tables are locked. The error is in this application's log.":                          "O Postgres não responde a tempo: está indisponível, ocupado ou com as tabelas bloqueadas. O erro está no log desta aplicação.",
+	"Postgres takes no writes: it is a replica, as after a failover, or its transactions are read-only by default. Connect the application to the primary.": "O Postgres não aceita escritas: é uma réplica, como depois de um failover, ou as transações são somente leitura por padrão. Conecte a aplicação ao primário.",
 	"The events could not be counted: %s":           "Não foi possível contar os eventos: %s",
 	"Counted at %s.":                                "Contados em %s.",
 	"stored, workers are next":                      "gravados, à espera dos workers",

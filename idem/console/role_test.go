@@ -57,6 +57,31 @@ func TestPageWorksForARoleThatMayOnlyReadAndWrite(t *testing.T) {
 	a.get("trail?source=letters").want(200, "reveal", "dry replay", "replay", "requeue", "discard")
 }
 
+// A replica, such as the former primary after a failover, answers reads.
+func TestAnActionWherePostgresTakesNoWritesSaysSo(t *testing.T) {
+	t.Parallel()
+	url := idemtest.URL(t)
+	writing := openPool(t, url, "")
+	if err := idem.Migrate(t.Context(), writing); err != nil {
+		t.Fatal(err)
+	}
+	openApp(t, writing).letters("e1")
+	config := writing.Config()
+	config.ConnConfig.RuntimeParams["default_transaction_read_only"] = "on"
+	pool, err := pgxpool.NewWithConfig(t.Context(), config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(pool.Close)
+	a := openApp(t, pool)
+	a.get("").want(200, "1 parked")
+	form := a.get("confirm?source=letters&action=replay").form("act")
+	const says = "Postgres takes no writes: it is a replica"
+	a.post("act", form).want(503, says)
+	a.post("reveal", map[string][]string{"source": {"letters"}, "id": {"e1"}}).want(503, says)
+	a.get("event?source=letters&id=e1").want(200, "State parked")
+}
+
 func openPool(t *testing.T, url, role string) *pgxpool.Pool {
 	t.Helper()
 	config, err := pgxpool.ParseConfig(url)

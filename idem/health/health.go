@@ -92,7 +92,7 @@ func (h *Health) Report() Report {
 		before := p.said
 		p.said = p.end(late)
 		for _, c := range p.said {
-			h.logChange(c, find(before, c.Name))
+			h.logChange(c, find(before, c))
 			c.Cause = nil
 			h.last.Healthy = h.last.Healthy && c.Healthy
 			h.last.Checks = append(h.last.Checks, c)
@@ -120,10 +120,10 @@ func (h *Health) logChange(c, before idem.Check) {
 	_ = pgtx.Protect(func() error { h.Logger.LogAttrs(context.Background(), level, message, attrs...); return nil })
 }
 
-// find returns the check of a name. One that is new was healthy.
-func find(checks []idem.Check, name string) idem.Check {
-	for _, c := range checks {
-		if c.Name == name {
+// find returns the check as it was before. One that is new was healthy.
+func find(before []idem.Check, now idem.Check) idem.Check {
+	for _, c := range before {
+		if c.Source == now.Source && c.Name == now.Name {
 			return c
 		}
 	}

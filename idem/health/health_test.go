@@ -114,3 +114,21 @@ func TestPartsOfAnApplicationSayHowTheyAre(t *testing.T) {
 		}
 	})
 }
+
+func TestAPartWithChecksOfOneNameIsLoggedWhenOneChanges(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var log strings.Builder
+		h := health.New(worker(func(context.Context, idem.Limits) []idem.Check {
+			return []idem.Check{{Source: "shop", Name: "mails", Healthy: true}, {Source: "bank", Name: "mails", Says: "9 mails wait"}}
+		}))
+		h.Logger = slog.New(slog.NewTextHandler(&log, nil))
+		for range 3 {
+			h.Report()
+			time.Sleep(time.Second)
+		}
+		if n := strings.Count(log.String(), "\n"); n != 1 || !strings.Contains(log.String(), "source=bank") {
+			t.Errorf("three looks at the same log %d lines, want one:\n%s", n, &log)
+		}
+	})
+}
