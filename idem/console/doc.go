@@ -82,9 +82,9 @@
 // for that, it stays as it is.
 //
 // The overview reads only events that are not done. However many people look, it reads
-// them after an action, and else at most every five seconds and for at most a tenth
-// of the time. It waits 100 ms for the counts; then it shows the last ones with
-// their time, or that the events are being counted.
+// them after an action, and else at most every five seconds and for at most a tenth of the
+// time, or half of it while that fails. It waits 100 ms for the counts; then it shows the
+// last ones with their time, or that the events are being counted.
 //
 // With ten million events done and 100,000 not, on two busy cores, the overview
 // answers in 100 ms, a list of events in 0.1 to 0.4 seconds, and the question

@@ -27,11 +27,16 @@ type reading[T any] struct {
 const readTime = time.Minute
 
 // refresh has it read again, in the background, if it is older than fresh, and
-// older than ten times what it takes: the database has other things to do.
+// older than ten times what it takes: the database has other things to do. After a reading
+// that failed it is the time that this one took: somebody waits for the end of the outage.
 func (l *latest[T]) refresh(running *running, fresh time.Duration, read func(context.Context) (T, error)) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.reading != nil || !l.stale && time.Since(l.now.At) <= max(fresh, 10*l.now.took) {
+	pause := 10 * l.now.took
+	if l.now.Err != nil {
+		pause = l.now.took
+	}
+	if l.reading != nil || !l.stale && time.Since(l.now.At) <= max(fresh, pause) {
 		return
 	}
 	done := make(chan struct{})

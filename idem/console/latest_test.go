@@ -48,6 +48,41 @@ func TestReadingsAreSharedKeptAndCompared(t *testing.T) {
 	})
 }
 
+// A reading that waits for Postgres in vain takes a minute.
+func TestAReadingThatFailedIsReadAgainSoonAfterTheOutage(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		running := newRunning()
+		defer running.close()
+		var l latest[int]
+		isDown, reads := true, 0
+		look := func() reading[int] {
+			l.refresh(running, 5*time.Second, func(ctx context.Context) (int, error) {
+				reads++
+				if isDown {
+					<-ctx.Done()
+					return 0, ctx.Err()
+				}
+				return 7, nil
+			})
+			now, _ := l.get(t.Context())
+			return now
+		}
+		if now := look(); now.Err == nil || now.took != readTime {
+			t.Fatalf("the reading took %s, %v, want its whole time", now.took, now.Err)
+		}
+		isDown = false
+		time.Sleep(readTime)
+		if now := look(); now.Err == nil || reads != 1 {
+			t.Errorf("%d readings, want a pause as long as the one that failed", reads)
+		}
+		time.Sleep(time.Second)
+		if now := look(); now.Err != nil || now.Value != 7 {
+			t.Errorf("%s after the end of the outage it is %d, %v", readTime+time.Second, now.Value, now.Err)
+		}
+	})
+}
+
 func TestChangeIsAMinutes(t *testing.T) {
 	t.Parallel()
 	for _, row := range []struct {

@@ -2,28 +2,14 @@ package console
 
 import (
 	"net/http"
-	"net/url"
 	"strconv"
-	"strings"
+
+	"github.com/paghooks/paghooks/idem/internal/store"
 )
 
-// eventName is an event by its account and id.
-type eventName struct{ Account, ID string }
-
-// rowKey returns the key that [named] reads.
+// rowKey returns the row key of an event.
 func rowKey(source, account, id string) string {
-	return source + "/" + url.PathEscape(account) + "/" + id
-}
-
-// named reads source/scope/id, where the scope is escaped.
-func named(key string) eventName {
-	_, rest, _ := strings.Cut(key, "/")
-	scope, id, _ := strings.Cut(rest, "/")
-	account, err := url.PathUnescape(scope)
-	if err != nil {
-		account = scope
-	}
-	return eventName{account, id}
+	return store.Event{Source: source, Scope: account, ID: id}.RowKey()
 }
 
 func id(value string) (int64, error) {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/paghooks/paghooks/idem"
+	"github.com/paghooks/paghooks/idem/internal/store"
 	"github.com/paghooks/paghooks/idem/operator"
 )
 
@@ -40,10 +41,10 @@ func (v *visit) trail(ctx context.Context) error {
 
 // outcome is the result of an action on an event.
 type outcome struct {
-	eventName
-	Result string
-	At     time.Time
-	State  idem.State // now; "" if it is not stored any more
+	Account, ID string
+	Result      string
+	At          time.Time
+	State       idem.State // now; "" if it is not stored any more
 }
 
 // action shows a line of the trail with its result for each of its events.
@@ -101,7 +102,8 @@ func (s *source) outcomes(ctx context.Context, action int64) ([]outcome, error) 
 	}
 	all := make([]outcome, len(found))
 	for n, o := range found {
-		all[n] = outcome{named(o.Event), o.Result, o.At, states[o.Event]}
+		e := store.EventOf(o.Event)
+		all[n] = outcome{e.Scope, e.ID, o.Result, o.At, states[o.Event]}
 	}
 	return all, nil
 }

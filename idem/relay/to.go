@@ -73,8 +73,11 @@ func newVerifier(receiver idem.Receiver, secrets []string) func(broker.Message) 
 // pass has the receiver store or process the event.
 func (v verified) pass(ctx context.Context, receiver idem.Receiver) error {
 	outcome, err := receiver.Accept(wire.WithRelayed(ctx, v.at), v.event)
-	if outcome.Acknowledged() {
+	switch {
+	case outcome.Acknowledged():
 		return nil
+	case err == nil: // of a receiver that has an Accept of its own
+		return fmt.Errorf("relay: the event is not stored: its outcome is %q", outcome)
 	}
 	return err
 }

@@ -56,6 +56,26 @@ func TestMessageThatNoRelaySignedReachesNoHandler(t *testing.T) {
 	}
 }
 
+// wrapped is an inbox with an Accept of the application's own, which forgets the error.
+type wrapped struct{ *idem.Inbox }
+
+func (wrapped) Accept(context.Context, idem.Event) (idem.Outcome, error) { return idem.Retrying, nil }
+
+// What a consumer acknowledges is gone from the broker.
+func TestMessageIsNotAcknowledgedWhileItsEventIsNotStored(t *testing.T) {
+	t.Parallel()
+	b := &fakeBroker{}
+	s, _ := newRelayApp(t, b)
+	s.wantAnswer(paid("e1"), http.StatusOK)
+	if err := relay.To(wrapped{s.inbox}, secret)(t.Context(), b.published[0]); err == nil {
+		t.Error("the message is acknowledged, and its event is not stored")
+	}
+	if err := relay.To(s.inbox, secret)(t.Context(), b.published[0]); err != nil {
+		t.Error(err)
+	}
+	s.wantStates(map[idem.State]int{idem.StatePending: 1})
+}
+
 func TestMessageOfAWrongSecretIsTakenOnceTheSecretIsRight(t *testing.T) {
 	t.Parallel()
 	b := &fakeBroker{}
