@@ -99,6 +99,10 @@ func TestOurOwnStatementsMeetConcurrentChangesAtEveryDefaultIsolation(t *testing
 			})
 			return fmt.Sprint(n, " ", level), err
 		}, touch, idem.NoRetry(noOrder), "1 read committed"},
+		{"an import", "select distinct on (event)", nil, func(s *app) (string, error) {
+			n, err := idem.Import(s.Context(), s.pool, "notes", "", all(idem.Imported{ID: "e1"}, idem.Imported{ID: "e2"}))
+			return fmt.Sprint(n), err
+		}, fmt.Sprintf(insert, 1, "pending"), nil, "1"},
 	} {
 		for _, level := range isolationLevels {
 			t.Run(c.name+", "+level, func(t *testing.T) {

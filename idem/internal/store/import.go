@@ -3,11 +3,14 @@ package store
 import (
 	"context"
 	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 )
 
 // Import stores events as done of which only the key is known, and when they came: at
 // zero, now. Those that are stored are left. It returns how many were not.
-func Import(ctx context.Context, db DB, keys []string, times []time.Time) (int64, error) {
+func Import(ctx context.Context, db DB, keys []string, times []time.Time) (stored int64, err error) {
 	const add = `
 insert into idem_events (event, type, key, state, received_at)
 select distinct on (event) event, '', '', 'done', least(coalesce(at, now()), now())
@@ -21,6 +24,11 @@ on conflict do nothing`
 	for n, t := range times {
 		known[n] = nullTime(t)
 	}
-	tag, err := db.Exec(ctx, add, keys, known)
-	return tag.RowsAffected(), err
+	b := &pgx.Batch{}
+	b.Queue(add, keys, known).Exec(func(tag pgconn.CommandTag) error {
+		stored = tag.RowsAffected()
+		return nil
+	})
+	err = ReadCommitted(ctx, db, b)
+	return stored, err
 }
