@@ -19,6 +19,14 @@ func asRole(t *testing.T) (owner, role *pgxpool.Pool, name string) {
 	t.Helper()
 	url := idemtest.URL(t)
 	owner = openPool(t, url, func(*pgxpool.Config) {})
+	name = newRole(t, owner)
+	role = openPool(t, url, func(c *pgxpool.Config) { c.ConnConfig.RuntimeParams["role"] = name })
+	return owner, role, name
+}
+
+// newRole makes a role that may use the owner's schema and nothing else.
+func newRole(t *testing.T, owner *pgxpool.Pool) (name string) {
+	t.Helper()
 	var schema string
 	if err := owner.QueryRow(t.Context(), `select current_schema()`).Scan(&schema); err != nil {
 		t.Fatal(err)
@@ -30,8 +38,7 @@ func asRole(t *testing.T) (owner, role *pgxpool.Pool, name string) {
 			t.Error(err)
 		}
 	})
-	role = openPool(t, url, func(c *pgxpool.Config) { c.ConnConfig.RuntimeParams["role"] = name })
-	return owner, role, name
+	return name
 }
 
 func execAll(t *testing.T, pool *pgxpool.Pool, statements ...string) {

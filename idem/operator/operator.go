@@ -111,7 +111,7 @@ func (o *Operator) begin(ctx context.Context, a store.Action, keys []string) (id
 		return store.BeginAction(ctx, o.Pool(), a, keys)
 	}
 	a.Continues = o.continues
-	err = pgx.BeginTxFunc(ctx, o.Pool(), pgx.TxOptions{IsoLevel: pgx.ReadCommitted}, func(tx pgx.Tx) error {
+	err = pgtx.Change(ctx, o.Pool(), func(ctx context.Context, tx pgx.Tx) error {
 		of, err := store.LockAction(ctx, tx, o.SourceName(), o.continues)
 		switch {
 		case err != nil:

@@ -8,6 +8,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/paghooks/paghooks/idem"
+	"github.com/paghooks/paghooks/idem/internal/pgtx"
 	"github.com/paghooks/paghooks/idem/internal/store"
 )
 
@@ -23,7 +24,7 @@ func (o *Operator) Stop(ctx context.Context, id int64, reason string) error {
 		return errors.New("operator: stop: the operator has no name: give New who it acts for")
 	}
 	_, err := timed(ctx, func(ctx context.Context) (struct{}, error) {
-		return struct{}{}, pgx.BeginTxFunc(ctx, o.Pool(), pgx.TxOptions{IsoLevel: pgx.ReadCommitted}, func(tx pgx.Tx) error {
+		return struct{}{}, pgtx.Change(ctx, o.Pool(), func(ctx context.Context, tx pgx.Tx) error {
 			of, err := store.LockAction(ctx, tx, o.SourceName(), id)
 			switch {
 			case errors.Is(err, pgx.ErrNoRows):

@@ -14,12 +14,10 @@ import (
 // session's, and commits it, or rolls it back if do returns an error. The error is
 // [ErrUnknown] if COMMIT was sent and not answered, or if the answer may not count because the
 // wait for the synchronous replica was broken off.
+//
+// If the connection breaks, the rest of the transaction in Postgres is ended in the background.
 func Change(ctx context.Context, pool *pgxpool.Pool, do func(context.Context, pgx.Tx) error) error {
-	var conn *pgxpool.Conn
-	err := Protect(func() (err error) { // hooks of the pool are the application's
-		if conn, err = pool.Acquire(ctx); err != nil {
-			return err
-		}
+	broken, err := with(ctx, pool, func(conn *pgxpool.Conn) error {
 		tx, err := conn.BeginTx(ctx, pgx.TxOptions{IsoLevel: pgx.ReadCommitted})
 		if err != nil {
 			return err
@@ -30,8 +28,8 @@ func Change(ctx context.Context, pool *pgxpool.Pool, do func(context.Context, pg
 		}
 		return unsure(reliably(ctx, conn.Conn(), func() error { return tx.Commit(ctx) }))
 	})
-	if conn != nil {
-		release(conn)
+	if broken != 0 {
+		endLeft(ctx, pool, broken)
 	}
 	return err
 }

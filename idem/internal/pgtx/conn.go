@@ -5,6 +5,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
@@ -27,16 +28,24 @@ func Ask(ctx context.Context, pool *pgxpool.Pool, f func(context.Context, *pgxpo
 	return err
 }
 
-// ask is Ask, but for the background. broken is the backend of a connection that broke, else 0.
+// ask is Ask, except that it does not end the rest. broken is as of with.
 func ask(ctx context.Context, pool *pgxpool.Pool, f func(context.Context, *pgxpool.Conn) error) (broken uint32, err error) {
 	ctx, cancel := context.WithTimeout(ctx, reach)
 	defer cancel()
+	return with(ctx, pool, func(conn *pgxpool.Conn) error {
+		return reliably(ctx, conn.Conn(), func() error { return f(ctx, conn) })
+	})
+}
+
+// with calls f with a connection of the pool. broken is the process in Postgres of a connection
+// that broke, else 0.
+func with(ctx context.Context, pool *pgxpool.Pool, f func(*pgxpool.Conn) error) (broken uint32, err error) {
 	var conn *pgxpool.Conn
 	err = Protect(func() (err error) { // hooks of the pool are the application's
 		if conn, err = pool.Acquire(ctx); err != nil {
 			return err
 		}
-		return reliably(ctx, conn.Conn(), func() error { return f(ctx, conn) })
+		return f(conn)
 	})
 	if conn != nil {
 		if conn.Conn().IsClosed() {
@@ -54,18 +63,24 @@ func ask(ctx context.Context, pool *pgxpool.Pool, f func(context.Context, *pgxpo
 func endLeft(ctx context.Context, pool *pgxpool.Pool, pid uint32) {
 	const sql = `
 select pg_terminate_backend(pid) from pg_stat_activity
-where pid = $1 and usename = current_user and xact_start is not null and query like '%idem\_%'`
+where pid = $1 and usename = session_user and xact_start is not null and query like '%idem\_%'`
 	inBackground(ctx, pool, sql, int64(pid))
 }
 
-// inBackground executes a statement, in three tries.
+// inBackground executes a statement, in three tries. A role that the pool's sessions set may
+// neither see nor end other sessions: it is put aside.
 func inBackground(ctx context.Context, pool *pgxpool.Pool, sql string, args ...any) {
 	ctx = context.WithoutCancel(ctx)
 	go func() {
 		for range 3 {
 			_, err := ask(ctx, pool, func(ctx context.Context, conn *pgxpool.Conn) error {
-				_, err := conn.Exec(ctx, sql, args...)
-				return err
+				return pgx.BeginFunc(ctx, conn, func(tx pgx.Tx) error {
+					if _, err := tx.Exec(ctx, `set local role none`); err != nil {
+						return err
+					}
+					_, err := tx.Exec(ctx, sql, args...)
+					return err
+				})
 			})
 			if err == nil {
 				return
