@@ -67,9 +67,9 @@ func NewDispatcher(tokens ...string) *Dispatcher {
 	return d
 }
 
-// CanVerify returns false if there is no token, nor a function Accounts: every
-// delivery is answered 503 then. [idem.Serve] says so at the start.
-func (d *Dispatcher) CanVerify() bool { return d.receiver().CanVerify() }
+// Configured returns an [*idem.Refusal] if there is no token, nor a function Accounts: every
+// delivery is answered 503 then. [idem.Serve] logs it at the start.
+func (d *Dispatcher) Configured() error { return d.receiver().Configured() }
 
 // Open implements [idem.Source]: it verifies as [Verify] does, before it reads
 // the body, and names as [Identify] does.

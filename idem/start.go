@@ -2,6 +2,7 @@ package idem
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -37,13 +38,21 @@ func prepare[P any](ctx context.Context, parts []P) {
 	}
 }
 
-// warnOfNoSecret logs that every delivery will be answered 503.
+// warnOfNoSecret logs that every delivery will be answered 503, and why.
 func (in *Endpoint) warnOfNoSecret(ctx context.Context) {
-	s, ok := in.source.(interface{ CanVerify() bool })
-	if !ok || s.CanVerify() {
+	s, ok := in.source.(interface{ Configured() error })
+	if !ok {
 		return
 	}
-	in.logAttrs(ctx, slog.LevelWarn, "webhook deliveries cannot be verified, and all are answered 503: no token or secret is configured: is the environment variable set?",
+	err := s.Configured()
+	if err == nil {
+		return
+	}
+	cause := err.Error()
+	if refusal, ok := errors.AsType[*Refusal](err); ok {
+		cause = refusal.Hint
+	}
+	in.logAttrs(ctx, slog.LevelWarn, "webhook deliveries cannot be verified, and all are answered 503: "+cause,
 		[]slog.Attr{slog.String("source", in.source.Name())})
 }
 

@@ -2,6 +2,7 @@ package idem_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"strings"
@@ -12,21 +13,34 @@ import (
 	"github.com/paghooks/paghooks/idem"
 	"github.com/paghooks/paghooks/idem/broker"
 	"github.com/paghooks/paghooks/idem/outbox"
+	"github.com/paghooks/paghooks/idem/provider"
 )
 
-// unverified is a source of which a setting is missing.
+// unverified is a source of which a setting is missing, or not.
 type unverified struct {
 	*notes
-	can bool
+	err error
 }
 
-func (u unverified) CanVerify() bool { return u.can }
+func (u unverified) Configured() error { return u.err }
 
-func TestServeWarnsAtTheStartThatNothingCanBeVerified(t *testing.T) {
+// The log says which it is: nothing is given, or it is not of the kind that verifies.
+func TestServeWarnsAtTheStartWhyNothingCanBeVerified(t *testing.T) {
 	t.Parallel()
-	for _, can := range []bool{false, true} {
+	key := provider.Receiver{Definition: &provider.Definition{Source: "bank"}, Scheme: provider.RSA{}, Secrets: []string{"not a key"}}
+	none := key
+	none.Secrets = []string{""}
+	for name, c := range map[string]struct {
+		err  error
+		want string // "" for no warning
+	}{
+		"configured":     {nil, ""},
+		"another source": {errors.New("the vault is closed"), "all are answered 503: the vault is closed"},
+		"no key":         {none.Configured(), "all are answered 503: the public keys given (1) are empty: is the environment variable set?"},
+		"a bad key":      {key.Configured(), "all are answered 503: the public keys given (1) are no RSA keys as PEM"},
+	} {
 		s := newInboxApp(t)
-		i := idem.NewInbox(s.pool, unverified{s.notes, can})
+		i := idem.NewInbox(s.pool, unverified{s.notes, c.err})
 		i.Logger = s.logger()
 		ctx, stop := context.WithCancel(t.Context())
 		_, ended := s.served(ctx, i)
@@ -34,8 +48,9 @@ func TestServeWarnsAtTheStartThatNothingCanBeVerified(t *testing.T) {
 		if err := <-ended; err != nil {
 			t.Error(err)
 		}
-		if warned := strings.Contains(s.logged(), "no token or secret is configured"); warned == can {
-			t.Errorf("the source can verify: %t, and the log says:\n%s", can, s.logged())
+		log := s.logged()
+		if warned := strings.Contains(log, "cannot be verified"); warned != (c.want != "") || !strings.Contains(log, c.want) {
+			t.Errorf("%s: want %q in the log:\n%s", name, c.want, log)
 		}
 	}
 }

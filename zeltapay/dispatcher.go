@@ -73,10 +73,10 @@ func (d *Dispatcher) receiver(h http.Header) provider.Receiver {
 	return r
 }
 
-// CanVerify returns false if there is no secret, nor a function Accounts: every
-// delivery is answered 503 then. [idem.Serve] says so at the start.
-func (d *Dispatcher) CanVerify() bool {
-	return d.receiver(nil).CanVerify()
+// Configured returns an [*idem.Refusal] if there is no secret, nor a function Accounts: every
+// delivery is answered 503 then. [idem.Serve] logs it at the start.
+func (d *Dispatcher) Configured() error {
+	return d.receiver(nil).Configured()
 }
 
 // Open implements [idem.Source]: it verifies as [Verify] does, the headers

@@ -319,8 +319,8 @@ func TestADispatcherKnowsThatItCannotVerify(t *testing.T) {
 		true:  {zeltapay.NewDispatcher("", "a secret"), byAccount},
 	} {
 		for n, d := range dispatchers {
-			if d.CanVerify() != can {
-				t.Errorf("number %d: CanVerify is %t, want %t", n, !can, can)
+			if err := d.Configured(); (err == nil) != can {
+				t.Errorf("number %d: Configured = %v, want that it can verify is %t", n, err, can)
 			}
 		}
 	}

@@ -75,11 +75,11 @@ func (d *Dispatcher) receiver() Receiver {
 // Name implements [idem.Source].
 func (d *Dispatcher) Name() string { return d.about.Source }
 
-// CanVerify returns false if there is no secret, or for [RSA] none that is a key, nor
-// a function Accounts: every delivery is answered 503 then. [idem.Serve] says so at
+// Configured returns an [*idem.Refusal] if there is no secret, or for [RSA] none that is a key, nor
+// a function Accounts: every delivery is answered 503 then. [idem.Serve] logs it at
 // the start.
-func (d *Dispatcher) CanVerify() bool {
-	return d.receiver().CanVerify()
+func (d *Dispatcher) Configured() error {
+	return d.receiver().Configured()
 }
 
 // Open implements [idem.Source]: it checks the headers before it reads the body.

@@ -79,9 +79,12 @@ func (v Receiver) Verify(h http.Header, body []byte) error {
 	return nil
 }
 
-// CanVerify is [idem.Serve]'s.
-func (v Receiver) CanVerify() bool {
-	return v.Accounts != nil || v.Scheme == (None{}) || slices.ContainsFunc(v.Secrets, func(s string) bool { return canVerify(v.Scheme, s) })
+// Configured is [Dispatcher.Configured].
+func (v Receiver) Configured() error {
+	if v.Accounts != nil {
+		return nil
+	}
+	return v.checkConfigured(v.Scheme, []idem.Credentials{{Secrets: v.Secrets}})
 }
 
 func (v Receiver) now() time.Time {

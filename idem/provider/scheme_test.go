@@ -163,7 +163,7 @@ func TestASecretThatIsNoPublicKeyIsAMistakeInTheConfiguration(t *testing.T) {
 	} {
 		d := new(provider.Dispatcher)
 		d.Setup(definition(scheme), secret)
-		if d.CanVerify() {
+		if d.Configured() == nil {
 			t.Errorf("%s: it can verify", why)
 		}
 		err := definition(scheme).Verify(http.Header{}, nil, now, secret)
@@ -174,10 +174,10 @@ func TestASecretThatIsNoPublicKeyIsAMistakeInTheConfiguration(t *testing.T) {
 	}
 	d := new(provider.Dispatcher)
 	d.Setup(definition(scheme), "old", public)
-	if !d.CanVerify() {
+	if d.Configured() != nil {
 		t.Error("a key cannot verify beside a text")
 	}
-	if d.Scheme = (provider.None{}); !d.CanVerify() {
+	if d.Scheme = (provider.None{}); d.Configured() != nil {
 		t.Error("nothing has to be verified, and yet it says that it cannot")
 	}
 }

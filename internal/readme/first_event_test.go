@@ -85,7 +85,7 @@ func (g guide) isTrue(t *testing.T, binary string) {
 func TestTheProgramSaysAtTheStartThatItHasNoToken(t *testing.T) {
 	t.Parallel()
 	_, _, log := startLogged(t, build(t), idemtest.URL(t), "")
-	waitFor(t, log, "no token or secret is configured")
+	waitFor(t, log, "deliveries cannot be verified, and all are answered 503: the tokens given (1) are empty")
 }
 
 // waitFor waits until a program has said something.
