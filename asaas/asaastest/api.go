@@ -1,9 +1,6 @@
 package asaastest
 
 import (
-	"encoding/json"
-	"errors"
-	"io"
 	"net/http"
 	"strings"
 )
@@ -56,6 +53,17 @@ func (f *Fake) api(w http.ResponseWriter, r *http.Request) {
 	f.routes.ServeHTTP(w, r)
 }
 
+// spend counts a request under the account's limit, and under that of removeBackoff.
+func (f *Fake) spend(h http.Header, removeBackoff bool) error {
+	f.timeline.Lock()
+	defer f.timeline.Unlock()
+	err := f.limits.spend(h, "account", f.Limit, f.now)
+	if removeBackoff && err == nil {
+		err = f.limits.spend(h, "removeBackoff", f.RemoveBackoffLimit, f.now)
+	}
+	return err
+}
+
 // admit refuses the requests that Asaas refuses on every path.
 func (f *Fake) admit(r *http.Request) error {
 	key := r.Header.Get("access_token")
@@ -78,47 +86,3 @@ func (f *Fake) admit(r *http.Request) error {
 }
 
 func isProduction(key string) bool { return strings.HasPrefix(key, "$aact_prod_") }
-
-// refusal is an error in Asaas's form.
-type refusal struct {
-	status int
-	Errors []problem `json:"errors"`
-}
-
-type problem struct {
-	Code        string `json:"code"`
-	Description string `json:"description"`
-}
-
-func (r *refusal) Error() string { return r.Errors[0].Code }
-
-func refused(status int, code, description string) error {
-	return &refusal{status, []problem{{code, description}}}
-}
-
-// noContent is the result of a call that answers 204.
-type noContent struct{}
-
-func respond(w http.ResponseWriter, result any, err error) {
-	status := http.StatusOK
-	if refusal, ok := errors.AsType[*refusal](err); ok {
-		status, result = refusal.status, refusal
-	}
-	if _, ok := result.(noContent); ok {
-		w.WriteHeader(http.StatusNoContent)
-		return
-	}
-	body, _ := json.Marshal(result) // plain structs
-	w.Header().Set("Content-Type", "application/json")
-	w.WriteHeader(status)
-	_, _ = w.Write(body) // the client may have gone
-}
-
-// decode reads a JSON body; an empty one is an empty object.
-func decode(r *http.Request, into any) error {
-	err := json.NewDecoder(r.Body).Decode(into)
-	if err != nil && err != io.EOF {
-		return refused(http.StatusBadRequest, "invalid_json", "O corpo da requisição não é um JSON válido.")
-	}
-	return nil
-}

@@ -16,10 +16,6 @@ import (
 // [APIForbidden] and [APITooMany].
 type APIFault func(w http.ResponseWriter, r *http.Request, api http.Handler)
 
-// InjectAPI makes the next requests to the API go wrong, one fault each. A nil
-// fault leaves a request as it is.
-func (f *Fake) InjectAPI(faults ...APIFault) { f.apiFaults.Add(faults...) }
-
 // APIStatus answers with a status and an error in Asaas's form. Nothing is done.
 func APIStatus(status int) APIFault {
 	return func(w http.ResponseWriter, _ *http.Request, _ http.Handler) {

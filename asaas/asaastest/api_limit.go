@@ -19,28 +19,21 @@ type window struct {
 	used int
 }
 
+// limits counts the requests under each limit, by its name.
+type limits map[string]*window
+
 // spend counts a request, and announces the rest in the headers
 // RateLimit-Limit, RateLimit-Remaining and RateLimit-Reset (seconds).
-func (f *Fake) spend(h http.Header, removeBackoff bool) error {
-	f.timeline.Lock()
-	defer f.timeline.Unlock()
-	err := f.spendOne(h, "account", f.Limit)
-	if removeBackoff && err == nil {
-		err = f.spendOne(h, "removeBackoff", f.RemoveBackoffLimit)
-	}
-	return err
-}
-
-func (f *Fake) spendOne(h http.Header, name string, limit RateLimit) error {
-	w := f.limits[name]
-	if w == nil || !f.now.Before(w.end) {
-		w = &window{end: f.now.Add(limit.Window)}
-		f.limits[name] = w
+func (all limits) spend(h http.Header, name string, limit RateLimit, now time.Time) error {
+	w := all[name]
+	if w == nil || !now.Before(w.end) {
+		w = &window{end: now.Add(limit.Window)}
+		all[name] = w
 	}
 	w.used++
 	h.Set("RateLimit-Limit", strconv.Itoa(limit.Requests))
 	h.Set("RateLimit-Remaining", strconv.Itoa(max(limit.Requests-w.used, 0)))
-	h.Set("RateLimit-Reset", strconv.Itoa(int((w.end.Sub(f.now)+time.Second-1)/time.Second)))
+	h.Set("RateLimit-Reset", strconv.Itoa(int((w.end.Sub(now)+time.Second-1)/time.Second)))
 	if w.used > limit.Requests {
 		return errTooMany
 	}

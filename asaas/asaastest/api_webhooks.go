@@ -3,7 +3,6 @@ package asaastest
 import (
 	"net/http"
 	"slices"
-	"strconv"
 )
 
 func (f *Fake) listWebhooks(r *http.Request) (any, error) {
@@ -14,19 +13,6 @@ func (f *Fake) listWebhooks(r *http.Request) (any, error) {
 		all = append(all, f.body(w))
 	}
 	return pageOf(r, all)
-}
-
-// number reads a parameter of a query.
-func number(r *http.Request, name string, fallback, lowest, highest int) (int, error) {
-	text := r.URL.Query().Get(name)
-	if text == "" {
-		return fallback, nil
-	}
-	n, err := strconv.Atoi(text)
-	if err == nil && (n < lowest || n > highest) {
-		err = strconv.ErrRange
-	}
-	return n, err
 }
 
 func (f *Fake) getWebhook(r *http.Request) (any, error) {

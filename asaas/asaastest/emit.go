@@ -26,7 +26,7 @@ func (f *Fake) Emit(bodies ...[]byte) {
 				panic("asaastest: " + e.id + " was emitted before: leave its id to asaastest.Event, or Resend it")
 			}
 			f.events[e.id] = e
-			f.learn(e)
+			f.account.learn(e)
 			f.enqueue(e)
 		}
 	})

@@ -4,10 +4,8 @@ import (
 	"context"
 	"log"
 	"net/http"
-	"net/http/httptest"
 	"time"
 
-	"github.com/paghooks/paghooks/asaas"
 	"github.com/paghooks/paghooks/internal/fixture"
 )
 
@@ -83,53 +81,8 @@ type Fake struct {
 	receivers []*receiver // also those of webhooks that were deleted
 	queued    int         // events, ever
 	events    map[string]event
-	limits    map[string]*window
-	charges   map[string]*charge
-	statement []transaction
-}
-
-// start is when [Event] says that its events happened, 20:45:13 in Brasília.
-var start = time.Date(2026, 8, 8, 23, 45, 13, 0, time.UTC)
-
-// New makes a fake without a socket, also for a bubble of testing/synctest: it
-// is an [http.Handler], [Fake.Transport] reaches it, and it delivers to a webhook's
-// Handler. Its clock begins at 2026-08-08 23:45:13 UTC.
-func New() *Fake {
-	f := &Fake{
-		APIKey:             "$aact_hmlg_fake",
-		Limit:              RateLimit{Requests: 25000, Window: 12 * time.Hour},
-		RemoveBackoffLimit: RateLimit{Requests: 5, Window: time.Minute},
-		Schedule:           PortugueseSchedule,
-		Parallelism:        10,
-		Timeout:            10 * time.Second,
-		now:                start,
-		events:             make(map[string]event),
-		limits:             make(map[string]*window),
-		charges:            make(map[string]*charge),
-	}
-	f.ctx, f.close = context.WithCancel(context.Background())
-	f.routes = f.newRoutes()
-	f.memory = newMemory(f, f.complaints())
-	f.direct = newTransport(f.memory.dial, f.memory.dial)
-	return f
-}
-
-// NewServer is [New] with the API listening on a port of this machine, see URL.
-// It panics if there is no port to have.
-func NewServer() *Fake {
-	f := New()
-	server := httptest.NewUnstartedServer(f)
-	server.Config.ErrorLog = f.complaints()
-	server.Config.SetKeepAlivesEnabled(false) // else net/http's client hides an APIReset by trying again
-	server.Start()
-	f.URL = server.URL
-	cancel := f.close
-	f.close = func() {
-		cancel()
-		server.CloseClientConnections()
-		server.Close()
-	}
-	return f
+	limits    limits
+	account   account
 }
 
 // Close ends deliveries and API requests in flight, and waits for Handlers that
@@ -173,9 +126,14 @@ func (c complaint) Write(line []byte) (int, error) {
 // change changes the fake's state, and then calls Observe with the new entries.
 func (f *Fake) change(do func()) { f.timeline.Change(do, f.Observe) }
 
-// event is an event as Asaas stores it.
-type event struct {
-	id   string
-	kind asaas.EventType
-	body []byte
+// Timeline is all that happened so far, in its order.
+func (f *Fake) Timeline() []Entry { return f.timeline.Entries() }
+
+// record completes an entry; p is nil where it is about the queue.
+func (f *Fake) record(w *webhook, p *pending, e Entry) {
+	e.At, e.WebhookID = f.now, w.ID
+	if p != nil {
+		e.EventID, e.EventType, e.Attempt = p.event.id, p.event.kind, p.attempts
+	}
+	f.timeline.Record(e)
 }

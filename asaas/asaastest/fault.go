@@ -28,12 +28,4 @@ const (
 	WrongToken
 )
 
-// Inject makes the next attempts go wrong, one fault each, whichever webhook they
-// are of. The fault 0 leaves an attempt as it is:
-//
-//	fake.Inject(0, asaastest.LostAnswer) // the second attempt
-//
-// Faults that are not used up wait for later attempts.
-func (f *Fake) Inject(faults ...Fault) { f.faults.Add(faults...) }
-
 func (f Fault) has(other Fault) bool { return f&other != 0 }

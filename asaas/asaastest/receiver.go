@@ -1,16 +1,12 @@
 package asaastest
 
 import (
-	"context"
 	"crypto/tls"
 	"log"
 	"net"
 	"net/http"
 	"time"
 )
-
-// dialer opens a connection.
-type dialer func(ctx context.Context, network, address string) (net.Conn, error)
 
 // receiver is the way to a webhook's receiver: a socket, or memory.
 type receiver struct {

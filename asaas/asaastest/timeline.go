@@ -58,15 +58,3 @@ func (e Entry) String() string {
 		Attempt: e.Attempt, Status: e.Status, Error: e.Error, Next: e.Next,
 	}.String()
 }
-
-// Timeline is all that happened so far, in its order.
-func (f *Fake) Timeline() []Entry { return f.timeline.Entries() }
-
-// record completes an entry; p is nil where it is about the queue.
-func (f *Fake) record(w *webhook, p *pending, e Entry) {
-	e.At, e.WebhookID = f.now, w.ID
-	if p != nil {
-		e.EventID, e.EventType, e.Attempt = p.event.id, p.event.kind, p.attempts
-	}
-	f.timeline.Record(e)
-}

@@ -79,3 +79,6 @@ func (c *wire) closeWrite() {
 		_ = conn.CloseWrite() // the receiver may have gone
 	}
 }
+
+// dialer opens a connection.
+type dialer func(ctx context.Context, network, address string) (net.Conn, error)

@@ -1,36 +1,8 @@
 package zeltapaytest
 
 import (
-	"slices"
 	"time"
-
-	"github.com/paghooks/paghooks/zeltapay"
 )
-
-// phase is the reason for which an event waits until it is due.
-type phase int
-
-const (
-	waiting phase = iota // for its next attempt
-	aging                // for the end of its Lifetime
-	dead                 // in the dead-letter queue, for its deletion
-)
-
-// pending is an event that one webhook has not taken yet.
-type pending struct {
-	webhook  *Webhook
-	id       string
-	kind     zeltapay.EventType
-	body     []byte
-	phase    phase
-	due      time.Time
-	attempts int
-	first    time.Time // of the attempts
-	signed   time.Time // the time in the signature of the first of them
-	replayed bool
-	reason   Reason
-	parked   time.Time // when it came to the dead-letter queue first
-}
 
 // Settle does all that is due now, and all that becomes due by that. No time passes.
 func (f *Fake) Settle() { f.Advance(0) }
@@ -86,8 +58,4 @@ func (f *Fake) step(p *pending) {
 			f.record(p, Entry{Kind: Deleted})
 		})
 	}
-}
-
-func (f *Fake) remove(p *pending) {
-	f.pending = slices.DeleteFunc(f.pending, func(q *pending) bool { return q == p })
 }

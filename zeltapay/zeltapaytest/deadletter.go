@@ -7,17 +7,6 @@ import (
 	"github.com/paghooks/paghooks/zeltapay"
 )
 
-// Reason is the cause for which an event is in the dead-letter queue.
-type Reason string
-
-// The ways into the dead-letter queue.
-const (
-	ReasonRejected Reason = "the answer is not retried"
-	ReasonGivenUp  Reason = "all retries failed"
-	ReasonTooOld   Reason = "no time is left to retry" // see the Lifetime of [Fake]
-	ReasonReplay   Reason = "the replay failed"
-)
-
 // retention is the time that an event stays in the dead-letter queue.
 const retention = 30 * 24 * time.Hour
 

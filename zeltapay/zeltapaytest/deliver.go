@@ -19,21 +19,6 @@ var (
 	errCut  = errors.New("the connection broke in the body")
 )
 
-// answer is a receiver's; or the error instead of one, or of one that does not count.
-type answer struct {
-	status int
-	body   string
-	err    error
-}
-
-func (a answer) entry(k Kind, fault Fault) Entry {
-	e := Entry{Kind: k, Status: a.status, Answer: a.body, Fault: fault}
-	if a.err != nil {
-		e.Error = a.err.Error()
-	}
-	return e
-}
-
 // deliver makes an attempt, and returns the answers to its copies, of which the first counts.
 func (f *Fake) deliver(p *pending, fault Fault) []answer {
 	at := f.signingTime(p)

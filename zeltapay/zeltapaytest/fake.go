@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"net/url"
+	"slices"
 	"sync"
 	"time"
 
@@ -98,6 +100,13 @@ func New() *Fake {
 	return f
 }
 
+func newClient() *http.Client {
+	return &http.Client{
+		Transport:     &http.Transport{DisableKeepAlives: true}, // no connection outlives its request
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}
+}
+
 // Close ends deliveries in flight, and waits for Handlers that still run, at most for Timeout. Nothing of the fake is
 // left then, and nothing happens any more.
 func (f *Fake) Close() {
@@ -124,4 +133,43 @@ func (f *Fake) change(do func()) { f.timeline.Change(do, f.Observe) }
 // withTimeout bounds one request.
 func (f *Fake) withTimeout() (context.Context, context.CancelFunc) {
 	return context.WithTimeoutCause(f.ctx, f.Timeout, fmt.Errorf("no answer within %s", f.Timeout))
+}
+
+// AddWebhook adds a webhook, like a person in Zelta Pay's dashboard. It panics without a receiver, and for a URL that
+// is none.
+func (f *Fake) AddWebhook(w Webhook) {
+	if w.URL == "" && w.Handler == nil {
+		panic("zeltapaytest: a webhook needs a URL or a Handler")
+	}
+	if w.URL == "" {
+		w.URL = "http://receiver.example/webhooks/zeltapay"
+	}
+	if to, err := url.Parse(w.URL); err != nil || to.Host == "" {
+		panic(fmt.Sprintf("zeltapaytest: %q is not the URL of a receiver: it needs http:// and a host", w.URL))
+	}
+	w.Events = slices.Clone(w.Events)
+	f.timeline.Lock()
+	defer f.timeline.Unlock()
+	f.webhooks = append(f.webhooks, &w)
+}
+
+// Timeline is all that happened so far, in its order.
+func (f *Fake) Timeline() []Entry { return f.timeline.Entries() }
+
+// record completes an entry.
+func (f *Fake) record(p *pending, e Entry) {
+	e.At, e.URL, e.EventID, e.EventType, e.Attempt = f.now(), p.webhook.URL, p.id, p.kind, p.attempts
+	f.timeline.Record(e)
+}
+
+// Inject makes the next attempts go wrong, one fault each, whichever event they are of. The fault 0 leaves an attempt
+// as it is:
+//
+//	fake.Inject(0, zeltapaytest.LostAnswer) // the second attempt
+//
+// Faults that are not used up wait for later attempts.
+func (f *Fake) Inject(faults ...Fault) { f.faults.Add(faults...) }
+
+func (f *Fake) remove(p *pending) {
+	f.pending = slices.DeleteFunc(f.pending, func(q *pending) bool { return q == p })
 }

@@ -32,12 +32,4 @@ const (
 	OtherTimestamp
 )
 
-// Inject makes the next attempts go wrong, one fault each, whichever event they are of. The fault 0 leaves an attempt
-// as it is:
-//
-//	fake.Inject(0, zeltapaytest.LostAnswer) // the second attempt
-//
-// Faults that are not used up wait for later attempts.
-func (f *Fake) Inject(faults ...Fault) { f.faults.Add(faults...) }
-
 func (f Fault) has(other Fault) bool { return f&other != 0 }

@@ -3,21 +3,10 @@ package zeltapaytest
 import (
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
 )
-
-// maxAnswer is the number of bytes of an answer that are kept.
-const maxAnswer = 4096
-
-func newClient() *http.Client {
-	return &http.Client{
-		Transport:     &http.Transport{DisableKeepAlives: true}, // no connection outlives its request
-		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
-	}
-}
 
 // exchange sends a request to its receiver.
 func (f *Fake) exchange(w *Webhook, r *http.Request) answer {
@@ -73,9 +62,4 @@ func serve(h http.Handler, r *http.Request, done chan<- answer) {
 	recorder := httptest.NewRecorder()
 	h.ServeHTTP(recorder, r)
 	a = answered(recorder.Result())
-}
-
-func answered(response *http.Response) answer {
-	body, _ := io.ReadAll(io.LimitReader(response.Body, maxAnswer)) // the status has come, which counts
-	return answer{status: response.StatusCode, body: string(body)}
 }

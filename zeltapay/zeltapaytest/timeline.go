@@ -54,12 +54,3 @@ func (e Entry) String() string {
 		Attempt: e.Attempt, Status: e.Status, Error: cmp.Or(e.Error, string(e.Reason)), Next: e.Next,
 	}.String()
 }
-
-// Timeline is all that happened so far, in its order.
-func (f *Fake) Timeline() []Entry { return f.timeline.Entries() }
-
-// record completes an entry.
-func (f *Fake) record(p *pending, e Entry) {
-	e.At, e.URL, e.EventID, e.EventType, e.Attempt = f.now(), p.webhook.URL, p.id, p.kind, p.attempts
-	f.timeline.Record(e)
-}

@@ -4,14 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strconv"
 	"strings"
 
 	"github.com/paghooks/paghooks/asaas"
 	"github.com/paghooks/paghooks/idem"
 	"github.com/paghooks/paghooks/internal/command"
-	"github.com/paghooks/paghooks/internal/lang"
-	"github.com/paghooks/paghooks/internal/terminal"
 )
 
 // change does a command that may change something.
@@ -62,21 +59,6 @@ func (p *program) remedy(ctx context.Context, w *asaas.Webhook) error {
 		next = p.text("look with status whether the failures fall within some minutes; if they do not: remove-penalty %s", p.id)
 	}
 	return p.advise(next)
-}
-
-// advise prints the next step.
-func (p *program) advise(next string) error {
-	if p.json {
-		return p.printLine(advice{p.id, next})
-	}
-	_, err := fmt.Fprintln(p.out, p.text("next: %s", next))
-	return err
-}
-
-// advice is a next step, as JSON.
-type advice struct {
-	ID   string `json:"id"`
-	Next string `json:"next"`
 }
 
 // remedies are the verbs that start a queue again, by its state.
@@ -142,35 +124,6 @@ func unrecovered(err error) error {
 		return unconfirmed.error // nothing was probed
 	}
 	return fmt.Errorf("%w: %w", errNotRecovered, err)
-}
-
-// questions are asked after the state is shown, by the verb.
-var questions = map[string]lang.Text{
-	"remove-penalty": "Remove its penalty, without trying the receiver?",
-	"rotate":         "Give it the new token, if the receiver accepts that?",
-	"resume":         "Start its queue again, without trying the receiver?",
-	"recover":        "Try the receiver with events that are rolled back (its HTTP requests are real, unless it asks idem.IsDryRun), and start the queue again if it is sound?",
-}
-
-func (p *program) confirm(ctx context.Context, w *asaas.Webhook) error {
-	if p.yes {
-		return nil
-	}
-	r := newRow(w, p.lastEvent)
-	question := questions[p.verb.name]
-	if p.replay {
-		question = "Try the receiver with events that are rolled back (its HTTP requests are real, unless it asks idem.IsDryRun), and if it is sound, start the queue again and replay what is owed?"
-	}
-	fmt.Fprintln(p.complaints, p.text("%s at %s: %s, Asaas counts %s failures.", terminal.Clean(r.Name), terminal.Clean(r.URL), p.words(r), strconv.Itoa(r.Penalized)))
-	return p.command.Confirm(ctx, p.text(question))
-}
-
-// attended returns an error where a change cannot be confirmed.
-func (p *program) attended() error {
-	if p.yes {
-		return nil
-	}
-	return p.command.Attended()
 }
 
 // unconfirmed is the error of an unconfirmed change.

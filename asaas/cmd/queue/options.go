@@ -10,6 +10,16 @@ import (
 	"github.com/paghooks/paghooks/internal/command"
 )
 
+// verb is one of asaas-queue.
+type verb struct {
+	name       string
+	isAboutOne bool
+	about      string // a line
+	more       string
+	flags      []string
+	env        []string
+}
+
 // options holds the flags and the words of the command line.
 type options struct {
 	verb                              *verb
