@@ -66,7 +66,7 @@ func TestCommitWhoseWaitForTheReplicaIsCanceledIsNotAcknowledged(t *testing.T) {
 			})
 		}
 		one, canceled := pool()
-		one.processor.Timeout = time.Second
+		one.processor.Timeout = 4 * time.Second // it has to come to its COMMIT
 		deliver("inline", one, canceled, one.processor.Accept)
 		one, canceled = pool()
 		deliver("inbox", one, canceled, one.inbox.Accept)
@@ -114,7 +114,7 @@ func TestDiscardAndRequeueWhoseWaitForTheReplicaIsCanceledAreNotReportedAsDone(t
 		"discarded": func(ctx context.Context, f idem.Filter) (int64, error) { return other.inbox.Discard(ctx, f, "x") },
 		"requeued":  other.inbox.Requeue,
 	} {
-		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		ctx, cancel := context.WithTimeout(t.Context(), 4*time.Second) // it has to come to its COMMIT
 		n, err := change(ctx, idem.Filter{IDs: []string{id}})
 		cancel()
 		if n != 0 || !errors.Is(err, pgtx.ErrUnknown) {

@@ -224,7 +224,7 @@ func TestEventInFlightIsNoOther(t *testing.T) {
 	t.Parallel()
 	s := newApp(t)
 	first, second := idem.Event{ID: "a\n", Type: "any", Payload: []byte("1")}, idem.Event{ID: "a", Type: "any", Payload: []byte("\n1")}
-	s.processor.Timeout = 2 * time.Second
+	s.processor.Timeout = 10 * time.Second // where the second waits for the first
 	idem.Handle(&s.notes.Routes, "any", func(ctx context.Context, _ pgx.Tx, _ *int) error {
 		if e, _ := idem.EventFrom(ctx); e.ID == first.ID {
 			_, err := s.processor.Accept(ctx, second)

@@ -208,7 +208,7 @@ func TestArgumentThatIsNotEncodedInTimeFailsTheHandlerAndNothingElse(t *testing.
 				c.MaxConns = 1
 				c.ConnConfig.DefaultQueryExecMode = mode
 			}))
-			s.processor.Timeout = 500 * time.Millisecond
+			s.processor.Timeout = 3 * time.Second // e2 has to be done in that
 			arg := slow{make(chan struct{}), make(chan struct{})}
 			goOn := sync.OnceFunc(func() { close(arg.goOn) })
 			defer goOn()
@@ -242,7 +242,7 @@ func TestArgumentThatIsNotEncodedInTimeFailsTheHandlerAndNothingElse(t *testing.
 func TestWorkerGoesOnWhereAnArgumentIsNotEncodedInTime(t *testing.T) {
 	t.Parallel()
 	s := newInboxApp(t)
-	s.inbox.Timeout = 500 * time.Millisecond
+	s.inbox.Timeout = 3 * time.Second // e2 has to be done in that
 	s.inbox.MaxAttempts = 1
 	arg := slow{make(chan struct{}), make(chan struct{})}
 	goOn := sync.OnceFunc(func() { close(arg.goOn) })

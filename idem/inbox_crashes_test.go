@@ -189,7 +189,7 @@ func TestEventThatCannotRunAloneForLongIsPutOff(t *testing.T) {
 	m.store(letter("crashed", "o2", 0))
 	m.dieWith("crashed", 2)
 	hasty := m.newInbox(m.pool)
-	hasty.Timeout = time.Second
+	hasty.Timeout = 3 * time.Second
 	m.start(hasty)
 	m.until(`select starts = 3 and claimed_by is null and due_at > now() from idem_events join idem_payloads p using (event) where event = 'notes//crashed'`)
 	m.store(letter("other", "o3", 0)) // which need not wait for it

@@ -26,7 +26,7 @@ func TestWorkersGoOnOverNewConnections(t *testing.T) {
 		whileTheyWait, afterAClaim bool
 		timeout                    time.Duration
 	}{
-		"forgotten while they wait": {whileTheyWait: true, timeout: time.Second}, // a claim may be on its way then: it ends with its lease
+		"forgotten while they wait": {whileTheyWait: true, timeout: 10 * time.Second}, // a claim may be on its way then: it ends with its lease
 		"forgotten after a claim":   {afterAClaim: true, timeout: time.Hour},
 	} {
 		t.Run(name, func(t *testing.T) {

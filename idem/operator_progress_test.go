@@ -4,7 +4,6 @@ import (
 	"context"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
@@ -64,7 +63,7 @@ func TestReplayGoesOnAfterTheNetworkForgetsItsNote(t *testing.T) {
 	s.deploy(func(n *notes) { idem.Handle(&n.Routes, "paid", pay) })
 	forget := sync.OnceFunc(proxy.Forget)
 	s.processor.Observe = func(context.Context, idem.Observation) { forget() }
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	if r, err := operator.New(s.processor, "ana").Replay(ctx, idem.Filter{}, ""); counted(r) != counted(idem.Replayed{Done: 2}) || err != nil {
 		t.Error(r, err)

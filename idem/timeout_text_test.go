@@ -41,7 +41,7 @@ func TestErrorOfATimeoutSaysWhatTookHowLongAndWhatToDo(t *testing.T) {
 			t.Parallel()
 			s := newApp(t)
 			s.on(c.handler)
-			s.processor.Timeout = 300 * time.Millisecond
+			s.processor.Timeout = 2 * time.Second // which it has to begin in
 			s.processor.ParkAfter = 1
 			s.wantAnswer(paid("e1"), http.StatusOK)
 			var said string

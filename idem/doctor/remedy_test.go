@@ -336,19 +336,19 @@ func TestAStatementTimeoutIsRemovedWhereItIsSet(t *testing.T) {
 	t.Parallel()
 	p := start(t, &postgres.Cluster{})
 	for _, c := range []struct{ set, remedy string }{
-		{`alter role postgres set statement_timeout = 5`, "alter role postgres reset statement_timeout"},
-		{`alter role postgres in database postgres set statement_timeout = '5ms'`, "alter role postgres in database postgres reset statement_timeout"},
-		{`alter database postgres set statement_timeout = '5ms'`, "alter database postgres reset statement_timeout"},
-		{`alter role all set statement_timeout = '5ms'`, "alter role all reset statement_timeout"},
-		{`alter system set statement_timeout = '5ms'`, "alter system set statement_timeout = 0; select pg_reload_conf()"},
+		{`alter role postgres set statement_timeout = 500`, "alter role postgres reset statement_timeout"},
+		{`alter role postgres in database postgres set statement_timeout = '500ms'`, "alter role postgres in database postgres reset statement_timeout"},
+		{`alter database postgres set statement_timeout = '500ms'`, "alter database postgres reset statement_timeout"},
+		{`alter role all set statement_timeout = '500ms'`, "alter role all reset statement_timeout"},
+		{`alter system set statement_timeout = '500ms'`, "alter system set statement_timeout = 0; select pg_reload_conf()"},
 	} {
 		p.heals(func(p *patient) {
 			p.exec(c.set)
 			if strings.Contains(c.set, "system") {
 				p.exec(`select pg_reload_conf()`)
-				p.until(`select current_setting('statement_timeout') = '5ms'`)
+				p.until(`select current_setting('statement_timeout') = '500ms'`)
 			}
-		}, "statement timeout", "statement_timeout is 5ms", func(p *patient, remedy string) {
+		}, "statement timeout", "statement_timeout is 500ms", func(p *patient, remedy string) {
 			if remedy != c.remedy {
 				p.Errorf("after %s it says %q", c.set, remedy)
 			}

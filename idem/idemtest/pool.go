@@ -26,7 +26,7 @@ func Pool(t testing.TB) *pgxpool.Pool {
 		t.Fatalf("idemtest: no pool for the test: %v", err)
 	}
 	t.Cleanup(func() {
-		if n := closePool(pool, 5*time.Second); n > 0 {
+		if n := closePool(pool, 15*time.Second); n > 0 {
 			t.Errorf("idemtest: %d connections of the pool are still in use after the test: release them, and close rows and transactions", n)
 		}
 	})
