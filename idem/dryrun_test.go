@@ -5,7 +5,6 @@ import (
 	"errors"
 	"net/http"
 	"net/http/httptest"
-	"runtime"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -18,71 +17,42 @@ import (
 	"github.com/paghooks/paghooks/internal/soon"
 )
 
-// What a handler may do, and what its dry run says of that.
-var dryRuns = map[string]struct {
-	handler idem.Handler[*note]
-	outcome idem.Outcome
-	why     string
-}{
-	"is sound": {pay, idem.Done, ""},
-	"fails": {
-		func(ctx context.Context, tx pgx.Tx, n *note) error {
+func TestDryRunTellsTheOutcomeAndStoresNothing(t *testing.T) {
+	t.Parallel()
+	run := func(t *testing.T, limit time.Duration, all ...mistake) {
+		t.Parallel()
+		pool, look := openForMistakes(t) // its one connection comes back
+		s := openApp(t, pool)
+		var handler idem.Handler[*note]
+		s.on(func(ctx context.Context, tx pgx.Tx, n *note) error {
 			if err := pay(ctx, tx, n); err != nil {
 				return err
 			}
-			return errors.New("no such order")
-		}, idem.Retrying, "no such order",
-	},
-	"panics": {func(context.Context, pgx.Tx, *note) error { panic("nil order") }, idem.Retrying, "nil order"},
-	"ends its goroutine": {
-		func(context.Context, pgx.Tx, *note) error { runtime.Goexit(); return nil }, idem.Retrying, "the handler ended its goroutine",
-	},
-	"swallows an SQL error": {
-		func(ctx context.Context, tx pgx.Tx, n *note) error { _, _ = tx.Exec(ctx, `select 1/0`); return nil },
-		idem.Retrying, "returned nil after an SQL error",
-	},
-	"breaks a deferred constraint": {
-		func(ctx context.Context, tx pgx.Tx, _ *note) error {
-			_, err := tx.Exec(ctx, `create temporary table parents (id int primary key) on commit drop;
-				create temporary table children (parent int constraint has_parent references parents deferrable initially deferred) on commit drop;
-				insert into children values (1)`)
-			return err
-		}, idem.Retrying, "has_parent",
-	},
-	"waits for its context": {
-		func(ctx context.Context, _ pgx.Tx, _ *note) error { <-ctx.Done(); return ctx.Err() }, idem.Retrying, "deadline",
-	},
-	"waits in SQL": {
-		func(ctx context.Context, tx pgx.Tx, _ *note) error {
-			_, err := tx.Exec(ctx, `select pg_sleep(60)`)
-			return err
-		},
-		idem.Retrying, "deadline",
-	},
-}
-
-func TestDryRunTellsTheOutcomeAndStoresNothing(t *testing.T) {
-	t.Parallel()
-	for name, c := range dryRuns {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			s := openApp(t, poolOf(t, 1)) // its one connection comes back
-			s.on(c.handler)
-			s.processor.KeepPayloads = true
-			if strings.HasPrefix(name, "waits") {
-				s.processor.Timeout = 300 * time.Millisecond
-			}
+			return handler(ctx, tx, n)
+		})
+		s.processor.KeepPayloads = true
+		s.processor.Timeout = limit
+		for _, m := range all {
+			handler = func(ctx context.Context, tx pgx.Tx, _ *note) error { return m.make(ctx, tx) }
 			for range 2 {
 				outcome, err := s.processor.DryRun(t.Context(), letter("e1", "o1", 0))
-				if outcome != c.outcome || (err == nil) != (c.why == "") {
-					t.Errorf("DryRun = %s, %v, want %s", outcome, err, c.outcome)
+				if outcome != idem.Retrying || err == nil {
+					t.Errorf("a handler %s: DryRun = %s, %v, want retrying, because %s", m.name, outcome, err, m.reason)
+				} else if said := err.Error(); !strings.Contains(said, m.says) || !strings.HasPrefix(said, "idem: dry run of paid e1: ") {
+					t.Errorf("a handler %s: the error does not tell what was wrong, %q: %v", m.name, m.says, err)
 				}
-				if err != nil && (!strings.Contains(err.Error(), c.why) || !strings.HasPrefix(err.Error(), "idem: dry run of paid e1: ")) {
-					t.Errorf("the error does not tell what was wrong: %v", err)
-				}
-				s.wantContents([]string{})
+				look.wantContents([]string{})
 			}
-		})
+			handler = func(context.Context, pgx.Tx, *note) error { return nil }
+			if outcome, err := s.processor.DryRun(t.Context(), letter("e1", "o1", 0)); outcome != idem.Done || err != nil {
+				t.Errorf("after a handler %s: DryRun = %s, %v, want done", m.name, outcome, err)
+			}
+			look.wantContents([]string{})
+		}
+	}
+	t.Run("mistakes", func(t *testing.T) { run(t, patience, mistakes...) })
+	for _, m := range hanging {
+		t.Run(m.name, func(t *testing.T) { run(t, 2*time.Second, m) })
 	}
 }
 

@@ -8,10 +8,8 @@ import (
 	"testing"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/paghooks/paghooks/idem"
-	"github.com/paghooks/paghooks/idem/idemtest"
 )
 
 // endings are ways to end a transaction with SQL. Package pgtx has them all; here
@@ -29,6 +27,14 @@ var endings = []struct{ why, sql string }{
 	{"between comments", "/* a /* b */ c */ commit /* d */ and chain"},
 	{"behind another statement", "insert into effects values ('x'); commit"},
 	{"a second phase", "prepare transaction 'x'"},
+}
+
+// endingsAtCommit are more, of declared statements.
+var endingsAtCommit = []struct{ why, sql string }{
+	{"white space, and the next begins", "\n\tcommit; begin"},
+	{"a semicolon", "end;"},
+	{"a comment in the statement", "/* a /* b */ c */ rollback /* to */ work"},
+	{"the second of two statements", "select 1; rollback"},
 }
 
 // senders are ways to have Postgres execute a statement through the transaction.
@@ -88,96 +94,31 @@ func TestHandlerCannotEndItsTransactionWithSQL(t *testing.T) {
 	}
 }
 
-func TestHandlerThatTriesToEndItsTransactionHasFailed(t *testing.T) {
-	t.Parallel()
-	for _, c := range endings {
-		t.Run(c.why, func(t *testing.T) {
-			t.Parallel()
-			s := newApp(t)
-			s.on(func(ctx context.Context, tx pgx.Tx, n *note) error {
-				if err := pay(ctx, tx, n); err != nil {
-					return err
-				}
-				_, err := tx.Exec(ctx, c.sql)
-				return err
-			})
-			s.wantAnswer(paid("e1"), http.StatusServiceUnavailable)
-			s.wantEffects(0)
-			s.wantState("e1", idem.StateRetrying)
-			if !strings.Contains(s.logged(), "the transaction is not the handler's to end") {
-				t.Error("the log does not tell what the handler did wrong:\n" + s.logged())
-			}
-		})
-	}
-}
-
-// tx.Conn() is the connection itself, where nothing is refused. What ends the
-// transaction there is noticed: the attempt has failed, whatever the handler
-// returns, and nothing that was not committed is acknowledged.
-func TestHandlerThatEndsItsTransactionOnTheConnectionHasFailed(t *testing.T) {
-	t.Parallel()
-	for _, c := range []struct {
-		why, sql  string
-		committed bool // with the record of the event: the next delivery is a duplicate
-	}{
-		{"undone", "rollback", false},
-		{"undone, and another begins", "rollback and chain", false},
-		{"undone, and another begins, in two statements", "rollback; begin", false},
-		{"undone behind a comment", "-- name: End :exec\nrollback", false},
-		{"aborted, and another begins", "abort; start transaction", false},
-		{"committed", "commit", true},
-		{"committed, and another begins", "commit and chain", true},
-		{"committed, and another begins, in two statements", "end; begin", true},
-	} {
-		ending := func(s *app) {
-			runs := 0
-			s.on(func(ctx context.Context, tx pgx.Tx, n *note) error {
-				if err := pay(ctx, tx, n); err != nil {
-					return err
-				}
-				if runs++; runs > 1 {
-					return nil
-				}
-				_, err := tx.Conn().Exec(ctx, c.sql)
-				return err
-			})
-		}
-		t.Run(c.why+", inline", func(t *testing.T) {
-			t.Parallel()
-			s := newApp(t)
-			ending(s)
-			s.deliver(paid("e1"))
-			if !strings.Contains(s.logged(), "the handler ended the transaction with SQL") {
-				t.Error("the log does not tell what the handler did wrong:\n" + s.logged())
-			}
-			if c.committed { // work and record together, so the event is done
-				s.wantState("e1", idem.StateDone)
-			} else {
-				s.wantEffects(0)
-				s.wantState("e1", idem.StateRetrying)
-			}
-			s.wantAnswer(paid("e1"), http.StatusOK)
-			s.wantEffects(1)
-			s.wantState("e1", idem.StateDone)
-		})
-		t.Run(c.why+", in an inbox", func(t *testing.T) {
-			t.Parallel()
-			s := newInboxApp(t)
-			ending(s)
-			s.wantAnswer(paid("e1"), http.StatusOK)
-			defer s.start(s.inbox)()
-			if c.committed {
-				s.wantWorked(idem.Duplicate)
-			} else {
-				s.wantWorked(idem.Retrying, idem.Done)
-			}
-			if !strings.Contains(s.logged(), "the handler ended the transaction with SQL") {
-				t.Error("the log does not tell what the handler did wrong:\n" + s.logged())
-			}
-			s.wantEffects(1)
-			s.wantState("e1", idem.StateDone)
-		})
-	}
+// sendersOfArguments are senders of what Postgres may get as another statement than the text, and
+// of what is declared.
+var sendersOfArguments = map[string]func(ctx context.Context, tx pgx.Tx, sql string, args ...any) error{
+	"Exec": func(ctx context.Context, tx pgx.Tx, sql string, args ...any) error {
+		_, err := tx.Exec(ctx, sql, args...)
+		return err
+	},
+	"SendBatch": func(ctx context.Context, tx pgx.Tx, sql string, args ...any) error {
+		b := &pgx.Batch{}
+		b.Queue(sql, args...)
+		return tx.SendBatch(ctx, b).Close()
+	},
+	"Query": func(ctx context.Context, tx pgx.Tx, sql string, args ...any) error {
+		rows, _ := tx.Query(ctx, sql, args...)
+		rows.Close()
+		return rows.Err()
+	},
+	"QueryRow": func(ctx context.Context, tx pgx.Tx, sql string, args ...any) error {
+		_ = tx.QueryRow(ctx, sql, args...).Scan()
+		return nil
+	},
+	"ExecAtCommit": func(ctx context.Context, _ pgx.Tx, sql string, args ...any) error {
+		idem.ExecAtCommit(ctx, sql, args...)
+		return nil
+	},
 }
 
 // rewritten is a statement that a rewriter writes, whatever the text.
@@ -185,94 +126,6 @@ type rewritten string
 
 func (r rewritten) RewriteQuery(context.Context, *pgx.Conn, string, []any) (string, []any, error) {
 	return string(r), nil, nil
-}
-
-// What Postgres executes may be another statement than its text. If that ends the
-// transaction, it is noticed, also when another one has begun.
-func TestHandlerThatEndsItsTransactionUnseenHasFailed(t *testing.T) {
-	t.Parallel()
-	exec := func(ctx context.Context, tx pgx.Tx, sql string, args ...any) error {
-		_, err := tx.Exec(ctx, sql, args...)
-		return err
-	}
-	batch := func(ctx context.Context, tx pgx.Tx, sql string, args ...any) error {
-		b := &pgx.Batch{}
-		b.Queue(sql, args...)
-		return tx.SendBatch(ctx, b).Close()
-	}
-	query := func(ctx context.Context, tx pgx.Tx, sql string, args ...any) error {
-		rows, _ := tx.Query(ctx, sql, args...)
-		rows.Close()
-		return rows.Err()
-	}
-	queryRow := func(ctx context.Context, tx pgx.Tx, sql string, args ...any) error {
-		_ = tx.QueryRow(ctx, sql, args...).Scan()
-		return nil
-	}
-	declared := func(ctx context.Context, _ pgx.Tx, sql string, args ...any) error {
-		idem.ExecAtCommit(ctx, sql, args...)
-		return nil
-	}
-	for name, send := range map[string]func(ctx context.Context, tx pgx.Tx, sql string, args ...any) error{
-		"Exec": exec, "SendBatch": batch, "Query": query, "QueryRow": queryRow, "ExecAtCommit": declared,
-	} {
-		for how, end := range map[string]func(ctx context.Context, tx pgx.Tx) error{
-			"a rewriter writes it":                     func(ctx context.Context, tx pgx.Tx) error { return send(ctx, tx, "select 1", rewritten("rollback")) },
-			"it is prepared":                           func(ctx context.Context, tx pgx.Tx) error { return send(ctx, tx, "finish") },
-			"it is prepared under a name with a space": func(ctx context.Context, tx pgx.Tx) error { return send(ctx, tx, "orders: finish") },
-		} {
-			t.Run(name+", "+how, func(t *testing.T) {
-				t.Parallel()
-				s := openApp(t, openPool(t, idemtest.URL(t), func(c *pgxpool.Config) {
-					c.AfterConnect = func(ctx context.Context, conn *pgx.Conn) error {
-						_, err := conn.Prepare(ctx, "finish", "rollback")
-						_, spaced := conn.Prepare(ctx, "orders: finish", "rollback")
-						return errors.Join(err, spaced)
-					}
-				}))
-				s.on(func(ctx context.Context, tx pgx.Tx, n *note) error {
-					if err := errors.Join(pay(ctx, tx, n), end(ctx, tx)); err != nil {
-						return err
-					}
-					return exec(ctx, tx, "begin") // inside of a transaction that is only a warning
-				})
-				s.wantAnswer(paid("e1"), http.StatusServiceUnavailable)
-				s.wantEffects(0)
-				s.wantState("e1", idem.StateRetrying)
-				if !strings.Contains(s.logged(), "the handler ended the transaction with SQL") {
-					t.Error("the log does not tell what the handler did wrong:\n" + s.logged())
-				}
-				if o, err := s.processor.DryRun(t.Context(), identify([]byte(paid("e2")))); o.Acknowledged() || err == nil {
-					t.Errorf("DryRun = %s, %v, want a failure", o, err)
-				}
-			})
-		}
-	}
-}
-
-// Inside of a handler's transaction Postgres has no function, procedure or block
-// end it: the attempt has failed, even if the handler does not look at the error.
-func TestBlockThatEndsTheTransactionFailsTheHandler(t *testing.T) {
-	t.Parallel()
-	for _, sql := range []string{
-		"do $$ begin commit; end $$", "do $$ begin rollback and chain; end $$", "call finish()", "select 1; call finish()",
-	} {
-		t.Run(sql, func(t *testing.T) {
-			t.Parallel()
-			s := newApp(t)
-			s.exec(`create procedure finish() language plpgsql as $$ begin commit; end $$`)
-			s.on(func(ctx context.Context, tx pgx.Tx, n *note) error {
-				if err := pay(ctx, tx, n); err != nil {
-					return err
-				}
-				_, _ = tx.Exec(ctx, sql, pgx.QueryExecModeSimpleProtocol)
-				return nil
-			})
-			s.wantAnswer(paid("e1"), http.StatusServiceUnavailable)
-			s.wantEffects(0)
-			s.wantState("e1", idem.StateRetrying)
-		})
-	}
 }
 
 // The connection itself may be used, as long as its transaction is left alone.

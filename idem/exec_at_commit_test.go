@@ -2,7 +2,6 @@ package idem_test
 
 import (
 	"context"
-	"errors"
 	"net/http"
 	"strings"
 	"sync"
@@ -40,60 +39,6 @@ func TestDeclaredStatementsAreCommittedWithTheEvent(t *testing.T) {
 	s.wantEffects(2)
 	if n := queryOne[int](s, `select count(*) from effects where scope = 'after ' || event`); n != 2 {
 		t.Error("the declared statements ran out of their order")
-	}
-}
-
-func TestNothingDeclaredRunsWhenTheHandlerFails(t *testing.T) {
-	t.Parallel()
-	s := newApp(t)
-	s.on(func(ctx context.Context, _ pgx.Tx, n *note) error {
-		idem.ExecAtCommit(ctx, insertEffect, n.ID)
-		return errors.New("no such order")
-	})
-	s.wantAnswer(paid("e1"), http.StatusServiceUnavailable)
-	s.wantEffects(0)
-}
-
-func TestDeclaredStatementThatFailsFailsTheHandler(t *testing.T) {
-	t.Parallel()
-	for name, declare := range map[string]func(context.Context){
-		"Postgres refuses it":      func(ctx context.Context) { idem.ExecAtCommit(ctx, `insert into effects (event) values (null)`) },
-		"it is no SQL":             func(ctx context.Context) { idem.ExecAtCommit(ctx, `insert in effects`) },
-		"an argument does not fit": func(ctx context.Context) { idem.ExecAtCommit(ctx, insertEffect, struct{}{}) },
-		"an argument is missing":   func(ctx context.Context) { idem.ExecAtCommit(ctx, insertEffect) },
-		"it ends the transaction": func(ctx context.Context) {
-			idem.ExecAtCommit(ctx, `rollback`)
-			idem.ExecAtCommit(ctx, `insert in effects`)
-		},
-		"the first of several": func(ctx context.Context) {
-			idem.ExecAtCommit(ctx, `select 1/0`)
-			idem.ExecAtCommit(ctx, insertEffect, "e1")
-		},
-		"a constraint is checked at COMMIT": func(ctx context.Context) { idem.ExecAtCommit(ctx, `insert into later values ('x')`) },
-		"a constraint is broken by the second": func(ctx context.Context) {
-			idem.ExecAtCommit(ctx, insertEffect, "e1")
-			idem.ExecAtCommit(ctx, `select 1/0`)
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			s := openApp(t, poolOf(t, 1))
-			s.exec(`create table effects_of (id text primary key); create table later (id text references effects_of deferrable initially deferred)`)
-			broken := true
-			s.on(func(ctx context.Context, tx pgx.Tx, n *note) error {
-				if broken {
-					declare(ctx)
-					return nil
-				}
-				return pay(ctx, tx, n)
-			})
-			s.wantAnswer(paid("e1"), http.StatusServiceUnavailable)
-			s.wantState("e1", idem.StateRetrying)
-			s.wantEffects(0)
-			broken = false
-			s.wantAnswer(paid("e1"), http.StatusOK)
-			s.wantEffects(1)
-		})
 	}
 }
 
@@ -145,36 +90,6 @@ func TestExecAtCommitOutsideOfAHandlerSaysSo(t *testing.T) {
 		}
 	}()
 	idem.ExecAtCommit(t.Context(), `select 1`)
-}
-
-// Behind one, COMMIT would say that all is well, and commit nothing.
-func TestExecAtCommitRefusesToEndTheTransaction(t *testing.T) {
-	t.Parallel()
-	for _, c := range []struct{ why, sql string }{
-		{"plain", "rollback"},
-		{"white space, and the next begins", "\n\tcommit; begin"},
-		{"END is COMMIT", "end;"},
-		{"ABORT is ROLLBACK", "abort"},
-		{"prepared for a second phase", "prepare transaction 'x'"},
-		{"the next one begins", "rollback and chain"},
-		{"the next one begins after COMMIT", "commit and chain"},
-		{"a comment as sqlc writes it", "-- name: Undo :exec\nrollback"},
-		{"a comment in the statement", "/* a /* b */ c */ rollback /* to */ work"},
-		{"the second of two statements", "select 1; rollback"},
-	} {
-		t.Run(c.why, func(t *testing.T) {
-			t.Parallel()
-			s := newApp(t)
-			s.on(func(ctx context.Context, _ pgx.Tx, n *note) error {
-				idem.ExecAtCommit(ctx, insertEffect, n.ID)
-				idem.ExecAtCommit(ctx, c.sql)
-				return nil
-			})
-			s.wantAnswer(paid("e1"), http.StatusServiceUnavailable)
-			s.wantEffects(0)
-			s.wantState("e1", idem.StateRetrying)
-		})
-	}
 }
 
 func TestExecAtCommitTakesWhatOnlyLooksLikeAnEnd(t *testing.T) {

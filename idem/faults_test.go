@@ -4,14 +4,12 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"fmt"
 	"net"
 	"net/http"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -197,78 +195,6 @@ func TestClientThatLeavesDoesNotStopTheWork(t *testing.T) {
 		t.Errorf("the outcome is %s, want done", outcome)
 	}
 	s.wantEffects(1)
-}
-
-func TestHandlerThatTakesTooLongIsRolledBack(t *testing.T) {
-	t.Parallel()
-	for name, hang := range map[string]func(ctx context.Context, tx pgx.Tx, forever chan struct{}) error{
-		"waits for its context": func(ctx context.Context, _ pgx.Tx, _ chan struct{}) error { <-ctx.Done(); return ctx.Err() },
-		"waits in SQL": func(ctx context.Context, tx pgx.Tx, _ chan struct{}) error {
-			_, err := tx.Exec(ctx, `select pg_sleep(60)`)
-			return err
-		},
-		"ignores its context": func(_ context.Context, _ pgx.Tx, forever chan struct{}) error { <-forever; return nil },
-		"ignores it in SQL": func(_ context.Context, tx pgx.Tx, _ chan struct{}) error {
-			_, err := tx.Exec(context.Background(), `select pg_sleep(60)`)
-			return err
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			s := openApp(t, poolOf(t, 2))
-			forever := make(chan struct{})
-			t.Cleanup(func() { close(forever) }) // before the server waits for its handlers
-			s.processor.Timeout = 300 * time.Millisecond
-			var hung atomic.Int32
-			s.on(func(ctx context.Context, tx pgx.Tx, n *note) error {
-				if err := pay(ctx, tx, n); err != nil || hung.Load() == 2 {
-					return err
-				}
-				hung.Add(1)
-				return hang(ctx, tx, forever)
-			})
-			for n := range int32(2) { // as often as the pool has connections: none may be lost
-				for hung.Load() == n { // the time is short on a busy machine, and may be up before
-					s.exec(fmt.Sprintf(`update idem_events set attempts = %d`, n))
-					s.wantAnswer(paid("e1"), http.StatusServiceUnavailable)
-					s.wantEffects(0)
-				}
-			}
-			s.processor.Timeout = 8 * time.Second
-			s.wantAnswer(paid("e1"), http.StatusOK)
-			s.wantEffects(1)
-			if failures := queryOne[int](s, `select attempts from idem_events`); failures != 2 {
-				t.Errorf("%d failures were counted, want 2", failures)
-			}
-		})
-	}
-}
-
-func TestPostgresMayAskToRunTheHandlerAgain(t *testing.T) {
-	t.Parallel()
-	for name, code := range map[string]string{"serialization failure": "40001", "deadlock": "40P01"} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			s := newApp(t)
-			runs := 0
-			s.on(func(ctx context.Context, tx pgx.Tx, n *note) error {
-				id := n.ID
-				n.ID = "changed by the first run"
-				if _, err := tx.Exec(ctx, `insert into effects values ($1)`, id); err != nil {
-					return err
-				}
-				if runs++; runs < 3 {
-					_, err := tx.Exec(ctx, `do $$ begin raise exception 'again' using errcode = '`+code+`'; end $$`)
-					return err
-				}
-				return nil
-			})
-			s.wantAnswer(paid("e1"), http.StatusOK)
-			if got := queryOne[string](s, `select event from effects`); got != "e1" || runs != 3 {
-				t.Errorf("effect of %q after %d runs, want e1 after 3", got, runs)
-			}
-		})
-	}
 }
 
 func TestPostgresMayNotAskForEver(t *testing.T) {

@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -167,54 +165,6 @@ func TestRetryAtInThePastCountsAndWaits(t *testing.T) {
 	m.wantWorked(idem.Parked)
 	if diff := cmp.Diff([]int{1, 2}, asked); diff != "" {
 		t.Error("Backoff was asked for (-want +got):\n" + diff)
-	}
-}
-
-func TestHandlerThatTakesTooLongUnderAWorkerIsRolledBack(t *testing.T) {
-	t.Parallel()
-	for name, hang := range map[string]func(ctx context.Context, tx pgx.Tx, forever chan struct{}) error{
-		"waits for its context": func(ctx context.Context, _ pgx.Tx, _ chan struct{}) error { <-ctx.Done(); return ctx.Err() },
-		"waits in SQL": func(ctx context.Context, tx pgx.Tx, _ chan struct{}) error {
-			_, err := tx.Exec(ctx, `select pg_sleep(60)`)
-			return err
-		},
-		"ignores its context": func(_ context.Context, _ pgx.Tx, forever chan struct{}) error { <-forever; return nil },
-		"ignores it in SQL": func(_ context.Context, tx pgx.Tx, _ chan struct{}) error {
-			_, err := tx.Exec(context.Background(), `select pg_sleep(60)`)
-			return err
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			m := openInboxApp(t, poolOf(t, 3))
-			forever := make(chan struct{})
-			t.Cleanup(sync.OnceFunc(func() { close(forever) }))
-			m.inbox.Workers = 1
-			m.inbox.Timeout = 200 * time.Millisecond
-			var entered atomic.Bool
-			m.inbox.Backoff = func(int) time.Duration { return time.Hour }
-			m.on(func(ctx context.Context, tx pgx.Tx, n *note) error {
-				if err := pay(ctx, tx, n); err != nil || n.ID != "slow" {
-					return err
-				}
-				entered.Store(true)
-				return hang(ctx, tx, forever)
-			})
-			m.store(letter("slow", "slow", 0))
-			m.start(m.inbox)
-			for m.wantWorked(idem.Retrying); !entered.Load(); m.wantWorked(idem.Retrying) {
-				m.exec(`update idem_events set attempts = 0`)
-				m.exec(`update idem_payloads set due_at = now()`) // the time is short on a busy machine
-			}
-			m.wantEffects(0)
-			m.wantRow("slow", `(state, attempts, crashes, claimed_by, last_error is null)`, `(pending,1,0,,f)`)
-			for n := range 3 { // these may take too long, too, but none is stuck
-				m.store(letter(fmt.Sprint(n), fmt.Sprint(n), 0))
-				for m.next().Outcome != idem.Done {
-					m.exec(`update idem_payloads set due_at = now() where event not like '%slow'`)
-				}
-			}
-		})
 	}
 }
 

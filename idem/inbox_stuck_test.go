@@ -122,23 +122,6 @@ type angry struct{}
 
 func (angry) Value() (driver.Value, error) { panic("no value") }
 
-func TestArgumentThatPanicsAtCommitIsAFailure(t *testing.T) {
-	t.Parallel()
-	s := newInboxApp(t)
-	s.inbox.MaxAttempts = 1
-	s.on(func(ctx context.Context, _ pgx.Tx, _ *note) error {
-		idem.ExecAtCommit(ctx, `insert into effects (event) values ($1)`, angry{})
-		return nil
-	})
-	s.store(letter("x", "o1", 1))
-	s.drain(1)
-	s.wantState("x", idem.StateParked)
-	if o, _ := s.processor.Accept(t.Context(), letter("y", "o2", 1)); o != idem.Retrying {
-		t.Errorf("inline: %s, want retrying", o)
-	}
-	s.wantEffects(0)
-}
-
 // Somebody has locked the row of the event that is to go on, in a statement of
 // their own over all rows, say. It is waited for: nobody else would promote it soon.
 func TestPromotionWaitsForWhoHasLockedTheRow(t *testing.T) {

@@ -2,9 +2,6 @@ package idem_test
 
 import (
 	"context"
-	"errors"
-	"runtime"
-	"strings"
 	"testing"
 
 	"github.com/jackc/pgx/v5"
@@ -46,114 +43,6 @@ func TestWorkersKeepPayloadsWhenAsked(t *testing.T) {
 	m.wantPayload("e1", paid("e1"))
 	if n := queryOne[int](m, `select count(*) from idem_payloads`); n != 0 {
 		t.Error("the payload of a done event is still among those of events that are not")
-	}
-}
-
-// What a handler may do wrong. Each fails once, leaves nothing behind, is
-// counted, and is done by the next attempt.
-func TestHandlerThatFailsUnderAWorkerLeavesNothingBehind(t *testing.T) {
-	t.Parallel()
-	for name, fail := range map[string]func(ctx context.Context, tx pgx.Tx) error{
-		"returns an error":             func(context.Context, pgx.Tx) error { return errors.New("no such order") },
-		"panics":                       func(context.Context, pgx.Tx) error { panic("nil order") },
-		"panics with nil":              func(context.Context, pgx.Tx) error { panic(nil) },
-		"ends its goroutine":           func(context.Context, pgx.Tx) error { runtime.Goexit(); return nil },
-		"fails an SQL command":         func(ctx context.Context, tx pgx.Tx) error { _, err := tx.Exec(ctx, `select 1/0`); return err },
-		"swallows an SQL error":        func(ctx context.Context, tx pgx.Tx) error { _, _ = tx.Exec(ctx, `select 1/0`); return nil },
-		"rolls back with SQL":          func(ctx context.Context, tx pgx.Tx) error { _, err := tx.Exec(ctx, `rollback`); return err },
-		"commits with SQL":             func(ctx context.Context, tx pgx.Tx) error { _, err := tx.Exec(ctx, `commit`); return err },
-		"commits":                      func(ctx context.Context, tx pgx.Tx) error { return tx.Commit(ctx) },
-		"closes its connection":        func(ctx context.Context, tx pgx.Tx) error { return tx.Conn().Close(ctx) },
-		"queues what Postgres refuses": func(ctx context.Context, _ pgx.Tx) error { idem.ExecAtCommit(ctx, `select 1/0`); return nil },
-		"leaves rows open": func(ctx context.Context, tx pgx.Tx) error {
-			_, err := tx.Query(ctx, `select generate_series(1, 100000)`)
-			return err
-		},
-		"cancels its own query": func(ctx context.Context, tx pgx.Tx) error {
-			ctx, cancel := context.WithCancel(ctx)
-			cancel()
-			_, err := tx.Exec(ctx, `select pg_sleep(60)`)
-			return err
-		},
-		"breaks a deferred constraint": func(ctx context.Context, tx pgx.Tx) error {
-			_, err := tx.Exec(ctx, `create table parents (id int primary key);
-				create table children (parent int references parents deferrable initially deferred);
-				insert into children values (1)`)
-			return err
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			m := newInboxApp(t)
-			m.inbox.Workers = 1
-			runs := 0
-			m.on(func(ctx context.Context, tx pgx.Tx, n *note) error {
-				if err := pay(ctx, tx, n); err != nil {
-					return err
-				}
-				switch runs++; runs {
-				case 1:
-					return fail(ctx, tx)
-				case 2:
-					m.wantEffects(0)
-					m.wantRow("e1", `(attempts, crashes, last_error is null)`, `(1,0,f)`)
-				}
-				return nil
-			})
-			m.wantAnswer(paid("e1"), 200)
-			m.start(m.inbox)
-			m.wantWorked(idem.Retrying, idem.Done)
-			m.wantEffects(1)
-			m.wantAnswer(paid("e2"), 200) // the worker is as good as before
-			m.wantWorked(idem.Done)
-		})
-	}
-}
-
-// The effect and the record are in the handler's own commit, all the same.
-func TestHandlerThatCommitsWithSQLUnderAWorkerStillCountsOnce(t *testing.T) {
-	t.Parallel()
-	m := newInboxApp(t)
-	m.on(func(ctx context.Context, tx pgx.Tx, n *note) error {
-		if err := pay(ctx, tx, n); err != nil || n.ID != "e1" {
-			return err
-		}
-		_, err := tx.Conn().Exec(ctx, `commit`) // on the connection itself nothing is refused
-		return err
-	})
-	m.wantAnswer(paid("e1"), 200)
-	m.start(m.inbox)
-	if o := m.next(); o.Err == nil || !strings.Contains(o.Err.Error(), "handler ended the transaction") {
-		t.Errorf("the worker said %s, %v, not what the handler did wrong", o.Outcome, o.Err)
-	}
-	m.wantAnswer(paid("e2"), 200)
-	m.wantWorked(idem.Done)
-	m.wantState("e1", idem.StateDone)
-	m.wantPayload("e1", "")
-	m.wantEffects(2)
-}
-
-func TestPostgresMayAskWorkersToRunTheHandlerAgain(t *testing.T) {
-	t.Parallel()
-	m := newInboxApp(t)
-	runs := 0
-	m.on(func(ctx context.Context, tx pgx.Tx, n *note) error {
-		if err := pay(ctx, tx, n); err != nil {
-			return err
-		}
-		n.ID = "changed by the first run"
-		if runs++; runs < 3 {
-			_, err := tx.Exec(ctx, `do $$ begin raise exception 'again' using errcode = '40001'; end $$`)
-			return err
-		}
-		return nil
-	})
-	m.wantAnswer(paid("e1"), 200)
-	m.start(m.inbox)
-	m.wantWorked(idem.Done)
-	m.wantRow("e1", `attempts`, `0`)
-	if got := queryOne[string](m, `select event from effects`); got != "e1" || runs != 3 {
-		t.Errorf("effect of %q after %d runs, want e1 after 3", got, runs)
 	}
 }
 

@@ -89,29 +89,6 @@ type pickyError struct{ code int }
 func (*pickyError) Error() string          { return "picky" }
 func (p *pickyError) Is(target error) bool { return target.(*pickyError).code == p.code }
 
-func TestHandlerWhoseErrorPanicsHasFailed(t *testing.T) {
-	t.Parallel()
-	for name, h := range map[string]idem.Handler[*note]{
-		"its text":       func(context.Context, pgx.Tx, *note) error { var err *brittleError; return err },
-		"its comparison": func(context.Context, pgx.Tx, *note) error { return &pickyError{1} },
-		"that of an argument at COMMIT": func(ctx context.Context, _ pgx.Tx, _ *note) error {
-			idem.ExecAtCommit(ctx, `insert into effects (event) values ($1)`, picky{})
-			return nil
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			s := newApp(t).openInbox()
-			s.on(h)
-			s.wantAnswer(paid("e1"), http.StatusServiceUnavailable)
-			s.wantState("e1", idem.StateRetrying)
-			s.store(letter("e2", "o2", 0))
-			s.drain(1)
-			s.wantRow("e2", "state, attempts", "(pending,1)")
-		})
-	}
-}
-
 // picky is an argument whose encoding fails with such an error.
 type picky struct{}
 
