@@ -91,7 +91,7 @@ func TestTheProgramSaysAtTheStartThatItHasNoToken(t *testing.T) {
 // waitFor waits until a program has said something.
 func waitFor(t *testing.T, log *said, want string) {
 	t.Helper()
-	late := time.After(time.Minute)
+	late := time.After(patience)
 	for !strings.Contains(log.String(), want) {
 		select {
 		case <-late:

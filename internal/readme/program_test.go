@@ -24,6 +24,9 @@ import (
 
 const token = "right"
 
+// patience is a last resort: what is awaited comes much earlier, or never.
+const patience = 2 * time.Minute
+
 // event is an event of a charge, which was made for an order: reference is its
 // externalReference as JSON.
 func event(name, charge, reference string) string {
@@ -88,7 +91,7 @@ func (s *shop) await(charge, want string) {
 	s.Helper()
 	const query = `select coalesce(string_agg(distinct state || case when attempts > 0 and state <> 'done' then ' ' || last_error else '' end, ', '), 'none')
 		from idem_events where key = $1`
-	late := time.After(time.Minute)
+	late := time.After(patience)
 	for {
 		var is string
 		if err := s.pool.QueryRow(s.Context(), query, charge).Scan(&is); err != nil {
@@ -191,9 +194,7 @@ func TestTheProgramTellsThatDeliveriesFail(t *testing.T) {
 	t.Parallel()
 	url := idemtest.URL(t)
 	deliver, addr := start(t, build(t), url, "right")
-	if status, says := health(t, addr); status != http.StatusOK {
-		t.Errorf("at the start its health is %d: %s", status, says)
-	}
+	awaitHealth(t, addr, http.StatusOK, "") // soon after the start: it asks Postgres, which has 2 seconds
 	conn, err := pgx.Connect(t.Context(), url)
 	if err != nil {
 		t.Fatal(err)
@@ -205,15 +206,21 @@ func TestTheProgramTellsThatDeliveriesFail(t *testing.T) {
 	for range 5 {
 		deliver("right", event(received, "pay_1_a1B2c3D4e5F6g7", `"order-1"`))
 	}
-	late := time.After(30 * time.Second)
-	for { // it looks once a second
+	awaitHealth(t, addr, http.StatusServiceUnavailable, "5 deliveries have failed in a row")
+}
+
+// awaitHealth waits until the program's health is of a status, and says something. It looks once a second.
+func awaitHealth(t *testing.T, addr string, want int, text string) {
+	t.Helper()
+	late := time.After(patience)
+	for {
 		status, says := health(t, addr)
-		if status == http.StatusServiceUnavailable && strings.Contains(says, "5 deliveries have failed in a row") {
+		if status == want && strings.Contains(says, text) {
 			return
 		}
 		select {
 		case <-late:
-			t.Fatalf("its health is %d: %s", status, says)
+			t.Fatalf("its health is %d, want %d %q: %s", status, want, text, says)
 		case <-time.After(50 * time.Millisecond):
 		}
 	}
@@ -341,7 +348,7 @@ func freeAddr(t *testing.T) string {
 // await waits until somebody listens.
 func await(t *testing.T, addr string) {
 	t.Helper()
-	late := time.After(30 * time.Second)
+	late := time.After(patience)
 	for {
 		conn, err := net.Dial("tcp", addr)
 		if err == nil {
