@@ -9,15 +9,15 @@
 //
 //	go run ../gen -spec ../spec/asaas.yaml -package .
 //
-// # What becomes what
+// # The generated files
 //
-// oapi-codegen, used as a library, reads the schemas; types.gen.go has their
-// structs and enums. events.gen.go has the event types, one struct for each
-// schema of an event, and one On… method for each webhook. It also has what is the
-// same for every provider: the interface Event, UnknownEvent, and the methods of
-// Dispatcher that know the package's EventType. provider.gen.go names events,
-// verifies and decodes them, as x-provider says; what its reserved names is written
-// by hand in the package, and left out.
+// types.gen.go has the structs and enums of the schemas, which oapi-codegen reads,
+// used as a library. events.gen.go has the event types, one struct for each
+// schema of an event, and one On… method for each webhook. It also has the parts that
+// are the same for every provider: the interface Event, UnknownEvent, and the methods of
+// Dispatcher that use the package's EventType. provider.gen.go names, verifies and
+// decodes events by the settings in x-provider. Names that are listed there as reserved
+// are written by hand in the package, and left out.
 //
 //	webhooks:
 //	  PAYMENT_RECEIVED:                                # EventPaymentReceived, OnPaymentReceived
@@ -27,34 +27,34 @@
 //	      x-entity-key: payment.id                     # Event.Key: the lane of the charge
 //	      requestBody: {$ref: …/PaymentEvent}          # the method's handler takes it
 //
-// What is the same for all webhooks of an event, externalDocs and x-entity-key among
-// it, may stand once, in the event's schema. A webhook with x-event: false is no
-// event: types are made of what it posts and is answered, and nothing else.
+// Settings that all webhooks with one schema share, such as externalDocs and
+// x-entity-key, may be written once, in the schema. A webhook with x-event: false is no
+// event: gen makes the types of its request and its response, and nothing else.
 //
 // A field that is required and cannot be null has its plain type, every other
 // field is an optional.Value. Fields keep the order of the spec.
 //
-// x-essential, in the schema of an event, lists the paths to what the event is
-// nothing without, such as payment.id and payment.value; of a list of paths one
-// is enough. An event that lacks one is not handled. One that lacks anything else
-// that is required is handled, with a zero and a finding of drift. A required
-// amount is never a zero that nobody sent: it is an optional.Value, unless it is
-// essential for every event that has its schema, in every place where it has it.
+// x-essential, in the schema of an event, lists the paths to the fields without which
+// the event makes no sense, such as payment.id and payment.value; of a list of paths one
+// is enough. An event that lacks one is not handled. An event that lacks another
+// required field is handled, with a zero and a finding of drift. A required
+// amount is never a zero that was not sent: it is an optional.Value, unless it is
+// essential for every event with its schema, at each place of the schema.
 //
-// A text with x-personal: true, or of the format password, is not printed: the structs
-// that have one have methods Format and LogValue, and so have those that hold them.
+// A text with x-personal: true, or of the format password, is not printed: structs
+// with such a field have methods Format and LogValue, and so have structs that hold them.
 //
 // paths are operations of the provider's API. client_calls.gen.go has a method of
-// Client for each, named after its operationId; client_types.gen.go what they
-// send and answer, and no event has. The exported methods, and the one that
+// Client for each, named after its operationId. client_types.gen.go has the types of
+// their requests and responses that no event has. The exported methods, and the one that
 // sends, are written by hand.
 //
-// The bodies for tests, fixtures.gen.json, are what package fixtures makes.
+// Package fixtures makes the bodies for tests, fixtures.gen.json.
 //
-// # What is for other languages
+// # Parts for other languages
 //
-// The specs are made for the generators of other languages as well. For Go, gen
-// takes out in memory what would become types of their own there:
+// The specs are written for the generators of other languages, too. Two forms would
+// become types of their own in Go; gen removes them in memory:
 //
 //	schema: {allOf: [{$ref: …/PaymentEvent}, {properties: {event: {const: PAYMENT_RECEIVED}}}]}
 //	anyOf: [{type: string, enum: [PENDING, RECEIVED]}, {type: string}]
@@ -66,12 +66,10 @@
 //
 // Add its entry under webhooks. If it is about something new, add the schema
 // of its event (allOf the Envelope, and the object) and the object's schemas.
-// x-entity-key is the path to the id of what the event is about; a list of
-// paths means the first that is not empty, and "" that it is about nothing.
-// Other names that the event type comes by are its x-aliases: they take the
-// same way. x-example has the values that tell it from others of its family, by
-// their path. x-essential of the schema lists the paths of what the event is
-// nothing without.
+// x-entity-key is the path to the id of the event's entity. Of a list of
+// paths the first that is not empty counts, and "" means that there is no entity.
+// x-aliases are other names of the event type. x-example has the values, by
+// their paths, that distinguish it from other events of its schema.
 //
 // # A whole package
 //
@@ -85,27 +83,26 @@
 //
 // # oapi-codegen
 //
-// oapi-codegen reads the schemas, resolves what they refer to and finds their Go
-// types. Its own templates for models are not used: they have pointers for what may
-// be missing, which cannot tell null from absent, and an import of its runtime. Two
-// of the three templates that are replaced are replaced by nothing, and functions
-// for ours are added to codegen.TemplateFunctions, the one table that it has for
-// that, which is global. A new release of oapi-codegen can break this: its version
-// is pinned in go.mod, and the golden files of testdata/good show what a new one
-// changes. Its receivers of webhooks are one handler and one URL per event type;
-// providers post all their events to one.
+// oapi-codegen reads the schemas, resolves their references and finds their Go
+// types. Its own templates for models are not used: they have pointers for optional
+// fields, which cannot tell null from absent, and an import of its runtime. Two
+// of its templates are replaced by nothing and one by ours, whose functions
+// are added to codegen.TemplateFunctions, a global table. A new release of
+// oapi-codegen can break this: its version is pinned in go.mod, and the golden files of
+// testdata/good show the changes of a new one. Its receivers of webhooks have one
+// handler and one URL per event type; providers post all their events to one URL.
 //
-// # What an ordinary document may have
+// # Ordinary documents
 //
-// Objects and enums that are defined inline get the name of their property behind
-// that of their owner, OrderStatus for example. What several schemas are all of is
-// merged. A component that is a scalar, or an object of which no property is known,
-// stands where it is used; one whose name is none in Go gets one, and one that is
-// another's name is that. What is under paths is left out, with all that the webhooks
-// do not need, unless Client is among the reserved names. What Go has no type
-// for (a union, a value of any type, an object of which no property is known) is a
-// json.RawMessage, which keeps what was sent. An object that holds itself holds a
-// pointer. Without a schema Envelope, x-provider says which property names the event:
+// An object or enum that is defined inline is named after its owner and its
+// property, OrderStatus for example. The schemas of an allOf are merged. A component that
+// is a scalar, or an object without known properties, is inlined where it is used. A
+// component whose name is not valid in Go gets a valid one, and a component that is only
+// a reference to another is that other. Everything under paths is left out, with the
+// schemas that no webhook needs, unless Client is among the reserved names. A value
+// without a type in Go (a union, a value of any type, an object without known
+// properties) is a json.RawMessage, which keeps the JSON that was sent. An object that
+// contains itself holds a pointer. Without a schema Envelope, x-provider names the property that names the event:
 //
 //	x-provider: {event: {type: event}}
 //
@@ -120,12 +117,11 @@
 // is written by hand in the package, and so is a schema with x-go-type.
 // spec/extensions.json is the JSON schema of these extensions.
 //
-// What the code can do without, a description or a link, is a warning. A format that
-// is nearly a known one is a mistake: an amount would become a number. A spec that
-// breaks a rule is refused with its mistakes, all of references first, then all of
-// extensions, then all of what they say, and nothing is written;
-// spec/testdata/bad has an example of each rule, spec/testdata/ordinary of what is
-// taken.
+// A missing description or link is a warning. A format that is nearly a known one is a
+// mistake: an amount would become a number. A spec that breaks a rule is refused, and
+// nothing is written. Its mistakes in references are printed first, then those in
+// extensions, then those in their values. spec/testdata/bad has an example of each
+// rule, spec/testdata/ordinary has documents that are accepted.
 //
 // # Keep the spec true
 //
@@ -135,14 +131,14 @@
 //	go run github.com/paghooks/paghooks/gen upstream -spec spec/asaas.yaml
 //	go run github.com/paghooks/paghooks/gen drift -spec spec/asaas.yaml -overlay new.yaml saved/*.json
 //
-// Packages upstream and drift tell what they look at and propose. The exit status
-// is 0 without differences, 1 with some, 2 where nothing could be compared. go run
-// makes 1 of both and prints the status: a script that has to tell them apart runs
-// what go build -o FILE github.com/paghooks/paghooks/gen makes.
+// Packages upstream and drift document their checks and proposals. The exit status
+// is 0 without differences, 1 with differences, and 2 if nothing could be compared. go run
+// turns both into 1 and prints the status: for a script, build the command with
+// go build -o FILE github.com/paghooks/paghooks/gen.
 //
 // # Change the generator
 //
-// See in testdata/good what your change does to the output:
+// The golden files of testdata/good show the effect of a change on the output:
 //
 //	go test ./gen ./gen/spec ./gen/drift -update && git diff gen
 package main
