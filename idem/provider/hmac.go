@@ -206,14 +206,21 @@ func (s HMAC) decode(code string) ([]byte, error) {
 	return hex.DecodeString(code)
 }
 
+// key returns the key of a secret. ok is false if that is none.
+func (s HMAC) key(secret string) (key []byte, ok bool) {
+	coded, isCoded := strings.CutPrefix(secret, s.KeyPrefix)
+	if s.KeyPrefix == "" || !isCoded {
+		return []byte(secret), isSecret(secret)
+	}
+	key, err := base64.StdEncoding.DecodeString(coded)
+	return key, err == nil && len(key) > 0
+}
+
 // mac is the code over a text, in which the names in braces are replaced.
 func (s HMAC) mac(text string, h http.Header, at string, body []byte, secret string) []byte {
-	key := []byte(secret)
-	if coded, ok := strings.CutPrefix(secret, s.KeyPrefix); ok && s.KeyPrefix != "" {
-		key, _ = base64.StdEncoding.DecodeString(coded)
-		if len(key) == 0 {
-			key = []byte(rand.Text()) // an empty key never verifies
-		}
+	key, ok := s.key(secret)
+	if !ok {
+		key = []byte(rand.Text()) // what is no key never verifies, nor does a part of it
 	}
 	sum := hmac.New(s.Hash.New, key)
 	var around []byte // the text around the body

@@ -75,9 +75,9 @@ func (d *Dispatcher) receiver() Receiver {
 // Name implements [idem.Source].
 func (d *Dispatcher) Name() string { return d.about.Source }
 
-// Configured returns an [*idem.Refusal] if there is no secret, or for [RSA] none that is a key, nor
-// a function Accounts: every delivery is answered 503 then. [idem.Serve] logs it at
-// the start.
+// Configured returns an [*idem.Refusal] if there is neither a secret that has the form
+// of the scheme's, nor a function Accounts: every delivery is answered 503 then.
+// [idem.Serve] logs it at the start.
 func (d *Dispatcher) Configured() error {
 	return d.receiver().Configured()
 }

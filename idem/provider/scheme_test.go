@@ -36,7 +36,7 @@ func TestStandardWebhooksVerifies(t *testing.T) {
 		{"while the key changes", "msg_p5jXN8AQM9LWM0D4loKWxJek", "v1,AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA= " + signature, secret, now, ""},
 		{"another id", "msg_other", signature, secret, now, provider.ReasonWrongSignature},
 		{"another secret", "msg_p5jXN8AQM9LWM0D4loKWxJek", signature, "whsec_AAAA", now, provider.ReasonWrongSignature},
-		{"a secret without a key", "msg_p5jXN8AQM9LWM0D4loKWxJek", signature, "whsec_", now, provider.ReasonWrongSignature},
+		{"a secret without a key", "msg_p5jXN8AQM9LWM0D4loKWxJek", signature, "whsec_", now, idem.ReasonNotConfigured},
 		{"no secret", "msg_p5jXN8AQM9LWM0D4loKWxJek", signature, "", now, idem.ReasonNotConfigured},
 		{"late", "msg_p5jXN8AQM9LWM0D4loKWxJek", signature, secret, now.Add(301 * time.Second), provider.ReasonStale},
 		{"early", "msg_p5jXN8AQM9LWM0D4loKWxJek", signature, secret, now.Add(-301 * time.Second), provider.ReasonFuture},
@@ -45,6 +45,23 @@ func TestStandardWebhooksVerifies(t *testing.T) {
 		h := http.Header{"Webhook-Id": {tt.id}, "Webhook-Timestamp": {"1614265330"}, "Webhook-Signature": {tt.signature}}
 		refused(t, tt.why, definition(provider.StandardWebhooks).Verify(h, []byte(body), tt.at, tt.secret), tt.want)
 	}
+}
+
+// base64 decodes "QUJD-…" to ABC and an error: a key that anybody guesses.
+func TestASecretThatIsNotAllBase64VerifiesNothing(t *testing.T) {
+	t.Parallel()
+	const secret, body = "whsec_QUJD-fKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw", `{}`
+	d := definition(provider.StandardWebhooks)
+	h := http.Header{"Webhook-Id": {"msg_1"}}
+	if err := d.Sign(d.Scheme, h, []byte(body), "ABC", now); err != nil {
+		t.Fatal(err)
+	}
+	err := d.Verify(h, []byte(body), now, secret)
+	refused(t, "signed with the part that is base64", err, idem.ReasonNotConfigured)
+	if !strings.Contains(err.Error(), "the secrets given (1) are no keys in base64: give all of the provider's secret, with its prefix") {
+		t.Errorf("it says %v", err)
+	}
+	refused(t, "beside a right one", d.Verify(h, []byte(body), now, secret, "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"), provider.ReasonWrongSignature)
 }
 
 func refused(t *testing.T, why string, err error, want idem.Reason) {

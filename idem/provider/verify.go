@@ -15,18 +15,25 @@ type terms struct {
 	secret           string
 	wrong, ambiguous idem.Reason
 	compare          string // the remedy for one that does not verify
+	malformed        string // the fault of one that is of another form, and its remedy
 }
 
 func termsOf(scheme Scheme) terms {
 	if _, ok := scheme.(Token); ok {
-		return terms{"token", ReasonWrongToken, ReasonAmbiguousToken, "the token is not the one configured: compare it with the webhook's at the provider"}
+		return terms{secret: "token", wrong: ReasonWrongToken, ambiguous: ReasonAmbiguousToken, compare: "the token is not the one configured: compare it with the webhook's at the provider"}
 	}
 	if _, ok := scheme.(RSA); ok {
-		return terms{"public key", ReasonWrongSignature, ReasonAmbiguousSecret, "no public key verifies this delivery: compare the key with the provider's, " +
-			"and see that nothing changes the body on the way"}
+		return terms{
+			"public key", ReasonWrongSignature, ReasonAmbiguousSecret,
+			"no public key verifies this delivery: compare the key with the provider's, and see that nothing changes the body on the way",
+			"no RSA keys as PEM: give all of the provider's public key, from -----BEGIN PUBLIC KEY----- to -----END PUBLIC KEY-----",
+		}
 	}
-	return terms{"secret", ReasonWrongSignature, ReasonAmbiguousSecret, "no secret verifies this delivery: compare the secret with the provider's, " +
-		"without spaces or line breaks, and see that nothing changes the body on the way"}
+	return terms{
+		"secret", ReasonWrongSignature, ReasonAmbiguousSecret,
+		"no secret verifies this delivery: compare the secret with the provider's, without spaces or line breaks, and see that nothing changes the body on the way",
+		"no keys in base64: give all of the provider's secret, with its prefix",
+	}
 }
 
 func (p *Definition) checkHeaders(scheme Scheme, h http.Header, accounts []idem.Credentials, now time.Time) error {
@@ -50,26 +57,29 @@ func (p *Definition) checkConfigured(scheme Scheme, accounts []idem.Credentials)
 		given += len(a.Secrets)
 		wrong = wrong || slices.ContainsFunc(a.Secrets, isSecret)
 	}
-	secret := termsOf(scheme).secret
+	say := termsOf(scheme)
+	secret := say.secret
 	switch {
 	case len(accounts) == 0:
 		return p.refuse(ReasonUnknownAccount, "no account may send this request: see what Accounts returns for it")
 	case given == 0:
 		return p.refuse(idem.ReasonNotConfigured, "no "+secret+" was given: give the webhook's "+secret)
 	case wrong:
-		return p.refuse(idem.ReasonNotConfigured, fmt.Sprintf("the %ss given (%d) are no RSA keys as PEM: give all of the provider's public key, "+
-			"from -----BEGIN PUBLIC KEY----- to -----END PUBLIC KEY-----", secret, given))
+		return p.refuse(idem.ReasonNotConfigured, fmt.Sprintf("the %ss given (%d) are %s", secret, given, say.malformed))
 	}
 	return p.refuse(idem.ReasonNotConfigured, fmt.Sprintf("the %ss given (%d) are empty: is the environment variable set?", secret, given))
 }
 
 // canVerify reports whether a secret is one, as far as that can be seen.
 func canVerify(scheme Scheme, secret string) bool {
-	if _, ok := scheme.(RSA); ok {
+	ok := isSecret(secret)
+	switch scheme := scheme.(type) {
+	case RSA:
 		_, ok = publicKey(secret)
-		return ok
+	case HMAC:
+		_, ok = scheme.key(secret)
 	}
-	return isSecret(secret)
+	return ok
 }
 
 // scopeOf finds the account with the secret that verifies. It tries all of them, always,
