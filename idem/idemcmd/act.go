@@ -22,6 +22,9 @@ type act struct {
 	do     func(context.Context, *operator.Operator, chosen) (done, error)
 }
 
+// changes is an operation of an operator, such as Requeue.
+type changes = func(*operator.Operator, context.Context, idem.Filter, string) (int64, error)
+
 // chosen holds the events that a person is shown and asked about.
 type chosen struct {
 	filter idem.Filter        // which names these events; the zero value shows none

@@ -74,8 +74,7 @@ func (p *program) audit(ctx context.Context) error {
 
 func (p *program) auditOne(o *operator.Operator, a operator.Action, t *terminal.Table) error {
 	if p.json {
-		a.At, a.EndedAt = a.At.UTC(), a.EndedAt.UTC()
-		return p.printLine(action(a))
+		return p.printAction(a)
 	}
 	result := a.Result
 	switch {
@@ -92,11 +91,16 @@ func (p *program) auditOne(o *operator.Operator, a operator.Action, t *terminal.
 	return nil
 }
 
+func (p *program) printAction(a operator.Action) error {
+	a.At, a.EndedAt = a.At.UTC(), a.EndedAt.UTC()
+	return p.printLine(action(a))
+}
+
 // auditEvents prints the events of an action, as source/scope/id.
 func (p *program) auditEvents(ctx context.Context) error {
-	id, err := strconv.ParseInt(p.words[0], 10, 64)
-	if err != nil || len(p.words) > 1 {
-		return command.Usage("give the number of one action: idem audit prints them")
+	id, err := p.actionID()
+	if err != nil {
+		return err
 	}
 	if len(p.operators) == 0 {
 		return errNothing

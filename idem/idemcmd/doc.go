@@ -33,6 +33,8 @@
 //	replay      process events here, with the application's handlers
 //	acknowledge take note of parked events: they make health red no more
 //	discard     give events up
+//	stop        ask a running action to end
+//	resume      go on with an action that was stopped, that failed or whose process died
 //	readmit     have messages of a relay that were set aside verified again
 //	erase       delete the bodies, errors and traces of events, for a person who asks for it
 //	prune       forget old events
@@ -83,7 +85,7 @@
 // 1 is also a replay in which an event failed, or none had a handler. 4 is an error that
 // doctor found. Watch ends with 0 when Ctrl-C ends it.
 //
-// Ctrl-C lets the event that is being processed finish; run the command again for
+// Ctrl-C lets the event that is being processed finish; idem resume goes on with
 // the rest. A second Ctrl-C ends the program immediately, as kill -9 does: the
 // event's transaction is rolled back, and nothing is done twice.
 package idemcmd

@@ -12,7 +12,7 @@ import (
 // erase deletes all that is stored of events beyond the fact that they came.
 func (p *program) erase(ctx context.Context) error {
 	what := p.text("Their bodies, errors and traces would be deleted. This cannot be undone.")
-	if p.discarding {
+	if p.eraseOpen {
 		what = p.text("Their bodies, errors and traces would be deleted, and those that are not done would not be processed. This cannot be undone.")
 	}
 	return p.carryOut(ctx, act{
@@ -23,7 +23,7 @@ func (p *program) erase(ctx context.Context) error {
 			if p.dryRun {
 				return done{}, p.sayNotDone(c.events)
 			}
-			o.EraseNotDone = p.discarding
+			o.EraseNotDone = p.eraseOpen
 			erased, err := o.Erase(ctx, c.events, p.reason)
 			if err != nil {
 				return done{}, err
@@ -70,7 +70,7 @@ func (p *program) sayNotDone(all []idem.StoredEvent) error {
 			open++
 		}
 	}
-	if open == 0 || p.discarding {
+	if open == 0 || p.eraseOpen {
 		return nil
 	}
 	p.tell("%s would be left alone: not done; -discard gives them up and erases them", p.events(open))

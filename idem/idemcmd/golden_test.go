@@ -44,6 +44,11 @@ func TestOutputIsAsPeopleAndProgramsReadIt(t *testing.T) {
 		"erase_dry_run.txt":      {[]string{"erase", "-reason", "request 17", "-dry-run", "-entity", "pay_1", "-entity", "pay_2"}, command.Failed},
 		"help_erase.txt":         {[]string{"help", "erase"}, command.Done},
 		"prune_dry_run.txt":      {[]string{"prune", "-retention", "36h", "-allow-processing-twice", "-dry-run"}, command.Done},
+		"stop.txt":               {[]string{"stop", "-as", "ana", "1"}, command.Done},
+		"stop.json":              {[]string{"stop", "-as", "ana", "-json", "1"}, command.Done},
+		"resume.txt":             {[]string{"resume", "-yes", "1"}, command.Done},
+		"resume_dry_run.txt":     {[]string{"resume", "-dry-run", "1"}, command.Done},
+		"resume.json":            {[]string{"resume", "-yes", "-json", "1"}, command.Done},
 		"migrate.txt":            {[]string{"migrate"}, command.Done},
 		"help.txt":               {[]string{"help"}, command.Done},
 		"help_replay.txt":        {[]string{"help", "replay"}, command.Done},
@@ -57,6 +62,12 @@ func TestOutputIsAsPeopleAndProgramsReadIt(t *testing.T) {
 				if strings.HasPrefix(name, "prune") {
 					s.idem("prune") // which sees what is there
 					s.exec(`update idem_prunes set ran_at = ran_at - interval '1 day'`)
+				}
+				switch c.args[0] {
+				case "stop":
+					s.action("replay", "now() + interval '1 hour'", "notes//bad_2", "notes//bad_5&77")
+				case "resume":
+					s.action("replay", "now() - interval '1 hour'", "notes//evt_1", "notes//bad_5&77", "notes//evt_7")
 				}
 				if strings.Contains(name, "narrow") {
 					s.width = 60

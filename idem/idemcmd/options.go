@@ -24,7 +24,7 @@ type options struct {
 	yes, dryRun bool
 
 	withoutWorkers bool // requeue although none are alive
-	discarding     bool // also erase events that are not done
+	eraseOpen      bool // also erase events that are not done
 
 	payload bool
 	every   time.Duration

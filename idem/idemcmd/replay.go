@@ -10,25 +10,38 @@ import (
 )
 
 func (p *program) replay(ctx context.Context) error {
+	if p.dryRun {
+		return p.carryOut(ctx, p.replaying((*operator.Operator).DryReplay))
+	}
+	return p.carryOut(ctx, p.replaying((*operator.Operator).Replay))
+}
+
+// replays runs a replay, or tries to.
+type replays = func(*operator.Operator, context.Context, idem.Filter, string) (idem.Replayed, error)
+
+func (p *program) replaying(run replays) act {
 	a := act{
-		verb: "replay", asks: "Replay", choose: p.choose, do: p.replayOf,
+		verb: "replay", asks: "Replay", choose: p.choose,
+		do: func(ctx context.Context, o *operator.Operator, c chosen) (done, error) {
+			return p.replayOf(ctx, o, c, run)
+		},
 		what: p.text("The handler of each would run here, the oldest first, one after the other, each in its own transaction."),
 	}
 	if p.dryRun {
 		a.what = p.text("The handler of each runs here now, and is rolled back.")
 	}
-	return p.carryOut(ctx, a)
+	return a
 }
 
 // replayOf replays events of a source, or tries to.
-func (p *program) replayOf(ctx context.Context, o *operator.Operator, c chosen) (done, error) {
-	doing, did, run := p.text("replaying %s", o.SourceName()), p.text("replayed"), o.Replay
+func (p *program) replayOf(ctx context.Context, o *operator.Operator, c chosen, run replays) (done, error) {
+	doing, did := p.text("replaying %s", o.SourceName()), p.text("replayed")
 	if p.dryRun {
-		doing, did, run = p.text("trying %s", o.SourceName()), p.text("tried, and rolled back"), o.DryReplay
+		doing, did = p.text("trying %s", o.SourceName()), p.text("tried, and rolled back")
 	}
 	bar := p.newProgress(doing)
 	o.Progress, o.Failed = bar.show, bar.failure
-	sum, err := run(ctx, c.filter, p.reason)
+	sum, err := run(o, ctx, c.filter, p.reason)
 	bar.end()
 	if err == nil {
 		if err := p.sayLeft(ctx, o, c, int64(sum.Done+sum.Failed+sum.Unhandled)); err != nil {

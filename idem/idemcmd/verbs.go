@@ -83,14 +83,13 @@ var verbs = []verb{
 		name: "requeue", words: "[ID...]", about: "have the workers of an inbox process events again, each in its place",
 		more: "Workers must run somewhere, and have given a sign of life in the last seconds. An application with only a Processor has\n" +
 			"none: use replay there.",
-		flags: with(bySource, choosing, acting, confirming, func(o *options, f *flag.FlagSet) {
-			f.BoolVar(&o.withoutWorkers, "without-workers", false, "requeue although no workers are alive: nothing happens until some are")
-		}), audited: true, acts: true, run: (*program).requeue,
+		flags: with(bySource, choosing, acting, confirming, withoutWorkers), audited: true, acts: true, run: (*program).requeue,
 	},
 	{
 		name: "replay", words: "[ID...]", about: "process events here, with the application's handlers, one after the other",
 		more: "It needs a program with the handlers, see github.com/paghooks/paghooks/idem/idemcmd. It is safe while deliveries\n" +
-			"arrive, and while it runs elsewhere. Ctrl-C ends it after the event that is being processed; run it again for the rest.\n" +
+			"arrive, and while it runs elsewhere. Ctrl-C or, from elsewhere, idem stop ends it after the event that is being processed:\n" +
+			"idem resume goes on with the rest.\n" +
 			"-dry-run runs the handlers and rolls them back, but what they do outside of their transaction does happen.",
 		flags: with(bySource, choosing, acting, confirming), audited: true, acts: true, run: (*program).replay,
 	},
@@ -105,6 +104,18 @@ var verbs = []verb{
 		more: "It needs -reason, and ids or flags that choose events. Later events of their entities are then processed.\n" +
 			"A program whose receiver sets KeepPayloads keeps the bodies.",
 		flags: with(bySource, choosing, acting, confirming), audited: true, acts: true, run: (*program).discard,
+	},
+	{
+		name: "stop", words: "ACTION", about: "ask a running action to end, whichever process runs it",
+		more: "ACTION is its number, which idem audit prints. A replay ends after the event that is being processed. A requeue, a\n" +
+			"discard and an erase change nothing, unless they are committed by then. Stop changes no event, so it does not ask.",
+		flags: with(bySource, acting), audited: true, acts: true, run: (*program).stop,
+	},
+	{
+		name: "resume", words: "ACTION", about: "go on with an action that was stopped, that failed or whose process died",
+		more: "ACTION is the number of a replay, requeue or discard, which idem audit prints. The same is done to the events that it\n" +
+			"has not reached, as a new action. A replay needs a program with the handlers: see idem help replay.",
+		flags: with(bySource, acting, confirming, withoutWorkers), audited: true, acts: true, run: (*program).resume,
 	},
 	{
 		name: "readmit", about: "have messages of a relay that were set aside verified again, and accept those that are genuine",
@@ -125,7 +136,7 @@ var verbs = []verb{
 			"logs, traces and backups. docs/private-data.md has each place, and how to erase it.",
 		flags: with(bySource, onlyScope, acting, confirming, func(o *options, f *flag.FlagSet) {
 			f.Var((*each)(&o.filter.Keys), "entity", "the events about this `entity`, a payment's id for example; repeat it for more")
-			f.BoolVar(&o.discarding, "discard", false, "give up events that are not done, and erase them: they will not be processed")
+			f.BoolVar(&o.eraseOpen, "discard", false, "give up events that are not done, and erase them: they will not be processed")
 		}), audited: true, acts: true, run: (*program).erase,
 	},
 	{
@@ -177,6 +188,10 @@ var verbs = []verb{
 
 func with(flags ...func(*options, *flag.FlagSet)) []func(*options, *flag.FlagSet) { return flags }
 
+func withoutWorkers(o *options, f *flag.FlagSet) {
+	f.BoolVar(&o.withoutWorkers, "without-workers", false, "requeue although no workers are alive: nothing happens until some are")
+}
+
 func onlyScope(o *options, f *flag.FlagSet) {
 	f.Var((*each)(&o.filter.Scopes), "account", "the event's `account`; repeat it for more")
 }
@@ -192,6 +207,11 @@ func (v *verb) check(p *program) error {
 	if v.name == "list" && p.filter.States == nil {
 		p.filter.States = notDone
 	}
+	if v.words == "ACTION" || v.words == "[ACTION]" && len(p.words) > 0 {
+		if _, err := p.actionID(); err != nil {
+			return err
+		}
+	}
 	switch {
 	case v.name == "show" && p.filter.Keys == nil && len(p.words) == 0:
 		return command.Usage("show what? give the id of an event, or -entity")
@@ -204,8 +224,7 @@ func (v *verb) check(p *program) error {
 	case v.name == "prune" && p.retention > 0 && p.retention < minRetention && !p.allowProcessingTwice:
 		return command.Usage("-retention is %s, and an event that a provider delivers again after that is processed a second time: give 31d or more, or -allow-processing-twice if that is meant", longAge(p.retention))
 	case v.name == "replay" && p.Receivers == nil:
-		return command.Usage("this program has no handlers, so it cannot replay events. Where an inbox runs: idem requeue, and its workers process them. " +
-			"Else build the ten-line program with your handlers: see https://pkg.go.dev/github.com/paghooks/paghooks/idem/idemcmd")
+		return noHandlers()
 	case v.name == "rescope" && (len(p.filter.Scopes) != 1 || p.toAccount == nil):
 		return command.Usage("say what to move where: -account and -to-account, once each; \"\" is no account")
 	case v.name == "discard" && p.reason == "":
@@ -222,6 +241,11 @@ func (v *verb) check(p *program) error {
 		return command.Usage("say which events to discard, by ids or by flags such as -type: all of them cannot be discarded at once")
 	}
 	return nil
+}
+
+func noHandlers() error {
+	return command.Usage("this program has no handlers, so it cannot replay events. Where an inbox runs: idem requeue, and its workers process them. " +
+		"Else build the ten-line program with your handlers: see https://pkg.go.dev/github.com/paghooks/paghooks/idem/idemcmd")
 }
 
 // isUnfiltered reports whether no flag narrows the events: all states are as good as none.
