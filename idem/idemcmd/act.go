@@ -70,6 +70,10 @@ func (p *program) carryOut(ctx context.Context, a act) error {
 	if total == 0 && !a.always {
 		return p.nothing(ctx)
 	}
+	said := p.sayUnmatched(ctx)
+	if said != nil && !errors.Is(said, errSaid) {
+		return said
+	}
 	asks := !p.dryRun && !p.yes && total > 0
 	if p.dryRun && !p.json || asks {
 		if err := p.plan(ctx, a, each); err != nil {
@@ -81,7 +85,6 @@ func (p *program) carryOut(ctx context.Context, a act) error {
 			return err
 		}
 	}
-	var said error
 	for n, o := range p.operators {
 		if each[n].n == 0 && !a.always {
 			continue
@@ -157,6 +160,11 @@ func (p *program) confirm(ctx context.Context, a act, total int64) error {
 // choose returns the events that the flags choose.
 func (p *program) choose(ctx context.Context, o *operator.Operator) (chosen, error) {
 	f, err := o.Choose(ctx, p.filter)
+	for _, key := range f.Events {
+		if parts := strings.SplitN(key, "/", 3); len(parts) == 3 { // source/scope/id
+			p.matched = append(p.matched, parts[2])
+		}
+	}
 	return chosen{filter: f, n: int64(len(f.Events))}, err
 }
 

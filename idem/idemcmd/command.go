@@ -55,6 +55,7 @@ type program struct {
 	pool      *pgxpool.Pool
 	receivers []idem.Receiver      // of the sources that are wanted, in the order of Receivers or of their names
 	operators []*operator.Operator // one for each of them
+	matched   []string             // the ids of the command line that events have, and others
 }
 
 func pause(ctx context.Context, d time.Duration) error {

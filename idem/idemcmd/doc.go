@@ -52,26 +52,27 @@
 //
 // # Before something is changed
 //
-// A verb that changes something says first in which database: host, port, name, user and
-// schema. Verbs that only read say that where neither -database nor DATABASE_URL names
-// it.
+// A verb that changes something says first in which database: host, port, name, user
+// and schema. Verbs that only read say that where neither -database nor DATABASE_URL
+// names it.
 //
-// Before events are changed, the command prints how many, the
-// first few, and the effect, and asks; -yes skips the question. The action is
-// bound to those events: an event that comes in between is left alone, and the command says
-// so. Without a terminal it changes nothing unless -yes is given. With -dry-run it only
-// shows the effect. Migrate changes tables only, and does not ask. Actions are in
-// the audit trail, under the name that -as gives or else user@host.
+// Before events are changed, the command prints how many, the first few, and the
+// effect, and asks; -yes skips the question. The action is bound to those events: an
+// event that comes in between is left alone, and the command says so. Without a
+// terminal it changes nothing unless -yes is given. With -dry-run it only shows the
+// effect. Migrate changes tables only, and stop no event: they do not ask. Actions are
+// in the audit trail, under the name that -as gives or else user@host.
 //
 // # Output
 //
 // Text is for people, in English or, where LC_ALL, LC_MESSAGES or LANG says pt, in
-// Portuguese. Verbs, flags, errors, JSON and exit statuses are the same in both. In a terminal tables are as wide as that: a row that is longer has
-// several lines. With -json, stdout has one object per line, with the names
-// of Go in snake_case: an account is its scope, an entity its key. An error is an
-// object on stderr. Progress is written to
-// stderr if that is a terminal. A body is printed only by show -payload, which is
-// recorded.
+// Portuguese. Verbs, flags, errors, JSON and exit statuses are the same in both. In a
+// terminal tables are as wide as that: a row that is longer has several lines.
+//
+// With -json, stdout has one object per line, with the names of Go in snake_case: an
+// account is its scope, an entity its key. An error is an object on stderr. Progress
+// is written to stderr if that is a terminal. A body is printed only by show -payload,
+// which is recorded.
 //
 // # Exit status
 //
@@ -82,10 +83,11 @@
 //	4    done, and what was found needs somebody
 //	130  ended by Ctrl-C before it was done; 143 by SIGTERM, 129 by SIGHUP
 //
-// 1 is also a replay in which an event failed, or none had a handler. 4 is an error that
-// doctor found. Watch ends with 0 when Ctrl-C ends it.
+// 1 is also a replay in which an event failed, or none had a handler, and an id among
+// others that no event has. 4 is an error that doctor found. Watch ends with 0 when
+// Ctrl-C ends it.
 //
-// Ctrl-C lets the event that is being processed finish; idem resume goes on with
-// the rest. A second Ctrl-C ends the program immediately, as kill -9 does: the
-// event's transaction is rolled back, and nothing is done twice.
+// Ctrl-C lets the event that is being processed finish; idem resume goes on with the
+// rest. A second Ctrl-C ends the program immediately, as kill -9 does: the event's
+// transaction is rolled back, and nothing is done twice.
 package idemcmd

@@ -46,6 +46,7 @@ func (p *program) chooseToErase(ctx context.Context, o *operator.Operator) (c ch
 			if err != nil {
 				return c, err
 			}
+			p.matched = append(p.matched, id)
 			add(s)
 		}
 	}

@@ -2,6 +2,7 @@ package idemcmd
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"iter"
 	"net/url"
@@ -129,8 +130,33 @@ func (p *program) nothing(ctx context.Context) error {
 	if p.filter.IDs == nil {
 		return p.nothingChosen()
 	}
-	var found []string
+	return p.nothingOf(ctx, p.filter.IDs)
+}
+
+// sayUnmatched says of which ids of the command line no event is chosen, although others are.
+func (p *program) sayUnmatched(ctx context.Context) error {
+	var ids []string
 	for _, id := range p.filter.IDs {
+		if !slices.Contains(p.matched, id) {
+			ids = append(ids, id)
+		}
+	}
+	if ids == nil {
+		return nil
+	}
+	err := p.nothingOf(ctx, ids)
+	if !errors.Is(err, errNothing) {
+		return err
+	}
+	p.say("idem: %s\n", err)
+	return errSaid
+}
+
+// nothingOf is errNothing, with the reasons why events of ids are not chosen.
+func (p *program) nothingOf(ctx context.Context, ids []string) error {
+	var found, unknown []string
+	for _, id := range ids {
+		before := len(found)
 		for _, o := range p.operators {
 			for s, err := range find(ctx, o, p.filter.Scopes, id) {
 				if err != nil {
@@ -139,10 +165,14 @@ func (p *program) nothing(ctx context.Context) error {
 				found = append(found, fmt.Sprintf("%s is %s", terminal.Clean(id), s.State))
 			}
 		}
+		if len(found) == before {
+			unknown = append(unknown, terminal.Clean(id)+" is not stored")
+		}
 	}
 	if found == nil {
-		return fmt.Errorf("%w: see whether the id is complete: one with an & in it needs quotes. If it is a payment's, not an event's: -entity %s", errNothing, quote(terminal.Clean(p.filter.IDs[0])))
+		return fmt.Errorf("%w: see whether the id is complete: one with an & in it needs quotes. If it is a payment's, not an event's: -entity %s", errNothing, quote(terminal.Clean(ids[0])))
 	}
+	found = append(found, unknown...)
 	slices.Sort(found)
 	hint := ""
 	if p.filter.States == nil { // not of list

@@ -62,14 +62,19 @@ var (
 func choosingAmong(states string) func(*options, *flag.FlagSet) {
 	return func(o *options, f *flag.FlagSet) {
 		f.Func("state", "events in this `state`: pending, retrying, unhandled or parked; for more: as -source (default "+states+")", o.addState)
-		f.Var((*each)(&o.filter.Scopes), "account", "events of this `account`; repeat it for more")
-		f.Var(command.List(&o.filter.Types), "type", "events of this `type`; for more: as -source")
-		f.Var((*each)(&o.filter.Keys), "entity", "events about this `entity`, a payment's id for example; repeat it for more")
-		f.Var((*each)(&o.filter.IDs), "id", "the event of this `id`; repeat it for more, or give ids after the verb")
-		f.BoolVar(&o.filter.Failed, "failed", false, "only events of which an attempt has failed, also those that are tried again by themselves")
-		f.Func("since", "events that arrived at this `time` or later: 2026-11-20T10:00:00Z, 2026-11-20 or, for how long ago, 2h or 3d", command.Time(&o.filter.ReceivedFrom, time.Local))
-		f.Func("until", "events that arrived before this `time`", command.Time(&o.filter.ReceivedUntil, time.Local))
+		choosingInAnyState(o, f)
 	}
+}
+
+// choosingInAnyState is the flags that choose events, but -state.
+func choosingInAnyState(o *options, f *flag.FlagSet) {
+	f.Var((*each)(&o.filter.Scopes), "account", "events of this `account`; repeat it for more")
+	f.Var(command.List(&o.filter.Types), "type", "events of this `type`; for more: as -source")
+	f.Var((*each)(&o.filter.Keys), "entity", "events about this `entity`, a payment's id for example; repeat it for more")
+	f.Var((*each)(&o.filter.IDs), "id", "the event of this `id`; repeat it for more, or give ids after the verb")
+	f.BoolVar(&o.filter.Failed, "failed", false, "only events of which an attempt has failed, also those that are tried again by themselves")
+	f.Func("since", "events that arrived at this `time` or later: 2026-11-20T10:00:00Z, 2026-11-20 or, for how long ago, 2h or 3d", command.Time(&o.filter.ReceivedFrom, time.Local))
+	f.Func("until", "events that arrived before this `time`", command.Time(&o.filter.ReceivedUntil, time.Local))
 }
 
 // each is a flag with several values, which may have commas. "" is one of them:

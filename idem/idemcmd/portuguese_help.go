@@ -48,8 +48,8 @@ var portugueseHelp = lang.Catalog{
 		"arrive, and while it runs elsewhere. Ctrl-C or, from elsewhere, idem stop ends it after the event that is being processed:\n" +
 		"idem resume goes on with the rest.\n" +
 		"-dry-run runs the handlers and rolls them back, but what they do outside of their transaction does happen.": "Precisa de um programa com os handlers, veja github.com/paghooks/paghooks/idem/idemcmd. É seguro enquanto chegam\n" +
-		"entregas e enquanto roda em outro lugar. Ctrl-C ou, de outro lugar, idem stop o encerra depois do evento em\n" +
-		"processamento: idem resume segue com os demais.\n" +
+		"entregas e enquanto roda em outro lugar. Ctrl-C ou, de outro lugar, idem stop o interrompe depois do evento em\n" +
+		"processamento: idem resume continua com os demais.\n" +
 		"-dry-run executa os handlers e desfaz a transação, mas o que eles fazem fora dela acontece de verdade.",
 
 	"take note of parked events: they make health red no more, and stay parked": "reconhecer eventos estacionados: deixam de pôr a saúde em vermelho e continuam parked",
@@ -62,12 +62,12 @@ var portugueseHelp = lang.Catalog{
 		"A program whose receiver sets KeepPayloads keeps the bodies.": "Precisa de -reason e de ids ou flags que escolham eventos. Os eventos seguintes das mesmas entidades são então processados.\n" +
 		"Um programa cujo receptor define KeepPayloads guarda os corpos.",
 
-	"ask a running action to end, whichever process runs it": "pedir que uma ação em andamento encerre, em qualquer processo",
+	"ask a running action to end, whichever process runs it": "interromper uma ação em andamento, em qualquer processo",
 	"ACTION is its number, which idem audit prints. A replay ends after the event that is being processed. A requeue, a\n" +
-		"discard and an erase change nothing, unless they are committed by then. Stop changes no event, so it does not ask.": "ACTION é o número dela, que idem audit mostra. Um reprocessamento encerra depois do evento em processamento. Requeue,\n" +
+		"discard and an erase change nothing, unless they are committed by then. Stop changes no event, so it does not ask.": "ACTION é o número dela, que idem audit mostra. Um reprocessamento termina depois do evento em processamento. Requeue,\n" +
 		"discard e erase não mudam nada, a menos que já tenham feito commit. Stop não muda nenhum evento, e por isso não pergunta.",
 
-	"go on with an action that was stopped, that failed or whose process died": "seguir com uma ação que foi encerrada, que falhou ou cujo processo morreu",
+	"go on with an action that was stopped, that failed or whose process died": "continuar uma ação que foi interrompida, que falhou ou cujo processo morreu",
 	"ACTION is the number of a replay, requeue or discard, which idem audit prints. The same is done to the events that it\n" +
 		"has not reached, as a new action. A replay needs a program with the handlers: see idem help replay.": "ACTION é o número de um replay, requeue ou discard, que idem audit mostra. O mesmo é feito com os eventos que ela não\n" +
 		"alcançou, como uma nova ação. Um replay precisa de um programa com os handlers: veja idem help replay.",

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/url"
 	"strconv"
+	"strings"
 	"time"
 	"unicode/utf8"
 
@@ -18,8 +19,9 @@ func (p *program) show(ctx context.Context) error {
 	if p.filter.Keys != nil {
 		return p.showEntities(ctx)
 	}
-	shown := 0
+	shown, unknown := 0, []string(nil)
 	for _, id := range p.words {
+		before := shown
 		for _, o := range p.operators {
 			for s, err := range find(ctx, o, p.filter.Scopes, id) {
 				if err == nil {
@@ -31,9 +33,16 @@ func (p *program) show(ctx context.Context) error {
 				shown++
 			}
 		}
+		if shown == before {
+			unknown = append(unknown, quote(terminal.Clean(id)))
+		}
 	}
 	if shown == 0 {
-		return fmt.Errorf("%w: see whether the id is complete: one with an & in it needs quotes. If it is a payment's, not an event's: idem show -entity %s", errNothing, quote(terminal.Clean(p.words[0])))
+		return fmt.Errorf("%w: see whether the id is complete: one with an & in it needs quotes. If it is a payment's, not an event's: idem show -entity %s", errNothing, unknown[0])
+	}
+	if unknown != nil {
+		p.say("idem: %s: %s\n", errNothing, strings.Join(unknown, ", "))
+		return errSaid
 	}
 	return nil
 }

@@ -97,7 +97,7 @@ var verbs = []verb{
 		name: "acknowledge", words: "[ID...]", about: "take note of parked events: they make health red no more, and stay parked",
 		more: "It needs -reason, and ids or flags that choose events. It is of these events: the next one that is parked makes\n" +
 			"health red again. Events that wait behind a parked one are left alone: they were never tried.",
-		flags: with(bySource, choosing, acting, confirming), audited: true, acts: true, run: (*program).acknowledge,
+		flags: with(bySource, choosingInAnyState, acting, confirming), audited: true, acts: true, run: (*program).acknowledge,
 	},
 	{
 		name: "discard", words: "[ID...]", about: "give events up: they will not be processed, and their bodies are deleted",

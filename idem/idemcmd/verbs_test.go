@@ -314,6 +314,28 @@ func TestRequeueIsRefusedWhereNoWorkersAreAliveUnlessItIsForced(t *testing.T) {
 	s.wantText(`select state from idem_events`, "pending")
 }
 
+// A mistake in one of several ids must not pass for done.
+func TestAnIDThatMatchesNoEventAmongOthersIsSaidAndExits1(t *testing.T) {
+	t.Parallel()
+	for verb, c := range map[string]struct{ id, did, state string }{
+		"requeue": {"bad_2", "requeued for the workers; idem watch shows them go", "pending"},
+		"discard": {"bad_2", "discarded", "discarded"},
+		"erase":   {"evt_1", "erased", "done"},
+	} {
+		s := newShop(t)
+		s.badNight()
+		s.want(command.Failed, "1 event of notes: "+c.did+"\n",
+			"idem: no event matched: see whether the id is complete: one with an & in it needs quotes. If it is a payment's, not an event's: -entity bad_5\n",
+			verb, "-reason", "x", "-yes", c.id, "bad_5")
+		s.wantText(`select state from idem_events where event = 'notes//`+c.id+`'`, c.state)
+	}
+	s := newShop(t)
+	s.badNight()
+	s.types = "n\n"
+	s.wantSays(command.Failed, "idem: no event matched: evt_1 is done, evt_3 is pending, nope is not stored; those that are pending or retrying need -state\n1 event of notes.\n", "requeue", "bad_2", "evt_3", "evt_1", "nope")
+	s.wantSays(command.Failed, "idem: no event matched: nope\n", "show", "bad_2", "nope")
+}
+
 func TestAnAcknowledgedEventStaysParked(t *testing.T) {
 	t.Parallel()
 	s := newShop(t)
@@ -321,7 +343,7 @@ func TestAnAcknowledgedEventStaysParked(t *testing.T) {
 	s.want(command.Done, "1 event of notes: acknowledged, still parked\n", "", "acknowledge", "bad_2", "-reason", "ticket 7", "-as", "ana", "-yes")
 	s.wantText(`select state from idem_events where event like '%/bad_2'`, "parked")
 	s.wantText(`select actor || ' ' || action || ' ' || reason || ' ' || events::text || ' ' || result from idem_audit`, "ana acknowledge ticket 7 {notes//bad_2} 1 acknowledged")
-	for _, args := range [][]string{{"acknowledge", "bad_2"}, {"acknowledge", "-reason", "x"}, {"acknowledge", "-reason", "x", "-state", "parked"}} {
+	for _, args := range [][]string{{"acknowledge", "bad_2"}, {"acknowledge", "-reason", "x", "-yes"}, {"acknowledge", "-reason", "x", "-yes", "-state", "unhandled"}, {"acknowledge", "-reason", "x", "-yes", "-state", "parked"}} {
 		if status, _, complaints := s.idem(args...); status != command.Misused {
 			t.Errorf("idem %q: exit status %d: %s", args, status, complaints)
 		}
