@@ -48,9 +48,9 @@ type Client struct {
 	UserAgent string
 
 	// Transport makes the requests. Redirects are not followed with any Transport:
-	// the key would go with them. One that does not tell a
-	// [net/http/httptrace.ClientTrace] of its connections, as [http.Transport]
-	// does, makes a call that fails without an answer [CallUnknown]. Default: nil,
+	// the key would go with them. With a Transport that does not report its
+	// connections to a [net/http/httptrace.ClientTrace], as [http.Transport] does, a
+	// call that fails without an answer is [CallUnknown]. Default: nil,
 	// http.DefaultTransport.
 	Transport http.RoundTripper
 
@@ -87,10 +87,10 @@ type Client struct {
 }
 
 // NewClient returns a Client for the account of an API key, with its settings at
-// their defaults. The error, which never has the key, names the mistake in
-// it: it is empty, has white space, or is not a key of the environment, which
-// $aact_prod_ or $aact_hmlg_ at its start tells. A key that starts otherwise may
-// be of either environment, and is refused: make a new one.
+// their defaults. The error, which never has the key, names the mistake in it: it is
+// empty, has white space, or is not a key of the environment. A key of production
+// starts with $aact_prod_, one of the sandbox with $aact_hmlg_. A key that starts
+// otherwise may be of either environment, and is refused: make a new one.
 //
 // See https://docs.asaas.com/docs/chaves-de-api.
 func NewClient(environment Environment, apiKey string) (*Client, error) {

@@ -2,7 +2,7 @@ package asaas
 
 import "errors"
 
-// check tells a page of charges from other JSON.
+// check returns an error for JSON that is not a page of charges.
 func (p *PaymentPage) check() error {
 	data, ok := p.Data.Get()
 	if !ok {
@@ -16,7 +16,7 @@ func (p *PaymentPage) check() error {
 	return nil
 }
 
-// check tells a page of the statement from other JSON.
+// check returns an error for JSON that is not a page of the statement.
 func (p *TransactionPage) check() error {
 	if p.Data.IsZero() {
 		return errors.New("it is no list: see the API's address")
@@ -24,7 +24,7 @@ func (p *TransactionPage) check() error {
 	return nil
 }
 
-// check tells a charge from other JSON.
+// check returns an error for JSON that is not a charge.
 func (p *Payment) check() error {
 	if p.ID == "" || p.Status == "" {
 		return errors.New("it is no charge, it has no id or no status: see the API's address")

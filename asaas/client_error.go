@@ -25,7 +25,7 @@ const (
 )
 
 // ErrTooSoon is the cause of an [APIError] of RemoveBackoff that was called
-// again within [Client].MinRemoveBackoff. Its RetryAfter tells when it may be.
+// again within [Client].MinRemoveBackoff. RetryAfter of the APIError is the time to wait.
 var ErrTooSoon = errors.New("asaas: too soon after the last time")
 
 // APIError is the error of a failed call of [Client]. Decide by its Outcome.
@@ -46,7 +46,7 @@ type APIError struct {
 	// Errors are Asaas's own codes and descriptions, the first five; nil where there
 	// were none. Both are cut after 200 characters.
 	Errors []ErrorDetail
-	// RateLimit is nil where the answer did not tell it.
+	// RateLimit is nil if the answer did not report it.
 	RateLimit *RateLimit
 	// RetryAfter is the time to wait before it is repeated, as Asaas or a proxy that
 	// stands before it asks; 0 where that is not known.
@@ -58,8 +58,8 @@ type APIError struct {
 }
 
 // RateLimit is the limit of requests to its endpoint, as an answer reports it.
-// There are others, of all requests in 12 hours for example, of which no answer
-// tells.
+// There are others, of all requests in 12 hours for example, which no answer
+// reports.
 //
 // See https://docs.asaas.com/reference/api-limits.
 type RateLimit struct {

@@ -96,7 +96,7 @@ const retention = 14 * 24 * time.Hour
 // Penalty is the state of a webhook with events that are held up.
 type Penalty struct {
 	Webhook *Webhook
-	// Interrupted tells that the queue is stopped: nothing is delivered until
+	// Interrupted reports that the queue is stopped: nothing is delivered until
 	// [Client.Resume].
 	Interrupted bool
 	// PenalizedRequests is Asaas's count of the requests that it could not deliver. While it

@@ -128,5 +128,5 @@ func (c *connection) watch(r *http.Request) *http.Request {
 	}))
 }
 
-// none tells that there never was one, so that nothing can have been sent.
+// none reports that there never was one, so that nothing can have been sent.
 func (c *connection) none() bool { return c.wanted.Load() && !c.had.Load() }

@@ -46,7 +46,7 @@ func (c *Client) list(ctx context.Context, name string) iter.Seq2[*Webhook, erro
 	}
 }
 
-// check tells a page of the list from other JSON, which would be a list without
+// check returns an error for JSON that is not a page of the list: it would be a list without
 // webhooks.
 func (p *WebhookPage) check() error {
 	data, ok := p.Data.Get()
@@ -61,7 +61,7 @@ func (p *WebhookPage) check() error {
 	return nil
 }
 
-// check tells a webhook from other JSON.
+// check returns an error for JSON that is not a webhook.
 func (w *Webhook) check() error {
 	if w.ID == "" {
 		return errors.New("it is no webhook, it has no id: see the API's address")

@@ -180,9 +180,10 @@
 //
 // Fix the cause first. [Recover] then tries the receiver, with a made-up event of
 // each type in a transaction that is rolled back. Your handlers run for real: their
-// HTTP requests and e-mails are sent, unless they ask [idem.IsDryRun] first. Only if all that are handled pass, it removes the
-// penalty or resumes the queue, and watches whether deliveries fail again. Then it
-// replays the events that the receiver has parked, and lists those that are still owed:
+// HTTP requests and e-mails are sent, unless they ask [idem.IsDryRun] first. Only if
+// all types that have a handler pass, it removes the penalty or resumes the queue,
+// and watches whether deliveries fail again. Then it replays the events that the
+// receiver has parked, and lists those that are still owed:
 //
 //	for progress, err := range asaas.Recover(ctx, client, webhookID, asaas.DryRunProbe(token), inbox) {
 //		if err != nil {

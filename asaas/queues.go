@@ -14,7 +14,7 @@ import (
 // Queues reads and releases the queues of an account's webhooks, for package console
 // and for metrics. Make it with [NewQueues].
 //
-// Asaas does not report when it deletes waiting events. Queues estimates that from
+// Asaas does not report when it will delete waiting events. Queues estimates that from
 // two things, and takes the shorter time: events that are retrying in the
 // application's own store also wait at Asaas, and carry when they were created; and
 // events of a queue that was not held up when it was last read were, as a rule,
@@ -25,8 +25,9 @@ import (
 // Several goroutines may use it at once.
 type Queues struct {
 	// Watch, if not nil, has each reading compare the application's webhook with
-	// the types that the application handles: the differences that keep events away are in [gauge.Queue].Problems.
-	// A webhook that does not exist is a queue without an ID that is not enabled.
+	// the types that the application handles. The differences that keep events away
+	// are in [gauge.Queue].Problems. A webhook that does not exist is a queue without
+	// an ID, and not enabled.
 	// Default: nil. Set it before the first reading.
 	Watch *WebhookWatch
 
@@ -83,8 +84,8 @@ func (q *Queues) Queues(ctx context.Context) ([]gauge.Queue, error) {
 
 func isHeldUp(q gauge.Queue) bool { return q.Interrupted || q.Penalized > 0 }
 
-// oldestRetrying is when the oldest event was created that Asaas is to deliver
-// again; zero if that is not known.
+// oldestRetrying returns the time at which the oldest event was created that Asaas is
+// to deliver again; zero if that is not known.
 func (q *Queues) oldestRetrying(ctx context.Context) (oldest time.Time) {
 	for _, events := range q.events {
 		for e, err := range events.List(ctx, idem.Filter{States: []idem.State{idem.StateRetrying}}) {

@@ -23,7 +23,7 @@ func (r *reconciliation) flush(ctx context.Context) error {
 	return r.tell(ReconcileProgress{Step: ReconcileCompared})
 }
 
-// compare tells the differences of a batch, all with the cursor before it: a run that
+// compare reports the differences of a batch, all with the cursor before it: a run that
 // ends among them is repeated from there.
 func (r *reconciliation) compare(ctx context.Context) error {
 	stored, err := r.stored(ctx)

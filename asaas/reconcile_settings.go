@@ -17,7 +17,7 @@ type Reconciliation struct {
 	Events ArrivalStore
 	Scope  string
 
-	// Since is the begin of the gap: the time before which every event is known to
+	// Since is the beginning of the gap: the time before which every event is known to
 	// have arrived. Days are compared, with one more day before it.
 	Since time.Time
 
@@ -41,7 +41,7 @@ type Reconciliation struct {
 	Says func(ctx context.Context, p *Payment) (state string, known bool, err error)
 
 	// Grace is the age from which something is reported: its event may be on the
-	// way. Asaas tells days, so a day counts once all of it is older. Default: an hour.
+	// way. Asaas reports days, so a day counts once all of it is older. Default: an hour.
 	Grace time.Duration
 
 	// Retention is that of Events: nothing is known of older events that are not

@@ -8,8 +8,8 @@ import (
 )
 
 // Recover gets a webhook's queue going again that Asaas has slowed down or
-// stopped, and then the events that the application parked meanwhile. Run it
-// once the cause is fixed:
+// stopped, and replays the events that the application parked. Run it once the cause
+// is fixed:
 //
 //	for progress, err := range asaas.Recover(ctx, client, id, asaas.DryRunProbe(token), processor) {
 //		if err != nil {
@@ -20,18 +20,18 @@ import (
 //
 // It runs the probe, and changes nothing unless that passes. Then it resumes a
 // queue that is stopped, or else removes the penalty, and watches Asaas's count
-// of failures every [Client].Poll until that was 0 three times in a row. Where
-// the count has not fallen for a minute after a resume, it removes the penalty,
-// too, once: the effect of resuming on it is not documented.
+// of failures every [Client].Poll until that was 0 three times in a row. If the
+// count has not fallen for a minute after a resume, it also removes the penalty,
+// once: the effect of resuming on the penalty is not documented.
 //
-// events is the application's [idem.Processor] or
-// [idem.Inbox], with the handlers registered: those that are parked or retrying
-// are then replayed, also where nothing is held up at Asaas, and where the queue
-// could not be released or watched. The last progress lists the events that are owed after
-// that; see [RecoveryOwed]. Without events the last
-// progress is [RecoveryDone], or [RecoveryNotNeeded] where nothing is held up,
-// and parked events stay where they are: with the default ParkAfter of idem, an
-// outage of a day ends with every event parked, and with a queue that is fine.
+// events is the application's [idem.Processor] or [idem.Inbox], with the handlers
+// registered. Its events that are parked or retrying are replayed then, also where
+// nothing is held up at Asaas, and where the queue could not be released or
+// watched. The last progress lists the events that are owed after that; see
+// [RecoveryOwed]. Without events the last progress is [RecoveryDone], or
+// [RecoveryNotNeeded] where nothing is held up, and parked events stay where they
+// are: with the default ParkAfter of idem, an outage of a day ends with every event
+// parked, and with a queue that is fine.
 //
 // An error ends it: the webhook is disabled; the probe failed; Asaas stopped the
 // queue again, or counts more failures than before; the count has not fallen for
@@ -41,8 +41,9 @@ import (
 // nothing.
 //
 // Asaas does not tell how many events wait: a long queue may still be on its way
-// when Recover is done. It deletes events that have waited for 14 days, without a word: the list of events that
-// are owed covers delivered events only. After a longer outage run [Reconcile].
+// when Recover is done. It deletes events that have waited for 14 days, and reports
+// none of them: the list of events that are owed covers delivered events only. After
+// a longer outage run [Reconcile].
 func Recover(ctx context.Context, client *Client, webhookID string, probe Probe, events ...EventStore) iter.Seq2[RecoveryProgress, error] {
 	return func(yield func(RecoveryProgress, error) bool) {
 		r := &recovery{client: client, id: webhookID, probe: probe, events: events, yield: yield, changed: "nothing was changed"}

@@ -16,12 +16,12 @@ import (
 	"github.com/paghooks/paghooks/idem"
 )
 
-// Probe reports whether the fault is over, and deliveries to w may
-// begin. An error, which [Recover] returns, names the fault. It changes
-// nothing that lasts, and ends in time.
+// Probe reports whether the fault is over, and deliveries to w may begin. An error,
+// which [Recover] returns, names the fault. A Probe changes nothing that lasts, and
+// ends when ctx does.
 //
-// Recover calls it with a w with Events that begin with the types that the
-// application owes work for, if it was given the application's events.
+// If Recover was given the application's events, the Events of w begin with the types
+// of those that the application owes.
 //
 // [DryRunProbe] is one for every application. The best one knows yours: it tries the
 // very events that failed, with [idem.Common.DryReplay].
@@ -38,15 +38,17 @@ type Probe func(ctx context.Context, w *Webhook) error
 //
 // The event is about something that does not exist: a charge is
 // "pay_0_dryRunDryRun00", which belongs to no order (it has no ExternalReference);
-// anything else has a UUID of zeros. Of events, the id begins with "evt_dry_run_". A handler that fails for
-// a row that it does not find needs [idem.IsDryRun], or a Probe of your own.
+// anything else has a UUID of zeros. The event's id begins with "evt_dry_run_". A
+// handler that fails for a row that it does not find needs [idem.IsDryRun], or a
+// Probe of your own.
 //
 // The handlers are called for real, and only their transaction is rolled back: an
 // HTTP request that a handler makes is made, an invoice is issued for
 // "pay_0_dryRunDryRun00". A handler asks [idem.IsDryRun] before it does such a
 // thing; function DryRun of package idemtest finds those that do not.
 //
-// An event type that is newer than this package is tried with the body of one that is named alike.
+// An event type that is newer than this package is tried with the body of one that is
+// named alike.
 //
 // The events come from the machine that runs the probe, not from Asaas's addresses:
 // a receiver with [Dispatcher].AllowFrom refuses them, unless that has the machine's

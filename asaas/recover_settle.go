@@ -23,7 +23,7 @@ func (r *recovery) owed(ctx context.Context) ([]Owed, error) {
 
 // settle replays the owed events, and reports those that are owed then.
 func (r *recovery) settle(ctx context.Context, q queue) error {
-	owed, err := r.owed(ctx) // anew: Asaas has delivered meanwhile
+	owed, err := r.owed(ctx) // anew: Asaas has delivered since
 	if err != nil || len(r.events) == 0 {
 		return err
 	}

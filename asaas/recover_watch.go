@@ -13,7 +13,8 @@ const (
 	stallLimit   = 10 * time.Minute
 )
 
-// watch looks until there was no failure for a while. It returns the last look.
+// watch looks at the queue until Asaas has counted no failure in quietLooks looks in a row. It
+// returns the last look.
 func (r *recovery) watch(ctx context.Context, last queue) (queue, error) {
 	var same time.Duration // without a fall of the count
 	relieved := !last.interrupted
@@ -81,7 +82,8 @@ func (r *recovery) look(ctx context.Context) (queue, error) {
 	return queue{webhook: w, interrupted: w.Interrupted.Or(false), penalized: int(w.PenalizedRequestsCount.Or(0))}, nil
 }
 
-// webhook waits as long as Asaas asks for, once: all else may go on meanwhile.
+// webhook asks Asaas for the webhook. If Asaas asks for a pause, it waits that long and
+// asks again, once.
 func (r *recovery) webhook(ctx context.Context) (*Webhook, error) {
 	w, err := r.client.Webhook(ctx, r.id)
 	if e, ok := errors.AsType[*APIError](err); ok && e.isPause() && e.RetryAfter <= stallLimit && r.client.wait(ctx, e.RetryAfter) == nil {

@@ -38,7 +38,7 @@ func (r *recovery) tell(p RecoveryProgress, q queue) error {
 	return nil
 }
 
-// wait waits, and tells why if ctx ends before.
+// wait waits. If ctx ends before, the error names the cause.
 func (r *recovery) wait(ctx context.Context, d time.Duration, last queue) error {
 	if err := r.client.wait(ctx, d); err != nil {
 		return fmt.Errorf("%s with %d failures counted, look again: %w", ended(ctx), last.penalized, err)

@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// APIFault answers a request instead of the API, or changes the answer of api, the API
-// itself, answers. Write your own, or use one of this package: [APIStatus],
+// APIFault answers a request instead of the API, or changes the answer of the API,
+// which is the handler api. Write your own, or use one of this package: [APIStatus],
 // [APIPage], [APICutJSON], [APIReset], [APILostAnswer], [APISilence], [APIDelay],
 // [APIForbidden] and [APITooMany].
 type APIFault func(w http.ResponseWriter, r *http.Request, api http.Handler)

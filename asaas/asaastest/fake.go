@@ -98,8 +98,8 @@ func (f *Fake) Close() {
 	f.memory.close(f.Timeout)
 }
 
-// Transport takes requests to this fake's API without a socket, of any
-// host is: for an [asaas.Client] with Asaas's own base URL, and in a synctest
+// Transport takes requests to this fake's API without a socket, whichever host
+// they name: for an [asaas.Client] with Asaas's own base URL, and in a synctest
 // bubble.
 func (f *Fake) Transport() http.RoundTripper { return f.direct }
 

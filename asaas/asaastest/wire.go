@@ -26,8 +26,8 @@ func withFault(dial dialer, fault Fault, size int) dialer {
 	}
 }
 
-// Write sends the part that gets through, and returns as if all had been sent, so that the receiver's
-// answer is waited for.
+// Write sends the part that gets through, and returns as if all had been sent: the
+// receiver's answer is waited for.
 func (c *wire) Write(p []byte) (int, error) {
 	through := p
 	if c.cut {

@@ -36,8 +36,8 @@ type Command struct {
 	// nothing can be replayed.
 	Events asaas.EventStore
 
-	// Webhook holds the webhook's settings as the application wants them, for plan and apply, before the
-	// command line. Default: the zero value, the flags say it all.
+	// Webhook holds the webhook's settings as the application wants them, for plan and
+	// apply; flags override them. Default: the zero value, the flags say it all.
 	Webhook asaas.WebhookSettings
 
 	// Dispatcher has the handlers, for plan and apply: their event types are those that the
