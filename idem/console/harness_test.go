@@ -3,7 +3,6 @@ package console_test
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"html"
 	"io"
@@ -21,25 +20,11 @@ import (
 
 	"github.com/paghooks/paghooks/idem"
 	"github.com/paghooks/paghooks/idem/console"
-	"github.com/paghooks/paghooks/idem/idemtest"
+	"github.com/paghooks/paghooks/internal/kiosk"
 )
 
-// letter is the one event type of the provider that these tests invent.
-type letter struct {
-	ID, Type, Order string
-}
-
-// provider is a source of letters, of which "bad" ones fail.
-type provider struct {
-	idem.Routes
-	name string
-}
-
-func (p *provider) Name() string { return p.name }
-
-func (p *provider) Open(*http.Request) (idem.Event, error) {
-	return idem.Event{}, errors.New("not over HTTP")
-}
+// letter is the one event of the providers.
+type letter = kiosk.Note
 
 // app is an application with an inbox and a processor, and a page for both.
 type app struct {
@@ -59,17 +44,13 @@ type app struct {
 
 func newApp(t *testing.T) *app {
 	t.Helper()
-	pool := idemtest.Pool(t)
-	if err := idem.Migrate(t.Context(), pool); err != nil {
-		t.Fatal(err)
-	}
-	return openApp(t, pool)
+	return openApp(t, kiosk.Open(t))
 }
 
 func openApp(t *testing.T, pool *pgxpool.Pool) *app {
 	t.Helper()
 	a := &app{T: t, pool: pool, prefix: "/", broken: true}
-	letters, notes := &provider{name: "letters"}, &provider{name: "notes"}
+	letters, notes := kiosk.NewSource("letters"), kiosk.NewSource("notes")
 	idem.Handle(&letters.Routes, "paid", a.handle)
 	idem.Handle(&notes.Routes, "paid", a.handle)
 	a.inbox, a.processor = idem.NewInbox(pool, letters), idem.NewProcessor(pool, notes)
@@ -179,12 +160,7 @@ func (a *app) confirm(address, reason string) answer {
 // workersElsewhere has workers of all sources be alive for a moment that do nothing.
 func (a *app) workersElsewhere() {
 	a.Helper()
-	const sign = `
-insert into idem_workers select row_number() over (), source, 'shop-1', 7, now(), now() from unnest(array['letters', 'notes', 'shop']) source
-on conflict (id) do update set seen_at = now()`
-	if _, err := a.pool.Exec(a.Context(), sign); err != nil {
-		a.Fatal(err)
-	}
+	kiosk.KeepAlive(a, a.pool, "letters", "notes", "shop")
 }
 
 func (r answer) want(status int, texts ...string) {

@@ -14,6 +14,7 @@ import (
 
 	"github.com/paghooks/paghooks/idem"
 	"github.com/paghooks/paghooks/idem/idemtest"
+	"github.com/paghooks/paghooks/internal/kiosk"
 	"github.com/paghooks/paghooks/internal/postgres"
 )
 
@@ -329,7 +330,7 @@ func TestTheWorstComesFirstAndEveryFindingIsComplete(t *testing.T) {
 func TestADatabaseWithoutTheTablesHasOneError(t *testing.T) {
 	t.Parallel()
 	pool := idemtest.Pool(t)
-	findings, err := Check(t.Context(), pool, idem.NewInbox(pool, &notes{}))
+	findings, err := Check(t.Context(), pool, idem.NewInbox(pool, kiosk.NewSource("notes")))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"net/http"
 	"runtime"
 	"slices"
 	"strings"
@@ -15,15 +14,8 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/paghooks/paghooks/idem"
+	"github.com/paghooks/paghooks/internal/kiosk"
 )
-
-// notes is a provider, of which nothing is received here.
-type notes struct{ idem.Routes }
-
-func (*notes) Name() string { return "notes" }
-func (*notes) Open(*http.Request) (idem.Event, error) {
-	return idem.Event{}, &idem.Refusal{Source: "notes", Reason: "nothing", Hint: "nothing is received here"}
-}
 
 // patient is a database under examination.
 type patient struct {
@@ -61,9 +53,7 @@ func (p *patient) connect(c *pgxpool.Config) *pgxpool.Pool {
 
 func (p *patient) exec(sql string) {
 	p.Helper()
-	if _, err := p.pool.Exec(context.Background(), sql); err != nil {
-		p.Fatal(err)
-	}
+	kiosk.Exec(p, p.pool, sql)
 }
 
 // session sets a parameter of the sessions that are examined.
@@ -143,7 +133,7 @@ func (p *patient) check() []Finding {
 	p.Helper()
 	pool := p.connect(p.config.Copy())
 	defer pool.Close()
-	inbox := idem.NewInbox(pool, &notes{})
+	inbox := idem.NewInbox(pool, kiosk.NewSource("notes"))
 	if p.inbox != nil {
 		inbox.Retention = p.inbox.Retention
 	}

@@ -15,6 +15,7 @@ import (
 
 	"github.com/paghooks/paghooks/idem"
 	"github.com/paghooks/paghooks/idem/idemtest"
+	"github.com/paghooks/paghooks/internal/kiosk"
 )
 
 // statements are the SQL that a remedy ends with.
@@ -71,7 +72,7 @@ func (p *patient) recover(before, found []Finding) {
 // works delivers an event and has it processed.
 func (p *patient) works(id string) {
 	p.Helper()
-	source := &notes{}
+	source := kiosk.NewSource("notes")
 	idem.Handle(&source.Routes, "paid", func(context.Context, pgx.Tx, *struct{}) error { return nil })
 	inbox := idem.NewInbox(p.connect(p.config.Copy()), source)
 	inbox.KeepPayloads, inbox.Logger = true, nil

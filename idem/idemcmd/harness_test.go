@@ -6,7 +6,6 @@ import (
 	"errors"
 	"flag"
 	"fmt"
-	"net/http"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -20,24 +19,12 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/paghooks/paghooks/idem"
-	"github.com/paghooks/paghooks/idem/idemtest"
+	"github.com/paghooks/paghooks/internal/kiosk"
 	"github.com/paghooks/paghooks/internal/lang"
 )
 
-// note is the event of the provider that these tests invent.
-type note struct {
-	ID    string `json:"id"`
-	Type  string `json:"type"`
-	Order string `json:"order"`
-}
-
-// notes is that provider.
-type notes struct{ idem.Routes }
-
-func (*notes) Name() string { return "notes" }
-func (*notes) Open(*http.Request) (idem.Event, error) {
-	return idem.Event{}, &idem.Refusal{Source: "notes", Reason: "nothing", Hint: "nothing is received here"}
-}
+// note is the event of the provider "notes".
+type note = kiosk.Note
 
 // shop is an application, and its database, as an operator finds it.
 type shop struct {
@@ -55,15 +42,8 @@ type shop struct {
 
 func newShop(t *testing.T) *shop {
 	t.Helper()
-	s := &shop{T: t, url: idemtest.URL(t), workers: true}
-	var err error
-	if s.pool, err = pgxpool.New(t.Context(), s.url); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(s.pool.Close)
-	if err := idem.Migrate(t.Context(), s.pool); err != nil {
-		t.Fatal(err)
-	}
+	s := &shop{T: t, pool: kiosk.Open(t), workers: true}
+	s.url = s.pool.Config().ConnString()
 	s.exec(`create table effects (event text not null)`)
 	s.inbox = receiver(refuseBad)(s.pool).(*idem.Inbox)
 	s.receivers = []NewReceiver{receiver(pay)}
@@ -73,7 +53,7 @@ func newShop(t *testing.T) *shop {
 // receiver makes the application's, with a handler of paid events.
 func receiver(h idem.Handler[*note]) NewReceiver {
 	return func(pool *pgxpool.Pool) idem.Receiver {
-		source := &notes{}
+		source := kiosk.NewSource("notes")
 		idem.Handle(&source.Routes, "paid", h)
 		inbox := idem.NewInbox(pool, source)
 		inbox.Logger = nil
@@ -105,7 +85,7 @@ func (s *shop) accept(lines ...string) {
 			e.Scope, words = words[0], words[1:]
 		}
 		e.ID, e.Type, e.Key = words[0], words[1], words[2]
-		body, err := json.Marshal(note{e.ID, e.Type, e.Key})
+		body, err := json.Marshal(note{ID: e.ID, Type: e.Type, Order: e.Key})
 		if err != nil {
 			s.Fatal(err)
 		}
@@ -134,9 +114,7 @@ func (s *shop) badNight() {
 
 func (s *shop) exec(sql string) {
 	s.Helper()
-	if _, err := s.pool.Exec(context.Background(), sql); err != nil {
-		s.Fatal(err)
-	}
+	kiosk.Exec(s, s.pool, sql)
 }
 
 func (s *shop) text(sql string) (text string) {
@@ -172,7 +150,7 @@ var databaseLine = regexp.MustCompile(`(?m)^idem: (DATABASE_URL is not set: )?(?
 func (s *shop) program(args ...string) (p *program, out, complaints *strings.Builder) {
 	out, complaints = new(strings.Builder), new(strings.Builder)
 	if len(args) > 0 && args[0] == "requeue" && !slices.Contains(args, "-without-workers") && s.workers {
-		_, _ = s.pool.Exec(s.Context(), `insert into idem_workers values (1, 'notes', 'shop-1', 7, now(), now()) on conflict (id) do update set seen_at = now()`)
+		kiosk.KeepAlive(s, s.pool, "notes")
 	}
 	if len(args) > 0 {
 		args = append(args[:1:1], append([]string{"-database", s.url}, args[1:]...)...)

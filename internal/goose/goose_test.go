@@ -6,7 +6,6 @@ import (
 	"context"
 	"database/sql"
 	"io/fs"
-	"net/http"
 	"strings"
 	"sync"
 	"testing"
@@ -18,6 +17,7 @@ import (
 
 	"github.com/paghooks/paghooks/idem"
 	"github.com/paghooks/paghooks/idem/idemtest"
+	"github.com/paghooks/paghooks/internal/kiosk"
 )
 
 // own are the migrations of an application.
@@ -50,18 +50,10 @@ func up(t *testing.T, url, table string, files fs.FS) {
 	}
 }
 
-// notes is a provider.
-type notes struct{ idem.Routes }
-
-func (*notes) Name() string { return "notes" }
-func (*notes) Open(*http.Request) (idem.Event, error) {
-	return idem.Event{}, &idem.Refusal{Source: "notes", Reason: "nothing", Hint: "nothing is received here"}
-}
-
 // accept has an event stored.
 func accept(t *testing.T, pool *pgxpool.Pool) (idem.Outcome, error) {
 	t.Helper()
-	inbox := idem.NewInbox(pool, &notes{})
+	inbox := idem.NewInbox(pool, kiosk.NewSource("notes"))
 	inbox.Logger = nil
 	return inbox.Accept(t.Context(), idem.Event{Source: "notes", ID: "e1", Type: "paid", Payload: []byte("{}")})
 }

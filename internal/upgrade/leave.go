@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -12,16 +11,8 @@ import (
 
 	"github.com/paghooks/paghooks/idem"
 	"github.com/paghooks/paghooks/idem/operator"
+	"github.com/paghooks/paghooks/internal/kiosk"
 )
-
-// shop is a source whose events come from no HTTP. An event's type is what its handler does.
-type shop struct{ idem.Routes }
-
-func (*shop) Name() string { return "shop" }
-
-func (*shop) Open(*http.Request) (idem.Event, error) {
-	return idem.Event{}, &idem.Refusal{Source: "shop", Reason: "none", Hint: "it receives nothing by HTTP"}
-}
 
 // body is the body of every event.
 const body = `{"amount":"29.90"}`
@@ -41,7 +32,7 @@ func event(id, does, entity string, second int) idem.Event {
 // leave leaves an event in each state, and calls then while one is being processed.
 func leave(ctx context.Context, pool *pgxpool.Pool, then func() error) error {
 	busy, end := make(chan struct{}), make(chan struct{})
-	source := new(shop)
+	source := kiosk.NewSource("shop") // an event's type is what its handler does
 	idem.Handle(&source.Routes, "works", func(context.Context, pgx.Tx, *note) error { return nil })
 	idem.Handle(&source.Routes, "fails", func(context.Context, pgx.Tx, *note) error { return errors.New("the order is not stored") })
 	idem.Handle(&source.Routes, "gives up", func(context.Context, pgx.Tx, *note) error { return idem.NoRetry(errors.New("the order is unknown")) })

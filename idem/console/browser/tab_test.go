@@ -3,7 +3,6 @@ package browser
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"log/slog"
 	"net/http"
@@ -23,8 +22,8 @@ import (
 	"github.com/paghooks/paghooks/idem"
 	"github.com/paghooks/paghooks/idem/console"
 	"github.com/paghooks/paghooks/idem/gauge"
-	"github.com/paghooks/paghooks/idem/idemtest"
 	"github.com/paghooks/paghooks/idem/operator"
+	"github.com/paghooks/paghooks/internal/kiosk"
 )
 
 // started is the one browser of all tests.
@@ -49,16 +48,6 @@ func TestMain(m *testing.M) {
 	code := m.Run()
 	stop()
 	os.Exit(code)
-}
-
-// letter is the one event type of the provider that these tests invent.
-type letter struct{ ID, Order string }
-
-type provider struct{ idem.Routes }
-
-func (*provider) Name() string { return "letters" }
-func (*provider) Open(*http.Request) (idem.Event, error) {
-	return idem.Event{}, errors.New("not over HTTP")
 }
 
 // queues is the provider's side: one is stopped until it is released.
@@ -98,13 +87,10 @@ func newTab(t testing.TB) *tab {
 	if err != nil {
 		t.Fatal(err)
 	}
-	b := &tab{TB: t, pool: idemtest.Pool(t)}
-	if err := idem.Migrate(t.Context(), b.pool); err != nil {
-		t.Fatal(err)
-	}
-	p := &provider{}
+	b := &tab{TB: t, pool: kiosk.Open(t)}
+	p := kiosk.NewSource("letters")
 	b.broken.Store(true)
-	idem.Handle(&p.Routes, "PAYMENT_RECEIVED", func(_ context.Context, _ pgx.Tx, l *letter) error {
+	idem.Handle(&p.Routes, "PAYMENT_RECEIVED", func(_ context.Context, _ pgx.Tx, l *kiosk.Note) error {
 		b.hold.RLock()
 		defer b.hold.RUnlock()
 		if b.broken.Load() {
