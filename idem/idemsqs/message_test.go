@@ -127,8 +127,8 @@ func TestWhatWaitsForTooLongComesAgain(t *testing.T) {
 	publish(t, client, url, 20)
 	var log bytes.Buffer
 	handled := make(chan string, 100)
-	slow := sync.OnceFunc(func() { <-time.After(4 * time.Second) }) // longer than 3 × ExtendEvery
-	settings := broker.Consumer{Handlers: 1, ExtendEvery: time.Second, Logger: slog.New(slog.NewTextHandler(&log, nil))}
+	slow := sync.OnceFunc(func() { <-time.After(8 * time.Second) }) // longer than 3 × ExtendEvery
+	settings := broker.Consumer{Handlers: 1, ExtendEvery: 2 * time.Second, Logger: slog.New(slog.NewTextHandler(&log, nil))}
 	stop := consume(t, settings, client, url, func(_ context.Context, m broker.Message) error {
 		slow()
 		handled <- m.ID

@@ -41,9 +41,20 @@ func canaryGoesThrough(s *shop) {
 	}
 	stop()
 
+	// On a busy machine a second may be over before the relay has answered: then it is sent again.
+	fail := func(says string) error {
+		for {
+			err := c.Send(s.Context())
+			if err == nil || strings.Contains(err.Error(), says) || s.Context().Err() != nil ||
+				!strings.Contains(err.Error(), "there was no answer within") && !strings.Contains(err.Error(), "could not be asked") {
+				return err
+			}
+		}
+	}
 	c.Timeout = time.Second
 	for range 2 {
-		if err := c.Send(s.Context()); err == nil || !strings.Contains(err.Error(), "no consumer has handled it within 1s") {
+		const says = "no consumer has handled it within 1s"
+		if err := fail(says); err == nil || !strings.Contains(err.Error(), says) {
 			s.Errorf("while no consumer runs: %v", err)
 		}
 	}
@@ -52,7 +63,7 @@ func canaryGoesThrough(s *shop) {
 	}
 
 	stop = s.consume(relay.To(inbox, "another secret, of thirty-two characters"))
-	if err := c.Send(s.Context()); err == nil || !strings.Contains(err.Error(), "have the relay's secret") {
+	if err := fail("have the relay's secret"); err == nil || !strings.Contains(err.Error(), "have the relay's secret") {
 		s.Errorf("while the consumer has another secret: %v", err)
 	}
 	stop()

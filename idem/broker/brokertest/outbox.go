@@ -85,7 +85,6 @@ func outboxOutlivesAnOutage(s *shop) {
 	failed := make(chan error, 1000)
 	outbox := outbox.New(s.pool, "shop", failures{s.queue.Publisher, failed})
 	outbox.Logger, outbox.Poll, outbox.MaxAttempts = nil, 100*time.Millisecond, 1
-	outbox.Timeout = 4 * time.Second
 	s.inBackground(outbox.Run)
 	var mu sync.Mutex
 	got := map[string]bool{}

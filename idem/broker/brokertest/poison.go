@@ -63,9 +63,6 @@ func unsignedIsSetAside(s *shop) {
 	s.await("the forged messages to be set aside", func() bool { return s.stored() == "done 20, unhandled 3" })
 }
 
-// soon is well below the time that providers and relays wait.
-const soon = 5 * time.Second
-
 func oversizeIsRefused(s *shop) {
 	if s.queue.Oversize == 0 {
 		s.Skip("this queue takes messages of any size")
@@ -73,7 +70,7 @@ func oversizeIsRefused(s *shop) {
 	var mu sync.Mutex
 	var refused error
 	r := s.newRelay()
-	r.MaxBody = int64(s.queue.Oversize) + 1<<20
+	r.MaxBody, r.Timeout = int64(s.queue.Oversize)+1<<20, longestWait
 	r.Observe = func(_ context.Context, o idem.Observation) {
 		mu.Lock()
 		defer mu.Unlock()
@@ -89,7 +86,7 @@ func oversizeIsRefused(s *shop) {
 	large := note{ID: "evt_oversize", Type: "paid", Order: "order-0", Text: strings.Repeat("x", s.queue.Oversize)}
 	start := time.Now()
 	status, answer, err := s.post(s.Context(), s.url, large)
-	if took := time.Since(start); err != nil || status != http.StatusServiceUnavailable || took > soon {
+	if took := time.Since(start); err != nil || status != http.StatusServiceUnavailable || took > r.Timeout/4 {
 		s.Errorf("an event of %d bytes was answered %d %s, %v after %s, want 503 at once", s.queue.Oversize, status, answer, err, took)
 	}
 	mu.Lock()
