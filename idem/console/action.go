@@ -245,6 +245,8 @@ func told(err error) error {
 		return refuse(http.StatusConflict, "This action is running: stop it first.")
 	case errors.Is(err, operator.ErrContinued):
 		return refuse(http.StatusConflict, "Somebody has gone on with this action already.")
+	case errors.Is(err, operator.ErrNoWorkers):
+		return refuse(http.StatusConflict, "No workers of this source are alive, and requeued events would wait for them: nothing was done. Replay the events, or start the program that runs the workers.")
 	}
 	return err
 }

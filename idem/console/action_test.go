@@ -81,6 +81,19 @@ func TestActionsOnAllThatAFilterChooses(t *testing.T) {
 	}
 }
 
+func TestRequeueingForWorkersThatAreNotAliveSaysWhatToDo(t *testing.T) {
+	t.Parallel()
+	a := newApp(t)
+	a.letters("e1")
+	if _, err := a.pool.Exec(t.Context(), `delete from idem_workers`); err != nil { // those that have just parked it
+		t.Fatal(err)
+	}
+	form := a.get("confirm?action=requeue" + oneEvent).form("act")
+	a.post("act", form).want(409, "No workers of this source are alive", "nothing was done. Replay the events, or start the program")
+	a.wantState("letters", "e1", idem.StateParked)
+	a.get("trail?source=letters").want(200, "Nobody has done anything")
+}
+
 func TestProcessorHasNoWorkersToRequeueFor(t *testing.T) {
 	t.Parallel()
 	a := newApp(t)
