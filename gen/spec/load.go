@@ -28,7 +28,9 @@ type Spec struct {
 	questions map[string]*openapi3.PathItem // webhooks that are no events
 	written   map[string]bool               // the components that the document has itself
 	invalid   error                         // kin-openapi's error for the document
-	warnings  []problem
+
+	typeIsNowhere bool // no body has the property that x-provider names as the event's type
+	warnings      []problem
 }
 
 // Load reads a spec, and applies overlays to it.

@@ -264,6 +264,7 @@ func (s *Spec) addEnvelope() {
 			},
 		}},
 	}}
+	s.typeIsNowhere = true
 	for _, item := range s.Doc.Webhooks {
 		if item.Post == nil || BodySchema(item.Post) == nil {
 			continue // refused
@@ -274,6 +275,9 @@ func (s *Spec) addEnvelope() {
 			continue
 		}
 		v := component.Value
+		if v.Properties[field] != nil || item.Post.Extensions[eventNamesName] != nil {
+			s.typeIsNowhere = false
+		}
 		v.Type = &openapi3.Types{"object"}
 		v.AllOf = openapi3.SchemaRefs{{Ref: SchemaPrefix + EnvelopeName, Value: s.Envelope()}}
 		delete(v.Properties, field)

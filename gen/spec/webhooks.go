@@ -153,6 +153,10 @@ func (l *linter) checkPlaces(path string, post *openapi3.Operation, body *openap
 			switch {
 			case err != nil:
 				l.report(post.Origin, path, "%s %v", name, err)
+			case name == eventIDName && l.notAName(at) != "":
+				l.report(post.Origin, path, "%s %s %s", name, p, l.notAName(at))
+			case name == eventTimeName && l.notATime(at) != "":
+				l.report(post.Origin, path, "%s %s %s", name, p, l.notATime(at))
 			case name == testName && TypeOf(at.plain.Value) != "boolean":
 				l.report(post.Origin, path, "%s %s is not the path to one boolean; give the one that is true where no money moved", name, p)
 			}
