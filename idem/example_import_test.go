@@ -10,11 +10,12 @@ import (
 
 	"github.com/paghooks/paghooks/asaas"
 	"github.com/paghooks/paghooks/idem"
+	"github.com/paghooks/paghooks/idem/operator"
 )
 
 // An application has a receiver of its own, which keeps the ids of the events that it has
 // processed. The new one takes them over.
-func ExampleImport() {
+func Example_import() {
 	ctx := context.Background()
 	pool, end := database(ctx)
 	defer end()
@@ -28,17 +29,17 @@ func ExampleImport() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	n, err := idem.Import(ctx, pool, "asaas", "", func(yield func(idem.Imported, error) bool) {
+	n, err := operator.Import(ctx, pool, "asaas", "", func(yield func(operator.Imported, error) bool) {
 		defer rows.Close()
 		for rows.Next() {
-			var e idem.Imported
+			var e operator.Imported
 			err := rows.Scan(&e.ID, &e.ReceivedAt)
 			if !yield(e, err) {
 				return
 			}
 		}
 		if err := rows.Err(); err != nil {
-			yield(idem.Imported{}, err)
+			yield(operator.Imported{}, err)
 		}
 	})
 	fmt.Println(n, err)
@@ -56,7 +57,7 @@ func ExampleImport() {
 // Both versions receive for a while, a part of the deliveries each. Each event is
 // processed by one of them, because both insert its id into the table of the old one, in
 // the transaction of its work.
-func ExampleImport_sideBySide() {
+func Example_importSideBySide() {
 	ctx := context.Background()
 	pool, end := database(ctx)
 	defer end()

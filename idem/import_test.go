@@ -17,8 +17,8 @@ import (
 )
 
 // all are events without errors.
-func all(events ...idem.Imported) iter.Seq2[idem.Imported, error] {
-	return func(yield func(idem.Imported, error) bool) {
+func all(events ...operator.Imported) iter.Seq2[operator.Imported, error] {
+	return func(yield func(operator.Imported, error) bool) {
 		for _, e := range events {
 			if !yield(e, nil) {
 				return
@@ -35,9 +35,9 @@ func TestImportedEventThatComesAgainIsADuplicateWithoutAConflict(t *testing.T) {
 			s := open(t)
 			s.on(pay)
 			old := time.Now().Add(-20 * 24 * time.Hour).Truncate(time.Second)
-			n, err := idem.Import(t.Context(), s.pool, "notes", "", all(
-				idem.Imported{ID: "e1", ReceivedAt: old}, idem.Imported{ID: "e2"}, idem.Imported{ID: "e1"},
-				idem.Imported{ID: "not \xff text"}, idem.Imported{ID: "e3", ReceivedAt: time.Now().Add(time.Hour)},
+			n, err := operator.Import(t.Context(), s.pool, "notes", "", all(
+				operator.Imported{ID: "e1", ReceivedAt: old}, operator.Imported{ID: "e2"}, operator.Imported{ID: "e1"},
+				operator.Imported{ID: "not \xff text"}, operator.Imported{ID: "e3", ReceivedAt: time.Now().Add(time.Hour)},
 			))
 			if n != 4 || err != nil {
 				t.Fatalf("Import = %d, %v, want 4", n, err)
@@ -85,12 +85,12 @@ func TestImportLeavesWhatIsStored(t *testing.T) {
 			}
 		}
 	})
-	events := []idem.Imported{{ID: "done"}, {ID: identify([]byte(newBody)).ID}}
+	events := []operator.Imported{{ID: "done"}, {ID: identify([]byte(newBody)).ID}}
 	for _, id := range ids {
-		events = append(events, idem.Imported{ID: id})
+		events = append(events, operator.Imported{ID: id})
 	}
 	for _, want := range []int64{2500, 0} {
-		if n, err := idem.Import(t.Context(), s.pool, "notes", "", all(events...)); n != want || err != nil {
+		if n, err := operator.Import(t.Context(), s.pool, "notes", "", all(events...)); n != want || err != nil {
 			t.Fatalf("Import = %d, %v, want %d", n, err, want)
 		}
 	}
@@ -106,20 +106,20 @@ func TestImportSaysWhatIsWrong(t *testing.T) {
 	broken := errors.New("the old table cannot be read")
 	for _, c := range []struct {
 		reason, source, scope string
-		events                iter.Seq2[idem.Imported, error]
+		events                iter.Seq2[operator.Imported, error]
 		stored                int64
 		says                  string
 	}{
-		{"no source", "", "", all(idem.Imported{ID: "e1"}), 0, "give the name that the receiver's source has"},
-		{"a slash", "asaas/shop", "", all(idem.Imported{ID: "e1"}), 0, "give the name that the receiver's source has"},
-		{"a long scope", "notes", strings.Repeat("x", 256), all(idem.Imported{ID: "e1"}), 0, "the scope has 256 bytes"},
-		{"an empty id", "notes", "", all(idem.Imported{ID: "e1"}, idem.Imported{}), 1, "an event has no id"},
-		{"an error", "notes", "shop", func(yield func(idem.Imported, error) bool) {
-			_ = yield(idem.Imported{ID: "e1"}, nil) && yield(idem.Imported{}, broken)
+		{"no source", "", "", all(operator.Imported{ID: "e1"}), 0, "give the name that the receiver's source has"},
+		{"a slash", "asaas/shop", "", all(operator.Imported{ID: "e1"}), 0, "give the name that the receiver's source has"},
+		{"a long scope", "notes", strings.Repeat("x", 256), all(operator.Imported{ID: "e1"}), 0, "the scope has 256 bytes"},
+		{"an empty id", "notes", "", all(operator.Imported{ID: "e1"}, operator.Imported{}), 1, "an event has no id"},
+		{"an error", "notes", "shop", func(yield func(operator.Imported, error) bool) {
+			_ = yield(operator.Imported{ID: "e1"}, nil) && yield(operator.Imported{}, broken)
 		}, 1, broken.Error()},
 	} {
-		n, err := idem.Import(t.Context(), s.pool, c.source, c.scope, c.events)
-		if n != c.stored || err == nil || !strings.Contains(err.Error(), c.says) || !strings.HasPrefix(err.Error(), "idem: importing events: ") {
+		n, err := operator.Import(t.Context(), s.pool, c.source, c.scope, c.events)
+		if n != c.stored || err == nil || !strings.Contains(err.Error(), c.says) || !strings.HasPrefix(err.Error(), "operator: importing events: ") {
 			t.Errorf("%s: Import = %d, %v, want %d and %q", c.reason, n, err, c.stored, c.says)
 		}
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/paghooks/paghooks/idem"
 	"github.com/paghooks/paghooks/idem/idemtest"
 	"github.com/paghooks/paghooks/idem/internal/store"
+	"github.com/paghooks/paghooks/idem/operator"
 )
 
 var isolationLevels = []string{"read committed", "repeatable read", "serializable"}
@@ -100,7 +101,7 @@ func TestOurOwnStatementsMeetConcurrentChangesAtEveryDefaultIsolation(t *testing
 			return fmt.Sprint(n, " ", level), err
 		}, touch, idem.NoRetry(noOrder), "1 read committed"},
 		{"an import", "select distinct on (event)", nil, func(s *app) (string, error) {
-			n, err := idem.Import(s.Context(), s.pool, "notes", "", all(idem.Imported{ID: "e1"}, idem.Imported{ID: "e2"}))
+			n, err := operator.Import(s.Context(), s.pool, "notes", "", all(operator.Imported{ID: "e1"}, operator.Imported{ID: "e2"}))
 			return fmt.Sprint(n), err
 		}, fmt.Sprintf(insert, 1, "pending"), nil, "1"},
 	} {

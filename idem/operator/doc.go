@@ -23,4 +23,5 @@
 //	blocked conflicts // entities that wait; ids that came with two bodies
 //	erase      // what is stored of events beyond the fact that they came
 //	rescope    // an account that gets another scope, or a source another name
+//	import     // events that another program has processed
 package operator

@@ -1,4 +1,4 @@
-package idem
+package operator
 
 import (
 	"context"
@@ -10,6 +10,7 @@ import (
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"github.com/paghooks/paghooks/idem"
 	"github.com/paghooks/paghooks/idem/internal/store"
 )
 
@@ -17,7 +18,7 @@ import (
 type Imported struct {
 	ID string // the provider's event id
 
-	// ReceivedAt is when it came; zero is now. [Common.Prune] forgets it by that.
+	// ReceivedAt is when it came; zero is now. [idem.Common.Prune] forgets it by that.
 	ReceivedAt time.Time
 }
 
@@ -28,7 +29,7 @@ const importBatch = 1000
 // replaces: when one of them comes again it is a duplicate, and no handler runs. It
 // returns how many it has stored.
 //
-//	n, err := idem.Import(ctx, pool, "asaas", "", processed)
+//	n, err := operator.Import(ctx, pool, "asaas", "", processed)
 //
 // source is the name of the receiver's source, and scope the account that the events will
 // be stored under, "" if it has none: with another one the events are not recognized, and
@@ -45,10 +46,10 @@ const importBatch = 1000
 // stored.
 func Import(ctx context.Context, pool *pgxpool.Pool, source, scope string, events iter.Seq2[Imported, error]) (stored int64, err error) {
 	switch {
-	case source == "" || strings.Contains(source, "/") || !nameable(source):
-		return 0, fmt.Errorf("idem: importing events: the source is %q: give the name that the receiver's source has, asaas for example", source)
-	case len(scope) > maxName || !nameable(scope):
-		return 0, fmt.Errorf("idem: importing events: the scope has %d bytes, or is no text: give the one of the account's Credentials, of at most %d", len(scope), maxName)
+	case source == "" || strings.Contains(source, "/") || !store.Nameable(source):
+		return 0, fmt.Errorf("operator: importing events: the source is %q: give the name that the receiver's source has, asaas for example", source)
+	case len(scope) > store.MaxName || !store.Nameable(scope):
+		return 0, fmt.Errorf("operator: importing events: the scope has %d bytes, or is no text: give the one of the account's Credentials, of at most %d", len(scope), store.MaxName)
 	}
 	var keys []string
 	var times []time.Time
@@ -56,7 +57,7 @@ func Import(ctx context.Context, pool *pgxpool.Pool, source, scope string, event
 		n, err := timed(ctx, func(ctx context.Context) (int64, error) { return store.Import(ctx, pool, keys, times) })
 		stored += n
 		keys, times = keys[:0], times[:0]
-		return explain(err)
+		return store.Explain(err)
 	}
 	for e, err := range events {
 		if err == nil && e.ID == "" {
@@ -64,8 +65,8 @@ func Import(ctx context.Context, pool *pgxpool.Pool, source, scope string, event
 		}
 		if err == nil {
 			id := e.ID
-			if !nameable(id) { // as Endpoint names it
-				id = BodyID([]byte(id))
+			if !store.Nameable(id) { // as idem.Endpoint names it
+				id = idem.BodyID([]byte(id))
 			}
 			keys, times = append(keys, store.Event{Source: source, Scope: scope, ID: id}.RowKey()), append(times, e.ReceivedAt)
 			if len(keys) == importBatch {
@@ -73,11 +74,11 @@ func Import(ctx context.Context, pool *pgxpool.Pool, source, scope string, event
 			}
 		}
 		if err != nil {
-			return stored, fmt.Errorf("idem: importing events: %w", errors.Join(err, flush()))
+			return stored, fmt.Errorf("operator: importing events: %w", errors.Join(err, flush()))
 		}
 	}
 	if err := flush(); err != nil {
-		return stored, fmt.Errorf("idem: importing events: %w", err)
+		return stored, fmt.Errorf("operator: importing events: %w", err)
 	}
 	return stored, nil
 }
