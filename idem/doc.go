@@ -287,14 +287,14 @@
 //	event source refusal outcome errors credentials retry filter // vocabulary
 //	routes // from a type to its handler
 //	context hooks // what a handler may ask for
-//	observation refused failing redact endpoint observe trace receive // a delivery, and what the application is told
+//	observation endpoint observe trace receive // a delivery, and what the application is told
 //	body common wait
 //	attempt // begin and mark, handler, commit, hooks: the only place where a handler runs
 //	list replay_run overtaken dryrun http flight held
 //	processor // inline
 //	spool inbox inbox_insert inbox_store spool_sink inbox_spool inbox_accept // an inbox stores, and answers
-//	inbox_position inbox_sign inbox_runner solo inbox_work prune inbox_alive outage inbox_run // and its workers process
-//	set_aside replay discard requeue stats arrivals dispatch import // operations, one each
+//	inbox_runner inbox_work prune inbox_alive outage inbox_run // and its workers process
+//	set_aside replay discard requeue stats arrivals dispatch // operations, one each
 //	check examine_deliveries examine processor_run migrate watch_commits
 //	scopes start serve // running a program
 package idem

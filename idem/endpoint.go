@@ -10,7 +10,9 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/paghooks/paghooks/idem/internal/count"
 	"github.com/paghooks/paghooks/idem/internal/pgtx"
+	"github.com/paghooks/paghooks/idem/internal/redact"
 )
 
 // Endpoint is the receiving end of one source's deliveries, which [Processor], [Inbox] and
@@ -50,16 +52,16 @@ type Endpoint struct {
 
 	source   Source
 	failures atomic.Int64 // deliveries that were not acknowledged, in a row: see package health
-	refused  refusals
-	failing  failing     // in workers
-	hasDone  atomic.Bool // the log says that an event is done
+	refused  *count.Refusals
+	failing  *count.Failures // in workers
+	hasDone  atomic.Bool     // the log says that an event is done
 }
 
 // NewEndpoint returns an endpoint for the events of source, with its settings at their
 // defaults. It panics if the source's name cannot be used: see [Source].
 func NewEndpoint(source Source) Endpoint {
 	checkSource(source)
-	return Endpoint{MaxBody: 1 << 20, Logger: slog.Default(), source: source, refused: refusals{genuine: time.Now()}}
+	return Endpoint{MaxBody: 1 << 20, Logger: slog.Default(), source: source, refused: count.NewRefusals(), failing: new(count.Failures)}
 }
 
 // checkSettings finds a setting that makes no sense.
@@ -143,13 +145,18 @@ func (in *Endpoint) route(e Event) (work Work, err error) {
 }
 
 // redacted is an error of the application as it may be stored, logged and shown.
-func (in *Endpoint) redacted(err error) error { return redact(err, in.RedactError) }
+func (in *Endpoint) redacted(err error) error { return redact.Error(err, in.RedactError) }
 
 // countFailures counts the deliveries in a row that were not acknowledged, and the events
 // in a row that workers failed to process.
 func (in *Endpoint) countFailures(o Observation) {
 	if o.Stage != StageDelivery {
-		in.failing.note(o)
+		switch o.Outcome {
+		case Done:
+			in.failing.Done()
+		case Retrying, Parked:
+			in.failing.Failed(o.Event.Scope + "/" + o.Event.ID)
+		}
 		return
 	}
 	refusal, refused := errors.AsType[*Refusal](o.Err)

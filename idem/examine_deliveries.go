@@ -54,7 +54,7 @@ func (in *Endpoint) examineSilence(x *examination) {
 		return
 	}
 	now := time.Now()
-	silence, limit := in.refused.silence(now), time.Duration(0)
+	silence, limit := in.refused.Silence(now), time.Duration(0)
 	if err := pgtx.Protect(func() error { limit = x.limits.MaxSilence(now); return nil }); err != nil {
 		x.add("silence", false, "MaxSilence has panicked: see the error in this application's log")
 		x.because(err)
@@ -70,7 +70,7 @@ func (in *Endpoint) examineSilence(x *examination) {
 
 // examineRefused adds whether the provider's deliveries are refused.
 func (in *Endpoint) examineRefused(x *examination) {
-	switch n, wrong := in.refused.wrong(x.limits.MaxFailures); {
+	switch n, wrong := in.refused.Wrong(x.limits.MaxFailures); {
 	case wrong != "":
 		x.add("refused", false, wrong+": see the reason in this application's log; if the token or the secret was changed, "+
 			"give it to both sides, before the provider stops its queue")
@@ -86,7 +86,7 @@ func (x *examination) examineFailing(i *Inbox) {
 	if _, ok := i.source.(dependent); ok || x.limits.MaxFailures <= 0 { // the check of an outbox covers sources that need a broker
 		return
 	}
-	n := i.failing.since(max(x.limits.MaxRetrying, time.Minute))
+	n := i.failing.Since(max(x.limits.MaxRetrying, time.Minute))
 	says := fmt.Sprintf("%d events have failed in a row in the workers of this process", n)
 	healthy := n < x.limits.MaxFailures
 	if !healthy {

@@ -78,5 +78,5 @@ func (p *Processor) AwaitGoingOn() {
 	}
 }
 
-// PathsKept is how many paths of refused deliveries are kept.
-func (in *Endpoint) PathsKept() int { return len(in.refused.paths) }
+// PathsKept returns the number of paths of refused deliveries that are counted each for itself.
+func (in *Endpoint) PathsKept() int { return in.refused.Paths() }

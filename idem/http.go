@@ -21,7 +21,7 @@ func (in *Endpoint) Open(w http.ResponseWriter, r *http.Request) (d Delivery, ok
 	}
 	d.Event, d.DryRun = e, isDryRun(r)
 	if !d.DryRun { // a canary has the application's own secret
-		in.refused.come(pathOf(r))
+		in.refused.Genuine(pathOf(r))
 	}
 	return d, true
 }
@@ -80,7 +80,7 @@ func (in *Endpoint) refuse(w http.ResponseWriter, r *http.Request, start time.Ti
 	case errors.As(err, &refusal):
 		o.Outcome, o.Path = Refused, pathOf(r)
 		if !isDryRun(r) {
-			in.refused.refuse(o.Path, err)
+			in.refused.Refuse(o.Path, refusal.WrongSecret, refusal.OfProvider)
 		}
 		body = fmt.Sprintf(`{"received":false,"reason":%q}`, string(refusal.Reason))
 		if refusal.Reason != ReasonNotConfigured {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/paghooks/paghooks/idem/internal/claims"
 	"github.com/paghooks/paghooks/idem/internal/notify"
 	"github.com/paghooks/paghooks/idem/internal/pgtx"
 	"github.com/paghooks/paghooks/idem/internal/store"
@@ -16,12 +17,12 @@ import (
 // sign gives a sign of life, and has the claims of runners that give none be found.
 func (r *runner) sign(ctx context.Context, db store.DB) error {
 	now := time.Now()
-	others, err := store.Sign(ctx, db, r.signs.own, now.Sub(r.signs.started))
+	others, err := store.Sign(ctx, db, r.signs.Own, r.signs.Running(now))
 	if err != nil {
-		r.signs.lost(time.Now())
+		r.signs.Lost(time.Now())
 		return err
 	}
-	dead, gone := r.signs.look(now, others)
+	dead, gone := r.signs.Look(now, others)
 	if len(dead) > 0 {
 		deleted, err := store.DeleteWorkers(ctx, db, dead)
 		if err != nil {
@@ -30,7 +31,7 @@ func (r *runner) sign(ctx context.Context, db store.DB) error {
 		for _, w := range dead {
 			if slices.Contains(deleted, w.ID) {
 				r.inbox.logError(ctx, "webhook workers are dead: others go on with what they had claimed", Event{},
-					fmt.Errorf("process %d on %s gave no sign of life for %s", w.PID, w.Host, deadAfter))
+					fmt.Errorf("process %d on %s gave no sign of life for %s", w.PID, w.Host, claims.DeadAfter))
 			}
 		}
 		gone = gone || len(deleted) > 0
@@ -66,18 +67,18 @@ func (r *runner) signByPool(ctx context.Context) error {
 // processes store.
 func (r *runner) stayAlive() {
 	ctx, listening := r.alive, r.channel != ""
-	if !listening && !sleep(ctx, signEvery) { // nothing else needs the connection before
+	if !listening && !sleep(ctx, claims.SignEvery) { // nothing else needs the connection before
 		return
 	}
 	for failed := 1; ctx.Err() == nil; failed++ {
 		wake := func() { failed = 0; r.inbox.wakeOwn() }
 		err := pgtx.Protect(func() error { // hooks of the pool are the application's
-			return notify.Listen(ctx, r.inbox.pool, r.channel, wake, signEvery, func(ctx context.Context, conn *pgx.Conn) error { return r.sign(ctx, conn) })
+			return notify.Listen(ctx, r.inbox.pool, r.channel, wake, claims.SignEvery, func(ctx context.Context, conn *pgx.Conn) error { return r.sign(ctx, conn) })
 		})
 		if err == nil || ctx.Err() != nil {
 			return
 		}
-		r.signs.lost(time.Now())
+		r.signs.Lost(time.Now())
 		r.inbox.logError(ctx, "webhook workers have lost the connection on which they listen and say that they are alive", Event{}, err)
 		_ = r.signByPool(ctx) // Postgres may have no place for another connection
 		pause(ctx, failed)
@@ -93,7 +94,7 @@ func (r *runner) end() {
 		return
 	}
 	_, err := ask(context.WithoutCancel(r.alive), r.inbox.pool, func(ctx context.Context, db store.DB) (struct{}, error) {
-		return struct{}{}, store.DeleteWorker(ctx, db, r.signs.own.ID)
+		return struct{}{}, store.DeleteWorker(ctx, db, r.signs.Own.ID)
 	})
 	if err != nil {
 		r.inbox.logError(context.WithoutCancel(r.alive), "webhook workers ended without saying so: what they had claimed waits for 12 seconds", Event{}, err)

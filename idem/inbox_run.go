@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/paghooks/paghooks/idem/internal/claims"
 	"github.com/paghooks/paghooks/idem/internal/store"
 )
 
@@ -99,7 +100,7 @@ func (r *runner) loop(ctx context.Context) {
 // drain has workers process events until nothing is due.
 func (r *runner) drain(ctx context.Context) error {
 	for ctx.Err() == nil {
-		r.position = position{}
+		r.position = claims.Position{}
 		found, err := r.claimAndWork(ctx)
 		if err != nil {
 			return fmt.Errorf("idem: claiming events: %w", explain(err))
@@ -215,30 +216,30 @@ func (r *runner) claim(ctx context.Context, n int) (store.Claims, error) {
 	if err := r.begin(ctx); err != nil {
 		return store.Claims{}, err
 	}
-	if !processSolo.enter(ctx, n) {
+	if !processSolo.Enter(ctx, n) {
 		return store.Claims{}, ctx.Err()
 	}
 	if r.searchAll.Swap(false) {
-		r.position = position{}
+		r.position = claims.Position{}
 	}
-	alone := processSolo.reserve()
+	alone := processSolo.Reserve()
 	search := store.Search{
-		Source: r.inbox.source.Name(), After: r.position.after(), Limit: n,
-		Worker: r.signs.own.ID, Running: r.held(),
-		Crashed: crashedAlone, WithCrashed: alone,
+		Source: r.inbox.source.Name(), After: r.position.After(), Limit: n,
+		Worker: r.signs.Own.ID, Running: r.held(),
+		Crashed: crashesSolo, WithCrashed: alone,
 	}
 	// Not cut off when ctx ends: an event that was claimed then would pass for a crash.
 	found, err := ask(context.WithoutCancel(ctx), r.inbox.pool, func(ctx context.Context, db store.DB) (store.Claims, error) {
 		return store.FindClaims(ctx, db, search)
 	})
-	r.position.seen(found)
+	r.position.Seen(found)
 	if err != nil {
 		r.searchAll.Store(true) // for claims without an answer
 	}
-	if alone && !slices.ContainsFunc(found.Claims, runsAlone) {
-		processSolo.unreserve()
+	if alone && !slices.ContainsFunc(found.Claims, runsSolo) {
+		processSolo.Unreserve()
 	}
-	processSolo.leave(n - len(found.Claims))
+	processSolo.Leave(n - len(found.Claims))
 	return found, err
 }
 

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/paghooks/paghooks/idem/internal/claims"
 	"github.com/paghooks/paghooks/idem/internal/store"
 )
 
@@ -22,7 +23,7 @@ type runner struct {
 	free     chan struct{}           // has an element for each worker that is free
 	workers  sync.WaitGroup
 	timedOut atomic.Int64 // handlers that did not return when they were stopped
-	position position
+	position claims.Position
 
 	postponed atomic.Bool // since drain looked last, an event became due a moment later
 	searchAll atomic.Bool // the next search is to begin at the start: a claim has ended without a word
@@ -31,7 +32,7 @@ type runner struct {
 	stopSigns context.CancelFunc
 	signing   sync.WaitGroup // the senders of signs of life
 	channel   string         // that is listened to; "" for none
-	signs     *signs
+	signs     *claims.Signs
 	begun     bool
 
 	mu      sync.Mutex
@@ -39,7 +40,7 @@ type runner struct {
 }
 
 func (i *Inbox) newRunner(ctx context.Context) *runner {
-	r := &runner{inbox: i, free: make(chan struct{}, i.Workers), signs: newSigns(i.source.Name()), running: make(map[string]bool)}
+	r := &runner{inbox: i, free: make(chan struct{}, i.Workers), signs: claims.NewSigns(i.source.Name()), running: make(map[string]bool)}
 	r.alive, r.stopSigns = context.WithCancel(context.WithoutCancel(ctx))
 	r.attempts, r.cancel = context.WithCancelCause(context.WithoutCancel(ctx))
 	for range i.Workers {

@@ -8,10 +8,15 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/paghooks/paghooks/idem/internal/claims"
 	"github.com/paghooks/paghooks/idem/internal/handling"
 	"github.com/paghooks/paghooks/idem/internal/pgtx"
 	"github.com/paghooks/paghooks/idem/internal/store"
 )
+
+// processSolo lets one attempt of this process run alone. A process dies as a whole: hence all its inboxes
+// share it.
+var processSolo claims.Solo
 
 // work processes one claim, and ends it: the event is done, or its row has the step that
 // comes next.
@@ -20,14 +25,14 @@ func (r *runner) work(c store.Claim) {
 	defer cancel()
 	defer func() {
 		r.let(c)
-		processSolo.leave(1)
+		processSolo.Leave(1)
 		r.free <- struct{}{}
 	}()
-	if runsAlone(c) {
-		defer processSolo.unreserve()
+	if runsSolo(c) {
+		defer processSolo.Unreserve()
 		if c.Crashes < r.inbox.MaxCrashes {
 			// Its handler needs the other half of its time.
-			if alone, again := processSolo.runAlone(ctx, r.inbox.Timeout/2); !alone {
+			if alone, again := processSolo.RunAlone(ctx, r.inbox.Timeout/2); !alone {
 				_, _ = r.release(ctx, c, again)
 				return
 			}
@@ -207,7 +212,7 @@ func insist[T any](ctx context.Context, r *runner, f func(context.Context, store
 	}
 }
 
-// crashedAlone is the number of crashes from which an event runs alone.
-const crashedAlone = 2
+// crashesSolo is the number of crashes from which an event runs alone.
+const crashesSolo = 2
 
-func runsAlone(c store.Claim) bool { return c.Crashes >= crashedAlone }
+func runsSolo(c store.Claim) bool { return c.Crashes >= crashesSolo }

@@ -5,6 +5,7 @@ import (
 	"log/slog"
 
 	"github.com/paghooks/paghooks/idem/internal/pgtx"
+	"github.com/paghooks/paghooks/idem/internal/redact"
 	"github.com/paghooks/paghooks/idem/internal/store"
 )
 
@@ -64,7 +65,7 @@ func (in *Endpoint) log(ctx context.Context, o Observation) {
 
 // logError logs an error beside an event, or without one.
 func (in *Endpoint) logError(ctx context.Context, message string, e Event, err error) {
-	attrs := []slog.Attr{slog.String("source", in.source.Name()), slog.String("error", withoutValues(explain(err).Error(), err))}
+	attrs := []slog.Attr{slog.String("source", in.source.Name()), slog.String("error", redact.Text(explain(err).Error(), err))}
 	if e.ID != "" {
 		attrs = append(attrs, nameAttrs(e)...)
 	}

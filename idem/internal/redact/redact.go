@@ -1,4 +1,6 @@
-package idem
+// Package redact takes personal data out of the texts of errors: the values that Postgres and pgx
+// write into theirs, and what the application's own function takes out.
+package redact
 
 import (
 	"regexp"
@@ -18,9 +20,9 @@ type redacted struct {
 func (r *redacted) Error() string { return r.text }
 func (r *redacted) Unwrap() error { return r.err }
 
-// redact returns an error of the application with the text that hook returns for it, if that
+// Error returns an error of the application with the text that hook returns for it, if that
 // is set, and without the values that Postgres and pgx write into theirs.
-func redact(err error, hook func(error) string) error {
+func Error(err error, hook func(error) string) error {
 	if err == nil {
 		return nil
 	}
@@ -30,7 +32,7 @@ func redact(err error, hook func(error) string) error {
 			text = "the error is not shown, because RedactError panicked"
 		}
 	}
-	if text = withoutValues(text, err); text == err.Error() {
+	if text = Text(text, err); text == err.Error() {
 		return err
 	}
 	return &redacted{text, err}
@@ -44,10 +46,10 @@ var (
 	quoted = regexp.MustCompile(`(?s)["«„“].*["»“”]`)
 )
 
-// withoutValues returns the text of err without the rows and arguments that Postgres quotes. Its
+// Text returns text, which is that of err, without the rows and arguments that Postgres quotes. Its
 // details have rows and keys, also of others: pgx does not print them, an application may. Its
 // messages have values where these are at fault, which is class 22.
-func withoutValues(text string, err error) string {
+func Text(text string, err error) string {
 	each(err, func(p *pgconn.PgError) {
 		for _, values := range []string{p.Detail, p.Where, p.InternalQuery} {
 			if values != "" {

@@ -1,7 +1,8 @@
-package idem
+// Package count counts the deliveries that are refused, and the events that workers fail to process,
+// for the checks of package health.
+package count
 
 import (
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -9,11 +10,21 @@ import (
 	"time"
 )
 
-// refusals counts, by path, the deliveries that were refused since the last genuine one.
-type refusals struct {
+// Refusals counts, by path, the deliveries that were refused since the last genuine one.
+type Refusals struct {
 	mu      sync.Mutex
 	paths   map[string]*refusedPath
 	genuine time.Time // when the last genuine one came, to any path; at first, when deliveries could come
+}
+
+// NewRefusals returns one for deliveries that can come from now on.
+func NewRefusals() *Refusals { return &Refusals{genuine: time.Now()} }
+
+// Paths returns the number of paths that have an entry of their own.
+func (r *Refusals) Paths() int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return len(r.paths)
 }
 
 // refusedPath is a path that deliveries come to: a webhook's, or an account's.
@@ -31,7 +42,7 @@ const maxPaths = 1000
 const otherPaths = "other paths"
 
 // at returns the entry of a path. The caller holds the lock.
-func (r *refusals) at(path string) *refusedPath {
+func (r *Refusals) at(path string) *refusedPath {
 	if r.paths == nil {
 		r.paths = make(map[string]*refusedPath)
 	}
@@ -46,8 +57,8 @@ func (r *refusals) at(path string) *refusedPath {
 	return r.paths[path]
 }
 
-// come notes that a genuine delivery has come.
-func (r *refusals) come(path string) {
+// Genuine notes that a genuine delivery has come.
+func (r *Refusals) Genuine(path string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	p, now := r.at(path), time.Now()
@@ -58,26 +69,26 @@ func (r *refusals) come(path string) {
 	r.genuine = now
 }
 
-// silence returns the time since the last genuine delivery.
-func (r *refusals) silence(now time.Time) time.Duration {
+// Silence returns the time since the last genuine delivery.
+func (r *Refusals) Silence(now time.Time) time.Duration {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return now.Sub(r.genuine)
 }
 
-// refuse notes that a delivery was refused.
-func (r *refusals) refuse(path string, err error) {
-	refusal, ok := errors.AsType[*Refusal](err)
-	if !ok || !refusal.WrongSecret && !refusal.OfProvider {
+// Refuse notes that a delivery was refused: for a secret that is not the application's, or although
+// it came from the provider's addresses. Others are a stranger's, and are not counted.
+func (r *Refusals) Refuse(path string, wrongSecret, ofProvider bool) {
+	if !wrongSecret && !ofProvider {
 		return
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	p := r.at(path)
-	if refusal.WrongSecret {
+	if wrongSecret {
 		p.secrets++
 	}
-	if refusal.OfProvider {
+	if ofProvider {
 		p.provider++
 	}
 }
@@ -96,10 +107,10 @@ func (p *refusedPath) isSilent() (silent time.Duration, yes bool) {
 	return silent, silent >= silentLong && silent > 2*p.pause
 }
 
-// wrong returns in words that deliveries of the provider's are refused, limit of them or more:
+// Wrong returns in words that deliveries of the provider's are refused, limit of them or more:
 // they come from its addresses, or take the place of genuine ones. says is "" if none are. n
 // counts all that were refused for their secret.
-func (r *refusals) wrong(limit int) (n int, says string) {
+func (r *Refusals) Wrong(limit int) (n int, says string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, path := range slices.Sorted(maps.Keys(r.paths)) {

@@ -1,4 +1,4 @@
-package idem
+package claims
 
 import (
 	"time"
@@ -6,10 +6,10 @@ import (
 	"github.com/paghooks/paghooks/idem/internal/store"
 )
 
-// position is the place at which claims go on, so that they need not pass each time the rows that are
+// Position is the place at which claims go on, so that they need not pass each time the rows that are
 // done and not yet vacuumed: an old snapshot, of a backup say, keeps millions of
 // such entries in the index.
-type position struct {
+type Position struct {
 	last     time.Time // when the last event that was seen was due
 	searched time.Time // when a search began at the start
 }
@@ -23,7 +23,8 @@ const (
 	searchAllEvery = 5 * time.Second
 )
 
-func (p *position) after() time.Time {
+// After returns the time from which the next search looks for events that are due; zero for all.
+func (p *Position) After() time.Time {
 	if now := time.Now(); now.Sub(p.searched) >= searchAllEvery {
 		p.searched, p.last = now, time.Time{}
 	}
@@ -33,7 +34,8 @@ func (p *position) after() time.Time {
 	return p.last.Add(-positionLag)
 }
 
-func (p *position) seen(found store.Claims) {
+// Seen notes the result of a search.
+func (p *Position) Seen(found store.Claims) {
 	if found.Last.After(p.last) {
 		p.last = found.Last
 	}

@@ -1,4 +1,4 @@
-package idem
+package claims
 
 import (
 	"testing"
@@ -50,19 +50,19 @@ func TestRunnerIsDeadOnceItHasGivenNoSignForEightSeconds(t *testing.T) {
 	} {
 		t.Run(reason, func(t *testing.T) {
 			t.Parallel()
-			s, start := newSigns("notes"), time.Now()
+			s, start := NewSigns("notes"), time.Now()
 			second := func(n int) time.Time { return start.Add(time.Duration(n) * time.Second) }
 			var dead, gone []int
 			for n, l := range c.looks {
 				if l.lost {
-					s.lost(second(l.at))
+					s.Lost(second(l.at))
 					continue
 				}
 				var others []store.Worker
 				if !l.absent {
 					others = append(others, store.Worker{ID: 1, SeenAt: second(l.signed), Silent: second(l.db).Sub(second(l.signed))})
 				}
-				isDead, isGone := s.look(second(l.at), others)
+				isDead, isGone := s.Look(second(l.at), others)
 				if len(isDead) > 0 {
 					dead = append(dead, n)
 				}

@@ -1,0 +1,104 @@
+package count_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/paghooks/paghooks/idem/internal/count"
+)
+
+// step is a delivery to /hook after a pause.
+type step struct {
+	after                   time.Duration
+	genuine                 bool
+	wrongSecret, ofProvider bool
+}
+
+func TestRefusedDeliveriesAreTheProvidersWhereTheyTakeThePlaceOfGenuineOnes(t *testing.T) {
+	t.Parallel()
+	genuine, wrong, ofProvider := step{genuine: true}, step{wrongSecret: true}, step{ofProvider: true}
+	late := func(s step, after time.Duration) step { s.after = after; return s }
+	for name, c := range map[string]struct {
+		steps []step
+		n     int
+		says  string // "" for nothing
+	}{
+		"none":                            {},
+		"strangers' before any genuine":   {steps: []step{wrong, wrong, wrong}, n: 3},
+		"strangers' beside genuine ones":  {steps: []step{genuine, wrong, wrong, wrong}, n: 3},
+		"for another reason":              {steps: []step{genuine, {after: time.Hour}, {}, {}}},
+		"instead of genuine ones":         {steps: []step{genuine, late(wrong, 10*time.Minute), wrong, wrong}, n: 3, says: `no genuine delivery has come to "/hook" for 10m0s`},
+		"too few of them":                 {steps: []step{genuine, late(wrong, 10*time.Minute), wrong}, n: 2},
+		"a genuine one comes again":       {steps: []step{genuine, late(wrong, 10*time.Minute), wrong, wrong, genuine}},
+		"in a pause that is usual":        {steps: []step{genuine, late(genuine, time.Hour), late(wrong, 2*time.Hour), wrong, wrong}, n: 3},
+		"in a pause that is longer":       {steps: []step{genuine, late(genuine, time.Hour), late(wrong, 2*time.Hour+1), wrong, wrong}, n: 3, says: "for 2h0m0s"},
+		"from the provider's addresses":   {steps: []step{ofProvider, ofProvider, ofProvider}, says: "came from the provider's addresses"},
+		"too few from these to be a pity": {steps: []step{ofProvider, ofProvider}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				r := count.NewRefusals()
+				for _, s := range c.steps {
+					time.Sleep(s.after)
+					if s.genuine {
+						r.Genuine("/hook")
+					} else {
+						r.Refuse("/hook", s.wrongSecret, s.ofProvider)
+					}
+				}
+				n, says := r.Wrong(3)
+				if n != c.n || (says != "") != (c.says != "") || !strings.Contains(says, c.says) {
+					t.Errorf("Wrong = %d, %q, want %d, %q", n, says, c.n, c.says)
+				}
+			})
+		})
+	}
+}
+
+func TestSilenceBeginsWithTheProcessAndEndsWithAGenuineDelivery(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		r := count.NewRefusals()
+		time.Sleep(time.Hour)
+		r.Refuse("/hook", true, true)
+		if silence := r.Silence(time.Now()); silence != time.Hour {
+			t.Errorf("after an hour without a genuine delivery it is %s", silence)
+		}
+		r.Genuine("/hook")
+		if silence := r.Silence(time.Now()); silence != 0 {
+			t.Errorf("after a genuine delivery it is %s", silence)
+		}
+	})
+}
+
+func TestEventsThatFailAreCountedOnceUntilOneSucceeds(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		f := new(count.Failures)
+		want := func(n int) {
+			t.Helper()
+			if got := f.Since(time.Minute); got != n {
+				t.Errorf("%d have failed in a row, want %d", got, n)
+			}
+		}
+		want(0)
+		f.Failed("a")
+		f.Failed("a")
+		f.Failed("b")
+		want(2)
+		time.Sleep(time.Minute)
+		want(2)
+		time.Sleep(1)
+		want(0) // too long ago
+		for n := range 5000 {
+			f.Failed(fmt.Sprint(n))
+		}
+		want(1000)
+		f.Done()
+		want(0)
+	})
+}
