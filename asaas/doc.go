@@ -44,11 +44,11 @@
 //		return err
 //	}
 //
-// A handler that returns nil is done with the event for good. An update that
-// changed no row is no error to Postgres: make it one, and the event is tried
-// again, and parked at last, where somebody is told. A handler that finds the
-// order by the charge's id loses payments without it: the event can be faster
-// than the application's own insert after POST /v3/payments.
+// When a handler returns nil, its event is done for good. An update that
+// changed no row is no error to Postgres. Return an error for it, and the event is
+// tried again and at last parked, which turns health red. Do not look for an order by
+// the charge's id: the event can be faster than the application's own insert after
+// POST /v3/payments, and a handler that then returns nil loses the payment.
 //
 // The inbox answers first and works afterwards, as Asaas asks of integrators.
 // [idem.NewProcessor] runs the same handlers before it answers: then one event
@@ -57,27 +57,27 @@
 //
 // # Several events of one charge
 //
-// Once is per event, and a charge has several: a card is CONFIRMED a month before
-// its money is RECEIVED, Pix is RECEIVED only, and a chargeback that is won brings
-// them again. They may come in any order, and late. No mechanism of package idem
-// skips an event because a newer one was handled: a newer BANK_SLIP_VIEWED must
-// not hide a late RECEIVED. Three kinds of handlers are right in any order:
+// Exactly once is for each event, and a charge has several: a card payment is CONFIRMED a
+// month before it is RECEIVED, Pix is only RECEIVED, and a chargeback that is won brings
+// both again. They may come late and in any order. Package idem never skips an event
+// because a newer one was handled: a newer BANK_SLIP_VIEWED must not hide a late
+// RECEIVED. Three kinds of handlers are right in any order:
 //
-// A handler that sets a column of its own for each fact, as markPaid does: a fact that
-// one event reports is not taken away by another. An order with paid_at and
-// refunded_at is not to be shipped, whichever came first.
+// A handler that sets a column for each fact, as markPaid does: no event removes a fact
+// that another one reported. An order with both paid_at and refunded_at is not shipped,
+// whichever came first.
 //
 // A handler that books inserts a row for each event, and leaves none out:
 //
 //	_, err := tx.Exec(ctx, `insert into ledger (event_id, charge_id, type, amount) values ($1, $2, $3, $4) on conflict do nothing`,
 //		e.ID, e.Payment.ID, e.Event, e.Payment.Value)
 //
-// Where several accounts or the sandbox deliver, the scope of [idem.EventFrom] is
-// part of that key. To book once per charge instead, make (charge_id, type) the key.
+// If several accounts, or the sandbox, deliver, the scope of [idem.EventFrom] is
+// part of that key. To book once for each charge and type, make (charge_id, type) the key.
 //
 // A handler that copies a state compares times in its own statement, which also
-// tells a late event from an unknown order. Asaas's times are of a second, and an
-// event without one counts as now:
+// distinguishes a late event from an unknown order. Asaas's times have whole seconds; an
+// event without a time counts as now:
 //
 //	copied, err := tx.Exec(ctx, `update orders set
 //		status = case when status_at <= coalesce($2, now()) then $1 else status end,
@@ -115,9 +115,9 @@
 //	}
 //
 // e.Check(body) reports whether the amount, the status and the like were sent at
-// all. For handlers that is done.
+// all. A dispatcher does that before it calls a handler.
 //
-// To have each event's work done once, also for events of a queue:
+// To process the events of such a queue once each:
 //
 //	inbox.Accept(ctx, asaas.Identify(body))
 //
@@ -130,20 +130,20 @@
 //		return accountsNamed(r.Context(), r.PathValue("account"))
 //	}
 //
-// The standard library's mux sets r.PathValue, and so does chi. Other routers
-// need a line of yours, else every delivery is an error, because its account
+// The standard library's mux sets r.PathValue, and so does chi. With another router
+// set it yourself; otherwise every delivery is an error, because its account
 // has no scope:
 //
 //	c.Request.SetPathValue("account", c.Param("account"))   // gin
 //	c.Request().SetPathValue("account", c.Param("account")) // echo
 //	r.SetPathValue("account", c.Params("account"))          // fiber, inside of adaptor.HTTPHandlerFunc
 //
-// Or by token, when all of them post to one URL: return every account, and the
-// token decides. [idem.EventFrom] tells a handler the scope.
+// Or by token, if all of them post to one URL: return every account, and the
+// token decides. [idem.EventFrom] returns the scope to a handler.
 //
-// An account that was there before the others keeps having none: its token stays
-// with NewDispatcher. A scope that is introduced later makes a new event of each one
-// that comes again, which is done twice. Move its events first: see
+// An account that was there before the others keeps having no scope: its token stays
+// with NewDispatcher. With a scope that is introduced later, each event that comes again is
+// a new event, and is done twice. Move the events first: see
 // operator.Operator.Rescope, and idem help rescope.
 //
 // # Behind a proxy
@@ -172,16 +172,16 @@
 //
 // # Get a queue going again
 //
-// Asaas slows the queue of a webhook down if its deliveries fail, and stops it
-// after a while. [Client.Penalized] finds such queues:
+// If deliveries fail, Asaas slows down the webhook's queue, and after a while stops
+// it. [Client.Penalized] finds such queues:
 //
 //	client, err := asaas.NewClient(asaas.Production, os.Getenv("ASAAS_API_KEY"))
 //	penalties, err := client.Penalized(ctx)
 //
 // Fix the cause first. [Recover] then tries the receiver, with a made-up event of
 // each type in a transaction that is rolled back. Your handlers run for real: their
-// HTTP requests and e-mails are sent, unless they ask [idem.IsDryRun] first. Only if
-// all types that have a handler pass, it removes the penalty or resumes the queue,
+// HTTP requests and e-mails are sent, unless they ask [idem.IsDryRun] first. If all
+// types that have a handler pass, it removes the penalty or resumes the queue,
 // and watches whether deliveries fail again. Then it replays the events that the
 // receiver has parked, and lists those that are still owed:
 //
@@ -192,8 +192,7 @@
 //		log.Print(progress)
 //	}
 //
-// From a shell, where package asaas/cmd/queue has the same for a program of yours,
-// with its handlers:
+// From a shell (package asaas/cmd/queue makes the same command with your handlers):
 //
 //	go run github.com/paghooks/paghooks/asaas/cmd/asaas-queue status
 //	go run github.com/paghooks/paghooks/asaas/cmd/asaas-queue recover ID
@@ -201,9 +200,9 @@
 // An event that Asaas has deleted after 14 days never comes. [Reconcile] names the charges
 // that it was about.
 //
-// [Queues] shows the queues to packages that know no provider, with the time until Asaas
-// deletes the waiting events, and releases them. Rehearse it against a local Asaas:
-// asaas/cmd/asaas-fake serve.
+// [Queues] shows the queues, and the time until Asaas deletes the waiting events, to
+// telemetry and to package console, which can release them. To rehearse all of this,
+// run asaas/cmd/asaas-fake serve, a local Asaas.
 //
 // To notice a receiver that is broken before its queue suffers, let [NewCanary]
 // deliver an event of its own, and watch package health.
@@ -231,11 +230,10 @@
 //
 // # Asaas's deliveries
 //
-// It waits 10 seconds for an answer, and takes exactly 200 for success. A delivery that
-// failed it sends again, with growing pauses; after 15 failures in a row it
-// stops the whole queue of the webhook until somebody starts it again, and
-// deletes events that have waited for 14 days. It may send any event twice, with the
-// same id. See https://docs.asaas.com/docs/sobre-os-webhooks.
+// Asaas waits 10 seconds for an answer, and takes exactly 200 for success. It sends a
+// failed delivery again, after growing pauses. After 15 failures in a row it stops the
+// whole queue of the webhook until a person resumes it, and it deletes events that have
+// waited for 14 days. It may send any event twice, with the same id. See https://docs.asaas.com/docs/sobre-os-webhooks.
 package asaas
 
 //go:generate go run ../gen -spec ../spec/asaas.yaml -package .

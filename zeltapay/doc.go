@@ -1,11 +1,12 @@
-// Package zeltapay receives Zelta Pay's webhooks.
+// Package zeltapay receives the webhooks of Zelta Pay: it verifies deliveries, decodes
+// events, and takes each to its handler, once, in a Postgres transaction.
 //
 // # Receive payments
 //
 // The application stores an order, and puts the order's id into the metadata of
 // the payment link that it makes. Register typed handlers, and give the dispatcher
-// to [idem.NewInbox], which answers and then works. The rows that a handler writes through
-// tx are written exactly once per event, however often the event is delivered:
+// to [idem.NewInbox], which answers first and then works. The rows that a handler writes
+// through tx take effect exactly once per event, however often the event is delivered:
 //
 //	events := zeltapay.NewDispatcher(os.Getenv("ZELTAPAY_WEBHOOK_SECRET"))
 //	events.OnPaymentSuccess(func(ctx context.Context, tx pgx.Tx, e *zeltapay.PaymentEvent) error {
@@ -27,8 +28,8 @@
 //	http.Handle("POST /webhooks/zeltapay", inbox)
 //	err := idem.Serve(ctx, &http.Server{Addr: ":8080"}, inbox)
 //
-// Once per payment is up to a key of your own, the order's id here: if Zelta Pay
-// sends a payment in both of its layouts, it is two events, with the same link.
+// If Zelta Pay sends a payment in both of its layouts, that is two events with the same
+// link. To count a payment once, use a unique key of your own, here the order's id.
 //
 // # Test payments
 //
@@ -37,8 +38,8 @@
 // so that nothing replays it later. For a test environment set
 // [Dispatcher.AllowTest]: its type is then [EventTestPayment], and the handler of
 // payment.success gets it. In the nested layout, and before Zelta Pay's version
-// 1.1.0, nothing is known to mark a test payment: give tests an account of their
-// own, with its own secret.
+// 1.1.0, no known field marks a test payment: give tests an account and a secret of
+// their own.
 //
 // The secret is shown once, when the webhook is created in the dashboard.
 //
@@ -89,10 +90,10 @@
 //	}
 //
 // The secret that verifies decides the event's Scope, which [idem.EventFrom]
-// tells a handler. An account that was there before the others keeps having none:
-// its secret stays with NewDispatcher. A scope that is introduced later makes a new
-// event of each one that comes again, which is done twice, unless its events are
-// moved first: see operator.Operator.Rescope.
+// returns to a handler. An account that was there before the others keeps having no scope:
+// its secret stays with NewDispatcher. With a scope that is introduced later, each event
+// that comes again is a new event, and is done twice, unless the events are moved first:
+// see operator.Operator.Rescope.
 //
 // # Test your endpoint
 //
@@ -102,7 +103,7 @@
 //	r := httptest.NewRequest("POST", "/webhooks/zeltapay", bytes.NewReader(body))
 //	zeltapay.Sign(r.Header, body, secret, time.Now())
 //
-// # Which event is it
+// # Ids of events
 //
 // The eventId of the signed body names an event. A payment.success without
 // one, as the nested layout may be, is named by its transaction; any other body
@@ -117,16 +118,16 @@
 //
 // # Zelta Pay's deliveries
 //
-// It takes any 2xx as received. After 408, 429, 5xx or a timeout it delivers
+// Zelta Pay takes any 2xx as received. After 408, 429, 5xx or a timeout it delivers
 // again; after any other 4xx the event goes to the dead-letter queue at once,
-// and waits up to 30 days for somebody to press the button. A wrong secret
-// therefore parks every event: watch for refusals.
+// and waits there for up to 30 days until a person replays it. So with a wrong secret
+// every event goes there: watch for refusals.
 //
 // The delays between the retries are documented as 5 s and then doubled up to
 // 160 s, which is over within 8 minutes, and as spread over 24 hours. Count on
 // 8 minutes: after a longer outage, look into the dead-letter queue.
 //
-// No order of deliveries is promised, and none is to be expected. See
+// Zelta Pay promises no order of deliveries. See
 // https://docs-pay.zelta.dev/guides/webhooks/delivery.
 //
 // # Where the documentation contradicts itself
@@ -146,8 +147,8 @@
 //   - Every event is said to have createdAt, but the sample of webhook.ping has
 //     none: it is optional, and events fall back to their own time.
 //   - An event for expired links is hinted at, without a name or a body: it
-//     would reach [Dispatcher.OnUnknown], or be kept for Replay.
-//     [Dispatcher.Drift] would tell that it came.
+//     would reach [Dispatcher.OnUnknown], or be kept for Replay, and
+//     [Dispatcher.Drift] would report it.
 package zeltapay
 
 //go:generate go run ../gen -spec ../spec/zeltapay.yaml -package .

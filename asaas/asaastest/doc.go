@@ -63,9 +63,9 @@
 //	fake := asaastest.New()
 //	defer fake.Close()
 //	webhook := fake.AddWebhook(asaastest.Webhook{Handler: processor, Token: token})
-//	fake.Emit(asaastest.Event("PAYMENT_RECEIVED")) // it happens at Asaas
+//	fake.Emit(asaastest.Event("PAYMENT_RECEIVED")) // an event happens at Asaas
 //	fake.Settle()                                  // it is delivered; no time passes
-//	fake.Advance(24 * time.Hour)                   // all that falls due in a day is done
+//	fake.Advance(24 * time.Hour)                   // a day passes, with all that falls due in it
 //	fake.Resume(webhook)                           // a person reactivates a paused queue
 //
 // A Webhook has a Handler, which is called in this process, or the URL of a
@@ -78,8 +78,8 @@
 //
 //	fake.Inject(asaastest.Concurrent, asaastest.LostAnswer|asaastest.SlowBody) // the next two attempts
 //
-// See [Fault] for all there is: duplicates, concurrent copies, events that overtake, answers
-// that are lost, slow and cut bodies, wrong tokens.
+// [Fault] has all faults: duplicates, concurrent copies, events that overtake others, lost
+// answers, slow and cut bodies, wrong tokens.
 //
 // # Call the API
 //
@@ -105,8 +105,8 @@
 //
 // # Unknown about Asaas
 //
-// The fake follows Asaas's documentation. Where Asaas says nothing, or two things,
-// do not rely on the fake's choice. Some can be set:
+// The fake follows Asaas's documentation. Where that says nothing, or contradicts itself,
+// do not rely on the fake's choice. Some choices can be set:
 //
 //   - Which statuses are success: [Fake.Accept2xx].
 //   - The waits between attempts: [Fake.Schedule].

@@ -10,8 +10,8 @@
 //	defer page.Close()
 //	mux.Handle("/webhooks/console/", page)
 //
-// To also show the provider's delivery queues, and release them; to find events by ids in their
-// bodies; and to lead to the page of a charge somewhere else:
+// Further settings show the provider's delivery queues, and release them; find events by ids
+// in their bodies; and link a charge to a page of yours:
 //
 //	page.Queues = map[string]gauge.Queues{"asaas": asaas.NewQueues(client, probe, processor)}
 //	page.Fields = map[string][]string{"asaas": asaas.SearchFields}
@@ -28,8 +28,7 @@
 // # Rights
 //
 // No user may do anything until [Handler].Access is set: without it every request is
-// answered 403. It is called for each request, and returns its user and the rights that
-// they have:
+// answered 403. Access is called for each request, and returns the user and their rights:
 //
 //	See     everything but bodies and the errors of handlers, which may name a person
 //	Reveal  those errors, and bodies, with their values masked unless the whole body is asked for

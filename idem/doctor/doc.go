@@ -16,7 +16,7 @@
 //	                application's where the command idem runs it
 //	tables          several sets along the search_path, migrations, columns and indexes that are gone or changed, the view,
 //	                the rows that keep plans good, the rights of the role, autovacuum
-//	features        what the modes need of Postgres and its relatives may lack, tried and rolled back
+//	features        the features of Postgres that the modes need, and its relatives may lack: tried and rolled back
 //	old snapshots   transactions, prepared transactions and replication slots that keep dead rows
 //	events          parked, blocked, in conflict, with and without a scope, waiting for an event that is not there, claimed by no worker
 //	settings        a Retention that is shorter than the time in which a provider may deliver again
@@ -25,6 +25,7 @@
 //
 // # Rights
 //
-// The application's role is enough, and one that may only read is asked for no more. Facts that it may not see, such as the transactions
-// of other roles, become an [Info] finding: grant it pg_monitor to see that, too.
+// The application's role is enough. A role that may only read is not asked to write. Facts
+// that the role may not see, such as the transactions of other roles, become an [Info]
+// finding: grant it pg_monitor to see them.
 package doctor

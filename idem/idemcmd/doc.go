@@ -1,5 +1,5 @@
 // Package idemcmd is the command idem, which shows and processes an application's
-// stored webhook events. It needs no Go on the night when something is wrong.
+// stored webhook events. A host needs no Go to run it.
 //
 // The prebuilt command, github.com/paghooks/paghooks/idem/cmd/idem, has every verb
 // but replay, and needs only the URL of the database. Replay runs the
@@ -14,13 +14,13 @@
 //		return idem.NewInbox(pool, events)
 //	}
 //
-// Such a program also knows the receiver's settings. The prebuilt command knows
-// only their defaults: it prunes after 45 days, unless -retention says otherwise,
-// and discards bodies with any KeepPayloads.
+// Such a program also has the receiver's settings. The prebuilt command has only their
+// defaults: it prunes after 45 days, unless -retention is given, and deletes the bodies of
+// discarded events, even if the application sets KeepPayloads.
 //
 // # Verbs
 //
-// Run idem help VERB for all about one.
+// Run idem help VERB for the documentation of one.
 //
 //	stats       how many events are not done, by state, and how old the oldest is
 //	list        events that are not done, the newest first

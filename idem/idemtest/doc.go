@@ -37,9 +37,9 @@
 //
 // # Break the connection under your handlers
 //
-// [ExactlyOnce] delivers requests to your dispatcher and cuts its connection at
-// every message to Postgres where that makes a difference, one run for each; a delivery that
-// was not acknowledged comes again. It fails where effects were lost or doubled,
+// [ExactlyOnce] delivers requests to your dispatcher and cuts its connection to Postgres,
+// in each run at another message where that makes a difference. A delivery that
+// was not acknowledged comes again. It fails the test if an effect is lost or doubled,
 // and names the SQL:
 //
 //	func TestPaymentIsAddedOnce(t *testing.T) {
@@ -53,12 +53,11 @@
 //
 // # Deliver in any order
 //
-// Events come late, and one may be handled after a newer one: no mechanism of
-// package idem skips an event, because each may be money. [AnyOrder] delivers
-// the events of a charge's life in every order, with duplicates, in both modes,
-// and compares the tables with the end of that life. A handler that copies a
-// state compares times in its own statement, and one that books has a row for
-// each event:
+// An event may come late, and be handled after a newer one: package idem skips no
+// event, because each may be money. [AnyOrder] delivers the events of a charge in every
+// order, with duplicates, in both modes; a function of yours checks the tables at the
+// end. A handler that copies a state compares times in its own statement, and a handler
+// that books inserts a row for each event:
 //
 //	update orders set status = $1, status_at = $2 where id = $3 and status_at <= $2
 //	insert into ledger (event_id, type, amount) values ($1, $2, $3) on conflict do nothing
@@ -69,9 +68,9 @@
 // transaction that is rolled back, and their HTTP requests are real. [DryRun]
 // finds handlers that do not ask [idem.IsDryRun] before one.
 //
-// # Where Postgres comes from
+// # The Postgres
 //
-// The first of these that there is:
+// The first of these that exists:
 //
 //  1. The database that the environment variable IDEMTEST_DATABASE_URL names.
 //     DATABASE_URL is not used: that may be an application's own. Nothing in it is
@@ -96,7 +95,7 @@
 //
 // # Leftovers
 //
-// No process, folder or container, however the program ends: Postgres ends
-// when it loses its connection to it, also after kill -9. Only a schema in a
-// database that the environment names needs a regular end to be dropped.
+// No process, folder or container is left, however the program ends: Postgres stops when
+// it loses its connection to the program, even after kill -9. Only a schema in the database
+// of IDEMTEST_DATABASE_URL is left if the program is killed.
 package idemtest

@@ -1,5 +1,5 @@
-// Package outbox publishes messages of the application's own, exactly if the transaction
-// that they belong to is committed: to a broker, or to anything else.
+// Package outbox publishes messages of the application to a broker, or to anything else,
+// if and only if the transaction that emitted them commits.
 //
 // # Publish from a handler
 //

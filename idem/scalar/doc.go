@@ -1,6 +1,6 @@
-// Package scalar has the types of single values that providers share: exact
+// Package scalar has types of single values that all providers use: exact
 // numbers, days, instants, and numbers and texts that are sent in several
-// spellings. The packages that gen makes of a spec use them.
+// spellings. The packages that gen makes use them.
 //
 // | In a spec                            | Go        |
 // |--------------------------------------|-----------|
