@@ -11,8 +11,8 @@ import (
 	"testing"
 )
 
-// What the generated code stands on, as far as it uses it: the real packages
-// would take longer to check than all other tests together.
+// stubs hold the packages that the generated code imports, as far as it uses them: the
+// real ones would take longer to check than all other tests together.
 var stubs = map[string]string{
 	"github.com/jackc/pgx/v5": `package pgx
 		type Tx any`,

@@ -1,5 +1,5 @@
 // Gen makes the Go code of a provider's package from its spec, an OpenAPI 3.1
-// document whose webhooks are the provider's event types.
+// document with webhooks that are the provider's event types.
 //
 // Refresh both providers after changing a spec:
 //
@@ -73,8 +73,8 @@
 //
 // # A whole package
 //
-// From another module, of a spec whose x-provider says where an event's id, type and
-// time stand and how deliveries are verified:
+// From another module, of a spec with the paths of an event's id, type and time in x-provider, and the way
+// deliveries are verified:
 //
 //	go run github.com/paghooks/paghooks/gen@VERSION -spec shop.yaml -package shop
 //
@@ -86,7 +86,7 @@
 // oapi-codegen reads the schemas, resolves their references and finds their Go
 // types. Its own templates for models are not used: they have pointers for optional
 // fields, which cannot tell null from absent, and an import of its runtime. Two
-// of its templates are replaced by nothing and one by ours, whose functions
+// of its templates are replaced by nothing and one by ours. Its functions
 // are added to codegen.TemplateFunctions, a global table. A new release of
 // oapi-codegen can break this: its version is pinned in go.mod, and the golden files of
 // testdata/good show the changes of a new one. Its receivers of webhooks have one
@@ -97,7 +97,7 @@
 // An object or enum that is defined inline is named after its owner and its
 // property, OrderStatus for example. The schemas of an allOf are merged. A component that
 // is a scalar, or an object without known properties, is inlined where it is used. A
-// component whose name is not valid in Go gets a valid one, and a component that is only
+// component with a name that is not valid in Go gets a valid one, and a component that is only
 // a reference to another is that other. Everything under paths is left out, with the
 // schemas that no webhook needs, unless Client is among the reserved names. A value
 // without a type in Go (a union, a value of any type, an object without known

@@ -11,7 +11,7 @@ import (
 	"github.com/paghooks/paghooks/gen/internal/golden"
 )
 
-// rendered is what the generator makes of a spec: file name, content.
+// rendered holds the files that the generator makes of a spec: name, content.
 func rendered(t *testing.T, spec, dir string) map[string]string {
 	t.Helper()
 	files, _, err := render(spec, dir)

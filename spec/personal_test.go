@@ -24,7 +24,7 @@ const (
 	markNumber = "5511987654321"
 )
 
-// marker writes the mark into what a schema says is personal.
+// marker writes the mark into the fields that a schema marks as personal.
 type marker struct {
 	schemas map[string]any
 	value   any             // text or number

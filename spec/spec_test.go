@@ -191,8 +191,8 @@ func TestAnEnumTakesValuesThatAreNewer(t *testing.T) {
 	}
 }
 
-// What is not required may be null, for the decoder and so for the spec. What is
-// sent to the provider is another matter.
+// A property that is not required may be null, for the decoder and so for the spec,
+// unless it is sent to the provider.
 func TestTheSpecTakesNullWhereTheDecoderDoes(t *testing.T) {
 	t.Parallel()
 	sent := []string{"WebhookCreate", "WebhookUpdate", "WithdrawalAnswer"}

@@ -19,7 +19,7 @@ import (
 
 const secret = "a secret of the endpoint"
 
-// delivered is what a receiver answered to deliveries of one event.
+// delivered counts the answers of a receiver to deliveries of one event.
 type delivered struct{ ok, duplicates, effects, rows int }
 
 // zeltaPay delivers a payment n times, one after the other or at the same time.

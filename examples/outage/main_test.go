@@ -142,7 +142,7 @@ func TestWhatIsWrongInTheDatabaseIsSaid(t *testing.T) {
 	}
 }
 
-// What the comment of neverPark says about the default, to its end: every payment
+// The comment of neverPark about the default is true to its end: every payment
 // is booked once, though not in order.
 func TestQueueIsNeverStoppedWhereEventsAreParkedAndThenReplayed(t *testing.T) {
 	t.Parallel()

@@ -194,7 +194,7 @@ func readCurl(t *testing.T, stdout io.Reader) (lines []string) {
 	return nil
 }
 
-// paste sends what the printed lines would and, where there is curl, runs them.
+// paste sends the requests of the printed lines and, where there is curl, runs the lines.
 func (r *running) paste(t *testing.T) {
 	t.Helper()
 	const (
@@ -242,7 +242,7 @@ func shell(t *testing.T, line string) string {
 	return strings.TrimSuffix(string(out), "\n")
 }
 
-// send does what a printed line does.
+// send sends the request of a printed line.
 func send(t *testing.T, line string) string {
 	t.Helper()
 	words := split(line)

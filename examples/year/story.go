@@ -228,7 +228,7 @@ func (y *year) secondAccount(ctx context.Context) error {
 			return err
 		}
 	}
-	for _, e := range y.asaas.Timeline() { // what came without a scope is known, still
+	for _, e := range y.asaas.Timeline() { // events without a scope are still known
 		if e.Kind == asaastest.Queued && e.EventType == asaas.EventPaymentRefunded {
 			y.asaas.Resend(e.EventID)
 		}

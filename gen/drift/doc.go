@@ -4,8 +4,8 @@
 //	go run github.com/paghooks/paghooks/gen drift -spec shop.yaml -overlay new.yaml saved/*.json
 //
 // It prints the event types, fields, values and types that the spec does not know,
-// without values. new.yaml is an OpenAPI Overlay 1.0.0 that adds the fields whose meaning
-// needs no guess; the table lists the rest, to be done by hand.
+// without values. new.yaml is an OpenAPI Overlay 1.0.0 that adds the fields that
+// need no guess about their meaning; the table lists the rest, to be done by hand.
 // Read it, write descriptions and links, and copy it into the spec; or, until then,
 // apply it:
 //

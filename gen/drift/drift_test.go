@@ -122,7 +122,7 @@ func TestWhatTheSpecKnowsIsNoDrift(t *testing.T) {
 	}
 }
 
-// Whatever comes, what is proposed fits the spec, and ends the drift that it
+// For any bodies, the proposal fits the spec, and ends the drift that it
 // says it ends.
 func TestProposalsFitWhateverComes(t *testing.T) {
 	t.Parallel()
@@ -172,7 +172,7 @@ func proposalFits(s *spec.Spec, path string) error {
 	return err
 }
 
-// anything is an event, or nearly, whose names are hard to make Go names of.
+// anything is an event, or nearly, with names that are hard to turn into Go names.
 func anything(r *rand.Rand, depth int) any {
 	names := []string{
 		"id", "ID", "event", "order", "Order", "status", "total", "lines", "value", "type", "null", "3ds", "a b", "-", "",

@@ -1,4 +1,4 @@
-// Package spec reads a provider's spec, an OpenAPI 3.1 document whose webhooks are
+// Package spec reads a provider's spec, an OpenAPI 3.1 document with webhooks that are
 // the event types, and refuses a document of which no good Go code can be made.
 //
 // [Spec.Lint] reports all mistakes at once, each with its line and the remedy for

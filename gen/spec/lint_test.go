@@ -31,8 +31,8 @@ func TestBadSpecsAreRefusedWithAdvice(t *testing.T) {
 	}
 }
 
-// Each file of testdata/ordinary has what an ordinary OpenAPI document may have;
-// the text beside it is what would make it better.
+// Each file of testdata/ordinary is an ordinary OpenAPI document; the text beside it
+// is the advice that it gets.
 func TestOrdinarySpecsAreTakenWithAdvice(t *testing.T) {
 	t.Parallel()
 	specs, err := filepath.Glob("testdata/ordinary/*.yaml")

@@ -21,7 +21,7 @@ var shop = watch{newFetcher()}
 
 const shopSpec = "testdata/spec.yaml"
 
-// changed is the document that has what the spec has, with replacements.
+// changed is a document with the content of the spec, with replacements.
 func changed(t *testing.T, oldnew ...string) string {
 	t.Helper()
 	data, err := os.ReadFile("testdata/same.json")
@@ -285,7 +285,7 @@ func TestTheSpecSaysWhereTheDocumentIs(t *testing.T) {
 	}
 }
 
-// Whatever a document says, the comparison ends, says each difference in a line
+// For any document the comparison ends, prints each difference in a line
 // of its own, and says the same again.
 func FuzzCompareTo(f *testing.F) {
 	same, err := os.ReadFile("testdata/same.json")

@@ -1,5 +1,4 @@
-// Package golden compares what gen makes with files that hold what it made
-// before.
+// Package golden compares the output of gen with files of its former output.
 package golden
 
 import (
