@@ -80,5 +80,8 @@ func (v *visit) link(e idem.StoredEvent) string {
 			best, address = prefix, to
 		}
 	}
-	return strings.ReplaceAll(address, "{id}", url.PathEscape(e.Key))
+	return strings.ReplaceAll(address, "{id}", separators.Replace(url.PathEscape(e.Key)))
 }
+
+// separators are the characters that divide the query of an address, and not its path.
+var separators = strings.NewReplacer("&", "%26", "=", "%3D", "+", "%2B")

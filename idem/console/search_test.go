@@ -160,10 +160,11 @@ func TestALongSearchHasThePagesTimeForIt(t *testing.T) {
 func TestEntityLeadsToTheProvidersPageThatTheApplicationNames(t *testing.T) {
 	t.Parallel()
 	a := newApp(t)
-	a.accept(a.inbox.Accept, idem.Event{ID: "e1", Type: "new", Key: "pay_1/2?x", Payload: body("e1")})
+	a.accept(a.inbox.Accept, idem.Event{ID: "e1", Type: "new", Key: "pay_1/2?x&y=+", Payload: body("e1")})
 	a.get("event?source=letters&id=e1").without("at the provider")
 	for to, want := range map[string]string{
-		"https://erp.example/charges/{id}": `href="https://erp.example/charges/pay_1%2F2%3Fx"`,
+		"https://erp.example/charges/{id}": `href="https://erp.example/charges/pay_1%2F2%3Fx%26y%3D%2B"`,
+		"https://erp.example/?charge={id}": `href="https://erp.example/?charge=pay_1%2F2%3Fx%26y%3D%2B"`,
 		"javascript:alert({id})":           "",
 	} {
 		a.page.Links = map[string]string{"pay_": to, "": "https://erp.example/", "cus_": "https://other.example/{id}"}
