@@ -23,7 +23,7 @@ type attempt struct {
 	dry   bool // rolled back at the end, for any stored state
 
 	mark        func(*pgx.Batch, *pgtx.Session) // records the event as done, unless it must not be processed here
-	ifNotMarked func(*pgx.Batch)                // executed after the rollback then; may be nil
+	ifNotMarked func(*pgx.Batch)                // executed after the rollback if mark has marked nothing; may be nil
 	atCommit    func(*pgx.Batch)                // executed with COMMIT; may be nil
 }
 
@@ -98,10 +98,9 @@ func (c *Common) logSpoiled(ctx context.Context, t *pgtx.Tx, e Event) {
 	}
 }
 
-// commitAgain executes the statements that an attempt has had executed with its COMMIT once more: at an
-// isolation that is stricter than Postgres's default, that has not seen rows that others
-// committed while the handler ran. Workers look by themselves for events that they miss, though
-// not soon.
+// commitAgain executes once more the statements that were executed with the COMMIT of an attempt. At an
+// isolation that is stricter than Postgres's default, they have not seen rows that others committed
+// while the handler ran. Workers find by themselves the events that were missed, within a minute.
 func (c *Common) commitAgain(ctx context.Context, a attempt) {
 	ctx, cancel := pgtx.Finish(ctx)
 	defer cancel()
@@ -133,7 +132,7 @@ func (c *Common) markNew(e Event) func(*pgx.Batch, *pgtx.Session) {
 // markStored marks an event that is stored, in one of states. It waits while
 // another event of the entity is being processed.
 func (c *Common) markStored(e Event, states ...string) func(*pgx.Batch, *pgtx.Session) {
-	how := store.Stored{States: states, Wait: true, KeepBody: c.KeepPayloads}
+	how := store.Stored{States: states, Wait: true, Archive: c.KeepPayloads}
 	return func(b *pgx.Batch, s *pgtx.Session) { store.MarkStored(b, e.row(), how, s) }
 }
 

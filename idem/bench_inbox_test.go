@@ -16,7 +16,7 @@ import (
 	"github.com/paghooks/paghooks/idem"
 )
 
-// oneInsert is what a good engineer writes to store events first: one committed
+// oneInsert stores events first as a good engineer would: one committed
 // INSERT for each request.
 type oneInsert struct {
 	pool  *pgxpool.Pool

@@ -18,7 +18,7 @@ import (
 	"github.com/paghooks/paghooks/idem"
 )
 
-// handWritten is what a good engineer writes on pgx; do is the transaction.
+// handWritten is the code of a good engineer on pgx; do is the transaction.
 type handWritten struct {
 	pool *pgxpool.Pool
 	do   func(ctx context.Context, pool *pgxpool.Pool, n *note) error
@@ -96,7 +96,7 @@ func queueOrder(ctx context.Context, _ pgx.Tx, n *note) error {
 
 // BenchmarkInline compares inline mode with the same work written by hand, on
 // one durable Postgres. ratio is ours to theirs in events per second: above 1 we
-// are faster. against is what the handler does, and what it is compared with.
+// are faster. against is the work of the handler, and the code that it is compared with.
 func BenchmarkInline(b *testing.B) {
 	url := durable(b)
 	for _, c := range []struct {

@@ -8,7 +8,7 @@ import (
 )
 
 // ReadBody reads the body of a delivery, for [Source.Open]. Its error is
-// answered with 413 if the body is larger than MaxBody, else with 408: return
+// answered with 413 if the body is larger than MaxBody, and otherwise with 408: return
 // it as it is, or wrapped.
 func ReadBody(r *http.Request) ([]byte, error) {
 	if b, ok := r.Body.(limitedBody); ok && r.ContentLength > b.limit {

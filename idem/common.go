@@ -25,9 +25,8 @@ type Common struct {
 	// for 10); 30 seconds of an Inbox, which has answered before.
 	Timeout time.Duration
 
-	// KeepPayloads keeps the bodies of events that are done, in idem_archive.
-	// They hold personal data. Default: false, only events that are not done
-	// keep theirs.
+	// KeepPayloads archives the bodies of events that are done, in idem_archive.
+	// They hold personal data. Default: false, a body is deleted once its event is done.
 	KeepPayloads bool
 
 	// Retention is the age from which [Common.Prune] forgets an event. A
@@ -45,7 +44,7 @@ type Common struct {
 	ParkedRetention time.Duration
 
 	// PayloadRetention is the age from which [Common.Prune] deletes the bodies
-	// that KeepPayloads kept. Default: 0, together with their events.
+	// that KeepPayloads has archived. Default: 0, together with their events.
 	PayloadRetention time.Duration
 
 	// AuditRetention is the age from which [Common.Prune] deletes the source's entries of
@@ -99,8 +98,8 @@ func ask[T any](ctx context.Context, pool *pgxpool.Pool, f func(context.Context,
 	return answer, err
 }
 
-// kept are the states of events that a delivery processes again. One that is
+// repeatable are the states of events that a delivery processes again. One that is
 // pending is its workers'.
-var kept = []string{store.Retrying, store.Unhandled, store.Parked}
+var repeatable = []string{store.Retrying, store.Unhandled, store.Parked}
 
-func isKept(state string) bool { return slices.Contains(kept, state) }
+func isRepeatable(state string) bool { return slices.Contains(repeatable, state) }

@@ -176,7 +176,7 @@ func FuzzHandlerSQLNeverLosesTheEvent(f *testing.F) {
 	})
 }
 
-// dangerous tells whether SQL might do more than end its transaction.
+// dangerous reports whether SQL might do more than end its transaction.
 func dangerous(sql string) bool {
 	for _, word := range strings.FieldsFunc(strings.ToLower(sql), func(r rune) bool { return r < 'a' || r > 'z' }) {
 		switch word {

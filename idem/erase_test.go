@@ -16,7 +16,7 @@ import (
 	"github.com/paghooks/paghooks/idem/operator"
 )
 
-// secret is what the tests look for: a person's name.
+// secret is a person's name, which the tests look for.
 const secret = "Ana-de-Souza"
 
 // naming fails as handlers do that write what they got into their errors.

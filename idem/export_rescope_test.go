@@ -2,5 +2,5 @@ package idem
 
 import "context"
 
-// WarnOfScopes is what Serve calls at the start.
+// WarnOfScopes is warnOfScopes, which Serve calls at the start.
 func WarnOfScopes(ctx context.Context, r Receiver) { warnOfScopes(ctx, r.common()) }

@@ -36,7 +36,7 @@ func (s *Spool) Spooled() int {
 // Age is the age of the oldest event in the spool.
 func (s *Spool) Age() time.Duration { return time.Since(s.dir.Oldest()) }
 
-// Spooling tells whether events go to the spool.
+// Spooling reports whether events go to the spool.
 func (s *Spool) Spooling() bool {
 	shut, _ := s.keeper.State()
 	return shut

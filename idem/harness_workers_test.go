@@ -57,7 +57,7 @@ func openProcesses(t *testing.T) *processes {
 	return p
 }
 
-// next is what becomes of an event next.
+// next is the next result of an event.
 func (p *processes) nextState() string {
 	p.Helper()
 	select {

@@ -15,7 +15,7 @@ import (
 // does not run, and the event does not come again. Let a row of the transaction ask
 // for work that must happen. If f panics, that is logged; the event is committed all the same.
 //
-// It panics outside of a handler, and under [Dispatch]. Its caller commits: do there
+// It panics outside of a handler, and under [Dispatch]. The caller of Dispatch commits, and does
 // the work that follows the commit.
 func AfterCommit(ctx context.Context, f func(ctx context.Context)) {
 	h, ok := handling.From(ctx)

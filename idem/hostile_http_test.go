@@ -18,7 +18,7 @@ import (
 	"github.com/paghooks/paghooks/idem"
 )
 
-// endpoint is what the internet reaches: a handler behind a server that waits
+// endpoint is reached from the internet: a handler behind a server that waits
 // long for headers and bodies.
 type endpoint struct {
 	*app
@@ -113,7 +113,7 @@ func gzipped(body string) string {
 	return b.String()
 }
 
-// Whatever arrives, an event is what a genuine request says, once, and all else
+// Whatever arrives, an event is that of a genuine request, once, and all else
 // is refused and leaves nothing behind.
 func TestHostileRequestsReachNoHandler(t *testing.T) {
 	t.Parallel()

@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// allocated is what f allocates in this process, what is free again included.
+// allocated returns the bytes that f allocates in this process, with those that are free again.
 func allocated(f func()) uint64 {
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)

@@ -59,7 +59,7 @@ type Inbox struct {
 	Spool *Spool
 
 	writer *batch.Writer[store.Incoming, result]
-	held   *batch.Writer[store.Incoming, result] // of events with a row that another transaction holds
+	locked *batch.Writer[store.Incoming, result] // of events with a row that another transaction holds
 	sender *notify.Sender
 	wake   chan struct{} // for the workers of this process
 

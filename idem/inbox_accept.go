@@ -30,7 +30,7 @@ func NewInbox(pool *pgxpool.Pool, source Source) *Inbox {
 	}
 	i.defaultWorkers = i.Workers
 	size := func(e store.Incoming) int { return len(e.Payload) }
-	i.writer, i.held = batch.NewWriter(i.storeAll, size), batch.NewWriter(i.storeAll, size)
+	i.writer, i.locked = batch.NewWriter(i.storeAll, size), batch.NewWriter(i.storeAll, size)
 	return i
 }
 

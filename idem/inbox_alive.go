@@ -14,7 +14,7 @@ import (
 	"github.com/paghooks/paghooks/idem/internal/store"
 )
 
-// sign gives a sign of life, and has the claims of runners that give none be found.
+// sign gives a sign of life, and frees the claims of runners that give none.
 func (r *runner) sign(ctx context.Context, db store.DB) error {
 	now := time.Now()
 	others, err := store.Sign(ctx, db, r.signs.Own, r.signs.Running(now))
@@ -85,7 +85,7 @@ func (r *runner) stayAlive() {
 	}
 }
 
-// end is called once nothing is claimed any more. An event that could not be released is the next
+// end is called once nothing is claimed any more. An event with a claim that could not be ended is the next
 // worker's, like those that a dead one had claimed.
 func (r *runner) end() {
 	r.stopSigns()

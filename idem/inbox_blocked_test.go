@@ -233,8 +233,8 @@ func TestEventThatIsHeldBackDuringADiscardGoesOn(t *testing.T) {
 	m.until(waiting, "advisory") // the Discard, at its commit
 	m.store(letter("third", "o1", 3))
 	claim() // holds third back, behind first
-	if released, err := store.Settle(t.Context(), m.pool, first, store.End{State: store.Pending}); !released || err != nil {
-		t.Fatal(released, err)
+	if ended, err := store.EndClaim(t.Context(), m.pool, first, store.End{State: store.Pending}); !ended || err != nil {
+		t.Fatal(ended, err)
 	}
 	m.start(m.inbox)
 	m.until(waiting, "transactionid") // the commit of first, for the Discard

@@ -27,7 +27,7 @@ func (i *Inbox) insert(ctx context.Context, events []store.Incoming) ([]result, 
 	}
 	for n, e := range events {
 		if results[n].outcome == "" {
-			if results[n], err = i.acceptAgain(ctx, e, found[n]); err != nil {
+			if results[n], err = i.storeAgain(ctx, e, found[n]); err != nil {
 				return nil, err
 			}
 		}
@@ -77,15 +77,15 @@ func (i *Inbox) lookAtStored(ctx context.Context, events []store.Incoming, resul
 	return pgtx.Ask(ctx, i.pool, func(ctx context.Context, conn *pgxpool.Conn) error { return store.ReadCommitted(ctx, conn, b) })
 }
 
-// acceptAgain processes a delivery of a stored event. One that is
-// kept becomes pending: an application that processed inline has left it, or
-// somebody sends it again.
-func (i *Inbox) acceptAgain(ctx context.Context, e store.Incoming, found store.Found) (result, error) {
+// storeAgain returns the result of a delivery of a stored event. One that is repeatable
+// becomes pending: an application that processed inline has left it, or it is sent again
+// by hand.
+func (i *Inbox) storeAgain(ctx context.Context, e store.Incoming, found store.Found) (result, error) {
 	i.logFirstConflict(ctx, Event(e.Event), found)
 	switch {
 	case found.State == "":
 		return result{outcome: Retrying, err: errForgotten}, nil
-	case isKept(found.State):
+	case isRepeatable(found.State):
 		revived, err := ask(ctx, i.pool, func(ctx context.Context, db store.DB) (bool, error) { return store.Revive(ctx, db, e) })
 		if err != nil || !revived {
 			return result{outcome: Retrying, err: errors.New("a delivery of the same event is being processed elsewhere")}, err

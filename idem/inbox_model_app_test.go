@@ -166,7 +166,7 @@ select count(*) from (
 join idem_events using (event) join idem_payloads p using (event) where (state = 'pending' or p.held) and p.due_at is null`)
 }
 
-// row is what the tables hold of an event.
+// row is an event as the tables hold it.
 type row struct {
 	ID                       string
 	State                    idem.State
@@ -209,7 +209,7 @@ func (s *modelApp) effects() map[string][]string {
 	return all
 }
 
-// rows is what the tables are to hold.
+// rows are the rows that the tables are to hold.
 func (m *model) rows() []row {
 	all := []row{}
 	for _, id := range slices.Sorted(maps.Keys(m.events)) {

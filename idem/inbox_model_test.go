@@ -8,7 +8,7 @@ import (
 	"github.com/paghooks/paghooks/idem"
 )
 
-// model is what the inbox promises, without a database: a map from an event's
+// model is the promise of the inbox, without a database: a map from an event's
 // id to its state, and what the handlers have done. TestInboxIsItsModel
 // compares the two after every action.
 type model struct {
@@ -21,7 +21,7 @@ type model struct {
 	mishaps map[string][]mishap // in store for the next runs of handlers, by lane
 }
 
-// deployment is what may differ from one start of the application to the next.
+// deployment holds the settings that may differ from one start of the application to the next.
 type deployment struct {
 	odd        string // what becomes of events of type "odd": handled, unhandled or ignored
 	passParked bool
@@ -34,7 +34,7 @@ const (
 	modelParkAfter = 3
 )
 
-// mishap is how a run of a handler fails; "" is not at all.
+// mishap is a way in which a run of a handler fails; "" is none.
 type mishap string
 
 const (
@@ -61,7 +61,7 @@ type modelEvent struct {
 
 func (e *modelEvent) lane() string { return cmp.Or(e.key, e.id) }
 
-// at is what decides about the place in the lane.
+// at decides about the place in the lane.
 func (e *modelEvent) at() int {
 	if e.occurred != 0 {
 		return e.occurred * 1_000_000
@@ -154,7 +154,7 @@ func (m *model) hold(e *modelEvent) idem.Outcome {
 	return idem.Outcome(e.state)
 }
 
-// goOn is what a processor does with what was held, and is no more.
+// goOn does as a processor does with events that were held, and are no more.
 func (m *model) goOn(total *idem.Replayed) {
 	m.pass()
 	for _, lane := range m.lanes() {
@@ -173,7 +173,7 @@ func (m *model) pass() {
 	}
 }
 
-// replay is what Replay does with an event that it has found.
+// replay does as Replay does with an event that it has found.
 func (m *model) replay(e *modelEvent, total *idem.Replayed) {
 	switch {
 	case m.route(e) != "handled":
@@ -197,7 +197,7 @@ func (m *model) replay(e *modelEvent, total *idem.Replayed) {
 	}
 }
 
-// waits tells whether an earlier event of e's lane is not done.
+// waits reports whether an earlier event of e's lane is not done.
 func (m *model) waits(e *modelEvent) bool {
 	head := modelLane(e.lane()).head(m)
 	return head != nil && inOrder(head, e) < 0
@@ -210,7 +210,7 @@ func (m *model) route(e *modelEvent) string {
 	return "handled"
 }
 
-// run is what the handler's runs for one attempt come to: what Postgres asks to
+// run returns the result of the handler's runs for one attempt: what Postgres asks to
 // run again is, up to four times.
 func (m *model) run(e *modelEvent) (met mishap) {
 	for runs := 1; ; runs++ {
@@ -235,7 +235,7 @@ func (e *modelEvent) finish() idem.Outcome {
 	return idem.Done
 }
 
-// work is what workers do until there is nothing left to do: each lane goes on
+// work does as workers do until there is nothing left to do: each lane goes on
 // until it is empty or its first event is parked. It returns what is observed.
 func (m *model) work() (observed []string) {
 	m.pass()

@@ -133,24 +133,24 @@ func (r *runner) drain(ctx context.Context) error {
 
 // claimAndWork waits for free workers, claims events for them, and has them work.
 func (r *runner) claimAndWork(ctx context.Context) (store.Claims, error) {
-	n := r.takeFree(ctx)
+	n := r.awaitWorkers(ctx)
 	if n > 0 && r.inbox.hasOutage() {
-		n = r.takeOneAlone(ctx, n)
+		n = r.awaitSolo(ctx, n)
 	}
 	if n == 0 {
 		return store.Claims{}, nil
 	}
-	found, err := r.claim(ctx, n) // with an error there may be claims with an unknown commit, too: MarkStored finds out
-	r.giveBack(n, len(found.Claims))
+	found, err := r.claim(ctx, n) // if the answer to COMMIT was lost, it has the claims nevertheless: MarkStored rejects those that are not committed
+	r.returnWorkers(n, len(found.Claims))
 	for _, c := range found.Claims {
-		r.hold(c)
+		r.addRunning(c)
 		r.workers.Go(func() { r.work(c) })
 	}
 	return found, err
 }
 
-// takeFree waits for a free worker, and takes all that are.
-func (r *runner) takeFree(ctx context.Context) (n int) {
+// awaitWorkers waits for a free worker, and returns the number of all that are free. They are the caller's.
+func (r *runner) awaitWorkers(ctx context.Context) (n int) {
 	select {
 	case <-r.free:
 		n = 1
@@ -168,32 +168,32 @@ func (r *runner) takeFree(ctx context.Context) (n int) {
 	return n
 }
 
-// giveBack gives workers back that were taken, all but those that are kept.
-func (r *runner) giveBack(taken, kept int) int {
-	for range taken - kept {
+// returnWorkers frees the workers of n that are not used, and returns used.
+func (r *runner) returnWorkers(n, used int) int {
+	for range n - used {
 		r.free <- struct{}{}
 	}
-	return kept
+	return used
 }
 
-// takeOneAlone has one worker try one event while there is an outage: once no other worker
-// is busy, and then after Poll. n workers are taken already. It returns 0 if ctx ends.
-func (r *runner) takeOneAlone(ctx context.Context, n int) int {
+// awaitSolo has one worker try one event while there is an outage: once no other worker
+// is busy, and then after Poll. n workers are the caller's already. It returns 0 if ctx ends.
+func (r *runner) awaitSolo(ctx context.Context, n int) int {
 	for n < r.inbox.Workers && r.inbox.hasOutage() {
 		select {
 		case <-r.free:
 			n++
 		case <-ctx.Done():
-			return r.giveBack(n, 0)
+			return r.returnWorkers(n, 0)
 		}
 	}
 	switch {
 	case !r.inbox.hasOutage():
 		return n
 	case !sleep(ctx, r.inbox.Poll):
-		return r.giveBack(n, 0)
+		return r.returnWorkers(n, 0)
 	}
-	return r.giveBack(n, 1)
+	return r.returnWorkers(n, 1)
 }
 
 // rest waits until there may be something to do.
@@ -225,7 +225,7 @@ func (r *runner) claim(ctx context.Context, n int) (store.Claims, error) {
 	alone := processSolo.Reserve()
 	search := store.Search{
 		Source: r.inbox.source.Name(), After: r.position.After(), Limit: n,
-		Worker: r.signs.Own.ID, Running: r.held(),
+		Worker: r.signs.Own.ID, Running: r.runningKeys(),
 		Crashed: crashesSolo, WithCrashed: alone,
 	}
 	// Not cut off when ctx ends: an event that was claimed then would pass for a crash.

@@ -49,23 +49,23 @@ func (i *Inbox) newRunner(ctx context.Context) *runner {
 	return r
 }
 
-// hold notes that an event is claimed, and is being processed.
-func (r *runner) hold(c store.Claim) {
+// addRunning notes that an event is claimed, and is being processed.
+func (r *runner) addRunning(c store.Claim) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.running[c.RowKey()] = true
 }
 
-// let is for when it is not being processed any more. If its claim could not be ended, the
+// removeRunning notes that it is not being processed any more. If its claim could not be ended, the
 // next search finds it.
-func (r *runner) let(c store.Claim) {
+func (r *runner) removeRunning(c store.Claim) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	delete(r.running, c.RowKey())
 }
 
-// held returns the row keys of the events that are being processed.
-func (r *runner) held() []string {
+// runningKeys returns the row keys of the events that are being processed.
+func (r *runner) runningKeys() []string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return slices.AppendSeq(make([]string, 0, len(r.running)), maps.Keys(r.running))

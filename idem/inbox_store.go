@@ -13,14 +13,14 @@ import (
 
 // storeInPostgres hands the event to the writer, with all that arrive at the same time,
 // and waits for its commit. While another transaction holds the event's row it tries
-// again, apart from the others.
+// again, in groups of its own.
 func (i *Inbox) storeInPostgres(ctx context.Context, e store.Incoming) result {
 	r, ok := i.writer.Write(ctx, e)
 	if !ok {
 		return result{outcome: Retrying, err: errors.New("the event could not be stored in time: Postgres is unavailable, or the pool is too small")}
 	}
 	for pgtx.Held(r.err) && sleep(ctx, heldPause) {
-		if again, ok := i.held.Write(ctx, e); ok {
+		if again, ok := i.locked.Write(ctx, e); ok {
 			r = again
 		}
 	}

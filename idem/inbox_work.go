@@ -14,8 +14,7 @@ import (
 	"github.com/paghooks/paghooks/idem/internal/store"
 )
 
-// processSolo lets one attempt of this process run alone. A process dies as a whole: hence all its inboxes
-// share it.
+// processSolo lets one attempt of this process run alone. All inboxes of the process share it.
 var processSolo claims.Solo
 
 // work processes one claim, and ends it: the event is done, or its row has the step that
@@ -24,7 +23,7 @@ func (r *runner) work(c store.Claim) {
 	ctx, cancel := context.WithTimeout(r.attempts, r.inbox.Timeout)
 	defer cancel()
 	defer func() {
-		r.let(c)
+		r.removeRunning(c)
 		processSolo.Leave(1)
 		r.free <- struct{}{}
 	}()
@@ -33,7 +32,7 @@ func (r *runner) work(c store.Claim) {
 		if c.Crashes < r.inbox.MaxCrashes {
 			// Its handler needs the other half of its time.
 			if alone, again := processSolo.RunAlone(ctx, r.inbox.Timeout/2); !alone {
-				_, _ = r.release(ctx, c, again)
+				_, _ = r.postpone(ctx, c, again)
 				return
 			}
 		}
@@ -48,7 +47,7 @@ func (r *runner) work(c store.Claim) {
 		r.timedOut.Add(1)
 	}
 	if outcome == "" && err != nil { // no attempt was made
-		r.inbox.logError(ctx, "webhook claim could not be released, and is claimed again", Event(c.Event), err)
+		r.inbox.logError(ctx, "webhook claim could not be ended, and its event is claimed again", Event(c.Event), err)
 	}
 	s.report(ctx, Observation{Event: Event(c.Event), Outcome: outcome, Err: wrap(Event(c.Event), err)})
 }
@@ -59,7 +58,7 @@ func (r *runner) process(ctx context.Context, c store.Claim) (Outcome, error) {
 	i, e := r.inbox, Event(c.Event)
 	if c.Crashes >= i.MaxCrashes {
 		err := fmt.Errorf("%d processes died while they processed it, or were cut off from Postgres: fix the handler, then replay it", c.Crashes)
-		return r.settle(ctx, c, store.End{State: store.Parked, Free: i.PassParked}, err)
+		return r.endClaim(ctx, c, store.End{State: store.Parked, Free: i.PassParked}, err)
 	}
 	work, err := i.route(e)
 	switch {
@@ -68,7 +67,7 @@ func (r *runner) process(ctx context.Context, c store.Claim) (Outcome, error) {
 	case err != nil:
 		return r.fail(ctx, c, NoRetry(err))
 	case work == nil:
-		return r.settle(ctx, c, store.End{State: store.Unhandled, Free: true}, nil)
+		return r.endClaim(ctx, c, store.End{State: store.Unhandled, Free: true}, nil)
 	}
 	promoted := false
 	outcome, err := i.execute(ctx, attempt{event: e, work: work, mark: i.markClaimed(c), atCommit: promote(e, &promoted)})
@@ -79,7 +78,7 @@ func (r *runner) process(ctx context.Context, c store.Claim) (Outcome, error) {
 	case Retrying:
 		return r.fail(ctx, c, err)
 	case Duplicate:
-		_, err := r.release(ctx, c, store.PostponeTime)
+		_, err := r.postpone(ctx, c, store.PostponeTime)
 		return "", err
 	case Unknown:
 		return r.reconcile(ctx, c, err)
@@ -90,7 +89,7 @@ func (r *runner) process(ctx context.Context, c store.Claim) (Outcome, error) {
 // markClaimed marks an event that a worker has claimed. It does not wait for
 // others that process an event of the same entity: they may take long.
 func (i *Inbox) markClaimed(c store.Claim) func(*pgx.Batch, *pgtx.Session) {
-	how := store.Stored{States: []string{store.Pending}, Claim: c.Number, KeepBody: i.KeepPayloads}
+	how := store.Stored{States: []string{store.Pending}, Claim: c.Number, Archive: i.KeepPayloads}
 	return func(b *pgx.Batch, s *pgtx.Session) { store.MarkStored(b, c.Event, how, s) }
 }
 
@@ -99,25 +98,25 @@ func (r *runner) fail(ctx context.Context, c store.Claim, cause error) (Outcome,
 	i := r.inbox
 	switch {
 	case r.stopped():
-		_, err := r.release(ctx, c, store.PostponeTime)
+		_, err := r.postpone(ctx, c, store.PostponeTime)
 		return Retrying, errors.Join(cause, err)
 	case !handling.IsFinal(cause) && !pgtx.WorkFailed(cause): // not the event's, and not counted; but it may last
-		_, err := r.release(ctx, c, soon(c))
+		_, err := r.postpone(ctx, c, soon(c))
 		return Retrying, errors.Join(cause, err)
 	case !handling.IsFinal(cause) && pgtx.Retryable(cause): // the others' that it met; a back-off of hours would hold up its lane
-		return r.settle(ctx, c, store.End{State: store.Pending, Wait: soon(c), Returned: true}, cause)
+		return r.endClaim(ctx, c, store.End{State: store.Pending, Wait: soon(c), Returned: true}, cause)
 	}
 	attempt, wait, returned := c.Attempts+1, time.Until(handling.RetryAt(cause)), pgtx.WorkFailed(cause)
 	park := store.End{State: store.Parked, Attempts: 1, Free: i.PassParked, Returned: returned}
 	switch {
 	case handling.IsFinal(cause):
-		return r.settle(ctx, c, park, cause)
+		return r.endClaim(ctx, c, park, cause)
 	case wait > 0: // asked for, and so not counted
-		return r.settle(ctx, c, store.End{State: store.Pending, Wait: wait, Returned: returned}, cause)
+		return r.endClaim(ctx, c, store.End{State: store.Pending, Wait: wait, Returned: returned}, cause)
 	case attempt >= i.MaxAttempts:
-		return r.settle(ctx, c, park, cause)
+		return r.endClaim(ctx, c, park, cause)
 	}
-	return r.settle(ctx, c, store.End{State: store.Pending, Attempts: 1, Wait: i.backoff(attempt), Returned: returned}, cause)
+	return r.endClaim(ctx, c, store.End{State: store.Pending, Attempts: 1, Wait: i.backoff(attempt), Returned: returned}, cause)
 }
 
 // backoff is the inbox's Backoff, which is the application's code.
@@ -131,18 +130,18 @@ func (i *Inbox) backoff(attempt int) (wait time.Duration) {
 // stopped reports whether the workers are stopped, and their handlers canceled.
 func (r *runner) stopped() bool { return r.attempts.Err() != nil }
 
-// settle ends a claim as end says, with cause as the event's last error.
-func (r *runner) settle(ctx context.Context, c store.Claim, end store.End, cause error) (Outcome, error) {
+// endClaim ends a claim as end says, with cause as the event's last error.
+func (r *runner) endClaim(ctx context.Context, c store.Claim, end store.End, cause error) (Outcome, error) {
 	end.LastError = errorText(cause)
 	tries := 0
-	settled, err := insist(ctx, r, func(ctx context.Context, db store.DB) (bool, error) {
+	ended, err := insist(ctx, r, func(ctx context.Context, db store.DB) (bool, error) {
 		tries++
-		return store.Settle(ctx, db, c, end)
+		return store.EndClaim(ctx, db, c, end)
 	})
 	switch {
 	case err != nil:
 		return Retrying, errors.Join(cause, fmt.Errorf("the failure could not be recorded, and is not counted: %w", err))
-	case !settled && tries == 1: // done by another process, or by this handler with a COMMIT of its own
+	case !ended && tries == 1: // done by another process, or by this handler with a COMMIT of its own
 		return Duplicate, cause
 	case end.State == store.Pending:
 		return Retrying, cause
@@ -153,27 +152,26 @@ func (r *runner) settle(ctx context.Context, c store.Claim, end store.End, cause
 // soon returns the time that an event waits that could not be processed, for reasons that are not
 // its own: the longer, the more often it was tried.
 func soon(c store.Claim) time.Duration {
-	return min(store.PostponeTime<<min(c.Number, 10), releaseMost)
+	return min(store.PostponeTime<<min(c.Number, 10), maxPostpone)
 }
 
-// releaseMost is the longest time that an event waits that could not be processed, for
-// reasons that are not its own.
-const releaseMost = 5 * time.Second
+// maxPostpone is the longest time that soon returns.
+const maxPostpone = 5 * time.Second
 
-// release leaves the event to the next worker, after wait. released is false if it is
-// done, or another's already.
-func (r *runner) release(ctx context.Context, c store.Claim, wait time.Duration) (released bool, err error) {
+// postpone ends a claim without a result: the event is due again after wait. ended is false if the event is
+// done, or another has claimed it.
+func (r *runner) postpone(ctx context.Context, c store.Claim, wait time.Duration) (ended bool, err error) {
 	return insist(ctx, r, func(ctx context.Context, db store.DB) (bool, error) {
 		defer r.postponed.Store(true)
-		return store.Settle(ctx, db, c, store.End{State: store.Pending, Wait: wait})
+		return store.EndClaim(ctx, db, c, store.End{State: store.Pending, Wait: wait})
 	})
 }
 
 // reconcile finds out about a claim with a COMMIT that was not answered: either the
 // event is done, or goes to the next worker.
 func (r *runner) reconcile(ctx context.Context, c store.Claim, cause error) (Outcome, error) {
-	released, err := r.release(ctx, c, store.PostponeTime)
-	if err != nil || released {
+	ended, err := r.postpone(ctx, c, store.PostponeTime)
+	if err != nil || ended {
 		return Retrying, errors.Join(cause, err)
 	}
 	// Others may have thought that this process is dead.

@@ -18,7 +18,7 @@ import (
 
 var isolationLevels = []string{"read committed", "repeatable read", "serializable"}
 
-// gate is what statements stop at on which a trigger of idem_events fires, after Postgres
+// gate stops the statements on which a trigger of idem_events fires, after Postgres
 // has decided what they see: those of the sessions with its name whose text has a phrase.
 // It is of sequences, since all see what was done to these.
 const gate = `

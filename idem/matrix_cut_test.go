@@ -11,7 +11,7 @@ import (
 	"github.com/paghooks/paghooks/idem/internal/pgproxy"
 )
 
-// Every message of every path is where the connection breaks: before it is
+// The connection breaks at every message of every path: before it is
 // sent, after Postgres has acted on it and before its answer, after its answer.
 // Then the event comes again. There is one effect, and no 200 for what is not
 // stored.

@@ -252,7 +252,7 @@ func discard(ctx context.Context, p *pgxpool.Pool, source *notes, id string) (id
 	return settled(quietInbox(p, source).Discard(ctx, idem.Filter{IDs: []string{id}}, "it was paid by hand"))
 }
 
-// settled is what an operator knows of an event: one that is no longer there to
+// settled is an operator's knowledge of an event: one that is no longer there to
 // be settled was so before.
 func settled(n int64, err error) (idem.Outcome, error) {
 	switch {

@@ -17,7 +17,7 @@ import (
 	"github.com/paghooks/paghooks/idem/internal/pgproxy"
 )
 
-// Every message that Postgres acts on, of every path, is where the process is
+// At every message that Postgres acts on, of every path, the process is
 // killed, when that has happened and nobody knows. Then another process gets the
 // event.
 func TestProcessKilledAnywhereNeitherLosesNorDoubles(t *testing.T) {
@@ -120,7 +120,7 @@ func TestChildThatKillsItself(t *testing.T) {
 	}
 }
 
-// acts tells whether Postgres is another one after a message: the rest of them
+// acts reports whether Postgres is another one after a message: the rest of them
 // prepares.
 func acts(s pgproxy.Step) bool {
 	return s.Message == "Execute" || s.Message == "Sync" || s.Message == "Query"

@@ -48,7 +48,7 @@ type path struct {
 // is Stored means that the provider may forget the event.
 type run func(ctx context.Context, p *pgxpool.Pool, source *notes, id string) (idem.Outcome, error)
 
-// kept is what the database has of an event.
+// kept is an event as the database has it.
 type kept struct {
 	State   idem.State
 	Effects int

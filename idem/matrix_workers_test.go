@@ -118,7 +118,7 @@ func (r *rig) workOff(id string) {
 	}
 }
 
-// left tells whether workers have something to do.
+// left reports whether workers have something to do.
 func (r *rig) left(id string) bool {
 	r.Helper()
 	for _, id := range r.ids(id) {

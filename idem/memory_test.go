@@ -30,7 +30,7 @@ func (s *app) acceptMany(first, last int) {
 	workers.Wait()
 }
 
-// heap is what is still in use after a collection.
+// heap returns the bytes that are in use after a collection.
 func heap() int64 {
 	var m runtime.MemStats
 	runtime.GC()

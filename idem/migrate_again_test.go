@@ -24,7 +24,7 @@ func (s *app) runMigration(file string) {
 	s.exec(string(statements))
 }
 
-// definition is what the database knows of the tables: columns, indexes,
+// definition describes the tables as the database knows them: columns, indexes,
 // constraints and storage.
 func (s *app) definition() []string {
 	s.Helper()
@@ -71,7 +71,7 @@ const knownRows = `select array_agg(line order by line) from (
 	select concat_ws('|', event, source, lane, due_at, occurred_at, received_at, body, failures) from idem_payloads union all
 	select concat_ws('|', event, occurred_at, received_at, body) from idem_archive) lines`
 
-// later is what a later version of this package ships: the files of this one,
+// later returns the migrations of a later version of this package: the files of this one,
 // which must not run again, and another.
 func later(second string) fstest.MapFS {
 	return fstest.MapFS{

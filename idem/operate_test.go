@@ -63,7 +63,7 @@ func TestStatsAndBlockedTellWhatWaits(t *testing.T) {
 	}
 }
 
-// days tells whether an age is that of some days, and less than one more.
+// days reports whether an age is that of some days, and less than one more.
 func days(n int, age time.Duration) bool {
 	return age > time.Duration(n)*24*time.Hour && age < time.Duration(n+1)*24*time.Hour
 }

@@ -11,8 +11,8 @@ const (
 	Pending   Outcome = "pending"   // stored by an inbox; its workers are next
 	Spooled   Outcome = "spooled"   // kept on the disk of this machine; Postgres gets it when it is back
 	Retrying  Outcome = "retrying"  // not done, and rolled back: the provider delivers it again, or a worker tries it again
-	Unhandled Outcome = "unhandled" // no handler: kept with its payload for Replay
-	Parked    Outcome = "parked"    // does not decode, or failed too often: kept with its payload for Replay
+	Unhandled Outcome = "unhandled" // no handler: stored with its payload for Replay
+	Parked    Outcome = "parked"    // does not decode, or failed too often: stored with its payload for Replay
 	Published Outcome = "published" // confirmed by the broker of a relay; its consumers are next
 	Duplicate Outcome = "duplicate" // the event was stored before; nothing ran
 	Ignored   Outcome = "ignored"   // the application ignores this type; nothing is stored

@@ -45,22 +45,22 @@ var verbs = []struct {
 		return err
 	}},
 	{"MarkStored of a claim", marks(store.Stored{States: []string{store.Pending}, Claim: 1})},
-	{"MarkStored and keep", marks(store.Stored{States: []string{store.Pending}, KeepBody: true})},
+	{"MarkStored and archive", marks(store.Stored{States: []string{store.Pending}, Archive: true})},
 	{"MarkStored and wait", marks(store.Stored{States: []string{store.Pending}, Wait: true})},
 	{"Promote", queues(func(b *pgx.Batch, e store.Event) { store.Promote(b, e.Lane(), nil) })},
 	{"Look", queues(func(b *pgx.Batch, e store.Event) { store.Look(b, e, new(store.Found)) })},
-	{"Settle for later", func(ctx context.Context, db store.DB, e store.Event) error {
-		_, err := store.Settle(ctx, db, store.Claim{Event: e, Number: 1}, store.End{State: store.Pending, Wait: time.Second, LastError: new("no such order")})
+	{"EndClaim for later", func(ctx context.Context, db store.DB, e store.Event) error {
+		_, err := store.EndClaim(ctx, db, store.Claim{Event: e, Number: 1}, store.End{State: store.Pending, Wait: time.Second, LastError: new("no such order")})
 		return err
 	}},
-	{"Settle", func(ctx context.Context, db store.DB, e store.Event) error {
-		_, err := store.Settle(ctx, db, store.Claim{Event: e, Number: 1}, store.End{State: store.Parked, Attempts: 1, Free: true})
+	{"EndClaim", func(ctx context.Context, db store.DB, e store.Event) error {
+		_, err := store.EndClaim(ctx, db, store.Claim{Event: e, Number: 1}, store.End{State: store.Parked, Attempts: 1, Free: true})
 		return err
 	}},
 	{"Mark", queues(func(b *pgx.Batch, e store.Event) { store.Mark(b, e, false, new(pgtx.Session)) })},
-	{"Mark and keep", queues(func(b *pgx.Batch, e store.Event) { store.Mark(b, e, true, new(pgtx.Session)) })},
-	{"Keep", func(ctx context.Context, db store.DB, e store.Event) error {
-		_, err := store.Keep(ctx, db, e, store.Unhandled, nil, false)
+	{"Mark and archive", queues(func(b *pgx.Batch, e store.Event) { store.Mark(b, e, true, new(pgtx.Session)) })},
+	{"StoreUnprocessed", func(ctx context.Context, db store.DB, e store.Event) error {
+		_, err := store.StoreUnprocessed(ctx, db, e, store.Unhandled, nil, false)
 		return err
 	}},
 	{"CountFailure", func(ctx context.Context, db store.DB, e store.Event) error {
@@ -276,7 +276,7 @@ func (s *app) connect(mode string) *pgx.Conn {
 	return conn
 }
 
-// read is how many rows a statement has read.
+// read returns the number of rows that a statement has read.
 type read struct{ Through, ByIndex int }
 
 func (r read) String() string {
@@ -300,7 +300,7 @@ func (s *app) reads(conn *pgx.Conn, do func(context.Context, store.DB, store.Eve
 	return read{after.Through - before.Through, after.ByIndex - before.ByIndex}
 }
 
-// readSoFar is what a session has read, and not yet told.
+// readSoFar returns the rows that a session has read, and not yet reported.
 func (s *app) readSoFar(tx pgx.Tx) (r read) {
 	s.Helper()
 	const count = `select coalesce(sum(seq_tup_read), 0), coalesce(sum(idx_tup_fetch), 0) from pg_stat_xact_user_tables where relname like 'idem\_%'`

@@ -66,7 +66,7 @@ func (h *hearing) text() string {
 	return h.heard.String()
 }
 
-// spooled is what the files of a spool hold, with bodies as they are.
+// spooled returns the content of a spool's files, with bodies as they are.
 func (s *spoolApp) spooled() (text string) {
 	s.Helper()
 	for _, name := range s.files("") {

@@ -103,14 +103,14 @@ func (p *Processor) accept(ctx context.Context, d Delivery) (Outcome, error) {
 	})
 }
 
-// process takes an event to its handler, or keeps it where there is none.
+// process has the event's handler process it, or stores the event where there is none.
 func (p *Processor) process(ctx context.Context, e Event) result {
 	work, err := p.route(e)
 	switch {
 	case err != nil:
-		return p.keep(ctx, e, StateParked, err)
+		return p.storeUnprocessed(ctx, e, StateParked, err)
 	case work == nil:
-		return p.keep(ctx, e, StateUnhandled, nil)
+		return p.storeUnprocessed(ctx, e, StateUnhandled, nil)
 	}
 	r := p.deliver(ctx, e, work)
 	for again := 1; errors.Is(r.err, errMoved) && again < maxRuns; again++ { // no handler ran
@@ -122,7 +122,7 @@ func (p *Processor) process(ctx context.Context, e Event) result {
 	return r
 }
 
-// deliver makes an attempt at an event that is new or kept. Duplicate means that it is
+// deliver makes an attempt at an event that is new or repeatable. Duplicate means that it is
 // stored, and not a Processor's to process.
 func (p *Processor) deliver(ctx context.Context, e Event, work Work) (r result) {
 	var found store.Found
@@ -136,16 +136,16 @@ func (p *Processor) deliver(ctx context.Context, e Event, work Work) (r result) 
 	switch {
 	case found.State == "":
 		r.outcome, r.err = p.hold(ctx, e, store.HoldNew)
-	case isKept(found.State):
+	case isRepeatable(found.State):
 		stored := e
 		stored.Key = found.Key // its place in the order, not that of this delivery
 		promoted := false      // workers poll for the next one
-		a.mark, a.atCommit = p.markStored(stored, kept...), promote(stored, &promoted)
+		a.mark, a.atCommit = p.markStored(stored, repeatable...), promote(stored, &promoted)
 		r.outcome, r.err = p.execute(ctx, a)
 		if promoted {
 			p.goOn()
 		}
-		if r.outcome == Duplicate && isKept(found.State) { // looked at again
+		if r.outcome == Duplicate && isRepeatable(found.State) { // looked at again
 			r.outcome, r.err = p.hold(ctx, stored, store.Hold)
 		}
 	}
@@ -171,10 +171,10 @@ var errMoved = errors.New("the earlier event of the same entity that it had to w
 // errForgotten is the error of a stored event that is not found any more.
 var errForgotten = errors.New("the event was being forgotten when it came again")
 
-// keep stores an event that no handler can process now, with its payload.
-func (c *Common) keep(ctx context.Context, e Event, state State, cause error) result {
+// storeUnprocessed stores an event that no handler can process now, with its payload.
+func (c *Common) storeUnprocessed(ctx context.Context, e Event, state State, cause error) result {
 	stored, err := ask(ctx, c.pool, func(ctx context.Context, db store.DB) (bool, error) {
-		return store.Keep(ctx, db, e.row(), string(state), errorText(cause), c.PassParked)
+		return store.StoreUnprocessed(ctx, db, e.row(), string(state), errorText(cause), c.PassParked)
 	})
 	switch {
 	case err != nil:

@@ -15,8 +15,9 @@ import (
 // longer ago than Retention, by the database's clock, with their payloads, and
 // returns how many. Pending and retrying ones stay, and parked ones until they are
 // replayed or discarded, unless ParkedRetention is set. PayloadRetention deletes
-// kept bodies before that, and AuditRetention old entries of the audit trail. Prune also repairs the traces of events that were deleted by hand, and
-// makes retrying events unhandled if their type is ignored since.
+// archived bodies before that, and AuditRetention old entries of the audit trail. Prune also repairs the
+// traces of events that were deleted by hand, and makes retrying events unhandled if their type is
+// ignored by now.
 //
 // A jump of the clock forgets nothing at once. Prune counts the events of each day, in
 // UTC, and remembers the counts. It forgets a whole day, Retention after its end by the clock of

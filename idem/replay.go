@@ -2,8 +2,8 @@ package idem
 
 import "context"
 
-// Replay processes events that were kept because no handler existed or because
-// they failed, by the provider's time and then by arrival, one after the other: call it after deploying the
+// Replay processes events that were stored because no handler existed or because
+// they failed, by the provider's time and then by arrival, one after the other. Call it after deploying the
 // missing handler or the fix. Each event runs like a delivery, in a transaction
 // of its own with the record that it is done, so that it is safe to replay while
 // deliveries arrive and from several processes at once. Two stored events of one
@@ -16,8 +16,7 @@ import "context"
 //
 // A failing event does not stop the others; its error is logged and observed, and
 // that of its handler is stored. An unhandled event that fails is parked. Replay
-// returns an error when ctx ends or Postgres is unavailable, together with the counts of the events that it
-// did until then.
+// returns an error when ctx ends or Postgres is unavailable, together with the counts until then.
 //
 // An event runs also if a later one of its entity was done before, where that did not wait
 // for it or came earlier: it may be money. Replayed.Overtaken has those events, for a person to

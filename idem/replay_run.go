@@ -56,7 +56,7 @@ func (c *Common) runAll(
 
 // runKeys runs events by their row keys, and calls ran after each, with the sum
 // until then, and why the event failed, if it did. It adds to sum. It ends with the error of the
-// first event with an outcome that is not counted: that would stop every other one, too.
+// first event with an outcome that is not counted: its cause would stop all others.
 func (c *Common) runKeys(
 	ctx context.Context, keys []string, sum Replayed, run func(context.Context, StoredEvent) (Outcome, error), ran func(Replayed, Event, error),
 ) (Replayed, error) {
@@ -98,7 +98,7 @@ func (c *Common) replay(ctx context.Context, stored StoredEvent) (Outcome, error
 var errEarlier = errors.New("an earlier event of the same entity is not done, or one is being processed: replay or discard that first, or replay this again")
 
 // replayOne is an attempt of a stored event. Every failure of the event's own is
-// Parked: it is kept.
+// Parked: it stays stored.
 func (c *Common) replayOne(ctx context.Context, e Event) (Outcome, error) {
 	work, err := c.route(e)
 	switch {
@@ -113,14 +113,14 @@ func (c *Common) replayOne(ctx context.Context, e Event) (Outcome, error) {
 	var found store.Found
 	outcome, err := c.execute(ctx, attempt{
 		event: e, work: work,
-		mark:        c.markStored(e, append([]string{store.Pending}, kept...)...),
+		mark:        c.markStored(e, append([]string{store.Pending}, repeatable...)...),
 		ifNotMarked: func(b *pgx.Batch) { store.Look(b, e.row(), &found) },
 		atCommit:    promote(e, nil),
 	})
 	switch {
 	case outcome == Retrying && !pgtx.WorkFailed(err) && pgtx.TookTooLong(err) && c.answers(ctx):
 		return Parked, errEarlier // it was waited for
-	case outcome == Duplicate && (isKept(found.State) || found.State == store.Pending):
+	case outcome == Duplicate && (isRepeatable(found.State) || found.State == store.Pending):
 		return Parked, errEarlier
 	case outcome == Retrying && pgtx.WorkFailed(err):
 		finishing, cancel := pgtx.Finish(ctx)

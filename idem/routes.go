@@ -95,7 +95,7 @@ func bind[E any](h Handler[*E]) route {
 }
 
 // Ignore acknowledges events of these types without storing anything. Without
-// it, events that have no handler are kept for [Common.Replay]. One that was retrying
+// it, events that have no handler are stored for [Common.Replay]. One that was retrying
 // when its type became ignored is unhandled after the next [Common.Prune].
 func (r *Routes) Ignore(eventTypes ...string) {
 	r.register(func() {

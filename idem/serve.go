@@ -128,7 +128,7 @@ type runningPart struct {
 	ended <-chan error
 }
 
-// newRunning returns one without parts. They do not stop when ctx ends, but by end.
+// newRunning returns one without parts. The parts do not stop when ctx ends: end stops them.
 func newRunning(ctx context.Context) *running {
 	r := &running{}
 	r.ctx, r.stop = context.WithCancel(context.WithoutCancel(ctx))

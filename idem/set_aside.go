@@ -12,7 +12,7 @@ func (c *Common) SetAside(ctx context.Context, body []byte, cause error) error {
 		Payload: body,
 	}
 	_, err := c.receive(ctx, Delivery{Event: e}, storeTime, func(ctx context.Context, e Event) result {
-		return c.keep(ctx, e, StateUnhandled, cause)
+		return c.storeUnprocessed(ctx, e, StateUnhandled, cause)
 	})
 	return err
 }

@@ -87,7 +87,7 @@ func (d *deadly) Remove(name string) error {
 	return err
 }
 
-// removing tells whether it is the second removal that counts.
+// removing reports whether it is the second removal that counts.
 func (d *deadly) removing() bool { return d.step == beforeRemove || d.step == afterRemove }
 
 type deadlyHandle struct {

@@ -53,8 +53,8 @@ func (in *Endpoint) Carrier(ctx context.Context, e Event) (text string) {
 	return text
 }
 
-// report reports its outcome to the application. Without an outcome only the
-// Tracer is told.
+// report reports its outcome to the application. Without an outcome it calls
+// only the Tracer.
 func (s *span) report(ctx context.Context, o Observation) {
 	c := s.receiving
 	o.Source, o.Stage, o.Label, o.Duration = c.source.Name(), s.Stage, s.Label, time.Since(s.Begun)

@@ -15,11 +15,11 @@ import (
 	"github.com/paghooks/paghooks/internal/postgres"
 )
 
-// walBody is how many bytes the bodies of these tests have: what Asaas sends of
+// walBody is the size in bytes of the bodies of these tests: what Asaas sends of
 // a payment, and less than what Postgres compresses.
 const walBody = 1500
 
-// logged is what events have cost in Postgres's log, from arrival to done.
+// logged is the cost of events in Postgres's log, from arrival to done.
 type logged struct {
 	pool   *pgxpool.Pool
 	inbox  *idem.Inbox
@@ -139,7 +139,7 @@ func (l *logged) cost(t testing.TB, n, at int) (perEvent float64, split string) 
 	return total/float64(n) - walBody, split
 }
 
-// maxLog is what an event of the inbox may take from arrival to done; a quarter
+// maxLog is the size that an event of the inbox may take from arrival to done; a quarter
 // more where events of an entity arrive together, and are held back a few times.
 const maxLog = 2048
 

@@ -42,7 +42,7 @@ type receiver struct {
 	// The last looks at the stored events. Each reads all that is not done.
 	retrying, due, ahead lastLook[time.Duration] // how old the oldest is
 	standing             lastLook[store.Standing]
-	parked               lastLook[store.Alone]
+	parked               lastLook[store.ParkedEvents]
 }
 
 // Examine implements [Part].
@@ -60,7 +60,7 @@ func (r *receiver) Examine(ctx context.Context, limits idem.Limits) []idem.Check
 	}
 	examine(ctx, x, "held", &r.standing, store.FindStanding, sayStanding)
 	if limits.MaxParked > 0 {
-		examine(ctx, x, "parked", &r.parked, store.FindParked, func(found store.Alone) (bool, string) {
+		examine(ctx, x, "parked", &r.parked, store.FindParked, func(found store.ParkedEvents) (bool, string) {
 			return sayParked(found, limits.MaxParked)
 		})
 	}
@@ -135,7 +135,7 @@ func sayStanding(found store.Standing) (healthy bool, says string) {
 		found.Waiting, found.Lanes, found.Behind, found.Key, strings.Join(found.Types, " "), found.Head)
 }
 
-func sayParked(found store.Alone, most int) (healthy bool, says string) {
+func sayParked(found store.ParkedEvents, most int) (healthy bool, says string) {
 	switch {
 	case found.N >= int64(most):
 		return false, fmt.Sprintf("%d events are parked, and nobody has acknowledged them since they failed: first %s, %s: "+

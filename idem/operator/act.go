@@ -50,11 +50,11 @@ func (o *Operator) replay(
 			o.ran(sum, len(chosen.Events), e, failure)
 			note(sum)
 		})
-		alone := ""
+		rest := ""
 		if err == nil {
-			alone = leftAlone(f, chosen, len(chosen.Events)-len(left))
+			rest = skipped(f, chosen, len(chosen.Events)-len(left))
 		}
-		return text(sum) + behind(sum) + alone + first, err
+		return text(sum) + behind(sum) + rest + first, err
 	})
 	return sum, err
 }
@@ -71,7 +71,7 @@ func behind(sum idem.Replayed) string {
 	}
 }
 
-// became returns what became of an event, by the sums after and before it.
+// became returns the result of an event, by the sums after and before it.
 func became(sum, last idem.Replayed) string {
 	switch {
 	case sum.Done > last.Done:
@@ -96,7 +96,7 @@ func (o *Operator) ran(sum idem.Replayed, of int, e idem.Event, failure error) {
 
 // Requeue records and runs [idem.Inbox.Requeue]. It returns an error for a processor,
 // which has no workers, and where no workers of the source are alive in any process:
-// what is requeued would wait, and the provider's next delivery of it would be a
+// the requeued events would wait, and the provider's next delivery of one would be a
 // duplicate.
 func (o *Operator) Requeue(ctx context.Context, f idem.Filter, reason string) (n int64, err error) {
 	if o.workers == nil {
@@ -112,7 +112,7 @@ func (o *Operator) Requeue(ctx context.Context, f idem.Filter, reason string) (n
 	return n, err
 }
 
-// findWorkers returns an error if nothing would process what is requeued.
+// findWorkers returns an error if nothing would process the requeued events.
 func (o *Operator) findWorkers(ctx context.Context) error {
 	if o.RequeueWithoutWorkers {
 		return nil
@@ -161,7 +161,9 @@ func (o *Operator) Acknowledge(ctx context.Context, f idem.Filter, reason string
 	if err != nil {
 		return 0, fmt.Errorf("operator: %s: %w", store.Acknowledged, err)
 	}
-	keys, err := timed(ctx, func(ctx context.Context) ([]string, error) { return store.ParkedAlone(ctx, o.Pool(), chosen.Events) })
+	keys, err := timed(ctx, func(ctx context.Context) ([]string, error) {
+		return store.ParkedByFailure(ctx, o.Pool(), chosen.Events)
+	})
 	if err != nil {
 		return 0, fmt.Errorf("operator: %s: %w", store.Acknowledged, store.Explain(err))
 	}
@@ -173,7 +175,7 @@ func (o *Operator) Acknowledge(ctx context.Context, f idem.Filter, reason string
 	return n, err
 }
 
-// act finds the events that f chooses, and records what is done to them. do gets the
+// act finds the events that f chooses, and records the action on them. do gets the
 // filter that names them.
 func (o *Operator) act(ctx context.Context, action string, f idem.Filter, reason string, do func(context.Context, *acting, idem.Filter) (string, error)) error {
 	chosen, err := o.Choose(ctx, f)
@@ -185,16 +187,16 @@ func (o *Operator) act(ctx context.Context, action string, f idem.Filter, reason
 	return o.record(ctx, a, chosen.Events, func(ctx context.Context, on *acting) (string, error) { return do(ctx, on, named) })
 }
 
-// changed returns what records the result of an action on the events that f chose.
+// changed returns a function that records the result of an action on the events that f chose.
 func changed(id int64, f, chosen idem.Filter, did string) func(context.Context, pgx.Tx, []string) error {
 	return func(ctx context.Context, tx pgx.Tx, events []string) error {
-		result := fmt.Sprintf("%d %s", len(events), did) + leftAlone(f, chosen, len(events))
+		result := fmt.Sprintf("%d %s", len(events), did) + skipped(f, chosen, len(events))
 		return store.ChangedBy(ctx, tx, id, events, result, did)
 	}
 }
 
-// leftAlone says how many events of those that were chosen an action has left.
-func leftAlone(f, chosen idem.Filter, acted int) string {
+// skipped returns in words how many events of those that were chosen an action has left.
+func skipped(f, chosen idem.Filter, acted int) string {
 	if n := max(len(f.Events), len(chosen.Events)) - acted; n > 0 {
 		return fmt.Sprintf("; %d left alone: done, in another state by now, or being processed", n)
 	}

@@ -19,7 +19,7 @@ type Erased struct {
 }
 
 // Erase records, and deletes the stored data of events beyond the fact that they came, in one
-// transaction: their bodies, also those that [idem.Common.KeepPayloads] has kept, their
+// transaction: their bodies, also those that [idem.Common.KeepPayloads] has archived, their
 // errors, the history of their attempts, and their traces. It is for a person that asks for
 // it, and cannot be undone. A reason is required.
 //

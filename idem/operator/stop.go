@@ -17,7 +17,7 @@ import (
 // and an erase change nothing, unless they are committed by then. The action's record names the person that
 // stopped it, and [Operator.Resume] goes on with it.
 //
-// Stop does not wait for the end: that takes until the event is processed, and else two seconds. It
+// Stop does not wait for the end: that takes until the event is processed, or two seconds. It
 // returns an error if the action has ended, if its process is dead, or if somebody has stopped it.
 func (o *Operator) Stop(ctx context.Context, id int64, reason string) error {
 	if o.name == "" {

@@ -12,11 +12,11 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// Commit executes what the handler has declared and what is ours, and commits, in one
-// round trip; both may be empty. The error is a [*WorkError] if Postgres refused, or if
-// what was declared could not be encoded in time, and
-// is [ErrUnknown] if its answer did not come, or may not count because the wait for the
-// synchronous replica was broken off: the transaction is committed then, or it is not.
+// Commit executes the statements that the handler has declared, and then ours, and commits, in one
+// round trip. Both batches may be empty. The error is a [*WorkError] if Postgres refused, or if
+// the declared ones could not be encoded in time. It is [ErrUnknown] if the answer did not come, or
+// may not count because the wait for the synchronous replica was broken off: the transaction is
+// committed then, or it is not.
 func (t *Tx) Commit(limit context.Context, declared, ours *pgx.Batch) error {
 	ctx, cancel := Finish(limit)
 	defer cancel()
@@ -78,8 +78,8 @@ func commit(ctx context.Context, conn *pgx.Conn, tx pgx.Tx, last *pgx.Batch, sen
 	return err
 }
 
-// Check executes both as Commit would, and what Postgres checks only at COMMIT,
-// but does not commit.
+// Check executes both as Commit would, with the checks that Postgres makes at COMMIT, and does
+// not commit.
 func (t *Tx) Check(ctx context.Context, declared, ours *pgx.Batch) error {
 	last, _, err := t.join(ctx, ctx, declared, ours)
 	if err != nil {
@@ -89,10 +89,10 @@ func (t *Tx) Check(ctx context.Context, declared, ours *pgx.Batch) error {
 	return t.execute(ctx, ctx, last)
 }
 
-// join returns what is left to be executed with COMMIT: both, unless what the handler
-// declared has to be executed before. slow is set if it is not: see protectSlow. Behind a statement that ends the transaction,
-// COMMIT would say that all is well; and where the handler has set another search path
-// or role, ours would not find its tables.
+// join returns the statements that are left to be executed with COMMIT: both batches, unless the
+// declared one has to be executed before. slow is set if it has not: see protectSlow. Behind a declared
+// statement that ends the transaction, COMMIT would report success. And where the handler has set
+// another search path or role, ours would not find its tables.
 func (t *Tx) join(ctx, limit context.Context, declared, ours *pgx.Batch) (last *pgx.Batch, slow bool, err error) {
 	slow = declared.Len() > 0
 	unseen := slices.ContainsFunc(declared.QueuedQueries, isUnseen)
@@ -109,7 +109,7 @@ func (t *Tx) join(ctx, limit context.Context, declared, ours *pgx.Batch) (last *
 	return declared, slow, err
 }
 
-// restore puts back what the next event on the connection depends on, or this one's
+// restore puts back the settings that the next event on the connection depends on, or this one's
 // commit: the search path, in which another schema has tables of its own, the role, and
 // the wait for the disk and the replica.
 func (t *Tx) restore(b *pgx.Batch) {
@@ -137,10 +137,10 @@ func (t *Tx) execute(ctx, limit context.Context, b *pgx.Batch) error {
 	return nil
 }
 
-// protectSlow is protect for what sends statements that the handler has declared: encoding
-// their arguments takes as long as the application's code does. f calls sent when they are
+// protectSlow is protect for a function that sends statements which the handler has declared:
+// encoding their arguments takes as long as the application's code does. f calls sent when they are
 // sent. If it does not before limit ends, and grace after that, the connection is closed:
-// what f sends later does not arrive.
+// statements that f sends later do not arrive.
 func (t *Tx) protectSlow(limit context.Context, f func(sent func()) error) error {
 	var returned atomic.Bool
 	encoded := make(chan struct{})

@@ -24,12 +24,12 @@ type Action struct {
 	Filter  string
 	Reason  string
 	Events  int64     // how many are recorded
-	Result  string    // how far it has come, as long as it has not ended
+	Result  string    // its progress, as long as it has not ended
 	EndedAt time.Time // zero while it is running
 
 	Alive       bool   // it has not ended, and its process has given a sign of life
-	StoppedBy   string // who asked it to end; "" for nobody
-	Continues   int64  // the action whose events it goes on with; 0 for none
+	StoppedBy   string // the person that asked it to end; "" for none
+	Continues   int64  // the action that it goes on with; 0 for none
 	ContinuedBy int64  // the action that goes on with its events; 0 for none
 }
 
@@ -51,7 +51,7 @@ func NoteAction(ctx context.Context, db DB, id int64, progress string) error {
 	return err
 }
 
-// ChangedBy records which events an action changed, and with what result, in the transaction
+// ChangedBy records the events that an action changed, and the result, in the transaction
 // that changes them. each is the result of each of them. It returns [ErrEnded] if the action has
 // ended already: its process was taken for dead.
 func ChangedBy(ctx context.Context, tx DB, id int64, keys []string, result, each string) error {

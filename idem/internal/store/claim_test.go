@@ -118,7 +118,7 @@ func TestAClaimEndsOnceAndByItsHolderOnly(t *testing.T) {
 		d := with(t, "a o1 pending due claimed", "b o1 pending")
 		claim := store.Claim{Event: event("a", "o1"), Number: c.number}
 		for n, want := range []bool{c.settled, false} {
-			if got, err := store.Settle(t.Context(), d, claim, c.end); got != want || err != nil {
+			if got, err := store.EndClaim(t.Context(), d, claim, c.end); got != want || err != nil {
 				t.Errorf("time %d: settled is %t, %v, want %t", n+1, got, err, want)
 			}
 		}

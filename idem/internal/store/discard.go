@@ -8,7 +8,7 @@ import (
 
 // Discard gives events up, those that are in one of states and not being
 // processed. It returns their row keys, and the lane of each for [PromoteHeld].
-func Discard(ctx context.Context, tx pgx.Tx, keys, states []string, reason *string, keepBody bool) (discarded, lanes []string, err error) {
+func Discard(ctx context.Context, tx pgx.Tx, keys, states []string, reason *string, archive bool) (discarded, lanes []string, err error) {
 	const discard = `
 with chosen as (
 	select event from idem_events where event = any ($1) and state = any ($2) order by event for update skip locked
@@ -22,7 +22,7 @@ with chosen as (
 	on conflict do nothing
 )
 select event, coalesce(lane, '') from bodies`
-	rows, _ := tx.Query(ctx, discard, keys, states, reason, keepBody)
+	rows, _ := tx.Query(ctx, discard, keys, states, reason, archive)
 	var event, lane string
 	_, err = pgx.ForEachRow(rows, []any{&event, &lane}, func() error {
 		discarded, lanes = append(discarded, event), append(lanes, lane)

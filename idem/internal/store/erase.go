@@ -14,7 +14,7 @@ type Erased struct {
 }
 
 // Erase deletes the stored data of done and discarded events beside their rows, by their row
-// keys: bodies, kept bodies, errors and traces. Of those that are not done and have no body
+// keys: bodies, archived bodies, errors and traces. Of those that are not done and have no body
 // any more, it makes discarded ones if open is set. The rows stay, as the duplicate check.
 //
 // Those that another transaction holds are left. They are locked before anything is read of

@@ -77,10 +77,10 @@ var needed = []Rights{
 	{"idem_audit", []string{"select"}},
 }
 
-// NeededRights returns the rights of a receiver that keeps bodies, and of one with workers.
-func NeededRights(keepsBodies, works bool) []Rights {
+// NeededRights returns the rights of a receiver that archives bodies, and of one with workers.
+func NeededRights(archives, works bool) []Rights {
 	all := slices.Clone(needed)
-	if keepsBodies {
+	if archives {
 		all = append(all, Rights{"idem_archive", []string{"insert"}})
 	}
 	if works {

@@ -27,7 +27,7 @@ const columns = `
 select e.event, e.type, e.key, p.occurred_at, p.body, e.state, e.attempts, e.crashes, coalesce(e.last_error, ''), e.received_at,
 	p.due_at, case e.state when 'done' then coalesce(e.done_at, e.received_at) end, e.conflict_at, coalesce(p.trace, '') `
 
-// itsBody joins to each event e its body, if that is kept. They are looked up one by one:
+// itsBody joins to each event e its body, if that is stored. They are looked up one by one:
 // Postgres would read all bodies where it takes the tables for small.
 const itsBody = `left join lateral (
 	select occurred_at, body, due_at, trace from idem_payloads where event = e.event union all
@@ -52,7 +52,7 @@ order by place`
 	return pgx.CollectRows(rows, scanRow)
 }
 
-// Get reads one event, in any state, with its body if that is kept. The error
+// Get reads one event, in any state, with its body if that is stored. The error
 // is pgx.ErrNoRows if there is none.
 func Get(ctx context.Context, db DB, key string) (r Row, err error) {
 	found, _ := db.Query(ctx, columns+`from idem_events e `+itsBody+` where e.event = $1`, key)
@@ -91,7 +91,7 @@ order by e.event`
 }
 
 // OfKey reads the events of an entity in the order of arrival, in any of their
-// states, those that are kept with their bodies: the latest n. Accounts are those of
+// states, with the bodies that are stored: the latest n. Accounts are those of
 // scopes, or all if that is nil. Unless there is an index for it, see [CountByKey], it
 // reads the whole of idem_events.
 func OfKey(ctx context.Context, db DB, source string, scopes []string, key string, n int) ([]Row, error) {

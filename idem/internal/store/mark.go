@@ -36,14 +36,14 @@ type Held struct {
 //
 // The session stays zero, too, where an earlier event of its lane is parked or pending:
 // [Look] does not find the event then, and [HoldNew] stores it.
-func Mark(b *pgx.Batch, e Event, keepBody bool, s *pgtx.Session) {
+func Mark(b *pgx.Batch, e Event, archive bool, s *pgtx.Session) {
 	const mark = `
 insert into idem_events (event, type, key, state, body_hash, occurred_at)
 select $1::text, $2::text, $3::text, 'done', $4::bigint, $6::timestamptz
 where (select p.event from idem_payloads p where ` + isEarlier + ` order by ` + order + ` limit 1) is null
 on conflict do nothing
 returning ` + session
-	const markKeeping = `
+	const markAndArchive = `
 with marked as (` + mark + `, event), kept as (
 	insert into idem_archive (event, occurred_at, received_at, body)
 	select event, $6, now(), $7 from marked
@@ -51,8 +51,8 @@ with marked as (` + mark + `, event), kept as (
 )
 select pid, started_at, path, role, strict, waits from marked`
 	args := []any{e.RowKey(), e.Type, e.Key, hash(e.Payload), e.Lane(), nullTime(e.OccurredAt)}
-	if keepBody {
-		b.Queue(markKeeping, append(args, e.Payload)...).QueryRow(scan(s))
+	if archive {
+		b.Queue(markAndArchive, append(args, e.Payload)...).QueryRow(scan(s))
 		return
 	}
 	b.Queue(mark, args...).QueryRow(scan(s))
@@ -115,10 +115,10 @@ select id, state from waits`
 
 // Stored chooses how [MarkStored] marks.
 type Stored struct {
-	States   []string // in which the event may be
-	Claim    int      // the number of the claim that must hold it; 0 for none in particular
-	Wait     bool     // for others that process an event of the lane
-	KeepBody bool
+	States  []string // in which the event may be
+	Claim   int      // the number of the claim that must hold it; 0 for none in particular
+	Wait    bool     // for others that process an event of the lane
+	Archive bool
 }
 
 // MarkStored records a stored event as done, and deletes its body. If the event
@@ -147,7 +147,7 @@ on conflict do nothing`
 		b.Queue(`select pg_advisory_xact_lock(hashtextextended($1, 'idem_events'::regclass::oid::bigint))`, lane)
 	}
 	b.Queue(mark, key, how.States, how.Claim, lane).QueryRow(scan(s))
-	if how.KeepBody {
+	if how.Archive {
 		b.Queue(archiveBody, key)
 		return
 	}

@@ -72,14 +72,14 @@ func TestAStoredEventIsMarkedInItsStateAndTurnAndByItsClaimOnly(t *testing.T) {
 		marked bool
 	},
 	) {
-		for _, c.how.KeepBody = range []bool{false, true} {
+		for _, c.how.Archive = range []bool{false, true} {
 			d := with(t, c.lines...)
 			if got := d.marked(func(b *pgx.Batch, s *pgtx.Session) { store.MarkStored(b, event("n", "o1"), c.how, s) }); got != c.marked {
 				t.Errorf("marked is %t, want %t", got, c.marked)
 			}
 			var archived int
-			if err := d.QueryRow(t.Context(), `select count(*) from idem_archive`).Scan(&archived); err != nil || archived != map[bool]int{true: 1}[c.marked && c.how.KeepBody] {
-				t.Errorf("%d bodies are archived, %v, with KeepBody %t", archived, err, c.how.KeepBody)
+			if err := d.QueryRow(t.Context(), `select count(*) from idem_archive`).Scan(&archived); err != nil || archived != map[bool]int{true: 1}[c.marked && c.how.Archive] {
+				t.Errorf("%d bodies are archived, %v, with Archive %t", archived, err, c.how.Archive)
 			}
 			if c.marked {
 				d.want(withDone(c.lines)...)

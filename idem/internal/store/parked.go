@@ -10,16 +10,16 @@ import (
 // Acknowledged is the action in the audit trail by which a person takes note of parked events.
 const Acknowledged = "acknowledge"
 
-// Alone is parked events that wait for no other, and that were not acknowledged since
+// ParkedEvents counts the parked events that wait for no other, and were not acknowledged since
 // they last failed.
-type Alone struct {
+type ParkedEvents struct {
 	N        int64  // how many
 	ID, Type string // of the one that came first
 }
 
 // FindParked looks for the parked events of a source that failed themselves, and that are
 // not acknowledged, or have failed again since.
-func FindParked(ctx context.Context, db DB, source string) (a Alone, err error) {
+func FindParked(ctx context.Context, db DB, source string) (a ParkedEvents, err error) {
 	const find = `
 with acknowledged as materialized (
 	select event, max(a.at) as at from idem_audit a cross join unnest(a.events) as u (event)
@@ -32,14 +32,14 @@ where p.source = $1 and p.due_at is null and not p.held and e.state = 'parked'
 order by p.received_at, p.event limit 1`
 	err = db.QueryRow(ctx, find, source, Acknowledged).Scan(&a.N, &a.ID, &a.Type)
 	if errors.Is(err, pgx.ErrNoRows) {
-		return Alone{}, nil
+		return ParkedEvents{}, nil
 	}
 	return a, err
 }
 
-// ParkedAlone returns those of the events with these keys that [FindParked] would count, were they
+// ParkedByFailure returns those of the events with these keys that [FindParked] would count, were they
 // not acknowledged.
-func ParkedAlone(ctx context.Context, db DB, keys []string) ([]string, error) {
+func ParkedByFailure(ctx context.Context, db DB, keys []string) ([]string, error) {
 	const choose = `
 select p.event from unnest($1::text[]) as k (event) join idem_payloads p using (event) ` + openEvent + `
 where not p.held and e.state = 'parked' order by p.event`

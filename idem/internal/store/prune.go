@@ -76,7 +76,7 @@ select day, count(*) from gone group by day`
 	return deleted, err
 }
 
-// PruneArchive deletes kept bodies of events that arrived on some days, and those of which the
+// PruneArchive deletes archived bodies of events that arrived on some days, and those of which the
 // event is gone.
 func PruneArchive(ctx context.Context, db DB, source string, of []time.Time) error {
 	prune := func(stretch string) string {
@@ -234,7 +234,7 @@ from (select $1::regclass as part where not exists (select from pg_partition_tre
 	return blocks, parts, err
 }
 
-// noBlocks tells the error of a database, of Postgres's relatives, that has no
+// noBlocks reports whether err is that of a database, of Postgres's relatives, that has no
 // ctid: there is no such column, or it is not supported.
 func noBlocks(err error) bool {
 	pgErr, ok := errors.AsType[*pgconn.PgError](err)

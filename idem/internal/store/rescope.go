@@ -34,8 +34,8 @@ func LockTables(ctx context.Context, tx DB) error {
 }
 
 // FindBoth returns the row keys of the events of one account that another one also
-// has, by their ids: of their rows, their bodies or their kept bodies. They are
-// sorted, and there are most at most; n is how many there are.
+// has, by their ids: of their rows, their bodies or their archived bodies. They are
+// sorted, and there are most at most; n is the number of all.
 func FindBoth(ctx context.Context, db DB, from, to Account, most int) (keys []string, n int64, err error) {
 	both := func(table string) string {
 		return `select f.event from ` + table + ` f join ` + table + ` t on t.event = $3 || substr(f.event, length($1) + 1)

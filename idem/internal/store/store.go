@@ -93,7 +93,7 @@ func readCommitted(ctx context.Context, db DB, sql string, args []any, read func
 const onDisk = `case current_setting('synchronous_commit') when 'off' then set_config('synchronous_commit', 'on', true) end`
 
 // PostponeTime is when an event is looked at again that waits for one that is being
-// processed, or was claimed and released; postpone is the same in SQL.
+// processed, or was claimed, and not processed; postpone is the same in SQL.
 const PostponeTime = 100 * time.Millisecond
 
 const postpone = `interval '100 milliseconds'`

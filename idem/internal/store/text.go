@@ -12,7 +12,7 @@ import (
 // MaxError is the length in bytes of an error that is stored.
 const MaxError = 1000
 
-// Storable returns what Postgres takes of a text, at most so many bytes.
+// Storable returns text with U+FFFD in place of bytes that Postgres refuses, cut to at most most bytes.
 func Storable(text string, most int) string {
 	text = strings.ReplaceAll(strings.ToValidUTF8(text, "\uFFFD"), "\x00", "\uFFFD")
 	if len(text) > most {

@@ -7,7 +7,7 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-var keep = `
+var storeUnprocessed = `
 with kept as (
 	insert into idem_events as e (event, type, key, state, last_error, body_hash, occurred_at) values ($1, $2, $3, $4, $5, $6, $8)
 	on conflict (event) do update set state = excluded.state, last_error = excluded.last_error
@@ -22,12 +22,12 @@ with kept as (
 )
 select count(*) = 1 from kept`
 
-// Keep stores an event that no handler can process now, with its body, as
+// StoreUnprocessed stores an event that no handler can process now, with its body, as
 // unhandled or parked. stored is false if it was stored before, unless a
 // provider was to deliver it again. A parked one holds its lane unless pass is set.
-func Keep(ctx context.Context, db DB, e Event, state string, lastError *string, pass bool) (stored bool, err error) {
+func StoreUnprocessed(ctx context.Context, db DB, e Event, state string, lastError *string, pass bool) (stored bool, err error) {
 	args := []any{e.RowKey(), e.Type, e.Key, state, lastError, hash(e.Payload), e.Source, nullTime(e.OccurredAt), e.Payload, pass}
-	err = readCommitted(ctx, db, keep, args, func(rows pgx.Rows) (err error) {
+	err = readCommitted(ctx, db, storeUnprocessed, args, func(rows pgx.Rows) (err error) {
 		stored, err = pgx.CollectExactlyOneRow(rows, pgx.RowTo[bool])
 		return err
 	})
@@ -60,8 +60,8 @@ select state from counted`
 
 // CountFailure counts a failed delivery, with the body in case that the provider
 // does not deliver the event again. The event becomes retrying or, at the failure of
-// number limit, parked. One that was
-// unhandled or parked becomes that at once; one that is pending stays so. A parked
+// number limit, parked. An event that was unhandled or parked becomes parked at once; one that
+// is pending stays so. A parked
 // one holds its lane unless pass is set: then the events that it has held go on. It
 // returns the state that the event has got, and Done if it is done or discarded.
 func CountFailure(ctx context.Context, db DB, e Event, lastError *string, limit int, pass bool) (state string, err error) {

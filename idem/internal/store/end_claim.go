@@ -17,7 +17,7 @@ type End struct {
 	Returned  bool          // the handler did, and so the event has not killed its processes
 }
 
-var settle = `
+var endClaim = `
 with settled as (
 	update idem_events set state = $3, attempts = attempts + $4, last_error = coalesce($5, last_error),
 		crashes = case when $8 then 0 else crashes end, claimed_at = null, claimed_by = null
@@ -32,15 +32,15 @@ with settled as (
 )
 select count(*) = 1 from settled`
 
-// Settle ends a claim. settled is false if it has ended already, or is another's.
-func Settle(ctx context.Context, db DB, c Claim, end End) (settled bool, err error) {
+// EndClaim ends a claim. ended is false if it has ended already, or is another's.
+func EndClaim(ctx context.Context, db DB, c Claim, end End) (ended bool, err error) {
 	b := &pgx.Batch{}
-	b.Queue(settle, c.RowKey(), c.Number, end.State, end.Attempts, end.LastError, end.Wait, end.Free, end.Returned).QueryRow(func(row pgx.Row) error {
-		return row.Scan(&settled)
+	b.Queue(endClaim, c.RowKey(), c.Number, end.State, end.Attempts, end.LastError, end.Wait, end.Free, end.Returned).QueryRow(func(row pgx.Row) error {
+		return row.Scan(&ended)
 	})
 	if end.Free {
 		b.Queue(promoteHeld, c.Lane())
 	}
 	err = ReadCommitted(ctx, db, b)
-	return settled, err
+	return ended, err
 }
