@@ -76,7 +76,7 @@ const (
 	WebhookSendTypeNonSequentially WebhookSendType = "NON_SEQUENTIALLY"
 )
 
-// Known tells whether v is one of the constants; newer values are not.
+// Known reports whether v is one of the constants; newer values are not.
 func (v WebhookSendType) Known() bool {
 	switch v {
 	case WebhookSendTypeSequentially,

@@ -307,7 +307,7 @@ const (
 	EventPixAutomaticRecurringEligibilityUpdated EventType = "PIX_AUTOMATIC_RECURRING_ELIGIBILITY_UPDATED"
 )
 
-// Known tells whether t is one of the constants. The set is open: an event
+// Known reports whether t is one of the constants. The set is open: an event
 // type that is newer than this module is delivered as it is.
 func (t EventType) Known() bool {
 	_, ok := newEvent[t]
@@ -693,6 +693,22 @@ func (e *UnknownEvent) UnmarshalJSON(data []byte) error {
 
 // MarshalJSON implements [json.Marshaler]. It writes Raw.
 func (e UnknownEvent) MarshalJSON() ([]byte, error) { return e.Raw.MarshalJSON() }
+
+// Format implements [fmt.Formatter]: every verb shows the envelope, and nothing of the
+// body, which may be about a person. json.Marshal writes all of it.
+func (e UnknownEvent) Format(f fmt.State, verb rune) {
+	fmt.Fprintf(f, fmt.FormatString(f, verb), e.printed())
+}
+
+// LogValue implements [slog.LogValuer], and shows no more.
+func (e UnknownEvent) LogValue() slog.Value { return slog.AnyValue(e.printed()) }
+
+func (e UnknownEvent) printed() any {
+	return struct {
+		Envelope
+		Raw string
+	}{e.Envelope, fmt.Sprintf("[%d bytes]", len(e.Raw))}
+}
 
 // Check implements [idem.Checker].
 func (e *PaymentEvent) Check(body []byte) error {

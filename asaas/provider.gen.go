@@ -14,7 +14,7 @@ import (
 	"github.com/paghooks/paghooks/idem/provider"
 )
 
-// definition is what the spec says of the provider.
+// definition holds the spec's description of the provider.
 var definition = provider.Definition{
 	Source: "asaas",
 	Naming: provider.Naming{
@@ -147,7 +147,7 @@ var definition = provider.Definition{
 	},
 }
 
-// schemeToken is how deliveries are verified.
+// schemeToken verifies deliveries.
 var schemeToken = provider.Token{Header: "Asaas-Access-Token"}
 
 var _ idem.Source = (*Dispatcher)(nil)
@@ -155,7 +155,7 @@ var _ idem.Source = (*Dispatcher)(nil)
 // Name implements [idem.Source].
 func (d *Dispatcher) Name() string { return definition.Source }
 
-// Format implements [fmt.Formatter]: every verb shows what the Dispatcher is, and
+// Format implements [fmt.Formatter]: every verb shows the kind of Dispatcher, and
 // no secret.
 func (d *Dispatcher) Format(f fmt.State, _ rune) {
 	fmt.Fprintf(f, "asaas.Dispatcher{%d event types, secrets redacted}", len(d.Routes.Types()))

@@ -182,7 +182,7 @@ const (
 	PaymentStatusDunningReceived PaymentStatus = "DUNNING_RECEIVED"
 )
 
-// Known tells whether v is one of the constants; newer values are not.
+// Known reports whether v is one of the constants; newer values are not.
 func (v PaymentStatus) Known() bool {
 	switch v {
 	case PaymentStatusPending,
@@ -225,7 +225,7 @@ const (
 	BillingTypeMundipaggCielo BillingType = "MUNDIPAGG_CIELO"
 )
 
-// Known tells whether v is one of the constants; newer values are not.
+// Known reports whether v is one of the constants; newer values are not.
 func (v BillingType) Known() bool {
 	switch v {
 	case BillingTypeUndefined,
@@ -270,7 +270,7 @@ const (
 	CreditCardBrandUnknown    CreditCardBrand = "UNKNOWN"
 )
 
-// Known tells whether v is one of the constants; newer values are not.
+// Known reports whether v is one of the constants; newer values are not.
 func (v CreditCardBrand) Known() bool {
 	switch v {
 	case CreditCardBrandVisa,
@@ -331,7 +331,7 @@ const (
 	ValueTypePercentage ValueType = "PERCENTAGE"
 )
 
-// Known tells whether v is one of the constants; newer values are not.
+// Known reports whether v is one of the constants; newer values are not.
 func (v ValueType) Known() bool {
 	switch v {
 	case ValueTypeFixed,
@@ -377,7 +377,7 @@ const (
 	SplitStatusBlockedByValueDivergence SplitStatus = "BLOCKED_BY_VALUE_DIVERGENCE"
 )
 
-// Known tells whether v is one of the constants; newer values are not.
+// Known reports whether v is one of the constants; newer values are not.
 func (v SplitStatus) Known() bool {
 	switch v {
 	case SplitStatusPending,
@@ -417,7 +417,7 @@ const (
 	SplitCancellationReasonCheckoutValidationFailed         SplitCancellationReason = "CHECKOUT_VALIDATION_FAILED"
 )
 
-// Known tells whether v is one of the constants; newer values are not.
+// Known reports whether v is one of the constants; newer values are not.
 func (v SplitCancellationReason) Known() bool {
 	switch v {
 	case SplitCancellationReasonPaymentDeleted,
@@ -477,7 +477,7 @@ const (
 	ChargebackStatusDone     ChargebackStatus = "DONE"
 )
 
-// Known tells whether v is one of the constants; newer values are not.
+// Known reports whether v is one of the constants; newer values are not.
 func (v ChargebackStatus) Known() bool {
 	switch v {
 	case ChargebackStatusRequested,
@@ -499,7 +499,7 @@ const (
 	ChargebackDisputeStatusRejected  ChargebackDisputeStatus = "REJECTED"
 )
 
-// Known tells whether v is one of the constants; newer values are not.
+// Known reports whether v is one of the constants; newer values are not.
 func (v ChargebackDisputeStatus) Known() bool {
 	switch v {
 	case ChargebackDisputeStatusRequested,
@@ -548,7 +548,7 @@ const (
 	ChargebackReasonWarningBulletinFile                   ChargebackReason = "WARNING_BULLETIN_FILE"
 )
 
-// Known tells whether v is one of the constants; newer values are not.
+// Known reports whether v is one of the constants; newer values are not.
 func (v ChargebackReason) Known() bool {
 	switch v {
 	case ChargebackReasonAbsenceOfPrint,
@@ -614,7 +614,7 @@ const (
 	EscrowStatusDone   EscrowStatus = "DONE"
 )
 
-// Known tells whether v is one of the constants; newer values are not.
+// Known reports whether v is one of the constants; newer values are not.
 func (v EscrowStatus) Known() bool {
 	switch v {
 	case EscrowStatusActive,
@@ -636,7 +636,7 @@ const (
 	EscrowFinishReasonCustomerConfigDisabled EscrowFinishReason = "CUSTOMER_CONFIG_DISABLED"
 )
 
-// Known tells whether v is one of the constants; newer values are not.
+// Known reports whether v is one of the constants; newer values are not.
 func (v EscrowFinishReason) Known() bool {
 	switch v {
 	case EscrowFinishReasonChargeback,
@@ -679,7 +679,7 @@ const (
 	RefundStatusDone                                  RefundStatus = "DONE"
 )
 
-// Known tells whether v is one of the constants; newer values are not.
+// Known reports whether v is one of the constants; newer values are not.
 func (v RefundStatus) Known() bool {
 	switch v {
 	case RefundStatusPending,
@@ -763,7 +763,7 @@ const (
 	SubscriptionCycleYearly       SubscriptionCycle = "YEARLY"
 )
 
-// Known tells whether v is one of the constants; newer values are not.
+// Known reports whether v is one of the constants; newer values are not.
 func (v SubscriptionCycle) Known() bool {
 	switch v {
 	case SubscriptionCycleWeekly,
@@ -787,7 +787,7 @@ const (
 	SubscriptionStatusInactive SubscriptionStatus = "INACTIVE"
 )
 
-// Known tells whether v is one of the constants; newer values are not.
+// Known reports whether v is one of the constants; newer values are not.
 func (v SubscriptionStatus) Known() bool {
 	switch v {
 	case SubscriptionStatusActive,
@@ -822,7 +822,7 @@ const (
 	SubscriptionSplitStatusDisabled SubscriptionSplitStatus = "DISABLED"
 )
 
-// Known tells whether v is one of the constants; newer values are not.
+// Known reports whether v is one of the constants; newer values are not.
 func (v SubscriptionSplitStatus) Known() bool {
 	switch v {
 	case SubscriptionSplitStatusActive,
@@ -842,7 +842,7 @@ const (
 	SubscriptionSplitDisabledReasonValueDivergence SubscriptionSplitDisabledReason = "VALUE_DIVERGENCE"
 )
 
-// Known tells whether v is one of the constants; newer values are not.
+// Known reports whether v is one of the constants; newer values are not.
 func (v SubscriptionSplitDisabledReason) Known() bool {
 	switch v {
 	case SubscriptionSplitDisabledReasonWalletUnableToReceive,
@@ -920,7 +920,7 @@ const (
 	InvoiceStatusError              InvoiceStatus = "ERROR"
 )
 
-// Known tells whether v is one of the constants; newer values are not.
+// Known reports whether v is one of the constants; newer values are not.
 func (v InvoiceStatus) Known() bool {
 	switch v {
 	case InvoiceStatusScheduled,
@@ -1049,7 +1049,7 @@ const (
 	TransferTypeAsaasAccount TransferType = "ASAAS_ACCOUNT"
 )
 
-// Known tells whether v is one of the constants; newer values are not.
+// Known reports whether v is one of the constants; newer values are not.
 func (v TransferType) Known() bool {
 	switch v {
 	case TransferTypeBankAccount,
@@ -1071,7 +1071,7 @@ const (
 	TransferStatusFailed         TransferStatus = "FAILED"
 )
 
-// Known tells whether v is one of the constants; newer values are not.
+// Known reports whether v is one of the constants; newer values are not.
 func (v TransferStatus) Known() bool {
 	switch v {
 	case TransferStatusPending,
@@ -1094,7 +1094,7 @@ const (
 	TransferOperationTypeInternal TransferOperationType = "INTERNAL"
 )
 
-// Known tells whether v is one of the constants; newer values are not.
+// Known reports whether v is one of the constants; newer values are not.
 func (v TransferOperationType) Known() bool {
 	switch v {
 	case TransferOperationTypePix,
@@ -1241,7 +1241,7 @@ const (
 	BillStatusAwaitingCheckoutRiskAnalysisRequest BillStatus = "AWAITING_CHECKOUT_RISK_ANALYSIS_REQUEST"
 )
 
-// Known tells whether v is one of the constants; newer values are not.
+// Known reports whether v is one of the constants; newer values are not.
 func (v BillStatus) Known() bool {
 	switch v {
 	case BillStatusPending,
@@ -1302,7 +1302,7 @@ const (
 	AnticipationStatusScheduled AnticipationStatus = "SCHEDULED"
 )
 
-// Known tells whether v is one of the constants; newer values are not.
+// Known reports whether v is one of the constants; newer values are not.
 func (v AnticipationStatus) Known() bool {
 	switch v {
 	case AnticipationStatusPending,
@@ -1362,7 +1362,7 @@ const (
 	MobilePhoneRechargeStatusWaitingCriticalAction MobilePhoneRechargeStatus = "WAITING_CRITICAL_ACTION"
 )
 
-// Known tells whether v is one of the constants; newer values are not.
+// Known reports whether v is one of the constants; newer values are not.
 func (v MobilePhoneRechargeStatus) Known() bool {
 	switch v {
 	case MobilePhoneRechargeStatusPending,
@@ -1400,7 +1400,7 @@ const (
 	ApprovalStatusAwaitingApproval ApprovalStatus = "AWAITING_APPROVAL"
 )
 
-// Known tells whether v is one of the constants; newer values are not.
+// Known reports whether v is one of the constants; newer values are not.
 func (v ApprovalStatus) Known() bool {
 	switch v {
 	case ApprovalStatusPending,
@@ -1474,7 +1474,7 @@ const (
 	CheckoutStatusExpired  CheckoutStatus = "EXPIRED"
 )
 
-// Known tells whether v is one of the constants; newer values are not.
+// Known reports whether v is one of the constants; newer values are not.
 func (v CheckoutStatus) Known() bool {
 	switch v {
 	case CheckoutStatusActive,
@@ -1498,7 +1498,7 @@ const (
 	CheckoutChargeTypeInstallment CheckoutChargeType = "INSTALLMENT"
 )
 
-// Known tells whether v is one of the constants; newer values are not.
+// Known reports whether v is one of the constants; newer values are not.
 func (v CheckoutChargeType) Known() bool {
 	switch v {
 	case CheckoutChargeTypeDetached,
@@ -1632,7 +1632,7 @@ const (
 	BalanceBlockTypeContractualEffect BalanceBlockType = "CONTRACTUAL_EFFECT"
 )
 
-// Known tells whether v is one of the constants; newer values are not.
+// Known reports whether v is one of the constants; newer values are not.
 func (v BalanceBlockType) Known() bool {
 	switch v {
 	case BalanceBlockTypePixInfraction,
@@ -1666,7 +1666,7 @@ const (
 	InternalTransferTypeInternalTransfer InternalTransferType = "INTERNAL_TRANSFER"
 )
 
-// Known tells whether v is one of the constants; newer values are not.
+// Known reports whether v is one of the constants; newer values are not.
 func (v InternalTransferType) Known() bool {
 	switch v {
 	case InternalTransferTypeInternalLoan,
@@ -1704,7 +1704,7 @@ const (
 	AccessTokenDisabledReasonLackOfUse AccessTokenDisabledReason = "LACK_OF_USE"
 )
 
-// Known tells whether v is one of the constants; newer values are not.
+// Known reports whether v is one of the constants; newer values are not.
 func (v AccessTokenDisabledReason) Known() bool {
 	switch v {
 	case AccessTokenDisabledReasonManual,
@@ -1767,7 +1767,7 @@ const (
 	PixAutomaticAuthorizationStatusExpired   PixAutomaticAuthorizationStatus = "EXPIRED"
 )
 
-// Known tells whether v is one of the constants; newer values are not.
+// Known reports whether v is one of the constants; newer values are not.
 func (v PixAutomaticAuthorizationStatus) Known() bool {
 	switch v {
 	case PixAutomaticAuthorizationStatusCreated,
@@ -1794,7 +1794,7 @@ const (
 	PixAutomaticCancellationReasonOther                   PixAutomaticCancellationReason = "OTHER"
 )
 
-// Known tells whether v is one of the constants; newer values are not.
+// Known reports whether v is one of the constants; newer values are not.
 func (v PixAutomaticCancellationReason) Known() bool {
 	switch v {
 	case PixAutomaticCancellationReasonConfirmationError,
@@ -1819,7 +1819,7 @@ const (
 	PixAutomaticFrequencyAnnually     PixAutomaticFrequency = "ANNUALLY"
 )
 
-// Known tells whether v is one of the constants; newer values are not.
+// Known reports whether v is one of the constants; newer values are not.
 func (v PixAutomaticFrequency) Known() bool {
 	switch v {
 	case PixAutomaticFrequencyWeekly,
@@ -1841,7 +1841,7 @@ const (
 	PixAutomaticOriginTypePaymentAndRecurringOfferQrCode     PixAutomaticOriginType = "PAYMENT_AND_RECURRING_OFFER_QR_CODE"
 )
 
-// Known tells whether v is one of the constants; newer values are not.
+// Known reports whether v is one of the constants; newer values are not.
 func (v PixAutomaticOriginType) Known() bool {
 	switch v {
 	case PixAutomaticOriginTypeImmediatePaymentAndRecurringQrCode,
@@ -1861,7 +1861,7 @@ const (
 	PixAutomaticRetryPolicyAllowThreeInSevenDays PixAutomaticRetryPolicy = "ALLOW_THREE_IN_SEVEN_DAYS"
 )
 
-// Known tells whether v is one of the constants; newer values are not.
+// Known reports whether v is one of the constants; newer values are not.
 func (v PixAutomaticRetryPolicy) Known() bool {
 	switch v {
 	case PixAutomaticRetryPolicyNotAllowed,
@@ -1882,7 +1882,7 @@ const (
 	PixAutomaticPaymentCreationModeSubscription PixAutomaticPaymentCreationMode = "SUBSCRIPTION"
 )
 
-// Known tells whether v is one of the constants; newer values are not.
+// Known reports whether v is one of the constants; newer values are not.
 func (v PixAutomaticPaymentCreationMode) Known() bool {
 	switch v {
 	case PixAutomaticPaymentCreationModeManual,
@@ -1944,7 +1944,7 @@ const (
 	PixAutomaticInstructionStatusRefused   PixAutomaticInstructionStatus = "REFUSED"
 )
 
-// Known tells whether v is one of the constants; newer values are not.
+// Known reports whether v is one of the constants; newer values are not.
 func (v PixAutomaticInstructionStatus) Known() bool {
 	switch v {
 	case PixAutomaticInstructionStatusAwaitingRequest,
@@ -1978,7 +1978,7 @@ const (
 	PixAutomaticRefusalReasonDueDateMismatch          PixAutomaticRefusalReason = "DUE_DATE_MISMATCH"
 )
 
-// Known tells whether v is one of the constants; newer values are not.
+// Known reports whether v is one of the constants; newer values are not.
 func (v PixAutomaticRefusalReason) Known() bool {
 	switch v {
 	case PixAutomaticRefusalReasonPaymentOverdue,
@@ -2005,7 +2005,7 @@ const (
 	PixAutomaticInstructionPurposeRetryAfterDueDate PixAutomaticInstructionPurpose = "RETRY_AFTER_DUE_DATE"
 )
 
-// Known tells whether v is one of the constants; newer values are not.
+// Known reports whether v is one of the constants; newer values are not.
 func (v PixAutomaticInstructionPurpose) Known() bool {
 	switch v {
 	case PixAutomaticInstructionPurposeSchedule,
@@ -2031,7 +2031,7 @@ const (
 	PixAutomaticEligibilityStatusIneligible PixAutomaticEligibilityStatus = "INELIGIBLE"
 )
 
-// Known tells whether v is one of the constants; newer values are not.
+// Known reports whether v is one of the constants; newer values are not.
 func (v PixAutomaticEligibilityStatus) Known() bool {
 	switch v {
 	case PixAutomaticEligibilityStatusEligible,
@@ -2099,7 +2099,7 @@ const (
 	WithdrawalTypePaymentSplit        WithdrawalType = "PAYMENT_SPLIT"
 )
 
-// Known tells whether v is one of the constants; newer values are not.
+// Known reports whether v is one of the constants; newer values are not.
 func (v WithdrawalType) Known() bool {
 	switch v {
 	case WithdrawalTypeTransfer,

@@ -189,3 +189,34 @@ func TestNoPersonalFieldIsPrintedLoggedOrReported(t *testing.T) {
 		})
 	}
 }
+
+// Which fields of it are personal, no spec says.
+func TestNothingOfTheBodyOfAnUnknownEventIsPrintedOrLogged(t *testing.T) {
+	t.Parallel()
+	for name, parse := range map[string]func([]byte) (any, error){
+		"asaas":    func(b []byte) (any, error) { return asaas.Parse(b) },
+		"zeltapay": func(b []byte) (any, error) { return zeltapay.Parse(b) },
+	} {
+		body := []byte(`{"id": "evt_1", "event": "CARD_LOST", "type": "card.lost", "card": {"holder": "` + mark + `"}}`)
+		e, err := parse(body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var log bytes.Buffer
+		for _, h := range []slog.Handler{slog.NewTextHandler(&log, nil), slog.NewJSONHandler(&log, nil)} {
+			slog.New(h).Info("an event", "e", e, slog.Group("g", "e", e))
+		}
+		said := log.String() + fmt.Sprintf("%v %+v %#v %s %q %x %d %v %+v", e, e, e, e, e, e, e, []any{e}, struct{ E any }{e})
+		for _, secret := range []string{mark, fmt.Sprintf("%x", mark), strings.Trim(fmt.Sprint([]byte(mark)), "[]")} {
+			if strings.Contains(said, secret) {
+				t.Errorf("%s: a person is shown: %s", name, said)
+			}
+		}
+		if !strings.Contains(said, fmt.Sprintf("[%d bytes]", len(body))) {
+			t.Errorf("%s: the size of the body is not shown: %s", name, said)
+		}
+		if text, err := json.Marshal(e); err != nil || !strings.Contains(string(text), mark) {
+			t.Errorf("%s: json.Marshal does not write the body: %s, %v", name, text, err)
+		}
+	}
+}

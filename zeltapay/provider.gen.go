@@ -15,7 +15,7 @@ import (
 	"github.com/paghooks/paghooks/idem/provider"
 )
 
-// definition is what the spec says of the provider.
+// definition holds the spec's description of the provider.
 var definition = provider.Definition{
 	Source: "zeltapay",
 	Naming: provider.Naming{
@@ -47,7 +47,7 @@ var definition = provider.Definition{
 	},
 }
 
-// schemeHMAC is how deliveries are verified.
+// schemeHMAC verifies deliveries.
 var schemeHMAC = provider.HMAC{
 	Header: "Zeltapay-Signature",
 	Hash:   crypto.SHA256,
@@ -55,7 +55,7 @@ var schemeHMAC = provider.HMAC{
 	Value:  "t={time}, v1={mac}",
 }
 
-// schemeHMAC2 is how deliveries are verified, where a program chooses it.
+// schemeHMAC2 verifies deliveries, where a program chooses it.
 var schemeHMAC2 = provider.HMAC{
 	Header:     "Zeltapay-Signature",
 	Hash:       crypto.SHA256,
@@ -68,7 +68,7 @@ var _ idem.Source = (*Dispatcher)(nil)
 // Name implements [idem.Source].
 func (d *Dispatcher) Name() string { return definition.Source }
 
-// Format implements [fmt.Formatter]: every verb shows what the Dispatcher is, and
+// Format implements [fmt.Formatter]: every verb shows the kind of Dispatcher, and
 // no secret.
 func (d *Dispatcher) Format(f fmt.State, _ rune) {
 	fmt.Fprintf(f, "zeltapay.Dispatcher{%d event types, secrets redacted}", len(d.Routes.Types()))

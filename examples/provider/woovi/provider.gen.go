@@ -13,7 +13,7 @@ import (
 	"github.com/paghooks/paghooks/idem/provider"
 )
 
-// definition is what the spec says of the provider.
+// definition holds the spec's description of the provider.
 var definition = provider.Definition{
 	Source: "woovi",
 	Naming: provider.Naming{
@@ -51,10 +51,10 @@ var definition = provider.Definition{
 	},
 }
 
-// SchemeRSA is how deliveries are verified.
+// SchemeRSA verifies deliveries.
 var SchemeRSA = provider.RSA{Header: "X-Webhook-Signature", Hash: crypto.SHA256}
 
-// SchemeHMAC is how deliveries are verified, where a program chooses it.
+// SchemeHMAC verifies deliveries, where a program chooses it.
 var SchemeHMAC = provider.HMAC{
 	Header: "X-OpenPix-Signature",
 	Hash:   crypto.SHA1,

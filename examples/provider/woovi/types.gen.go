@@ -209,7 +209,7 @@ const (
 	CustomerTaxIDTypeBrCnpj CustomerTaxIDType = "BR:CNPJ"
 )
 
-// Known tells whether v is one of the constants; newer values are not.
+// Known reports whether v is one of the constants; newer values are not.
 func (v CustomerTaxIDType) Known() bool {
 	switch v {
 	case CustomerTaxIDTypeBrCpf,
