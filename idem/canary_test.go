@@ -23,7 +23,6 @@ import (
 
 	"github.com/paghooks/paghooks/idem"
 	"github.com/paghooks/paghooks/idem/canary"
-	"github.com/paghooks/paghooks/idem/health"
 	"github.com/paghooks/paghooks/idem/idemtest"
 	"github.com/paghooks/paghooks/internal/freeport"
 )
@@ -337,7 +336,7 @@ func TestServeRunsACanaryAndStopsItFirst(t *testing.T) {
 	delivered := make(chan error, 1)
 	var once sync.Once
 	c.Observe = func(_ context.Context, r canary.Result) { once.Do(func() { delivered <- r.Err }) }
-	mux.Handle("GET /health/webhooks", health.New(s.inbox, c))
+	mux.Handle("GET /health/webhooks", s.newHealth(s.inbox, c))
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
 	ended := make(chan error, 1)

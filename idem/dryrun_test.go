@@ -23,17 +23,20 @@ func TestDryRunTellsTheOutcomeAndStoresNothing(t *testing.T) {
 		t.Parallel()
 		pool, look := openForMistakes(t) // its one connection comes back
 		s := openApp(t, pool)
-		var handler idem.Handler[*note]
+		var wrong atomic.Pointer[mistake] // nil is a sound handler
 		s.on(func(ctx context.Context, tx pgx.Tx, n *note) error {
 			if err := pay(ctx, tx, n); err != nil {
 				return err
 			}
-			return handler(ctx, tx, n)
+			if m := wrong.Load(); m != nil {
+				return m.make(ctx, tx)
+			}
+			return nil
 		})
 		s.processor.KeepPayloads = true
 		s.processor.Timeout = limit
 		for _, m := range all {
-			handler = func(ctx context.Context, tx pgx.Tx, _ *note) error { return m.make(ctx, tx) }
+			wrong.Store(&m)
 			for range 2 {
 				outcome, err := s.processor.DryRun(t.Context(), letter("e1", "o1", 0))
 				if outcome != idem.Retrying || err == nil {
@@ -43,7 +46,7 @@ func TestDryRunTellsTheOutcomeAndStoresNothing(t *testing.T) {
 				}
 				look.wantContents([]string{})
 			}
-			handler = func(context.Context, pgx.Tx, *note) error { return nil }
+			wrong.Store(nil)
 			if outcome, err := s.processor.DryRun(t.Context(), letter("e1", "o1", 0)); outcome != idem.Done || err != nil {
 				t.Errorf("after a handler %s: DryRun = %s, %v, want done", m.name, outcome, err)
 			}

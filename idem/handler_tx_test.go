@@ -105,28 +105,35 @@ func TestStatementOfALeakedGoroutineIsNotExecutedAfterTheTransaction(t *testing.
 		for _, returned := range []error{nil, failure} {
 			t.Run(fmt.Sprintf("%s, the handler returned %v", name, returned), func(t *testing.T) {
 				t.Parallel()
-				s := openApp(t, poolOf(t, 1))
-				late := slow{make(chan struct{}), make(chan struct{})}
-				ended := make(chan error, 1)
-				leaks := true
-				s.on(func(ctx context.Context, tx pgx.Tx, n *note) error {
-					if err := pay(ctx, tx, n); err != nil || !leaks {
-						return err
+				eachWay(t, func(t *testing.T, w *way) {
+					late := slow{make(chan struct{}), make(chan struct{})}
+					ended := make(chan error, 1)
+					leaks := true
+					w.begin(patience, func(ctx context.Context, tx pgx.Tx, n *note) error {
+						if err := pay(ctx, tx, n); err != nil {
+							return err
+						}
+						if !leaks {
+							if n.ID == "e1" {
+								w.wantFailed("e1", "", 0)
+							}
+							return nil
+						}
+						leaks = false
+						go func() { ended <- send(tx, late) }()
+						<-late.encoding
+						return returned
+					})
+					w.fails("e1")
+					w.again("e1") // on the connection that there is
+					w.does("e2")
+					close(late.goOn)
+					if err := <-ended; err == nil {
+						t.Error("the statement was executed")
 					}
-					go func() { ended <- send(tx, late) }()
-					<-late.encoding
-					return returned
+					w.does("e3")
+					w.look.wantEffects(3)
 				})
-				s.wantAnswer(paid("e1"), http.StatusServiceUnavailable)
-				leaks = false
-				s.wantAnswer(paid("e2"), http.StatusOK) // on the connection that there is
-				close(late.goOn)
-				if err := <-ended; err == nil {
-					t.Error("the statement was executed")
-				}
-				s.wantAnswer(paid("e3"), http.StatusOK)
-				s.wantEffects(2)
-				s.wantState("e1", idem.StateRetrying)
 			})
 		}
 	}

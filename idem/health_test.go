@@ -26,6 +26,7 @@ import (
 // newHealth has looked at nothing yet.
 func (s *app) newHealth(parts ...health.Part) *health.Health {
 	h := health.New(parts...)
+	h.Timeout = 10 * time.Second // Postgres is not unavailable because the machine is busy
 	h.Logger = s.logger()
 	return h
 }

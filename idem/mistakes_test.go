@@ -8,6 +8,7 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -281,33 +282,45 @@ func (w *way) make(limit time.Duration, all ...mistake) {
 	for n, m := range all {
 		of[name(n)] = m
 	}
+	var mu sync.Mutex // of what handlers and the test share
 	runs := map[string]int{}
 	effects := 0
+	isFirst := func(id string) bool {
+		mu.Lock()
+		defer mu.Unlock()
+		runs[id]++
+		if m, wrong := of[id]; wrong && runs[id] == 2 {
+			w.wantFailed(id, m.says, effects)
+		}
+		return runs[id] == 1
+	}
 	w.begin(limit, func(ctx context.Context, tx pgx.Tx, n *note) error {
 		if err := pay(ctx, tx, n); err != nil {
 			return err
 		}
-		m, wrong := of[n.ID]
-		if runs[n.ID]++; !wrong || runs[n.ID] > 2 {
-			return nil
-		}
-		if runs[n.ID] == 1 {
+		if m, wrong := of[n.ID]; isFirst(n.ID) && wrong {
 			return m.make(ctx, tx)
 		}
-		w.wantFailed(n.ID, m.says, effects)
 		return nil
 	})
+	report := func(to *testing.T) {
+		mu.Lock()
+		defer mu.Unlock()
+		w.T, w.look.T = to, to
+	}
 	for n, m := range all {
 		all := w.T
 		all.Run(m.name, func(t *testing.T) {
-			w.T, w.look.T = t, t
-			defer func() { w.T, w.look.T = all, all }()
+			report(t)
+			defer report(all)
 			w.fails(name(n))
 			w.again(name(n))
-			if runs := runs[name(n)]; runs != 2 {
-				t.Errorf("the handler ran %d times, want 2", runs)
-			}
 			w.does("beside " + name(n))
+			mu.Lock()
+			defer mu.Unlock()
+			if runs[name(n)] != 2 {
+				t.Errorf("the handler ran %d times, want 2", runs[name(n)])
+			}
 			effects += 2
 			w.look.wantEffects(effects)
 			if t.Failed() {
