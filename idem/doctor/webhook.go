@@ -11,7 +11,7 @@ type Webhook interface {
 	SourceName() string
 
 	// Problems asks the provider now, and returns a line for each thing that keeps events
-	// away, with its meaning, and the repair.
+	// away, with its meaning, and the repair. Its context ends after a minute.
 	Problems(ctx context.Context) (problems []string, advice string, err error)
 }
 
@@ -19,10 +19,12 @@ type Webhook interface {
 // disabled, deleted or stopped, handled types that it is not subscribed to, another order.
 // No delivery and no table shows that. It changes nothing.
 //
-// A provider that does not answer is a finding.
+// A provider that does not answer within a minute is a finding.
 func CheckWebhooks(ctx context.Context, webhooks ...Webhook) (found []Finding) {
 	for _, w := range webhooks {
-		problems, advice, err := w.Problems(ctx)
+		asking, cancel := context.WithTimeout(ctx, defaults.check)
+		problems, advice, err := w.Problems(asking)
+		cancel()
 		if err != nil {
 			found = append(found, Finding{
 				Check: "webhook", Severity: Warning, Source: w.SourceName(), Problem: "the provider could not be asked for the webhook",
