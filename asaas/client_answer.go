@@ -9,9 +9,9 @@ import (
 	"net/url"
 )
 
-// maxAnswer is the number of bytes of an answer that are read. Ten webhooks with all
-// event types have some 50 kB.
-const maxAnswer = 1 << 20
+// maxAnswer is the number of bytes of an answer that are read. A page of 100 charges
+// has some 300 kB; long descriptions, splits and refunds make it several times that.
+const maxAnswer = 8 << 20
 
 // answered is an answer, as far as it could be read.
 type answered struct {

@@ -117,9 +117,9 @@ func (c *Client) Penalized(ctx context.Context) ([]Penalty, error) {
 		if err != nil {
 			return nil, err
 		}
-		if w.Interrupted.IsZero() { // a field that is missing must not pass for all is well
-			return nil, failure{operation{name: "Penalized", id: w.ID}, c.key}.made(CallUnknown,
-				"the answer does not tell whether the queue is stopped: see the webhook at Asaas, and what answers at the API's address", nil)
+		isCounted := !w.PenalizedRequestsCount.IsZero() || !w.Enabled.Or(true)
+		if w.Interrupted.IsZero() || !isCounted { // a field that is missing must not pass for all is well
+			return nil, failure{operation{name: "Penalized", id: w.ID}, c.key}.made(CallUnknown, errNotTold.Error(), nil)
 		}
 		p := Penalty{Webhook: w, Interrupted: w.Interrupted.Or(false), PenalizedRequests: int(w.PenalizedRequestsCount.Or(0))}
 		if p.Interrupted || p.PenalizedRequests > 0 {

@@ -231,6 +231,7 @@ func TestWhoseEventsWaitIsNotNobodyWhereItCannotBeSeen(t *testing.T) {
 		{status: 200, body: `{}`},
 		{status: 200, body: `{"data":null}`},
 		{status: 200, body: `{"data":[{"id":"a","interrupted":true},{"id":"b","penalizedRequestsCount":0}]}`},
+		{status: 200, body: `{"data":[{"id":"a","enabled":true,"interrupted":false}]}`},
 		{status: 404},
 	} {
 		client, _ := clientOn(t, a)

@@ -20,10 +20,10 @@ type WebhookPlan struct {
 	Kept []EventType
 
 	client     *Client
-	want       WebhookSettings
+	want       func() WebhookSettings // a function, so that printing shows no token
 	dispatcher *Dispatcher
 	types      []EventType   // that the webhook is to get
-	update     WebhookUpdate // the part that PUT repairs
+	update     WebhookUpdate // the part that PUT repairs; of a token only that it is sent
 }
 
 // WebhookDifference is one way in which a webhook is not as an application
@@ -64,7 +64,7 @@ func (p *WebhookPlan) String() string {
 	case p.Webhook != nil:
 		lines = append(lines, fmt.Sprintf("webhook %s, %q at %s:", p.shown(p.Webhook.ID), p.shown(p.Webhook.Name.Or("")), p.shown(placeOfText(p.Webhook.URL.Or("")))))
 	default:
-		lines = append(lines, fmt.Sprintf("webhook %q at %s:", p.shown(p.want.Name), placeOfText(p.want.URL)))
+		lines = append(lines, fmt.Sprintf("webhook %q at %s:", p.shown(p.want().Name), placeOfText(p.want().URL)))
 	}
 	for _, d := range p.Differences {
 		lines = append(lines, "  - "+d.String())
@@ -83,7 +83,7 @@ func (p *WebhookPlan) GoString() string { return p.String() }
 
 // shown is a text of Asaas's, fit for people.
 func (p *WebhookPlan) shown(text string) string {
-	return failure{operation: operation{token: p.want.Token}, key: p.client.key}.clean(text)
+	return failure{operation: operation{token: p.want().Token}, key: p.client.key}.clean(text)
 }
 
 func (p *WebhookPlan) listed(all []*Webhook) string {

@@ -42,7 +42,7 @@ func (p *WebhookPlan) compareState() {
 }
 
 func (p *WebhookPlan) compareDelivery() {
-	w, want := p.Webhook, p.want
+	w, want := p.Webhook, p.want()
 	if isTold(p, "url", w.URL) && w.URL.Or("") != want.URL {
 		at, wanted := p.shown(placeOfText(w.URL.Or(""))), placeOfText(want.URL)
 		text := fmt.Sprintf("events are delivered to %s, not to %s", at, wanted)
@@ -65,12 +65,12 @@ func (p *WebhookPlan) compareDelivery() {
 }
 
 func (p *WebhookPlan) compareToken() {
-	if !isToken(p.want.Token) {
+	if !isToken(p.want().Token) {
 		p.add("authToken", false, "the webhook has no token, so its deliveries are refused: give the application's token with the settings")
 		return
 	}
 	p.add("authToken", true, "the webhook has no token, so its deliveries are refused")
-	p.update.AuthToken = optional.Of(p.want.Token)
+	p.update.AuthToken = optional.Of("") // change sends the token
 }
 
 // What is said of a webhook, wherever it is said.
@@ -80,8 +80,8 @@ const (
 )
 
 func (p *WebhookPlan) compareOrder(sent WebhookSendType) {
-	p.update.SendType = optional.Of(p.want.sendType())
-	if p.want.sendType() == WebhookSendTypeSequentially {
+	p.update.SendType = optional.Of(p.want().sendType())
+	if p.want().sendType() == WebhookSendTypeSequentially {
 		p.add("sendType", true, fmt.Sprintf(outOfOrder, p.shown(string(sent))))
 		return
 	}
@@ -129,7 +129,7 @@ func (p *WebhookPlan) isWanted(t EventType) bool {
 }
 
 func (p *WebhookPlan) compareNames() {
-	w, want := p.Webhook, p.want
+	w, want := p.Webhook, p.want()
 	if name := w.Name.Or(""); name != want.Name {
 		p.addHarmless("name", true, fmt.Sprintf("its name is %q, not %q", p.shown(name), want.Name))
 		p.update.Name = optional.Of(want.Name)

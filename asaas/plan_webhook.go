@@ -48,7 +48,7 @@ func planFor(client *Client, all []*Webhook, want WebhookSettings, d *Dispatcher
 	if err := want.check(); err != nil {
 		return nil, err
 	}
-	p := &WebhookPlan{client: client, want: want, dispatcher: d, types: wantedTypes(want, d)}
+	p := &WebhookPlan{client: client, want: func() WebhookSettings { return want }, dispatcher: d, types: wantedTypes(want, d)}
 	if len(p.types) == 0 {
 		return nil, errors.New("the application handles no event type, so that the webhook would get none: register the handlers first, or name Types")
 	}

@@ -57,7 +57,7 @@ type Difference struct {
 	Known       *bool  `json:"known,omitempty"`       // whether the application knows the charge; nil if it was not asked
 	Application string `json:"application,omitempty"` // the state that the application says
 
-	Value             Money       `json:"value"`
+	Value             Money       `json:"value,omitzero"` // 0, and absent in JSON, if Asaas does not have the charge
 	BillingType       BillingType `json:"billing_type,omitempty"`
 	ExternalReference string      `json:"external_reference,omitempty"`
 	FoundBy           string      `json:"found_by"` // the Scan

@@ -94,14 +94,14 @@ func (r *reconciliation) waitedFor(ctx context.Context) (page scanned, err error
 }
 
 // ask gets the charges that no scan has found yet. One that Asaas does not have is
-// deleted.
+// deleted. A page of HTML is no answer of Asaas's, and deletes nothing.
 func (r *reconciliation) ask(ctx context.Context, ids []string) (out []*Payment, err error) {
 	for _, id := range ids {
 		if r.seen[id] {
 			continue
 		}
 		p, err := call(ctx, r, func() (*Payment, error) { return r.client.getPayment(ctx, "Reconcile", id) })
-		if e, ok := errors.AsType[*APIError](err); ok && e.Status == http.StatusNotFound {
+		if e, ok := errors.AsType[*APIError](err); ok && e.Status == http.StatusNotFound && !errors.Is(e, errHTML) {
 			p, err = &Payment{ID: id, Deleted: true}, nil
 		}
 		if err != nil {

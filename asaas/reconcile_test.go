@@ -2,7 +2,9 @@ package asaas_test
 
 import (
 	"context"
+	"encoding/json"
 	"log/slog"
+	"net/http"
 	"net/http/httptest"
 	"slices"
 	"strings"
@@ -298,5 +300,70 @@ func TestReconcileRefusesSettingsThatCannotWork(t *testing.T) {
 				t.Errorf("got %v, want %q", err, tt.says)
 			}
 		}
+	}
+}
+
+// A proxy that knows no such path does not say that a charge is removed.
+func TestAPageOfAProxyDeletesNoCharge(t *testing.T) {
+	t.Parallel()
+	m := newMerchant(t)
+	r := m.gap()
+	r.Open = []string{"pay_1_a1B2c3D4e5F6g7"}
+	for range 30 {
+		m.asaas.InjectAPI(func(w http.ResponseWriter, r *http.Request, api http.Handler) {
+			if strings.HasPrefix(r.URL.Path, "/v3/payments/") {
+				asaastest.APIPage(http.StatusNotFound)(w, r, api)
+				return
+			}
+			api.ServeHTTP(w, r)
+		})
+	}
+	var failed error
+	for p, err := range asaas.Reconcile(t.Context(), m.client, r) {
+		if failed = err; p.Difference != nil || p.Step == asaas.ReconcileDone {
+			t.Errorf("it reports %s", p)
+		}
+	}
+	if failed == nil || !strings.Contains(failed.Error(), "the answer is HTML, not Asaas's") {
+		t.Errorf("the error is %v", failed)
+	}
+}
+
+// A charge that Asaas does not have has no amount, which is not an amount of 0.
+func TestAChargeThatAsaasDoesNotHaveHasNoAmount(t *testing.T) {
+	t.Parallel()
+	m := newMerchant(t)
+	r := m.gap()
+	r.Open = []string{"pay_1_a1B2c3D4e5F6g7"}
+	said := ""
+	for p, err := range asaas.Reconcile(t.Context(), m.client, r) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if p.Difference != nil {
+			text, err := json.Marshal(p.Difference)
+			if err != nil {
+				t.Fatal(err)
+			}
+			said += string(text)
+		}
+	}
+	if !strings.Contains(said, `"state":"DELETED"`) || strings.Contains(said, `"value"`) {
+		t.Errorf("it reports %s", said)
+	}
+}
+
+func TestAPageOfLongChargesIsRead(t *testing.T) {
+	t.Parallel()
+	m := newMerchant(t)
+	var bodies [][]byte
+	for range 100 {
+		c := chargeOn(asaas.BillingTypePix, 12)
+		c.Payment.Description = optional.Of(strings.Repeat("x", 20_000))
+		bodies = append(bodies, c.Created())
+	}
+	m.disabled(t, bodies...)
+	if _, last := m.report(t, m.gap()); last.Step != asaas.ReconcileDone || last.Counts.Charges != 100 {
+		t.Errorf("it ends with %s", last)
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"time"
+	"unicode"
 
 	"github.com/paghooks/paghooks/idem"
 )
@@ -119,6 +120,9 @@ func (d *dryRun) try(ctx context.Context, types []EventType) error {
 
 // deliver sends one event, and returns its outcome: handled or not wanted.
 func (d *dryRun) deliver(ctx context.Context, body []byte) (idem.Outcome, error) {
+	if strings.ContainsFunc(d.token, unicode.IsControl) {
+		return "", errors.New("the token has a line break or the like, which no delivery can carry: take it away")
+	}
 	ctx, cancel := context.WithTimeout(ctx, d.timeout)
 	defer cancel()
 	r, err := http.NewRequestWithContext(ctx, http.MethodPost, d.target.String(), bytes.NewReader(body))

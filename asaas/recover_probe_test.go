@@ -319,3 +319,13 @@ func filled(t *testing.T, body []byte) []string {
 	slices.Sort(out)
 	return out
 }
+
+// As the file of a secret often ends.
+func TestATokenWithALineBreakIsNamed(t *testing.T) {
+	t.Parallel()
+	w := &asaas.Webhook{ID: "a", URL: optional.Of("http://receiver.example/webhooks"), Events: optional.Of([]asaas.EventType{asaas.EventPaymentReceived})}
+	err := asaas.DryRunProbe(webhookToken+"\n")(t.Context(), w)
+	if err == nil || !strings.Contains(err.Error(), "the token has a line break") || strings.Contains(err.Error(), webhookToken) {
+		t.Errorf("the error is %v", err)
+	}
+}

@@ -3,6 +3,7 @@ package asaas
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/paghooks/paghooks/idem"
 )
@@ -29,7 +30,7 @@ func misses(w *Webhook, events []EventStore) (lines []string) {
 	}
 	sent := w.SendType.Or(WebhookSendTypeSequentially)
 	if isInline := func(s EventStore) bool { _, yes := s.(*idem.Processor); return yes }; sent != WebhookSendTypeSequentially && slices.ContainsFunc(events, isInline) {
-		lines = append(lines, fmt.Sprintf(outOfOrder, sent))
+		lines = append(lines, fmt.Sprintf(outOfOrder, strings.Map(printable, string(sent))))
 	}
 	return lines
 }

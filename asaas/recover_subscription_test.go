@@ -31,6 +31,12 @@ func TestRecoverSaysWhatTheWebhookDoesNotBring(t *testing.T) {
 		{"all is well", asaastest.Webhook{Events: both}, idem.NewProcessor(pool, events), nil},
 		{"a type that is handled", asaastest.Webhook{Events: both[:1]}, idem.NewInbox(pool, events), []string{"PAYMENT_REFUNDED is handled and not subscribed to: it never comes"}},
 		{"the order, inline", asaastest.Webhook{Events: both, SendType: asaastest.NonSequentially}, idem.NewProcessor(pool, events), []string{order}},
+		{
+			"an order that a terminal would obey",
+			asaastest.Webhook{Events: both, SendType: "\x1b[2J"},
+			idem.NewProcessor(pool, events),
+			[]string{strings.Replace(order, "NON_SEQUENTIALLY", "\uFFFD[2J", 1)},
+		},
 		{"the order, in an inbox", asaastest.Webhook{Events: both, SendType: asaastest.NonSequentially}, idem.NewInbox(pool, events), nil},
 	} {
 		fake := asaastest.New()

@@ -83,6 +83,27 @@ func TestNoWebhookThatIsPrintedShowsItsToken(t *testing.T) {
 	}
 }
 
+func TestNoPlanAndNoWatchThatIsPrintedShowsTheToken(t *testing.T) {
+	t.Parallel()
+	p := newPlanned(t)
+	p.fake.AddWebhook(asaastest.Webhook{Name: "shop", URL: shopURL, Email: p.want.Email, Events: []asaas.EventType{asaas.EventPaymentReceived, asaas.EventPaymentRefunded}}) // it gets the token by the plan
+	plan, watch := p.plan(t), asaas.NewWebhookWatch(p.client, p.want, p.events)
+	copied := reflect.ValueOf(watch).Elem() // go vet finds a copy of the struct itself
+	wantNoSecret(t, "a watch's copy", webhookToken, fmt.Sprintf("%v %+v %#v", copied, copied, copied))
+	for _, v := range []any{plan, *plan, watch} {
+		for _, printed := range []any{v, holder{v}, []any{v}} {
+			wantNoSecret(t, fmt.Sprintf("a %T", v), webhookToken, fmt.Sprintf("%v %+v %#v %s", printed, printed, printed, printed))
+		}
+		text, _ := json.Marshal(v) // an error shows nothing, too
+		wantNoSecret(t, fmt.Sprintf("a %T as JSON", v), webhookToken, string(text))
+		var logged bytes.Buffer
+		for _, handler := range []slog.Handler{slog.NewTextHandler(&logged, nil), slog.NewJSONHandler(&logged, nil)} {
+			slog.New(handler).Info("x", "v", v)
+		}
+		wantNoSecret(t, fmt.Sprintf("a %T in a log", v), webhookToken, logged.String())
+	}
+}
+
 func TestNoEventThatIsPrintedShowsAPerson(t *testing.T) {
 	t.Parallel()
 	const person = "5511987654321"

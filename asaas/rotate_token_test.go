@@ -3,6 +3,7 @@ package asaas_test
 import (
 	"context"
 	"errors"
+	"net/http"
 	"net/http/httptest"
 	"strings"
 	"testing"
@@ -39,6 +40,23 @@ func TestATokenIsRotatedOnlyIfTheReceiverAcceptsTheNewOne(t *testing.T) {
 	old := p.fake.AddWebhook(asaastest.Webhook{Name: "old", URL: url, APIVersion: 2})
 	if err := asaas.RotateToken(t.Context(), p.client, old, next); err == nil || !strings.Contains(err.Error(), "apiVersion 2") {
 		t.Errorf("apiVersion 2: %v", err)
+	}
+}
+
+// The webhook has the new token: an outcome that says otherwise would have a person end it.
+func TestAReadThatFailsAfterTheTokenChangedDoesNotDenyTheChange(t *testing.T) {
+	t.Parallel()
+	const next = "the-next-token-of-the-webhook-of-the-test"
+	for _, status := range []int{http.StatusUnauthorized, http.StatusTooManyRequests} {
+		p := newPlanned(t)
+		url, _ := application(t, next, handleTwo)
+		id := p.fake.AddWebhook(asaastest.Webhook{Name: "shop", URL: url, Token: webhookToken})
+		p.fake.InjectAPI(nil, nil, asaastest.APIStatus(status)) // it is read, changed, and read
+		err := asaas.RotateToken(t.Context(), p.client, id, next)
+		e, ok := errors.AsType[*asaas.APIError](err)
+		if !ok || e.Outcome != asaas.CallUnknown || e.Status != status || !strings.Contains(err.Error(), "the token was changed") || p.fake.Webhook(id).Token != next {
+			t.Errorf("%d: %v, the token is %q", status, err, p.fake.Webhook(id).Token)
+		}
 	}
 }
 

@@ -28,7 +28,7 @@ type WebhookWatch struct {
 	Every time.Duration
 
 	client     *Client
-	want       WebhookSettings
+	want       func() WebhookSettings // a function, so that printing shows no token
 	dispatcher *Dispatcher
 
 	mu    sync.Mutex
@@ -50,7 +50,7 @@ const unknownAfter = time.Hour
 // NewWebhookWatch returns a watch of the webhook that [PlanWebhook] would compare
 // with the same arguments. The Token of want is not needed.
 func NewWebhookWatch(client *Client, want WebhookSettings, d *Dispatcher) *WebhookWatch {
-	return &WebhookWatch{Every: 5 * time.Minute, client: client, want: want, dispatcher: d}
+	return &WebhookWatch{Every: 5 * time.Minute, client: client, want: func() WebhookSettings { return want }, dispatcher: d}
 }
 
 // Run looks, and looks again after Every, until ctx ends. A look that fails does
@@ -70,7 +70,7 @@ func (w *WebhookWatch) Run(ctx context.Context) error {
 // Look asks Asaas now, and returns the differences that lose events. An error is
 // that of [PlanWebhook].
 func (w *WebhookWatch) Look(ctx context.Context) ([]WebhookDifference, error) {
-	p, err := PlanWebhook(ctx, w.client, w.want, w.dispatcher)
+	p, err := PlanWebhook(ctx, w.client, w.want(), w.dispatcher)
 	if err != nil {
 		if ctx.Err() == nil { // else it says nothing of Asaas
 			w.note(nil, err)
@@ -153,7 +153,7 @@ func (w *WebhookWatch) Findings() (says []string, sound bool) {
 // tell takes a list of all webhooks for a look, and adds its findings to their
 // queues.
 func (w *WebhookWatch) tell(queues []gauge.Queue, all []*Webhook) []gauge.Queue {
-	p, err := planFor(w.client, all, w.want, w.dispatcher)
+	p, err := planFor(w.client, all, w.want(), w.dispatcher)
 	if err != nil {
 		w.note(nil, fmt.Errorf("asaas: WebhookWatch: %w", err))
 		return append(queues, w.missing(err.Error()))
@@ -166,7 +166,7 @@ func (w *WebhookWatch) tell(queues []gauge.Queue, all []*Webhook) []gauge.Queue 
 			problems = append(problems, d.Text)
 		}
 	}
-	found := matching(all, w.want)
+	found := matching(all, w.want())
 	if len(found) == 0 {
 		return append(queues, w.missing(problems...))
 	}
@@ -180,5 +180,5 @@ func (w *WebhookWatch) tell(queues []gauge.Queue, all []*Webhook) []gauge.Queue 
 
 // missing stands for the queue of a webhook that does not exist.
 func (w *WebhookWatch) missing(problems ...string) gauge.Queue {
-	return gauge.Queue{Name: w.want.Name, URL: placeOfText(w.want.URL), Problems: problems}
+	return gauge.Queue{Name: w.want().Name, URL: placeOfText(w.want().URL), Problems: problems}
 }

@@ -87,8 +87,8 @@ func (p *program) isNeeded(w *asaas.Webhook) (bool, error) {
 // recover asks once it is known that there is something to recover, and before
 // anything is sent to the receiver.
 func (p *program) recover(ctx context.Context) error {
-	token := p.getenv("ASAAS_WEBHOOK_TOKEN")
-	if strings.TrimSpace(token) == "" {
+	token := strings.TrimSpace(p.getenv("ASAAS_WEBHOOK_TOKEN"))
+	if token == "" {
 		return command.Usage("nothing was changed: ASAAS_WEBHOOK_TOKEN is not set: set it in the environment to the token that the application verifies with")
 	}
 	probe := func(ctx context.Context, w *asaas.Webhook) error {

@@ -11,8 +11,8 @@ import (
 
 // rotate gives the webhook the new token, once the application accepts it.
 func (p *program) rotate(ctx context.Context) error {
-	token := p.getenv("ASAAS_NEW_WEBHOOK_TOKEN")
-	if strings.TrimSpace(token) == "" {
+	token := strings.TrimSpace(p.getenv("ASAAS_NEW_WEBHOOK_TOKEN"))
+	if token == "" {
 		return command.Usage("nothing was changed: ASAAS_NEW_WEBHOOK_TOKEN is not set: set it in the environment to the token that the application accepts beside the old one")
 	}
 	if err := p.attended(); err != nil {

@@ -22,6 +22,7 @@ func TestRotateGivesATokenThatTheApplicationAccepts(t *testing.T) {
 		token              string // that Asaas sends in the end
 	}{
 		{"accepted", next, next, []string{"-yes"}, 0, "the webhook has the new token", next},
+		{"with the line break of a file", next, next + "\n", []string{"-yes"}, 0, "the webhook has the new token", next},
 		{"as JSON", next, next, []string{"-yes", "-json"}, 0, `"next":"the webhook has the new token`, next},
 		{"the application does not accept it yet", token, next, []string{"-yes"}, 1, "does not accept the token", token},
 		{"none in the environment", next, " ", []string{"-yes"}, 2, "ASAAS_NEW_WEBHOOK_TOKEN is not set", token},
