@@ -335,7 +335,7 @@ func TestAChargeThatAsaasDoesNotHaveHasNoAmount(t *testing.T) {
 	m := newMerchant(t)
 	r := m.gap()
 	r.Open = []string{"pay_1_a1B2c3D4e5F6g7"}
-	said := ""
+	var said strings.Builder
 	for p, err := range asaas.Reconcile(t.Context(), m.client, r) {
 		if err != nil {
 			t.Fatal(err)
@@ -345,11 +345,11 @@ func TestAChargeThatAsaasDoesNotHaveHasNoAmount(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			said += string(text)
+			said.WriteString(string(text))
 		}
 	}
-	if !strings.Contains(said, `"state":"DELETED"`) || strings.Contains(said, `"value"`) {
-		t.Errorf("it reports %s", said)
+	if !strings.Contains(said.String(), `"state":"DELETED"`) || strings.Contains(said.String(), `"value"`) {
+		t.Errorf("it reports %s", said.String())
 	}
 }
 
