@@ -94,7 +94,7 @@ type file struct {
 	content []byte
 }
 
-// build builds the commands for a platform, and returns them with the licences.
+// build builds the commands for a platform, and returns them with the licenses.
 func (r *repository) build(p platform, to string) ([]file, error) {
 	env := []string{
 		"GOOS=" + p.os, "GOARCH=" + p.arch, "GOAMD64=v1", "GOARM64=v8.0", "CGO_ENABLED=0",
@@ -117,8 +117,8 @@ func (r *repository) build(p platform, to string) ([]file, error) {
 	if err != nil {
 		return nil, err
 	}
-	licence, err := os.ReadFile(filepath.Join(r.dir, "LICENSE"))
-	files := []file{{"LICENSE", 0o644, licence}, {"NOTICES", 0o644, []byte(notices)}}
+	license, err := os.ReadFile(filepath.Join(r.dir, "LICENSE"))
+	files := []file{{"LICENSE", 0o644, license}, {"NOTICES", 0o644, []byte(notices)}}
 	for _, c := range commands {
 		name := path.Base(c)
 		if p.os == "windows" {

@@ -136,25 +136,25 @@ func TestAnArchiveHasItsFilesAndOneTime(t *testing.T) {
 	}
 }
 
-func TestALicenceThatIsNotKnownOrNotAcceptedIsAnError(t *testing.T) {
+func TestALicenseThatIsNotKnownOrNotAcceptedIsAnError(t *testing.T) {
 	t.Parallel()
 	d := dependency{path: "example.com/x", version: "v1.0.0", dir: t.TempDir()}
 	if _, err := d.spdx(""); err == nil || !strings.Contains(err.Error(), "has no file LICENSE") {
-		t.Errorf("without a licence: %v", err)
+		t.Errorf("without a license: %v", err)
 	}
 	save(t, filepath.Join(d.dir, "LICENSE"), "as you like")
 	sum := fmt.Sprintf("%x", sha256.Sum256([]byte("as you like")))[:16]
-	for _, c := range []struct{ known, licence, err string }{
+	for _, c := range []struct{ known, license, err string }{
 		{"", "", "is new or has changed: read it"},
 		{"MIT 0000000000000000 example.com/x\n", "", "is new or has changed: read it"},
 		{"MIT " + sum + " example.com/y\n", "", "is new or has changed: read it"},
-		{"AGPL-3.0 " + sum + " example.com/x\n", "", "has the licence AGPL-3.0, which is none of"},
-		{"MIT+AGPL-3.0 " + sum + " example.com/x\n", "", "has the licence AGPL-3.0, which is none of"},
+		{"AGPL-3.0 " + sum + " example.com/x\n", "", "has the license AGPL-3.0, which is none of"},
+		{"MIT+AGPL-3.0 " + sum + " example.com/x\n", "", "has the license AGPL-3.0, which is none of"},
 		{"MIT+ISC " + sum + " example.com/x\n", "MIT+ISC", ""},
 	} {
-		licence, err := d.spdx(c.known)
-		if licence != c.licence || (err == nil) != (c.err == "") || err != nil && !strings.Contains(err.Error(), c.err) {
-			t.Errorf("known %q: %q, %v, want %q, %s", c.known, licence, err, c.licence, c.err)
+		license, err := d.spdx(c.known)
+		if license != c.license || (err == nil) != (c.err == "") || err != nil && !strings.Contains(err.Error(), c.err) {
+			t.Errorf("known %q: %q, %v, want %q, %s", c.known, license, err, c.license, c.err)
 		}
 	}
 }

@@ -174,6 +174,12 @@ func TestModulesAreMadeTidyWithoutAProxy(t *testing.T) {
 			t.Errorf("%s: go.mod (-want +got):\n%s", name, diff)
 		}
 	}
-	s.says(t, 2, []string{"usage: go run ./.ci/release check"})
-	s.says(t, 2, []string{"usage: go run ./.ci/release check"}, "0.2.0")
+}
+
+func TestArgumentsThatNameNoCommandGetTheUsage(t *testing.T) {
+	t.Parallel()
+	s := &source{repository: &repository{dir: t.TempDir()}}
+	for _, args := range [][]string{nil, {""}, {"-n"}, {"0.2.0"}, {"-n", "v0.1.0", "v0.2.0"}, {"license"}, {"check", "v0.1.0"}, {"binaries", "v0.1.0"}} {
+		s.says(t, 2, []string{"usage: go run ./.ci/release check"}, args...)
+	}
 }

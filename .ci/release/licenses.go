@@ -13,13 +13,13 @@ import (
 	"strings"
 )
 
-// accepted are the licences that a dependency of users may have, by SPDX.
+// accepted are the licenses that a dependency of users may have, by SPDX.
 var accepted = []string{"Apache-2.0", "BSD-2-Clause", "BSD-3-Clause", "ISC", "MIT"}
 
-// known has a line for each dependency: its licences with + between them, the begin of the
+// known has a line for each dependency: its licenses with + between them, the begin of the
 // SHA-256 of their text, and its module.
 //
-//go:embed licences.txt
+//go:embed licenses.txt
 var known string
 
 // dependency is a module of somebody else's.
@@ -59,35 +59,35 @@ func (r *repository) ofUsers() (map[string]dependency, error) {
 	return all, err
 }
 
-// texts returns a dependency's licence, and the notices that go along with it.
-func (d dependency) texts() (licence, notices string, err error) {
+// texts returns a dependency's license, and the notices that go along with it.
+func (d dependency) texts() (license, notices string, err error) {
 	entries, err := os.ReadDir(d.dir)
 	if err != nil {
 		return "", "", err
 	}
 	for _, entry := range entries {
 		name := strings.ToUpper(entry.Name())
-		isLicence := strings.HasPrefix(name, "LICENSE") || strings.HasPrefix(name, "LICENCE") || strings.HasPrefix(name, "COPYING")
-		if entry.IsDir() || !isLicence && !strings.HasPrefix(name, "NOTICE") {
+		isLicense := strings.HasPrefix(name, "LICENSE") || strings.HasPrefix(name, "LICENCE") || strings.HasPrefix(name, "COPYING")
+		if entry.IsDir() || !isLicense && !strings.HasPrefix(name, "NOTICE") {
 			continue
 		}
 		text, err := os.ReadFile(filepath.Join(d.dir, entry.Name()))
 		if err != nil {
 			return "", "", err
 		}
-		if isLicence {
-			licence += string(text)
+		if isLicense {
+			license += string(text)
 		} else {
 			notices += string(text)
 		}
 	}
-	if licence == "" {
-		return "", "", fmt.Errorf("%s has no file LICENSE: find out its licence, or do without it", d.path)
+	if license == "" {
+		return "", "", fmt.Errorf("%s has no file LICENSE: find out its license, or do without it", d.path)
 	}
-	return licence, notices, nil
+	return license, notices, nil
 }
 
-// spdx returns the licence of a dependency, which must be known and accepted.
+// spdx returns the license of a dependency, which must be known and accepted.
 func (d dependency) spdx(known string) (string, error) {
 	text, _, err := d.texts()
 	if err != nil {
@@ -98,18 +98,18 @@ func (d dependency) spdx(known string) (string, error) {
 		if words := strings.Fields(line); len(words) == 3 && words[1] == sum && words[2] == d.path {
 			for one := range strings.SplitSeq(words[0], "+") {
 				if !slices.Contains(accepted, one) {
-					return "", fmt.Errorf("%s has the licence %s, which is none of %s: do without it", d.path, one, strings.Join(accepted, ", "))
+					return "", fmt.Errorf("%s has the license %s, which is none of %s: do without it", d.path, one, strings.Join(accepted, ", "))
 				}
 			}
 			return words[0], nil
 		}
 	}
-	return "", fmt.Errorf("the licence of %s is new or has changed: read it in %s, and put a line into .ci/release/licences.txt: SPDX %s %[1]s", d.path, d.dir, sum)
+	return "", fmt.Errorf("the license of %s is new or has changed: read it in %s, and put a line into .ci/release/licenses.txt: SPDX %s %[1]s", d.path, d.dir, sum)
 }
 
-// checkLicences says which dependencies of users have a licence that nobody has read, or that
+// checkLicenses says which dependencies of users have a license that nobody has read, or that
 // is not accepted.
-func checkLicences(dir string, w io.Writer) error {
+func checkLicenses(dir string, w io.Writer) error {
 	r, err := open(dir)
 	if err != nil {
 		return err
@@ -125,39 +125,39 @@ func checkLicences(dir string, w io.Writer) error {
 	}
 	for line := range strings.Lines(known) {
 		if words := strings.Fields(line); len(words) == 3 && all[words[2]].path == "" {
-			errs = append(errs, fmt.Errorf(".ci/release/licences.txt has %s, which users do not need: delete its line", words[2]))
+			errs = append(errs, fmt.Errorf(".ci/release/licenses.txt has %s, which users do not need: delete its line", words[2]))
 		}
 	}
 	if err := errors.Join(errs...); err != nil {
 		return err
 	}
-	fmt.Fprintf(w, "release: the licences of %d modules are accepted\n", len(all))
+	fmt.Fprintf(w, "release: the licenses of %d modules are accepted\n", len(all))
 	return nil
 }
 
-// noticesOf returns what must go along with a program: the licences of all that is in it.
+// noticesOf returns what must go along with a program: the licenses of all that is in it.
 func noticesOf(all map[string]dependency) (string, error) {
 	var b strings.Builder
 	goroot, err := command(".", nil, "go", "env", "GOROOT")
 	if err != nil {
 		return "", err
 	}
-	goLicence, err := os.ReadFile(filepath.Join(goroot, "LICENSE"))
+	goLicense, err := os.ReadFile(filepath.Join(goroot, "LICENSE"))
 	if err != nil {
 		return "", err
 	}
-	fmt.Fprintf(&b, "These programs contain code of others, under these licences.\n\n=== Go, BSD-3-Clause\n\n%s", goLicence)
+	fmt.Fprintf(&b, "These programs contain code of others, under these licenses.\n\n=== Go, BSD-3-Clause\n\n%s", goLicense)
 	for _, path := range slices.Sorted(maps.Keys(all)) {
 		d := all[path]
 		spdx, err := d.spdx(known)
 		if err != nil {
 			return "", err
 		}
-		licence, notices, err := d.texts()
+		license, notices, err := d.texts()
 		if err != nil {
 			return "", err
 		}
-		fmt.Fprintf(&b, "\n=== %s %s, %s\n\n%s%s", d.path, d.version, spdx, licence, notices)
+		fmt.Fprintf(&b, "\n=== %s %s, %s\n\n%s%s", d.path, d.version, spdx, license, notices)
 	}
 	return b.String(), nil
 }
