@@ -55,7 +55,7 @@ const (
 func NewPlan(ctx context.Context, pool *pgxpool.Pool, source string, ages Ages) (*Plan, error) {
 	p := &Plan{pool: pool, source: source, ages: ages}
 	now, err := p.read(ctx)
-	if err == nil && now.Before(p.runs.RanAt.Add(-clockStep)) {
+	if err == nil && p.isAheadOf(now) {
 		return nil, fmt.Errorf("the database's clock is at %s, and was at %s when Prune ran last: set the clock; "+
 			"if it is right now, delete from idem_prunes where source = '%s'", now.UTC().Format(time.RFC3339), p.runs.RanAt.UTC().Format(time.RFC3339), source)
 	}
@@ -76,6 +76,9 @@ func (p *Plan) read(ctx context.Context) (now time.Time, err error) {
 	p.runs, now, err = store.FindPruneRuns(ctx, p.pool, p.source)
 	return now, err
 }
+
+// isAheadOf reports whether the clock was set back: the last run was at a later time than now.
+func (p *Plan) isAheadOf(now time.Time) bool { return now.Before(p.runs.RanAt.Add(-clockStep)) }
 
 // choose finds the rows to forget at now, and the counts that this run is to remember.
 func (p *Plan) choose(now time.Time) {
