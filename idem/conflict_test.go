@@ -32,8 +32,11 @@ func (s *app) conflicts() (all []bool) {
 
 func (s *app) wantConflicts(want ...operator.Conflict) {
 	s.Helper()
-	for name, list := range map[string]func(context.Context) ([]operator.Conflict, error){"processor": operator.New(s.processor, "").Conflicts, "inbox": operator.New(s.inbox, "").Conflicts} {
-		got, err := list(s.Context())
+	for name, list := range map[string]func(context.Context, int) ([]operator.Conflict, int64, error){"processor": operator.New(s.processor, "").Conflicts, "inbox": operator.New(s.inbox, "").Conflicts} {
+		got, all, err := list(s.Context(), 100)
+		if all != int64(len(want)) {
+			s.Errorf("Conflicts of the %s counts %d, want %d", name, all, len(want))
+		}
 		if diff := cmp.Diff(want, got, cmpopts.IgnoreFields(operator.Conflict{}, "At"), cmpopts.EquateEmpty()); diff != "" || err != nil {
 			s.Errorf("Conflicts of the %s (-want +got): %v\n%s", name, err, diff)
 		}

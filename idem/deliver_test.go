@@ -114,7 +114,7 @@ func TestEventWhoseIDCannotBeStoredIsOneEventWhateverItsBody(t *testing.T) {
 			s.wantAnswer(`{"id":"`+id+`","type":"paid","try":2}`, http.StatusOK)
 			s.wantAnswer(`{"id":"`+id+`2","type":"paid"}`, http.StatusOK)
 			s.wantEffects(2)
-			if all, err := operator.New(s.processor, "").Conflicts(t.Context()); err != nil || len(all) != 1 {
+			if all, _, err := operator.New(s.processor, "").Conflicts(t.Context(), 100); err != nil || len(all) != 1 {
 				t.Errorf("Conflicts = %v, %v, want one", all, err)
 			}
 		})

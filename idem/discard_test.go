@@ -29,7 +29,7 @@ func TestDiscardedEventFreesItsKeyAndNeverRuns(t *testing.T) {
 	if got := queryOne[string](s, `select last_error from idem_events where event like '%bad1'`); got != "discarded: paid by hand\uFFFD, see ticket 7" {
 		t.Errorf("the stored reason is %q", got)
 	}
-	if blocked, err := operator.New(s.inbox, "").Blocked(t.Context()); len(blocked) != 0 || err != nil {
+	if blocked, _, err := operator.New(s.inbox, "").Blocked(t.Context(), 100); len(blocked) != 0 || err != nil {
 		t.Errorf("Blocked = %+v, %v", blocked, err)
 	}
 

@@ -243,7 +243,7 @@ func Example_blocked() {
 	deliver(inbox, received)
 	drain(ctx, inbox)
 
-	blocked, err := operator.New(inbox, "").Blocked(ctx)
+	blocked, _, err := operator.New(inbox, "").Blocked(ctx, 100)
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -90,7 +90,7 @@ func ExampleProcessor_conflicts() {
 	deliver(processor, received)
 	deliver(processor, strings.Replace(received, "pay_1", "pay_of_the_sandbox", 1))
 
-	conflicts, err := operator.New(processor, "").Conflicts(ctx)
+	conflicts, _, err := operator.New(processor, "").Conflicts(ctx, 100)
 	for _, c := range conflicts {
 		fmt.Println(c.Type, c.Key, c.State)
 	}

@@ -26,7 +26,7 @@ func TestRefundIsBookedAfterThePaymentThatWasParked(t *testing.T) {
 	s.wantRow("refund", "(state, attempts, last_error)", `(parked,0,"waits for received")`)
 	s.wantPayload("refund", about("refund", "refunded", "o1"))
 	s.wantHealth("one waits", s.newHealth(s.processor), "held and parked", "1 events of 1 entities wait for a parked one: first 1 of o1, refunded, for received")
-	blocked, err := operator.New(s.processor, "").Blocked(t.Context())
+	blocked, _, err := operator.New(s.processor, "").Blocked(t.Context(), 100)
 	if err != nil || len(blocked) != 1 || blocked[0].ID != "received" || blocked[0].Key != "o1" || blocked[0].Waiting != 1 {
 		t.Errorf("Blocked = %+v, %v, want o1 with one behind received", blocked, err)
 	}

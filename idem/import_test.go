@@ -55,7 +55,7 @@ func TestImportedEventThatComesAgainIsADuplicateWithoutAConflict(t *testing.T) {
 				t.Errorf("an id that is no text is %s, %v, want a duplicate", o, err)
 			}
 			s.wantEffects(0)
-			conflicts, err := operator.New(s.processor, "").Conflicts(t.Context())
+			conflicts, _, err := operator.New(s.processor, "").Conflicts(t.Context(), 100)
 			if err != nil || len(conflicts) > 0 || strings.Contains(s.logged(), "conflict") {
 				t.Errorf("conflicts are %v, %v\n%s", conflicts, err, s.logged())
 			}

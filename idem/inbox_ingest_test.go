@@ -272,7 +272,7 @@ func TestEventThatWasDeletedByHandIsDoneOnceWhenItComesAgain(t *testing.T) {
 	m.drain()
 	m.wantWorked(idem.Done, idem.Done)
 	m.wantState("e3", idem.StatePending) // until Prune, what is behind a stray waits
-	blocked, err := operator.New(m.inbox, "").Blocked(t.Context())
+	blocked, _, err := operator.New(m.inbox, "").Blocked(t.Context(), 100)
 	if err != nil || len(blocked) != 1 || blocked[0].ID != "gone" || blocked[0].State != "" {
 		t.Errorf("Blocked = %+v, %v, want the event that is gone", blocked, err)
 	}

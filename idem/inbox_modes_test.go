@@ -90,7 +90,7 @@ func (m *app) wantOperations(parked idem.Event) {
 			m.Errorf("List: %v (-want +got):\n%s", err, diff)
 		}
 	}
-	blocked, err := operator.New(m.inbox, "").Blocked(m.Context())
+	blocked, _, err := operator.New(m.inbox, "").Blocked(m.Context(), 100)
 	if err != nil || len(blocked) != 1 || blocked[0].ID != parked.ID || blocked[0].Waiting != 1 {
 		m.Errorf("Blocked = %+v, %v, want %s with one waiting", blocked, err, parked.ID)
 	}

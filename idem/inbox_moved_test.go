@@ -79,7 +79,7 @@ func TestNoPayloadIsLostWhenItsRowMoves(t *testing.T) {
 				t.Error(err)
 			}
 			m.wantPayload("parks", string(letter("parks", "p", 1).Payload))
-			if blocked, err := operator.New(m.inbox, "").Blocked(t.Context()); len(blocked) > 0 || err != nil {
+			if blocked, _, err := operator.New(m.inbox, "").Blocked(t.Context(), 100); len(blocked) > 0 || err != nil {
 				t.Errorf("Blocked = %+v, %v, want none", blocked, err)
 			}
 		})
@@ -113,7 +113,7 @@ func TestBlockedListsEveryEntityThatWaits(t *testing.T) {
 	}
 	m.store(letter("alone1", "alone", 1))
 	m.drain()
-	got, err := operator.New(m.inbox, "").Blocked(t.Context())
+	got, _, err := operator.New(m.inbox, "").Blocked(t.Context(), 100)
 	if err != nil {
 		t.Fatal(err)
 	}

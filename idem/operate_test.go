@@ -46,7 +46,7 @@ func TestStatsAndBlockedTellWhatWaits(t *testing.T) {
 		}
 	}
 
-	blocked, err := operator.New(s.inbox, "").Blocked(t.Context())
+	blocked, _, err := operator.New(s.inbox, "").Blocked(t.Context(), 100)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -84,7 +84,7 @@ func TestKeyWithTwoParkedEventsIsOneBlockedKey(t *testing.T) {
 	s.drain(1)
 	s.wantState("bad9", idem.StateParked)
 	s.wantState("a11", idem.StatePending)
-	blocked, err := operator.New(s.inbox, "").Blocked(t.Context())
+	blocked, _, err := operator.New(s.inbox, "").Blocked(t.Context(), 100)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -166,5 +166,34 @@ func TestReplayAndWorkersAtOnceHaveOneEffect(t *testing.T) {
 	s.wantEffects(60)
 	if ids := queryOne[int](s, `select count(distinct event) from effects`); ids != 60 {
 		t.Errorf("%d events have an effect, want 60", ids)
+	}
+}
+
+// A page shows the oldest few of many, and says how many there are.
+func TestBlockedEntitiesAndConflictsAreReadUpToANumberAndCounted(t *testing.T) {
+	t.Parallel()
+	s := newInboxApp(t)
+	s.exec(`insert into idem_events (event, type, key, state, conflict_at)
+		select format('notes//%s%s', kind, n), 'paid', 'o' || n, state, case when kind = 'bad' then now() - n * interval '1 hour' end
+		from generate_series(1, 5) n, (values ('bad', 'parked'), ('next', 'pending')) kinds (kind, state)`)
+	s.exec(`insert into idem_payloads (event, source, lane, received_at, body)
+		select event, 'notes', 'notes//' || key, now() - interval '1 day' * substring(event from '[0-9]$')::int, '' from idem_events`)
+	o := operator.New(s.inbox, "")
+	blocked, all, err := o.Blocked(t.Context(), 2)
+	if err != nil || all != 5 || len(blocked) != 2 || blocked[0].ID != "bad5" || blocked[1].ID != "bad4" {
+		t.Errorf("Blocked = %+v, %d, %v, want the two oldest of 5", blocked, all, err)
+	}
+	conflicts, all, err := o.Conflicts(t.Context(), 2)
+	if err != nil || all != 5 || len(conflicts) != 2 || conflicts[0].ID != "bad1" || conflicts[1].ID != "bad2" {
+		t.Errorf("Conflicts = %+v, %d, %v, want the two latest of 5", conflicts, all, err)
+	}
+	for _, n := range []int{0, -1} {
+		_, _, blockedErr := o.Blocked(t.Context(), n)
+		_, _, conflictsErr := o.Conflicts(t.Context(), n)
+		for _, err := range []error{blockedErr, conflictsErr} {
+			if err == nil || !strings.Contains(err.Error(), "give 1 or more") {
+				t.Errorf("of %d: %v, want an error: the sum would not be known", n, err)
+			}
+		}
 	}
 }

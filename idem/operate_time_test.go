@@ -82,10 +82,11 @@ func TestEachStatementOfAnOperationHasADeadline(t *testing.T) {
 	o.RequeueWithoutWorkers, bia.RequeueWithoutWorkers = true, true
 	all := idem.Filter{States: []idem.State{idem.StateParked, idem.StatePending}}
 	for name, do := range map[string]func(context.Context) error{
-		"Stats":   func(ctx context.Context) error { _, err := i.Stats(ctx); return err },
-		"Blocked": func(ctx context.Context) error { _, err := o.Blocked(ctx); return err },
-		"Count":   func(ctx context.Context) error { _, err := o.Count(ctx, all); return err },
-		"Choose":  func(ctx context.Context) error { _, err := i.Choose(ctx, all); return err },
+		"Stats":     func(ctx context.Context) error { _, err := i.Stats(ctx); return err },
+		"Blocked":   func(ctx context.Context) error { _, _, err := o.Blocked(ctx, 10); return err },
+		"Conflicts": func(ctx context.Context) error { _, _, err := o.Conflicts(ctx, 10); return err },
+		"Count":     func(ctx context.Context) error { _, err := o.Count(ctx, all); return err },
+		"Choose":    func(ctx context.Context) error { _, err := i.Choose(ctx, all); return err },
 		"Page": func(ctx context.Context) error {
 			_, err := o.Page(ctx, all, operator.Place{}, 10)
 			return err

@@ -82,12 +82,12 @@ func TestRoleThatMayOnlyReadAndWriteRunsBothModes(t *testing.T) {
 		s.wantAnswer(paid("bad1"), http.StatusOK)
 	}
 	s.wantAnswer(`{"id":"e1","type":"paid","order":"another body"}`, http.StatusOK)
-	if conflicts, err := operator.New(s.processor, "").Conflicts(t.Context()); len(conflicts) != 1 || err != nil {
+	if conflicts, _, err := operator.New(s.processor, "").Conflicts(t.Context(), 100); len(conflicts) != 1 || err != nil {
 		t.Errorf("Conflicts = %v, %v, want one", conflicts, err)
 	}
 	s.store(letter("bad2", "o2", 0), letter("e3", "o2", 0), letter("bad4", "o4", 0))
 	s.drain(2)
-	if blocked, err := operator.New(s.inbox, "").Blocked(t.Context()); len(blocked) != 1 || err != nil {
+	if blocked, _, err := operator.New(s.inbox, "").Blocked(t.Context(), 100); len(blocked) != 1 || err != nil {
 		t.Errorf("Blocked = %v, %v, want one", blocked, err)
 	}
 	if stats, err := s.inbox.Stats(t.Context()); stats.Parked.Events != 3 || err != nil {

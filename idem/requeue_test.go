@@ -171,7 +171,7 @@ func TestOperationsSayWhatFailed(t *testing.T) {
 			}
 			return err
 		},
-		"operator: listing blocked entities": func() error { _, err := operator.New(s.inbox, "").Blocked(t.Context()); return err },
+		"operator: listing blocked entities": func() error { _, _, err := operator.New(s.inbox, "").Blocked(t.Context(), 100); return err },
 		"idem: counting events":              func() error { _, err := s.inbox.Stats(t.Context()); return err },
 	} {
 		want := name + ": the tables are missing: call idem.Migrate at start, with the same search_path (with goose: -table idem_goose_version): "

@@ -135,13 +135,12 @@ func (v *visit) entity(ctx context.Context) error {
 
 // conflicts lists the events that came again with another body.
 func (v *visit) conflicts(ctx context.Context) error {
-	all, err := v.source.events.Conflicts(ctx)
+	shown, all, err := v.source.events.Conflicts(ctx, maxShown)
 	if err != nil {
 		return err
 	}
-	shown := all[:min(len(all), maxShown)]
 	return v.render(http.StatusOK, "conflicts", v.say("Conflicts"), struct {
-		All   int
+		All   int64
 		Shown []operator.Conflict
-	}{len(all), shown})
+	}{all, shown})
 }

@@ -104,20 +104,19 @@ func perMinute(n int64, in time.Duration) int64 {
 }
 
 func (v *visit) blocked(ctx context.Context) error {
-	all, err := v.source.events.Blocked(ctx)
+	shown, all, err := v.source.events.Blocked(ctx, maxShown)
 	if err != nil {
 		return err
 	}
-	shown := all[:min(len(all), maxShown)]
 	for n := range shown {
 		if !v.access.Reveal {
 			shown[n].LastError = ""
 		}
 	}
 	return v.render(http.StatusOK, "blocked", v.say("Blocked entities"), struct {
-		All   int
+		All   int64
 		Shown []operator.Blocked
-	}{len(all), shown})
+	}{all, shown})
 }
 
 // provider is a source's queues as their provider says.

@@ -88,17 +88,13 @@ func (e *examination) parked(ctx context.Context) ([]Finding, error) {
 
 func (e *examination) blocked(ctx context.Context) ([]Finding, error) {
 	return e.ofEach(func(o *operator.Operator) (*Finding, error) {
-		all, err := o.Blocked(ctx)
-		if err != nil || len(all) == 0 {
+		oldest, all, err := store.ListBlocked(ctx, e.db, o.SourceName(), 1)
+		if err != nil || all.Entities == 0 {
 			return nil, err
-		}
-		var waiting int64
-		for _, b := range all {
-			waiting += b.Waiting
 		}
 		return &Finding{
 			Severity: Warning, Problem: "entities are blocked: their later events wait for an earlier one",
-			Evidence: fmt.Sprintf("%d blocked, %s wait; %s waits longest, for %s", len(all), plural(waiting, "event"), all[0].Key, days(all[0].Age)),
+			Evidence: fmt.Sprintf("%d blocked, %s wait; %s waits longest, for %s", all.Entities, plural(all.Waiting, "event"), oldest[0].Key, days(oldest[0].Age)),
 			Remedy:   "see idem blocked; after a fix, idem replay the first event of each, or idem requeue it where workers run",
 		}, nil
 	})
@@ -106,13 +102,13 @@ func (e *examination) blocked(ctx context.Context) ([]Finding, error) {
 
 func (e *examination) conflicts(ctx context.Context) ([]Finding, error) {
 	return e.ofEach(func(o *operator.Operator) (*Finding, error) {
-		all, err := o.Conflicts(ctx)
-		if err != nil || len(all) == 0 {
+		latest, all, err := o.Conflicts(ctx, 1)
+		if err != nil || all == 0 {
 			return nil, err
 		}
 		return &Finding{
 			Severity: Warning, Problem: "events came again with another body: only one of the two was processed",
-			Evidence: fmt.Sprintf("%s, the latest is %s", plural(int64(len(all)), "event"), all[0].ID),
+			Evidence: fmt.Sprintf("%s, the latest is %s", plural(all, "event"), latest[0].ID),
 			Remedy:   "see whether an id was used twice, or two accounts deliver to one address: see docs/alerts.md, WebhookConflict, before you give one a Scope: what was stored without it and comes again is done twice",
 		}, nil
 	})

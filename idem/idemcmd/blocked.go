@@ -26,14 +26,17 @@ type entity struct {
 
 func (p *program) blocked(ctx context.Context) error {
 	t := &terminal.Table{Heads: []string{p.text("AGE"), p.text("SOURCE"), p.text("ACCOUNT"), p.text("ENTITY"), p.text("WAITING"), p.text("FIRST EVENT"), p.text("TYPE"), p.text("STATE"), p.head("NEXT ATTEMPT"), p.text("ERROR")}}
-	n := 0
+	found := int64(0)
 	for _, o := range p.operators {
-		all, err := o.Blocked(ctx)
+		oldest, all, err := o.Blocked(ctx, p.most())
 		if err != nil {
 			return err
 		}
-		for _, b := range all {
-			n++
+		found += all
+		if n := int64(len(oldest)); n < all {
+			p.tell("these are the oldest %s of %s blocked entities of %s: -limit 0 prints all", n, all, o.SourceName())
+		}
+		for _, b := range oldest {
 			if p.json {
 				err = p.printLine(entity{o.SourceName(), b.Scope, b.Key, b.ID, b.Type, b.State, b.LastError, int64(b.Age / time.Second), b.DueAt.UTC(), b.Waiting})
 			}
@@ -44,7 +47,7 @@ func (p *program) blocked(ctx context.Context) error {
 		}
 	}
 	switch {
-	case n == 0:
+	case found == 0:
 		return command.Error(command.Nothing, errors.New("no entity is blocked"))
 	case p.json:
 		return nil

@@ -24,18 +24,17 @@ type conflict struct {
 // conflicts prints the events that came again with another body.
 func (p *program) conflicts(ctx context.Context) error {
 	t := &terminal.Table{Heads: []string{p.head("ANOTHER BODY CAME"), p.text("SOURCE"), p.text("ACCOUNT"), p.text("STATE"), p.text("TYPE"), p.text("ENTITY"), p.text("ID")}}
-	found := 0
+	found := int64(0)
 	for _, o := range p.operators {
-		all, err := o.Conflicts(ctx)
+		latest, all, err := o.Conflicts(ctx, p.most())
 		if err != nil {
 			return err
 		}
-		found += len(all)
-		if p.limit > 0 && len(all) > p.limit {
-			p.tell("these are %s of %s of %s: -limit 0 prints all", p.limit, p.events(int64(len(all))), o.SourceName())
-			all = all[:p.limit]
+		found += all
+		if n := int64(len(latest)); n < all {
+			p.tell("these are the latest %s of %s of %s: -limit 0 prints all", n, p.events(all), o.SourceName())
 		}
-		for _, c := range all {
+		for _, c := range latest {
 			if p.json {
 				err = p.printLine(conflict{c.Source, c.Scope, c.ID, c.Type, c.Key, c.State, c.At.UTC()})
 			}

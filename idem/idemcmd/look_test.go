@@ -166,9 +166,27 @@ func TestConflictsAreListedAndSaidOfTheEvent(t *testing.T) {
 	s.golden("conflicts.txt", out)
 	_, out, _ = s.idem("conflicts", "-json")
 	s.golden("conflicts.json", out)
-	s.wantSays(command.Done, "these are 1 of 2 events of notes: -limit 0 prints all", "conflicts", "-limit", "1")
+	s.wantSays(command.Done, "these are the latest 1 of 2 events of notes: -limit 0 prints all", "conflicts", "-limit", "1")
 	_, out, _ = s.idem("show", "evt_1")
 	s.golden("show_conflict.txt", out)
+}
+
+func TestBlockedSaysHowManyMoreThereAre(t *testing.T) {
+	t.Parallel()
+	s := newShop(t)
+	s.badNight()
+	s.exec(`insert into idem_events (event, type, key, state) values ('notes//y1', 'paid', 'pay_9', 'parked'), ('notes//y2', 'paid', 'pay_9', 'pending')`)
+	s.exec(`insert into idem_payloads (event, source, lane, received_at, body)
+		select event, 'notes', 'notes//pay_9', now(), '' from idem_events where key = 'pay_9'`)
+	_, out, _ := s.idem("blocked", "-json", "-limit", "1")
+	if n := strings.Count(out, "\n"); n != 1 || !strings.Contains(out, `"pay_2"`) {
+		t.Errorf("-limit 1 prints %d entities: %s", n, out)
+	}
+	s.wantSays(command.Done, "these are the oldest 1 of 2 blocked entities of notes: -limit 0 prints all", "blocked", "-limit", "1")
+	_, out, _ = s.idem("blocked", "-json", "-limit", "0")
+	if n := strings.Count(out, "\n"); n != 2 {
+		t.Errorf("-limit 0 prints %d entities: %s", n, out)
+	}
 }
 
 func TestListReadsPageByPage(t *testing.T) {

@@ -28,7 +28,7 @@ var portugueseHelp = lang.Catalog{
 		"Com ele a resposta é imediata, e gravar um evento dá mais trabalho: docs/oncall.md tem os números.",
 
 	"entities whose events wait for an earlier one":                                                            "entidades cujos eventos aguardam um anterior",
-	"Each line shows an entity and its first event. Once that is done or discarded, the others are processed.": "Cada linha mostra uma entidade e o seu primeiro evento. Assim que este é concluído ou descartado, os outros são processados.",
+	"Each line shows an entity and its first event. The oldest come first. Once it is done or discarded, the others are processed.": "Cada linha mostra uma entidade e o seu primeiro evento. Os mais antigos vêm primeiro. Assim que ele é concluído ou descartado, os outros são processados.",
 
 	"events that came again with another body: only one of the two was processed":                                          "eventos que chegaram de novo com outro corpo: só um dos dois foi processado",
 	"An id was used twice, or two accounts deliver to one address. The latest come first, until prune forgets the events.": "Um id foi usado duas vezes, ou duas contas entregam no mesmo endereço. Os últimos vêm primeiro, até que prune exclua os eventos.",

@@ -58,8 +58,8 @@ var verbs = []verb{
 	},
 	{
 		name: "blocked", about: "entities whose events wait for an earlier one",
-		more:  "Each line shows an entity and its first event. Once that is done or discarded, the others are processed.",
-		flags: with(bySource), run: (*program).blocked,
+		more:  "Each line shows an entity and its first event. The oldest come first. Once it is done or discarded, the others are processed.",
+		flags: with(bySource, limit(50)), run: (*program).blocked,
 	},
 	{
 		name: "conflicts", about: "events that came again with another body: only one of the two was processed",

@@ -21,23 +21,28 @@ type Blocked struct {
 	Waiting    int64         // events behind it
 }
 
-// Blocked lists the entities with events that wait for an earlier one, the oldest first.
-// They wait behind a parked event until [Operator.Replay], [Operator.Requeue] or
+// Blocked lists up to n of the entities with events that wait for an earlier one, the oldest first, and
+// counts all of them; n is 1 or more. They wait behind a parked event until [Operator.Replay], [Operator.Requeue] or
 // [Operator.Discard] is used on it, and behind one that failed until its next
 // attempt.
-func (o *Operator) Blocked(ctx context.Context) ([]Blocked, error) {
-	rows, err := timed(ctx, func(ctx context.Context) ([]store.Blocked, error) {
-		return store.ListBlocked(ctx, o.Pool(), o.SourceName())
+func (o *Operator) Blocked(ctx context.Context, n int) (oldest []Blocked, all int64, err error) {
+	if n < 1 {
+		return nil, 0, fmt.Errorf("operator: listing blocked entities: n is %d: give 1 or more", n)
+	}
+	var sum store.BlockedSum
+	rows, err := timed(ctx, func(ctx context.Context) (rows []store.Blocked, err error) {
+		rows, sum, err = store.ListBlocked(ctx, o.Pool(), o.SourceName(), n)
+		return rows, err
 	})
 	if err != nil {
-		return nil, fmt.Errorf("operator: listing blocked entities: %w", store.Explain(err))
+		return nil, 0, fmt.Errorf("operator: listing blocked entities: %w", store.Explain(err))
 	}
-	all := make([]Blocked, len(rows))
-	for n, b := range rows {
-		all[n] = Blocked{
+	oldest = make([]Blocked, len(rows))
+	for k, b := range rows {
+		oldest[k] = Blocked{
 			Scope: b.Scope, Key: b.Key, ID: b.ID, Type: b.Type, State: idem.State(b.State),
 			LastError: b.LastError, Age: b.Age, DueAt: b.DueAt, Waiting: b.Waiting,
 		}
 	}
-	return all, nil
+	return oldest, sum.Entities, nil
 }

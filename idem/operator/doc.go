@@ -7,7 +7,7 @@
 //	… // show them, and ask
 //	sum, err := ana.Replay(ctx, shown, "the order is there now")
 //
-// Reading is not recorded, and needs no name: operator.New(inbox, "").Blocked(ctx).
+// Reading is not recorded, and needs no name: operator.New(inbox, "").Blocked(ctx, 10).
 //
 // # Files
 //

@@ -37,21 +37,26 @@ func CountBlocked(ctx context.Context, db DB, source string) (n int64, err error
 	return n, err
 }
 
+// BlockedSum counts all entities that are blocked, and the events that wait in them.
+type BlockedSum struct{ Entities, Waiting int64 }
+
 // ListBlocked lists the lanes of a source in which events wait for one that is
-// not due: it is parked, it waits for its next attempt, or its row is gone.
-func ListBlocked(ctx context.Context, db DB, source string) ([]Blocked, error) {
+// not due: it is parked, it waits for its next attempt, or its row is gone. It reads the n oldest, and
+// counts all.
+func ListBlocked(ctx context.Context, db DB, source string, n int) (oldest []Blocked, all BlockedSum, err error) {
 	const list = `
 select h.event, coalesce(e.type, ''), coalesce(e.key, ''), coalesce(e.state, ''), coalesce(e.last_error, ''),
-	now() - h.received_at, h.due_at, h.waiting ` + blocked + ` order by h.received_at, h.event`
-	rows, _ := db.Query(ctx, list, source)
-	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (b Blocked, err error) {
+	now() - h.received_at, h.due_at, h.waiting, count(*) over (), sum(h.waiting) over ()::bigint ` + blocked + ` order by h.received_at, h.event limit $2`
+	rows, _ := db.Query(ctx, list, source, n)
+	oldest, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (b Blocked, err error) {
 		var key string
 		var due *time.Time
-		err = row.Scan(&key, &b.Type, &b.Key, &b.State, &b.LastError, &b.Age, &due, &b.Waiting)
+		err = row.Scan(&key, &b.Type, &b.Key, &b.State, &b.LastError, &b.Age, &due, &b.Waiting, &all.Entities, &all.Waiting)
 		b.setRowKey(key)
 		b.DueAt = timeOrZero(due)
 		return b, err
 	})
+	return oldest, all, err
 }
 
 // Standing counts the events behind parked ones.
