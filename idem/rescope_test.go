@@ -354,3 +354,16 @@ func TestOnlyAMixOfScopesOfOneSourceIsNoticed(t *testing.T) {
 		})
 	}
 }
+
+// The id of an event without an entity is nobody's entity, also under its new name.
+func TestMovedEventWithoutAnEntityHoldsNoEntity(t *testing.T) {
+	t.Parallel()
+	s := newInboxApp(t)
+	s.on(refuseBad)
+	s.store(letter("bad", "", 1))
+	s.drain()
+	s.rescope(1)
+	s.store(in("shop", letter("e2", "/bad", 2)))
+	s.drain()
+	s.wantEffects(1)
+}

@@ -59,7 +59,7 @@ func Rescope(ctx context.Context, tx DB, from, to Account) (n int64, err error) 
 	const events = `update idem_events set event = ` + renamed + chosen
 	const bodies = `
 update idem_payloads set event = ` + renamed + `, source = $4,
-	lane = $3 || substr(lane, length($1) + 1)` + chosen
+	lane = left($3, -1) || substr(lane, length($1))` + chosen // the account without its slash: "%/" follows where an event has no entity
 	const archive = `update idem_archive set event = ` + renamed + chosen
 	const trail = `
 update idem_audit set events = array(
