@@ -62,7 +62,7 @@ func (e Event) LogValue() slog.Value {
 // has failed, but its committed work stays committed.
 //
 // A handler may set a search_path or a role for the transaction, with SET LOCAL. That
-// costs a round trip more in an Inbox, a Replay, or behind Emit of an outbox. In a function
+// costs a round trip more in an Inbox, a Replay, or behind Emit of an outbox. In a trigger
 // of the database it is not noticed: have that set them back.
 type Handler[E any] func(ctx context.Context, tx pgx.Tx, e E) error
 

@@ -76,6 +76,10 @@ var moves = map[string]func(ctx context.Context, tx pgx.Tx, schema string) error
 		_, err := tx.Exec(ctx, `select move_to($1, false)`, schema)
 		return err
 	},
+	"a function in an update": func(ctx context.Context, tx pgx.Tx, schema string) error {
+		_, err := tx.Exec(ctx, `update effects set scope = coalesce(move_to($1, false), '')`, schema)
+		return err
+	},
 	"a prepared statement": func(ctx context.Context, tx pgx.Tx, schema string) error {
 		if _, err := tx.Prepare(ctx, "move", `select set_config('search_path', $1, false)`); err != nil {
 			return err
@@ -225,6 +229,38 @@ func TestSettingsOfAHandlerAreNotThoseOfTheNextEvent(t *testing.T) {
 	}
 }
 
+// Rows that are left in a temporary table would be booked again with the next event.
+func TestWhatAHandlerLeavesInItsSessionIsNotMetByTheNextEvent(t *testing.T) {
+	t.Parallel()
+	for name, sql := range map[string]string{
+		"rows of a temporary table": `create temp table if not exists staging (event text);
+			insert into staging values ('row'); insert into effects select event from staging`,
+		"a temporary table":    `create local temporary table staging (event text)`,
+		"one of a query":       `select 1 as n into temp staging`,
+		"a cursor":             `declare left_open cursor with hold for select 1`,
+		"a prepared statement": `prepare left_prepared as select 1`,
+		"a lock":               `select 1 / pg_try_advisory_lock(1)::int`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := openApp(t, poolOf(t, 1))
+			s.on(func(ctx context.Context, tx pgx.Tx, n *note) error {
+				_, err := tx.Exec(ctx, sql, pgx.QueryExecModeSimpleProtocol)
+				return err
+			})
+			for n := range 3 {
+				s.wantAnswer(paid(fmt.Sprint("e", n)), http.StatusOK)
+			}
+			if name == "rows of a temporary table" {
+				s.wantEffects(3)
+			}
+			if n := queryOne[int](s, `select count(*) from pg_locks where locktype = 'advisory' and pid = pg_backend_pid()`); n != 0 {
+				t.Errorf("the session of the next event holds %d locks", n)
+			}
+		})
+	}
+}
+
 // Handlers that only work keep their connection, and settings that end with the
 // transaction are theirs to make.
 func TestConnectionIsKeptAfterAnOrdinaryHandler(t *testing.T) {
@@ -233,7 +269,7 @@ func TestConnectionIsKeptAfterAnOrdinaryHandler(t *testing.T) {
 		`select count(*) from effects`, `update effects set scope = 'set x'`, `set local lock_timeout = '1s'`, `set constraints all immediate`,
 		`set transaction isolation level read committed`, `select set_config('shop.tenant', $1, true)`,
 		`select pg_catalog.SET_CONFIG ('a.b', lower($1), TRUE)`,
-		"-- name: Lock :one\nselect pg_try_advisory_xact_lock(1)", `with x as (select 1) select from x`, `call nothing()`, `lock table effects`, `"work"`,
+		"-- name: Lock :one\nselect pg_try_advisory_xact_lock(1)", `with x as (select 1) select from x`, `call nothing()`, `lock table effects`, `create temp table staging (id text) on commit drop`, `"work"`,
 		"work on it",
 	} {
 		t.Run(sql, func(t *testing.T) {

@@ -7,7 +7,7 @@ type effect uint8
 
 const (
 	ends  effect = 1 << iota // the transaction is ended, replaced or prepared: see EndsTransaction
-	lasts                    // a setting of the session is another one after the commit
+	lasts                    // a setting of the session is another one after the commit, or something is left in it
 	moves                    // another search path, role or synchronous_commit is set
 	calls                    // a function is called for its result: it may do the two before
 )
@@ -23,14 +23,17 @@ const (
 func EndsTransaction(sql string) bool { return effectOf(sql)&ends != 0 }
 
 // effectOf looks at the statements in sql. Only ends is certain. A wrong lasts costs a
-// connection, a wrong moves a round trip, a wrong calls a little of one. The calls of a trigger or
-// an operator are not looked for.
+// connection, a wrong moves a round trip, a wrong calls a little of one. The calls of a trigger, an
+// operator or the default of a column are not looked for.
 func effectOf(sql string) (found effect) {
 	sql = strings.TrimRight(sql, "; \t\r\n")
 	standard, escaping := lexer{rest: sql}, lexer{rest: sql, escapes: true}
 	found = standard.statements()
 	if strings.IndexByte(sql, '\\') >= 0 {
 		found |= escaping.statements()
+	}
+	if strings.Contains(strings.ToLower(sql), "advisory_lock") { // it is held until the session ends; an "advisory_xact_lock" is not
+		found |= lasts
 	}
 	return found | effectOfCalls(sql)
 }
@@ -59,9 +62,22 @@ func (l *lexer) statements() (found effect) {
 func (l *lexer) statement(word string) effect {
 	switch {
 	case is(word, "select"), is(word, "with"), is(word, "call"), is(word, "("), is(word, "values"), is(word, "explain"):
+		if l.has("into", "temp") || l.has("into", "temporary") {
+			return lasts | calls
+		}
 		if strings.IndexByte(l.rest, '(') >= 0 {
 			return calls
 		}
+	case is(word, "insert"), is(word, "update"), is(word, "delete"), is(word, "merge"):
+		if l.calls(is(word, "insert")) {
+			return calls
+		}
+	case is(word, "create"):
+		if l.has("pg_temp") || (l.has("temp") || l.has("temporary")) && !l.has("commit", "drop") && !l.has("commit", "delete") {
+			return lasts
+		}
+	case is(word, "declare") && l.has("with", "hold"):
+		return lasts
 	case is(word, "set"):
 		return l.set()
 	case is(word, "reset"), is(word, "discard"), is(word, "deallocate"), is(word, "listen"), is(word, "load"),
@@ -69,8 +85,11 @@ func (l *lexer) statement(word string) effect {
 		return lasts | moves
 	case is(word, "abort"), is(word, "commit"), is(word, "end"):
 		return ends
-	case is(word, "prepare") && is(l.next(), "transaction"):
-		return ends
+	case is(word, "prepare"):
+		if is(l.next(), "transaction") {
+			return ends
+		}
+		return lasts
 	case is(word, "rollback"):
 		if word = l.next(); is(word, "work") || is(word, "transaction") {
 			word = l.next()
@@ -80,6 +99,55 @@ func (l *lexer) statement(word string) effect {
 		}
 	}
 	return 0
+}
+
+// has reports whether the rest of the statement has these words, one behind the other.
+func (l lexer) has(words ...string) bool {
+	found := 0
+	for word := l.next(); word != "" && word != ";"; word = l.next() {
+		switch {
+		case is(word, words[found]):
+			found++
+		case is(word, words[0]):
+			found = 1
+		default:
+			found = 0
+		}
+		if found == len(words) {
+			return true
+		}
+	}
+	return false
+}
+
+// calls reports whether the rest of a statement that writes calls a function. The columns that an INSERT
+// lists are none.
+func (l lexer) calls(insert bool) bool {
+	before, columns := "", insert
+	for word := l.next(); word != "" && word != ";"; before, word = word, l.next() {
+		switch {
+		case word != "(" || before != `"` && wordLen(before) == 0:
+		case columns && !isNoCall(before):
+			columns = false
+			continue
+		case !isNoCall(before):
+			return true
+		}
+		columns = columns && !is(word, "values") && !is(word, "select") && !is(word, "with")
+	}
+	return false
+}
+
+// isNoCall reports whether a parenthesis behind a word opens no call, or one that runs no function of the
+// application's.
+func isNoCall(word string) bool {
+	switch strings.ToLower(word) {
+	case "values", "set", "where", "in", "any", "some", "all", "exists", "and", "or", "not", "on", "conflict", "using", "from", "as", "select",
+		"insert", "returning", "when", "then", "else", "between",
+		"coalesce", "nullif", "greatest", "least", "cast", "now", "count", "sum":
+		return true
+	}
+	return false
 }
 
 // set is the effect of SET.
