@@ -292,12 +292,12 @@
 //	routes // from a type to its handler
 //	context hooks // what a handler may ask for
 //	observation endpoint observe trace receive // a delivery, and what the application is told
-//	body common wait
+//	body common outage wait
 //	attempt // begin and mark, handler, commit, hooks: the only place where a handler runs
 //	list replay_run overtaken dryrun http flight held
 //	processor // inline
 //	spool inbox inbox_insert inbox_store spool_sink inbox_spool inbox_accept // an inbox stores, and answers
-//	inbox_runner inbox_work prune inbox_alive outage inbox_run // and its workers process
+//	inbox_runner inbox_work prune inbox_alive inbox_run // and its workers process
 //	set_aside replay discard requeue stats arrivals dispatch // operations, one each
 //	check examine_deliveries examine processor_run migrate watch_commits
 //	scopes start serve // running a program

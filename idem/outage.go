@@ -11,15 +11,15 @@ type dependent interface {
 }
 
 // outage returns since when the handlers can do nothing, and why; a nil error if they can.
-func (i *Inbox) outage() (since time.Time, err error) {
-	if d, ok := i.source.(dependent); ok {
+func (c *Common) outage() (since time.Time, err error) {
+	if d, ok := c.source.(dependent); ok {
 		return d.Outage()
 	}
 	return time.Time{}, nil
 }
 
 // hasOutage reports whether the handlers can do nothing.
-func (i *Inbox) hasOutage() bool {
-	_, err := i.outage()
+func (c *Common) hasOutage() bool {
+	_, err := c.outage()
 	return err != nil
 }

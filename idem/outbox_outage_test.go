@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	"github.com/jackc/pgx/v5"
 
 	"github.com/paghooks/paghooks/idem"
@@ -220,4 +221,32 @@ func TestOutageOfTheBrokerMakesHealthRed(t *testing.T) {
 	over := s.newHealth(outbox)
 	over.MaxPending = time.Nanosecond
 	s.wantHealth("it is over", over, "", "")
+}
+
+// A replay by hand counts it no more than workers do, and does not try one message after the other.
+func TestReplayStopsAtAnOutageOfTheBrokerAndChangesNoMessage(t *testing.T) {
+	t.Parallel()
+	s, calls := newApp(t), 0
+	w := &fakeBroker{refuse: func(broker.Message) error { calls++; return errors.New("connection refused") }}
+	outbox := s.newOutbox(w)
+	s.emitMany(outbox, 3)
+	s.exec(`update idem_events set state = 'parked', attempts = 2 where event = 'shop//2'`)
+	s.exec(`update idem_payloads set due_at = null where event = 'shop//2'`)
+	const rows = `select string_agg(to_jsonb(e)::text || to_jsonb(p)::text, ' ' order by event) from idem_events e join idem_payloads p using (event)`
+	before := queryOne[string](s, rows)
+	for n, states := range [][]idem.State{{idem.StatePending}, {idem.StateParked}, {idem.StatePending, idem.StateParked}} {
+		sum, err := outbox.Replay(t.Context(), idem.Filter{States: states})
+		if err == nil || !strings.Contains(err.Error(), "replay stopped at order.paid") || !strings.Contains(err.Error(), "connection refused") || sum.Failed != 0 || calls != n+1 {
+			t.Errorf("Replay of %v = %+v, %v, after %d calls", states, sum, err, calls)
+		}
+	}
+	if diff := cmp.Diff(before, queryOne[string](s, rows)); diff != "" {
+		t.Error("the messages (-want +got):\n" + diff)
+	}
+	w.refuse = nil
+	sum, err := outbox.Replay(t.Context(), idem.Filter{States: []idem.State{idem.StatePending, idem.StateParked}})
+	if sum.Done != 3 || err != nil {
+		t.Errorf("once the broker is available: Replay = %+v, %v, want all published", sum, err)
+	}
+	w.want(t, "order.paid o0 ", "order.paid o1 ", "order.paid o2 ")
 }

@@ -98,7 +98,7 @@ func (c *Common) replay(ctx context.Context, stored StoredEvent) (Outcome, error
 var errEarlier = errors.New("an earlier event of the same entity is not done, or one is being processed: replay or discard that first, or replay this again")
 
 // replayOne is an attempt of a stored event. Every failure of the event's own is
-// Parked: it stays stored.
+// Parked: it stays stored. An outage of the thing that all handlers depend on is Retrying, and changes nothing.
 func (c *Common) replayOne(ctx context.Context, e Event) (Outcome, error) {
 	work, err := c.route(e)
 	switch {
@@ -122,6 +122,8 @@ func (c *Common) replayOne(ctx context.Context, e Event) (Outcome, error) {
 		return Parked, errEarlier // it was waited for
 	case outcome == Duplicate && (isRepeatable(found.State) || found.State == store.Pending):
 		return Parked, errEarlier
+	case outcome == Retrying && pgtx.WorkFailed(err) && c.hasOutage():
+		return Retrying, err // it would be the same with all others, and counts for none
 	case outcome == Retrying && pgtx.WorkFailed(err):
 		finishing, cancel := pgtx.Finish(ctx)
 		defer cancel()

@@ -27,7 +27,7 @@ var portugueseHelp = lang.Catalog{
 		"  create index concurrently idem_events_key on idem_events (key)\n" +
 		"Com ele a resposta é imediata, e gravar um evento dá mais trabalho: docs/oncall.md tem os números.",
 
-	"entities whose events wait for an earlier one":                                                            "entidades cujos eventos aguardam um anterior",
+	"entities whose events wait for an earlier one": "entidades cujos eventos aguardam um anterior",
 	"Each line shows an entity and its first event. The oldest come first. Once it is done or discarded, the others are processed.": "Cada linha mostra uma entidade e o seu primeiro evento. Os mais antigos vêm primeiro. Assim que ele é concluído ou descartado, os outros são processados.",
 
 	"events that came again with another body: only one of the two was processed":                                          "eventos que chegaram de novo com outro corpo: só um dos dois foi processado",

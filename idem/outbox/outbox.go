@@ -27,7 +27,7 @@ import (
 //
 // While the broker is unavailable, workers try one message at a time, every Poll. That
 // does not count towards MaxAttempts, no message is parked for it, and the first one that
-// the broker takes has workers publish the others at once. An error of the
+// the broker takes has workers publish the others at once. Replay stops then, with the broker's error. An error of the
 // [broker.Publisher] means that the broker is unavailable, unless the message is at fault. After
 // an error with [broker.ErrTooLarge] or [broker.ErrNoQueue], and after a panic, a message is
 // tried again after Backoff, and parked after MaxAttempts; after [idem.NoRetry] it is parked
