@@ -20,7 +20,7 @@ func (p *program) acknowledge(ctx context.Context) error {
 			if err != nil {
 				return done{}, err
 			}
-			return p.changed(o, p.text("acknowledged, still parked"), n), p.sayLeft(ctx, o, c, n)
+			return p.changed(o, p.text("acknowledged, still parked"), n), p.sayLeft(ctx, o, c, n, notFailed)
 		},
 	})
 }

@@ -181,11 +181,17 @@ func (p *program) first(ctx context.Context, o *operator.Operator, f idem.Filter
 	return few, nil
 }
 
+// The reasons for which an action leaves events alone.
+const (
+	otherState lang.Text = "%s of the %s of %s left alone: done, in another state by now, or being processed"
+	notFailed  lang.Text = "%s of the %s of %s left alone: waiting behind a parked one and never tried, or not parked any more"
+)
+
 // sayLeft says how many of the events that a person was shown are not to be acted upon any more, and how many came
 // since. acted is how many events were.
-func (p *program) sayLeft(ctx context.Context, o *operator.Operator, c chosen, acted int64) error {
+func (p *program) sayLeft(ctx context.Context, o *operator.Operator, c chosen, acted int64, why lang.Text) error {
 	if left := c.n - acted; left > 0 {
-		p.tell("%s of the %s of %s left alone: done, in another state by now, or being processed", left, p.events(c.n), terminal.Clean(o.SourceName()))
+		p.tell(why, left, p.events(c.n), terminal.Clean(o.SourceName()))
 	}
 	now, err := o.Choose(ctx, p.filter)
 	if err != nil {

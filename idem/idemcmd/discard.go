@@ -22,7 +22,7 @@ func (p *program) discarding(discard changes) act {
 			if err != nil {
 				return done{}, err
 			}
-			return p.changed(o, p.text("discarded"), n), p.sayLeft(ctx, o, c, n)
+			return p.changed(o, p.text("discarded"), n), p.sayLeft(ctx, o, c, n, otherState)
 		},
 	}
 }

@@ -89,6 +89,7 @@ var portuguese = lang.Catalog{
 	"forgotten":   "excluídos",
 	"moved to %s": "movidos para %s",
 	"action %s, the %s of %s, is asked to end: idem audit shows when it has":                                  "a ação %s, %s de %s, recebeu o pedido de interrupção: idem audit mostra quando terminou",
+	"%s of the %s of %s left alone: waiting behind a parked one and never tried, or not parked any more":      "%s dos %s de %s ficaram como estão: aguardam atrás de um estacionado (parked) e nunca foram tentados, ou já não estão estacionados",
 	"%s of the %s of %s left alone: done, in another state by now, or being processed":                        "%s dos %s de %s ficaram como estão: concluídos, já em outro estado ou em processamento",
 	"%s of %s came since, left alone: run it again to see them":                                               "%s de %s chegaram depois e ficaram como estão: rode de novo para vê-los",
 	"%s of %s were replayed (%s), the rest is as it was: run it again to go on":                               "%s de %s foram reprocessados (%s), o resto está como estava: rode de novo para continuar",

@@ -55,7 +55,7 @@ func (p *program) readmitOf(ctx context.Context, o *operator.Operator, c chosen,
 		return done{}, err
 	}
 	d := p.changed(o, p.text("accepted"), int64(r.Accepted))
-	if err := p.sayLeft(ctx, o, c, int64(r.Accepted+r.Left)); err != nil {
+	if err := p.sayLeft(ctx, o, c, int64(r.Accepted+r.Left), otherState); err != nil {
 		return d, err
 	}
 	if r.Left > 0 {

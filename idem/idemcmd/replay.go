@@ -44,7 +44,7 @@ func (p *program) replayOf(ctx context.Context, o *operator.Operator, c chosen, 
 	sum, err := run(o, ctx, c.filter, p.reason)
 	bar.end()
 	if err == nil {
-		if err := p.sayLeft(ctx, o, c, int64(sum.Done+sum.Failed+sum.Unhandled)); err != nil {
+		if err := p.sayLeft(ctx, o, c, int64(sum.Done+sum.Failed+sum.Unhandled), otherState); err != nil {
 			return done{}, err
 		}
 		return p.replayed(o, did, sum)

@@ -23,7 +23,7 @@ func (p *program) requeueing(requeue changes) act {
 			if err != nil {
 				return done{}, err
 			}
-			return p.changed(o, p.text("requeued for the workers; idem watch shows them go"), n), p.sayLeft(ctx, o, c, n)
+			return p.changed(o, p.text("requeued for the workers; idem watch shows them go"), n), p.sayLeft(ctx, o, c, n, otherState)
 		},
 	}
 }

@@ -337,6 +337,16 @@ func TestAnIDThatMatchesNoEventAmongOthersIsSaidAndExits1(t *testing.T) {
 	s.wantSays(command.Failed, "idem: no event matched: nope\n", "show", "bad_2", "nope")
 }
 
+func TestAcknowledgeSaysWhyItLeavesEventsAlone(t *testing.T) {
+	t.Parallel()
+	s := newShop(t)
+	s.badNight()
+	s.exec(`update idem_payloads set held = true where event = 'notes//bad_5&77'`)
+	s.want(command.Done, "1 event of notes: acknowledged, still parked\n",
+		"idem: 1 of the 2 events of notes left alone: waiting behind a parked one and never tried, or not parked any more\n",
+		"acknowledge", "bad_2", "bad_5&77", "-reason", "ticket 7", "-as", "ana", "-yes")
+}
+
 func TestAnAcknowledgedEventStaysParked(t *testing.T) {
 	t.Parallel()
 	s := newShop(t)
