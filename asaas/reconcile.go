@@ -36,9 +36,9 @@ import (
 // reported if the application agrees, however it came to know.
 //
 // Asaas keeps no history. An event that no state proves is not found:
-// PAYMENT_UPDATED and events about views, refusals and splits; the first of two visits
-// to a state; a charge that was overdue and is paid; one that was removed, or
-// became overdue, and is not in Open. A chargeback's dispute and a removal have no
+// PAYMENT_UPDATED and events about views, refusals and splits; one of two visits to a
+// state, or of two refunds on one day; a charge that was overdue and is paid; one that was
+// removed, or became overdue, and is not in Open. A chargeback's dispute and a removal have no
 // time, so that Grace cannot hold for them.
 //
 // Nothing is compared while the queue is stopped or penalized: the events may come.

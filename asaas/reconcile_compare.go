@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/paghooks/paghooks/idem"
 )
@@ -81,7 +82,7 @@ func (r *reconciliation) difference(ctx context.Context, f found, stored []idem.
 			d.Waiting = append(d.Waiting, EventType(e.Type))
 		}
 	}
-	isRecent := r.judge(d)
+	isRecent := r.judge(d, func(t EventType, day time.Time) bool { return isStored(stored, t, day) })
 	if r.Says != nil {
 		says, known, err := r.Says(ctx, p)
 		if err != nil {
@@ -104,14 +105,14 @@ func (r *reconciliation) difference(ctx context.Context, f found, stored []idem.
 
 // judge notes which of the events that must have come are not stored, and reports
 // whether one is left out that may be on its way.
-func (r *reconciliation) judge(d *Difference) (isRecent bool) {
+func (r *reconciliation) judge(d *Difference, isStored func(EventType, time.Time) bool) (isRecent bool) {
 	from, _ := r.window()
 	settled, kept := dayIn(r.Until.Add(-r.Grace)), r.Until.Add(-r.Retention)
 	for _, t := range expectedOf(d.Payment) {
-		if !slices.Contains(r.types, t) || slices.Contains(d.Handled, t) || slices.Contains(d.Waiting, t) {
+		day := dayOfEvent(d.Payment, t)
+		if !slices.Contains(r.types, t) || isStored(t, day) {
 			continue
 		}
-		day := dayOfEvent(d.Payment, t)
 		switch {
 		case day.IsZero() && dayOf(d.Payment.DateCreated).Before(kept): // it may be as old as the charge
 			d.NotKnown = append(d.NotKnown, t)
@@ -130,4 +131,13 @@ func (r *reconciliation) judge(d *Difference) (isRecent bool) {
 		}
 	}
 	return isRecent
+}
+
+// isStored reports whether an event of a type is stored. That of an earlier refund is not the one of the
+// newest refund, which was made on day.
+func isStored(stored []idem.StoredEvent, t EventType, day time.Time) bool {
+	isRefund := t == EventPaymentRefunded || t == EventPaymentPartiallyRefunded || t == EventPaymentRefundInProgress
+	return slices.ContainsFunc(stored, func(e idem.StoredEvent) bool {
+		return EventType(e.Type) == t && (!isRefund || e.OccurredAt.IsZero() || !e.OccurredAt.Before(day))
+	})
 }

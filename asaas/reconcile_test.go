@@ -162,6 +162,17 @@ func TestReconcileFindsWhatNoEventTold(t *testing.T) {
 			m.disabled(t, c.Refunded())
 			return c
 		}, " is REFUNDED; missing: PAYMENT_REFUNDED since 2026-08-16 by statement"},
+		{"the second of two refunds", func(t *testing.T, m *merchant, r *asaas.Reconciliation) *asaastest.Charge {
+			c := chargeOn(asaas.BillingTypePix, 1)
+			m.emit(c.Created(), c.Received())
+			if _, err := m.processor.Accept(t.Context(), asaas.Identify(c.PartiallyRefunded(asaas.Cents(1000)))); err != nil {
+				t.Fatal(err)
+			}
+			c.Now = c.Now.AddDate(0, 0, 15)
+			m.disabled(t, c.PartiallyRefunded(asaas.Cents(2000)))
+			r.Types = []asaas.EventType{asaas.EventPaymentPartiallyRefunded}
+			return c
+		}, " is RECEIVED; missing: PAYMENT_PARTIALLY_REFUNDED; waiting: PAYMENT_PARTIALLY_REFUNDED since 2026-08-16 by statement"},
 		{"a card that is confirmed, of an old charge", func(t *testing.T, m *merchant, r *asaas.Reconciliation) *asaastest.Charge {
 			c := chargeOn(asaas.BillingTypeCreditCard, 1)
 			m.emit(c.Created())

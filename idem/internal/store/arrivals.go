@@ -19,13 +19,15 @@ type Arrival struct {
 // however many keys it has.
 func OfKeys(ctx context.Context, db DB, source, scope string, keys []string, since time.Time) ([]Arrival, error) {
 	const list = `
-select event, type, key, state, received_at from idem_events
+select event, type, key, state, received_at, occurred_at from idem_events
 where received_at >= $3 and key = any($1) and starts_with(event, $2)
 order by received_at, event`
 	rows, _ := db.Query(ctx, list, keys, Event{Source: source, Scope: scope}.RowKey(), since)
 	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (a Arrival, err error) {
 		var key string
-		err = row.Scan(&key, &a.Event.Type, &a.Event.Key, &a.State, &a.ReceivedAt)
+		var occurred *time.Time
+		err = row.Scan(&key, &a.Event.Type, &a.Event.Key, &a.State, &a.ReceivedAt, &occurred)
+		a.Event.OccurredAt = timeOrZero(occurred)
 		a.Event.setRowKey(key)
 		return a, err
 	})
