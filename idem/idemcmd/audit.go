@@ -128,3 +128,13 @@ func (p *program) auditEvents(ctx context.Context) error {
 	}
 	return nil
 }
+
+// actionID returns the number of an action that was given.
+func (p *program) actionID() (int64, error) {
+	if len(p.words) == 1 {
+		if id, err := strconv.ParseInt(p.words[0], 10, 64); err == nil {
+			return id, nil
+		}
+	}
+	return 0, command.Usage("give the number of one action: idem audit prints them")
+}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/paghooks/paghooks/idem"
 	"github.com/paghooks/paghooks/idem/operator"
+	"github.com/paghooks/paghooks/internal/command"
 )
 
 // resume goes on with an action that has not reached all of its events.
@@ -75,4 +76,10 @@ func (p *program) resuming(of operator.Action) (act, error) {
 		return p.discarding(changes), nil
 	}
 	return act{}, fmt.Errorf("action %d is %q, which nobody can go on with: do it again", of.ID, of.Action)
+}
+
+// noHandlers is the error of a program that cannot replay.
+func noHandlers() error {
+	return command.Usage("this program has no handlers, so it cannot replay events. Where an inbox runs: idem requeue, and its workers process them. " +
+		"Else build the ten-line program with your handlers: see https://pkg.go.dev/github.com/paghooks/paghooks/idem/idemcmd")
 }

@@ -6,7 +6,6 @@ import (
 	"strconv"
 
 	"github.com/paghooks/paghooks/idem/operator"
-	"github.com/paghooks/paghooks/internal/command"
 	"github.com/paghooks/paghooks/internal/terminal"
 )
 
@@ -41,14 +40,4 @@ func (p *program) findAction(ctx context.Context) (*operator.Operator, operator.
 		}
 	}
 	return nil, operator.Action{}, fmt.Errorf("%w: there is no action %d", errNothing, id)
-}
-
-// actionID returns the number of an action that was given.
-func (p *program) actionID() (int64, error) {
-	if len(p.words) == 1 {
-		if id, err := strconv.ParseInt(p.words[0], 10, 64); err == nil {
-			return id, nil
-		}
-	}
-	return 0, command.Usage("give the number of one action: idem audit prints them")
 }

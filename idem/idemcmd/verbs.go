@@ -243,11 +243,6 @@ func (v *verb) check(p *program) error {
 	return nil
 }
 
-func noHandlers() error {
-	return command.Usage("this program has no handlers, so it cannot replay events. Where an inbox runs: idem requeue, and its workers process them. " +
-		"Else build the ten-line program with your handlers: see https://pkg.go.dev/github.com/paghooks/paghooks/idem/idemcmd")
-}
-
 // isUnfiltered reports whether no flag narrows the events: all states are as good as none.
 func (p *program) isUnfiltered() bool {
 	f := p.filter
