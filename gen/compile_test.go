@@ -32,6 +32,13 @@ var stubs = map[string]string{
 		type (Decimal struct{}; Percent struct{}; Int int; Cents int; Date string; Time string; Text string)
 		func (Decimal) IsZero() bool { return true }
 		func (Percent) IsZero() bool { return true }`,
+	module + "/idem/provider": `package provider
+		import "encoding/json"
+		func Redact[T ~string](text T) T { return text }
+		func RedactIn[V, T any](v V, redact func(T) T) V { return v }
+		func RedactEach[T any](redact func(T) T) func([]T) []T { return nil }
+		func RedactAt[T any](redact func(T) T) func(*T) *T { return nil }
+		func RedactJSON(raw json.RawMessage) json.RawMessage { return raw }`,
 	module + "/idem/optional": `package optional
 		type Value[T any] struct{ value T }
 		func (v Value[T]) Or(T) T { return v.value }`,
@@ -51,6 +58,7 @@ const handWritten = `package %s
 		Cents    int
 		Metadata map[string]string
 	)
+	func (m Metadata) redacted() Metadata { return m }
 	type Client struct{}
 	type operation struct { name, method, path, id string; query map[string][]string; body any }
 	func (c *Client) call(ctx any, o operation, answer any) error { return nil }

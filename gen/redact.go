@@ -15,8 +15,11 @@ const redactName = "x-redact"
 // redacts reports whether a component has, however deep, a field that is not printed.
 func (p provider) redacts(name string, seen map[string]bool) bool {
 	component := p.Schemas()[name]
-	if component == nil || seen[name] || spec.IsHandWritten(component.Value) {
+	switch {
+	case component == nil || seen[name]:
 		return false
+	case spec.IsHandWritten(component.Value):
+		return spec.IsFree(component.Value)
 	}
 	seen[name] = true
 	for _, property := range component.Value.Properties {
@@ -35,7 +38,10 @@ func (p provider) redactsProperty(ref *openapi3.SchemaRef, seen map[string]bool)
 	for plain.Value.Items != nil {
 		plain, _ = spec.WithoutNull(plain.Value.Items)
 	}
-	return plain.Ref != "" && p.redacts(spec.SchemaName(plain.Ref), seen)
+	if plain.Ref == "" {
+		return spec.IsFree(plain.Value)
+	}
+	return p.redacts(spec.SchemaName(plain.Ref), seen)
 }
 
 // redaction is a field that is redacted before it is printed.
@@ -66,8 +72,11 @@ func redactor(goType string, p codegen.Property) string {
 	if element, ok := strings.CutPrefix(goType, "*"); ok {
 		return "provider.RedactAt(" + redactor(element, p) + ")"
 	}
-	if p.Extensions[redactName] == "text" {
+	switch {
+	case p.Extensions[redactName] == "text":
 		return "provider.Redact[" + goType + "]"
+	case goType == spec.RawType:
+		return "provider.RedactJSON"
 	}
 	return goType + ".redacted"
 }

@@ -93,7 +93,9 @@ func (v PaymentEvent) printed() any {
 }
 
 func (v PaymentEvent) redacted() PaymentEvent {
+	v.PaymentLink = provider.RedactIn(v.PaymentLink, PaymentLink.redacted)
 	v.Customer = provider.RedactIn(v.Customer, Customer.redacted)
+	v.Metadata = provider.RedactIn(v.Metadata, Metadata.redacted)
 	return v
 }
 

@@ -3,6 +3,8 @@ package zeltapay
 import (
 	"database/sql/driver"
 	"encoding/json"
+	"fmt"
+	"log/slog"
 )
 
 // Metadata holds the values that the merchant attached to a payment link: at most 20 keys
@@ -10,6 +12,8 @@ import (
 // JSON that was sent, so that no number loses a digit on the way.
 //
 //	id, ok := metadata.String("orderId")
+//
+// Any of them may be about a person, so fmt and slog show only the number of keys. json.Marshal writes all.
 //
 // It is a good argument of tx.Exec for a column of type json, jsonb or text.
 type Metadata map[string]json.RawMessage
@@ -39,4 +43,25 @@ func (m Metadata) Value() (driver.Value, error) {
 	}
 	data, err := json.Marshal(m)
 	return string(data), err
+}
+
+// Format implements [fmt.Formatter]: every verb shows the number of fields.
+func (m Metadata) Format(f fmt.State, _ rune) {
+	for name := range m.redacted() {
+		fmt.Fprint(f, name)
+	}
+}
+
+// LogValue implements [slog.LogValuer], and shows no more.
+func (m Metadata) LogValue() slog.Value { return slog.StringValue(fmt.Sprint(m)) }
+
+// redacted returns the number of fields as the name of one without a value. No JSON has such a
+// value: null is one.
+func (m Metadata) redacted() Metadata {
+	for _, raw := range m {
+		if raw == nil && len(m) == 1 {
+			return m // it is redacted
+		}
+	}
+	return Metadata{fmt.Sprintf("[%d fields]", len(m)): nil}
 }

@@ -61,9 +61,9 @@ func TestNoEventThatIsPrintedShowsAPerson(t *testing.T) {
 	t.Parallel()
 	const person = "Maria-Aparecida"
 	for _, layout := range []zeltapaytest.Layout{zeltapaytest.Flat, zeltapaytest.Nested} {
-		changes := []zeltapaytest.Change{zeltapaytest.Set("customer.email", person)}
+		changes := []zeltapaytest.Change{zeltapaytest.Set("customer.email", person), zeltapaytest.Set("paymentLink.metadata", map[string]any{"cpf": person, "seats": 2, "note": nil})}
 		if layout == zeltapaytest.Flat {
-			changes = []zeltapaytest.Change{zeltapaytest.Set("customer.customerEmail", person), zeltapaytest.Set("customer.customerName", person)}
+			changes = []zeltapaytest.Change{zeltapaytest.Set("customer.customerEmail", person), zeltapaytest.Set("customer.customerName", person), zeltapaytest.Set("metadata", map[string]any{"cpf": person, "seats": 2, "note": nil})}
 		}
 		e, err := zeltapay.Parse(layout.Event("payment.success", changes...))
 		if err != nil {
@@ -74,11 +74,31 @@ func TestNoEventThatIsPrintedShowsAPerson(t *testing.T) {
 			slog.New(handler).Info("x", "e", e, "customer", e.(*zeltapay.PaymentEvent).Customer)
 		}
 		said := logged.String() + fmt.Sprintf("%v %+v %#v %s", e, e, e, []any{e, e.(*zeltapay.PaymentEvent).Customer})
-		if strings.Contains(said, person) || !strings.Contains(said, "redacted") || !strings.Contains(said, "pl_770391321967") {
+		if strings.Contains(said, person) || !strings.Contains(said, "redacted") || !strings.Contains(said, "pl_770391321967") || strings.Contains(said, "cpf") || strings.Count(said, "[3 fields]") < 6 {
 			t.Errorf("%s: it is printed as %s", layout, said)
 		}
 		if body, err := json.Marshal(e); err != nil || !strings.Contains(string(body), person) {
 			t.Errorf("%s: it is written as %s, %v", layout, body, err)
+		}
+	}
+}
+
+func TestMetadataShowsTheNumberOfItsFieldsOnly(t *testing.T) {
+	t.Parallel()
+	for want, m := range map[string]zeltapay.Metadata{
+		"[0 fields]": nil,
+		"[1 fields]": {"cpf": json.RawMessage(`null`)},
+		"[2 fields]": {"cpf": json.RawMessage(`"11144477735"`), "seats": nil},
+	} {
+		for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%q", "%x", "%d"} {
+			if got := fmt.Sprintf(verb, m); got != want {
+				t.Errorf("with %s it is %s, want %s", verb, got, want)
+			}
+		}
+		var logged bytes.Buffer
+		slog.New(slog.NewJSONHandler(&logged, nil)).Info("x", "m", m)
+		if !strings.Contains(logged.String(), want) || strings.Contains(logged.String(), "cpf") {
+			t.Errorf("it is logged as %s, want %s", &logged, want)
 		}
 	}
 }

@@ -33,6 +33,25 @@ type PaymentLink struct {
 	Metadata optional.Value[Metadata] `json:"metadata,omitzero"`
 }
 
+// Format implements [fmt.Formatter]: every verb shows the struct without what is
+// personal or secret in it. json.Marshal writes all of it.
+func (v PaymentLink) Format(f fmt.State, verb rune) {
+	fmt.Fprintf(f, fmt.FormatString(f, verb), v.printed())
+}
+
+// LogValue implements [slog.LogValuer], and shows no more.
+func (v PaymentLink) LogValue() slog.Value { return slog.AnyValue(v.printed()) }
+
+func (v PaymentLink) printed() any {
+	type plain PaymentLink // without Format
+	return plain(v.redacted())
+}
+
+func (v PaymentLink) redacted() PaymentLink {
+	v.Metadata = provider.RedactIn(v.Metadata, Metadata.redacted)
+	return v
+}
+
 // Transaction is a payment at the processor.
 type Transaction struct {
 	// The transaction's id. Nested layout; not known to be the same as the flat

@@ -9,8 +9,8 @@ import (
 )
 
 const (
-	rawType     = "json.RawMessage"
-	PointerName = "x-pointer" // PointerName marks, in memory: a property that leads back to the object it is in
+	RawType     = "json.RawMessage" // RawType is the type of a value that is kept as the JSON that was sent
+	PointerName = "x-pointer"       // PointerName marks, in memory: a property that leads back to the object it is in
 )
 
 // ordinary makes, in memory, of what OpenAPI documents have what the rest of the
@@ -177,7 +177,7 @@ func (s *Spec) nameProperty(name string, ref *openapi3.SchemaRef) {
 	case len(v.Enum) > 0:
 		v.Enum = nil // of numbers: what they are, a number
 	case isRaw(ref):
-		v.Extensions = With(v.Extensions, goTypeName, rawType)
+		v.Extensions = With(v.Extensions, goTypeName, RawType)
 	}
 }
 
@@ -236,7 +236,7 @@ func dissolve(ref *openapi3.SchemaRef, scalar map[string]*openapi3.Schema) {
 		ref.Ref, ref.Value = "", described(v, ref.Value.Description)
 	}
 	if ref.Ref == "" && isRaw(ref) && !IsHandWritten(ref.Value) {
-		ref.Value.Extensions = With(ref.Value.Extensions, goTypeName, rawType)
+		ref.Value.Extensions = With(ref.Value.Extensions, goTypeName, RawType)
 	}
 	if ref.Value != nil && ref.Ref == "" && ref.Value.Items != nil {
 		dissolve(ref.Value.Items, scalar)

@@ -35,6 +35,13 @@ func IsHandWritten(s *openapi3.Schema) bool {
 	return ok
 }
 
+// IsFree reports whether a schema with a Go type of its own has fields that no spec names, so that any of them may
+// be personal: the JSON that was sent, or an object with additionalProperties.
+func IsFree(s *openapi3.Schema) bool {
+	free := s.AdditionalProperties
+	return s.Extensions[goTypeName] == RawType || IsHandWritten(s) && (free.Schema != nil || free.Has != nil && *free.Has)
+}
+
 func isNull(r *openapi3.SchemaRef) bool {
 	return r.Ref == "" && r.Value != nil && slices.Equal(r.Value.Type.Slice(), []string{"null"})
 }

@@ -1,6 +1,11 @@
 package provider
 
-import "github.com/paghooks/paghooks/idem/optional"
+import (
+	"encoding/json"
+	"fmt"
+
+	"github.com/paghooks/paghooks/idem/optional"
+)
 
 // Redact hides a text that is personal or secret. The generated types call it, and
 // the functions below, for printing.
@@ -39,4 +44,13 @@ func RedactAt[T any](redact func(T) T) func(*T) *T {
 		out := redact(*at)
 		return &out
 	}
+}
+
+// RedactJSON returns the number of fields of an object, and of bytes of other JSON: "[3 fields]".
+func RedactJSON(raw json.RawMessage) json.RawMessage {
+	var fields map[string]json.RawMessage
+	if json.Unmarshal(raw, &fields) == nil {
+		return fmt.Appendf(nil, `"[%d fields]"`, len(fields))
+	}
+	return fmt.Appendf(nil, `"[%d bytes]"`, len(raw))
 }

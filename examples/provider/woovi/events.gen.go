@@ -124,6 +124,8 @@ func (v ChargeEvent) printed() any {
 func (v ChargeEvent) redacted() ChargeEvent {
 	v.Charge = Charge.redacted(v.Charge)
 	v.Pix = provider.RedactIn(v.Pix, Pix.redacted)
+	v.PixQrCode = provider.RedactIn(v.PixQrCode, provider.RedactJSON)
+	v.Account = provider.RedactIn(v.Account, provider.RedactJSON)
 	return v
 }
 
@@ -136,6 +138,26 @@ type MovementEvent struct {
 	Payment     Payment                         `json:"payment"`
 	Transaction optional.Value[json.RawMessage] `json:"transaction,omitzero"`
 	Error       optional.Value[json.RawMessage] `json:"error,omitzero"`
+}
+
+// Format implements [fmt.Formatter]: every verb shows the struct without what is
+// personal or secret in it. json.Marshal writes all of it.
+func (v MovementEvent) Format(f fmt.State, verb rune) {
+	fmt.Fprintf(f, fmt.FormatString(f, verb), v.printed())
+}
+
+// LogValue implements [slog.LogValuer], and shows no more.
+func (v MovementEvent) LogValue() slog.Value { return slog.AnyValue(v.printed()) }
+
+func (v MovementEvent) printed() any {
+	type plain MovementEvent // without Format
+	return plain(v.redacted())
+}
+
+func (v MovementEvent) redacted() MovementEvent {
+	v.Transaction = provider.RedactIn(v.Transaction, provider.RedactJSON)
+	v.Error = provider.RedactIn(v.Error, provider.RedactJSON)
+	return v
 }
 
 // UnknownEvent is an event of a type that is newer than this package.
