@@ -43,6 +43,9 @@
 //
 // A text with x-personal: true, or of the format password, is not printed: structs
 // with such a field have methods Format and LogValue, and so have structs that hold them.
+// Of JSON whose fields no schema names, the number of fields is printed. A type with x-go-type
+// whose schema allows additionalProperties needs a method redacted() that returns the
+// value to print.
 //
 // paths are operations of the provider's API. client_calls.gen.go has a method of
 // Client for each, named after its operationId. client_types.gen.go has the types of

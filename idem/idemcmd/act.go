@@ -4,9 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/paghooks/paghooks/idem"
+	"github.com/paghooks/paghooks/idem/internal/store"
 	"github.com/paghooks/paghooks/idem/operator"
 	"github.com/paghooks/paghooks/internal/lang"
 	"github.com/paghooks/paghooks/internal/terminal"
@@ -157,15 +159,27 @@ func (p *program) confirm(ctx context.Context, a act, total int64) error {
 	return p.command.Confirm(ctx, question)
 }
 
-// choose returns the events that the flags choose.
+// choose returns the events that the flags choose. An id may be a row key, as idem audit prints them.
 func (p *program) choose(ctx context.Context, o *operator.Operator) (chosen, error) {
-	f, err := o.Choose(ctx, p.filter)
-	for _, key := range f.Events {
-		if parts := strings.SplitN(key, "/", 3); len(parts) == 3 { // source/scope/id
-			p.matched = append(p.matched, parts[2])
+	f := p.filter
+	f.IDs = slices.Clone(f.IDs)
+	for n, id := range f.IDs {
+		if e := store.EventOf(id); e.Source == o.SourceName() && e.ID != "" {
+			f.IDs[n] = e.ID
 		}
 	}
+	f, err := o.Choose(ctx, f)
+	f.Events = slices.DeleteFunc(f.Events, func(key string) bool { return !p.mayBeMeant(key) })
+	for _, key := range f.Events {
+		p.matched = append(p.matched, key, store.EventOf(key).ID)
+	}
 	return chosen{filter: f, n: int64(len(f.Events))}, err
+}
+
+// mayBeMeant reports whether the command line names the event with this row key, by its id or by the key, or
+// names none.
+func (p *program) mayBeMeant(key string) bool {
+	return p.filter.IDs == nil || slices.Contains(p.filter.IDs, key) || slices.Contains(p.filter.IDs, store.EventOf(key).ID)
 }
 
 // first returns the oldest events of a filter.

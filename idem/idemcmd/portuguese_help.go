@@ -34,7 +34,7 @@ var portugueseHelp = lang.Catalog{
 	"An id was used twice, or two accounts deliver to one address. The latest come first, until prune forgets the events.": "Um id foi usado duas vezes, ou duas contas entregam no mesmo endereço. Os últimos vêm primeiro, até que prune exclua os eventos.",
 
 	"who did what to which events, the latest first":                                                         "quem fez o quê com quais eventos, os últimos primeiro",
-	"With the number of an action it prints the events that this action chose.":                              "Com o número de uma ação, mostra os eventos que ela escolheu.",
+	"With the number of an action it prints the events that this action chose, as other verbs take them.":    "Com o número de uma ação, mostra os eventos que ela escolheu, como os outros verbos os aceitam.",
 	"stats, again and again, until Ctrl-C":                                                                   "stats, repetidamente, até Ctrl-C",
 	"In a terminal it redraws, elsewhere it adds lines. Each look costs the database as much as idem stats.": "Em um terminal redesenha a tela; fora dele acrescenta linhas. Cada consulta custa ao banco o mesmo que idem stats.",
 

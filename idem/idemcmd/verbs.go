@@ -68,7 +68,7 @@ var verbs = []verb{
 	},
 	{
 		name: "audit", words: "[ACTION]", about: "who did what to which events, the latest first",
-		more:  "With the number of an action it prints the events that this action chose.",
+		more:  "With the number of an action it prints the events that this action chose, as other verbs take them.",
 		flags: with(bySource, limit(20)), run: (*program).audit,
 	},
 	{

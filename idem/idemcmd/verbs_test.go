@@ -337,6 +337,34 @@ func TestAnIDThatMatchesNoEventAmongOthersIsSaidAndExits1(t *testing.T) {
 	s.wantSays(command.Failed, "idem: no event matched: nope\n", "show", "bad_2", "nope")
 }
 
+// An event of another account with the same id is another event.
+func TestVerbsTakeTheEventsAsTheTrailPrintsThem(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		reason  string
+		words   []string
+		pending string
+		says    string
+	}{
+		{"of one account", []string{"notes/store-2/bad_6"}, "notes/store-2/bad_6", "1 event of notes: requeued"},
+		{"of no account, beside an id", []string{"notes//bad_2", "bad_5&77"}, "notes//bad_2 notes//bad_5&77", "2 events of notes: requeued"},
+		{"one that is not stored, beside one that is", []string{"notes/store-3/bad_6", "notes//bad_2"}, "notes//bad_2", "-entity notes/store-3/bad_6"},
+	} {
+		t.Run(c.reason, func(t *testing.T) {
+			t.Parallel()
+			s := newShop(t)
+			s.badNight()
+			s.exec(`insert into idem_events (event, type, key, state) values ('notes//bad_6', 'paid', 'pay_8', 'parked');
+				insert into idem_payloads (event, source, lane, received_at, body) values ('notes//bad_6', 'notes', 'notes//pay_8', now(), '')`)
+			_, out, errs := s.idem(append([]string{"requeue", "-yes"}, c.words...)...)
+			if !strings.Contains(out+errs, c.says) {
+				t.Errorf("it says %q, %q; want %q", out, errs, c.says)
+			}
+			s.wantText(`select coalesce(string_agg(event, ' ' order by event), '') from idem_events where state = 'pending' and event like '%/bad\_%'`, c.pending)
+		})
+	}
+}
+
 func TestAcknowledgeSaysWhyItLeavesEventsAlone(t *testing.T) {
 	t.Parallel()
 	s := newShop(t)
