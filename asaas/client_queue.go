@@ -143,4 +143,4 @@ func (p Penalty) TimeLeft(lastCreated time.Time) time.Duration {
 }
 
 // errNotTold is for an answer that lacks the fields to decide by.
-var errNotTold = errors.New("the answer does not tell whether the queue is held up: see the webhook at Asaas, and what answers at the API's address")
+var errNotTold = errors.New("the answer does not say whether the queue is held up: see the webhook at Asaas, and what answers at the API's address")

@@ -19,7 +19,7 @@ func (v *visit) told(err error) (status int, text string) {
 		return r.status, v.say(r.text, r.args...)
 	}
 	v.Logger.ErrorContext(v.r.Context(), "a page of the console failed", slog.String("error", err.Error()))
-	if pgtx.SQLState(err) == readOnly {
+	if pgtx.IsReadOnly(err) {
 		return http.StatusServiceUnavailable, v.say("Postgres takes no writes: it is a replica, as after a failover, or its transactions are read-only by default. Connect the application to the primary.")
 	}
 	if hasNoAnswer(err) {
@@ -27,9 +27,6 @@ func (v *visit) told(err error) (status int, text string) {
 	}
 	return http.StatusInternalServerError, err.Error()
 }
-
-// readOnly is the SQLSTATE of writes that a replica, or a default, refuses.
-const readOnly = "25006"
 
 // hasNoAnswer reports whether Postgres was not reached, or did not answer in time.
 func hasNoAnswer(err error) bool {

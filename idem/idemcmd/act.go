@@ -159,27 +159,14 @@ func (p *program) confirm(ctx context.Context, a act, total int64) error {
 	return p.command.Confirm(ctx, question)
 }
 
-// choose returns the events that the flags choose. An id may be a row key, as idem audit prints them.
+// choose returns the events that the flags choose.
 func (p *program) choose(ctx context.Context, o *operator.Operator) (chosen, error) {
-	f := p.filter
-	f.IDs = slices.Clone(f.IDs)
-	for n, id := range f.IDs {
-		if e := store.EventOf(id); e.Source == o.SourceName() && e.ID != "" {
-			f.IDs[n] = e.ID
-		}
-	}
-	f, err := o.Choose(ctx, f)
+	f, err := o.Choose(ctx, p.named(o))
 	f.Events = slices.DeleteFunc(f.Events, func(key string) bool { return !p.mayBeMeant(key) })
 	for _, key := range f.Events {
 		p.matched = append(p.matched, key, store.EventOf(key).ID)
 	}
 	return chosen{filter: f, n: int64(len(f.Events))}, err
-}
-
-// mayBeMeant reports whether the command line names the event with this row key, by its id or by the key, or
-// names none.
-func (p *program) mayBeMeant(key string) bool {
-	return p.filter.IDs == nil || slices.Contains(p.filter.IDs, key) || slices.Contains(p.filter.IDs, store.EventOf(key).ID)
 }
 
 // first returns the oldest events of a filter.

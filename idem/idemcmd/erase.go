@@ -42,10 +42,11 @@ func (p *program) chooseToErase(ctx context.Context, o *operator.Operator) (c ch
 		}
 	}
 	for _, id := range p.filter.IDs {
-		for s, err := range find(ctx, o, p.filter.Scopes, id) {
-			if err != nil {
-				return c, err
-			}
+		all, err := find(ctx, o, p.filter.Scopes, id)
+		if err != nil {
+			return c, err
+		}
+		for _, s := range all {
 			p.matched = append(p.matched, id)
 			add(s)
 		}

@@ -4,13 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"iter"
-	"net/url"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/paghooks/paghooks/idem"
+	"github.com/paghooks/paghooks/idem/internal/store"
 	"github.com/paghooks/paghooks/idem/operator"
 	"github.com/paghooks/paghooks/internal/terminal"
 )
@@ -82,16 +81,19 @@ func (p *program) listOf(ctx context.Context, o *operator.Operator, t *terminal.
 		if p.limit > 0 {
 			size = min(size, p.limit-int(n))
 		}
-		page, err := o.Page(ctx, p.filter, place, size)
+		page, err := o.Page(ctx, p.named(o), place, size)
 		if err != nil {
 			return n, err
 		}
 		for _, s := range page.Events {
+			if !p.mayBeMeant(store.Event(s.Event).RowKey()) {
+				continue
+			}
 			if err := p.listOne(o, s, t); err != nil {
 				return n, err
 			}
+			n++
 		}
-		n += int64(len(page.Events))
 		place, more = page.Next, page.Next != (operator.Place{}) && (p.limit == 0 || n < int64(p.limit))
 	}
 	return n, nil
@@ -115,7 +117,7 @@ func (p *program) listOne(o *operator.Operator, s idem.StoredEvent, t *terminal.
 // count counts the events that the filter chooses.
 func (p *program) count(ctx context.Context) (n int64, err error) {
 	for _, o := range p.operators {
-		some, err := o.Count(ctx, p.filter)
+		some, err := o.Count(ctx, p.named(o))
 		if err != nil {
 			return 0, err
 		}
@@ -158,10 +160,11 @@ func (p *program) nothingOf(ctx context.Context, ids []string) error {
 	for _, id := range ids {
 		before := len(found)
 		for _, o := range p.operators {
-			for s, err := range find(ctx, o, p.filter.Scopes, id) {
-				if err != nil {
-					return err
-				}
+			all, err := find(ctx, o, p.filter.Scopes, id)
+			if err != nil {
+				return err
+			}
+			for _, s := range all {
 				found = append(found, fmt.Sprintf("%s is %s", terminal.Clean(id), s.State))
 			}
 		}
@@ -198,30 +201,30 @@ func (p *program) nothingChosen() error {
 	return fmt.Errorf("%w: states %s", errNothing, strings.Join(states, ", "))
 }
 
-// find finds the events of an id, in any state: in the accounts that are named, else
-// in all.
-func find(ctx context.Context, o *operator.Operator, scopes []string, id string) iter.Seq2[idem.StoredEvent, error] {
-	return func(yield func(idem.StoredEvent, error) bool) {
-		if rest, ok := strings.CutPrefix(id, o.SourceName()+"/"); ok { // source/scope/id
-			if scope, plain, ok := strings.Cut(rest, "/"); ok {
-				if scope, err := url.PathUnescape(scope); err == nil {
-					scopes, id = []string{scope}, plain
-				}
-			}
-		}
-		all, err := withID(ctx, o, scopes, id)
-		for _, s := range all {
-			if !yield(s, nil) {
-				return
-			}
-		}
-		if err != nil {
-			yield(idem.StoredEvent{}, err)
-		}
+// find returns the events of an id, in any state: in the accounts that are named, or in all. A row key, as
+// idem audit prints it, names its account.
+func find(ctx context.Context, o *operator.Operator, scopes []string, id string) ([]idem.StoredEvent, error) {
+	if e := store.EventOf(id); e.Source == o.SourceName() && e.ID != "" {
+		scopes, id = []string{e.Scope}, e.ID
 	}
-}
-
-func withID(ctx context.Context, o *operator.Operator, scopes []string, id string) ([]idem.StoredEvent, error) {
 	all, err := o.WithID(ctx, id)
 	return slices.DeleteFunc(all, func(s idem.StoredEvent) bool { return scopes != nil && !slices.Contains(scopes, s.Scope) }), err
+}
+
+// named returns the filter of the flags for a source, with the ids of the row keys among those of the command
+// line. Of the events that it chooses, mayBeMeant leaves out those of other accounts.
+func (p *program) named(o *operator.Operator) idem.Filter {
+	f := p.filter
+	for _, id := range p.filter.IDs {
+		if e := store.EventOf(id); e.Source == o.SourceName() && e.ID != "" {
+			f.IDs = append(slices.Clip(f.IDs), e.ID)
+		}
+	}
+	return f
+}
+
+// mayBeMeant reports whether the command line names the event with this row key, by its id or by the key, or
+// names none.
+func (p *program) mayBeMeant(key string) bool {
+	return p.filter.IDs == nil || slices.Contains(p.filter.IDs, key) || slices.Contains(p.filter.IDs, store.EventOf(key).ID)
 }

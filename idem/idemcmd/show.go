@@ -23,11 +23,12 @@ func (p *program) show(ctx context.Context) error {
 	for _, id := range p.words {
 		before := shown
 		for _, o := range p.operators {
-			for s, err := range find(ctx, o, p.filter.Scopes, id) {
-				if err == nil {
-					err = p.showOne(ctx, o, s, shown > 0)
-				}
-				if err != nil {
+			all, err := find(ctx, o, p.filter.Scopes, id)
+			if err != nil {
+				return err
+			}
+			for _, s := range all {
+				if err := p.showOne(ctx, o, s, shown > 0); err != nil {
 					return err
 				}
 				shown++

@@ -356,6 +356,9 @@ func TestVerbsTakeTheEventsAsTheTrailPrintsThem(t *testing.T) {
 			s.badNight()
 			s.exec(`insert into idem_events (event, type, key, state) values ('notes//bad_6', 'paid', 'pay_8', 'parked');
 				insert into idem_payloads (event, source, lane, received_at, body) values ('notes//bad_6', 'notes', 'notes//pay_8', now(), '')`)
+			if _, listed, _ := s.idem(append([]string{"list", "-json"}, c.words...)...); strings.Count(listed, "\n") != len(strings.Fields(c.pending)) {
+				t.Errorf("list prints %s; want %s", listed, c.pending)
+			}
 			_, out, errs := s.idem(append([]string{"requeue", "-yes"}, c.words...)...)
 			if !strings.Contains(out+errs, c.says) {
 				t.Errorf("it says %q, %q; want %q", out, errs, c.says)

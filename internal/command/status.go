@@ -53,9 +53,3 @@ func Usage(format string, args ...any) error {
 func Said(status int) error {
 	return ended{errors.New("what is wrong is said already"), status, true}
 }
-
-// IsSaid reports whether the error is one of [Said].
-func IsSaid(err error) bool {
-	e, ok := errors.AsType[ended](err)
-	return ok && e.said
-}

@@ -95,7 +95,7 @@ func inBackground(ctx context.Context, pool *pgxpool.Pool, sql string, args ...a
 // failover was over, they would do so for as long as the pool keeps them. A pool
 // with all connections in use is just too small, and is left alone.
 func replaceAfter(pool *pgxpool.Pool, err error) {
-	if !errors.Is(err, context.DeadlineExceeded) && SQLState(err) != readOnly {
+	if !errors.Is(err, context.DeadlineExceeded) && !IsReadOnly(err) {
 		return
 	}
 	if s := pool.Stat(); s.AcquiredConns() < s.MaxConns() {

@@ -80,6 +80,10 @@ func Unavailable(err error) bool {
 // readOnly is the SQLSTATE of writes that a replica, or a default, refuses.
 const readOnly = "25006"
 
+// IsReadOnly reports whether Postgres has refused a write because it is a replica, or because
+// transactions are read-only by default.
+func IsReadOnly(err error) bool { return SQLState(err) == readOnly }
+
 // SQLState is the error's SQLSTATE, or "" when it is not the database's.
 func SQLState(err error) string {
 	if pgErr, ok := errors.AsType[*pgconn.PgError](err); ok {
