@@ -71,6 +71,10 @@ func NewDispatcher(tokens ...string) *Dispatcher {
 // delivery is answered 503 then. [idem.Serve] logs it at the start.
 func (d *Dispatcher) Configured() error { return d.receiver().Configured() }
 
+// AlwaysScoped reports whether every event gets a scope: there is a function Accounts, and no
+// token of NewDispatcher. See [idem.Endpoint.AlwaysScoped].
+func (d *Dispatcher) AlwaysScoped() bool { return d.receiver().AlwaysScoped() }
+
 // Open implements [idem.Source]: it verifies as [Verify] does, before it reads
 // the body, and names as [Identify] does.
 func (d *Dispatcher) Open(r *http.Request) (idem.Event, error) {

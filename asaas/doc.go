@@ -22,8 +22,8 @@
 //
 // # Receive events
 //
-// The application stores an order, and sends the order's id as externalReference
-// when it makes the charge. So the order is there before any event of the charge:
+// Each event carries the whole charge. A row for each charge misses none, whether it names an
+// order or not, and whichever event comes first:
 //
 //	events := asaas.NewDispatcher(os.Getenv("ASAAS_WEBHOOK_TOKEN"))
 //	events.OnPaymentConfirmed(markPaid)
@@ -33,22 +33,15 @@
 //	err := idem.Serve(ctx, &http.Server{Addr: ":8080"}, inbox)
 //
 //	func markPaid(ctx context.Context, tx pgx.Tx, e *asaas.PaymentEvent) error {
-//		order := e.Payment.ExternalReference.Or("")
-//		if order == "" {
-//			return nil // a charge made by hand in Asaas, not one of ours
-//		}
-//		paid, err := tx.Exec(ctx, `update orders set paid_at = coalesce(paid_at, now()) where id = $1`, order)
-//		if err == nil && paid.RowsAffected() == 0 {
-//			err = fmt.Errorf("the order of charge %s is not stored", e.Payment.ID)
-//		}
+//		_, err := tx.Exec(ctx, `insert into charges (id, order_id, value, paid_at) values ($1, $2, $3, now())
+//			on conflict (id) do update set paid_at = coalesce(charges.paid_at, excluded.paid_at)`,
+//			e.Payment.ID, e.Payment.ExternalReference, e.Payment.Value)
 //		return err
 //	}
 //
 // When a handler returns nil, its event is done for good. An update that
 // changed no row is no error to Postgres. Return an error for it, and the event is
-// tried again and at last parked, which turns health red. Do not look for an order by
-// the charge's id: the event can be faster than the application's own insert after
-// POST /v3/payments, and a handler that then returns nil loses the payment.
+// tried again and at last parked, which turns health red.
 //
 // The inbox answers first and works afterwards, as Asaas asks of integrators.
 // [idem.NewProcessor] runs the same handlers before it answers: then one event
@@ -61,28 +54,24 @@
 // month before it is RECEIVED, Pix is only RECEIVED, and a chargeback that is won brings
 // both again. They may come late and in any order. Package idem never skips an event
 // because a newer one was handled: a newer BANK_SLIP_VIEWED must not hide a late
-// RECEIVED. Three kinds of handlers are right in any order:
+// RECEIVED.
 //
-// A handler that sets a column for each fact, as markPaid does: no event removes a fact
-// that another one reported. An order with both paid_at and refunded_at is not shipped,
-// whichever came first.
+// Value is the value of the charge in every event, also in a refund's; what was given back stands in
+// Refunds. So neither an amount for each event nor one for each charge and type is right. A charge may have
+// no ExternalReference, as that of a Checkout, and one reference may have twelve charges. Two kinds of
+// handlers are right in any order:
 //
-// A handler that books inserts a row for each event, and leaves none out:
+// A handler that sets a column of the charge's row for each fact, as markPaid does: no event
+// removes a fact that another one reported. An order is paid when its charges that are paid and
+// not returned add up to its total. If several accounts, or the sandbox, deliver, the scope
+// of [idem.EventFrom] is part of the key.
 //
-//	_, err := tx.Exec(ctx, `insert into ledger (event_id, charge_id, type, amount) values ($1, $2, $3, $4) on conflict do nothing`,
-//		e.ID, e.Payment.ID, e.Event, e.Payment.Value)
+// A handler that copies a state compares times in its own statement. Asaas's times have whole
+// seconds; an event without a time counts as now:
 //
-// If several accounts, or the sandbox, deliver, the scope of [idem.EventFrom] is
-// part of that key. To book once for each charge and type, make (charge_id, type) the key.
-//
-// A handler that copies a state compares times in its own statement, which also
-// distinguishes a late event from an unknown order. Asaas's times have whole seconds; an
-// event without a time counts as now:
-//
-//	copied, err := tx.Exec(ctx, `update orders set
-//		status = case when status_at <= coalesce($2, now()) then $1 else status end,
-//		status_at = greatest(status_at, $2)
-//		where id = $3`, e.Payment.Status, e.DateCreated, order)
+//	_, err := tx.Exec(ctx, `insert into states as s (charge, status, status_at) values ($1, $2, coalesce($3::timestamptz, '-infinity'))
+//		on conflict (charge) do update set status = excluded.status, status_at = greatest(s.status_at, $3)
+//		where s.status_at <= coalesce($3, now())`, e.Payment.ID, e.Payment.Status, e.DateCreated)
 //
 // The function AnyOrder of package idemtest delivers a charge's events to your
 // handlers in every order.

@@ -18,23 +18,18 @@ import (
 )
 
 func ExampleNewDispatcher() {
-	// The order has an id before its charge is made, which is sent as externalReference.
+	// A row for each charge, a column for each fact: right in any order of events, whether the charge names an order or not.
 	set := func(sql string) idem.Handler[*asaas.PaymentEvent] {
 		return func(ctx context.Context, tx pgx.Tx, e *asaas.PaymentEvent) error {
-			order := e.Payment.ExternalReference.Or("")
-			if order == "" {
-				return nil // a charge made by hand in Asaas, not one of ours
-			}
-			updated, err := tx.Exec(ctx, sql, order)
-			if err == nil && updated.RowsAffected() == 0 {
-				err = fmt.Errorf("the order of charge %s is not stored", e.Payment.ID)
-			}
+			_, err := tx.Exec(ctx, sql, e.Payment.ID, e.Payment.ExternalReference, e.Payment.Value)
 			return err
 		}
 	}
 	events := asaas.NewDispatcher("the webhook's token") // os.Getenv("ASAAS_WEBHOOK_TOKEN")
-	events.OnPaymentReceived(set(`update orders set paid_at = coalesce(paid_at, now()) where id = $1`))
-	events.OnPaymentRefunded(set(`update orders set refunded_at = coalesce(refunded_at, now()) where id = $1`))
+	events.OnPaymentReceived(set(`insert into charges (id, order_id, value, paid_at) values ($1, $2, $3, now())
+		on conflict (id) do update set paid_at = coalesce(charges.paid_at, excluded.paid_at)`))
+	events.OnPaymentRefunded(set(`insert into charges (id, order_id, value, returned_at) values ($1, $2, $3, now())
+		on conflict (id) do update set returned_at = coalesce(charges.returned_at, excluded.returned_at)`))
 	// http.Handle("POST /webhooks/asaas", idem.NewInbox(pool, events))
 
 	fmt.Println("subscribe at Asaas to:", events.Types())

@@ -206,8 +206,8 @@ func TestHostileQuestionsApproveNothing(t *testing.T) {
 		{"a method in lower case", strings.Replace(posted(body, proof), "POST", "post", 1) + body, []int{405}},
 		{"GET", strings.Replace(posted(body, proof), "POST", "GET", 1) + body, []int{405}},
 		{"over a megabyte", posted(large, proof) + large, []int{413}},
-		{"gzip", posted("\x1f\x8b\x08\x00", proof, "Content-Encoding: gzip") + "\x1f\x8b\x08\x00", []int{200}},
-		{"too deep", posted(deep, proof) + deep, []int{200}},
+		{"gzip", posted("\x1f\x8b\x08\x00", proof, "Content-Encoding: gzip") + "\x1f\x8b\x08\x00", []int{503}},
+		{"too deep", posted(deep, proof) + deep, []int{503}},
 	} {
 		if got := statuses(t, addr, c.request); !slices.Equal(got, c.want) {
 			t.Errorf("%s: answered %v, want %v", c.why, got, c.want)

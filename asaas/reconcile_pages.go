@@ -10,7 +10,7 @@ import (
 const atOnce = 1000
 
 // do does a scan from where the run stands. A list from which charges vanish while it
-// is read can skip others: it is read once more then.
+// is read can skip others: it is read once more then, if it has fewer rows than any page said.
 func (r *reconciliation) do(ctx context.Context, s scan) error {
 	whole := r.next.Offset == 0
 	if r.next == r.cursor && !whole { // resumed
@@ -45,7 +45,7 @@ func (r *reconciliation) pages(ctx context.Context, s scan, rows map[string]bool
 		if more = page.more; more && len(rows) == known {
 			return 0, fmt.Errorf("the list %s has no end, its pages repeat: see what answers at the API's address", s.name)
 		}
-		total = page.total
+		total = max(total, page.total)
 		for _, p := range page.payments {
 			if !r.seen[p.ID] {
 				r.seen[p.ID] = true

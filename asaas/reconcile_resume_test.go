@@ -4,7 +4,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
+	"net/http"
 	"slices"
+	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -77,6 +81,49 @@ func TestAReportGoesOnAfterAPauseAndAfterACrash(t *testing.T) {
 		if got[id] != "created" {
 			t.Errorf("%s is found by %q, want by the first scan", id, got[id])
 		}
+	}
+}
+
+// vanishing removes a charge once the first page of the list of charges was read.
+type vanishing struct {
+	http.RoundTripper
+	remove func()
+	once   sync.Once
+}
+
+func (r *vanishing) RoundTrip(request *http.Request) (*http.Response, error) {
+	response, err := r.RoundTripper.RoundTrip(request)
+	if strings.HasSuffix(request.URL.Path, "/payments") && request.URL.Query().Get("offset") == "0" {
+		r.once.Do(r.remove)
+	}
+	return response, err
+}
+
+// The last page says one row less than the first, as many as were read: the first number counts.
+func TestAChargeThatIsRemovedWhileTheListIsReadHidesNoOther(t *testing.T) {
+	t.Parallel()
+	m := newMerchant(t)
+	var bodies [][]byte
+	var last *asaastest.Charge
+	want := make(map[string]bool)
+	for range 250 {
+		last = chargeOn(asaas.BillingTypePix, 10)
+		bodies = append(bodies, last.Created())
+		want[last.Payment.ID] = true
+	}
+	m.disabled(t, bodies...)
+	delete(want, last.Payment.ID)
+	m.client.Transport = &vanishing{RoundTripper: http.DefaultTransport, remove: func() { m.emit(last.Deleted()) }}
+	for p, err := range asaas.Reconcile(t.Context(), m.client, m.gap()) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if p.Difference != nil {
+			delete(want, p.Difference.Charge)
+		}
+	}
+	if len(want) > 0 {
+		t.Errorf("not named: %v", slices.Collect(maps.Keys(want)))
 	}
 }
 

@@ -102,17 +102,17 @@ func parseWithdrawal(body []byte) (*Withdrawal, error) {
 	if _, known := head.subjects()[head.Type]; !known {
 		return nil, errors.New("the kind of the withdrawal is not known: look for a newer version of this module")
 	}
+	if !isObject(head.subjects()[head.Type]) {
+		return nil, errors.New("the object that the type names is not in the body")
+	}
 	for kind, subject := range head.subjects() {
-		switch {
-		case kind == head.Type && !isObject(subject):
-			return nil, errors.New("the object that the type names is not in the body")
-		case kind != head.Type && isObject(subject):
+		if kind != head.Type && isObject(subject) {
 			return nil, errors.New("the body has the objects of several kinds of withdrawal")
 		}
 	}
 	w := new(Withdrawal)
 	if err := json.Unmarshal(body, w); err != nil {
-		return nil, fmt.Errorf("the body does not decode: look for a newer version of this module: %w", err)
+		return nil, fmt.Errorf("the withdrawal has a field in a new shape: look for a newer version of this module: %w", err)
 	}
 	if w.Type == WithdrawalTypePaymentSplit {
 		return w, nil // its fields are not documented

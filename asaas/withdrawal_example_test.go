@@ -11,11 +11,12 @@ import (
 )
 
 func ExampleNewWithdrawalValidator() {
-	// What the application has asked Asaas for, in a table of its own.
-	asked := map[string]asaas.Money{"0bed986c": asaas.Cents(2200)}
+	// The transfers that the application has asked Asaas for, in a table of its own, by the externalReference that it sent.
+	asked := map[string]asaas.Money{"payout-17": asaas.Cents(2200)}
 
 	validator := asaas.NewWithdrawalValidator("the token set beside the URL", func(_ context.Context, w *asaas.Withdrawal) (asaas.Decision, error) {
-		if value, ok := asked[w.ID()]; ok && value == w.Value() {
+		transfer, _ := w.Transfer.Get()
+		if value, ok := asked[transfer.ExternalReference.Or("")]; ok && value == w.Value() {
 			return asaas.Approve(), nil
 		}
 		return asaas.Refuse("not asked for by the application"), nil
@@ -25,8 +26,8 @@ func ExampleNewWithdrawalValidator() {
 
 	// http.Handle("POST /webhooks/asaas/withdrawals", validator) takes requests such as these:
 	for _, body := range []string{
-		`{"type":"TRANSFER","transfer":{"id":"0bed986c","value":22,"operationType":"PIX"}}`,
-		`{"type":"TRANSFER","transfer":{"id":"0bed986c","value":2200,"operationType":"PIX"}}`,
+		`{"type":"TRANSFER","transfer":{"id":"0bed986c","value":22,"operationType":"PIX","externalReference":"payout-17"}}`,
+		`{"type":"TRANSFER","transfer":{"id":"0bed986c","value":2200,"operationType":"PIX","externalReference":"payout-17"}}`,
 		`{"type":"BILL","bill":{"id":623471,"value":20.00}}`,
 	} {
 		r := httptest.NewRequest("POST", "/webhooks/asaas/withdrawals", strings.NewReader(body))

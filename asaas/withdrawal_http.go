@@ -69,19 +69,21 @@ func (q *question) refuse(err error) {
 	respond(q.w, status, fmt.Appendf(nil, `{"received":false,"reason":%q}`, string(reason)))
 }
 
-// answer answers with a decision; err is why it is not the application's.
-func (q *question) answer(about *Withdrawal, d Decision, err error) {
-	level, attrs := slog.LevelInfo, []slog.Attr{
-		slog.String("type", string(about.Type)),
-		slog.String("id", about.ID()),
-		slog.Bool("approved", d.Approved()),
-	}
-	if err != nil {
-		level, attrs = slog.LevelError, append(attrs, slog.String("error", "asaas: the withdrawal was refused: "+err.Error()))
-	}
-	q.log(level, "decided", attrs...)
+// answer answers with the application's decision.
+func (q *question) answer(about *Withdrawal, d Decision) {
+	q.log(slog.LevelInfo, "decided", append(subject(about), slog.Bool("approved", d.Approved()))...)
 	body, _ := json.Marshal(d) // two strings
 	respond(q.w, http.StatusOK, body)
+}
+
+// fail answers where there is no decision, so that Asaas asks again.
+func (q *question) fail(about *Withdrawal, err error) {
+	q.log(slog.LevelError, "undecided", append(subject(about), slog.String("error", "asaas: the withdrawal is undecided, and Asaas asks again, three times in all: "+err.Error()))...)
+	respond(q.w, http.StatusServiceUnavailable, []byte(`{"received":false,"reason":"undecided"}`))
+}
+
+func subject(about *Withdrawal) []slog.Attr {
+	return []slog.Attr{slog.String("type", string(about.Type)), slog.String("id", about.ID())}
 }
 
 func (q *question) log(level slog.Level, outcome string, attrs ...slog.Attr) {

@@ -20,9 +20,10 @@ const ReasonOrdinaryEvent idem.Reason = "ordinary_event"
 // account, Asaas asks whether it may. It is an [http.Handler], to be mounted at
 // a URL of its own.
 //
-// All that is not approved is refused: a withdrawal for which the function fails, panics or
-// is late, one of a kind that this package does not know, one that does not
-// decode. A refusal is final, Asaas cancels the withdrawal.
+// Only a [Decision] refuses, and a refusal is final: Asaas cancels the withdrawal. A withdrawal for
+// which the function fails, panics or is late, one of a kind that this package does not know, and
+// one that does not decode are answered with 503, and Asaas asks again. After three failures it cancels
+// the withdrawal.
 //
 // The exported fields are settings: change them before the first request.
 //
@@ -42,7 +43,7 @@ type WithdrawalValidator struct {
 	MaxBody int64
 
 	// Timeout is the time that a decision may take, from the first byte on. Then the
-	// withdrawal is refused, whether the function has returned or not, and the value that
+	// answer is 503, whether the function has returned or not, and the value that
 	// it returns later counts for nothing. Keep it below the 10 seconds that
 	// Asaas waits. Default: 8 seconds.
 	Timeout time.Duration
@@ -62,10 +63,10 @@ var _ http.Handler = (*WithdrawalValidator)(nil)
 // settings at their defaults. An empty token never verifies. It panics where
 // decide is nil.
 //
-// Approve only a withdrawal that your application itself has asked for: look the id up, and
-// compare the amount. An error refuses like a [Decision] to refuse, but is
-// logged. If an answer is lost Asaas asks again, up to three times, so decide
-// must give the same answer again. Its context ends at Timeout, and as soon as
+// Approve only a withdrawal that your application itself has asked for: look it up, a transfer by the
+// ExternalReference that the application sent, and compare the amount. The id is known only after Asaas's
+// answer, which may come later than the question. After an error, or if an answer is lost, Asaas asks
+// again, up to three times in all, so decide must give the same answer again. Its context ends at Timeout, and as soon as
 // Asaas hangs up.
 func NewWithdrawalValidator(token string, decide func(ctx context.Context, w *Withdrawal) (Decision, error)) *WithdrawalValidator {
 	if decide == nil {
@@ -87,7 +88,7 @@ func NewWithdrawalValidator(token string, decide func(ctx context.Context, w *Wi
 //	405  not a POST
 //	408  the body did not arrive whole
 //	413  the body is larger than MaxBody
-//	503  there is no token to verify with
+//	503  undecided: the function failed or was late, or the body cannot be read; or there is no token
 func (v *WithdrawalValidator) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	q := &question{w: w, r: r, start: time.Now(), logger: v.Logger}
 	q.readBefore(q.start.Add(v.Timeout))
@@ -111,10 +112,14 @@ func (v *WithdrawalValidator) ServeHTTP(w http.ResponseWriter, r *http.Request) 
 		q.refuse(refuse(ReasonOrdinaryEvent, "this URL is asked about withdrawals, an event would be lost here: "+
 			"point the webhook at the URL of your event receiver, where Asaas will deliver this event again"))
 	case err != nil:
-		q.answer(&Withdrawal{}, Refuse("the withdrawal is of a kind that is not known here"), err)
+		q.fail(&Withdrawal{}, err)
 	default:
 		d, err := v.decision(r.Context(), q.start, withdrawal)
-		q.answer(withdrawal, d, err)
+		if err != nil {
+			q.fail(withdrawal, err)
+			return
+		}
+		q.answer(withdrawal, d)
 	}
 }
 
@@ -133,7 +138,7 @@ type verdict struct {
 	err      error
 }
 
-// decision runs the application's function, and refuses in its stead where it
+// decision runs the application's function, and returns an error where it
 // does not decide in time. A function that ignores its context goes on alone.
 func (v *WithdrawalValidator) decision(ctx context.Context, start time.Time, w *Withdrawal) (Decision, error) {
 	ctx, cancel := context.WithDeadline(ctx, start.Add(v.Timeout))
@@ -142,12 +147,9 @@ func (v *WithdrawalValidator) decision(ctx context.Context, start time.Time, w *
 	go v.run(ctx, w, decided)
 	select {
 	case is := <-decided:
-		if is.err != nil {
-			return Refuse("the withdrawal could not be checked"), is.err
-		}
-		return is.decision, nil
+		return is.decision, is.err
 	case <-ctx.Done():
-		return Refuse("the withdrawal could not be checked in time"), fmt.Errorf("there was no decision in time: %w", ctx.Err())
+		return Decision{}, fmt.Errorf("there was no decision in time: %w", ctx.Err())
 	}
 }
 

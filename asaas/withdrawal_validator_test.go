@@ -21,7 +21,7 @@ import (
 	"github.com/paghooks/paghooks/asaas"
 )
 
-const refused = `{"status":"REFUSED"`
+const undecided = `{"received":false,"reason":"undecided"}`
 
 func approveAll(context.Context, *asaas.Withdrawal) (asaas.Decision, error) {
 	return asaas.Approve(), nil
@@ -87,7 +87,7 @@ func TestALoggerThatPanicsCostsNoDecision(t *testing.T) {
 		answer string
 	}{
 		transferWithdrawal:                  {200, `{"status":"APPROVED"}`},
-		`{"type":"LOTTERY"}`:                {200, refused},
+		`{"type":"LOTTERY"}`:                {503, undecided},
 		`{"id":"1","event":"PAYMENT_PAID"}`: {401, `"reason":"ordinary_event"`},
 	} {
 		w := httptest.NewRecorder()
@@ -100,7 +100,7 @@ func TestALoggerThatPanicsCostsNoDecision(t *testing.T) {
 	}
 }
 
-func TestWhatIsNotApprovedIsRefused(t *testing.T) {
+func TestOnlyADecisionRefusesAndAllElseIsAskedAgain(t *testing.T) {
 	t.Parallel()
 	type decide = func(context.Context, *asaas.Withdrawal) (asaas.Decision, error)
 	mustNotRun := func(context.Context, *asaas.Withdrawal) (asaas.Decision, error) {
@@ -118,33 +118,38 @@ func TestWhatIsNotApprovedIsRefused(t *testing.T) {
 		{transferWithdrawal, func(context.Context, *asaas.Withdrawal) (asaas.Decision, error) { return asaas.Decision{}, nil }, `{"status":"REFUSED"}`, "approved=false", "the zero Decision"},
 		{transferWithdrawal, func(context.Context, *asaas.Withdrawal) (asaas.Decision, error) {
 			return asaas.Approve(), errors.New("the database is unavailable")
-		}, refused, "the database is unavailable", "an error, whatever the decision beside it"},
-		{transferWithdrawal, func(context.Context, *asaas.Withdrawal) (asaas.Decision, error) { panic("ouch") }, refused, "panicked: ouch", "a panic"},
+		}, undecided, "the database is unavailable", "an error, whatever the decision beside it"},
+		{transferWithdrawal, func(context.Context, *asaas.Withdrawal) (asaas.Decision, error) { panic("ouch") }, undecided, "panicked: ouch", "a panic"},
 		{transferWithdrawal, func(context.Context, *asaas.Withdrawal) (asaas.Decision, error) {
 			runtime.Goexit()
 			return asaas.Approve(), nil
-		}, refused, "ended its goroutine", "a goroutine that ends"},
-		{`{"type":"LOTTERY","lottery":{"id":"1","value":1}}`, mustNotRun, refused, "kind of the withdrawal is not known", "a new kind"},
-		{`{"type":"","transfer":{"id":"1","value":1}}`, mustNotRun, refused, "kind of the withdrawal is not known", "no kind"},
-		{`{"type":"TRANSFER","bill":{"id":"1","value":1}}`, mustNotRun, refused, "withdrawal was refused", "an object that is not the type's"},
-		{`{"type":"TRANSFER","transfer":{"id":"1","value":1},"bill":{"id":"2","value":1}}`, mustNotRun, refused, "several kinds", "two objects"},
-		{`{"type":"TRANSFER","transfer":[]}`, mustNotRun, refused, "not in the body", "an array"},
-		{`{"type":"TRANSFER","transfer":null}`, mustNotRun, refused, "not in the body", "a null"},
-		{`{"type":"TRANSFER","transfer":{"value":1}}`, mustNotRun, refused, "id is missing", "nothing to look up"},
-		{`{"type":"BILL","bill":{"id":"1"}}`, mustNotRun, refused, "value is missing", "no amount, which is not 0"},
-		{`{"type":"PIX_REFUND","pixRefund":{"id":"1","value":null}}`, mustNotRun, refused, "value is null", "an amount of null"},
-		{`{"type":"TRANSFER","transfer":{"id":"1","value":"ana@example.com"}}`, mustNotRun, refused, "transfer.value", "an amount that is none"},
-		{`{"type":"TRANSFER","transfer":{"id":"1","value":1`, mustNotRun, refused, "does not decode", "half a body"},
-		{`null`, mustNotRun, refused, "kind of the withdrawal is not known", "null"},
-		{``, mustNotRun, refused, "does not decode", "nothing"},
-		{`type=TRANSFER`, mustNotRun, refused, "does not decode", "no JSON"},
+		}, undecided, "ended its goroutine", "a goroutine that ends"},
+		{`{"type":"LOTTERY","lottery":{"id":"1","value":1}}`, mustNotRun, undecided, "kind of the withdrawal is not known", "a new kind"},
+		{`{"type":"","transfer":{"id":"1","value":1}}`, mustNotRun, undecided, "kind of the withdrawal is not known", "no kind"},
+		{`{"type":"TRANSFER","bill":{"id":"1","value":1}}`, mustNotRun, undecided, "not in the body", "an object that is not the type's"},
+		{`{"type":"TRANSFER","transfer":{"id":"1","value":1},"bill":{"id":"2","value":1}}`, mustNotRun, undecided, "several kinds", "two objects"},
+		{`{"type":"TRANSFER","transfer":[]}`, mustNotRun, undecided, "not in the body", "an array"},
+		{`{"type":"TRANSFER","transfer":null}`, mustNotRun, undecided, "not in the body", "a null"},
+		{`{"type":"TRANSFER","transfer":{"value":1}}`, mustNotRun, undecided, "id is missing", "nothing to look up"},
+		{`{"type":"BILL","bill":{"id":"1"}}`, mustNotRun, undecided, "value is missing", "no amount, which is not 0"},
+		{`{"type":"PIX_REFUND","pixRefund":{"id":"1","value":null}}`, mustNotRun, undecided, "value is null", "an amount of null"},
+		{`{"type":"TRANSFER","transfer":{"id":"1","value":"ana@example.com"}}`, mustNotRun, undecided, "field in a new shape", "an amount that is none"},
+		{`{"type":"TRANSFER","transfer":{"id":"1","value":1,"account":"12345-6"}}`, mustNotRun, undecided, "transfer.account", "an account in a new shape"},
+		{`{"type":"TRANSFER","transfer":{"id":"1","value":1`, mustNotRun, undecided, "does not decode", "half a body"},
+		{`null`, mustNotRun, undecided, "kind of the withdrawal is not known", "null"},
+		{``, mustNotRun, undecided, "does not decode", "nothing"},
+		{`type=TRANSFER`, mustNotRun, undecided, "does not decode", "no JSON"},
 	} {
 		t.Run(tt.reason, func(t *testing.T) {
 			t.Parallel()
 			v := asaas.NewWithdrawalValidator(token, tt.decide)
 			log := logTo(v)
-			if status, answer := ask(t, v, tt.body); status != 200 || !strings.HasPrefix(answer, tt.want) {
-				t.Errorf("the answer is %d %s, want %s", status, answer, tt.want)
+			wantStatus := 200
+			if tt.want == undecided {
+				wantStatus = 503
+			}
+			if status, answer := ask(t, v, tt.body); status != wantStatus || answer != tt.want {
+				t.Errorf("the answer is %d %s, want %d %s", status, answer, wantStatus, tt.want)
 			}
 			if !strings.Contains(log.String(), tt.log) || strings.Count(log.String(), "\n") != 1 {
 				t.Errorf("the log is %q, want one line with %q", log, tt.log)
@@ -161,7 +166,7 @@ func TestWhatIsNotApprovedIsRefused(t *testing.T) {
 
 var duration = regexp.MustCompile(`duration=\S+`)
 
-func TestALateDecisionIsARefusalInTime(t *testing.T) {
+func TestALateDecisionIsAskedAgainInTime(t *testing.T) {
 	t.Parallel()
 	for _, heeds := range []bool{true, false} {
 		synctest.Test(t, func(t *testing.T) {
@@ -181,7 +186,7 @@ func TestALateDecisionIsARefusalInTime(t *testing.T) {
 			v.ServeHTTP(w, r)
 			took := time.Since(start)
 			close(release)
-			if w.Code != 200 || !strings.HasPrefix(w.Body.String(), refused) || took != v.Timeout {
+			if w.Code != 503 || w.Body.String() != undecided || took != v.Timeout {
 				t.Errorf("heeds its context: %t: after %s the answer is %d %s", heeds, took, w.Code, w.Body)
 			}
 			if !strings.Contains(log.String(), "context deadline exceeded") {

@@ -5,6 +5,7 @@ package idem_test
 import (
 	"context"
 	"crypto/md5"
+	"encoding/json"
 	"fmt"
 	"io"
 	"net"
@@ -23,19 +24,138 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/paghooks/paghooks/idem"
+	"github.com/paghooks/paghooks/idem/broker"
 	"github.com/paghooks/paghooks/idem/idemtest"
+	"github.com/paghooks/paghooks/idem/outbox"
 	"github.com/paghooks/paghooks/internal/postgres"
 )
 
-// updateOrder is the work, the same for all.
-const updateOrder = `update orders set paid = paid + 1 where id = $1`
+// BenchmarkInline compares inline mode with the usual four round trips by hand. ratio, in each of these, is
+// the last one's rate of events to the first one's, in alternating rounds on one durable Postgres.
+func BenchmarkInline(b *testing.B) {
+	everywhere(b, []int{1, 16, 64}, func(b *testing.B, pool *pgxpool.Pool, at int) {
+		race(b, pool, at, serve(b, "by-hand", byHand{pool, fourTrips}), serve(b, "paghooks", newBenchProcessor(pool, bookOrder)))
+	})
+}
 
+// BenchmarkDuplicates compares events that come again with new ones.
+func BenchmarkDuplicates(b *testing.B) {
+	everywhere(b, []int{1, 16, 64}, func(b *testing.B, pool *pgxpool.Pool, at int) {
+		again := serve(b, "again", newBenchProcessor(pool, bookOrder))
+		again.same = true
+		race(b, pool, at, serve(b, "new", newBenchProcessor(pool, bookOrder)), again)
+	})
+}
+
+// BenchmarkIngest compares the inbox's answers with one INSERT for each request.
+func BenchmarkIngest(b *testing.B) {
+	everywhere(b, []int{1, 16, 64}, func(b *testing.B, pool *pgxpool.Pool, at int) {
+		race(b, pool, at, serve(b, "insert", byHand{pool, oneInsert}), serve(b, "inbox", newBenchInbox(pool)))
+	})
+}
+
+// BenchmarkEndToEnd compares inline mode with an inbox: stored, processed, done.
+func BenchmarkEndToEnd(b *testing.B) {
+	everywhere(b, []int{16, 64}, func(b *testing.B, pool *pgxpool.Pool, at int) {
+		race(b, pool, at, serve(b, "inline", newBenchProcessor(pool, bookOrder)), work(b, newBenchInbox(pool)))
+	})
+}
+
+// BenchmarkOutbox compares inline mode with the same handler that also emits a message; nothing is published
+// meanwhile.
+func BenchmarkOutbox(b *testing.B) {
+	everywhere(b, []int{16}, func(b *testing.B, pool *pgxpool.Pool, at int) {
+		outbox := outbox.New(pool, "shop", nil)
+		emitting := newBenchProcessor(pool, func(ctx context.Context, tx pgx.Tx, n *note) error {
+			if err := bookOrder(ctx, tx, n); err != nil {
+				return err
+			}
+			return outbox.Emit(ctx, broker.Message{Type: "order.paid", Key: n.Order, Body: []byte(n.ID)})
+		})
+		race(b, pool, at, serve(b, "inline", newBenchProcessor(pool, bookOrder)), serve(b, "emitting", emitting))
+	})
+}
+
+// everywhere runs a benchmark at different distances to Postgres, with so many deliveries at once.
+func everywhere(b *testing.B, ats []int, do func(b *testing.B, pool *pgxpool.Pool, at int)) {
+	url := durable(b)
+	for _, distance := range []time.Duration{0, time.Millisecond} {
+		for _, at := range ats {
+			b.Run(fmt.Sprintf("distance=%s/at=%d", distance, at), func(b *testing.B) { do(b, shopPool(b, url, distance), at) })
+		}
+	}
+}
+
+// bookOrder is the work, the same for all.
 func bookOrder(ctx context.Context, tx pgx.Tx, n *note) error {
-	_, err := tx.Exec(ctx, updateOrder, n.Order)
+	_, err := tx.Exec(ctx, `update orders set paid = paid + 1 where id = $1`, n.Order)
 	return err
 }
 
-const benchOrders = 10_000
+// newBenchProcessor is a processor that logs nothing.
+func newBenchProcessor(pool *pgxpool.Pool, h idem.Handler[*note]) *idem.Processor {
+	p := idem.NewProcessor(pool, source(h))
+	p.Logger = nil
+	return p
+}
+
+// newBenchInbox is an inbox that logs nothing.
+func newBenchInbox(pool *pgxpool.Pool) *idem.Inbox {
+	i := idem.NewInbox(pool, source(bookOrder))
+	i.Logger = nil
+	return i
+}
+
+// source is the provider's events with the work of h.
+func source(h idem.Handler[*note]) *notes {
+	n := &notes{}
+	idem.Handle(&n.Routes, "paid", h)
+	return n
+}
+
+// byHand is the code of a good engineer on pgx; do is what it does with an event.
+type byHand struct {
+	pool *pgxpool.Pool
+	do   func(ctx context.Context, pool *pgxpool.Pool, n *note, body []byte) error
+}
+
+func (h byHand) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, 1<<20))
+	if err != nil || r.Header.Get("token") != "right" {
+		w.WriteHeader(http.StatusUnauthorized)
+		return
+	}
+	var n note
+	if err := json.Unmarshal(body, &n); err != nil {
+		w.WriteHeader(http.StatusBadRequest)
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), 8*time.Second)
+	defer cancel()
+	if err := h.do(ctx, h.pool, &n, body); err != nil {
+		w.WriteHeader(http.StatusServiceUnavailable)
+		return
+	}
+	w.Header().Set("Content-Type", "application/json")
+	_, _ = io.WriteString(w, `{"received":true}`)
+}
+
+// fourTrips is the usual way: BEGIN; INSERT … ON CONFLICT DO NOTHING; the work; COMMIT.
+func fourTrips(ctx context.Context, pool *pgxpool.Pool, n *note, _ []byte) error {
+	return pgx.BeginFunc(ctx, pool, func(tx pgx.Tx) error {
+		tag, err := tx.Exec(ctx, `insert into processed (id) values ($1) on conflict do nothing`, n.ID)
+		if err != nil || tag.RowsAffected() == 0 {
+			return err
+		}
+		return bookOrder(ctx, tx, n)
+	})
+}
+
+// oneInsert stores events first: one committed INSERT for each request.
+func oneInsert(ctx context.Context, pool *pgxpool.Pool, n *note, body []byte) error {
+	_, err := pool.Exec(ctx, `insert into stored (id, body) values ($1, $2) on conflict do nothing`, n.ID, body)
+	return err
+}
 
 // rival is one of the implementations that are compared.
 type rival struct {
@@ -43,11 +163,9 @@ type rival struct {
 	url    string
 	http   *http.Client
 	finish func(events int) // waits until so many are done, if answers do not tell
-	pool   *pgxpool.Pool    // if it has another than the rest
 
 	first  int  // the number before its first event's
 	same   bool // sends few events again and again
-	repeat bool // sends three of ten events that were done a moment ago
 	events int
 
 	took, client, server time.Duration // wall clock, and processor time here and in Postgres
@@ -81,10 +199,7 @@ func (r *rival) run(b *testing.B, n, at int, backends []uint32) {
 				if r.same {
 					id = r.first + int(i)%at
 				}
-				if r.repeat && i%10 >= 7 {
-					id -= 133
-				}
-				body := fmt.Sprintf(`{"id":"evt_%x&%d","type":"paid","order":"order-%d"}`, md5.Sum([]byte(strconv.Itoa(id))), id, id%benchOrders)
+				body := fmt.Sprintf(`{"id":"evt_%x&%d","type":"paid","order":"order-%d"}`, md5.Sum([]byte(strconv.Itoa(id))), id, id%10_000)
 				if status, err := r.post(body); err != nil || status != http.StatusOK {
 					b.Errorf("%s answered %d, %v", r.name, status, err)
 				}
@@ -140,7 +255,7 @@ func durable(b *testing.B) string {
 	if os.Getenv("IDEMTEST_DATABASE_URL") != "" {
 		return idemtest.URL(b)
 	}
-	cluster := &postgres.Cluster{Durable: os.Getenv("MEM") == ""}
+	cluster := &postgres.Cluster{Durable: true}
 	if err := cluster.Start(b.Context()); err != nil {
 		b.Fatal(err)
 	}
@@ -191,11 +306,9 @@ func shopPool(b *testing.B, url string, distance time.Duration) *pgxpool.Pool {
 	}
 	b.Cleanup(pool.Close)
 	_, err = pool.Exec(b.Context(), `
-		drop table if exists orders, processed, stored, naive, idem_events, idem_payloads, idem_archive, idem_migrations cascade;
+		drop table if exists orders, processed, stored, idem_events, idem_payloads, idem_archive, idem_migrations cascade;
 		create table processed (id text primary key, received_at timestamptz not null default now());
 		create table stored (id text primary key, received_at timestamptz not null default now(), body bytea);
-		create table naive (id text primary key, state text not null default 'pending', received_at timestamptz not null default now(), body bytea);
-		create index on naive (received_at) where state = 'pending';
 		create table orders (id text primary key, paid int not null default 0) with (fillfactor = 50);
 		insert into orders select 'order-' || n from generate_series(0, 9999) n`)
 	if err != nil {
@@ -207,13 +320,6 @@ func shopPool(b *testing.B, url string, distance time.Duration) *pgxpool.Pool {
 	return pool
 }
 
-// source is the provider's events with the work of h.
-func source(h idem.Handler[*note]) *notes {
-	n := &notes{}
-	idem.Handle(&n.Routes, "paid", h)
-	return n
-}
-
 // race runs rivals in alternating rounds. ratio is the last one's rate to the
 // first one's.
 func race(b *testing.B, pool *pgxpool.Pool, at int, rivals ...*rival) {
@@ -223,11 +329,6 @@ func race(b *testing.B, pool *pgxpool.Pool, at int, rivals ...*rival) {
 		r.run(b, 100*at, at, nil)
 	}
 	pids := backends(pool)
-	for _, r := range rivals {
-		if r.pool != nil {
-			pids = append(pids, backends(r.pool)...)
-		}
-	}
 	for _, r := range rivals {
 		r.took, r.client, r.server = 0, 0, 0
 	}
@@ -259,4 +360,31 @@ func serve(b *testing.B, name string, h http.Handler) *rival {
 	client := server.Client()
 	client.Transport.(*http.Transport).MaxIdleConnsPerHost = 64
 	return &rival{name: name, url: server.URL, http: client}
+}
+
+// work runs an inbox's workers: it is done with an event when they are.
+func work(b *testing.B, inbox *idem.Inbox) *rival {
+	b.Helper()
+	done := make(chan struct{}, 1<<20)
+	inbox.Observe = func(_ context.Context, o idem.Observation) {
+		if o.Outcome == idem.Done && o.Stage == idem.StageAttempt {
+			done <- struct{}{}
+		}
+	}
+	ctx, stop := context.WithCancel(b.Context())
+	stopped := make(chan error)
+	go func() { stopped <- inbox.Run(ctx) }()
+	b.Cleanup(func() {
+		stop()
+		if err := <-stopped; err != nil {
+			b.Error(err)
+		}
+	})
+	r, handled := serve(b, "inbox", inbox), 0
+	r.finish = func(events int) {
+		for ; handled < events; handled++ {
+			<-done
+		}
+	}
+	return r
 }

@@ -3,7 +3,6 @@ package idem_test
 import (
 	"context"
 	"errors"
-	"path/filepath"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -36,7 +35,6 @@ func TestCommitWhoseWaitForTheReplicaIsCanceledIsNotAcknowledged(t *testing.T) {
 	}
 	stop := s.cancelByHand(ways[1].name)
 	var deliveries sync.WaitGroup
-	var spools []*canceledSpool
 	for _, way := range ways {
 		pool := func() (*app, *atomic.Int32) {
 			canceled := new(atomic.Int32)
@@ -70,16 +68,11 @@ func TestCommitWhoseWaitForTheReplicaIsCanceledIsNotAcknowledged(t *testing.T) {
 		deliver("inline", one, canceled, one.processor.Accept)
 		one, canceled = pool()
 		deliver("inbox", one, canceled, one.inbox.Accept)
-		one, canceled = pool()
-		spools = append(spools, newCanceledSpool(one, canceled))
-	}
-	for _, one := range spools {
-		deliveries.Go(one.deliver)
 	}
 	deliveries.Wait()
 	stop()
-	if n := queryOne[int](s, `select count(*) from idem_events`); n != 6 {
-		t.Errorf("the primary has %d events, want all 6", n)
+	if n := queryOne[int](s, `select count(*) from idem_events`); n != 4 {
+		t.Errorf("the primary has %d events, want all 4", n)
 	}
 	if err := errors.Join(primary.Kill(t.Context()), replica.Promote(t.Context())); err != nil {
 		t.Fatal(err)
@@ -88,13 +81,6 @@ func TestCommitWhoseWaitForTheReplicaIsCanceledIsNotAcknowledged(t *testing.T) {
 	if n := queryOne[int](s, `select count(*) from idem_events`); n != 0 {
 		t.Errorf("the replica has %d events, and nothing was to reach it", n)
 	}
-	s.on(pay)
-	for _, one := range spools {
-		s.inbox = s.newInbox(s.pool)
-		s.inbox.Spool = openSpool(t, one.dir)
-		s.drain()
-	}
-	s.wantEffects(len(spools)) // those that were acknowledged
 }
 
 // A person is told that an event is discarded, and after a promotion it is processed.
@@ -127,43 +113,6 @@ func TestDiscardAndRequeueWhoseWaitForTheReplicaIsCanceledAreNotReportedAsDone(t
 	s = openInboxApp(t, openPool(t, replica.URL(), asUsual))
 	s.wantState("discarded", idem.StateParked)
 	s.wantState("requeued", idem.StateParked)
-}
-
-// canceledSpool is an inbox with a spool whose drainer's commits are canceled.
-type canceledSpool struct {
-	*app
-	dir      string
-	spool    *idem.Spool
-	canceled *atomic.Int32
-}
-
-func newCanceledSpool(s *app, canceled *atomic.Int32) *canceledSpool {
-	c := &canceledSpool{app: s, dir: filepath.Join(s.TempDir(), "spool"), canceled: canceled}
-	c.spool = openSpool(s.T, c.dir)
-	s.inbox.Spool = c.spool
-	return c
-}
-
-// deliver keeps an event, and waits until the drainer's waits were canceled: one by one,
-// and each before the next.
-func (s *canceledSpool) deliver() {
-	e := letter(s.dir, s.dir, 1)
-	if o, err := s.inbox.Accept(s.Context(), e); o != idem.Spooled {
-		s.Errorf("Accept = %s, %v, want spooled", o, err)
-	}
-	for deadline := time.Now().Add(patience); s.canceled.Load() < 3; pause() {
-		if !s.spool.Spooling() {
-			s.Errorf("the drainer has deleted the file, and only the primary has the event")
-			return
-		}
-		if time.Now().After(deadline) {
-			s.Errorf("%d waits were canceled, want 3\n%s", s.canceled.Load(), s.logged())
-			return
-		}
-	}
-	if !s.spool.Spooling() {
-		s.Errorf("the drainer has deleted the file, and only the primary has the event")
-	}
 }
 
 // cancelAtEnd has pgx send a cancel when a context ends, which is one of its two ways.

@@ -36,10 +36,6 @@ type Limits struct {
 	// receiver; 0 turns the check off, and that of the clock. Default: 5 minutes.
 	MaxPending time.Duration
 
-	// MaxSpooled is the longest time that an event may be in a [Spool], while Postgres does not take
-	// it; 0 turns the check off. Default: 1 minute.
-	MaxSpooled time.Duration
-
 	// MaxSilence returns how long no genuine delivery may come to this process until a
 	// time, in that time's zone; 0 is any. A small shop has quiet Sundays, so the default
 	// is nil: the check is off. Of several processes each sees a part.

@@ -2,12 +2,14 @@ package idem
 
 import (
 	"context"
+	"net/http"
 	"slices"
 	"sync"
 	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"github.com/paghooks/paghooks/idem/internal/handling"
 	"github.com/paghooks/paghooks/idem/internal/pgtx"
 	"github.com/paghooks/paghooks/idem/internal/store"
 )
@@ -60,6 +62,7 @@ type Common struct {
 
 	pool    *pgxpool.Pool
 	spoiled sync.Once // the log says that handlers spoil connections
+	aside   asideCount
 }
 
 func newCommon(pool *pgxpool.Pool, source Source, timeout time.Duration) Common {
@@ -70,6 +73,12 @@ func newCommon(pool *pgxpool.Pool, source Source, timeout time.Duration) Common 
 		AuditRetention: 2 * 365 * 24 * time.Hour,
 		pool:           pool,
 	}
+}
+
+// Open is [Endpoint.Open] in a receiver that remembers the ids of events: a delivery whose id is signed may be as
+// old as Retention less a day. A second delivery of the event is a duplicate.
+func (c *Common) Open(w http.ResponseWriter, r *http.Request) (d Delivery, ok bool) {
+	return c.Endpoint.Open(w, r.WithContext(handling.WithRemembered(r.Context(), c.Retention-24*time.Hour)))
 }
 
 // Pool returns the pool that it was made with, for parts that work on the same tables.

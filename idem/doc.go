@@ -18,14 +18,9 @@
 //	if err := idem.Migrate(ctx, pool); err != nil { … }
 //	events := asaas.NewDispatcher(os.Getenv("ASAAS_WEBHOOK_TOKEN"))
 //	events.OnPaymentReceived(func(ctx context.Context, tx pgx.Tx, e *asaas.PaymentEvent) error {
-//		order := e.Payment.ExternalReference.Or("") // the order's id, sent when the charge was made
-//		if order == "" {
-//			return nil // a charge made by hand at the provider, not one of ours
-//		}
-//		paid, err := tx.Exec(ctx, `update orders set paid_at = coalesce(paid_at, now()) where id = $1`, order)
-//		if err == nil && paid.RowsAffected() == 0 {
-//			err = fmt.Errorf("the order of charge %s is not stored", e.Payment.ID)
-//		}
+//		_, err := tx.Exec(ctx, `insert into charges (id, order_id, value, paid_at) values ($1, $2, $3, now())
+//			on conflict (id) do update set paid_at = coalesce(charges.paid_at, excluded.paid_at)`,
+//			e.Payment.ID, e.Payment.ExternalReference, e.Payment.Value)
 //		return err
 //	})
 //	inbox := idem.NewInbox(pool, events)
@@ -46,8 +41,8 @@
 //
 // Order is kept among events that have arrived. One that comes late is handled
 // late, and none is skipped because a newer one was handled: it may be money. So a
-// handler that books inserts a row for each event, and one that copies a state
-// compares times in its own statement (where status_at <= $2). The function
+// handler writes a column for each fact into the row of the charge, and one that copies a state
+// compares times in its own statement. The function
 // AnyOrder of package idemtest delivers events to handlers in every order.
 //
 // # Work first, then answer
@@ -70,16 +65,8 @@
 // # While Postgres is unavailable
 //
 // Deliveries are answered 503 then, and the provider delivers again, at its own pace.
-// Two things answer 200 instead, and keep the events meanwhile.
-//
-// An inbox with a [Spool] keeps events on this machine's disk, and stores them in order
-// when Postgres is back. It needs a volume that outlives the process: with a container's
-// own disk, acknowledged events are lost.
-//
-//	inbox.Spool, err = idem.OpenSpool("/var/lib/shop/webhooks")
-//
-// A relay publishes events to a broker, and a consumer stores them: see package relay. It
-// needs a broker that keeps the messages it confirms: modules idemnats, idemrabbitmq, idemkafka
+// A relay answers 200 instead: it publishes events to a broker, and a consumer stores them: see
+// package relay. It needs a broker that keeps the messages it confirms: modules idemrabbitmq, idemkafka
 // and idemsqs have a [broker.Publisher] and a Consume for one each.
 //
 //	http.Handle("POST /webhooks/asaas", relay.New(events, publisher, secret))
@@ -94,8 +81,6 @@
 //	inbox    Endpoint.Open → Source.Open → Inbox.Accept → answer
 //	                                             │
 //	                             one insert for all that wait: pending
-//	                                             ┆ Postgres does not take it
-//	                             a file of the spool ┄ drain ┄ the same insert
 //
 //	relay    Endpoint.Open → Source.Open → Relay.Accept → Publisher → answer
 //	                                             ┆
@@ -119,13 +104,12 @@
 //	it failed ParkAfter times            200  stored as parked, with its payload
 //	an earlier one of its Key is parked  200  stored as parked, with its payload; processed after that
 //	Postgres is unavailable              503  nothing; the provider delivers again
-//	the answer to COMMIT was lost        503  done or not; the next delivery finds out
+//	the answer to COMMIT was lost        200  if the event is done, by another connection; else as for an error
 //	a concurrent duplicate               as the first delivery; in another process it waits, 5 seconds at most
 //	the application ignores its type     200  nothing
 //	not genuine                          401  nothing
 //	no secret is configured              503  nothing
 //	an inbox                             200  stored as pending, later as one of the above
-//	an inbox, Postgres is unavailable    200  if it has a Spool: kept on disk, later as pending
 //	a relay, the broker has confirmed    200  nothing; the consumer stores it
 //	a relay, the broker has not          503  nothing, unless the Fallback takes it: then 200
 //
@@ -186,7 +170,9 @@
 //
 // The scope is part of an event's name for good. An account that gets one later, or
 // another one, has each event that comes again as a new one, which is done twice:
-// move its events first, with operator.Operator.Rescope.
+// move its events first, with operator.Operator.Rescope. A source that gives every event
+// a scope makes health red while events without one are stored, and [Serve] refuses to
+// start where nobody can be making those any more.
 //
 // # Without HTTP
 //
@@ -296,7 +282,7 @@
 //	attempt // begin and mark, handler, commit, hooks: the only place where a handler runs
 //	list replay_run overtaken dryrun http flight held
 //	processor // inline
-//	spool inbox inbox_insert inbox_store spool_sink inbox_spool inbox_accept // an inbox stores, and answers
+//	inbox inbox_insert inbox_store inbox_accept // an inbox stores, and answers
 //	inbox_runner inbox_work prune inbox_alive inbox_run // and its workers process
 //	set_aside replay discard requeue stats arrivals dispatch // operations, one each
 //	check examine_deliveries examine processor_run migrate watch_commits

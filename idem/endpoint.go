@@ -135,7 +135,7 @@ func (in *Endpoint) ignores(e Event) (yes bool) {
 // route is the source's Route. A panic in a decoder is a decode error.
 func (in *Endpoint) route(e Event) (work Work, err error) {
 	if e.Type == SetAsideType {
-		return nil, nil
+		return nil, errSetAside
 	}
 	err = pgtx.Protect(func() (err error) {
 		work, err = in.source.Route(e)
@@ -166,7 +166,7 @@ func (in *Endpoint) countFailures(o Observation) {
 			in.failures.Store(0)
 		}
 	case o.Outcome == Retrying, o.Outcome == Unknown,
-		refused && refusal.Reason == ReasonNotConfigured: // others may be a stranger's
+		refused && refusal.isOwnFault(): // others may be a stranger's
 		in.failures.Add(1)
 	}
 }

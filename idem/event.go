@@ -78,7 +78,7 @@ func BodyID(body []byte) string {
 
 // SetAsideType is the event type of the bodies that [Common.SetAside] stores. No source is asked about
 // an event of this type: it has no handler, and is not ignored.
-const SetAsideType = "paghooks.set_aside"
+const SetAsideType = store.SetAsideType
 
 // row is the event as package store has it.
 func (e Event) row() store.Event { return store.Event(e) }

@@ -72,8 +72,7 @@ func (in *Endpoint) examineSilence(x *examination) {
 func (in *Endpoint) examineRefused(x *examination) {
 	switch n, wrong := in.refused.Wrong(x.limits.MaxFailures); {
 	case wrong != "":
-		x.add("refused", false, wrong+": see the reason in this application's log; if the token or the secret was changed, "+
-			"give it to both sides, before the provider stops its queue")
+		x.add("refused", false, wrong)
 	case n > 0:
 		x.add("refused", true, fmt.Sprintf("%d were refused for their token or signature since the last genuine one, as strangers' are", n))
 	default:

@@ -80,16 +80,24 @@ func (in *Endpoint) refuse(w http.ResponseWriter, r *http.Request, start time.Ti
 	case errors.As(err, &refusal):
 		o.Outcome, o.Path = Refused, pathOf(r)
 		if !isDryRun(r) {
-			in.refused.Refuse(o.Path, refusal.WrongSecret, refusal.OfProvider)
+			in.countRefusal(o.Path, refusal)
 		}
 		body = fmt.Sprintf(`{"received":false,"reason":%q}`, string(refusal.Reason))
-		if refusal.Reason != ReasonNotConfigured {
+		if !refusal.isOwnFault() && refusal.SignedBody == "" {
 			status = http.StatusUnauthorized
 		}
 	}
 	ctx, s := in.startSpan(r.Context(), StageDelivery, Event{}, "", start)
 	s.report(ctx, o)
 	respond(w, status, body)
+}
+
+func (in *Endpoint) countRefusal(path string, r *Refusal) {
+	if r.SignedBody != "" {
+		in.refused.RefuseTime(path, r.SignedBody, r.Hint)
+		return
+	}
+	in.refused.Refuse(path, r.WrongSecret, r.SentToken, r.OfProvider)
 }
 
 func answer(w http.ResponseWriter, o Outcome) {

@@ -53,11 +53,6 @@ type Inbox struct {
 	// Default: false.
 	PollOnly bool
 
-	// Spool, when set, keeps events on the disk of this machine while Postgres cannot
-	// take them: read about the disk and the order first. A [Processor] has no
-	// such setting, because an event that it acknowledges is done. Default: nil.
-	Spool *Spool
-
 	writer *batch.Writer[store.Incoming, result]
 	locked *batch.Writer[store.Incoming, result] // of events with a row that another transaction holds
 	sender *notify.Sender

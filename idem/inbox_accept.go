@@ -35,7 +35,7 @@ func NewInbox(pool *pgxpool.Pool, source Source) *Inbox {
 }
 
 // ServeHTTP receives one delivery as [Processor.ServeHTTP] does, and answers
-// 200 once the event is on disk, in Postgres or in the Spool.
+// 200 once the event is on disk.
 func (i *Inbox) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	d, ok := i.Open(w, r)
 	if !ok {
@@ -59,10 +59,6 @@ func (i *Inbox) Accept(ctx context.Context, e Event) (Outcome, error) {
 // accept is Accept of a delivery.
 func (i *Inbox) accept(ctx context.Context, d Delivery) (Outcome, error) {
 	return i.receive(ctx, d, storeTime, func(ctx context.Context, e Event) result {
-		row := store.Incoming{Event: e.row(), Trace: i.Carrier(ctx, e)}
-		if i.Spool != nil {
-			return i.storeOrSpool(ctx, row)
-		}
-		return i.storeInPostgres(ctx, row)
+		return i.store(ctx, store.Incoming{Event: e.row(), Trace: i.Carrier(ctx, e)})
 	})
 }

@@ -3,15 +3,12 @@ package idem_test
 import (
 	"context"
 	"fmt"
-	"net/http"
-	"slices"
 	"sync"
 	"testing"
 
 	"github.com/jackc/pgx/v5"
 
 	"github.com/paghooks/paghooks/idem"
-	"github.com/paghooks/paghooks/idem/internal/spool"
 )
 
 // holdRows begins to store events elsewhere, in a transaction that end ends.
@@ -88,57 +85,5 @@ func TestHeldEventsKeepNoOtherWaiting(t *testing.T) {
 				t.Errorf("%d events are stored, want 62", n)
 			}
 		})
-	}
-}
-
-// Postgres takes the others: only while it takes none does the disk.
-func TestHeldEventSendsNoDeliveryToTheSpool(t *testing.T) {
-	t.Parallel()
-	s := newSpoolApp(t)
-	end := s.holdRows("held")
-	held := make(chan int, 1)
-	go func() {
-		status, _, _ := s.post(t.Context(), paid("held"), nil)
-		held <- status
-	}()
-	for n, answered := 0, false; !answered; n++ {
-		select {
-		case status := <-held:
-			if answered = true; status != http.StatusServiceUnavailable {
-				t.Errorf("the event that is held is answered %d, want 503", status)
-			}
-		default:
-		}
-		s.accept(idem.Pending, letter(fmt.Sprint(n), "o1", 0))
-	}
-	if s.spool.Spooling() || len(s.files(".spool")) > 0 {
-		t.Errorf("the spool has %q", s.files(".spool"))
-	}
-	end("rollback")
-	s.wantAnswer(paid("held"), http.StatusOK)
-}
-
-// The drain stores what is not held, in the order of each lane.
-func TestHeldEventsInASpoolHoldUpOnlyTheirLanes(t *testing.T) {
-	t.Parallel()
-	s := newSpoolApp(t)
-	var events []idem.Event
-	var held []string
-	for n := range 10 {
-		held = append(held, fmt.Sprint("held", n))
-		events = append(events, letter(held[n], fmt.Sprint("o", n), 0))
-	}
-	end := s.holdRows(held...)
-	s.putFile(append(events, letter("behind", "o3", 0), letter("free", "o99", 0))...)
-	s.openOn(spool.System{})
-	_ = s.inbox.AwaitSpool(t.Context()) // fails, or is over
-	s.until(`select exists (select from idem_events where event like '%free')`)
-	s.wantState("behind", "")
-	end("rollback")
-	s.untilDrained()
-	s.drain()
-	s.wantEffects(12)
-	if lane := queryOne[[]string](s.app, `select array_agg(event order by place) from effects where queue = 'o3'`); !slices.Equal(lane, []string{"held3", "behind"}) {
-		t.Errorf("its lane has the order %q", lane)
 	}
 }

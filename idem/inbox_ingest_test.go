@@ -286,3 +286,19 @@ func TestEventThatWasDeletedByHandIsDoneOnceWhenItComesAgain(t *testing.T) {
 		t.Errorf("%d payloads are left", n)
 	}
 }
+
+func TestScopeThatIsTooLongIsNotAcknowledged(t *testing.T) {
+	t.Parallel()
+	m := newInboxApp(t)
+	e := letter("1", "o1", 0)
+	e.Scope = strings.Repeat("é", 128)
+	for mode, accept := range map[string]func(context.Context, idem.Event) (idem.Outcome, error){"inbox": m.inbox.Accept, "inline": m.processor.Accept} {
+		if o, err := accept(t.Context(), e); o != idem.Retrying || err == nil || !strings.Contains(err.Error(), "the scope has 256 bytes") {
+			t.Errorf("%s: Accept = %s, %v, want an error that says why", mode, o, err)
+		}
+	}
+	e.Scope = strings.Repeat("é", 127) + "/"
+	if o, err := m.inbox.Accept(t.Context(), e); o != idem.Pending || err != nil {
+		t.Errorf("Accept = %s, %v, want pending", o, err)
+	}
+}

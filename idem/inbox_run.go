@@ -35,46 +35,32 @@ func (i *Inbox) Run(ctx context.Context) error {
 	}
 	var beside sync.WaitGroup
 	beside.Go(func() { r.promoteStuckEveryMinute(ctx) })
-	beside.Go(func() { i.scanSpoolEveryMinute(ctx) })
 	r.loop(ctx)
 	beside.Wait()
 	return r.stop()
 }
 
 // Drain processes all events that are stored and due, and returns when nothing is: for
-// tests, and where no process can run all the time. The events of the Spool are stored
-// before. Events that wait for their next attempt, or behind one that does, are
-// left. It returns an error if Postgres cannot be reached, if the broker of an outbox
+// tests, and where no process can run all the time. Events that wait for their next attempt, or behind one that does, are
+// left, and so is what could not be begun twice, with an error that names it. It returns an error, too, if Postgres cannot be reached, if the broker of an outbox
 // is unavailable, or if ctx ends before.
 func (i *Inbox) Drain(ctx context.Context) error {
 	if err := i.check(); err != nil {
 		return err
 	}
-	if err := i.awaitSpool(ctx); err != nil {
-		return err
-	}
 	r := i.newRunner(ctx)
+	r.draining = true
 	err := r.drain(ctx)
-	return errors.Join(err, r.stop())
+	return errors.Join(append([]error{err, r.stop()}, r.left...)...)
 }
 
-// check finds settings that make no sense, among them a Spool that is another inbox's.
+// check finds settings that make no sense.
 func (i *Inbox) check() error {
 	err := checkSettings("inbox", map[string]bool{
 		"Workers": i.Workers > 0, "Timeout": i.Timeout > 0, "MaxAttempts": i.MaxAttempts > 0, "MaxCrashes": i.MaxCrashes > 0,
 		"Poll": i.Poll > 0, "Backoff": i.Backoff != nil,
 	})
-	err = errors.Join(err, i.checkRetention())
-	if err != nil || i.Spool == nil {
-		return err
-	}
-	if err := checkSettings("spool", map[string]bool{"MaxBytes": i.Spool.MaxBytes > 0}); err != nil {
-		return err
-	}
-	if err := i.Spool.attach(i); err != nil {
-		return fmt.Errorf("idem: %w", err)
-	}
-	return nil
+	return errors.Join(err, i.checkRetention())
 }
 
 // loop has free workers process events until ctx ends.
@@ -134,13 +120,20 @@ func (r *runner) drain(ctx context.Context) error {
 // claimAndWork waits for free workers, claims events for them, and has them work.
 func (r *runner) claimAndWork(ctx context.Context) (store.Claims, error) {
 	n := r.awaitWorkers(ctx)
-	if n > 0 && r.inbox.hasOutage() {
-		n = r.awaitSolo(ctx, n)
+	probes := n > 0 && r.inbox.hasOutage()
+	if probes {
+		n = r.awaitProbe(ctx, n)
 	}
 	if n == 0 {
 		return store.Claims{}, nil
 	}
-	found, err := r.claim(ctx, n) // if the answer to COMMIT was lost, it has the claims nevertheless: MarkStored rejects those that are not committed
+	claim := r.claim
+	if probes {
+		claim = r.claimProbe
+	} else {
+		r.untried = false
+	}
+	found, err := claim(ctx, n) // if the answer to COMMIT was lost, it has the claims nevertheless: MarkStored rejects those that are not committed
 	r.returnWorkers(n, len(found.Claims))
 	for _, c := range found.Claims {
 		r.addRunning(c)
@@ -176,9 +169,9 @@ func (r *runner) returnWorkers(n, used int) int {
 	return used
 }
 
-// awaitSolo has one worker try one event while there is an outage: once no other worker
-// is busy, and then after Poll. n workers are the caller's already. It returns 0 if ctx ends.
-func (r *runner) awaitSolo(ctx context.Context, n int) int {
+// awaitProbe has one worker try one event while there is an outage: once no other worker
+// is busy. n workers are the caller's already. It returns 0 if ctx ends.
+func (r *runner) awaitProbe(ctx context.Context, n int) int {
 	for n < r.inbox.Workers && r.inbox.hasOutage() {
 		select {
 		case <-r.free:
@@ -190,10 +183,27 @@ func (r *runner) awaitSolo(ctx context.Context, n int) int {
 	switch {
 	case !r.inbox.hasOutage():
 		return n
-	case !sleep(ctx, r.inbox.Poll):
+	case !sleep(ctx, r.inbox.Poll/10):
 		return r.returnWorkers(n, 0)
 	}
 	return r.returnWorkers(n, 1)
+}
+
+// claimProbe claims the event for a single try in an outage: in turns one that was not tried yet, because the
+// outage may be the failure of those that were, and the one that has waited longest. Without one
+// of the former, the latter is tried every Poll.
+func (r *runner) claimProbe(ctx context.Context, n int) (store.Claims, error) {
+	r.position = claims.Position{}
+	r.untried = !r.untried
+	found, err := r.claim(ctx, n)
+	if err != nil || !r.untried || len(found.Claims) > 0 {
+		return found, err
+	}
+	r.untried, r.position = false, claims.Position{}
+	if !sleep(ctx, r.inbox.Poll*9/10) {
+		return found, nil
+	}
+	return r.claim(ctx, n)
 }
 
 // rest waits until there may be something to do.
@@ -226,7 +236,7 @@ func (r *runner) claim(ctx context.Context, n int) (store.Claims, error) {
 	search := store.Search{
 		Source: r.inbox.source.Name(), After: r.position.After(), Limit: n,
 		Worker: r.signs.Own.ID, Running: r.runningKeys(),
-		Crashed: crashesSolo, WithCrashed: alone,
+		Crashed: crashesSolo, WithCrashed: alone, Untried: r.untried,
 	}
 	// Not cut off when ctx ends: an event that was claimed then would pass for a crash.
 	found, err := ask(context.WithoutCancel(ctx), r.inbox.pool, func(ctx context.Context, db store.DB) (store.Claims, error) {

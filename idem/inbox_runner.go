@@ -3,6 +3,7 @@ package idem
 import (
 	"context"
 	"errors"
+	"fmt"
 	"maps"
 	"slices"
 	"sync"
@@ -24,6 +25,7 @@ type runner struct {
 	workers  sync.WaitGroup
 	timedOut atomic.Int64 // handlers that did not return when they were stopped
 	position claims.Position
+	untried  bool // in an outage, the search is for an event that was not tried yet
 
 	postponed atomic.Bool // since drain looked last, an event became due a moment later
 	searchAll atomic.Bool // the next search is to begin at the start: a claim has ended without a word
@@ -35,12 +37,24 @@ type runner struct {
 	signs     *claims.Signs
 	begun     bool
 
-	mu      sync.Mutex
-	running map[string]bool // the row keys of claimed events
+	draining bool // what cannot be begun twice is left
+
+	mu       sync.Mutex
+	running  map[string]bool    // the row keys of claimed events
+	unended  map[string]unended // failures that could not be recorded, by row key
+	notBegun map[string]int     // how often events could not be begun, by row key, while draining
+	left     []error            // by Drain
+}
+
+// unended is the end of a claim that could not be recorded, because nobody answered. Who claims the event next
+// records it: this runner, or another that takes it for a crash.
+type unended struct {
+	end   store.End
+	cause error
 }
 
 func (i *Inbox) newRunner(ctx context.Context) *runner {
-	r := &runner{inbox: i, free: make(chan struct{}, i.Workers), signs: claims.NewSigns(i.source.Name()), running: make(map[string]bool)}
+	r := &runner{inbox: i, free: make(chan struct{}, i.Workers), signs: claims.NewSigns(i.source.Name()), running: make(map[string]bool), unended: make(map[string]unended), notBegun: make(map[string]int)}
 	r.alive, r.stopSigns = context.WithCancel(context.WithoutCancel(ctx))
 	r.attempts, r.cancel = context.WithCancelCause(context.WithoutCancel(ctx))
 	for range i.Workers {
@@ -62,6 +76,36 @@ func (r *runner) removeRunning(c store.Claim) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	delete(r.running, c.RowKey())
+}
+
+// addUnended notes the end of a claim that could not be recorded.
+func (r *runner) addUnended(c store.Claim, u unended) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.unended[c.RowKey()] = u
+}
+
+// takeUnended returns how the claim before c ended, if that is not recorded.
+func (r *runner) takeUnended(c store.Claim) (u unended, ok bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	u, ok = r.unended[c.RowKey()]
+	delete(r.unended, c.RowKey())
+	return u, ok
+}
+
+// leave reports whether Drain is to leave an event that could not be begun: at the second time.
+func (r *runner) leave(c store.Claim, cause error) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if !r.draining {
+		return false
+	}
+	r.notBegun[c.RowKey()]++
+	if r.notBegun[c.RowKey()] == 2 {
+		r.left = append(r.left, fmt.Errorf("idem: %s %s could not be begun twice, and is left: see why, then drain again: %w", c.Type, c.ID, cause))
+	}
+	return r.notBegun[c.RowKey()] >= 2
 }
 
 // runningKeys returns the row keys of the events that are being processed.

@@ -11,10 +11,10 @@ import (
 	"github.com/paghooks/paghooks/idem/internal/store"
 )
 
-// storeInPostgres hands the event to the writer, with all that arrive at the same time,
+// store hands the event to the writer, with all that arrive at the same time,
 // and waits for its commit. While another transaction holds the event's row it tries
 // again, in groups of its own.
-func (i *Inbox) storeInPostgres(ctx context.Context, e store.Incoming) result {
+func (i *Inbox) store(ctx context.Context, e store.Incoming) result {
 	r, ok := i.writer.Write(ctx, e)
 	if !ok {
 		return result{outcome: Retrying, err: errors.New("the event could not be stored in time: Postgres is unavailable, or the pool is too small")}

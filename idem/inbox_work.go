@@ -56,6 +56,9 @@ func (r *runner) work(c store.Claim) {
 // end with a commit.
 func (r *runner) process(ctx context.Context, c store.Claim) (Outcome, error) {
 	i, e := r.inbox, Event(c.Event)
+	if u, ok := r.takeUnended(c); ok {
+		return r.endClaim(ctx, c, u.end, u.cause)
+	}
 	if c.Crashes >= i.MaxCrashes {
 		err := fmt.Errorf("%d processes died while they processed it, or were cut off from Postgres: fix the handler, then replay it", c.Crashes)
 		return r.endClaim(ctx, c, store.End{State: store.Parked, Free: i.PassParked}, err)
@@ -75,13 +78,11 @@ func (r *runner) process(ctx context.Context, c store.Claim) (Outcome, error) {
 		i.wakeOwn()
 	}
 	switch outcome {
-	case Retrying:
+	case Retrying, Unknown:
 		return r.fail(ctx, c, err)
 	case Duplicate:
 		_, err := r.postpone(ctx, c, store.PostponeTime)
 		return "", err
-	case Unknown:
-		return r.reconcile(ctx, c, err)
 	}
 	return outcome, err
 }
@@ -93,31 +94,46 @@ func (i *Inbox) markClaimed(c store.Claim) func(*pgx.Batch, *pgtx.Session) {
 	return func(b *pgx.Batch, s *pgtx.Session) { store.MarkStored(b, c.Event, how, s) }
 }
 
-// fail ends a claim after an attempt that failed, or did not come to the handler.
+// fail ends a claim after an attempt that failed, or did not come to the handler, or whose COMMIT was not answered.
+// An attempt is counted whatever its error says, once the handler ran: only a moment is given to what passes.
 func (r *runner) fail(ctx context.Context, c store.Claim, cause error) (Outcome, error) {
-	i := r.inbox
+	i, final, ran := r.inbox, handling.IsFinal(cause), pgtx.WorkFailed(cause)
+	attempt, wait := c.Attempts+1, time.Until(handling.RetryAt(cause))
 	switch {
 	case r.stopped():
-		_, err := r.postpone(ctx, c, store.PostponeTime)
+		ended, err := r.postpone(ctx, c, store.PostponeTime)
+		if err == nil && !ended && errors.Is(cause, pgtx.ErrUnknown) {
+			return r.lookUp(ctx, c, cause)
+		}
 		return Retrying, errors.Join(cause, err)
-	case !handling.IsFinal(cause) && !pgtx.WorkFailed(cause): // not the event's, and not counted; but it may last
-		_, err := r.postpone(ctx, c, soon(c))
+	case !final && !ran: // not the event's, and not counted; but it may last
+		if r.leave(c, cause) {
+			_, err := r.endClaim(ctx, c, store.End{State: store.Pending, Wait: maxPostpone}, nil)
+			return Retrying, errors.Join(cause, err)
+		}
+		wait := soon(c)
+		if r.draining { // which waits for it
+			wait = store.PostponeTime
+		}
+		_, err := r.postpone(ctx, c, wait)
 		return Retrying, errors.Join(cause, err)
-	case !handling.IsFinal(cause) && pgtx.Retryable(cause): // the others' that it met; a back-off of hours would hold up its lane
+	case !final && pgtx.Passing(cause) && !lasts(c): // the others' that it met; a back-off of hours would hold up its lane
 		return r.endClaim(ctx, c, store.End{State: store.Pending, Wait: soon(c), Returned: true}, cause)
+	case !final && wait > 0: // asked for, and so not counted
+		return r.endClaim(ctx, c, store.End{State: store.Pending, Wait: wait, Returned: ran}, cause)
+	case final, attempt >= i.MaxAttempts:
+		return r.endClaim(ctx, c, store.End{State: store.Parked, Attempts: 1, Free: i.PassParked, Returned: ran}, cause)
 	}
-	attempt, wait, returned := c.Attempts+1, time.Until(handling.RetryAt(cause)), pgtx.WorkFailed(cause)
-	park := store.End{State: store.Parked, Attempts: 1, Free: i.PassParked, Returned: returned}
-	switch {
-	case handling.IsFinal(cause):
-		return r.endClaim(ctx, c, park, cause)
-	case wait > 0: // asked for, and so not counted
-		return r.endClaim(ctx, c, store.End{State: store.Pending, Wait: wait, Returned: returned}, cause)
-	case attempt >= i.MaxAttempts:
-		return r.endClaim(ctx, c, park, cause)
-	}
-	return r.endClaim(ctx, c, store.End{State: store.Pending, Attempts: 1, Wait: i.backoff(attempt), Returned: returned}, cause)
+	return r.endClaim(ctx, c, store.End{State: store.Pending, Attempts: 1, Wait: i.backoff(attempt), Returned: ran}, cause)
 }
+
+// lasts reports whether an event has been started so often, or for so long, that what passes has not passed.
+func lasts(c store.Claim) bool { return c.Number >= startsPassing || c.Waited >= timePassing }
+
+const (
+	startsPassing = 50
+	timePassing   = 10 * time.Minute // from when on package health is red
+)
 
 // backoff is the inbox's Backoff, which is the application's code.
 func (i *Inbox) backoff(attempt int) (wait time.Duration) {
@@ -140,13 +156,30 @@ func (r *runner) endClaim(ctx context.Context, c store.Claim, end store.End, cau
 	})
 	switch {
 	case err != nil:
-		return Retrying, errors.Join(cause, fmt.Errorf("the failure could not be recorded, and is not counted: %w", err))
+		if end.Attempts > 0 {
+			r.addUnended(c, unended{end, cause})
+		}
+		return Retrying, errors.Join(cause, fmt.Errorf("the failure could not be recorded, and is counted once Postgres answers: %w", err))
+	case !ended && errors.Is(cause, pgtx.ErrUnknown):
+		return r.lookUp(ctx, c, cause)
 	case !ended && tries == 1: // done by another process, or by this handler with a COMMIT of its own
 		return Duplicate, cause
 	case end.State == store.Pending:
 		return Retrying, cause
 	}
 	return Outcome(end.State), cause
+}
+
+// lookUp returns the outcome of an attempt that has not failed: its COMMIT was not answered, and its claim has
+// ended. Others may have thought that this process is dead.
+func (r *runner) lookUp(ctx context.Context, c store.Claim, cause error) (Outcome, error) {
+	found, err := insist(ctx, r, func(ctx context.Context, db store.DB) (store.Found, error) {
+		return store.LookUp(ctx, db, c.Event)
+	})
+	if err != nil || found.State != store.Done {
+		return Retrying, errors.Join(cause, err)
+	}
+	return Done, nil
 }
 
 // soon returns the time that an event waits that could not be processed, for reasons that are not
@@ -165,23 +198,6 @@ func (r *runner) postpone(ctx context.Context, c store.Claim, wait time.Duration
 		defer r.postponed.Store(true)
 		return store.EndClaim(ctx, db, c, store.End{State: store.Pending, Wait: wait})
 	})
-}
-
-// reconcile finds out about a claim with a COMMIT that was not answered: either the
-// event is done, or goes to the next worker.
-func (r *runner) reconcile(ctx context.Context, c store.Claim, cause error) (Outcome, error) {
-	ended, err := r.postpone(ctx, c, store.PostponeTime)
-	if err != nil || ended {
-		return Retrying, errors.Join(cause, err)
-	}
-	// Others may have thought that this process is dead.
-	found, err := insist(ctx, r, func(ctx context.Context, db store.DB) (store.Found, error) {
-		return store.LookUp(ctx, db, c.Event)
-	})
-	if err != nil || found.State != store.Done {
-		return Retrying, errors.Join(cause, err)
-	}
-	return Done, nil
 }
 
 const (

@@ -101,8 +101,8 @@ func TestOurOwnStatementsMeetConcurrentChangesAtEveryDefaultIsolation(t *testing
 			return fmt.Sprint(n, " ", level), err
 		}, touch, idem.NoRetry(noOrder), "1 read committed"},
 		{"an import", "select distinct on (event)", nil, func(s *app) (string, error) {
-			n, err := operator.Import(s.Context(), s.pool, "notes", "", all(operator.Imported{ID: "e1"}, operator.Imported{ID: "e2"}))
-			return fmt.Sprint(n), err
+			sum, err := operator.New(s.processor, "ana").Import(s.Context(), "", all(doneBefore("e1", "e2")...), "")
+			return fmt.Sprint(sum.Stored), err
 		}, fmt.Sprintf(insert, 1, "pending"), nil, "1"},
 	} {
 		for _, level := range isolationLevels {

@@ -5,6 +5,7 @@ import (
 	"embed"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -25,6 +26,9 @@ import (
 //go:embed migrations/*.sql
 var Migrations embed.FS
 
+// lockPatience is the time in which Migrate tries to lock tables that are in use.
+const lockPatience = time.Minute
+
 // Migrate creates or updates the tables of this package, in the first schema
 // of the connection's search_path. Call it at every start: a migration that was made
 // before is skipped, and any number of processes may call it at once. Where all
@@ -36,14 +40,16 @@ var Migrations embed.FS
 // use (a role's own, say) would get a second set of tables, without the events that are
 // done. [MigrateSchema] makes them on purpose.
 //
-// A change of tables that are in use waits for the handlers that are running, and
-// deliveries wait behind it. Where handlers take longer than a delivery may, give db a
-// lock_timeout, and call Migrate again after an error: it changes all or nothing.
+// A change of tables that are in use has to wait for every transaction that uses them, a
+// handler's or a pg_dump's, and deliveries wait behind it. So it waits for three seconds at most,
+// by a lock_timeout of its own, lets what waits behind it go on, and tries again; slog.Default
+// gets a line with the process of Postgres that is in front. After a minute it returns an error
+// that names that process. It changes all or nothing, so call it again.
 func Migrate(ctx context.Context, db interface {
 	Begin(ctx context.Context) (pgx.Tx, error)
 },
 ) error {
-	if err := migrate.Apply(ctx, db, "", Migrations); err != nil {
+	if err := migrate.Apply(ctx, db, "", Migrations, lockPatience); err != nil {
 		return fmt.Errorf("idem: migrating the tables: %w", err)
 	}
 	return nil
@@ -59,7 +65,7 @@ func MigrateSchema(ctx context.Context, db interface {
 	if schema == "" {
 		return errors.New("idem: migrating the tables: the name of the schema is empty: call Migrate for the first one of the search_path")
 	}
-	if err := migrate.Apply(ctx, db, schema, Migrations); err != nil {
+	if err := migrate.Apply(ctx, db, schema, Migrations, lockPatience); err != nil {
 		return fmt.Errorf("idem: migrating the tables of schema %q: %w", schema, err)
 	}
 	return nil

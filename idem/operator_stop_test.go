@@ -85,9 +85,6 @@ func TestStoppedReplayEndsAfterItsEventAndAnotherDoesTheRestOnce(t *testing.T) {
 	g := newGated("bad2")
 	action, ended := s.replaying(g, "e1", "bad2", "e3", "e4")
 	bob := operator.New(s.processor, "bob")
-	if err := bob.Resume(t.Context(), action, idem.Filter{Events: []string{}}, ""); !errors.Is(err, operator.ErrRunning) {
-		t.Errorf("Resume while it runs = %v", err)
-	}
 	if err := bob.Stop(t.Context(), action, "wrong handler"); err != nil {
 		t.Fatal(err)
 	}
@@ -101,33 +98,27 @@ func TestStoppedReplayEndsAfterItsEventAndAnotherDoesTheRestOnce(t *testing.T) {
 		t.Errorf("Stop of what has ended = %v", err)
 	}
 
-	rest, err := bob.NotReached(t.Context(), action)
+	rest, err := bob.Choose(t.Context(), idem.Filter{IDs: []string{"e1", "e3", "e4"}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if rest, err = bob.Choose(t.Context(), rest); err != nil {
-		t.Fatal(err)
-	}
-	if err := bob.Resume(t.Context(), action, rest, "the right one"); err != nil {
+	if _, err := bob.Replay(t.Context(), rest, "the right one"); err != nil {
 		t.Fatal(err)
 	}
 	g.wantTries(t, map[string]int{"e1": 1, "bad2": 1, "e3": 1, "e4": 1})
 	s.wantEffects(3)
-	if err := bob.Resume(t.Context(), action, rest, ""); !errors.Is(err, operator.ErrContinued) {
-		t.Errorf("Resume again = %v", err)
-	}
 	trail, err := bob.Actions(t.Context(), 0, 10)
 	if err != nil {
 		t.Fatal(err)
 	}
 	var got []string
 	for _, a := range trail {
-		got = append(got, fmt.Sprintf("%d %s %s (%s) %d>%d %q: %s", a.ID, a.Actor, a.Action, a.Filter, a.Continues, a.ContinuedBy, a.StoppedBy, a.Result))
+		got = append(got, fmt.Sprintf("%d %s %s (%s) %q: %s", a.ID, a.Actor, a.Action, a.Filter, a.StoppedBy, a.Result))
 	}
 	want := []string{
-		`3 bob replay (states pending retrying unhandled parked; 2 by row key) 1>0 "": 2 done, 0 failed, 0 without a handler`,
-		`2 bob stop (action 1) 0>0 "": asked to end`,
-		`1 ana replay (states unhandled parked) 0>3 "bob": 1 done, 1 failed, 0 without a handler; first failure: paid bad2; stopped by bob`,
+		`3 bob replay (states unhandled parked; ids e1 e3 e4; 2 by row key) "": 2 done, 0 failed, 0 without a handler`,
+		`2 bob stop (action 1) "": asked to end`,
+		`1 ana replay (states unhandled parked) "bob": 1 done, 1 failed, 0 without a handler; first failure: paid bad2; stopped by bob`,
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error("the trail (-want +got):\n" + diff)
@@ -167,81 +158,60 @@ func TestOfTwoWhoStopAnActionOneIsRecorded(t *testing.T) {
 	}
 }
 
-// A process that was stopped for longer than it may be silent comes back. Its event is done by
-// either, and it leaves the rest to the one who has gone on.
-func TestReplayThatWasTakenForDeadEndsWhenItComesBack(t *testing.T) {
+// What changes all events in one transaction records that in it. A stop that was asked for before
+// then rolls it back, however late it is noticed.
+func TestDiscardThatSomebodyStopsChangesNothing(t *testing.T) {
 	t.Parallel()
-	s := newApp(t)
-	g := newGated("e1")
-	action, ended := s.replaying(g, "e1", "e2", "e3")
-	s.exec(`update idem_audit set seen_at = now() - interval '13 seconds'`)
-	rest := idem.Filter{States: []idem.State{idem.StateUnhandled}, Events: []string{"notes//e2"}} // e1 is being processed
-	errs := make(chan error)
-	for _, name := range []string{"bob", "eve"} {
-		go func() { errs <- operator.New(s.processor, name).Resume(t.Context(), action, rest, "") }()
-	}
-	wentOn := 0
-	for range 2 {
-		if err := <-errs; err == nil {
-			wentOn++
-		} else if !errors.Is(err, operator.ErrContinued) {
-			t.Errorf("Resume = %v, want that another has gone on", err)
-		}
-	}
-	close(g.goOn)
-	if err := <-ended; err == nil || wentOn != 1 {
-		t.Errorf("Replay = %v after %d of two went on with it", err, wentOn)
-	}
-	g.wantTries(t, map[string]int{"e1": 1, "e2": 1})
-	s.wantOutcomes(action, "notes//e2 ", "notes//e3 ", "notes//e1 done")
-	if got := queryOne[string](s, `select result from idem_audit where id = 1`); !strings.HasSuffix(got, "its process died") {
-		t.Errorf("the result of the first is %q", got)
-	}
-}
-
-// What changes all events in one transaction is recorded in that: if somebody has gone on with it,
-// it is rolled back.
-func TestDiscardThatWasTakenForDeadChangesNothing(t *testing.T) {
-	t.Parallel()
-	s := newApp(t)
-	s.wantAnswer(paid("e1"), 200)
-	s.deploy(func(*notes) {})
-	s.wantAnswer(paid("e2"), 200) // unhandled
-	for _, c := range []struct {
-		end, says, result string
-	}{
-		{`update idem_audit set ended_at = now(), result = 'its process died' where ended_at is null`, "gave no sign of life", "its process died"},
-		{`update idem_audit set stopped_by = 'bob' where ended_at is null`, "stopped by bob", "stopped by bob"},
+	const stop = `update idem_audit set stopped_by = 'bob' where ended_at is null`
+	for name, stopAndLetGo := range map[string]func(s *app, events pgx.Tx, ended <-chan error) error{
+		"while it waits for its events": func(s *app, events pgx.Tx, ended <-chan error) error {
+			s.exec(stop)
+			err := <-ended // it is noticed before the events are free
+			_ = events.Rollback(s.Context())
+			return err
+		},
+		"before it is recorded": func(s *app, events pgx.Tx, ended <-chan error) error {
+			stopping, err := s.pool.Begin(s.Context())
+			if err == nil {
+				_, err = stopping.Exec(s.Context(), stop)
+			}
+			if err != nil {
+				s.Fatal(err)
+			}
+			_ = events.Rollback(s.Context())
+			s.until(`select exists (select from pg_stat_activity where $1 = any(pg_blocking_pids(pid)) and query like '%set events = %')`, stopping.Conn().PgConn().PID())
+			if err := stopping.Commit(s.Context()); err != nil {
+				s.Fatal(err)
+			}
+			return <-ended
+		},
 	} {
-		tx, err := s.pool.Begin(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, err := tx.Exec(t.Context(), `lock table idem_events in exclusive mode`); err != nil {
-			t.Fatal(err)
-		}
-		ended := make(chan error)
-		go func() {
-			_, err := operator.New(s.processor, "ana").Discard(t.Context(), idem.Filter{IDs: []string{"e2"}}, "a test")
-			ended <- err
-		}()
-		s.until(`select exists (select from idem_audit where ended_at is null)`)
-		s.until(`select exists (select from pg_locks where not granted and relation = 'idem_events'::regclass)`)
-		s.exec(c.end)
-		if strings.Contains(c.says, "stopped") { // it is noticed while it waits
-			err = <-ended
-			_ = tx.Rollback(t.Context())
-		} else {
-			_ = tx.Rollback(t.Context())
-			err = <-ended
-		}
-		if err == nil || !strings.Contains(err.Error(), c.says) {
-			t.Errorf("Discard = %v, want %s", err, c.says)
-		}
-		s.wantState("e2", idem.StateUnhandled)
-		if got := queryOne[string](s, `select result from idem_audit order by id desc limit 1`); got != c.result {
-			t.Errorf("its result is %q, want %q", got, c.result)
-		}
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newApp(t)
+			s.deploy(func(*notes) {})
+			s.wantAnswer(paid("e2"), 200) // unhandled
+			events, err := s.pool.Begin(t.Context())
+			if err == nil {
+				_, err = events.Exec(t.Context(), `lock table idem_events in exclusive mode`)
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			ended := make(chan error, 1)
+			go func() {
+				_, err := operator.New(s.processor, "ana").Discard(t.Context(), idem.Filter{IDs: []string{"e2"}}, "a test")
+				ended <- err
+			}()
+			s.until(`select exists (select from pg_locks where not granted and relation = 'idem_events'::regclass)`)
+			if err := stopAndLetGo(s, events, ended); !errors.Is(err, operator.ErrStopped) {
+				t.Errorf("Discard = %v, want that bob has stopped it", err)
+			}
+			s.wantState("e2", idem.StateUnhandled)
+			if got := queryOne[string](s, `select result from idem_audit order by id desc limit 1`); got != "stopped by bob" {
+				t.Errorf("its result is %q", got)
+			}
+		})
 	}
 }
 

@@ -16,6 +16,7 @@ import (
 
 	"github.com/paghooks/paghooks/idem"
 	"github.com/paghooks/paghooks/idem/broker"
+	"github.com/paghooks/paghooks/idem/operator"
 	"github.com/paghooks/paghooks/idem/outbox"
 )
 
@@ -249,4 +250,85 @@ func TestReplayStopsAtAnOutageOfTheBrokerAndChangesNoMessage(t *testing.T) {
 		t.Errorf("once the broker is available: Replay = %+v, %v, want all published", sum, err)
 	}
 	w.want(t, "order.paid o0 ", "order.paid o1 ", "order.paid o2 ")
+}
+
+// A publisher that refuses some messages, and a broker that is away, look the same until another message goes through.
+func TestRefusedMessagesHoldUpNoOther(t *testing.T) {
+	t.Parallel()
+	const refused, good = 40, 100
+	s := newApp(t)
+	var mu sync.Mutex
+	published := 0
+	outbox := s.newOutbox(publisher(func(_ context.Context, m broker.Message) error {
+		if strings.HasPrefix(m.ID, "bad") {
+			return errors.New("400 Bad Request")
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		published++
+		return nil
+	}))
+	outbox.MaxAttempts = 2
+	err := pgx.BeginFunc(t.Context(), s.pool, func(tx pgx.Tx) error {
+		for n := range refused + good {
+			id := fmt.Sprint("good", n)
+			if n < refused {
+				id = fmt.Sprint("bad", n)
+			}
+			if err := outbox.EmitTx(t.Context(), tx, broker.Message{ID: id, Type: "order.paid", Key: id}); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.start(outbox.Inbox)
+	s.until(`select count(*) = $1 from idem_events where state = 'done'`, good)
+	more := 0
+	for parked := 0; parked < refused; parked = queryOne[int](s, `select count(*) from idem_events where state = 'parked' and attempts = 2`) {
+		more++ // without which nobody knows that the broker is there
+		if err := pgx.BeginFunc(t.Context(), s.pool, func(tx pgx.Tx) error { return outbox.EmitTx(t.Context(), tx, broker.Message{Type: "order.paid"}) }); err != nil {
+			t.Fatal(err)
+		}
+		s.until(`select count(*) = $1 from idem_events where state = 'done'`, good+more)
+	}
+	mu.Lock()
+	defer mu.Unlock()
+	if published < good {
+		t.Errorf("%d messages were published, want %d and some of %d", published, good, more)
+	}
+	s.wantHealth("the broker is there", s.newHealth(outbox.Inbox), "parked", "40 events are parked")
+}
+
+func TestSecondMessageWithAnIDAndAnotherBodyIsListedAndFailsNoHandler(t *testing.T) {
+	t.Parallel()
+	s, w := newApp(t), &fakeBroker{}
+	outbox := s.newOutbox(w)
+	s.on(func(ctx context.Context, tx pgx.Tx, n *note) error {
+		return errors.Join(pay(ctx, tx, n), outbox.Emit(ctx, broker.Message{ID: "receipt", Type: "order.paid", Key: "o1", Body: []byte(n.ID)}))
+	})
+	for _, id := range []string{"e1", "e2", "e3"} {
+		s.wantAnswer(paid(id), http.StatusOK)
+	}
+	s.wantEffects(3)
+	s.drain()
+	w.want(t, "order.paid o1 e1")
+	if n := strings.Count(s.logged(), "outbox conflict: another message was emitted with this ID before"); n != 1 {
+		t.Errorf("it is logged %d times, want once:\n%s", n, s.logged())
+	}
+	found, all, err := operator.New(outbox.Inbox, "ana").Conflicts(t.Context(), 10)
+	if err != nil || all != 1 || len(found) != 1 || found[0].Event.ID != "receipt" {
+		t.Errorf("the conflicts are %v, %d, %v, want that of receipt", found, all, err)
+	}
+	err = pgx.BeginFunc(t.Context(), s.pool, func(tx pgx.Tx) error {
+		return outbox.EmitTx(t.Context(), tx, broker.Message{ID: "other", Type: "order.paid", Body: []byte("1")})
+	})
+	again := pgx.BeginFunc(t.Context(), s.pool, func(tx pgx.Tx) error {
+		return outbox.EmitTx(t.Context(), tx, broker.Message{ID: "other", Type: "order.paid", Body: []byte("2")})
+	})
+	if err != nil || again != nil || strings.Count(s.logged(), "outbox conflict") != 2 {
+		t.Errorf("EmitTx = %v, then %v, and the log is\n%s", err, again, s.logged())
+	}
 }

@@ -9,23 +9,22 @@ type Outcome string
 const (
 	Done      Outcome = "done"      // the event's work is committed
 	Pending   Outcome = "pending"   // stored by an inbox; its workers are next
-	Spooled   Outcome = "spooled"   // kept on the disk of this machine; Postgres gets it when it is back
 	Retrying  Outcome = "retrying"  // not done, and rolled back: the provider delivers it again, or a worker tries it again
 	Unhandled Outcome = "unhandled" // no handler: stored with its payload for Replay
 	Parked    Outcome = "parked"    // does not decode, or failed too often: stored with its payload for Replay
 	Published Outcome = "published" // confirmed by the broker of a relay; its consumers are next
 	Duplicate Outcome = "duplicate" // the event was stored before; nothing ran
 	Ignored   Outcome = "ignored"   // the application ignores this type; nothing is stored
-	Unknown   Outcome = "unknown"   // the answer to COMMIT was lost, or came too late to count; the next delivery or attempt finds out
+	Unknown   Outcome = "unknown"   // the answer to COMMIT was lost, or came too late to count, and Postgres could not be asked; the next delivery or attempt finds out
 	Refused   Outcome = "refused"   // not genuine; nothing is stored
 	Rejected  Outcome = "rejected"  // not a delivery at all: wrong method, too large, cut off
 )
 
-// Acknowledged reports whether the provider may forget the event: it is committed, on
-// the disk of a [Spool], with a broker, or not wanted by the application.
+// Acknowledged reports whether the provider may forget the event: it is committed,
+// with a broker, or not wanted by the application.
 func (o Outcome) Acknowledged() bool {
 	switch o {
-	case Done, Pending, Spooled, Published, Duplicate, Unhandled, Ignored, Parked:
+	case Done, Pending, Published, Duplicate, Unhandled, Ignored, Parked:
 		return true
 	}
 	return false

@@ -2,7 +2,6 @@ package idem_test
 
 import (
 	"context"
-	"encoding/base64"
 	"fmt"
 	"maps"
 	"os"
@@ -15,10 +14,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/paghooks/paghooks/idem"
-	"github.com/paghooks/paghooks/idem/idemtest"
 	"github.com/paghooks/paghooks/idem/operator"
 )
 
@@ -66,35 +63,13 @@ func (h *hearing) text() string {
 	return h.heard.String()
 }
 
-// spooled returns the content of a spool's files, with bodies as they are.
-func (s *spoolApp) spooled() (text string) {
-	s.Helper()
-	for _, name := range s.files("") {
-		file, err := os.ReadFile(name)
-		if err != nil {
-			s.Fatal(err)
-		}
-		text += regexp.MustCompile(`[A-Za-z0-9+/]{40,}=*`).ReplaceAllStringFunc(string(file), func(encoded string) string {
-			body, err := base64.StdEncoding.DecodeString(encoded)
-			if err != nil {
-				return encoded
-			}
-			return string(body)
-		})
-	}
-	return text
-}
-
 func TestPrivateDataIsWhereThePageSaysAndNowhereAfterErase(t *testing.T) {
 	t.Parallel()
 	const entity, actor, reason = "cus-7781", "ines@shop", "request-17"
 	letter := func(id string) idem.Event {
 		return identify(fmt.Appendf(nil, `{"id":"evt-5512-%[1]s","type":"paid","order":"%[2]s-%[1]s","name":%[3]q}`, id, entity, secret))
 	}
-	s := &spoolApp{dir: t.TempDir() + "/spool", down: new(atomic.Bool)}
-	s.app = openInboxApp(t, openPool(t, idemtest.URL(t), func(c *pgxpool.Config) { takeDown(c, s.down) }))
-	s.spool = openSpool(t, s.dir)
-	s.inbox.Spool = s.spool
+	s := newInboxApp(t)
 	var fixed atomic.Bool
 	s.on(func(ctx context.Context, tx pgx.Tx, n *note) error {
 		if fixed.Load() {
@@ -115,9 +90,6 @@ func TestPrivateDataIsWhereThePageSaysAndNowhereAfterErase(t *testing.T) {
 			for _, place := range s.columnsWith(id) {
 				ids[place] = true
 			}
-		}
-		if strings.Contains(s.spooled(), secret) {
-			person["Spool"] = true
 		}
 	}
 	ines := operator.New(s.inbox, actor)
@@ -148,27 +120,15 @@ func TestPrivateDataIsWhereThePageSaysAndNowhereAfterErase(t *testing.T) {
 		look()
 	}
 
-	// Delivered, failed, parked, in both modes; spooled and drained.
+	// Delivered, failed, parked, in both modes.
 	accept(s.processor.Accept, "inline", idem.Retrying)
 	accept(s.processor.Accept, "inline", idem.Parked)
 	accept(s.inbox.Accept, "worked", idem.Pending)
 	s.drain(1)
 	look()
-	s.down.Store(true)
-	if outcome, err := s.inbox.Accept(t.Context(), letter("spooled")); outcome != idem.Spooled || err != nil {
-		t.Fatal(outcome, err)
-	}
-	if strings.Contains(s.spooled(), secret) {
-		person["Spool"] = true
-	}
-	s.down.Store(false)
-	stop := s.start(s.inbox)
-	s.until(`select state = 'parked' from idem_events where event like '%spooled'`)
-	stop()
-	look()
 
 	// Replayed in vain, looked at, given up; then fixed, done and archived.
-	replay(idem.Replayed{Failed: 3})
+	replay(idem.Replayed{Failed: 2})
 	err := ines.Record(t.Context(), "reveal", "notes//evt-5512-inline", reason, func(context.Context) (string, error) { return "shown", nil })
 	if err != nil {
 		t.Fatal(err)
@@ -178,7 +138,7 @@ func TestPrivateDataIsWhereThePageSaysAndNowhereAfterErase(t *testing.T) {
 	}
 	look()
 	fixed.Store(true)
-	replay(idem.Replayed{Done: 2})
+	replay(idem.Replayed{Done: 1})
 	fixed.Store(false)
 	accept(s.inbox.Accept, "open", idem.Pending)
 	s.drain(1)
@@ -209,24 +169,13 @@ func TestPrivateDataIsWhereThePageSaysAndNowhereAfterErase(t *testing.T) {
 
 	// Erased, and delivered again.
 	ines.EraseNotDone = true
-	s.erase(ines, operator.Erased{Events: 4}, "evt-5512-inline", "evt-5512-worked", "evt-5512-spooled", "evt-5512-open")
-	for _, id := range []string{"inline", "worked", "spooled", "open"} {
+	s.erase(ines, operator.Erased{Events: 3}, "evt-5512-inline", "evt-5512-worked", "evt-5512-open")
+	for _, id := range []string{"inline", "worked", "open"} {
 		accept(s.processor.Accept, id, idem.Duplicate)
 		accept(s.inbox.Accept, id, idem.Duplicate)
 	}
-	s.down.Store(true)
-	if outcome, err := s.inbox.Accept(t.Context(), letter("open")); outcome != idem.Spooled || err != nil {
-		t.Fatal(outcome, err)
-	}
-	s.down.Store(false)
-	stop = s.start(s.inbox)
-	s.untilDrained()
-	stop()
 	if found := s.columnsWith(secret); found != nil {
 		t.Errorf("after Erase the person's name is in %v", found)
-	}
-	if strings.Contains(s.spooled(), secret) {
-		t.Error("after Erase the spool has the person's name")
 	}
 	left := map[string]bool{}
 	for _, id := range []string{entity, "evt-5512"} {

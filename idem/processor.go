@@ -88,7 +88,7 @@ func (p *Processor) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 //
 // A nil error means that the event is stored or was before, and need not come
 // again. With an error it must be delivered again: the work was rolled back, or
-// ([Unknown]) the answer to COMMIT was lost, or came too late to count.
+// ([Unknown]) the answer to COMMIT was lost, or came too late to count, and Postgres could not be asked.
 //
 // The event is processed even if ctx is canceled meanwhile, until Timeout.
 func (p *Processor) Accept(ctx context.Context, e Event) (Outcome, error) {
@@ -116,8 +116,8 @@ func (p *Processor) process(ctx context.Context, e Event) result {
 	for again := 1; errors.Is(r.err, errMoved) && again < maxRuns; again++ { // no handler ran
 		r = p.deliver(ctx, e, work)
 	}
-	if r.outcome == Retrying {
-		r.outcome, r.err = p.fail(ctx, e, r.err)
+	if r.outcome == Retrying || r.outcome == Unknown {
+		r.outcome, r.err = p.fail(ctx, e, r)
 	}
 	return r
 }
@@ -193,28 +193,17 @@ func (c *Common) storeUnprocessed(ctx context.Context, e Event, state State, cau
 	return result{outcome: Duplicate, conflict: found.Conflict}
 }
 
-// fail counts a failed delivery, if the handler ran: when the database is unavailable,
-// or becomes so, no event is to blame. One that failed too often is parked.
-func (p *Processor) fail(ctx context.Context, e Event, cause error) (Outcome, error) {
-	if !pgtx.WorkFailed(cause) {
-		return Retrying, cause
+// fail counts a failed delivery, if the handler ran: where the database could not be reached for
+// it, no event is to blame. One that failed too often is parked.
+func (p *Processor) fail(ctx context.Context, e Event, r result) (Outcome, error) {
+	if !pgtx.WorkFailed(r.err) {
+		return r.outcome, r.err
 	}
 	limit := min(p.ParkAfter, math.MaxInt32) // Postgres counts no further
-	if handling.IsFinal(cause) {
+	if handling.IsFinal(r.err) {
 		limit = 1
 	}
-	ctx, cancel := pgtx.Finish(ctx)
-	defer cancel()
-	state, err := ask(ctx, p.pool, func(ctx context.Context, db store.DB) (string, error) {
-		return store.CountFailure(ctx, db, e.row(), errorText(cause), limit, p.PassParked)
-	})
-	switch {
-	case err != nil:
-		return Retrying, errors.Join(cause, fmt.Errorf("the failure could not be counted: %w", err))
-	case state == store.Done:
-		return Duplicate, cause // by another process, or by this handler with a COMMIT of its own
-	}
-	return Outcome(state), cause
+	return p.count(ctx, e, r, limit)
 }
 
 // goOn goes on with the events that waited for one that was done just now, beside the

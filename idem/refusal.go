@@ -11,7 +11,8 @@ type Reason string
 const ReasonNotConfigured Reason = "not_configured"
 
 // Refusal is the error of a delivery that is not genuine, or not an event. It
-// is answered with 401 and nothing is stored.
+// is answered with 401, or with 503 where the fault is not the sender's, so that the provider
+// delivers again. Nothing is stored.
 type Refusal struct {
 	Source string // the provider
 	Reason Reason // for machines
@@ -22,6 +23,18 @@ type Refusal struct {
 	// health tells them apart as well as it can.
 	WrongSecret bool
 
+	// SentToken is a hash of the token that was sent, if it is not of the application's; "" for a signature. A
+	// stranger guesses, and a provider with another token sends the same one again and again.
+	SentToken string
+
+	// Misconfigured is set if the application's own settings are at fault: two of its accounts have one
+	// secret, for example. The answer is 503, as it is for ReasonNotConfigured.
+	Misconfigured bool
+
+	// SignedBody is the [BodyID] of a delivery that the right secret has signed, at a time that is too far from
+	// this server's. The answer is 503, and package health tells how many such bodies there were. "" for all others.
+	SignedBody string
+
 	// OfProvider is set if the delivery came from an address that only the provider
 	// delivers from, as far as the application knows.
 	OfProvider bool
@@ -31,3 +44,6 @@ type Refusal struct {
 func (r *Refusal) Error() string {
 	return r.Source + ": delivery refused (" + string(r.Reason) + "): " + r.Hint
 }
+
+// isOwnFault reports whether the provider is to deliver again once the application is put right.
+func (r *Refusal) isOwnFault() bool { return r.Misconfigured || r.Reason == ReasonNotConfigured }

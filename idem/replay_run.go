@@ -117,22 +117,46 @@ func (c *Common) replayOne(ctx context.Context, e Event) (Outcome, error) {
 		ifNotMarked: func(b *pgx.Batch) { store.Look(b, e.row(), &found) },
 		atCommit:    promote(e, nil),
 	})
+	failed := outcome == Retrying || outcome == Unknown
 	switch {
-	case outcome == Retrying && !pgtx.WorkFailed(err) && pgtx.TookTooLong(err) && c.answers(ctx):
-		return Parked, errEarlier // it was waited for
 	case outcome == Duplicate && (isRepeatable(found.State) || found.State == store.Pending):
 		return Parked, errEarlier
-	case outcome == Retrying && pgtx.WorkFailed(err) && c.hasOutage():
+	case !failed:
+		return outcome, err
+	case !pgtx.WorkFailed(err) && pgtx.TookTooLong(err) && c.answers(ctx):
+		return Parked, errEarlier // it was waited for
+	case !pgtx.WorkFailed(err) && pgtx.Unavailable(err), c.hasOutage():
 		return Retrying, err // it would be the same with all others, and counts for none
-	case outcome == Retrying && pgtx.WorkFailed(err):
-		finishing, cancel := pgtx.Finish(ctx)
-		defer cancel()
-		_, counting := ask(finishing, c.pool, func(ctx context.Context, db store.DB) (string, error) {
-			return store.CountFailure(ctx, db, e.row(), errorText(err), math.MaxInt32, c.PassParked)
-		})
-		return Parked, errors.Join(err, counting)
+	case !pgtx.WorkFailed(err):
+		return Parked, err
 	}
-	return outcome, err
+	if outcome, err = c.count(ctx, e, result{outcome: outcome, err: err}, math.MaxInt32); outcome != Done {
+		return Parked, err
+	}
+	return Done, nil
+}
+
+// count counts an attempt that failed. One whose COMMIT was not answered has failed if the event is not done.
+func (c *Common) count(ctx context.Context, e Event, r result, limit int) (Outcome, error) {
+	ctx, cancel := pgtx.Finish(ctx)
+	defer cancel()
+	state, err := ask(ctx, c.pool, func(ctx context.Context, db store.DB) (string, error) {
+		return store.CountFailure(ctx, db, e.row(), errorText(r.err), limit, c.PassParked)
+	})
+	switch {
+	case err != nil:
+		return r.outcome, errors.Join(r.err, fmt.Errorf("the failure could not be counted: %w", err))
+	case state != store.Done:
+		return Outcome(state), r.err
+	case r.outcome != Unknown:
+		return Duplicate, r.err // done by another process, or by this handler with a COMMIT of its own
+	}
+	// CountFailure has written nothing, and so has not waited for the replica.
+	found, err := ask(ctx, c.pool, func(ctx context.Context, db store.DB) (store.Found, error) { return store.LookUp(ctx, db, e.row()) })
+	if err != nil || found.State != store.Done {
+		return Unknown, errors.Join(r.err, err)
+	}
+	return Done, nil
 }
 
 // answers reports whether Postgres does, also when ctx is over.

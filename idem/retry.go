@@ -20,7 +20,8 @@ func NoRetry(err error) error {
 // before t, when a bank opens, say. In an [Inbox] that replaces Backoff for this
 // time, and does not count towards MaxAttempts; unless t has passed, which counts
 // and waits as any other failure does. A [Processor] does not decide when a
-// provider delivers again: there it is an error like others. A nil err stays nil.
+// provider delivers again: there it is an error like others. Package health is red once an event
+// has been started more than ten times, and came longer than MaxRetrying ago. A nil err stays nil.
 func RetryAt(t time.Time, err error) error {
 	if err == nil {
 		return nil

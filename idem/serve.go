@@ -62,6 +62,10 @@ func (c *Common) common() *Common { return c }
 // wait for it then. A part that returns nil before it is stopped has done its work, and
 // the others go on; context.Canceled is no error of a part that was stopped.
 //
+// It returns an error at once where a scope was introduced and the events of before were not moved: see
+// operator.Operator.Rescope. Where another program may still store events without a
+// scope, or this one has run before, it starts, and health is red.
+//
 // At the start it logs a warning if a source has no token or secret to verify with, and if
 // workers can hold all connections of a pool: deliveries would wait for them. It has the
 // inboxes run fewer than by default where that is enough.
@@ -73,6 +77,9 @@ func Serve(ctx context.Context, server *http.Server, parts ...Part) error {
 	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", server.Addr)
 	if err != nil {
 		return fmt.Errorf("idem: the server cannot listen: %w", err)
+	}
+	if err := checkScopes(ctx, parts); err != nil {
+		return errors.Join(err, listener.Close())
 	}
 	slog.InfoContext(ctx, "receiving webhooks", slog.String("address", listener.Addr().String()))
 	prepare(ctx, parts)
@@ -92,7 +99,7 @@ func Serve(ctx context.Context, server *http.Server, parts ...Part) error {
 	for _, p := range parts {
 		if r, ok := p.(Receiver); ok {
 			go pruneDaily(others.ctx, r)
-			go warnOfScopes(others.ctx, r.common())
+			go r.common().warnOfScopes(others.ctx)
 		}
 		if stopsFirst(p) {
 			first.start(p, failed)
@@ -108,6 +115,18 @@ func Serve(ctx context.Context, server *http.Server, parts ...Part) error {
 	err = first.end()
 	err = errors.Join(err, shutDown(server), <-served)
 	return errors.Join(err, others.end())
+}
+
+// checkScopes returns an error if the program would do events of before again.
+func checkScopes(ctx context.Context, parts []Part) error {
+	for _, p := range parts {
+		if r, ok := p.(Receiver); ok {
+			if err := r.common().checkScopes(ctx); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 // stopsFirst reports whether a part ends before the server.

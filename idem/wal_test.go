@@ -162,20 +162,3 @@ func TestEventOfAnInboxWritesLittleLogBeyondItsBody(t *testing.T) {
 		})
 	}
 }
-
-// BenchmarkLog reports what TestEventOfAnInbox… asserts, for more or fewer
-// deliveries at once.
-func BenchmarkLog(b *testing.B) {
-	for _, at := range []int{1, 16, 64} {
-		b.Run(fmt.Sprintf("at=%d", at), func(b *testing.B) {
-			l := newLogged(b, 3)
-			l.run(b, 200, at)
-			b.ResetTimer()
-			perEvent, split := l.cost(b, b.N, at)
-			b.StopTimer()
-			b.ReportMetric(perEvent, "WAL-B/event")
-			b.ReportMetric(0, "ns/op")
-			b.Log("for each event:\n" + split)
-		})
-	}
-}

@@ -79,8 +79,14 @@ func (d *Dispatcher) Configured() error {
 	return d.receiver(nil).Configured()
 }
 
+// AlwaysScoped reports whether every event gets a scope: there is a function Accounts, and no
+// secret of NewDispatcher. See [idem.Endpoint.AlwaysScoped].
+func (d *Dispatcher) AlwaysScoped() bool { return d.receiver(nil).AlwaysScoped() }
+
 // Open implements [idem.Source]: it verifies as [Verify] does, the headers
-// before it reads the body, and names as [Identify] does.
+// before it reads the body, and names as [Identify] does. In a receiver that remembers events, a
+// delivery with an eventId may be as old as that remembers: Zelta Pay's dead-letter queue may send it again
+// as it was signed once. One that the right secret has signed, and whose time is out of tolerance, is answered 503.
 func (d *Dispatcher) Open(r *http.Request) (idem.Event, error) { return d.receiver(r.Header).Open(r) }
 
 // Route implements [idem.Source]. A payment that names neither its link nor its

@@ -66,8 +66,6 @@ func TestTheBodyOfAStrangerIsNotRead(t *testing.T) {
 	}{
 		{"no signature", nil, "secret"},
 		{"none of the known forms", signature("guess"), "secret"},
-		{"an old one", signature(fmt.Sprintf("t=%d, v1=%s", now.Add(-time.Hour).Unix(), digits)), "secret"},
-		{"one of the future", signature(fmt.Sprintf("t=%d, v1=%s", now.Add(time.Hour).Unix(), digits)), "secret"},
 		{"no secret is configured", signature(fmt.Sprintf("t=%d, v1=%s", now.Unix(), digits)), ""},
 	} {
 		r := httptest.NewRequest(http.MethodPost, "/", unread{t, c.why})

@@ -41,19 +41,6 @@ var _ broker.Publisher = (*idemkafka.Publisher)(nil)
 func main() {
 	_ = idemkafka.Consume(context.Background(), new(kgo.Client), func(context.Context, broker.Message) error { return nil })
 }`,
-	"idem/idemnats": `
-import (
-	"context"
-
-	"ROOT/idem/broker"
-	"ROOT/idem/idemnats"
-)
-
-var _ broker.Publisher = (*idemnats.Publisher)(nil)
-
-func main() {
-	_ = idemnats.Consume(context.Background(), nil, func(context.Context, broker.Message) error { return nil })
-}`,
 	"idem/idemotel": `
 import (
 	"ROOT/idem"

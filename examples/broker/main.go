@@ -10,7 +10,7 @@
 //	go run .
 //
 // It needs no set-up: the brokers are in this process, and it starts a Postgres of its
-// own, which it can crash. The part that an application of yours needs is in shop.go. With NATS,
+// own, which it can crash. The part that an application of yours needs is in shop.go. With
 // RabbitMQ or SQS only its calls of package idemkafka change.
 package main
 

@@ -77,7 +77,7 @@ func afternoon() []delivery {
 		{yappy.nested(), "Z-2002, other layout, three times", threeTimes, "3 x 200: 1 pending, 2 duplicate, then done"},
 		{trial.flat(), "Z-2003, a test: no money moved", once, "200 ignored"},
 		{unused.flat().changed(`"amount":1234`, `"amount":1`), "Z-2003, forged: changed on the way", once, "401 refused (wrong_signature)"},
-		{card.flat().signedAt(time.Now().Add(-10 * time.Minute)), "Z-2001, recorded and sent again", once, "401 refused (stale)"},
+		{card.flat().signedAt(time.Now().Add(-10 * time.Minute)), "Z-2001, recorded and sent again", once, "200 duplicate"},
 		{unasked.event(asaas.EventPaymentCreated), "a Pix that nobody asked for", once, "200 pending, then done"},
 		{unasked.event(asaas.EventPaymentReceived), "the same Pix, ten at once", tenAtOnce, "10 x 200: 1 pending, 9 duplicate, then done"},
 		{givenBack.event(asaas.EventPaymentRefunded), "A-1003, three times", threeTimes, "3 x 200: 1 pending, 2 duplicate, then done"},

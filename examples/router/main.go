@@ -37,11 +37,12 @@ func run(ctx context.Context, database string) error {
 	if err := idem.Migrate(ctx, pool); err != nil {
 		return err
 	}
-	events := asaas.NewDispatcher()
+	// The account that was there before the others keeps having no scope.
+	events := asaas.NewDispatcher(os.Getenv("ASAAS_WEBHOOK_TOKEN"))
 	events.Accounts = func(r *http.Request) ([]idem.Credentials, error) {
 		account := r.PathValue("account")
 		token := os.Getenv("ASAAS_TOKEN_" + account)
-		if token == "" { // not one of ours: anybody can ask for any path
+		if account == "" || token == "" { // the first account's path, or not one of ours: anybody can ask for any
 			return nil, nil
 		}
 		return []idem.Credentials{{Scope: account, Secrets: []string{token}}}, nil
@@ -50,6 +51,7 @@ func run(ctx context.Context, database string) error {
 	processor := idem.NewProcessor(pool, events)
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /up", func(http.ResponseWriter, *http.Request) {})
+	mux.Handle("POST /webhooks/asaas", processor)
 	mux.Handle("POST /webhooks/asaas/{account}", processor)
 	return idem.Serve(ctx, &http.Server{Addr: cmp.Or(os.Getenv("ADDR"), "127.0.0.1:8080"), Handler: mux}, processor)
 }

@@ -34,8 +34,10 @@ func TestURLDecidesTheAccount(t *testing.T) {
 		{"school", "token of the school", "evt_1", "the same id in another account is another event", http.StatusOK},
 		{"school", "token of the shop", "evt_3", "the token of another account", http.StatusUnauthorized},
 		{"nobody", "", "evt_4", "an account that nobody knows", http.StatusUnauthorized},
+		{"", "token of the first", "evt_1", "the account that was there first has no scope", http.StatusOK},
+		{"", "token of the shop", "evt_5", "the token of another account at its path", http.StatusUnauthorized},
 	} {
-		if got := deliver(t, url+"/webhooks/asaas/"+delivery.path, delivery.token, delivery.id); got != delivery.status {
+		if got := deliver(t, strings.TrimSuffix(url+"/webhooks/asaas/"+delivery.path, "/"), delivery.token, delivery.id); got != delivery.status {
 			t.Errorf("%s: %d", delivery.reason, got)
 		}
 	}
@@ -47,7 +49,7 @@ func TestURLDecidesTheAccount(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff([]string{"school pay_1_a1B2c3D4e5F6g7 29.90", "shop pay_1_a1B2c3D4e5F6g7 29.90"}, got); diff != "" {
+	if diff := cmp.Diff([]string{" pay_1_a1B2c3D4e5F6g7 29.90", "school pay_1_a1B2c3D4e5F6g7 29.90", "shop pay_1_a1B2c3D4e5F6g7 29.90"}, got); diff != "" {
 		t.Error(diff)
 	}
 }
@@ -87,7 +89,7 @@ func start(t *testing.T, database string) (url string) {
 	addr := freeAddr(t)
 	cmd := exec.Command(program)
 	cmd.Env = append(os.Environ(), "DATABASE_URL="+database, "ADDR="+addr,
-		"ASAAS_TOKEN_shop=token of the shop", "ASAAS_TOKEN_school=token of the school")
+		"ASAAS_WEBHOOK_TOKEN=token of the first", "ASAAS_TOKEN_shop=token of the shop", "ASAAS_TOKEN_school=token of the school")
 	cmd.Stderr = os.Stderr
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)

@@ -6,7 +6,6 @@
 // Most programs need only such a module, and of this package the settings in
 // [Consumer]. They are beside it:
 //
-//	idemnats      NATS JetStream
 //	idemrabbitmq  RabbitMQ
 //	idemkafka     Kafka
 //	idemsqs       Amazon SQS
@@ -30,8 +29,8 @@
 // Processor, which stores no event before it is handled, a message is acknowledged once
 // its handler has succeeded, or its event is parked.
 //
-// Let only relays publish to the queue. A forged message reaches no handler, but NATS
-// and SQS drop a message with an ID that they have had lately: a forged one keeps the genuine
+// Let only relays publish to the queue. A forged message reaches no handler, but SQS
+// drops a message with an ID that it has had lately: a forged one keeps the genuine
 // one out.
 //
 // # Order

@@ -19,19 +19,19 @@ import (
 
 // verbs are the actions on events.
 var verbs = map[string]verb{
-	"replay": {Label: "Replay", Means: "Handlers process these events now, one after the other, each once.", of: "replay", do: func(ctx context.Context, op *operator.Operator, a asked, reason string) error {
+	"replay": {Label: "Replay", Means: "Handlers process these events now, one after the other, each once.", do: func(ctx context.Context, op *operator.Operator, a asked, reason string) error {
 		_, err := op.Replay(ctx, a.Filter, reason)
 		return err
 	}},
-	"dry-run": {Label: "Dry run", Means: "Handlers process these events, each in a transaction that is rolled back. What handlers do outside of it does happen.", of: "dry replay", do: func(ctx context.Context, op *operator.Operator, a asked, reason string) error {
+	"dry-run": {Label: "Dry run", Means: "Handlers process these events, each in a transaction that is rolled back. What handlers do outside of it does happen.", do: func(ctx context.Context, op *operator.Operator, a asked, reason string) error {
 		_, err := op.DryReplay(ctx, a.Filter, reason)
 		return err
 	}},
-	"requeue": {Label: "Requeue", Means: "Workers process these events again, as if they had just arrived.", of: "requeue", do: func(ctx context.Context, op *operator.Operator, a asked, reason string) error {
+	"requeue": {Label: "Requeue", Means: "Workers process these events again, as if they had just arrived.", do: func(ctx context.Context, op *operator.Operator, a asked, reason string) error {
 		_, err := op.Requeue(ctx, a.Filter, reason)
 		return err
 	}},
-	"discard": {Label: "Discard", Means: "These events are given up for good: they will not be processed, and their bodies go unless the application keeps bodies.", Final: true, of: "discard", do: func(ctx context.Context, op *operator.Operator, a asked, reason string) error {
+	"discard": {Label: "Discard", Means: "These events are given up for good: they will not be processed, and their bodies go unless the application keeps bodies.", Final: true, do: func(ctx context.Context, op *operator.Operator, a asked, reason string) error {
 		_, err := op.Discard(ctx, a.Filter, reason)
 		return err
 	}},
@@ -44,9 +44,8 @@ var verbs = map[string]verb{
 
 type verb struct {
 	Label, Means lang.Text
-	Final        bool   // cannot be undone, and needs a reason
-	Erases       bool   // is about events in all states
-	of           string // the action of the audit trail that it goes on with; "" for none
+	Final        bool // cannot be undone, and needs a reason
+	Erases       bool // is about events in all states
 	do           func(ctx context.Context, op *operator.Operator, a asked, reason string) error
 }
 
@@ -71,11 +70,6 @@ func (v *visit) ask(ctx context.Context, form url.Values) (a asked, err error) {
 	if len(a.Choice.Events) > maxShown {
 		return a, refuse(http.StatusBadRequest, "That are more events than a page lists.")
 	}
-	if a.Choice.Continues != "" {
-		if a.Name, err = v.continued(ctx, a.Choice.Continues); err != nil {
-			return a, err
-		}
-	}
 	a.verb = verbs[a.Name]
 	if a.do == nil || a.Name == "requeue" && !v.source.workers {
 		return a, refuse(http.StatusBadRequest, "There is no such action for the events of this source.")
@@ -92,46 +86,11 @@ func (v *visit) ask(ctx context.Context, form url.Values) (a asked, err error) {
 
 // choose finds the events of a choice, of those that are not done.
 func (v *visit) choose(ctx context.Context, c choice) (f idem.Filter, err error) {
-	if c.Continues != "" {
-		n, _ := id(c.Continues) // it was read before
-		f, err = v.source.events.NotReached(ctx, n)
-	} else {
-		f, err = c.filter()
-	}
+	f, err = c.filter()
 	if err != nil {
 		return f, err
 	}
 	return v.source.events.Choose(ctx, f)
-}
-
-// continued returns the name of the verb of an action that is to be gone on with.
-func (v *visit) continued(ctx context.Context, action string) (name string, err error) {
-	n, err := id(action)
-	if err != nil {
-		return "", err
-	}
-	of, ok, err := v.source.events.GetAction(ctx, n)
-	switch {
-	case err != nil:
-		return "", err
-	case !ok:
-		return "", refuse(http.StatusNotFound, "There is no such action on events of this source.")
-	case of.Alive:
-		return "", refuse(http.StatusConflict, "This action is running: stop it first.")
-	case of.ContinuedBy != 0:
-		return "", refuse(http.StatusConflict, "Somebody has gone on with this action already.")
-	}
-	return verbOf(of.Action), nil
-}
-
-// verbOf returns the name of the verb that goes on with an action of the trail, "" for none.
-func verbOf(action string) string {
-	for name, verb := range verbs {
-		if verb.of == action && action != "" {
-			return name
-		}
-	}
-	return ""
 }
 
 // askToErase finds the events that are to be erased: named ones, in any state.
@@ -211,11 +170,7 @@ func (v *visit) act(ctx context.Context) error {
 	}
 	return v.begin(a.Name, func(ctx context.Context) error {
 		defer s.counts.forget()
-		if a.Choice.Continues == "" {
-			return a.do(ctx, op, a, reason)
-		}
-		n, _ := id(a.Choice.Continues) // it was read before
-		return op.Resume(ctx, n, a.Filter, reason)
+		return a.do(ctx, op, a, reason)
 	})
 }
 
@@ -241,10 +196,6 @@ func told(err error) error {
 		return refuse(http.StatusConflict, "This action does not run any more: nothing was done.")
 	case errors.Is(err, operator.ErrStopped):
 		return refuse(http.StatusConflict, "Somebody has stopped this action already: it ends after the event that it is at.")
-	case errors.Is(err, operator.ErrRunning):
-		return refuse(http.StatusConflict, "This action is running: stop it first.")
-	case errors.Is(err, operator.ErrContinued):
-		return refuse(http.StatusConflict, "Somebody has gone on with this action already.")
 	case errors.Is(err, operator.ErrNoWorkers):
 		return refuse(http.StatusConflict, "No workers of this source are alive, and requeued events would wait for them: nothing was done. Replay the events, or start the program that runs the workers.")
 	}

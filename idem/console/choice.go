@@ -26,9 +26,8 @@ type choice struct {
 	One                                      string // "1": one event; its account may be empty
 	Failed                                   string // "1": only events that have failed; "again": and are tried again by themselves
 
-	Chosen    string   // "1": the events with their row keys in Events, even if that is empty
-	Events    []string // of a list's checkboxes
-	Continues string   // the action with the events, those that it has not reached
+	Chosen string   // "1": the events with their row keys in Events, even if that is empty
+	Events []string // of a list's checkboxes
 }
 
 func choiceOf(form url.Values) choice {
@@ -41,7 +40,7 @@ func choiceOf(form url.Values) choice {
 	return choice{
 		Source: get("source"), State: get("state"), Type: get("type"), Entity: get("entity"), Account: get("account"), ID: get("id"),
 		From: get("from"), Until: get("until"), One: get("one"), Failed: get("failed"),
-		Chosen: get("chosen"), Events: form["event"], Continues: get("continues"),
+		Chosen: get("chosen"), Events: form["event"],
 	}
 }
 
@@ -114,7 +113,6 @@ func (c choice) Fields() []field {
 		{"one", c.One},
 		{"failed", c.Failed},
 		{"chosen", c.Chosen},
-		{"continues", c.Continues},
 	}
 	for _, key := range c.Events {
 		all = append(all, field{"event", key})
@@ -124,7 +122,7 @@ func (c choice) Fields() []field {
 
 // List are the fields of the list that the choice was made on, for addresses.
 func (c choice) List() []field {
-	c.Chosen, c.Events, c.Continues, c.One = "", nil, "", ""
+	c.Chosen, c.Events, c.One = "", nil, ""
 	return c.Fields()
 }
 

@@ -55,8 +55,8 @@
 // An action that takes longer than two seconds continues in the background until it is
 // done, somebody stops it, or [Handler.Close] is called; its page shows its progress,
 // and the outcome of each event. A replay that is stopped ends after the event that it
-// is at. If the process dies, the remaining events are as they were: 12 seconds later
-// somebody can go on with them, on a page that shows them first, and none is done twice.
+// is at. If the process dies, the remaining events are as they were. Choose them again:
+// they are shown first, and none is done twice.
 // The audit trail has every action, with its actor, reason and the result; the page of
 // an event has those that touched it.
 //

@@ -23,27 +23,8 @@ type summary struct {
 	Source   string
 	Stats    reading[operator.State]
 	Backlogs []backlog
-	Spool    *spooled // nil without one in this process
-	Provider bool     // whether its queues are known
+	Provider bool // whether its queues are known
 	Queues   reading[[]gauge.Queue]
-}
-
-// spooled is the content of a spool of this machine.
-type spooled struct {
-	Events int
-	Age    time.Duration // of the oldest
-}
-
-func (s *source) spooled() *spooled {
-	inbox, ok := s.receiver.(*idem.Inbox)
-	if !ok || inbox.Spool == nil {
-		return nil
-	}
-	n, oldest := inbox.Spool.Held()
-	if n == 0 {
-		return &spooled{}
-	}
-	return &spooled{n, max(0, time.Since(oldest))}
 }
 
 // backlog is the events in one state.
@@ -77,7 +58,7 @@ func (v *visit) overview(ctx context.Context) error {
 			now.Err = errors.New(text)
 		}
 		queues, _ := s.held.get(ctx)
-		all = append(all, summary{Source: s.name, Stats: now, Backlogs: backlogs(now, before), Spool: s.spooled(), Provider: v.Queues[s.name] != nil, Queues: queues})
+		all = append(all, summary{Source: s.name, Stats: now, Backlogs: backlogs(now, before), Provider: v.Queues[s.name] != nil, Queues: queues})
 	}
 	return v.render(http.StatusOK, "overview", v.say("Overview"), all)
 }

@@ -100,16 +100,10 @@ func TestErrorOfTheDatabaseIsShownWithWhatToDo(t *testing.T) {
 	a.get("events").want(500, "the tables are missing: call idem.Migrate")
 }
 
-func TestOverviewSaysWhatFailsWhatWaitsBehindParkedAndWhatIsSpooled(t *testing.T) {
+func TestOverviewSaysWhatFailsWhatWaitsBehindParked(t *testing.T) {
 	t.Parallel()
 	a := newApp(t)
 	a.get("").want(200, "0 behind parked", "0 failing")
-	a.get("").without("in the spool")
-	spool, err := idem.OpenSpool(t.TempDir() + "/spool")
-	if err != nil {
-		t.Fatal(err)
-	}
-	a.inbox.Spool = spool
 	a.letters("e1")
 	a.accept(a.inbox.Accept, idem.Event{ID: "e2", Type: "paid", Key: "order-e1", Payload: body("e2")})
 	a.inbox.MaxAttempts = 5
@@ -122,7 +116,7 @@ func TestOverviewSaysWhatFailsWhatWaitsBehindParkedAndWhatIsSpooled(t *testing.T
 	page.WaitForCounts()
 	t.Cleanup(page.Close)
 	overview := a.get("")
-	overview.want(200, "1 behind parked events of 1 entity that wait behind a parked one", "1 failing failed, and tried again by themselves 1 paid", "0 in the spool")
+	overview.want(200, "1 behind parked events of 1 entity that wait behind a parked one", "1 failing failed, and tried again by themselves 1 paid")
 	failing := a.get("events?failed=again&source=letters")
 	failing.want(200, "e3")
 	failing.without(">e1<", ">e2<")

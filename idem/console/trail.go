@@ -4,7 +4,6 @@ import (
 	"context"
 	"net/http"
 	"slices"
-	"strconv"
 	"time"
 
 	"github.com/paghooks/paghooks/idem"
@@ -64,22 +63,14 @@ func (v *visit) action(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	left := 0
-	if !a.Alive && a.ContinuedBy == 0 && verbOf(a.Action) != "" {
-		rest, err := v.choose(ctx, choice{Continues: strconv.FormatInt(n, 10)})
-		if err != nil {
-			return err
-		}
-		left = len(rest.Events)
-	}
 	if a.EndedAt.IsZero() {
 		v.live = liveRunning
 	}
 	return v.render(http.StatusOK, "action", v.say("Action"), struct {
 		operator.Action
-		Outcomes []outcome
-		Left     int // events that it has not reached, and that are not done
-	}{a, outcomes, left})
+		Outcomes  []outcome
+		BrokenOff bool // it was stopped, or its process died
+	}{a, outcomes, !a.Alive && (a.EndedAt.IsZero() || a.StoppedBy != "")})
 }
 
 // outcomes are the events of an action, as many as a page lists.

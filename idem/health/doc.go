@@ -21,18 +21,18 @@
 //	silence     a genuine delivery has come to this process within MaxSilence, if that is set
 //	handlers    fewer than MaxFailures different events in a row have failed in the
 //	            workers of this process
-//	retrying    no event has failed for longer than MaxRetrying
+//	retrying    no event has failed for longer than MaxRetrying, or was started more than
+//	            ten times by workers, whether that counted as a failure or not
 //	parked      fewer than MaxParked events are parked and not acknowledged: see
 //	            operator.Operator.Acknowledge and idem acknowledge
 //	workers     no event that workers are to process has been due for longer than
 //	            MaxPending
 //	held        no event waits for a parked one of its entity
+//	scopes      of a source that gives every event a scope: none is stored without one. It would
+//	            be done again if it came again: see idem help rescope
 //	broker      the broker of an Outbox has not been unavailable for longer than MaxPending
 //	clock       no event of an Inbox arrived in the future: the database's clock was put
 //	            back, and workers wait until it is that late again
-//	spool       no event has been in an Inbox's Spool for longer than MaxSpooled, a
-//	            fifth of it is free, files can be read and written, and nothing has
-//	            been set aside
 //	canary      it runs, and has not failed twice in a row; one of a relay fails if no
 //	            consumer handles it
 //	webhook     of an asaas.WebhookWatch: the webhook is enabled, and subscribed to all types
@@ -42,8 +42,12 @@
 //
 // A delivery that is not genuine does not count as failed, unless no secret is
 // configured: strangers must not make health red. A token that was changed on one side
-// only looks like a stranger's. The check fails, for each path by itself, in two cases:
+// only looks like a stranger's. The check fails, for each path by itself, in four cases:
 //
+//   - MaxFailures deliveries with different bodies were signed by the right secret, and refused for their time:
+//     a clock is wrong.
+//   - MaxFailures deliveries have the same wrong token, over more than five minutes, and none of them
+//     between was genuine: it was changed on one side.
 //   - MaxFailures deliveries in a row come from the provider's addresses and are refused.
 //     That needs the AllowFrom of package asaas.
 //   - MaxFailures deliveries in a row are refused for their secret, while no genuine one
@@ -53,8 +57,7 @@
 // Otherwise it passes and reports the count. A canary does not count, because it has the
 // application's own secret.
 //
-// So without AllowFrom, a token that is wrong from the start of the process shows only as
-// a count. With AllowFrom, another customer of Asaas could make health red by giving a
+// With AllowFrom, another customer of Asaas could make health red by giving a
 // webhook your URL.
 //
 // # Blind spots

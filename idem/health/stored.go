@@ -43,6 +43,7 @@ type receiver struct {
 	retrying, due, ahead lastLook[time.Duration] // how old the oldest is
 	standing             lastLook[store.Standing]
 	parked               lastLook[store.ParkedEvents]
+	unscoped             lastLook[bool]
 }
 
 // Examine implements [Part].
@@ -64,7 +65,18 @@ func (r *receiver) Examine(ctx context.Context, limits idem.Limits) []idem.Check
 			return sayParked(found, limits.MaxParked)
 		})
 	}
+	if r.common.AlwaysScoped() {
+		examine(ctx, x, "scopes", &r.unscoped, store.HasUnscoped, sayUnscoped)
+	}
 	return x.checks
+}
+
+func sayUnscoped(found bool) (healthy bool, says string) {
+	if !found {
+		return true, "every stored event has a scope"
+	}
+	return false, "events are stored without a scope, and this program gives every event one: one of before that comes again is done twice: " +
+		"stop every process of the source, and move them with idem rescope, see idem help rescope; or give their account's token or secret to the dispatcher again, without a scope"
 }
 
 func (r *receiver) examineRetrying(ctx context.Context, x *examination) {

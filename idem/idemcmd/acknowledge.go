@@ -10,7 +10,7 @@ import (
 func (p *program) acknowledge(ctx context.Context) error {
 	p.filter.States = []idem.State{idem.StateParked}
 	return p.carryOut(ctx, act{
-		verb: "acknowledge", asks: "Acknowledge", what: p.text("They would stay parked, and would not make health red any more."),
+		verb: "acknowledge", asks: "Acknowledge", what: "They would stay parked, and would not make health red any more.",
 		choose: p.choose,
 		do: func(ctx context.Context, o *operator.Operator, c chosen) (done, error) {
 			if p.dryRun {
@@ -20,7 +20,7 @@ func (p *program) acknowledge(ctx context.Context) error {
 			if err != nil {
 				return done{}, err
 			}
-			return p.changed(o, p.text("acknowledged, still parked"), n), p.sayLeft(ctx, o, c, n, notFailed)
+			return p.changed(o, "acknowledged, still parked", n), p.sayLeft(ctx, o, c, n, notFailed)
 		},
 	})
 }

@@ -10,22 +10,19 @@ import (
 	"github.com/paghooks/paghooks/idem"
 	"github.com/paghooks/paghooks/idem/internal/store"
 	"github.com/paghooks/paghooks/idem/operator"
-	"github.com/paghooks/paghooks/internal/lang"
+	"github.com/paghooks/paghooks/internal/command"
 	"github.com/paghooks/paghooks/internal/terminal"
 )
 
 // act is a verb that changes something.
 type act struct {
 	verb   string
-	asks   lang.Text // the verb in the question
-	what   string    // would happen to the events, as a sentence
-	always bool      // it does something even where no event matches
+	asks   string // the verb in the question
+	what   string // would happen to the events, as a sentence
+	always bool   // it does something even where no event matches
 	choose func(context.Context, *operator.Operator) (chosen, error)
 	do     func(context.Context, *operator.Operator, chosen) (done, error)
 }
-
-// changes is an operation of an operator, such as Requeue.
-type changes = func(*operator.Operator, context.Context, idem.Filter, string) (int64, error)
 
 // chosen holds the events that a person is shown and asked about.
 type chosen struct {
@@ -120,7 +117,7 @@ func (p *program) plan(ctx context.Context, a act, each []chosen) error {
 		if each[n].n == 0 && !a.always {
 			continue
 		}
-		fmt.Fprintln(out, p.text("%s of %s.", p.events(each[n].n), terminal.Clean(o.SourceName())))
+		fmt.Fprintln(out, command.Text("%s of %s.", p.events(each[n].n), terminal.Clean(o.SourceName())))
 		first := each[n].events[:min(len(each[n].events), firstFew)]
 		if each[n].filter.Events != nil {
 			var err error
@@ -131,7 +128,7 @@ func (p *program) plan(ctx context.Context, a act, each []chosen) error {
 		if len(first) == 0 {
 			continue
 		}
-		t := &terminal.Table{Indent: 2, Heads: []string{p.head("RECEIVED"), p.text("ACCOUNT"), p.text("STATE"), p.text("TYPE"), p.text("ENTITY"), p.text("ID"), p.text("ERROR")}}
+		t := &terminal.Table{Indent: 2, Heads: []string{p.head("RECEIVED"), "ACCOUNT", "STATE", "TYPE", "ENTITY", "ID", "ERROR"}}
 		for _, s := range first {
 			t.Add(p.at(s.ReceivedAt), terminal.Clean(s.Scope), string(s.State), terminal.Clean(s.Type), terminal.Clean(s.Key), terminal.Clean(s.ID), terminal.Clean(s.LastError))
 		}
@@ -139,7 +136,7 @@ func (p *program) plan(ctx context.Context, a act, each []chosen) error {
 			return err
 		}
 		if more := each[n].n - int64(len(first)); more > 0 {
-			fmt.Fprintln(out, "  "+p.text("and %s more", more))
+			fmt.Fprintln(out, "  "+command.Text("and %s more", more))
 		}
 	}
 	for line := range strings.SplitSeq(a.what, "\n") {
@@ -152,9 +149,9 @@ func (p *program) plan(ctx context.Context, a act, each []chosen) error {
 
 // confirm asks a person.
 func (p *program) confirm(ctx context.Context, a act, total int64) error {
-	question := p.text("%s these %s?", a.asks, p.events(total))
+	question := command.Text("%s these %s?", a.asks, p.events(total))
 	if total == 1 {
-		question = p.text("%s this event?", a.asks)
+		question = command.Text("%s this event?", a.asks)
 	}
 	return p.command.Confirm(ctx, question)
 }
@@ -184,13 +181,13 @@ func (p *program) first(ctx context.Context, o *operator.Operator, f idem.Filter
 
 // The reasons for which an action leaves events alone.
 const (
-	otherState lang.Text = "%s of the %s of %s left alone: done, in another state by now, or being processed"
-	notFailed  lang.Text = "%s of the %s of %s left alone: waiting behind a parked one and never tried, or not parked any more"
+	otherState string = "%s of the %s of %s left alone: done, in another state by now, or being processed"
+	notFailed  string = "%s of the %s of %s left alone: waiting behind a parked one and never tried, or not parked any more"
 )
 
 // sayLeft says how many of the events that a person was shown are not to be acted upon any more, and how many came
 // since. acted is how many events were.
-func (p *program) sayLeft(ctx context.Context, o *operator.Operator, c chosen, acted int64, why lang.Text) error {
+func (p *program) sayLeft(ctx context.Context, o *operator.Operator, c chosen, acted int64, why string) error {
 	if left := c.n - acted; left > 0 {
 		p.tell(why, left, p.events(c.n), terminal.Clean(o.SourceName()))
 	}
@@ -214,10 +211,19 @@ func (p *program) sayLeft(ctx context.Context, o *operator.Operator, c chosen, a
 	return nil
 }
 
+// brokenOff returns the error of an action that changes all of its events in one transaction. If
+// somebody has ended it, it says how to go on.
+func (p *program) brokenOff(ctx context.Context, err error) error {
+	if ctx.Err() == nil && !errors.Is(err, operator.ErrStopped) {
+		return err
+	}
+	return fmt.Errorf("%w: nothing was changed, unless idem audit has its result. Give the command again: it shows the events that are left, and asks anew", err)
+}
+
 // changed prints how many events were changed.
 func (p *program) changed(o *operator.Operator, did string, n int64) done {
 	if !p.json {
-		fmt.Fprintln(p.Stdout, p.text("%s of %s: %s", p.events(n), terminal.Clean(o.SourceName()), did))
+		fmt.Fprintln(p.Stdout, command.Text("%s of %s: %s", p.events(n), terminal.Clean(o.SourceName()), did))
 	}
 	return done{Changed: &n}
 }

@@ -29,17 +29,15 @@ type action struct {
 	Result  string    `json:"result"`
 	EndedAt time.Time `json:"ended_at,omitzero"`
 
-	Alive       bool   `json:"alive,omitempty"`
-	StoppedBy   string `json:"stopped_by,omitempty"`
-	Continues   int64  `json:"continues,omitempty"`
-	ContinuedBy int64  `json:"continued_by,omitempty"`
+	Alive     bool   `json:"alive,omitempty"`
+	StoppedBy string `json:"stopped_by,omitempty"`
 }
 
 func (p *program) audit(ctx context.Context) error {
 	if len(p.words) > 0 {
 		return p.auditEvents(ctx)
 	}
-	t := &terminal.Table{Heads: []string{p.text("ACTION"), p.head("AT"), p.text("SOURCE"), p.text("WHO"), p.text("WHAT"), p.text("EVENTS"), p.text("WHICH"), p.text("WHY"), p.text("RESULT")}}
+	t := &terminal.Table{Heads: []string{"ACTION", p.head("AT"), "SOURCE", "WHO", "WHAT", "EVENTS", "WHICH", "WHY", "RESULT"}}
 	printedAll := 0
 	for _, o := range p.operators {
 		for before, printed := int64(0), 0; p.limit == 0 || printed < p.limit; {
@@ -79,13 +77,13 @@ func (p *program) auditOne(o *operator.Operator, a operator.Action, t *terminal.
 	result := a.Result
 	switch {
 	case a.Alive:
-		result = strings.TrimSuffix(p.text("running")+": "+result, ": ")
+		result = strings.TrimSuffix("running"+": "+result, ": ")
 	case a.EndedAt.IsZero():
-		result = strings.TrimSuffix(p.text("its process died")+": "+result, ": ")
+		result = strings.TrimSuffix("its process died"+": "+result, ": ")
 	}
 	chosen := ""
 	if a.Events > 0 {
-		chosen = p.lang.Number(a.Events)
+		chosen = command.Number(a.Events)
 	}
 	t.Add(strconv.FormatInt(a.ID, 10), p.at(a.At), p.sourceOf(o), terminal.Clean(a.Actor), terminal.Clean(a.Action), chosen, short(a.Filter), short(a.Reason), terminal.Clean(result))
 	return nil

@@ -25,7 +25,7 @@ type entity struct {
 }
 
 func (p *program) blocked(ctx context.Context) error {
-	t := &terminal.Table{Heads: []string{p.text("AGE"), p.text("SOURCE"), p.text("ACCOUNT"), p.text("ENTITY"), p.text("WAITING"), p.text("FIRST EVENT"), p.text("TYPE"), p.text("STATE"), p.head("NEXT ATTEMPT"), p.text("ERROR")}}
+	t := &terminal.Table{Heads: []string{"AGE", "SOURCE", "ACCOUNT", "ENTITY", "WAITING", "FIRST EVENT", "TYPE", "STATE", p.head("NEXT ATTEMPT"), "ERROR"}}
 	found := int64(0)
 	for _, o := range p.operators {
 		oldest, all, err := o.Blocked(ctx, p.most())
@@ -43,7 +43,7 @@ func (p *program) blocked(ctx context.Context) error {
 			if err != nil {
 				return err
 			}
-			t.Add(age(b.Age), p.sourceOf(o), terminal.Clean(b.Scope), terminal.Clean(b.Key), p.lang.Number(b.Waiting), terminal.Clean(b.ID), terminal.Clean(b.Type), string(b.State), p.at(b.DueAt), terminal.Clean(b.LastError))
+			t.Add(age(b.Age), p.sourceOf(o), terminal.Clean(b.Scope), terminal.Clean(b.Key), command.Number(b.Waiting), terminal.Clean(b.ID), terminal.Clean(b.Type), string(b.State), p.at(b.DueAt), terminal.Clean(b.LastError))
 		}
 	}
 	switch {

@@ -13,7 +13,6 @@ import (
 	"github.com/paghooks/paghooks/idem/doctor"
 	"github.com/paghooks/paghooks/idem/operator"
 	"github.com/paghooks/paghooks/internal/command"
-	"github.com/paghooks/paghooks/internal/lang"
 )
 
 // NewReceiver makes one of the application's receivers, with its handlers and
@@ -28,11 +27,6 @@ type Command struct {
 	Stdout, Stderr io.Writer     // nil discards
 	Receivers      []NewReceiver // as for [Main]; nil is the prebuilt command
 
-	// Language is the language of the texts, as a tag or a locale: Portuguese for pt_BR.UTF-8, say,
-	// else English. Errors and JSON are English in any. [Main] takes it from LC_ALL, LC_MESSAGES
-	// or LANG. Default: "", English.
-	Language string
-
 	// Webhooks are the webhooks that doctor asks the providers for: an
 	// *asaas.WebhookWatch, for example.
 	Webhooks []doctor.Webhook
@@ -41,7 +35,6 @@ type Command struct {
 // program is the command with its surroundings.
 type program struct {
 	Command
-	lang       lang.Lang      // of texts
 	zone       *time.Location // of times in text
 	now        func() time.Time
 	pause      func(context.Context, time.Duration) error

@@ -23,7 +23,7 @@ type conflict struct {
 
 // conflicts prints the events that came again with another body.
 func (p *program) conflicts(ctx context.Context) error {
-	t := &terminal.Table{Heads: []string{p.head("ANOTHER BODY CAME"), p.text("SOURCE"), p.text("ACCOUNT"), p.text("STATE"), p.text("TYPE"), p.text("ENTITY"), p.text("ID")}}
+	t := &terminal.Table{Heads: []string{p.head("ANOTHER BODY CAME"), "SOURCE", "ACCOUNT", "STATE", "TYPE", "ENTITY", "ID"}}
 	found := int64(0)
 	for _, o := range p.operators {
 		latest, all, err := o.Conflicts(ctx, p.most())

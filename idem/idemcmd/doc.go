@@ -34,7 +34,6 @@
 //	acknowledge take note of parked events: they make health red no more
 //	discard     give events up
 //	stop        ask a running action to end
-//	resume      go on with an action that was stopped, that failed or whose process died
 //	readmit     have messages of a relay that were set aside verified again
 //	erase       delete the bodies, errors and traces of events, for a person who asks for it
 //	prune       forget old events
@@ -65,9 +64,8 @@
 //
 // # Output
 //
-// Text is for people, in English or, where LC_ALL, LC_MESSAGES or LANG says pt, in
-// Portuguese. Verbs, flags, errors, JSON and exit statuses are the same in both. In a
-// terminal tables are as wide as that: a row that is longer has several lines.
+// Text is for people, in English. In a terminal tables are as wide as that: a row that is
+// longer has several lines.
 //
 // With -json, stdout has one object per line, with the names of Go in snake_case: an
 // account is its scope, an entity its key. An error is an object on stderr. Progress
@@ -87,7 +85,8 @@
 // others that no event has. 4 is an error that doctor found. Watch ends with 0 when
 // Ctrl-C ends it.
 //
-// Ctrl-C lets the event that is being processed finish; idem resume goes on with the
-// rest. A second Ctrl-C ends the program immediately, as kill -9 does: the event's
-// transaction is rolled back, and nothing is done twice.
+// Ctrl-C lets the event that is being processed finish. The same command again goes on
+// with the rest: it shows the events that are left, and asks anew. A second Ctrl-C ends
+// the program immediately, as kill -9 does: the event's transaction is rolled back, and
+// nothing is done twice.
 package idemcmd

@@ -34,7 +34,7 @@ func (p *program) doctor(ctx context.Context) error {
 	case errorsFound > 0:
 		return command.Said(command.Attention)
 	case !p.json && len(findings) == 0:
-		_, err = fmt.Fprintln(p.Stdout, p.text("All is well."))
+		_, err = fmt.Fprintln(p.Stdout, "All is well.")
 	}
 	return err
 }

@@ -14,7 +14,7 @@ const manyEvents = 1_000_000
 
 // showEntities prints the events of entities, and why those are not done that are not.
 func (p *program) showEntities(ctx context.Context) error {
-	t := &terminal.Table{Heads: []string{p.head("RECEIVED"), p.text("SOURCE"), p.text("ACCOUNT"), p.text("ENTITY"), p.text("STATE"), p.text("TYPE"), p.text("ID"), p.head("DONE"), p.text("FAILED"), p.text("ERROR")}}
+	t := &terminal.Table{Heads: []string{p.head("RECEIVED"), "SOURCE", "ACCOUNT", "ENTITY", "STATE", "TYPE", "ID", p.head("DONE"), "FAILED", "ERROR"}}
 	var open []stuck
 	shown := 0
 	for _, o := range p.operators {
@@ -102,7 +102,7 @@ func (p *program) printStuck(ctx context.Context, all []stuck) error {
 		if !ok {
 			continue
 		}
-		why := terminal.Clean(s.ID) + ": " + terminal.Clean(l.Says(string(p.lang), p.moment))
+		why := terminal.Clean(s.ID) + ": " + terminal.Clean(l.Says("en", p.moment))
 		if _, err := fmt.Fprintln(p.Stdout, "\n"+terminal.Wrap(why, p.width, 0)); err != nil {
 			return err
 		}

@@ -11,13 +11,13 @@ import (
 
 // erase deletes all that is stored of events beyond the fact that they came.
 func (p *program) erase(ctx context.Context) error {
-	what := p.text("Their bodies, errors and traces would be deleted. This cannot be undone.")
+	what := "Their bodies, errors and traces would be deleted. This cannot be undone."
 	if p.eraseOpen {
-		what = p.text("Their bodies, errors and traces would be deleted, and those that are not done would not be processed. This cannot be undone.")
+		what = "Their bodies, errors and traces would be deleted, and those that are not done would not be processed. This cannot be undone."
 	}
 	return p.carryOut(ctx, act{
 		verb: "erase", asks: "Erase",
-		what:   what + "\n" + p.text("Not reached: spools, brokers, an outbox's messages under other names, logs, backups: see docs/private-data.md."),
+		what:   what + "\n" + "Not reached: brokers, an outbox's messages under other names, logs, backups: see docs/private-data.md.",
 		choose: p.chooseToErase,
 		do: func(ctx context.Context, o *operator.Operator, c chosen) (done, error) {
 			if p.dryRun {
@@ -26,9 +26,9 @@ func (p *program) erase(ctx context.Context) error {
 			o.EraseNotDone = p.eraseOpen
 			erased, err := o.Erase(ctx, c.events, p.reason)
 			if err != nil {
-				return done{}, err
+				return done{}, p.brokenOff(ctx, err)
 			}
-			return p.changed(o, p.text("erased"), erased.Events), p.sayKept(o, erased)
+			return p.changed(o, "erased", erased.Events), p.sayKept(o, erased)
 		},
 	})
 }

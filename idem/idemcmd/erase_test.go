@@ -15,7 +15,7 @@ func TestEraseAsksAlsoAboutASingleEvent(t *testing.T) {
 	s.wantSays(command.Failed, "Erase this event?", "erase", "-reason", "request 17", "bad_2", "-discard")
 	s.wantText(`select state from idem_events where event like '%/bad_2'`, "parked")
 	s.types = "y\n"
-	s.wantSays(command.Done, "This cannot be undone.\nNot reached: spools, brokers", "erase", "-reason", "request 17", "-as", "ana", "bad_2", "-discard")
+	s.wantSays(command.Done, "This cannot be undone.\nNot reached: brokers", "erase", "-reason", "request 17", "-as", "ana", "bad_2", "-discard")
 	s.wantText(`select state || ': ' || last_error from idem_events where event like '%/bad_2'`, "discarded: discarded: erased")
 	s.wantText(`select string_agg(actor || ' ' || action || ' ' || events::text || ' ' || reason || ': ' || result, ', ') from idem_audit`,
 		"ana erase {notes//bad_2} request 17: 1 erased")

@@ -6,7 +6,6 @@ import (
 
 	"github.com/paghooks/paghooks/idem/doctor"
 	"github.com/paghooks/paghooks/internal/command"
-	"github.com/paghooks/paghooks/internal/lang"
 )
 
 func TestOutputIsAsPeopleAndProgramsReadIt(t *testing.T) {
@@ -46,56 +45,38 @@ func TestOutputIsAsPeopleAndProgramsReadIt(t *testing.T) {
 		"prune_dry_run.txt":      {[]string{"prune", "-retention", "36h", "-allow-processing-twice", "-dry-run"}, command.Done},
 		"stop.txt":               {[]string{"stop", "-as", "ana", "1"}, command.Done},
 		"stop.json":              {[]string{"stop", "-as", "ana", "-json", "1"}, command.Done},
-		"resume.txt":             {[]string{"resume", "-yes", "1"}, command.Done},
-		"resume_dry_run.txt":     {[]string{"resume", "-dry-run", "1"}, command.Done},
-		"resume.json":            {[]string{"resume", "-yes", "-json", "1"}, command.Done},
 		"migrate.txt":            {[]string{"migrate"}, command.Done},
 		"help.txt":               {[]string{"help"}, command.Done},
 		"help_replay.txt":        {[]string{"help", "replay"}, command.Done},
 	} {
-		for _, l := range []lang.Lang{lang.English, lang.Portuguese} {
-			t.Run(name+" "+string(l), func(t *testing.T) {
-				t.Parallel()
-				s := newShop(t)
-				s.lang = l
-				s.badNight()
-				if strings.HasPrefix(name, "prune") {
-					s.idem("prune") // which sees what is there
-					s.exec(`update idem_prunes set ran_at = ran_at - interval '1 day'`)
-				}
-				switch c.args[0] {
-				case "stop":
-					s.action("replay", "now() + interval '1 hour'", "notes//bad_2", "notes//bad_5&77")
-				case "resume":
-					s.action("replay", "now() - interval '1 hour'", "notes//evt_1", "notes//bad_5&77", "notes//evt_7")
-				}
-				if strings.Contains(name, "narrow") {
-					s.width = 60
-				}
-				p, out, complaints := s.program(c.args...)
-				if c.args[0] == "help" {
-					p.Args = c.args
-				}
-				if status := p.run(t.Context()); status != c.status {
-					t.Errorf("exit status %d, want %d", status, c.status)
-				}
-				got := out.String()
-				if complaints.Len() > 0 {
-					got += "-- stderr --\n" + complaints.String()
-				}
-				s.golden(inLanguage(l, name), got)
-			})
-		}
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newShop(t)
+			s.badNight()
+			if strings.HasPrefix(name, "prune") {
+				s.idem("prune") // which sees what is there
+				s.exec(`update idem_prunes set ran_at = ran_at - interval '1 day'`)
+			}
+			if c.args[0] == "stop" {
+				s.action("replay", "now() + interval '1 hour'", "notes//bad_2", "notes//bad_5&77")
+			}
+			if strings.Contains(name, "narrow") {
+				s.width = 60
+			}
+			p, out, complaints := s.program(c.args...)
+			if c.args[0] == "help" {
+				p.Args = c.args
+			}
+			if status := p.run(t.Context()); status != c.status {
+				t.Errorf("exit status %d, want %d", status, c.status)
+			}
+			got := out.String()
+			if complaints.Len() > 0 {
+				got += "-- stderr --\n" + complaints.String()
+			}
+			s.golden(name, got)
+		})
 	}
-}
-
-// inLanguage is the file of what is printed in a language. JSON, and what is said beside it, is
-// the same in each.
-func inLanguage(l lang.Lang, name string) string {
-	if text, ok := strings.CutSuffix(name, ".txt"); ok && l == lang.Portuguese {
-		return text + ".pt-BR.txt"
-	}
-	return name
 }
 
 // What a stranger has sent must not move an operator's cursor, or color it.

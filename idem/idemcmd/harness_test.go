@@ -20,7 +20,6 @@ import (
 
 	"github.com/paghooks/paghooks/idem"
 	"github.com/paghooks/paghooks/internal/kiosk"
-	"github.com/paghooks/paghooks/internal/lang"
 )
 
 // note is the event of the provider "notes".
@@ -37,7 +36,6 @@ type shop struct {
 	workers   bool          // whether any are alive, which do nothing
 	types     string        // what a person answers; "" is that nobody is there
 	width     int           // of the terminal; 0 is none
-	lang      lang.Lang     // "" is English
 }
 
 func newShop(t *testing.T) *shop {
@@ -157,7 +155,7 @@ func (s *shop) program(args ...string) (p *program, out, complaints *strings.Bui
 	}
 	p = &program{
 		Command: Command{Args: args, Stdin: strings.NewReader(s.types), Stdout: out, Stderr: complaints, Receivers: s.receivers},
-		zone:    time.UTC, now: time.Now, pause: pause, asks: s.types != "", width: s.width, lang: s.lang,
+		zone:    time.UTC, now: time.Now, pause: pause, asks: s.types != "", width: s.width,
 	}
 	return p, out, complaints
 }

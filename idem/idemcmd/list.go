@@ -45,7 +45,7 @@ const perPage = 100
 
 // list prints the events that the filter chooses.
 func (p *program) list(ctx context.Context) error {
-	t := &terminal.Table{Heads: []string{p.head("RECEIVED"), p.text("SOURCE"), p.text("ACCOUNT"), p.text("STATE"), p.text("TYPE"), p.text("ENTITY"), p.text("ID"), p.text("FAILED"), p.head("NEXT ATTEMPT"), p.text("ERROR")}}
+	t := &terminal.Table{Heads: []string{p.head("RECEIVED"), "SOURCE", "ACCOUNT", "STATE", "TYPE", "ENTITY", "ID", "FAILED", p.head("NEXT ATTEMPT"), "ERROR"}}
 	var printed int64
 	for _, o := range p.operators {
 		n, err := p.listOf(ctx, o, t)
@@ -108,7 +108,7 @@ func (p *program) listOne(o *operator.Operator, s idem.StoredEvent, t *terminal.
 	case s.DueAt.After(p.now()):
 		next = p.at(s.DueAt)
 	case s.State == idem.StatePending && s.DueAt.IsZero():
-		next = p.text("after an earlier one")
+		next = "after an earlier one"
 	}
 	t.Add(p.at(s.ReceivedAt), p.sourceOf(o), terminal.Clean(s.Scope), string(s.State), terminal.Clean(s.Type), terminal.Clean(s.Key), terminal.Clean(s.ID), positive(s.Attempts), next, terminal.Clean(s.LastError))
 	return nil

@@ -20,12 +20,12 @@ func (p *program) migrate(ctx context.Context) error {
 		}
 	}
 	if len(missing) == 0 && !p.json {
-		_, err := fmt.Fprintln(p.Stdout, p.text("All migrations are applied."))
+		_, err := fmt.Fprintln(p.Stdout, "All migrations are applied.")
 		return err
 	}
-	did := p.text("applied")
+	did := "applied"
 	if p.dryRun {
-		did = p.text("missing")
+		did = "missing"
 	}
 	for _, file := range missing {
 		if p.json {

@@ -88,7 +88,7 @@ func (p *program) sayDatabase(ctx context.Context, isGuessed bool) error {
 	}
 	guessed := ""
 	if isGuessed {
-		guessed = p.text("DATABASE_URL is not set: ")
+		guessed = "DATABASE_URL is not set: "
 	}
 	p.tell("%sdatabase %s at %s, user %s, schema %s", guessed, strconv.Quote(database), terminal.Clean(hostOf(conn.Conn())), strconv.Quote(user), strconv.Quote(schema))
 	return nil

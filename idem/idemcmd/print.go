@@ -11,7 +11,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/paghooks/paghooks/idem/operator"
-	"github.com/paghooks/paghooks/internal/lang"
+	"github.com/paghooks/paghooks/internal/command"
 	"github.com/paghooks/paghooks/internal/terminal"
 )
 
@@ -66,8 +66,8 @@ func (p *program) moment(t time.Time) string {
 }
 
 // head is the head of a column of times, with their zone.
-func (p *program) head(head lang.Text) string {
-	return p.text(head) + " " + p.now().In(p.zone).Format("MST")
+func (p *program) head(head string) string {
+	return head + " " + p.now().In(p.zone).Format("MST")
 }
 
 // age is a duration for people, in its two largest units.
@@ -85,22 +85,15 @@ func age(d time.Duration) string {
 	}
 }
 
-// text says a text in the reader's language, which is English beside JSON.
-func (p *program) text(t lang.Text, args ...any) string { return portuguese.Say(p.reads(), t, args...) }
-
-func (p *program) reads() lang.Lang {
-	if p.json {
-		return lang.English
-	}
-	return p.lang
-}
-
 // tell prints a text as a line of stderr.
-func (p *program) tell(t lang.Text, args ...any) { p.say("idem: %s\n", p.text(t, args...)) }
+func (p *program) tell(t string, args ...any) { p.say("idem: %s\n", command.Text(t, args...)) }
 
 // events is a number of events.
 func (p *program) events(n int64) string {
-	return portuguese.Count(p.reads(), n, "%s event", "%s events")
+	if n == 1 {
+		return "1 event"
+	}
+	return command.Text("%s events", n)
 }
 
 // sourceOf is the source's name where there are several.

@@ -15,7 +15,6 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/paghooks/paghooks/internal/command"
-	"github.com/paghooks/paghooks/internal/lang"
 )
 
 // Ten thousand events are replayed by a process that gets Ctrl-C, one that is
@@ -39,7 +38,7 @@ func TestReplayOfTenThousandEventsSurvivesCtrlCAndKillWithNothingDoneTwice(t *te
 	if err != nil || done < 2000 || done >= n {
 		t.Fatalf("%d events have an effect, %v: want the one that was being processed, and not all", done, err)
 	}
-	says := fmt.Sprintf("idem: %s of 10,000 events were replayed (%s done, 0 failed, 0 without a handler), the rest is as it was: run it again to go on\n", lang.English.Number(int64(done)), lang.English.Number(int64(done)))
+	says := fmt.Sprintf("idem: %s of 10,000 events were replayed (%s done, 0 failed, 0 without a handler), the rest is as it was: run it again to go on\n", command.Number(int64(done)), command.Number(int64(done)))
 	if status != command.Interrupted || !strings.Contains(complaints, says) || !strings.Contains(complaints, "interrupt signal received") {
 		t.Errorf("after Ctrl-C: exit status %d, it says %q, want %q", status, complaints, says)
 	}
@@ -104,7 +103,7 @@ type replaying struct {
 func (s *shop) startReplay(waitsAt int, ids ...string) *replaying {
 	s.Helper()
 	r := &replaying{T: s.T, process: exec.Command(os.Args[0])}
-	r.process.Env = append(os.Environ(), "LC_ALL=C", "IDEMCMD_TEST_URL="+s.url, fmt.Sprint("IDEMCMD_TEST_WAITS=_", waitsAt), "IDEMCMD_TEST_IDS="+strings.Join(ids, " "))
+	r.process.Env = append(os.Environ(), "IDEMCMD_TEST_URL="+s.url, fmt.Sprint("IDEMCMD_TEST_WAITS=_", waitsAt), "IDEMCMD_TEST_IDS="+strings.Join(ids, " "))
 	r.process.Stderr = &r.complaints
 	in, err := r.process.StdinPipe()
 	if err != nil {

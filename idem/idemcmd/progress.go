@@ -7,6 +7,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/paghooks/paghooks/idem"
+	"github.com/paghooks/paghooks/internal/command"
 	"github.com/paghooks/paghooks/internal/terminal"
 )
 
@@ -38,14 +39,14 @@ func (b *progress) show(sum idem.Replayed, of int) {
 		return
 	}
 	b.drawn = now
-	line := b.text("%s: %s of %s", b.what, handled, of) + fmt.Sprintf(" (%d %%)", handled*100/max(of, 1))
+	line := command.Text("%s: %s of %s", b.what, handled, of) + fmt.Sprintf(" (%d %%)", handled*100/max(of, 1))
 	if took := now.Sub(b.begun); took > 0 && handled > 0 {
 		rate := float64(handled) / took.Seconds()
 		left := time.Duration(float64(of-handled) / rate * float64(time.Second))
-		line += fmt.Sprintf(", %.0f/s", rate) + b.text(", %s left", age(left))
+		line += fmt.Sprintf(", %.0f/s", rate) + command.Text(", %s left", age(left))
 	}
 	if sum.Failed > 0 {
-		line += b.text(", %s failed", sum.Failed)
+		line += command.Text(", %s failed", sum.Failed)
 	}
 	b.say("\r%s%s", line, strings.Repeat(" ", max(0, b.width-utf8.RuneCountInString(line))))
 	b.width = utf8.RuneCountInString(line)
@@ -70,6 +71,6 @@ func (b *progress) end() {
 		b.say("\n")
 	}
 	if more := b.failed - firstFew; more > 0 {
-		b.say("  %s\n", b.text("and %s more", b.events(int64(more))))
+		b.say("  %s\n", command.Text("and %s more", b.events(int64(more))))
 	}
 }

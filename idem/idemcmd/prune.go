@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/paghooks/paghooks/idem/operator"
+	"github.com/paghooks/paghooks/internal/command"
 	"github.com/paghooks/paghooks/internal/terminal"
 )
 
@@ -25,7 +26,7 @@ func (p *program) prune(ctx context.Context) error {
 		}
 	}
 	return p.carryOut(ctx, act{
-		verb: "prune", asks: "Prune", what: p.text("A forgotten event that is delivered again is processed again.\nThe ages: %s.", p.ages()), always: true,
+		verb: "prune", asks: "Prune", what: command.Text("A forgotten event that is delivered again is processed again.\nThe ages: %s.", p.ages()), always: true,
 		choose: func(ctx context.Context, o *operator.Operator) (chosen, error) {
 			n, err := o.DryPrune(ctx)
 			return chosen{n: n}, err
@@ -37,7 +38,7 @@ func (p *program) prune(ctx context.Context) error {
 			err = o.Record(ctx, "prune", agesOf(o), p.reason, func(ctx context.Context) (string, error) {
 				n, err := o.Prune(ctx)
 				if err == nil {
-					result = p.changed(o, p.text("forgotten"), n)
+					result = p.changed(o, "forgotten", n)
 				}
 				return fmt.Sprintf("%d forgotten", n), err
 			})
@@ -50,7 +51,7 @@ func (p *program) prune(ctx context.Context) error {
 func (p *program) ages() string {
 	var all []string
 	for _, o := range p.operators {
-		all = append(all, terminal.Clean(o.SourceName())+" "+p.text("older than %s; parked ones: %s; the audit trail: %s", p.longAge(o.Retention), p.longAge(o.ParkedRetention), p.longAge(o.AuditRetention)))
+		all = append(all, terminal.Clean(o.SourceName())+" "+command.Text("older than %s; parked ones: %s; the audit trail: %s", p.longAge(o.Retention), p.longAge(o.ParkedRetention), p.longAge(o.AuditRetention)))
 	}
 	return strings.Join(all, "; ")
 }
@@ -62,7 +63,7 @@ func agesOf(o *operator.Operator) string {
 // longAge is an age in the reader's language.
 func (p *program) longAge(d time.Duration) string {
 	if d <= 0 {
-		return p.text("never")
+		return "never"
 	}
 	return age(d)
 }

@@ -22,9 +22,9 @@ func (p *program) readmit(ctx context.Context) error {
 	if len(secrets) == 0 {
 		return command.Usage("%s is not set: set it in the environment to the relay's secret, to several with a space between", relaySecrets)
 	}
-	p.filter = idem.Filter{Types: []string{idem.SetAsideType}, States: []idem.State{idem.StateUnhandled}}
+	p.filter = idem.Filter{Types: []string{idem.SetAsideType}, States: []idem.State{idem.StateParked}}
 	return p.carryOut(ctx, act{
-		verb: "readmit", asks: "Readmit", what: p.text("They would be verified again, and what is genuine would be stored for the workers, or processed here."),
+		verb: "readmit", asks: "Readmit", what: "They would be verified again, and what is genuine would be stored for the workers, or processed here.",
 		choose: p.choose,
 		do: func(ctx context.Context, o *operator.Operator, c chosen) (done, error) {
 			if p.dryRun {
@@ -54,7 +54,7 @@ func (p *program) readmitOf(ctx context.Context, o *operator.Operator, c chosen,
 	if err != nil {
 		return done{}, err
 	}
-	d := p.changed(o, p.text("accepted"), int64(r.Accepted))
+	d := p.changed(o, "accepted", int64(r.Accepted))
 	if err := p.sayLeft(ctx, o, c, int64(r.Accepted+r.Left), otherState); err != nil {
 		return d, err
 	}

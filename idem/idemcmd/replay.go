@@ -6,42 +6,30 @@ import (
 
 	"github.com/paghooks/paghooks/idem"
 	"github.com/paghooks/paghooks/idem/operator"
+	"github.com/paghooks/paghooks/internal/command"
 	"github.com/paghooks/paghooks/internal/terminal"
 )
 
 func (p *program) replay(ctx context.Context) error {
-	if p.dryRun {
-		return p.carryOut(ctx, p.replaying((*operator.Operator).DryReplay))
-	}
-	return p.carryOut(ctx, p.replaying((*operator.Operator).Replay))
-}
-
-// replays runs a replay, or tries to.
-type replays = func(*operator.Operator, context.Context, idem.Filter, string) (idem.Replayed, error)
-
-func (p *program) replaying(run replays) act {
 	a := act{
-		verb: "replay", asks: "Replay", choose: p.choose,
-		do: func(ctx context.Context, o *operator.Operator, c chosen) (done, error) {
-			return p.replayOf(ctx, o, c, run)
-		},
-		what: p.text("The handler of each would run here, the oldest first, one after the other, each in its own transaction."),
+		verb: "replay", asks: "Replay", choose: p.choose, do: p.replayOf,
+		what: "The handler of each would run here, the oldest first, one after the other, each in its own transaction.",
 	}
 	if p.dryRun {
-		a.what = p.text("The handler of each runs here now, and is rolled back.")
+		a.what = "The handler of each runs here now, and is rolled back."
 	}
-	return a
+	return p.carryOut(ctx, a)
 }
 
 // replayOf replays events of a source, or tries to.
-func (p *program) replayOf(ctx context.Context, o *operator.Operator, c chosen, run replays) (done, error) {
-	doing, did := p.text("replaying %s", o.SourceName()), p.text("replayed")
+func (p *program) replayOf(ctx context.Context, o *operator.Operator, c chosen) (done, error) {
+	doing, did, run := command.Text("replaying %s", o.SourceName()), "replayed", o.Replay
 	if p.dryRun {
-		doing, did = p.text("trying %s", o.SourceName()), p.text("tried, and rolled back")
+		doing, did, run = command.Text("trying %s", o.SourceName()), "tried, and rolled back", o.DryReplay
 	}
 	bar := p.newProgress(doing)
 	o.Progress, o.Failed = bar.show, bar.failure
-	sum, err := run(o, ctx, c.filter, p.reason)
+	sum, err := run(ctx, c.filter, p.reason)
 	bar.end()
 	if err == nil {
 		if err := p.sayLeft(ctx, o, c, int64(sum.Done+sum.Failed+sum.Unhandled), otherState); err != nil {
@@ -63,7 +51,7 @@ func (p *program) replayOf(ctx context.Context, o *operator.Operator, c chosen, 
 // none was done.
 func (p *program) replayed(o *operator.Operator, did string, sum idem.Replayed) (done, error) {
 	if !p.json {
-		fmt.Fprintln(p.Stdout, p.text("%s of %s: %s", p.events(int64(sum.Done+sum.Failed+sum.Unhandled)), terminal.Clean(o.SourceName()), did)+": "+p.sum(sum))
+		fmt.Fprintln(p.Stdout, command.Text("%s of %s: %s", p.events(int64(sum.Done+sum.Failed+sum.Unhandled)), terminal.Clean(o.SourceName()), did)+": "+p.sum(sum))
 	}
 	if sum.Unhandled > 0 {
 		p.tell("this program has no handler for %s, which stay as they are", p.events(int64(sum.Unhandled)))
@@ -93,13 +81,13 @@ func (p *program) sayOvertaken(sum idem.Replayed) {
 	p.tell("%s behind later ones of the same entity, which were done before: see that what the handler did is right", p.events(int64(len(sum.Overtaken))))
 	for n, o := range sum.Overtaken {
 		if n == shownOvertaken {
-			p.say("  %s\n", p.text("and %s more", len(sum.Overtaken)-n))
+			p.say("  %s\n", command.Text("and %s more", len(sum.Overtaken)-n))
 			return
 		}
-		p.say("  %s\n", terminal.Clean(p.text("%s (%s) behind %s (%s)", o.Event.ID, o.Event.Type, o.By.ID, o.By.Type)))
+		p.say("  %s\n", terminal.Clean(command.Text("%s (%s) behind %s (%s)", o.Event.ID, o.Event.Type, o.By.ID, o.By.Type)))
 	}
 }
 
 func (p *program) sum(r idem.Replayed) string {
-	return p.text("%s done, %s failed, %s without a handler", r.Done, r.Failed, r.Unhandled)
+	return command.Text("%s done, %s failed, %s without a handler", r.Done, r.Failed, r.Unhandled)
 }

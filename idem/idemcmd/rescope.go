@@ -19,8 +19,8 @@ func (p *program) rescope(ctx context.Context) error {
 		to.Source = p.toSource
 	}
 	return p.carryOut(ctx, act{
-		verb: "rescope", asks: "Rescope", what: p.text("All of account %s would be moved to %s. Every process that receives or processes events of the source\n"+
-			"has to be stopped, and its spool or broker drained: what comes later under the old name is a new event.", strconv.Quote(terminal.Clean(from)), terminal.Clean(to.String())),
+		verb: "rescope", asks: "Rescope", what: command.Text("All of account %s would be moved to %s. Every process that receives or processes events of the source\n"+
+			"has to be stopped, and its broker drained: what comes later under the old name is a new event.", strconv.Quote(terminal.Clean(from)), terminal.Clean(to.String())),
 		choose: func(ctx context.Context, o *operator.Operator) (chosen, error) {
 			n, err := o.CountScope(ctx, from)
 			return chosen{n: n}, err
@@ -33,7 +33,7 @@ func (p *program) rescope(ctx context.Context) error {
 			if err != nil {
 				return done{}, err
 			}
-			return p.changed(o, p.text("moved to %s", terminal.Clean(to.String())), n), nil
+			return p.changed(o, command.Text("moved to %s", terminal.Clean(to.String())), n), nil
 		},
 	})
 }

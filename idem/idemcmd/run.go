@@ -12,7 +12,6 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/paghooks/paghooks/internal/command"
-	"github.com/paghooks/paghooks/internal/lang"
 	"github.com/paghooks/paghooks/internal/terminal"
 )
 
@@ -20,7 +19,7 @@ import (
 // the application's receivers, one for each source. Without any, the command works
 // on the stored events of every source, and refuses replay.
 func Main(receivers ...NewReceiver) {
-	c := &Command{Args: os.Args[1:], Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, Receivers: receivers, Language: string(lang.OfEnvironment(os.Getenv))}
+	c := &Command{Args: os.Args[1:], Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, Receivers: receivers}
 	command.Main(c.Run)
 }
 
@@ -31,7 +30,6 @@ func (c *Command) Run(ctx context.Context) int {
 		asks: terminal.Is(c.Stdin) && terminal.Is(c.Stderr), redraws: terminal.Is(c.Stdout), progresses: terminal.Is(c.Stderr),
 		width: terminal.Width(c.Stdout),
 	}
-	p.lang, _ = lang.Of(p.Language)
 	for _, w := range []*io.Writer{&p.Stdout, &p.Stderr} {
 		if *w == nil {
 			*w = io.Discard
@@ -48,7 +46,7 @@ func (p *program) run(ctx context.Context) int {
 // grammar returns the verbs, and the flags of each.
 func (p *program) grammar() *command.Command {
 	c := &command.Command{
-		Name: "idem", Variables: variables, Explain: explain, Lang: p.lang, Catalog: portugueseHelp,
+		Name: "idem", Variables: variables, Explain: explain,
 		In: p.Stdin, Out: p.Stdout, Err: p.Stderr, Asks: p.asks, Width: p.width,
 	}
 	c.Flags = []command.Flags{c.JSON(&p.json, "print one JSON object per line"), func(f *flag.FlagSet) {

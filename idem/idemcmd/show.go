@@ -11,7 +11,7 @@ import (
 
 	"github.com/paghooks/paghooks/idem"
 	"github.com/paghooks/paghooks/idem/operator"
-	"github.com/paghooks/paghooks/internal/lang"
+	"github.com/paghooks/paghooks/internal/command"
 	"github.com/paghooks/paghooks/internal/terminal"
 )
 
@@ -134,24 +134,24 @@ func (p *program) printEvent(l operator.Lookup, another bool) error {
 		fmt.Fprintln(p.Stdout)
 	}
 	for _, line := range [][2]string{
-		{p.text("id"), terminal.Clean(s.ID)},
-		{p.text("source"), terminal.Clean(s.Source)},
-		{p.text("account"), terminal.Clean(s.Scope)},
-		{p.text("type"), terminal.Clean(s.Type)},
-		{p.text("entity"), terminal.Clean(s.Key)},
-		{p.text("state"), string(s.State)},
-		{p.text("why"), p.whyNot(l)},
-		{p.text("occurred"), p.moment(s.OccurredAt)},
-		{p.text("received"), p.moment(s.ReceivedAt)},
-		{p.text("next attempt"), p.moment(s.DueAt)},
-		{p.text("done"), p.moment(s.DoneAt)},
-		{p.text("conflict"), p.conflictOf(s)},
-		{p.text("failed"), positive(s.Attempts)},
-		{p.text("crashes"), positive(s.Crashes)},
-		{p.text("last error"), terminal.Clean(s.LastError)},
+		{"id", terminal.Clean(s.ID)},
+		{"source", terminal.Clean(s.Source)},
+		{"account", terminal.Clean(s.Scope)},
+		{"type", terminal.Clean(s.Type)},
+		{"entity", terminal.Clean(s.Key)},
+		{"state", string(s.State)},
+		{"why", p.whyNot(l)},
+		{"occurred", p.moment(s.OccurredAt)},
+		{"received", p.moment(s.ReceivedAt)},
+		{"next attempt", p.moment(s.DueAt)},
+		{"done", p.moment(s.DoneAt)},
+		{"conflict", p.conflictOf(s)},
+		{"failed", positive(s.Attempts)},
+		{"crashes", positive(s.Crashes)},
+		{"last error", terminal.Clean(s.LastError)},
 	} {
 		if line[1] != "" {
-			if err := p.field(line[0], terminal.Wrap(line[1], p.width, p.labels()+1)); err != nil {
+			if err := p.field(line[0], terminal.Wrap(line[1], p.width, labels+1)); err != nil {
 				return err
 			}
 		}
@@ -159,7 +159,7 @@ func (p *program) printEvent(l operator.Lookup, another bool) error {
 	for n, f := range l.Failures {
 		label := ""
 		if n == 0 {
-			label = p.text("attempts")
+			label = "attempts"
 		}
 		if err := p.field(label, p.moment(f.At)+"  "+short(f.Error)); err != nil {
 			return err
@@ -168,18 +168,13 @@ func (p *program) printEvent(l operator.Lookup, another bool) error {
 	return p.printBody(s)
 }
 
+// labels is the width of the longest name of a field.
+const labels = 13
+
 // field prints a line of an event.
 func (p *program) field(name, value string) error {
-	_, err := fmt.Fprintf(p.Stdout, "%-*s %s\n", p.labels(), name, value)
+	_, err := fmt.Fprintf(p.Stdout, "%-*s %s\n", labels, name, value)
 	return err
-}
-
-// labels returns the width of the longest name of a field.
-func (p *program) labels() int {
-	if p.lang == lang.Portuguese {
-		return 18
-	}
-	return 13
 }
 
 // whyNot says why an event is not done; "" if it is, or was given up.
@@ -187,7 +182,7 @@ func (p *program) whyNot(l operator.Lookup) string {
 	if !isOpen(l.StoredEvent) {
 		return ""
 	}
-	return terminal.Clean(l.Says(string(p.lang), p.moment))
+	return terminal.Clean(l.Says("en", p.moment))
 }
 
 // conflictOf says that another body came with the event's id.
@@ -195,21 +190,21 @@ func (p *program) conflictOf(s idem.StoredEvent) string {
 	if s.ConflictAt.IsZero() {
 		return ""
 	}
-	return p.text("%s: it came again with another body, and only one of the two was processed", p.moment(s.ConflictAt))
+	return command.Text("%s: it came again with another body, and only one of the two was processed", p.moment(s.ConflictAt))
 }
 
 func (p *program) printBody(s idem.StoredEvent) (err error) {
 	size := strconv.Itoa(len(s.Payload))
 	switch {
 	case len(s.Payload) == 0:
-		err = p.field(p.text("body"), p.text("not stored"))
+		err = p.field("body", "not stored")
 	case p.payload:
-		err = p.field(p.text("body"), p.text("%s bytes", size)+"\n\n"+terminal.Text(string(s.Payload)))
+		err = p.field("body", command.Text("%s bytes", size)+"\n\n"+terminal.Text(string(s.Payload)))
 	default:
-		err = p.field(p.text("body"), p.text("%s bytes, hidden: -payload shows it, and records that you looked", size))
+		err = p.field("body", command.Text("%s bytes, hidden: -payload shows it, and records that you looked", size))
 	}
 	if err == nil && (s.State == idem.StateParked || s.State == idem.StateUnhandled) {
-		_, err = fmt.Fprintln(p.Stdout, "\n"+p.text("Once the cause is fixed:\n  idem requeue %[1]s  # the workers of an inbox process it\n  idem replay %[1]s  # a program with the handlers processes it here", quote(terminal.Clean(s.ID))))
+		_, err = fmt.Fprintln(p.Stdout, "\n"+command.Text("Once the cause is fixed:\n  idem requeue %[1]s  # the workers of an inbox process it\n  idem replay %[1]s  # a program with the handlers processes it here", quote(terminal.Clean(s.ID))))
 	}
 	return err
 }

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/paghooks/paghooks/idem"
-	"github.com/paghooks/paghooks/internal/lang"
+	"github.com/paghooks/paghooks/internal/command"
 	"github.com/paghooks/paghooks/internal/terminal"
 )
 
@@ -32,11 +32,11 @@ type count struct {
 func newCount(b idem.Backlog) count { return count{b.Events, int64(b.Oldest / time.Second)} }
 
 // text is the count in a table: 12 (3m 5s).
-func (c count) text(l lang.Lang) string {
+func (c count) text() string {
 	if c.Events == 0 {
 		return "0"
 	}
-	return fmt.Sprintf("%s (%s)", l.Number(c.Events), age(time.Duration(c.OldestSeconds)*time.Second))
+	return fmt.Sprintf("%s (%s)", command.Number(c.Events), age(time.Duration(c.OldestSeconds)*time.Second))
 }
 
 func (p *program) stats(ctx context.Context) error {
@@ -76,23 +76,23 @@ func (p *program) backlogs(ctx context.Context) (all []backlog, err error) {
 // printStats prints a table, and the next steps.
 func (p *program) printStats(w io.Writer, all []backlog) error {
 	if len(all) == 0 {
-		_, err := fmt.Fprintln(w, p.text("No event is stored."))
+		_, err := fmt.Fprintln(w, "No event is stored.")
 		return err
 	}
-	t := &terminal.Table{Heads: []string{p.text("SOURCE"), "PENDING", "RETRYING", "UNHANDLED", "PARKED", p.text("BLOCKED ENTITIES")}}
+	t := &terminal.Table{Heads: []string{"SOURCE", "PENDING", "RETRYING", "UNHANDLED", "PARKED", "BLOCKED ENTITIES"}}
 	var parked, blocked bool
 	for _, b := range all {
-		t.Add(terminal.Clean(b.Source), b.Pending.text(p.lang), b.Retrying.text(p.lang), b.Unhandled.text(p.lang), b.Parked.text(p.lang), strconv.FormatInt(b.BlockedKeys, 10))
+		t.Add(terminal.Clean(b.Source), b.Pending.text(), b.Retrying.text(), b.Unhandled.text(), b.Parked.text(), strconv.FormatInt(b.BlockedKeys, 10))
 		parked, blocked = parked || b.Parked.Events > 0, blocked || b.BlockedKeys > 0
 	}
 	if err := t.Print(w, p.width, 0); err != nil {
 		return err
 	}
 	if parked {
-		fmt.Fprintln(w, "\n"+p.text("Parked events stay until somebody acts: idem list -state parked shows why."))
+		fmt.Fprintln(w, "\n"+"Parked events stay until somebody acts: idem list -state parked shows why.")
 	}
 	if blocked {
-		fmt.Fprintln(w, p.text("Events wait behind an earlier one of their entity: idem blocked shows which."))
+		fmt.Fprintln(w, "Events wait behind an earlier one of their entity: idem blocked shows which.")
 	}
 	return nil
 }

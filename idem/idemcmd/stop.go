@@ -6,6 +6,7 @@ import (
 	"strconv"
 
 	"github.com/paghooks/paghooks/idem/operator"
+	"github.com/paghooks/paghooks/internal/command"
 	"github.com/paghooks/paghooks/internal/terminal"
 )
 
@@ -24,7 +25,7 @@ func (p *program) stop(ctx context.Context) error {
 		}
 		return p.printAction(a)
 	}
-	_, err = fmt.Fprintln(p.Stdout, p.text("action %s, the %s of %s, is asked to end: idem audit shows when it has", strconv.FormatInt(a.ID, 10), a.Action, terminal.Clean(a.Actor)))
+	_, err = fmt.Fprintln(p.Stdout, command.Text("action %s, the %s of %s, is asked to end: idem audit shows when it has", strconv.FormatInt(a.ID, 10), a.Action, terminal.Clean(a.Actor)))
 	return err
 }
 

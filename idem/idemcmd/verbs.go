@@ -88,8 +88,8 @@ var verbs = []verb{
 	{
 		name: "replay", words: "[ID...]", about: "process events here, with the application's handlers, one after the other",
 		more: "It needs a program with the handlers, see github.com/paghooks/paghooks/idem/idemcmd. It is safe while deliveries\n" +
-			"arrive, and while it runs elsewhere. Ctrl-C or, from elsewhere, idem stop ends it after the event that is being processed:\n" +
-			"idem resume goes on with the rest.\n" +
+			"arrive, and while it runs elsewhere. Ctrl-C or, from elsewhere, idem stop ends it after the event that is being processed;\n" +
+			"the same command again goes on with the rest.\n" +
 			"-dry-run runs the handlers and rolls them back, but what they do outside of their transaction does happen.",
 		flags: with(bySource, choosing, acting, confirming), audited: true, acts: true, run: (*program).replay,
 	},
@@ -108,14 +108,9 @@ var verbs = []verb{
 	{
 		name: "stop", words: "ACTION", about: "ask a running action to end, whichever process runs it",
 		more: "ACTION is its number, which idem audit prints. A replay ends after the event that is being processed. A requeue, a\n" +
-			"discard and an erase change nothing, unless they are committed by then. Stop changes no event, so it does not ask.",
+			"discard and an erase change nothing, unless they are committed by then. To go on, give the command of that action again:\n" +
+			"it shows the events that are left, and asks anew. Stop changes no event, so it does not ask.",
 		flags: with(bySource, acting), audited: true, acts: true, run: (*program).stop,
-	},
-	{
-		name: "resume", words: "ACTION", about: "go on with an action that was stopped, that failed or whose process died",
-		more: "ACTION is the number of a replay, requeue or discard, which idem audit prints. The same is done to the events that it\n" +
-			"has not reached, as a new action. A replay needs a program with the handlers: see idem help replay.",
-		flags: with(bySource, acting, confirming, withoutWorkers), audited: true, acts: true, run: (*program).resume,
 	},
 	{
 		name: "readmit", about: "have messages of a relay that were set aside verified again, and accept those that are genuine",
@@ -130,9 +125,9 @@ var verbs = []verb{
 		name: "erase", words: "[ID...]", about: "delete the bodies, errors and traces of events, also done ones",
 		more: "It is for a person who asks for it. It needs -reason, which is recorded as it is: write no name into it. An event that\n" +
 			"is not done is left alone, as it may be an unprocessed payment, unless -discard is given. What stays is that the event\n" +
-			"came: its ids, type, state and times, and a hash of its body. So it is a duplicate if it comes again, also from a spool\n" +
-			"or a broker, and nothing is stored of it. -entity reads the row of every event in the database: see idem help show.\n" +
-			"Not reached: the application's own tables, a spool's files, what brokers keep, messages of an outbox under other ids,\n" +
+			"came: its ids, type, state and times, and a hash of its body. So it is a duplicate if it comes again, also from a\n" +
+			"broker, and nothing is stored of it. -entity reads the row of every event in the database: see idem help show.\n" +
+			"Not reached: the application's own tables, what brokers keep, messages of an outbox under other ids,\n" +
 			"logs, traces and backups. docs/private-data.md has each place, and how to erase it.",
 		flags: with(bySource, onlyScope, acting, confirming, func(o *options, f *flag.FlagSet) {
 			f.Var((*each)(&o.filter.Keys), "entity", "the events about this `entity`, a payment's id for example; repeat it for more")
@@ -157,7 +152,7 @@ var verbs = []verb{
 		more: "An event is recognized by source, account and id. An account that gets a scope, or another one, or a source that\n" +
 			"is renamed, without this, has every event that comes again done twice.\n" +
 			"  1. Stop every process that receives or processes events of the source. The provider repeats what fails meanwhile.\n" +
-			"  2. See that spools are empty, and that consumers have received all that relays published: what comes from there\n" +
+			"  2. See that consumers have received all that relays published: what comes from there\n" +
 			"     later has the old name, and is stored under that.\n" +
 			"  3. idem rescope -source asaas -account \"\" -to-account shop-1 moves what has no account to shop-1.\n" +
 			"  4. Start the version with the new name.\n" +
@@ -224,7 +219,8 @@ func (v *verb) check(p *program) error {
 	case v.name == "prune" && p.retention > 0 && p.retention < minRetention && !p.allowProcessingTwice:
 		return command.Usage("-retention is %s, and an event that a provider delivers again after that is processed a second time: give 31d or more, or -allow-processing-twice if that is meant", longAge(p.retention))
 	case v.name == "replay" && p.Receivers == nil:
-		return noHandlers()
+		return command.Usage("this program has no handlers, so it cannot replay events. Where an inbox runs: idem requeue, and its workers process them. " +
+			"Else build the ten-line program with your handlers: see https://pkg.go.dev/github.com/paghooks/paghooks/idem/idemcmd")
 	case v.name == "rescope" && (len(p.filter.Scopes) != 1 || p.toAccount == nil):
 		return command.Usage("say what to move where: -account and -to-account, once each; \"\" is no account")
 	case v.name == "discard" && p.reason == "":

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/paghooks/paghooks/internal/command"
 	"github.com/paghooks/paghooks/internal/terminal"
 )
 
@@ -51,14 +52,14 @@ func (p *program) printTick(all []backlog, failed error) error {
 		return p.printBacklogs(all)
 	case p.redraws:
 		var screen strings.Builder // written at once, so that it does not flicker
-		fmt.Fprintf(&screen, "%s%s\n\n", clearScreen, p.text("%s, every %s; Ctrl-C ends it", p.at(p.now()), p.every.String()))
+		fmt.Fprintf(&screen, "%s%s\n\n", clearScreen, command.Text("%s, every %s; Ctrl-C ends it", p.at(p.now()), p.every.String()))
 		err := p.printStats(&screen, all)
 		_, writing := io.WriteString(p.Stdout, screen.String())
 		return errors.Join(err, writing)
 	}
 	for _, b := range all {
 		_, err := fmt.Fprintf(p.Stdout, "%s  %s  pending %s  retrying %s  unhandled %s  parked %s  blocked entities %d\n", p.at(p.now()), terminal.Clean(b.Source),
-			b.Pending.text(p.lang), b.Retrying.text(p.lang), b.Unhandled.text(p.lang), b.Parked.text(p.lang), b.BlockedKeys)
+			b.Pending.text(), b.Retrying.text(), b.Unhandled.text(), b.Parked.text(), b.BlockedKeys)
 		if err != nil {
 			return err
 		}

@@ -38,7 +38,7 @@ func newMetrics(in *instruments) *metrics {
 // Outcomes that alerts are about. Their counters exist from the start: of one that begins
 // at 5, Prometheus sees no increase.
 var (
-	badDeliveries = []idem.Outcome{idem.Retrying, idem.Unknown, idem.Spooled, idem.Published}
+	badDeliveries = []idem.Outcome{idem.Retrying, idem.Unknown, idem.Published}
 	badAttempts   = []idem.Outcome{idem.Retrying, idem.Unknown, idem.Parked}
 )
 

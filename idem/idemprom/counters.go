@@ -46,7 +46,7 @@ func newCounters() *counters {
 // Outcomes that alerts are about. Their counters exist from the start: of one that begins
 // at 5, Prometheus sees no increase.
 var (
-	badDeliveries = []idem.Outcome{idem.Retrying, idem.Unknown, idem.Spooled, idem.Published}
+	badDeliveries = []idem.Outcome{idem.Retrying, idem.Unknown, idem.Published}
 	badAttempts   = []idem.Outcome{idem.Retrying, idem.Unknown, idem.Parked}
 )
 

@@ -22,6 +22,7 @@ type bridge struct {
 	over   bool  // Run has returned
 	open   *conn // has the transaction that is open; nil if there is none
 	broken error // a transaction could not be rolled back: its work is still there
+	undone bool  // a transaction was rolled back because its context had ended, maybe by database/sql
 }
 
 // conn is a connection as database/sql sees it. Closing it does nothing.
@@ -43,7 +44,7 @@ func (b *bridge) end() error {
 	if b.broken != nil {
 		return b.broken
 	}
-	if b.open != nil {
+	if b.open != nil || b.undone {
 		return ErrTxNotEnded
 	}
 	return nil
@@ -87,10 +88,10 @@ func (b *bridge) commit(c *conn) error {
 }
 
 // rollback undoes the work since the savepoint. It uses the handler's context: that
-// of BeginTx has ended if this is why database/sql rolls back.
-func (b *bridge) rollback(c *conn) error {
+// of BeginTx, which is begun, has ended if this is why database/sql rolls back.
+func (b *bridge) rollback(c *conn, begun context.Context) error {
 	return b.use(c, func(tx pgx.Tx) error {
-		b.open = nil
+		b.open, b.undone = nil, b.undone || begun.Err() != nil
 		for _, sql := range []string{"rollback to savepoint " + savepoint, "release savepoint " + savepoint} {
 			if _, err := tx.Exec(b.ctx, sql); err != nil {
 				b.broken = fmt.Errorf("idemsql: a transaction could not be rolled back, return the error so that the event is retried: %w", err)

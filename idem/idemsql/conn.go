@@ -82,13 +82,17 @@ func (c *conn) BeginTx(ctx context.Context, opts driver.TxOptions) (driver.Tx, e
 	if err := c.bridge.begin(ctx, c); err != nil {
 		return nil, err
 	}
-	return transaction{c}, nil
+	return transaction{c, ctx}, nil
 }
 
-type transaction struct{ conn *conn }
+// transaction is one that BeginTx began with ctx.
+type transaction struct {
+	conn *conn
+	ctx  context.Context
+}
 
 func (t transaction) Commit() error   { return t.conn.bridge.commit(t.conn) }
-func (t transaction) Rollback() error { return t.conn.bridge.rollback(t.conn) }
+func (t transaction) Rollback() error { return t.conn.bridge.rollback(t.conn, t.ctx) }
 
 // statement is a statement's text.
 type statement struct {

@@ -58,6 +58,7 @@
 // Begin on the DB makes a savepoint: Rollback undoes the work since then, and Commit keeps it until
 // the event's transaction ends. One can be open at a time. Until it ends, statements on
 // the DB beside it return [ErrTxOpen]. Savepoints of GORM and bun nest inside it.
+// A transaction must be ended before the context of BeginTx is. One Run at a time can use an event's transaction.
 // Isolation levels and read-only transactions are refused, and so is a COMMIT as SQL.
 //
 // # Limits

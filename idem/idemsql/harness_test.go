@@ -47,9 +47,14 @@ func inEachMode(t *testing.T, test func(*testing.T, *pgxpool.Pool)) {
 // deliver has a Processor process one event with f, and returns the outcome.
 func deliver(t *testing.T, pool *pgxpool.Pool, id string, f func(context.Context, *sql.DB) error) (idem.Outcome, error) {
 	t.Helper()
-	routes := &noteRoutes{work: func(ctx context.Context, tx pgx.Tx) error {
+	return deliverTx(t, pool, id, func(ctx context.Context, tx pgx.Tx) error {
 		return idemsql.Run(ctx, tx, func(db *sql.DB) error { return f(ctx, db) })
-	}}
+	})
+}
+
+func deliverTx(t *testing.T, pool *pgxpool.Pool, id string, work func(context.Context, pgx.Tx) error) (idem.Outcome, error) {
+	t.Helper()
+	routes := &noteRoutes{work: work}
 	p := idem.NewProcessor(pool, routes)
 	p.Logger = nil
 	return p.Accept(t.Context(), idem.Event{ID: id, Type: "NOTE", Payload: []byte("{}")})

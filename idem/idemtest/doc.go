@@ -57,10 +57,10 @@
 // event, because each may be money. [AnyOrder] delivers the events of a charge in every
 // order, with duplicates, in both modes; a function of yours checks the tables at the
 // end. A handler that copies a state compares times in its own statement, and a handler
-// that books inserts a row for each event:
+// that reports a fact writes a column of the charge's row:
 //
 //	update orders set status = $1, status_at = $2 where id = $3 and status_at <= $2
-//	insert into ledger (event_id, type, amount) values ($1, $2, $3) on conflict do nothing
+//	insert into charges (id, paid_at) values ($1, now()) on conflict (id) do update set paid_at = coalesce(charges.paid_at, excluded.paid_at)
 //
 // # Run the handlers dry
 //

@@ -11,12 +11,9 @@ alter table idem_events add column if not exists occurred_at timestamptz;
 -- with the body: an event that does not fail never has one.
 alter table idem_payloads add column if not exists failures jsonb;
 
--- An action that runs: its process writes seen_at every two seconds, ends it when somebody asks for that, and when another
--- action goes on with its events.
+-- An action that runs: its process writes seen_at every two seconds, and ends it when somebody asks for that.
 alter table idem_audit add column if not exists seen_at timestamptz not null default now();
 alter table idem_audit add column if not exists stopped_by text; -- who asked
-alter table idem_audit add column if not exists continues bigint; -- the action whose events it goes on with
-create index if not exists idem_audit_continues on idem_audit (continues) where continues is not null;
 
 -- What an action has done to each event, as soon as it has: a process that dies leaves the lines of what it did.
 create table if not exists idem_audit_events (

@@ -106,7 +106,7 @@ func (o *Operator) Requeue(ctx context.Context, f idem.Filter, reason string) (n
 		return 0, fmt.Errorf("operator: requeueing events: %w", err)
 	}
 	err = o.act(ctx, "requeue", f, reason, func(ctx context.Context, on *acting, chosen idem.Filter) (string, error) {
-		n, err = o.workers.RequeueFunc(ctx, chosen, changed(on.id, f, chosen, "requeued"))
+		n, err = o.workers.RequeueFunc(ctx, chosen, on.changed(f, chosen, "requeued"))
 		return "", err
 	})
 	return n, err
@@ -142,7 +142,7 @@ func (o *Operator) Discard(ctx context.Context, f idem.Filter, reason string) (n
 		return 0, idem.ErrDiscardAll
 	}
 	err = o.act(ctx, "discard", f, reason, func(ctx context.Context, on *acting, chosen idem.Filter) (string, error) {
-		n, err = o.DiscardFunc(ctx, chosen, reason, changed(on.id, f, chosen, "discarded"))
+		n, err = o.DiscardFunc(ctx, chosen, reason, on.changed(f, chosen, "discarded"))
 		return "", err
 	})
 	return n, err
@@ -169,10 +169,12 @@ func (o *Operator) Acknowledge(ctx context.Context, f idem.Filter, reason string
 	}
 	a := store.Action{Actor: o.name, Action: store.Acknowledged, Source: o.SourceName(), Filter: f.String(), Reason: reason}
 	err = o.record(ctx, a, keys, func(ctx context.Context, on *acting) (string, error) {
-		n = int64(len(keys))
-		return "", store.ChangedBy(ctx, o.Pool(), on.id, keys, fmt.Sprintf("%d acknowledged", n), "acknowledged")
+		return "", on.record(ctx, o.Pool(), keys, fmt.Sprintf("%d acknowledged", len(keys)), "acknowledged")
 	})
-	return n, err
+	if err != nil {
+		return 0, err
+	}
+	return int64(len(keys)), nil
 }
 
 // act finds the events that f chooses, and records the action on them. do gets the
@@ -187,11 +189,11 @@ func (o *Operator) act(ctx context.Context, action string, f idem.Filter, reason
 	return o.record(ctx, a, chosen.Events, func(ctx context.Context, on *acting) (string, error) { return do(ctx, on, named) })
 }
 
-// changed returns a function that records the result of an action on the events that f chose.
-func changed(id int64, f, chosen idem.Filter, did string) func(context.Context, pgx.Tx, []string) error {
+// changed returns a function that records the result of the action on the events that f chose.
+func (a *acting) changed(f, chosen idem.Filter, did string) func(context.Context, pgx.Tx, []string) error {
 	return func(ctx context.Context, tx pgx.Tx, events []string) error {
 		result := fmt.Sprintf("%d %s", len(events), did) + skipped(f, chosen, len(events))
-		return store.ChangedBy(ctx, tx, id, events, result, did)
+		return a.record(ctx, tx, events, result, did)
 	}
 }
 

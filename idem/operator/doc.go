@@ -15,7 +15,7 @@
 //	operator   // who acts, and the record of an action
 //	trail      // the audit trail, by action and by event
 //	act        // replay, requeue, discard, acknowledge
-//	stop       // stop an action, and go on with it
+//	stop       // stop an action
 //	lookup portuguese why // an event, and why it is not done
 //	find page  // events by an id, by an entity, in pages
 //	search     // events by a part of an id, and by fields of bodies

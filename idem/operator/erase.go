@@ -26,7 +26,7 @@ type Erased struct {
 // The row stays that makes the event's next delivery a duplicate: its account and
 // id, its type, the id of its entity, its state, times and numbers of attempts, and a hash
 // of its body. So an erased event has no effect and stores nothing if it comes again, from
-// the provider, from a [idem.Spool] or from a broker. [idem.Common.Prune] forgets the row.
+// the provider or from a broker. [idem.Common.Prune] forgets the row.
 //
 // Events that are done or discarded are erased. One that is not done is left alone, as it
 // may be an unprocessed payment, unless EraseNotDone is set: then it is discarded in the same
@@ -42,7 +42,7 @@ type Erased struct {
 //
 // Erase reaches the tables of this package, of the operator's source. It does not reach
 // the application's own tables; messages of an outbox, which are events of another source, with
-// ids and keys of their own: erase them through an operator of that; a spool's directory and the data that a
+// ids and keys of their own: erase them through an operator of that; the data that a
 // broker keeps; logs, traces and backups. See docs/private-data.md.
 func (o *Operator) Erase(ctx context.Context, events []idem.StoredEvent, reason string) (e Erased, err error) {
 	keys, err := o.keysToErase(events, reason)
@@ -64,7 +64,7 @@ func (o *Operator) Erase(ctx context.Context, events []idem.StoredEvent, reason 
 			if o.EraseNotDone {
 				e.NotDone, e.Busy = 0, gone.Busy+gone.Open
 			}
-			return store.ChangedBy(ctx, tx, on.id, gone.Events, e.String(), "erased")
+			return on.record(ctx, tx, gone.Events, e.String(), "erased")
 		})
 		if err != nil {
 			e = Erased{}

@@ -27,8 +27,11 @@ import (
 // and its process is dead when it is not. While a replay runs, its record says every second how
 // far it is, and the outcome of each event as soon as it is processed: see [Operator.Outcomes]. A
 // requeue, a discard and an erase record the events that they change in the transaction that
-// changes them. [Operator.Stop] ends an action of any process, and [Operator.Resume] goes on with
-// one that did not come to its end.
+// changes them. [Operator.Stop] ends an action of any process.
+//
+// An action that did not come to its end is done again: a replay does nothing to events that are
+// done, and of a requeue, a discard or an erase either all was done or nothing. Show the events anew
+// before: somebody else may have acted upon some of them since.
 //
 // Act upon exactly the events that a person confirms: show the events of
 // [idem.Common.Choose], and act with the filter that it returns.
@@ -51,9 +54,8 @@ type Operator struct {
 	// be processed. Default: false, they are left alone.
 	EraseNotDone bool
 
-	name      string
-	continues int64    // the action that the next one goes on with; 0 for none
-	workers   requeuer // nil if the receiver has none
+	name    string
+	workers requeuer // nil if the receiver has none
 }
 
 // requeuer is a receiver with workers: an inbox or an outbox.
@@ -83,7 +85,7 @@ func (o *Operator) record(ctx context.Context, a store.Action, keys []string, do
 		return fmt.Errorf("operator: %s: the operator has no name: give New who it acts for", a.Action)
 	}
 	a.Filter, a.Reason = store.Storable(a.Filter, maxRecorded), store.Storable(a.Reason, maxRecorded)
-	id, err := timed(ctx, func(ctx context.Context) (int64, error) { return o.begin(ctx, a, keys) })
+	id, err := timed(ctx, func(ctx context.Context) (int64, error) { return store.BeginAction(ctx, o.Pool(), a, keys) })
 	if err != nil {
 		return fmt.Errorf("operator: %s could not be recorded, and was not begun: %w", a.Action, store.Explain(err))
 	}
@@ -103,38 +105,6 @@ func (o *Operator) record(ctx context.Context, a store.Action, keys []string, do
 	}
 	return err
 }
-
-// begin records that an action begins. If it goes on with another one, that is ended in the same
-// transaction.
-func (o *Operator) begin(ctx context.Context, a store.Action, keys []string) (id int64, err error) {
-	if o.continues == 0 {
-		return store.BeginAction(ctx, o.Pool(), a, keys)
-	}
-	a.Continues = o.continues
-	err = pgtx.Change(ctx, o.Pool(), func(ctx context.Context, tx pgx.Tx) error {
-		of, err := store.LockAction(ctx, tx, o.SourceName(), o.continues)
-		switch {
-		case err != nil:
-			return err
-		case of.ContinuedBy != 0:
-			return fmt.Errorf("%w: see action %d", ErrContinued, of.ContinuedBy)
-		case of.EndedAt.IsZero() && of.Alive:
-			return ErrRunning
-		}
-		if err := store.EndDead(ctx, tx, of.ID); err != nil {
-			return err
-		}
-		id, err = store.BeginAction(ctx, tx, a, keys)
-		return err
-	})
-	return id, err
-}
-
-// Errors of [Operator.Resume].
-var (
-	ErrRunning   = errors.New("the action is running: wait for its end, or stop it")
-	ErrContinued = errors.New("somebody has gone on with the action")
-)
 
 // recorded returns the trail's text of an error. It keeps none of a handler: that may name a person.
 func recorded(err error) string {

@@ -48,8 +48,8 @@ func (o *Operator) CountScope(ctx context.Context, scope string) (int64, error) 
 //
 //  1. Stop every process that receives or processes events of the source. Deliveries
 //     fail meanwhile, and the provider repeats them.
-//  2. See that nothing of the old name is elsewhere: each [idem.Spool] is empty, and the
-//     consumers of a relay have received all that was published. An event that comes from there
+//  2. See that nothing of the old name is elsewhere: the consumers of a relay have received
+//     all that was published. An event that comes from there
 //     later has the old name, and is stored under that.
 //  3. Rescope.
 //  4. Start the version that uses the new name.

@@ -32,7 +32,7 @@ type acting struct {
 const signEvery = 2 * time.Second
 
 // start begins the signs of life of an action. The returned context ends when somebody stops the
-// action, and when it was ended as that of a dead process. stop ends the signs, and returns the cause.
+// action. stop ends the signs, and returns the cause.
 func (a *acting) start(ctx context.Context) (acting context.Context, stop func() error) {
 	ctx, a.end = context.WithCancelCause(ctx)
 	signing, cancel := context.WithCancel(context.WithoutCancel(ctx)) // the action ends after its context
@@ -55,7 +55,7 @@ func (a *acting) start(ctx context.Context) (acting context.Context, stop func()
 		<-ended
 		cause := context.Cause(ctx)
 		a.end(nil)
-		if _, ok := errors.AsType[*stopped](cause); ok || errors.Is(cause, store.ErrEnded) {
+		if _, ok := errors.AsType[*stopped](cause); ok {
 			return cause
 		}
 		return nil
@@ -76,10 +76,18 @@ func (a *acting) ask(ctx context.Context, f func(context.Context, store.DB) (str
 		by, err = f(ctx, conn)
 		return err
 	})
-	switch {
-	case errors.Is(err, store.ErrEnded):
-		a.end(err)
-	case err == nil && by != "":
+	if err == nil && by != "" {
 		a.end(&stopped{by})
 	}
+}
+
+// record records what the action changed, in the transaction that changes it. It returns an error
+// if somebody has stopped the action.
+func (a *acting) record(ctx context.Context, tx store.DB, keys []string, result, each string) error {
+	by, err := store.ChangedBy(ctx, tx, a.id, keys, result, each)
+	if err == nil && by != "" {
+		err = &stopped{by}
+		a.end(err)
+	}
+	return err
 }

@@ -16,7 +16,7 @@ type Action struct {
 	ID      int64
 	At      time.Time
 	Actor   string // the person
-	Action  string // "replay", "dry replay", "requeue", "discard", "acknowledge", "erase", "rescope", "stop"; others by [Operator.Record]
+	Action  string // "replay", "dry replay", "requeue", "discard", "acknowledge", "erase", "rescope", "import", "stop"; others by [Operator.Record]
 	Source  string
 	Filter  string    // which events were chosen, as people read it; its first 2,000 bytes
 	Reason  string    // the same
@@ -24,10 +24,8 @@ type Action struct {
 	Result  string    // of a replay that has not ended, how far it is
 	EndedAt time.Time // zero while it runs, and if its process died
 
-	Alive       bool   // it has not ended, and its process has given a sign of life within 12 seconds
-	StoppedBy   string // the person that asked it to end: see [Operator.Stop]; "" for none
-	Continues   int64  // the action that it goes on with: see [Operator.Resume]; 0 for none
-	ContinuedBy int64  // the action that goes on with it; 0 for none
+	Alive     bool   // it has not ended, and its process has given a sign of life within 12 seconds
+	StoppedBy string // the person that asked it to end: see [Operator.Stop]; "" for none
 }
 
 // Actions returns up to n actions on the source's events from the audit trail, the
@@ -75,7 +73,7 @@ func (o *Operator) ActionEvents(ctx context.Context, id int64) ([]string, error)
 // Outcome is the result of an action on one event.
 type Outcome struct {
 	Event  string    // its row key
-	Result string    // "done", "failed", "unhandled" or "left" (alone) of a replay; "requeued", "discarded", "erased", "acknowledged"; "" for nothing yet
+	Result string    // "done", "failed", "unhandled" or "left" (alone) of a replay; "requeued", "discarded", "erased", "acknowledged", "imported"; "" for nothing yet
 	At     time.Time // zero for nothing yet
 }
 

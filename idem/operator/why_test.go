@@ -1,16 +1,45 @@
 package operator
 
 import (
+	"os"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/paghooks/paghooks/idem"
-	"github.com/paghooks/paghooks/internal/lang/langtest"
 )
 
-func TestEverySentenceIsInBothLanguages(t *testing.T) {
+// Both pages quote the command word for word.
+func TestTheOnCallPagesQuoteWhyAnEventIsNotDone(t *testing.T) {
 	t.Parallel()
-	langtest.Whole(t, portuguese)
+	at := time.Date(2026, 11, 20, 10, 0, 0, 0, time.UTC)
+	parked := Lookup{At: at, StoredEvent: idem.StoredEvent{
+		Event: idem.Event{ID: "evt_1", Type: "PAYMENT_CONFIRMED", Payload: []byte("{}")}, State: idem.StateParked, Attempts: 20, LastError: "no such order",
+	}}
+	pending := func(change func(*Lookup)) Lookup {
+		l := Lookup{At: at, Workers: 1, StoredEvent: idem.StoredEvent{Event: idem.Event{ID: "evt_2", Payload: []byte("{}")}, State: idem.StatePending, DueAt: at}}
+		change(&l)
+		return l
+	}
+	for _, page := range []string{"../../docs/oncall.md", "../../docs/pt-BR/oncall.md"} {
+		text, err := os.ReadFile(page)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, l := range []Lookup{
+			pending(func(l *Lookup) { l.First = &parked }),
+			pending(func(l *Lookup) {
+				l.Claim = Claim{Since: at, Host: "shop-1", PID: 12345, SeenAt: at.Add(-2 * time.Second), Alive: true}
+			}),
+			pending(func(l *Lookup) { l.Attempts, l.LastError, l.DueAt = 1, "no such order", at.Add(time.Hour) }),
+			pending(func(l *Lookup) { l.Workers = 0 }),
+			pending(func(*Lookup) {}),
+		} {
+			if says := l.Says("en", func(t time.Time) string { return t.Format("15:04") }); !strings.Contains(string(text), "`"+says+"`") {
+				t.Errorf("%s does not quote %q", page, says)
+			}
+		}
+	}
 }
 
 func TestWhyAnEventIsNotDoneIsSaidInPortuguese(t *testing.T) {

@@ -12,7 +12,7 @@
 //	})
 //	err := idem.Serve(ctx, server, inbox, messages)
 //
-// The modules idemnats, idemrabbitmq, idemkafka and idemsqs have a publisher for one
+// The modules idemrabbitmq, idemkafka and idemsqs have a publisher for one
 // broker each; any other [broker.Publisher] will do.
 //
 // # Publish from elsewhere

@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"log/slog"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -13,6 +14,7 @@ import (
 	"github.com/paghooks/paghooks/idem"
 	"github.com/paghooks/paghooks/idem/broker"
 	"github.com/paghooks/paghooks/idem/internal/handling"
+	"github.com/paghooks/paghooks/idem/internal/pgtx"
 	"github.com/paghooks/paghooks/idem/internal/store"
 )
 
@@ -25,10 +27,12 @@ import (
 // published in order. List, Replay, Requeue, Discard and Stats work as for other events. A
 // dry run does not publish.
 //
-// While the broker is unavailable, workers try one message at a time, every Poll. That
+// While the broker is unavailable, workers try one message at a time: in turns one that was not tried yet, and
+// every Poll the one that has waited longest. That
 // does not count towards MaxAttempts, no message is parked for it, and the first one that
 // the broker takes has workers publish the others at once. Replay stops then, with the broker's error. An error of the
-// [broker.Publisher] means that the broker is unavailable, unless the message is at fault. After
+// [broker.Publisher] means that the broker is unavailable, unless the message is at fault: it has failed before, and
+// another one has gone through since. Then, and after
 // an error with [broker.ErrTooLarge] or [broker.ErrNoQueue], and after a panic, a message is
 // tried again after Backoff, and parked after MaxAttempts; after [idem.NoRetry] it is parked
 // immediately; after [idem.RetryAt] it waits.
@@ -54,7 +58,7 @@ type Outbox struct{ *idem.Inbox }
 //
 // It panics if the name cannot be used: see [idem.Source].
 func New(pool *pgxpool.Pool, source string, p broker.Publisher) *Outbox {
-	i := idem.NewInbox(pool, messages{source, p, new(outage)})
+	i := idem.NewInbox(pool, messages{source, p, newOutage()})
 	i.Workers, i.Timeout = max(1, int(pool.Config().MaxConns)/4), 10*time.Second
 	i.Retention, i.AllowProcessingTwice = 24*time.Hour, true // no provider delivers a message again
 	return &Outbox{i}
@@ -64,6 +68,9 @@ func New(pool *pgxpool.Pool, source string, p broker.Publisher) *Outbox {
 // takes no round trip: the row travels with COMMIT, as a statement of
 // [idem.ExecAtCommit]. So rolling back a savepoint does not undo it: use [Outbox.EmitTx]
 // inside of one.
+//
+// A second message with an ID is not published. If its body is another, that is logged, and listed as a conflict; Emit
+// does not fail for it, because the handler's other effects would wait for a message.
 //
 // It returns an error, which the handler should return, if the message has no Type,
 // or if its ID, Type or Key is longer than 255 bytes or not valid text, or if
@@ -78,28 +85,50 @@ func (o *Outbox) Emit(ctx context.Context, m broker.Message) error {
 	if err != nil {
 		return err
 	}
-	if !h.DeclareMessage(func(b *pgx.Batch) { store.InsertMessage(b, row) }) {
+	conflict := false
+	declare := func(b *pgx.Batch) {
+		store.InsertMessage(b, row)
+		if m.ID != "" { // which the application may have used before
+			store.NoteConflict(b, row.Event, &conflict)
+		}
+	}
+	if !h.DeclareMessage(declare) {
 		return fmt.Errorf("outbox: %s is not emitted: the handler has returned: wait for the goroutines that emit", m.Type)
 	}
 	if h.After != nil {
 		h.After.Add(o.Wake)
+		h.After.Add(func() { o.logConflict(ctx, row.Event, conflict) })
 	}
 	return nil
 }
 
 // EmitTx has a message published after tx, a transaction of the application's own,
-// is committed. Workers find it within Poll.
+// is committed. Workers find it within Poll. A second message with an ID is as of [Outbox.Emit].
 func (o *Outbox) EmitTx(ctx context.Context, tx pgx.Tx, m broker.Message) error {
 	row, err := o.row(ctx, m)
 	if err != nil {
 		return err
 	}
-	b := &pgx.Batch{}
+	b, conflict := &pgx.Batch{}, false
 	store.InsertMessage(b, row)
+	store.NoteConflict(b, row.Event, &conflict)
 	if err := tx.SendBatch(ctx, b).Close(); err != nil {
 		return fmt.Errorf("outbox: emitting %s: %w", m.Type, store.Explain(err))
 	}
+	o.logConflict(ctx, row.Event, conflict)
 	return nil
+}
+
+// logConflict logs, once for a message, that another one with its ID and another body was emitted.
+func (o *Outbox) logConflict(ctx context.Context, e store.Event, found bool) {
+	if !found || o.Logger == nil {
+		return
+	}
+	_ = pgtx.Protect(func() error {
+		o.Logger.LogAttrs(ctx, slog.LevelWarn, "outbox conflict: another message was emitted with this ID before, and only that one is published: "+
+			"see what the ID names, and give each message its own", slog.String("id", e.ID), slog.String("type", e.Type), slog.String("source", e.Source))
+		return nil
+	})
 }
 
 // row is the message as it is stored.

@@ -56,10 +56,12 @@ func (m messages) publish(ctx context.Context, message broker.Message) error {
 	err := m.publisher.Publish(ctx, message)
 	switch {
 	case err == nil:
-		m.outage.end()
+		m.outage.end(message.ID)
 	case handling.IsFinal(err), !handling.RetryAt(err).IsZero(), errors.Is(err, broker.ErrTooLarge), errors.Is(err, broker.ErrNoQueue):
 	default:
-		m.outage.begin(err)
+		if m.outage.fail(message.ID, err) {
+			return err
+		}
 		return idem.RetryAt(time.Now().Add(brokerWait), err)
 	}
 	return err

@@ -76,10 +76,5 @@ func (p *Definition) refuse(reason idem.Reason, hint string) error {
 	return &idem.Refusal{Source: p.Source, Reason: reason, Hint: hint}
 }
 
-// refuseSecret refuses a secret or a signature that was sent.
-func (p *Definition) refuseSecret(reason idem.Reason, hint string) error {
-	return &idem.Refusal{Source: p.Source, Reason: reason, Hint: hint, WrongSecret: true}
-}
-
 // isSecret reports whether s is a secret, and not an unset variable.
 func isSecret(s string) bool { return strings.TrimSpace(s) != "" }

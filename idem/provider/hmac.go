@@ -43,8 +43,8 @@ const (
 	maxTime  = 15 // digits; seconds have 10, milliseconds 13
 )
 
-// Check implements [Scheme].
-func (s HMAC) Check(h http.Header, now time.Time) (idem.Reason, string) {
+// Check implements [Scheme]. The time is judged later, see SignedAt: that of a forged signature proves nothing.
+func (s HMAC) Check(h http.Header, _ time.Time) (idem.Reason, string) {
 	if reason, hint := once(h, s.Header); reason != "" {
 		return reason, hint
 	}
@@ -63,21 +63,30 @@ func (s HMAC) Check(h http.Header, now time.Time) (idem.Reason, string) {
 			return reason, hint
 		}
 	}
-	seconds, err := strconv.ParseUint(at, 10, 63)
-	if err != nil || len(at) > maxTime {
+	if _, ok := seconds(at); !ok {
 		return ReasonMalformedTimestamp, "the signature's time is not Unix seconds in digits"
 	}
-	tolerance := s.Tolerance
-	if tolerance == 0 {
+	return "", ""
+}
+
+// seconds parses a time that was signed.
+func seconds(at string) (time.Time, bool) {
+	n, err := strconv.ParseUint(at, 10, 63)
+	return time.Unix(int64(n), 0), err == nil && len(at) <= maxTime
+}
+
+// SignedAt returns the time that was signed, and its largest difference from now in a receiver that remembers
+// nothing. ok is false if the scheme signs no time. Call it once a secret has verified the delivery.
+func (s HMAC) SignedAt(h http.Header) (at time.Time, tolerance time.Duration, ok bool) {
+	if !s.timed() {
+		return at, 0, false
+	}
+	text, _, _ := s.read(h)
+	at, ok = seconds(text)
+	if tolerance = s.Tolerance; tolerance == 0 {
 		tolerance = 300 * time.Second
 	}
-	switch age := now.Sub(time.Unix(int64(seconds), 0)); {
-	case age > tolerance:
-		return ReasonStale, "it was signed too long ago: check this server's clock, or whether something holds deliveries back or repeats them"
-	case age < -tolerance:
-		return ReasonFuture, "it was signed in the future: check this server's clock, and that the time is in seconds, not milliseconds"
-	}
-	return "", ""
+	return at, tolerance, ok
 }
 
 // Fits reports whether the header has the form of Value.

@@ -82,6 +82,10 @@ func (d *Dispatcher) Configured() error {
 	return d.receiver().Configured()
 }
 
+// AlwaysScoped reports whether every event gets a scope: there is a function Accounts, and no
+// secret of an account without one. See [idem.Endpoint.AlwaysScoped].
+func (d *Dispatcher) AlwaysScoped() bool { return d.receiver().AlwaysScoped() }
+
 // Open implements [idem.Source]: it checks the headers before it reads the body.
 func (d *Dispatcher) Open(r *http.Request) (idem.Event, error) { return d.receiver().Open(r) }
 

@@ -3,6 +3,7 @@ package provider
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"net/http"
 	"slices"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/paghooks/paghooks/idem"
 	"github.com/paghooks/paghooks/idem/drift"
+	"github.com/paghooks/paghooks/idem/internal/handling"
 )
 
 // Receiver does the work of a dispatcher, with its settings. A package with a Dispatcher that
@@ -55,6 +57,13 @@ func (v Receiver) Open(r *http.Request) (idem.Event, error) {
 	}
 	var room [12]member
 	e, said := v.identify(body, look(room[:0], body))
+	var remembered time.Duration
+	if said.id != "" { // a second delivery of it is a duplicate
+		remembered = handling.Remembered(r.Context())
+	}
+	if err := v.checkTime(r.Header, body, remembered); err != nil {
+		return idem.Event{}, err
+	}
 	if err := v.compare(r, said, e.Type); err != nil {
 		return idem.Event{}, err
 	}
@@ -69,7 +78,10 @@ func (v Receiver) Verify(h http.Header, body []byte) error {
 	if err := v.checkHeaders(v.Scheme, h, accounts, v.now()); err != nil {
 		return err
 	}
-	if _, err := v.scopeOf(v.Scheme, h, body, accounts); err != nil || !v.StrictHeaders {
+	if _, err := v.scopeOf(v.Scheme, h, body, accounts); err != nil {
+		return err
+	}
+	if err := v.checkTime(h, body, 0); err != nil || !v.StrictHeaders {
 		return err
 	}
 	_, said := v.identify(body, look(nil, body))
@@ -79,12 +91,52 @@ func (v Receiver) Verify(h http.Header, body []byte) error {
 	return nil
 }
 
+// checkTime refuses a delivery that a secret has verified, and whose time is too far from now. One that
+// repeats an event may be as old as the receiver remembers events.
+func (v Receiver) checkTime(h http.Header, body []byte, remembered time.Duration) error {
+	scheme, ok := v.Scheme.(interface {
+		SignedAt(h http.Header) (at time.Time, tolerance time.Duration, ok bool)
+	})
+	if !ok {
+		return nil
+	}
+	at, tolerance, ok := scheme.SignedAt(h)
+	if !ok {
+		return nil
+	}
+	refusal := &idem.Refusal{Source: v.Source, SignedBody: idem.BodyID(body)}
+	switch age := v.now().Sub(at); {
+	case age > tolerance && (remembered <= 0 || age > remembered):
+		refusal.Reason = ReasonStale
+		refusal.Hint = "signed by the right secret, " + apart(age) + " ago: check this server's clock, or whether something holds deliveries back or repeats them"
+	case age < -tolerance:
+		refusal.Reason = ReasonFuture
+		refusal.Hint = "signed by the right secret, " + apart(-age) + " in the future: check this server's clock, and that the time is in seconds, not milliseconds"
+	default:
+		return nil
+	}
+	return refusal
+}
+
+// apart returns a duration in words.
+func apart(d time.Duration) string {
+	if d >= 2*time.Minute {
+		return fmt.Sprintf("%.0f minutes", d.Minutes())
+	}
+	return fmt.Sprintf("%.0f seconds", d.Seconds())
+}
+
 // Configured is [Dispatcher.Configured].
 func (v Receiver) Configured() error {
 	if v.Accounts != nil {
 		return nil
 	}
 	return v.checkConfigured(v.Scheme, []idem.Credentials{{Secrets: v.Secrets}})
+}
+
+// AlwaysScoped is [Dispatcher.AlwaysScoped].
+func (v Receiver) AlwaysScoped() bool {
+	return v.Accounts != nil && !slices.ContainsFunc(v.Secrets, isSecret)
 }
 
 func (v Receiver) now() time.Time {

@@ -14,8 +14,10 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/jackc/pgx/v5"
 
+	"github.com/paghooks/paghooks/asaas"
 	"github.com/paghooks/paghooks/idem"
 	"github.com/paghooks/paghooks/idem/provider"
+	"github.com/paghooks/paghooks/zeltapay"
 )
 
 // order is what this shop's events are about.
@@ -192,6 +194,35 @@ func TestAPathFindsWhatDecodingFinds(t *testing.T) {
 		body := strings.Replace(tt.body, "{", `{"type":"PAID",`, 1)
 		if got := p.Identify([]byte(body)).Key; got != tt.want {
 			t.Errorf("%s: %q, want %q", tt.why, got, tt.want)
+		}
+	}
+}
+
+func TestASourceWithAccountsAloneGivesEveryEventAScope(t *testing.T) {
+	t.Parallel()
+	accounts := func(*http.Request) ([]idem.Credentials, error) { return nil, nil }
+	for _, c := range []struct {
+		why     string
+		secrets []string
+		alone   bool // accounts
+		want    bool
+	}{
+		{"one account without a scope", []string{"secret"}, false, false},
+		{"nothing is configured", nil, false, false},
+		{"accounts beside it", []string{"", "secret"}, true, false},
+		{"accounts, and a variable that is not set", []string{" "}, true, true},
+		{"accounts alone", nil, true, true},
+	} {
+		z, g := zeltapay.NewDispatcher(c.secrets...), new(provider.Dispatcher)
+		g.Setup(&provider.Definition{Source: "bank"}, c.secrets...)
+		a := asaas.NewDispatcher(c.secrets...)
+		if c.alone {
+			z.Accounts, g.Accounts, a.Accounts = accounts, accounts, accounts
+		}
+		for _, d := range []interface{ AlwaysScoped() bool }{z, g, a} {
+			if got := d.AlwaysScoped(); got != c.want {
+				t.Errorf("%s: AlwaysScoped of %T = %t", c.why, d, got)
+			}
 		}
 	}
 }

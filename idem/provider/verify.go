@@ -103,10 +103,17 @@ func (p *Definition) scopeOf(scheme Scheme, h http.Header, body []byte, accounts
 	}
 	switch len(scopes) {
 	case 0:
-		return "", p.refuseSecret(say.wrong, say.compare)
+		refusal := &idem.Refusal{Source: p.Source, Reason: say.wrong, Hint: say.compare, WrongSecret: true}
+		if token, ok := scheme.(Token); ok {
+			refusal.SentToken = idem.BodyID([]byte(sent(h, token.Header)))
+		}
+		return "", refusal
 	case 1:
 		return scopes[0], nil
 	}
-	return "", p.refuseSecret(say.ambiguous, "the "+say.secret+" belongs to accounts of different scopes: give each account's webhook a "+say.secret+
-		" of its own; those of NewDispatcher have no scope")
+	return "", &idem.Refusal{
+		Source: p.Source, Reason: say.ambiguous, Misconfigured: true,
+		Hint: "the " + say.secret + " belongs to accounts of different scopes: give each account's webhook a " + say.secret +
+			" of its own; those of NewDispatcher have no scope",
+	}
 }

@@ -15,5 +15,5 @@
 //
 // A broker hardly makes an application faster: an [idem.Inbox] stores about as many events
 // as a broker that writes them to the disk. It keeps events while Postgres is
-// unavailable, as an [idem.Spool] does without a broker, and lets other programs read them.
+// unavailable, and lets other programs read them.
 package relay

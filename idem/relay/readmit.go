@@ -32,7 +32,7 @@ func Readmit(ctx context.Context, receiver idem.Receiver, f idem.Filter, secrets
 	}
 	verify := newVerifier(receiver, secrets)
 	common := idem.CommonOf(receiver)
-	f.Types, f.States = []string{idem.SetAsideType}, []idem.State{idem.StateUnhandled}
+	f.Types, f.States = []string{idem.SetAsideType}, []idem.State{idem.StateParked}
 	aside, err := common.Choose(ctx, f)
 	if err != nil {
 		return r, fmt.Errorf("relay: readmitting messages: %w", err)
@@ -54,7 +54,7 @@ func Readmit(ctx context.Context, receiver idem.Receiver, f idem.Filter, secrets
 			failed = errors.Join(failed, err)
 			continue
 		}
-		only := idem.Filter{Scopes: []string{s.Scope}, IDs: []string{s.ID}, States: []idem.State{idem.StateUnhandled}}
+		only := idem.Filter{Scopes: []string{s.Scope}, IDs: []string{s.ID}, States: []idem.State{idem.StateParked}}
 		if _, err := common.Discard(ctx, only, "verified again, and accepted"); err != nil {
 			return r, fmt.Errorf("relay: readmitting messages: an event was accepted, and its message is set aside still: run it again: %w", err)
 		}

@@ -46,7 +46,7 @@ func TestMessagesOfAWrongSecretComeBackWithTheRightOne(t *testing.T) {
 				s.drain(3)
 			}
 			s.wantEffects(3)
-			s.wantStates(map[idem.State]int{idem.StateDone: 3, idem.StateDiscarded: 3, idem.StateUnhandled: 1})
+			s.wantStates(map[idem.State]int{idem.StateDone: 3, idem.StateDiscarded: 3, idem.StateParked: 1})
 		})
 	}
 }
@@ -121,5 +121,5 @@ func TestReadmitWithoutAUsableSecretIsAnErrorAndChangesNothing(t *testing.T) {
 			t.Errorf("Readmit = %+v, %v, want %q", r, err, says)
 		}
 	}
-	s.wantStates(map[idem.State]int{idem.StateUnhandled: 1})
+	s.wantStates(map[idem.State]int{idem.StateParked: 1})
 }

@@ -26,8 +26,9 @@ import (
 // it, or use an Inbox, which tries for hours.
 //
 // A message that no relay has signed with one of the secrets, that is another source's,
-// or that is older than [idem.Common.Retention], is stored as an unhandled event of
-// [idem.SetAsideType]. It never reaches a handler. So a topic that is read from its beginning again has
+// or that is older than [idem.Common.Retention], is stored as a parked event of
+// [idem.SetAsideType], about 1,000 at a time: see [idem.Common.SetAside]. It never reaches a handler, and
+// health is red. So a topic that is read from its beginning again has
 // no second effect, and a wrong secret loses nothing: [Readmit], or idem
 // readmit, with the right one.
 //

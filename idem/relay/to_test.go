@@ -3,7 +3,9 @@ package relay_test
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"net/http"
+	"strings"
 	"testing"
 	"time"
 
@@ -11,6 +13,7 @@ import (
 
 	"github.com/paghooks/paghooks/idem"
 	"github.com/paghooks/paghooks/idem/broker"
+	"github.com/paghooks/paghooks/idem/health"
 	"github.com/paghooks/paghooks/idem/outbox"
 	"github.com/paghooks/paghooks/idem/relay"
 )
@@ -51,7 +54,7 @@ func TestMessageThatNoRelaySignedReachesNoHandler(t *testing.T) {
 			}
 			s.drain(0)
 			s.wantEffects(0)
-			s.wantStates(map[idem.State]int{idem.StateUnhandled: 1})
+			s.wantStates(map[idem.State]int{idem.StateParked: 1})
 		})
 	}
 }
@@ -85,7 +88,7 @@ func TestMessageOfAWrongSecretIsTakenOnceTheSecretIsRight(t *testing.T) {
 		t.Fatal(err)
 	}
 	take := relay.To(s.inbox, other, secret)
-	for stored, err := range s.inbox.List(t.Context(), idem.Filter{States: []idem.State{idem.StateUnhandled}}) {
+	for stored, err := range s.inbox.List(t.Context(), idem.Filter{States: []idem.State{idem.StateParked}}) {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -106,9 +109,9 @@ func TestMessageThatIsSetAsideIsNeverIgnored(t *testing.T) {
 	message := broker.Message{Body: []byte("not a relay's")}
 	wantKept := func(when string) {
 		t.Helper()
-		kept := s.listed(idem.Filter{States: []idem.State{idem.StateUnhandled}})
+		kept := s.listed(idem.Filter{States: []idem.State{idem.StateParked}})
 		if len(kept) != 1 || kept[0].Type != idem.SetAsideType || !bytes.Equal(kept[0].Payload, message.Body) {
-			t.Fatalf("%s, what is unhandled is %v, want the message\n%s", when, kept, s.logged())
+			t.Fatalf("%s, what is parked is %v, want the message\n%s", when, kept, s.logged())
 		}
 	}
 	for name, take := range map[string]func(context.Context, broker.Message) error{
@@ -124,7 +127,7 @@ func TestMessageThatIsSetAsideIsNeverIgnored(t *testing.T) {
 	}
 	s.drain(1)
 	wantKept("requeued")
-	if diff := cmp.Diff([]idem.Outcome{idem.Unhandled, idem.Duplicate, idem.Unhandled}, s.outcomes()); diff != "" {
+	if diff := cmp.Diff([]idem.Outcome{idem.Parked, idem.Duplicate, idem.Parked}, s.outcomes()); diff != "" {
 		t.Error("outcomes (-want +got):\n" + diff)
 	}
 }
@@ -147,7 +150,7 @@ func TestMessageThatIsSetAsideReachesNoHandlerOfAllTypes(t *testing.T) {
 	}
 	s.drain(1)
 	s.wantEffects(0)
-	s.wantStates(map[idem.State]int{idem.StateUnhandled: 1})
+	s.wantStates(map[idem.State]int{idem.StateParked: 1})
 }
 
 // A provider without event ids has its bodies name its events.
@@ -175,7 +178,7 @@ func TestMessageOfAnotherSourceIsSetAside(t *testing.T) {
 	if err := relay.To(shop, secret)(t.Context(), b.published[0]); err != nil {
 		t.Fatalf("the message would block its queue: %v", err)
 	}
-	s.wantStates(map[idem.State]int{idem.StateUnhandled: 1})
+	s.wantStates(map[idem.State]int{idem.StateParked: 1})
 }
 
 // A consumer group has lost its offsets, or somebody who may write to the topic
@@ -211,5 +214,48 @@ func TestMessageWhoseEventIsForgottenHasNoSecondEffect(t *testing.T) {
 	}
 	s.drain(0)
 	s.wantEffects(1)
-	s.wantStates(map[idem.State]int{idem.StateUnhandled: 1})
+	s.wantStates(map[idem.State]int{idem.StateParked: 1})
+}
+
+// A wrong secret must not pass for a quiet day, and what it costs has an end.
+func TestWhatIsSetAsideMakesHealthRedAndIsNeverForgotten(t *testing.T) {
+	t.Parallel()
+	s := newApp(t)
+	take := relay.To(s.inbox, secret)
+	for n := range 3 {
+		if err := take(t.Context(), broker.Message{Body: fmt.Append(nil, "a stranger's ", n)}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	parked := idem.Check{}
+	for _, c := range health.New(s.inbox).Report().Checks {
+		if c.Name == "parked" {
+			parked = c
+		}
+	}
+	if parked.Healthy || !strings.Contains(parked.Says, "3 events are parked") {
+		t.Errorf("health says %+v, want that 3 are parked", parked)
+	}
+	s.exec(`update idem_events set received_at = '2020-01-01'`)
+	for range 2 {
+		s.exec(`update idem_prunes set ran_at = ran_at - interval '1 day', before_at = before_at - interval '1 day'`)
+		if n, err := s.inbox.Prune(t.Context()); n != 0 || err != nil {
+			t.Errorf("Prune = %d, %v, want nothing forgotten", n, err)
+		}
+	}
+}
+
+func TestMessagesStayInTheBrokerWhereAThousandAreSetAside(t *testing.T) {
+	t.Parallel()
+	s := newApp(t)
+	take := relay.To(s.inbox, secret)
+	if err := take(t.Context(), broker.Message{Body: []byte("a stranger's")}); err != nil {
+		t.Fatal(err)
+	}
+	s.exec(`insert into idem_events (event, type, key, state) select 'notes//x' || n, 'paghooks.set_aside', '', 'parked' from generate_series(1, 999) n`)
+	s.exec(`insert into idem_payloads (event, source, lane, received_at, body) select 'notes//x' || n, 'notes', 'notes/%x' || n, now(), '' from generate_series(1, 999) n`)
+	again := relay.To(idem.NewInbox(s.pool, s.notes), secret) // which has counted nothing yet
+	if err := again(t.Context(), broker.Message{Body: []byte("another stranger's")}); err == nil || !strings.Contains(err.Error(), "1000 messages are set aside, and no further one is") {
+		t.Errorf("the 1,001st is taken with %v, want an error", err)
+	}
 }

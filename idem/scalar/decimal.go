@@ -2,10 +2,18 @@ package scalar
 
 import (
 	"cmp"
+	"database/sql/driver"
+	"encoding/json"
+	"errors"
 	"fmt"
 	"math"
+	"math/big"
 	"math/bits"
+	"reflect"
 	"strconv"
+	"strings"
+
+	"github.com/jackc/pgx/v5/pgtype"
 )
 
 // Decimal is an exact decimal number of up to 18 digits: an amount, a rate.
@@ -179,3 +187,247 @@ func must(d Decimal, err error) Decimal {
 	}
 	return d
 }
+
+var errSyntax = errors.New("scalar: the text is not a number: write it as JSON does, such as -10.50 or 1e2")
+
+// ParseDecimal reads a number in any spelling that JSON has: -3.5, 10.00, 1e2.
+func ParseDecimal(s string) (Decimal, error) { return parseDecimal(s) }
+
+// parseDecimal goes once through the digits, and allocates nothing.
+func parseDecimal[T string | []byte](s T) (Decimal, error) {
+	n, negative := 0, len(s) > 0 && s[0] == '-'
+	if negative {
+		n++
+	}
+	var c coefficient
+	whole := n
+	for n < len(s) && isDigit(s[n]) {
+		c.add(s[n])
+		n++
+	}
+	if n == whole || s[whole] == '0' && n > whole+1 {
+		return Decimal{}, errSyntax
+	}
+	var exponent int64
+	if n < len(s) && s[n] == '.' {
+		point := n
+		for n++; n < len(s) && isDigit(s[n]); n++ {
+			c.add(s[n])
+		}
+		if n == point+1 {
+			return Decimal{}, errSyntax
+		}
+		exponent = -int64(n - point - 1)
+	}
+	if n < len(s) {
+		e, ok := parseExponent(s[n:])
+		if !ok {
+			return Decimal{}, errSyntax
+		}
+		exponent += e
+	}
+	return c.shifted(exponent, negative)
+}
+
+// coefficient is the digits of a number, without zeros at either end.
+type coefficient struct {
+	digits int64 // as far as they fit
+	length int   // how many there are
+	zeros  int   // after them
+}
+
+func (c *coefficient) add(digit byte) {
+	switch {
+	case digit == '0' && c.length == 0:
+	case digit == '0':
+		c.zeros++
+	default:
+		if c.length += c.zeros + 1; c.length <= maxDigits {
+			c.digits = c.digits*pow10[c.zeros+1] + int64(digit-'0')
+		}
+		c.zeros = 0
+	}
+}
+
+// shifted is the number times 10^exponent.
+func (c *coefficient) shifted(exponent int64, negative bool) (Decimal, error) {
+	exponent += int64(c.zeros)
+	d := Decimal{coef: c.digits}
+	switch {
+	case c.length == 0:
+		return Decimal{}, nil
+	case c.length > maxDigits, exponent < -maxDigits, exponent > int64(maxDigits-c.length):
+		return Decimal{}, errRange
+	case exponent > 0:
+		d.coef *= pow10[exponent]
+	default:
+		d.scale = uint8(-exponent)
+	}
+	if negative {
+		d.coef = -d.coef
+	}
+	return d, nil
+}
+
+// parseExponent reads e2, E+2 or e-2.
+func parseExponent[T string | []byte](s T) (exponent int64, ok bool) {
+	if s[0] != 'e' && s[0] != 'E' {
+		return 0, false
+	}
+	s = s[1:]
+	negative := len(s) > 0 && s[0] == '-'
+	if negative || len(s) > 0 && s[0] == '+' {
+		s = s[1:]
+	}
+	for n := range len(s) {
+		if !isDigit(s[n]) {
+			return 0, false
+		}
+		exponent = min(exponent*10+int64(s[n]-'0'), 1<<40) // longer than any text
+	}
+	if negative {
+		exponent = -exponent
+	}
+	return exponent, len(s) > 0
+}
+
+func isDigit(c byte) bool { return '0' <= c && c <= '9' }
+
+// UnmarshalJSON reads a JSON number, or one inside a string. null changes
+// nothing. A number of more than 18 digits is an error.
+func (d *Decimal) UnmarshalJSON(data []byte) error {
+	if string(data) == "null" {
+		return nil
+	}
+	n, err := parseDecimal(unquoted(data))
+	if err != nil {
+		return cannotDecode[Decimal](data, err)
+	}
+	*d = n
+	return nil
+}
+
+// MarshalJSON writes a JSON number as [Decimal.String] does.
+func (d Decimal) MarshalJSON() ([]byte, error) { return d.append(nil), nil }
+
+// Scan implements [database/sql.Scanner], for numeric, integer and text columns. NULL
+// is an error: scan into an optional.Value[Decimal], or a pointer.
+func (d *Decimal) Scan(src any) error {
+	var text string
+	switch src := src.(type) {
+	case string:
+		text = src
+	case []byte:
+		text = string(src)
+	case int64:
+		text = fmt.Sprint(src)
+	default:
+		return fmt.Errorf("scalar: a %T is not scanned into a Decimal: select a numeric that is not NULL", src)
+	}
+	n, err := ParseDecimal(text)
+	if err != nil {
+		return err
+	}
+	*d = n
+	return nil
+}
+
+// Value implements [driver.Valuer]: a text that Postgres takes as an exact
+// numeric. For a bigint column use [Decimal.Cents].
+func (d Decimal) Value() (driver.Value, error) { return d.String(), nil }
+
+// NumericValue implements [pgtype.NumericValuer]: a numeric with two decimals,
+// or with more where it has more.
+func (d Decimal) NumericValue() (pgtype.Numeric, error) {
+	n := big.NewInt(d.coef)
+	for scale := d.scale; scale < 2; scale++ {
+		n.Mul(n, big.NewInt(10))
+	}
+	return pgtype.Numeric{Int: n, Exp: -int32(max(d.scale, 2)), Valid: true}, nil
+}
+
+// ScanNumeric implements [pgtype.NumericScanner]. NULL is an error, as in Scan.
+func (d *Decimal) ScanNumeric(n pgtype.Numeric) error {
+	if !n.Valid {
+		return errors.New("scalar: NULL is not scanned into a Decimal: scan into an optional.Value[scalar.Decimal]")
+	}
+	text, err := n.Value() // a text, NaN and infinities too
+	if err != nil {
+		return err
+	}
+	return d.Scan(text)
+}
+
+// Cents is an amount of money in the smallest unit of its currency: 1500 is
+// 15.00 USD. It is never a float and never rounded.
+//
+// It is sent as a JSON number. Decoding takes 1500.0 and "1500" as well, and
+// refuses a fraction of a cent.
+type Cents int64
+
+// notCents is encoding/json's own error type: encoding/json completes it with
+// the path of the field.
+func notCents() error {
+	return &json.UnmarshalTypeError{Value: "what is no whole number of cents", Type: reflect.TypeFor[Cents]()}
+}
+
+// UnmarshalJSON implements [json.Unmarshaler].
+func (c *Cents) UnmarshalJSON(data []byte) error {
+	s := string(data)
+	if s == "null" {
+		return nil // as encoding/json does for numbers
+	}
+	if len(s) > 1 && s[0] == '"' {
+		s = s[1 : len(s)-1]
+	}
+	whole, fraction, _ := strings.Cut(s, ".")
+	n, err := strconv.ParseInt(whole, 10, 64)
+	if err != nil || strings.Trim(fraction, "0") != "" {
+		return notCents()
+	}
+	*c = Cents(n)
+	return nil
+}
+
+// Percent is a percentage: 2.5 is 2.5 %. It is no amount, and cannot be added to
+// one: [Percent.Of] takes it of one.
+type Percent struct{ n Decimal }
+
+// PercentOf makes a percentage of a number: 2.5 is 2.5 %.
+func PercentOf(n Decimal) Percent { return Percent{n} }
+
+// Of returns that part of an amount, exactly: round it with [Decimal.Round]. It
+// panics where [Decimal.Mul] does.
+func (p Percent) Of(amount Decimal) Decimal {
+	return amount.Mul(p.n).Mul(Decimal{coef: 1, scale: 2})
+}
+
+// Decimal returns the number: 2.5 for 2.5 %.
+func (p Percent) Decimal() Decimal { return p.n }
+
+// IsZero reports whether it is 0 %.
+func (p Percent) IsZero() bool { return p.n.IsZero() }
+
+// Equal is ==, for go-cmp.
+func (p Percent) Equal(q Percent) bool { return p == q }
+
+// String writes the number without a sign: "2.50".
+func (p Percent) String() string { return p.n.String() }
+
+// UnmarshalJSON reads the spellings of a [Decimal].
+func (p *Percent) UnmarshalJSON(data []byte) error { return p.n.UnmarshalJSON(data) }
+
+// MarshalJSON writes a JSON number.
+func (p Percent) MarshalJSON() ([]byte, error) { return p.n.MarshalJSON() }
+
+// Scan implements [database/sql.Scanner], as [Decimal.Scan] does.
+func (p *Percent) Scan(src any) error { return p.n.Scan(src) }
+
+// Value implements [driver.Valuer]: a numeric.
+func (p Percent) Value() (driver.Value, error) { return p.n.Value() }
+
+// NumericValue implements [pgtype.NumericValuer].
+func (p Percent) NumericValue() (pgtype.Numeric, error) { return p.n.NumericValue() }
+
+// ScanNumeric implements [pgtype.NumericScanner].
+func (p *Percent) ScanNumeric(n pgtype.Numeric) error { return p.n.ScanNumeric(n) }

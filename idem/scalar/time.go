@@ -2,12 +2,80 @@ package scalar
 
 import (
 	"database/sql/driver"
+	"encoding/json"
 	"errors"
+	"fmt"
+	"reflect"
 	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5/pgtype"
 )
+
+// Date is a day without a time zone, as a provider wrote it: "2026-08-08".
+// Decoding keeps the text and never fails; using a text that is no date fails.
+//
+// It is a good argument of tx.Exec: a date column gets the day, any column NULL
+// for an empty Date, and it is scanned from a date or text column.
+type Date string
+
+// Time returns the day's midnight in UTC. An empty Date is an error, as is a
+// text that is no date.
+func (d Date) Time() (time.Time, error) {
+	t, err := time.Parse(time.DateOnly, string(d))
+	if err != nil {
+		return time.Time{}, errors.New("scalar: the text is not a date such as 2026-08-08: keep it as text, string(d)")
+	}
+	return t, nil
+}
+
+// IsZero reports whether there is no date.
+func (d Date) IsZero() bool { return d == "" }
+
+// Value implements [driver.Valuer]: the day as 2026-08-08, or NULL.
+func (d Date) Value() (driver.Value, error) {
+	if d == "" {
+		return nil, nil
+	}
+	if _, err := d.Time(); err != nil {
+		return nil, err
+	}
+	return string(d), nil
+}
+
+// TextValue implements [pgtype.TextValuer], without which pgx would send a text
+// that is no date, and Postgres guess: "today" is a date for it.
+func (d Date) TextValue() (pgtype.Text, error) {
+	v, err := d.Value()
+	text, ok := v.(string)
+	return pgtype.Text{String: text, Valid: ok}, err
+}
+
+// DateValue implements [pgtype.DateValuer].
+func (d Date) DateValue() (pgtype.Date, error) {
+	if d == "" {
+		return pgtype.Date{}, nil
+	}
+	t, err := d.Time()
+	return pgtype.Date{Time: t, Valid: err == nil}, err
+}
+
+// Scan implements [database/sql.Scanner]. NULL is an empty Date.
+func (d *Date) Scan(src any) error {
+	switch src := src.(type) {
+	case nil:
+		*d = ""
+	case string:
+		*d = Date(src)
+	case []byte:
+		*d = Date(src)
+	case time.Time:
+		*d = Date(src.Format(time.DateOnly))
+	default:
+		return fmt.Errorf("scalar: a %T is not scanned into a Date: select a column of type date or text", src)
+	}
+	return nil
+}
 
 // Time is a point in time as a provider wrote it, "2025-01-15T10:30:00.000Z".
 // Decoding keeps the text and never fails; using a text that is no time fails.
@@ -66,4 +134,43 @@ func (t Time) TimestamptzValue() (pgtype.Timestamptz, error) {
 	}
 	at, err := t.Time()
 	return pgtype.Timestamptz{Time: at, Valid: err == nil}, err
+}
+
+var errFraction = errors.New("scalar: the number has a fraction: an Int does not hold it")
+
+// unquoted is a JSON number as it is, and a JSON string without its quotes.
+func unquoted(data []byte) []byte {
+	if n := len(data); n > 1 && data[0] == '"' && data[n-1] == '"' {
+		return data[1 : n-1]
+	}
+	return data
+}
+
+// cannotDecode is encoding/json's own error type: encoding/json completes it
+// with the path of the field.
+func cannotDecode[T any](data []byte, why error) error {
+	return &json.UnmarshalTypeError{Value: described(data, why), Type: reflect.TypeFor[T]()}
+}
+
+// described describes the value that was sent, without the value: it may be personal.
+func described(data []byte, why error) string {
+	switch {
+	case errors.Is(why, errRange):
+		return "number of more than 18 digits"
+	case errors.Is(why, errFraction):
+		return "number with a fraction"
+	case len(data) == 0:
+		return "nothing"
+	}
+	switch data[0] {
+	case '"':
+		return "string that is not a number"
+	case '{':
+		return "object"
+	case '[':
+		return "array"
+	case 't', 'f':
+		return "bool"
+	}
+	return "text that is not a number"
 }

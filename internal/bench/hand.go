@@ -3,11 +3,10 @@ package main
 import (
 	"context"
 	"encoding/json"
-	"errors"
-	"fmt"
 	"io"
 	"math"
 	"net/http"
+	"sync"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -15,6 +14,79 @@ import (
 
 	"github.com/paghooks/paghooks/asaas"
 )
+
+// byHand is a receiver that a good engineer writes on pgx, in four round trips: BEGIN; INSERT … ON
+// CONFLICT DO NOTHING; UPDATE; COMMIT.
+type byHand struct{ pool *pgxpool.Pool }
+
+func (h byHand) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	receive(w, r, func(ctx context.Context, e *handEvent, _ []byte) error {
+		return pgx.BeginFunc(ctx, h.pool, func(tx pgx.Tx) error {
+			tag, err := tx.Exec(ctx, `insert into processed (id) values ($1) on conflict do nothing`, e.ID)
+			if err != nil || tag.RowsAffected() == 0 {
+				return err
+			}
+			return e.book(ctx, tx)
+		})
+	})
+}
+
+// oneInsert is the way of a good engineer to store events first: one committed INSERT for each request.
+type oneInsert struct {
+	pool   *pgxpool.Pool
+	stored chan<- struct{} // gets an element for each row; nil if they are not waited for
+}
+
+func (h oneInsert) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	receive(w, r, func(ctx context.Context, e *handEvent, body []byte) error {
+		tag, err := h.pool.Exec(ctx, `insert into stored (id, body) values ($1, $2) on conflict do nothing`, e.ID, body)
+		if tag.RowsAffected() > 0 && h.stored != nil {
+			h.stored <- struct{}{}
+		}
+		return err
+	})
+}
+
+// runNaive runs so many workers of the inbox that a good engineer writes in an afternoon, behind
+// oneInsert: each claims one event with SKIP LOCKED, processes it, and commits. It keeps no
+// order, and knows no failures. They wait for stored: workers that asked the database would slow the
+// others down in their turns.
+func runNaive(ctx context.Context, pool *pgxpool.Pool, workers int, stored <-chan struct{}) error {
+	var all sync.WaitGroup
+	for range workers {
+		all.Go(func() {
+			for {
+				select {
+				case <-stored:
+				case <-ctx.Done():
+					return
+				}
+				for processOne(ctx, pool) != nil && ctx.Err() == nil { // no rows, if it looked before the other's row was there
+				}
+			}
+		})
+	}
+	all.Wait()
+	return nil
+}
+
+func processOne(ctx context.Context, pool *pgxpool.Pool) error {
+	return pgx.BeginFunc(ctx, pool, func(tx pgx.Tx) error {
+		var body []byte
+		err := tx.QueryRow(ctx, `
+update stored set state = 'done' where id = (
+	select id from stored where state = 'pending' order by received_at limit 1 for update skip locked)
+returning body`).Scan(&body)
+		if err != nil {
+			return err
+		}
+		var e handEvent
+		if err := json.Unmarshal(body, &e); err != nil {
+			return err
+		}
+		return e.book(ctx, tx)
+	})
+}
 
 // handEvent is an event as a receiver written by hand decodes it: the fields that the
 // handler needs.
@@ -28,113 +100,26 @@ type handEvent struct {
 }
 
 func (e *handEvent) book(ctx context.Context, tx pgx.Tx) error {
-	return book(ctx, tx, e.Payment.ID, int64(math.Round(e.Payment.Value*100)))
+	return book(ctx, tx, e.Payment.ID, e.cents())
 }
 
-// book is the work, the same for all.
-func book(ctx context.Context, tx pgx.Tx, charge string, cents int64) error {
-	tag, err := tx.Exec(ctx, `update orders set payments = payments + 1, cents = cents + $2 where charge = $1`, charge, cents)
-	if err == nil && tag.RowsAffected() != 1 {
-		err = fmt.Errorf("there is no order of %s", charge)
-	}
-	return err
-}
+func (e *handEvent) cents() int64 { return int64(math.Round(e.Payment.Value * 100)) }
 
-// handWritten is a receiver that a good engineer writes on pgx; do is the transaction.
-type handWritten struct {
-	pool  *pgxpool.Pool
-	token string
-	do    func(ctx context.Context, pool *pgxpool.Pool, e *handEvent) error
-}
-
-func (h handWritten) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	e, _, ok := receive(w, r, h.token)
-	if !ok {
-		return
-	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), 8*time.Second)
-	defer cancel()
-	answer(w, h.do(ctx, h.pool, e))
-}
-
-const insertProcessed = `insert into processed (id) values ($1) on conflict do nothing`
-
-// fourTrips is the usual way: BEGIN; INSERT … ON CONFLICT DO NOTHING; UPDATE; COMMIT.
-func fourTrips(ctx context.Context, pool *pgxpool.Pool, e *handEvent) error {
-	return pgx.BeginFunc(ctx, pool, func(tx pgx.Tx) error {
-		tag, err := tx.Exec(ctx, insertProcessed, e.ID)
-		if err != nil || tag.RowsAffected() == 0 {
-			return err
-		}
-		return e.book(ctx, tx)
-	})
-}
-
-// threeTrips is the fewest that a pgx.Tx for the work allows: BEGIN and INSERT go
-// together.
-func threeTrips(ctx context.Context, pool *pgxpool.Pool, e *handEvent) error {
-	conn, err := pool.Acquire(ctx)
-	if err != nil {
-		return err
-	}
-	defer conn.Release()
-	b := &pgx.Batch{}
-	b.BeginTx(pgx.TxOptions{})
-	b.Queue(insertProcessed, e.ID)
-	results := conn.SendBatch(ctx, b)
-	tx := results.Tx()
-	defer func() { _ = tx.Rollback(ctx) }()
-	if _, err := results.Exec(); err != nil {
-		return errors.Join(err, results.Close())
-	}
-	tag, err := results.Exec()
-	if err := errors.Join(err, results.Close()); err != nil || tag.RowsAffected() == 0 {
-		return err
-	}
-	if err := e.book(ctx, tx); err != nil {
-		return err
-	}
-	return tx.Commit(ctx)
-}
-
-// oneInsert is the way of a good engineer to store events first: one committed
-// INSERT for each request.
-type oneInsert struct {
-	pool   *pgxpool.Pool
-	token  string
-	stored chan<- struct{} // gets an element for each row; nil if they are not waited for
-}
-
-func (h oneInsert) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	e, body, ok := receive(w, r, h.token)
-	if !ok {
-		return
-	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), 8*time.Second)
-	defer cancel()
-	tag, err := h.pool.Exec(ctx, `insert into stored (id, body) values ($1, $2) on conflict do nothing`, e.ID, body)
-	answer(w, err)
-	if tag.RowsAffected() > 0 && h.stored != nil {
-		h.stored <- struct{}{}
-	}
-}
-
-func receive(w http.ResponseWriter, r *http.Request, token string) (e *handEvent, body []byte, ok bool) {
+// receive verifies and decodes a delivery, and answers it by what do returns.
+func receive(w http.ResponseWriter, r *http.Request, do func(context.Context, *handEvent, []byte) error) {
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, 1<<20))
 	if err != nil || asaas.Verify(r.Header, body, token) != nil {
 		w.WriteHeader(http.StatusUnauthorized)
-		return nil, nil, false
+		return
 	}
-	e = new(handEvent)
-	if err := json.Unmarshal(body, e); err != nil || e.Event != string(asaas.EventPaymentReceived) {
+	var e handEvent
+	if err := json.Unmarshal(body, &e); err != nil || e.Event != string(asaas.EventPaymentReceived) {
 		w.WriteHeader(http.StatusBadRequest)
-		return nil, nil, false
+		return
 	}
-	return e, body, true
-}
-
-func answer(w http.ResponseWriter, err error) {
-	if err != nil {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), 8*time.Second)
+	defer cancel()
+	if err := do(ctx, &e, body); err != nil {
 		w.WriteHeader(http.StatusServiceUnavailable)
 		return
 	}

@@ -6,35 +6,211 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"os"
-
-	"github.com/paghooks/paghooks/internal/interrupt"
+	"os/signal"
+	"runtime"
+	"slices"
+	"strings"
+	"syscall"
+	"text/tabwriter"
+	"time"
 )
 
 func main() {
-	ctx, out := interrupt.Context(os.Stdout)
-	os.Exit(run(ctx, os.Args[1:], out, os.Stderr))
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	c := config{}
+	flag.Func("mode", "what to compare (default "+strings.Join(allModes, ",")+")", c.setModes)
+	flag.IntVar(&c.at, "at", 64, "deliveries in flight at once")
+	flag.DurationVar(&c.turn, "turn", time.Second, "how long a mode receives events in each turn")
+	flag.IntVar(&c.turns, "turns", 10, "turns of each mode")
+	flag.IntVar(&c.conns, "conns", 16, "connections that each mode's pool may have")
+	flag.DurationVar(&c.rtt, "rtt", 0, "how much longer each round trip to Postgres takes")
+	flag.StringVar(&c.postgres, "postgres", "", "connection `string` of a Postgres; by default IDEMTEST_DATABASE_URL, or a Postgres of its own")
+	flag.Parse()
+	if flag.NArg() > 0 || c.at < 1 || c.turns < 1 || c.conns < 1 || c.turn <= 0 || c.rtt < 0 {
+		flag.Usage()
+		os.Exit(2)
+	}
+	if err := c.run(ctx, os.Stdout, os.Stderr); err != nil {
+		fmt.Fprintln(os.Stderr, "bench:", err)
+		os.Exit(1)
+	}
 }
 
-// run returns the exit status: 0 if all is well, 1 if an event was lost, doubled
-// or never acknowledged or the run could not be made, 2 if it is not understood.
-func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
-	c, err := parse(args, stderr)
-	switch {
-	case errors.Is(err, flag.ErrHelp):
-		return 0
-	case err != nil:
-		return 2
+var allModes = []string{"inline", "hand", "ingest", "insert", "inbox", "naive", "river"}
+
+// config is the configuration of a run.
+type config struct {
+	modes            []string
+	at, conns, turns int
+	turn, rtt        time.Duration
+	postgres         string
+}
+
+func (c *config) setModes(list string) error {
+	c.modes = strings.Split(list, ",")
+	for n, m := range c.modes {
+		if !slices.Contains(allModes, m) || slices.Contains(c.modes[:n], m) {
+			return fmt.Errorf("%q is no mode, or there twice: name some of %s", m, strings.Join(allModes, ","))
+		}
 	}
-	r, err := race(ctx, c, stderr)
-	if r != nil {
-		err = errors.Join(err, r.print(stdout, c.json))
+	return nil
+}
+
+// run lets all contenders take turns, compares their ledgers and prints the results. The error is of
+// a wrong ledger, too.
+func (c *config) run(ctx context.Context, out, progress io.Writer) (err error) {
+	if c.modes == nil {
+		c.modes = allModes
 	}
+	d, err := openDatabase(ctx, c.postgres)
 	if err != nil {
-		fmt.Fprintln(stderr, "bench:", err)
+		return err
 	}
-	if err != nil || !r.Correct {
-		return 1
+	defer func() { err = errors.Join(err, d.close()) }()
+	run := fmt.Sprintf("%08x", rand.Uint32())
+	var all []*contender
+	defer func() {
+		for _, one := range all {
+			err = errors.Join(err, one.end())
+		}
+	}()
+	for _, mode := range c.modes {
+		one, err := c.enter(ctx, d, mode, run)
+		if err != nil {
+			return fmt.Errorf("%s: %w", mode, err)
+		}
+		all = append(all, one)
 	}
-	return 0
+	if err := c.race(ctx, d, all, progress); err != nil {
+		return err
+	}
+	fmt.Fprintf(out, "%s, %s, %d processors; %s, a commit takes %.2f ms; %d at once\n\n", time.Now().Format(time.DateOnly), runtime.Version(), runtime.NumCPU(), d.about, d.commit.Seconds()*1e3, c.at)
+	return errors.Join(printTable(out, all), printRatios(out, all), compareLedgers(context.WithoutCancel(ctx), all))
+}
+
+// race has each contender take its turn in each round, another one first in each.
+func (c *config) race(ctx context.Context, d *database, all []*contender, progress io.Writer) error {
+	for round := -1; round < c.turns && ctx.Err() == nil; round++ {
+		for n := range all {
+			one := all[(max(round, 0)+n)%len(all)]
+			if err := one.take(ctx, c, d.postmaster); err != nil {
+				return fmt.Errorf("%s: %w", one.mode, err)
+			}
+			if round < 0 { // a first turn warms up
+				one.account = account{}
+			}
+		}
+		fmt.Fprintf(progress, "turn %d of %d\n", round+1, c.turns)
+	}
+	return nil
+}
+
+// account adds up a contender's turns.
+type account struct {
+	answering, settling time.Duration // settling includes answering
+	events, trips       int64
+	here, postgres      time.Duration // processor time
+	answers             []time.Duration
+	not200              int64
+}
+
+// take lets a contender receive events for a turn, and settle them.
+func (one *contender) take(ctx context.Context, c *config, postmaster int) error {
+	trips, here, postgres, start := one.wire.trips.Load(), processorTime(), postgresTime(postmaster), time.Now()
+	l := one.load(ctx, c.at, start.Add(c.turn))
+	a := &one.account
+	a.answering += time.Since(start)
+	err := one.settle(context.WithoutCancel(ctx))
+	a.settling += time.Since(start)
+	a.here += processorTime() - here
+	a.postgres += postgresTime(postmaster) - postgres
+	a.trips += one.wire.trips.Load() - trips
+	a.events += l.acknowledged
+	a.not200 += l.not200
+	a.answers = append(a.answers, l.answers...)
+	return err
+}
+
+func (a *account) rate() float64     { return float64(a.events) / a.answering.Seconds() }
+func (a *account) endToEnd() float64 { return float64(a.events) / a.settling.Seconds() }
+
+func (a *account) quantile(share float64) time.Duration {
+	if len(a.answers) == 0 {
+		return 0
+	}
+	slices.Sort(a.answers)
+	return a.answers[int(share*float64(len(a.answers)-1))]
+}
+
+func printTable(out io.Writer, all []*contender) error {
+	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
+	line := func(name string, cell func(*contender) string) {
+		fmt.Fprint(w, name, "\t")
+		for _, one := range all {
+			fmt.Fprint(w, cell(one), "\t")
+		}
+		fmt.Fprintln(w)
+	}
+	per := func(v float64, n int64) string {
+		if v == 0 || n == 0 {
+			return ""
+		}
+		return fmt.Sprintf("%.2f", v/float64(n))
+	}
+	line("", func(one *contender) string { return one.mode })
+	line("events/s", func(one *contender) string { return fmt.Sprintf("%.0f", one.account.rate()) })
+	line("end to end/s", func(one *contender) string {
+		if one.stores {
+			return ""
+		}
+		return fmt.Sprintf("%.0f", one.account.endToEnd())
+	})
+	for _, share := range []float64{0.5, 0.99} {
+		line(fmt.Sprintf("p%.0f ms", share*100), func(one *contender) string { return fmt.Sprintf("%.2f", one.account.quantile(share).Seconds()*1e3) })
+	}
+	line("not 200", func(one *contender) string { return fmt.Sprint(one.account.not200) })
+	line("round trips/event", func(one *contender) string { return per(float64(one.account.trips), one.account.events) })
+	line("cpu/event here µs", func(one *contender) string { return per(one.account.here.Seconds()*1e6, one.account.events) })
+	line("cpu/event postgres µs", func(one *contender) string { return per(one.account.postgres.Seconds()*1e6, one.account.events) })
+	return w.Flush()
+}
+
+// printRatios prints the ratios that say something, of events per second.
+func printRatios(out io.Writer, all []*contender) error {
+	fmt.Fprintln(out)
+	for _, pair := range [][2]string{{"inline", "hand"}, {"ingest", "insert"}, {"inbox", "naive"}, {"inbox", "river"}, {"inbox", "inline"}} {
+		of, to := named(all, pair[0]), named(all, pair[1])
+		if of == nil || to == nil {
+			continue
+		}
+		rate, what := (*account).endToEnd, " end to end"
+		if of.stores {
+			rate, what = (*account).rate, ""
+		}
+		if _, err := fmt.Fprintf(out, "%s to %s%s: %.2f\n", pair[0], pair[1], what, rate(&of.account)/rate(&to.account)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func named(all []*contender, mode string) *contender {
+	if n := slices.IndexFunc(all, func(one *contender) bool { return one.mode == mode }); n >= 0 {
+		return all[n]
+	}
+	return nil
+}
+
+// compareLedgers returns an error if an event was lost or doubled, or never acknowledged.
+func compareLedgers(ctx context.Context, all []*contender) (err error) {
+	for _, one := range all {
+		if one.finish != nil {
+			err = errors.Join(err, one.finish(ctx))
+		}
+		err = errors.Join(err, one.compare(ctx))
+	}
+	return err
 }

@@ -11,7 +11,6 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"github.com/paghooks/paghooks/internal/lang"
 	"github.com/paghooks/paghooks/internal/terminal"
 )
 
@@ -30,19 +29,19 @@ func (c *Command) help(words []string) error {
 
 func (c *Command) helpAll(w io.Writer) error {
 	p := c.page()
-	p.line(c.say("usage: %s VERB [flags]", c.Name))
-	p.head(c.say("Verbs:"))
+	p.line(fmt.Sprintf("usage: %s VERB [flags]", c.Name))
+	p.head("Verbs:")
 	var verbs [][2]string
 	for _, v := range c.Verbs {
-		verbs = append(verbs, [2]string{v.Name, c.own(v.About)})
+		verbs = append(verbs, [2]string{v.Name, v.About})
 	}
-	p.list(append(verbs, [2]string{c.say("help VERB"), c.say("all about a verb")}, [2]string{"version", c.say("the version of this program")}))
-	p.flags(c.say("Flags of every verb, also before it:"), c.flagSet(nil))
+	p.list(append(verbs, [2]string{"help VERB", "all about a verb"}, [2]string{"version", "the version of this program"}))
+	p.flags("Flags of every verb, also before it:", c.flagSet(nil))
 	p.variables(c.Variables)
-	p.head(c.say("Exit status:"))
+	p.head("Exit status:")
 	var statuses [][2]string
 	for _, s := range Statuses {
-		statuses = append(statuses, [2]string{strconv.Itoa(s.Status), c.say(s.Meaning)})
+		statuses = append(statuses, [2]string{strconv.Itoa(s.Status), s.Meaning})
 	}
 	p.list(statuses)
 	return p.print(w)
@@ -50,16 +49,16 @@ func (c *Command) helpAll(w io.Writer) error {
 
 func (c *Command) helpOn(v *Verb) error {
 	p := c.page()
-	p.line(strings.TrimSpace(c.say("usage: %s [flags] %s", c.Name+" "+v.Name, v.Words)))
+	p.line(strings.TrimSpace(fmt.Sprintf("usage: %s [flags] %s", c.Name+" "+v.Name, v.Words)))
 	p.line("")
-	about := c.own(v.About)
+	about := v.About
 	first, size := utf8.DecodeRuneInString(about)
 	p.paragraph(strings.ToUpper(string(first)) + about[size:] + ".")
 	if v.More != "" {
 		p.line("")
-		p.paragraph(c.own(v.More))
+		p.paragraph(v.More)
 	}
-	p.flags(c.say("Flags:"), c.flagSet(v))
+	p.flags("Flags:", c.flagSet(v))
 	var read []string
 	for _, variable := range c.Variables {
 		if name, _, _ := strings.Cut(variable, " "); slices.Contains(v.Variables, name) {
@@ -68,34 +67,6 @@ func (c *Command) helpOn(v *Verb) error {
 	}
 	p.variables(read)
 	return p.print(c.Out)
-}
-
-// say says a text that every command has.
-func (c *Command) say(t lang.Text, args ...any) string { return portuguese.Say(c.Lang, t, args...) }
-
-// own says a text of this command.
-func (c *Command) own(text string) string { return c.Catalog.Say(c.Lang, lang.Text(text)) }
-
-// Texts returns this command's additions to help, in English.
-func (c *Command) Texts() (all []lang.Text) {
-	add := func(texts ...string) {
-		for _, text := range texts {
-			if text != "" && !slices.Contains(all, lang.Text(text)) {
-				all = append(all, lang.Text(text))
-			}
-		}
-	}
-	flags := func(v *Verb) { c.flagSet(v).VisitAll(func(f *flag.Flag) { add(f.Usage) }) }
-	flags(nil)
-	for n := range c.Verbs {
-		add(c.Verbs[n].About, c.Verbs[n].More)
-		flags(&c.Verbs[n])
-	}
-	for _, variable := range c.Variables {
-		_, about, _ := strings.Cut(variable, " ")
-		add(about)
-	}
-	return all
 }
 
 // page is a text of help.
@@ -169,11 +140,10 @@ func (p *page) list(all [][2]string) {
 func (p *page) flags(head string, set *flag.FlagSet) {
 	var all [][2]string
 	set.VisitAll(func(f *flag.Flag) {
-		f.Usage = p.own(f.Usage)
 		name, usage := flag.UnquoteUsage(f)
 		label := strings.TrimSpace("-" + f.Name + " " + strings.ToUpper(name))
 		if !slices.Contains([]string{"", "false", "0"}, f.DefValue) {
-			usage += p.say(" (default %s)", f.DefValue)
+			usage += fmt.Sprintf(" (default %s)", f.DefValue)
 		}
 		all = append(all, [2]string{label, usage})
 	})
@@ -187,11 +157,11 @@ func (p *page) variables(all []string) {
 	if len(all) == 0 {
 		return
 	}
-	p.head(p.say("Environment:"))
+	p.head("Environment:")
 	var list [][2]string
 	for _, variable := range all {
 		name, about, _ := strings.Cut(variable, " ")
-		list = append(list, [2]string{name, p.own(about)})
+		list = append(list, [2]string{name, about})
 	}
 	p.list(list)
 }

@@ -9,7 +9,6 @@ import (
 	"strings"
 	"syscall"
 
-	"github.com/paghooks/paghooks/internal/lang"
 	"github.com/paghooks/paghooks/internal/terminal"
 )
 
@@ -112,7 +111,7 @@ func (c *Command) Confirm(ctx context.Context, question string) error {
 	if err := c.Attended(); err != nil {
 		return err
 	}
-	yes, err := terminal.Confirm(ctx, c.In, c.Err, question, c.yes()...)
+	yes, err := terminal.Confirm(ctx, c.In, c.Err, question, "y", "yes")
 	switch {
 	case errors.Is(err, terminal.ErrNobody):
 		return c.nobody()
@@ -122,14 +121,6 @@ func (c *Command) Confirm(ctx context.Context, question string) error {
 		return ErrDeclined
 	}
 	return nil
-}
-
-// yes are the answers that confirm; the first is that of the question.
-func (c *Command) yes() []string {
-	if c.Lang == lang.Portuguese {
-		return []string{"s", "sim", "y", "yes"}
-	}
-	return []string{"y", "yes"}
 }
 
 // ErrDeclined is the error of a question that was not answered with yes.

@@ -1,6 +1,6 @@
 // Package lang says texts, numbers and durations in the reader's language:
 // English, or Portuguese as in Brazil. Texts are written in English where they are used, as a
-// [Text]; a [Catalog] holds their Portuguese. Package langtest checks that none is missing.
+// [Text]; a [Catalog] holds their Portuguese. Commands say all in English.
 package lang
 
 import (
@@ -60,16 +60,4 @@ func quality(parameters string) float64 {
 		return q
 	}
 	return 1
-}
-
-// OfEnvironment returns the language of messages as POSIX has it: that of the first variable
-// that is set among LC_ALL, LC_MESSAGES and LANG.
-func OfEnvironment(getenv func(string) string) Lang {
-	for _, name := range []string{"LC_ALL", "LC_MESSAGES", "LANG"} {
-		if value := getenv(name); value != "" {
-			l, _ := Of(value)
-			return l
-		}
-	}
-	return English
 }

@@ -22,27 +22,6 @@ func TestTheBrowserChoosesTheLanguageByItsQuality(t *testing.T) {
 	}
 }
 
-func TestTheEnvironmentChoosesTheLanguageAsPOSIXSays(t *testing.T) {
-	t.Parallel()
-	for _, row := range []struct {
-		all, messages, lang string
-		want                lang.Lang
-	}{
-		{"", "", "", lang.English},
-		{"", "", "pt_BR.UTF-8", lang.Portuguese},
-		{"", "", "pt_PT@euro", lang.Portuguese},
-		{"", "en_US.UTF-8", "pt_BR.UTF-8", lang.English},
-		{"pt_BR", "en_US.UTF-8", "C", lang.Portuguese},
-		{"C", "pt_BR", "pt_BR.UTF-8", lang.English},
-		{"", "", "C.UTF-8", lang.English},
-	} {
-		values := map[string]string{"LC_ALL": row.all, "LC_MESSAGES": row.messages, "LANG": row.lang}
-		if got := lang.OfEnvironment(func(name string) string { return values[name] }); got != row.want {
-			t.Errorf("with %v the language is %s, want %s", values, got, row.want)
-		}
-	}
-}
-
 func FuzzOfBrowser(f *testing.F) {
 	f.Add("pt-BR,pt;q=0.9,en;q=0.8")
 	f.Fuzz(func(t *testing.T, accept string) {

@@ -1,11 +1,19 @@
 package postgres
 
 import (
+	"bufio"
+	"bytes"
 	"context"
 	"errors"
+	"fmt"
+	"io"
+	"log"
 	"os"
+	"os/exec"
 	"strings"
+	"syscall"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/jackc/pgx/v5"
@@ -168,4 +176,272 @@ func TestPostgresIsNotBentByTheEnvironment(t *testing.T) {
 	if strings.Contains(got, "nonsense") || !strings.HasSuffix(got, "\nLC_ALL=C") {
 		t.Error(cmp.Diff("LC_ALL=C", got))
 	}
+}
+
+func TestNothingIsLeftBehind(t *testing.T) {
+	t.Parallel()
+	for _, end := range []struct {
+		name, act string
+		signal    syscall.Signal
+	}{
+		{name: "when main returns", act: "return"},
+		{name: "after os.Exit", act: "exit"},
+		{name: "after log.Fatal", act: "fatal"},
+		{name: "after a panic", act: "panic"},
+		{name: "after Ctrl-C", act: "stay", signal: syscall.SIGINT},
+		{name: "after kill -9", act: "stay", signal: syscall.SIGKILL},
+		{name: "when it ends between a crash and the next start", act: "crashed"},
+		{name: "when it ends before Postgres is up", act: "hasty"},
+		{name: "while its replica runs", act: "replicated"},
+	} {
+		t.Run(end.name, func(t *testing.T) {
+			t.Parallel()
+			a := play(t, end.act)
+			dir := a.line(t)
+			if _, err := os.Stat(dir); end.act == "stay" && err != nil {
+				t.Error(err)
+			}
+			if end.signal != 0 {
+				check(t, a.Process.Signal(end.signal))
+			}
+			a.awaitFamily(t)
+			if _, err := os.Stat(dir); !os.IsNotExist(err) {
+				t.Errorf("%s is still there: %v", dir, err)
+			}
+		})
+	}
+}
+
+// TestMain lets the tests run this binary again, as a program that does one of
+// acts, or on a bare machine: one where nothing but PATH leads to a Postgres.
+func TestMain(m *testing.M) {
+	if os.Getenv("IDEMTEST_BARE") != "" {
+		Bare()
+	}
+	if act, ok := acts[os.Getenv("IDEMTEST_ACT")]; ok {
+		act()
+		return
+	}
+	os.Exit(m.Run())
+}
+
+var acts = map[string]func(){
+	"return":     func() { fmt.Println(start().dir) },
+	"exit":       func() { fmt.Println(start().dir); os.Exit(1) },
+	"fatal":      func() { fmt.Println(start().dir); log.Fatal("fatal") },
+	"panic":      func() { fmt.Println(start().dir); panic("panic") },
+	"stay":       func() { fmt.Println(start().dir); os.Stdin.Read(make([]byte, 1)) },
+	"crashed":    func() { c := start(); must(c.Crash(context.Background())); fmt.Println(c.dir) },
+	"hasty":      func() { c := new(Cluster); must(c.launch(context.Background(), "1")); fmt.Println(c.dir) },
+	"replicated": func() { c := start(); r, err := c.Replica(context.Background()); must(err); fmt.Println(r.dir) },
+	"work":       work,
+	"docker":     docker,
+}
+
+func start() *Cluster {
+	c := new(Cluster)
+	must(c.Start(context.Background()))
+	return c
+}
+
+// work uses a server as a program does, and leaves a table behind in it.
+func work() {
+	s, err := Start(context.Background())
+	must(err)
+	conn, err := pgx.Connect(context.Background(), s.URL())
+	must(err)
+	_, err = conn.Exec(context.Background(), "create table orders (id text)")
+	must(err)
+	fmt.Println(s.Origin())
+	if os.Getenv("IDEMTEST_LEAVE") == "" {
+		must(s.Close())
+	}
+}
+
+func must(err error) {
+	if err != nil {
+		log.Fatal(err)
+	}
+}
+
+// actor is this binary, running an act or a test.
+type actor struct {
+	*exec.Cmd
+	stdout *bufio.Reader
+	stderr bytes.Buffer
+	family *os.File
+}
+
+// play starts an actor. The environment is PATH and what is given, so that no
+// setting of this machine plays along.
+func play(t *testing.T, act string, env ...string) *actor {
+	t.Helper()
+	a := &actor{Cmd: exec.Command(self(t))}
+	a.Env = append([]string{"PATH=" + os.Getenv("PATH"), "IDEMTEST_ACT=" + act}, env...)
+	a.Stderr = &a.stderr
+	_, err := a.StdinPipe() // keeps those that stay, for as long as this process is there
+	check(t, err)
+	stdout, err := a.StdoutPipe()
+	check(t, err)
+	a.stdout = bufio.NewReader(stdout)
+	family, inherited, err := os.Pipe()
+	check(t, err)
+	a.family, a.ExtraFiles = family, []*os.File{inherited}
+	check(t, a.Start())
+	inherited.Close()
+	t.Cleanup(func() { a.Process.Kill(); family.Close() })
+	return a
+}
+
+// line reads one line of what the actor says.
+func (a *actor) line(t *testing.T) string {
+	t.Helper()
+	line, err := a.stdout.ReadString('\n')
+	if err != nil {
+		a.Wait()
+		t.Fatalf("the program ended without a word: %v: %s", err, &a.stderr)
+	}
+	return line[:len(line)-1]
+}
+
+// awaitFamily waits until the actor is gone, and every process that it
+// started, and those that they started: they all inherit one end of a pipe.
+func (a *actor) awaitFamily(t *testing.T) {
+	t.Helper()
+	_, err := io.Copy(io.Discard, a.stdout) // ends with the actor: nobody else holds its stdout
+	check(t, err)
+	a.Wait()
+	check(t, a.family.SetReadDeadline(time.Now().Add(time.Minute)))
+	if _, err := a.family.Read(make([]byte, 1)); err != io.EOF {
+		t.Fatalf("its processes are still there: %v", err)
+	}
+}
+
+func self(t *testing.T) string {
+	t.Helper()
+	path, err := os.Executable()
+	check(t, err)
+	return path
+}
+
+func check(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestPromotedReplicaTakesWrites(t *testing.T) {
+	t.Parallel()
+	primary, replica := pair(t, new(Cluster))
+	execute(t, primary, "insert into orders values (1)")
+	check(t, replica.CatchUp(t.Context(), primary))
+	if _, err := dial(t, replica.URL()).Exec(t.Context(), "insert into orders values (2)"); err == nil {
+		t.Error("a replica takes writes")
+	}
+	check(t, primary.Crash(t.Context()))
+	check(t, replica.Promote(t.Context()))
+	execute(t, replica, "insert into orders values (3)")
+	if got := orders(t, replica); got != "0,1,3" {
+		t.Errorf("it has the orders %s", got)
+	}
+}
+
+func TestPromotedReplicaLacksWhatItHasNotReceived(t *testing.T) {
+	t.Parallel()
+	primary, replica := pair(t, new(Cluster))
+	execute(t, replica, "alter system set primary_conninfo = ''")
+	execute(t, replica, "select pg_reload_conf()")
+	for ask(t, primary, "select count(*)::text from pg_stat_replication") != "0" {
+		check(t, pause(t.Context()))
+	}
+	execute(t, primary, "insert into orders values (1)")
+	check(t, replica.Promote(t.Context()))
+	if got := orders(t, replica); got != "0" {
+		t.Errorf("it has the orders %s", got)
+	}
+}
+
+func TestReplicaIsMadeUnderLoad(t *testing.T) {
+	t.Parallel()
+	primary := started(t, &Cluster{Durable: true})
+	execute(t, primary, "create table orders (id int)")
+	ctx, stop := context.WithCancel(t.Context())
+	busy := make(chan struct{})
+	go func() {
+		defer close(busy)
+		conn := dial(t, primary.URL())
+		for ctx.Err() == nil {
+			_, _ = conn.Exec(ctx, "begin; insert into orders select generate_series(1, 1000); create table gone (id int); drop table gone; commit")
+		}
+	}()
+	replica, err := primary.Replica(t.Context())
+	stop()
+	<-busy
+	check(t, err)
+	t.Cleanup(func() { check(t, replica.Close()) })
+	check(t, replica.CatchUp(t.Context(), primary))
+	const sum = "select count(*) || ' ' || coalesce(sum(id), 0) from orders"
+	if got, want := ask(t, replica, sum), ask(t, primary, sum); got != want {
+		t.Errorf("it has %s, want %s", got, want)
+	}
+}
+
+func TestReplicaOfAReplicaThatWasPromotedFollows(t *testing.T) {
+	t.Parallel()
+	_, second := pair(t, new(Cluster))
+	check(t, second.Promote(t.Context()))
+	third, err := second.Replica(t.Context())
+	check(t, err)
+	t.Cleanup(func() { check(t, third.Close()) })
+	execute(t, second, "insert into orders values (1)")
+	check(t, third.CatchUp(t.Context(), second))
+	if got := orders(t, third); got != "0,1" {
+		t.Errorf("it has the orders %s", got)
+	}
+}
+
+func TestReplicaCrashesAndFollowsAgain(t *testing.T) {
+	t.Parallel()
+	primary, replica := pair(t, new(Cluster))
+	check(t, replica.Crash(t.Context()))
+	execute(t, primary, "insert into orders values (1)")
+	check(t, replica.Start(t.Context()))
+	check(t, replica.CatchUp(t.Context(), primary))
+	if got := orders(t, replica); got != "0,1" {
+		t.Errorf("it has the orders %s", got)
+	}
+}
+
+func TestReplicaNeedsAPrimary(t *testing.T) {
+	t.Parallel()
+	if _, err := new(Cluster).Replica(t.Context()); err == nil {
+		t.Error("a replica of a cluster that does not run")
+	}
+	if err := started(t, new(Cluster)).Promote(t.Context()); err == nil {
+		t.Error("a cluster that is no replica was promoted")
+	}
+}
+
+// pair starts a cluster with one order, and its replica.
+func pair(t *testing.T, primary *Cluster) (_, replica *Cluster) {
+	t.Helper()
+	started(t, primary)
+	execute(t, primary, "create table orders as select 0 as id")
+	replica, err := primary.Replica(t.Context())
+	check(t, err)
+	t.Cleanup(func() { check(t, replica.Close()) })
+	check(t, replica.CatchUp(t.Context(), primary))
+	return primary, replica
+}
+
+func execute(t *testing.T, c *Cluster, sql string) {
+	t.Helper()
+	_, err := dial(t, c.URL()).Exec(t.Context(), sql)
+	check(t, err)
+}
+
+func orders(t *testing.T, c *Cluster) string {
+	t.Helper()
+	return ask(t, c, "select string_agg(id::text, ',' order by id) from orders")
 }

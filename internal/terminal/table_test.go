@@ -1,6 +1,7 @@
 package terminal_test
 
 import (
+	"os"
 	"strings"
 	"testing"
 
@@ -107,6 +108,21 @@ func TestWordsAreWrappedAtTheWidth(t *testing.T) {
 	} {
 		if got := terminal.Wrap(text, width, 3); got != want {
 			t.Errorf("%d characters: %q, want %q", width, got, want)
+		}
+	}
+}
+
+// Not parallel: it sets the environment.
+func TestWhatIsNoTerminalHasNoWidth(t *testing.T) {
+	t.Setenv("COLUMNS", "40")
+	file, err := os.CreateTemp(t.TempDir(), "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	for _, stream := range []any{file, nil, new(int)} {
+		if got := terminal.Width(stream); got != 0 {
+			t.Errorf("Width of %v = %d, want 0", stream, got)
 		}
 	}
 }

@@ -57,9 +57,6 @@
 //	                    whoever uses this machine's account; as os.UserCacheDir says
 //	HTTPS_PROXY, HTTP_PROXY, NO_PROXY, SSL_CERT_FILE, SSL_CERT_DIR as of any Go program
 //
-// Help, tables and questions are in Portuguese where LC_ALL, LC_MESSAGES or LANG says pt, else in English. Text that
-// comes from package asaas, such as the steps of a recovery, errors and JSON are English.
-//
 // SIGINT, SIGTERM and SIGHUP end it; it lists the changes that were made and those that were not.
 //
 // The time left counts from the creation of an event, which package idem does not

@@ -54,9 +54,9 @@ func (p *program) remedy(ctx context.Context, w *asaas.Webhook) error {
 	if err := p.tell(asaas.RecoveryProgress{Step: done, PenalizedRequests: penalized(w)}); err != nil {
 		return err
 	}
-	next := p.text("look with status whether the failures fall within some minutes")
+	next := "look with status whether the failures fall within some minutes"
 	if p.verb.name == "resume" {
-		next = p.text("look with status whether the failures fall within some minutes; if they do not: remove-penalty %s", p.id)
+		next = command.Text("look with status whether the failures fall within some minutes; if they do not: remove-penalty %s", p.id)
 	}
 	return p.advise(next)
 }
@@ -81,7 +81,7 @@ func (p *program) isNeeded(w *asaas.Webhook) (bool, error) {
 	if err := p.tell(asaas.RecoveryProgress{Step: asaas.RecoveryNotNeeded}); err != nil {
 		return false, err
 	}
-	return false, p.advise(p.text("if events do not come all the same: remove-penalty -force %s removes a penalty that Asaas's count does not show", p.id))
+	return false, p.advise(command.Text("if events do not come all the same: remove-penalty -force %s removes a penalty that Asaas's count does not show", p.id))
 }
 
 // recover asks once it is known that there is something to recover, and before

@@ -8,9 +8,6 @@
 //		command.Main() // shop-queue recover ID -replay
 //	}
 //
-// Help, tables and questions are in Portuguese where LC_ALL, LC_MESSAGES or LANG says pt; errors,
-// JSON and exit statuses are the same in any language.
-//
 // All else is as github.com/paghooks/paghooks/asaas/cmd/asaas-queue says.
 package queue
 
@@ -22,7 +19,6 @@ import (
 
 	"github.com/paghooks/paghooks/asaas"
 	"github.com/paghooks/paghooks/internal/command"
-	"github.com/paghooks/paghooks/internal/lang"
 )
 
 // Command is asaas-queue. Its zero value is the one without handlers.
@@ -59,9 +55,8 @@ type program struct {
 	in         io.Reader
 	out        io.Writer
 	complaints io.Writer
-	lang       lang.Lang // of texts
-	asks       bool      // a person sees complaints, and can answer on in
-	width      int       // of the terminal that out is, 0 if it is none
+	asks       bool // a person sees complaints, and can answer on in
+	width      int  // of the terminal that out is, 0 if it is none
 
 	options
 	command *command.Command

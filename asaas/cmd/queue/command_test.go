@@ -23,7 +23,6 @@ import (
 	"github.com/paghooks/paghooks/asaas/asaastest"
 	"github.com/paghooks/paghooks/idem"
 	"github.com/paghooks/paghooks/idem/idemtest"
-	"github.com/paghooks/paghooks/internal/lang"
 )
 
 const token = "the-token-of-the-webhook-of-the-test"
@@ -33,7 +32,6 @@ const token = "the-token-of-the-webhook-of-the-test"
 type account struct {
 	fake      *asaastest.Fake
 	env       map[string]string
-	lang      lang.Lang // "" is English
 	stateDir  string
 	events    asaas.EventStore  // what the program is built with
 	printed   func(line string) // called with each line of the output, as it comes
@@ -97,14 +95,14 @@ func (a *account) queueAnswering(t *testing.T, typed *string, args ...string) (s
 			t.Errorf("%v prints a secret:\n%s%s", args, o, c)
 		}
 	}
-	return status, o.String(), strings.TrimSuffix(c.String(), portuguese.Say(a.lang, owedUnknown)+"\n")
+	return status, o.String(), strings.TrimSuffix(c.String(), owedUnknown+"\n")
 }
 
 // program is the command with what it prints.
 func (a *account) program(typed *string) (p *program, out, complaints *strings.Builder) {
 	out, complaints = new(strings.Builder), new(strings.Builder)
 	p = &program{
-		Command: Command{Events: a.events}, stateDir: a.stateDir, wait: a.wait, lang: a.lang,
+		Command: Command{Events: a.events}, stateDir: a.stateDir, wait: a.wait,
 		getenv: func(name string) string { return a.env[name] }, in: strings.NewReader(""), zone: time.UTC,
 		out: &watched{into: out, printed: a.printed}, complaints: complaints,
 	}

@@ -68,7 +68,7 @@ func compare(subscribed []asaas.EventType, handled []string) []subscription {
 }
 
 func (p *program) printEvents(list []subscription) error {
-	t := &terminal.Table{Heads: []string{p.text("TYPE"), p.text("STATE")}}
+	t := &terminal.Table{Heads: []string{"TYPE", "STATE"}}
 	for _, s := range list {
 		if s.Handled == nil {
 			if _, err := fmt.Fprintln(p.out, terminal.Clean(s.Type)); err != nil {
@@ -79,11 +79,11 @@ func (p *program) printEvents(list []subscription) error {
 		says := ""
 		switch {
 		case s.isMissing():
-			says = p.text("NOT SUBSCRIBED, though handled")
+			says = "NOT SUBSCRIBED, though handled"
 		case *s.Handled:
-			says = p.text("subscribed and handled")
+			says = "subscribed and handled"
 		default:
-			says = p.text("subscribed, not handled")
+			says = "subscribed, not handled"
 		}
 		t.Add(terminal.Clean(s.Type), says)
 	}

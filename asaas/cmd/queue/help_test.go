@@ -46,40 +46,6 @@ func TestEveryVerbHasHelpOfItsOwn(t *testing.T) {
 	}
 }
 
-// What the code reads is what the help and the documentation tell.
-func TestEveryVariableOfTheEnvironmentIsDocumented(t *testing.T) {
-	t.Parallel()
-	documented, err := os.ReadFile("../asaas-queue/main.go")
-	if err != nil {
-		t.Fatal(err)
-	}
-	read := regexp.MustCompile(`getenv\("([A-Z_]+)"\)`)
-	files, err := os.ReadDir(".")
-	if err != nil {
-		t.Fatal(err)
-	}
-	found := 0
-	for _, f := range files {
-		if !strings.HasSuffix(f.Name(), ".go") || strings.HasSuffix(f.Name(), "_test.go") {
-			continue
-		}
-		text, err := os.ReadFile(f.Name())
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, m := range read.FindAllStringSubmatch(string(text), -1) {
-			found++
-			inHelp := slices.ContainsFunc(variables, func(variable string) bool { return strings.HasPrefix(variable, m[1]+" ") })
-			if !inHelp || !strings.Contains(string(documented), "\n//	"+m[1]) {
-				t.Errorf("%s is not documented", m[1])
-			}
-		}
-	}
-	if found < 4 {
-		t.Errorf("%d variables are read", found)
-	}
-}
-
 // What the documentation shows is what verbs take.
 func TestEveryFlagIsDocumented(t *testing.T) {
 	t.Parallel()

@@ -11,7 +11,6 @@ import (
 	"github.com/paghooks/paghooks/asaas"
 	"github.com/paghooks/paghooks/idem"
 	"github.com/paghooks/paghooks/internal/command"
-	"github.com/paghooks/paghooks/internal/lang"
 )
 
 // debt counts the events of a type that the application owes, as JSON.
@@ -77,20 +76,20 @@ func (p *program) store(ctx context.Context) (events asaas.EventStore, end func(
 	return idem.NewProcessor(pool, asaas.NewDispatcher()), pool.Close, nil // it only lists
 }
 
-const owedUnknown lang.Text = "What the application owes is not known: set DATABASE_URL to its database to see the events that are parked."
+const owedUnknown string = "What the application owes is not known: set DATABASE_URL to its database to see the events that are parked."
 
 func (p *program) printOwed(debts []debt, known bool) error {
 	if !known {
-		_, err := fmt.Fprintln(p.complaints, p.text(owedUnknown))
+		_, err := fmt.Fprintln(p.complaints, command.Text(owedUnknown))
 		return err
 	}
 	if len(debts) == 0 {
-		_, err := fmt.Fprintln(p.out, p.text("nothing is owed of what was delivered: no event is parked, and none waits for another delivery; reconcile finds what was never delivered"))
+		_, err := fmt.Fprintln(p.out, "nothing is owed of what was delivered: no event is parked, and none waits for another delivery; reconcile finds what was never delivered")
 		return err
 	}
-	fmt.Fprintln(p.out, p.text("still owed; idem list shows the events, and why:"))
+	fmt.Fprintln(p.out, "still owed; idem list shows the events, and why:")
 	for _, d := range debts {
-		fmt.Fprintln(p.out, "  "+p.text("%s, since %s", asaas.Owed(d), d.Oldest.In(p.zone).Format(time.DateTime+" MST")))
+		fmt.Fprintln(p.out, "  "+command.Text("%s, since %s", asaas.Owed(d), d.Oldest.In(p.zone).Format(time.DateTime+" MST")))
 	}
 	_, err := fmt.Fprintln(p.out, p.howToReplay())
 	return err
@@ -99,9 +98,9 @@ func (p *program) printOwed(debts []debt, known bool) error {
 func (p *program) howToReplay() string {
 	switch {
 	case p.Events == nil:
-		return p.text("next: once that is fixed, idem requeue has the workers of an inbox process them; without an inbox, replay them with a program that has the handlers, such as this command with recover -replay")
+		return "next: once that is fixed, idem requeue has the workers of an inbox process them; without an inbox, replay them with a program that has the handlers, such as this command with recover -replay"
 	case p.replay:
-		return p.text("next: fix that, and run recover -replay again")
+		return "next: fix that, and run recover -replay again"
 	}
-	return p.text("next: once that is fixed, recover -replay works through them")
+	return "next: once that is fixed, recover -replay works through them"
 }

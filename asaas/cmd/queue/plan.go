@@ -106,7 +106,7 @@ func (p *program) confirmPlan(ctx context.Context) error {
 	if p.yes {
 		return nil
 	}
-	return p.command.Confirm(ctx, p.text("Repair what apply repairs? Event types that are removed are not made any more."))
+	return p.command.Confirm(ctx, "Repair what apply repairs? Event types that are removed are not made any more.")
 }
 
 func (p *program) printApplied(applied asaas.WebhookApplied) error {

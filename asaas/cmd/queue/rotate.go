@@ -28,5 +28,5 @@ func (p *program) rotate(ctx context.Context) error {
 	if err := asaas.RotateToken(ctx, p.client, p.id, token); err != nil {
 		return err
 	}
-	return p.advise(p.text("the webhook has the new token; once the queue is empty and deliveries have come with it, have the application accept the new one alone"))
+	return p.advise("the webhook has the new token; once the queue is empty and deliveries have come with it, have the application accept the new one alone")
 }

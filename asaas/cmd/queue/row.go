@@ -73,7 +73,7 @@ func placeOf(address string) string {
 // words returns the state, with the other causes that keep events away.
 func (p *program) words(r row) string {
 	if r.State != disabled && !r.Enabled {
-		return p.text("%s, disabled", string(r.State))
+		return string(r.State) + ", disabled"
 	}
 	return string(r.State)
 }

@@ -15,7 +15,6 @@ import (
 
 	"github.com/paghooks/paghooks/asaas"
 	"github.com/paghooks/paghooks/internal/command"
-	"github.com/paghooks/paghooks/internal/lang"
 	"github.com/paghooks/paghooks/internal/terminal"
 )
 
@@ -24,7 +23,7 @@ func (c *Command) Main() {
 	p := &program{
 		Command: *c, getenv: os.Getenv, stateDir: stateDir(), zone: time.Local,
 		in: os.Stdin, out: os.Stdout, complaints: os.Stderr,
-		lang: lang.OfEnvironment(os.Getenv), asks: terminal.Is(os.Stdin) && terminal.Is(os.Stderr), width: terminal.Width(os.Stdout),
+		asks: terminal.Is(os.Stdin) && terminal.Is(os.Stderr), width: terminal.Width(os.Stdout),
 	}
 	command.Main(func(ctx context.Context) int { return p.run(ctx, os.Args[1:]) })
 }
@@ -49,7 +48,7 @@ func (p *program) run(ctx context.Context, args []string) int {
 func (p *program) grammar(ctx context.Context) *command.Command {
 	c := &command.Command{
 		Name: cmp.Or(p.Name, "asaas-queue"), Variables: variables, Explain: func(err error) string { return p.told(ctx, err) },
-		In: p.in, Out: p.out, Err: p.complaints, Asks: p.asks, Width: p.width, Lang: p.lang, Catalog: portugueseHelp,
+		In: p.in, Out: p.out, Err: p.complaints, Asks: p.asks, Width: p.width,
 	}
 	c.Flags = []command.Flags{c.JSON(&p.json, "print one JSON object per line"), p.sandboxed}
 	for n := range verbs {

@@ -78,14 +78,14 @@ func (p *program) printLosses(lost []asaas.WebhookDifference) error {
 }
 
 func (p *program) printTable(rows []row) error {
-	t := &terminal.Table{Heads: []string{"ID", p.text("NAME"), "URL", p.text("STATE"), p.text("PENALIZED"), p.text("TIME LEFT")}}
+	t := &terminal.Table{Heads: []string{"ID", "NAME", "URL", "STATE", "PENALIZED", "TIME LEFT"}}
 	for _, r := range rows {
 		t.Add(terminal.Clean(r.ID), terminal.Clean(r.Name), terminal.Clean(r.URL), p.words(r), strconv.Itoa(r.Penalized), p.timeLeft(r))
 	}
 	if len(rows) > 0 {
 		return t.Print(p.out, p.width, 0)
 	}
-	_, err := fmt.Fprintln(p.out, p.text("The account has no webhooks."))
+	_, err := fmt.Fprintln(p.out, "The account has no webhooks.")
 	return err
 }
 
@@ -95,9 +95,9 @@ func (p *program) timeLeft(r row) string {
 	case !r.State.isHeldUp():
 		return "-"
 	case r.SecondsLeft == nil:
-		return p.text("give -last-event")
+		return "give -last-event"
 	case *r.SecondsLeft == 0:
-		return p.text("none, events may be deleted")
+		return "none, events may be deleted"
 	}
 	hours := *r.SecondsLeft / 3600
 	return fmt.Sprintf("%dd %dh", hours/24, hours%24)

@@ -2,6 +2,7 @@ package brokertest
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -125,6 +126,48 @@ func outboxOutlivesAnOutage(s *shop) {
 	}
 	resume()
 	s.await("the others to arrive", arrived(2*messages))
+}
+
+// refusedHoldUpNoOther emits 40 messages that are refused, as those for a full queue are, and others behind them.
+func refusedHoldUpNoOther(s *shop) {
+	const refused, good = 40, 100
+	outbox := outbox.New(s.pool, "shop", refuser{s.queue.Publisher})
+	outbox.Logger, outbox.Poll = nil, 100*time.Millisecond
+	err := pgx.BeginFunc(s.Context(), s.pool, func(tx pgx.Tx) error {
+		for n := range refused + good {
+			m := broker.Message{ID: fmt.Sprint("good ", n), Type: "order.paid", Key: fmt.Sprint("order ", n)}
+			if n < refused {
+				m.ID, m.Type = fmt.Sprint("refused ", n), "refused"
+			}
+			if err := outbox.EmitTx(s.Context(), tx, m); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		s.Fatal(err)
+	}
+	s.inBackground(outbox.Run)
+	var mu sync.Mutex
+	got := map[string]bool{}
+	s.consume(func(_ context.Context, m broker.Message) error {
+		mu.Lock()
+		defer mu.Unlock()
+		got[m.ID] = true
+		return nil
+	})
+	s.await("the others to arrive", func() bool { mu.Lock(); defer mu.Unlock(); return len(got) == good })
+}
+
+// refuser is a publisher that refuses messages of a type.
+type refuser struct{ to broker.Publisher }
+
+func (r refuser) Publish(ctx context.Context, m broker.Message) error {
+	if m.Type == "refused" {
+		return errors.New("the queue is full")
+	}
+	return r.to.Publish(ctx, m)
 }
 
 // failures is a publisher that says when it fails.

@@ -60,7 +60,7 @@ func unsignedIsSetAside(s *shop) {
 	notes := paid(4, 5)
 	s.deliverAll(notes, s.deliver)
 	s.awaitEffects(notes)
-	s.await("the forged messages to be set aside", func() bool { return s.stored() == "done 20, unhandled 3" })
+	s.await("the forged messages to be set aside", func() bool { return s.stored() == "done 20, parked 3" })
 }
 
 func oversizeIsRefused(s *shop) {

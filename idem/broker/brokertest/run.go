@@ -36,6 +36,7 @@ func Run(t *testing.T, b Broker) {
 		{"ARestartOfTheBrokerLosesAndDoublesNothing", b.OpenOwn, brokerRestarts},
 		{"ABrokerThatHangsIsAnsweredWith503InTime", b.OpenOwn, brokerHangs},
 		{"AnOutboxPublishesInOrderWithAllAttributes", b.Open, outboxPublishes},
+		{"RefusedMessagesHoldUpNoOther", b.Open, refusedHoldUpNoOther},
 		{"AnOutboxParksNothingWhileItsBrokerHangs", b.OpenOwn, outboxOutlivesAnOutage},
 	} {
 		t.Run(test.promise, func(t *testing.T) {

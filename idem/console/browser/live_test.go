@@ -153,7 +153,7 @@ func TestPageSaysThatItIsOldAndEndsAtALogin(t *testing.T) {
 	}
 }
 
-func TestRunningActionIsStoppedAndGoneOnWithByMouse(t *testing.T) {
+func TestRunningActionIsStoppedAndTheRestDoneByMouse(t *testing.T) {
 	t.Parallel()
 	b := newTab(t)
 	b.accept(received("e1", "a"), received("e2", "b"), received("e3", "c"))
@@ -172,9 +172,13 @@ func TestRunningActionIsStoppedAndGoneOnWithByMouse(t *testing.T) {
 	b.click("button", "Stop")
 	b.wantText("it ends: ana@shop.example has stopped it")
 	b.hold.Unlock()
-	b.awaitText("Go on with 1 event…")
+	b.awaitText("choose those events again")
 	b.wantState("e2", idem.StateParked)
-	b.click("button", "Go on with 1 event…")
+	b.click("a", "Back to the events")
+	b.click("a", "Choose all on this page")
+	b.do(chromedp.Click(chromedp.CSS(`[value='letters//e3']`)))
+	b.do(chromedp.Click(`//form[@id="choose"]//button[@value="replay"]`))
+	b.awaitText("Replay 1 event")
 	b.click("button", "Replay 1 event")
 	b.wantText("1 done, 0 failed", "stopped by ana@shop.example")
 	b.wantState("e2", idem.StateDone)

@@ -18,7 +18,6 @@ type Solo struct {
 	alone    bool          // no other attempt begins
 	missed   int           // tries to run alone that came to nothing, since one did not
 	turn     int           // counts the rights to run alone that have ended
-	late     *time.Timer   // ends alone
 	changed  chan struct{} // closed and replaced when running or alone change; nil if there is no waiter
 }
 
@@ -67,9 +66,6 @@ func (s *Solo) Unreserve() {
 	defer s.mu.Unlock()
 	s.reserved, s.alone = false, false
 	s.turn++
-	if s.late != nil {
-		s.late.Stop()
-	}
 	s.wake()
 }
 
@@ -88,7 +84,7 @@ func (s *Solo) RunAlone(ctx context.Context, most time.Duration) (alone bool, ag
 			return false
 		}
 		s.missed = 0
-		s.late = time.AfterFunc(soloMost, s.admit(s.turn))
+		time.AfterFunc(soloMost, s.admit(s.turn))
 		return true
 	})
 	if alone {

@@ -15,11 +15,14 @@ type step struct {
 	after                   time.Duration
 	genuine                 bool
 	wrongSecret, ofProvider bool
+	token                   string
 }
 
 func TestRefusedDeliveriesAreTheProvidersWhereTheyTakeThePlaceOfGenuineOnes(t *testing.T) {
 	t.Parallel()
 	genuine, wrong, ofProvider := step{genuine: true}, step{wrongSecret: true}, step{ofProvider: true}
+	old := func(after time.Duration) step { return step{after: after, wrongSecret: true, token: "the old one"} }
+	guess := func(token string) step { return step{wrongSecret: true, token: token} }
 	late := func(s step, after time.Duration) step { s.after = after; return s }
 	for name, c := range map[string]struct {
 		steps []step
@@ -37,6 +40,13 @@ func TestRefusedDeliveriesAreTheProvidersWhereTheyTakeThePlaceOfGenuineOnes(t *t
 		"in a pause that is longer":       {steps: []step{genuine, late(genuine, time.Hour), late(wrong, 2*time.Hour+1), wrong, wrong}, n: 3, says: "for 2h0m0s"},
 		"from the provider's addresses":   {steps: []step{ofProvider, ofProvider, ofProvider}, says: "came from the provider's addresses"},
 		"too few from these to be a pity": {steps: []step{ofProvider, ofProvider}},
+		"one token again and again, after a night": {
+			steps: []step{genuine, late(genuine, 14*time.Hour), old(time.Hour), old(time.Minute), old(4*time.Minute + 1)}, n: 3, says: "the same wrong token",
+		},
+		"the same at the first attempts, within five minutes": {steps: []step{genuine, old(0), old(time.Minute), old(4 * time.Minute)}, n: 3},
+		"one token again and again, beside guesses":           {steps: []step{old(0), guess("a"), old(time.Minute), guess("b"), old(time.Hour)}, n: 5, says: "the same wrong token"},
+		"guesses for hours":     {steps: []step{guess("a"), late(guess("b"), time.Hour), late(guess("c"), time.Hour)}, n: 3},
+		"a genuine one between": {steps: []step{old(0), old(time.Minute), genuine, old(time.Hour), old(time.Hour)}, n: 2},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -47,7 +57,7 @@ func TestRefusedDeliveriesAreTheProvidersWhereTheyTakeThePlaceOfGenuineOnes(t *t
 					if s.genuine {
 						r.Genuine("/hook")
 					} else {
-						r.Refuse("/hook", s.wrongSecret, s.ofProvider)
+						r.Refuse("/hook", s.wrongSecret, s.token, s.ofProvider)
 					}
 				}
 				n, says := r.Wrong(3)
@@ -64,7 +74,7 @@ func TestSilenceBeginsWithTheProcessAndEndsWithAGenuineDelivery(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := count.NewRefusals()
 		time.Sleep(time.Hour)
-		r.Refuse("/hook", true, true)
+		r.Refuse("/hook", true, "", true)
 		if silence := r.Silence(time.Now()); silence != time.Hour {
 			t.Errorf("after an hour without a genuine delivery it is %s", silence)
 		}

@@ -29,10 +29,13 @@ func (r *Refusals) Paths() int {
 
 // refusedPath is a path that deliveries come to: a webhook's, or an account's.
 type refusedPath struct {
-	secrets  int           // refused for a secret that is not the application's
-	provider int           // refused although they came from the provider's addresses
-	genuine  time.Time     // when the last genuine one came; zero if none did
-	pause    time.Duration // the longest between two genuine ones
+	secrets  int                   // refused for a secret that is not the application's
+	provider int                   // refused although they came from the provider's addresses
+	late     map[string]bool       // bodies that the right secret has signed, refused for their time; at most maxLate
+	hint     string                // of the last of them
+	tokens   map[string]*sentToken // that are not the application's, by a hash; at most maxTokens
+	genuine  time.Time             // when the last genuine one came; zero if none did
+	pause    time.Duration         // the longest between two genuine ones
 }
 
 // maxPaths limits the paths that have an entry of their own: senders choose them where the
@@ -65,7 +68,7 @@ func (r *Refusals) Genuine(path string) {
 	if !p.genuine.IsZero() {
 		p.pause = max(p.pause, now.Sub(p.genuine))
 	}
-	p.genuine, p.secrets, p.provider = now, 0, 0
+	p.genuine, p.secrets, p.provider, p.late, p.tokens = now, 0, 0, nil, nil
 	r.genuine = now
 }
 
@@ -76,9 +79,24 @@ func (r *Refusals) Silence(now time.Time) time.Duration {
 	return now.Sub(r.genuine)
 }
 
+// sentToken counts the deliveries with one token.
+type sentToken struct {
+	n           int
+	first, last time.Time
+}
+
+const (
+	// maxTokens limits the tokens of a path that are told apart.
+	maxTokens = 100
+	// tokenLong is the time over which deliveries with one wrong token are not a stranger's guess: a provider's
+	// first attempts take that long.
+	tokenLong = 5 * time.Minute
+)
+
 // Refuse notes that a delivery was refused: for a secret that is not the application's, or although
-// it came from the provider's addresses. Others are a stranger's, and are not counted.
-func (r *Refusals) Refuse(path string, wrongSecret, ofProvider bool) {
+// it came from the provider's addresses. Others are a stranger's, and are not counted. token is a hash of the token
+// that was sent; "" for none.
+func (r *Refusals) Refuse(path string, wrongSecret bool, token string, ofProvider bool) {
 	if !wrongSecret && !ofProvider {
 		return
 	}
@@ -88,8 +106,50 @@ func (r *Refusals) Refuse(path string, wrongSecret, ofProvider bool) {
 	if wrongSecret {
 		p.secrets++
 	}
+	if token != "" {
+		p.countToken(token)
+	}
 	if ofProvider {
 		p.provider++
+	}
+}
+
+func (p *refusedPath) countToken(token string) {
+	now := time.Now()
+	if p.tokens == nil || len(p.tokens) >= maxTokens && p.tokens[token] == nil { // a stranger's guesses: begin anew
+		p.tokens = make(map[string]*sentToken)
+	}
+	if p.tokens[token] == nil {
+		p.tokens[token] = &sentToken{first: now}
+	}
+	t := p.tokens[token]
+	t.n, t.last = t.n+1, now
+}
+
+// repeated returns the largest number of deliveries with one token, of those that came for more than tokenLong.
+func (p *refusedPath) repeated() (most int) {
+	for _, t := range p.tokens {
+		if t.last.Sub(t.first) > tokenLong {
+			most = max(most, t.n)
+		}
+	}
+	return most
+}
+
+// maxLate limits the bodies that are told apart.
+const maxLate = 100
+
+// RefuseTime notes that a delivery was refused that the right secret has signed, because of its time. body
+// identifies its body: one that somebody has recorded and repeats counts once.
+func (r *Refusals) RefuseTime(path, body, hint string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	p := r.at(path)
+	if p.late == nil {
+		p.late = make(map[string]bool)
+	}
+	if p.hint = hint; len(p.late) < maxLate {
+		p.late[body] = true
 	}
 }
 
@@ -107,8 +167,10 @@ func (p *refusedPath) isSilent() (silent time.Duration, yes bool) {
 	return silent, silent >= silentLong && silent > 2*p.pause
 }
 
+const advice = ": see the reason in this application's log; if the token or the secret was changed, give it to both sides, before the provider stops its queue"
+
 // Wrong returns in words that deliveries of the provider's are refused, limit of them or more:
-// they come from its addresses, or take the place of genuine ones. says is "" if none are. n
+// the right secret has signed them, they come from its addresses, or take the place of genuine ones. says is "" if none are. n
 // counts all that were refused for their secret.
 func (r *Refusals) Wrong(limit int) (n int, says string) {
 	r.mu.Lock()
@@ -119,10 +181,14 @@ func (r *Refusals) Wrong(limit int) (n int, says string) {
 		silent, isSilent := p.isSilent()
 		switch {
 		case says != "":
+		case len(p.late) >= limit:
+			says = fmt.Sprintf("%d deliveries to %q since the last genuine one were %s", len(p.late), path, p.hint)
 		case p.provider >= limit:
-			says = fmt.Sprintf("%d deliveries in a row to %q came from the provider's addresses and were refused", p.provider, path)
+			says = fmt.Sprintf("%d deliveries in a row to %q came from the provider's addresses and were refused"+advice, p.provider, path)
+		case p.repeated() >= limit:
+			says = fmt.Sprintf("%d deliveries to %q were refused that all had the same wrong token, as after a change on one side only"+advice, p.repeated(), path)
 		case p.secrets >= limit && isSilent:
-			says = fmt.Sprintf("no genuine delivery has come to %q for %s, and %d were refused for their token or signature", path, silent.Round(time.Second), p.secrets)
+			says = fmt.Sprintf("no genuine delivery has come to %q for %s, and %d were refused for their token or signature"+advice, path, silent.Round(time.Second), p.secrets)
 		}
 	}
 	return n, says

@@ -1,6 +1,7 @@
 // Package migrate applies numbered SQL files to a schema, each once, all of them in one
 // transaction. It records applied files in idem_migrations. It refuses to make a
-// second set of the tables of package idem along a search_path.
+// second set of the tables of package idem along a search_path. While it waits for a lock
+// of a table, all others wait behind it: so it waits for moments only, again and again.
 package migrate
 
 import (
@@ -10,6 +11,7 @@ import (
 	"io/fs"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -23,12 +25,14 @@ type Beginner interface {
 }
 
 // Apply applies the files that are not recorded, all or none, in the schema of that name;
-// "" is the first of the search_path.
-func Apply(ctx context.Context, db Beginner, schema string, files fs.FS) error {
+// "" is the first of the search_path. It tries for as long as patience to get the locks of
+// tables that others use.
+func Apply(ctx context.Context, db Beginner, schema string, files fs.FS, patience time.Duration) error {
 	all, missing, err := findMissing(ctx, db, schema, files)
 	if err != nil || len(missing) == 0 {
 		return err
 	}
+	end := time.Now().Add(patience)
 	return inSchema(ctx, db, schema, func(tx pgx.Tx) error {
 		if err := lockMigrations(ctx, tx); err != nil {
 			return err
@@ -36,12 +40,14 @@ func Apply(ctx context.Context, db Beginner, schema string, files fs.FS) error {
 		if missing, err = missingOf(ctx, tx, all); err != nil { // of those another process made meanwhile
 			return err
 		}
-		for _, m := range missing {
-			if err := m.apply(ctx, tx, files); err != nil {
-				return fmt.Errorf("%s: %w", m.file, err)
+		return untilLocked(ctx, tx, end, func(tx pgx.Tx) error {
+			for _, m := range missing {
+				if err := m.apply(ctx, tx, files); err != nil {
+					return fmt.Errorf("%s: %w", m.file, err)
+				}
 			}
-		}
-		return nil
+			return nil
+		})
 	})
 }
 
@@ -159,10 +165,17 @@ func lockMigrations(ctx context.Context, tx pgx.Tx) error {
 		return err
 	}
 	const lock = `select pg_advisory_xact_lock(hashtextextended('idem.Migrate ' || coalesce(current_schema(), ''), 0))`
-	if _, err := tx.Exec(ctx, lock); err != nil {
+	err := withLockTimeout(ctx, tx, migrationTime, func(tx pgx.Tx) error {
+		_, err := tx.Exec(ctx, lock)
+		return err
+	})
+	if pgtx.SQLState(err) == lockNotAvailable {
+		return fmt.Errorf("another process has been migrating for %s: see what it waits for in pg_stat_activity, or end it, and migrate again: %w", migrationTime, err)
+	}
+	if err != nil {
 		return err
 	}
-	_, err := tx.Exec(ctx, `create table if not exists idem_migrations (
+	_, err = tx.Exec(ctx, `create table if not exists idem_migrations (
 		version    integer     primary key,
 		applied_at timestamptz not null default now())`)
 	if pgtx.SQLState(err) == "42501" {

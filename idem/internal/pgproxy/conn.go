@@ -2,9 +2,12 @@ package pgproxy
 
 import (
 	"bufio"
+	"bytes"
 	"crypto/tls"
 	"encoding/binary"
 	"errors"
+	"fmt"
+	"io"
 	"net"
 	"os"
 	"sync"
@@ -233,4 +236,108 @@ func (c *conn) end(stuck bool) {
 	if c.gate == open {
 		_ = c.client.Close()
 	}
+}
+
+// owed holds the answers that Postgres still owes: the kinds of messages that it was
+// sent, in their order.
+type owed struct {
+	kinds  []byte
+	failed bool // Postgres skips all messages, until Sync
+	copies byte // the kind of message that began COPY FROM STDIN
+}
+
+// answeredBy says which answer is the last one to a message. Query, Sync and
+// FunctionCall are answered when Postgres is ready for the next query.
+var answeredBy = map[byte]string{
+	'P': "1", 'B': "2", 'C': "3", 'D': "Tn", 'E': "CIsG", 'S': "Z", 'Q': "ZG", 'F': "Z",
+	0: "ZR", 'p': "ZR",
+}
+
+func (o *owed) sent(kind byte) {
+	switch kind {
+	case 'c', 'f': // the end of COPY: answered like the message that began it, if no error has ended it before
+		if o.copies == 0 {
+			return
+		}
+		kind = o.copies
+	case 'S':
+		o.failed = false
+	}
+	if answeredBy[kind] != "" && !o.failed {
+		o.kinds = append(o.kinds, kind)
+	}
+}
+
+func (o *owed) received(m message) {
+	if m.kind == 'Z' {
+		o.failed, o.copies = false, 0
+	}
+	switch {
+	case m.kind == 'E':
+		o.fail()
+	case len(o.kinds) == 0 || m.kind == 'R' && !asks(m):
+	case bytes.IndexByte([]byte(answeredBy[o.kinds[0]]), m.kind) >= 0:
+		if m.kind == 'G' {
+			o.copies = o.kinds[0]
+		}
+		o.kinds = o.kinds[1:]
+	}
+}
+
+// fail drops the messages that Postgres skips after an error: all until the next Sync.
+func (o *owed) fail() {
+	o.copies = 0
+	for i, kind := range o.kinds {
+		if answeredBy[kind][0] == 'Z' {
+			o.kinds = o.kinds[i:]
+			return
+		}
+	}
+	o.kinds, o.failed = nil, true
+}
+
+// asks reports whether a message of the start-up wants something of the client,
+// which its final SASL message (12) and its Ok (0) do not.
+func asks(m message) bool {
+	code := binary.BigEndian.Uint32(m.body)
+	return code != 0 && code != 12
+}
+
+// flushed reports whether a message has Postgres send its answers.
+func flushed(kind byte) bool { return answeredBy[kind] != "" && answeredBy[kind][0] == 'Z' }
+
+// message is one message as it travels. The first of a connection has no kind.
+type message struct {
+	kind byte
+	raw  []byte // all of it
+	body []byte // without kind and length
+}
+
+// longest is the largest length that Postgres takes.
+const longest = 1 << 30
+
+// flush asks Postgres for the answers that it would keep until the next Sync.
+var flush = message{kind: 'H', raw: []byte{'H', 0, 0, 0, 4}}
+
+func readMessage(r *bufio.Reader) (message, error) { return read(r, 1) }
+
+func readStartup(r *bufio.Reader) (message, error) { return read(r, 0) }
+
+// read reads a message with its length after so many bytes.
+func read(r *bufio.Reader, kind int) (message, error) {
+	header, err := r.Peek(kind + 4)
+	if err != nil {
+		return message{}, err
+	}
+	n := binary.BigEndian.Uint32(header[kind:])
+	if n < 4 || n > longest {
+		return message{}, fmt.Errorf("pgproxy: a message says that it is %d bytes long: is this the PostgreSQL protocol?", n)
+	}
+	m := message{raw: make([]byte, kind+int(n))}
+	if kind == 1 {
+		m.kind = header[0]
+	}
+	m.body = m.raw[kind+4:]
+	_, err = io.ReadFull(r, m.raw)
+	return m, err
 }

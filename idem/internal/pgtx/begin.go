@@ -104,8 +104,7 @@ func (t *Tx) protect(f func() error) (err error) {
 	if returned {
 		return err
 	}
-	closeNow(t.conn)
-	t.conn = nil
+	t.drop()
 	return panicked
 }
 
@@ -122,27 +121,43 @@ func (t *Tx) Close(ctx context.Context) {
 	if t.conn == nil {
 		return
 	}
-	if !t.alive() && !t.ended {
-		t.terminate(ctx)
+	if !t.alive() {
+		t.drop()
+		if !t.ended {
+			t.terminate(ctx)
+		}
+		return
 	}
 	if t.Spoiled() {
-		closeNow(t.conn)
-	} else {
-		release(t.conn)
+		t.drop()
+		return
 	}
+	t.conn.Release()
+	t.conn = nil
+}
+
+// drop takes the connection out of the pool, and closes it.
+func (t *Tx) drop() {
+	closeNow(t.conn)
 	t.conn = nil
 }
 
 func (t *Tx) alive() bool { return !t.conn.Conn().IsClosed() }
 
 // terminate ends the rest of the transaction in Postgres, where a backend
-// holds its locks until it notices that its client is gone: after hours, by default.
-// It is not waited for. The first tries may meet connections that a network has
-// forgotten, too: after each, the pool replaces them.
+// holds its locks until it notices that its client is gone: after hours, by default. What asks next for
+// the event's row would wait for it. The first tries may meet connections that a network has
+// forgotten, too: after each, the pool replaces them. Those that [Finish] leaves no time for go on in the background.
 func (t *Tx) terminate(ctx context.Context) {
 	if !t.Marked() {
 		return
 	}
 	const sql = `select pg_terminate_backend(pid) from pg_stat_activity where pid = $1 and xact_start = $2`
-	inBackground(ctx, t.pool, sql, t.session.PID, t.session.StartedAt)
+	ended := inBackground(ctx, t.pool, sql, t.session.PID, t.session.StartedAt)
+	ctx, cancel := Finish(ctx)
+	defer cancel()
+	select {
+	case <-ended:
+	case <-ctx.Done():
+	}
 }

@@ -39,7 +39,7 @@ func (t *Tx) Commit(limit context.Context, declared, ours *pgx.Batch) error {
 		err = t.protect(func() error { return commit(func() {}) })
 	}
 	if t.conn == nil { // the application's code panicked or took too long
-		return &WorkError{err}
+		return t.failed(err)
 	}
 	var refused *pgconn.PgError
 	var unsent pgx.ErrPreprocessingBatch
@@ -47,14 +47,15 @@ func (t *Tx) Commit(limit context.Context, declared, ours *pgx.Batch) error {
 	case err == nil:
 		return nil
 	case errors.Is(err, pgx.ErrTxCommitRollback):
-		return &WorkError{ErrAborted}
+		return t.failed(ErrAborted)
 	case errors.As(err, &unsent), t.alive() && t.conn.Conn().PgConn().TxStatus() != 'I': // it did not come to COMMIT
 		t.ended = false
-		return &WorkError{err}
+		return t.failed(err)
 	case errors.As(err, &refused) && refused.SeverityUnlocalized == "ERROR": // a deferred constraint, say
-		return &WorkError{err}
+		return t.failed(err)
 	}
 	if !t.alive() {
+		t.drop()
 		t.terminate(ctx)
 	}
 	return fmt.Errorf("%w: %w", ErrUnknown, err)
@@ -132,7 +133,7 @@ func (t *Tx) execute(ctx, limit context.Context, b *pgx.Batch) error {
 		err = t.verdict(ctx)
 	}
 	if err != nil {
-		return &WorkError{err}
+		return t.failed(err)
 	}
 	return nil
 }
@@ -155,8 +156,7 @@ func (t *Tx) protectSlow(limit context.Context, f func(sent func()) error) error
 		select {
 		case err := <-result:
 			if !returned.Load() {
-				closeNow(t.conn)
-				t.conn = nil
+				t.drop()
 			}
 			return err
 		case <-sent: // Postgres has the time that f's context gives

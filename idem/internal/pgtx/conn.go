@@ -67,11 +67,13 @@ where pid = $1 and usename = session_user and xact_start is not null and query l
 	inBackground(ctx, pool, sql, int64(pid))
 }
 
-// inBackground executes a statement, in three tries. A role that the pool's sessions set may
+// inBackground executes a statement, in three tries, and closes done then. A role that the pool's sessions set may
 // neither see nor end other sessions: it is put aside.
-func inBackground(ctx context.Context, pool *pgxpool.Pool, sql string, args ...any) {
+func inBackground(ctx context.Context, pool *pgxpool.Pool, sql string, args ...any) (done <-chan struct{}) {
 	ctx = context.WithoutCancel(ctx)
+	end := make(chan struct{})
 	go func() {
+		defer close(end)
 		for range 3 {
 			_, err := ask(ctx, pool, func(ctx context.Context, conn *pgxpool.Conn) error {
 				return pgx.BeginFunc(ctx, conn, func(tx pgx.Tx) error {
@@ -87,6 +89,7 @@ func inBackground(ctx context.Context, pool *pgxpool.Pool, sql string, args ...a
 			}
 		}
 	}()
+	return end
 }
 
 // replaceAfter has the pool replace its connections, after one of them got no

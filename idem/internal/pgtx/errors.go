@@ -26,16 +26,30 @@ var ErrUnknown = errors.New("whether COMMIT has succeeded is unknown")
 
 // WorkError is a failure of the handler's work, as opposed to one of reaching
 // the database for it.
-type WorkError struct{ err error }
+type WorkError struct {
+	err  error
+	lost bool // so is the transaction's connection
+}
 
 func (w *WorkError) Error() string { return w.err.Error() }
 func (w *WorkError) Unwrap() error { return w.err }
 
-// WorkFailed reports whether an error is one of the handler's work, and none of
-// Postgres being stopped meanwhile.
+// failed is the failure of a handler's work.
+func (t *Tx) failed(err error) error { return &WorkError{err, t.conn == nil || !t.alive()} }
+
+// WorkFailed reports whether an error is that of an attempt whose handler ran, a COMMIT without an answer among
+// them. It is none if the attempt did not come to the handler.
 func WorkFailed(err error) bool {
 	_, ofWork := errors.AsType[*WorkError](err)
-	return ofWork && !ShuttingDown(err)
+	return ofWork || errors.Is(err, ErrUnknown)
+}
+
+// Passing reports whether a handler's error is, in all likelihood, not its event's: others met it, or
+// another database, one of the handler's own, is being stopped or restarted. The session of the transaction
+// itself is alive.
+func Passing(err error) bool {
+	work, ofWork := errors.AsType[*WorkError](err)
+	return ofWork && !work.lost && (Retryable(err) || strings.HasPrefix(SQLState(err), "57P"))
 }
 
 // Retryable reports whether Postgres asked to run the transaction again:
@@ -44,10 +58,6 @@ func Retryable(err error) bool {
 	code := SQLState(err)
 	return code == "40001" || code == "40P01"
 }
-
-// ShuttingDown reports whether Postgres said that it is being stopped or
-// restarted, or that an operator ends connections.
-func ShuttingDown(err error) bool { return strings.HasPrefix(SQLState(err), "57P") }
 
 // TookTooLong reports whether an answer did not come in time, or Postgres gave up a
 // statement, or its wait for a lock, because of a time-out that the role or the

@@ -26,6 +26,7 @@ type state struct {
 	unseen  bool     // a rewriter has written an executed statement
 	raw     bool     // the handler had the connection itself
 	large   bool     // the handler has pgx's large objects, which only pgx can close
+	lent    bool     // see Borrow
 }
 
 // enter notes that the handler begins a call, which leave ends, to execute statements.
@@ -94,6 +95,31 @@ func (s *state) set(flag *bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	*flag = *flag || !s.over
+}
+
+// Borrow lends a handler's transaction, or a savepoint in it, to one caller at a time. ok is false until the one
+// before has called giveBack. The transaction of another module is always lent.
+func Borrow(tx pgx.Tx) (giveBack func(), ok bool) {
+	var s *state
+	switch tx := tx.(type) {
+	case guardedTx:
+		s = tx.state
+	case savepoint:
+		s = tx.state
+	default:
+		return func() {}, true
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.lent {
+		return nil, false
+	}
+	s.lent = true
+	return func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.lent = false
+	}, true
 }
 
 // noted is a rewriter with a statement that is looked at.

@@ -35,7 +35,7 @@ func (t *Tx) Run(ctx context.Context, work func(context.Context, pgx.Tx) error) 
 	if err == nil {
 		return nil
 	}
-	return &WorkError{err}
+	return t.failed(err)
 }
 
 // await waits for a result until ctx has ended, and for grace after that.
@@ -104,7 +104,6 @@ func (t *Tx) checkSame(ctx context.Context) error {
 // abandon closes the connection under a handler that does not return, or a goroutine that
 // it has left behind. The pool makes a new one.
 func (t *Tx) abandon(ctx context.Context) {
-	closeNow(t.conn)
-	t.conn = nil
+	t.drop()
 	t.terminate(ctx)
 }

@@ -9,7 +9,7 @@ import (
 )
 
 // SignAction writes the sign of life of an action's process. It returns the person that asked the action to
-// end, "" for none; the error is [ErrEnded] if it was ended by others.
+// end, "" for none.
 func SignAction(ctx context.Context, db DB, id int64) (stoppedBy string, err error) {
 	const sign = `update idem_audit set seen_at = now() where id = $1 and ended_at is null returning coalesce(stopped_by, '')`
 	return stopped(db.QueryRow(ctx, sign, id))
@@ -30,8 +30,8 @@ select coalesce(stopped_by, '') from idem_audit, soon where id = $1 and ended_at
 }
 
 func stopped(row pgx.Row) (by string, err error) {
-	if err = row.Scan(&by); errors.Is(err, pgx.ErrNoRows) {
-		err = ErrEnded
+	if err = row.Scan(&by); errors.Is(err, pgx.ErrNoRows) { // it has ended
+		err = nil
 	}
 	return by, err
 }
@@ -48,15 +48,6 @@ func LockAction(ctx context.Context, tx DB, source string, id int64) (Action, er
 // AskToStop records the person that asks an action to end.
 func AskToStop(ctx context.Context, tx DB, id int64, by string) error {
 	_, err := tx.Exec(ctx, `update idem_audit set stopped_by = $2 where id = $1`, id, by)
-	return err
-}
-
-// EndDead ends an action whose process is dead, with its progress.
-func EndDead(ctx context.Context, tx DB, id int64) error {
-	const end = `
-update idem_audit set ended_at = clock_timestamp(), result = concat_ws('; ', nullif(result, ''), 'its process died')
-where id = $1 and ended_at is null`
-	_, err := tx.Exec(ctx, end, id)
 	return err
 }
 
@@ -84,17 +75,6 @@ limit $2`
 		o.At = timeOrZero(at)
 		return o, err
 	})
-}
-
-// NotReached lists the row keys of the events that an action chose and has done nothing to, in the
-// order in which they were chosen.
-func NotReached(ctx context.Context, db DB, source string, id int64) ([]string, error) {
-	const list = `
-select u.event from idem_audit a, unnest(a.events) with ordinality as u (event, place)
-where a.source = $1 and a.id = $2 and not exists (select from idem_audit_events o where o.event = u.event and o.action = a.id)
-order by u.place`
-	rows, _ := db.Query(ctx, list, source, id)
-	return pgx.CollectRows(rows, pgx.RowTo[string])
 }
 
 // Touched is an action with its outcome for one event.

@@ -34,9 +34,9 @@ order by received_at, event`
 }
 
 // LastArrival returns when the newest event of a source was stored; the time is
-// zero if there is none. It reads the whole of idem_events.
+// zero if there is none. A canary is none. It reads the whole of idem_events.
 func LastArrival(ctx context.Context, db DB, source string) (time.Time, error) {
 	var newest *time.Time
-	err := db.QueryRow(ctx, `select max(received_at) from idem_events where starts_with(event, $1)`, sourcePrefix(source)).Scan(&newest)
+	err := db.QueryRow(ctx, `select max(received_at) from idem_events where starts_with(event, $1) and event <> $2`, sourcePrefix(source), canaryKey(source)).Scan(&newest)
 	return timeOrZero(newest), err
 }

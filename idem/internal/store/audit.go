@@ -8,9 +8,6 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// ErrEnded is the error of an action that was ended by others: another one goes on with its events.
-var ErrEnded = errors.New("the action was ended, because its process gave no sign of life: another one may go on with it")
-
 // aliveSQL is [Alive] in SQL.
 const aliveSQL = `interval '12 seconds'`
 
@@ -27,21 +24,19 @@ type Action struct {
 	Result  string    // its progress, as long as it has not ended
 	EndedAt time.Time // zero while it is running
 
-	Alive       bool   // it has not ended, and its process has given a sign of life
-	StoppedBy   string // the person that asked it to end; "" for none
-	Continues   int64  // the action that it goes on with; 0 for none
-	ContinuedBy int64  // the action that goes on with its events; 0 for none
+	Alive     bool   // it has not ended, and its process has given a sign of life
+	StoppedBy string // the person that asked it to end; "" for none
 }
 
 // BeginAction records an action on events, by their row keys.
 func BeginAction(ctx context.Context, db DB, a Action, keys []string) (id int64, err error) {
 	const begin = `
-insert into idem_audit (actor, action, source, filter, reason, events, continues) values ($1, $2, $3, $4, $5, $6, nullif($7, 0))
+insert into idem_audit (actor, action, source, filter, reason, events) values ($1, $2, $3, $4, $5, $6)
 returning id, ` + onDisk
 	if keys == nil {
 		keys = []string{}
 	}
-	err = db.QueryRow(ctx, begin, a.Actor, a.Action, a.Source, a.Filter, a.Reason, keys, a.Continues).Scan(&id, nil)
+	err = db.QueryRow(ctx, begin, a.Actor, a.Action, a.Source, a.Filter, a.Reason, keys).Scan(&id, nil)
 	return id, err
 }
 
@@ -52,23 +47,28 @@ func NoteAction(ctx context.Context, db DB, id int64, progress string) error {
 }
 
 // ChangedBy records the events that an action changed, and the result, in the transaction
-// that changes them. each is the result of each of them. It returns [ErrEnded] if the action has
-// ended already: its process was taken for dead.
-func ChangedBy(ctx context.Context, tx DB, id int64, keys []string, result, each string) error {
+// that changes them. each is the result of each of them. If somebody has asked the action to end, it
+// records nothing and returns that person: the transaction is to be rolled back. Nobody can ask
+// once it has returned.
+func ChangedBy(ctx context.Context, tx DB, id int64, keys []string, result, each string) (stoppedBy string, err error) {
 	const changed = `
 with ended as (
-	update idem_audit set events = $2, result = $3, ended_at = clock_timestamp() where id = $1 and ended_at is null returning id
+	update idem_audit set events = $2, result = $3, ended_at = clock_timestamp()
+	where id = $1 and ended_at is null and stopped_by is null returning id
 ), changed as (
 	insert into idem_audit_events (action, event, result) select ended.id, e.event, $4 from ended, unnest($2::text[]) as e (event)
 	on conflict (event, action) do update set result = excluded.result, at = excluded.at
 )
 select count(*) from ended`
 	n := 0
-	err := tx.QueryRow(ctx, changed, id, append([]string{}, keys...), result, each).Scan(&n)
-	if err == nil && n == 0 {
-		err = ErrEnded
+	if err = tx.QueryRow(ctx, changed, id, append([]string{}, keys...), result, each).Scan(&n); err != nil || n > 0 {
+		return "", err
 	}
-	return err
+	err = tx.QueryRow(ctx, `select stopped_by from idem_audit where id = $1 and stopped_by is not null`, id).Scan(&stoppedBy)
+	if errors.Is(err, pgx.ErrNoRows) {
+		err = errors.New("the action is not in the audit trail any more")
+	}
+	return stoppedBy, err
 }
 
 // EndAction records how an action ended, unless its transaction has recorded that.
@@ -80,14 +80,13 @@ func EndAction(ctx context.Context, db DB, id int64, result string) error {
 // actionColumns are the columns that scanAction reads of an action a.
 const actionColumns = `
 select a.id, a.at, a.actor, a.action, a.source, a.filter, a.reason, cardinality(a.events), coalesce(a.result, ''), a.ended_at,
-	a.ended_at is null and a.seen_at > now() - ` + aliveSQL + `, coalesce(a.stopped_by, ''), coalesce(a.continues, 0),
-	coalesce((select min(c.id) from idem_audit c where c.continues = a.id), 0)`
+	a.ended_at is null and a.seen_at > now() - ` + aliveSQL + `, coalesce(a.stopped_by, '')`
 
 func scanAction(row pgx.CollectableRow, more ...any) (a Action, err error) {
 	var ended *time.Time
 	err = row.Scan(append([]any{
 		&a.ID, &a.At, &a.Actor, &a.Action, &a.Source, &a.Filter, &a.Reason, &a.Events, &a.Result, &ended,
-		&a.Alive, &a.StoppedBy, &a.Continues, &a.ContinuedBy,
+		&a.Alive, &a.StoppedBy,
 	}, more...)...)
 	a.EndedAt = timeOrZero(ended)
 	return a, err

@@ -10,9 +10,10 @@ import (
 // Claim is an event that a worker has claimed.
 type Claim struct {
 	Event
-	Number   int // of the event's claims, counted from 1: the latest one holds it
-	Attempts int // that failed
-	Crashes  int // claims of a process that died, this one not among them
+	Number   int           // of the event's claims, counted from 1: the latest one holds it
+	Attempts int           // that failed
+	Crashes  int           // claims of a process that died, this one not among them
+	Waited   time.Duration // since it arrived
 	Trace    string
 }
 
@@ -26,6 +27,7 @@ type Search struct {
 	Crashed int       // from so many crashes on, an event must run alone
 
 	WithCrashed bool // one that must run alone may be claimed, too
+	Untried     bool // only one that was never claimed
 }
 
 // Claims is the result of a search: the claimed events, and the place up to which it has looked.
@@ -60,12 +62,12 @@ select set_config('enable_seqscan', 'off', true), set_config('enable_bitmapscan'
 // more: it is left alone, by its starts.
 const claim = `
 with due as materialized (
-	select e.event, e.crashes + coalesce(e.claimed_by <> $4, false)::int as crashes, p.lane, p.due_at, p.occurred_at, p.body, p.trace
+	select e.event, e.crashes + coalesce(e.claimed_by <> $4, false)::int as crashes, p.lane, p.due_at, p.occurred_at, p.received_at, p.body, p.trace
 	from idem_payloads p join idem_events e using (event)
 	where p.source = $1 and p.due_at > $2 and p.due_at <= now()
 	  and e.state = 'pending' and (e.claimed_by is null or e.claimed_by = $4 and e.event <> all ($7)
 	    or e.claimed_by <> $4 and not exists (select from idem_workers w where w.id = e.claimed_by))
-	  and ($5 or e.crashes + coalesce(e.claimed_by <> $4, false)::int < $6)
+	  and ($5 or e.crashes + coalesce(e.claimed_by <> $4, false)::int < $6) and (not $8 or e.starts = 0)
 	  and e.starts = (select began.starts from idem_events began where began.event = p.event)
 	order by p.due_at limit $3
 	for update of e skip locked
@@ -89,7 +91,7 @@ with due as materialized (
 	returning p.due_at
 )
 select h.event, h.due_at, (select count(due_at) from later),
-	c.type, c.key, c.starts, c.attempts, h.crashes, h.occurred_at, case when c.event is not null then h.body end, h.trace
+	c.type, c.key, c.starts, c.attempts, h.crashes, now() - h.received_at, h.occurred_at, case when c.event is not null then h.body end, h.trace
 from heads h left join claimed c using (event)
 order by h.due_at`
 
@@ -97,7 +99,7 @@ order by h.due_at`
 func FindClaims(ctx context.Context, db DB, s Search) (found Claims, err error) {
 	b := &pgx.Batch{}
 	b.Queue(claimSettings)
-	b.Queue(claim, s.Source, s.After, s.Limit, s.Worker, s.WithCrashed, s.Crashed, s.Running).Query(func(rows pgx.Rows) error {
+	b.Queue(claim, s.Source, s.After, s.Limit, s.Worker, s.WithCrashed, s.Crashed, s.Running, s.Untried).Query(func(rows pgx.Rows) error {
 		return found.collect(rows)
 	})
 	found.Search = s
@@ -110,15 +112,16 @@ func (f *Claims) collect(rows pgx.Rows) error {
 	var due time.Time
 	var eventType, key, trace *string
 	var number, attempts, crashes *int
+	var waited time.Duration
 	var occurred *time.Time
 	var body []byte
-	_, err := pgx.ForEachRow(rows, []any{&event, &due, &f.Postponed, &eventType, &key, &number, &attempts, &crashes, &occurred, &body, &trace}, func() error {
+	_, err := pgx.ForEachRow(rows, []any{&event, &due, &f.Postponed, &eventType, &key, &number, &attempts, &crashes, &waited, &occurred, &body, &trace}, func() error {
 		f.Seen++
 		f.Last = due
 		if number == nil { // not claimed
 			return nil
 		}
-		c := Claim{Number: *number, Attempts: *attempts, Crashes: *crashes}
+		c := Claim{Number: *number, Attempts: *attempts, Crashes: *crashes, Waited: waited}
 		c.setRowKey(event)
 		c.Type, c.Key, c.OccurredAt, c.Payload = *eventType, *key, timeOrZero(occurred), body
 		if trace != nil {

@@ -1,8 +1,11 @@
 package store_test
 
 import (
+	"context"
 	"testing"
 	"time"
+
+	"github.com/jackc/pgx/v5"
 
 	"github.com/paghooks/paghooks/idem/internal/store"
 )
@@ -93,6 +96,42 @@ func TestAClaimPassesALockedEventBy(t *testing.T) {
 	})
 }
 
+// A claim looks at what was due when it began. One that was claimed since, and put off, is not
+// due any more, and is as free as before.
+func TestAClaimLeavesWhatWasClaimedAndPutOffSinceItBegan(t *testing.T) {
+	t.Parallel()
+	d := with(t, "a o1 pending due dead", "b o2 pending due dead")
+	d.exec(`alter table idem_workers rename to those_workers`)
+	d.exec(`create function begun() returns boolean volatile language plpgsql as $$ begin perform pg_advisory_xact_lock_shared(1); return true; end $$`)
+	d.exec(`create view idem_workers as select 99::bigint as id where not begun()`)
+	found := make(chan store.Claims, 1)
+	d.inTx(func(ctx context.Context, tx pgx.Tx) error {
+		if _, err := tx.Exec(ctx, `select pg_advisory_xact_lock(1)`); err != nil {
+			return err
+		}
+		go func() {
+			got, err := store.FindClaims(t.Context(), d, store.Search{Source: "s", Limit: 10, Worker: ours, Crashed: 2})
+			if err != nil {
+				t.Error(err)
+			}
+			found <- got
+		}()
+		for waits := false; !waits; {
+			const ask = `select exists (select from pg_locks where locktype = 'advisory' and not granted and database = (select oid from pg_database where datname = current_database()))`
+			if err := tx.QueryRow(ctx, ask).Scan(&waits); err != nil {
+				return err
+			}
+		}
+		d.exec(`update idem_events set starts = starts + 1, claimed_by = null where event = $1`, event("a", "").RowKey())
+		d.exec(`update idem_payloads set due_at = now() + interval '1 hour' where event = $1`, event("a", "").RowKey())
+		return nil
+	})
+	if got := ids((<-found).Claims); got != "b1" {
+		t.Errorf("claimed %q, want b only", got)
+	}
+	d.want("a o1 pending later", "b o2 pending due ours")
+}
+
 func TestAClaimEndsOnceAndByItsHolderOnly(t *testing.T) {
 	t.Parallel()
 	each(t, map[string]struct {
@@ -126,4 +165,15 @@ func TestAClaimEndsOnceAndByItsHolderOnly(t *testing.T) {
 			d.want(c.after...)
 		}
 	})
+}
+
+// A person has done it meanwhile, by SQL.
+func TestTheEndOfAClaimChangesNoEventThatIsDone(t *testing.T) {
+	t.Parallel()
+	d := with(t, "a o1 done claimed")
+	claim := store.Claim{Event: event("a", "o1"), Number: 1}
+	if ended, err := store.EndClaim(t.Context(), d, claim, store.End{State: store.Pending}); ended || err != nil {
+		t.Errorf("ended is %t, %v", ended, err)
+	}
+	d.want("a o1 done claimed")
 }

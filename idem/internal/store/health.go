@@ -19,11 +19,12 @@ where p.source = $1 and p.lane is null and (select e.state from idem_events e wh
 }
 
 // OldestFailing returns the time since the arrival of the first event of a source that workers failed
-// to process, and try again; 0 if there is none.
+// to process, and try again; 0 if there is none. One that they have started more than ten times
+// fails, too, whether that was counted or not.
 func OldestFailing(ctx context.Context, db DB, source string) (time.Duration, error) {
 	const oldest = `
 select now() - min(p.received_at) from idem_payloads p ` + openEvent + `
-where p.source = $1 and e.state = 'pending' and e.attempts > 0`
+where p.source = $1 and e.state = 'pending' and (e.attempts > 0 or e.starts > 10)`
 	return age(ctx, db, oldest, source)
 }
 

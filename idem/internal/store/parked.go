@@ -37,6 +37,15 @@ order by p.received_at, p.event limit 1`
 	return a, err
 }
 
+// CountSetAside returns how many bodies of a source are set aside, most at most.
+func CountSetAside(ctx context.Context, db DB, source string, most int64) (n int64, err error) {
+	const count = `
+select count(*) from (select from idem_payloads p ` + openEvent + `
+where p.source = $1 and p.due_at is null and e.state = 'parked' and e.type = $2 limit $3) aside`
+	err = db.QueryRow(ctx, count, source, SetAsideType, most).Scan(&n)
+	return n, err
+}
+
 // ParkedByFailure returns those of the events with these keys that [FindParked] would count, were they
 // not acknowledged.
 func ParkedByFailure(ctx context.Context, db DB, keys []string) ([]string, error) {

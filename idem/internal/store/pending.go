@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 )
 
 // Incoming is an event that is to be stored for workers.
@@ -90,6 +91,18 @@ with new as (
 insert into idem_payloads (event, source, lane, due_at, occurred_at, received_at, body, trace)
 select event, $5, $6, received_at, received_at, received_at, $7, nullif($8, '') from new`
 	b.Queue(insert, e.RowKey(), e.Type, e.Key, hash(e.Payload), e.Source, e.Lane(), e.Payload, e.Trace)
+}
+
+// NoteConflict records that another body is stored with the id of an event, once for an event, in a statement behind the one
+// that stores it. found is set if it is the first time.
+func NoteConflict(b *pgx.Batch, e Event, found *bool) {
+	const note = `
+update idem_events set conflict_at = now() where event = (
+	select event from idem_events where event = $1 and body_hash <> $2 and conflict_at is null for update skip locked)`
+	b.Queue(note, e.RowKey(), hash(e.Payload)).Exec(func(tag pgconn.CommandTag) error {
+		*found = tag.RowsAffected() > 0
+		return nil
+	})
 }
 
 // Revive makes a stored event pending that is retrying, unhandled or parked,

@@ -88,14 +88,38 @@ where source = $1 and not exists (select from idem_events where event >= $1 || '
 	return tag.RowsAffected(), tx.SendBatch(ctx, b).Close()
 }
 
+// SetAsideType is the type of bodies that no account has sent, as far as is known.
+const SetAsideType = "paghooks.set_aside"
+
+const (
+	unscoped = `select from idem_events where event >= $2 and event < $3 and event <> $4 and type <> '` + SetAsideType + `'`
+	scoped   = `(exists (select from idem_events where event >= $1 || '/' and event < $2) or
+	exists (select from idem_events where event >= $3 and event < $1 || '0'))`
+)
+
+// HasUnscoped reports whether a source has events of an account without a scope.
+func HasUnscoped(ctx context.Context, db DB, source string) (bool, error) {
+	return askScopes(ctx, db, source, `select $1 <> '' and exists (`+unscoped+`)`)
+}
+
 // HasMixedScopes reports whether a source has events with a scope and events
 // without one. It looks into the primary key three times, however many there are.
-func HasMixedScopes(ctx context.Context, db DB, source string) (mixed bool, err error) {
-	const mix = `
-select exists (select from idem_events where event >= $2 and event < $3 and event <> $4) and (
-	exists (select from idem_events where event >= $1 || '/' and event < $2) or
-	exists (select from idem_events where event >= $3 and event < $1 || '0'))`
+func HasMixedScopes(ctx context.Context, db DB, source string) (bool, error) {
+	return askScopes(ctx, db, source, `select exists (`+unscoped+`) and `+scoped)
+}
+
+// IsUnscoped reports whether a source has events of an account without a scope, and none of an
+// account with one, and whether nobody makes either any more: no worker is alive, and none
+// came for a day.
+func IsUnscoped(ctx context.Context, db DB, source string) (bool, error) {
+	return askScopes(ctx, db, source, `
+select exists (`+unscoped+`) and not `+scoped+`
+	and not exists (select from idem_workers where source = $1 and seen_at > now() - $5::interval)
+	and not exists (`+unscoped+` and received_at > now() - interval '1 day')`, Alive)
+}
+
+func askScopes(ctx context.Context, db DB, source, question string, args ...any) (yes bool, err error) {
 	first, after := Account{Source: source}.keys()
-	err = db.QueryRow(ctx, mix, source, first, after, canaryKey(source)).Scan(&mixed)
-	return mixed, err
+	err = db.QueryRow(ctx, question, append([]any{source, first, after, canaryKey(source)}, args...)...).Scan(&yes)
+	return yes, err
 }

@@ -139,12 +139,9 @@ alter table idem_events add column if not exists occurred_at timestamptz;
 -- with the body: an event that does not fail never has one.
 alter table idem_payloads add column if not exists failures jsonb;
 
--- An action that runs: its process writes seen_at every two seconds, ends it when somebody asks for that, and when another
--- action goes on with its events.
+-- An action that runs: its process writes seen_at every two seconds, and ends it when somebody asks for that.
 alter table idem_audit add column if not exists seen_at timestamptz not null default now();
 alter table idem_audit add column if not exists stopped_by text; -- who asked
-alter table idem_audit add column if not exists continues bigint; -- the action whose events it goes on with
-create index if not exists idem_audit_continues on idem_audit (continues) where continues is not null;
 
 -- What an action has done to each event, as soon as it has: a process that dies leaves the lines of what it did.
 create table if not exists idem_audit_events (
@@ -175,8 +172,8 @@ set timezone = 'UTC';
 insert into idem_archive (event, occurred_at, received_at, body) overriding system value values ('shop//archived', '2026-11-20 10:00:01+00', '2026-11-23 13:39:01.066636+00', E'\\x7b22616d6f756e74223a2232392e3930227d');
 
 -- idem_audit: 2
-insert into idem_audit (id, at, actor, action, source, filter, reason, events, result, ended_at, seen_at, stopped_by, continues) overriding system value values ('1', '2026-11-23 13:39:01.092108+00', 'ana@shop', 'discard', 'shop', 'states unhandled parked; ids discarded', 'paid by hand', '{shop//discarded}', '1 discarded', '2026-11-23 13:39:01.094073+00', '2026-11-23 13:39:01.092108+00', NULL, NULL);
-insert into idem_audit (id, at, actor, action, source, filter, reason, events, result, ended_at, seen_at, stopped_by, continues) overriding system value values ('2', '2026-11-23 13:39:01.097252+00', 'ana@shop', 'acknowledge', 'shop', 'states parked; ids acknowledged', 'tomorrow', '{shop//acknowledged}', '1 acknowledged', '2026-11-23 13:39:01.097558+00', '2026-11-23 13:39:01.097252+00', NULL, NULL);
+insert into idem_audit (id, at, actor, action, source, filter, reason, events, result, ended_at, seen_at, stopped_by) overriding system value values ('1', '2026-11-23 13:39:01.092108+00', 'ana@shop', 'discard', 'shop', 'states unhandled parked; ids discarded', 'paid by hand', '{shop//discarded}', '1 discarded', '2026-11-23 13:39:01.094073+00', '2026-11-23 13:39:01.092108+00', NULL);
+insert into idem_audit (id, at, actor, action, source, filter, reason, events, result, ended_at, seen_at, stopped_by) overriding system value values ('2', '2026-11-23 13:39:01.097252+00', 'ana@shop', 'acknowledge', 'shop', 'states parked; ids acknowledged', 'tomorrow', '{shop//acknowledged}', '1 acknowledged', '2026-11-23 13:39:01.097558+00', '2026-11-23 13:39:01.097252+00', NULL);
 select setval(pg_get_serial_sequence('idem_audit', 'id'), (select max(id) from idem_audit));
 
 -- idem_audit_events: 2

@@ -1,4 +1,0 @@
-package idemtest
-
-// Permutations are the orders that AnyOrder tries.
-var Permutations = permutations
