@@ -98,6 +98,16 @@ func (c *Common) logSpoiled(ctx context.Context, t *pgtx.Tx, e Event) {
 	}
 }
 
+func outcomeOf(err error) Outcome {
+	switch {
+	case err == nil:
+		return Done
+	case errors.Is(err, pgtx.ErrUnknown):
+		return Unknown
+	}
+	return Retrying
+}
+
 // commitAgain executes once more the statements that were executed with the COMMIT of an attempt. At an
 // isolation that is stricter than Postgres's default, they have not seen rows that others committed
 // while the handler ran. Workers find by themselves the events that were missed, within a minute.
@@ -112,16 +122,6 @@ func (c *Common) commitAgain(ctx context.Context, a attempt) {
 	if err != nil {
 		c.logError(ctx, "webhook events behind this one wait up to a minute", a.event, err)
 	}
-}
-
-func outcomeOf(err error) Outcome {
-	switch {
-	case err == nil:
-		return Done
-	case errors.Is(err, pgtx.ErrUnknown):
-		return Unknown
-	}
-	return Retrying
 }
 
 // markNew marks an event that is not stored, and that waits for no earlier one of its entity.
@@ -140,13 +140,4 @@ func (c *Common) markStored(e Event, states ...string) func(*pgx.Batch, *pgtx.Se
 // whether it was held back.
 func promote(e Event, promoted *bool) func(*pgx.Batch) {
 	return func(b *pgx.Batch) { store.Promote(b, e.row().Lane(), promoted) }
-}
-
-// heldBy is the outcome of an event that waits for an earlier one of its entity: in the
-// state of that.
-func heldBy(held store.Held) (Outcome, error) {
-	if held.State == store.Pending {
-		return Pending, nil
-	}
-	return Parked, errors.New("waits for " + held.By)
 }

@@ -2,11 +2,12 @@ package idem
 
 import (
 	"context"
+	"math/rand/v2"
 	"net/http"
-	"slices"
 	"sync"
 	"time"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/paghooks/paghooks/idem/internal/handling"
@@ -75,6 +76,11 @@ func newCommon(pool *pgxpool.Pool, source Source, timeout time.Duration) Common 
 	}
 }
 
+func (c *Common) common() *Common { return c }
+
+// CommonOf returns the part that a receiver has in common with others.
+func CommonOf(r Receiver) *Common { return r.common() }
+
 // Open is [Endpoint.Open] in a receiver that remembers the ids of events: a delivery whose id is signed may be as
 // old as Retention less a day. A second delivery of the event is a duplicate.
 func (c *Common) Open(w http.ResponseWriter, r *http.Request) (d Delivery, ok bool) {
@@ -86,6 +92,28 @@ func (c *Common) Pool() *pgxpool.Pool { return c.pool }
 
 // minRetention is longer than the time in which a provider may deliver an event again.
 const minRetention = 31 * 24 * time.Hour
+
+// outage returns since when the handlers can do nothing, and why; a nil error if they can.
+func (c *Common) outage() (since time.Time, err error) {
+	if d, ok := c.source.(dependent); ok {
+		return d.Outage()
+	}
+	return time.Time{}, nil
+}
+
+// hasOutage reports whether the handlers can do nothing.
+func (c *Common) hasOutage() bool {
+	_, err := c.outage()
+	return err != nil
+}
+
+// dependent is a source that knows whether its handlers can do anything now: the thing that they
+// all depend on, a broker, may be unavailable.
+type dependent interface {
+	// Outage returns since when that is unavailable, and its last error; a nil error if it
+	// is available.
+	Outage() (since time.Time, err error)
+}
 
 // statementTime is the time that one statement of an operation on stored events may take. Some
 // read or change all that is not done.
@@ -107,8 +135,44 @@ func ask[T any](ctx context.Context, pool *pgxpool.Pool, f func(context.Context,
 	return answer, err
 }
 
-// repeatable are the states of events that a delivery processes again. One that is
-// pending is its workers'.
-var repeatable = []string{store.Retrying, store.Unhandled, store.Parked}
+// change runs a transaction that changes many rows. It runs again after a deadlock.
+func (c *Common) change(ctx context.Context, do func(context.Context, pgx.Tx) error) error {
+	return retryDeadlocks(ctx, func() error {
+		_, err := timed(ctx, func(ctx context.Context) (struct{}, error) {
+			return struct{}{}, pgtx.Change(ctx, c.pool, do)
+		})
+		return err
+	})
+}
 
-func isRepeatable(state string) bool { return slices.Contains(repeatable, state) }
+// retryDeadlocks runs a transaction of many rows again when it met another in a deadlock.
+func retryDeadlocks(ctx context.Context, f func() error) error {
+	for runs := 1; ; runs++ {
+		if err := f(); !pgtx.Retryable(err) || runs == maxRuns || !pause(ctx, runs) {
+			return err
+		}
+	}
+}
+
+// maxRuns is the largest number of runs of a transaction, the first time included, when
+// Postgres asks to run it again.
+const maxRuns = 4
+
+// pause waits a little longer after each try, with jitter so that those that
+// met once do not meet again. It reports whether ctx has time for another try.
+func pause(ctx context.Context, tries int) bool {
+	d := min(10*time.Millisecond<<min(tries, 6), 500*time.Millisecond)
+	return sleep(ctx, d/2+rand.N(d))
+}
+
+// sleep waits for d. It reports false if ctx ended before.
+func sleep(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}

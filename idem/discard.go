@@ -4,10 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/paghooks/paghooks/idem/internal/pgtx"
 	"github.com/paghooks/paghooks/idem/internal/store"
 )
 
@@ -66,12 +67,96 @@ func (c *Common) discardAll(ctx context.Context, keys, states []string, reason s
 	return int64(len(discarded)), nil
 }
 
-// change runs a transaction that changes many rows. It runs again after a deadlock.
-func (c *Common) change(ctx context.Context, do func(context.Context, pgx.Tx) error) error {
-	return retryDeadlocks(ctx, func() error {
-		_, err := timed(ctx, func(ctx context.Context) (struct{}, error) {
-			return struct{}{}, pgtx.Change(ctx, c.pool, do)
-		})
-		return err
+// Requeue has the workers process the events that f chooses again, as if they had
+// just arrived, each in its place in the order of its entity. Events that are
+// being processed are left. It returns how many it requeued.
+//
+// It does not ask whether workers run, here or elsewhere, now or later: see
+// operator.Operator.Requeue, which does.
+func (i *Inbox) Requeue(ctx context.Context, f Filter) (int64, error) {
+	return i.RequeueFunc(ctx, f, unrecorded)
+}
+
+// RequeueFunc is Requeue for a caller that records it: changed gets the row keys of the requeued
+// events in the transaction that requeues them, which is rolled back if it returns an error.
+func (i *Inbox) RequeueFunc(ctx context.Context, f Filter, changed func(ctx context.Context, tx pgx.Tx, events []string) error) (int64, error) {
+	keys, err := i.find(ctx, f)
+	if err != nil {
+		return 0, fmt.Errorf("idem: requeueing events: %w", explain(err))
+	}
+	return i.requeueAll(ctx, keys, f.states(), changed)
+}
+
+// requeueAll makes events pending by their row keys, if they are in one of states.
+func (i *Inbox) requeueAll(ctx context.Context, keys, states []string, record recordChange) (n int64, err error) {
+	err = i.change(ctx, func(ctx context.Context, tx pgx.Tx) error {
+		requeued, err := store.Requeue(ctx, tx, keys, states)
+		if err != nil {
+			return err
+		}
+		n = int64(len(requeued))
+		return record(ctx, tx, requeued)
 	})
+	if err != nil {
+		return 0, fmt.Errorf("idem: requeueing events: %w", explain(err))
+	}
+	i.Wake()
+	return n, nil
+}
+
+// maxSetAside is the number of bodies that may be set aside at a time.
+const maxSetAside = 1000
+
+// SetAside stores a body that must reach no handler, for people to see: a message of a
+// broker that no relay has signed, for example. It becomes a parked event of
+// [SetAsideType], with the cause as its error: health is red until it is readmitted, discarded
+// or acknowledged, and no [Common.Prune] forgets it by default. The same body is stored once.
+//
+// About 1,000 are set aside at a time. Then it returns an error, and the broker keeps what comes.
+func (c *Common) SetAside(ctx context.Context, body []byte, cause error) error {
+	if err := c.aside.admit(ctx, c); err != nil {
+		return err
+	}
+	e := Event{
+		ID:      BodyID([]byte(SetAsideType + "\n" + string(body))), // that of no event with an ID made of its body
+		Type:    SetAsideType,
+		Payload: body,
+	}
+	_, err := c.receive(ctx, Delivery{Event: e}, storeTime, func(ctx context.Context, e Event) result {
+		return c.storeUnprocessed(ctx, e, StateParked, cause)
+	})
+	return err
+}
+
+// errSetAside is the error of a body that was set aside, where a handler is looked for.
+var errSetAside = errors.New("it was set aside, and reaches no handler: see idem readmit, or discard it")
+
+// asideCount knows about how many bodies are set aside.
+type asideCount struct {
+	mu     sync.Mutex
+	n      int64
+	looked time.Time // when they were counted
+}
+
+// lookAsideEvery is the time for which a count is believed.
+const lookAsideEvery = 10 * time.Second
+
+// admit returns an error if no further body may be set aside.
+func (a *asideCount) admit(ctx context.Context, c *Common) error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if time.Since(a.looked) > lookAsideEvery {
+		n, err := ask(ctx, c.pool, func(ctx context.Context, db store.DB) (int64, error) {
+			return store.CountSetAside(ctx, db, c.source.Name(), maxSetAside)
+		})
+		if err != nil {
+			return fmt.Errorf("idem: counting what is set aside: %w", explain(err))
+		}
+		a.n, a.looked = n, time.Now()
+	}
+	if a.n >= maxSetAside {
+		return fmt.Errorf("idem: %d messages are set aside, and no further one is: see why with idem list -type %s, then readmit or discard them", a.n, SetAsideType)
+	}
+	a.n++
+	return nil
 }

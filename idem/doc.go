@@ -272,19 +272,13 @@
 //
 // # Files
 //
-// Read from the top down, each file uses only files above it:
+// Each file reads from the top, and so do the files in this order:
 //
-//	event source refusal outcome errors credentials retry filter // vocabulary
-//	routes // from a type to its handler
-//	context hooks // what a handler may ask for
-//	observation endpoint observe trace receive // a delivery, and what the application is told
-//	body common outage wait
-//	attempt // begin and mark, handler, commit, hooks: the only place where a handler runs
-//	list replay_run overtaken dryrun http flight held
-//	processor // inline
-//	inbox inbox_insert inbox_store inbox_accept // an inbox stores, and answers
-//	inbox_runner inbox_work prune inbox_alive inbox_run // and its workers process
-//	set_aside replay discard requeue stats arrivals dispatch // operations, one each
-//	check examine_deliveries examine processor_run migrate watch_commits
-//	scopes start serve // running a program
+//	event source handler routes // an event, its provider, and what runs for it
+//	endpoint receive observe // a delivery: open, accept, answer; what the application is told
+//	common attempt // settings; begin and mark, handler, commit, hooks: the only place where a handler runs
+//	processor held // inline; the events that wait behind a parked one
+//	inbox worker runner work // store and answer; claim, stay alive, process one claim
+//	list replay dryrun discard prune // operations on stored events
+//	examine migrate serve // health; the tables; running a program
 package idem

@@ -2,7 +2,6 @@ package idem
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"maps"
@@ -86,6 +85,16 @@ func (in *Endpoint) Types() []string {
 	return nil
 }
 
+// AlwaysScoped reports whether the source gives every event a scope, as a dispatcher does that has
+// accounts and no token or secret of its own. Events that are stored without a scope are
+// not recognized then when they come again: health is red until they are moved.
+func (in *Endpoint) AlwaysScoped() bool {
+	s, ok := in.source.(interface{ AlwaysScoped() bool })
+	return ok && s.AlwaysScoped()
+}
+
+func (in *Endpoint) endpoint() *Endpoint { return in }
+
 // normalize makes sure that an event can be stored, for any content of its body: a
 // genuine event is never refused because of its bytes.
 func (in *Endpoint) normalize(e Event) (Event, error) {
@@ -146,27 +155,3 @@ func (in *Endpoint) route(e Event) (work Work, err error) {
 
 // redacted is an error of the application as it may be stored, logged and shown.
 func (in *Endpoint) redacted(err error) error { return redact.Error(err, in.RedactError) }
-
-// countFailures counts the deliveries in a row that were not acknowledged, and the events
-// in a row that workers failed to process.
-func (in *Endpoint) countFailures(o Observation) {
-	if o.Stage != StageDelivery {
-		switch o.Outcome {
-		case Done:
-			in.failing.Done()
-		case Retrying, Parked:
-			in.failing.Failed(o.Event.Scope + "/" + o.Event.ID)
-		}
-		return
-	}
-	refusal, refused := errors.AsType[*Refusal](o.Err)
-	switch {
-	case o.Outcome.Acknowledged():
-		if in.failures.Load() != 0 { // seldom: concurrent deliveries need not write
-			in.failures.Store(0)
-		}
-	case o.Outcome == Retrying, o.Outcome == Unknown,
-		refused && refusal.isOwnFault(): // others may be a stranger's
-		in.failures.Add(1)
-	}
-}

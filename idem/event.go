@@ -1,14 +1,11 @@
 package idem
 
 import (
-	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
 	"log/slog"
 	"time"
-
-	"github.com/jackc/pgx/v5"
 
 	"github.com/paghooks/paghooks/idem/internal/store"
 )
@@ -44,30 +41,8 @@ func (e Event) LogValue() slog.Value {
 		slog.String("type", e.Type), slog.String("key", e.Key), slog.Time("occurred_at", e.OccurredAt), slog.Int("bytes", len(e.Payload)))
 }
 
-// Handler processes one event with the transaction that also records the event.
-// E is a pointer to the event's type.
-//
-// Rows written through tx and the record of the event are committed together
-// or not at all. Everything else a handler does (HTTP calls, e-mails, writes
-// through another connection) happens at least once: the handler runs again
-// after a failure. An error or a panic rolls everything back.
-//
-// The context outlives the HTTP client and ends after [Common.Timeout].
-// [EventFrom] returns the delivery being handled, [AfterCommit] runs something
-// once the transaction is committed.
-//
-// The transaction is the processor's to end. Its Commit and Rollback fail, and
-// so do SQL statements that would end it. tx.Conn() returns the connection
-// itself, where nothing is refused: a handler that ends the transaction there
-// has failed, but its committed work stays committed.
-//
-// A handler may set a search_path or a role for the transaction, with SET LOCAL. That
-// costs a round trip more in an Inbox, a Replay, or behind Emit of an outbox. In a trigger
-// of the database it is not noticed: have that set them back.
-type Handler[E any] func(ctx context.Context, tx pgx.Tx, e E) error
-
-// Work is a handler with its decoded event, ready to run in a transaction.
-type Work func(ctx context.Context, tx pgx.Tx) error
+// row is the event as package store has it.
+func (e Event) row() store.Event { return store.Event(e) }
 
 // BodyID names a body that carries no event id of its own, by its content:
 // the same bytes are the same event.
@@ -80,9 +55,65 @@ func BodyID(body []byte) string {
 // an event of this type: it has no handler, and is not ignored.
 const SetAsideType = store.SetAsideType
 
-// row is the event as package store has it.
-func (e Event) row() store.Event { return store.Event(e) }
+// Outcome is the result of one delivery or, in an [Inbox], of one attempt.
+type Outcome string
+
+// Outcomes that are also states name the stored state.
+const (
+	Done      Outcome = "done"      // the event's work is committed
+	Pending   Outcome = "pending"   // stored by an inbox; its workers are next
+	Retrying  Outcome = "retrying"  // not done, and rolled back: the provider delivers it again, or a worker tries it again
+	Unhandled Outcome = "unhandled" // no handler: stored with its payload for Replay
+	Parked    Outcome = "parked"    // does not decode, or failed too often: stored with its payload for Replay
+	Published Outcome = "published" // confirmed by the broker of a relay; its consumers are next
+	Duplicate Outcome = "duplicate" // the event was stored before; nothing ran
+	Ignored   Outcome = "ignored"   // the application ignores this type; nothing is stored
+	Unknown   Outcome = "unknown"   // the answer to COMMIT was lost, or came too late to count, and Postgres could not be asked; the next delivery or attempt finds out
+	Refused   Outcome = "refused"   // not genuine; nothing is stored
+	Rejected  Outcome = "rejected"  // not a delivery at all: wrong method, too large, cut off
+)
+
+// Acknowledged reports whether the provider may forget the event: it is committed,
+// with a broker, or not wanted by the application.
+func (o Outcome) Acknowledged() bool {
+	switch o {
+	case Done, Pending, Published, Duplicate, Unhandled, Ignored, Parked:
+		return true
+	}
+	return false
+}
+
+// State is the stored state of an event.
+type State string
+
+const (
+	StateDone      State = store.Done      // its work is committed
+	StatePending   State = store.Pending   // acknowledged; an inbox's workers are to process it
+	StateRetrying  State = store.Retrying  // its delivery failed; the provider is to deliver it again
+	StateUnhandled State = store.Unhandled // acknowledged without a handler
+	StateParked    State = store.Parked    // acknowledged although it failed
+	StateDiscarded State = store.Discarded // given up by hand
+)
 
 const maxName = store.MaxName
 
 func nameable(s string) bool { return store.Nameable(s) }
+
+// wrap names the event in an error that callers get.
+func wrap(e Event, err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("idem: %s %s: %w", e.Type, e.ID, err)
+}
+
+// explain adds the remedy to errors that have one usual cause.
+func explain(err error) error { return store.Explain(err) }
+
+// errorText returns the text of an error for the table.
+func errorText(err error) *string {
+	if err == nil {
+		return nil
+	}
+	return new(store.Storable(err.Error(), store.MaxError))
+}

@@ -4,7 +4,59 @@ import (
 	"context"
 	"fmt"
 	"time"
+
+	"github.com/paghooks/paghooks/idem/internal/pgtx"
 )
+
+// Check is a part's answer to one question of how it is: whether its deliveries
+// succeed, for example. Package health asks, by a method that any part may have:
+//
+//	Examine(ctx context.Context, limits idem.Limits) []idem.Check
+type Check struct {
+	Source  string `json:"source"` // the source's name, or the part's
+	Name    string `json:"check"`  // "postgres" and so on, see package health
+	Healthy bool   `json:"healthy"`
+	Says    string `json:"says"` // the result; if it is not healthy, also the remedy
+	Cause   error  `json:"-"`    // may name hosts and users: for the log, no report has it; nil of most
+}
+
+// Limits are the limits that a part is measured by in its report. Package health has the
+// defaults.
+type Limits struct {
+	// MaxFailures is the number of failed deliveries in a row, of refused ones, and of
+	// events in a row that workers failed to process, that fails the check of each; 0 turns
+	// them off. Asaas stops its queue after 15 deliveries. Default: 5.
+	MaxFailures int
+
+	// MaxRetrying is the longest time that an event may fail, since its first delivery, until
+	// it succeeds or is parked; 0 turns the check off. Asaas stops its queue after half
+	// a day. Default: 10 minutes.
+	MaxRetrying time.Duration
+
+	// MaxParked is the number of parked events that fails the check, without those that
+	// wait behind another one, and those that a person has acknowledged, see
+	// operator.Operator.Acknowledge; 0 turns it off. Default: 1.
+	MaxParked int
+
+	// MaxPending is the longest time that an event may be due, in addition to the Timeout of the
+	// receiver; 0 turns the check off, and that of the clock. Default: 5 minutes.
+	MaxPending time.Duration
+
+	// MaxSilence returns how long no genuine delivery may come to this process until a
+	// time, in that time's zone; 0 is any. A small shop has quiet Sundays, so the default
+	// is nil: the check is off. Of several processes each sees a part.
+	//
+	//	h.MaxSilence = func(at time.Time) time.Duration {
+	//		if at = at.In(asaas.Brasilia()); at.Weekday() == time.Sunday || at.Hour() < 8 {
+	//			return 0
+	//		}
+	//		return 2 * time.Hour
+	//	}
+	MaxSilence func(at time.Time) time.Duration
+
+	// Timeout limits each query to Postgres. Default: 2 seconds.
+	Timeout time.Duration
+}
 
 // Examine reports how the inbox's deliveries went, and of an outbox, how its
 // broker is. How its stored events and its workers are, package health asks Postgres.
@@ -30,4 +82,90 @@ func (x *examination) examineBroker(i *Inbox) {
 	x.add(name, age <= x.limits.MaxPending, fmt.Sprintf("it has taken no message for %s: "+
 		"see the error in this application's log; the messages wait, and are published once it is available", age.Round(time.Second)))
 	x.because(err)
+}
+
+// Examine reports how deliveries went: whether fewer than MaxFailures in a row have
+// failed, and whether the provider's are refused. See package health.
+func (in *Endpoint) Examine(_ context.Context, limits Limits) []Check {
+	x := &examination{limits: limits, source: in.source.Name()}
+	in.examineDeliveries(x)
+	return x.checks
+}
+
+// examination is one look at a part.
+type examination struct {
+	limits Limits
+	source string
+	checks []Check
+}
+
+func (x *examination) add(name string, healthy bool, says string) {
+	x.checks = append(x.checks, Check{Source: x.source, Name: name, Healthy: healthy, Says: says})
+}
+
+// because notes the cause of the last check's result.
+func (x *examination) because(err error) {
+	x.checks[len(x.checks)-1].Cause = err
+}
+
+// examineDeliveries adds whether deliveries fail.
+func (in *Endpoint) examineDeliveries(x *examination) {
+	in.examineSilence(x)
+	if x.limits.MaxFailures <= 0 {
+		return
+	}
+	n := in.failures.Load()
+	says := fmt.Sprintf("%d deliveries have failed in a row", n)
+	healthy := n < int64(x.limits.MaxFailures)
+	if !healthy {
+		says += ": the provider will slow down its queue, and stop it (Asaas after 15): see the errors in this application's log, and put right what they say"
+	}
+	x.add("deliveries", healthy, says)
+	in.examineRefused(x)
+}
+
+// examineSilence adds whether no genuine delivery has come for too long.
+func (in *Endpoint) examineSilence(x *examination) {
+	if x.limits.MaxSilence == nil {
+		return
+	}
+	now := time.Now()
+	silence, limit := in.refused.Silence(now), time.Duration(0)
+	if err := pgtx.Protect(func() error { limit = x.limits.MaxSilence(now); return nil }); err != nil {
+		x.add("silence", false, "MaxSilence has panicked: see the error in this application's log")
+		x.because(err)
+		return
+	}
+	says := fmt.Sprintf("the last genuine delivery came %s ago, or the process has begun then", silence.Round(time.Second))
+	healthy := limit <= 0 || silence <= limit
+	if !healthy {
+		says += ": see whether the provider's webhook is enabled and delivers (asaas-queue status), and whether it reaches this process"
+	}
+	x.add("silence", healthy, says)
+}
+
+// examineRefused adds whether the provider's deliveries are refused.
+func (in *Endpoint) examineRefused(x *examination) {
+	switch n, wrong := in.refused.Wrong(x.limits.MaxFailures); {
+	case wrong != "":
+		x.add("refused", false, wrong)
+	case n > 0:
+		x.add("refused", true, fmt.Sprintf("%d were refused for their token or signature since the last genuine one, as strangers' are", n))
+	default:
+		x.add("refused", true, "none was refused for its token or signature since the last genuine one")
+	}
+}
+
+// examineFailing adds whether the workers of this process fail at all events.
+func (x *examination) examineFailing(i *Inbox) {
+	if _, ok := i.source.(dependent); ok || x.limits.MaxFailures <= 0 { // the check of an outbox covers sources that need a broker
+		return
+	}
+	n := i.failing.Since(max(x.limits.MaxRetrying, time.Minute))
+	says := fmt.Sprintf("%d events have failed in a row in the workers of this process", n)
+	healthy := n < x.limits.MaxFailures
+	if !healthy {
+		says += ": see the errors in this application's log, and put right what they have in common"
+	}
+	x.add("handlers", healthy, says)
 }

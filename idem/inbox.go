@@ -1,10 +1,19 @@
 package idem
 
 import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
 	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/paghooks/paghooks/idem/internal/batch"
 	"github.com/paghooks/paghooks/idem/internal/notify"
+	"github.com/paghooks/paghooks/idem/internal/pgtx"
 	"github.com/paghooks/paghooks/idem/internal/store"
 )
 
@@ -64,8 +73,201 @@ type Inbox struct {
 // channel is the channel that the inboxes of all sources notify.
 const channel = "idem_inbox"
 
+// NewInbox returns an inbox for the events of source, with its settings at
+// their defaults. The tables must exist: see [Migrate].
+//
+// It panics if the source's name cannot be used: see [Source].
+func NewInbox(pool *pgxpool.Pool, source Source) *Inbox {
+	i := &Inbox{
+		Common:      newCommon(pool, source, 30*time.Second),
+		Workers:     max(1, int(pool.Config().MaxConns)*3/4),
+		StopTimeout: 10 * time.Second,
+		MaxAttempts: 20,
+		MaxCrashes:  3,
+		Backoff:     DefaultBackoff,
+		Poll:        time.Second,
+		sender:      notify.NewSender(pool, channel),
+		wake:        make(chan struct{}, 1),
+	}
+	i.defaultWorkers = i.Workers
+	size := func(e store.Incoming) int { return len(e.Payload) }
+	i.writer, i.locked = batch.NewWriter(i.storeAll, size), batch.NewWriter(i.storeAll, size)
+	return i
+}
+
+// ServeHTTP receives one delivery as [Processor.ServeHTTP] does, and answers
+// 200 once the event is on disk.
+func (i *Inbox) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	d, ok := i.Open(w, r)
+	if !ok {
+		return
+	}
+	accept := i.accept
+	if d.DryRun {
+		accept = i.dryDelivery
+	}
+	outcome, err := accept(r.Context(), d)
+	i.Answer(w, r, d, outcome, err)
+}
+
+// Accept stores one verified event without HTTP, as [Processor.Accept] processes
+// it: a nil error means that the event need not come again. After an error it may be
+// stored nevertheless, a little later: leave e.Payload as it is.
+func (i *Inbox) Accept(ctx context.Context, e Event) (Outcome, error) {
+	return i.accept(ctx, Delivery{Event: e})
+}
+
+// accept is Accept of a delivery.
+func (i *Inbox) accept(ctx context.Context, d Delivery) (Outcome, error) {
+	return i.receive(ctx, d, storeTime, func(ctx context.Context, e Event) result {
+		return i.store(ctx, store.Incoming{Event: e.row(), Trace: i.Carrier(ctx, e)})
+	})
+}
+
 // storeTime is the time that storing an event may take. A provider waits for it.
 const storeTime = 8 * time.Second
+
+// store hands the event to the writer, with all that arrive at the same time,
+// and waits for its commit. While another transaction holds the event's row it tries
+// again, in groups of its own.
+func (i *Inbox) store(ctx context.Context, e store.Incoming) result {
+	r, ok := i.writer.Write(ctx, e)
+	if !ok {
+		return result{outcome: Retrying, err: errors.New("the event could not be stored in time: Postgres is unavailable, or the pool is too small")}
+	}
+	for pgtx.Held(r.err) && sleep(ctx, heldPause) {
+		if again, ok := i.locked.Write(ctx, e); ok {
+			r = again
+		}
+	}
+	return r
+}
+
+// heldPause is the time after which a delivery looks again for its row to be free.
+const heldPause = 100 * time.Millisecond
+
+// storeAll stores events, all of them within storeTime.
+func (i *Inbox) storeAll(events []store.Incoming) []result {
+	ctx, cancel := context.WithTimeout(context.Background(), storeTime)
+	defer cancel()
+	return i.storeGroup(ctx, events)
+}
+
+// storeGroup stores events in one statement. If Postgres refuses that because of some
+// of them it stores smaller groups, so that no event fails because of another.
+func (i *Inbox) storeGroup(ctx context.Context, events []store.Incoming) []result {
+	results, err := i.insert(ctx, events)
+	if err == nil {
+		return results
+	}
+	if len(events) > 1 && !pgtx.Unavailable(err) {
+		results = nil
+		for group := range slices.Chunk(events, smaller(len(events), err)) {
+			results = append(results, i.storeGroup(ctx, group)...)
+		}
+		return results
+	}
+	results = make([]result, len(events))
+	for n := range results {
+		results[n] = result{outcome: Retrying, err: fmt.Errorf("storing the event: %w", explain(err))}
+	}
+	return results
+}
+
+// smaller is the size of the groups in which n events are stored, more than one, after
+// err. A row that is held costs each group that has it a moment: with eighths, few and
+// many such rows are found in a short time.
+func smaller(n int, err error) int {
+	if pgtx.Held(err) {
+		return (n + 7) / 8
+	}
+	return 1
+}
+
+// insert stores events that may have been stored before, or be among events
+// twice, and returns the result of each.
+func (i *Inbox) insert(ctx context.Context, events []store.Incoming) ([]result, error) {
+	results, found := make([]result, len(events)), make([]store.Found, len(events))
+	isNew, err := i.insertNew(ctx, events, results, found)
+	if err != nil {
+		return nil, err
+	}
+	if isNew {
+		i.Wake()
+	}
+	if err := i.lookAtStored(ctx, events, results, found); err != nil {
+		return nil, err
+	}
+	for n, e := range events {
+		if results[n].outcome == "" {
+			if results[n], err = i.storeAgain(ctx, e, found[n]); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return results, nil
+}
+
+// insertNew stores the events that are not stored, and sets their results. Of most
+// others it finds the state. isNew reports whether any was stored.
+func (i *Inbox) insertNew(ctx context.Context, events []store.Incoming, results []result, found []store.Found) (isNew bool, err error) {
+	seen := make(map[string]bool, len(events))
+	var once []store.Incoming
+	var places []int // of those among events
+	for n, e := range events {
+		if key := e.RowKey(); !seen[key] {
+			seen[key] = true
+			once, places = append(once, e), append(places, n)
+		}
+	}
+	inserted, err := ask(ctx, i.pool, func(ctx context.Context, db store.DB) ([]store.Inserted, error) {
+		return store.InsertPending(ctx, db, once)
+	})
+	if err != nil {
+		return false, err
+	}
+	for n, one := range inserted {
+		if one.New {
+			results[places[n]].outcome = Pending
+			isNew = true
+		}
+		found[places[n]].State = one.State
+	}
+	return isNew, nil
+}
+
+// lookAtStored finds the states that are missing, of events that were stored before.
+func (i *Inbox) lookAtStored(ctx context.Context, events []store.Incoming, results []result, found []store.Found) error {
+	b := &pgx.Batch{}
+	for n, e := range events {
+		if results[n].outcome == "" && found[n].State == "" {
+			store.Look(b, e.Event, &found[n])
+		}
+	}
+	if b.Len() == 0 {
+		return nil
+	}
+	return pgtx.Ask(ctx, i.pool, func(ctx context.Context, conn *pgxpool.Conn) error { return store.ReadCommitted(ctx, conn, b) })
+}
+
+// storeAgain returns the result of a delivery of a stored event. One that is repeatable
+// becomes pending: an application that processed inline has left it, or it is sent again
+// by hand.
+func (i *Inbox) storeAgain(ctx context.Context, e store.Incoming, found store.Found) (result, error) {
+	i.logFirstConflict(ctx, Event(e.Event), found)
+	switch {
+	case found.State == "":
+		return result{outcome: Retrying, err: errForgotten}, nil
+	case isRepeatable(found.State):
+		revived, err := ask(ctx, i.pool, func(ctx context.Context, db store.DB) (bool, error) { return store.Revive(ctx, db, e) })
+		if err != nil || !revived {
+			return result{outcome: Retrying, err: errors.New("a delivery of the same event is being processed elsewhere")}, err
+		}
+		i.Wake()
+		return result{outcome: Pending, conflict: found.Conflict}, nil
+	}
+	return result{outcome: Duplicate, conflict: found.Conflict}, nil
+}
 
 // Wake has the workers, here and in other processes, look for events now: call it once a
 // transaction that stores events, as an outbox does, is committed. They look by

@@ -6,10 +6,78 @@ import (
 	"iter"
 	"log/slog"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/paghooks/paghooks/idem/internal/store"
 )
+
+// Filter chooses events that are not done or discarded. The zero value means all
+// of the source's that are unhandled or parked. States replaces that; each other
+// field that is set narrows it. An empty list that is not nil chooses nothing.
+type Filter struct {
+	States []State  // StateUnhandled, StateParked; others that are not done
+	Scopes []string // accounts
+	Types  []string // the provider's event names
+	Keys   []string // the entities that events are about
+	IDs    []string // the provider's event ids
+	Events []string // row keys, as [Common.Choose] returns them
+	Failed bool     // only events of which an attempt has failed, also those that are tried again by themselves
+
+	// Events that arrived at ReceivedFrom or later, and before ReceivedUntil, by the
+	// database's clock. Zero does not narrow.
+	ReceivedFrom, ReceivedUntil time.Time
+}
+
+// IsZero reports whether nothing of the filter is set.
+func (f Filter) IsZero() bool {
+	return f.States == nil && f.Scopes == nil && f.Types == nil && f.Keys == nil && f.IDs == nil && f.Events == nil && !f.Failed && f.ReceivedFrom.IsZero() && f.ReceivedUntil.IsZero()
+}
+
+// of is the filter for the events of a source.
+func (f Filter) of(source string) store.Filter {
+	return store.Filter{
+		Source: source, States: f.states(), Scopes: f.Scopes, Types: f.Types, Keys: f.Keys, IDs: f.IDs,
+		Events: f.Events, Failed: f.Failed, From: f.ReceivedFrom, Until: f.ReceivedUntil,
+	}
+}
+
+func (f Filter) states() []string {
+	if f.States == nil {
+		return []string{store.Unhandled, store.Parked}
+	}
+	states := make([]string, len(f.States))
+	for i, s := range f.States {
+		states[i] = string(s)
+	}
+	return states
+}
+
+// String returns the filter's conditions in words, for people.
+func (f Filter) String() string {
+	parts := []string{"states " + strings.Join(f.states(), " ")}
+	for _, list := range []struct {
+		name   string
+		values []string
+	}{{"accounts", f.Scopes}, {"types", f.Types}, {"entities", f.Keys}, {"ids", f.IDs}} {
+		if list.values != nil {
+			parts = append(parts, list.name+" "+strings.Join(list.values, " "))
+		}
+	}
+	if f.Events != nil {
+		parts = append(parts, fmt.Sprintf("%d by row key", len(f.Events)))
+	}
+	if f.Failed {
+		parts = append(parts, "failed")
+	}
+	if !f.ReceivedFrom.IsZero() {
+		parts = append(parts, "received from "+f.ReceivedFrom.Format(time.RFC3339))
+	}
+	if !f.ReceivedUntil.IsZero() {
+		parts = append(parts, "received until "+f.ReceivedUntil.Format(time.RFC3339))
+	}
+	return strings.Join(parts, "; ")
+}
 
 // StoredEvent is an event as it is stored. Payload is nil if the body is no longer
 // stored, as of most events that are done.
@@ -100,4 +168,78 @@ func storedEvent(r store.Row) StoredEvent {
 // find lists the row keys of the events that f chooses.
 func (c *Common) find(ctx context.Context, f Filter) ([]string, error) {
 	return timed(ctx, func(ctx context.Context) ([]string, error) { return store.Find(ctx, c.pool, f.of(c.source.Name())) })
+}
+
+// Arrivals returns the events of entities of an account that were stored at since
+// or later, in the order of arrival, in any state, without their bodies.
+// [Common.Prune] forgets events: an event older than Retention that is missing may
+// have been processed.
+//
+// It is slow: without an index for it, each call reads the events of all entities,
+// ten million in a second or two. Ask for hundreds of keys in one call.
+func (c *Common) Arrivals(ctx context.Context, scope string, keys []string, since time.Time) ([]StoredEvent, error) {
+	rows, err := timed(ctx, func(ctx context.Context) ([]store.Arrival, error) {
+		return store.OfKeys(ctx, c.pool, c.source.Name(), scope, keys, since)
+	})
+	if err != nil {
+		return nil, fmt.Errorf("idem: listing arrivals: %w", explain(err))
+	}
+	all := make([]StoredEvent, len(rows))
+	for n, r := range rows {
+		all[n] = StoredEvent{Event: Event(r.Event), State: State(r.State), ReceivedAt: r.ReceivedAt}
+	}
+	return all, nil
+}
+
+// LastArrival returns when the newest event of the source was stored, of all
+// accounts, by the database's clock. The time is zero if no event is stored. It
+// reads all events, as [Common.Arrivals] does. Both end with an error after five minutes.
+func (c *Common) LastArrival(ctx context.Context) (time.Time, error) {
+	at, err := timed(ctx, func(ctx context.Context) (time.Time, error) { return store.LastArrival(ctx, c.pool, c.source.Name()) })
+	if err != nil {
+		return time.Time{}, fmt.Errorf("idem: reading the last arrival: %w", explain(err))
+	}
+	return at, nil
+}
+
+// Stats counts the source's events that are not done.
+type Stats struct {
+	Pending   Backlog // stored by an inbox; its workers are next
+	Retrying  Backlog // failed; the provider delivers them again
+	Unhandled Backlog // no handler when they came
+	Parked    Backlog // do not decode, or failed too often; kept until they are replayed, requeued or discarded
+
+	BlockedKeys int64 // entities with events that wait for an earlier one; see operator.Operator.Blocked
+}
+
+// Backlog is the events in one state.
+type Backlog struct {
+	Events int64
+	Oldest time.Duration // since the oldest arrived, by the database's clock; 0 when there is none
+}
+
+// Stats counts the events that are not done. It reads no others: its cost does not
+// depend on how many are done. Alert on Parked, and on Pending or Retrying that grow
+// old.
+func (c *Common) Stats(ctx context.Context) (Stats, error) {
+	var s Stats
+	rows, err := timed(ctx, func(ctx context.Context) ([]store.Backlog, error) {
+		return store.CountOpen(ctx, c.pool, c.source.Name())
+	})
+	if err != nil {
+		return s, fmt.Errorf("idem: counting events: %w", explain(err))
+	}
+	backlogs := map[string]*Backlog{
+		store.Pending: &s.Pending, store.Retrying: &s.Retrying, store.Unhandled: &s.Unhandled, store.Parked: &s.Parked,
+	}
+	for _, row := range rows {
+		if b := backlogs[row.State]; b != nil {
+			*b = Backlog{row.Events, row.Oldest}
+		}
+	}
+	s.BlockedKeys, err = timed(ctx, func(ctx context.Context) (int64, error) { return store.CountBlocked(ctx, c.pool, c.source.Name()) })
+	if err != nil {
+		return s, fmt.Errorf("idem: counting blocked entities: %w", explain(err))
+	}
+	return s, nil
 }

@@ -2,12 +2,125 @@ package idem
 
 import (
 	"context"
+	"errors"
 	"log/slog"
+	"time"
 
 	"github.com/paghooks/paghooks/idem/internal/pgtx"
 	"github.com/paghooks/paghooks/idem/internal/redact"
 	"github.com/paghooks/paghooks/idem/internal/store"
 )
+
+// Stage is the subject of an [Observation].
+type Stage string
+
+const (
+	StageDelivery Stage = "delivery" // a delivery, from its first byte or from Accept to the answer
+	StageAttempt  Stage = "attempt"  // an attempt of an inbox's worker, or of Replay
+)
+
+// Observation is the result of a delivery, or of an attempt at a stored event. See
+// [Endpoint.Observe].
+type Observation struct {
+	Source   string // the source's name, also when the delivery is refused
+	Stage    Stage
+	Event    Event // zero before the delivery is verified and named
+	Outcome  Outcome
+	Path     string // of the URL, when refused: it names the account where each has its own; its first 200 bytes
+	Err      error  // why it failed, was parked or was refused; a *[Refusal] when refused
+	Duration time.Duration
+
+	// Relayed is the time that the delivery was with a broker, from the relay on; 0 if it
+	// did not come through one. The two times are of two clocks: where the relay's is
+	// ahead, it is a nanosecond.
+	Relayed time.Duration
+
+	// Label is the event's type, for metrics: [OtherTypes] if the application neither
+	// handles nor ignores the type, so that strangers cannot add series, and "" if
+	// the delivery was refused.
+	Label string
+
+	// Conflict is set when another body is stored with the event's id: an id
+	// that was used twice, or two accounts that share an address. Only one of
+	// the two is processed. See operator.Operator.Conflicts.
+	Conflict bool
+}
+
+// OtherTypes is the label of all event types that the application neither handles
+// nor ignores.
+const OtherTypes = "_other"
+
+// Lag returns the time from the provider's own time of the event until now. Call it
+// in Observe. ok is false unless the outcome is [Done] and the provider gave a time.
+// The two times are of two clocks: a negative lag is returned as 0.
+func (o Observation) Lag() (lag time.Duration, ok bool) {
+	if o.Outcome != Done || o.Event.OccurredAt.IsZero() {
+		return 0, false
+	}
+	return max(time.Since(o.Event.OccurredAt), 0), true
+}
+
+// Tracer makes spans of deliveries and attempts; package idemotel has one for
+// OpenTelemetry. Its methods are called from many goroutines at once. If one panics,
+// that is logged and has no other effect.
+type Tracer interface {
+	// Start is called once a delivery is verified and named, or refused, and when a
+	// worker or Replay begins an attempt. The handler's context derives from the one
+	// that it returns. end is called once, with the outcome of the delivery or the
+	// attempt; the Outcome is "" if no attempt was made, because another worker or an
+	// earlier event came first. A nil context stands for ctx, and a nil end for
+	// nothing to call.
+	Start(ctx context.Context, s Span) (traced context.Context, end func(Observation))
+
+	// Carrier returns the trace of a delivery as a text, a traceparent for example.
+	// ctx is the one that Start returned. An inbox stores it with the event, for the [Span]
+	// of each attempt. "" stores nothing.
+	Carrier(ctx context.Context) string
+}
+
+// Span is a delivery or an attempt that begins.
+type Span struct {
+	Stage Stage
+	Event Event     // zero when a delivery was refused
+	Label string    // see [Observation]
+	Begun time.Time // of a delivery, when its first byte came: a little before Start
+
+	// Carrier is that of the delivery that stored the event, in attempts at events
+	// of an [Inbox]. That may be days ago: make it a link, not the parent.
+	Carrier string
+}
+
+// startSpan begins a span. Its report must follow.
+func (in *Endpoint) startSpan(ctx context.Context, stage Stage, e Event, carrier string, begun time.Time) (context.Context, *span) {
+	s := &span{
+		receiving: in,
+		Span:      Span{Stage: stage, Event: e, Label: in.label(e), Begun: begun, Carrier: carrier},
+		end:       func(Observation) {},
+	}
+	if in.Tracer == nil {
+		return ctx, s
+	}
+	var traced context.Context
+	var end func(Observation)
+	if err := pgtx.Protect(func() error { traced, end = in.Tracer.Start(ctx, s.Span); return nil }); err != nil {
+		in.logError(ctx, "webhook Tracer failed", e, err)
+		return ctx, s
+	}
+	if traced == nil {
+		traced = ctx
+	}
+	if end != nil {
+		s.end = end
+	}
+	return traced, s
+}
+
+// span is a delivery or an attempt that has begun.
+type span struct {
+	receiving *Endpoint
+	Span
+	end func(Observation)
+}
 
 // label is the label of an event.
 func (in *Endpoint) label(e Event) string {
@@ -23,6 +136,58 @@ func (in *Endpoint) label(e Event) string {
 		return e.Type
 	}
 	return OtherTypes
+}
+
+// Carrier returns the Tracer's Carrier, to store it with an event; "" without a Tracer.
+func (in *Endpoint) Carrier(ctx context.Context, e Event) (text string) {
+	if in.Tracer == nil {
+		return ""
+	}
+	if err := pgtx.Protect(func() error { text = in.Tracer.Carrier(ctx); return nil }); err != nil {
+		in.logError(ctx, "webhook Tracer failed", e, err)
+	}
+	if !nameable(text) {
+		return ""
+	}
+	return text
+}
+
+// report reports its outcome to the application. Without an outcome it calls
+// only the Tracer.
+func (s *span) report(ctx context.Context, o Observation) {
+	c := s.receiving
+	o.Source, o.Stage, o.Label, o.Duration = c.source.Name(), s.Stage, s.Label, time.Since(s.Begun)
+	c.countFailures(o)
+	if o.Outcome != "" {
+		c.observe(ctx, o)
+	}
+	if err := pgtx.Protect(func() error { s.end(o); return nil }); err != nil {
+		c.logError(ctx, "webhook Tracer failed", o.Event, err)
+	}
+}
+
+// countFailures counts the deliveries in a row that were not acknowledged, and the events
+// in a row that workers failed to process.
+func (in *Endpoint) countFailures(o Observation) {
+	if o.Stage != StageDelivery {
+		switch o.Outcome {
+		case Done:
+			in.failing.Done()
+		case Retrying, Parked:
+			in.failing.Failed(o.Event.Scope + "/" + o.Event.ID)
+		}
+		return
+	}
+	refusal, refused := errors.AsType[*Refusal](o.Err)
+	switch {
+	case o.Outcome.Acknowledged():
+		if in.failures.Load() != 0 { // seldom: concurrent deliveries need not write
+			in.failures.Store(0)
+		}
+	case o.Outcome == Retrying, o.Outcome == Unknown,
+		refused && refusal.isOwnFault(): // others may be a stranger's
+		in.failures.Add(1)
+	}
 }
 
 // observe logs an observation, and gives it to the application. A panic of its
@@ -61,6 +226,18 @@ func (in *Endpoint) log(ctx context.Context, o Observation) {
 		attrs = append(attrs, slog.String("error", o.Err.Error()))
 	}
 	in.Logger.LogAttrs(ctx, level, message, attrs...)
+}
+
+func (o Observation) level() slog.Level {
+	switch {
+	case o.Outcome == Refused || o.Outcome == Rejected:
+		return slog.LevelWarn
+	case o.Err != nil:
+		return slog.LevelError
+	case o.Outcome == Unhandled:
+		return slog.LevelInfo
+	}
+	return slog.LevelDebug
 }
 
 // logError logs an error beside an event, or without one.

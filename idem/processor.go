@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"math"
 	"net/http"
+	"slices"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -103,6 +105,68 @@ func (p *Processor) accept(ctx context.Context, d Delivery) (Outcome, error) {
 	})
 }
 
+// flights are the events that are being processed in this process. All
+// deliveries of one event with the same body that arrive meanwhile share one attempt
+// and its result, so that a storm of one event takes one connection.
+type flights struct {
+	mu    sync.Mutex
+	byKey map[string]*flight
+}
+
+// flight is one event; result is set before done is closed.
+type flight struct {
+	done   chan struct{}
+	result result
+}
+
+// do runs lead for the first of concurrent deliveries with a key, and has the
+// others wait for its result.
+func (fs *flights) do(ctx context.Context, key string, lead func() result) result {
+	f, first := fs.join(key)
+	if !first {
+		return f.wait(ctx)
+	}
+	f.result = result{outcome: Retrying, err: errors.New("the delivery's goroutine ended")}
+	defer fs.publish(key, f)
+	f.result = lead()
+	return f.result
+}
+
+func (fs *flights) join(key string) (f *flight, first bool) {
+	fs.mu.Lock()
+	defer fs.mu.Unlock()
+	if f, ok := fs.byKey[key]; ok {
+		return f, false
+	}
+	if fs.byKey == nil {
+		fs.byKey = make(map[string]*flight)
+	}
+	f = &flight{done: make(chan struct{})}
+	fs.byKey[key] = f
+	return f, true
+}
+
+func (fs *flights) publish(key string, f *flight) {
+	fs.mu.Lock()
+	delete(fs.byKey, key)
+	fs.mu.Unlock()
+	close(f.done)
+}
+
+// wait returns the outcome of the first delivery: an event that it stored is a duplicate
+// for this one.
+func (f *flight) wait(ctx context.Context) result {
+	select {
+	case <-f.done:
+	case <-ctx.Done():
+		return result{outcome: Retrying, err: errors.New("another delivery of the same event is still being processed")}
+	}
+	if f.result.outcome.Acknowledged() {
+		return result{outcome: Duplicate}
+	}
+	return result{outcome: f.result.outcome, err: fmt.Errorf("a concurrent delivery of the same event failed: %w", f.result.err)}
+}
+
 // process has the event's handler process it, or stores the event where there is none.
 func (p *Processor) process(ctx context.Context, e Event) result {
 	work, err := p.route(e)
@@ -152,6 +216,12 @@ func (p *Processor) deliver(ctx context.Context, e Event, work Work) (r result) 
 	return r
 }
 
+// repeatable are the states of events that a delivery processes again. One that is
+// pending is its workers'.
+var repeatable = []string{store.Retrying, store.Unhandled, store.Parked}
+
+func isRepeatable(state string) bool { return slices.Contains(repeatable, state) }
+
 // hold has an event wait for the earlier one because of which it was not marked.
 func (p *Processor) hold(ctx context.Context, e Event, hold func(context.Context, store.DB, store.Event) (store.Held, error)) (Outcome, error) {
 	held, err := ask(ctx, p.pool, func(ctx context.Context, db store.DB) (store.Held, error) { return hold(ctx, db, e.row()) })
@@ -162,6 +232,15 @@ func (p *Processor) hold(ctx context.Context, e Event, hold func(context.Context
 		return Retrying, errMoved
 	}
 	return heldBy(held)
+}
+
+// heldBy is the outcome of an event that waits for an earlier one of its entity: in the
+// state of that.
+func heldBy(held store.Held) (Outcome, error) {
+	if held.State == store.Pending {
+		return Pending, nil
+	}
+	return Parked, errors.New("waits for " + held.By)
 }
 
 // errMoved is the error of an event that is neither processed nor held: the earlier one was done, or the
@@ -206,25 +285,30 @@ func (p *Processor) fail(ctx context.Context, e Event, r result) (Outcome, error
 	return p.count(ctx, e, r, limit)
 }
 
-// goOn goes on with the events that waited for one that was done just now, beside the
-// delivery: the provider does not wait for them.
-func (p *Processor) goOn() {
-	if p.going.Add(1) > 1 {
-		return // the running one looks once more
+// count counts an attempt that failed. One whose COMMIT was not answered has failed if the event is not done.
+func (c *Common) count(ctx context.Context, e Event, r result, limit int) (Outcome, error) {
+	ctx, cancel := pgtx.Finish(ctx)
+	defer cancel()
+	state, err := ask(ctx, c.pool, func(ctx context.Context, db store.DB) (string, error) {
+		return store.CountFailure(ctx, db, e.row(), errorText(r.err), limit, c.PassParked)
+	})
+	switch {
+	case err != nil:
+		return r.outcome, errors.Join(r.err, fmt.Errorf("the failure could not be counted: %w", err))
+	case state != store.Done:
+		return Outcome(state), r.err
+	case r.outcome != Unknown:
+		return Duplicate, r.err // done by another process, or by this handler with a COMMIT of its own
 	}
-	go func() {
-		for calls := p.going.Load(); ; calls = p.going.Load() {
-			ctx := context.Background() // each attempt has its Timeout
-			err := pgtx.Protect(func() error {
-				_, err := p.replayHeld(ctx, Replayed{}, func(Replayed, Event, error) {})
-				return err
-			})
-			if err != nil {
-				p.logError(ctx, "webhook processor cannot go on with events that waited: they wait for Run, or a Replay", Event{}, err)
-			}
-			if p.going.CompareAndSwap(calls, 0) {
-				return
-			}
-		}
-	}()
+	// CountFailure has written nothing, and so has not waited for the replica.
+	found, err := ask(ctx, c.pool, func(ctx context.Context, db store.DB) (store.Found, error) { return store.LookUp(ctx, db, e.row()) })
+	if err != nil || found.State != store.Done {
+		return Unknown, errors.Join(r.err, err)
+	}
+	return Done, nil
+}
+
+// answers reports whether Postgres does, also when ctx is over.
+func (c *Common) answers(ctx context.Context) bool {
+	return pgtx.Ask(context.WithoutCancel(ctx), c.pool, func(ctx context.Context, conn *pgxpool.Conn) error { return conn.Ping(ctx) }) == nil
 }

@@ -9,7 +9,10 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/jackc/pgx/v5/pgxpool"
+
 	"github.com/paghooks/paghooks/idem/internal/pgtx"
+	"github.com/paghooks/paghooks/idem/internal/store"
 )
 
 // Part is a part of a program that [Serve] runs: a [*Processor], an [*Inbox], an
@@ -34,8 +37,6 @@ var (
 	_ Receiver = (*Processor)(nil)
 	_ Receiver = (*Inbox)(nil)
 )
-
-func (c *Common) common() *Common { return c }
 
 // Serve serves HTTP, runs the parts of a program, and prunes daily, until ctx ends. It
 // does not route: mount the receivers on server.Handler, or on http.DefaultServeMux if
@@ -129,6 +130,92 @@ func checkScopes(ctx context.Context, parts []Part) error {
 	return nil
 }
 
+func setDefaults(server *http.Server) {
+	if server.ReadHeaderTimeout == 0 {
+		server.ReadHeaderTimeout = 5 * time.Second
+	}
+	if server.IdleTimeout == 0 {
+		server.IdleTimeout = 2 * time.Minute
+	}
+}
+
+func (i *Inbox) self() *Inbox { return i }
+
+// prepare is called by [Serve] before any part runs: it says in the log that a source has
+// nothing to verify with, and leaves a connection of each pool to deliveries.
+func prepare[P any](ctx context.Context, parts []P) {
+	var inboxes []*Inbox
+	for _, p := range parts {
+		if e, ok := any(p).(interface{ endpoint() *Endpoint }); ok {
+			e.endpoint().warnOfNoSecret(ctx)
+		}
+		if i, ok := any(p).(interface{ self() *Inbox }); ok {
+			inboxes = append(inboxes, i.self())
+		}
+	}
+	for len(inboxes) > 0 {
+		var same, others []*Inbox
+		for _, i := range inboxes {
+			if i.pool == inboxes[0].pool {
+				same = append(same, i)
+			} else {
+				others = append(others, i)
+			}
+		}
+		sharePool(ctx, same[0].pool, same)
+		inboxes = others
+	}
+}
+
+// warnOfNoSecret logs that every delivery will be answered 503, and why.
+func (in *Endpoint) warnOfNoSecret(ctx context.Context) {
+	s, ok := in.source.(interface{ Configured() error })
+	if !ok {
+		return
+	}
+	err := s.Configured()
+	if err == nil {
+		return
+	}
+	cause := err.Error()
+	if refusal, ok := errors.AsType[*Refusal](err); ok {
+		cause = refusal.Hint
+	}
+	in.logAttrs(ctx, slog.LevelWarn, "webhook deliveries cannot be verified, and all are answered 503: "+cause,
+		[]slog.Attr{slog.String("source", in.source.Name())})
+}
+
+// sharePool lowers the Workers of inboxes where the application has not set it, until a connection of
+// their pool is left for deliveries, and logs where that is not enough.
+func sharePool(ctx context.Context, pool *pgxpool.Pool, inboxes []*Inbox) {
+	connections, workers := int(pool.Config().MaxConns), 0
+	for _, i := range inboxes {
+		workers += i.Workers
+	}
+	for ; workers >= connections; workers-- {
+		i := busiest(inboxes)
+		if i == nil {
+			break
+		}
+		i.Workers, i.defaultWorkers = i.Workers-1, i.defaultWorkers-1
+	}
+	if workers < connections {
+		return
+	}
+	inboxes[0].logAttrs(ctx, slog.LevelWarn, "webhook workers can hold all connections of their pool, and deliveries wait for one then: set pool_max_conns higher than workers, or lower Workers",
+		[]slog.Attr{slog.Int("workers", workers), slog.Int("connections", connections)})
+}
+
+// busiest returns the inbox with the most workers of those that may have fewer, or nil.
+func busiest(inboxes []*Inbox) (most *Inbox) {
+	for _, i := range inboxes {
+		if i.Workers == i.defaultWorkers && i.Workers > 1 && (most == nil || i.Workers > most.Workers) {
+			most = i
+		}
+	}
+	return most
+}
+
 // stopsFirst reports whether a part ends before the server.
 func stopsFirst(p Part) bool {
 	first, ok := p.(interface{ StopsFirst() bool })
@@ -191,15 +278,6 @@ func (r *running) end() (err error) {
 	return err
 }
 
-func setDefaults(server *http.Server) {
-	if server.ReadHeaderTimeout == 0 {
-		server.ReadHeaderTimeout = 5 * time.Second
-	}
-	if server.IdleTimeout == 0 {
-		server.IdleTimeout = 2 * time.Minute
-	}
-}
-
 func serveUntilShutdown(server *http.Server, listener net.Listener) (err error) {
 	if server.TLSConfig != nil {
 		err = server.ServeTLS(listener, "", "")
@@ -235,5 +313,54 @@ func pruneDaily(ctx context.Context, r Receiver) {
 	}
 }
 
-// CommonOf returns the part that a receiver has in common with others.
-func CommonOf(r Receiver) *Common { return r.common() }
+// scopesTime is the time that one look for scopes may take. A program waits for it at its start.
+const scopesTime = 5 * time.Second
+
+// checkScopes is called at the start of a program. It returns an error if the program's version before gave
+// events no scope, if this one cannot do so any more, and if it is the first: each event that
+// comes again would be done again. Where another program may still make such events, or
+// where this version has run before, a stop would cost more: that is logged, and health is red.
+func (c *Common) checkScopes(ctx context.Context) error {
+	if !c.AlwaysScoped() {
+		return nil
+	}
+	remedy := fmt.Sprintf("one that comes again is a new event, and is done twice: stop every process of the source, "+
+		"and move them with idem rescope -source %s -account \"\" -to-account THEIR-SCOPE", c.source.Name())
+	if c.asksOfScopes(ctx, store.IsUnscoped) {
+		return fmt.Errorf("idem: all events of %s are stored without a scope, and this program gives every event one: %s; "+
+			"or leave the account without one, with its token or secret where it was", c.source.Name(), remedy)
+	}
+	if c.asksOfScopes(ctx, store.HasUnscoped) {
+		c.logAttrs(ctx, slog.LevelError, "webhook events are stored without a scope, and this program gives every event one: "+remedy,
+			[]slog.Attr{slog.String("source", c.source.Name())})
+	}
+	return nil
+}
+
+// warnOfScopes logs at the start of a program that a source has events both with and
+// without a scope: that is right only where one account has no scope on purpose.
+func (c *Common) warnOfScopes(ctx context.Context) {
+	if c.AlwaysScoped() { // checkScopes has said so
+		return
+	}
+	if !c.asksOfScopes(ctx, store.HasMixedScopes) {
+		return
+	}
+	c.logAttrs(ctx, slog.LevelWarn, "webhook events are stored with and without a scope: unless one account has none on purpose, "+
+		"those of before that come again are done twice: stop the program, and move them with idem rescope",
+		[]slog.Attr{slog.String("source", c.source.Name())})
+}
+
+// asksOfScopes asks Postgres a question. Without an answer the result is false: without tables or
+// Postgres, others say so.
+func (c *Common) asksOfScopes(ctx context.Context, question func(context.Context, store.DB, string) (bool, error)) (yes bool) {
+	ctx, cancel := context.WithTimeout(ctx, scopesTime)
+	defer cancel()
+	_ = pgtx.Protect(func() (err error) { // hooks of the pool are the application's
+		yes, err = ask(ctx, c.pool, func(ctx context.Context, db store.DB) (bool, error) {
+			return question(ctx, db, c.source.Name())
+		})
+		return err
+	})
+	return yes
+}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -230,3 +231,11 @@ func insist[T any](ctx context.Context, r *runner, f func(context.Context, store
 const crashesSolo = 2
 
 func runsSolo(c store.Claim) bool { return c.Crashes >= crashesSolo }
+
+// DefaultBackoff waits a second after the first attempt, twice as long after
+// each further one, and an hour at most, give or take a quarter: so that events that
+// failed together do not come back together.
+func DefaultBackoff(attempt int) time.Duration {
+	d := min(time.Second<<min(max(attempt, 1)-1, 12), time.Hour)
+	return d*3/4 + rand.N(d/2)
+}
