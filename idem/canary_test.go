@@ -24,7 +24,7 @@ import (
 	"github.com/paghooks/paghooks/idem"
 	"github.com/paghooks/paghooks/idem/canary"
 	"github.com/paghooks/paghooks/idem/idemtest"
-	"github.com/paghooks/paghooks/internal/freeport"
+	"github.com/paghooks/paghooks/internal/testkit"
 )
 
 const canaryBody = `{"id":"canary-1","type":"` + idem.CanaryType + `"}`
@@ -327,11 +327,7 @@ func TestServeRunsACanaryAndStopsItFirst(t *testing.T) {
 	s := newInboxApp(t)
 	mux := http.NewServeMux()
 	mux.Handle("POST /hooks", s.inbox)
-	port, err := freeport.Find()
-	if err != nil {
-		t.Fatal(err)
-	}
-	address := freeport.Address(port)
+	address := testkit.FreeAddress(t)
 	c := newCanary("http://"+address+"/hooks", "right")
 	delivered := make(chan error, 1)
 	var once sync.Once

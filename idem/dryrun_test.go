@@ -14,7 +14,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/paghooks/paghooks/idem"
-	"github.com/paghooks/paghooks/internal/soon"
+	"github.com/paghooks/paghooks/internal/testkit"
 )
 
 func TestDryRunTellsTheOutcomeAndStoresNothing(t *testing.T) {
@@ -84,7 +84,7 @@ func TestDryRunOfAHandlerThatHangsIsAnswered(t *testing.T) {
 		}
 		answer <- err
 	}()
-	soon.Next(t, answer)
+	testkit.Next(t, answer)
 	s.wantContents([]string{}) // over the pool's one connection: there is a new one
 }
 
@@ -297,7 +297,7 @@ func TestDeliveryDoesNotWaitForADryRunOfItsEvent(t *testing.T) {
 				}
 				dry <- err
 			}()
-			soon.Next(t, entered)
+			testkit.Next(t, entered)
 			outcome, err := s.processor.Accept(t.Context(), letter("e1", "o1", 0))
 			if outcome != idem.Done || err != nil {
 				t.Errorf("the delivery during the dry run is %s, %v, want done", outcome, err)

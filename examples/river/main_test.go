@@ -13,7 +13,7 @@ import (
 
 	"github.com/paghooks/paghooks/asaas/asaastest"
 	"github.com/paghooks/paghooks/idem/idemtest"
-	"github.com/paghooks/paghooks/internal/soon"
+	"github.com/paghooks/paghooks/internal/testkit"
 )
 
 const (
@@ -74,7 +74,7 @@ func TestEventEnqueuesOneJob(t *testing.T) {
 			t.Error(err)
 		}
 	}()
-	if diff := cmp.Diff(Receipt{"pay_1"}, soon.Next(t, sent)); diff != "" {
+	if diff := cmp.Diff(Receipt{"pay_1"}, testkit.Next(t, sent)); diff != "" {
 		t.Error("the receipt (-want +got):\n" + diff)
 	}
 }

@@ -17,7 +17,7 @@ import (
 
 	"github.com/paghooks/paghooks/asaas"
 	"github.com/paghooks/paghooks/idem/idemtest"
-	"github.com/paghooks/paghooks/internal/freeport"
+	"github.com/paghooks/paghooks/internal/testkit"
 )
 
 func TestURLDecidesTheAccount(t *testing.T) {
@@ -86,7 +86,7 @@ func start(t *testing.T, database string) (url string) {
 	if out, err := exec.Command("go", "build", "-o", program, ".").CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
-	addr := freeAddr(t)
+	addr := testkit.FreeAddress(t)
 	cmd := exec.Command(program)
 	cmd.Env = append(os.Environ(), "DATABASE_URL="+database, "ADDR="+addr,
 		"ASAAS_WEBHOOK_TOKEN=token of the first", "ASAAS_TOKEN_shop=token of the shop", "ASAAS_TOKEN_school=token of the school")
@@ -99,15 +99,6 @@ func start(t *testing.T, database string) (url string) {
 		cmd.Wait()
 	})
 	return "http://" + addr
-}
-
-func freeAddr(t *testing.T) string {
-	t.Helper()
-	port, err := freeport.Find()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return freeport.Address(port)
 }
 
 // deliver sends an event about the same payment as any account's, and returns the

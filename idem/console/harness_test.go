@@ -20,11 +20,11 @@ import (
 
 	"github.com/paghooks/paghooks/idem"
 	"github.com/paghooks/paghooks/idem/console"
-	"github.com/paghooks/paghooks/internal/kiosk"
+	"github.com/paghooks/paghooks/internal/testkit"
 )
 
 // letter is the one event of the providers.
-type letter = kiosk.Note
+type letter = testkit.Note
 
 // app is an application with an inbox and a processor, and a page for both.
 type app struct {
@@ -44,13 +44,13 @@ type app struct {
 
 func newApp(t *testing.T) *app {
 	t.Helper()
-	return openApp(t, kiosk.Open(t))
+	return openApp(t, testkit.Open(t))
 }
 
 func openApp(t *testing.T, pool *pgxpool.Pool) *app {
 	t.Helper()
 	a := &app{T: t, pool: pool, prefix: "/", broken: true}
-	letters, notes := kiosk.NewSource("letters"), kiosk.NewSource("notes")
+	letters, notes := testkit.NewSource("letters"), testkit.NewSource("notes")
 	idem.Handle(&letters.Routes, "paid", a.handle)
 	idem.Handle(&notes.Routes, "paid", a.handle)
 	a.inbox, a.processor = idem.NewInbox(pool, letters), idem.NewProcessor(pool, notes)
@@ -160,7 +160,7 @@ func (a *app) confirm(address, reason string) answer {
 // workersElsewhere has workers of all sources be alive for a moment that do nothing.
 func (a *app) workersElsewhere() {
 	a.Helper()
-	kiosk.KeepAlive(a, a.pool, "letters", "notes", "shop")
+	testkit.KeepAlive(a, a.pool, "letters", "notes", "shop")
 }
 
 func (r answer) want(status int, texts ...string) {

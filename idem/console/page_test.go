@@ -11,7 +11,7 @@ import (
 	"github.com/paghooks/paghooks/idem"
 	"github.com/paghooks/paghooks/idem/console"
 	"github.com/paghooks/paghooks/idem/gauge"
-	"github.com/paghooks/paghooks/internal/kiosk"
+	"github.com/paghooks/paghooks/internal/testkit"
 )
 
 func TestEveryPageShowsWhatThereIs(t *testing.T) {
@@ -51,7 +51,7 @@ func TestOfTwoReceiversOfOneSourceTheInboxCounts(t *testing.T) {
 	t.Parallel()
 	a := newApp(t)
 	a.letters("e1")
-	processor := idem.NewProcessor(a.pool, kiosk.NewSource("letters"))
+	processor := idem.NewProcessor(a.pool, testkit.NewSource("letters"))
 	for _, receivers := range [][]idem.Receiver{{processor, a.inbox}, {a.inbox, processor}} {
 		page := console.New(receivers...)
 		t.Cleanup(page.Close)

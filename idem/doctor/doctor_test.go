@@ -14,8 +14,8 @@ import (
 
 	"github.com/paghooks/paghooks/idem"
 	"github.com/paghooks/paghooks/idem/idemtest"
-	"github.com/paghooks/paghooks/internal/kiosk"
 	"github.com/paghooks/paghooks/internal/postgres"
+	"github.com/paghooks/paghooks/internal/testkit"
 )
 
 const mayAll = `grant select, insert, update, delete on all tables in schema SCHEMA to ROLE`
@@ -330,7 +330,7 @@ func TestTheWorstComesFirstAndEveryFindingIsComplete(t *testing.T) {
 func TestADatabaseWithoutTheTablesHasOneError(t *testing.T) {
 	t.Parallel()
 	pool := idemtest.Pool(t)
-	findings, err := Check(t.Context(), pool, idem.NewInbox(pool, kiosk.NewSource("notes")))
+	findings, err := Check(t.Context(), pool, idem.NewInbox(pool, testkit.NewSource("notes")))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -14,7 +14,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/paghooks/paghooks/idem"
-	"github.com/paghooks/paghooks/internal/kiosk"
+	"github.com/paghooks/paghooks/internal/testkit"
 )
 
 // patient is a database under examination.
@@ -53,7 +53,7 @@ func (p *patient) connect(c *pgxpool.Config) *pgxpool.Pool {
 
 func (p *patient) exec(sql string) {
 	p.Helper()
-	kiosk.Exec(p, p.pool, sql)
+	testkit.Exec(p, p.pool, sql)
 }
 
 // session sets a parameter of the sessions that are examined.
@@ -133,7 +133,7 @@ func (p *patient) check() []Finding {
 	p.Helper()
 	pool := p.connect(p.config.Copy())
 	defer pool.Close()
-	inbox := idem.NewInbox(pool, kiosk.NewSource("notes"))
+	inbox := idem.NewInbox(pool, testkit.NewSource("notes"))
 	if p.inbox != nil {
 		inbox.Retention = p.inbox.Retention
 	}

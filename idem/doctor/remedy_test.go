@@ -15,7 +15,7 @@ import (
 
 	"github.com/paghooks/paghooks/idem"
 	"github.com/paghooks/paghooks/idem/idemtest"
-	"github.com/paghooks/paghooks/internal/kiosk"
+	"github.com/paghooks/paghooks/internal/testkit"
 )
 
 // statements are the SQL that a remedy ends with.
@@ -72,7 +72,7 @@ func (p *patient) recover(before, found []Finding) {
 // works delivers an event and has it processed.
 func (p *patient) works(id string) {
 	p.Helper()
-	source := kiosk.NewSource("notes")
+	source := testkit.NewSource("notes")
 	idem.Handle(&source.Routes, "paid", func(context.Context, pgx.Tx, *struct{}) error { return nil })
 	inbox := idem.NewInbox(p.connect(p.config.Copy()), source)
 	inbox.KeepPayloads, inbox.Logger = true, nil

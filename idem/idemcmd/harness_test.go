@@ -19,11 +19,11 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/paghooks/paghooks/idem"
-	"github.com/paghooks/paghooks/internal/kiosk"
+	"github.com/paghooks/paghooks/internal/testkit"
 )
 
 // note is the event of the provider "notes".
-type note = kiosk.Note
+type note = testkit.Note
 
 // shop is an application, and its database, as an operator finds it.
 type shop struct {
@@ -40,7 +40,7 @@ type shop struct {
 
 func newShop(t *testing.T) *shop {
 	t.Helper()
-	s := &shop{T: t, pool: kiosk.Open(t), workers: true}
+	s := &shop{T: t, pool: testkit.Open(t), workers: true}
 	s.url = s.pool.Config().ConnString()
 	s.exec(`create table effects (event text not null)`)
 	s.inbox = receiver(refuseBad)(s.pool).(*idem.Inbox)
@@ -51,7 +51,7 @@ func newShop(t *testing.T) *shop {
 // receiver makes the application's, with a handler of paid events.
 func receiver(h idem.Handler[*note]) NewReceiver {
 	return func(pool *pgxpool.Pool) idem.Receiver {
-		source := kiosk.NewSource("notes")
+		source := testkit.NewSource("notes")
 		idem.Handle(&source.Routes, "paid", h)
 		inbox := idem.NewInbox(pool, source)
 		inbox.Logger = nil
@@ -112,7 +112,7 @@ func (s *shop) badNight() {
 
 func (s *shop) exec(sql string) {
 	s.Helper()
-	kiosk.Exec(s, s.pool, sql)
+	testkit.Exec(s, s.pool, sql)
 }
 
 func (s *shop) text(sql string) (text string) {
@@ -148,7 +148,7 @@ var databaseLine = regexp.MustCompile(`(?m)^idem: (DATABASE_URL is not set: )?(?
 func (s *shop) program(args ...string) (p *program, out, complaints *strings.Builder) {
 	out, complaints = new(strings.Builder), new(strings.Builder)
 	if len(args) > 0 && args[0] == "requeue" && !slices.Contains(args, "-without-workers") && s.workers {
-		kiosk.KeepAlive(s, s.pool, "notes")
+		testkit.KeepAlive(s, s.pool, "notes")
 	}
 	if len(args) > 0 {
 		args = append(args[:1:1], append([]string{"-database", s.url}, args[1:]...)...)

@@ -11,7 +11,7 @@ import (
 	"github.com/paghooks/paghooks/idem/broker"
 	"github.com/paghooks/paghooks/idem/relay"
 	"github.com/paghooks/paghooks/internal/command"
-	"github.com/paghooks/paghooks/internal/kiosk"
+	"github.com/paghooks/paghooks/internal/testkit"
 )
 
 // taken notes what is published.
@@ -37,7 +37,7 @@ func TestReadmitAcceptsWhatTheRightSecretVerifies(t *testing.T) { // not paralle
 	r := relay.New(&openNotes{}, &published, right)
 	r.Logger = nil
 	r.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest("POST", "/", strings.NewReader("{}")))
-	inbox := idem.NewInbox(s.pool, kiosk.NewSource("notes"))
+	inbox := idem.NewInbox(s.pool, testkit.NewSource("notes"))
 	inbox.Logger = nil
 	for _, m := range published {
 		if err := relay.To(inbox, wrong)(t.Context(), m); err != nil {

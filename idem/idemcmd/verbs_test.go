@@ -13,7 +13,7 @@ import (
 
 	"github.com/paghooks/paghooks/idem"
 	"github.com/paghooks/paghooks/internal/command"
-	"github.com/paghooks/paghooks/internal/kiosk"
+	"github.com/paghooks/paghooks/internal/testkit"
 )
 
 func TestAPersonIsAskedBeforeSeveralEventsAreTouched(t *testing.T) {
@@ -95,7 +95,7 @@ func TestAReceiverWithoutWorkersSaysToReplay(t *testing.T) {
 	t.Parallel()
 	s := newShop(t)
 	s.badNight()
-	s.receivers = []NewReceiver{func(pool *pgxpool.Pool) idem.Receiver { return idem.NewProcessor(pool, kiosk.NewSource("notes")) }}
+	s.receivers = []NewReceiver{func(pool *pgxpool.Pool) idem.Receiver { return idem.NewProcessor(pool, testkit.NewSource("notes")) }}
 	s.wantSays(command.Failed, "a Processor has no workers: replay them", "requeue", "-yes", "bad_2")
 	s.receivers = append(s.receivers, s.receivers[0])
 	s.wantSays(command.Failed, "two receivers of notes: give idemcmd.Main one of them", "stats")

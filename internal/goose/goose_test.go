@@ -17,7 +17,7 @@ import (
 
 	"github.com/paghooks/paghooks/idem"
 	"github.com/paghooks/paghooks/idem/idemtest"
-	"github.com/paghooks/paghooks/internal/kiosk"
+	"github.com/paghooks/paghooks/internal/testkit"
 )
 
 // own are the migrations of an application.
@@ -53,7 +53,7 @@ func up(t *testing.T, url, table string, files fs.FS) {
 // accept has an event stored.
 func accept(t *testing.T, pool *pgxpool.Pool) (idem.Outcome, error) {
 	t.Helper()
-	inbox := idem.NewInbox(pool, kiosk.NewSource("notes"))
+	inbox := idem.NewInbox(pool, testkit.NewSource("notes"))
 	inbox.Logger = nil
 	return inbox.Accept(t.Context(), idem.Event{Source: "notes", ID: "e1", Type: "paid", Payload: []byte("{}")})
 }

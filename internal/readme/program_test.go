@@ -19,7 +19,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/paghooks/paghooks/idem/idemtest"
-	"github.com/paghooks/paghooks/internal/freeport"
+	"github.com/paghooks/paghooks/internal/testkit"
 )
 
 const token = "right"
@@ -277,7 +277,7 @@ func (s *said) String() string {
 // startLogged is start, with the program's log.
 func startLogged(t *testing.T, binary, database, token string) (deliver func(token, body string) (status int), addr string, log *said) {
 	t.Helper()
-	addr, log = freeAddr(t), new(said)
+	addr, log = testkit.FreeAddress(t), new(said)
 	cmd := exec.CommandContext(t.Context(), binary)
 	cmd.Stderr = log
 	cmd.Env = append(os.Environ(), "ADDR="+addr, "DATABASE_URL="+database, "ASAAS_WEBHOOK_TOKEN="+token, "ZELTAPAY_WEBHOOK_SECRET="+token)
@@ -307,15 +307,6 @@ func post(t *testing.T, url, token, body string) (status int) {
 	}
 	resp.Body.Close()
 	return resp.StatusCode
-}
-
-func freeAddr(t *testing.T) string {
-	t.Helper()
-	port, err := freeport.Find()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return freeport.Address(port)
 }
 
 // await waits until somebody listens.

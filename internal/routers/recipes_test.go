@@ -15,8 +15,8 @@ import (
 	"github.com/paghooks/paghooks/asaas/asaastest"
 	"github.com/paghooks/paghooks/idem"
 	"github.com/paghooks/paghooks/idem/idemtest"
-	"github.com/paghooks/paghooks/internal/freeport"
 	"github.com/paghooks/paghooks/internal/routers"
+	"github.com/paghooks/paghooks/internal/testkit"
 )
 
 // newInbox is an inbox whose handler says which charge it was.
@@ -69,11 +69,7 @@ func TestEachServerReceivesWorksAndStops(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			inbox, handled := newInbox(t)
-			port, err := freeport.Find()
-			if err != nil {
-				t.Fatal(err)
-			}
-			addr := freeport.Address(port)
+			addr := testkit.FreeAddress(t)
 			ctx, stop := context.WithCancel(t.Context())
 			defer stop()
 			ended := make(chan error, 1)
@@ -115,11 +111,7 @@ func TestFiberThatCannotListenIsAnError(t *testing.T) {
 		t.Error("there is no error")
 	}
 	inbox.Workers = 0
-	port, err := freeport.Find()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := routers.InFiber(t.Context(), freeport.Address(port), inbox); err == nil {
+	if err := routers.InFiber(t.Context(), testkit.FreeAddress(t), inbox); err == nil {
 		t.Error("there is no error of an inbox without workers")
 	}
 }

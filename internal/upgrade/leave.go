@@ -11,7 +11,7 @@ import (
 
 	"github.com/paghooks/paghooks/idem"
 	"github.com/paghooks/paghooks/idem/operator"
-	"github.com/paghooks/paghooks/internal/kiosk"
+	"github.com/paghooks/paghooks/internal/testkit"
 )
 
 // body is the body of every event.
@@ -32,7 +32,7 @@ func event(id, does, entity string, second int) idem.Event {
 // leave leaves an event in each state, and calls then while one is being processed.
 func leave(ctx context.Context, pool *pgxpool.Pool, then func() error) error {
 	busy, end := make(chan struct{}), make(chan struct{})
-	source := kiosk.NewSource("shop") // an event's type is what its handler does
+	source := testkit.NewSource("shop") // an event's type is what its handler does
 	idem.Handle(&source.Routes, "works", func(context.Context, pgx.Tx, *note) error { return nil })
 	idem.Handle(&source.Routes, "fails", func(context.Context, pgx.Tx, *note) error { return errors.New("the order is not stored") })
 	idem.Handle(&source.Routes, "gives up", func(context.Context, pgx.Tx, *note) error { return idem.NoRetry(errors.New("the order is unknown")) })

@@ -16,7 +16,7 @@ import (
 	"github.com/paghooks/paghooks/idem"
 	"github.com/paghooks/paghooks/idem/idemtest"
 	"github.com/paghooks/paghooks/idem/operator"
-	"github.com/paghooks/paghooks/internal/kiosk"
+	"github.com/paghooks/paghooks/internal/testkit"
 )
 
 // upgraded is the application of today on the tables and events of an earlier version.
@@ -58,7 +58,7 @@ func upgrade(t *testing.T, file string) *upgraded {
 	if missing, err := idem.MissingMigrations(t.Context(), u.pool); err != nil || len(missing) > 0 {
 		t.Fatalf("%q are missing after Migrate, %v", missing, err)
 	}
-	source := kiosk.NewSource("shop")
+	source := testkit.NewSource("shop")
 	idem.HandleOthers(&source.Routes, func(string) bool { return true }, func(ctx context.Context, _ pgx.Tx, n *note) error {
 		e, _ := idem.EventFrom(ctx)
 		u.handled <- e.ID

@@ -23,7 +23,7 @@ import (
 	"github.com/paghooks/paghooks/idem/console"
 	"github.com/paghooks/paghooks/idem/gauge"
 	"github.com/paghooks/paghooks/idem/operator"
-	"github.com/paghooks/paghooks/internal/kiosk"
+	"github.com/paghooks/paghooks/internal/testkit"
 )
 
 // started is the one browser of all tests.
@@ -87,10 +87,10 @@ func newTab(t testing.TB) *tab {
 	if err != nil {
 		t.Fatal(err)
 	}
-	b := &tab{TB: t, pool: kiosk.Open(t)}
-	p := kiosk.NewSource("letters")
+	b := &tab{TB: t, pool: testkit.Open(t)}
+	p := testkit.NewSource("letters")
 	b.broken.Store(true)
-	idem.Handle(&p.Routes, "PAYMENT_RECEIVED", func(_ context.Context, _ pgx.Tx, l *kiosk.Note) error {
+	idem.Handle(&p.Routes, "PAYMENT_RECEIVED", func(_ context.Context, _ pgx.Tx, l *testkit.Note) error {
 		b.hold.RLock()
 		defer b.hold.RUnlock()
 		if b.broken.Load() {

@@ -10,7 +10,7 @@ import (
 
 	"github.com/paghooks/paghooks/idem/idemtest"
 	"github.com/paghooks/paghooks/idem/internal/notify"
-	"github.com/paghooks/paghooks/internal/soon"
+	"github.com/paghooks/paghooks/internal/testkit"
 )
 
 // sign says nothing of interest.
@@ -33,13 +33,13 @@ func TestSendWakesEveryListenerOfItsChannel(t *testing.T) {
 	two, stopTwo := listen(t, pool, channel)
 	other, stopOther := listen(t, pool, "another channel")
 	for _, woken := range []chan struct{}{one, two, other} {
-		soon.Next(t, woken) // once it listens, for what came before
+		testkit.Next(t, woken) // once it listens, for what came before
 	}
 	sender := notify.NewSender(pool, channel)
 	for range 3 {
 		sender.Send()
-		soon.Next(t, one)
-		soon.Next(t, two)
+		testkit.Next(t, one)
+		testkit.Next(t, two)
 	}
 	for _, stop := range []func() error{stopOne, stopTwo, stopOther} {
 		if err := stop(); err == nil {
@@ -56,12 +56,12 @@ func TestManySendsAreFewNotificationsAndTheLastIsNotLost(t *testing.T) {
 	t.Parallel()
 	pool := idemtest.Pool(t)
 	woken, stop := listen(t, pool, "busy")
-	soon.Next(t, woken)
+	testkit.Next(t, woken)
 	sender := notify.NewSender(pool, "busy")
 	for range 10_000 {
 		sender.Send()
 	}
-	soon.Next(t, woken)
+	testkit.Next(t, woken)
 	if n := len(woken); n > 1000/2 {
 		t.Errorf("%d notifications", n)
 	}
@@ -69,7 +69,7 @@ func TestManySendsAreFewNotificationsAndTheLastIsNotLost(t *testing.T) {
 		<-woken
 	}
 	sender.Send()
-	soon.Next(t, woken)
+	testkit.Next(t, woken)
 	_ = stop()
 }
 
@@ -80,7 +80,7 @@ func TestListenEndsWhenItsConnectionBreaks(t *testing.T) {
 	go func() {
 		ended <- notify.Listen(t.Context(), pool, "lost", func() { woken <- struct{}{} }, time.Hour, sign)
 	}()
-	soon.Next(t, woken)
+	testkit.Next(t, woken)
 	_, err := pool.Exec(t.Context(), `select pg_terminate_backend(pid) from pg_stat_activity
 		where query in ('listen "lost"', '-- ping') and state = 'idle' and pid <> pg_backend_pid() and application_name = current_setting('application_name')`)
 	if err != nil {
@@ -95,7 +95,7 @@ func TestListenHoldsNoConnectionOfThePool(t *testing.T) {
 	t.Parallel()
 	pool := idemtest.Pool(t)
 	woken, stop := listen(t, pool, "beside")
-	soon.Next(t, woken)
+	testkit.Next(t, woken)
 	if n := pool.Stat().AcquiredConns(); n != 0 {
 		t.Errorf("%d connections of the pool are in use, want none", n)
 	}
