@@ -1,12 +1,18 @@
 package asaas
 
 import (
+	"crypto/rand"
+	"encoding/json"
 	"errors"
+	"mime"
 	"net/http"
 	"net/netip"
 	"slices"
+	"strings"
+	"time"
 
 	"github.com/paghooks/paghooks/idem"
+	"github.com/paghooks/paghooks/idem/canary"
 	"github.com/paghooks/paghooks/idem/drift"
 	"github.com/paghooks/paghooks/idem/provider"
 )
@@ -121,3 +127,150 @@ func (d *Dispatcher) Route(e idem.Event) (idem.Work, error) { return d.receiver(
 // never a value. Package drift lists the differences. To be told of each
 // finding when it is new, set Watch.Observe.
 func (d *Dispatcher) Drift() []drift.Finding { return d.Watch.Findings() }
+
+// OfficialAddresses returns the addresses that Asaas says it delivers from, in
+// production. The sandbox delivers from others too, which are not published.
+//
+// See https://docs.asaas.com/docs/ips-oficiais-do-asaas.
+func OfficialAddresses() []netip.Prefix {
+	return []netip.Prefix{
+		netip.MustParsePrefix("52.67.12.206/32"),
+		netip.MustParsePrefix("18.230.8.159/32"),
+		netip.MustParsePrefix("54.94.136.112/32"),
+		netip.MustParsePrefix("54.94.183.101/32"),
+	}
+}
+
+// checkAddress refuses a request from none of the addresses in allowFrom; nil allows all. The
+// address is that of the connection, or the one that the nearest proxy wrote in header.
+func checkAddress(r *http.Request, allowFrom []netip.Prefix, header string) error {
+	if allowFrom == nil {
+		return nil
+	}
+	address, ok := clientAddress(r, header)
+	if !ok {
+		return refuse(ReasonAddressNotAllowed, "the sender's address cannot be read: set ClientAddrHeader to the header that your proxy writes it in")
+	}
+	for _, allowed := range allowFrom {
+		if allowed.Contains(address) {
+			return nil
+		}
+	}
+	return refuse(ReasonAddressNotAllowed, "the sender's address is not in AllowFrom: "+
+		"behind a proxy set ClientAddrHeader, and in the sandbox, whose addresses are not published, allow all")
+}
+
+// clientAddress returns the address that sent the request. Of a header it takes the last
+// element, the one that the nearest proxy wrote: a client can write all others.
+func clientAddress(r *http.Request, header string) (netip.Addr, bool) {
+	text := r.RemoteAddr
+	if header != "" {
+		lines := r.Header.Values(header)
+		if len(lines) == 0 {
+			return netip.Addr{}, false
+		}
+		last := lines[len(lines)-1]
+		text = strings.TrimSpace(last[strings.LastIndexByte(last, ',')+1:])
+	}
+	return parseAddress(text)
+}
+
+// parseAddress reads an address with or without a port. An IPv4 address in IPv6
+// clothes is the IPv4 address.
+func parseAddress(text string) (netip.Addr, bool) {
+	if withPort, err := netip.ParseAddrPort(text); err == nil {
+		return withPort.Addr().Unmap().WithZone(""), true
+	}
+	text = strings.TrimSuffix(strings.TrimPrefix(text, "["), "]")
+	address, err := netip.ParseAddr(text)
+	return address.Unmap().WithZone(""), err == nil
+}
+
+// NewCanary returns a canary for a webhook: address is its URL at Asaas, token
+// one that the receiver accepts. The token is sent there, so let it be https.
+//
+// With [Dispatcher].AllowFrom set, add the address that the canary comes from.
+func NewCanary(address, token string) *canary.Canary {
+	now := DateTime(time.Now().In(Brasilia()).Format(time.DateTime))
+	body, _ := json.Marshal(Envelope{ID: "evt_canary_" + rand.Text(), Event: idem.CanaryType, DateCreated: now}) // three texts
+	return canary.New(definition.Source, address, body, func(h http.Header, _ []byte) { h.Set(TokenHeader, token) })
+}
+
+// TokenHeader carries the webhook's token, as it was set at Asaas.
+const TokenHeader = "Asaas-Access-Token"
+
+// Why a delivery was refused: the Reason of the [idem.Refusal] that [Verify]
+// and [Dispatcher.Open] return.
+const (
+	ReasonNotConfigured                    = idem.ReasonNotConfigured               // there is no token to verify with
+	ReasonUnknownAccount                   = provider.ReasonUnknownAccount          // Accounts knows no account that may send this
+	ReasonMissingToken                     = provider.ReasonMissingToken            // no asaas-access-token, or an empty one
+	ReasonSeveralTokens                    = provider.ReasonSeveralTokens           // asaas-access-token more than once
+	ReasonWrongToken                       = provider.ReasonWrongToken              // not a token of this application
+	ReasonAmbiguousToken                   = provider.ReasonAmbiguousToken          // the token belongs to two scopes
+	ReasonFormEncoded          idem.Reason = "form_encoded"                         // the webhook has apiVersion 2
+	ReasonNotJSON              idem.Reason = "content_type_is_not_application_json" // genuine, but the Content-Type says that it is a form
+	ReasonWithdrawalValidation idem.Reason = "withdrawal_validation"                // a question about a withdrawal, not an event
+	ReasonAddressNotAllowed    idem.Reason = "address_not_allowed"                  // sent from outside of AllowFrom
+)
+
+// Verify checks that a delivery carries one of the tokens, and that it is an
+// event. Several tokens are for a rotation; an empty one never verifies. The
+// error is an [*idem.Refusal].
+//
+// A token is compared as it is, with its case and its spaces; net/http has
+// taken the spaces around the header's value away. It is all the proof there
+// is: Asaas signs nothing, neither the body nor the time.
+//
+// See https://docs.asaas.com/docs/sobre-os-webhooks.
+func Verify(h http.Header, body []byte, tokens ...string) error {
+	if err := checkForm(h); err != nil {
+		return err
+	}
+	if err := definition.Verify(h, body, time.Now(), tokens...); err != nil {
+		return err
+	}
+	return checkKind(h, body)
+}
+
+// checkForm refuses what a webhook with an old apiVersion sends: it has no token.
+func checkForm(h http.Header) error {
+	if !isForm(h) {
+		return nil
+	}
+	if reason, _ := definition.Scheme.Check(h, time.Time{}); reason == ReasonMissingToken {
+		return refuse(ReasonFormEncoded, "the body is a form, which carries no token: set apiVersion 3 in the webhook's configuration at Asaas; "+
+			"by hand, send the headers Asaas-Access-Token and Content-Type: application/json")
+	}
+	return nil
+}
+
+// checkKind refuses what is genuine, and not for a receiver of events.
+func checkKind(h http.Header, body []byte) error {
+	switch {
+	case isForm(h):
+		return refuse(ReasonNotJSON, "the Content-Type says that the body is a form, as curl -d does unasked: add -H 'Content-Type: application/json'")
+	case isWithdrawalValidation(body):
+		return refuse(ReasonWithdrawalValidation, "Asaas asks here whether a withdrawal may be made or a split kept, and cancels it without an answer: "+
+			"point the withdrawal validation at a URL of its own, in the security settings at Asaas")
+	}
+	return nil
+}
+
+func isForm(h http.Header) bool {
+	const form = "application/x-www-form-urlencoded"
+	is := strings.TrimSpace(h.Get("Content-Type"))
+	if len(is) < len(form) || !strings.EqualFold(is[:len(form)], form) { // spares ordinary events the parsing
+		return false
+	}
+	mediaType, _, _ := mime.ParseMediaType(is)
+	return mediaType == form
+}
+
+func refuse(reason idem.Reason, hint string) error {
+	return &idem.Refusal{Source: definition.Source, Reason: reason, Hint: hint}
+}
+
+// isToken tells a token from what an unset variable in a configuration turns
+// into.
+func isToken(s string) bool { return strings.TrimSpace(s) != "" }

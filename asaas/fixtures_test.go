@@ -1,11 +1,14 @@
 package asaas_test
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"path/filepath"
 	"reflect"
 	"strings"
 	"testing"
@@ -251,4 +254,21 @@ func checkTimes(t *testing.T, path string, v reflect.Value) {
 			checkTimes(t, fmt.Sprint(path, ".", i), v.Index(i))
 		}
 	}
+}
+
+// testdata returns a body of testdata. They are made up after the facts known
+// about what Asaas delivers; nobody's data is in them.
+func testdata(t testing.TB, name string) []byte {
+	t.Helper()
+	body, err := os.ReadFile(filepath.Join("testdata", name+".json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return body
+}
+
+// withBody is r with a body to be read once.
+func withBody(r *http.Request, body []byte) *http.Request {
+	r.Body = io.NopCloser(bytes.NewReader(body))
+	return r
 }

@@ -1,9 +1,80 @@
 package asaas
 
 import (
+	"context"
+	"errors"
 	"fmt"
+	"log/slog"
+	"net/url"
+	"slices"
 	"strings"
+
+	"github.com/paghooks/paghooks/idem/optional"
 )
+
+// PlanWebhook compares the webhook at Asaas with the types that the application handles:
+// whether it exists, is enabled and not stopped, its URL, order, apiVersion and
+// token, and its event types against the handlers of d. It changes nothing.
+//
+//	plan, err := asaas.PlanWebhook(ctx, client, want, events)
+//	fmt.Println(plan)
+//	applied, err := plan.Apply(ctx)
+//
+// The webhook is found by its name and by its URL, in the list of all. Asaas
+// promises that neither is unique: if several match, that is the difference, and
+// nothing is applied until a person has left one.
+//
+// An event type that d ignores is neither subscribed to nor removed. One that is
+// neither handled nor ignored nor in want.Types is a difference, and its removal
+// is for good: events of it are not made any more. A type that this version of the
+// module does not know is kept. d may be nil; then want.Types count alone.
+//
+// The error is an [*APIError] if a call failed. Otherwise it names the mistake in
+// the settings.
+//
+// See https://docs.asaas.com/docs/create-new-webhook-via-api.
+func PlanWebhook(ctx context.Context, client *Client, want WebhookSettings, d *Dispatcher) (*WebhookPlan, error) {
+	var all []*Webhook
+	for w, err := range client.list(ctx, "PlanWebhook") {
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, w)
+	}
+	p, err := planFor(client, all, want, d)
+	if err != nil {
+		return nil, fmt.Errorf("asaas: PlanWebhook: %w", err)
+	}
+	return p, nil
+}
+
+// WebhookSettings is a webhook as an application wants it, for [PlanWebhook].
+// Printing or logging it shows no token.
+type WebhookSettings struct {
+	// Name is the webhook's name at Asaas. The webhook of this name or of this URL
+	// is the application's.
+	Name string
+
+	// URL is the address that Asaas delivers to.
+	URL string
+
+	// Email is the address that Asaas writes to when deliveries fail. A new webhook
+	// needs one. Default: "", that of the webhook is not compared.
+	Email string
+
+	// Token is the token that the application verifies with. A new webhook needs
+	// one, and so does one that has none. Asaas does not show the token that a webhook
+	// has, so this one is not compared with it: see [RotateToken].
+	Token string `json:"-"`
+
+	// SendType is the order of deliveries. Default: SEQUENTIALLY, which an
+	// [idem.Processor] relies on.
+	SendType WebhookSendType
+
+	// Types are event types that the webhook gets besides those that the
+	// application handles: for another program behind the same URL, for example.
+	Types []EventType
+}
 
 // WebhookPlan is the difference between a webhook at Asaas and the application
 // that it is for. [PlanWebhook] makes it, [WebhookPlan.Apply] carries it out.
@@ -102,6 +173,97 @@ func joined(types []EventType) string {
 	return strings.Join(texts, ", ")
 }
 
+// check finds settings that no webhook can have.
+func (s WebhookSettings) check() error {
+	u, err := url.Parse(s.URL)
+	switch {
+	case strings.TrimSpace(s.Name) == "":
+		return errors.New("the settings have no Name: give the webhook's name at Asaas")
+	case err != nil, u.Host == "", u.Scheme != "https" && u.Scheme != "http":
+		return errors.New("the settings have no URL that events can be sent to: give one such as https://shop.example/webhooks/asaas")
+	case !s.sendType().Known():
+		return fmt.Errorf("there is no SendType %q: give SEQUENTIALLY or NON_SEQUENTIALLY", string(s.SendType))
+	}
+	return nil
+}
+
+func (s WebhookSettings) sendType() WebhookSendType {
+	if s.SendType == "" {
+		return WebhookSendTypeSequentially
+	}
+	return s.SendType
+}
+
+// String implements [fmt.Stringer]. It shows no token, and no part of the URL
+// that may be secret.
+func (s WebhookSettings) String() string {
+	return fmt.Sprintf("{Name:%q URL:%q SendType:%s Types:%d}", s.Name, placeOfText(s.URL), s.sendType(), len(s.Types))
+}
+
+// Format implements [fmt.Formatter]: every verb prints String.
+func (s WebhookSettings) Format(f fmt.State, _ rune) { _, _ = f.Write([]byte(s.String())) }
+
+// LogValue implements [slog.LogValuer]. It is String.
+func (s WebhookSettings) LogValue() slog.Value { return slog.StringValue(s.String()) }
+
+// planFor makes the plan for all webhooks of an account.
+func planFor(client *Client, all []*Webhook, want WebhookSettings, d *Dispatcher) (*WebhookPlan, error) {
+	if err := want.check(); err != nil {
+		return nil, err
+	}
+	p := &WebhookPlan{client: client, want: func() WebhookSettings { return want }, dispatcher: d, types: wantedTypes(want, d)}
+	if len(p.types) == 0 {
+		return nil, errors.New("the application handles no event type, so that the webhook would get none: register the handlers first, or name Types")
+	}
+	switch found := matching(all, want); len(found) {
+	case 0:
+		p.add("webhook", false, fmt.Sprintf("the account has no webhook of the name %q or the URL %s: no event comes", p.shown(want.Name), placeOfText(want.URL)))
+		p.Differences[0].Repairable = true
+	case 1:
+		p.take(found[0])
+	default:
+		p.add("webhook", false, fmt.Sprintf("%d webhooks have this name or this URL: %s: each event may come several times; "+
+			"leave one at Asaas, the others' queues go with them", len(found), p.listed(found)))
+	}
+	return p, nil
+}
+
+// wantedTypes are those that the webhook is to get, sorted.
+func wantedTypes(want WebhookSettings, d *Dispatcher) []EventType {
+	types := make([]EventType, 0, len(want.Types))
+	for _, t := range want.Types {
+		types = append(types, canonical(t))
+	}
+	if d != nil {
+		for _, t := range d.Types() {
+			types = append(types, canonical(EventType(t)))
+		}
+	}
+	slices.Sort(types)
+	return slices.Compact(types)
+}
+
+// matching are the webhooks of this name or this URL.
+func matching(all []*Webhook, want WebhookSettings) (found []*Webhook) {
+	for _, w := range all {
+		if w.Name.Or("") == want.Name || sameAddress(w.URL.Or(""), want.URL) {
+			found = append(found, w)
+		}
+	}
+	return found
+}
+
+// take compares the application's webhook, the worst first.
+func (p *WebhookPlan) take(found *Webhook) {
+	w := *found
+	w.AuthToken = optional.Value[string]{} // some answers show it
+	p.Webhook = &w
+	p.compareState()
+	p.compareDelivery()
+	p.compareEvents()
+	p.compareNames()
+}
+
 // add notes a difference that loses events.
 func (p *WebhookPlan) add(field string, repairable bool, text string) {
 	p.Differences = append(p.Differences, WebhookDifference{Field: field, Text: text, Repairable: repairable, LosesEvents: true})
@@ -120,4 +282,156 @@ func (p *WebhookPlan) losses() (lost []WebhookDifference) {
 		}
 	}
 	return lost
+}
+
+// isTold notes a field that Asaas does not tell: it must not pass for all is
+// well.
+func isTold[T any](p *WebhookPlan, field string, v optional.Value[T]) bool {
+	if _, ok := v.Get(); ok {
+		return true
+	}
+	p.add(field, false, "Asaas does not tell the webhook's "+field+": look for a newer version of paghooks")
+	return false
+}
+
+func (p *WebhookPlan) compareState() {
+	w := p.Webhook
+	if isTold(p, "enabled", w.Enabled) && !w.Enabled.Or(true) {
+		p.add("enabled", true, "the webhook is disabled: Asaas makes no events for it, and those of this time never come")
+		p.update.Enabled = optional.Of(true)
+	}
+	if isTold(p, "interrupted", w.Interrupted) && w.Interrupted.Or(false) {
+		p.add("interrupted", true, "the queue is stopped: nothing is delivered, and Asaas deletes what has waited for 14 days")
+		p.update.Interrupted = optional.Of(false)
+	}
+}
+
+func (p *WebhookPlan) compareDelivery() {
+	w, want := p.Webhook, p.want()
+	if isTold(p, "url", w.URL) && w.URL.Or("") != want.URL {
+		at, wanted := p.shown(placeOfText(w.URL.Or(""))), placeOfText(want.URL)
+		text := fmt.Sprintf("events are delivered to %s, not to %s", at, wanted)
+		if at == wanted {
+			text = "the URL differs from the application's in its query, which is not shown"
+		}
+		p.add("url", true, text)
+		p.update.URL = optional.Of(want.URL)
+	}
+	if isTold(p, "apiVersion", w.APIVersion) && w.APIVersion.Or(3) != 3 {
+		p.add("apiVersion", false, fmt.Sprintf("apiVersion is %d, whose deliveries do not verify: Asaas cannot change it, "+
+			"so make a new webhook with apiVersion 3, and delete this one once its queue is empty", w.APIVersion.Or(3)))
+	}
+	if isTold(p, "hasAuthToken", w.HasAuthToken) && !w.HasAuthToken.Or(true) {
+		p.compareToken()
+	}
+	if sent := w.SendType.Or(""); isTold(p, "sendType", w.SendType) && sent != want.sendType() {
+		p.compareOrder(sent)
+	}
+}
+
+func (p *WebhookPlan) compareToken() {
+	if !isToken(p.want().Token) {
+		p.add("authToken", false, "the webhook has no token, so its deliveries are refused: give the application's token with the settings")
+		return
+	}
+	p.add("authToken", true, "the webhook has no token, so its deliveries are refused")
+	p.update.AuthToken = optional.Of("") // change sends the token
+}
+
+// What is said of a webhook, wherever it is said.
+const (
+	outOfOrder = "events are sent %s, not SEQUENTIALLY: an older event of a charge may be handled after a newer one"
+	neverComes = "%s is handled and not subscribed to: it never comes"
+)
+
+func (p *WebhookPlan) compareOrder(sent WebhookSendType) {
+	p.update.SendType = optional.Of(p.want().sendType())
+	if p.want().sendType() == WebhookSendTypeSequentially {
+		p.add("sendType", true, fmt.Sprintf(outOfOrder, p.shown(string(sent))))
+		return
+	}
+	p.addHarmless("sendType", true, fmt.Sprintf("events are sent %s, not NON_SEQUENTIALLY: one event that fails holds up all others", p.shown(string(sent))))
+}
+
+// compareEvents compares the event types, by the names that their constants have.
+func (p *WebhookPlan) compareEvents() {
+	if !isTold(p, "events", p.Webhook.Events) {
+		return
+	}
+	var list, unwanted []EventType
+	has := make(map[EventType]bool)
+	for _, t := range p.Webhook.Events.Or(nil) {
+		has[canonical(t)] = true
+		switch {
+		case p.isWanted(t):
+		case !canonical(t).Known():
+			p.Kept = append(p.Kept, t)
+		default:
+			unwanted = append(unwanted, t)
+			continue
+		}
+		list = append(list, t)
+	}
+	for _, t := range p.types {
+		if !has[t] {
+			p.add("events", true, fmt.Sprintf(neverComes, p.shown(string(t))))
+			list = append(list, t)
+		}
+	}
+	if len(unwanted) > 0 {
+		slices.Sort(unwanted)
+		p.addHarmless("events", true, fmt.Sprintf("subscribed to and not handled: %s", joined(unwanted)))
+	}
+	if len(list) != len(p.Webhook.Events.Or(nil)) || len(unwanted) > 0 {
+		p.update.Events = optional.Of(list)
+	}
+}
+
+// isWanted reports whether the webhook may keep a type. An ignored type may
+// come, and need not.
+func (p *WebhookPlan) isWanted(t EventType) bool {
+	return slices.Contains(p.types, canonical(t)) || p.dispatcher != nil && p.dispatcher.Ignores(string(canonical(t)))
+}
+
+func (p *WebhookPlan) compareNames() {
+	w, want := p.Webhook, p.want()
+	if name := w.Name.Or(""); name != want.Name {
+		p.addHarmless("name", true, fmt.Sprintf("its name is %q, not %q", p.shown(name), want.Name))
+		p.update.Name = optional.Of(want.Name)
+	}
+	if email := w.Email.Or(""); want.Email != "" && !strings.EqualFold(email, want.Email) {
+		p.addHarmless("email", false, "Asaas writes to another address than the settings' Email when deliveries fail: "+
+			"its API cannot change that, change it on Asaas's screen")
+	}
+}
+
+// placeOf returns a URL without parts that may be a secret.
+func placeOf(u *url.URL) string {
+	return (&url.URL{Scheme: u.Scheme, Host: u.Host, Path: u.Path}).String()
+}
+
+// placeOfText is placeOf of an address that may be none.
+func placeOfText(address string) string {
+	u, err := url.Parse(address)
+	if err != nil {
+		return "(no URL)"
+	}
+	return placeOf(u)
+}
+
+// sameAddress reports whether two URLs lead to the same place, however they are
+// spelled.
+func sameAddress(a, b string) bool { return normalAddress(a) == normalAddress(b) }
+
+func normalAddress(address string) string {
+	u, err := url.Parse(address)
+	if err != nil {
+		return address
+	}
+	u.Scheme, u.Host = strings.ToLower(u.Scheme), strings.ToLower(u.Host)
+	if port := map[string]string{"https": ":443", "http": ":80"}[u.Scheme]; port != "" {
+		u.Host = strings.TrimSuffix(u.Host, port)
+	}
+	u.Path = strings.TrimSuffix(u.Path, "/")
+	return u.String()
 }

@@ -3,18 +3,22 @@ package asaas
 import (
 	"bytes"
 	"context"
+	"crypto/rand"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptrace"
 	"net/url"
+	"reflect"
 	"strings"
 	"sync/atomic"
 	"time"
 	"unicode"
 
 	"github.com/paghooks/paghooks/idem"
+	"github.com/paghooks/paghooks/idem/optional"
 )
 
 // Probe reports whether the fault is over, and deliveries to w may begin. An error,
@@ -181,4 +185,189 @@ func (d *dryRun) from() string {
 // place returns the receiver's URL without parts that may be a secret.
 func (d *dryRun) place() string {
 	return strings.ReplaceAll(placeOf(d.target), d.token, redacted)
+}
+
+// judgeDryRun reads the answer to a dry run. An event that is not handled, and need not be, is
+// no error. from names the address that the dry run came from.
+func judgeDryRun(a answered, token, from string) (idem.Outcome, error) {
+	var said struct {
+		DryRun idem.Outcome `json:"dry_run"`
+		Reason idem.Reason  `json:"reason"`
+	}
+	_ = json.Unmarshal(a.body, &said) // a field that does not fit stays empty
+	if said.DryRun != "" && a.status == http.StatusServiceUnavailable {
+		return said.DryRun, wrongWith(said.DryRun)
+	}
+	switch {
+	case a.isHTML():
+		return "", fmt.Errorf("it was answered with %d and a page of HTML: a proxy or another application stands at the webhook's URL; correct the URL, or the way to the receiver", a.status)
+	case a.status/100 == 2:
+		return "", fmt.Errorf("it was answered with %d, as a real event: it may have been processed, look for the ids evt_dry_run_… and %s in the application's data. "+
+			"The receiver does not know dry runs, or a proxy drops the header %s", a.status, dryRunCharge, idem.DryRunHeader)
+	case a.status/100 == 3:
+		return "", fmt.Errorf("it was answered with the redirect %d, which Asaas does not follow: set the webhook's URL to where it leads", a.status)
+	case said.Reason != "":
+		return "", refusedFor(a.status, said.Reason, token, from)
+	}
+	return "", unexpected(a.status)
+}
+
+// wrongWith returns an error for the outcome of a dry run that should not be.
+func wrongWith(o idem.Outcome) error {
+	switch o {
+	case idem.Done, idem.Unhandled, idem.Ignored:
+		return nil
+	case idem.Parked:
+		return errors.New("the event does not decode in the application: let it run the same version of paghooks")
+	case idem.Retrying:
+		return errors.New("the handler failed, or its database: the application's log has the error of the dry run. " +
+			"If it failed only because the charge or the like does not exist, let it do without in a dry run")
+	case idem.Published:
+		return errors.New("a Relay answers at the webhook's URL, and has no handlers to try: see that its consumers work, then remove the penalty with Client.RemoveBackoff")
+	}
+	return errors.New("the receiver is newer than this program, which does not know its answer: use the same version of paghooks")
+}
+
+// refusedFor returns the remedy for a receiver that refuses the delivery.
+func refusedFor(status int, reason idem.Reason, token, from string) error {
+	advice := "see the application's log"
+	switch reason {
+	case ReasonNotConfigured:
+		advice = "the application has no token to verify with, set it there"
+	case ReasonWrongToken, ReasonMissingToken, ReasonSeveralTokens, ReasonAmbiguousToken:
+		advice = "give the token that the application verifies with, and see that the webhook has the same at Asaas"
+	case ReasonUnknownAccount:
+		advice = "the application knows no account at this URL"
+	case ReasonAddressNotAllowed:
+		advice = "the application takes events from Asaas's addresses only: let it take those of this machine" + from + " as long as this runs"
+	}
+	return fmt.Errorf("the application refused it with %d (%s): %s", status, clean(string(reason), []string{token}), advice)
+}
+
+// unexpected returns the remedy for an answer that has nothing but its status.
+func unexpected(status int) error {
+	advice := "no receiver of paghooks answers so: see the application, and the proxies before it"
+	switch status {
+	case http.StatusUnauthorized:
+		advice = "the token is not taken: give the one that the application verifies with"
+	case http.StatusForbidden:
+		advice = "a firewall or a proxy refuses it: see whether it lets Asaas through"
+	case http.StatusNotFound, http.StatusMethodNotAllowed:
+		advice = "nothing takes events there: compare the webhook's URL with the application's routes"
+	case http.StatusServiceUnavailable:
+		advice = "the application takes no events now: see its log"
+	}
+	return fmt.Errorf("it was answered with %d: %s", status, advice)
+}
+
+// syntheticEvent makes the body of an event about nothing that exists, with the fields that
+// Asaas always sends. It is the package's own struct, so that every field is
+// there that must be; that of a type named alike for one that it does not know.
+func syntheticEvent(t EventType) []byte {
+	now := time.Now().In(Brasilia())
+	envelope := Envelope{ID: "evt_dry_run_" + rand.Text(), Event: t, DateCreated: DateTime(now.Format(time.DateTime))}
+	create := newEvent[alike(t)]
+	if create == nil {
+		body, _ := json.Marshal(envelope)
+		return body
+	}
+	e := create()
+	*e.envelope() = envelope
+	if p, ok := e.(*PaymentEvent); ok {
+		p.Payment = syntheticPayment(t, Date(now.Format(time.DateOnly)))
+	}
+	nameNobody(e)
+	fillEssentials(e)
+	body, _ := json.Marshal(e) // structs that were decoded, and are tested all
+	return body
+}
+
+// alike is the type itself, or else the known one that begins with the same
+// words and most of the same letters; "" if none does.
+func alike(t EventType) (best EventType) {
+	if t = canonical(t); newEvent[t] != nil {
+		return t
+	}
+	longest := strings.IndexByte(string(t), '_') // the first word, at least
+	if longest < 0 {
+		return ""
+	}
+	for name := range newEvent {
+		n := commonPrefix(string(name), string(t))
+		if n > longest || n == longest && best != "" && name < best {
+			best, longest = name, n
+		}
+	}
+	return best
+}
+
+func commonPrefix(a, b string) (n int) {
+	for n < min(len(a), len(b)) && a[n] == b[n] {
+		n++
+	}
+	return n
+}
+
+// dryRunCharge looks like the id of a charge, and is none.
+const dryRunCharge = "pay_0_dryRunDryRun00"
+
+// nobody is an id that fits a column of text as well as one of UUIDs.
+const nobody = "00000000-0000-0000-0000-000000000000"
+
+// nameNobody gives the event's entity an id, if it has none.
+func nameNobody(e Event) {
+	for _, field := range reflect.ValueOf(e).Elem().Fields() {
+		if field.Kind() != reflect.Struct {
+			continue
+		}
+		if id := field.FieldByName("ID"); id.IsValid() && id.Kind() == reflect.String && id.IsZero() {
+			id.SetString(nobody)
+		}
+	}
+}
+
+// syntheticPayment is a charge without an order, in the state that the event
+// type says.
+func syntheticPayment(t EventType, today Date) Payment {
+	status := PaymentStatus(strings.TrimPrefix(string(t), "PAYMENT_"))
+	if !status.Known() {
+		status = PaymentStatusPending
+	}
+	return Payment{
+		Object: "payment", ID: dryRunCharge, Customer: "cus_dry_run",
+		DateCreated: today, DueDate: today, OriginalDueDate: today,
+		Value: oneReal, NetValue: optional.Of(oneReal), BillingType: BillingTypePix, Status: status,
+		InvoiceURL: "https://invoice.example/dry_run", InvoiceNumber: "0",
+	}
+}
+
+var oneReal = Cents(100)
+
+// fillEssentials gives the event's entity an amount and a status, where it
+// has such a field and nothing in it: an event without them is not handled.
+func fillEssentials(e Event) {
+	if b, ok := e.(*BalanceEvent); ok {
+		b.Balance = optional.Of(BalanceBlock{Value: optional.Of(oneReal)})
+	}
+	for _, object := range reflect.ValueOf(e).Elem().Fields() {
+		if object.Kind() != reflect.Struct {
+			continue
+		}
+		if value := object.FieldByName("Value"); value.IsValid() && value.Type() == reflect.TypeFor[Money]() && value.IsZero() {
+			value.Set(reflect.ValueOf(oneReal))
+		}
+		if status := object.FieldByName("Status"); status.IsValid() && status.Kind() == reflect.String && status.IsZero() {
+			begin(status)
+		}
+	}
+}
+
+// begin sets a status to the one that its kind of entity begins with.
+func begin(status reflect.Value) {
+	for _, value := range []string{"PENDING", "SCHEDULED", "ACTIVE", "AWAITING_REQUEST", "ELIGIBLE"} {
+		status.SetString(value)
+		if status.Interface().(interface{ Known() bool }).Known() {
+			return
+		}
+	}
 }

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -15,6 +16,7 @@ import (
 	"github.com/paghooks/paghooks/asaas"
 	"github.com/paghooks/paghooks/asaas/asaastest"
 	"github.com/paghooks/paghooks/idem"
+	"github.com/paghooks/paghooks/idem/idemtest"
 )
 
 func TestAnInboxIsReplayed(t *testing.T) {
@@ -132,5 +134,102 @@ func TestWhatIsParkedIsReplayedThoughWatchingFails(t *testing.T) {
 	}
 	if n := s.unpaid(t); n != 0 {
 		t.Errorf("%d orders are not paid once", n)
+	}
+}
+
+func TestACountThatDoesNotFallEndsARecovery(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		client, _ := clientOn(t, looked(false, 9), scriptedAnswer{status: 204}, looked(false, 8), looked(false, 8))
+		start := time.Now()
+		_, err := stepsOf(t.Context(), client, passes)
+		if err == nil || !strings.Contains(err.Error(), "the count of failures is still 8, no less for 10m0s") || time.Since(start) != 10*time.Minute+client.Poll {
+			t.Errorf("after %s: %v", time.Since(start), err)
+		}
+	})
+}
+
+// Nobody knows what resuming does to the penalty.
+func TestAPenaltyThatOutlivesAResumeIsRemovedOnce(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		still := looked(false, 15)
+		client, _ := clientOn(t, looked(true, 15), still, still, still, still, scriptedAnswer{status: 204}, still, looked(false, 0))
+		client.Poll = 20 * time.Second
+		got, err := stepsOf(t.Context(), client, passes)
+		want := []string{"probed 15", "resumed 15", "watching 15", "watching 15", "watching 15", "penalty removed 15", "watching 15", "watching 0", "watching 0", "watching 0", "done 0"}
+		if diff := cmp.Diff(want, got); diff != "" || err != nil {
+			t.Errorf("%v (-want +got):\n%s", err, diff)
+		}
+		client, s := clientOn(t, looked(true, 15), still, still, still, still, scriptedAnswer{status: 204}, still)
+		client.Poll = 20 * time.Second
+		got, err = stepsOf(t.Context(), client, passes)
+		says := "the queue was resumed, the penalty was removed: the count of failures is still 15, no less for 10m0s: see in the webhook's log at Asaas whether it delivers; " +
+			"if it does, all is well, and the count goes in time; if not, remove the penalty once more, and then ask Asaas"
+		if err == nil || !strings.HasSuffix(err.Error(), says) || s.sent.Load() != 1+1+3+1+30 {
+			t.Errorf("%d requests, %v: %v", s.sent.Load(), got, err)
+		}
+	})
+}
+
+func TestAPauseThatAsaasAsksForDoesNotEndARecovery(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		busy := scriptedAnswer{status: 503, after: "300"} // longer than a call may take
+		client, _ := clientOn(t, looked(false, 2), scriptedAnswer{status: 204}, busy, looked(false, 0))
+		got, err := stepsOf(t.Context(), client, passes)
+		want := []string{"probed 2", "penalty removed 2", "watching 0", "watching 0", "watching 0", "done 0"}
+		if diff := cmp.Diff(want, got); diff != "" || err != nil {
+			t.Errorf("%v (-want +got):\n%s", err, diff)
+		}
+	})
+}
+
+func TestRecoverSaysWhatTheWebhookDoesNotBring(t *testing.T) {
+	t.Parallel()
+	pool := idemtest.Pool(t)
+	if err := idem.Migrate(t.Context(), pool); err != nil {
+		t.Fatal(err)
+	}
+	events := asaas.NewDispatcher(webhookToken)
+	handleTwo(events)
+	const order = "events are sent NON_SEQUENTIALLY, not SEQUENTIALLY: an older event of a charge may be handled after a newer one"
+	both := []asaas.EventType{asaas.EventPaymentReceived, asaas.EventPaymentRefunded}
+	for _, c := range []struct {
+		reason  string
+		webhook asaastest.Webhook
+		store   asaas.EventStore
+		want    []string
+	}{
+		{"all is well", asaastest.Webhook{Events: both}, idem.NewProcessor(pool, events), nil},
+		{"a type that is handled", asaastest.Webhook{Events: both[:1]}, idem.NewInbox(pool, events), []string{"PAYMENT_REFUNDED is handled and not subscribed to: it never comes"}},
+		{"the order, inline", asaastest.Webhook{Events: both, SendType: asaastest.NonSequentially}, idem.NewProcessor(pool, events), []string{order}},
+		{
+			"an order that a terminal would obey",
+			asaastest.Webhook{Events: both, SendType: "\x1b[2J"},
+			idem.NewProcessor(pool, events),
+			[]string{strings.Replace(order, "NON_SEQUENTIALLY", "\uFFFD[2J", 1)},
+		},
+		{"the order, in an inbox", asaastest.Webhook{Events: both, SendType: asaastest.NonSequentially}, idem.NewInbox(pool, events), nil},
+	} {
+		fake := asaastest.New()
+		t.Cleanup(fake.Close)
+		c.webhook.URL, c.webhook.Token = shopURL, webhookToken
+		id := fake.AddWebhook(c.webhook)
+		var got []string
+		for p, err := range asaas.Recover(t.Context(), fake.Client(), id, passes, c.store) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			if p.Step == asaas.RecoveryMisses {
+				got = p.Misses
+				if says := p.String(); !strings.Contains(says, "asaas-queue plan") || !strings.Contains(says, got[0]) {
+					t.Errorf("%s: it says %s", c.reason, says)
+				}
+			}
+		}
+		if diff := cmp.Diff(c.want, got); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", c.reason, diff)
+		}
 	}
 }

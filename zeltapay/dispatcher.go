@@ -1,10 +1,15 @@
 package zeltapay
 
 import (
+	"crypto/rand"
+	"encoding/json"
 	"log/slog"
 	"net/http"
+	"strings"
+	"time"
 
 	"github.com/paghooks/paghooks/idem"
+	"github.com/paghooks/paghooks/idem/canary"
 	"github.com/paghooks/paghooks/idem/drift"
 	"github.com/paghooks/paghooks/idem/provider"
 )
@@ -111,3 +116,38 @@ func (d *Dispatcher) Handles(eventType string) bool {
 // was signed are among them, see [Verifier].StrictHeaders. Package drift lists
 // the other differences. To be told of each finding when it is new, set Watch.Observe.
 func (d *Dispatcher) Drift() []drift.Finding { return d.Watch.Findings() }
+
+// NewCanary returns a canary for a webhook: address is its URL at Zelta Pay,
+// secret one that the receiver verifies with. Each delivery is signed anew, in both
+// formats, so that it verifies with any [Verifier].SignedFormat.
+func NewCanary(address, secret string) *canary.Canary {
+	body, _ := json.Marshal(map[string]string{ // texts
+		"type": idem.CanaryType, "eventId": "evt_canary_" + rand.Text(), "createdAt": time.Now().UTC().Format(time.RFC3339),
+	})
+	return canary.New(definition.Source, address, body, func(h http.Header, body []byte) {
+		now, plain := time.Now(), make(http.Header)
+		FormatPlain.Sign(plain, body, secret, now)
+		_, code, _ := strings.Cut(plain.Get(schemeHMAC.Header), ", ")
+		Sign(h, body, secret, now)
+		h.Set(schemeHMAC.Header, h.Get(schemeHMAC.Header)+", "+code)
+	})
+}
+
+// Why a delivery was refused: the Reason of the [idem.Refusal] that [Verify]
+// and [Dispatcher.Open] return.
+const (
+	ReasonNotConfigured                  = idem.ReasonNotConfigured // there is no secret to verify with
+	ReasonUnknownAccount     idem.Reason = "unknown_account"        // Accounts knows no account that may send this
+	ReasonDuplicateHeader    idem.Reason = "duplicate_header"       // one header, several times
+	ReasonMissingSignature   idem.Reason = "missing_signature"      // no Zeltapay-Signature
+	ReasonMalformedSignature idem.Reason = "malformed_signature"    // not t=…, v1=…
+	ReasonMissingTimestamp   idem.Reason = "missing_timestamp"      // a bare signature without Zeltapay-Timestamp
+	ReasonMalformedTimestamp idem.Reason = "malformed_timestamp"    // not Unix seconds in digits
+	ReasonTimestampMismatch  idem.Reason = "timestamp_mismatch"     // StrictHeaders: Zeltapay-Timestamp is not the signature's t
+	ReasonStale              idem.Reason = "stale"                  // signed too long ago
+	ReasonFuture             idem.Reason = "future"                 // signed too far in the future
+	ReasonWrongSignature     idem.Reason = "wrong_signature"        // no secret gives this signature
+	ReasonAmbiguousSecret    idem.Reason = "ambiguous_secret"       // the secret belongs to two scopes
+	ReasonEventIDMismatch    idem.Reason = "event_id_mismatch"      // StrictHeaders: Zeltapay-Event-Id is not the body's eventId
+	ReasonEventTypeMismatch  idem.Reason = "event_type_mismatch"    // StrictHeaders: Zeltapay-Event-Type is not the body's type
+)

@@ -1,11 +1,14 @@
 package zeltapay_test
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"io"
+	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/jackc/pgx/v5"
@@ -141,5 +144,39 @@ func TestTypesOfFixturesAreKnown(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		names, _ := json.Marshal(got)
 		t.Errorf("there are fixtures of %s (-want +got):\n%s", names, diff)
+	}
+}
+
+// withBody is r with a body to be read once.
+func withBody(r *http.Request, body []byte) *http.Request {
+	r.Body = io.NopCloser(bytes.NewReader(body))
+	return r
+}
+
+func BenchmarkOpen(b *testing.B) {
+	body := read(b, "testdata/payment_success_flat_1.1.0.json")
+	events := zeltapay.NewDispatcher("secret")
+	events.Verifier.Now = at(vectorTime)
+	r := delivery(body, "secret")
+	zeltapay.Sign(r.Header, body, "secret", vectorTime)
+	b.SetBytes(int64(len(body)))
+	b.ReportAllocs()
+	for b.Loop() {
+		if e, err := events.Open(withBody(r, body)); err != nil || e.Key == "" {
+			b.Fatal(err)
+		}
+	}
+}
+
+func BenchmarkVerify(b *testing.B) {
+	body := read(b, "testdata/payment_success_flat_1.1.0.json")
+	h := delivery(body, "secret").Header
+	zeltapay.Sign(h, body, "secret", vectorTime)
+	verifier := zeltapay.Verifier{Secrets: []string{"secret"}, Tolerance: 24 * time.Hour, Now: at(vectorTime)}
+	b.ReportAllocs()
+	for b.Loop() {
+		if err := verifier.Verify(h, body); err != nil {
+			b.Fatal(err)
+		}
 	}
 }

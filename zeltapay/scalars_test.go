@@ -5,6 +5,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/paghooks/paghooks/idem/idemtest"
+	"github.com/paghooks/paghooks/idem/optional"
 	"github.com/paghooks/paghooks/zeltapay"
 )
 
@@ -76,5 +81,112 @@ func TestMetadataKeepsEveryDigit(t *testing.T) {
 	}
 	if got := string(encoded(t, m)); got != sent {
 		t.Errorf("encoded as %s", got)
+	}
+}
+
+const (
+	inPanama = zeltapay.Time("2025-01-15T05:30:00.5-05:00")
+	zoneless = zeltapay.Time("2025-01-15T10:30:00.5")
+	noTime   = zeltapay.Time("today") // which is one for Postgres
+)
+
+// elsewhere is a connection whose session is not in UTC.
+func elsewhere(t *testing.T) *pgx.Conn {
+	t.Helper()
+	conn, err := idemtest.Pool(t).Acquire(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(conn.Release)
+	if _, err := conn.Exec(t.Context(), `set time zone 'Asia/Kathmandu'`); err != nil {
+		t.Fatal(err)
+	}
+	return conn.Conn()
+}
+
+// asText selects an argument for a column of a type.
+func asText(columnType string) string {
+	if columnType == "timestamptz" {
+		return `select ($1::timestamptz at time zone 'UTC')::text`
+	}
+	return `select ($1::` + columnType + `)::text`
+}
+
+func TestTimesAreArgumentsOfAQuery(t *testing.T) {
+	t.Parallel()
+	conn := elsewhere(t)
+	for _, mode := range []pgx.QueryExecMode{pgx.QueryExecModeCacheStatement, pgx.QueryExecModeExec, pgx.QueryExecModeSimpleProtocol} {
+		for _, sent := range []zeltapay.Time{inPanama, zoneless} {
+			for columnType, want := range map[string]string{
+				"timestamptz": "2025-01-15 10:30:00.5",
+				"timestamp":   "2025-01-15 10:30:00.5",
+				"date":        "2025-01-15",
+				"text":        "2025-01-15T10:30:00.5Z",
+			} {
+				for _, arg := range []any{sent, optional.Of(sent)} {
+					var got string
+					if err := conn.QueryRow(t.Context(), asText(columnType), mode, arg).Scan(&got); err != nil || got != want {
+						t.Errorf("%s: the %T %s as %s is %s, %v", mode, arg, sent, columnType, got, err)
+					}
+				}
+			}
+		}
+	}
+}
+
+func TestUnknownSpellingIsNeverStoredAsATime(t *testing.T) {
+	t.Parallel()
+	conn := elsewhere(t)
+	for _, mode := range []pgx.QueryExecMode{pgx.QueryExecModeCacheStatement, pgx.QueryExecModeExec, pgx.QueryExecModeSimpleProtocol} {
+		for _, columnType := range []string{"timestamptz", "timestamp", "date", "text"} {
+			for _, arg := range []any{noTime, optional.Of(noTime)} {
+				var got *string
+				if err := conn.QueryRow(t.Context(), asText(columnType), mode, arg).Scan(&got); err == nil {
+					t.Errorf("%s: the %T as %s is stored", mode, arg, columnType)
+				}
+			}
+		}
+	}
+}
+
+func TestScalarsAreArgumentsOfAQuery(t *testing.T) {
+	t.Parallel()
+	conn := elsewhere(t)
+	metadata := zeltapay.Metadata{"orderId": json.RawMessage(`"A-1"`), "n": json.RawMessage(`1.10`)}
+	const null = "NULL"
+	for _, c := range []struct {
+		why        string
+		columnType string
+		arg        any
+		want       string
+	}{
+		{"the text as it was sent", "text", string(noTime), "today"},
+		{"no time", "timestamptz", zeltapay.Time(""), null},
+		{"no time, without a zone", "timestamp", zeltapay.Time(""), null},
+		{"no time as text", "text", zeltapay.Time(""), null},
+		{"an absent time", "timestamptz", optional.Value[zeltapay.Time]{}, null},
+		{"an amount", "bigint", zeltapay.Cents(1500), "1500"},
+		{"an amount in a small column", "integer", zeltapay.Cents(1500), "1500"},
+		{"an exact amount", "numeric", zeltapay.Cents(1500), "1500"},
+		{"an optional amount", "bigint", optional.Of(zeltapay.Cents(1500)), "1500"},
+		{"metadata", "jsonb", metadata, `{"n": 1.10, "orderId": "A-1"}`},
+		{"metadata to the letter", "json", metadata, `{"n":1.10,"orderId":"A-1"}`},
+		{"metadata as text", "text", metadata, `{"n":1.10,"orderId":"A-1"}`},
+		{"optional metadata", "jsonb", optional.Of(metadata), `{"n": 1.10, "orderId": "A-1"}`},
+		{"no metadata", "jsonb", zeltapay.Metadata(nil), null},
+		{"null metadata", "jsonb", optional.Null[zeltapay.Metadata](), null},
+	} {
+		got := null
+		var stored *string
+		if err := conn.QueryRow(t.Context(), asText(c.columnType), c.arg).Scan(&stored); err != nil {
+			t.Errorf("%s: %v", c.why, err)
+			continue
+		}
+		if stored != nil {
+			got = *stored
+		}
+		if diff := cmp.Diff(c.want, got); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", c.why, diff)
+		}
 	}
 }

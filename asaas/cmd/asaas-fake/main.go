@@ -58,13 +58,18 @@
 package main
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"flag"
+	"fmt"
 	"io"
 	"net/http"
 	"os"
 	"slices"
+	"time"
 
+	"github.com/paghooks/paghooks/asaas"
 	"github.com/paghooks/paghooks/asaas/asaastest"
 	"github.com/paghooks/paghooks/internal/command"
 	"github.com/paghooks/paghooks/internal/fixture"
@@ -126,4 +131,89 @@ func answer(e asaastest.Entry) fixture.Answer {
 		Copy:     e.Kind == asaastest.Copied,
 		Accepted: e.Status == http.StatusOK && e.Error == "",
 	}
+}
+
+// options holds the flags that only Asaas has.
+type options struct{ entity string }
+
+// event makes an event with the key that was asked for, before other changes.
+func (o *options) event(name string, sparse bool, changes ...asaastest.Change) ([]byte, error) {
+	eventType := asaas.EventType(name)
+	if !slices.Contains(asaastest.Types(), eventType) {
+		return nil, fmt.Errorf("there is no event type %q: asaas-fake types prints them all", name)
+	}
+	if o.entity != "" {
+		path := keyPath(eventType)
+		if path == "" {
+			return nil, fmt.Errorf("%s is about nothing that has an id: leave -entity out", name)
+		}
+		changes = slices.Insert(slices.Clone(changes), 0, asaastest.Set(path, o.entity))
+	}
+	if sparse {
+		return asaastest.Sparse(eventType, changes...), nil
+	}
+	return asaastest.Event(eventType, changes...), nil
+}
+
+// keyPath returns the path of the entity's id, "payment.id"; "" if an event has no entity.
+func keyPath(eventType asaas.EventType) string {
+	body := asaastest.Event(eventType)
+	key, err := json.Marshal(asaas.Identify(body).Key)
+	var members map[string]json.RawMessage
+	if err != nil || json.Unmarshal(body, &members) != nil {
+		return ""
+	}
+	for name, member := range members {
+		var object struct{ ID json.RawMessage }
+		if json.Unmarshal(member, &object) == nil && bytes.Equal(object.ID, key) {
+			return name + ".id"
+		}
+	}
+	return ""
+}
+
+// serve makes an Asaas on the machine's time, until its clock runs.
+func serve(o fixture.ServeOptions) (*fixture.Served, error) {
+	fake := asaastest.New()
+	fake.Advance(max(0, time.Since(fake.Now())))
+	fake.Observe = func(e asaastest.Entry) { o.Print(told(e)) }
+	hints := []string{
+		"Asaas's API is at http://" + o.Address + "/v3: export ASAAS_API_KEY='" + fake.APIKey + "' ASAAS_BASE_URL=http://" + o.Address + "/v3",
+		"asaas-queue status -sandbox  # the state of the queues",
+	}
+	if o.To != "" {
+		var types []asaas.EventType
+		for _, name := range o.Events {
+			types = append(types, asaas.EventType(name))
+		}
+		id := fake.AddWebhook(asaastest.Webhook{Name: "served", URL: o.To, Token: o.Secret, Events: types})
+		hints = append(hints, "asaas-queue recover -sandbox "+id+"  # the webhook that delivers to "+o.To)
+	}
+	return &fixture.Served{
+		Fake: fake, API: fake, Stamp: stamp, Hints: hints,
+		Timeline: func() (lines []string) {
+			for _, e := range fake.Timeline() {
+				lines = append(lines, told(e))
+			}
+			return lines
+		},
+	}, nil
+}
+
+func stamp(_ string, now time.Time) fixture.Change {
+	return asaastest.Set("dateCreated", now.In(asaas.Brasilia()).Format(time.DateTime))
+}
+
+// told is a line for people.
+func told(e asaastest.Entry) string {
+	at := e.At.Format(time.DateTime)
+	switch e.Kind {
+	case asaastest.Emailed:
+		return fmt.Sprintf("%s e-mail: %s %s was not delivered in %d attempts, of webhook %s", at, e.EventType, e.EventID, e.Attempt, e.WebhookID)
+	case asaastest.Paused, asaastest.Resumed, asaastest.BackoffRemoved:
+		return fmt.Sprintf("%s %s: the queue of webhook %s", at, e.Kind, e.WebhookID)
+	case asaastest.Deleted:
+		return e.String() + " for good, after 14 days"
+	}
+	return e.String()
 }

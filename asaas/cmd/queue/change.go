@@ -4,11 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 
 	"github.com/paghooks/paghooks/asaas"
 	"github.com/paghooks/paghooks/idem"
 	"github.com/paghooks/paghooks/internal/command"
+	"github.com/paghooks/paghooks/internal/terminal"
 )
 
 // change does a command that may change something.
@@ -174,4 +176,55 @@ func (p *program) tell(progress asaas.RecoveryProgress) error {
 		s.Replayed = replayedOf(progress.Replayed)
 	}
 	return p.printLine(s)
+}
+
+// attended returns an error where a change cannot be confirmed.
+func (p *program) attended() error {
+	if p.yes {
+		return nil
+	}
+	return p.command.Attended()
+}
+
+// questions are asked after the state is shown, by the verb.
+var questions = map[string]string{
+	"remove-penalty": "Remove its penalty, without trying the receiver?",
+	"rotate":         "Give it the new token, if the receiver accepts that?",
+	"resume":         "Start its queue again, without trying the receiver?",
+	"recover":        "Try the receiver with events that are rolled back (its HTTP requests are real, unless it asks idem.IsDryRun), and start the queue again if it is sound?",
+}
+
+func (p *program) confirm(ctx context.Context, w *asaas.Webhook) error {
+	if p.yes {
+		return nil
+	}
+	r := newRow(w, p.lastEvent)
+	question := questions[p.verb.name]
+	if p.replay {
+		question = "Try the receiver with events that are rolled back (its HTTP requests are real, unless it asks idem.IsDryRun), and if it is sound, start the queue again and replay what is owed?"
+	}
+	fmt.Fprintln(p.complaints, command.Text("%s at %s: %s, Asaas counts %s failures.", terminal.Clean(r.Name), terminal.Clean(r.URL), p.words(r), strconv.Itoa(r.Penalized)))
+	return p.command.Confirm(ctx, command.Text(question))
+}
+
+// rotate gives the webhook the new token, once the application accepts it.
+func (p *program) rotate(ctx context.Context) error {
+	token := strings.TrimSpace(p.getenv("ASAAS_NEW_WEBHOOK_TOKEN"))
+	if token == "" {
+		return command.Usage("nothing was changed: ASAAS_NEW_WEBHOOK_TOKEN is not set: set it in the environment to the token that the application accepts beside the old one")
+	}
+	if err := p.attended(); err != nil {
+		return err
+	}
+	w, err := p.client.Webhook(ctx, p.id)
+	if err != nil {
+		return fmt.Errorf("nothing was changed: %w", err)
+	}
+	if err := p.confirm(ctx, w); err != nil {
+		return err
+	}
+	if err := asaas.RotateToken(ctx, p.client, p.id, token); err != nil {
+		return err
+	}
+	return p.advise("the webhook has the new token; once the queue is empty and deliveries have come with it, have the application accept the new one alone")
 }

@@ -6,10 +6,13 @@ import (
 	"flag"
 	"io"
 	"log/slog"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"regexp"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -199,4 +202,150 @@ func (a *account) receiver(t *testing.T, h http.Handler) (id string) {
 	a.fake.Emit(asaastest.Event("PAYMENT_RECEIVED"))
 	a.fake.Settle()
 	return id
+}
+
+func TestHelpIsNoMistakeAndNeedsNoKey(t *testing.T) {
+	t.Parallel()
+	a := newAccount(t)
+	a.env = nil
+	for _, args := range [][]string{{"-help"}, {"help"}, {"-h", "-json"}} {
+		status, out, complaints := a.queue(t, args...)
+		if status != 0 || complaints != "" || !strings.HasPrefix(out, "usage: asaas-queue VERB [flags]\n") {
+			t.Errorf("%v: exit status %d, prints %q, %q", args, status, out, complaints)
+		}
+		for _, v := range verbs {
+			if !strings.Contains(out, "\n  "+v.name+" ") {
+				t.Errorf("%v does not tell of %s", args, v.name)
+			}
+		}
+	}
+	if status, _, complaints := a.queue(t, "help", "repair"); status != 2 || !strings.Contains(complaints, `there is no verb "repair"`) {
+		t.Errorf("exit status %d, %q", status, complaints)
+	}
+}
+
+func TestEveryVerbHasHelpOfItsOwn(t *testing.T) {
+	t.Parallel()
+	a := newAccount(t)
+	for _, v := range verbs {
+		status, out, complaints := a.queue(t, "help", v.name)
+		_, same, _ := a.queue(t, v.name, "--help")
+		if status != 0 || complaints != "" || same != out || !strings.HasPrefix(out, "usage: asaas-queue "+v.name+" [flags]") || v.isAboutOne != strings.Contains(out, v.name+" [flags] ID\n") {
+			t.Errorf("%s: exit status %d, prints %q, %q", v.name, status, out, complaints)
+		}
+		for _, flag := range []string{"yes", "force", "replay", "last-event", "handled", "every", "sandbox", "json", "database"} {
+			takes := slices.Contains(v.flags, flag) || flag == "sandbox" || flag == "json"
+			if strings.Contains(out, "\n  -"+flag) != takes {
+				t.Errorf("the help on %s tells of -%s: %t", v.name, flag, !takes)
+			}
+		}
+	}
+}
+
+// What the documentation shows is what verbs take.
+func TestEveryFlagIsDocumented(t *testing.T) {
+	t.Parallel()
+	documented, err := os.ReadFile("../asaas-queue/main.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, v := range verbs {
+		if !strings.Contains(string(documented), "\n//	"+v.name+" ") {
+			t.Errorf("%s is not documented", v.name)
+		}
+		for _, flag := range append(slices.Clone(v.flags), "sandbox", "json") {
+			if !strings.Contains(string(documented), "\n//	-"+flag+" ") {
+				t.Errorf("-%s is not documented", flag)
+			}
+		}
+	}
+}
+
+func TestTheVersionIsPrinted(t *testing.T) {
+	t.Parallel()
+	a := newAccount(t)
+	for _, arg := range []string{"version", "--version"} {
+		p, out, _ := a.program(nil)
+		if status := p.run(t.Context(), []string{arg}); status != 0 || !regexp.MustCompile(`^asaas-queue \S+\n$`).MatchString(out.String()) {
+			t.Errorf("%s: exit status %d, prints %q", arg, status, out)
+		}
+	}
+}
+
+func TestWrongUseExits2AndSaysWhatToDo(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		why  string
+		args []string
+		env  map[string]string // set beside what is right
+		says string
+	}{
+		{"no command", nil, nil, "give a verb: asaas-queue help VERB has all about one"},
+		{"another command", []string{"repair"}, nil, `there is no verb "repair": asaas-queue help prints them`},
+		{"no id", []string{"recover"}, nil, "recover needs the id of one webhook: status prints them"},
+		{"two ids", []string{"resume", "a", "b"}, nil, `"b" is too much: asaas-queue help resume prints what it takes`},
+		{"an id for status", []string{"status", "a"}, nil, `"a" is too much`},
+		{"a flag that does not exist", []string{"status", "-frobnicate"}, nil, "frobnicate"},
+		{"-every is 0", []string{"recover", "a", "-every", "0s"}, nil, "it is no time such as 45d, 12h or 5s"},
+		{"-handled for another command", []string{"recover", "a", "-handled", "-"}, nil, "flag provided but not defined: -handled: asaas-queue help recover prints the flags"},
+		{"-last-event for another command", []string{"events", "a", "-last-event", "2026-11-20"}, nil, "flag provided but not defined: -last-event"},
+		{"no key", []string{"status"}, map[string]string{"ASAAS_API_KEY": ""}, "ASAAS_API_KEY: the API key is empty"},
+		{"a key of production", []string{"status"}, map[string]string{"ASAAS_API_KEY": "$aact_prod_1"}, "ASAAS_API_KEY is a key of production: leave -sandbox out, or set a key of the sandbox"},
+		{"no token", []string{"recover", "a", "-yes"}, map[string]string{"ASAAS_WEBHOOK_TOKEN": " "}, "ASAAS_WEBHOOK_TOKEN is not set: set it"},
+		{"a base URL that is none", []string{"status"}, map[string]string{"ASAAS_BASE_URL": "asaas"}, "ASAAS_BASE_URL is not the API's address"},
+	} {
+		a := newAccount(t)
+		maps.Copy(a.env, test.env)
+		status, out, complaints := a.queue(t, test.args...)
+		if status != 2 || out != "" || !strings.Contains(complaints, test.says) {
+			t.Errorf("%s: exit status %d, prints %q, %q", test.why, status, out, complaints)
+		}
+	}
+}
+
+func TestAnAsaasThatDoesNotAnswerExits1(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		why   string
+		fault asaastest.APIFault
+		says  string
+	}{
+		{"a gateway", asaastest.APIPage(http.StatusBadGateway), "it was answered with 502, the answer is HTML"},
+		{"trouble", asaastest.APIStatus(http.StatusInternalServerError), "it was answered with 500"},
+		{"half an answer", asaastest.APICutJSON, "the answer is not the JSON that it should be"},
+		{"a reset", asaastest.APIReset, "there is no answer"},
+		{"a key without permission", asaastest.APIForbidden, "the API key has no permission for webhooks"},
+	} {
+		a := newAccount(t)
+		id, _, _, _ := a.webhooks()
+		a.wait = atOnce
+		for _, args := range [][]string{
+			{"status"},
+			{"events", id},
+			{"remove-penalty", id, "-yes"},
+			{"resume", id, "-yes"},
+			{"recover", id, "-yes"},
+		} {
+			a.fake.InjectAPI(test.fault, test.fault, test.fault) // what only reads is sent three times
+			status, out, complaints := a.queue(t, args...)
+			if status != 1 || out != "" || !strings.Contains(complaints, test.says) {
+				t.Errorf("%s: %v: exit status %d, prints %q, %q", test.why, args, status, out, complaints)
+			}
+		}
+	}
+}
+
+func TestAWebhookThatIsNotThereExits3(t *testing.T) {
+	t.Parallel()
+	a := newAccount(t)
+	for _, command := range []string{"events", "remove-penalty", "resume", "recover"} {
+		args := []string{command, "no-such-id"}
+		if command != "events" {
+			args = append(args, "-yes")
+		}
+		status, out, complaints := a.queue(t, args...)
+		if status != 3 || out != "" || !strings.Contains(complaints, "it was answered with 404") || !strings.Contains(complaints, "see the ids of its webhooks") {
+			t.Errorf("%s: exit status %d, prints %q, %q", command, status, out, complaints)
+		}
+	}
 }

@@ -126,3 +126,149 @@ func TestPlanSaysWhichFlagIsMissing(t *testing.T) {
 		}
 	}
 }
+
+func TestEventsListsWhatIsSubscribedTo(t *testing.T) {
+	t.Parallel()
+	a := newAccount(t)
+	fine, _, _, _ := a.webhooks()
+	if status, out, complaints := a.queue(t, "events", fine); status != 0 || out != "PAYMENT_RECEIVED\nPAYMENT_OVERDUE\n" || complaints != "" {
+		t.Errorf("exit status %d, prints %q, %q", status, out, complaints)
+	}
+	status, out, _ := a.queue(t, "events", fine, "-json")
+	golden(t, "events.json", out)
+	if status != 0 {
+		t.Errorf("exit status %d", status)
+	}
+}
+
+// printedBy are the event types of a dispatcher, in the ways to print them.
+func printedBy(d *asaas.Dispatcher) map[string]string {
+	return map[string]string{
+		"one per line":  strings.Join(d.Routes.Types(), "\n") + "\n",
+		"fmt":           fmt.Sprintln(d.Routes.Types()),
+		"JSON":          fmt.Sprintf("%q", d.Routes.Types()),
+		"from Windows":  strings.Join(d.Routes.Types(), "\r\n"),
+		"with repeats":  strings.Repeat(strings.Join(d.Routes.Types(), " ")+" ", 2),
+		"JSON, a comma": `["PAYMENT_RECEIVED","PAYMENT_REFUNDED"]`,
+	}
+}
+
+func TestEventsFindsWhatIsHandledAndNotSubscribedTo(t *testing.T) {
+	t.Parallel()
+	a := newAccount(t)
+	fine, _, _, _ := a.webhooks()
+	d := asaas.NewDispatcher()
+	ignore := func(context.Context, pgx.Tx, *asaas.PaymentEvent) error { return nil }
+	d.OnPaymentReceived(ignore)
+	d.OnPaymentRefunded(ignore)
+	for way, text := range printedBy(d) {
+		file := filepath.Join(t.TempDir(), "types")
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		status, out, complaints := a.queue(t, "events", "-handled", file, fine)
+		golden(t, "events_handled.txt", out)
+		stdinStatus, fromStdin, _ := a.queueAnswering(t, &text, "events", "-handled=-", fine)
+		if status != 4 || stdinStatus != 4 || fromStdin != out || complaints != "" {
+			t.Errorf("%s: exit status %d, %d from stdin, %q", way, status, stdinStatus, complaints)
+		}
+	}
+	received := "PAYMENT_RECEIVED"
+	status, out, _ := a.queueAnswering(t, &received, "events", "-handled=-", "-json", fine)
+	golden(t, "events_handled.json", out)
+	if status != 0 {
+		t.Errorf("all that is handled is subscribed to: exit status %d", status)
+	}
+}
+
+func TestHandledTypesThatAreNoneAreRefused(t *testing.T) {
+	t.Parallel()
+	a := newAccount(t)
+	fine, _, _, _ := a.webhooks()
+	for text, says := range map[string]string{
+		"":                             "there is no event type in it",
+		"[]\n":                         "there is no event type in it",
+		"PAYMENT_RECEIVED\npayment ok": `"payment" is no event type such as PAYMENT_RECEIVED`,
+	} {
+		if status, out, complaints := a.queueAnswering(t, &text, "events", fine, "-handled", "-"); status != 2 || out != "" || !strings.Contains(complaints, says) {
+			t.Errorf("%q: exit status %d, %q, %q", text, status, out, complaints)
+		}
+	}
+	if status, _, complaints := a.queue(t, "events", fine, "-handled", "no such file"); status != 2 || !strings.Contains(complaints, "no such file") {
+		t.Errorf("exit status %d, %q", status, complaints)
+	}
+}
+
+func TestRotateGivesATokenThatTheApplicationAccepts(t *testing.T) {
+	t.Parallel()
+	const next = "the-next-token-of-the-shop-and-its-branches"
+	for _, test := range []struct {
+		why, accepted, env string
+		args               []string
+		status             int
+		says               string
+		token              string // that Asaas sends in the end
+	}{
+		{"accepted", next, next, []string{"-yes"}, 0, "the webhook has the new token", next},
+		{"with the line break of a file", next, next + "\n", []string{"-yes"}, 0, "the webhook has the new token", next},
+		{"as JSON", next, next, []string{"-yes", "-json"}, 0, `"next":"the webhook has the new token`, next},
+		{"the application does not accept it yet", token, next, []string{"-yes"}, 1, "does not accept the token", token},
+		{"none in the environment", next, " ", []string{"-yes"}, 2, "ASAAS_NEW_WEBHOOK_TOKEN is not set", token},
+		{"nobody to ask", next, next, nil, 2, "give -yes", token},
+	} {
+		a := newAccount(t)
+		a.env["ASAAS_NEW_WEBHOOK_TOKEN"] = test.env
+		id := a.fake.AddWebhook(asaastest.Webhook{URL: listening(t, test.accepted), Token: token})
+		status, out, complaints := a.queue(t, append([]string{"rotate", id}, test.args...)...)
+		if status != test.status || !strings.Contains(out+complaints, test.says) || strings.Contains(out+complaints, next) {
+			t.Errorf("%s: exit status %d, prints %q, %q", test.why, status, out, complaints)
+		}
+		if got := a.fake.Webhook(id).Token; got != test.token {
+			t.Errorf("%s: Asaas sends %q in the end", test.why, got)
+		}
+	}
+	a := newAccount(t)
+	a.env["ASAAS_NEW_WEBHOOK_TOKEN"] = next
+	id := a.fake.AddWebhook(asaastest.Webhook{URL: listening(t, next), Token: token})
+	if status, _, complaints := a.queueAnswering(t, new("n\n"), "rotate", id); status != 1 || !strings.Contains(complaints, "Give it the new token") || a.fake.Webhook(id).Token != token {
+		t.Errorf("declined: exit status %d, %q", status, complaints)
+	}
+}
+
+func TestStatusSaysWhatNeverComes(t *testing.T) {
+	t.Parallel()
+	a := newAccount(t)
+	const url = "https://shop.example/webhooks/asaas"
+	a.fake.AddWebhook(asaastest.Webhook{Name: "shop", URL: url, Token: token, Events: []asaas.EventType{asaas.EventPaymentReceived}})
+	d := asaas.NewDispatcher(token)
+	handler := func(context.Context, pgx.Tx, *asaas.PaymentEvent) error { return nil }
+	d.OnPaymentReceived(handler)
+	d.OnPaymentRefunded(handler)
+	flags := []string{"status", "-name", "shop", "-url", url, "-handled", "-"}
+	for _, test := range []struct {
+		why     string
+		program Command
+		handled string
+		args    []string
+		status  int
+		says    string
+	}{
+		{"all is subscribed to", Command{}, "PAYMENT_RECEIVED", flags, 0, "  ok  "},
+		{"a type is not", Command{}, "PAYMENT_RECEIVED\nPAYMENT_REFUNDED", flags, 4, "PAYMENT_REFUNDED is handled and not subscribed to: it never comes"},
+		{"as JSON", Command{}, "PAYMENT_RECEIVED\nPAYMENT_REFUNDED", append(flags, "-json"), 4, `"differences":[`},
+		{"a program with its handlers and its webhook", Command{Dispatcher: d, Webhook: asaas.WebhookSettings{Name: "shop", URL: url}}, "", []string{"status"}, 4, "PAYMENT_REFUNDED is handled"},
+		{"a program without its handlers", Command{Webhook: asaas.WebhookSettings{Name: "shop", URL: url}}, "", []string{"status"}, 0, "  ok  "},
+		{"a program that does not say where its webhook is", Command{Dispatcher: d, Webhook: asaas.WebhookSettings{Name: "shop"}}, "", []string{"status"}, 0, "  ok  "},
+	} {
+		p, out, complaints := a.program(&test.handled)
+		p.Command = test.program
+		status := p.run(t.Context(), append([]string{"-sandbox"}, test.args...))
+		want := string(owedUnknown) + "\n"
+		if p.json {
+			want = ""
+		}
+		if status != test.status || !strings.Contains(out.String(), test.says) || complaints.String() != want {
+			t.Errorf("%s: exit status %d, prints %q, %q", test.why, status, out, complaints)
+		}
+	}
+}

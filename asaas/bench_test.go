@@ -3,6 +3,7 @@ package asaas_test
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"net/http"
 	"net/http/httptest"
 	"strconv"
@@ -17,6 +18,34 @@ import (
 	"github.com/paghooks/paghooks/idem"
 	"github.com/paghooks/paghooks/internal/postgres"
 )
+
+// BenchmarkDecode is what an event costs before its transaction begins, on the
+// largest body of testdata: naming it, parsing it, and what a delivery costs,
+// which is named and then decoded for its handler.
+func BenchmarkDecode(b *testing.B) {
+	body := testdata(b, "partially_refunded_with_split")
+	for _, bench := range []struct {
+		name string
+		run  func() error
+	}{
+		{"Identify", func() error { asaas.Identify(body); return nil }},
+		{"Parse", func() error { _, err := asaas.Parse(body); return err }},
+		{"Unmarshal", func() error { return json.Unmarshal(body, new(asaas.PaymentEvent)) }},
+		{"Identify+Unmarshal", func() error {
+			return json.Unmarshal(asaas.Identify(body).Payload, new(asaas.PaymentEvent))
+		}},
+	} {
+		b.Run(bench.name, func(b *testing.B) {
+			b.SetBytes(int64(len(body)))
+			b.ReportAllocs()
+			for b.Loop() {
+				if err := bench.run(); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}
 
 // BenchmarkShareOfDecoding measures how much of an event's way from a POST to
 // a commit on a durable Postgres goes into verifying, decoding and dispatching

@@ -2,7 +2,11 @@ package asaas_test
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
+	"os"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -10,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/paghooks/paghooks/asaas"
+	"github.com/paghooks/paghooks/asaas/asaastest"
 )
 
 // parse reads a body of testdata as an event of type E.
@@ -197,4 +202,162 @@ func ExampleAccessToken_WhyDisabled() {
 	// Output:
 	// true
 	// true
+}
+
+func TestAdditionalInfoIsReadWhateverItIs(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		reason, info     string
+		splitID, message string
+	}{
+		{"the object of PAYMENT_SPLIT_DONE", `{"splitId":"3d9c","walletId":"w1"}`, "3d9c", ""},
+		{"a message", `"Ajuste em 2 dias \u00fateis."`, "", "Ajuste em 2 dias úteis."},
+		{"an object without a split", `{"message":"x"}`, "", ""},
+		{"a split of null", `{"splitId":null}`, "", ""},
+		{"a split that is no text", `{"splitId":7}`, "", ""},
+		{"a list", `[{"splitId":"x"}]`, "", ""},
+		{"a number", `7`, "", ""},
+		{"null", `null`, "", ""},
+	} {
+		body := asaastest.Event("PAYMENT_SPLIT_DONE", asaastest.Set("additionalInfo", json.RawMessage(tt.info)))
+		parsed, err := asaas.Parse(body)
+		if err != nil {
+			t.Errorf("%s: %v", tt.reason, err)
+			continue
+		}
+		e := parsed.(*asaas.PaymentEvent)
+		message, _ := e.AdditionalInfo.Or(nil).Message()
+		if e.SplitID() != tt.splitID || message != tt.message {
+			t.Errorf("%s: got the split %q and the message %q, want %q and %q", tt.reason, e.SplitID(), message, tt.splitID, tt.message)
+		}
+		if asaas.Identify(body).Key != e.Payment.ID || e.Payment.ID == "" {
+			t.Errorf("%s: it is about %q, want the charge %q", tt.reason, asaas.Identify(body).Key, e.Payment.ID)
+		}
+	}
+	var absent asaas.AdditionalInfo
+	if id, ok := absent.SplitID(); ok || id != "" {
+		t.Errorf("nothing has the split %q", id)
+	}
+}
+
+// Several come of one charge, one for each split.
+func ExamplePaymentEvent_SplitID() {
+	body := asaastest.Event("PAYMENT_SPLIT_DONE")
+	parsed, err := asaas.Parse(body)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	e := parsed.(*asaas.PaymentEvent)
+	for _, split := range e.Payment.AllSplits() {
+		if split.ID.Or("") == e.SplitID() {
+			fmt.Println(split.TotalValue.Or(asaas.Money{}), "of", e.Payment.ID, "is", split.Status.Or(""))
+		}
+	}
+	// Output: 64.50 of pay_1_a1B2c3D4e5F6g7 is DONE
+}
+
+func TestEverySpellingOfAWholeNumberIsRead(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		literal string
+		want    asaas.Int
+	}{
+		{`0`, 0}, {`0.0`, 0}, {`5.00`, 5}, {`-7`, -7}, {`1e2`, 100}, {`1.5e1`, 15}, {`"5"`, 5}, {`999999999999999999`, 999999999999999999},
+	} {
+		var got asaas.Int
+		if err := json.Unmarshal([]byte(tt.literal), &got); err != nil || got != tt.want {
+			t.Errorf("%s: got %d, %v", tt.literal, got, err)
+		}
+	}
+}
+
+func TestWhatIsNoWholeNumberIsRefused(t *testing.T) {
+	t.Parallel()
+	for literal, want := range map[string]string{
+		`1.5`:                 "number with a fraction",
+		`"0.1"`:               "number with a fraction",
+		`1e400`:               "number of more than 18 digits",
+		`9223372036854775808`: "number of more than 18 digits",
+		`"five"`:              "string that is not a number",
+		`false`:               "bool",
+	} {
+		got := asaas.Int(7)
+		err := json.Unmarshal([]byte(literal), &got)
+		if err == nil || !strings.Contains(err.Error(), want) || got != 7 {
+			t.Errorf("%s: got %d and error %v, want one about a %s", literal, got, err, want)
+		}
+	}
+}
+
+func TestAnErrorInANumberTellsItsPath(t *testing.T) {
+	t.Parallel()
+	_, err := asaas.Parse([]byte(`{"event":"PAYMENT_OVERDUE","payment":{"id":"pay_1","discount":{"dueDateLimitDays":1.5}}}`))
+	var typeError *json.UnmarshalTypeError
+	if !errors.As(err, &typeError) || typeError.Field != "payment.discount.dueDateLimitDays" {
+		t.Errorf("got %v, want the path payment.discount.dueDateLimitDays", err)
+	}
+}
+
+// encoding/json never hands these on; somebody else may.
+func TestWhatIsNoJSONIsRefused(t *testing.T) {
+	t.Parallel()
+	for _, literal := range []string{"", "abc", `"`, `"1`, "1\n", "\x00"} {
+		var d asaas.Decimal
+		var n asaas.Int
+		if d.UnmarshalJSON([]byte(literal)) == nil || n.UnmarshalJSON([]byte(literal)) == nil {
+			t.Errorf("%q is read as %s and %d", literal, d, n)
+		}
+	}
+}
+
+// decimal is a number that is there.
+func decimal(t testing.TB, s string) asaas.Decimal {
+	t.Helper()
+	d, err := asaas.ParseDecimal(s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return d
+}
+
+// A field by which anybody on call finds events must not be about a person.
+func TestSearchFieldsAreInTheSpecAndNoneIsPersonal(t *testing.T) {
+	t.Parallel()
+	spec, err := os.ReadFile("../spec/asaas.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	property := regexp.MustCompile(`(?m)^( +)([A-Za-z]+):\n((?:[^\n]*\n){4})`)
+	found := map[string]bool{}
+	for n := 0; n < len(spec); {
+		m := property.FindSubmatchIndex(spec[n:])
+		if m == nil {
+			break
+		}
+		name, indent, rest := string(spec[n+m[4]:n+m[5]]), string(spec[n+m[2]:n+m[3]]), string(spec[n+m[6]:n+m[7]])
+		n += m[5]
+		if !slices.Contains(asaas.SearchFields, name) {
+			continue
+		}
+		if strings.Contains(rest, "type: string") || strings.Contains(rest, `type: [string, "null"]`) {
+			found[name] = true
+		}
+		for line := range strings.SplitSeq(rest, "\n") {
+			if !strings.HasPrefix(line, indent+" ") {
+				break
+			}
+			if strings.Contains(line, "x-personal") {
+				t.Errorf("%s is personal", name)
+			}
+		}
+	}
+	for _, name := range asaas.SearchFields {
+		if !found[name] {
+			t.Errorf("no text of the spec is named %s", name)
+		}
+	}
+	if !regexp.MustCompile(`(?m)^ +name:\n +x-personal: true`).Match(spec) {
+		t.Error("the spec marks nothing as personal as this test reads it: this proves nothing")
+	}
 }

@@ -2,16 +2,89 @@ package zeltapay_test
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io"
 	"log/slog"
+	"net/http"
+	"net/http/httptest"
 	"reflect"
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/jackc/pgx/v5"
+
+	"github.com/paghooks/paghooks/idem"
+	"github.com/paghooks/paghooks/idem/idemtest"
 	"github.com/paghooks/paghooks/zeltapay"
 	"github.com/paghooks/paghooks/zeltapay/zeltapaytest"
 )
+
+func TestRefusalsNeverShowSecretOrSignature(t *testing.T) {
+	t.Parallel()
+	const secret = "whsec_very_secret"
+	good := make(http.Header)
+	zeltapay.Sign(good, []byte(vectorPing), secret, time.Now())
+	sum := good.Get("Zeltapay-Signature")[len("t=1640995200, v1="):]
+	for name, values := range map[string][]string{
+		"Zeltapay-Signature":  {"", sum, "t=1, v1=" + sum, "t=x, v1=" + sum, "v1=" + sum, sum + sum},
+		"Zeltapay-Timestamp":  {"1", sum},
+		"Zeltapay-Event-Id":   {sum, secret},
+		"Zeltapay-Event-Type": {sum, secret},
+	} {
+		for _, value := range values {
+			h := good.Clone()
+			h.Set(name, value)
+			err := zeltapay.Verifier{Secrets: []string{secret}, StrictHeaders: true}.Verify(h, []byte(vectorPing))
+			if err == nil {
+				t.Fatalf("%s: %s verifies", name, value)
+			}
+			if strings.Contains(err.Error(), sum) || strings.Contains(err.Error(), secret) {
+				t.Errorf("%s: the refusal shows what it must not: %v", name, err)
+			}
+		}
+	}
+}
+
+// unread is a body that must not be read.
+type unread struct {
+	t   *testing.T
+	why string
+}
+
+func (u unread) Read([]byte) (int, error) {
+	u.t.Errorf("%s: the body is read", u.why)
+	return 0, io.EOF
+}
+
+func (unread) Close() error { return nil }
+
+// What the headers alone show is not genuine costs no memory for its body.
+func TestTheBodyOfAStrangerIsNotRead(t *testing.T) {
+	t.Parallel()
+	signature := func(text string) http.Header { return http.Header{"Zeltapay-Signature": {text}} }
+	digits := strings.Repeat("0", 64)
+	now := time.Now()
+	for _, c := range []struct {
+		why    string
+		header http.Header
+		secret string
+	}{
+		{"no signature", nil, "secret"},
+		{"none of the known forms", signature("guess"), "secret"},
+		{"no secret is configured", signature(fmt.Sprintf("t=%d, v1=%s", now.Unix(), digits)), ""},
+	} {
+		r := httptest.NewRequest(http.MethodPost, "/", unread{t, c.why})
+		r.Header = c.header
+		var refusal *idem.Refusal
+		if _, err := zeltapay.NewDispatcher(c.secret).Open(r); !errors.As(err, &refusal) {
+			t.Errorf("%s: Open = %v, want a refusal", c.why, err)
+		}
+	}
+}
 
 // holder is a struct of an application's.
 type holder struct{ Held any }
@@ -100,5 +173,50 @@ func TestMetadataShowsTheNumberOfItsFieldsOnly(t *testing.T) {
 		if !strings.Contains(logged.String(), want) || strings.Contains(logged.String(), "cpf") {
 			t.Errorf("it is logged as %s, want %s", &logged, want)
 		}
+	}
+}
+
+func TestACanaryIsTakenForGenuineByAReceiverOfZeltaPay(t *testing.T) {
+	t.Parallel()
+	pool := idemtest.Pool(t)
+	if err := idem.Migrate(t.Context(), pool); err != nil {
+		t.Fatal(err)
+	}
+	for _, tt := range []struct {
+		reason string
+		set    func(*zeltapay.Verifier)
+		secret string
+		says   string // "" is all is well
+	}{
+		{"its secret is right", func(*zeltapay.Verifier) {}, "secret", ""},
+		{"one format is pinned", func(v *zeltapay.Verifier) { v.SignedFormat = zeltapay.FormatPrefixed }, "secret", ""},
+		{"the other format is pinned", func(v *zeltapay.Verifier) { v.SignedFormat = zeltapay.FormatPlain }, "secret", ""},
+		{"headers must agree", func(v *zeltapay.Verifier) { v.StrictHeaders = true }, "secret", ""},
+		{"its secret is wrong", func(*zeltapay.Verifier) {}, "guess", "(wrong_signature)"},
+		{"it has none", func(*zeltapay.Verifier) {}, "", "(wrong_signature)"},
+		{"the application has none", func(v *zeltapay.Verifier) { v.Secrets = nil }, "secret", "has no token or secret to verify with"},
+	} {
+		t.Run(tt.reason, func(t *testing.T) {
+			t.Parallel()
+			events := zeltapay.NewDispatcher("secret")
+			tt.set(&events.Verifier)
+			events.OnUnknown(func(context.Context, pgx.Tx, *zeltapay.UnknownEvent) error {
+				t.Error("a handler of the application ran")
+				return nil
+			})
+			inbox := idem.NewInbox(pool, events)
+			inbox.Logger = slog.New(slog.DiscardHandler)
+			server := httptest.NewServer(inbox)
+			t.Cleanup(server.Close)
+			canary := zeltapay.NewCanary(server.URL, tt.secret)
+			canary.Logger = nil
+			err := canary.Send(t.Context())
+			if (err == nil) != (tt.says == "") || err != nil && !strings.Contains(err.Error(), tt.says) {
+				t.Errorf("Send = %v, want %q", err, tt.says)
+			}
+			if stats, err := inbox.Stats(t.Context()); stats != (idem.Stats{}) || err != nil {
+				t.Errorf("something is stored: %+v, %v", stats, err)
+			}
+		})
 	}
 }
