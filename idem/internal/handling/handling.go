@@ -4,10 +4,13 @@ package handling
 
 import (
 	"context"
+	"errors"
 	"sync"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/paghooks/paghooks/idem/internal/pgtx"
 	"github.com/paghooks/paghooks/idem/internal/store"
 )
 
@@ -60,4 +63,91 @@ func (h *Handling) Statements() (declared, messages *pgx.Batch) {
 	defer h.mu.Unlock()
 	h.returned = true
 	return &h.declared, &h.messages
+}
+
+// Final is the error of a handler: its event must not be tried again.
+type Final struct{ Err error }
+
+func (f *Final) Error() string { return f.Err.Error() }
+
+func (f *Final) Unwrap() error { return f.Err }
+
+// Later is the error of a handler: its event must not be tried again before At.
+type Later struct {
+	Err error
+	At  time.Time
+}
+
+func (l *Later) Error() string { return l.Err.Error() }
+
+func (l *Later) Unwrap() error { return l.Err }
+
+// IsFinal reports whether a [Final] is in err.
+func IsFinal(err error) bool {
+	_, final := errors.AsType[*Final](err)
+	return final
+}
+
+// RetryAt returns the time of the [Later] in err; zero if there is none.
+func RetryAt(err error) time.Time {
+	if later, ok := errors.AsType[*Later](err); ok {
+		return later.At
+	}
+	return time.Time{}
+}
+
+// Hooks are the functions to call after a commit. The zero value is ready.
+type Hooks struct {
+	mu sync.Mutex
+	fs []func()
+}
+
+// Add adds a function.
+func (h *Hooks) Add(f func()) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.fs = append(h.fs, f)
+}
+
+// All returns the functions that were added.
+func (h *Hooks) All() []func() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.fs
+}
+
+// Run calls the hooks, and waits for them until ctx ends: the event is committed,
+// and no hook may cost it its answer. It calls failed with each failure.
+func (h *Hooks) Run(ctx context.Context, failed func(error)) {
+	fs := h.All()
+	if len(fs) == 0 {
+		return
+	}
+	done := pgtx.Start(func() error {
+		for _, f := range fs {
+			if err := pgtx.Protect(func() error { f(); return nil }); err != nil {
+				failed(err)
+			}
+		}
+		return nil
+	})
+	select {
+	case <-done:
+	case <-ctx.Done():
+		failed(errors.New("it did not return in time"))
+	}
+}
+
+type rememberedKey struct{}
+
+// WithRemembered returns the context of a delivery to a receiver that tells a second delivery of an event
+// from the first for that time.
+func WithRemembered(ctx context.Context, d time.Duration) context.Context {
+	return context.WithValue(ctx, rememberedKey{}, d)
+}
+
+// Remembered returns the time of [WithRemembered]; 0 without one.
+func Remembered(ctx context.Context) time.Duration {
+	d, _ := ctx.Value(rememberedKey{}).(time.Duration)
+	return d
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgxpool"
 )
 
 // Commit executes the statements that the handler has declared, and then ours, and commits, in one
@@ -172,15 +173,87 @@ func (t *Tx) protectSlow(limit context.Context, f func(sent func()) error) error
 	}
 }
 
-// Rollback rolls back and then executes next, in one round trip.
-func (t *Tx) Rollback(ctx context.Context, next func(*pgx.Batch)) error {
-	ctx, cancel := Finish(ctx)
-	defer cancel()
-	t.ended = true
-	b := &pgx.Batch{}
-	b.Queue("rollback")
-	next(b)
-	return t.protect(func() error {
-		return reliably(ctx, t.conn.Conn(), func() error { return t.conn.SendBatch(ctx, b).Close() })
-	})
+// grace is the time that a handler has to return once its context has ended.
+const grace = 500 * time.Millisecond
+
+// finishing is the time that COMMIT, ROLLBACK and the records after them may
+// take, all together, when the time of the attempt is over.
+const finishing = time.Second
+
+// Finish returns a context for work that must be finished although ctx is over, or
+// nearly. However many steps that takes, they share one end, grace and finishing
+// after the deadline of ctx.
+func Finish(ctx context.Context) (context.Context, context.CancelFunc) {
+	end, _ := ctx.Deadline()
+	switch {
+	case errors.Is(ctx.Err(), context.Canceled), end.IsZero(): // before its time: the workers are being stopped
+		end = time.Now()
+	case time.Until(end) > finishing:
+		return ctx, func() {}
+	}
+	return context.WithDeadline(context.WithoutCancel(ctx), end.Add(grace+finishing))
+}
+
+// WatchCommits has the connections of c note when a commit's wait for the synchronous
+// replica was broken off. Hooks that c has are called as before.
+func WatchCommits(c *pgxpool.Config) {
+	connected, noticed := c.ConnConfig.AfterConnect, c.ConnConfig.OnNotice
+	c.ConnConfig.AfterConnect = func(ctx context.Context, conn *pgconn.PgConn) error {
+		conn.CustomData()[brokenOff] = new(atomic.Bool)
+		if connected == nil {
+			return nil
+		}
+		return connected(ctx, conn)
+	}
+	c.ConnConfig.OnNotice = func(conn *pgconn.PgConn, n *pgconn.Notice) {
+		// The message may be in any language.
+		if note, ok := noteOf(conn); ok && n.Code == "01000" && n.Routine == "SyncRepWaitForLSN" {
+			note.Store(true)
+		}
+		if noticed != nil {
+			noticed(conn, n)
+		}
+	}
+}
+
+// Watched reports whether conn is of a pool that was given to [WatchCommits].
+func Watched(conn *pgx.Conn) bool {
+	_, ok := noteOf(conn.PgConn())
+	return ok
+}
+
+// reliably calls f, which has Postgres commit, and returns an error if the success that
+// it reports proves nothing. ctx is the context that f's statements have.
+func reliably(ctx context.Context, conn *pgx.Conn, f func() error) error {
+	note, ok := noteOf(conn.PgConn())
+	if ok {
+		note.Store(false) // of earlier statements
+	}
+	if err := f(); err != nil {
+		return err
+	}
+	if ok && note.Load() {
+		return errBrokenOff
+	}
+	if err := ctx.Err(); err != nil {
+		return fmt.Errorf("the answer came late, and a canceled commit looks the same: %w", err)
+	}
+	return nil
+}
+
+// errBrokenOff is the error of a commit that Postgres has reported and that may be lost.
+//
+// A commit that waits for the synchronous replica is no failure to Postgres when a
+// cancel breaks the wait off: it warns, and reports success, though only the primary
+// has the commit. pgx sends a cancel when a context ends, if the pool is configured so:
+// hence an answer that came after its context had ended proves nothing. A cancel of
+// somebody else shows in the warning only, which [WatchCommits] has connections note.
+var errBrokenOff = errors.New("its wait for the synchronous replica was canceled: only the primary may have it")
+
+// brokenOff is the key of the note in a connection's custom data, an *atomic.Bool.
+const brokenOff = "github.com/paghooks/paghooks/idem: a wait for the synchronous replica was canceled"
+
+func noteOf(conn *pgconn.PgConn) (note *atomic.Bool, ok bool) {
+	note, ok = conn.CustomData()[brokenOff].(*atomic.Bool)
+	return note, ok
 }

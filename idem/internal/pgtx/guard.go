@@ -151,7 +151,8 @@ func isUnseen(q *pgx.QueuedQuery) bool {
 
 func guard(tx pgx.Tx, s *state) guardedTx { return guardedTx{savepoint{tx, s}} }
 
-func (guardedTx) Commit(context.Context) error   { return ErrOwned }
+func (guardedTx) Commit(context.Context) error { return ErrOwned }
+
 func (guardedTx) Rollback(context.Context) error { return ErrOwned }
 
 // savepoint is a guarded transaction, or a savepoint in one, which is the

@@ -2,10 +2,135 @@ package store
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"slices"
 	"strconv"
 	"time"
+
+	"github.com/jackc/pgx/v5"
 )
+
+// Backlog is the events of a source in one state.
+type Backlog struct {
+	State  string
+	Events int64
+	Oldest time.Duration
+}
+
+// CountOpen counts the events of a source that are not done, by state.
+func CountOpen(ctx context.Context, db DB, source string) ([]Backlog, error) {
+	const count = `
+select e.state, count(*), now() - min(e.received_at)
+from idem_payloads p ` + openEvent + ` where p.source = $1 group by e.state`
+	rows, _ := db.Query(ctx, count, source)
+	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (b Backlog, err error) {
+		err = row.Scan(&b.State, &b.Events, &b.Oldest)
+		return b, err
+	})
+}
+
+// Acknowledged is the action in the audit trail by which a person takes note of parked events.
+const Acknowledged = "acknowledge"
+
+// ParkedEvents counts the parked events that wait for no other, and were not acknowledged since
+// they last failed.
+type ParkedEvents struct {
+	N        int64  // how many
+	ID, Type string // of the one that came first
+}
+
+// FindParked looks for the parked events of a source that failed themselves, and that are
+// not acknowledged, or have failed again since.
+func FindParked(ctx context.Context, db DB, source string) (a ParkedEvents, err error) {
+	const find = `
+with acknowledged as materialized (
+	select event, max(a.at) as at from idem_audit a cross join unnest(a.events) as u (event)
+	where a.source = $1 and a.action = $2 and a.ended_at is not null group by event
+)
+select count(*) over (), substring(e.event from '^[^/]*/[^/]*/(.*)$'), e.type
+from idem_payloads p ` + openEvent + ` left join acknowledged k on k.event = p.event
+where p.source = $1 and p.due_at is null and not p.held and e.state = 'parked'
+  and (k.at is null or k.at < (p.failures -> -1 ->> 'at')::timestamptz)
+order by p.received_at, p.event limit 1`
+	err = db.QueryRow(ctx, find, source, Acknowledged).Scan(&a.N, &a.ID, &a.Type)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return ParkedEvents{}, nil
+	}
+	return a, err
+}
+
+// CountSetAside returns how many bodies of a source are set aside, most at most.
+func CountSetAside(ctx context.Context, db DB, source string, most int64) (n int64, err error) {
+	const count = `
+select count(*) from (select from idem_payloads p ` + openEvent + `
+where p.source = $1 and p.due_at is null and e.state = 'parked' and e.type = $2 limit $3) aside`
+	err = db.QueryRow(ctx, count, source, SetAsideType, most).Scan(&n)
+	return n, err
+}
+
+// ParkedByFailure returns those of the events with these keys that [FindParked] would count, were they
+// not acknowledged.
+func ParkedByFailure(ctx context.Context, db DB, keys []string) ([]string, error) {
+	const choose = `
+select p.event from unnest($1::text[]) as k (event) join idem_payloads p using (event) ` + openEvent + `
+where not p.held and e.state = 'parked' order by p.event`
+	rows, _ := db.Query(ctx, choose, keys)
+	return pgx.CollectRows(rows, pgx.RowTo[string])
+}
+
+// Failing is the events of a type that have failed, and are tried again by themselves.
+type Failing struct {
+	Type   string
+	Events int64
+}
+
+// ListFailing lists the n types of a source with the most events that fail now, and counts the
+// events of all types.
+func ListFailing(ctx context.Context, db DB, source string, n int) (all []Failing, events int64, err error) {
+	const list = `
+select e.type, count(*), (sum(count(*)) over ())::bigint
+from idem_payloads p ` + openEvent + `
+where p.source = $1 and e.state in ('pending', 'retrying') and (e.attempts > 0 or e.crashes > 0 or p.failures is not null)
+group by e.type order by 2 desc, 1 limit $2`
+	rows, _ := db.Query(ctx, list, source, n)
+	all, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (f Failing, err error) {
+		err = row.Scan(&f.Type, &f.Events, &events)
+		return f, err
+	})
+	return all, events, err
+}
+
+// CountStanding counts the events of a source that wait behind a parked one, and their entities.
+func CountStanding(ctx context.Context, db DB, source string) (events, lanes int64, err error) {
+	const count = `
+select coalesce(sum(h.waiting + h.held::int), 0)::bigint, count(*) ` + heads + ` where e.state = 'parked' and (h.waiting > 0 or h.held)`
+	err = db.QueryRow(ctx, count, source).Scan(&events, &lanes)
+	return events, lanes, err
+}
+
+// Conflict is an event that was delivered with two bodies.
+type Conflict struct {
+	Event // without OccurredAt and Payload
+	State string
+	At    time.Time
+}
+
+// ListConflicts lists the n events of a source that were last delivered with another
+// body than the first one, the newest first, and counts all.
+func ListConflicts(ctx context.Context, db DB, source string, n int) (latest []Conflict, all int64, err error) {
+	const list = `
+select event, type, key, state, conflict_at, count(*) over () from idem_events
+where conflict_at is not null and starts_with(event, $1) order by conflict_at desc, event limit $2`
+	rows, _ := db.Query(ctx, list, sourcePrefix(source), n)
+	latest, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (c Conflict, err error) {
+		var key string
+		err = row.Scan(&key, &c.Type, &c.Key, &c.State, &c.At, &all)
+		c.setRowKey(key)
+		return c, err
+	})
+	return latest, all, err
+}
 
 // OldestRetrying returns the time since the arrival of the first event of a source that the
 // provider is to deliver again; 0 if there is none. It reads all that is not
@@ -113,4 +238,91 @@ func LimitTime(ctx context.Context, tx DB, d time.Duration) error {
 	milliseconds := strconv.FormatInt(max(1, d.Milliseconds()), 10)
 	_, err := tx.Exec(ctx, `select set_config('statement_timeout', $1, true)`, milliseconds)
 	return err
+}
+
+// Sources lists the sources of which events are stored. It goes from one to the
+// next in the primary key, and reads a row of each.
+func Sources(ctx context.Context, db DB) ([]string, error) {
+	const list = `
+with recursive sources as (
+	select split_part(min(event), '/', 1) as source from idem_events
+	union all
+	-- '0' follows '/': after all events of the source
+	select split_part((select min(event) from idem_events e where e.event >= sources.source || '0' collate "C"), '/', 1)
+	from sources where sources.source is not null
+)
+select source from sources where source is not null order by source collate "C"`
+	rows, _ := db.Query(ctx, list)
+	return pgx.CollectRows(rows, pgx.RowTo[string])
+}
+
+// canaryID is the id of the row that says when a canary last came through a broker.
+const canaryID = "relayed-canary"
+
+func canaryKey(source string) string { return Event{Source: source, ID: canaryID}.RowKey() }
+
+// NoteCanary writes that a canary of a source came through a broker.
+func NoteCanary(ctx context.Context, db DB, source, eventType string) error {
+	const note = `
+insert into idem_events as e (event, type, key, state, done_at) values ($1, $2, '', 'done', clock_timestamp())
+on conflict (event) do update set received_at = excluded.received_at, done_at = excluded.done_at where e.type = excluded.type`
+	_, err := db.Exec(ctx, note, canaryKey(source), eventType)
+	return err
+}
+
+// LastCanary returns when that was last; zero for never.
+func LastCanary(ctx context.Context, db DB, source string) (at time.Time, err error) {
+	err = db.QueryRow(ctx, `select done_at from idem_events where event = $1 and done_at is not null`, canaryKey(source)).Scan(&at)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return time.Time{}, nil
+	}
+	return at, err
+}
+
+// LockHolder is a session that uses a table of the current schema.
+type LockHolder struct {
+	PID         int32
+	Table       string
+	Role        string
+	Application string
+	OpenFor     time.Duration // its transaction; 0 where the role may not see that
+}
+
+// String names the session for people, without what it executes.
+func (h LockHolder) String() string {
+	by := fmt.Sprintf("process %d of Postgres (role %q, application %q", h.PID, h.Role, h.Application)
+	if h.OpenFor > 0 {
+		by += ", in a transaction since " + h.OpenFor.Round(time.Second).String()
+	}
+	return by + ")"
+}
+
+// FindLockHolder returns the session with the oldest transaction of those that use a table of
+// this package in the current schema, and are not this one. It is zero where there is none.
+func FindLockHolder(ctx context.Context, db DB) (h LockHolder, err error) {
+	const find = `
+select l.pid, c.relname, coalesce(a.usename, ''), coalesce(a.application_name, ''), coalesce(clock_timestamp() - a.xact_start, '0')
+from pg_locks l join pg_class c on c.oid = l.relation left join pg_stat_activity a on a.pid = l.pid
+where l.granted and l.pid <> pg_backend_pid() and l.database = (select oid from pg_database where datname = current_database())
+	and c.relnamespace = to_regnamespace(quote_ident(current_schema())) and starts_with(c.relname, 'idem_') and c.relkind in ('r', 'p', 'v')
+order by a.xact_start, l.pid, c.relname limit 1`
+	err = db.QueryRow(ctx, find).Scan(&h.PID, &h.Table, &h.Role, &h.Application, &h.OpenFor)
+	if errors.Is(err, pgx.ErrNoRows) {
+		err = nil
+	}
+	return h, err
+}
+
+// Schemas returns the first schema of the connection's search_path, "" if none of it
+// exists, and those along the path that have a table idem_events, in its order.
+func Schemas(ctx context.Context, db DB) (first string, having []string, err error) {
+	const schemas = `
+select coalesce(current_schema(), ''), array(
+	select n.nspname::text
+	from unnest(current_schemas(false)) with ordinality as path (name, place)
+	join pg_namespace n on n.nspname = path.name
+	join pg_class c on c.relnamespace = n.oid and c.relname = 'idem_events'
+	order by place)`
+	err = db.QueryRow(ctx, schemas).Scan(&first, &having)
+	return first, having, err
 }

@@ -9,28 +9,6 @@ import (
 	"github.com/paghooks/paghooks/idem/internal/pgtx"
 )
 
-// scan returns a function that reads the session of a marking statement into s, which stays
-// zero if the event was not marked.
-func scan(s *pgtx.Session) func(pgx.Row) error {
-	return func(row pgx.Row) error {
-		err := row.Scan(&s.PID, &s.StartedAt, &s.SearchPath, &s.Role, &s.Strict, &s.SynchronousCommit)
-		if errors.Is(err, pgx.ErrNoRows) {
-			return nil
-		}
-		return err
-	}
-}
-
-const session = `pg_backend_pid() as pid, now() as started_at, current_setting('search_path') as path, current_setting('role') as role, ` +
-	`current_setting('transaction_isolation') in ('repeatable read', 'serializable') as strict, ` +
-	`coalesce(` + onDisk + `, current_setting('synchronous_commit')) as waits`
-
-// Held names the event that another one waits for.
-type Held struct {
-	By    string // the id of the first event of its lane
-	State string // of that, and so of the event: Pending or Parked; "" when it waits for none
-}
-
 // Mark records a new event as done. The insert is the duplicate check: it does
 // nothing if the event is stored, and waits while another transaction stores it.
 //
@@ -58,6 +36,12 @@ select pid, started_at, path, role, strict, waits from marked`
 	b.Queue(mark, args...).QueryRow(scan(s))
 }
 
+// Held names the event that another one waits for.
+type Held struct {
+	By    string // the id of the first event of its lane
+	State string // of that, and so of the event: Pending or Parked; "" when it waits for none
+}
+
 // HoldNew stores a new event behind an earlier one of its lane that is parked or pending,
 // in the state of that. The result is zero if there is none any more, or if the event is
 // stored.
@@ -78,15 +62,6 @@ with head as materialized (` + earlier + `
 )
 select head.id, head.state from head, marked`
 	return holds(ctx, db, hold, e.RowKey(), e.Type, e.Key, hash(e.Payload), e.Lane(), nullTime(e.OccurredAt), e.Source, e.Payload)
-}
-
-// holds executes a statement that names the event that another one waits for.
-func holds(ctx context.Context, db DB, sql string, args ...any) (held Held, err error) {
-	err = readCommitted(ctx, db, sql, args, func(rows pgx.Rows) error {
-		_, err := pgx.ForEachRow(rows, []any{&held.By, &held.State}, func() error { return nil })
-		return err
-	})
-	return held, err
 }
 
 // Hold has a stored event wait that is retrying, unhandled or parked, if an earlier
@@ -112,6 +87,29 @@ with own as materialized (
 select id, state from waits`
 	return holds(ctx, db, hold, e.RowKey(), e.Lane())
 }
+
+// holds executes a statement that names the event that another one waits for.
+func holds(ctx context.Context, db DB, sql string, args ...any) (held Held, err error) {
+	err = readCommitted(ctx, db, sql, args, func(rows pgx.Rows) error {
+		_, err := pgx.ForEachRow(rows, []any{&held.By, &held.State}, func() error { return nil })
+		return err
+	})
+	return held, err
+}
+
+// isEarlier finds the events of lane $5 that are before an event $1 of the time $6 that is
+// stored now. An event does not wait for itself: the insert waits for its attempt.
+const isEarlier = `p.lane = $5 and p.event <> $1 and (` + order + `) < (coalesce($6, now()), now(), $1)`
+
+// earlier is the first event of lane $5, if it is before an event $1 of the time $6 that is
+// stored now: the event that it has to wait for, and the state that it waits in. It is locked, see the
+// package comment; while it is being processed, that is waited for.
+const earlier = `
+	select p.event, substring(p.event from '^[^/]*/[^/]*/(.*)$') as id,
+		case (select e.state from idem_events e where e.event = p.event) when 'pending' then 'pending' else 'parked' end as state
+	from idem_payloads p
+	where ` + isEarlier + `
+	order by ` + order + ` limit 1 for share`
 
 // Stored chooses how [MarkStored] marks.
 type Stored struct {
@@ -152,4 +150,64 @@ on conflict do nothing`
 		return
 	}
 	b.Queue(deleteBody, key)
+}
+
+const session = `pg_backend_pid() as pid, now() as started_at, current_setting('search_path') as path, current_setting('role') as role, ` +
+	`current_setting('transaction_isolation') in ('repeatable read', 'serializable') as strict, ` +
+	`coalesce(` + onDisk + `, current_setting('synchronous_commit')) as waits`
+
+// scan returns a function that reads the session of a marking statement into s, which stays
+// zero if the event was not marked.
+func scan(s *pgtx.Session) func(pgx.Row) error {
+	return func(row pgx.Row) error {
+		err := row.Scan(&s.PID, &s.StartedAt, &s.SearchPath, &s.Role, &s.Strict, &s.SynchronousCommit)
+		if errors.Is(err, pgx.ErrNoRows) {
+			return nil
+		}
+		return err
+	}
+}
+
+// Found is the stored state of an event.
+type Found struct {
+	State         string // "" when nothing is
+	Key           string // the entity that it was first stored with
+	Conflict      bool   // another body is stored with its id
+	FirstConflict bool   // this delivery is the first to conflict
+}
+
+// Look reads the state of an event and, unless the event is being processed, records
+// that another body is stored. It does not wait for locks.
+//
+// With synchronous replication it waits for the replica. A commit with a wait that was broken
+// off is visible although only the primary has it: such an event must not pass for
+// stored. Locking its row is the least that makes this commit wait, and it makes it
+// wait for a claim that does.
+func Look(b *pgx.Batch, e Event, f *Found) {
+	const look = `
+with locked as (
+	select event, ` + onDisk + ` from idem_events
+	where event = $1 and current_setting('synchronous_standby_names') <> '' for key share
+), conflict as (
+	update idem_events set conflict_at = now() where event = (
+		select event from idem_events where event = $1 and body_hash <> $2 and conflict_at is null for update skip locked)
+	returning event
+)
+select state, key, coalesce(body_hash <> $2, false), exists (select from conflict) from idem_events
+where event = $1 and (select count(*) from locked) >= 0`
+	b.Queue(look, e.RowKey(), hash(e.Payload)).QueryRow(func(row pgx.Row) error {
+		err := row.Scan(&f.State, &f.Key, &f.Conflict, &f.FirstConflict)
+		if errors.Is(err, pgx.ErrNoRows) {
+			return nil
+		}
+		return err
+	})
+}
+
+// LookUp is [Look] in a round trip of its own.
+func LookUp(ctx context.Context, db DB, e Event) (f Found, err error) {
+	b := &pgx.Batch{}
+	Look(b, e, &f)
+	err = ReadCommitted(ctx, db, b)
+	return f, err
 }

@@ -32,11 +32,18 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/binary"
+	"errors"
+	"fmt"
+	"net/url"
+	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/paghooks/paghooks/idem/internal/pgtx"
 )
 
 // DB is a *pgxpool.Pool, a *pgx.Conn or a pgx.Tx.
@@ -65,6 +72,73 @@ const (
 	Discarded = "discarded"
 )
 
+// MaxName is the length in bytes of the longest scope, id, type and key that are
+// stored. Providers use a fifth of it; Postgres refuses index entries that are
+// ten times as long.
+const MaxName = 255
+
+// Nameable reports whether a text can be stored as an event's scope, id, type or key.
+func Nameable(s string) bool {
+	return len(s) <= MaxName && utf8.ValidString(s) && !strings.Contains(s, "\x00")
+}
+
+// RowKey names an event in one column: source/scope/id. A primary key of three
+// columns costs every insert a fifth more.
+func (e Event) RowKey() string {
+	return e.Source + "/" + url.PathEscape(e.Scope) + "/" + e.ID
+}
+
+// Lane names the events that are processed in order with e: those of its entity,
+// or e alone when it has none. The % of the latter is in no scope that is escaped: an
+// entity may have the id of an event.
+func (e Event) Lane() string {
+	account := e.Source + "/" + url.PathEscape(e.Scope)
+	if e.Key == "" {
+		return account + "%/" + e.ID
+	}
+	return account + "/" + e.Key
+}
+
+// EventOf returns the event that a row key names, of which it says no more.
+func EventOf(key string) (e Event) {
+	e.setRowKey(key)
+	return e
+}
+
+// setRowKey sets the fields that a row key is made of.
+func (e *Event) setRowKey(key string) {
+	var rest, scope string
+	e.Source, rest, _ = strings.Cut(key, "/")
+	scope, e.ID, _ = strings.Cut(rest, "/")
+	e.Scope = scope
+	if unescaped, err := url.PathUnescape(scope); err == nil {
+		e.Scope = unescaped
+	}
+}
+
+// escaped is scopes as row keys have them; nil stays nil.
+func escaped(scopes []string) []string {
+	if scopes == nil {
+		return nil
+	}
+	all := make([]string, len(scopes))
+	for i, s := range scopes {
+		all[i] = url.PathEscape(s)
+	}
+	return all
+}
+
+// sourcePrefix returns the prefix of the row keys and lanes of a source.
+func sourcePrefix(source string) string { return source + "/" }
+
+// rowLane is Lane in SQL, for the row e of idem_events.
+const rowLane = `case e.key
+	when '' then overlay(e.event placing '%' from length(substring(e.event from '^[^/]*/[^/]*')) + 1 for 0)
+	else substring(e.event from '^[^/]*/[^/]*/') || e.key end`
+
+// order is the order of the rows of a lane.
+const order = `coalesce(p.occurred_at, p.received_at), p.received_at, p.event`
+
 // ReadCommitted executes b in a transaction at Postgres's default isolation, not
 // the session's, in one round trip: for statements that are to see the rows as they are, and do not
 // want to be asked to run again. db must not be in a transaction.
@@ -92,28 +166,32 @@ func readCommitted(ctx context.Context, db DB, sql string, args []any, read func
 // where that is the default.
 const onDisk = `case current_setting('synchronous_commit') when 'off' then set_config('synchronous_commit', 'on', true) end`
 
-// PostponeTime is when an event is looked at again that waits for one that is being
-// processed, or was claimed, and not processed; postpone is the same in SQL.
-const PostponeTime = 100 * time.Millisecond
+// MaxError is the length in bytes of an error that is stored.
+const MaxError = 1000
 
-const postpone = `interval '100 milliseconds'`
+// Storable returns text with U+FFFD in place of bytes that Postgres refuses, cut to at most most bytes.
+func Storable(text string, most int) string {
+	text = strings.ReplaceAll(strings.ToValidUTF8(text, "\uFFFD"), "\x00", "\uFFFD")
+	if len(text) > most {
+		text = strings.ToValidUTF8(text[:most], "")
+	}
+	return text
+}
 
-// order is the order of the rows of a lane.
-const order = `coalesce(p.occurred_at, p.received_at), p.received_at, p.event`
-
-// isEarlier finds the events of lane $5 that are before an event $1 of the time $6 that is
-// stored now. An event does not wait for itself: the insert waits for its attempt.
-const isEarlier = `p.lane = $5 and p.event <> $1 and (` + order + `) < (coalesce($6, now()), now(), $1)`
-
-// earlier is the first event of lane $5, if it is before an event $1 of the time $6 that is
-// stored now: the event that it has to wait for, and the state that it waits in. It is locked, see the
-// package comment; while it is being processed, that is waited for.
-const earlier = `
-	select p.event, substring(p.event from '^[^/]*/[^/]*/(.*)$') as id,
-		case (select e.state from idem_events e where e.event = p.event) when 'pending' then 'pending' else 'parked' end as state
-	from idem_payloads p
-	where ` + isEarlier + `
-	order by ` + order + ` limit 1 for share`
+// Explain adds what to do to errors that have one usual cause.
+func Explain(err error) error {
+	switch code := pgtx.SQLState(err); {
+	case code == "42P01":
+		return fmt.Errorf("the tables are missing: call idem.Migrate at start, with the same search_path (with goose: -table idem_goose_version): %w", err)
+	case pgtx.Held(err):
+		return fmt.Errorf("another process is storing or processing the event, and its transaction does not end: %w", err)
+	case errors.Is(err, pgtx.ErrUnknown):
+		return fmt.Errorf("look at the events, and do it again if they are as they were: %w", err)
+	case code == "" && errors.Is(err, context.DeadlineExceeded):
+		return fmt.Errorf("no answer of Postgres in time: it is unavailable, the pool is too small, or another process is processing the event: %w", err)
+	}
+	return err
+}
 
 // hash is the short hash of a body: for people to notice that two deliveries
 // with one id differ. It is of the bytes as received, so a body that a provider

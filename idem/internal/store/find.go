@@ -1,0 +1,309 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/paghooks/paghooks/idem/internal/pgtx"
+)
+
+// Filter chooses events of a source that are not done. A nil list is no
+// condition; an empty one chooses nothing.
+type Filter struct {
+	Source string
+	States []string
+	Scopes []string
+	Types  []string
+	Keys   []string
+	IDs    []string
+	Events []string // row keys
+	Failed bool     // only those of which an attempt has failed
+
+	From, Until time.Time // of arrival, from the first and before the second; zero is no condition
+}
+
+func (f Filter) args() []any {
+	return []any{f.Source, f.States, escaped(f.Scopes), f.Types, f.Keys, f.IDs, nullTime(f.From), nullTime(f.Until), f.Events, f.Failed}
+}
+
+// chosen is the condition of a filter, for which args are the arguments. A condition that the
+// payload's row knows is asked of it, before the event is looked up.
+const chosen = `
+from idem_payloads p ` + openEvent + `
+where p.source = $1 and e.state = any ($2)
+  and ($3::text[] is null or split_part(p.event, '/', 2) = any ($3))
+  and ($4::text[] is null or e.type = any ($4))
+  and ($5::text[] is null or e.key = any ($5))
+  and ($6::text[] is null or substring(p.event from '^[^/]*/[^/]*/(.*)$') = any ($6))
+  and ($7::timestamptz is null or e.received_at >= $7) and ($8::timestamptz is null or e.received_at < $8)
+  and ($9::text[] is null or p.event = any ($9))
+  and (not $10 or e.attempts > 0 or e.crashes > 0 or p.failures is not null)`
+
+// openEvent joins the event of a payload p. It is looked up by its key, one by one: the planner
+// would rather read all events through, ten million that are done for the sake
+// of a few that are not.
+const openEvent = `cross join lateral (select * from idem_events where event = p.event offset 0) e`
+
+// Find lists the row keys of the events that f chooses, in the order of lanes: by the
+// provider's time, and then by arrival.
+func Find(ctx context.Context, db DB, f Filter) ([]string, error) {
+	rows, _ := db.Query(ctx, `select e.event `+chosen+` order by `+order, f.args()...)
+	return pgx.CollectRows(rows, pgx.RowTo[string])
+}
+
+// Count counts the events that f chooses.
+func Count(ctx context.Context, db DB, f Filter) (n int64, err error) {
+	err = db.QueryRow(ctx, `select count(*) `+chosen, f.args()...).Scan(&n)
+	return n, err
+}
+
+// FindPage lists n events that f chooses, newest first, those that arrived before
+// a place; a zero place is after all. It returns their row keys and the place of
+// the last.
+func FindPage(ctx context.Context, db DB, f Filter, before Place, n int) (keys []string, last Place, err error) {
+	const page = chosen + ` and ($11::timestamptz is null or (p.received_at, p.event) < ($11, $12))
+order by p.received_at desc, p.event desc limit $13`
+	rows, _ := db.Query(ctx, `select p.event, p.received_at `+page, append(f.args(), nullTime(before.At), before.Event, n)...)
+	_, err = pgx.ForEachRow(rows, []any{&last.Event, &last.At}, func() error { keys = append(keys, last.Event); return nil })
+	return keys, last, err
+}
+
+// Row is an event.
+type Row struct {
+	Event
+	State      string
+	Attempts   int
+	Crashes    int
+	LastError  string
+	ReceivedAt time.Time
+	DueAt      time.Time // zero when no worker is to take it yet
+	DoneAt     time.Time // zero when it is not
+	ConflictAt time.Time // zero when no other body came
+	Trace      string
+}
+
+// columns are the columns that scanRow reads of an event e and its body p.
+const columns = `
+select e.event, e.type, e.key, p.occurred_at, p.body, e.state, e.attempts, e.crashes, coalesce(e.last_error, ''), e.received_at,
+	p.due_at, case e.state when 'done' then coalesce(e.done_at, e.received_at) end, e.conflict_at, coalesce(p.trace, '') `
+
+// itsBody joins to each event e its body, if that is stored. They are looked up one by one:
+// Postgres would read all bodies where it takes the tables for small.
+const itsBody = `left join lateral (
+	select occurred_at, body, due_at, trace from idem_payloads where event = e.event union all
+	select occurred_at, body, null, null from idem_archive where event = e.event) p on true`
+
+func scanRow(row pgx.CollectableRow) (r Row, err error) {
+	var key string
+	var occurred, due, done, conflict *time.Time
+	err = row.Scan(&key, &r.Type, &r.Key, &occurred, &r.Payload, &r.State, &r.Attempts, &r.Crashes, &r.LastError, &r.ReceivedAt, &due, &done, &conflict, &r.Trace)
+	r.setRowKey(key)
+	r.OccurredAt, r.DueAt, r.DoneAt, r.ConflictAt = timeOrZero(occurred), timeOrZero(due), timeOrZero(done), timeOrZero(conflict)
+	return r, err
+}
+
+// Load reads events by their row keys, in that order; those that are done
+// meanwhile are not among them.
+func Load(ctx context.Context, db DB, keys []string) ([]Row, error) {
+	const load = columns + `
+from unnest($1::text[]) with ordinality as f (event, place) join idem_events e using (event) join idem_payloads p using (event)
+order by place`
+	rows, _ := db.Query(ctx, load, keys)
+	return pgx.CollectRows(rows, scanRow)
+}
+
+// Get reads one event, in any state, with its body if that is stored. The error
+// is pgx.ErrNoRows if there is none.
+func Get(ctx context.Context, db DB, key string) (r Row, err error) {
+	found, _ := db.Query(ctx, columns+`from idem_events e `+itsBody+` where e.event = $1`, key)
+	return pgx.CollectExactlyOneRow(found, scanRow)
+}
+
+// GetAll reads events by their row keys, in that order, in any state, without their
+// bodies. Those that are not there are left out.
+func GetAll(ctx context.Context, db DB, keys []string) ([]Row, error) {
+	const list = columns + `
+from unnest($1::text[]) with ordinality as f (event, place) join idem_events e using (event)
+left join lateral (select occurred_at, null::bytea as body, due_at, trace from idem_payloads where event = e.event) p on true
+order by place`
+	rows, _ := db.Query(ctx, list, keys)
+	return pgx.CollectRows(rows, scanRow)
+}
+
+// WithID reads the events of an id, of every account of a source, in any state. It
+// goes from one account to the next in the primary key, and looks the id up in each.
+func WithID(ctx context.Context, db DB, source, id string) ([]Row, error) {
+	const list = `
+with recursive accounts as (
+	select (select min(event) from idem_events where event >= $1 || '/' and event < $1 || '0') as first
+	union all
+	-- '0' follows '/': after all events of the account
+	select (select min(e.event) from idem_events e
+		where e.event >= substring(accounts.first from '^[^/]*/[^/]*') || '0' collate "C" and e.event < $1 || '0')
+	from accounts where accounts.first is not null
+)` + columns + `
+from accounts
+cross join lateral (select * from idem_events where event = substring(accounts.first from '^[^/]*/[^/]*/') || $2 offset 0) e
+` + itsBody + `
+order by e.event`
+	rows, _ := db.Query(ctx, list, source, id)
+	return pgx.CollectRows(rows, scanRow)
+}
+
+// OfKey reads the events of an entity in the order of arrival, in any of their
+// states, with the bodies that are stored: the latest n. Accounts are those of
+// scopes, or all if that is nil. Unless there is an index for it, see [CountByKey], it
+// reads the whole of idem_events.
+func OfKey(ctx context.Context, db DB, source string, scopes []string, key string, n int) ([]Row, error) {
+	const list = columns + `
+from (
+	select * from idem_events
+	where key = $1 and starts_with(event, $2) and ($3::text[] is null or split_part(event, '/', 2) = any ($3))
+	order by received_at desc, event desc limit $4
+) e ` + itsBody + `
+order by e.received_at desc, e.event desc`
+	rows, _ := db.Query(ctx, list, key, sourcePrefix(source), escaped(scopes), n)
+	latest, err := pgx.CollectRows(rows, scanRow)
+	slices.Reverse(latest)
+	return latest, err
+}
+
+// CountByKey estimates how many events OfKey reads: 0 where idem_events has an index
+// that begins with key.
+func CountByKey(ctx context.Context, db DB) (n int64, err error) {
+	const count = `
+select case when exists (
+	select from pg_index i join pg_attribute a on a.attrelid = i.indrelid and a.attnum = i.indkey[0]
+	where i.indrelid = 'idem_events'::regclass and i.indisvalid and i.indpred is null and a.attname = 'key')
+then 0 else (
+	select coalesce(sum(greatest(c.reltuples, 0)), 0)::bigint from pg_class c
+	where c.oid = 'idem_events'::regclass and c.relkind <> 'p' or c.oid in (select relid from pg_partition_tree('idem_events') where isleaf)) end`
+	err = db.QueryRow(ctx, count).Scan(&n)
+	return n, err
+}
+
+// Arrival is an event without its body.
+type Arrival struct {
+	Event      Event
+	State      string
+	ReceivedAt time.Time
+}
+
+// OfKeys reads the events of entities that were stored at since or later, in any of
+// their states. There is no index for it: one call reads the whole of idem_events,
+// however many keys it has.
+func OfKeys(ctx context.Context, db DB, source, scope string, keys []string, since time.Time) ([]Arrival, error) {
+	const list = `
+select event, type, key, state, received_at, occurred_at from idem_events
+where received_at >= $3 and key = any($1) and starts_with(event, $2)
+order by received_at, event`
+	rows, _ := db.Query(ctx, list, keys, Event{Source: source, Scope: scope}.RowKey(), since)
+	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (a Arrival, err error) {
+		var key string
+		var occurred *time.Time
+		err = row.Scan(&key, &a.Event.Type, &a.Event.Key, &a.State, &a.ReceivedAt, &occurred)
+		a.Event.OccurredAt = timeOrZero(occurred)
+		a.Event.setRowKey(key)
+		return a, err
+	})
+}
+
+// LastArrival returns when the newest event of a source was stored; the time is
+// zero if there is none. A canary is none. It reads the whole of idem_events.
+func LastArrival(ctx context.Context, db DB, source string) (time.Time, error) {
+	var newest *time.Time
+	err := db.QueryRow(ctx, `select max(received_at) from idem_events where starts_with(event, $1) and event <> $2`, sourcePrefix(source), canaryKey(source)).Scan(&newest)
+	return timeOrZero(newest), err
+}
+
+// SearchParts calls found with the row key of each event of a source, in any state, of which the id or
+// entity has a part, until that returns false. It reads the whole of idem_events.
+func SearchParts(ctx context.Context, tx DB, source, part string, found func(rowKey string) bool) error {
+	const search = `
+select event, ''::bytea from idem_events
+where starts_with(event, $1) and (position($2 in substr(event, length($1) + 1)) > 0 or position($2 in key) > 0)`
+	return each(ctx, tx, func(key string, _ []byte) bool { return found(key) }, search, sourcePrefix(source), part)
+}
+
+// SearchBodies calls found with the row key and the body of each event of a source with a body that is
+// kept and has these bytes, until that returns false. It reads all bodies.
+func SearchBodies(ctx context.Context, tx DB, source string, bytes []byte, found func(rowKey string, body []byte) bool) error {
+	const search = `
+select event, body from idem_payloads where source = $1 and position($2::bytea in body) > 0 union all
+select event, body from idem_archive where starts_with(event, $3) and position($2::bytea in body) > 0`
+	return each(ctx, tx, found, search, source, bytes, sourcePrefix(source))
+}
+
+func each(ctx context.Context, tx DB, found func(string, []byte) bool, query string, args ...any) error {
+	rows, err := tx.Query(ctx, query, args...)
+	if err != nil {
+		return err
+	}
+	defer rows.Close()
+	var key string
+	var body []byte
+	for rows.Next() {
+		if err := rows.Scan(&key, &body); err != nil {
+			return err
+		}
+		if !found(key, body) {
+			return nil
+		}
+	}
+	return rows.Err()
+}
+
+// InTime calls f with a transaction that reads; Postgres gives up its statements after a
+// time. complete is false if it did.
+func InTime(ctx context.Context, db interface {
+	BeginTx(context.Context, pgx.TxOptions) (pgx.Tx, error)
+}, milliseconds int64, f func(DB) error,
+) (complete bool, err error) {
+	err = pgx.BeginTxFunc(ctx, db, pgx.TxOptions{AccessMode: pgx.ReadOnly}, func(tx pgx.Tx) error {
+		if _, err := tx.Exec(ctx, `select set_config('statement_timeout', $1::bigint::text, true)`, milliseconds); err != nil {
+			return err
+		}
+		return f(tx)
+	})
+	if pgtx.SQLState(err) == "57014" && ctx.Err() == nil {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+// Whereabouts is an event with the cause for which it is not done.
+type Whereabouts struct {
+	Row
+	Failures []Failure // the last ones, the oldest first
+	Held     bool      // parked only because it waits
+	First    string    // the row key of the first event of its lane; "" when it is in none
+	Behind   int64     // events of its lane that come after it
+	Claim    Claimed
+	Now      time.Time
+}
+
+// FindWhereabouts reads an event and its place in its lane. Use it in a transaction that sees
+// one state of the tables. The error is pgx.ErrNoRows if there is no such event.
+func FindWhereabouts(ctx context.Context, tx DB, key string) (w Whereabouts, err error) {
+	const place = `
+select own.failures, own.held, coalesce((select p.event from idem_payloads p where p.lane = own.lane order by ` + order + ` limit 1), ''),
+	(select count(*) from idem_payloads p where p.lane = own.lane
+		and (` + order + `) > (coalesce(own.occurred_at, own.received_at), own.received_at, own.event)),
+	now()
+from idem_payloads own where own.event = $1`
+	if w.Row, err = Get(ctx, tx, key); err != nil {
+		return w, err
+	}
+	if w.Claim, err = FindClaim(ctx, tx, key); err != nil {
+		return w, err
+	}
+	err = tx.QueryRow(ctx, place, key).Scan(&w.Failures, &w.Held, &w.First, &w.Behind, &w.Now)
+	if errors.Is(err, pgx.ErrNoRows) { // it is done
+		err = tx.QueryRow(ctx, `select now()`).Scan(&w.Now)
+	}
+	return w, err
+}

@@ -1,0 +1,225 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+)
+
+// Incoming is an event that is to be stored for workers.
+type Incoming struct {
+	Event
+	Trace string // names the trace of its delivery; "" for none
+}
+
+// Inserted is the result for an event that was to be stored.
+type Inserted struct {
+	New   bool
+	State string // of the event that was stored before; "" where only [Look] can tell
+}
+
+// InsertPending stores new events for workers, all or none, and returns the result
+// of each. No two of them may have the same row key.
+//
+// The rows are inserted in the order of their keys, so that two statements with
+// the same events cannot block each other, and get times in the order of events.
+// An event that is there is left out before ON CONFLICT would wait for the attempt that
+// processes it. One that another transaction is storing is waited for at most
+// lockWait, and fails the statement: see [pgtx.Held].
+func InsertPending(ctx context.Context, db DB, events []Incoming) ([]Inserted, error) {
+	const insert = `
+with input as materialized (
+	select i.*, e.state,
+		e.body_hash is distinct from i.body_hash or current_setting('synchronous_standby_names') <> '' as unsure
+	from unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::timestamptz[], $6::bigint[], $7::bytea[], $10::text[])
+		with ordinality as i (event, type, key, lane, occurred_at, body_hash, body, trace, place)
+	left join lateral (select state, body_hash from idem_events where event = i.event offset 0) e on true
+), new as (
+	insert into idem_events (event, type, key, state, received_at, body_hash, occurred_at)
+	select event, type, key, 'pending', now() + place * interval '1 microsecond', body_hash, occurred_at from input
+	where (select set_config('lock_timeout', $9, true)) is not null and state is null
+	order by event
+	on conflict do nothing
+	returning event, received_at, ` + onDisk + `
+), bodies as (
+	insert into idem_payloads (event, source, lane, due_at, occurred_at, received_at, body, trace)
+	select event, $8, lane, now(), occurred_at, new.received_at, body, nullif(trace, '') from new join input using (event)
+	on conflict (event) do update set -- of an event whose row was deleted by hand
+		lane = excluded.lane, due_at = excluded.due_at, occurred_at = excluded.occurred_at,
+		received_at = excluded.received_at, body = excluded.body, trace = excluded.trace
+)
+select place, event in (select event from new), case when unsure then '' else coalesce(state, '') end from input`
+	if len(events) == 0 {
+		return nil, nil
+	}
+	n := len(events)
+	keys, types, entities, lanes, traces := make([]string, n), make([]string, n), make([]string, n), make([]string, n), make([]string, n)
+	occurred, sums, bodies := make([]*time.Time, n), make([]int64, n), make([][]byte, n)
+	for i, e := range events {
+		keys[i], types[i], entities[i], lanes[i] = e.RowKey(), e.Type, e.Key, e.Lane()
+		occurred[i], sums[i], bodies[i] = nullTime(e.OccurredAt), hash(e.Payload), e.Payload
+		traces[i] = e.Trace
+	}
+	all := make([]Inserted, n)
+	args := []any{keys, types, entities, lanes, occurred, sums, bodies, events[0].Source, lockWait, traces}
+	err := readCommitted(ctx, db, insert, args, func(rows pgx.Rows) error {
+		var place int
+		var one Inserted
+		_, err := pgx.ForEachRow(rows, []any{&place, &one.New, &one.State}, func() error {
+			all[place-1] = one
+			return nil
+		})
+		return err
+	})
+	return all, err
+}
+
+const lockWait = "20ms"
+
+// Revive makes a stored event pending that is retrying, unhandled or parked,
+// because it was delivered to an inbox again. revived is false if it is in
+// another state, or being processed.
+func Revive(ctx context.Context, db DB, e Incoming) (revived bool, err error) {
+	const revive = `
+with kept as (
+	select event from idem_events where event = $1 and state in ('retrying', 'unhandled', 'parked') for update skip locked
+), again as (
+	update idem_events e set state = 'pending', attempts = 0, crashes = 0, claimed_at = null, claimed_by = null from kept where e.event = kept.event
+	returning e.event, e.key, ` + onDisk + `
+), body as (
+	insert into idem_payloads as p (event, source, lane, due_at, occurred_at, received_at, body, trace)
+	select event, $2, ` + rowLane + `, now(), $3, now(), $4, nullif($5, '') from again e
+	on conflict (event) do update set lane = excluded.lane, due_at = excluded.due_at, held = false, trace = excluded.trace
+)
+select count(*) = 1 from again`
+	args := []any{e.RowKey(), e.Source, nullTime(e.OccurredAt), e.Payload, e.Trace}
+	err = readCommitted(ctx, db, revive, args, func(rows pgx.Rows) (err error) {
+		revived, err = pgx.CollectExactlyOneRow(rows, pgx.RowTo[bool])
+		return err
+	})
+	return revived, err
+}
+
+// InsertMessage stores one event of the application's own for workers, unless it
+// is stored. Its time is when the statement runs: two transactions that wait for
+// each other's rows get theirs in the order of their commits.
+func InsertMessage(b *pgx.Batch, e Incoming) {
+	const insert = `
+with new as (
+	insert into idem_events (event, type, key, state, received_at, body_hash) values ($1, $2, $3, 'pending', clock_timestamp(), $4)
+	on conflict do nothing
+	returning event, received_at
+)
+insert into idem_payloads (event, source, lane, due_at, occurred_at, received_at, body, trace)
+select event, $5, $6, received_at, received_at, received_at, $7, nullif($8, '') from new`
+	b.Queue(insert, e.RowKey(), e.Type, e.Key, hash(e.Payload), e.Source, e.Lane(), e.Payload, e.Trace)
+}
+
+// NoteConflict records that another body is stored with the id of an event, once for an event, in a statement behind the one
+// that stores it. found is set if it is the first time.
+func NoteConflict(b *pgx.Batch, e Event, found *bool) {
+	const note = `
+update idem_events set conflict_at = now() where event = (
+	select event from idem_events where event = $1 and body_hash <> $2 and conflict_at is null for update skip locked)`
+	b.Queue(note, e.RowKey(), hash(e.Payload)).Exec(func(tag pgconn.CommandTag) error {
+		*found = tag.RowsAffected() > 0
+		return nil
+	})
+}
+
+// StoreUnprocessed stores an event that no handler can process now, with its body, as
+// unhandled or parked. stored is false if it was stored before, unless a
+// provider was to deliver it again. A parked one holds its lane unless pass is set.
+func StoreUnprocessed(ctx context.Context, db DB, e Event, state string, lastError *string, pass bool) (stored bool, err error) {
+	args := []any{e.RowKey(), e.Type, e.Key, state, lastError, hash(e.Payload), e.Source, nullTime(e.OccurredAt), e.Payload, pass}
+	err = readCommitted(ctx, db, storeUnprocessed, args, func(rows pgx.Rows) (err error) {
+		stored, err = pgx.CollectExactlyOneRow(rows, pgx.RowTo[bool])
+		return err
+	})
+	return stored, err
+}
+
+var storeUnprocessed = `
+with kept as (
+	insert into idem_events as e (event, type, key, state, last_error, body_hash, occurred_at) values ($1, $2, $3, $4, $5, $6, $8)
+	on conflict (event) do update set state = excluded.state, last_error = excluded.last_error
+	where e.state = 'retrying'
+	returning event, key, state, ` + onDisk + `
+), body as (
+	insert into idem_payloads as p (event, source, lane, occurred_at, received_at, body, failures)
+	select event, $7, case when state = 'parked' and not $10 then ` + rowLane + ` end, $8, now(), $9,
+		case when $5::text is not null then ` + failure("$5") + ` end from kept e
+	on conflict (event) do update set lane = excluded.lane, failures = ` + failuresAnd("$5") + `
+	where excluded.lane is not null or excluded.failures is not null
+)
+select count(*) = 1 from kept`
+
+// CountFailure counts a failed delivery, with the body in case that the provider
+// does not deliver the event again. The event becomes retrying or, at the failure of
+// number limit, parked. An event that was unhandled or parked becomes parked at once; one that
+// is pending stays so. A parked
+// one holds its lane unless pass is set: then the events that it has held go on. It
+// returns the state that the event has got, and Done if it is done or discarded.
+func CountFailure(ctx context.Context, db DB, e Event, lastError *string, limit int, pass bool) (state string, err error) {
+	state = Done
+	b := &pgx.Batch{}
+	b.Queue(countFailure, e.RowKey(), e.Type, e.Key, lastError, hash(e.Payload), limit,
+		e.Source, nullTime(e.OccurredAt), e.Payload, pass).QueryRow(func(row pgx.Row) error {
+		if err := row.Scan(&state); !errors.Is(err, pgx.ErrNoRows) {
+			return err
+		}
+		return nil
+	})
+	if pass {
+		b.Queue(promoteHeld, e.Lane())
+	}
+	err = ReadCommitted(ctx, db, b)
+	return state, err
+}
+
+var countFailure = `
+with counted as (
+	insert into idem_events as e (event, type, key, attempts, last_error, body_hash, occurred_at, state)
+	values ($1, $2, $3, 1, $4, $5, $8, case when $6 <= 1 then 'parked' else 'retrying' end)
+	on conflict (event) do update set
+		attempts = e.attempts + 1,
+		last_error = excluded.last_error,
+		state = case when e.state = 'pending' or e.state = 'retrying' and e.attempts + 1 < $6 then e.state else 'parked' end
+	where e.state in ('pending', 'retrying', 'unhandled', 'parked')
+	returning event, key, state, ` + onDisk + `
+), body as (
+	insert into idem_payloads as p (event, source, lane, due_at, occurred_at, received_at, body, failures)
+	select event, $7, case when state = 'pending' or state = 'parked' and not $10 then ` + rowLane + ` end,
+		case state when 'pending' then now() end, $8, now(), $9, ` + failure("$4") + ` from counted e
+	on conflict (event) do update set
+		lane = case when ` + moves + ` then excluded.lane else p.lane end,
+		due_at = case when ` + moves + ` then excluded.due_at else p.due_at end,
+		held = false, failures = ` + failuresAnd("$4") + `
+)
+select state from counted`
+
+// moves reports whether a failure changes the place of a body p that is there.
+const moves = `(p.held or excluded.due_at is not null and p.due_at is null or excluded.due_at is null and p.lane is distinct from excluded.lane)`
+
+// Failure is an attempt at an event that failed.
+type Failure struct {
+	At    time.Time `json:"at"`
+	Error string    `json:"error"` // its first 300 characters
+}
+
+// failure is an attempt that fails now, as one element of idem_payloads.failures.
+func failure(lastError string) string {
+	return `jsonb_build_array(jsonb_build_object('at', clock_timestamp(), 'error', left(` + lastError + `::text, 300)))`
+}
+
+// failuresAnd is the failures of the row p of idem_payloads, the last five, when an attempt
+// fails now with an error; as they are if that is null.
+func failuresAnd(lastError string) string {
+	return `case
+	when ` + lastError + `::text is null then p.failures
+	when jsonb_array_length(p.failures) >= 5 then p.failures - 0 || ` + failure(lastError) + `
+	else coalesce(p.failures, '[]') || ` + failure(lastError) + ` end`
+}

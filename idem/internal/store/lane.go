@@ -1,0 +1,308 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+)
+
+// Promote makes the first event of a lane due, if it was held back. It is due from then
+// on: claims that have looked further than to the begin of a long transaction would not
+// see it. promoted, which may be nil, is set to whether it was held back.
+func Promote(b *pgx.Batch, lane string, promoted *bool) {
+	b.Queue(promote, lane).Exec(func(tag pgconn.CommandTag) error {
+		if promoted != nil && tag.RowsAffected() > 0 {
+			*promoted = true
+		}
+		return nil
+	})
+}
+
+const promote = `
+update idem_payloads set due_at = clock_timestamp()
+where due_at is null and event = (select p.event from idem_payloads p where p.lane = $1 order by ` + order + ` limit 1)
+  and (held or (select state from idem_events e where e.event = idem_payloads.event) = 'pending')`
+
+// PromoteHeld makes the first event of each lane due that was held back, whether or
+// not it is the first of the lane. A transaction that lasts, and takes rows out that
+// are not the first, has it executed once more when it is committed: a promotion may
+// have chosen one of them, and come to nothing.
+func PromoteHeld(ctx context.Context, db DB, lanes []string) error {
+	b := &pgx.Batch{}
+	for _, lane := range lanes {
+		b.Queue(promoteHeld, lane)
+	}
+	return db.SendBatch(ctx, b).Close()
+}
+
+// promoteHeld makes the first event of a lane due that was held back, whether or
+// not it is the first of the lane: for a statement that takes an event out of its lane without
+// being the only one there. While the first event is being processed, in a
+// transaction that neither sees nor waits for this one, [promote] would come to
+// nothing in both. It waits for the transaction that has locked the row.
+const promoteHeld = `
+update idem_payloads set due_at = clock_timestamp()
+where event = (
+	select p.event from idem_payloads p
+	where p.lane = $1 and p.due_at is null and (p.held or (select state from idem_events e where e.event = p.event) = 'pending')
+	order by ` + order + ` limit 1)`
+
+// PromoteStuck makes events due that are held back behind nothing, and returns how
+// many. By the rules of this package there are none at Postgres's default
+// isolation; at stricter ones, where people change rows, and where [PruneEvents] has
+// deleted the first of a lane, there may be.
+func PromoteStuck(ctx context.Context, db DB, source string) (n int64, err error) {
+	const promote = `update idem_payloads set due_at = now() where event in (select own.event ` + stuck + ` for update skip locked)`
+	b := &pgx.Batch{}
+	b.Queue(promote, source).Exec(func(tag pgconn.CommandTag) error { n = tag.RowsAffected(); return nil })
+	err = ReadCommitted(ctx, db, b)
+	return n, err
+}
+
+// CountStuck counts the events that PromoteStuck would make due.
+func CountStuck(ctx context.Context, db DB, source string) (n int64, err error) {
+	err = db.QueryRow(ctx, `select count(*) `+stuck, source).Scan(&n)
+	return n, err
+}
+
+// stuck are the events that are held back behind nothing. The first of a lane is looked
+// up in its index: for "not exists an earlier one" Postgres, while it has no statistics
+// of the table, compares all with all.
+const stuck = `
+	from idem_payloads own
+	where source = $1 and lane is not null and due_at is null
+	  and (held or (select state from idem_events e where e.event = own.event) = 'pending')
+	  and event = (select p.event from idem_payloads p where p.lane = own.lane order by ` + order + ` limit 1)`
+
+// Place is the place of an event in the order of arrival.
+type Place struct {
+	At    time.Time
+	Event string // its row key
+}
+
+// FindHeld finds held events that are due after a place, and returns up to n
+// row keys and the place of the last one. One that is due and not the first of its lane,
+// because it was promoted when another was taken out, waits again.
+func FindHeld(ctx context.Context, db DB, source string, after Place, n int) (keys []string, last Place, err error) {
+	const find = `
+with due as materialized (
+	select p.event, p.lane, p.due_at from idem_payloads p
+	where p.source = $1 and p.held and coalesce(p.due_at, 'infinity') <= now()
+	  and (coalesce(p.due_at, 'infinity'), p.event) > (coalesce($2::timestamptz, '-infinity'), $3)
+	order by coalesce(p.due_at, 'infinity'), p.event limit $4
+), heads as materialized (
+	select due.*, head.event as head from due cross join lateral (
+		select p.event from idem_payloads p where p.lane = due.lane order by ` + order + ` limit 1) head
+), locked as materialized (
+	select p.event from idem_payloads p
+	where p.event = any (array(select head from heads where head <> event)) and coalesce(p.lane, '') <> ''
+	for update skip locked
+), later as (
+	update idem_payloads p set due_at = null from heads join locked on locked.event = heads.head
+	where p.event = heads.event and p.held
+)
+select event, due_at, head = event from heads order by due_at, event`
+	last = after
+	err = readCommitted(ctx, db, find, []any{source, nullTime(after.At), after.Event, n}, func(rows pgx.Rows) error {
+		first := false
+		_, err := pgx.ForEachRow(rows, []any{&last.Event, &last.At, &first}, func() error {
+			if first {
+				keys = append(keys, last.Event)
+			}
+			return nil
+		})
+		return err
+	})
+	return keys, last, err
+}
+
+// EndHeld ends the turn of a held event with a handler that was not found, or not called: it is
+// unhandled, or parked by its own failure. Unhandled, or with pass, it leaves its lane, and
+// the events behind it go on. It changes nothing of an event that waits. Of a parked one that
+// is not held it records that it failed again.
+func EndHeld(ctx context.Context, db DB, e Event, state string, lastError *string, pass bool) error {
+	leaves := pass || state == Unhandled
+	b := &pgx.Batch{}
+	b.Queue(endHeld, e.RowKey(), state, lastError, leaves)
+	if leaves {
+		b.Queue(promoteHeld, e.Lane())
+	}
+	return ReadCommitted(ctx, db, b)
+}
+
+var endHeld = `
+with ended as (
+	update idem_events e set state = $2, last_error = $3
+	where event = $1 and state = 'parked' and exists (select from idem_payloads own where own.event = $1
+		and case when own.held then own.event = (select p.event from idem_payloads p where p.lane = own.lane order by ` + order + ` limit 1)
+			else $2 = 'parked' end)
+	returning event, ` + onDisk + `
+)
+update idem_payloads p set held = false, due_at = null, lane = case when $4 then null else lane end,
+	failures = ` + failuresAnd("$3") + `
+from ended where p.event = ended.event`
+
+// Adopt makes held events pending that are due, for workers, and returns how many.
+func Adopt(ctx context.Context, db DB, source string) (adopted int64, err error) {
+	const adopt = `
+with due as (
+	select event from idem_events where event = $1 and state = 'parked' for update skip locked
+), again as (
+	update idem_events e set state = 'pending' from due where e.event = due.event
+	returning e.event, ` + onDisk + `
+)
+update idem_payloads p set held = false from again where p.event = again.event`
+	for last := (Place{}); ; {
+		keys, next, err := FindHeld(ctx, db, source, last, 100)
+		if err != nil || next == last {
+			return adopted, err
+		}
+		last = next
+		b := &pgx.Batch{}
+		for _, key := range keys {
+			b.Queue(adopt, key).Exec(func(tag pgconn.CommandTag) error {
+				adopted += tag.RowsAffected()
+				return nil
+			})
+		}
+		if err := ReadCommitted(ctx, db, b); err != nil {
+			return adopted, err
+		}
+	}
+}
+
+// Pass takes up to n events that are parked, and not held, out of their lanes. It returns
+// the lane of each, for [PromoteHeld].
+func Pass(ctx context.Context, tx pgx.Tx, source string, n int) (lanes []string, err error) {
+	const pass = `
+with chosen as materialized (
+	select event from idem_events where event = any (array(
+		select p.event from idem_payloads p ` + openEvent + `
+		where p.source = $1 and p.lane is not null and p.due_at is null and not p.held and e.state = 'parked' limit $2))
+	  and state = 'parked' order by event for update skip locked
+), lanes as materialized (
+	select p.event, p.lane from idem_payloads p join chosen using (event) where p.lane is not null
+), passed as (
+	update idem_payloads p set lane = null from lanes where p.event = lanes.event and not p.held
+	returning p.event
+)
+select lane from lanes join passed using (event)`
+	rows, _ := tx.Query(ctx, pass, source, n)
+	return pgx.CollectRows(rows, pgx.RowTo[string])
+}
+
+// Blocked is the first event of a lane, which others wait for.
+type Blocked struct {
+	Event
+	State     string // "" when its row is gone
+	LastError string
+	Age       time.Duration
+	DueAt     time.Time
+	Waiting   int64
+}
+
+// heads are the first events of lanes.
+const heads = `
+from (
+	select distinct on (p.lane) p.lane, p.event, p.due_at, p.held, p.received_at, count(*) over (partition by p.lane) - 1 as waiting
+	from idem_payloads p
+	where p.lane is not null and p.source = $1
+	order by p.lane, ` + order + `
+) h left join lateral (select * from idem_events where event = h.event offset 0) e on true`
+
+// blocked are the heads of lanes in which events wait.
+const blocked = heads + `
+where h.waiting > 0 and (e.state is distinct from 'pending' or h.due_at is null or h.due_at > now())`
+
+// CountBlocked counts the entities that ListBlocked lists.
+func CountBlocked(ctx context.Context, db DB, source string) (n int64, err error) {
+	err = db.QueryRow(ctx, `select count(*) `+blocked, source).Scan(&n)
+	return n, err
+}
+
+// BlockedSum counts all entities that are blocked, and the events that wait in them.
+type BlockedSum struct{ Entities, Waiting int64 }
+
+// ListBlocked lists the lanes of a source in which events wait for one that is
+// not due: it is parked, it waits for its next attempt, or its row is gone. It reads the n oldest, and
+// counts all.
+func ListBlocked(ctx context.Context, db DB, source string, n int) (oldest []Blocked, all BlockedSum, err error) {
+	const list = `
+select h.event, coalesce(e.type, ''), coalesce(e.key, ''), coalesce(e.state, ''), coalesce(e.last_error, ''),
+	now() - h.received_at, h.due_at, h.waiting, count(*) over (), sum(h.waiting) over ()::bigint ` + blocked + ` order by h.received_at, h.event limit $2`
+	rows, _ := db.Query(ctx, list, source, n)
+	oldest, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (b Blocked, err error) {
+		var key string
+		var due *time.Time
+		err = row.Scan(&key, &b.Type, &b.Key, &b.State, &b.LastError, &b.Age, &due, &b.Waiting, &all.Entities, &all.Waiting)
+		b.setRowKey(key)
+		b.DueAt = timeOrZero(due)
+		return b, err
+	})
+	return oldest, all, err
+}
+
+// Standing counts the events behind parked ones.
+type Standing struct {
+	Lanes, Waiting int64    // how many, and how many events wait in them
+	Key, Head      string   // of the oldest lane: its entity, and the id of the parked event
+	Behind         int64    // how many events wait there
+	Types          []string // theirs
+}
+
+// FindStanding looks for lanes of a source in which events wait for a parked one, and for
+// those that need not wait any more, and have not gone on yet.
+func FindStanding(ctx context.Context, db DB, source string) (s Standing, err error) {
+	const find = `
+with heads as materialized (
+	select h.lane, h.event, h.received_at, h.waiting + h.held::int as waiting, e.key ` + heads + `
+	where e.state = 'parked' and (h.waiting > 0 or h.held)
+)
+select (select count(*) from heads), (select sum(waiting) from heads), key, substring(event from '^[^/]*/[^/]*/(.*)$'), waiting,
+	array(select distinct e.type from idem_payloads p ` + openEvent + ` where p.lane = heads.lane and (p.held or p.event <> heads.event) order by 1)
+from heads order by received_at, event limit 1`
+	err = db.QueryRow(ctx, find, source).Scan(&s.Lanes, &s.Waiting, &s.Key, &s.Head, &s.Behind, &s.Types)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return Standing{}, nil
+	}
+	return s, err
+}
+
+// Overtaken is an event of which a later one of its lane was done before.
+type Overtaken struct {
+	Event Event // its names, as of By
+	By    Event // the last of its lane that was done before it
+	More  int   // others
+}
+
+// FindOvertaken finds those of the events with these keys that are not done, or were done after
+// a later one of their lane. They are sorted as lanes are. It reads the whole of idem_events,
+// unless that has an index that begins with key.
+func FindOvertaken(ctx context.Context, db DB, keys []string) ([]Overtaken, error) {
+	const place = `
+select e.event, e.type, e.key, substring(e.event from '^[^/]*/[^/]*/') as account,
+	coalesce(e.occurred_at, e.received_at) as at, e.received_at, coalesce(e.done_at, e.received_at) as done_at, e.state
+from idem_events e `
+	const find = `
+with own as materialized (` + place + `join unnest($1::text[]) as k (event) using (event) where e.key <> ''),
+later as materialized (` + place + `join (select distinct key from own) k using (key) where e.state = 'done')
+select * from (
+	select distinct on (own.at, own.received_at, own.event) own.event, own.type, own.key, later.event, later.type, later.key,
+		count(*) over (partition by own.event) - 1
+	from own join later on later.key = own.key and later.account = own.account
+		and (later.at, later.received_at, later.event) > (own.at, own.received_at, own.event)
+		and (own.state <> 'done' or later.done_at < own.done_at)
+	order by own.at, own.received_at, own.event, later.at desc, later.received_at desc, later.event desc
+) found`
+	rows, _ := db.Query(ctx, find, keys)
+	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (o Overtaken, err error) {
+		var own, by string
+		err = row.Scan(&own, &o.Event.Type, &o.Event.Key, &by, &o.By.Type, &o.By.Key, &o.More)
+		o.Event.setRowKey(own)
+		o.By.setRowKey(by)
+		return o, err
+	})
+}
