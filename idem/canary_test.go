@@ -27,15 +27,6 @@ import (
 	"github.com/paghooks/paghooks/internal/testkit"
 )
 
-const canaryBody = `{"id":"canary-1","type":"` + idem.CanaryType + `"}`
-
-// newCanary is a canary of the provider that these tests invent.
-func newCanary(address, token string) *canary.Canary {
-	c := canary.New("notes", address, []byte(canaryBody), func(h http.Header, _ []byte) { h.Set("token", token) })
-	c.Logger = nil
-	return c
-}
-
 func TestCanaryProvesThatPostgresTakesWritesAndStoresNothing(t *testing.T) {
 	t.Parallel()
 	s := newApp(t)
@@ -58,31 +49,6 @@ func TestCanaryProvesThatPostgresTakesWritesAndStoresNothing(t *testing.T) {
 	s.wantContents([]string{})
 	if seen := s.outcomes(); len(seen) != 0 {
 		t.Errorf("canaries are counted as deliveries: %v", seen)
-	}
-}
-
-// gone is an address where nobody listens any more.
-func gone(t *testing.T) string {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	return "http://" + l.Addr().String()
-}
-
-func answering(t *testing.T, h http.HandlerFunc) string {
-	t.Helper()
-	server := httptest.NewServer(h)
-	t.Cleanup(server.Close)
-	return server.URL
-}
-
-func says(status int, body string) http.HandlerFunc {
-	return func(w http.ResponseWriter, _ *http.Request) {
-		w.WriteHeader(status)
-		_, _ = io.WriteString(w, body)
 	}
 }
 
@@ -220,28 +186,6 @@ func TestCanaryThatIsNoDryRunIsAnUnknownEvent(t *testing.T) {
 	}
 }
 
-// scriptedWay answers as it is told, one answer after the other, the last one
-// from then on.
-type scriptedWay struct {
-	sent    atomic.Int32
-	answers []string // "" is no answer
-}
-
-func (s *scriptedWay) RoundTrip(r *http.Request) (*http.Response, error) {
-	n := min(int(s.sent.Add(1)), len(s.answers)) - 1
-	switch body := s.answers[n]; body {
-	case "":
-		return nil, errors.New("no route to host")
-	case "hangs":
-		<-r.Context().Done()
-		return nil, r.Context().Err()
-	default:
-		return &http.Response{StatusCode: 503, Header: http.Header{}, Body: io.NopCloser(strings.NewReader(body))}, nil
-	}
-}
-
-const fine = `{"received":false,"dry_run":"done"}`
-
 func TestCanaryTellsThatItFailsAndThatItHasRecovered(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -364,13 +308,6 @@ func TestServeRunsACanaryAndStopsItFirst(t *testing.T) {
 	}
 }
 
-// brokenTransport panics, with what it was given.
-type brokenTransport struct{}
-
-func (brokenTransport) RoundTrip(r *http.Request) (*http.Response, error) {
-	panic("no route to " + r.URL.String() + " with " + r.Header.Get("token"))
-}
-
 // Serve runs the canary beside deliveries: its goroutine must not end them all.
 func TestCanaryWithAPanickingTransportFailsAndSaysNoSecret(t *testing.T) {
 	t.Parallel()
@@ -384,3 +321,66 @@ func TestCanaryWithAPanickingTransportFailsAndSaysNoSecret(t *testing.T) {
 		t.Errorf("%d failures, want 1", n)
 	}
 }
+
+// newCanary is a canary of the provider that these tests invent.
+func newCanary(address, token string) *canary.Canary {
+	c := canary.New("notes", address, []byte(canaryBody), func(h http.Header, _ []byte) { h.Set("token", token) })
+	c.Logger = nil
+	return c
+}
+
+const canaryBody = `{"id":"canary-1","type":"` + idem.CanaryType + `"}`
+
+// gone is an address where nobody listens any more.
+func gone(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	return "http://" + l.Addr().String()
+}
+
+func answering(t *testing.T, h http.HandlerFunc) string {
+	t.Helper()
+	server := httptest.NewServer(h)
+	t.Cleanup(server.Close)
+	return server.URL
+}
+
+func says(status int, body string) http.HandlerFunc {
+	return func(w http.ResponseWriter, _ *http.Request) {
+		w.WriteHeader(status)
+		_, _ = io.WriteString(w, body)
+	}
+}
+
+// scriptedWay answers as it is told, one answer after the other, the last one
+// from then on.
+type scriptedWay struct {
+	sent    atomic.Int32
+	answers []string // "" is no answer
+}
+
+func (s *scriptedWay) RoundTrip(r *http.Request) (*http.Response, error) {
+	n := min(int(s.sent.Add(1)), len(s.answers)) - 1
+	switch body := s.answers[n]; body {
+	case "":
+		return nil, errors.New("no route to host")
+	case "hangs":
+		<-r.Context().Done()
+		return nil, r.Context().Err()
+	default:
+		return &http.Response{StatusCode: 503, Header: http.Header{}, Body: io.NopCloser(strings.NewReader(body))}, nil
+	}
+}
+
+// brokenTransport panics, with what it was given.
+type brokenTransport struct{}
+
+func (brokenTransport) RoundTrip(r *http.Request) (*http.Response, error) {
+	panic("no route to " + r.URL.String() + " with " + r.Header.Get("token"))
+}
+
+const fine = `{"received":false,"dry_run":"done"}`

@@ -8,23 +8,25 @@ import (
 	"maps"
 	"net"
 	"net/http"
+	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/paghooks/paghooks/idem"
 	"github.com/paghooks/paghooks/idem/broker"
 	"github.com/paghooks/paghooks/idem/idemtest"
+	"github.com/paghooks/paghooks/idem/internal/pgproxy"
+	"github.com/paghooks/paghooks/idem/operator"
 	"github.com/paghooks/paghooks/idem/outbox"
+	"github.com/paghooks/paghooks/internal/postgres"
 )
-
-var queryModes = []pgx.QueryExecMode{
-	pgx.QueryExecModeCacheStatement, pgx.QueryExecModeCacheDescribe, pgx.QueryExecModeDescribeExec,
-	pgx.QueryExecModeExec, pgx.QueryExecModeSimpleProtocol,
-}
 
 // With PgBouncer and other poolers, pgx cannot keep prepared statements.
 func TestEveryQueryModeOfPgxWorks(t *testing.T) {
@@ -146,38 +148,6 @@ func TestSessionKeepsItsSettings(t *testing.T) {
 	}
 }
 
-// tripCounter counts round trips: writes that are followed by a read.
-type tripCounter struct {
-	net.Conn
-	trips   *atomic.Int32
-	written atomic.Bool
-}
-
-func (c *tripCounter) Write(p []byte) (int, error) {
-	c.written.Store(true)
-	return c.Conn.Write(p)
-}
-
-func (c *tripCounter) Read(p []byte) (int, error) {
-	n, err := c.Conn.Read(p)
-	if c.written.Swap(false) {
-		c.trips.Add(1)
-	}
-	return n, err
-}
-
-// countTrips has a pool of one connection count its round trips.
-func countTrips(c *pgxpool.Config, trips *atomic.Int32) {
-	dial := c.ConnConfig.DialFunc
-	c.ConnConfig.TLSConfig, c.ConnConfig.Fallbacks = nil, nil // a message of TLS is no round trip
-	c.MaxConns = 1
-	c.ShouldPing = func(context.Context, pgxpool.ShouldPingParams) bool { return false } // on a slow machine
-	c.ConnConfig.DialFunc = func(ctx context.Context, network, addr string) (net.Conn, error) {
-		conn, err := dial(ctx, network, addr)
-		return &tripCounter{Conn: conn, trips: trips}, err
-	}
-}
-
 func TestRoundTripsPerEvent(t *testing.T) {
 	t.Parallel()
 	var trips atomic.Int32
@@ -254,5 +224,374 @@ func TestPayloadIsKeptByteForByte(t *testing.T) {
 	s.wantAnswer(string(body), http.StatusOK)
 	if got := queryOne[[]byte](s, `select body from idem_payloads`); !bytes.Equal(got, body) {
 		t.Errorf("kept as %q", got)
+	}
+}
+
+// With PgBouncer and other poolers, pgx cannot keep prepared statements.
+func TestInboxWorksInEveryQueryModeOfPgx(t *testing.T) {
+	t.Parallel()
+	for _, mode := range []pgx.QueryExecMode{
+		pgx.QueryExecModeCacheStatement, pgx.QueryExecModeCacheDescribe, pgx.QueryExecModeDescribeExec,
+		pgx.QueryExecModeExec, pgx.QueryExecModeSimpleProtocol,
+	} {
+		t.Run(mode.String(), func(t *testing.T) {
+			t.Parallel()
+			m := openInboxApp(t, openPool(t, idemtest.URL(t), func(c *pgxpool.Config) { c.ConnConfig.DefaultQueryExecMode = mode }))
+			m.inbox.KeepPayloads = true
+			var fixed atomic.Bool
+			m.on(func(ctx context.Context, tx pgx.Tx, n *note) error {
+				if err := pay(ctx, tx, n); err != nil || fixed.Load() {
+					return err
+				}
+				return idem.NoRetry(errors.New("no such 'order' \\ $1"))
+			})
+			odd := letter(`it's \ $1 "odd"`, `o'1 \ $2`, 1)
+			odd.Payload = append(odd.Payload, '\n')
+			m.store(odd, letter("e2", "o'1 \\ $2", 2), idem.Event{ID: "e3", Payload: []byte("\x00 not JSON")})
+			if o, err := m.inbox.Accept(t.Context(), odd); o != idem.Duplicate || err != nil {
+				t.Errorf("Accept = %s, %v, want duplicate", o, err)
+			}
+			m.inbox.Workers = 1
+			m.start(m.inbox)
+			got := map[string]idem.Outcome{}
+			for range 2 {
+				o := m.next()
+				got[o.Event.ID] = o.Outcome
+			}
+			if diff := cmp.Diff(map[string]idem.Outcome{odd.ID: idem.Parked, "e3": idem.Unhandled}, got); diff != "" {
+				t.Error("outcomes (-want +got):\n" + diff)
+			}
+			m.wantOperations(odd)
+			fixed.Store(true)
+			if n, err := m.inbox.Requeue(t.Context(), idem.Filter{Keys: []string{odd.Key}}); n != 1 || err != nil {
+				t.Errorf("Requeue = %d, %v, want 1", n, err)
+			}
+			m.wantWorked(idem.Done, idem.Done)
+			if n, err := m.inbox.Discard(t.Context(), idem.Filter{IDs: []string{"e3"}}, "it's $1"); n != 1 || err != nil {
+				t.Errorf("Discard = %d, %v, want 1", n, err)
+			}
+			m.wantEffects(2)
+			m.inbox.ParkedRetention, m.inbox.PayloadRetention = time.Hour, time.Hour
+			m.exec(`update idem_archive set received_at = now() - interval '10 days' where event like '%e2'`)
+			m.exec(`update idem_events set received_at = now() - interval '10 days' where event like '%e2'`)
+			m.exec(`update idem_events set received_at = '2020-01-01' where event not like '%e2'`)
+			m.wantPruned(m.inbox, 2)
+			if n := queryOne[int](m, `select count(*) from (select event from idem_payloads union all select event from idem_archive) b`); n != 0 {
+				t.Errorf("%d payloads are left", n)
+			}
+		})
+	}
+}
+
+// The two settings that docs/recipes.md names are all that an inbox needs behind a pooler
+// of transactions: its workers, their signs of life, retries and order work.
+func TestAnInboxWorksBehindAPoolerOfTransactions(t *testing.T) {
+	t.Parallel()
+	url := idemtest.URL(t)
+	pooler, err := pgproxy.NewPooler(t.Context(), url, 2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := pooler.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	config, err := pgxpool.ParseConfig(withSetting(url, "default_query_exec_mode=exec"))
+	if err != nil || config.ConnConfig.DefaultQueryExecMode != pgx.QueryExecModeExec {
+		t.Fatalf("the mode is %s, %v", config.ConnConfig.DefaultQueryExecMode, err)
+	}
+	config.MaxConns = 4
+	pooler.Through(config)
+	pool, err := pgxpool.NewWithConfig(t.Context(), config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(pool.Close)
+	s := openInboxApp(t, pool)
+	s.inbox.PollOnly = true
+	fails := make(chan struct{}, 1)
+	fails <- struct{}{}
+	s.on(func(ctx context.Context, tx pgx.Tx, n *note) error {
+		select {
+		case <-fails: // the first attempt
+			return errors.New("no such order")
+		default:
+			return pay(ctx, tx, n)
+		}
+	})
+	for range 2 {
+		for _, id := range []string{"e1", "e2", "e3"} {
+			s.wantAnswer(paid(id), http.StatusOK)
+		}
+	}
+	stop := s.start(s.inbox)
+	s.until(`select count(*) = 3 from idem_events where state = 'done'`)
+	stop()
+	s.wantEffects(3)
+}
+
+// Nobody polls here, and nobody but this test notifies: its Postgres is its own.
+func TestWorkersAreToldOfWhatAnotherProcessStores(t *testing.T) {
+	t.Parallel()
+	cluster := &postgres.Cluster{}
+	if err := cluster.Start(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := cluster.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	m := openInboxApp(t, openPool(t, cluster.URL(), func(*pgxpool.Config) {}))
+	m.on(pay)
+	other := openPool(t, cluster.URL(), func(c *pgxpool.Config) { c.ConnConfig.RuntimeParams["application_name"] = "other" })
+	worker := m.newInbox(other)
+	worker.Poll = time.Hour
+	m.start(worker)
+	next := 0
+	storeElsewhere := func() {
+		t.Helper()
+		for range 5 {
+			m.store(letter(fmt.Sprint(next), fmt.Sprint(next), 0))
+			next++
+			m.wantWorked(idem.Done)
+		}
+	}
+	storeElsewhere()
+
+	for range 2 {
+		lost := m.beside(other)
+		m.exec(fmt.Sprintf(`select pg_terminate_backend(%d)`, lost))
+		for deadline := time.Now().Add(patience); m.beside(other) == lost; pause() {
+			if time.Now().After(deadline) {
+				t.Fatal("nothing listens again")
+			}
+		}
+		storeElsewhere()
+	}
+}
+
+func TestConnectionBesideThePoolIsClosedWhenRunReturns(t *testing.T) {
+	t.Parallel()
+	m := newInboxApp(t)
+	name := t.Name()
+	worker := m.newInbox(openPool(t, m.pool.Config().ConnString(), func(c *pgxpool.Config) { c.ConnConfig.RuntimeParams["application_name"] = name }))
+	worker.Poll = time.Hour
+	stop := m.start(worker)
+	pid := m.beside(worker.Pool())
+	stop()
+	m.until(`select not exists (select from pg_stat_activity where pid = $1)`, pid)
+	m.until(`select not exists (select from idem_workers)`)
+}
+
+func TestPollOnlyDoesWithoutListen(t *testing.T) {
+	t.Parallel()
+	heard := make(listens, 10)
+	m := openInboxApp(t, openPool(t, idemtest.URL(t), func(c *pgxpool.Config) { c.ConnConfig.Tracer = heard }))
+	m.on(pay)
+	m.inbox.PollOnly = true
+	m.start(m.inbox)
+	other := m.newInbox(m.pool)
+	other.PollOnly = true
+	for n := range 3 {
+		if o, err := other.Accept(t.Context(), letter(fmt.Sprint(n), "o1", 0)); o != idem.Pending {
+			t.Fatal(o, err)
+		}
+		m.wantWorked(idem.Done)
+	}
+	m.wantEffects(3)
+	m.until(`select exists (select from idem_workers where seen_at > started_at + interval '1 second')`) // there is a connection for that
+	if len(heard) > 0 {
+		t.Error("a connection listens")
+	}
+}
+
+func TestWorkersWakeForWhatTheirOwnProcessStores(t *testing.T) {
+	t.Parallel()
+	m := newInboxApp(t)
+	m.on(pay)
+	m.inbox.Poll, m.inbox.PollOnly = time.Hour, true // so that nothing else wakes them
+	m.start(m.inbox)
+	for n := range 5 {
+		m.store(letter(fmt.Sprint(n), fmt.Sprint(n%2), 0))
+		m.wantWorked(idem.Done)
+	}
+}
+
+// One wake-up is enough for all: who takes as much as it can wakes the next.
+func TestRunsOfOneInboxWakeEachOther(t *testing.T) {
+	t.Parallel()
+	const runs, workers, events = 3, 2, 24
+	m := openInboxApp(t, poolOf(t, runs*workers+2))
+	m.inbox.Workers = workers
+	m.inbox.Poll, m.inbox.PollOnly = time.Hour, true
+	var mu sync.Mutex
+	entered, all := 0, make(chan struct{})
+	m.on(func(ctx context.Context, tx pgx.Tx, n *note) error {
+		mu.Lock()
+		if entered++; entered == runs*workers {
+			close(all)
+		}
+		mu.Unlock()
+		<-all // every worker of every Run is at work
+		return pay(ctx, tx, n)
+	})
+	for range runs {
+		m.start(m.inbox)
+	}
+	var together []idem.Event
+	for n := range events - 1 {
+		together = append(together, letter(fmt.Sprint(n), fmt.Sprint(n), 0))
+	}
+	m.storeTogether(together...) // and a first one: two wake-ups for three
+	for range events {
+		m.wantWorked(idem.Done)
+	}
+	m.wantEffects(events)
+}
+
+// Claims look for what is due after what they have found before. An event that becomes
+// due when a long handler ends is not due since that began.
+func TestNextEventOfAnEntityIsDueWhenTheFirstIsDone(t *testing.T) {
+	t.Parallel()
+	m := newInboxApp(t)
+	m.inbox.Workers = 2
+	m.exec(`
+		create table promoted (event text, due_at timestamptz);
+		create table ended (at timestamptz);
+		create function note() returns trigger language plpgsql as $$ begin
+			insert into promoted values (new.event, new.due_at);
+			return null;
+		end $$;
+		create trigger note after update on idem_payloads for each row when (old.due_at is null and new.due_at is not null) execute function note()`)
+	m.on(func(ctx context.Context, tx pgx.Tx, n *note) error {
+		if n.ID == "e1" {
+			if _, err := tx.Exec(ctx, `insert into ended values (clock_timestamp())`); err != nil {
+				return err
+			}
+		}
+		return pay(ctx, tx, n)
+	})
+	m.store(letter("e1", "o1", 1), letter("e2", "o1", 2))
+	m.drain(2)
+	if !queryOne[bool](m, `select bool_and(due_at >= (select at from ended)) from promoted where event = 'notes//e2'`) {
+		t.Error("e2 is due before e1 is done: claims that have looked further do not see it for seconds")
+	}
+}
+
+var queryModes = []pgx.QueryExecMode{
+	pgx.QueryExecModeCacheStatement, pgx.QueryExecModeCacheDescribe, pgx.QueryExecModeDescribeExec,
+	pgx.QueryExecModeExec, pgx.QueryExecModeSimpleProtocol,
+}
+
+// countTrips has a pool of one connection count its round trips.
+func countTrips(c *pgxpool.Config, trips *atomic.Int32) {
+	dial := c.ConnConfig.DialFunc
+	c.ConnConfig.TLSConfig, c.ConnConfig.Fallbacks = nil, nil // a message of TLS is no round trip
+	c.MaxConns = 1
+	c.ShouldPing = func(context.Context, pgxpool.ShouldPingParams) bool { return false } // on a slow machine
+	c.ConnConfig.DialFunc = func(ctx context.Context, network, addr string) (net.Conn, error) {
+		conn, err := dial(ctx, network, addr)
+		return &tripCounter{Conn: conn, trips: trips}, err
+	}
+}
+
+// tripCounter counts round trips: writes that are followed by a read.
+type tripCounter struct {
+	net.Conn
+	trips   *atomic.Int32
+	written atomic.Bool
+}
+
+func (c *tripCounter) Write(p []byte) (int, error) {
+	c.written.Store(true)
+	return c.Conn.Write(p)
+}
+
+func (c *tripCounter) Read(p []byte) (int, error) {
+	n, err := c.Conn.Read(p)
+	if c.written.Swap(false) {
+		c.trips.Add(1)
+	}
+	return n, err
+}
+
+// wantOperations looks at a parked event, one that it blocks, and an unhandled
+// one.
+func (m *app) wantOperations(parked idem.Event) {
+	m.Helper()
+	stats, err := m.inbox.Stats(m.Context())
+	want := idem.Stats{
+		Pending: idem.Backlog{Events: 1}, Unhandled: idem.Backlog{Events: 1}, Parked: idem.Backlog{Events: 1}, BlockedKeys: 1,
+	}
+	if diff := cmp.Diff(want, stats, cmpopts.IgnoreFields(idem.Backlog{}, "Oldest")); diff != "" || err != nil {
+		m.Errorf("Stats: %v (-want +got):\n%s", err, diff)
+	}
+	for s, err := range m.inbox.List(m.Context(), idem.Filter{States: []idem.State{idem.StateParked}, Types: []string{"paid"}}) {
+		want := idem.StoredEvent{Event: parked, State: idem.StateParked, Attempts: 1, LastError: `no such 'order' \ $1`}
+		if diff := cmp.Diff(want, s, cmpopts.IgnoreFields(idem.StoredEvent{}, "ReceivedAt", "DueAt")); diff != "" || err != nil {
+			m.Errorf("List: %v (-want +got):\n%s", err, diff)
+		}
+	}
+	blocked, _, err := operator.New(m.inbox, "").Blocked(m.Context(), 100)
+	if err != nil || len(blocked) != 1 || blocked[0].ID != parked.ID || blocked[0].Waiting != 1 {
+		m.Errorf("Blocked = %+v, %v, want %s with one waiting", blocked, err, parked.ID)
+	}
+	if o, err := m.inbox.DryRun(m.Context(), parked); o != idem.Retrying || err == nil {
+		m.Errorf("DryRun = %s, %v, want failed", o, err)
+	}
+}
+
+// withSetting adds a setting to a connection string of either form.
+func withSetting(url, setting string) string {
+	switch {
+	case !strings.Contains(url, "://"):
+		return url + " " + setting
+	case strings.Contains(url, "?"):
+		return url + "&" + setting
+	}
+	return url + "?" + setting
+}
+
+// beside waits until one connection is beside those of a pool that is not in use, and
+// returns its process.
+func (s *app) beside(pool *pgxpool.Pool) int {
+	s.Helper()
+	last := 0 // found twice: the pool may open a connection while it is looked at
+	for deadline := time.Now().Add(patience); ; pause() {
+		own, idle := []uint32{}, pool.AcquireAllIdle(s.Context())
+		for _, c := range idle {
+			own = append(own, c.Conn().PgConn().PID())
+		}
+		all := int(pool.Stat().TotalConns()) == len(own)
+		found := queryOne[[]int](s, `select array_agg(pid) from pg_stat_activity where application_name = $1 and pid <> all ($2)`,
+			pool.Config().ConnConfig.RuntimeParams["application_name"], own)
+		for _, c := range idle {
+			c.Release()
+		}
+		if all && len(found) == 1 && found[0] == last {
+			return last
+		}
+		last = 0
+		if all && len(found) == 1 {
+			last = found[0]
+		}
+		if time.Now().After(deadline) {
+			s.Fatalf("%d connections are beside the pool, want 1", len(found))
+		}
+	}
+}
+
+// listens has an element for each connection that listens.
+type listens chan bool
+
+func (listens) TraceQueryStart(ctx context.Context, _ *pgx.Conn, data pgx.TraceQueryStartData) context.Context {
+	return context.WithValue(ctx, listens(nil), strings.HasPrefix(data.SQL, "listen"))
+}
+
+func (l listens) TraceQueryEnd(ctx context.Context, _ *pgx.Conn, data pgx.TraceQueryEndData) {
+	if ctx.Value(listens(nil)) == true && data.Err == nil {
+		l <- true
 	}
 }

@@ -1,6 +1,8 @@
 package idem_test
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"os"
@@ -8,10 +10,14 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"github.com/paghooks/paghooks/idem"
 	"github.com/paghooks/paghooks/idem/idemtest"
+	"github.com/paghooks/paghooks/idem/internal/pgproxy"
 	"github.com/paghooks/paghooks/internal/postgres"
 )
 
@@ -140,4 +146,396 @@ func TestReceiverThatIsKilledLeavesTheEventToTheNext(t *testing.T) {
 	_ = child.Wait() // killed
 	s.wantAnswer(paid("e1"), http.StatusOK)
 	s.wantEffects(1)
+}
+
+// Postgres crashes, with its default settings, while workers process and events
+// arrive.
+func TestOrderOfAnEntityOutlivesACrashOfPostgres(t *testing.T) {
+	t.Parallel()
+	const events, keys = 400, 8
+	cluster := startCluster(t)
+	s := openOrders(t, cluster.URL(), asUsual)
+	s.start(s.inbox)
+	stored := s.storeInOrder(events, keys)
+	s.untilDone(events / 4)
+	if err := errors.Join(cluster.Crash(t.Context()), cluster.Start(t.Context())); err != nil {
+		t.Fatal(err)
+	}
+	stored.Wait()
+	s.until(nothingLeft)
+	s.wantEffects(events)
+	wantEachOnceInOrder(s)
+}
+
+// The primary is lost, and a replica is promoted that lacks what was last. What
+// it has is processed in order.
+func TestOrderOfAnEntityOutlivesThePromotionOfAReplica(t *testing.T) {
+	t.Parallel()
+	const events, keys = 400, 8
+	primary := startCluster(t)
+	s := openOrders(t, primary.URL(), asUsual)
+	replica, err := primary.Replica(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	closeAtEnd(t, replica)
+	stop := s.start(s.inbox)
+	s.storeInOrder(events, keys).Wait()
+	s.untilDone(events / 4)
+	if err := errors.Join(primary.Crash(t.Context()), replica.Promote(t.Context())); err != nil {
+		t.Fatal(err)
+	}
+	stop()
+	s = openOrders(t, replica.URL(), asUsual)
+	s.start(s.inbox)
+	s.until(nothingLeft)
+	s.wantEffects(queryOne[int](s, `select count(*) from idem_events`))
+	wantEachOnceInOrder(s)
+}
+
+// A firewall forgets every connection while handlers are in flight and events
+// arrive. Nobody is told; new connections work.
+func TestProcessingResumesAfterTheNetworkForgetsEveryConnection(t *testing.T) {
+	t.Parallel()
+	const events, keys, inFlight = 200, 20, 3
+	proxy := new(pgproxy.Proxy)
+	s := openOrders(t, idemtest.URL(t), proxy.Through)
+	entered, forgotten := make(chan struct{}, 10*events), make(chan struct{})
+	s.deploy(func(n *notes) {
+		idem.Handle(&n.Routes, "paid", func(ctx context.Context, tx pgx.Tx, n *note) error {
+			entered <- struct{}{}
+			<-forgotten
+			_, err := tx.Exec(ctx, `insert into effects (event, queue) values ($1, $2)`, n.ID, n.Order)
+			return err
+		})
+	})
+	s.inbox = s.newInbox(s.pool)
+	s.inbox.Workers, s.inbox.Timeout = inFlight, 3*time.Second
+	s.start(s.inbox)
+	stored := s.storeInOrder(events, keys)
+	for range inFlight {
+		<-entered
+	}
+	proxy.Forget()
+	close(forgotten)
+	stored.Wait()
+	looking := openPool(t, s.pool.Config().ConnString(), asUsual)
+	s.pool = looking
+	s.until(nothingLeft)
+	s.wantEffects(events)
+	wantEachOnceInOrder(s)
+	if n := queryOne[int](s, `select max(crashes) from idem_events`); n > 1 {
+		t.Errorf("the network was counted as %d crashes of an event", n)
+	}
+}
+
+// Deliveries arrive and workers process while the primary is lost.
+func TestPromotionOfASynchronousReplicaLosesNothingAcknowledged(t *testing.T) {
+	t.Parallel()
+	const events, keys = 400, 8
+	primary, replica := pairOf(t, true)
+	s := openOrders(t, primary.URL(), asUsual)
+	stop := s.start(s.inbox)
+	d := &sender{app: s, acknowledged: make(map[string]bool), quarter: make(chan struct{})}
+	sent := d.send(t.Context(), events, keys)
+	<-d.quarter
+	if err := errors.Join(primary.Crash(t.Context()), replica.Promote(t.Context())); err != nil {
+		t.Fatal(err)
+	}
+	acknowledged := d.soFar()
+	stop()
+	s = openOrders(t, replica.URL(), asUsual)
+	const lost = `select count(*) from unnest($1::text[]) id where not exists (select from idem_events where event = 'notes//' || id)`
+	if n := queryOne[int](s, lost, acknowledged); n > 0 {
+		t.Errorf("%d of %d events that were acknowledged are lost", n, len(acknowledged))
+	}
+	d.to(s)
+	s.start(s.inbox)
+	sent.Wait()
+	s.until(nothingLeft)
+	s.wantEffects(events)
+	if n := queryOne[int](s, `select count(distinct event) from effects`); n != events {
+		t.Errorf("%d events have an effect, want %d", n, events)
+	}
+}
+
+// A commit that waits for a replica is there for everyone once the wait is
+// broken off, though only on the primary: what comes again then must wait, too.
+func TestPromotionLosesNoDuplicateThatWasAcknowledged(t *testing.T) {
+	t.Parallel()
+	for name, accept := range map[string]func(*app) func(context.Context, idem.Event) (idem.Outcome, error){
+		"inline": func(s *app) func(context.Context, idem.Event) (idem.Outcome, error) { return s.processor.Accept },
+		"inbox":  func(s *app) func(context.Context, idem.Event) (idem.Outcome, error) { return s.inbox.Accept },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			primary, replica := pairOf(t, true)
+			s := openInboxApp(t, openPool(t, primary.URL(), asUsual))
+			s.on(pay)
+			if err := replica.CatchUp(t.Context(), primary); err != nil {
+				t.Fatal(err)
+			}
+			cutOff(t, primary, replica)
+			e := letter("e1", "a", 1)
+			wait := func() (idem.Outcome, error) {
+				ctx, cancel := context.WithCancel(t.Context())
+				defer cancel()
+				go func() { s.untilWaitingForReplica(); s.breakOff() }()
+				return accept(s)(ctx, e)
+			}
+			if o, err := wait(); o.Acknowledged() {
+				t.Errorf("the first delivery is %s, %v, and only the primary has it", o, err)
+			}
+			s.wantState("e1", map[string]idem.State{"inline": idem.StateDone, "inbox": idem.StatePending}[name])
+			if o, err := wait(); o.Acknowledged() {
+				t.Errorf("the second delivery is %s, %v, and only the primary has it", o, err)
+			}
+			if err := errors.Join(primary.Crash(t.Context()), replica.Promote(t.Context())); err != nil {
+				t.Fatal(err)
+			}
+			s = openInboxApp(t, openPool(t, replica.URL(), asUsual))
+			s.on(pay)
+			s.wantState("e1", "")
+			if o, err := accept(s)(t.Context(), e); !o.Acknowledged() {
+				t.Errorf("afterwards it is %s, %v", o, err)
+			}
+			s.drain()
+			s.wantEffects(1)
+		})
+	}
+}
+
+// What a replica had not received is gone, with its effects. Whoever delivers it
+// again, the provider or a comparison with the provider's list, brings all of it
+// back, and nothing twice.
+func TestPromotionOfAnAsynchronousReplicaIsMadeUpForByDeliveringAgain(t *testing.T) {
+	t.Parallel()
+	const events, keys, received = 80, 8, 40
+	primary, replica := pairOf(t, false)
+	s := openOrders(t, primary.URL(), asUsual)
+	s.storeInOrder(received, keys).Wait()
+	s.drain()
+	if err := replica.CatchUp(t.Context(), primary); err != nil {
+		t.Fatal(err)
+	}
+	cutOff(t, primary, replica)
+	s.storeInOrder(events, keys).Wait() // the first ones are duplicates
+	s.drain()
+	s.wantEffects(events)
+	if err := errors.Join(primary.Crash(t.Context()), replica.Promote(t.Context())); err != nil {
+		t.Fatal(err)
+	}
+	s = openOrders(t, replica.URL(), asUsual)
+	s.wantEffects(received)
+	s.storeInOrder(events, keys).Wait()
+	s.drain()
+	s.wantEffects(events)
+	wantEachOnceInOrder(s)
+}
+
+func startCluster(t *testing.T) *postgres.Cluster {
+	t.Helper()
+	cluster := new(postgres.Cluster)
+	if err := cluster.Start(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	closeAtEnd(t, cluster)
+	return cluster
+}
+
+func closeAtEnd(t *testing.T, c *postgres.Cluster) {
+	t.Cleanup(func() {
+		if err := c.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// openOrders is an app on a database that may fail, whose effects have a place.
+// Each fourth attempt of its handler fails.
+func openOrders(t *testing.T, url string, set func(*pgxpool.Config)) *app {
+	t.Helper()
+	s := openInboxApp(t, openPool(t, url, func(c *pgxpool.Config) {
+		c.MaxConns = 8
+		set(c)
+	}))
+	s.exec(`alter table effects add column if not exists place bigserial, add column if not exists queue text`)
+	var attempts atomic.Int64
+	s.on(func(ctx context.Context, tx pgx.Tx, n *note) error {
+		if _, err := tx.Exec(ctx, `insert into effects (event, queue) values ($1, $2)`, n.ID, n.Order); err != nil {
+			return err
+		}
+		if attempts.Add(1)%4 == 0 {
+			return errors.New("no such order yet")
+		}
+		return nil
+	})
+	return s
+}
+
+// sender delivers events until they are acknowledged, wherever the database is:
+// those of every other entity to the processor, the rest to the inbox.
+type sender struct {
+	mu           sync.Mutex
+	app          *app
+	acknowledged map[string]bool
+	quarter      chan struct{} // closed when a quarter is acknowledged
+}
+
+func (d *sender) to(s *app) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.app = s
+}
+
+func (d *sender) send(ctx context.Context, events, keys int) *sync.WaitGroup {
+	senders := new(sync.WaitGroup)
+	for key := range keys {
+		senders.Go(func() {
+			for n := key; n < events; n += keys {
+				for ctx.Err() == nil && !d.deliver(ctx, nth(n, keys), key%2 == 0) {
+					pause()
+				}
+				d.note(nth(n, keys).ID, events)
+			}
+		})
+	}
+	return senders
+}
+
+func (d *sender) deliver(ctx context.Context, e idem.Event, inline bool) bool {
+	d.mu.Lock()
+	accept := d.app.inbox.Accept
+	if inline {
+		accept = d.app.processor.Accept
+	}
+	d.mu.Unlock()
+	o, _ := accept(ctx, e)
+	return o.Acknowledged()
+}
+
+func (d *sender) note(id string, events int) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.acknowledged[id] = true
+	if len(d.acknowledged) == events/4 {
+		close(d.quarter)
+	}
+}
+
+func (d *sender) soFar() (ids []string) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for id := range d.acknowledged {
+		ids = append(ids, id)
+	}
+	return ids
+}
+
+func asUsual(*pgxpool.Config) {}
+
+// storeInOrder has events delivered, each until it is acknowledged, those of one
+// entity one after the other.
+func (s *app) storeInOrder(events, keys int) (stored *sync.WaitGroup) {
+	stored = new(sync.WaitGroup)
+	for key := range keys {
+		stored.Go(func() {
+			for n := key; n < events; n += keys {
+				for o := idem.Retrying; !o.Acknowledged() && s.Context().Err() == nil; pause() {
+					o, _ = s.inbox.Accept(s.Context(), nth(n, keys))
+				}
+			}
+		})
+	}
+	return stored
+}
+
+// untilDone waits for n attempts that succeed.
+func (s *app) untilDone(n int) {
+	s.Helper()
+	for n > 0 {
+		if s.next().Outcome == idem.Done {
+			n--
+		}
+	}
+}
+
+const nothingLeft = `select not exists (select from idem_events where state <> 'done')`
+
+// pairOf is a primary, and a replica that commits wait for if synchronous is set.
+func pairOf(t *testing.T, synchronous bool) (primary, replica *postgres.Cluster) {
+	t.Helper()
+	primary = startCluster(t)
+	replica, err := primary.Replica(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	closeAtEnd(t, replica)
+	if synchronous {
+		alter(t, primary, "synchronous_standby_names", "*", `select exists (select from pg_stat_replication where sync_state = 'sync')`)
+	}
+	return primary, replica
+}
+
+// alter changes a setting of a server, and waits until that is so.
+func alter(t *testing.T, c *postgres.Cluster, name, value, until string) {
+	t.Helper()
+	conn := connectTo(t, c.URL())
+	for _, sql := range []string{`alter system set ` + name + ` = '` + value + `'`, `select pg_reload_conf()`} {
+		if _, err := conn.Exec(t.Context(), sql); err != nil {
+			t.Fatal(err)
+		}
+	}
+	wait(t, conn, until)
+}
+
+func connectTo(t *testing.T, url string) *pgx.Conn {
+	t.Helper()
+	conn, err := pgx.Connect(t.Context(), url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = conn.Close(context.Background()) })
+	return conn
+}
+
+func wait(t *testing.T, conn *pgx.Conn, until string) {
+	t.Helper()
+	for deadline := time.Now().Add(patience); ; pause() {
+		var yes bool
+		if err := conn.QueryRow(t.Context(), until).Scan(&yes); err != nil {
+			t.Fatal(err)
+		}
+		if yes {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatal("it never came true: " + until)
+		}
+	}
+}
+
+// cutOff has a replica miss what is committed from now on.
+func cutOff(t *testing.T, primary, replica *postgres.Cluster) {
+	t.Helper()
+	alter(t, replica, "primary_conninfo", "", `select true`)
+	wait(t, connectTo(t, primary.URL()), `select not exists (select from pg_stat_replication)`)
+}
+
+// untilWaitingForReplica waits until a commit waits for the replica.
+func (s *app) untilWaitingForReplica() {
+	for s.Context().Err() == nil {
+		var waits bool
+		const look = `select exists (select from pg_stat_activity where wait_event = 'SyncRep')`
+		if err := s.pool.QueryRow(s.Context(), look).Scan(&waits); err != nil || waits {
+			return
+		}
+		pause()
+	}
+}
+
+// breakOff ends the sessions that wait for the replica, as the loss of their
+// client does.
+func (s *app) breakOff() {
+	_, _ = s.pool.Exec(s.Context(), `select pg_terminate_backend(pid) from pg_stat_activity where wait_event = 'SyncRep'`)
 }

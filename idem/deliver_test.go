@@ -1,13 +1,16 @@
 package idem_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/jackc/pgx/v5"
@@ -263,3 +266,168 @@ func TestObservationsNameTheirSourceAndStage(t *testing.T) {
 		t.Error("observed (-want +got):\n" + diff)
 	}
 }
+
+// What is stored for a replay, and what another run of the handler gets, is what was
+// received, whatever a handler does to its copy.
+func TestHandlerThatChangesThePayloadChangesItsCopyOnly(t *testing.T) {
+	t.Parallel()
+	s := newApp(t)
+	s.processor.KeepPayloads, s.processor.ParkAfter = true, 1
+	again, failing := false, true
+	s.on(func(ctx context.Context, tx pgx.Tx, n *note) error {
+		e, _ := idem.EventFrom(ctx)
+		if string(e.Payload) != paid("e1") {
+			t.Errorf("the handler got %s", e.Payload)
+		}
+		clear(e.Payload)
+		if !again { // Postgres asks to run it again
+			again = true
+			_, err := tx.Exec(ctx, `do $$ begin raise exception using errcode = '40001'; end $$`)
+			return err
+		}
+		if failing {
+			return errors.New("no such order")
+		}
+		return pay(ctx, tx, n)
+	})
+	s.wantAnswer(paid("e1"), http.StatusOK)
+	s.wantState("e1", idem.StateParked)
+	s.wantPayload("e1", paid("e1"))
+	failing = false
+	s.wantReplayed(idem.Filter{}, idem.Replayed{Done: 1})
+	s.wantPayload("e1", paid("e1"))
+	s.wantEffects(1)
+}
+
+func TestWrongRegistrationPanicsAndSaysWhy(t *testing.T) {
+	t.Parallel()
+	all := func(string) bool { return true }
+	for name, c := range map[string]struct {
+		register func(*idem.Routes)
+		says     string
+	}{
+		"twice":                 {func(r *idem.Routes) { idem.Handle(r, "paid", nothing); idem.Handle(r, "paid", nothing) }, `"paid" has a handler already`},
+		"nil":                   {func(r *idem.Routes) { idem.Handle[note](r, "paid", nil) }, `handler for "paid" is nil`},
+		"after the first event": {func(r *idem.Routes) { _, _ = r.Route(idem.Event{}); idem.Handle(r, "paid", nothing) }, "before the first event"},
+		"ignored and handled":   {func(r *idem.Routes) { r.Ignore("paid"); idem.Handle(r, "paid", nothing) }, "or is ignored"},
+		"handled and ignored":   {func(r *idem.Routes) { idem.Handle(r, "paid", nothing); r.Ignore("paid") }, "has a handler"},
+		"others twice":          {func(r *idem.Routes) { idem.HandleOthers(r, all, nothing); idem.HandleOthers(r, all, nothing) }, "registered already"},
+		"others nil":            {func(r *idem.Routes) { idem.HandleOthers[note](r, all, nil) }, "is nil"},
+		"ignored too late":      {func(r *idem.Routes) { _, _ = r.Route(idem.Event{}); r.Ignore("paid") }, "before the first event"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			defer func() {
+				if said, _ := recover().(string); !strings.Contains(said, c.says) {
+					t.Errorf("panic %q, want one that says %q", said, c.says)
+				}
+			}()
+			c.register(&idem.Routes{})
+		})
+	}
+}
+
+func TestRouteFindsTheHandlerOfItsType(t *testing.T) {
+	t.Parallel()
+	var r idem.Routes
+	var ran []string
+	handler := func(name string) idem.Handler[*note] {
+		return func(_ context.Context, _ pgx.Tx, n *note) error { ran = append(ran, name+" "+n.ID); return nil }
+	}
+	idem.Handle(&r, "paid", handler("paid"))
+	idem.HandleOthers(&r, func(eventType string) bool { return eventType != "refused" }, handler("others"))
+	r.Ignore("viewed")
+	for _, c := range []struct {
+		eventType, body string
+		want            error
+	}{
+		{"paid", `{"id":"1"}`, nil},
+		{"new", `{"id":"2"}`, nil},
+		{"viewed", `{"id":"3"}`, nil},
+		{"refused", `{"id":"4"}`, idem.ErrUnhandled},
+	} {
+		if err := idem.Dispatch(t.Context(), nil, &r, idem.Event{Type: c.eventType, Payload: []byte(c.body)}); !errors.Is(err, c.want) {
+			t.Errorf("Dispatch(%s) = %v, want %v", c.eventType, err, c.want)
+		}
+	}
+	if err := idem.Dispatch(t.Context(), nil, &r, idem.Event{Type: "paid", Payload: []byte(`{"id":5}`)}); err == nil {
+		t.Error("an event that does not decode was dispatched")
+	}
+	if diff := cmp.Diff([]string{"paid 1", "others 2"}, ran); diff != "" {
+		t.Error("handlers that ran (-want +got):\n" + diff)
+	}
+}
+
+// A handler may change what it is given: another run of the same event must not
+// see that.
+func TestEachRunGetsAnEventOfItsOwn(t *testing.T) {
+	t.Parallel()
+	var r idem.Routes
+	idem.Handle(&r, "paid", func(_ context.Context, _ pgx.Tx, n *note) error {
+		if n.Order != "o1" {
+			t.Errorf("the handler got order %q", n.Order)
+		}
+		n.Order = "changed"
+		return nil
+	})
+	for range 2 {
+		if err := idem.Dispatch(t.Context(), nil, &r, identify([]byte(paid("e1")))); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+func TestTypesListWhatToSubscribeTo(t *testing.T) {
+	t.Parallel()
+	var r idem.Routes
+	idem.Handle(&r, "paid", nothing)
+	idem.Handle(&r, "created", nothing)
+	r.Ignore("viewed")
+	if diff := cmp.Diff([]string{"created", "paid"}, r.Types()); diff != "" {
+		t.Error("(-want +got):\n" + diff)
+	}
+	if !r.Handles("paid") || r.Handles("viewed") {
+		t.Error("Handles does not tell what has a handler")
+	}
+}
+
+func TestAnEventPrintsItsNamesAndNeverItsBody(t *testing.T) {
+	t.Parallel()
+	const person = "Ana"
+	at := time.Date(2026, 11, 2, 3, 4, 5, 0, time.UTC)
+	event := idem.Event{Source: "notes", Scope: "shop", ID: "e1\x1b", Type: "paid", Key: "o1", OccurredAt: at, Payload: []byte(person)}
+	stored := idem.StoredEvent{Event: event, State: idem.StateParked, Attempts: 3, LastError: "no order of " + person, ReceivedAt: at}
+	const names = `{Source:"notes" Scope:"shop" ID:"e1\x1b" Type:"paid" Key:"o1" OccurredAt:2026-11-02T03:04:05Z Payload:3 bytes}`
+	for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%q", "%x", "%d"} {
+		for _, c := range []struct {
+			why  string
+			what any
+			want string
+		}{
+			{"an event", event, names},
+			{"its address", &event, names},
+			{"a stored one", stored, "{" + names + " State:parked Attempts:3 Crashes:0 ReceivedAt:2026-11-02T03:04:05Z}"},
+		} {
+			if diff := cmp.Diff(c.want, fmt.Sprintf(verb, c.what)); diff != "" {
+				t.Errorf("%s with %s (-want +got):\n%s", c.why, verb, diff)
+			}
+		}
+		for _, around := range []any{[]idem.Event{event}, map[string]idem.StoredEvent{"": stored}, struct{ E *idem.StoredEvent }{&stored}} {
+			said := fmt.Sprintf(verb, around)
+			for _, secret := range []string{person, fmt.Sprintf("%x", person), strings.Trim(fmt.Sprint([]byte(person)), "[]")} {
+				if strings.Contains(said, secret) {
+					t.Errorf("%s of %T: %s", verb, around, said)
+				}
+			}
+		}
+	}
+	var log bytes.Buffer
+	for _, h := range []slog.Handler{slog.NewTextHandler(&log, nil), slog.NewJSONHandler(&log, nil)} {
+		slog.New(h).Info("looked", "event", event, "stored", stored, "address", &stored)
+	}
+	if said := log.String(); strings.Contains(said, person) || strings.Count(said, "parked") != 4 || strings.Count(said, `notes`) != 6 {
+		t.Error(said)
+	}
+}
+
+func nothing(context.Context, pgx.Tx, *note) error { return nil }

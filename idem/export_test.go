@@ -2,9 +2,12 @@ package idem
 
 import (
 	"context"
+	"io/fs"
 	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/paghooks/paghooks/idem/internal/migrate"
 )
 
 // Waiting returns how many deliveries wait to be stored, those not among them
@@ -29,3 +32,16 @@ func (p *Processor) AwaitGoingOn() {
 
 // PathsKept returns the number of paths of refused deliveries that are counted each for itself.
 func (in *Endpoint) PathsKept() int { return in.refused.Paths() }
+
+// MigrateFiles is Migrate with the files of another version.
+func MigrateFiles(ctx context.Context, db migrate.Beginner, files fs.FS) error {
+	return MigrateFilesWithin(ctx, db, files, time.Minute)
+}
+
+// MigrateFilesWithin is MigrateFiles that gives up sooner.
+func MigrateFilesWithin(ctx context.Context, db migrate.Beginner, files fs.FS, patience time.Duration) error {
+	return migrate.Apply(ctx, db, "", files, patience)
+}
+
+// WarnOfScopes is warnOfScopes, which Serve calls at the start.
+func WarnOfScopes(ctx context.Context, r Receiver) { r.common().warnOfScopes(ctx) }

@@ -3,22 +3,50 @@ package idem_test
 import (
 	"context"
 	"encoding/json"
+	"errors"
+	"flag"
 	"fmt"
 	"io"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
+	"time"
 
+	"github.com/google/go-cmp/cmp"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/paghooks/paghooks/idem"
 	"github.com/paghooks/paghooks/idem/idemtest"
 )
+
+func TestMain(m *testing.M) {
+	_ = flag.Set("test.parallel", "8") // unless -parallel says something else: tests mostly wait
+	status := m.Run()
+	if err := closeExamples(); err != nil {
+		fmt.Println(err)
+		status = 1
+	}
+	os.Exit(status)
+}
+
+var closeExamples = func() error { return nil }
+
+// exampleURL leads to the schema of all examples, which run one after the other.
+var exampleURL = sync.OnceValues(func() (string, error) {
+	server, err := idemtest.Start(context.Background())
+	if err != nil {
+		return "", err
+	}
+	closeExamples = server.Close
+	return server.URL(), nil
+})
 
 // note is the one event type of the provider that these tests invent.
 type note struct {
@@ -78,38 +106,6 @@ type app struct {
 	worked   chan idem.Observation // attempts of workers
 }
 
-func newApp(t *testing.T) *app {
-	t.Helper()
-	return openApp(t, idemtest.Pool(t))
-}
-
-func openApp(t *testing.T, pool *pgxpool.Pool) *app {
-	t.Helper()
-	if err := idem.Migrate(t.Context(), pool); err != nil {
-		t.Fatal(err)
-	}
-	if os.Getenv("IDEM_TEST_PARTITIONED") == "1" {
-		partition(t, pool)
-	}
-	// The rows that keep the planner from thinking that the table is empty are of no interest to tests that count.
-	_, err := pool.Exec(t.Context(), `delete from idem_payloads where source = '';
-		create table if not exists effects (event text not null, scope text not null default '')`)
-	if err != nil {
-		t.Fatal(err)
-	}
-	s := &app{T: t, pool: pool, notes: &notes{}, worked: make(chan idem.Observation, 10_000)}
-	s.processor = s.newProcessor()
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		s.mu.Lock()
-		p := s.processor
-		s.mu.Unlock()
-		p.ServeHTTP(w, r)
-	}))
-	t.Cleanup(server.Close)
-	s.url = server.URL
-	return s
-}
-
 // newProcessor is another processor on the same database and handlers: what
 // another process would be.
 func (s *app) newProcessor() *idem.Processor {
@@ -141,28 +137,8 @@ func (s *app) deploy(register func(*notes)) {
 	s.processor = p
 }
 
-type lockedWriter struct {
-	mu *sync.Mutex
-	w  io.Writer
-}
-
-func (l lockedWriter) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.w.Write(p)
-}
-
 // on registers a handler for type "paid".
 func (s *app) on(h idem.Handler[*note]) { idem.Handle(&s.notes.Routes, "paid", h) }
-
-// pay is the handler that a user would write: one effect in the transaction.
-func pay(ctx context.Context, tx pgx.Tx, n *note) error {
-	e, _ := idem.EventFrom(ctx)
-	_, err := tx.Exec(ctx, `insert into effects (event, scope) values ($1, $2)`, n.ID, e.Scope)
-	return err
-}
-
-func paid(id string) string { return fmt.Sprintf(`{"id":%q,"type":"paid","order":"o1"}`, id) }
 
 // deliver posts a body as the provider does, and returns what it is answered.
 func (s *app) deliver(body string) (status int, answer string) {
@@ -226,15 +202,6 @@ func (s *app) wantPayload(id string, want string) {
 	}
 }
 
-func queryOne[V any](s *app, sql string, args ...any) V {
-	s.Helper()
-	var v V
-	if err := s.pool.QueryRow(context.Background(), sql, args...).Scan(&v); err != nil {
-		s.Fatal(err)
-	}
-	return v
-}
-
 // outcomes are what the observer was told, in order.
 func (s *app) outcomes() []idem.Outcome {
 	s.mu.Lock()
@@ -251,3 +218,217 @@ func (s *app) logged() string {
 	defer s.mu.Unlock()
 	return s.log.String()
 }
+
+// openInbox opens an inbox beside the processor, on the same database and
+// handlers, whose workers try nothing twice by themselves.
+func (s *app) openInbox() *app {
+	s.inbox = s.newInbox(s.pool)
+	s.inbox.Backoff = func(int) time.Duration { return time.Hour }
+	return s
+}
+
+func (s *app) exec(sql string) {
+	s.Helper()
+	if _, err := s.pool.Exec(s.Context(), sql); err != nil {
+		s.Fatal(err)
+	}
+}
+
+// session opens a session beside the pool, which lasts until the end of the test, and executes
+// statements in it.
+func (s *app) session(sql string) *pgx.Conn {
+	s.Helper()
+	conn, err := pgx.ConnectConfig(s.Context(), s.pool.Config().ConnConfig)
+	if err != nil {
+		s.Fatal(err)
+	}
+	s.Cleanup(func() { _ = conn.Close(context.Background()) })
+	if _, err := conn.Exec(s.Context(), sql); err != nil {
+		s.Fatal(err)
+	}
+	return conn
+}
+
+// await asks Postgres a question until the answer is yes.
+func (s *app) await(ctx context.Context, question string, args ...any) error {
+	for yes := false; !yes; {
+		if err := s.pool.QueryRow(ctx, question, args...).Scan(&yes); err != nil {
+			return err
+		}
+		pause()
+	}
+	return nil
+}
+
+// startDelivery delivers e1, whose handler goes on once another delivery waits for it. It
+// returns when the handler runs; delivered waits for the answer.
+func (s *app) startDelivery() (delivered func()) {
+	entered := make(chan struct{})
+	s.on(func(ctx context.Context, tx pgx.Tx, n *note) error {
+		close(entered) // panics in a second run
+		if err := s.await(ctx, blocked); err != nil {
+			return err
+		}
+		return pay(ctx, tx, n)
+	})
+	var delivery sync.WaitGroup
+	delivery.Go(func() { s.wantAnswer(paid("e1"), http.StatusOK) })
+	<-entered
+	return delivery.Wait
+}
+
+// listed are the events that List yields.
+func (s *app) listed(f idem.Filter) []idem.StoredEvent {
+	s.Helper()
+	var all []idem.StoredEvent
+	for stored, err := range s.processor.List(s.Context(), f) {
+		if err != nil {
+			s.Fatal(err)
+		}
+		all = append(all, stored)
+	}
+	return all
+}
+
+// contents is all that the tables hold.
+func (s *app) contents() []string {
+	s.Helper()
+	return queryOne[[]string](s, `select coalesce(array_agg(line order by line), '{}') from (
+		select 'event ' || e::text as line from idem_events e union all
+		select 'payload ' || p::text from idem_payloads p where source <> '' union all
+		select 'archive ' || a::text from idem_archive a union all
+		select 'effect ' || f::text from effects f) tables`)
+}
+
+func (s *app) wantContents(want []string) {
+	s.Helper()
+	if diff := cmp.Diff(want, s.contents()); diff != "" {
+		s.Error("the tables have changed (-want +got):\n" + diff)
+	}
+}
+
+type lockedWriter struct {
+	mu *sync.Mutex
+	w  io.Writer
+}
+
+func (l lockedWriter) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.w.Write(p)
+}
+
+func queryOne[V any](s *app, sql string, args ...any) V {
+	s.Helper()
+	var v V
+	if err := s.pool.QueryRow(context.Background(), sql, args...).Scan(&v); err != nil {
+		s.Fatal(err)
+	}
+	return v
+}
+
+// blocked asks whether a session of the app waits for a lock.
+const blocked = `select exists (select from pg_stat_activity
+	where application_name = current_setting('application_name') and wait_event_type = 'Lock')`
+
+// pay is the handler that a user would write: one effect in the transaction.
+func pay(ctx context.Context, tx pgx.Tx, n *note) error {
+	e, _ := idem.EventFrom(ctx)
+	_, err := tx.Exec(ctx, `insert into effects (event, scope) values ($1, $2)`, n.ID, e.Scope)
+	return err
+}
+
+func paid(id string) string { return fmt.Sprintf(`{"id":%q,"type":"paid","order":"o1"}`, id) }
+
+func newApp(t *testing.T) *app {
+	t.Helper()
+	return openApp(t, idemtest.Pool(t))
+}
+
+func openApp(t *testing.T, pool *pgxpool.Pool) *app {
+	t.Helper()
+	if err := idem.Migrate(t.Context(), pool); err != nil {
+		t.Fatal(err)
+	}
+	if os.Getenv("IDEM_TEST_PARTITIONED") == "1" {
+		partition(t, pool)
+	}
+	// The rows that keep the planner from thinking that the table is empty are of no interest to tests that count.
+	_, err := pool.Exec(t.Context(), `delete from idem_payloads where source = '';
+		create table if not exists effects (event text not null, scope text not null default '')`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &app{T: t, pool: pool, notes: &notes{}, worked: make(chan idem.Observation, 10_000)}
+	s.processor = s.newProcessor()
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		s.mu.Lock()
+		p := s.processor
+		s.mu.Unlock()
+		p.ServeHTTP(w, r)
+	}))
+	t.Cleanup(server.Close)
+	s.url = server.URL
+	return s
+}
+
+func in(scope string, e idem.Event) idem.Event {
+	e.Scope = scope
+	return e
+}
+
+// refuseBad is a handler that cannot do the events whose id begins with bad.
+func refuseBad(ctx context.Context, tx pgx.Tx, n *note) error {
+	if strings.HasPrefix(n.ID, "bad") {
+		return idem.NoRetry(errors.New("no such order"))
+	}
+	return pay(ctx, tx, n)
+}
+
+// payAndFail is a handler that fails after its work.
+func payAndFail(ctx context.Context, tx pgx.Tx, n *note) error {
+	if err := pay(ctx, tx, n); err != nil {
+		return err
+	}
+	return errors.New("no such order")
+}
+
+// fixable is a handler that cannot do what is bad until it is fixed, and what it
+// has done.
+type fixable struct {
+	fixed atomic.Bool
+
+	mu   sync.Mutex
+	done []string
+}
+
+func (f *fixable) handle(ctx context.Context, tx pgx.Tx, n *note) error {
+	if !f.fixed.Load() {
+		return refuseBad(ctx, tx, n)
+	}
+	idem.AfterCommit(ctx, func(context.Context) {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		f.done = append(f.done, n.ID)
+	})
+	return pay(ctx, tx, n)
+}
+
+func (f *fixable) wantDone(t *testing.T, want ...string) {
+	t.Helper()
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if diff := cmp.Diff(want, f.done); diff != "" {
+		t.Error("done (-want +got):\n" + diff)
+	}
+}
+
+func ids(events []idem.StoredEvent) []string {
+	var all []string
+	for _, s := range events {
+		all = append(all, strings.TrimPrefix(s.Scope+" "+s.ID, " "))
+	}
+	return all
+}
+
+func sorted(s []string) []string { return slices.Sorted(slices.Values(s)) }

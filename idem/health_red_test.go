@@ -139,29 +139,6 @@ func TestParkedEventIsRedUntilItIsAcknowledgedAndTheNextIsRedAgain(t *testing.T)
 	s.wantHealth("acknowledged once more", s.newHealth(s.processor), "", "")
 }
 
-// guarded is a provider whose deliveries come from "provider".
-type guarded struct{ idem.Routes }
-
-func (*guarded) Name() string { return "guarded" }
-
-func (*guarded) Open(r *http.Request) (idem.Event, error) {
-	from, token := r.RemoteAddr, r.Header.Get("token")
-	if token == "right" {
-		return idem.Event{ID: "e1"}, nil
-	}
-	return idem.Event{}, &idem.Refusal{Source: "guarded", Reason: "wrong_token", Hint: "no", WrongSecret: token != "", OfProvider: from == "provider"}
-}
-
-func refusing(path, from, token string, dry bool) *http.Request {
-	r := httptest.NewRequest(http.MethodPost, path, strings.NewReader("{}"))
-	r.RemoteAddr = from
-	r.Header.Set("token", token)
-	if dry {
-		r.Header.Set(idem.DryRunHeader, "1")
-	}
-	return r
-}
-
 func TestWrongTokenMakesHealthRedUnlessItMayBeAStrangers(t *testing.T) {
 	t.Parallel()
 	type step struct {
@@ -320,4 +297,27 @@ func TestSilenceIsMeasuredByTheHoursThatTheApplicationSays(t *testing.T) {
 			t.Errorf("it panics: %+v", c)
 		}
 	})
+}
+
+// guarded is a provider whose deliveries come from "provider".
+type guarded struct{ idem.Routes }
+
+func (*guarded) Name() string { return "guarded" }
+
+func (*guarded) Open(r *http.Request) (idem.Event, error) {
+	from, token := r.RemoteAddr, r.Header.Get("token")
+	if token == "right" {
+		return idem.Event{ID: "e1"}, nil
+	}
+	return idem.Event{}, &idem.Refusal{Source: "guarded", Reason: "wrong_token", Hint: "no", WrongSecret: token != "", OfProvider: from == "provider"}
+}
+
+func refusing(path, from, token string, dry bool) *http.Request {
+	r := httptest.NewRequest(http.MethodPost, path, strings.NewReader("{}"))
+	r.RemoteAddr = from
+	r.Header.Set("token", token)
+	if dry {
+		r.Header.Set(idem.DryRunHeader, "1")
+	}
+	return r
 }

@@ -23,42 +23,6 @@ import (
 	"github.com/paghooks/paghooks/idem/internal/store"
 )
 
-// newHealth has looked at nothing yet.
-func (s *app) newHealth(parts ...health.Part) *health.Health {
-	h := health.New(parts...)
-	h.Timeout = 10 * time.Second // Postgres is not unavailable because the machine is busy
-	h.Logger = s.logger()
-	return h
-}
-
-// wantHealth asks over HTTP, and checks what fails, one check or several; "" is nothing.
-func (s *app) wantHealth(reason string, h *health.Health, check, says string) {
-	s.Helper()
-	w := httptest.NewRecorder()
-	h.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/healthz", nil))
-	var report health.Report
-	if err := json.Unmarshal(w.Body.Bytes(), &report); err != nil {
-		s.Fatalf("%s: it is answered %d %s: %v", reason, w.Code, w.Body, err)
-	}
-	status := http.StatusOK
-	if check != "" {
-		status = http.StatusServiceUnavailable
-	}
-	if w.Code != status || report.Healthy != (check == "") || w.Header().Get("Content-Type") != "application/json" {
-		s.Errorf("%s: it is answered %d %s, want %d", reason, w.Code, w.Body, status)
-	}
-	found := false
-	for _, c := range report.Checks {
-		if c.Healthy != (check == "" || !strings.Contains(check, c.Name)) {
-			s.Errorf("%s: %+v", reason, c)
-		}
-		found = found || check != "" && strings.Contains(check, c.Name) && strings.Contains(c.Says, says)
-	}
-	if check != "" && !found {
-		s.Errorf("%s: it says %s, want %q of %s", reason, w.Body, says, check)
-	}
-}
-
 func TestHealthTurnsRedBeforeTheProviderStopsItsQueue(t *testing.T) {
 	t.Parallel()
 	s := newApp(t)
@@ -167,17 +131,6 @@ func TestEventsThatNoWorkerTakesMakeHealthRed(t *testing.T) {
 	s.wantHealth("they are done", s.newHealth(s.inbox), "", "")
 }
 
-// silent is a Postgres that takes connections and says nothing.
-func silent(t *testing.T) (address string) {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { l.Close() })
-	return l.Addr().String()
-}
-
 func TestPostgresThatIsNotWellMakesHealthRedInTime(t *testing.T) {
 	t.Parallel()
 	s := newApp(t)
@@ -228,14 +181,7 @@ func TestPostgresThatIsNotWellMakesHealthRedInTime(t *testing.T) {
 func TestABacklogThatTakesTooLongToReadIsNotRed(t *testing.T) {
 	t.Parallel()
 	s := newApp(t)
-	conn, err := pgx.ConnectConfig(t.Context(), s.pool.Config().ConnConfig)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = conn.Close(context.Background()) })
-	if _, err := conn.Exec(t.Context(), `begin; lock table idem_payloads in access exclusive mode`); err != nil {
-		t.Fatal(err)
-	}
+	s.session(`begin; lock table idem_payloads in access exclusive mode`)
 	h := s.newHealth(s.processor)
 	h.Timeout = 3 * time.Second // enough for the query that waits for nobody
 	s.wantHealth("it takes long", h, "", "")
@@ -284,13 +230,6 @@ func TestCanaryThatFailsOrDoesNotRunMakesHealthRed(t *testing.T) {
 	if n := strings.Count(s.logged(), "webhook health check is well again"); n != 1 {
 		t.Errorf("%d lines tell that it is well again, want 1:\n%s", n, s.logged())
 	}
-}
-
-// wayWithASecret fails as a Transport of an application does that says too much.
-type wayWithASecret struct{}
-
-func (wayWithASecret) RoundTrip(r *http.Request) (*http.Response, error) {
-	return nil, fmt.Errorf("10.0.0.7 knows no %s", r.URL)
 }
 
 // Whoever may ask may be anybody: hosts, users and addresses are for the log.
@@ -365,4 +304,58 @@ func TestHealthReadsNoEventThatIsDone(t *testing.T) {
 			}
 		}
 	}
+}
+
+// wantHealth asks over HTTP, and checks what fails, one check or several; "" is nothing.
+func (s *app) wantHealth(reason string, h *health.Health, check, says string) {
+	s.Helper()
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/healthz", nil))
+	var report health.Report
+	if err := json.Unmarshal(w.Body.Bytes(), &report); err != nil {
+		s.Fatalf("%s: it is answered %d %s: %v", reason, w.Code, w.Body, err)
+	}
+	status := http.StatusOK
+	if check != "" {
+		status = http.StatusServiceUnavailable
+	}
+	if w.Code != status || report.Healthy != (check == "") || w.Header().Get("Content-Type") != "application/json" {
+		s.Errorf("%s: it is answered %d %s, want %d", reason, w.Code, w.Body, status)
+	}
+	found := false
+	for _, c := range report.Checks {
+		if c.Healthy != (check == "" || !strings.Contains(check, c.Name)) {
+			s.Errorf("%s: %+v", reason, c)
+		}
+		found = found || check != "" && strings.Contains(check, c.Name) && strings.Contains(c.Says, says)
+	}
+	if check != "" && !found {
+		s.Errorf("%s: it says %s, want %q of %s", reason, w.Body, says, check)
+	}
+}
+
+// newHealth has looked at nothing yet.
+func (s *app) newHealth(parts ...health.Part) *health.Health {
+	h := health.New(parts...)
+	h.Timeout = 10 * time.Second // Postgres is not unavailable because the machine is busy
+	h.Logger = s.logger()
+	return h
+}
+
+// silent is a Postgres that takes connections and says nothing.
+func silent(t *testing.T) (address string) {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { l.Close() })
+	return l.Addr().String()
+}
+
+// wayWithASecret fails as a Transport of an application does that says too much.
+type wayWithASecret struct{}
+
+func (wayWithASecret) RoundTrip(r *http.Request) (*http.Response, error) {
+	return nil, fmt.Errorf("10.0.0.7 knows no %s", r.URL)
 }

@@ -20,34 +20,6 @@ import (
 	"github.com/paghooks/paghooks/idem/operator"
 )
 
-// imports has the receiver take over what the old program has done.
-func (s *app) imports(want operator.Imported, events ...operator.OldEvent) {
-	s.Helper()
-	got, err := operator.New(s.processor, "ana").Import(s.Context(), "", all(events...), "from our own")
-	if diff := cmp.Diff(want, got); diff != "" || err != nil {
-		s.Fatalf("Import: %v (-want +got):\n%s", err, diff)
-	}
-}
-
-// doneBefore are events that the old program has done.
-func doneBefore(ids ...string) (events []operator.OldEvent) {
-	for _, id := range ids {
-		events = append(events, operator.OldEvent{ID: id, Done: true})
-	}
-	return events
-}
-
-// all are events without errors.
-func all(events ...operator.OldEvent) iter.Seq2[operator.OldEvent, error] {
-	return func(yield func(operator.OldEvent, error) bool) {
-		for _, e := range events {
-			if !yield(e, nil) {
-				return
-			}
-		}
-	}
-}
-
 func TestImportedEventThatComesAgainIsADuplicateWithoutAConflict(t *testing.T) {
 	t.Parallel()
 	for name, open := range map[string]func(*testing.T) *app{"inline": newApp, "inbox": newInboxApp} {
@@ -278,4 +250,32 @@ func TestTheTrailSaysWhatAnImportHasMadeDone(t *testing.T) {
 		actions[0].Result != "1 stored, 1 that waited are done, 0 known; left alone: 0 being processed, 0 discarded, 0 not done by the other program" {
 		t.Errorf("the trail has %+v, %v", actions, err)
 	}
+}
+
+// imports has the receiver take over what the old program has done.
+func (s *app) imports(want operator.Imported, events ...operator.OldEvent) {
+	s.Helper()
+	got, err := operator.New(s.processor, "ana").Import(s.Context(), "", all(events...), "from our own")
+	if diff := cmp.Diff(want, got); diff != "" || err != nil {
+		s.Fatalf("Import: %v (-want +got):\n%s", err, diff)
+	}
+}
+
+// all are events without errors.
+func all(events ...operator.OldEvent) iter.Seq2[operator.OldEvent, error] {
+	return func(yield func(operator.OldEvent, error) bool) {
+		for _, e := range events {
+			if !yield(e, nil) {
+				return
+			}
+		}
+	}
+}
+
+// doneBefore are events that the old program has done.
+func doneBefore(ids ...string) (events []operator.OldEvent) {
+	for _, id := range ids {
+		events = append(events, operator.OldEvent{ID: id, Done: true})
+	}
+	return events
 }

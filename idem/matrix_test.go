@@ -2,188 +2,98 @@ package idem_test
 
 import (
 	"context"
-	"errors"
+	"crypto/rand"
 	"fmt"
-	"net/http"
-	"net/http/httptest"
+	"os"
+	"os/exec"
+	"slices"
+	"strconv"
 	"strings"
-	"sync/atomic"
 	"testing"
+	"time"
 
-	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/paghooks/paghooks/idem"
+	"github.com/paghooks/paghooks/idem/idemtest"
 	"github.com/paghooks/paghooks/idem/internal/pgproxy"
 )
 
-// path is one way that an event takes through this package: a row of the crash
-// matrix. Faults happen while it runs, and none before.
-type path struct {
-	name    string
-	handler idem.Handler[*note] // nil for none
-	before  func(s *app, id string)
-	run     run
-	want    kept // once run has said that the event is stored
-
-	// Of an inbox:
-	byWorkers bool   // they finish the event
-	behind    int    // so many events are behind it, of its key
-	later     bool   // a fault may leave it to other workers
-	free      bool   // what is behind it need not wait for it
-	crashes   int    // it has had, without a fault
-	own       string // faults happen at the messages from this one on that begins a statement so, until the next claim
-
-	// cold begins each trial without connections and prepared statements: that
-	// is more messages, and more time. The default is to have both.
-	cold bool
-
-	// goesOn takes other events after it: a lost answer may be about one of them.
-	goesOn bool
-
-	fails bool // its handler does: no answer to COMMIT is lost but that to a count of failures
-}
-
-// run takes an event through a path, as often as it is called. An outcome that
-// is Stored means that the provider may forget the event.
-type run func(ctx context.Context, p *pgxpool.Pool, source *notes, id string) (idem.Outcome, error)
-
-// kept is an event as the database has it.
-type kept struct {
-	State   idem.State
-	Effects int
-	Body    bool // its payload
-	Claimed bool // by a worker
-}
-
-var (
-	done      = kept{State: idem.StateDone, Effects: 1}
-	doneWhole = kept{State: idem.StateDone, Effects: 1, Body: true}
-	parked    = kept{State: idem.StateParked, Body: true}
-	unhandled = kept{State: idem.StateUnhandled, Body: true}
-)
-
-// paths are the rows of inline mode. Every path ends in the same way, whatever
-// it is: see [rig.finish].
-var paths = []path{
-	{name: "a new event", handler: pay, before: nothingYet, run: deliverOnce, want: done},
-	{name: "a new event on a new connection", handler: pay, before: nothingYet, run: deliverOnce, want: done, cold: true},
-	{name: "a new event whose payload is kept", handler: pay, before: nothingYet, run: deliverKeeping, want: doneWhole},
-	{name: "a new event with savepoints", handler: payInSavepoint, before: nothingYet, run: deliverOnce, want: done},
-	{name: "a duplicate", handler: pay, before: doneOnce, run: deliverOnce, want: done},
-	{name: "an event that failed", handler: pay, before: failedOnce, run: deliverOnce, want: done},
-	{name: "an event that fails, and is parked", handler: payAndFail, before: nothingYet, run: deliverOnce, want: parked, fails: true},
-	{name: "an event that was parked", handler: pay, before: parkedOnce, run: deliverOnce, want: done},
-	{name: "an event without a handler", before: nothingYet, run: deliverOnce, want: unhandled},
-	{name: "an event whose handler is new", handler: pay, before: unhandledOnce, run: deliverOnce, want: done},
-	{name: "a new event behind a parked one", handler: pay, before: behindParked, run: deliverOnce, want: parked},
-	{name: "a replay that goes on", handler: pay, before: beforeAnother, run: replayOne, want: done, goesOn: true},
-	{name: "a replay", handler: pay, before: unhandledOnce, run: replayOne, want: done},
-	{name: "a replay that fails", handler: payAndFail, before: parkedOnce, run: replayOne, want: parked, fails: true},
-}
-
-// parkAfter makes the second failure of an event its last.
-const parkAfter = 2
-
-func (p path) source() *notes {
-	source := &notes{}
-	if p.handler != nil {
-		idem.Handle(&source.Routes, "paid", p.handler)
-	}
-	return source
-}
-
-// payInSavepoint has its first effect undone, and a second one in its place.
-func payInSavepoint(ctx context.Context, tx pgx.Tx, n *note) error {
-	errUndone := errors.New("undone")
-	err := pgx.BeginFunc(ctx, tx, func(tx pgx.Tx) error { return errors.Join(pay(ctx, tx, n), errUndone) })
-	if err.Error() != errUndone.Error() {
-		return err
-	}
-	return pgx.BeginFunc(ctx, tx, func(tx pgx.Tx) error { return pay(ctx, tx, n) })
-}
-
-func nothingYet(*app, string) {}
-
-func doneOnce(s *app, id string) { s.acceptOnce(pay, id, idem.Done) }
-
-func failedOnce(s *app, id string) { s.acceptOnce(payAndFail, id, idem.Retrying) }
-
-func parkedOnce(s *app, id string) {
-	failedOnce(s, id)
-	s.acceptOnce(payAndFail, id, idem.Parked)
-}
-
-func unhandledOnce(s *app, id string) { s.acceptOnce(nil, id, idem.Unhandled) }
-
-func behindParked(s *app, id string) { parkedOnce(s, "head-"+id) }
-
-func beforeAnother(s *app, id string) {
-	parkedOnce(s, id)
-	s.acceptOnce(pay, "next-"+id, idem.Parked)
-}
-
-// acceptOnce takes an event with a handler, without a fault.
-func (s *app) acceptOnce(h idem.Handler[*note], id string, want idem.Outcome) {
-	s.Helper()
-	p := idem.NewProcessor(s.pool, path{handler: h}.source())
-	p.Logger, p.ParkAfter = nil, parkAfter
-	if got, err := p.Accept(s.Context(), identify([]byte(paid(id)))); got != want {
-		s.Fatalf("the event is %s beforehand, %v, want %s", got, err, want)
+// The connection breaks at every message of every path: before it is
+// sent, after Postgres has acted on it and before its answer, after its answer.
+// Then the event comes again. There is one effect, and no 200 for what is not
+// stored.
+func TestConnectionCutAnywhereNeitherLosesNorDoubles(t *testing.T) {
+	t.Parallel()
+	for _, p := range slices.Concat(paths, inboxPaths) {
+		t.Run(p.name, func(t *testing.T) {
+			t.Parallel()
+			r := newRig(t, p, idemtest.URL(t))
+			for _, step := range r.steps() {
+				for _, point := range pgproxy.Points {
+					r.fail(step, pgproxy.Fault{Step: step.Number, Point: point})
+				}
+			}
+		})
 	}
 }
 
-func deliverOnce(ctx context.Context, p *pgxpool.Pool, source *notes, id string) (idem.Outcome, error) {
-	processor := idem.NewProcessor(p, source)
-	processor.ParkAfter = parkAfter
-	return deliverTo(ctx, processor, &processor.Common, id)
+// The administrator, or a failover, ends the server process before any message.
+func TestBackendTerminatedAnywhereNeitherLosesNorDoubles(t *testing.T) {
+	t.Parallel()
+	for _, p := range slices.Concat(paths, inboxPaths) {
+		if p.cold {
+			continue // before a connection there is no process to end
+		}
+		t.Run(p.name, func(t *testing.T) {
+			t.Parallel()
+			r := newRig(t, p, idemtest.URL(t))
+			for _, step := range r.steps() {
+				r.fail(step, pgproxy.Fault{Step: step.Number, Point: pgproxy.BeforeSent, Do: r.terminate})
+			}
+		})
+	}
 }
 
-func deliverKeeping(ctx context.Context, p *pgxpool.Pool, source *notes, id string) (idem.Outcome, error) {
-	processor := idem.NewProcessor(p, source)
-	processor.KeepPayloads, processor.ParkAfter = true, parkAfter
-	return deliverTo(ctx, processor, &processor.Common, id)
+// At every message that Postgres acts on, of every path, the process is
+// killed, when that has happened and nobody knows. Then another process gets the
+// event.
+func TestProcessKilledAnywhereNeitherLosesNorDoubles(t *testing.T) {
+	t.Parallel()
+	for _, p := range slices.Concat(paths, inboxPaths) {
+		if p.cold {
+			continue // a new process has no connections anyway
+		}
+		t.Run(p.name, func(t *testing.T) {
+			t.Parallel()
+			r := newRig(t, p, idemtest.URL(t))
+			first := r.victim(0)
+			steps := first.run(t)
+			r.finish(first.ID)
+			if len(steps) == 0 {
+				t.Fatal("there is no message to be killed at")
+			}
+			for _, step := range steps {
+				v := r.victim(number(t, step))
+				if said := v.run(t); !slices.Equal(said, []string{killed}) {
+					t.Fatalf("%s: it should be killed, and said %q", step, said)
+				}
+				r.takeAgain(v.ID)
+				r.finish(v.ID)
+				if t.Failed() {
+					t.Fatalf("it was killed at %s", step)
+				}
+			}
+		})
+	}
 }
 
-// deliverTo posts an event to h, a processor or an inbox. The answer must be what the outcome says: 200 exactly if the event is stored.
-func deliverTo(ctx context.Context, h http.Handler, c *idem.Common, id string) (idem.Outcome, error) {
-	var observed atomic.Pointer[idem.Observation]
-	c.Logger = nil
-	c.Observe = func(_ context.Context, o idem.Observation) { observed.Store(&o) }
-	server := httptest.NewServer(h)
-	defer server.Close()
-	r, err := http.NewRequestWithContext(ctx, http.MethodPost, server.URL, strings.NewReader(paid(id)))
-	if err != nil {
-		return "", err
-	}
-	r.Header.Set("token", "right")
-	answer, err := server.Client().Do(r)
-	if err != nil {
-		return "", err
-	}
-	defer answer.Body.Close()
-	o := observed.Load()
-	if o.Outcome.Acknowledged() != (answer.StatusCode == http.StatusOK) {
-		return "", fmt.Errorf("outcome %s is answered %s", o.Outcome, answer.Status)
-	}
-	return o.Outcome, nil
-}
-
-// replayOne replays an event. One that is no longer there to be replayed is a
-// duplicate.
-func replayOne(ctx context.Context, p *pgxpool.Pool, source *notes, id string) (idem.Outcome, error) {
-	processor := idem.NewProcessor(p, source)
-	processor.Logger, processor.ParkAfter = nil, parkAfter
-	replayed, err := processor.Replay(ctx, idem.Filter{IDs: []string{id}})
-	switch {
-	case err != nil:
-		return idem.Retrying, nil
-	case replayed.Done > 0:
-		return idem.Done, nil
-	case replayed.Failed == 1:
-		return idem.Parked, nil
-	}
-	return idem.Duplicate, nil
+func newRig(t *testing.T, p path, url string) *rig {
+	t.Helper()
+	r := &rig{path: p, url: url, source: p.source()}
+	r.app = openApp(t, openPool(t, url, func(*pgxpool.Config) {}))
+	r.reopen()
+	return r
 }
 
 // rig is a path in front of a database: trials happen on pool, through the
@@ -200,14 +110,6 @@ type rig struct {
 	victims []string // the application_name of processes that were killed
 }
 
-func newRig(t *testing.T, p path, url string) *rig {
-	t.Helper()
-	r := &rig{path: p, url: url, source: p.source()}
-	r.app = openApp(t, openPool(t, url, func(*pgxpool.Config) {}))
-	r.reopen()
-	return r
-}
-
 // reopen begins a trial with a proxy and a pool of its own: what an earlier one
 // still does in the background is not counted.
 func (r *rig) reopen() {
@@ -217,15 +119,6 @@ func (r *rig) reopen() {
 	}
 	r.proxy = new(pgproxy.Proxy)
 	r.pool = openPool(r.T, r.url, through(r.proxy))
-}
-
-// through leads a pool of one connection through a proxy.
-func through(proxy *pgproxy.Proxy) func(*pgxpool.Config) {
-	return func(c *pgxpool.Config) {
-		proxy.Through(c)
-		c.MaxConns = 1
-		c.ConnConfig.Tracer = new(acquires)
-	}
 }
 
 // prepare makes the next event of the path, and returns its id.
@@ -327,3 +220,358 @@ func (r *rig) stored(id string) (k kept) {
 	}
 	return k
 }
+
+// connect takes another event through the path: connections are open
+// afterwards, and statements prepared. If the path is cold, there are neither.
+func (r *rig) connect() {
+	r.Helper()
+	if r.cold {
+		r.reopen()
+		return
+	}
+	id := r.prepare()
+	r.takeAgain(id)
+	r.finish(id) // else the next worker goes on with it, or it holds the events after it
+}
+
+// steps are the messages of one run without a fault, those of other rows apart.
+func (r *rig) steps() []pgproxy.Step {
+	r.Helper()
+	r.connect()
+	id := r.prepare()
+	before := r.stored(id)
+	r.proxy.Arm(pgproxy.Fault{})
+	r.take(id)
+	steps, _ := r.proxy.Disarm()
+	if got := r.stored(id); r.later && got != r.want {
+		r.Fatalf("without a fault stored is %+v, want %+v", got, r.want)
+	}
+	r.finish(id)
+	if before.Effects < r.want.Effects && !slices.ContainsFunc(steps, isCommit) {
+		r.Fatalf("the effect is there, and no message has committed it: %v", steps)
+	}
+	own := r.ownOf(steps)
+	if len(own) == 0 {
+		r.Fatalf("no message is the path's own: %v", steps)
+	}
+	return own
+}
+
+// fail takes an event through the path while a fault happens, and again
+// afterwards.
+func (r *rig) fail(step pgproxy.Step, f pgproxy.Fault) {
+	r.Helper()
+	r.connect()
+	id := r.prepare()
+	r.proxy.Arm(f)
+	outcome := r.take(id)
+	steps, fired := r.proxy.Disarm()
+	if !fired || steps[f.Step-1] != step {
+		r.Fatalf("%s: fired is %t, and these are the steps: %v", step, fired, steps)
+	}
+	if !r.byWorkers && !r.fails && isCommit(step) && f.Point == pgproxy.BeforeAnswer {
+		r.wantLostAnswer(id, outcome)
+	}
+	if !outcome.Acknowledged() {
+		r.takeAgain(id)
+	}
+	r.finish(id)
+	if r.Failed() {
+		r.Fatalf("%s, fault %s: first the outcome was %s", step, f.Point, outcome)
+	}
+}
+
+// wantLostAnswer: the work is done, which is found out on another connection, or when the event comes again.
+func (r *rig) wantLostAnswer(id string, outcome idem.Outcome) {
+	r.Helper()
+	if outcome.Acknowledged() && outcome != idem.Done || r.stored(id) != r.want {
+		r.Errorf("the answer to COMMIT is lost: outcome %s, stored is %+v, want %+v, and done or no 200", outcome, r.stored(id), r.want)
+	}
+	want := idem.Duplicate
+	if r.want == parked {
+		want = idem.Parked // it waits, and is told so again
+	}
+	if again := r.take(id); again != want && !(r.goesOn && again == idem.Done) {
+		r.Errorf("the answer to COMMIT was lost: at the redelivery the outcome is %s, want %s", again, want)
+	}
+}
+
+// terminate ends a server process, and waits until it is gone.
+func (r *rig) terminate(backend uint32) {
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	const end = `select coalesce((select pg_terminate_backend(pid) from pg_stat_activity where pid = $1), false)`
+	for there := true; there; {
+		if err := r.app.pool.QueryRow(ctx, end, backend).Scan(&there); err != nil {
+			r.Errorf("terminating %d: %v", backend, err)
+			return
+		}
+	}
+}
+
+func (r *rig) victim(step int) victim {
+	r.Helper()
+	id := r.prepare()
+	r.tries++
+	v := victim{Path: r.name, URL: r.url, ID: id, Name: rand.Text(), Step: step}
+	r.victims = append(r.victims, v.Name)
+	return v
+}
+
+// letTimePass ends leases and waits. What a process that was killed has begun is
+// over by then, and its locks are gone.
+func (r *rig) letTimePass() {
+	r.Helper()
+	r.until(`select not exists (select from pg_stat_activity where application_name = any ($1))`, r.victims)
+	r.exec(`delete from idem_workers`)
+	r.exec(`update idem_payloads set due_at = now() where due_at > now()`)
+}
+
+// ids are those of a trial's events, in the order in which they are to be done.
+func (r *rig) ids(id string) []string {
+	all := []string{id}
+	for n := range r.behind {
+		all = append(all, behindIt(id, n+1))
+	}
+	return all
+}
+
+// wantAcknowledged checks what is stored if the provider may forget the events.
+func (r *rig) wantAcknowledged(id string, outcome idem.Outcome) {
+	r.Helper()
+	got := r.stored(id)
+	if left := got == pending || got == claimed; outcome.Acknowledged() && got != r.want && !(r.later && left) {
+		r.Errorf("outcome %s, and stored is %+v, want %+v", outcome, got, r.want)
+	}
+	for _, next := range r.ids(id)[1:] {
+		got := r.stored(next)
+		left := got == pending || r.later && (got == claimed || got == done || r.free && got == r.want)
+		if outcome.Acknowledged() && !left {
+			r.Errorf("outcome %s, and behind it stored is %+v, want %+v", outcome, got, pending)
+		}
+	}
+	r.wantOrder(id)
+}
+
+// wantOrder: no event has its effect before one that it is behind of.
+func (r *rig) wantOrder(id string) {
+	r.Helper()
+	before := 1
+	for _, id := range r.ids(id) {
+		effects := r.stored(id).Effects
+		if effects > before && !r.free {
+			r.Errorf("event %s has %d effects, and what comes before it %d", id, effects, before)
+		}
+		before = effects
+	}
+}
+
+// finishByWorkers has workers finish what is stored, as if all were well again.
+// Nothing of it is lost when the provider asks, and all is done, and once.
+func (r *rig) finishByWorkers(id string) {
+	r.Helper()
+	r.workOff(id)
+	r.redeliver(id)
+	r.workOff(id)
+	for _, id := range r.ids(id) {
+		want := done
+		if r.want == discarded {
+			want = discarded
+		}
+		got := r.stored(id)
+		if r.want == doneWhole {
+			got.Body = false // of a worker that keeps it, or of one that does not
+		}
+		if got != want {
+			r.Errorf("in the end stored is %+v of event %s, want %+v", got, id, want)
+		}
+	}
+	r.wantBlameless(id)
+}
+
+// workOff has other workers do all that can be done, once they have waited. An
+// event that may have crashed a process twice waits until it is alone in this one.
+func (r *rig) workOff(id string) {
+	r.Helper()
+	i := quietInbox(r.app.pool, path{handler: pay}.source())
+	for deadline := time.Now().Add(patience); r.left(id); {
+		r.letTimePass()
+		if err := i.Drain(r.Context()); err != nil {
+			r.Fatal(err)
+		}
+		r.wantOrder(id)
+		if time.Now().After(deadline) {
+			r.Fatalf("workers leave event %s: %+v", id, r.stored(id))
+		}
+	}
+}
+
+// left reports whether workers have something to do.
+func (r *rig) left(id string) bool {
+	r.Helper()
+	for _, id := range r.ids(id) {
+		switch got := r.stored(id); {
+		case got.State == idem.StatePending:
+			return true
+		case got == parked && !r.free: // what is behind it waits
+			return false
+		}
+	}
+	return false
+}
+
+func (r *rig) redeliver(id string) {
+	r.Helper()
+	i := quietInbox(r.app.pool, path{handler: pay}.source())
+	for _, id := range r.ids(id) {
+		want := idem.Duplicate
+		if got := r.stored(id); got == unhandled || got == parked {
+			want = idem.Pending
+		}
+		if o, err := i.Accept(r.Context(), identify([]byte(paid(id)))); o != want {
+			r.Errorf("in the end event %s comes again, and is %s, %v, want %s", id, o, err, want)
+		}
+	}
+}
+
+// wantBlameless: what a fault costs an event counts once, as a failure or as a
+// crash.
+func (r *rig) wantBlameless(id string) {
+	r.Helper()
+	attempts := queryOne[int](r.app, `select attempts from idem_events where event = 'notes//' || $1`, id)
+	if r.later && attempts > r.tries {
+		r.Errorf("event %s has %d failed attempts, and was tried %d times", id, attempts, r.tries)
+	}
+	crashes := queryOne[int](r.app, `select crashes from idem_events where event = 'notes//' || $1`, id)
+	if crashes > r.crashes+1 {
+		r.Errorf("event %s has %d crashes, want %d at most", id, crashes, r.crashes+1)
+	}
+}
+
+// through leads a pool of one connection through a proxy.
+func through(proxy *pgproxy.Proxy) func(*pgxpool.Config) {
+	return func(c *pgxpool.Config) {
+		proxy.Through(c)
+		c.MaxConns = 1
+		c.ConnConfig.Tracer = new(acquires)
+	}
+}
+
+// victim is a process that takes one event through a path, and kills itself at
+// a step. At step 0 it does not.
+type victim struct {
+	Path, URL, ID, Name string
+	Step                int
+}
+
+// run returns the lines that the process said: its last word, or its steps.
+func (v victim) run(t *testing.T) (said []string) {
+	t.Helper()
+	child := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestChildThatKillsItself$")
+	child.Env = append(os.Environ(), fmt.Sprintf("%s=%s\n%s\n%s\n%s\n%d", victimEnv, v.Path, v.URL, v.ID, v.Name, v.Step))
+	out, err := child.Output()
+	said = strings.Split(strings.TrimSpace(string(out)), "\n")
+	if v.Step == 0 {
+		said = slices.DeleteFunc(said, func(line string) bool { return !strings.HasPrefix(line, "message ") })
+	}
+	if len(said) == 0 || v.Step == 0 && err != nil {
+		t.Fatalf("the process says nothing: %v\n%s", err, out)
+	}
+	return said
+}
+
+const (
+	victimEnv = "IDEM_TEST_VICTIM"
+	killed    = "killed" // a victim's last word
+)
+
+var (
+	done      = kept{State: idem.StateDone, Effects: 1}
+	doneWhole = kept{State: idem.StateDone, Effects: 1, Body: true}
+	parked    = kept{State: idem.StateParked, Body: true}
+	unhandled = kept{State: idem.StateUnhandled, Body: true}
+)
+
+// kept is an event as the database has it.
+type kept struct {
+	State   idem.State
+	Effects int
+	Body    bool // its payload
+	Claimed bool // by a worker
+}
+
+func isCommit(s pgproxy.Step) bool { return s.Statement == "commit" && s.Answered }
+
+// number is a step's, of how it was said.
+func number(t *testing.T, step string) (n int) {
+	t.Helper()
+	if _, err := fmt.Sscanf(step, "message %d,", &n); err != nil {
+		t.Fatalf("%q is no step: %v", step, err)
+	}
+	return n
+}
+
+// TestChildThatKillsItself is the process of a victim.
+func TestChildThatKillsItself(t *testing.T) {
+	told := strings.Split(os.Getenv(victimEnv), "\n")
+	if len(told) != 5 {
+		return
+	}
+	step, err := strconv.Atoi(told[4])
+	if err != nil {
+		t.Fatal(err)
+	}
+	proxy := new(pgproxy.Proxy)
+	proxy.Arm(pgproxy.Fault{Step: step, Point: pgproxy.BeforeAnswer, Do: func(uint32) { killMyself(t) }})
+	p := pathNamed(t, told[0])
+	var outcome idem.Outcome
+	pool := openPool(t, told[1], func(c *pgxpool.Config) {
+		through(proxy)(c)
+		c.ConnConfig.RuntimeParams["application_name"] = told[3]
+	})
+	outcome, err = p.run(t.Context(), pool, p.source(), told[2])
+	if err != nil {
+		t.Fatal(err)
+	}
+	steps, _ := proxy.Disarm()
+	if step > 0 {
+		t.Fatalf("it was not killed at message %d, of %d: outcome %s", step, len(steps), outcome)
+	}
+	for _, s := range p.ownOf(steps) {
+		if acts(s) {
+			fmt.Println(s)
+		}
+	}
+}
+
+// killMyself does not return: nothing is closed, flushed or rolled back.
+func killMyself(t *testing.T) {
+	fmt.Println(killed)
+	process, err := os.FindProcess(os.Getpid())
+	if err == nil {
+		err = process.Kill()
+	}
+	if err != nil {
+		t.Error(err)
+	}
+	select {}
+}
+
+func pathNamed(t *testing.T, name string) path {
+	t.Helper()
+	for _, p := range slices.Concat(paths, inboxPaths) {
+		if p.name == name {
+			return p
+		}
+	}
+	t.Fatalf("there is no path %q", name)
+	return path{}
+}
+
+// acts reports whether Postgres is another one after a message: the rest of them
+// prepares.
+func acts(s pgproxy.Step) bool {
+	return s.Message == "Execute" || s.Message == "Sync" || s.Message == "Query"
+}
+
+const claimBegins = "begin isolation level read committed"

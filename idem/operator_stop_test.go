@@ -9,75 +9,14 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 	"github.com/jackc/pgx/v5"
 
 	"github.com/paghooks/paghooks/idem"
+	"github.com/paghooks/paghooks/idem/idemtest"
+	"github.com/paghooks/paghooks/idem/internal/pgproxy"
 	"github.com/paghooks/paghooks/idem/operator"
 )
-
-// gated is a handler that waits in one event, and counts the attempts at each.
-type gated struct {
-	at     string        // the id of that event
-	inside chan struct{} // closed when it is there
-	goOn   chan struct{} // closed to let it out
-
-	mu    sync.Mutex
-	tries map[string]int
-}
-
-func newGated(at string) *gated {
-	return &gated{at: at, inside: make(chan struct{}), goOn: make(chan struct{}), tries: map[string]int{}}
-}
-
-func (g *gated) handle(ctx context.Context, tx pgx.Tx, n *note) error {
-	g.mu.Lock()
-	g.tries[n.ID]++
-	first := g.tries[n.ID] == 1
-	g.mu.Unlock()
-	if n.ID == g.at && first {
-		close(g.inside)
-		<-g.goOn
-	}
-	return refuseBad(ctx, tx, n)
-}
-
-func (g *gated) wantTries(t *testing.T, want map[string]int) {
-	t.Helper()
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if diff := cmp.Diff(want, g.tries); diff != "" {
-		t.Error("attempts by event (-want +got):\n" + diff)
-	}
-}
-
-// replaying is a replay by ana that waits in an event.
-func (s *app) replaying(g *gated, ids ...string) (action int64, ended <-chan error) {
-	s.Helper()
-	for _, id := range ids {
-		s.wantAnswer(fmt.Sprintf(`{"id":%q,"type":"paid","order":"order of %s"}`, id, id), 200) // unhandled
-	}
-	s.deploy(func(n *notes) { idem.Handle(&n.Routes, "paid", g.handle) })
-	failed := make(chan error, 1)
-	go func() {
-		_, err := operator.New(s.processor, "ana").Replay(context.WithoutCancel(s.Context()), idem.Filter{}, "handler deployed")
-		failed <- err
-	}()
-	<-g.inside
-	return queryOne[int64](s, `select max(id) from idem_audit`), failed
-}
-
-// wantOutcomes checks what an action has done to its events.
-func (s *app) wantOutcomes(action int64, want ...string) {
-	s.Helper()
-	all, err := operator.New(s.processor, "").Outcomes(s.Context(), action, 100)
-	var got []string
-	for _, o := range all {
-		got = append(got, o.Event+" "+o.Result)
-	}
-	if diff := cmp.Diff(want, got); diff != "" || err != nil {
-		s.Errorf("the outcomes of action %d, %v (-want +got):\n%s", action, err, diff)
-	}
-}
 
 func TestStoppedReplayEndsAfterItsEventAndAnotherDoesTheRestOnce(t *testing.T) {
 	t.Parallel()
@@ -264,5 +203,125 @@ func TestAnEventHasTheActionsThatTouchedItAndWhatTheyDid(t *testing.T) {
 	s.exec(`delete from idem_audit`)
 	if n := queryOne[int](s, `select count(*) from idem_audit_events`); n != 0 {
 		t.Errorf("%d outcomes are left of actions that are forgotten", n)
+	}
+}
+
+func TestTrailTellsHowFarAReplayHasCome(t *testing.T) {
+	t.Parallel()
+	s := newApp(t)
+	for _, id := range []string{"e1", "e2", "e3"} {
+		s.wantAnswer(paid(id), 200) // unhandled
+	}
+	var meanwhile []operator.Action
+	s.deploy(func(n *notes) {
+		idem.Handle(&n.Routes, "paid", func(ctx context.Context, _ pgx.Tx, n *note) (err error) {
+			if n.ID == "e2" {
+				meanwhile, err = operator.New(s.processor, "").Actions(ctx, 0, 10)
+			}
+			return err
+		})
+	})
+	if _, err := operator.New(s.processor, "ana").Replay(t.Context(), idem.Filter{}, "handler deployed"); err != nil {
+		t.Fatal(err)
+	}
+	ended, err := operator.New(s.processor, "").Actions(t.Context(), 0, 10)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := operator.Action{
+		Actor: "ana", Action: "replay", Source: "notes", Filter: "states unhandled parked", Reason: "handler deployed",
+		Events: 3, Result: "1 of 3: 1 done, 0 failed, 0 without a handler", Alive: true,
+	}
+	ignore := cmpopts.IgnoreFields(operator.Action{}, "ID", "At")
+	if diff := cmp.Diff([]operator.Action{want}, meanwhile, ignore); diff != "" {
+		t.Error("during the second event the trail has (-want +got):\n" + diff)
+	}
+	want.Result, want.Alive = "3 done, 0 failed, 0 without a handler", false
+	if diff := cmp.Diff([]operator.Action{want}, ended, ignore, cmpopts.IgnoreFields(operator.Action{}, "EndedAt")); diff != "" || ended[0].EndedAt.IsZero() {
+		t.Errorf("after it, ended %s, the trail has (-want +got):\n%s", ended[0].EndedAt, diff)
+	}
+}
+
+// A note of how far a replay has come is not worth waiting for.
+func TestReplayGoesOnAfterTheNetworkForgetsItsNote(t *testing.T) {
+	t.Parallel()
+	proxy := new(pgproxy.Proxy)
+	s := openApp(t, openPool(t, idemtest.URL(t), proxy.Through))
+	s.deploy(func(*notes) {})
+	for _, id := range []string{"e1", "e2"} {
+		s.wantAnswer(paid(id), 200) // unhandled
+	}
+	s.deploy(func(n *notes) { idem.Handle(&n.Routes, "paid", pay) })
+	forget := sync.OnceFunc(proxy.Forget)
+	s.processor.Observe = func(context.Context, idem.Observation) { forget() }
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	if r, err := operator.New(s.processor, "ana").Replay(ctx, idem.Filter{}, ""); counted(r) != counted(idem.Replayed{Done: 2}) || err != nil {
+		t.Error(r, err)
+	}
+	s.wantEffects(2)
+}
+
+func newGated(at string) *gated {
+	return &gated{at: at, inside: make(chan struct{}), goOn: make(chan struct{}), tries: map[string]int{}}
+}
+
+// gated is a handler that waits in one event, and counts the attempts at each.
+type gated struct {
+	at     string        // the id of that event
+	inside chan struct{} // closed when it is there
+	goOn   chan struct{} // closed to let it out
+
+	mu    sync.Mutex
+	tries map[string]int
+}
+
+func (g *gated) handle(ctx context.Context, tx pgx.Tx, n *note) error {
+	g.mu.Lock()
+	g.tries[n.ID]++
+	first := g.tries[n.ID] == 1
+	g.mu.Unlock()
+	if n.ID == g.at && first {
+		close(g.inside)
+		<-g.goOn
+	}
+	return refuseBad(ctx, tx, n)
+}
+
+func (g *gated) wantTries(t *testing.T, want map[string]int) {
+	t.Helper()
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if diff := cmp.Diff(want, g.tries); diff != "" {
+		t.Error("attempts by event (-want +got):\n" + diff)
+	}
+}
+
+// replaying is a replay by ana that waits in an event.
+func (s *app) replaying(g *gated, ids ...string) (action int64, ended <-chan error) {
+	s.Helper()
+	for _, id := range ids {
+		s.wantAnswer(fmt.Sprintf(`{"id":%q,"type":"paid","order":"order of %s"}`, id, id), 200) // unhandled
+	}
+	s.deploy(func(n *notes) { idem.Handle(&n.Routes, "paid", g.handle) })
+	failed := make(chan error, 1)
+	go func() {
+		_, err := operator.New(s.processor, "ana").Replay(context.WithoutCancel(s.Context()), idem.Filter{}, "handler deployed")
+		failed <- err
+	}()
+	<-g.inside
+	return queryOne[int64](s, `select max(id) from idem_audit`), failed
+}
+
+// wantOutcomes checks what an action has done to its events.
+func (s *app) wantOutcomes(action int64, want ...string) {
+	s.Helper()
+	all, err := operator.New(s.processor, "").Outcomes(s.Context(), action, 100)
+	var got []string
+	for _, o := range all {
+		got = append(got, o.Event+" "+o.Result)
+	}
+	if diff := cmp.Diff(want, got); diff != "" || err != nil {
+		s.Errorf("the outcomes of action %d, %v (-want +got):\n%s", action, err, diff)
 	}
 }

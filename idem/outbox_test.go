@@ -20,52 +20,6 @@ import (
 	"github.com/paghooks/paghooks/idem/outbox"
 )
 
-// fakeBroker notes what is published, and refuses what it is told to.
-type fakeBroker struct {
-	mu        sync.Mutex
-	published []broker.Message
-	refuse    func(broker.Message) error
-}
-
-func (w *fakeBroker) Publish(_ context.Context, m broker.Message) error {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.refuse != nil {
-		if err := w.refuse(m); err != nil {
-			return err
-		}
-	}
-	w.published = append(w.published, m)
-	return nil
-}
-
-// want checks what was published, as "type key body".
-func (w *fakeBroker) want(t *testing.T, want ...string) {
-	t.Helper()
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	var got []string
-	for _, m := range w.published {
-		got = append(got, fmt.Sprintf("%s %s %s", m.Type, m.Key, m.Body))
-	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Error("published (-want +got):\n" + diff)
-	}
-}
-
-// newOutbox is an outbox that tries again at once.
-func (s *app) newOutbox(p broker.Publisher) *outbox.Outbox {
-	o := outbox.New(s.pool, "shop", p)
-	o.Backoff = func(int) time.Duration { return 0 }
-	o.Poll, o.Logger, o.Observe = 10*time.Millisecond, s.logger(), s.observe
-	s.inbox = o.Inbox // what the harness drains
-	return o
-}
-
-func paidMessage(n *note) broker.Message {
-	return broker.Message{Type: "order.paid", Key: n.Order, Body: []byte(n.ID)}
-}
-
 func TestMessageIsPublishedOnceItsHandlersTransactionIsCommitted(t *testing.T) {
 	t.Parallel()
 	s, w := newApp(t), &fakeBroker{}
@@ -335,15 +289,6 @@ func TestTracerMayUseTheHandlersContextForACarrier(t *testing.T) {
 	w.want(t, "order.paid o1 e1")
 }
 
-// carrying is a tracer that has carriers only.
-type carrying func(context.Context) string
-
-func (carrying) Start(ctx context.Context, _ idem.Span) (context.Context, func(idem.Observation)) {
-	return ctx, func(idem.Observation) {}
-}
-
-func (c carrying) Carrier(ctx context.Context) string { return c(ctx) }
-
 // Postgres may have the handler run again: what the first run emitted went with its
 // transaction.
 func TestMessageOfARunThatPostgresRefusedIsNotPublished(t *testing.T) {
@@ -366,3 +311,58 @@ func TestMessageOfARunThatPostgresRefusedIsNotPublished(t *testing.T) {
 	s.drain(1)
 	w.want(t, "run o1 2")
 }
+
+// fakeBroker notes what is published, and refuses what it is told to.
+type fakeBroker struct {
+	mu        sync.Mutex
+	published []broker.Message
+	refuse    func(broker.Message) error
+}
+
+func (w *fakeBroker) Publish(_ context.Context, m broker.Message) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.refuse != nil {
+		if err := w.refuse(m); err != nil {
+			return err
+		}
+	}
+	w.published = append(w.published, m)
+	return nil
+}
+
+// want checks what was published, as "type key body".
+func (w *fakeBroker) want(t *testing.T, want ...string) {
+	t.Helper()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	var got []string
+	for _, m := range w.published {
+		got = append(got, fmt.Sprintf("%s %s %s", m.Type, m.Key, m.Body))
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error("published (-want +got):\n" + diff)
+	}
+}
+
+// newOutbox is an outbox that tries again at once.
+func (s *app) newOutbox(p broker.Publisher) *outbox.Outbox {
+	o := outbox.New(s.pool, "shop", p)
+	o.Backoff = func(int) time.Duration { return 0 }
+	o.Poll, o.Logger, o.Observe = 10*time.Millisecond, s.logger(), s.observe
+	s.inbox = o.Inbox // what the harness drains
+	return o
+}
+
+func paidMessage(n *note) broker.Message {
+	return broker.Message{Type: "order.paid", Key: n.Order, Body: []byte(n.ID)}
+}
+
+// carrying is a tracer that has carriers only.
+type carrying func(context.Context) string
+
+func (carrying) Start(ctx context.Context, _ idem.Span) (context.Context, func(idem.Observation)) {
+	return ctx, func(idem.Observation) {}
+}
+
+func (c carrying) Carrier(ctx context.Context) string { return c(ctx) }

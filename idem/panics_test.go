@@ -8,33 +8,16 @@ import (
 	"log/slog"
 	"net/http"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/paghooks/paghooks/asaas"
 	"github.com/paghooks/paghooks/idem"
 )
-
-// fragile is an event whose decoder panics.
-type fragile struct{}
-
-func (*fragile) UnmarshalJSON([]byte) error { panic("no such field") }
-
-// unreadable is an event whose decoder returns an error that panics itself.
-type unreadable struct{}
-
-func (*unreadable) UnmarshalJSON([]byte) error { return (*brittleError)(nil) }
-
-// brittleError panics when it is nil, as errors do whose authors forgot that a
-// nil pointer in an error is not nil.
-type brittleError struct{ cause error }
-
-func (b *brittleError) Error() string { return "brittle: " + b.cause.Error() }
-func (b *brittleError) Unwrap() error { return b.cause }
-
-var _ json.Unmarshaler = (*fragile)(nil)
 
 // A panic in a decoder is a decode error: the event is parked by its first
 // delivery, and its provider goes on.
@@ -81,29 +64,6 @@ func TestEventWhoseDecoderPanicsIsParked(t *testing.T) {
 		})
 	}
 }
-
-// pickyError panics when it is compared with an error of another type, as errors do
-// whose authors thought of their own only.
-type pickyError struct{ code int }
-
-func (*pickyError) Error() string          { return "picky" }
-func (p *pickyError) Is(target error) bool { return target.(*pickyError).code == p.code }
-
-// picky is an argument whose encoding fails with such an error.
-type picky struct{}
-
-func (picky) Value() (driver.Value, error) { return nil, &pickyError{1} }
-
-// brittleHandler is a slog.Handler that panics.
-type brittleHandler struct{ slog.Handler }
-
-func (brittleHandler) Enabled(context.Context, slog.Level) bool  { return true }
-func (brittleHandler) Handle(context.Context, slog.Record) error { panic("no such disk") }
-
-// enabledBrittleHandler panics before there is anything to log.
-type enabledBrittleHandler struct{ slog.Handler }
-
-func (enabledBrittleHandler) Enabled(context.Context, slog.Level) bool { panic("no such level") }
 
 // What watches events changes nothing about them.
 func TestObserversThatPanicChangeNothing(t *testing.T) {
@@ -188,12 +148,6 @@ func TestBackoffThatPanicsWaitsAsByDefault(t *testing.T) {
 	}
 }
 
-// doubtfulSource panics when it is asked about a type.
-type doubtfulSource struct{ *notes }
-
-func (doubtfulSource) Ignores(string) bool { panic("no such type") }
-func (doubtfulSource) Handles(string) bool { panic("no such type") }
-
 // The type is then one that is not ignored.
 func TestSourceThatPanicsAboutATypeLosesNoEvent(t *testing.T) {
 	t.Parallel()
@@ -211,18 +165,6 @@ func TestSourceThatPanicsAboutATypeLosesNoEvent(t *testing.T) {
 		t.Error(err)
 	}
 	s.wantEffects(2)
-}
-
-// brittleSource is a source that cannot open anything.
-type brittleSource struct{ notes }
-
-func (*brittleSource) Open(*http.Request) (idem.Event, error) { panic("no secrets") }
-
-// nilSource returns an error that panics.
-type nilSource struct{ notes }
-
-func (*nilSource) Open(*http.Request) (idem.Event, error) {
-	return idem.Event{}, (*brittleError)(nil)
 }
 
 // Whether the delivery is genuine could not be determined: it must come again.
@@ -256,3 +198,112 @@ func TestDeliveryThatCannotBeOpenedMustComeAgain(t *testing.T) {
 		})
 	}
 }
+
+// A tracer is the application's: a panic in it is an error, which is tried again, and not
+// the end of the process.
+func TestTracerThatPanicsLosesNoEvent(t *testing.T) {
+	t.Parallel()
+	s := newInboxApp(t)
+	s.inbox = s.newInbox(openPool(t, s.pool.Config().ConnString(), func(c *pgxpool.Config) {
+		c.ConnConfig.Tracer = &panicking{}
+	}))
+	s.on(pay)
+	events := []idem.Event{letter("e1", "o1", 1), letter("e2", "o1", 2), letter("e3", "o2", 3)}
+	s.start(s.inbox)
+	for _, e := range events {
+		for o := idem.Retrying; !o.Acknowledged(); {
+			o, _ = s.inbox.Accept(t.Context(), e)
+		}
+	}
+	s.untilDone(len(events))
+	s.wantEffects(len(events))
+}
+
+// brittleHandler is a slog.Handler that panics.
+type brittleHandler struct{ slog.Handler }
+
+func (brittleHandler) Enabled(context.Context, slog.Level) bool { return true }
+
+func (brittleHandler) Handle(context.Context, slog.Record) error { panic("no such disk") }
+
+// enabledBrittleHandler panics before there is anything to log.
+type enabledBrittleHandler struct{ slog.Handler }
+
+func (enabledBrittleHandler) Enabled(context.Context, slog.Level) bool { panic("no such level") }
+
+// fragile is an event whose decoder panics.
+type fragile struct{}
+
+func (*fragile) UnmarshalJSON([]byte) error { panic("no such field") }
+
+// unreadable is an event whose decoder returns an error that panics itself.
+type unreadable struct{}
+
+func (*unreadable) UnmarshalJSON([]byte) error { return (*brittleError)(nil) }
+
+// brittleError panics when it is nil, as errors do whose authors forgot that a
+// nil pointer in an error is not nil.
+type brittleError struct{ cause error }
+
+func (b *brittleError) Error() string { return "brittle: " + b.cause.Error() }
+
+func (b *brittleError) Unwrap() error { return b.cause }
+
+// pickyError panics when it is compared with an error of another type, as errors do
+// whose authors thought of their own only.
+type pickyError struct{ code int }
+
+func (*pickyError) Error() string { return "picky" }
+
+func (p *pickyError) Is(target error) bool { return target.(*pickyError).code == p.code }
+
+// doubtfulSource panics when it is asked about a type.
+type doubtfulSource struct{ *notes }
+
+func (doubtfulSource) Ignores(string) bool { panic("no such type") }
+
+func (doubtfulSource) Handles(string) bool { panic("no such type") }
+
+// brittleSource is a source that cannot open anything.
+type brittleSource struct{ notes }
+
+func (*brittleSource) Open(*http.Request) (idem.Event, error) { panic("no secrets") }
+
+// nilSource returns an error that panics.
+type nilSource struct{ notes }
+
+func (*nilSource) Open(*http.Request) (idem.Event, error) {
+	return idem.Event{}, (*brittleError)(nil)
+}
+
+// panicking is a tracer that panics at each kind of statement once.
+type panicking struct{ seen sync.Map }
+
+func (p *panicking) trace(ctx context.Context, kind string) context.Context {
+	if _, again := p.seen.LoadOrStore(kind, true); !again {
+		panic("the tracer panics at " + kind)
+	}
+	return ctx
+}
+
+func (p *panicking) TraceQueryStart(ctx context.Context, _ *pgx.Conn, q pgx.TraceQueryStartData) context.Context {
+	word, _, _ := strings.Cut(strings.TrimSpace(q.SQL), " ")
+	return p.trace(ctx, "query "+word)
+}
+
+func (p *panicking) TraceQueryEnd(context.Context, *pgx.Conn, pgx.TraceQueryEndData) {}
+
+func (p *panicking) TraceBatchStart(ctx context.Context, _ *pgx.Conn, b pgx.TraceBatchStartData) context.Context {
+	return p.trace(ctx, "batch "+strings.TrimSpace(b.Batch.QueuedQueries[0].SQL))
+}
+
+func (p *panicking) TraceBatchQuery(context.Context, *pgx.Conn, pgx.TraceBatchQueryData) {}
+
+func (p *panicking) TraceBatchEnd(context.Context, *pgx.Conn, pgx.TraceBatchEndData) {}
+
+// picky is an argument whose encoding fails with such an error.
+type picky struct{}
+
+func (picky) Value() (driver.Value, error) { return nil, &pickyError{1} }
+
+var _ json.Unmarshaler = (*fragile)(nil)

@@ -22,21 +22,6 @@ import (
 	"github.com/paghooks/paghooks/idem/operator"
 )
 
-// rescope moves what is stored without a scope to the scope shop.
-func (s *app) rescope(want int64) {
-	s.Helper()
-	o := operator.New(s.processor, "ana")
-	if n, err := o.Rescope(s.Context(), "", operator.Account{Source: "notes", Scope: "shop"}, "a second account"); n != want || err != nil {
-		s.Fatalf("Rescope = %d, %v, want %d", n, err, want)
-	}
-}
-
-// states are the states of all events, by their row keys.
-func (s *app) states() []string {
-	s.Helper()
-	return queryOne[[]string](s, `select coalesce(array_agg(event || ' ' || state order by event), '{}') from idem_events`)
-}
-
 // An account gets a scope. What was in flight until then comes again under it, and is
 // done once.
 func TestEventThatComesAgainUnderANewScopeIsDoneOnce(t *testing.T) {
@@ -122,27 +107,6 @@ func TestEventThatComesAgainUnderANewScopeIsDoneOnce(t *testing.T) {
 			}
 		})
 	}
-}
-
-func (s *app) acceptAs(r idem.Receiver, want idem.Outcome) {
-	s.Helper()
-	if o, _ := r.Accept(s.Context(), letter("e1", "o1", 1)); o != want {
-		s.Fatalf("Accept = %s, want %s", o, want)
-	}
-}
-
-// flaky is an app whose handler may fail.
-type flaky struct {
-	*app
-	fails atomic.Bool
-}
-
-// failing delivers e1 while its handler fails.
-func (s *flaky) failing(r idem.Receiver, want idem.Outcome) {
-	s.Helper()
-	s.fails.Store(true)
-	s.acceptAs(r, want)
-	s.fails.Store(false)
 }
 
 func TestRescopeKeepsTheOrderWithinAnEntity(t *testing.T) {
@@ -235,14 +199,6 @@ func TestRenamedSourceKeepsItsEventsAndItsTrail(t *testing.T) {
 	}
 }
 
-// named is a provider of another name.
-type named struct {
-	notes
-	name string
-}
-
-func (n *named) Name() string { return n.name }
-
 func TestRescopeRefusesWhatWouldLoseOrDoubleAnEvent(t *testing.T) {
 	t.Parallel()
 	shop := operator.Account{Source: "notes", Scope: "shop"}
@@ -315,15 +271,6 @@ func TestRescopeWaitsForWhatIsBeingProcessed(t *testing.T) {
 	if diff := cmp.Diff([]string{"notes/shop/e1 done"}, s.states()); diff != "" {
 		t.Error("events (-want +got):\n" + diff)
 	}
-}
-
-// accountsOf returns a dispatcher whose accounts all have a scope.
-func accountsOf(scope, token string) *asaas.Dispatcher {
-	events := asaas.NewDispatcher("") // as of a variable that is not set
-	events.Accounts = func(*http.Request) ([]idem.Credentials, error) {
-		return []idem.Credentials{{Scope: scope, Secrets: []string{token}}}, nil
-	}
-	return events
 }
 
 // A deployment gives the only account a scope.
@@ -434,8 +381,6 @@ func TestServeRefusesToStartWhereAScopeWasIntroducedAndNobodyMakesEventsWithoutO
 	}
 }
 
-const mixedScopes = "webhook events are stored with and without a scope"
-
 func TestServeSaysAtItsStartThatASourceHasEventsWithAndWithoutAScope(t *testing.T) {
 	t.Parallel()
 	s := newApp(t).openInbox()
@@ -492,3 +437,58 @@ func TestMovedEventWithoutAnEntityHoldsNoEntity(t *testing.T) {
 	s.drain()
 	s.wantEffects(1)
 }
+
+// flaky is an app whose handler may fail.
+type flaky struct {
+	*app
+	fails atomic.Bool
+}
+
+// failing delivers e1 while its handler fails.
+func (s *flaky) failing(r idem.Receiver, want idem.Outcome) {
+	s.Helper()
+	s.fails.Store(true)
+	s.acceptAs(r, want)
+	s.fails.Store(false)
+}
+
+func (s *app) acceptAs(r idem.Receiver, want idem.Outcome) {
+	s.Helper()
+	if o, _ := r.Accept(s.Context(), letter("e1", "o1", 1)); o != want {
+		s.Fatalf("Accept = %s, want %s", o, want)
+	}
+}
+
+// rescope moves what is stored without a scope to the scope shop.
+func (s *app) rescope(want int64) {
+	s.Helper()
+	o := operator.New(s.processor, "ana")
+	if n, err := o.Rescope(s.Context(), "", operator.Account{Source: "notes", Scope: "shop"}, "a second account"); n != want || err != nil {
+		s.Fatalf("Rescope = %d, %v, want %d", n, err, want)
+	}
+}
+
+// states are the states of all events, by their row keys.
+func (s *app) states() []string {
+	s.Helper()
+	return queryOne[[]string](s, `select coalesce(array_agg(event || ' ' || state order by event), '{}') from idem_events`)
+}
+
+// named is a provider of another name.
+type named struct {
+	notes
+	name string
+}
+
+func (n *named) Name() string { return n.name }
+
+// accountsOf returns a dispatcher whose accounts all have a scope.
+func accountsOf(scope, token string) *asaas.Dispatcher {
+	events := asaas.NewDispatcher("") // as of a variable that is not set
+	events.Accounts = func(*http.Request) ([]idem.Credentials, error) {
+		return []idem.Credentials{{Scope: scope, Secrets: []string{token}}}, nil
+	}
+	return events
+}
+
+const mixedScopes = "webhook events are stored with and without a scope"

@@ -3,6 +3,7 @@ package idem_test
 import (
 	"context"
 	"fmt"
+	"math"
 	"net/http"
 	"strings"
 	"testing"
@@ -13,108 +14,8 @@ import (
 
 	"github.com/paghooks/paghooks/idem"
 	"github.com/paghooks/paghooks/idem/idemtest"
+	"github.com/paghooks/paghooks/idem/outbox"
 )
-
-// tenant is a schema with tables of its own, and functions that move a session there.
-func (s *app) tenant() (schema string) {
-	s.Helper()
-	schema = queryOne[string](s, `select current_schema() || '_tenant'`)
-	s.exec(`create schema ` + schema)
-	s.Cleanup(func() {
-		if _, err := s.pool.Exec(context.Background(), `drop schema `+schema+` cascade`); err != nil {
-			s.Error(err)
-		}
-	})
-	other := openPool(s.T, s.pool.Config().ConnString(), func(c *pgxpool.Config) { c.ConnConfig.RuntimeParams["search_path"] = schema })
-	if err := idem.Migrate(s.Context(), other); err != nil {
-		s.Fatal(err)
-	}
-	s.exec(`create table ` + schema + `.effects (event text not null, scope text not null default '');
-		create function move_to(schema text, this_transaction bool) returns text language plpgsql as $$ begin
-			return set_config('search_path', schema, this_transaction); end $$`)
-	return schema
-}
-
-// moves are ways in which a handler sets the search path for good.
-var moves = map[string]func(ctx context.Context, tx pgx.Tx, schema string) error{
-	"SET": func(ctx context.Context, tx pgx.Tx, schema string) error {
-		_, err := tx.Exec(ctx, `set search_path = `+schema)
-		return err
-	},
-	"SET of several": func(ctx context.Context, tx pgx.Tx, schema string) error {
-		_, err := tx.Exec(ctx, `select 1; set session search_path = `+schema, pgx.QueryExecModeSimpleProtocol)
-		return err
-	},
-	"SET SCHEMA": func(ctx context.Context, tx pgx.Tx, schema string) error {
-		_, err := tx.Exec(ctx, `set schema '`+schema+`'`)
-		return err
-	},
-	"set_config": func(ctx context.Context, tx pgx.Tx, schema string) error {
-		_, err := tx.Exec(ctx, `select set_config('search_path', $1, false)`, schema)
-		return err
-	},
-	"a savepoint": func(ctx context.Context, tx pgx.Tx, schema string) error {
-		return pgx.BeginFunc(ctx, tx, func(tx pgx.Tx) error {
-			_, err := tx.Exec(ctx, `set search_path = `+schema)
-			return err
-		})
-	},
-	"a batch": func(ctx context.Context, tx pgx.Tx, schema string) error {
-		b := &pgx.Batch{}
-		b.Queue(`set search_path = ` + schema)
-		return tx.SendBatch(ctx, b).Close()
-	},
-	"a rewriter": func(ctx context.Context, tx pgx.Tx, schema string) error {
-		_, err := tx.Exec(ctx, `select 1`, rewritten(`set search_path = `+schema))
-		return err
-	},
-	"a block": func(ctx context.Context, tx pgx.Tx, schema string) error {
-		_, err := tx.Exec(ctx, `do $$ begin set search_path = `+schema+`; end $$`)
-		return err
-	},
-	"a function": func(ctx context.Context, tx pgx.Tx, schema string) error {
-		_, err := tx.Exec(ctx, `select move_to($1, false)`, schema)
-		return err
-	},
-	"a function in an update": func(ctx context.Context, tx pgx.Tx, schema string) error {
-		_, err := tx.Exec(ctx, `update effects set scope = coalesce(move_to($1, false), '')`, schema)
-		return err
-	},
-	"a prepared statement": func(ctx context.Context, tx pgx.Tx, schema string) error {
-		if _, err := tx.Prepare(ctx, "move", `select set_config('search_path', $1, false)`); err != nil {
-			return err
-		}
-		_, err := tx.Exec(ctx, "move", schema)
-		return err
-	},
-	"a prepared statement with a space in its name": func(ctx context.Context, tx pgx.Tx, schema string) error {
-		if _, err := tx.Prepare(ctx, "tenants: move to", `select set_config('search_path', $1, false)`); err != nil {
-			return err
-		}
-		_, err := tx.Exec(ctx, "tenants: move to", schema)
-		return err
-	},
-	"the connection": func(ctx context.Context, tx pgx.Tx, schema string) error {
-		_, err := tx.Conn().Exec(ctx, `set search_path = `+schema)
-		return err
-	},
-	"ExecAtCommit": func(ctx context.Context, _ pgx.Tx, schema string) error {
-		idem.ExecAtCommit(ctx, `select set_config('search_path', $1, false)`, schema)
-		return nil
-	},
-	"ExecAtCommit of a function": func(ctx context.Context, _ pgx.Tx, schema string) error {
-		idem.ExecAtCommit(ctx, `select move_to($1, false)`, schema)
-		return nil
-	},
-	"ExecAtCommit of a rewriter": func(ctx context.Context, _ pgx.Tx, schema string) error {
-		idem.ExecAtCommit(ctx, `select 1`, rewritten(`set search_path = `+schema))
-		return nil
-	},
-	"SET LOCAL": func(ctx context.Context, tx pgx.Tx, schema string) error {
-		_, err := tx.Exec(ctx, `set local search_path = `+schema)
-		return err
-	},
-}
 
 // With a schema for each tenant, a connection that stays in one has the next event
 // recorded there, where it is new.
@@ -358,4 +259,165 @@ func TestCommitWaitsForTheDiskWhateverTheHandlerSets(t *testing.T) {
 			}
 		})
 	}
+}
+
+// What is executed with COMMIT finds its tables whatever the handler has set for its
+// transaction. What the handler declares is executed with the handler's settings.
+func TestHandlerMaySetSearchPathAndRoleForItsTransaction(t *testing.T) {
+	t.Parallel()
+	for name, value := range map[string]string{"search_path": "pg_catalog", "role": "pg_monitor"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s, w := newInboxApp(t), &fakeBroker{}
+			outbox := outbox.New(s.pool, "shop", w)
+			s.on(func(ctx context.Context, tx pgx.Tx, n *note) error {
+				if err := pay(ctx, tx, n); err != nil {
+					return err
+				}
+				if _, err := tx.Exec(ctx, fmt.Sprintf(`set local %s = %s`, name, value)); err != nil {
+					return err
+				}
+				idem.ExecAtCommit(ctx, `select 1 / (current_setting($1) = $2)::int`, name, value)
+				return outbox.Emit(ctx, paidMessage(n))
+			})
+			s.store(letter("e1", "o1", 1))
+			s.store(letter("e2", "o1", 2))
+			s.drain(2)
+			s.wantEffects(2)
+			outbox.Logger = s.logger()
+			if err := outbox.Drain(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			w.want(t, "order.paid o1 e1", "order.paid o1 e2")
+		})
+	}
+}
+
+// Who wants no limit sets the largest number that there is.
+func TestLimitsMayBeAsLargeAsTheirTypes(t *testing.T) {
+	t.Parallel()
+	t.Run("ParkAfter", func(t *testing.T) {
+		t.Parallel()
+		s := newApp(t)
+		s.processor.ParkAfter = math.MaxInt
+		s.on(payAndFail)
+		s.wantAnswer(paid("e1"), http.StatusServiceUnavailable)
+		s.wantState("e1", idem.StateRetrying)
+		s.wantPayload("e1", paid("e1"))
+	})
+	t.Run("Timeout", func(t *testing.T) {
+		t.Parallel()
+		s := newInboxApp(t)
+		s.inbox.Timeout = math.MaxInt64
+		s.on(func(ctx context.Context, tx pgx.Tx, n *note) error {
+			if !queryOne[bool](s, `select bool_and(claimed_by is not null) from idem_events`) {
+				t.Error("the claim has ended before its attempt began")
+			}
+			return pay(ctx, tx, n)
+		})
+		s.store(letter("e1", "o1", 0))
+		s.drain(1)
+		s.wantEffects(1)
+	})
+}
+
+// moves are ways in which a handler sets the search path for good.
+var moves = map[string]func(ctx context.Context, tx pgx.Tx, schema string) error{
+	"SET": func(ctx context.Context, tx pgx.Tx, schema string) error {
+		_, err := tx.Exec(ctx, `set search_path = `+schema)
+		return err
+	},
+	"SET of several": func(ctx context.Context, tx pgx.Tx, schema string) error {
+		_, err := tx.Exec(ctx, `select 1; set session search_path = `+schema, pgx.QueryExecModeSimpleProtocol)
+		return err
+	},
+	"SET SCHEMA": func(ctx context.Context, tx pgx.Tx, schema string) error {
+		_, err := tx.Exec(ctx, `set schema '`+schema+`'`)
+		return err
+	},
+	"set_config": func(ctx context.Context, tx pgx.Tx, schema string) error {
+		_, err := tx.Exec(ctx, `select set_config('search_path', $1, false)`, schema)
+		return err
+	},
+	"a savepoint": func(ctx context.Context, tx pgx.Tx, schema string) error {
+		return pgx.BeginFunc(ctx, tx, func(tx pgx.Tx) error {
+			_, err := tx.Exec(ctx, `set search_path = `+schema)
+			return err
+		})
+	},
+	"a batch": func(ctx context.Context, tx pgx.Tx, schema string) error {
+		b := &pgx.Batch{}
+		b.Queue(`set search_path = ` + schema)
+		return tx.SendBatch(ctx, b).Close()
+	},
+	"a rewriter": func(ctx context.Context, tx pgx.Tx, schema string) error {
+		_, err := tx.Exec(ctx, `select 1`, rewritten(`set search_path = `+schema))
+		return err
+	},
+	"a block": func(ctx context.Context, tx pgx.Tx, schema string) error {
+		_, err := tx.Exec(ctx, `do $$ begin set search_path = `+schema+`; end $$`)
+		return err
+	},
+	"a function": func(ctx context.Context, tx pgx.Tx, schema string) error {
+		_, err := tx.Exec(ctx, `select move_to($1, false)`, schema)
+		return err
+	},
+	"a function in an update": func(ctx context.Context, tx pgx.Tx, schema string) error {
+		_, err := tx.Exec(ctx, `update effects set scope = coalesce(move_to($1, false), '')`, schema)
+		return err
+	},
+	"a prepared statement": func(ctx context.Context, tx pgx.Tx, schema string) error {
+		if _, err := tx.Prepare(ctx, "move", `select set_config('search_path', $1, false)`); err != nil {
+			return err
+		}
+		_, err := tx.Exec(ctx, "move", schema)
+		return err
+	},
+	"a prepared statement with a space in its name": func(ctx context.Context, tx pgx.Tx, schema string) error {
+		if _, err := tx.Prepare(ctx, "tenants: move to", `select set_config('search_path', $1, false)`); err != nil {
+			return err
+		}
+		_, err := tx.Exec(ctx, "tenants: move to", schema)
+		return err
+	},
+	"the connection": func(ctx context.Context, tx pgx.Tx, schema string) error {
+		_, err := tx.Conn().Exec(ctx, `set search_path = `+schema)
+		return err
+	},
+	"ExecAtCommit": func(ctx context.Context, _ pgx.Tx, schema string) error {
+		idem.ExecAtCommit(ctx, `select set_config('search_path', $1, false)`, schema)
+		return nil
+	},
+	"ExecAtCommit of a function": func(ctx context.Context, _ pgx.Tx, schema string) error {
+		idem.ExecAtCommit(ctx, `select move_to($1, false)`, schema)
+		return nil
+	},
+	"ExecAtCommit of a rewriter": func(ctx context.Context, _ pgx.Tx, schema string) error {
+		idem.ExecAtCommit(ctx, `select 1`, rewritten(`set search_path = `+schema))
+		return nil
+	},
+	"SET LOCAL": func(ctx context.Context, tx pgx.Tx, schema string) error {
+		_, err := tx.Exec(ctx, `set local search_path = `+schema)
+		return err
+	},
+}
+
+// tenant is a schema with tables of its own, and functions that move a session there.
+func (s *app) tenant() (schema string) {
+	s.Helper()
+	schema = queryOne[string](s, `select current_schema() || '_tenant'`)
+	s.exec(`create schema ` + schema)
+	s.Cleanup(func() {
+		if _, err := s.pool.Exec(context.Background(), `drop schema `+schema+` cascade`); err != nil {
+			s.Error(err)
+		}
+	})
+	other := openPool(s.T, s.pool.Config().ConnString(), func(c *pgxpool.Config) { c.ConnConfig.RuntimeParams["search_path"] = schema })
+	if err := idem.Migrate(s.Context(), other); err != nil {
+		s.Fatal(err)
+	}
+	s.exec(`create table ` + schema + `.effects (event text not null, scope text not null default '');
+		create function move_to(schema text, this_transaction bool) returns text language plpgsql as $$ begin
+			return set_config('search_path', schema, this_transaction); end $$`)
+	return schema
 }

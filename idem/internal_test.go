@@ -1,0 +1,235 @@
+package idem
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+	"unicode/utf8"
+
+	"github.com/paghooks/paghooks/idem/internal/pgtx"
+	"github.com/paghooks/paghooks/idem/internal/store"
+)
+
+// Whatever a provider sends, its names fit a text column and its index.
+func FuzzNormalizedEventFitsItsColumns(f *testing.F) {
+	f.Add("evt_1", "PAYMENT_RECEIVED", "pay_1", []byte("{}"))
+	f.Add("\x00", "\xff", strings.Repeat("x", 300), []byte(nil))
+	f.Fuzz(func(t *testing.T, id, eventType, key string, payload []byte) {
+		p := NewProcessor(nil, &strangers{})
+		e, err := p.normalize(Event{ID: id, Type: eventType, Key: key, Payload: payload})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, name := range []string{e.ID, e.Type, e.Key} {
+			if !nameable(name) {
+				t.Errorf("%q does not fit", name)
+			}
+		}
+		if e.ID == "" || e.Payload == nil || e.Source != "strangers" {
+			t.Error("the event has no source, no id or no payload")
+		}
+		again, err := p.normalize(e)
+		if err != nil || again.ID != e.ID || again.Type != e.Type || again.Key != e.Key {
+			t.Error("normalizing twice changes the event")
+		}
+	})
+}
+
+// JSON has years of four digits, in the zone of whoever writes it: idem list -json in
+// UTC, an application in its own.
+func TestTheProvidersTimeFitsJSONInEveryZone(t *testing.T) {
+	t.Parallel()
+	brasilia := time.FixedZone("-03", -3*60*60)
+	for at, kept := range map[time.Time]bool{
+		time.Date(2026, 8, 8, 20, 45, 13, 0, brasilia):               true,
+		time.Date(9999, 12, 31, 23, 59, 59, 0, brasilia):             false,
+		time.Date(9999, 12, 31, 23, 59, 59, 0, time.UTC):             false,
+		time.Date(10000, 1, 1, 0, 0, 0, 0, time.UTC):                 false,
+		time.Date(-1, 1, 1, 0, 0, 0, 0, brasilia):                    false,
+		time.Date(1, 1, 1, 0, 0, 1, 0, time.UTC):                     true,
+		time.Date(9998, 12, 31, 23, 59, 59, 0, time.UTC):             true,
+		time.Date(1, 1, 1, 0, 0, 0, 0, time.FixedZone("", 14*60*60)): false,
+	} {
+		e, err := NewProcessor(nil, &strangers{}).normalize(Event{ID: "evt_1", OccurredAt: at})
+		if err != nil || e.OccurredAt.IsZero() == kept {
+			t.Errorf("%s is normalized to %s, %v", at, e.OccurredAt, err)
+		}
+		for _, hours := range []int{-12, 0, 14} {
+			if text, err := json.Marshal(e.OccurredAt.In(time.FixedZone("", hours*60*60))); err != nil {
+				t.Errorf("%s is written as %s, %v", at, text, err)
+			}
+		}
+	}
+}
+
+func FuzzErrorTextFitsItsColumn(f *testing.F) {
+	f.Add("no such order")
+	f.Add("\x00\xff" + strings.Repeat("é", store.MaxError))
+	f.Fuzz(func(t *testing.T, message string) {
+		text := *errorText(errors.New(message))
+		if len(text) > store.MaxError || !utf8.ValidString(text) || strings.Contains(text, "\x00") {
+			t.Errorf("%q does not fit", text)
+		}
+	})
+}
+
+// A source's name is the first part of every row key: with a slash, or empty, its
+// events would be another's.
+func TestSourceWhoseNameIsNoNamePanics(t *testing.T) {
+	t.Parallel()
+	for name, why := range map[string]string{
+		"":                       "empty",
+		"shop/asaas":             "a slash",
+		"/":                      "a slash only",
+		"asa\x00as":              "what a text column cannot hold",
+		"asa\xffas":              "not UTF-8",
+		strings.Repeat("x", 256): "too long for an index",
+	} {
+		for _, open := range []func(){
+			func() { NewProcessor(nil, named{name: name}) },
+			func() { NewInbox(nil, named{name: name}) },
+		} {
+			func() {
+				defer func() {
+					if said, _ := recover().(string); !strings.Contains(said, "idem: a source's name is ") {
+						t.Errorf("%s: the panic says %q", why, said)
+					}
+				}()
+				open()
+			}()
+		}
+	}
+	NewProcessor(nil, named{name: "asaas-2 (São Paulo)"})
+}
+
+// Whatever a server reads as a request is answered, and verified at most once,
+// with its whole body. There is no database here to reach.
+func FuzzRequestOfAStrangerIsRefused(f *testing.F) {
+	for _, request := range []string{
+		"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 2\r\n\r\n{}",
+		"POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\nTrailer: token\r\n\r\n2\r\n{}\r\n0\r\ntoken: x\r\n\r\n",
+		"POST / HTTP/1.0\r\nIdem-Dry-Run: 1\r\nContent-Length: 9\r\n\r\n{}",
+		"GET / HTTP/1.1\r\nHost: a\r\nExpect: 100-continue\r\n\r\n",
+		"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 300\r\n\r\n" + strings.Repeat("x", 300),
+	} {
+		f.Add([]byte(request))
+	}
+	f.Fuzz(func(t *testing.T, request []byte) {
+		r, err := http.ReadRequest(bufio.NewReader(bytes.NewReader(request)))
+		if err != nil {
+			return
+		}
+		source := &strangers{}
+		p := NewProcessor(nil, source)
+		p.MaxBody, p.Logger = 100, nil
+		var seen []Observation
+		p.Observe = func(_ context.Context, o Observation) { seen = append(seen, o) }
+		w := httptest.NewRecorder()
+		p.ServeHTTP(w, r)
+		want := Rejected
+		switch w.Code {
+		case http.StatusUnauthorized:
+			want = Refused
+		case http.StatusMethodNotAllowed, http.StatusRequestTimeout, http.StatusRequestEntityTooLarge:
+		default:
+			t.Fatalf("answered %d", w.Code)
+		}
+		if len(seen) != 1 || seen[0].Outcome != want || seen[0].Err == nil {
+			t.Fatalf("answered %d, observed %+v", w.Code, seen)
+		}
+		var refusal *Refusal
+		if opened := source.opened == 1; opened != (want == Refused) || opened != errors.As(seen[0].Err, &refusal) || source.opened > 1 {
+			t.Errorf("answered %d, opened %d times: %v", w.Code, source.opened, seen[0].Err)
+		}
+		if len(source.body) > 100 || r.ContentLength >= 0 && source.opened == 1 && int64(len(source.body)) != r.ContentLength {
+			t.Errorf("of a body of %d bytes, %d were verified", r.ContentLength, len(source.body))
+		}
+	})
+}
+
+// The rollback, the cancellation and the counting of a delivery whose time is up
+// must not have a second each: Asaas waits 10 seconds for all of it.
+func TestWhatFollowsTheHandlerEndsTogether(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		start := time.Now()
+		p := NewProcessor(nil, &strangers{})
+		ctx, cancel := context.WithTimeout(t.Context(), p.Timeout)
+		defer cancel()
+		end := start.Add(p.Timeout + 1500*time.Millisecond) // as its documentation says
+		if end.Sub(start) >= 10*time.Second {
+			t.Errorf("the answer may take %s, and Asaas does not wait so long", end.Sub(start))
+		}
+		for range 3 { // each step takes its time
+			<-time.After(p.Timeout/2 + 100*time.Millisecond)
+			finish, done := pgtx.Finish(ctx)
+			if got, _ := finish.Deadline(); got.After(end) {
+				t.Errorf("after %s what follows may last until %s, want %s at the latest", time.Since(start), got.Sub(start), end.Sub(start))
+			}
+			if finish.Err() != nil && time.Now().Before(end) {
+				t.Errorf("after %s there is no time left to finish", time.Since(start))
+			}
+			done()
+		}
+	})
+}
+
+func TestServeWaits15SecondsForPartsThatDoNotEnd(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		parts := newRunning(t.Context())
+		until := make(chan struct{})
+		defer close(until)
+		for range 2 {
+			parts.start(stubborn{until}, make(chan error, 1))
+		}
+		start := time.Now()
+		err := parts.end()
+		if err == nil || strings.Count(err.Error(), "a part of type idem.stubborn has not ended in time") != 2 {
+			t.Errorf("end = %v", err)
+		}
+		if d := time.Since(start); d != 15*time.Second {
+			t.Errorf("it took %s, want 15s", d)
+		}
+	})
+}
+
+// strangers is a source that nobody can prove anything to.
+type strangers struct {
+	Routes
+	opened int
+	body   []byte
+}
+
+func (*strangers) Name() string { return "strangers" }
+
+func (s *strangers) Open(r *http.Request) (Event, error) {
+	body, err := ReadBody(r)
+	if err != nil {
+		return Event{}, err
+	}
+	s.opened++
+	s.body = body
+	return Event{}, &Refusal{Source: "strangers", Reason: "stranger", Hint: "go away"}
+}
+
+// named is a source of which only the name matters.
+type named struct {
+	*strangers
+	name string
+}
+
+func (n named) Name() string { return n.name }
+
+// stubborn is a part whose Run does not end with its context.
+type stubborn struct{ until chan struct{} }
+
+func (s stubborn) Run(context.Context) error { <-s.until; return nil }
