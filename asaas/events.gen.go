@@ -836,6 +836,14 @@ func (e *PixAutomaticEligibilityEvent) Check(body []byte) error {
 	})
 }
 
+// OnPayment runs h for each event with the struct [PaymentEvent], of all
+// types that this package knows: before the handler of the event's own type,
+// and in its transaction. [Dispatcher.Ignore] takes a type out. See
+// [idem.HandleFamily].
+func (d *Dispatcher) OnPayment(h idem.Handler[*PaymentEvent]) {
+	idem.HandleFamily(&d.Routes, typesOf[PaymentEvent](), h)
+}
+
 // OnPaymentCreated runs h when a charge was created, by you or by money that
 // came in unasked.
 //
@@ -1068,6 +1076,14 @@ func (d *Dispatcher) OnPaymentSplitDivergenceBlockFinished(h idem.Handler[*Payme
 	idem.Handle(&d.Routes, string(EventPaymentSplitDivergenceBlockFinished), h)
 }
 
+// OnSubscription runs h for each event with the struct [SubscriptionEvent],
+// of all types that this package knows: before the handler of the event's
+// own type, and in its transaction. [Dispatcher.Ignore] takes a type out.
+// See [idem.HandleFamily].
+func (d *Dispatcher) OnSubscription(h idem.Handler[*SubscriptionEvent]) {
+	idem.HandleFamily(&d.Routes, typesOf[SubscriptionEvent](), h)
+}
+
 // OnSubscriptionCreated runs h when a subscription was created.
 //
 // https://docs.asaas.com/docs/eventos-para-assinaturas
@@ -1119,6 +1135,14 @@ func (d *Dispatcher) OnSubscriptionSplitDivergenceBlock(h idem.Handler[*Subscrip
 // https://docs.asaas.com/docs/eventos-para-assinaturas
 func (d *Dispatcher) OnSubscriptionSplitDivergenceBlockFinished(h idem.Handler[*SubscriptionEvent]) {
 	idem.Handle(&d.Routes, string(EventSubscriptionSplitDivergenceBlockFinished), h)
+}
+
+// OnInvoice runs h for each event with the struct [InvoiceEvent], of all
+// types that this package knows: before the handler of the event's own type,
+// and in its transaction. [Dispatcher.Ignore] takes a type out. See
+// [idem.HandleFamily].
+func (d *Dispatcher) OnInvoice(h idem.Handler[*InvoiceEvent]) {
+	idem.HandleFamily(&d.Routes, typesOf[InvoiceEvent](), h)
 }
 
 // OnInvoiceCreated runs h when a nota fiscal was created; it is not issued
@@ -1182,6 +1206,14 @@ func (d *Dispatcher) OnInvoiceError(h idem.Handler[*InvoiceEvent]) {
 	idem.Handle(&d.Routes, string(EventInvoiceError), h)
 }
 
+// OnTransfer runs h for each event with the struct [TransferEvent], of all
+// types that this package knows: before the handler of the event's own type,
+// and in its transaction. [Dispatcher.Ignore] takes a type out. See
+// [idem.HandleFamily].
+func (d *Dispatcher) OnTransfer(h idem.Handler[*TransferEvent]) {
+	idem.HandleFamily(&d.Routes, typesOf[TransferEvent](), h)
+}
+
 // OnTransferCreated runs h when a transfer was created.
 //
 // https://docs.asaas.com/docs/webhook-para-transferencias
@@ -1232,6 +1264,14 @@ func (d *Dispatcher) OnTransferCancelled(h idem.Handler[*TransferEvent]) {
 	idem.Handle(&d.Routes, string(EventTransferCancelled), h)
 }
 
+// OnBill runs h for each event with the struct [BillEvent], of all types
+// that this package knows: before the handler of the event's own type, and
+// in its transaction. [Dispatcher.Ignore] takes a type out. See
+// [idem.HandleFamily].
+func (d *Dispatcher) OnBill(h idem.Handler[*BillEvent]) {
+	idem.HandleFamily(&d.Routes, typesOf[BillEvent](), h)
+}
+
 // OnBillCreated runs h when the payment of a bill was created.
 //
 // https://docs.asaas.com/docs/webhook-para-pague-contas
@@ -1280,6 +1320,14 @@ func (d *Dispatcher) OnBillFailed(h idem.Handler[*BillEvent]) {
 // https://docs.asaas.com/docs/webhook-para-pague-contas
 func (d *Dispatcher) OnBillRefunded(h idem.Handler[*BillEvent]) {
 	idem.Handle(&d.Routes, string(EventBillRefunded), h)
+}
+
+// OnAnticipation runs h for each event with the struct [AnticipationEvent],
+// of all types that this package knows: before the handler of the event's
+// own type, and in its transaction. [Dispatcher.Ignore] takes a type out.
+// See [idem.HandleFamily].
+func (d *Dispatcher) OnAnticipation(h idem.Handler[*AnticipationEvent]) {
+	idem.HandleFamily(&d.Routes, typesOf[AnticipationEvent](), h)
 }
 
 // OnReceivableAnticipationScheduled runs h when an anticipation was
@@ -1337,6 +1385,14 @@ func (d *Dispatcher) OnReceivableAnticipationOverdue(h idem.Handler[*Anticipatio
 	idem.Handle(&d.Routes, string(EventReceivableAnticipationOverdue), h)
 }
 
+// OnMobilePhoneRecharge runs h for each event with the struct
+// [MobilePhoneRechargeEvent], of all types that this package knows: before
+// the handler of the event's own type, and in its transaction.
+// [Dispatcher.Ignore] takes a type out. See [idem.HandleFamily].
+func (d *Dispatcher) OnMobilePhoneRecharge(h idem.Handler[*MobilePhoneRechargeEvent]) {
+	idem.HandleFamily(&d.Routes, typesOf[MobilePhoneRechargeEvent](), h)
+}
+
 // OnMobilePhoneRechargePending runs h when a mobile phone recharge waits to
 // be carried out.
 //
@@ -1368,6 +1424,14 @@ func (d *Dispatcher) OnMobilePhoneRechargeCancelled(h idem.Handler[*MobilePhoneR
 // https://docs.asaas.com/docs/webhook-para-recargas-de-celular
 func (d *Dispatcher) OnMobilePhoneRechargeRefunded(h idem.Handler[*MobilePhoneRechargeEvent]) {
 	idem.Handle(&d.Routes, string(EventMobilePhoneRechargeRefunded), h)
+}
+
+// OnAccountStatus runs h for each event with the struct
+// [AccountStatusEvent], of all types that this package knows: before the
+// handler of the event's own type, and in its transaction.
+// [Dispatcher.Ignore] takes a type out. See [idem.HandleFamily].
+func (d *Dispatcher) OnAccountStatus(h idem.Handler[*AccountStatusEvent]) {
+	idem.HandleFamily(&d.Routes, typesOf[AccountStatusEvent](), h)
 }
 
 // OnAccountStatusBankAccountInfoApproved runs h when the bank account of an
@@ -1514,6 +1578,14 @@ func (d *Dispatcher) OnAccountStatusGeneralApprovalRejected(h idem.Handler[*Acco
 	idem.Handle(&d.Routes, string(EventAccountStatusGeneralApprovalRejected), h)
 }
 
+// OnCheckout runs h for each event with the struct [CheckoutEvent], of all
+// types that this package knows: before the handler of the event's own type,
+// and in its transaction. [Dispatcher.Ignore] takes a type out. See
+// [idem.HandleFamily].
+func (d *Dispatcher) OnCheckout(h idem.Handler[*CheckoutEvent]) {
+	idem.HandleFamily(&d.Routes, typesOf[CheckoutEvent](), h)
+}
+
 // OnCheckoutCreated runs h when a checkout was created.
 //
 // https://docs.asaas.com/docs/eventos-para-checkout
@@ -1542,6 +1614,14 @@ func (d *Dispatcher) OnCheckoutPaid(h idem.Handler[*CheckoutEvent]) {
 	idem.Handle(&d.Routes, string(EventCheckoutPaid), h)
 }
 
+// OnBalance runs h for each event with the struct [BalanceEvent], of all
+// types that this package knows: before the handler of the event's own type,
+// and in its transaction. [Dispatcher.Ignore] takes a type out. See
+// [idem.HandleFamily].
+func (d *Dispatcher) OnBalance(h idem.Handler[*BalanceEvent]) {
+	idem.HandleFamily(&d.Routes, typesOf[BalanceEvent](), h)
+}
+
 // OnBalanceValueBlocked runs h when a part of the balance was blocked.
 //
 // https://docs.asaas.com/docs/eventos-para-bloqueios-de-saldo
@@ -1555,6 +1635,14 @@ func (d *Dispatcher) OnBalanceValueBlocked(h idem.Handler[*BalanceEvent]) {
 // https://docs.asaas.com/docs/eventos-para-bloqueios-de-saldo
 func (d *Dispatcher) OnBalanceValueUnblocked(h idem.Handler[*BalanceEvent]) {
 	idem.Handle(&d.Routes, string(EventBalanceValueUnblocked), h)
+}
+
+// OnInternalTransfer runs h for each event with the struct
+// [InternalTransferEvent], of all types that this package knows: before the
+// handler of the event's own type, and in its transaction.
+// [Dispatcher.Ignore] takes a type out. See [idem.HandleFamily].
+func (d *Dispatcher) OnInternalTransfer(h idem.Handler[*InternalTransferEvent]) {
+	idem.HandleFamily(&d.Routes, typesOf[InternalTransferEvent](), h)
 }
 
 // OnInternalTransferCredit runs h when an internal movement brought money
@@ -1571,6 +1659,14 @@ func (d *Dispatcher) OnInternalTransferCredit(h idem.Handler[*InternalTransferEv
 // https://docs.asaas.com/docs/internal-movement-events
 func (d *Dispatcher) OnInternalTransferDebit(h idem.Handler[*InternalTransferEvent]) {
 	idem.Handle(&d.Routes, string(EventInternalTransferDebit), h)
+}
+
+// OnAccessToken runs h for each event with the struct [AccessTokenEvent], of
+// all types that this package knows: before the handler of the event's own
+// type, and in its transaction. [Dispatcher.Ignore] takes a type out. See
+// [idem.HandleFamily].
+func (d *Dispatcher) OnAccessToken(h idem.Handler[*AccessTokenEvent]) {
+	idem.HandleFamily(&d.Routes, typesOf[AccessTokenEvent](), h)
 }
 
 // OnAccessTokenCreated runs h when an API key was created.
@@ -1617,6 +1713,14 @@ func (d *Dispatcher) OnAccessTokenExpired(h idem.Handler[*AccessTokenEvent]) {
 	idem.Handle(&d.Routes, string(EventAccessTokenExpired), h)
 }
 
+// OnPixAutomaticAuthorization runs h for each event with the struct
+// [PixAutomaticAuthorizationEvent], of all types that this package knows:
+// before the handler of the event's own type, and in its transaction.
+// [Dispatcher.Ignore] takes a type out. See [idem.HandleFamily].
+func (d *Dispatcher) OnPixAutomaticAuthorization(h idem.Handler[*PixAutomaticAuthorizationEvent]) {
+	idem.HandleFamily(&d.Routes, typesOf[PixAutomaticAuthorizationEvent](), h)
+}
+
 // OnPixAutomaticRecurringAuthorizationCreated runs h when a Pix Automático
 // authorization was created; the payer has yet to accept it.
 //
@@ -1657,6 +1761,14 @@ func (d *Dispatcher) OnPixAutomaticRecurringAuthorizationRefused(h idem.Handler[
 	idem.Handle(&d.Routes, string(EventPixAutomaticRecurringAuthorizationRefused), h)
 }
 
+// OnPixAutomaticInstruction runs h for each event with the struct
+// [PixAutomaticInstructionEvent], of all types that this package knows:
+// before the handler of the event's own type, and in its transaction.
+// [Dispatcher.Ignore] takes a type out. See [idem.HandleFamily].
+func (d *Dispatcher) OnPixAutomaticInstruction(h idem.Handler[*PixAutomaticInstructionEvent]) {
+	idem.HandleFamily(&d.Routes, typesOf[PixAutomaticInstructionEvent](), h)
+}
+
 // OnPixAutomaticRecurringPaymentInstructionCreated runs h when a Pix
 // Automático payment instruction was created.
 //
@@ -1695,6 +1807,16 @@ func (d *Dispatcher) OnPixAutomaticRecurringPaymentInstructionCancelled(h idem.H
 // https://docs.asaas.com/docs/eventos-para-pix-autom%C3%A1tico
 func (d *Dispatcher) OnPixAutomaticRecurringEligibilityUpdated(h idem.Handler[*PixAutomaticEligibilityEvent]) {
 	idem.Handle(&d.Routes, string(EventPixAutomaticRecurringEligibilityUpdated), h)
+}
+
+// typesOf lists the event types of the events with a struct.
+func typesOf[E any]() (types []string) {
+	for t, create := range newEvent {
+		if _, ok := any(create()).(*E); ok {
+			types = append(types, string(t))
+		}
+	}
+	return types
 }
 
 // OnUnknown registers h for every event whose type this package does not know.

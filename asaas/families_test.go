@@ -14,10 +14,41 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 	"github.com/jackc/pgx/v5"
 
 	"github.com/paghooks/paghooks/idem"
 )
+
+// onFamilies are the names of the methods for all types of a family.
+var onFamilies = []string{
+	"OnAccessToken", "OnAccountStatus", "OnAnticipation", "OnBalance", "OnBill", "OnCheckout", "OnInternalTransfer", "OnInvoice",
+	"OnMobilePhoneRecharge", "OnPayment", "OnPixAutomaticAuthorization", "OnPixAutomaticInstruction", "OnSubscription", "OnTransfer",
+}
+
+func TestAFamilysHandlerGetsEveryTypeOfItsStruct(t *testing.T) {
+	t.Parallel()
+	d := NewDispatcher()
+	want := make(map[reflect.Type][]EventType)
+	for eventType, create := range newEvent {
+		if of := reflect.TypeOf(create()); of != reflect.TypeFor[*PixAutomaticEligibilityEvent]() { // a single type
+			want[of] = append(want[of], eventType)
+		}
+	}
+	got := make(map[reflect.Type][]EventType)
+	for _, method := range onFamilies {
+		register(d, method, func(e any) { got[reflect.TypeOf(e)] = append(got[reflect.TypeOf(e)], e.(Event).envelope().Event) })
+	}
+	for _, eventType := range d.Types() {
+		if err := d.Dispatch(t.Context(), nil, Identify(syntheticEvent(eventType))); err != nil {
+			t.Errorf("%s: %v", eventType, err)
+		}
+	}
+	sorted := cmpopts.SortSlices(func(a, b EventType) bool { return a < b })
+	if diff := cmp.Diff(want, got, sorted, cmp.Comparer(func(a, b reflect.Type) bool { return a == b })); diff != "" {
+		t.Error("types by struct (-of the spec +handled):\n" + diff)
+	}
+}
 
 // register gives an On… method a handler that hands its event to got.
 func register(d *Dispatcher, method string, got func(any)) {
@@ -29,11 +60,11 @@ func register(d *Dispatcher, method string, got func(any)) {
 	on.Call([]reflect.Value{handler})
 }
 
-// onMethods are the names of the generated On… methods.
+// onMethods are the names of the generated On… methods of single event types.
 func onMethods() []string {
 	var names []string
 	for m := range reflect.TypeFor[*Dispatcher]().Methods() {
-		if strings.HasPrefix(m.Name, "On") && m.Name != "OnUnknown" {
+		if strings.HasPrefix(m.Name, "On") && m.Name != "OnUnknown" && !slices.Contains(onFamilies, m.Name) {
 			names = append(names, m.Name)
 		}
 	}

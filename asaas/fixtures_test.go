@@ -43,8 +43,8 @@ func handlers() map[asaas.EventType]string {
 		}
 		d := asaas.NewDispatcher()
 		handle(d, m.Name, func(any) {})
-		for _, eventType := range d.Types() {
-			out[eventType] = m.Name
+		if types := d.Types(); len(types) == 1 { // more are a family's
+			out[types[0]] = m.Name
 		}
 	}
 	return out

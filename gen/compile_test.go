@@ -23,6 +23,7 @@ var stubs = map[string]string{
 		func (*Routes) Types() []string { return nil }
 		func (*Routes) Ignore(...string) {}
 		func Handle[E any](r *Routes, eventType string, h Handler[*E]) {}
+		func HandleFamily[E any](r *Routes, eventTypes []string, h Handler[*E]) {}
 		func HandleOthers[E any](r *Routes, accepts func(string) bool, h Handler[*E]) {}
 		func Dispatch(ctx, tx, source any, e Event) error { return nil }`,
 	module + "/idem/drift": `package drift

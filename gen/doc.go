@@ -13,7 +13,8 @@
 //
 // types.gen.go has the structs and enums of the schemas, which oapi-codegen reads,
 // used as a library. events.gen.go has the event types, one struct for each
-// schema of an event, and one On… method for each webhook. It also has the parts that
+// schema of an event, and one On… method for each webhook and for each family: the webhooks,
+// two or more, whose bodies have one schema. It also has the parts that
 // are the same for every provider: the interface Event, UnknownEvent, and the methods of
 // Dispatcher that use the package's EventType. provider.gen.go names, verifies and
 // decodes events by the settings in x-provider. Names that are listed there as reserved

@@ -98,15 +98,23 @@ func TestAnEventTypeCostsAtMostTenLines(t *testing.T) {
 		t.Fatal(err)
 	}
 	entry, _, _ := strings.Cut(string(base[strings.Index(string(base), "  PING:"):]), "components:")
-	more := strings.Replace(string(base), entry, entry+strings.Replace(entry, "PING:", "PING_AGAIN:", 1), 1)
-	path := filepath.Join(t.TempDir(), "spec.yaml")
-	if err := os.WriteFile(path, []byte(more), 0o600); err != nil {
-		t.Fatal(err)
+	withMore := func(names ...string) string {
+		more := entry
+		for _, name := range names {
+			more += strings.Replace(entry, "PING:", name+":", 1)
+		}
+		path := filepath.Join(t.TempDir(), "spec.yaml")
+		if err := os.WriteFile(path, []byte(strings.Replace(string(base), entry, more, 1)), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return rendered(t, path, "x")["events.gen.go"]
 	}
-	const file = "events.gen.go"
-	before := strings.Count(rendered(t, "testdata/good/minimal/spec.yaml", "x")[file], "\n")
-	after := strings.Count(rendered(t, path, "x")[file], "\n")
+	family := withMore("PING_AGAIN") // its second type brings the method of the family
+	before, after := strings.Count(family, "\n"), strings.Count(withMore("PING_AGAIN", "PING_OFTEN"), "\n")
 	if after-before > 10 {
 		t.Errorf("one more event type adds %d lines, want at most 10", after-before)
+	}
+	if !strings.Contains(family, ") OnAnyPing(h idem.Handler[*PingEvent])") {
+		t.Error("the family of an event with the name of its schema has no method of its own")
 	}
 }

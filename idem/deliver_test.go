@@ -3,6 +3,7 @@ package idem_test
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -311,9 +312,14 @@ func TestWrongRegistrationPanicsAndSaysWhy(t *testing.T) {
 		"after the first event": {func(r *idem.Routes) { _, _ = r.Route(idem.Event{}); idem.Handle(r, "paid", nothing) }, "before the first event"},
 		"ignored and handled":   {func(r *idem.Routes) { r.Ignore("paid"); idem.Handle(r, "paid", nothing) }, "or is ignored"},
 		"handled and ignored":   {func(r *idem.Routes) { idem.Handle(r, "paid", nothing); r.Ignore("paid") }, "has a handler"},
-		"others twice":          {func(r *idem.Routes) { idem.HandleOthers(r, all, nothing); idem.HandleOthers(r, all, nothing) }, "registered already"},
-		"others nil":            {func(r *idem.Routes) { idem.HandleOthers[note](r, all, nil) }, "is nil"},
-		"ignored too late":      {func(r *idem.Routes) { _, _ = r.Route(idem.Event{}); r.Ignore("paid") }, "before the first event"},
+		"a family twice": {func(r *idem.Routes) {
+			idem.HandleFamily(r, []string{"paid"}, nothing)
+			idem.HandleFamily(r, []string{"paid"}, nothing)
+		}, `"paid" has a handler for all events`},
+		"a family's nil":   {func(r *idem.Routes) { idem.HandleFamily[note](r, []string{"paid"}, nil) }, "is nil"},
+		"others twice":     {func(r *idem.Routes) { idem.HandleOthers(r, all, nothing); idem.HandleOthers(r, all, nothing) }, "registered already"},
+		"others nil":       {func(r *idem.Routes) { idem.HandleOthers[note](r, all, nil) }, "is nil"},
+		"ignored too late": {func(r *idem.Routes) { _, _ = r.Route(idem.Event{}); r.Ignore("paid") }, "before the first event"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -358,6 +364,60 @@ func TestRouteFindsTheHandlerOfItsType(t *testing.T) {
 	}
 }
 
+func TestAFamilysHandlerRunsBeforeTheTypesOwn(t *testing.T) {
+	t.Parallel()
+	errFails := errors.New("no such order")
+	for name, c := range map[string]struct {
+		eventType string
+		failing   string
+		ran       []string
+		want      error
+	}{
+		"both":                     {eventType: "paid", ran: []string{"family", "own"}},
+		"only the family's":        {eventType: "created", ran: []string{"family"}},
+		"ignored beforehand":       {eventType: "viewed"},
+		"ignored afterwards":       {eventType: "opened"},
+		"the family's fails":       {eventType: "paid", failing: "family", ran: []string{"family"}, want: errFails},
+		"the type's own fails":     {eventType: "paid", failing: "own", ran: []string{"family", "own"}, want: errFails},
+		"not of the family":        {eventType: "new", ran: []string{"others"}},
+		"of a struct of one's own": {eventType: "refunded", ran: []string{"family", "raw"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var r idem.Routes
+			var ran []string
+			var given *note
+			handler := func(name string) idem.Handler[*note] {
+				return func(_ context.Context, _ pgx.Tx, n *note) error {
+					if given != nil && given != n {
+						t.Errorf("%s got an event that was decoded a second time", name)
+					}
+					given, ran = n, append(ran, name)
+					if name == c.failing {
+						return errFails
+					}
+					return nil
+				}
+			}
+			r.Ignore("viewed")
+			idem.Handle(&r, "paid", handler("own"))
+			idem.Handle(&r, "refunded", func(_ context.Context, _ pgx.Tx, raw *json.RawMessage) error {
+				ran = append(ran, "raw")
+				return nil
+			})
+			idem.HandleFamily(&r, []string{"created", "paid", "viewed", "opened", "refunded"}, handler("family"))
+			r.Ignore("opened")
+			idem.HandleOthers(&r, func(string) bool { return true }, handler("others"))
+			if err := idem.Dispatch(t.Context(), nil, &r, idem.Event{Type: c.eventType, Payload: []byte(`{"id":"1"}`)}); !errors.Is(err, c.want) {
+				t.Errorf("Dispatch = %v, want %v", err, c.want)
+			}
+			if diff := cmp.Diff(c.ran, ran); diff != "" {
+				t.Error("handlers that ran (-want +got):\n" + diff)
+			}
+		})
+	}
+}
+
 // A handler may change what it is given: another run of the same event must not
 // see that.
 func TestEachRunGetsAnEventOfItsOwn(t *testing.T) {
@@ -382,11 +442,12 @@ func TestTypesListWhatToSubscribeTo(t *testing.T) {
 	var r idem.Routes
 	idem.Handle(&r, "paid", nothing)
 	idem.Handle(&r, "created", nothing)
-	r.Ignore("viewed")
-	if diff := cmp.Diff([]string{"created", "paid"}, r.Types()); diff != "" {
+	idem.HandleFamily(&r, []string{"paid", "refunded", "viewed", "opened"}, nothing)
+	r.Ignore("viewed", "opened")
+	if diff := cmp.Diff([]string{"created", "paid", "refunded"}, r.Types()); diff != "" {
 		t.Error("(-want +got):\n" + diff)
 	}
-	if !r.Handles("paid") || r.Handles("viewed") {
+	if !r.Handles("paid") || !r.Handles("refunded") || r.Handles("viewed") || !r.Ignores("viewed") {
 		t.Error("Handles does not tell what has a handler")
 	}
 }

@@ -22,14 +22,13 @@ type Routes struct {
 	mu     sync.Mutex
 	sealed bool // an event was routed: the tables are only read from then on
 
-	routes  map[string]route
-	others  route
-	accepts func(eventType string) bool
-	ignored map[string]bool
-	aliases map[string]string
+	families map[string]*handler // by event type, as the others
+	routes   map[string]*handler
+	others   *handler
+	accepts  func(eventType string) bool
+	ignored  map[string]bool
+	aliases  map[string]string
 }
-
-type route func(Event) (Work, error)
 
 // Handle registers h for one event type. The event's body is decoded into a
 // new E with encoding/json; a body that does not decode never reaches h.
@@ -49,9 +48,35 @@ func Handle[E any](r *Routes, eventType string, h Handler[*E]) {
 			panic(fmt.Sprintf("idem: %q has a handler already, or is ignored: register each event type once", eventType))
 		}
 		if r.routes == nil {
-			r.routes = make(map[string]route)
+			r.routes = make(map[string]*handler)
 		}
 		r.routes[eventType] = bind(h)
+	})
+}
+
+// HandleFamily registers h for several event types whose events are about one thing and have
+// one struct. It runs before the handler of the event's own type, if there is one, in the same
+// transaction: an error of either fails the event, and nothing of both stays. The two get the
+// same *E, decoded once. [Routes.Ignore], before or afterwards, takes a type out.
+//
+// The generated methods that are named after a struct, such as OnPayment of package asaas, call it
+// with all types that they know. A type that is newer is not among them.
+func HandleFamily[E any](r *Routes, eventTypes []string, h Handler[*E]) {
+	if h == nil {
+		panic(fmt.Sprintf("idem: the handler for all events of %T is nil", *new(E)))
+	}
+	r.register(func() {
+		if r.families == nil {
+			r.families = make(map[string]*handler)
+		}
+		family := bind(h)
+		for _, t := range eventTypes {
+			t = r.canonical(t)
+			if r.families[t] != nil {
+				panic(fmt.Sprintf("idem: %q has a handler for all events of %T already: register each family once", t, *new(E)))
+			}
+			r.families[t] = family
+		}
 	})
 }
 
@@ -78,24 +103,37 @@ type Checker interface {
 	Check(body []byte) error
 }
 
-// bind makes an untyped route of a typed handler.
-func bind[E any](h Handler[*E]) route {
-	return func(e Event) (Work, error) {
-		v := new(E)
-		if err := json.Unmarshal(e.Payload, v); err != nil {
-			return nil, fmt.Errorf("idem: the body does not decode into %T: %w", v, err)
-		}
-		if c, ok := any(v).(Checker); ok {
-			if err := c.Check(e.Payload); err != nil {
-				return nil, fmt.Errorf("idem: a %s is not complete: %w", e.Type, err)
-			}
-		}
-		return func(ctx context.Context, tx pgx.Tx) error { return h(ctx, tx, v) }, nil
+// handler is a Handler without the type of its events.
+type handler struct {
+	decode func(Event) (any, error)
+	takes  func(decoded any) bool
+	run    func(ctx context.Context, tx pgx.Tx, decoded any) error
+}
+
+func bind[E any](h Handler[*E]) *handler {
+	return &handler{
+		decode: func(e Event) (any, error) { return decode[E](e) },
+		takes:  func(decoded any) bool { _, ok := decoded.(*E); return ok },
+		run:    func(ctx context.Context, tx pgx.Tx, decoded any) error { return h(ctx, tx, decoded.(*E)) },
 	}
 }
 
+func decode[E any](e Event) (*E, error) {
+	v := new(E)
+	if err := json.Unmarshal(e.Payload, v); err != nil {
+		return nil, fmt.Errorf("idem: the body does not decode into %T: %w", v, err)
+	}
+	if c, ok := any(v).(Checker); ok {
+		if err := c.Check(e.Payload); err != nil {
+			return nil, fmt.Errorf("idem: a %s is not complete: %w", e.Type, err)
+		}
+	}
+	return v, nil
+}
+
 // Ignore acknowledges events of these types without storing anything. Without
-// it, events that have no handler are stored for [Common.Replay]. One that was retrying
+// it, events that have no handler are stored for [Common.Replay]. The handler of a family does
+// not get them, see [HandleFamily]. One that was retrying
 // when its type became ignored is unhandled after the next [Common.Prune].
 func (r *Routes) Ignore(eventTypes ...string) {
 	r.register(func() {
@@ -112,11 +150,12 @@ func (r *Routes) Ignore(eventTypes ...string) {
 	})
 }
 
-// Handles reports whether an event type has a handler of its own.
+// Handles reports whether an event type has a handler of its own, or its family's.
 func (r *Routes) Handles(eventType string) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.routes[r.canonical(eventType)] != nil
+	t := r.canonical(eventType)
+	return !r.ignored[t] && (r.routes[t] != nil || r.families[t] != nil)
 }
 
 // Ignores implements [Source]: it reports whether events of a type are acknowledged
@@ -147,21 +186,55 @@ func (r *Routes) Types() []string { return r.handled() }
 func (r *Routes) handled() []string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return slices.Sorted(maps.Keys(r.routes))
+	types := slices.Collect(maps.Keys(r.routes))
+	for t := range r.families {
+		if r.routes[t] == nil && !r.ignored[t] {
+			types = append(types, t)
+		}
+	}
+	slices.Sort(types)
+	return types
 }
 
 // Route implements [Source].
 func (r *Routes) Route(e Event) (Work, error) {
 	r.seal()
-	switch h := r.routes[e.Type]; {
-	case h != nil:
-		return h(e)
+	family, own := r.families[e.Type], r.routes[e.Type]
+	switch {
 	case r.ignored[e.Type]:
 		return nil, nil
-	case r.others != nil && r.accepts(e.Type):
-		return r.others(e)
+	case family == nil && own == nil && r.others != nil && r.accepts(e.Type):
+		own = r.others
 	}
-	return nil, nil
+	var work Work
+	var decoded any
+	for _, h := range []*handler{family, own} {
+		if h == nil {
+			continue
+		}
+		if !h.takes(decoded) {
+			var err error
+			if decoded, err = h.decode(e); err != nil {
+				return nil, err
+			}
+		}
+		work = work.then(h, decoded)
+	}
+	return work, nil
+}
+
+// then returns the work with a handler more, which runs last.
+func (w Work) then(h *handler, decoded any) Work {
+	last := func(ctx context.Context, tx pgx.Tx) error { return h.run(ctx, tx, decoded) }
+	if w == nil {
+		return last
+	}
+	return func(ctx context.Context, tx pgx.Tx) error {
+		if err := w(ctx, tx); err != nil {
+			return err
+		}
+		return last(ctx, tx)
+	}
 }
 
 // canonical returns the name that the events of a type have.

@@ -210,6 +210,14 @@ func (e *MovementEvent) Check(body []byte) error {
 	})
 }
 
+// OnCharge runs h for each event with the struct [ChargeEvent], of all types
+// that this package knows: before the handler of the event's own type, and
+// in its transaction. [Dispatcher.Ignore] takes a type out. See
+// [idem.HandleFamily].
+func (d *Dispatcher) OnCharge(h idem.Handler[*ChargeEvent]) {
+	idem.HandleFamily(&d.Routes, typesOf[ChargeEvent](), h)
+}
+
 // OnOpenpixChargeCreated runs h when a charge was created.
 //
 // https://developers.woovi.com/docs/webhook/webhook-overview
@@ -229,6 +237,14 @@ func (d *Dispatcher) OnOpenpixChargeCompleted(h idem.Handler[*ChargeEvent]) {
 // https://developers.woovi.com/docs/webhook/webhook-overview
 func (d *Dispatcher) OnOpenpixChargeExpired(h idem.Handler[*ChargeEvent]) {
 	idem.Handle(&d.Routes, string(EventOpenpixChargeExpired), h)
+}
+
+// OnMovement runs h for each event with the struct [MovementEvent], of all
+// types that this package knows: before the handler of the event's own type,
+// and in its transaction. [Dispatcher.Ignore] takes a type out. See
+// [idem.HandleFamily].
+func (d *Dispatcher) OnMovement(h idem.Handler[*MovementEvent]) {
+	idem.HandleFamily(&d.Routes, typesOf[MovementEvent](), h)
 }
 
 // OnOpenpixMovementConfirmed runs h when a payment that leaves the account
@@ -260,6 +276,16 @@ func (d *Dispatcher) OnOpenpixMovementRemoved(h idem.Handler[*MovementEvent]) {
 // https://developers.woovi.com/docs/webhook/webhook-overview
 func (d *Dispatcher) OnOpenpixDisputeCreated(h idem.Handler[*OpenpixDisputeCreatedEvent]) {
 	idem.Handle(&d.Routes, string(EventOpenpixDisputeCreated), h)
+}
+
+// typesOf lists the event types of the events with a struct.
+func typesOf[E any]() (types []string) {
+	for t, create := range newEvent {
+		if _, ok := any(create()).(*E); ok {
+			types = append(types, string(t))
+		}
+	}
+	return types
 }
 
 // OnUnknown registers h for every event whose type this package does not know.
