@@ -2,6 +2,8 @@ package console
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/base64"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -13,6 +15,7 @@ import (
 	"time"
 
 	"github.com/paghooks/paghooks/idem"
+	"github.com/paghooks/paghooks/idem/internal/store"
 	"github.com/paghooks/paghooks/idem/operator"
 	"github.com/paghooks/paghooks/internal/lang"
 )
@@ -226,4 +229,60 @@ func (v *visit) log(name string, ended <-chan error) {
 	if err := <-ended; err != nil && !errors.Is(err, context.Canceled) && !errors.Is(err, operator.ErrStopped) {
 		v.Logger.Error("an action of the console failed", slog.String("action", name), slog.String("user", v.user), slog.String("error", err.Error()))
 	}
+}
+
+// maxChosen is the number of events that one action of the page may be about. The form of so many has half
+// a megabyte; proxies often take one.
+const maxChosen = 50_000
+
+// mark stands for a shown event in a form.
+type mark [8]byte
+
+func markOf(rowKey string) mark {
+	sum := sha256.Sum256([]byte(rowKey))
+	return mark(sum[:8])
+}
+
+// marksOf are the marks of events as a form's field has them.
+func marksOf(rowKeys []string) string {
+	var all []byte
+	for _, key := range rowKeys {
+		m := markOf(key)
+		all = append(all, m[:]...)
+	}
+	return base64.RawURLEncoding.EncodeToString(all)
+}
+
+// wereShown returns the events with their marks in a form, and how many events it shows.
+func wereShown(rowKeys []string, field string) (again []string, shown int) {
+	all, err := base64.RawURLEncoding.DecodeString(field)
+	if err != nil {
+		return nil, 0
+	}
+	marks := map[mark]bool{}
+	for ; len(all) >= len(mark{}); all = all[len(mark{}):] {
+		marks[mark(all[:len(mark{})])] = true
+	}
+	for _, key := range rowKeys {
+		if marks[markOf(key)] {
+			again = append(again, key)
+		}
+	}
+	return again, len(marks)
+}
+
+// rowKey returns the row key of an event.
+func rowKey(source, account, id string) string {
+	return store.Event{Source: source, Scope: account, ID: id}.RowKey()
+}
+
+func id(value string) (int64, error) {
+	if value == "" {
+		return 0, nil
+	}
+	n, err := strconv.ParseInt(value, 10, 63)
+	if err != nil {
+		return 0, refuse(http.StatusBadRequest, "This link is broken: begin at the first page.")
+	}
+	return n, nil
 }

@@ -8,9 +8,11 @@ import (
 	"slices"
 	"time"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/paghooks/paghooks/idem"
+	"github.com/paghooks/paghooks/idem/internal/pgtx"
 	"github.com/paghooks/paghooks/idem/operator"
 	"github.com/paghooks/paghooks/idem/outbox"
 )
@@ -24,6 +26,66 @@ import (
 // than a minute, is a finding.
 func Check(ctx context.Context, pool *pgxpool.Pool, receivers ...idem.Receiver) ([]Finding, error) {
 	return defaults.examine(ctx, pool, receivers)
+}
+
+// Finding is something that is wrong, or worth knowing.
+type Finding struct {
+	Check    string   `json:"check"` // the name of the check that found it: "migrations", "old snapshots"
+	Severity Severity `json:"severity"`
+	Source   string   `json:"source,omitempty"` // the source of its events; "" for the database
+	Problem  string   `json:"problem"`
+	Evidence string   `json:"evidence"` // the measured values
+	Remedy   string   `json:"remedy"`   // the steps to take; "" for none
+}
+
+// Severity ranks a finding.
+type Severity string
+
+const (
+	Error   Severity = "error"   // events are lost, doubled or stuck, or will be
+	Warning Severity = "warning" // somebody should look at it soon
+	Info    Severity = "info"    // good to know, or not visible to the role
+)
+
+// String returns the finding in one line.
+func (f Finding) String() string {
+	text := string(f.Severity) + ": " + f.Problem
+	if f.Evidence != "" {
+		text += " (" + f.Evidence + ")"
+	}
+	if f.Remedy != "" {
+		text += ": " + f.Remedy
+	}
+	return text
+}
+
+// limits are from when on something is a finding.
+type limits struct {
+	now func() time.Time // the clock of this machine
+
+	version     int           // of Postgres, the oldest
+	skew        time.Duration // of the clocks
+	transaction time.Duration // age of a transaction, and of a prepared one
+	lag         int64         // of a replica and of a slot, in bytes
+	dead        int64         // rows of a table
+	notTaken    time.Duration // age of an event that is due
+	redelivery  time.Duration // in which a provider may deliver an event again
+	silence     time.Duration // of a client that died, until Postgres notices
+	used        float64       // share of the server's connections
+	statement   time.Duration // until Postgres cancels one
+	check       time.Duration // that one may take
+	answer      time.Duration // that the database may take for the shortest one
+	features    []feature     // the statements that are tried
+}
+
+// feature is something of Postgres that its relatives may lack. It is tried on the
+// tables in a transaction that is rolled back.
+type feature struct {
+	name     string
+	try      string
+	severity Severity
+	without  string // the parts that do not work
+	remedy   string
 }
 
 var defaults = limits{
@@ -124,6 +186,16 @@ func (l limits) examine(ctx context.Context, pool *pgxpool.Pool, receivers []ide
 	return all, nil
 }
 
+// examination holds the data of the checks.
+type examination struct {
+	limits
+	pool      *pgxpool.Pool
+	db        unprepared           // the same
+	operators []*operator.Operator // one of each receiver; they only read
+	outboxes  []string             // the sources of events that no provider delivers
+	damaged   bool                 // whether columns or indexes are not as the migrations made them
+}
+
 // hasTables reports whether there are tables. It is a question that each database answers at once.
 func (e *examination) hasTables(ctx context.Context) (bool, error) {
 	ctx, cancel := context.WithTimeout(ctx, e.limits.answer)
@@ -137,4 +209,110 @@ func (e *examination) run(ctx context.Context, check func(*examination, context.
 	ctx, cancel := context.WithTimeout(ctx, e.limits.check)
 	defer cancel()
 	return check(e, ctx)
+}
+
+// unprepared is the pool for statements that work behind any pooler, because they prepare
+// nothing, and under any statement_timeout: each has a transaction of its own.
+type unprepared struct{ *pgxpool.Pool }
+
+const mode = pgx.QueryExecModeExec
+
+// lookTime is the time that Postgres may look for the answer to one question.
+const lookTime = `set local statement_timeout = '30s'`
+
+func (u unprepared) Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error) {
+	tx, err := u.begin(ctx, "begin read only")
+	if err != nil {
+		return nil, err
+	}
+	rows, err := tx.Query(ctx, sql, append([]any{mode}, args...)...)
+	if err != nil {
+		_ = tx.Rollback(ctx)
+		return nil, err
+	}
+	return &looking{rows, func() { _ = tx.Rollback(ctx) }}, nil
+}
+
+// Begin begins a transaction that may write, under the same limit.
+func (u unprepared) Begin(ctx context.Context) (pgx.Tx, error) { return u.begin(ctx, "begin") }
+
+// begin begins a transaction, as often as a statement_timeout of some milliseconds ends that.
+func (u unprepared) begin(ctx context.Context, begin string) (tx pgx.Tx, err error) {
+	for range 10 {
+		if tx, err = u.BeginTx(ctx, pgx.TxOptions{BeginQuery: begin + "; " + lookTime}); pgtx.SQLState(err) != canceled {
+			break
+		}
+	}
+	return tx, err
+}
+
+func (u unprepared) QueryRow(ctx context.Context, sql string, args ...any) pgx.Row {
+	rows, err := u.Query(ctx, sql, args...)
+	return oneRow{rows, err}
+}
+
+// canceled is the SQLSTATE of a statement that took too long.
+const canceled = "57014"
+
+// looking is the rows of a transaction that ends with them.
+type looking struct {
+	pgx.Rows
+	end func()
+}
+
+func (l *looking) Close() {
+	l.Rows.Close()
+	l.end()
+}
+
+func (l *looking) Next() bool {
+	more := l.Rows.Next()
+	if !more {
+		l.Close()
+	}
+	return more
+}
+
+// oneRow is the first of some rows.
+type oneRow struct {
+	rows pgx.Rows
+	err  error
+}
+
+func (o oneRow) Scan(dest ...any) error {
+	if o.err != nil {
+		return o.err
+	}
+	defer o.rows.Close()
+	if !o.rows.Next() {
+		return cmp.Or(o.rows.Err(), pgx.ErrNoRows)
+	}
+	if err := o.rows.Scan(dest...); err != nil {
+		return err
+	}
+	o.rows.Close()
+	return o.rows.Err()
+}
+
+// one returns the value of a query of one row.
+func one[V any](ctx context.Context, e *examination, sql string, args ...any) (v V, err error) {
+	err = e.db.QueryRow(ctx, sql, args...).Scan(&v)
+	return v, err
+}
+
+// all returns the rows of a query, by the places of their columns.
+func all[R any](ctx context.Context, e *examination, sql string, args ...any) ([]R, error) {
+	rows, err := e.db.Query(ctx, sql, args...)
+	if err != nil {
+		return nil, err
+	}
+	return pgx.CollectRows(rows, pgx.RowToStructByPos[R])
+}
+
+// plural is a number with its noun.
+func plural(n int64, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return fmt.Sprintf("%d %ss", n, noun)
 }

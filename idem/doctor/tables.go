@@ -6,9 +6,13 @@ import (
 	"io/fs"
 	"slices"
 	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
 
 	"github.com/paghooks/paghooks/idem"
 	"github.com/paghooks/paghooks/idem/internal/store"
+	"github.com/paghooks/paghooks/idem/operator"
 )
 
 // made is a column that each migration makes: another tool than Migrate may have
@@ -173,6 +177,170 @@ order by 1`
 				Remedy: "vacuum " + t.Name + "; if the dead rows stay, see the old snapshots; if it happens again, raise autovacuum_max_workers or its cost limit",
 			})
 		}
+	}
+	return found, err
+}
+
+// schemas finds tables that the search_path hides, or that a first schema without
+// tables is about to hide.
+func (e *examination) schemas(ctx context.Context) ([]Finding, error) {
+	first, having, err := store.Schemas(ctx, e.db)
+	if err != nil || len(having) == 0 {
+		return nil, err
+	}
+	if having[0] != first {
+		return []Finding{{
+			Severity: Error, Problem: "the first schema of the search_path has no tables, and a later one has: whoever makes them there makes done events run again",
+			Evidence: fmt.Sprintf("%s has none, the tables are in %s", first, strings.Join(having, ", ")),
+			Remedy:   fmt.Sprintf("put %s first in the search_path of this role or connection; if %s is to have its own, idem migrate -schema", having[0], first),
+		}}, nil
+	}
+	if len(having) == 1 {
+		return nil, nil
+	}
+	f := Finding{
+		Severity: Info, Problem: "there are several sets of tables along the search_path, and the first one is used",
+		Evidence: "in the schemas " + strings.Join(having, ", "),
+	}
+	var used []bool
+	for _, schema := range having {
+		has, err := one[bool](ctx, e, `select exists (select from `+pgx.Identifier{schema, "idem_events"}.Sanitize()+`)`)
+		if err != nil {
+			return []Finding{f}, fmt.Errorf("looking for events in schema %s: %w", schema, err)
+		}
+		used = append(used, has)
+	}
+	for n, has := range used {
+		if has && !used[0] {
+			f.Severity, f.Problem = Error, "the first set of tables along the search_path has no event, and a later one has: those that are done run again, and those that wait are not processed"
+			f.Evidence = fmt.Sprintf("%s has none, %s has", having[0], having[n])
+			f.Remedy = fmt.Sprintf("put %s first in the search_path of this role or connection, unless %s is new on purpose", having[n], having[0])
+			break
+		}
+	}
+	return []Finding{f}, nil
+}
+
+// scopes finds sources of which a scope was introduced, perhaps without moving the events that
+// were stored before.
+func (e *examination) scopes(ctx context.Context) ([]Finding, error) {
+	return e.ofEach(func(o *operator.Operator) (*Finding, error) {
+		mixed, err := store.HasMixedScopes(ctx, e.db, o.SourceName())
+		if err != nil || !mixed {
+			return nil, err
+		}
+		return &Finding{
+			Severity: Warning, Problem: "events are stored with and without a scope: where an account has got one, those of before that come again are done twice",
+			Evidence: "idem list -account \"\" shows those without that are not done",
+			Remedy:   "if one account has none on purpose, nothing; else stop every process of the source, and idem rescope",
+		}, nil
+	})
+}
+
+// planRows is the number of rows of no source that the migrations insert into idem_payloads.
+const planRows = 300
+
+// plans finds that somebody has deleted these rows.
+func (e *examination) plans(ctx context.Context) ([]Finding, error) {
+	n, err := one[int](ctx, e, `select count(*)::int from idem_payloads where event >= '//' and event < '/0' and source = ''`)
+	if err != nil || n >= planRows {
+		return nil, err
+	}
+	return []Finding{{
+		Severity: Warning, Problem: "the rows that keep plans good are gone: after the table was empty, deliveries and workers read all of it until it is analyzed",
+		Evidence: fmt.Sprintf("idem_payloads has %d rows of no source, not %d", n, planRows),
+		Remedy: fmt.Sprintf(`insert into idem_payloads (event, source, received_at, body) select '//' || n, '', now(), convert_to(repeat(' ', 400), 'UTF8') `+
+			`from generate_series(1, %d) n on conflict do nothing; analyze idem_payloads`, planRows),
+	}}, nil
+}
+
+// snapshots finds snapshots that keep vacuum from removing dead rows: workers then read
+// ever more of them until they find an event.
+func (e *examination) snapshots(ctx context.Context) (found []Finding, err error) {
+	for _, look := range []func(context.Context) ([]Finding, error){e.transactions, e.prepared, e.slots} {
+		some, err := look(ctx)
+		found = append(found, some...)
+		if err != nil {
+			return found, err
+		}
+	}
+	return found, nil
+}
+
+func (e *examination) transactions(ctx context.Context) (found []Finding, err error) {
+	type transaction struct {
+		PID                  int32
+		Role, Program, State string
+		Age                  time.Duration
+		Waits                bool
+	}
+	const list = `select pid, coalesce(usename, ''), application_name, coalesce(state, ''), now() - xact_start, state = 'idle in transaction'
+from pg_stat_activity
+where datname = current_database() and pid <> pg_backend_pid() and xact_start < now() - $1::interval
+	and (backend_xmin is not null or backend_xid is not null or state like 'idle in transaction%')
+order by xact_start limit 5`
+	transactions, err := all[transaction](ctx, e, list, e.transaction)
+	if err != nil {
+		return nil, err
+	}
+	for _, t := range transactions {
+		f := Finding{
+			Severity: Warning, Problem: "an old transaction keeps dead rows from being removed: workers get slower",
+			Evidence: fmt.Sprintf("pid %d of role %s, program %q, is %s and %s old", t.PID, t.Role, t.Program, t.State, t.Age.Round(time.Second)),
+			Remedy:   fmt.Sprintf("wait for its end if it is a dump or a report, else: select pg_terminate_backend(%d)", t.PID),
+		}
+		if t.Waits {
+			f.Problem = "a transaction is left open, and may keep events locked"
+		}
+		found = append(found, f)
+	}
+	others, err := one[bool](ctx, e, `select not pg_has_role('pg_read_all_stats', 'usage') and exists (
+		select from pg_stat_activity where datname = current_database() and usename <> current_user)`)
+	if others {
+		found = append(found, hidden("the transactions of other roles"))
+	}
+	return found, err
+}
+
+func (e *examination) prepared(ctx context.Context) (found []Finding, err error) {
+	type prepared struct {
+		ID, Owner string
+		Age       time.Duration
+	}
+	const list = `select gid, owner::text, now() - prepared from pg_prepared_xacts
+where database = current_database() and prepared < now() - $1::interval order by prepared limit 5`
+	all, err := all[prepared](ctx, e, list, e.transaction)
+	for _, p := range all {
+		found = append(found, Finding{
+			Severity: Warning, Problem: "a prepared transaction was never ended: it keeps its locks, and dead rows from being removed",
+			Evidence: fmt.Sprintf("%q of %s is %s old", p.ID, p.Owner, p.Age.Round(time.Second)),
+			Remedy:   "ask its transaction manager, then: commit prepared or rollback prepared, with its name",
+		})
+	}
+	return found, err
+}
+
+func (e *examination) slots(ctx context.Context) (found []Finding, err error) {
+	type slot struct {
+		Name   string
+		Active bool
+		Behind int64
+		Holds  bool
+	}
+	const list = `select slot_name::text, active, behind, xmin is not null from (
+	select *, coalesce(pg_wal_lsn_diff(case when pg_is_in_recovery() then pg_last_wal_replay_lsn() else pg_current_wal_lsn() end, restart_lsn), 0)::bigint as behind
+	from pg_replication_slots) s where not active and behind > $1 order by behind desc limit 5`
+	all, err := all[slot](ctx, e, list, e.lag)
+	for _, s := range all {
+		f := Finding{
+			Severity: Warning, Problem: "a replication slot that nobody reads keeps the write-ahead log until the disk is full",
+			Evidence: fmt.Sprintf("%s is %d MB behind", s.Name, s.Behind>>20),
+			Remedy:   fmt.Sprintf("start its reader, or: select pg_drop_replication_slot('%s')", s.Name),
+		}
+		if s.Holds {
+			f.Problem += ", and dead rows"
+		}
+		found = append(found, f)
 	}
 	return found, err
 }

@@ -11,17 +11,10 @@
 //
 // # Files
 //
-//	sign       // an action that runs gives signs of life, and ends when somebody stops it
-//	operator   // who acts, and the record of an action
-//	trail      // the audit trail, by action and by event
-//	act        // replay, requeue, discard, acknowledge
-//	stop       // stop an action
-//	lookup portuguese why // an event, and why it is not done
-//	find page  // events by an id, by an entity, in pages
-//	search     // events by a part of an id, and by fields of bodies
-//	state      // what somebody on call looks at first
-//	blocked conflicts // entities that wait; ids that came with two bodies
-//	erase      // what is stored of events beyond the fact that they came
-//	rescope    // an account that gets another scope, or a source another name
-//	import     // events that another program has processed
+//	operator // who acts, and the record of an action while it runs
+//	act      // replay, requeue, discard, acknowledge, erase
+//	move     // an account that gets another scope, a source another name; events that another program has processed
+//	trail    // the audit trail, by action and by event; stopping an action
+//	list     // events in pages, by an id, by an entity, by a part of an id; entities that wait; conflicts; counts
+//	lookup   // an event, and why it is not done
 package operator

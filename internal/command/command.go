@@ -1,3 +1,13 @@
+// Package command is the grammar of this project's commands, idem, asaas-queue, asaas-fake
+// and zeltapay-fake: a verb, then flags and words in any order.
+//
+//   - The flags that every verb has may also stand before the verb.
+//   - -flag and --flag are the same; after -- all are words.
+//   - help and -h print to stdout, with status 0. An error is one line on stderr.
+//   - -json prints one object per line to stdout, with names in snake_case and times in UTC. An
+//     error is an object on stderr.
+//   - A verb that changes something asks first. Without a terminal it changes nothing without -yes.
+//   - The exit statuses are those of [Statuses].
 package command
 
 import (
@@ -6,11 +16,12 @@ import (
 	"flag"
 	"fmt"
 	"io"
-	"math"
-	"slices"
+	"os"
+	"os/signal"
 	"strings"
-	"time"
+	"syscall"
 
+	"github.com/paghooks/paghooks/internal/lang"
 	"github.com/paghooks/paghooks/internal/terminal"
 )
 
@@ -59,191 +70,119 @@ func (c *Command) Use(in io.Reader, out, err io.Writer) {
 	}
 }
 
-// JSON adds the flag -json, which is also that of errors.
-func (c *Command) JSON(into *bool, usage string) Flags {
-	return func(f *flag.FlagSet) {
-		f.BoolFunc("json", usage, func(text string) error {
-			c.json = text == "true"
-			*into = c.json
-			return nil
-		})
+// Main calls run with a context that SIGINT, SIGTERM and SIGHUP end, and exits with the status
+// that it returns. A second signal ends the program at once.
+func Main(run func(context.Context) int) {
+	signals := []os.Signal{os.Interrupt, syscall.SIGTERM}
+	if !signal.Ignored(syscall.SIGHUP) { // as nohup has it
+		signals = append(signals, syscall.SIGHUP)
 	}
+	ctx, cancel := context.WithCancelCause(context.Background())
+	came := make(chan os.Signal, 1)
+	signal.Notify(came, signals...)
+	go func() {
+		s := <-came
+		signal.Stop(came)
+		cancel(signaled{s})
+	}()
+	os.Exit(run(ctx))
 }
 
-func (c *Command) noVerb(name string) error {
-	return Usage("there is no verb %q: %s help prints them", name, c.Name)
+// signaled is the cause of a context that a signal has ended.
+type signaled struct{ os.Signal }
+
+func (s signaled) Error() string { return s.String() + " signal received" }
+
+// Run executes the arguments, and returns the exit status.
+func (c *Command) Run(ctx context.Context, args []string) int {
+	v, words, err := c.parse(args)
+	if err == nil && v != nil {
+		err = v.Run(ctx, words)
+	}
+	if err == nil {
+		return Done
+	}
+	status := Failed
+	e, ok := errors.AsType[ended](err)
+	if ok {
+		status = e.status
+	}
+	if status == Failed && ctx.Err() != nil {
+		status = statusOf(context.Cause(ctx))
+	}
+	if !e.said {
+		c.complain(ctx, err, status)
+	}
+	return status
 }
 
-func (c *Command) verb(name string) *Verb {
-	for n := range c.Verbs {
-		if c.Verbs[n].Name == name {
-			return &c.Verbs[n]
+// statusOf returns the exit status for the cause that has ended a context.
+func statusOf(cause error) int {
+	if s, ok := errors.AsType[signaled](cause); ok {
+		if number, ok := s.Signal.(syscall.Signal); ok {
+			return 128 + int(number)
 		}
 	}
-	return nil
+	return Interrupted
 }
 
-// flagSet returns the flags of a verb; those of every verb for nil.
-func (c *Command) flagSet(v *Verb) *flag.FlagSet {
-	f := flag.NewFlagSet(c.Name, flag.ContinueOnError)
-	f.SetOutput(io.Discard) // Run prints the error, once
-	f.Usage = func() {}
-	all := c.Flags
-	if v != nil {
-		all = slices.Concat(v.Flags, c.Flags)
-	}
-	for _, add := range all {
-		add(f)
-	}
-	return f
+// failure is an error as JSON.
+type failure struct {
+	Error  string `json:"error"`
+	Status int    `json:"status"`
 }
 
-// parse returns the verb that is to run, and its words; no verb if there is nothing left to do.
-func (c *Command) parse(args []string) (*Verb, []string, error) {
-	c.json = slices.Contains(args, "-json") || slices.Contains(args, "--json") // of a command line that is not understood
-	before := c.flagSet(nil)
-	switch err := before.Parse(args); {
-	case len(args) > 0 && isVersion(args[0]):
-		return nil, nil, c.printVersion()
-	case errors.Is(err, flag.ErrHelp):
-		return nil, nil, c.help(before.Args())
-	case err != nil:
-		wrong := args[len(args)-before.NArg()-1]
-		return nil, nil, Usage("the verb comes first, then %s: %s help prints the verbs", wrong, c.Name)
-	case before.NArg() == 0:
-		c.helpAll(c.Err)
-		return nil, nil, Usage("give a verb: %s help VERB has all about one", c.Name)
+func (c *Command) complain(ctx context.Context, err error, status int) {
+	text := err.Error()
+	if c.Explain != nil {
+		text = c.Explain(err)
 	}
-	leading, name, args := args[:len(args)-before.NArg()], before.Arg(0), before.Args()[1:]
-	if name == "help" {
-		return nil, nil, c.help(args)
+	if ctx.Err() != nil {
+		text = strings.ReplaceAll(text, context.Canceled.Error(), context.Cause(ctx).Error()) // which signal it was
 	}
-	v := c.verb(name)
-	if v == nil {
-		return nil, nil, c.noVerb(name)
+	if c.json {
+		_ = terminal.PrintJSON(c.Err, failure{text, status}) // the exit status says it, too
+		return
 	}
-	words, err := c.parseVerb(v, slices.Concat(leading, args))
-	if errors.Is(err, flag.ErrHelp) {
-		return nil, nil, c.help([]string{name})
-	}
-	return v, words, err
+	fmt.Fprintf(c.Err, "%s: %s\n", c.Name, terminal.Text(text))
 }
 
-func isVersion(arg string) bool {
-	return slices.Contains([]string{"version", "-version", "--version"}, arg)
-}
-
-// parseVerb reads flags and words in any order.
-func (c *Command) parseVerb(v *Verb, args []string) (words []string, err error) {
-	c.running = c.flagSet(v)
-	for len(args) > 0 {
-		if err := c.running.Parse(args); errors.Is(err, flag.ErrHelp) {
-			return nil, err
-		} else if err != nil {
-			return nil, Usage("%w: %s help %s prints the flags", err, c.Name, v.Name)
-		}
-		rest := c.running.Args()
-		if read := len(args) - len(rest); read > 0 && args[read-1] == "--" || len(rest) == 0 {
-			words = append(words, rest...)
-			break
-		}
-		words, args = append(words, rest[0]), rest[1:]
+// Confirm asks a question, and returns nil if a person answers yes. Any other error says that
+// nothing was changed.
+func (c *Command) Confirm(ctx context.Context, question string) error {
+	if err := c.Attended(); err != nil {
+		return err
 	}
-	switch most := v.most(); {
-	case len(words) == 0 && v.Needs != "":
-		return nil, Usage("%s needs %s", v.Name, v.Needs)
-	case most >= 0 && len(words) > most:
-		return nil, Usage("%q is too much: %s help %s prints what it takes", words[most], c.Name, v.Name)
-	}
-	return words, nil
-}
-
-// most returns the number of words that the verb takes; -1 is any number.
-func (v *Verb) most() int {
+	yes, err := terminal.Confirm(ctx, c.In, c.Err, question, "y", "yes")
 	switch {
-	case v.Words == "":
-		return 0
-	case strings.Contains(v.Words, "..."):
-		return -1
-	}
-	return 1
-}
-
-// duration is a flag's value that may also be in days.
-type duration struct{ into *time.Duration }
-
-// Duration returns the value of a flag that is a duration above zero, such as 45d or 12h, and
-// sets its default; 0 is none.
-func Duration(into *time.Duration, byDefault time.Duration) flag.Value {
-	*into = byDefault
-	return duration{into}
-}
-
-// String returns the duration; "" if there is none.
-func (d duration) String() string {
-	if d.into == nil || *d.into == 0 {
-		return ""
-	}
-	return d.into.String()
-}
-
-// Set sets it.
-func (d duration) Set(text string) error {
-	value, err := parseDuration(text)
-	if err != nil || value <= 0 {
-		return errors.New("it is no time such as 45d, 12h or 5s")
-	}
-	*d.into = value
-	return nil
-}
-
-// Time returns a function that sets a flag that is a time, or how long ago it was. A time without a zone is
-// in the one that is given.
-func Time(into *time.Time, zone *time.Location) func(string) error {
-	return func(text string) (err error) {
-		if ago, agoErr := parseDuration(text); agoErr == nil {
-			*into = time.Now().Add(-ago)
-			return nil
-		}
-		for _, layout := range []string{time.RFC3339, "2006-01-02T15:04:05", "2006-01-02 15:04:05", "2006-01-02 15:04", time.DateOnly} {
-			if *into, err = time.ParseInLocation(layout, text, zone); err == nil {
-				return nil
-			}
-		}
-		return errors.New("it is no time such as 2026-11-20T10:00:00Z or 2026-11-20, nor how long ago, such as 2h or 3d")
-	}
-}
-
-func parseDuration(text string) (time.Duration, error) {
-	if days, ok := strings.CutSuffix(text, "d"); ok {
-		hours, err := time.ParseDuration(days + "h")
-		if hours > math.MaxInt64/24 || hours < math.MinInt64/24 {
-			return 0, errors.New("it is longer than 290 years")
-		}
-		return hours * 24, err
-	}
-	return time.ParseDuration(text)
-}
-
-// List returns the value of a flag that may be repeated, or have several values with commas
-// between.
-func List(into *[]string) flag.Value { return (*list)(into) }
-
-type list []string
-
-// String returns the values.
-func (l *list) String() string { return strings.Join(*l, ",") }
-
-// Set adds values.
-func (l *list) Set(text string) error {
-	for part := range strings.SplitSeq(text, ",") {
-		if part == "" {
-			return errors.New("it is empty")
-		}
-		*l = append(*l, part)
+	case errors.Is(err, terminal.ErrNobody):
+		return c.nobody()
+	case err != nil:
+		return Error(statusOf(err), fmt.Errorf("nothing was changed: %w", err))
+	case !yes:
+		return ErrDeclined
 	}
 	return nil
 }
+
+// Attended returns an error where there is no terminal to ask at.
+func (c *Command) Attended() error {
+	if c.Asks {
+		return nil
+	}
+	return c.nobody()
+}
+
+func (c *Command) nobody() error {
+	orLook := ""
+	if c.running != nil && c.running.Lookup("dry-run") != nil {
+		orLook = ", or -dry-run to look only"
+	}
+	return Usage("nothing was changed: nobody is at a terminal to confirm it: give -yes%s", orLook)
+}
+
+// ErrDeclined is the error of a question that was not answered with yes.
+var ErrDeclined = errors.New("nothing was changed: the answer was not y")
 
 // The exit statuses of every command.
 const (
@@ -268,16 +207,6 @@ var Statuses = []struct {
 	{Interrupted, "ended by Ctrl-C before it was done; 143 by SIGTERM, 129 by SIGHUP"},
 }
 
-// ended is an error that ends a command with a status. Its text is printed unless it was said
-// already.
-type ended struct {
-	error
-	status int
-	said   bool
-}
-
-func (e ended) Unwrap() error { return e.error }
-
 // Error returns an error that ends the command with a status.
 func Error(status int, err error) error { return ended{err, status, false} }
 
@@ -291,3 +220,22 @@ func Usage(format string, args ...any) error {
 func Said(status int) error {
 	return ended{errors.New("what is wrong is said already"), status, true}
 }
+
+// ended is an error that ends a command with a status. Its text is printed unless it was said
+// already.
+type ended struct {
+	error
+	status int
+	said   bool
+}
+
+func (e ended) Unwrap() error { return e.error }
+
+// Text formats a text for people, as fmt.Sprintf does; %s is the verb of every argument. Of an integer it writes
+// 10,000, and of a duration its two largest units, 3 d 4 h.
+func Text(format string, args ...any) string {
+	return lang.Catalog(nil).Say(lang.English, lang.Text(format), args...)
+}
+
+// Number writes an integer for people: 10,000.
+func Number(n int64) string { return lang.English.Number(n) }

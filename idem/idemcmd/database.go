@@ -3,6 +3,7 @@ package idemcmd
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"net/http"
@@ -17,6 +18,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/paghooks/paghooks/idem"
+	"github.com/paghooks/paghooks/idem/doctor"
 	"github.com/paghooks/paghooks/idem/internal/store"
 	"github.com/paghooks/paghooks/idem/operator"
 	"github.com/paghooks/paghooks/internal/command"
@@ -183,4 +185,95 @@ func whoami() string {
 		return name
 	}
 	return name + "@" + host
+}
+
+// migrate applies missing migrations, or lists them.
+func (p *program) migrate(ctx context.Context) error {
+	missing, err := idem.MissingMigrations(ctx, p.pool)
+	if err != nil {
+		return err
+	}
+	if !p.dryRun {
+		if err := idem.Migrate(ctx, p.pool); err != nil {
+			return err
+		}
+	}
+	if len(missing) == 0 && !p.json {
+		_, err := fmt.Fprintln(p.Stdout, "All migrations are applied.")
+		return err
+	}
+	did := "applied"
+	if p.dryRun {
+		did = "missing"
+	}
+	for _, file := range missing {
+		if p.json {
+			err = p.printLine(struct {
+				Migration string `json:"migration"`
+				DryRun    bool   `json:"dry_run"`
+			}{file, p.dryRun})
+		} else {
+			_, err = fmt.Fprintf(p.Stdout, "%s: %s\n", did, file)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// printMigrations prints them, to be run by hand.
+func (p *program) printMigrations() error {
+	files, err := idem.Migrations.ReadDir("migrations")
+	for _, f := range files {
+		statements, reading := idem.Migrations.ReadFile("migrations/" + f.Name())
+		_, writing := p.Stdout.Write(statements)
+		err = errors.Join(err, reading, writing)
+	}
+	return err
+}
+
+// doctor prints its findings.
+func (p *program) doctor(ctx context.Context) error {
+	findings, err := doctor.Check(ctx, p.pool, p.receivers...)
+	if err != nil {
+		return err
+	}
+	findings = append(doctor.CheckWebhooks(ctx, p.Webhooks...), findings...)
+	var errorsFound int
+	for _, f := range findings {
+		if f.Severity == doctor.Error {
+			errorsFound++
+		}
+		if p.json {
+			err = p.printLine(f)
+		} else {
+			err = p.printFinding(f)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	switch {
+	case errorsFound > 0:
+		return command.Said(command.Attention)
+	case !p.json && len(findings) == 0:
+		_, err = fmt.Fprintln(p.Stdout, "All is well.")
+	}
+	return err
+}
+
+func (p *program) printFinding(f doctor.Finding) error {
+	source := ""
+	if f.Source != "" {
+		source = terminal.Clean(f.Source) + ": "
+	}
+	_, err := fmt.Fprintf(p.Stdout, "%-7s  %s: %s%s\n", f.Severity, f.Check, source, f.Problem)
+	if f.Evidence != "" {
+		_, err = fmt.Fprintf(p.Stdout, "         found: %s\n", terminal.Clean(f.Evidence))
+	}
+	if f.Remedy != "" {
+		_, err = fmt.Fprintf(p.Stdout, "         do: %s\n", terminal.Clean(f.Remedy))
+	}
+	return err
 }

@@ -1,0 +1,321 @@
+package operator
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/paghooks/paghooks/idem"
+	"github.com/paghooks/paghooks/idem/internal/store"
+)
+
+// Page is one page of the events that a filter chooses: see [Operator.Page].
+type Page struct {
+	Events []idem.StoredEvent
+	Next   Place // of the next page, which may have no events; zero when there is none
+}
+
+// Place is an event's position in the order of arrival.
+type Place struct {
+	At    time.Time
+	Event string // source/scope/id
+}
+
+// Page returns up to n events that f chooses, the newest first. The first page is at
+// the zero Place; for the next one, pass Next of the page before. It reads only
+// events that are not done.
+func (o *Operator) Page(ctx context.Context, f idem.Filter, before Place, n int) (Page, error) {
+	var last store.Place
+	keys, err := timed(ctx, func(ctx context.Context) (keys []string, err error) {
+		keys, last, err = store.FindPage(ctx, o.Pool(), o.rows(f), store.Place(before), n)
+		return keys, err
+	})
+	if err != nil {
+		return Page{}, fmt.Errorf("operator: listing events: %w", store.Explain(err))
+	}
+	var p Page
+	rows, err := timed(ctx, func(ctx context.Context) ([]store.Row, error) { return store.Load(ctx, o.Pool(), keys) })
+	if err != nil {
+		return Page{}, fmt.Errorf("operator: listing events: %w", store.Explain(err))
+	}
+	p.Events = storedEvents(rows)
+	if len(keys) == n {
+		p.Next = Place(last)
+	}
+	return p, nil
+}
+
+// Count counts the events that f chooses.
+func (o *Operator) Count(ctx context.Context, f idem.Filter) (int64, error) {
+	n, err := timed(ctx, func(ctx context.Context) (int64, error) { return store.Count(ctx, o.Pool(), o.rows(f)) })
+	if err != nil {
+		return 0, fmt.Errorf("operator: counting events: %w", store.Explain(err))
+	}
+	return n, nil
+}
+
+// rows returns f as a filter of the source's rows.
+func (o *Operator) rows(f idem.Filter) store.Filter {
+	states := []string{store.Unhandled, store.Parked}
+	if f.States != nil {
+		states = make([]string, len(f.States))
+		for n, s := range f.States {
+			states[n] = string(s)
+		}
+	}
+	return store.Filter{
+		Source: o.SourceName(), States: states, Scopes: f.Scopes, Types: f.Types, Keys: f.Keys, IDs: f.IDs,
+		Events: f.Events, Failed: f.Failed, From: f.ReceivedFrom, Until: f.ReceivedUntil,
+	}
+}
+
+// WithID returns the events of an id, of every account, in any state: more than
+// one where accounts use the same.
+func (o *Operator) WithID(ctx context.Context, id string) ([]idem.StoredEvent, error) {
+	rows, err := timed(ctx, func(ctx context.Context) ([]store.Row, error) {
+		return store.WithID(ctx, o.Pool(), o.SourceName(), id)
+	})
+	if err != nil {
+		return nil, fmt.Errorf("operator: listing events: %w", store.Explain(err))
+	}
+	return storedEvents(rows), nil
+}
+
+// OfKey returns the latest events of an entity, limit at most, also those that are done,
+// in the order of arrival: those of the accounts that are given, or of all if scopes is nil.
+//
+// It is slow: without an index for it, it reads the events of all entities, ten million
+// in a second or two. See [Operator.ScanOfKey].
+func (o *Operator) OfKey(ctx context.Context, scopes []string, key string, limit int) ([]idem.StoredEvent, error) {
+	rows, err := timed(ctx, func(ctx context.Context) ([]store.Row, error) {
+		return store.OfKey(ctx, o.Pool(), o.SourceName(), scopes, key, limit)
+	})
+	if err != nil {
+		return nil, fmt.Errorf("operator: listing events: %w", store.Explain(err))
+	}
+	return storedEvents(rows), nil
+}
+
+// ScanOfKey returns how many events, of all sources, [Operator.OfKey] reads to find those of
+// an entity, as Postgres estimates it: tell people before they wait. It is 0 where this
+// index was made by hand. It takes 6 to 8 seconds to make for five million events, and 76
+// MB; each event that is stored then writes 6.5 kB of log instead of 4.8, with random ids
+// right after a checkpoint:
+//
+//	create index concurrently idem_events_key on idem_events (key);
+func (o *Operator) ScanOfKey(ctx context.Context) (events int64, err error) {
+	events, err = timed(ctx, func(ctx context.Context) (int64, error) { return store.CountByKey(ctx, o.Pool()) })
+	if err != nil {
+		return 0, fmt.Errorf("operator: looking for an index: %w", store.Explain(err))
+	}
+	return events, nil
+}
+
+func storedEvents(rows []store.Row) []idem.StoredEvent {
+	all := make([]idem.StoredEvent, len(rows))
+	for n, r := range rows {
+		all[n] = storedEvent(r)
+	}
+	return all
+}
+
+// Found is the result of a search.
+type Found struct {
+	Events   []idem.StoredEvent // without their payloads
+	Complete bool               // whether everything was looked through: neither the time nor the limit was over before
+}
+
+// SearchParts returns up to limit events, in any state, with a part in their id or entity:
+// letters that follow each other. It reads the events of all sources, ten million in some seconds, and gives up after most:
+// the events found by then are returned.
+func (o *Operator) SearchParts(ctx context.Context, part string, limit int, most time.Duration) (Found, error) {
+	return o.search(ctx, limit, most, func(ctx context.Context, tx store.DB, found func(string) bool) error {
+		return store.SearchParts(ctx, tx, o.SourceName(), part, found)
+	})
+}
+
+// SearchFields returns up to limit events with a body that has a field of one of these names, however
+// deep, with exactly this text or number. It looks through bodies that are kept: those of events
+// that are not done, and of others with [idem.Common.KeepPayloads]; and gives up after most: the events that
+// it has found by then are returned. A text with letters beyond ASCII is found as bodies have it, not escaped.
+func (o *Operator) SearchFields(ctx context.Context, names []string, text string, limit int, most time.Duration) (Found, error) {
+	encoded, err := json.Marshal(text)
+	if err != nil {
+		return Found{}, fmt.Errorf("operator: searching events: %w", err)
+	}
+	part := encoded[1 : len(encoded)-1] // a number has no quotes
+	return o.search(ctx, limit, most, func(ctx context.Context, tx store.DB, found func(string) bool) error {
+		return store.SearchBodies(ctx, tx, o.SourceName(), part, func(key string, body []byte) bool {
+			return !hasField(body, names, text) || found(key)
+		})
+	})
+}
+
+func (o *Operator) search(ctx context.Context, limit int, most time.Duration, search func(context.Context, store.DB, func(string) bool) error) (f Found, err error) {
+	ctx, cancel := context.WithTimeout(ctx, most+statementTime)
+	defer cancel()
+	var keys []string
+	f.Complete, err = store.InTime(ctx, o.Pool(), most.Milliseconds(), func(tx store.DB) error {
+		return search(ctx, tx, func(key string) bool {
+			keys = append(keys, key)
+			return len(keys) <= limit
+		})
+	})
+	if err != nil {
+		return f, fmt.Errorf("operator: searching events: %w", store.Explain(err))
+	}
+	if len(keys) > limit {
+		keys, f.Complete = keys[:limit], false
+	}
+	f.Events, err = o.ByKey(ctx, keys)
+	return f, err
+}
+
+// hasField reports whether a body has a field of one of these names with a text or a number.
+func hasField(body []byte, names []string, text string) bool {
+	d := json.NewDecoder(bytes.NewReader(body))
+	d.UseNumber()
+	var v any
+	return d.Decode(&v) == nil && has(v, names, text)
+}
+
+func has(v any, names []string, text string) bool {
+	switch v := v.(type) {
+	case []any:
+		return slices.ContainsFunc(v, func(v any) bool { return has(v, names, text) })
+	case map[string]any:
+		for name, v := range v {
+			if slices.Contains(names, name) && isText(v, text) || has(v, names, text) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+func isText(v any, text string) bool {
+	switch v := v.(type) {
+	case string:
+		return v == text
+	case json.Number:
+		return v.String() == text
+	}
+	return false
+}
+
+// Blocked is an entity with later events that wait for its first one that is not done.
+type Blocked struct {
+	Scope, Key string
+	ID         string        // of the first event
+	Type       string        // of the first event
+	State      idem.State    // of the first event: parked, or pending until its next attempt; "" when its row was deleted by hand
+	LastError  string        // why it failed
+	Age        time.Duration // since the first event arrived, by the database's clock
+	DueAt      time.Time     // of its next attempt; zero when there will be none
+	Waiting    int64         // events behind it
+}
+
+// Blocked lists up to n of the entities with events that wait for an earlier one, the oldest first, and
+// counts all of them; n is 1 or more. They wait behind a parked event until [Operator.Replay], [Operator.Requeue] or
+// [Operator.Discard] is used on it, and behind one that failed until its next
+// attempt.
+func (o *Operator) Blocked(ctx context.Context, n int) (oldest []Blocked, all int64, err error) {
+	if n < 1 {
+		return nil, 0, fmt.Errorf("operator: listing blocked entities: n is %d: give 1 or more", n)
+	}
+	var sum store.BlockedSum
+	rows, err := timed(ctx, func(ctx context.Context) (rows []store.Blocked, err error) {
+		rows, sum, err = store.ListBlocked(ctx, o.Pool(), o.SourceName(), n)
+		return rows, err
+	})
+	if err != nil {
+		return nil, 0, fmt.Errorf("operator: listing blocked entities: %w", store.Explain(err))
+	}
+	oldest = make([]Blocked, len(rows))
+	for k, b := range rows {
+		oldest[k] = Blocked{
+			Scope: b.Scope, Key: b.Key, ID: b.ID, Type: b.Type, State: idem.State(b.State),
+			LastError: b.LastError, Age: b.Age, DueAt: b.DueAt, Waiting: b.Waiting,
+		}
+	}
+	return oldest, sum.Entities, nil
+}
+
+// Conflict is an event that was delivered again with another body.
+type Conflict struct {
+	idem.Event            // its OccurredAt and Payload are empty
+	State      idem.State // of the first body
+	At         time.Time  // when another body first came
+}
+
+// Conflicts lists up to n of the events that were delivered again with another body, the
+// latest first, until Prune forgets them, and counts all of them; n is 1 or more. Only one of the two was processed, the
+// first unless that had failed: an id was used twice, or two accounts (sandbox
+// and production, say) deliver to one address without a Scope each. See
+// [Operator.Rescope] before you give them one.
+//
+// Bodies are compared byte for byte, by a short hash. A provider that formats
+// the same event in another way is listed, too.
+func (o *Operator) Conflicts(ctx context.Context, n int) (latest []Conflict, all int64, err error) {
+	if n < 1 {
+		return nil, 0, fmt.Errorf("operator: listing conflicts: n is %d: give 1 or more", n)
+	}
+	rows, err := timed(ctx, func(ctx context.Context) (rows []store.Conflict, err error) {
+		rows, all, err = store.ListConflicts(ctx, o.Pool(), o.SourceName(), n)
+		return rows, err
+	})
+	if err != nil {
+		return nil, 0, fmt.Errorf("operator: listing conflicts: %w", store.Explain(err))
+	}
+	latest = make([]Conflict, len(rows))
+	for k, r := range rows {
+		latest[k] = Conflict{Event: idem.Event(r.Event), State: idem.State(r.State), At: r.At}
+	}
+	return latest, all, nil
+}
+
+// State is the first thing to look at on call: the source's events that are not done.
+type State struct {
+	idem.Stats
+
+	Failing      int64     // events that have failed, and are tried again by themselves
+	FailingTypes []Failing // the three types that most of them have, the most frequent first
+
+	Standing         int64 // events that wait behind a parked one
+	StandingEntities int64 // entities of those
+}
+
+// Failing is the events of a type that have failed, and are tried again by themselves.
+type Failing struct {
+	Type   string
+	Events int64
+}
+
+// failingTypes is the number of types that State lists.
+const failingTypes = 3
+
+// State counts the source's events that are not done. It reads all of those, and nothing of others.
+func (o *Operator) State(ctx context.Context) (s State, err error) {
+	if s.Stats, err = o.Stats(ctx); err != nil {
+		return s, err
+	}
+	_, err = timed(ctx, func(ctx context.Context) (struct{}, error) {
+		types, n, err := store.ListFailing(ctx, o.Pool(), o.SourceName(), failingTypes)
+		if err != nil {
+			return struct{}{}, err
+		}
+		s.Failing = n
+		for _, t := range types {
+			s.FailingTypes = append(s.FailingTypes, Failing(t))
+		}
+		s.Standing, s.StandingEntities, err = store.CountStanding(ctx, o.Pool(), o.SourceName())
+		return struct{}{}, err
+	})
+	if err != nil {
+		return s, fmt.Errorf("operator: counting events: %w", store.Explain(err))
+	}
+	return s, nil
+}
