@@ -5,10 +5,14 @@ import (
 	"errors"
 	"net/http"
 	"sync"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/paghooks/paghooks/asaas"
+	"github.com/paghooks/paghooks/idem"
 )
 
 // scheme is a way to process an event once.
@@ -20,12 +24,12 @@ type scheme struct {
 
 // delivery is a delivery, or a worker's turn, with its fault.
 type delivery struct {
+	*fault
+	pool    *pgxpool.Pool
+	id      string
 	ctx     context.Context // of the process
 	request context.Context // ends when the sender leaves
 	leave   func()
-	id      string
-	fault   *fault
-	pool    *pgxpool.Pool
 }
 
 type db interface {
@@ -38,26 +42,17 @@ func (r *delivery) handle(ctx context.Context, db db) error {
 	if _, err := db.Exec(ctx, effect, r.id, 1); err != nil {
 		return err
 	}
-	if err := r.fault.step(); err != nil {
-		return err
-	}
-	if r.fault.leaves {
+	r.step()
+	if r.leaves {
 		r.leave()
 	}
-	if r.fault.fails && !r.fault.over {
-		r.fault.over = true
-		return errFailed
+	if r.fails && !r.over {
+		r.over = true
+		return errors.New("the handler fails")
 	}
 	_, err := db.Exec(ctx, effect, r.id, 2)
-	return errors.Join(err, r.fault.step())
-}
-
-// meet has two processes do their next step at the same time.
-func (r *delivery) meet() {
-	if meet := r.fault.meet; meet != nil {
-		r.fault.meet = nil
-		meet()
-	}
+	r.step()
+	return err
 }
 
 // isNew inserts the event's id into a table, and returns false if it is there.
@@ -66,30 +61,24 @@ func (r *delivery) isNew(ctx context.Context, db db, insert string) (bool, error
 	return err == nil && tag.RowsAffected() == 1, err
 }
 
-// answer is 200 without an error. A process that is killed does not answer.
 func answer(err error) int {
-	switch {
-	case errors.Is(err, errKilled):
-		return 0
-	case err != nil:
+	if err != nil {
 		return http.StatusInternalServerError
 	}
 	return http.StatusOK
 }
 
 func schemes(pool *pgxpool.Pool) []scheme {
-	return []scheme{
+	return append([]scheme{
 		{name: "Asaas's guide, 1: store, answer, and have a job work", receive: storeFirst, work: workQueue},
 		{name: "Asaas's guide, 2: store the id, then work", receive: idFirst},
 		{name: "Zelta Pay's guide: the id first", receive: idFirst},
 		{name: "Zelta Pay's guide: a transaction, and 200 in any case", receive: transactionAnd200},
-		{name: "Zelta Pay's guide: a lock and a marker in Redis", receive: (&redis{held: make(map[string]bool)}).receive},
-		{name: "Zelta Pay's guide: a marker in KV, then work", receive: (&redis{held: make(map[string]bool)}).receiveKV},
+		{name: "Zelta Pay's guide: a lock and a marker in Redis", receive: new(redis).receive},
+		{name: "Zelta Pay's guide: a marker in KV, then work", receive: new(redis).receiveKV},
 		{name: "Idempotency keys, as for requests", receive: keys},
 		{name: "By hand in Go: one transaction, on the request's context", receive: oneTransaction},
-		{name: "idem.Processor", receive: newProcessor(pool)},
-		inbox(pool),
-	}
+	}, ours(pool)...)
 }
 
 const (
@@ -101,7 +90,8 @@ const (
 // storeFirst answers once the event is in a table. A job works on its rows.
 func storeFirst(r *delivery) int {
 	_, err := r.isNew(r.ctx, r.pool, insertQueue)
-	return answer(errors.Join(err, r.fault.step()))
+	r.step()
+	return answer(err)
 }
 
 // workQueue works on events that are not done, and then marks them.
@@ -115,7 +105,8 @@ func workQueue(r *delivery) error {
 		return err
 	}
 	_, err := r.pool.Exec(r.ctx, `update queue set done = true where event = $1`, r.id)
-	return errors.Join(err, r.fault.step())
+	r.step()
+	return err
 }
 
 // idFirst stores the id, and takes an event with a stored id for done.
@@ -124,21 +115,20 @@ func idFirst(r *delivery) int {
 	if err != nil || !isNew {
 		return answer(err)
 	}
-	if err := r.fault.step(); err != nil {
-		return answer(err)
-	}
+	r.step()
 	return answer(r.handle(r.ctx, r.pool))
 }
 
 // transactionAnd200 stores the id and works in one transaction, and answers 200, with any result that
 // comes of it.
 func transactionAnd200(r *delivery) int {
-	err := inTransaction(r.ctx, r)
-	if errors.Is(err, errKilled) {
-		return answer(err)
-	}
+	_ = inTransaction(r.ctx, r)
 	return http.StatusOK
 }
+
+// oneTransaction is the same with an honest answer, on a context that ends when the sender
+// leaves, as net/http has it.
+func oneTransaction(r *delivery) int { return answer(inTransaction(r.request, r)) }
 
 func inTransaction(ctx context.Context, r *delivery) error {
 	return pgx.BeginFunc(ctx, r.pool, func(tx pgx.Tx) error {
@@ -146,72 +136,45 @@ func inTransaction(ctx context.Context, r *delivery) error {
 		if err != nil || !isNew {
 			return err
 		}
-		return errors.Join(r.fault.step(), r.handle(ctx, tx))
+		r.step()
+		return r.handle(ctx, tx)
 	})
 }
 
-// oneTransaction is the same with an honest answer, on a context that ends when the sender
-// leaves, as net/http has it.
-func oneTransaction(r *delivery) int { return answer(inTransaction(r.request, r)) }
-
-// redis is a store without transactions, which outlives the process. No time passes in it.
-type redis struct {
-	mu   sync.Mutex
-	held map[string]bool
-}
-
-func (s *redis) get(key string) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.held[key]
-}
-
-// set reports whether the key was there before.
-func (s *redis) set(key string, value bool) (before bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	before, s.held[key] = s.held[key], value
-	return before
-}
+// redis is a store without transactions, which outlives the process. No key expires.
+type redis struct{ sync.Map }
 
 // receive takes a lock, works, and leaves a marker. An event that is locked passes for a
 // duplicate.
 func (s *redis) receive(r *delivery) int {
-	if s.get("done " + r.id) {
+	if _, done := s.Load("done " + r.id); done {
 		return http.StatusOK
 	}
-	if s.set("lock "+r.id, true) {
+	if _, locked := s.LoadOrStore("lock "+r.id, true); locked {
 		return http.StatusOK
 	}
-	if err := r.fault.step(); err != nil {
-		return answer(err)
-	}
+	r.step()
 	err := r.handle(r.ctx, r.pool)
-	if errors.Is(err, errKilled) {
-		return answer(err)
-	}
 	if err == nil {
-		s.set("done "+r.id, true)
+		s.Store("done "+r.id, true)
 	}
-	s.set("lock "+r.id, false)
+	s.Delete("lock " + r.id)
 	return answer(err)
 }
 
 // receiveKV looks, leaves a marker, and works.
 func (s *redis) receiveKV(r *delivery) int {
-	found := s.get(r.id)
+	_, found := s.Load(r.id)
 	r.meet()
 	if found {
 		return http.StatusOK
 	}
-	s.set(r.id, true)
-	if err := r.fault.step(); err != nil {
-		return answer(err)
-	}
+	s.Store(r.id, true)
+	r.step()
 	return answer(r.handle(r.ctx, r.pool))
 }
 
-// keys answers a key that is known as the first time, also if that was an error. Work that a
+// keys answers a key that is known as the first time, even if that was an error. Work that a
 // process that died had begun is begun again.
 func keys(r *delivery) int {
 	isNew, err := r.isNew(r.request, r.pool, insertKey)
@@ -226,17 +189,55 @@ func keys(r *delivery) int {
 		switch {
 		case status != nil:
 			return *status
-		case !r.fault.over: // somebody works on it
+		case !r.over: // another process works on it
 			return http.StatusConflict
 		}
 	}
-	if err := r.fault.step(); err != nil {
-		return answer(err)
-	}
+	r.step()
 	err = r.handle(r.request, r.pool)
-	if errors.Is(err, errKilled) {
-		return answer(err)
-	}
 	_, _ = r.pool.Exec(r.request, `update keys set status = $2 where event = $1`, r.id, answer(err))
-	return answer(errors.Join(err, r.fault.step()))
+	r.step()
+	return answer(err)
+}
+
+// ours returns the schemes of this module.
+func ours(pool *pgxpool.Pool) []scheme {
+	var all sync.Map // deliveries, by the event's id
+	events := asaas.NewDispatcher()
+	events.OnPaymentReceived(func(ctx context.Context, tx pgx.Tx, e *asaas.PaymentEvent) error {
+		found, _ := all.Load(e.ID)
+		r := found.(*delivery)
+		killed := true
+		defer func() {
+			if killed {
+				_ = tx.Conn().Close(ctx) // as the end of a process closes it
+			}
+		}()
+		r.step()
+		err := r.handle(ctx, tx)
+		killed = false
+		return err
+	})
+	processor, inbox := idem.NewProcessor(pool, events), idem.NewInbox(pool, events)
+	processor.Logger, inbox.Logger, inbox.Backoff = nil, nil, func(int) time.Duration { return 0 }
+	return []scheme{
+		{name: "idem.Processor", receive: func(r *delivery) int {
+			all.Store(r.id, r)
+			_, err := processor.Accept(r.request, r.event())
+			return answer(err)
+		}},
+		{name: "idem.Inbox", receive: func(r *delivery) int {
+			_, err := inbox.Accept(r.request, r.event())
+			r.step()
+			return answer(err)
+		}, work: func(r *delivery) error {
+			all.Store(r.id, r)
+			return inbox.Drain(r.ctx)
+		}},
+	}
+}
+
+// event is an event that this module receives.
+func (r *delivery) event() idem.Event {
+	return asaas.Identify([]byte(`{"id":"` + r.id + `","event":"PAYMENT_RECEIVED","payment":{"id":"pay_` + r.id + `","value":29.90,"status":"RECEIVED"}}`))
 }
