@@ -129,16 +129,14 @@
 //
 // # Keep the spec true
 //
-// Compare it with the provider's own OpenAPI document, and with bodies that were
-// delivered:
+// Compare it with bodies that were delivered, and with the provider's own OpenAPI document:
 //
-//	go run github.com/paghooks/paghooks/gen upstream -spec spec/asaas.yaml
-//	go run github.com/paghooks/paghooks/gen drift -spec spec/asaas.yaml -overlay new.yaml saved/*.json
+//	go run github.com/paghooks/paghooks/gen drift -spec spec/asaas.yaml saved/*.json
+//	go run github.com/paghooks/paghooks/gen upstream -spec spec/asaas.yaml document.json .
 //
-// Packages upstream and drift document their checks and proposals. The exit status
-// is 0 without differences, 1 with differences, and 2 if nothing could be compared. go run
-// turns both into 1 and prints the status: for a script, build the command with
-// go build -o FILE github.com/paghooks/paghooks/gen.
+// The first prints the parts of the bodies that the spec does not know. The second writes
+// the spec and the document in one form, for oasdiff to compare, as the workflow
+// upstream.yml does weekly. See packages drift and upstream.
 //
 // # Change the generator
 //

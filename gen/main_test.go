@@ -91,3 +91,69 @@ func TestWhatIsInTheWayOfThePackageIsNamed(t *testing.T) {
 		t.Errorf("got the error %v, want advice", err)
 	}
 }
+
+func TestWhatCannotBeComparedSaysWhy(t *testing.T) {
+	t.Parallel()
+	const driftSpec = "drift/testdata/spec.yaml"
+	dir := t.TempDir()
+	file := func(name, text string) string {
+		path := filepath.Join(dir, name)
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	const head = "overlay: 1.0.0\ninfo: {title: x, version: '1'}\nactions:\n"
+	for _, tt := range []struct {
+		reason string
+		args   []string
+		want   string
+	}{
+		{"no bodies", []string{"drift"}, "usage:"},
+		{"an unknown flag", []string{"drift", "-x", "y"}, "usage:"},
+		{"no such body", []string{"drift", "-spec", driftSpec, "nowhere.json"}, "cannot read the bodies"},
+		{"no JSON", []string{"drift", "-spec", driftSpec, file("a.json", `{"id":`)}, "is not JSON"},
+		{"no such overlay", []string{"drift", "-spec", driftSpec, "-overlay", "nowhere.yaml", "x"}, "cannot read the overlay"},
+		{"no YAML", []string{"drift", "-spec", driftSpec, "-overlay", file("a.yaml", "\t"), "x"}, "is not YAML"},
+		{"no overlay", []string{"drift", "-spec", driftSpec, "-overlay", file("b.yaml", "openapi: 3.1.0"), "x"}, "is not an OpenAPI overlay"},
+		{"a target that does not exist", []string{"drift", "-spec", driftSpec, "-overlay", file("c.yaml", head+"- {target: $.nothing, update: {a: b}}"), "x"}, "does not fit the spec"},
+		{"what the linter refuses", []string{"drift", "-spec", "spec/testdata/bad/no-post.yaml", "x"}, "correct the spec first"},
+		{"no directory", []string{"upstream", "a.json"}, "usage:"},
+		{"three files", []string{"upstream", "a.json", "b.json", "c.json"}, "usage:"},
+		{"no such spec", []string{"upstream", "-spec", "nowhere.yaml", "a.json", dir}, "cannot read the spec"},
+		{"no such document", []string{"upstream", "-spec", driftSpec, "nowhere.json", dir}, "cannot read the provider's document"},
+		{"no document", []string{"upstream", "-spec", driftSpec, file("d.json", "{}"), dir}, "no OpenAPI 3 document"},
+	} {
+		if err := run(tt.args, io.Discard); err == nil || !strings.Contains(err.Error(), tt.want) {
+			t.Errorf("%s: got %v, want %q", tt.reason, err, tt.want)
+		}
+	}
+}
+
+func TestDriftIsAnError(t *testing.T) {
+	t.Parallel()
+	var table strings.Builder
+	err := run([]string{"drift", "-spec", "drift/testdata/spec.yaml", "drift/testdata/new.jsonl"}, &table)
+	if err == nil || !strings.Contains(err.Error(), "22 differences") || !strings.Contains(table.String(), "unknown_event") {
+		t.Errorf("got %v and the table\n%s", err, table.String())
+	}
+	if err := run([]string{"drift", "-spec", "drift/testdata/spec.yaml", "drift/testdata/known.jsonl"}, io.Discard); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestUpstreamWritesBothFiles(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	if err := run([]string{"upstream", "-spec", "upstream/testdata/spec.yaml", "upstream/testdata/same.json", dir}, io.Discard); err != nil {
+		t.Fatal(err)
+	}
+	ours, err := os.ReadFile(filepath.Join(dir, "spec.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	theirs, err := os.ReadFile(filepath.Join(dir, "provider.json"))
+	if err != nil || string(ours) != string(theirs) {
+		t.Errorf("%v; the spec has\n%s\nthe provider has\n%s", err, ours, theirs)
+	}
+}

@@ -3,6 +3,7 @@ package main
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -116,5 +117,32 @@ func TestAnEventTypeCostsAtMostTenLines(t *testing.T) {
 	}
 	if !strings.Contains(family, ") OnAnyPing(h idem.Handler[*PingEvent])") {
 		t.Error("the family of an event with the name of its schema has no method of its own")
+	}
+}
+
+func TestOverlaysKeepTheOrderOfTheSpec(t *testing.T) {
+	t.Parallel()
+	overlay := filepath.Join(t.TempDir(), "overlay.yaml")
+	text := "overlay: 1.0.0\ninfo: {title: One field, version: '1'}\nactions:\n" +
+		"- target: $.components.schemas.Order\n  update: {properties: {aNew: {type: string}}}\n"
+	if err := os.WriteFile(overlay, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	files, _, err := render("drift/testdata/spec.yaml", "shop", overlay)
+	if err != nil {
+		t.Fatal(err)
+	}
+	i := slices.IndexFunc(files, func(f file) bool { return filepath.Base(f.path) == "types.gen.go" })
+	whole := string(files[i].content)
+	code := whole
+	for _, field := range []string{`"id"`, `"status"`, `"total"`, `"lines,`, `"aNew,`} {
+		_, rest, ok := strings.Cut(code, "`json:"+field)
+		if !ok {
+			t.Fatalf("%s is not where it should be in\n%s", field, code)
+		}
+		code = rest
+	}
+	if !strings.Contains(whole, "from gen/drift/testdata/spec.yaml with overlay.yaml.") {
+		t.Error("the header does not name the overlay")
 	}
 }

@@ -1,48 +1,57 @@
+// Package drift compares saved bodies with a spec: one body in a file, or one on each line of it.
+//
+//	go run github.com/paghooks/paghooks/gen drift -spec shop.yaml saved/*.json
+//
+// It prints the event types, fields, enum values and types that the spec does not know, without
+// the values of the bodies. Package idem/drift compares events while they are handled, in the
+// same way.
 package drift
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"text/tabwriter"
 
+	"github.com/getkin/kin-openapi/openapi3"
+
 	"github.com/paghooks/paghooks/gen/spec"
+	"github.com/paghooks/paghooks/idem/drift"
+	"github.com/paghooks/paghooks/idem/scalar"
+	"github.com/paghooks/paghooks/internal/shape"
 )
 
-// Report prints how the bodies in files differ from a spec, and returns how
-// often they do. It writes an overlay that adds all that the spec does not know,
-// unless overlayPath is "" or nothing can be added.
-func Report(out io.Writer, s *spec.Spec, files []string, overlayPath string) (differences int, err error) {
-	found, err := compare(s, files)
-	if err != nil || len(found) == 0 {
+// Report prints a table of the differences between the bodies in files and a spec, and returns
+// their number.
+func Report(out io.Writer, s *spec.Spec, files []string) (int, error) {
+	if err := s.Lint(); err != nil {
 		return 0, err
 	}
-	proposal, wrong := propose(s, found)
-	if err := printTable(out, found); err != nil {
-		return 0, fmt.Errorf("gen: cannot print the table: %w", err)
-	}
-	if wrong != nil {
-		return 0, wrong
-	}
-	return len(found), proposal.save(overlayPath)
-}
-
-// compare finds the differences between the bodies in files and the spec.
-func compare(s *spec.Spec, paths []string) ([]*difference, error) {
-	if err := s.Lint(); err != nil {
-		return nil, err
-	}
 	f := newFinder(s)
-	for _, path := range paths {
+	for _, path := range files {
 		if err := eachBody(path, f.body); err != nil {
-			return nil, err
+			return 0, err
 		}
 	}
-	return f.differences(), nil
+	found := f.watch.Findings()
+	if len(found) == 0 {
+		return 0, nil
+	}
+	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(w, "EVENT\tPATH\tKIND\tCOUNT")
+	for _, d := range found {
+		fmt.Fprintf(w, "%s\t%s\t%s\t%d\n", cmp.Or(d.EventType, "-"), cmp.Or(d.Path, "-"), d.Kind, d.Count)
+	}
+	if err := w.Flush(); err != nil {
+		return 0, fmt.Errorf("gen: cannot print the table: %w", err)
+	}
+	return len(found), nil
 }
 
-// eachBody reads a file of one JSON body, or of many.
+// eachBody calls do with each JSON body in a file.
 func eachBody(path string, do func(any)) error {
 	file, err := os.Open(path)
 	if err != nil {
@@ -50,7 +59,7 @@ func eachBody(path string, do func(any)) error {
 	}
 	defer file.Close()
 	decoder := json.NewDecoder(file)
-	decoder.UseNumber() // 10.0 is not 10 for a guess of a type
+	decoder.UseNumber()
 	for {
 		var v any
 		switch err := decoder.Decode(&v); err {
@@ -64,26 +73,103 @@ func eachBody(path string, do func(any)) error {
 	}
 }
 
-func printTable(out io.Writer, found []*difference) error {
-	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "EVENT\tPATH\tKIND\tCOUNT\tCHANGE")
-	for _, d := range found {
-		fmt.Fprintf(w, "%s\t%s\t%s\t%d\t%s\n", orDash(d.EventType), orDash(d.Path), d.Kind, d.Count, d.change())
-	}
-	return w.Flush()
+// finder compares bodies with a spec, which has passed the linter.
+type finder struct {
+	*spec.Spec
+	events map[string]*shape.Shape           // by event type, and by its aliases
+	made   map[*openapi3.Schema]*shape.Shape // a schema may contain itself
+	watch  drift.Watch
 }
 
-func orDash(s string) string {
-	if s == "" {
-		return "-"
+func newFinder(s *spec.Spec) *finder {
+	f := &finder{Spec: s, events: make(map[string]*shape.Shape), made: make(map[*openapi3.Schema]*shape.Shape)}
+	for _, family := range s.Families() {
+		for _, e := range family.Events {
+			for _, name := range append(e.Aliases, e.Type) {
+				f.events[name] = f.shape(s.Schemas()[family.Struct].Value)
+			}
+		}
+	}
+	return f
+}
+
+// body compares one body.
+func (f *finder) body(v any) {
+	event, _ := v.(map[string]any)
+	eventType, _ := event[f.TypeField()].(string)
+	switch known := f.events[eventType]; {
+	case f.Provider.Event.Ping != "" && event[f.Provider.Event.Ping] != nil: // a test of the address
+	case eventType == "":
+		f.watch.Note("", "", drift.Unreadable)
+	case known == nil:
+		f.watch.Note(drift.Name(eventType), "", drift.UnknownEvent)
+	default:
+		seen := make(map[[2]string]bool) // a list has the same path many times
+		known.Compare("", v, func(path, kind string) {
+			if found := [2]string{path, kind}; !seen[found] {
+				seen[found] = true
+				f.watch.Note(eventType, path, drift.Kind(kind))
+			}
+		})
+	}
+}
+
+// shape returns the JSON that fits a schema.
+func (f *finder) shape(schema *openapi3.Schema) *shape.Shape {
+	if made := f.made[schema]; made != nil {
+		return made
+	}
+	s := new(shape.Shape)
+	f.made[schema] = s
+	if spec.IsHandWritten(schema) {
+		return s // its Go type takes any value
+	}
+	s.Kind = spec.TypeOf(schema)
+	format, _ := f.FormatOf(schema)
+	switch {
+	case s.Kind == "string" && len(schema.Enum) > 0:
+		s.Known = func(value string) bool { return slices.Contains(schema.Enum, any(value)) }
+	case s.Kind == "object":
+		s.Fields = f.fields(schema)
+	case s.Kind == "array":
+		items, _ := spec.WithoutNull(schema.Items)
+		s.Elem = f.shape(f.resolved(items))
+	case s.Kind == "boolean":
+		s.Kind = "bool"
+	case s.Kind == "integer":
+		s.Kind, s.Fits = "number", isWhole
+	case format.Number:
+		s.Fits = func(any) bool { return true } // numbers are read as texts
 	}
 	return s
 }
 
-// change names the one that changes the spec, the overlay or a person.
-func (d *difference) change() string {
-	if d.proposed {
-		return "in the overlay"
+// fields returns the fields of an object, and for an event also those of the envelope.
+func (f *finder) fields(schema *openapi3.Schema) map[string]shape.Field {
+	out := make(map[string]shape.Field)
+	owners := []*openapi3.Schema{schema}
+	if spec.IsEvent(schema) {
+		owners = []*openapi3.Schema{f.Envelope(), schema}
 	}
-	return "by hand"
+	for _, owner := range owners {
+		for name, property := range owner.Properties {
+			plain, nullable := spec.WithoutNull(property)
+			out[name] = shape.Field{Shape: f.shape(f.resolved(plain)), Required: slices.Contains(owner.Required, name) && !nullable}
+		}
+	}
+	return out
+}
+
+// resolved returns the component that a reference leads to, of which ref.Value may be a copy.
+func (f *finder) resolved(ref *openapi3.SchemaRef) *openapi3.Schema {
+	if component := f.Schemas()[spec.SchemaName(ref.Ref)]; ref.Ref != "" && component != nil {
+		return component.Value
+	}
+	return ref.Value
+}
+
+// isWhole reports whether a number has no fraction, however it is spelled.
+func isWhole(v any) bool {
+	n, ok := v.(json.Number)
+	return ok && new(scalar.Int).UnmarshalJSON([]byte(n)) == nil
 }

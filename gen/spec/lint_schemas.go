@@ -68,6 +68,11 @@ func (l *linter) checkEnum(at *openapi3.Origin, path, name string, s *openapi3.S
 			l.report(at, path+"."+EnumDocsName, "%s is not a value of the enum; correct it", value)
 		}
 	}
+	for _, value := range StringsOf(s.Extensions[UndocumentedName]) {
+		if !slices.Contains(s.Enum, any(value)) {
+			l.report(at, path+"."+UndocumentedName, "%s is not a value of the enum; correct it", value)
+		}
+	}
 }
 
 func (l *linter) checkObject(at *openapi3.Origin, path string, s *openapi3.Schema) {

@@ -12,6 +12,107 @@ import (
 	"gopkg.in/yaml.v3"
 )
 
+// workflow is a directory with programs in place of those that a step of the workflow calls.
+type workflow struct {
+	*testing.T
+	dir string
+}
+
+func newWorkflow(t *testing.T, files map[string]string) workflow {
+	t.Helper()
+	for _, program := range []string{"bash", "jq"} {
+		if _, err := exec.LookPath(program); err != nil {
+			t.Fatalf("%v: install %s, as the machines of GitHub have it", err, program)
+		}
+	}
+	dir := t.TempDir()
+	for name, text := range files {
+		path := filepath.Join(dir, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(text), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return workflow{t, dir}
+}
+
+// run runs a step of the workflow as GitHub does, and returns its environment.
+func (w workflow) run(name string) (env map[string]string) {
+	w.Helper()
+	text, err := os.ReadFile("../../.github/workflows/upstream.yml")
+	if err != nil {
+		w.Fatal(err)
+	}
+	type step struct {
+		Name, Run string
+		If        string
+		Env       map[string]string
+	}
+	var file struct {
+		Jobs struct{ Report struct{ Steps []step } }
+	}
+	if err := yaml.Unmarshal(text, &file); err != nil {
+		w.Fatal(err)
+	}
+	steps := file.Jobs.Report.Steps
+	n := slices.IndexFunc(steps, func(s step) bool { return s.Name == name })
+	if n < 0 || steps[n].If != "" {
+		w.Fatalf("the workflow has no step %s that always runs", name)
+	}
+	bash := exec.CommandContext(w.Context(), "bash", "-e", "-o", "pipefail", "-c", steps[n].Run)
+	bash.Dir, bash.Env = w.dir, append(os.Environ(), "PATH="+w.dir+string(filepath.ListSeparator)+os.Getenv("PATH"))
+	for name, value := range steps[n].Env {
+		bash.Env = append(bash.Env, name+"="+value)
+	}
+	if out, err := bash.CombinedOutput(); err != nil {
+		w.Fatalf("%v: %s", err, out)
+	}
+	return steps[n].Env
+}
+
+// read returns a file, or "" if there is none.
+func (w workflow) read(name string) string {
+	text, err := os.ReadFile(filepath.Join(w.dir, name))
+	if err != nil && !os.IsNotExist(err) {
+		w.Fatal(err)
+	}
+	return string(text)
+}
+
+func TestWorkflowReportsWhatDiffers(t *testing.T) {
+	t.Parallel()
+	const (
+		says = "#!/bin/sh\necho \"$(basename $0) $*\" >>called\n"
+		mine = "openapi: 3.1.0\nx-upstream: # its own\n  document: https://example.com/a?b=c\n  schemas:\n    A: B\nx-other:\n  document: no\n"
+	)
+	for reason, c := range map[string]struct {
+		fails, with, want string
+	}{
+		"nothing differs":         {},
+		"a spec differs":          {"oasdiff", "echo '`x` is new'; exit 1", "## spec/a.yaml differs\n\n    `x` is new\n\n"},
+		"oasdiff has failed":      {"oasdiff", "echo no >&2; exit 102", "## spec/a.yaml could not be compared\n\n    no\n\n"},
+		"the spec is not aligned": {"gen", "echo no >&2; exit 1", "## spec/a.yaml could not be compared\n\n    no\n\n"},
+		"there is no document":    {"curl", "exit 22", "## spec/a.yaml could not be compared\n\n\n"},
+	} {
+		t.Run(reason, func(t *testing.T) {
+			t.Parallel()
+			files := map[string]string{"spec/a.yaml": mine, "spec/b.yaml": "openapi: 3.1.0\n", "curl": says, "gen": says, "oasdiff": says}
+			files[c.fails] += c.with
+			delete(files, "")
+			w := newWorkflow(t, files)
+			w.run("Compare")
+			if diff := cmp.Diff(c.want, w.read("report.md")); diff != "" {
+				t.Errorf("the report (-want +got):\n%s", diff)
+			}
+			if called := w.read("called"); !strings.Contains(called, "--output document.json https://example.com/a?b=c\n") || strings.Count(called, "curl") != 1 {
+				t.Errorf("the document is not asked for once: %s", called)
+			}
+		})
+	}
+}
+
 // gh is a program in place of GitHub's: it notes its arguments, and lists the issues of the file issues.json
 // as gh does.
 const gh = `#!/bin/sh
@@ -25,12 +126,7 @@ echo "$*" >>said
 // The weekly report is one issue, however long a spec differs.
 func TestWorkflowReportsInOneIssue(t *testing.T) {
 	t.Parallel()
-	for _, program := range []string{"bash", "jq"} {
-		if _, err := exec.LookPath(program); err != nil {
-			t.Fatalf("%v: install %s, as the machines of GitHub have it", err, program)
-		}
-	}
-	script, title := reportStep(t)
+	const title = "A provider's documentation differs from its spec"
 	issue := func(number, title, isBot string) string {
 		return `{"number": ` + number + `, "title": "` + title + `", "author": {"is_bot": ` + isBot + `}}`
 	}
@@ -48,54 +144,17 @@ func TestWorkflowReportsInOneIssue(t *testing.T) {
 	} {
 		t.Run(reason, func(t *testing.T) {
 			t.Parallel()
-			dir := t.TempDir()
-			files := map[string]string{"gh": gh, "issues.json": "[" + strings.Join(c.issues, ",") + "]", "said": ""}
+			files := map[string]string{"gh": gh, "issues.json": "[" + strings.Join(c.issues, ",") + "]"}
 			if c.report {
 				files["report.md"] = "## spec/asaas.yaml differs\n"
 			}
-			for name, text := range files {
-				if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o700); err != nil {
-					t.Fatal(err)
-				}
+			w := newWorkflow(t, files)
+			if env := w.run("Report"); env["TITLE"] != title {
+				t.Fatalf("the issue is called %q", env["TITLE"])
 			}
-			bash := exec.CommandContext(t.Context(), "bash", "-e", "-o", "pipefail", "-c", script) // as GitHub runs a step
-			bash.Dir, bash.Env = dir, append(os.Environ(), "TITLE="+title, "PATH="+dir+string(filepath.ListSeparator)+os.Getenv("PATH"))
-			if out, err := bash.CombinedOutput(); err != nil || len(out) > 0 {
-				t.Fatalf("%v: %s", err, out)
-			}
-			said, err := os.ReadFile(filepath.Join(dir, "said"))
-			if err != nil {
-				t.Fatal(err)
-			}
-			if diff := cmp.Diff(c.want, string(said)); diff != "" {
+			if diff := cmp.Diff(c.want, w.read("said")); diff != "" {
 				t.Error("gh (-want +got):\n" + diff)
 			}
 		})
 	}
-}
-
-// reportStep returns the script of the workflow's step Report, and the issue's title.
-func reportStep(t *testing.T) (script, title string) {
-	t.Helper()
-	text, err := os.ReadFile("../../.github/workflows/upstream.yml")
-	if err != nil {
-		t.Fatal(err)
-	}
-	type step struct {
-		Name, Run string
-		If        string
-		Env       map[string]string
-	}
-	var workflow struct {
-		Jobs struct{ Report struct{ Steps []step } }
-	}
-	if err := yaml.Unmarshal(text, &workflow); err != nil {
-		t.Fatal(err)
-	}
-	steps := workflow.Jobs.Report.Steps
-	n := slices.IndexFunc(steps, func(s step) bool { return s.Name == "Report" })
-	if n < 0 || steps[n].If != "" {
-		t.Fatal("the workflow has no step Report that always runs")
-	}
-	return steps[n].Run, steps[n].Env["TITLE"]
 }

@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"strings"
+
+	"github.com/paghooks/paghooks/internal/shape"
 )
 
 // Essential is something that an event is nothing without: its entity's id,
@@ -68,13 +70,13 @@ func lackOf(body []byte, paths []string) *Incomplete {
 	return first
 }
 
-// lackAt tells how far a path leads; nil if to its end.
+// lackAt returns the first name on a path that leads nowhere; nil if the path leads to a value.
 func lackAt(v any, path string) *Incomplete {
 	names := strings.Split(path, ".")
 	for i, name := range names {
 		kind, is := MissingRequired, "missing"
 		object, _ := v.(map[string]any)
-		sent, ok := lookUp(object, name)
+		sent, ok := shape.LookUp(object, name)
 		switch {
 		case !ok:
 		case sent == nil:
@@ -97,18 +99,4 @@ func read(body []byte) (v any, err error) {
 	decoder.UseNumber()
 	err = decoder.Decode(&v)
 	return v, err
-}
-
-// lookUp finds a field as encoding/json does: by its name, or else in another
-// case.
-func lookUp(object map[string]any, name string) (v any, ok bool) {
-	if v, ok = object[name]; ok {
-		return v, true
-	}
-	for sent, v := range object {
-		if strings.EqualFold(sent, name) {
-			return v, true
-		}
-	}
-	return nil, false
 }

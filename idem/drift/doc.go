@@ -29,8 +29,6 @@
 //
 //	go run github.com/paghooks/paghooks/gen drift -spec SPEC FILE…
 //
-// which also proposes the change to the spec.
-//
 // # Handling of such events
 //
 //   - An unknown event type goes to OnUnknown, or is kept as unhandled.

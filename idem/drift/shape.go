@@ -3,89 +3,79 @@ package drift
 import (
 	"encoding"
 	"encoding/json"
-	"maps"
 	"reflect"
-	"slices"
 	"strings"
 	"sync"
+
+	"github.com/paghooks/paghooks/internal/shape"
 )
 
-// shape is the form of JSON that fits a Go type.
-type shape struct {
-	kind   string // of JSON: object, array, string, number, bool; "" for any
-	typ    reflect.Type
-	asked  bool // typ has a way of its own to decode, and is asked
-	enum   bool // typ knows its values; event types have a finding of their own
-	fields map[string]field
-	elem   *shape
-}
+var shapes sync.Map // of event structs, reflect.Type: *shape.Shape
 
-type field struct {
-	shape    *shape
-	required bool // always sent, and never null
-}
-
-var shapes sync.Map // of event structs, reflect.Type: *shape
-
-func eventShape(t reflect.Type) *shape {
+// eventShape returns the JSON that fits an event struct.
+func eventShape(t reflect.Type) *shape.Shape {
 	if s, ok := shapes.Load(t); ok {
-		return s.(*shape)
+		return s.(*shape.Shape)
 	}
-	kept, _ := shapes.LoadOrStore(t, shapeOf(t, make(map[reflect.Type]*shape)))
-	return kept.(*shape)
+	kept, _ := shapes.LoadOrStore(t, shapeOf(t, make(map[reflect.Type]*shape.Shape)))
+	return kept.(*shape.Shape)
 }
 
-// shapeOf keeps in made the shapes that it makes, for types that hold themselves.
-func shapeOf(t reflect.Type, made map[reflect.Type]*shape) *shape {
+// shapeOf adds the shapes that it makes to made, for types that contain themselves.
+func shapeOf(t reflect.Type, made map[reflect.Type]*shape.Shape) *shape.Shape {
 	if s := made[t]; s != nil {
 		return s
 	}
-	s := &shape{typ: t}
+	s := new(shape.Shape)
 	made[t] = s
-	s.enum = t.Implements(reflect.TypeFor[interface{ Known() bool }]()) && t.Kind() == reflect.String && t.Name() != "EventType"
+	// The event type has a finding of its own.
+	if t.Implements(reflect.TypeFor[interface{ Known() bool }]()) && t.Kind() == reflect.String && t.Name() != "EventType" {
+		s.Known = func(value string) bool {
+			return reflect.ValueOf(value).Convert(t).Interface().(interface{ Known() bool }).Known()
+		}
+	}
 	switch pointer := reflect.PointerTo(t); {
 	case pointer.Implements(reflect.TypeFor[json.Unmarshaler]()):
-		s.kind, s.asked = writtenAs(t), true
+		s.Kind, s.Fits = writtenAs(t), decodesInto(t)
 	case pointer.Implements(reflect.TypeFor[encoding.TextUnmarshaler]()):
-		s.kind, s.asked = "string", true
+		s.Kind, s.Fits = "string", decodesInto(t)
 	default:
-		s.describe(made)
+		describe(s, t, made)
 	}
 	return s
 }
 
-// describe fills in how encoding/json treats the type.
-func (s *shape) describe(made map[reflect.Type]*shape) {
-	switch t := s.typ; t.Kind() {
+// describe sets s to the JSON that encoding/json decodes into a type without a method for it.
+func describe(s *shape.Shape, t reflect.Type, made map[reflect.Type]*shape.Shape) {
+	switch t.Kind() {
 	case reflect.String:
-		s.kind = "string"
+		s.Kind = "string"
 	case reflect.Bool:
-		s.kind = "bool"
+		s.Kind = "bool"
 	case reflect.Struct:
-		s.kind, s.fields = "object", make(map[string]field)
-		s.addFields(t, made)
+		s.Kind, s.Fields = "object", make(map[string]shape.Field)
+		addFields(s.Fields, t, made)
 	case reflect.Slice, reflect.Array:
-		s.kind = "array"
-		s.elem = shapeOf(unwrapped(t.Elem()), made)
+		s.Kind, s.Elem = "array", shapeOf(unwrapped(t.Elem()), made)
 	case reflect.Map:
-		s.kind = "object" // free of form: its keys are somebody's data as much as its values
+		s.Kind = "object" // free of form: its keys are somebody's data as much as its values
 	case reflect.Interface:
 	default:
-		s.kind, s.asked = "number", true
+		s.Kind, s.Fits = "number", decodesInto(t)
 	}
 }
 
-func (s *shape) addFields(t reflect.Type, made map[reflect.Type]*shape) {
+func addFields(fields map[string]shape.Field, t reflect.Type, made map[reflect.Type]*shape.Shape) {
 	for f := range t.Fields() {
 		name, options, _ := strings.Cut(f.Tag.Get("json"), ",")
 		switch {
 		case f.Anonymous && name == "" && f.Type.Kind() == reflect.Struct:
-			s.addFields(f.Type, made)
+			addFields(fields, f.Type, made)
 		case f.IsExported() && name != "-":
 			if name == "" {
 				name = f.Name
 			}
-			s.fields[name] = field{shapeOf(unwrapped(f.Type), made), !strings.Contains(options, "omit")}
+			fields[name] = shape.Field{Shape: shapeOf(unwrapped(f.Type), made), Required: !strings.Contains(options, "omit")}
 		}
 	}
 }
@@ -101,108 +91,21 @@ func unwrapped(t reflect.Type) reflect.Type {
 	return t
 }
 
-// writtenAs is the kind of JSON that a type's zero value is written as: how
-// else would one know the JSON of a type that decodes itself.
+// writtenAs returns the kind of JSON that the zero value of a type is written as. Nothing else
+// shows which kind a type with its own UnmarshalJSON decodes.
 func writtenAs(t reflect.Type) string {
 	text, err := json.Marshal(reflect.Zero(t).Interface())
 	var v any
 	if err != nil || json.Unmarshal(text, &v) != nil {
 		return ""
 	}
-	return kindOf(v)
+	return shape.KindOf(v)
 }
 
-// kindOf is the kind of JSON of a decoded value; "" for null.
-func kindOf(v any) string {
-	switch v.(type) {
-	case map[string]any:
-		return "object"
-	case []any:
-		return "array"
-	case string:
-		return "string"
-	case json.Number, float64:
-		return "number"
-	case bool:
-		return "bool"
+// decodesInto returns a function that reports whether a value can be decoded into a type.
+func decodesInto(t reflect.Type) func(v any) bool {
+	return func(v any) bool {
+		text, err := json.Marshal(v)
+		return err == nil && json.Unmarshal(text, reflect.New(t).Interface()) == nil
 	}
-	return ""
-}
-
-// field finds a field as encoding/json does: by its name, or else in another
-// case.
-func (s *shape) field(name string) (f field, ok bool) {
-	if f, ok = s.fields[name]; ok {
-		return f, true
-	}
-	for known, f := range s.fields {
-		if strings.EqualFold(known, name) {
-			return f, true
-		}
-	}
-	return field{}, false
-}
-
-// walker compares decoded JSON with a shape, and reports each difference.
-type walker struct {
-	report func(path string, kind Kind)
-}
-
-func (w walker) value(path string, s *shape, v any) {
-	switch kind := kindOf(v); {
-	case s.kind == "":
-		return
-	case kind == "":
-		w.report(path, UnexpectedNull)
-	case !s.takes(kind, v):
-		w.report(path, ChangedType)
-	case kind != s.kind:
-		return
-	case s.enum && !known(s.typ, v.(string)):
-		w.report(path, UnknownValue)
-	case s.fields != nil:
-		w.object(path, s, v.(map[string]any))
-	case s.elem != nil:
-		for _, element := range v.([]any) {
-			w.value(path+"[]", s.elem, element)
-		}
-	}
-}
-
-func (w walker) object(path string, s *shape, v map[string]any) {
-	for _, name := range slices.Sorted(maps.Keys(v)) {
-		f, ok := s.field(name)
-		switch {
-		case !ok:
-			w.report(Join(path, name), UnknownField)
-		case v[name] != nil || f.required:
-			w.value(Join(path, name), f.shape, v[name])
-		}
-	}
-	for _, name := range slices.Sorted(maps.Keys(s.fields)) {
-		if _, ok := lookUp(v, name); !ok && s.fields[name].required {
-			w.report(Join(path, name), MissingRequired)
-		}
-	}
-}
-
-// takes reports whether the type expects JSON of that kind. A type of numbers does
-// not expect a string, although this module's read a number in one. A type of texts
-// that also decodes a number expects either.
-func (s *shape) takes(kind string, v any) bool {
-	if kind != s.kind && (s.kind != "string" || kind != "number") {
-		return false
-	}
-	return kind == s.kind && !s.asked || s.asked && fits(s.typ, v)
-}
-
-// fits asks a type whether it can be decoded from v.
-func fits(t reflect.Type, v any) bool {
-	text, err := json.Marshal(v)
-	return err == nil && json.Unmarshal(text, reflect.New(t).Interface()) == nil
-}
-
-func known(enum reflect.Type, value string) bool {
-	v := reflect.ValueOf(value).Convert(enum)
-	return v.Interface().(interface{ Known() bool }).Known()
 }

@@ -8,12 +8,12 @@ import (
 	"maps"
 	"reflect"
 	"slices"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/paghooks/paghooks/idem/internal/pgtx"
+	"github.com/paghooks/paghooks/internal/shape"
 )
 
 // maxFindings is the number of distinct findings that are kept: a provider may use values as names.
@@ -155,22 +155,22 @@ func (w *Watch) turn(eventType string) bool {
 	return n <= fullyWatched || n%every == 0
 }
 
-func (w *Watch) compare(eventType string, s *shape, failure error, body []byte) {
+func (w *Watch) compare(eventType string, s *shape.Shape, failure error, body []byte) {
 	v, err := read(body)
 	if err != nil {
 		w.Note(eventType, "", Unreadable)
 		return
 	}
 	seen := make(map[finding]bool) // a list has the same path many times
-	found := func(path string, kind Kind) {
-		if f := (finding{eventType, path, kind}); !seen[f] {
+	found := func(path, kind string) {
+		if f := (finding{eventType, path, Kind(kind)}); !seen[f] {
 			seen[f] = true
-			w.Note(eventType, path, kind)
+			w.Note(eventType, path, Kind(kind))
 		}
 	}
-	walker{found}.value("", s, v)
+	s.Compare("", v, found)
 	if lack, ok := errors.AsType[*Incomplete](failure); ok {
-		found(lack.Path, lack.Kind)
+		found(lack.Path, string(lack.Kind))
 	}
 }
 
@@ -220,24 +220,9 @@ func last(f Finding) int {
 	return 0
 }
 
-// Name returns a name that a provider sent as it is or, where it might hold
-// data of somebody's (an id, a document, an address, used as the key of an
-// object), as "*".
-func Name(sent string) string {
-	digits := 0
-	for _, c := range sent {
-		switch {
-		case '0' <= c && c <= '9':
-			digits++
-		case c != '_' && c != '-' && c != '.' && (c < 'A' || c > 'z' || 'Z' < c && c < 'a'):
-			return "*"
-		}
-	}
-	if sent == "" || len(sent) > 80 || digits > 3 {
-		return "*"
-	}
-	return sent
-}
+// Name returns a name that a provider sent, or "*" if it might hold somebody's data: an id, a
+// document or an address that is used as the key of an object.
+func Name(sent string) string { return shape.Name(sent) }
 
-// Join makes a path of an object's path and the name of a field of its.
-func Join(path, name string) string { return strings.TrimPrefix(path+"."+Name(name), ".") }
+// Join returns the path of a field of the object at path. It passes the field's name through [Name].
+func Join(path, name string) string { return shape.Join(path, name) }
