@@ -60,14 +60,6 @@ func (s *Spec) linter() *linter {
 	return &linter{Spec: s, names: s.reserved(), events: make(map[string]string), used: make(map[string]bool), formats: make(map[Scalar]bool)}
 }
 
-// GoNames are the names that the spec's package has, and where they come from.
-func (s *Spec) GoNames() map[string]string {
-	l := s.linter()
-	l.checkSchemas()
-	l.checkWebhooks()
-	return l.names
-}
-
 func (l *linter) err() error {
 	if len(l.problems) == 0 {
 		return nil

@@ -26,7 +26,6 @@ type Spec struct {
 	HasProvider bool              // it says something: nothing of the package is by hand
 
 	questions map[string]*openapi3.PathItem // webhooks that are no events
-	written   map[string]bool               // the components that the document has itself
 	invalid   error                         // kin-openapi's error for the document
 
 	typeIsNowhere bool // no body has the property that x-provider names as the event's type
@@ -69,10 +68,6 @@ func Parse(name string, data []byte) (*Spec, error) {
 	if err := s.readFormats(); err != nil {
 		return nil, err
 	}
-	s.written = make(map[string]bool)
-	for name := range s.Schemas() {
-		s.written[name] = GoName(name) == name
-	}
 	s.invalid = doc.Validate(context.Background(), openapi3.DisableExamplesValidation())
 	s.setAside()
 	s.dropAPI()
@@ -108,10 +103,6 @@ func moduleName(path string) string {
 		}
 	}
 }
-
-// IsWritten reports whether the document itself has a component, which others are
-// made of what it defines inline.
-func (s *Spec) IsWritten(name string) bool { return s.written[name] }
 
 // Schemas are the components that become Go types.
 func (s *Spec) Schemas() openapi3.Schemas {

@@ -1,7 +1,6 @@
 package spec
 
 import (
-	"bytes"
 	"fmt"
 	"os"
 
@@ -24,15 +23,14 @@ func overlaid(spec []byte, paths []string) ([]byte, error) {
 		if err := o.Validate(); err != nil {
 			return nil, fmt.Errorf("gen: %s is not an OpenAPI overlay, correct it: %w", path, err)
 		}
-		if spec, err = Apply(&o, spec); err != nil {
+		if spec, err = applied(&o, spec); err != nil {
 			return nil, fmt.Errorf("gen: %s does not fit the spec, correct it: %w", path, err)
 		}
 	}
 	return spec, nil
 }
 
-// Apply applies an overlay to the text of a spec. Each of its targets exists.
-func Apply(o *overlay.Overlay, spec []byte) ([]byte, error) {
+func applied(o *overlay.Overlay, spec []byte) ([]byte, error) {
 	var doc yaml.Node
 	if err := yaml.Unmarshal(spec, &doc); err != nil {
 		return nil, err
@@ -40,14 +38,5 @@ func Apply(o *overlay.Overlay, spec []byte) ([]byte, error) {
 	if _, err := o.ApplyToStrict(&doc); err != nil { // strict: each target exists
 		return nil, err
 	}
-	return YAML(&doc)
-}
-
-// YAML writes as specs are written, two spaces deep.
-func YAML(v any) ([]byte, error) {
-	var b bytes.Buffer
-	encoder := yaml.NewEncoder(&b)
-	encoder.SetIndent(2)
-	err := encoder.Encode(v)
-	return b.Bytes(), err
+	return yaml.Marshal(&doc)
 }
