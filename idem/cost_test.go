@@ -123,7 +123,7 @@ func TestEventsThatWaitForNothingAreFoundAlongAnIndex(t *testing.T) {
 		insert into idem_payloads (event, source, lane, received_at, body)
 			select event, 'notes', 'notes//' || key, now() + case state when 'pending' then interval '1 second' else interval '0' end, '{}' from idem_events`)
 	promote := func(ctx context.Context, db store.DB, _ store.Event) error {
-		_, err := store.PromoteStuck(ctx, db, "notes")
+		_, err := store.PromoteStuck(ctx, db, "notes", true)
 		return err
 	}
 	if got := s.reads(s.connect("auto"), promote, "p0"); got.Through+got.ByIndex > 50_000 {

@@ -248,11 +248,12 @@
 // up after 5 seconds without an answer, a handler after [Common.Timeout]; the pool
 // gets new connections, and the rest of a broken attempt in Postgres is
 // terminated, so that its row can be locked again. An event that a killed process had claimed
-// goes on elsewhere within 12 seconds, by the signs of life that its workers gave; so
-// does one that was claimed by a process that is cut off, once Postgres has ended its sessions.
+// goes on elsewhere within 12 seconds, by the signs of life that its workers gave. One that was claimed by a process
+// that is stopped or cut off, or whose host vanished, goes on within Timeout and 15 seconds: other workers
+// end the sessions that it has left, if they have the same role.
 //
-// A process that is cut off for good cannot have them ended, nor a host that vanished,
-// nor one that never got the answer to BEGIN: so that Postgres notices within a minute,
+// A Processor that is cut off for good cannot have its sessions ended, nor a process
+// that never got the answer to BEGIN: so that Postgres notices within a minute,
 // and not after two hours, set in the connection string
 //
 //	tcp_keepalives_idle=20&tcp_keepalives_interval=5&tcp_keepalives_count=4&idle_in_transaction_session_timeout=60s

@@ -15,7 +15,7 @@ import (
 const (
 	// goOnEvery is the interval at which Run looks for held events that are due.
 	goOnEvery = time.Second
-	// freeEvery is the interval at which it looks for those that wait for nothing.
+	// freeEvery is the interval at which it looks for those that wait for nothing, as workers do.
 	freeEvery = time.Minute
 )
 
@@ -36,7 +36,7 @@ func (p *Processor) Run(ctx context.Context) error {
 		err := pgtx.Protect(func() (err error) { // hooks of the pool are the application's
 			if time.Since(freed) >= freeEvery {
 				freed = time.Now()
-				_, err = p.free(ctx)
+				_, err = p.free(ctx, false)
 			}
 			_, replaying := p.replayHeld(ctx, Replayed{}, func(Replayed, Event, error) {})
 			return errors.Join(err, replaying)
@@ -119,11 +119,11 @@ func (c *Common) passParked(ctx context.Context) (passed int64, err error) {
 }
 
 // free makes events due that wait for nothing, and those that PassParked lets pass. It returns how many
-// events were passed and made due.
-func (c *Common) free(ctx context.Context) (int64, error) {
+// events were passed and made due. While another looks for the former, it leaves them to that, or waits for its end.
+func (c *Common) free(ctx context.Context, wait bool) (int64, error) {
 	passed, passing := c.passParked(ctx)
 	stuck, err := ask(ctx, c.pool, func(ctx context.Context, db store.DB) (int64, error) {
-		return store.PromoteStuck(ctx, db, c.source.Name())
+		return store.PromoteStuck(ctx, db, c.source.Name(), wait)
 	})
 	return passed + stuck, errors.Join(passing, err)
 }

@@ -34,6 +34,7 @@ type runner struct {
 
 	postponed atomic.Bool // since drain looked last, an event became due a moment later
 	searchAll atomic.Bool // the next search is to begin at the start: a claim has ended without a word
+	powerless atomic.Bool // the log says that sessions of dead workers cannot be ended
 
 	alive     context.Context // as long as anything is claimed
 	stopSigns context.CancelFunc
@@ -189,6 +190,40 @@ func (r *runner) stayAlive() {
 		_ = r.signByPool(ctx) // Postgres may have no place for another connection
 		pause(ctx, failed)
 	}
+}
+
+// deadTime is the time after Timeout from which the session of a dead worker is ended. Its handler has been canceled by
+// then, if its process is alive, and is not at a bank any more.
+const deadTime = 5 * time.Second
+
+// endDeadSessions ends the sessions of workers that have no row any more, and whose transactions keep their events
+// locked: of a process that was stopped or cut off, and that Postgres takes for a client that thinks.
+func (r *runner) endDeadSessions(ctx context.Context) error {
+	i := r.inbox
+	dead, err := ask(ctx, i.pool, func(ctx context.Context, db store.DB) ([]store.DeadSession, error) {
+		return store.FindDeadSessions(ctx, db, i.source.Name())
+	})
+	if err != nil || len(dead) == 0 {
+		return err
+	}
+	var ended, hidden int
+	err = pgtx.AsSelf(ctx, i.pool, func(ctx context.Context, tx pgx.Tx) (err error) {
+		ended, hidden, err = store.EndDeadSessions(ctx, tx, dead, i.Timeout+deadTime)
+		return err
+	})
+	if pgtx.SQLState(err) == "42501" { // insufficient_privilege
+		hidden, err = len(dead), nil
+	}
+	if ended > 0 {
+		i.logError(ctx, "webhook workers are dead, and had left sessions in Postgres: others go on with their events", Event{}, fmt.Errorf("%d sessions were ended", ended))
+		r.searchAll.Store(true)
+		i.wakeOwn()
+	}
+	if hidden > 0 && !r.powerless.Swap(true) {
+		i.logError(ctx, "webhook events wait for sessions that dead workers have left, and that this role may not end", Event{},
+			fmt.Errorf("%d sessions: have all processes use one role, or grant it pg_signal_backend and pg_read_all_stats", hidden))
+	}
+	return err
 }
 
 // end is called once nothing is claimed any more. An event with a claim that could not be ended is the next

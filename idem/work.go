@@ -74,7 +74,7 @@ func (r *runner) process(ctx context.Context, c store.Claim) (Outcome, error) {
 		return r.endClaim(ctx, c, store.End{State: store.Unhandled, Free: true}, nil)
 	}
 	promoted := false
-	outcome, err := i.execute(ctx, attempt{event: e, work: work, mark: i.markClaimed(c), atCommit: promote(e, &promoted)})
+	outcome, err := i.execute(ctx, attempt{event: e, work: work, mark: r.markClaimed(c), atCommit: promote(e, &promoted)})
 	if promoted {
 		i.wakeOwn()
 	}
@@ -90,8 +90,8 @@ func (r *runner) process(ctx context.Context, c store.Claim) (Outcome, error) {
 
 // markClaimed marks an event that a worker has claimed. It does not wait for
 // others that process an event of the same entity: they may take long.
-func (i *Inbox) markClaimed(c store.Claim) func(*pgx.Batch, *pgtx.Session) {
-	how := store.Stored{States: []string{store.Pending}, Claim: c.Number, Archive: i.KeepPayloads}
+func (r *runner) markClaimed(c store.Claim) func(*pgx.Batch, *pgtx.Session) {
+	how := store.Stored{States: []string{store.Pending}, Claim: c.Number, Worker: r.signs.Own.ID, Archive: r.inbox.KeepPayloads}
 	return func(b *pgx.Batch, s *pgtx.Session) { store.MarkStored(b, c.Event, how, s) }
 }
 

@@ -34,7 +34,7 @@ func (i *Inbox) Run(ctx context.Context) error {
 		r.channel = channel
 	}
 	var beside sync.WaitGroup
-	beside.Go(func() { r.promoteStuckEveryMinute(ctx) })
+	beside.Go(func() { r.lookAround(ctx) })
 	r.loop(ctx)
 	beside.Wait()
 	return r.stop()
@@ -109,7 +109,7 @@ func (r *runner) drain(ctx context.Context) error {
 		case r.postponed.Swap(false) || !found.Search.WithCrashed:
 			sleep(ctx, store.PostponeTime)
 		default:
-			if stuck, err := r.promoteStuck(ctx); err != nil || stuck == 0 {
+			if stuck, err := r.promoteStuck(ctx, true); err != nil || stuck == 0 {
 				return err
 			}
 		}
@@ -253,18 +253,29 @@ func (r *runner) claim(ctx context.Context, n int) (store.Claims, error) {
 	return found, err
 }
 
-// promoteStuckEveryMinute makes events due that are held back behind nothing, until ctx
-// ends.
-func (r *runner) promoteStuckEveryMinute(ctx context.Context) {
-	for sleep(ctx, time.Minute) {
-		if _, err := r.promoteStuck(ctx); err != nil && ctx.Err() == nil {
-			r.inbox.logError(ctx, "webhook workers cannot look for events that wait for nothing", Event{}, err)
+// endDeadEvery is the interval at which each process looks for the sessions of dead workers.
+const endDeadEvery = 10 * time.Second
+
+// lookAround ends what dead workers have left, and each minute makes events due that are held back behind nothing, until
+// ctx ends.
+func (r *runner) lookAround(ctx context.Context) {
+	for freed := time.Now(); sleep(ctx, endDeadEvery); {
+		err := r.endDeadSessions(ctx)
+		if time.Since(freed) >= freeEvery {
+			freed = time.Now()
+			_, promoting := r.promoteStuck(ctx, false)
+			err = errors.Join(err, promoting)
+		}
+		if err != nil && ctx.Err() == nil {
+			r.inbox.logError(ctx, "webhook workers cannot look for what dead ones have left, and for events that wait for nothing", Event{}, err)
 		}
 	}
 }
 
-func (r *runner) promoteStuck(ctx context.Context) (n int64, err error) {
-	freed, err := r.inbox.free(ctx)
+// promoteStuck makes events due that are held back behind nothing. Others may be looking for them: wait is
+// whether their look is waited for, or left to them.
+func (r *runner) promoteStuck(ctx context.Context, wait bool) (n int64, err error) {
+	freed, err := r.inbox.free(ctx, wait)
 	if err != nil {
 		return freed, err
 	}

@@ -50,6 +50,9 @@ create index if not exists idem_payloads_due on idem_payloads (source, due_at) w
 create index if not exists idem_payloads_lane
     on idem_payloads (lane, coalesce(occurred_at, received_at), received_at, event) where lane is not null;
 
+-- What waits, of which the look for events that wait for nothing reads one of each lane; and what is parked.
+create index if not exists idem_payloads_waiting on idem_payloads (source, lane) where due_at is null and lane is not null;
+
 -- What is parked behind a parked event, and is to go on first. Not on due_at itself: Postgres would read the index above.
 create index if not exists idem_payloads_held on idem_payloads (source, coalesce(due_at, 'infinity'), event) where held;
 

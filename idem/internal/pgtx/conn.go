@@ -103,22 +103,16 @@ where pid = $1 and usename = session_user and xact_start is not null and query l
 	inBackground(ctx, pool, sql, int64(pid))
 }
 
-// inBackground executes a statement, in three tries, and closes done then. A role that the pool's sessions set may
-// neither see nor end other sessions: it is put aside.
+// inBackground executes a statement in [AsSelf], in three tries, and closes done then.
 func inBackground(ctx context.Context, pool *pgxpool.Pool, sql string, args ...any) (done <-chan struct{}) {
 	ctx = context.WithoutCancel(ctx)
 	end := make(chan struct{})
 	go func() {
 		defer close(end)
 		for range 3 {
-			_, err := ask(ctx, pool, func(ctx context.Context, conn *pgxpool.Conn) error {
-				return pgx.BeginFunc(ctx, conn, func(tx pgx.Tx) error {
-					if _, err := tx.Exec(ctx, `set local role none`); err != nil {
-						return err
-					}
-					_, err := tx.Exec(ctx, sql, args...)
-					return err
-				})
+			err := AsSelf(ctx, pool, func(ctx context.Context, tx pgx.Tx) error {
+				_, err := tx.Exec(ctx, sql, args...)
+				return err
 			})
 			if err == nil {
 				return
@@ -126,6 +120,20 @@ func inBackground(ctx context.Context, pool *pgxpool.Pool, sql string, args ...a
 		}
 	}()
 	return end
+}
+
+// AsSelf calls f with a transaction in which the role is put aside that the pool's sessions set: it may
+// neither see nor end other sessions.
+func AsSelf(ctx context.Context, pool *pgxpool.Pool, f func(context.Context, pgx.Tx) error) error {
+	_, err := ask(ctx, pool, func(ctx context.Context, conn *pgxpool.Conn) error {
+		return pgx.BeginFunc(ctx, conn, func(tx pgx.Tx) error {
+			if _, err := tx.Exec(ctx, `set local role none`); err != nil {
+				return err
+			}
+			return f(ctx, tx)
+		})
+	})
+	return err
 }
 
 // replaceAfter has the pool replace its connections, after one of them got no

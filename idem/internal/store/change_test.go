@@ -78,7 +78,7 @@ func TestAPromotionMakesTheFirstOfALaneDueThatWaits(t *testing.T) {
 	stuck := func(n int64) func(tables) {
 		return func(d tables) {
 			counted, err := store.CountStuck(t.Context(), d, "s")
-			promoted, err2 := store.PromoteStuck(t.Context(), d, "s")
+			promoted, err2 := store.PromoteStuck(t.Context(), d, "s", true)
 			if counted != n || promoted != n || err != nil || err2 != nil {
 				d.Errorf("%d are stuck and %d are promoted, %v, %v, want %d", counted, promoted, err, err2, n)
 			}

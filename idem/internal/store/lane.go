@@ -54,28 +54,44 @@ where event = (
 // many. By the rules of this package there are none at Postgres's default
 // isolation; at stricter ones, where people change rows, and where [PruneEvents] has
 // deleted the first of a lane, there may be.
-func PromoteStuck(ctx context.Context, db DB, source string) (n int64, err error) {
-	const promote = `update idem_payloads set due_at = now() where event in (select own.event ` + stuck + ` for update skip locked)`
+//
+// One look at a time is made for a source: without wait, a second one finds nothing.
+func PromoteStuck(ctx context.Context, db DB, source string, wait bool) (n int64, err error) {
+	const turn = `advisory_xact_lock(hashtextextended($1, 'idem_payloads'::regclass::oid::bigint))`
+	const promote = stuck + `
+update idem_payloads set due_at = now() where event in (
+	select own.event from idem_payloads own
+	where (select pg_try_` + turn + `) and own.event = any (array(select event from stuck)) and own.due_at is null
+	for update skip locked)`
 	b := &pgx.Batch{}
+	b.Queue(`select set_config('enable_seqscan', 'off', true)`) // as of claimSettings
+	if wait {
+		b.Queue(`select pg_`+turn, source)
+	}
 	b.Queue(promote, source).Exec(func(tag pgconn.CommandTag) error { n = tag.RowsAffected(); return nil })
 	err = ReadCommitted(ctx, db, b)
 	return n, err
 }
 
+// stuck are the events that are held back behind nothing: the first ones of the lanes in which
+// any event waits. It passes from lane to lane along an index, however many wait in each.
+const stuck = `
+with recursive lanes as (
+	(select p.lane from idem_payloads p where p.source = $1 and p.lane is not null and p.due_at is null order by p.lane limit 1)
+	union all
+	select (select p.lane from idem_payloads p where p.source = $1 and p.lane > lanes.lane and p.due_at is null order by p.lane limit 1)
+	from lanes where lanes.lane is not null
+), stuck as (
+	select head.event from lanes cross join lateral (
+		select p.event, p.due_at, p.held from idem_payloads p where p.lane = lanes.lane order by ` + order + ` limit 1) head
+	where head.due_at is null and (head.held or (select state from idem_events e where e.event = head.event) = 'pending')
+)`
+
 // CountStuck counts the events that PromoteStuck would make due.
 func CountStuck(ctx context.Context, db DB, source string) (n int64, err error) {
-	err = db.QueryRow(ctx, `select count(*) `+stuck, source).Scan(&n)
+	err = db.QueryRow(ctx, stuck+` select count(*) from stuck`, source).Scan(&n)
 	return n, err
 }
-
-// stuck are the events that are held back behind nothing. The first of a lane is looked
-// up in its index: for "not exists an earlier one" Postgres, while it has no statistics
-// of the table, compares all with all.
-const stuck = `
-	from idem_payloads own
-	where source = $1 and lane is not null and due_at is null
-	  and (held or (select state from idem_events e where e.event = own.event) = 'pending')
-	  and event = (select p.event from idem_payloads p where p.lane = own.lane order by ` + order + ` limit 1)`
 
 // Place is the place of an event in the order of arrival.
 type Place struct {

@@ -115,6 +115,7 @@ const earlier = `
 type Stored struct {
 	States  []string // in which the event may be
 	Claim   int      // the number of the claim that must hold it; 0 for none in particular
+	Worker  int64    // that has claimed it: see [FindDeadSessions]
 	Wait    bool     // for others that process an event of the lane
 	Archive bool
 }
@@ -128,6 +129,7 @@ func MarkStored(b *pgx.Batch, e Event, how Stored, s *pgtx.Session) {
 update idem_events e set state = 'done', last_error = null, done_at = now(), claimed_at = null, claimed_by = null
 where event = $1 and state = any ($2) and ($3 = 0 or starts = $3)
   and pg_try_advisory_xact_lock(hashtextextended($4, 'idem_events'::regclass::oid::bigint))
+  and ($3 = 0 or pg_try_advisory_xact_lock_shared(hashtext('idem_workers'::regclass::oid || $5), hashint8($6)))
   and not exists (
 	select from idem_payloads p where p.lane = $4 and (` + order + `) < (
 		select coalesce(own.occurred_at, own.received_at), own.received_at, own.event from idem_payloads own where own.event = $1))
@@ -144,7 +146,7 @@ on conflict do nothing`
 		// A statement of its own, so that the next one sees rows that were committed while this one waited.
 		b.Queue(`select pg_advisory_xact_lock(hashtextextended($1, 'idem_events'::regclass::oid::bigint))`, lane)
 	}
-	b.Queue(mark, key, how.States, how.Claim, lane).QueryRow(scan(s))
+	b.Queue(mark, key, how.States, how.Claim, lane, e.Source, how.Worker).QueryRow(scan(s))
 	if how.Archive {
 		b.Queue(archiveBody, key)
 		return

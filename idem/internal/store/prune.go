@@ -155,7 +155,7 @@ delete from idem_payloads p where source = $1
 	if _, err := db.Exec(ctx, bodies, source); err != nil {
 		return err
 	}
-	_, err := PromoteStuck(ctx, db, source)
+	_, err := PromoteStuck(ctx, db, source, true)
 	return err
 }
 

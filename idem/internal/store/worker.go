@@ -242,6 +242,43 @@ func DeleteWorker(ctx context.Context, db DB, id int64) error {
 	return ReadCommitted(ctx, db, b)
 }
 
+// DeadSession is a session that processes an event for a worker that has no row any more.
+type DeadSession struct {
+	PID  int32
+	Lock int64 // that names the worker
+}
+
+// FindDeadSessions returns the sessions that a marking statement of dead workers of a source has left: their
+// process was killed, stopped or cut off, and Postgres, which has not noticed, keeps their events locked. The statement
+// holds a shared lock that names its worker. One look at a time is made for a source.
+func FindDeadSessions(ctx context.Context, db DB, source string) (dead []DeadSession, err error) {
+	const find = `
+select l.pid, l.objid::bigint from pg_locks l
+where (select pg_try_advisory_xact_lock(hashtextextended($1, 'idem_workers'::regclass::oid::bigint)))
+  and ` + workerLocks + ` and l.classid = (hashtext('idem_workers'::regclass::oid || $1)::bigint & 4294967295)
+  and not exists (select from idem_workers w where (hashint8(w.id)::bigint & 4294967295) = l.objid::bigint)`
+	rows, _ := db.Query(ctx, find, source)
+	return pgx.CollectRows(rows, pgx.RowToStructByPos[DeadSession])
+}
+
+const workerLocks = `l.locktype = 'advisory' and l.mode = 'ShareLock' and l.objsubid = 2 and l.database = (select oid from pg_database where datname = current_database())`
+
+// EndDeadSessions ends those of the sessions whose transaction is older than a time: a handler has ended by
+// then, also one that is still calling others. hidden is the number of those that db's role may
+// not see.
+func EndDeadSessions(ctx context.Context, db DB, dead []DeadSession, older time.Duration) (ended, hidden int, err error) {
+	const end = `
+select count(*) filter (where a.xact_start < clock_timestamp() - $3::interval and pg_terminate_backend(a.pid)), count(*) filter (where a.xact_start is null)
+from unnest($1::int[], $2::bigint[]) d (pid, lock) join pg_stat_activity a on a.pid = d.pid
+where exists (select from pg_locks l where l.pid = d.pid and l.objid::bigint = d.lock and ` + workerLocks + `)`
+	pids, locks := make([]int32, len(dead)), make([]int64, len(dead))
+	for n, d := range dead {
+		pids[n], locks[n] = d.PID, d.Lock
+	}
+	err = db.QueryRow(ctx, end, pids, locks, older).Scan(&ended, &hidden)
+	return ended, hidden, err
+}
+
 // LivingWorkers returns the workers of a source that are alive, the oldest first.
 func LivingWorkers(ctx context.Context, db DB, source string) ([]Worker, error) {
 	rows, _ := db.Query(ctx, workers+` and seen_at between now() - $2::interval and now() + $2::interval order by started_at, id`, source, Alive)
