@@ -114,10 +114,10 @@ func outcomeOf(err error) Outcome {
 func (c *Common) commitAgain(ctx context.Context, a attempt) {
 	ctx, cancel := pgtx.Finish(ctx)
 	defer cancel()
-	_, err := ask(ctx, c.pool, func(ctx context.Context, db store.DB) (struct{}, error) {
+	err := exec(ctx, c.pool, func(ctx context.Context, db store.DB) error {
 		b := &pgx.Batch{}
 		a.atCommit(b)
-		return struct{}{}, store.ReadCommitted(ctx, db, b)
+		return store.ReadCommitted(ctx, db, b)
 	})
 	if err != nil {
 		c.logError(ctx, "webhook events behind this one wait up to a minute", a.event, err)

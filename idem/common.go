@@ -87,6 +87,19 @@ func (c *Common) Open(w http.ResponseWriter, r *http.Request) (d Delivery, ok bo
 	return c.Endpoint.Open(w, r.WithContext(handling.WithRemembered(r.Context(), c.Retention-24*time.Hour)))
 }
 
+// serve answers a delivery: it opens it, and calls accept, or makes a dry run.
+func (c *Common) serve(w http.ResponseWriter, r *http.Request, accept func(context.Context, Delivery) (Outcome, error)) {
+	d, ok := c.Open(w, r)
+	if !ok {
+		return
+	}
+	if d.DryRun {
+		accept = c.dryDelivery
+	}
+	outcome, err := accept(r.Context(), d)
+	c.Answer(w, r, d, outcome, err)
+}
+
 // Pool returns the pool that it was made with, for parts that work on the same tables.
 func (c *Common) Pool() *pgxpool.Pool { return c.pool }
 
@@ -115,44 +128,37 @@ type dependent interface {
 	Outage() (since time.Time, err error)
 }
 
-// statementTime is the time that one statement of an operation on stored events may take. Some
-// read or change all that is not done.
-const statementTime = 5 * time.Minute
-
-// timed calls f, which executes one statement or one transaction, with a deadline of its own.
-func timed[T any](ctx context.Context, f func(context.Context) (T, error)) (T, error) {
-	ctx, cancel := context.WithTimeout(ctx, statementTime)
-	defer cancel()
-	return f(ctx)
-}
-
-// ask calls f, which executes a statement of package store: see [pgtx.Ask].
-func ask[T any](ctx context.Context, pool *pgxpool.Pool, f func(context.Context, store.DB) (T, error)) (answer T, err error) {
-	err = pgtx.Ask(ctx, pool, func(ctx context.Context, conn *pgxpool.Conn) (err error) {
-		answer, err = f(ctx, conn)
+// query calls f, which executes a statement of package store, and returns its answer. A delivery or a
+// worker waits for it: it is given up after 5 seconds. See [pgtx.Ask].
+func query[T any](ctx context.Context, pool *pgxpool.Pool, f func(context.Context, store.DB) (T, error)) (answer T, err error) {
+	err = exec(ctx, pool, func(ctx context.Context, db store.DB) (err error) {
+		answer, err = f(ctx, db)
 		return err
 	})
 	return answer, err
 }
 
-// change runs a transaction that changes many rows. It runs again after a deadlock.
-func (c *Common) change(ctx context.Context, do func(context.Context, pgx.Tx) error) error {
-	return retryDeadlocks(ctx, func() error {
-		_, err := timed(ctx, func(ctx context.Context) (struct{}, error) {
-			return struct{}{}, pgtx.Change(ctx, c.pool, do)
-		})
-		return err
-	})
+// exec is query for a statement without an answer.
+func exec(ctx context.Context, pool *pgxpool.Pool, f func(context.Context, store.DB) error) error {
+	return pgtx.Ask(ctx, pool, func(ctx context.Context, conn *pgxpool.Conn) error { return f(ctx, conn) })
 }
 
-// retryDeadlocks runs a transaction of many rows again when it met another in a deadlock.
-func retryDeadlocks(ctx context.Context, f func() error) error {
+// change runs a transaction that changes many rows, within statementTime. It runs the transaction again
+// after a deadlock.
+func (c *Common) change(ctx context.Context, do func(context.Context, pgx.Tx) error) error {
 	for runs := 1; ; runs++ {
-		if err := f(); !pgtx.Retryable(err) || runs == maxRuns || !pause(ctx, runs) {
+		limited, cancel := context.WithTimeout(ctx, statementTime)
+		err := pgtx.Change(limited, c.pool, do)
+		cancel()
+		if !pgtx.Retryable(err) || runs == maxRuns || !pause(ctx, runs) {
 			return err
 		}
 	}
 }
+
+// statementTime is the time that a statement of an operation on stored events may take. Some
+// read or change all that is not done.
+const statementTime = 5 * time.Minute
 
 // maxRuns is the largest number of runs of a transaction, the first time included, when
 // Postgres asks to run it again.

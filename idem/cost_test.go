@@ -366,7 +366,7 @@ var verbs = []struct {
 		return err
 	}},
 	{"EndClaim", func(ctx context.Context, db store.DB, e store.Event) error {
-		_, err := store.EndClaim(ctx, db, store.Claim{Event: e, Number: 1}, store.End{State: store.Parked, Attempts: 1, Free: true})
+		_, err := store.EndClaim(ctx, db, store.Claim{Event: e, Number: 1}, store.End{State: store.Parked, Attempts: 1, LeavesLane: true})
 		return err
 	}},
 	{"Mark", queues(func(b *pgx.Batch, e store.Event) { store.Mark(b, e, false, new(pgtx.Session)) })},

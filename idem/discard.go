@@ -4,11 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/paghooks/paghooks/idem/internal/prune"
 	"github.com/paghooks/paghooks/idem/internal/store"
 )
 
@@ -30,34 +32,20 @@ func (c *Common) DiscardFunc(ctx context.Context, f Filter, reason string, chang
 	if f.IsZero() {
 		return 0, ErrDiscardAll
 	}
-	keys, err := c.find(ctx, f)
-	if err != nil {
-		return 0, fmt.Errorf("idem: discarding events: %w", explain(err))
-	}
-	return c.discardAll(ctx, keys, f.states(), reason, changed)
-}
-
-// ErrDiscardAll is the error of [Common.Discard] for the zero Filter.
-var ErrDiscardAll = errors.New("idem: discarding events: the filter names none: set its IDs, Types, Keys, Scopes, Events, States or times")
-
-// recordChange records the changes of a transaction, by row keys, in that transaction.
-type recordChange = func(ctx context.Context, tx pgx.Tx, changed []string) error
-
-func unrecorded(context.Context, pgx.Tx, []string) error { return nil }
-
-// discardAll gives up events by their row keys, if they are in one of states.
-func (c *Common) discardAll(ctx context.Context, keys, states []string, reason string, record recordChange) (n int64, err error) {
 	var discarded, lanes []string
-	err = c.change(ctx, func(ctx context.Context, tx pgx.Tx) (err error) {
-		discarded, lanes, err = store.Discard(ctx, tx, keys, states, errorText(errors.New("discarded: "+reason)), c.KeepPayloads)
-		if err != nil {
-			return err
-		}
-		if err := record(ctx, tx, discarded); err != nil {
-			return err
-		}
-		return store.PromoteHeld(ctx, tx, lanes)
-	})
+	keys, err := c.find(ctx, f)
+	if err == nil {
+		err = c.change(ctx, func(ctx context.Context, tx pgx.Tx) (err error) {
+			discarded, lanes, err = store.Discard(ctx, tx, keys, f.states(), errorText(errors.New("discarded: "+reason)), c.KeepPayloads)
+			if err != nil {
+				return err
+			}
+			if err := changed(ctx, tx, discarded); err != nil {
+				return err
+			}
+			return store.PromoteHeld(ctx, tx, lanes)
+		})
+	}
 	if err != nil {
 		return 0, fmt.Errorf("idem: discarding events: %w", explain(err))
 	}
@@ -66,6 +54,11 @@ func (c *Common) discardAll(ctx context.Context, keys, states []string, reason s
 	_ = c.change(ctx, func(ctx context.Context, tx pgx.Tx) error { return store.PromoteHeld(ctx, tx, lanes) })
 	return int64(len(discarded)), nil
 }
+
+func unrecorded(context.Context, pgx.Tx, []string) error { return nil }
+
+// ErrDiscardAll is the error of [Common.Discard] for the zero Filter.
+var ErrDiscardAll = errors.New("idem: discarding events: the filter names none: set its IDs, Types, Keys, Scopes, Events, States or times")
 
 // Requeue has the workers process the events that f chooses again, as if they had
 // just arrived, each in its place in the order of its entity. Events that are
@@ -80,28 +73,21 @@ func (i *Inbox) Requeue(ctx context.Context, f Filter) (int64, error) {
 // RequeueFunc is Requeue for a caller that records it: changed gets the row keys of the requeued
 // events in the transaction that requeues them, which is rolled back if it returns an error.
 func (i *Inbox) RequeueFunc(ctx context.Context, f Filter, changed func(ctx context.Context, tx pgx.Tx, events []string) error) (int64, error) {
+	var requeued []string
 	keys, err := i.find(ctx, f)
-	if err != nil {
-		return 0, fmt.Errorf("idem: requeueing events: %w", explain(err))
+	if err == nil {
+		err = i.change(ctx, func(ctx context.Context, tx pgx.Tx) (err error) {
+			if requeued, err = store.Requeue(ctx, tx, keys, f.states()); err != nil {
+				return err
+			}
+			return changed(ctx, tx, requeued)
+		})
 	}
-	return i.requeueAll(ctx, keys, f.states(), changed)
-}
-
-// requeueAll makes events pending by their row keys, if they are in one of states.
-func (i *Inbox) requeueAll(ctx context.Context, keys, states []string, record recordChange) (n int64, err error) {
-	err = i.change(ctx, func(ctx context.Context, tx pgx.Tx) error {
-		requeued, err := store.Requeue(ctx, tx, keys, states)
-		if err != nil {
-			return err
-		}
-		n = int64(len(requeued))
-		return record(ctx, tx, requeued)
-	})
 	if err != nil {
 		return 0, fmt.Errorf("idem: requeueing events: %w", explain(err))
 	}
 	i.Wake()
-	return n, nil
+	return int64(len(requeued)), nil
 }
 
 // maxSetAside is the number of bodies that may be set aside at a time.
@@ -146,7 +132,7 @@ func (a *asideCount) admit(ctx context.Context, c *Common) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if time.Since(a.looked) > lookAsideEvery {
-		n, err := ask(ctx, c.pool, func(ctx context.Context, db store.DB) (int64, error) {
+		n, err := query(ctx, c.pool, func(ctx context.Context, db store.DB) (int64, error) {
 			return store.CountSetAside(ctx, db, c.source.Name(), maxSetAside)
 		})
 		if err != nil {
@@ -158,5 +144,91 @@ func (a *asideCount) admit(ctx context.Context, c *Common) error {
 		return fmt.Errorf("idem: %d messages are set aside, and no further one is: see why with idem list -type %s, then readmit or discard them", a.n, SetAsideType)
 	}
 	a.n++
+	return nil
+}
+
+// Prune forgets the source's done, unhandled and discarded events that arrived
+// longer ago than Retention, by the database's clock, with their payloads, and
+// returns how many. Pending and retrying ones stay, and parked ones until they are
+// replayed or discarded, unless ParkedRetention is set. PayloadRetention deletes
+// archived bodies before that, and AuditRetention old entries of the audit trail. Prune also repairs the
+// traces of events that were deleted by hand, and makes retrying events unhandled if their type is
+// ignored by now.
+//
+// A jump of the clock forgets nothing at once. Prune counts the events of each day, in
+// UTC, and remembers the counts. It forgets a whole day, Retention after its end by the clock of
+// an earlier run, at least 23 hours ago: so the first run forgets nothing, and an event stays up
+// to three days longer than Retention. A day that is over and suddenly has more events got
+// them while the clock was wrong: they are forgotten Retention after Prune has found
+// that. While the clock is behind that of the last run, Prune returns an error.
+//
+// It reads the tables twice from end to end (there is no index for it, because
+// every delivery would pay for that), a megabyte at a time, each committed on
+// its own, and waits for no delivery: run it daily from any process. After it an
+// event that comes again would run again: it returns an error if Retention is shorter than 31
+// days, unless AllowProcessingTwice is set.
+func (c *Common) Prune(ctx context.Context) (deleted int64, err error) {
+	p, err := c.planPrune(ctx)
+	if err != nil {
+		return 0, err
+	}
+	deleted, err = p.Run(ctx)
+	if err == nil {
+		err = c.endIgnored(ctx)
+	}
+	if err != nil {
+		return deleted, fmt.Errorf("idem: pruning events: %w", explain(err))
+	}
+	return deleted, nil
+}
+
+// endIgnored makes retrying events unhandled if their type is ignored since: when the
+// provider delivers them again, that is not looked up.
+func (c *Common) endIgnored(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, statementTime)
+	defer cancel()
+	types, err := store.RetryingTypes(ctx, c.pool, c.source.Name())
+	if err != nil {
+		return err
+	}
+	types = slices.DeleteFunc(types, func(t string) bool { return !c.ignores(Event{Type: t}) })
+	if len(types) == 0 {
+		return nil
+	}
+	return store.EndRetrying(ctx, c.pool, c.source.Name(), types)
+}
+
+// DryPrune counts the events that [Common.Prune] would forget now. It reads all
+// of idem_events, as that does.
+func (c *Common) DryPrune(ctx context.Context) (int64, error) {
+	p, err := c.planPrune(ctx)
+	if err != nil {
+		return 0, err
+	}
+	return p.Events, nil
+}
+
+// planPrune counts the events, and finds those to forget.
+func (c *Common) planPrune(ctx context.Context) (*prune.Plan, error) {
+	if err := c.checkRetention(); err != nil {
+		return nil, err
+	}
+	ages := prune.Ages{Events: c.Retention, Parked: c.ParkedRetention, Archived: c.PayloadRetention, Actions: c.AuditRetention}
+	p, err := prune.NewPlan(ctx, c.pool, c.source.Name(), ages)
+	if err != nil {
+		return nil, fmt.Errorf("idem: pruning events: %w", explain(err))
+	}
+	return p, nil
+}
+
+// checkRetention finds a Retention that has events processed twice.
+func (c *Common) checkRetention() error {
+	switch {
+	case c.Retention <= 0:
+		return errors.New("idem: Retention is zero or less: every event would be forgotten")
+	case c.Retention < minRetention && !c.AllowProcessingTwice:
+		return fmt.Errorf("idem: Retention is %s, and an event that is delivered again after that is processed again: "+
+			"set %d days or more, or AllowProcessingTwice if that is meant", c.Retention, minRetention/(24*time.Hour))
+	}
 	return nil
 }

@@ -275,11 +275,11 @@
 //
 // Each file reads from the top, and so do the files in this order:
 //
-//	event source handler routes // an event, its provider, and what runs for it
+//	event handler routes // an event, its provider, and what runs for it
 //	endpoint receive observe // a delivery: open, accept, answer; what the application is told
 //	common attempt // settings; begin and mark, handler, commit, hooks: the only place where a handler runs
 //	processor held // inline; the events that wait behind a parked one
 //	inbox worker runner work // store and answer; claim, stay alive, process one claim
-//	list replay dryrun discard prune // operations on stored events
+//	list replay discard // operations on stored events; dry runs; forgetting
 //	examine migrate serve // health; the tables; running a program
 package idem

@@ -74,12 +74,12 @@ func checkSettings(of string, sensible map[string]bool) error {
 }
 
 // SourceName returns the name of the source of these events.
-func (in *Endpoint) SourceName() string { return in.source.Name() }
+func (ep *Endpoint) SourceName() string { return ep.source.Name() }
 
 // Types lists the event types that have a handler, sorted; nil if the source has no
 // [Routes].
-func (in *Endpoint) Types() []string {
-	if s, ok := in.source.(interface{ handled() []string }); ok {
+func (ep *Endpoint) Types() []string {
+	if s, ok := ep.source.(interface{ handled() []string }); ok {
 		return s.handled()
 	}
 	return nil
@@ -88,22 +88,20 @@ func (in *Endpoint) Types() []string {
 // AlwaysScoped reports whether the source gives every event a scope, as a dispatcher does that has
 // accounts and no token or secret of its own. Events that are stored without a scope are
 // not recognized then when they come again: health is red until they are moved.
-func (in *Endpoint) AlwaysScoped() bool {
-	s, ok := in.source.(interface{ AlwaysScoped() bool })
+func (ep *Endpoint) AlwaysScoped() bool {
+	s, ok := ep.source.(interface{ AlwaysScoped() bool })
 	return ok && s.AlwaysScoped()
 }
 
-func (in *Endpoint) endpoint() *Endpoint { return in }
-
 // normalize makes sure that an event can be stored, for any content of its body: a
 // genuine event is never refused because of its bytes.
-func (in *Endpoint) normalize(e Event) (Event, error) {
+func (ep *Endpoint) normalize(e Event) (Event, error) {
 	switch e.Source {
 	case "":
-		e.Source = in.source.Name()
-	case in.source.Name():
+		e.Source = ep.source.Name()
+	case ep.source.Name():
 	default:
-		return e, fmt.Errorf("an event of source %q was given to a receiver of %q: give it to the one of its own source", e.Source, in.source.Name())
+		return e, fmt.Errorf("an event of source %q was given to a receiver of %q: give it to the one of its own source", e.Source, ep.source.Name())
 	}
 	if len(e.Scope) > maxName {
 		return e, fmt.Errorf("the scope has %d bytes, at most %d can be stored: give the account a shorter one, its events are asked for again until then", len(e.Scope), maxName)
@@ -130,28 +128,28 @@ func (in *Endpoint) normalize(e Event) (Event, error) {
 }
 
 // ignores is the source's Ignores. Where that panics the event is stored.
-func (in *Endpoint) ignores(e Event) (yes bool) {
+func (ep *Endpoint) ignores(e Event) (yes bool) {
 	if e.Type == SetAsideType {
 		return false
 	}
 	_ = pgtx.Protect(func() error {
-		yes = in.source.Ignores(e.Type)
+		yes = ep.source.Ignores(e.Type)
 		return nil
 	})
 	return yes
 }
 
 // route is the source's Route. A panic in a decoder is a decode error.
-func (in *Endpoint) route(e Event) (work Work, err error) {
+func (ep *Endpoint) route(e Event) (work Work, err error) {
 	if e.Type == SetAsideType {
 		return nil, errSetAside
 	}
 	err = pgtx.Protect(func() (err error) {
-		work, err = in.source.Route(e)
+		work, err = ep.source.Route(e)
 		return err
 	})
-	return work, in.redacted(err)
+	return work, ep.redacted(err)
 }
 
 // redacted is an error of the application as it may be stored, logged and shown.
-func (in *Endpoint) redacted(err error) error { return redact.Error(err, in.RedactError) }
+func (ep *Endpoint) redacted(err error) error { return redact.Error(err, ep.RedactError) }

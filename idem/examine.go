@@ -58,37 +58,35 @@ type Limits struct {
 	Timeout time.Duration
 }
 
-// Examine reports how the inbox's deliveries went, and of an outbox, how its
-// broker is. How its stored events and its workers are, package health asks Postgres.
-func (i *Inbox) Examine(ctx context.Context, limits Limits) []Check {
-	x := &examination{limits: limits, source: i.source.Name(), checks: i.Endpoint.Examine(ctx, limits)}
-	x.examineFailing(i)
-	if _, ok := i.source.(dependent); ok && limits.MaxPending > 0 {
-		x.examineBroker(i)
+// Examine reports how deliveries went: whether fewer than MaxFailures in a row have
+// failed, and whether the provider's are refused. See package health.
+func (ep *Endpoint) Examine(_ context.Context, limits Limits) []Check {
+	x := &examination{limits: limits, source: ep.source.Name()}
+	if limits.MaxSilence != nil {
+		ep.examineSilence(x)
+	}
+	if limits.MaxFailures > 0 {
+		n := ep.failures.Load()
+		x.add("deliveries", n < int64(limits.MaxFailures), fmt.Sprintf("%d deliveries have failed in a row", n),
+			"the provider will slow down its queue, and stop it (Asaas after 15): see the errors in this application's log, and put right what they say")
+		ep.examineRefused(x)
 	}
 	return x.checks
 }
 
-// examineBroker adds whether an outbox's broker takes messages. Those that wait for it
-// are due again and again, so the age of due events does not show it.
-func (x *examination) examineBroker(i *Inbox) {
-	const name = "broker"
-	since, err := i.outage()
-	if err == nil {
-		x.add(name, true, "it has taken the last message, or none was published yet")
-		return
+// Examine reports how the inbox's deliveries went, and of an outbox, how its
+// broker is. How its stored events and its workers are, package health asks Postgres.
+func (i *Inbox) Examine(ctx context.Context, limits Limits) []Check {
+	x := &examination{limits: limits, source: i.source.Name(), checks: i.Endpoint.Examine(ctx, limits)}
+	_, needsBroker := i.source.(dependent)
+	switch {
+	case needsBroker && limits.MaxPending > 0:
+		x.examineBroker(i)
+	case !needsBroker && limits.MaxFailures > 0:
+		n := i.failing.Since(max(limits.MaxRetrying, time.Minute))
+		x.add("handlers", n < limits.MaxFailures, fmt.Sprintf("%d events have failed in a row in the workers of this process", n),
+			"see the errors in this application's log, and put right what they have in common")
 	}
-	age := time.Since(since)
-	x.add(name, age <= x.limits.MaxPending, fmt.Sprintf("it has taken no message for %s: "+
-		"see the error in this application's log; the messages wait, and are published once it is available", age.Round(time.Second)))
-	x.because(err)
-}
-
-// Examine reports how deliveries went: whether fewer than MaxFailures in a row have
-// failed, and whether the provider's are refused. See package health.
-func (in *Endpoint) Examine(_ context.Context, limits Limits) []Check {
-	x := &examination{limits: limits, source: in.source.Name()}
-	in.examineDeliveries(x)
 	return x.checks
 }
 
@@ -99,7 +97,11 @@ type examination struct {
 	checks []Check
 }
 
-func (x *examination) add(name string, healthy bool, says string) {
+// add adds a check. Its text has the remedy if it is not healthy.
+func (x *examination) add(name string, healthy bool, says, remedy string) {
+	if !healthy && remedy != "" {
+		says += ": " + remedy
+	}
 	x.checks = append(x.checks, Check{Source: x.source, Name: name, Healthy: healthy, Says: says})
 }
 
@@ -108,64 +110,43 @@ func (x *examination) because(err error) {
 	x.checks[len(x.checks)-1].Cause = err
 }
 
-// examineDeliveries adds whether deliveries fail.
-func (in *Endpoint) examineDeliveries(x *examination) {
-	in.examineSilence(x)
-	if x.limits.MaxFailures <= 0 {
-		return
-	}
-	n := in.failures.Load()
-	says := fmt.Sprintf("%d deliveries have failed in a row", n)
-	healthy := n < int64(x.limits.MaxFailures)
-	if !healthy {
-		says += ": the provider will slow down its queue, and stop it (Asaas after 15): see the errors in this application's log, and put right what they say"
-	}
-	x.add("deliveries", healthy, says)
-	in.examineRefused(x)
-}
-
 // examineSilence adds whether no genuine delivery has come for too long.
-func (in *Endpoint) examineSilence(x *examination) {
-	if x.limits.MaxSilence == nil {
-		return
-	}
+func (ep *Endpoint) examineSilence(x *examination) {
 	now := time.Now()
-	silence, limit := in.refused.Silence(now), time.Duration(0)
+	silence, limit := ep.refused.Silence(now), time.Duration(0)
 	if err := pgtx.Protect(func() error { limit = x.limits.MaxSilence(now); return nil }); err != nil {
-		x.add("silence", false, "MaxSilence has panicked: see the error in this application's log")
+		x.add("silence", false, "MaxSilence has panicked", "see the error in this application's log")
 		x.because(err)
 		return
 	}
-	says := fmt.Sprintf("the last genuine delivery came %s ago, or the process has begun then", silence.Round(time.Second))
-	healthy := limit <= 0 || silence <= limit
-	if !healthy {
-		says += ": see whether the provider's webhook is enabled and delivers (asaas-queue status), and whether it reaches this process"
-	}
-	x.add("silence", healthy, says)
+	x.add("silence", limit <= 0 || silence <= limit,
+		fmt.Sprintf("the last genuine delivery came %s ago, or the process has begun then", silence.Round(time.Second)),
+		"see whether the provider's webhook is enabled and delivers (asaas-queue status), and whether it reaches this process")
 }
 
 // examineRefused adds whether the provider's deliveries are refused.
-func (in *Endpoint) examineRefused(x *examination) {
-	switch n, wrong := in.refused.Wrong(x.limits.MaxFailures); {
+func (ep *Endpoint) examineRefused(x *examination) {
+	says := "none was refused for its token or signature since the last genuine one"
+	n, wrong := ep.refused.Wrong(x.limits.MaxFailures)
+	switch {
 	case wrong != "":
-		x.add("refused", false, wrong)
+		says = wrong
 	case n > 0:
-		x.add("refused", true, fmt.Sprintf("%d were refused for their token or signature since the last genuine one, as strangers' are", n))
-	default:
-		x.add("refused", true, "none was refused for its token or signature since the last genuine one")
+		says = fmt.Sprintf("%d were refused for their token or signature since the last genuine one, as strangers' are", n)
 	}
+	x.add("refused", wrong == "", says, "")
 }
 
-// examineFailing adds whether the workers of this process fail at all events.
-func (x *examination) examineFailing(i *Inbox) {
-	if _, ok := i.source.(dependent); ok || x.limits.MaxFailures <= 0 { // the check of an outbox covers sources that need a broker
+// examineBroker adds whether an outbox's broker takes messages. Those that wait for it
+// are due again and again, so the age of due events does not show it.
+func (x *examination) examineBroker(i *Inbox) {
+	since, err := i.outage()
+	if err == nil {
+		x.add("broker", true, "it has taken the last message, or none was published yet", "")
 		return
 	}
-	n := i.failing.Since(max(x.limits.MaxRetrying, time.Minute))
-	says := fmt.Sprintf("%d events have failed in a row in the workers of this process", n)
-	healthy := n < x.limits.MaxFailures
-	if !healthy {
-		says += ": see the errors in this application's log, and put right what they have in common"
-	}
-	x.add("handlers", healthy, says)
+	age := time.Since(since)
+	x.add("broker", age <= x.limits.MaxPending, fmt.Sprintf("it has taken no message for %s: "+
+		"see the error in this application's log; the messages wait, and are published once it is available", age.Round(time.Second)), "")
+	x.because(err)
 }

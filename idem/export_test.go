@@ -19,8 +19,7 @@ func (i *Inbox) Pool() *pgxpool.Pool { return i.pool }
 
 // GoOn goes on with what was held and is no more, as Replay does.
 func (p *Processor) GoOn(ctx context.Context) error {
-	_, err := p.goThroughLanes(ctx, Replayed{}, func(Replayed, Event, error) {})
-	return err
+	return (&replaying{common: &p.Common, run: p.replay}).lanes(ctx)
 }
 
 // AwaitGoingOn waits until what goes on beside deliveries has ended.

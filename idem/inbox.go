@@ -98,16 +98,7 @@ func NewInbox(pool *pgxpool.Pool, source Source) *Inbox {
 // ServeHTTP receives one delivery as [Processor.ServeHTTP] does, and answers
 // 200 once the event is on disk.
 func (i *Inbox) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	d, ok := i.Open(w, r)
-	if !ok {
-		return
-	}
-	accept := i.accept
-	if d.DryRun {
-		accept = i.dryDelivery
-	}
-	outcome, err := accept(r.Context(), d)
-	i.Answer(w, r, d, outcome, err)
+	i.serve(w, r, i.accept)
 }
 
 // Accept stores one verified event without HTTP, as [Processor.Accept] processes
@@ -135,7 +126,7 @@ func (i *Inbox) store(ctx context.Context, e store.Incoming) result {
 	if !ok {
 		return result{outcome: Retrying, err: errors.New("the event could not be stored in time: Postgres is unavailable, or the pool is too small")}
 	}
-	for pgtx.Held(r.err) && sleep(ctx, heldPause) {
+	for pgtx.RowLocked(r.err) && sleep(ctx, lockedPause) {
 		if again, ok := i.locked.Write(ctx, e); ok {
 			r = again
 		}
@@ -143,8 +134,8 @@ func (i *Inbox) store(ctx context.Context, e store.Incoming) result {
 	return r
 }
 
-// heldPause is the time after which a delivery looks again for its row to be free.
-const heldPause = 100 * time.Millisecond
+// lockedPause is the time after which a delivery looks again for its row to be free.
+const lockedPause = 100 * time.Millisecond
 
 // storeAll stores events, all of them within storeTime.
 func (i *Inbox) storeAll(events []store.Incoming) []result {
@@ -178,7 +169,7 @@ func (i *Inbox) storeGroup(ctx context.Context, events []store.Incoming) []resul
 // err. A row that is held costs each group that has it a moment: with eighths, few and
 // many such rows are found in a short time.
 func smaller(n int, err error) int {
-	if pgtx.Held(err) {
+	if pgtx.RowLocked(err) {
 		return (n + 7) / 8
 	}
 	return 1
@@ -187,16 +178,30 @@ func smaller(n int, err error) int {
 // insert stores events that may have been stored before, or be among events
 // twice, and returns the result of each.
 func (i *Inbox) insert(ctx context.Context, events []store.Incoming) ([]result, error) {
-	results, found := make([]result, len(events)), make([]store.Found, len(events))
-	isNew, err := i.insertNew(ctx, events, results, found)
+	inserted, err := query(ctx, i.pool, func(ctx context.Context, db store.DB) ([]store.Inserted, error) {
+		return store.InsertPending(ctx, db, events)
+	})
 	if err != nil {
 		return nil, err
+	}
+	results, found := make([]result, len(events)), make([]store.Found, len(events))
+	looks, isNew := &pgx.Batch{}, false
+	for n, one := range inserted {
+		found[n].State = one.State
+		switch {
+		case one.New:
+			results[n].outcome, isNew = Pending, true
+		case one.State == "":
+			store.Look(looks, events[n].Event, &found[n])
+		}
 	}
 	if isNew {
 		i.Wake()
 	}
-	if err := i.lookAtStored(ctx, events, results, found); err != nil {
-		return nil, err
+	if looks.Len() > 0 {
+		if err := exec(ctx, i.pool, func(ctx context.Context, db store.DB) error { return store.ReadCommitted(ctx, db, looks) }); err != nil {
+			return nil, err
+		}
 	}
 	for n, e := range events {
 		if results[n].outcome == "" {
@@ -208,48 +213,6 @@ func (i *Inbox) insert(ctx context.Context, events []store.Incoming) ([]result, 
 	return results, nil
 }
 
-// insertNew stores the events that are not stored, and sets their results. Of most
-// others it finds the state. isNew reports whether any was stored.
-func (i *Inbox) insertNew(ctx context.Context, events []store.Incoming, results []result, found []store.Found) (isNew bool, err error) {
-	seen := make(map[string]bool, len(events))
-	var once []store.Incoming
-	var places []int // of those among events
-	for n, e := range events {
-		if key := e.RowKey(); !seen[key] {
-			seen[key] = true
-			once, places = append(once, e), append(places, n)
-		}
-	}
-	inserted, err := ask(ctx, i.pool, func(ctx context.Context, db store.DB) ([]store.Inserted, error) {
-		return store.InsertPending(ctx, db, once)
-	})
-	if err != nil {
-		return false, err
-	}
-	for n, one := range inserted {
-		if one.New {
-			results[places[n]].outcome = Pending
-			isNew = true
-		}
-		found[places[n]].State = one.State
-	}
-	return isNew, nil
-}
-
-// lookAtStored finds the states that are missing, of events that were stored before.
-func (i *Inbox) lookAtStored(ctx context.Context, events []store.Incoming, results []result, found []store.Found) error {
-	b := &pgx.Batch{}
-	for n, e := range events {
-		if results[n].outcome == "" && found[n].State == "" {
-			store.Look(b, e.Event, &found[n])
-		}
-	}
-	if b.Len() == 0 {
-		return nil
-	}
-	return pgtx.Ask(ctx, i.pool, func(ctx context.Context, conn *pgxpool.Conn) error { return store.ReadCommitted(ctx, conn, b) })
-}
-
 // storeAgain returns the result of a delivery of a stored event. One that is repeatable
 // becomes pending: an application that processed inline has left it, or it is sent again
 // by hand.
@@ -259,7 +222,7 @@ func (i *Inbox) storeAgain(ctx context.Context, e store.Incoming, found store.Fo
 	case found.State == "":
 		return result{outcome: Retrying, err: errForgotten}, nil
 	case isRepeatable(found.State):
-		revived, err := ask(ctx, i.pool, func(ctx context.Context, db store.DB) (bool, error) { return store.Revive(ctx, db, e) })
+		revived, err := query(ctx, i.pool, func(ctx context.Context, db store.DB) (bool, error) { return store.Revive(ctx, db, e) })
 		if err != nil || !revived {
 			return result{outcome: Retrying, err: errors.New("a delivery of the same event is being processed elsewhere")}, err
 		}

@@ -193,7 +193,7 @@ func TestReplayThatMarksNothingHidesNoEvent(t *testing.T) {
 	if err := tx.SendBatch(t.Context(), b).Close(); err != nil || !session.StartedAt.IsZero() {
 		t.Fatalf("b is marked before its turn: %v, %v", session, err)
 	}
-	if ok, err := store.EndClaim(t.Context(), s.pool, found.Claims[0], store.End{State: store.Unhandled, Free: true}); !ok || err != nil {
+	if ok, err := store.EndClaim(t.Context(), s.pool, found.Claims[0], store.End{State: store.Unhandled, LeavesLane: true}); !ok || err != nil {
 		t.Fatal(ok, err)
 	}
 	if err := tx.Rollback(t.Context()); err != nil {
@@ -295,7 +295,7 @@ func TestPromotionWaitsForWhoHasLockedTheRow(t *testing.T) {
 	}
 	settled := make(chan error, 1)
 	go func() {
-		_, err := store.EndClaim(context.Background(), s.pool, found.Claims[0], store.End{State: store.Parked, Free: true})
+		_, err := store.EndClaim(context.Background(), s.pool, found.Claims[0], store.End{State: store.Parked, LeavesLane: true})
 		settled <- err
 	}()
 	s.until(blocked)

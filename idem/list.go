@@ -144,7 +144,9 @@ func (c *Common) Choose(ctx context.Context, f Filter) (Filter, error) {
 func (c *Common) load(ctx context.Context, keys []string) iter.Seq2[StoredEvent, error] {
 	return func(yield func(StoredEvent, error) bool) {
 		for some := range slices.Chunk(keys, atOnce) {
-			rows, err := timed(ctx, func(ctx context.Context) ([]store.Row, error) { return store.Load(ctx, c.pool, some) })
+			limited, cancel := context.WithTimeout(ctx, statementTime)
+			rows, err := store.Load(limited, c.pool, some)
+			cancel()
 			if err != nil {
 				yield(StoredEvent{}, fmt.Errorf("idem: listing events: %w", explain(err)))
 				return
@@ -167,7 +169,9 @@ func storedEvent(r store.Row) StoredEvent {
 
 // find lists the row keys of the events that f chooses.
 func (c *Common) find(ctx context.Context, f Filter) ([]string, error) {
-	return timed(ctx, func(ctx context.Context) ([]string, error) { return store.Find(ctx, c.pool, f.of(c.source.Name())) })
+	ctx, cancel := context.WithTimeout(ctx, statementTime)
+	defer cancel()
+	return store.Find(ctx, c.pool, f.of(c.source.Name()))
 }
 
 // Arrivals returns the events of entities of an account that were stored at since
@@ -178,9 +182,9 @@ func (c *Common) find(ctx context.Context, f Filter) ([]string, error) {
 // It is slow: without an index for it, each call reads the events of all entities,
 // ten million in a second or two. Ask for hundreds of keys in one call.
 func (c *Common) Arrivals(ctx context.Context, scope string, keys []string, since time.Time) ([]StoredEvent, error) {
-	rows, err := timed(ctx, func(ctx context.Context) ([]store.Arrival, error) {
-		return store.OfKeys(ctx, c.pool, c.source.Name(), scope, keys, since)
-	})
+	ctx, cancel := context.WithTimeout(ctx, statementTime)
+	defer cancel()
+	rows, err := store.OfKeys(ctx, c.pool, c.source.Name(), scope, keys, since)
 	if err != nil {
 		return nil, fmt.Errorf("idem: listing arrivals: %w", explain(err))
 	}
@@ -195,7 +199,9 @@ func (c *Common) Arrivals(ctx context.Context, scope string, keys []string, sinc
 // accounts, by the database's clock. The time is zero if no event is stored. It
 // reads all events, as [Common.Arrivals] does. Both end with an error after five minutes.
 func (c *Common) LastArrival(ctx context.Context) (time.Time, error) {
-	at, err := timed(ctx, func(ctx context.Context) (time.Time, error) { return store.LastArrival(ctx, c.pool, c.source.Name()) })
+	ctx, cancel := context.WithTimeout(ctx, statementTime)
+	defer cancel()
+	at, err := store.LastArrival(ctx, c.pool, c.source.Name())
 	if err != nil {
 		return time.Time{}, fmt.Errorf("idem: reading the last arrival: %w", explain(err))
 	}
@@ -222,10 +228,10 @@ type Backlog struct {
 // depend on how many are done. Alert on Parked, and on Pending or Retrying that grow
 // old.
 func (c *Common) Stats(ctx context.Context) (Stats, error) {
+	ctx, cancel := context.WithTimeout(ctx, statementTime)
+	defer cancel()
 	var s Stats
-	rows, err := timed(ctx, func(ctx context.Context) ([]store.Backlog, error) {
-		return store.CountOpen(ctx, c.pool, c.source.Name())
-	})
+	rows, err := store.CountOpen(ctx, c.pool, c.source.Name())
 	if err != nil {
 		return s, fmt.Errorf("idem: counting events: %w", explain(err))
 	}
@@ -237,8 +243,7 @@ func (c *Common) Stats(ctx context.Context) (Stats, error) {
 			*b = Backlog{row.Events, row.Oldest}
 		}
 	}
-	s.BlockedKeys, err = timed(ctx, func(ctx context.Context) (int64, error) { return store.CountBlocked(ctx, c.pool, c.source.Name()) })
-	if err != nil {
+	if s.BlockedKeys, err = store.CountBlocked(ctx, c.pool, c.source.Name()); err != nil {
 		return s, fmt.Errorf("idem: counting blocked entities: %w", explain(err))
 	}
 	return s, nil

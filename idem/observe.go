@@ -90,45 +90,36 @@ type Span struct {
 	Carrier string
 }
 
+// span is a delivery or an attempt that has begun.
+type span struct {
+	endpoint *Endpoint
+	Span
+	end func(Observation) // the Tracer's; may be nil
+}
+
 // startSpan begins a span. Its report must follow.
-func (in *Endpoint) startSpan(ctx context.Context, stage Stage, e Event, carrier string, begun time.Time) (context.Context, *span) {
-	s := &span{
-		receiving: in,
-		Span:      Span{Stage: stage, Event: e, Label: in.label(e), Begun: begun, Carrier: carrier},
-		end:       func(Observation) {},
-	}
-	if in.Tracer == nil {
+func (ep *Endpoint) startSpan(ctx context.Context, stage Stage, e Event, carrier string, begun time.Time) (context.Context, *span) {
+	s := &span{endpoint: ep, Span: Span{Stage: stage, Event: e, Label: ep.label(e), Begun: begun, Carrier: carrier}}
+	if ep.Tracer == nil {
 		return ctx, s
 	}
 	var traced context.Context
-	var end func(Observation)
-	if err := pgtx.Protect(func() error { traced, end = in.Tracer.Start(ctx, s.Span); return nil }); err != nil {
-		in.logError(ctx, "webhook Tracer failed", e, err)
-		return ctx, s
+	if err := pgtx.Protect(func() error { traced, s.end = ep.Tracer.Start(ctx, s.Span); return nil }); err != nil {
+		ep.logError(ctx, "webhook Tracer failed", e, err)
 	}
 	if traced == nil {
 		traced = ctx
 	}
-	if end != nil {
-		s.end = end
-	}
 	return traced, s
 }
 
-// span is a delivery or an attempt that has begun.
-type span struct {
-	receiving *Endpoint
-	Span
-	end func(Observation)
-}
-
 // label is the label of an event.
-func (in *Endpoint) label(e Event) string {
+func (ep *Endpoint) label(e Event) string {
 	if e.ID == "" {
 		return ""
 	}
-	handler, ok := in.source.(interface{ Handles(eventType string) bool })
-	known := in.ignores(e)
+	handler, ok := ep.source.(interface{ Handles(eventType string) bool })
+	known := ep.ignores(e)
 	if ok && !known {
 		_ = pgtx.Protect(func() error { known = handler.Handles(e.Type); return nil })
 	}
@@ -139,12 +130,12 @@ func (in *Endpoint) label(e Event) string {
 }
 
 // Carrier returns the Tracer's Carrier, to store it with an event; "" without a Tracer.
-func (in *Endpoint) Carrier(ctx context.Context, e Event) (text string) {
-	if in.Tracer == nil {
+func (ep *Endpoint) Carrier(ctx context.Context, e Event) (text string) {
+	if ep.Tracer == nil {
 		return ""
 	}
-	if err := pgtx.Protect(func() error { text = in.Tracer.Carrier(ctx); return nil }); err != nil {
-		in.logError(ctx, "webhook Tracer failed", e, err)
+	if err := pgtx.Protect(func() error { text = ep.Tracer.Carrier(ctx); return nil }); err != nil {
+		ep.logError(ctx, "webhook Tracer failed", e, err)
 	}
 	if !nameable(text) {
 		return ""
@@ -155,59 +146,62 @@ func (in *Endpoint) Carrier(ctx context.Context, e Event) (text string) {
 // report reports its outcome to the application. Without an outcome it calls
 // only the Tracer.
 func (s *span) report(ctx context.Context, o Observation) {
-	c := s.receiving
-	o.Source, o.Stage, o.Label, o.Duration = c.source.Name(), s.Stage, s.Label, time.Since(s.Begun)
-	c.countFailures(o)
+	ep := s.endpoint
+	o.Source, o.Stage, o.Label, o.Duration = ep.source.Name(), s.Stage, s.Label, time.Since(s.Begun)
+	ep.countFailures(o)
 	if o.Outcome != "" {
-		c.observe(ctx, o)
+		ep.observe(ctx, o)
+	}
+	if s.end == nil {
+		return
 	}
 	if err := pgtx.Protect(func() error { s.end(o); return nil }); err != nil {
-		c.logError(ctx, "webhook Tracer failed", o.Event, err)
+		ep.logError(ctx, "webhook Tracer failed", o.Event, err)
 	}
 }
 
 // countFailures counts the deliveries in a row that were not acknowledged, and the events
 // in a row that workers failed to process.
-func (in *Endpoint) countFailures(o Observation) {
+func (ep *Endpoint) countFailures(o Observation) {
 	if o.Stage != StageDelivery {
 		switch o.Outcome {
 		case Done:
-			in.failing.Done()
+			ep.failing.Done()
 		case Retrying, Parked:
-			in.failing.Failed(o.Event.Scope + "/" + o.Event.ID)
+			ep.failing.Failed(o.Event.Scope + "/" + o.Event.ID)
 		}
 		return
 	}
 	refusal, refused := errors.AsType[*Refusal](o.Err)
 	switch {
 	case o.Outcome.Acknowledged():
-		if in.failures.Load() != 0 { // seldom: concurrent deliveries need not write
-			in.failures.Store(0)
+		if ep.failures.Load() != 0 { // seldom: concurrent deliveries need not write
+			ep.failures.Store(0)
 		}
 	case o.Outcome == Retrying, o.Outcome == Unknown,
 		refused && refusal.isOwnFault(): // others may be a stranger's
-		in.failures.Add(1)
+		ep.failures.Add(1)
 	}
 }
 
 // observe logs an observation, and gives it to the application. A panic of its
 // code is logged, and has no other effect.
-func (in *Endpoint) observe(ctx context.Context, o Observation) {
-	_ = pgtx.Protect(func() error { in.log(ctx, o); return nil }) // a panic of the logger cannot be reported
-	if in.Observe == nil {
+func (ep *Endpoint) observe(ctx context.Context, o Observation) {
+	_ = pgtx.Protect(func() error { ep.log(ctx, o); return nil }) // a panic of the logger cannot be reported
+	if ep.Observe == nil {
 		return
 	}
-	if err := pgtx.Protect(func() error { in.Observe(ctx, o); return nil }); err != nil {
-		in.logError(ctx, "webhook Observe function failed", o.Event, err)
+	if err := pgtx.Protect(func() error { ep.Observe(ctx, o); return nil }); err != nil {
+		ep.logError(ctx, "webhook Observe function failed", o.Event, err)
 	}
 }
 
-func (in *Endpoint) log(ctx context.Context, o Observation) {
+func (ep *Endpoint) log(ctx context.Context, o Observation) {
 	level, message := o.level(), "webhook "+string(o.Outcome)
-	if o.Outcome == Done && !in.hasDone.Load() && in.hasDone.CompareAndSwap(false, true) {
+	if o.Outcome == Done && !ep.hasDone.Load() && ep.hasDone.CompareAndSwap(false, true) {
 		level, message = slog.LevelInfo, "webhook done, the first of this process: later ones are logged as debug"
 	}
-	if in.Logger == nil || !in.Logger.Enabled(ctx, level) {
+	if ep.Logger == nil || !ep.Logger.Enabled(ctx, level) {
 		return
 	}
 	attrs := []slog.Attr{
@@ -225,7 +219,7 @@ func (in *Endpoint) log(ctx context.Context, o Observation) {
 	if o.Err != nil {
 		attrs = append(attrs, slog.String("error", o.Err.Error()))
 	}
-	in.Logger.LogAttrs(ctx, level, message, attrs...)
+	ep.Logger.LogAttrs(ctx, level, message, attrs...)
 }
 
 func (o Observation) level() slog.Level {
@@ -241,30 +235,30 @@ func (o Observation) level() slog.Level {
 }
 
 // logError logs an error beside an event, or without one.
-func (in *Endpoint) logError(ctx context.Context, message string, e Event, err error) {
-	attrs := []slog.Attr{slog.String("source", in.source.Name()), slog.String("error", redact.Text(explain(err).Error(), err))}
+func (ep *Endpoint) logError(ctx context.Context, message string, e Event, err error) {
+	attrs := []slog.Attr{slog.String("source", ep.source.Name()), slog.String("error", redact.Text(explain(err).Error(), err))}
 	if e.ID != "" {
 		attrs = append(attrs, nameAttrs(e)...)
 	}
-	in.logAttrs(ctx, slog.LevelError, message, attrs)
+	ep.logAttrs(ctx, slog.LevelError, message, attrs)
 }
 
 // logFirstConflict logs, once for an event, that two bodies have its id.
-func (in *Endpoint) logFirstConflict(ctx context.Context, e Event, found store.Found) {
+func (ep *Endpoint) logFirstConflict(ctx context.Context, e Event, found store.Found) {
 	if !found.FirstConflict {
 		return
 	}
-	in.logAttrs(ctx, slog.LevelWarn, "webhook conflict: another body is stored with this event id, and only one of them is processed; "+
+	ep.logAttrs(ctx, slog.LevelWarn, "webhook conflict: another body is stored with this event id, and only one of them is processed; "+
 		"see whether the id was used twice, or two accounts deliver to one address without scopes (and see operator.Operator.Rescope before you introduce any)",
 		append(nameAttrs(e), slog.String("source", e.Source)))
 }
 
 // logAttrs logs a line, unless the logger panics.
-func (in *Endpoint) logAttrs(ctx context.Context, level slog.Level, message string, attrs []slog.Attr) {
-	if in.Logger == nil {
+func (ep *Endpoint) logAttrs(ctx context.Context, level slog.Level, message string, attrs []slog.Attr) {
+	if ep.Logger == nil {
 		return
 	}
-	_ = pgtx.Protect(func() error { in.Logger.LogAttrs(ctx, level, message, attrs...); return nil })
+	_ = pgtx.Protect(func() error { ep.Logger.LogAttrs(ctx, level, message, attrs...); return nil })
 }
 
 func nameAttrs(e Event) []slog.Attr {

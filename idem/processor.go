@@ -47,7 +47,7 @@ type Processor struct {
 	// schedule takes half an hour.
 	ParkAfter int
 
-	flights flights
+	flights sync.Map     // the *flight of each event and body
 	going   atomic.Int32 // calls of goOn that are not answered yet
 }
 
@@ -70,16 +70,7 @@ func NewProcessor(pool *pgxpool.Pool, source Source) *Processor {
 //	413  the body is larger than MaxBody
 //	503  not stored: it must be delivered again; or a dry run, see [DryRunHeader]
 func (p *Processor) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	d, ok := p.Open(w, r)
-	if !ok {
-		return
-	}
-	accept := p.accept
-	if d.DryRun {
-		accept = p.dryDelivery
-	}
-	outcome, err := accept(r.Context(), d)
-	p.Answer(w, r, d, outcome, err)
+	p.serve(w, r, p.accept)
 }
 
 // Accept processes one verified event without HTTP, for deliveries that arrive
@@ -101,56 +92,30 @@ func (p *Processor) Accept(ctx context.Context, e Event) (Outcome, error) {
 func (p *Processor) accept(ctx context.Context, d Delivery) (Outcome, error) {
 	return p.receive(ctx, d, p.Timeout, func(ctx context.Context, e Event) result {
 		same := e.row().RowKey() + "\x00" + string(e.Payload) // another body is a conflict; no name has a NUL
-		return p.flights.do(ctx, same, func() result { return p.process(ctx, e) })
+		return p.fly(ctx, same, func() result { return p.process(ctx, e) })
 	})
 }
 
-// flights are the events that are being processed in this process. All
-// deliveries of one event with the same body that arrive meanwhile share one attempt
-// and its result, so that a storm of one event takes one connection.
-type flights struct {
-	mu    sync.Mutex
-	byKey map[string]*flight
-}
-
-// flight is one event; result is set before done is closed.
+// flight is an event that is being processed in this process. All deliveries of the event with the same
+// body that arrive meanwhile share one attempt and its result, so that a storm of one event takes one connection.
 type flight struct {
 	done   chan struct{}
-	result result
+	result result // set before done is closed
 }
 
-// do runs lead for the first of concurrent deliveries with a key, and has the
+// fly runs lead for the first of concurrent deliveries with a key, and has the
 // others wait for its result.
-func (fs *flights) do(ctx context.Context, key string, lead func() result) result {
-	f, first := fs.join(key)
-	if !first {
-		return f.wait(ctx)
+func (p *Processor) fly(ctx context.Context, key string, lead func() result) result {
+	f := &flight{done: make(chan struct{}), result: result{outcome: Retrying, err: errors.New("the delivery's goroutine ended")}}
+	if first, found := p.flights.LoadOrStore(key, f); found {
+		return first.(*flight).wait(ctx)
 	}
-	f.result = result{outcome: Retrying, err: errors.New("the delivery's goroutine ended")}
-	defer fs.publish(key, f)
+	defer func() {
+		p.flights.Delete(key)
+		close(f.done)
+	}()
 	f.result = lead()
 	return f.result
-}
-
-func (fs *flights) join(key string) (f *flight, first bool) {
-	fs.mu.Lock()
-	defer fs.mu.Unlock()
-	if f, ok := fs.byKey[key]; ok {
-		return f, false
-	}
-	if fs.byKey == nil {
-		fs.byKey = make(map[string]*flight)
-	}
-	f = &flight{done: make(chan struct{})}
-	fs.byKey[key] = f
-	return f, true
-}
-
-func (fs *flights) publish(key string, f *flight) {
-	fs.mu.Lock()
-	delete(fs.byKey, key)
-	fs.mu.Unlock()
-	close(f.done)
 }
 
 // wait returns the outcome of the first delivery: an event that it stored is a duplicate
@@ -224,7 +189,7 @@ func isRepeatable(state string) bool { return slices.Contains(repeatable, state)
 
 // hold has an event wait for the earlier one because of which it was not marked.
 func (p *Processor) hold(ctx context.Context, e Event, hold func(context.Context, store.DB, store.Event) (store.Held, error)) (Outcome, error) {
-	held, err := ask(ctx, p.pool, func(ctx context.Context, db store.DB) (store.Held, error) { return hold(ctx, db, e.row()) })
+	held, err := query(ctx, p.pool, func(ctx context.Context, db store.DB) (store.Held, error) { return hold(ctx, db, e.row()) })
 	switch {
 	case err != nil:
 		return Retrying, fmt.Errorf("holding the event: %w", explain(err))
@@ -252,7 +217,7 @@ var errForgotten = errors.New("the event was being forgotten when it came again"
 
 // storeUnprocessed stores an event that no handler can process now, with its payload.
 func (c *Common) storeUnprocessed(ctx context.Context, e Event, state State, cause error) result {
-	stored, err := ask(ctx, c.pool, func(ctx context.Context, db store.DB) (bool, error) {
+	stored, err := query(ctx, c.pool, func(ctx context.Context, db store.DB) (bool, error) {
 		return store.StoreUnprocessed(ctx, db, e.row(), string(state), errorText(cause), c.PassParked)
 	})
 	switch {
@@ -261,7 +226,7 @@ func (c *Common) storeUnprocessed(ctx context.Context, e Event, state State, cau
 	case stored:
 		return result{outcome: Outcome(state), err: cause}
 	}
-	found, err := ask(ctx, c.pool, func(ctx context.Context, db store.DB) (store.Found, error) { return store.LookUp(ctx, db, e.row()) })
+	found, err := query(ctx, c.pool, func(ctx context.Context, db store.DB) (store.Found, error) { return store.LookUp(ctx, db, e.row()) })
 	if err != nil {
 		return result{outcome: Retrying, err: fmt.Errorf("looking at the stored event: %w", explain(err))}
 	}
@@ -289,7 +254,7 @@ func (p *Processor) fail(ctx context.Context, e Event, r result) (Outcome, error
 func (c *Common) count(ctx context.Context, e Event, r result, limit int) (Outcome, error) {
 	ctx, cancel := pgtx.Finish(ctx)
 	defer cancel()
-	state, err := ask(ctx, c.pool, func(ctx context.Context, db store.DB) (string, error) {
+	state, err := query(ctx, c.pool, func(ctx context.Context, db store.DB) (string, error) {
 		return store.CountFailure(ctx, db, e.row(), errorText(r.err), limit, c.PassParked)
 	})
 	switch {
@@ -301,7 +266,7 @@ func (c *Common) count(ctx context.Context, e Event, r result, limit int) (Outco
 		return Duplicate, r.err // done by another process, or by this handler with a COMMIT of its own
 	}
 	// CountFailure has written nothing, and so has not waited for the replica.
-	found, err := ask(ctx, c.pool, func(ctx context.Context, db store.DB) (store.Found, error) { return store.LookUp(ctx, db, e.row()) })
+	found, err := query(ctx, c.pool, func(ctx context.Context, db store.DB) (store.Found, error) { return store.LookUp(ctx, db, e.row()) })
 	if err != nil || found.State != store.Done {
 		return Unknown, errors.Join(r.err, err)
 	}

@@ -22,16 +22,16 @@ type Delivery struct {
 
 // Open has the source verify and name a delivery, within the time and the size that are
 // allowed. ok is false if it could not be opened: then it is answered and reported.
-func (in *Endpoint) Open(w http.ResponseWriter, r *http.Request) (d Delivery, ok bool) {
+func (ep *Endpoint) Open(w http.ResponseWriter, r *http.Request) (d Delivery, ok bool) {
 	d.begun = time.Now()
-	e, err := in.open(w, r)
+	e, err := ep.open(w, r)
 	if err != nil {
-		in.refuse(w, r, d.begun, err)
+		ep.refuse(w, r, d.begun, err)
 		return d, false
 	}
 	d.Event, d.DryRun = e, isDryRun(r)
 	if !d.DryRun { // a canary has the application's own secret
-		in.refused.Genuine(pathOf(r))
+		ep.refused.Genuine(pathOf(r))
 	}
 	return d, true
 }
@@ -41,7 +41,7 @@ const readTime = 8 * time.Second
 
 // open has the source verify and read a delivery, within the time and the size
 // that are allowed.
-func (in *Endpoint) open(w http.ResponseWriter, r *http.Request) (e Event, err error) {
+func (ep *Endpoint) open(w http.ResponseWriter, r *http.Request) (e Event, err error) {
 	if r.Method != http.MethodPost {
 		w.Header().Set("Allow", http.MethodPost)
 		return e, &rejection{http.StatusMethodNotAllowed, fmt.Errorf("idem: method is %s: a delivery is a POST", r.Method)}
@@ -49,9 +49,9 @@ func (in *Endpoint) open(w http.ResponseWriter, r *http.Request) (e Event, err e
 	if server, ok := r.Context().Value(http.ServerContextKey).(*http.Server); ok && server.ReadTimeout == 0 {
 		_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(readTime)) // unless w is wrapped
 	}
-	r.Body = limitedBody{http.MaxBytesReader(w, r.Body, in.MaxBody), in.MaxBody}
+	r.Body = limitedBody{http.MaxBytesReader(w, r.Body, ep.MaxBody), ep.MaxBody}
 	err = pgtx.Protect(func() (err error) {
-		e, err = in.source.Open(r)
+		e, err = ep.source.Open(r)
 		return err
 	})
 	return e, err
@@ -59,7 +59,7 @@ func (in *Endpoint) open(w http.ResponseWriter, r *http.Request) (e Event, err e
 
 // refuse answers a request that could not be opened: 401 if it is not genuine, the status of its
 // rejection if it is no delivery at all, 503 if that could not be determined.
-func (in *Endpoint) refuse(w http.ResponseWriter, r *http.Request, start time.Time, err error) {
+func (ep *Endpoint) refuse(w http.ResponseWriter, r *http.Request, start time.Time, err error) {
 	o := Observation{Outcome: Retrying, Err: err}
 	status, body := http.StatusServiceUnavailable, `{"received":false}`
 	var rejected *rejection
@@ -70,24 +70,24 @@ func (in *Endpoint) refuse(w http.ResponseWriter, r *http.Request, start time.Ti
 	case errors.As(err, &refusal):
 		o.Outcome, o.Path = Refused, pathOf(r)
 		if !isDryRun(r) {
-			in.countRefusal(o.Path, refusal)
+			ep.countRefusal(o.Path, refusal)
 		}
 		body = fmt.Sprintf(`{"received":false,"reason":%q}`, string(refusal.Reason))
 		if !refusal.isOwnFault() && refusal.SignedBody == "" {
 			status = http.StatusUnauthorized
 		}
 	}
-	ctx, s := in.startSpan(r.Context(), StageDelivery, Event{}, "", start)
+	ctx, s := ep.startSpan(r.Context(), StageDelivery, Event{}, "", start)
 	s.report(ctx, o)
 	respond(w, status, body)
 }
 
-func (in *Endpoint) countRefusal(path string, r *Refusal) {
+func (ep *Endpoint) countRefusal(path string, r *Refusal) {
 	if r.SignedBody != "" {
-		in.refused.RefuseTime(path, r.SignedBody, r.Hint)
+		ep.refused.RefuseTime(path, r.SignedBody, r.Hint)
 		return
 	}
-	in.refused.Refuse(path, r.WrongSecret, r.SentToken, r.OfProvider)
+	ep.refused.Refuse(path, r.WrongSecret, r.SentToken, r.OfProvider)
 }
 
 func isDryRun(r *http.Request) bool { return r.Header.Get(DryRunHeader) != "" }
@@ -101,32 +101,32 @@ func pathOf(r *http.Request) string { return r.URL.Path[:min(len(r.URL.Path), ma
 // reports the result to Logger, Observe and Tracer. process has limit to finish; the
 // sender's disconnecting does not cancel it. For a type that the source ignores it is not
 // called. The error is nil if the outcome is acknowledged.
-func (in *Endpoint) Receive(
+func (ep *Endpoint) Receive(
 	ctx context.Context, d Delivery, limit time.Duration, process func(context.Context, Event) (Outcome, error),
 ) (Outcome, error) {
-	return in.receive(ctx, d, limit, func(ctx context.Context, e Event) result {
+	return ep.receive(ctx, d, limit, func(ctx context.Context, e Event) result {
 		outcome, err := process(ctx, e)
 		return result{outcome: outcome, err: err}
 	})
 }
 
 // receive is Receive for a process that may find a conflict.
-func (in *Endpoint) receive(
+func (ep *Endpoint) receive(
 	ctx context.Context, d Delivery, limit time.Duration, process func(context.Context, Event) result,
 ) (Outcome, error) {
 	start := d.begun
 	if start.IsZero() {
 		start = time.Now()
 	}
-	e, err := in.normalize(d.Event)
+	e, err := ep.normalize(d.Event)
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), limit)
 	defer cancel()
-	ctx, s := in.startSpan(ctx, StageDelivery, e, "", start)
+	ctx, s := ep.startSpan(ctx, StageDelivery, e, "", start)
 	var r result
 	switch {
 	case err != nil:
 		r = result{outcome: Retrying, err: err}
-	case in.ignores(e):
+	case ep.ignores(e):
 		r = result{outcome: Ignored}
 	default:
 		r = process(ctx, e)
@@ -148,19 +148,13 @@ type result struct {
 
 // Answer answers a delivery with its outcome: 200 if that is acknowledged, and 503 if it is
 // not, or in a dry run. It logs the error of a dry run.
-func (in *Endpoint) Answer(w http.ResponseWriter, r *http.Request, d Delivery, o Outcome, err error) {
-	if !d.DryRun {
-		answer(w, o)
-		return
-	}
-	if err != nil {
-		in.logError(r.Context(), "webhook dry run failed", d.Event, err)
-	}
-	respond(w, http.StatusServiceUnavailable, fmt.Sprintf(`{"received":false,"dry_run":%q}`, o))
-}
-
-func answer(w http.ResponseWriter, o Outcome) {
+func (ep *Endpoint) Answer(w http.ResponseWriter, r *http.Request, d Delivery, o Outcome, err error) {
 	switch {
+	case d.DryRun:
+		if err != nil {
+			ep.logError(r.Context(), "webhook dry run failed", d.Event, err)
+		}
+		respond(w, http.StatusServiceUnavailable, fmt.Sprintf(`{"received":false,"dry_run":%q}`, o))
 	case o == Duplicate:
 		respond(w, http.StatusOK, `{"received":true,"duplicate":true}`)
 	case o.Acknowledged():

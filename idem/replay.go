@@ -2,6 +2,7 @@ package idem
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"math"
@@ -38,19 +39,21 @@ import (
 // has no workers any more. To have workers do it, see [Inbox.Requeue]; to see
 // the effect, [Common.DryReplay].
 func (c *Common) Replay(ctx context.Context, f Filter) (Replayed, error) {
-	return c.ReplayFunc(ctx, f, func(Replayed, Event, error) {})
+	return c.ReplayFunc(ctx, f, nil)
 }
 
-// ReplayFunc is Replay with a report: it calls ran after each event, with the sum until
+// ReplayFunc is Replay with a report: it calls ran, which may be nil, after each event, with the sum until
 // then, and why the event failed, if it did.
 func (c *Common) ReplayFunc(ctx context.Context, f Filter, ran func(sum Replayed, e Event, failure error)) (Replayed, error) {
-	return c.withOvertaken(ctx, ran, func(ran func(Replayed, Event, error)) (Replayed, error) {
-		sum, err := c.runAll(ctx, f, c.replay, ran)
-		if err != nil {
-			return sum, err
-		}
-		return c.goThroughLanes(ctx, sum, ran)
-	})
+	r := &replaying{common: c, run: c.replay, ran: ran}
+	err := r.chosen(ctx, f)
+	if err == nil {
+		err = r.lanes(ctx)
+	}
+	if err == nil {
+		err = r.findOvertaken(ctx)
+	}
+	return r.sum, err
 }
 
 // Replayed counts the results of replayed events.
@@ -82,79 +85,100 @@ func (o Overtaken) String() string {
 	return fmt.Sprintf("%s (%s) ran behind %s (%s), which was done before it%s", o.Event.ID, o.Event.Type, o.By.ID, o.By.Type, others)
 }
 
-// withOvertaken calls run, and adds to its sum the events that it did behind later ones.
-func (c *Common) withOvertaken(
-	ctx context.Context, ran func(Replayed, Event, error), run func(func(Replayed, Event, error)) (Replayed, error),
-) (Replayed, error) {
-	var done []string
-	before := 0
-	sum, err := run(func(sum Replayed, e Event, failure error) {
-		if sum.Done > before {
-			before = sum.Done
-			done = append(done, e.row().RowKey())
-		}
-		ran(sum, e, failure)
-	})
-	if err != nil || len(done) == 0 {
-		return sum, err
-	}
-	found, err := timed(ctx, func(ctx context.Context) ([]store.Overtaken, error) { return store.FindOvertaken(ctx, c.pool, done) })
+// replaying is one call of Replay or DryReplay, or of what goes on with held events.
+type replaying struct {
+	common *Common
+	run    func(context.Context, StoredEvent) (Outcome, error) // replay or dryReplay
+	ran    func(sum Replayed, e Event, failure error)          // called after each event; may be nil
+	sum    Replayed
+	done   []string // the row keys of the events that are done
+}
+
+// chosen runs the events that f chooses.
+func (r *replaying) chosen(ctx context.Context, f Filter) error {
+	keys, err := r.common.find(ctx, f)
 	if err != nil {
-		return sum, fmt.Errorf("idem: all have run, and whether later events were done before them is not known: %w", explain(err))
+		return fmt.Errorf("idem: listing events: %w", explain(err))
 	}
-	for _, o := range found {
-		sum.Overtaken = append(sum.Overtaken, Overtaken{Event: Event(o.Event), By: Event(o.By), More: o.More})
-	}
-	return sum, nil
+	return r.keys(ctx, keys)
 }
 
-// goThroughLanes goes on behind the events that a replay has done: see replayHeld.
-func (c *Common) goThroughLanes(ctx context.Context, sum Replayed, ran func(Replayed, Event, error)) (Replayed, error) {
-	if _, err := c.passParked(ctx); err != nil {
-		return sum, err
-	}
-	return c.replayHeld(ctx, sum, ran)
-}
-
-// runAll runs the events that f chooses, by replay or dryReplay.
-func (c *Common) runAll(
-	ctx context.Context, f Filter, run func(context.Context, StoredEvent) (Outcome, error), ran func(Replayed, Event, error),
-) (Replayed, error) {
-	keys, err := c.find(ctx, f)
-	if err != nil {
-		return Replayed{}, fmt.Errorf("idem: listing events: %w", explain(err))
-	}
-	return c.runKeys(ctx, keys, Replayed{}, run, ran)
-}
-
-// runKeys runs events by their row keys, and calls ran after each, with the sum
-// until then, and why the event failed, if it did. It adds to sum. It ends with the error of the
-// first event with an outcome that is not counted: its cause would stop all others.
-func (c *Common) runKeys(
-	ctx context.Context, keys []string, sum Replayed, run func(context.Context, StoredEvent) (Outcome, error), ran func(Replayed, Event, error),
-) (Replayed, error) {
-	for s, err := range c.load(ctx, keys) {
+// keys runs events by their row keys. It ends with the error of the first event with an outcome that is
+// not counted: its cause would stop all others.
+func (r *replaying) keys(ctx context.Context, keys []string) error {
+	for s, err := range r.common.load(ctx, keys) {
 		if err != nil {
-			return sum, err
+			return err
 		}
 		outcome, failure := Retrying, ctx.Err()
 		if failure == nil {
-			outcome, failure = run(ctx, s)
+			outcome, failure = r.run(ctx, s)
 		}
 		switch outcome {
 		case Done:
-			sum.Done++
+			r.sum.Done++
+			r.done = append(r.done, s.row().RowKey())
 		case Parked:
-			sum.Failed++
+			r.sum.Failed++
 		case Unhandled, Ignored:
-			sum.Unhandled++
+			r.sum.Unhandled++
 		case Duplicate: // done by another meanwhile
 		default:
-			return sum, fmt.Errorf("idem: replay stopped at %s %s: %w", s.Type, s.ID, failure)
+			return fmt.Errorf("idem: replay stopped at %s %s: %w", s.Type, s.ID, failure)
 		}
-		ran(sum, s.Event, failure)
+		if r.ran != nil {
+			r.ran(r.sum, s.Event, failure)
+		}
 	}
-	return sum, nil
+	return nil
+}
+
+// lanes goes on with the events that wait for one that is done or passed now.
+func (r *replaying) lanes(ctx context.Context) error {
+	if _, err := r.common.passParked(ctx); err != nil {
+		return err
+	}
+	return r.held(ctx)
+}
+
+// held runs the held events that are due, and those that become due by that, to the end of each lane
+// or until one fails.
+func (r *replaying) held(ctx context.Context) error {
+	c := r.common
+	for last := (store.Place{}); ; { // further each time: one that is left as it was is not found again
+		var keys []string
+		next, err := query(ctx, c.pool, func(ctx context.Context, db store.DB) (next store.Place, err error) {
+			keys, next, err = store.FindHeld(ctx, db, c.source.Name(), last, atOnce)
+			return next, err
+		})
+		if err != nil {
+			return fmt.Errorf("idem: listing events: %w", explain(err))
+		}
+		if next == last {
+			return nil
+		}
+		last = next
+		if err = r.keys(ctx, keys); err != nil {
+			return err
+		}
+	}
+}
+
+// findOvertaken adds to the sum the events that ran behind later ones.
+func (r *replaying) findOvertaken(ctx context.Context) error {
+	if len(r.done) == 0 {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, statementTime)
+	defer cancel()
+	found, err := store.FindOvertaken(ctx, r.common.pool, r.done)
+	if err != nil {
+		return fmt.Errorf("idem: all have run, and whether later events were done before them is not known: %w", explain(err))
+	}
+	for _, o := range found {
+		r.sum.Overtaken = append(r.sum.Overtaken, Overtaken{Event: Event(o.Event), By: Event(o.By), More: o.More})
+	}
+	return nil
 }
 
 // replay is an attempt of a stored event, traced and observed.
@@ -208,3 +232,131 @@ func (c *Common) replayOne(ctx context.Context, e Event) (Outcome, error) {
 }
 
 var errEarlier = errors.New("an earlier event of the same entity is not done, or one is being processed: replay or discard that first, or replay this again")
+
+// CanaryType is the event type that a canary delivers, see package canary. No provider
+// has it: a genuine delivery of it that is not a dry run is an event of an unknown type.
+const CanaryType = "paghooks.canary"
+
+// DryRunHeader, in a genuine delivery, asks for [Common.DryRun] instead of
+// the work: whether the handlers of a running application are sound, tried
+// through its network, verification and database. Nothing is stored, so the
+// answer is 503 in any case: no provider takes it for an acknowledgement. Its
+// body has the outcome: {"received":false,"dry_run":"done"}. An event of a
+// canary needs no handler.
+const DryRunHeader = "Idem-Dry-Run"
+
+// DryRun runs the handler of an event in a transaction that is always rolled
+// back, with the record of an event like it, and returns the outcome that the first
+// delivery of it would have if no earlier event of its entity is parked. Nothing is
+// stored, also of an event that is stored; an effect that
+// the handler has outside of its transaction is real, unless it asks
+// [IsDryRun]. Functions for after the commit do not run. Deliveries of the event do not
+// wait for it, unless they need rows that the handler has locked.
+func (c *Common) DryRun(ctx context.Context, e Event) (Outcome, error) {
+	return c.dry(ctx, e, c.dryRun)
+}
+
+// dry calls run, a dry run of a handler or of a canary, within Timeout.
+func (c *Common) dry(ctx context.Context, e Event, run func(context.Context, Event) (Outcome, error)) (Outcome, error) {
+	ctx, cancel := context.WithTimeout(ctx, c.Timeout)
+	defer cancel()
+	e, err := c.normalize(e)
+	outcome := Retrying
+	if err == nil {
+		outcome, err = run(ctx, e)
+	}
+	if err != nil {
+		err = fmt.Errorf("idem: dry run of %s %s: %w", e.Type, e.ID, err)
+	}
+	return outcome, err
+}
+
+func (c *Common) dryRun(ctx context.Context, e Event) (Outcome, error) {
+	if c.ignores(e) {
+		return Ignored, nil
+	}
+	work, err := c.route(e)
+	switch {
+	case err != nil:
+		return Parked, err
+	case work == nil:
+		return Unhandled, nil
+	}
+	return c.execute(ctx, attempt{event: e, work: work, dry: true, mark: c.markDry(e)})
+}
+
+// markDry marks as markNew does, under an ID and an entity that no event has: the row of e
+// would have a delivery of it wait until the dry run is rolled back, and so would the row
+// that it waits for.
+func (c *Common) markDry(e Event) func(*pgx.Batch, *pgtx.Session) {
+	e.ID, e.Key = "dry run "+rand.Text(), ""
+	return c.markNew(e)
+}
+
+// DryReplay returns the result that [Common.Replay] would have, by a [Common.DryRun] of each
+// event, for itself: one that needs rows of another fails.
+func (c *Common) DryReplay(ctx context.Context, f Filter) (Replayed, error) {
+	return c.DryReplayFunc(ctx, f, nil)
+}
+
+// DryReplayFunc is DryReplay with a report: see [Common.ReplayFunc].
+func (c *Common) DryReplayFunc(ctx context.Context, f Filter, ran func(sum Replayed, e Event, failure error)) (Replayed, error) {
+	r := &replaying{common: c, run: c.dryReplay, ran: ran}
+	err := r.chosen(ctx, f)
+	if err == nil {
+		err = r.findOvertaken(ctx)
+	}
+	return r.sum, err
+}
+
+// dryReplay is a dry run of a stored event. Every failure of the event's own is
+// Parked, as by a replay.
+func (c *Common) dryReplay(ctx context.Context, s StoredEvent) (Outcome, error) {
+	outcome, err := c.DryRun(ctx, s.Event)
+	switch {
+	case ctx.Err() != nil:
+		return Retrying, ctx.Err()
+	case outcome == Retrying, outcome == Unknown:
+		outcome = Parked
+	}
+	return outcome, errors.Unwrap(err) // without the event's name, as a replay's error is
+}
+
+// dryDelivery handles a delivery with [DryRunHeader]: a dry run of the event's handler,
+// or of its substitute in a canary's.
+func (c *Common) dryDelivery(ctx context.Context, d Delivery) (Outcome, error) {
+	if d.Event.Type == CanaryType {
+		return c.dry(ctx, d.Event, c.tryCanary)
+	}
+	return c.DryRun(ctx, d.Event)
+}
+
+// NoteCanary records that a canary's delivery has come through a broker. It is for code that
+// consumes for the receiver: package relay calls it.
+func (c *Common) NoteCanary(ctx context.Context) error {
+	err := exec(ctx, c.pool, func(ctx context.Context, db store.DB) error {
+		return store.NoteCanary(ctx, db, c.source.Name(), CanaryType)
+	})
+	if err != nil {
+		return fmt.Errorf("idem: recording a canary: %w", explain(err))
+	}
+	return nil
+}
+
+// LastCanary returns when a canary's delivery last came through a broker to any consumer of the
+// source, by the database's clock; the zero time for never. It is for the field Arrived of a canary.
+func (c *Common) LastCanary(ctx context.Context) (time.Time, error) {
+	at, err := query(ctx, c.pool, func(ctx context.Context, db store.DB) (time.Time, error) {
+		return store.LastCanary(ctx, db, c.source.Name())
+	})
+	if err != nil {
+		return at, fmt.Errorf("idem: looking for a canary: %w", explain(err))
+	}
+	return at, nil
+}
+
+// tryCanary marks a canary's event, does nothing, and rolls back.
+func (c *Common) tryCanary(ctx context.Context, e Event) (Outcome, error) {
+	nothing := func(context.Context, pgx.Tx) error { return nil }
+	return c.runOnce(ctx, attempt{event: e, work: nothing, dry: true, mark: c.markDry(e)})
+}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -26,7 +25,7 @@ type runner struct {
 	inbox    *Inbox
 	attempts context.Context         // of the handlers
 	cancel   context.CancelCauseFunc // ends them
-	free     chan struct{}           // has an element for each worker that is free
+	idle     chan struct{}           // has an element for each idle worker
 	workers  sync.WaitGroup
 	timedOut atomic.Int64 // handlers that did not return when they were stopped
 	position claims.Position
@@ -43,13 +42,13 @@ type runner struct {
 	signs     *claims.Signs
 	begun     bool
 
-	draining bool // what cannot be begun twice is left
+	running sync.Map // the row keys of claimed events
+	unended sync.Map // the unended of each event with a failure that could not be recorded, by row key
 
+	draining bool // what cannot be begun twice is left
 	mu       sync.Mutex
-	running  map[string]bool    // the row keys of claimed events
-	unended  map[string]unended // failures that could not be recorded, by row key
-	notBegun map[string]int     // how often events could not be begun, by row key, while draining
-	left     []error            // by Drain
+	notBegun map[string]int // how often events could not be begun, by row key, while draining
+	left     []error        // by Drain
 }
 
 // unended is the end of a claim that could not be recorded, because nobody answered. Who claims the event next
@@ -60,44 +59,13 @@ type unended struct {
 }
 
 func (i *Inbox) newRunner(ctx context.Context) *runner {
-	r := &runner{inbox: i, free: make(chan struct{}, i.Workers), signs: claims.NewSigns(i.source.Name()), running: make(map[string]bool), unended: make(map[string]unended), notBegun: make(map[string]int)}
+	r := &runner{inbox: i, idle: make(chan struct{}, i.Workers), signs: claims.NewSigns(i.source.Name()), notBegun: make(map[string]int)}
 	r.alive, r.stopSigns = context.WithCancel(context.WithoutCancel(ctx))
 	r.attempts, r.cancel = context.WithCancelCause(context.WithoutCancel(ctx))
 	for range i.Workers {
-		r.free <- struct{}{}
+		r.idle <- struct{}{}
 	}
 	return r
-}
-
-// addRunning notes that an event is claimed, and is being processed.
-func (r *runner) addRunning(c store.Claim) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.running[c.RowKey()] = true
-}
-
-// removeRunning notes that it is not being processed any more. If its claim could not be ended, the
-// next search finds it.
-func (r *runner) removeRunning(c store.Claim) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	delete(r.running, c.RowKey())
-}
-
-// addUnended notes the end of a claim that could not be recorded.
-func (r *runner) addUnended(c store.Claim, u unended) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.unended[c.RowKey()] = u
-}
-
-// takeUnended returns how the claim before c ended, if that is not recorded.
-func (r *runner) takeUnended(c store.Claim) (u unended, ok bool) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	u, ok = r.unended[c.RowKey()]
-	delete(r.unended, c.RowKey())
-	return u, ok
 }
 
 // leave reports whether Drain is to leave an event that could not be begun: at the second time.
@@ -114,11 +82,13 @@ func (r *runner) leave(c store.Claim, cause error) bool {
 	return r.notBegun[c.RowKey()] >= 2
 }
 
-// runningKeys returns the row keys of the events that are being processed.
+// runningKeys returns the row keys of the events that are claimed.
 func (r *runner) runningKeys() []string {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return slices.AppendSeq(make([]string, 0, len(r.running)), maps.Keys(r.running))
+	keys := []string{} // nil would be null
+	for key := range r.running.Range {
+		keys = append(keys, key.(string))
+	}
+	return keys
 }
 
 // sign gives a sign of life, and frees the claims of runners that give none.
@@ -165,8 +135,7 @@ func (r *runner) begin(ctx context.Context) error {
 }
 
 func (r *runner) signByPool(ctx context.Context) error {
-	_, err := ask(ctx, r.inbox.pool, func(ctx context.Context, db store.DB) (struct{}, error) { return struct{}{}, r.sign(ctx, db) })
-	return err
+	return exec(ctx, r.inbox.pool, r.sign)
 }
 
 // stayAlive gives signs of life until the runner stops, on a connection of its own: all of
@@ -200,7 +169,7 @@ const deadTime = 5 * time.Second
 // locked: of a process that was stopped or cut off, and that Postgres takes for a client that thinks.
 func (r *runner) endDeadSessions(ctx context.Context) error {
 	i := r.inbox
-	dead, err := ask(ctx, i.pool, func(ctx context.Context, db store.DB) ([]store.DeadSession, error) {
+	dead, err := query(ctx, i.pool, func(ctx context.Context, db store.DB) ([]store.DeadSession, error) {
 		return store.FindDeadSessions(ctx, db, i.source.Name())
 	})
 	if err != nil || len(dead) == 0 {
@@ -234,8 +203,8 @@ func (r *runner) end() {
 	if !r.begun {
 		return
 	}
-	_, err := ask(context.WithoutCancel(r.alive), r.inbox.pool, func(ctx context.Context, db store.DB) (struct{}, error) {
-		return struct{}{}, store.DeleteWorker(ctx, db, r.signs.Own.ID)
+	err := exec(context.WithoutCancel(r.alive), r.inbox.pool, func(ctx context.Context, db store.DB) error {
+		return store.DeleteWorker(ctx, db, r.signs.Own.ID)
 	})
 	if err != nil {
 		r.inbox.logError(context.WithoutCancel(r.alive), "webhook workers ended without saying so: what they had claimed waits for 12 seconds", Event{}, err)

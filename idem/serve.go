@@ -79,11 +79,10 @@ func Serve(ctx context.Context, server *http.Server, parts ...Part) error {
 	if err != nil {
 		return fmt.Errorf("idem: the server cannot listen: %w", err)
 	}
-	if err := checkScopes(ctx, parts); err != nil {
+	if err := prepare(ctx, parts); err != nil {
 		return errors.Join(err, listener.Close())
 	}
 	slog.InfoContext(ctx, "receiving webhooks", slog.String("address", listener.Addr().String()))
-	prepare(ctx, parts)
 
 	first, others := newRunning(ctx), newRunning(ctx)
 	defer first.stop()
@@ -102,11 +101,11 @@ func Serve(ctx context.Context, server *http.Server, parts ...Part) error {
 			go pruneDaily(others.ctx, r)
 			go r.common().warnOfScopes(others.ctx)
 		}
-		if stopsFirst(p) {
-			first.start(p, failed)
-		} else {
-			others.start(p, failed)
+		group := others
+		if s, ok := p.(interface{ StopsFirst() bool }); ok && s.StopsFirst() {
+			group = first
 		}
+		group.start(p, failed)
 	}
 
 	select {
@@ -118,18 +117,6 @@ func Serve(ctx context.Context, server *http.Server, parts ...Part) error {
 	return errors.Join(err, others.end())
 }
 
-// checkScopes returns an error if the program would do events of before again.
-func checkScopes(ctx context.Context, parts []Part) error {
-	for _, p := range parts {
-		if r, ok := p.(Receiver); ok {
-			if err := r.common().checkScopes(ctx); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
-}
-
 func setDefaults(server *http.Server) {
 	if server.ReadHeaderTimeout == 0 {
 		server.ReadHeaderTimeout = 5 * time.Second
@@ -139,37 +126,35 @@ func setDefaults(server *http.Server) {
 	}
 }
 
-func (i *Inbox) self() *Inbox { return i }
-
-// prepare is called by [Serve] before any part runs: it says in the log that a source has
-// nothing to verify with, and leaves a connection of each pool to deliveries.
-func prepare[P any](ctx context.Context, parts []P) {
-	var inboxes []*Inbox
+// prepare is called by [Serve] before any part runs. It returns an error if the program would process events
+// of before again, says in the log that a source has nothing to verify with, and leaves a connection of
+// each pool to deliveries.
+func prepare(ctx context.Context, parts []Part) error {
+	inboxes := make(map[*pgxpool.Pool][]*Inbox)
 	for _, p := range parts {
-		if e, ok := any(p).(interface{ endpoint() *Endpoint }); ok {
-			e.endpoint().warnOfNoSecret(ctx)
-		}
-		if i, ok := any(p).(interface{ self() *Inbox }); ok {
-			inboxes = append(inboxes, i.self())
-		}
-	}
-	for len(inboxes) > 0 {
-		var same, others []*Inbox
-		for _, i := range inboxes {
-			if i.pool == inboxes[0].pool {
-				same = append(same, i)
-			} else {
-				others = append(others, i)
+		if r, ok := p.(Receiver); ok {
+			if err := r.common().checkScopes(ctx); err != nil {
+				return err
 			}
 		}
-		sharePool(ctx, same[0].pool, same)
-		inboxes = others
+		if e, ok := p.(interface{ warnOfNoSecret(context.Context) }); ok {
+			e.warnOfNoSecret(ctx)
+		}
+		if i, ok := p.(interface{ self() *Inbox }); ok {
+			inboxes[i.self().pool] = append(inboxes[i.self().pool], i.self())
+		}
 	}
+	for pool, same := range inboxes {
+		sharePool(ctx, pool, same)
+	}
+	return nil
 }
 
+func (i *Inbox) self() *Inbox { return i }
+
 // warnOfNoSecret logs that every delivery will be answered 503, and why.
-func (in *Endpoint) warnOfNoSecret(ctx context.Context) {
-	s, ok := in.source.(interface{ Configured() error })
+func (ep *Endpoint) warnOfNoSecret(ctx context.Context) {
+	s, ok := ep.source.(interface{ Configured() error })
 	if !ok {
 		return
 	}
@@ -181,8 +166,8 @@ func (in *Endpoint) warnOfNoSecret(ctx context.Context) {
 	if refusal, ok := errors.AsType[*Refusal](err); ok {
 		cause = refusal.Hint
 	}
-	in.logAttrs(ctx, slog.LevelWarn, "webhook deliveries cannot be verified, and all are answered 503: "+cause,
-		[]slog.Attr{slog.String("source", in.source.Name())})
+	ep.logAttrs(ctx, slog.LevelWarn, "webhook deliveries cannot be verified, and all are answered 503: "+cause,
+		[]slog.Attr{slog.String("source", ep.source.Name())})
 }
 
 // sharePool lowers the Workers of inboxes where the application has not set it, until a connection of
@@ -214,12 +199,6 @@ func busiest(inboxes []*Inbox) (most *Inbox) {
 		}
 	}
 	return most
-}
-
-// stopsFirst reports whether a part ends before the server.
-func stopsFirst(p Part) bool {
-	first, ok := p.(interface{ StopsFirst() bool })
-	return ok && first.StopsFirst()
 }
 
 // running holds parts that stop at the same time.
@@ -313,9 +292,6 @@ func pruneDaily(ctx context.Context, r Receiver) {
 	}
 }
 
-// scopesTime is the time that one look for scopes may take. A program waits for it at its start.
-const scopesTime = 5 * time.Second
-
 // checkScopes is called at the start of a program. It returns an error if the program's version before gave
 // events no scope, if this one cannot do so any more, and if it is the first: each event that
 // comes again would be done again. Where another program may still make such events, or
@@ -353,14 +329,7 @@ func (c *Common) warnOfScopes(ctx context.Context) {
 
 // asksOfScopes asks Postgres a question. Without an answer the result is false: without tables or
 // Postgres, others say so.
-func (c *Common) asksOfScopes(ctx context.Context, question func(context.Context, store.DB, string) (bool, error)) (yes bool) {
-	ctx, cancel := context.WithTimeout(ctx, scopesTime)
-	defer cancel()
-	_ = pgtx.Protect(func() (err error) { // hooks of the pool are the application's
-		yes, err = ask(ctx, c.pool, func(ctx context.Context, db store.DB) (bool, error) {
-			return question(ctx, db, c.source.Name())
-		})
-		return err
-	})
+func (c *Common) asksOfScopes(ctx context.Context, question func(context.Context, store.DB, string) (bool, error)) bool {
+	yes, _ := query(ctx, c.pool, func(ctx context.Context, db store.DB) (bool, error) { return question(ctx, db, c.source.Name()) })
 	return yes
 }

@@ -24,9 +24,9 @@ func (r *runner) work(c store.Claim) {
 	ctx, cancel := context.WithTimeout(r.attempts, r.inbox.Timeout)
 	defer cancel()
 	defer func() {
-		r.removeRunning(c)
+		r.running.Delete(c.RowKey()) // if the claim could not be ended, the next search finds the event
 		processSolo.Leave(1)
-		r.free <- struct{}{}
+		r.idle <- struct{}{}
 	}()
 	if runsSolo(c) {
 		defer processSolo.Unreserve()
@@ -57,12 +57,13 @@ func (r *runner) work(c store.Claim) {
 // end with a commit.
 func (r *runner) process(ctx context.Context, c store.Claim) (Outcome, error) {
 	i, e := r.inbox, Event(c.Event)
-	if u, ok := r.takeUnended(c); ok {
+	if before, ok := r.unended.LoadAndDelete(c.RowKey()); ok {
+		u := before.(unended)
 		return r.endClaim(ctx, c, u.end, u.cause)
 	}
 	if c.Crashes >= i.MaxCrashes {
 		err := fmt.Errorf("%d processes died while they processed it, or were cut off from Postgres: fix the handler, then replay it", c.Crashes)
-		return r.endClaim(ctx, c, store.End{State: store.Parked, Free: i.PassParked}, err)
+		return r.endClaim(ctx, c, store.End{State: store.Parked, LeavesLane: i.PassParked}, err)
 	}
 	work, err := i.route(e)
 	switch {
@@ -71,7 +72,7 @@ func (r *runner) process(ctx context.Context, c store.Claim) (Outcome, error) {
 	case err != nil:
 		return r.fail(ctx, c, NoRetry(err))
 	case work == nil:
-		return r.endClaim(ctx, c, store.End{State: store.Unhandled, Free: true}, nil)
+		return r.endClaim(ctx, c, store.End{State: store.Unhandled, LeavesLane: true}, nil)
 	}
 	promoted := false
 	outcome, err := i.execute(ctx, attempt{event: e, work: work, mark: r.markClaimed(c), atCommit: promote(e, &promoted)})
@@ -123,7 +124,7 @@ func (r *runner) fail(ctx context.Context, c store.Claim, cause error) (Outcome,
 	case !final && wait > 0: // asked for, and so not counted
 		return r.endClaim(ctx, c, store.End{State: store.Pending, Wait: wait, Returned: ran}, cause)
 	case final, attempt >= i.MaxAttempts:
-		return r.endClaim(ctx, c, store.End{State: store.Parked, Attempts: 1, Free: i.PassParked, Returned: ran}, cause)
+		return r.endClaim(ctx, c, store.End{State: store.Parked, Attempts: 1, LeavesLane: i.PassParked, Returned: ran}, cause)
 	}
 	return r.endClaim(ctx, c, store.End{State: store.Pending, Attempts: 1, Wait: i.backoff(attempt), Returned: ran}, cause)
 }
@@ -158,7 +159,7 @@ func (r *runner) endClaim(ctx context.Context, c store.Claim, end store.End, cau
 	switch {
 	case err != nil:
 		if end.Attempts > 0 {
-			r.addUnended(c, unended{end, cause})
+			r.unended.Store(c.RowKey(), unended{end, cause})
 		}
 		return Retrying, errors.Join(cause, fmt.Errorf("the failure could not be recorded, and is counted once Postgres answers: %w", err))
 	case !ended && errors.Is(cause, pgtx.ErrUnknown):
@@ -209,14 +210,14 @@ const (
 	insistStopped = 5 * time.Second
 )
 
-// insist is ask for the statement that ends a claim. It repeats the statement while Postgres is
+// insist is query for the statement that ends a claim. It repeats the statement while Postgres is
 // unavailable, found a deadlock, or gave up its wait for a lock.
 func insist[T any](ctx context.Context, r *runner, f func(context.Context, store.DB) (T, error)) (T, error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), insistTime)
 	defer cancel()
 	defer context.AfterFunc(r.attempts, func() { sleep(ctx, insistStopped); cancel() })()
 	for tries := 1; ; tries++ {
-		answer, err := ask(ctx, r.inbox.pool, f)
+		answer, err := query(ctx, r.inbox.pool, f)
 		again := pgtx.Unavailable(err) || pgtx.Retryable(err) || pgtx.TookTooLong(err)
 		if err == nil || !again || !pause(ctx, tries) {
 			if err != nil {

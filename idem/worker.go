@@ -63,7 +63,7 @@ func (i *Inbox) check() error {
 	return errors.Join(err, i.checkRetention())
 }
 
-// loop has free workers process events until ctx ends.
+// loop has idle workers process events until ctx ends.
 func (r *runner) loop(ctx context.Context) {
 	for failed := 0; ctx.Err() == nil; {
 		found, err := r.claimAndWork(ctx)
@@ -117,7 +117,7 @@ func (r *runner) drain(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// claimAndWork waits for free workers, claims events for them, and has them work.
+// claimAndWork waits for idle workers, claims events for them, and has them work.
 func (r *runner) claimAndWork(ctx context.Context) (store.Claims, error) {
 	n := r.awaitWorkers(ctx)
 	probes := n > 0 && r.inbox.hasOutage()
@@ -136,23 +136,23 @@ func (r *runner) claimAndWork(ctx context.Context) (store.Claims, error) {
 	found, err := claim(ctx, n) // if the answer to COMMIT was lost, it has the claims nevertheless: MarkStored rejects those that are not committed
 	r.returnWorkers(n, len(found.Claims))
 	for _, c := range found.Claims {
-		r.addRunning(c)
+		r.running.Store(c.RowKey(), nil)
 		r.workers.Go(func() { r.work(c) })
 	}
 	return found, err
 }
 
-// awaitWorkers waits for a free worker, and returns the number of all that are free. They are the caller's.
+// awaitWorkers waits for an idle worker, and returns the number of all idle ones. They are the caller's.
 func (r *runner) awaitWorkers(ctx context.Context) (n int) {
 	select {
-	case <-r.free:
+	case <-r.idle:
 		n = 1
 	case <-ctx.Done():
 		return 0
 	}
 	for n < r.inbox.Workers {
 		select {
-		case <-r.free:
+		case <-r.idle:
 			n++
 		default:
 			return n
@@ -161,10 +161,10 @@ func (r *runner) awaitWorkers(ctx context.Context) (n int) {
 	return n
 }
 
-// returnWorkers frees the workers of n that are not used, and returns used.
+// returnWorkers makes the workers of n that are not used idle, and returns used.
 func (r *runner) returnWorkers(n, used int) int {
 	for range n - used {
-		r.free <- struct{}{}
+		r.idle <- struct{}{}
 	}
 	return used
 }
@@ -174,7 +174,7 @@ func (r *runner) returnWorkers(n, used int) int {
 func (r *runner) awaitProbe(ctx context.Context, n int) int {
 	for n < r.inbox.Workers && r.inbox.hasOutage() {
 		select {
-		case <-r.free:
+		case <-r.idle:
 			n++
 		case <-ctx.Done():
 			return r.returnWorkers(n, 0)
@@ -239,7 +239,7 @@ func (r *runner) claim(ctx context.Context, n int) (store.Claims, error) {
 		Crashed: crashesSolo, WithCrashed: alone, Untried: r.untried,
 	}
 	// Not cut off when ctx ends: an event that was claimed then would pass for a crash.
-	found, err := ask(context.WithoutCancel(ctx), r.inbox.pool, func(ctx context.Context, db store.DB) (store.Claims, error) {
+	found, err := query(context.WithoutCancel(ctx), r.inbox.pool, func(ctx context.Context, db store.DB) (store.Claims, error) {
 		return store.FindClaims(ctx, db, search)
 	})
 	r.position.Seen(found)
@@ -259,10 +259,10 @@ const endDeadEvery = 10 * time.Second
 // lookAround ends what dead workers have left, and each minute makes events due that are held back behind nothing, until
 // ctx ends.
 func (r *runner) lookAround(ctx context.Context) {
-	for freed := time.Now(); sleep(ctx, endDeadEvery); {
+	for promoted := time.Now(); sleep(ctx, endDeadEvery); {
 		err := r.endDeadSessions(ctx)
-		if time.Since(freed) >= freeEvery {
-			freed = time.Now()
+		if time.Since(promoted) >= promoteEvery {
+			promoted = time.Now()
 			_, promoting := r.promoteStuck(ctx, false)
 			err = errors.Join(err, promoting)
 		}
@@ -272,17 +272,17 @@ func (r *runner) lookAround(ctx context.Context) {
 	}
 }
 
-// promoteStuck makes events due that are held back behind nothing. Others may be looking for them: wait is
-// whether their look is waited for, or left to them.
+// promoteStuck makes events due that are held back behind nothing. While another process looks for them, wait
+// has it wait for the end of that look, instead of leaving them to it.
 func (r *runner) promoteStuck(ctx context.Context, wait bool) (n int64, err error) {
-	freed, err := r.inbox.free(ctx, wait)
+	promoted, err := r.inbox.promoteAll(ctx, wait)
 	if err != nil {
-		return freed, err
+		return promoted, err
 	}
-	adopted, err := ask(ctx, r.inbox.pool, func(ctx context.Context, db store.DB) (int64, error) {
+	adopted, err := query(ctx, r.inbox.pool, func(ctx context.Context, db store.DB) (int64, error) {
 		return store.Adopt(ctx, db, r.inbox.source.Name())
 	})
-	return freed + adopted, err
+	return promoted + adopted, err
 }
 
 // stop waits for the running handlers, and cancels them after StopTimeout.

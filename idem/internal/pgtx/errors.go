@@ -67,10 +67,10 @@ func TookTooLong(err error) bool {
 	return errors.Is(err, context.DeadlineExceeded) || code == "57014" || code == "55P03"
 }
 
-// Held reports whether a statement gave up because another transaction holds a row:
+// RowLocked reports whether a statement gave up because another transaction holds a row:
 // it waited for that at an entry of an index. Waits for a whole table have no such
 // place.
-func Held(err error) bool {
+func RowLocked(err error) bool {
 	pgErr, ok := errors.AsType[*pgconn.PgError](err)
 	return ok && pgErr.Code == "55P03" && pgErr.Where != ""
 }

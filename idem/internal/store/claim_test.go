@@ -142,12 +142,12 @@ func TestAClaimEndsOnceAndByItsHolderOnly(t *testing.T) {
 		after   []string
 	}{
 		"parked":                {1, store.End{State: store.Parked, Attempts: 1}, true, []string{"a o1 parked", "b o1 pending"}},
-		"parked, and passed":    {1, store.End{State: store.Parked, Attempts: 1, Free: true}, true, []string{"a o1 parked free", "b o1 pending due"}},
-		"unhandled":             {1, store.End{State: store.Unhandled, Free: true}, true, []string{"a o1 unhandled free", "b o1 pending due"}},
+		"parked, and passed":    {1, store.End{State: store.Parked, Attempts: 1, LeavesLane: true}, true, []string{"a o1 parked free", "b o1 pending due"}},
+		"unhandled":             {1, store.End{State: store.Unhandled, LeavesLane: true}, true, []string{"a o1 unhandled free", "b o1 pending due"}},
 		"later":                 {1, store.End{State: store.Pending, Wait: time.Hour}, true, []string{"a o1 pending later", "b o1 pending"}},
 		"by an earlier claim":   {0, store.End{State: store.Parked}, false, []string{"a o1 pending due claimed", "b o1 pending"}},
 		"by a claim to come":    {2, store.End{State: store.Parked}, false, []string{"a o1 pending due claimed", "b o1 pending"}},
-		"by an earlier, passed": {0, store.End{State: store.Parked, Free: true}, false, nil},
+		"by an earlier, passed": {0, store.End{State: store.Parked, LeavesLane: true}, false, nil},
 	}, func(t *testing.T, c struct {
 		number  int
 		end     store.End

@@ -22,13 +22,13 @@ type Inserted struct {
 }
 
 // InsertPending stores new events for workers, all or none, and returns the result
-// of each. No two of them may have the same row key.
+// of each. Of two with the same row key the first is stored; of the other one only [Look] can tell the state.
 //
 // The rows are inserted in the order of their keys, so that two statements with
 // the same events cannot block each other, and get times in the order of events.
 // An event that is there is left out before ON CONFLICT would wait for the attempt that
 // processes it. One that another transaction is storing is waited for at most
-// lockWait, and fails the statement: see [pgtx.Held].
+// lockWait, and fails the statement: see [pgtx.RowLocked].
 func InsertPending(ctx context.Context, db DB, events []Incoming) ([]Inserted, error) {
 	const insert = `
 with input as materialized (
@@ -56,12 +56,18 @@ select place, event in (select event from new), case when unsure then '' else co
 		return nil, nil
 	}
 	n := len(events)
-	keys, types, entities, lanes, traces := make([]string, n), make([]string, n), make([]string, n), make([]string, n), make([]string, n)
-	occurred, sums, bodies := make([]*time.Time, n), make([]int64, n), make([][]byte, n)
+	keys, types, entities, lanes, traces := make([]string, 0, n), make([]string, 0, n), make([]string, 0, n), make([]string, 0, n), make([]string, 0, n)
+	occurred, sums, bodies := make([]*time.Time, 0, n), make([]int64, 0, n), make([][]byte, 0, n)
+	seen, places := make(map[string]bool, n), make([]int, 0, n) // the place among events of each row
 	for i, e := range events {
-		keys[i], types[i], entities[i], lanes[i] = e.RowKey(), e.Type, e.Key, e.Lane()
-		occurred[i], sums[i], bodies[i] = nullTime(e.OccurredAt), hash(e.Payload), e.Payload
-		traces[i] = e.Trace
+		key := e.RowKey()
+		if seen[key] {
+			continue
+		}
+		seen[key], places = true, append(places, i)
+		keys, types, entities, lanes = append(keys, key), append(types, e.Type), append(entities, e.Key), append(lanes, e.Lane())
+		occurred, sums, bodies = append(occurred, nullTime(e.OccurredAt)), append(sums, hash(e.Payload)), append(bodies, e.Payload)
+		traces = append(traces, e.Trace)
 	}
 	all := make([]Inserted, n)
 	args := []any{keys, types, entities, lanes, occurred, sums, bodies, events[0].Source, lockWait, traces}
@@ -69,7 +75,7 @@ select place, event in (select event from new), case when unsure then '' else co
 		var place int
 		var one Inserted
 		_, err := pgx.ForEachRow(rows, []any{&place, &one.New, &one.State}, func() error {
-			all[place-1] = one
+			all[places[place-1]] = one
 			return nil
 		})
 		return err

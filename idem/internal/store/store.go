@@ -183,7 +183,7 @@ func Explain(err error) error {
 	switch code := pgtx.SQLState(err); {
 	case code == "42P01":
 		return fmt.Errorf("the tables are missing: call idem.Migrate at start, with the same search_path (with goose: -table idem_goose_version): %w", err)
-	case pgtx.Held(err):
+	case pgtx.RowLocked(err):
 		return fmt.Errorf("another process is storing or processing the event, and its transaction does not end: %w", err)
 	case errors.Is(err, pgtx.ErrUnknown):
 		return fmt.Errorf("look at the events, and do it again if they are as they were: %w", err)

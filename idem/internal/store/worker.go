@@ -142,21 +142,21 @@ func (f *Claims) collect(rows pgx.Rows) error {
 
 // End is the end of a claim on an event that is not done.
 type End struct {
-	State     string        // Pending, Parked or Unhandled
-	Attempts  int           // to add
-	LastError *string       // nil leaves the one before
-	Wait      time.Duration // Pending: until it is due
-	Free      bool          // the event leaves its lane: the events behind it go on
-	Returned  bool          // the handler did, and so the event has not killed its processes
+	State      string        // Pending, Parked or Unhandled
+	Attempts   int           // to add
+	LastError  *string       // nil leaves the one before
+	Wait       time.Duration // Pending: until it is due
+	LeavesLane bool          // the event leaves its lane: the events behind it go on
+	Returned   bool          // the handler did, and so the event has not killed its processes
 }
 
 // EndClaim ends a claim. ended is false if it has ended already, or is another's.
 func EndClaim(ctx context.Context, db DB, c Claim, end End) (ended bool, err error) {
 	b := &pgx.Batch{}
-	b.Queue(endClaim, c.RowKey(), c.Number, end.State, end.Attempts, end.LastError, end.Wait, end.Free, end.Returned).QueryRow(func(row pgx.Row) error {
+	b.Queue(endClaim, c.RowKey(), c.Number, end.State, end.Attempts, end.LastError, end.Wait, end.LeavesLane, end.Returned).QueryRow(func(row pgx.Row) error {
 		return row.Scan(&ended)
 	})
-	if end.Free {
+	if end.LeavesLane {
 		b.Queue(promoteHeld, c.Lane())
 	}
 	err = ReadCommitted(ctx, db, b)
