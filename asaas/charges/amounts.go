@@ -1,0 +1,111 @@
+package charges
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/paghooks/paghooks/asaas"
+	"github.com/paghooks/paghooks/idem/optional"
+)
+
+// chargeOf returns the row of a charge, without the columns that say which copy it is.
+func chargeOf(p *asaas.Payment) (*Charge, error) {
+	c := &Charge{
+		ID: p.ID, Status: p.Status,
+		Value: p.Value, OriginalValue: p.OriginalValue.Or(p.Value), NetValue: p.NetValue,
+		Deleted: p.Deleted, Anticipated: p.Anticipated, BillingType: asaas.BillingType(storable(string(p.BillingType))), Customer: storable(p.Customer),
+		ExternalReference: nonEmpty(p.ExternalReference), Installment: nonEmpty(p.Installment), Subscription: nonEmpty(p.Subscription),
+		CheckoutSession: nonEmpty(p.CheckoutSession), PaymentLink: nonEmpty(p.PaymentLink), PixQrCodeID: nonEmpty(p.PixQrCodeID),
+		InstallmentNumber: int(p.InstallmentNumber.Or(0)),
+		Created:           day(p.DateCreated), Due: day(p.DueDate),
+		Credited: day(p.CreditDate.Or(p.EstimatedCreditDate.Or(""))), ReceivedOn: day(p.PaymentDate.Or("")),
+	}
+	if c.NetValue.IsNull() {
+		c.NetValue = optional.Value[asaas.Money]{}
+	}
+	if p.Value.Sign() < 0 {
+		return nil, fmt.Errorf("asaas/charges: the value of %s is negative", p.ID)
+	}
+	return c, c.count(p)
+}
+
+// count sets the amounts that follow from the status and the refunds. A status that is newer than this
+// module has none: a guess about money would be booked, and an error is seen.
+func (c *Charge) count(p *asaas.Payment) error {
+	if err := c.countRefunds(p); err != nil {
+		return err
+	}
+	rest := c.Value.Sub(c.Refunded)
+	switch p.Status {
+	case asaas.PaymentStatusPending, asaas.PaymentStatusAuthorized, asaas.PaymentStatusAwaitingRiskAnalysis,
+		asaas.PaymentStatusOverdue, asaas.PaymentStatusDunningRequested:
+	case asaas.PaymentStatusConfirmed: // an anticipation pays it out early, and is another movement of the account
+		c.Paid = rest
+	case asaas.PaymentStatusReceived, asaas.PaymentStatusReceivedInCash, asaas.PaymentStatusDunningReceived:
+		c.Paid, c.Received = rest, rest
+	case asaas.PaymentStatusRefundRequested, asaas.PaymentStatusRefundInProgress: // do not ship, but the money is still here
+		if c.ReceivedOn != "" {
+			c.Received = rest
+		}
+	case asaas.PaymentStatusChargebackRequested, asaas.PaymentStatusChargebackDispute, asaas.PaymentStatusAwaitingChargebackReversal:
+	case asaas.PaymentStatusRefunded:
+	default:
+		return fmt.Errorf("asaas/charges: the status %q of %s is newer than this module, so that nothing is known about its money: "+
+			"update github.com/paghooks/paghooks, and replay the event", p.Status, p.ID)
+	}
+	if c.Refunding.Cmp(c.Paid) > 0 { // a part of what counts as paid no more
+		c.Refunding = c.Paid
+	}
+	return nil
+}
+
+// countRefunds sets the amounts that were given back, and that are to be. The money of a refund has gone
+// only when it is done.
+func (c *Charge) countRefunds(p *asaas.Payment) error {
+	if p.Status == asaas.PaymentStatusRefunded { // also after a lost chargeback, and of a Pix that was held back: without any refund
+		c.Refunded = c.Value
+		return nil
+	}
+	for _, r := range p.Refunds.Or(nil) {
+		value, known := r.Value.Get()
+		switch status := r.Status.Or(""); {
+		case status == asaas.RefundStatusCancelled:
+		case status == asaas.RefundStatusDone && known:
+			c.Refunded = c.Refunded.Add(value)
+		case status == asaas.RefundStatusDone:
+			return fmt.Errorf("asaas/charges: a refund of %s is done and has no amount: what is left of the charge is not known; see it at Asaas", p.ID)
+		case status != "" && !status.Known():
+			return fmt.Errorf("asaas/charges: the status %q of a refund of %s is newer than this module, so that nothing is known about its money: "+
+				"update github.com/paghooks/paghooks, and replay the event", status, p.ID)
+		case known:
+			c.Refunding = c.Refunding.Add(value)
+		default: // all that is left
+			c.Refunding = c.Value.Sub(c.Refunded)
+		}
+	}
+	if c.Refunded.Cmp(c.Value) > 0 {
+		return fmt.Errorf("asaas/charges: R$ %s of %s were given back, and its value is R$ %s: see it at Asaas", c.Refunded, p.ID, c.Value)
+	}
+	return nil
+}
+
+// day returns a day as 2026-08-08, "" where there is none that can be read: none decides about money.
+func day(d asaas.Date) asaas.Date {
+	at, err := d.Time()
+	if err != nil || at.Year() < 1 {
+		return ""
+	}
+	return asaas.Date(at.Format(time.DateOnly))
+}
+
+// nonEmpty returns a text that Postgres can store and that equals something in a query.
+func nonEmpty(v optional.Value[string]) optional.Value[string] {
+	if text := storable(v.Or("")); text != "" {
+		return optional.Of(text)
+	}
+	return optional.Value[string]{}
+}
+
+// storable returns a text without the one character that Postgres has no place for.
+func storable(text string) string { return strings.ReplaceAll(text, "\x00", "") }

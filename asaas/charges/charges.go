@@ -1,0 +1,237 @@
+package charges
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/paghooks/paghooks/asaas"
+	"github.com/paghooks/paghooks/idem"
+	"github.com/paghooks/paghooks/idem/optional"
+)
+
+// Charge is a row of asaas_charges: a charge as its newest event, or a later reading of it, has it.
+type Charge struct {
+	Scope, ID string // the account, as of [idem.Event]; pay_…
+	Status    asaas.PaymentStatus
+
+	Value         asaas.Money // with the interest and the fine that were paid with it
+	OriginalValue asaas.Money // without: compare it with the price of an order
+	Refunded      asaas.Money // given back
+	Refunding     asaas.Money // asked back, and not given back yet: still in Paid
+	Paid          asaas.Money // paid and not given back, whether its money has come or not
+	Received      asaas.Money // the part of Paid whose money has come
+
+	Deleted, Anticipated bool
+	BillingType          asaas.BillingType
+	Customer             string // cus_…; "" once it is erased
+
+	// Each is absent if Asaas sends null or "". An absent one is NULL in a query, and equals nothing there.
+	ExternalReference, Installment, Subscription, CheckoutSession, PaymentLink, PixQrCodeID optional.Value[string]
+	InstallmentNumber                                                                       int // from 1; 0 for none
+
+	NetValue   optional.Value[asaas.Money] // Value without Asaas's fees
+	Created    asaas.Date                  // days as 2026-08-08; "" for none
+	Due        asaas.Date
+	Credited   asaas.Date // when its money comes
+	ReceivedOn asaas.Date // when its money came
+
+	At    time.Time // of the event
+	Event string    // its id; "" for a reading
+
+	number int64 // behind the & of Event
+	erased bool
+}
+
+// Change is the difference that one copy made to a row.
+type Change struct {
+	Before Charge // the row as it was; zero for a charge that had none
+	After  Charge // the row as it is; the same as Before if Late
+	Late   bool   // the event is older than the row, or was copied before: nothing changed
+}
+
+// Paid returns how much more of the charge is paid than before: it is negative when money goes
+// back, and zero when an event is about something else. The sum over all changes of a charge
+// is the Paid of its row, in any order of its events: add it to the order that the charge is for.
+func (c Change) Paid() asaas.Money { return c.After.Paid.Sub(c.Before.Paid) }
+
+// Received is Paid for the money that has come. A card is paid a month before its money comes, and
+// money that has come may go back: insert it into the ledger.
+func (c Change) Received() asaas.Money { return c.After.Received.Sub(c.Before.Received) }
+
+// BecamePaid reports whether nothing of the charge was paid before, and something is now. It is true
+// a second time for a chargeback that is won.
+func (c Change) BecamePaid() bool { return c.Before.Paid.Sign() <= 0 && c.After.Paid.Sign() > 0 }
+
+// Handler returns a handler for [asaas.Dispatcher.OnPayment] that copies the charge of each event
+// into its row, and calls apply with the difference, in the same transaction. apply is not called for
+// an event that is older than the row. An error of apply fails the event, and its copy is rolled back.
+//
+// Events are parked, with [idem.NoRetry], if they cannot be copied without guessing about money: see
+// [Copy]. With a nil apply, the handler only copies, and does so for every charge: register it beside the
+// handlers that have booked so far, until the table is filled. See the package comment.
+func Handler(apply func(ctx context.Context, tx pgx.Tx, c Change) error) idem.Handler[*asaas.PaymentEvent] {
+	return func(ctx context.Context, tx pgx.Tx, e *asaas.PaymentEvent) error {
+		c, err := copyEvent(ctx, tx, e, apply == nil)
+		if err != nil || c.Late || apply == nil {
+			return err
+		}
+		return apply(ctx, tx, c)
+	}
+}
+
+// Copy copies the charge of an event into its row, and returns the difference. ctx is that of the
+// event's handler, which has its scope. tx is the handler's transaction, which has to commit: a program
+// that calls Copy and returns an error has not copied.
+//
+// An event counts as newer than the row by its time, then by the number behind the & of its id,
+// then by its id, and never by its arrival. The row stays locked until the transaction ends, so that the
+// events of a charge are booked one after the other.
+//
+// The error is an [idem.NoRetry] for an event without a time, for a status that is newer than this
+// module, for a refund that is done and has no amount, and for the first event of a charge that was made before
+// the table is complete: what another program has booked of it is not known.
+func Copy(ctx context.Context, tx pgx.Tx, e *asaas.PaymentEvent) (Change, error) {
+	return copyEvent(ctx, tx, e, false)
+}
+
+// CopyRead copies a charge that was read from the API. at is the time from which on the reading cannot be
+// older than Asaas's state: that before the request, less what the clocks of this machine
+// and of Asaas may be apart, an hour say. An event of at or later counts as newer than the reading, so that none that
+// came to be after it is taken for older.
+//
+// A charge without a status, which is what an answer of 404 is decoded to, changes nothing and is an
+// error: a key of another account finds no charge either. The other errors are those of [Copy].
+func CopyRead(ctx context.Context, tx pgx.Tx, scope string, p *asaas.Payment, at time.Time) (Change, error) {
+	return copyRead(ctx, tx, scope, p, at, false)
+}
+
+func copyEvent(ctx context.Context, tx pgx.Tx, e *asaas.PaymentEvent, filling bool) (Change, error) {
+	event, ok := idem.EventFrom(ctx)
+	if !ok {
+		return Change{}, errors.New("asaas/charges: the context is of no handler, so that the event's account is not known: pass on that of the handler")
+	}
+	c, err := chargeOf(&e.Payment)
+	if err != nil {
+		return Change{}, idem.NoRetry(err)
+	}
+	if c.At, err = e.DateCreated.Time(); err != nil {
+		return Change{}, idem.NoRetry(fmt.Errorf("asaas/charges: the event of %s has no time, so that it cannot be told from older ones: %w", c.ID, err))
+	}
+	c.Scope, c.Event, c.number = event.Scope, event.ID, numberOf(event.ID)
+	return c.copy(ctx, tx, filling)
+}
+
+func copyRead(ctx context.Context, tx pgx.Tx, scope string, p *asaas.Payment, at time.Time, filling bool) (Change, error) {
+	if p == nil || p.ID == "" || p.Status == "" {
+		return Change{}, errors.New("asaas/charges: what was read is no charge, it has no id or no status: its row is left as it is")
+	}
+	c, err := chargeOf(p)
+	if err != nil {
+		return Change{}, err
+	}
+	// Asaas's times are of a second: of the events of one second none may count as older.
+	c.Scope, c.At, c.number = scope, at.Truncate(time.Second), -1
+	return c.copy(ctx, tx, filling)
+}
+
+// numberOf returns the number behind the & of an event's id, which rises from one event of Asaas's to the
+// next; 0 for an id without one.
+func numberOf(id string) int64 {
+	digits := id[strings.LastIndexByte(id, '&')+1:]
+	n, err := strconv.ParseInt(digits, 10, 64)
+	if err != nil || digits == id || digits[0] < '0' || digits[0] > '9' {
+		return 0
+	}
+	return n
+}
+
+// The columns that a copy sets, in the order of args; each has one argument behind scope and id.
+const columns = `status, value, original_value, net_value, refunded, refunding, paid, received, deleted, anticipated, billing_type,
+	created, due, credited, received_on, external_reference, installment, subscription, checkout_session, payment_link, pix_qr_code_id,
+	installment_number, at, number, event`
+
+var (
+	insert = `insert into asaas_charges (scope, id, customer, ` + columns + `)
+		values (` + parameters(1, 28) + `) on conflict (scope, id) do nothing`
+
+	// Postgres before version 18 returns no old row of an update, and in one statement with an upsert this would not
+	// see a row that another transaction inserts meanwhile.
+	lock = `select customer, erased, ` + columns + `, (select since from asaas_charges_since s
+			where s.scope = c.scope or s.scope is null order by s.scope is null limit 1)
+		from asaas_charges c where scope = $1 and id = $2 for update`
+
+	update = `update asaas_charges set customer = case when erased then '' else $3 end, (` + columns + `) = row (` + parameters(4, 28) + `)
+		where scope = $1 and id = $2 and (at, number, event) < ($26, $27, $28)`
+)
+
+func parameters(first, last int) string {
+	var list []string
+	for n := first; n <= last; n++ {
+		list = append(list, "$"+strconv.Itoa(n))
+	}
+	return strings.Join(list, ", ")
+}
+
+func (c *Charge) args() []any {
+	return []any{
+		c.Scope, c.ID, c.Customer,
+		string(c.Status), c.Value, c.OriginalValue, c.NetValue, c.Refunded, c.Refunding, c.Paid, c.Received, c.Deleted, c.Anticipated, string(c.BillingType),
+		c.Created, c.Due, c.Credited, c.ReceivedOn,
+		c.ExternalReference, c.Installment, c.Subscription, c.CheckoutSession, c.PaymentLink, c.PixQrCodeID,
+		c.InstallmentNumber, c.At, c.number, c.Event,
+	}
+}
+
+// copy makes the charge its row, unless that is newer, in one round trip. filling is set where a charge
+// without a row may have been booked by others.
+func (c *Charge) copy(ctx context.Context, tx pgx.Tx, filling bool) (Change, error) {
+	var before Charge
+	var since *time.Time
+	var inserted, updated bool
+	b := &pgx.Batch{}
+	b.Queue(insert, c.args()...).Exec(func(tag pgconn.CommandTag) error { inserted = tag.RowsAffected() == 1; return nil })
+	b.Queue(lock, c.Scope, c.ID).QueryRow(func(row pgx.Row) error { return before.scan(row, &since) })
+	b.Queue(update, c.args()...).Exec(func(tag pgconn.CommandTag) error { updated = tag.RowsAffected() == 1; return nil })
+	if err := tx.SendBatch(ctx, b).Close(); err != nil {
+		return Change{}, fmt.Errorf("asaas/charges: copying %s: %w", c.ID, err)
+	}
+	before.Scope, before.ID = c.Scope, c.ID
+	switch {
+	case inserted && !filling && !c.madeSince(since):
+		return Change{}, idem.NoRetry(c.tooOld(since))
+	case inserted:
+		return Change{After: before}, nil
+	case !updated:
+		return Change{Before: before, After: before, Late: true}, nil
+	}
+	after := *c
+	if after.erased = before.erased; after.erased {
+		after.Customer = ""
+	}
+	return Change{Before: before, After: after}, nil
+}
+
+// scan reads a row of lock.
+func (c *Charge) scan(row pgx.Row, since **time.Time) error {
+	names := []*optional.Value[string]{
+		&c.ExternalReference, &c.Installment, &c.Subscription, &c.CheckoutSession, &c.PaymentLink, &c.PixQrCodeID,
+	}
+	err := row.Scan(&c.Customer, &c.erased,
+		&c.Status, &c.Value, &c.OriginalValue, &c.NetValue, &c.Refunded, &c.Refunding, &c.Paid, &c.Received, &c.Deleted, &c.Anticipated, &c.BillingType,
+		&c.Created, &c.Due, &c.Credited, &c.ReceivedOn, names[0], names[1], names[2], names[3], names[4], names[5],
+		&c.InstallmentNumber, &c.At, &c.number, &c.Event, since)
+	for _, name := range names {
+		*name = nonEmpty(*name)
+	}
+	if c.NetValue.IsNull() {
+		c.NetValue = optional.Value[asaas.Money]{}
+	}
+	return err
+}

@@ -1,0 +1,277 @@
+package charges_test
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/paghooks/paghooks/asaas"
+	"github.com/paghooks/paghooks/asaas/asaastest"
+	"github.com/paghooks/paghooks/asaas/charges"
+	"github.com/paghooks/paghooks/idem"
+	"github.com/paghooks/paghooks/idem/idemtest"
+	"github.com/paghooks/paghooks/idem/optional"
+)
+
+// keep returns a handler that keeps the changes.
+func keep(into *[]charges.Change) func(context.Context, pgx.Tx, charges.Change) error {
+	return func(_ context.Context, _ pgx.Tx, c charges.Change) error { *into = append(*into, c); return nil }
+}
+
+func TestAChangeIsTheRowBeforeAndAfter(t *testing.T) {
+	t.Parallel()
+	pool := newTables(t)
+	var seen []charges.Change
+	events := newEvents(keep(&seen))
+	charge := asaastest.NewCharge(asaas.BillingTypeCreditCard, asaas.Cents(29900))
+	charge.Payment.ExternalReference = optional.Of("order-1")
+	charge.Payment.CheckoutSession = optional.Of("") // equals no row of the application's
+	for _, body := range [][]byte{charge.Created(), charge.Confirmed(), charge.Received(), charge.Refunded()} {
+		if err := handle(t, pool, events, "shop-1", body); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var got []string
+	for i, c := range seen {
+		got = append(got, strings.Join([]string{string(c.Before.Status), string(c.After.Status), c.Paid().String(), c.Received().String()}, " "))
+		if c.Late || c.After.Scope != "shop-1" || c.After.ID != charge.Payment.ID || c.BecamePaid() != (i == 1) {
+			t.Errorf("change %d is %+v", i, c)
+		}
+		if i > 0 {
+			if diff := cmp.Diff(seen[i-1].After, c.Before, cmpopts.IgnoreUnexported(charges.Charge{})); diff != "" {
+				t.Errorf("a change does not begin where the one before ended (-after +before):\n%s", diff)
+			}
+		}
+	}
+	want := []string{" PENDING 0.00 0.00", "PENDING CONFIRMED 299.00 0.00", "CONFIRMED RECEIVED 0.00 299.00", "RECEIVED REFUNDED -299.00 -299.00"}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("changes (-want +got):\n%s", diff)
+	}
+	last := seen[len(seen)-1].After
+	if _, ok := last.CheckoutSession.Get(); ok || last.ExternalReference.Or("") != "order-1" {
+		t.Errorf("the row has the checkout %v and the reference %v", last.CheckoutSession, last.ExternalReference)
+	}
+}
+
+// Of two events, one changes the row last: that with the later time, or else with the higher number, or else
+// with the greater id. A reading is older than all events of its second.
+func TestTheNewerOfTwoCopiesStaysWhicheverComesFirst(t *testing.T) {
+	t.Parallel()
+	pool := newTables(t)
+	body := func(id, at string) func(status string, tx pgx.Tx, p *asaas.Payment) (bool, error) {
+		return func(status string, tx pgx.Tx, p *asaas.Payment) (bool, error) {
+			var seen []charges.Change
+			err := dispatch(t.Context(), tx, newEvents(keep(&seen)), "", asaastest.Event(asaas.EventPaymentUpdated, asaastest.Set("id", id),
+				asaastest.Set("dateCreated", at), asaastest.Set("payment.id", p.ID), asaastest.Set("payment.status", status), asaastest.Set("payment.refunds", nil)))
+			return len(seen) == 1, err
+		}
+	}
+	read := func(at string) func(status string, tx pgx.Tx, p *asaas.Payment) (bool, error) {
+		return func(status string, tx pgx.Tx, p *asaas.Payment) (bool, error) {
+			when, err := time.Parse("2006-01-02 15:04:05.000 -07", at+" -03")
+			if err != nil {
+				return false, err
+			}
+			was := *p
+			was.Status = asaas.PaymentStatus(status)
+			c, err := charges.CopyRead(t.Context(), tx, "", &was, when)
+			return !c.Late, err
+		}
+	}
+	for name, c := range map[string]struct {
+		older, newer func(status string, tx pgx.Tx, p *asaas.Payment) (bool, error)
+	}{
+		"a second later":                       {body("evt_b&9", "2026-08-08 10:00:00"), body("evt_a&1", "2026-08-08 10:00:01")},
+		"in one second, by the number":         {body("evt_b&9", "2026-08-08 10:00:00"), body("evt_a&10", "2026-08-08 10:00:00")},
+		"in one second, without numbers":       {body("evt_001", "2026-08-08 10:00:00"), body("evt_002", "2026-08-08 10:00:00")},
+		"in one second, a number and none":     {body("evt_z", "2026-08-08 10:00:00"), body("evt_a&1", "2026-08-08 10:00:00")},
+		"in one second, by bytes":              {body("evt_Z", "2026-08-08 10:00:00"), body("evt_a", "2026-08-08 10:00:00")},
+		"a number that is too long is none":    {body("evt_a&99999999999999999999", "2026-08-08 10:00:00"), body("evt_a&2", "2026-08-08 10:00:00")},
+		"a reading in an event's second":       {read("2026-08-08 10:00:00.900"), body("evt_1", "2026-08-08 10:00:00")},
+		"a reading in the second behind it":    {body("evt_a&9", "2026-08-08 10:00:00"), read("2026-08-08 10:00:01.000")},
+		"in another spelling of an older time": {body("evt_a&9", "2026-08-08T12:59:59Z"), body("evt_a&1", "08/08/2026 10:00:00")},
+	} {
+		t.Run(name, func(t *testing.T) {
+			for _, first := range []string{"older", "newer"} {
+				tx, err := pool.Begin(t.Context())
+				if err != nil {
+					t.Fatal(err)
+				}
+				p := asaastest.NewCharge(asaas.BillingTypePix, asaas.Cents(10000)).Payment
+				copies := []func() (bool, error){
+					func() (bool, error) { return c.older("PENDING", tx, &p) }, func() (bool, error) { return c.newer("RECEIVED", tx, &p) },
+				}
+				if first == "newer" {
+					slices.Reverse(copies)
+				}
+				var changed []bool
+				for _, do := range append(copies, copies...) { // all come once more
+					was, err := do()
+					if err != nil {
+						t.Fatal(err)
+					}
+					changed = append(changed, was)
+				}
+				if diff := cmp.Diff([]bool{true, first == "older", false, false}, changed); diff != "" {
+					t.Errorf("the %s first: copies that changed the row (-want +got):\n%s", first, diff)
+				}
+				var status string
+				if err := tx.QueryRow(t.Context(), `select status from asaas_charges where id = $1`, p.ID).Scan(&status); err != nil || status != "RECEIVED" {
+					t.Errorf("the %s first: the row is %s, %v", first, status, err)
+				}
+				_ = tx.Rollback(t.Context())
+			}
+		})
+	}
+}
+
+func TestAReadingThatFoundNothingChangesNoRow(t *testing.T) {
+	t.Parallel()
+	pool := newTables(t)
+	charge := asaastest.NewCharge(asaas.BillingTypePix, asaas.Cents(10000))
+	charge.Created()
+	if err := handle(t, pool, newEvents(book), "", charge.Received()); err != nil {
+		t.Fatal(err)
+	}
+	for name, p := range map[string]*asaas.Payment{"nothing": nil, "an answer of 404": {}, "without a status": {ID: charge.Payment.ID, Deleted: true}} {
+		err := pgx.BeginFunc(t.Context(), pool, func(tx pgx.Tx) error {
+			_, err := charges.CopyRead(t.Context(), tx, "", p, time.Now())
+			return err
+		})
+		if err == nil {
+			t.Errorf("%s was copied", name)
+		}
+	}
+	if got := query(t, pool, `select status || ' ' || paid || ' ' || deleted from asaas_charges`); got != "RECEIVED 100.00 false" {
+		t.Errorf("the row is %s", got)
+	}
+}
+
+// An error of the application's rolls the copy back: the event that comes again makes the same difference.
+func TestAnErrorOfApplyLeavesTheRowAsItWas(t *testing.T) {
+	t.Parallel()
+	pool := newTables(t)
+	body := asaastest.Event(asaas.EventPaymentReceived, asaastest.Set("payment.refunds", nil))
+	failing := newEvents(func(context.Context, pgx.Tx, charges.Change) error { return context.DeadlineExceeded })
+	if err := handle(t, pool, failing, "", body); err == nil {
+		t.Fatal("the event was handled")
+	}
+	if err := handle(t, pool, newEvents(book), "", body); err != nil {
+		t.Fatal(err)
+	}
+	if got := query(t, pool, `select string_agg(ledger::text, ' ') from ledger`); !strings.HasSuffix(got, `,"",RECEIVED)`) {
+		t.Errorf("the ledger is %s", got)
+	}
+}
+
+// The row of the family's handler is there when the type's own runs, and takes nothing from it.
+func TestAHandlerOfOneTypeBesideItTakesNothingFromTheTable(t *testing.T) {
+	t.Parallel()
+	pool, events := newTables(t), newEvents(book)
+	var seen string
+	events.OnPaymentReceived(func(ctx context.Context, tx pgx.Tx, e *asaas.PaymentEvent) error {
+		return tx.QueryRow(ctx, `select status || ' ' || paid from asaas_charges where id = $1`, e.Payment.ID).Scan(&seen)
+	})
+	charge := asaastest.NewCharge(asaas.BillingTypePix, asaas.Cents(10000))
+	for _, body := range [][]byte{charge.Created(), charge.Received(), charge.Refunded()} {
+		if state, err := deliver(t, pool, events, body); state != "done" {
+			t.Fatalf("an event is %s: %s", state, err)
+		}
+	}
+	if seen != "RECEIVED 100.00" {
+		t.Errorf("the handler of the type saw the row %q", seen)
+	}
+	if got := query(t, pool, `select string_agg(after || ' ' || paid, ', ' order by after = 'REFUNDED', paid) from ledger`); got != "PENDING 0.00, RECEIVED 100.00, REFUNDED -100.00" {
+		t.Errorf("the ledger is %s", got)
+	}
+	if types := events.Types(); len(types) != 30 || !slices.Contains(types, asaas.EventPaymentReceived) {
+		t.Errorf("there are handlers for %d types: %v", len(types), types)
+	}
+	events = newEvents(book)
+	events.Ignore(asaas.EventPaymentCheckoutViewed, asaas.EventPaymentBankSlipViewed)
+	if types := events.Types(); len(types) != 28 {
+		t.Errorf("there are handlers for %d types with two ignored", len(types))
+	}
+}
+
+func TestTheSumsAreByEachNameThatChargesHaveInCommon(t *testing.T) {
+	t.Parallel()
+	pool, events := newTables(t), newEvents(nil)
+	for i, c := range asaastest.NewInstallments(asaas.BillingTypeBoleto, asaas.Cents(120000), 12) {
+		c.Payment.ExternalReference = optional.Of("order-1")
+		bodies := [][]byte{c.Created()}
+		switch i {
+		case 0:
+			bodies = append(bodies, c.Confirmed(), c.Received())
+		case 1:
+			bodies = append(bodies, c.Confirmed())
+		case 11:
+			bodies = append(bodies, c.Deleted())
+		}
+		for _, body := range bodies {
+			if err := handle(t, pool, events, "", body); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	const sums = `select string_agg(concat_ws(' ', kind, charges, paid_charges, value, paid, received), ', ' order by kind) from asaas_charge_sums`
+	if got, want := query(t, pool, sums), "installment 11 2 1100.00 200.00 100.00, reference 11 2 1100.00 200.00 100.00"; got != want {
+		t.Errorf("the sums are %q, want %q", got, want)
+	}
+}
+
+// Orders are looked up one by one: the view must not add up all others for that.
+func TestTheSumsOfOneNameAreFoundByAnIndex(t *testing.T) {
+	t.Parallel()
+	pool := newTables(t)
+	err := pgx.BeginFunc(t.Context(), pool, func(tx pgx.Tx) error {
+		if _, err := tx.Exec(t.Context(), `set local enable_seqscan = off`); err != nil {
+			return err
+		}
+		rows, err := tx.Query(t.Context(), `explain select * from asaas_charge_sums where kind = 'reference' and name = 'order-1'`)
+		if err != nil {
+			return err
+		}
+		plan, err := pgx.CollectRows(rows, pgx.RowTo[string])
+		if text := strings.Join(plan, "\n"); !strings.Contains(text, "asaas_charges_reference") || strings.Contains(text, "asaas_charges_installment") {
+			t.Errorf("the plan is\n%s", text)
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestCopyOutsideOfAHandlerIsAnError(t *testing.T) {
+	t.Parallel()
+	if _, err := charges.Copy(t.Context(), nil, new(asaas.PaymentEvent)); err == nil || !strings.Contains(err.Error(), "handler") {
+		t.Errorf("Copy = %v", err)
+	}
+}
+
+func TestATextThatPostgresCannotStoreLosesNoEvent(t *testing.T) {
+	t.Parallel()
+	pool := newTables(t)
+	state, err := deliver(t, pool, newEvents(book), asaastest.Event(asaas.EventPaymentReceived, asaastest.Set("payment.refunds", nil),
+		asaastest.Set("payment.externalReference", "order\x00-1"), asaastest.Set("payment.customer", "cus\x00_1"),
+		asaastest.Set("payment.dueDate", "0000-00-00"), asaastest.Set("payment.creditDate", "soon"), asaastest.Set("payment.netValue", nil)))
+	if got := query(t, pool, `select external_reference || ' ' || customer || ' ' || (due is null) || ' ' || (credited is null) || (net_value is null) from asaas_charges`); state != "done" || got != "order-1 cus_1 true truetrue" {
+		t.Errorf("the event is %s with %q, and the row %s", state, err, got)
+	}
+}
+
+func TestThePlanOfAWebhookHasTheTypesOfTheFamily(t *testing.T) {
+	t.Parallel()
+	events := newEvents(book)
+	in := idem.NewInbox(idemtest.Pool(t), events)
+	if types := in.Types(); len(types) != 30 || !slices.Contains(types, "PAYMENT_REFUNDED") {
+		t.Errorf("the receiver handles %v", types)
+	}
+}

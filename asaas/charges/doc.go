@@ -1,0 +1,107 @@
+// Package charges keeps a table with one row for each charge at Asaas, and says what each event changed
+// of its money.
+//
+// An event of Asaas's carries the whole charge, as it is then. Whoever books an amount for each event is wrong
+// about a card that is given back before its money came, about the second of two partial refunds, a chargeback that is
+// won, and twelve boletos with one reference. Here the newest event is copied into the row of its charge, and
+// what the application books is the difference that the copy made. That is right in any order of the events, also
+// when some come twice and some never: an older event changes nothing, and the next one brings what a lost one
+// would have brought.
+//
+// # Book payments
+//
+//	must(idem.Migrate(ctx, pool))
+//	must(charges.Migrate(ctx, pool))
+//	events := asaas.NewDispatcher(os.Getenv("ASAAS_WEBHOOK_TOKEN"))
+//	events.OnPayment(charges.Handler(changed))
+//
+//	// changed adds what is paid of a charge to its order. Ship an order once its paid is its total.
+//	func changed(ctx context.Context, tx pgx.Tx, c charges.Change) error {
+//		if c.Paid().IsZero() {
+//			return nil // it is overdue, say, or its money has come
+//		}
+//		updated, err := tx.Exec(ctx, `update orders set paid = paid + $1 where id = $2 or checkout = $3`,
+//			c.Paid(), c.After.ExternalReference, c.After.CheckoutSession)
+//		if err == nil && updated.RowsAffected() == 0 && c.After.ExternalReference.Or("") != "" {
+//			err = fmt.Errorf("the order of charge %s is not stored", c.After.ID)
+//		}
+//		return err
+//	}
+//
+// Installments, renewals, partial refunds and chargebacks are no other case. A charge whose money came unasked names
+// nothing: it is in the table, and paid charges that match nothing of yours are a query. Where several accounts deliver, the
+// scope is a part of every key, in your tables too: c.After.Scope.
+//
+// A handler of one event type may stand beside it, for what is no money: an e-mail when a boleto was looked at. It
+// runs after the family's, in the same transaction, and sees the new row. If your program needs no event
+// of some types, ignore them: each costs a copy.
+//
+//	events.OnPaymentOverdue(remind)
+//	events.Ignore(asaas.EventPaymentCheckoutViewed, asaas.EventPaymentBankSlipViewed)
+//
+// # Keep a ledger
+//
+// Paid and Received are two amounts, because a card is paid a month before its money comes. Orders
+// need the first, a ledger the second:
+//
+//	insert into ledger (charge, paid, received) values ($1, $2, $3)  -- c.After.ID, c.Paid(), c.Received()
+//
+// needs no key: the sum of a charge's lines is its row, whatever comes in whichever order. Received leaves out fees, splits and
+// anticipations, which are other movements of the account, and has cash, whose status is RECEIVED_IN_CASH and which
+// never was at Asaas.
+//
+//	Status                                                     Paid   Received
+//	PENDING, AUTHORIZED, AWAITING_RISK_ANALYSIS, OVERDUE,      0      0
+//	  DUNNING_REQUESTED
+//	CONFIRMED                                                  rest   0
+//	RECEIVED, RECEIVED_IN_CASH, DUNNING_RECEIVED               rest   rest
+//	REFUND_REQUESTED, REFUND_IN_PROGRESS                       0      rest, if its money had come
+//	REFUNDED, CHARGEBACK_REQUESTED, CHARGEBACK_DISPUTE,        0      0
+//	  AWAITING_CHARGEBACK_REVERSAL
+//
+// rest is Value without what was given back: the refunds that are DONE. What is asked back and not given back yet is
+// Refunding; a careful merchant ships when Paid less Refunding is the total. Value has the interest of a late payment:
+// compare OriginalValue with the price. A charge that was removed keeps its status, which is of one that is not paid.
+//
+// # Look at the table
+//
+//	select paid, original_value from asaas_charge_sums where kind = 'reference' and name = 'order-7';
+//
+// The view asaas_charge_sums adds the charges up that have a name in common. kind is reference, installment, subscription,
+// checkout, link or qr code.
+//
+//	select c.* from asaas_charges c
+//	where paid > 0 and not exists (select from orders o where o.id = c.external_reference or o.checkout = c.checkout_session);
+//
+// lists what is paid and has no order. GORM, sqlc and database/sql use the handler's transaction as in any handler (package
+// idemsql), and the table as any table. [Copy] is the same without a function.
+//
+// # Start in a shop that runs already
+//
+// The row of a charge that another program has booked is not there yet, and its first event here would book all of it again. So
+// the table knows since which day it is complete: from the day on which [Migrate] made it, or the next one in a database
+// with events of Asaas's. The first event of a charge that was made before is parked, with the remedy in its error. A new shop
+// notices nothing. One that runs already starts in three steps:
+//
+//  1. Register charges.Handler(nil) beside the handlers of before. It only copies, every charge, and they go on booking.
+//  2. Fill the table: [Reconcile] without a function, from the first charge on. Then wait until no event from
+//     before that waits, at Asaas or here: what one of them brings is in the table, and only those handlers book it.
+//  3. Register charges.Handler(changed) instead, and remove the handlers that booked.
+//
+// Two versions may run at once at each step. If no program has ever booked the account's charges, nothing has to be filled:
+// call [Filled] with the zero time. Tests do, because their charges are made on other days.
+//
+// # What is refused
+//
+// An event that cannot be copied without guessing about money is parked, and health is red: it has no
+// time, its status is newer than this module, a refund is done and has no amount. Update the module, and replay it.
+//
+// # Keep and erase
+//
+// The table holds ids, amounts and days, and no name. [Erase] removes a customer's id. A row is needed as long as a refund or
+// a dispute may come: an event of a charge without a row would book all of it. So remove old rows together with the
+// day since when the table is complete, and such an event is parked instead:
+//
+//	update asaas_charges_since set since = greatest(since, '2025-01-01');
+//	delete from asaas_charges where created < '2025-01-01' and not open;
+package charges

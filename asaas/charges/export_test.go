@@ -1,0 +1,7 @@
+package charges
+
+// For the tests of package charges_test.
+var (
+	ChargeOf = chargeOf
+	NumberOf = numberOf
+)

@@ -1,0 +1,162 @@
+package charges
+
+import (
+	"cmp"
+	"context"
+	"embed"
+	"errors"
+	"fmt"
+	"io/fs"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/paghooks/paghooks/asaas"
+)
+
+// Migrations holds the tables of this package as numbered SQL files in the folder migrations, for teams
+// that run goose, tern, atlas or another tool instead of [Migrate]. Each may be run again without harm. Their
+// numbers begin at 1: give the tool a table of versions for them alone, as for those of package idem.
+//
+//go:embed migrations/*.sql
+var Migrations embed.FS
+
+// Migrate creates or updates the tables of this package, in the first schema of the connection's
+// search_path. Call it at every start, after idem.Migrate: what was done before is skipped, and any number of
+// processes may call it at once. db is a *pgxpool.Pool or a *pgx.Conn.
+//
+// A new table is complete from the day on which it was made, or from the next one if the database has events of
+// Asaas's: see [Filled].
+func Migrate(ctx context.Context, db interface {
+	Begin(ctx context.Context) (pgx.Tx, error)
+},
+) error {
+	if err := pgx.BeginFunc(ctx, db, func(tx pgx.Tx) error { return migrate(ctx, tx) }); err != nil {
+		return fmt.Errorf("asaas/charges: migrating the tables: %w", err)
+	}
+	return nil
+}
+
+// MigrateSchema is [Migrate] for the schema of that name, which must exist, for any search_path.
+func MigrateSchema(ctx context.Context, db interface {
+	Begin(ctx context.Context) (pgx.Tx, error)
+}, schema string,
+) error {
+	err := errors.New("its name is empty: call Migrate for the first one of the search_path")
+	if schema != "" {
+		err = pgx.BeginFunc(ctx, db, func(tx pgx.Tx) error {
+			if _, err := tx.Exec(ctx, `set local search_path to `+pgx.Identifier{schema}.Sanitize()); err != nil {
+				return err
+			}
+			return migrate(ctx, tx)
+		})
+	}
+	if err != nil {
+		return fmt.Errorf("asaas/charges: migrating the tables of schema %q: %w", schema, err)
+	}
+	return nil
+}
+
+func migrate(ctx context.Context, tx pgx.Tx) error {
+	files, err := fs.Glob(Migrations, "migrations/*.sql") // in the order of their numbers
+	if err != nil {
+		return err
+	}
+	if done, err := applied(ctx, tx); err != nil || done == len(files) {
+		return err
+	}
+	const wait = `select pg_advisory_xact_lock(hashtextextended('asaas/charges.Migrate ' || coalesce(current_schema(), ''), 0))`
+	if _, err := tx.Exec(ctx, wait); err != nil {
+		return err
+	}
+	done, err := applied(ctx, tx) // also by another process meanwhile
+	if err != nil {
+		return err
+	}
+	for _, file := range files[min(done, len(files)):] {
+		statements, err := fs.ReadFile(Migrations, file)
+		if err != nil {
+			return err
+		}
+		if _, err := tx.Exec(ctx, string(statements)); err != nil {
+			return fmt.Errorf("%s: %w", file, err)
+		}
+	}
+	return nil
+}
+
+// applied returns the number of migrations that the first schema has.
+func applied(ctx context.Context, tx pgx.Tx) (n int, err error) {
+	const where = `select coalesce((select nspname from pg_class c join pg_namespace n on n.oid = relnamespace
+		where c.oid = to_regclass('asaas_charges_migrations')), ''), coalesce(current_schema(), '')`
+	var having, first string
+	if err := tx.QueryRow(ctx, where).Scan(&having, &first); err != nil || having == "" {
+		return 0, err
+	}
+	if having != first {
+		return 0, fmt.Errorf("they are in schema %q, and the first schema of the search_path is %q, which has none: another set would not know "+
+			"what is booked; put %[1]q first in the search_path, or, if %[2]q is to have its own, call charges.MigrateSchema for it", having, first)
+	}
+	err = tx.QueryRow(ctx, `select count(*) from asaas_charges_migrations`).Scan(&n)
+	return n, err
+}
+
+// Filled records that the table is complete since a day, by the calendar of Brasília: no other program has booked a charge
+// of the account scope that was made on that day or later, and has no row. The first event of an older charge
+// is refused: another program may have booked a part of it. The zero time is for an account of which no
+// program has ever booked a charge, and for tests.
+//
+// Reconcile without a function calls it, once it has made the rows. An earlier day that is recorded stays. db is a
+// pool, a connection or a transaction.
+func Filled(ctx context.Context, db interface {
+	Exec(ctx context.Context, sql string, args ...any) (pgconn.CommandTag, error)
+}, scope string, since time.Time,
+) error {
+	const earlier = `insert into asaas_charges_since values ($1, least($2, (select since from asaas_charges_since where scope is null)))
+		on conflict (scope) do update set since = least(excluded.since, asaas_charges_since.since)`
+	if _, err := db.Exec(ctx, earlier, scope, dayOf(since)); err != nil {
+		return fmt.Errorf("asaas/charges: recording since when the table is complete: %w", err)
+	}
+	return nil
+}
+
+// madeSince reports whether the charge was made since the table is complete.
+func (c *Charge) madeSince(since *time.Time) bool {
+	return since != nil && c.Created != "" && string(c.Created) >= since.Format(time.DateOnly)
+}
+
+func (c *Charge) tooOld(since *time.Time) error {
+	when := "never"
+	if since != nil {
+		when = since.Format(time.DateOnly)
+	}
+	return fmt.Errorf("asaas/charges: %s of the account %q was made on %s, its row is missing, and the table is complete since %s: what another program has booked "+
+		"of it is not known. If none has, call charges.Filled(ctx, pool, %[2]q, time.Time{}) once, and replay the event. Else run the handlers that booked it, "+
+		"beside charges.Handler(nil), until charges.Reconcile has filled the table: docs/import.md", c.ID, c.Scope, cmp.Or(string(c.Created), "an unknown day"), when)
+}
+
+// dayOf returns the day in Brasília; the zero time is the first day that there is.
+func dayOf(at time.Time) string {
+	if at.IsZero() {
+		return "0001-01-01"
+	}
+	return at.In(asaas.Brasilia()).Format(time.DateOnly)
+}
+
+// Erase removes a customer's id, cus_…, from the charges, and returns their number. Their amounts, and your own
+// external references, stay: a refund that comes later has to find them. An event that comes later does not bring the id back.
+// Write no name and no CPF into external references. db is a pool, a connection or a transaction.
+func Erase(ctx context.Context, db interface {
+	Exec(ctx context.Context, sql string, args ...any) (pgconn.CommandTag, error)
+}, customer string,
+) (int64, error) {
+	if customer == "" {
+		return 0, errors.New("asaas/charges: the customer to erase is empty: give the id, cus_…")
+	}
+	tag, err := db.Exec(ctx, `update asaas_charges set customer = '', erased = true where customer = $1`, customer)
+	if err != nil {
+		return 0, fmt.Errorf("asaas/charges: erasing a customer: %w", err)
+	}
+	return tag.RowsAffected(), nil
+}
