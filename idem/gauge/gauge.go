@@ -1,17 +1,16 @@
-// Package gauge reads the state of sources for the gauges of telemetry, which are
-// looked at more often than the state should be read: each at most every 15 seconds, one
-// after the other, and no looker waits long. Package idemotel has such gauges for
-// OpenTelemetry, and idemprom for Prometheus. For another system, add the Stats of each
-// inbox, processor and outbox:
+// Package gauge describes the metrics of package idem, and reads them. Package idemotel
+// renders them for OpenTelemetry, and idemprom for Prometheus. For another system, make its
+// instruments of [Metrics], and record:
 //
-//	var backlogs gauge.Sources[idem.Stats]
-//	backlogs.Add("asaas", inbox.Stats)
-//	…
-//	for _, s := range backlogs.Samples(ctx) {
-//		if s.Err == nil {
-//			report("webhook_parked", s.Source, s.Value.Parked.Events)
-//		}
-//	}
+//	gauge.Begin(inbox.SourceName(), inbox.Types(), record)
+//	inbox.Observe = func(_ context.Context, o idem.Observation) { gauge.Observe(o, record) }
+//
+//	var states gauge.States
+//	states.AddBacklog(inbox.SourceName(), inbox.Stats)
+//	err := states.Read(ctx, record) // at each scrape
+//
+// Gauges are looked at more often than the state should be read: [Sources] reads each source at
+// most every 15 seconds, one after the other, and no looker waits long.
 //
 // [Queue] is the state of a provider's delivery queue, which such gauges and package
 // console show.

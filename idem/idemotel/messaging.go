@@ -2,6 +2,7 @@ package idemotel
 
 import (
 	"context"
+	"errors"
 
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/metric"
@@ -19,11 +20,12 @@ type messaging struct {
 // The conventions say how to divide a process's duration.
 var messagingDurations = []float64{.005, .01, .025, .05, .075, .1, .25, .5, .75, 1, 2.5, 5, 7.5, 10}
 
-func newMessaging(in *instruments) *messaging {
-	return &messaging{
-		consumed: in.counter("messaging.client.consumed.messages", "{message}", "Number of messages that were delivered to the application."),
-		process:  in.histogram("messaging.process.duration", "Duration of processing operation.", messagingDurations),
-	}
+func newMessaging(meter metric.Meter) (*messaging, error) {
+	consumed, err := meter.Int64Counter("messaging.client.consumed.messages", metric.WithUnit("{message}"),
+		metric.WithDescription("Number of messages that were delivered to the application."))
+	process, err2 := meter.Float64Histogram("messaging.process.duration", metric.WithUnit("s"),
+		metric.WithDescription("Duration of processing operation."), metric.WithExplicitBucketBoundaries(messagingDurations...))
+	return &messaging{consumed, process}, errors.Join(err, err2)
 }
 
 const (

@@ -34,7 +34,6 @@ type Settings struct {
 type Telemetry struct {
 	tracer    trace.Tracer
 	metrics   *metrics
-	gauges    *gauges
 	messaging *messaging // nil if it is not wanted
 }
 
@@ -50,12 +49,14 @@ func New(s Settings) (*Telemetry, error) {
 	if s.MeterProvider == nil {
 		s.MeterProvider = otel.GetMeterProvider()
 	}
-	in := &instruments{meter: s.MeterProvider.Meter(scope)}
-	t := &Telemetry{tracer: s.TracerProvider.Tracer(scope), metrics: newMetrics(in), gauges: newGauges(in)}
+	meter := s.MeterProvider.Meter(scope)
+	t := &Telemetry{tracer: s.TracerProvider.Tracer(scope)}
+	var err, err2 error
+	t.metrics, err = newMetrics(meter)
 	if s.Messaging {
-		t.messaging = newMessaging(in)
+		t.messaging, err2 = newMessaging(meter)
 	}
-	if err := errors.Join(in.errs...); err != nil {
+	if err := errors.Join(err, err2); err != nil {
 		return nil, fmt.Errorf("idemotel: the MeterProvider refused an instrument: see its views: %w", err)
 	}
 	return t, nil
@@ -70,7 +71,7 @@ func New(s Settings) (*Telemetry, error) {
 // event. It panics if c already has a Tracer.
 func (t *Telemetry) Instrument(c *idem.Common) {
 	t.InstrumentEndpoint(&c.Endpoint)
-	t.gauges.backlogs.Add(c.SourceName(), c.Stats)
+	t.metrics.states.AddBacklog(c.SourceName(), c.Stats)
 }
 
 // InstrumentEndpoint traces and measures the deliveries to an endpoint that stores nothing, as
@@ -93,7 +94,7 @@ func (t *Telemetry) InstrumentEndpoint(in *idem.Endpoint) {
 // 25,000 calls of its API in that time: if many processes share an account, let only
 // a few of them watch.
 func (t *Telemetry) WatchQueues(source string, read func(context.Context) ([]gauge.Queue, error)) {
-	t.gauges.queues.Add(source, read)
+	t.metrics.states.AddQueues(source, read)
 }
 
 // WatchHealth has the checks of a health read for the gauge webhook.healthy:
@@ -102,41 +103,5 @@ func (t *Telemetry) WatchQueues(source string, read func(context.Context) ([]gau
 //
 // Most alerts are about it. There is one health; further calls have no effect.
 func (t *Telemetry) WatchHealth(report func() health.Report) {
-	t.gauges.checks.Add("", func(context.Context) ([]idem.Check, error) { return report().Checks, nil })
-}
-
-// instruments makes instruments, and keeps the errors.
-type instruments struct {
-	meter metric.Meter
-	errs  []error
-}
-
-func (i *instruments) counter(name, unit, description string) metric.Int64Counter {
-	c, err := i.meter.Int64Counter(name, metric.WithUnit(unit), metric.WithDescription(description))
-	i.errs = append(i.errs, err)
-	return c
-}
-
-func (i *instruments) histogram(name, description string, bounds []float64) metric.Float64Histogram {
-	h, err := i.meter.Float64Histogram(name, metric.WithUnit("s"), metric.WithDescription(description),
-		metric.WithExplicitBucketBoundaries(bounds...))
-	i.errs = append(i.errs, err)
-	return h
-}
-
-func (i *instruments) count(name, unit, description string) metric.Int64ObservableGauge {
-	g, err := i.meter.Int64ObservableGauge(name, metric.WithUnit(unit), metric.WithDescription(description))
-	i.errs = append(i.errs, err)
-	return g
-}
-
-func (i *instruments) seconds(name, description string) metric.Float64ObservableGauge {
-	g, err := i.meter.Float64ObservableGauge(name, metric.WithUnit("s"), metric.WithDescription(description))
-	i.errs = append(i.errs, err)
-	return g
-}
-
-func (i *instruments) callback(observe metric.Callback, of ...metric.Observable) {
-	_, err := i.meter.RegisterCallback(observe, of...)
-	i.errs = append(i.errs, err)
+	t.metrics.states.SetChecks(func() []idem.Check { return report().Checks })
 }
