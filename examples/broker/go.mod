@@ -3,6 +3,7 @@ module github.com/paghooks/paghooks/examples/broker
 go 1.26.0
 
 require (
+	github.com/google/go-cmp v0.7.0
 	github.com/jackc/pgx/v5 v5.12.0
 	github.com/paghooks/paghooks v0.1.0
 	github.com/paghooks/paghooks/idem/idemkafka v0.1.0
