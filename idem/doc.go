@@ -123,12 +123,13 @@
 // word true. Set for longer, the next event would meet them, with a schema for each
 // tenant in another tenant's tables. So the connection is closed after a handler that
 // executes SET without LOCAL, set_config without true, RESET, DISCARD, DEALLOCATE,
-// LISTEN, LOAD, DO or EXECUTE, or that calls tx.Conn(): the log says so once. So it is after
-// a temporary table without ON COMMIT DROP or DELETE ROWS, a cursor WITH HOLD, PREPARE, and
-// pg_advisory_lock: rows that are left in such a table would be booked again with the next event.
+// LISTEN, LOAD, DO, EXECUTE or PREPARE, or that calls tx.Conn(): the log says so once.
 //
-// The search path and the role are put back, also if a function that the handler calls has
-// changed them. Those that a trigger, an operator or a column's default changes are not seen, nor are other
+// What a statement or a function that it calls has left in the session is looked for behind COMMIT: locks
+// (pg_advisory_lock) are released, and after a temporary table without ON COMMIT DROP or a cursor WITH HOLD the
+// connection is closed. Rows that are left in such a table would be booked again with the next event.
+// The search path and the role are put back, also if a function has
+// changed them. What a trigger, a view, an operator or a column's default does is not seen, nor are other
 // settings that a function makes for longer: have them set back there. Nor does closing a
 // connection help behind a pooler that shares sessions. The commit waits for the disk and the replica, even if a
 // handler sets synchronous_commit otherwise.

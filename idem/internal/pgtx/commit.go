@@ -31,8 +31,12 @@ func (t *Tx) Commit(limit context.Context, declared, ours *pgx.Batch) error {
 	}
 	t.ended = true
 	conn, tx := t.conn.Conn(), t.tx
+	var left *bool
+	if t.mayLeave() && !t.handler.large { // which only pgx's Commit ends
+		left = new(true) // unless it is answered
+	}
 	commit := func(sent func()) error {
-		return reliably(ctx, conn, func() error { return commit(ctx, conn, tx, last, sent) })
+		return reliably(ctx, conn, func() error { return commit(ctx, conn, tx, last, left, sent) })
 	}
 	if slow {
 		err = t.protectSlow(limit, commit)
@@ -46,6 +50,9 @@ func (t *Tx) Commit(limit context.Context, declared, ours *pgx.Batch) error {
 	var unsent pgx.ErrPreprocessingBatch
 	switch {
 	case err == nil:
+		if left != nil {
+			t.looked, t.left = true, *left
+		}
 		return nil
 	case errors.Is(err, pgx.ErrTxCommitRollback):
 		return t.failed(ErrAborted)
@@ -62,19 +69,22 @@ func (t *Tx) Commit(limit context.Context, declared, ours *pgx.Batch) error {
 	return fmt.Errorf("%w: %w", ErrUnknown, err)
 }
 
-func commit(ctx context.Context, conn *pgx.Conn, tx pgx.Tx, last *pgx.Batch, sent func()) error {
-	if last.Len() == 0 {
+func commit(ctx context.Context, conn *pgx.Conn, tx pgx.Tx, last *pgx.Batch, left *bool, sent func()) error {
+	if last.Len() == 0 && left == nil {
 		return tx.Commit(ctx)
 	}
-	rolledBack := false
-	last.Queue("commit").Exec(func(tag pgconn.CommandTag) error {
-		rolledBack = tag.String() == "ROLLBACK"
-		return nil
-	})
+	tag := ""
+	last.Queue("commit").Exec(func(t pgconn.CommandTag) error { tag = t.String(); return nil })
+	if left != nil {
+		look(last, left)
+	}
 	results := conn.SendBatch(ctx, last)
 	sent()
 	err := results.Close()
-	if err == nil && rolledBack {
+	switch tag {
+	case "COMMIT": // whatever the look behind it says
+		return nil
+	case "ROLLBACK":
 		return pgx.ErrTxCommitRollback
 	}
 	return err

@@ -19,13 +19,13 @@ type effect uint8
 
 const (
 	ends  effect = 1 << iota // the transaction is ended, replaced or prepared: see EndsTransaction
-	lasts                    // a setting of the session is another one after the commit, or something is left in it
+	lasts                    // a setting of the session is another one after the commit, or a prepared statement is left in it
 	moves                    // another search path, role or synchronous_commit is set
-	calls                    // a function is called for its result: it may do the two before
+	calls                    // a function is called, or a temporary table, a cursor or a lock may be left: see Tx.look
 )
 
 // effectOf looks at the statements in sql. Only ends is certain. A wrong lasts costs a
-// connection, a wrong moves a round trip, a wrong calls a little of one. The calls of a trigger, an
+// connection, a wrong moves a round trip, a wrong calls a little of one. The calls of a trigger, a view, an
 // operator or the default of a column are not looked for.
 func effectOf(sql string) (found effect) {
 	sql = strings.TrimRight(sql, "; \t\r\n")
@@ -33,9 +33,6 @@ func effectOf(sql string) (found effect) {
 	found = standard.statements()
 	if strings.IndexByte(sql, '\\') >= 0 {
 		found |= escaping.statements()
-	}
-	if strings.Contains(strings.ToLower(sql), "advisory_lock") { // it is held until the session ends; an "advisory_xact_lock" is not
-		found |= lasts
 	}
 	return found | effectOfCalls(sql)
 }
@@ -63,23 +60,12 @@ func (l *lexer) statements() (found effect) {
 // statement is the effect of the statement that begins with word, from its first words.
 func (l *lexer) statement(word string) effect {
 	switch {
-	case is(word, "select"), is(word, "with"), is(word, "call"), is(word, "("), is(word, "values"), is(word, "explain"):
-		if l.has("into", "temp") || l.has("into", "temporary") {
-			return lasts | calls
+	case is(word, "select"), is(word, "with"), is(word, "values"), is(word, "("), is(word, "insert"), is(word, "update"), is(word, "delete"), is(word, "merge"):
+		if !l.calls(is(word, "insert")) {
+			return 0
 		}
-		if strings.IndexByte(l.rest, '(') >= 0 {
-			return calls
-		}
-	case is(word, "insert"), is(word, "update"), is(word, "delete"), is(word, "merge"):
-		if l.calls(is(word, "insert")) {
-			return calls
-		}
-	case is(word, "create"):
-		if l.has("pg_temp") || (l.has("temp") || l.has("temporary")) && !l.has("commit", "drop") && !l.has("commit", "delete") {
-			return lasts
-		}
-	case is(word, "declare") && l.has("with", "hold"):
-		return lasts
+	case is(word, "savepoint"), is(word, "release"), is(word, "lock"):
+		return 0
 	case is(word, "set"):
 		return l.set()
 	case is(word, "reset"), is(word, "discard"), is(word, "deallocate"), is(word, "listen"), is(word, "load"),
@@ -99,41 +85,22 @@ func (l *lexer) statement(word string) effect {
 		if !is(word, "to") {
 			return ends
 		}
+		return 0
 	}
-	return 0
+	return calls
 }
 
-// has reports whether the rest of the statement has these words, one behind the other.
-func (l lexer) has(words ...string) bool {
-	found := 0
-	for word := l.next(); word != "" && word != ";"; word = l.next() {
-		switch {
-		case is(word, words[found]):
-			found++
-		case is(word, words[0]):
-			found = 1
-		default:
-			found = 0
-		}
-		if found == len(words) {
-			return true
-		}
-	}
-	return false
-}
-
-// calls reports whether the rest of a statement that writes calls a function. The columns that an INSERT
-// lists are none.
+// calls reports whether the rest of a statement calls a function, as book(id) or as the attribute orders.book, or makes
+// a table. The columns that an INSERT lists are no arguments.
 func (l lexer) calls(insert bool) bool {
 	before, columns := "", insert
 	for word := l.next(); word != "" && word != ";"; before, word = word, l.next() {
+		named := before == `"` || wordLen(before) > 0
 		switch {
-		case word != "(" || before != `"` && wordLen(before) == 0:
-		case columns && !isNoCall(before):
-			columns = false
-			continue
-		case !isNoCall(before):
+		case word == "(" && named && !isNoCall(before) && !columns, word == "." && named && !is(before, "excluded"), is(word, "into") && !insert:
 			return true
+		case word == "(" && named && !isNoCall(before): // the list of columns
+			columns = false
 		}
 		columns = columns && !is(word, "values") && !is(word, "select") && !is(word, "with")
 	}

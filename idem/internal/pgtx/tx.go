@@ -25,6 +25,8 @@ type Tx struct {
 	tx      pgx.Tx
 	session Session
 	ended   bool // COMMIT or ROLLBACK was sent
+	looked  bool // what the handler has left in its session was looked for
+	left    bool // and found
 
 	handler *state // the handler's use of it, once it runs
 }
@@ -210,7 +212,23 @@ func (t *Tx) Rollback(ctx context.Context, next func(*pgx.Batch)) error {
 func (t *Tx) Spoiled() bool {
 	t.handler.mu.Lock() // a goroutine that the handler has left behind may still be at it
 	defer t.handler.mu.Unlock()
-	return t.handler.raw || t.handler.effects&lasts != 0
+	return t.left || t.handler.raw || t.handler.effects&lasts != 0
+}
+
+// mayLeave reports whether a function may have left something in the session that outlives the transaction.
+func (t *Tx) mayLeave() bool {
+	t.handler.mu.Lock()
+	defer t.handler.mu.Unlock()
+	return !t.looked && t.handler.effects&calls != 0
+}
+
+// look queues a statement, behind COMMIT or ROLLBACK, that releases the locks of the session, and sets left to whether anything
+// else is left in it: a cursor WITH HOLD, a temporary table.
+func look(b *pgx.Batch, left *bool) {
+	const look = `
+select pg_advisory_unlock_all() is null or exists (select from pg_cursors where is_holdable) or pg_my_temp_schema() <> 0 and exists (
+	select from pg_depend where refclassid = 'pg_namespace'::regclass and refobjid = pg_my_temp_schema())`
+	b.Queue(look).QueryRow(func(row pgx.Row) error { return row.Scan(left) })
 }
 
 // Close rolls back uncommitted work and returns the connection to the pool.
@@ -222,6 +240,14 @@ func (t *Tx) Close(ctx context.Context) {
 		ctx, cancel := Finish(ctx)
 		defer cancel()
 		_ = t.protect(func() error { return t.tx.Rollback(ctx) }) // pgx closes a connection that cannot roll back
+	}
+	if t.conn != nil && t.alive() && t.mayLeave() {
+		ctx, cancel := Finish(ctx)
+		defer cancel()
+		b := &pgx.Batch{}
+		t.left = true // unless it is answered
+		look(b, &t.left)
+		_ = t.protect(func() error { return t.conn.SendBatch(ctx, b).Close() })
 	}
 	if t.conn == nil {
 		return
