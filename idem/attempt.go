@@ -19,13 +19,28 @@ import (
 // again, maxRuns times at most: that is still one attempt.
 type attempt struct {
 	event Event
+	row   store.Event // the event as it is stored, with the entity in the order of which it is processed
 	work  Work
 	dry   bool // rolled back at the end, for any stored state
 
-	mark        func(*pgx.Batch, *pgtx.Session) // records the event as done, unless it must not be processed here
-	ifNotMarked func(*pgx.Batch)                // executed after the rollback if mark has marked nothing; may be nil
-	atCommit    func(*pgx.Batch)                // executed with COMMIT; may be nil
+	stored   *store.Stored // how a stored event is marked; nil for a new one
+	found    *store.Found  // set if the event is not marked; may be nil
+	promoted *bool         // set if the next event of a stored one's entity was held back; may be nil
 }
+
+// mark records the event as done, unless it must not be processed here.
+func (a attempt) mark(b *pgx.Batch, s *pgtx.Session, archive bool) {
+	if a.stored == nil {
+		store.Mark(b, a.row, archive, s)
+		return
+	}
+	how := *a.stored
+	how.Archive = archive
+	store.MarkStored(b, a.row, how, s)
+}
+
+// promote makes the next event of a stored one's entity due.
+func (a attempt) promote(b *pgx.Batch) { store.Promote(b, a.row.Lane(), a.promoted) }
 
 // execute makes an attempt. Duplicate means that the event was not marked, and no
 // handler ran.
@@ -51,14 +66,14 @@ func (c *Common) execute(ctx context.Context, a attempt) (Outcome, error) {
 
 // runOnce runs the transaction once: mark, work, commit.
 func (c *Common) runOnce(ctx context.Context, a attempt) (Outcome, error) {
-	t, err := pgtx.Begin(ctx, c.pool, a.mark)
+	t, err := pgtx.Begin(ctx, c.pool, func(b *pgx.Batch, s *pgtx.Session) { a.mark(b, s, c.KeepPayloads) })
 	if err != nil {
 		return Retrying, explain(err)
 	}
 	defer t.Close(ctx)
 	if !t.Marked() && !a.dry {
-		if a.ifNotMarked != nil {
-			if err := t.Rollback(ctx, a.ifNotMarked); err != nil {
+		if a.found != nil {
+			if err := t.Rollback(ctx, func(b *pgx.Batch) { store.Look(b, a.row, a.found) }); err != nil {
 				return Retrying, fmt.Errorf("looking at the stored event: %w", explain(err))
 			}
 		}
@@ -74,15 +89,15 @@ func (c *Common) runOnce(ctx context.Context, a attempt) (Outcome, error) {
 		err := t.Check(ctx, declared, ours)
 		return outcomeOf(err), err
 	}
-	if a.atCommit != nil {
-		a.atCommit(ours)
+	if a.stored != nil {
+		a.promote(ours)
 	}
 	if err := t.Commit(ctx, declared, ours); err != nil {
 		return outcomeOf(err), err
 	}
 	t.Close(ctx) // before the hooks: they may want a connection
-	if a.atCommit != nil && t.Strict() {
-		c.commitAgain(ctx, a)
+	if a.stored != nil && t.Strict() {
+		c.promoteAgain(ctx, a)
 	}
 	h.After.Run(ctx, func(err error) { c.logError(ctx, "webhook AfterCommit function failed", a.event, c.redacted(err)) })
 	return Done, nil
@@ -93,7 +108,7 @@ func (c *Common) logSpoiled(ctx context.Context, t *pgtx.Tx, e Event) {
 	if t.Spoiled() {
 		c.spoiled.Do(func() {
 			c.logAttrs(ctx, slog.LevelWarn, "webhook handler may leave settings in its session, or a temporary table, a cursor or a lock, which the next event would meet: "+
-				"the connection is closed after each such event. Write SET LOCAL, set_config with true, ON COMMIT DROP or pg_advisory_xact_lock, and use tx instead of tx.Conn()", nameAttrs(e))
+				"the connection is closed after each such event. Write SET LOCAL, set_config with true, ON COMMIT DROP or pg_advisory_xact_lock, and use tx instead of tx.Conn()", nameAttrs(e)...)
 		})
 	}
 }
@@ -108,36 +123,15 @@ func outcomeOf(err error) Outcome {
 	return Retrying
 }
 
-// commitAgain executes once more the statements that were executed with the COMMIT of an attempt. At an
-// isolation that is stricter than Postgres's default, they have not seen rows that others committed
-// while the handler ran. Workers find by themselves the events that were missed, within a minute.
-func (c *Common) commitAgain(ctx context.Context, a attempt) {
+// promoteAgain promotes once more after the COMMIT of an attempt. At an isolation that is stricter than
+// Postgres's default, the promotion has not seen rows that others committed while the handler ran. Workers
+// find by themselves the events that were missed, within a minute.
+func (c *Common) promoteAgain(ctx context.Context, a attempt) {
 	ctx, cancel := pgtx.Finish(ctx)
 	defer cancel()
-	err := exec(ctx, c.pool, func(ctx context.Context, db store.DB) error {
-		b := &pgx.Batch{}
-		a.atCommit(b)
-		return store.ReadCommitted(ctx, db, b)
-	})
-	if err != nil {
+	b := &pgx.Batch{}
+	a.promote(b)
+	if err := exec(ctx, c.pool, func(ctx context.Context, db store.DB) error { return store.ReadCommitted(ctx, db, b) }); err != nil {
 		c.logError(ctx, "webhook events behind this one wait up to a minute", a.event, err)
 	}
-}
-
-// markNew marks an event that is not stored, and that waits for no earlier one of its entity.
-func (c *Common) markNew(e Event) func(*pgx.Batch, *pgtx.Session) {
-	return func(b *pgx.Batch, s *pgtx.Session) { store.Mark(b, e.row(), c.KeepPayloads, s) }
-}
-
-// markStored marks an event that is stored, in one of states. It waits while
-// another event of the entity is being processed.
-func (c *Common) markStored(e Event, states ...string) func(*pgx.Batch, *pgtx.Session) {
-	how := store.Stored{States: states, Wait: true, Archive: c.KeepPayloads}
-	return func(b *pgx.Batch, s *pgtx.Session) { store.MarkStored(b, e.row(), how, s) }
-}
-
-// promote makes the next event of e's entity due. promoted, which may be nil, is set to
-// whether it was held back.
-func promote(e Event, promoted *bool) func(*pgx.Batch) {
-	return func(b *pgx.Batch) { store.Promote(b, e.row().Lane(), promoted) }
 }

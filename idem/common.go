@@ -173,10 +173,8 @@ func pause(ctx context.Context, tries int) bool {
 
 // sleep waits for d. It reports false if ctx ended before.
 func sleep(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
 	select {
-	case <-timer.C:
+	case <-time.After(d):
 		return true
 	case <-ctx.Done():
 		return false

@@ -277,9 +277,9 @@
 // Each file reads from the top, and so do the files in this order:
 //
 //	event handler routes // an event, its provider, and what runs for it
-//	endpoint receive observe // a delivery: open, accept, answer; what the application is told
+//	endpoint observe // a delivery: open, accept, answer; what the application is told
 //	common attempt // settings; begin and mark, handler, commit, hooks: the only place where a handler runs
-//	processor held // inline; the events that wait behind a parked one
+//	processor // inline; the events that wait behind a parked one
 //	inbox worker runner work // store and answer; claim, stay alive, process one claim
 //	list replay discard // operations on stored events; dry runs; forgetting
 //	examine migrate serve // health; the tables; running a program

@@ -153,7 +153,11 @@ func (i *Inbox) storeGroup(ctx context.Context, events []store.Incoming) []resul
 	}
 	if len(events) > 1 && !pgtx.Unavailable(err) {
 		results = nil
-		for group := range slices.Chunk(events, smaller(len(events), err)) {
+		size := 1
+		if pgtx.RowLocked(err) { // it costs each group that has the row a moment: eighths find few and many such rows in a short time
+			size = (len(events) + 7) / 8
+		}
+		for group := range slices.Chunk(events, size) {
 			results = append(results, i.storeGroup(ctx, group)...)
 		}
 		return results
@@ -163,16 +167,6 @@ func (i *Inbox) storeGroup(ctx context.Context, events []store.Incoming) []resul
 		results[n] = result{outcome: Retrying, err: fmt.Errorf("storing the event: %w", explain(err))}
 	}
 	return results
-}
-
-// smaller is the size of the groups in which n events are stored, more than one, after
-// err. A row that is held costs each group that has it a moment: with eighths, few and
-// many such rows are found in a short time.
-func smaller(n int, err error) int {
-	if pgtx.RowLocked(err) {
-		return (n + 7) / 8
-	}
-	return 1
 }
 
 // insert stores events that may have been stored before, or be among events

@@ -236,28 +236,27 @@ func (o Observation) level() slog.Level {
 
 // logError logs an error beside an event, or without one.
 func (ep *Endpoint) logError(ctx context.Context, message string, e Event, err error) {
-	attrs := []slog.Attr{slog.String("source", ep.source.Name()), slog.String("error", redact.Text(explain(err).Error(), err))}
+	attrs := []slog.Attr{slog.String("error", redact.Text(explain(err).Error(), err))}
 	if e.ID != "" {
 		attrs = append(attrs, nameAttrs(e)...)
 	}
-	ep.logAttrs(ctx, slog.LevelError, message, attrs)
+	ep.logAttrs(ctx, slog.LevelError, message, attrs...)
 }
 
 // logFirstConflict logs, once for an event, that two bodies have its id.
 func (ep *Endpoint) logFirstConflict(ctx context.Context, e Event, found store.Found) {
-	if !found.FirstConflict {
-		return
+	if found.FirstConflict {
+		ep.logAttrs(ctx, slog.LevelWarn, "webhook conflict: another body is stored with this event id, and only one of them is processed; "+
+			"see whether the id was used twice, or two accounts deliver to one address without scopes (and see operator.Operator.Rescope before you introduce any)", nameAttrs(e)...)
 	}
-	ep.logAttrs(ctx, slog.LevelWarn, "webhook conflict: another body is stored with this event id, and only one of them is processed; "+
-		"see whether the id was used twice, or two accounts deliver to one address without scopes (and see operator.Operator.Rescope before you introduce any)",
-		append(nameAttrs(e), slog.String("source", e.Source)))
 }
 
-// logAttrs logs a line, unless the logger panics.
-func (ep *Endpoint) logAttrs(ctx context.Context, level slog.Level, message string, attrs []slog.Attr) {
+// logAttrs logs a line with the source's name, unless the logger panics.
+func (ep *Endpoint) logAttrs(ctx context.Context, level slog.Level, message string, attrs ...slog.Attr) {
 	if ep.Logger == nil {
 		return
 	}
+	attrs = append([]slog.Attr{slog.String("source", ep.source.Name())}, attrs...)
 	_ = pgtx.Protect(func() error { ep.Logger.LogAttrs(ctx, level, message, attrs...); return nil })
 }
 

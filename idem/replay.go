@@ -207,10 +207,8 @@ func (c *Common) replayOne(ctx context.Context, e Event) (Outcome, error) {
 	}
 	var found store.Found
 	outcome, err := c.execute(ctx, attempt{
-		event: e, work: work,
-		mark:        c.markStored(e, append([]string{store.Pending}, repeatable...)...),
-		ifNotMarked: func(b *pgx.Batch) { store.Look(b, e.row(), &found) },
-		atCommit:    promote(e, nil),
+		event: e, row: e.row(), work: work, found: &found,
+		stored: &store.Stored{States: append([]string{store.Pending}, repeatable...), Wait: true},
 	})
 	failed := outcome == Retrying || outcome == Unknown
 	switch {
@@ -282,15 +280,15 @@ func (c *Common) dryRun(ctx context.Context, e Event) (Outcome, error) {
 	case work == nil:
 		return Unhandled, nil
 	}
-	return c.execute(ctx, attempt{event: e, work: work, dry: true, mark: c.markDry(e)})
+	return c.execute(ctx, attempt{event: e, row: dryRow(e), work: work, dry: true})
 }
 
-// markDry marks as markNew does, under an ID and an entity that no event has: the row of e
+// dryRow is the row of an event with an ID and an entity that no event has: a row of the event itself
 // would have a delivery of it wait until the dry run is rolled back, and so would the row
 // that it waits for.
-func (c *Common) markDry(e Event) func(*pgx.Batch, *pgtx.Session) {
+func dryRow(e Event) store.Event {
 	e.ID, e.Key = "dry run "+rand.Text(), ""
-	return c.markNew(e)
+	return e.row()
 }
 
 // DryReplay returns the result that [Common.Replay] would have, by a [Common.DryRun] of each
@@ -358,5 +356,5 @@ func (c *Common) LastCanary(ctx context.Context) (time.Time, error) {
 // tryCanary marks a canary's event, does nothing, and rolls back.
 func (c *Common) tryCanary(ctx context.Context, e Event) (Outcome, error) {
 	nothing := func(context.Context, pgx.Tx) error { return nil }
-	return c.runOnce(ctx, attempt{event: e, work: nothing, dry: true, mark: c.markDry(e)})
+	return c.runOnce(ctx, attempt{event: e, row: dryRow(e), work: nothing, dry: true})
 }

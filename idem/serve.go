@@ -1,12 +1,14 @@
 package idem
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"log/slog"
 	"net"
 	"net/http"
+	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -74,7 +76,8 @@ var (
 // A field that server leaves at zero has a default: ReadHeaderTimeout is 5 seconds, IdleTimeout 2
 // minutes. It serves TLS if server.TLSConfig is set.
 func Serve(ctx context.Context, server *http.Server, parts ...Part) error {
-	setDefaults(server)
+	server.ReadHeaderTimeout = cmp.Or(server.ReadHeaderTimeout, 5*time.Second)
+	server.IdleTimeout = cmp.Or(server.IdleTimeout, 2*time.Minute)
 	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", server.Addr)
 	if err != nil {
 		return fmt.Errorf("idem: the server cannot listen: %w", err)
@@ -117,15 +120,6 @@ func Serve(ctx context.Context, server *http.Server, parts ...Part) error {
 	return errors.Join(err, others.end())
 }
 
-func setDefaults(server *http.Server) {
-	if server.ReadHeaderTimeout == 0 {
-		server.ReadHeaderTimeout = 5 * time.Second
-	}
-	if server.IdleTimeout == 0 {
-		server.IdleTimeout = 2 * time.Minute
-	}
-}
-
 // prepare is called by [Serve] before any part runs. It returns an error if the program would process events
 // of before again, says in the log that a source has nothing to verify with, and leaves a connection of
 // each pool to deliveries.
@@ -166,8 +160,7 @@ func (ep *Endpoint) warnOfNoSecret(ctx context.Context) {
 	if refusal, ok := errors.AsType[*Refusal](err); ok {
 		cause = refusal.Hint
 	}
-	ep.logAttrs(ctx, slog.LevelWarn, "webhook deliveries cannot be verified, and all are answered 503: "+cause,
-		[]slog.Attr{slog.String("source", ep.source.Name())})
+	ep.logAttrs(ctx, slog.LevelWarn, "webhook deliveries cannot be verified, and all are answered 503: "+cause)
 }
 
 // sharePool lowers the Workers of inboxes where the application has not set it, until a connection of
@@ -177,28 +170,19 @@ func sharePool(ctx context.Context, pool *pgxpool.Pool, inboxes []*Inbox) {
 	for _, i := range inboxes {
 		workers += i.Workers
 	}
-	for ; workers >= connections; workers-- {
-		i := busiest(inboxes)
-		if i == nil {
+	byDefault := slices.DeleteFunc(slices.Clone(inboxes), func(i *Inbox) bool { return i.Workers != i.defaultWorkers })
+	for ; workers >= connections && len(byDefault) > 0; workers-- {
+		most := slices.MaxFunc(byDefault, func(a, b *Inbox) int { return a.Workers - b.Workers })
+		if most.Workers == 1 {
 			break
 		}
-		i.Workers, i.defaultWorkers = i.Workers-1, i.defaultWorkers-1
+		most.Workers, most.defaultWorkers = most.Workers-1, most.defaultWorkers-1
 	}
 	if workers < connections {
 		return
 	}
 	inboxes[0].logAttrs(ctx, slog.LevelWarn, "webhook workers can hold all connections of their pool, and deliveries wait for one then: set pool_max_conns higher than workers, or lower Workers",
-		[]slog.Attr{slog.Int("workers", workers), slog.Int("connections", connections)})
-}
-
-// busiest returns the inbox with the most workers of those that may have fewer, or nil.
-func busiest(inboxes []*Inbox) (most *Inbox) {
-	for _, i := range inboxes {
-		if i.Workers == i.defaultWorkers && i.Workers > 1 && (most == nil || i.Workers > most.Workers) {
-			most = i
-		}
-	}
-	return most
+		slog.Int("workers", workers), slog.Int("connections", connections))
 }
 
 // running holds parts that stop at the same time.
@@ -307,8 +291,7 @@ func (c *Common) checkScopes(ctx context.Context) error {
 			"or leave the account without one, with its token or secret where it was", c.source.Name(), remedy)
 	}
 	if c.asksOfScopes(ctx, store.HasUnscoped) {
-		c.logAttrs(ctx, slog.LevelError, "webhook events are stored without a scope, and this program gives every event one: "+remedy,
-			[]slog.Attr{slog.String("source", c.source.Name())})
+		c.logAttrs(ctx, slog.LevelError, "webhook events are stored without a scope, and this program gives every event one: "+remedy)
 	}
 	return nil
 }
@@ -323,8 +306,7 @@ func (c *Common) warnOfScopes(ctx context.Context) {
 		return
 	}
 	c.logAttrs(ctx, slog.LevelWarn, "webhook events are stored with and without a scope: unless one account has none on purpose, "+
-		"those of before that come again are done twice: stop the program, and move them with idem rescope",
-		[]slog.Attr{slog.String("source", c.source.Name())})
+		"those of before that come again are done twice: stop the program, and move them with idem rescope")
 }
 
 // asksOfScopes asks Postgres a question. Without an answer the result is false: without tables or

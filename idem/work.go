@@ -75,7 +75,9 @@ func (r *runner) process(ctx context.Context, c store.Claim) (Outcome, error) {
 		return r.endClaim(ctx, c, store.End{State: store.Unhandled, LeavesLane: true}, nil)
 	}
 	promoted := false
-	outcome, err := i.execute(ctx, attempt{event: e, work: work, mark: r.markClaimed(c), atCommit: promote(e, &promoted)})
+	// It does not wait for others that process an event of the same entity: they may take long.
+	how := &store.Stored{States: []string{store.Pending}, Claim: c.Number, Worker: r.signs.Own.ID}
+	outcome, err := i.execute(ctx, attempt{event: e, row: c.Event, work: work, stored: how, promoted: &promoted})
 	if promoted {
 		i.wakeOwn()
 	}
@@ -87,13 +89,6 @@ func (r *runner) process(ctx context.Context, c store.Claim) (Outcome, error) {
 		return "", err
 	}
 	return outcome, err
-}
-
-// markClaimed marks an event that a worker has claimed. It does not wait for
-// others that process an event of the same entity: they may take long.
-func (r *runner) markClaimed(c store.Claim) func(*pgx.Batch, *pgtx.Session) {
-	how := store.Stored{States: []string{store.Pending}, Claim: c.Number, Worker: r.signs.Own.ID, Archive: r.inbox.KeepPayloads}
-	return func(b *pgx.Batch, s *pgtx.Session) { store.MarkStored(b, c.Event, how, s) }
 }
 
 // fail ends a claim after an attempt that failed, or did not come to the handler, or whose COMMIT was not answered.

@@ -119,19 +119,14 @@ func (r *runner) drain(ctx context.Context) error {
 
 // claimAndWork waits for idle workers, claims events for them, and has them work.
 func (r *runner) claimAndWork(ctx context.Context) (store.Claims, error) {
-	n := r.awaitWorkers(ctx)
-	probes := n > 0 && r.inbox.hasOutage()
-	if probes {
-		n = r.awaitProbe(ctx, n)
+	n, claim := r.awaitWorkers(ctx), r.claim
+	if r.inbox.hasOutage() {
+		n, claim = r.awaitProbe(ctx, n), r.claimProbe
+	} else {
+		r.untried = false
 	}
 	if n == 0 {
 		return store.Claims{}, nil
-	}
-	claim := r.claim
-	if probes {
-		claim = r.claimProbe
-	} else {
-		r.untried = false
 	}
 	found, err := claim(ctx, n) // if the answer to COMMIT was lost, it has the claims nevertheless: MarkStored rejects those that are not committed
 	r.returnWorkers(n, len(found.Claims))
@@ -212,11 +207,9 @@ func (r *runner) rest(ctx context.Context, soon bool) {
 	if soon {
 		d = min(d, store.PostponeTime)
 	}
-	timer := time.NewTimer(d)
-	defer timer.Stop()
 	select {
 	case <-r.inbox.wake:
-	case <-timer.C:
+	case <-time.After(d):
 	case <-ctx.Done():
 	}
 }
