@@ -327,7 +327,7 @@ func (p *program) requeue(ctx context.Context) error {
 			if err != nil {
 				return done{}, p.brokenOff(ctx, err)
 			}
-			return p.changed(o, "requeued for the workers; idem watch shows them go", n), p.sayLeft(ctx, o, c, n, otherState)
+			return p.changed(o, "requeued for the workers; idem stats -every 2s shows them go", n), p.sayLeft(ctx, o, c, n, otherState)
 		},
 	})
 }

@@ -274,7 +274,7 @@ func TestADiscardThatIsBrokenOffIsShownAndConfirmedAnew(t *testing.T) {
 	}
 	s.wantText(`select count(*) from idem_events where state = 'discarded'`, "0")
 
-	s.want(command.Done, "1 event of notes: requeued for the workers; idem watch shows them go\n", "", "requeue", "-yes", "-without-workers", "bad_2")
+	s.want(command.Done, "1 event of notes: requeued for the workers; idem stats -every 2s shows them go\n", "", "requeue", "-yes", "-without-workers", "bad_2")
 	s.types = "y\n"
 	s.wantSays(command.Done, "Discard these 2 events? [y/N] ", "discard", "-reason", "test orders", "-type", "paid")
 	s.wantText(`select string_agg(event_id || ' ' || state, ', ' order by event_id) from idem_event_log where event_id like 'bad%'`, "bad_2 pending, bad_5&77 discarded, bad_6 discarded")

@@ -27,8 +27,6 @@ func TestWhatChangesSomethingSaysFirstInWhichDatabase(t *testing.T) {
 	for _, v := range verbs {
 		args := []string{v.name}
 		switch v.name {
-		case "watch":
-			args = append(args, "-times", "1")
 		case "show", "acknowledge", "discard", "erase":
 			args = append(args, "-reason", "x", "bad_2")
 		case "rescope":
@@ -114,7 +112,7 @@ func TestARoleThatMayNotCreateTablesCanDoEverything(t *testing.T) {
 		{[]string{"show", "-entity", "pay_2"}, false, "bad_2: It is parked"},
 		{[]string{"conflicts", "-json"}, false, "evt_1"},
 		{[]string{"blocked"}, false, "pay_2"},
-		{[]string{"watch", "-times", "1"}, false, "parked 3"},
+		{[]string{"stats", "-every", "2s", "-times", "1"}, false, "parked 3"},
 		{[]string{"requeue", "-yes", "bad_2"}, false, "1 event of notes: requeued"},
 		{[]string{"replay", "-yes", "bad_5&77"}, true, "1 done"},
 		{[]string{"replay", "-dry-run", "bad_6"}, true, "1 done"},

@@ -22,13 +22,12 @@
 //
 // Run idem help VERB for the documentation of one.
 //
-//	stats       how many events are not done, by state, and how old the oldest is
+//	stats       how many events are not done, by state, and how old the oldest is; -every 2s, again and again
 //	list        events that are not done, the newest first
 //	show        one event, why it is not done, and its last errors; or what became of an entity
 //	blocked     entities whose events wait for an earlier one
 //	conflicts   events that came again with another body
 //	audit       who did what to which events
-//	watch       stats, again and again
 //	requeue     have the workers of an inbox process events again
 //	replay      process events here, with the application's handlers
 //	acknowledge take note of parked events: they make health red no more
@@ -82,8 +81,8 @@
 //	130  ended by Ctrl-C before it was done; 143 by SIGTERM, 129 by SIGHUP
 //
 // 1 is also a replay in which an event failed, or none had a handler, and an id among
-// others that no event has. 4 is an error that doctor found. Watch ends with 0 when
-// Ctrl-C ends it.
+// others that no event has. 4 is an error that doctor found. Stats with -every
+// ends with 0 when Ctrl-C ends it.
 //
 // Ctrl-C lets the event that is being processed finish. The same command again goes on
 // with the rest: it shows the events that are left, and asks anew. A second Ctrl-C ends

@@ -232,7 +232,7 @@ func TestAnIDThatLooksLikeAFlagIsPrintedAsAnID(t *testing.T) {
 	if _, out, _ := s.idem("show", "notes//-yes"); !strings.Contains(out, "\n  idem requeue -id -yes  # the workers of an inbox process it\n  idem replay -id -yes  # ") {
 		t.Error(out)
 	}
-	s.want(command.Done, "1 event of notes: requeued for the workers; idem watch shows them go\n", "", "requeue", "-yes", "-id", "-yes")
+	s.want(command.Done, "1 event of notes: requeued for the workers; idem stats -every 2s shows them go\n", "", "requeue", "-yes", "-id", "-yes")
 }
 
 // Whoever makes an event chooses its id; a terminal would act on U+009B.
@@ -291,12 +291,12 @@ func TestTheCommandWithoutHandlersFindsTheSourcesThatAreStored(t *testing.T) {
 	}
 	s.wantSays(command.Misused, "idem requeue, and its workers process them. Else build the ten-line program", "replay")
 	s.want(command.Done, "3 events of notes: discarded\n1 event of other: discarded\n", "", "discard", "-state", "parked", "-yes", "-reason", "x")
-	s.want(command.Done, "1 event of notes: requeued for the workers; idem watch shows them go\n", "", "requeue", "-yes", "-type", "refunded")
+	s.want(command.Done, "1 event of notes: requeued for the workers; idem stats -every 2s shows them go\n", "", "requeue", "-yes", "-type", "refunded")
 }
 
 // A terminal gets one screen after another, a file gets lines. Between two looks
 // it rests.
-func TestWatchRedrawsInATerminalAndAddsLinesElsewhere(t *testing.T) {
+func TestStatsEverySoOftenRedrawInATerminalAndAddLinesElsewhere(t *testing.T) {
 	t.Parallel()
 	s := newShop(t)
 	s.badNight()
@@ -310,7 +310,7 @@ func TestWatchRedrawsInATerminalAndAddsLinesElsewhere(t *testing.T) {
 		{nil, true, "\x1b[H\x1b[2J", 3},
 		{[]string{"-json"}, true, `"blocked_keys":1}` + "\n", 3},
 	} {
-		p, out, complaints := s.program(append([]string{"watch", "-every", "7s"}, c.args...)...)
+		p, out, complaints := s.program(append([]string{"stats", "-every", "7s"}, c.args...)...)
 		p.redraws = c.redraws
 		ctx, cancel := context.WithCancel(t.Context())
 		rests := 0
@@ -322,17 +322,17 @@ func TestWatchRedrawsInATerminalAndAddsLinesElsewhere(t *testing.T) {
 		}
 		status := p.run(ctx)
 		if got := strings.Count(out.String(), c.want); got != c.times || status != command.Done || complaints.Len() > 0 {
-			t.Errorf("watch %q: exit status %d, %d times %q in %q, %s", c.args, status, got, c.want, out, complaints)
+			t.Errorf("stats -every %q: exit status %d, %d times %q in %q, %s", c.args, status, got, c.want, out, complaints)
 		}
 	}
 }
 
-// Postgres may restart while somebody watches.
-func TestWatchGoesOnAfterAFailure(t *testing.T) {
+// Postgres may restart in between.
+func TestStatsEverySoOftenGoOnAfterAFailure(t *testing.T) {
 	t.Parallel()
 	s := newShop(t)
 	s.badNight()
-	p, out, complaints := s.program("watch", "-times", "3")
+	p, out, complaints := s.program("stats", "-every", "2s", "-times", "3")
 	p.pause = func(context.Context, time.Duration) error {
 		if complaints.Len() == 0 {
 			s.exec(`alter table idem_payloads rename to away`)

@@ -41,7 +41,11 @@ func (c count) text() string {
 	return fmt.Sprintf("%s (%s)", command.Number(c.Events), age(time.Duration(c.OldestSeconds)*time.Second))
 }
 
+// stats prints the backlogs: once, or every so often until ctx ends, which is then its ordinary end.
 func (p *program) stats(ctx context.Context) error {
+	if p.every > 0 {
+		return p.watch(ctx)
+	}
 	all, err := p.backlogs(ctx)
 	if err != nil {
 		return err
@@ -102,8 +106,7 @@ func (p *program) printStats(w io.Writer, all []backlog) error {
 // tickTime limits one look: Postgres may be unavailable for a while.
 const tickTime = 10 * time.Second
 
-// watch shows the backlogs until ctx ends, which is its ordinary end. One look is
-// over before the next begins.
+// watch prints the backlogs until ctx ends. One look is over before the next begins.
 func (p *program) watch(ctx context.Context) error {
 	for n := 1; ; n++ {
 		looking, cancel := context.WithTimeout(ctx, tickTime)

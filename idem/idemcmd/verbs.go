@@ -36,8 +36,12 @@ var verbs = []verb{
 	{
 		name: "stats", about: "how many events are not done, by state, and how old the oldest is",
 		more: "Pending events are next for the workers of an inbox. The provider delivers retrying ones again. Parked ones\n" +
-			"failed too often, unhandled ones had no handler: nothing happens to them by itself.",
-		flags: with(bySource), run: (*program).stats,
+			"failed too often, unhandled ones had no handler: nothing happens to them by itself.\n" +
+			"With -every it looks again and again, until Ctrl-C: in a terminal it redraws, elsewhere it adds lines.",
+		flags: with(bySource, func(o *options, f *flag.FlagSet) {
+			f.Var(command.Duration(&o.every, 0), "every", "look again after this `time`, 1s at least")
+			f.IntVar(&o.times, "times", 0, "with -every: end after `N` looks; 0 is never")
+		}), run: (*program).stats,
 	},
 	{
 		name: "list", words: "[ID...]", about: "events that are not done, the newest first",
@@ -72,14 +76,6 @@ var verbs = []verb{
 		name: "audit", words: "[ACTION]", about: "who did what to which events, the latest first",
 		more:  "With the number of an action it prints the events that this action chose, as other verbs take them.",
 		flags: with(bySource, limit(20)), run: (*program).audit,
-	},
-	{
-		name: "watch", about: "stats, again and again, until Ctrl-C",
-		more: "In a terminal it redraws, elsewhere it adds lines. Each look costs the database as much as idem stats.",
-		flags: with(bySource, func(o *options, f *flag.FlagSet) {
-			f.Var(command.Duration(&o.every, 2*time.Second), "every", "the `time` between two looks, 1s at least")
-			f.IntVar(&o.times, "times", 0, "end after `N` looks; 0 is never")
-		}), run: (*program).watch,
 	},
 	{
 		name: "requeue", words: "[ID...]", about: "have the workers of an inbox process events again, each in its place",
@@ -216,7 +212,9 @@ func (v *verb) check(p *program) error {
 		return command.Usage("-entity shows all events of an entity, without their bodies: give it alone, or the ids of events")
 	case p.limit < 0:
 		return command.Usage("-limit is %d: give 0 for all", p.limit)
-	case v.name == "watch" && p.every < time.Second:
+	case v.name == "stats" && p.times != 0 && p.every == 0:
+		return command.Usage("-times is a number of looks: give -every, too")
+	case v.name == "stats" && p.every > 0 && p.every < time.Second:
 		return command.Usage("-every is %s: that would load the database; give 1s or more", p.every)
 	case v.name == "prune" && p.retention > 0 && p.retention < minRetention && !p.allowProcessingTwice:
 		return command.Usage("-retention is %s, and an event that a provider delivers again after that is processed a second time: give 31d or more, or -allow-processing-twice if that is meant", longAge(p.retention))

@@ -33,7 +33,7 @@ func TestAPersonIsAskedBeforeSeveralEventsAreTouched(t *testing.T) {
 			s.wantText(`select count(*) from idem_audit`, "0")
 			continue
 		}
-		if status != command.Done || out != "4 events of notes: requeued for the workers; idem watch shows them go\n" {
+		if status != command.Done || out != "4 events of notes: requeued for the workers; idem stats -every 2s shows them go\n" {
 			t.Errorf("%q: exit status %d, %q, %q", answer, status, out, complaints)
 		}
 		s.wantText(`select count(*) from idem_events where state = 'pending'`, "6")
@@ -62,7 +62,7 @@ func TestWithYesNobodyIsAsked(t *testing.T) {
 	t.Parallel()
 	s := newShop(t)
 	s.badNight()
-	s.want(command.Done, "1 event of notes: requeued for the workers; idem watch shows them go\n", "", "requeue", "-yes", "bad_2")
+	s.want(command.Done, "1 event of notes: requeued for the workers; idem stats -every 2s shows them go\n", "", "requeue", "-yes", "bad_2")
 	s.want(command.Done, "1 event of notes: discarded\n", "", "discard", "bad_6", "-yes", "-reason", "a test order")
 	s.want(command.Done, "1 event of notes: replayed: 1 done, 0 failed, 0 without a handler\n", "", "replay", "-yes", "bad_5&77")
 	s.wantText(`select string_agg(action || ' ' || reason, '; ' order by id) from idem_audit`, "requeue ; discard a test order; replay ")
@@ -311,7 +311,7 @@ func TestRequeueIsRefusedWhereNoWorkersAreAliveUnlessItIsForced(t *testing.T) {
 	s.accept("bad_1 paid pay_1")
 	s.wantSays(command.Failed, "no workers of this source are alive", "requeue", "-yes", "bad_1")
 	s.wantText(`select state from idem_events`, "parked")
-	s.want(command.Done, "1 event of notes: requeued for the workers; idem watch shows them go\n", "", "requeue", "-yes", "-without-workers", "bad_1")
+	s.want(command.Done, "1 event of notes: requeued for the workers; idem stats -every 2s shows them go\n", "", "requeue", "-yes", "-without-workers", "bad_1")
 	s.wantText(`select state from idem_events`, "pending")
 }
 
@@ -319,7 +319,7 @@ func TestRequeueIsRefusedWhereNoWorkersAreAliveUnlessItIsForced(t *testing.T) {
 func TestAnIDThatMatchesNoEventAmongOthersIsSaidAndExits1(t *testing.T) {
 	t.Parallel()
 	for verb, c := range map[string]struct{ id, did, state string }{
-		"requeue": {"bad_2", "requeued for the workers; idem watch shows them go", "pending"},
+		"requeue": {"bad_2", "requeued for the workers; idem stats -every 2s shows them go", "pending"},
 		"discard": {"bad_2", "discarded", "discarded"},
 		"erase":   {"evt_1", "erased", "done"},
 	} {
