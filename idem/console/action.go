@@ -20,110 +20,75 @@ import (
 	"github.com/paghooks/paghooks/internal/lang"
 )
 
-// verbs are the actions on events.
-var verbs = map[string]verb{
-	"replay": {Label: "Replay", Means: "Handlers process these events now, one after the other, each once.", do: func(ctx context.Context, op *operator.Operator, a asked, reason string) error {
-		_, err := op.Replay(ctx, a.Filter, reason)
-		return err
-	}},
-	"dry-run": {Label: "Dry run", Means: "Handlers process these events, each in a transaction that is rolled back. What handlers do outside of it does happen.", do: func(ctx context.Context, op *operator.Operator, a asked, reason string) error {
-		_, err := op.DryReplay(ctx, a.Filter, reason)
-		return err
-	}},
-	"requeue": {Label: "Requeue", Means: "Workers process these events again, as if they had just arrived.", do: func(ctx context.Context, op *operator.Operator, a asked, reason string) error {
-		_, err := op.Requeue(ctx, a.Filter, reason)
-		return err
-	}},
-	"discard": {Label: "Discard", Means: "These events are given up for good: they will not be processed, and their bodies go unless the application keeps bodies.", Final: true, do: func(ctx context.Context, op *operator.Operator, a asked, reason string) error {
-		_, err := op.Discard(ctx, a.Filter, reason)
-		return err
-	}},
-	"erase": {Label: "Erase", Means: "What is stored of these events is deleted for good, for a person who asks for it: bodies, errors, the history of attempts, and traces.", Final: true, Erases: true, do: func(ctx context.Context, op *operator.Operator, a asked, reason string) error {
-		op.EraseNotDone = a.NotDoneToo
-		_, err := op.Erase(ctx, a.Found, reason)
-		return err
-	}},
+// verbs are the actions on events, in the order of their buttons.
+var verbs = []verb{
+	{Name: "replay", Label: "Replay", plan: (*operator.Operator).PlanReplay},
+	{Name: "dry-run", Label: "Dry run", plan: (*operator.Operator).PlanDryReplay},
+	{Name: "requeue", Label: "Requeue", NeedsWorkers: true, plan: (*operator.Operator).PlanRequeue},
+	{Name: "discard", Label: "Discard", IsFinal: true, plan: (*operator.Operator).PlanDiscard},
+	{Name: "erase", Label: "Erase", IsFinal: true, IsOfNamed: true, plan: (*operator.Operator).PlanErase},
 }
 
 type verb struct {
-	Label, Means lang.Text
-	Final        bool // cannot be undone, and needs a reason
-	Erases       bool // is about events in all states
-	do           func(ctx context.Context, op *operator.Operator, a asked, reason string) error
+	Name         string // in forms
+	Label        lang.Text
+	NeedsWorkers bool
+	IsFinal      bool // the button warns
+	IsOfNamed    bool // it is about events that are chosen by name, in any state
+	plan         func(*operator.Operator, context.Context, idem.Filter) (*operator.Plan, error)
 }
 
 // asked is an action that a form asks for.
 type asked struct {
 	verb
-	Name       string
-	Choice     choice
-	Filter     idem.Filter        // names the events
-	Count      int                // of them
-	Shown      string             // their marks
-	Events     []idem.StoredEvent // the newest of them
-	Sure       bool               // whether the source's name is to be typed: it is final, and about all events, or erases
-	Found      []idem.StoredEvent // that are to be erased
-	NotDone    int                // of those
-	NotDoneToo bool               // whether those are to be given up, and erased
+	*operator.Plan
+	Choice choice
+	Shown  string             // the marks of the events
+	First  []idem.StoredEvent // of them
+	Sure   bool               // whether the source's name is to be typed: it is final, and about all events or named ones
 }
 
-// ask reads the request of a form, and finds the events.
-func (v *visit) ask(ctx context.Context, form url.Values) (a asked, err error) {
-	a = asked{Name: form.Get("action"), Choice: choiceOf(form)}
+// ask reads the request of a form, and plans the action on the events of its choice for an operator.
+func (v *visit) ask(ctx context.Context, op *operator.Operator, form url.Values) (a asked, err error) {
+	a.Choice = choiceOf(form)
 	if len(a.Choice.Events) > maxShown {
 		return a, refuse(http.StatusBadRequest, "That are more events than a page lists.")
 	}
-	a.verb = verbs[a.Name]
-	if a.do == nil || a.Name == "requeue" && !v.source.workers {
+	n := slices.IndexFunc(verbs, func(known verb) bool { return known.Name == form.Get("action") })
+	if n >= 0 {
+		a.verb = verbs[n]
+	}
+	if n < 0 || a.NeedsWorkers && !v.source.workers || a.IsOfNamed && a.Choice.One == "" && a.Choice.Chosen == "" {
 		return a, refuse(http.StatusBadRequest, "There is no such action for the events of this source.")
 	}
-	a.Sure = a.Final && (a.Choice.Narrowed() == 0 || a.Erases)
-	if a.Erases {
-		err = v.askToErase(ctx, &a, form)
-	} else {
-		a.Filter, err = v.choose(ctx, a.Choice)
+	var f idem.Filter
+	switch {
+	case a.IsOfNamed && a.Choice.One != "":
+		f.Events = []string{rowKey(v.source.name, a.Choice.Account, a.Choice.ID)}
+	case a.IsOfNamed:
+		f.Events = a.Choice.Events
+	default:
+		if f, err = a.Choice.filter(); err != nil {
+			return a, err
+		}
 	}
-	a.Count = len(a.Filter.Events)
+	op.EraseNotDone = form.Get("open") != ""
+	a.Plan, err = a.plan(op, ctx, f)
+	a.Sure = a.IsFinal && (a.Choice.Narrowed() == 0 || a.IsOfNamed)
 	return a, err
 }
 
-// choose finds the events of a choice, of those that are not done.
-func (v *visit) choose(ctx context.Context, c choice) (f idem.Filter, err error) {
-	f, err = c.filter()
-	if err != nil {
-		return f, err
+// Says are the paragraphs that say what would happen.
+func (a asked) Says() (all []lang.Text) {
+	for _, text := range a.Effect {
+		all = append(all, lang.Text(text))
 	}
-	return v.source.events.Choose(ctx, f)
-}
-
-// askToErase finds the events that are to be erased: named ones, in any state.
-func (v *visit) askToErase(ctx context.Context, a *asked, form url.Values) (err error) {
-	keys := a.Choice.Events
-	switch {
-	case a.Choice.One != "":
-		keys = []string{rowKey(v.source.name, a.Choice.Account, a.Choice.ID)}
-	case a.Choice.Chosen == "":
-		return refuse(http.StatusBadRequest, "There is no such action for the events of this source.")
-	}
-	found, err := v.source.events.ByKey(ctx, keys)
-	if err != nil {
-		return err
-	}
-	a.Found = slices.DeleteFunc(found, func(e idem.StoredEvent) bool { return e.Source != v.source.name })
-	a.NotDoneToo = form.Get("open") != ""
-	a.Filter.Events = []string{}
-	for _, e := range a.Found {
-		a.Filter.Events = append(a.Filter.Events, rowKey(e.Source, e.Scope, e.ID))
-		if isOpen(e) {
-			a.NotDone++
-		}
-	}
-	return nil
+	return all
 }
 
 // confirm shows the chosen events, and asks.
 func (v *visit) confirm(ctx context.Context) error {
-	a, err := v.ask(ctx, v.r.Form)
+	a, err := v.ask(ctx, v.operator(), v.r.Form)
 	if err != nil {
 		return err
 	}
@@ -131,49 +96,46 @@ func (v *visit) confirm(ctx context.Context) error {
 		return refuse(http.StatusBadRequest, "The filter chooses %s events, and an action of this page is about %s at most: choose a shorter time, or use the command idem.", a.Count, maxChosen)
 	}
 	a.Shown = marksOf(a.Filter.Events)
-	if a.Events = a.Found; !a.Erases {
-		p, err := v.source.events.Page(ctx, a.Filter, operator.Place{}, 20)
-		if err != nil {
-			return err
-		}
-		a.Events = p.Events
+	first, err := a.Plan.First(ctx)
+	if err != nil {
+		return err
 	}
-	a.Events = v.errorsHidden(a.Events)
+	a.First = v.errorsHidden(first)
 	return v.render(http.StatusOK, "confirm", v.say(a.Label)+"?", a)
 }
 
 // act does the confirmed action, to the events that were shown.
 func (v *visit) act(ctx context.Context) error {
-	a, err := v.ask(ctx, v.r.PostForm)
+	op, s := v.operator(), v.source
+	a, err := v.ask(ctx, op, v.r.PostForm)
 	reason := reasonOf(v.r.PostForm)
-	switch sure := strings.TrimSpace(v.r.PostForm.Get("sure")) == v.source.name; {
+	switch sure := strings.TrimSpace(v.r.PostForm.Get("sure")) == s.name; {
 	case err != nil:
 		return err
-	case a.Final && reason == "":
+	case a.IsFinal && reason == "":
 		return refuse(http.StatusBadRequest, "Say why: nothing was done. Go back, and fill in the reason.")
-	case a.Erases && !sure:
-		return refuse(http.StatusBadRequest, "What is erased does not come back. To erase these events, type the name of the source, %s: nothing was done. Go back, and fill it in.", v.source.name)
+	case a.IsOfNamed && !sure:
+		return refuse(http.StatusBadRequest, "What is erased does not come back. To erase these events, type the name of the source, %s: nothing was done. Go back, and fill it in.", s.name)
 	case a.Sure && !sure:
-		return refuse(http.StatusBadRequest, "These are all events that are not done. To discard them, type the name of the source, %s: nothing was done. Go back, and fill it in.", v.source.name)
+		return refuse(http.StatusBadRequest, "These are all events that are not done. To discard them, type the name of the source, %s: nothing was done. Go back, and fill it in.", s.name)
 	}
-	again, shown := wereShown(a.Filter.Events, v.r.PostForm.Get("shown"))
-	if len(again) == 0 {
+	marks, now := marksIn(v.r.PostForm.Get("shown")), a.Count
+	a.Keep(func(key string) bool { return marks[markOf(key)] })
+	if a.Count == 0 {
 		return refuse(http.StatusConflict, "The filter chooses none of the events any more that you were shown: nothing was done. Look at them again.")
 	}
-	left, came := shown-len(again), a.Count-len(again)
+	left, came := int64(len(marks))-a.Count, now-a.Count
 	if left > 0 || came > 0 {
-		reason = strings.TrimSpace(fmt.Sprintf("%s (of %d events that were shown, %d had left the list, and %d came since: those are left alone)", reason, shown, left, came))
+		reason = strings.TrimSpace(fmt.Sprintf("%s (of %d events that were shown, %d had left the list, and %d came since: those are left alone)", reason, len(marks), left, came))
 	}
-	a.Filter.Events = again
-	a.Found = slices.DeleteFunc(a.Found, func(e idem.StoredEvent) bool { return !slices.Contains(again, rowKey(e.Source, e.Scope, e.ID)) })
-	op, s := v.operator(), v.source
 	failed := s.tried.begin(v.user)
 	if a.Name == "dry-run" { // others store the error with the event
 		op.Failed = failed
 	}
 	return v.begin(a.Name, func(ctx context.Context) error {
 		defer s.counts.forget()
-		return a.do(ctx, op, a, reason)
+		_, err := a.Do(ctx, reason)
+		return err
 	})
 }
 
@@ -253,22 +215,17 @@ func marksOf(rowKeys []string) string {
 	return base64.RawURLEncoding.EncodeToString(all)
 }
 
-// wereShown returns the events with their marks in a form, and how many events it shows.
-func wereShown(rowKeys []string, field string) (again []string, shown int) {
+// marksIn returns the marks of a form's field; none of one that is broken.
+func marksIn(field string) map[mark]bool {
 	all, err := base64.RawURLEncoding.DecodeString(field)
 	if err != nil {
-		return nil, 0
+		return nil
 	}
 	marks := map[mark]bool{}
 	for ; len(all) >= len(mark{}); all = all[len(mark{}):] {
 		marks[mark(all[:len(mark{})])] = true
 	}
-	for _, key := range rowKeys {
-		if marks[markOf(key)] {
-			again = append(again, key)
-		}
-	}
-	return again, len(marks)
+	return marks
 }
 
 // rowKey returns the row key of an event.

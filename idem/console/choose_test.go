@@ -91,7 +91,7 @@ func TestEraseIsAskedTwiceAndNamesWhatIsLeft(t *testing.T) {
 	a.get("event?source=letters&id=e1").want(200, "Show with values masked", "Erase…")
 	const done = "confirm?action=erase&source=letters&account=&id=e1&one=1"
 	question := a.get(done)
-	question.want(200, "Erase? 1 event", "It stays that they came", "Not reached are the application's own tables", "This cannot be undone. To erase, type letters")
+	question.want(200, "Erase? 1 event", "It stays that they came", "Not reached: the application's own tables", "This cannot be undone. To erase, type letters")
 	question.without("not done")
 	form := question.form("act")
 	a.post("act", form).want(400, "Say why")

@@ -31,17 +31,23 @@ func TestThePageIsInTheLanguageOfTheBrowser(t *testing.T) {
 	a.accept(a.inbox.Accept, idem.Event{ID: "e2", Type: "paid", Key: "order-e1", Payload: body("e2")})
 	a.page.Queues = map[string]gauge.Queues{"letters": &queues{all: []gauge.Queue{{ID: "q2", Name: "transfers", Enabled: true, Penalized: 1200}}}}
 	for address, want := range map[string]string{
-		"":                              "1 parked estacionados: falharam e esperam por você",
-		"queues":                        "penalizada: 1.200 entregas sem sucesso contam contra ela",
-		"event?source=letters&id=e1":    "O evento está estacionado (parked): falhou uma vez, por último com: no such order: order-e1; nada acontece com ele até que seja reprocessado, recolocado na fila ou descartado. 1 evento da mesma entidade aguarda este.",
-		"event?source=letters&id=e2":    "O evento aguarda e1, um paid anterior da mesma entidade, que está estacionado (parked): falhou uma vez",
-		"events?source=letters":         "Estado por concluir",
-		"find?q=order-e1":               "letters e1 : O evento está estacionado",
-		"trail?source=letters":          "Ninguém fez nada.",
-		"confirm?action=replay":         "Reprocessar? 2 eventos : states pending",
-		"nothing":                       "Não encontrado Esta página não existe.",
-		"events?source=letters&from=x":  "Escreva o horário como 2026-11-20T15:04, em UTC.",
-		"entity?entity=%3Cb%3E&account": "Entidade <b> , em ordem de chegada.",
+		"":                                                 "1 parked estacionados: falharam e esperam por você",
+		"queues":                                           "penalizada: 1.200 entregas sem sucesso contam contra ela",
+		"event?source=letters&id=e1":                       "O evento está estacionado (parked): falhou uma vez, por último com: no such order: order-e1; nada acontece com ele até que seja reprocessado, recolocado na fila ou descartado. 1 evento da mesma entidade aguarda este.",
+		"event?source=letters&id=e2":                       "O evento aguarda e1, um paid anterior da mesma entidade, que está estacionado (parked): falhou uma vez",
+		"events?source=letters":                            "Estado por concluir",
+		"find?q=order-e1":                                  "letters e1 : O evento está estacionado",
+		"trail?source=letters":                             "Ninguém fez nada.",
+		"confirm?action=replay":                            "Reprocessar? 2 eventos : states pending",
+		"confirm?action=replay&state=parked":               "O handler de cada um seria executado aqui, do mais antigo",
+		"confirm?action=dry-run":                           "O handler de cada um é executado aqui e desfeito.",
+		"confirm?action=requeue&source=letters":            "Os workers do inbox os processariam de novo",
+		"confirm?action=discard&state=parked":              "Eles não seriam processados, e seus corpos seriam excluídos",
+		"confirm?action=erase&one=1&account=&id=e1":        "Seus corpos, erros e traces seriam excluídos. Isto não pode ser desfeito. Permanece que eles chegaram",
+		"confirm?action=erase&one=1&account=&id=e2&source": "Ficam fora: as tabelas da própria aplicação",
+		"nothing":                                          "Não encontrado Esta página não existe.",
+		"events?source=letters&from=x":                     "Escreva o horário como 2026-11-20T15:04, em UTC.",
+		"entity?entity=%3Cb%3E&account":                    "Entidade <b> , em ordem de chegada.",
 	} {
 		p := a.in("pt-BR,pt;q=0.9,en;q=0.8", address)
 		p.want(p.status, want)

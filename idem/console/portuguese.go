@@ -102,10 +102,10 @@ var portuguese = lang.Catalog{
 	"These are %s of them, those that failed first.": "Estes são %s deles, primeiro os que falharam.",
 
 	// Before erasing.
-	"What is stored of these events is deleted for good, for a person who asks for it: bodies, errors, the history of attempts, and traces.": "O que está gravado destes eventos é excluído para sempre, a pedido de uma pessoa: corpos, erros, histórico de tentativas e traces.",
+	"Their bodies, errors and traces would be deleted. This cannot be undone.": "Seus corpos, erros e traces seriam excluídos. Isto não pode ser desfeito.",
 
 	"It stays that they came: their ids, types, entities, states and times, so that a delivery of them is a duplicate. It stays in the audit trail who erased them, and why: name no person in the reason.": "Permanece que eles chegaram: ids, tipos, entidades, estados e horários, para que uma nova entrega seja duplicada. Na trilha de auditoria fica quem os excluiu e por quê: não escreva o nome de ninguém no motivo.",
-	"Not reached are the application's own tables, messages of an outbox, what a broker keeps, logs, traces and backups.":                                                                                   "Ficam fora as tabelas da própria aplicação, as mensagens de um outbox, o que um broker guarda, logs, traces e backups.",
+	"Not reached: the application's own tables, messages of an outbox, what a broker keeps, logs, traces and backups: see docs/private-data.md.":                                                            "Ficam fora: as tabelas da própria aplicação, as mensagens de um outbox, o que um broker guarda, logs, traces e backups: veja docs/private-data.md.",
 
 	"No workers of this source are alive, and requeued events would wait for them: nothing was done. Replay the events, or start the program that runs the workers.": "Não há workers ativos desta origem, e eventos recolocados na fila esperariam por eles: nada foi feito. Reprocesse os eventos, ou inicie o programa que roda os workers.",
 
@@ -222,25 +222,21 @@ var portuguese = lang.Catalog{
 	"As of %s.":                                    "Situação em %s.",
 
 	// Actions.
-	"Action":   "Ação",
-	"Replay":   "Reprocessar",
-	"Dry run":  "Executar teste",
-	"Requeue":  "Recolocar na fila",
-	"Discard":  "Descartar",
-	"Replay…":  "Reprocessar…",
-	"Dry run…": "Executar teste…",
-	"Requeue…": "Recolocar na fila…",
-	"Discard…": "Descartar…",
-	"Handlers process these events now, one after the other, each once.":                                                       "Os handlers processam estes eventos agora, um depois do outro, cada um uma vez.",
-	"Handlers process these events, each in a transaction that is rolled back. What handlers do outside of it does happen.":    "Os handlers processam estes eventos, cada um em uma transação que é desfeita. O que os handlers fazem fora dela acontece de verdade.",
-	"Workers process these events again, as if they had just arrived.":                                                         "Os workers processam estes eventos de novo, como se tivessem acabado de chegar.",
-	"These events are given up for good: they will not be processed, and their bodies go unless the application keeps bodies.": "Estes eventos são abandonados de vez: não serão processados, e seus corpos são excluídos, a menos que a aplicação os guarde.",
+	"Action":  "Ação",
+	"Replay":  "Reprocessar",
+	"Dry run": "Executar teste",
+	"Requeue": "Recolocar na fila",
+	"Discard": "Descartar",
+	"The handler of each would run here, the oldest first, one after the other, each in its own transaction.":                     "O handler de cada um seria executado aqui, do mais antigo ao mais novo, um depois do outro, cada um na sua própria transação.",
+	"The handler of each runs here, and is rolled back. What it does outside of its transaction does happen.":                     "O handler de cada um é executado aqui e desfeito. O que ele faz fora da sua transação acontece de verdade.",
+	"The workers of the inbox would process them again, each in its place in the order of its entity.":                            "Os workers do inbox os processariam de novo, cada um no seu lugar na ordem da sua entidade.",
+	"They would not be processed, and their bodies would be deleted, unless the application keeps bodies. This cannot be undone.": "Eles não seriam processados, e seus corpos seriam excluídos, a menos que a aplicação os guarde. Isto não pode ser desfeito.",
 	"Reason":            "Motivo",
 	"Reason (optional)": "Motivo (opcional)",
 	"These are all events of %s that are not done.": "Estes são todos os eventos de %s por concluir.",
 	"To discard them all, type %s":                  "Para descartar todos, escreva %s",
 	"Do nothing":                                    "Não fazer nada",
-	"The newest %s":                                 "Os %s mais recentes",
+	"The first %s":                                  "Os %s primeiros",
 	"These events":                                  "Estes eventos",
 	"The filter chooses no event: there is nothing to do.": "O filtro não escolhe nenhum evento: não há nada a fazer.",
 	"Back to the events": "Voltar aos eventos",

@@ -69,6 +69,7 @@ type frame struct {
 	Sources     []string // all
 	Switch      bool     // whether the page is about one of them
 	Workers     bool     // the source has
+	Verbs       []verb   // that it may be asked for
 	Live        int      // seconds after which the page refreshes itself; 0 for never
 	Nonce       string   // of the page's scripts
 	Here        string   // the address of this page with all boxes of its lists checked
@@ -93,6 +94,7 @@ func (v *visit) render(status int, name, title string, data any) error {
 	f.Here = here.Encode()
 	if v.source != nil {
 		f.Source, f.Workers = v.source.name, v.source.workers
+		f.Verbs = slices.DeleteFunc(slices.Clone(verbs), func(a verb) bool { return a.NeedsWorkers && !f.Workers })
 	}
 	for _, s := range v.sources {
 		f.Sources = append(f.Sources, s.name)

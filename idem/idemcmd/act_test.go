@@ -25,7 +25,7 @@ func TestEraseAsksAlsoAboutASingleEvent(t *testing.T) {
 	s.wantSays(command.Failed, "Erase this event?", "erase", "-reason", "request 17", "bad_2", "-discard")
 	s.wantText(`select state from idem_events where event like '%/bad_2'`, "parked")
 	s.types = "y\n"
-	s.wantSays(command.Done, "This cannot be undone.\nNot reached: brokers", "erase", "-reason", "request 17", "-as", "ana", "bad_2", "-discard")
+	s.wantSays(command.Done, "This cannot be undone.\nIt stays that they came", "erase", "-reason", "request 17", "-as", "ana", "bad_2", "-discard")
 	s.wantText(`select state || ': ' || last_error from idem_events where event like '%/bad_2'`, "discarded: discarded: erased")
 	s.wantText(`select string_agg(actor || ' ' || action || ' ' || events::text || ' ' || reason || ': ' || result, ', ') from idem_audit`,
 		"ana erase {notes//bad_2} request 17: 1 erased")
@@ -81,7 +81,7 @@ func TestReadmitAcceptsWhatTheRightSecretVerifies(t *testing.T) { // not paralle
 	}{
 		{"", []string{"readmit"}, command.Misused, "IDEM_RELAY_SECRETS is not set"},
 		{"short", []string{"readmit", "-yes"}, command.Failed, "idem: a secret of Readmit has 5 characters"},
-		{wrong, []string{"readmit", "-yes"}, command.Failed, "1 event of notes left set aside"},
+		{wrong, []string{"readmit", "-yes"}, command.Failed, "1 of the 1 event of notes left alone: set aside still"},
 		{right, []string{"readmit", "-dry-run"}, command.Done, "would be verified again"},
 		{wrong + " " + right, []string{"readmit", "-as", "ana", "-yes"}, command.Done, "1 event of notes: accepted"},
 		{right, []string{"readmit"}, command.Nothing, ""},
@@ -118,7 +118,7 @@ func TestReadmitLeavesWhatWasNotShown(t *testing.T) { // not parallel: it sets t
 	})
 	status := p.run(t.Context())
 	for _, says := range []string{
-		"idem: 1 of the 2 events of notes left alone:", "idem: 1 event of notes came since, left alone", "idem: 1 event of notes left set aside",
+		"idem: 1 of the 2 events of notes left alone:", "idem: 1 event of notes came since, left alone", "idem: 1 of the 2 events of notes left alone: set aside still",
 	} {
 		if status != command.Failed || !strings.Contains(complaints.String(), says) {
 			t.Errorf("exit status %d, %s, want it to say %q", status, complaints, says)
@@ -139,7 +139,7 @@ func TestRescopeMovesAnAccountOnceAPersonHasSeenWhat(t *testing.T) {
 	args := []string{"rescope", "-source", "notes", "-account", "", "-to-account", "shop-1", "-as", "ana", "-reason", "a second shop"}
 	s.types = "n\n"
 	if status, _, complaints := s.idem(args...); status != command.Failed || !strings.Contains(complaints, "2 events of notes.\n"+
-		"All of account \"\" would be moved to notes \"shop-1\". Every process that receives or processes events of the source\nhas to be stopped,") {
+		"All of account \"\" would be moved to notes \"shop-1\". Every process that receives or processes events of the source has to be stopped,") {
 		t.Errorf("exit status %d: %s", status, complaints)
 	}
 	want("notes//e1 notes//e2 notes/shop-2/e1")
@@ -274,7 +274,7 @@ func TestADiscardThatIsBrokenOffIsShownAndConfirmedAnew(t *testing.T) {
 	}
 	s.wantText(`select count(*) from idem_events where state = 'discarded'`, "0")
 
-	s.want(command.Done, "1 event of notes: requeued for the workers; idem stats -every 2s shows them go\n", "", "requeue", "-yes", "-without-workers", "bad_2")
+	s.want(command.Done, "1 event of notes: requeued for the workers\n", "", "requeue", "-yes", "-without-workers", "bad_2")
 	s.types = "y\n"
 	s.wantSays(command.Done, "Discard these 2 events? [y/N] ", "discard", "-reason", "test orders", "-type", "paid")
 	s.wantText(`select string_agg(event_id || ' ' || state, ', ' order by event_id) from idem_event_log where event_id like 'bad%'`, "bad_2 pending, bad_5&77 discarded, bad_6 discarded")

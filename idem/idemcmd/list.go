@@ -202,12 +202,9 @@ func (p *program) nothingChosen() error {
 	return fmt.Errorf("%w: states %s", errNothing, strings.Join(states, ", "))
 }
 
-// find returns the events of an id, in any state: in the accounts that are named, or in all. A row key, as
-// idem audit prints it, names its account.
+// find returns the events of an id, or of a row key as idem audit prints it, in any state: in the accounts that are
+// named, or in all.
 func find(ctx context.Context, o *operator.Operator, scopes []string, id string) ([]idem.StoredEvent, error) {
-	if e := store.EventOf(id); e.Source == o.SourceName() && e.ID != "" {
-		scopes, id = []string{e.Scope}, e.ID
-	}
 	all, err := o.WithID(ctx, id)
 	return slices.DeleteFunc(all, func(s idem.StoredEvent) bool { return scopes != nil && !slices.Contains(scopes, s.Scope) }), err
 }
@@ -263,7 +260,7 @@ func (p *program) blocked(ctx context.Context) error {
 			if err != nil {
 				return err
 			}
-			t.Add(age(b.Age), p.sourceOf(o), terminal.Clean(b.Scope), terminal.Clean(b.Key), command.Number(b.Waiting), terminal.Clean(b.ID), terminal.Clean(b.Type), string(b.State), p.at(b.DueAt), terminal.Clean(b.LastError))
+			t.Add(command.Text("%s", b.Age), p.sourceOf(o), terminal.Clean(b.Scope), terminal.Clean(b.Key), command.Number(b.Waiting), terminal.Clean(b.ID), terminal.Clean(b.Type), string(b.State), p.at(b.DueAt), terminal.Clean(b.LastError))
 		}
 	}
 	switch {

@@ -232,7 +232,7 @@ func TestAnIDThatLooksLikeAFlagIsPrintedAsAnID(t *testing.T) {
 	if _, out, _ := s.idem("show", "notes//-yes"); !strings.Contains(out, "\n  idem requeue -id -yes  # the workers of an inbox process it\n  idem replay -id -yes  # ") {
 		t.Error(out)
 	}
-	s.want(command.Done, "1 event of notes: requeued for the workers; idem stats -every 2s shows them go\n", "", "requeue", "-yes", "-id", "-yes")
+	s.want(command.Done, "1 event of notes: requeued for the workers\n", "", "requeue", "-yes", "-id", "-yes")
 }
 
 // Whoever makes an event chooses its id; a terminal would act on U+009B.
@@ -291,7 +291,7 @@ func TestTheCommandWithoutHandlersFindsTheSourcesThatAreStored(t *testing.T) {
 	}
 	s.wantSays(command.Misused, "idem requeue, and its workers process them. Else build the ten-line program", "replay")
 	s.want(command.Done, "3 events of notes: discarded\n1 event of other: discarded\n", "", "discard", "-state", "parked", "-yes", "-reason", "x")
-	s.want(command.Done, "1 event of notes: requeued for the workers; idem stats -every 2s shows them go\n", "", "requeue", "-yes", "-type", "refunded")
+	s.want(command.Done, "1 event of notes: requeued for the workers\n", "", "requeue", "-yes", "-type", "refunded")
 }
 
 // A terminal gets one screen after another, a file gets lines. Between two looks
@@ -306,7 +306,7 @@ func TestStatsEverySoOftenRedrawInATerminalAndAddLinesElsewhere(t *testing.T) {
 		want    string
 		times   int
 	}{
-		{nil, false, "pending 2 (5d 0h)  retrying 0  unhandled 1 (1d 0h)  parked 3 (6d 0h)  blocked entities 1\n", 3},
+		{nil, false, "pending 2 (5 d)  retrying 0  unhandled 1 (1 d)  parked 3 (6 d)  blocked entities 1\n", 3},
 		{nil, true, "\x1b[H\x1b[2J", 3},
 		{[]string{"-json"}, true, `"blocked_keys":1}` + "\n", 3},
 	} {

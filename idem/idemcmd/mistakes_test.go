@@ -36,7 +36,7 @@ func TestWrongUsageExits2AndSaysWhatIsRight(t *testing.T) {
 		{"discard of everything", []string{"discard", "-reason", "x"}, "say which events to discard"},
 		{"discard of every state", []string{"discard", "-yes", "-reason", "x", "-state", "pending,retrying", "-state", "unhandled,parked"}, "say which events to discard"},
 		{"nobody to ask", []string{"requeue"}, "nothing was changed: nobody is at a terminal to confirm it: give -yes"},
-		{"an age that was meant in days", []string{"prune", "-yes", "-retention", "45m"}, "-retention is 45m 0s, and an event that a provider delivers again after that is processed a second time"},
+		{"an age that was meant in days", []string{"prune", "-yes", "-retention", "45m"}, "-retention is 45 min, and an event that a provider delivers again after that is processed a second time"},
 		{"an age that was meant in days, of a dry run", []string{"prune", "-dry-run", "-retention", "30d"}, "-allow-processing-twice if that is meant"},
 		{"no age", []string{"prune", "-retention", "0"}, "it is no time such as 45d, 12h or 5s"},
 		{"no number", []string{"audit", "x"}, "give the number of one action"},

@@ -72,21 +72,6 @@ func (p *program) head(head string) string {
 	return head + " " + p.now().In(p.zone).Format("MST")
 }
 
-// age is a duration for people, in its two largest units.
-func age(d time.Duration) string {
-	d = max(d, 0)
-	switch s := int64(d / time.Second); {
-	case s < 60:
-		return fmt.Sprintf("%ds", s)
-	case s < 3600:
-		return fmt.Sprintf("%dm %ds", s/60, s%60)
-	case s < 86400:
-		return fmt.Sprintf("%dh %dm", s/3600, s/60%60)
-	default:
-		return fmt.Sprintf("%dd %dh", s/86400, s/3600%24)
-	}
-}
-
 // tell prints a text as a line of stderr.
 func (p *program) tell(t string, args ...any) { p.say("idem: %s\n", command.Text(t, args...)) }
 
@@ -152,7 +137,7 @@ func (b *progress) show(sum idem.Replayed, of int) {
 	if took := now.Sub(b.begun); took > 0 && handled > 0 {
 		rate := float64(handled) / took.Seconds()
 		left := time.Duration(float64(of-handled) / rate * float64(time.Second))
-		line += fmt.Sprintf(", %.0f/s", rate) + command.Text(", %s left", age(left))
+		line += fmt.Sprintf(", %.0f/s", rate) + command.Text(", %s left", left)
 	}
 	if sum.Failed > 0 {
 		line += command.Text(", %s failed", sum.Failed)
@@ -160,6 +145,9 @@ func (b *progress) show(sum idem.Replayed, of int) {
 	b.say("\r%s%s", line, strings.Repeat(" ", max(0, b.width-utf8.RuneCountInString(line))))
 	b.width = utf8.RuneCountInString(line)
 }
+
+// firstFew is the number of failures that are shown.
+const firstFew = 5
 
 // failure is for operator.Operator.Failed: it says why an event failed, of the first
 // few.

@@ -38,7 +38,7 @@ func (c count) text() string {
 	if c.Events == 0 {
 		return "0"
 	}
-	return fmt.Sprintf("%s (%s)", command.Number(c.Events), age(time.Duration(c.OldestSeconds)*time.Second))
+	return command.Text("%s (%s)", c.Events, time.Duration(c.OldestSeconds)*time.Second)
 }
 
 // stats prints the backlogs: once, or every so often until ctx ends, which is then its ordinary end.

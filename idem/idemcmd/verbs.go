@@ -4,11 +4,13 @@ import (
 	"context"
 	"flag"
 	"fmt"
+	"os"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/paghooks/paghooks/idem"
+	"github.com/paghooks/paghooks/idem/operator"
 	"github.com/paghooks/paghooks/internal/command"
 )
 
@@ -80,8 +82,8 @@ var verbs = []verb{
 	{
 		name: "requeue", words: "[ID...]", about: "have the workers of an inbox process events again, each in its place",
 		more: "Workers must run somewhere, and have given a sign of life in the last seconds. An application with only a Processor has\n" +
-			"none: use replay there.",
-		flags: with(bySource, choosing, acting, confirming, withoutWorkers), audited: true, acts: true, run: (*program).requeue,
+			"none: use replay there. To see them go: idem stats -every 2s.",
+		flags: with(bySource, choosing, acting, confirming, withoutWorkers), audited: true, acts: true, run: acts(chosen((*operator.Operator).PlanRequeue)),
 	},
 	{
 		name: "replay", words: "[ID...]", about: "process events here, with the application's handlers, one after the other",
@@ -89,19 +91,19 @@ var verbs = []verb{
 			"arrive, and while it runs elsewhere. Ctrl-C or, from elsewhere, idem stop ends it after the event that is being processed;\n" +
 			"the same command again goes on with the rest.\n" +
 			"-dry-run runs the handlers and rolls them back, but what they do outside of their transaction does happen.",
-		flags: with(bySource, choosing, acting, confirming), audited: true, acts: true, run: (*program).replay,
+		flags: with(bySource, choosing, acting, confirming), audited: true, acts: true, run: acts((*program).planReplay),
 	},
 	{
 		name: "acknowledge", words: "[ID...]", about: "take note of parked events: they make health red no more, and stay parked",
 		more: "It needs -reason, and ids or flags that choose events. It is of these events: the next one that is parked makes\n" +
 			"health red again. Events that wait behind a parked one are left alone: they were never tried.",
-		flags: with(bySource, choosingInAnyState, acting, confirming), audited: true, acts: true, run: (*program).acknowledge,
+		flags: with(bySource, choosingInAnyState, acting, confirming), audited: true, acts: true, run: acts(chosen((*operator.Operator).PlanAcknowledge)),
 	},
 	{
 		name: "discard", words: "[ID...]", about: "give events up: they will not be processed, and their bodies are deleted",
 		more: "It needs -reason, and ids or flags that choose events. Later events of their entities are then processed.\n" +
 			"A program whose receiver sets KeepPayloads keeps the bodies.",
-		flags: with(bySource, choosing, acting, confirming), audited: true, acts: true, run: (*program).discard,
+		flags: with(bySource, choosing, acting, confirming), audited: true, acts: true, run: acts(chosen((*operator.Operator).PlanDiscard)),
 	},
 	{
 		name: "stop", words: "ACTION", about: "ask a running action to end, whichever process runs it",
@@ -117,7 +119,7 @@ var verbs = []verb{
 			"somewhere; a program with a Processor processes them here. What is not genuine stays set aside.",
 		flags: with(bySource, acting, confirming, func(o *options, f *flag.FlagSet) {
 			f.BoolVar(&o.withoutWorkers, "without-workers", false, "also where no workers are alive: what is stored waits until some are")
-		}), audited: true, acts: true, variables: []string{relaySecrets}, run: (*program).readmit,
+		}), audited: true, acts: true, variables: []string{relaySecrets}, run: acts((*program).planReadmit),
 	},
 	{
 		name: "erase", words: "[ID...]", about: "delete the bodies, errors and traces of events, also done ones",
@@ -130,7 +132,7 @@ var verbs = []verb{
 		flags: with(bySource, onlyScope, acting, confirming, func(o *options, f *flag.FlagSet) {
 			f.Var((*each)(&o.filter.Keys), "entity", "the events about this `entity`, a payment's id for example; repeat it for more")
 			f.BoolVar(&o.eraseOpen, "discard", false, "give up events that are not done, and erase them: they will not be processed")
-		}), audited: true, acts: true, run: (*program).erase,
+		}), audited: true, acts: true, run: acts((*program).planErase),
 	},
 	{
 		name: "prune", about: "forget old events, which idem.Serve does daily",
@@ -159,7 +161,7 @@ var verbs = []verb{
 		flags: with(bySource, onlyScope, acting, confirming, func(o *options, f *flag.FlagSet) {
 			f.Func("to-account", "the `account` that the events get; \"\" is none", func(text string) error { o.toAccount = &text; return nil })
 			f.StringVar(&o.toSource, "to-source", "", "the `source` that the events get; default: the one they have")
-		}), audited: true, acts: true, run: (*program).rescope,
+		}), audited: true, acts: true, run: acts((*program).planRescope),
 	},
 	{
 		name: "migrate", about: "create or update the tables, in the first schema of the search_path",
@@ -217,7 +219,9 @@ func (v *verb) check(p *program) error {
 	case v.name == "stats" && p.every > 0 && p.every < time.Second:
 		return command.Usage("-every is %s: that would load the database; give 1s or more", p.every)
 	case v.name == "prune" && p.retention > 0 && p.retention < minRetention && !p.allowProcessingTwice:
-		return command.Usage("-retention is %s, and an event that a provider delivers again after that is processed a second time: give 31d or more, or -allow-processing-twice if that is meant", longAge(p.retention))
+		return command.Usage("-retention is %s, and an event that a provider delivers again after that is processed a second time: give 31d or more, or -allow-processing-twice if that is meant", command.Text("%s", p.retention))
+	case v.name == "readmit" && os.Getenv(relaySecrets) == "":
+		return command.Usage("%s is not set: set it in the environment to the relay's secret, to several with a space between", relaySecrets)
 	case v.name == "replay" && p.Receivers == nil:
 		return command.Usage("this program has no handlers, so it cannot replay events. Where an inbox runs: idem requeue, and its workers process them. " +
 			"Else build the ten-line program with your handlers: see https://pkg.go.dev/github.com/paghooks/paghooks/idem/idemcmd")

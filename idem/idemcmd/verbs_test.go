@@ -33,7 +33,7 @@ func TestAPersonIsAskedBeforeSeveralEventsAreTouched(t *testing.T) {
 			s.wantText(`select count(*) from idem_audit`, "0")
 			continue
 		}
-		if status != command.Done || out != "4 events of notes: requeued for the workers; idem stats -every 2s shows them go\n" {
+		if status != command.Done || out != "4 events of notes: requeued for the workers\n" {
 			t.Errorf("%q: exit status %d, %q, %q", answer, status, out, complaints)
 		}
 		s.wantText(`select count(*) from idem_events where state = 'pending'`, "6")
@@ -62,7 +62,7 @@ func TestWithYesNobodyIsAsked(t *testing.T) {
 	t.Parallel()
 	s := newShop(t)
 	s.badNight()
-	s.want(command.Done, "1 event of notes: requeued for the workers; idem stats -every 2s shows them go\n", "", "requeue", "-yes", "bad_2")
+	s.want(command.Done, "1 event of notes: requeued for the workers\n", "", "requeue", "-yes", "bad_2")
 	s.want(command.Done, "1 event of notes: discarded\n", "", "discard", "bad_6", "-yes", "-reason", "a test order")
 	s.want(command.Done, "1 event of notes: replayed: 1 done, 0 failed, 0 without a handler\n", "", "replay", "-yes", "bad_5&77")
 	s.wantText(`select string_agg(action || ' ' || reason, '; ' order by id) from idem_audit`, "requeue ; discard a test order; replay ")
@@ -156,13 +156,13 @@ func TestPruneForgetsByTheApplicationsSettingsOrTheFlags(t *testing.T) {
 	s.want(command.Done, "0 events of notes: forgotten\n", "", "prune", "-as", "ana")
 	const dayPasses = `update idem_prunes set ran_at = ran_at - interval '1 day', before_at = before_at - interval '1 day'`
 	s.exec(dayPasses)
-	s.wantSays(command.Misused, "The ages: notes older than 2d 0h; parked ones: never; the audit trail: 730d 0h.\nidem: nothing was changed: nobody is at a terminal to confirm it", "prune")
+	s.wantSays(command.Misused, "The ages: notes older than 2 d; parked ones: never; the audit trail: 730 d.\nidem: nothing was changed: nobody is at a terminal to confirm it", "prune")
 	s.types = "n\n"
 	s.wantSays(command.Failed, "Prune this event? [y/N] idem: nothing was changed", "prune")
 	s.types = ""
 	s.want(command.Done, "1 event of notes: forgotten\n", "", "prune", "-as", "ana", "-yes")
 	s.wantText(`select string_agg(concat_ws(', ', actor, action, filter, result), '; ' order by id) from idem_audit`,
-		"ana, prune, older than 2d 0h; parked ones: never; the audit trail: 730d 0h, 0 forgotten; ana, prune, older than 2d 0h; parked ones: never; the audit trail: 730d 0h, 1 forgotten")
+		"ana, prune, older than 2 d; parked ones: never; the audit trail: 730 d, 0 forgotten; ana, prune, older than 2 d; parked ones: never; the audit trail: 730 d, 1 forgotten")
 	s.exec(dayPasses)
 	s.want(command.Done, "1 event of notes: forgotten\n", "", "prune", "-retention", "12h", "-allow-processing-twice", "-parked-retention", "4d", "-yes")
 	s.wantText(`select string_agg(substring(event from '[^/]*$'), ' ' order by event) from idem_events`, "bad_5&77 evt_3 evt_4 evt_7 bad_6")
@@ -255,7 +255,7 @@ func TestProgressTellsRateAndTimeLeftOnATerminalOnly(t *testing.T) {
 			continue
 		}
 		lines := strings.Split(strings.TrimSuffix(drawn, "\n"), "\r")[1:]
-		if len(lines) != 101 || lines[50] != "trying notes: 501 of 1,000 (50 %), 100/s, 4s left" || lines[100] != "trying notes: 1,000 of 1,000 (100 %), 100/s, 0s left" {
+		if len(lines) != 101 || lines[50] != "trying notes: 501 of 1,000 (50 %), 100/s, 4 s left" || lines[100] != "trying notes: 1,000 of 1,000 (100 %), 100/s, less than 1 s left" {
 			t.Errorf("%d lines, %q, %q", len(lines), lines[50:51], lines[len(lines)-1])
 		}
 	}
@@ -311,7 +311,7 @@ func TestRequeueIsRefusedWhereNoWorkersAreAliveUnlessItIsForced(t *testing.T) {
 	s.accept("bad_1 paid pay_1")
 	s.wantSays(command.Failed, "no workers of this source are alive", "requeue", "-yes", "bad_1")
 	s.wantText(`select state from idem_events`, "parked")
-	s.want(command.Done, "1 event of notes: requeued for the workers; idem stats -every 2s shows them go\n", "", "requeue", "-yes", "-without-workers", "bad_1")
+	s.want(command.Done, "1 event of notes: requeued for the workers\n", "", "requeue", "-yes", "-without-workers", "bad_1")
 	s.wantText(`select state from idem_events`, "pending")
 }
 
@@ -319,7 +319,7 @@ func TestRequeueIsRefusedWhereNoWorkersAreAliveUnlessItIsForced(t *testing.T) {
 func TestAnIDThatMatchesNoEventAmongOthersIsSaidAndExits1(t *testing.T) {
 	t.Parallel()
 	for verb, c := range map[string]struct{ id, did, state string }{
-		"requeue": {"bad_2", "requeued for the workers; idem stats -every 2s shows them go", "pending"},
+		"requeue": {"bad_2", "requeued for the workers", "pending"},
 		"discard": {"bad_2", "discarded", "discarded"},
 		"erase":   {"evt_1", "erased", "done"},
 	} {

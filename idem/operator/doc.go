@@ -3,15 +3,16 @@
 // says why an event is not done.
 //
 //	ana := operator.New(inbox, "ana@shop")
-//	shown, err := ana.Choose(ctx, idem.Filter{Types: []string{"PAYMENT_RECEIVED"}})
-//	… // show them, and ask
-//	sum, err := ana.Replay(ctx, shown, "the order is there now")
+//	plan, err := ana.PlanReplay(ctx, idem.Filter{Types: []string{"PAYMENT_RECEIVED"}})
+//	… // show it, and ask
+//	result, err := plan.Do(ctx, "the order is there now")
 //
 // Reading is not recorded, and needs no name: operator.New(inbox, "").Blocked(ctx, 10).
 //
 // # Files
 //
 //	operator // who acts, and the record of an action while it runs
+//	plan     // what an action would do to which events, for a person to confirm
 //	act      // replay, requeue, discard, acknowledge, erase
 //	move     // an account that gets another scope, a source another name; events that another program has processed
 //	trail    // the audit trail, by action and by event; stopping an action

@@ -73,13 +73,17 @@ func (o *Operator) rows(f idem.Filter) store.Filter {
 }
 
 // WithID returns the events of an id, of every account, in any state: more than
-// one where accounts use the same.
+// one where accounts use the same. Where there is none, id may be a row key, as [Operator.ActionEvents] returns it.
 func (o *Operator) WithID(ctx context.Context, id string) ([]idem.StoredEvent, error) {
 	rows, err := timed(ctx, func(ctx context.Context) ([]store.Row, error) {
 		return store.WithID(ctx, o.Pool(), o.SourceName(), id)
 	})
 	if err != nil {
 		return nil, fmt.Errorf("operator: listing events: %w", store.Explain(err))
+	}
+	if e := store.EventOf(id); len(rows) == 0 && e.Source == o.SourceName() && e.ID != "" {
+		all, err := o.WithID(ctx, e.ID)
+		return slices.DeleteFunc(all, func(s idem.StoredEvent) bool { return s.Scope != e.Scope }), err
 	}
 	return storedEvents(rows), nil
 }

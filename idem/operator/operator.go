@@ -54,8 +54,9 @@ type Operator struct {
 	// be processed. Default: false, they are left alone.
 	EraseNotDone bool
 
-	name    string
-	workers requeuer // nil if the receiver has none
+	name     string
+	receiver idem.Receiver
+	workers  requeuer // the receiver; nil if it has none
 }
 
 // requeuer is a receiver with workers: an inbox or an outbox.
@@ -68,7 +69,7 @@ type requeuer interface {
 // returns an error instead.
 func New(r idem.Receiver, name string) *Operator {
 	workers, _ := r.(requeuer)
-	return &Operator{Common: idem.CommonOf(r), name: name, workers: workers}
+	return &Operator{Common: idem.CommonOf(r), name: name, receiver: r, workers: workers}
 }
 
 // Record runs do as an action of the application's own, and records it: that
