@@ -114,6 +114,22 @@ func NewInstallments(billing asaas.BillingType, total asaas.Money, n int) []*Cha
 	return out
 }
 
+// NewSubscription returns the first n charges of a subscription, which are made and due a month after the
+// other.
+func NewSubscription(billing asaas.BillingType, value asaas.Money, n int) []*Charge {
+	subscription := fmt.Sprintf("sub_%016d", fixture.Number()%1e16)
+	var out []*Charge
+	for i := range n {
+		c := NewCharge(billing, value)
+		c.Now = c.Now.AddDate(0, i, 0)
+		due := day(c.Now.AddDate(0, 0, 7))
+		c.Payment.DateCreated, c.Payment.DueDate, c.Payment.OriginalDueDate = day(c.Now), due, due
+		c.Payment.Subscription = optional.Of(subscription)
+		out = append(out, c)
+	}
+	return out
+}
+
 // in panics unless the charge is in one of the states.
 func (c *Charge) in(next asaas.EventType, states ...asaas.PaymentStatus) {
 	if !slices.Contains(states, c.Payment.Status) || c.Payment.Deleted {

@@ -2,6 +2,7 @@ package asaastest
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/paghooks/paghooks/asaas"
@@ -28,7 +29,8 @@ func (c *Charge) Overdue() []byte {
 // Confirmed lets the customer pay, or a chargeback end well: the money is not
 // available yet. A Pix is Received at once.
 func (c *Charge) Confirmed() []byte {
-	c.in(asaas.EventPaymentConfirmed, asaas.PaymentStatusPending, asaas.PaymentStatusOverdue, asaas.PaymentStatusAwaitingChargebackReversal)
+	c.in(asaas.EventPaymentConfirmed, asaas.PaymentStatusPending, asaas.PaymentStatusOverdue, asaas.PaymentStatusAuthorized,
+		asaas.PaymentStatusAwaitingRiskAnalysis, asaas.PaymentStatusAwaitingChargebackReversal)
 	if c.Payment.BillingType == asaas.BillingTypePix {
 		panic("asaastest: PAYMENT_CONFIRMED does not come for a Pix: let it be Received")
 	}
@@ -62,6 +64,19 @@ func (c *Charge) ReceivedInCash() []byte {
 	c.Payment.NetValue = optional.Of(c.Payment.Value)
 	c.Payment.Status = asaas.PaymentStatusReceivedInCash
 	return c.event(asaas.EventPaymentReceived)
+}
+
+// CashUndone takes back that it was paid outside of Asaas: the charge is to be paid again.
+func (c *Charge) CashUndone() []byte {
+	c.in(asaas.EventPaymentReceivedInCashUndone, asaas.PaymentStatusReceivedInCash)
+	c.Now = c.Now.Add(time.Hour)
+	c.Payment.ClientPaymentDate, c.Payment.PaymentDate = optional.Null[asaas.Date](), optional.Null[asaas.Date]()
+	c.Payment.NetValue = optional.Of(afterFee(c.Payment.Value))
+	c.Payment.Status = asaas.PaymentStatusPending
+	if due, err := c.Payment.DueDate.Time(); err == nil && !c.Now.Before(due.AddDate(0, 0, 1)) {
+		c.Payment.Status = asaas.PaymentStatusOverdue
+	}
+	return c.event(asaas.EventPaymentReceivedInCashUndone)
 }
 
 // pay lets the customer pay, if that did not happen yet.
@@ -116,11 +131,87 @@ func (c *Charge) Refunded() []byte {
 	return c.event(asaas.EventPaymentRefunded)
 }
 
-// left is the amount that was not given back yet.
+// RefundAsked asks for money back, which is not given back yet. Of all that is left the status becomes
+// REFUND_IN_PROGRESS, of a part it stays as it is. RefundDone, RefundDenied or RefundCanceled ends it.
+func (c *Charge) RefundAsked(value asaas.Money) []byte {
+	eventType := asaas.EventPaymentPartiallyRefunded
+	if value == c.left() {
+		eventType = asaas.EventPaymentRefundInProgress
+	}
+	c.in(eventType, asaas.PaymentStatusConfirmed, asaas.PaymentStatusReceived)
+	if value.Sign() <= 0 || value.Cmp(c.left()) > 0 {
+		panic(fmt.Sprintf("asaastest: R$ %s is more than the R$ %s that are left, or nothing", value, c.left()))
+	}
+	c.refund(value)
+	refunds := c.Payment.Refunds.Or(nil)
+	last := &refunds[len(refunds)-1]
+	last.Status, last.EffectiveDate = optional.Of(asaas.RefundStatusPending), optional.Value[asaas.DateTime]{}
+	if eventType == asaas.EventPaymentRefundInProgress {
+		c.Payment.Status = asaas.PaymentStatusRefundInProgress
+	}
+	return c.event(eventType)
+}
+
+// RefundDone gives the money back that RefundAsked has asked for.
+func (c *Charge) RefundDone() []byte {
+	c.endRefund(asaas.EventPaymentRefunded, asaas.RefundStatusDone)
+	if c.Payment.Status != asaas.PaymentStatusRefundInProgress {
+		return c.event(asaas.EventPaymentPartiallyRefunded)
+	}
+	c.Payment.Status = asaas.PaymentStatusRefunded
+	return c.event(asaas.EventPaymentRefunded)
+}
+
+// RefundDenied ends the refund of a boleto: the money stays.
+func (c *Charge) RefundDenied() []byte {
+	if c.Payment.BillingType != asaas.BillingTypeBoleto {
+		panic(fmt.Sprintf("asaastest: the refund of a %s is not denied: make the charge with BillingTypeBoleto", c.Payment.BillingType))
+	}
+	c.endRefund(asaas.EventPaymentRefundDenied, asaas.RefundStatusCancelled)
+	c.paidAgain()
+	return c.event(asaas.EventPaymentRefundDenied)
+}
+
+// RefundCanceled calls a refund off: the money stays. Which event tells it is not documented; here it is
+// PAYMENT_UPDATED.
+func (c *Charge) RefundCanceled() []byte {
+	c.endRefund(asaas.EventPaymentUpdated, asaas.RefundStatusCancelled)
+	c.paidAgain()
+	return c.event(asaas.EventPaymentUpdated)
+}
+
+// endRefund ends the refund that was asked for.
+func (c *Charge) endRefund(next asaas.EventType, status asaas.RefundStatus) {
+	refunds := slices.Clone(c.Payment.Refunds.Or(nil))
+	if len(refunds) == 0 || refunds[len(refunds)-1].Status.Or("") != asaas.RefundStatusPending {
+		panic(fmt.Sprintf("asaastest: %s cannot come now: no refund was asked for, let one be RefundAsked first", next))
+	}
+	c.Now = c.Now.Add(time.Hour)
+	last := &refunds[len(refunds)-1]
+	if last.Status = optional.Of(status); status == asaas.RefundStatusDone && c.Payment.BillingType == asaas.BillingTypePix {
+		last.EffectiveDate = optional.Of(asaas.DateTime(c.Now.Format(time.DateTime)))
+	}
+	c.Payment.Refunds = optional.Of(refunds)
+}
+
+// paidAgain gives a charge the status back that it had before all of it was asked back.
+func (c *Charge) paidAgain() {
+	if c.Payment.Status != asaas.PaymentStatusRefundInProgress && c.Payment.Status != asaas.PaymentStatusRefundRequested {
+		return
+	}
+	c.Payment.Status = asaas.PaymentStatusConfirmed
+	if _, settled := c.Payment.PaymentDate.Get(); settled {
+		c.Payment.Status = asaas.PaymentStatusReceived
+	}
+}
+
+// left is the amount that was not given back yet, and was not asked back.
 func (c *Charge) left() asaas.Money {
 	left := c.Payment.Value
 	for _, r := range c.Payment.Refunds.Or(nil) {
-		left = left.Sub(r.Value.Or(asaas.Money{}))
+		if r.Status.Or("") != asaas.RefundStatusCancelled {
+			left = left.Sub(r.Value.Or(asaas.Money{}))
+		}
 	}
 	return left
 }

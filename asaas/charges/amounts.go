@@ -24,10 +24,16 @@ func chargeOf(p *asaas.Payment) (*Charge, error) {
 	if c.NetValue.IsNull() {
 		c.NetValue = optional.Value[asaas.Money]{}
 	}
-	if p.Value.Sign() < 0 {
-		return nil, fmt.Errorf("asaas/charges: the value of %s is negative", p.ID)
+	if !isAmount(p.Value) {
+		return nil, fmt.Errorf("asaas/charges: the value of %s is R$ %s, which is no amount of money: see it at Asaas", p.ID, p.Value)
 	}
 	return c, c.count(p)
+}
+
+// isAmount reports whether a charge can have this amount: whole cents, and not more than all the money of Brazil, with
+// which every sum and difference is exact.
+func isAmount(m asaas.Money) bool {
+	return m.Sign() >= 0 && m.Cmp(asaas.Cents(1e15)) < 0 && m.Round(2) == m
 }
 
 // count sets the amounts that follow from the status and the refunds. A status that is newer than this
@@ -71,6 +77,8 @@ func (c *Charge) countRefunds(p *asaas.Payment) error {
 		value, known := r.Value.Get()
 		switch status := r.Status.Or(""); {
 		case status == asaas.RefundStatusCancelled:
+		case known && !isAmount(value):
+			return fmt.Errorf("asaas/charges: a refund of %s is R$ %s, which is no amount of money: see it at Asaas", p.ID, value)
 		case status == asaas.RefundStatusDone && known:
 			c.Refunded = c.Refunded.Add(value)
 		case status == asaas.RefundStatusDone:
@@ -81,7 +89,7 @@ func (c *Charge) countRefunds(p *asaas.Payment) error {
 		case known:
 			c.Refunding = c.Refunding.Add(value)
 		default: // all that is left
-			c.Refunding = c.Value.Sub(c.Refunded)
+			c.Refunding = c.Value
 		}
 	}
 	if c.Refunded.Cmp(c.Value) > 0 {

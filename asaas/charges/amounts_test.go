@@ -2,6 +2,7 @@ package charges_test
 
 import (
 	"cmp"
+	"encoding/json"
 	"strings"
 	"testing"
 
@@ -97,7 +98,9 @@ func TestWhatSaysTooLittleAboutMoneyIsParked(t *testing.T) {
 		"a newer status of a refund":     {[]asaastest.Change{asaastest.Set("payment.refunds", []asaas.Refund{refund("RETURNED", 1000)})}, `"RETURNED"`},
 		"a refund done without amount":   {[]asaastest.Change{asaastest.Set("payment.refunds", []asaas.Refund{noAmount})}, "no amount"},
 		"more given back than was asked": {[]asaastest.Change{asaastest.Set("payment.refunds", []asaas.Refund{refund("DONE", 1e8)})}, "were given back"},
-		"a negative value":               {[]asaastest.Change{asaastest.Set("payment.value", asaas.Cents(-100))}, "is negative"},
+		"a negative value":               {[]asaastest.Change{asaastest.Set("payment.value", asaas.Cents(-100))}, "R$ -1.00"},
+		"a value with less than cents":   {[]asaastest.Change{asaastest.Set("payment.value", json.Number("1.001"))}, "R$ 1.001"},
+		"a refund that takes more":       {[]asaastest.Change{asaastest.Set("payment.refunds", []asaas.Refund{refund("DONE", -1000)})}, "R$ -10.00"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

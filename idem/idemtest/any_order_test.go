@@ -205,6 +205,29 @@ func TestAnyOrderNeedsACheckThatCanFail(t *testing.T) {
 	}
 }
 
+// A payment that is given back ends where it began: at 0.00.
+func TestAnyOrderTakesAnEndOfZero(t *testing.T) {
+	t.Parallel()
+	zero := func(ctx context.Context, pool *pgxpool.Pool) error {
+		var booked string
+		err := pool.QueryRow(ctx, `select coalesce(sum(amount), 0.00)::text from ledger`).Scan(&booked)
+		if err == nil && booked != "0.00" {
+			err = fmt.Errorf("%s is booked", booked)
+		}
+		return err
+	}
+	if says := anyOrderOf(t, newest, fact, life(), zero); says != "" {
+		t.Error(says)
+	}
+	twice := func(ctx context.Context, tx pgx.Tx, e *asaas.PaymentEvent) error {
+		_, err := tx.Exec(ctx, `insert into ledger select $1 || count(*), $2 from ledger`, e.ID, e.Payment.Value)
+		return err
+	}
+	if says := anyOrderOf(t, newest, twice, life(), zero); !strings.Contains(says, "is booked") {
+		t.Errorf("it does not find money that is booked twice: %s", says)
+	}
+}
+
 // Of more deliveries than five it tries as many orders as of five.
 func TestAnyOrderTriesABoundedNumberOfOrders(t *testing.T) {
 	t.Parallel()
