@@ -1,13 +1,23 @@
 package asaas
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
+	"fmt"
+	"io"
 	"log/slog"
+	"maps"
+	"net"
 	"net/http"
+	"net/url"
 	"runtime/debug"
 	"strings"
 	"time"
+	"unicode"
+
+	"github.com/paghooks/paghooks/idem"
 )
 
 // Environment is one of the two installations of Asaas. An account, its API
@@ -48,33 +58,30 @@ type Client struct {
 	UserAgent string
 
 	// Transport makes the requests. Redirects are not followed with any Transport:
-	// the key would go with them. With a Transport that does not report its
-	// connections to a [net/http/httptrace.ClientTrace], as [http.Transport] does, a
-	// call that fails without an answer is [CallUnknown]. Default: nil,
-	// http.DefaultTransport.
+	// the key would go with them. Default: nil, http.DefaultTransport.
 	Transport http.RoundTripper
 
 	// Timeout is the time that a call may take, with its answer read, and with a
 	// pause that Asaas asks for. Default: 30 seconds.
 	Timeout time.Duration
 
-	// Receiver takes the [DryRunProbe] of a [Recover] to the webhook's URL.
-	// Default: nil, http.DefaultTransport.
+	// Receiver takes the dry runs of [Recover], [WebhookPlan.Apply] and [RotateToken] to
+	// the webhook's URL. Default: nil, a new connection for each.
 	Receiver http.RoundTripper
+
+	// Try is asked by [Recover] whether to try the handlers with the oldest event that
+	// failed, before anything is changed. The running application runs its handler on
+	// it, and rolls back; HTTP requests and e-mails of the handler are real, unless it
+	// asks [idem.IsDryRun]. Default: nil, the handlers are not tried.
+	Try func(ctx context.Context, oldest idem.StoredEvent) bool `json:"-"`
 
 	// Wait waits for d, and returns an error if ctx ends before. A fake Asaas in
 	// virtual time sets it. Default: nil, which waits in real time.
 	Wait func(ctx context.Context, d time.Duration) error `json:"-"`
 
-	// MinRemoveBackoff is the time in which RemoveBackoff refuses to be called again for
-	// the same webhook. 0 never refuses. Default: 1 minute.
+	// MinRemoveBackoff is the time in which this Client's RemoveBackoff refuses to be
+	// called again for the same webhook. 0 never refuses. Default: 1 minute.
 	MinRemoveBackoff time.Duration
-
-	// StateDir is a folder in which RemoveBackoff notes when it was called, so
-	// that MinRemoveBackoff holds for all processes of this machine that use the
-	// folder. It is made if it does not exist. Default: "", and it holds for this
-	// Client alone.
-	StateDir string
 
 	// Poll is the interval at which [Recover] looks at the queue. It takes three looks in a
 	// row without a failure for a recovery: below 4 seconds they end before Asaas
@@ -83,7 +90,7 @@ type Client struct {
 
 	environment Environment
 	key         func() string // a function, so that nothing that prints a Client prints the key
-	removals    *removals
+	removals    *removals     // shared by copies of the Client
 }
 
 // NewClient returns a Client for the account of an API key, with its settings at
@@ -108,7 +115,7 @@ func NewClient(environment Environment, apiKey string) (*Client, error) {
 		Poll:             5 * time.Second,
 		environment:      environment,
 		key:              func() string { return apiKey },
-		removals:         newRemovals(),
+		removals:         &removals{last: make(map[string]time.Time)},
 	}, nil
 }
 
@@ -164,3 +171,164 @@ func (c *Client) GoString() string { return c.String() }
 
 // LogValue implements [slog.LogValuer]. It is String.
 func (c *Client) LogValue() slog.Value { return slog.StringValue(c.String()) }
+
+// operation is a call of the API. The generated methods make most of them.
+type operation struct {
+	name   string // the Client's method
+	method string
+	path   string // below BaseURL, with {id} for the webhook's or the charge's
+	id     string
+	query  url.Values // without the parameters that are empty
+	body   any        // nil sends none
+	token  string     // the webhook's, a secret in the body
+}
+
+// send does an operation that is answered with JSON.
+func send[T any](ctx context.Context, c *Client, o operation) (*T, error) {
+	answer := new(T)
+	if err := c.call(ctx, o, answer); err != nil {
+		return nil, err
+	}
+	return answer, nil
+}
+
+// pauses are the waits before a call that only reads is sent again.
+var pauses = []time.Duration{500 * time.Millisecond, 2 * time.Second}
+
+// call does an operation and decodes the answer. A nil answer means that none
+// is wanted: only 204 is success then, which no captive portal answers.
+func (c *Client) call(ctx context.Context, o operation, answer any) error {
+	ctx, cancel := context.WithTimeout(ctx, c.Timeout)
+	defer cancel()
+	switch body := o.body.(type) {
+	case WebhookCreate:
+		o.token = body.AuthToken.Or("")
+	case WebhookUpdate:
+		o.token = body.AuthToken.Or("")
+	}
+	failed := c.attempt(ctx, o, answer)
+	for _, pause := range pauses {
+		if failed == nil || o.method != http.MethodGet {
+			break
+		}
+		switch {
+		case failed.isPause():
+			pause = failed.RetryAfter
+		case !failed.passing:
+			return failed
+		}
+		deadline, _ := ctx.Deadline()
+		if pause >= time.Until(deadline) || c.wait(ctx, pause) != nil {
+			break
+		}
+		failed = c.attempt(ctx, o, answer)
+	}
+	if failed != nil {
+		return failed
+	}
+	return nil
+}
+
+// maxAnswer is the number of bytes of an answer that are read. A page of 100 charges
+// has some 300 kB; long descriptions, splits and refunds make it several times that.
+const maxAnswer = 8 << 20
+
+// attempt sends an operation once.
+func (c *Client) attempt(ctx context.Context, o operation, answer any) *APIError {
+	r, err := c.request(ctx, o)
+	if err == nil {
+		err = ctx.Err()
+	}
+	if err != nil {
+		return c.refused(o, err)
+	}
+	staying := http.Client{
+		Transport:     c.Transport,
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}
+	response, err := staying.Do(r)
+	if err != nil {
+		return c.unanswered(o, err)
+	}
+	defer response.Body.Close()
+	body, err := io.ReadAll(io.LimitReader(response.Body, maxAnswer+1))
+	if err == nil && len(body) > maxAnswer {
+		err = fmt.Errorf("it is larger than %d bytes", maxAnswer)
+	}
+	return c.judge(o, answered{status: response.StatusCode, header: response.Header, body: body, err: err}, answer)
+}
+
+// request makes the request of an operation. An error means that it must not be
+// sent.
+func (c *Client) request(ctx context.Context, o operation) (*http.Request, error) {
+	switch {
+	case c.key == nil:
+		return nil, errors.New("the Client has no API key: make it with NewClient")
+	case strings.TrimSpace(c.UserAgent) == "":
+		return nil, errors.New("UserAgent is empty, and Asaas demands one: name your application in it")
+	case strings.ContainsFunc(c.UserAgent, unicode.IsControl):
+		return nil, errors.New("UserAgent has a line break or the like: take it away")
+	case c.Timeout <= 0:
+		return nil, errors.New("the Timeout is not positive: set how long a call may take")
+	}
+	target, err := c.target(o)
+	if err != nil {
+		return nil, err
+	}
+	var body io.Reader
+	if o.body != nil {
+		data, err := json.Marshal(o.body)
+		if err != nil {
+			return nil, err
+		}
+		body = bytes.NewReader(data)
+	}
+	r, err := http.NewRequestWithContext(ctx, o.method, target, body)
+	if err != nil {
+		return nil, errBaseURL
+	}
+	r.Header.Set("access_token", c.key())
+	r.Header.Set("User-Agent", c.UserAgent)
+	r.Header.Set("Accept", "application/json")
+	if body != nil { // a GET that has one is answered with 403
+		r.Header.Set("Content-Type", "application/json")
+	}
+	return r, nil
+}
+
+var errBaseURL = errors.New("the API's address is none: give one such as https://api.asaas.com/v3")
+
+// target returns the URL of an operation.
+func (c *Client) target(o operation) (string, error) {
+	base, err := url.Parse(c.BaseURL)
+	switch {
+	case err != nil, base.Host == "", base.Scheme != "https" && base.Scheme != "http",
+		base.User != nil, base.RawQuery != "", base.Fragment != "":
+		return "", errBaseURL
+	case base.Scheme == "http" && c.environment != Sandbox && base.Hostname() != "localhost" && !net.ParseIP(base.Hostname()).IsLoopback():
+		return "", errors.New("the API's address has http, which would send the API key unencrypted: write https")
+	case strings.Contains(o.path, "{id}") && (o.id == "" || o.id == "." || o.id == ".."):
+		return "", errors.New("the id is empty: give one that Asaas made; Webhooks lists those of webhooks")
+	}
+	target := strings.TrimRight(c.BaseURL, "/") + strings.Replace(o.path, "{id}", url.PathEscape(o.id), 1)
+	maps.DeleteFunc(o.query, func(_ string, values []string) bool { return values[0] == "" })
+	if len(o.query) > 0 {
+		target += "?" + o.query.Encode()
+	}
+	return target, nil
+}
+
+// wait waits for d. It returns an error if ctx ends before.
+func (c *Client) wait(ctx context.Context, d time.Duration) error {
+	if c.Wait != nil {
+		return c.Wait(ctx, d)
+	}
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}

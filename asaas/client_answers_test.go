@@ -92,14 +92,14 @@ func TestEveryBadAnswerTellsWhatWasDoneAndWhatToDo(t *testing.T) {
 		{"a refusal that is larger than is read", answer(400, refusal("a", strings.Repeat("x", 8<<20))), create, asaas.CallRejected, 400, "answered with 400: correct"},
 		{"not what was sent", answer(400, refusal("invalid_url", "A URL é inválida")), create, asaas.CallRejected, 400, "(invalid_url: A URL é inválida): correct what it names"},
 		{"a refusal of another form", answer(400, `{"errors":"no"}`), create, asaas.CallRejected, 400, "answered with 400: correct what it names"},
-		{"the key of the other environment", answer(401, refusal("invalid_environment", "a")), read, asaas.CallRejected, 401, "of the other environment, production or sandbox: see the key"},
-		{"no key arrived", answer(401, refusal("access_token_not_found", "a")), read, asaas.CallRejected, 401, "a proxy drops the header access_token"},
-		{"half a key", answer(401, refusal("invalid_access_token_format", "a")), read, asaas.CallRejected, 401, "copy it again, with its $"},
-		{"a key that was deleted", answer(401, refusal("invalid_access_token", "a")), read, asaas.CallRejected, 401, "disabled, has expired or was deleted"},
-		{"no word about the key", answer(401, ""), read, asaas.CallRejected, 401, "disabled, has expired or was deleted"},
-		{"no permission", answer(403, refusal("insufficient_permission", "a")), removeBackoff, asaas.CallRejected, 403, "no permission for webhooks (WEBHOOK: READ to look, READ_WRITE to change)"},
-		{"no such webhook", answer(404, ""), removeBackoff, asaas.CallRejected, 404, "asaas: RemoveBackoff(" + webhookID + "): it was answered with 404: the account of the API key has no such webhook"},
-		{"no such address", answer(404, ""), create, asaas.CallRejected, 404, "there is nothing at this address: see the API's address"},
+		{"the key of the other environment", answer(401, refusal("invalid_environment", "a")), read, asaas.CallRejected, 401, "(invalid_environment: a): Asaas does not take the API key: it may be of the other environment"},
+		{"no key arrived", answer(401, refusal("access_token_not_found", "a")), read, asaas.CallRejected, 401, "(access_token_not_found: a): Asaas does not take the API key: it may be of the other environment, not whole, disabled or deleted, or a proxy drops the header access_token"},
+		{"half a key", answer(401, refusal("invalid_access_token_format", "a")), read, asaas.CallRejected, 401, "(invalid_access_token_format: a): Asaas does not take the API key"},
+		{"a key that was deleted", answer(401, refusal("invalid_access_token", "a")), read, asaas.CallRejected, 401, "disabled or deleted"},
+		{"no word about the key", answer(401, ""), read, asaas.CallRejected, 401, "disabled or deleted"},
+		{"no permission", answer(403, refusal("insufficient_permission", "a")), removeBackoff, asaas.CallRejected, 403, "no permission for it (for webhooks WEBHOOK: READ to look, READ_WRITE to change)"},
+		{"no such webhook", answer(404, ""), removeBackoff, asaas.CallRejected, 404, "asaas: RemoveBackoff(" + webhookID + "): it was answered with 404: there is nothing for the API key at this address: see the id"},
+		{"no such address", answer(404, ""), create, asaas.CallRejected, 404, "there is nothing for the API key at this address"},
 		{"a request that the server gave up on", answer(408, ""), create, asaas.CallUnknown, 408, "before you do it again"},
 		{"what nobody has seen yet", answer(418, "a teapot"), create, asaas.CallRejected, 418, "see https://docs.asaas.com/docs/http-response-codes"},
 		{"too many requests, and no word about how many", answer(429, ""), create, asaas.CallNotDelivered, 429, "25,000 in 12 hours"},
@@ -160,7 +160,7 @@ type transport func(*http.Request) (*http.Response, error)
 
 func (f transport) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
-func TestATransportThatTellsNothingOfConnectionsLeavesItUnknown(t *testing.T) {
+func TestAnErrorThatIsNotOneOfDialingLeavesItUnknown(t *testing.T) {
 	t.Parallel()
 	client := newClient(t)
 	client.Transport = transport(func(*http.Request) (*http.Response, error) { return nil, syscall.ECONNREFUSED })

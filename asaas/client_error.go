@@ -1,12 +1,21 @@
 package asaas
 
 import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"encoding/json"
 	"errors"
+	"fmt"
+	"net"
 	"net/http"
+	"net/url"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
+	"unicode"
 )
 
 // CallOutcome is the effect of a failed call of [Client] at Asaas, and so
@@ -85,6 +94,175 @@ func (e *APIError) HasCode(code string) bool {
 	return slices.ContainsFunc(e.Errors, func(d ErrorDetail) bool { return d.Code == code })
 }
 
+// isPause reports whether Asaas asks for a pause.
+func (e *APIError) isPause() bool {
+	return e.RetryAfter > 0 && (e.Status == http.StatusTooManyRequests || e.Status == http.StatusServiceUnavailable)
+}
+
+// failed makes the error of an operation. Its text ends with that of the cause.
+func (c *Client) failed(o operation, outcome CallOutcome, text string, cause error) *APIError {
+	secrets := c.secrets(o.token)
+	e := &APIError{Op: o.name, WebhookID: clean(o.id, secrets), Outcome: outcome, text: text, err: cause}
+	if cause == nil {
+		return e
+	}
+	e.text += clean(cause.Error(), secrets)
+	if harmless := redact(cause.Error(), secrets); harmless != cause.Error() {
+		e.err = errors.New(harmless)
+	}
+	return e
+}
+
+// refused returns the error of an operation that was not sent.
+func (c *Client) refused(o operation, err error) *APIError {
+	return c.failed(o, CallNotDelivered, "nothing was sent: ", err)
+}
+
+// unanswered returns the error of a request without an answer.
+func (c *Client) unanswered(o operation, err error) *APIError {
+	if outer, ok := errors.AsType[*url.Error](err); ok { // which names the method and the URL
+		err = outer.Err
+	}
+	outcome, text := CallUnknown, "there is no answer, "+o.next()+": "
+	switch {
+	case neverConnected(err):
+		outcome, text = CallNotDelivered, "there is no connection, see the network and the API's address: "
+	case errors.Is(err, context.Canceled) && o.method == http.MethodGet:
+		text = "it was interrupted before there was an answer: "
+	case errors.Is(err, context.Canceled):
+		text = "it was interrupted before there was an answer, " + o.next() + ": "
+	}
+	e := c.failed(o, outcome, text, err)
+	e.passing = true
+	return e
+}
+
+// neverConnected reports whether an error is of a time before the request: nothing can have
+// been sent.
+func neverConnected(err error) bool {
+	if _, ok := errors.AsType[*tls.CertificateVerificationError](err); ok {
+		return true
+	}
+	op, ok := errors.AsType[*net.OpError](err)
+	return ok && (op.Op == "dial" || op.Op == "proxyconnect")
+}
+
+// next returns the remedy where the effect is not known.
+func (o operation) next() string {
+	if o.method == http.MethodGet {
+		return "try it again"
+	}
+	return "it may have been done: look at the webhooks before you do it again"
+}
+
+// answered is an answer, as far as it could be read.
+type answered struct {
+	status int
+	header http.Header
+	body   []byte
+	err    error // why the body is not whole
+}
+
+// judge decodes a success into the value at into, and makes an error of any other answer.
+func (c *Client) judge(o operation, a answered, into any) *APIError {
+	if a.status/100 != 2 {
+		return c.declined(o, a)
+	}
+	err := a.decode(into)
+	if err == nil {
+		return nil
+	}
+	e := c.failed(o, CallUnknown, fmt.Sprintf("it was answered with %d, %s: ", a.status, o.next()), err)
+	e.Status, e.RateLimit, e.passing = a.status, rateLimitOf(a.header), a.err != nil
+	return e
+}
+
+var errHTML = errors.New("the answer is HTML, not Asaas's: a proxy or a wrong host gave it, see the API's address and the proxies before it")
+
+// isHTML reports whether the answer is a page for people.
+func (a answered) isHTML() bool { return bytes.HasPrefix(bytes.TrimSpace(a.body), []byte("<")) }
+
+// decode reads the answer of a success.
+func (a answered) decode(into any) error {
+	switch {
+	case into == nil && a.status == http.StatusNoContent:
+		return nil
+	case a.err != nil:
+		return fmt.Errorf("the answer could not be read: %w", a.err)
+	case a.isHTML():
+		return errHTML
+	case into == nil:
+		return errors.New("there is an answer where Asaas gives none")
+	case len(a.body) == 0:
+		return errors.New("the answer is empty")
+	}
+	if err := json.Unmarshal(a.body, into); err != nil {
+		return fmt.Errorf("the answer is not the JSON that it should be: %w", err)
+	}
+	if checked, ok := into.(interface{ check() error }); ok {
+		return checked.check()
+	}
+	return nil
+}
+
+// declined returns the error of an answer that is no success.
+func (c *Client) declined(o operation, a answered) *APIError {
+	outcome := CallRejected
+	switch {
+	case a.status == http.StatusTooManyRequests:
+		outcome = CallNotDelivered
+	case a.status == http.StatusRequestTimeout, a.status >= 500:
+		outcome = CallUnknown
+	}
+	e := c.failed(o, outcome, fmt.Sprintf("it was answered with %d", a.status), nil)
+	e.Status, e.RateLimit, e.passing = a.status, rateLimitOf(a.header), outcome == CallUnknown
+	e.RetryAfter = e.pauseWanted(a.header)
+	var said ErrorAnswer
+	if a.err == nil && json.Unmarshal(a.body, &said) == nil {
+		all, secrets := said.Errors.Or(nil), c.secrets(o.token)
+		for _, d := range all[:min(len(all), 5)] {
+			d = ErrorDetail{Code: clean(d.Code, secrets), Description: clean(d.Description, secrets)}
+			e.Errors = append(e.Errors, d)
+			e.text += fmt.Sprintf(" (%s: %s)", d.Code, d.Description)
+		}
+	}
+	if a.isHTML() {
+		e.err = errHTML
+		e.text += ", " + errHTML.Error()
+		return e
+	}
+	e.text += ": " + e.advice(o)
+	return e
+}
+
+// advice returns the remedy for an answer that is no success.
+func (e *APIError) advice(o operation) string {
+	again := ""
+	if e.RetryAfter > 0 {
+		again = ", in " + wholeSeconds(e.RetryAfter)
+	}
+	switch {
+	case e.Status/100 == 3:
+		return "a redirect is not followed, the API key would go with it: set the API's real address"
+	case e.Status == http.StatusBadRequest:
+		return "correct what it names"
+	case e.Status == http.StatusUnauthorized:
+		return "Asaas does not take the API key: it may be of the other environment, not whole, disabled or deleted, or a proxy drops the header access_token"
+	case e.Status == http.StatusForbidden:
+		return "the API key has no permission for it (for webhooks WEBHOOK: READ to look, READ_WRITE to change), " +
+			"or the account's list of allowed addresses does not have this machine: see the key's settings at Asaas"
+	case e.Status == http.StatusNotFound:
+		return "there is nothing for the API key at this address: see the id, the account, and the API's address"
+	case e.Status == http.StatusTooManyRequests:
+		return "there were too many requests, 25,000 in 12 hours or less where Asaas is stricter: try it again later" + again
+	case e.Outcome == CallUnknown:
+		return "Asaas is in trouble, " + o.next() + again
+	}
+	return "see https://docs.asaas.com/docs/http-response-codes"
+}
+
+const maxPause = 24 * 60 * 60 // seconds
+
 // pauseWanted returns the time that an answer asks to wait: its Retry-After, in seconds or as
 // a date, or else the time of its rate limit; a day at most.
 func (e *APIError) pauseWanted(h http.Header) time.Duration {
@@ -99,15 +277,6 @@ func (e *APIError) pauseWanted(h http.Header) time.Duration {
 	}
 	return 0
 }
-
-func (e *APIError) pauseText() string {
-	if e.RetryAfter <= 0 {
-		return ""
-	}
-	return ", in " + wholeSeconds(e.RetryAfter)
-}
-
-const maxPause = 24 * 60 * 60 // seconds
 
 func rateLimitOf(h http.Header) *RateLimit {
 	limit, ok := count(h, "RateLimit-Limit")
@@ -127,12 +296,53 @@ func count(h http.Header, name string) (n int, ok bool) {
 	return n, true
 }
 
-// isPause reports whether Asaas asks for a pause.
-func (e *APIError) isPause() bool {
-	return e.RetryAfter > 0 && (e.Status == http.StatusTooManyRequests || e.Status == http.StatusServiceUnavailable)
-}
-
 // wholeSeconds rounds up, as a caller that waits that long must not be too early.
 func wholeSeconds(d time.Duration) string {
 	return (d + time.Second - 1).Truncate(time.Second).String()
+}
+
+// secrets returns the texts that nothing may show: the API key, and a token if not "".
+func (c *Client) secrets(token string) []string {
+	if c.key == nil {
+		return []string{token}
+	}
+	return []string{token, c.key()}
+}
+
+const (
+	maxSaid  = 200 // characters
+	redacted = "[redacted]"
+)
+
+// anyKey matches a text like an API key, even another one, or part of one.
+var anyKey = regexp.MustCompile(`(?i)(\$|%24|\\u0024)?aact_[^\s"'<>]*`)
+
+// redact takes secrets out of a text: those given, and all that look like an API key.
+func redact(text string, secrets []string) string {
+	for _, secret := range secrets {
+		if secret != "" {
+			text = strings.ReplaceAll(text, secret, redacted)
+		}
+	}
+	return anyKey.ReplaceAllString(text, redacted)
+}
+
+// clean makes a text of others fit to be shown: without secrets, on one line,
+// and short.
+func clean(text string, secrets []string) string {
+	text = strings.Map(printable, redact(text, secrets))
+	if runes := []rune(text); len(runes) > maxSaid {
+		text = string(runes[:maxSaid]) + "…"
+	}
+	return text
+}
+
+func printable(r rune) rune {
+	switch {
+	case unicode.IsSpace(r):
+		return ' '
+	case !unicode.IsPrint(r):
+		return unicode.ReplacementChar
+	}
+	return r
 }

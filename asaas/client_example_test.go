@@ -77,7 +77,7 @@ func ExampleClient_Webhook() {
 	fmt.Println(err)
 	// Output:
 	// stopped: true after 15
-	// asaas: Webhook(4c20): it was answered with 404: the account of the API key has no such webhook: see the ids of its webhooks, and whether it is the right account and the API's right address
+	// asaas: Webhook(4c20): it was answered with 404: there is nothing for the API key at this address: see the id, the account, and the API's address
 }
 
 func ExampleClient_CreateWebhook() {

@@ -46,10 +46,16 @@ func (s *scripted) RoundTrip(*http.Request) (*http.Response, error) {
 	return &http.Response{StatusCode: a.status, Header: h, Body: io.NopCloser(strings.NewReader(a.body))}, nil
 }
 
+// arrives is the answer of an application that a canary reaches.
+func arrives(*http.Request) (*http.Response, error) {
+	return &http.Response{StatusCode: 503, Body: io.NopCloser(strings.NewReader(`{"received":false,"dry_run":"done"}`))}, nil
+}
+
+// clientOn returns a client whose calls are answered so, and whose webhooks' receiver is sound.
 func clientOn(t *testing.T, answers ...scriptedAnswer) (*asaas.Client, *scripted) {
 	t.Helper()
 	client, s := newClient(t), &scripted{answers: answers}
-	client.Transport = s
+	client.Transport, client.Receiver = s, transport(arrives)
 	return client, s
 }
 

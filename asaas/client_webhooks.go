@@ -5,7 +5,11 @@ import (
 	"context"
 	"errors"
 	"iter"
+	"net/http"
+	"net/url"
 	"reflect"
+	"sync"
+	"time"
 
 	"github.com/paghooks/paghooks/idem/optional"
 )
@@ -39,7 +43,7 @@ func (c *Client) list(ctx context.Context, name string) iter.Seq2[*Webhook, erro
 			}
 			offset, more = offset+len(data), page.HasMore.Or(false)
 			if more && len(seen) == before {
-				yield(nil, failure{operation{name: name}, c.key}.made(CallUnknown, "the list has no end, its pages repeat: see what answers at the API's address", nil))
+				yield(nil, c.failed(operation{name: name}, CallUnknown, "the list has no end, its pages repeat: see what answers at the API's address", nil))
 				return
 			}
 		}
@@ -51,7 +55,7 @@ func (c *Client) list(ctx context.Context, name string) iter.Seq2[*Webhook, erro
 func (p *WebhookPage) check() error {
 	data, ok := p.Data.Get()
 	if !ok {
-		return errors.New("it is no list: see the API's address")
+		return errNoList
 	}
 	for i := range data {
 		if err := data[i].check(); err != nil {
@@ -87,7 +91,7 @@ func (c *Client) Webhook(ctx context.Context, id string) (*Webhook, error) {
 func (c *Client) CreateWebhook(ctx context.Context, w WebhookCreate) (*Webhook, error) {
 	const name = "CreateWebhook"
 	if len(w.Events) == 0 {
-		return nil, failure{operation{name: name}, c.key}.refused(errNoEvents)
+		return nil, c.refused(operation{name: name}, errNoEvents)
 	}
 	w.Enabled = optional.Of(w.Enabled.Or(true))
 	w.Interrupted = optional.Of(w.Interrupted.Or(false))
@@ -110,12 +114,11 @@ func (c *Client) UpdateWebhook(ctx context.Context, id string, u WebhookUpdate) 
 }
 
 func (c *Client) update(ctx context.Context, name, id string, u WebhookUpdate) (*Webhook, error) {
-	refused := failure{operation{name: name, id: id}, c.key}.refused
 	if !u.Events.IsZero() && len(u.Events.Or(nil)) == 0 {
-		return nil, refused(errNoEvents)
+		return nil, c.refused(operation{name: name, id: id}, errNoEvents)
 	}
 	if isEmpty(u) {
-		return nil, refused(errNoChange)
+		return nil, c.refused(operation{name: name, id: id}, errNoChange)
 	}
 	return c.updateWebhook(ctx, name, id, u)
 }
@@ -137,3 +140,168 @@ func (d *WebhookDeleted) check() error {
 }
 
 func isEmpty(u WebhookUpdate) bool { return reflect.ValueOf(u).IsZero() }
+
+// RemoveBackoff has Asaas deliver at once, instead of after the pause that
+// failed deliveries have led to. Do it once the cause of the failures is gone:
+// the next failure leads to a pause again. For a queue that is stopped there is
+// [Client.Resume].
+//
+// Asaas limits it more strictly than other calls, without saying how: it is
+// never repeated, and for the same webhook refused with [ErrTooSoon] within
+// MinRemoveBackoff, unless nothing was sent before.
+//
+// See https://docs.asaas.com/reference/remove-webhook-backoff.
+func (c *Client) RemoveBackoff(ctx context.Context, id string) error {
+	const name = "RemoveBackoff"
+	if c.removals == nil { // not made by NewClient, which the call says
+		return c.removeWebhookBackoff(ctx, name, id)
+	}
+	if wait := c.removals.begin(id, c.MinRemoveBackoff); wait > 0 {
+		e := c.failed(operation{name: name, id: id}, CallNotDelivered, "nothing was sent: it was done a short while ago, and may be done again in "+wholeSeconds(wait), nil)
+		e.RetryAfter, e.err = wait, ErrTooSoon
+		return e
+	}
+	err := c.removeWebhookBackoff(ctx, name, id)
+	if e, ok := errors.AsType[*APIError](err); ok && e.Outcome == CallNotDelivered && e.Status == 0 {
+		c.removals.forget(id)
+	}
+	return err
+}
+
+// removals remember when the penalty of a webhook was last removed.
+type removals struct {
+	mu   sync.Mutex
+	last map[string]time.Time
+}
+
+// begin notes a removal, or returns how long it has to wait.
+func (r *removals) begin(id string, pause time.Duration) (wait time.Duration) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	now := time.Now()
+	if at, ok := r.last[id]; ok && now.Sub(at) < pause {
+		return pause - now.Sub(at)
+	}
+	r.last[id] = now
+	return 0
+}
+
+func (r *removals) forget(id string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.last, id)
+}
+
+// Resume starts a queue again that Asaas stopped after 15 failures in a row.
+// The events that have waited are delivered in their order. Nothing else about the webhook
+// changes: one that is disabled stays so.
+//
+// See https://docs.asaas.com/docs/how-to-reactivate-an-interrupted-queue.
+func (c *Client) Resume(ctx context.Context, id string) error {
+	w, err := c.update(ctx, "Resume", id, WebhookUpdate{Interrupted: optional.Of(false)})
+	if err != nil {
+		return err
+	}
+	if w.Interrupted.Or(false) {
+		e := c.failed(operation{name: "Resume", id: id}, CallRejected, "the queue is still stopped: see the webhook at Asaas", nil)
+		e.Status = http.StatusOK
+		return e
+	}
+	return nil
+}
+
+// retention is the time for which Asaas keeps an event that it could not deliver.
+const retention = 14 * 24 * time.Hour
+
+// Penalty is the state of a webhook with events that are held up.
+type Penalty struct {
+	Webhook *Webhook
+	// Interrupted reports that the queue is stopped: nothing is delivered until
+	// [Client.Resume].
+	Interrupted bool
+	// PenalizedRequests is Asaas's count of the requests that it could not deliver. While it
+	// is not 0 Asaas pauses between attempts, up to 3 hours:
+	// [Client.RemoveBackoff] ends the pause.
+	PenalizedRequests int
+}
+
+// Penalized lists the webhooks with events that are held up: Asaas pauses between
+// attempts, or has stopped the queue. A webhook that is disabled is not listed
+// for that: Asaas makes no events for it, so that none waits, and none comes
+// later; see Enabled of the webhooks that [Client.Webhooks] lists.
+//
+// See https://docs.asaas.com/docs/queue-penalty.
+func (c *Client) Penalized(ctx context.Context) ([]Penalty, error) {
+	var out []Penalty
+	for w, err := range c.list(ctx, "Penalized") {
+		if err != nil {
+			return nil, err
+		}
+		isCounted := !w.PenalizedRequestsCount.IsZero() || !w.Enabled.Or(true)
+		if w.Interrupted.IsZero() || !isCounted { // a field that is missing must not pass for all is well
+			return nil, c.failed(operation{name: "Penalized", id: w.ID}, CallUnknown, errNotTold.Error(), nil)
+		}
+		p := Penalty{Webhook: w, Interrupted: w.Interrupted.Or(false), PenalizedRequests: int(w.PenalizedRequestsCount.Or(0))}
+		if p.Interrupted || p.PenalizedRequests > 0 {
+			out = append(out, p)
+		}
+	}
+	return out, nil
+}
+
+// TimeLeft returns how long it takes until Asaas may delete the first of the
+// events that wait; 0 if it may have. Asaas keeps them for 14 days from their
+// creation, and does not say since when there are some, so it is computed from
+// lastCreated: the creation (OccurredAt of [idem.Event]) of the newest event
+// that was acknowledged. When it was received is too late, if it had waited.
+//
+// With SEQUENTIALLY, that is safe: the events that wait were created later. With
+// NON_SEQUENTIALLY an older event may wait beside newer ones that were
+// delivered: give a time before which every event is known to be acknowledged.
+func (p Penalty) TimeLeft(lastCreated time.Time) time.Duration {
+	return max(0, time.Until(lastCreated.Add(retention)))
+}
+
+// errNotTold is for an answer that lacks the fields to decide by.
+var errNotTold = errors.New("the answer does not say whether the queue is held up: see the webhook at Asaas, and what answers at the API's address")
+
+// check returns an error for JSON that is not a page of charges.
+func (p *PaymentPage) check() error {
+	data, ok := p.Data.Get()
+	if !ok {
+		return errNoList
+	}
+	for i := range data {
+		if err := data[i].check(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// check returns an error for JSON that is not a page of the statement.
+func (p *TransactionPage) check() error {
+	if p.Data.IsZero() {
+		return errNoList
+	}
+	return nil
+}
+
+// check returns an error for JSON that is not a charge.
+func (p *Payment) check() error {
+	if p.ID == "" || p.Status == "" {
+		return errors.New("it is no charge, it has no id or no status: see the API's address")
+	}
+	return nil
+}
+
+var errNoList = errors.New("it is no list: see the API's address")
+
+// placeOf returns an address without parts that may be a secret.
+func placeOf(address string) string {
+	u, err := url.Parse(address)
+	if err != nil {
+		return "(no URL)"
+	}
+	return (&url.URL{Scheme: u.Scheme, Host: u.Host, Path: u.Path}).String()
+}

@@ -167,19 +167,21 @@
 //	client, err := asaas.NewClient(asaas.Production, os.Getenv("ASAAS_API_KEY"))
 //	penalties, err := client.Penalized(ctx)
 //
-// Fix the cause first. [Recover] then tries the receiver, with a made-up event of
-// each type in a transaction that is rolled back. Your handlers run for real: their
-// HTTP requests and e-mails are sent, unless they ask [idem.IsDryRun] first. If all
-// types that have a handler pass, it removes the penalty or resumes the queue,
-// and watches whether deliveries fail again. Then it replays the events that the
-// receiver has parked, and lists those that are still owed:
+// Fix the cause first. [Recover] then sends the event of a canary to the webhook's
+// own URL, which proves the way and runs no handler. If it arrives, it removes the
+// penalty or resumes the queue, and watches whether deliveries fail again. Then it
+// replays the events that the receiver has parked, and lists those that are still owed:
 //
-//	for progress, err := range asaas.Recover(ctx, client, webhookID, asaas.DryRunProbe(token), inbox) {
+//	for progress, err := range asaas.Recover(ctx, client, webhookID, token, inbox) {
 //		if err != nil {
 //			return err // the receiver is not sound yet, or fails again
 //		}
 //		log.Print(progress)
 //	}
+//
+// [Client].Try says whether the application is to try its handlers first, with the oldest event
+// that failed. They run for real, in a transaction that is rolled back: their HTTP requests and
+// e-mails are sent, unless they ask [idem.IsDryRun].
 //
 // From a shell (package asaas/cmd/queue makes the same command with your handlers):
 //

@@ -40,13 +40,9 @@ func FuzzErrorOfAnyAnswer(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, status int, body, reset string) {
 		a := answered{status: status, header: http.Header{"Ratelimit-Reset": {reset}}, body: []byte(body)}
-		w := failure{operation{name: "CreateWebhook", method: http.MethodPost, token: token}, func() string { return key }}
-		var e *APIError
-		if status/100 != 2 {
-			e = w.declined(a)
-		} else if err := a.decode(new(Webhook)); err != nil {
-			e = w.unreadable(a, err)
-		} else {
+		c := &Client{key: func() string { return key }}
+		e := c.judge(operation{name: "CreateWebhook", method: http.MethodPost, token: token}, a, new(Webhook))
+		if e == nil {
 			return
 		}
 		said := fmt.Sprintf("%v %+v", e, e.Errors)

@@ -133,9 +133,9 @@ func (p *WebhookPlan) String() string {
 	lines := make([]string, 0, 2+len(p.Differences))
 	switch {
 	case p.Webhook != nil:
-		lines = append(lines, fmt.Sprintf("webhook %s, %q at %s:", p.shown(p.Webhook.ID), p.shown(p.Webhook.Name.Or("")), p.shown(placeOfText(p.Webhook.URL.Or("")))))
+		lines = append(lines, fmt.Sprintf("webhook %s, %q at %s:", p.shown(p.Webhook.ID), p.shown(p.Webhook.Name.Or("")), p.shown(placeOf(p.Webhook.URL.Or("")))))
 	default:
-		lines = append(lines, fmt.Sprintf("webhook %q at %s:", p.shown(p.want().Name), placeOfText(p.want().URL)))
+		lines = append(lines, fmt.Sprintf("webhook %q at %s:", p.shown(p.want().Name), placeOf(p.want().URL)))
 	}
 	for _, d := range p.Differences {
 		lines = append(lines, "  - "+d.String())
@@ -154,13 +154,13 @@ func (p *WebhookPlan) GoString() string { return p.String() }
 
 // shown is a text of Asaas's, fit for people.
 func (p *WebhookPlan) shown(text string) string {
-	return failure{operation: operation{token: p.want().Token}, key: p.client.key}.clean(text)
+	return clean(text, p.client.secrets(p.want().Token))
 }
 
 func (p *WebhookPlan) listed(all []*Webhook) string {
 	var parts []string
 	for _, w := range all {
-		parts = append(parts, fmt.Sprintf("%s (%q at %s)", p.shown(w.ID), p.shown(w.Name.Or("")), p.shown(placeOfText(w.URL.Or("")))))
+		parts = append(parts, fmt.Sprintf("%s (%q at %s)", p.shown(w.ID), p.shown(w.Name.Or("")), p.shown(placeOf(w.URL.Or("")))))
 	}
 	return strings.Join(parts, ", ")
 }
@@ -197,7 +197,7 @@ func (s WebhookSettings) sendType() WebhookSendType {
 // String implements [fmt.Stringer]. It shows no token, and no part of the URL
 // that may be secret.
 func (s WebhookSettings) String() string {
-	return fmt.Sprintf("{Name:%q URL:%q SendType:%s Types:%d}", s.Name, placeOfText(s.URL), s.sendType(), len(s.Types))
+	return fmt.Sprintf("{Name:%q URL:%q SendType:%s Types:%d}", s.Name, placeOf(s.URL), s.sendType(), len(s.Types))
 }
 
 // Format implements [fmt.Formatter]: every verb prints String.
@@ -217,7 +217,7 @@ func planFor(client *Client, all []*Webhook, want WebhookSettings, d *Dispatcher
 	}
 	switch found := matching(all, want); len(found) {
 	case 0:
-		p.add("webhook", false, fmt.Sprintf("the account has no webhook of the name %q or the URL %s: no event comes", p.shown(want.Name), placeOfText(want.URL)))
+		p.add("webhook", false, fmt.Sprintf("the account has no webhook of the name %q or the URL %s: no event comes", p.shown(want.Name), placeOf(want.URL)))
 		p.Differences[0].Repairable = true
 	case 1:
 		p.take(found[0])
@@ -309,7 +309,7 @@ func (p *WebhookPlan) compareState() {
 func (p *WebhookPlan) compareDelivery() {
 	w, want := p.Webhook, p.want()
 	if isTold(p, "url", w.URL) && w.URL.Or("") != want.URL {
-		at, wanted := p.shown(placeOfText(w.URL.Or(""))), placeOfText(want.URL)
+		at, wanted := p.shown(placeOf(w.URL.Or(""))), placeOf(want.URL)
 		text := fmt.Sprintf("events are delivered to %s, not to %s", at, wanted)
 		if at == wanted {
 			text = "the URL differs from the application's in its query, which is not shown"
@@ -403,20 +403,6 @@ func (p *WebhookPlan) compareNames() {
 		p.addHarmless("email", false, "Asaas writes to another address than the settings' Email when deliveries fail: "+
 			"its API cannot change that, change it on Asaas's screen")
 	}
-}
-
-// placeOf returns a URL without parts that may be a secret.
-func placeOf(u *url.URL) string {
-	return (&url.URL{Scheme: u.Scheme, Host: u.Host, Path: u.Path}).String()
-}
-
-// placeOfText is placeOf of an address that may be none.
-func placeOfText(address string) string {
-	u, err := url.Parse(address)
-	if err != nil {
-		return "(no URL)"
-	}
-	return placeOf(u)
 }
 
 // sameAddress reports whether two URLs lead to the same place, however they are

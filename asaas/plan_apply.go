@@ -5,12 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"net/url"
 	"reflect"
 	"slices"
 	"strings"
 
-	"github.com/paghooks/paghooks/idem"
 	"github.com/paghooks/paghooks/idem/optional"
 )
 
@@ -121,22 +119,18 @@ func (p *WebhookPlan) prove(ctx context.Context) error {
 	case !isToken(p.want().Token):
 		return nil
 	case p.isCreation(), !p.update.AuthToken.IsZero(), !p.update.URL.IsZero():
-		return proveToken(withReceiver(ctx, p.client.Receiver), p.want().URL, p.want().Token)
+		return proveToken(ctx, p.client, p.want().URL, p.want().Token)
 	}
 	return nil
 }
 
 // proveToken has the receiver verify an event of a canary with the token, and
 // roll it back.
-func proveToken(ctx context.Context, address, token string) error {
-	target, err := url.Parse(address)
-	if err != nil || target.Host == "" {
-		return errors.New("the webhook's URL is not one that events can be sent to: correct it")
-	}
-	d := dryRun{target: target, token: token, timeout: asaasTimeout}
-	outcome, err := d.deliver(ctx, syntheticEvent(idem.CanaryType))
-	if err != nil && outcome != idem.Published { // a Relay has verified it
-		return fmt.Errorf("the receiver at %s does not accept the token: %w", d.place(), err)
+func proveToken(ctx context.Context, client *Client, address, token string) error {
+	way := NewCanary(address, token)
+	way.Transport = client.Receiver
+	if _, err := way.DryRun(ctx, nil); err != nil {
+		return fmt.Errorf("the receiver at %s does not accept the token: %w", strings.ReplaceAll(placeOf(address), token, redacted), err)
 	}
 	return nil
 }
@@ -221,7 +215,9 @@ func (p *WebhookPlan) look(ctx context.Context, id string, applied *WebhookAppli
 // been changed. While both are accepted nothing is lost in either case.
 func RotateToken(ctx context.Context, client *Client, webhookID, newToken string) error {
 	const name = "RotateToken"
-	refuse := failure{operation{name: name, id: webhookID, token: newToken}, client.key}.refused
+	refuse := func(err error) error {
+		return client.refused(operation{name: name, id: webhookID, token: newToken}, err)
+	}
 	w, err := client.getWebhook(ctx, name, webhookID)
 	if err != nil {
 		return err
@@ -232,7 +228,7 @@ func RotateToken(ctx context.Context, client *Client, webhookID, newToken string
 	case w.APIVersion.Or(3) == 2:
 		return refuse(errors.New("the webhook has apiVersion 2, whose deliveries carry no token: make a new webhook with apiVersion 3"))
 	}
-	if err := proveToken(withReceiver(ctx, client.Receiver), w.URL.Or(""), newToken); err != nil {
+	if err := proveToken(ctx, client, w.URL.Or(""), newToken); err != nil {
 		return refuse(err)
 	}
 	if _, err = client.update(ctx, name, webhookID, WebhookUpdate{AuthToken: optional.Of(newToken)}); err != nil {
@@ -245,7 +241,7 @@ func RotateToken(ctx context.Context, client *Client, webhookID, newToken string
 		return e
 	}
 	if err == nil && !w.HasAuthToken.Or(false) {
-		e := failure{operation{name: name, id: webhookID}, client.key}.made(CallRejected, "the webhook has no token now: see it at Asaas", nil)
+		e := client.failed(operation{name: name, id: webhookID}, CallRejected, "the webhook has no token now: see it at Asaas", nil)
 		e.Status = http.StatusOK
 		return e
 	}

@@ -2,7 +2,6 @@ package asaas
 
 import (
 	"context"
-	"net/url"
 	"strings"
 	"sync"
 	"time"
@@ -32,7 +31,7 @@ type Queues struct {
 	Watch *WebhookWatch
 
 	client *Client
-	probe  Probe
+	token  func() string // a function, so that printing shows no token
 	events []EventStore
 
 	mu    sync.Mutex
@@ -41,10 +40,10 @@ type Queues struct {
 
 var _ gauge.Queues = (*Queues)(nil)
 
-// NewQueues returns the queues of the account of client. probe and events are
+// NewQueues returns the queues of the account of client. token and events are
 // those of [Recover], which [Queues.Release] runs.
-func NewQueues(client *Client, probe Probe, events ...EventStore) *Queues {
-	return &Queues{client: client, probe: probe, events: events, sound: make(map[string]time.Time)}
+func NewQueues(client *Client, token string, events ...EventStore) *Queues {
+	return &Queues{client: client, token: func() string { return token }, events: events, sound: make(map[string]time.Time)}
 }
 
 // Queues lists the account's webhooks with the state of their queues. It makes
@@ -59,14 +58,10 @@ func (q *Queues) Queues(ctx context.Context) ([]gauge.Queue, error) {
 			return nil, err
 		}
 		if w.Interrupted.IsZero() || w.PenalizedRequestsCount.IsZero() { // a field that is missing must not pass for all is well
-			return nil, failure{operation{name: "Queues", id: w.ID}, q.client.key}.made(CallUnknown, errNotTold.Error(), nil)
-		}
-		address := ""
-		if u, err := url.Parse(w.URL.Or("")); err == nil {
-			address = placeOf(u)
+			return nil, q.client.failed(operation{name: "Queues", id: w.ID}, CallUnknown, errNotTold.Error(), nil)
 		}
 		one := gauge.Queue{
-			ID: w.ID, Name: w.Name.Or(""), URL: address,
+			ID: w.ID, Name: w.Name.Or(""), URL: placeOf(w.URL.Or("")),
 			Enabled: w.Enabled.Or(true), Interrupted: w.Interrupted.Or(false), Penalized: int(w.PenalizedRequestsCount.Or(0)),
 		}
 		heldUp = heldUp || isHeldUp(one)
@@ -130,12 +125,12 @@ func (q *Queues) remember(queues []gauge.Queue) {
 	}
 }
 
-// Release runs [Recover] with the probe and the events of [NewQueues], and
+// Release runs [Recover] with the token and the events of [NewQueues], and
 // returns its steps as a text. It takes as long: 15 seconds when all is well,
 // minutes if Asaas's count of failures does not fall.
 func (q *Queues) Release(ctx context.Context, id string) (string, error) {
 	var did []string
-	for progress, err := range Recover(ctx, q.client, id, q.probe, q.events...) {
+	for progress, err := range Recover(ctx, q.client, id, q.token(), q.events...) {
 		if err != nil {
 			return strings.Join(did, "; "), err
 		}

@@ -90,7 +90,7 @@ func TestQueuesTellWhatIsHeldUpAndForHowLong(t *testing.T) {
 					}
 				}
 				client, _ := clientOn(t, tt.looks...)
-				queues := asaas.NewQueues(client, passes, tt.events...)
+				queues := asaas.NewQueues(client, webhookToken, tt.events...)
 				var got []gauge.Queue
 				for n := range tt.looks {
 					if n > 0 {
@@ -125,34 +125,33 @@ func TestQueuesThatAreNotToldAreAnError(t *testing.T) {
 		"the key is not taken":                   {status: 401, body: `{}`},
 	} {
 		client, _ := clientOn(t, answer)
-		got, err := asaas.NewQueues(client, passes).Queues(t.Context())
+		got, err := asaas.NewQueues(client, webhookToken).Queues(t.Context())
 		if e, ok := errors.AsType[*asaas.APIError](err); !ok || e.Op != "Queues" || got != nil {
 			t.Errorf("%s: got %v, %v", reason, got, err)
 		}
 	}
 }
 
-func TestAQueueIsReleasedOnceTheProbePasses(t *testing.T) {
+func TestAQueueIsReleasedOnceTheWayIsProved(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
 		reason string
 		outage time.Duration
 		want   string
 	}{
-		{"it is slowed down", time.Hour, "the probe passed; the penalty is removed; recovered: Asaas counts no failures any more"},
-		{"it is stopped", day, "the probe passed; the queue is resumed; recovered: Asaas counts no failures any more"},
+		{"it is slowed down", time.Hour, "the way is proved, handlers were not tried; the penalty is removed; recovered: Asaas counts no failures any more"},
+		{"it is stopped", day, "the way is proved, handlers were not tried; the queue is resumed; recovered: Asaas counts no failures any more"},
 	} {
 		t.Run(tt.reason, func(t *testing.T) {
 			t.Parallel()
 			o := newOutage(t, tt.outage)
 			client := o.fake.Client() // its pauses pass in virtual time
-			broken := func(context.Context, *asaas.Webhook) error { return errors.New("the handler fails") }
-			did, err := asaas.NewQueues(client, broken).Release(t.Context(), o.id)
-			if did != "" || err == nil || !strings.Contains(err.Error(), "nothing was changed: the probe did not pass: the handler fails") || len(o.changes()) != 0 {
-				t.Errorf("without a probe that passes it did %q, %v: %v", did, o.changes(), err)
+			did, err := asaas.NewQueues(client, "").Release(t.Context(), o.id)
+			if did != "" || err == nil || !strings.Contains(err.Error(), "nothing was changed: the webhook's token is empty") || len(o.changes()) != 0 {
+				t.Errorf("without a token it did %q, %v: %v", did, o.changes(), err)
 			}
 			o.broken.Store(false)
-			queues := asaas.NewQueues(client, passes)
+			queues := asaas.NewQueues(client, webhookToken)
 			if did, err = queues.Release(t.Context(), o.id); did != tt.want || err != nil {
 				t.Errorf("Release = %q, %v, want %q", did, err, tt.want)
 			}
@@ -168,8 +167,8 @@ func TestAReleaseThatFailsTellsWhatItDid(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		client, _ := clientOn(t, looked(false, 9), scriptedAnswer{status: 204}, looked(false, 12))
-		did, err := asaas.NewQueues(client, passes).Release(t.Context(), "a")
-		if did != "the probe passed; the penalty is removed" || err == nil || !strings.Contains(err.Error(), "there are new failures") {
+		did, err := asaas.NewQueues(client, webhookToken).Release(t.Context(), "a")
+		if did != "the way is proved, handlers were not tried; the penalty is removed" || err == nil || !strings.Contains(err.Error(), "there are new failures") {
 			t.Errorf("Release = %q, %v", did, err)
 		}
 	})
@@ -180,7 +179,7 @@ func ExampleQueues() {
 	fake := asaastest.New()
 	defer fake.Close()
 	fake.AddWebhook(asaastest.Webhook{Name: "shop", Handler: http.NotFoundHandler()})
-	queues := asaas.NewQueues(fake.Client(), asaas.DryRunProbe(webhookToken))
+	queues := asaas.NewQueues(fake.Client(), webhookToken)
 	ctx := context.Background()
 	_, _ = queues.Queues(ctx) // while all is well
 

@@ -86,7 +86,7 @@ func (r *reconciliation) difference(ctx context.Context, f found, stored []idem.
 	if r.Says != nil {
 		says, known, err := r.Says(ctx, p)
 		if err != nil {
-			return nil, fmt.Errorf("what the application says of %s is not known, resume at the last cursor: %w", failure{key: r.client.key}.clean(p.ID), err)
+			return nil, fmt.Errorf("what the application says of %s is not known, resume at the last cursor: %w", clean(p.ID, r.client.secrets("")), err)
 		}
 		d.Application, d.Known = says, &known
 	}

@@ -7,23 +7,32 @@ import (
 	"iter"
 	"strings"
 	"time"
+	"unicode"
+
+	"github.com/paghooks/paghooks/idem"
 )
 
 // Recover gets a webhook's queue going again that Asaas has slowed down or
 // stopped, and replays the events that the application parked. Run it once the cause
 // is fixed:
 //
-//	for progress, err := range asaas.Recover(ctx, client, id, asaas.DryRunProbe(token), processor) {
+//	for progress, err := range asaas.Recover(ctx, client, id, token, inbox) {
 //		if err != nil {
 //			return err // not recovered; it says why, and what was changed until then
 //		}
 //		log.Print(progress)
 //	}
 //
-// It runs the probe, and changes nothing unless that passes. Then it resumes a
-// queue that is stopped, or else removes the penalty, and watches Asaas's count
-// of failures every [Client].Poll until that was 0 three times in a row. If the
-// count has not fallen for a minute after a resume, it also removes the penalty,
+// First it delivers the event of a canary to the webhook's own URL, with token, the
+// webhook's; see package canary. That proves the way (network, TLS, proxies, token) and
+// that the application can write to Postgres, and runs no handler. If an event that
+// failed is stored, [Client].Try is asked whether the application is to try its
+// handlers with the oldest, which Asaas will send first. Recover changes nothing unless
+// the canary arrived, and the handlers passed if they were tried.
+//
+// Then it resumes a queue that is stopped, or else removes the penalty, and watches
+// Asaas's count of failures every [Client].Poll until that was 0 three times in a row.
+// If the count has not fallen for a minute after a resume, it also removes the penalty,
 // once: the effect of resuming on the penalty is not documented.
 //
 // events is the application's [idem.Processor] or [idem.Inbox], with the handlers
@@ -35,29 +44,44 @@ import (
 // are: with the default ParkAfter of idem, an outage of a day ends with every event
 // parked, and with a queue that is fine.
 //
-// An error ends it: the webhook is disabled; the probe failed; Asaas stopped the
-// queue again, or counts more failures than before; the count has not fallen for
-// 10 minutes; ctx has ended; a call failed, which is an [*APIError]. A pause that
-// Asaas asks for while it is watched is waited for, up to 10 minutes. Run Recover
-// again after a look at the cause. Leaving the loop ends it too, and undoes
+// An error ends it: the webhook is disabled; the canary did not arrive, or the handlers
+// failed; Asaas stopped the queue again, or counts more failures than before; the count
+// has not fallen for 10 minutes; ctx has ended; a call failed, which is an [*APIError].
+// A pause that Asaas asks for while it is watched is waited for, up to 10 minutes. Run
+// Recover again after a look at the cause. Leaving the loop ends it too, and undoes
 // nothing.
+//
+// The canary comes from the machine that runs Recover, not from Asaas's addresses: a
+// receiver with [Dispatcher].AllowFrom must also take that address, as it sees it.
 //
 // Asaas does not tell how many events wait: a long queue may still be on its way
 // when Recover is done. It deletes events that have waited for 14 days, and reports
 // none of them: the list of events that are owed covers delivered events only. After
 // a longer outage run [Reconcile].
-func Recover(ctx context.Context, client *Client, webhookID string, probe Probe, events ...EventStore) iter.Seq2[RecoveryProgress, error] {
+func Recover(ctx context.Context, client *Client, webhookID, token string, events ...EventStore) iter.Seq2[RecoveryProgress, error] {
 	return func(yield func(RecoveryProgress, error) bool) {
-		r := &recovery{client: client, id: webhookID, probe: probe, events: events, yield: yield, changed: "nothing was changed"}
+		r := &recovery{client: client, id: webhookID, token: token, events: events, yield: yield, changed: "nothing was changed"}
 		if err := r.run(ctx); err != nil && !errors.Is(err, errLeft) {
 			yield(RecoveryProgress{}, r.failed(err))
 		}
 	}
 }
 
+// recovery is one run of Recover.
+type recovery struct {
+	client  *Client
+	id      string
+	token   string
+	events  []EventStore
+	yield   func(RecoveryProgress, error) bool
+	changed string // for the texts of errors
+}
+
+var errLeft = errors.New("the loop was left")
+
 func (r *recovery) run(ctx context.Context) error {
-	if err := r.check(); err != nil {
-		return err
+	if r.client.Poll <= 0 {
+		return errors.New("the Client's Poll is not positive: set how often to look at the queue")
 	}
 	q, err := r.look(ctx)
 	if err != nil {
@@ -78,7 +102,7 @@ func (r *recovery) run(ctx context.Context) error {
 		}
 	}
 	if q.isHeldUp() || len(owed) > 0 {
-		if err := r.prove(ctx, q, owed); err != nil {
+		if err := r.prove(ctx, q); err != nil {
 			return err
 		}
 	}
@@ -101,22 +125,116 @@ func (r *recovery) run(ctx context.Context) error {
 	return failed
 }
 
-func (r *recovery) check() error {
+// queue is a webhook's queue as Asaas reports it.
+type queue struct {
+	webhook     *Webhook
+	interrupted bool
+	penalized   int
+	lastArrival time.Time // before it was released
+}
+
+func (q queue) isHeldUp() bool { return q.interrupted || q.penalized > 0 }
+
+// look asks Asaas for the queue. A disabled webhook is an error.
+func (r *recovery) look(ctx context.Context) (queue, error) {
+	w, err := r.webhook(ctx)
 	switch {
-	case r.probe == nil:
-		return errors.New("there is no probe: give asaas.DryRunProbe with the webhook's token, or one of your own")
-	case r.client.Poll <= 0:
-		return errors.New("the Client's Poll is not positive: set how often to look at the queue")
+	case err != nil && ctx.Err() != nil:
+		return queue{}, fmt.Errorf("%s, look again: %w", ended(ctx), context.Cause(ctx))
+	case err != nil:
+		return queue{}, err
+	case w.Interrupted.IsZero() || w.PenalizedRequestsCount.IsZero(): // a field that is missing must not pass for all is well
+		return queue{}, errNotTold
+	case !w.Enabled.Or(true):
+		return queue{}, errors.New("the webhook is disabled: Asaas makes no events for it, and those of this time never come; " +
+			"enable it at Asaas, and run it again for what waited before")
+	}
+	return queue{webhook: w, interrupted: w.Interrupted.Or(false), penalized: int(w.PenalizedRequestsCount.Or(0))}, nil
+}
+
+// webhook asks Asaas for the webhook. If Asaas asks for a pause, it waits that long and
+// asks again, once.
+func (r *recovery) webhook(ctx context.Context) (*Webhook, error) {
+	w, err := r.client.Webhook(ctx, r.id)
+	if e, ok := errors.AsType[*APIError](err); ok && e.isPause() && e.RetryAfter <= stallLimit && r.client.wait(ctx, e.RetryAfter) == nil {
+		return r.client.Webhook(ctx, r.id)
+	}
+	return w, err
+}
+
+// prove delivers a canary to the webhook's own URL, and tries the handlers with the oldest event
+// that failed, if Try says so.
+func (r *recovery) prove(ctx context.Context, q queue) error {
+	if err := checkWay(q.webhook, r.token); err != nil {
+		return err
+	}
+	address := q.webhook.URL.Or("")
+	place := clean(placeOf(address), r.client.secrets(r.token))
+	way := NewCanary(address, r.token)
+	way.Transport = r.client.Receiver
+	_, err := way.DryRun(ctx, nil)
+	switch {
+	case ctx.Err() != nil:
+		return fmt.Errorf("the way to %s is not proved, %s: %w", place, ended(ctx), context.Cause(ctx))
+	case err != nil:
+		return fmt.Errorf("the way to %s is not proved: %w", place, err)
+	}
+	p := RecoveryProgress{Step: RecoveryProbed}
+	if p.Oldest, err = r.oldestFailed(ctx); err != nil {
+		return err
+	}
+	if p.Oldest.ID == "" || r.client.Try == nil {
+		return r.tell(p, q)
+	}
+	outcome := idem.Unhandled
+	if r.client.Try(ctx, p.Oldest) {
+		outcome, err = way.DryRun(ctx, p.Oldest.Payload)
+	}
+	switch {
+	case ctx.Err() != nil:
+		return fmt.Errorf("the way to %s is proved, and handlers were not tried, %s: %w", place, ended(ctx), context.Cause(ctx))
+	case err != nil:
+		return fmt.Errorf("the handlers could not be tried: %w", err)
+	case outcome == idem.Retrying, outcome == idem.Parked:
+		return fmt.Errorf("the handlers fail with %s: the application's log has the error of the dry run", nameOf(p.Oldest))
+	}
+	p.Tried = outcome == idem.Done
+	return r.tell(p, q)
+}
+
+// checkWay returns an error for mistakes that make real deliveries fail, though a canary would arrive.
+func checkWay(w *Webhook, token string) error {
+	switch {
+	case !isToken(token), strings.ContainsFunc(token, unicode.IsControl):
+		return errors.New("the webhook's token is empty, or has a line break or the like: give the one that the application verifies with, Asaas does not tell it")
+	case w.APIVersion.Or(3) == 2:
+		return errors.New("the webhook has apiVersion 2, whose deliveries carry no token: make a new webhook with apiVersion 3")
+	case !w.HasAuthToken.Or(true):
+		return errors.New("the webhook has no token at Asaas, so its deliveries are refused: set one at Asaas, or through its API")
 	}
 	return nil
 }
 
-// prove runs the probe.
-func (r *recovery) prove(ctx context.Context, q queue, owed []Owed) error {
-	if err := r.probe(withReceiver(ctx, r.client.Receiver), owedFirst(q.webhook, owed)); err != nil {
-		return fmt.Errorf("the probe did not pass: %w", err)
+// oldestFailed returns the oldest event that is retrying, which Asaas will send first, or else
+// the oldest that is parked; the zero event if there is none.
+func (r *recovery) oldestFailed(ctx context.Context) (oldest idem.StoredEvent, err error) {
+	for _, state := range []idem.State{idem.StateRetrying, idem.StateParked} {
+		for _, events := range r.events {
+			for e, err := range events.List(ctx, idem.Filter{States: []idem.State{state}}) {
+				if err != nil {
+					return oldest, fmt.Errorf("what the application owes is not known: %w", err)
+				}
+				if oldest.ID == "" || e.OccurredAt.Before(oldest.OccurredAt) {
+					oldest = e
+				}
+				break
+			}
+		}
+		if oldest.ID != "" {
+			break
+		}
 	}
-	return r.tell(RecoveryProgress{Step: RecoveryProbed}, q)
+	return oldest, nil
 }
 
 // release ends the cause that holds the queue up, and watches it.
@@ -130,79 +248,6 @@ func (r *recovery) release(ctx context.Context, q queue) (queue, error) {
 	}
 	return r.watch(ctx, q)
 }
-
-// recovery is one run of Recover.
-type recovery struct {
-	client  *Client
-	id      string
-	probe   Probe
-	events  []EventStore
-	yield   func(RecoveryProgress, error) bool
-	changed string // for the texts of errors
-}
-
-var errLeft = errors.New("the loop was left")
-
-// queue is a webhook's queue as Asaas reports it.
-type queue struct {
-	webhook     *Webhook
-	interrupted bool
-	penalized   int
-	lastArrival time.Time // before it was released
-}
-
-func (q queue) isHeldUp() bool { return q.interrupted || q.penalized > 0 }
-
-func (r *recovery) tell(p RecoveryProgress, q queue) error {
-	p.Webhook, p.PenalizedRequests = q.webhook, q.penalized
-	if !r.yield(p, nil) {
-		return errLeft
-	}
-	return nil
-}
-
-// wait waits. If ctx ends before, the error names the cause.
-func (r *recovery) wait(ctx context.Context, d time.Duration, last queue) error {
-	if err := r.client.wait(ctx, d); err != nil {
-		return fmt.Errorf("%s with %d failures counted, look again: %w", ended(ctx), last.penalized, err)
-	}
-	return nil
-}
-
-// did notes a change.
-func (r *recovery) did(what string) {
-	if r.changed == "nothing was changed" {
-		r.changed = what
-		return
-	}
-	r.changed += ", " + what
-}
-
-// perhaps notes a change of which it is not known whether it was made.
-func (r *recovery) perhaps(err error, what string) error {
-	if e, ok := errors.AsType[*APIError](err); ok && e.Outcome == CallUnknown {
-		r.did("it is not known whether " + what)
-	}
-	return err
-}
-
-// failed is the error for a cause, with the changes until then.
-func (r *recovery) failed(cause error) error {
-	return &recoveryError{
-		text: "asaas: Recover(" + failure{key: r.client.key}.clean(r.id) + "): " + r.changed + ": " + strings.TrimPrefix(cause.Error(), "asaas: "),
-		err:  cause,
-	}
-}
-
-// recoveryError names the package once, even if its cause does too.
-type recoveryError struct {
-	text string
-	err  error
-}
-
-func (e *recoveryError) Error() string { return e.text }
-
-func (e *recoveryError) Unwrap() error { return e.err }
 
 func (r *recovery) resume(ctx context.Context, q queue) error {
 	if err := r.client.Resume(ctx, r.id); err != nil {
@@ -278,29 +323,61 @@ func (q queue) relapse(before queue, same time.Duration) error {
 	return nil
 }
 
-// look asks Asaas for the queue. A disabled webhook is an error.
-func (r *recovery) look(ctx context.Context) (queue, error) {
-	w, err := r.webhook(ctx)
-	switch {
-	case err != nil && ctx.Err() != nil:
-		return queue{}, fmt.Errorf("%s, look again: %w", ended(ctx), context.Cause(ctx))
-	case err != nil:
-		return queue{}, err
-	case w.Interrupted.IsZero() || w.PenalizedRequestsCount.IsZero(): // a field that is missing must not pass for all is well
-		return queue{}, errNotTold
-	case !w.Enabled.Or(true):
-		return queue{}, errors.New("the webhook is disabled: Asaas makes no events for it, and those of this time never come; " +
-			"enable it at Asaas, and run it again for what waited before")
+func (r *recovery) tell(p RecoveryProgress, q queue) error {
+	p.Webhook, p.PenalizedRequests = q.webhook, q.penalized
+	if !r.yield(p, nil) {
+		return errLeft
 	}
-	return queue{webhook: w, interrupted: w.Interrupted.Or(false), penalized: int(w.PenalizedRequestsCount.Or(0))}, nil
+	return nil
 }
 
-// webhook asks Asaas for the webhook. If Asaas asks for a pause, it waits that long and
-// asks again, once.
-func (r *recovery) webhook(ctx context.Context) (*Webhook, error) {
-	w, err := r.client.Webhook(ctx, r.id)
-	if e, ok := errors.AsType[*APIError](err); ok && e.isPause() && e.RetryAfter <= stallLimit && r.client.wait(ctx, e.RetryAfter) == nil {
-		return r.client.Webhook(ctx, r.id)
+// wait waits. If ctx ends before, the error names the cause.
+func (r *recovery) wait(ctx context.Context, d time.Duration, last queue) error {
+	if err := r.client.wait(ctx, d); err != nil {
+		return fmt.Errorf("%s with %d failures counted, look again: %w", ended(ctx), last.penalized, err)
 	}
-	return w, err
+	return nil
+}
+
+// did notes a change.
+func (r *recovery) did(what string) {
+	if r.changed == "nothing was changed" {
+		r.changed = what
+		return
+	}
+	r.changed += ", " + what
+}
+
+// perhaps notes a change of which it is not known whether it was made.
+func (r *recovery) perhaps(err error, what string) error {
+	if e, ok := errors.AsType[*APIError](err); ok && e.Outcome == CallUnknown {
+		r.did("it is not known whether " + what)
+	}
+	return err
+}
+
+// failed is the error for a cause, with the changes until then.
+func (r *recovery) failed(cause error) error {
+	return &recoveryError{
+		text: "asaas: Recover(" + clean(r.id, r.client.secrets("")) + "): " + r.changed + ": " + strings.TrimPrefix(cause.Error(), "asaas: "),
+		err:  cause,
+	}
+}
+
+// recoveryError names the package once, even if its cause does too.
+type recoveryError struct {
+	text string
+	err  error
+}
+
+func (e *recoveryError) Error() string { return e.text }
+
+func (e *recoveryError) Unwrap() error { return e.err }
+
+// ended returns the cause for which ctx has ended, in words: its time was over, or somebody ended it.
+func ended(ctx context.Context) string {
+	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		return "the time was over"
+	}
+	return "it was interrupted"
 }

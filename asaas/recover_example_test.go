@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"log"
 	"log/slog"
-	"net/http/httptest"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -55,7 +54,7 @@ func newShop(ctx context.Context) *outageOfShop {
 		Handler: s.processor, Token: webhookToken, Events: []asaas.EventType{asaas.EventPaymentReceived},
 	})
 	s.client = s.asaas.Client() // asaas.NewClient(asaas.Production, os.Getenv("ASAAS_API_KEY"))
-	s.asaas.Emit(asaastest.Event("PAYMENT_RECEIVED", asaastest.Set("payment.id", "pay_1_a1B2c3D4e5F6g7")))
+	s.asaas.Emit(asaastest.Event("PAYMENT_RECEIVED", asaastest.Set("id", "evt_1"), asaastest.Set("payment.id", "pay_1_a1B2c3D4e5F6g7")))
 	s.asaas.Advance(time.Hour)
 	s.close = func() {
 		s.asaas.Close()
@@ -74,8 +73,12 @@ func ExampleRecover() {
 	shop := newShop(ctx)
 	defer shop.close()
 	shop.broken = false
+	shop.client.Try = func(_ context.Context, oldest idem.StoredEvent) bool {
+		fmt.Println("try the handlers with the event of", oldest.Key) // ask a person
+		return true
+	}
 
-	for progress, err := range asaas.Recover(ctx, shop.client, shop.webhook, asaas.DryRunProbe(webhookToken), shop.processor) {
+	for progress, err := range asaas.Recover(ctx, shop.client, shop.webhook, webhookToken, shop.processor) {
 		if err != nil {
 			fmt.Println(err)
 			return
@@ -84,7 +87,8 @@ func ExampleRecover() {
 	}
 	fmt.Println(shop.asaas.Webhook(shop.webhook).Pending, "events wait")
 	// Output:
-	// the probe passed
+	// try the handlers with the event of pay_1_a1B2c3D4e5F6g7
+	// the way is proved, and the handlers passed with the oldest event that failed, PAYMENT_RECEIVED evt_1 of pay_1_a1B2c3D4e5F6g7
 	// the penalty is removed
 	// watching: Asaas counts 0 failures
 	// watching: Asaas counts 0 failures
@@ -92,43 +96,4 @@ func ExampleRecover() {
 	// recovered: Asaas counts no failures any more
 	// nothing is owed of what was delivered: no event is parked, and none waits for another delivery
 	// 0 events wait
-}
-
-// The same without a fix.
-func ExampleDryRunProbe() {
-	ctx := context.Background()
-	shop := newShop(ctx)
-	defer shop.close()
-	server := httptest.NewServer(shop.processor)
-	defer server.Close()
-	w := webhookAt(server.URL, asaas.EventPaymentReceived) // client.Webhook(ctx, id)
-	probe := asaas.DryRunProbe(webhookToken)               // os.Getenv("ASAAS_WEBHOOK_TOKEN")
-	fmt.Println("sound:", probe(ctx, w) == nil)
-	shop.broken = false
-	fmt.Println("sound:", probe(ctx, w) == nil)
-	// Output:
-	// sound: false
-	// sound: true
-}
-
-// The program that has the database tries the very events that failed, each in a
-// transaction that is rolled back.
-func ExampleProbe() {
-	ctx := context.Background()
-	shop := newShop(ctx)
-	defer shop.close()
-	failed := idem.Filter{States: []idem.State{idem.StateRetrying, idem.StateParked}}
-	probe := func(ctx context.Context, _ *asaas.Webhook) error {
-		tried, err := shop.processor.DryReplay(ctx, failed)
-		if err == nil && tried.Failed > 0 {
-			err = fmt.Errorf("%d of the events that failed would fail again", tried.Failed)
-		}
-		return err
-	}
-
-	for _, err := range asaas.Recover(ctx, shop.client, shop.webhook, probe) {
-		fmt.Println(err)
-	}
-	// Output:
-	// asaas: Recover(00000000-0000-4000-8000-000000000001): nothing was changed: the probe did not pass: 1 of the events that failed would fail again
 }

@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/paghooks/paghooks/idem"
-	"github.com/paghooks/paghooks/idem/optional"
 )
 
 // RecoveryStep is a step of [Recover].
@@ -23,7 +22,7 @@ const (
 	RecoveryNotNeeded RecoveryStep = "not needed"
 	// The webhook does not bring all events that the application has handlers for: see Misses.
 	RecoveryMisses RecoveryStep = "misses"
-	// The probe passed.
+	// The canary arrived, and the handlers passed if they were tried: see Tried.
 	RecoveryProbed RecoveryStep = "probed"
 	// The penalty is removed: Asaas delivers at once.
 	RecoveryPenaltyRemoved RecoveryStep = "penalty removed"
@@ -52,6 +51,11 @@ type RecoveryProgress struct {
 	// not subscribed to, and for the order, where a Processor relies on it. PlanWebhook
 	// repairs them.
 	Misses []string
+	// Oldest is of RecoveryProbed: the oldest event that is retrying, which Asaas will
+	// send first, or else the oldest that is parked; the zero event if none is known.
+	Oldest idem.StoredEvent
+	// Tried is of RecoveryProbed: the application's handlers passed with Oldest.
+	Tried bool
 	// Replayed is of RecoveryReplayed.
 	Replayed idem.Replayed
 	// Owed is of RecoveryOwed.
@@ -71,7 +75,7 @@ func (p RecoveryProgress) String() string {
 	case RecoveryMisses:
 		return strings.Join(p.Misses, "; ") + ": asaas-queue plan shows it, and apply repairs it"
 	case RecoveryProbed:
-		return "the probe passed"
+		return p.probedText()
 	case RecoveryPenaltyRemoved:
 		return "the penalty is removed"
 	case RecoveryResumed:
@@ -86,6 +90,28 @@ func (p RecoveryProgress) String() string {
 		return owedText(p.Owed) + p.lostText()
 	}
 	return string(p.Step)
+}
+
+func (p RecoveryProgress) probedText() string {
+	switch {
+	case p.Tried:
+		return "the way is proved, and the handlers passed with the oldest event that failed, " + nameOf(p.Oldest)
+	case p.Oldest.ID != "":
+		return "the way is proved, handlers were not tried: the oldest event that failed is " + nameOf(p.Oldest)
+	}
+	return "the way is proved, handlers were not tried"
+}
+
+// nameOf names an event for people, without control characters.
+func nameOf(e idem.StoredEvent) string {
+	name := fmt.Sprintf("%s %s", e.Type, e.ID)
+	if e.Key != "" {
+		name += " of " + e.Key
+	}
+	if e.Scope != "" {
+		name += " of the account " + e.Scope
+	}
+	return clean(name, nil)
 }
 
 // lostText is about events that may never come.
@@ -271,26 +297,11 @@ func (r *recovery) replay(ctx context.Context, q queue) error {
 			return err
 		}
 	}
+	if total.Done+total.Failed+total.Unhandled == 0 { // workers, or Asaas, were faster
+		return nil
+	}
 	r.did(replayed(total))
 	return r.tell(RecoveryProgress{Step: RecoveryReplayed, Replayed: total}, q)
-}
-
-// owedFirst is w with the types that are owed before the others.
-func owedFirst(w *Webhook, owed []Owed) *Webhook {
-	types := slices.Clone(w.Events.Or(nil))
-	slices.SortStableFunc(types, func(a, b EventType) int { return placeIn(owed, a) - placeIn(owed, b) })
-	out := *w
-	if len(types) > 0 {
-		out.Events = optional.Of(types)
-	}
-	return &out
-}
-
-func placeIn(owed []Owed, t EventType) int {
-	if i := slices.IndexFunc(owed, func(o Owed) bool { return o.Type == canonical(t) }); i >= 0 {
-		return i
-	}
-	return len(owed)
 }
 
 // misses returns lines about events that the webhook does not bring to an application that relies on

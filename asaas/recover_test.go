@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"strings"
 	"sync/atomic"
@@ -15,6 +16,7 @@ import (
 
 	"github.com/paghooks/paghooks/asaas"
 	"github.com/paghooks/paghooks/asaas/asaastest"
+	"github.com/paghooks/paghooks/idem"
 )
 
 // outage is a fake Asaas with a webhook whose receiver can be broken.
@@ -23,16 +25,20 @@ type outage struct {
 	client *asaas.Client
 	id     string
 	broken atomic.Bool
+	dryRun string // its answer
 }
 
 // newOutage has three events fail for a while: an hour is a penalty, a day stops
 // the queue.
 func newOutage(t *testing.T, d time.Duration) *outage {
 	t.Helper()
-	o := &outage{fake: asaastest.New()}
+	o := &outage{fake: asaastest.New(), dryRun: `{"received":false,"dry_run":"done"}`}
 	t.Cleanup(o.fake.Close)
-	o.id = o.fake.AddWebhook(asaastest.Webhook{Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		if o.broken.Load() {
+	o.id = o.fake.AddWebhook(asaastest.Webhook{Token: webhookToken, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Header.Get(idem.DryRunHeader) != "" {
+			w.WriteHeader(http.StatusServiceUnavailable)
+			_, _ = io.WriteString(w, o.dryRun)
+		} else if o.broken.Load() {
 			w.WriteHeader(http.StatusServiceUnavailable)
 		}
 	})})
@@ -41,7 +47,7 @@ func newOutage(t *testing.T, d time.Duration) *outage {
 	if err != nil {
 		t.Fatal(err)
 	}
-	o.client.Transport = o.fake.Transport()
+	o.client.Transport, o.client.Receiver = o.fake.Transport(), o.fake.Client().Receiver
 	o.broken.Store(true)
 	for range 3 {
 		o.fake.Emit(asaastest.Event("PAYMENT_RECEIVED"))
@@ -62,8 +68,8 @@ func (o *outage) changes() (out []asaastest.Kind) {
 
 // recoverWith runs Recover, and Asaas's clock with it: as much passes there as
 // between two looks. It returns the steps, with the count of each.
-func (o *outage) recoverWith(ctx context.Context, probe asaas.Probe) (steps []string, err error) {
-	for p, err := range asaas.Recover(ctx, o.client, o.id, probe) {
+func (o *outage) recoverWith(ctx context.Context) (steps []string, err error) {
+	for p, err := range asaas.Recover(ctx, o.client, o.id, webhookToken) {
 		if err != nil {
 			return steps, err
 		}
@@ -73,20 +79,13 @@ func (o *outage) recoverWith(ctx context.Context, probe asaas.Probe) (steps []st
 	return steps, nil
 }
 
-func passes(context.Context, *asaas.Webhook) error { return nil }
-
-func TestAPenaltyIsRemovedOnceTheProbePassed(t *testing.T) {
+func TestAPenaltyIsRemovedOnceTheWayIsProved(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		o := newOutage(t, time.Hour)
 		o.broken.Store(false)
 		start := time.Now()
-		got, err := o.recoverWith(t.Context(), func(_ context.Context, w *asaas.Webhook) error {
-			if w.ID != o.id || o.changes() != nil {
-				t.Errorf("the probe of %s runs after %v", w.ID, o.changes())
-			}
-			return nil
-		})
+		got, err := o.recoverWith(t.Context())
 		want := []string{"probed 7", "penalty removed 7", "watching 0", "watching 0", "watching 0", "done 0"}
 		if diff := cmp.Diff(want, got); err != nil || diff != "" {
 			t.Errorf("%v (-want +got):\n%s", err, diff)
@@ -105,7 +104,7 @@ func TestAStoppedQueueIsResumed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o := newOutage(t, 24*time.Hour)
 		o.broken.Store(false)
-		got, err := o.recoverWith(t.Context(), passes)
+		got, err := o.recoverWith(t.Context())
 		want := []string{"probed 15", "resumed 15", "watching 0", "watching 0", "watching 0", "done 0"}
 		if diff := cmp.Diff(want, got); err != nil || diff != "" {
 			t.Errorf("%v (-want +got):\n%s", err, diff)
@@ -116,14 +115,13 @@ func TestAStoppedQueueIsResumed(t *testing.T) {
 	})
 }
 
-func TestNothingIsChangedUnlessTheProbePasses(t *testing.T) {
+func TestNothingIsChangedUnlessTheWayIsProved(t *testing.T) {
 	t.Parallel()
 	for _, d := range []time.Duration{time.Hour, 24 * time.Hour} {
 		o := newOutage(t, d)
-		cause := errors.New("the orders are unavailable")
-		got, err := o.recoverWith(t.Context(), func(context.Context, *asaas.Webhook) error { return cause })
-		says := "asaas: Recover(" + o.id + "): nothing was changed: the probe did not pass: the orders are unavailable"
-		if !errors.Is(err, cause) || err.Error() != says || got != nil || o.changes() != nil {
+		o.dryRun = "away"
+		got, err := o.recoverWith(t.Context())
+		if err == nil || !strings.HasPrefix(err.Error(), "asaas: Recover("+o.id+"): nothing was changed: the way to ") || got != nil || o.changes() != nil {
 			t.Errorf("after %s: steps %v, changes %v, error %v", d, got, o.changes(), err)
 		}
 	}
@@ -136,10 +134,8 @@ func TestWhatIsNotHeldUpIsLeftAlone(t *testing.T) {
 	o.fake.RemoveBackoff(o.id) // somebody did it before
 	o.fake.Settle()
 	before := o.changes()
-	got, err := o.recoverWith(t.Context(), func(context.Context, *asaas.Webhook) error {
-		t.Error("it is probed")
-		return nil
-	})
+	o.dryRun = "it is not asked"
+	got, err := o.recoverWith(t.Context())
 	if diff := cmp.Diff([]string{"not needed 0"}, got); err != nil || diff != "" || len(o.changes()) != len(before) {
 		t.Errorf("%v, changes %v (-want +got):\n%s", err, o.changes(), diff)
 	}
@@ -149,7 +145,7 @@ func TestNewFailuresEndARecovery(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		o := newOutage(t, time.Hour)
-		got, err := o.recoverWith(t.Context(), passes) // and it is still broken
+		got, err := o.recoverWith(t.Context()) // and it is still broken
 		if err == nil || !strings.Contains(err.Error(), "the penalty was removed: there are new failures, Asaas counts 2 after 1: ") {
 			t.Errorf("after %v: %v", got, err)
 		}
@@ -161,12 +157,12 @@ func TestNewFailuresEndARecovery(t *testing.T) {
 
 // looked is the answer of a look.
 func looked(interrupted bool, penalized int) scriptedAnswer {
-	return scriptedAnswer{status: 200, body: fmt.Sprintf(`{"id":"a","enabled":true,"interrupted":%t,"penalizedRequestsCount":%d}`, interrupted, penalized)}
+	return scriptedAnswer{status: 200, body: fmt.Sprintf(`{"id":"a","url":"https://shop.example/webhooks/asaas","enabled":true,"interrupted":%t,"penalizedRequestsCount":%d}`, interrupted, penalized)}
 }
 
 // steps of a recovery whose API answers so.
-func stepsOf(ctx context.Context, client *asaas.Client, probe asaas.Probe) (out []string, err error) {
-	for p, err := range asaas.Recover(ctx, client, "a", probe) {
+func stepsOf(ctx context.Context, client *asaas.Client) (out []string, err error) {
+	for p, err := range asaas.Recover(ctx, client, "a", webhookToken) {
 		if err != nil {
 			return out, err
 		}
@@ -254,7 +250,7 @@ func TestARecoveryEndsAsItsQueueDoes(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				client, _ := clientOn(t, tt.answers...)
-				got, err := stepsOf(t.Context(), client, passes)
+				got, err := stepsOf(t.Context(), client)
 				if diff := cmp.Diff(tt.steps, got); diff != "" {
 					t.Errorf("(-want +got):\n%s", diff)
 				}
@@ -273,18 +269,18 @@ func TestAChangeIsMadeOnce(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		client, s := clientOn(t, looked(false, 2), scriptedAnswer{status: 500})
-		if _, err := stepsOf(t.Context(), client, passes); err == nil || s.sent.Load() != 2 {
+		if _, err := stepsOf(t.Context(), client); err == nil || s.sent.Load() != 2 {
 			t.Errorf("%d requests, %v", s.sent.Load(), err)
 		}
-		_, err := stepsOf(t.Context(), client, passes)
+		_, err := stepsOf(t.Context(), client)
 		if e, ok := errors.AsType[*asaas.APIError](err); !ok || e.Status != 500 { // asks Asaas first
 			t.Errorf("got the error %v", err)
 		}
 		again, _ := clientOn(t, looked(false, 2), scriptedAnswer{status: 204}, looked(false, 3), looked(false, 3))
-		if _, err := stepsOf(t.Context(), again, passes); err == nil {
+		if _, err := stepsOf(t.Context(), again); err == nil {
 			t.Error("new failures are no error")
 		}
-		if _, err := stepsOf(t.Context(), again, passes); !errors.Is(err, asaas.ErrTooSoon) {
+		if _, err := stepsOf(t.Context(), again); !errors.Is(err, asaas.ErrTooSoon) {
 			t.Errorf("got the error %v", err)
 		}
 	})
@@ -297,10 +293,9 @@ func TestARecoveryEndsWithItsContext(t *testing.T) {
 		after   time.Duration
 		says    string
 	}{
-		"before it began":            {[]scriptedAnswer{looked(false, 9)}, 0, "nothing was changed: it was interrupted, look again: "},
-		"while it waits":             {[]scriptedAnswer{looked(false, 9), {status: 204}, looked(false, 8)}, 12 * time.Second, "the penalty was removed: it was interrupted with 8 failures counted, look again: "},
-		"while Asaas wants a pause":  {[]scriptedAnswer{{status: 429, reset: "20"}}, time.Second, "nothing was changed: it was interrupted, look again: "},
-		"while the probe is at work": {[]scriptedAnswer{looked(false, 9)}, time.Second, "nothing was changed: the probe did not pass: "},
+		"before it began":           {[]scriptedAnswer{looked(false, 9)}, 0, "nothing was changed: it was interrupted, look again: "},
+		"while it waits":            {[]scriptedAnswer{looked(false, 9), {status: 204}, looked(false, 8)}, 12 * time.Second, "the penalty was removed: it was interrupted with 8 failures counted, look again: "},
+		"while Asaas wants a pause": {[]scriptedAnswer{{status: 429, reset: "20"}}, time.Second, "nothing was changed: it was interrupted, look again: "},
 	} {
 		t.Run(reason, func(t *testing.T) {
 			t.Parallel()
@@ -311,15 +306,8 @@ func TestARecoveryEndsWithItsContext(t *testing.T) {
 				if tt.after == 0 {
 					<-ctx.Done()
 				}
-				probe := passes
-				if strings.Contains(reason, "probe") {
-					probe = func(ctx context.Context, _ *asaas.Webhook) error {
-						<-ctx.Done()
-						return context.Cause(ctx)
-					}
-				}
 				start := time.Now()
-				_, err := stepsOf(ctx, client, probe)
+				_, err := stepsOf(ctx, client)
 				if err == nil || !strings.HasSuffix(err.Error(), "asaas: Recover(a): "+tt.says+"the deploy window is over") || time.Since(start) != tt.after {
 					t.Errorf("after %s: %v", time.Since(start), err)
 				}
@@ -334,7 +322,7 @@ func TestLeavingTheLoopEndsARecovery(t *testing.T) {
 		client, s := clientOn(t, looked(false, 9), scriptedAnswer{status: 204}, looked(false, 8))
 		client.Poll = 1
 		steps := 0
-		for range asaas.Recover(t.Context(), client, "a", passes) {
+		for range asaas.Recover(t.Context(), client, "a", webhookToken) {
 			if steps++; steps > i {
 				break
 			}
@@ -348,11 +336,8 @@ func TestLeavingTheLoopEndsARecovery(t *testing.T) {
 func TestARecoveryThatCannotBeginSaysWhatToDo(t *testing.T) {
 	t.Parallel()
 	client, s := clientOn(t, looked(false, 9))
-	if _, err := stepsOf(t.Context(), client, nil); err == nil || !strings.HasSuffix(err.Error(), "there is no probe: give asaas.DryRunProbe with the webhook's token, or one of your own") {
-		t.Errorf("got the error %v", err)
-	}
 	client.Poll = 0
-	if _, err := stepsOf(t.Context(), client, passes); err == nil || !strings.Contains(err.Error(), "Poll is not positive") {
+	if _, err := stepsOf(t.Context(), client); err == nil || !strings.Contains(err.Error(), "Poll is not positive") {
 		t.Errorf("got the error %v", err)
 	}
 	if s.sent.Load() != 0 {
@@ -363,7 +348,7 @@ func TestARecoveryThatCannotBeginSaysWhatToDo(t *testing.T) {
 func TestNoKeyIsInTheErrorsOfARecovery(t *testing.T) {
 	t.Parallel()
 	client, _ := clientOn(t, looked(false, 9))
-	for _, err := range asaas.Recover(t.Context(), client, apiKey, nil) {
+	for _, err := range asaas.Recover(t.Context(), client, apiKey, "") {
 		if strings.Contains(err.Error(), apiKey) {
 			t.Errorf("it has the key: %v", err)
 		}

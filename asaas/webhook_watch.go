@@ -180,5 +180,5 @@ func (w *WebhookWatch) tell(queues []gauge.Queue, all []*Webhook) []gauge.Queue 
 
 // missing stands for the queue of a webhook that does not exist.
 func (w *WebhookWatch) missing(problems ...string) gauge.Queue {
-	return gauge.Queue{Name: w.want().Name, URL: placeOfText(w.want().URL), Problems: problems}
+	return gauge.Queue{Name: w.want().Name, URL: placeOf(w.want().URL), Problems: problems}
 }

@@ -12,7 +12,7 @@ import (
 // client waits, the clock moves on by [Fake.Advance]. So [asaas.Recover] takes
 // minutes of the fake's and none of the test's, and needs nothing else:
 //
-//	for progress, err := range asaas.Recover(ctx, fake.Client(), webhook, asaas.DryRunProbe(token)) { … }
+//	for progress, err := range asaas.Recover(ctx, fake.Client(), webhook, token) { … }
 //
 // The fake's own limit of removeBackoff takes the place of MinRemoveBackoff. It
 // panics for an APIKey that is none.

@@ -3,6 +3,7 @@ package asaastest_test
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"log"
 	"net/http"
 	"os"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/paghooks/paghooks/asaas"
 	"github.com/paghooks/paghooks/asaas/asaastest"
+	"github.com/paghooks/paghooks/idem"
 )
 
 func TestAClientWaitsInTheTimeOfTheFake(t *testing.T) {
@@ -21,17 +23,20 @@ func TestAClientWaitsInTheTimeOfTheFake(t *testing.T) {
 		fake := asaastest.New()
 		defer fake.Close()
 		broken := true
-		id := fake.AddWebhook(asaastest.Webhook{Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-			if broken {
+		id := fake.AddWebhook(asaastest.Webhook{Token: "a token", Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			dryRun := r.Header.Get(idem.DryRunHeader) != ""
+			if broken || dryRun {
 				w.WriteHeader(http.StatusServiceUnavailable)
+			}
+			if dryRun {
+				fmt.Fprint(w, `{"received":false,"dry_run":"done"}`)
 			}
 		})})
 		fake.Emit(asaastest.Event("PAYMENT_RECEIVED"))
 		fake.Advance(24 * time.Hour)
 		broken = false
 		start, began := fake.Now(), time.Now()
-		sound := func(context.Context, *asaas.Webhook) error { return nil }
-		for _, err := range asaas.Recover(t.Context(), fake.Client(), id, sound) {
+		for _, err := range asaas.Recover(t.Context(), fake.Client(), id, "a token") {
 			if err != nil {
 				t.Error(err)
 			}

@@ -28,8 +28,8 @@ type Webhook struct {
 
 	// Handler, if not nil, receives the events in this process, without a
 	// socket, and so also in a synctest bubble. Its requests come over HTTP all
-	// the same, from an address of Asaas's; also those of an asaas.DryRunProbe
-	// that Recover runs with [Fake.Client].
+	// the same, from an address of Asaas's; also those of
+	// asaas.Recover with [Fake.Client].
 	Handler http.Handler
 
 	// Events are the event types that it gets; all by default, also those that

@@ -130,7 +130,7 @@ func (w *weekend) look(ctx context.Context, client *asaas.Client) error {
 // goOn gets the queue going again if the shop takes deliveries, and replays the events that it has parked.
 func (w *weekend) goOn(ctx context.Context, client *asaas.Client) error {
 	said := ""
-	for progress, err := range asaas.Recover(ctx, client, w.webhook, asaas.DryRunProbe(token), w.shop.Load()) {
+	for progress, err := range asaas.Recover(ctx, client, w.webhook, token, w.shop.Load()) {
 		if err != nil {
 			return err
 		}

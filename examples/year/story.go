@@ -277,7 +277,7 @@ func (y *year) weekend(ctx context.Context) error {
 // recover gets the queue going again.
 func (y *year) recover(ctx context.Context, token string) error {
 	said := ""
-	for progress, err := range asaas.Recover(ctx, y.asaas.Client(), y.webhook, asaas.DryRunProbe(token), y.version.Load()) {
+	for progress, err := range asaas.Recover(ctx, y.asaas.Client(), y.webhook, token, y.version.Load()) {
 		if err != nil {
 			return err
 		}

@@ -212,50 +212,76 @@ func (c *Canary) deliverProtected(ctx context.Context) (err error) {
 	return c.deliver(ctx)
 }
 
-// deliver makes one delivery as the provider would.
+// deliver makes one delivery of the canary's event.
 func (c *Canary) deliver(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, c.Timeout)
 	defer cancel()
-	r, err := http.NewRequestWithContext(ctx, http.MethodPost, c.address(), bytes.NewReader(c.body))
-	if err != nil {
-		return err
-	}
-	r.Header.Set("Content-Type", "application/json")
-	r.Header.Set("User-Agent", "paghooks-canary (+https://github.com/paghooks/paghooks)")
-	r.Header.Set(idem.DryRunHeader, "1")
-	c.sign(r.Header, c.body)
-	if u := r.URL.User; u != nil {
-		password, _ := u.Password()
-		r.SetBasicAuth(u.Username(), password)
-	}
 	var before time.Time
 	if c.Arrived != nil {
+		var err error
 		if before, err = c.Arrived(ctx); err != nil {
 			return &hidden{"Postgres behind the relay could not be asked for the last canary", err}
 		}
 	}
-	// An http.Client would show where a broken redirect leads.
-	response, err := c.transport().RoundTrip(r)
-	if err != nil {
-		return c.noAnswer(err)
-	}
-	defer response.Body.Close()
-	body, err := io.ReadAll(io.LimitReader(response.Body, 64<<10))
-	if err != nil {
-		return c.noAnswer(err)
-	}
-	published, err := judge(response.StatusCode, body)
+	outcome, err := c.dryRun(ctx, c.body)
 	switch {
 	case err != nil:
 		return err
-	case published && c.Arrived == nil:
+	case outcome == idem.Published && c.Arrived == nil:
 		return errors.New("a Relay was reached: set Arrived of the canary, to LastCanary of the Inbox or Processor behind it")
-	case published:
+	case outcome == idem.Published:
 		return c.await(ctx, before)
-	case c.Arrived != nil:
+	case outcome == idem.Done && c.Arrived != nil:
 		return errors.New("a Processor or an Inbox was reached, and Arrived is for a relay: give the canary the relay's address, or no Arrived")
 	}
-	return nil
+	return failureOf(outcome)
+}
+
+// DryRun delivers an event of the provider's once, as [Canary.Send] delivers the canary's, and
+// returns the outcome of its dry run: the application runs its handler, and rolls back. A nil
+// body is the canary's own event, which has no handler. The error names the fault of the way
+// there, and the remedy. It is for the packages of providers.
+func (c *Canary) DryRun(ctx context.Context, body []byte) (idem.Outcome, error) {
+	if err := c.check(); err != nil {
+		return "", err
+	}
+	ctx, cancel := context.WithTimeout(ctx, c.Timeout)
+	defer cancel()
+	if body != nil {
+		return c.dryRun(ctx, body)
+	}
+	outcome, err := c.dryRun(ctx, c.body)
+	if err == nil && outcome != idem.Published { // a relay has verified it
+		err = failureOf(outcome)
+	}
+	return outcome, err
+}
+
+// dryRun makes one delivery as the provider would, which asks for a dry run.
+func (c *Canary) dryRun(ctx context.Context, body []byte) (idem.Outcome, error) {
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, c.address(), bytes.NewReader(body))
+	if err != nil {
+		return "", err
+	}
+	r.Header.Set("Content-Type", "application/json")
+	r.Header.Set("User-Agent", "paghooks-canary (+https://github.com/paghooks/paghooks)")
+	r.Header.Set(idem.DryRunHeader, "1")
+	c.sign(r.Header, body)
+	if u := r.URL.User; u != nil {
+		password, _ := u.Password()
+		r.SetBasicAuth(u.Username(), password)
+	}
+	// An http.Client would show where a broken redirect leads.
+	response, err := c.transport().RoundTrip(r)
+	if err != nil {
+		return "", c.noAnswer(err)
+	}
+	defer response.Body.Close()
+	answer, err := io.ReadAll(io.LimitReader(response.Body, 64<<10))
+	if err != nil {
+		return "", c.noAnswer(err)
+	}
+	return outcomeOf(response.StatusCode, answer)
 }
 
 // look is the time between two looks for a canary's arrival.

@@ -19,7 +19,7 @@ import (
 // DryRun tests that an application's handlers do nothing in a dry run that its
 // rollback leaves behind.
 //
-// A dry run calls the handlers for real: asaas.DryRunProbe, asaas.Recover and
+// A dry run calls the handlers for real: asaas.Recover with Client.Try and
 // [idem.Common.DryReplay] run them in a transaction that is rolled back, and an effect that
 // a handler has outside of it is real, an HTTP request for example. A handler
 // asks [idem.IsDryRun] before it does such a thing. DryRun finds those that do

@@ -130,7 +130,7 @@ func TestAnOutageIsRehearsedByHand(t *testing.T) {
 		t.Fatalf("got %+v, %v", stopped, err)
 	}
 	broken.Store(false)
-	for progress, err := range asaas.Recover(t.Context(), client, stopped[0].Webhook.ID, asaas.DryRunProbe(token)) {
+	for progress, err := range asaas.Recover(t.Context(), client, stopped[0].Webhook.ID, token) {
 		if err != nil {
 			t.Fatal(err)
 		}

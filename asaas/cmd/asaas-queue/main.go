@@ -8,9 +8,8 @@
 // The verbs; help VERB prints all about one:
 //
 //	status              the webhooks, the state of their queues, and how long until Asaas deletes what waits
-//	recover ID          try the receiver with events that are rolled back; if it is sound, resume the queue or
-//	                    remove its penalty, and watch until Asaas counts no failures any more. The handlers run
-//	                    for real: HTTP requests that they make are made, unless they ask idem.IsDryRun first
+//	recover ID          send a canary to the receiver, which runs no handler; if it arrives, resume the queue or
+//	                    remove its penalty, and watch until Asaas counts no failures any more
 //	remove-penalty ID   have Asaas deliver at once again, without trying the receiver
 //	resume ID           start a queue again that Asaas stopped, without trying the receiver
 //	plan                compare the webhook with what the application handles; it changes nothing
@@ -30,6 +29,8 @@
 //	-json               print one JSON object per line; what went wrong is one on stderr
 //	-yes                change without asking; needed where nobody is at a terminal
 //	-database URL       the application's database, where DATABASE_URL does not say it
+//	-try                recover: try the handlers with the oldest event that failed, without asking. What they write is
+//	                    rolled back; their HTTP requests and e-mails are real, unless they ask idem.IsDryRun
 //	-replay             recover: replay what is owed; needs a program with the application's handlers
 //	-force              remove-penalty: also where Asaas counts no failures; what it counts is not documented
 //	-last-event TIME    status: when the newest event that the application acknowledged came to be, its dateCreated:
@@ -53,8 +54,6 @@
 //	DATABASE_URL        the application's database; without it, what is owed is not reported. It may lack what the
 //	                    environment variables of Postgres's own programs say, PGPASSWORD for example
 //	ASAAS_BASE_URL      the API's address, for a fake Asaas for example: http://127.0.0.1:8090/v3
-//	XDG_CACHE_HOME      where it is noted when a penalty was removed, so that it is not removed twice in a minute by
-//	                    whoever uses this machine's account; as os.UserCacheDir says
 //	HTTPS_PROXY, HTTP_PROXY, NO_PROXY, SSL_CERT_FILE, SSL_CERT_DIR as of any Go program
 //
 // SIGINT, SIGTERM and SIGHUP end it; it lists the changes that were made and those that were not.

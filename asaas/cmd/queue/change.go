@@ -86,24 +86,30 @@ func (p *program) isNeeded(w *asaas.Webhook) (bool, error) {
 	return false, p.advise(command.Text("if events do not come all the same: remove-penalty -force %s removes a penalty that Asaas's count does not show", p.id))
 }
 
-// recover asks once it is known that there is something to recover, and before
-// anything is sent to the receiver.
+// recover asks once it is known that there is something to recover, and before anything is sent to
+// the receiver.
 func (p *program) recover(ctx context.Context) error {
 	token := strings.TrimSpace(p.getenv("ASAAS_WEBHOOK_TOKEN"))
 	if token == "" {
 		return command.Usage("nothing was changed: ASAAS_WEBHOOK_TOKEN is not set: set it in the environment to the token that the application verifies with")
 	}
-	probe := func(ctx context.Context, w *asaas.Webhook) error {
+	w, err := p.client.Webhook(ctx, p.id)
+	if err != nil {
+		return fmt.Errorf("nothing was changed: %w", err)
+	}
+	heldUp := remedies[stateOf(w)] != ""
+	if w.Enabled.Or(true) && (heldUp || p.replay) {
 		if err := p.confirm(ctx, w); err != nil {
-			return unconfirmed{err}
+			return err
 		}
-		return asaas.DryRunProbe(token)(ctx, w)
 	}
-	var events []asaas.EventStore
-	if p.replay {
-		events = append(events, p.Events)
+	events, end, err := p.failed(ctx, heldUp)
+	if err != nil {
+		return err
 	}
-	for progress, err := range asaas.Recover(ctx, p.client, p.id, probe, events...) {
+	defer end()
+	p.client.Try = p.tries
+	for progress, err := range asaas.Recover(ctx, p.client, p.id, token, events...) {
 		switch {
 		case err != nil:
 			return unrecovered(err)
@@ -117,19 +123,47 @@ func (p *program) recover(ctx context.Context) error {
 	return p.owed(ctx)
 }
 
+// failed returns the application's events for a recovery. Without -replay they are only listed, to
+// name the oldest that failed.
+func (p *program) failed(ctx context.Context, heldUp bool) (events []asaas.EventStore, end func(), err error) {
+	switch {
+	case p.replay:
+		return []asaas.EventStore{p.Events}, func() {}, nil
+	case !heldUp:
+		return nil, func() {}, nil
+	}
+	stored, end, err := p.store(ctx)
+	if err != nil || stored == nil {
+		return nil, end, err
+	}
+	return []asaas.EventStore{listed{stored}}, end, nil
+}
+
+// listed are events that stay as they are.
+type listed struct{ asaas.EventStore }
+
+func (listed) Replay(context.Context, idem.Filter) (idem.Replayed, error) {
+	return idem.Replayed{}, nil
+}
+
+// tries reports whether to try the handlers with the oldest event that failed: -try says so, or
+// a person at the terminal.
+func (p *program) tries(ctx context.Context, oldest idem.StoredEvent) bool {
+	if p.try || p.yes {
+		return p.try
+	}
+	fmt.Fprintln(p.complaints, command.Text("The oldest event that failed is %s %s of %s, %s.",
+		terminal.Clean(oldest.Type), terminal.Clean(oldest.ID), terminal.Clean(oldest.Key), oldest.State))
+	return p.command.Confirm(ctx, "Try the handlers with it? What they write is rolled back; their HTTP requests and e-mails are real, unless they ask idem.IsDryRun.") == nil
+}
+
 // unrecovered adds errNotRecovered, unless it was Asaas that did not answer.
 func unrecovered(err error) error {
 	if _, isCall := errors.AsType[*asaas.APIError](err); isCall {
 		return err
 	}
-	if unconfirmed, ok := errors.AsType[unconfirmed](err); ok {
-		return unconfirmed.error // nothing was probed
-	}
 	return fmt.Errorf("%w: %w", errNotRecovered, err)
 }
-
-// unconfirmed is the error of an unconfirmed change.
-type unconfirmed struct{ error }
 
 // step is a progress as JSON.
 type step struct {
@@ -137,7 +171,16 @@ type step struct {
 	Step      asaas.RecoveryStep `json:"step"`
 	Penalized int                `json:"penalized_requests"`
 	Misses    []string           `json:"misses,omitempty"`
+	Oldest    *event             `json:"oldest,omitempty"` // that failed
+	Tried     *bool              `json:"tried,omitempty"`  // whether the handlers passed with it
 	Replayed  *replayed          `json:"replayed,omitempty"`
+}
+
+type event struct {
+	Scope string `json:"scope"`
+	ID    string `json:"id"`
+	Type  string `json:"type"`
+	Key   string `json:"key"`
 }
 
 type replayed struct {
@@ -172,8 +215,14 @@ func (p *program) tell(progress asaas.RecoveryProgress) error {
 		return err
 	}
 	s := step{ID: p.id, Step: progress.Step, Penalized: progress.PenalizedRequests, Misses: progress.Misses}
-	if progress.Step == asaas.RecoveryReplayed {
+	switch o := progress.Oldest; {
+	case progress.Step == asaas.RecoveryReplayed:
 		s.Replayed = replayedOf(progress.Replayed)
+	case progress.Step == asaas.RecoveryProbed && o.ID != "":
+		s.Oldest = &event{o.Scope, o.ID, o.Type, o.Key}
+		fallthrough
+	case progress.Step == asaas.RecoveryProbed:
+		s.Tried = &progress.Tried
 	}
 	return p.printLine(s)
 }
@@ -191,7 +240,7 @@ var questions = map[string]string{
 	"remove-penalty": "Remove its penalty, without trying the receiver?",
 	"rotate":         "Give it the new token, if the receiver accepts that?",
 	"resume":         "Start its queue again, without trying the receiver?",
-	"recover":        "Try the receiver with events that are rolled back (its HTTP requests are real, unless it asks idem.IsDryRun), and start the queue again if it is sound?",
+	"recover":        "Send a canary to the receiver, and start the queue again if it arrives?",
 }
 
 func (p *program) confirm(ctx context.Context, w *asaas.Webhook) error {
@@ -201,7 +250,7 @@ func (p *program) confirm(ctx context.Context, w *asaas.Webhook) error {
 	r := newRow(w, p.lastEvent)
 	question := questions[p.verb.name]
 	if p.replay {
-		question = "Try the receiver with events that are rolled back (its HTTP requests are real, unless it asks idem.IsDryRun), and if it is sound, start the queue again and replay what is owed?"
+		question = "Send a canary to the receiver, and if it arrives, start the queue again and replay what is owed?"
 	}
 	fmt.Fprintln(p.complaints, command.Text("%s at %s: %s, Asaas counts %s failures.", terminal.Clean(r.Name), terminal.Clean(r.URL), p.words(r), strconv.Itoa(r.Penalized)))
 	return p.command.Confirm(ctx, command.Text(question))

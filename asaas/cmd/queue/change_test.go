@@ -78,13 +78,13 @@ func TestRecoverThatFailsExits1AndSaysWhy(t *testing.T) {
 	}{
 		{
 			"the handler is still broken",
-			func(*account, string, func()) {},
-			"not recovered: nothing was changed: the probe did not pass: dry run of PAYMENT_RECEIVED at ", 0,
+			func(a *account, _ string, _ func()) { a.env["DATABASE_URL"] = a.database },
+			"not recovered: nothing was changed: the handlers fail with PAYMENT_RECEIVED evt_", 0,
 		},
 		{
 			"another token",
 			func(a *account, _ string, repair func()) { repair(); a.env["ASAAS_WEBHOOK_TOKEN"] = "another" },
-			"(wrong_token): give the token that the application verifies with", 0,
+			"(wrong_token): give the canary the token or secret that the application verifies with", 0,
 		},
 		{
 			"it breaks again",
@@ -108,7 +108,7 @@ func TestRecoverThatFailsExits1AndSaysWhy(t *testing.T) {
 		a := newAccount(t)
 		id, broken := a.application(t, time.Hour)
 		test.prepare(a, id, func() { broken.Store(false) })
-		status, _, complaints := a.queue(t, "recover", "-yes", "-every", "1ms", id)
+		status, _, complaints := a.queue(t, "recover", "-yes", "-try", "-every", "1ms", id)
 		if status != 1 || !strings.Contains(strings.ReplaceAll(complaints, id, "ID"), test.says) || len(a.changes()) != test.changes {
 			t.Errorf("%s: exit status %d, changes %v, %s", test.why, status, a.changes(), complaints)
 		}
@@ -160,19 +160,50 @@ func TestAPersonIsAskedBeforeAChange(t *testing.T) {
 	}
 }
 
-func TestAPersonIsAskedBeforeTheReceiverIsTried(t *testing.T) {
+func TestAPersonIsAskedBeforeACanaryIsSent(t *testing.T) {
 	t.Parallel()
 	a := newAccount(t)
 	id, broken := a.application(t, time.Hour)
 	broken.Store(false)
 	no, yes := "n\n", "y\n"
 	status, out, complaints := a.queueAnswering(t, &no, "recover", id, "-every", "1ms")
-	question := "start the queue again if it is sound? [y/N] asaas-queue: nothing was changed: the answer was not y\n"
+	question := "Send a canary to the receiver, and start the queue again if it arrives? [y/N] asaas-queue: nothing was changed: the answer was not y\n"
 	if status != 1 || out != "" || !strings.HasPrefix(complaints, "shop at http://127.0.0.1:") || !strings.HasSuffix(complaints, question) || a.changes() != nil {
 		t.Errorf("exit status %d, %q, %q", status, out, complaints)
 	}
 	if status, _, _ := a.queueAnswering(t, &yes, "recover", id, "-every", "1ms"); status != 0 || len(a.changes()) != 1 {
 		t.Errorf("exit status %d, changes %v", status, a.changes())
+	}
+}
+
+// Their HTTP requests and e-mails are real.
+func TestHandlersAreTriedOnlyIfAPersonOrAFlagSaysSo(t *testing.T) {
+	t.Parallel()
+	both, one, none := "y\ny\n", "y\nn\n", "y\n"
+	const passed, left = "the way is proved, and the handlers passed with the oldest event that failed, PAYMENT_RECEIVED evt_", "the way is proved, handlers were not tried: the oldest event that failed is PAYMENT_RECEIVED evt_"
+	for _, test := range []struct {
+		why   string
+		typed *string
+		args  []string
+		says  string
+		asked bool
+	}{
+		{"a person says yes", &both, nil, passed, true},
+		{"a person says no", &one, nil, left, true},
+		{"a person has left", &none, nil, left, true},
+		{"a flag says it, and a person is not asked", &both, []string{"-try"}, passed, false},
+		{"nobody is there, and a flag says it", nil, []string{"-yes", "-try"}, passed, false},
+		{"nobody is there, and nothing says it", nil, []string{"-yes"}, left, false},
+	} {
+		a := newAccount(t)
+		id, broken := a.application(t, time.Hour)
+		broken.Store(false)
+		a.env["DATABASE_URL"] = a.database
+		status, out, complaints := a.queueAnswering(t, test.typed, append([]string{"recover", id, "-every", "1ms"}, test.args...)...)
+		asked := strings.Contains(complaints, "The oldest event that failed is PAYMENT_RECEIVED evt_") && strings.Contains(complaints, "Try the handlers with it? ")
+		if status != 0 || !strings.HasPrefix(out, test.says) || asked != test.asked || len(a.changes()) != 1 {
+			t.Errorf("%s: exit status %d, %q, %q, changes %v", test.why, status, out, complaints, a.changes())
+		}
 	}
 }
 

@@ -21,7 +21,6 @@ import (
 	"net/http"
 	"net/url"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -59,7 +58,6 @@ type Command struct {
 type program struct {
 	Command
 	getenv     func(string) string
-	stateDir   string
 	wait       func(context.Context, time.Duration) error // nil waits in real time
 	zone       *time.Location                             // of times in text
 	in         io.Reader
@@ -83,21 +81,11 @@ var (
 // Main runs the command with the program's arguments, and exits.
 func (c *Command) Main() {
 	p := &program{
-		Command: *c, getenv: os.Getenv, stateDir: stateDir(), zone: time.Local,
+		Command: *c, getenv: os.Getenv, zone: time.Local,
 		in: os.Stdin, out: os.Stdout, complaints: os.Stderr,
 		asks: terminal.Is(os.Stdin) && terminal.Is(os.Stderr), width: terminal.Width(os.Stdout),
 	}
 	command.Main(func(ctx context.Context) int { return p.run(ctx, os.Args[1:]) })
-}
-
-// stateDir is the user's cache, or else a folder of this user's for the time
-// being.
-func stateDir() string {
-	dir, err := os.UserCacheDir()
-	if err != nil {
-		return filepath.Join(os.TempDir(), fmt.Sprintf("paghooks-%d", os.Getuid()))
-	}
-	return filepath.Join(dir, "paghooks")
 }
 
 // run executes the command line, and returns the exit status.
@@ -164,7 +152,7 @@ func (p *program) connect() error {
 		}
 		client.BaseURL = base
 	}
-	client.Poll, client.StateDir, client.Wait = p.every, p.stateDir, p.wait
+	client.Poll, client.Wait = p.every, p.wait
 	p.client = client
 	return nil
 }

@@ -35,7 +35,6 @@ const token = "the-token-of-the-webhook-of-the-test"
 type account struct {
 	fake      *asaastest.Fake
 	env       map[string]string
-	stateDir  string
 	events    asaas.EventStore  // what the program is built with
 	printed   func(line string) // called with each line of the output, as it comes
 	parkAfter int
@@ -57,7 +56,6 @@ func newAccount(t *testing.T) *account {
 			"ASAAS_WEBHOOK_TOKEN": token,
 			"ASAAS_BASE_URL":      fake.URL + "/v3",
 		},
-		stateDir:  t.TempDir(),
 		parkAfter: 100, // so that the queue can be stopped
 		printed:   func(string) {},
 	}
@@ -105,14 +103,27 @@ func (a *account) queueAnswering(t *testing.T, typed *string, args ...string) (s
 func (a *account) program(typed *string) (p *program, out, complaints *strings.Builder) {
 	out, complaints = new(strings.Builder), new(strings.Builder)
 	p = &program{
-		Command: Command{Events: a.events}, stateDir: a.stateDir, wait: a.wait,
+		Command: Command{Events: a.events}, wait: a.wait,
 		getenv: func(name string) string { return a.env[name] }, in: strings.NewReader(""), zone: time.UTC,
 		out: &watched{into: out, printed: a.printed}, complaints: complaints,
 	}
 	if typed != nil {
-		p.in, p.asks = strings.NewReader(*typed), true
+		p.in, p.asks = &typing{*typed}, true
 	}
 	return p, out, complaints
+}
+
+// typing is a terminal: a Read returns a line.
+type typing struct{ rest string }
+
+func (t *typing) Read(p []byte) (int, error) {
+	line, _, _ := strings.Cut(t.rest, "\n")
+	n := copy(p, t.rest[:min(len(line)+1, len(t.rest))])
+	if n == 0 {
+		return 0, io.EOF
+	}
+	t.rest = t.rest[n:]
+	return n, nil
 }
 
 // atOnce spends no time.
@@ -314,7 +325,7 @@ func TestAnAsaasThatDoesNotAnswerExits1(t *testing.T) {
 		{"trouble", asaastest.APIStatus(http.StatusInternalServerError), "it was answered with 500"},
 		{"half an answer", asaastest.APICutJSON, "the answer is not the JSON that it should be"},
 		{"a reset", asaastest.APIReset, "there is no answer"},
-		{"a key without permission", asaastest.APIForbidden, "the API key has no permission for webhooks"},
+		{"a key without permission", asaastest.APIForbidden, "the API key has no permission for it"},
 	} {
 		a := newAccount(t)
 		id, _, _, _ := a.webhooks()
@@ -344,7 +355,7 @@ func TestAWebhookThatIsNotThereExits3(t *testing.T) {
 			args = append(args, "-yes")
 		}
 		status, out, complaints := a.queue(t, args...)
-		if status != 3 || out != "" || !strings.Contains(complaints, "it was answered with 404") || !strings.Contains(complaints, "see the ids of its webhooks") {
+		if status != 3 || out != "" || !strings.Contains(complaints, "it was answered with 404") || !strings.Contains(complaints, "see the id, the account") {
 			t.Errorf("%s: exit status %d, prints %q, %q", command, status, out, complaints)
 		}
 	}

@@ -80,7 +80,7 @@ func TestAFailureIsJSONOnStderrAndNamesNothingOfTheLibrary(t *testing.T) {
 	check(t, "no such flag", a, "status", "-frobnicate")
 }
 
-func TestADryRunThatFailsNamesNothingOfTheLibrary(t *testing.T) {
+func TestACanaryThatFailsNamesNothingOfTheLibrary(t *testing.T) {
 	t.Parallel()
 	for _, answer := range []struct {
 		status int
@@ -115,7 +115,7 @@ func TestADryRunThatFailsNamesNothingOfTheLibrary(t *testing.T) {
 		id := a.receiver(t, server)
 		status, _, complaints := a.queue(t, "recover", id, "-yes")
 		text := strings.ReplaceAll(complaints, "Idem-Dry-Run", "")
-		if name := libraryName.FindString(text); status != 1 || name != "" || !strings.Contains(text, "nothing was changed: the probe did not pass: ") {
+		if name := libraryName.FindString(text); status != 1 || name != "" || !strings.Contains(text, "nothing was changed: the way to http://127.0.0.1:") {
 			t.Errorf("%d %s: exit status %d, names %q: %s", answer.status, answer.body, status, name, complaints)
 		}
 	}
@@ -129,7 +129,7 @@ func TestASignalSaysWhatWasChanged(t *testing.T) {
 		args    []string
 		says    string
 	}{
-		{"before anything", "", []string{"recover"}, "nothing was changed: it was interrupted, look again: terminated signal received\n"},
+		{"before anything", "", []string{"recover"}, "nothing was changed: nothing was sent: terminated signal received\n"},
 		{"while it is watched", "the penalty is removed", []string{"recover"}, "not recovered: the penalty was removed: it was interrupted with 7 failures counted, look again: terminated signal received\n"},
 		{"before the one change", "", []string{"remove-penalty"}, "nothing was changed: nothing was sent: terminated signal received\n"},
 		{"when nothing is to be changed", "", []string{"status"}, "nothing was changed: nothing was sent: terminated signal received\n"},

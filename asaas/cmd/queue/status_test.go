@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"iter"
 	"net/http"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -178,8 +179,9 @@ func TestRecoverReplaysWithTheHandlers(t *testing.T) {
 		t.Errorf("exit status %d, prints %q", status, out)
 	}
 	status, out, complaints = a.queue(t, args...)
-	want := "nothing is held up at Asaas, and nothing was changed there\nthe probe passed\nreplayed: 2 done, 0 failed again, 0 without handler\n" +
+	want := "nothing is held up at Asaas, and nothing was changed there\nthe way is proved, handlers were not tried: OLDEST\nreplayed: 2 done, 0 failed again, 0 without handler\n" +
 		"nothing is owed of what was delivered: no event is parked, and none waits for another delivery; reconcile finds what was never delivered\n"
+	out = regexp.MustCompile(`the oldest event that failed is PAYMENT_RECEIVED evt_\S+ of pay_\S+`).ReplaceAllString(out, "OLDEST")
 	if status != 0 || out != want || complaints != "" {
 		t.Errorf("exit status %d, prints %q, %q", status, out, complaints)
 	}
@@ -245,11 +247,6 @@ func TestAPenaltyThatIsNotCountedIsRemovedByForce(t *testing.T) {
 	fine, _, _, _ := a.webhooks()
 	if status, out, _ := a.queue(t, "remove-penalty", fine, "-yes", "-force"); status != 0 || !strings.HasPrefix(out, "the penalty is removed\n") || len(a.changes()) != 1 {
 		t.Errorf("exit status %d, prints %q, changes %v", status, out, a.changes())
-	}
-	// Another process of this machine.
-	status, out, complaints := a.queue(t, "remove-penalty", fine, "-yes", "-force")
-	if status != 1 || out != "" || !strings.Contains(complaints, "nothing was changed: nothing was sent: it was done a short while ago, and may be done again in ") || len(a.changes()) != 1 {
-		t.Errorf("exit status %d, prints %q, %q, changes %v", status, out, complaints, a.changes())
 	}
 }
 

@@ -29,20 +29,20 @@ var verbs = []action{
 	{verb: verb{
 		name:       "recover",
 		isAboutOne: true,
-		about:      "try the receiver, get the queue going again, and watch it",
-		more: "Sends a made-up event of each type that the webhook subscribes to. The application's handlers run for\n" +
-			"real, and what they wrote is rolled back: HTTP requests and e-mails that they send are sent, unless\n" +
-			"they ask idem.IsDryRun first. If all that it handles pass, it resumes the queue or removes its penalty, and watches until Asaas counts no\n" +
-			"failures any more. It ends with what the application owes.",
-		flags: []string{"yes", "every", "replay", "database"}, env: []string{"ASAAS_WEBHOOK_TOKEN", "DATABASE_URL", "XDG_CACHE_HOME"},
+		about:      "prove the way to the receiver, get the queue going again, and watch it",
+		more: "Sends the event of a canary to the webhook's own URL, which proves the way and the database, and runs no\n" +
+			"handler. Where an event that failed is stored, it names the oldest, and asks whether to try the\n" +
+			"handlers with it, or -try says so: what they write is rolled back, and HTTP requests and e-mails that\n" +
+			"they send are sent, unless they ask idem.IsDryRun first. Then it resumes the queue or removes its\n" +
+			"penalty, and watches until Asaas counts no failures any more. It ends with what the application owes.",
+		flags: []string{"yes", "try", "every", "replay", "database"}, env: []string{"ASAAS_WEBHOOK_TOKEN", "DATABASE_URL"},
 	}, run: (*program).change},
 	{verb: verb{
 		name:       "remove-penalty",
 		isAboutOne: true,
 		about:      "have Asaas deliver at once again, without trying the receiver",
-		more: "The next failure leads to a penalty again. Once a minute at most, for all who use this machine's\n" +
-			"account: Asaas limits it strictly, without saying how.",
-		flags: []string{"yes", "force", "database"}, env: []string{"DATABASE_URL", "XDG_CACHE_HOME"},
+		more:       "The next failure leads to a penalty again. Asaas limits it strictly, without saying how.",
+		flags:      []string{"yes", "force", "database"}, env: []string{"DATABASE_URL"},
 	}, run: (*program).change},
 	{verb: verb{
 		name:       "resume",
@@ -97,7 +97,6 @@ var variables = []string{
 	"ASAAS_WEBHOOK_TOKEN the webhook's token, as the application verifies with it",
 	"ASAAS_NEW_WEBHOOK_TOKEN the token that the webhook is to get, for rotate",
 	"DATABASE_URL the application's database, where -database does not say it; without both, what is owed is not told",
-	"XDG_CACHE_HOME where removals of penalties are noted",
 	"HTTPS_PROXY and HTTP_PROXY, NO_PROXY, SSL_CERT_FILE, SSL_CERT_DIR: as any Go program reads them",
 }
 
@@ -113,9 +112,9 @@ type verb struct {
 
 // options holds the flags and the words of the command line.
 type options struct {
-	verb                              *verb
-	id                                string
-	sandbox, json, yes, force, replay bool
+	verb                                   *verb
+	id                                     string
+	sandbox, json, yes, try, force, replay bool
 
 	database  string
 	lastEvent time.Time // zero if it is not told
@@ -142,6 +141,8 @@ func (o *options) add(f *flag.FlagSet, name string) {
 		f.BoolVar(&o.yes, name, false, "change without asking; needed where nobody is at a terminal")
 	case "force":
 		f.BoolVar(&o.force, name, false, "also where Asaas counts no failures; what it counts is not documented")
+	case "try":
+		f.BoolVar(&o.try, name, false, "try the handlers with the oldest event that failed, without asking; what they write is rolled back, their HTTP requests and e-mails are real")
 	case "replay":
 		f.BoolVar(&o.replay, name, false, "replay the events that are parked or wait for another delivery; needs a program with the application's handlers")
 	case "database":
