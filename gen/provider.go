@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	_ "embed"
 	"fmt"
 	"os"
@@ -10,10 +9,67 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"text/template"
 
 	"github.com/paghooks/paghooks/gen/spec"
 )
+
+//go:embed templates/events.tmpl
+var eventsTemplate string
+
+func (p provider) eventsCode() (string, error) {
+	structs, err := p.declarations(spec.IsEvent)
+	if err != nil {
+		return "", err
+	}
+	families := p.Families()
+	names, err := methodsOf(families)
+	if err != nil {
+		return "", err
+	}
+	var aliased []spec.Event
+	for _, f := range families {
+		for _, e := range f.Events {
+			if len(e.Aliases) > 0 {
+				aliased = append(aliased, e)
+			}
+		}
+	}
+	return executed("events", eventsTemplate, map[string]any{
+		"EventType": p.Schemas()[spec.EventTypeName].Value.Description,
+		"Families":  families,
+		"Methods":   names,
+		"Aliased":   aliased,
+		"Structs":   structs,
+	})
+}
+
+// methodsOf returns the names of the methods for all events of a family, by its struct. A family
+// of one event type has none: the type's own method is the same. OnPing of an event PING leaves
+// the name OnAnyPing to the family of PingEvent.
+func methodsOf(families []spec.Family) (map[string]string, error) {
+	taken := make(map[string]string)
+	for _, f := range families {
+		for _, e := range f.Events {
+			taken["On"+e.Name] = e.Type
+		}
+	}
+	out := make(map[string]string)
+	for _, f := range families {
+		if len(f.Events) < 2 {
+			continue
+		}
+		about := strings.TrimSuffix(f.Struct, "Event")
+		name := "On" + about
+		if taken[name] != "" {
+			name = "OnAny" + about
+		}
+		if other := taken[name]; other != "" {
+			return nil, fmt.Errorf("gen: %s and %s would both have the method %s: rename the schema", f.Struct, other, name)
+		}
+		out[f.Struct], taken[name] = name, f.Struct
+	}
+	return out, nil
+}
 
 var (
 	//go:embed templates/provider.tmpl
@@ -66,18 +122,6 @@ func namesOf(e spec.Event) string {
 		fields = append(fields, "Ping: true")
 	}
 	return inLines(fields, 90)
-}
-
-// inTemplates are the functions of the templates.
-var inTemplates = template.FuncMap{"about": about, "clause": clause, "comment": comment, "quoted": quotedList, "when": when}
-
-func executed(name, text string, data any) (string, error) {
-	t := template.Must(template.New(name).Funcs(inTemplates).Parse(text))
-	var b bytes.Buffer
-	if err := t.Execute(&b, data); err != nil {
-		return "", fmt.Errorf("gen: the template %s is wrong, correct it: %w", name, err)
-	}
-	return b.String(), nil
 }
 
 func (p provider) schemes() []schemeCode {
@@ -178,4 +222,86 @@ func moduleOf(mod string) string {
 		}
 	}
 	return ""
+}
+
+//go:embed templates/calls.tmpl
+var callsTemplate string
+
+// call is a method of the client that does one operation.
+type call struct {
+	Name, Summary, URL string
+	Parameters         string   // caller, id string, body WebhookUpdate
+	Query              []string // its parameters, where they are too many for the method's
+	Fields             string   // of the operation struct
+	Answer             string   // Webhook; "" if there is none
+}
+
+func (p provider) callsCode() (string, error) {
+	var calls []call
+	for _, o := range p.Operations() {
+		calls = append(calls, newCall(o))
+	}
+	return executed("calls", callsTemplate, calls)
+}
+
+// maxQuery is the number of parameters of a query that a method takes one by one: of more
+// texts in a row two are easily swapped.
+const maxQuery = 4
+
+func newCall(o spec.Operation) call {
+	parameters := []string{"caller string"}
+	fields := []string{"name: caller", "method: http.Method" + spec.GoName(o.Method), "path: " + strconv.Quote(o.Path)}
+	if o.HasID() {
+		parameters = append(parameters, "id string")
+		fields = append(fields, "id: id")
+	}
+	var query, fieldsOf []string
+	for _, p := range o.Query {
+		value, kind := spec.ParameterName(p), " "+spec.QueryType(p)
+		if len(o.Query) <= maxQuery {
+			parameters = append(parameters, value+kind)
+		} else {
+			fieldsOf = append(fieldsOf, spec.GoName(value)+kind)
+			value = "query." + spec.GoName(value)
+		}
+		if spec.QueryType(p) == "int" {
+			value = "strconv.Itoa(" + value + ")"
+		}
+		query = append(query, strconv.Quote(p.Name)+": {"+value+"}")
+	}
+	if fieldsOf != nil {
+		parameters = append(parameters, "query "+o.OperationID+"Query")
+	}
+	if query != nil {
+		fields = append(fields, "query: url.Values{"+inLines(query, 60)+"}")
+	}
+	if body := spec.BodySchema(o.Operation); spec.TakesEmptyObject(o.Operation) {
+		fields = append(fields, "body: struct{}{}")
+	} else if body != nil {
+		parameters = append(parameters, "body "+spec.SchemaName(body.Ref))
+		fields = append(fields, "body: body")
+	}
+	c := call{Name: o.OperationID, Summary: o.Summary, URL: pageOf(o), Parameters: grouped(parameters), Query: fieldsOf, Fields: inLines(fields, 100)}
+	if answer := o.Answer(); answer != nil {
+		c.Answer = spec.SchemaName(answer.Ref)
+	}
+	return c
+}
+
+func pageOf(o spec.Operation) string {
+	if o.ExternalDocs == nil {
+		return ""
+	}
+	return o.ExternalDocs.URL
+}
+
+// grouped joins parameters as gofmt's authors write them: a, b string, c int.
+func grouped(parameters []string) string {
+	for i := range len(parameters) - 1 {
+		name, kind, _ := strings.Cut(parameters[i], " ")
+		if strings.HasSuffix(parameters[i+1], " "+kind) {
+			parameters[i] = name
+		}
+	}
+	return strings.Join(parameters, ", ")
 }

@@ -1,6 +1,8 @@
 package main
 
 import (
+	"bytes"
+	_ "embed"
 	"fmt"
 	"go/format"
 	"path/filepath"
@@ -8,6 +10,9 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"text/template"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/paghooks/paghooks/gen/fixtures"
 	"github.com/paghooks/paghooks/gen/spec"
@@ -147,4 +152,94 @@ func imports(body string) string {
 		return "import " + list
 	}
 	return "import (\n" + list + "\n)"
+}
+
+const commentWidth = 77
+
+// about makes a type's comment of its description: "A charge." becomes
+// "Payment is a charge." A text that is no such sentence stands as it is.
+func about(name, description string) string {
+	switch {
+	case isClause(description):
+		return comment(name + " is " + clause(description))
+	case strings.TrimSpace(description) == "":
+		return comment(name + " is a part of an event.")
+	}
+	return comment(name + ": " + description)
+}
+
+// when makes the comment of the method that registers a handler.
+func when(name, summary string) string {
+	switch {
+	case isClause(summary):
+		return comment(name + " runs h when " + clause(summary))
+	case strings.TrimSpace(summary) == "":
+		return comment(name + " runs h for the event type that it is named after.")
+	}
+	return comment(name + " runs h: " + summary)
+}
+
+// isClause reports whether a text can stand in the middle of a sentence.
+func isClause(text string) bool {
+	first, _, more := strings.Cut(text, " ")
+	return more && (first == "A" || first == "An" || first == "The")
+}
+
+// clause makes the middle of a sentence of a text that starts with an article.
+func clause(text string) string {
+	first, size := utf8.DecodeRuneInString(text)
+	return string(unicode.ToLower(first)) + text[size:]
+}
+
+// comment makes a Go comment of a text. Empty lines part its paragraphs.
+func comment(text string) string {
+	var lines []string
+	for i, paragraph := range strings.Split(strings.TrimSpace(text), "\n\n") {
+		if i > 0 {
+			lines = append(lines, "//")
+		}
+		lines = append(lines, wrap(strings.Fields(paragraph))...)
+	}
+	return strings.Join(lines, "\n")
+}
+
+func wrap(words []string) []string {
+	var lines []string
+	current := "//"
+	for _, word := range words {
+		if utf8.RuneCountInString(current)+1+utf8.RuneCountInString(word) > commentWidth && current != "//" {
+			lines = append(lines, current)
+			current = "//"
+		}
+		current += " " + word
+	}
+	return append(lines, current)
+}
+
+// inTemplates are the functions of the templates.
+var inTemplates = template.FuncMap{"about": about, "clause": clause, "comment": comment, "quoted": quotedList, "when": when}
+
+func executed(name, text string, data any) (string, error) {
+	t := template.Must(template.New(name).Funcs(inTemplates).Parse(text))
+	var b bytes.Buffer
+	if err := t.Execute(&b, data); err != nil {
+		return "", fmt.Errorf("gen: the template %s is wrong, correct it: %w", name, err)
+	}
+	return b.String(), nil
+}
+
+func quotedList(paths []string) string {
+	out := make([]string, len(paths))
+	for i, p := range paths {
+		out[i] = strconv.Quote(p)
+	}
+	return inLines(out, 80)
+}
+
+// inLines is a list on one line, or on one each where that is longer than width.
+func inLines(list []string, width int) string {
+	if line := strings.Join(list, ", "); len(line) < width {
+		return line
+	}
+	return "\n" + strings.Join(list, ",\n") + ",\n"
 }

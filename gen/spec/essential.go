@@ -9,21 +9,24 @@ import (
 	"github.com/getkin/kin-openapi/openapi3"
 )
 
-const essentialName = "x-essential" // paths to the fields that an event is nothing without
-
 // Essential is something that an event is nothing without.
 type Essential struct {
 	Zero  string   // the Go expression for whether the struct of an event e lacks it
 	Paths []string // where it may be
 }
 
-// essentialPaths are those of an event's schema, of each list one of which is enough.
-func essentialPaths(event *openapi3.Schema) (out []Paths) {
-	list, _ := event.Extensions[essentialName].([]any)
-	for _, v := range list {
-		out = append(out, pathsOf(v))
-	}
-	return out
+// MayLack reports whether a required property is an amount without which an event
+// can be handled: if it is missing or null there, 0 would be a lie.
+func (s *Spec) MayLack(owner *openapi3.Schema, name string) bool {
+	plain, nullable := WithoutNull(owner.Properties[name])
+	format, _ := s.FormatOf(plain.Value)
+	return format.Amount && !nullable && slices.Contains(owner.Required, name) && !s.isNeverLacked(owner, name)
+}
+
+// IsEssential reports whether a property of a schema is something that an event is
+// nothing without, or leads to it.
+func (s *Spec) IsEssential(schema, property string) bool {
+	return s.isEssential(s.Schemas()[schema].Value, property)
 }
 
 // essentials are the Go expressions for the fields that an event is nothing without. The
@@ -37,6 +40,17 @@ func (s *Spec) essentials(event *openapi3.Schema) []Essential {
 			zeros = append(zeros, zero)
 		}
 		out = append(out, Essential{strings.Join(zeros, " &&\n"), paths})
+	}
+	return out
+}
+
+const essentialName = "x-essential" // paths to the fields that an event is nothing without
+
+// essentialPaths are those of an event's schema, of each list one of which is enough.
+func essentialPaths(event *openapi3.Schema) (out []Paths) {
+	list, _ := event.Extensions[essentialName].([]any)
+	for _, v := range list {
+		out = append(out, pathsOf(v))
 	}
 	return out
 }
@@ -58,6 +72,14 @@ func (s *Spec) zeroOf(event *openapi3.Schema, path string) (string, error) {
 		return value + at.or("0") + " == 0", nil
 	}
 	return "", fmt.Errorf("%s %s ends neither in a text nor in a number; give the path to an id, an amount or a status", essentialName, path)
+}
+
+// zero is the Go expression for an empty object or string.
+func zero(r *openapi3.SchemaRef) string {
+	if r.Ref == "" {
+		return `""`
+	}
+	return SchemaName(r.Ref) + "{}"
 }
 
 // place is the end of a path.
@@ -112,14 +134,6 @@ func (s *Spec) holder(of *openapi3.Schema, name string) *openapi3.Schema {
 		return s.Envelope()
 	}
 	return of
-}
-
-// MayLack reports whether a required property is an amount without which an event
-// can be handled: if it is missing or null there, 0 would be a lie.
-func (s *Spec) MayLack(owner *openapi3.Schema, name string) bool {
-	plain, nullable := WithoutNull(owner.Properties[name])
-	format, _ := s.FormatOf(plain.Value)
-	return format.Amount && !nullable && slices.Contains(owner.Required, name) && !s.isNeverLacked(owner, name)
 }
 
 // isNeverLacked reports whether a property of a schema is essential for every event
@@ -187,12 +201,6 @@ func (s *Spec) holds(ref *openapi3.SchemaRef, wanted *openapi3.Schema, seen map[
 	return slices.ContainsFunc(slices.Concat(of.AllOf, slices.Collect(maps.Values(of.Properties))), func(r *openapi3.SchemaRef) bool {
 		return s.holds(r, wanted, seen)
 	})
-}
-
-// IsEssential reports whether a property of a schema is something that an event is
-// nothing without, or leads to it.
-func (s *Spec) IsEssential(schema, property string) bool {
-	return s.isEssential(s.Schemas()[schema].Value, property)
 }
 
 func (s *Spec) isEssential(owner *openapi3.Schema, name string) bool {

@@ -35,6 +35,39 @@ type Format struct {
 	Number  bool   `json:"number"`  // a text that may be sent as a number
 }
 
+// FormatOf returns the format of a schema: that of its type and format, or else its
+// type alone. ok is false where it is no scalar.
+func (s *Spec) FormatOf(schema *openapi3.Schema) (f Format, ok bool) {
+	if f, ok = s.Formats[ScalarOf(schema)]; !ok {
+		f, ok = s.Formats[Scalar{Kind: TypeOf(schema)}]
+	}
+	return f, ok
+}
+
+// Scalars are the types and formats that the document uses.
+func (s *Spec) Scalars() []Scalar {
+	used := make(map[Scalar]bool)
+	var use func(ref *openapi3.SchemaRef)
+	use = func(ref *openapi3.SchemaRef) {
+		if ref == nil || ref.Ref != "" || ref.Value == nil {
+			return
+		}
+		used[ScalarOf(ref.Value)] = true
+		use(ref.Value.Items)
+	}
+	for _, ref := range s.Schemas() {
+		for _, p := range ref.Value.Properties {
+			use(p)
+		}
+	}
+	var out []Scalar
+	for scalar := range used {
+		out = append(out, scalar)
+	}
+	slices.SortFunc(out, func(a, b Scalar) int { return strings.Compare(a.String(), b.String()) })
+	return out
+}
+
 const formatsName = "x-go-formats" // of the document: scalars that the provider's package has types of its own for
 
 // formats are those of every spec. There is no float: it loses cents.
@@ -87,15 +120,6 @@ func (s *Spec) readFormats() error {
 		s.Formats[Scalar{kind, format}] = f
 	}
 	return nil
-}
-
-// FormatOf returns the format of a schema: that of its type and format, or else its
-// type alone. ok is false where it is no scalar.
-func (s *Spec) FormatOf(schema *openapi3.Schema) (f Format, ok bool) {
-	if f, ok = s.Formats[ScalarOf(schema)]; !ok {
-		f, ok = s.Formats[Scalar{Kind: TypeOf(schema)}]
-	}
-	return f, ok
 }
 
 // ownTypes are the Go types that the formats name of the package itself.

@@ -190,3 +190,52 @@ func (l *linter) checkContent(at *openapi3.Origin, path string, content openapi3
 		}
 	}
 }
+
+// checkEventNames checks that they are the webhook's own, and its aliases.
+func (l *linter) checkEventNames(path, webhook string, post *openapi3.Operation) {
+	pinned, ok := post.Extensions[eventNamesName].(eventNames)
+	if !ok {
+		return
+	}
+	want := []any{webhook}
+	for _, other := range aliasesOf(post) {
+		want = append(want, other)
+	}
+	envelope := l.Schemas()[EnvelopeName]
+	if envelope == nil {
+		return // reported
+	}
+	if p := envelope.Value.Properties[pinned.property]; p == nil || SchemaName(p.Ref) != EventTypeName || !slices.Equal(pinned.names, want) {
+		l.report(post.Origin, path+".requestBody", "the schema pins %s down to %s; pin the envelope's event type, and to %s",
+			pinned.property, list(pinned.names), list(want))
+	}
+}
+
+// checkPlaces checks where x-event-id, x-event-time and x-test lead.
+func (l *linter) checkPlaces(path string, post *openapi3.Operation, body *openapi3.SchemaRef) {
+	for _, name := range []string{eventIDName, eventTimeName, testName} {
+		for _, p := range pathsOf(post.Extensions[name]) {
+			at, err := l.follow(body.Value, p)
+			switch {
+			case err != nil:
+				l.report(post.Origin, path, "%s %v", name, err)
+			case name == eventIDName && l.notAName(at) != "":
+				l.report(post.Origin, path, "%s %s %s", name, p, l.notAName(at))
+			case name == eventTimeName && l.notATime(at) != "":
+				l.report(post.Origin, path, "%s %s %s", name, p, l.notATime(at))
+			case name == testName && TypeOf(at.plain.Value) != "boolean":
+				l.report(post.Origin, path, "%s %s is not the path to one boolean; give the one that is true where no money moved", name, p)
+			}
+		}
+	}
+}
+
+// checkKeyPath checks that a path leads from an event's schema to an id.
+func (l *linter) checkKeyPath(at *openapi3.Origin, path string, event *openapi3.Schema, key string) {
+	switch end, err := l.follow(event, key); {
+	case err != nil:
+		l.report(at, path, "%s %v", EntityKeyName, err)
+	case !l.isText(end.plain):
+		l.report(at, path, "%s %s does not end in a string; give the path to an id", EntityKeyName, key)
+	}
+}

@@ -1,3 +1,8 @@
+// Package spec reads a provider's spec, an OpenAPI 3.1 document with webhooks that are
+// the event types, and refuses a document of which no good Go code can be made.
+//
+// [Spec.Lint] reports all mistakes at once, each with its line and the remedy for
+// it; testdata/bad has an example of each rule.
 package spec
 
 import (
@@ -11,6 +16,8 @@ import (
 	"strings"
 
 	"github.com/getkin/kin-openapi/openapi3"
+	"github.com/speakeasy-api/openapi/overlay"
+	"gopkg.in/yaml.v3"
 )
 
 // Spec is an OpenAPI document and where it came from.
@@ -110,4 +117,37 @@ func (s *Spec) Schemas() openapi3.Schemas {
 		return nil
 	}
 	return s.Doc.Components.Schemas
+}
+
+// overlaid applies OpenAPI overlays, one after the other, to the text of a
+// spec. All that the overlays leave alone keeps its place, and so does the code.
+func overlaid(spec []byte, paths []string) ([]byte, error) {
+	for _, path := range paths {
+		data, err := os.ReadFile(path)
+		if err != nil {
+			return nil, fmt.Errorf("gen: cannot read the overlay, check its path: %w", err)
+		}
+		var o overlay.Overlay
+		if err := yaml.Unmarshal(data, &o); err != nil {
+			return nil, fmt.Errorf("gen: %s is not YAML, correct it: %w", path, err)
+		}
+		if err := o.Validate(); err != nil {
+			return nil, fmt.Errorf("gen: %s is not an OpenAPI overlay, correct it: %w", path, err)
+		}
+		if spec, err = applied(&o, spec); err != nil {
+			return nil, fmt.Errorf("gen: %s does not fit the spec, correct it: %w", path, err)
+		}
+	}
+	return spec, nil
+}
+
+func applied(o *overlay.Overlay, spec []byte) ([]byte, error) {
+	var doc yaml.Node
+	if err := yaml.Unmarshal(spec, &doc); err != nil {
+		return nil, err
+	}
+	if _, err := o.ApplyToStrict(&doc); err != nil { // strict: each target exists
+		return nil, err
+	}
+	return yaml.Marshal(&doc)
 }

@@ -3,7 +3,6 @@ package spec
 import (
 	"maps"
 	"slices"
-	"strings"
 
 	"github.com/getkin/kin-openapi/openapi3"
 )
@@ -327,27 +326,3 @@ func (s *Spec) leadsBack(from, to *openapi3.Schema, seen map[*openapi3.Schema]bo
 
 // IsPointer reports whether a property leads back to the object that it is in.
 func IsPointer(ref *openapi3.SchemaRef) bool { return ref.Extensions[PointerName] != nil }
-
-// Scalars are the types and formats that the document uses.
-func (s *Spec) Scalars() []Scalar {
-	used := make(map[Scalar]bool)
-	var use func(ref *openapi3.SchemaRef)
-	use = func(ref *openapi3.SchemaRef) {
-		if ref == nil || ref.Ref != "" || ref.Value == nil {
-			return
-		}
-		used[ScalarOf(ref.Value)] = true
-		use(ref.Value.Items)
-	}
-	for _, ref := range s.Schemas() {
-		for _, p := range ref.Value.Properties {
-			use(p)
-		}
-	}
-	var out []Scalar
-	for scalar := range used {
-		out = append(out, scalar)
-	}
-	slices.SortFunc(out, func(a, b Scalar) int { return strings.Compare(a.String(), b.String()) })
-	return out
-}

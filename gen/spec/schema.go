@@ -1,9 +1,11 @@
 package spec
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 	"strings"
+	"unicode"
 
 	"github.com/getkin/kin-openapi/openapi3"
 )
@@ -109,4 +111,135 @@ func With(m map[string]any, key string, value any) map[string]any {
 	out := map[string]any{key: value}
 	maps.Copy(out, m)
 	return out
+}
+
+// StringsOf is an extension that is a list of texts; nil if it is none.
+func StringsOf(extension any) (list []string) {
+	values, _ := extension.([]any)
+	for _, v := range values {
+		s, _ := v.(string)
+		list = append(list, s)
+	}
+	return list
+}
+
+// Property finds a property of a schema or, for an event, of its envelope.
+func (s *Spec) Property(of *openapi3.Schema, name string) (property *openapi3.SchemaRef, required bool) {
+	if p := of.Properties[name]; p != nil {
+		return p, slices.Contains(of.Required, name)
+	}
+	if IsEvent(of) {
+		return s.Property(s.Schemas()[EnvelopeName].Value, name)
+	}
+	return nil, false
+}
+
+const personalName = "x-personal" // the text is about a person, and not printed
+
+func personalMark(ref *openapi3.SchemaRef) any {
+	if ref.Ref != "" {
+		return ref.Extensions[personalName]
+	}
+	return ref.Value.Extensions[personalName]
+}
+
+// IsPersonal reports whether a property is a text that is not printed: x-personal, or
+// of the format password.
+func IsPersonal(ref *openapi3.SchemaRef) bool {
+	return personalMark(ref) == true || ref.Ref == "" && ref.Value.Format == "password"
+}
+
+// InOrder lists the keys of m as they stand in the file. kin-openapi keeps
+// maps, so the order is read from the positions that it recorded.
+func InOrder[V any](m map[string]V, origin func(V) *openapi3.Origin) []string {
+	return slices.SortedFunc(maps.Keys(m), func(a, b string) int {
+		return cmp.Or(cmp.Compare(Position(origin(m[a])), Position(origin(m[b]))), cmp.Compare(a, b))
+	})
+}
+
+// Position grows through the file.
+func Position(o *openapi3.Origin) int {
+	if o == nil || o.Key == nil {
+		return 0
+	}
+	return o.Key.Line<<16 + o.Key.Column
+}
+
+func line(o *openapi3.Origin) int { return Position(o) >> 16 }
+
+// SchemaOrigin returns the place of a schema, or of the reference to it, in the file.
+func SchemaOrigin(s *openapi3.SchemaRef) *openapi3.Origin {
+	if s.Origin == nil && s.Value != nil {
+		return s.Value.Origin
+	}
+	return s.Origin
+}
+
+// ItemOrigin returns the place of a webhook or a path in the file.
+func ItemOrigin(p *openapi3.PathItem) *openapi3.Origin { return p.Origin }
+
+func bodyOrigin(b *openapi3.RequestBodyRef) *openapi3.Origin {
+	if b.Origin == nil && b.Value != nil {
+		return b.Value.Origin
+	}
+	return b.Origin
+}
+
+func operationOrigin(o *openapi3.Operation) *openapi3.Origin { return o.Origin }
+
+// initialisms are the words that Go writes in capitals. Pix and Cpf are names
+// and stay as they are.
+var initialisms = map[string]bool{
+	"api": true, "html": true, "http": true, "https": true, "id": true, "ip": true,
+	"jcb": true, "json": true, "ok": true, "pdf": true, "uri": true, "url": true,
+	"usa": true, "uuid": true, "xml": true,
+}
+
+// GoName makes an exported Go name of a name in a spec: PAYMENT_RECEIVED and
+// payment.received become PaymentReceived, invoiceUrl becomes InvoiceURL.
+func GoName(name string) string {
+	var b strings.Builder
+	for _, word := range Words(name) {
+		b.WriteString(capitalize(word))
+	}
+	return b.String()
+}
+
+// Words splits at everything that is not a letter or digit, and where a lower
+// case letter is followed by a capital. A run of capitals is one word.
+func Words(name string) []string {
+	var out []string
+	for _, part := range strings.FieldsFunc(name, isSeparator) {
+		runes := []rune(part)
+		start := 0
+		for i := 1; i < len(runes); i++ {
+			if startsWord(runes, i) {
+				out = append(out, string(runes[start:i]))
+				start = i
+			}
+		}
+		out = append(out, string(runes[start:]))
+	}
+	return out
+}
+
+func isSeparator(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) }
+
+// startsWord reports whether a word starts at i: a capital after something else,
+// or the last capital of a run that goes on in lower case (URLPath).
+func startsWord(runes []rune, i int) bool {
+	if !unicode.IsUpper(runes[i]) {
+		return false
+	}
+	return !unicode.IsUpper(runes[i-1]) || i+1 < len(runes) && unicode.IsLower(runes[i+1])
+}
+
+func capitalize(word string) string {
+	word = strings.ToLower(word)
+	if initialisms[word] {
+		return strings.ToUpper(word)
+	}
+	runes := []rune(word)
+	runes[0] = unicode.ToUpper(runes[0])
+	return string(runes)
 }

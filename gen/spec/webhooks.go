@@ -1,6 +1,7 @@
 package spec
 
 import (
+	"maps"
 	"slices"
 	"strings"
 
@@ -80,6 +81,33 @@ func (s *Spec) newEvent(name string, post *openapi3.Operation) Event {
 	}
 }
 
+const (
+	eventIDName   = "x-event-id"   // path, or paths, to the value that names the event together with its type
+	eventTimeName = "x-event-time" // path, or paths, to when the event came to be
+	testName      = "x-test"       // path to a value that is true where no money moved
+	pingName      = "x-ping"       // true: the event only tests the address
+)
+
+// aliasesOf are other names that the event type comes by.
+func aliasesOf(post *openapi3.Operation) []string { return StringsOf(post.Extensions[aliasesName]) }
+
+// exampleOf is x-example.
+func exampleOf(post *openapi3.Operation) map[string]any {
+	values, _ := post.Extensions[exampleName].(map[string]any)
+	return values
+}
+
+// KeyPaths are those of x-entity-key; none for an event that is about nothing.
+func KeyPaths(post *openapi3.Operation) Paths { return pathsOf(post.Extensions[EntityKeyName]) }
+
+// pathsOf are those of an extension that is a path, several, or "".
+func pathsOf(extension any) Paths {
+	if path, ok := extension.(string); ok && path != "" {
+		return Paths{path}
+	}
+	return StringsOf(extension)
+}
+
 // marked are paths as package provider follows them: with a question mark behind
 // each name that is that of an optional.Value, and a # behind a value that may be a number.
 func (s *Spec) marked(event *openapi3.Schema, paths []string) (out []string) {
@@ -135,37 +163,166 @@ func (s *Spec) Clock() string {
 	return ""
 }
 
-// aliasesOf are other names that the event type comes by.
-func aliasesOf(post *openapi3.Operation) []string { return StringsOf(post.Extensions[aliasesName]) }
+// isText reports whether a value is an id: a text, maybe sent as a number.
+func (s *Spec) isText(r *openapi3.SchemaRef) bool {
+	f, ok := s.FormatOf(r.Value)
+	return ok && r.Ref == "" && TypeOf(r.Value) == "string" && (f.Go == "string" || f.Number)
+}
 
-const (
-	eventIDName   = "x-event-id"   // path, or paths, to the value that names the event together with its type
-	eventTimeName = "x-event-time" // path, or paths, to when the event came to be
-	testName      = "x-test"       // path to a value that is true where no money moved
-	pingName      = "x-ping"       // true: the event only tests the address
-)
+// Operation is a webhook, or an operation of the provider's API.
+type Operation struct {
+	*openapi3.Operation
 
-// checkPlaces checks where x-event-id, x-event-time and x-test lead.
-func (l *linter) checkPlaces(path string, post *openapi3.Operation, body *openapi3.SchemaRef) {
-	for _, name := range []string{eventIDName, eventTimeName, testName} {
-		for _, p := range pathsOf(post.Extensions[name]) {
-			at, err := l.follow(body.Value, p)
-			switch {
-			case err != nil:
-				l.report(post.Origin, path, "%s %v", name, err)
-			case name == eventIDName && l.notAName(at) != "":
-				l.report(post.Origin, path, "%s %s %s", name, p, l.notAName(at))
-			case name == eventTimeName && l.notATime(at) != "":
-				l.report(post.Origin, path, "%s %s %s", name, p, l.notATime(at))
-			case name == testName && TypeOf(at.plain.Value) != "boolean":
-				l.report(post.Origin, path, "%s %s is not the path to one boolean; give the one that is true where no money moved", name, p)
+	Query  []*openapi3.Parameter
+	Method string // PUT
+	Path   string // /webhooks/{id}; PAYMENT_RECEIVED for a webhook
+}
+
+// Posts lists the operations of the webhooks, in the order of the spec, and those
+// that are no events behind the others.
+func (s *Spec) Posts() []Operation {
+	return append(operations(s.Doc.Webhooks), operations(s.questions)...)
+}
+
+// Operations lists the operations under paths, in the order of the spec.
+func (s *Spec) Operations() []Operation { return operations(s.Doc.Paths.Map()) }
+
+// HasID reports whether the path has the id of the operation's object.
+func (o Operation) HasID() bool { return strings.Contains(o.Path, "{id}") }
+
+// Answer is the schema of the JSON that a success is answered with; nil if there
+// is none.
+func (o Operation) Answer() *openapi3.SchemaRef {
+	for status, answer := range o.Responses.Map() {
+		if strings.HasPrefix(status, "2") && answer.Value != nil {
+			return jsonOf(answer.Value.Content)
+		}
+	}
+	return nil
+}
+
+// Schemas are those of the JSON that an operation takes and answers.
+func (o Operation) Schemas() []*openapi3.SchemaRef {
+	out := []*openapi3.SchemaRef{BodySchema(o.Operation)}
+	answers := o.Responses.Map()
+	for _, status := range slices.Sorted(maps.Keys(answers)) {
+		out = append(out, jsonOf(answers[status].Value.Content))
+	}
+	return slices.DeleteFunc(out, func(s *openapi3.SchemaRef) bool { return s == nil })
+}
+
+// BodySchema is the schema of the JSON that a webhook posts, or an operation
+// takes; nil if it has none.
+func BodySchema(o *openapi3.Operation) *openapi3.SchemaRef {
+	if o.RequestBody == nil || o.RequestBody.Value == nil {
+		return nil
+	}
+	return jsonOf(o.RequestBody.Value.Content)
+}
+
+// QueryType is the Go type of a parameter in a query.
+func QueryType(p *openapi3.Parameter) string {
+	if p.Schema == nil {
+		return ""
+	}
+	return map[string]string{"integer": "int", "string": "string"}[TypeOf(p.Schema.Value)]
+}
+
+// ParameterName is the Go name of a parameter in a query: dueDate[ge] becomes
+// dueDateGe.
+func ParameterName(p *openapi3.Parameter) string {
+	if name, bound, ok := strings.Cut(strings.TrimSuffix(p.Name, "]"), "["); ok && bound != "" {
+		return name + GoName(bound)
+	}
+	return p.Name
+}
+
+// TakesEmptyObject reports whether an operation takes an object without properties,
+// which needs no name in Go.
+func TakesEmptyObject(o *openapi3.Operation) bool {
+	body := BodySchema(o)
+	return body != nil && body.Ref == "" && TypeOf(body.Value) == "object" && len(body.Value.Properties) == 0
+}
+
+// HasClient reports whether the paths become methods of a Client, which is written
+// by hand then.
+func (s *Spec) HasClient() bool {
+	return s.Doc.Paths.Len() > 0 && (!s.HasProvider || s.Provider.Reserved["Client"] != "")
+}
+
+func operations(items map[string]*openapi3.PathItem) (out []Operation) {
+	for _, path := range InOrder(items, ItemOrigin) {
+		byMethod := items[path].Operations()
+		for _, method := range InOrder(byMethod, operationOrigin) {
+			o := Operation{Operation: byMethod[method], Method: method, Path: path}
+			for _, p := range slices.Concat(items[path].Parameters, o.Parameters) {
+				if p.Value.In == openapi3.ParameterInQuery {
+					o.Query = append(o.Query, p.Value)
+				}
 			}
+			out = append(out, o)
+		}
+	}
+	return out
+}
+
+func jsonOf(content openapi3.Content) *openapi3.SchemaRef {
+	if media := content["application/json"]; media != nil {
+		return media.Schema
+	}
+	return nil
+}
+
+// Reachable are the components that operations refer to, and what those refer to.
+func (s *Spec) Reachable(from []Operation) map[*openapi3.Schema]bool {
+	out := make(map[*openapi3.Schema]bool)
+	var walk func(ref *openapi3.SchemaRef)
+	walk = func(ref *openapi3.SchemaRef) {
+		schema := ref.Value
+		if component := s.Schemas()[SchemaName(ref.Ref)]; ref.Ref != "" && component != nil {
+			schema = component.Value // ref.Value may be a copy
+		}
+		if schema == nil || out[schema] {
+			return
+		}
+		out[schema] = true
+		for _, inner := range inside(schema) {
+			walk(inner)
+		}
+	}
+	for _, o := range from {
+		for _, ref := range o.Schemas() {
+			walk(ref)
+		}
+	}
+	return out
+}
+
+// setAside takes the webhooks that are no events out of the document: what they
+// post and are answered becomes Go types, and nothing else.
+func (s *Spec) setAside() {
+	s.questions = make(map[string]*openapi3.PathItem)
+	for name, item := range s.Doc.Webhooks {
+		if item.Post != nil && item.Post.Extensions[isEventName] == false {
+			s.questions[name] = item
+			delete(s.Doc.Webhooks, name)
 		}
 	}
 }
 
-// exampleOf is x-example.
-func exampleOf(post *openapi3.Operation) map[string]any {
-	values, _ := post.Extensions[exampleName].(map[string]any)
-	return values
+const isEventName = "x-event" // false: the webhook is no event, and the provider waits for the answer
+
+// dropAPI takes out all that the provider's whole document has beside its webhooks.
+func (s *Spec) dropAPI() {
+	if s.HasClient() || !s.HasProvider || s.Doc.Components == nil {
+		return
+	}
+	s.Doc.Paths = openapi3.NewPaths()
+	s.Doc.Components.RequestBodies, s.Doc.Components.Responses = nil, nil
+	used := s.Reachable(s.Posts())
+	for name, ref := range s.Schemas() {
+		if name != EnvelopeName && name != EventTypeName && !used[ref.Value] && !IsEvent(ref.Value) {
+			delete(s.Schemas(), name)
+		}
+	}
 }

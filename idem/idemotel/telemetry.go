@@ -4,9 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	"go.opentelemetry.io/otel"
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/codes"
 	"go.opentelemetry.io/otel/metric"
+	"go.opentelemetry.io/otel/propagation"
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/paghooks/paghooks/idem"
@@ -104,4 +108,125 @@ func (t *Telemetry) WatchQueues(source string, read func(context.Context) ([]gau
 // Most alerts are about it. There is one health; further calls have no effect.
 func (t *Telemetry) WatchHealth(report func() health.Report) {
 	t.metrics.states.SetChecks(func() []idem.Check { return report().Checks })
+}
+
+// tracer is the [idem.Tracer] of a source.
+type tracer struct {
+	*Telemetry
+	source string
+}
+
+// Start implements [idem.Tracer].
+func (t tracer) Start(ctx context.Context, s idem.Span) (context.Context, func(idem.Observation)) {
+	ctx, span := t.tracer.Start(ctx, name(s), t.options(ctx, s)...)
+	return ctx, func(o idem.Observation) {
+		t.metrics.record(ctx, o)
+		t.messaging.record(ctx, o)
+		end(span, o)
+	}
+}
+
+// Carrier implements [idem.Tracer]: the traceparent of a delivery, if somebody
+// will see its span.
+func (tracer) Carrier(ctx context.Context) string {
+	if !trace.SpanContextFromContext(ctx).IsSampled() {
+		return ""
+	}
+	header := propagation.MapCarrier{}
+	propagation.TraceContext{}.Inject(ctx, header)
+	return header.Get("traceparent")
+}
+
+// name is a span's name, of which there are few.
+func name(s idem.Span) string {
+	if s.Label == "" {
+		return "webhook " + string(s.Stage)
+	}
+	return "webhook " + string(s.Stage) + " " + s.Label
+}
+
+func (t tracer) options(ctx context.Context, s idem.Span) []trace.SpanStartOption {
+	options := append(relation(ctx, s), trace.WithTimestamp(s.Begun), trace.WithAttributes(t.attributes(s.Event)...))
+	if t.messaging != nil {
+		options = append(options, trace.WithAttributes(messagingAttributes(t.source, s.Event)...))
+	}
+	return options
+}
+
+// relation sets the parent and the links of a span.
+func relation(ctx context.Context, s idem.Span) []trace.SpanStartOption {
+	around := trace.SpanContextFromContext(ctx)
+	if s.Stage == idem.StageDelivery && around.IsValid() && !around.IsRemote() {
+		return []trace.SpanStartOption{trace.WithSpanKind(trace.SpanKindInternal)}
+	}
+	kind := trace.SpanKindServer
+	if s.Stage == idem.StageAttempt {
+		kind = trace.SpanKindConsumer
+	}
+	var links []trace.Link
+	for _, to := range []trace.SpanContext{stored(s.Carrier), around} {
+		if to.IsValid() {
+			links = append(links, trace.Link{SpanContext: to})
+		}
+	}
+	return []trace.SpanStartOption{trace.WithNewRoot(), trace.WithSpanKind(kind), trace.WithLinks(links...)}
+}
+
+// stored is the span that a carrier names.
+func stored(carrier string) trace.SpanContext {
+	if carrier == "" {
+		return trace.SpanContext{}
+	}
+	header := propagation.MapCarrier{"traceparent": carrier}
+	return trace.SpanContextFromContext(propagation.TraceContext{}.Extract(context.Background(), header))
+}
+
+// attributes describe an event: its names, never a person.
+func (t tracer) attributes(e idem.Event) []attribute.KeyValue {
+	a := append(make([]attribute.KeyValue, 0, 4), attribute.String("webhook.source", t.source))
+	if e.ID == "" {
+		return a
+	}
+	a = append(a, attribute.String("webhook.type", e.Type), attribute.String("webhook.event.id", e.ID))
+	if e.Scope != "" {
+		a = append(a, attribute.String("webhook.scope", valid(e.Scope)))
+	}
+	return a
+}
+
+// end ends a span with its result.
+func end(span trace.Span, o idem.Observation) {
+	defer span.End()
+	if !span.IsRecording() || o.Outcome == "" {
+		return
+	}
+	a := append(make([]attribute.KeyValue, 0, 3), attribute.String("webhook.outcome", string(o.Outcome)))
+	if reason, ok := reasonOf(o); ok {
+		a = append(a, attribute.String("webhook.reason", reason))
+	}
+	if o.Conflict {
+		a = append(a, attribute.Bool("webhook.conflict", true))
+	}
+	span.SetAttributes(a...)
+	if failed(o) {
+		span.SetStatus(codes.Error, valid(o.Err.Error()))
+	}
+}
+
+// valid is a text without bytes for which exporters would drop a whole batch.
+func valid(text string) string { return strings.ToValidUTF8(text, "\uFFFD") }
+
+// failed reports whether the application or its database is to blame, and not the system that
+// sent the delivery.
+func failed(o idem.Observation) bool {
+	return o.Err != nil && o.Outcome != idem.Refused && o.Outcome != idem.Rejected
+}
+
+// reasonOf returns the reason for which a delivery was refused.
+func reasonOf(o idem.Observation) (reason string, ok bool) {
+	var refusal *idem.Refusal
+	if o.Outcome != idem.Refused || !errors.As(o.Err, &refusal) {
+		return "", false
+	}
+	return string(refusal.Reason), true
 }

@@ -11,9 +11,6 @@ import (
 	"strings"
 	"time"
 
-	_ "crypto/sha1" // for HMAC.Hash: some providers sign with nothing else
-	_ "crypto/sha512"
-
 	"github.com/paghooks/paghooks/idem"
 )
 

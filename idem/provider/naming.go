@@ -1,6 +1,7 @@
 package provider
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"strings"
@@ -8,30 +9,8 @@ import (
 
 	"github.com/paghooks/paghooks/idem"
 	"github.com/paghooks/paghooks/idem/scalar"
+	"github.com/paghooks/paghooks/internal/peek"
 )
-
-func (p *Definition) places() *places {
-	p.once.Do(func() {
-		n := p.Naming
-		p.read = &places{
-			eventType: pathOf(n.Type), ping: pathOf(n.Ping), ids: pathsOf(n.IDs), times: pathsOf(n.Times),
-			events: make(map[string]*named, len(n.Events)),
-		}
-		for t, own := range n.Events {
-			p.read.events[t] = &named{p.Empty(t), pathsOf(own.Key), pathsOf(own.ID), pathsOf(own.Times), pathOf(own.Test), own.Ping}
-		}
-		p.read.events[""] = new(named)
-	})
-	return p.read
-}
-
-// of returns the places of an event type's names.
-func (p *places) of(eventType string) *named {
-	if known := p.events[eventType]; known != nil {
-		return known
-	}
-	return p.events[""]
-}
 
 // Identify names the event of a verified body. It never fails: a body that cannot
 // be read has no Type, and an ID made by [idem.BodyID], as has an id that is not
@@ -44,6 +23,33 @@ func (p *Definition) Identify(body []byte) idem.Event {
 	e, _ := p.identify(body, look(room[:0], body))
 	return e
 }
+
+// Decode decodes a verified body into the struct of its type, or into the value that other
+// returns for a type that is not known. Fields that the struct does not have are
+// skipped.
+func (p *Definition) Decode(body []byte, other func() any) (any, error) {
+	var room [12]member
+	root := look(room[:0], body)
+	said := root.text(p.places().eventType)
+	if said == "" {
+		return nil, fmt.Errorf("%s: the body is not an event: it is no JSON object with a %s that names one", p.Source, p.Naming.Type)
+	}
+	eventType := said
+	if p.Naming.Canonical != nil {
+		eventType = p.Naming.Canonical(said)
+	}
+	e := p.Empty(eventType)
+	if e == nil || root.has(p.places().ping) { // a test of the address has a real event's name, and nothing else of it
+		e = other()
+	}
+	if err := json.Unmarshal(body, e); err != nil {
+		return nil, fmt.Errorf("%s: a %s does not decode: keep the body, and look for a newer version of this package: %w", p.Source, said, err)
+	}
+	return e, nil
+}
+
+// Plain is an event type without [TestSuffix].
+func Plain(eventType string) string { return strings.TrimSuffix(eventType, TestSuffix) }
 
 // words are the names in a body, as headers may say it again.
 type words struct{ eventType, id string }
@@ -90,29 +96,173 @@ func (p *Definition) timeAt(root members, lists ...[]path) time.Time {
 	return time.Time{}
 }
 
-// Plain is an event type without [TestSuffix].
-func Plain(eventType string) string { return strings.TrimSuffix(eventType, TestSuffix) }
+// places are the naming's paths, ready to be followed.
+type places struct {
+	eventType, ping path
+	ids, times      []path
+	events          map[string]*named
+}
 
-// Decode decodes a verified body into the struct of its type, or into the value that other
-// returns for a type that is not known. Fields that the struct does not have are
-// skipped.
-func (p *Definition) Decode(body []byte, other func() any) (any, error) {
-	var room [12]member
-	root := look(room[:0], body)
-	said := root.text(p.places().eventType)
-	if said == "" {
-		return nil, fmt.Errorf("%s: the body is not an event: it is no JSON object with a %s that names one", p.Source, p.Naming.Type)
+// named holds the places of an event type's names.
+type named struct {
+	empty          any // its struct, without anything in it; never written to
+	key, id, times []path
+	test           path
+	ping           bool
+}
+
+func (p *Definition) places() *places {
+	p.once.Do(func() {
+		n := p.Naming
+		p.read = &places{
+			eventType: pathOf(n.Type), ping: pathOf(n.Ping), ids: pathsOf(n.IDs), times: pathsOf(n.Times),
+			events: make(map[string]*named, len(n.Events)),
+		}
+		for t, own := range n.Events {
+			p.read.events[t] = &named{p.Empty(t), pathsOf(own.Key), pathsOf(own.ID), pathsOf(own.Times), pathOf(own.Test), own.Ping}
+		}
+		p.read.events[""] = new(named)
+	})
+	return p.read
+}
+
+// of returns the places of an event type's names.
+func (p *places) of(eventType string) *named {
+	if known := p.events[eventType]; known != nil {
+		return known
 	}
-	eventType := said
-	if p.Naming.Canonical != nil {
-		eventType = p.Naming.Canonical(said)
+	return p.events[""]
+}
+
+// members are those of a body, in their order.
+type members []member
+
+type member struct{ name, value []byte }
+
+// look finds the members of a body; none, if it is not a whole JSON object. The value that is
+// found in them is that of decoding.
+func look(room members, body []byte) members {
+	whole := peek.Members(body, func(name, value []byte) {
+		room = append(room, member{peek.Name(name), value})
+	})
+	if !whole {
+		return nil
 	}
-	e := p.Empty(eventType)
-	if e == nil || root.has(p.places().ping) { // a test of the address has a real event's name, and nothing else of it
-		e = other()
+	return room
+}
+
+// path leads from the body to a value.
+type path []step
+
+type step struct {
+	name     []byte
+	optional bool // null empties it, and another one replaces it whole
+	number   bool // it may be a number, which is taken as it is written
+}
+
+func pathOf(text string) (p path) {
+	if text == "" {
+		return nil
 	}
-	if err := json.Unmarshal(body, e); err != nil {
-		return nil, fmt.Errorf("%s: a %s does not decode: keep the body, and look for a newer version of this package: %w", p.Source, said, err)
+	for name := range strings.SplitSeq(text, ".") {
+		plain, number := strings.CutSuffix(name, "#")
+		plain, optional := strings.CutSuffix(plain, "?")
+		p = append(p, step{[]byte(plain), optional, number})
 	}
-	return e, nil
+	return p
+}
+
+func pathsOf(texts []string) []path {
+	var out []path
+	for _, text := range texts {
+		out = append(out, pathOf(text))
+	}
+	return out
+}
+
+func (m members) has(p path) bool {
+	for _, member := range m {
+		if len(p) > 0 && bytes.EqualFold(member.name, p[0].name) {
+			return true
+		}
+	}
+	return false
+}
+
+// each calls take with every value at a path, and with nil where a value taken
+// before counts no more.
+func (m members) each(p path, take func(value []byte)) {
+	if len(p) == 0 {
+		return
+	}
+	for _, member := range m {
+		if bytes.EqualFold(member.name, p[0].name) {
+			p.into(member.value, take)
+		}
+	}
+}
+
+func (p path) into(value []byte, take func(value []byte)) {
+	if p[0].optional {
+		take(nil)
+	}
+	if p = p[1:]; len(p) == 0 {
+		take(value)
+		return
+	}
+	peek.Members(value, func(name, value []byte) {
+		if bytes.EqualFold(peek.Name(name), p[0].name) {
+			p.into(value, take)
+		}
+	})
+}
+
+// first is the text at the first path that has one.
+func (m members) first(paths []path) string {
+	for _, p := range paths {
+		if text := m.text(p); text != "" {
+			return text
+		}
+	}
+	return ""
+}
+
+// id is the first of the names of an event. One that is not valid Unicode is hashed as
+// it is written: decoded, all such ids were one.
+func (m members) id(paths []path) string {
+	for _, p := range paths {
+		switch text, written := m.read(p); {
+		case text != "" && peek.Lossy(written):
+			return idem.BodyID(written)
+		case text != "":
+			return text
+		}
+	}
+	return ""
+}
+
+// text is the text at a path.
+func (m members) text(p path) string {
+	text, _ := m.read(p)
+	return text
+}
+
+// read is the text at a path, and its JSON.
+func (m members) read(p path) (text string, written []byte) {
+	number := len(p) > 0 && p[len(p)-1].number
+	m.each(p, func(value []byte) {
+		switch {
+		case value == nil:
+			text, written = "", nil
+		case value[0] == '"' || number && (value[0] == '-' || '0' <= value[0] && value[0] <= '9'):
+			peek.Text(value, &text)
+			written = value
+		}
+	})
+	return text, written
+}
+
+func (m members) isTrue(p path) (is bool) {
+	m.each(p, func(value []byte) { is = string(value) == "true" })
+	return is
 }

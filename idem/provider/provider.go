@@ -12,10 +12,12 @@ import (
 	"log/slog"
 	"net/http"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/paghooks/paghooks/idem"
 	"github.com/paghooks/paghooks/idem/drift"
+	"github.com/paghooks/paghooks/idem/optional"
 )
 
 // Dispatcher is embedded by a generated Dispatcher: an [idem.Source].
@@ -115,3 +117,100 @@ func (d *Dispatcher) LogValue() slog.Value { return slog.StringValue(fmt.Sprint(
 
 // MarshalJSON implements [json.Marshaler]. It shows no secret.
 func (d *Dispatcher) MarshalJSON() ([]byte, error) { return json.Marshal(fmt.Sprint(d)) }
+
+// Definition holds a spec's description of a provider.
+type Definition struct {
+	Source  string // part of the key of every stored event: it never changes
+	Naming  Naming
+	Scheme  Scheme                     // how deliveries are verified, unless the program chooses another
+	Headers []Header                   // unsigned, and repeat a signed value
+	Empty   func(eventType string) any // a pointer to a new event struct; nil for a type that is not known
+
+	once sync.Once
+	read *places
+}
+
+// Naming holds the places of an event's names. Its paths are names of members from
+// the body on, parted by dots. A question mark behind a name is for a member that
+// decodes into an optional.Value: null empties it, and of several the last counts
+// whole. # ends the path of a value that may be sent as a number.
+type Naming struct {
+	Type      string                               // the root member that names the event
+	IDs       []string                             // the first that has a value is the event's id
+	Times     []string                             // the first that is a time is the event's
+	Clock     func(text string) (time.Time, error) // reads a time; nil: as scalar.Time does
+	Ping      string                               // a root member that only tests of the address have
+	Canonical func(eventType string) string        // the constant of a type that comes by several names; nil: there is none
+	Events    map[string]Names
+}
+
+// Names are the places of names that events of one type have of their own.
+type Names struct {
+	Key   []string // the id of the event's entity
+	ID    []string // with the type before it, an id of the event where Naming.IDs has none
+	Times []string
+	Test  string // is true where no money moved
+	Ping  bool   // the event only tests the address
+}
+
+// Header is a header that is not signed, and repeats a signed value. The signed body
+// counts; a difference is reported as drift.
+type Header struct {
+	Name string
+	Says string // {time}, {id} or {type}
+}
+
+// PingType is the type of a delivery that only tests the address.
+const PingType = "paghooks.ping"
+
+// TestSuffix ends the type of an event in which no money moved, where its provider
+// marks such events: payment.success:test. Its handler is that of payment.success.
+const TestSuffix = ":test"
+
+// Redact hides a text that is personal or secret. The generated types call it, and
+// the functions below, for printing.
+func Redact[T ~string](text T) T {
+	if text == "" {
+		return ""
+	}
+	return "[redacted]"
+}
+
+// RedactIn returns v with its value redacted.
+func RedactIn[T any](v optional.Value[T], redact func(T) T) optional.Value[T] {
+	if held, ok := v.Get(); ok {
+		return optional.Of(redact(held))
+	}
+	return v
+}
+
+// RedactEach redacts the elements of a list.
+func RedactEach[T any](redact func(T) T) func([]T) []T {
+	return func(list []T) []T {
+		var out []T
+		for _, element := range list {
+			out = append(out, redact(element))
+		}
+		return out
+	}
+}
+
+// RedactAt redacts the value at a pointer.
+func RedactAt[T any](redact func(T) T) func(*T) *T {
+	return func(at *T) *T {
+		if at == nil {
+			return nil
+		}
+		out := redact(*at)
+		return &out
+	}
+}
+
+// RedactJSON returns the number of fields of an object, and of bytes of other JSON: "[3 fields]".
+func RedactJSON(raw json.RawMessage) json.RawMessage {
+	var fields map[string]json.RawMessage
+	if json.Unmarshal(raw, &fields) == nil {
+		return fmt.Appendf(nil, `"[%d fields]"`, len(fields))
+	}
+	return fmt.Appendf(nil, `"[%d bytes]"`, len(raw))
+}

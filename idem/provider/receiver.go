@@ -7,6 +7,8 @@ import (
 	"log/slog"
 	"net/http"
 	"slices"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/paghooks/paghooks/idem"
@@ -91,6 +93,187 @@ func (v Receiver) Verify(h http.Header, body []byte) error {
 	return nil
 }
 
+// Verify checks a delivery with the default scheme. Several secrets are for a
+// rotation; an empty one never verifies. The error is an [*idem.Refusal].
+func (p *Definition) Verify(h http.Header, body []byte, now time.Time, secrets ...string) error {
+	return Receiver{Definition: p, Scheme: p.Scheme, Secrets: secrets, Now: func() time.Time { return now }}.Verify(h, body)
+}
+
+// Configured is [Dispatcher.Configured].
+func (v Receiver) Configured() error {
+	if v.Accounts != nil {
+		return nil
+	}
+	return v.checkConfigured(v.Scheme, []idem.Credentials{{Secrets: v.Secrets}})
+}
+
+// AlwaysScoped is [Dispatcher.AlwaysScoped].
+func (v Receiver) AlwaysScoped() bool {
+	return v.Accounts != nil && !slices.ContainsFunc(v.Secrets, isSecret)
+}
+
+// Route is [idem.Source]'s. An event in which no money moved goes to the handler of
+// its type, with AllowTest.
+func (v Receiver) Route(e idem.Event) (idem.Work, error) {
+	if e.Type != Plain(e.Type) && v.Ignores(e.Type) {
+		return nil, nil
+	}
+	e.Type = Plain(e.Type)
+	work, err := v.Routes.Route(e)
+	if e.Type == PingType {
+		return work, err
+	}
+	v.Watch.Look(e.Type, v.places().of(e.Type).empty, err, e.Payload)
+	return work, err
+}
+
+// Ignores is [idem.Source]'s.
+func (v Receiver) Ignores(eventType string) bool {
+	plain := Plain(eventType)
+	switch {
+	case v.Routes.Ignores(plain), plain != eventType && !v.AllowTest:
+		return true
+	case plain == PingType, v.places().of(plain).ping:
+		return !v.Routes.Handles(plain)
+	}
+	return false
+}
+
+// Credentials are the accounts that may have sent a request.
+func (v Receiver) Credentials(r *http.Request) ([]idem.Credentials, error) {
+	unscoped := idem.Credentials{Secrets: v.Secrets}
+	if v.Accounts == nil {
+		return []idem.Credentials{unscoped}, nil
+	}
+	accounts, err := v.Accounts(r)
+	if err == nil && slices.ContainsFunc(accounts, func(c idem.Credentials) bool { return c.Scope == "" }) {
+		err = errors.New(v.Source + ": Accounts returned an account without a Scope: give each a name, and give the secrets of one that has none to NewDispatcher; " +
+			"if it comes from r.PathValue, the router does not set that, call r.SetPathValue before the handler")
+	}
+	if slices.ContainsFunc(unscoped.Secrets, isSecret) {
+		accounts = append(slices.Clip(accounts), unscoped)
+	}
+	return accounts, err
+}
+
+func (v Receiver) now() time.Time {
+	if v.Now != nil {
+		return v.Now()
+	}
+	return time.Now()
+}
+
+func (p *Definition) checkHeaders(scheme Scheme, h http.Header, accounts []idem.Credentials, now time.Time) error {
+	if err := p.checkConfigured(scheme, accounts); err != nil {
+		return err
+	}
+	if reason, hint := scheme.Check(h, now); reason != "" {
+		return p.refuse(reason, hint)
+	}
+	return nil
+}
+
+// checkConfigured tells apart the ways to have nothing to verify with, all of them
+// a mistake in the deployment.
+func (p *Definition) checkConfigured(scheme Scheme, accounts []idem.Credentials) error {
+	given, wrong := 0, false
+	for _, a := range accounts {
+		if scheme == (None{}) || slices.ContainsFunc(a.Secrets, func(s string) bool { return canVerify(scheme, s) }) {
+			return nil
+		}
+		given += len(a.Secrets)
+		wrong = wrong || slices.ContainsFunc(a.Secrets, isSecret)
+	}
+	say := termsOf(scheme)
+	secret := say.secret
+	switch {
+	case len(accounts) == 0:
+		return p.refuse(ReasonUnknownAccount, "no account may send this request: see what Accounts returns for it")
+	case given == 0:
+		return p.refuse(idem.ReasonNotConfigured, "no "+secret+" was given: give the webhook's "+secret)
+	case wrong:
+		return p.refuse(idem.ReasonNotConfigured, fmt.Sprintf("the %ss given (%d) are %s", secret, given, say.malformed))
+	}
+	return p.refuse(idem.ReasonNotConfigured, fmt.Sprintf("the %ss given (%d) are empty: is the environment variable set?", secret, given))
+}
+
+// canVerify reports whether a secret is one, as far as that can be seen.
+func canVerify(scheme Scheme, secret string) bool {
+	ok := isSecret(secret)
+	switch scheme := scheme.(type) {
+	case RSA:
+		_, ok = publicKey(secret)
+	case HMAC:
+		_, ok = scheme.key(secret)
+	}
+	return ok
+}
+
+// isSecret reports whether s is a secret, and not an unset variable.
+func isSecret(s string) bool { return strings.TrimSpace(s) != "" }
+
+// scopeOf finds the account with the secret that verifies. It tries all of them, always,
+// so that its duration tells nothing.
+func (p *Definition) scopeOf(scheme Scheme, h http.Header, body []byte, accounts []idem.Credentials) (string, error) {
+	var scopes []string
+	say := termsOf(scheme)
+	for _, a := range accounts {
+		secrets := a.Secrets
+		if scheme == (None{}) {
+			secrets = []string{"none is needed"}
+		}
+		for _, secret := range secrets {
+			if verifies := scheme.Verifies(h, body, secret); verifies && isSecret(secret) && !slices.Contains(scopes, a.Scope) {
+				scopes = append(scopes, a.Scope)
+			}
+			if say.wrong == ReasonWrongToken && strings.TrimSpace(secret) != secret {
+				say.compare = "a configured token begins or ends with a space or a line break, which the provider does not send: take it away"
+			}
+		}
+	}
+	switch len(scopes) {
+	case 0:
+		refusal := &idem.Refusal{Source: p.Source, Reason: say.wrong, Hint: say.compare, WrongSecret: true}
+		if token, ok := scheme.(Token); ok {
+			refusal.SentToken = idem.BodyID([]byte(sent(h, token.Header)))
+		}
+		return "", refusal
+	case 1:
+		return scopes[0], nil
+	}
+	return "", &idem.Refusal{
+		Source: p.Source, Reason: say.ambiguous, Misconfigured: true,
+		Hint: "the " + say.secret + " belongs to accounts of different scopes: give each account's webhook a " + say.secret +
+			" of its own; those of NewDispatcher have no scope",
+	}
+}
+
+// terms are the words for a scheme's secrets, and for those that do not verify.
+type terms struct {
+	secret           string
+	wrong, ambiguous idem.Reason
+	compare          string // the remedy for one that does not verify
+	malformed        string // the fault of one that is of another form, and its remedy
+}
+
+func termsOf(scheme Scheme) terms {
+	if _, ok := scheme.(Token); ok {
+		return terms{secret: "token", wrong: ReasonWrongToken, ambiguous: ReasonAmbiguousToken, compare: "the token is not the one configured: compare it with the webhook's at the provider"}
+	}
+	if _, ok := scheme.(RSA); ok {
+		return terms{
+			"public key", ReasonWrongSignature, ReasonAmbiguousSecret,
+			"no public key verifies this delivery: compare the key with the provider's, and see that nothing changes the body on the way",
+			"no RSA keys as PEM: give all of the provider's public key, from -----BEGIN PUBLIC KEY----- to -----END PUBLIC KEY-----",
+		}
+	}
+	return terms{
+		"secret", ReasonWrongSignature, ReasonAmbiguousSecret,
+		"no secret verifies this delivery: compare the secret with the provider's, without spaces or line breaks, and see that nothing changes the body on the way",
+		"no keys in base64: give all of the provider's secret, with its prefix",
+	}
+}
+
 // checkTime refuses a delivery that a secret has verified, and whose time is too far from now. One that
 // repeats an event may be as old as the receiver remembers events.
 func (v Receiver) checkTime(h http.Header, body []byte, remembered time.Duration) error {
@@ -126,70 +309,6 @@ func apart(d time.Duration) string {
 	return fmt.Sprintf("%.0f seconds", d.Seconds())
 }
 
-// Configured is [Dispatcher.Configured].
-func (v Receiver) Configured() error {
-	if v.Accounts != nil {
-		return nil
-	}
-	return v.checkConfigured(v.Scheme, []idem.Credentials{{Secrets: v.Secrets}})
-}
-
-// AlwaysScoped is [Dispatcher.AlwaysScoped].
-func (v Receiver) AlwaysScoped() bool {
-	return v.Accounts != nil && !slices.ContainsFunc(v.Secrets, isSecret)
-}
-
-func (v Receiver) now() time.Time {
-	if v.Now != nil {
-		return v.Now()
-	}
-	return time.Now()
-}
-
-// Credentials are the accounts that may have sent a request.
-func (v Receiver) Credentials(r *http.Request) ([]idem.Credentials, error) {
-	unscoped := idem.Credentials{Secrets: v.Secrets}
-	if v.Accounts == nil {
-		return []idem.Credentials{unscoped}, nil
-	}
-	accounts, err := v.Accounts(r)
-	if err == nil && slices.ContainsFunc(accounts, func(c idem.Credentials) bool { return c.Scope == "" }) {
-		err = errors.New(v.Source + ": Accounts returned an account without a Scope: give each a name, and give the secrets of one that has none to NewDispatcher; " +
-			"if it comes from r.PathValue, the router does not set that, call r.SetPathValue before the handler")
-	}
-	if slices.ContainsFunc(unscoped.Secrets, isSecret) {
-		accounts = append(slices.Clip(accounts), unscoped)
-	}
-	return accounts, err
-}
-
-// Route is [idem.Source]'s. An event in which no money moved goes to the handler of
-// its type, with AllowTest.
-func (v Receiver) Route(e idem.Event) (idem.Work, error) {
-	if e.Type != Plain(e.Type) && v.Ignores(e.Type) {
-		return nil, nil
-	}
-	e.Type = Plain(e.Type)
-	work, err := v.Routes.Route(e)
-	if e.Type == PingType {
-		return work, err
-	}
-	v.Watch.Look(e.Type, v.places().of(e.Type).empty, err, e.Payload)
-	return work, err
-}
-
-// Ignores is [idem.Source]'s.
-func (v Receiver) Ignores(eventType string) bool {
-	plain := Plain(eventType)
-	switch {
-	case v.Routes.Ignores(plain), plain != eventType && !v.AllowTest:
-		return true
-	case plain == PingType, v.places().of(plain).ping:
-		return !v.Routes.Handles(plain)
-	}
-	return false
-}
-
 // compare refuses, or reports, contradictions of headers.
 func (v Receiver) compare(r *http.Request, said words, eventType string) error {
 	for _, c := range v.contradictions(r.Header, v.Scheme, said) {
@@ -199,6 +318,54 @@ func (v Receiver) compare(r *http.Request, said words, eventType string) error {
 		v.observe(r.Context(), Plain(eventType), c)
 	}
 	return nil
+}
+
+// contradiction is an unsigned header that differs from the signed body.
+type contradiction struct {
+	header string
+	reason idem.Reason
+}
+
+var mismatches = map[string]idem.Reason{
+	"{time}": ReasonTimestampMismatch, "{id}": ReasonEventIDMismatch, "{type}": ReasonEventTypeMismatch,
+}
+
+// contradictions compares the unsigned headers with the signed body. A value that is
+// missing or empty, there or here, contradicts nothing.
+func (p *Definition) contradictions(h http.Header, scheme Scheme, said words) (out []contradiction) {
+	at := ""
+	if timed, ok := scheme.(HMAC); ok && len(p.Headers) > 0 {
+		at = timed.time(h)
+	}
+	for _, unsigned := range p.Headers {
+		signed := unsigned.signed(said, at)
+		switch value, count := sentAs(h, unsigned.Name); {
+		case count > 1:
+			out = append(out, contradiction{unsigned.Name, ReasonDuplicateHeader})
+		case value != "" && signed != "" && value != signed:
+			out = append(out, contradiction{unsigned.Name, mismatches[unsigned.Says]})
+		}
+	}
+	return out
+}
+
+// signed returns the signed value that a header repeats; at is the time that was signed.
+func (u Header) signed(said words, at string) string {
+	switch u.Says {
+	case "{time}":
+		return at
+	case "{id}":
+		return said.id
+	}
+	return said.eventType
+}
+
+func (p *Definition) contradicted(c contradiction) error {
+	if c.reason == ReasonDuplicateHeader {
+		return p.refuse(c.reason, c.header+" comes more than once: see what a proxy adds")
+	}
+	return p.refuse(c.reason, c.header+" is not what was signed: something on the way changed it, or the provider does; "+
+		"without StrictHeaders what was signed counts")
 }
 
 // observe has the drift report a contradiction, and logs it the first time.
@@ -230,8 +397,17 @@ func (v Receiver) log(ctx context.Context, level slog.Level, text string, attrs 
 	v.Logger.LogAttrs(ctx, level, v.Source+": "+text, attrs...)
 }
 
-// Verify checks a delivery with the default scheme. Several secrets are for a
-// rotation; an empty one never verifies. The error is an [*idem.Refusal].
-func (p *Definition) Verify(h http.Header, body []byte, now time.Time, secrets ...string) error {
-	return Receiver{Definition: p, Scheme: p.Scheme, Secrets: secrets, Now: func() time.Time { return now }}.Verify(h, body)
+func (p *Definition) refuse(reason idem.Reason, hint string) error {
+	return &idem.Refusal{Source: p.Source, Reason: reason, Hint: hint}
+}
+
+// Sign sets the headers that the provider would send with a body, for tests.
+func (p *Definition) Sign(scheme Scheme, h http.Header, body []byte, secret string, now time.Time) error {
+	_, said := p.identify(body, look(nil, body))
+	for _, unsigned := range p.Headers {
+		if text := unsigned.signed(said, strconv.FormatInt(now.Unix(), 10)); text != "" {
+			h.Set(unsigned.Name, text)
+		}
+	}
+	return scheme.Sign(h, body, secret, now)
 }

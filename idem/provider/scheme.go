@@ -4,8 +4,9 @@ import (
 	"crypto"
 	"crypto/rand"
 	"crypto/rsa"
+	_ "crypto/sha1" // for Hash: some providers sign with nothing else
 	"crypto/sha256"
-	_ "crypto/sha512" // for HMAC.Hash
+	_ "crypto/sha512" // for Hash
 	"crypto/subtle"
 	"crypto/x509"
 	"encoding/base64"
@@ -14,10 +15,22 @@ import (
 	"strings"
 	"time"
 
-	_ "crypto/sha1" // for HMAC.Hash: some providers sign with nothing else
-
 	"github.com/paghooks/paghooks/idem"
 )
+
+// Scheme is a way in which deliveries are verified. A scheme is comparable.
+type Scheme interface {
+	// Check checks the headers alone. The reason is "" where nothing is
+	// wrong.
+	Check(h http.Header, now time.Time) (reason idem.Reason, hint string)
+
+	// Verifies reports whether a secret verifies a delivery. Its duration does
+	// not depend on how much of a signature is right.
+	Verifies(h http.Header, body []byte, secret string) bool
+
+	// Sign sets the headers of a delivery, for tests.
+	Sign(h http.Header, body []byte, secret string, now time.Time) error
+}
 
 // Why a delivery was refused: the Reason of an [idem.Refusal].
 const (
@@ -41,22 +54,23 @@ const (
 	ReasonAmbiguousToken idem.Reason = "ambiguous_token" // the token belongs to two scopes
 )
 
-// Scheme is a way in which deliveries are verified. A scheme is comparable.
-type Scheme interface {
-	// Check checks the headers alone. The reason is "" where nothing is
-	// wrong.
-	Check(h http.Header, now time.Time) (reason idem.Reason, hint string)
-
-	// Verifies reports whether a secret verifies a delivery. Its duration does
-	// not depend on how much of a signature is right.
-	Verifies(h http.Header, body []byte, secret string) bool
-
-	// Sign sets the headers of a delivery, for tests.
-	Sign(h http.Header, body []byte, secret string, now time.Time) error
-}
+// Why a delivery is refused with StrictHeaders.
+const (
+	ReasonTimestampMismatch idem.Reason = "timestamp_mismatch"  // a header's time is not the signed one
+	ReasonEventIDMismatch   idem.Reason = "event_id_mismatch"   // a header's id is not the body's
+	ReasonEventTypeMismatch idem.Reason = "event_type_mismatch" // a header's type is not the body's
+)
 
 // Token is a secret that is sent as it is, in a header.
 type Token struct{ Header string }
+
+// RSA is a signature of the body by PKCS #1 v1.5, in base64. A secret is the
+// provider's public key as PEM, with any line breaks or \n for them; to sign in a
+// test, a private key as PEM, which verifies as well.
+type RSA struct {
+	Header string
+	Hash   crypto.Hash
+}
 
 // Check implements [Scheme].
 func (t Token) Check(h http.Header, _ time.Time) (idem.Reason, string) {
@@ -80,14 +94,6 @@ func (t Token) Verifies(h http.Header, _ []byte, secret string) bool {
 func (t Token) Sign(h http.Header, _ []byte, secret string, _ time.Time) error {
 	h.Set(t.Header, secret)
 	return nil
-}
-
-// RSA is a signature of the body by PKCS #1 v1.5, in base64. A secret is the
-// provider's public key as PEM, with any line breaks or \n for them; to sign in a
-// test, a private key as PEM, which verifies as well.
-type RSA struct {
-	Header string
-	Hash   crypto.Hash
 }
 
 // Check implements [Scheme].

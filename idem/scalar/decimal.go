@@ -1,17 +1,30 @@
+// Package scalar has types of single values that all providers use: exact
+// numbers, days, instants, and numbers and texts that are sent in several
+// spellings. The packages that gen makes use them.
+//
+// | In a spec                            | Go        |
+// |--------------------------------------|-----------|
+// | number (also float, double, decimal) | [Decimal] |
+// | number (percent)                     | [Percent] |
+// | integer (also int32, int64)          | [Int]     |
+// | integer (cents)                      | [Cents]   |
+// | string (date)                        | [Date]    |
+// | string (date-time)                   | [Time]    |
+// | string (text)                        | [Text]    |
+//
+// No value is ever a float. All of them decode from JSON and are arguments of
+// tx.Exec as they are.
 package scalar
 
 import (
 	"cmp"
 	"database/sql/driver"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"math"
 	"math/big"
 	"math/bits"
-	"reflect"
 	"strconv"
-	"strings"
 
 	"github.com/jackc/pgx/v5/pgtype"
 )
@@ -25,20 +38,6 @@ type Decimal struct {
 	coef  int64 // the number is coef / 10^scale; no trailing zero where scale > 0
 	scale uint8
 }
-
-// maxDigits keeps a coefficient inside an int64, with room for one addition.
-const maxDigits = 18
-
-var errRange = fmt.Errorf("scalar: the number has more than %d digits: a Decimal does not hold it", maxDigits)
-
-// powers of ten that fit a coefficient.
-var pow10 = func() (p [maxDigits + 1]int64) {
-	p[0] = 1
-	for i := 1; i < len(p); i++ {
-		p[i] = 10 * p[i-1]
-	}
-	return p
-}()
 
 // OfCents returns an amount of so many cents: OfCents(1050) is 10.50. It panics
 // where the amount has more than 18 digits.
@@ -54,6 +53,20 @@ func (d Decimal) Cents() int64 {
 	}
 	return n
 }
+
+// maxDigits keeps a coefficient inside an int64, with room for one addition.
+const maxDigits = 18
+
+var errRange = fmt.Errorf("scalar: the number has more than %d digits: a Decimal does not hold it", maxDigits)
+
+// powers of ten that fit a coefficient.
+var pow10 = func() (p [maxDigits + 1]int64) {
+	p[0] = 1
+	for i := 1; i < len(p); i++ {
+		p[i] = 10 * p[i-1]
+	}
+	return p
+}()
 
 // Sign returns -1, 0 or 1.
 func (d Decimal) Sign() int { return cmp.Compare(d.coef, 0) }
@@ -357,77 +370,3 @@ func (d *Decimal) ScanNumeric(n pgtype.Numeric) error {
 	}
 	return d.Scan(text)
 }
-
-// Cents is an amount of money in the smallest unit of its currency: 1500 is
-// 15.00 USD. It is never a float and never rounded.
-//
-// It is sent as a JSON number. Decoding takes 1500.0 and "1500" as well, and
-// refuses a fraction of a cent.
-type Cents int64
-
-// notCents is encoding/json's own error type: encoding/json completes it with
-// the path of the field.
-func notCents() error {
-	return &json.UnmarshalTypeError{Value: "what is no whole number of cents", Type: reflect.TypeFor[Cents]()}
-}
-
-// UnmarshalJSON implements [json.Unmarshaler].
-func (c *Cents) UnmarshalJSON(data []byte) error {
-	s := string(data)
-	if s == "null" {
-		return nil // as encoding/json does for numbers
-	}
-	if len(s) > 1 && s[0] == '"' {
-		s = s[1 : len(s)-1]
-	}
-	whole, fraction, _ := strings.Cut(s, ".")
-	n, err := strconv.ParseInt(whole, 10, 64)
-	if err != nil || strings.Trim(fraction, "0") != "" {
-		return notCents()
-	}
-	*c = Cents(n)
-	return nil
-}
-
-// Percent is a percentage: 2.5 is 2.5 %. It is no amount, and cannot be added to
-// one: [Percent.Of] takes it of one.
-type Percent struct{ n Decimal }
-
-// PercentOf makes a percentage of a number: 2.5 is 2.5 %.
-func PercentOf(n Decimal) Percent { return Percent{n} }
-
-// Of returns that part of an amount, exactly: round it with [Decimal.Round]. It
-// panics where [Decimal.Mul] does.
-func (p Percent) Of(amount Decimal) Decimal {
-	return amount.Mul(p.n).Mul(Decimal{coef: 1, scale: 2})
-}
-
-// Decimal returns the number: 2.5 for 2.5 %.
-func (p Percent) Decimal() Decimal { return p.n }
-
-// IsZero reports whether it is 0 %.
-func (p Percent) IsZero() bool { return p.n.IsZero() }
-
-// Equal is ==, for go-cmp.
-func (p Percent) Equal(q Percent) bool { return p == q }
-
-// String writes the number without a sign: "2.50".
-func (p Percent) String() string { return p.n.String() }
-
-// UnmarshalJSON reads the spellings of a [Decimal].
-func (p *Percent) UnmarshalJSON(data []byte) error { return p.n.UnmarshalJSON(data) }
-
-// MarshalJSON writes a JSON number.
-func (p Percent) MarshalJSON() ([]byte, error) { return p.n.MarshalJSON() }
-
-// Scan implements [database/sql.Scanner], as [Decimal.Scan] does.
-func (p *Percent) Scan(src any) error { return p.n.Scan(src) }
-
-// Value implements [driver.Valuer]: a numeric.
-func (p Percent) Value() (driver.Value, error) { return p.n.Value() }
-
-// NumericValue implements [pgtype.NumericValuer].
-func (p Percent) NumericValue() (pgtype.Numeric, error) { return p.n.NumericValue() }
-
-// ScanNumeric implements [pgtype.NumericScanner].
-func (p *Percent) ScanNumeric(n pgtype.Numeric) error { return p.n.ScanNumeric(n) }

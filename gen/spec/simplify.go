@@ -1,9 +1,7 @@
 package spec
 
 import (
-	"fmt"
-	"slices"
-	"strings"
+	"go/token"
 
 	"github.com/getkin/kin-openapi/openapi3"
 )
@@ -51,6 +49,12 @@ func (s *Spec) widen(post *openapi3.Operation) {
 	post.RequestBody.Value.Content["application/json"].Schema = body.Value.AllOf[0]
 }
 
+// eventNames are the names that the schema of a webhook's body pins down.
+type eventNames struct {
+	property string
+	names    []any
+}
+
 // inherit gives a webhook the extensions that the schema of its event has for all of its webhooks.
 func (s *Spec) inherit(post *openapi3.Operation) {
 	body := BodySchema(post)
@@ -67,34 +71,6 @@ func (s *Spec) inherit(post *openapi3.Operation) {
 		}
 	}
 }
-
-// eventNames are the names that the schema of a webhook's body pins down.
-type eventNames struct {
-	property string
-	names    []any
-}
-
-// checkEventNames checks that they are the webhook's own, and its aliases.
-func (l *linter) checkEventNames(path, webhook string, post *openapi3.Operation) {
-	pinned, ok := post.Extensions[eventNamesName].(eventNames)
-	if !ok {
-		return
-	}
-	want := []any{webhook}
-	for _, other := range aliasesOf(post) {
-		want = append(want, other)
-	}
-	envelope := l.Schemas()[EnvelopeName]
-	if envelope == nil {
-		return // reported
-	}
-	if p := envelope.Value.Properties[pinned.property]; p == nil || SchemaName(p.Ref) != EventTypeName || !slices.Equal(pinned.names, want) {
-		l.report(post.Origin, path+".requestBody", "the schema pins %s down to %s; pin the envelope's event type, and to %s",
-			pinned.property, list(pinned.names), list(want))
-	}
-}
-
-func list(values []any) string { return strings.Trim(fmt.Sprint(values), "[]") }
 
 // closeEnums makes an enum of each schema that is
 //
@@ -120,4 +96,49 @@ func isOpenEnum(s *openapi3.Schema) bool {
 	}
 	known, text := s.AnyOf[0].Value, s.AnyOf[1].Value
 	return len(known.Enum) > 0 && TypeOf(known) == "string" && TypeOf(text) == "string" && len(text.Enum) == 0 && text.Format == ""
+}
+
+// goNames gives components, in memory, the names that they have in Go, and puts a
+// component in place of its other names.
+func (s *Spec) goNames() {
+	names := make(map[string]string)
+	for _, name := range InOrder(s.Schemas(), SchemaOrigin) {
+		ref, goName := s.Schemas()[name], GoName(name)
+		switch {
+		case ref.Ref != "":
+			names[name] = SchemaName(ref.Ref)
+			delete(s.Schemas(), name)
+		case name != goName && token.IsIdentifier(goName) && s.Schemas()[goName] == nil && !IsHandWritten(ref.Value):
+			names[name] = goName
+			delete(s.Schemas(), name)
+			s.Schemas()[goName] = ref
+		}
+	}
+	if len(names) == 0 {
+		return
+	}
+	seen := make(map[*openapi3.SchemaRef]bool)
+	for _, ref := range s.Schemas() {
+		rename(ref, names, seen)
+	}
+	for _, o := range append(s.Posts(), s.Operations()...) {
+		for _, ref := range o.Schemas() {
+			rename(ref, names, seen)
+		}
+	}
+}
+
+func rename(ref *openapi3.SchemaRef, names map[string]string, seen map[*openapi3.SchemaRef]bool) {
+	if ref == nil || ref.Value == nil || seen[ref] {
+		return
+	}
+	seen[ref] = true
+	for range names { // another name of another name
+		if to, ok := names[SchemaName(ref.Ref)]; ok && ref.Ref != "" {
+			ref.Ref = SchemaPrefix + to
+		}
+	}
+	for _, inner := range inside(ref.Value) {
+		rename(inner, names, seen)
+	}
 }
