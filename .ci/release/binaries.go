@@ -2,7 +2,6 @@ package main
 
 import (
 	"archive/tar"
-	"archive/zip"
 	"bytes"
 	"compress/gzip"
 	"crypto/sha256"
@@ -70,18 +69,14 @@ func binaries(dir, version, to string, platforms []platform, w io.Writer) error 
 			return err
 		}
 		name := fmt.Sprintf("paghooks_%s_%s_%s", version, p.os, p.arch)
-		archive, extension := tarball, ".tar.gz"
-		if p.os == "windows" {
-			archive, extension = zipped, ".zip"
-		}
-		content, err := archive(name, files, time.Unix(unix, 0).UTC())
+		content, err := tarball(name, files, time.Unix(unix, 0).UTC())
 		if err != nil {
 			return err
 		}
-		if err := os.WriteFile(filepath.Join(to, name+extension), content, 0o644); err != nil {
+		if err := os.WriteFile(filepath.Join(to, name+".tar.gz"), content, 0o644); err != nil {
 			return err
 		}
-		fmt.Fprintf(&sums, "%x  %s\n", sha256.Sum256(content), name+extension)
+		fmt.Fprintf(&sums, "%x  %s.tar.gz\n", sha256.Sum256(content), name)
 	}
 	fmt.Fprint(w, &sums)
 	return os.WriteFile(filepath.Join(to, "SHA256SUMS"), []byte(sums.String()), 0o644)
@@ -142,23 +137,5 @@ func tarball(folder string, files []file, at time.Time) ([]byte, error) {
 		errs = append(errs, err, writing)
 	}
 	errs = append(errs, t.Close(), compressed.Close())
-	return b.Bytes(), errors.Join(errs...)
-}
-
-// zipped is tarball for Windows.
-func zipped(folder string, files []file, at time.Time) ([]byte, error) {
-	var b bytes.Buffer
-	z := zip.NewWriter(&b)
-	var errs []error
-	for _, f := range files {
-		header := &zip.FileHeader{Name: folder + "/" + f.name, Method: zip.Deflate, Modified: at}
-		header.SetMode(f.mode)
-		part, err := z.CreateHeader(header)
-		if err == nil {
-			_, err = part.Write(f.content)
-		}
-		errs = append(errs, err)
-	}
-	errs = append(errs, z.Close())
 	return b.Bytes(), errors.Join(errs...)
 }

@@ -19,7 +19,7 @@
 // zip has no file of another module, so that the sum of the root is known before the
 // go.sum of the others is written, in the same commit.
 //
-// binaries builds in a clone of the tag: each archive has the commands for a platform, the
+// binaries builds in a clone of the tag: each archive, a .tar.gz on Windows as well, has the commands for a platform, the
 // license, and the licenses of what is in them. The same Go makes the same bytes on every
 // machine, so that anybody can compare them with SHA256SUMS.
 //

@@ -36,7 +36,7 @@ func (m *module) file(name string) string {
 	return filepath.Join(m.repository.dir, filepath.FromSlash(m.dir), name)
 }
 
-// isForUsers says whether users install the module.
+// isForUsers reports whether users install the module.
 func (m *module) isForUsers() bool {
 	ok, _ := path.Match("idem/idem*", m.dir)
 	return ok
@@ -98,7 +98,7 @@ func (r *repository) read(dir string) (*module, error) {
 	return m, nil
 }
 
-// has says whether a module is the root or one beside it.
+// has reports whether a module is the root or one beside it.
 func (r *repository) has(path string) bool {
 	return path == r.root || strings.HasPrefix(path, r.root+"/")
 }
