@@ -107,12 +107,13 @@ func TestAnEventTypeCostsAtMostTenLines(t *testing.T) {
 	}
 	entry, _, _ := strings.Cut(string(base[strings.Index(string(base), "  PING:"):]), "components:")
 	withMore := func(names ...string) string {
-		more := entry
+		var more strings.Builder
+		more.WriteString(entry)
 		for _, name := range names {
-			more += strings.Replace(entry, "PING:", name+":", 1)
+			more.WriteString(strings.Replace(entry, "PING:", name+":", 1))
 		}
 		path := filepath.Join(t.TempDir(), "spec.yaml")
-		if err := os.WriteFile(path, []byte(strings.Replace(string(base), entry, more, 1)), 0o600); err != nil {
+		if err := os.WriteFile(path, []byte(strings.Replace(string(base), entry, more.String(), 1)), 0o600); err != nil {
 			t.Fatal(err)
 		}
 		return rendered(t, path, "x")["events.gen.go"]

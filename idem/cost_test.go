@@ -1,3 +1,5 @@
+//go:build long
+
 package idem_test
 
 import (
@@ -7,7 +9,6 @@ import (
 	"log/slog"
 	"os"
 	"runtime"
-	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -245,6 +246,71 @@ func TestMemoryStaysFlat(t *testing.T) {
 	}
 }
 
+// However many events are done: a look reads those that are not.
+func TestHealthReadsNoEventThatIsDone(t *testing.T) {
+	t.Parallel()
+	s := newApp(t)
+	s.runMigration("00001_idem.sql") // with the rows that keep the planner from thinking that the table is empty
+	s.execEach(fillDone)
+	const open = 20_000
+	s.exec(fmt.Sprintf(`insert into idem_events (event, type, key, state)
+		select 'notes//u' || n, 'new', '', case n when 1 then 'retrying' else 'unhandled' end from generate_series(1, %d) n`, open))
+	s.exec(`insert into idem_payloads (event, source, received_at, body)
+		select event, 'notes', now() - interval '1 hour', convert_to(repeat('x', 600), 'UTF8') from idem_events where state <> 'done'`)
+	s.execEach(analyze)
+	for name, query := range map[string]func(context.Context, store.DB, string) (time.Duration, error){
+		"OldestRetrying": store.OldestRetrying, "OldestDue": store.OldestDue,
+	} {
+		for _, mode := range []string{"auto", "force_generic_plan"} {
+			ask := func(ctx context.Context, db store.DB, e store.Event) error {
+				oldest, err := query(ctx, db, e.Source)
+				if (oldest > 59*time.Minute) != (name == "OldestRetrying") {
+					t.Errorf("%s says %s", name, oldest)
+				}
+				return err
+			}
+			if got := s.reads(s.connect(mode), ask, "u1"); got.Through+got.ByIndex > 2*open+1000 {
+				t.Errorf("%s, %s: %s", name, mode, got)
+			}
+		}
+	}
+}
+
+// A nightly backup holds a snapshot open, so that what is done stays in the
+// indexes. Workers do not walk along all of it for each claim.
+func TestClaimsBesideAnOldSnapshotReadTheIndexOnce(t *testing.T) {
+	t.Parallel()
+	const events = 2000
+	m := openInboxApp(t, poolOf(t, 4))
+	m.on(func(context.Context, pgx.Tx, *note) error { return nil })
+	m.exec(fmt.Sprintf(`
+		insert into idem_events (event, type, key, state) select 'notes//' || n, 'paid', n, 'pending' from generate_series(1, %d) n;
+		insert into idem_payloads (event, source, lane, due_at, received_at, body)
+			select 'notes//' || n, 'notes', 'notes//' || n, now() - interval '2 hours' + n * interval '1 second', now(), '{}' from generate_series(1, %d) n`, events, events))
+	m.exec(`analyze`)
+	backup, err := m.pool.BeginTx(t.Context(), pgx.TxOptions{IsoLevel: pgx.RepeatableRead})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = backup.Rollback(context.Background()) }()
+	if _, err := backup.Exec(t.Context(), `select count(*) from idem_payloads`); err != nil {
+		t.Fatal(err)
+	}
+	pool := openPool(t, m.pool.Config().ConnString(), func(c *pgxpool.Config) { c.MaxConns = 4 })
+	stop := m.start(m.newInbox(pool))
+	for range events {
+		m.wantWorked(idem.Done)
+	}
+	stop()
+	pool.Close() // its sessions say what they have read when they end
+	const read = `from pg_stat_user_indexes where indexrelname = 'idem_payloads_due' and schemaname = current_schema()`
+	m.until(`select idx_tup_read > 0 ` + read)
+	// Three workers, each claim along half of the dead entries on average: 600,000.
+	if n := queryOne[int](m, `select idx_tup_read `+read); n > 50*events {
+		t.Errorf("%d events took %d entries of the index", events, n)
+	}
+}
+
 func (s *app) execEach(sql string) {
 	s.Helper()
 	for statement := range strings.SplitSeq(sql, ";") {
@@ -310,16 +376,6 @@ func (s *app) readSoFar(tx pgx.Tx) (r read) {
 		s.Fatal(err)
 	}
 	return r
-}
-
-// inTx executes batches in its transaction also when they have their own.
-type inTx struct{ pgx.Tx }
-
-func (tx inTx) SendBatch(ctx context.Context, b *pgx.Batch) pgx.BatchResults {
-	b.QueuedQueries = slices.DeleteFunc(b.QueuedQueries, func(q *pgx.QueuedQuery) bool {
-		return strings.HasPrefix(q.SQL, "begin") || q.SQL == "commit"
-	})
-	return tx.Tx.SendBatch(ctx, b)
 }
 
 func queues(queue func(*pgx.Batch, store.Event)) func(context.Context, store.DB, store.Event) error {
@@ -555,13 +611,4 @@ func (s *app) acceptMany(first, last int) {
 		})
 	}
 	workers.Wait()
-}
-
-// heap returns the bytes that are in use after a collection.
-func heap() int64 {
-	var m runtime.MemStats
-	runtime.GC()
-	runtime.GC() // what finalizers of the first have set free
-	runtime.ReadMemStats(&m)
-	return int64(m.HeapAlloc)
 }

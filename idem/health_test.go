@@ -20,7 +20,6 @@ import (
 	"github.com/paghooks/paghooks/idem"
 	"github.com/paghooks/paghooks/idem/health"
 	"github.com/paghooks/paghooks/idem/idemtest"
-	"github.com/paghooks/paghooks/idem/internal/store"
 )
 
 func TestHealthTurnsRedBeforeTheProviderStopsItsQueue(t *testing.T) {
@@ -273,36 +272,6 @@ func TestHealthHasTheChecksOfEachReceiver(t *testing.T) {
 		"postgres", "deliveries", "refused", "handlers", "retrying", "workers", "clock", "held", "parked",
 	}, names); diff != "" {
 		t.Errorf("checks (-want +got):\n%s", diff)
-	}
-}
-
-// However many events are done: a look reads those that are not.
-func TestHealthReadsNoEventThatIsDone(t *testing.T) {
-	t.Parallel()
-	s := newApp(t)
-	s.runMigration("00001_idem.sql") // with the rows that keep the planner from thinking that the table is empty
-	s.execEach(fillDone)
-	const open = 20_000
-	s.exec(fmt.Sprintf(`insert into idem_events (event, type, key, state)
-		select 'notes//u' || n, 'new', '', case n when 1 then 'retrying' else 'unhandled' end from generate_series(1, %d) n`, open))
-	s.exec(`insert into idem_payloads (event, source, received_at, body)
-		select event, 'notes', now() - interval '1 hour', convert_to(repeat('x', 600), 'UTF8') from idem_events where state <> 'done'`)
-	s.execEach(analyze)
-	for name, query := range map[string]func(context.Context, store.DB, string) (time.Duration, error){
-		"OldestRetrying": store.OldestRetrying, "OldestDue": store.OldestDue,
-	} {
-		for _, mode := range []string{"auto", "force_generic_plan"} {
-			ask := func(ctx context.Context, db store.DB, e store.Event) error {
-				oldest, err := query(ctx, db, e.Source)
-				if (oldest > 59*time.Minute) != (name == "OldestRetrying") {
-					t.Errorf("%s says %s", name, oldest)
-				}
-				return err
-			}
-			if got := s.reads(s.connect(mode), ask, "u1"); got.Through+got.ByIndex > 2*open+1000 {
-				t.Errorf("%s, %s: %s", name, mode, got)
-			}
-		}
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -469,4 +470,14 @@ func TestWhatADeadProcessLeftGoesOn(t *testing.T) {
 	}
 	s.untilLedger(3)
 	s.wantLedger("a paid", "b paid", "c paid")
+}
+
+// inTx executes batches in its transaction also when they have their own.
+type inTx struct{ pgx.Tx }
+
+func (tx inTx) SendBatch(ctx context.Context, b *pgx.Batch) pgx.BatchResults {
+	b.QueuedQueries = slices.DeleteFunc(b.QueuedQueries, func(q *pgx.QueuedQuery) bool {
+		return strings.HasPrefix(q.SQL, "begin") || q.SQL == "commit"
+	})
+	return tx.Tx.SendBatch(ctx, b)
 }

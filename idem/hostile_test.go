@@ -21,6 +21,15 @@ import (
 	"github.com/paghooks/paghooks/idem"
 )
 
+// heap returns the bytes that are in use after a collection.
+func heap() int64 {
+	var m runtime.MemStats
+	runtime.GC()
+	runtime.GC() // what finalizers of the first have set free
+	runtime.ReadMemStats(&m)
+	return int64(m.HeapAlloc)
+}
+
 // Whatever arrives, an event is that of a genuine request, once, and all else
 // is refused and leaves nothing behind.
 func TestHostileRequestsReachNoHandler(t *testing.T) {

@@ -12,7 +12,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/paghooks/paghooks/idem"
 	"github.com/paghooks/paghooks/idem/internal/pgtx"
@@ -133,41 +132,6 @@ func TestBlockedListsEveryEntityThatWaits(t *testing.T) {
 	stats, err := m.inbox.Stats(t.Context())
 	if stats.BlockedKeys != int64(len(want)) || err != nil {
 		t.Errorf("Stats tells of %d blocked keys, %v, want %d", stats.BlockedKeys, err, len(want))
-	}
-}
-
-// A nightly backup holds a snapshot open, so that what is done stays in the
-// indexes. Workers do not walk along all of it for each claim.
-func TestClaimsBesideAnOldSnapshotReadTheIndexOnce(t *testing.T) {
-	t.Parallel()
-	const events = 2000
-	m := openInboxApp(t, poolOf(t, 4))
-	m.on(func(context.Context, pgx.Tx, *note) error { return nil })
-	m.exec(fmt.Sprintf(`
-		insert into idem_events (event, type, key, state) select 'notes//' || n, 'paid', n, 'pending' from generate_series(1, %d) n;
-		insert into idem_payloads (event, source, lane, due_at, received_at, body)
-			select 'notes//' || n, 'notes', 'notes//' || n, now() - interval '2 hours' + n * interval '1 second', now(), '{}' from generate_series(1, %d) n`, events, events))
-	m.exec(`analyze`)
-	backup, err := m.pool.BeginTx(t.Context(), pgx.TxOptions{IsoLevel: pgx.RepeatableRead})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = backup.Rollback(context.Background()) }()
-	if _, err := backup.Exec(t.Context(), `select count(*) from idem_payloads`); err != nil {
-		t.Fatal(err)
-	}
-	pool := openPool(t, m.pool.Config().ConnString(), func(c *pgxpool.Config) { c.MaxConns = 4 })
-	stop := m.start(m.newInbox(pool))
-	for range events {
-		m.wantWorked(idem.Done)
-	}
-	stop()
-	pool.Close() // its sessions say what they have read when they end
-	const read = `from pg_stat_user_indexes where indexrelname = 'idem_payloads_due' and schemaname = current_schema()`
-	m.until(`select idx_tup_read > 0 ` + read)
-	// Three workers, each claim along half of the dead entries on average: 600,000.
-	if n := queryOne[int](m, `select idx_tup_read `+read); n > 50*events {
-		t.Errorf("%d events took %d entries of the index", events, n)
 	}
 }
 

@@ -551,27 +551,6 @@ func TestRunGoesOnWhenPostgresIsBack(t *testing.T) {
 	m.wantEffects(1)
 }
 
-// Postgres is gone under a handler, for good: its worker is not held for ever, and
-// what it held is the next process's.
-func TestWorkerGivesUpWhatItCannotRecord(t *testing.T) {
-	t.Parallel()
-	m := newInboxApp(t)
-	var down atomic.Bool
-	m.on(func(_ context.Context, tx pgx.Tx, _ *note) error {
-		down.Store(true)
-		return tx.Conn().PgConn().Conn().Close()
-	})
-	m.store(letter("e1", "o1", 1))
-	worker := m.newInbox(openPool(t, m.pool.Config().ConnString(), func(c *pgxpool.Config) { takeDown(c, &down) }))
-	stop := m.start(worker)
-	o := m.next()
-	if o.Outcome != idem.Retrying || !strings.Contains(o.Err.Error(), "the failure could not be recorded, and is counted once Postgres answers") {
-		t.Errorf("outcome %s, %v, want retrying, counted later", o.Outcome, o.Err)
-	}
-	stop()
-	m.wantRow("e1", `(state, attempts, claimed_by is null)`, `(pending,0,f)`)
-}
-
 // wantDueIn checks when an event is due, give or take a minute.
 func (m *app) wantDueIn(id string, want time.Duration) {
 	m.Helper()

@@ -1,7 +1,6 @@
 package idem_test
 
 import (
-	"context"
 	"crypto/rand"
 	"fmt"
 	"os"
@@ -19,17 +18,37 @@ import (
 	"github.com/paghooks/paghooks/idem/internal/pgproxy"
 )
 
-// The connection breaks at every message of every path: before it is
-// sent, after Postgres has acted on it and before its answer, after its answer.
-// Then the event comes again. There is one effect, and no 200 for what is not
-// stored.
+// The connection breaks at the messages of COMMIT of every path: before one is sent, after
+// Postgres has acted on it and before its answer, after its answer. Then the event comes
+// again. There is one effect, and no 200 for what is not stored. With the tag long it breaks
+// at every message.
 func TestConnectionCutAnywhereNeitherLosesNorDoubles(t *testing.T) {
 	t.Parallel()
+	cutAt(t, commits)
+}
+
+// At the same messages the process is killed, when Postgres has acted on them and nobody
+// knows. Then another process gets the event.
+func TestProcessKilledAnywhereNeitherLosesNorDoubles(t *testing.T) {
+	t.Parallel()
+	killAt(t, commits)
+}
+
+// commits are the messages of COMMIT among those of a path, or its last one.
+func commits[S any](all []S) []S {
+	some := slices.DeleteFunc(slices.Clone(all), func(step S) bool { return !strings.Contains(fmt.Sprint(step), `"commit"`) })
+	if len(some) == 0 {
+		return all[len(all)-1:]
+	}
+	return some
+}
+
+func cutAt(t *testing.T, choose func([]pgproxy.Step) []pgproxy.Step) {
 	for _, p := range slices.Concat(paths, inboxPaths) {
 		t.Run(p.name, func(t *testing.T) {
 			t.Parallel()
 			r := newRig(t, p, idemtest.URL(t))
-			for _, step := range r.steps() {
+			for _, step := range choose(r.steps()) {
 				for _, point := range pgproxy.Points {
 					r.fail(step, pgproxy.Fault{Step: step.Number, Point: point})
 				}
@@ -38,28 +57,7 @@ func TestConnectionCutAnywhereNeitherLosesNorDoubles(t *testing.T) {
 	}
 }
 
-// The administrator, or a failover, ends the server process before any message.
-func TestBackendTerminatedAnywhereNeitherLosesNorDoubles(t *testing.T) {
-	t.Parallel()
-	for _, p := range slices.Concat(paths, inboxPaths) {
-		if p.cold {
-			continue // before a connection there is no process to end
-		}
-		t.Run(p.name, func(t *testing.T) {
-			t.Parallel()
-			r := newRig(t, p, idemtest.URL(t))
-			for _, step := range r.steps() {
-				r.fail(step, pgproxy.Fault{Step: step.Number, Point: pgproxy.BeforeSent, Do: r.terminate})
-			}
-		})
-	}
-}
-
-// At every message that Postgres acts on, of every path, the process is
-// killed, when that has happened and nobody knows. Then another process gets the
-// event.
-func TestProcessKilledAnywhereNeitherLosesNorDoubles(t *testing.T) {
-	t.Parallel()
+func killAt(t *testing.T, choose func([]string) []string) {
 	for _, p := range slices.Concat(paths, inboxPaths) {
 		if p.cold {
 			continue // a new process has no connections anyway
@@ -73,7 +71,7 @@ func TestProcessKilledAnywhereNeitherLosesNorDoubles(t *testing.T) {
 			if len(steps) == 0 {
 				t.Fatal("there is no message to be killed at")
 			}
-			for _, step := range steps {
+			for _, step := range choose(steps) {
 				v := r.victim(number(t, step))
 				if said := v.run(t); !slices.Equal(said, []string{killed}) {
 					t.Fatalf("%s: it should be killed, and said %q", step, said)
@@ -293,19 +291,6 @@ func (r *rig) wantLostAnswer(id string, outcome idem.Outcome) {
 	}
 	if again := r.take(id); again != want && !(r.goesOn && again == idem.Done) {
 		r.Errorf("the answer to COMMIT was lost: at the redelivery the outcome is %s, want %s", again, want)
-	}
-}
-
-// terminate ends a server process, and waits until it is gone.
-func (r *rig) terminate(backend uint32) {
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
-	defer cancel()
-	const end = `select coalesce((select pg_terminate_backend(pid) from pg_stat_activity where pid = $1), false)`
-	for there := true; there; {
-		if err := r.app.pool.QueryRow(ctx, end, backend).Scan(&there); err != nil {
-			r.Errorf("terminating %d: %v", backend, err)
-			return
-		}
 	}
 }
 

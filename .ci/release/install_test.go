@@ -242,7 +242,7 @@ func (s *source) renameInternals(t *testing.T) {
 		}
 		save(t, filepath.Join(s.dir, name), imported.ReplaceAllString(string(before), "${0}renamed/"))
 	}
-	for _, name := range strings.Fields(s.must(t, "ls-files")) {
+	for name := range strings.FieldsSeq(s.must(t, "ls-files")) {
 		before, after, internal := strings.Cut("/"+name, "/internal/")
 		if !internal || s.isBeside(name) {
 			continue

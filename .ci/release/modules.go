@@ -183,7 +183,7 @@ func (r *repository) checkImports() error {
 func (r *repository) files(pattern string) ([]string, error) {
 	out, err := r.git("ls-files", "--cached", "--others", "--exclude-standard", "--deduplicate", "--", pattern)
 	var files []string
-	for _, file := range strings.Fields(out) {
+	for file := range strings.FieldsSeq(out) {
 		if _, err := os.Stat(filepath.Join(r.dir, file)); err == nil { // not deleted
 			files = append(files, file)
 		}

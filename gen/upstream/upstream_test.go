@@ -134,7 +134,8 @@ func TestEveryDifferenceIsInTheFiles(t *testing.T) {
 		{"a value is documented at last", []string{`["PAID"]`, `["PAID", "SEEN"]`}, []string{"+/OrderStatus SEEN"}},
 		{"other values in a list", []string{`"items": {"type": "string"}`, `"items": {"type": "string", "enum": ["RED", "BLUE"]}`}, []string{"-/OrderTag GREEN", "+/OrderTag BLUE"}},
 		{
-			"an object in a list", []string{`"text": {"type": "string"}`, `"text": {"type": "number"}, "more": {"type": "string"}`},
+			"an object in a list",
+			[]string{`"text": {"type": "string"}`, `"text": {"type": "number"}, "more": {"type": "string"}`},
 			[]string{"-/OrderLine.text string", "+/OrderLine.more string", "+/OrderLine.text number"},
 		},
 		{"a list of something else", []string{`"items": {"$ref": "#/components/schemas/OrderLineDTO"}`, `"items": {"type": "string"}`}, []string{

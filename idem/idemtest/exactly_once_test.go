@@ -161,18 +161,6 @@ func TestExactlyOnceFindsTypicalMistakes(t *testing.T) {
 	}
 }
 
-func TestExactlyOnceInboxFindsTheSameMistakes(t *testing.T) {
-	t.Parallel()
-	for name, m := range mistakes {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			if says := rehearse(t, idemtest.ExactlyOnceInbox, m.handler, m.effects, "evt_1"); !strings.Contains(says, m.inbox) {
-				t.Errorf("it says:\n%s\nwant %s", says, m.inbox)
-			}
-		})
-	}
-}
-
 // Each row is tried in one of the two ways: it takes some seconds.
 func TestExactlyOncePassesWhatIsNoMistake(t *testing.T) {
 	t.Parallel()

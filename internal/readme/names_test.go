@@ -49,7 +49,11 @@ func testsOf(t *testing.T) map[string]bool {
 			t.Fatal(err)
 		}
 		for _, file := range files {
-			for _, found := range testFunc.FindAllStringSubmatch(read(t, file), -1) {
+			text := read(t, file)
+			if strings.HasPrefix(text, "//go:build long") {
+				continue // go test ./... does not run it
+			}
+			for _, found := range testFunc.FindAllStringSubmatch(text, -1) {
 				tests[found[1]] = true
 			}
 		}
