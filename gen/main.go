@@ -110,7 +110,7 @@ func alignUpstream(args []string) error {
 	return writeAll([]file{{filepath.Join(dir, "spec.json"), ours}, {filepath.Join(dir, "provider.json"), theirs}})
 }
 
-// flags are those that all commands have.
+// flags are the flags that all commands share.
 type flags struct {
 	*flag.FlagSet
 	spec     string

@@ -84,8 +84,7 @@ type schemeCode struct {
 	Other    bool // not the default
 }
 
-// providerCode is the dispatcher, verification and naming of a package of which
-// nothing is written by hand.
+// providerCode renders the dispatcher, the verification and the naming of events.
 func (p provider) providerCode() (string, error) {
 	type names struct{ Name, Go string }
 	var events []names
@@ -104,7 +103,7 @@ func (p provider) providerCode() (string, error) {
 	return executed("provider", providerTemplate, data)
 }
 
-// namesOf is the fields of an event's provider.Names.
+// namesOf returns the fields of an event's provider.Names.
 func namesOf(e spec.Event) string {
 	var fields []string
 	for _, list := range []struct {
@@ -178,7 +177,7 @@ func goScheme(s spec.Scheme) string {
 	return "provider.HMAC{\n" + strings.Join(fields, ",\n") + ",\n}"
 }
 
-// testCode is the package that makes bodies and requests for tests.
+// testCode renders the package that makes bodies and requests for tests.
 func (p provider) testCode(dir string) (string, error) {
 	importPath, err := importPathOf(dir)
 	if err != nil {
@@ -200,7 +199,7 @@ func (p provider) somePath() string {
 	return p.TypeField()
 }
 
-// importPathOf is the import path of the package in dir, from the nearest go.mod.
+// importPathOf returns the import path of the package in dir, by the nearest go.mod.
 func importPathOf(dir string) (string, error) {
 	for root := dir; ; root = filepath.Dir(root) {
 		data, err := os.ReadFile(filepath.Join(root, "go.mod"))
@@ -214,7 +213,7 @@ func importPathOf(dir string) (string, error) {
 	}
 }
 
-// moduleOf is the module's path in a go.mod.
+// moduleOf returns the module's path in a go.mod.
 func moduleOf(mod string) string {
 	for line := range strings.Lines(mod) {
 		if name, ok := strings.CutPrefix(line, "module "); ok {
@@ -231,7 +230,7 @@ var callsTemplate string
 type call struct {
 	Name, Summary, URL string
 	Parameters         string   // caller, id string, body WebhookUpdate
-	Query              []string // its parameters, where they are too many for the method's
+	Query              []string // the parameters of the query, if they are more than maxQuery
 	Fields             string   // of the operation struct
 	Answer             string   // Webhook; "" if there is none
 }
@@ -295,7 +294,7 @@ func pageOf(o spec.Operation) string {
 	return o.ExternalDocs.URL
 }
 
-// grouped joins parameters as gofmt's authors write them: a, b string, c int.
+// grouped joins parameters, and groups parameters of one type: a, b string, c int.
 func grouped(parameters []string) string {
 	for i := range len(parameters) - 1 {
 		name, kind, _ := strings.Cut(parameters[i], " ")

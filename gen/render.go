@@ -24,7 +24,7 @@ const (
 	eventsName   = "events.gen.go" // the one file with the spec's hash
 )
 
-// provider is a provider's spec, which code is made of.
+// provider is the spec of a provider. Its methods render the files of the provider's package.
 type provider struct{ *spec.Spec }
 
 // render makes the files of a provider's package in dir, and of the package of
@@ -108,7 +108,7 @@ package %s
 
 var comments = regexp.MustCompile(`(?m)^\s*//.*$`)
 
-// imports are those that a body uses: the standard library first, and apart.
+// imports returns the imports that a body uses, with the standard library in a group of its own.
 func imports(body string) string {
 	body = comments.ReplaceAllString(body, "")
 	var paths []string
@@ -156,8 +156,8 @@ func imports(body string) string {
 
 const commentWidth = 77
 
-// about makes a type's comment of its description: "A charge." becomes
-// "Payment is a charge." A text that is no such sentence stands as it is.
+// about returns the comment of a type with a description: "Payment is a charge." for "A charge." A
+// description that does not begin with an article follows the type's name and a colon.
 func about(name, description string) string {
 	switch {
 	case isClause(description):
@@ -168,7 +168,7 @@ func about(name, description string) string {
 	return comment(name + ": " + description)
 }
 
-// when makes the comment of the method that registers a handler.
+// when returns the comment of the method that registers a handler.
 func when(name, summary string) string {
 	switch {
 	case isClause(summary):
@@ -185,13 +185,13 @@ func isClause(text string) bool {
 	return more && (first == "A" || first == "An" || first == "The")
 }
 
-// clause makes the middle of a sentence of a text that starts with an article.
+// clause returns a text that starts with an article as the middle of a sentence.
 func clause(text string) string {
 	first, size := utf8.DecodeRuneInString(text)
 	return string(unicode.ToLower(first)) + text[size:]
 }
 
-// comment makes a Go comment of a text. Empty lines part its paragraphs.
+// comment returns a text as a Go comment. Empty lines separate paragraphs.
 func comment(text string) string {
 	var lines []string
 	for i, paragraph := range strings.Split(strings.TrimSpace(text), "\n\n") {
@@ -236,7 +236,8 @@ func quotedList(paths []string) string {
 	return inLines(out, 80)
 }
 
-// inLines is a list on one line, or on one each where that is longer than width.
+// inLines returns a list on one line, or with one element on each line if that line is longer than
+// width.
 func inLines(list []string, width int) string {
 	if line := strings.Join(list, ", "); len(line) < width {
 		return line

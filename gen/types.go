@@ -27,9 +27,8 @@ func (p provider) typesCode() (string, error) {
 // leave the old one in place, and one without a line break is taken for a path.
 const noTemplate = "{{\"\"}}\n"
 
-// declarations has oapi-codegen render the Go types of the schemas that are
-// wanted. It reads the schemas, resolves their references and finds their Go
-// types; how a declaration looks is ours.
+// declarations renders the Go types of the wanted schemas with oapi-codegen, which resolves the
+// references and finds the Go types. The form of a declaration is types.tmpl's.
 func (p provider) declarations(wanted func(*openapi3.Schema) bool) (string, error) {
 	doc := &openapi3.T{
 		OpenAPI:    p.Doc.OpenAPI,
@@ -57,11 +56,10 @@ func (p provider) declarations(wanted func(*openapi3.Schema) bool) (string, erro
 	return code, nil
 }
 
-// selected copies the schemas that are wanted, as far as they are changed for
-// oapi-codegen: an event loses its allOf, which would become a copy of the
-// envelope's fields, for an extension that types.tmpl knows; what has no page of
-// its own gets that of the first webhook or operation that refers to it;
-// everything gets its place in the file as x-order.
+// selected returns the wanted schemas, changed for oapi-codegen: an event has an extension that
+// types.tmpl reads in place of its allOf, which would become a copy of the envelope's fields; a
+// schema without a page has the page of the first webhook or operation that refers to it; and each
+// property has its place in the file as x-order.
 func (p provider) selected(wanted func(*openapi3.Schema) bool) openapi3.Schemas {
 	out := make(openapi3.Schemas)
 	pages := p.pages()
@@ -91,8 +89,8 @@ func (p provider) selected(wanted func(*openapi3.Schema) bool) openapi3.Schemas 
 	return out
 }
 
-// pages are the documentation of schemas: that of the first webhook or
-// operation that refers to the schema.
+// pages returns the documentation of schemas: the page of the first webhook or operation that refers
+// to the schema.
 func (p provider) pages() map[string]*openapi3.ExternalDocs {
 	out := make(map[string]*openapi3.ExternalDocs)
 	for _, operation := range append(p.Posts(), p.Operations()...) {
@@ -105,8 +103,8 @@ func (p provider) pages() map[string]*openapi3.ExternalDocs {
 	return out
 }
 
-// undescribed takes the description from a property that only has it from the
-// schema that it refers to: the comment of its type says that.
+// undescribed removes a property's description if it is the description of the schema that the
+// property refers to: the comment of the type has it.
 func (p provider) undescribed(ref *openapi3.SchemaRef) *openapi3.SchemaRef {
 	if ref.Ref == "" || ref.Value.Description != p.Schemas()[spec.SchemaName(ref.Ref)].Value.Description {
 		return ref
@@ -140,9 +138,8 @@ func init() {
 // mayLackName marks, in memory, a required amount that is not essential.
 const mayLackName = "x-may-be-unset"
 
-// isOptional reports whether a field is left out when it is absent. A required
-// amount is written as null instead, and package drift sees by that that it is
-// always sent.
+// isOptional reports whether encoding a struct omits the field when it is absent. A required amount
+// is encoded as null instead, so that package drift knows that it is always sent.
 func isOptional(p codegen.Property) bool {
 	return !p.Required || p.Nullable || p.Extensions[spec.PointerName] != nil
 }
@@ -171,7 +168,7 @@ func enumValues(typeName string, s *openapi3.Schema) []enumValue {
 	return out
 }
 
-// typeMapping is the spec's formats in oapi-codegen's words.
+// typeMapping returns the spec's formats in oapi-codegen's form.
 func (p provider) typeMapping() *codegen.TypeMapping {
 	return &codegen.TypeMapping{
 		Boolean: p.formatsOf("boolean"),
@@ -181,8 +178,8 @@ func (p provider) typeMapping() *codegen.TypeMapping {
 	}
 }
 
-// formatsOf has every format that the spec uses, too: oapi-codegen knows some of
-// its own, with types that nothing else of a provider needs.
+// formatsOf returns the formats of a type, with every format that the spec uses: oapi-codegen's own
+// formats have types that a provider does not need.
 func (p provider) formatsOf(kind string) codegen.FormatMapping {
 	m := codegen.FormatMapping{Formats: make(map[string]codegen.SimpleTypeSpec)}
 	m.Default.Type = p.Formats[spec.Scalar{Kind: kind}].Go
@@ -204,7 +201,7 @@ func (p provider) clientTypesCode() (string, error) {
 	})
 }
 
-// clientSchemas are the components that only operations need, not events.
+// clientSchemas returns the components that operations need, and events do not.
 func (p provider) clientSchemas() map[*openapi3.Schema]bool {
 	client, events := p.Reachable(p.Operations()), p.Reachable(p.Posts())
 	for schema := range events {
@@ -213,7 +210,7 @@ func (p provider) clientSchemas() map[*openapi3.Schema]bool {
 	return client
 }
 
-// redactName marks, in memory, a property of which nothing is printed, or not all.
+// redactName marks, in memory, a property that is redacted before it is printed.
 const redactName = "x-redact"
 
 // redacts reports whether a component has, however deep, a field that is not printed.
@@ -251,7 +248,7 @@ func (p provider) redactsProperty(ref *openapi3.SchemaRef, seen map[string]bool)
 // redaction is a field that is redacted before it is printed.
 type redaction struct{ Field, Go string }
 
-// redactions are those of a struct.
+// redactions returns the redactions of a struct.
 func redactions(properties []codegen.Property) (out []redaction) {
 	for _, p := range properties {
 		if p.Extensions[redactName] == nil {
@@ -268,7 +265,7 @@ func redactions(properties []codegen.Property) (out []redaction) {
 	return out
 }
 
-// redactor is the function that redacts values of a Go type.
+// redactor returns the function that redacts values of a Go type.
 func redactor(goType string, p codegen.Property) string {
 	if element, ok := strings.CutPrefix(goType, "[]"); ok {
 		return "provider.RedactEach(" + redactor(element, p) + ")"

@@ -9,28 +9,27 @@ import (
 	"github.com/getkin/kin-openapi/openapi3"
 )
 
-// Essential is something that an event is nothing without.
+// Essential is a field without which an event makes no sense.
 type Essential struct {
-	Zero  string   // the Go expression for whether the struct of an event e lacks it
-	Paths []string // where it may be
+	Zero  string   // the Go expression that is true if an event e lacks the field
+	Paths []string // the places of the field; one is enough
 }
 
-// MayLack reports whether a required property is an amount without which an event
-// can be handled: if it is missing or null there, 0 would be a lie.
+// MayLack reports whether a required property is an amount, and an event without the amount can be
+// handled: the field is optional in Go, because a 0 that was not sent would be wrong.
 func (s *Spec) MayLack(owner *openapi3.Schema, name string) bool {
 	plain, nullable := WithoutNull(owner.Properties[name])
 	format, _ := s.FormatOf(plain.Value)
 	return format.Amount && !nullable && slices.Contains(owner.Required, name) && !s.isNeverLacked(owner, name)
 }
 
-// IsEssential reports whether a property of a schema is something that an event is
-// nothing without, or leads to it.
+// IsEssential reports whether a property of a schema is essential for an event, or contains a
+// property that is.
 func (s *Spec) IsEssential(schema, property string) bool {
 	return s.isEssential(s.Schemas()[schema].Value, property)
 }
 
-// essentials are the Go expressions for the fields that an event is nothing without. The
-// spec has passed the linter.
+// essentials returns the essential fields of an event. The spec has passed the linter.
 func (s *Spec) essentials(event *openapi3.Schema) []Essential {
 	var out []Essential
 	for _, paths := range essentialPaths(event) {
@@ -44,9 +43,10 @@ func (s *Spec) essentials(event *openapi3.Schema) []Essential {
 	return out
 }
 
-const essentialName = "x-essential" // paths to the fields that an event is nothing without
+const essentialName = "x-essential" // paths to the fields without which an event makes no sense
 
-// essentialPaths are those of an event's schema, of each list one of which is enough.
+// essentialPaths returns the paths in x-essential of an event's schema. One path of each list is
+// enough.
 func essentialPaths(event *openapi3.Schema) (out []Paths) {
 	list, _ := event.Extensions[essentialName].([]any)
 	for _, v := range list {
@@ -55,7 +55,7 @@ func essentialPaths(event *openapi3.Schema) (out []Paths) {
 	return out
 }
 
-// zeroOf is the Go expression for whether an event e has nothing at a path.
+// zeroOf returns the Go expression that is true if an event e has nothing at a path.
 func (s *Spec) zeroOf(event *openapi3.Schema, path string) (string, error) {
 	at, err := s.follow(event, path)
 	if err != nil {
@@ -82,7 +82,7 @@ func zero(r *openapi3.SchemaRef) string {
 	return SchemaName(r.Ref) + "{}"
 }
 
-// place is the end of a path.
+// place is the value at the end of a path.
 type place struct {
 	owner    *openapi3.Schema
 	name     string
@@ -128,7 +128,7 @@ func (s *Spec) follow(event *openapi3.Schema, path string) (place, error) {
 	return p, nil
 }
 
-// holder is the schema that has a property itself: an event, or its envelope.
+// holder returns the schema that declares a property: the event's, or the envelope's.
 func (s *Spec) holder(of *openapi3.Schema, name string) *openapi3.Schema {
 	if of.Properties[name] == nil && IsEvent(of) {
 		return s.Envelope()
@@ -157,8 +157,7 @@ func (s *Spec) isNeverLacked(owner *openapi3.Schema, name string) bool {
 	return held
 }
 
-// lacks reports whether there is a way from a schema to a property that is none of
-// the paths of what is needed.
+// lacks reports whether a path that is not among needs leads from a schema to a property.
 func (s *Spec) lacks(from *openapi3.Schema, needs [][]string, owner *openapi3.Schema, name string) bool {
 	if from == owner && !slices.ContainsFunc(needs, func(path []string) bool { return slices.Equal(path, []string{name}) }) {
 		return true
@@ -178,7 +177,7 @@ func (s *Spec) lacks(from *openapi3.Schema, needs [][]string, owner *openapi3.Sc
 			}
 		}
 		if rest == nil || s.lacks(s.Schemas()[SchemaName(plain.Ref)].Value, rest, owner, name) {
-			return true // also where it leads through an array, of which no path tells
+			return true // paths do not lead through arrays
 		}
 	}
 	return false
@@ -226,8 +225,8 @@ func (s *Spec) leadsTo(event *openapi3.Schema, path string, owner *openapi3.Sche
 	return false
 }
 
-// checkEssentials checks x-essential. A field that an event is nothing without has to be
-// there always, as the spec has it, unless it may be in several places.
+// checkEssentials checks x-essential. A field that has one place must be required and not null, and
+// so must the objects around the field.
 func (l *linter) checkEssentials(at *openapi3.Origin, path string, event *openapi3.Schema) {
 	for _, paths := range essentialPaths(event) {
 		for _, p := range paths {

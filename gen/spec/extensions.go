@@ -63,7 +63,7 @@ type Scheme struct {
 	Tolerance  int      `json:"tolerance"`
 }
 
-// Paths is a path, or several of which the first that has a value counts.
+// Paths are the possible places of a value. The first place that has a value counts.
 type Paths []string
 
 // UnmarshalJSON implements [json.Unmarshaler].
@@ -78,7 +78,7 @@ func (p *Paths) UnmarshalJSON(data []byte) error {
 
 const providerName = "x-provider"
 
-// extensions is extensions.json, and its compiled schema.
+// extensions returns extensions.json, decoded and compiled.
 var extensions = sync.OnceValues(func() (any, *jsonschema.Schema) {
 	const name = "extensions.json"
 	text, err := jsonschema.UnmarshalJSON(bytes.NewReader(extensionsSchema))
@@ -92,16 +92,15 @@ var extensions = sync.OnceValues(func() (any, *jsonschema.Schema) {
 	return text, c.MustCompile(name)
 })
 
-// checkExtensions checks that the document's extensions are those that extensions.json
-// allows.
+// checkExtensions checks the document's extensions against extensions.json.
 func (l *linter) checkExtensions(root *yaml.Node) error {
 	var document any
 	if root.Decode(&document) != nil {
-		return nil // which kin-openapi tells better
+		return nil // kin-openapi has a better error for it
 	}
 	text, err := json.Marshal(document)
 	if err != nil {
-		return nil // so is this: a name is no text
+		return nil // a name is no text: kin-openapi has a better error for it
 	}
 	v, err := jsonschema.UnmarshalJSON(bytes.NewReader(text))
 	if err != nil {
@@ -114,9 +113,8 @@ func (l *linter) checkExtensions(root *yaml.Node) error {
 	return l.err()
 }
 
-// reportExtensions reports the innermost of mistakes: the others only say that
-// there are any. Where something has one of several forms, it is their description
-// that helps.
+// reportExtensions reports the innermost errors; the errors around them have no details. For a
+// value with several possible forms it reports the description of the forms.
 func (l *linter) reportExtensions(root *yaml.Node, e *jsonschema.ValidationError) {
 	at, text := e.InstanceLocation, ""
 	said, _ := schemaAt(e.SchemaURL)["description"].(string)

@@ -35,8 +35,8 @@ type Format struct {
 	Number  bool   `json:"number"`  // a text that may be sent as a number
 }
 
-// FormatOf returns the format of a schema: that of its type and format, or else its
-// type alone. ok is false where it is no scalar.
+// FormatOf returns the format of a schema, by its type and format, or by its type alone. ok is
+// false if the schema is no scalar.
 func (s *Spec) FormatOf(schema *openapi3.Schema) (f Format, ok bool) {
 	if f, ok = s.Formats[ScalarOf(schema)]; !ok {
 		f, ok = s.Formats[Scalar{Kind: TypeOf(schema)}]
@@ -68,9 +68,9 @@ func (s *Spec) Scalars() []Scalar {
 	return out
 }
 
-const formatsName = "x-go-formats" // of the document: scalars that the provider's package has types of its own for
+const formatsName = "x-go-formats" // the document's: scalars whose Go types are in the provider's package
 
-// formats are those of every spec. There is no float: it loses cents.
+// formats are the formats that every spec has. There is no float: a float loses cents.
 var formats = map[Scalar]Format{
 	{"boolean", ""}: {Go: "bool", Example: false},
 
@@ -94,13 +94,13 @@ var formats = map[Scalar]Format{
 	{"number", "money"}:   {Go: "scalar.Decimal", Example: json.Number("129.9"), Amount: true},
 }
 
-// readFormats adds to those of every spec the formats of the document's x-go-formats:
+// readFormats adds the formats of the document's x-go-formats to the formats that every spec has:
 //
 //	x-go-formats:
 //	  string/asaas-date: {go: Date, example: "2026-08-08"}
 //	  number/money: {go: Money}
 //
-// A format that every spec has keeps the fields that are not set anew.
+// An entry for a format that every spec has changes only the fields that it sets.
 func (s *Spec) readFormats() error {
 	s.Formats = maps.Clone(formats)
 	own, _ := s.Doc.Extensions[formatsName].(map[string]any)
@@ -122,7 +122,7 @@ func (s *Spec) readFormats() error {
 	return nil
 }
 
-// ownTypes are the Go types that the formats name of the package itself.
+// ownTypes returns the Go types of the provider's package that the formats name.
 func (s *Spec) ownTypes() map[string]string {
 	out := make(map[string]string)
 	for _, scalar := range slices.SortedFunc(maps.Keys(s.Formats), func(a, b Scalar) int {
@@ -135,15 +135,15 @@ func (s *Spec) ownTypes() map[string]string {
 	return out
 }
 
-// ordinaryFormats are those of OpenAPI's registry and of JSON Schema, and what else is
-// often seen, that have no Go type: none of them is a misspelled one.
+// ordinaryFormats are formats without a Go type, from OpenAPI's registry, JSON Schema and practice.
+// They are not misspellings of other formats.
 var ordinaryFormats = strings.Fields(`base64url binary byte char commonmark date-time-local decimal128 double-int duration email e-mail float32
 	float64 hostname html http-date idn-email idn-hostname int int8 int16 integer iri iri-reference ipv4 ipv6 json-pointer media-range phone regex
 	relative-json-pointer sf-binary sf-boolean sf-decimal sf-integer sf-string sf-token test time time-local timestamp uint uint8 uint16 uint32 uint64
 	unix-time unixtime uri uri-reference uri-template url`)
 
-// meant is the scalar that an unknown one is a misspelling of: an amount would
-// silently become a number.
+// meant returns the scalar that an unknown scalar probably misspells. With a misspelled format, an
+// amount would silently become a number.
 func (s *Spec) meant(unknown Scalar) (meant Scalar, ok bool) {
 	if unknown.Format == "" || slices.Contains(ordinaryFormats, unknown.Format) {
 		return Scalar{}, false

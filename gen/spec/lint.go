@@ -24,7 +24,7 @@ func (s *Spec) Lint() error {
 	l.checkBodies()
 	l.checkWebhooks()
 	l.checkPaths()
-	if len(l.problems) == 0 { // else these would repeat the findings above in other words
+	if len(l.problems) == 0 { // otherwise these checks repeat the problems above in other words
 		l.checkProvider()
 		l.checkUnused()
 		l.checkTypeField()
@@ -35,7 +35,7 @@ func (s *Spec) Lint() error {
 	return l.err()
 }
 
-// Warnings returns the faults that [Spec.Lint] would have repaired, and does not refuse.
+// Warnings returns the faults that [Spec.Lint] found and does not refuse.
 func (s *Spec) Warnings() []string {
 	slices.SortFunc(s.warnings, inFile)
 	var out []string
@@ -53,14 +53,14 @@ type linter struct {
 	names    map[string]string // Go name in the package: the path that it comes from
 	events   map[string]string // name that an event comes by: the webhook
 	used     map[string]bool   // event schemas that webhooks have
-	formats  map[Scalar]bool   // those that were reported
+	formats  map[Scalar]bool   // formats that were reported
 }
 
 func (s *Spec) linter() *linter {
 	return &linter{Spec: s, names: s.reserved(), events: make(map[string]string), used: make(map[string]bool), formats: make(map[Scalar]bool)}
 }
 
-// reserved are the names that each package has without its spec.
+// reserved returns the names that a package has without its spec, and what they name.
 func (s *Spec) reserved() map[string]string {
 	names := map[string]string{
 		"Dispatcher":   "the dispatcher",
@@ -91,7 +91,7 @@ func (l *linter) report(at *openapi3.Origin, path, format string, args ...any) {
 	})
 }
 
-// warn reports a lack that the code can do without, and its reader hardly.
+// warn reports something that the readers of the code will miss, and the code will not.
 func (l *linter) warn(at *openapi3.Origin, path, format string, args ...any) {
 	l.warnings = append(l.warnings, problem{l.Name, line(at), path, fmt.Sprintf(format, args...)})
 }
@@ -159,7 +159,7 @@ func (l *linter) checkSentence(at *openapi3.Origin, path, text string) {
 	}
 }
 
-// checkProvider checks x-provider's paths in the bodies, and the signed text.
+// checkProvider checks the paths and the signed text in x-provider.
 func (l *linter) checkProvider() {
 	if !l.HasProvider {
 		return

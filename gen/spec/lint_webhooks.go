@@ -191,7 +191,7 @@ func (l *linter) checkContent(at *openapi3.Origin, path string, content openapi3
 	}
 }
 
-// checkEventNames checks that they are the webhook's own, and its aliases.
+// checkEventNames checks that the body's schema names the webhook and its aliases, and no other event.
 func (l *linter) checkEventNames(path, webhook string, post *openapi3.Operation) {
 	pinned, ok := post.Extensions[eventNamesName].(eventNames)
 	if !ok {

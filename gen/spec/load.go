@@ -20,7 +20,7 @@ import (
 	"gopkg.in/yaml.v3"
 )
 
-// Spec is an OpenAPI document and where it came from.
+// Spec is an OpenAPI document and its origin.
 type Spec struct {
 	Name string // its path from the module's root, the same on every machine
 	Sum  string // sha256 of data
@@ -30,7 +30,7 @@ type Spec struct {
 	Formats     map[Scalar]Format // the Go types of scalars
 	Provider    Provider          // x-provider
 	Upstream    Upstream          // x-upstream
-	HasProvider bool              // it says something: nothing of the package is by hand
+	HasProvider bool              // there is an x-provider: the whole package is generated, but for its reserved names
 
 	questions map[string]*openapi3.PathItem // webhooks that are no events
 	invalid   error                         // kin-openapi's error for the document
@@ -94,8 +94,8 @@ func readError(err error) string {
 	return text
 }
 
-// moduleName is the file's path below the nearest go.mod, with slashes; its
-// base name if there is no go.mod.
+// moduleName returns the file's path below the nearest go.mod, with slashes; without a go.mod, its
+// base name.
 func moduleName(path string) string {
 	abs, err := filepath.Abs(path)
 	if err != nil {
@@ -120,7 +120,7 @@ func (s *Spec) Schemas() openapi3.Schemas {
 }
 
 // overlaid applies OpenAPI overlays, one after the other, to the text of a
-// spec. All that the overlays leave alone keeps its place, and so does the code.
+// spec. Parts that the overlays do not change keep their places, and so does the code.
 func overlaid(spec []byte, paths []string) ([]byte, error) {
 	for _, path := range paths {
 		data, err := os.ReadFile(path)

@@ -12,9 +12,9 @@ const (
 	PointerName = "x-pointer"       // PointerName marks, in memory: a property that leads back to the object it is in
 )
 
-// ordinary makes, in memory, of what OpenAPI documents have what the rest of the
-// generator knows: components with a name, one envelope, and scalars where they
-// are used. A document that was written for the generator has nothing of it.
+// ordinary brings an ordinary OpenAPI document, in memory, into the form that the generator reads:
+// named components, one envelope, and scalars inline. A document that was written for the generator
+// has that form.
 func (s *Spec) ordinary() {
 	if s.Doc.Components == nil {
 		s.Doc.Components = &openapi3.Components{}
@@ -63,7 +63,7 @@ func (s *Spec) hoist(name string, ref *openapi3.SchemaRef) {
 	ref.Ref, ref.Origin = SchemaPrefix+name, origin
 }
 
-// mergeSchemas merges what components are all of, and has what refers to them see it.
+// mergeSchemas merges the allOf of each component, and updates the references to the component.
 func (s *Spec) mergeSchemas() {
 	before := make(map[string]*openapi3.Schema)
 	for _, name := range InOrder(s.Schemas(), SchemaOrigin) {
@@ -94,7 +94,7 @@ func (s *Spec) referAnew(ref *openapi3.SchemaRef, before map[string]*openapi3.Sc
 	}
 }
 
-// plain merges the schemas that a schema is all of, unless that is the envelope alone.
+// plain returns a schema with its allOf merged, unless the allOf has the envelope only.
 func (s *Spec) plain(of *openapi3.Schema) *openapi3.Schema {
 	return s.merged(of, make(map[*openapi3.Schema]bool))
 }
@@ -125,8 +125,8 @@ func (s *Spec) merged(of *openapi3.Schema, seen map[*openapi3.Schema]bool) *open
 	return &out
 }
 
-// nameInline makes components of the objects and enums that are defined inside
-// of one, and marks schemas that Go has no type for as JSON that is kept as it was sent.
+// nameInline makes components of the objects and enums that are defined inside of a component. A
+// schema without a Go type is marked as JSON that is kept as it was sent.
 func (s *Spec) nameInline(owner string, of *openapi3.Schema) {
 	if of == nil || IsHandWritten(of) {
 		return
@@ -170,11 +170,11 @@ func (s *Spec) nameProperty(name string, ref *openapi3.SchemaRef) {
 		} else {
 			ref.Ref, ref.Value = component.Ref, merged
 		}
-		s.nameInline(SchemaName(component.Ref), merged) // last: what it is all of may lead back here
+		s.nameInline(SchemaName(component.Ref), merged) // last: the merged schemas may lead back here
 	case TypeOf(v) == "array" && v.Items != nil:
 		s.nameProperty(name+"Item", v.Items)
 	case len(v.Enum) > 0:
-		v.Enum = nil // of numbers: what they are, a number
+		v.Enum = nil // an enum of numbers becomes a number
 	case isRaw(ref):
 		v.Extensions = With(v.Extensions, goTypeName, RawType)
 	}

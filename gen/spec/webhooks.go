@@ -30,11 +30,10 @@ type Event struct {
 	Times   Paths          // x-event-time
 	Test    string         // x-test
 	Ping    bool           // x-ping
-	Example map[string]any // path: a value that others of the family have not
+	Example map[string]any // values of this event type, by their paths; other types of the family have other values
 }
 
-// Families lists the events in the order of the spec. The spec has passed the
-// linter.
+// Families lists the events in the order of the spec, which has passed the linter.
 func (s *Spec) Families() []Family {
 	var out []Family
 	index := make(map[string]int)
@@ -88,19 +87,19 @@ const (
 	pingName      = "x-ping"       // true: the event only tests the address
 )
 
-// aliasesOf are other names that the event type comes by.
+// aliasesOf returns other names of the event type.
 func aliasesOf(post *openapi3.Operation) []string { return StringsOf(post.Extensions[aliasesName]) }
 
-// exampleOf is x-example.
+// exampleOf returns the values of x-example by their paths.
 func exampleOf(post *openapi3.Operation) map[string]any {
 	values, _ := post.Extensions[exampleName].(map[string]any)
 	return values
 }
 
-// KeyPaths are those of x-entity-key; none for an event that is about nothing.
+// KeyPaths returns the paths of x-entity-key. An event without an entity has none.
 func KeyPaths(post *openapi3.Operation) Paths { return pathsOf(post.Extensions[EntityKeyName]) }
 
-// pathsOf are those of an extension that is a path, several, or "".
+// pathsOf returns the paths in an extension that is a path, a list of paths, or "".
 func pathsOf(extension any) Paths {
 	if path, ok := extension.(string); ok && path != "" {
 		return Paths{path}
@@ -108,8 +107,8 @@ func pathsOf(extension any) Paths {
 	return StringsOf(extension)
 }
 
-// marked are paths as package provider follows them: with a question mark behind
-// each name that is that of an optional.Value, and a # behind a value that may be a number.
+// marked returns paths in the form that package provider reads: with a question mark behind the
+// name of an optional.Value, and a # behind a value that may be a number.
 func (s *Spec) marked(event *openapi3.Schema, paths []string) (out []string) {
 	for _, path := range paths {
 		if at, err := s.follow(event, path); err == nil {
@@ -123,7 +122,7 @@ func (s *Spec) marked(event *openapi3.Schema, paths []string) (out []string) {
 	return out
 }
 
-// Places returns the paths of x-provider's values in events, such as the id. What no schema
+// Places returns the paths of x-provider's values in events, such as the id. A value that no schema
 // has may be a text or a number.
 func (s *Spec) Places(paths Paths) (out []string) {
 	for _, path := range paths {
@@ -136,8 +135,7 @@ func (s *Spec) Places(paths Paths) (out []string) {
 	return out
 }
 
-// owner is the schema that has a path, the envelope or else an event, and where the
-// path ends.
+// owner returns the first schema that has a path, the envelope or an event, and the end of the path.
 func (s *Spec) owner(path string) (*openapi3.Schema, place) {
 	schemas := []*openapi3.Schema{s.Envelope()}
 	for _, post := range operations(s.Doc.Webhooks) {
@@ -151,7 +149,7 @@ func (s *Spec) owner(path string) (*openapi3.Schema, place) {
 	return nil, place{}
 }
 
-// Clock is the Go type of the events' time, if it is the package's own.
+// Clock returns the Go type of the events' time if that type is in the provider's package, or "".
 func (s *Spec) Clock() string {
 	for _, path := range s.Provider.Event.Time {
 		if owner, at := s.owner(path); owner != nil {
@@ -178,8 +176,8 @@ type Operation struct {
 	Path   string // /webhooks/{id}; PAYMENT_RECEIVED for a webhook
 }
 
-// Posts lists the operations of the webhooks, in the order of the spec, and those
-// that are no events behind the others.
+// Posts lists the operations of the webhooks, in the order of the spec: first the events, then the
+// questions, which are no events.
 func (s *Spec) Posts() []Operation {
 	return append(operations(s.Doc.Webhooks), operations(s.questions)...)
 }
@@ -190,8 +188,7 @@ func (s *Spec) Operations() []Operation { return operations(s.Doc.Paths.Map()) }
 // HasID reports whether the path has the id of the operation's object.
 func (o Operation) HasID() bool { return strings.Contains(o.Path, "{id}") }
 
-// Answer is the schema of the JSON that a success is answered with; nil if there
-// is none.
+// Answer returns the schema of the JSON that answers a success; nil if there is none.
 func (o Operation) Answer() *openapi3.SchemaRef {
 	for status, answer := range o.Responses.Map() {
 		if strings.HasPrefix(status, "2") && answer.Value != nil {
@@ -201,7 +198,7 @@ func (o Operation) Answer() *openapi3.SchemaRef {
 	return nil
 }
 
-// Schemas are those of the JSON that an operation takes and answers.
+// Schemas returns the schemas of the JSON in an operation's request and responses.
 func (o Operation) Schemas() []*openapi3.SchemaRef {
 	out := []*openapi3.SchemaRef{BodySchema(o.Operation)}
 	answers := o.Responses.Map()
@@ -211,8 +208,7 @@ func (o Operation) Schemas() []*openapi3.SchemaRef {
 	return slices.DeleteFunc(out, func(s *openapi3.SchemaRef) bool { return s == nil })
 }
 
-// BodySchema is the schema of the JSON that a webhook posts, or an operation
-// takes; nil if it has none.
+// BodySchema returns the schema of the JSON in an operation's request; nil if there is none.
 func BodySchema(o *openapi3.Operation) *openapi3.SchemaRef {
 	if o.RequestBody == nil || o.RequestBody.Value == nil {
 		return nil
@@ -220,7 +216,7 @@ func BodySchema(o *openapi3.Operation) *openapi3.SchemaRef {
 	return jsonOf(o.RequestBody.Value.Content)
 }
 
-// QueryType is the Go type of a parameter in a query.
+// QueryType returns the Go type of a parameter in a query.
 func QueryType(p *openapi3.Parameter) string {
 	if p.Schema == nil {
 		return ""
@@ -228,8 +224,7 @@ func QueryType(p *openapi3.Parameter) string {
 	return map[string]string{"integer": "int", "string": "string"}[TypeOf(p.Schema.Value)]
 }
 
-// ParameterName is the Go name of a parameter in a query: dueDate[ge] becomes
-// dueDateGe.
+// ParameterName returns the Go name of a parameter in a query: dueDateGe for dueDate[ge].
 func ParameterName(p *openapi3.Parameter) string {
 	if name, bound, ok := strings.Cut(strings.TrimSuffix(p.Name, "]"), "["); ok && bound != "" {
 		return name + GoName(bound)
@@ -244,8 +239,8 @@ func TakesEmptyObject(o *openapi3.Operation) bool {
 	return body != nil && body.Ref == "" && TypeOf(body.Value) == "object" && len(body.Value.Properties) == 0
 }
 
-// HasClient reports whether the paths become methods of a Client, which is written
-// by hand then.
+// HasClient reports whether the paths become methods of a Client. The Client itself is written by
+// hand.
 func (s *Spec) HasClient() bool {
 	return s.Doc.Paths.Len() > 0 && (!s.HasProvider || s.Provider.Reserved["Client"] != "")
 }
@@ -273,7 +268,7 @@ func jsonOf(content openapi3.Content) *openapi3.SchemaRef {
 	return nil
 }
 
-// Reachable are the components that operations refer to, and what those refer to.
+// Reachable returns the components that operations refer to, directly or through other components.
 func (s *Spec) Reachable(from []Operation) map[*openapi3.Schema]bool {
 	out := make(map[*openapi3.Schema]bool)
 	var walk func(ref *openapi3.SchemaRef)
@@ -298,8 +293,8 @@ func (s *Spec) Reachable(from []Operation) map[*openapi3.Schema]bool {
 	return out
 }
 
-// setAside takes the webhooks that are no events out of the document: what they
-// post and are answered becomes Go types, and nothing else.
+// setAside moves the webhooks that are no events from the document to s.questions. Only the types of
+// their requests and responses are generated.
 func (s *Spec) setAside() {
 	s.questions = make(map[string]*openapi3.PathItem)
 	for name, item := range s.Doc.Webhooks {
@@ -312,7 +307,7 @@ func (s *Spec) setAside() {
 
 const isEventName = "x-event" // false: the webhook is no event, and the provider waits for the answer
 
-// dropAPI takes out all that the provider's whole document has beside its webhooks.
+// dropAPI removes everything that webhooks do not need from a document of a whole API.
 func (s *Spec) dropAPI() {
 	if s.HasClient() || !s.HasProvider || s.Doc.Components == nil {
 		return

@@ -9,22 +9,18 @@ import (
 	"github.com/paghooks/paghooks/internal/shape"
 )
 
-// Essential is something that an event is nothing without: its entity's id,
-// amount or status.
+// Essential is a field without which an event makes no sense: its entity's id, amount or status.
 type Essential struct {
-	// Zero reports whether the struct that the event was decoded into has nothing
-	// there, or a zero: the two look the same in Go.
+	// Zero reports whether the field is zero in the decoded struct: it was sent as zero, or not sent.
 	Zero bool
 
-	// Paths are its places in the body, payment.value for example. Of several,
-	// one is enough.
+	// Paths are the places of the field in the body, payment.value for example. One is enough.
 	Paths []string
 }
 
-// Incomplete is the error for an event without something that it is nothing
-// without.
+// Incomplete is the error for an event without an essential field.
 type Incomplete struct {
-	Path string // how far the body leads to it; of several paths, along the first
+	Path string // the first missing part of the path; if there are several paths, of the first one
 	Kind Kind   // MissingRequired, or UnexpectedNull
 	said string
 }
@@ -34,9 +30,9 @@ func (i *Incomplete) Error() string {
 	return "drift: " + i.said + ", and the event is nothing without it: look for a newer version of this module"
 }
 
-// Check returns an [*Incomplete] if body lacks a field that its event is nothing
-// without: if it is missing, null, or an empty text. The generated event types
-// call it; the body is read again only where the struct has a zero.
+// Check returns an [*Incomplete] if body lacks an essential field: if the field is missing, null, or
+// an empty text. The generated event types call Check. It reads the body again only if the struct
+// has a zero.
 func Check(body []byte, needs []Essential) error {
 	for _, need := range needs {
 		if !need.Zero {

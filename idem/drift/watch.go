@@ -24,7 +24,7 @@ import (
 //
 // The exported fields are settings: change them before the first event.
 type Watch struct {
-	// Observe, when set, is told of each finding once, when it is new. It is
+	// Observe, when set, is called once for each new finding. It is
 	// called from many goroutines and holds up the answer. A panic in it is logged,
 	// and has no other effect.
 	Observe func(Finding)
@@ -87,8 +87,8 @@ func (w *Watch) Note(eventType, path string, kind Kind) (isNew bool) {
 	return isNew
 }
 
-// Finding is one thing that the spec does not know, wherever and however often
-// it was seen.
+// Finding is one difference between bodies and the spec. Differences of one event type, path and
+// kind are one finding.
 type Finding struct {
 	EventType string    // PAYMENT_RECEIVED; "" if the body names none
 	Path      string    // payment.split[].taxes; "" for the body itself
@@ -111,8 +111,8 @@ const (
 	Unreadable      Kind = "unreadable"       // no JSON object that names an event
 	HeaderDiffers   Kind = "header_differs"   // a header that is not signed differs from the signed body; Path is its name
 
-	// More is the kind of a last finding that stands for all those that there
-	// was no room for. Its Count is how often they were seen.
+	// More is the kind of the last finding if there were more findings than a Watch keeps. Its Count
+	// is the number of times that the others were seen.
 	More Kind = "more"
 )
 
@@ -164,8 +164,7 @@ func (w *Watch) keep(key finding, now time.Time) (news Finding, is bool) {
 	return *f, is
 }
 
-// tell calls the observer, which is the application's: an observer of events must
-// not decide about them.
+// tell calls the application's observer. A panic of the observer must not fail the event.
 func (w *Watch) tell(f Finding) {
 	err := pgtx.Protect(func() error { w.Observe(f); return nil })
 	if err == nil {

@@ -39,7 +39,7 @@ const (
 	every = 15 * time.Second // between the starts of two rounds of reading
 	limit = 10 * time.Second // for reading one source
 	wait  = 2 * time.Second  // for a round that is not over
-	stale = time.Minute      // the age from which a sample is none
+	stale = time.Minute      // the age at which a sample is dropped
 )
 
 type source[T any] struct {
@@ -49,11 +49,11 @@ type source[T any] struct {
 	at     time.Time // of the sample; zero when there is none
 }
 
-// Sample is the state of one source, as it was read at most a minute ago.
+// Sample is the state of one source, read at most a minute ago.
 type Sample[T any] struct {
 	Source string
 	Value  T
-	Err    error // why there is no value
+	Err    error // the reason if there is no value
 }
 
 // Add adds a source, unless there is one of that name. read reads its state. Its context
@@ -105,7 +105,7 @@ func (s *Sources[T]) begin() (round chan struct{}) {
 	return s.round
 }
 
-// read is a round.
+// read reads all sources: it is one round.
 func (s *Sources[T]) read(sources []*source[T]) {
 	for _, o := range sources {
 		sample := Sample[T]{Source: o.name}
@@ -135,22 +135,22 @@ func limited[T any](read func(context.Context) (T, error)) (v T, err error) {
 // Queue is the state of a provider's delivery queue, as the provider reports it: of
 // the events of one webhook that it has not delivered yet.
 type Queue struct {
-	ID   string // the provider's id of it, for [Queues.Release]
-	Name string // for people, as somebody gave it at the provider
+	ID   string // the provider's id of the queue, for [Queues.Release]
+	Name string // the name that the queue has at the provider
 	URL  string // where the provider delivers to, without parts that may be secret
 
-	Enabled     bool // if false, the provider puts no events into it: those of that time never come
-	Interrupted bool // the provider has stopped it: nothing is delivered until it is released
-	Penalized   int  // failed deliveries that count against it; above 0, the provider pauses between attempts
+	Enabled     bool // if false, the provider puts no events into the queue: events of that time never come
+	Interrupted bool // the provider has stopped the queue: nothing is delivered until the queue is released
+	Penalized   int  // failed deliveries that count against the queue; above 0, the provider pauses between attempts
 
 	// DeletesIn is the time until the provider deletes the oldest waiting event, as
 	// far as is known; 0 if it is not known. It is never less than a second, even
 	// after that time.
 	DeletesIn time.Duration
 
-	// Problems are the reasons that keep events out of it, as far as the application had that
-	// compared: a line each, for people, without secrets. A handled type that is not
-	// subscribed to is one.
+	// Problems are reasons for which events do not enter the queue, if the application had that
+	// checked: one line each, for people, without secrets. An example is a handled event type
+	// without a subscription.
 	Problems []string
 }
 

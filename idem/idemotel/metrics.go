@@ -99,7 +99,7 @@ type messaging struct {
 	process  metric.Float64Histogram
 }
 
-// The conventions say how to divide a process's duration.
+// messagingDurations are the conventions' buckets for the duration of processing.
 var messagingDurations = []float64{.005, .01, .025, .05, .075, .1, .25, .5, .75, 1, 2.5, 5, 7.5, 10}
 
 func newMessaging(meter metric.Meter) (*messaging, error) {
@@ -132,8 +132,8 @@ func (m *messaging) record(ctx context.Context, o idem.Observation) {
 	m.process.Record(ctx, o.Duration.Seconds(), metric.WithAttributes(attributes...))
 }
 
-// handled reports whether an outcome is that of processing: a delivery that an inbox
-// stored is not.
+// handled reports whether an outcome is the outcome of processing. Storing a delivery in an inbox is
+// not processing.
 func handled(o idem.Outcome) bool {
 	switch o {
 	case idem.Done, idem.Retrying, idem.Parked, idem.Unknown:

@@ -78,8 +78,7 @@ func (t *Telemetry) Instrument(c *idem.Common) {
 	t.metrics.states.AddBacklog(c.SourceName(), c.Stats)
 }
 
-// InstrumentEndpoint traces and measures the deliveries to an endpoint that stores nothing, as
-// Instrument does those to a receiver:
+// InstrumentEndpoint traces and measures the deliveries to an endpoint that stores nothing:
 //
 //	telemetry.InstrumentEndpoint(&relay.Endpoint)
 func (t *Telemetry) InstrumentEndpoint(in *idem.Endpoint) {
@@ -126,8 +125,7 @@ func (t tracer) Start(ctx context.Context, s idem.Span) (context.Context, func(i
 	}
 }
 
-// Carrier implements [idem.Tracer]: the traceparent of a delivery, if somebody
-// will see its span.
+// Carrier implements [idem.Tracer]. It returns the traceparent of a delivery whose span is sampled.
 func (tracer) Carrier(ctx context.Context) string {
 	if !trace.SpanContextFromContext(ctx).IsSampled() {
 		return ""
@@ -137,7 +135,7 @@ func (tracer) Carrier(ctx context.Context) string {
 	return header.Get("traceparent")
 }
 
-// name is a span's name, of which there are few.
+// name returns a span's name, of which there are few.
 func name(s idem.Span) string {
 	if s.Label == "" {
 		return "webhook " + string(s.Stage)
@@ -172,7 +170,7 @@ func relation(ctx context.Context, s idem.Span) []trace.SpanStartOption {
 	return []trace.SpanStartOption{trace.WithNewRoot(), trace.WithSpanKind(kind), trace.WithLinks(links...)}
 }
 
-// stored is the span that a carrier names.
+// stored returns the span that a carrier names.
 func stored(carrier string) trace.SpanContext {
 	if carrier == "" {
 		return trace.SpanContext{}
@@ -213,11 +211,11 @@ func end(span trace.Span, o idem.Observation) {
 	}
 }
 
-// valid is a text without bytes for which exporters would drop a whole batch.
+// valid replaces bytes for which exporters would drop a whole batch.
 func valid(text string) string { return strings.ToValidUTF8(text, "\uFFFD") }
 
-// failed reports whether the application or its database is to blame, and not the system that
-// sent the delivery.
+// failed reports whether the application or its database caused the error, and not the sender of the
+// delivery.
 func failed(o idem.Observation) bool {
 	return o.Err != nil && o.Outcome != idem.Refused && o.Outcome != idem.Rejected
 }

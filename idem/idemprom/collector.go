@@ -68,8 +68,7 @@ func (c *Collector) Instrument(common *idem.Common) {
 	c.states.AddBacklog(common.SourceName(), common.Stats)
 }
 
-// InstrumentEndpoint measures the deliveries to an endpoint that stores nothing, as Instrument does
-// does to a receiver:
+// InstrumentEndpoint measures the deliveries to an endpoint that stores nothing:
 //
 //	collector.InstrumentEndpoint(&relay.Endpoint)
 func (c *Collector) InstrumentEndpoint(in *idem.Endpoint) {

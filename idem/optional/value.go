@@ -1,5 +1,5 @@
-// Package optional tells three cases of JSON apart: a field that has a
-// value, a field that is null, and a field that is not there.
+// Package optional distinguishes three cases of JSON: a field that has a value, a field that is null,
+// and a field that is absent.
 //
 // # Read a field
 //
@@ -167,7 +167,7 @@ func plain(data []byte) bool {
 func (v Value[T]) String() string { return fmt.Sprint(v) }
 
 // Format implements [fmt.Formatter]: a Value prints as its value, with any
-// verb that T has, and as <nil> for null and for absent. %#v tells them apart.
+// verb that T has, and as <nil> for null and for absent. %#v distinguishes the two.
 func (v Value[T]) Format(f fmt.State, verb rune) {
 	switch goSyntax := verb == 'v' && f.Flag('#'); {
 	case v.state == present && goSyntax:

@@ -14,11 +14,11 @@ import (
 	"github.com/paghooks/paghooks/idem"
 )
 
-// HMAC is a code over a text that has the body in it.
+// HMAC is a message authentication code over a text that contains the body.
 type HMAC struct {
 	Header     string
 	Hash       crypto.Hash
-	Base64     bool   // else hexadecimal digits
+	Base64     bool   // the code is in base64; false: in hexadecimal digits
 	Texts      string // the signed text, such as {time}.{body}; of several, parted by line breaks, any
 	Value      string // of the header, such as t={time},v1={mac}; default: {mac}
 	TimeHeader string // has {time}, Unix seconds, where Value has not
@@ -40,7 +40,8 @@ const (
 	maxTime  = 15 // digits; seconds have 10, milliseconds 13
 )
 
-// Check implements [Scheme]. The time is judged later, see SignedAt: that of a forged signature proves nothing.
+// Check implements [Scheme]. It does not judge the time, see [HMAC.SignedAt]: the time of a forged
+// signature proves nothing.
 func (s HMAC) Check(h http.Header, _ time.Time) (idem.Reason, string) {
 	if reason, hint := once(h, s.Header); reason != "" {
 		return reason, hint
@@ -92,7 +93,7 @@ func (s HMAC) Fits(h http.Header) bool {
 	return wrong == ""
 }
 
-// time is the text of the time that was signed.
+// time returns the text of the time that was signed.
 func (s HMAC) time(h http.Header) string {
 	if s.TimeHeader != "" {
 		return sent(h, s.TimeHeader)
@@ -226,7 +227,7 @@ func (s HMAC) key(secret string) (key []byte, ok bool) {
 func (s HMAC) mac(text string, h http.Header, at string, body []byte, secret string) []byte {
 	key, ok := s.key(secret)
 	if !ok {
-		key = []byte(rand.Text()) // what is no key never verifies, nor does a part of it
+		key = []byte(rand.Text()) // a random key verifies nothing
 	}
 	sum := hmac.New(s.Hash.New, key)
 	var around []byte // the text around the body

@@ -48,10 +48,10 @@ func (p *Definition) Decode(body []byte, other func() any) (any, error) {
 	return e, nil
 }
 
-// Plain is an event type without [TestSuffix].
+// Plain returns an event type without [TestSuffix].
 func Plain(eventType string) string { return strings.TrimSuffix(eventType, TestSuffix) }
 
-// words are the names in a body, as headers may say it again.
+// words are the names in a body that unsigned headers may repeat.
 type words struct{ eventType, id string }
 
 func (p *Definition) identify(body []byte, root members) (idem.Event, words) {
@@ -78,7 +78,7 @@ func (p *Definition) identify(body []byte, root members) (idem.Event, words) {
 	return e, said
 }
 
-// timeAt is the first time there is, or zero when there is none to read.
+// timeAt returns the first time that can be read, or the zero time.
 func (p *Definition) timeAt(root members, lists ...[]path) time.Time {
 	clock := p.Naming.Clock
 	if clock == nil {
@@ -96,7 +96,7 @@ func (p *Definition) timeAt(root members, lists ...[]path) time.Time {
 	return time.Time{}
 }
 
-// places are the naming's paths, ready to be followed.
+// places are the parsed paths of a [Naming].
 type places struct {
 	eventType, ping path
 	ids, times      []path
@@ -134,13 +134,13 @@ func (p *places) of(eventType string) *named {
 	return p.events[""]
 }
 
-// members are those of a body, in their order.
+// members are the members of a JSON object, in their order.
 type members []member
 
 type member struct{ name, value []byte }
 
-// look finds the members of a body; none, if it is not a whole JSON object. The value that is
-// found in them is that of decoding.
+// look returns the members of a body, or nil if the body is not a whole JSON object. It appends to
+// room. Reading a value from the members gives the same result as decoding the body.
 func look(room members, body []byte) members {
 	whole := peek.Members(body, func(name, value []byte) {
 		room = append(room, member{peek.Name(name), value})
@@ -156,8 +156,8 @@ type path []step
 
 type step struct {
 	name     []byte
-	optional bool // null empties it, and another one replaces it whole
-	number   bool // it may be a number, which is taken as it is written
+	optional bool // null removes the value, and a second member of the name replaces it
+	number   bool // the value may be a number, which is read as it is written
 }
 
 func pathOf(text string) (p path) {
@@ -189,8 +189,7 @@ func (m members) has(p path) bool {
 	return false
 }
 
-// each calls take with every value at a path, and with nil where a value taken
-// before counts no more.
+// each calls take with every value at a path, and with nil when an optional member resets the value.
 func (m members) each(p path, take func(value []byte)) {
 	if len(p) == 0 {
 		return
@@ -217,7 +216,7 @@ func (p path) into(value []byte, take func(value []byte)) {
 	})
 }
 
-// first is the text at the first path that has one.
+// first returns the text at the first path that has one.
 func (m members) first(paths []path) string {
 	for _, p := range paths {
 		if text := m.text(p); text != "" {
@@ -227,8 +226,8 @@ func (m members) first(paths []path) string {
 	return ""
 }
 
-// id is the first of the names of an event. One that is not valid Unicode is hashed as
-// it is written: decoded, all such ids were one.
+// id returns the text at the first path that has one. A text that is not valid Unicode is hashed as
+// it is written, because decoding would make different ids equal.
 func (m members) id(paths []path) string {
 	for _, p := range paths {
 		switch text, written := m.read(p); {
@@ -241,13 +240,13 @@ func (m members) id(paths []path) string {
 	return ""
 }
 
-// text is the text at a path.
+// text returns the text at a path.
 func (m members) text(p path) string {
 	text, _ := m.read(p)
 	return text
 }
 
-// read is the text at a path, and its JSON.
+// read returns the text at a path, and its JSON.
 func (m members) read(p path) (text string, written []byte) {
 	number := len(p) > 0 && p[len(p)-1].number
 	m.each(p, func(value []byte) {

@@ -52,7 +52,7 @@ type Dispatcher struct {
 	// that differs from the signed body; nil logs nothing. Default: slog.Default().
 	Logger *slog.Logger
 
-	// Now tells the time. Default: [time.Now].
+	// Now returns the time. Default: [time.Now].
 	Now func() time.Time
 
 	about   *Definition

@@ -74,7 +74,7 @@ func (v Receiver) Open(r *http.Request) (idem.Event, error) {
 	return e, nil
 }
 
-// Verify checks a delivery in a receiver of one's own, for the account of Secrets.
+// Verify checks a delivery with Secrets, for receivers that do not use [idem].
 func (v Receiver) Verify(h http.Header, body []byte) error {
 	accounts := []idem.Credentials{{Secrets: v.Secrets}}
 	if err := v.checkHeaders(v.Scheme, h, accounts, v.now()); err != nil {
@@ -173,8 +173,8 @@ func (p *Definition) checkHeaders(scheme Scheme, h http.Header, accounts []idem.
 	return nil
 }
 
-// checkConfigured tells apart the ways to have nothing to verify with, all of them
-// a mistake in the deployment.
+// checkConfigured returns an error if no account has a secret that can verify. The hint names the
+// mistake in the deployment: no account, no secret, an empty one, or one of another form.
 func (p *Definition) checkConfigured(scheme Scheme, accounts []idem.Credentials) error {
 	given, wrong := 0, false
 	for _, a := range accounts {
@@ -197,7 +197,7 @@ func (p *Definition) checkConfigured(scheme Scheme, accounts []idem.Credentials)
 	return p.refuse(idem.ReasonNotConfigured, fmt.Sprintf("the %ss given (%d) are empty: is the environment variable set?", secret, given))
 }
 
-// canVerify reports whether a secret is one, as far as that can be seen.
+// canVerify reports whether a secret has the form that the scheme needs.
 func canVerify(scheme Scheme, secret string) bool {
 	ok := isSecret(secret)
 	switch scheme := scheme.(type) {
@@ -212,8 +212,8 @@ func canVerify(scheme Scheme, secret string) bool {
 // isSecret reports whether s is a secret, and not an unset variable.
 func isSecret(s string) bool { return strings.TrimSpace(s) != "" }
 
-// scopeOf finds the account with the secret that verifies. It tries all of them, always,
-// so that its duration tells nothing.
+// scopeOf returns the scope of the account with the secret that verifies. It always tries all
+// secrets, so that its duration reveals nothing.
 func (p *Definition) scopeOf(scheme Scheme, h http.Header, body []byte, accounts []idem.Credentials) (string, error) {
 	var scopes []string
 	say := termsOf(scheme)
@@ -248,12 +248,12 @@ func (p *Definition) scopeOf(scheme Scheme, h http.Header, body []byte, accounts
 	}
 }
 
-// terms are the words for a scheme's secrets, and for those that do not verify.
+// terms are a scheme's words in refusals.
 type terms struct {
 	secret           string
 	wrong, ambiguous idem.Reason
-	compare          string // the remedy for one that does not verify
-	malformed        string // the fault of one that is of another form, and its remedy
+	compare          string // the remedy if no secret verifies
+	malformed        string // the fault of a secret in the wrong form, and the remedy
 }
 
 func termsOf(scheme Scheme) terms {
@@ -274,8 +274,8 @@ func termsOf(scheme Scheme) terms {
 	}
 }
 
-// checkTime refuses a delivery that a secret has verified, and whose time is too far from now. One that
-// repeats an event may be as old as the receiver remembers events.
+// checkTime refuses a verified delivery whose signed time is too far from now. The tolerance for the
+// past grows to remembered, the time for which the receiver recognizes a repeated event.
 func (v Receiver) checkTime(h http.Header, body []byte, remembered time.Duration) error {
 	scheme, ok := v.Scheme.(interface {
 		SignedAt(h http.Header) (at time.Time, tolerance time.Duration, ok bool)
@@ -330,8 +330,8 @@ var mismatches = map[string]idem.Reason{
 	"{time}": ReasonTimestampMismatch, "{id}": ReasonEventIDMismatch, "{type}": ReasonEventTypeMismatch,
 }
 
-// contradictions compares the unsigned headers with the signed body. A value that is
-// missing or empty, there or here, contradicts nothing.
+// contradictions compares the unsigned headers with the signed body. A value that is missing or
+// empty in the header or in the body contradicts nothing.
 func (p *Definition) contradictions(h http.Header, scheme Scheme, said words) (out []contradiction) {
 	at := ""
 	if timed, ok := scheme.(HMAC); ok && len(p.Headers) > 0 {

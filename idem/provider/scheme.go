@@ -177,7 +177,7 @@ func once(h http.Header, name string) (idem.Reason, string) {
 	return "", ""
 }
 
-// sent is a header's value; "" if it does not come exactly once.
+// sent returns a header's value, or "" if the header does not come exactly once.
 func sent(h http.Header, name string) string {
 	value, count := sentAs(h, name)
 	if count > 1 {
@@ -186,8 +186,8 @@ func sent(h http.Header, name string) string {
 	return value
 }
 
-// sentAs is a value of a header, and how many it has, for any case of the header:
-// API gateways hand headers on in lower case.
+// sentAs returns a value of a header and the number of its values, whatever the case of the header's
+// name: API gateways pass headers on in lower case.
 func sentAs(h http.Header, name string) (value string, count int) {
 	for key, values := range h {
 		if len(key) == len(name) && strings.EqualFold(key, name) && len(values) > 0 {

@@ -167,7 +167,7 @@ func (d Decimal) append(b []byte) []byte {
 	return b
 }
 
-// normalized is coef / 10^scale in its one form.
+// normalized returns coef / 10^scale in the one form that equal numbers have.
 func normalized(coef int64, scale uint8) (Decimal, error) {
 	for scale > 0 && coef%10 == 0 {
 		coef /= 10
@@ -179,7 +179,7 @@ func normalized(coef int64, scale uint8) (Decimal, error) {
 	return Decimal{coef, scale}, nil
 }
 
-// scaled is coef * 10^places, where that fits.
+// scaled returns coef * 10^places. ok is false if that does not fit.
 func scaled(coef int64, places uint8) (n int64, ok bool) {
 	if magnitude(coef) > uint64(math.MaxInt64/pow10[places]) {
 		return 0, false
@@ -245,7 +245,7 @@ func parseDecimal[T string | []byte](s T) (Decimal, error) {
 // coefficient is the digits of a number, without zeros at either end.
 type coefficient struct {
 	digits int64 // as far as they fit
-	length int   // how many there are
+	length int   // the number of digits
 	zeros  int   // after them
 }
 
@@ -364,7 +364,7 @@ func (d *Decimal) ScanNumeric(n pgtype.Numeric) error {
 	if !n.Valid {
 		return errors.New("scalar: NULL is not scanned into a Decimal: scan into an optional.Value[scalar.Decimal]")
 	}
-	text, err := n.Value() // a text, NaN and infinities too
+	text, err := n.Value() // a text, also for NaN and infinities
 	if err != nil {
 		return err
 	}

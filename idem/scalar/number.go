@@ -57,8 +57,8 @@ func (c *Cents) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// notCents is encoding/json's own error type: encoding/json completes it with
-// the path of the field.
+// notCents returns encoding/json's own type of error, to which encoding/json adds the path of the
+// field.
 func notCents() error {
 	return &json.UnmarshalTypeError{Value: "what is no whole number of cents", Type: reflect.TypeFor[Cents]()}
 }
@@ -122,7 +122,7 @@ func (t *Text) UnmarshalJSON(data []byte) error {
 
 var errFraction = errors.New("scalar: the number has a fraction: an Int does not hold it")
 
-// unquoted is a JSON number as it is, and a JSON string without its quotes.
+// unquoted returns a JSON string without its quotes, and other JSON as it is.
 func unquoted(data []byte) []byte {
 	if n := len(data); n > 1 && data[0] == '"' && data[n-1] == '"' {
 		return data[1 : n-1]
@@ -130,8 +130,8 @@ func unquoted(data []byte) []byte {
 	return data
 }
 
-// cannotDecode is encoding/json's own error type: encoding/json completes it
-// with the path of the field.
+// cannotDecode returns encoding/json's own type of error, to which encoding/json adds the path of the
+// field.
 func cannotDecode[T any](data []byte, why error) error {
 	return &json.UnmarshalTypeError{Value: described(data, why), Type: reflect.TypeFor[T]()}
 }
