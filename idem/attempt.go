@@ -13,22 +13,21 @@ import (
 	"github.com/paghooks/paghooks/idem/internal/store"
 )
 
-// attempt is one execution of a handler, in one transaction with the record that
-// its event is done. Deliveries, workers, replays and dry runs differ in how they
-// mark the event. When Postgres asks to run the transaction again, the handler runs
-// again, maxRuns times at most: that is still one attempt.
+// attempt is one execution of a handler, in one transaction with the record that its event is done.
+// Deliveries, workers, replays and dry runs differ in how they mark the event. When Postgres asks to run the
+// transaction again, the handler runs again, maxRuns times at most: all runs are one attempt.
 type attempt struct {
 	event Event
-	row   store.Event // the event as it is stored, with the entity in the order of which it is processed
+	row   store.Event // the event as it is stored, with the entity that determines its lane
 	work  Work
 	dry   bool // rolled back at the end, for any stored state
 
 	stored   *store.Stored // how a stored event is marked; nil for a new one
 	found    *store.Found  // set if the event is not marked; may be nil
-	promoted *bool         // set if the next event of a stored one's entity was held back; may be nil
+	promoted *bool         // set if a stored event's next one in its lane was held back; may be nil
 }
 
-// mark records the event as done, unless it must not be processed here.
+// mark records the event as done, unless the event must not be processed here.
 func (a attempt) mark(b *pgx.Batch, s *pgtx.Session, archive bool) {
 	if a.stored == nil {
 		store.Mark(b, a.row, archive, s)
@@ -39,11 +38,10 @@ func (a attempt) mark(b *pgx.Batch, s *pgtx.Session, archive bool) {
 	store.MarkStored(b, a.row, how, s)
 }
 
-// promote makes the next event of a stored one's entity due.
+// promote makes the next event in a stored event's lane due.
 func (a attempt) promote(b *pgx.Batch) { store.Promote(b, a.row.Lane(), a.promoted) }
 
-// execute makes an attempt. Duplicate means that the event was not marked, and no
-// handler ran.
+// execute makes an attempt. The outcome Duplicate means that the event was not marked, and no handler ran.
 func (c *Common) execute(ctx context.Context, a attempt) (Outcome, error) {
 	for runs := 1; ; runs++ {
 		outcome, err := c.runOnce(ctx, a)
@@ -53,7 +51,7 @@ func (c *Common) execute(ctx context.Context, a attempt) (Outcome, error) {
 		if outcome != Retrying || !pgtx.Retryable(err) || runs == maxRuns || !pause(ctx, runs) {
 			return outcome, err
 		}
-		// The handler may have changed its event: decode it anew. An ignored event has none.
+		// The handler may have changed its event: decode it anew. An ignored event has no work to decode.
 		work, err := c.route(a.event)
 		if err != nil {
 			return Retrying, err
@@ -95,7 +93,7 @@ func (c *Common) runOnce(ctx context.Context, a attempt) (Outcome, error) {
 	if err := t.Commit(ctx, declared, ours); err != nil {
 		return outcomeOf(err), err
 	}
-	t.Close(ctx) // before the hooks: they may want a connection
+	t.Close(ctx) // before the hooks, which may want a connection
 	if a.stored != nil && t.Strict() {
 		c.promoteAgain(ctx, a)
 	}
@@ -103,7 +101,7 @@ func (c *Common) runOnce(ctx context.Context, a attempt) (Outcome, error) {
 	return Done, nil
 }
 
-// logSpoiled says once that connections are closed because of the statements of handlers.
+// logSpoiled logs once that connections are closed because of the statements of handlers.
 func (c *Common) logSpoiled(ctx context.Context, t *pgtx.Tx, e Event) {
 	if t.Spoiled() {
 		c.spoiled.Do(func() {
@@ -125,7 +123,7 @@ func outcomeOf(err error) Outcome {
 
 // promoteAgain promotes once more after the COMMIT of an attempt. At an isolation that is stricter than
 // Postgres's default, the promotion has not seen rows that others committed while the handler ran. Workers
-// find by themselves the events that were missed, within a minute.
+// find the missed events within a minute.
 func (c *Common) promoteAgain(ctx context.Context, a attempt) {
 	ctx, cancel := pgtx.Finish(ctx)
 	defer cancel()

@@ -22,43 +22,41 @@ import (
 type Common struct {
 	Endpoint
 
-	// Timeout is the time that an attempt may take: getting a connection, the
-	// handler, the commit. The handler's context ends then. Default: 8 seconds
-	// of a Processor, which answers within 1.5 seconds (Asaas waits
-	// for 10); 30 seconds of an Inbox, which has answered before.
+	// Timeout is the time that an attempt may take: getting a connection, the handler, the commit. The
+	// handler's context ends then. Default: 8 seconds for a Processor, which answers within another 1.5
+	// seconds (Asaas waits for 10); 30 seconds for an Inbox, which has answered before the attempt.
 	Timeout time.Duration
 
-	// KeepPayloads archives the bodies of events that are done, in idem_archive.
-	// They hold personal data. Default: false, a body is deleted once its event is done.
+	// KeepPayloads archives the bodies of done events in idem_archive. Bodies hold personal data. Default:
+	// false, a body is deleted once its event is done.
 	KeepPayloads bool
 
-	// Retention is the age from which [Common.Prune] forgets an event. A
-	// provider can send an event again after 31 days (Zelta Pay, replayed by
-	// hand): a shorter retention would run it twice, and is refused. Default: 45 days, 1
-	// day of an outbox.
+	// Retention is the age from which [Common.Prune] forgets an event. A provider can send an event again
+	// after 31 days (Zelta Pay, replayed by hand): a shorter retention would process the event twice, and is
+	// refused. Default: 45 days; 1 day for an outbox.
 	Retention time.Duration
 
-	// AllowProcessingTwice accepts a Retention that is shorter than 31 days: an event that
-	// is delivered again after that is processed again. Default: false.
+	// AllowProcessingTwice accepts a Retention that is shorter than 31 days: an event that is delivered again
+	// after Retention is processed again. Default: false.
 	AllowProcessingTwice bool
 
 	// ParkedRetention is the age from which [Common.Prune] also forgets parked
 	// events. Default: 0 (never), because each may be an unprocessed payment.
 	ParkedRetention time.Duration
 
-	// PayloadRetention is the age from which [Common.Prune] deletes the bodies
-	// that KeepPayloads has archived. Default: 0, together with their events.
+	// PayloadRetention is the age from which [Common.Prune] deletes the bodies that KeepPayloads has
+	// archived. Default: 0, archived bodies are deleted together with their events.
 	PayloadRetention time.Duration
 
-	// AuditRetention is the age from which [Common.Prune] deletes the source's entries of
-	// the audit trail, which name the people that acted; 0 is never. Where the database's role
-	// may not delete from idem_audit, they stay. Default: 2 years.
+	// AuditRetention is the age from which [Common.Prune] deletes the source's entries of the audit trail,
+	// which name the people that acted; 0 is never. If the database's role may not delete from idem_audit,
+	// the entries stay. Default: 2 years.
 	AuditRetention time.Duration
 
-	// PassParked lets later events of a Key go on when one is parked: for handlers
-	// that are right in any order. Switched on later, it frees those that wait: within
-	// a minute where [Processor.Run] or [Inbox.Run] runs.
-	// Default: false, they wait until it is replayed or discarded.
+	// PassParked lets later events of a Key go on when an event is parked: for handlers that are right in any
+	// order. Switched on later, PassParked also lets the events go on that wait already: within a minute
+	// where [Processor.Run] or [Inbox.Run] runs. Default: false, later events wait until the parked one is
+	// replayed or discarded.
 	PassParked bool
 
 	pool    *pgxpool.Pool
@@ -78,7 +76,7 @@ func newCommon(pool *pgxpool.Pool, source Source, timeout time.Duration) Common 
 
 func (c *Common) common() *Common { return c }
 
-// CommonOf returns the part that a receiver has in common with others.
+// CommonOf returns the Common of a receiver.
 func CommonOf(r Receiver) *Common { return r.common() }
 
 // Open is [Endpoint.Open] in a receiver that remembers the ids of events: a delivery whose id is signed may be as
@@ -87,7 +85,7 @@ func (c *Common) Open(w http.ResponseWriter, r *http.Request) (d Delivery, ok bo
 	return c.Endpoint.Open(w, r.WithContext(handling.WithRemembered(r.Context(), c.Retention-24*time.Hour)))
 }
 
-// serve answers a delivery: it opens it, and calls accept, or makes a dry run.
+// serve opens a delivery, calls accept or makes a dry run, and answers.
 func (c *Common) serve(w http.ResponseWriter, r *http.Request, accept func(context.Context, Delivery) (Outcome, error)) {
 	d, ok := c.Open(w, r)
 	if !ok {
@@ -100,13 +98,14 @@ func (c *Common) serve(w http.ResponseWriter, r *http.Request, accept func(conte
 	c.Answer(w, r, d, outcome, err)
 }
 
-// Pool returns the pool that it was made with, for parts that work on the same tables.
+// Pool returns the receiver's pool, for parts that work on the same tables.
 func (c *Common) Pool() *pgxpool.Pool { return c.pool }
 
 // minRetention is longer than the time in which a provider may deliver an event again.
 const minRetention = 31 * 24 * time.Hour
 
-// outage returns since when the handlers can do nothing, and why; a nil error if they can.
+// outage returns the time since which the handlers can do nothing, and the reason; a nil error if there is no
+// outage.
 func (c *Common) outage() (since time.Time, err error) {
 	if d, ok := c.source.(dependent); ok {
 		return d.Outage()
@@ -120,16 +119,16 @@ func (c *Common) hasOutage() bool {
 	return err != nil
 }
 
-// dependent is a source that knows whether its handlers can do anything now: the thing that they
-// all depend on, a broker, may be unavailable.
+// dependent is a source of which all handlers depend on one thing, a broker: during an outage of the broker
+// no handler can do anything.
 type dependent interface {
-	// Outage returns since when that is unavailable, and its last error; a nil error if it
-	// is available.
+	// Outage returns the time since which the broker is unavailable, and its last error; a nil error if the
+	// broker is available.
 	Outage() (since time.Time, err error)
 }
 
-// query calls f, which executes a statement of package store, and returns its answer. A delivery or a
-// worker waits for it: it is given up after 5 seconds. See [pgtx.Ask].
+// query calls f, which executes a statement of package store, and returns its answer. A delivery or a worker
+// waits for the answer: query gives up after 5 seconds. See [pgtx.Ask].
 func query[T any](ctx context.Context, pool *pgxpool.Pool, f func(context.Context, store.DB) (T, error)) (answer T, err error) {
 	err = exec(ctx, pool, func(ctx context.Context, db store.DB) (err error) {
 		answer, err = f(ctx, db)
@@ -138,7 +137,7 @@ func query[T any](ctx context.Context, pool *pgxpool.Pool, f func(context.Contex
 	return answer, err
 }
 
-// exec is query for a statement without an answer.
+// exec calls f, which executes a statement without an answer, as query does.
 func exec(ctx context.Context, pool *pgxpool.Pool, f func(context.Context, store.DB) error) error {
 	return pgtx.Ask(ctx, pool, func(ctx context.Context, conn *pgxpool.Conn) error { return f(ctx, conn) })
 }
@@ -156,16 +155,16 @@ func (c *Common) change(ctx context.Context, do func(context.Context, pgx.Tx) er
 	}
 }
 
-// statementTime is the time that a statement of an operation on stored events may take. Some
-// read or change all that is not done.
+// statementTime is the time that a statement of an operation on stored events may take. Some statements read
+// or change all events that are not done.
 const statementTime = 5 * time.Minute
 
-// maxRuns is the largest number of runs of a transaction, the first time included, when
-// Postgres asks to run it again.
+// maxRuns is the largest number of runs of a transaction, the first one included, if Postgres asks to run it
+// again.
 const maxRuns = 4
 
-// pause waits a little longer after each try, with jitter so that those that
-// met once do not meet again. It reports whether ctx has time for another try.
+// pause waits a little longer after each try, with jitter, so that transactions that met once do not meet
+// again. It reports whether ctx has time for another try.
 func pause(ctx context.Context, tries int) bool {
 	d := min(10*time.Millisecond<<min(tries, 6), 500*time.Millisecond)
 	return sleep(ctx, d/2+rand.N(d))

@@ -14,20 +14,19 @@ import (
 	"github.com/paghooks/paghooks/idem/internal/store"
 )
 
-// Discard gives up the events that f chooses: they will not be processed, and a
-// delivery of one is a duplicate. Their payloads go, unless KeepPayloads is set;
-// the reason stays in the table, as their last error, until Prune forgets them.
-// Later events of their entities are then processed: by workers, or by [Processor.Run].
-// Events that are being processed are left.
-// It returns how many were discarded.
+// Discard gives up the events that f chooses: the events will not be processed, and a delivery of one is a
+// duplicate. Their payloads are deleted, unless KeepPayloads is set; the reason stays in the table, as the
+// last error, until Prune forgets the event. Later events of their entities are then processed, by workers or
+// by [Processor.Run]. Events that are being processed are left. Discard returns the number of discarded
+// events.
 //
 // Name the events to discard: the zero Filter is refused.
 func (c *Common) Discard(ctx context.Context, f Filter, reason string) (int64, error) {
 	return c.DiscardFunc(ctx, f, reason, unrecorded)
 }
 
-// DiscardFunc is Discard for a caller that records it: changed gets the row keys of the discarded
-// events in the transaction that discards them, which is rolled back if it returns an error.
+// DiscardFunc is Discard for a caller that records the discarded events: changed gets their row keys in the
+// transaction that discards them. If changed returns an error, the transaction is rolled back.
 func (c *Common) DiscardFunc(ctx context.Context, f Filter, reason string, changed func(ctx context.Context, tx pgx.Tx, events []string) error) (int64, error) {
 	if f.IsZero() {
 		return 0, ErrDiscardAll
@@ -49,8 +48,9 @@ func (c *Common) DiscardFunc(ctx context.Context, f Filter, reason string, chang
 	if err != nil {
 		return 0, fmt.Errorf("idem: discarding events: %w", explain(err))
 	}
-	// Again, for events that were held back while this took long: the commit of an earlier event may have
-	// chosen a row to promote that is gone now. If this fails, the workers find it within a minute.
+	// Again, for events that were held back during a long transaction: the commit of an earlier event may
+	// have chosen a row to promote that is gone now. If this fails, the workers find the events within a
+	// minute.
 	_ = c.change(ctx, func(ctx context.Context, tx pgx.Tx) error { return store.PromoteHeld(ctx, tx, lanes) })
 	return int64(len(discarded)), nil
 }
@@ -60,18 +60,17 @@ func unrecorded(context.Context, pgx.Tx, []string) error { return nil }
 // ErrDiscardAll is the error of [Common.Discard] for the zero Filter.
 var ErrDiscardAll = errors.New("idem: discarding events: the filter names none: set its IDs, Types, Keys, Scopes, Events, States or times")
 
-// Requeue has the workers process the events that f chooses again, as if they had
-// just arrived, each in its place in the order of its entity. Events that are
-// being processed are left. It returns how many it requeued.
+// Requeue makes the events that f chooses pending, as if they had just arrived, each at its place in the
+// order of its entity: workers process them. Events that are being processed are left. Requeue returns the
+// number of requeued events.
 //
-// It does not ask whether workers run, here or elsewhere, now or later: see
-// operator.Operator.Requeue, which does.
+// Requeue does not check that workers run: see operator.Operator.Requeue, which does.
 func (i *Inbox) Requeue(ctx context.Context, f Filter) (int64, error) {
 	return i.RequeueFunc(ctx, f, unrecorded)
 }
 
-// RequeueFunc is Requeue for a caller that records it: changed gets the row keys of the requeued
-// events in the transaction that requeues them, which is rolled back if it returns an error.
+// RequeueFunc is Requeue for a caller that records the requeued events: changed gets their row keys in the
+// transaction that requeues them. If changed returns an error, the transaction is rolled back.
 func (i *Inbox) RequeueFunc(ctx context.Context, f Filter, changed func(ctx context.Context, tx pgx.Tx, events []string) error) (int64, error) {
 	var requeued []string
 	keys, err := i.find(ctx, f)
@@ -93,18 +92,19 @@ func (i *Inbox) RequeueFunc(ctx context.Context, f Filter, changed func(ctx cont
 // maxSetAside is the number of bodies that may be set aside at a time.
 const maxSetAside = 1000
 
-// SetAside stores a body that must reach no handler, for people to see: a message of a
-// broker that no relay has signed, for example. It becomes a parked event of
-// [SetAsideType], with the cause as its error: health is red until it is readmitted, discarded
-// or acknowledged, and no [Common.Prune] forgets it by default. The same body is stored once.
+// SetAside stores a body that must reach no handler, for people to see: a message of a broker that no relay
+// has signed, for example. The body becomes the payload of a parked event of [SetAsideType], with the cause
+// as its error: health is red until the event is readmitted, discarded or acknowledged, and [Common.Prune]
+// does not forget it by default. The same body is stored once.
 //
-// About 1,000 are set aside at a time. Then it returns an error, and the broker keeps what comes.
+// About 1,000 bodies may be set aside at a time. Beyond that SetAside returns an error, and the broker keeps
+// the message.
 func (c *Common) SetAside(ctx context.Context, body []byte, cause error) error {
 	if err := c.aside.admit(ctx, c); err != nil {
 		return err
 	}
 	e := Event{
-		ID:      BodyID([]byte(SetAsideType + "\n" + string(body))), // that of no event with an ID made of its body
+		ID:      BodyID([]byte(SetAsideType + "\n" + string(body))), // no event with an ID made of its body has this ID
 		Type:    SetAsideType,
 		Payload: body,
 	}
@@ -114,17 +114,17 @@ func (c *Common) SetAside(ctx context.Context, body []byte, cause error) error {
 	return err
 }
 
-// errSetAside is the error of a body that was set aside, where a handler is looked for.
+// errSetAside is the error of routing a body that was set aside.
 var errSetAside = errors.New("it was set aside, and reaches no handler: see idem readmit, or discard it")
 
-// asideCount knows about how many bodies are set aside.
+// asideCount holds the approximate number of bodies that are set aside.
 type asideCount struct {
 	mu     sync.Mutex
 	n      int64
-	looked time.Time // when they were counted
+	looked time.Time // when the bodies were last counted
 }
 
-// lookAsideEvery is the time for which a count is believed.
+// lookAsideEvery is the interval at which the bodies are counted anew.
 const lookAsideEvery = 10 * time.Second
 
 // admit returns an error if no further body may be set aside.
@@ -147,26 +147,23 @@ func (a *asideCount) admit(ctx context.Context, c *Common) error {
 	return nil
 }
 
-// Prune forgets the source's done, unhandled and discarded events that arrived
-// longer ago than Retention, by the database's clock, with their payloads, and
-// returns how many. Pending and retrying ones stay, and parked ones until they are
-// replayed or discarded, unless ParkedRetention is set. PayloadRetention deletes
-// archived bodies before that, and AuditRetention old entries of the audit trail. Prune also repairs the
-// traces of events that were deleted by hand, and makes retrying events unhandled if their type is
-// ignored by now.
+// Prune forgets the source's done, unhandled and discarded events that arrived longer ago than Retention, by
+// the database's clock, with their payloads, and returns their number. Pending and retrying events stay, and
+// so do parked ones, unless ParkedRetention is set. Prune deletes archived bodies after PayloadRetention, and
+// entries of the audit trail after AuditRetention. It also repairs the traces of events that were deleted by
+// hand, and makes retrying events unhandled if their type is ignored by now.
 //
-// A jump of the clock forgets nothing at once. Prune counts the events of each day, in
-// UTC, and remembers the counts. It forgets a whole day, Retention after its end by the clock of
-// an earlier run, at least 23 hours ago: so the first run forgets nothing, and an event stays up
-// to three days longer than Retention. A day that is over and suddenly has more events got
-// them while the clock was wrong: they are forgotten Retention after Prune has found
-// that. While the clock is behind that of the last run, Prune returns an error.
+// A jump of the clock forgets nothing at once. Prune counts the events of each day, in UTC, and remembers the
+// counts. It forgets a whole day, Retention after its end by the clock of an earlier run, at least 23 hours
+// ago: so the first run forgets nothing, and an event stays up to three days longer than Retention. If a day
+// that is over suddenly has more events, they arrived while the clock was wrong: the day is forgotten
+// Retention after Prune has found them. If the clock is behind the time of the last run, Prune returns an
+// error.
 //
-// It reads the tables twice from end to end (there is no index for it, because
-// every delivery would pay for that), a megabyte at a time, each committed on
-// its own, and waits for no delivery: run it daily from any process. After it an
-// event that comes again would run again: it returns an error if Retention is shorter than 31
-// days, unless AllowProcessingTwice is set.
+// It reads the tables twice from end to end (there is no index for it, because every delivery would pay for
+// that), a megabyte at a time, each committed on its own, and waits for no delivery: run it daily from any
+// process. A forgotten event that is delivered again is processed again: so Prune returns an error if
+// Retention is shorter than 31 days, unless AllowProcessingTwice is set.
 func (c *Common) Prune(ctx context.Context) (deleted int64, err error) {
 	p, err := c.planPrune(ctx)
 	if err != nil {
@@ -182,8 +179,8 @@ func (c *Common) Prune(ctx context.Context) (deleted int64, err error) {
 	return deleted, nil
 }
 
-// endIgnored makes retrying events unhandled if their type is ignored since: when the
-// provider delivers them again, that is not looked up.
+// endIgnored makes retrying events unhandled if their type is ignored by now: deliveries of an ignored type
+// are not looked up.
 func (c *Common) endIgnored(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, statementTime)
 	defer cancel()
@@ -198,8 +195,7 @@ func (c *Common) endIgnored(ctx context.Context) error {
 	return store.EndRetrying(ctx, c.pool, c.source.Name(), types)
 }
 
-// DryPrune counts the events that [Common.Prune] would forget now. It reads all
-// of idem_events, as that does.
+// DryPrune counts the events that [Common.Prune] would forget now. Like Prune it reads all of idem_events.
 func (c *Common) DryPrune(ctx context.Context) (int64, error) {
 	p, err := c.planPrune(ctx)
 	if err != nil {
@@ -208,7 +204,7 @@ func (c *Common) DryPrune(ctx context.Context) (int64, error) {
 	return p.Events, nil
 }
 
-// planPrune counts the events, and finds those to forget.
+// planPrune counts the events, and finds the ones to forget.
 func (c *Common) planPrune(ctx context.Context) (*prune.Plan, error) {
 	if err := c.checkRetention(); err != nil {
 		return nil, err
@@ -221,7 +217,7 @@ func (c *Common) planPrune(ctx context.Context) (*prune.Plan, error) {
 	return p, nil
 }
 
-// checkRetention finds a Retention that has events processed twice.
+// checkRetention returns an error if Retention would have events processed twice.
 func (c *Common) checkRetention() error {
 	switch {
 	case c.Retention <= 0:

@@ -25,13 +25,12 @@ import (
 //
 // The exported fields are settings: change them before the first event.
 type Endpoint struct {
-	// MaxBody is the number of bytes of a body that are read; a larger one is answered
-	// with 413. Default: 1 MiB.
+	// MaxBody is the largest number of bytes of a body; a larger body is answered with 413. Default: 1 MiB.
 	MaxBody int64
 
-	// Logger gets a line per delivery and attempt, without bodies or secrets:
-	// failures as errors, refusals as warnings, the first event that is done as
-	// information, the rest below; nil logs nothing. Default: slog.Default().
+	// Logger gets a line per delivery and attempt, without bodies or secrets: failures as errors, refusals as
+	// warnings, the first event that is done as information, the rest as debug; nil logs nothing. Default:
+	// slog.Default().
 	Logger *slog.Logger
 
 	// Observe, when set, is called after each delivery, and after each attempt of an
@@ -39,23 +38,23 @@ type Endpoint struct {
 	// and delays the answer or the worker. Default: nil.
 	Observe func(context.Context, Observation)
 
-	// Tracer, when set, makes spans of the same. Default: nil.
+	// Tracer, when set, makes spans of deliveries and attempts. Default: nil.
 	Tracer Tracer
 
 	// RedactError, when set, returns the text of an error of a handler or a decoder, for all places in which
-	// it is stored, logged, observed, traced and shown; to errors.Is and errors.As it stays
-	// the same error. Errors hold the text that the application writes into them, a person's name for
-	// example, and more people read them than bodies. It is also called for errors that this
-	// package makes about a handler, that it took too long for example. If it panics, the
-	// text is that the error is not shown. Default: nil, the error's own text.
+	// the error is stored, logged, observed, traced and shown; to errors.Is and errors.As the error stays the
+	// same. Errors hold the text that the application writes into them, a person's name for example, and more
+	// people read errors than bodies. RedactError is also called for errors that this package makes about a
+	// handler: the handler took too long, for example. If RedactError panics, the text is that the error is
+	// not shown. Default: nil, the error's own text.
 	//
-	// In either case the values go that Postgres and pgx write into their errors: the
-	// detail, Key (email)=(…), wherever the application has printed it, the value that is no
-	// number or date, and the argument that cannot be encoded.
+	// With and without RedactError, the values that Postgres and pgx write into their errors are removed: the
+	// detail, Key (email)=(…), wherever the application has printed it, the value that is not a number or
+	// date, and the argument that cannot be encoded.
 	RedactError func(error) string
 
 	source   Source
-	failures atomic.Int64 // deliveries that were not acknowledged, in a row: see package health
+	failures atomic.Int64 // deliveries in a row that were not acknowledged: see package health
 	refused  *count.Refusals
 	failing  *count.Failures // in workers
 	hasDone  atomic.Bool     // the log says that an event is done
@@ -101,13 +100,13 @@ func (ep *Endpoint) AlwaysScoped() bool {
 // Delivery is a verified event that has arrived.
 type Delivery struct {
 	Event  Event
-	DryRun bool // it has [DryRunHeader]: nothing may be stored, and it is not for Receive
+	DryRun bool // the delivery has [DryRunHeader]: nothing may be stored, and Receive must not be called
 
-	begun time.Time // when its first byte came; zero if it did not come by HTTP
+	begun time.Time // when the first byte arrived; zero without HTTP
 }
 
-// Open has the source verify and name a delivery, within the time and the size that are
-// allowed. ok is false if it could not be opened: then it is answered and reported.
+// Open has the source verify and name a delivery, within the time and the size that are allowed. ok is false
+// if the delivery could not be opened: then Open has answered and reported it.
 func (ep *Endpoint) Open(w http.ResponseWriter, r *http.Request) (d Delivery, ok bool) {
 	d.begun = time.Now()
 	e, err := ep.open(w, r)
@@ -143,8 +142,8 @@ func (ep *Endpoint) open(w http.ResponseWriter, r *http.Request) (e Event, err e
 	return e, err
 }
 
-// refuse answers a request that could not be opened: 401 if it is not genuine, the status of its
-// rejection if it is no delivery at all, 503 if that could not be determined.
+// refuse answers a request that could not be opened: 401 if the request is not genuine, the status of its
+// rejection if it is no delivery at all, and otherwise 503.
 func (ep *Endpoint) refuse(w http.ResponseWriter, r *http.Request, start time.Time, err error) {
 	o := Observation{Outcome: Retrying, Err: err}
 	status, body := http.StatusServiceUnavailable, `{"received":false}`
@@ -183,10 +182,9 @@ const maxPath = 200
 
 func pathOf(r *http.Request) string { return r.URL.Path[:min(len(r.URL.Path), maxPath)] }
 
-// Receive calls process with the event, once it can be stored for any body, and
-// reports the result to Logger, Observe and Tracer. process has limit to finish; the
-// sender's disconnecting does not cancel it. For a type that the source ignores it is not
-// called. The error is nil if the outcome is acknowledged.
+// Receive calls process with the event, made fit to be stored, and reports the result to Logger, Observe and
+// Tracer. process has limit to finish; the sender's disconnecting does not cancel it. For a type that the
+// source ignores, Receive does not call process. The error is nil if the outcome is acknowledged.
 func (ep *Endpoint) Receive(
 	ctx context.Context, d Delivery, limit time.Duration, process func(context.Context, Event) (Outcome, error),
 ) (Outcome, error) {
@@ -229,8 +227,8 @@ type result struct {
 	err      error
 }
 
-// Answer answers a delivery with its outcome: 200 if that is acknowledged, and 503 if it is
-// not, or in a dry run. It logs the error of a dry run.
+// Answer answers a delivery: 200 if its outcome is acknowledged, and 503 if it is not, or in a dry run. It
+// logs the error of a dry run.
 func (ep *Endpoint) Answer(w http.ResponseWriter, r *http.Request, d Delivery, o Outcome, err error) {
 	switch {
 	case d.DryRun:
@@ -253,8 +251,8 @@ func respond(w http.ResponseWriter, status int, body string) {
 	_, _ = io.WriteString(w, body)
 }
 
-// normalize makes sure that an event can be stored, for any content of its body: a
-// genuine event is never refused because of its bytes.
+// normalize returns an event that can be stored, for any content of its body: a genuine event is never
+// refused because of its bytes.
 func (ep *Endpoint) normalize(e Event) (Event, error) {
 	switch e.Source {
 	case "":
@@ -287,7 +285,7 @@ func (ep *Endpoint) normalize(e Event) (Event, error) {
 	return e, nil
 }
 
-// ignores is the source's Ignores. Where that panics the event is stored.
+// ignores calls the source's Ignores. If Ignores panics, the event is stored.
 func (ep *Endpoint) ignores(e Event) (yes bool) {
 	if e.Type == SetAsideType {
 		return false
@@ -299,7 +297,7 @@ func (ep *Endpoint) ignores(e Event) (yes bool) {
 	return yes
 }
 
-// route is the source's Route. A panic in a decoder is a decode error.
+// route calls the source's Route. A panic in a decoder is a decode error.
 func (ep *Endpoint) route(e Event) (work Work, err error) {
 	if e.Type == SetAsideType {
 		return nil, errSetAside
@@ -311,5 +309,5 @@ func (ep *Endpoint) route(e Event) (work Work, err error) {
 	return work, ep.redacted(err)
 }
 
-// redacted is an error of the application as it may be stored, logged and shown.
+// redacted returns an error of the application as it may be stored, logged and shown.
 func (ep *Endpoint) redacted(err error) error { return redact.Error(err, ep.RedactError) }

@@ -16,19 +16,19 @@ import (
 
 // Event is one delivery of a provider's event, verified and named.
 //
-// Source, Scope and ID together name the event: two deliveries with the same
-// three are the same event. Once it is done, pending or discarded, another one has
-// no effect; one that is retrying, unhandled or parked is processed again. So none of
-// the three may change for events that may come again, see operator.Operator.Rescope.
+// Source, Scope and ID together name the event: two deliveries with the same three are the same event. A
+// delivery of an event that is done, pending or discarded has no effect; an event that is retrying, unhandled
+// or parked is processed again. So none of the three may change for an event that may come again: see
+// operator.Operator.Rescope.
 type Event struct {
 	Source string // the provider: "asaas", "zeltapay"
-	Scope  string // the provider's account or environment, at most 255 bytes; "" when there is one
-	ID     string // the provider's event id; "sha256:…" of the body when it has none, or of an id that cannot be stored
+	Scope  string // the provider's account or environment, at most 255 bytes; "" if there is only one
+	ID     string // the provider's event id; "sha256:…" of the body if the provider gives none, or of an id that cannot be stored
 
 	Type string // the provider's event name: "PAYMENT_RECEIVED"
-	Key  string // the entity the event is about: "pay_123"; "" when there is none
+	Key  string // the entity the event is about: "pay_123"; "" if there is none
 
-	OccurredAt time.Time // the provider's own time of the event; zero when not said
+	OccurredAt time.Time // the provider's own time of the event; zero if the provider gives none
 	Payload    []byte    // the body as received, byte for byte
 }
 
@@ -45,7 +45,7 @@ func (e Event) LogValue() slog.Value {
 		slog.String("type", e.Type), slog.String("key", e.Key), slog.Time("occurred_at", e.OccurredAt), slog.Int("bytes", len(e.Payload)))
 }
 
-// row is the event as package store has it.
+// row returns the event as package store has it.
 func (e Event) row() store.Event { return store.Event(e) }
 
 // BodyID names a body that carries no event id of its own, by its content:
@@ -77,8 +77,8 @@ const (
 	Rejected  Outcome = "rejected"  // not a delivery at all: wrong method, too large, cut off
 )
 
-// Acknowledged reports whether the provider may forget the event: it is committed,
-// with a broker, or not wanted by the application.
+// Acknowledged reports whether the provider may forget the event: the event is committed, confirmed by a
+// broker, or not wanted by the application.
 func (o Outcome) Acknowledged() bool {
 	switch o {
 	case Done, Pending, Published, Duplicate, Unhandled, Ignored, Parked:
@@ -133,62 +133,60 @@ type Source interface {
 	// Open verifies a delivery and names its event. It refuses a request that the headers
 	// alone show not to be genuine, and only then reads the body, with [ReadBody].
 	//
-	// A [*Refusal] means that the delivery is not genuine or not an event. Any
-	// other error means that this could not be determined, and the provider is
-	// asked to deliver again. A genuine body that does not decode is not an
-	// error: its event has no Type, and an ID made by [BodyID].
+	// A [*Refusal] means that the delivery is not genuine or not an event. Any other error means that Open
+	// could not decide, and the provider is asked to deliver again. A genuine body that does not decode is
+	// not an error: its event has no Type, and an ID made by [BodyID].
 	Open(r *http.Request) (Event, error)
 
 	// Ignores reports whether events of a type are acknowledged without being
 	// stored.
 	Ignores(eventType string) bool
 
-	// Route finds the event's handler and decodes the event for it. A nil Work
-	// without an error means that there is no handler. An error means that the
-	// event does not decode into its type: it is parked.
+	// Route finds the event's handler and decodes the event for it. A nil Work without an error means that
+	// there is no handler. An error means that the event does not decode into its type: the event is parked.
 	Route(e Event) (Work, error)
 }
 
-// checkSource panics if source cannot be used: a mistake in the program.
+// checkSource panics if the source's name cannot be used: a mistake in the program.
 func checkSource(source Source) {
 	if name := source.Name(); name == "" || strings.Contains(name, "/") || !nameable(name) {
 		panic(fmt.Sprintf("idem: a source's name is %q: it must not be empty or have a slash, its events would be another's", name))
 	}
 }
 
-// Reason says, for machines, why a delivery was refused. The providers'
-// packages declare theirs: asaas.ReasonWrongToken, zeltapay.ReasonStale. It is a
-// constant of few: metrics count by it.
+// Reason says, for machines, why a delivery was refused. The providers' packages declare their reasons:
+// asaas.ReasonWrongToken, zeltapay.ReasonStale. There are few, and all are constants: metrics count by them.
 type Reason string
 
-// ReasonNotConfigured refuses every delivery while the application has no
-// secret to verify with. The fault is its own, so the answer is 503: the
-// provider is to deliver again once that is fixed.
+// ReasonNotConfigured refuses every delivery while the application has no secret to verify with. The
+// application is at fault, so the answer is 503: the provider delivers again, and the event is processed once
+// there is a secret.
 const ReasonNotConfigured Reason = "not_configured"
 
-// Refusal is the error of a delivery that is not genuine, or not an event. It
-// is answered with 401, or with 503 where the fault is not the sender's, so that the provider
-// delivers again. Nothing is stored.
+// Refusal is the error of a delivery that is not genuine, or not an event. The answer is 401, or 503 where
+// the sender is not at fault, so that the provider delivers again. Nothing is stored.
 type Refusal struct {
 	Source string // the provider
 	Reason Reason // for machines
 	Hint   string // for people: the fault and the remedy; never a secret
 
-	// WrongSecret is set if a secret, or a signature, was sent that is not of the
-	// application's: a stranger's, or the provider's after a change on one side. Package
-	// health tells them apart as well as it can.
+	// WrongSecret is set if the delivery has a secret, or a signature, that is not the application's: a
+	// stranger's, or the provider's after a change on one side. Package health tells the two apart as well as
+	// it can.
 	WrongSecret bool
 
-	// SentToken is a hash of the token that was sent, if it is not of the application's; "" for a signature. A
-	// stranger guesses, and a provider with another token sends the same one again and again.
+	// SentToken is a hash of the token that was sent, if the token is not the application's; "" for a
+	// signature. A stranger sends another guess each time, a provider with a wrong token the same token again
+	// and again.
 	SentToken string
 
 	// Misconfigured is set if the application's own settings are at fault: two of its accounts have one
-	// secret, for example. The answer is 503, as it is for ReasonNotConfigured.
+	// secret, for example. The answer is 503, as for ReasonNotConfigured.
 	Misconfigured bool
 
-	// SignedBody is the [BodyID] of a delivery that the right secret has signed, at a time that is too far from
-	// this server's. The answer is 503, and package health tells how many such bodies there were. "" for all others.
+	// SignedBody is the [BodyID] of a delivery that is signed with the right secret, at a time too far from
+	// this server's; "" for any other delivery. The answer is 503, and package health reports the number of
+	// such bodies.
 	SignedBody string
 
 	// OfProvider is set if the delivery came from an address that only the provider
@@ -201,17 +199,16 @@ func (r *Refusal) Error() string {
 	return r.Source + ": delivery refused (" + string(r.Reason) + "): " + r.Hint
 }
 
-// isOwnFault reports whether the provider is to deliver again once the application is put right.
+// isOwnFault reports whether the application is at fault, so that the provider is to deliver again.
 func (r *Refusal) isOwnFault() bool { return r.Misconfigured || r.Reason == ReasonNotConfigured }
 
 // Credentials are the secrets of one account at a provider (Asaas calls them
 // tokens) and the Scope that the account's events are stored under, of at most 255 bytes.
 //
-// Printing or logging them shows the scope and how many secrets there are,
-// never a secret.
+// Credentials print and log as their scope and the number of their secrets, never a secret.
 type Credentials struct {
 	Scope   string
-	Secrets []string // any of them verifies: the new and the old one during a rotation
+	Secrets []string // each of them verifies: the new and the old secret during a rotation
 }
 
 // String implements [fmt.Stringer]. It shows no secret.
@@ -232,12 +229,11 @@ func (c Credentials) MarshalJSON() ([]byte, error) {
 	return fmt.Appendf(nil, `{"scope":%q,"secrets":%d}`, c.Scope, len(c.Secrets)), nil
 }
 
-// ReadBody reads the body of a delivery, for [Source.Open]. Its error is
-// answered with 413 if the body is larger than MaxBody, and otherwise with 408: return
-// it as it is, or wrapped.
+// ReadBody reads the body of a delivery, for [Source.Open]. Return its error as it is, or wrapped: the answer
+// is 413 if the body is larger than MaxBody, and otherwise 408.
 func ReadBody(r *http.Request) ([]byte, error) {
 	if b, ok := r.Body.(limitedBody); ok && r.ContentLength > b.limit {
-		return nil, tooLarge(b.limit) // without waiting for it
+		return nil, tooLarge(b.limit) // without waiting for the body
 	}
 	body, err := io.ReadAll(r.Body)
 	var limit *http.MaxBytesError
@@ -250,7 +246,7 @@ func ReadBody(r *http.Request) ([]byte, error) {
 	return body, nil
 }
 
-// limitedBody is a body of which limit bytes are read.
+// limitedBody is a body of which at most limit bytes are read.
 type limitedBody struct {
 	io.ReadCloser
 	limit int64

@@ -8,43 +8,41 @@ import (
 	"github.com/paghooks/paghooks/idem/internal/pgtx"
 )
 
-// Check is a part's answer to one question of how it is: whether its deliveries
-// succeed, for example. Package health asks, by a method that any part may have:
+// Check is the result of one check of a part: that its deliveries succeed, for example. Package health calls
+// a method that any part may have:
 //
 //	Examine(ctx context.Context, limits idem.Limits) []idem.Check
 type Check struct {
 	Source  string `json:"source"` // the source's name, or the part's
 	Name    string `json:"check"`  // "postgres" and so on, see package health
 	Healthy bool   `json:"healthy"`
-	Says    string `json:"says"` // the result; if it is not healthy, also the remedy
-	Cause   error  `json:"-"`    // may name hosts and users: for the log, no report has it; nil of most
+	Says    string `json:"says"` // the result; if not healthy, with the remedy
+	Cause   error  `json:"-"`    // for the log: it may name hosts and users, and no report has it; often nil
 }
 
-// Limits are the limits that a part is measured by in its report. Package health has the
-// defaults.
+// Limits are the limits of a part's checks. Package health has the defaults.
 type Limits struct {
-	// MaxFailures is the number of failed deliveries in a row, of refused ones, and of
-	// events in a row that workers failed to process, that fails the check of each; 0 turns
-	// them off. Asaas stops its queue after 15 deliveries. Default: 5.
+	// MaxFailures is the number of failed deliveries in a row, of refused ones, and of events in a row that
+	// workers failed to process, that fails each of the three checks; 0 turns them off. Asaas stops its queue
+	// after 15 deliveries. Default: 5.
 	MaxFailures int
 
-	// MaxRetrying is the longest time that an event may fail, since its first delivery, until
-	// it succeeds or is parked; 0 turns the check off. Asaas stops its queue after half
-	// a day. Default: 10 minutes.
+	// MaxRetrying is the longest time from the first delivery of a failing event until it succeeds or is
+	// parked; 0 turns the check off. Asaas stops its queue after half a day. Default: 10 minutes.
 	MaxRetrying time.Duration
 
-	// MaxParked is the number of parked events that fails the check, without those that
-	// wait behind another one, and those that a person has acknowledged, see
-	// operator.Operator.Acknowledge; 0 turns it off. Default: 1.
+	// MaxParked is the number of parked events that fails the check, without events that wait behind another,
+	// and events that a person has acknowledged, see operator.Operator.Acknowledge; 0 turns the check off.
+	// Default: 1.
 	MaxParked int
 
-	// MaxPending is the longest time that an event may be due, in addition to the Timeout of the
-	// receiver; 0 turns the check off, and that of the clock. Default: 5 minutes.
+	// MaxPending is the longest time that an event may be due, in addition to the Timeout of the receiver; 0
+	// turns the check off, and the check of the clock. Default: 5 minutes.
 	MaxPending time.Duration
 
-	// MaxSilence returns how long no genuine delivery may come to this process until a
-	// time, in that time's zone; 0 is any. A small shop has quiet Sundays, so the default
-	// is nil: the check is off. Of several processes each sees a part.
+	// MaxSilence returns the longest time without a genuine delivery to this process, at the time at; 0 is no
+	// limit. A small shop has quiet Sundays, so the default is nil: the check is off. Of several processes
+	// each receives a part of the deliveries.
 	//
 	//	h.MaxSilence = func(at time.Time) time.Duration {
 	//		if at = at.In(asaas.Brasilia()); at.Weekday() == time.Sunday || at.Hour() < 8 {
@@ -58,8 +56,8 @@ type Limits struct {
 	Timeout time.Duration
 }
 
-// Examine reports how deliveries went: whether fewer than MaxFailures in a row have
-// failed, and whether the provider's are refused. See package health.
+// Examine checks that fewer than MaxFailures deliveries in a row have failed, that the provider's deliveries
+// are not refused, and that they arrive. See package health.
 func (ep *Endpoint) Examine(_ context.Context, limits Limits) []Check {
 	x := &examination{limits: limits, source: ep.source.Name()}
 	if limits.MaxSilence != nil {
@@ -74,8 +72,8 @@ func (ep *Endpoint) Examine(_ context.Context, limits Limits) []Check {
 	return x.checks
 }
 
-// Examine reports how the inbox's deliveries went, and of an outbox, how its
-// broker is. How its stored events and its workers are, package health asks Postgres.
+// Examine checks the inbox's deliveries and the handlers of this process, and the broker of an outbox.
+// Package health asks Postgres about stored events and workers.
 func (i *Inbox) Examine(ctx context.Context, limits Limits) []Check {
 	x := &examination{limits: limits, source: i.source.Name(), checks: i.Endpoint.Examine(ctx, limits)}
 	_, needsBroker := i.source.(dependent)
@@ -90,14 +88,14 @@ func (i *Inbox) Examine(ctx context.Context, limits Limits) []Check {
 	return x.checks
 }
 
-// examination is one look at a part.
+// examination collects the checks of a part.
 type examination struct {
 	limits Limits
 	source string
 	checks []Check
 }
 
-// add adds a check. Its text has the remedy if it is not healthy.
+// add adds a check. If the check is not healthy, its text ends with the remedy.
 func (x *examination) add(name string, healthy bool, says, remedy string) {
 	if !healthy && remedy != "" {
 		says += ": " + remedy
@@ -105,12 +103,12 @@ func (x *examination) add(name string, healthy bool, says, remedy string) {
 	x.checks = append(x.checks, Check{Source: x.source, Name: name, Healthy: healthy, Says: says})
 }
 
-// because notes the cause of the last check's result.
+// because sets the Cause of the last check.
 func (x *examination) because(err error) {
 	x.checks[len(x.checks)-1].Cause = err
 }
 
-// examineSilence adds whether no genuine delivery has come for too long.
+// examineSilence checks that a genuine delivery has come in time.
 func (ep *Endpoint) examineSilence(x *examination) {
 	now := time.Now()
 	silence, limit := ep.refused.Silence(now), time.Duration(0)
@@ -124,7 +122,7 @@ func (ep *Endpoint) examineSilence(x *examination) {
 		"see whether the provider's webhook is enabled and delivers (asaas-queue status), and whether it reaches this process")
 }
 
-// examineRefused adds whether the provider's deliveries are refused.
+// examineRefused checks that the provider's deliveries are not refused.
 func (ep *Endpoint) examineRefused(x *examination) {
 	says := "none was refused for its token or signature since the last genuine one"
 	n, wrong := ep.refused.Wrong(x.limits.MaxFailures)
@@ -137,8 +135,8 @@ func (ep *Endpoint) examineRefused(x *examination) {
 	x.add("refused", wrong == "", says, "")
 }
 
-// examineBroker adds whether an outbox's broker takes messages. Those that wait for it
-// are due again and again, so the age of due events does not show it.
+// examineBroker checks that an outbox's broker takes messages. Waiting messages are due again and again, so
+// the age of due events does not show an outage.
 func (x *examination) examineBroker(i *Inbox) {
 	since, err := i.outage()
 	if err == nil {

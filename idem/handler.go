@@ -29,29 +29,28 @@ import (
 // itself, where nothing is refused: a handler that ends the transaction there
 // has failed, but its committed work stays committed.
 //
-// A handler may set a search_path or a role for the transaction, with SET LOCAL. That
-// costs a round trip more in an Inbox, a Replay, or behind Emit of an outbox. In a trigger
-// of the database it is not noticed: have that set them back.
+// A handler may set a search_path or a role for the transaction, with SET LOCAL. Each costs one more round
+// trip in an Inbox, in a Replay, or after Emit of an outbox. A change that a trigger of the database makes is
+// not noticed: the trigger must set both back.
 type Handler[E any] func(ctx context.Context, tx pgx.Tx, e E) error
 
 // Work is a handler with its decoded event, ready to run in a transaction.
 type Work func(ctx context.Context, tx pgx.Tx) error
 
-// EventFrom returns the event that the handler with this context is processing:
-// its Scope (which account), its ID and its Payload as received, in a copy. ok is
-// false outside of a handler.
+// EventFrom returns the event that the handler with this context is processing: its Scope (the account), its
+// ID, and a copy of its Payload as received. ok is false outside of a handler.
 func EventFrom(ctx context.Context) (e Event, ok bool) {
 	h, ok := handling.From(ctx)
 	if !ok {
 		return Event{}, false
 	}
 	e = Event(h.Event)
-	e.Payload = bytes.Clone(e.Payload) // the bytes that are stored, or handled again, are those that were received
+	e.Payload = bytes.Clone(e.Payload) // the bytes that are stored, or handled again, must be the received ones
 	return e, true
 }
 
-// IsDryRun tells a handler that its transaction will be rolled back, so that it
-// can leave out effects that are not in there: calls, messages, files.
+// IsDryRun reports whether the handler's transaction will be rolled back, so that the handler can leave out
+// effects outside of the transaction: calls, messages, files.
 func IsDryRun(ctx context.Context) bool {
 	h, ok := handling.From(ctx)
 	return ok && h.Dry
@@ -62,10 +61,9 @@ func IsDryRun(ctx context.Context) bool {
 // nil and rolls back when it returns an error.
 var ErrTxOwned = pgtx.ErrOwned
 
-// ExecAtCommit declares a statement that is executed in the handler's transaction
-// once the handler has returned nil, in one round trip with all others that it
-// declared and with COMMIT. It is for statements that the handler needs no answer to; a
-// handler that only declares costs two round trips instead of three.
+// ExecAtCommit declares a statement that is executed in the handler's transaction once the handler has
+// returned nil, in one round trip with all other declared statements and with COMMIT. Declare the statements
+// that the handler needs no answer to; a handler that only declares costs two round trips instead of three.
 //
 //	events.OnPaymentReceived(func(ctx context.Context, tx pgx.Tx, e *asaas.PaymentEvent) error {
 //		idem.ExecAtCommit(ctx, `insert into payments (event_id, charge_id, amount) values ($1, $2, $3) on conflict do nothing`,
@@ -73,14 +71,13 @@ var ErrTxOwned = pgtx.ErrOwned
 //		return nil
 //	})
 //
-// The statements run in their order, after all that the handler executed through
-// tx. If one fails, the handler has failed. The number of affected rows is not
-// reported: where that matters, use tx. One that a goroutine declares after the
-// handler has returned is not executed.
+// The statements run in their order, after all that the handler executed through tx. If one fails, the
+// handler has failed. The number of affected rows is not reported: where the number matters, use tx. A
+// statement that a goroutine declares after the handler has returned is not executed.
 //
-// It panics outside of a handler, and for a statement that ends the transaction. The
-// name of a prepared statement, and the text of a [pgx.QueryRewriter], cannot be looked
-// at before: those cost two round trips more, to find out whether the transaction has ended.
+// ExecAtCommit panics outside of a handler, and for a statement that ends the transaction. The SQL behind the
+// name of a prepared statement or a [pgx.QueryRewriter] is not known in advance: such a statement costs two
+// more round trips, to find out whether the transaction has ended.
 func ExecAtCommit(ctx context.Context, sql string, args ...any) {
 	h, ok := handling.From(ctx)
 	if !ok {
@@ -92,17 +89,16 @@ func ExecAtCommit(ctx context.Context, sql string, args ...any) {
 	h.Declare(func(b *pgx.Batch) { b.Queue(sql, args...) })
 }
 
-// AfterCommit registers f to be called once the handler's transaction is
-// committed, before the provider is answered (if it is not yet), and never if it
-// is rolled back: to wake a worker, to drop a cache entry. f gets the handler's
-// context.
+// AfterCommit registers f to be called once the handler's transaction is committed, before the provider is
+// answered (if the delivery is not answered yet), and never if the transaction is rolled back: to wake a
+// worker, to drop a cache entry. f gets the handler's context.
 //
-// If the process dies between the commit and f, or the answer to COMMIT is lost, f
-// does not run, and the event does not come again. Let a row of the transaction ask
-// for work that must happen. If f panics, that is logged; the event is committed all the same.
+// If the process dies between the commit and f, or the answer to COMMIT is lost, f does not run, and the
+// event does not come again. Let a row of the transaction ask for work that must happen. A panic of f is
+// logged; the event is committed all the same.
 //
-// It panics outside of a handler, and under [Dispatch]. The caller of Dispatch commits, and does
-// the work that follows the commit.
+// AfterCommit panics outside of a handler, and under [Dispatch], where the caller commits and does the work
+// that follows the commit.
 func AfterCommit(ctx context.Context, f func(ctx context.Context)) {
 	h, ok := handling.From(ctx)
 	if !ok || h.After == nil {
@@ -111,8 +107,8 @@ func AfterCommit(ctx context.Context, f func(ctx context.Context)) {
 	h.After.Add(func() { f(ctx) })
 }
 
-// NoRetry wraps the error of a handler: its event must not be tried again: it
-// is parked immediately, with its payload, for Replay. A nil err stays nil.
+// NoRetry wraps the error of a handler whose event must not be tried again. The event is parked immediately,
+// with its payload, for Replay. A nil err stays nil.
 func NoRetry(err error) error {
 	if err == nil {
 		return nil
@@ -120,12 +116,11 @@ func NoRetry(err error) error {
 	return &handling.Final{Err: err}
 }
 
-// RetryAt wraps the error of a handler: its event is not to be tried again
-// before t, when a bank opens, say. In an [Inbox] that replaces Backoff for this
-// time, and does not count towards MaxAttempts; unless t has passed, which counts
-// and waits as any other failure does. A [Processor] does not decide when a
-// provider delivers again: there it is an error like others. Package health is red once an event
-// has been started more than ten times, and came longer than MaxRetrying ago. A nil err stays nil.
+// RetryAt wraps the error of a handler whose event must not be tried again before t, when a bank opens, say.
+// In an [Inbox] t replaces Backoff for this time, and the attempt does not count towards MaxAttempts; if t
+// has passed, the attempt counts and waits as any other failure does. A [Processor] does not decide when a
+// provider delivers again: there the error is like any other. Package health is red once an event has been
+// started more than ten times, and arrived longer than MaxRetrying ago. A nil err stays nil.
 func RetryAt(t time.Time, err error) error {
 	if err == nil {
 		return nil
@@ -133,10 +128,9 @@ func RetryAt(t time.Time, err error) error {
 	return &handling.Later{Err: err, At: t}
 }
 
-// Dispatch runs the event's handler in a transaction of the caller's, which
-// commits it: for queues and jobs that have their own way of running an event
-// once. Nothing is recorded. It returns [ErrUnhandled] when the event has no
-// handler and nil when it is ignored. source is a [Source] or [Routes].
+// Dispatch runs the event's handler in a transaction of the caller, which commits it: for queues and jobs
+// that have their own way of running an event once. Nothing is recorded. Dispatch returns [ErrUnhandled] if
+// the event has no handler, and nil if the event is ignored. source is a [Source] or [Routes].
 //
 // Statements declared with [ExecAtCommit] are executed before Dispatch returns.
 // [AfterCommit] panics.

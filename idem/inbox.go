@@ -17,45 +17,43 @@ import (
 	"github.com/paghooks/paghooks/idem/internal/store"
 )
 
-// Inbox receives the events of one source, stores them, answers, and has
-// workers process them afterwards: each event once, those of one Key in order.
-// Handlers, tables and promises are those of [Processor]; only the provider
-// does not wait for the work. It is an [http.Handler]; [Inbox.Accept] stores
-// without HTTP, and [Inbox.Run] works.
+// Inbox receives the events of one source, stores them, answers, and has workers process them afterwards:
+// each event once, those of one Key in order. Handlers, tables and promises are the same as for a
+// [Processor]; only the provider does not wait for the work. An Inbox is an [http.Handler]; [Inbox.Accept]
+// stores without HTTP, and [Inbox.Run] runs the workers.
 //
 // The exported fields, and those of [Common], are settings: change them before
 // the first event.
 type Inbox struct {
 	Common
 
-	// Workers is the number of handlers that one call of [Inbox.Run] runs at once; each
-	// holds a connection. Default: three quarters of the pool's connections, and
-	// a quarter of an outbox. Where those that [Serve] runs would hold all of them
-	// together, it has fewer, so that a connection is left for deliveries.
+	// Workers is the number of handlers that one call of [Inbox.Run] runs at once; each handler holds a
+	// connection. Default: three quarters of the pool's connections; a quarter for an outbox. If the inboxes
+	// that [Serve] runs would hold all connections of a pool by default, they have fewer Workers, so that one
+	// connection is left for deliveries.
 	Workers int
 
-	// StopTimeout is the time for which running handlers may go on once the context of
-	// [Inbox.Run] has ended; then they are canceled and rolled back, and their
-	// events wait for the next worker. Default: 10 seconds.
+	// StopTimeout is the time for which running handlers may go on once the context of [Inbox.Run] has ended;
+	// then the handlers are canceled and rolled back, and their events wait for the next worker. Default: 10
+	// seconds.
 	StopTimeout time.Duration
 
-	// MaxAttempts is the number of attempts after which an event is parked.
-	// Default: 20, which takes eight hours.
+	// MaxAttempts is the number of failed attempts after which an event is parked. Default: 20, which takes
+	// eight hours.
 	MaxAttempts int
 
-	// MaxCrashes is the number of processes in a row that may die while they process
-	// an event, or be cut off from Postgres, until it is parked without another
-	// attempt. After two the event runs alone in its process, for its first 5 seconds.
-	// When its handler returns, also with an error, they are forgotten. Default: 3.
+	// MaxCrashes is the number of processes in a row that die while they process an event, or are cut off
+	// from Postgres, after which the event is parked without another attempt. After two crashes the event
+	// runs alone in its process, for its first 5 seconds. When its handler returns, also with an error, the
+	// crashes are forgotten. Default: 3.
 	MaxCrashes int
 
-	// Backoff returns the time to wait after the attempt of that number, counted
-	// from 1, has failed. Default: [DefaultBackoff].
+	// Backoff returns the time to wait after an attempt has failed. attempt is counted from 1. Default:
+	// [DefaultBackoff].
 	Backoff func(attempt int) time.Duration
 
-	// Poll is the interval at which workers look for events without being woken:
-	// those that are due again, and all of other processes if PollOnly is set.
-	// Default: 1 second.
+	// Poll is the interval at which workers look for events without being woken: events that are due again,
+	// and all events of other processes if PollOnly is set. Default: 1 second.
 	Poll time.Duration
 
 	// PollOnly does without LISTEN and NOTIFY, for poolers such as PgBouncer.
@@ -63,7 +61,7 @@ type Inbox struct {
 	PollOnly bool
 
 	writer *batch.Writer[store.Incoming, result]
-	locked *batch.Writer[store.Incoming, result] // of events with a row that another transaction holds
+	locked *batch.Writer[store.Incoming, result] // of events with a row that another transaction has locked
 	sender *notify.Sender
 	wake   chan struct{} // for the workers of this process
 
@@ -101,26 +99,26 @@ func (i *Inbox) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	i.serve(w, r, i.accept)
 }
 
-// Accept stores one verified event without HTTP, as [Processor.Accept] processes
-// it: a nil error means that the event need not come again. After an error it may be
-// stored nevertheless, a little later: leave e.Payload as it is.
+// Accept stores one verified event without HTTP. A nil error means that the event is stored, and need not be
+// delivered again. After an error the event may be stored nevertheless, a little later: do not change
+// e.Payload.
 func (i *Inbox) Accept(ctx context.Context, e Event) (Outcome, error) {
 	return i.accept(ctx, Delivery{Event: e})
 }
 
-// accept is Accept of a delivery.
+// accept is Accept for a delivery.
 func (i *Inbox) accept(ctx context.Context, d Delivery) (Outcome, error) {
 	return i.receive(ctx, d, storeTime, func(ctx context.Context, e Event) result {
 		return i.store(ctx, store.Incoming{Event: e.row(), Trace: i.Carrier(ctx, e)})
 	})
 }
 
-// storeTime is the time that storing an event may take. A provider waits for it.
+// storeTime is the time that storing an event may take: a provider waits.
 const storeTime = 8 * time.Second
 
-// store hands the event to the writer, with all that arrive at the same time,
-// and waits for its commit. While another transaction holds the event's row it tries
-// again, in groups of its own.
+// store has the writer store the event, in one group with all events that arrive at the same time, and waits
+// for the commit. While another transaction has locked the event's row, store tries again, in groups of such
+// events.
 func (i *Inbox) store(ctx context.Context, e store.Incoming) result {
 	r, ok := i.writer.Write(ctx, e)
 	if !ok {
@@ -134,7 +132,7 @@ func (i *Inbox) store(ctx context.Context, e store.Incoming) result {
 	return r
 }
 
-// lockedPause is the time after which a delivery looks again for its row to be free.
+// lockedPause is the time between two tries to store an event with a locked row.
 const lockedPause = 100 * time.Millisecond
 
 // storeAll stores events, all of them within storeTime.
@@ -144,8 +142,8 @@ func (i *Inbox) storeAll(events []store.Incoming) []result {
 	return i.storeGroup(ctx, events)
 }
 
-// storeGroup stores events in one statement. If Postgres refuses that because of some
-// of them it stores smaller groups, so that no event fails because of another.
+// storeGroup stores events in one statement. If Postgres refuses the statement because of some events,
+// storeGroup stores smaller groups, so that no event fails because of another.
 func (i *Inbox) storeGroup(ctx context.Context, events []store.Incoming) []result {
 	results, err := i.insert(ctx, events)
 	if err == nil {
@@ -154,7 +152,7 @@ func (i *Inbox) storeGroup(ctx context.Context, events []store.Incoming) []resul
 	if len(events) > 1 && !pgtx.Unavailable(err) {
 		results = nil
 		size := 1
-		if pgtx.RowLocked(err) { // it costs each group that has the row a moment: eighths find few and many such rows in a short time
+		if pgtx.RowLocked(err) { // each group with a locked row takes a moment to fail: eighths find few and many such rows in a short time
 			size = (len(events) + 7) / 8
 		}
 		for group := range slices.Chunk(events, size) {
@@ -169,8 +167,8 @@ func (i *Inbox) storeGroup(ctx context.Context, events []store.Incoming) []resul
 	return results
 }
 
-// insert stores events that may have been stored before, or be among events
-// twice, and returns the result of each.
+// insert stores events and returns the result of each. An event may be stored already, or be twice among
+// events.
 func (i *Inbox) insert(ctx context.Context, events []store.Incoming) ([]result, error) {
 	inserted, err := query(ctx, i.pool, func(ctx context.Context, db store.DB) ([]store.Inserted, error) {
 		return store.InsertPending(ctx, db, events)
@@ -207,9 +205,8 @@ func (i *Inbox) insert(ctx context.Context, events []store.Incoming) ([]result, 
 	return results, nil
 }
 
-// storeAgain returns the result of a delivery of a stored event. One that is repeatable
-// becomes pending: an application that processed inline has left it, or it is sent again
-// by hand.
+// storeAgain returns the result of a delivery of a stored event. A repeatable event becomes pending: an
+// application that processed inline has left it, or the provider sends it again by hand.
 func (i *Inbox) storeAgain(ctx context.Context, e store.Incoming, found store.Found) (result, error) {
 	i.logFirstConflict(ctx, Event(e.Event), found)
 	switch {
@@ -226,9 +223,8 @@ func (i *Inbox) storeAgain(ctx context.Context, e store.Incoming, found store.Fo
 	return result{outcome: Duplicate, conflict: found.Conflict}, nil
 }
 
-// Wake has the workers, here and in other processes, look for events now: call it once a
-// transaction that stores events, as an outbox does, is committed. They look by
-// themselves every Poll.
+// Wake has the workers, here and in other processes, look for events now: call it once a transaction that
+// stores events, as an outbox does, is committed. Without Wake the workers look every Poll.
 func (i *Inbox) Wake() {
 	i.wakeOwn()
 	if !i.PollOnly {

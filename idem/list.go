@@ -12,9 +12,9 @@ import (
 	"github.com/paghooks/paghooks/idem/internal/store"
 )
 
-// Filter chooses events that are not done or discarded. The zero value means all
-// of the source's that are unhandled or parked. States replaces that; each other
-// field that is set narrows it. An empty list that is not nil chooses nothing.
+// Filter chooses events that are not done or discarded. The zero value chooses all events of the source that
+// are unhandled or parked. States replaces these two states; each other field that is set narrows the choice.
+// An empty list that is not nil chooses nothing.
 type Filter struct {
 	States []State  // StateUnhandled, StateParked; others that are not done
 	Scopes []string // accounts
@@ -22,7 +22,7 @@ type Filter struct {
 	Keys   []string // the entities that events are about
 	IDs    []string // the provider's event ids
 	Events []string // row keys, as [Common.Choose] returns them
-	Failed bool     // only events of which an attempt has failed, also those that are tried again by themselves
+	Failed bool     // only events with a failed attempt, also if they will be tried again without an action
 
 	// Events that arrived at ReceivedFrom or later, and before ReceivedUntil, by the
 	// database's clock. Zero does not narrow.
@@ -34,7 +34,7 @@ func (f Filter) IsZero() bool {
 	return f.States == nil && f.Scopes == nil && f.Types == nil && f.Keys == nil && f.IDs == nil && f.Events == nil && !f.Failed && f.ReceivedFrom.IsZero() && f.ReceivedUntil.IsZero()
 }
 
-// of is the filter for the events of a source.
+// of returns the filter for the events of a source.
 func (f Filter) of(source string) store.Filter {
 	return store.Filter{
 		Source: source, States: f.states(), Scopes: f.Scopes, Types: f.Types, Keys: f.Keys, IDs: f.IDs,
@@ -79,29 +79,29 @@ func (f Filter) String() string {
 	return strings.Join(parts, "; ")
 }
 
-// StoredEvent is an event as it is stored. Payload is nil if the body is no longer
-// stored, as of most events that are done.
+// StoredEvent is an event as it is stored. Payload is nil if the body is no longer stored: bodies of done
+// events are deleted by default.
 type StoredEvent struct {
 	Event
 
 	State      State
-	Attempts   int       // that failed
-	Crashes    int       // processes that died while they processed it, or were cut off from Postgres
-	LastError  string    // why the last attempt failed; "" if none has
-	ReceivedAt time.Time // when it was stored
-	DueAt      time.Time // pending: no attempt before; zero while it waits for an earlier event
-	DoneAt     time.Time // done: when the attempt that processed it began
-	ConflictAt time.Time // when it was first delivered with another body: see operator.Operator.Conflicts; zero if never
+	Attempts   int       // failed ones
+	Crashes    int       // processes that died while they processed the event, or were cut off from Postgres
+	LastError  string    // the last attempt's error; "" if none has failed
+	ReceivedAt time.Time // when the event was stored
+	DueAt      time.Time // pending: no attempt before; zero while the event waits for an earlier one
+	DoneAt     time.Time // done: when the successful attempt began
+	ConflictAt time.Time // when the event was first delivered with another body: see operator.Operator.Conflicts; zero if never
 	Carrier    string    // of the delivery that stored it: see [Tracer]
 }
 
-// Format implements [fmt.Formatter]: with any verb it prints as its Event does, with its state. LastError
-// is not printed, since a handler may have written a person's data into it.
+// Format implements [fmt.Formatter]: with any verb a stored event prints as its Event does, with its state.
+// LastError may hold a person's data, and is not printed.
 func (e StoredEvent) Format(f fmt.State, _ rune) {
 	fmt.Fprintf(f, "{%v State:%s Attempts:%d Crashes:%d ReceivedAt:%s}", e.Event, e.State, e.Attempts, e.Crashes, e.ReceivedAt.Format(time.RFC3339Nano))
 }
 
-// LogValue implements [slog.LogValuer]: it is logged as it prints.
+// LogValue implements [slog.LogValuer]: a stored event is logged as it prints.
 func (e StoredEvent) LogValue() slog.Value {
 	return slog.GroupValue(slog.Any("event", e.Event), slog.String("state", string(e.State)), slog.Int("attempts", e.Attempts),
 		slog.Int("crashes", e.Crashes), slog.Time("received_at", e.ReceivedAt))
@@ -110,9 +110,9 @@ func (e StoredEvent) LogValue() slog.Value {
 // atOnce is the number of events that are read with their bodies in one statement.
 const atOnce = 100
 
-// List reads the events that f chooses, by the provider's time and then by arrival, with
-// their payloads and why they are not done. They are those that were there at the start, as they
-// are when their turn comes. It ends after the first error.
+// List reads the events that f chooses, by the provider's time and then by arrival, with their payloads and
+// errors. The events are chosen at the start, and each is read when its turn comes. List ends after the first
+// error.
 func (c *Common) List(ctx context.Context, f Filter) iter.Seq2[StoredEvent, error] {
 	return func(yield func(StoredEvent, error) bool) {
 		keys, err := c.find(ctx, f)
@@ -124,9 +124,10 @@ func (c *Common) List(ctx context.Context, f Filter) iter.Seq2[StoredEvent, erro
 	}
 }
 
-// Choose returns f with its Events set to those that f chooses now, in the order of List; an
-// empty list if there are none, and then the returned filter chooses nothing. An action with the returned filter is bound to them: it leaves an event alone that came
-// after Choose, and one that is in none of the filter's States any more.
+// Choose returns f with its Events set to the events that f chooses now, in the order of List; if f chooses
+// none, the returned filter chooses nothing. An action with the returned filter is limited to these events:
+// it leaves alone an event that arrived after Choose, and an event that is in none of the filter's States any
+// more.
 //
 //	shown, err := operator.Choose(ctx, f)
 //	… // show len(shown.Events) and List(ctx, shown) to a person, and ask
@@ -140,7 +141,7 @@ func (c *Common) Choose(ctx context.Context, f Filter) (Filter, error) {
 	return f, nil
 }
 
-// load reads events by their row keys, those that are not done.
+// load reads events by their row keys. Events that are done by now are left out.
 func (c *Common) load(ctx context.Context, keys []string) iter.Seq2[StoredEvent, error] {
 	return func(yield func(StoredEvent, error) bool) {
 		for some := range slices.Chunk(keys, atOnce) {
@@ -179,8 +180,8 @@ func (c *Common) find(ctx context.Context, f Filter) ([]string, error) {
 // [Common.Prune] forgets events: an event older than Retention that is missing may
 // have been processed.
 //
-// It is slow: without an index for it, each call reads the events of all entities,
-// ten million in a second or two. Ask for hundreds of keys in one call.
+// Arrivals is slow: there is no index for it by default, and each call reads the events of all entities, ten
+// million in a second or two. Ask for hundreds of keys in one call.
 func (c *Common) Arrivals(ctx context.Context, scope string, keys []string, since time.Time) ([]StoredEvent, error) {
 	ctx, cancel := context.WithTimeout(ctx, statementTime)
 	defer cancel()
@@ -195,9 +196,9 @@ func (c *Common) Arrivals(ctx context.Context, scope string, keys []string, sinc
 	return all, nil
 }
 
-// LastArrival returns when the newest event of the source was stored, of all
-// accounts, by the database's clock. The time is zero if no event is stored. It
-// reads all events, as [Common.Arrivals] does. Both end with an error after five minutes.
+// LastArrival returns the time at which the newest event of the source was stored, of all accounts, by the
+// database's clock; the zero time if no event is stored. Like [Common.Arrivals] it reads all events. Both
+// return an error after five minutes.
 func (c *Common) LastArrival(ctx context.Context) (time.Time, error) {
 	ctx, cancel := context.WithTimeout(ctx, statementTime)
 	defer cancel()
@@ -212,7 +213,7 @@ func (c *Common) LastArrival(ctx context.Context) (time.Time, error) {
 type Stats struct {
 	Pending   Backlog // stored by an inbox; its workers are next
 	Retrying  Backlog // failed; the provider delivers them again
-	Unhandled Backlog // no handler when they came
+	Unhandled Backlog // no handler when they arrived
 	Parked    Backlog // do not decode, or failed too often; kept until they are replayed, requeued or discarded
 
 	BlockedKeys int64 // entities with events that wait for an earlier one; see operator.Operator.Blocked
@@ -224,9 +225,8 @@ type Backlog struct {
 	Oldest time.Duration // since the oldest arrived, by the database's clock; 0 when there is none
 }
 
-// Stats counts the events that are not done. It reads no others: its cost does not
-// depend on how many are done. Alert on Parked, and on Pending or Retrying that grow
-// old.
+// Stats counts the events that are not done. It reads no done events: its cost does not grow with their
+// number. Alert on Parked, and on an old Pending or Retrying event.
 func (c *Common) Stats(ctx context.Context) (Stats, error) {
 	ctx, cancel := context.WithTimeout(ctx, statementTime)
 	defer cancel()

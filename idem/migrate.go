@@ -14,16 +14,15 @@ import (
 	"github.com/paghooks/paghooks/idem/internal/pgtx"
 )
 
-// Migrations holds the tables of this package as numbered SQL files in the
-// folder migrations, for teams that run goose, tern, atlas or another tool
-// instead of [Migrate]. Each file may be run again without harm, so that one
-// can change from one way to the other.
+// Migrations holds the tables of this package as numbered SQL files in the folder migrations, for teams that
+// run goose, tern, atlas or another tool instead of [Migrate]. Each file may be run again without harm, so
+// that a team can change from one tool to another.
 //
-// Their numbers begin at 1. Give goose a table of versions for them alone, with
-// goose -table idem_goose_version or goose.SetTableName: in a table that has the
-// first versions of the application's own, goose takes these for applied, makes no tables, and
-// reports no error. Deliveries are then answered 503, with an error in the log that says
-// that the tables are missing. Other tools that number their files need the same.
+// The numbers of the files begin at 1. Give goose a separate table of versions, with goose -table
+// idem_goose_version or goose.SetTableName: in the application's own table of versions goose would take these
+// files for applied, make no tables, and report no error. Deliveries are then answered 503, with an error in
+// the log that says that the tables are missing. Other tools that number their files need a separate table as
+// well.
 //
 //go:embed migrations/*.sql
 var Migrations embed.FS
@@ -31,22 +30,20 @@ var Migrations embed.FS
 // lockPatience is the time in which Migrate tries to lock tables that are in use.
 const lockPatience = time.Minute
 
-// Migrate creates or updates the tables of this package, in the first schema
-// of the connection's search_path. Call it at every start: a migration that was made
-// before is skipped, and any number of processes may call it at once. Where all
-// was done it only reads one table, so that the application's role needs no
-// right to create any. db is a *pgxpool.Pool or a *pgx.Conn.
+// Migrate creates or updates the tables of this package, in the first schema of the connection's search_path.
+// Call Migrate at every start: an applied migration is skipped, and any number of processes may call Migrate
+// at once. If all migrations are applied, Migrate only reads one table, so that the application's role needs
+// no right to create tables. db is a *pgxpool.Pool or a *pgx.Conn.
 //
-// Where the first schema has no tables, and a later one of the search_path has, it
-// changes nothing and returns an error: a schema that has appeared before the one in
-// use (a role's own, say) would get a second set of tables, without the events that are
-// done. [MigrateSchema] makes them on purpose.
+// If the first schema has no tables of this package, and a later schema of the search_path has, Migrate
+// changes nothing and returns an error: a schema that has appeared before the one in use (a role's own, say)
+// would get a second set of tables, without the done events. [MigrateSchema] makes a second set on purpose.
 //
-// A change of tables that are in use has to wait for every transaction that uses them, a
-// handler's or a pg_dump's, and deliveries wait behind it. So it waits for three seconds at most,
-// by a lock_timeout of its own, lets what waits behind it go on, and tries again; slog.Default
-// gets a line with the process of Postgres that is in front. After a minute it returns an error
-// that names that process. It changes all or nothing, so call it again.
+// A change of tables that are in use has to wait for every transaction that uses them, a handler's or a
+// pg_dump's, and deliveries wait behind it. So Migrate waits for three seconds at most, by a lock_timeout of
+// its own, lets the deliveries behind it go on, and tries again; slog.Default gets a line with the process of
+// Postgres in front. After a minute Migrate returns an error that names that process. Migrate changes all or
+// nothing: call it again.
 func Migrate(ctx context.Context, db interface {
 	Begin(ctx context.Context) (pgx.Tx, error)
 },
@@ -73,10 +70,9 @@ func MigrateSchema(ctx context.Context, db interface {
 	return nil
 }
 
-// MissingMigrations returns the files of [Migrations] that [Migrate] would apply
-// now, without applying any. Those that another tool has applied are among them,
-// unless that recorded them in idem_migrations. Where Migrate would refuse, it
-// returns the same error.
+// MissingMigrations returns the files of [Migrations] that [Migrate] would apply now, without applying any.
+// Files that another tool has applied are among them, unless the tool recorded them in idem_migrations. If
+// Migrate would refuse, MissingMigrations returns the same error.
 func MissingMigrations(ctx context.Context, db interface {
 	Begin(ctx context.Context) (pgx.Tx, error)
 },
@@ -87,18 +83,17 @@ func MissingMigrations(ctx context.Context, db interface {
 	return files, nil
 }
 
-// WatchCommits has a pool notice commits after a wait for the synchronous replica that was
-// canceled by somebody else, with pg_cancel_backend. Postgres reports success for them
-// all the same, though a promoted replica may lack them. With it they are [Unknown], and
-// are not acknowledged:
+// WatchCommits has a pool notice commits whose wait for the synchronous replica was canceled, with
+// pg_cancel_backend for example. Postgres reports success for such a commit, though a promoted replica may
+// lack it. With WatchCommits the outcome is [Unknown], and the delivery is not acknowledged:
 //
 //	config, err := pgxpool.ParseConfig(os.Getenv("DATABASE_URL"))
 //	…
 //	idem.WatchCommits(config)
 //	pool, err := pgxpool.NewWithConfig(ctx, config)
 //
-// It chains the AfterConnect and OnNotice of config.ConnConfig: set your own before. A
-// pool needs it only where synchronous_standby_names is set.
+// WatchCommits chains the AfterConnect and OnNotice of config.ConnConfig: set your own before. A pool needs
+// WatchCommits only where synchronous_standby_names is set.
 //
 // See https://www.postgresql.org/docs/current/warm-standby.html#SYNCHRONOUS-REPLICATION.
 func WatchCommits(config *pgxpool.Config) { pgtx.WatchCommits(config) }

@@ -26,13 +26,13 @@ type Observation struct {
 	Stage    Stage
 	Event    Event // zero before the delivery is verified and named
 	Outcome  Outcome
-	Path     string // of the URL, when refused: it names the account where each has its own; its first 200 bytes
+	Path     string // the first 200 bytes of the URL's path, when refused: it names the account where each account has its own
 	Err      error  // why it failed, was parked or was refused; a *[Refusal] when refused
 	Duration time.Duration
 
-	// Relayed is the time that the delivery was with a broker, from the relay on; 0 if it
-	// did not come through one. The two times are of two clocks: where the relay's is
-	// ahead, it is a nanosecond.
+	// Relayed is the time that the delivery was with a broker, from the relay on; 0 if it did not come
+	// through a broker. The relay and this process have two clocks: where the relay's is ahead, Relayed is a
+	// nanosecond.
 	Relayed time.Duration
 
 	// Label is the event's type, for metrics: [OtherTypes] if the application neither
@@ -40,9 +40,8 @@ type Observation struct {
 	// the delivery was refused.
 	Label string
 
-	// Conflict is set when another body is stored with the event's id: an id
-	// that was used twice, or two accounts that share an address. Only one of
-	// the two is processed. See operator.Operator.Conflicts.
+	// Conflict is set if another body is stored with the event's id: the id was used twice, or two accounts
+	// share an address. Only one of the two events is processed. See operator.Operator.Conflicts.
 	Conflict bool
 }
 
@@ -50,9 +49,9 @@ type Observation struct {
 // nor ignores.
 const OtherTypes = "_other"
 
-// Lag returns the time from the provider's own time of the event until now. Call it
-// in Observe. ok is false unless the outcome is [Done] and the provider gave a time.
-// The two times are of two clocks: a negative lag is returned as 0.
+// Lag returns the time from the provider's own time of the event until now. Call it in Observe. ok is false
+// unless the outcome is [Done] and the provider gave a time. The provider and this process have two clocks: a
+// negative lag is returned as 0.
 func (o Observation) Lag() (lag time.Duration, ok bool) {
 	if o.Outcome != Done || o.Event.OccurredAt.IsZero() {
 		return 0, false
@@ -60,33 +59,30 @@ func (o Observation) Lag() (lag time.Duration, ok bool) {
 	return max(time.Since(o.Event.OccurredAt), 0), true
 }
 
-// Tracer makes spans of deliveries and attempts; package idemotel has one for
-// OpenTelemetry. Its methods are called from many goroutines at once. If one panics,
-// that is logged and has no other effect.
+// Tracer makes spans of deliveries and attempts; package idemotel has one for OpenTelemetry. Its methods are
+// called from many goroutines at once. A panic of a method is logged and has no other effect.
 type Tracer interface {
-	// Start is called once a delivery is verified and named, or refused, and when a
-	// worker or Replay begins an attempt. The handler's context derives from the one
-	// that it returns. end is called once, with the outcome of the delivery or the
-	// attempt; the Outcome is "" if no attempt was made, because another worker or an
-	// earlier event came first. A nil context stands for ctx, and a nil end for
-	// nothing to call.
+	// Start is called once a delivery is verified and named, or refused, and when a worker or Replay begins
+	// an attempt. The handler's context derives from traced; a nil traced stands for ctx. end, which may be
+	// nil, is called once, with the outcome of the delivery or the attempt; the Outcome is "" if no attempt
+	// was made, because another worker or an earlier event came first.
 	Start(ctx context.Context, s Span) (traced context.Context, end func(Observation))
 
-	// Carrier returns the trace of a delivery as a text, a traceparent for example.
-	// ctx is the one that Start returned. An inbox stores it with the event, for the [Span]
-	// of each attempt. "" stores nothing.
+	// Carrier returns the trace of a delivery as a text, a traceparent for example. ctx is the context that
+	// Start returned. An inbox stores the text with the event, for the [Span] of each attempt. "" stores
+	// nothing.
 	Carrier(ctx context.Context) string
 }
 
 // Span is a delivery or an attempt that begins.
 type Span struct {
 	Stage Stage
-	Event Event     // zero when a delivery was refused
+	Event Event     // zero if a delivery was refused
 	Label string    // see [Observation]
-	Begun time.Time // of a delivery, when its first byte came: a little before Start
+	Begun time.Time // when the first byte of a delivery arrived: a little before Start
 
-	// Carrier is that of the delivery that stored the event, in attempts at events
-	// of an [Inbox]. That may be days ago: make it a link, not the parent.
+	// Carrier is the Tracer's Carrier of the delivery that stored the event, in attempts at events of an
+	// [Inbox]. The delivery may be days old: make it a link, not the parent.
 	Carrier string
 }
 
@@ -97,7 +93,7 @@ type span struct {
 	end func(Observation) // the Tracer's; may be nil
 }
 
-// startSpan begins a span. Its report must follow.
+// startSpan begins a span. The caller must call report in the end.
 func (ep *Endpoint) startSpan(ctx context.Context, stage Stage, e Event, carrier string, begun time.Time) (context.Context, *span) {
 	s := &span{endpoint: ep, Span: Span{Stage: stage, Event: e, Label: ep.label(e), Begun: begun, Carrier: carrier}}
 	if ep.Tracer == nil {
@@ -113,7 +109,7 @@ func (ep *Endpoint) startSpan(ctx context.Context, stage Stage, e Event, carrier
 	return traced, s
 }
 
-// label is the label of an event.
+// label returns the label of an event: see [Observation].
 func (ep *Endpoint) label(e Event) string {
 	if e.ID == "" {
 		return ""
@@ -143,8 +139,7 @@ func (ep *Endpoint) Carrier(ctx context.Context, e Event) (text string) {
 	return text
 }
 
-// report reports its outcome to the application. Without an outcome it calls
-// only the Tracer.
+// report reports the outcome of a span to the application. Without an outcome, report calls only the Tracer.
 func (s *span) report(ctx context.Context, o Observation) {
 	ep := s.endpoint
 	o.Source, o.Stage, o.Label, o.Duration = ep.source.Name(), s.Stage, s.Label, time.Since(s.Begun)
@@ -175,17 +170,16 @@ func (ep *Endpoint) countFailures(o Observation) {
 	refusal, refused := errors.AsType[*Refusal](o.Err)
 	switch {
 	case o.Outcome.Acknowledged():
-		if ep.failures.Load() != 0 { // seldom: concurrent deliveries need not write
+		if ep.failures.Load() != 0 { // rare, and so concurrent deliveries seldom write
 			ep.failures.Store(0)
 		}
 	case o.Outcome == Retrying, o.Outcome == Unknown,
-		refused && refusal.isOwnFault(): // others may be a stranger's
+		refused && refusal.isOwnFault(): // other refused deliveries may be a stranger's
 		ep.failures.Add(1)
 	}
 }
 
-// observe logs an observation, and gives it to the application. A panic of its
-// code is logged, and has no other effect.
+// observe logs an observation, and calls Observe. A panic of Observe is logged, and has no other effect.
 func (ep *Endpoint) observe(ctx context.Context, o Observation) {
 	_ = pgtx.Protect(func() error { ep.log(ctx, o); return nil }) // a panic of the logger cannot be reported
 	if ep.Observe == nil {

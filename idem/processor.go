@@ -19,20 +19,19 @@ import (
 	"github.com/paghooks/paghooks/idem/internal/store"
 )
 
-// Processor receives the events of one source and processes them before it
-// answers: each event once, in one transaction with the record that it was
-// done. It is an [http.Handler]; [Processor.Accept] does the same without HTTP.
+// Processor receives the events of one source and processes them before it answers: each event once, in one
+// transaction with the record that the event is done. A Processor is an [http.Handler]; [Processor.Accept]
+// does the same without HTTP.
 //
-// A parked event holds its entity: later events of its Key, by the provider's time and
-// then by arrival, are parked, too, with the error "waits for" and its ID, and answered
-// with 200. Package health is red then. They are processed in order once the parked one is done,
-// by a replay or another delivery, or discarded: see [Processor.Run]. To give an event up
-// and let its entity go on, a handler returns nil, and writes a row of its own. Where
-// handlers are right in any order, set PassParked.
+// A parked event holds its entity: later events of its Key, by the provider's time and then by arrival, are
+// parked with the error "waits for" and the ID of the parked event, and answered with 200. Package health is
+// red then. The later events are processed in order once the parked one is done, by a replay or another
+// delivery, or discarded: see [Processor.Run]. To give an event up and let its entity go on, a handler
+// returns nil, and writes a row of its own. Where handlers are right in any order, set PassParked.
 //
-// Nothing else is held: an event that fails, and is to be delivered again, does not hold
-// the next one. So the order is kept only where the provider sends one event after the
-// other (Asaas: the webhook's send type SEQUENTIALLY). An [Inbox] keeps it by itself.
+// Only parked events hold others: an event that fails, and will be delivered again, does not hold the next
+// one. So order is kept only where the provider sends one event after the other (Asaas: the webhook's send
+// type SEQUENTIALLY). An [Inbox] keeps order by itself.
 //
 // The exported fields, and those of [Common], are settings: change them before
 // the first event. Any number of processors, in any number of processes, may
@@ -40,11 +39,10 @@ import (
 type Processor struct {
 	Common
 
-	// ParkAfter is the number of failed deliveries after which an event is
-	// parked and acknowledged, so that one bad event cannot make the provider
-	// stop them all: Asaas pauses its queue after 15. One that was parked or unhandled
-	// already is parked again at its first failure. Default: 10, which on Asaas's
-	// schedule takes half an hour.
+	// ParkAfter is the number of failed deliveries after which an event is parked and acknowledged, so that
+	// one bad event cannot make the provider stop its queue: Asaas does after 15 failures. An event that was
+	// parked or unhandled before is parked again at its first failure. Default: 10, which on Asaas's schedule
+	// takes half an hour.
 	ParkAfter int
 
 	flights sync.Map     // the *flight of each event and body
@@ -59,9 +57,8 @@ func NewProcessor(pool *pgxpool.Pool, source Source) *Processor {
 	return &Processor{Common: newCommon(pool, source, 8*time.Second), ParkAfter: 10}
 }
 
-// ServeHTTP receives one delivery: it has the source verify and read it, runs
-// [Processor.Accept], and answers. The provider stops sending an event that was
-// answered with 200, which means that it is stored.
+// ServeHTTP receives one delivery: it has the source verify and read the delivery, runs [Processor.Accept],
+// and answers. 200 means that the event is stored, and the provider stops sending it.
 //
 //	200  the event is stored (done now or before, unhandled or parked), or ignored
 //	401  not genuine, or not an event; the body names the reason
@@ -79,16 +76,16 @@ func (p *Processor) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 //
 //	outcome, err := processor.Accept(ctx, asaas.Identify(body))
 //
-// A nil error means that the event is stored or was before, and need not come
-// again. With an error it must be delivered again: the work was rolled back, or
-// ([Unknown]) the answer to COMMIT was lost, or came too late to count, and Postgres could not be asked.
+// A nil error means that the event is stored, and need not be delivered again. After an error it must be
+// delivered again: the work was rolled back, or ([Unknown]) the answer to COMMIT was lost, or came too late
+// to count, and Postgres could not be asked.
 //
-// The event is processed even if ctx is canceled meanwhile, until Timeout.
+// Canceling ctx does not stop the attempt; Timeout does.
 func (p *Processor) Accept(ctx context.Context, e Event) (Outcome, error) {
 	return p.accept(ctx, Delivery{Event: e})
 }
 
-// accept is Accept of a delivery.
+// accept is Accept for a delivery.
 func (p *Processor) accept(ctx context.Context, d Delivery) (Outcome, error) {
 	return p.receive(ctx, d, p.Timeout, func(ctx context.Context, e Event) result {
 		same := e.row().RowKey() + "\x00" + string(e.Payload) // another body is a conflict; no name has a NUL
@@ -118,8 +115,8 @@ func (p *Processor) fly(ctx context.Context, key string, lead func() result) res
 	return f.result
 }
 
-// wait returns the outcome of the first delivery: an event that it stored is a duplicate
-// for this one.
+// wait waits for the first delivery, and returns its result: for this delivery, an event that the first one
+// stored is a duplicate.
 func (f *flight) wait(ctx context.Context) result {
 	select {
 	case <-f.done:
@@ -132,7 +129,7 @@ func (f *flight) wait(ctx context.Context) result {
 	return result{outcome: f.result.outcome, err: fmt.Errorf("a concurrent delivery of the same event failed: %w", f.result.err)}
 }
 
-// process has the event's handler process it, or stores the event where there is none.
+// process runs the event's handler, or stores the event if there is no handler.
 func (p *Processor) process(ctx context.Context, e Event) result {
 	work, err := p.route(e)
 	switch {
@@ -151,8 +148,8 @@ func (p *Processor) process(ctx context.Context, e Event) result {
 	return r
 }
 
-// deliver makes an attempt at an event that is new or repeatable. Duplicate means that it is
-// stored, and not a Processor's to process.
+// deliver makes an attempt at an event that is new or repeatable. The outcome Duplicate means that the event
+// is stored in a state that a delivery does not process again.
 func (p *Processor) deliver(ctx context.Context, e Event, work Work) (r result) {
 	var found store.Found
 	a := attempt{event: e, row: e.row(), work: work, found: &found}
@@ -166,26 +163,26 @@ func (p *Processor) deliver(ctx context.Context, e Event, work Work) (r result) 
 		r.outcome, r.err = p.hold(ctx, a.row, store.HoldNew)
 	case isRepeatable(found.State):
 		promoted := false     // workers poll for the next one
-		a.row.Key = found.Key // its place in the order, not that of this delivery
+		a.row.Key = found.Key // the lane of the stored event, not of this delivery
 		a.stored, a.promoted = &store.Stored{States: repeatable, Wait: true}, &promoted
 		r.outcome, r.err = p.execute(ctx, a)
 		if promoted {
 			p.goOn()
 		}
-		if r.outcome == Duplicate && isRepeatable(found.State) { // looked at again
+		if r.outcome == Duplicate && isRepeatable(found.State) { // execute has looked again
 			r.outcome, r.err = p.hold(ctx, a.row, store.Hold)
 		}
 	}
 	return r
 }
 
-// repeatable are the states of events that a delivery processes again. One that is
-// pending is its workers'.
+// repeatable are the states of events that a delivery processes again. A pending event is left to workers.
 var repeatable = []string{store.Retrying, store.Unhandled, store.Parked}
 
 func isRepeatable(state string) bool { return slices.Contains(repeatable, state) }
 
-// hold has an event wait for the earlier one because of which it was not marked. Its outcome is the state of that.
+// hold has an event wait for the earlier one because of which it was not marked. The outcome is the state of
+// the earlier event.
 func (p *Processor) hold(ctx context.Context, e store.Event, hold func(context.Context, store.DB, store.Event) (store.Held, error)) (Outcome, error) {
 	held, err := query(ctx, p.pool, func(ctx context.Context, db store.DB) (store.Held, error) { return hold(ctx, db, e) })
 	switch {
@@ -199,8 +196,8 @@ func (p *Processor) hold(ctx context.Context, e store.Event, hold func(context.C
 	return Parked, errors.New("waits for " + held.By)
 }
 
-// errMoved is the error of an event that is neither processed nor held: the earlier one was done, or the
-// event itself forgotten, between two statements.
+// errMoved is the error of an event that is neither processed nor held: between two statements the earlier
+// event was done, or the event itself was forgotten.
 var errMoved = errors.New("the earlier event of the same entity that it had to wait for was done just now")
 
 // errForgotten is the error of a stored event that is not found any more.
@@ -228,8 +225,8 @@ func (c *Common) storeUnprocessed(ctx context.Context, e Event, state State, cau
 	return result{outcome: Duplicate, conflict: found.Conflict}
 }
 
-// fail counts a failed delivery, if the handler ran: where the database could not be reached for
-// it, no event is to blame. One that failed too often is parked.
+// fail counts a failed delivery if the handler ran: if the database could not be reached, the event is not to
+// blame. An event that has failed too often is parked.
 func (p *Processor) fail(ctx context.Context, e Event, r result) (Outcome, error) {
 	if !pgtx.WorkFailed(r.err) {
 		return r.outcome, r.err
@@ -241,7 +238,8 @@ func (p *Processor) fail(ctx context.Context, e Event, r result) (Outcome, error
 	return p.count(ctx, e, r, limit)
 }
 
-// count counts an attempt that failed. One whose COMMIT was not answered has failed if the event is not done.
+// count counts an attempt that failed. An attempt whose COMMIT was not answered has failed if the event is
+// not done.
 func (c *Common) count(ctx context.Context, e Event, r result, limit int) (Outcome, error) {
 	ctx, cancel := pgtx.Finish(ctx)
 	defer cancel()
@@ -256,7 +254,7 @@ func (c *Common) count(ctx context.Context, e Event, r result, limit int) (Outco
 	case r.outcome != Unknown:
 		return Duplicate, r.err // done by another process, or by this handler with a COMMIT of its own
 	}
-	// CountFailure has written nothing, and so has not waited for the replica.
+	// CountFailure has written nothing, and so its commit has not waited for the replica.
 	found, err := query(ctx, c.pool, func(ctx context.Context, db store.DB) (store.Found, error) { return store.LookUp(ctx, db, e.row()) })
 	if err != nil || found.State != store.Done {
 		return Unknown, errors.Join(r.err, err)
@@ -264,7 +262,7 @@ func (c *Common) count(ctx context.Context, e Event, r result, limit int) (Outco
 	return Done, nil
 }
 
-// answers reports whether Postgres does, also when ctx is over.
+// answers reports whether Postgres answers, also if ctx is over.
 func (c *Common) answers(ctx context.Context) bool {
 	return pgtx.Ask(context.WithoutCancel(ctx), c.pool, func(ctx context.Context, conn *pgxpool.Conn) error { return conn.Ping(ctx) }) == nil
 }
@@ -276,13 +274,13 @@ const (
 	promoteEvery = time.Minute
 )
 
-// Run goes on with the events that waited for a parked one of their entity, once that is
-// done or discarded, until ctx ends: those of another process, too. [Serve] calls it.
-// Without it they follow a parked event that is replayed, or that is delivered again to
-// this process, but not one that is discarded, and not the work of a process that died.
+// Run processes the events that waited for a parked event of their entity, once the parked event is done or
+// discarded, in this or another process, until ctx ends. [Serve] calls Run. Without Run, the waiting events
+// follow a parked event that is replayed, or delivered again to this process, but not a discarded event, and
+// not an event that another process did before it died.
 //
-// Call it in a goroutine, in any number of processes. It returns an error immediately if a
-// setting makes no sense.
+// Call Run in a goroutine, in any number of processes. It returns an error immediately if a setting makes no
+// sense.
 func (p *Processor) Run(ctx context.Context) error {
 	err := checkSettings("processor", map[string]bool{"Timeout": p.Timeout > 0, "ParkAfter": p.ParkAfter > 0})
 	if err := errors.Join(err, p.checkRetention()); err != nil {
@@ -305,11 +303,11 @@ func (p *Processor) Run(ctx context.Context) error {
 	return nil
 }
 
-// goOn goes on with the events that waited for one that was done just now, beside the
-// delivery: the provider does not wait for them.
+// goOn processes the events that waited for an event that is done now, in a goroutine of its own: the
+// provider does not wait for them.
 func (p *Processor) goOn() {
 	if p.going.Add(1) > 1 {
-		return // the running one looks once more
+		return // the running goroutine looks once more
 	}
 	go func() {
 		for calls := p.going.Load(); ; calls = p.going.Load() {
@@ -330,8 +328,8 @@ func (c *Common) replayHeld(ctx context.Context) error {
 	return (&replaying{common: c, run: c.replay}).held(ctx)
 }
 
-// passParked frees the events that wait for parked ones, if PassParked is set. It returns how many
-// were passed.
+// passParked takes parked events out of their lanes, if PassParked is set, so that the events behind them go
+// on. It returns the number of parked events.
 func (c *Common) passParked(ctx context.Context) (passed int64, err error) {
 	for more := c.PassParked; more; {
 		var lanes []string
@@ -352,9 +350,9 @@ func (c *Common) passParked(ctx context.Context) (passed int64, err error) {
 	return passed, nil
 }
 
-// promoteAll makes events due that wait for nothing, and those that PassParked lets pass. It returns how many
-// events were passed and made due. While another process looks for the former, wait has it wait for the end of
-// that look, instead of leaving them to it.
+// promoteAll makes events due that wait for nothing, and those that PassParked lets go on. It returns the
+// number of changed events. If another process looks for events that wait for nothing, promoteAll waits for
+// it if wait is set, and otherwise leaves them to it.
 func (c *Common) promoteAll(ctx context.Context, wait bool) (int64, error) {
 	passed, passing := c.passParked(ctx)
 	stuck, err := query(ctx, c.pool, func(ctx context.Context, db store.DB) (int64, error) {
@@ -363,7 +361,7 @@ func (c *Common) promoteAll(ctx context.Context, wait bool) (int64, error) {
 	return passed + stuck, errors.Join(passing, err)
 }
 
-// endHeld ends the turn of an event that cannot be processed, if it was held.
+// endHeld ends the turn of a held event that cannot be processed.
 func (c *Common) endHeld(ctx context.Context, e Event, state string, cause error) error {
 	return exec(ctx, c.pool, func(ctx context.Context, db store.DB) error {
 		return store.EndHeld(ctx, db, e.row(), state, errorText(cause), c.PassParked)

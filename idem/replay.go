@@ -14,36 +14,33 @@ import (
 	"github.com/paghooks/paghooks/idem/internal/store"
 )
 
-// Replay processes events that were stored because no handler existed or because
-// they failed, by the provider's time and then by arrival, one after the other. Call it after deploying the
-// missing handler or the fix. Each event runs like a delivery, in a transaction
-// of its own with the record that it is done, so that it is safe to replay while
-// deliveries arrive and from several processes at once. Two stored events of one
-// entity are never processed at the same time, and an event with an earlier one of
-// its entity that is pending or parked has to wait for that. So has a new event that a
-// Processor receives meanwhile: it waits while the earlier one is being processed.
+// Replay processes events that were stored because no handler existed or because they failed, by the
+// provider's time and then by arrival, one after the other. Call it after deploying the missing handler or
+// the fix. Each event runs like a delivery, in a transaction of its own with the record that it is done, so
+// that it is safe to replay while deliveries arrive and from several processes at once. Two stored events of
+// one entity are never processed at the same time. An event waits for an earlier event of its entity that is
+// pending or parked. A new event that a Processor receives meanwhile waits while an earlier one is being
+// processed.
 //
-// Events that were parked only because they waited for one that is done now follow it,
-// in order, whether or not f chooses them, until one fails. They are counted, too.
+// Events that were parked only because they waited for a replayed event follow it, in order, whether or not f
+// chooses them, until one fails. They are counted as well.
 //
-// A failing event does not stop the others; its error is logged and observed, and
-// that of its handler is stored. An unhandled event that fails is parked. Replay
-// returns an error when ctx ends or Postgres is unavailable, together with the counts until then.
+// A failing event does not stop the others; its error is logged and observed, and the error of its handler is
+// stored. An unhandled event that fails is parked. Replay returns an error when ctx ends or Postgres is
+// unavailable, together with the counts until then.
 //
-// An event runs also if a later one of its entity was done before, where that did not wait
-// for it or came earlier: it may be money. Replayed.Overtaken has those events, for a person to
-// look at. To find them Replay reads the rows of all events at its end, once, ten million in
-// a second or two; see operator.Operator.ScanOfKey for an index.
+// An event is processed also if a later event of its entity was done before: it may be money.
+// Replayed.Overtaken lists such events, for a person to look at. To find them, Replay reads the rows of all
+// events at its end, once, ten million in a second or two; see operator.Operator.ScanOfKey for an index.
 //
-// With StatePending among the filter's states it does the work of an inbox that
-// has no workers any more. To have workers do it, see [Inbox.Requeue]; to see
-// the effect, [Common.DryReplay].
+// With StatePending among the filter's states, Replay does the work of an inbox that has no workers any more.
+// To leave the work to workers, see [Inbox.Requeue]; to see the result first, see [Common.DryReplay].
 func (c *Common) Replay(ctx context.Context, f Filter) (Replayed, error) {
 	return c.ReplayFunc(ctx, f, nil)
 }
 
-// ReplayFunc is Replay with a report: it calls ran, which may be nil, after each event, with the sum until
-// then, and why the event failed, if it did.
+// ReplayFunc is Replay with a report: after each event it calls ran, which may be nil, with the sum so far,
+// and with the event's error if the event failed.
 func (c *Common) ReplayFunc(ctx context.Context, f Filter, ran func(sum Replayed, e Event, failure error)) (Replayed, error) {
 	r := &replaying{common: c, run: c.replay, ran: ran}
 	err := r.chosen(ctx, f)
@@ -62,18 +59,18 @@ type Replayed struct {
 	Failed    int // failed again, do not decode, or wait for an earlier event of their entity; still kept
 	Unhandled int // no handler, or ignored: left as they are
 
-	// Overtaken are the events among those that are done of which a later one of their entity
-	// was done before: by the provider's time, and then by arrival.
+	// Overtaken lists the events that are done now although a later event of their entity, by the provider's
+	// time and then by arrival, was done before.
 	Overtaken []Overtaken
 }
 
-// Overtaken is an event that ran although a later event of its entity was done before. No
-// event is skipped for that: see that its handler's effect is right, a payment that is
-// booked behind its refund for example.
+// Overtaken is an event that was processed although a later event of its entity was done before. No event is
+// skipped for that reason: see that the handler's effect is right, for example of a payment that is booked
+// after its refund.
 type Overtaken struct {
 	Event Event // without OccurredAt and Payload
 	By    Event // the latest event that was done before it, without OccurredAt and Payload
-	More  int   // the number of others that are later and were done before it
+	More  int   // the number of other later events that were done before it
 }
 
 // String returns the two events in words.
@@ -85,7 +82,7 @@ func (o Overtaken) String() string {
 	return fmt.Sprintf("%s (%s) ran behind %s (%s), which was done before it%s", o.Event.ID, o.Event.Type, o.By.ID, o.By.Type, others)
 }
 
-// replaying is one call of Replay or DryReplay, or of what goes on with held events.
+// replaying is one call of Replay or DryReplay, or one pass over the held events.
 type replaying struct {
 	common *Common
 	run    func(context.Context, StoredEvent) (Outcome, error) // replay or dryReplay
@@ -103,8 +100,8 @@ func (r *replaying) chosen(ctx context.Context, f Filter) error {
 	return r.keys(ctx, keys)
 }
 
-// keys runs events by their row keys. It ends with the error of the first event with an outcome that is
-// not counted: its cause would stop all others.
+// keys runs events by their row keys. It ends with the error of the first event that has an outcome that is
+// not counted: the cause would stop all others.
 func (r *replaying) keys(ctx context.Context, keys []string) error {
 	for s, err := range r.common.load(ctx, keys) {
 		if err != nil {
@@ -122,7 +119,7 @@ func (r *replaying) keys(ctx context.Context, keys []string) error {
 			r.sum.Failed++
 		case Unhandled, Ignored:
 			r.sum.Unhandled++
-		case Duplicate: // done by another meanwhile
+		case Duplicate: // another process has done the event meanwhile
 		default:
 			return fmt.Errorf("idem: replay stopped at %s %s: %w", s.Type, s.ID, failure)
 		}
@@ -133,7 +130,7 @@ func (r *replaying) keys(ctx context.Context, keys []string) error {
 	return nil
 }
 
-// lanes goes on with the events that wait for one that is done or passed now.
+// lanes runs the events that waited for an event that is done or passed now.
 func (r *replaying) lanes(ctx context.Context) error {
 	if _, err := r.common.passParked(ctx); err != nil {
 		return err
@@ -141,11 +138,11 @@ func (r *replaying) lanes(ctx context.Context) error {
 	return r.held(ctx)
 }
 
-// held runs the held events that are due, and those that become due by that, to the end of each lane
-// or until one fails.
+// held runs the held events that are due, and then the events that become due, to the end of each lane or
+// until one fails.
 func (r *replaying) held(ctx context.Context) error {
 	c := r.common
-	for last := (store.Place{}); ; { // further each time: one that is left as it was is not found again
+	for last := (store.Place{}); ; { // an event that is left as it was is not found again
 		var keys []string
 		next, err := query(ctx, c.pool, func(ctx context.Context, db store.DB) (next store.Place, err error) {
 			keys, next, err = store.FindHeld(ctx, db, c.source.Name(), last, atOnce)
@@ -164,7 +161,7 @@ func (r *replaying) held(ctx context.Context) error {
 	}
 }
 
-// findOvertaken adds to the sum the events that ran behind later ones.
+// findOvertaken adds to the sum the events that ran after later ones.
 func (r *replaying) findOvertaken(ctx context.Context) error {
 	if len(r.done) == 0 {
 		return nil
@@ -192,8 +189,9 @@ func (c *Common) replay(ctx context.Context, stored StoredEvent) (Outcome, error
 	return outcome, err
 }
 
-// replayOne is an attempt of a stored event. Every failure of the event's own is
-// Parked: it stays stored. An outage of the thing that all handlers depend on is Retrying, and changes nothing.
+// replayOne is an attempt of a stored event. If the event itself fails, the outcome is Parked, and the event
+// stays stored. If Postgres or the broker of an outbox is unavailable, the outcome is Retrying, and nothing
+// changes.
 func (c *Common) replayOne(ctx context.Context, e Event) (Outcome, error) {
 	work, err := c.route(e)
 	switch {
@@ -217,9 +215,9 @@ func (c *Common) replayOne(ctx context.Context, e Event) (Outcome, error) {
 	case !failed:
 		return outcome, err
 	case !pgtx.WorkFailed(err) && pgtx.TookTooLong(err) && c.answers(ctx):
-		return Parked, errEarlier // it was waited for
+		return Parked, errEarlier // Postgres answers: the attempt waited for an earlier event
 	case !pgtx.WorkFailed(err) && pgtx.Unavailable(err), c.hasOutage():
-		return Retrying, err // it would be the same with all others, and counts for none
+		return Retrying, err // all other events would fail as well, and none is to blame
 	case !pgtx.WorkFailed(err):
 		return Parked, err
 	}
@@ -235,21 +233,17 @@ var errEarlier = errors.New("an earlier event of the same entity is not done, or
 // has it: a genuine delivery of it that is not a dry run is an event of an unknown type.
 const CanaryType = "paghooks.canary"
 
-// DryRunHeader, in a genuine delivery, asks for [Common.DryRun] instead of
-// the work: whether the handlers of a running application are sound, tried
-// through its network, verification and database. Nothing is stored, so the
-// answer is 503 in any case: no provider takes it for an acknowledgement. Its
-// body has the outcome: {"received":false,"dry_run":"done"}. An event of a
-// canary needs no handler.
+// DryRunHeader, in a genuine delivery, asks for [Common.DryRun] instead of the work. It tries the handlers of
+// a running application through its network, verification and database. Nothing is stored, so the answer is
+// 503 in any case, which no provider takes for an acknowledgement. The body of the answer has the outcome:
+// {"received":false,"dry_run":"done"}. An event of a canary needs no handler.
 const DryRunHeader = "Idem-Dry-Run"
 
-// DryRun runs the handler of an event in a transaction that is always rolled
-// back, with the record of an event like it, and returns the outcome that the first
-// delivery of it would have if no earlier event of its entity is parked. Nothing is
-// stored, also of an event that is stored; an effect that
-// the handler has outside of its transaction is real, unless it asks
-// [IsDryRun]. Functions for after the commit do not run. Deliveries of the event do not
-// wait for it, unless they need rows that the handler has locked.
+// DryRun runs the handler of an event in a transaction that is always rolled back, and returns the outcome
+// that the first delivery of the event would have if no earlier event of its entity is parked. Nothing is
+// stored or changed, also if the event is stored. An effect of the handler outside of its transaction is
+// real, unless the handler asks [IsDryRun]. Functions for after the commit do not run. A delivery of the
+// event waits for the dry run only if it needs rows that the handler has locked.
 func (c *Common) DryRun(ctx context.Context, e Event) (Outcome, error) {
 	return c.dry(ctx, e, c.dryRun)
 }
@@ -283,16 +277,15 @@ func (c *Common) dryRun(ctx context.Context, e Event) (Outcome, error) {
 	return c.execute(ctx, attempt{event: e, row: dryRow(e), work: work, dry: true})
 }
 
-// dryRow is the row of an event with an ID and an entity that no event has: a row of the event itself
-// would have a delivery of it wait until the dry run is rolled back, and so would the row
-// that it waits for.
+// dryRow returns the row of an event under an ID and an entity that no event has: a delivery of the event
+// would wait for a row under the event's own ID until the dry run is rolled back.
 func dryRow(e Event) store.Event {
 	e.ID, e.Key = "dry run "+rand.Text(), ""
 	return e.row()
 }
 
-// DryReplay returns the result that [Common.Replay] would have, by a [Common.DryRun] of each
-// event, for itself: one that needs rows of another fails.
+// DryReplay returns the result that [Common.Replay] would have, by a separate [Common.DryRun] of each event:
+// an event that needs rows of another fails.
 func (c *Common) DryReplay(ctx context.Context, f Filter) (Replayed, error) {
 	return c.DryReplayFunc(ctx, f, nil)
 }
@@ -307,8 +300,7 @@ func (c *Common) DryReplayFunc(ctx context.Context, f Filter, ran func(sum Repla
 	return r.sum, err
 }
 
-// dryReplay is a dry run of a stored event. Every failure of the event's own is
-// Parked, as by a replay.
+// dryReplay is a dry run of a stored event. If the event itself fails, the outcome is Parked, as in a replay.
 func (c *Common) dryReplay(ctx context.Context, s StoredEvent) (Outcome, error) {
 	outcome, err := c.DryRun(ctx, s.Event)
 	switch {
@@ -320,8 +312,8 @@ func (c *Common) dryReplay(ctx context.Context, s StoredEvent) (Outcome, error) 
 	return outcome, errors.Unwrap(err) // without the event's name, as a replay's error is
 }
 
-// dryDelivery handles a delivery with [DryRunHeader]: a dry run of the event's handler,
-// or of its substitute in a canary's.
+// dryDelivery handles a delivery with [DryRunHeader]: a dry run of the event's handler, or of no handler if
+// the event is a canary's.
 func (c *Common) dryDelivery(ctx context.Context, d Delivery) (Outcome, error) {
 	if d.Event.Type == CanaryType {
 		return c.dry(ctx, d.Event, c.tryCanary)
@@ -329,8 +321,8 @@ func (c *Common) dryDelivery(ctx context.Context, d Delivery) (Outcome, error) {
 	return c.DryRun(ctx, d.Event)
 }
 
-// NoteCanary records that a canary's delivery has come through a broker. It is for code that
-// consumes for the receiver: package relay calls it.
+// NoteCanary records that a canary's delivery has come through a broker. Package relay calls it when it
+// consumes.
 func (c *Common) NoteCanary(ctx context.Context) error {
 	err := exec(ctx, c.pool, func(ctx context.Context, db store.DB) error {
 		return store.NoteCanary(ctx, db, c.source.Name(), CanaryType)
@@ -341,8 +333,8 @@ func (c *Common) NoteCanary(ctx context.Context) error {
 	return nil
 }
 
-// LastCanary returns when a canary's delivery last came through a broker to any consumer of the
-// source, by the database's clock; the zero time for never. It is for the field Arrived of a canary.
+// LastCanary returns the time of the last NoteCanary by any consumer of the source, by the database's clock,
+// or the zero time. It is for the field Arrived of a canary.
 func (c *Common) LastCanary(ctx context.Context) (time.Time, error) {
 	at, err := query(ctx, c.pool, func(ctx context.Context, db store.DB) (time.Time, error) {
 		return store.LastCanary(ctx, db, c.source.Name())

@@ -17,42 +17,42 @@ import (
 	"github.com/paghooks/paghooks/idem/internal/store"
 )
 
-// errStopped is the cause with which handlers are canceled when their workers are stopped.
+// errStopped is the cause of the handlers' cancellation when their workers are stopped.
 var errStopped = errors.New("the workers were stopped: the next ones go on with it")
 
 // runner is one call of Run or Drain.
 type runner struct {
 	inbox    *Inbox
 	attempts context.Context         // of the handlers
-	cancel   context.CancelCauseFunc // ends them
+	cancel   context.CancelCauseFunc // cancels the handlers
 	idle     chan struct{}           // has an element for each idle worker
 	workers  sync.WaitGroup
 	timedOut atomic.Int64 // handlers that did not return when they were stopped
 	position claims.Position
-	untried  bool // in an outage, the search is for an event that was not tried yet
+	untried  bool // in an outage, the next search is for an event that was never tried
 
-	postponed atomic.Bool // since drain looked last, an event became due a moment later
-	searchAll atomic.Bool // the next search is to begin at the start: a claim has ended without a word
+	postponed atomic.Bool // since drain looked last, an event was postponed by a moment
+	searchAll atomic.Bool // the next search begins at the start: the end of a claim may not be recorded
 	powerless atomic.Bool // the log says that sessions of dead workers cannot be ended
 
-	alive     context.Context // as long as anything is claimed
+	alive     context.Context // ends when nothing is claimed any more
 	stopSigns context.CancelFunc
-	signing   sync.WaitGroup // the senders of signs of life
-	channel   string         // that is listened to; "" for none
+	signing   sync.WaitGroup // stayAlive
+	channel   string         // to listen to; "" for none
 	signs     *claims.Signs
 	begun     bool
 
 	running sync.Map // the row keys of claimed events
-	unended sync.Map // the unended of each event with a failure that could not be recorded, by row key
+	unended sync.Map // of type unended, by row key
 
-	draining bool // what cannot be begun twice is left
+	draining bool // the runner is Drain's: an event that could not be begun twice is left
 	mu       sync.Mutex
 	notBegun map[string]int // how often events could not be begun, by row key, while draining
-	left     []error        // by Drain
+	left     []error        // errors of the events that Drain leaves
 }
 
-// unended is the end of a claim that could not be recorded, because nobody answered. Who claims the event next
-// records it: this runner, or another that takes it for a crash.
+// unended is the end of a claim that could not be recorded, because Postgres did not answer. This runner
+// records it when it claims the event again; another runner takes it for a crash.
 type unended struct {
 	end   store.End
 	cause error
@@ -68,7 +68,7 @@ func (i *Inbox) newRunner(ctx context.Context) *runner {
 	return r
 }
 
-// leave reports whether Drain is to leave an event that could not be begun: at the second time.
+// leave reports whether Drain leaves an event that could not be begun: it does from the second time on.
 func (r *runner) leave(c store.Claim, cause error) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -84,14 +84,14 @@ func (r *runner) leave(c store.Claim, cause error) bool {
 
 // runningKeys returns the row keys of the events that are claimed.
 func (r *runner) runningKeys() []string {
-	keys := []string{} // nil would be null
+	keys := []string{} // a nil slice would be null in SQL
 	for key := range r.running.Range {
 		keys = append(keys, key.(string))
 	}
 	return keys
 }
 
-// sign gives a sign of life, and frees the claims of runners that give none.
+// sign gives a sign of life, and deletes the rows of dead workers, which ends their claims.
 func (r *runner) sign(ctx context.Context, db store.DB) error {
 	now := time.Now()
 	others, err := store.Sign(ctx, db, r.signs.Own, r.signs.Running(now))
@@ -120,8 +120,7 @@ func (r *runner) sign(ctx context.Context, db store.DB) error {
 	return nil
 }
 
-// begin gives the first sign of life, without which nothing may be claimed, and has
-// others follow until the runner stops.
+// begin gives the first sign of life, without which nothing may be claimed, and starts stayAlive.
 func (r *runner) begin(ctx context.Context) error {
 	if r.begun {
 		return nil
@@ -138,12 +137,12 @@ func (r *runner) signByPool(ctx context.Context) error {
 	return exec(ctx, r.inbox.pool, r.sign)
 }
 
-// stayAlive gives signs of life until the runner stops, on a connection of its own: all of
-// the pool's may be in use by handlers. A runner that listens learns there of events that other
-// processes store.
+// stayAlive gives signs of life until the runner stops, on a connection of its own: all of the pool's may be
+// in use by handlers. A runner that listens is notified on that connection of events that other processes
+// store.
 func (r *runner) stayAlive() {
 	ctx, listening := r.alive, r.channel != ""
-	if !listening && !sleep(ctx, claims.SignEvery) { // nothing else needs the connection before
+	if !listening && !sleep(ctx, claims.SignEvery) { // the connection is not needed earlier
 		return
 	}
 	for failed := 1; ctx.Err() == nil; failed++ {
@@ -156,17 +155,17 @@ func (r *runner) stayAlive() {
 		}
 		r.signs.Lost(time.Now())
 		r.inbox.logError(ctx, "webhook workers have lost the connection on which they listen and say that they are alive", Event{}, err)
-		_ = r.signByPool(ctx) // Postgres may have no place for another connection
+		_ = r.signByPool(ctx) // Postgres may allow no further connection
 		pause(ctx, failed)
 	}
 }
 
-// deadTime is the time after Timeout from which the session of a dead worker is ended. Its handler has been canceled by
-// then, if its process is alive, and is not at a bank any more.
+// deadTime is the time after Timeout from which the session of a dead worker is ended. By then a process that
+// is still alive has canceled the handler, which no longer calls a bank.
 const deadTime = 5 * time.Second
 
-// endDeadSessions ends the sessions of workers that have no row any more, and whose transactions keep their events
-// locked: of a process that was stopped or cut off, and that Postgres takes for a client that thinks.
+// endDeadSessions ends the sessions of workers without a row, whose transactions keep their events locked:
+// the process was stopped or cut off, and Postgres takes it for a slow client.
 func (r *runner) endDeadSessions(ctx context.Context) error {
 	i := r.inbox
 	dead, err := query(ctx, i.pool, func(ctx context.Context, db store.DB) ([]store.DeadSession, error) {
@@ -195,8 +194,8 @@ func (r *runner) endDeadSessions(ctx context.Context) error {
 	return err
 }
 
-// end is called once nothing is claimed any more. An event with a claim that could not be ended is the next
-// worker's, like those that a dead one had claimed.
+// end deletes the worker's row once nothing is claimed any more. An event with a claim that could not be
+// ended is then claimed by others, as the events of a dead worker are.
 func (r *runner) end() {
 	r.stopSigns()
 	r.signing.Wait()

@@ -24,8 +24,8 @@ type Part interface {
 	Run(ctx context.Context) error
 }
 
-// Receiver is a [*Processor], an [*Inbox] or an outbox: it stores events in
-// Postgres. A relay is a [Part], and no Receiver.
+// Receiver is a [*Processor], an [*Inbox] or an outbox, which store events in Postgres. A relay is a [Part],
+// and no Receiver.
 type Receiver interface {
 	Part
 	http.Handler
@@ -59,19 +59,18 @@ var (
 //  3. All other parts, at the same time: workers finish their handlers. A part that
 //     handlers give work to may get some while it ends.
 //
-// Then it returns nil. It returns an error if the server cannot listen, if a part's Run
-// returns one or panics, if deliveries did not end in time, or if a part of the
-// application's own has not returned 15 seconds after its context ended: Serve does not
-// wait for it then. A part that returns nil before it is stopped has done its work, and
-// the others go on; context.Canceled is no error of a part that was stopped.
+// Then Serve returns nil. It returns an error if the server cannot listen, if a part's Run returns one or
+// panics, if deliveries did not end in time, or if a part of the application's own has not returned 15
+// seconds after its context ended: Serve does not wait for that part any longer. If a part returns nil before
+// it is stopped, its work is done, and the others go on; context.Canceled is no error of a stopped part.
 //
-// It returns an error at once where a scope was introduced and the events of before were not moved: see
-// operator.Operator.Rescope. Where another program may still store events without a
-// scope, or this one has run before, it starts, and health is red.
+// Serve returns an error immediately if this program has introduced a scope, and the events that were stored
+// without one were not moved: see operator.Operator.Rescope. If another program may still store events
+// without a scope, or this program has run before, Serve starts, and health is red.
 //
-// At the start it logs a warning if a source has no token or secret to verify with, and if
-// workers can hold all connections of a pool: deliveries would wait for them. It has the
-// inboxes run fewer than by default where that is enough.
+// At the start Serve logs a warning if a source has no token or secret to verify with, and if workers can
+// hold all connections of a pool: deliveries would wait for a connection. If it is enough, Serve lowers the
+// Workers that have their default.
 //
 // A field that server leaves at zero has a default: ReadHeaderTimeout is 5 seconds, IdleTimeout 2
 // minutes. It serves TLS if server.TLSConfig is set.
@@ -120,9 +119,9 @@ func Serve(ctx context.Context, server *http.Server, parts ...Part) error {
 	return errors.Join(err, others.end())
 }
 
-// prepare is called by [Serve] before any part runs. It returns an error if the program would process events
-// of before again, says in the log that a source has nothing to verify with, and leaves a connection of
-// each pool to deliveries.
+// prepare is called by [Serve] before any part runs. It returns an error if the program would process stored
+// events again, logs that a source has nothing to verify with, and leaves a connection of each pool to
+// deliveries.
 func prepare(ctx context.Context, parts []Part) error {
 	inboxes := make(map[*pgxpool.Pool][]*Inbox)
 	for _, p := range parts {
@@ -146,7 +145,7 @@ func prepare(ctx context.Context, parts []Part) error {
 
 func (i *Inbox) self() *Inbox { return i }
 
-// warnOfNoSecret logs that every delivery will be answered 503, and why.
+// warnOfNoSecret logs that every delivery will be answered 503, if the source is not configured.
 func (ep *Endpoint) warnOfNoSecret(ctx context.Context) {
 	s, ok := ep.source.(interface{ Configured() error })
 	if !ok {
@@ -163,8 +162,8 @@ func (ep *Endpoint) warnOfNoSecret(ctx context.Context) {
 	ep.logAttrs(ctx, slog.LevelWarn, "webhook deliveries cannot be verified, and all are answered 503: "+cause)
 }
 
-// sharePool lowers the Workers of inboxes where the application has not set it, until a connection of
-// their pool is left for deliveries, and logs where that is not enough.
+// sharePool lowers the Workers of inboxes that have their default, until a connection of the pool is left for
+// deliveries, and logs a warning if that is not enough.
 func sharePool(ctx context.Context, pool *pgxpool.Pool, inboxes []*Inbox) {
 	connections, workers := int(pool.Config().MaxConns), 0
 	for _, i := range inboxes {
@@ -187,7 +186,7 @@ func sharePool(ctx context.Context, pool *pgxpool.Pool, inboxes []*Inbox) {
 
 // running holds parts that stop at the same time.
 type running struct {
-	ctx   context.Context // of their Run
+	ctx   context.Context // the context of each part's Run
 	stop  context.CancelFunc
 	parts []runningPart
 }
@@ -197,14 +196,14 @@ type runningPart struct {
 	ended <-chan error
 }
 
-// newRunning returns one without parts. The parts do not stop when ctx ends: end stops them.
+// newRunning returns a running without parts. The parts do not stop when ctx ends: end stops them.
 func newRunning(ctx context.Context) *running {
 	r := &running{}
 	r.ctx, r.stop = context.WithCancel(context.WithoutCancel(ctx))
 	return r
 }
 
-// start runs a part. Its error goes to failed and to end.
+// start runs a part. The part's error goes to failed and to end.
 func (r *running) start(p Part, failed chan<- error) {
 	ended := make(chan error, 1)
 	r.parts = append(r.parts, runningPart{p, ended})
@@ -227,7 +226,7 @@ func (r *running) end() (err error) {
 	late, cancel := context.WithTimeout(context.Background(), shutdownTime)
 	defer cancel()
 	for _, p := range r.parts {
-		if _, ok := p.part.(Receiver); ok { // it ends its handlers after a time of its own
+		if _, ok := p.part.(Receiver); ok { // a receiver ends its handlers after its own StopTimeout or Timeout
 			err = errors.Join(err, <-p.ended)
 			continue
 		}
@@ -253,7 +252,7 @@ func serveUntilShutdown(server *http.Server, listener net.Listener) (err error) 
 	return fmt.Errorf("idem: the server stopped: %w", err)
 }
 
-// shutdownTime is more than any delivery takes.
+// shutdownTime is longer than any delivery takes.
 const shutdownTime = 15 * time.Second
 
 func shutDown(server *http.Server) error {
@@ -265,8 +264,7 @@ func shutDown(server *http.Server) error {
 	return nil
 }
 
-// pruneDaily prunes a minute after the start, so that a program that is
-// restarted daily does so, too, and then every day.
+// pruneDaily prunes a minute after the start, for programs that are restarted daily, and then every day.
 func pruneDaily(ctx context.Context, r Receiver) {
 	for wait := time.Minute; sleep(ctx, wait); wait = 24 * time.Hour {
 		err := pgtx.Protect(func() error { _, err := r.Prune(ctx); return err }) // hooks of the pool are the application's
@@ -276,10 +274,10 @@ func pruneDaily(ctx context.Context, r Receiver) {
 	}
 }
 
-// checkScopes is called at the start of a program. It returns an error if the program's version before gave
-// events no scope, if this one cannot do so any more, and if it is the first: each event that
-// comes again would be done again. Where another program may still make such events, or
-// where this version has run before, a stop would cost more: that is logged, and health is red.
+// checkScopes is called at the start of a program. It returns an error if all stored events have no scope,
+// this program gives every event one, and no other program is running: each event that is delivered again
+// would be processed again. If another program may still store such events, or this program has run before,
+// stopping would cost more: checkScopes logs an error, and health is red.
 func (c *Common) checkScopes(ctx context.Context) error {
 	if !c.AlwaysScoped() {
 		return nil
@@ -296,10 +294,10 @@ func (c *Common) checkScopes(ctx context.Context) error {
 	return nil
 }
 
-// warnOfScopes logs at the start of a program that a source has events both with and
-// without a scope: that is right only where one account has no scope on purpose.
+// warnOfScopes logs at the start of a program that a source has events with and without a scope, which is
+// right only if one account has no scope on purpose.
 func (c *Common) warnOfScopes(ctx context.Context) {
-	if c.AlwaysScoped() { // checkScopes has said so
+	if c.AlwaysScoped() { // checkScopes has logged it
 		return
 	}
 	if !c.asksOfScopes(ctx, store.HasMixedScopes) {
@@ -309,8 +307,8 @@ func (c *Common) warnOfScopes(ctx context.Context) {
 		"those of before that come again are done twice: stop the program, and move them with idem rescope")
 }
 
-// asksOfScopes asks Postgres a question. Without an answer the result is false: without tables or
-// Postgres, others say so.
+// asksOfScopes asks Postgres a question. Without an answer the result is false: other checks find that the
+// tables or Postgres are missing.
 func (c *Common) asksOfScopes(ctx context.Context, question func(context.Context, store.DB, string) (bool, error)) bool {
 	yes, _ := query(ctx, c.pool, func(ctx context.Context, db store.DB) (bool, error) { return question(ctx, db, c.source.Name()) })
 	return yes

@@ -18,8 +18,8 @@ import (
 // processSolo lets one attempt of this process run alone. All inboxes of the process share it.
 var processSolo claims.Solo
 
-// work processes one claim, and ends it: the event is done, or its row has the step that
-// comes next.
+// work processes one claimed event, and ends the claim: the event is done, or its row says when and whether
+// it is tried again.
 func (r *runner) work(c store.Claim) {
 	ctx, cancel := context.WithTimeout(r.attempts, r.inbox.Timeout)
 	defer cancel()
@@ -31,7 +31,7 @@ func (r *runner) work(c store.Claim) {
 	if runsSolo(c) {
 		defer processSolo.Unreserve()
 		if c.Crashes < r.inbox.MaxCrashes {
-			// Its handler needs the other half of its time.
+			// The handler needs the other half of Timeout.
 			if alone, again := processSolo.RunAlone(ctx, r.inbox.Timeout/2); !alone {
 				_, _ = r.postpone(ctx, c, again)
 				return
@@ -53,8 +53,8 @@ func (r *runner) work(c store.Claim) {
 	s.report(ctx, Observation{Event: Event(c.Event), Outcome: outcome, Err: wrap(Event(c.Event), err)})
 }
 
-// process runs the event's handler, and says in the event's row if that does not
-// end with a commit.
+// process runs the event's handler. If the attempt is not committed, process records the result in the
+// event's row.
 func (r *runner) process(ctx context.Context, c store.Claim) (Outcome, error) {
 	i, e := r.inbox, Event(c.Event)
 	if before, ok := r.unended.LoadAndDelete(c.RowKey()); ok {
@@ -67,7 +67,7 @@ func (r *runner) process(ctx context.Context, c store.Claim) (Outcome, error) {
 	}
 	work, err := i.route(e)
 	switch {
-	case i.ignores(e): // since it was stored
+	case i.ignores(e): // the type is ignored since the event was stored
 		work = func(context.Context, pgx.Tx) error { return nil }
 	case err != nil:
 		return r.fail(ctx, c, NoRetry(err))
@@ -75,7 +75,7 @@ func (r *runner) process(ctx context.Context, c store.Claim) (Outcome, error) {
 		return r.endClaim(ctx, c, store.End{State: store.Unhandled, LeavesLane: true}, nil)
 	}
 	promoted := false
-	// It does not wait for others that process an event of the same entity: they may take long.
+	// Without Wait: another attempt in the lane may take long.
 	how := &store.Stored{States: []string{store.Pending}, Claim: c.Number, Worker: r.signs.Own.ID}
 	outcome, err := i.execute(ctx, attempt{event: e, row: c.Event, work: work, stored: how, promoted: &promoted})
 	if promoted {
@@ -91,8 +91,9 @@ func (r *runner) process(ctx context.Context, c store.Claim) (Outcome, error) {
 	return outcome, err
 }
 
-// fail ends a claim after an attempt that failed, or did not come to the handler, or whose COMMIT was not answered.
-// An attempt is counted whatever its error says, once the handler ran: only a moment is given to what passes.
+// fail ends a claim after an attempt that failed, did not reach the handler, or whose COMMIT was not
+// answered. Once the handler ran, the attempt counts, whatever its error says; for a while, errors that may
+// pass by themselves do not.
 func (r *runner) fail(ctx context.Context, c store.Claim, cause error) (Outcome, error) {
 	i, final, ran := r.inbox, handling.IsFinal(cause), pgtx.WorkFailed(cause)
 	attempt, wait := c.Attempts+1, time.Until(handling.RetryAt(cause))
@@ -103,20 +104,20 @@ func (r *runner) fail(ctx context.Context, c store.Claim, cause error) (Outcome,
 			return r.lookUp(ctx, c, cause)
 		}
 		return Retrying, errors.Join(cause, err)
-	case !final && !ran: // not the event's, and not counted; but it may last
+	case !final && !ran: // the event is not to blame, and nothing is counted; the cause may last
 		if r.leave(c, cause) {
 			_, err := r.endClaim(ctx, c, store.End{State: store.Pending, Wait: maxPostpone}, nil)
 			return Retrying, errors.Join(cause, err)
 		}
 		wait := soon(c)
-		if r.draining { // which waits for it
+		if r.draining { // Drain waits for the event
 			wait = store.PostponeTime
 		}
 		_, err := r.postpone(ctx, c, wait)
 		return Retrying, errors.Join(cause, err)
-	case !final && pgtx.Passing(cause) && !lasts(c): // the others' that it met; a back-off of hours would hold up its lane
+	case !final && pgtx.Passing(cause) && !lasts(c): // other transactions are the cause, and a back-off of hours would hold up the lane
 		return r.endClaim(ctx, c, store.End{State: store.Pending, Wait: soon(c), Returned: true}, cause)
-	case !final && wait > 0: // asked for, and so not counted
+	case !final && wait > 0: // the handler has asked for the time, and nothing is counted
 		return r.endClaim(ctx, c, store.End{State: store.Pending, Wait: wait, Returned: ran}, cause)
 	case final, attempt >= i.MaxAttempts:
 		return r.endClaim(ctx, c, store.End{State: store.Parked, Attempts: 1, LeavesLane: i.PassParked, Returned: ran}, cause)
@@ -124,15 +125,16 @@ func (r *runner) fail(ctx context.Context, c store.Claim, cause error) (Outcome,
 	return r.endClaim(ctx, c, store.End{State: store.Pending, Attempts: 1, Wait: i.backoff(attempt), Returned: ran}, cause)
 }
 
-// lasts reports whether an event has been started so often, or for so long, that what passes has not passed.
+// lasts reports whether an event has been started so often, or waits for so long, that a passing error
+// counts.
 func lasts(c store.Claim) bool { return c.Number >= startsPassing || c.Waited >= timePassing }
 
 const (
 	startsPassing = 50
-	timePassing   = 10 * time.Minute // from when on package health is red
+	timePassing   = 10 * time.Minute // package health is red from then on
 )
 
-// backoff is the inbox's Backoff, which is the application's code.
+// backoff calls the inbox's Backoff, which is the application's code.
 func (i *Inbox) backoff(attempt int) (wait time.Duration) {
 	if err := pgtx.Protect(func() error { wait = i.Backoff(attempt); return nil }); err != nil {
 		wait = DefaultBackoff(attempt)
@@ -140,7 +142,7 @@ func (i *Inbox) backoff(attempt int) (wait time.Duration) {
 	return max(wait, 0)
 }
 
-// stopped reports whether the workers are stopped, and their handlers canceled.
+// stopped reports whether StopTimeout is over, and the handlers are canceled.
 func (r *runner) stopped() bool { return r.attempts.Err() != nil }
 
 // endClaim ends a claim as end says, with cause as the event's last error.
@@ -167,8 +169,8 @@ func (r *runner) endClaim(ctx context.Context, c store.Claim, end store.End, cau
 	return Outcome(end.State), cause
 }
 
-// lookUp returns the outcome of an attempt that has not failed: its COMMIT was not answered, and its claim has
-// ended. Others may have thought that this process is dead.
+// lookUp returns the outcome of an attempt whose COMMIT was not answered, and whose claim has ended: the
+// event is done, or others have taken this process for dead.
 func (r *runner) lookUp(ctx context.Context, c store.Claim, cause error) (Outcome, error) {
 	found, err := insist(ctx, r, func(ctx context.Context, db store.DB) (store.Found, error) {
 		return store.LookUp(ctx, db, c.Event)
@@ -179,8 +181,8 @@ func (r *runner) lookUp(ctx context.Context, c store.Claim, cause error) (Outcom
 	return Done, nil
 }
 
-// soon returns the time that an event waits that could not be processed, for reasons that are not
-// its own: the longer, the more often it was tried.
+// soon returns the wait of an event that could not be processed and is not to blame. The wait grows with the
+// number of claims.
 func soon(c store.Claim) time.Duration {
 	return min(store.PostponeTime<<min(c.Number, 10), maxPostpone)
 }
@@ -189,7 +191,7 @@ func soon(c store.Claim) time.Duration {
 const maxPostpone = 5 * time.Second
 
 // postpone ends a claim without a result: the event is due again after wait. ended is false if the event is
-// done, or another has claimed it.
+// done, or another worker has claimed it.
 func (r *runner) postpone(ctx context.Context, c store.Claim, wait time.Duration) (ended bool, err error) {
 	return insist(ctx, r, func(ctx context.Context, db store.DB) (bool, error) {
 		defer r.postponed.Store(true)
@@ -198,15 +200,15 @@ func (r *runner) postpone(ctx context.Context, c store.Claim, wait time.Duration
 }
 
 const (
-	// insistTime is the time in which the end of a claim is tried to be recorded. A claim that is
-	// not ended then is claimed again by the same workers, as if it had never been.
+	// insistTime limits the tries to record the end of a claim. If all fail, the same workers claim the event
+	// again, as if the claim had never been.
 	insistTime = 30 * time.Second
-	// insistStopped is the same from when the workers are stopped: others find the claim.
+	// insistStopped limits the tries once the workers are stopped: other workers find the claim.
 	insistStopped = 5 * time.Second
 )
 
-// insist is query for the statement that ends a claim. It repeats the statement while Postgres is
-// unavailable, found a deadlock, or gave up its wait for a lock.
+// insist is query for a statement at the end of a claim. It repeats the statement while Postgres is
+// unavailable, finds a deadlock, or gives up a wait for a lock.
 func insist[T any](ctx context.Context, r *runner, f func(context.Context, store.DB) (T, error)) (T, error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), insistTime)
 	defer cancel()
@@ -228,9 +230,8 @@ const crashesSolo = 2
 
 func runsSolo(c store.Claim) bool { return c.Crashes >= crashesSolo }
 
-// DefaultBackoff waits a second after the first attempt, twice as long after
-// each further one, and an hour at most, give or take a quarter: so that events that
-// failed together do not come back together.
+// DefaultBackoff waits a second after the first attempt, twice as long after each further attempt, and an
+// hour at most, give or take a quarter: events that failed together are not tried again together.
 func DefaultBackoff(attempt int) time.Duration {
 	d := min(time.Second<<min(max(attempt, 1)-1, 12), time.Hour)
 	return d*3/4 + rand.N(d/2)

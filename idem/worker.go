@@ -12,19 +12,17 @@ import (
 	"github.com/paghooks/paghooks/idem/internal/store"
 )
 
-// Run processes stored events until ctx ends. Call it in a goroutine, any number
-// of times, in any number of processes: each event is processed once, and those
-// of one Key one after the other, by the provider's time and then by arrival.
-// Keys do not wait for each other.
+// Run processes stored events until ctx ends. Call it in a goroutine, any number of times, in any number of
+// processes: each event is processed once, and the events of one Key one after the other, by the provider's
+// time and then by arrival. Keys do not wait for each other.
 //
-// Each call of Run has a row in idem_workers, and writes every two seconds that it is
-// alive, on a connection beside the pool. When its process dies, others go on with the events that it
-// had claimed within 12 seconds, with any Timeout.
+// Each call of Run has a row in idem_workers, and writes a sign of life every two seconds, on a connection
+// beside the pool. If its process dies, other processes go on with its claimed events within 12 seconds, with
+// any Timeout.
 //
-// When ctx ends no further event is claimed, running handlers have StopTimeout to
-// finish, and Run returns nil. It returns an error if handlers did not return in
-// time, and immediately if a setting makes no sense. While Postgres is unavailable
-// Run logs that, and continues when it is back.
+// When ctx ends no further event is claimed, running handlers have StopTimeout to finish, and Run returns
+// nil. It returns an error if handlers did not return in time, and immediately if a setting makes no sense.
+// If Postgres is unavailable, Run logs an error, and continues once Postgres is back.
 func (i *Inbox) Run(ctx context.Context) error {
 	if err := i.check(); err != nil {
 		return err
@@ -40,10 +38,11 @@ func (i *Inbox) Run(ctx context.Context) error {
 	return r.stop()
 }
 
-// Drain processes all events that are stored and due, and returns when nothing is: for
-// tests, and where no process can run all the time. Events that wait for their next attempt, or behind one that does, are
-// left, and so is what could not be begun twice, with an error that names it. It returns an error, too, if Postgres cannot be reached, if the broker of an outbox
-// is unavailable, or if ctx ends before.
+// Drain processes all stored events that are due, and returns when no event is due: for tests, and where no
+// process can run all the time. Drain leaves events that wait for their next attempt, and the events behind
+// them. It also leaves an event with an attempt that could not be begun twice, and returns an error that
+// names it. Drain returns an error if Postgres cannot be reached, if the broker of an outbox is unavailable,
+// or if ctx ends first.
 func (i *Inbox) Drain(ctx context.Context) error {
 	if err := i.check(); err != nil {
 		return err
@@ -74,7 +73,7 @@ func (r *runner) loop(ctx context.Context) {
 			}
 			pause(ctx, failed)
 			continue
-		case found.MayBeMore(): // for another Run of this inbox, too
+		case found.MayBeMore(): // another Run of this inbox may look
 			r.inbox.wakeOwn()
 		default:
 			r.rest(ctx, found.Postponed > 0)
@@ -105,7 +104,7 @@ func (r *runner) drain(ctx context.Context) error {
 		}
 		r.workers.Wait()
 		switch {
-		case found.Seen > 0 || found.Search.Limit < r.inbox.Workers: // workers that ended since may have promoted more
+		case found.Seen > 0 || found.Search.Limit < r.inbox.Workers: // workers that have ended since may have promoted more
 		case r.postponed.Swap(false) || !found.Search.WithCrashed:
 			sleep(ctx, store.PostponeTime)
 		default:
@@ -117,7 +116,7 @@ func (r *runner) drain(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// claimAndWork waits for idle workers, claims events for them, and has them work.
+// claimAndWork waits for idle workers, claims events, and has the workers process them.
 func (r *runner) claimAndWork(ctx context.Context) (store.Claims, error) {
 	n, claim := r.awaitWorkers(ctx), r.claim
 	if r.inbox.hasOutage() {
@@ -128,7 +127,7 @@ func (r *runner) claimAndWork(ctx context.Context) (store.Claims, error) {
 	if n == 0 {
 		return store.Claims{}, nil
 	}
-	found, err := claim(ctx, n) // if the answer to COMMIT was lost, it has the claims nevertheless: MarkStored rejects those that are not committed
+	found, err := claim(ctx, n) // if the answer to COMMIT was lost, found still has the claims: MarkStored rejects the uncommitted ones
 	r.returnWorkers(n, len(found.Claims))
 	for _, c := range found.Claims {
 		r.running.Store(c.RowKey(), nil)
@@ -137,7 +136,8 @@ func (r *runner) claimAndWork(ctx context.Context) (store.Claims, error) {
 	return found, err
 }
 
-// awaitWorkers waits for an idle worker, and returns the number of all idle ones. They are the caller's.
+// awaitWorkers waits for an idle worker, and returns the number of all idle workers, which the caller now
+// holds. It returns 0 if ctx ends.
 func (r *runner) awaitWorkers(ctx context.Context) (n int) {
 	select {
 	case <-r.idle:
@@ -156,7 +156,7 @@ func (r *runner) awaitWorkers(ctx context.Context) (n int) {
 	return n
 }
 
-// returnWorkers makes the workers of n that are not used idle, and returns used.
+// returnWorkers makes n - used workers idle again, and returns used.
 func (r *runner) returnWorkers(n, used int) int {
 	for range n - used {
 		r.idle <- struct{}{}
@@ -164,8 +164,8 @@ func (r *runner) returnWorkers(n, used int) int {
 	return used
 }
 
-// awaitProbe has one worker try one event while there is an outage: once no other worker
-// is busy. n workers are the caller's already. It returns 0 if ctx ends.
+// awaitProbe waits, during an outage, until no worker is busy, and returns 1: one worker tries one event. The
+// caller holds n workers already. awaitProbe returns 0 if ctx ends, and all workers if the outage ends.
 func (r *runner) awaitProbe(ctx context.Context, n int) int {
 	for n < r.inbox.Workers && r.inbox.hasOutage() {
 		select {
@@ -184,9 +184,9 @@ func (r *runner) awaitProbe(ctx context.Context, n int) int {
 	return r.returnWorkers(n, 1)
 }
 
-// claimProbe claims the event for a single try in an outage: in turns one that was not tried yet, because the
-// outage may be the failure of those that were, and the one that has waited longest. Without one
-// of the former, the latter is tried every Poll.
+// claimProbe claims the one event to try in an outage: in turns an event that was never tried, because the
+// tried events may be the cause of the outage, and the event that has waited longest. If all events were
+// tried, the one that has waited longest is tried every Poll.
 func (r *runner) claimProbe(ctx context.Context, n int) (store.Claims, error) {
 	r.position = claims.Position{}
 	r.untried = !r.untried
@@ -201,7 +201,7 @@ func (r *runner) claimProbe(ctx context.Context, n int) (store.Claims, error) {
 	return r.claim(ctx, n)
 }
 
-// rest waits until there may be something to do.
+// rest waits until an event may be due.
 func (r *runner) rest(ctx context.Context, soon bool) {
 	d := r.inbox.Poll
 	if soon {
@@ -214,7 +214,7 @@ func (r *runner) rest(ctx context.Context, soon bool) {
 	}
 }
 
-// claim claims events for n workers. They are counted as running.
+// claim claims events for n workers, and counts the claimed events as running.
 func (r *runner) claim(ctx context.Context, n int) (store.Claims, error) {
 	if err := r.begin(ctx); err != nil {
 		return store.Claims{}, err
@@ -231,13 +231,13 @@ func (r *runner) claim(ctx context.Context, n int) (store.Claims, error) {
 		Worker: r.signs.Own.ID, Running: r.runningKeys(),
 		Crashed: crashesSolo, WithCrashed: alone, Untried: r.untried,
 	}
-	// Not cut off when ctx ends: an event that was claimed then would pass for a crash.
+	// The claim does not end with ctx: an event that is claimed at that moment would pass for a crash.
 	found, err := query(context.WithoutCancel(ctx), r.inbox.pool, func(ctx context.Context, db store.DB) (store.Claims, error) {
 		return store.FindClaims(ctx, db, search)
 	})
 	r.position.Seen(found)
 	if err != nil {
-		r.searchAll.Store(true) // for claims without an answer
+		r.searchAll.Store(true) // the answer with the claims may be lost
 	}
 	if alone && !slices.ContainsFunc(found.Claims, runsSolo) {
 		processSolo.Unreserve()
@@ -249,8 +249,8 @@ func (r *runner) claim(ctx context.Context, n int) (store.Claims, error) {
 // endDeadEvery is the interval at which each process looks for the sessions of dead workers.
 const endDeadEvery = 10 * time.Second
 
-// lookAround ends what dead workers have left, and each minute makes events due that are held back behind nothing, until
-// ctx ends.
+// lookAround ends the sessions that dead workers have left, and each minute makes events due that are held
+// back behind nothing, until ctx ends.
 func (r *runner) lookAround(ctx context.Context) {
 	for promoted := time.Now(); sleep(ctx, endDeadEvery); {
 		err := r.endDeadSessions(ctx)
@@ -265,8 +265,8 @@ func (r *runner) lookAround(ctx context.Context) {
 	}
 }
 
-// promoteStuck makes events due that are held back behind nothing. While another process looks for them, wait
-// has it wait for the end of that look, instead of leaving them to it.
+// promoteStuck makes events due that are held back behind nothing, and held events pending. If another
+// process looks for the former, promoteStuck waits for it if wait is set, and otherwise leaves them to it.
 func (r *runner) promoteStuck(ctx context.Context, wait bool) (n int64, err error) {
 	promoted, err := r.inbox.promoteAll(ctx, wait)
 	if err != nil {
