@@ -85,7 +85,7 @@ func (c *Client) Webhook(ctx context.Context, id string) (*Webhook, error) {
 // are not documented, so a field that is not set is sent as Enabled true,
 // Interrupted false, APIVersion 3 and SendType SEQUENTIALLY.
 //
-// If AuthToken is not set Asaas makes a token, and tells it in this answer only.
+// If AuthToken is not set Asaas makes a token, which is in this answer only.
 //
 // See https://docs.asaas.com/docs/create-new-webhook-via-api.
 func (c *Client) CreateWebhook(ctx context.Context, w WebhookCreate) (*Webhook, error) {
@@ -238,7 +238,7 @@ func (c *Client) Penalized(ctx context.Context) ([]Penalty, error) {
 			return nil, err
 		}
 		isCounted := !w.PenalizedRequestsCount.IsZero() || !w.Enabled.Or(true)
-		if w.Interrupted.IsZero() || !isCounted { // a field that is missing must not pass for all is well
+		if w.Interrupted.IsZero() || !isCounted { // a missing field does not mean that all is well
 			return nil, c.failed(operation{name: "Penalized", id: w.ID}, CallUnknown, errNotTold.Error(), nil)
 		}
 		p := Penalty{Webhook: w, Interrupted: w.Interrupted.Or(false), PenalizedRequests: int(w.PenalizedRequestsCount.Or(0))}
@@ -253,7 +253,7 @@ func (c *Client) Penalized(ctx context.Context) ([]Penalty, error) {
 // events that wait; 0 if it may have. Asaas keeps them for 14 days from their
 // creation, and does not say since when there are some, so it is computed from
 // lastCreated: the creation (OccurredAt of [idem.Event]) of the newest event
-// that was acknowledged. When it was received is too late, if it had waited.
+// that was acknowledged. The time of its arrival would be too late if it had waited.
 //
 // With SEQUENTIALLY, that is safe: the events that wait were created later. With
 // NON_SEQUENTIALLY an older event may wait beside newer ones that were
@@ -262,7 +262,7 @@ func (p Penalty) TimeLeft(lastCreated time.Time) time.Duration {
 	return max(0, time.Until(lastCreated.Add(retention)))
 }
 
-// errNotTold is for an answer that lacks the fields to decide by.
+// errNotTold is the error of an answer without the state of the queue.
 var errNotTold = errors.New("the answer does not say whether the queue is held up: see the webhook at Asaas, and what answers at the API's address")
 
 // check returns an error for JSON that is not a page of charges.

@@ -18,8 +18,8 @@ import (
 // A Date is a good argument of tx.Exec: a date or text column gets the day as
 // 2026-08-08, a timestamptz column the day's first instant in Brasília, and
 // any column NULL for an empty Date. With pgx's simple protocol, which cannot
-// see a column's type, pass Time() to a timestamptz column. It is scanned from
-// such columns, too, and is then spelled 2026-08-08.
+// see a column's type, pass Time() to a timestamptz column. It can be scanned from
+// such columns, and is then spelled 2026-08-08.
 type Date string
 
 // DateTime is an instant, as Asaas wrote it: "2026-08-08 20:45:13", which is
@@ -30,7 +30,7 @@ type Date string
 // A DateTime is a good argument of tx.Exec: a timestamptz column gets the
 // instant, a date or timestamp column the day and the time that the calendar and the clock in
 // Brasília showed, a text column RFC 3339, and any column NULL for an empty
-// DateTime. It is scanned from such columns, too, and is then spelled as in RFC
+// DateTime. It can be scanned from such columns, and is then spelled as in RFC
 // 3339; with database/sql, use a timestamptz column for it.
 type DateTime string
 

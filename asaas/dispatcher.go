@@ -33,7 +33,7 @@ type Dispatcher struct {
 	// known account return none, which refuses it. An error means that the
 	// accounts could not be found out now: Asaas is asked to deliver again.
 	//
-	// An account without a Scope is such an error, too: r.PathValue is "" under
+	// An account without a Scope is such an error: r.PathValue is "" under
 	// a router that does not set it. net/http's and chi do; for gin, echo and
 	// fiber see the package comment.
 	//
@@ -129,7 +129,7 @@ func (d *Dispatcher) Route(e idem.Event) (idem.Work, error) { return d.receiver(
 func (d *Dispatcher) Drift() []drift.Finding { return d.Watch.Findings() }
 
 // OfficialAddresses returns the addresses that Asaas says it delivers from, in
-// production. The sandbox delivers from others too, which are not published.
+// production. The sandbox also delivers from others, which are not published.
 //
 // See https://docs.asaas.com/docs/ips-oficiais-do-asaas.
 func OfficialAddresses() []netip.Prefix {
@@ -233,7 +233,7 @@ func Verify(h http.Header, body []byte, tokens ...string) error {
 	return checkKind(h, body)
 }
 
-// checkForm refuses what a webhook with an old apiVersion sends: it has no token.
+// checkForm refuses a delivery of a webhook with an old apiVersion, which has no token.
 func checkForm(h http.Header) error {
 	if !isForm(h) {
 		return nil
@@ -245,7 +245,7 @@ func checkForm(h http.Header) error {
 	return nil
 }
 
-// checkKind refuses what is genuine, and not for a receiver of events.
+// checkKind refuses genuine deliveries that are not for a receiver of events.
 func checkKind(h http.Header, body []byte) error {
 	switch {
 	case isForm(h):
@@ -271,6 +271,6 @@ func refuse(reason idem.Reason, hint string) error {
 	return &idem.Refusal{Source: definition.Source, Reason: reason, Hint: hint}
 }
 
-// isToken tells a token from what an unset variable in a configuration turns
-// into.
+// isToken reports whether s may be a token: an unset variable of a configuration
+// is empty, or white space.
 func isToken(s string) bool { return strings.TrimSpace(s) != "" }

@@ -152,7 +152,7 @@ func (p *WebhookPlan) String() string {
 // GoString is String.
 func (p *WebhookPlan) GoString() string { return p.String() }
 
-// shown is a text of Asaas's, fit for people.
+// shown returns a text of Asaas's, fit for people.
 func (p *WebhookPlan) shown(text string) string {
 	return clean(text, p.client.secrets(p.want().Token))
 }
@@ -228,7 +228,7 @@ func planFor(client *Client, all []*Webhook, want WebhookSettings, d *Dispatcher
 	return p, nil
 }
 
-// wantedTypes are those that the webhook is to get, sorted.
+// wantedTypes returns the types that the webhook is to get, sorted.
 func wantedTypes(want WebhookSettings, d *Dispatcher) []EventType {
 	types := make([]EventType, 0, len(want.Types))
 	for _, t := range want.Types {
@@ -243,7 +243,7 @@ func wantedTypes(want WebhookSettings, d *Dispatcher) []EventType {
 	return slices.Compact(types)
 }
 
-// matching are the webhooks of this name or this URL.
+// matching returns the webhooks that have the name or the URL of want.
 func matching(all []*Webhook, want WebhookSettings) (found []*Webhook) {
 	for _, w := range all {
 		if w.Name.Or("") == want.Name || sameAddress(w.URL.Or(""), want.URL) {
@@ -274,7 +274,7 @@ func (p *WebhookPlan) addHarmless(field string, repairable bool, text string) {
 	p.Differences = append(p.Differences, WebhookDifference{Field: field, Text: text, Repairable: repairable})
 }
 
-// losses are the differences that lose events.
+// losses returns the differences that lose events.
 func (p *WebhookPlan) losses() (lost []WebhookDifference) {
 	for _, d := range p.Differences {
 		if d.LosesEvents {
@@ -284,23 +284,23 @@ func (p *WebhookPlan) losses() (lost []WebhookDifference) {
 	return lost
 }
 
-// isTold notes a field that Asaas does not tell: it must not pass for all is
-// well.
-func isTold[T any](p *WebhookPlan, field string, v optional.Value[T]) bool {
+// isReported reports whether Asaas's answer has a field. A missing field is a
+// difference: it does not mean that all is well.
+func isReported[T any](p *WebhookPlan, field string, v optional.Value[T]) bool {
 	if _, ok := v.Get(); ok {
 		return true
 	}
-	p.add(field, false, "Asaas does not tell the webhook's "+field+": look for a newer version of paghooks")
+	p.add(field, false, "Asaas does not report the webhook's "+field+": look for a newer version of paghooks")
 	return false
 }
 
 func (p *WebhookPlan) compareState() {
 	w := p.Webhook
-	if isTold(p, "enabled", w.Enabled) && !w.Enabled.Or(true) {
+	if isReported(p, "enabled", w.Enabled) && !w.Enabled.Or(true) {
 		p.add("enabled", true, "the webhook is disabled: Asaas makes no events for it, and those of this time never come")
 		p.update.Enabled = optional.Of(true)
 	}
-	if isTold(p, "interrupted", w.Interrupted) && w.Interrupted.Or(false) {
+	if isReported(p, "interrupted", w.Interrupted) && w.Interrupted.Or(false) {
 		p.add("interrupted", true, "the queue is stopped: nothing is delivered, and Asaas deletes what has waited for 14 days")
 		p.update.Interrupted = optional.Of(false)
 	}
@@ -308,7 +308,7 @@ func (p *WebhookPlan) compareState() {
 
 func (p *WebhookPlan) compareDelivery() {
 	w, want := p.Webhook, p.want()
-	if isTold(p, "url", w.URL) && w.URL.Or("") != want.URL {
+	if isReported(p, "url", w.URL) && w.URL.Or("") != want.URL {
 		at, wanted := p.shown(placeOf(w.URL.Or(""))), placeOf(want.URL)
 		text := fmt.Sprintf("events are delivered to %s, not to %s", at, wanted)
 		if at == wanted {
@@ -317,14 +317,14 @@ func (p *WebhookPlan) compareDelivery() {
 		p.add("url", true, text)
 		p.update.URL = optional.Of(want.URL)
 	}
-	if isTold(p, "apiVersion", w.APIVersion) && w.APIVersion.Or(3) != 3 {
+	if isReported(p, "apiVersion", w.APIVersion) && w.APIVersion.Or(3) != 3 {
 		p.add("apiVersion", false, fmt.Sprintf("apiVersion is %d, whose deliveries do not verify: Asaas cannot change it, "+
 			"so make a new webhook with apiVersion 3, and delete this one once its queue is empty", w.APIVersion.Or(3)))
 	}
-	if isTold(p, "hasAuthToken", w.HasAuthToken) && !w.HasAuthToken.Or(true) {
+	if isReported(p, "hasAuthToken", w.HasAuthToken) && !w.HasAuthToken.Or(true) {
 		p.compareToken()
 	}
-	if sent := w.SendType.Or(""); isTold(p, "sendType", w.SendType) && sent != want.sendType() {
+	if sent := w.SendType.Or(""); isReported(p, "sendType", w.SendType) && sent != want.sendType() {
 		p.compareOrder(sent)
 	}
 }
@@ -338,7 +338,7 @@ func (p *WebhookPlan) compareToken() {
 	p.update.AuthToken = optional.Of("") // change sends the token
 }
 
-// What is said of a webhook, wherever it is said.
+// Texts of a plan and of Recover.
 const (
 	outOfOrder = "events are sent %s, not SEQUENTIALLY: an older event of a charge may be handled after a newer one"
 	neverComes = "%s is handled and not subscribed to: it never comes"
@@ -355,7 +355,7 @@ func (p *WebhookPlan) compareOrder(sent WebhookSendType) {
 
 // compareEvents compares the event types, by the names that their constants have.
 func (p *WebhookPlan) compareEvents() {
-	if !isTold(p, "events", p.Webhook.Events) {
+	if !isReported(p, "events", p.Webhook.Events) {
 		return
 	}
 	var list, unwanted []EventType

@@ -88,7 +88,7 @@ func (p *WebhookPlan) apply(ctx context.Context, applied *WebhookApplied) error 
 	if err != nil {
 		return err
 	}
-	p.tell(applied)
+	p.describe(applied)
 	return p.look(ctx, id, applied)
 }
 
@@ -156,8 +156,8 @@ func (p *WebhookPlan) change(ctx context.Context) (id string, err error) {
 	return created.ID, nil
 }
 
-// tell notes the changes, and the steps that are left to a person.
-func (p *WebhookPlan) tell(applied *WebhookApplied) {
+// describe notes the changes, and the steps that are left to a person.
+func (p *WebhookPlan) describe(applied *WebhookApplied) {
 	if p.isCreation() {
 		applied.Did = append(applied.Did, fmt.Sprintf("the webhook was created: %d event types", len(p.types)))
 		applied.Next = append(applied.Next, "run a reconcile from the day of the first charge, unless it is today's: events from before a webhook exists never come")

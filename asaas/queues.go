@@ -57,7 +57,7 @@ func (q *Queues) Queues(ctx context.Context) ([]gauge.Queue, error) {
 		if err != nil {
 			return nil, err
 		}
-		if w.Interrupted.IsZero() || w.PenalizedRequestsCount.IsZero() { // a field that is missing must not pass for all is well
+		if w.Interrupted.IsZero() || w.PenalizedRequestsCount.IsZero() { // a missing field does not mean that all is well
 			return nil, q.client.failed(operation{name: "Queues", id: w.ID}, CallUnknown, errNotTold.Error(), nil)
 		}
 		one := gauge.Queue{
@@ -68,10 +68,10 @@ func (q *Queues) Queues(ctx context.Context) ([]gauge.Queue, error) {
 		out, all = append(out, one), append(all, w)
 	}
 	if q.Watch != nil {
-		out = q.Watch.tell(out, all)
+		out = q.Watch.annotate(out, all)
 	}
 	if heldUp {
-		q.tellDeletion(out, q.oldestRetrying(ctx))
+		q.estimateDeletion(out, q.oldestRetrying(ctx))
 	}
 	q.remember(out)
 	return out, nil
@@ -87,7 +87,7 @@ func (q *Queues) oldestRetrying(ctx context.Context) (oldest time.Time) {
 			if err != nil {
 				break // the database may be down
 			}
-			if created := e.OccurredAt; time.Since(created) < retention { // else Asaas has it no more
+			if created := e.OccurredAt; time.Since(created) < retention { // Asaas has deleted older ones
 				if oldest.IsZero() || created.Before(oldest) {
 					oldest = created
 				}
@@ -98,8 +98,8 @@ func (q *Queues) oldestRetrying(ctx context.Context) (oldest time.Time) {
 	return oldest
 }
 
-// tellDeletion sets DeletesIn where it is known.
-func (q *Queues) tellDeletion(queues []gauge.Queue, oldest time.Time) {
+// estimateDeletion sets DeletesIn where it is known.
+func (q *Queues) estimateDeletion(queues []gauge.Queue, oldest time.Time) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	for n := range queues {

@@ -92,12 +92,12 @@ func (r *recovery) run(ctx context.Context) error {
 		return err
 	}
 	if lines := misses(q.webhook, r.events); len(lines) > 0 {
-		if err := r.tell(RecoveryProgress{Step: RecoveryMisses, Misses: lines}, q); err != nil {
+		if err := r.report(RecoveryProgress{Step: RecoveryMisses, Misses: lines}, q); err != nil {
 			return err
 		}
 	}
 	if !q.isHeldUp() {
-		if err := r.tell(RecoveryProgress{Step: RecoveryNotNeeded}, q); err != nil {
+		if err := r.report(RecoveryProgress{Step: RecoveryNotNeeded}, q); err != nil {
 			return err
 		}
 	}
@@ -143,7 +143,7 @@ func (r *recovery) look(ctx context.Context) (queue, error) {
 		return queue{}, fmt.Errorf("%s, look again: %w", ended(ctx), context.Cause(ctx))
 	case err != nil:
 		return queue{}, err
-	case w.Interrupted.IsZero() || w.PenalizedRequestsCount.IsZero(): // a field that is missing must not pass for all is well
+	case w.Interrupted.IsZero() || w.PenalizedRequestsCount.IsZero(): // a missing field does not mean that all is well
 		return queue{}, errNotTold
 	case !w.Enabled.Or(true):
 		return queue{}, errors.New("the webhook is disabled: Asaas makes no events for it, and those of this time never come; " +
@@ -184,7 +184,7 @@ func (r *recovery) prove(ctx context.Context, q queue) error {
 		return err
 	}
 	if p.Oldest.ID == "" || r.client.Try == nil {
-		return r.tell(p, q)
+		return r.report(p, q)
 	}
 	outcome := idem.Unhandled
 	if r.client.Try(ctx, p.Oldest) {
@@ -199,14 +199,14 @@ func (r *recovery) prove(ctx context.Context, q queue) error {
 		return fmt.Errorf("the handlers fail with %s: the application's log has the error of the dry run", nameOf(p.Oldest))
 	}
 	p.Tried = outcome == idem.Done
-	return r.tell(p, q)
+	return r.report(p, q)
 }
 
 // checkWay returns an error for mistakes that make real deliveries fail, though a canary would arrive.
 func checkWay(w *Webhook, token string) error {
 	switch {
 	case !isToken(token), strings.ContainsFunc(token, unicode.IsControl):
-		return errors.New("the webhook's token is empty, or has a line break or the like: give the one that the application verifies with, Asaas does not tell it")
+		return errors.New("the webhook's token is empty, or has a line break or the like: give the one that the application verifies with, Asaas does not show it")
 	case w.APIVersion.Or(3) == 2:
 		return errors.New("the webhook has apiVersion 2, whose deliveries carry no token: make a new webhook with apiVersion 3")
 	case !w.HasAuthToken.Or(true):
@@ -254,7 +254,7 @@ func (r *recovery) resume(ctx context.Context, q queue) error {
 		return r.perhaps(err, "the queue was resumed")
 	}
 	r.changed = "the queue was resumed"
-	return r.tell(RecoveryProgress{Step: RecoveryResumed}, q)
+	return r.report(RecoveryProgress{Step: RecoveryResumed}, q)
 }
 
 func (r *recovery) removeBackoff(ctx context.Context, q queue) error {
@@ -262,7 +262,7 @@ func (r *recovery) removeBackoff(ctx context.Context, q queue) error {
 		return r.perhaps(err, "the penalty was removed")
 	}
 	r.did("the penalty was removed")
-	return r.tell(RecoveryProgress{Step: RecoveryPenaltyRemoved}, q)
+	return r.report(RecoveryProgress{Step: RecoveryPenaltyRemoved}, q)
 }
 
 const (
@@ -293,7 +293,7 @@ func (r *recovery) watch(ctx context.Context, last queue) (queue, error) {
 		if q.penalized == 0 {
 			quiet++
 		}
-		if err := r.tell(RecoveryProgress{Step: RecoveryWatching}, q); err != nil {
+		if err := r.report(RecoveryProgress{Step: RecoveryWatching}, q); err != nil {
 			return last, err
 		}
 		if !relieved && q.penalized > 0 && same >= relieveAfter {
@@ -304,7 +304,7 @@ func (r *recovery) watch(ctx context.Context, last queue) (queue, error) {
 		}
 		last = q
 	}
-	return last, r.tell(RecoveryProgress{Step: RecoveryDone}, last)
+	return last, r.report(RecoveryProgress{Step: RecoveryDone}, last)
 }
 
 // relapse returns the error that ends a recovery: the fault of a queue that was better
@@ -323,7 +323,7 @@ func (q queue) relapse(before queue, same time.Duration) error {
 	return nil
 }
 
-func (r *recovery) tell(p RecoveryProgress, q queue) error {
+func (r *recovery) report(p RecoveryProgress, q queue) error {
 	p.Webhook, p.PenalizedRequests = q.webhook, q.penalized
 	if !r.yield(p, nil) {
 		return errLeft
@@ -339,7 +339,7 @@ func (r *recovery) wait(ctx context.Context, d time.Duration, last queue) error 
 	return nil
 }
 
-// did notes a change.
+// did notes a change for the texts of errors.
 func (r *recovery) did(what string) {
 	if r.changed == "nothing was changed" {
 		r.changed = what
@@ -348,7 +348,7 @@ func (r *recovery) did(what string) {
 	r.changed += ", " + what
 }
 
-// perhaps notes a change of which it is not known whether it was made.
+// perhaps notes a change that may have been made.
 func (r *recovery) perhaps(err error, what string) error {
 	if e, ok := errors.AsType[*APIError](err); ok && e.Outcome == CallUnknown {
 		r.did("it is not known whether " + what)
@@ -364,7 +364,7 @@ func (r *recovery) failed(cause error) error {
 	}
 }
 
-// recoveryError names the package once, even if its cause does too.
+// recoveryError names the package once, even if its cause does.
 type recoveryError struct {
 	text string
 	err  error
@@ -374,7 +374,7 @@ func (e *recoveryError) Error() string { return e.text }
 
 func (e *recoveryError) Unwrap() error { return e.err }
 
-// ended returns the cause for which ctx has ended, in words: its time was over, or somebody ended it.
+// ended returns in words why ctx has ended.
 func ended(ctx context.Context) string {
 	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
 		return "the time was over"

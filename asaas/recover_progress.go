@@ -114,7 +114,7 @@ func nameOf(e idem.StoredEvent) string {
 	return clean(name, nil)
 }
 
-// lostText is about events that may never come.
+// lostText names the time since which events may have been deleted; "" if it is short.
 func (p RecoveryProgress) lostText() string {
 	silence := time.Since(p.LastArrival)
 	if p.LastArrival.IsZero() || silence < retention {
@@ -268,7 +268,7 @@ func (r *recovery) settle(ctx context.Context, q queue) error {
 			return err
 		}
 	}
-	return r.tell(RecoveryProgress{Step: RecoveryOwed, Owed: owed, LastArrival: q.lastArrival}, q)
+	return r.report(RecoveryProgress{Step: RecoveryOwed, Owed: owed, LastArrival: q.lastArrival}, q)
 }
 
 // lastArrival is when the application got its last event; zero if that is not
@@ -301,21 +301,21 @@ func (r *recovery) replay(ctx context.Context, q queue) error {
 		return nil
 	}
 	r.did(replayed(total))
-	return r.tell(RecoveryProgress{Step: RecoveryReplayed, Replayed: total}, q)
+	return r.report(RecoveryProgress{Step: RecoveryReplayed, Replayed: total}, q)
 }
 
 // misses returns lines about events that the webhook does not bring to an application that relies on
 // it: a type that has a handler and is not subscribed to, and the order where there is no
 // inbox.
 func misses(w *Webhook, events []EventStore) (lines []string) {
-	subscribed, told := w.Events.Get()
+	subscribed, reported := w.Events.Get()
 	has := make(map[EventType]bool)
 	for _, t := range subscribed {
 		has[canonical(t)] = true
 	}
 	for _, store := range events {
 		handler, ok := store.(interface{ Types() []string })
-		if !ok || !told {
+		if !ok || !reported {
 			continue
 		}
 		for _, t := range handler.Types() {

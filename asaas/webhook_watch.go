@@ -72,7 +72,7 @@ func (w *WebhookWatch) Run(ctx context.Context) error {
 func (w *WebhookWatch) Look(ctx context.Context) ([]WebhookDifference, error) {
 	p, err := PlanWebhook(ctx, w.client, w.want(), w.dispatcher)
 	if err != nil {
-		if ctx.Err() == nil { // else it says nothing of Asaas
+		if ctx.Err() == nil { // a stop says nothing of Asaas
 			w.note(nil, err)
 		}
 		return nil, err
@@ -150,9 +150,9 @@ func (w *WebhookWatch) Findings() (says []string, sound bool) {
 	return append(says, s.err.Error()), false
 }
 
-// tell takes a list of all webhooks for a look, and adds its findings to their
+// annotate takes a list of all webhooks for a look, and adds its findings to their
 // queues.
-func (w *WebhookWatch) tell(queues []gauge.Queue, all []*Webhook) []gauge.Queue {
+func (w *WebhookWatch) annotate(queues []gauge.Queue, all []*Webhook) []gauge.Queue {
 	p, err := planFor(w.client, all, w.want(), w.dispatcher)
 	if err != nil {
 		w.note(nil, fmt.Errorf("asaas: WebhookWatch: %w", err))

@@ -19,7 +19,7 @@ func (w *Withdrawal) ID() string {
 
 // Value returns the amount that is to leave the account, in reais. It is 0 for a
 // split that was sent without one; any other withdrawal without an amount is
-// refused.
+// not decided, see [WithdrawalValidator].
 func (w *Withdrawal) Value() Money {
 	_, value := w.subject()
 	return value
@@ -142,7 +142,7 @@ func Refuse(reason string) Decision { return Decision{reason: reason} }
 // Approved reports whether the withdrawal may be made.
 func (d Decision) Approved() bool { return d.approved }
 
-// Reason returns why it may not, as it was given to Refuse.
+// Reason returns the reason that was given to Refuse.
 func (d Decision) Reason() string { return d.reason }
 
 // MarshalJSON writes the answer as Asaas reads it: {"status":"APPROVED"}.

@@ -33,7 +33,7 @@ const ReasonOrdinaryEvent idem.Reason = "ordinary_event"
 // See https://docs.asaas.com/docs/mecanismo-para-validacao-de-saque-via-webhooks.
 type WithdrawalValidator struct {
 	// Tokens are the tokens that verify, any of them. Default: the one given to
-	// NewWithdrawalValidator; have the old one too during a rotation.
+	// NewWithdrawalValidator; during a rotation add the old one.
 	Tokens []string
 
 	// AllowFrom and ClientAddrHeader are the addresses that may ask, see
@@ -168,7 +168,7 @@ func (v *WithdrawalValidator) run(ctx context.Context, w *Withdrawal, decided ch
 	is.decision, is.err = v.decide(ctx, w)
 }
 
-// question is one request of Asaas about a withdrawal.
+// question is a request of Asaas about a withdrawal.
 type question struct {
 	w      http.ResponseWriter
 	r      *http.Request
@@ -197,7 +197,7 @@ func (q *question) read(limit int64) (body []byte, status int, err error) {
 	case err != nil:
 		return nil, http.StatusRequestTimeout, fmt.Errorf("asaas: the body did not arrive whole: %w", err)
 	}
-	q.readBefore(time.Time{}) // else the connection's end cannot be told from it
+	q.readBefore(time.Time{}) // the end of the connection looks the same
 	return body, 0, nil
 }
 

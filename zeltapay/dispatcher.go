@@ -45,7 +45,7 @@ type Dispatcher struct {
 	// the accounts could not be found out now: Zelta Pay is asked to deliver
 	// again.
 	//
-	// An account without a Scope is such an error, too: r.PathValue is "" under
+	// An account without a Scope is such an error: r.PathValue is "" under
 	// a router that does not set it. net/http's and chi do; in gin, echo and
 	// fiber call r.SetPathValue before the handler.
 	//

@@ -51,7 +51,7 @@ type Verifier struct {
 	// [Dispatcher.Drift] reports the difference.
 	StrictHeaders bool
 
-	// Now tells the time. Default: [time.Now].
+	// Now returns the time. Default: [time.Now].
 	Now func() time.Time
 }
 

@@ -53,7 +53,7 @@ func (p *program) remedy(ctx context.Context, w *asaas.Webhook) error {
 	if err := changing(what, func() error { return do(ctx, p.id) }); err != nil {
 		return err
 	}
-	if err := p.tell(asaas.RecoveryProgress{Step: done, PenalizedRequests: penalized(w)}); err != nil {
+	if err := p.printStep(asaas.RecoveryProgress{Step: done, PenalizedRequests: penalized(w)}); err != nil {
 		return err
 	}
 	next := "look with status whether the failures fall within some minutes"
@@ -80,7 +80,7 @@ func (p *program) isNeeded(w *asaas.Webhook) (bool, error) {
 	case s.isHeldUp():
 		return false, fmt.Errorf("%w: nothing was changed: the queue of %s is %s: use %s, or recover", errNotRecovered, p.id, s, remedies[s])
 	}
-	if err := p.tell(asaas.RecoveryProgress{Step: asaas.RecoveryNotNeeded}); err != nil {
+	if err := p.printStep(asaas.RecoveryProgress{Step: asaas.RecoveryNotNeeded}); err != nil {
 		return false, err
 	}
 	return false, p.advise(command.Text("if events do not come all the same: remove-penalty -force %s removes a penalty that Asaas's count does not show", p.id))
@@ -113,10 +113,10 @@ func (p *program) recover(ctx context.Context) error {
 		switch {
 		case err != nil:
 			return unrecovered(err)
-		case progress.Step == asaas.RecoveryOwed: // p.owed tells it, also without -replay
+		case progress.Step == asaas.RecoveryOwed: // p.owed prints them, also without -replay
 			continue
 		}
-		if err := p.tell(progress); err != nil {
+		if err := p.printStep(progress); err != nil {
 			return err
 		}
 	}
@@ -208,8 +208,8 @@ func replayedOf(n idem.Replayed) *replayed {
 	return r
 }
 
-// tell prints a step.
-func (p *program) tell(progress asaas.RecoveryProgress) error {
+// printStep prints a step.
+func (p *program) printStep(progress asaas.RecoveryProgress) error {
 	if !p.json {
 		_, err := fmt.Fprintln(p.out, progress)
 		return err

@@ -8,7 +8,7 @@
 //		command.Main() // shop-queue recover ID -replay
 //	}
 //
-// All else is as github.com/paghooks/paghooks/asaas/cmd/asaas-queue says.
+// The verbs and flags are those of github.com/paghooks/paghooks/asaas/cmd/asaas-queue.
 package queue
 
 import (
@@ -97,7 +97,7 @@ func (p *program) run(ctx context.Context, args []string) int {
 // grammar returns the verbs, and the flags of each.
 func (p *program) grammar(ctx context.Context) *command.Command {
 	c := &command.Command{
-		Name: cmp.Or(p.Name, "asaas-queue"), Variables: variables, Explain: func(err error) string { return p.told(ctx, err) },
+		Name: cmp.Or(p.Name, "asaas-queue"), Variables: variables, Explain: func(err error) string { return p.explain(ctx, err) },
 		In: p.in, Out: p.out, Err: p.complaints, Asks: p.asks, Width: p.width,
 	}
 	c.Flags = []command.Flags{c.JSON(&p.json, "print one JSON object per line"), p.sandboxed}
@@ -157,9 +157,9 @@ func (p *program) connect() error {
 	return nil
 }
 
-// told is an error for an operator: the remedy, without the names of functions in
-// the library.
-func (p *program) told(ctx context.Context, err error) string {
+// explain returns the text of an error for an operator: the remedy, without the names of
+// functions in the library.
+func (p *program) explain(ctx context.Context, err error) string {
 	text := err.Error()
 	if e, ok := errors.AsType[*asaas.APIError](err); ok {
 		text = strings.Replace(text, e.Op+"("+e.WebhookID+"): ", "", 1)

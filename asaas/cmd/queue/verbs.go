@@ -96,7 +96,7 @@ var variables = []string{
 	"ASAAS_BASE_URL the API's address, for a fake Asaas for example: http://127.0.0.1:8090/v3",
 	"ASAAS_WEBHOOK_TOKEN the webhook's token, as the application verifies with it",
 	"ASAAS_NEW_WEBHOOK_TOKEN the token that the webhook is to get, for rotate",
-	"DATABASE_URL the application's database, where -database does not say it; without both, what is owed is not told",
+	"DATABASE_URL the application's database, where -database does not say it; without both, what is owed is not known",
 	"HTTPS_PROXY and HTTP_PROXY, NO_PROXY, SSL_CERT_FILE, SSL_CERT_DIR: as any Go program reads them",
 }
 
@@ -117,7 +117,7 @@ type options struct {
 	sandbox, json, yes, try, force, replay bool
 
 	database  string
-	lastEvent time.Time // zero if it is not told
+	lastEvent time.Time // zero if it is not given
 	handled   string    // a file; - is stdin
 	every     time.Duration
 
