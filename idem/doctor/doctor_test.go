@@ -274,8 +274,8 @@ func TestMigrationsByAnotherToolAreNotMissing(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, file := range files {
-		if made[file].column == "" {
-			t.Errorf("%s: say in made how to see that it is applied", file)
+		if marks[file].column == "" {
+			t.Errorf("%s: say in marks how to see that it is applied", file)
 		}
 	}
 }

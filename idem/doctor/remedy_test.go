@@ -1,8 +1,12 @@
 package doctor
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
+	"flag"
 	"fmt"
+	"os"
 	"regexp"
 	"slices"
 	"strings"
@@ -10,7 +14,6 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/google/go-cmp/cmp/cmpopts"
 	"github.com/jackc/pgx/v5"
 
 	"github.com/paghooks/paghooks/idem"
@@ -88,48 +91,58 @@ func (p *patient) works(id string) {
 	}
 }
 
-// everything is all that the migrations make.
-func everything() (all structure) {
-	for _, file := range migrationFiles() {
-		s := structureOf(file)
-		all.columns, all.indexes = append(all.columns, s.columns...), append(all.indexes, s.indexes...)
-	}
-	return all
-}
+var update = flag.Bool("update", false, "write structure.json")
 
-// The SQL of the migrations is read line by line.
 func TestItKnowsEachColumnAndIndexThatTheMigrationsMake(t *testing.T) {
 	t.Parallel()
 	p := newPatient(t, idemtest.URL(t))
-	made := func(sql string) (list []string) {
-		rows, err := p.pool.Query(t.Context(), sql)
+	const tables = `c.relnamespace = current_schema()::regnamespace and c.relkind = 'r' and c.relname <> 'idem_migrations'`
+	is := structure{View: "idem_event_log"}
+	is.Columns = kept[column](p, `
+select c.relname, a.attname, format_type(a.atttypid, a.atttypmod), a.attcollation = '"C"'::regcollation, concat_ws(' ',
+	case when a.attidentity = 'a' then 'generated always as identity' when a.attnotnull and not k.is then 'not null' end,
+	case when exists (select from pg_constraint where contype = 'f' and conrelid = c.oid and conkey = array[a.attnum]) then 'references' end,
+	'default ' || pg_get_expr(d.adbin, d.adrelid))
+from pg_class c join pg_attribute a on a.attrelid = c.oid and a.attnum > 0
+cross join lateral (select exists (select from pg_index where indrelid = c.oid and indisprimary and a.attnum = any (indkey::int2[])) as is) k
+left join pg_attrdef d on d.adrelid = c.oid and d.adnum = a.attnum
+where `+tables+` order by c.relname, a.attnum`)
+	is.Indexes = kept[index](p, `
+select i.indexrelid::regclass::text, c.relname, case when i.indisprimary then k.columns else '' end, case when i.indisprimary
+	then format('alter table %s add primary key (%s)', c.relname, k.columns)
+	else regexp_replace(replace(pg_get_indexdef(i.indexrelid), current_schema() || '.', ''), '^CREATE( UNIQUE)? INDEX (.*) ON (.*) USING btree', 'create\1 index \2 on \3') end
+from pg_index i join pg_class c on c.oid = i.indrelid
+cross join lateral (select string_agg(a.attname, ', ' order by k.place) as columns from unnest(i.indkey::int2[]) with ordinality as k (attribute, place)
+	join pg_attribute a on a.attrelid = i.indrelid and a.attnum = k.attribute) k
+where `+tables+` order by 1`)
+	if *update {
+		text, err := json.Marshal(is)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if list, err = pgx.CollectRows(rows, pgx.RowTo[string]); err != nil {
+		if err := os.WriteFile("structure.json", bytes.ReplaceAll(append(text, '\n'), []byte("},{"), []byte("},\n{")), 0o644); err != nil {
 			t.Fatal(err)
 		}
-		return list
+		return
 	}
-	var columns, indexes []string
-	s := everything()
-	for _, c := range s.columns {
-		columns = append(columns, fmt.Sprintf("%s.%s %t", c.table, c.name, c.fallback() != ""))
+	known, err := madeStructure()
+	if diff := cmp.Diff(is, known); diff != "" || err != nil {
+		t.Errorf("%v (-made +known), or run go test with -update:\n%s", err, diff)
 	}
-	for _, i := range s.indexes {
-		indexes = append(indexes, fmt.Sprintf("%s on %s, primary %t", i.name, i.table, i.key != ""))
+}
+
+// kept returns the rows of a query.
+func kept[R any](p *patient, sql string) []R {
+	p.Helper()
+	rows, err := p.pool.Query(p.Context(), sql)
+	if err != nil {
+		p.Fatal(err)
 	}
-	sorted := cmpopts.SortSlices(strings.Compare)
-	is := made(`select c.relname || '.' || a.attname || ' ' || a.atthasdef from pg_class c join pg_attribute a on a.attrelid = c.oid
-		where c.relnamespace = current_schema()::regnamespace and c.relkind = 'r' and c.relname <> 'idem_migrations' and a.attnum > 0`)
-	if diff := cmp.Diff(is, columns, sorted); diff != "" {
-		t.Errorf("columns (-made +known):\n%s", diff)
+	all, err := pgx.CollectRows(rows, pgx.RowToStructByPos[R])
+	if err != nil {
+		p.Fatal(err)
 	}
-	is = made(`select i.indexrelid::regclass || ' on ' || i.indrelid::regclass || ', primary ' || indisprimary from pg_index i
-		join pg_class c on c.oid = i.indrelid where c.relnamespace = current_schema()::regnamespace and c.relname <> 'idem_migrations'`)
-	if diff := cmp.Diff(is, indexes, sorted); diff != "" {
-		t.Errorf("indexes (-made +known):\n%s", diff)
-	}
+	return all
 }
 
 // Each part of the tables is taken away or changed; what doctor says then is done, and events are
@@ -147,51 +160,54 @@ func TestWhatItSaysOfDamagedTablesCuresThem(t *testing.T) {
 		byTable[table] = append(byTable[table], d)
 		return d
 	}
-	s := everything()
-	for _, i := range s.indexes {
-		if i.key != "" {
-			add(i.table, i.name+" is gone", "indexes", "a primary key is gone", fmt.Sprintf("alter table %s drop constraint %s cascade", i.table, i.name), i.name)
-			add(i.table, i.table+" is gone", "columns", "a table is gone", fmt.Sprintf("drop table %s cascade", i.table), i.table)
+	s, err := madeStructure()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, i := range s.Indexes {
+		if i.Key != "" {
+			add(i.Table, i.Name+" is gone", "indexes", "a primary key is gone", fmt.Sprintf("alter table %s drop constraint %s cascade", i.Table, i.Name), i.Name)
+			add(i.Table, i.Table+" is gone", "columns", "a table is gone", fmt.Sprintf("drop table %s cascade", i.Table), i.Table)
 		} else {
-			add(i.table, i.name+" is gone", "indexes", "an index is missing", "drop index "+i.name, i.name)
+			add(i.Table, i.Name+" is gone", "indexes", "an index is missing", "drop index "+i.Name, i.Name)
 		}
-		invalid := fmt.Sprintf("update pg_index set indisvalid = false where indexrelid = '%s'::regclass", i.name)
-		add(i.table, i.name+" is not valid", "indexes", "is not valid", invalid, i.name)
+		invalid := fmt.Sprintf("update pg_index set indisvalid = false where indexrelid = '%s'::regclass", i.Name)
+		add(i.Table, i.Name+" is not valid", "indexes", "is not valid", invalid, i.Name)
 	}
 	changes := map[string]*damage{} // of all columns of a table
-	for _, c := range s.columns {
-		of := c.name + " of " + c.table
+	for _, c := range s.Columns {
+		of := c.Name + " of " + c.Table
 		if !c.identifies() {
-			add(c.table, of+" is gone", "columns", "a column is gone", fmt.Sprintf("alter table %s drop column %s cascade", c.table, c.name), of)
+			add(c.Table, of+" is gone", "columns", "a column is gone", fmt.Sprintf("alter table %s drop column %s cascade", c.Table, c.Name), of)
 		}
 		if c.fallback() != "" {
-			add(c.table, of+" has no default", "columns", "a column has lost its default", fmt.Sprintf("alter table %s alter column %s drop default", c.table, c.name), of)
+			add(c.Table, of+" has no default", "columns", "a column has lost its default", fmt.Sprintf("alter table %s alter column %s drop default", c.Table, c.Name), of)
 		}
-		if strings.Contains(c.rest, "identity") || strings.Contains(c.rest, "references") {
+		if strings.Contains(c.Rest, "identity") || strings.Contains(c.Rest, "references") {
 			continue
 		}
 		const noView = `drop view if exists idem_event_log; `
-		if changes["type of "+c.table] == nil {
+		if changes["type of "+c.Table] == nil {
 			var sql strings.Builder
 			sql.WriteString(noView)
-			for _, i := range s.indexes { // which would not let their columns change
-				if i.table == c.table && i.key == "" {
-					sql.WriteString("drop index " + i.name + "; ")
+			for _, i := range s.Indexes { // which would not let their columns change
+				if i.Table == c.Table && i.Key == "" {
+					sql.WriteString("drop index " + i.Name + "; ")
 				}
 			}
-			changes["type of "+c.table] = add(c.table, "the types", "columns", "a column has another type", sql.String())
-			changes["order of "+c.table] = add(c.table, "the order of text", "columns", "a column has another type", noView)
+			changes["type of "+c.Table] = add(c.Table, "the types", "columns", "a column has another type", sql.String())
+			changes["order of "+c.Table] = add(c.Table, "the order of text", "columns", "a column has another type", noView)
 		}
-		changed := map[string]string{"text": "varchar(1000)", "integer": "numeric", "bigint": "numeric"}[c.typ]
+		changed := map[string]string{"text": "varchar(1000)", "integer": "numeric", "bigint": "numeric"}[c.Type]
 		if changed == "" {
 			changed = "text"
 		}
-		d := changes["type of "+c.table]
-		d.sql += fmt.Sprintf("alter table %s alter column %s drop default, alter column %[2]s type %s using %[2]s::%[3]s; ", c.table, c.name, changed)
+		d := changes["type of "+c.Table]
+		d.sql += fmt.Sprintf("alter table %s alter column %s drop default, alter column %[2]s type %s using %[2]s::%[3]s; ", c.Table, c.Name, changed)
 		d.evidence = append(d.evidence, of+" is ")
-		if c.collated {
-			d := changes["order of "+c.table]
-			d.sql += fmt.Sprintf(`alter table %s alter column %s type text collate "default"; `, c.table, c.name)
+		if c.Collated {
+			d := changes["order of "+c.Table]
+			d.sql += fmt.Sprintf(`alter table %s alter column %s type text collate "default"; `, c.Table, c.Name)
 			d.evidence = append(d.evidence, of+" is ")
 		}
 	}

@@ -2,130 +2,72 @@ package doctor
 
 import (
 	"context"
+	_ "embed"
+	"encoding/json"
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 
-	"github.com/paghooks/paghooks/idem"
 	"github.com/paghooks/paghooks/idem/internal/store"
 )
 
-// column is one that the migrations make, in their words.
+// made is what the migrations of this version make, as Postgres's catalogs say it. The test
+// TestItKnowsEachColumnAndIndexThatTheMigrationsMake writes it with -update.
+//
+//go:embed structure.json
+var made []byte
+
+// structure holds the objects that the migrations make.
+type structure struct {
+	Columns []column
+	Indexes []index
+	View    string
+}
+
+// column is one that the migrations make.
 type column struct {
-	table, name, typ string
-	collated         bool // in the order of bytes
-	rest             string
-}
-
-// fallback is the default of the column, "" for none.
-func (c column) fallback() string {
-	_, value, _ := strings.Cut(c.rest, "default ")
-	return strings.TrimSuffix(strings.TrimSpace(value), " not null")
-}
-
-// madeWith returns the text after the column's name.
-func (c column) madeWith() string {
-	sql := c.typ
-	if c.collated {
-		sql += ` collate "C"`
-	}
-	return strings.TrimSpace(sql + " " + c.rest)
+	Table, Name, Type string
+	Collated          bool   // in the order of bytes
+	Rest              string // not null, the default and the like
 }
 
 // index is one that the migrations make.
 type index struct {
-	name, table string
-	key         string // the columns of a primary key, else ""
-	sql         string // that makes it
+	Name, Table string
+	Key         string // the columns of a primary key, else ""
+	SQL         string // that makes it
 }
 
-// structure holds the objects that a file of the migrations makes.
-type structure struct {
-	columns []column
-	indexes []index
-	view    string
+// fallback is the default of the column, "" for none.
+func (c column) fallback() string {
+	_, value, _ := strings.Cut(c.Rest, "default ")
+	return value
 }
 
-var (
-	tableBegins = regexp.MustCompile(`^create table if not exists (\w+) \(`)
-	columnLine  = regexp.MustCompile(`^\s+(\w+)\s+(\w+(?:\[\])?)( collate "C")?\s*(.*?),?\s*$`)
-	keyLine     = regexp.MustCompile(`^\s+primary key \((.*)\)`)
-	columnAdded = regexp.MustCompile(`^alter table (\w+) add column if not exists (\w+)\s+(\w+(?:\[\])?)( collate "C")?\s*(.*);$`)
-	indexMade   = regexp.MustCompile(`(?m)^create (?:unique )?index if not exists (\w+)\s+on (\w+)[^;]*`)
-	viewMade    = regexp.MustCompile(`(?m)^create or replace view (\w+)`)
-	comment     = regexp.MustCompile(`(?m)\s*--.*$`)
-	spaces      = regexp.MustCompile(`\s+`)
-)
-
-// structureOf reads a file of idem.Migrations, so that nothing is written down twice.
-func structureOf(file string) (s structure) {
-	text, err := idem.Migrations.ReadFile(file)
-	if err != nil {
-		panic(err) // it is embedded
+// madeWith returns the text after the column's name.
+func (c column) madeWith() string {
+	sql := c.Type
+	if c.Collated {
+		sql += ` collate "C"`
 	}
-	sql := comment.ReplaceAllString(string(text), "")
-	primary := func(table, key string) {
-		s.indexes = append(s.indexes, index{table + "_pkey", table, key, fmt.Sprintf("alter table %s add primary key (%s)", table, key)})
-	}
-	add := func(table string, m []string) {
-		c := column{table, m[0], m[1], m[2] != "", strings.TrimSpace(m[3])}
-		if rest, isKey := strings.CutSuffix(c.rest, "primary key"); isKey {
-			c.rest = strings.TrimSpace(rest)
-			primary(table, c.name)
-		}
-		s.columns = append(s.columns, c)
-	}
-	var table string
-	for line := range strings.Lines(sql) {
-		line = strings.TrimRight(line, "\n")
-		begins, added := tableBegins.FindStringSubmatch(line), columnAdded.FindStringSubmatch(line)
-		switch {
-		case begins != nil:
-			table = begins[1]
-		case strings.HasPrefix(line, ")"):
-			table = ""
-		case added != nil:
-			add(added[1], added[2:])
-		case table != "":
-			if key := keyLine.FindStringSubmatch(line); key != nil {
-				primary(table, key[1])
-			} else if m := columnLine.FindStringSubmatch(line); m != nil {
-				add(table, m[1:])
-			}
-		}
-	}
-	for _, m := range indexMade.FindAllStringSubmatch(sql, -1) {
-		s.indexes = append(s.indexes, index{m[1], m[2], "", spaces.ReplaceAllString(strings.TrimSpace(m[0]), " ")})
-	}
-	if m := viewMade.FindStringSubmatch(sql); m != nil {
-		s.view = m[1]
-	}
-	return s
+	return strings.TrimSpace(sql + " " + c.Rest)
 }
 
-// structures returns the objects that the applied migrations make.
+// structures returns the objects that the tables are to have; none where they lack migrations.
 func (e *examination) structures(ctx context.Context) (all structure, err error) {
 	first, having, err := store.Schemas(ctx, e.db)
 	if err != nil || len(having) > 0 && having[0] != first {
 		return all, err // see schemas
 	}
 	missing, _, err := e.unapplied(ctx)
-	if err != nil {
+	if err != nil || len(missing) > 0 {
+		e.damaged = true
 		return all, err
 	}
-	for _, file := range migrationFiles() {
-		if slices.Contains(missing, file) {
-			continue
-		}
-		s := structureOf(file)
-		all.columns, all.indexes = append(all.columns, s.columns...), append(all.indexes, s.indexes...)
-		if s.view != "" {
-			all.view = s.view
-		}
-	}
-	return all, nil
+	return madeStructure()
 }
+
+func madeStructure() (all structure, err error) { return all, json.Unmarshal(made, &all) }
 
 const again = `run the SQL of idem.Migrations once more: idem migrate -print | psql "$DATABASE_URL"`
 
@@ -135,31 +77,31 @@ func (e *examination) columns(ctx context.Context) (found []Finding, err error) 
 	if err != nil {
 		return nil, err
 	}
-	is, err := e.columnsThere(ctx, s.columns)
+	is, err := e.columnsThere(ctx, s.Columns)
 	if err != nil {
 		return nil, err
 	}
 	var gone []string // tables
-	for _, c := range s.columns {
-		there, ok := is[c.table+"."+c.name]
+	for _, c := range s.Columns {
+		there, ok := is[c.Table+"."+c.Name]
 		switch f := (Finding{Severity: Error}); {
-		case slices.Contains(gone, c.table):
-		case !is[c.table].Right:
-			gone = append(gone, c.table)
-			f.Problem, f.Evidence = "a table is gone, and all that was in it", c.table
+		case slices.Contains(gone, c.Table):
+		case !is[c.Table].Right:
+			gone = append(gone, c.Table)
+			f.Problem, f.Evidence = "a table is gone, and all that was in it", c.Table
 			f.Remedy = "stop the application, and restore it from a backup; to have it empty, without one, " + again
 			found = append(found, f)
 		case !ok:
-			f.Problem, f.Evidence = "a column is gone, and its values", c.name+" of "+c.table
+			f.Problem, f.Evidence = "a column is gone, and its values", c.Name+" of "+c.Table
 			f.Remedy = c.comesBack()
 			found = append(found, f)
 		case !there.Right:
-			f.Problem, f.Evidence = "a column has another type", fmt.Sprintf("%s of %s is %s, and was made as %s", c.name, c.table, there.Type, c.madeWith())
-			f.Remedy = c.changesBack(s.view)
+			f.Problem, f.Evidence = "a column has another type", fmt.Sprintf("%s of %s is %s, and was made as %s", c.Name, c.Table, there.Type, c.madeWith())
+			f.Remedy = c.changesBack(s.View)
 			found = append(found, f)
 		case c.fallback() != "" && !there.Default:
-			f.Problem, f.Evidence = "a column has lost its default: events cannot be stored", c.name+" of "+c.table
-			f.Remedy = fmt.Sprintf("alter table %s alter column %s set default %s", c.table, c.name, c.fallback())
+			f.Problem, f.Evidence = "a column has lost its default: events cannot be stored", c.Name+" of "+c.Table
+			f.Remedy = fmt.Sprintf("alter table %s alter column %s set default %s", c.Table, c.Name, c.fallback())
 			found = append(found, f)
 		}
 	}
@@ -185,7 +127,7 @@ join pg_attribute a on a.attrelid = to_regclass(w.tab) and a.attname = w.name an
 	var tables, names, types []string
 	var collated []bool
 	for _, c := range want {
-		tables, names, types, collated = append(tables, c.table), append(names, c.name), append(types, c.typ), append(collated, c.collated)
+		tables, names, types, collated = append(tables, c.Table), append(names, c.Name), append(types, c.Type), append(collated, c.Collated)
 	}
 	rows, err := all[there](ctx, e, list, tables, names, types, collated)
 	is := make(map[string]there, len(rows))
@@ -197,40 +139,40 @@ join pg_attribute a on a.attrelid = to_regclass(w.tab) and a.attname = w.name an
 
 // blanks are values for rows of before, by the type of a column without a default.
 var blanks = map[string]string{
-	"text": "''", "bytea": "''", "bigint": "0", "integer": "0", "timestamptz": "now()", "jsonb": "'{}'", "text[]": "'{}'",
+	"text": "''", "bytea": "''", "bigint": "0", "integer": "0", "timestamp with time zone": "now()", "jsonb": "'{}'", "text[]": "'{}'",
 }
 
 // identifies reports whether no row means anything without the column.
 func (c column) identifies() bool {
-	return c.name == "event" || c.name == "state" || strings.Contains(c.rest, "references")
+	return c.Name == "event" || c.Name == "state" || strings.Contains(c.Rest, "references")
 }
 
 // comesBack returns the statement that makes the column again.
 func (c column) comesBack() string {
 	const backup = "stop the application, and restore the table from a backup"
-	add := fmt.Sprintf("alter table %s add column %s %s", c.table, c.name, c.madeWith())
+	add := fmt.Sprintf("alter table %s add column %s %s", c.Table, c.Name, c.madeWith())
 	switch {
 	case c.identifies(): // nothing says which event a row is, or whether it was done
 		return backup
-	case strings.Contains(c.rest, "not null") && c.fallback() == "":
-		return fmt.Sprintf("%s; without one: %s default %s; alter table %s alter column %s drop default", backup, add, blanks[c.typ], c.table, c.name)
+	case strings.Contains(c.Rest, "not null") && c.fallback() == "":
+		return fmt.Sprintf("%s; without one: %s default %s; alter table %s alter column %s drop default", backup, add, blanks[c.Type], c.Table, c.Name)
 	}
 	return backup + "; without one: " + add
 }
 
 // changesBack returns the statement that gives the column its type again. Postgres changes none that a view shows.
 func (c column) changesBack(view string) string {
-	typ := c.typ
-	if c.collated {
+	typ := c.Type
+	if c.Collated {
 		typ += ` collate "C"`
 	}
-	alter := "alter table " + c.table
-	if !strings.Contains(c.rest, "identity") {
-		alter += fmt.Sprintf(" alter column %s drop default,", c.name)
+	alter := "alter table " + c.Table
+	if !strings.Contains(c.Rest, "identity") {
+		alter += fmt.Sprintf(" alter column %s drop default,", c.Name)
 	}
-	alter += fmt.Sprintf(" alter column %s type %s using %[1]s::%s", c.name, typ, c.typ)
+	alter += fmt.Sprintf(" alter column %s type %s using %[1]s::%s", c.Name, typ, c.Type)
 	if d := c.fallback(); d != "" {
-		alter += fmt.Sprintf(", alter column %s set default %s", c.name, d)
+		alter += fmt.Sprintf(", alter column %s set default %s", c.Name, d)
 	}
 	return fmt.Sprintf("stop the application; the view goes with it, and idem doctor says next how to make it: drop view if exists %s; %s", view, alter)
 }
@@ -238,15 +180,15 @@ func (c column) changesBack(view string) string {
 // views finds that the view of support staff is gone.
 func (e *examination) views(ctx context.Context) ([]Finding, error) {
 	s, err := e.structures(ctx)
-	if err != nil || s.view == "" {
+	if err != nil || s.View == "" {
 		return nil, err
 	}
-	is, err := one[bool](ctx, e, `select exists (select from pg_class where oid = to_regclass($1) and relkind = 'v')`, s.view)
+	is, err := one[bool](ctx, e, `select exists (select from pg_class where oid = to_regclass($1) and relkind = 'v')`, s.View)
 	if err != nil || is {
 		return nil, err
 	}
 	return []Finding{{
-		Severity: Warning, Problem: "the view that support staff reads is gone", Evidence: s.view,
+		Severity: Warning, Problem: "the view that support staff reads is gone", Evidence: s.View,
 		Remedy: again + "; then grant select on it again to those who had it",
 	}}, nil
 }
@@ -258,8 +200,8 @@ func (e *examination) indexes(ctx context.Context) (found []Finding, err error) 
 		return nil, err
 	}
 	var names, tables, keys []string
-	for _, i := range s.indexes {
-		names, tables, keys = append(names, i.name), append(tables, i.table), append(keys, i.key)
+	for _, i := range s.Indexes {
+		names, tables, keys = append(names, i.Name), append(tables, i.Table), append(keys, i.Key)
 	}
 	type wrong struct {
 		Name  string
@@ -279,18 +221,18 @@ where to_regclass(w.tab) is not null and case when w.key = '' then i.indexrelid 
 order by w.place`
 	all, err := all[wrong](ctx, e, list, names, tables, keys)
 	for _, w := range all {
-		i := s.indexes[slices.IndexFunc(s.indexes, func(i index) bool { return i.name == w.Name })]
-		f := Finding{Severity: Error, Evidence: i.name}
+		i := s.Indexes[slices.IndexFunc(s.Indexes, func(i index) bool { return i.Name == w.Name })]
+		f := Finding{Severity: Error, Evidence: i.Name}
 		switch {
 		case w.There:
 			f.Problem = "an index is not valid: duplicates or order are at risk, or every search reads the whole table"
-			f.Remedy = "reindex index concurrently " + i.name
-		case i.key != "":
+			f.Remedy = "reindex index concurrently " + i.Name
+		case i.Key != "":
 			f.Problem = "a primary key is gone: no event can be stored, and rows may be there twice"
-			f.Remedy = "stop the application; where this names a duplicate, delete all rows of it but one, of an event the one that is done: " + i.sql
+			f.Remedy = "stop the application; where this names a duplicate, delete all rows of it but one, of an event the one that is done: " + i.SQL
 		default:
 			f.Problem = "an index is missing: order is at risk, or every search reads the whole table"
-			f.Remedy = "nobody can write to its table while this runs; on a large one, say create index concurrently: " + i.sql
+			f.Remedy = "nobody can write to its table while this runs; on a large one, say create index concurrently: " + i.SQL
 		}
 		found = append(found, f)
 	}

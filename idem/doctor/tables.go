@@ -15,9 +15,9 @@ import (
 	"github.com/paghooks/paghooks/idem/operator"
 )
 
-// made is a column that each migration makes: another tool than Migrate may have
+// marks has a column that each migration makes: another tool than Migrate may have
 // applied them, and recorded that elsewhere.
-var made = map[string]struct{ table, column string }{
+var marks = map[string]struct{ table, column string }{
 	"migrations/00001_idem.sql":    {"idem_archive", "body"},
 	"migrations/00002_operate.sql": {"idem_audit", "ended_at"},
 	"migrations/00003_on_call.sql": {"idem_payloads", "failures"},
@@ -31,7 +31,7 @@ func (e *examination) unapplied(ctx context.Context) (missing []string, unrecord
 	}
 	for _, file := range files {
 		there, err := one[bool](ctx, e, `select exists (
-			select from pg_attribute where attrelid = to_regclass($1) and attname = $2 and not attisdropped)`, made[file].table, made[file].column)
+			select from pg_attribute where attrelid = to_regclass($1) and attname = $2 and not attisdropped)`, marks[file].table, marks[file].column)
 		if err != nil {
 			return nil, false, err
 		}
