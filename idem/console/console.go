@@ -150,8 +150,8 @@ func reveal(a Access) bool { return a.See && a.Reveal }
 
 func act(a Access) bool { return a.See && a.Act }
 
-// pages are all there are, by the last part of the path. None is below another, so
-// that a link from any of them to any other is a name.
+// pages are the pages by the last element of their path. All of them are in one folder, so that a relative
+// link is a name.
 var pages = map[string]page{
 	"":          {http.MethodGet, see, (*visit).overview},
 	"style.css": {http.MethodGet, see, (*visit).file},
@@ -178,7 +178,7 @@ var pages = map[string]page{
 const (
 	maxForm  = 1 << 20          // bytes
 	pageTime = 8 * time.Second  // of a page that reads the database
-	scanTime = 30 * time.Second // of one that reads all of it, as somebody has asked for
+	scanTime = 30 * time.Second // of a page that reads all of it, on request
 )
 
 // ServeHTTP serves a page, or runs the action of a form.

@@ -142,8 +142,8 @@ type latest[T any] struct {
 	mu      sync.Mutex
 	now     reading[T]
 	before  reading[T]    // an earlier one, of a minute ago at most if there was one
-	stale   bool          // whether now is known not to hold any more
-	reading chan struct{} // closed when it is read; nil while nobody reads it
+	stale   bool          // now is out of date
+	reading chan struct{} // closed at the end of a reading; nil if there is none in progress
 }
 
 // reading is a value, and the time of reading it; At is zero if nothing was read yet.
@@ -157,9 +157,9 @@ type reading[T any] struct {
 // readTime is the time that a reading may take, in the background.
 const readTime = time.Minute
 
-// refresh has it read again, in the background, if it is older than fresh, and
-// older than ten times what it takes: the database has other things to do. After a reading
-// that failed it is the time that this one took: somebody waits for the end of the outage.
+// refresh starts a reading in the background if the last one is older than fresh and older than ten times the
+// time that it took: the page takes a tenth of the database's time at most. After a reading that failed the
+// pause is only as long as that reading took, since a person waits for the end of the outage.
 func (l *latest[T]) refresh(running *running, fresh time.Duration, read func(context.Context) (T, error)) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -176,8 +176,8 @@ func (l *latest[T]) refresh(running *running, fresh time.Duration, read func(con
 	}
 }
 
-// get waits until ctx ends for what is being read, and returns what there is then,
-// and a reading to compare that to.
+// get waits for a reading in progress until ctx ends. It returns the last reading, and an earlier one to
+// compare it with.
 func (l *latest[T]) get(ctx context.Context) (now, before reading[T]) {
 	l.mu.Lock()
 	wait := l.reading
@@ -193,7 +193,7 @@ func (l *latest[T]) get(ctx context.Context) (now, before reading[T]) {
 	return l.now, l.before
 }
 
-// forget has the next refresh read it.
+// forget makes the next refresh read again.
 func (l *latest[T]) forget() {
 	l.mu.Lock()
 	defer l.mu.Unlock()

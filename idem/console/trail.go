@@ -156,7 +156,7 @@ func (r *running) look(read func(context.Context)) bool {
 	return !r.closed
 }
 
-// protect makes an error of a panic, of an application's Queues for example.
+// protect returns a panic, of an application's Queues for example, as an error.
 func protect(ctx context.Context, do func(context.Context) error) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -181,7 +181,7 @@ type tried struct {
 	first map[string]string
 }
 
-// begin forgets the one before, and returns a function that notes a failure.
+// begin forgets the user's last dry run, and returns a function that notes a failure.
 func (t *tried) begin(user string) func(idem.Event, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

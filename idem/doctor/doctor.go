@@ -59,7 +59,7 @@ func (f Finding) String() string {
 	return text
 }
 
-// limits are from when on something is a finding.
+// limits are the thresholds of the findings.
 type limits struct {
 	now func() time.Time // the clock of this machine
 

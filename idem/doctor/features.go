@@ -16,7 +16,7 @@ const (
 	useInline    = "receive with a Processor, or use PostgreSQL for these tables"
 )
 
-// features are the needs of each mode, in the order of docs/scale.md.
+// features are the features of Postgres that each mode needs, in the order of docs/scale.md.
 var features = []feature{
 	{
 		"on conflict", `insert into idem_events (event, type, key, state) values ('//doctor', '', '', 'done') on conflict do nothing returning event`,
@@ -47,7 +47,8 @@ select case current_setting('synchronous_commit') when 'off' then set_config('sy
 		Warning, "a transaction whose connection was cut may hold its event until the server notices", "set idle_in_transaction_session_timeout to 60s",
 	},
 	{
-		// Some have the function, and it locks nothing: that is a division by zero.
+		// Some databases accept the lock and take none. The second statement divides by the number of locks held, so
+		// it fails there.
 		"advisory locks", `
 select pg_try_advisory_xact_lock(hashtextextended('//doctor', 'idem_events'::regclass::oid::bigint));
 select 1 / count(*) from pg_locks where locktype = 'advisory' and pid = pg_backend_pid()`,
@@ -94,12 +95,11 @@ select count(*) from idem_events where ctid >= format('(%s,0)', 0)::tid and ctid
 	},
 }
 
-// ofRights are the states of errors of a role that may not, and of a transaction that is
-// read-only; ofDamage those of tables that are not as the migrations made them. Other checks
-// find those.
+// rightsErrors and damageErrors are SQLSTATEs that other checks report: missing privileges, a read-only
+// transaction, altered tables.
 var (
-	ofRights = []string{"42501", "25006"}
-	ofDamage = []string{"42P01", "42P10", "42703", "42804", "42883", "23502"}
+	rightsErrors = []string{"42501", "25006"}
+	damageErrors = []string{"42P01", "42P10", "42703", "42804", "42883", "23502"}
 )
 
 // features tries the features of Postgres that the modes need.
@@ -111,8 +111,8 @@ func (e *examination) features(ctx context.Context) (found []Finding, err error)
 		case err == nil:
 		case !errors.As(err, &refused):
 			return found, err
-		case slices.Contains(ofRights, refused.Code):
-		case e.damaged && f.name != "ctid" && slices.Contains(ofDamage, refused.Code):
+		case slices.Contains(rightsErrors, refused.Code):
+		case e.damaged && f.name != "ctid" && slices.Contains(damageErrors, refused.Code):
 		default:
 			found = append(found, Finding{
 				Severity: f.severity, Problem: "this database lacks something of Postgres: " + f.without,

@@ -76,7 +76,8 @@ func (e *examination) statementLimit(ctx context.Context) (limit time.Duration, 
 	return limit, err
 }
 
-// unlimited returns the statement that removes the statement_timeout of a session, from where it is set.
+// unlimited returns the statement that removes the statement_timeout of a session from the place where it is
+// set.
 func (e *examination) unlimited(ctx context.Context, limit time.Duration) (remedy string, err error) {
 	const given = "remove statement_timeout from the connection string or the configuration of the pool, or have it be a minute"
 	params := e.pool.Config().ConnConfig.RuntimeParams
@@ -111,7 +112,7 @@ select reset, (value || case when value ~ '^\d+$' then 'ms' else '' end)::interv
 	return "remove statement_timeout from what the application does with each connection, such as AfterConnect of its pool, or from its pooler", nil
 }
 
-// durability is about work that a crash of the server would undo.
+// durability finds settings with which a crash of the server loses committed work.
 func (e *examination) durability(ctx context.Context) (found []Finding, err error) {
 	type settings struct{ Fsync, FullPageWrites, Commit string }
 	rows, err := all[settings](ctx, e, `select current_setting('fsync'), current_setting('full_page_writes'), current_setting('synchronous_commit')`)
@@ -140,8 +141,7 @@ func (e *examination) durability(ctx context.Context) (found []Finding, err erro
 	return found, nil
 }
 
-// replication is about events that a failover would lose, and replicas that hold up
-// the server.
+// replication finds replicas that are behind, and commits that wait for a replica that is not there.
 func (e *examination) replication(ctx context.Context) (found []Finding, err error) {
 	if replica, err := one[bool](ctx, e, `select pg_is_in_recovery()`); err != nil || replica {
 		return nil, err
@@ -204,8 +204,7 @@ func (e *examination) replication(ctx context.Context) (found []Finding, err err
 	return found, nil
 }
 
-// unwatched finds a pool that takes a commit after a canceled wait for the replica for
-// any other.
+// unwatched finds a pool that does not notice a canceled wait for a synchronous replica.
 func (e *examination) unwatched(ctx context.Context) ([]Finding, error) {
 	conn, err := e.pool.Acquire(ctx)
 	if err != nil {

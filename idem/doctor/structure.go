@@ -11,8 +11,8 @@ import (
 	"github.com/paghooks/paghooks/idem/internal/store"
 )
 
-// made is what the migrations of this version make, as Postgres's catalogs say it. The test
-// TestItKnowsEachColumnAndIndexThatTheMigrationsMake writes it with -update.
+// made is the structure that the migrations of this version make, as the catalogs of Postgres describe it. The
+// test TestItKnowsEachColumnAndIndexThatTheMigrationsMake writes it with -update.
 //
 //go:embed structure.json
 var made []byte

@@ -131,8 +131,8 @@ func (p *program) carryOut(ctx context.Context, plan planner) error {
 	return said
 }
 
-// printPlans prints what would happen to which events. It goes to where the question is, unless it is all
-// that was asked for.
+// printPlans prints the events and the effect of each plan: to stderr, beside the question, or to stdout if a
+// dry run asks for nothing else.
 func (p *program) printPlans(ctx context.Context, plans []*operator.Plan) error {
 	out, width := p.Stderr, terminal.Width(p.Stderr)
 	if p.dryRun {
@@ -186,7 +186,7 @@ func (p *program) confirm(ctx context.Context, action string, total int64) error
 	return p.command.Confirm(ctx, strings.ToUpper(action[:1])+action[1:]+" "+these+"?")
 }
 
-// do does what is planned for a source, and prints the result. Of a dry run, that is a dry replay.
+// do carries a plan out, and prints the result. A dry run does only a dry replay.
 func (p *program) do(ctx context.Context, o *operator.Operator, plan *operator.Plan) (err error) {
 	d := done{Source: o.SourceName(), Action: strings.TrimPrefix(plan.Action, "dry "), Matched: plan.Count, DryRun: p.dryRun}
 	isReplay := d.Action == "replay"
@@ -258,7 +258,7 @@ type overtaken struct {
 	ByType string `json:"by_type"`
 }
 
-// brokenOff returns the error of an action, and says what is done of it and how to go on.
+// brokenOff adds to the error of an action how far it came, and how to go on.
 func (p *program) brokenOff(ctx context.Context, plan *operator.Plan, r operator.Result, err error) error {
 	if plan.Action == "replay" {
 		p.tell("%s of %s were replayed (%s), the rest is as it was: run it again to go on", r.Acted, p.events(plan.Count), p.sum(r.Replayed))
@@ -272,8 +272,8 @@ func (p *program) brokenOff(ctx context.Context, plan *operator.Plan, r operator
 	return err
 }
 
-// sayRest says which of the events that a person was shown were left alone, how many came since, and what is wrong
-// with those that were replayed.
+// sayRest prints which of the events that were shown were left alone, how many came since, and what went wrong
+// in a replay.
 func (p *program) sayRest(ctx context.Context, source string, plan *operator.Plan, r operator.Result) error {
 	for _, left := range r.Left {
 		p.tell("%s of the %s of %s left alone: %s", left.Events, p.events(plan.Count), source, terminal.Clean(left.Why))

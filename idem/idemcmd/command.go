@@ -66,10 +66,10 @@ type program struct {
 	zone       *time.Location // of times in text
 	now        func() time.Time
 	pause      func(context.Context, time.Duration) error
-	asks       bool // a person sees Stderr, and can answer on Stdin
+	asks       bool // Stdin and Stderr are terminals
 	redraws    bool // Stdout is a terminal
-	progresses bool // Stderr is one
-	width      int  // of Stdout, 0 if it is no terminal
+	progresses bool // Stderr is a terminal
+	width      int  // of Stdout; 0 if it is not a terminal
 
 	options
 	command   *command.Command

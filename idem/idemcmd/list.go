@@ -127,8 +127,8 @@ func (p *program) count(ctx context.Context) (n int64, err error) {
 	return n, nil
 }
 
-// nothing is errNothing, with a guess of the meaning: the ids that were given,
-// in other states.
+// nothing returns errNothing with a guess at the mistake: the ids that were given are those of events in other
+// states.
 func (p *program) nothing(ctx context.Context) error {
 	if p.filter.IDs == nil {
 		return p.nothingChosen()
@@ -136,7 +136,7 @@ func (p *program) nothing(ctx context.Context) error {
 	return p.nothingOf(ctx, p.filter.IDs)
 }
 
-// sayUnmatched says of which ids of the command line no event is chosen, although others are.
+// sayUnmatched names the ids of the command line that no chosen event has, where others are chosen.
 func (p *program) sayUnmatched(ctx context.Context) error {
 	var ids []string
 	for _, id := range p.filter.IDs {
@@ -155,7 +155,7 @@ func (p *program) sayUnmatched(ctx context.Context) error {
 	return errSaid
 }
 
-// nothingOf is errNothing, with the reasons why events of ids are not chosen.
+// nothingOf returns errNothing with the reasons why the events of ids are not chosen.
 func (p *program) nothingOf(ctx context.Context, ids []string) error {
 	var found, unknown []string
 	for _, id := range ids {
@@ -185,7 +185,7 @@ func (p *program) nothingOf(ctx context.Context, ids []string) error {
 	return fmt.Errorf("%w: %s%s", errNothing, strings.Join(slices.Compact(found), ", "), hint)
 }
 
-// nothingChosen is errNothing, with the states where nothing else was chosen.
+// nothingChosen returns errNothing, with the states if nothing else narrowed the choice.
 func (p *program) nothingChosen() error {
 	f := p.filter
 	f.States = nil
@@ -221,8 +221,8 @@ func (p *program) named(o *operator.Operator) idem.Filter {
 	return f
 }
 
-// mayBeMeant reports whether the command line names the event with this row key, by its id or by the key, or
-// names none.
+// mayBeMeant reports whether the command line names the event with this row key, by its id or by the key. It
+// is true if the command line names no event.
 func (p *program) mayBeMeant(key string) bool {
 	return p.filter.IDs == nil || slices.Contains(p.filter.IDs, key) || slices.Contains(p.filter.IDs, store.EventOf(key).ID)
 }

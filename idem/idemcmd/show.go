@@ -250,7 +250,7 @@ func (p *program) showEntities(ctx context.Context) error {
 	return p.printStuck(ctx, open)
 }
 
-// most is -limit as a number that no entity has.
+// most returns -limit, or a number that is larger than any limit.
 func (p *program) most() int {
 	if p.limit == 0 {
 		return 1 << 30

@@ -39,7 +39,7 @@ func (o *Operator) replay(
 		sum, err = run(ctx, chosen, func(sum idem.Replayed, e idem.Event, failure error) {
 			key := store.Event(e).RowKey()
 			result := became(sum, last)
-			if result != "left" { // else it was done by another meanwhile
+			if result != "left" { // or somebody else has done it
 				delete(left, key)
 			}
 			on.note(ctx, key, result)
@@ -148,11 +148,10 @@ func (o *Operator) Discard(ctx context.Context, f idem.Filter, reason string) (n
 	return n, err
 }
 
-// Acknowledge records that somebody knows of parked events and sees to them: they do not
-// make [health] red any more, until they fail again. Nothing else changes: they stay parked,
-// until they are replayed, requeued or discarded. It chooses among those that failed themselves: an event that
-// waits behind a parked one was never tried, and if it fails in its turn that is news.
-// It returns how many it has acknowledged.
+// Acknowledge records that a person takes care of parked events. Acknowledged events do not make [health] red
+// until they fail again. They stay parked until they are replayed, requeued or discarded. An event that waits
+// behind a parked one is left alone: it was never tried. Acknowledge returns the number of events that it
+// acknowledged.
 //
 // [health]: https://pkg.go.dev/github.com/paghooks/paghooks/idem/health
 func (o *Operator) Acknowledge(ctx context.Context, f idem.Filter, reason string) (n int64, err error) {
@@ -197,7 +196,7 @@ func (a *acting) changed(f, chosen idem.Filter, did string) func(context.Context
 	}
 }
 
-// skipped returns in words how many events of those that were chosen an action has left.
+// skipped returns, in words, the number of chosen events that an action left alone.
 func skipped(f, chosen idem.Filter, acted int) string {
 	if n := max(len(f.Events), len(chosen.Events)) - acted; n > 0 {
 		return fmt.Sprintf("; %d left alone: done, in another state by now, or being processed", n)

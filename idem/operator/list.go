@@ -129,22 +129,21 @@ func storedEvents(rows []store.Row) []idem.StoredEvent {
 // Found is the result of a search.
 type Found struct {
 	Events   []idem.StoredEvent // without their payloads
-	Complete bool               // whether everything was looked through: neither the time nor the limit was over before
+	Complete bool               // the search ended before its time and its limit did
 }
 
-// SearchParts returns up to limit events, in any state, with a part in their id or entity:
-// letters that follow each other. It reads the events of all sources, ten million in some seconds, and gives up after most:
-// the events found by then are returned.
+// SearchParts returns up to limit events, in any state, whose id or entity contains part. It reads the events
+// of all sources, ten million in some seconds, and gives up after most: the events found by then are returned.
 func (o *Operator) SearchParts(ctx context.Context, part string, limit int, most time.Duration) (Found, error) {
 	return o.search(ctx, limit, most, func(ctx context.Context, tx store.DB, found func(string) bool) error {
 		return store.SearchParts(ctx, tx, o.SourceName(), part, found)
 	})
 }
 
-// SearchFields returns up to limit events with a body that has a field of one of these names, however
-// deep, with exactly this text or number. It looks through bodies that are kept: those of events
-// that are not done, and of others with [idem.Common.KeepPayloads]; and gives up after most: the events that
-// it has found by then are returned. A text with letters beyond ASCII is found as bodies have it, not escaped.
+// SearchFields returns up to limit events with a body that has a field of one of these names, however deep,
+// with exactly this text or number. It reads the stored bodies: those of events that are not done, and of
+// others with [idem.Common.KeepPayloads]. It gives up after most: the events found by then are returned. A
+// text with letters beyond ASCII is found as it stands in the body, and not if it is escaped there.
 func (o *Operator) SearchFields(ctx context.Context, names []string, text string, limit int, most time.Duration) (Found, error) {
 	encoded, err := json.Marshal(text)
 	if err != nil {
@@ -281,7 +280,7 @@ func (o *Operator) Conflicts(ctx context.Context, n int) (latest []Conflict, all
 	return latest, all, nil
 }
 
-// State is the first thing to look at on call: the source's events that are not done.
+// State counts the source's events that are not done, as a person on call looks at them first.
 type State struct {
 	idem.Stats
 
@@ -292,7 +291,7 @@ type State struct {
 	StandingEntities int64 // entities of those
 }
 
-// Failing is the events of a type that have failed, and are tried again by themselves.
+// Failing counts the events of a type that have failed, and are tried again automatically.
 type Failing struct {
 	Type   string
 	Events int64

@@ -15,8 +15,8 @@ import (
 	"github.com/paghooks/paghooks/internal/lang"
 )
 
-// Lookup is an event with the cause for which it is not done: see [Operator.Lookup]. [Lookup.Why]
-// and [Lookup.Says] put it in words.
+// Lookup is an event with the reason why it is not done: see [Operator.Lookup]. [Lookup.Why] and [Lookup.Says]
+// put the reason in words.
 type Lookup struct {
 	idem.StoredEvent
 
@@ -26,7 +26,7 @@ type Lookup struct {
 	Behind   int64     // events of its entity that wait for it
 	Held     bool      // parked for no other reason than that it waited; its turn has come if First is nil
 	Workers  int       // of its source that are alive, in all processes: calls of [idem.Inbox.Run]
-	At       time.Time // when all this was so, by the database's clock
+	At       time.Time // the time of the reading, by the database's clock
 }
 
 // Failure is an attempt that failed.
@@ -35,14 +35,14 @@ type Failure struct {
 	Error string // its first 300 characters
 }
 
-// Claim is which process works on an event. A delivery or a replay that processes one has
-// no claim.
+// Claim is the reservation of an event by a process with workers. An event that a delivery or a replay
+// processes has none.
 type Claim struct {
 	Since  time.Time
 	Host   string // of the process; "" when its sign of life is deleted
 	PID    int
 	SeenAt time.Time // its last sign of life
-	Alive  bool      // whether that is so new that it lives; else other workers go on with the event within 12 seconds
+	Alive  bool      // SeenAt is recent; otherwise other workers take the event within 12 seconds
 }
 
 // Lookup returns an event by its account and id, in any state, with the event that it waits
@@ -126,7 +126,7 @@ func storedEvent(r store.Row) idem.StoredEvent {
 	}
 }
 
-// Why is, for machines, why an event is not done: see [Lookup.Why].
+// Why is the reason why an event is not done, for programs: see [Lookup.Why].
 type Why string
 
 const (
@@ -173,11 +173,11 @@ func (l Lookup) Why() Why {
 	return WhyDue
 }
 
-// Says returns in a few sentences why the event is not done, and the remedy if a person has
-// to act. language is a tag like pt-BR: Portuguese for those that begin with pt, else
-// English. at returns a time as the reader is to see it.
+// Says returns in a few sentences why the event is not done, and the remedy if a person has to act. language
+// is a tag like pt-BR: the sentences are in Portuguese for tags that begin with pt, otherwise in English. at
+// formats a time for the reader.
 //
-// The sentences have the error of the last attempt, which may hold personal data.
+// The sentences contain the error of the last attempt, which may hold personal data.
 func (l Lookup) Says(language string, at func(time.Time) string) string {
 	s := speech{at: at}
 	s.lang, _ = lang.Of(language)
@@ -221,7 +221,7 @@ func (l Lookup) sentences(s speech) (all []string) {
 	return all
 }
 
-// is goes on after "it" or "which".
+// is returns a clause that follows "it" or "which".
 func (l Lookup) is(s speech) string {
 	switch why := l.Why(); why {
 	case WhyDone:
@@ -286,7 +286,7 @@ func (l Lookup) isClaimed(s speech) string {
 	return s.say("is being processed since %s, by process %s on %s, which gave a sign of life %s ago", since, pid, host, silent)
 }
 
-// failed returns whether an attempt has; an event that only waits has an error, too.
+// failed reports whether an attempt has failed. An event that only waits also has a LastError.
 func (l Lookup) failed() bool { return l.Attempts > 0 || l.Crashes > 0 || len(l.Failures) > 0 }
 
 func (l Lookup) hasFailed(s speech) string {
@@ -300,7 +300,7 @@ func (l Lookup) hasFailed(s speech) string {
 	return s.say("%s, last with: %s", failed, short(l.LastError))
 }
 
-// short is an error as it fits into a sentence.
+// short cuts an error to fit into a sentence.
 func short(text string) string {
 	const longest = 200
 	text = strings.TrimRight(strings.Join(strings.Fields(text), " "), ".")

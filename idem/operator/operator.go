@@ -17,24 +17,19 @@ import (
 	"github.com/paghooks/paghooks/idem/internal/store"
 )
 
-// Operator runs the operations of [idem.Common] and [idem.Inbox.Requeue] for a person, and
-// records them in the audit trail: the actor, the action, its events, reason and
-// result. Its methods that take a reason are recorded; those that it has from idem.Common
-// are not.
+// Operator runs the operations of [idem.Common] and [idem.Inbox.Requeue] for a person, and records them in the
+// audit trail: the actor, the action, its events, reason and result. Its methods that take a reason are
+// recorded; those that it has from idem.Common are not.
 //
-// An action is recorded before it begins, and is not begun if that fails. Its result
-// is recorded when it has ended: an action without an end is running as long as it is Alive,
-// and its process is dead when it is not. While a replay runs, its record says every second how
-// far it is, and the outcome of each event as soon as it is processed: see [Operator.Outcomes]. A
-// requeue, a discard and an erase record the events that they change in the transaction that
-// changes them. [Operator.Stop] ends an action of any process.
+// An action is recorded before it begins, and is not begun if that fails. Its result is recorded at its end.
+// An action without an end is running while it is Alive; otherwise its process is dead. The entry of a running
+// replay has its progress, every second, and the outcome of each event as soon as it is processed: see
+// [Operator.Outcomes]. A requeue, a discard and an erase record the events that they change in the transaction
+// that changes them. [Operator.Stop] ends an action of any process.
 //
-// An action that did not come to its end is done again: a replay does nothing to events that are
-// done, and of a requeue, a discard or an erase either all was done or nothing. Show the events anew
-// before: somebody else may have acted upon some of them since.
-//
-// Act upon exactly the events that a person confirms: show the events of
-// [idem.Common.Choose], and act with the filter that it returns.
+// To act on exactly the events that a person confirms, make a [Plan]. To finish an action that was broken off,
+// plan it again, and show the events again: another person may have acted on some of them since. A replay
+// leaves events that are done; a requeue, a discard and an erase change all of their events or none.
 type Operator struct {
 	*idem.Common
 
@@ -47,7 +42,7 @@ type Operator struct {
 	Failed func(e idem.Event, err error)
 
 	// RequeueWithoutWorkers has Requeue leave events to workers although none are alive:
-	// set it where they run from time to time only, with [idem.Inbox.Drain]. Default: false.
+	// set it where workers run only from time to time, with [idem.Inbox.Drain]. Default: false.
 	RequeueWithoutWorkers bool
 
 	// EraseNotDone has Erase discard events that are not done, and erase them. They will not
@@ -72,15 +67,14 @@ func New(r idem.Receiver, name string) *Operator {
 	return &Operator{Common: idem.CommonOf(r), name: name, receiver: r, workers: workers}
 }
 
-// Record runs do as an action of the application's own, and records it: that
-// somebody looked at a body, say. what names its events. The result is
-// the text that do returns.
+// Record runs do as an action of the application, and records it: a look at a body, for example. what names
+// the events in the trail. The result is the text that do returns.
 func (o *Operator) Record(ctx context.Context, action, what, reason string, do func(context.Context) (string, error)) error {
 	a := store.Action{Actor: o.name, Action: action, Source: o.SourceName(), Filter: what, Reason: reason}
 	return o.record(ctx, a, nil, func(ctx context.Context, _ *acting) (string, error) { return do(ctx) })
 }
 
-// record records an action, does it by the id of the record, and records how it ended.
+// record stores an action in the trail, calls do with the entry, and stores the result.
 func (o *Operator) record(ctx context.Context, a store.Action, keys []string, do func(context.Context, *acting) (string, error)) error {
 	if o.name == "" {
 		return fmt.Errorf("operator: %s: the operator has no name: give New who it acts for", a.Action)
@@ -107,7 +101,7 @@ func (o *Operator) record(ctx context.Context, a store.Action, keys []string, do
 	return err
 }
 
-// recorded returns the trail's text of an error. It keeps none of a handler: that may name a person.
+// recorded returns an error as the trail stores it. The error of a handler is left out: it may name a person.
 func recorded(err error) string {
 	if _, ofWork := errors.AsType[*pgtx.WorkError](err); ofWork {
 		return "while a handler ran"
@@ -115,8 +109,8 @@ func recorded(err error) string {
 	return err.Error()
 }
 
-// protect makes an error of a panic, of an application's Progress for example, so
-// that the action has an end in the trail. The log has where it was.
+// protect returns a panic of do, in an application's Progress for example, as an error, so that the action has
+// an end in the trail. The log gets the stack.
 func (o *Operator) protect(ctx context.Context, a store.Action, do func() (string, error)) (result string, err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -148,8 +142,8 @@ const recordTime = 5 * time.Second
 // noteEvery is the interval at which the record of a replay says how far it has come.
 const noteEvery = time.Second
 
-// notes returns a function that is called after each of some events: after the first, and
-// then every second, it notes in the record how far the replay has come.
+// notes returns a function to call after each event of a replay. It stores the progress in the trail's entry,
+// once a second at most.
 func (o *Operator) notes(ctx context.Context, id int64, of int) func(idem.Replayed) {
 	var noted time.Time
 	return func(sum idem.Replayed) {
@@ -182,14 +176,14 @@ func timed[T any](ctx context.Context, f func(context.Context) (T, error)) (T, e
 // ErrStopped is the error of an action that [Operator.Stop] has ended.
 var ErrStopped = errors.New("the action was stopped")
 
-// stopped is the cause for which the context of an action ends that somebody stops.
+// stopped is the cause of an action's context that [Operator.Stop] has ended.
 type stopped struct{ by string }
 
 func (s *stopped) Error() string { return "stopped by " + s.by }
 
 func (s *stopped) Is(target error) bool { return target == ErrStopped }
 
-// acting is an action that runs, by its record.
+// acting is a running action, by its entry in the trail.
 type acting struct {
 	pool *pgxpool.Pool
 	id   int64
@@ -199,8 +193,8 @@ type acting struct {
 // signEvery is the interval of an action's signs of life.
 const signEvery = 2 * time.Second
 
-// start begins the signs of life of an action. The returned context ends when somebody stops the
-// action. stop ends the signs, and returns the cause.
+// start begins the action's signs of life. The returned context ends when the action is stopped. stop ends the
+// signs of life, and returns the cause; nil if the action was not stopped.
 func (a *acting) start(ctx context.Context) (acting context.Context, stop func() error) {
 	ctx, a.end = context.WithCancelCause(ctx)
 	signing, cancel := context.WithCancel(context.WithoutCancel(ctx)) // the action ends after its context
@@ -230,14 +224,15 @@ func (a *acting) start(ctx context.Context) (acting context.Context, stop func()
 	}
 }
 
-// note records the outcome of the action on an event. A replay goes on without that.
+// note records the outcome of the action on an event. A replay goes on if that fails.
 func (a *acting) note(ctx context.Context, rowKey, result string) {
 	a.ask(context.WithoutCancel(ctx), func(ctx context.Context, db store.DB) (string, error) {
 		return store.NoteOutcome(ctx, db, a.id, rowKey, result)
 	})
 }
 
-// ask executes a statement that returns the person that has stopped the action, and ends it if there is one.
+// ask executes a statement that returns the person that stopped the action, and ends the action if there is
+// one.
 func (a *acting) ask(ctx context.Context, f func(context.Context, store.DB) (string, error)) {
 	by := ""
 	err := pgtx.Ask(ctx, a.pool, func(ctx context.Context, conn *pgxpool.Conn) (err error) {
@@ -249,8 +244,8 @@ func (a *acting) ask(ctx context.Context, f func(context.Context, store.DB) (str
 	}
 }
 
-// record records what the action changed, in the transaction that changes it. It returns an error
-// if somebody has stopped the action.
+// record records what the action changed, in the transaction that changes it. It returns an error if the
+// action was stopped.
 func (a *acting) record(ctx context.Context, tx store.DB, keys []string, result, each string) error {
 	by, err := store.ChangedBy(ctx, tx, a.id, keys, result, each)
 	if err == nil && by != "" {

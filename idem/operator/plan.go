@@ -13,8 +13,8 @@ import (
 	"github.com/paghooks/paghooks/internal/lang"
 )
 
-// Plan is an action that is not begun: the events that it is about, and what it would do to them. Show
-// both, ask, and call [Plan.Do], which acts on these events, and on no others:
+// Plan is an action that is not begun: its events, and its effect on them. Show both, ask, and call [Plan.Do],
+// which acts on these events, and on no others:
 //
 //	plan, err := ana.PlanReplay(ctx, idem.Filter{Types: []string{"PAYMENT_RECEIVED"}})
 //	first, err := plan.First(ctx)
@@ -41,7 +41,7 @@ type Result struct {
 	Acted    int64         // events that the action was done to
 	Left     []Left        // events of the plan that it was not done to
 	Replayed idem.Replayed // of a replay or dry replay
-	Short    bool          // something has to be done yet: an event failed, or none was done; events were left that need somebody
+	Short    bool          // a person has something left to do: an event failed, none was done, or events of an erase or a readmit were left
 }
 
 // Left is a number of events that an action left alone.
@@ -107,8 +107,8 @@ func (o *Operator) planChange(ctx context.Context, of Plan, change func(context.
 	return p, p.choose(ctx, o, f)
 }
 
-// PlanErase plans [Operator.Erase] of named events, in any state: those that f names by Events, and those of the
-// accounts of its Scopes that it names by IDs or Keys.
+// PlanErase plans [Operator.Erase] of named events, in any state. f names them by Events, or by IDs or Keys,
+// which are those of the accounts in Scopes, or of all accounts. Its other fields are not used.
 func (o *Operator) PlanErase(ctx context.Context, f idem.Filter) (*Plan, error) {
 	found, err := o.findNamed(ctx, f)
 	if err != nil {
@@ -241,7 +241,7 @@ func (r *Result) leaves(n int64, why string) {
 	}
 }
 
-// Keep has the plan be about those of its events only that keep returns true for. It is of plans that name events.
+// Keep narrows the plan to those of its events that keep returns true for. The plan must name its events.
 func (p *Plan) Keep(keep func(rowKey string) bool) {
 	p.keep = keep
 	p.Filter.Events = slices.DeleteFunc(p.Filter.Events, func(key string) bool { return !keep(key) })
@@ -259,8 +259,7 @@ func (p *Plan) First(ctx context.Context) ([]idem.StoredEvent, error) {
 // Do acts on the events of the plan, and records it with the reason.
 func (p *Plan) Do(ctx context.Context, reason string) (Result, error) { return p.do(ctx, reason) }
 
-// Came counts the events that the plan would be about if it was made now, and is not: those that came, or fell
-// into the state that was asked for, since.
+// Came counts the events that the plan's filter chooses now and did not choose before. Do leaves them alone.
 func (p *Plan) Came(ctx context.Context) (n int64, err error) {
 	if p.asked == nil {
 		return 0, nil

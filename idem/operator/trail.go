@@ -78,12 +78,11 @@ type Outcome struct {
 	At     time.Time // zero for nothing yet
 }
 
-// Outcomes returns up to n of the events that the action with this ID chose, and those that a
-// replay went on with behind them, each with its outcome: those that failed first, then
-// those that it has not reached, then others.
+// Outcomes returns up to n events of the action with this ID, and of the events that a replay processed behind
+// them, each with its outcome. Failed events come first, then those without an outcome, then the others.
 //
-// A process that dies between the commit of an event and that of its outcome leaves an event that
-// is done, without an outcome.
+// If a process dies between the commit of an event and that of its outcome, the event is done and has no
+// outcome.
 func (o *Operator) Outcomes(ctx context.Context, id int64, n int) ([]Outcome, error) {
 	rows, err := timed(ctx, func(ctx context.Context) ([]store.Outcome, error) { return store.ListOutcomes(ctx, o.Pool(), id, n) })
 	if err != nil {
@@ -117,13 +116,12 @@ func (o *Operator) ActionsOn(ctx context.Context, scope, id string, n int) ([]Ac
 	return all, nil
 }
 
-// Stop records, and asks the action with this ID to end, whichever process runs it. A replay ends
-// after the event that is being processed. A dry replay gives that one up; a requeue, a discard
-// and an erase change nothing, unless they are committed by then. The action's record names the person that
-// stopped it.
+// Stop records, and asks the action with this ID to end, whichever process runs it. A replay ends after the
+// event that is being processed. A dry replay gives that event up. A requeue, a discard and an erase change
+// nothing, unless they are committed by then. The action's entry names the person that stopped it.
 //
-// Stop does not wait for the end: that takes until the event is processed, or two seconds. It
-// returns an error if the action has ended, if its process is dead, or if somebody has stopped it.
+// Stop does not wait for the end, which takes until the event is processed, or two seconds. It returns an
+// error if the action has ended, if its process is dead, or if it was stopped before.
 func (o *Operator) Stop(ctx context.Context, id int64, reason string) error {
 	if o.name == "" {
 		return errors.New("operator: stop: the operator has no name: give New who it acts for")
