@@ -60,9 +60,7 @@ func (c *Charge) count(p *asaas.Payment) error {
 		return fmt.Errorf("asaas/charges: the status %q of %s is newer than this module, so that nothing is known about its money: "+
 			"update github.com/paghooks/paghooks, and replay the event", p.Status, p.ID)
 	}
-	if c.Refunding.Cmp(c.Paid) > 0 { // a part of what counts as paid no more
-		c.Refunding = c.Paid
-	}
+	c.Refunding = least(c.Refunding, c.Paid) // what is paid no more cannot be asked back
 	return nil
 }
 
@@ -87,15 +85,22 @@ func (c *Charge) countRefunds(p *asaas.Payment) error {
 			return fmt.Errorf("asaas/charges: the status %q of a refund of %s is newer than this module, so that nothing is known about its money: "+
 				"update github.com/paghooks/paghooks, and replay the event", status, p.ID)
 		case known:
-			c.Refunding = c.Refunding.Add(value)
+			c.Refunding = least(c.Refunding.Add(value), c.Value)
 		default: // all that is left
 			c.Refunding = c.Value
 		}
-	}
-	if c.Refunded.Cmp(c.Value) > 0 {
-		return fmt.Errorf("asaas/charges: R$ %s of %s were given back, and its value is R$ %s: see it at Asaas", c.Refunded, p.ID, c.Value)
+		if c.Refunded.Cmp(c.Value) > 0 {
+			return fmt.Errorf("asaas/charges: R$ %s of %s were given back, and its value is R$ %s: see it at Asaas", c.Refunded, p.ID, c.Value)
+		}
 	}
 	return nil
+}
+
+func least(a, b asaas.Money) asaas.Money {
+	if a.Cmp(b) < 0 {
+		return a
+	}
+	return b
 }
 
 // day returns a day as 2026-08-08, "" where there is none that can be read: none decides about money.

@@ -3,6 +3,7 @@ package charges_test
 import (
 	"cmp"
 	"encoding/json"
+	"slices"
 	"strings"
 	"testing"
 
@@ -97,6 +98,7 @@ func TestWhatSaysTooLittleAboutMoneyIsParked(t *testing.T) {
 		"a newer status":                 {[]asaastest.Change{asaastest.Set("payment.status", "REFUND_APPEALED")}, `"REFUND_APPEALED"`},
 		"a newer status of a refund":     {[]asaastest.Change{asaastest.Set("payment.refunds", []asaas.Refund{refund("RETURNED", 1000)})}, `"RETURNED"`},
 		"a refund done without amount":   {[]asaastest.Change{asaastest.Set("payment.refunds", []asaas.Refund{noAmount})}, "no amount"},
+		"more refunds than money":        {[]asaastest.Change{asaastest.Set("payment.refunds", slices.Repeat([]asaas.Refund{refund("DONE", 1e15-1)}, 1000))}, "were given back"},
 		"more given back than was asked": {[]asaastest.Change{asaastest.Set("payment.refunds", []asaas.Refund{refund("DONE", 1e8)})}, "were given back"},
 		"a negative value":               {[]asaastest.Change{asaastest.Set("payment.value", asaas.Cents(-100))}, "R$ -1.00"},
 		"a value with less than cents":   {[]asaastest.Change{asaastest.Set("payment.value", json.Number("1.001"))}, "R$ 1.001"},

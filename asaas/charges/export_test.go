@@ -1,7 +1,21 @@
 package charges
 
+import (
+	"context"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/paghooks/paghooks/asaas"
+)
+
 // For the tests of package charges_test.
 var (
 	ChargeOf = chargeOf
 	NumberOf = numberOf
 )
+
+// FillRead is what Reconcile does with a charge while it fills the table.
+func FillRead(ctx context.Context, tx pgx.Tx, scope string, p *asaas.Payment, at time.Time) (Change, error) {
+	return copyRead(ctx, tx, scope, p, at, true)
+}

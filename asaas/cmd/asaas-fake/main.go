@@ -6,7 +6,7 @@
 //
 // It prints how each delivery was answered. Events are delivered in the order of
 // their types, each once: it does not try again. The bodies are those of package
-// asaastest, which has all of Asaas's rules for tests. The flags of deliver, with
+// asaastest, which has all of Asaas's rules for tests, made today. The flags of deliver, with
 // one hyphen or two:
 //
 //	-to URL             where to deliver
@@ -67,6 +67,7 @@ import (
 	"net/http"
 	"os"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/paghooks/paghooks/asaas"
@@ -149,10 +150,22 @@ func (o *options) event(name string, sparse bool, changes ...asaastest.Change) (
 		}
 		changes = slices.Insert(slices.Clone(changes), 0, asaastest.Set(path, o.entity))
 	}
+	changes = append(today(eventType), changes...)
 	if sparse {
 		return asaastest.Sparse(eventType, changes...), nil
 	}
 	return asaastest.Event(eventType, changes...), nil
+}
+
+// today has an event, and the charge that it is about, be made now: of an older charge a table of charges does not know
+// what was booked before it was made.
+func today(eventType asaas.EventType) []asaastest.Change {
+	now := time.Now()
+	changes := []asaastest.Change{stamp("", now)}
+	if strings.HasPrefix(string(eventType), "PAYMENT_") {
+		changes = append(changes, asaastest.Set("payment.dateCreated", now.In(asaas.Brasilia()).Format(time.DateOnly)))
+	}
+	return changes
 }
 
 // keyPath returns the path of the entity's id, "payment.id"; "" if an event has no entity.

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"io"
 	"net/http"
@@ -9,6 +10,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -220,6 +222,33 @@ func TestHelpIsNoMistake(t *testing.T) {
 	t.Parallel()
 	if status, out, complaints := fake("-help"); status != 0 || complaints != "" || !strings.Contains(out, "usage: ") || !strings.Contains(out, "-entity ID") {
 		t.Errorf("exit status %d, %s, %s", status, out, complaints)
+	}
+}
+
+// A table of charges parks events of charges that are older than itself.
+func TestAnEventAndItsChargeAreMadeToday(t *testing.T) {
+	t.Parallel()
+	o := options{}
+	for _, sparse := range []bool{false, true} {
+		before := time.Now().Truncate(time.Second)
+		body, err := o.event("PAYMENT_RECEIVED", sparse)
+		if err != nil {
+			t.Fatal(err)
+		}
+		e, err := asaas.Parse(body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		at, err := e.(*asaas.PaymentEvent).DateCreated.Time()
+		if err != nil || at.Before(before) || at.After(time.Now()) {
+			t.Errorf("the event is of %s, %v", at, err)
+		}
+		if made := e.(*asaas.PaymentEvent).Payment.DateCreated; string(made) != at.Format(time.DateOnly) {
+			t.Errorf("the charge was made on %s, and its event on %s", made, at)
+		}
+		if body, err = o.event("PAYMENT_RECEIVED", sparse, asaastest.Set("payment.dateCreated", "2026-01-02")); err != nil || !bytes.Contains(body, []byte("2026-01-02")) {
+			t.Errorf("the day cannot be set: %v", err)
+		}
 	}
 }
 

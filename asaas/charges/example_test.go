@@ -1,0 +1,100 @@
+package charges_test
+
+import (
+	"context"
+	"fmt"
+	"log"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/paghooks/paghooks/asaas"
+	"github.com/paghooks/paghooks/asaas/asaastest"
+	"github.com/paghooks/paghooks/asaas/charges"
+	"github.com/paghooks/paghooks/idem"
+	"github.com/paghooks/paghooks/idem/idemtest"
+	"github.com/paghooks/paghooks/idem/optional"
+)
+
+// An order of R$ 200.00 is paid by two boletos; a part of the first is given back.
+func ExampleHandler() {
+	pool, end := exampleTables(`create table orders (id text primary key, total numeric, paid numeric not null default 0);
+		insert into orders values ('order-7', 200.00)`)
+	defer end()
+	events := asaas.NewDispatcher("the webhook's token")
+	events.OnPayment(charges.Handler(func(ctx context.Context, tx pgx.Tx, c charges.Change) error {
+		if c.Paid().IsZero() {
+			return nil // it is overdue, say, or its money has come
+		}
+		var paid, total asaas.Money
+		const add = `update orders set paid = paid + $1 where id = $2 returning paid, total`
+		if err := tx.QueryRow(ctx, add, c.Paid(), c.After.ExternalReference).Scan(&paid, &total); err != nil {
+			return fmt.Errorf("the order of charge %s: %w", c.After.ID, err)
+		}
+		fmt.Printf("%s: %s of %s are paid\n", c.Paid(), paid, total)
+		return nil
+	}))
+	events.OnPaymentOverdue(func(context.Context, pgx.Tx, *asaas.PaymentEvent) error { fmt.Println("remind"); return nil })
+
+	boletos := asaastest.NewInstallments(asaas.BillingTypeBoleto, asaas.Cents(20000), 2)
+	first, second := boletos[0], boletos[1]
+	first.Payment.ExternalReference, second.Payment.ExternalReference = optional.Of("order-7"), optional.Of("order-7")
+	exampleDeliveries(pool, events, first.Created(), second.Created(), first.Confirmed(), first.Received(),
+		first.PartiallyRefunded(asaas.Cents(1000)), second.Overdue(), second.Confirmed())
+	// Output:
+	// 100.00: 100.00 of 200.00 are paid
+	// -10.00: 90.00 of 200.00 are paid
+	// remind
+	// 100.00: 190.00 of 200.00 are paid
+}
+
+// A ledger has a line for each change, and needs no key: its sum is the row of the charge. The events come
+// newest first, so that the older ones change nothing.
+func ExampleChange_Received() {
+	pool, end := exampleTables(`create table ledger (charge text, paid numeric, received numeric)`)
+	defer end()
+	events := asaas.NewDispatcher("the webhook's token")
+	events.OnPayment(charges.Handler(func(ctx context.Context, tx pgx.Tx, c charges.Change) error {
+		fmt.Printf("%q → %s: paid %s, received %s\n", c.Before.Status, c.After.Status, c.Paid(), c.Received())
+		_, err := tx.Exec(ctx, `insert into ledger values ($1, $2, $3)`, c.After.ID, c.Paid(), c.Received())
+		return err
+	}))
+
+	card := asaastest.NewCharge(asaas.BillingTypeCreditCard, asaas.Cents(29900))
+	created, confirmed, received := card.Created(), card.Confirmed(), card.Received()
+	exampleDeliveries(pool, events, confirmed, received, created, card.Refunded())
+	// Output:
+	// "" → CONFIRMED: paid 299.00, received 0.00
+	// "CONFIRMED" → RECEIVED: paid 0.00, received 299.00
+	// "RECEIVED" → REFUNDED: paid -299.00, received -299.00
+}
+
+// exampleTables makes the tables in a Postgres of the example's own.
+func exampleTables(sql string) (pool *pgxpool.Pool, end func()) {
+	ctx := context.Background()
+	server, err := idemtest.Start(ctx)
+	if err != nil {
+		log.Fatal(err)
+	}
+	if pool, err = pgxpool.New(ctx, server.URL()); err != nil {
+		log.Fatal(err)
+	}
+	_, ofTable := pool.Exec(ctx, sql)
+	for _, err := range []error{ofTable, idem.Migrate(ctx, pool), charges.Migrate(ctx, pool), charges.Filled(ctx, pool, "", time.Time{})} {
+		if err != nil {
+			log.Fatal(err)
+		}
+	}
+	return pool, func() { pool.Close(); _ = server.Close() }
+}
+
+// exampleDeliveries has a receiver process the events.
+func exampleDeliveries(pool *pgxpool.Pool, events *asaas.Dispatcher, bodies ...[]byte) {
+	receiver := idem.NewProcessor(pool, events)
+	for _, body := range bodies {
+		if _, err := receiver.Accept(context.Background(), asaas.Identify(body)); err != nil {
+			log.Fatal(err)
+		}
+	}
+}
