@@ -3,6 +3,7 @@ package gauge_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/paghooks/paghooks/idem"
 	"github.com/paghooks/paghooks/idem/gauge"
 )
 
@@ -170,4 +172,62 @@ func TestOneSourceThatFailsOrPanicsDoesNotHideAnother(t *testing.T) {
 			t.Error("samples (-want +got):\n" + diff)
 		}
 	})
+}
+
+func Example() {
+	record := func(m *gauge.Metric, value float64, labels ...string) {
+		fmt.Println(m.Name, labels, value)
+	}
+	gauge.Observe(idem.Observation{
+		Source: "asaas", Stage: idem.StageDelivery, Label: "PAYMENT_RECEIVED", Outcome: idem.Done, Duration: 20 * time.Millisecond,
+	}, record)
+
+	var states gauge.States
+	states.SetChecks(func() []idem.Check { return []idem.Check{{Source: "asaas", Name: "workers", Healthy: true}} })
+	if err := states.Read(context.Background(), record); err != nil {
+		fmt.Println(err)
+	}
+	// Output:
+	// webhook.deliveries [asaas PAYMENT_RECEIVED done] 1
+	// webhook.delivery.duration [asaas PAYMENT_RECEIVED] 0.02
+	// webhook.healthy [asaas workers] 1
+}
+
+// A renderer takes the labels by their places, and fails if one is missing.
+func TestEachMetricIsRecordedWithItsLabels(t *testing.T) {
+	t.Parallel()
+	recorded := make(map[string]bool)
+	record := func(m *gauge.Metric, _ float64, labels ...string) {
+		recorded[m.Name] = true
+		if len(labels) != len(m.Labels) {
+			t.Errorf("%s has the labels %v, and is recorded with %v", m.Name, m.Labels, labels)
+		}
+	}
+	gauge.Begin("asaas", []string{"PAYMENT_RECEIVED"}, record)
+	now := time.Now()
+	for _, o := range []idem.Observation{
+		{Stage: idem.StageDelivery, Outcome: idem.Refused, Err: &idem.Refusal{Reason: "wrong_token"}},
+		{Stage: idem.StageDelivery, Outcome: idem.Pending, Relayed: time.Second, Conflict: true},
+		{Stage: idem.StageAttempt, Outcome: idem.Done, Event: idem.Event{OccurredAt: now.Add(-time.Hour)}},
+	} {
+		o.Source, o.Label, o.Duration = "asaas", "PAYMENT_RECEIVED", time.Second
+		gauge.Observe(o, record)
+	}
+	var states gauge.States
+	states.AddBacklog("asaas", func(context.Context) (idem.Stats, error) { return idem.Stats{}, nil })
+	states.AddBacklog("broken", func(context.Context) (idem.Stats, error) { return idem.Stats{}, errors.New("no database") })
+	states.AddQueues("asaas", func(context.Context) ([]gauge.Queue, error) {
+		return []gauge.Queue{{ID: "1", DeletesIn: time.Hour}}, nil
+	})
+	states.AddQueues("broken", func(context.Context) ([]gauge.Queue, error) { return nil, errors.New("no API key") })
+	states.SetChecks(func() []idem.Check { return []idem.Check{{Source: "asaas", Name: "workers"}} })
+	err := states.Read(t.Context(), record)
+	if want := "reading the backlog of broken: no database\nreading the queues of broken: no API key"; err == nil || err.Error() != want {
+		t.Errorf("got the error %v, want %s", err, want)
+	}
+	for _, m := range gauge.Metrics() {
+		if !recorded[m.Name] {
+			t.Errorf("%s is never recorded", m.Name)
+		}
+	}
 }
