@@ -1,106 +1,210 @@
 package main
 
 import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"text/tabwriter"
 	"time"
 
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
 	"github.com/paghooks/paghooks/asaas"
+	"github.com/paghooks/paghooks/asaas/asaastest"
+	"github.com/paghooks/paghooks/asaas/charges"
+	"github.com/paghooks/paghooks/idem"
+	"github.com/paghooks/paghooks/idem/optional"
+	"github.com/paghooks/paghooks/zeltapay"
+	"github.com/paghooks/paghooks/zeltapay/zeltapaytest"
 )
 
-// The charges and links of the shop, by their fate.
-var (
-	pix       = charge{1001, "A-1001", asaas.Cents(14990), asaas.BillingTypePix}
-	boleto    = charge{1002, "A-1002", asaas.Cents(120000), asaas.BillingTypeBoleto}
-	givenBack = charge{1003, "A-1003", asaas.Cents(5990), asaas.BillingTypePix}
-	late      = charge{1004, "A-1004", asaas.Cents(7550), asaas.BillingTypeBoleto}
-	unpaid    = charge{1005, "A-1005", asaas.Cents(8000), asaas.BillingTypePix}
-	unasked   = charge{1006, "", asaas.Cents(2990), asaas.BillingTypePix}
-
-	card   = link{number: 2001, order: "Z-2001", amount: 4900}
-	yappy  = link{number: 2002, order: "Z-2002", amount: 2500}
-	unused = link{number: 2003, order: "Z-2003", amount: 1234}
-	trial  = link{number: 2004, order: "Z-2003", amount: 1234, test: true}
-)
-
-// orders holds the shop's sales until the day begins.
 const orders = `
 insert into orders (id, total, currency) values
-	('A-1001', 149.90, 'BRL'), ('A-1002', 1200, 'BRL'), ('A-1003', 59.90, 'BRL'), ('A-1004', 75.50, 'BRL'), ('A-1005', 80, 'BRL'),
-	('Z-2001', 49, 'USD'), ('Z-2002', 25, 'USD'), ('Z-2003', 12.34, 'USD');
-insert into ledgers (currency) values ('BRL')`
+	('A-1001', 149.90, 'BRL'), ('A-1002', 1200, 'BRL'), ('A-1003', 59.90, 'BRL'), ('A-1004', 75.50, 'BRL'), ('Z-2002', 25, 'USD')`
 
-// dollars opens a ledger at noon.
-const dollars = `insert into ledgers (currency) values ('USD')`
-
-// delivery is a line of the day: a message, how often it comes, and the answer and the effect that the
-// shop must have.
-type delivery struct {
-	message
-	about string
-	times times
-	want  string
+// day delivers events to the shop, as Asaas and Zelta Pay do.
+type day struct {
+	shop *shop
+	pool *pgxpool.Pool
+	url  string
+	out  io.Writer
 }
 
-type times struct {
-	n      int
-	atOnce bool // else one after the other
+func (d *day) play(ctx context.Context) error {
+	// The charges below are of another day, and no other program has booked any: see package charges.
+	if err := charges.Filled(ctx, d.pool, "", time.Time{}); err != nil {
+		return err
+	}
+	if _, err := d.pool.Exec(ctx, orders); err != nil {
+		return err
+	}
+	pix, pixCreated := newCharge("A-1001", asaas.BillingTypePix, 14990)
+	card, cardCreated := newCharge("A-1002", asaas.BillingTypeCreditCard, 120000)
+	returned, _ := newCharge("A-1003", asaas.BillingTypePix, 5990)
+	boleto, _ := newCharge("A-1004", asaas.BillingTypeBoleto, 7550)
+	unasked, _ := newCharge("", asaas.BillingTypePix, 2990)
+	received, confirmed := pix.Received(), card.Confirmed()
+
+	fmt.Fprintf(d.out, line, "FROM", "EVENT", "DELIVERED", "ANSWERS")
+	d.asaas(1, pixCreated, "A-1001")
+	d.asaas(10, received, "A-1001, ten at once")
+	d.asaas(1, received, "A-1001, once more")
+	d.asaas(1, confirmed, "A-1002, a card: the money comes in a month")
+	d.asaas(1, cardCreated, "A-1002, late and out of order")
+	d.asaas(1, card.Received(), "A-1002, its money: it was paid before")
+	d.asaas(1, returned.Received(), "A-1003")
+	d.asaas(3, boleto.Overdue(), "A-1004, three at once")
+	d.asaas(1, asaastest.Event(asaas.EventPaymentBankSlipViewed), "the shop ignores it")
+	d.asaas(1, asaastest.Event(asaas.EventTransferDone), "there is no handler")
+	d.deliver("Asaas", 1, received, "A-1001, forged: a guessed token", func() *http.Request {
+		return asaastest.Request(d.url+"/webhooks/asaas", "a guess", received)
+	})
+	d.zeltapay(1, newLink("pl_1", "Z-2001", 4900), "Z-2001, whose order is not stored yet")
+	if err := d.wait(ctx, `state = 'pending' and failures is null`); err != nil {
+		return err
+	}
+
+	fmt.Fprint(d.out, "\nAt noon these are not done:\n\n")
+	if err := d.table(ctx, `select source, type, state, last_error from idem_event_log where state <> 'done' order by 1, 2`); err != nil {
+		return err
+	}
+	fmt.Fprint(d.out, "\nNow the order Z-2001 is stored, and what failed is tried again.\n\n")
+	if _, err := d.pool.Exec(ctx, `insert into orders (id, total, currency) values ('Z-2001', 49, 'USD')`); err != nil {
+		return err
+	}
+	if _, err := d.shop.zeltapay.Requeue(ctx, idem.Filter{States: []idem.State{idem.StatePending}}); err != nil {
+		return err
+	}
+
+	d.zeltapay(1, inSpanish("pl_1", "Z-2001", 4900), "Z-2001 in the other layout")
+	d.zeltapay(10, newLink("pl_2", "Z-2002", 2500), "Z-2002, ten at once")
+	d.zeltapay(1, zeltapaytest.Event(zeltapay.EventPaymentSuccess, zeltapaytest.Set("transaction.isTest", true)), "a test: no money moved")
+	d.asaas(1, returned.PartiallyRefunded(asaas.Cents(2000)), "A-1003, 20.00 is given back")
+	d.asaas(1, card.ChargebackRequested(), "A-1002, a chargeback")
+	d.asaas(1, unasked.Received(), "a Pix that nobody asked for")
+	if err := d.wait(ctx, `state = 'pending'`); err != nil {
+		return err
+	}
+	for _, table := range [][2]string{
+		{"At night, the orders", `select id as order, total, paid, currency from orders order by 1`},
+		{"Paid, and of no order", `select id as charge, paid from asaas_charges c where paid > 0 and not exists (select from orders o where o.id = c.external_reference)`},
+		{"The events", `select source, state, count(*) as events from idem_event_log group by 1, 2 order by 1, 2`},
+	} {
+		fmt.Fprintf(d.out, "\n%s:\n\n", table[0])
+		if err := d.table(ctx, table[1]); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
-var (
-	once       = times{n: 1}
-	threeTimes = times{n: 3}
-	tenAtOnce  = times{n: 10, atOnce: true}
-)
+// newCharge returns a charge at Asaas, and the event of its creation.
+func newCharge(order string, billing asaas.BillingType, cents int64) (c *asaastest.Charge, created []byte) {
+	c = asaastest.NewCharge(billing, asaas.Cents(cents))
+	c.Payment.ExternalReference = optional.Of(order)
+	return c, c.Created()
+}
 
-func morning() []delivery {
-	return []delivery{
-		{pix.event(asaas.EventPaymentCreated), "A-1001", once, "200 pending, then done"},
-		{pix.event(asaas.EventPaymentReceived), "A-1001, ten at once", tenAtOnce, "10 x 200: 1 pending, 9 duplicate, then done"},
-		{pix.event(asaas.EventPaymentReceived), "A-1001, three times more", threeTimes, "3 x 200: 3 duplicate"},
-		{pix.event(asaas.EventPaymentOverdue), "A-1001, late and out of order", once, "200 pending, then done"},
-		{boleto.event(asaas.EventPaymentConfirmed), "A-1002, three times", threeTimes, "3 x 200: 1 pending, 2 duplicate, then done"},
-		{boleto.event(asaas.EventPaymentReceived), "A-1002", once, "200 pending, then done"},
-		{givenBack.event(asaas.EventPaymentReceived), "A-1003", once, "200 pending, then done"},
-		{late.event(asaas.EventPaymentOverdue), "A-1004", once, "200 pending, then done"},
-		{unpaid.event(asaas.EventPaymentReceived).withToken("a guess"), "A-1005, forged: a guessed token", once, "401 refused (wrong_token)"},
-		{unpaid.event(asaas.EventPaymentCheckoutViewed), "A-1005, there is no handler", once, "200 pending, then unhandled"},
-		{unpaid.event(asaas.EventPaymentBankSlipViewed), "A-1005, the shop ignores it", once, "200 ignored"},
-		{unpaid.event("PAYMENT_BY_PIGEON"), "A-1005, nobody knows this type", once, "200 pending, then unhandled"},
-		{ping(), "the dashboard's test", once, "200 ignored"},
-		{card.flat(), "Z-2001, there is no USD ledger", once, "200 pending, then retrying"},
+// newLink returns the event of a payment link that was paid, as Zelta Pay's English pages show it.
+func newLink(id, order string, cents int) []byte {
+	return zeltapaytest.Flat.Event(zeltapay.EventPaymentSuccess, zeltapaytest.Set("paymentLinkId", id),
+		zeltapaytest.Set("transaction.amount", cents), zeltapaytest.Set("metadata.orderId", order))
+}
+
+// inSpanish returns the same event as the Spanish pages show it.
+func inSpanish(id, order string, cents int) []byte {
+	return zeltapaytest.Nested.Event(zeltapay.EventPaymentSuccess, zeltapaytest.Set("paymentLink.id", id),
+		zeltapaytest.Set("paymentLink.amount", cents), zeltapaytest.Set("paymentLink.metadata.orderId", order))
+}
+
+func (d *day) asaas(times int, body []byte, about string) {
+	d.deliver("Asaas", times, body, about, func() *http.Request { return asaastest.Request(d.url+"/webhooks/asaas", asaasToken, body) })
+}
+
+func (d *day) zeltapay(times int, body []byte, about string) {
+	d.deliver("Zelta Pay", times, body, about, func() *http.Request {
+		return zeltapaytest.Request(d.url+"/webhooks/zeltapay", zeltapaySecret, body)
+	})
+}
+
+// deliver sends a request so many times at once, and prints the answers.
+func (d *day) deliver(from string, times int, body []byte, about string, request func() *http.Request) {
+	var mu sync.Mutex
+	var all sync.WaitGroup
+	counts := make(map[string]int)
+	for range times {
+		all.Go(func() {
+			said := post(request())
+			mu.Lock()
+			defer mu.Unlock()
+			counts[said]++
+		})
+	}
+	all.Wait()
+	var answers []string
+	for _, said := range slices.Sorted(maps.Keys(counts)) {
+		answers = append(answers, fmt.Sprintf("%d x %s", counts[said], said))
+	}
+	event := cmp.Or(asaas.Identify(body).Type, zeltapay.Identify(body).Type)
+	fmt.Fprintf(d.out, line, from, event, about, strings.Join(answers, ", "))
+}
+
+const line = "%-9s  %-28s  %-42s  %s\n"
+
+// post returns the answer to a request, "200 duplicate" for example.
+func post(r *http.Request) string {
+	answer, err := http.DefaultClient.Do(r)
+	if err != nil {
+		return err.Error()
+	}
+	defer answer.Body.Close()
+	var body struct {
+		Duplicate bool
+		Reason    string
+	}
+	_ = json.NewDecoder(answer.Body).Decode(&body)
+	if body.Duplicate {
+		body.Reason = "duplicate"
+	}
+	return strings.TrimSpace(fmt.Sprint(answer.StatusCode, " ", body.Reason))
+}
+
+// wait waits until the shop's workers have left no event in a condition.
+func (d *day) wait(ctx context.Context, condition string) error {
+	for {
+		var left int
+		err := d.pool.QueryRow(ctx, `select count(*) from idem_event_log where `+condition).Scan(&left)
+		if err != nil || left == 0 {
+			return err
+		}
+		time.Sleep(5 * time.Millisecond)
 	}
 }
 
-func afternoon() []delivery {
-	return []delivery{
-		{card.flat(), "Z-2001 again, ten at once", tenAtOnce, "10 x 200: 10 duplicate"},
-		{card.nested(), "Z-2001 in the other layout", once, "200 pending, then done"},
-		{yappy.nested(), "Z-2002, other layout, three times", threeTimes, "3 x 200: 1 pending, 2 duplicate, then done"},
-		{trial.flat(), "Z-2003, a test: no money moved", once, "200 ignored"},
-		{unused.flat().changed(`"amount":1234`, `"amount":1`), "Z-2003, forged: changed on the way", once, "401 refused (wrong_signature)"},
-		{card.flat().signedAt(time.Now().Add(-10 * time.Minute)), "Z-2001, recorded and sent again", once, "200 duplicate"},
-		{unasked.event(asaas.EventPaymentCreated), "a Pix that nobody asked for", once, "200 pending, then done"},
-		{unasked.event(asaas.EventPaymentReceived), "the same Pix, ten at once", tenAtOnce, "10 x 200: 1 pending, 9 duplicate, then done"},
-		{givenBack.event(asaas.EventPaymentRefunded), "A-1003, three times", threeTimes, "3 x 200: 1 pending, 2 duplicate, then done"},
+// table prints the result of a query.
+func (d *day) table(ctx context.Context, query string) error {
+	rows, err := d.pool.Query(ctx, query, pgx.QueryResultFormats{pgx.TextFormatCode})
+	if err != nil {
+		return err
 	}
-}
-
-// atNight returns the rows that the shop's database must hold then.
-func atNight() holdings {
-	return holdings{
-		orders: []order{
-			{"A-1001", asaas.Cents(14990), "BRL", "paid", asaas.Cents(14990), "1"},
-			{"A-1002", asaas.Cents(120000), "BRL", "paid", asaas.Cents(120000), "2"},
-			{"A-1003", asaas.Cents(5990), "BRL", "refunded", asaas.Cents(0), "3, 5"},
-			{"A-1004", asaas.Cents(7550), "BRL", "overdue", asaas.Cents(0), ""},
-			{"A-1005", asaas.Cents(8000), "BRL", "open", asaas.Cents(0), ""},
-			{"Z-2001", asaas.Cents(4900), "USD", "paid", asaas.Cents(4900), "1"},
-			{"Z-2002", asaas.Cents(2500), "USD", "paid", asaas.Cents(2500), "2"},
-			{"Z-2003", asaas.Cents(1234), "USD", "open", asaas.Cents(0), ""},
-			{"", asaas.Cents(0), "BRL", "not asked for", asaas.Cents(2990), "4"},
-		},
-		events: []eventCounts{
-			{source: "asaas", done: 10, unhandled: 2, kept: "PAYMENT_BY_PIGEON, PAYMENT_CHECKOUT_VIEWED"},
-			{source: "zeltapay", done: 3},
-		},
+	defer rows.Close()
+	w := tabwriter.NewWriter(d.out, 0, 0, 2, ' ', 0)
+	for n, column := range rows.FieldDescriptions() {
+		fmt.Fprint(w, strings.Repeat("\t", min(n, 1)), strings.ToUpper(column.Name))
 	}
+	for rows.Next() {
+		fmt.Fprintf(w, "\n%s", bytes.Join(rows.RawValues(), []byte("\t")))
+	}
+	fmt.Fprintln(w)
+	return errors.Join(rows.Err(), w.Flush())
 }

@@ -2,113 +2,107 @@ package main
 
 import (
 	"context"
-	_ "embed"
 	"errors"
 	"fmt"
-	"log/slog"
 	"net/http"
-	"time"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/paghooks/paghooks/asaas"
+	"github.com/paghooks/paghooks/asaas/charges"
 	"github.com/paghooks/paghooks/idem"
 	"github.com/paghooks/paghooks/idem/health"
 	"github.com/paghooks/paghooks/zeltapay"
 )
 
-// Everybody can read these. An application takes its own from the environment:
-// os.Getenv("ASAAS_WEBHOOK_TOKEN"), os.Getenv("ZELTAPAY_WEBHOOK_SECRET").
+// An application reads its own: os.Getenv("ASAAS_WEBHOOK_TOKEN"), os.Getenv("ZELTAPAY_WEBHOOK_SECRET").
 const (
 	asaasToken     = "quickstart-asaas-token"
 	zeltapaySecret = "quickstart-zeltapay-secret"
 )
 
-const (
-	asaasPath    = "/webhooks/asaas"
-	zeltapayPath = "/webhooks/zeltapay"
-)
+// The shop's tables, beside those of idem and asaas/charges.
+const tables = `
+create table orders (
+    id       text primary key, -- which the shop sends to Asaas as externalReference, to Zelta Pay as metadata.orderId
+    total    numeric(12, 2) not null,
+    currency text           not null,
+    paid     numeric(12, 2) not null default 0 -- ship it once this is its total
+);
+create table paid_links ( -- of Zelta Pay
+    id       text primary key,
+    order_id text   not null,
+    cents    bigint not null
+)`
 
 // shop is the application.
-type shop struct {
-	pool            *pgxpool.Pool
-	asaas, zeltapay *idem.Inbox
-	outcomes        tally // an application has metrics here
-}
+type shop struct{ asaas, zeltapay *idem.Inbox }
 
-//go:embed shop.sql
-var tables string
-
-// newShop makes the tables, and brings events, handlers and database together.
-func newShop(ctx context.Context, pool *pgxpool.Pool, log *slog.Logger) (*shop, error) {
-	if err := idem.Migrate(ctx, pool); err != nil {
+// newShop makes the tables, and registers the handlers.
+func newShop(ctx context.Context, pool *pgxpool.Pool) (*shop, error) {
+	err := idem.Migrate(ctx, pool)
+	if err == nil {
+		err = charges.Migrate(ctx, pool)
+	}
+	if err == nil {
+		_, err = pool.Exec(ctx, tables)
+	}
+	if err != nil {
 		return nil, err
 	}
-	if _, err := pool.Exec(ctx, tables); err != nil {
-		return nil, fmt.Errorf("making the shop's tables: %w", err)
-	}
-	s := &shop{
-		pool:     pool,
-		asaas:    idem.NewInbox(pool, asaasEvents()),
-		zeltapay: idem.NewInbox(pool, zeltapayEvents(log)),
-	}
-	for _, i := range []*idem.Inbox{s.asaas, s.zeltapay} {
-		i.Logger = log
-		i.Observe = s.outcomes.observe
-		i.Backoff = func(int) time.Duration { return time.Minute } // the day takes a moment: nothing is tried again in between
-	}
-	return s, nil
+	payments := asaas.NewDispatcher(asaasToken)
+	payments.OnPayment(charges.Handler(changed))
+	payments.Ignore(asaas.EventPaymentBankSlipViewed, asaas.EventPaymentCheckoutViewed)
+	links := zeltapay.NewDispatcher(zeltapaySecret)
+	links.OnPaymentSuccess(succeeded)
+	return &shop{asaas: idem.NewInbox(pool, payments), zeltapay: idem.NewInbox(pool, links)}, nil
 }
 
-// whileWorking runs the workers of the inboxes until do returns. In an application
-// idem.Serve does that, and serves.
-func (s *shop) whileWorking(ctx context.Context, do func(context.Context) error) error {
-	workers, stop := context.WithCancel(context.WithoutCancel(ctx)) // they stop after the server
-	defer stop()
-	stopped := make(chan error, 2)
-	for _, i := range []*idem.Inbox{s.asaas, s.zeltapay} {
-		go func() { stopped <- i.Run(workers) }()
-	}
-	err := do(ctx)
-	stop()
-	return errors.Join(err, <-stopped, <-stopped)
-}
-
-// asaasEvents registers the shop's handlers of Asaas's events. Those that it does
-// not name are acknowledged and kept, for the day when there is a handler.
-func asaasEvents() *asaas.Dispatcher {
-	events := asaas.NewDispatcher(asaasToken)
-	events.OnPaymentCreated(charged)
-	events.OnPaymentConfirmed(confirmed)
-	events.OnPaymentReceived(received)
-	events.OnPaymentOverdue(overdue)
-	events.OnPaymentRefunded(refunded)
-	events.Ignore(asaas.EventPaymentBankSlipViewed)
-	return events
-}
-
-// zeltapayEvents is the same for Zelta Pay's. Test payments are not among them.
-func zeltapayEvents(log *slog.Logger) *zeltapay.Dispatcher {
-	events := zeltapay.NewDispatcher(zeltapaySecret)
-	events.Logger = log
-	events.OnPaymentSuccess(succeeded)
-	return events
-}
-
-func (s *shop) routes() http.Handler {
+// serve receives webhooks and runs the handlers, until ctx ends.
+func (s *shop) serve(ctx context.Context, server *http.Server) error {
 	mux := http.NewServeMux()
-	mux.Handle("POST "+asaasPath, s.asaas)
-	mux.Handle("POST "+zeltapayPath, s.zeltapay)
-	mux.HandleFunc("GET /orders", s.showOrders)
+	mux.Handle("POST /webhooks/asaas", s.asaas)
+	mux.Handle("POST /webhooks/zeltapay", s.zeltapay)
 	mux.Handle("GET /health/webhooks", health.New(s.asaas, s.zeltapay))
-	return mux
+	server.Handler = mux
+	return idem.Serve(ctx, server, s.asaas, s.zeltapay)
 }
 
-func (s *shop) showOrders(w http.ResponseWriter, r *http.Request) {
-	held, err := s.read(r.Context())
-	if err != nil {
-		http.Error(w, "the orders cannot be read now", http.StatusServiceUnavailable)
-		return
+// A handler writes through tx: its rows and the record that the event is done are committed together. It
+// need not ask whether the event came before. If it returns an error, the event is tried again. If it
+// returns nil, the event is done for good.
+
+// changed adds what is paid of a charge, or what was given back, to its order. It is right in any order of a
+// charge's events.
+func changed(ctx context.Context, tx pgx.Tx, c charges.Change) error {
+	order := c.After.ExternalReference.Or("")
+	if order == "" || c.Paid().IsZero() {
+		return nil // money that nobody asked for stays in asaas_charges
 	}
-	held.print(w)
+	updated, err := tx.Exec(ctx, `update orders set paid = paid + $1 where id = $2`, c.Paid(), order)
+	return oneOrder(updated.RowsAffected(), err)
+}
+
+// succeeded books a payment link once. A payment that comes in both of Zelta Pay's layouts is two events.
+func succeeded(ctx context.Context, tx pgx.Tx, e *zeltapay.PaymentEvent) error {
+	cents, ok := e.Amount()
+	if !ok {
+		return fmt.Errorf("link %s has no amount", e.LinkID())
+	}
+	order, _ := e.LinkMetadata().String("orderId")
+	added, err := tx.Exec(ctx, `insert into paid_links (id, order_id, cents) values ($1, $2, $3) on conflict do nothing`, e.LinkID(), order, cents)
+	if err != nil || added.RowsAffected() == 0 {
+		return err
+	}
+	updated, err := tx.Exec(ctx, `update orders set paid = paid + $1::bigint / 100.0 where id = $2`, cents, order)
+	return oneOrder(updated.RowsAffected(), err)
+}
+
+// oneOrder returns an error if no order was updated: the event is tried again until the order is there.
+func oneOrder(updated int64, err error) error {
+	if err == nil && updated == 0 {
+		err = errors.New("its order is not stored")
+	}
+	return err
 }

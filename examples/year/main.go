@@ -16,20 +16,22 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log"
 	"os"
+	"os/signal"
+	"syscall"
 	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/paghooks/paghooks/idem/idemtest"
-	"github.com/paghooks/paghooks/internal/interrupt"
 )
 
 func main() {
-	ctx, out := interrupt.Context(os.Stdout)
-	if err := run(ctx, out); err != nil {
-		fmt.Fprintln(os.Stderr, "year:", interrupt.Explain(ctx, err))
-		os.Exit(1)
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	if err := run(ctx, os.Stdout); err != nil {
+		log.Fatal("year: ", err)
 	}
 }
 
