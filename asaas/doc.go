@@ -22,22 +22,15 @@
 //
 // # Receive events
 //
-// Each event carries the whole charge. A row for each charge misses none, whether it names an
-// order or not, and whichever event comes first:
+// Each event carries the whole charge. [Dispatcher.OnPayment] gets all of them, and package charges copies the newest
+// into the row of its charge: the function gets the difference.
 //
 //	events := asaas.NewDispatcher(os.Getenv("ASAAS_WEBHOOK_TOKEN"))
-//	events.OnPaymentConfirmed(markPaid)
-//	events.OnPaymentReceived(markPaid)
+//	events.OnPayment(charges.Handler(changed)) // go doc github.com/paghooks/paghooks/asaas/charges
+//	events.OnPaymentOverdue(remind)            // one type, in the same transaction
 //	inbox := idem.NewInbox(pool, events)
 //	http.Handle("POST /webhooks/asaas", inbox)
 //	err := idem.Serve(ctx, &http.Server{Addr: ":8080"}, inbox)
-//
-//	func markPaid(ctx context.Context, tx pgx.Tx, e *asaas.PaymentEvent) error {
-//		_, err := tx.Exec(ctx, `insert into charges (id, order_id, value, paid_at) values ($1, $2, $3, now())
-//			on conflict (id) do update set paid_at = coalesce(charges.paid_at, excluded.paid_at)`,
-//			e.Payment.ID, e.Payment.ExternalReference, e.Payment.Value)
-//		return err
-//	}
 //
 // When a handler returns nil, its event is done for good. An update that
 // changed no row is no error to Postgres. Return an error for it, and the event is
@@ -57,24 +50,12 @@
 // RECEIVED.
 //
 // Value is the value of the charge in every event, also in a refund's; what was given back stands in
-// Refunds. So neither an amount for each event nor one for each charge and type is right. A charge may have
-// no ExternalReference, as that of a Checkout, and one reference may have twelve charges. Two kinds of
-// handlers are right in any order:
-//
-// A handler that sets a column of the charge's row for each fact, as markPaid does: no event
-// removes a fact that another one reported. An order is paid when its charges that are paid and
-// not returned add up to its total. If several accounts, or the sandbox, deliver, the scope
-// of [idem.EventFrom] is part of the key.
-//
-// A handler that copies a state compares times in its own statement. Asaas's times have whole
-// seconds; an event without a time counts as now:
-//
-//	_, err := tx.Exec(ctx, `insert into states as s (charge, status, status_at) values ($1, $2, coalesce($3::timestamptz, '-infinity'))
-//		on conflict (charge) do update set status = excluded.status, status_at = greatest(s.status_at, $3)
-//		where s.status_at <= coalesce($3, now())`, e.Payment.ID, e.Payment.Status, e.DateCreated)
+// Refunds. A charge may have no ExternalReference, as that of a Checkout, and one reference may have twelve
+// charges. So neither an amount for each event nor one for each charge and type is right: book money by
+// package charges, which is right in any order of events. Handlers of single types are for what is no money.
 //
 // The function AnyOrder of package idemtest delivers a charge's events to your
-// handlers in every order.
+// handlers in every order; Lives of package asaastest are the documented lives of charges, with their true ends.
 //
 // # Fields with two spellings
 //

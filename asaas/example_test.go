@@ -14,28 +14,29 @@ import (
 
 	"github.com/paghooks/paghooks/asaas"
 	"github.com/paghooks/paghooks/asaas/asaastest"
+	"github.com/paghooks/paghooks/asaas/charges"
 	"github.com/paghooks/paghooks/idem"
 	"github.com/paghooks/paghooks/idem/drift"
 	"github.com/paghooks/paghooks/idem/optional"
 )
 
 func ExampleNewDispatcher() {
-	// A row for each charge, a column for each fact: right in any order of events, whether the charge names an order or not.
-	set := func(sql string) idem.Handler[*asaas.PaymentEvent] {
-		return func(ctx context.Context, tx pgx.Tx, e *asaas.PaymentEvent) error {
-			_, err := tx.Exec(ctx, sql, e.Payment.ID, e.Payment.ExternalReference, e.Payment.Value)
-			return err
-		}
-	}
 	events := asaas.NewDispatcher("the webhook's token") // os.Getenv("ASAAS_WEBHOOK_TOKEN")
-	events.OnPaymentReceived(set(`insert into charges (id, order_id, value, paid_at) values ($1, $2, $3, now())
-		on conflict (id) do update set paid_at = coalesce(charges.paid_at, excluded.paid_at)`))
-	events.OnPaymentRefunded(set(`insert into charges (id, order_id, value, returned_at) values ($1, $2, $3, now())
-		on conflict (id) do update set returned_at = coalesce(charges.returned_at, excluded.returned_at)`))
+	events.OnPayment(charges.Handler(func(ctx context.Context, tx pgx.Tx, c charges.Change) error {
+		_, err := tx.Exec(ctx, `update orders set paid = paid + $1 where id = $2`, c.Paid(), c.After.ExternalReference)
+		return err
+	}))
+	events.Ignore(asaas.EventPaymentCheckoutViewed, asaas.EventPaymentBankSlipViewed)
 	// http.Handle("POST /webhooks/asaas", idem.NewInbox(pool, events))
 
-	fmt.Println("subscribe at Asaas to:", events.Types())
-	// Output: subscribe at Asaas to: [PAYMENT_RECEIVED PAYMENT_REFUNDED]
+	for _, eventType := range events.Types() {
+		if strings.HasPrefix(string(eventType), "PAYMENT_CHARGEBACK") {
+			fmt.Println("subscribe at Asaas to", eventType)
+		}
+	}
+	// Output:
+	// subscribe at Asaas to PAYMENT_CHARGEBACK_DISPUTE
+	// subscribe at Asaas to PAYMENT_CHARGEBACK_REQUESTED
 }
 
 func ExampleDispatcher_accounts() {

@@ -6,8 +6,7 @@
 // [pgx.Tx], per event. HTTP calls, e-mails and messages that a handler sends
 // happen at least once, unless they go through a row of that transaction. Two
 // events of one payment, such as PAYMENT_CONFIRMED and PAYMENT_RECEIVED, are two
-// events: a handler that books money for either has a key in its own table that
-// names the fact.
+// events: money is booked by what they changed of the payment, as package asaas/charges does.
 //
 // # Receive events
 //
@@ -17,12 +16,7 @@
 //
 //	if err := idem.Migrate(ctx, pool); err != nil { … }
 //	events := asaas.NewDispatcher(os.Getenv("ASAAS_WEBHOOK_TOKEN"))
-//	events.OnPaymentReceived(func(ctx context.Context, tx pgx.Tx, e *asaas.PaymentEvent) error {
-//		_, err := tx.Exec(ctx, `insert into charges (id, order_id, value, paid_at) values ($1, $2, $3, now())
-//			on conflict (id) do update set paid_at = coalesce(charges.paid_at, excluded.paid_at)`,
-//			e.Payment.ID, e.Payment.ExternalReference, e.Payment.Value)
-//		return err
-//	})
+//	events.OnPayment(charges.Handler(changed))
 //	inbox := idem.NewInbox(pool, events)
 //	http.Handle("POST /webhooks/asaas", inbox)
 //	err := idem.Serve(ctx, &http.Server{Addr: ":8080"}, inbox)
@@ -40,9 +34,8 @@
 // wait. Handlers can override this with [NoRetry] and [RetryAt].
 //
 // Order is kept among events that have arrived. One that comes late is handled
-// late, and none is skipped because a newer one was handled: it may be money. So a
-// handler writes a column for each fact into the row of the charge, and one that copies a state
-// compares times in its own statement. The function
+// late, and none is skipped because a newer one was handled: it may be money. So a handler that
+// copies a state compares times in its own statement, as package asaas/charges does. The function
 // AnyOrder of package idemtest delivers events to handlers in every order.
 //
 // # Work first, then answer

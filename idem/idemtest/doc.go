@@ -56,11 +56,8 @@
 // An event may come late, and be handled after a newer one: package idem skips no
 // event, because each may be money. [AnyOrder] delivers the events of a charge in every
 // order, with duplicates, in both modes; a function of yours checks the tables at the
-// end. A handler that copies a state compares times in its own statement, and a handler
-// that reports a fact writes a column of the charge's row:
-//
-//	update orders set status = $1, status_at = $2 where id = $3 and status_at <= $2
-//	insert into charges (id, paid_at) values ($1, now()) on conflict (id) do update set paid_at = coalesce(charges.paid_at, excluded.paid_at)
+// end. A handler that copies a state compares times in its own statement: package asaas/charges does so for the
+// charges of Asaas, and Lives of package asaastest has lives of charges to try.
 //
 // # Run the handlers dry
 //

@@ -10,6 +10,7 @@ import (
 
 	// So that a change of theirs makes go test run these tests again.
 	_ "github.com/paghooks/paghooks/asaas"
+	_ "github.com/paghooks/paghooks/asaas/charges"
 	_ "github.com/paghooks/paghooks/zeltapay"
 )
 
@@ -17,13 +18,13 @@ import (
 // program has, and what a request brings.
 const surroundings = `func _(ctx context.Context, w http.ResponseWriter, r *http.Request, body []byte, token string,
 	pool *pgxpool.Pool, tx pgx.Tx, events *asaas.Dispatcher, processor *idem.Processor, deliveries *expvar.Map,
-	webhookID string) error {`
+	webhookID string, changed func(context.Context, pgx.Tx, charges.Change) error) error {`
 
 // imports are the packages that a snippet may name.
 var imports = []string{
 	"context", "expvar", "fmt", "log", "net/http", "os", "time",
 	"github.com/jackc/pgx/v5", "github.com/jackc/pgx/v5/pgxpool",
-	"github.com/paghooks/paghooks/asaas", "github.com/paghooks/paghooks/idem", "github.com/paghooks/paghooks/zeltapay",
+	"github.com/paghooks/paghooks/asaas", "github.com/paghooks/paghooks/asaas/charges", "github.com/paghooks/paghooks/idem", "github.com/paghooks/paghooks/zeltapay",
 }
 
 // elsewhere are documents whose Go is of a package that the reader generates.

@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -18,7 +19,11 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"github.com/paghooks/paghooks/asaas"
+	"github.com/paghooks/paghooks/asaas/asaastest"
+	"github.com/paghooks/paghooks/asaas/charges"
 	"github.com/paghooks/paghooks/idem/idemtest"
+	"github.com/paghooks/paghooks/idem/optional"
 	"github.com/paghooks/paghooks/internal/testkit"
 )
 
@@ -27,32 +32,23 @@ const token = "right"
 // patience is a last resort: what is awaited comes much earlier, or never.
 const patience = 2 * time.Minute
 
-// event is an event of a charge, which was made for an order: reference is its
-// externalReference as JSON.
-func event(name, charge, reference string) string {
-	return fmt.Sprintf(`{"id":"evt_%[1]s&%[2]s","event":"%[1]s","dateCreated":"2026-11-20 10:00:00",
-		"payment":{"object":"payment","id":"%[2]s","value":29.9,"status":"%[3]s","externalReference":%[4]s}}`,
-		name, charge, strings.TrimPrefix(name, "PAYMENT_"), reference)
+// tables are the README's.
+func tables(t *testing.T) string {
+	t.Helper()
+	for _, code := range inlineCode.FindAllString(read(t, "README.md"), -1) {
+		if strings.HasPrefix(code, "`create table orders") {
+			return strings.Trim(code, "`")
+		}
+	}
+	t.Fatal("the README does not say which tables its program needs")
+	return ""
 }
 
-const (
-	confirmed = "PAYMENT_CONFIRMED"
-	received  = "PAYMENT_RECEIVED"
-	refunded  = "PAYMENT_REFUNDED"
-)
-
-// shop is the README's program with its database.
+// shop is the README's program with its database, which knows the charges that another program has booked.
 type shop struct {
-	*testing.T
 	pool    *pgxpool.Pool
 	deliver func(token, body string) (status int)
 }
-
-// charges is the README's table, with a count of how often a charge was paid.
-const charges = `create table charges (id text primary key, order_id text, value numeric, paid_at timestamptz, returned_at timestamptz, times int not null default 0);
-	create function count_paid() returns trigger language plpgsql as $$ begin new.times = new.times + 1; return new; end $$;
-	create trigger count_paid before insert on charges for each row when (new.paid_at is not null) execute function count_paid();
-	create trigger count_paid_later before update on charges for each row when (old.paid_at is distinct from new.paid_at) execute function count_paid()`
 
 func openShop(t *testing.T) *shop {
 	t.Helper()
@@ -62,94 +58,121 @@ func openShop(t *testing.T) *shop {
 		t.Fatal(err)
 	}
 	t.Cleanup(pool.Close)
-	if _, err := pool.Exec(t.Context(), charges); err != nil {
+	if _, err := pool.Exec(t.Context(), tables(t)); err != nil {
 		t.Fatal(err)
 	}
 	deliver, _ := start(t, build(t), url, token)
-	return &shop{t, pool, deliver}
-}
-
-// send delivers events of a charge as Asaas does.
-func (s *shop) send(charge, reference string, names ...string) {
-	s.Helper()
-	for _, name := range names {
-		if got := s.deliver(token, event(name, charge, reference)); got != http.StatusOK {
-			s.Errorf("%s of %s was answered %d, want 200", name, charge, got)
-		}
+	if err := charges.Filled(t.Context(), pool, "", time.Time{}); err != nil {
+		t.Fatal(err)
 	}
+	return &shop{pool, deliver}
 }
 
-// await waits until all events of a charge are done, or all of them have failed.
-func (s *shop) await(charge, want string) {
-	s.Helper()
-	const query = `select coalesce(string_agg(distinct state || case when attempts > 0 and state <> 'done' then ' ' || last_error else '' end, ', '), 'none')
-		from idem_events where key = $1`
+// send delivers an event of a charge as Asaas does, and waits until it is done: the next one is handled after it,
+// whatever its time.
+func (s *shop) send(t *testing.T, body []byte) {
+	t.Helper()
+	if got := s.deliver(token, string(body)); got != http.StatusOK {
+		t.Fatalf("%s was answered %d, want 200", body, got)
+	}
+	e := asaas.Identify(body)
 	late := time.After(patience)
-	for {
-		var is string
-		if err := s.pool.QueryRow(s.Context(), query, charge).Scan(&is); err != nil {
-			s.Fatal(err)
-		}
-		if is == want {
-			return
+	for state := ""; state != "done"; {
+		var failure string
+		const query = `select state, coalesce(last_error, '') from idem_events where event = 'asaas//' || $1`
+		if err := s.pool.QueryRow(t.Context(), query, e.ID).Scan(&state, &failure); err != nil || failure != "" {
+			t.Fatalf("%s %s is %q: %s, %v", e.Type, e.ID, state, failure, err)
 		}
 		select {
 		case <-late:
-			s.Fatalf("the events of %s are %q, want %q", charge, is, want)
-		case <-time.After(20 * time.Millisecond):
+			t.Fatalf("%s is %s, and not done", e.ID, state)
+		case <-time.After(5 * time.Millisecond):
 		}
 	}
 }
 
-// charge is a charge as the shop sees it.
-type charge struct {
-	Order          string
-	Paid, Returned bool
-	Times          int // it was paid
-}
-
-func (s *shop) is(why, id string, want charge) {
-	s.Helper()
-	var got charge
-	const query = `select coalesce(order_id, 'none'), paid_at is not null, returned_at is not null, times from charges where id = $1`
-	if err := s.pool.QueryRow(s.Context(), query, id).Scan(&got.Order, &got.Paid, &got.Returned, &got.Times); err != nil || got != want {
-		s.Errorf("%s: the charge is %+v, %v; want %+v", why, got, err, want)
-	}
-}
-
-func TestTheProgramPaysEachChargeOnceWhateverTheOrderOfItsEvents(t *testing.T) {
+func TestTheProgramIsRightAboutMoneyInEveryLifeOfACharge(t *testing.T) {
 	t.Parallel()
 	s := openShop(t)
-	if got := s.deliver("wrong", event(received, "pay_0_a1B2c3D4e5F6g7", `"unpaid"`)); got != http.StatusUnauthorized {
-		t.Errorf("a delivery with the wrong token was answered %d, want 401", got)
-	}
-	for i, c := range []struct {
-		why       string
-		reference string // as JSON
-		events    []string
-		want      charge
+	for _, order := range []struct {
+		why   string
+		order func(bodies [][]byte) [][]byte
 	}{
-		{"a card: the money comes a month later", `"order-1"`, []string{confirmed, received}, charge{"order-1", true, false, 1}},
-		{"they come in reverse", `"order-1"`, []string{received, confirmed}, charge{"order-1", true, false, 1}},
-		{"each comes twice", `"order-1"`, []string{confirmed, confirmed, received, received}, charge{"order-1", true, false, 1}},
-		{"Pix is never confirmed, and comes twice", `"order-1"`, []string{received, received}, charge{"order-1", true, false, 1}},
-		{"it is refunded", `"order-1"`, []string{received, refunded}, charge{"order-1", true, true, 1}},
-		{"a card that is returned before its money came", `"order-1"`, []string{confirmed, refunded}, charge{"order-1", true, true, 1}},
-		{"the refund comes first", `"order-1"`, []string{refunded, received}, charge{"order-1", true, true, 1}},
-		{"a redelivery of yesterday comes after the refund", `"order-1"`, []string{confirmed, received, refunded, confirmed, received}, charge{"order-1", true, true, 1}},
-		{"a Checkout's names no order, and is money all the same", `null`, []string{confirmed, received}, charge{"none", true, false, 1}},
+		{"in their order, each twice", func(bodies [][]byte) (all [][]byte) {
+			for _, body := range bodies {
+				all = append(all, body, body)
+			}
+			return all
+		}},
+		{"the newest first, and all of them again", func(bodies [][]byte) [][]byte {
+			slices.Reverse(bodies)
+			return slices.Concat(bodies, bodies)
+		}},
+		{"only the newest: the others were lost", func(bodies [][]byte) [][]byte { return bodies[len(bodies)-1:] }},
 	} {
-		id := fmt.Sprintf("pay_%d_a1B2c3D4e5F6g7", i+1)
-		for _, name := range c.events {
-			s.send(id, c.reference, name)
-			s.await(id, "done") // so that the next one is handled after it, whatever its time
+		for n, life := range asaastest.Lives("to be replaced") {
+			t.Run(life.Name+", "+order.why, func(t *testing.T) {
+				t.Parallel()
+				id := fmt.Sprintf("order-%d %s", n, order.why)
+				if _, err := s.pool.Exec(t.Context(), `insert into orders (id, total) values ($1, 100)`, id); err != nil {
+					t.Fatal(err)
+				}
+				for n, body := range life.Bodies {
+					life.Bodies[n] = bytes.ReplaceAll(body, []byte("to be replaced"), []byte(id))
+				}
+				for _, body := range order.order(life.Bodies) {
+					s.send(t, body)
+				}
+				var paid asaas.Money
+				if err := s.pool.QueryRow(t.Context(), `select paid from orders where id = $1`, id).Scan(&paid); err != nil || paid.Cmp(life.Paid) != 0 {
+					t.Errorf("the order is paid with %s, %v; want %s", paid, err, life.Paid)
+				}
+			})
 		}
-		s.is(c.why, id, c.want)
 	}
-	var paid string
-	const sum = `select sum(value)::text from charges where order_id = 'order-1' and paid_at is not null and returned_at is null`
-	if err := s.pool.QueryRow(t.Context(), sum).Scan(&paid); err != nil || paid != "119.60" {
-		t.Errorf("the charges of the order add up to %s, %v; want 119.60 of four that are paid and not returned", paid, err)
+}
+
+func TestTheProgramAddsUpTheChargesOfOneOrder(t *testing.T) {
+	t.Parallel()
+	s := openShop(t)
+	if _, err := s.pool.Exec(t.Context(), `insert into orders (id, total) values ('order-1', 400)`); err != nil {
+		t.Fatal(err)
+	}
+	for n, want := range []string{"100.00", "200.00", "300.00"} {
+		c := asaastest.NewCharge(asaas.BillingTypeBoleto, asaas.Cents(10000))
+		c.Payment.ExternalReference = optional.Of("order-1")
+		s.send(t, c.Created())
+		s.send(t, c.Received())
+		var paid string
+		if err := s.pool.QueryRow(t.Context(), `select paid::text from orders`).Scan(&paid); err != nil || paid != want {
+			t.Errorf("after charge %d the order is paid with %s, %v; want %s of 400.00", n+1, paid, err, want)
+		}
+	}
+}
+
+func TestTheProgramRemindsOfAChargeOnce(t *testing.T) {
+	t.Parallel()
+	s := openShop(t)
+	c := asaastest.NewCharge(asaas.BillingTypeBoleto, asaas.Cents(10000)) // it names no order
+	c.Payment.ExternalReference = optional.Value[string]{}
+	s.send(t, c.Created())
+	body := c.Overdue()
+	s.send(t, body)
+	s.send(t, body)
+	var reminders, copied int
+	const query = `select (select count(*) from reminders), (select count(*) from asaas_charges where status = 'OVERDUE')`
+	if err := s.pool.QueryRow(t.Context(), query).Scan(&reminders, &copied); err != nil || reminders != 1 || copied != 1 {
+		t.Errorf("there are %d reminders and %d overdue charges, %v; want one of each", reminders, copied, err)
+	}
+}
+
+// body is that of a delivery whose answer matters, and nothing else.
+func body() string { return string(asaastest.Event(asaas.EventPaymentReceived)) }
+
+func TestTheProgramRefusesAWrongToken(t *testing.T) {
+	t.Parallel()
+	if got := openShop(t).deliver("wrong", body()); got != http.StatusUnauthorized {
+		t.Errorf("a delivery with the wrong token was answered %d, want 401", got)
 	}
 }
 
@@ -157,7 +180,7 @@ func TestTheProgramWithoutATokenAsksForRedelivery(t *testing.T) {
 	t.Parallel()
 	deliver, _ := start(t, build(t), idemtest.URL(t), "")
 	for _, token := range []string{"", "any"} {
-		if got := deliver(token, event(received, "pay_1_a1B2c3D4e5F6g7", `"order-1"`)); got != http.StatusServiceUnavailable {
+		if got := deliver(token, body()); got != http.StatusServiceUnavailable {
 			t.Errorf("a delivery with the token %q was answered %d, want 503", token, got)
 		}
 	}
@@ -177,7 +200,7 @@ func TestTheProgramTellsThatDeliveriesFail(t *testing.T) {
 		t.Fatal(err)
 	}
 	for range 5 {
-		deliver("right", event(received, "pay_1_a1B2c3D4e5F6g7", `"order-1"`))
+		deliver("right", body())
 	}
 	awaitHealth(t, addr, http.StatusServiceUnavailable, "5 deliveries have failed in a row")
 }
