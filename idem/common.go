@@ -106,16 +106,16 @@ const minRetention = 31 * 24 * time.Hour
 
 // outage returns the time since which the handlers can do nothing, and the reason; a nil error if there is no
 // outage.
-func (c *Common) outage() (since time.Time, err error) {
-	if d, ok := c.source.(dependent); ok {
+func (ep *Endpoint) outage() (since time.Time, err error) {
+	if d, ok := ep.source.(dependent); ok {
 		return d.Outage()
 	}
 	return time.Time{}, nil
 }
 
 // hasOutage reports whether the handlers can do nothing.
-func (c *Common) hasOutage() bool {
-	_, err := c.outage()
+func (ep *Endpoint) hasOutage() bool {
+	_, err := ep.outage()
 	return err != nil
 }
 

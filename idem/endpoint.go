@@ -29,7 +29,8 @@ type Endpoint struct {
 	MaxBody int64
 
 	// Logger gets a line per delivery and attempt, without bodies or secrets: failures as errors, refusals as
-	// warnings, the first event that is done as information, the rest as debug; nil logs nothing. Default:
+	// warnings, the first event that is done as information, the rest as debug; nil logs nothing. An outage of Postgres or
+	// of a broker is logged at its begin, once a minute with the number of other failures, and at its end. Default:
 	// slog.Default().
 	Logger *slog.Logger
 
@@ -57,7 +58,8 @@ type Endpoint struct {
 	failures atomic.Int64 // deliveries in a row that were not acknowledged: see package health
 	refused  *count.Refusals
 	failing  *count.Failures // in workers
-	hasDone  atomic.Bool     // the log says that an event is done
+	outages  outages
+	hasDone  atomic.Bool // the log says that an event is done
 }
 
 // NewEndpoint returns an endpoint for the events of source, with its settings at their

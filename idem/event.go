@@ -11,6 +11,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/paghooks/paghooks/idem/internal/pgtx"
+	"github.com/paghooks/paghooks/idem/internal/redact"
 	"github.com/paghooks/paghooks/idem/internal/store"
 )
 
@@ -107,6 +109,9 @@ func nameable(s string) bool { return store.Nameable(s) }
 func wrap(e Event, err error) error {
 	if err == nil {
 		return nil
+	}
+	if !pgtx.WorkFailed(err) {
+		err = redact.Own(err)
 	}
 	return fmt.Errorf("idem: %s %s: %w", e.Type, e.ID, err)
 }

@@ -44,3 +44,12 @@ func MigrateFilesWithin(ctx context.Context, db migrate.Beginner, files fs.FS, p
 
 // WarnOfScopes is warnOfScopes, which Serve calls at the start.
 func WarnOfScopes(ctx context.Context, r Receiver) { r.common().warnOfScopes(ctx) }
+
+// Outages says which failures of an outage are logged.
+type Outages struct{ outages }
+
+func (o *Outages) Fail(now time.Time) (says bool, more int) { return o.fail(now) }
+
+func (o *Outages) End(now time.Time) (lasted time.Duration, failures int, over bool) {
+	return o.end(now)
+}

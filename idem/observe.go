@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/paghooks/paghooks/idem/internal/pgtx"
@@ -192,6 +194,17 @@ func (ep *Endpoint) observe(ctx context.Context, o Observation) {
 
 func (ep *Endpoint) log(ctx context.Context, o Observation) {
 	level, message := o.level(), "webhook "+string(o.Outcome)
+	more := 0
+	switch {
+	case o.Outcome == Refused, o.Outcome == Rejected:
+	case ep.isOutage(o.Err):
+		says := false
+		if says, more = ep.outages.fail(time.Now()); !says {
+			return
+		}
+	case o.Err == nil && o.Outcome != Ignored:
+		ep.logEnd(ctx)
+	}
 	if o.Outcome == Done && !ep.hasDone.Load() && ep.hasDone.CompareAndSwap(false, true) {
 		level, message = slog.LevelInfo, "webhook done, the first of this process: later ones are logged as debug"
 	}
@@ -213,7 +226,92 @@ func (ep *Endpoint) log(ctx context.Context, o Observation) {
 	if o.Err != nil {
 		attrs = append(attrs, slog.String("error", o.Err.Error()))
 	}
-	ep.Logger.LogAttrs(ctx, level, message, attrs...)
+	ep.Logger.LogAttrs(ctx, level, message, append(attrs, moreAttr(more)...)...)
+}
+
+// moreAttr says how many lines an outage has spared the log since the last one.
+func moreAttr(more int) []slog.Attr {
+	if more == 0 {
+		return nil
+	}
+	return []slog.Attr{slog.Int("more_in_this_outage", more)}
+}
+
+// isOutage reports whether an error is that of all: Postgres, or the broker of an outbox or a relay, is away. A handler's
+// own is none.
+func (ep *Endpoint) isOutage(err error) bool {
+	return err != nil && (ep.hasOutage() || !pgtx.WorkFailed(err) && pgtx.Unavailable(err))
+}
+
+// logAway is logError for an error that may be one of many in an outage.
+func (ep *Endpoint) logAway(ctx context.Context, message string, e Event, err error) {
+	if !ep.isOutage(err) {
+		ep.logError(ctx, message, e, err)
+		return
+	}
+	if says, more := ep.outages.fail(time.Now()); says {
+		ep.logError(ctx, message, e, err, moreAttr(more)...)
+	}
+}
+
+// logEnd logs that an outage is over, if there was one. Call it after a success.
+func (ep *Endpoint) logEnd(ctx context.Context) {
+	if ep.outages.lasts.Load() && ep.hasOutage() {
+		return // Postgres is there, and the broker is not
+	}
+	if lasted, failures, over := ep.outages.end(time.Now()); over {
+		ep.logAttrs(ctx, slog.LevelWarn, "webhook outage is over",
+			slog.Duration("lasted", lasted.Round(time.Millisecond)), slog.Int("failures", failures))
+	}
+}
+
+// outages says which failures of an outage the log gets: the first one, and one a minute.
+type outages struct {
+	lasts atomic.Bool // there is one
+	mu    sync.Mutex
+	since time.Time // of the first failure
+	said  time.Time // when the log got one
+	last  time.Time // of the last one
+	all   int
+	more  int // that the log did not get since
+}
+
+const (
+	// outageEvery is the interval at which an outage is logged.
+	outageEvery = time.Minute
+	// outageCalm is the time without a failure after which it is over, at the next success.
+	outageCalm = 2 * time.Second
+)
+
+// fail notes a failure, and reports whether the log gets it, and how many it did not get since the last one.
+func (o *outages) fail(now time.Time) (says bool, more int) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if !o.lasts.Swap(true) {
+		o.since, o.said, o.all, o.more = now, time.Time{}, 0, 0
+	}
+	o.last = now
+	o.all++
+	if now.Sub(o.said) < outageEvery {
+		o.more++
+		return false, 0
+	}
+	more, o.said, o.more = o.more, now, 0
+	return true, more
+}
+
+// end notes a success. over is set if an outage has ended by that.
+func (o *outages) end(now time.Time) (lasted time.Duration, failures int, over bool) {
+	if !o.lasts.Load() {
+		return 0, 0, false
+	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if !o.lasts.Load() || now.Sub(o.last) < outageCalm {
+		return 0, 0, false
+	}
+	o.lasts.Store(false)
+	return o.last.Sub(o.since), o.all, true
 }
 
 func (o Observation) level() slog.Level {
@@ -229,8 +327,11 @@ func (o Observation) level() slog.Level {
 }
 
 // logError logs an error beside an event, or without one.
-func (ep *Endpoint) logError(ctx context.Context, message string, e Event, err error) {
-	attrs := []slog.Attr{slog.String("error", redact.Text(explain(err).Error(), err))}
+func (ep *Endpoint) logError(ctx context.Context, message string, e Event, err error, more ...slog.Attr) {
+	if !pgtx.WorkFailed(err) {
+		err = redact.Own(err)
+	}
+	attrs := append([]slog.Attr{slog.String("error", redact.Text(explain(err).Error(), err))}, more...)
 	if e.ID != "" {
 		attrs = append(attrs, nameAttrs(e)...)
 	}

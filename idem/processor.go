@@ -295,8 +295,11 @@ func (p *Processor) Run(ctx context.Context) error {
 			}
 			return errors.Join(err, p.replayHeld(ctx))
 		})
-		if err != nil && !failed && ctx.Err() == nil {
-			p.logError(ctx, "webhook processor cannot go on with events that waited, and tries again", Event{}, err)
+		switch {
+		case err == nil:
+			p.logEnd(ctx)
+		case !failed && ctx.Err() == nil:
+			p.logAway(ctx, "webhook processor cannot go on with events that waited, and tries again", Event{}, err)
 		}
 		failed = err != nil
 	}
@@ -314,7 +317,7 @@ func (p *Processor) goOn() {
 			ctx := context.Background() // each attempt has its Timeout
 			err := pgtx.Protect(func() error { return p.replayHeld(ctx) })
 			if err != nil {
-				p.logError(ctx, "webhook processor cannot go on with events that waited: they wait for Run, or a Replay", Event{}, err)
+				p.logAway(ctx, "webhook processor cannot go on with events that waited: they wait for Run, or a Replay", Event{}, err)
 			}
 			if p.going.CompareAndSwap(calls, 0) {
 				return

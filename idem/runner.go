@@ -154,9 +154,13 @@ func (r *runner) stayAlive() {
 			return
 		}
 		r.signs.Lost(time.Now())
-		r.inbox.logError(ctx, "webhook workers have lost the connection on which they listen and say that they are alive", Event{}, err)
+		r.inbox.logAway(ctx, "webhook workers have lost the connection on which they listen and say that they are alive", Event{}, err)
 		_ = r.signByPool(ctx) // Postgres may allow no further connection
-		pause(ctx, failed)
+		if failed <= 3 {
+			pause(ctx, failed)
+		} else {
+			sleep(ctx, claims.SignEvery)
+		}
 	}
 }
 

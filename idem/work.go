@@ -48,7 +48,7 @@ func (r *runner) work(c store.Claim) {
 		r.timedOut.Add(1)
 	}
 	if outcome == "" && err != nil { // no attempt was made
-		r.inbox.logError(ctx, "webhook claim could not be ended, and its event is claimed again", Event(c.Event), err)
+		r.inbox.logAway(ctx, "webhook claim could not be ended, and its event is claimed again", Event(c.Event), err)
 	}
 	s.report(ctx, Observation{Event: Event(c.Event), Outcome: outcome, Err: wrap(Event(c.Event), err)})
 }

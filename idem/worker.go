@@ -69,7 +69,7 @@ func (r *runner) loop(ctx context.Context) {
 		switch {
 		case err != nil:
 			if failed++; failed == 1 {
-				r.inbox.logError(ctx, "webhook workers cannot reach the events, and look for them every half second", Event{}, err)
+				r.inbox.logAway(ctx, "webhook workers cannot reach the events, and look for them every half second", Event{}, err)
 			}
 			pause(ctx, failed)
 			continue
@@ -79,6 +79,7 @@ func (r *runner) loop(ctx context.Context) {
 			r.rest(ctx, found.Postponed > 0)
 		}
 		failed = 0
+		r.inbox.logEnd(ctx)
 	}
 }
 
@@ -260,7 +261,7 @@ func (r *runner) lookAround(ctx context.Context) {
 			err = errors.Join(err, promoting)
 		}
 		if err != nil && ctx.Err() == nil {
-			r.inbox.logError(ctx, "webhook workers cannot look for what dead ones have left, and for events that wait for nothing", Event{}, err)
+			r.inbox.logAway(ctx, "webhook workers cannot look for what dead ones have left, and for events that wait for nothing", Event{}, err)
 		}
 	}
 }

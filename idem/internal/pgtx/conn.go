@@ -42,7 +42,7 @@ func ask(ctx context.Context, pool *pgxpool.Pool, f func(context.Context, *pgxpo
 // Change calls do with a transaction at Postgres's default isolation, not the
 // session's, and commits it, or rolls it back if do returns an error. The error is
 // [ErrUnknown] if COMMIT was sent and not answered, or if the answer may not count because the
-// wait for the synchronous replica was broken off.
+// wait for the synchronous replica was broken off. The end of ctx ends do, and not COMMIT.
 //
 // If the connection breaks, the rest of the transaction in Postgres is ended in the background.
 func Change(ctx context.Context, pool *pgxpool.Pool, do func(context.Context, pgx.Tx) error) error {
@@ -55,6 +55,11 @@ func Change(ctx context.Context, pool *pgxpool.Pool, do func(context.Context, pg
 		if err := do(ctx, tx); err != nil {
 			return err
 		}
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), commitTime)
+		defer cancel()
 		return unsure(reliably(ctx, conn.Conn(), func() error { return tx.Commit(ctx) }))
 	})
 	if broken != 0 {
@@ -62,6 +67,9 @@ func Change(ctx context.Context, pool *pgxpool.Pool, do func(context.Context, pg
 	}
 	return err
 }
+
+// commitTime is the time that the COMMIT of many rows may take.
+const commitTime = 30 * time.Second
 
 // unsure returns the error of a COMMIT, as an [ErrUnknown] unless it is certain that nothing
 // is committed.
@@ -81,9 +89,14 @@ func with(ctx context.Context, pool *pgxpool.Pool, f func(*pgxpool.Conn) error) 
 		if conn, err = pool.Acquire(ctx); err != nil {
 			return err
 		}
+		isNew(conn)
 		return f(conn)
 	})
-	if conn != nil {
+	switch {
+	case leadsToReplica(conn, err):
+		closeNow(conn)
+		return 0, err
+	case conn != nil:
 		if conn.Conn().IsClosed() {
 			broken = conn.Conn().PgConn().PID()
 		}
@@ -149,6 +162,27 @@ func replaceAfter(pool *pgxpool.Pool, err error) {
 		pool.Reset()
 	}
 }
+
+// leadsToReplica reports whether a connection is new, and cannot write either. It is closed alone: the others
+// would be replaced again and again. conn may be nil.
+func leadsToReplica(conn *pgxpool.Conn, err error) bool {
+	return conn != nil && IsReadOnly(err) && isNew(conn)
+}
+
+// firstUsed is the key in a connection's custom data of the time when this package used it first.
+const firstUsed = "github.com/paghooks/paghooks/idem: first used"
+
+// isNew reports whether a connection was made a few seconds ago at most. Call it at each use.
+func isNew(conn *pgxpool.Conn) bool {
+	data := conn.Conn().PgConn().CustomData()
+	at, used := data[firstUsed].(time.Time)
+	if !used {
+		data[firstUsed] = time.Now()
+	}
+	return !used || time.Since(at) < newTime
+}
+
+const newTime = 10 * time.Second
 
 // release returns a connection to its pool. pgx waits up to 15 seconds for the
 // end of a broken one, which would take its place in the pool that long.

@@ -54,7 +54,6 @@ func Begin(ctx context.Context, pool *pgxpool.Pool, mark func(*pgx.Batch, *Sessi
 		if err == nil {
 			return t, nil
 		}
-		replaceAfter(pool, err)
 		if !errors.Is(err, errBroken) || reachable.Err() != nil || broken > pool.Stat().MaxConns() {
 			return nil, err
 		}
@@ -69,6 +68,7 @@ func begin(ctx context.Context, pool *pgxpool.Pool, mark func(*pgx.Batch, *Sessi
 		if t.conn, err = pool.Acquire(ctx); err != nil {
 			return err
 		}
+		isNew(t.conn)
 		b := &pgx.Batch{}
 		b.BeginTx(pgx.TxOptions{})
 		mark(b, &t.session)
@@ -79,10 +79,15 @@ func begin(ctx context.Context, pool *pgxpool.Pool, mark func(*pgx.Batch, *Sessi
 	if err == nil {
 		return t, nil
 	}
+	if leadsToReplica(t.conn, err) {
+		t.drop()
+		return nil, err
+	}
 	if t.conn != nil && !t.alive() {
 		err = errors.Join(errBroken, err)
 	}
 	t.Close(ctx)
+	replaceAfter(pool, err)
 	return nil, err
 }
 
