@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -34,14 +35,16 @@ func TestProcessKilledAnywhereNeitherLosesNorDoubles(t *testing.T) {
 	killAt(t, commits)
 }
 
-// commits are the messages of COMMIT among those of a path, or its last one.
+// commits are the messages of a path with which Postgres commits, or its last one.
 func commits[S any](all []S) []S {
-	some := slices.DeleteFunc(slices.Clone(all), func(step S) bool { return !strings.Contains(fmt.Sprint(step), `"commit"`) })
+	some := slices.DeleteFunc(slices.Clone(all), func(step S) bool { return !committing.MatchString(fmt.Sprint(step)) })
 	if len(some) == 0 {
 		return all[len(all)-1:]
 	}
 	return some
 }
+
+var committing = regexp.MustCompile(`(Execute|Sync|Query) of "commit"$`)
 
 func cutAt(t *testing.T, choose func([]pgproxy.Step) []pgproxy.Step) {
 	for _, p := range slices.Concat(paths, inboxPaths) {
