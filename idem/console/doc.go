@@ -42,8 +42,8 @@
 // # Actions
 //
 // It runs replay, requeue, dry run and discard, for one event, for those that are chosen
-// by their checkboxes, or for all that a filter chooses, 50,000 at most. A page shows
-// them first, and asks for confirmation. The action is bound to the events that were
+// by their checkboxes, or for all that a filter chooses, 50,000 at most. A page shows how many
+// they are, the first five and the effect, and asks for confirmation. The action is bound to the events that were
 // shown: it leaves those alone that came since, and those that are in none of the chosen
 // states any more, and the audit trail says so. To discard all events that are not done,
 // one types the name of the source.

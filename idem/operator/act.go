@@ -160,11 +160,11 @@ func (o *Operator) Acknowledge(ctx context.Context, f idem.Filter, reason string
 	if err != nil {
 		return 0, fmt.Errorf("operator: %s: %w", store.Acknowledged, err)
 	}
-	keys, err := timed(ctx, func(ctx context.Context) ([]string, error) {
-		return store.ParkedByFailure(ctx, o.Pool(), chosen.Events)
+	keys, err := query(ctx, o, store.Acknowledged, func(ctx context.Context, db *pgxpool.Pool) ([]string, error) {
+		return store.ParkedByFailure(ctx, db, chosen.Events)
 	})
 	if err != nil {
-		return 0, fmt.Errorf("operator: %s: %w", store.Acknowledged, store.Explain(err))
+		return 0, err
 	}
 	a := store.Action{Actor: o.name, Action: store.Acknowledged, Source: o.SourceName(), Filter: f.String(), Reason: reason}
 	err = o.record(ctx, a, keys, func(ctx context.Context, on *acting) (string, error) {

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/jackc/pgx/v5/pgxpool"
+
 	"github.com/paghooks/paghooks/idem"
 	"github.com/paghooks/paghooks/idem/internal/store"
 )
@@ -29,32 +31,24 @@ type Place struct {
 // events that are not done.
 func (o *Operator) Page(ctx context.Context, f idem.Filter, before Place, n int) (Page, error) {
 	var last store.Place
-	keys, err := timed(ctx, func(ctx context.Context) (keys []string, err error) {
-		keys, last, err = store.FindPage(ctx, o.Pool(), o.rows(f), store.Place(before), n)
+	keys, err := query(ctx, o, listing, func(ctx context.Context, db *pgxpool.Pool) (keys []string, err error) {
+		keys, last, err = store.FindPage(ctx, db, o.rows(f), store.Place(before), n)
 		return keys, err
 	})
 	if err != nil {
-		return Page{}, fmt.Errorf("operator: listing events: %w", store.Explain(err))
+		return Page{}, err
 	}
 	var p Page
-	rows, err := timed(ctx, func(ctx context.Context) ([]store.Row, error) { return store.Load(ctx, o.Pool(), keys) })
-	if err != nil {
-		return Page{}, fmt.Errorf("operator: listing events: %w", store.Explain(err))
-	}
-	p.Events = storedEvents(rows)
 	if len(keys) == n {
 		p.Next = Place(last)
 	}
-	return p, nil
+	p.Events, err = o.list(ctx, func(ctx context.Context, db *pgxpool.Pool) ([]store.Row, error) { return store.Load(ctx, db, keys) })
+	return p, err
 }
 
 // Count counts the events that f chooses.
 func (o *Operator) Count(ctx context.Context, f idem.Filter) (int64, error) {
-	n, err := timed(ctx, func(ctx context.Context) (int64, error) { return store.Count(ctx, o.Pool(), o.rows(f)) })
-	if err != nil {
-		return 0, fmt.Errorf("operator: counting events: %w", store.Explain(err))
-	}
-	return n, nil
+	return query(ctx, o, "counting events", func(ctx context.Context, db *pgxpool.Pool) (int64, error) { return store.Count(ctx, db, o.rows(f)) })
 }
 
 // rows returns f as a filter of the source's rows.
@@ -75,17 +69,14 @@ func (o *Operator) rows(f idem.Filter) store.Filter {
 // WithID returns the events of an id, of every account, in any state: more than
 // one where accounts use the same. Where there is none, id may be a row key, as [Operator.ActionEvents] returns it.
 func (o *Operator) WithID(ctx context.Context, id string) ([]idem.StoredEvent, error) {
-	rows, err := timed(ctx, func(ctx context.Context) ([]store.Row, error) {
-		return store.WithID(ctx, o.Pool(), o.SourceName(), id)
+	all, err := o.list(ctx, func(ctx context.Context, db *pgxpool.Pool) ([]store.Row, error) {
+		return store.WithID(ctx, db, o.SourceName(), id)
 	})
-	if err != nil {
-		return nil, fmt.Errorf("operator: listing events: %w", store.Explain(err))
-	}
-	if e := store.EventOf(id); len(rows) == 0 && e.Source == o.SourceName() && e.ID != "" {
-		all, err := o.WithID(ctx, e.ID)
+	if e := store.EventOf(id); err == nil && len(all) == 0 && e.Source == o.SourceName() && e.ID != "" {
+		all, err = o.WithID(ctx, e.ID)
 		return slices.DeleteFunc(all, func(s idem.StoredEvent) bool { return s.Scope != e.Scope }), err
 	}
-	return storedEvents(rows), nil
+	return all, err
 }
 
 // OfKey returns the latest events of an entity, limit at most, also those that are done,
@@ -94,13 +85,9 @@ func (o *Operator) WithID(ctx context.Context, id string) ([]idem.StoredEvent, e
 // It is slow: without an index for it, it reads the events of all entities, ten million
 // in a second or two. See [Operator.ScanOfKey].
 func (o *Operator) OfKey(ctx context.Context, scopes []string, key string, limit int) ([]idem.StoredEvent, error) {
-	rows, err := timed(ctx, func(ctx context.Context) ([]store.Row, error) {
-		return store.OfKey(ctx, o.Pool(), o.SourceName(), scopes, key, limit)
+	return o.list(ctx, func(ctx context.Context, db *pgxpool.Pool) ([]store.Row, error) {
+		return store.OfKey(ctx, db, o.SourceName(), scopes, key, limit)
 	})
-	if err != nil {
-		return nil, fmt.Errorf("operator: listing events: %w", store.Explain(err))
-	}
-	return storedEvents(rows), nil
 }
 
 // ScanOfKey returns how many events, of all sources, [Operator.OfKey] reads to find those of
@@ -111,19 +98,16 @@ func (o *Operator) OfKey(ctx context.Context, scopes []string, key string, limit
 //
 //	create index concurrently idem_events_key on idem_events (key);
 func (o *Operator) ScanOfKey(ctx context.Context) (events int64, err error) {
-	events, err = timed(ctx, func(ctx context.Context) (int64, error) { return store.CountByKey(ctx, o.Pool()) })
-	if err != nil {
-		return 0, fmt.Errorf("operator: looking for an index: %w", store.Explain(err))
-	}
-	return events, nil
+	return query(ctx, o, "looking for an index", func(ctx context.Context, db *pgxpool.Pool) (int64, error) { return store.CountByKey(ctx, db) })
 }
 
-func storedEvents(rows []store.Row) []idem.StoredEvent {
-	all := make([]idem.StoredEvent, len(rows))
-	for n, r := range rows {
-		all[n] = storedEvent(r)
-	}
-	return all
+// listing is the work of most methods of this file.
+const listing = "listing events"
+
+// list returns the events of a query.
+func (o *Operator) list(ctx context.Context, rows func(context.Context, *pgxpool.Pool) ([]store.Row, error)) ([]idem.StoredEvent, error) {
+	found, err := query(ctx, o, listing, rows)
+	return each(found, storedEvent), err
 }
 
 // Found is the result of a search.
@@ -230,21 +214,16 @@ func (o *Operator) Blocked(ctx context.Context, n int) (oldest []Blocked, all in
 		return nil, 0, fmt.Errorf("operator: listing blocked entities: n is %d: give 1 or more", n)
 	}
 	var sum store.BlockedSum
-	rows, err := timed(ctx, func(ctx context.Context) (rows []store.Blocked, err error) {
-		rows, sum, err = store.ListBlocked(ctx, o.Pool(), o.SourceName(), n)
+	rows, err := query(ctx, o, "listing blocked entities", func(ctx context.Context, db *pgxpool.Pool) (rows []store.Blocked, err error) {
+		rows, sum, err = store.ListBlocked(ctx, db, o.SourceName(), n)
 		return rows, err
 	})
-	if err != nil {
-		return nil, 0, fmt.Errorf("operator: listing blocked entities: %w", store.Explain(err))
-	}
-	oldest = make([]Blocked, len(rows))
-	for k, b := range rows {
-		oldest[k] = Blocked{
+	return each(rows, func(b store.Blocked) Blocked {
+		return Blocked{
 			Scope: b.Scope, Key: b.Key, ID: b.ID, Type: b.Type, State: idem.State(b.State),
 			LastError: b.LastError, Age: b.Age, DueAt: b.DueAt, Waiting: b.Waiting,
 		}
-	}
-	return oldest, sum.Entities, nil
+	}), sum.Entities, err
 }
 
 // Conflict is an event that was delivered again with another body.
@@ -266,18 +245,13 @@ func (o *Operator) Conflicts(ctx context.Context, n int) (latest []Conflict, all
 	if n < 1 {
 		return nil, 0, fmt.Errorf("operator: listing conflicts: n is %d: give 1 or more", n)
 	}
-	rows, err := timed(ctx, func(ctx context.Context) (rows []store.Conflict, err error) {
-		rows, all, err = store.ListConflicts(ctx, o.Pool(), o.SourceName(), n)
+	rows, err := query(ctx, o, "listing conflicts", func(ctx context.Context, db *pgxpool.Pool) (rows []store.Conflict, err error) {
+		rows, all, err = store.ListConflicts(ctx, db, o.SourceName(), n)
 		return rows, err
 	})
-	if err != nil {
-		return nil, 0, fmt.Errorf("operator: listing conflicts: %w", store.Explain(err))
-	}
-	latest = make([]Conflict, len(rows))
-	for k, r := range rows {
-		latest[k] = Conflict{Event: idem.Event(r.Event), State: idem.State(r.State), At: r.At}
-	}
-	return latest, all, nil
+	return each(rows, func(r store.Conflict) Conflict {
+		return Conflict{Event: idem.Event(r.Event), State: idem.State(r.State), At: r.At}
+	}), all, err
 }
 
 // State counts the source's events that are not done, as a person on call looks at them first.
@@ -305,20 +279,16 @@ func (o *Operator) State(ctx context.Context) (s State, err error) {
 	if s.Stats, err = o.Stats(ctx); err != nil {
 		return s, err
 	}
-	_, err = timed(ctx, func(ctx context.Context) (struct{}, error) {
-		types, n, err := store.ListFailing(ctx, o.Pool(), o.SourceName(), failingTypes)
+	return query(ctx, o, "counting events", func(ctx context.Context, db *pgxpool.Pool) (State, error) {
+		types, n, err := store.ListFailing(ctx, db, o.SourceName(), failingTypes)
 		if err != nil {
-			return struct{}{}, err
+			return s, err
 		}
 		s.Failing = n
 		for _, t := range types {
 			s.FailingTypes = append(s.FailingTypes, Failing(t))
 		}
-		s.Standing, s.StandingEntities, err = store.CountStanding(ctx, o.Pool(), o.SourceName())
-		return struct{}{}, err
+		s.Standing, s.StandingEntities, err = store.CountStanding(ctx, db, o.SourceName())
+		return s, err
 	})
-	if err != nil {
-		return s, fmt.Errorf("operator: counting events: %w", store.Explain(err))
-	}
-	return s, nil
 }

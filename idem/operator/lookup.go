@@ -3,12 +3,12 @@ package operator
 import (
 	"context"
 	"errors"
-	"fmt"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/paghooks/paghooks/idem"
 	"github.com/paghooks/paghooks/idem/internal/store"
@@ -48,21 +48,18 @@ type Claim struct {
 // Lookup returns an event by its account and id, in any state, with the event that it waits
 // for. ok is false if there is no such event.
 func (o *Operator) Lookup(ctx context.Context, scope, id string) (l Lookup, ok bool, err error) {
-	l, err = timed(ctx, func(ctx context.Context) (l Lookup, err error) {
+	l, err = query(ctx, o, "looking an event up", func(ctx context.Context, db *pgxpool.Pool) (l Lookup, err error) {
 		one := pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly} // one state of the tables
-		err = pgx.BeginTxFunc(ctx, o.Pool(), one, func(tx pgx.Tx) error {
+		err = pgx.BeginTxFunc(ctx, db, one, func(tx pgx.Tx) error {
 			l, err = o.lookUp(ctx, tx, store.Event{Source: o.SourceName(), Scope: scope, ID: id}.RowKey())
 			return err
 		})
 		return l, err
 	})
-	switch {
-	case errors.Is(err, pgx.ErrNoRows):
-		return Lookup{}, false, nil
-	case err != nil:
-		return Lookup{}, false, fmt.Errorf("operator: looking an event up: %w", store.Explain(err))
+	if errors.Is(err, pgx.ErrNoRows) {
+		return l, false, nil
 	}
-	return l, true, nil
+	return l, err == nil, err
 }
 
 // ByKey returns events by their row keys, in that order, in any state, without their
@@ -71,15 +68,7 @@ func (o *Operator) ByKey(ctx context.Context, keys []string) ([]idem.StoredEvent
 	if len(keys) == 0 {
 		return nil, nil
 	}
-	rows, err := timed(ctx, func(ctx context.Context) ([]store.Row, error) { return store.GetAll(ctx, o.Pool(), keys) })
-	if err != nil {
-		return nil, fmt.Errorf("operator: reading events: %w", store.Explain(err))
-	}
-	all := make([]idem.StoredEvent, len(rows))
-	for n, r := range rows {
-		all[n] = storedEvent(r)
-	}
-	return all, nil
+	return o.list(ctx, func(ctx context.Context, db *pgxpool.Pool) ([]store.Row, error) { return store.GetAll(ctx, db, keys) })
 }
 
 // lookUp looks an event up, and the one that it waits for.

@@ -80,9 +80,11 @@ func (o *Operator) record(ctx context.Context, a store.Action, keys []string, do
 		return fmt.Errorf("operator: %s: the operator has no name: give New who it acts for", a.Action)
 	}
 	a.Filter, a.Reason = store.Storable(a.Filter, maxRecorded), store.Storable(a.Reason, maxRecorded)
-	id, err := timed(ctx, func(ctx context.Context) (int64, error) { return store.BeginAction(ctx, o.Pool(), a, keys) })
+	id, err := query(ctx, o, a.Action+" could not be recorded, and was not begun", func(ctx context.Context, db *pgxpool.Pool) (int64, error) {
+		return store.BeginAction(ctx, db, a, keys)
+	})
 	if err != nil {
-		return fmt.Errorf("operator: %s could not be recorded, and was not begun: %w", a.Action, store.Explain(err))
+		return err
 	}
 	on := &acting{pool: o.Pool(), id: id}
 	running, stop := on.start(ctx)
@@ -171,6 +173,24 @@ func timed[T any](ctx context.Context, f func(context.Context) (T, error)) (T, e
 	ctx, cancel := context.WithTimeout(ctx, statementTime)
 	defer cancel()
 	return f(ctx)
+}
+
+// query is timed with an error that says what the operator was doing.
+func query[T any](ctx context.Context, o *Operator, doing string, f func(context.Context, *pgxpool.Pool) (T, error)) (v T, err error) {
+	found, err := timed(ctx, func(ctx context.Context) (T, error) { return f(ctx, o.Pool()) })
+	if err != nil {
+		return v, fmt.Errorf("operator: %s: %w", doing, store.Explain(err))
+	}
+	return found, nil
+}
+
+// each returns the values that of returns for some others.
+func each[A, B any](all []A, of func(A) B) []B {
+	values := make([]B, len(all))
+	for n, a := range all {
+		values[n] = of(a)
+	}
+	return values
 }
 
 // ErrStopped is the error of an action that [Operator.Stop] has ended.

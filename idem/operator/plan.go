@@ -127,8 +127,10 @@ func (o *Operator) PlanErase(ctx context.Context, f idem.Filter) (*Plan, error) 
 	}
 	p.Count = int64(len(found))
 	p.do = func(ctx context.Context, reason string) (r Result, err error) {
-		kept := slices.DeleteFunc(found, func(s idem.StoredEvent) bool { return !slices.Contains(p.Filter.Events, store.Event(s.Event).RowKey()) })
-		erased, err := o.Erase(ctx, kept, reason)
+		if p.keep != nil {
+			found = slices.DeleteFunc(found, func(s idem.StoredEvent) bool { return !p.keep(store.Event(s.Event).RowKey()) })
+		}
+		erased, err := o.Erase(ctx, found, reason)
 		r.Acted, r.Short = erased.Events, erased.NotDone+erased.Busy > 0
 		r.leaves(erased.NotDone, "not done; process them, or have them given up and erased")
 		r.leaves(erased.Busy, "being processed or changed; erase them again in a moment")

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/paghooks/paghooks/idem/internal/pgtx"
 	"github.com/paghooks/paghooks/idem/internal/store"
@@ -33,42 +34,30 @@ type Action struct {
 // latest first: those before the action whose ID is before, or the latest of all if
 // before is 0.
 func (o *Operator) Actions(ctx context.Context, before int64, n int) ([]Action, error) {
-	rows, err := timed(ctx, func(ctx context.Context) ([]store.Action, error) {
-		return store.ListActions(ctx, o.Pool(), o.SourceName(), before, n)
+	rows, err := query(ctx, o, "listing actions", func(ctx context.Context, db *pgxpool.Pool) ([]store.Action, error) {
+		return store.ListActions(ctx, db, o.SourceName(), before, n)
 	})
-	if err != nil {
-		return nil, fmt.Errorf("operator: listing actions: %w", store.Explain(err))
-	}
-	all := make([]Action, len(rows))
-	for n, r := range rows {
-		all[n] = Action(r)
-	}
-	return all, nil
+	return each(rows, func(a store.Action) Action { return Action(a) }), err
 }
 
 // GetAction returns the action with this ID. ok is false if there is none on the source's events.
 func (o *Operator) GetAction(ctx context.Context, id int64) (a Action, ok bool, err error) {
-	row, err := timed(ctx, func(ctx context.Context) (store.Action, error) {
-		return store.GetAction(ctx, o.Pool(), o.SourceName(), id)
+	row, err := query(ctx, o, fmt.Sprintf("reading action %d", id), func(ctx context.Context, db *pgxpool.Pool) (store.Action, error) {
+		return store.GetAction(ctx, db, o.SourceName(), id)
 	})
-	switch {
-	case errors.Is(err, pgx.ErrNoRows):
+	if errors.Is(err, pgx.ErrNoRows) {
 		return a, false, nil
-	case err != nil:
-		return a, false, fmt.Errorf("operator: reading action %d: %w", id, store.Explain(err))
 	}
-	return Action(row), true, nil
+	return Action(row), err == nil, err
 }
 
 // ActionEvents returns the row keys of the events that the action with this ID chose or, if it is
 // a requeue or discard that has ended, changed: source/scope/id with the scope
 // percent-encoded.
 func (o *Operator) ActionEvents(ctx context.Context, id int64) ([]string, error) {
-	keys, err := timed(ctx, func(ctx context.Context) ([]string, error) { return store.ActionEvents(ctx, o.Pool(), id) })
-	if err != nil {
-		return nil, fmt.Errorf("operator: listing the events of action %d: %w", id, store.Explain(err))
-	}
-	return keys, nil
+	return query(ctx, o, fmt.Sprintf("listing the events of action %d", id), func(ctx context.Context, db *pgxpool.Pool) ([]string, error) {
+		return store.ActionEvents(ctx, db, id)
+	})
 }
 
 // Outcome is the result of an action on one event.
@@ -84,15 +73,10 @@ type Outcome struct {
 // If a process dies between the commit of an event and that of its outcome, the event is done and has no
 // outcome.
 func (o *Operator) Outcomes(ctx context.Context, id int64, n int) ([]Outcome, error) {
-	rows, err := timed(ctx, func(ctx context.Context) ([]store.Outcome, error) { return store.ListOutcomes(ctx, o.Pool(), id, n) })
-	if err != nil {
-		return nil, fmt.Errorf("operator: listing the events of action %d: %w", id, store.Explain(err))
-	}
-	all := make([]Outcome, len(rows))
-	for n, r := range rows {
-		all[n] = Outcome(r)
-	}
-	return all, nil
+	rows, err := query(ctx, o, fmt.Sprintf("listing the events of action %d", id), func(ctx context.Context, db *pgxpool.Pool) ([]store.Outcome, error) {
+		return store.ListOutcomes(ctx, db, id, n)
+	})
+	return each(rows, func(r store.Outcome) Outcome { return Outcome(r) }), err
 }
 
 // ActionOn is an action with its outcome for one event.
@@ -105,15 +89,12 @@ type ActionOn struct {
 // ActionsOn returns the last n actions that have done something to an event, the latest first.
 func (o *Operator) ActionsOn(ctx context.Context, scope, id string, n int) ([]ActionOn, error) {
 	key := store.Event{Source: o.SourceName(), Scope: scope, ID: id}.RowKey()
-	rows, err := timed(ctx, func(ctx context.Context) ([]store.Touched, error) { return store.ListTouched(ctx, o.Pool(), key, n) })
-	if err != nil {
-		return nil, fmt.Errorf("operator: listing the actions on an event: %w", store.Explain(err))
-	}
-	all := make([]ActionOn, len(rows))
-	for n, r := range rows {
-		all[n] = ActionOn{Action: Action(r.Action), Outcome: r.Outcome.Result, DoneAt: r.Outcome.At}
-	}
-	return all, nil
+	rows, err := query(ctx, o, "listing the actions on an event", func(ctx context.Context, db *pgxpool.Pool) ([]store.Touched, error) {
+		return store.ListTouched(ctx, db, key, n)
+	})
+	return each(rows, func(r store.Touched) ActionOn {
+		return ActionOn{Action: Action(r.Action), Outcome: r.Outcome.Result, DoneAt: r.Outcome.At}
+	}), err
 }
 
 // Stop records, and asks the action with this ID to end, whichever process runs it. A replay ends after the
@@ -126,8 +107,8 @@ func (o *Operator) Stop(ctx context.Context, id int64, reason string) error {
 	if o.name == "" {
 		return errors.New("operator: stop: the operator has no name: give New who it acts for")
 	}
-	_, err := timed(ctx, func(ctx context.Context) (struct{}, error) {
-		return struct{}{}, pgtx.Change(ctx, o.Pool(), func(ctx context.Context, tx pgx.Tx) error {
+	_, err := query(ctx, o, fmt.Sprintf("stopping action %d", id), func(ctx context.Context, db *pgxpool.Pool) (struct{}, error) {
+		return struct{}{}, pgtx.Change(ctx, db, func(ctx context.Context, tx pgx.Tx) error {
 			of, err := store.LockAction(ctx, tx, o.SourceName(), id)
 			switch {
 			case errors.Is(err, pgx.ErrNoRows):
@@ -150,10 +131,7 @@ func (o *Operator) Stop(ctx context.Context, id int64, reason string) error {
 			return store.EndAction(ctx, tx, own, "asked to end")
 		})
 	})
-	if err != nil {
-		return fmt.Errorf("operator: stopping action %d: %w", id, store.Explain(err))
-	}
-	return nil
+	return err
 }
 
 // Errors of [Operator.Stop].
