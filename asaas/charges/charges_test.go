@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/paghooks/paghooks/asaas"
 	"github.com/paghooks/paghooks/asaas/asaastest"
@@ -273,5 +274,42 @@ func TestThePlanOfAWebhookHasTheTypesOfTheFamily(t *testing.T) {
 	in := idem.NewInbox(idemtest.Pool(t), events)
 	if types := in.Types(); len(types) != 30 || !slices.Contains(types, "PAYMENT_REFUNDED") {
 		t.Errorf("the receiver handles %v", types)
+	}
+}
+
+// Poolers want other protocols: none may store another row.
+func TestEveryProtocolOfPostgresCopiesTheSame(t *testing.T) {
+	t.Parallel()
+	config := newTables(t).Config()
+	charge := asaastest.NewCharge(asaas.BillingTypeBoleto, asaas.Cents(10000))
+	charge.Payment.ExternalReference = optional.Of("order-1")
+	bodies := [][]byte{charge.Created(), charge.Confirmed(), charge.Received(), charge.PartiallyRefunded(asaas.Cents(1000))}
+	var first string
+	for _, mode := range []pgx.QueryExecMode{
+		pgx.QueryExecModeCacheStatement, pgx.QueryExecModeCacheDescribe, pgx.QueryExecModeDescribeExec, pgx.QueryExecModeExec, pgx.QueryExecModeSimpleProtocol,
+	} {
+		config := config.Copy()
+		config.ConnConfig.DefaultQueryExecMode = mode
+		pool, err := pgxpool.NewWithConfig(t.Context(), config)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer pool.Close()
+		scope := mode.String()
+		if err := charges.Filled(t.Context(), pool, scope, time.Time{}); err != nil {
+			t.Errorf("%s: %v", mode, err)
+		}
+		for _, body := range bodies {
+			if err := handle(t, pool, newEvents(book), scope, body); err != nil {
+				t.Errorf("%s: %v", mode, err)
+			}
+		}
+		row := query(t, pool, `select to_jsonb(c) - 'scope' from asaas_charges c where scope = $1`, scope)
+		if first == "" {
+			first = row
+		}
+		if row != first || !strings.Contains(row, `"paid": 90.00`) {
+			t.Errorf("%s stores %s, and the first of them %s", mode, row, first)
+		}
 	}
 }
