@@ -125,6 +125,11 @@ func TestEveryDifferenceIsInTheFiles(t *testing.T) {
 		{"a property is documented at last", []string{`"note": {`, `"hidden": {"type": "string"}, "note": {`}, []string{"+/Order.hidden string"}},
 		{"the mark stands beside a reference", []string{`"note": {`, `"seller": {"$ref": "#/components/schemas/BuyerDTO"}, "note": {`}, []string{"+/Order.seller object"}},
 		{"a type changed", []string{`"total": {"type": "number"}`, `"total": {"type": "string"}`}, []string{"-/Order.total number", "+/Order.total string"}},
+		{
+			"a type changed in one of two answers",
+			[]string{`"note": {"type": "string"}`, `"note": {"type": "boolean"}`, `"buyer": {`, `"note": {"type": "string"}, "buyer": {`},
+			[]string{"-/Order.note string", "+/Order.note boolean"},
+		},
 		{"a text became a list", []string{`"note": {"type": "string"}`, `"note": {"type": "array"}`}, []string{"-/Order.note string", "+/Order.note array"}},
 		{"no text and no number", []string{`"integer"`, `"object"`}, []string{"-/Order.number string", "+/Order.number object"}},
 		{"a text became an enum", []string{`"note": {"type": "string"}`, `"note": {"type": "string", "enum": ["A", "B"]}`}, []string{"-/Order.note string", "+/Order.note string[A B]"}},

@@ -231,3 +231,46 @@ func TestEachMetricIsRecordedWithItsLabels(t *testing.T) {
 		}
 	}
 }
+
+func TestGaugesAreWhatWasRead(t *testing.T) {
+	t.Parallel()
+	var states gauge.States
+	states.AddQueues("asaas", func(context.Context) ([]gauge.Queue, error) {
+		return []gauge.Queue{
+			{ID: "1", Name: "shop", Penalized: 3, Interrupted: true, DeletesIn: time.Hour},
+			{ID: "2", Name: "shop\xff"},
+			{ID: "1", Name: "shop"}, // on the next page, again
+		}, nil
+	})
+	states.SetChecks(func() []idem.Check { // two receivers are of one source
+		return []idem.Check{
+			{Source: "asaas", Name: "workers", Healthy: true}, {Source: "asaas", Name: "workers"},
+			{Source: "asaas", Name: "deliveries"}, {Source: "asaas", Name: "deliveries", Healthy: true},
+			{Source: "mailer\xff", Name: "mails", Healthy: true},
+		}
+	})
+	got := make(map[string]float64)
+	if err := states.Read(t.Context(), func(m *gauge.Metric, value float64, labels ...string) {
+		name := fmt.Sprint(m.Name, labels)
+		if _, twice := got[name]; twice {
+			t.Errorf("%s is recorded twice", name)
+		}
+		got[name] = value
+	}); err != nil {
+		t.Error(err)
+	}
+	want := map[string]float64{
+		"webhook.queue.up[asaas]":                  1,
+		"webhook.queue.penalized[asaas 1 shop]":    3,
+		"webhook.queue.penalized[asaas 2 shop?]":   0,
+		"webhook.queue.interrupted[asaas 1 shop]":  1,
+		"webhook.queue.interrupted[asaas 2 shop?]": 0,
+		"webhook.queue.deletion[asaas 1 shop]":     3600,
+		"webhook.healthy[asaas workers]":           0,
+		"webhook.healthy[asaas deliveries]":        0,
+		"webhook.healthy[mailer? mails]":           1,
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("gauges (-want +got):\n%s", diff)
+	}
+}
