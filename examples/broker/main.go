@@ -19,12 +19,14 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
+	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/twmb/franz-go/pkg/kfake"
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/paghooks/paghooks/asaas/asaastest"
+	"github.com/paghooks/paghooks/asaas/charges"
 	"github.com/paghooks/paghooks/idem"
 	"github.com/paghooks/paghooks/idem/broker"
 	"github.com/paghooks/paghooks/idem/idemtest"
@@ -73,6 +75,10 @@ func serve(ctx context.Context, database string, play func(account *asaastest.Fa
 	defer pool.Close()
 	s, err := newShop(ctx, pool, producer, brokers.ListenAddrs())
 	if err != nil {
+		return err
+	}
+	// The charges are of another day than the table, and no other program has booked any: see package charges.
+	if err := charges.Filled(ctx, pool, "", time.Time{}); err != nil {
 		return err
 	}
 	mux := http.NewServeMux()

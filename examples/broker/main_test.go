@@ -49,7 +49,7 @@ func TestEachOrderIsPaidOnceAndToldThoughTheDatabaseCrashes(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer conn.Close(t.Context())
-	rows, _ := conn.Query(t.Context(), `select order_id from paid order by 1`)
+	rows, _ := conn.Query(t.Context(), `select external_reference from asaas_charges where paid > 0 order by 1`)
 	if paid, err = pgx.CollectRows(rows, pgx.RowTo[string]); err != nil {
 		t.Fatal(err)
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/paghooks/paghooks/asaas"
+	"github.com/paghooks/paghooks/asaas/charges"
 	"github.com/paghooks/paghooks/idem"
 	"github.com/paghooks/paghooks/idem/broker"
 	"github.com/paghooks/paghooks/idem/idemkafka"
@@ -41,7 +42,7 @@ func newShop(ctx context.Context, pool *pgxpool.Pool, producer *kgo.Client, seed
 	if err := idem.Migrate(ctx, pool); err != nil {
 		return nil, err
 	}
-	if _, err := pool.Exec(ctx, `create table if not exists paid (charge text primary key, order_id text not null)`); err != nil {
+	if err := charges.Migrate(ctx, pool); err != nil {
 		return nil, err
 	}
 	toWebhooks, err1 := idemkafka.NewPublisher(producer, webhooks)
@@ -54,25 +55,21 @@ func newShop(ctx context.Context, pool *pgxpool.Pool, producer *kgo.Client, seed
 	}
 	s := &shop{outbox: outbox.New(pool, "shop", toOrders)}
 	events := asaas.NewDispatcher(token)
-	events.OnPaymentReceived(s.paid)
+	events.OnPayment(charges.Handler(s.changed))
 	s.inbox = idem.NewInbox(pool, events)
 	s.relay = relay.New(events, toWebhooks, secret)
 	s.store = consumer{seeds, "shop", webhooks, 16, relay.To(s.inbox, secret)}
 	return s, nil
 }
 
-// paid marks a charge as paid, and emits a message that says so: both or neither. A chargeback that is
-// won brings PAYMENT_RECEIVED again, as another event.
-func (s *shop) paid(ctx context.Context, tx pgx.Tx, e *asaas.PaymentEvent) error {
-	order := e.Payment.ExternalReference.Or("")
-	if order == "" {
-		return nil // not one of the shop's charges
+// changed emits a message when a charge becomes paid. The message and the row of the charge are
+// committed together.
+func (s *shop) changed(ctx context.Context, _ pgx.Tx, c charges.Change) error {
+	order := c.After.ExternalReference.Or("")
+	if order == "" || !c.BecamePaid() {
+		return nil
 	}
-	added, err := tx.Exec(ctx, `insert into paid (charge, order_id) values ($1, $2) on conflict do nothing`, e.Payment.ID, order)
-	if err != nil || added.RowsAffected() == 0 {
-		return err
-	}
-	body, err := json.Marshal(map[string]string{"order": order, "charge": e.Payment.ID})
+	body, err := json.Marshal(map[string]any{"order": order, "charge": c.After.ID, "paid": c.Paid()})
 	if err != nil {
 		return err
 	}

@@ -17,7 +17,7 @@ func main() { idemcmd.Main(receiver) }
 func receiver(pool *pgxpool.Pool) idem.Receiver { // which the application also serves
 	events := asaas.NewDispatcher(os.Getenv("ASAAS_WEBHOOK_TOKEN"))
 	events.OnPaymentReceived(func(ctx context.Context, tx pgx.Tx, e *asaas.PaymentEvent) error {
-		_, err := tx.Exec(ctx, `insert into payments (event_id, charge_id, amount) values ($1, $2, $3) on conflict do nothing`, e.ID, e.Payment.ID, e.Payment.Value)
+		_, err := tx.Exec(ctx, `insert into receipts (charge_id) values ($1) on conflict do nothing`, e.Payment.ID) // one for each charge, however often it is received
 		return err
 	})
 	return idem.NewInbox(pool, events)

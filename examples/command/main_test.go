@@ -33,7 +33,7 @@ func TestTheProgramReplaysWithItsHandlers(t *testing.T) {
 	if err := inbox.Drain(t.Context()); err != nil { // there is no table yet: it is parked
 		t.Fatal(err)
 	}
-	if _, err := pool.Exec(t.Context(), `create table payments (event_id text primary key, charge_id text, amount numeric)`); err != nil {
+	if _, err := pool.Exec(t.Context(), `create table receipts (charge_id text primary key)`); err != nil {
 		t.Fatal(err)
 	}
 	var out strings.Builder

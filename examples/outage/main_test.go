@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-func TestTheWeekendEndsWithEachPaymentStoredOnce(t *testing.T) {
+func TestTheWeekendEndsWithEachPaymentBookedOnce(t *testing.T) {
 	t.Parallel()
 	var out strings.Builder
 	if err := run(t.Context(), &out); err != nil {
@@ -23,7 +23,7 @@ func TestTheWeekendEndsWithEachPaymentStoredOnce(t *testing.T) {
 		"Mon 09:00  Asaas starts the queue\n",
 		"           35 deliveries taken, 0 refused\n",
 		"Mon 10:00  on call: 0 events wait in the queue\n",
-		"Each of the 37 payments is stored once.\n",
+		"Each of the 37 payments is booked once.\n",
 	} {
 		_, after, found := strings.Cut(rest, line)
 		if !found {

@@ -1,4 +1,4 @@
-// Router is an application with its own mux, pool and table (payments.sql) that has several accounts at Asaas, with a URL each.
+// Router is an application with its own mux, pool and table (orders.sql) that has several accounts at Asaas, with a URL each.
 package main
 
 import (
@@ -14,6 +14,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/paghooks/paghooks/asaas"
+	"github.com/paghooks/paghooks/asaas/charges"
 	"github.com/paghooks/paghooks/idem"
 )
 
@@ -37,6 +38,9 @@ func run(ctx context.Context, database string) error {
 	if err := idem.Migrate(ctx, pool); err != nil {
 		return err
 	}
+	if err := charges.Migrate(ctx, pool); err != nil {
+		return err
+	}
 	// The account that was there before the others keeps having no scope.
 	events := asaas.NewDispatcher(os.Getenv("ASAAS_WEBHOOK_TOKEN"))
 	events.Accounts = func(r *http.Request) ([]idem.Credentials, error) {
@@ -47,7 +51,7 @@ func run(ctx context.Context, database string) error {
 		}
 		return []idem.Credentials{{Scope: account, Secrets: []string{token}}}, nil
 	}
-	events.OnPaymentReceived(bookPayment)
+	events.OnPayment(charges.Handler(changed))
 	processor := idem.NewProcessor(pool, events)
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /up", func(http.ResponseWriter, *http.Request) {})
@@ -56,10 +60,8 @@ func run(ctx context.Context, database string) error {
 	return idem.Serve(ctx, &http.Server{Addr: cmp.Or(os.Getenv("ADDR"), "127.0.0.1:8080"), Handler: mux}, processor)
 }
 
-// bookPayment books a payment once: one with a chargeback that was won is received again, as another event.
-func bookPayment(ctx context.Context, tx pgx.Tx, e *asaas.PaymentEvent) error {
-	event, _ := idem.EventFrom(ctx)
-	_, err := tx.Exec(ctx, `insert into payments (account, id, amount) values ($1, $2, $3) on conflict do nothing`,
-		event.Scope, e.Payment.ID, e.Payment.Value)
+// changed adds what is paid of a charge to the order of its account.
+func changed(ctx context.Context, tx pgx.Tx, c charges.Change) error {
+	_, err := tx.Exec(ctx, `update orders set paid = paid + $1 where account = $2 and id = $3`, c.Paid(), c.After.Scope, c.After.ExternalReference)
 	return err
 }

@@ -41,7 +41,7 @@ func TestURLDecidesTheAccount(t *testing.T) {
 			t.Errorf("%s: %d", delivery.reason, got)
 		}
 	}
-	rows, err := database.Query(t.Context(), `select account || ' ' || id || ' ' || amount from payments order by account`)
+	rows, err := database.Query(t.Context(), `select account || ' ' || id || ' ' || paid from orders order by account`)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -49,7 +49,7 @@ func TestURLDecidesTheAccount(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff([]string{" pay_1_a1B2c3D4e5F6g7 29.90", "school pay_1_a1B2c3D4e5F6g7 29.90", "shop pay_1_a1B2c3D4e5F6g7 29.90"}, got); diff != "" {
+	if diff := cmp.Diff([]string{" 7 29.90", "school 7 29.90", "shop 7 29.90"}, got); diff != "" {
 		t.Error(diff)
 	}
 }
@@ -64,7 +64,7 @@ func TestAMissingDatabaseIsAnError(t *testing.T) {
 // open returns a connection to a database with the application's table.
 func open(t *testing.T, url string) *pgx.Conn {
 	t.Helper()
-	tables, err := os.ReadFile("payments.sql")
+	tables, err := os.ReadFile("orders.sql")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -73,7 +73,7 @@ func open(t *testing.T, url string) *pgx.Conn {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { conn.Close(context.Background()) })
-	if _, err := conn.Exec(t.Context(), string(tables)); err != nil {
+	if _, err := conn.Exec(t.Context(), string(tables)+`; insert into orders (account, id) values ('', '7'), ('shop', '7'), ('school', '7')`); err != nil {
 		t.Fatal(err)
 	}
 	return conn
@@ -105,7 +105,9 @@ func start(t *testing.T, database string) (url string) {
 // answer's status.
 func deliver(t *testing.T, url, token, id string) int {
 	t.Helper()
-	body := `{"id":"` + id + `","event":"PAYMENT_RECEIVED","payment":{"id":"pay_1_a1B2c3D4e5F6g7","value":29.90,"status":"RECEIVED"}}`
+	today := time.Now().In(asaas.Brasilia()).Format(time.DateOnly)
+	body := `{"id":"` + id + `","event":"PAYMENT_RECEIVED","dateCreated":"` + today + ` 12:00:00","payment":{"id":"pay_1_a1B2c3D4e5F6g7","dateCreated":"` + today + `",
+		"value":29.90,"status":"RECEIVED","externalReference":"7"}}`
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, url, strings.NewReader(body))
 	if err != nil {
 		t.Fatal(err)
