@@ -3,149 +3,332 @@ package idem_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
-	"testing/synctest"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/paghooks/paghooks/idem"
-	"github.com/paghooks/paghooks/idem/idemtest"
+	"github.com/paghooks/paghooks/idem/broker"
+	"github.com/paghooks/paghooks/idem/operator"
+	"github.com/paghooks/paghooks/idem/outbox"
 )
 
-// A line for each delivery and each look of the workers would fill the disk of the machine on which they are read.
-func TestAnOutageIsLoggedAtItsBeginOnceAMinuteAndAtItsEnd(t *testing.T) {
+func TestBrokerThatHangsLeavesThreeQuartersOfThePoolToReceivers(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		var o idem.Outages
-		var said []int
-		for range 150 { // a failure a second
-			if says, more := o.Fail(time.Now()); says {
-				said = append(said, more)
-			}
-			if _, _, over := o.End(time.Now()); over {
-				t.Error("it is over at a success between two failures")
-			}
-			time.Sleep(time.Second)
-		}
-		if len(said) != 3 || said[0] != 0 || said[1] != 59 || said[2] != 59 {
-			t.Errorf("the lines say that so many failures were not logged: %v, want [0 59 59]", said)
-		}
-		time.Sleep(time.Second)
-		if lasted, failures, over := o.End(time.Now()); !over || lasted != 149*time.Second || failures != 150 {
-			t.Errorf("its end: %t, %s, %d failures", over, lasted, failures)
-		}
-		if _, _, over := o.End(time.Now()); over {
-			t.Error("it ends twice")
-		}
-		if says, more := o.Fail(time.Now()); !says || more != 0 {
-			t.Errorf("the next one begins with %t, %d", says, more)
-		}
-	})
-}
-
-// The primary became read-only: a full disk of its provider's, say. Each failing statement would replace all
-// connections, and write a line.
-func TestAReadOnlyPrimaryCostsFewLinesAndConnections(t *testing.T) {
-	t.Parallel()
-	const deliveries = 30
-	var connected atomic.Int32
-	var readOnly atomic.Bool
-	s := openApp(t, openPool(t, idemtest.URL(t), func(c *pgxpool.Config) {
-		c.MaxConns = 4
-		c.AfterConnect = func(ctx context.Context, conn *pgx.Conn) error {
-			connected.Add(1)
-			if !readOnly.Load() {
-				return nil
-			}
-			_, err := conn.Exec(ctx, `set default_transaction_read_only = on`)
-			return err
-		}
+	s := openApp(t, poolOf(t, 8))
+	var hanging, most atomic.Int32
+	hang := make(chan struct{}, 100)
+	outbox := s.newOutbox(publisher(func(ctx context.Context, _ broker.Message) error {
+		most.Store(max(most.Load(), hanging.Add(1)))
+		defer hanging.Add(-1)
+		hang <- struct{}{}
+		<-ctx.Done()
+		return ctx.Err()
 	}))
-	s.on(pay)
-	var open [4]*pgxpool.Conn
-	acquireAll := func() {
-		t.Helper()
-		for n := range open {
-			conn, err := s.pool.Acquire(t.Context())
-			if err != nil {
-				t.Fatal(err)
-			}
-			open[n] = conn
-		}
-		for _, conn := range open {
-			conn.Release()
-		}
+	s.emitMany(outbox, 20)
+	var handlers sync.WaitGroup
+	handlers.Add(6)
+	s.on(func(ctx context.Context, tx pgx.Tx, n *note) error {
+		handlers.Done()
+		handlers.Wait() // all of them have a connection
+		return pay(ctx, tx, n)
+	})
+	s.start(outbox.Inbox)
+	<-hang
+	<-hang
+	var deliveries sync.WaitGroup
+	for n := range 6 {
+		deliveries.Go(func() { s.wantAnswer(paid(fmt.Sprint("e", n)), http.StatusOK) })
 	}
-	readOnly.Store(true)
-	s.pool.Reset()
-	acquireAll()
-	connected.Store(0)
-	for range deliveries {
-		s.wantAnswer(paid("e1"), http.StatusServiceUnavailable)
+	deliveries.Wait()
+	if n := most.Load(); n != 2 {
+		t.Errorf("%d messages were published at once, want 2", n)
 	}
-	if n := int(connected.Load()); n > deliveries {
-		t.Errorf("%d deliveries have made %d connections, want one each at most", deliveries, n)
-	}
-	if n := strings.Count(s.logged(), "level=ERROR"); n != 1 {
-		t.Errorf("%d deliveries have written %d lines, want one:\n%s", deliveries, n, s.logged())
-	}
-	readOnly.Store(false)
-	for range 4 { // each of the pool's connections is asked once at most
-		s.deliver(paid("e1"))
-	}
-	s.wantAnswer(paid("e1"), http.StatusOK)
 }
 
-// A trigger of the database's administrator names whom it likes.
-func TestWordsOfATriggerOnTheTablesAreNotLogged(t *testing.T) {
+func TestOutageOfTheBrokerParksNothingAndOneMessageAtATimeIsTried(t *testing.T) {
+	t.Parallel()
+	const workers, messages, probes = 4, 40, 8
+	s := openApp(t, poolOf(t, workers+4))
+	var down atomic.Bool
+	down.Store(true)
+	var calls, running atomic.Int32
+	probed := make(chan struct{}, 1000)
+	var mu sync.Mutex
+	attempted, published := map[string]bool{}, map[string]int{}
+	outbox := s.newOutbox(publisher(func(ctx context.Context, m broker.Message) error {
+		if !down.Load() {
+			mu.Lock()
+			defer mu.Unlock()
+			published[m.ID]++
+			return nil
+		}
+		call, others := calls.Add(1), running.Add(1)-1
+		defer running.Add(-1)
+		mu.Lock()
+		attempted[m.ID] = true
+		mu.Unlock()
+		for range 3 { // others have time to come
+			if _, err := s.pool.Exec(ctx, `select`); err != nil {
+				return err
+			}
+		}
+		if call > workers && (others > 0 || running.Load() > 1) {
+			t.Errorf("call %d is not alone", call)
+		}
+		probed <- struct{}{}
+		return errors.New("connection refused")
+	}))
+	outbox.Workers, outbox.MaxAttempts = workers, 1
+	s.emitMany(outbox, messages)
+	s.start(outbox.Inbox)
+	for range workers + probes {
+		<-probed
+	}
+	down.Store(false)
+	mu.Lock()
+	if n := len(attempted); n > workers+probes {
+		t.Errorf("%d of %d messages were attempted in %d calls", n, messages, calls.Load())
+	}
+	mu.Unlock()
+	s.until(`select count(*) = $1 from idem_events where state = 'done' and attempts = 0`, messages)
+	for id, n := range published {
+		if n != 1 {
+			t.Errorf("message %s was published %d times", id, n)
+		}
+	}
+}
+
+// A message that nobody tries again is parked.
+func TestMessageOfABrokerThatHangsIsTriedAgainUntilItIsPublished(t *testing.T) {
 	t.Parallel()
 	s := newApp(t)
-	s.exec(`create function refuse() returns trigger language plpgsql as $$ begin raise exception 'maria@example.com is on the list'; end $$;
-		create trigger refuses before insert on idem_events for each row execute function refuse()`)
-	s.on(pay)
-	s.wantAnswer(paid("e1"), http.StatusServiceUnavailable)
-	if log := s.logged(); strings.Contains(log, "maria") || !strings.Contains(log, "a trigger refuses it") || !strings.Contains(log, "P0001") {
-		t.Errorf("the log says\n%s", log)
+	hung := make(chan struct{}, 100)
+	var calls atomic.Int32
+	outbox := s.newOutbox(publisher(func(ctx context.Context, _ broker.Message) error {
+		if calls.Add(1) > 2 {
+			return nil
+		}
+		<-ctx.Done()
+		hung <- struct{}{}
+		return ctx.Err()
+	}))
+	outbox.Timeout, outbox.MaxAttempts = time.Second, 1
+	s.emitMany(outbox, 1)
+	s.start(outbox.Inbox)
+	<-hung
+	s.until(`select count(*) = 1 from idem_events where state = 'pending' and last_error like '%deadline%'`)
+	s.until(`select count(*) = 1 from idem_events where state = 'done' and attempts = 0`)
+}
+
+func TestErrorsThatAreTheMessagesOwnAreCountedAndStopNoOtherMessage(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		why  string
+		err  error
+		want string
+	}{
+		{"no limit is raised while it is tried", fmt.Errorf("broker: %w", broker.ErrTooLarge), "parked 2"},
+		{"nobody makes the queue", fmt.Errorf("broker: %w", broker.ErrNoQueue), "parked 2"},
+		{"the publisher says so", idem.NoRetry(errors.New("no such customer")), "parked 1"},
+		{"the publisher waits for something else", idem.RetryAt(time.Now().Add(time.Hour), errors.New("closed")), "pending 0"},
+	} {
+		t.Run(test.why, func(t *testing.T) {
+			t.Parallel()
+			s, w := newApp(t), &fakeBroker{refuse: func(m broker.Message) error {
+				if m.ID == "0" {
+					return test.err
+				}
+				return nil
+			}}
+			outbox := s.newOutbox(w)
+			outbox.Workers, outbox.MaxAttempts = 1, 2
+			s.emitMany(outbox, 3)
+			s.drain()
+			s.wantRow("0", "state || ' ' || attempts", test.want)
+			w.want(t, "order.paid o1 ", "order.paid o2 ")
+		})
 	}
 }
 
-// Who stops an action while Postgres commits it would be told that it failed.
-func TestAnActionIsNotCanceledDuringItsCommit(t *testing.T) {
+func TestDrainSaysThatTheBrokerIsUnavailableAndTheNextOneGoesOn(t *testing.T) {
 	t.Parallel()
-	s := newApp(t).openInbox()
-	s.exec(`create function wait() returns trigger language plpgsql as $$ begin perform pg_advisory_xact_lock(1); return null; end $$;
-		create constraint trigger waits after update on idem_events deferrable initially deferred for each row
-			when (new.state = 'discarded') execute function wait()`)
-	s.store(letter("e1", "o1", 1))
-	front, err := s.pool.Begin(t.Context())
+	s, w := newApp(t), &fakeBroker{refuse: func(broker.Message) error { return errors.New("connection refused") }}
+	outbox := s.newOutbox(w)
+	outbox.Workers = 1
+	s.emitMany(outbox, 100)
+	for range 2 {
+		if err := outbox.Drain(t.Context()); err == nil || !strings.Contains(err.Error(), "connection refused") {
+			t.Errorf("Drain = %v, want the broker's error", err)
+		}
+	}
+	if n := len(s.worked); n > 6 {
+		t.Errorf("%d messages were tried", n)
+	}
+	w.refuse = nil
+	s.drain()
+	if n := len(w.published); n < 90 {
+		t.Errorf("%d messages were published, want all but those that wait", n)
+	}
+}
+
+func TestOutageOfTheBrokerMakesHealthRed(t *testing.T) {
+	t.Parallel()
+	s, w := newApp(t), &fakeBroker{refuse: func(broker.Message) error { return errors.New("connection refused by 10.0.0.7") }}
+	outbox := s.newOutbox(w)
+	s.wantHealth("nothing was published", s.newHealth(outbox), "", "")
+	s.emitMany(outbox, 1)
+	if err := outbox.Drain(t.Context()); err == nil {
+		t.Error("Drain returned nil")
+	}
+	s.wantHealth("it has just begun", s.newHealth(outbox), "", "")
+	strict := s.newHealth(outbox)
+	strict.MaxPending = time.Nanosecond
+	s.wantHealth("it lasts", strict, "broker", "it has taken no message for")
+	if !strings.Contains(s.logged(), "10.0.0.7") {
+		t.Error("the log does not have the broker's error")
+	}
+	w.refuse = nil
+	s.exec(`update idem_payloads set due_at = now()`)
+	s.drain(1)
+	over := s.newHealth(outbox)
+	over.MaxPending = time.Nanosecond
+	s.wantHealth("it is over", over, "", "")
+}
+
+// A replay by hand counts it no more than workers do, and does not try one message after the other.
+func TestReplayStopsAtAnOutageOfTheBrokerAndChangesNoMessage(t *testing.T) {
+	t.Parallel()
+	s, calls := newApp(t), 0
+	w := &fakeBroker{refuse: func(broker.Message) error { calls++; return errors.New("connection refused") }}
+	outbox := s.newOutbox(w)
+	s.emitMany(outbox, 3)
+	s.exec(`update idem_events set state = 'parked', attempts = 2 where event = 'shop//2'`)
+	s.exec(`update idem_payloads set due_at = null where event = 'shop//2'`)
+	const rows = `select string_agg(to_jsonb(e)::text || to_jsonb(p)::text, ' ' order by event) from idem_events e join idem_payloads p using (event)`
+	before := queryOne[string](s, rows)
+	for n, states := range [][]idem.State{{idem.StatePending}, {idem.StateParked}, {idem.StatePending, idem.StateParked}} {
+		sum, err := outbox.Replay(t.Context(), idem.Filter{States: states})
+		if err == nil || !strings.Contains(err.Error(), "replay stopped at order.paid") || !strings.Contains(err.Error(), "connection refused") || sum.Failed != 0 || calls != n+1 {
+			t.Errorf("Replay of %v = %+v, %v, after %d calls", states, sum, err, calls)
+		}
+	}
+	if diff := cmp.Diff(before, queryOne[string](s, rows)); diff != "" {
+		t.Error("the messages (-want +got):\n" + diff)
+	}
+	w.refuse = nil
+	sum, err := outbox.Replay(t.Context(), idem.Filter{States: []idem.State{idem.StatePending, idem.StateParked}})
+	if sum.Done != 3 || err != nil {
+		t.Errorf("once the broker is available: Replay = %+v, %v, want all published", sum, err)
+	}
+	w.want(t, "order.paid o0 ", "order.paid o1 ", "order.paid o2 ")
+}
+
+// A publisher that refuses some messages, and a broker that is away, look the same until another message goes through.
+func TestRefusedMessagesHoldUpNoOther(t *testing.T) {
+	t.Parallel()
+	const refused, good = 40, 100
+	s := newApp(t)
+	var mu sync.Mutex
+	published := 0
+	outbox := s.newOutbox(publisher(func(_ context.Context, m broker.Message) error {
+		if strings.HasPrefix(m.ID, "bad") {
+			return errors.New("400 Bad Request")
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		published++
+		return nil
+	}))
+	outbox.MaxAttempts = 2
+	err := pgx.BeginFunc(t.Context(), s.pool, func(tx pgx.Tx) error {
+		for n := range refused + good {
+			id := fmt.Sprint("good", n)
+			if n < refused {
+				id = fmt.Sprint("bad", n)
+			}
+			if err := outbox.EmitTx(t.Context(), tx, broker.Message{ID: id, Type: "order.paid", Key: id}); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := front.Exec(t.Context(), `select pg_advisory_xact_lock(1)`); err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithCancel(t.Context())
-	defer cancel()
-	discarded := make(chan error, 1)
-	go func() {
-		n, err := s.inbox.Discard(ctx, idem.Filter{IDs: []string{"e1"}, States: []idem.State{idem.StatePending}}, "a test")
-		if err == nil && n != 1 {
-			err = errors.New("nothing is discarded")
+	s.start(outbox.Inbox)
+	s.until(`select count(*) = $1 from idem_events where state = 'done'`, good)
+	more := 0
+	for parked := 0; parked < refused; parked = queryOne[int](s, `select count(*) from idem_events where state = 'parked' and attempts = 2`) {
+		more++ // without which nobody knows that the broker is there
+		if err := pgx.BeginFunc(t.Context(), s.pool, func(tx pgx.Tx) error { return outbox.EmitTx(t.Context(), tx, broker.Message{Type: "order.paid"}) }); err != nil {
+			t.Fatal(err)
 		}
-		discarded <- err
-	}()
-	s.until(blocked)
-	cancel()
-	if err := front.Commit(t.Context()); err != nil {
-		t.Fatal(err)
+		s.until(`select count(*) = $1 from idem_events where state = 'done'`, good+more)
 	}
-	if err := <-discarded; err != nil {
-		t.Error(err)
+	mu.Lock()
+	defer mu.Unlock()
+	if published < good {
+		t.Errorf("%d messages were published, want %d and some of %d", published, good, more)
 	}
-	s.wantState("e1", idem.StateDiscarded)
+	s.wantHealth("the broker is there", s.newHealth(outbox.Inbox), "parked", "40 events are parked")
+}
+
+func TestSecondMessageWithAnIDAndAnotherBodyIsListedAndFailsNoHandler(t *testing.T) {
+	t.Parallel()
+	s, w := newApp(t), &fakeBroker{}
+	outbox := s.newOutbox(w)
+	s.on(func(ctx context.Context, tx pgx.Tx, n *note) error {
+		return errors.Join(pay(ctx, tx, n), outbox.Emit(ctx, broker.Message{ID: "receipt", Type: "order.paid", Key: "o1", Body: []byte(n.ID)}))
+	})
+	for _, id := range []string{"e1", "e2", "e3"} {
+		s.wantAnswer(paid(id), http.StatusOK)
+	}
+	s.wantEffects(3)
+	s.drain()
+	w.want(t, "order.paid o1 e1")
+	if n := strings.Count(s.logged(), "outbox conflict: another message was emitted with this ID before"); n != 1 {
+		t.Errorf("it is logged %d times, want once:\n%s", n, s.logged())
+	}
+	found, all, err := operator.New(outbox.Inbox, "ana").Conflicts(t.Context(), 10)
+	if err != nil || all != 1 || len(found) != 1 || found[0].Event.ID != "receipt" {
+		t.Errorf("the conflicts are %v, %d, %v, want that of receipt", found, all, err)
+	}
+	err = pgx.BeginFunc(t.Context(), s.pool, func(tx pgx.Tx) error {
+		return outbox.EmitTx(t.Context(), tx, broker.Message{ID: "other", Type: "order.paid", Body: []byte("1")})
+	})
+	again := pgx.BeginFunc(t.Context(), s.pool, func(tx pgx.Tx) error {
+		return outbox.EmitTx(t.Context(), tx, broker.Message{ID: "other", Type: "order.paid", Body: []byte("2")})
+	})
+	if err != nil || again != nil || strings.Count(s.logged(), "outbox conflict") != 2 {
+		t.Errorf("EmitTx = %v, then %v, and the log is\n%s", err, again, s.logged())
+	}
+}
+
+// publisher is a publisher in a function.
+type publisher func(context.Context, broker.Message) error
+
+func (p publisher) Publish(ctx context.Context, m broker.Message) error { return p(ctx, m) }
+
+// emitMany emits n messages of as many Keys.
+func (s *app) emitMany(o *outbox.Outbox, n int) {
+	s.Helper()
+	err := pgx.BeginFunc(s.Context(), s.pool, func(tx pgx.Tx) error {
+		for k := range n {
+			if err := o.EmitTx(s.Context(), tx, broker.Message{Type: "order.paid", ID: fmt.Sprint(k), Key: fmt.Sprint("o", k)}); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		s.Fatal(err)
+	}
 }
