@@ -5,11 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"iter"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/jackc/pgx/v5"
@@ -233,6 +235,55 @@ func TestHandlersAreTriedWithTheOldestFailedEventIfSomebodySaysSo(t *testing.T) 
 		}
 		if diff := cmp.Diff(tt.runs, tried); said != tt.says || diff != "" || s.unpaid(t) != 2 {
 			t.Errorf("%s: it says %q, want %q; %d orders are unpaid; tried (-want +got):\n%s", tt.reason, said, tt.says, s.unpaid(t), diff)
+		}
+	}
+}
+
+// failed is a store of events, by their state.
+type failed map[idem.State][]idem.Event
+
+func (f failed) List(_ context.Context, filter idem.Filter) iter.Seq2[idem.StoredEvent, error] {
+	return func(yield func(idem.StoredEvent, error) bool) {
+		for _, state := range filter.States {
+			for _, e := range f[state] {
+				if !yield(idem.StoredEvent{Event: e, State: state}, nil) {
+					return
+				}
+			}
+		}
+	}
+}
+
+func (failed) Replay(context.Context, idem.Filter) (idem.Replayed, error) {
+	return idem.Replayed{}, nil
+}
+
+func (failed) LastArrival(context.Context) (time.Time, error) { return time.Time{}, nil }
+
+func TestTheOldestFailedEventIsTheOneThatAsaasSendsFirst(t *testing.T) {
+	t.Parallel()
+	at := func(id string, hour int) idem.Event {
+		return idem.Event{ID: id, Type: "PAYMENT_RECEIVED", OccurredAt: time.Date(2026, 11, 24, hour, 0, 0, 0, time.UTC)}
+	}
+	retrying, parked := idem.StateRetrying, idem.StateParked
+	for _, tt := range []struct {
+		reason string
+		stores []asaas.EventStore
+		want   string
+	}{
+		{"nothing has failed", []asaas.EventStore{failed{}}, ""},
+		{"the first of a store", []asaas.EventStore{failed{retrying: {at("a", 1), at("b", 2)}}}, "a"},
+		{"Asaas sends what is parked no more", []asaas.EventStore{failed{parked: {at("a", 1)}, retrying: {at("b", 2)}}}, "b"},
+		{"nothing but what is parked", []asaas.EventStore{failed{parked: {at("a", 1), at("b", 2)}}}, "a"},
+		{"the oldest of several stores", []asaas.EventStore{failed{retrying: {at("a", 1)}}, failed{retrying: {at("b", 2)}}}, "a"},
+		{"the oldest of several stores, in another order", []asaas.EventStore{failed{retrying: {at("b", 2)}}, failed{retrying: {at("a", 1)}}}, "a"},
+	} {
+		client, _ := clientOn(t, looked(false, 3))
+		for p, err := range asaas.Recover(t.Context(), client, "a", webhookToken, tt.stores...) {
+			if err != nil || p.Step != asaas.RecoveryProbed || p.Oldest.ID != tt.want || p.Tried {
+				t.Errorf("%s: got %q at the step %q, %v, want %q", tt.reason, p.Oldest.ID, p.Step, err, tt.want)
+			}
+			break
 		}
 	}
 }

@@ -192,6 +192,7 @@ func TestHandlersAreTriedOnlyIfAPersonOrAFlagSaysSo(t *testing.T) {
 		{"a person says no", &one, nil, left, true},
 		{"a person has left", &none, nil, left, true},
 		{"a flag says it, and a person is not asked", &both, []string{"-try"}, passed, false},
+		{"a person is there, and is not asked anything", &both, []string{"-yes"}, left, false},
 		{"nobody is there, and a flag says it", nil, []string{"-yes", "-try"}, passed, false},
 		{"nobody is there, and nothing says it", nil, []string{"-yes"}, left, false},
 	} {
