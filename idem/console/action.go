@@ -78,7 +78,7 @@ func (v *visit) ask(ctx context.Context, op *operator.Operator, form url.Values)
 	return a, err
 }
 
-// Says are the paragraphs that say what would happen.
+// Says returns the effect of the action, a paragraph each.
 func (a asked) Says() (all []lang.Text) {
 	for _, text := range a.Effect {
 		all = append(all, lang.Text(text))
@@ -167,8 +167,8 @@ func told(err error) error {
 	return err
 }
 
-// begin starts an action, gives it a moment, and leads to the trail, which shows
-// its result, or its progress.
+// begin starts an action and waits a moment for its end. Then it leads to the trail, which shows the result or
+// the progress.
 func (v *visit) begin(name string, do func(context.Context) error) error {
 	ended, err := v.running.start(do)
 	if err != nil {
@@ -193,8 +193,8 @@ func (v *visit) log(name string, ended <-chan error) {
 	}
 }
 
-// maxChosen is the number of events that one action of the page may be about. The form of so many has half
-// a megabyte; proxies often take one.
+// maxChosen is the largest number of events of one action. A form with so many has half a megabyte; proxies
+// often accept one.
 const maxChosen = 50_000
 
 // mark stands for a shown event in a form.
@@ -205,7 +205,7 @@ func markOf(rowKey string) mark {
 	return mark(sum[:8])
 }
 
-// marksOf are the marks of events as a form's field has them.
+// marksOf returns the marks of events as the field of a form.
 func marksOf(rowKeys []string) string {
 	var all []byte
 	for _, key := range rowKeys {
@@ -215,7 +215,7 @@ func marksOf(rowKeys []string) string {
 	return base64.RawURLEncoding.EncodeToString(all)
 }
 
-// marksIn returns the marks of a form's field; none of one that is broken.
+// marksIn returns the marks in the field of a form; none if the field is broken.
 func marksIn(field string) map[mark]bool {
 	all, err := base64.RawURLEncoding.DecodeString(field)
 	if err != nil {

@@ -65,7 +65,7 @@ type Handler struct {
 
 var _ http.Handler = (*Handler)(nil)
 
-// source is a receiver, and its last seen state.
+// source is a receiver, and the last readings of its state.
 type source struct {
 	name     string
 	receiver idem.Receiver
@@ -235,7 +235,7 @@ func (v *visit) serve() error {
 	return p.show(v, ctx)
 }
 
-// asked is the path that was asked for, before a prefix was stripped.
+// asked returns the path of the request before a prefix was stripped.
 func (v *visit) asked() string {
 	asked, _, _ := strings.Cut(v.r.RequestURI, "?")
 	return asked
@@ -263,7 +263,7 @@ func (v *visit) read() error {
 	return refuse(http.StatusNotFound, "There is no such source of events.")
 }
 
-// titles are the names of statuses that are a problem.
+// titles are the titles of pages with an error, by status.
 var titles = map[int]lang.Text{
 	http.StatusBadRequest:          "Bad request",
 	http.StatusForbidden:           "Forbidden",

@@ -102,7 +102,7 @@ func (v *visit) event(ctx context.Context) error {
 	return v.render(http.StatusOK, "event", v.say("Event"), d)
 }
 
-// reveal shows an event with its body, once that is recorded.
+// reveal records that the user looks at a body, and then shows the event with it.
 func (v *visit) reveal(ctx context.Context) error {
 	d, err := v.found(ctx)
 	if err != nil {
@@ -130,7 +130,7 @@ func (v *visit) reveal(ctx context.Context) error {
 	return v.render(http.StatusOK, "event", v.say("Event"), d)
 }
 
-// reasonOf returns the reason that people give, as it is stored in the trail.
+// reasonOf returns the reason in a form, as the trail stores it.
 func reasonOf(form url.Values) string {
 	reason := strings.Join(strings.Fields(form.Get("reason")), " ")
 	return strings.ToValidUTF8(reason[:min(len(reason), 500)], "")
@@ -169,7 +169,7 @@ func choiceOf(form url.Values) choice {
 	}
 }
 
-// filter is the choice as package idem has it.
+// filter returns the choice as a filter of package idem.
 func (c choice) filter() (f idem.Filter, err error) {
 	f.States = open
 	if c.State != "" {
@@ -224,7 +224,7 @@ func parseTime(value string) (t time.Time, err error) {
 	return t, refuse(http.StatusBadRequest, "A time is to be written like 2026-11-20T15:04; it is in UTC.")
 }
 
-// Fields are those that are set, for hidden inputs and addresses.
+// Fields returns the fields that are set, for hidden inputs and addresses.
 func (c choice) Fields() []field {
 	all := []field{
 		{"source", c.Source},
@@ -245,16 +245,16 @@ func (c choice) Fields() []field {
 	return slices.DeleteFunc(all, func(f field) bool { return f.Value == "" })
 }
 
-// List are the fields of the list that the choice was made on, for addresses.
+// List returns the fields of the list that the choice was made on, for addresses.
 func (c choice) List() []field {
 	c.Chosen, c.Events, c.One = "", nil, ""
 	return c.Fields()
 }
 
-// field is one of a form's.
+// field is a field of a form.
 type field struct{ Name, Value string }
 
-// query is a form's fields as an address has them.
+// query returns the fields of a form as an address has them.
 func query(fields ...field) string {
 	values := url.Values{}
 	for _, f := range fields {
@@ -266,8 +266,7 @@ func query(fields ...field) string {
 // unstorable reports whether Postgres refuses a text.
 func unstorable(s string) bool { return !utf8.ValidString(s) || strings.Contains(s, "\x00") }
 
-// value is a text or a number on a line of indented JSON, behind its name if it
-// has one.
+// value is a text or a number on a line of indented JSON, with the name before it.
 var value = regexp.MustCompile(`(?m)^(\s*(?:"(?:[^"\\]|\\.)*": )?)("?)(?:(?:[^"\\]|\\.)*"|-?[0-9][^,\n]*)(,?)$`)
 
 // Mask returns a JSON body, indented, with every text and number replaced by dots.
@@ -281,8 +280,7 @@ func Mask(body []byte) []byte {
 	return value.ReplaceAll(indented, []byte("$1$2•••$2$3"))
 }
 
-// whole returns a body as it can be shown: JSON indented, with its numbers as they
-// were sent.
+// whole returns a body for people: JSON is indented, and its numbers stay as they were sent.
 func whole(body []byte) string {
 	if indented, ok := indent(body); ok {
 		body = indented
@@ -318,8 +316,8 @@ func indent(body []byte) ([]byte, bool) {
 	return out.Bytes(), err == nil
 }
 
-// errorsHidden returns events without their errors for users that may not see bodies: a handler's error
-// may have a person's data.
+// errorsHidden returns events without their errors if the user may not see bodies: a handler's error may
+// contain personal data.
 func (v *visit) errorsHidden(events []idem.StoredEvent) []idem.StoredEvent {
 	if v.access.Reveal {
 		return events
@@ -331,7 +329,7 @@ func (v *visit) errorsHidden(events []idem.StoredEvent) []idem.StoredEvent {
 	return hidden
 }
 
-// errorsHiddenOf is the same for an event with the event that it waits for.
+// errorsHiddenOf does the same for an event and the event that it waits for.
 func (v *visit) errorsHiddenOf(l operator.Lookup) operator.Lookup {
 	if v.access.Reveal {
 		return l

@@ -12,7 +12,7 @@ import (
 	"github.com/paghooks/paghooks/idem/operator"
 )
 
-// freely is the number of events that a page reads without being asked to: they take a fifth of a second.
+// freely is the number of events that a page reads without asking. That takes a fifth of a second.
 const freely = 1_000_000
 
 // history is the events of an entity, or of an id.
@@ -24,8 +24,8 @@ type history struct {
 	First  *operator.Lookup   // the first one that is not done
 }
 
-// ofEntity finds the events of an entity: done ones too if there is an index for that, if
-// there are few events, or if all is set.
+// ofEntity returns the events of an entity. Done events are among them if there is an index for that, if the
+// table is small, or if all is set.
 func (s *source) ofEntity(ctx context.Context, account, key string, all bool) (h history, err error) {
 	h.Source = s.name
 	n, err := s.events.ScanOfKey(ctx)
@@ -44,7 +44,7 @@ func (s *source) ofEntity(ctx context.Context, account, key string, all bool) (h
 	return h, err
 }
 
-// explain adds why the first event that is not done is not.
+// explain adds the reason why the first event that is not done is not.
 func (s *source) explain(ctx context.Context, h *history) error {
 	i := slices.IndexFunc(h.Events, isOpen)
 	if i < 0 {
@@ -65,7 +65,7 @@ func (v *visit) hideErrors(h *history) {
 	}
 }
 
-// find looks for an event, or an entity, by any name that a person has of it, in all sources.
+// find looks in all sources for an event or an entity by its id.
 func (v *visit) find(ctx context.Context) error {
 	text := strings.TrimSpace(v.r.Form.Get("q"))
 	shown := struct {
@@ -96,7 +96,7 @@ func (v *visit) find(ctx context.Context) error {
 	return v.render(http.StatusOK, "find", v.say("Find"), shown)
 }
 
-// find finds the events with an id, or about an entity, of that name.
+// find returns the events with this id, and the events of the entity with this id.
 func (s *source) find(ctx context.Context, text string, all bool) (history, error) {
 	named, err := s.events.WithID(ctx, text)
 	if err != nil {
@@ -153,7 +153,7 @@ const (
 	longSearch = 25 * time.Second
 )
 
-// leastPart is the least number of letters of a part that is searched for.
+// leastPart is the least length of a part that is searched for.
 const leastPart = 4
 
 // finding holds the events that a search has found in a source.
@@ -207,7 +207,7 @@ func (v *visit) search(ctx context.Context) error {
 	return v.render(http.StatusOK, "search", v.say("Search"), shown)
 }
 
-// link returns the provider's page of an entity, "" for none.
+// link returns the address of the provider's page of an entity; "" for none.
 func (v *visit) link(e idem.StoredEvent) string {
 	best, address := "", ""
 	for prefix, to := range v.Links {

@@ -37,7 +37,7 @@ type backlog struct {
 	Change int64 // a minute, since an earlier look
 }
 
-// refresh has the source's counts and queues read.
+// refresh starts readings of the source's counts and queues.
 func (s *source) refresh(h *Handler) {
 	s.counts.refresh(h.running, freshCounts, s.events.State)
 	if q := h.Queues[s.name]; q != nil {
@@ -101,7 +101,7 @@ func (v *visit) blocked(ctx context.Context) error {
 	}{all, shown})
 }
 
-// provider is a source's queues as their provider says.
+// provider holds the queues of a source, as its provider reports them.
 type provider struct {
 	Source string
 	Queues reading[[]gauge.Queue]
@@ -123,7 +123,7 @@ func (v *visit) queues(ctx context.Context) error {
 	return v.render(http.StatusOK, "queues", v.say("Provider queues"), all)
 }
 
-// release has a provider's queue go on.
+// release resumes a provider's queue.
 func (v *visit) release(context.Context) error {
 	s, id := v.source, v.r.PostForm.Get("queue")
 	queues := v.Queues[s.name]
@@ -137,7 +137,7 @@ func (v *visit) release(context.Context) error {
 	})
 }
 
-// latest holds the last reading of something that may take a while to read.
+// latest holds the last reading of a value that may take a while to read.
 type latest[T any] struct {
 	mu      sync.Mutex
 	now     reading[T]

@@ -49,13 +49,13 @@ func parse(l lang.Lang) map[string]*template.Template {
 	return all
 }
 
-// live are the pages that refresh themselves, and after how many seconds.
+// live has the pages that refresh themselves, with the interval in seconds.
 var live = map[string]int{"overview": 5, "events": 5, "event": 5, "entity": 5, "blocked": 5, "trail": 5, "conflicts": 30, "queues": 30}
 
-// liveRunning is the same for a page that shows an action which runs.
+// liveRunning is the interval for a page with a running action.
 const liveRunning = 2
 
-// policy limits browsers on each page; those that are rendered add the page's scripts.
+// policy limits browsers on each page. Rendered pages add their scripts to it.
 const policy = "default-src 'none'; style-src 'self'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
 
 // frame holds the parts of every page.
@@ -118,7 +118,7 @@ func dict(nameAndValue ...any) map[string]any {
 	return all
 }
 
-// state marks a state up.
+// state returns a state with its markup.
 func state(s idem.State) template.HTML {
 	if s == "" {
 		return "–"
@@ -127,11 +127,11 @@ func state(s idem.State) template.HTML {
 	return template.HTML(`<span class="state ` + name + `">` + name + `</span>`)
 }
 
-// longest is the number of letters of a text that are not broken up, as long as there is a line for them.
+// longest is the length of the longest word that is not broken while a line has room for it.
 const longest = 36
 
-// long marks up where a text, an id for example, may go on in another line: after its
-// separators. A copy of it is the text.
+// long returns a text with marks where a line may break: behind its separators. A copy from the page is the
+// text itself.
 func long(text string) template.HTML {
 	var parts []string
 	for text != "" {
@@ -176,8 +176,8 @@ var languages = []struct {
 // pages, which lie in one folder, wherever that is mounted.
 const cookie = "console_lang"
 
-// language returns the language of a request: as its address says, which is kept; as was kept;
-// as the browser prefers.
+// language returns the language of a request: the one in its address, which is then kept in a cookie; the one
+// in the cookie; or the one that the browser prefers.
 func language(w http.ResponseWriter, r *http.Request) lang.Lang {
 	if l, ok := known(r.URL.Query().Get("lang")); ok {
 		http.SetCookie(w, &http.Cookie{Name: cookie, Value: string(l), MaxAge: 365 * 24 * 3600, HttpOnly: true, SameSite: http.SameSiteLaxMode})
@@ -206,7 +206,8 @@ type other struct {
 	Name, Href string
 }
 
-// other leads to this page, or to the overview from one that is not to be asked for again.
+// other returns a link to this page in the other language, or to the overview if this page is the answer to a
+// form.
 func (v *visit) other() (o other) {
 	for _, l := range languages {
 		if l.Lang != v.lang {
@@ -288,8 +289,8 @@ func why(l lang.Lang, e operator.Lookup) template.HTML {
 	return template.HTML(all.String())
 }
 
-// told returns the text that people see of an error. Where Postgres is not reached, that names its
-// host and role, and is for the log.
+// told returns the status and the text of an error for people. The error of a connection to Postgres names its
+// host and role, and is only logged.
 func (v *visit) told(err error) (status int, text string) {
 	if r, ok := errors.AsType[*refusal](err); ok {
 		return r.status, v.say(r.text, r.args...)

@@ -196,15 +196,15 @@ type examination struct {
 	damaged   bool                 // whether columns or indexes are not as the migrations made them
 }
 
-// hasTables reports whether there are tables. It is a question that each database answers at once.
+// hasTables reports whether the tables exist. A database that works answers that at once.
 func (e *examination) hasTables(ctx context.Context) (bool, error) {
 	ctx, cancel := context.WithTimeout(ctx, e.limits.answer)
 	defer cancel()
 	return one[bool](ctx, e, `select to_regclass('idem_events') is not null and to_regclass('idem_payloads') is not null`)
 }
 
-// run makes a check. Its statements have time-outs at the server, which does not end them while its process
-// is stopped, or while the network swallows the answer.
+// run makes a check. The statements have time-outs at the server, which do not end them while its process is
+// stopped or while the network loses the answer: hence the deadline here.
 func (e *examination) run(ctx context.Context, check func(*examination, context.Context) ([]Finding, error)) ([]Finding, error) {
 	ctx, cancel := context.WithTimeout(ctx, e.limits.check)
 	defer cancel()
@@ -236,7 +236,7 @@ func (u unprepared) Query(ctx context.Context, sql string, args ...any) (pgx.Row
 // Begin begins a transaction that may write, under the same limit.
 func (u unprepared) Begin(ctx context.Context) (pgx.Tx, error) { return u.begin(ctx, "begin") }
 
-// begin begins a transaction, as often as a statement_timeout of some milliseconds ends that.
+// begin begins a transaction. It tries again if a statement_timeout of some milliseconds cancels that.
 func (u unprepared) begin(ctx context.Context, begin string) (tx pgx.Tx, err error) {
 	for range 10 {
 		if tx, err = u.BeginTx(ctx, pgx.TxOptions{BeginQuery: begin + "; " + lookTime}); pgtx.SQLState(err) != canceled {
@@ -254,7 +254,7 @@ func (u unprepared) QueryRow(ctx context.Context, sql string, args ...any) pgx.R
 // canceled is the SQLSTATE of a statement that took too long.
 const canceled = "57014"
 
-// looking is the rows of a transaction that ends with them.
+// looking is the rows of a query. Closing the rows ends their transaction.
 type looking struct {
 	pgx.Rows
 	end func()
@@ -309,7 +309,7 @@ func all[R any](ctx context.Context, e *examination, sql string, args ...any) ([
 	return pgx.CollectRows(rows, pgx.RowToStructByPos[R])
 }
 
-// plural is a number with its noun.
+// plural returns a number with its noun.
 func plural(n int64, noun string) string {
 	if n == 1 {
 		return "1 " + noun

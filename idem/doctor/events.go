@@ -38,7 +38,7 @@ func (e *examination) retention(context.Context) ([]Finding, error) {
 	})
 }
 
-// workers finds events that are due and that no worker claims.
+// workers finds due events that no worker claims.
 func (e *examination) workers(ctx context.Context) ([]Finding, error) {
 	return e.ofEach(func(o *operator.Operator) (*Finding, error) {
 		age, err := store.OldestUnclaimed(ctx, e.db, o.SourceName(), e.notTaken)
@@ -58,7 +58,7 @@ func (e *examination) workers(ctx context.Context) ([]Finding, error) {
 	})
 }
 
-// stuck finds events that are held back behind nothing.
+// stuck finds events that wait behind an event that does not exist.
 func (e *examination) stuck(ctx context.Context) ([]Finding, error) {
 	return e.ofEach(func(o *operator.Operator) (*Finding, error) {
 		n, err := store.CountStuck(ctx, e.db, o.SourceName())

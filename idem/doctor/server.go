@@ -50,8 +50,8 @@ func (e *examination) writable(ctx context.Context) (found []Finding, err error)
 	return found, nil
 }
 
-// statementTimeout finds one that is so short that the statements of package idem are canceled,
-// and which setting it is.
+// statementTimeout finds a statement_timeout that is so short that it cancels the statements of package idem,
+// and the place where it is set.
 func (e *examination) statementTimeout(ctx context.Context) ([]Finding, error) {
 	limit, err := e.statementLimit(ctx)
 	if err != nil || limit == 0 || limit >= e.statement {
@@ -64,8 +64,8 @@ func (e *examination) statementTimeout(ctx context.Context) ([]Finding, error) {
 	}}, err
 }
 
-// statementLimit returns the statement_timeout of the application's sessions, 0 for none. A short
-// one may end this as well.
+// statementLimit returns the statement_timeout of the application's sessions, 0 for none. It tries again if a
+// short one cancels this statement.
 func (e *examination) statementLimit(ctx context.Context) (limit time.Duration, err error) {
 	for range 10 {
 		err = e.pool.QueryRow(ctx, `select current_setting('statement_timeout')::interval`, mode).Scan(&limit)
@@ -221,7 +221,7 @@ func (e *examination) unwatched(ctx context.Context) ([]Finding, error) {
 	}}, nil
 }
 
-// hidden returns a finding that names facts that the role may not see.
+// hidden returns a finding about facts that the role may not see.
 func hidden(what string) Finding {
 	return Finding{
 		Severity: Info, Problem: "this role may not see " + what, Evidence: "it is no member of pg_read_all_stats",
@@ -229,8 +229,8 @@ func hidden(what string) Finding {
 	}
 }
 
-// pooler finds PgBouncer and its like: it tells its clients a process of Postgres
-// that is not the one that answers.
+// pooler finds PgBouncer and similar poolers: the process of Postgres that they announce to a client is not
+// the one that answers.
 func (e *examination) pooler(ctx context.Context) ([]Finding, error) {
 	conn, err := e.pool.Acquire(ctx)
 	if err != nil {
@@ -286,8 +286,7 @@ func backend(ctx context.Context, conn *pgxpool.Conn) (pid uint32, err error) {
 	return pid, err
 }
 
-// keepalives finds connections of which Postgres would not notice for hours that
-// the other end is gone. They may hold an event's row.
+// keepalives finds connections whose end Postgres would not notice for hours. They may hold an event's row.
 func (e *examination) keepalives(ctx context.Context) (found []Finding, err error) {
 	type settings struct {
 		TCP                   bool
@@ -319,8 +318,8 @@ func (e *examination) keepalives(ctx context.Context) (found []Finding, err erro
 	return found, nil
 }
 
-// clock compares that of this machine with the database's, which decides about
-// leases, retries and retention.
+// clock compares the clock of this machine with that of the database, which decides about leases, retries and
+// retention.
 func (e *examination) clock(ctx context.Context) ([]Finding, error) {
 	before := e.now()
 	theirs, err := one[time.Time](ctx, e, `select clock_timestamp()`)

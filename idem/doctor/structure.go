@@ -53,7 +53,8 @@ func (c column) madeWith() string {
 	return strings.TrimSpace(sql + " " + c.Rest)
 }
 
-// structures returns the objects that the tables are to have; none where they lack migrations.
+// structures returns the objects that the tables must have; none if the tables lack migrations, which another
+// check reports.
 func (e *examination) structures(ctx context.Context) (all structure, err error) {
 	first, having, err := store.Schemas(ctx, e.db)
 	if err != nil || len(having) > 0 && having[0] != first {
@@ -109,7 +110,7 @@ func (e *examination) columns(ctx context.Context) (found []Finding, err error) 
 	return found, nil
 }
 
-// there is a column as it is; of a table, under the table's name, only that it is there.
+// there is a column as it is. Under the name of a table alone, Right reports that the table exists.
 type there struct {
 	Name, Type     string
 	Right, Default bool
@@ -137,12 +138,12 @@ join pg_attribute a on a.attrelid = to_regclass(w.tab) and a.attname = w.name an
 	return is, err
 }
 
-// blanks are values for rows of before, by the type of a column without a default.
+// blanks are the values that existing rows get in a column without a default, by its type.
 var blanks = map[string]string{
 	"text": "''", "bytea": "''", "bigint": "0", "integer": "0", "timestamp with time zone": "now()", "jsonb": "'{}'", "text[]": "'{}'",
 }
 
-// identifies reports whether no row means anything without the column.
+// identifies reports whether a row means nothing without the column.
 func (c column) identifies() bool {
 	return c.Name == "event" || c.Name == "state" || strings.Contains(c.Rest, "references")
 }
@@ -160,7 +161,8 @@ func (c column) comesBack() string {
 	return backup + "; without one: " + add
 }
 
-// changesBack returns the statement that gives the column its type again. Postgres changes none that a view shows.
+// changesBack returns the statements that give the column its type again. Postgres does not change the type of
+// a column that a view shows.
 func (c column) changesBack(view string) string {
 	typ := c.Type
 	if c.Collated {
@@ -177,7 +179,7 @@ func (c column) changesBack(view string) string {
 	return fmt.Sprintf("stop the application; the view goes with it, and idem doctor says next how to make it: drop view if exists %s; %s", view, alter)
 }
 
-// views finds that the view of support staff is gone.
+// views finds that the view for support staff is missing.
 func (e *examination) views(ctx context.Context) ([]Finding, error) {
 	s, err := e.structures(ctx)
 	if err != nil || s.View == "" {
@@ -193,7 +195,7 @@ func (e *examination) views(ctx context.Context) ([]Finding, error) {
 	}}, nil
 }
 
-// indexes finds those that are not there or not valid. A primary key may have any name.
+// indexes finds indexes that are missing or not valid. A primary key may have any name.
 func (e *examination) indexes(ctx context.Context) (found []Finding, err error) {
 	s, err := e.structures(ctx)
 	if err != nil {

@@ -85,8 +85,8 @@ type right struct {
 	Has               bool
 }
 
-// rightsOf returns the rights that the application's role needs, and whether the role of this
-// connection only reads: it may change none of the tables, as that of a person who looks.
+// rightsOf returns the rights that the application's role needs. reads reports that the role of this
+// connection may only read, as a person's role.
 func (e *examination) rightsOf(ctx context.Context) (rights []right, reads bool, err error) {
 	const list = `select current_user::text, name, verb, has_table_privilege(to_regclass(name), verb)
 from (values ('idem_events'), ('idem_payloads'), ('idem_archive'), ('idem_workers'), ('idem_audit'), ('idem_audit_events'), ('idem_prunes'), ('idem_migrations')) as t (name),
@@ -98,7 +98,7 @@ order by name, place`
 	return rights, reads, err
 }
 
-// rights finds what the role may not do.
+// rights finds missing rights of the role.
 func (e *examination) rights(ctx context.Context) (found []Finding, err error) {
 	rights, reads, err := e.rightsOf(ctx)
 	if reads {
@@ -120,7 +120,7 @@ func (e *examination) rights(ctx context.Context) (found []Finding, err error) {
 	return found, err
 }
 
-// lacking says what the role may not do with a table.
+// lacking returns the finding about a table's missing rights.
 func lacking(rights []right, table string, reads bool) Finding {
 	var role string
 	var verbs []string
@@ -221,8 +221,8 @@ func (e *examination) schemas(ctx context.Context) ([]Finding, error) {
 	return []Finding{f}, nil
 }
 
-// scopes finds sources of which a scope was introduced, perhaps without moving the events that
-// were stored before.
+// scopes finds sources with events with and without a scope: one may have been introduced without moving the
+// events that were stored before.
 func (e *examination) scopes(ctx context.Context) ([]Finding, error) {
 	return e.ofEach(func(o *operator.Operator) (*Finding, error) {
 		mixed, err := store.HasMixedScopes(ctx, e.db, o.SourceName())
@@ -240,7 +240,7 @@ func (e *examination) scopes(ctx context.Context) ([]Finding, error) {
 // planRows is the number of rows of no source that the migrations insert into idem_payloads.
 const planRows = 300
 
-// plans finds that somebody has deleted these rows.
+// plans finds that these rows were deleted.
 func (e *examination) plans(ctx context.Context) ([]Finding, error) {
 	n, err := one[int](ctx, e, `select count(*)::int from idem_payloads where event >= '//' and event < '/0' and source = ''`)
 	if err != nil || n >= planRows {
@@ -254,8 +254,8 @@ func (e *examination) plans(ctx context.Context) ([]Finding, error) {
 	}}, nil
 }
 
-// snapshots finds snapshots that keep vacuum from removing dead rows: workers then read
-// ever more of them until they find an event.
+// snapshots finds old snapshots. They keep vacuum from removing dead rows, and workers read more and more of
+// those.
 func (e *examination) snapshots(ctx context.Context) (found []Finding, err error) {
 	for _, look := range []func(context.Context) ([]Finding, error){e.transactions, e.prepared, e.slots} {
 		some, err := look(ctx)

@@ -296,7 +296,7 @@ func (p *program) sayRest(ctx context.Context, source string, plan *operator.Pla
 	return nil
 }
 
-// shownOvertaken is the number of names that are printed of events that ran behind later ones.
+// shownOvertaken limits the overtaken events that are named.
 const shownOvertaken = 20
 
 // sayOvertaken names the events that ran, or would run, behind later ones of their entities.

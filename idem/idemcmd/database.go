@@ -73,8 +73,7 @@ func connect(ctx context.Context, url, schema string) (*pgxpool.Pool, error) {
 	return pool, nil
 }
 
-// sayDatabase prints which database it is, and where the tables are or would be, without the
-// password.
+// sayDatabase prints the database and the schema of the tables, without the password.
 func (p *program) sayDatabase(ctx context.Context, isGuessed bool) error {
 	conn, err := p.pool.Acquire(ctx)
 	if err != nil {
@@ -138,8 +137,7 @@ func (p *program) openSources(ctx context.Context, v *verb) error {
 	return nil
 }
 
-// makeReceivers makes those of the program, else one for each source that is
-// stored.
+// makeReceivers returns the program's receivers, or one for each stored source if the program has none.
 func (p *program) makeReceivers(ctx context.Context, v *verb) (all []idem.Receiver, err error) {
 	if p.Receivers != nil {
 		for _, receiver := range p.Receivers {

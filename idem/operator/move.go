@@ -141,11 +141,11 @@ type OldEvent struct {
 	// provider's Identify reads both from the body.
 	Type, Key string
 
-	// Done is whether the other program has processed it. A row that is there is not enough: a
-	// program that answers first has rows that are to be processed yet.
+	// Done reports that the other program has processed the event. Its row alone does not: a program that
+	// answers first also has rows that are not processed.
 	Done bool
 
-	// ReceivedAt is when it came; zero is now. [idem.Common.Prune] forgets it by that.
+	// ReceivedAt is the time of arrival, by which [idem.Common.Prune] forgets the event; zero is now.
 	ReceivedAt time.Time
 }
 
@@ -177,26 +177,25 @@ func (i *Imported) add(other Imported) {
 // importBatch is the number of events that one statement stores.
 const importBatch = 1000
 
-// Import records, and takes over the events that another program has processed, the receiver that
-// this one replaces: when one of them comes again it is a duplicate, and no handler runs.
+// Import records, and takes over the events that another program has processed, the receiver that this one
+// replaces. An imported event that comes again is a duplicate, and no handler runs.
 //
 //	sum, err := operator.New(inbox, "ana").Import(ctx, "", old, "from our own receiver")
 //
-// scope is the account that the events will be stored under, "" if it has none: with
-// another one they are not recognized, and are done again.
+// scope is the account that the events are stored under, "" for none. With another scope an event is not
+// recognized when it comes again, and is done again.
 //
-// An event that is stored here and waits, because it had no handler, has failed, or waits
-// behind another one, becomes done: the other program has its effect. Later events of
-// its entity go on. One that is being processed is left, and so is one that was discarded, and
-// one whose Done is false: it is to be processed yet, by the other program or by this
-// one. So Import may be called again, and while the other program still runs: call it last when
-// that has stopped. For the time in which both run, see docs/import.md.
+// An event that waits here becomes done, since the other program has its effect: it had no handler, has
+// failed, or is behind another event. Later events of its entity go on. Import leaves an event that is being
+// processed, one that was discarded, and one whose Done is false, which either program has yet to process.
+// Import may be called again, and while the other program runs: call it last when that program has stopped.
+// docs/import.md describes the time in which both run.
 //
-// Import from the table of the other program, not from the provider's API: that an event
-// exists does not say that it was processed. Its body is not known here, so a redelivery with
-// another body is no conflict.
+// Import from the table of the other program, not from the provider's API, which knows that an event exists
+// and not that it was processed. The body of an imported event is not known here, so a redelivery with another
+// body is no conflict.
 //
-// An error of events, and an event without an id, end it; what was imported until then stays.
+// Import ends at an error of events, and at an event without an id. What was imported until then stays.
 func (o *Operator) Import(ctx context.Context, scope string, events iter.Seq2[OldEvent, error], reason string) (sum Imported, err error) {
 	switch {
 	case !nameable(scope):
@@ -270,7 +269,7 @@ func (o *Operator) importSome(ctx context.Context, on *acting, scope string, bat
 	return sum, nil
 }
 
-// complete makes the events done that wait, and counts those that it leaves.
+// complete makes waiting events done, and counts those that it leaves.
 func (o *Operator) complete(ctx context.Context, on *acting, keys []string, sum *Imported) error {
 	var completed, lanes []string
 	change := func(do func(context.Context, pgx.Tx) error) (err error) {
