@@ -244,8 +244,10 @@ func TestGaugesAreWhatWasRead(t *testing.T) {
 	})
 	states.SetChecks(func() []idem.Check { // two receivers are of one source
 		return []idem.Check{
-			{Source: "asaas", Name: "workers", Healthy: true}, {Source: "asaas", Name: "workers"},
-			{Source: "asaas", Name: "deliveries"}, {Source: "asaas", Name: "deliveries", Healthy: true},
+			{Source: "asaas", Name: "workers", Healthy: true},
+			{Source: "asaas", Name: "workers"},
+			{Source: "asaas", Name: "deliveries"},
+			{Source: "asaas", Name: "deliveries", Healthy: true},
 			{Source: "mailer\xff", Name: "mails", Healthy: true},
 		}
 	})
