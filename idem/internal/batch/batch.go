@@ -1,5 +1,5 @@
-// Package batch writes items in groups: those that arrive while a group is being
-// written go together in the next one. An item that is alone does not wait.
+// Package batch writes items in groups: items that arrive while a group is being written form the next group.
+// An item that arrives alone does not wait.
 package batch
 
 import (
@@ -26,7 +26,7 @@ const (
 
 type item[T, R any] struct {
 	value  T
-	result chan R // has room for one
+	result chan R // has a buffer of one
 }
 
 // NewWriter returns a Writer. write writes a group and returns the results in
@@ -36,8 +36,8 @@ func NewWriter[T, R any](write func([]T) []R, size func(T) int) *Writer[T, R] {
 	return &Writer[T, R]{write: write, size: size}
 }
 
-// Write writes an item and returns its result. If ctx ends before that, ok is
-// false: the item is not written, or is being written.
+// Write writes an item and returns its result. If ctx ends first, ok is false: the item is not written, or is
+// being written.
 func (w *Writer[T, R]) Write(ctx context.Context, value T) (result R, ok bool) {
 	it := &item[T, R]{value, make(chan R, 1)}
 	w.add(it)

@@ -1,5 +1,5 @@
-// Package claims has the parts of claiming events that need no SQL: the position from which a search
-// goes on, the signs of life of those that claim, and the attempt that runs alone.
+// Package claims has the parts of claiming events that need no SQL: the position from which a search goes on,
+// the signs of life of runners, and the attempt that runs alone.
 package claims
 
 import (
@@ -12,20 +12,20 @@ import (
 	"github.com/paghooks/paghooks/idem/internal/store"
 )
 
-// Position is the place at which claims go on, so that they need not pass each time the rows that are
-// done and not yet vacuumed: an old snapshot, of a backup say, keeps millions of
-// such entries in the index.
+// Position is the time of the last event that a search has seen: the next search begins there, and need not
+// pass the index entries of done events that are not vacuumed yet. An old snapshot, of a backup say, keeps
+// millions of them.
 type Position struct {
-	last     time.Time // when the last event that was seen was due
-	searched time.Time // when a search began at the start
+	last     time.Time // when the last seen event was due
+	searched time.Time // when a search last began at the start
 }
 
 const (
 	// positionLag is the time before the position at which searches begin: events become
 	// visible, by a commit, a little later than they are due.
 	positionLag = 300 * time.Millisecond
-	// searchAllEvery is the interval at which one begins at the start. It finds events that were committed
-	// later than that.
+	// searchAllEvery is the interval at which a search begins at the start, to find events that were
+	// committed later than positionLag allows for.
 	searchAllEvery = 5 * time.Second
 )
 
@@ -50,17 +50,17 @@ func (p *Position) Seen(found store.Claims) {
 const (
 	// SignEvery is the interval at which a runner gives a sign of life.
 	SignEvery = 2 * time.Second
-	// DeadAfter is the time without a sign after which another runner is dead. The one that sees that
-	// first deletes its row, and others see one sign later that it is gone: 12 seconds in all.
+	// DeadAfter is the time without a sign after which another runner is dead. The first runner to notice
+	// deletes the row of the dead one, and the others see within another SignEvery that the row is gone: 12
+	// seconds in all.
 	DeadAfter = 8 * time.Second
 )
 
-// Signs are a runner's own sign of life, and those that it has seen of the others.
+// Signs holds a runner's own sign of life, and the signs that it has seen of other runners.
 //
-// Whether another one is alive is judged by this process's clock, from when it was seen to
-// give a sign. So nothing dies when the database's clock is changed, or when Postgres could
-// not be reached, by any of them. Only one that is met for the first time is judged by the
-// database's clock.
+// Another runner's age is measured by this process's clock, from the moment at which its last sign was seen.
+// So no runner is taken for dead because the database's clock was changed, or because none of them could
+// reach Postgres. Only a runner that is seen for the first time is judged by the database's clock.
 type Signs struct {
 	Own     store.Worker
 	started time.Time
@@ -70,10 +70,10 @@ type Signs struct {
 // seen is the last sign of another runner.
 type seen struct {
 	at   time.Time // by the database's clock
-	here time.Time // when that was, by this one's
+	here time.Time // the same moment by this process's clock
 }
 
-// NewSigns returns those of a new runner for the events of a source.
+// NewSigns returns the Signs of a new runner for the events of a source.
 func NewSigns(source string) *Signs {
 	host, _ := os.Hostname() // for people
 	return &Signs{
@@ -85,8 +85,8 @@ func NewSigns(source string) *Signs {
 // Running returns the time since the runner began.
 func (s *Signs) Running(now time.Time) time.Duration { return now.Sub(s.started) }
 
-// Look notes the signs of all others, and returns those that are dead. gone
-// reports whether any that was there is not there any more.
+// Look notes the signs of all other runners, and returns the dead ones. gone reports whether the row of a
+// runner has disappeared since the last Look.
 func (s *Signs) Look(now time.Time, others []store.Worker) (dead []store.Worker, gone bool) {
 	before := s.others
 	s.others = make(map[int64]seen, len(others))
@@ -107,7 +107,7 @@ func (s *Signs) Look(now time.Time, others []store.Worker) (dead []store.Worker,
 	return dead, len(before) > 0
 }
 
-// Lost is for when Postgres could not be reached: the others may not have reached it either.
+// Lost notes that Postgres could not be reached: the other runners may not have reached it either.
 func (s *Signs) Lost(now time.Time) {
 	for id, last := range s.others {
 		last.here = now
@@ -117,31 +117,30 @@ func (s *Signs) Lost(now time.Time) {
 
 // Solo counts the attempts of workers, and lets one of them run alone.
 //
-// An event that killed its process twice is tried alone, so that none that is
-// processed beside it is blamed. Others wait for that: hence it is bounded. A process dies as
-// a whole: hence all inboxes of a process share one Solo.
+// An event that killed its process twice is tried alone, so that no event beside it is blamed. Other events
+// wait meanwhile, and so the time alone is bounded. A process dies as a whole, and so all inboxes of a
+// process share one Solo.
 type Solo struct {
 	mu       sync.Mutex
 	running  int
-	reserved bool          // one attempt has the right to run alone
-	alone    bool          // no other attempt begins
-	missed   int           // tries to run alone that came to nothing, since one did not
+	reserved bool          // one attempt holds the right to run alone
+	alone    bool          // new attempts wait
+	missed   int           // failed tries to run alone since the last success
 	turn     int           // counts the rights to run alone that have ended
 	changed  chan struct{} // closed and replaced when running or alone change; nil if there is no waiter
 }
 
 const (
-	// soloWait is the time for which others do not begin, at the first try to run alone: they wait.
-	// After each try that came to nothing it is twice as long the next time, and that is put
-	// off soloShare times as long.
+	// soloWait is the time for which new attempts wait at the first try to run alone. After each failed try
+	// the time doubles, and the next try comes soloShare times as long after it.
 	soloWait  = 500 * time.Millisecond
 	soloShare = 10
-	// soloMost is after how long others begin again beside one that runs alone.
+	// soloMost is the longest time for which an attempt runs alone.
 	soloMost = 5 * time.Second
 )
 
-// Enter counts n attempts that are about to begin, and waits while one runs
-// alone. It reports whether they may begin: ctx has not ended.
+// Enter waits while an attempt runs alone, and counts n attempts that begin. It reports false if ctx has
+// ended first.
 func (s *Solo) Enter(ctx context.Context, n int) bool {
 	return s.wait(ctx, func() bool {
 		if s.alone {
@@ -152,7 +151,7 @@ func (s *Solo) Enter(ctx context.Context, n int) bool {
 	})
 }
 
-// Leave is for n attempts that have ended, or did not begin.
+// Leave notes that n counted attempts have ended, or did not begin.
 func (s *Solo) Leave(n int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -160,7 +159,8 @@ func (s *Solo) Leave(n int) {
 	s.wake()
 }
 
-// Reserve reserves the right to run alone, which only one has at a time.
+// Reserve reserves the right to run alone, which one attempt holds at a time. It reports whether the right
+// was free.
 func (s *Solo) Reserve() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -169,7 +169,7 @@ func (s *Solo) Reserve() bool {
 	return free
 }
 
-// Unreserve ends Reserve, and its effect.
+// Unreserve gives the right up, and lets new attempts begin.
 func (s *Solo) Unreserve() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -178,9 +178,9 @@ func (s *Solo) Unreserve() {
 	s.wake()
 }
 
-// RunAlone keeps others from beginning, and waits until one attempt is left:
-// the caller's, which holds the right to that, and runs alone for soloMost then. It waits
-// for most at most; if that is not enough, it returns after how long to try again.
+// RunAlone has new attempts wait, and waits until the caller's attempt, which holds the right, is the only
+// one left; it then runs alone for soloMost. RunAlone waits for most at most; if other attempts are left
+// then, again is the time after which to try again.
 func (s *Solo) RunAlone(ctx context.Context, most time.Duration) (alone bool, again time.Duration) {
 	s.mu.Lock()
 	s.alone = true
@@ -205,7 +205,7 @@ func (s *Solo) RunAlone(ctx context.Context, most time.Duration) (alone bool, ag
 	return false, soloShare * most
 }
 
-// admit returns a function that lets others begin again, as long as that turn to run alone lasts.
+// admit returns a function that lets new attempts begin, unless that turn to run alone has ended.
 func (s *Solo) admit(turn int) func() {
 	return func() {
 		s.mu.Lock()
@@ -217,7 +217,7 @@ func (s *Solo) admit(turn int) func() {
 	}
 }
 
-// wait waits until try, which is called with the lock, succeeds.
+// wait calls try, with the lock held, until it succeeds or ctx ends.
 func (s *Solo) wait(ctx context.Context, try func() bool) bool {
 	for {
 		s.mu.Lock()
@@ -238,7 +238,7 @@ func (s *Solo) wait(ctx context.Context, try func() bool) bool {
 	}
 }
 
-// wake wakes those that wait.
+// wake wakes all waiters.
 func (s *Solo) wake() {
 	if s.changed != nil {
 		close(s.changed)

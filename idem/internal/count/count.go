@@ -14,10 +14,10 @@ import (
 type Refusals struct {
 	mu      sync.Mutex
 	paths   map[string]*refusedPath
-	genuine time.Time // when the last genuine one came, to any path; at first, when deliveries could come
+	genuine time.Time // when the last genuine delivery came, to any path; at first, the time of NewRefusals
 }
 
-// NewRefusals returns one for deliveries that can come from now on.
+// NewRefusals returns a Refusals for deliveries from now on.
 func NewRefusals() *Refusals { return &Refusals{genuine: time.Now()} }
 
 // Paths returns the number of paths that have an entry of their own.
@@ -32,14 +32,14 @@ type refusedPath struct {
 	secrets  int                   // refused for a secret that is not the application's
 	provider int                   // refused although they came from the provider's addresses
 	late     map[string]bool       // bodies that the right secret has signed, refused for their time; at most maxLate
-	hint     string                // of the last of them
-	tokens   map[string]*sentToken // that are not the application's, by a hash; at most maxTokens
-	genuine  time.Time             // when the last genuine one came; zero if none did
-	pause    time.Duration         // the longest between two genuine ones
+	hint     string                // the hint of the last of these
+	tokens   map[string]*sentToken // by the hash of a token that is not the application's; at most maxTokens
+	genuine  time.Time             // when the last genuine delivery came; zero if none did
+	pause    time.Duration         // the longest pause between two genuine deliveries
 }
 
-// maxPaths limits the paths that have an entry of their own: senders choose them where the
-// application's pattern has a wildcard. All others share one entry.
+// maxPaths limits the paths that have an entry of their own: senders choose them where the application's
+// pattern has a wildcard. All other paths share one entry.
 const maxPaths = 1000
 
 const otherPaths = "other paths"
@@ -86,16 +86,16 @@ type sentToken struct {
 }
 
 const (
-	// maxTokens limits the tokens of a path that are told apart.
+	// maxTokens limits the tokens of a path that are counted each.
 	maxTokens = 100
 	// tokenLong is the time over which deliveries with one wrong token are not a stranger's guess: a provider's
 	// first attempts take that long.
 	tokenLong = 5 * time.Minute
 )
 
-// Refuse notes that a delivery was refused: for a secret that is not the application's, or although
-// it came from the provider's addresses. Others are a stranger's, and are not counted. token is a hash of the token
-// that was sent; "" for none.
+// Refuse notes that a delivery was refused: for a secret that is not the application's, or although it came
+// from the provider's addresses. Any other refused delivery is a stranger's, and is not counted. token is a
+// hash of the token that was sent, or "".
 func (r *Refusals) Refuse(path string, wrongSecret bool, token string, ofProvider bool) {
 	if !wrongSecret && !ofProvider {
 		return
@@ -126,7 +126,8 @@ func (p *refusedPath) countToken(token string) {
 	t.n, t.last = t.n+1, now
 }
 
-// repeated returns the largest number of deliveries with one token, of those that came for more than tokenLong.
+// repeated returns the largest number of deliveries with one token, among tokens that were sent for longer
+// than tokenLong.
 func (p *refusedPath) repeated() (most int) {
 	for _, t := range p.tokens {
 		if t.last.Sub(t.first) > tokenLong {
@@ -136,11 +137,11 @@ func (p *refusedPath) repeated() (most int) {
 	return most
 }
 
-// maxLate limits the bodies that are told apart.
+// maxLate limits the bodies of a path that are counted each.
 const maxLate = 100
 
-// RefuseTime notes that a delivery was refused that the right secret has signed, because of its time. body
-// identifies its body: one that somebody has recorded and repeats counts once.
+// RefuseTime notes that a delivery that is signed with the right secret was refused because of its time. body
+// identifies the body: a recorded delivery that is repeated counts once.
 func (r *Refusals) RefuseTime(path, body, hint string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -153,12 +154,12 @@ func (r *Refusals) RefuseTime(path, body, hint string) {
 	}
 }
 
-// silentLong is the shortest time without a genuine delivery after which refused ones may be
-// those that are missing.
+// silentLong is the shortest time without a genuine delivery after which refused deliveries may be the
+// missing ones.
 const silentLong = 10 * time.Minute
 
-// isSilent returns the time since the last genuine delivery. yes is false if none ever came, or
-// if pauses of that length are usual.
+// isSilent returns the time since the last genuine delivery. yes is false if none ever came, or if pauses of
+// that length are usual for the path.
 func (p *refusedPath) isSilent() (silent time.Duration, yes bool) {
 	if p.genuine.IsZero() {
 		return 0, false
@@ -169,9 +170,9 @@ func (p *refusedPath) isSilent() (silent time.Duration, yes bool) {
 
 const advice = ": see the reason in this application's log; if the token or the secret was changed, give it to both sides, before the provider stops its queue"
 
-// Wrong returns in words that deliveries of the provider's are refused, limit of them or more:
-// the right secret has signed them, they come from its addresses, or take the place of genuine ones. says is "" if none are. n
-// counts all that were refused for their secret.
+// Wrong says in words that at least limit of the provider's own deliveries were refused: they are signed with
+// the right secret, come from the provider's addresses, or take the place of genuine deliveries. says is ""
+// if there are fewer. n counts all deliveries that were refused for their secret.
 func (r *Refusals) Wrong(limit int) (n int, says string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -197,7 +198,7 @@ func (r *Refusals) Wrong(limit int) (n int, says string) {
 // Failures counts the events that workers failed to process since they last succeeded.
 type Failures struct {
 	mu     sync.Mutex
-	events map[string]bool // by key; one that fails again and again is one
+	events map[string]bool // by key; an event that fails again and again counts once
 	last   time.Time
 }
 
@@ -224,8 +225,8 @@ func (f *Failures) Failed(key string) {
 	f.last = time.Now()
 }
 
-// Since returns the number of events that have failed in a row, if the last one failed less than limit
-// ago: the state in Postgres says it after that.
+// Since returns the number of events that have failed in a row, if the last one failed less than limit ago,
+// and otherwise 0: later the state in Postgres shows failing events.
 func (f *Failures) Since(limit time.Duration) int {
 	f.mu.Lock()
 	defer f.mu.Unlock()

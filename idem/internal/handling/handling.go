@@ -18,12 +18,12 @@ import (
 type Handling struct {
 	Event store.Event
 	Dry   bool   // its transaction will be rolled back
-	After *Hooks // nil where nothing runs them
+	After *Hooks // nil under Dispatch, where nothing runs hooks
 
 	mu       sync.Mutex
-	declared pgx.Batch // the handler's statements for before the commit
-	messages pgx.Batch // and this module's, behind them
-	returned bool      // the handler has: a declaration now comes too late
+	declared pgx.Batch // the handler's statements, executed before the commit
+	messages pgx.Batch // this module's statements, executed after them
+	returned bool      // the handler has returned: a declaration comes too late
 }
 
 type key struct{}
@@ -37,8 +37,8 @@ func From(ctx context.Context) (h *Handling, ok bool) {
 	return h, ok
 }
 
-// Declare queues a statement of the handler's own for before the commit. It reports
-// false, and queues nothing, once the handler has returned.
+// Declare queues a statement of the handler, to be executed before the commit. It reports false, and queues
+// nothing, once the handler has returned.
 func (h *Handling) Declare(queue func(*pgx.Batch)) (inTime bool) { return h.add(&h.declared, queue) }
 
 // DeclareMessage queues a statement that inserts a message, behind those of [Handling.Declare].
@@ -56,8 +56,8 @@ func (h *Handling) add(to *pgx.Batch, queue func(*pgx.Batch)) (inTime bool) {
 	return true
 }
 
-// Statements returns the statements that the handler declared until now, when it has returned:
-// statements of its own, and messages.
+// Statements returns the statements that the handler has declared, and the ones of its messages. It is called
+// when the handler has returned.
 func (h *Handling) Statements() (declared, messages *pgx.Batch) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -65,14 +65,14 @@ func (h *Handling) Statements() (declared, messages *pgx.Batch) {
 	return &h.declared, &h.messages
 }
 
-// Final is the error of a handler: its event must not be tried again.
+// Final is the error of a handler whose event must not be tried again.
 type Final struct{ Err error }
 
 func (f *Final) Error() string { return f.Err.Error() }
 
 func (f *Final) Unwrap() error { return f.Err }
 
-// Later is the error of a handler: its event must not be tried again before At.
+// Later is the error of a handler whose event must not be tried again before At.
 type Later struct {
 	Err error
 	At  time.Time
@@ -88,7 +88,7 @@ func IsFinal(err error) bool {
 	return final
 }
 
-// RetryAt returns the time of the [Later] in err; zero if there is none.
+// RetryAt returns the time of the [Later] in err, or the zero time.
 func RetryAt(err error) time.Time {
 	if later, ok := errors.AsType[*Later](err); ok {
 		return later.At
@@ -116,8 +116,8 @@ func (h *Hooks) All() []func() {
 	return h.fs
 }
 
-// Run calls the hooks, and waits for them until ctx ends: the event is committed,
-// and no hook may cost it its answer. It calls failed with each failure.
+// Run calls the hooks, and waits for them until ctx ends: the event is committed, and a hook must not prevent
+// the answer. Run calls failed with each failure.
 func (h *Hooks) Run(ctx context.Context, failed func(error)) {
 	fs := h.All()
 	if len(fs) == 0 {
@@ -140,8 +140,8 @@ func (h *Hooks) Run(ctx context.Context, failed func(error)) {
 
 type rememberedKey struct{}
 
-// WithRemembered returns the context of a delivery to a receiver that tells a second delivery of an event
-// from the first for that time.
+// WithRemembered returns the context of a delivery to a receiver that recognizes another delivery of an event
+// for the time d.
 func WithRemembered(ctx context.Context, d time.Duration) context.Context {
 	return context.WithValue(ctx, rememberedKey{}, d)
 }

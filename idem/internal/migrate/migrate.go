@@ -1,7 +1,7 @@
-// Package migrate applies numbered SQL files to a schema, each once, all of them in one
-// transaction. It records applied files in idem_migrations. It refuses to make a
-// second set of the tables of package idem along a search_path. While it waits for a lock
-// of a table, all others wait behind it: so it waits for moments only, again and again.
+// Package migrate applies numbered SQL files to a schema, each once, all of them in one transaction. It
+// records applied files in idem_migrations. It refuses to make a second set of the tables of package idem
+// along a search_path. While a migration waits for the lock of a table, all other transactions wait behind
+// it: so it waits for moments only, again and again.
 package migrate
 
 import (
@@ -25,9 +25,8 @@ type Beginner interface {
 	Begin(ctx context.Context) (pgx.Tx, error)
 }
 
-// Apply applies the files that are not recorded, all or none, in the schema of that name;
-// "" is the first of the search_path. It tries for as long as patience to get the locks of
-// tables that others use.
+// Apply applies the files that are not recorded, all or none, in the schema of that name; "" is the first of
+// the search_path. Apply tries for patience to get the locks of tables in use.
 func Apply(ctx context.Context, db Beginner, schema string, files fs.FS, patience time.Duration) error {
 	all, missing, err := findMissing(ctx, db, schema, files)
 	if err != nil || len(missing) == 0 {
@@ -38,7 +37,7 @@ func Apply(ctx context.Context, db Beginner, schema string, files fs.FS, patienc
 		if err := lockMigrations(ctx, tx); err != nil {
 			return err
 		}
-		if missing, err = missingOf(ctx, tx, all); err != nil { // of those another process made meanwhile
+		if missing, err = missingOf(ctx, tx, all); err != nil { // another process may have applied some meanwhile
 			return err
 		}
 		return untilLocked(ctx, tx, end, func(tx pgx.Tx) error {
@@ -73,8 +72,8 @@ func findMissing(ctx context.Context, db Beginner, schema string, files fs.FS) (
 	return all, missing, err
 }
 
-// inSchema calls f with a transaction that has the schema as its search_path; "" leaves it as
-// it is.
+// inSchema calls f with a transaction that has the schema as its search_path; "" leaves the search_path as it
+// is.
 func inSchema(ctx context.Context, db Beginner, schema string, f func(pgx.Tx) error) error {
 	if schema == "" {
 		return pgx.BeginFunc(ctx, db, f)
@@ -118,8 +117,8 @@ func migrationsOf(files fs.FS) (all []migration, err error) {
 	return all, nil
 }
 
-// missingOf returns the migrations that are not recorded in the first schema, all
-// where it has no tables. It is an error if those are in a later one of the search_path.
+// missingOf returns the migrations that are not recorded in the first schema: all of them if the schema has
+// no tables. It returns an error if a later schema of the search_path has the tables.
 func missingOf(ctx context.Context, tx pgx.Tx, all []migration) (missing []migration, err error) {
 	first, having, err := store.Schemas(ctx, tx)
 	if err != nil {
@@ -161,7 +160,7 @@ func missingOf(ctx context.Context, tx pgx.Tx, all []migration) (missing []migra
 // lockMigrations makes other processes that migrate the same schema wait:
 // concurrent "create … if not exists" statements can fail in Postgres.
 func lockMigrations(ctx context.Context, tx pgx.Tx) error {
-	// For any default: at another level, rows that were committed while this waited would not be seen.
+	// At a stricter level, rows that were committed during the wait would not be seen.
 	if _, err := tx.Exec(ctx, `set transaction isolation level read committed`); err != nil {
 		return err
 	}
@@ -199,9 +198,9 @@ func (m migration) apply(ctx context.Context, tx pgx.Tx, files fs.FS) error {
 }
 
 const (
-	// firstWait is the time of the first wait for a lock. Each later one is twice as long, so
-	// that the handlers that are running can end, up to longestWait: a delivery that waits behind it is
-	// given up after five seconds.
+	// firstWait is the time of the first wait for a lock. Each later wait is twice as long, so that running
+	// handlers can end, up to longestWait: a delivery that waits behind the migration is given up after five
+	// seconds.
 	firstWait   = 500 * time.Millisecond
 	longestWait = 3 * time.Second
 
@@ -212,8 +211,8 @@ const (
 	deadlockDetected = "40P01"
 )
 
-// untilLocked calls f until it gets its locks. After each wait that was in vain it undoes
-// what f did, and pauses for as long: what waited behind it goes on.
+// untilLocked calls f until f gets its locks. After each failed wait untilLocked undoes what f did, and
+// pauses for as long as the wait: transactions that waited behind it go on.
 func untilLocked(ctx context.Context, tx pgx.Tx, end time.Time, f func(pgx.Tx) error) error {
 	var front store.LockHolder
 	for wait := firstWait; ; wait = min(2*wait, longestWait) {
@@ -264,7 +263,7 @@ func setLockTimeout(ctx context.Context, tx pgx.Tx, value string) error {
 	return err
 }
 
-// inFront is the error of a migration that did not get its locks.
+// inFront returns the error of a migration that did not get its locks.
 func inFront(front store.LockHolder, err error) error {
 	if front.PID == 0 {
 		return fmt.Errorf("tables are in use, by transactions that had ended when they were looked for; nothing was changed: "+
@@ -274,7 +273,7 @@ func inFront(front store.LockHolder, err error) error {
 		"migrate again when it has ended, or end it with select pg_terminate_backend(%d): %w", front, front.Table, front.PID, err)
 }
 
-// logWait logs who is in front. Migrate has no logger of the application's.
+// logWait logs the session in front, to slog.Default: Migrate has no Logger.
 func logWait(ctx context.Context, front store.LockHolder) {
 	if front.PID == 0 {
 		return

@@ -1,5 +1,5 @@
-// Package notify wakes other processes with LISTEN and NOTIFY. A wake-up may be
-// lost: a waiter also looks from time to time.
+// Package notify wakes other processes with LISTEN and NOTIFY. A notification may be lost: a listener also
+// looks from time to time.
 package notify
 
 import (
@@ -33,7 +33,7 @@ func NewSender(pool *pgxpool.Pool, channel string) *Sender {
 	return &Sender{pool: pool, channel: channel}
 }
 
-// Send wakes the listeners soon. It does not wait for that.
+// Send notifies the listeners soon, and does not wait.
 func (s *Sender) Send() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -67,13 +67,13 @@ func (s *Sender) take() bool {
 	return wanted
 }
 
-// Listen calls wake for each notification of channel, and once it listens, until ctx
-// ends or the connection breaks. It calls sign at once, and after each interval every
-// from then on: that must be answered, since a network that forgot the connection would
-// tell nothing. With channel "" it only signs.
+// Listen calls wake once it listens, and for each notification of channel, until ctx ends or the connection
+// breaks. It calls sign immediately and then at the interval every. Postgres must answer sign in time: a
+// network that has forgotten the connection reports nothing. With channel "" Listen does not listen, and only
+// calls sign.
 //
-// The connection is one beside the pool, which would have one less otherwise, and may
-// have none left. The pool's hooks are called for it as for one that is acquired.
+// The connection is not one of the pool, which may have none left. The pool's hooks are called for it as for
+// an acquired connection.
 func Listen(
 	ctx context.Context, pool *pgxpool.Pool, channel string, wake func(), every time.Duration, sign func(context.Context, *pgx.Conn) error,
 ) error {
@@ -94,7 +94,7 @@ func Listen(
 	if err != nil {
 		return err
 	}
-	wake() // for events that came before
+	wake() // for events that were stored before
 	for {
 		if err := answer(ctx, func(ctx context.Context) error { return sign(ctx, conn) }); err != nil {
 			return err

@@ -13,11 +13,11 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// Commit executes the statements that the handler has declared, and then ours, and commits, in one
-// round trip. Both batches may be empty. The error is a [*WorkError] if Postgres refused, or if
-// the declared ones could not be encoded in time. It is [ErrUnknown] if the answer did not come, or
-// may not count because the wait for the synchronous replica was broken off: the transaction is
-// committed then, or it is not.
+// Commit executes the statements that the handler has declared, and then ours, and commits, in one round
+// trip. Both batches may be empty. The error is a [*WorkError] if Postgres refused, or if the declared
+// statements could not be encoded in time. The error is [ErrUnknown], and the transaction may be committed or
+// not, if the answer did not come, or may not count because the wait for the synchronous replica was broken
+// off.
 func (t *Tx) Commit(limit context.Context, declared, ours *pgx.Batch) error {
 	ctx, cancel := Finish(limit)
 	defer cancel()
@@ -56,7 +56,7 @@ func (t *Tx) Commit(limit context.Context, declared, ours *pgx.Batch) error {
 		return nil
 	case errors.Is(err, pgx.ErrTxCommitRollback):
 		return t.failed(ErrAborted)
-	case errors.As(err, &unsent), t.alive() && t.conn.Conn().PgConn().TxStatus() != 'I': // it did not come to COMMIT
+	case errors.As(err, &unsent), t.alive() && t.conn.Conn().PgConn().TxStatus() != 'I': // COMMIT was not reached
 		t.ended = false
 		return t.failed(err)
 	case errors.As(err, &refused) && refused.SeverityUnlocalized == "ERROR": // a deferred constraint, say
@@ -90,8 +90,8 @@ func commit(ctx context.Context, conn *pgx.Conn, tx pgx.Tx, last *pgx.Batch, lef
 	return err
 }
 
-// Check executes both as Commit would, with the checks that Postgres makes at COMMIT, and does
-// not commit.
+// Check executes both batches as Commit would, with the checks that Postgres makes at COMMIT, and does not
+// commit.
 func (t *Tx) Check(ctx context.Context, declared, ours *pgx.Batch) error {
 	last, _, err := t.join(ctx, ctx, declared, ours)
 	if err != nil {
@@ -101,10 +101,11 @@ func (t *Tx) Check(ctx context.Context, declared, ours *pgx.Batch) error {
 	return t.execute(ctx, ctx, last)
 }
 
-// join returns the statements that are left to be executed with COMMIT: both batches, unless the
-// declared one has to be executed before. slow is set if it has not: see protectSlow. Behind a declared
-// statement that ends the transaction, COMMIT would report success. And where the handler has set
-// another search path or role, ours would not find its tables.
+// join returns the statements to execute with COMMIT: both batches, unless the declared one must be executed
+// first. slow reports that declared statements travel with COMMIT, so that encoding them may run the
+// handler's code: see protectSlow. Declared statements are executed first if one of them may end the
+// transaction, since COMMIT would then report success, or if the handler may have set another search path or
+// role, since our statements would then not find their tables.
 func (t *Tx) join(ctx, limit context.Context, declared, ours *pgx.Batch) (last *pgx.Batch, slow bool, err error) {
 	slow = declared.Len() > 0
 	unseen := slices.ContainsFunc(declared.QueuedQueries, isUnseen)
@@ -121,9 +122,9 @@ func (t *Tx) join(ctx, limit context.Context, declared, ours *pgx.Batch) (last *
 	return declared, slow, err
 }
 
-// restore puts back the settings that the next event on the connection depends on, or this one's
-// commit: the search path, in which another schema has tables of its own, the role, and
-// the wait for the disk and the replica.
+// restore puts back the settings that this event's commit and the next event on the connection depend on: the
+// search path, since another schema may have tables of its own, the role, and the wait for the disk and the
+// replica.
 func (t *Tx) restore(b *pgx.Batch) {
 	const restore = `
 select case when current_setting('role') <> $1 then set_config('role', $1, false) end,
@@ -132,7 +133,7 @@ select case when current_setting('role') <> $1 then set_config('role', $1, false
 	b.Queue(restore, t.session.Role, t.session.SearchPath, t.session.SynchronousCommit)
 }
 
-// execute executes b before COMMIT, which is not b's to send.
+// execute executes b before COMMIT. It is an error if b ends the transaction.
 func (t *Tx) execute(ctx, limit context.Context, b *pgx.Batch) error {
 	tx := t.tx
 	err := t.protectSlow(limit, func(sent func()) error {
@@ -149,10 +150,9 @@ func (t *Tx) execute(ctx, limit context.Context, b *pgx.Batch) error {
 	return nil
 }
 
-// protectSlow is protect for a function that sends statements which the handler has declared:
-// encoding their arguments takes as long as the application's code does. f calls sent when they are
-// sent. If it does not before limit ends, and grace after that, the connection is closed:
-// statements that f sends later do not arrive.
+// protectSlow is protect for a function that sends declared statements: encoding their arguments may run the
+// application's code for any time. f calls sent when the statements are sent. If f has not called sent when
+// limit and then grace are over, the connection is closed: statements that f sends later do not arrive.
 func (t *Tx) protectSlow(limit context.Context, f func(sent func()) error) error {
 	var returned atomic.Bool
 	encoded := make(chan struct{})
@@ -190,13 +190,12 @@ const grace = 500 * time.Millisecond
 // take, all together, when the time of the attempt is over.
 const finishing = time.Second
 
-// Finish returns a context for work that must be finished although ctx is over, or
-// nearly. However many steps that takes, they share one end, grace and finishing
-// after the deadline of ctx.
+// Finish returns a context for work that must be finished although ctx is over, or nearly. All steps of that
+// work share one deadline, grace and finishing after the deadline of ctx.
 func Finish(ctx context.Context) (context.Context, context.CancelFunc) {
 	end, _ := ctx.Deadline()
 	switch {
-	case errors.Is(ctx.Err(), context.Canceled), end.IsZero(): // before its time: the workers are being stopped
+	case errors.Is(ctx.Err(), context.Canceled), end.IsZero(): // ctx ended early: the workers are being stopped
 		end = time.Now()
 	case time.Until(end) > finishing:
 		return ctx, func() {}
@@ -232,12 +231,12 @@ func Watched(conn *pgx.Conn) bool {
 	return ok
 }
 
-// reliably calls f, which has Postgres commit, and returns an error if the success that
-// it reports proves nothing. ctx is the context that f's statements have.
+// reliably calls f, which has Postgres commit, and returns an error if f's success proves nothing. ctx is the
+// context of f's statements.
 func reliably(ctx context.Context, conn *pgx.Conn, f func() error) error {
 	note, ok := noteOf(conn.PgConn())
 	if ok {
-		note.Store(false) // of earlier statements
+		note.Store(false) // an earlier statement may have set it
 	}
 	if err := f(); err != nil {
 		return err
@@ -253,11 +252,10 @@ func reliably(ctx context.Context, conn *pgx.Conn, f func() error) error {
 
 // errBrokenOff is the error of a commit that Postgres has reported and that may be lost.
 //
-// A commit that waits for the synchronous replica is no failure to Postgres when a
-// cancel breaks the wait off: it warns, and reports success, though only the primary
-// has the commit. pgx sends a cancel when a context ends, if the pool is configured so:
-// hence an answer that came after its context had ended proves nothing. A cancel of
-// somebody else shows in the warning only, which [WatchCommits] has connections note.
+// When a cancel breaks off the wait of a commit for the synchronous replica, Postgres warns, and reports
+// success, though only the primary has the commit. pgx sends a cancel when a context ends, if the pool is
+// configured so: hence an answer that came after its context had ended proves nothing. A cancel by another
+// session shows only in the warning, which [WatchCommits] has connections note.
 var errBrokenOff = errors.New("its wait for the synchronous replica was canceled: only the primary may have it")
 
 // brokenOff is the key of the note in a connection's custom data, an *atomic.Bool.

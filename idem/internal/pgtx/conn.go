@@ -11,16 +11,16 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// reach is the time that Begin and Ask may take, getting a connection included. Statements
-// that are answered later than that are, in all likelihood, not answered at all;
-// or they wait for a lock, and then the pool's new connections cost some time only.
+// reach is the time that Begin and Ask may take, getting a connection included. A statement without an answer
+// by then will most likely never be answered; if it waits for a lock, giving up only costs the pool a new
+// connection.
 const reach = 5 * time.Second
 
-// Ask calls f with a connection of the pool, outside of a transaction. The answer
-// is given up after a while, and the connection with it. An event that f reports as stored is
-// not, to Ask, if its wait for the synchronous replica was broken off.
+// Ask calls f with a connection of the pool, outside of a transaction. Ask gives up the answer, and the
+// connection, after 5 seconds. It returns an error although f returned nil if the wait for the synchronous
+// replica was broken off.
 //
-// A statement may be left half-way in Postgres then, its rows locked: that is ended in the
+// If the connection breaks, Ask ends the rest of the statement in Postgres, which may hold locks, in the
 // background.
 func Ask(ctx context.Context, pool *pgxpool.Pool, f func(context.Context, *pgxpool.Conn) error) error {
 	pid, err := ask(ctx, pool, f)
@@ -30,7 +30,7 @@ func Ask(ctx context.Context, pool *pgxpool.Pool, f func(context.Context, *pgxpo
 	return err
 }
 
-// ask is Ask, except that it does not end the rest. broken is as of with.
+// ask is Ask, but does not end the rest of a statement. broken is as in with.
 func ask(ctx context.Context, pool *pgxpool.Pool, f func(context.Context, *pgxpool.Conn) error) (broken uint32, err error) {
 	ctx, cancel := context.WithTimeout(ctx, reach)
 	defer cancel()
@@ -44,14 +44,14 @@ func ask(ctx context.Context, pool *pgxpool.Pool, f func(context.Context, *pgxpo
 // [ErrUnknown] if COMMIT was sent and not answered, or if the answer may not count because the
 // wait for the synchronous replica was broken off. The end of ctx ends do, and not COMMIT.
 //
-// If the connection breaks, the rest of the transaction in Postgres is ended in the background.
+// If the connection breaks, Change ends the rest of the transaction in Postgres in the background.
 func Change(ctx context.Context, pool *pgxpool.Pool, do func(context.Context, pgx.Tx) error) error {
 	broken, err := with(ctx, pool, func(conn *pgxpool.Conn) error {
 		tx, err := conn.BeginTx(ctx, pgx.TxOptions{IsoLevel: pgx.ReadCommitted})
 		if err != nil {
 			return err
 		}
-		defer func() { _ = tx.Rollback(ctx) }() // nothing, once it is committed
+		defer func() { _ = tx.Rollback(ctx) }() // no effect after COMMIT
 		if err := do(ctx, tx); err != nil {
 			return err
 		}
@@ -81,8 +81,7 @@ func unsure(err error) error {
 	return fmt.Errorf("%w: %w", ErrUnknown, err)
 }
 
-// with calls f with a connection of the pool. broken is the process in Postgres of a connection
-// that broke, else 0.
+// with calls f with a connection of the pool. broken is the process in Postgres of a broken connection, or 0.
 func with(ctx context.Context, pool *pgxpool.Pool, f func(*pgxpool.Conn) error) (broken uint32, err error) {
 	var conn *pgxpool.Conn
 	err = Protect(func() (err error) { // hooks of the pool are the application's
@@ -106,9 +105,9 @@ func with(ctx context.Context, pool *pgxpool.Pool, f func(*pgxpool.Conn) error) 
 	return broken, err
 }
 
-// endLeft ends the rest of a statement of this module in Postgres, where a backend holds its
-// locks until it notices that its client is gone. It is not waited for. The first tries may meet
-// connections that a network has forgotten, too: after each, the pool replaces them.
+// endLeft ends the rest of a statement of this module in Postgres, where a backend holds its locks until it
+// notices that its client is gone. endLeft does not wait for the end. Its first tries may get connections
+// that a network has forgotten: after each try the pool replaces them.
 func endLeft(ctx context.Context, pool *pgxpool.Pool, pid uint32) {
 	const sql = `
 select pg_terminate_backend(pid) from pg_stat_activity
@@ -149,11 +148,10 @@ func AsSelf(ctx context.Context, pool *pgxpool.Pool, f func(context.Context, pgx
 	return err
 }
 
-// replaceAfter has the pool replace its connections, after one of them got no
-// answer, or cannot write: where a network has forgotten them, each would cost a
-// time-out; where they lead to a replica, because a name was resolved before a
-// failover was over, they would do so for as long as the pool keeps them. A pool
-// with all connections in use is just too small, and is left alone.
+// replaceAfter has the pool replace its connections after one of them got no answer, or cannot write. If a
+// network has forgotten the connections, each would cost a time-out; if they lead to a replica, because a
+// name was resolved before the end of a failover, they would lead there for as long as the pool keeps them. A
+// pool with all connections in use is only too small, and is left alone.
 func replaceAfter(pool *pgxpool.Pool, err error) {
 	if !errors.Is(err, context.DeadlineExceeded) && !IsReadOnly(err) {
 		return
@@ -184,8 +182,8 @@ func isNew(conn *pgxpool.Conn) bool {
 
 const newTime = 10 * time.Second
 
-// release returns a connection to its pool. pgx waits up to 15 seconds for the
-// end of a broken one, which would take its place in the pool that long.
+// release returns a connection to its pool. pgx would keep a broken connection's place in the pool for up to
+// 15 seconds: release closes it at once.
 func release(conn *pgxpool.Conn) {
 	if conn.Conn().IsClosed() {
 		closeNow(conn)

@@ -24,9 +24,9 @@ const (
 	calls                    // a function is called, or a temporary table, a cursor or a lock may be left: see Tx.look
 )
 
-// effectOf looks at the statements in sql. Only ends is certain. A wrong lasts costs a
-// connection, a wrong moves a round trip, a wrong calls a little of one. The calls of a trigger, a view, an
-// operator or the default of a column are not looked for.
+// effectOf returns the possible effects of the statements in sql. Only ends is certain. A wrong lasts costs a
+// connection, a wrong moves a round trip, a wrong calls part of a round trip. The calls of a trigger, a view,
+// an operator or the default of a column are not looked for.
 func effectOf(sql string) (found effect) {
 	sql = strings.TrimRight(sql, "; \t\r\n")
 	standard, escaping := lexer{rest: sql}, lexer{rest: sql, escapes: true}
@@ -37,8 +37,8 @@ func effectOf(sql string) (found effect) {
 	return found | effectOfCalls(sql)
 }
 
-// statements looks at the first words of each statement. Most SQL is one statement,
-// and its first word decides.
+// statements returns the effect of each statement's first words. Most SQL is one statement, and its first
+// word decides.
 func (l *lexer) statements() (found effect) {
 	for body := false; ; {
 		word := l.next()
@@ -69,7 +69,7 @@ func (l *lexer) statement(word string) effect {
 	case is(word, "set"):
 		return l.set()
 	case is(word, "reset"), is(word, "discard"), is(word, "deallocate"), is(word, "listen"), is(word, "load"),
-		is(word, "do"), is(word, "execute"): // the SQL that they execute is in a string, or elsewhere
+		is(word, "do"), is(word, "execute"): // the SQL to execute is in a string, or elsewhere
 		return lasts | moves
 	case is(word, "abort"), is(word, "commit"), is(word, "end"):
 		return ends
@@ -119,7 +119,7 @@ func isNoCall(word string) bool {
 	return false
 }
 
-// set is the effect of SET.
+// set returns the effect of SET.
 func (l *lexer) set() effect {
 	switch word := l.next(); {
 	case is(word, "local"):
@@ -130,8 +130,8 @@ func (l *lexer) set() effect {
 	return lasts | moves
 }
 
-// effectOfCalls is the effect of set_config, which sets for good unless its last argument
-// is the word true.
+// effectOfCalls returns the effect of set_config, which sets for the session unless its last argument is the
+// word true.
 func effectOfCalls(sql string) effect {
 	left := 0
 	for _, rest, ok := strings.Cut(sql, "_"); ok; _, rest, ok = strings.Cut(rest, "_") {
@@ -148,7 +148,7 @@ func effectOfCalls(sql string) effect {
 			left--
 		}
 	}
-	if left > 0 { // also where a string, a comment or a quoted name has it
+	if left > 0 { // a string, a comment or a quoted name counts as a call
 		return lasts | moves
 	}
 	return moves
@@ -177,8 +177,8 @@ func (l *lexer) lastArgumentIsTrue() bool {
 	return is(last, "true") && before == ","
 }
 
-// mayBeName reports whether sql may be the name of a prepared statement, which is
-// executed instead of it. One that begins as SQL does, and goes on, is taken for SQL.
+// mayBeName reports whether sql may be the name of a prepared statement, which pgx executes instead. A text
+// of several words that begins with a command is taken for SQL.
 func mayBeName(sql string) bool {
 	l := lexer{rest: sql}
 	return !isCommand(l.next()) || !strings.ContainsAny(strings.TrimSpace(sql), " \t\r\n")

@@ -11,7 +11,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// The mistakes of a handler, besides the errors that it returns.
+// The mistakes of a handler, apart from the errors that it returns.
 var (
 	ErrOwned    = errors.New("idem: the transaction is not the handler's to end: return nil to commit, or an error to roll back")
 	ErrEnded    = errors.New("the handler ended the transaction with SQL: return nil to commit, or an error to roll back")
@@ -22,31 +22,29 @@ var (
 	ErrExited   = errors.New("the handler ended its goroutine: return an error instead")
 )
 
-// ErrUnknown is the outcome of a transaction of which the answer to COMMIT was lost, or proves
-// nothing.
+// ErrUnknown is the error of a transaction whose answer to COMMIT was lost, or proves nothing.
 var ErrUnknown = errors.New("whether COMMIT has succeeded is unknown")
 
-// WorkError is a failure of the handler's work, as opposed to one of reaching
-// the database for it.
+// WorkError is a failure of the handler's work, as opposed to a failure to reach the database for it.
 type WorkError struct {
 	err  error
-	lost bool // so is the transaction's connection
+	lost bool // the transaction's connection is lost
 }
 
 func (w *WorkError) Error() string { return w.err.Error() }
 
 func (w *WorkError) Unwrap() error { return w.err }
 
-// WorkFailed reports whether an error is that of an attempt whose handler ran, a COMMIT without an answer among
-// them. It is none if the attempt did not come to the handler.
+// WorkFailed reports whether an attempt with this error reached its handler. An attempt whose COMMIT was not
+// answered did.
 func WorkFailed(err error) bool {
 	_, ofWork := errors.AsType[*WorkError](err)
 	return ofWork || errors.Is(err, ErrUnknown)
 }
 
-// Passing reports whether a handler's error is, in all likelihood, not its event's: others met it, or
-// another database, one of the handler's own, is being stopped or restarted. The session of the transaction
-// itself is alive.
+// Passing reports whether the event is most likely not to blame for a handler's error: the transaction met
+// others, or another database, which the handler uses, is being stopped or restarted. The session of the
+// transaction itself is alive.
 func Passing(err error) bool {
 	work, ofWork := errors.AsType[*WorkError](err)
 	return ofWork && !work.lost && (Retryable(err) || strings.HasPrefix(SQLState(err), "57P"))
@@ -59,25 +57,22 @@ func Retryable(err error) bool {
 	return code == "40001" || code == "40P01"
 }
 
-// TookTooLong reports whether an answer did not come in time, or Postgres gave up a
-// statement, or its wait for a lock, because of a time-out that the role or the
-// database sets.
+// TookTooLong reports whether an answer did not come in time, or Postgres gave up a statement, or a wait for
+// a lock, because of a time-out of the role or the database.
 func TookTooLong(err error) bool {
 	code := SQLState(err)
 	return errors.Is(err, context.DeadlineExceeded) || code == "57014" || code == "55P03"
 }
 
-// RowLocked reports whether a statement gave up because another transaction holds a row:
-// it waited for that at an entry of an index. Waits for a whole table have no such
-// place.
+// RowLocked reports whether a statement gave up its wait for a row that another transaction has locked. The
+// error of a wait for a whole table names no index entry.
 func RowLocked(err error) bool {
 	pgErr, ok := errors.AsType[*pgconn.PgError](err)
 	return ok && pgErr.Code == "55P03" && pgErr.Where != ""
 }
 
-// Unavailable reports whether Postgres could not be asked, or will answer
-// otherwise when it is asked again: it is starting, stopping, full or, for now,
-// read-only.
+// Unavailable reports whether Postgres could not be reached, or may answer differently later: it is starting,
+// stopping, full or, for now, read-only.
 func Unavailable(err error) bool {
 	switch code := SQLState(err); {
 	case code == "", code == readOnly:
@@ -94,7 +89,7 @@ const readOnly = "25006"
 // transactions are read-only by default.
 func IsReadOnly(err error) bool { return SQLState(err) == readOnly }
 
-// SQLState is the error's SQLSTATE, or "" when it is not the database's.
+// SQLState returns the error's SQLSTATE, or "" if Postgres has not sent the error.
 func SQLState(err error) string {
 	if pgErr, ok := errors.AsType[*pgconn.PgError](err); ok {
 		return pgErr.Code
@@ -102,8 +97,8 @@ func SQLState(err error) string {
 	return ""
 }
 
-// Start calls f, which is the application's code, in a goroutine of its own, and sends
-// its error. The caller need not wait for it. A panic is an error, and so is [ErrExited].
+// Start calls f, which is the application's code, in a goroutine of its own, and sends its error. The caller
+// need not receive the error. A panic is an error, and so is [ErrExited].
 func Start(f func() error) <-chan error {
 	result := make(chan error, 1)
 	go func() {
@@ -127,8 +122,8 @@ func Protect(f func() error) (err error) {
 	return err
 }
 
-// probe calls the methods of an error that application code has made, so that none
-// panics later, where it is not caught.
+// probe calls the methods of an error that application code has made, so that none panics later, where
+// nothing would catch the panic.
 func probe(err error) {
 	if err != nil {
 		_ = err.Error()

@@ -10,10 +10,9 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// guardedTx is the transaction as a handler sees it: pgx's own, but for its end,
-// which is not the handler's. Statements that would end it are refused before
-// they are sent: afterwards is too late, because the event's mark may be
-// committed by then, or gone. It is closed once the handler has returned.
+// guardedTx is the transaction that a handler gets: pgx's own, which the handler cannot end. Statements that
+// would end the transaction are refused before they are sent: afterwards the event's mark may be committed,
+// or gone. The guardedTx is closed once the handler has returned.
 type guardedTx struct{ savepoint }
 
 // state is shared by a guarded transaction and its savepoints.
@@ -29,8 +28,8 @@ type state struct {
 	lent    bool     // see Borrow
 }
 
-// enter notes that the handler begins a call, which leave ends, to execute statements.
-// It returns why it must not: the transaction is over, or one of them would end it.
+// enter notes the begin of a handler's call that executes statements; leave notes its end. The error says why
+// the call is refused: the transaction is over, or a statement would end it.
 func (s *state) enter(statements ...*pgx.QueuedQuery) error {
 	var found effect
 	for _, q := range statements {
@@ -55,7 +54,7 @@ func (s *state) leave() {
 	s.running--
 }
 
-// note notes statements of the handler's that are executed once it has returned.
+// note notes statements that the handler has declared, which are executed once it has returned.
 func (s *state) note(statements []*pgx.QueuedQuery) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -80,9 +79,9 @@ func (s *state) noteLocked(found effect, statements []*pgx.QueuedQuery) {
 	}
 }
 
-// end ends the handler's use of the transaction. It reports whether a call of its has not
-// returned: where the arguments are encoded, say, which may take long, and after which
-// the statement would be sent, in any transaction that the connection has then.
+// end ends the handler's use of the transaction. inUse reports whether one of the handler's calls has not
+// returned: it may still be encoding arguments, and would then send its statement in whatever transaction the
+// connection has.
 func (s *state) end() (inUse bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -90,15 +89,15 @@ func (s *state) end() (inUse bool) {
 	return s.running > 0
 }
 
-// set notes the use by the handler, unless it has returned.
+// set sets a flag of the handler's use, unless the handler has returned.
 func (s *state) set(flag *bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	*flag = *flag || !s.over
 }
 
-// Borrow lends a handler's transaction, or a savepoint in it, to one caller at a time. ok is false until the one
-// before has called giveBack. The transaction of another module is always lent.
+// Borrow lends a handler's transaction, or a savepoint in it, to one caller at a time. ok is false while
+// another caller has not called giveBack. For the transaction of another module ok is always true.
 func Borrow(tx pgx.Tx) (giveBack func(), ok bool) {
 	var s *state
 	switch tx := tx.(type) {
@@ -122,7 +121,7 @@ func Borrow(tx pgx.Tx) (giveBack func(), ok bool) {
 	}, true
 }
 
-// noted is a rewriter with a statement that is looked at.
+// noted is a rewriter whose statement is noted when it is written.
 type noted struct {
 	pgx.QueryRewriter
 	state *state
@@ -134,17 +133,17 @@ func (n noted) RewriteQuery(ctx context.Context, conn *pgx.Conn, sql string, arg
 	return sql, args, err
 }
 
-// rewriterOf returns the rewriter that may make another statement of one.
+// rewriterOf returns arg as a rewriter, if it may write another statement.
 func rewriterOf(arg any) (r pgx.QueryRewriter, ok bool) {
 	switch arg.(type) {
-	case pgx.NamedArgs, pgx.StrictNamedArgs, noted: // change names only, or are looked at
+	case pgx.NamedArgs, pgx.StrictNamedArgs, noted: // they only change names, or are noted
 		return nil, false
 	}
 	r, ok = arg.(pgx.QueryRewriter)
 	return r, ok
 }
 
-// isUnseen reports whether q may execute another statement than its text.
+// isUnseen reports whether q may execute a statement that is not its text.
 func isUnseen(q *pgx.QueuedQuery) bool {
 	return mayBeName(q.SQL) || slices.ContainsFunc(q.Arguments, func(arg any) bool { _, ok := rewriterOf(arg); return ok })
 }

@@ -21,14 +21,14 @@ import (
 // Tx is the transaction of one attempt.
 type Tx struct {
 	pool    *pgxpool.Pool
-	conn    *pgxpool.Conn // nil once it is back in the pool, or closed
+	conn    *pgxpool.Conn // nil once the connection is back in the pool, or closed
 	tx      pgx.Tx
 	session Session
 	ended   bool // COMMIT or ROLLBACK was sent
 	looked  bool // what the handler has left in its session was looked for
 	left    bool // and found
 
-	handler *state // the handler's use of it, once it runs
+	handler *state // the handler's use of the transaction
 }
 
 // Session identifies a transaction to Postgres. StartedAt is its now(); it is
@@ -39,7 +39,7 @@ type Session struct {
 
 	SearchPath, Role, SynchronousCommit string // before the handler changes them
 
-	Strict bool // stricter than read committed: it does not see rows that others commit meanwhile
+	Strict bool // stricter than read committed: the transaction does not see rows that others commit meanwhile
 }
 
 // Begin starts a transaction and executes the statements that mark queues, in one round trip.
@@ -98,10 +98,9 @@ func (t *Tx) Marked() bool { return !t.session.StartedAt.IsZero() }
 // statement does not see rows that others have committed since its first one.
 func (t *Tx) Strict() bool { return t.session.Strict }
 
-// Run calls work with the transaction, guarded: work cannot end it. An error is
-// a [*WorkError]. When work does not return in time, Run does so without it;
-// work's connection is taken out of the pool and closed. So it is when work has
-// returned, and left a goroutine behind that is about to use it.
+// Run calls work with the transaction, guarded: work cannot end it. An error is a [*WorkError]. If work does
+// not return in time, Run returns without it, and takes work's connection out of the pool and closes it. Run
+// does the same if work has returned and left a goroutine behind that is about to use the connection.
 func (t *Tx) Run(ctx context.Context, work func(context.Context, pgx.Tx) error) error {
 	tx, start := guard(t.tx, t.handler), time.Now()
 	err, returned := await(ctx, Start(func() error { return work(ctx, tx) }))
@@ -143,7 +142,7 @@ func await(ctx context.Context, result <-chan error) (err error, returned bool) 
 	}
 }
 
-// verdict returns the error for the state in which the handler left the connection.
+// verdict returns the error for the state of the connection after the handler has returned.
 func (t *Tx) verdict(ctx context.Context) error {
 	conn := t.conn.Conn()
 	switch {
@@ -161,10 +160,10 @@ func (t *Tx) verdict(ctx context.Context) error {
 	return nil
 }
 
-// checkSame finds out whether the transaction is still the one that marked the event,
-// for a handler that had the connection itself, or had a statement executed with a text that was
-// not looked at. Prepared statements are looked at now: a text that is none was executed as it
-// is, if it is SQL; else it is one that a pooler has under another name.
+// checkSame returns an error if the transaction is not the one that marked the event any more. It is called
+// if the handler had the connection itself, or executed a statement whose SQL is not known. The SQL of
+// prepared statements is looked up now: a name that is not found is SQL that was executed as it is, or else a
+// statement that a pooler has under another name.
 func (t *Tx) checkSame(ctx context.Context) error {
 	const look = `select now(), array(select array[name, statement] from pg_prepared_statements where name = any($1::text[]))`
 	var startedAt time.Time
@@ -189,14 +188,14 @@ func (t *Tx) checkSame(ctx context.Context) error {
 	return nil
 }
 
-// abandon closes the connection under a handler that does not return, or a goroutine that
-// it has left behind. The pool makes a new one.
+// abandon closes a connection that a handler, or a goroutine that it has left behind, may still use. The pool
+// makes a new connection.
 func (t *Tx) abandon(ctx context.Context) {
 	t.drop()
 	t.terminate(ctx)
 }
 
-// failed is the failure of a handler's work.
+// failed returns err as a failure of the handler's work.
 func (t *Tx) failed(err error) error { return &WorkError{err, t.conn == nil || !t.alive()} }
 
 // Rollback rolls back and then executes next, in one round trip.
@@ -212,10 +211,10 @@ func (t *Tx) Rollback(ctx context.Context, next func(*pgx.Batch)) error {
 	})
 }
 
-// Spoiled reports whether the handler may have left its session with other settings, or
-// with something else that others would meet there. Its connection is not used again.
+// Spoiled reports whether the handler may have left other settings in its session, or something else that the
+// next event would meet. The connection is not used again.
 func (t *Tx) Spoiled() bool {
-	t.handler.mu.Lock() // a goroutine that the handler has left behind may still be at it
+	t.handler.mu.Lock() // a goroutine that the handler has left behind may still be changing it
 	defer t.handler.mu.Unlock()
 	return t.left || t.handler.raw || t.handler.effects&lasts != 0
 }
@@ -272,9 +271,8 @@ func (t *Tx) Close(ctx context.Context) {
 	t.conn = nil
 }
 
-// protect is [Protect] for calls that may reach code of the application: encoding the
-// handler's arguments, and the pool's hooks. A panic leaves the connection in no state
-// to go on with.
+// protect is [Protect] for calls that may reach code of the application: encoding the handler's arguments,
+// and the pool's hooks. After a panic the connection cannot be used any more.
 func (t *Tx) protect(f func() error) (err error) {
 	returned := false
 	panicked := Protect(func() error {
@@ -298,10 +296,10 @@ func (t *Tx) drop() {
 
 func (t *Tx) alive() bool { return !t.conn.Conn().IsClosed() }
 
-// terminate ends the rest of the transaction in Postgres, where a backend
-// holds its locks until it notices that its client is gone: after hours, by default. What asks next for
-// the event's row would wait for it. The first tries may meet connections that a network has
-// forgotten, too: after each, the pool replaces them. Those that [Finish] leaves no time for go on in the background.
+// terminate ends the rest of the transaction in Postgres, where a backend holds its locks until it notices
+// that its client is gone: after hours, by default. The next attempt at the event would wait for its row. The
+// first tries may get connections that a network has forgotten: after each try the pool replaces them. Tries
+// that [Finish] leaves no time for go on in the background.
 func (t *Tx) terminate(ctx context.Context) {
 	if !t.Marked() {
 		return

@@ -1,7 +1,7 @@
 // Package prune decides which events a run of Prune forgets, and deletes them.
 //
-// A jump of the clock forgets nothing at once: what is deleted is decided by the clock of an earlier
-// run, and by the counts of each day that earlier runs have found.
+// A jump of the clock forgets nothing at once: the clock of an earlier run, and the counts of each day in
+// earlier runs, decide which events are deleted.
 package prune
 
 import (
@@ -16,9 +16,9 @@ import (
 	"github.com/paghooks/paghooks/idem/internal/store"
 )
 
-// Ages are the ages from which things are deleted; 0 is never.
+// Ages are the ages from which rows are deleted; 0 is never.
 type Ages struct {
-	Events   time.Duration // that need nothing more, with their bodies
+	Events   time.Duration // done, unhandled and discarded events, with their bodies
 	Parked   time.Duration // parked events
 	Archived time.Duration // bodies of done events
 	Actions  time.Duration // entries of the audit trail
@@ -26,7 +26,7 @@ type Ages struct {
 
 // Plan holds the rows of a source that a run deletes, and the counts that it remembers.
 type Plan struct {
-	Events int64 // that go
+	Events int64 // the number of events to delete
 
 	pool                    *pgxpool.Pool
 	source                  string
@@ -39,19 +39,19 @@ type Plan struct {
 const (
 	day = 24 * time.Hour
 
-	// minBetween is the least time between two runs of which the later one may forget events that the earlier one found
-	// old. It is less than a day, for daily runs.
+	// minBetween is the least time between two runs for the later one to forget events that were old at the
+	// earlier one. It is less than a day, for daily runs.
 	minBetween = 23 * time.Hour
 
-	// clockStep is the time by which a clock may be set back in daily life.
+	// clockStep is the largest step back of a clock that is no error.
 	clockStep = time.Hour
 
-	// statementTime is the time that one statement may take. Some read all that is not done.
+	// statementTime is the time that one statement may take. Some read all events that are not done.
 	statementTime = 5 * time.Minute
 )
 
-// NewPlan counts the events of a source, and finds those to forget. It returns an error while the
-// database's clock is behind that of the last run.
+// NewPlan counts the events of a source, and finds the ones to forget. It returns an error if the database's
+// clock is behind the time of the last run.
 func NewPlan(ctx context.Context, pool *pgxpool.Pool, source string, ages Ages) (*Plan, error) {
 	p := &Plan{pool: pool, source: source, ages: ages}
 	now, err := p.read(ctx)
@@ -111,8 +111,8 @@ func (p *Plan) choose(now time.Time) {
 	}
 }
 
-// Run remembers the counts, deletes, and returns the number of events that it has deleted. Another run at
-// the same time ends one of both.
+// Run remembers the counts, deletes, and returns the number of events that it has deleted. If two runs are
+// made at the same time, one of them deletes nothing more.
 func (p *Plan) Run(ctx context.Context) (deleted int64, err error) {
 	if saved, err := p.save(ctx); err != nil || !saved {
 		return 0, err
@@ -148,8 +148,8 @@ func (p *Plan) save(ctx context.Context) (saved bool, err error) {
 	return store.SavePruneRuns(ctx, p.pool, p.source, p.runs)
 }
 
-// audit deletes old entries of the audit trail by the clock of an earlier run, which is zero if
-// there was none.
+// audit deletes old entries of the audit trail, by the clock of an earlier run; none if there was no earlier
+// run.
 func (p *Plan) audit(ctx context.Context) error {
 	if p.ages.Actions <= 0 || p.runs.Before.IsZero() {
 		return nil

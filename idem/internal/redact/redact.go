@@ -1,5 +1,5 @@
-// Package redact takes personal data out of the texts of errors: the values that Postgres and pgx
-// write into theirs, and what the application's own function takes out.
+// Package redact takes personal data out of the texts of errors: the values that Postgres and pgx write into
+// theirs, and the values that the application's own function removes.
 package redact
 
 import (
@@ -11,7 +11,7 @@ import (
 	"github.com/paghooks/paghooks/idem/internal/pgtx"
 )
 
-// redacted is an error that says something else, and is the same to errors.Is and errors.As.
+// redacted is an error with another text, and the same error to errors.Is and errors.As.
 type redacted struct {
 	text string
 	err  error
@@ -20,8 +20,8 @@ type redacted struct {
 func (r *redacted) Error() string { return r.text }
 func (r *redacted) Unwrap() error { return r.err }
 
-// Error returns an error of the application with the text that hook returns for it, if that
-// is set, and without the values that Postgres and pgx write into theirs.
+// Error returns an error of the application with the text that hook, which may be nil, returns for it, and
+// without the values that Postgres and pgx write into their errors.
 func Error(err error, hook func(error) string) error {
 	if err == nil {
 		return nil
@@ -57,16 +57,16 @@ func Own(err error) error {
 }
 
 var (
-	// encoding matches pgx's error for an argument that it cannot send, with the argument.
+	// encoding matches pgx's error for an argument that cannot be encoded, with the argument.
 	encoding = regexp.MustCompile(`(?s)unable to encode .* into (\S+|unknown \(\d+\)) format for`)
 
-	// quoted is a value in a message of Postgres, in its languages.
+	// quoted matches a value in a message of Postgres, in the quotes of its languages.
 	quoted = regexp.MustCompile(`(?s)["«„“].*["»“”]`)
 )
 
-// Text returns text, which is that of err, without the rows and arguments that Postgres quotes. Its
-// details have rows and keys, also of others: pgx does not print them, an application may. Its
-// messages have values where these are at fault, which is class 22.
+// Text returns text, the text of err, without the rows and arguments that Postgres quotes. The details of a
+// Postgres error have rows and keys: pgx does not print details, an application may. Its message has a value
+// if the value is at fault, in class 22.
 func Text(text string, err error) string {
 	each(err, func(p *pgconn.PgError) {
 		for _, values := range []string{p.Detail, p.Where, p.InternalQuery} {

@@ -18,7 +18,7 @@ type Action struct {
 	Filter  string
 	Reason  string
 	Events  int64     // how many are recorded
-	Result  string    // its progress, as long as it has not ended
+	Result  string    // its progress until it has ended
 	EndedAt time.Time // zero while it is running
 
 	Alive     bool   // it has not ended, and its process has given a sign of life
@@ -40,16 +40,15 @@ returning id, ` + onDisk
 	return id, err
 }
 
-// NoteAction records how far an action has come that has not ended.
+// NoteAction records the progress of an action, unless it has ended.
 func NoteAction(ctx context.Context, db DB, id int64, progress string) error {
 	_, err := db.Exec(ctx, `update idem_audit set result = $2 where id = $1 and ended_at is null`, id, progress)
 	return err
 }
 
-// ChangedBy records the events that an action changed, and the result, in the transaction
-// that changes them. each is the result of each of them. If somebody has asked the action to end, it
-// records nothing and returns that person: the transaction is to be rolled back. Nobody can ask
-// once it has returned.
+// ChangedBy records the events that an action changed, and the result, in the transaction that changes them.
+// each is the result for each event. If a person has asked the action to end, ChangedBy records nothing and
+// returns that person: the caller rolls the transaction back. After ChangedBy it is too late to ask.
 func ChangedBy(ctx context.Context, tx DB, id int64, keys []string, result, each string) (stoppedBy string, err error) {
 	const changed = `
 with ended as (
@@ -71,7 +70,7 @@ select count(*) from ended`
 	return stoppedBy, err
 }
 
-// EndAction records how an action ended, unless its transaction has recorded that.
+// EndAction records the result of an action, unless the action's transaction has recorded it.
 func EndAction(ctx context.Context, db DB, id int64, result string) error {
 	_, err := db.Exec(ctx, `update idem_audit set result = $2, ended_at = now() where id = $1 and ended_at is null`, id, result)
 	return err
@@ -92,8 +91,8 @@ func scanAction(row pgx.CollectableRow, more ...any) (a Action, err error) {
 	return a, err
 }
 
-// ListActions lists n actions on events of a source, the newest first, those with
-// an id below before unless that is 0.
+// ListActions lists n actions on events of a source, the newest first; if before is not 0, only actions with
+// a smaller id.
 func ListActions(ctx context.Context, db DB, source string, before int64, n int) ([]Action, error) {
 	const list = actionColumns + ` from idem_audit a where a.source = $1 and ($2 = 0 or a.id < $2) order by a.id desc limit $3`
 	rows, _ := db.Query(ctx, list, source, before, n)
@@ -146,7 +145,7 @@ func LockAction(ctx context.Context, tx DB, source string, id int64) (Action, er
 	if _, err := tx.Exec(ctx, `select from idem_audit where source = $1 and id = $2 for update`, source, id); err != nil {
 		return Action{}, err
 	}
-	return GetAction(ctx, tx, source, id) // as it was committed when the lock was there
+	return GetAction(ctx, tx, source, id) // as committed when the lock was granted
 }
 
 // AskToStop records the person that asks an action to end.
@@ -158,12 +157,13 @@ func AskToStop(ctx context.Context, tx DB, id int64, by string) error {
 // Outcome is the result of an action on an event.
 type Outcome struct {
 	Event  string // its row key
-	Result string // "" while it has done nothing to it
+	Result string // "" until the action has processed the event
 	At     time.Time
 }
 
-// ListOutcomes lists n of the events that an action chose, and those that followed them: first those
-// that failed, then those that it has not reached, then others in the order in which they were chosen.
+// ListOutcomes lists n of the events that an action chose, and of the events that followed them: first the
+// failed ones, then the ones that the action has not reached, then the others in the order in which they were
+// chosen.
 func ListOutcomes(ctx context.Context, db DB, id int64, n int) ([]Outcome, error) {
 	const list = `
 select coalesce(c.event, o.event), coalesce(o.result, ''), o.at

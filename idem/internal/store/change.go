@@ -9,8 +9,8 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// Discard gives events up, those that are in one of states and not being
-// processed. It returns their row keys, and the lane of each for [PromoteHeld].
+// Discard gives up the events that are in one of states and not being processed. It returns their row keys,
+// and the lane of each for [PromoteHeld].
 func Discard(ctx context.Context, tx pgx.Tx, keys, states []string, reason *string, archive bool) (discarded, lanes []string, err error) {
 	const discard = `
 with chosen as (
@@ -34,8 +34,8 @@ select event, coalesce(lane, '') from bodies`
 	return discarded, lanes, err
 }
 
-// Requeue makes events pending and due, those that are in one of states and not
-// being processed, each at its place in its lane. It returns their row keys.
+// Requeue makes the events pending and due that are in one of states and not being processed, each at its
+// place in its lane. It returns their row keys.
 func Requeue(ctx context.Context, db DB, keys, states []string) ([]string, error) {
 	const requeue = `
 with chosen as (
@@ -54,18 +54,18 @@ select event from again`
 
 // Erased counts the results of events that were to be erased.
 type Erased struct {
-	Events []string // row keys of those that are
-	Open   int64    // left, and not done or discarded
-	Busy   int64    // left, although they are: another transaction holds them
+	Events []string // row keys of the erased events
+	Open   int64    // events that are left: not done or discarded
+	Busy   int64    // events that are left: another transaction has locked them
 }
 
-// Erase deletes the stored data of done and discarded events beside their rows, by their row
-// keys: bodies, archived bodies, errors and traces. Of those that are not done and have no body
-// any more, it makes discarded ones if open is set. The rows stay, as the duplicate check.
+// Erase deletes the stored data of done and discarded events beside their rows, by their row keys: bodies,
+// archived bodies, errors and traces. If open is set, it also discards events that are not done and have no
+// body any more. The rows stay, as the duplicate check.
 //
-// Those that another transaction holds are left. They are locked before anything is read of
-// them, by a statement of its own: at read committed the next one sees rows that were committed
-// until then, a body that was archived just now.
+// Events that another transaction has locked are left. A separate statement locks the events first: at read
+// committed the next statement then sees everything that was committed before, such as a body that was
+// archived just now.
 func Erase(ctx context.Context, tx pgx.Tx, keys []string, open bool) (e Erased, err error) {
 	const lock = `
 select event from idem_events
@@ -99,8 +99,8 @@ from idem_events where event = any ($1) and event <> all ($2)`
 	return e, err
 }
 
-// Import stores events as done of which only the names are known, and when they came: at
-// zero, now. Those that are stored are left. It returns how many were not.
+// Import stores events as done, of which only the names and the times of arrival are known; a zero time is
+// now. Events that are stored already are left. Import returns the number of new events.
 func Import(ctx context.Context, db DB, events []Event, times []time.Time) (stored int64, err error) {
 	const add = `
 insert into idem_events (event, type, key, state, received_at)
@@ -123,9 +123,8 @@ on conflict do nothing`
 	return stored, err
 }
 
-// Complete makes events done that another program has done, those that are waiting, and not
-// being processed, and records that on an action. It returns their row keys, and their
-// lanes for [PromoteHeld].
+// Complete makes events done that another program has processed, if they are not done and not being processed
+// here, and records that on an action. It returns their row keys, and their lanes for [PromoteHeld].
 func Complete(ctx context.Context, tx pgx.Tx, action int64, keys []string, archive bool) (completed, lanes []string, err error) {
 	const complete = `
 with chosen as (
@@ -167,8 +166,8 @@ from idem_events where event = any ($1)`
 // Account is the source and scope that events are stored under.
 type Account struct{ Source, Scope string }
 
-// keys returns the first row key that an account's event may have, and the first one
-// after all of them: '0' follows '/'.
+// keys returns the first possible row key of an account's events, and the first key after all of them: '0'
+// follows '/'.
 func (a Account) keys() (first, after string) {
 	first = Event{Source: a.Source, Scope: a.Scope}.RowKey()
 	return first, strings.TrimSuffix(first, "/") + "0"
@@ -181,8 +180,8 @@ func CountAccount(ctx context.Context, db DB, a Account) (n int64, err error) {
 	return n, err
 }
 
-// LockTables has all others that store or process events wait, from now to the end of
-// the transaction. It waits for those that do it now, for 10 seconds at most.
+// LockTables has all other transactions that store or process events wait until this one ends. It waits for
+// the running ones, for 10 seconds at most.
 func LockTables(ctx context.Context, tx DB) error {
 	b := &pgx.Batch{}
 	b.Queue(`set local lock_timeout = '10s'`)
@@ -190,9 +189,8 @@ func LockTables(ctx context.Context, tx DB) error {
 	return tx.SendBatch(ctx, b).Close()
 }
 
-// FindBoth returns the row keys of the events of one account that another one also
-// has, by their ids: of their rows, their bodies or their archived bodies. They are
-// sorted, and there are most at most; n is the number of all.
+// FindBoth returns the row keys of the events of one account whose ids another account has as well, in rows,
+// bodies or archived bodies. The keys are sorted, and most at most; n is the number of all.
 func FindBoth(ctx context.Context, db DB, from, to Account, most int) (keys []string, n int64, err error) {
 	both := func(table string) string {
 		return `select f.event from ` + table + ` f join ` + table + ` t on t.event = $3 || substr(f.event, length($1) + 1)
@@ -207,9 +205,9 @@ select coalesce((select array_agg(event order by event) from (select event from 
 	return keys, n, err
 }
 
-// Rescope gives all rows of an account the names of another one, and returns how many
-// events that were. The entries of the audit trail about these events are renamed with them;
-// the trail of a source goes with the last of its events.
+// Rescope moves all rows of an account to the names of another account, and returns the number of events. The
+// entries of the audit trail about these events are renamed with them; the trail of a source is moved with
+// the last of its events.
 func Rescope(ctx context.Context, tx DB, from, to Account) (n int64, err error) {
 	const renamed = `$3 || substr(event, length($1) + 1)`
 	const chosen = ` where event >= $1 and event < $2`
@@ -245,7 +243,7 @@ where source = $1 and not exists (select from idem_events where event >= $1 || '
 	return tag.RowsAffected(), tx.SendBatch(ctx, b).Close()
 }
 
-// SetAsideType is the type of bodies that no account has sent, as far as is known.
+// SetAsideType is the type of bodies without a known account.
 const SetAsideType = "paghooks.set_aside"
 
 const (
@@ -259,15 +257,14 @@ func HasUnscoped(ctx context.Context, db DB, source string) (bool, error) {
 	return askScopes(ctx, db, source, `select $1 <> '' and exists (`+unscoped+`)`)
 }
 
-// HasMixedScopes reports whether a source has events with a scope and events
-// without one. It looks into the primary key three times, however many there are.
+// HasMixedScopes reports whether a source has events with a scope and events without one. It looks into the
+// primary key three times, however many events there are.
 func HasMixedScopes(ctx context.Context, db DB, source string) (bool, error) {
 	return askScopes(ctx, db, source, `select exists (`+unscoped+`) and `+scoped)
 }
 
-// IsUnscoped reports whether a source has events of an account without a scope, and none of an
-// account with one, and whether nobody makes either any more: no worker is alive, and none
-// came for a day.
+// IsUnscoped reports whether a source has events without a scope, none with one, and no program that stores
+// either: no worker is alive, and no event has arrived for a day.
 func IsUnscoped(ctx context.Context, db DB, source string) (bool, error) {
 	return askScopes(ctx, db, source, `
 select exists (`+unscoped+`) and not `+scoped+`

@@ -11,8 +11,8 @@ import (
 	"github.com/paghooks/paghooks/idem/internal/pgtx"
 )
 
-// Filter chooses events of a source that are not done. A nil list is no
-// condition; an empty one chooses nothing.
+// Filter chooses events of a source that are not done. A nil list is no condition; an empty list chooses
+// nothing.
 type Filter struct {
 	Source string
 	States []string
@@ -21,17 +21,17 @@ type Filter struct {
 	Keys   []string
 	IDs    []string
 	Events []string // row keys
-	Failed bool     // only those of which an attempt has failed
+	Failed bool     // only events with a failed attempt
 
-	From, Until time.Time // of arrival, from the first and before the second; zero is no condition
+	From, Until time.Time // of arrival: at From or later, and before Until; zero is no condition
 }
 
 func (f Filter) args() []any {
 	return []any{f.Source, f.States, escaped(f.Scopes), f.Types, f.Keys, f.IDs, nullTime(f.From), nullTime(f.Until), f.Events, f.Failed}
 }
 
-// chosen is the condition of a filter, for which args are the arguments. A condition that the
-// payload's row knows is asked of it, before the event is looked up.
+// chosen is the condition of a filter; args are its arguments. Conditions on the payload's row are checked
+// before the event is looked up.
 const chosen = `
 from idem_payloads p ` + openEvent + `
 where p.source = $1 and e.state = any ($2)
@@ -43,9 +43,8 @@ where p.source = $1 and e.state = any ($2)
   and ($9::text[] is null or p.event = any ($9))
   and (not $10 or e.attempts > 0 or e.crashes > 0 or p.failures is not null)`
 
-// openEvent joins the event of a payload p. It is looked up by its key, one by one: the planner
-// would rather read all events through, ten million that are done for the sake
-// of a few that are not.
+// openEvent joins to a payload p its event. The events are looked up one by one: the planner would rather
+// read all events, ten million done ones for the sake of a few that are not.
 const openEvent = `cross join lateral (select * from idem_events where event = p.event offset 0) e`
 
 // Find lists the row keys of the events that f chooses, in the order of lanes: by the
@@ -61,9 +60,8 @@ func Count(ctx context.Context, db DB, f Filter) (n int64, err error) {
 	return n, err
 }
 
-// FindPage lists n events that f chooses, newest first, those that arrived before
-// a place; a zero place is after all. It returns their row keys and the place of
-// the last.
+// FindPage lists the n newest events that f chooses and that arrived before a place; a zero place is after
+// all events. It returns their row keys and the place of the last.
 func FindPage(ctx context.Context, db DB, f Filter, before Place, n int) (keys []string, last Place, err error) {
 	const page = chosen + ` and ($11::timestamptz is null or (p.received_at, p.event) < ($11, $12))
 order by p.received_at desc, p.event desc limit $13`
@@ -80,9 +78,9 @@ type Row struct {
 	Crashes    int
 	LastError  string
 	ReceivedAt time.Time
-	DueAt      time.Time // zero when no worker is to take it yet
-	DoneAt     time.Time // zero when it is not
-	ConflictAt time.Time // zero when no other body came
+	DueAt      time.Time // zero if workers must not claim it yet
+	DoneAt     time.Time // zero if it is not done
+	ConflictAt time.Time // zero if no other body came
 	Trace      string
 }
 
@@ -91,8 +89,8 @@ const columns = `
 select e.event, e.type, e.key, p.occurred_at, p.body, e.state, e.attempts, e.crashes, coalesce(e.last_error, ''), e.received_at,
 	p.due_at, case e.state when 'done' then coalesce(e.done_at, e.received_at) end, e.conflict_at, coalesce(p.trace, '') `
 
-// itsBody joins to each event e its body, if that is stored. They are looked up one by one:
-// Postgres would read all bodies where it takes the tables for small.
+// itsBody joins to each event e its body, if the body is stored. The bodies are looked up one by one:
+// Postgres would read all bodies if it took the tables for small.
 const itsBody = `left join lateral (
 	select occurred_at, body, due_at, trace from idem_payloads where event = e.event union all
 	select occurred_at, body, null, null from idem_archive where event = e.event) p on true`
@@ -106,8 +104,7 @@ func scanRow(row pgx.CollectableRow) (r Row, err error) {
 	return r, err
 }
 
-// Load reads events by their row keys, in that order; those that are done
-// meanwhile are not among them.
+// Load reads events by their row keys, in that order. Events that are done by now are left out.
 func Load(ctx context.Context, db DB, keys []string) ([]Row, error) {
 	const load = columns + `
 from unnest($1::text[]) with ordinality as f (event, place) join idem_events e using (event) join idem_payloads p using (event)
@@ -116,15 +113,15 @@ order by place`
 	return pgx.CollectRows(rows, scanRow)
 }
 
-// Get reads one event, in any state, with its body if that is stored. The error
-// is pgx.ErrNoRows if there is none.
+// Get reads one event, in any state, with its body if the body is stored. The error is pgx.ErrNoRows if there
+// is none.
 func Get(ctx context.Context, db DB, key string) (r Row, err error) {
 	found, _ := db.Query(ctx, columns+`from idem_events e `+itsBody+` where e.event = $1`, key)
 	return pgx.CollectExactlyOneRow(found, scanRow)
 }
 
-// GetAll reads events by their row keys, in that order, in any state, without their
-// bodies. Those that are not there are left out.
+// GetAll reads events by their row keys, in that order, in any state, without their bodies. Events that are
+// not stored are left out.
 func GetAll(ctx context.Context, db DB, keys []string) ([]Row, error) {
 	const list = columns + `
 from unnest($1::text[]) with ordinality as f (event, place) join idem_events e using (event)
@@ -134,8 +131,8 @@ order by place`
 	return pgx.CollectRows(rows, scanRow)
 }
 
-// WithID reads the events of an id, of every account of a source, in any state. It
-// goes from one account to the next in the primary key, and looks the id up in each.
+// WithID reads the events with an id, of every account of a source, in any state. It goes from account to
+// account in the primary key, and looks the id up in each.
 func WithID(ctx context.Context, db DB, source, id string) ([]Row, error) {
 	const list = `
 with recursive accounts as (
@@ -154,10 +151,9 @@ order by e.event`
 	return pgx.CollectRows(rows, scanRow)
 }
 
-// OfKey reads the events of an entity in the order of arrival, in any of their
-// states, with the bodies that are stored: the latest n. Accounts are those of
-// scopes, or all if that is nil. Unless there is an index for it, see [CountByKey], it
-// reads the whole of idem_events.
+// OfKey reads the latest n events of an entity, in the order of arrival, in any state, with the bodies that
+// are stored. scopes are the accounts; nil is all. Without an index for it, see [CountByKey], OfKey reads the
+// whole of idem_events.
 func OfKey(ctx context.Context, db DB, source string, scopes []string, key string, n int) ([]Row, error) {
 	const list = columns + `
 from (
@@ -172,8 +168,8 @@ order by e.received_at desc, e.event desc`
 	return latest, err
 }
 
-// CountByKey estimates how many events OfKey reads: 0 where idem_events has an index
-// that begins with key.
+// CountByKey estimates the number of events that OfKey reads: 0 if idem_events has an index that begins with
+// key.
 func CountByKey(ctx context.Context, db DB) (n int64, err error) {
 	const count = `
 select case when exists (
@@ -193,9 +189,8 @@ type Arrival struct {
 	ReceivedAt time.Time
 }
 
-// OfKeys reads the events of entities that were stored at since or later, in any of
-// their states. There is no index for it: one call reads the whole of idem_events,
-// however many keys it has.
+// OfKeys reads the events of entities that were stored at since or later, in any state. There is no index for
+// it: one call reads the whole of idem_events, for any number of keys.
 func OfKeys(ctx context.Context, db DB, source, scope string, keys []string, since time.Time) ([]Arrival, error) {
 	const list = `
 select event, type, key, state, received_at, occurred_at from idem_events
@@ -212,16 +207,16 @@ order by received_at, event`
 	})
 }
 
-// LastArrival returns when the newest event of a source was stored; the time is
-// zero if there is none. A canary is none. It reads the whole of idem_events.
+// LastArrival returns the time at which the newest event of a source, a canary's apart, was stored, or the
+// zero time. It reads the whole of idem_events.
 func LastArrival(ctx context.Context, db DB, source string) (time.Time, error) {
 	var newest *time.Time
 	err := db.QueryRow(ctx, `select max(received_at) from idem_events where starts_with(event, $1) and event <> $2`, sourcePrefix(source), canaryKey(source)).Scan(&newest)
 	return timeOrZero(newest), err
 }
 
-// SearchParts calls found with the row key of each event of a source, in any state, of which the id or
-// entity has a part, until that returns false. It reads the whole of idem_events.
+// SearchParts calls found with the row key of each event of a source, in any state, whose id or entity
+// contains part, until found returns false. It reads the whole of idem_events.
 func SearchParts(ctx context.Context, tx DB, source, part string, found func(rowKey string) bool) error {
 	const search = `
 select event, ''::bytea from idem_events
@@ -229,8 +224,8 @@ where starts_with(event, $1) and (position($2 in substr(event, length($1) + 1)) 
 	return each(ctx, tx, func(key string, _ []byte) bool { return found(key) }, search, sourcePrefix(source), part)
 }
 
-// SearchBodies calls found with the row key and the body of each event of a source with a body that is
-// kept and has these bytes, until that returns false. It reads all bodies.
+// SearchBodies calls found with the row key and the body of each event of a source whose stored body contains
+// bytes, until found returns false. It reads all bodies.
 func SearchBodies(ctx context.Context, tx DB, source string, bytes []byte, found func(rowKey string, body []byte) bool) error {
 	const search = `
 select event, body from idem_payloads where source = $1 and position($2::bytea in body) > 0 union all
@@ -257,8 +252,8 @@ func each(ctx context.Context, tx DB, found func(string, []byte) bool, query str
 	return rows.Err()
 }
 
-// InTime calls f with a transaction that reads; Postgres gives up its statements after a
-// time. complete is false if it did.
+// InTime calls f with a read-only transaction; Postgres cancels a statement after the given time. complete is
+// false if it has canceled one.
 func InTime(ctx context.Context, db interface {
 	BeginTx(context.Context, pgx.TxOptions) (pgx.Tx, error)
 }, milliseconds int64, f func(DB) error,
@@ -275,19 +270,19 @@ func InTime(ctx context.Context, db interface {
 	return err == nil, err
 }
 
-// Whereabouts is an event with the cause for which it is not done.
+// Whereabouts is an event with the reason why it is not done.
 type Whereabouts struct {
 	Row
 	Failures []Failure // the last ones, the oldest first
-	Held     bool      // parked only because it waits
-	First    string    // the row key of the first event of its lane; "" when it is in none
+	Held     bool      // the event is parked only because it waits
+	First    string    // the row key of the first event of its lane; "" if the event is in no lane
 	Behind   int64     // events of its lane that come after it
 	Claim    Claimed
 	Now      time.Time
 }
 
-// FindWhereabouts reads an event and its place in its lane. Use it in a transaction that sees
-// one state of the tables. The error is pgx.ErrNoRows if there is no such event.
+// FindWhereabouts reads an event and its place in its lane. Call it in a transaction that sees one state of
+// the tables. The error is pgx.ErrNoRows if there is no such event.
 func FindWhereabouts(ctx context.Context, tx DB, key string) (w Whereabouts, err error) {
 	const place = `
 select own.failures, own.held, coalesce((select p.event from idem_payloads p where p.lane = own.lane order by ` + order + ` limit 1), ''),
@@ -302,7 +297,7 @@ from idem_payloads own where own.event = $1`
 		return w, err
 	}
 	err = tx.QueryRow(ctx, place, key).Scan(&w.Failures, &w.Held, &w.First, &w.Behind, &w.Now)
-	if errors.Is(err, pgx.ErrNoRows) { // it is done
+	if errors.Is(err, pgx.ErrNoRows) { // the event is done
 		err = tx.QueryRow(ctx, `select now()`).Scan(&w.Now)
 	}
 	return w, err

@@ -30,18 +30,18 @@ from idem_payloads p ` + openEvent + ` where p.source = $1 group by e.state`
 	})
 }
 
-// Acknowledged is the action in the audit trail by which a person takes note of parked events.
+// Acknowledged is the audit trail's action by which a person takes note of parked events.
 const Acknowledged = "acknowledge"
 
-// ParkedEvents counts the parked events that wait for no other, and were not acknowledged since
-// they last failed.
+// ParkedEvents counts the parked events that wait for no other event, and were not acknowledged since they
+// last failed.
 type ParkedEvents struct {
 	N        int64  // how many
-	ID, Type string // of the one that came first
+	ID, Type string // of the first one to arrive
 }
 
-// FindParked looks for the parked events of a source that failed themselves, and that are
-// not acknowledged, or have failed again since.
+// FindParked counts the parked events of a source that have failed themselves, and that are not acknowledged,
+// or have failed again since.
 func FindParked(ctx context.Context, db DB, source string) (a ParkedEvents, err error) {
 	const find = `
 with acknowledged as materialized (
@@ -60,7 +60,7 @@ order by p.received_at, p.event limit 1`
 	return a, err
 }
 
-// CountSetAside returns how many bodies of a source are set aside, most at most.
+// CountSetAside returns the number of bodies of a source that are set aside, most at most.
 func CountSetAside(ctx context.Context, db DB, source string, most int64) (n int64, err error) {
 	const count = `
 select count(*) from (select from idem_payloads p ` + openEvent + `
@@ -69,8 +69,8 @@ where p.source = $1 and p.due_at is null and e.state = 'parked' and e.type = $2 
 	return n, err
 }
 
-// ParkedByFailure returns those of the events with these keys that [FindParked] would count, were they
-// not acknowledged.
+// ParkedByFailure returns the row keys, among keys, of events that [FindParked] would count if they were not
+// acknowledged.
 func ParkedByFailure(ctx context.Context, db DB, keys []string) ([]string, error) {
 	const choose = `
 select p.event from unnest($1::text[]) as k (event) join idem_payloads p using (event) ` + openEvent + `
@@ -79,14 +79,14 @@ where not p.held and e.state = 'parked' order by p.event`
 	return pgx.CollectRows(rows, pgx.RowTo[string])
 }
 
-// Failing is the events of a type that have failed, and are tried again by themselves.
+// Failing counts the events of a type that have failed and will be tried again without an action.
 type Failing struct {
 	Type   string
 	Events int64
 }
 
-// ListFailing lists the n types of a source with the most events that fail now, and counts the
-// events of all types.
+// ListFailing lists the n types of a source with the most failing events, and counts the failing events of
+// all types.
 func ListFailing(ctx context.Context, db DB, source string, n int) (all []Failing, events int64, err error) {
 	const list = `
 select e.type, count(*), (sum(count(*)) over ())::bigint
@@ -101,7 +101,7 @@ group by e.type order by 2 desc, 1 limit $2`
 	return all, events, err
 }
 
-// CountStanding counts the events of a source that wait behind a parked one, and their entities.
+// CountStanding counts the events of a source that wait behind a parked event, and their entities.
 func CountStanding(ctx context.Context, db DB, source string) (events, lanes int64, err error) {
 	const count = `
 select coalesce(sum(h.waiting + h.held::int), 0)::bigint, count(*) ` + heads + ` where e.state = 'parked' and (h.waiting > 0 or h.held)`
@@ -116,8 +116,8 @@ type Conflict struct {
 	At    time.Time
 }
 
-// ListConflicts lists the n events of a source that were last delivered with another
-// body than the first one, the newest first, and counts all.
+// ListConflicts lists the n events of a source with the latest conflict, a delivery with another body than
+// the first, the newest first. It counts all events with a conflict.
 func ListConflicts(ctx context.Context, db DB, source string, n int) (latest []Conflict, all int64, err error) {
 	const list = `
 select event, type, key, state, conflict_at, count(*) over () from idem_events
@@ -132,10 +132,9 @@ where conflict_at is not null and starts_with(event, $1) order by conflict_at de
 	return latest, all, err
 }
 
-// OldestRetrying returns the time since the arrival of the first event of a source that the
-// provider is to deliver again; 0 if there is none. It reads all that is not
-// done, and nothing that is: a join would have Postgres look for the few that are
-// retrying among all events.
+// OldestRetrying returns the time since the arrival of the first event of a source that the provider is to
+// deliver again; 0 if there is none. It reads the events that are not done, and no others: with a join
+// Postgres would look for the few retrying events among all events.
 func OldestRetrying(ctx context.Context, db DB, source string) (time.Duration, error) {
 	const oldest = `
 select now() - min(p.received_at) from idem_payloads p
@@ -143,9 +142,9 @@ where p.source = $1 and p.lane is null and (select e.state from idem_events e wh
 	return age(ctx, db, oldest, source)
 }
 
-// OldestFailing returns the time since the arrival of the first event of a source that workers failed
-// to process, and try again; 0 if there is none. One that they have started more than ten times
-// fails, too, whether that was counted or not.
+// OldestFailing returns the time since the arrival of the first event of a source that workers failed to
+// process, and try again; 0 if there is none. An event that they have started more than ten times is failing,
+// whether the failures were counted or not.
 func OldestFailing(ctx context.Context, db DB, source string) (time.Duration, error) {
 	const oldest = `
 select now() - min(p.received_at) from idem_payloads p ` + openEvent + `
@@ -153,15 +152,15 @@ where p.source = $1 and e.state = 'pending' and (e.attempts > 0 or e.starts > 10
 	return age(ctx, db, oldest, source)
 }
 
-// OldestDue is for how long the first event of a source has been due; 0 if none
-// is. One that is being processed is due, too.
+// OldestDue returns the time for which the first event of a source has been due; 0 if none is due. An event
+// that is being processed is due.
 func OldestDue(ctx context.Context, db DB, source string) (time.Duration, error) {
 	const oldest = `select now() - min(p.due_at) from idem_payloads p where p.source = $1 and p.due_at <= now()`
 	return age(ctx, db, oldest, source)
 }
 
-// OldestUnclaimed is for how long the first event of a source has been due that no
-// worker has claimed; 0 if none has been for longer than wait.
+// OldestUnclaimed returns the time for which the first event of a source that no worker has claimed has been
+// due; 0 if none has been due for longer than wait.
 func OldestUnclaimed(ctx context.Context, db DB, source string, wait time.Duration) (time.Duration, error) {
 	const oldest = `
 select now() - min(p.due_at) from idem_payloads p ` + openEvent + `
@@ -169,9 +168,9 @@ where p.source = $1 and p.due_at <= now() - $2::interval and e.state = 'pending'
 	return age(ctx, db, oldest, source, wait)
 }
 
-// Ahead returns the time by which the times of a source's events are ahead of the database's clock: 0
-// unless one arrived later than wait from now, as it seems after the clock was put
-// back. Those events are due when the clock is where it was.
+// Ahead returns the time by which a source's events are ahead of the database's clock; 0 unless an event's
+// time of arrival is more than wait in the future, because the clock was put back. Such an event is due when
+// the clock has reached that time again.
 func Ahead(ctx context.Context, db DB, source string, wait time.Duration) (time.Duration, error) {
 	const ahead = `
 select max(p.received_at) - now() from idem_payloads p
@@ -193,8 +192,7 @@ type Rights struct {
 	Verbs []string // select, insert, update, delete
 }
 
-// needed are the rights of every receiver: deliveries, attempts, Prune, and looking at events that are
-// parked.
+// needed are the rights of every receiver: for deliveries, attempts, Prune, and looking at parked events.
 var needed = []Rights{
 	{"idem_events", []string{"select", "insert", "update", "delete"}},
 	{"idem_payloads", []string{"select", "insert", "update", "delete"}},
@@ -203,7 +201,8 @@ var needed = []Rights{
 	{"idem_audit", []string{"select"}},
 }
 
-// NeededRights returns the rights of a receiver that archives bodies, and of one with workers.
+// NeededRights returns the rights of a receiver; archives and works add the rights to archive bodies and to
+// run workers.
 func NeededRights(archives, works bool) []Rights {
 	all := slices.Clone(needed)
 	if archives {
@@ -215,9 +214,8 @@ func NeededRights(archives, works bool) []Rights {
 	return all
 }
 
-// FindWritable returns whether transactions of this connection cannot write, on a replica or
-// where a default forbids it, and which rights its role lacks: "insert on idem_events". A table
-// that is not there counts as granted.
+// FindWritable reports whether transactions of this connection are read-only, on a replica or by default, and
+// the rights that its role lacks: "insert on idem_events". All rights on a missing table count as granted.
 func FindWritable(ctx context.Context, db DB, needs []Rights) (readOnly bool, lacks []string, err error) {
 	const find = `
 select current_setting('transaction_read_only') = 'on', array(
@@ -240,8 +238,8 @@ func LimitTime(ctx context.Context, tx DB, d time.Duration) error {
 	return err
 }
 
-// Sources lists the sources of which events are stored. It goes from one to the
-// next in the primary key, and reads a row of each.
+// Sources lists the sources with stored events. It goes from source to source in the primary key, and reads a
+// row of each.
 func Sources(ctx context.Context, db DB) ([]string, error) {
 	const list = `
 with recursive sources as (
@@ -256,12 +254,12 @@ select source from sources where source is not null order by source collate "C"`
 	return pgx.CollectRows(rows, pgx.RowTo[string])
 }
 
-// canaryID is the id of the row that says when a canary last came through a broker.
+// canaryID is the id of the row with the time at which a canary last came through a broker.
 const canaryID = "relayed-canary"
 
 func canaryKey(source string) string { return Event{Source: source, ID: canaryID}.RowKey() }
 
-// NoteCanary writes that a canary of a source came through a broker.
+// NoteCanary records that a canary of a source has come through a broker.
 func NoteCanary(ctx context.Context, db DB, source, eventType string) error {
 	const note = `
 insert into idem_events as e (event, type, key, state, done_at) values ($1, $2, '', 'done', clock_timestamp())
@@ -270,7 +268,7 @@ on conflict (event) do update set received_at = excluded.received_at, done_at = 
 	return err
 }
 
-// LastCanary returns when that was last; zero for never.
+// LastCanary returns the time of the last NoteCanary for source, or the zero time.
 func LastCanary(ctx context.Context, db DB, source string) (at time.Time, err error) {
 	err = db.QueryRow(ctx, `select done_at from idem_events where event = $1 and done_at is not null`, canaryKey(source)).Scan(&at)
 	if errors.Is(err, pgx.ErrNoRows) {
@@ -285,10 +283,10 @@ type LockHolder struct {
 	Table       string
 	Role        string
 	Application string
-	OpenFor     time.Duration // its transaction; 0 where the role may not see that
+	OpenFor     time.Duration // the age of its transaction; 0 if the role may not see it
 }
 
-// String names the session for people, without what it executes.
+// String names the session for people, without its statement.
 func (h LockHolder) String() string {
 	by := fmt.Sprintf("process %d of Postgres (role %q, application %q", h.PID, h.Role, h.Application)
 	if h.OpenFor > 0 {
@@ -297,8 +295,8 @@ func (h LockHolder) String() string {
 	return by + ")"
 }
 
-// FindLockHolder returns the session with the oldest transaction of those that use a table of
-// this package in the current schema, and are not this one. It is zero where there is none.
+// FindLockHolder returns the other session with the oldest transaction that uses a table of this package in
+// the current schema, or the zero LockHolder.
 func FindLockHolder(ctx context.Context, db DB) (h LockHolder, err error) {
 	const find = `
 select l.pid, c.relname, coalesce(a.usename, ''), coalesce(a.application_name, ''), coalesce(clock_timestamp() - a.xact_start, '0')
@@ -313,8 +311,8 @@ order by a.xact_start, l.pid, c.relname limit 1`
 	return h, err
 }
 
-// Schemas returns the first schema of the connection's search_path, "" if none of it
-// exists, and those along the path that have a table idem_events, in its order.
+// Schemas returns the first existing schema of the connection's search_path, or "", and the schemas of the
+// path that have a table idem_events, in the order of the path.
 func Schemas(ctx context.Context, db DB) (first string, having []string, err error) {
 	const schemas = `
 select coalesce(current_schema(), ''), array(

@@ -18,17 +18,16 @@ type Incoming struct {
 // Inserted is the result for an event that was to be stored.
 type Inserted struct {
 	New   bool
-	State string // of the event that was stored before; "" where only [Look] can tell
+	State string // of the event that was stored before; "" if only [Look] can tell
 }
 
 // InsertPending stores new events for workers, all or none, and returns the result
 // of each. Of two with the same row key the first is stored; of the other one only [Look] can tell the state.
 //
-// The rows are inserted in the order of their keys, so that two statements with
-// the same events cannot block each other, and get times in the order of events.
-// An event that is there is left out before ON CONFLICT would wait for the attempt that
-// processes it. One that another transaction is storing is waited for at most
-// lockWait, and fails the statement: see [pgtx.RowLocked].
+// The rows are inserted in the order of their keys, so that two statements with the same events cannot block
+// each other, and get times in the order of events. A stored event is left out before ON CONFLICT would wait
+// for the attempt that processes it. If another transaction is storing an event, the statement waits for
+// lockWait at most, and fails: see [pgtx.RowLocked].
 func InsertPending(ctx context.Context, db DB, events []Incoming) ([]Inserted, error) {
 	const insert = `
 with input as materialized (
@@ -85,9 +84,8 @@ select place, event in (select event from new), case when unsure then '' else co
 
 const lockWait = "20ms"
 
-// Revive makes a stored event pending that is retrying, unhandled or parked,
-// because it was delivered to an inbox again. revived is false if it is in
-// another state, or being processed.
+// Revive makes a stored event pending that is retrying, unhandled or parked, because it was delivered to an
+// inbox again. revived is false if the event is in another state, or being processed.
 func Revive(ctx context.Context, db DB, e Incoming) (revived bool, err error) {
 	const revive = `
 with kept as (
@@ -109,9 +107,9 @@ select count(*) = 1 from again`
 	return revived, err
 }
 
-// InsertMessage stores one event of the application's own for workers, unless it
-// is stored. Its time is when the statement runs: two transactions that wait for
-// each other's rows get theirs in the order of their commits.
+// InsertMessage stores an event of the application's own for workers, unless it is stored. The event's time
+// is the time of the statement, not of the transaction: of two transactions that wait for each other's rows,
+// the first to commit has the earlier time.
 func InsertMessage(b *pgx.Batch, e Incoming) {
 	const insert = `
 with new as (
@@ -124,8 +122,8 @@ select event, $5, $6, received_at, received_at, received_at, $7, nullif($8, '') 
 	b.Queue(insert, e.RowKey(), e.Type, e.Key, hash(e.Payload), e.Source, e.Lane(), e.Payload, e.Trace)
 }
 
-// NoteConflict records that another body is stored with the id of an event, once for an event, in a statement behind the one
-// that stores it. found is set if it is the first time.
+// NoteConflict records that another body is stored with the id of an event, once for an event. Queue it after
+// the statement that stores the event. found is set if the conflict is the first.
 func NoteConflict(b *pgx.Batch, e Event, found *bool) {
 	const note = `
 update idem_events set conflict_at = now() where event = (
@@ -136,9 +134,9 @@ update idem_events set conflict_at = now() where event = (
 	})
 }
 
-// StoreUnprocessed stores an event that no handler can process now, with its body, as
-// unhandled or parked. stored is false if it was stored before, unless a
-// provider was to deliver it again. A parked one holds its lane unless pass is set.
+// StoreUnprocessed stores an event that no handler can process now, with its body, as unhandled or parked.
+// stored is false if the event was stored before, unless it was retrying. A parked event holds its lane
+// unless pass is set.
 func StoreUnprocessed(ctx context.Context, db DB, e Event, state string, lastError *string, pass bool) (stored bool, err error) {
 	args := []any{e.RowKey(), e.Type, e.Key, state, lastError, hash(e.Payload), e.Source, nullTime(e.OccurredAt), e.Payload, pass}
 	err = readCommitted(ctx, db, storeUnprocessed, args, func(rows pgx.Rows) (err error) {
@@ -163,12 +161,11 @@ with kept as (
 )
 select count(*) = 1 from kept`
 
-// CountFailure counts a failed delivery, with the body in case that the provider
-// does not deliver the event again. The event becomes retrying or, at the failure of
-// number limit, parked. An event that was unhandled or parked becomes parked at once; one that
-// is pending stays so. A parked
-// one holds its lane unless pass is set: then the events that it has held go on. It
-// returns the state that the event has got, and Done if it is done or discarded.
+// CountFailure counts a failed delivery, and stores the body in case the provider does not deliver the event
+// again. The event becomes retrying or, at the failure of number limit, parked. An event that was unhandled
+// or parked becomes parked; a pending event stays pending. A parked event holds its lane unless pass is set:
+// then the events behind it go on. CountFailure returns the event's new state, or Done if the event is done
+// or discarded.
 func CountFailure(ctx context.Context, db DB, e Event, lastError *string, limit int, pass bool) (state string, err error) {
 	state = Done
 	b := &pgx.Batch{}
@@ -207,7 +204,7 @@ with counted as (
 )
 select state from counted`
 
-// moves reports whether a failure changes the place of a body p that is there.
+// moves is the condition that a failure changes the place of a stored body p.
 const moves = `(p.held or excluded.due_at is not null and p.due_at is null or excluded.due_at is null and p.lane is distinct from excluded.lane)`
 
 // Failure is an attempt at an event that failed.
@@ -216,13 +213,13 @@ type Failure struct {
 	Error string    `json:"error"` // its first 300 characters
 }
 
-// failure is an attempt that fails now, as one element of idem_payloads.failures.
+// failure is an attempt that fails now, as an element of idem_payloads.failures.
 func failure(lastError string) string {
 	return `jsonb_build_array(jsonb_build_object('at', clock_timestamp(), 'error', left(` + lastError + `::text, 300)))`
 }
 
-// failuresAnd is the failures of the row p of idem_payloads, the last five, when an attempt
-// fails now with an error; as they are if that is null.
+// failuresAnd is the failures of the row p of idem_payloads, the last five of them, after an attempt that
+// fails now with lastError; unchanged if lastError is null.
 func failuresAnd(lastError string) string {
 	return `case
 	when ` + lastError + `::text is null then p.failures

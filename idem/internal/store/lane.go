@@ -9,9 +9,9 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// Promote makes the first event of a lane due, if it was held back. It is due from then
-// on: claims that have looked further than to the begin of a long transaction would not
-// see it. promoted, which may be nil, is set to whether it was held back.
+// Promote makes the first event of a lane due, if the event was held back. due_at is set with
+// clock_timestamp, not now: a claim's position may already be past the start of a long transaction. promoted,
+// which may be nil, is set if the event was held back.
 func Promote(b *pgx.Batch, lane string, promoted *bool) {
 	b.Queue(promote, lane).Exec(func(tag pgconn.CommandTag) error {
 		if promoted != nil && tag.RowsAffected() > 0 {
@@ -26,10 +26,9 @@ update idem_payloads set due_at = clock_timestamp()
 where due_at is null and event = (select p.event from idem_payloads p where p.lane = $1 order by ` + order + ` limit 1)
   and (held or (select state from idem_events e where e.event = idem_payloads.event) = 'pending')`
 
-// PromoteHeld makes the first event of each lane due that was held back, whether or
-// not it is the first of the lane. A transaction that lasts, and takes rows out that
-// are not the first, has it executed once more when it is committed: a promotion may
-// have chosen one of them, and come to nothing.
+// PromoteHeld makes the first event of each lane due that was held back, whether or not it is the first of
+// the lane. After a long transaction that takes out rows that are not the first, execute PromoteHeld once
+// more: a promotion in another transaction may have chosen one of those rows, and come to nothing.
 func PromoteHeld(ctx context.Context, db DB, lanes []string) error {
 	b := &pgx.Batch{}
 	for _, lane := range lanes {
@@ -38,11 +37,10 @@ func PromoteHeld(ctx context.Context, db DB, lanes []string) error {
 	return db.SendBatch(ctx, b).Close()
 }
 
-// promoteHeld makes the first event of a lane due that was held back, whether or
-// not it is the first of the lane: for a statement that takes an event out of its lane without
-// being the only one there. While the first event is being processed, in a
-// transaction that neither sees nor waits for this one, [promote] would come to
-// nothing in both. It waits for the transaction that has locked the row.
+// promoteHeld makes the first event of a lane due that was held back, whether or not it is the first of the
+// lane: for a statement that takes an event out of a lane in which another transaction may be working. While
+// that one processes the first event, and neither sees nor waits for this one, [promote] would come to
+// nothing in both. promoteHeld waits for the transaction that has locked the row.
 const promoteHeld = `
 update idem_payloads set due_at = clock_timestamp()
 where event = (
@@ -99,9 +97,9 @@ type Place struct {
 	Event string // its row key
 }
 
-// FindHeld finds held events that are due after a place, and returns up to n
-// row keys and the place of the last one. One that is due and not the first of its lane,
-// because it was promoted when another was taken out, waits again.
+// FindHeld finds held events that are due after a place, and returns up to n row keys and the place of the
+// last one. An event that is due and not the first of its lane, because it was promoted when another was
+// taken out, waits again.
 func FindHeld(ctx context.Context, db DB, source string, after Place, n int) (keys []string, last Place, err error) {
 	const find = `
 with due as materialized (
@@ -135,10 +133,9 @@ select event, due_at, head = event from heads order by due_at, event`
 	return keys, last, err
 }
 
-// EndHeld ends the turn of a held event with a handler that was not found, or not called: it is
-// unhandled, or parked by its own failure. Unhandled, or with pass, it leaves its lane, and
-// the events behind it go on. It changes nothing of an event that waits. Of a parked one that
-// is not held it records that it failed again.
+// EndHeld ends the turn of a held event that no handler can process: the event becomes unhandled, or parked
+// by its own failure. Unhandled, or with pass, it leaves its lane, and the events behind it go on. EndHeld
+// does not change an event that waits. For a parked event that is not held, it records another failure.
 func EndHeld(ctx context.Context, db DB, e Event, state string, lastError *string, pass bool) error {
 	leaves := pass || state == Unhandled
 	b := &pgx.Batch{}
@@ -190,8 +187,8 @@ update idem_payloads p set held = false from again where p.event = again.event`
 	}
 }
 
-// Pass takes up to n events that are parked, and not held, out of their lanes. It returns
-// the lane of each, for [PromoteHeld].
+// Pass takes up to n events that are parked, and not held, out of their lanes. It returns their lanes, for
+// [PromoteHeld].
 func Pass(ctx context.Context, tx pgx.Tx, source string, n int) (lanes []string, err error) {
 	const pass = `
 with chosen as materialized (
@@ -210,10 +207,10 @@ select lane from lanes join passed using (event)`
 	return pgx.CollectRows(rows, pgx.RowTo[string])
 }
 
-// Blocked is the first event of a lane, which others wait for.
+// Blocked is the first event of a lane, and other events wait for it.
 type Blocked struct {
 	Event
-	State     string // "" when its row is gone
+	State     string // "" if its row is gone
 	LastError string
 	Age       time.Duration
 	DueAt     time.Time
@@ -242,9 +239,8 @@ func CountBlocked(ctx context.Context, db DB, source string) (n int64, err error
 // BlockedSum counts all entities that are blocked, and the events that wait in them.
 type BlockedSum struct{ Entities, Waiting int64 }
 
-// ListBlocked lists the lanes of a source in which events wait for one that is
-// not due: it is parked, it waits for its next attempt, or its row is gone. It reads the n oldest, and
-// counts all.
+// ListBlocked lists the lanes of a source in which events wait for an event that is not due: the event is
+// parked, waits for its next attempt, or its row is gone. It reads the n oldest lanes, and counts all.
 func ListBlocked(ctx context.Context, db DB, source string, n int) (oldest []Blocked, all BlockedSum, err error) {
 	const list = `
 select h.event, coalesce(e.type, ''), coalesce(e.key, ''), coalesce(e.state, ''), coalesce(e.last_error, ''),
@@ -261,16 +257,16 @@ select h.event, coalesce(e.type, ''), coalesce(e.key, ''), coalesce(e.state, '')
 	return oldest, all, err
 }
 
-// Standing counts the events behind parked ones.
+// Standing counts the events that wait behind parked ones.
 type Standing struct {
-	Lanes, Waiting int64    // how many, and how many events wait in them
+	Lanes, Waiting int64    // the number of lanes, and of the events that wait in them
 	Key, Head      string   // of the oldest lane: its entity, and the id of the parked event
-	Behind         int64    // how many events wait there
-	Types          []string // theirs
+	Behind         int64    // the number of events that wait there
+	Types          []string // the types of these events
 }
 
-// FindStanding looks for lanes of a source in which events wait for a parked one, and for
-// those that need not wait any more, and have not gone on yet.
+// FindStanding counts the lanes of a source in which events wait for a parked event, or need not wait any
+// more and have not gone on yet.
 func FindStanding(ctx context.Context, db DB, source string) (s Standing, err error) {
 	const find = `
 with heads as materialized (
@@ -287,16 +283,15 @@ from heads order by received_at, event limit 1`
 	return s, err
 }
 
-// Overtaken is an event of which a later one of its lane was done before.
+// Overtaken is an event with a later event in its lane that was done before.
 type Overtaken struct {
-	Event Event // its names, as of By
+	Event Event // only its names; the same for By
 	By    Event // the last of its lane that was done before it
 	More  int   // others
 }
 
-// FindOvertaken finds those of the events with these keys that are not done, or were done after
-// a later one of their lane. They are sorted as lanes are. It reads the whole of idem_events,
-// unless that has an index that begins with key.
+// FindOvertaken finds the events, among keys, with a later event in their lane that was done before. They are
+// sorted as lanes are. It reads the whole of idem_events, unless the table has an index that begins with key.
 func FindOvertaken(ctx context.Context, db DB, keys []string) ([]Overtaken, error) {
 	const place = `
 select e.event, e.type, e.key, substring(e.event from '^[^/]*/[^/]*/') as account,

@@ -12,8 +12,8 @@ import (
 // Mark records a new event as done. The insert is the duplicate check: it does
 // nothing if the event is stored, and waits while another transaction stores it.
 //
-// The session stays zero, too, where an earlier event of its lane is parked or pending:
-// [Look] does not find the event then, and [HoldNew] stores it.
+// The session also stays zero if an earlier event of the lane is parked or pending: [Look] then does not find
+// the event, and [HoldNew] stores it.
 func Mark(b *pgx.Batch, e Event, archive bool, s *pgtx.Session) {
 	const mark = `
 insert into idem_events (event, type, key, state, body_hash, occurred_at)
@@ -36,15 +36,14 @@ select pid, started_at, path, role, strict, waits from marked`
 	b.Queue(mark, args...).QueryRow(scan(s))
 }
 
-// Held names the event that another one waits for.
+// Held names the event that another event waits for.
 type Held struct {
 	By    string // the id of the first event of its lane
-	State string // of that, and so of the event: Pending or Parked; "" when it waits for none
+	State string // the state of both events: Pending or Parked; "" if the event waits for none
 }
 
-// HoldNew stores a new event behind an earlier one of its lane that is parked or pending,
-// in the state of that. The result is zero if there is none any more, or if the event is
-// stored.
+// HoldNew stores a new event behind an earlier event of its lane that is parked or pending, in the same
+// state. The result is zero if there is no earlier one any more, or if the event is stored already.
 func HoldNew(ctx context.Context, db DB, e Event) (held Held, err error) {
 	const hold = `
 with head as materialized (` + earlier + `
@@ -64,8 +63,8 @@ select head.id, head.state from head, marked`
 	return holds(ctx, db, hold, e.RowKey(), e.Type, e.Key, hash(e.Payload), e.Lane(), nullTime(e.OccurredAt), e.Source, e.Payload)
 }
 
-// Hold has a stored event wait that is retrying, unhandled or parked, if an earlier
-// event of its lane is parked or pending. The result is zero if there is none.
+// Hold has a stored event wait that is retrying, unhandled or parked, if an earlier event of its lane is
+// parked or pending. The result is zero if there is no earlier one.
 func Hold(ctx context.Context, db DB, e Event) (Held, error) {
 	const hold = `
 with own as materialized (
@@ -88,7 +87,7 @@ select id, state from waits`
 	return holds(ctx, db, hold, e.RowKey(), e.Lane())
 }
 
-// holds executes a statement that names the event that another one waits for.
+// holds executes a statement that returns a Held.
 func holds(ctx context.Context, db DB, sql string, args ...any) (held Held, err error) {
 	err = readCommitted(ctx, db, sql, args, func(rows pgx.Rows) error {
 		_, err := pgx.ForEachRow(rows, []any{&held.By, &held.State}, func() error { return nil })
@@ -97,13 +96,13 @@ func holds(ctx context.Context, db DB, sql string, args ...any) (held Held, err 
 	return held, err
 }
 
-// isEarlier finds the events of lane $5 that are before an event $1 of the time $6 that is
-// stored now. An event does not wait for itself: the insert waits for its attempt.
+// isEarlier is the condition of events in lane $5 that are before an event $1 of the time $6 that is stored
+// now. An event does not wait for itself: the insert waits for the other attempt.
 const isEarlier = `p.lane = $5 and p.event <> $1 and (` + order + `) < (coalesce($6, now()), now(), $1)`
 
-// earlier is the first event of lane $5, if it is before an event $1 of the time $6 that is
-// stored now: the event that it has to wait for, and the state that it waits in. It is locked, see the
-// package comment; while it is being processed, that is waited for.
+// earlier selects the first event of lane $5, if it is before an event $1 of the time $6 that is stored now,
+// and the state in which the latter has to wait. The row is locked, see the package comment; the lock waits
+// for an attempt at the first event.
 const earlier = `
 	select p.event, substring(p.event from '^[^/]*/[^/]*/(.*)$') as id,
 		case (select e.state from idem_events e where e.event = p.event) when 'pending' then 'pending' else 'parked' end as state
@@ -113,17 +112,16 @@ const earlier = `
 
 // Stored chooses how [MarkStored] marks.
 type Stored struct {
-	States  []string // in which the event may be
+	States  []string // the states in which the event may be
 	Claim   int      // the number of the claim that must hold it; 0 for none in particular
-	Worker  int64    // that has claimed it: see [FindDeadSessions]
-	Wait    bool     // for others that process an event of the lane
+	Worker  int64    // the worker with that claim: see [FindDeadSessions]
+	Wait    bool     // wait for other attempts in the lane
 	Archive bool
 }
 
-// MarkStored records a stored event as done, and deletes its body. If the event
-// is in another state, claimed by another, if an earlier event of its lane is not
-// done, or if another event of its lane is being processed, the session stays
-// zero, and the transaction must be rolled back.
+// MarkStored records a stored event as done, and deletes its body. If the event is in another state or
+// claimed by another worker, if an earlier event of its lane is not done, or if another event of its lane is
+// being processed, the session stays zero, and the transaction must be rolled back.
 func MarkStored(b *pgx.Batch, e Event, how Stored, s *pgtx.Session) {
 	const mark = `
 update idem_events e set state = 'done', last_error = null, done_at = now(), claimed_at = null, claimed_by = null
@@ -134,7 +132,7 @@ where event = $1 and state = any ($2) and ($3 = 0 or starts = $3)
 	select from idem_payloads p where p.lane = $4 and (` + order + `) < (
 		select coalesce(own.occurred_at, own.received_at), own.received_at, own.event from idem_payloads own where own.event = $1))
 returning ` + session
-	// Only where the update has marked: promoteHeld would wait for the lock of a body that stays.
+	// Only if the update has marked the event: promoteHeld would wait for the lock of a body that stays.
 	const marked = ` where event = $1 and (select state from idem_events where event = $1) = 'done'`
 	const deleteBody = `delete from idem_payloads` + marked
 	const archiveBody = `
@@ -143,7 +141,7 @@ insert into idem_archive (event, occurred_at, received_at, body) select event, o
 on conflict do nothing`
 	key, lane := e.RowKey(), e.Lane()
 	if how.Wait {
-		// A statement of its own, so that the next one sees rows that were committed while this one waited.
+		// A separate statement: the next one sees rows that were committed during the wait.
 		b.Queue(`select pg_advisory_xact_lock(hashtextextended($1, 'idem_events'::regclass::oid::bigint))`, lane)
 	}
 	b.Queue(mark, key, how.States, how.Claim, lane, e.Source, how.Worker).QueryRow(scan(s))
@@ -158,8 +156,8 @@ const session = `pg_backend_pid() as pid, now() as started_at, current_setting('
 	`current_setting('transaction_isolation') in ('repeatable read', 'serializable') as strict, ` +
 	`coalesce(` + onDisk + `, current_setting('synchronous_commit')) as waits`
 
-// scan returns a function that reads the session of a marking statement into s, which stays
-// zero if the event was not marked.
+// scan returns a function that reads the result of a marking statement into s. s stays zero if the event was
+// not marked.
 func scan(s *pgtx.Session) func(pgx.Row) error {
 	return func(row pgx.Row) error {
 		err := row.Scan(&s.PID, &s.StartedAt, &s.SearchPath, &s.Role, &s.Strict, &s.SynchronousCommit)
@@ -172,19 +170,19 @@ func scan(s *pgtx.Session) func(pgx.Row) error {
 
 // Found is the stored state of an event.
 type Found struct {
-	State         string // "" when nothing is
-	Key           string // the entity that it was first stored with
-	Conflict      bool   // another body is stored with its id
+	State         string // "" if the event is not stored
+	Key           string // the entity with which the event was first stored
+	Conflict      bool   // another body is stored with the event's id
 	FirstConflict bool   // this delivery is the first to conflict
 }
 
-// Look reads the state of an event and, unless the event is being processed, records
-// that another body is stored. It does not wait for locks.
+// Look reads the state of an event. If another body is stored, Look records the conflict, unless the event is
+// being processed. It does not wait for locks.
 //
-// With synchronous replication it waits for the replica. A commit with a wait that was broken
-// off is visible although only the primary has it: such an event must not pass for
-// stored. Locking its row is the least that makes this commit wait, and it makes it
-// wait for a claim that does.
+// With synchronous replication Look waits for the replica. If the wait of a commit was broken off, its rows
+// are visible although only the primary has them: such an event must not pass for stored. A key-share lock of
+// the row is the weakest statement that makes this commit wait for the replica; it may have to wait for a
+// claim.
 func Look(b *pgx.Batch, e Event, f *Found) {
 	const look = `
 with locked as (

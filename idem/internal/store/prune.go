@@ -14,22 +14,22 @@ import (
 // some 7,000 events.
 const pruneBlocks = 128
 
-// pruneRows is the same for a database without blocks.
+// pruneRows is the number of rows instead, for a database without blocks.
 const pruneRows = 7000
 
-// arrivalDay is the day on which the event of a row arrived, in UTC.
+// arrivalDay is the day on which a row's event arrived, in UTC.
 const arrivalDay = `(received_at at time zone 'UTC')::date`
 
 // closed are the states in which an event needs nothing more.
 const closed = `state in ('done', 'unhandled', 'discarded')`
 
-// heldRow is the condition of a parked row that only waits for another one, and was not tried.
+// heldRow is the condition of a parked event that only waits for another, and was not tried.
 const heldRow = `exists (select from idem_payloads p where p.event = idem_events.event and p.held)`
 
-// DayOf is the events of a source that arrived on a day.
+// DayOf counts the events of a source that arrived on a day.
 type DayOf struct {
-	Day                    time.Time // its begin, in UTC
-	Events, Closed, Parked int64     // all; those that need nothing more; those that are parked
+	Day                    time.Time // the begin of the day, in UTC
+	Events, Closed, Parked int64     // all events; done, unhandled and discarded ones; parked ones
 }
 
 // CountDays counts the events of a source by the day on which they arrived.
@@ -48,9 +48,9 @@ from idem_events where ` + stretch + ` and starts_with(idem_events.event, $3) gr
 	return days, err
 }
 
-// PruneEvents deletes the done, unhandled and discarded events of a source that arrived
-// on some days, and the parked ones of others, with their bodies. It returns how many,
-// by the day. Held ones stay.
+// PruneEvents deletes the done, unhandled and discarded events of a source that arrived on the days closedOf,
+// and the parked events of the days parkedOf, with their bodies. It returns the number of deleted events by
+// day. Held events stay.
 func PruneEvents(ctx context.Context, db DB, source string, closedOf, parkedOf []time.Time) (map[time.Time]int64, error) {
 	prune := func(stretch string) string {
 		return `
@@ -76,8 +76,8 @@ select day, count(*) from gone group by day`
 	return deleted, err
 }
 
-// PruneArchive deletes archived bodies of events that arrived on some days, and those of which the
-// event is gone.
+// PruneArchive deletes the archived bodies of events that arrived on the days of, and the bodies of deleted
+// events.
 func PruneArchive(ctx context.Context, db DB, source string, of []time.Time) error {
 	prune := func(stretch string) string {
 		return `
@@ -110,10 +110,10 @@ type PruneRuns struct {
 	Days   map[string]PrunedDay
 }
 
-// PrunedDay is the events that arrived on a day, by its date.
+// PrunedDay counts the events that arrived on a day.
 type PrunedDay struct {
-	Events int64     `json:"events"`           // that Prune has left
-	LateAt time.Time `json:"late_at,omitzero"` // when there were suddenly more
+	Events int64     `json:"events"`           // events that Prune has left
+	LateAt time.Time `json:"late_at,omitzero"` // when the day suddenly had more events
 }
 
 // FindPruneRuns reads the row of a source, and the database's clock.
@@ -129,8 +129,8 @@ select now(), coalesce(runs, 0), ran_at, before_at, coalesce(days::text, '{}') f
 	return r, now, json.Unmarshal(days, &r.Days)
 }
 
-// SavePruneRuns writes the row of a source as run number r.Runs. It returns false if another
-// has written that.
+// SavePruneRuns writes the row of a source as run number r.Runs. It returns false if another process has
+// written that run.
 func SavePruneRuns(ctx context.Context, db DB, source string, r PruneRuns) (saved bool, err error) {
 	const save = `
 insert into idem_prunes as p (source, runs, ran_at, before_at, days) values ($1, $2, $3, $4, $5)
@@ -144,9 +144,8 @@ where p.runs = excluded.runs - 1`
 	return tag.RowsAffected() == 1, err
 }
 
-// Tidy repairs the traces of rows that were deleted or changed by hand: bodies
-// of an event that is gone or done are deleted, and the first event of each
-// lane is due, unless it is parked by its own failure.
+// Tidy repairs the traces of rows that were deleted or changed by hand: it deletes the bodies of deleted or
+// done events, and makes the first event of each lane due, unless the event is parked by its own failure.
 func Tidy(ctx context.Context, db DB, source string) error {
 	const bodies = `
 delete from idem_payloads p where source = $1
@@ -159,16 +158,14 @@ delete from idem_payloads p where source = $1
 	return err
 }
 
-// RetryingTypes lists the types of the events of a source that the provider is to
-// deliver again.
+// RetryingTypes lists the types of a source's retrying events.
 func RetryingTypes(ctx context.Context, db DB, source string) ([]string, error) {
 	const list = `select distinct e.type from idem_payloads p ` + openEvent + ` where p.source = $1 and e.state = 'retrying'`
 	rows, _ := db.Query(ctx, list, source)
 	return pgx.CollectRows(rows, pgx.RowTo[string])
 }
 
-// EndRetrying makes the events of a source unhandled that are retrying and of one of
-// types, except those that are being processed.
+// EndRetrying makes a source's retrying events of types unhandled, except events that are being processed.
 func EndRetrying(ctx context.Context, db DB, source string, types []string) error {
 	const end = `
 with found as materialized (
@@ -181,12 +178,12 @@ update idem_events set state = 'unhandled' where event in (
 	return err
 }
 
-// walk runs a statement about one stretch of a table after the other, and reads its rows
-// into scans and calls add after each. statement makes it from the condition of a stretch, which
-// uses $1 and $2, and names the table without an alias.
+// walk executes a statement for one stretch of a table after another. It reads each row of a result into
+// scans and calls add. statement returns the statement for the condition of a stretch, which uses $1 and $2,
+// and names the table without an alias.
 //
-// A stretch is some blocks, of each partition where the table has any. A row that
-// moves to another stretch meanwhile may be missed: the next time it is not.
+// A stretch is a range of blocks, in each partition if the table has partitions. A row that moves to another
+// stretch meanwhile may be missed until the next walk.
 func walk(ctx context.Context, db DB, table string, statement func(stretch string) string, scans []any, add func(), args ...any) error {
 	blocks, parts, err := sizeOf(ctx, db, table)
 	if noBlocks(err) {
@@ -217,9 +214,8 @@ func readStretch(ctx context.Context, db DB, query string, scans []any, add func
 	return err
 }
 
-// sizeOf returns the number of blocks of the largest partition of the table, and the number of
-// partitions there are; of a plain table, its own and 1. It is an error where rows
-// have no place.
+// sizeOf returns the number of blocks of the table's largest partition, and the number of partitions; for a
+// plain table, its number of blocks and 1. It returns an error if rows have no ctid.
 func sizeOf(ctx context.Context, db DB, table string) (blocks, parts int64, err error) {
 	const size = `
 select coalesce(max(pg_relation_size(part)), 0) / current_setting('block_size')::bigint, count(*)
@@ -234,15 +230,14 @@ from (select $1::regclass as part where not exists (select from pg_partition_tre
 	return blocks, parts, err
 }
 
-// noBlocks reports whether err is that of a database, of Postgres's relatives, that has no
-// ctid: there is no such column, or it is not supported.
+// noBlocks reports whether err shows that the database, a relative of Postgres, has no ctid, or does not
+// support it.
 func noBlocks(err error) bool {
 	pgErr, ok := errors.AsType[*pgconn.PgError](err)
 	return ok && (pgErr.Code == "42703" || pgErr.Code == "0A000")
 }
 
-// walkByKey is walk along the primary key. On Postgres that would read a table of
-// many rows in random order.
+// walkByKey is walk along the primary key. On Postgres it would read a large table in random order.
 func walkByKey(ctx context.Context, db DB, table string, statement func(stretch string) string, scans []any, add func(), args []any) error {
 	query := statement(table + `.event > $1 and ` + table + `.event <= $2`)
 	next := `select coalesce(max(event), '') from (select event from ` + table + ` where event > $1 order by event limit $2) stretch`

@@ -1,31 +1,29 @@
-// Package store holds the SQL of package idem, on plain row structs. It decides
-// nothing: the order of statements, and the meaning of their results, are idem's.
+// Package store holds the SQL of package idem, on plain row structs. It decides nothing: package idem orders
+// the statements, and interprets their results.
 //
-// Statements come in two forms. A function that takes a *pgx.Batch queues its
-// statement, to travel with others in one round trip; its results are set when
-// the batch is read. A function that takes a [DB] executes its statement; an error of
-// Query is left to the rows, which return it when they are read.
+// Statements come in two forms. A function that takes a *pgx.Batch queues its statement, to travel with
+// others in one round trip; its results are set when the batch is read. A function that takes a [DB] executes
+// its statement; an error of Query is ignored, since reading the rows returns it.
 //
 // # Lanes
 //
-// A lane is the events of one entity that are pending or parked, in order. The
-// first of them is processed, or is parked and holds the others. A row with a lane that
-// is null holds nothing and waits for nothing that comes later: it is retrying,
+// A lane is the events of one entity that are pending or parked, in order. The first of them is processed, or
+// is parked and holds the others. A row whose lane is null holds no event and waits for none: it is retrying,
 // unhandled, or parked where parked events are passed.
 //
-// An event that waits in a lane is pending, which workers process, or held: parked for no
-// other reason than that it waits, where there were no workers. Its due_at is null.
-// That of a parked event that is not held is always null.
+// An event that waits in a lane is pending, if workers will process it, or held: parked only because it
+// waits, where there are no workers. The due_at of a waiting event is null. The due_at of a parked event that
+// is not held is always null.
 //
-// Two rules keep lanes from getting stuck. A transaction that takes a row out of its lane, or has
-// it processed, changes that row first and promotes last, in the same transaction.
-// A transaction that lets a row wait (sets its due_at to null, or inserts it so) holds the earlier
-// row locked meanwhile, if only for share. So a promotion sees all that waits.
+// Two rules keep lanes from getting stuck. (1) A transaction that takes a row out of its lane, or processes
+// its event, changes that row first and promotes last. (2) A transaction that lets a row wait (sets its
+// due_at to null, or inserts it so) holds a lock of the earlier row, at least for share. So a promotion sees
+// every waiting row.
 //
-// There are three promotions. [Promote] is for a transaction that takes out the first of a lane,
-// [PromoteHeld] for one that may take out another one, and [PromoteStuck] looks for events that
-// wait for nothing. An event that they make due is claimed by workers if it is pending,
-// and found by [FindHeld] if it is held; [Adopt] makes the latter pending.
+// There are three promotions. [Promote] is for a transaction that takes out the first row of a lane,
+// [PromoteHeld] for a transaction that may take out another row, and [PromoteStuck] looks for events that
+// wait for nothing. A promoted event is due: workers claim it if it is pending, and [FindHeld] finds it if it
+// is held; [Adopt] makes held events pending.
 package store
 
 import (
@@ -58,7 +56,7 @@ type DB interface {
 type Event struct {
 	Source, Scope, ID string
 	Type, Key         string
-	OccurredAt        time.Time // zero when the provider did not say
+	OccurredAt        time.Time // zero if the provider gives none
 	Payload           []byte
 }
 
@@ -88,9 +86,9 @@ func (e Event) RowKey() string {
 	return e.Source + "/" + url.PathEscape(e.Scope) + "/" + e.ID
 }
 
-// Lane names the events that are processed in order with e: those of its entity,
-// or e alone when it has none. The % of the latter is in no scope that is escaped: an
-// entity may have the id of an event.
+// Lane names the events that are processed in order with e: the events of its entity, or e alone if it has
+// none. A lane of one event has a %/, which no escaped scope ends with: an entity may have the id of an
+// event.
 func (e Event) Lane() string {
 	account := e.Source + "/" + url.PathEscape(e.Scope)
 	if e.Key == "" {
@@ -99,7 +97,7 @@ func (e Event) Lane() string {
 	return account + "/" + e.Key
 }
 
-// EventOf returns the event that a row key names, of which it says no more.
+// EventOf returns an event with the Source, Scope and ID of a row key.
 func EventOf(key string) (e Event) {
 	e.setRowKey(key)
 	return e
@@ -116,7 +114,7 @@ func (e *Event) setRowKey(key string) {
 	}
 }
 
-// escaped is scopes as row keys have them; nil stays nil.
+// escaped returns scopes as they are in row keys; nil stays nil.
 func escaped(scopes []string) []string {
 	if scopes == nil {
 		return nil
@@ -139,9 +137,9 @@ const rowLane = `case e.key
 // order is the order of the rows of a lane.
 const order = `coalesce(p.occurred_at, p.received_at), p.received_at, p.event`
 
-// ReadCommitted executes b in a transaction at Postgres's default isolation, not
-// the session's, in one round trip: for statements that are to see the rows as they are, and do not
-// want to be asked to run again. db must not be in a transaction.
+// ReadCommitted executes b in a transaction at Postgres's default isolation, not the session's, in one round
+// trip: for statements that must see the rows as they are now, and must not fail with a serialization error.
+// db must not be in a transaction.
 func ReadCommitted(ctx context.Context, db DB, b *pgx.Batch) error {
 	all := &pgx.Batch{}
 	all.Queue("begin isolation level read committed")
@@ -154,19 +152,18 @@ func ReadCommitted(ctx context.Context, db DB, b *pgx.Batch) error {
 	return err
 }
 
-// readCommitted is [ReadCommitted] for one statement. read gets its rows.
+// readCommitted is [ReadCommitted] for one statement. read reads its rows.
 func readCommitted(ctx context.Context, db DB, sql string, args []any, read func(pgx.Rows) error) error {
 	b := &pgx.Batch{}
 	b.Queue(sql, args...).Query(read)
 	return ReadCommitted(ctx, db, b)
 }
 
-// onDisk makes the commit of its statement's transaction wait for the disk
-// where the database, the role or the session is set not to. It costs nothing
-// where that is the default.
+// onDisk makes the commit of its statement's transaction wait for the disk where synchronous_commit is off
+// for the database, the role or the session. It costs nothing by default.
 const onDisk = `case current_setting('synchronous_commit') when 'off' then set_config('synchronous_commit', 'on', true) end`
 
-// MaxError is the length in bytes of an error that is stored.
+// MaxError is the largest length in bytes of a stored error.
 const MaxError = 1000
 
 // Storable returns text with U+FFFD in place of bytes that Postgres refuses, cut to at most most bytes.
@@ -178,7 +175,7 @@ func Storable(text string, most int) string {
 	return text
 }
 
-// Explain adds what to do to errors that have one usual cause.
+// Explain adds the remedy to errors that have one usual cause.
 func Explain(err error) error {
 	switch code := pgtx.SQLState(err); {
 	case code == "42P01":
@@ -193,9 +190,8 @@ func Explain(err error) error {
 	return err
 }
 
-// hash is the short hash of a body: for people to notice that two deliveries
-// with one id differ. It is of the bytes as received, so a body that a provider
-// formats anew differs, too.
+// hash returns a short hash of a body, to notice that two deliveries with one id differ. It is a hash of the
+// bytes as received: a body that a provider formats anew differs as well.
 func hash(body []byte) int64 {
 	sum := sha256.Sum256(body)
 	return int64(binary.BigEndian.Uint64(sum[:8]))

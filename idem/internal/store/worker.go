@@ -11,40 +11,41 @@ import (
 // Search describes the events that a claim looks for.
 type Search struct {
 	Source  string
-	After   time.Time // due after that; the position of an earlier search, zero to search all
-	Limit   int       // how many
-	Worker  int64     // that claims: see [Worker]
-	Running []string  // the row keys of events that the worker knows of; others that it has claimed are free again
-	Crashed int       // from so many crashes on, an event must run alone
+	After   time.Time // only events that are due later: the position of an earlier search; zero for all
+	Limit   int       // the largest number of claims
+	Worker  int64     // the ID of the claiming [Worker]
+	Running []string  // the row keys of the worker's known claims; its other claims may be claimed again
+	Crashed int       // the number of crashes from which an event must run alone
 
-	WithCrashed bool // one that must run alone may be claimed, too
-	Untried     bool // only one that was never claimed
+	WithCrashed bool // an event that must run alone may be claimed
+	Untried     bool // only events that were never claimed
 }
 
 // Claim is an event that a worker has claimed.
 type Claim struct {
 	Event
-	Number   int           // of the event's claims, counted from 1: the latest one holds it
-	Attempts int           // that failed
-	Crashes  int           // claims of a process that died, this one not among them
-	Waited   time.Duration // since it arrived
+	Number   int           // the fencing token: it grows with each claim of the event, and only the latest claim may end the attempt
+	Attempts int           // failed ones
+	Crashes  int           // earlier claims whose process died
+	Waited   time.Duration // since the event arrived
 	Trace    string
 }
 
-// Claims is the result of a search: the claimed events, and the place up to which it has looked.
+// Claims is the result of a search: the claimed events, and the extent of the search.
 type Claims struct {
 	Search    Search
 	Claims    []Claim
 	Seen      int       // rows that were looked at
-	Last      time.Time // when the last of them was due
-	Postponed int       // rows that wait for one that is being processed, and will be due again in a moment
+	Last      time.Time // when the last of these rows was due
+	Postponed int       // rows that wait for an event that is being processed, and will be due again in a moment
 }
 
-// MayBeMore reports whether more may be due: the search has ended at its limit, or there
-// was none.
+// MayBeMore reports whether more events may be due: the search has ended at its limit, or there was no
+// search.
 func (f Claims) MayBeMore() bool { return f.Seen == f.Search.Limit }
 
-// FindClaims claims events that are due, the first ones of their lanes.
+// FindClaims claims due events that are the first of their lanes. If the reply to COMMIT was lost, found
+// still lists the claims, and [MarkStored] rejects the ones that did not commit.
 func FindClaims(ctx context.Context, db DB, s Search) (found Claims, err error) {
 	b := &pgx.Batch{}
 	b.Queue(claimSettings)
@@ -56,23 +57,22 @@ func FindClaims(ctx context.Context, db DB, s Search) (found Claims, err error) 
 	return found, err
 }
 
-// claimSettings are for the claim only. It walks along indexes and stops early;
-// a plan that was made while the tables were empty would read and sort them,
-// and would be kept. A plan for each claim would take longer than the claim.
+// claimSettings are settings for the claim only, which walks along indexes and stops early. A plan that was
+// made while the tables were empty would read and sort the tables, and would be kept. Planning each claim
+// would take longer than the claim.
 const claimSettings = `
 select set_config('enable_seqscan', 'off', true), set_config('enable_bitmapscan', 'off', true), set_config('jit', 'off', true),
 	set_config('plan_cache_mode', 'force_generic_plan', true)`
 
-// claim looks at events that are due and not held: an event that dead workers
-// had claimed has crashed; one that this worker has claimed without knowing of it, since
-// the answer was lost, has not. The first of its
-// lane is claimed. Another one is held back until it is promoted, if the payload
-// of the first can be locked, see the package comment; if not, that one is being
-// processed, and this one is looked at again a moment later.
+// claim looks at pending events that are due. An event that a dead worker had claimed has crashed; an event
+// that this worker has claimed without knowing, since the answer was lost, has not. The first event of a lane
+// is claimed. An event behind the first is held back until it is promoted, if the payload of the first can be
+// locked, see the package comment; otherwise the first is being processed, and the event behind it is due
+// again a moment later.
 //
-// Only e is locked, and so seen as it is now; p is as it was when the statement began.
-// An event that another worker has claimed meanwhile, and given up, may not be due any
-// more: it is left alone, by its starts.
+// Only e is locked, and so seen as it is now; p is as it was when the statement began. An event that another
+// worker has claimed meanwhile, and given up, may not be due any more: the comparison of starts leaves it
+// alone.
 const claim = `
 with due as materialized (
 	select e.event, e.crashes + coalesce(e.claimed_by <> $4, false)::int as crashes, p.lane, p.due_at, p.occurred_at, p.received_at, p.body, p.trace
@@ -108,8 +108,8 @@ select h.event, h.due_at, (select count(due_at) from later),
 from heads h left join claimed c using (event)
 order by h.due_at`
 
-// PostponeTime is when an event is looked at again that waits for one that is being
-// processed, or was claimed, and not processed; postpone is the same in SQL.
+// PostponeTime is the time after which an event is due again that waits for an event being processed, or that
+// was claimed and not processed. postpone is the same in SQL.
 const PostponeTime = 100 * time.Millisecond
 
 const postpone = `interval '100 milliseconds'`
@@ -125,7 +125,7 @@ func (f *Claims) collect(rows pgx.Rows) error {
 	_, err := pgx.ForEachRow(rows, []any{&event, &due, &f.Postponed, &eventType, &key, &number, &attempts, &crashes, &waited, &occurred, &body, &trace}, func() error {
 		f.Seen++
 		f.Last = due
-		if number == nil { // not claimed
+		if number == nil { // the event was not claimed
 			return nil
 		}
 		c := Claim{Number: *number, Attempts: *attempts, Crashes: *crashes, Waited: waited}
@@ -143,14 +143,15 @@ func (f *Claims) collect(rows pgx.Rows) error {
 // End is the end of a claim on an event that is not done.
 type End struct {
 	State      string        // Pending, Parked or Unhandled
-	Attempts   int           // to add
-	LastError  *string       // nil leaves the one before
-	Wait       time.Duration // Pending: until it is due
-	LeavesLane bool          // the event leaves its lane: the events behind it go on
-	Returned   bool          // the handler did, and so the event has not killed its processes
+	Attempts   int           // the number to add
+	LastError  *string       // nil leaves the last error as it is
+	Wait       time.Duration // Pending: the time until the event is due
+	LeavesLane bool          // the event leaves its lane, and the events behind it go on
+	Returned   bool          // the handler has returned, and so the event does not kill processes: its crashes are forgotten
 }
 
-// EndClaim ends a claim. ended is false if it has ended already, or is another's.
+// EndClaim ends a claim. ended is false if the claim has ended already, or another worker has claimed the
+// event since.
 func EndClaim(ctx context.Context, db DB, c Claim, end End) (ended bool, err error) {
 	b := &pgx.Batch{}
 	b.Queue(endClaim, c.RowKey(), c.Number, end.State, end.Attempts, end.LastError, end.Wait, end.LeavesLane, end.Returned).QueryRow(func(row pgx.Row) error {
@@ -190,13 +191,12 @@ type Worker struct {
 	Silent    time.Duration // since SeenAt, by the database's clock, which may have been put back
 }
 
-// Alive is the largest age of the sign of a living worker. It is for people and
-// for code that does without workers: a claim ends when the worker's row is deleted.
+// Alive is the largest age of a living worker's last sign. It is for people, and for code outside of workers:
+// a claim ends only when the worker's row is deleted.
 const Alive = 12 * time.Second
 
-// Sign writes a worker's sign of life, and returns the other workers of its source. The
-// row is there before anything that the worker claims: a commit that is not waited for
-// is on disk before a later one that is.
+// Sign writes a worker's sign of life, and returns the other workers of its source. The commit does not wait
+// for the disk: it is on disk before any later claim of the worker, which does.
 func Sign(ctx context.Context, db DB, w Worker, running time.Duration) (others []Worker, err error) {
 	const sign = `
 insert into idem_workers as w (id, source, host, pid, started_at, seen_at) values ($1, $2, $3, $4, now() - $5::interval, now())
@@ -215,8 +215,8 @@ on conflict (id) do update set seen_at = excluded.seen_at`
 const workers = `
 select id, source, host, pid, started_at, seen_at, now() - seen_at from idem_workers where source = $1`
 
-// DeleteWorkers deletes the rows of workers that have given no sign since w was read. It
-// returns the ids of those.
+// DeleteWorkers deletes the rows of the workers in w that have given no sign since w was read, and returns
+// their ids.
 func DeleteWorkers(ctx context.Context, db DB, w []Worker) (deleted []int64, err error) {
 	const del = `
 delete from idem_workers w using unnest($1::bigint[], $2::timestamptz[]) as dead (id, seen_at)
@@ -294,15 +294,15 @@ func HasWorkers(ctx context.Context, db DB, source string) (yes bool, err error)
 
 // Claimed names the worker that is processing an event.
 type Claimed struct {
-	At     time.Time // of the claim; zero when none holds the event
-	Host   string    // of the worker; "" when it is dead, and its row is deleted
+	At     time.Time // the time of the claim; zero if no worker has claimed the event
+	Host   string    // the worker's host; "" if the worker's row is deleted
 	PID    int
 	Silent time.Duration // since the worker's last sign
 	Alive  bool
 }
 
-// FindClaim returns the claim on an event, by its row key. An event that no worker
-// has claimed, and one that is not there, has none.
+// FindClaim returns the claim of an event, by its row key: the zero Claimed if no worker has claimed the
+// event, or if it is not stored.
 func FindClaim(ctx context.Context, db DB, key string) (c Claimed, err error) {
 	const find = `
 select e.claimed_at, coalesce(w.host, ''), coalesce(w.pid, 0), coalesce(now() - w.seen_at, interval '0'), coalesce(w.seen_at between now() - $2::interval and now() + $2::interval, false)

@@ -1,5 +1,4 @@
-// Package wire writes events for where they are outside of Postgres: in the messages
-// of a relay.
+// Package wire writes events outside of Postgres: in the messages of a relay.
 package wire
 
 import (
@@ -50,15 +49,13 @@ func (n Name) Event(payload []byte) (store.Event, error) {
 // relayedKey is the context's key of the time at which a relay published a message.
 type relayedKey struct{}
 
-// WithRelayed returns a context that says when a relay published the event that is
-// accepted with it.
+// WithRelayed returns a context with the time at which a relay published the event that is accepted with it.
 func WithRelayed(ctx context.Context, at time.Time) context.Context {
 	return context.WithValue(ctx, relayedKey{}, at)
 }
 
-// SinceRelayed returns how long an event was with a broker by now; 0 if no relay
-// published it, and more than 0 if one did, also where the clocks of the two hosts
-// say otherwise.
+// SinceRelayed returns the time from a relay's publishing of an event until now; 0 if no relay published it.
+// It is more than 0 otherwise, also if the clocks of the two hosts disagree.
 func SinceRelayed(ctx context.Context, now time.Time) time.Duration {
 	if at, ok := ctx.Value(relayedKey{}).(time.Time); ok {
 		return max(now.Sub(at), 1)
