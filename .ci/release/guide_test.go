@@ -10,8 +10,8 @@ import (
 
 var fenced = regexp.MustCompile("(?s)```(\\w+)\n(.*?)```")
 
-// followsTheGuide saves the files of docs/provider.md, and runs its commands, as
-// somebody does who has nothing but that.
+// followsTheGuide saves the files of docs/provider.md, and runs its commands, in an
+// empty module.
 func followsTheGuide(t *testing.T, u user, version string) {
 	text, err := os.ReadFile(filepath.Join(u.source.dir, "docs/provider.md"))
 	if err != nil {

@@ -263,7 +263,7 @@ func (s *source) renameInternals(t *testing.T) {
 	s.must(t, "commit", "--quiet", "-m", "Rename the internal packages")
 }
 
-// isBeside says whether a file is of another module than the root.
+// isBeside reports whether a file belongs to a module other than the root.
 func (s *source) isBeside(name string) bool {
 	for _, m := range s.modules {
 		if strings.HasPrefix(name, m.dir+"/") {

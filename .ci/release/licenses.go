@@ -22,7 +22,7 @@ var accepted = []string{"Apache-2.0", "BSD-2-Clause", "BSD-3-Clause", "ISC", "MI
 //go:embed licenses.txt
 var known string
 
-// dependency is a module of somebody else's.
+// dependency is a module of a third party.
 type dependency struct {
 	path, version string
 	dir           string // in the module cache
@@ -107,8 +107,8 @@ func (d dependency) spdx(known string) (string, error) {
 	return "", fmt.Errorf("the license of %s is new or has changed: read it in %s, and put a line into .ci/release/licenses.txt: SPDX %s %[1]s", d.path, d.dir, sum)
 }
 
-// checkLicenses says which dependencies of users have a license that nobody has read, or that
-// is not accepted.
+// checkLicenses returns an error that names the dependencies of users with a license that is not
+// in licenses.txt, or not accepted.
 func checkLicenses(dir string, w io.Writer) error {
 	r, err := open(dir)
 	if err != nil {

@@ -130,7 +130,7 @@ func (r *repository) work() (*modfile.WorkFile, error) {
 	return modfile.ParseWork("go.work", text, nil)
 }
 
-// checkWork says which modules go.work lacks, and which versions it does not replace.
+// checkWork returns an error that names the modules that go.work lacks, and the versions that it does not replace.
 func (r *repository) checkWork() error {
 	work, err := r.work()
 	if err != nil {
@@ -150,7 +150,7 @@ func (r *repository) checkWork() error {
 	return errors.Join(errs...)
 }
 
-// checkImports says which files of modules for users import internal packages of another
+// checkImports returns an error that names the files of modules for users that import internal packages of another
 // module, which may have another name in its next version. Tests count, because a user's
 // go mod tidy reads them.
 func (r *repository) checkImports() error {

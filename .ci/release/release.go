@@ -57,7 +57,7 @@ func release(dir, version string, dry bool, w io.Writer) error {
 	return nil
 }
 
-// checkVersion says why a version cannot be made of the repository as it is.
+// checkVersion returns an error if a version cannot be made of the repository as it is.
 func (r *repository) checkVersion(version string) error {
 	major := semver.Major(version)
 	switch {
@@ -201,7 +201,7 @@ func (r *repository) sums(cache, path, version, tag string) (string, error) {
 	return fmt.Sprintf("%s %s %s\n%[1]s %[2]s/go.mod %[4]s\n", path, version, got.Sum, got.GoModSum), nil
 }
 
-// installing is an environment in which the go command finds the repository's modules in
+// installing returns an environment in which the go command finds the repository's modules in
 // it, by its tags, and in no proxy.
 func installing(r *repository) []string {
 	return []string{

@@ -12,7 +12,7 @@ import (
 	"golang.org/x/mod/modfile"
 )
 
-// tidied is a module's go.mod and go.sum as go mod tidy makes them where the other
+// tidied returns a module's go.mod and go.sum as go mod tidy makes them where the other
 // modules of the repository are as they are here. The lines of go.sum about them stay.
 func (r *repository) tidied(m *module) (mod, sum []byte, err error) {
 	folder, err := os.MkdirTemp("", "release-")
@@ -59,7 +59,7 @@ func (r *repository) tidied(m *module) (mod, sum []byte, err error) {
 	return mod, []byte(insert(string(sum), ours)), err
 }
 
-// checkTidy says in which lines a module's go.mod and go.sum are not tidy.
+// checkTidy returns an error that says in which lines a module's go.mod and go.sum are not tidy.
 func (r *repository) checkTidy(m *module) error {
 	mod, sum, err := r.tidied(m)
 	if err != nil {
@@ -79,7 +79,7 @@ func (r *repository) checkTidy(m *module) error {
 	return errors.Join(errs...)
 }
 
-// changed is the lines that only one of two texts has.
+// changed returns the lines that only one of two texts has.
 func changed(is, ought string) string {
 	var b strings.Builder
 	for _, side := range []struct{ sign, text, other string }{{"-", is, ought}, {"+", ought, is}} {

@@ -140,7 +140,7 @@ func (one *contender) compare(ctx context.Context) error {
 	return nil
 }
 
-// book is the work, the same for all.
+// book does the work, which is the same for all.
 func book(ctx context.Context, tx pgx.Tx, charge string, cents int64) error {
 	tag, err := tx.Exec(ctx, `update orders set payments = payments + 1, cents = cents + $2 where charge = $1`, charge, cents)
 	if err == nil && tag.RowsAffected() != 1 {

@@ -24,7 +24,7 @@ const (
 	concurrent = 0.01
 )
 
-// repeatFor is the time for which deliveries are repeated after the end of a turn.
+// repeatFor bounds the time after the end of a turn in which deliveries are repeated.
 const repeatFor = 30 * time.Second
 
 // sender delivers events to a receiver, and keeps its books.
@@ -37,7 +37,7 @@ type sender struct {
 	booked [charges]struct{ payments, cents atomic.Int64 }
 }
 
-// loaded is what a turn's deliveries came to.
+// loaded holds the results of a turn's deliveries.
 type loaded struct {
 	acknowledged, not200 int64
 	answers              []time.Duration // of the deliveries that were answered 200
@@ -132,7 +132,7 @@ func (s *sender) post(ctx context.Context, body []byte) error {
 	return nil
 }
 
-// effects are the payments of a charge in a database.
+// effects holds the payments of a charge in a database.
 type effects struct {
 	Charge          string
 	Payments, Cents int64
@@ -158,10 +158,10 @@ func (s *sender) differences(found []effects) (all []string) {
 	return all
 }
 
-// charges is the number of charges that the events are about, in turn.
+// charges is the number of charges. The events are about one after the other.
 const charges = 10_000
 
-// events are those of one run, by number. The run is part of all ids.
+// events makes the events of one run, by number. The run is a part of all ids.
 type events struct {
 	run   string
 	parts []string // of a body: between them are the id, the charge and the amount
@@ -182,10 +182,10 @@ func (e *events) body(n int64) []byte {
 		e.parts[0], e.run, n, e.parts[1], e.charge(n), e.parts[2], amount/100, amount%100, e.parts[3])
 }
 
-// charge is the charge that an event is about.
+// charge returns the id of the charge of an event.
 func (e *events) charge(n int64) string { return fmt.Sprintf("pay_%s_%d", e.run, n%charges) }
 
-// cents is the amount of an event: up to a million reais, and without order, so
+// cents returns the amount of an event: up to a million reais, and without order, so
 // that sums tell which events they are of.
 func cents(n int64) int64 {
 	x := uint64(n) * 0x9e3779b97f4a7c15

@@ -42,8 +42,8 @@ func postgresTime(postmaster int) time.Duration {
 	return total
 }
 
-// parentOfPostgres is the process that all of a Postgres's processes come from,
-// given one of them; 0 if that is not on this machine.
+// parentOfPostgres returns the parent of a Postgres's process, which is the parent of all
+// of them; 0 if it is not on this machine.
 func parentOfPostgres(pid uint32) int {
 	p := processOf(strconv.FormatUint(uint64(pid), 10))
 	if p.name != "postgres" {

@@ -9,8 +9,8 @@
 // machine's speed does not:
 //
 //	inline  idem.Processor: works, then answers
-//	inbox   idem.Inbox: stores, answers, and works meanwhile
-//	ingest  idem.Inbox whose workers do not run before the end: what storing takes
+//	inbox   idem.Inbox: stores, answers, and has workers process what is stored
+//	ingest  idem.Inbox whose workers run only at the end: the cost of storing
 //	hand    the same work by hand on pgx, in the four round trips that pgx.Tx takes
 //	insert  by hand: one committed INSERT for each delivery, nothing else
 //	naive   by hand: insert, and workers that claim one event each; without order or retries
@@ -39,7 +39,7 @@
 // # The numbers
 //
 //	events/s             events acknowledged, each counted once, by the time that the answers took
-//	end to end/s         the same by the time until their work was committed, too
+//	end to end/s         the same by the time until their work was committed
 //	p50, p99             of the time to each answer
 //	round trips/event    to Postgres, counted on the wire
 //	cpu/event            of this process, load included, and of all of Postgres's processes; blank where
@@ -112,8 +112,8 @@ func (c *config) setModes(list string) error {
 	return nil
 }
 
-// run lets all contenders take turns, compares their ledgers and prints the results. The error is of
-// a wrong ledger, too.
+// run lets all contenders take turns, compares their ledgers and prints the results. A wrong
+// ledger is an error.
 func (c *config) run(ctx context.Context, out, progress io.Writer) (err error) {
 	if c.modes == nil {
 		c.modes = allModes

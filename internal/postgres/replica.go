@@ -23,7 +23,7 @@ import (
 //
 // It lags behind, as replicas do. [Cluster.CatchUp] waits for it; for commits
 // that wait for it set synchronous_standby_names to '*' with ALTER SYSTEM. To
-// have it miss all that comes next, set its primary_conninfo to ” in the same way.
+// have it miss all that comes next, empty its primary_conninfo in the same way.
 func (c *Cluster) Replica(ctx context.Context) (*Cluster, error) {
 	if !c.up {
 		return nil, errors.New("idemtest: the cluster does not run: start it before its replica")
@@ -148,7 +148,7 @@ func (c *Cluster) copy(ctx context.Context, primary *Cluster) error {
 var transient = []string{"pg_wal", "pg_replslot", "pg_dynshmem", "pg_notify", "pg_serial", "pg_snapshots", "pg_stat_tmp", "pg_subtrans"}
 
 // copyFiles copies the data while the primary changes it: recovery corrects pages that
-// were copied half-written. A file that is dropped meanwhile is not missed.
+// were copied half-written. A file that is dropped during the copy is no error.
 func (c *Cluster) copyFiles(primary *Cluster) error {
 	from := filepath.Join(primary.dir, "data")
 	return filepath.WalkDir(from, func(path string, entry fs.DirEntry, err error) error {

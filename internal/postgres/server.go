@@ -111,7 +111,7 @@ func startCluster(ctx context.Context) (*Server, error) {
 	return &Server{url: c.URL(), origin: c.Origin(), close: c.Close}, nil
 }
 
-// product is the name and version of the server at the other end.
+// product returns the name and version of a server.
 func product(conn *pgx.Conn) string {
 	v, _, _ := strings.Cut(conn.PgConn().ParameterStatus("server_version"), " ")
 	return "PostgreSQL " + v
@@ -209,7 +209,7 @@ func extendWords(dsn, options, schema string) string {
 
 var quoted = strings.NewReplacer(`\`, `\\`, `'`, `\'`)
 
-// encode is url.Values.Encode for connection strings, in which + is a plus.
+// encode encodes the query of a connection string, in which + is a plus.
 func encode(q url.Values) string { return strings.ReplaceAll(q.Encode(), "+", "%20") }
 
 const image = "postgres:17-alpine"

@@ -190,7 +190,7 @@ func FuzzSchemaChangesNothingElse(f *testing.F) {
 	})
 }
 
-// target is what a connection string leads to.
+// target returns the servers and the database of a connection string.
 func target(c *pgconn.Config) []any {
 	all := []any{c.Host, c.Port, c.Database, c.User, c.Password, c.TLSConfig != nil, c.ConnectTimeout}
 	for _, f := range c.Fallbacks {

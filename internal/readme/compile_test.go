@@ -14,8 +14,8 @@ import (
 	_ "github.com/paghooks/paghooks/zeltapay"
 )
 
-// surroundings are what the README's snippets stand in: the names that its
-// program has, and what a request brings.
+// surroundings is the function around a snippet. Its parameters are the names that the README's
+// program has, and those of a request.
 const surroundings = `func _(ctx context.Context, w http.ResponseWriter, r *http.Request, body []byte, token string,
 	pool *pgxpool.Pool, tx pgx.Tx, events *asaas.Dispatcher, processor *idem.Processor, deliveries *expvar.Map,
 	webhookID string, changed func(context.Context, pgx.Tx, charges.Change) error) error {`
@@ -27,7 +27,7 @@ var imports = []string{
 	"github.com/paghooks/paghooks/asaas", "github.com/paghooks/paghooks/asaas/charges", "github.com/paghooks/paghooks/idem", "github.com/paghooks/paghooks/zeltapay",
 }
 
-// elsewhere are documents whose Go is of a package that the reader generates.
+// elsewhere has the documents with Go code of a package that the reader generates.
 var elsewhere = map[string]bool{"docs/provider.md": true}
 
 func TestEveryGoBlockCompilesOrIsCodeOfTheRepository(t *testing.T) {
@@ -47,7 +47,7 @@ func TestEveryGoBlockCompilesOrIsCodeOfTheRepository(t *testing.T) {
 	vet(t, "package snippets\n"+importsOf(snippets.String())+snippets.String())
 }
 
-// goBlocks are those of all documents.
+// goBlocks returns the blocks of Go in all documents.
 func goBlocks(t *testing.T) []block {
 	t.Helper()
 	all := blocks(t, "README.md", "go")
@@ -59,8 +59,8 @@ func goBlocks(t *testing.T) []block {
 	return all
 }
 
-// source is the file that the line before a block links to last, if it is Go: the block is
-// a part of that.
+// source returns the last file that the line before a block links to, if it is Go. The block is
+// a part of that file.
 func (b block) source() (file string) {
 	for _, to := range link.FindAllStringSubmatch(b.intro, -1) {
 		if file = ""; strings.HasSuffix(to[1], ".go") {

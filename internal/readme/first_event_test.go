@@ -26,7 +26,7 @@ var (
 	zeltapayGuide = guide{"docs/first-event-zeltapay.md", "zeltapay/cmd/zeltapay-fake", "ZELTAPAY_WEBHOOK_SECRET"}
 )
 
-// command is the arguments of the fake in a shell block of the guide, with the
+// command returns the arguments of the fake in a shell block of the guide, with the
 // server's address.
 func (g guide) command(t *testing.T, addr string) (args []string) {
 	t.Helper()

@@ -16,7 +16,7 @@ var (
 	link     = regexp.MustCompile(`\]\(([^)]+)\)`)
 )
 
-// guides are the documents in docs.
+// guides returns the documents in docs.
 func guides(t *testing.T) []string {
 	t.Helper()
 	found, err := fs.Glob(os.DirFS(root), "docs/*.md")

@@ -29,10 +29,10 @@ import (
 
 const token = "right"
 
-// patience is a last resort: what is awaited comes much earlier, or never.
+// patience bounds each wait. It is much longer than anything takes.
 const patience = 2 * time.Minute
 
-// tables are the README's.
+// tables makes the tables of the README.
 func tables(t *testing.T) string {
 	t.Helper()
 	for _, code := range inlineCode.FindAllString(read(t, "README.md"), -1) {
@@ -166,7 +166,7 @@ func TestTheProgramRemindsOfAChargeOnce(t *testing.T) {
 	}
 }
 
-// body is that of a delivery whose answer matters, and nothing else.
+// body returns a body for tests that look at the answer only.
 func body() string { return string(asaastest.Event(asaas.EventPaymentReceived)) }
 
 func TestTheProgramRefusesAWrongToken(t *testing.T) {
@@ -279,7 +279,7 @@ func start(t *testing.T, binary, database, token string) (deliver func(token, bo
 	return deliver, addr
 }
 
-// said is what a program has said until now.
+// said holds the log of a program.
 type said struct {
 	mu   sync.Mutex
 	text bytes.Buffer
@@ -332,7 +332,7 @@ func post(t *testing.T, url, token, body string) (status int) {
 	return resp.StatusCode
 }
 
-// await waits until somebody listens.
+// await waits until a server listens at addr.
 func await(t *testing.T, addr string) {
 	t.Helper()
 	late := time.After(patience)

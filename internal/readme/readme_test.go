@@ -29,7 +29,7 @@ func read(t *testing.T, file string) string {
 	return string(content)
 }
 
-// blocks are a document's blocks in a language; there must be one.
+// blocks returns a document's blocks in a language. Without one the test fails.
 func blocks(t *testing.T, document, language string) (found []block) {
 	t.Helper()
 	if found = find(t, document, language); found == nil {
@@ -38,7 +38,7 @@ func blocks(t *testing.T, document, language string) (found []block) {
 	return found
 }
 
-// find is blocks, of which there may be none.
+// find returns a document's blocks in a language, of which there may be none.
 func find(t *testing.T, document, language string) (found []block) {
 	t.Helper()
 	var open *block
@@ -65,7 +65,7 @@ func find(t *testing.T, document, language string) (found []block) {
 	return found
 }
 
-// program is the README's first Go block, which is whole.
+// program returns the README's first block of Go, which is a whole program.
 func program(t *testing.T) block {
 	t.Helper()
 	first := blocks(t, "README.md", "go")[0]

@@ -15,7 +15,7 @@ import (
 // that was translated.
 var madeFrom = regexp.MustCompile(`(?m)^<!-- translated from (\S+) ([0-9a-f]{12}) -->$`)
 
-// translations are the documents in other languages.
+// translations returns the documents in other languages.
 func translations(t *testing.T) (found []string) {
 	t.Helper()
 	for _, pattern := range []string{"README.*.md", "docs/pt-BR/*.md", "docs/es/*.md"} {
@@ -28,7 +28,7 @@ func translations(t *testing.T) (found []string) {
 	return found
 }
 
-// original is the document that a translation was made from, and the version of it.
+// original returns the document that a translation was made from, and its version.
 func original(t *testing.T, translation string) (document, version string) {
 	t.Helper()
 	found := madeFrom.FindStringSubmatch(read(t, translation))

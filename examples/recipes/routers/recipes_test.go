@@ -19,7 +19,7 @@ import (
 	"github.com/paghooks/paghooks/internal/testkit"
 )
 
-// newInbox is an inbox whose handler says which charge it was.
+// newInbox returns an inbox with a handler that sends the id of each charge.
 func newInbox(t *testing.T) (inbox *idem.Inbox, handled <-chan string) {
 	t.Helper()
 	pool := idemtest.Pool(t)
