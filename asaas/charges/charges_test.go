@@ -2,6 +2,9 @@ package charges_test
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
@@ -311,5 +314,58 @@ func TestEveryProtocolOfPostgresCopiesTheSame(t *testing.T) {
 		if row != first || !strings.Contains(row, `"paid": 90.00`) {
 			t.Errorf("%s stores %s, and the first of them %s", mode, row, first)
 		}
+	}
+}
+
+// Two events of one charge are copied at the same time: that which comes second begins with the row that the first leaves. A
+// trigger holds both up behind their looks at the row.
+func TestACopyBeginsWithTheRowThatTheOneBeforeLeaves(t *testing.T) {
+	t.Parallel()
+	pool := newTables(t)
+	charge := asaastest.NewCharge(asaas.BillingTypeCreditCard, asaas.Cents(10000))
+	created, confirmed, received := charge.Created(), charge.Confirmed(), charge.Received()
+	if err := handle(t, pool, newEvents(book), "", created); err != nil {
+		t.Fatal(err)
+	}
+	key := rand.Int64()
+	gate := fmt.Sprintf(`create function gate() returns trigger language plpgsql as $$ begin perform pg_advisory_xact_lock(%d); return null; end $$;
+		create trigger gate before update on asaas_charges for each statement execute function gate()`, key)
+	if _, err := pool.Exec(t.Context(), gate); err != nil {
+		t.Fatal(err)
+	}
+	holder, err := pool.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = holder.Rollback(context.WithoutCancel(t.Context())) }()
+	if _, err := holder.Exec(t.Context(), `select pg_advisory_xact_lock($1)`, key); err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan error, 2)
+	for _, body := range [][]byte{confirmed, received} {
+		tx, err := pool.Begin(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		go func() {
+			done <- errors.Join(dispatch(t.Context(), tx, newEvents(book), "", body), tx.Commit(t.Context()))
+		}()
+		for blocked := false; !blocked; {
+			if err := pool.QueryRow(t.Context(), `select cardinality(pg_blocking_pids($1)) > 0`, tx.Conn().PgConn().PID()).Scan(&blocked); err != nil {
+				t.Fatal(err)
+			}
+			if len(done) > 0 {
+				t.Fatalf("a copy did not wait: %v", <-done)
+			}
+		}
+	}
+	if err := holder.Commit(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(<-done, <-done); err != nil {
+		t.Fatal(err)
+	}
+	if got, want := query(t, pool, `select sum(paid) || ' ' || sum(received) from ledger`), "100.00 100.00"; got != want {
+		t.Errorf("the ledger holds %s, want %s", got, want)
 	}
 }

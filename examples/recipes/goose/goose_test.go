@@ -9,11 +9,15 @@ import (
 	"sync"
 	"testing"
 	"testing/fstest"
+	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
 	_ "github.com/jackc/pgx/v5/stdlib"
 	"github.com/pressly/goose/v3"
 
+	"github.com/paghooks/paghooks/asaas"
+	"github.com/paghooks/paghooks/asaas/asaastest"
+	"github.com/paghooks/paghooks/asaas/charges"
 	"github.com/paghooks/paghooks/idem"
 	"github.com/paghooks/paghooks/idem/idemtest"
 	"github.com/paghooks/paghooks/internal/testkit"
@@ -110,5 +114,26 @@ func TestTablesThatGooseDidNotMakeAreReported(t *testing.T) {
 	}
 	if o, err := accept(t, pool); o != idem.Pending || err != nil {
 		t.Errorf("an event after Migrate: %s, %v, want pending", o, err)
+	}
+}
+
+func TestGooseMakesTheChargeTable(t *testing.T) {
+	t.Parallel()
+	url, pool := open(t)
+	for range 2 {
+		up(t, url, "idem_goose_version", idem.Migrations)
+		up(t, url, "asaas_charges_goose_version", charges.Migrations)
+	}
+	if err := charges.Migrate(t.Context(), pool); err != nil { // finds it done
+		t.Error(err)
+	}
+	if err := charges.Filled(t.Context(), pool, "", time.Time{}); err != nil {
+		t.Fatal(err)
+	}
+	events := asaas.NewDispatcher("token")
+	events.OnPayment(charges.Handler(nil))
+	o, err := idem.NewProcessor(pool, events).Accept(t.Context(), asaas.Identify(asaastest.Event(asaas.EventPaymentReceived)))
+	if o != idem.Done || err != nil {
+		t.Errorf("an event: %s, %v, want done", o, err)
 	}
 }
