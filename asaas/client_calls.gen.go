@@ -76,6 +76,7 @@ type listPaymentsQuery struct {
 	PaymentDateGe         string
 	PaymentDateLe         string
 	EstimatedCreditDateGe string
+	EstimatedCreditDateLe string
 	Offset                int
 	Limit                 int
 }
@@ -96,6 +97,7 @@ func (c *Client) listPayments(ctx context.Context, caller string, query listPaym
 			"paymentDate[ge]":         {query.PaymentDateGe},
 			"paymentDate[le]":         {query.PaymentDateLe},
 			"estimatedCreditDate[ge]": {query.EstimatedCreditDateGe},
+			"estimatedCreditDate[le]": {query.EstimatedCreditDateLe},
 			"offset":                  {strconv.Itoa(query.Offset)},
 			"limit":                   {strconv.Itoa(query.Limit)},
 		},

@@ -62,8 +62,8 @@ func (a *account) book(e event, at asaas.DateTime, p asaas.Payment) {
 		asaas.EventPaymentReceived: "PAYMENT_RECEIVED", asaas.EventPaymentRefunded: "PAYMENT_REVERSAL",
 		asaas.EventPaymentPartiallyRefunded: "PAYMENT_REVERSAL", asaas.EventPaymentChargebackRequested: "CHARGEBACK",
 	}[e.kind]
-	if kind == "" || p.Status == asaas.PaymentStatusReceivedInCash {
-		return
+	if kind == "" || p.Status == asaas.PaymentStatusReceivedInCash || p.PaymentDate.Or("") == "" {
+		return // no money has moved: that of a card that is given back early never came
 	}
 	if refunds := p.Refunds.Or(nil); kind == "PAYMENT_REVERSAL" && len(refunds) > 0 {
 		value = refunds[len(refunds)-1].Value.Or(value)

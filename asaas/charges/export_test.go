@@ -19,3 +19,6 @@ var (
 func FillRead(ctx context.Context, tx pgx.Tx, scope string, p *asaas.Payment, at time.Time) (Change, error) {
 	return copyRead(ctx, tx, scope, p, at, true)
 }
+
+// Look is what Run does every few minutes.
+func (d *Daily) Look(ctx context.Context) (pause time.Duration, err error) { return d.look(ctx) }

@@ -88,6 +88,15 @@ end
 $$;
 -- +goose StatementEnd
 
+-- The last run of charges.Daily for each account.
+create table if not exists asaas_charges_runs (
+    scope     text primary key,
+    began     timestamptz,               -- of the last one that came to its end
+    unsettled timestamptz,               -- of the last one with the cards whose money is to come
+    cursor    jsonb,                     -- where the next one goes on; null to begin anew
+    taken     timestamptz not null       -- until then, one process is at it
+);
+
 -- The files that were applied, for charges.Migrate.
 create table if not exists asaas_charges_migrations (
     version    integer     primary key,

@@ -1,0 +1,117 @@
+package charges_test
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net/http"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/paghooks/paghooks/asaas"
+	"github.com/paghooks/paghooks/asaas/asaastest"
+	"github.com/paghooks/paghooks/asaas/charges"
+)
+
+func TestManyProcessesReconcileAnAccountOnceADay(t *testing.T) {
+	t.Parallel()
+	pool := newTables(t)
+	fake, client := newAccount(t)
+	_, created, received := pix(3)
+	for n := range created {
+		fake.Emit(created[n], received[n])
+	}
+	d := func() *charges.Daily {
+		return &charges.Daily{Client: client, DB: pool, Apply: book, Logger: slog.New(slog.DiscardHandler)}
+	}
+	age := func(days int) {
+		t.Helper()
+		if _, err := pool.Exec(t.Context(), `update asaas_charges_runs set began = began - make_interval(days => $1), unsettled = unsettled - make_interval(days => $1)`, days); err != nil {
+			t.Fatal(err)
+		}
+	}
+	look := func() {
+		t.Helper()
+		var all sync.WaitGroup
+		for range 4 {
+			all.Go(func() {
+				if _, err := d().Look(t.Context()); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		all.Wait()
+	}
+	look()
+	state := func() string {
+		return query(t, pool, `select (began > now() - interval '1 minute') || ' ' || (unsettled > now() - interval '1 minute') from asaas_charges_runs`)
+	}
+	if got := state(); got != "true true" {
+		t.Errorf("after the first look, began and unsettled are now: %s, want true true", got)
+	}
+	age(2)
+	look()
+	if got := state(); got != "true false" {
+		t.Errorf("two days later, began and unsettled are now: %s, want true false: cards whose money is to come are read weekly", got)
+	}
+	age(6)
+	look()
+	if got := state(); got != "true true" {
+		t.Errorf("a week later, began and unsettled are now: %s, want true true", got)
+	}
+	before := query(t, pool, `select began from asaas_charges_runs`)
+	look()
+	if after := query(t, pool, `select began from asaas_charges_runs`); after != before {
+		t.Errorf("a run began at %s, and another one at %s of the same day", before, after)
+	}
+}
+
+func TestARunOfTheDayThatStoppedGoesOnAtItsCursor(t *testing.T) {
+	t.Parallel()
+	pool := newTables(t)
+	fake, client := newAccount(t)
+	c := asaastest.NewCharge(asaas.BillingTypePix, asaas.Cents(10000))
+	know(t, pool, c.Created())
+	c.Now = time.Now()
+	fake.Emit(c.Received())
+	fake.InjectAPI(func(w http.ResponseWriter, r *http.Request, api http.Handler) { api.ServeHTTP(w, r) }, asaastest.APIStatus(http.StatusTooManyRequests))
+	d := &charges.Daily{Client: client, DB: pool, Apply: book, Logger: slog.New(slog.DiscardHandler)}
+	look := func() {
+		t.Helper()
+		if _, err := d.Look(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	look()
+	if got := query(t, pool, `select (cursor is not null) || ' ' || (taken > now()) from asaas_charges_runs`); got != "true true" {
+		t.Fatalf("a run that Asaas has stopped left a cursor and a pause: %s, want true true", got)
+	}
+	look() // in the pause
+	if _, err := pool.Exec(t.Context(), `update asaas_charges_runs set taken = now()`); err != nil {
+		t.Fatal(err)
+	}
+	look()
+	if got := query(t, pool, `select (cursor is null) || ' ' || (began is not null) from asaas_charges_runs`); got != "true true" {
+		t.Errorf("the run that went on has come to its end: %s, want true true", got)
+	}
+	if _, paid := sum(t, pool); paid != "100.00" {
+		t.Errorf("the ledger has %s, want 100.00", paid)
+	}
+}
+
+func TestDailyNeedsItsSettingsAndEndsWithItsContext(t *testing.T) {
+	t.Parallel()
+	if err := (&charges.Daily{}).Run(t.Context()); err == nil {
+		t.Error("it runs without a client")
+	}
+	_, client := newAccount(t)
+	ctx, cancel := context.WithCancelCause(t.Context())
+	cancel(errors.New("the program ends"))
+	d := &charges.Daily{Client: client, DB: newTables(t), Apply: func(context.Context, pgx.Tx, charges.Change) error { return nil }}
+	if err := d.Run(ctx); err != nil {
+		t.Errorf("it ended with %v, want nil", err)
+	}
+}

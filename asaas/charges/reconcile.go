@@ -1,0 +1,382 @@
+package charges
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/paghooks/paghooks/asaas"
+)
+
+// DB is a *pgxpool.Pool or a *pgx.Conn.
+type DB interface {
+	Begin(ctx context.Context) (pgx.Tx, error)
+	Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error)
+}
+
+// Settings say what a run of [Reconcile] reads, and what it does with it.
+type Settings struct {
+	// Scope is the account of the client's key, as of [idem.Event]; "" if there is one.
+	Scope string
+
+	// Since is the begin of the gap: every event of before has come. To fill the table, give the day of the first charge.
+	// Until is its end. Default: now.
+	Since, Until time.Time
+
+	// Apply is the function of [Handler]: it books what a reading changed. Its context is that of no event.
+	// Without it the run fills the table, and books nothing: see [Filled].
+	Apply func(ctx context.Context, tx pgx.Tx, c Change) error
+
+	// Unsettled reads all cards whose money is still to come, too: a card that was confirmed before the gap and
+	// given back in it is found by that alone. It costs a call for each 100 of them; once a week is enough for most.
+	Unsettled bool
+
+	// DryRun rolls every change back, after Apply. Changed is called with it all the same.
+	DryRun bool
+
+	// Changed, when set, is called for each charge that the run has changed, after COMMIT.
+	Changed func(Change)
+
+	// Calls is the number of API calls after which the run stops, once it has read the list of a day to its end. Asaas allows
+	// 25,000 in 12 hours, for all programs of the account. Default: 1,000. Pause is between two of them. Default: 250 ms.
+	Calls int
+	Pause time.Duration
+
+	// Resume is the Cursor of the report of a run that did not come to its end.
+	Resume *Cursor
+}
+
+// Cursor is the place where a run goes on: a scan, and the first day that it has not read. It can be stored as JSON.
+type Cursor struct {
+	Since time.Time  `json:"since"`
+	Until time.Time  `json:"until"`
+	Began time.Time  `json:"began"` // the first of the runs: what was read since then is not asked for again
+	Scan  int        `json:"scan"`
+	Day   asaas.Date `json:"day,omitempty"`
+}
+
+// Report is the result of a run of [Reconcile].
+type Report struct {
+	Calls   int // of the API
+	Read    int // charges
+	Changed int // of them: their rows are different now, or would be after a dry run
+
+	// Gone are charges that are open in the table and that Asaas does not show. Nothing is changed for them: they may have been
+	// removed, or the key is that of another account.
+	Gone []string
+	// Failed are the charges that could not be copied, or of which Apply returned an error: those were rolled back.
+	Failed map[string]error
+
+	// Cursor is where the next run goes on; nil if this one came to its end. Again is the time that Asaas wants to be
+	// left alone before; 0 if it does not say.
+	Cursor *Cursor
+	Again  time.Duration
+}
+
+// Reconcile reads charges from Asaas, copies each into its row, and calls Apply with the difference, each in a transaction
+// of its own: so what events that never came would have told is booked. It may run at any time, also while events are on their way: an event
+// that comes after its charge was read changes nothing. [Daily] calls it each day.
+//
+// It reads the charges that were made in the gap, those whose money came in it, those that a movement in the
+// account's statement names, and the open ones of the table that none of these has found. With Unsettled, it reads the cards whose money is
+// to come. What it cannot find: a receipt in cash of before the gap that was undone in it; a charge that was made and removed in the gap,
+// which is worth 0; a change of a charge that is neither open nor in the statement; and what Asaas's lists show late. A reading
+// counts as an hour older than it is, so that an event never loses against it; the next run has that hour.
+//
+// An error ends the run, for example if a list moved five times while it was read. The Report is valid all the same: give
+// its Cursor to another run.
+func Reconcile(ctx context.Context, client *asaas.Client, db DB, s Settings) (Report, error) {
+	r := &run{Settings: s, client: client, db: db, seen: make(map[string]bool), now: time.Now}
+	r.report.Failed = make(map[string]error)
+	return r.do(ctx)
+}
+
+// run is one run of Reconcile.
+type run struct {
+	Settings
+
+	client *asaas.Client
+	db     DB
+	now    func() time.Time
+	seen   map[string]bool // the charges that this run has read
+	at     Cursor
+	within bool // the list of a day, which is read to its end
+	report Report
+}
+
+// lag is the age that a reading has at least: the clocks of this machine and of Asaas differ, and lists may be late.
+const lag = time.Hour
+
+// scan is one way to find charges: it reads those of the days from first to last, and reports whether that
+// was one answer; a single day is read whole.
+type scan struct {
+	first, last asaas.Date
+	read        func(ctx context.Context, from, until asaas.Date) (whole bool, err error)
+}
+
+func (r *run) do(ctx context.Context) (Report, error) {
+	if err := r.check(); err != nil {
+		return r.report, err
+	}
+	err := r.scans(ctx)
+	if err == nil && r.Apply == nil && !r.DryRun {
+		err = r.filled(ctx)
+	}
+	if err == nil {
+		return r.report, nil
+	}
+	r.report.Cursor = &r.at
+	if stop, ok := errors.AsType[*pause](err); ok {
+		r.report.Again = stop.again
+		return r.report, nil
+	}
+	return r.report, fmt.Errorf("asaas/charges: reconciling: %w", err)
+}
+
+func (r *run) check() error {
+	r.Calls, r.Pause = cmp.Or(r.Calls, 1000), cmp.Or(r.Pause, 250*time.Millisecond)
+	if r.Until.IsZero() {
+		r.Until = r.now()
+	}
+	if r.Resume != nil {
+		r.at = *r.Resume
+		r.Since, r.Until = r.at.Since, r.at.Until
+	}
+	r.at.Since, r.at.Until = r.Since, r.Until
+	if r.at.Began.IsZero() {
+		r.at.Began = r.now()
+	}
+	switch {
+	case r.Since.IsZero():
+		return errors.New("asaas/charges: there is no Since: give the time before which every event has come, or the day of the first charge to fill the table")
+	case r.Since.After(r.Until):
+		return errors.New("asaas/charges: the gap ends before it begins: give a Since that lies before Until")
+	case r.Calls < 10 || r.Pause < 0:
+		return errors.New("asaas/charges: too few Calls, or a Pause below zero: leave them out")
+	case r.at.Scan < 0 || r.at.Scan > 4 || r.at.Day != "" && day(r.at.Day) != r.at.Day:
+		return errors.New("asaas/charges: the cursor to resume at is of another version: begin anew")
+	}
+	return nil
+}
+
+func (r *run) filled(ctx context.Context) error {
+	tx, err := r.db.Begin(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = tx.Rollback(context.WithoutCancel(ctx)) }()
+	if err := Filled(ctx, tx, r.Scope, r.Since); err != nil {
+		return err
+	}
+	return tx.Commit(ctx)
+}
+
+// scans does one scan after the other. What costs a call for each charge comes last, when most are read.
+func (r *run) scans(ctx context.Context) error {
+	from, until := asaas.Date(dayOf(r.Since.AddDate(0, 0, -1))), asaas.Date(dayOf(r.Until))
+	all := []scan{
+		{from, until, r.list(func(from, until asaas.Date) asaas.PaymentFilter {
+			return asaas.PaymentFilter{CreatedFrom: from, CreatedTo: until}
+		})},
+		{from, until, r.list(func(from, until asaas.Date) asaas.PaymentFilter {
+			return asaas.PaymentFilter{PaidFrom: from, PaidTo: until}
+		})},
+		{from, asaas.Date(dayOf(r.Until.AddDate(2, 0, 0))), r.list(func(from, until asaas.Date) asaas.PaymentFilter {
+			return asaas.PaymentFilter{CreditedFrom: from, CreditedTo: until}
+		})},
+		{from, until, r.statement},
+	}
+	const unsettled = 2
+	for ; r.at.Scan < len(all); r.at.Scan, r.at.Day = r.at.Scan+1, "" {
+		if r.at.Scan == unsettled && !r.Unsettled {
+			continue
+		}
+		if err := r.days(ctx, all[r.at.Scan]); err != nil {
+			return err
+		}
+	}
+	return r.open(ctx)
+}
+
+// days reads the days of a scan, as many at once as fit into one answer: the rows of one answer cannot move.
+func (r *run) days(ctx context.Context, s scan) error {
+	first, last := timeOf(cmp.Or(r.at.Day, s.first)), timeOf(s.last)
+	for wide := between(first, last); !first.After(last); {
+		wide = min(wide, between(first, last))
+		to := first.AddDate(0, 0, wide-1)
+		whole, err := s.read(ctx, asaas.Date(first.Format(time.DateOnly)), asaas.Date(to.Format(time.DateOnly)))
+		if err != nil {
+			return err
+		}
+		if !whole {
+			wide = max(wide/2, 1)
+			continue
+		}
+		first, wide = to.AddDate(0, 0, 1), wide*2
+		r.at.Day = asaas.Date(first.Format(time.DateOnly))
+	}
+	return nil
+}
+
+// list returns the reading of a list of charges.
+func (r *run) list(filter func(from, until asaas.Date) asaas.PaymentFilter) func(context.Context, asaas.Date, asaas.Date) (bool, error) {
+	return func(ctx context.Context, from, until asaas.Date) (bool, error) {
+		var at time.Time
+		return pages(ctx, from == until, pageOf[asaas.Payment]{
+			get: func(ctx context.Context, offset int) (rows []asaas.Payment, more bool, err error) {
+				at = r.now()
+				r.within = offset > 0
+				defer func() { r.within = false }()
+				page, err := call(ctx, r, func() (*asaas.PaymentPage, error) { return r.client.Payments(ctx, filter(from, until), offset) })
+				if err != nil {
+					return nil, false, err
+				}
+				return page.Data.Or(nil), page.HasMore.Or(false), nil
+			},
+			id:   func(p asaas.Payment) string { return p.ID },
+			take: func(ctx context.Context, p asaas.Payment) error { return r.take(ctx, &p, at) },
+		})
+	}
+}
+
+// statement reads the charges that movements of money name, of any age.
+func (r *run) statement(ctx context.Context, from, until asaas.Date) (bool, error) {
+	return pages(ctx, from == until, pageOf[asaas.Transaction]{
+		get: func(ctx context.Context, offset int) (rows []asaas.Transaction, more bool, err error) {
+			page, err := call(ctx, r, func() (*asaas.TransactionPage, error) { return r.client.Statement(ctx, from, until, offset) })
+			if err != nil {
+				return nil, false, err
+			}
+			return page.Data.Or(nil), page.HasMore.Or(false), nil
+		},
+		id:   func(t asaas.Transaction) string { return t.ID.Or("") },
+		take: func(ctx context.Context, t asaas.Transaction) error { return r.ask(ctx, t.PaymentID.Or("")) },
+	})
+}
+
+// open reads the charges of the table whose state will change, and that nothing has found. The list of a day shows several of them
+// in one call; a removed charge is in no list.
+func (r *run) open(ctx context.Context) error {
+	rows, err := r.db.Query(ctx, `select coalesce(created::text, ''), id from asaas_charges
+		where scope = $1 and open and (status <> 'CONFIRMED' or refunding > 0 or $2) and coalesce(created::text, '') >= $3 order by 1, 2`,
+		r.Scope, r.Unsettled, string(r.at.Day))
+	if err != nil {
+		return err
+	}
+	type row struct {
+		Day asaas.Date
+		ID  string
+	}
+	all, err := pgx.CollectRows(rows, pgx.RowToStructByPos[row])
+	if err != nil {
+		return err
+	}
+	created := r.list(func(from, until asaas.Date) asaas.PaymentFilter {
+		return asaas.PaymentFilter{CreatedFrom: from, CreatedTo: until}
+	})
+	for n, c := range all {
+		r.at.Day = c.Day
+		if several := n+1 < len(all) && all[n+1].Day == c.Day && !r.seen[all[n+1].ID]; several && c.Day != "" && !r.seen[c.ID] {
+			if _, err := created(ctx, c.Day, c.Day); err != nil {
+				return err
+			}
+		}
+		if err := r.ask(ctx, c.ID); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// ask reads one charge, if the run has not read it yet.
+func (r *run) ask(ctx context.Context, id string) (err error) {
+	if id == "" || r.seen[id] {
+		return nil
+	}
+	if r.seen[id], err = r.isRead(ctx, id); err != nil || r.seen[id] {
+		return err
+	}
+	at := r.now()
+	p, err := call(ctx, r, func() (*asaas.Payment, error) { return r.client.Payment(ctx, id) })
+	if e, ok := errors.AsType[*asaas.APIError](err); ok && e.Status == http.StatusNotFound {
+		r.seen[id] = true
+		r.report.Gone = append(r.report.Gone, id)
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	return r.take(ctx, p, at)
+}
+
+// isRead reports whether a run before the pause has read a charge, or an event has brought it since.
+func (r *run) isRead(ctx context.Context, id string) (is bool, err error) {
+	rows, err := r.db.Query(ctx, `select exists (select from asaas_charges where scope = $1 and id = $2 and at >= $3)`,
+		r.Scope, id, r.at.Began.Add(-lag).Truncate(time.Second))
+	if err != nil {
+		return false, err
+	}
+	return pgx.CollectExactlyOneRow(rows, pgx.RowTo[bool])
+}
+
+// errDry rolls a dry run back.
+var errDry = errors.New("a dry run")
+
+// take copies a charge that was read at a time, and has the change applied.
+func (r *run) take(ctx context.Context, p *asaas.Payment, at time.Time) error {
+	if r.seen[p.ID] {
+		return nil
+	}
+	r.seen[p.ID] = true
+	r.report.Read++
+	var c Change
+	err := pgx.BeginFunc(ctx, r.db, func(tx pgx.Tx) (err error) {
+		if c, err = copyRead(ctx, tx, r.Scope, p, at.Add(-lag), r.Apply == nil); err != nil || c.Late {
+			return err
+		}
+		if r.Apply != nil {
+			err = r.Apply(ctx, tx, c)
+		}
+		if err == nil && r.DryRun {
+			err = errDry
+		}
+		return err
+	})
+	switch {
+	case ctx.Err() != nil:
+		return context.Cause(ctx)
+	case err != nil && !errors.Is(err, errDry):
+		r.report.Failed[p.ID] = err
+	case c.differs():
+		r.report.Changed++
+		if r.Changed != nil {
+			r.Changed(c)
+		}
+	}
+	return nil
+}
+
+// differs reports whether a copy changed more than the time of the row.
+func (c Change) differs() bool {
+	before, after := c.Before, c.After
+	for _, row := range []*Charge{&before, &after} {
+		row.At, row.Event, row.number = time.Time{}, "", 0
+	}
+	return !c.Late && before != after
+}
+
+// timeOf returns the time at which a day begins, somewhere: it is for counting days.
+func timeOf(day asaas.Date) time.Time {
+	at, err := time.Parse(time.DateOnly, string(day))
+	if err != nil {
+		panic(err) // check has tried that of a cursor
+	}
+	return at
+}
+
+func between(first, last time.Time) int { return int(last.Sub(first)/(24*time.Hour)) + 1 }

@@ -1,0 +1,103 @@
+package charges
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"time"
+
+	"github.com/paghooks/paghooks/asaas"
+)
+
+// pageOf reads a list of the API.
+type pageOf[T any] struct {
+	get  func(ctx context.Context, offset int) (rows []T, more bool, err error)
+	id   func(T) string
+	take func(ctx context.Context, row T) error
+}
+
+// moves is the number of times that a day is read again because its rows moved.
+const moves = 5
+
+// errMoved is the error of a list whose rows moved while its pages were read.
+var errMoved = errors.New("its rows have moved")
+
+// pages reads a list, and takes its rows. It reports false for a list that does not fit into one answer, and takes nothing of it; a
+// list of one day it reads page by page. Pages overlap by a row: where the first one is not the last of the page before, rows
+// have moved, and one may be missing.
+func pages[T any](ctx context.Context, oneDay bool, list pageOf[T]) (whole bool, err error) {
+	for range moves {
+		if whole, err = list.read(ctx, oneDay); !errors.Is(err, errMoved) {
+			return whole, err
+		}
+	}
+	return false, fmt.Errorf("the list of a day moved %d times while it was read: go on at the cursor when fewer charges are made or removed", moves)
+}
+
+func (list pageOf[T]) read(ctx context.Context, oneDay bool) (whole bool, err error) {
+	last := ""
+	for offset := 0; ; {
+		rows, more, err := list.get(ctx, offset)
+		switch {
+		case err != nil:
+			return false, err
+		case more && !oneDay:
+			return false, nil
+		case last != "" && (len(rows) == 0 || list.id(rows[0]) != last):
+			return false, errMoved
+		}
+		for _, row := range rows {
+			if err := list.take(ctx, row); err != nil {
+				return false, err
+			}
+		}
+		switch {
+		case !more:
+			return true, nil
+		case len(rows) < 2:
+			return false, errors.New("the list has no end, its pages are empty: see what answers at the API's address")
+		}
+		last = list.id(rows[len(rows)-1])
+		offset += len(rows) - 1
+	}
+}
+
+// pause ends a run that another one is to go on with.
+type pause struct{ again time.Duration }
+
+func (*pause) Error() string { return "a pause is wanted: go on at the cursor" }
+
+// call makes a call of the API, within the run's share of the quota.
+func call[T any](ctx context.Context, r *run, do func() (*T, error)) (*T, error) {
+	if r.report.Calls >= r.Calls && !r.within {
+		return nil, new(pause)
+	}
+	if r.report.Calls > 0 {
+		if err := r.wait(ctx); err != nil {
+			return nil, err
+		}
+	}
+	r.report.Calls++
+	answer, err := do()
+	if e, ok := errors.AsType[*asaas.APIError](err); ok && ctx.Err() == nil {
+		if e.Status == http.StatusTooManyRequests || e.Status == http.StatusServiceUnavailable && e.RetryAfter > 0 {
+			return nil, &pause{e.RetryAfter}
+		}
+	}
+	return answer, err
+}
+
+func (r *run) wait(ctx context.Context) error {
+	if r.client.Wait != nil {
+		return r.client.Wait(ctx, r.Pause)
+	}
+	timer := time.NewTimer(r.Pause)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}

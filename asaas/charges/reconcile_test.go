@@ -1,0 +1,338 @@
+package charges_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/paghooks/paghooks/asaas"
+	"github.com/paghooks/paghooks/asaas/asaastest"
+	"github.com/paghooks/paghooks/asaas/charges"
+)
+
+// newAccount returns an account at a fake of Asaas, and a client of its API.
+func newAccount(t *testing.T) (*asaastest.Fake, *asaas.Client) {
+	t.Helper()
+	fake := asaastest.New()
+	t.Cleanup(fake.Close)
+	return fake, fake.Client()
+}
+
+// gap returns settings that begin before all charges of tests, and book into the ledger.
+func gap() charges.Settings {
+	return charges.Settings{Since: time.Date(2020, 1, 1, 0, 0, 0, 0, time.UTC), Unsettled: true, Apply: book}
+}
+
+// know handles the events that came.
+func know(t *testing.T, pool *pgxpool.Pool, bodies ...[]byte) {
+	t.Helper()
+	events := newEvents(book)
+	for _, body := range bodies {
+		if err := handle(t, pool, events, "", body); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// reconcile runs to the end.
+func reconcile(t *testing.T, client *asaas.Client, pool *pgxpool.Pool, s charges.Settings) charges.Report {
+	t.Helper()
+	report, err := charges.Reconcile(t.Context(), client, pool, s)
+	if err != nil || report.Cursor != nil || len(report.Failed) > 0 {
+		t.Fatalf("the run ended with %+v, %v", report, err)
+	}
+	return report
+}
+
+func TestEveryLifeIsBookedRightWhicheverOfItsLastEventsNeverCame(t *testing.T) {
+	t.Parallel()
+	pool := newTables(t)
+	fake, client := newAccount(t)
+	type life struct {
+		asaastest.Life
+		known int
+	}
+	all := make(map[string]life)
+	for n := range asaastest.Lives("order-1") {
+		for known := range len(asaastest.Lives("order-1")[n].Bodies) {
+			l := asaastest.Lives("order-1")[n]
+			all[l.Charge.Payment.ID] = life{l, known}
+			know(t, pool, l.Bodies[:known]...)
+			fake.Emit(l.Bodies...)
+		}
+	}
+	reconcile(t, client, pool, gap())
+	for id, l := range all {
+		if l.Deleted && l.known == 0 {
+			continue // made and removed in the gap: it is in no list, and is worth 0
+		}
+		var status, paid, received, booked, came string
+		const query = `select status, paid::text, received::text, (select coalesce(sum(paid), 0)::numeric(9, 2)::text from ledger where charge = id),
+			(select coalesce(sum(received), 0)::numeric(9, 2)::text from ledger where charge = id) from asaas_charges where id = $1`
+		if err := pool.QueryRow(t.Context(), query, id).Scan(&status, &paid, &received, &booked, &came); err != nil {
+			t.Fatalf("%s, of which %d events came: %v", l.Name, l.known, err)
+		}
+		if l.Deleted { // Asaas does not show it any more: it stays as it was known
+			continue
+		}
+		if status != string(l.Status) || !equal(paid, l.Paid) || !equal(received, l.Received) || !equal(booked, l.Paid) || !equal(came, l.Received) {
+			t.Errorf("%s, of which %d events came: %s, paid %s, received %s, booked %s and %s; want %s, %s, %s", l.Name, l.known,
+				status, paid, received, booked, came, l.Status, l.Paid, l.Received)
+		}
+	}
+}
+
+func equal(text string, m asaas.Money) bool {
+	var got asaas.Money
+	return json.Unmarshal([]byte(text), &got) == nil && got.Cmp(m) == 0
+}
+
+// pix returns charges by Pix, and the bodies of their events.
+func pix(n int) (ids []string, created, received [][]byte) {
+	for range n {
+		c := asaastest.NewCharge(asaas.BillingTypePix, asaas.Cents(10000))
+		created, received = append(created, c.Created()), append(received, c.Received())
+		ids = append(ids, c.Payment.ID)
+	}
+	return ids, created, received
+}
+
+// through calls before with each request of the client.
+type through struct {
+	http.RoundTripper
+	before func(*http.Request)
+}
+
+func (t through) RoundTrip(r *http.Request) (*http.Response, error) {
+	t.before(r)
+	return t.RoundTripper.RoundTrip(r)
+}
+
+func sum(t *testing.T, pool *pgxpool.Pool) (rows int, paid string) {
+	t.Helper()
+	if err := pool.QueryRow(t.Context(), `select count(*), coalesce(sum(paid), 0)::numeric(12, 2)::text from ledger where paid <> 0`).Scan(&rows, &paid); err != nil {
+		t.Fatal(err)
+	}
+	return rows, paid
+}
+
+func TestNoChargeIsMissedWhileItsDayIsReadAndChargesVanish(t *testing.T) {
+	t.Parallel()
+	pool := newTables(t)
+	fake, client := newAccount(t)
+	var removed []*asaastest.Charge
+	_, created, received := pix(348)
+	for range 2 {
+		c := asaastest.NewCharge(asaas.BillingTypePix, asaas.Cents(10000))
+		removed = append(removed, c)
+		created = append(created, c.Created()) // the newest: in front of the list
+	}
+	fake.Emit(slices.Concat(created, received)...)
+	var pages atomic.Int32
+	client.Transport = through{client.Transport, func(r *http.Request) {
+		if r.URL.Query().Get("offset") != "0" && pages.Add(1) <= int32(len(removed)) {
+			fake.Emit(removed[pages.Load()-1].Deleted()) // between two pages
+		}
+	}}
+	s := gap()
+	report := reconcile(t, client, pool, s)
+	if rows, paid := sum(t, pool); rows != 348 || paid != "34800.00" {
+		t.Errorf("%d charges are booked, with %s; want 348, with 34800.00. The report: %+v", rows, paid, report)
+	}
+	if pages.Load() < 2 {
+		t.Fatal("nothing vanished while the list was read: this test tries nothing")
+	}
+}
+
+func TestNoCardIsMissedThatSettlesWhileTheListIsRead(t *testing.T) {
+	t.Parallel()
+	pool := newTables(t)
+	fake, client := newAccount(t)
+	var cards []*asaastest.Charge
+	for range 320 {
+		c := asaastest.NewCharge(asaas.BillingTypeCreditCard, asaas.Cents(10000))
+		cards = append(cards, c)
+		fake.Emit(c.Created(), c.Confirmed())
+	}
+	var calls atomic.Int32
+	client.Transport = through{client.Transport, func(*http.Request) {
+		if n := int(calls.Add(1)) - 1; n < 20 {
+			fake.Emit(cards[n*3].Received())
+		}
+	}}
+	reconcile(t, client, pool, gap())
+	if rows, paid := sum(t, pool); rows != 320 || paid != "32000.00" {
+		t.Errorf("%d cards are booked, with %s; want 320, with 32000.00", rows, paid)
+	}
+}
+
+func TestARunThatIsBrokenOffGoesOnAtItsDayAndMissesNothing(t *testing.T) {
+	t.Parallel()
+	pool := newTables(t)
+	fake, client := newAccount(t)
+	var cards []*asaastest.Charge
+	for range 600 {
+		c := asaastest.NewCharge(asaas.BillingTypeCreditCard, asaas.Cents(10000))
+		cards = append(cards, c)
+		fake.Emit(c.Created(), c.Confirmed())
+	}
+	s := gap()
+	s.Calls = 20
+	runs, booked := 0, 0
+	for {
+		report, err := charges.Reconcile(t.Context(), client, pool, s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if runs++; report.Cursor == nil {
+			break
+		}
+		if rows, _ := sum(t, pool); rows == booked && runs > 20 {
+			t.Fatalf("%d runs do not come on: %+v", runs, report)
+		}
+		booked, _ = sum(t, pool)
+		text, err := json.Marshal(report.Cursor)
+		s = gap()
+		s.Calls, s.Resume = 20, new(charges.Cursor)
+		if err := errors.Join(err, json.Unmarshal(text, s.Resume)); err != nil {
+			t.Fatal(err)
+		}
+		if runs == 1 { // hours later: the money of some has come
+			for _, c := range cards[:250] {
+				fake.Emit(c.Received())
+			}
+		}
+	}
+	if rows, paid := sum(t, pool); rows != 600 || paid != "60000.00" || runs < 2 {
+		t.Errorf("after %d runs %d charges are booked, with %s; want 600, with 60000.00 after several", runs, rows, paid)
+	}
+}
+
+func TestARunWithoutAFunctionFillsTheTableAndBooksNothing(t *testing.T) {
+	t.Parallel()
+	pool := newTables(t)
+	if _, err := pool.Exec(t.Context(), `delete from asaas_charges_since where scope is not null`); err != nil {
+		t.Fatal(err)
+	}
+	fake, client := newAccount(t)
+	c := asaastest.NewCharge(asaas.BillingTypePix, asaas.Cents(10000))
+	fake.Emit(c.Created(), c.Received())
+	s := gap()
+	s.Apply = nil
+	if report := reconcile(t, client, pool, s); report.Changed != 1 {
+		t.Errorf("%d charges changed, want 1", report.Changed)
+	}
+	c.Now = time.Now()
+	know(t, pool, c.Refunded()) // its first event here: the difference is taken off
+	if _, paid := sum(t, pool); paid != "-100.00" {
+		t.Errorf("the ledger has %s, want -100.00: another program has booked 100.00 before", paid)
+	}
+	var since string
+	if err := pool.QueryRow(t.Context(), `select since::text from asaas_charges_since where scope = ''`).Scan(&since); err != nil || since != "2019-12-31" {
+		t.Errorf("the table is complete since %s, %v; want 2019-12-31, where Since is in Brasília", since, err)
+	}
+}
+
+func TestADryRunTellsWhatWouldChangeAndChangesNothing(t *testing.T) {
+	t.Parallel()
+	pool := newTables(t)
+	fake, client := newAccount(t)
+	c := asaastest.NewCharge(asaas.BillingTypePix, asaas.Cents(10000))
+	created := c.Created()
+	know(t, pool, created)
+	fake.Emit(created, c.Received())
+	s := gap()
+	s.DryRun = true
+	var told []string
+	s.Changed = func(c charges.Change) {
+		told = append(told, fmt.Sprintf("%s -> %s, %s", c.Before.Status, c.After.Status, c.Paid()))
+	}
+	for range 2 {
+		reconcile(t, client, pool, s)
+	}
+	if diff := cmp.Diff([]string{"PENDING -> RECEIVED, 100.00", "PENDING -> RECEIVED, 100.00"}, told); diff != "" {
+		t.Errorf("told (-want +got):\n%s", diff)
+	}
+	if rows, _ := sum(t, pool); rows != 0 {
+		t.Errorf("%d lines are in the ledger, want none", rows)
+	}
+}
+
+func TestAChargeThatAsaasDoesNotShowIsReportedAndItsRowIsLeft(t *testing.T) {
+	t.Parallel()
+	pool := newTables(t)
+	_, client := newAccount(t)
+	c := asaastest.NewCharge(asaas.BillingTypeBoleto, asaas.Cents(10000))
+	know(t, pool, c.Created())
+	report := reconcile(t, client, pool, gap())
+	if diff := cmp.Diff([]string{c.Payment.ID}, report.Gone); diff != "" || report.Changed != 0 {
+		t.Errorf("%d charges changed, want none; gone (-want +got):\n%s", report.Changed, diff)
+	}
+}
+
+func TestAChargeThatCannotBeAppliedIsReportedAndTheOthersGoOn(t *testing.T) {
+	t.Parallel()
+	pool := newTables(t)
+	fake, client := newAccount(t)
+	ids, created, received := pix(3)
+	fake.Emit(slices.Concat(created, received)...)
+	s := gap()
+	s.Apply = func(ctx context.Context, tx pgx.Tx, c charges.Change) error {
+		if c.After.ID == ids[1] {
+			return errors.New("its order is not stored")
+		}
+		return book(ctx, tx, c)
+	}
+	report, err := charges.Reconcile(t.Context(), client, pool, s)
+	if err != nil || len(report.Failed) != 1 || report.Failed[ids[1]] == nil {
+		t.Errorf("failed: %v, %v; want %s only", report.Failed, err, ids[1])
+	}
+	if rows, paid := sum(t, pool); rows != 2 || paid != "200.00" {
+		t.Errorf("%d charges are booked, with %s; want 2, with 200.00", rows, paid)
+	}
+	reconcile(t, client, pool, gap()) // the order is stored by then
+	if _, paid := sum(t, pool); paid != "300.00" {
+		t.Errorf("the next run makes it %s, want 300.00", paid)
+	}
+}
+
+func TestARunStopsWhereAsaasWantsAPause(t *testing.T) {
+	t.Parallel()
+	pool := newTables(t)
+	fake, client := newAccount(t)
+	fake.Limit = asaastest.RateLimit{Requests: 2, Window: 12 * time.Hour}
+	report, err := charges.Reconcile(t.Context(), client, pool, gap())
+	if err != nil || report.Cursor == nil || report.Again < 11*time.Hour {
+		t.Errorf("the run ended with %+v, %v; want a cursor, and a pause of 12 hours", report, err)
+	}
+}
+
+func TestSettingsThatMakeNoSenseAreRefused(t *testing.T) {
+	t.Parallel()
+	now := time.Now()
+	for _, c := range []struct {
+		why, want string
+		s         charges.Settings
+	}{
+		{"no begin", "there is no Since", charges.Settings{}},
+		{"it ends before", "ends before it begins", charges.Settings{Since: now, Until: now.Add(-time.Hour)}},
+		{"too few calls", "too few Calls", charges.Settings{Since: now.Add(-time.Hour), Calls: 3}},
+		{"a cursor of another version", "another version", charges.Settings{Resume: &charges.Cursor{Since: now.Add(-time.Hour), Until: now, Scan: 9}}},
+		{"a cursor without a day", "another version", charges.Settings{Resume: &charges.Cursor{Since: now.Add(-time.Hour), Until: now, Day: "soon"}}},
+	} {
+		if _, err := charges.Reconcile(t.Context(), nil, nil, c.s); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: %v, want %q", c.why, err, c.want)
+		}
+	}
+}

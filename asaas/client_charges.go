@@ -1,0 +1,39 @@
+package asaas
+
+import "context"
+
+// PaymentFilter chooses charges by their days, as 2026-08-08 in Brasília, first and last; what is empty chooses all.
+type PaymentFilter struct {
+	CreatedFrom, CreatedTo   Date // of the charge
+	PaidFrom, PaidTo         Date // when its money came; a card's comes a month after it is confirmed
+	CreditedFrom, CreditedTo Date // when its money is to come; a card keeps the day when it is given back
+}
+
+// Payments lists up to 100 charges that are not removed, from the row offset on. Asaas promises no order of the rows, and
+// they move when charges are made or removed meanwhile: package charges reads them so that none is missed.
+//
+// See https://docs.asaas.com/reference/list-payments.
+func (c *Client) Payments(ctx context.Context, f PaymentFilter, offset int) (*PaymentPage, error) {
+	return c.listPayments(ctx, "Payments", listPaymentsQuery{
+		DateCreatedGe: string(f.CreatedFrom), DateCreatedLe: string(f.CreatedTo),
+		PaymentDateGe: string(f.PaidFrom), PaymentDateLe: string(f.PaidTo),
+		EstimatedCreditDateGe: string(f.CreditedFrom), EstimatedCreditDateLe: string(f.CreditedTo),
+		Offset: offset, Limit: pageSize,
+	})
+}
+
+// Payment returns a charge as it is now. The error is an [*APIError] with the status 404 for one that Asaas does not show: it
+// may be removed, or belong to the account of another key.
+//
+// See https://docs.asaas.com/reference/retrieve-a-single-payment.
+func (c *Client) Payment(ctx context.Context, id string) (*Payment, error) {
+	return c.getPayment(ctx, "Payment", id)
+}
+
+// Statement lists up to 100 movements of the account's money between two days, first and last, from the row offset on: fees and
+// transfers, and those of charges, whatever their age.
+//
+// See https://docs.asaas.com/reference/retrieve-extract.
+func (c *Client) Statement(ctx context.Context, from, until Date, offset int) (*TransactionPage, error) {
+	return c.listTransactions(ctx, "Statement", string(from), string(until), offset, pageSize)
+}
