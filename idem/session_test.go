@@ -454,3 +454,24 @@ func (s *app) tenant() (schema string) {
 			return set_config('search_path', schema, this_transaction); end $$`)
 	return schema
 }
+
+// What is looked for behind COMMIT cannot undo it.
+func TestEventIsDoneThoughTheLookBehindItsCommitFails(t *testing.T) {
+	t.Parallel()
+	s := newApp(t)
+	s.exec(`create function pg_advisory_unlock_all() returns void language plpgsql as $$ begin raise exception 'not today'; end $$`)
+	s.on(func(ctx context.Context, tx pgx.Tx, n *note) error {
+		_, err := tx.Exec(ctx, `select lower('A')`)
+		return errors.Join(err, pay(ctx, tx, n))
+	})
+	path := queryOne[string](s, `select current_schema() || ', pg_catalog'`)
+	shadowed := openPool(t, s.pool.Config().ConnString(), func(c *pgxpool.Config) { c.ConnConfig.RuntimeParams["search_path"] = path })
+	if o, err := idem.NewProcessor(shadowed, s.notes).Accept(t.Context(), letter("e1", "o1", 1)); o != idem.Done || err != nil {
+		t.Errorf("Accept = %s, %v", o, err)
+	}
+	s.wantState("e1", idem.StateDone)
+	s.wantEffects(1)
+	if n := shadowed.Stat().TotalConns(); n != 0 {
+		t.Errorf("%d connections are open of which nobody knows what is left in them", n)
+	}
+}
