@@ -88,7 +88,7 @@ func TestTheProgramSaysAtTheStartThatItHasNoToken(t *testing.T) {
 	waitFor(t, log, "deliveries cannot be verified, and all are answered 503: the tokens given (1) are empty")
 }
 
-// waitFor waits until a program has said something.
+// waitFor waits until a program has logged a text.
 func waitFor(t *testing.T, log *said, want string) {
 	t.Helper()
 	late := time.After(patience)

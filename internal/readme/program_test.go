@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -24,7 +23,6 @@ import (
 	"github.com/paghooks/paghooks/asaas/charges"
 	"github.com/paghooks/paghooks/idem/idemtest"
 	"github.com/paghooks/paghooks/idem/optional"
-	"github.com/paghooks/paghooks/internal/testkit"
 )
 
 const token = "right"
@@ -300,10 +298,10 @@ func (s *said) String() string {
 // startLogged is start, with the program's log.
 func startLogged(t *testing.T, binary, database, token string) (deliver func(token, body string) (status int), addr string, log *said) {
 	t.Helper()
-	addr, log = testkit.FreeAddress(t), new(said)
+	log = new(said)
 	cmd := exec.CommandContext(t.Context(), binary)
 	cmd.Stderr = log
-	cmd.Env = append(os.Environ(), "ADDR="+addr, "DATABASE_URL="+database, "ASAAS_WEBHOOK_TOKEN="+token, "ZELTAPAY_WEBHOOK_SECRET="+token)
+	cmd.Env = append(os.Environ(), "ADDR=127.0.0.1:0", "DATABASE_URL="+database, "ASAAS_WEBHOOK_TOKEN="+token, "ZELTAPAY_WEBHOOK_SECRET="+token)
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -313,7 +311,10 @@ func startLogged(t *testing.T, binary, database, token string) (deliver func(tok
 			t.Logf("the program said:\n%s", log)
 		}
 	})
-	await(t, addr)
+	const listening = "receiving webhooks address=" // any free port: it says which
+	waitFor(t, log, listening)
+	_, addr, _ = strings.Cut(log.String(), listening)
+	addr, _, _ = strings.Cut(addr, "\n")
 	return func(token, body string) int { return post(t, "http://"+addr+"/webhooks/asaas", token, body) }, addr, log
 }
 
@@ -330,22 +331,4 @@ func post(t *testing.T, url, token, body string) (status int) {
 	}
 	resp.Body.Close()
 	return resp.StatusCode
-}
-
-// await waits until a server listens at addr.
-func await(t *testing.T, addr string) {
-	t.Helper()
-	late := time.After(patience)
-	for {
-		conn, err := net.Dial("tcp", addr)
-		if err == nil {
-			conn.Close()
-			return
-		}
-		select {
-		case <-late:
-			t.Fatalf("the program does not listen: %v", err)
-		case <-time.After(10 * time.Millisecond):
-		}
-	}
 }
