@@ -1,9 +1,9 @@
 package main
 
 import (
+	"bufio"
 	"context"
-	"fmt"
-	"net"
+	"io"
 	"net/http"
 	"os"
 	"os/exec"
@@ -17,7 +17,6 @@ import (
 
 	"github.com/paghooks/paghooks/asaas"
 	"github.com/paghooks/paghooks/idem/idemtest"
-	"github.com/paghooks/paghooks/internal/testkit"
 )
 
 func TestURLDecidesTheAccount(t *testing.T) {
@@ -86,11 +85,13 @@ func start(t *testing.T, database string) (url string) {
 	if out, err := exec.Command("go", "build", "-o", program, ".").CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
-	addr := testkit.FreeAddress(t)
 	cmd := exec.Command(program)
-	cmd.Env = append(os.Environ(), "DATABASE_URL="+database, "ADDR="+addr,
+	cmd.Env = append(os.Environ(), "DATABASE_URL="+database, "ADDR=127.0.0.1:0",
 		"ASAAS_WEBHOOK_TOKEN=token of the first", "ASAAS_TOKEN_shop=token of the shop", "ASAAS_TOKEN_school=token of the school")
-	cmd.Stderr = os.Stderr
+	stderr, err := cmd.StderrPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -98,7 +99,14 @@ func start(t *testing.T, database string) (url string) {
 		cmd.Process.Kill()
 		cmd.Wait()
 	})
-	return "http://" + addr
+	for lines := bufio.NewScanner(stderr); lines.Scan(); {
+		if _, addr, listens := strings.Cut(lines.Text(), "receiving webhooks address="); listens {
+			go io.Copy(os.Stderr, stderr)
+			return "http://" + addr
+		}
+	}
+	t.Fatal("the program has ended before it listened")
+	return ""
 }
 
 // deliver sends an event about the same payment as any account's, and returns the
@@ -113,29 +121,10 @@ func deliver(t *testing.T, url, token, id string) int {
 		t.Fatal(err)
 	}
 	r.Header.Set(asaas.TokenHeader, token)
-	answer, err := client.Do(r)
+	answer, err := http.DefaultClient.Do(r)
 	if err != nil {
 		t.Fatal(err)
 	}
 	answer.Body.Close()
 	return answer.StatusCode
-}
-
-// client waits for a server that has just been started.
-var client = &http.Client{Timeout: time.Minute, Transport: &http.Transport{DialContext: dial}}
-
-func dial(ctx context.Context, network, addr string) (net.Conn, error) {
-	again := time.NewTicker(5 * time.Millisecond)
-	defer again.Stop()
-	for {
-		conn, err := new(net.Dialer).DialContext(ctx, network, addr)
-		if err == nil {
-			return conn, nil
-		}
-		select {
-		case <-again.C:
-		case <-ctx.Done():
-			return nil, fmt.Errorf("%w: %w", context.Cause(ctx), err)
-		}
-	}
 }
