@@ -35,6 +35,7 @@
 //	            back, and workers wait until it is that late again
 //	canary      it runs, and has not failed twice in a row; one of a relay fails if no
 //	            consumer handles it
+//	unmatched   of a charges.Unmatched: each paid charge matches something of the application's
 //	webhook     of an asaas.WebhookWatch: the webhook is enabled, and subscribed to all types
 //	            that the application handles
 //
