@@ -45,9 +45,10 @@ func TestThePageIsInTheLanguageOfTheBrowser(t *testing.T) {
 		"confirm?action=discard&state=parked":              "Eles não seriam processados, e seus corpos seriam excluídos",
 		"confirm?action=erase&one=1&account=&id=e1":        "Seus corpos, erros e traces seriam excluídos. Isto não pode ser desfeito. Permanece que eles chegaram",
 		"confirm?action=erase&one=1&account=&id=e2&source": "Ficam fora: as tabelas da própria aplicação",
-		"nothing":                                          "Não encontrado Esta página não existe.",
-		"events?source=letters&from=x":                     "Escreva o horário como 2026-11-20T15:04, em UTC.",
-		"entity?entity=%3Cb%3E&account":                    "Entidade <b> , em ordem de chegada.",
+
+		"nothing":                       "Não encontrado Esta página não existe.",
+		"events?source=letters&from=x":  "Escreva o horário como 2026-11-20T15:04, em UTC.",
+		"entity?entity=%3Cb%3E&account": "Entidade <b> , em ordem de chegada.",
 	} {
 		p := a.in("pt-BR,pt;q=0.9,en;q=0.8", address)
 		p.want(p.status, want)
