@@ -16,7 +16,7 @@
 //	apply               make the webhook, or repair how it differs
 //	rotate ID           give the webhook a new token, which the application accepts already beside the old one
 //	events ID           the event types that the webhook subscribes to
-//	reconcile ID        name the charges of which an event never came, by what Asaas says of them; it changes nothing
+//	reconcile           compare the charge table with Asaas, and print what differs; it changes nothing
 //
 // All but plan, apply, rotate, events and reconcile end with the events that the application owes: those that are parked,
 // or that wait for another delivery. They are in its database. To
@@ -40,6 +40,7 @@
 //	-email ADDRESS      plan, apply: where Asaas writes to when deliveries fail
 //	-handled FILE       plan, apply, status, events: compare with the types that the application handles, those that
 //	                    asaas.Dispatcher.Types returns, one per line or as fmt prints them; - reads them from stdin
+//	-scope ACCOUNT      reconcile: the account of the key, as the application names it; none by default
 //	-since TIME         reconcile: the time before which every event is known to have arrived
 //	-until TIME         reconcile: the end of the gap; now by default
 //	-calls N            reconcile: how many calls of the API to make at most; 1000 by default, of 25,000 in 12 hours
@@ -71,8 +72,8 @@
 //	130  ended by Ctrl-C before it was done; 143 by SIGTERM, 129 by SIGHUP
 //
 // 3 is a webhook that is not there. 4 is a queue that is held up, a webhook that is
-// disabled or not as plan and apply want it, and events that are owed, never came,
-// or are handled and not subscribed to.
+// disabled or not as plan and apply want it, events that are owed, or are handled and not
+// subscribed to, and charges whose rows are not as Asaas has them.
 package main
 
 import "github.com/paghooks/paghooks/asaas/cmd/queue"

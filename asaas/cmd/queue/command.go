@@ -48,10 +48,6 @@ type Command struct {
 	// Dispatcher has the handlers, for plan and apply: their event types are those that the
 	// webhook is to get. Default: nil, -handled names them.
 	Dispatcher *asaas.Dispatcher
-
-	// Charges has the answers of the application to reconcile: Open, Says, Scope, Types and
-	// Retention. Default: the zero value, and only events are compared.
-	Charges asaas.Reconciliation
 }
 
 // program is the command with its surroundings.
@@ -165,7 +161,7 @@ func (p *program) explain(ctx context.Context, err error) string {
 		text = strings.Replace(text, e.Op+"("+e.WebhookID+"): ", "", 1)
 		text = strings.Replace(text, e.Op+": ", "", 1)
 	}
-	for _, name := range []string{"asaas: ", "Recover(" + p.id + "): ", "PlanWebhook: ", "Apply: ", "idem: "} {
+	for _, name := range []string{"asaas/charges: ", "asaas: ", "Recover(" + p.id + "): ", "PlanWebhook: ", "Apply: ", "idem: "} {
 		text = strings.Replace(text, name, "", 1)
 	}
 	if ctx.Err() != nil && p.verb != nil && !slices.Contains(p.verb.flags, "yes") { // it only reads

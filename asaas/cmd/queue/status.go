@@ -239,10 +239,12 @@ func (p *program) store(ctx context.Context) (events asaas.EventStore, end func(
 	}
 	pool, err := pgxpool.New(ctx, address)
 	if err != nil {
-		return nil, nil, command.Usage("DATABASE_URL is not the address of a database: give one such as postgres://user@host/name")
+		return nil, nil, errNoDatabase
 	}
 	return idem.NewProcessor(pool, asaas.NewDispatcher()), pool.Close, nil // it only lists
 }
+
+var errNoDatabase = command.Usage("DATABASE_URL is not the address of a database: give one such as postgres://user@host/name")
 
 const owedUnknown string = "What the application owes is not known: set DATABASE_URL to its database to see the events that are parked."
 

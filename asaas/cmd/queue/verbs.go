@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/paghooks/paghooks/asaas"
+	"github.com/paghooks/paghooks/asaas/charges"
 	"github.com/paghooks/paghooks/internal/command"
 )
 
@@ -81,12 +82,17 @@ var verbs = []action{
 		flags:      []string{"handled"},
 	}, run: (*program).events},
 	{verb: verb{
-		name:       "reconcile",
-		isAboutOne: true,
-		about:      "name the charges of which an event never came; it changes nothing",
-		more: "For after a queue that was stopped for more than 14 days, or a webhook that was disabled. Compares what\n" +
-			"Asaas says since a time with the events that are stored. Its calls come out of the account's own quota.",
-		flags: []string{"since", "until", "calls", "resume-at", "database"}, env: []string{"DATABASE_URL"},
+		name:  "reconcile",
+		about: "compare the charge table with Asaas, and print what differs; it changes nothing",
+		more: "For after a queue that was stopped for more than 14 days, or a webhook that was disabled. Reads the charges\n" +
+			"that were made or paid since a time, those that the account's statement names since, the cards whose money is\n" +
+			"to come, and the open ones of the table, and prints each row as it is and as it would be: the application\n" +
+			"makes it so, with charges.Daily or charges.Reconcile, and books the difference. Its calls come out of the account's\n" +
+			"own quota: one for each 100 charges or movements, and one for each charge that only the statement names.\n" +
+			"It cannot find: a receipt in cash of before the gap that was undone in it; a charge that was made and removed in\n" +
+			"the gap; a change of a charge that is neither open nor in the statement; and what Asaas's lists show late.\n" +
+			"The exit status is 4 if something differs, is gone or failed, and 1 if the run did not come to its end.",
+		flags: []string{"scope", "since", "until", "calls", "resume-at", "database"}, env: []string{"DATABASE_URL"},
 	}, run: (*program).reconcile},
 }
 
@@ -123,7 +129,8 @@ type options struct {
 
 	since, until time.Time // of reconcile
 	calls        int
-	resumeAt     *asaas.ReconcileCursor
+	resumeAt     *charges.Cursor
+	scope        string
 
 	webhook, url, email string // as it is wanted
 }
@@ -153,6 +160,8 @@ func (o *options) add(f *flag.FlagSet, name string) {
 		f.StringVar(&o.handled, name, "", "compare with the event types in this `file`, those that asaas.Dispatcher.Types returns, one per line or as fmt prints them; - reads them from stdin")
 	case "every":
 		f.Var(command.Duration(&o.every, 5*time.Second), name, "the `time` between two looks at the queue")
+	case "scope":
+		f.StringVar(&o.scope, name, "", "the `account` of the key, as the application names it; none by default, for an application of one account")
 	case "since":
 		f.Func(name, "the `time` before which every event is known to have arrived: "+moment, command.Time(&o.since, asaas.Brasilia()))
 	case "until":
@@ -173,7 +182,7 @@ func (o *options) add(f *flag.FlagSet, name string) {
 }
 
 func (o *options) setCursor(text string) error {
-	o.resumeAt = new(asaas.ReconcileCursor)
+	o.resumeAt = new(charges.Cursor)
 	if json.Unmarshal([]byte(text), o.resumeAt) != nil {
 		return errors.New("it is no cursor: copy it whole, in single quotes")
 	}
