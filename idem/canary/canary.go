@@ -3,14 +3,11 @@
 package canary
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"net/http"
-	"net/url"
 	"sync"
 	"time"
 
@@ -187,154 +184,31 @@ func (c *Canary) report(ctx context.Context, now, before Result) {
 	})
 }
 
-// check finds settings that make no sense.
-func (c *Canary) check() error {
-	u, err := url.Parse(c.address())
+// Examine reports whether the canary runs, and has not failed twice in a row. See
+// package health.
+func (c *Canary) Examine(context.Context, idem.Limits) []idem.Check {
+	check := idem.Check{Source: c.Name, Name: "canary"}
+	last, since := c.Last(), c.made
+	if last.At.After(since) {
+		since = last.At
+	}
 	switch {
-	case c.address() == "":
-		return fmt.Errorf("canary: the address of %s is empty: give the one that the provider delivers to, or no canary", c.Name)
-	case err != nil || u.Host == "" || u.Scheme != "https" && u.Scheme != "http":
-		return fmt.Errorf("canary: the address of %s is not one that events can be sent to: give a whole one, https://shop.example/webhooks for example", c.Name)
-	case c.Every <= 0 || c.Timeout <= 0:
-		return fmt.Errorf("canary: Every or Timeout of %s is zero: leave them at their defaults, or set them above zero", c.Name)
-	}
-	return nil
-}
-
-// deliverProtected makes an error of a panic, of an application's Transport for
-// example. It leaves out the value of the panic, which may be a secret.
-func (c *Canary) deliverProtected(ctx context.Context) (err error) {
-	defer func() {
-		if p := recover(); p != nil {
-			err = fmt.Errorf("its delivery panicked with a %T: see whether its Transport is sound", p)
+	case last.Failing():
+		check.Says, check.Cause = last.Err.Error(), last.Err
+		if h, ok := errors.AsType[*hidden](last.Err); ok {
+			check.Says = fmt.Sprintf("canary: %s: %s: see the error in this application's log", c.Name, h.says)
 		}
-	}()
-	return c.deliver(ctx)
+		return []idem.Check{check}
+	case time.Since(since) > 3*c.Every+c.Timeout:
+		check.Says = "it does not run: give it to idem.Serve"
+		return []idem.Check{check}
+	case last.At.IsZero():
+		check.Says = "it has not been delivered yet"
+	case last.Err != nil:
+		check.Says = "it failed once, and is tried again"
+	default:
+		check.Says = "it was handled"
+	}
+	check.Healthy = true
+	return []idem.Check{check}
 }
-
-// deliver makes one delivery of the canary's event.
-func (c *Canary) deliver(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, c.Timeout)
-	defer cancel()
-	var before time.Time
-	if c.Arrived != nil {
-		var err error
-		if before, err = c.Arrived(ctx); err != nil {
-			return &hidden{"Postgres behind the relay could not be asked for the last canary", err}
-		}
-	}
-	outcome, err := c.dryRun(ctx, c.body)
-	switch {
-	case err != nil:
-		return err
-	case outcome == idem.Published && c.Arrived == nil:
-		return errors.New("a Relay was reached: set Arrived of the canary, to LastCanary of the Inbox or Processor behind it")
-	case outcome == idem.Published:
-		return c.await(ctx, before)
-	case outcome == idem.Done && c.Arrived != nil:
-		return errors.New("a Processor or an Inbox was reached, and Arrived is for a relay: give the canary the relay's address, or no Arrived")
-	}
-	return failureOf(outcome)
-}
-
-// DryRun delivers an event of the provider's once, as [Canary.Send] delivers the canary's, and
-// returns the outcome of its dry run: the application runs its handler, and rolls back. A nil
-// body is the canary's own event, which has no handler. The error names the fault of the way
-// there, and the remedy. It is for the packages of providers.
-func (c *Canary) DryRun(ctx context.Context, body []byte) (idem.Outcome, error) {
-	if err := c.check(); err != nil {
-		return "", err
-	}
-	ctx, cancel := context.WithTimeout(ctx, c.Timeout)
-	defer cancel()
-	if body != nil {
-		return c.dryRun(ctx, body)
-	}
-	outcome, err := c.dryRun(ctx, c.body)
-	if err == nil && outcome != idem.Published { // a relay has verified it
-		err = failureOf(outcome)
-	}
-	return outcome, err
-}
-
-// dryRun makes one delivery as the provider would, which asks for a dry run.
-func (c *Canary) dryRun(ctx context.Context, body []byte) (idem.Outcome, error) {
-	r, err := http.NewRequestWithContext(ctx, http.MethodPost, c.address(), bytes.NewReader(body))
-	if err != nil {
-		return "", err
-	}
-	r.Header.Set("Content-Type", "application/json")
-	r.Header.Set("User-Agent", "paghooks-canary (+https://github.com/paghooks/paghooks)")
-	r.Header.Set(idem.DryRunHeader, "1")
-	c.sign(r.Header, body)
-	if u := r.URL.User; u != nil {
-		password, _ := u.Password()
-		r.SetBasicAuth(u.Username(), password)
-	}
-	// An http.Client would show where a broken redirect leads.
-	response, err := c.transport().RoundTrip(r)
-	if err != nil {
-		return "", c.noAnswer(err)
-	}
-	defer response.Body.Close()
-	answer, err := io.ReadAll(io.LimitReader(response.Body, 64<<10))
-	if err != nil {
-		return "", c.noAnswer(err)
-	}
-	return outcomeOf(response.StatusCode, answer)
-}
-
-// look is the time between two looks for a canary's arrival.
-const look = 100 * time.Millisecond
-
-// await waits until a consumer has handled a canary later than before.
-func (c *Canary) await(ctx context.Context, before time.Time) error {
-	for {
-		at, err := c.Arrived(ctx)
-		if err == nil && at.After(before) {
-			return nil
-		}
-		select {
-		case <-time.After(look):
-		case <-ctx.Done():
-			if err != nil && !errors.Is(err, context.DeadlineExceeded) {
-				return &hidden{"Postgres behind the relay could not be asked for the canary", err}
-			}
-			return fmt.Errorf("the relay has published it, and no consumer has handled it within %s: see whether consumers run, what their log says, "+
-				"how much waits in the broker, and whether they have the relay's secret and the same version of paghooks", c.Timeout)
-		}
-	}
-}
-
-func (c *Canary) transport() http.RoundTripper {
-	standard, ok := http.DefaultTransport.(*http.Transport)
-	switch {
-	case c.Transport != nil:
-		return c.Transport
-	case !ok:
-		return http.DefaultTransport
-	}
-	fresh := standard.Clone()
-	fresh.DisableKeepAlives = true
-	return fresh
-}
-
-// noAnswer leaves out the address, which may hold a secret.
-func (c *Canary) noAnswer(err error) error {
-	if wrapped, ok := errors.AsType[*url.Error](err); ok {
-		err = wrapped.Err
-	}
-	if errors.Is(err, context.DeadlineExceeded) {
-		return fmt.Errorf("there was no answer within %s: see whether the application is overloaded, and what lies between", c.Timeout)
-	}
-	return &hidden{"there was no answer: see whether the application runs, its name in DNS, its network and its TLS certificate", err}
-}
-
-// hidden has the public text of a canary, and its cause, which may name hosts and users.
-type hidden struct {
-	says  string
-	cause error
-}
-
-func (h *hidden) Error() string { return h.says + ": " + h.cause.Error() }
-func (h *hidden) Unwrap() error { return h.cause }

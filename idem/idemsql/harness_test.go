@@ -3,6 +3,7 @@ package idemsql_test
 import (
 	"context"
 	"database/sql"
+	"net/http"
 	"testing"
 
 	"github.com/jackc/pgx/v5"
@@ -89,4 +90,17 @@ func inTx(t *testing.T, pool *pgxpool.Pool, f func(context.Context, *sql.DB) err
 	if err := idemsql.Run(t.Context(), tx, func(db *sql.DB) error { return f(t.Context(), db) }); err != nil {
 		t.Fatal(err)
 	}
+}
+
+// noteRoutes is a source with one handler.
+type noteRoutes struct{ work idem.Work }
+
+func (*noteRoutes) Name() string                          { return "notes" }
+func (*noteRoutes) Ignores(string) bool                   { return false }
+func (r *noteRoutes) Route(idem.Event) (idem.Work, error) { return r.work, nil }
+
+// Open takes the body for the event's ID.
+func (r *noteRoutes) Open(req *http.Request) (idem.Event, error) {
+	body, err := idem.ReadBody(req)
+	return idem.Event{ID: string(body), Type: "NOTE", Payload: body}, err
 }

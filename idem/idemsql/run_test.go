@@ -5,10 +5,14 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
 	"sync"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/paghooks/paghooks/idem"
@@ -189,4 +193,51 @@ func TestHandlersKeepTheirEvent(t *testing.T) {
 	if err := h(context.WithValue(t.Context(), key{}, "kept"), tx, &event); err != nil || event != "paid!" {
 		t.Error(event, err)
 	}
+}
+
+// A handler of database/sql under the crash kit: its connection is cut at every
+// message to Postgres, in a transaction of its own and beside it.
+func TestExactlyOnceHoldsForHandlersOfDatabaseSQL(t *testing.T) {
+	t.Parallel()
+	source := func(pool *pgxpool.Pool) idem.Source {
+		const tables = `create table balances (customer text, payments int); insert into balances values ('cus_1', 0)`
+		if _, err := pool.Exec(t.Context(), tables); err != nil {
+			t.Fatal(err)
+		}
+		return &noteRoutes{work: work(addPayment)}
+	}
+	check := func(ctx context.Context, pool *pgxpool.Pool) error {
+		var payments int
+		err := pool.QueryRow(ctx, `select payments from balances`).Scan(&payments)
+		if err == nil && payments != 2 {
+			err = fmt.Errorf("the balance holds %d payments, want 2", payments)
+		}
+		return err
+	}
+	deliveries := []*http.Request{httptest.NewRequest(http.MethodPost, "/", strings.NewReader("evt_1"))}
+	t.Run("inline", func(t *testing.T) { idemtest.ExactlyOnce(t, source, deliveries, check) })
+	t.Run("inbox", func(t *testing.T) { idemtest.ExactlyOnceInbox(t, source, deliveries, check) })
+}
+
+func work(f func(context.Context, *sql.DB, string) error) idem.Work {
+	h := idemsql.Handler(f)
+	return func(ctx context.Context, tx pgx.Tx) error { return h(ctx, tx, "cus_1") }
+}
+
+// addPayment adds one payment in a transaction, and one beside it.
+func addPayment(ctx context.Context, db *sql.DB, customer string) error {
+	const add = `update balances set payments = payments + 1 where customer = $1`
+	tx, err := db.BeginTx(ctx, nil)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = tx.Rollback() }()
+	if _, err := tx.ExecContext(ctx, add, customer); err != nil {
+		return err
+	}
+	if err := tx.Commit(); err != nil {
+		return err
+	}
+	_, err = db.ExecContext(ctx, add, customer)
+	return err
 }

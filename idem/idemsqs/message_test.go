@@ -11,6 +11,7 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
+	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/paghooks/paghooks/idem/broker"
@@ -179,4 +180,13 @@ func publish(t testing.TB, client *sqs.Client, url string, messages int) {
 			t.Fatal(err)
 		}
 	}
+}
+
+// batchOf is a request with one message.
+func batchOf(url, body string, attributes map[string]string) *sqs.SendMessageBatchInput {
+	e := types.SendMessageBatchRequestEntry{Id: aws.String("1"), MessageBody: &body, MessageAttributes: map[string]types.MessageAttributeValue{}}
+	for name, value := range attributes {
+		e.MessageAttributes[name] = types.MessageAttributeValue{DataType: aws.String("String"), StringValue: &value}
+	}
+	return &sqs.SendMessageBatchInput{QueueUrl: &url, Entries: []types.SendMessageBatchRequestEntry{e}}
 }

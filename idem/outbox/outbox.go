@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net/http"
+	"sync"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -144,4 +146,110 @@ func (o *Outbox) row(ctx context.Context, m broker.Message) (store.Incoming, err
 		e.ID = rand.Text()
 	}
 	return store.Incoming{Event: store.Event(e), Trace: o.Carrier(ctx, e)}, nil
+}
+
+// messages is the source of an outbox.
+type messages struct {
+	name      string
+	publisher broker.Publisher
+	outage    *outage
+}
+
+func (m messages) Name() string { return m.name }
+
+// Open refuses all HTTP requests: messages come from handlers.
+func (m messages) Open(*http.Request) (idem.Event, error) {
+	return idem.Event{}, &idem.Refusal{Source: m.name, Reason: "outbox", Hint: "an outbox receives nothing: mount a Processor or an Inbox"}
+}
+
+// Outage has workers try one message at a time while the broker is unavailable.
+func (m messages) Outage() (since time.Time, err error) { return m.outage.now() }
+
+func (messages) Ignores(string) bool { return false }
+
+// Handles has metrics show each type: they are the application's own.
+func (messages) Handles(string) bool { return true }
+
+func (m messages) Route(e idem.Event) (idem.Work, error) {
+	return func(ctx context.Context, _ pgx.Tx) error {
+		if idem.IsDryRun(ctx) {
+			return nil // a published message cannot be rolled back
+		}
+		return m.publish(ctx, broker.Message{Source: e.Source, ID: e.ID, Type: e.Type, Key: e.Key, Time: e.OccurredAt, Body: e.Payload})
+	}, nil
+}
+
+// brokerWait is the time that a message waits after the broker has not taken it.
+const brokerWait = 2 * time.Second
+
+// publish publishes a message, and notes whether the broker is available.
+func (m messages) publish(ctx context.Context, message broker.Message) error {
+	// Before the attempt's end: a publish that is not over then passes for the handler's failure.
+	end, _ := ctx.Deadline()
+	ctx, cancel := context.WithTimeout(ctx, time.Until(end)/2)
+	defer cancel()
+	err := m.publisher.Publish(ctx, message)
+	switch {
+	case err == nil:
+		m.outage.end(message.ID)
+	case handling.IsFinal(err), !handling.RetryAt(err).IsZero(), errors.Is(err, broker.ErrTooLarge), errors.Is(err, broker.ErrNoQueue):
+	default:
+		if m.outage.fail(message.ID, err) {
+			return err
+		}
+		return idem.RetryAt(time.Now().Add(brokerWait), err)
+	}
+	return err
+}
+
+// outage holds the knowledge of an [Outbox]'s workers about their broker.
+//
+// One message that fails, and a broker that is away, look the same. What tells them apart is another message: once one
+// has gone through since a message failed, and it fails again, the broker was there, and the failure is the message's.
+type outage struct {
+	mu        sync.Mutex
+	since     time.Time         // of the first failure since a message went through; zero while the broker takes messages
+	err       error             // the last one
+	published uint64            // messages that went through
+	failed    map[string]uint64 // how many had, when a message failed last: by ID, of those that have not gone through
+}
+
+// maxFailed is the number of messages whose failures are remembered. A message that is forgotten is believed once more.
+const maxFailed = 10_000
+
+func newOutage() *outage { return &outage{failed: make(map[string]uint64)} }
+
+// fail notes that the broker did not take a message, and reports whether that is the message's own failure.
+func (o *outage) fail(id string, err error) (own bool) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	before, again := o.failed[id]
+	if len(o.failed) >= maxFailed {
+		clear(o.failed)
+	}
+	o.failed[id] = o.published
+	if again && o.published > before {
+		return true
+	}
+	if o.since.IsZero() {
+		o.since = time.Now()
+	}
+	o.err = err
+	return false
+}
+
+// end notes that the broker took a message.
+func (o *outage) end(id string) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	delete(o.failed, id)
+	o.published++
+	o.since, o.err = time.Time{}, nil
+}
+
+// now returns a nil error while there is no outage.
+func (o *outage) now() (since time.Time, err error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.since, o.err
 }

@@ -1,6 +1,8 @@
 package zeltapaytest
 
 import (
+	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -172,4 +174,134 @@ func (f *Fake) Inject(faults ...Fault) { f.faults.Add(faults...) }
 
 func (f *Fake) remove(p *pending) {
 	f.pending = slices.DeleteFunc(f.pending, func(q *pending) bool { return q == p })
+}
+
+// Webhook holds the settings of a webhook in Zelta Pay's dashboard.
+type Webhook struct {
+	URL    string // of the receiver; for a Handler the URL that its requests show
+	Secret string // signs every event
+
+	// Handler, if not nil, receives the events in this process, without a socket, and so also in a synctest bubble.
+	Handler http.Handler
+
+	// Events are the event types that it gets; all by default, also those that this module does not know.
+	Events []zeltapay.EventType
+}
+
+func (w *Webhook) subscribes(kind zeltapay.EventType) bool {
+	return w.Events == nil || slices.Contains(w.Events, kind)
+}
+
+// Emit makes events happen, one per body: each is due at once for the webhooks that subscribe to its type.
+// [Fake.Settle] and [Fake.Advance] deliver them.
+//
+// A body without an eventId gets one in its header. It panics for an id that was emitted before: the faults
+// [Duplicate] and [Concurrent] deliver an event twice.
+func (f *Fake) Emit(bodies ...[]byte) {
+	f.change(func() {
+		for _, body := range bodies {
+			f.emit(body)
+		}
+	})
+}
+
+func (f *Fake) emit(body []byte) {
+	h := make(http.Header)
+	zeltapay.Sign(h, body, "", time.Time{}) // names the event as each delivery will
+	id, kind := h.Get(headerEventID), zeltapay.EventType(h.Get(headerEventType))
+	switch {
+	case id == "":
+		id = newID()
+	case f.emitted[id]:
+		panic("zeltapaytest: " + id + " was emitted before: leave its id to zeltapaytest.Event, or Inject an attempt with Duplicate")
+	}
+	f.emitted[id] = true
+	for _, w := range f.webhooks {
+		if w.subscribes(kind) {
+			p := &pending{webhook: w, id: id, kind: kind, body: bytes.Clone(body), due: f.now()}
+			f.pending = append(f.pending, p)
+			f.record(p, Entry{Kind: Queued})
+		}
+	}
+}
+
+// Fault is something that goes wrong with an attempt. Several go together: Concurrent|LostAnswer.
+type Fault uint
+
+// The faults of an attempt. A receiver's answer counts, unless it says otherwise here.
+const (
+	// Duplicate delivers the event a second time after the answer. The first answer counts.
+	Duplicate Fault = 1 << iota
+	// Concurrent delivers two copies at the same moment. The answer to the first of them counts.
+	Concurrent
+	// Swap lets another event that is due at this moment go before this one. The attempt is the other event's then. When
+	// no other is due, an event keeps its place.
+	Swap
+	// LostAnswer throws the receiver's answer away: the receiver is done with the event, and Zelta Pay takes it for a
+	// failure.
+	LostAnswer
+	// SlowBody sends the body byte by byte.
+	SlowBody
+	// CutBody sends half of the body, and breaks the connection. No answer gets back.
+	CutBody
+	// WrongSecret signs with a secret that is not the webhook's.
+	WrongSecret
+	// Stale signs with a time an hour ago.
+	Stale
+	// OtherEventID sends a Zeltapay-Event-Id that is not the body's eventId. The header is not signed, and nothing
+	// promises that the two are equal.
+	OtherEventID
+	// OtherEventType sends a Zeltapay-Event-Type that is not the body's type.
+	OtherEventType
+	// OtherTimestamp sends a Zeltapay-Timestamp that is not the signature's t.
+	OtherTimestamp
+)
+
+func (f Fault) has(other Fault) bool { return f&other != 0 }
+
+// Kind names the subject of an [Entry].
+type Kind string
+
+// The kinds of entries.
+const (
+	// Queued: it happened, and the webhook subscribes to it.
+	Queued Kind = "queued"
+	// Delivered: an attempt was answered with success, the event is done.
+	Delivered Kind = "delivered"
+	// Failed: an attempt was not answered with success.
+	Failed Kind = "failed"
+	// Copied: the second copy that [Concurrent] or [Duplicate] sent was answered. It counts neither as success nor as
+	// failure.
+	Copied Kind = "copied"
+	// DeadLettered: it went to the dead-letter queue.
+	DeadLettered Kind = "dead-lettered"
+	// Replayed: somebody wants it out of there, and it is due.
+	Replayed Kind = "replayed"
+	// Deleted: it was in the dead-letter queue for 30 days, and is gone for good.
+	Deleted Kind = "deleted"
+)
+
+// Entry is one thing that happened to an event of a webhook.
+type Entry struct {
+	At        time.Time // in the fake's time
+	Kind      Kind
+	URL       string // of the webhook
+	EventID   string // as in Zeltapay-Event-Id
+	EventType zeltapay.EventType
+
+	Attempt int       // from 1, for any FirstAttempt; goes on in replays
+	Status  int       // of the receiver's answer; 0 without one
+	Answer  string    // the answer's body, its first 4 KiB
+	Error   string    // why there is no answer, or none that counts
+	Fault   Fault     // the fault that the test injected
+	Next    time.Time // when Failed: of the next attempt; zero if there is none
+	Reason  Reason    // when DeadLettered
+}
+
+// String is a line for people: "2026-08-08 23:45:13 failed payment.success evt_1, attempt 1: 503, next in 5s".
+func (e Entry) String() string {
+	return fixture.Entry{
+		At: e.At, Kind: string(e.Kind), EventType: string(e.EventType), EventID: e.EventID,
+		Attempt: e.Attempt, Status: e.Status, Error: cmp.Or(e.Error, string(e.Reason)), Next: e.Next,
+	}.String()
 }

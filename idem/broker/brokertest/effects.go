@@ -3,14 +3,19 @@ package brokertest
 import (
 	"context"
 	"errors"
+	"net/http"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/paghooks/paghooks/idem"
 	"github.com/paghooks/paghooks/idem/broker"
+	"github.com/paghooks/paghooks/idem/canary"
+	"github.com/paghooks/paghooks/idem/health"
 	"github.com/paghooks/paghooks/idem/relay"
 )
 
@@ -215,4 +220,109 @@ func shutdownLosesNothing(s *shop) {
 	s.consume(done)
 	s.awaitEffects(notes)
 	s.wantStored("done 100")
+}
+
+// stopKeepsTheOrder stops one of two consumers while most of the messages wait, again
+// and again. The first stop finds a handler that returns only once it is canceled, and
+// later messages of its Key behind it.
+func stopKeepsTheOrder(s *shop) {
+	if !s.queue.Ordered {
+		s.Skip("this queue does not promise any order")
+	}
+	accept := relay.To(s.newProcessor(), secret)
+	var isHeld atomic.Bool
+	held := make(chan struct{})
+	var handling sync.Map // from a Key to the ID of its message
+	handle := func(ctx context.Context, m broker.Message) error {
+		if other, both := handling.LoadOrStore(m.Key, m.ID); both {
+			s.Errorf("%s and %s of one Key are handled at the same time", other, m.ID)
+		}
+		defer handling.Delete(m.Key)
+		if isHeld.CompareAndSwap(false, true) {
+			close(held)
+			<-ctx.Done()
+			return ctx.Err()
+		}
+		return accept(ctx, m)
+	}
+
+	notes := paid(5, 40)
+	s.deliverAll(notes, s.deliver)
+	stop := s.consume(handle)
+	<-held
+	for round := range 3 {
+		next := s.consume(handle)
+		s.await("a few events to have their effects", func() bool { return s.effects() >= 25*round })
+		stop()
+		stop = next
+	}
+	s.awaitEffects(notes)
+	s.wantOrder()
+}
+
+// canaryGoesThrough has a canary delivered to the relay while a consumer runs, while none does, and
+// while one has another secret.
+func canaryGoesThrough(s *shop) {
+	inbox := s.newInbox()
+	body := note{ID: "canary-of-a-shop", Type: idem.CanaryType}.body()
+	c := canary.New("notes", s.url, body, func(h http.Header, _ []byte) { h.Set("token", token) })
+	c.Logger, c.Arrived = nil, inbox.LastCanary
+	h := health.New(c)
+	h.Logger = nil
+	healthy := func() (bool, string) {
+		checks := c.Examine(s.Context(), h.Limits)
+		return checks[0].Healthy, checks[0].Says
+	}
+
+	c.Timeout = longestWait
+	stop := s.consume(relay.To(inbox, secret))
+	for range 2 { // the second is no duplicate of the first
+		if err := c.Send(s.Context()); err != nil {
+			s.Error(err)
+		}
+		if well, says := healthy(); !well || says != "it was handled" {
+			s.Errorf("while a consumer runs, health says %q, %t", says, well)
+		}
+	}
+	s.wantStored("done 1")
+	if n := s.effects(); n != 0 {
+		s.Errorf("%d handlers ran", n)
+	}
+	stop()
+
+	// On a busy machine a second may be over before the relay has answered: then it is sent again.
+	fail := func(says string) error {
+		for {
+			err := c.Send(s.Context())
+			if err == nil || strings.Contains(err.Error(), says) || s.Context().Err() != nil ||
+				!strings.Contains(err.Error(), "there was no answer within") && !strings.Contains(err.Error(), "could not be asked") {
+				return err
+			}
+		}
+	}
+	c.Timeout = time.Second
+	for range 2 {
+		const says = "no consumer has handled it within 1s"
+		if err := fail(says); err == nil || !strings.Contains(err.Error(), says) {
+			s.Errorf("while no consumer runs: %v", err)
+		}
+	}
+	if well, says := healthy(); well || !strings.Contains(says, "see whether consumers run") {
+		s.Errorf("while no consumer runs, health says %q, %t", says, well)
+	}
+
+	stop = s.consume(relay.To(inbox, "another secret, of thirty-two characters"))
+	if err := fail("have the relay's secret"); err == nil || !strings.Contains(err.Error(), "have the relay's secret") {
+		s.Errorf("while the consumer has another secret: %v", err)
+	}
+	stop()
+
+	c.Timeout = longestWait
+	s.consume(relay.To(inbox, secret))
+	if err := c.Send(s.Context()); err != nil {
+		s.Error(err)
+	}
+	if well, says := healthy(); !well {
+		s.Errorf("when a consumer runs again, health says %q", says)
+	}
 }
