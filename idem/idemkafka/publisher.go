@@ -4,9 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
+	"strings"
+	"time"
 
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"github.com/paghooks/paghooks/idem/broker"
 )
@@ -82,4 +86,150 @@ func explain(err error, size int) error {
 // isAbsent reports whether an error says that there is no topic.
 func isAbsent(err error) bool {
 	return errors.Is(err, kerr.UnknownTopicOrPartition) || errors.Is(err, kerr.UnknownTopicID)
+}
+
+// Check asks the brokers whether a message that they have confirmed can be lost. It
+// returns an error that names each thing that would lose messages and the change that prevents it,
+// or that the brokers did not tell. It changes nothing. Call it once at the start, and
+// log the error, or stop.
+//
+// It names a topic that does not exist, one with messages that are lost with one broker, and
+// one that deletes messages that no consumer has read: because it is compacted, full, or
+// keeps them for less than 4 days, in which Postgres may be unavailable.
+//
+// The brokers must let the client describe the topic and its configuration.
+func (p *Publisher) Check(ctx context.Context) error {
+	replicas := p.checkReplicas(ctx)
+	if isAbsent(replicas) {
+		return replicas
+	}
+	return errors.Join(replicas, p.checkSettings(ctx))
+}
+
+func (p *Publisher) checkReplicas(ctx context.Context) error {
+	topics, err := describe(ctx, p.client, p.topic)
+	if err != nil {
+		return fmt.Errorf("idemkafka: asking for the replicas of topic %q: %w", p.topic, err)
+	}
+	for _, t := range topics {
+		if err := kerr.ErrorForCode(t.ErrorCode); err != nil {
+			return fmt.Errorf("idemkafka: topic %q: %w", p.topic, explain(err, 0))
+		}
+		for _, partition := range t.Partitions {
+			if n := len(partition.Replicas); n < 2 {
+				return fmt.Errorf("idemkafka: partition %d of topic %q has %d replica, and is lost with its broker: have a replication factor of 3", partition.Partition, p.topic, n)
+			}
+		}
+	}
+	return nil
+}
+
+// describe asks the brokers for topics, and has them create none.
+func describe(ctx context.Context, client *kgo.Client, topics ...string) ([]kmsg.MetadataResponseTopic, error) {
+	request := kmsg.NewPtrMetadataRequest()
+	for _, name := range topics {
+		topic := kmsg.NewMetadataRequestTopic()
+		topic.Topic = &name
+		request.Topics = append(request.Topics, topic)
+	}
+	response, err := request.RequestWith(ctx, client)
+	if err != nil {
+		return nil, err
+	}
+	return response.Topics, nil
+}
+
+func (p *Publisher) checkSettings(ctx context.Context) error {
+	request := kmsg.NewPtrDescribeConfigsRequest()
+	resource := kmsg.NewDescribeConfigsRequestResource()
+	resource.ResourceType, resource.ResourceName = kmsg.ConfigResourceTypeTopic, p.topic
+	resource.ConfigNames = []string{minInSync, unclean, cleanup, keptFor, keptBytes}
+	request.Resources = append(request.Resources, resource)
+	response, err := request.RequestWith(ctx, p.client)
+	if err != nil {
+		return fmt.Errorf("idemkafka: asking for the settings of topic %q: %w", p.topic, err)
+	}
+	var errs []error
+	for _, r := range response.Resources {
+		if err := kerr.ErrorForCode(r.ErrorCode); err != nil {
+			errs = append(errs, fmt.Errorf("idemkafka: asking for the settings of topic %q: %w", p.topic, err))
+		}
+		settings := make(map[string]string)
+		for _, c := range r.Configs {
+			if c.Value != nil {
+				settings[c.Name] = *c.Value
+			}
+		}
+		errs = append(errs, p.checkValues(settings)...)
+	}
+	return errors.Join(errs...)
+}
+
+const (
+	minInSync = "min.insync.replicas"
+	unclean   = "unclean.leader.election.enable"
+	cleanup   = "cleanup.policy"
+	keptFor   = "retention.ms"
+	keptBytes = "retention.bytes"
+)
+
+// longOutage is the shortest time for which a topic should keep messages: Postgres may be
+// unavailable for a long weekend.
+const longOutage = 4 * 24 * time.Hour
+
+func (p *Publisher) checkValues(settings map[string]string) (errs []error) {
+	number := func(name string) (n int64, ok bool) {
+		n, err := strconv.ParseInt(settings[name], 10, 64)
+		return n, err == nil
+	}
+	object := func(name, why string) {
+		errs = append(errs, fmt.Errorf("idemkafka: %s of topic %q is %s: %s", name, p.topic, settings[name], why))
+	}
+	if n, ok := number(minInSync); ok && n < 2 {
+		object(minInSync, "a message is confirmed once a single broker has it, so set it to 2")
+	}
+	if settings[unclean] == "true" {
+		object(unclean, "a replica that lacks confirmed messages may become the leader, so set it to false")
+	}
+	if strings.Contains(settings[cleanup], "compact") {
+		object(cleanup, "of the messages with a key only the last is kept, so set it to delete")
+	}
+	if !strings.Contains(settings[cleanup], "delete") {
+		return errs // nothing is deleted for its age, nor to make room
+	}
+	if ms, ok := number(keptFor); ok && ms >= 0 && ms < longOutage.Milliseconds() {
+		object(keptFor, fmt.Sprintf("older messages are deleted, consumed or not, so set it to how long Postgres may be unavailable, which is 4 days (%d) at least", longOutage.Milliseconds()))
+	}
+	if n, ok := number(keptBytes); ok && n >= 0 {
+		object(keptBytes, "a partition that is full loses its oldest messages, consumed or not, so set it to -1, and have an alert on the disks")
+	}
+	return errs
+}
+
+// prefix begins the headers with a CloudEvent's attributes.
+const prefix = "ce_"
+
+// record is a message in the binary mode of CloudEvents over Kafka. Its key decides on
+// the partition.
+func record(topic string, m broker.Message) *kgo.Record {
+	r := &kgo.Record{Topic: topic, Value: m.Body}
+	if m.Key != "" {
+		r.Key = []byte(m.Source + "/" + m.Key)
+	}
+	for name, value := range m.CloudEvent() {
+		r.Headers = append(r.Headers, kgo.RecordHeader{Key: prefix + name, Value: []byte(value)})
+	}
+	return r
+}
+
+// message returns the message of a record, published by this package or by others. A record that is no
+// CloudEvent has a Body only.
+func message(r *kgo.Record) broker.Message {
+	attributes := make(map[string]string, len(r.Headers))
+	for _, h := range r.Headers {
+		if name, ok := strings.CutPrefix(h.Key, prefix); ok {
+			attributes[name] = string(h.Value)
+		}
+	}
+	return broker.MessageOf(attributes, r.Value)
 }

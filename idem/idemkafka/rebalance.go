@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kerr"
@@ -112,4 +114,89 @@ func (g *group) warn(message string, err error) {
 		g.logger.LogAttrs(g.ctx, slog.LevelWarn, "idemkafka: "+message, slog.String("error", err.Error()))
 		return nil
 	})
+}
+
+// turn holds the turn: of the handlers, of which many run at the same time, or that of
+// a rebalance, which runs alone.
+type turn struct {
+	mu     sync.RWMutex    // the handlers read
+	ctx    context.Context // of the handlers since the last rebalance
+	cancel context.CancelCauseFunc
+}
+
+func newTurn() *turn {
+	t := &turn{}
+	t.ctx, t.cancel = context.WithCancelCause(context.Background())
+	return t
+}
+
+var errGivenUp = errors.New("the handler has taken so long that the group could not rebalance: raise kgo.RebalanceTimeout")
+
+// handle calls f between rebalances.
+func (t *turn) handle(ctx context.Context, f func(context.Context) error) error {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	defer context.AfterFunc(t.ctx, func() { cancel(errGivenUp) })()
+	err := f(ctx)
+	if err != nil && t.ctx.Err() != nil {
+		err = errors.Join(err, errGivenUp)
+	}
+	return err
+}
+
+// pause waits until no handler runs, and cancels those that run after limit. No other
+// is called until resume is called. If ctx ends before, it returns false.
+func (t *turn) pause(ctx context.Context, limit time.Duration) (resume func(), paused bool) {
+	cancel := t.cancel
+	late := time.AfterFunc(limit, func() { cancel(errGivenUp) })
+	defer late.Stop()
+	locked, resumed := make(chan struct{}), make(chan struct{})
+	go func() {
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		cancel(nil)
+		t.ctx, t.cancel = context.WithCancelCause(context.Background())
+		close(locked)
+		<-resumed
+	}()
+	select {
+	case <-locked:
+		return func() { close(resumed) }, true
+	case <-ctx.Done():
+		return func() { close(resumed) }, false
+	}
+}
+
+// progress holds the progress of a partition, from its first message that was polled.
+type progress struct {
+	revoked   atomic.Bool     // the partition may be another consumer's now
+	open      map[int64]int32 // offsets of messages that are not done, and the epoch of their leader
+	next      int64           // the offset after the last that was polled
+	epoch     int32           // of the leader of that one
+	committed int64
+}
+
+// newProgress returns the progress of a partition of which the message at offset is polled next.
+func newProgress(offset int64) *progress {
+	return &progress{open: make(map[int64]int32), committed: offset}
+}
+
+func (p *progress) begin(r *kgo.Record) {
+	p.open[r.Offset] = r.LeaderEpoch
+	p.next, p.epoch = r.Offset+1, r.LeaderEpoch
+}
+
+func (p *progress) done(r *kgo.Record) { delete(p.open, r.Offset) }
+
+// offset is that of the first message that is not done.
+func (p *progress) offset() kgo.EpochOffset {
+	first := kgo.EpochOffset{Epoch: p.epoch, Offset: p.next}
+	for offset, epoch := range p.open {
+		if offset < first.Offset {
+			first = kgo.EpochOffset{Epoch: epoch, Offset: offset}
+		}
+	}
+	return first
 }

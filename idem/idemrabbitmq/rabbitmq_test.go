@@ -182,3 +182,15 @@ func openAddress(address string) (brokertest.Queue, error) {
 	}
 	return openQueue(url, queue), nil
 }
+
+// BenchmarkRelay compares a relay with a queue that is on disk when it confirms with an
+// inbox, for both kinds of queues.
+func BenchmarkRelay(b *testing.B) {
+	for _, kind := range []string{"quorum", "classic"} {
+		b.Run(kind, func(b *testing.B) {
+			url := sharedURL(b)
+			queue := declare(b, url, amqp.Table{"x-queue-type": kind})
+			brokertest.Benchmark(b, newPublisher(b, dialer(url), "", queue))
+		})
+	}
+}
