@@ -1,6 +1,9 @@
 package asaas
 
-import "context"
+import (
+	"context"
+	"errors"
+)
 
 // PaymentFilter chooses charges by their days, as 2026-08-08 in Brasília, first and last; what is empty chooses all.
 type PaymentFilter struct {
@@ -36,4 +39,34 @@ func (c *Client) Payment(ctx context.Context, id string) (*Payment, error) {
 // See https://docs.asaas.com/reference/retrieve-extract.
 func (c *Client) Statement(ctx context.Context, from, until Date, offset int) (*TransactionPage, error) {
 	return c.listTransactions(ctx, "Statement", string(from), string(until), offset, pageSize)
+}
+
+// check returns an error for JSON that is not a page of charges.
+func (p *PaymentPage) check() error {
+	data, ok := p.Data.Get()
+	if !ok {
+		return errNoList
+	}
+	for i := range data {
+		if err := data[i].check(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// check returns an error for JSON that is not a page of the statement.
+func (p *TransactionPage) check() error {
+	if p.Data.IsZero() {
+		return errNoList
+	}
+	return nil
+}
+
+// check returns an error for JSON that is not a charge.
+func (p *Payment) check() error {
+	if p.ID == "" || p.Status == "" {
+		return errors.New("it is no charge, it has no id or no status: see the API's address")
+	}
+	return nil
 }

@@ -45,8 +45,8 @@ var ErrTooSoon = errors.New("asaas: too soon after the last time")
 type APIError struct {
 	// Op is the Client's method.
 	Op string
-	// WebhookID is the webhook that it was called for, if for one. Of [Reconcile] it
-	// may be a charge.
+	// WebhookID is the webhook that it was called for, if for one. Of [Client.Payment] it
+	// is the charge.
 	WebhookID string
 	// Outcome reports whether anything was done.
 	Outcome CallOutcome

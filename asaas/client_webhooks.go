@@ -265,36 +265,6 @@ func (p Penalty) TimeLeft(lastCreated time.Time) time.Duration {
 // errNotTold is the error of an answer without the state of the queue.
 var errNotTold = errors.New("the answer does not say whether the queue is held up: see the webhook at Asaas, and what answers at the API's address")
 
-// check returns an error for JSON that is not a page of charges.
-func (p *PaymentPage) check() error {
-	data, ok := p.Data.Get()
-	if !ok {
-		return errNoList
-	}
-	for i := range data {
-		if err := data[i].check(); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// check returns an error for JSON that is not a page of the statement.
-func (p *TransactionPage) check() error {
-	if p.Data.IsZero() {
-		return errNoList
-	}
-	return nil
-}
-
-// check returns an error for JSON that is not a charge.
-func (p *Payment) check() error {
-	if p.ID == "" || p.Status == "" {
-		return errors.New("it is no charge, it has no id or no status: see the API's address")
-	}
-	return nil
-}
-
 var errNoList = errors.New("it is no list: see the API's address")
 
 // placeOf returns an address without parts that may be a secret.

@@ -169,8 +169,8 @@
 //	go run github.com/paghooks/paghooks/asaas/cmd/asaas-queue status
 //	go run github.com/paghooks/paghooks/asaas/cmd/asaas-queue recover ID
 //
-// An event that Asaas has deleted after 14 days never comes. [Reconcile] names the charges
-// that it was about.
+// An event that Asaas has deleted after 14 days never comes. Reconcile of package charges
+// reads the charges, and books what it would have told.
 //
 // [Queues] shows the queues, and the time until Asaas deletes the waiting events, to
 // telemetry and to package console, which can release them. To rehearse all of this,

@@ -57,7 +57,7 @@ import (
 // Asaas does not tell how many events wait: a long queue may still be on its way
 // when Recover is done. It deletes events that have waited for 14 days, and reports
 // none of them: the list of events that are owed covers delivered events only. After
-// a longer outage run [Reconcile].
+// a longer outage run Reconcile of package charges.
 func Recover(ctx context.Context, client *Client, webhookID, token string, events ...EventStore) iter.Seq2[RecoveryProgress, error] {
 	return func(yield func(RecoveryProgress, error) bool) {
 		r := &recovery{client: client, id: webhookID, token: token, events: events, yield: yield, changed: "nothing was changed"}

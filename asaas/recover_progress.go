@@ -120,7 +120,7 @@ func (p RecoveryProgress) lostText() string {
 	if p.LastArrival.IsZero() || silence < retention {
 		return ""
 	}
-	return fmt.Sprintf("; nothing was delivered for %d days, since %s at least, and Asaas deletes events after 14: run Reconcile from then, it names those that never come",
+	return fmt.Sprintf("; nothing was delivered for %d days, since %s at least, and Asaas deletes events after 14: run a reconcile from then, it books what they would have told",
 		int(silence.Hours()/24), p.LastArrival.UTC().Format(time.DateTime+" MST"))
 }
 
@@ -161,7 +161,7 @@ var (
 
 // Owed are the events of one type that an application has not finished,
 // though Asaas has delivered them. An event that it never delivered is in no Owed:
-// [Reconcile] finds that.
+// Reconcile of package charges finds what it would have told.
 type Owed struct {
 	Type     EventType
 	Parked   int       // acknowledged: nothing happens to them until they are replayed

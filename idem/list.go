@@ -175,30 +175,9 @@ func (c *Common) find(ctx context.Context, f Filter) ([]string, error) {
 	return store.Find(ctx, c.pool, f.of(c.source.Name()))
 }
 
-// Arrivals returns the events of entities of an account that were stored at since
-// or later, in the order of arrival, in any state, without their bodies.
-// [Common.Prune] forgets events: an event older than Retention that is missing may
-// have been processed.
-//
-// Arrivals is slow: there is no index for it by default, and each call reads the events of all entities, ten
-// million in a second or two. Ask for hundreds of keys in one call.
-func (c *Common) Arrivals(ctx context.Context, scope string, keys []string, since time.Time) ([]StoredEvent, error) {
-	ctx, cancel := context.WithTimeout(ctx, statementTime)
-	defer cancel()
-	rows, err := store.OfKeys(ctx, c.pool, c.source.Name(), scope, keys, since)
-	if err != nil {
-		return nil, fmt.Errorf("idem: listing arrivals: %w", explain(err))
-	}
-	all := make([]StoredEvent, len(rows))
-	for n, r := range rows {
-		all[n] = StoredEvent{Event: Event(r.Event), State: State(r.State), ReceivedAt: r.ReceivedAt}
-	}
-	return all, nil
-}
-
 // LastArrival returns the time at which the newest event of the source was stored, of all accounts, by the
-// database's clock; the zero time if no event is stored. Like [Common.Arrivals] it reads all events. Both
-// return an error after five minutes.
+// database's clock; the zero time if no event is stored. It reads all events, and returns an
+// error after five minutes.
 func (c *Common) LastArrival(ctx context.Context) (time.Time, error) {
 	ctx, cancel := context.WithTimeout(ctx, statementTime)
 	defer cancel()

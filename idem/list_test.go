@@ -504,7 +504,7 @@ func TestEventsOfAnEntityAreReadByAnIndexWhereThereIsOne(t *testing.T) {
 	}
 }
 
-func TestArrivalsAreThoseOfTheKeysOfAnAccountSinceATime(t *testing.T) {
+func TestTheLastArrivalIsThatOfTheNewestEventOfTheSource(t *testing.T) {
 	t.Parallel()
 	pool := idemtest.Pool(t)
 	if err := idem.Migrate(t.Context(), pool); err != nil {
@@ -526,17 +526,6 @@ func TestArrivalsAreThoseOfTheKeysOfAnAccountSinceATime(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	found, err := p.Arrivals(t.Context(), "", []string{"o1", "o2", "none"}, time.Now().Add(-4*time.Hour))
-	var got []string
-	for _, e := range found {
-		got = append(got, e.ID+" "+e.Type+" "+e.Key+" "+string(e.State))
-	}
-	if diff := cmp.Diff([]string{"done PAID o1 done", "parked PAID o2 parked", "discarded PAID o1 discarded"}, got); diff != "" || err != nil {
-		t.Errorf("%v (-want +got):\n%s", err, diff)
-	}
-	if found, err := p.Arrivals(t.Context(), "shop", []string{"o1"}, time.Time{}); len(found) != 1 || err != nil {
-		t.Errorf("the account has %v, %v", found, err)
-	}
 	last, err := p.LastArrival(t.Context())
 	if ago := time.Since(last); err != nil || ago < 25*time.Minute || ago > 50*time.Minute {
 		t.Errorf("the last arrival was %s ago, %v", ago, err)

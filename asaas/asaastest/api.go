@@ -6,7 +6,7 @@ import (
 )
 
 // ServeHTTP is Asaas's API for webhooks, at the paths /v3/webhooks…, and as much of
-// that for charges as [asaas.Reconcile] reads: /v3/payments, with the charges of all
+// that for charges as Reconcile of package charges reads: /v3/payments, with the charges of all
 // events that were emitted, and the statement /v3/financialTransactions.
 //
 // See https://docs.asaas.com/docs/create-new-webhook-via-api.

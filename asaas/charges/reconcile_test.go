@@ -19,6 +19,7 @@ import (
 	"github.com/paghooks/paghooks/asaas"
 	"github.com/paghooks/paghooks/asaas/asaastest"
 	"github.com/paghooks/paghooks/asaas/charges"
+	"github.com/paghooks/paghooks/idem/optional"
 )
 
 // newAccount returns an account at a fake of Asaas, and a client of its API.
@@ -304,6 +305,20 @@ func TestAChargeThatCannotBeAppliedIsReportedAndTheOthersGoOn(t *testing.T) {
 	reconcile(t, client, pool, gap()) // the order is stored by then
 	if _, paid := sum(t, pool); paid != "300.00" {
 		t.Errorf("the next run makes it %s, want 300.00", paid)
+	}
+}
+
+func TestAPageOfLongChargesIsRead(t *testing.T) {
+	t.Parallel()
+	pool := newTables(t)
+	fake, client := newAccount(t)
+	for range 100 {
+		c := asaastest.NewCharge(asaas.BillingTypePix, asaas.Cents(100))
+		c.Payment.Description = optional.Of(strings.Repeat("x", 20_000))
+		fake.Emit(c.Created())
+	}
+	if report := reconcile(t, client, pool, gap()); report.Read != 100 {
+		t.Errorf("%d charges are read", report.Read)
 	}
 }
 

@@ -63,7 +63,7 @@
 //
 // # Blind spots
 //
-// Health does not notice single events that never come: see asaas.Reconcile. Without an
+// Health does not notice single events that never come: charges.Reconcile of asaas books what those of charges would have told. Without an
 // asaas.WebhookWatch it does not notice that a webhook is disabled or deleted. It sees only
 // this process and Postgres, so alert on the metrics, too.
 //

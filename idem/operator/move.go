@@ -137,8 +137,8 @@ type OldEvent struct {
 	ID string // the provider's event id
 
 	// Type and Key are its type and the id of its entity, as [idem.Event] has them; "" where
-	// they are not known. Arrivals of package idem, and so asaas.Reconcile, find an event by them. A
-	// provider's Identify reads both from the body.
+	// they are not known. [Operator.OfKey] finds an event by its Key. A provider's Identify reads both from
+	// the body.
 	Type, Key string
 
 	// Done reports that the other program has processed the event. Its row alone does not: a program that
