@@ -60,19 +60,9 @@ func (f *fake) consume(t *testing.T, handle broker.Handle, opts ...kgo.Opt) *con
 	t.Helper()
 	c := &consumption{T: t, handle: handle, changed: f.changed}
 	c.client = newClient(t, append(consuming(f.topic, f.addresses...), opts...)...)
-	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
-	ended := make(chan error, 1)
-	go func() {
-		quiet := broker.Consumer{Logger: slog.New(slog.DiscardHandler)}
-		ended <- idemkafka.ConsumeWith(ctx, quiet, c.client, c.count)
-	}()
-	c.stop = sync.OnceFunc(func() {
-		cancel()
-		if err := brokertest.Next(t, ended); err != nil {
-			t.Error(err)
-		}
+	c.stop = brokertest.Background(t, func(ctx context.Context) error {
+		return idemkafka.ConsumeWith(ctx, broker.Consumer{Logger: slog.New(slog.DiscardHandler)}, c.client, c.count)
 	})
-	t.Cleanup(c.stop)
 	return c
 }
 

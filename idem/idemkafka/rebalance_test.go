@@ -230,12 +230,9 @@ func TestATopicThatDoesNotExistIsNamedAndConsumedOnceItDoes(t *testing.T) {
 	logged, got := make(chan string, 1000), make(chan string, 2)
 	logger := slog.New(slog.NewTextHandler(writerFunc(func(line string) { logged <- line }), nil))
 	client := newClient(t, append(consuming(f.topic, f.addresses...), kgo.ConsumeTopics(f.topic, "later"), kgo.MetadataMinAge(100*time.Millisecond))...)
-	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
-	defer cancel()
-	ended := make(chan error, 1)
-	go func() {
-		ended <- idemkafka.ConsumeWith(ctx, broker.Consumer{Logger: logger}, client, func(_ context.Context, m broker.Message) error { got <- m.ID; return nil })
-	}()
+	brokertest.Background(t, func(ctx context.Context) error {
+		return idemkafka.ConsumeWith(ctx, broker.Consumer{Logger: logger}, client, func(_ context.Context, m broker.Message) error { got <- m.ID; return nil })
+	})
 	for line := ""; !strings.Contains(line, "later") || !strings.Contains(line, "create it"); {
 		line = brokertest.Next(t, logged)
 	}
@@ -254,10 +251,6 @@ func TestATopicThatDoesNotExistIsNamedAndConsumedOnceItDoes(t *testing.T) {
 	if id := brokertest.Next(t, got); id != "later" {
 		t.Errorf("message %s was handled, want the one of the new topic", id)
 	}
-	cancel()
-	if err := brokertest.Next(t, ended); err != nil {
-		t.Error("Consume returned ", err)
-	}
 }
 
 func TestATopicThatIsDeletedAndMadeAgainNeedsANewClient(t *testing.T) {
@@ -267,17 +260,9 @@ func TestATopicThatIsDeletedAndMadeAgainNeedsANewClient(t *testing.T) {
 	logger := slog.New(slog.NewTextHandler(writerFunc(func(line string) { logged <- line }), nil))
 	consume := func() (stop func()) {
 		client := newClient(t, consuming(f.topic, f.addresses...)...)
-		ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
-		ended := make(chan error, 1)
-		go func() {
-			ended <- idemkafka.ConsumeWith(ctx, broker.Consumer{Logger: logger}, client, func(_ context.Context, m broker.Message) error { got <- m.ID; return nil })
-		}()
-		return func() {
-			cancel()
-			if err := brokertest.Next(t, ended); err != nil {
-				t.Error("Consume returned ", err)
-			}
-		}
+		return brokertest.Background(t, func(ctx context.Context) error {
+			return idemkafka.ConsumeWith(ctx, broker.Consumer{Logger: logger}, client, func(_ context.Context, m broker.Message) error { got <- m.ID; return nil })
+		})
 	}
 	stop := consume()
 	publish(t, f.publisher(t), broker.Message{Source: "shop", ID: "before", Type: "paid"})
@@ -293,8 +278,7 @@ func TestATopicThatIsDeletedAndMadeAgainNeedsANewClient(t *testing.T) {
 		line = brokertest.Next(t, logged)
 	}
 	stop()
-	stop = consume()
-	defer stop()
+	consume()
 	if id := brokertest.Next(t, got); id != "after" {
 		t.Errorf("message %s was handled, want the one of the new topic", id)
 	}

@@ -28,17 +28,9 @@ func consume(t testing.TB, settings broker.Consumer, url, queue string, handle b
 	if settings.Logger == nil {
 		settings.Logger = slog.New(slog.DiscardHandler)
 	}
-	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
-	ended := make(chan error, 1)
-	go func() { ended <- idemrabbitmq.ConsumeWith(ctx, settings, dialer(url), queue, handle) }()
-	stop = sync.OnceFunc(func() {
-		cancel()
-		if err := brokertest.Next(t, ended); err != nil {
-			t.Error("Consume returned ", err)
-		}
+	return brokertest.Background(t, func(ctx context.Context) error {
+		return idemrabbitmq.ConsumeWith(ctx, settings, dialer(url), queue, handle)
 	})
-	t.Cleanup(stop)
-	return stop
 }
 
 func TestWhatOthersPublishIsConsumedToo(t *testing.T) {

@@ -23,17 +23,9 @@ import (
 // consume consumes until stop is called, which waits for the end.
 func consume(t testing.TB, settings broker.Consumer, client *sqs.Client, url string, handle broker.Handle) (stop func()) {
 	t.Helper()
-	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
-	ended := make(chan error, 1)
-	go func() { ended <- idemsqs.ConsumeWith(ctx, settings, client, url, handle) }()
-	stop = sync.OnceFunc(func() {
-		cancel()
-		if err := brokertest.Next(t, ended); err != nil {
-			t.Error("Consume returned ", err)
-		}
+	return brokertest.Background(t, func(ctx context.Context) error {
+		return idemsqs.ConsumeWith(ctx, settings, client, url, handle)
 	})
-	t.Cleanup(stop)
-	return stop
 }
 
 func TestEveryMessageArrivesAsItWas(t *testing.T) {

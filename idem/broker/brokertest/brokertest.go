@@ -104,6 +104,27 @@ func Run(t *testing.T, b Broker) {
 	}
 }
 
+// Background calls f in another goroutine, with a context that ends when stop is called, or at the
+// end of the test. stop waits until f has returned, and reports an error of f as one of the test.
+func Background(t testing.TB, f func(context.Context) error) (stop func()) {
+	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
+	ended := make(chan error, 1)
+	go func() { ended <- f(ctx) }()
+	stop = sync.OnceFunc(func() {
+		cancel()
+		select {
+		case err := <-ended:
+			if err != nil {
+				t.Error("stopped with an error: ", err)
+			}
+		case <-time.After(longestWait):
+			t.Errorf("does not stop within %s", longestWait)
+		}
+	})
+	t.Cleanup(stop)
+	return stop
+}
+
 // Next returns the next value of a channel, or the zero T once that is closed. It fails a
 // test that waits for more than a minute.
 func Next[T any](t testing.TB, happens <-chan T) T {

@@ -23,7 +23,7 @@ func everyEventHasOneEffect(s *shop) {
 	inbox := s.newInbox()
 	s.consume(relay.To(inbox, secret))
 	s.consume(relay.To(inbox, secret))
-	s.inBackground(inbox.Run)
+	Background(s, inbox.Run)
 	notes := paid(8, 10)
 	s.deliverAll(notes, s.deliver)
 	s.awaitEffects(notes)
@@ -47,7 +47,7 @@ func workersKeepTheOrder(s *shop) {
 	slices.Reverse(notes)
 	s.deliverAll(notes, s.deliver)
 	s.await("the inbox to have all events", func() bool { return s.stored() == "pending 50" })
-	s.inBackground(inbox.Run)
+	Background(s, inbox.Run)
 	s.awaitEffects(notes)
 	s.wantOrder()
 }
@@ -89,7 +89,7 @@ func brokersOrderIsTheInboxs(s *shop) {
 	})
 	s.consume(handle)
 	s.consume(handle)
-	s.inBackground(inbox.Run)
+	Background(s, inbox.Run)
 	notes := paid(5, 12)
 	s.deliverAll(notes, s.deliver)
 	s.awaitEffects(notes)
@@ -105,7 +105,7 @@ func duplicatesHaveOneEffect(s *shop) {
 	inbox := s.newInbox()
 	s.consume(relay.To(inbox, secret))
 	s.consume(relay.To(inbox, secret))
-	s.inBackground(inbox.Run)
+	Background(s, inbox.Run)
 	notes := paid(6, 5)
 	var deliveries sync.WaitGroup
 	for range 3 {

@@ -28,7 +28,7 @@ func postgresUnavailable(s *shop) {
 	})
 	s.openDatabase(cluster.URL())
 	inbox := s.newInbox()
-	s.inBackground(inbox.Run)
+	Background(s, inbox.Run)
 	done := relay.To(inbox, secret)
 	var failures atomic.Int64
 	s.consume(func(ctx context.Context, m broker.Message) error {
@@ -63,7 +63,7 @@ func brokerRestarts(s *shop) {
 	s.relay.Timeout = 3 * time.Second
 	inbox := s.newInbox()
 	s.consume(relay.To(inbox, secret))
-	s.inBackground(inbox.Run)
+	Background(s, inbox.Run)
 
 	const each, rounds = 10, 3
 	notes := paid(8, each*rounds)
@@ -105,7 +105,7 @@ func brokerHangs(s *shop) {
 	s.relay.Timeout = time.Second
 	inbox := s.newInbox()
 	s.consume(relay.To(inbox, secret))
-	s.inBackground(inbox.Run)
+	Background(s, inbox.Run)
 	before, during := paid(4, 10)[:20], paid(4, 10)[20:]
 	s.deliverAll(before, s.deliverEachUntilTaken) // a busy machine may take longer than Timeout
 	s.awaitEffects(before)
@@ -134,7 +134,7 @@ func poisonIsParkedByWorkers(s *shop) {
 	inbox := s.newInbox()
 	inbox.MaxAttempts = 2
 	s.consume(relay.To(inbox, secret))
-	s.inBackground(inbox.Run)
+	Background(s, inbox.Run)
 	s.deliver(poison())
 	notes := paid(4, 5)
 	s.deliverAll(notes, s.deliver)
@@ -158,7 +158,7 @@ func poisonIsParkedByAProcessor(s *shop) {
 func unsignedIsSetAside(s *shop) {
 	inbox := s.newInbox()
 	s.consume(relay.To(inbox, secret))
-	s.inBackground(inbox.Run)
+	Background(s, inbox.Run)
 	forged := relay.New(s.provider, s.queue.Publisher, strings.Repeat("another secret", 3))
 	forged.Logger = nil
 	if _, err := forged.Accept(s.Context(), idem.Event{ID: "evt_forged", Type: "paid", Key: "order-0", Payload: paid(1, 1)[0].body()}); err != nil {
@@ -196,7 +196,7 @@ func oversizeIsRefused(s *shop) {
 	s.url = s.serve(r)
 	inbox := s.newInbox()
 	s.consume(relay.To(inbox, secret))
-	s.inBackground(inbox.Run)
+	Background(s, inbox.Run)
 
 	large := note{ID: "evt_oversize", Type: "paid", Order: "order-0", Text: strings.Repeat("x", s.queue.Oversize)}
 	start := time.Now()

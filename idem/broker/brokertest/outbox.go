@@ -41,7 +41,7 @@ func outboxPublishes(s *shop) {
 	if err != nil {
 		s.Fatal(err)
 	}
-	s.inBackground(outbox.Run)
+	Background(s, outbox.Run)
 
 	var mu sync.Mutex
 	got := map[string]broker.Message{}
@@ -86,7 +86,7 @@ func outboxOutlivesAnOutage(s *shop) {
 	failed := make(chan error, 1000)
 	outbox := outbox.New(s.pool, "shop", failures{s.queue.Publisher, failed})
 	outbox.Logger, outbox.Poll, outbox.MaxAttempts = nil, 100*time.Millisecond, 1
-	s.inBackground(outbox.Run)
+	Background(s, outbox.Run)
 	var mu sync.Mutex
 	got := map[string]bool{}
 	s.consume(func(_ context.Context, m broker.Message) error {
@@ -148,7 +148,7 @@ func refusedHoldUpNoOther(s *shop) {
 	if err != nil {
 		s.Fatal(err)
 	}
-	s.inBackground(outbox.Run)
+	Background(s, outbox.Run)
 	var mu sync.Mutex
 	got := map[string]bool{}
 	s.consume(func(_ context.Context, m broker.Message) error {

@@ -147,7 +147,7 @@ func (p *process) line() string {
 func killedConsumer(s *shop) {
 	child := s.start(consumeIntoInbox)
 	inbox := s.newInbox()
-	s.inBackground(inbox.Run)
+	Background(s, inbox.Run)
 	killAConsumer(s, child, inbox)
 }
 
@@ -199,7 +199,7 @@ func killedRelay(s *shop) {
 	}
 	inbox := s.newInbox()
 	s.consume(relay.To(inbox, secret))
-	s.inBackground(inbox.Run)
+	Background(s, inbox.Run)
 	s.deliverAll(notes, s.deliver)
 	s.awaitEffects(notes)
 	s.wantStored("done 16")

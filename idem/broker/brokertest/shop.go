@@ -125,29 +125,9 @@ func (s *shop) await(what string, holds func() bool) {
 	}
 }
 
-// inBackground runs f until stop is called or the test ends, and wants nil from it.
-func (s *shop) inBackground(f func(context.Context) error) (stop func()) {
-	ctx, cancel := context.WithCancel(context.WithoutCancel(s.Context()))
-	ended := make(chan error, 1)
-	go func() { ended <- f(ctx) }()
-	stop = sync.OnceFunc(func() {
-		cancel()
-		select {
-		case err := <-ended:
-			if err != nil {
-				s.Error("stopped with an error: ", err)
-			}
-		case <-time.After(longestWait):
-			s.Errorf("does not stop within %s", longestWait)
-		}
-	})
-	s.Cleanup(stop)
-	return stop
-}
-
 // consume has the queue consumed in the background.
 func (s *shop) consume(handle broker.Handle) (stop func()) {
-	return s.inBackground(func(ctx context.Context) error {
+	return Background(s, func(ctx context.Context) error {
 		return s.queue.Consume(ctx, func(ctx context.Context, m broker.Message) error {
 			err := handle(ctx, m)
 			if err == nil {
