@@ -19,7 +19,8 @@ import (
 //
 //	err := idem.Serve(ctx, server, inbox, &charges.Daily{Client: client, DB: pool, Apply: changed})
 //
-// Of many processes, one at a time reads an account. The first run begins 14 days back, each other one a day before the last one began.
+// Of many processes, one at a time reads an account. The first run begins 14 days back, each other one a day before the last one
+// began that has copied and applied every charge: one that failed is read again each day.
 type Daily struct {
 	Client *asaas.Client
 	DB     *pgxpool.Pool
@@ -40,6 +41,7 @@ const (
 	weekly  = 7*24*time.Hour - hour
 	daily   = 24*time.Hour - hour
 	overlap = 24 * time.Hour
+	longest = 12 * time.Hour // Asaas counts calls over that time
 )
 
 // Run reconciles until ctx ends, and returns nil then. A fault of Asaas's or of the database is logged, and tried again.
@@ -84,7 +86,7 @@ func (d *Daily) look(ctx context.Context) (pause time.Duration, err error) {
 	}
 	settings, due, err := d.settings(s)
 	if err != nil || !due {
-		return looks, errors.Join(err, d.end(ctx, `taken = now()`))
+		return looks, errors.Join(err, d.end(ctx, `taken = now(), cursor = null`))
 	}
 	report, err := Reconcile(ctx, d.Client, d.DB, settings)
 	d.tell(ctx, report)
@@ -93,22 +95,28 @@ func (d *Daily) look(ctx context.Context) (pause time.Duration, err error) {
 	defer cancel()
 	if report.Cursor != nil {
 		cursor, fault := json.Marshal(report.Cursor)
-		pause := cmp.Or(report.Again, hour)
+		pause := min(cmp.Or(report.Again, hour), longest)
 		if err != nil {
 			pause = looks
 		}
 		return pause, errors.Join(err, fault, d.end(ctx, `taken = now() + $2, cursor = $3`, pause, cursor))
 	}
-	if settings.Unsettled {
+	failed := len(report.Failed) > 0 || settings.Resume != nil && settings.Resume.Failed
+	switch {
+	case err != nil: // the cursor makes no sense: what it has read is read again
+		return looks, errors.Join(err, d.end(ctx, `taken = now(), cursor = null`))
+	case failed:
+		return looks, d.end(ctx, `taken = now() + $2, cursor = null`, daily)
+	case settings.Unsettled:
 		return looks, d.end(ctx, `taken = now(), cursor = null, began = $2, unsettled = $2`, settings.Until)
 	}
-	return looks, errors.Join(err, d.end(ctx, `taken = now(), cursor = null, began = $2`, settings.Until))
+	return looks, d.end(ctx, `taken = now(), cursor = null, began = $2`, settings.Until)
 }
 
 // take gives this process a turn, unless another one has it.
 func (d *Daily) take(ctx context.Context) (s state, taken bool, err error) {
 	rows, err := d.DB.Query(ctx, `insert into asaas_charges_runs as r (scope, taken) values ($1, now() + $2)
-		on conflict (scope) do update set taken = excluded.taken where r.taken <= now()
+		on conflict (scope) do update set taken = excluded.taken where r.taken <= now() or r.taken > now() + interval '1 day' -- the clock was wrong
 		returning began, unsettled, cursor, now()`, d.Scope, turn)
 	if err == nil {
 		s, err = pgx.CollectOneRow(rows, pgx.RowToStructByPos[state])
@@ -133,19 +141,24 @@ func (d *Daily) end(ctx context.Context, set string, args ...any) error {
 // settings returns what the next run reads, and whether it is due.
 func (d *Daily) settings(s state) (out Settings, due bool, err error) {
 	out = Settings{Scope: d.Scope, Apply: d.Apply, Until: s.Now, Since: s.Now.Add(-oldest)}
-	out.Unsettled = s.Unsettled == nil || s.Now.Sub(*s.Unsettled) >= weekly
-	if s.Began != nil {
+	out.Unsettled = isDue(s.Unsettled, weekly, s.Now)
+	if s.Began != nil && !s.Began.After(s.Now) {
 		out.Since = s.Began.Add(-overlap)
 	}
 	if s.Cursor != nil {
 		out.Resume = new(Cursor)
 		if err := json.Unmarshal(s.Cursor, out.Resume); err != nil {
-			return out, false, fmt.Errorf("asaas/charges: the cursor of the last run is not of this version: %w", err)
+			return out, false, fmt.Errorf("asaas/charges: the cursor of the last run is not of this version, so that the next one begins anew: %w", err)
 		}
 		out.Until = out.Resume.Until
 		return out, true, nil
 	}
-	return out, s.Began == nil || s.Now.Sub(*s.Began) >= daily, nil
+	return out, isDue(s.Began, daily, s.Now), nil
+}
+
+// isDue reports whether a run is due again: also one that the clock, which was wrong then, has made later than now.
+func isDue(last *time.Time, every time.Duration, now time.Time) bool {
+	return last == nil || now.Sub(*last) >= every || last.After(now)
 }
 
 func (d *Daily) tell(ctx context.Context, r Report) {

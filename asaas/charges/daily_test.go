@@ -115,3 +115,84 @@ func TestDailyNeedsItsSettingsAndEndsWithItsContext(t *testing.T) {
 		t.Errorf("it ended with %v, want nil", err)
 	}
 }
+
+// What could not be booked stays in the gap: else a receipt whose event never came, and whose order was not stored in time, were
+// forgotten after one line of log.
+func TestAChargeThatFailedIsReadAgainTheNextDay(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		why    string
+		paused bool
+	}{{"in one run", false}, {"before a pause", true}} {
+		t.Run(c.why, func(t *testing.T) {
+			t.Parallel()
+			pool := newTables(t)
+			fake, client := newAccount(t)
+			charge := asaastest.NewCharge(asaas.BillingTypeCreditCard, asaas.Cents(10000))
+			charge.Now = time.Now().AddDate(0, 0, -9)
+			fake.Emit(charge.Created(), charge.Confirmed())
+			if c.paused {
+				pass := func(w http.ResponseWriter, r *http.Request, api http.Handler) { api.ServeHTTP(w, r) }
+				fake.InjectAPI(pass, asaastest.APIStatus(http.StatusTooManyRequests))
+			}
+			stored := false
+			d := &charges.Daily{Client: client, DB: pool, Logger: slog.New(slog.DiscardHandler)}
+			d.Apply = func(ctx context.Context, tx pgx.Tx, c charges.Change) error {
+				if !stored {
+					return errors.New("its order is not stored")
+				}
+				return book(ctx, tx, c)
+			}
+			look := func() {
+				t.Helper()
+				if _, err := d.Look(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+				if _, err := pool.Exec(t.Context(), `update asaas_charges_runs set taken = now() - interval '1 minute', began = began - interval '2 days'`); err != nil {
+					t.Fatal(err)
+				}
+			}
+			look()
+			look()
+			stored = true
+			look()
+			if _, paid := sum(t, pool); paid != "100.00" {
+				t.Errorf("the ledger has %s, want 100.00", paid)
+			}
+		})
+	}
+}
+
+func TestDailyGoesOnAfterAStateThatMakesNoSense(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct{ why, state string }{
+		{"a cursor of nothing", `cursor = '{}'`},
+		{"a cursor of another type", `cursor = '[1]'`},
+		{"a cursor of a later version", `cursor = '{"since": "2026-08-01T00:00:00Z", "until": "2026-08-08T00:00:00Z", "scan": 9}'`},
+		{"the clock was a year ahead when a run began", `began = now() + interval '1 year', unsettled = now() + interval '1 year'`},
+		{"the clock was a year ahead when a turn began", `taken = now() + interval '1 year', began = now() - interval '2 days'`},
+	} {
+		t.Run(c.why, func(t *testing.T) {
+			t.Parallel()
+			pool := newTables(t)
+			fake, client := newAccount(t)
+			charge := asaastest.NewCharge(asaas.BillingTypePix, asaas.Cents(10000))
+			charge.Now = time.Now().AddDate(0, 0, -1)
+			fake.Emit(charge.Created(), charge.Received())
+			if _, err := pool.Exec(t.Context(), `insert into asaas_charges_runs (scope, taken) values ('', now()); update asaas_charges_runs set `+c.state); err != nil {
+				t.Fatal(err)
+			}
+			d := &charges.Daily{Client: client, DB: pool, Apply: book, Logger: slog.New(slog.DiscardHandler)}
+			_, first := d.Look(t.Context()) // may say what is wrong
+			if _, err := d.Look(t.Context()); err != nil {
+				t.Errorf("the second look: %v; the first: %v", err, first)
+			}
+			if _, paid := sum(t, pool); paid != "100.00" {
+				t.Errorf("the ledger has %s, want 100.00", paid)
+			}
+			if got := query(t, pool, `select began between now() - interval '1 hour' and now() and cursor is null from asaas_charges_runs`); got != "true" {
+				t.Error("no run has come to its end")
+			}
+		})
+	}
+}

@@ -29,7 +29,7 @@ type Settings struct {
 	Since, Until time.Time
 
 	// Apply is the function of [Handler]: it books what a reading changed. Its context is that of no event.
-	// Without it the run fills the table, and books nothing: see [Filled].
+	// Without it the run fills the table, and books nothing: see [Filled], which it calls if it has copied every charge.
 	Apply func(ctx context.Context, tx pgx.Tx, c Change) error
 
 	// Unsettled reads all cards whose money is still to come, too: a card that was confirmed before the gap and
@@ -58,6 +58,8 @@ type Cursor struct {
 	Began time.Time  `json:"began"` // the first of the runs: what was read since then is not asked for again
 	Scan  int        `json:"scan"`
 	Day   asaas.Date `json:"day,omitempty"`
+
+	Failed bool `json:"failed,omitempty"` // a charge could not be copied or applied: it is not asked for again, either
 }
 
 // Report is the result of a run of [Reconcile].
@@ -125,6 +127,9 @@ func (r *run) do(ctx context.Context) (Report, error) {
 	}
 	err := r.scans(ctx)
 	if err == nil && r.Apply == nil && !r.DryRun {
+		if r.at.Failed { // the next event of such a charge would be booked whole
+			return r.report, errors.New("asaas/charges: the table is not recorded as complete, as charges could not be copied: see Failed, cure them, and run again from the begin")
+		}
 		err = r.filled(ctx)
 	}
 	if err == nil {
@@ -351,7 +356,7 @@ func (r *run) take(ctx context.Context, p *asaas.Payment, at time.Time) error {
 	case ctx.Err() != nil:
 		return context.Cause(ctx)
 	case err != nil && !errors.Is(err, errDry):
-		r.report.Failed[p.ID] = err
+		r.report.Failed[p.ID], r.at.Failed = err, true
 	case c.differs():
 		r.report.Changed++
 		if r.Changed != nil {

@@ -58,7 +58,9 @@ func (list pageOf[T]) read(ctx context.Context, oneDay bool) (whole bool, err er
 		case len(rows) < 2:
 			return false, errors.New("the list has no end, its pages are empty: see what answers at the API's address")
 		}
-		last = list.id(rows[len(rows)-1])
+		if last = list.id(rows[len(rows)-1]); last == "" || last == list.id(rows[0]) {
+			return false, errors.New("the list has no end, its pages begin and end with the same row, or with one without an id: see what answers at the API's address")
+		}
 		offset += len(rows) - 1
 	}
 }

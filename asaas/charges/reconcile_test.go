@@ -351,3 +351,54 @@ func TestSettingsThatMakeNoSenseAreRefused(t *testing.T) {
 		}
 	}
 }
+
+// The row that is missing would be taken for a charge that nobody has booked, once the table is complete.
+func TestATableWithAChargeThatCouldNotBeCopiedIsNotComplete(t *testing.T) {
+	t.Parallel()
+	pool := newTables(t)
+	if _, err := pool.Exec(t.Context(), `delete from asaas_charges_since where scope is not null; create function fail() returns trigger language plpgsql as
+		$$ begin raise exception 'the disk is full' using errcode = '53100'; end $$; create trigger fail before insert on asaas_charges execute function fail()`); err != nil {
+		t.Fatal(err)
+	}
+	fake, client := newAccount(t)
+	c := asaastest.NewCharge(asaas.BillingTypePix, asaas.Cents(10000))
+	fake.Emit(c.Created(), c.Received())
+	s := gap()
+	s.Apply = nil
+	report, err := charges.Reconcile(t.Context(), client, pool, s)
+	if err == nil || len(report.Failed) != 1 || report.Cursor != nil {
+		t.Errorf("the run ended with %+v, %v; want one charge that failed, and an error", report, err)
+	}
+	if got := query(t, pool, `select count(*) from asaas_charges_since where scope = ''`); got != "0" {
+		t.Error("the table is recorded as complete")
+	}
+}
+
+func TestAListWithoutAnEndEndsTheRun(t *testing.T) {
+	t.Parallel()
+	pool := newTables(t)
+	charge := func(id string) string { return `{"id":"` + id + `","status":"PENDING","value":1}` }
+	for why, data := range map[string]string{
+		"the same page for ever":           charge("pay_1") + "," + charge("pay_2"),
+		"one row for ever, twice a page":   charge("pay_1") + "," + charge("pay_1"),
+		"pages of one row":                 charge("pay_1"),
+		"empty pages that are not the end": ``,
+	} {
+		fake, client := newAccount(t)
+		calls := 0
+		client.Transport = through{client.Transport, func(*http.Request) {
+			if calls++; calls == 200 {
+				fake.Close()
+			}
+			fake.InjectAPI(func(w http.ResponseWriter, _ *http.Request, _ http.Handler) {
+				w.Header().Set("Content-Type", "application/json")
+				_, _ = w.Write([]byte(`{"object":"list","hasMore":true,"data":[` + data + `]}`))
+			})
+		}}
+		s := gap()
+		s.Since = time.Now().AddDate(0, 0, -3)
+		if _, err := charges.Reconcile(t.Context(), client, pool, s); err == nil || calls >= 200 {
+			t.Errorf("%s: after %d calls the run ended with %v", why, calls, err)
+		}
+	}
+}
