@@ -70,7 +70,6 @@ func (c *Client) createWebhook(ctx context.Context, caller string, body WebhookC
 
 // listPaymentsQuery chooses: what is empty does not.
 type listPaymentsQuery struct {
-	Status                string
 	DateCreatedGe         string
 	DateCreatedLe         string
 	PaymentDateGe         string
@@ -91,7 +90,6 @@ func (c *Client) listPayments(ctx context.Context, caller string, query listPaym
 		method: http.MethodGet,
 		path:   "/payments",
 		query: url.Values{
-			"status":                  {query.Status},
 			"dateCreated[ge]":         {query.DateCreatedGe},
 			"dateCreated[le]":         {query.DateCreatedLe},
 			"paymentDate[ge]":         {query.PaymentDateGe},
