@@ -65,9 +65,8 @@ var ErrTxOwned = pgtx.ErrOwned
 // returned nil, in one round trip with all other declared statements and with COMMIT. Declare the statements
 // that the handler needs no answer to; a handler that only declares costs two round trips instead of three.
 //
-//	events.OnPaymentReceived(func(ctx context.Context, tx pgx.Tx, e *asaas.PaymentEvent) error {
-//		idem.ExecAtCommit(ctx, `insert into payments (event_id, charge_id, amount) values ($1, $2, $3) on conflict do nothing`,
-//			e.ID, e.Payment.ID, e.Payment.Value)
+//	events.OnPaymentOverdue(func(ctx context.Context, tx pgx.Tx, e *asaas.PaymentEvent) error {
+//		idem.ExecAtCommit(ctx, `insert into reminders (charge) values ($1) on conflict do nothing`, e.Payment.ID)
 //		return nil
 //	})
 //

@@ -8,8 +8,7 @@
 // record that the event is done:
 //
 //	events.OnPaymentReceived(idemsql.Handler(func(ctx context.Context, db *sql.DB, e *asaas.PaymentEvent) error {
-//		_, err := db.ExecContext(ctx, `insert into receipts (charge, value) values ($1, $2) on conflict do nothing`,
-//			e.Payment.ID, e.Payment.Value)
+//		_, err := db.ExecContext(ctx, `insert into receipts (charge) values ($1) on conflict do nothing`, e.Payment.ID)
 //		return err
 //	}))
 //

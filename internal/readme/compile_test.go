@@ -22,9 +22,10 @@ const surroundings = `func _(ctx context.Context, w http.ResponseWriter, r *http
 
 // imports are the packages that a snippet may name.
 var imports = []string{
-	"context", "expvar", "fmt", "log", "net/http", "os", "time",
+	"context", "database/sql", "errors", "expvar", "fmt", "log", "net/http", "os", "time",
 	"github.com/jackc/pgx/v5", "github.com/jackc/pgx/v5/pgxpool",
-	"github.com/paghooks/paghooks/asaas", "github.com/paghooks/paghooks/asaas/charges", "github.com/paghooks/paghooks/idem", "github.com/paghooks/paghooks/zeltapay",
+	"github.com/paghooks/paghooks/asaas", "github.com/paghooks/paghooks/asaas/charges", "github.com/paghooks/paghooks/idem", "github.com/paghooks/paghooks/idem/idemsql",
+	"github.com/paghooks/paghooks/zeltapay",
 }
 
 // elsewhere has the documents with Go code of a package that the reader generates.

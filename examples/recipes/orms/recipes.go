@@ -18,7 +18,7 @@ import (
 	"github.com/paghooks/paghooks/idem/idemsql"
 )
 
-// A Receipt is money that came for a charge.
+// A Receipt says that the money of a charge came once. Package charges says what is paid of it now.
 type Receipt struct {
 	ID     int64 `bun:",pk,autoincrement"`
 	Charge string
@@ -37,7 +37,7 @@ func Register(events *asaas.Dispatcher) {
 	events.OnPaymentReceived(idemsql.Handler(BookWithGORM))
 }
 
-// BookWithGORM books a charge once, in the event's transaction.
+// BookWithGORM writes the receipt of a charge once, in the event's transaction.
 func BookWithGORM(ctx context.Context, db *sql.DB, e *asaas.PaymentEvent) error {
 	g, err := gorm.Open(postgres.New(postgres.Config{Conn: db}), gormConfig) // on db, never on the application's own connections
 	if err != nil {
@@ -47,7 +47,7 @@ func BookWithGORM(ctx context.Context, db *sql.DB, e *asaas.PaymentEvent) error 
 	return g.WithContext(ctx).Clauses(clause.OnConflict{DoNothing: true}).Create(&booked).Error // always look at Error
 }
 
-// BookWithEnt books a charge once, in the event's transaction.
+// BookWithEnt writes the receipt of a charge once, in the event's transaction.
 func BookWithEnt(ctx context.Context, db *sql.DB, e *asaas.PaymentEvent) error {
 	client := ent.NewClient(ent.Driver(entsql.OpenDB(dialect.Postgres, db)))
 	booked, err := client.Receipt.Query().Where(receipt.Charge(e.Payment.ID)).Exist(ctx)
