@@ -4,10 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/paghooks/paghooks/idem"
 )
@@ -67,7 +69,7 @@ const (
 )
 
 // Examine implements a part of package health: the check unmatched fails while there is one. It asks the database every five
-// minutes. A query that takes longer than the limit passes, and says so.
+// minutes. A query that takes longer than the limit passes, and says so; one that Postgres refuses fails: its SQL is wrong, or a right is missing.
 func (u *Unmatched) Examine(ctx context.Context, limits idem.Limits) []idem.Check {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -85,7 +87,10 @@ func (u *Unmatched) look(ctx context.Context, timeout time.Duration) idem.Check 
 	}
 	list, err := u.List(ctx, most)
 	c := idem.Check{Source: "asaas", Name: "unmatched", Healthy: true, Cause: err}
+	refused, ok := errors.AsType[*pgconn.PgError](err)
 	switch {
+	case ok && strings.HasPrefix(refused.Code, "42"): // it would pass for ever
+		c.Healthy, c.Says = false, "Postgres refuses the query, see the cause: correct Known, or grant its tables"
 	case u.Known == "":
 		c.Healthy, c.Says = false, "Unmatched has no Known: set it"
 	case err != nil:

@@ -71,7 +71,10 @@ func TestAPaidChargeThatMatchesNothingIsListedAndTurnsHealthRed(t *testing.T) {
 	if got := u.Examine(t.Context(), limits)[0]; got.Healthy || !strings.HasPrefix(got.Says, "2 ") {
 		t.Errorf("a moment later it asks again: %q", got.Says)
 	}
-	if got := newUnmatched().Examine(t.Context(), limits)[0]; !got.Healthy || !strings.HasPrefix(got.Says, "not known") || got.Cause == nil {
-		t.Errorf("where the query fails health says %q, want that it is not known", got.Says)
+	if got := newUnmatched().Examine(t.Context(), limits)[0]; got.Healthy || !strings.HasPrefix(got.Says, "Postgres refuses") || got.Cause == nil {
+		t.Errorf("where Postgres refuses the query health says %q, healthy %v: money that nobody asked for would never be seen", got.Says, got.Healthy)
+	}
+	if got := newUnmatched().Examine(t.Context(), idem.Limits{Timeout: time.Nanosecond})[0]; !got.Healthy || !strings.HasPrefix(got.Says, "not known") || got.Cause == nil {
+		t.Errorf("where the query takes too long health says %q, want that it is not known", got.Says)
 	}
 }
