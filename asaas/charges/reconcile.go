@@ -125,8 +125,15 @@ func (r *run) do(ctx context.Context) (Report, error) {
 	if err := r.check(); err != nil {
 		return r.report, err
 	}
-	err := r.scans(ctx)
-	if err == nil && r.Apply == nil && !r.DryRun {
+	fills := r.Apply == nil && !r.DryRun
+	var err error
+	if fills {
+		err = r.nobodyWaits(ctx)
+	}
+	if err == nil {
+		err = r.scans(ctx)
+	}
+	if err == nil && fills {
 		if r.at.Failed { // the next event of such a charge would be booked whole
 			return r.report, errors.New("asaas/charges: the table is not recorded as complete, as charges could not be copied: see Failed, cure them, and run again from the begin")
 		}
@@ -167,6 +174,22 @@ func (r *run) check() error {
 		return errors.New("asaas/charges: the cursor to resume at is of another version: begin anew")
 	}
 	return nil
+}
+
+// nobodyWaits returns an error while events are parked because their charge had no row: the run would take what they
+// bring for booked.
+func (r *run) nobodyWaits(ctx context.Context) error {
+	rows, err := r.db.Query(ctx, `select count(*) from idem_events where event like 'asaas/%' and split_part(event, '/', 2) = $1
+		and state = 'parked' and last_error like '%asaas/charges: % its row is missing%'`, r.Scope)
+	if err != nil {
+		return err
+	}
+	n, err := pgx.CollectExactlyOneRow(rows, pgx.RowTo[int])
+	if err == nil && n > 0 {
+		err = fmt.Errorf("%d events are parked because the row of their charge was missing, and nobody has booked them: have the handlers that booked "+
+			"so far replay them (idem replay -state parked), then fill the table: docs/import.md", n)
+	}
+	return err
 }
 
 func (r *run) filled(ctx context.Context) error {

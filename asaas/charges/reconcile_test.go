@@ -245,6 +245,30 @@ func TestARunWithoutAFunctionFillsTheTableAndBooksNothing(t *testing.T) {
 	}
 }
 
+func TestTheTableIsNotFilledWhileEventsAreParkedThatNobodyHasBooked(t *testing.T) {
+	t.Parallel()
+	pool := newTables(t)
+	if _, err := pool.Exec(t.Context(), `delete from asaas_charges_since`); err != nil {
+		t.Fatal(err)
+	}
+	fake, client := newAccount(t)
+	c := asaastest.NewCharge(asaas.BillingTypePix, asaas.Cents(10000))
+	fake.Emit(c.Created())
+	received := c.Received()
+	fake.Emit(received)
+	if state, lastError := deliver(t, pool, newEvents(book), received); state != "parked" {
+		t.Fatalf("the first event of an old charge is %s: %s, want parked", state, lastError)
+	}
+	s := gap()
+	s.Apply = nil
+	if _, err := charges.Reconcile(t.Context(), client, pool, s); err == nil || !strings.Contains(err.Error(), "1 events are parked") {
+		t.Errorf("the table was filled: %v; want an error that names the parked event", err)
+	}
+	if got := query(t, pool, `select count(*) from asaas_charges`); got != "0" {
+		t.Errorf("%s charges are in the table, want none", got)
+	}
+}
+
 func TestADryRunTellsWhatWouldChangeAndChangesNothing(t *testing.T) {
 	t.Parallel()
 	pool := newTables(t)
