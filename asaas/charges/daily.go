@@ -151,6 +151,7 @@ func (d *Daily) settings(s state) (out Settings, due bool, err error) {
 			return out, false, fmt.Errorf("asaas/charges: the cursor of the last run is not of this version, so that the next one begins anew: %w", err)
 		}
 		out.Until = out.Resume.Until
+		out.Unsettled = out.Unsettled && out.Resume.Scan <= ofUnsettled // else this run does not do that scan any more
 		return out, true, nil
 	}
 	return out, isDue(s.Began, daily, s.Now), nil

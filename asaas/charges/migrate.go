@@ -46,6 +46,10 @@ func MigrateSchema(ctx context.Context, db interface {
 	err := errors.New("its name is empty: call Migrate for the first one of the search_path")
 	if schema != "" {
 		err = pgx.BeginFunc(ctx, db, func(tx pgx.Tx) error {
+			// The events may stand in another schema, where the file does not see them.
+			if _, err := tx.Exec(ctx, `select set_config('asaas_charges.events', coalesce(to_regclass('idem_events')::oid::text, ''), true)`); err != nil {
+				return err
+			}
 			if _, err := tx.Exec(ctx, `set local search_path to `+pgx.Identifier{schema}.Sanitize()); err != nil {
 				return err
 			}
@@ -123,7 +127,7 @@ func Filled(ctx context.Context, db interface {
 
 // madeSince reports whether the charge was made since the table is complete.
 func (c *Charge) madeSince(since *time.Time) bool {
-	return since != nil && c.Created != "" && string(c.Created) >= since.Format(time.DateOnly)
+	return since != nil && (since.Year() <= 1 || c.Created != "" && string(c.Created) >= since.Format(time.DateOnly))
 }
 
 func (c *Charge) tooOld(since *time.Time) error {

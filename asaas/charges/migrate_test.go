@@ -85,6 +85,45 @@ func TestMigrateRefusesASecondSetAlongTheSearchPath(t *testing.T) {
 	}
 }
 
+func TestAShopThatRunsAlreadyIsNotTakenForANewOneInASchemaOfItsOwn(t *testing.T) {
+	t.Parallel()
+	pool := newTables(t)
+	if state, _ := deliver(t, pool, newEvents(book), asaastest.NewCharge(asaas.BillingTypePix, asaas.Cents(10000)).Created()); state != "done" {
+		t.Fatalf("the event is %s, want done", state)
+	}
+	err := pgx.BeginFunc(t.Context(), pool, func(tx pgx.Tx) error {
+		var schema, since string
+		if err := tx.QueryRow(t.Context(), `select current_schema() || '_charges'`).Scan(&schema); err != nil {
+			return err
+		}
+		if _, err := tx.Exec(t.Context(), `create schema `+schema); err != nil {
+			return err
+		}
+		if err := charges.MigrateSchema(t.Context(), tx, schema); err != nil {
+			return err
+		}
+		err := tx.QueryRow(t.Context(), `select (since - (now() at time zone interval '-3 hours')::date)::text from `+schema+`.asaas_charges_since`).Scan(&since)
+		if err != nil || since != "1" {
+			t.Errorf("the table is complete in %s days, %v; want 1: the handlers of before have booked charges of today", since, err)
+		}
+		_, err = tx.Exec(t.Context(), `drop schema `+schema+` cascade`)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestAChargeWithoutADayIsCopiedWhereNoProgramHasBookedAny(t *testing.T) {
+	t.Parallel()
+	pool := newTables(t)
+	c := asaastest.NewCharge(asaas.BillingTypePix, asaas.Cents(10000))
+	c.Payment.DateCreated = ""
+	if err := handle(t, pool, newEvents(book), "", c.Created()); err != nil {
+		t.Error(err)
+	}
+}
+
 func TestErasingRemovesTheCustomerForGood(t *testing.T) {
 	t.Parallel()
 	pool, events := newTables(t), newEvents(book)

@@ -114,6 +114,11 @@ type run struct {
 // lag is the age that a reading has at least: the clocks of this machine and of Asaas differ, and lists may be late.
 const lag = time.Hour
 
+const (
+	perPage     = 100
+	ofUnsettled = 2 // the scan of cards whose money is to come
+)
+
 // scan is one way to find charges: it reads those of the days from first to last, and reports whether that
 // was one answer; a single day is read whole.
 type scan struct {
@@ -152,8 +157,9 @@ func (r *run) do(ctx context.Context) (Report, error) {
 
 func (r *run) check() error {
 	r.Calls, r.Pause = cmp.Or(r.Calls, 1000), cmp.Or(r.Pause, 250*time.Millisecond)
+	now := r.now()
 	if r.Until.IsZero() {
-		r.Until = r.now()
+		r.Until = now
 	}
 	if r.Resume != nil {
 		r.at = *r.Resume
@@ -161,11 +167,13 @@ func (r *run) check() error {
 	}
 	r.at.Since, r.at.Until = r.Since, r.Until
 	if r.at.Began.IsZero() {
-		r.at.Began = r.now()
+		r.at.Began = now
 	}
 	switch {
 	case r.Since.IsZero():
 		return errors.New("asaas/charges: there is no Since: give the time before which every event has come, or the day of the first charge to fill the table")
+	case r.Apply == nil && !r.DryRun && r.Resume == nil && r.Until.Before(r.at.Began):
+		return errors.New("asaas/charges: a run that fills the table reads until now, else the table would not be complete: leave Until out")
 	case r.Since.After(r.Until):
 		return errors.New("asaas/charges: the gap ends before it begins: give a Since that lies before Until")
 	case r.Calls < 10 || r.Pause < 0:
@@ -219,9 +227,8 @@ func (r *run) scans(ctx context.Context) error {
 		})},
 		{from, until, r.statement},
 	}
-	const unsettled = 2
 	for ; r.at.Scan < len(all); r.at.Scan, r.at.Day = r.at.Scan+1, "" {
-		if r.at.Scan == unsettled && !r.Unsettled {
+		if r.at.Scan == ofUnsettled && !r.Unsettled {
 			continue
 		}
 		if err := r.days(ctx, all[r.at.Scan]); err != nil {
@@ -264,7 +271,7 @@ func (r *run) list(filter func(from, until asaas.Date) asaas.PaymentFilter) func
 				if err != nil {
 					return nil, false, err
 				}
-				return page.Data.Or(nil), page.HasMore.Or(false), nil
+				return page.Data.Or(nil), page.HasMore.Or(len(page.Data.Or(nil)) == perPage), nil
 			},
 			id:   func(p asaas.Payment) string { return p.ID },
 			take: func(ctx context.Context, p asaas.Payment) error { return r.take(ctx, &p, at) },
@@ -280,7 +287,7 @@ func (r *run) statement(ctx context.Context, from, until asaas.Date) (bool, erro
 			if err != nil {
 				return nil, false, err
 			}
-			return page.Data.Or(nil), page.HasMore.Or(false), nil
+			return page.Data.Or(nil), page.HasMore.Or(len(page.Data.Or(nil)) == perPage), nil
 		},
 		id:   func(t asaas.Transaction) string { return t.ID.Or("") },
 		take: func(ctx context.Context, t asaas.Transaction) error { return r.ask(ctx, t.PaymentID.Or("")) },

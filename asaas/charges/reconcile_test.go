@@ -365,7 +365,8 @@ func TestSettingsThatMakeNoSenseAreRefused(t *testing.T) {
 		s         charges.Settings
 	}{
 		{"no begin", "there is no Since", charges.Settings{}},
-		{"it ends before", "ends before it begins", charges.Settings{Since: now, Until: now.Add(-time.Hour)}},
+		{"it ends before", "ends before it begins", charges.Settings{Since: now, Until: now.Add(-time.Hour), Apply: book}},
+		{"a filling run that ends before now", "reads until now", charges.Settings{Since: now.Add(-2 * time.Hour), Until: now.Add(-time.Hour)}},
 		{"too few calls", "too few Calls", charges.Settings{Since: now.Add(-time.Hour), Calls: 3}},
 		{"a cursor of another version", "another version", charges.Settings{Resume: &charges.Cursor{Since: now.Add(-time.Hour), Until: now, Scan: 9}}},
 		{"a cursor without a day", "another version", charges.Settings{Resume: &charges.Cursor{Since: now.Add(-time.Hour), Until: now, Day: "soon"}}},

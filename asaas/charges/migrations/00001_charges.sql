@@ -76,12 +76,14 @@ create table if not exists asaas_charges_since (
 do $$
 declare
     running boolean := false;
+    events regclass;
 begin
     if exists (select from asaas_charges_since where scope is null) then
         return;
     end if;
-    if to_regclass('idem_events') is not null then
-        execute 'select exists (select from idem_events where event >= ''asaas/'' and event < ''asaas0'')' into running;
+    events := coalesce(nullif(current_setting('asaas_charges.events', true), '')::oid::regclass, to_regclass('idem_events')); -- MigrateSchema sets it
+    if events is not null then
+        execute format('select exists (select from %s where event >= ''asaas/'' and event < ''asaas0'')', events) into running;
     end if;
     insert into asaas_charges_since values (null, (now() at time zone interval '-3 hours')::date + running::int);
 end
