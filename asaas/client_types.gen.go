@@ -243,6 +243,13 @@ type Transaction struct {
 	ID optional.Value[string] `json:"id,omitzero"`
 	// The charge that the entry is about, if it is about one.
 	PaymentID optional.Value[string] `json:"paymentId,omitzero"`
+	// What moved the money: PAYMENT_RECEIVED, PAYMENT_REVERSAL, PAYMENT_FEE and
+	// more than a hundred others.
+	Type optional.Value[string] `json:"type,omitzero"`
+	// The amount in reais; below zero when money leaves the account.
+	Value optional.Value[Money] `json:"value,omitzero"`
+	// The day on which it moved.
+	Date optional.Value[Date] `json:"date,omitzero"`
 }
 
 // WebhookDeleted is the answer to the removal of a webhook.

@@ -73,7 +73,7 @@
 //	select c.* from asaas_charges c
 //	where paid > 0 and not exists (select from orders o where o.id = c.external_reference or o.checkout = c.checkout_session);
 //
-// lists what is paid and has no order; [Unmatched] does so for health. [Daily] books what events that never came would have told. GORM, sqlc and database/sql use the handler's transaction as in any handler (package
+// lists what is paid and has no order; [Unmatched] does so for health. [Daily] books what events that never came would have told, and [Prove] compares a day with the account's statement. GORM, sqlc and database/sql use the handler's transaction as in any handler (package
 // idemsql), and the table as any table. [Copy] is the same without a function.
 //
 // # Start in a shop that runs already

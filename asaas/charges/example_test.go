@@ -70,6 +70,41 @@ func ExampleChange_Received() {
 	// "RECEIVED" → REFUNDED: paid -299.00, received -299.00
 }
 
+// The event of a payment never came: the account's lists have it.
+func ExampleReconcile() {
+	pool, end := exampleTables(`create table orders (id text primary key, paid numeric not null default 0); insert into orders values ('order-1')`)
+	defer end()
+	ctx := context.Background()
+	changed := func(ctx context.Context, tx pgx.Tx, c charges.Change) error {
+		_, err := tx.Exec(ctx, `update orders set paid = paid + $1 where id = $2`, c.Paid(), c.After.ExternalReference)
+		return err
+	}
+	fake := asaastest.New() // Asaas
+	defer fake.Close()
+	pix := asaastest.NewCharge(asaas.BillingTypePix, asaas.Cents(10000))
+	pix.Payment.ExternalReference = optional.Of("order-1")
+	fake.Emit(pix.Created(), pix.Received())
+	client := fake.Client() // asaas.NewClient(asaas.Production, os.Getenv("ASAAS_API_KEY"))
+
+	_, err := charges.Reconcile(ctx, client, pool, charges.Settings{
+		Since: pix.Now.AddDate(0, 0, -1), Apply: changed,
+		Changed: func(c charges.Change) { fmt.Printf("%s: %s more is paid\n", c.After.Status, c.Paid()) },
+	})
+	if err != nil {
+		log.Fatal(err)
+	}
+
+	// A day or two later the table and the account's statement agree.
+	proof, err := charges.Prove(ctx, client, pool, "", pix.Now)
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Printf("%s came, %d charges differ\n", proof.Came, len(proof.Differences))
+	// Output:
+	// RECEIVED: 100.00 more is paid
+	// 100.00 came, 0 charges differ
+}
+
 // exampleTables makes the tables in a Postgres of the example's own.
 func exampleTables(sql string) (pool *pgxpool.Pool, end func()) {
 	ctx := context.Background()
