@@ -388,12 +388,16 @@ type fault struct {
 
 // faultsIn are the faults in a stage that make a difference. It is the same
 // whether an answer that Postgres keeps back is lost or the next message is, and
-// whether or not Postgres gets a message that changes nothing.
+// whether or not Postgres gets a message that changes nothing. Only the answer to COMMIT
+// decides something by itself.
 func faultsIn(stage int, steps []pgproxy.Step) (all []fault) {
 	unchanged := false // since the fault before
 	for _, step := range steps {
 		if !unchanged {
 			all = append(all, fault{stage, step, pgproxy.BeforeSent})
+		}
+		if step.Message == "Execute" && step.Statement == "commit" {
+			all = append(all, fault{stage, step, pgproxy.BeforeAnswer})
 		}
 		if step.Answered {
 			all = append(all, fault{stage, step, pgproxy.BeforeAnswer}, fault{stage, step, pgproxy.AfterAnswer})

@@ -110,7 +110,7 @@ var mistakes = map[string]struct {
 			return book(ctx, tx, w, id)
 		}, inMemory,
 		`Query of "commit", connection cut after it is sent and before its answer: 0 effects of 1 events`,
-		`Sync of "commit", connection cut after it is sent and before its answer: 0 effects of 1 events`,
+		`Execute of "commit", connection cut after it is sent and before its answer: 0 effects of 1 events`,
 	},
 	"it commits": {
 		func(ctx context.Context, tx pgx.Tx, w *world, id string) error {
