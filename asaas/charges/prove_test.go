@@ -31,25 +31,39 @@ func TestADayIsProvedChargeByChargeAgainstTheStatement(t *testing.T) {
 		want       string                             // the difference
 		isUnjudged bool
 	}{
-		{why: "its event came", billing: asaas.BillingTypePix, known: 2,
-			happened: func(c *asaastest.Charge) [][]byte { return [][]byte{c.Created(), c.Received()} }},
-		{why: "the event of its money never came", billing: asaas.BillingTypePix, known: 1,
+		{
+			why: "its event came", billing: asaas.BillingTypePix, known: 2,
 			happened: func(c *asaastest.Charge) [][]byte { return [][]byte{c.Created(), c.Received()} },
-			want:     "R$ 100.00 came, and the table says that its money came on another day, or has not come: -"},
-		{why: "no event of it came", billing: asaas.BillingTypePix,
+		},
+		{
+			why: "the event of its money never came", billing: asaas.BillingTypePix, known: 1,
 			happened: func(c *asaastest.Charge) [][]byte { return [][]byte{c.Created(), c.Received()} },
-			want:     "R$ 100.00 came and R$ 0.00 left, and the table has no row"},
-		{why: "the event of its refund never came", billing: asaas.BillingTypePix, known: 2,
+			want:     "R$ 100.00 came, and the table says that its money came on another day, or has not come: -",
+		},
+		{
+			why: "no event of it came", billing: asaas.BillingTypePix,
+			happened: func(c *asaastest.Charge) [][]byte { return [][]byte{c.Created(), c.Received()} },
+			want:     "R$ 100.00 came and R$ 0.00 left, and the table has no row",
+		},
+		{
+			why: "the event of its refund never came", billing: asaas.BillingTypePix, known: 2,
 			happened: func(c *asaastest.Charge) [][]byte { return [][]byte{c.Created(), c.Received(), c.Refunded()} },
-			want:     "R$ 100.00 left, and the table says that R$ 100.00 of R$ 100.00 are still here"},
-		{why: "a part of it was given back", billing: asaas.BillingTypePix, known: 3,
+			want:     "R$ 100.00 left, and the table says that R$ 100.00 of R$ 100.00 are still here",
+		},
+		{
+			why: "a part of it was given back", billing: asaas.BillingTypePix, known: 3,
 			happened: func(c *asaastest.Charge) [][]byte {
 				return [][]byte{c.Created(), c.Received(), c.PartiallyRefunded(asaas.Cents(3000))}
-			}},
-		{why: "a card that is given back before its money came moves nothing", billing: asaas.BillingTypeCreditCard, known: 3,
-			happened: func(c *asaastest.Charge) [][]byte { return [][]byte{c.Created(), c.Confirmed(), c.Refunded()} }},
-		{why: "cash is not at Asaas", billing: asaas.BillingTypeBoleto, known: 2, isUnjudged: true,
-			happened: func(c *asaastest.Charge) [][]byte { return [][]byte{c.Created(), c.ReceivedInCash()} }},
+			},
+		},
+		{
+			why: "a card that is given back before its money came moves nothing", billing: asaas.BillingTypeCreditCard, known: 3,
+			happened: func(c *asaastest.Charge) [][]byte { return [][]byte{c.Created(), c.Confirmed(), c.Refunded()} },
+		},
+		{
+			why: "cash is not at Asaas", billing: asaas.BillingTypeBoleto, known: 2, isUnjudged: true,
+			happened: func(c *asaastest.Charge) [][]byte { return [][]byte{c.Created(), c.ReceivedInCash()} },
+		},
 	} {
 		t.Run(c.why, func(t *testing.T) {
 			t.Parallel()
