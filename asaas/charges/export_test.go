@@ -15,10 +15,10 @@ var (
 	NumberOf = numberOf
 )
 
-// FillRead is what Reconcile does with a charge while it fills the table.
+// FillRead copies a charge as Reconcile does while it fills the table.
 func FillRead(ctx context.Context, tx pgx.Tx, scope string, p *asaas.Payment, at time.Time) (Change, error) {
 	return copyRead(ctx, tx, scope, p, at, true)
 }
 
-// Look is what Run does every few minutes.
+// Look makes one of the looks of Run.
 func (d *Daily) Look(ctx context.Context) (pause time.Duration, err error) { return d.look(ctx) }

@@ -14,7 +14,7 @@ import (
 	"github.com/paghooks/paghooks/asaas"
 )
 
-// Proof is what the account's statement says of a day, and where the table says otherwise.
+// Proof is a comparison of the charge table with the account's statement of a day.
 type Proof struct {
 	Day asaas.Date
 
@@ -59,7 +59,7 @@ func Prove(ctx context.Context, client *asaas.Client, db DB, scope string, day t
 	return p, nil
 }
 
-// movement is what the statement of a day says of a charge.
+// movement holds the sums of a charge in the statement of a day.
 type movement struct{ came, left asaas.Money }
 
 // read reads the statement of the day.
@@ -98,7 +98,7 @@ func (p *Proof) add(moved map[string]*movement, t asaas.Transaction) {
 	moved[id] = m
 }
 
-// proven is what the table says of a charge.
+// proven is a row of the table, as far as the statement can confirm it.
 type proven struct {
 	ID, Status      string
 	Value, Received asaas.Money

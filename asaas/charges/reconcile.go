@@ -74,7 +74,7 @@ type Report struct {
 	// Failed are the charges that could not be copied, or of which Apply returned an error: those were rolled back.
 	Failed map[string]error
 
-	// Cursor is where the next run goes on; nil if this one came to its end. Again is the time that Asaas wants to be
+	// Cursor is the place where the next run goes on; nil if this one came to its end. Again is the time that Asaas wants to be
 	// left alone before; 0 if it does not say.
 	Cursor *Cursor
 	Again  time.Duration
@@ -380,10 +380,7 @@ func (r *run) take(ctx context.Context, p *asaas.Payment, at time.Time) error {
 		if c, err = copyRead(ctx, tx, r.Scope, p, at.Add(-lag), r.Apply == nil); err != nil || c.Late {
 			return err
 		}
-		if r.Apply != nil {
-			err = r.Apply(ctx, tx, c)
-		}
-		if err == nil && r.DryRun {
+		if err = r.apply(ctx, tx, c); err == nil && r.DryRun {
 			err = errDry
 		}
 		return err
@@ -400,6 +397,19 @@ func (r *run) take(ctx context.Context, p *asaas.Payment, at time.Time) error {
 		}
 	}
 	return nil
+}
+
+// apply calls Apply. A panic fails the charge, as it fails an event: in Daily it would end the program.
+func (r *run) apply(ctx context.Context, tx pgx.Tx, c Change) (err error) {
+	defer func() {
+		if value := recover(); value != nil {
+			err = fmt.Errorf("asaas/charges: Apply panicked: %v", value)
+		}
+	}()
+	if r.Apply == nil {
+		return nil
+	}
+	return r.Apply(ctx, tx, c)
 }
 
 // differs reports whether a copy changed more than the time of the row.

@@ -310,25 +310,28 @@ func TestAChargeThatCannotBeAppliedIsReportedAndTheOthersGoOn(t *testing.T) {
 	t.Parallel()
 	pool := newTables(t)
 	fake, client := newAccount(t)
-	ids, created, received := pix(3)
+	ids, created, received := pix(4)
 	fake.Emit(slices.Concat(created, received)...)
 	s := gap()
 	s.Apply = func(ctx context.Context, tx pgx.Tx, c charges.Change) error {
-		if c.After.ID == ids[1] {
+		switch c.After.ID {
+		case ids[1]:
 			return errors.New("its order is not stored")
+		case ids[2]:
+			panic("its order is nil")
 		}
 		return book(ctx, tx, c)
 	}
 	report, err := charges.Reconcile(t.Context(), client, pool, s)
-	if err != nil || len(report.Failed) != 1 || report.Failed[ids[1]] == nil {
-		t.Errorf("failed: %v, %v; want %s only", report.Failed, err, ids[1])
+	if err != nil || len(report.Failed) != 2 || report.Failed[ids[1]] == nil || report.Failed[ids[2]] == nil {
+		t.Errorf("failed: %v, %v; want %s only", report.Failed, err, ids[1:3])
 	}
 	if rows, paid := sum(t, pool); rows != 2 || paid != "200.00" {
 		t.Errorf("%d charges are booked, with %s; want 2, with 200.00", rows, paid)
 	}
 	reconcile(t, client, pool, gap()) // the order is stored by then
-	if _, paid := sum(t, pool); paid != "300.00" {
-		t.Errorf("the next run makes it %s, want 300.00", paid)
+	if _, paid := sum(t, pool); paid != "400.00" {
+		t.Errorf("the next run makes it %s, want 400.00", paid)
 	}
 }
 

@@ -72,7 +72,7 @@ func (p *program) charges(ctx context.Context) (*pgxpool.Pool, error) {
 	return pool, nil
 }
 
-// worth is what a row says of a charge's money, as JSON.
+// worth is the money of a charge in a row, as JSON.
 type worth struct {
 	Status   asaas.PaymentStatus `json:"status"`
 	Deleted  bool                `json:"deleted"`
