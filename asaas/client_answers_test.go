@@ -18,7 +18,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/paghooks/paghooks/asaas"
-	"github.com/paghooks/paghooks/idem/optional"
+	"github.com/paghooks/paghooks/idem/value"
 )
 
 func answer(status int, body string) http.HandlerFunc {
@@ -54,7 +54,7 @@ func refusal(code, description string) string {
 // A create is the call that does the most harm when it is repeated by mistake.
 func create(ctx context.Context, c *asaas.Client) error {
 	_, err := c.CreateWebhook(ctx, asaas.WebhookCreate{
-		Name: "Loja", AuthToken: optional.Of("the-token-of-the-webhook"), Events: []asaas.EventType{asaas.EventPaymentReceived},
+		Name: "Loja", AuthToken: value.Of("the-token-of-the-webhook"), Events: []asaas.EventType{asaas.EventPaymentReceived},
 	})
 	return err
 }

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/paghooks/paghooks/asaas"
-	"github.com/paghooks/paghooks/idem/optional"
+	"github.com/paghooks/paghooks/idem/value"
 )
 
 // answering is a client of a server that answers each request, by its method
@@ -106,7 +106,7 @@ func ExampleClient_UpdateWebhook() {
 	})
 	defer closeServer()
 	w, err := client.UpdateWebhook(context.Background(), "3b1f", asaas.WebhookUpdate{
-		URL: optional.Of("https://new.shop.example/webhooks/asaas"), // and nothing else
+		URL: value.Of("https://new.shop.example/webhooks/asaas"), // and nothing else
 	})
 	if err != nil {
 		fmt.Println(err)

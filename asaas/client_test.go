@@ -16,7 +16,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/paghooks/paghooks/asaas"
-	"github.com/paghooks/paghooks/idem/optional"
+	"github.com/paghooks/paghooks/idem/value"
 )
 
 const (
@@ -100,10 +100,10 @@ const everything = `{"object":"webhook","id":"` + webhookID + `","name":"Loja","
 
 func wantEverything() *asaas.Webhook {
 	return &asaas.Webhook{
-		ID: webhookID, Name: optional.Of("Loja"), URL: optional.Of("https://shop.example/asaas?a=1&b=2"), Email: optional.Of("ops@shop.example"),
-		Enabled: optional.Of(true), Interrupted: optional.Of(false), APIVersion: optional.Of(asaas.Int(3)), HasAuthToken: optional.Of(true),
-		SendType: optional.Of(asaas.WebhookSendType("BY_MOON")), PenalizedRequestsCount: optional.Of(asaas.Int(0)),
-		Events: optional.Of([]asaas.EventType{asaas.EventPaymentReceived, "PAYMENT_TELEPORTED"}),
+		ID: webhookID, Name: value.Of("Loja"), URL: value.Of("https://shop.example/asaas?a=1&b=2"), Email: value.Of("ops@shop.example"),
+		Enabled: value.Of(true), Interrupted: value.Of(false), APIVersion: value.Of(asaas.Int(3)), HasAuthToken: value.Of(true),
+		SendType: value.Of(asaas.WebhookSendType("BY_MOON")), PenalizedRequestsCount: value.Of(asaas.Int(0)),
+		Events: value.Of([]asaas.EventType{asaas.EventPaymentReceived, "PAYMENT_TELEPORTED"}),
 	}
 }
 
@@ -141,7 +141,7 @@ func TestEachCallSendsExactlyThis(t *testing.T) {
 				`"enabled":false,"interrupted":true,"apiVersion":0,"authToken":"","sendType":"NON_SEQUENTIALLY","events":["PAYMENT_RECEIVED","PAYMENT_TELEPORTED"]}`},
 			func(ctx context.Context, c *asaas.Client) (*asaas.Webhook, error) {
 				return c.CreateWebhook(ctx, asaas.WebhookCreate{
-					Enabled: optional.Of(false), Interrupted: optional.Of(true), APIVersion: optional.Of(asaas.Int(0)), AuthToken: optional.Of(""),
+					Enabled: value.Of(false), Interrupted: value.Of(true), APIVersion: value.Of(asaas.Int(0)), AuthToken: value.Of(""),
 					SendType: asaas.WebhookSendTypeNonSequentially, Events: events,
 				})
 			},
@@ -150,7 +150,7 @@ func TestEachCallSendsExactlyThis(t *testing.T) {
 			"what an update does not set is not sent",
 			exchange{method: "PUT", uri: "/v3/webhooks/" + webhookID, body: `{"enabled":false}`},
 			func(ctx context.Context, c *asaas.Client) (*asaas.Webhook, error) {
-				return c.UpdateWebhook(ctx, webhookID, asaas.WebhookUpdate{Enabled: optional.Of(false)})
+				return c.UpdateWebhook(ctx, webhookID, asaas.WebhookUpdate{Enabled: value.Of(false)})
 			},
 		},
 		{
@@ -159,8 +159,8 @@ func TestEachCallSendsExactlyThis(t *testing.T) {
 				`"enabled":true,"interrupted":true,"authToken":"a token","events":["PAYMENT_RECEIVED","PAYMENT_TELEPORTED"]}`},
 			func(ctx context.Context, c *asaas.Client) (*asaas.Webhook, error) {
 				return c.UpdateWebhook(ctx, webhookID, asaas.WebhookUpdate{
-					Name: optional.Of(""), URL: optional.Of("https://new.example"), SendType: optional.Of(asaas.WebhookSendTypeSequentially),
-					Enabled: optional.Of(true), Interrupted: optional.Of(true), AuthToken: optional.Of("a token"), Events: optional.Of(events),
+					Name: value.Of(""), URL: value.Of("https://new.example"), SendType: value.Of(asaas.WebhookSendTypeSequentially),
+					Enabled: value.Of(true), Interrupted: value.Of(true), AuthToken: value.Of("a token"), Events: value.Of(events),
 				})
 			},
 		},
@@ -355,7 +355,7 @@ func TestWhatMustNotBeSentIsNot(t *testing.T) {
 			return err
 		}, "list of Events is empty"},
 		{"no events left", func(*asaas.Client) {}, func(ctx context.Context, c *asaas.Client) error {
-			_, err := c.UpdateWebhook(ctx, webhookID, asaas.WebhookUpdate{Events: optional.Of([]asaas.EventType(nil))})
+			_, err := c.UpdateWebhook(ctx, webhookID, asaas.WebhookUpdate{Events: value.Of([]asaas.EventType(nil))})
 			return err
 		}, "list of Events is empty"},
 		{"no change", func(*asaas.Client) {}, func(ctx context.Context, c *asaas.Client) error {

@@ -8,8 +8,8 @@ import (
 	"fmt"
 	"log/slog"
 
-	"github.com/paghooks/paghooks/idem/optional"
 	"github.com/paghooks/paghooks/idem/provider"
+	"github.com/paghooks/paghooks/idem/value"
 )
 
 // Webhook is a webhook of the account, with the state of its queue.
@@ -19,31 +19,31 @@ type Webhook struct {
 	// A UUID.
 	ID string `json:"id"`
 	// The name that you gave it.
-	Name optional.Value[string] `json:"name,omitzero"`
+	Name value.Optional[string] `json:"name,omitzero"`
 	// Where its events are delivered.
-	URL optional.Value[string] `json:"url,omitzero"`
+	URL value.Optional[string] `json:"url,omitzero"`
 	// Who is told that deliveries fail.
-	Email optional.Value[string] `json:"email,omitzero"`
+	Email value.Optional[string] `json:"email,omitzero"`
 	// Whether there are events at all: while it is false Asaas makes none, and
 	// does not catch up later.
-	Enabled optional.Value[bool] `json:"enabled,omitzero"`
+	Enabled value.Optional[bool] `json:"enabled,omitzero"`
 	// Whether the queue is stopped: events are kept for 14 days, and not
 	// delivered. Asaas sets it after 15 failures in a row.
-	Interrupted optional.Value[bool] `json:"interrupted,omitzero"`
+	Interrupted value.Optional[bool] `json:"interrupted,omitzero"`
 	// The form of the deliveries, 3; 2 is a form without a token, which does not
 	// verify.
-	APIVersion optional.Value[Int] `json:"apiVersion,omitzero"`
+	APIVersion value.Optional[Int] `json:"apiVersion,omitzero"`
 	// Whether deliveries carry a token.
-	HasAuthToken optional.Value[bool] `json:"hasAuthToken,omitzero"`
+	HasAuthToken value.Optional[bool] `json:"hasAuthToken,omitzero"`
 	// The token that deliveries carry, a secret: sent once, in the answer to the
 	// webhook's creation.
-	AuthToken optional.Value[string] `json:"authToken,omitzero"`
+	AuthToken value.Optional[string] `json:"authToken,omitzero"`
 	// Whether events are delivered in order.
-	SendType optional.Value[WebhookSendType] `json:"sendType,omitzero"`
+	SendType value.Optional[WebhookSendType] `json:"sendType,omitzero"`
 	// More than 0 while failed deliveries make Asaas pause between attempts.
-	PenalizedRequestsCount optional.Value[Int] `json:"penalizedRequestsCount,omitzero"`
+	PenalizedRequestsCount value.Optional[Int] `json:"penalizedRequestsCount,omitzero"`
 	// The event types that it gets.
-	Events optional.Value[[]EventType] `json:"events,omitzero"`
+	Events value.Optional[[]EventType] `json:"events,omitzero"`
 }
 
 // Format implements [fmt.Formatter]: every verb shows the struct without what is
@@ -97,16 +97,16 @@ type WebhookCreate struct {
 	// Who is to be told that deliveries fail.
 	Email string `json:"email"`
 	// Whether there are events at all.
-	Enabled optional.Value[bool] `json:"enabled,omitzero"`
+	Enabled value.Optional[bool] `json:"enabled,omitzero"`
 	// Whether the queue is stopped from the start.
-	Interrupted optional.Value[bool] `json:"interrupted,omitzero"`
+	Interrupted value.Optional[bool] `json:"interrupted,omitzero"`
 	// The form of the deliveries; this package reads 3.
-	APIVersion optional.Value[Int] `json:"apiVersion,omitzero"`
+	APIVersion value.Optional[Int] `json:"apiVersion,omitzero"`
 	// The token that deliveries are to carry, a secret: 32 to 255 characters
 	// without spaces, without sequences of digits (12345) or the same letter
 	// four times, and no API key. Asaas makes one if it is absent, and tells it
 	// once, in the answer.
-	AuthToken optional.Value[string] `json:"authToken,omitzero"`
+	AuthToken value.Optional[string] `json:"authToken,omitzero"`
 	// Whether events are to be delivered in order.
 	SendType WebhookSendType `json:"sendType"`
 	// The event types that it is to get.
@@ -139,20 +139,20 @@ func (v WebhookCreate) redacted() WebhookCreate {
 // https://docs.asaas.com/docs/how-to-reactivate-an-interrupted-queue
 type WebhookUpdate struct {
 	// A name for people.
-	Name optional.Value[string] `json:"name,omitzero"`
+	Name value.Optional[string] `json:"name,omitzero"`
 	// Where events are to be delivered.
-	URL optional.Value[string] `json:"url,omitzero"`
+	URL value.Optional[string] `json:"url,omitzero"`
 	// Whether events are to be delivered in order.
-	SendType optional.Value[WebhookSendType] `json:"sendType,omitzero"`
+	SendType value.Optional[WebhookSendType] `json:"sendType,omitzero"`
 	// Whether there are events at all; those of the time in between are lost.
-	Enabled optional.Value[bool] `json:"enabled,omitzero"`
+	Enabled value.Optional[bool] `json:"enabled,omitzero"`
 	// Whether the queue is stopped; false starts it again.
-	Interrupted optional.Value[bool] `json:"interrupted,omitzero"`
+	Interrupted value.Optional[bool] `json:"interrupted,omitzero"`
 	// The token that deliveries are to carry, a secret. Accept the old one for a
 	// while: nobody says with which of them waiting events are delivered.
-	AuthToken optional.Value[string] `json:"authToken,omitzero"`
+	AuthToken value.Optional[string] `json:"authToken,omitzero"`
 	// All event types that it is to get, in place of those that it got.
-	Events optional.Value[[]EventType] `json:"events,omitzero"`
+	Events value.Optional[[]EventType] `json:"events,omitzero"`
 }
 
 // Format implements [fmt.Formatter]: every verb shows the struct without what is
@@ -179,17 +179,17 @@ func (v WebhookUpdate) redacted() WebhookUpdate {
 // https://docs.asaas.com/docs/create-new-webhook-via-api
 type WebhookPage struct {
 	// Always "list".
-	Object optional.Value[string] `json:"object,omitzero"`
+	Object value.Optional[string] `json:"object,omitzero"`
 	// Whether there is another page.
-	HasMore optional.Value[bool] `json:"hasMore,omitzero"`
+	HasMore value.Optional[bool] `json:"hasMore,omitzero"`
 	// How many webhooks there are, on all pages.
-	TotalCount optional.Value[Int] `json:"totalCount,omitzero"`
+	TotalCount value.Optional[Int] `json:"totalCount,omitzero"`
 	// How many a page may have.
-	Limit optional.Value[Int] `json:"limit,omitzero"`
+	Limit value.Optional[Int] `json:"limit,omitzero"`
 	// How many come before this page.
-	Offset optional.Value[Int] `json:"offset,omitzero"`
+	Offset value.Optional[Int] `json:"offset,omitzero"`
 	// The webhooks of this page.
-	Data optional.Value[[]Webhook] `json:"data,omitzero"`
+	Data value.Optional[[]Webhook] `json:"data,omitzero"`
 }
 
 // Format implements [fmt.Formatter]: every verb shows the struct without what is
@@ -216,11 +216,11 @@ func (v WebhookPage) redacted() WebhookPage {
 // https://docs.asaas.com/reference/list-payments
 type PaymentPage struct {
 	// Whether there is another page.
-	HasMore optional.Value[bool] `json:"hasMore,omitzero"`
+	HasMore value.Optional[bool] `json:"hasMore,omitzero"`
 	// How many charges there are, on all pages.
-	TotalCount optional.Value[Int] `json:"totalCount,omitzero"`
+	TotalCount value.Optional[Int] `json:"totalCount,omitzero"`
 	// The charges of this page.
-	Data optional.Value[[]Payment] `json:"data,omitzero"`
+	Data value.Optional[[]Payment] `json:"data,omitzero"`
 }
 
 // TransactionPage is a page of the account's statement.
@@ -228,11 +228,11 @@ type PaymentPage struct {
 // https://docs.asaas.com/reference/retrieve-extract
 type TransactionPage struct {
 	// Whether there is another page.
-	HasMore optional.Value[bool] `json:"hasMore,omitzero"`
+	HasMore value.Optional[bool] `json:"hasMore,omitzero"`
 	// How many entries there are, on all pages.
-	TotalCount optional.Value[Int] `json:"totalCount,omitzero"`
+	TotalCount value.Optional[Int] `json:"totalCount,omitzero"`
 	// The entries of this page.
-	Data optional.Value[[]Transaction] `json:"data,omitzero"`
+	Data value.Optional[[]Transaction] `json:"data,omitzero"`
 }
 
 // Transaction is an entry of the account's statement.
@@ -240,16 +240,16 @@ type TransactionPage struct {
 // https://docs.asaas.com/reference/retrieve-extract
 type Transaction struct {
 	// Names the entry.
-	ID optional.Value[string] `json:"id,omitzero"`
+	ID value.Optional[string] `json:"id,omitzero"`
 	// The charge that the entry is about, if it is about one.
-	PaymentID optional.Value[string] `json:"paymentId,omitzero"`
+	PaymentID value.Optional[string] `json:"paymentId,omitzero"`
 	// What moved the money: PAYMENT_RECEIVED, PAYMENT_REVERSAL, PAYMENT_FEE and
 	// more than a hundred others.
-	Type optional.Value[string] `json:"type,omitzero"`
+	Type value.Optional[string] `json:"type,omitzero"`
 	// The amount in reais; below zero when money leaves the account.
-	Value optional.Value[Money] `json:"value,omitzero"`
+	Value value.Optional[Money] `json:"value,omitzero"`
 	// The day on which it moved.
-	Date optional.Value[Date] `json:"date,omitzero"`
+	Date value.Optional[Date] `json:"date,omitzero"`
 }
 
 // WebhookDeleted is the answer to the removal of a webhook.
@@ -257,9 +257,9 @@ type Transaction struct {
 // https://docs.asaas.com/reference/remove-webhook
 type WebhookDeleted struct {
 	// Whether it is removed.
-	Deleted optional.Value[bool] `json:"deleted,omitzero"`
+	Deleted value.Optional[bool] `json:"deleted,omitzero"`
 	// The webhook's id.
-	ID optional.Value[string] `json:"id,omitzero"`
+	ID value.Optional[string] `json:"id,omitzero"`
 }
 
 // ErrorAnswer is the answer to a request that was refused.
@@ -267,7 +267,7 @@ type WebhookDeleted struct {
 // https://docs.asaas.com/docs/http-response-codes
 type ErrorAnswer struct {
 	// Everything that is wrong with the request.
-	Errors optional.Value[[]ErrorDetail] `json:"errors,omitzero"`
+	Errors value.Optional[[]ErrorDetail] `json:"errors,omitzero"`
 }
 
 // ErrorDetail is a thing that is wrong with a request.

@@ -11,7 +11,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/paghooks/paghooks/idem/optional"
+	"github.com/paghooks/paghooks/idem/value"
 )
 
 const pageSize = 100 // the most that Asaas gives
@@ -93,9 +93,9 @@ func (c *Client) CreateWebhook(ctx context.Context, w WebhookCreate) (*Webhook, 
 	if len(w.Events) == 0 {
 		return nil, c.refused(operation{name: name}, errNoEvents)
 	}
-	w.Enabled = optional.Of(w.Enabled.Or(true))
-	w.Interrupted = optional.Of(w.Interrupted.Or(false))
-	w.APIVersion = optional.Of(w.APIVersion.Or(3))
+	w.Enabled = value.Of(w.Enabled.Or(true))
+	w.Interrupted = value.Of(w.Interrupted.Or(false))
+	w.APIVersion = value.Of(w.APIVersion.Or(3))
 	w.SendType = cmp.Or(w.SendType, WebhookSendTypeSequentially)
 	return c.createWebhook(ctx, name, w)
 }
@@ -198,7 +198,7 @@ func (r *removals) forget(id string) {
 //
 // See https://docs.asaas.com/docs/how-to-reactivate-an-interrupted-queue.
 func (c *Client) Resume(ctx context.Context, id string) error {
-	w, err := c.update(ctx, "Resume", id, WebhookUpdate{Interrupted: optional.Of(false)})
+	w, err := c.update(ctx, "Resume", id, WebhookUpdate{Interrupted: value.Of(false)})
 	if err != nil {
 		return err
 	}

@@ -17,7 +17,7 @@ import (
 
 	"github.com/paghooks/paghooks/idem"
 	"github.com/paghooks/paghooks/idem/drift"
-	"github.com/paghooks/paghooks/idem/optional"
+	"github.com/paghooks/paghooks/idem/value"
 )
 
 // EventType is the name of an event.
@@ -461,7 +461,7 @@ type PaymentEvent struct {
 	Payment Payment `json:"payment"`
 	// PAYMENT_SPLIT_DONE has {"splitId": …}, see SplitID; blocks because of
 	// splits may have a message.
-	AdditionalInfo optional.Value[AdditionalInfo] `json:"additionalInfo,omitzero"`
+	AdditionalInfo value.Optional[AdditionalInfo] `json:"additionalInfo,omitzero"`
 }
 
 // SubscriptionEvent is an event about a subscription.
@@ -474,7 +474,7 @@ type SubscriptionEvent struct {
 	Subscription Subscription `json:"subscription"`
 	// Blocks because of splits have a message; whether a text or an object is
 	// not known.
-	AdditionalInfo optional.Value[AdditionalInfo] `json:"additionalInfo,omitzero"`
+	AdditionalInfo value.Optional[AdditionalInfo] `json:"additionalInfo,omitzero"`
 }
 
 // InvoiceEvent is an event about a nota fiscal, the tax document for a
@@ -615,9 +615,9 @@ type BalanceEvent struct {
 	Envelope
 
 	// The block, under the name of the event's documentation.
-	Balance optional.Value[BalanceBlock] `json:"balance,omitzero"`
+	Balance value.Optional[BalanceBlock] `json:"balance,omitzero"`
 	// The block, under the name of the changelog of September 2026.
-	BalanceData optional.Value[BalanceBlock] `json:"balanceData,omitzero"`
+	BalanceData value.Optional[BalanceBlock] `json:"balanceData,omitzero"`
 }
 
 // InternalTransferEvent is an event about money that moved inside of Asaas.

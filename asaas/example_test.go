@@ -17,7 +17,7 @@ import (
 	"github.com/paghooks/paghooks/asaas/charges"
 	"github.com/paghooks/paghooks/idem"
 	"github.com/paghooks/paghooks/idem/drift"
-	"github.com/paghooks/paghooks/idem/optional"
+	"github.com/paghooks/paghooks/idem/value"
 )
 
 func ExampleNewDispatcher() {
@@ -188,8 +188,8 @@ func ExampleDateTime() {
 // Fields that may be null or missing are optional.
 func ExamplePayment() {
 	p := asaas.Payment{
-		ExternalReference: optional.Null[string](),
-		PaymentDate:       optional.Of(asaas.Date("2026-08-08")),
+		ExternalReference: value.Null[string](),
+		PaymentDate:       value.Of(asaas.Date("2026-08-08")),
 	}
 	if day, ok := p.PaymentDate.Get(); ok {
 		fmt.Println("paid on", day)

@@ -4,37 +4,36 @@ import (
 	"bytes"
 	"encoding/json"
 
-	"github.com/paghooks/paghooks/idem/optional"
-	"github.com/paghooks/paghooks/idem/scalar"
+	"github.com/paghooks/paghooks/idem/value"
 )
 
-// Decimal is [scalar.Decimal], an exact decimal number.
-type Decimal = scalar.Decimal
+// Decimal is [value.Decimal], an exact decimal number.
+type Decimal = value.Decimal
 
 // Money is an amount in reais: 10.50 is R$ 10,50. It is negative where money
 // leaves, as in INTERNAL_TRANSFER_DEBIT. No amount of Asaas's has a fraction of a
 // cent.
 type Money = Decimal
 
-// Percent is [scalar.Percent]: 2.5 is 2.5 %.
-type Percent = scalar.Percent
+// Percent is [value.Percent]: 2.5 is 2.5 %.
+type Percent = value.Percent
 
-// Int is [scalar.Int], a whole number in any spelling.
-type Int = scalar.Int
+// Int is [value.Int], a whole number in any spelling.
+type Int = value.Int
 
-// Text is [scalar.Text], a text that Asaas sometimes sends as a number: the id of
+// Text is [value.Text], a text that Asaas sometimes sends as a number: the id of
 // a bill, the number of a bank.
-type Text = scalar.Text
+type Text = value.Text
 
 // ParseDecimal reads a number in any spelling that JSON has: -3.5, 10.00, 1e2.
-func ParseDecimal(s string) (Decimal, error) { return scalar.ParseDecimal(s) }
+func ParseDecimal(s string) (Decimal, error) { return value.ParseDecimal(s) }
 
 // Cents returns an amount of so many cents: Cents(1050) is R$ 10.50. It panics
 // where the amount in reais has more than 18 digits.
-func Cents(n int64) Decimal { return scalar.OfCents(n) }
+func Cents(n int64) Decimal { return value.OfCents(n) }
 
 // PercentOf makes a percentage of a number: 2.5 is 2.5 %.
-func PercentOf(n Decimal) Percent { return scalar.PercentOf(n) }
+func PercentOf(n Decimal) Percent { return value.PercentOf(n) }
 
 // AdditionalInfo is the JSON that Asaas adds to an event. Asaas documents an
 // object for PAYMENT_SPLIT_DONE and a message for the blocks because of splits,
@@ -84,7 +83,7 @@ func (e *BalanceEvent) Block() BalanceBlock {
 
 // LastDay returns the last day of the discount, from LimitDate or from its
 // other spelling, LimitedDate. Without it, DueDateLimitDays counts.
-func (d Discount) LastDay() optional.Value[Date] { return either(d.LimitDate, d.LimitedDate) }
+func (d Discount) LastDay() value.Optional[Date] { return either(d.LimitDate, d.LimitedDate) }
 
 // AllSplits returns the other recipients of a part of the charge, from Split or from its
 // other spelling, Splits. It is empty if there are none.
@@ -92,18 +91,18 @@ func (p Payment) AllSplits() []Split { return either(p.Split, p.Splits).Or(nil) 
 
 // Percentage returns the split's per cent, from PercentageValue or from its
 // other spelling, PercentualValue.
-func (s CheckoutSplit) Percentage() optional.Value[Percent] {
+func (s CheckoutSplit) Percentage() value.Optional[Percent] {
 	return either(s.PercentageValue, s.PercentualValue)
 }
 
 // WhyDisabled returns why the API key is disabled, from DisabledReason or from
 // its other spelling, DisableReason.
-func (t AccessToken) WhyDisabled() optional.Value[AccessTokenDisabledReason] {
+func (t AccessToken) WhyDisabled() value.Optional[AccessTokenDisabledReason] {
 	return either(t.DisabledReason, t.DisableReason)
 }
 
 // either is a field that comes by two names: the first that has a value.
-func either[T any](field, other optional.Value[T]) optional.Value[T] {
+func either[T any](field, other value.Optional[T]) value.Optional[T] {
 	if _, ok := field.Get(); ok {
 		return field
 	}

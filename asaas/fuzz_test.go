@@ -10,7 +10,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"github.com/paghooks/paghooks/idem/optional"
+	"github.com/paghooks/paghooks/idem/value"
 )
 
 // Whatever is answered, the error is short, on one line, without secrets, and
@@ -121,7 +121,7 @@ func FuzzParseWithdrawal(f *testing.F) {
 func dropRaw(w *Withdrawal) {
 	if split, ok := w.PaymentSplit.Get(); ok {
 		split.Raw = nil
-		w.PaymentSplit = optional.Of(split)
+		w.PaymentSplit = value.Of(split)
 	}
 }
 

@@ -9,7 +9,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/paghooks/paghooks/idem/optional"
+	"github.com/paghooks/paghooks/idem/value"
 )
 
 // PlanWebhook compares the webhook at Asaas with the types that the application handles:
@@ -256,7 +256,7 @@ func matching(all []*Webhook, want WebhookSettings) (found []*Webhook) {
 // take compares the application's webhook, the worst first.
 func (p *WebhookPlan) take(found *Webhook) {
 	w := *found
-	w.AuthToken = optional.Value[string]{} // some answers show it
+	w.AuthToken = value.Optional[string]{} // some answers show it
 	p.Webhook = &w
 	p.compareState()
 	p.compareDelivery()
@@ -286,7 +286,7 @@ func (p *WebhookPlan) losses() (lost []WebhookDifference) {
 
 // isReported reports whether Asaas's answer has a field. A missing field is a
 // difference: it does not mean that all is well.
-func isReported[T any](p *WebhookPlan, field string, v optional.Value[T]) bool {
+func isReported[T any](p *WebhookPlan, field string, v value.Optional[T]) bool {
 	if _, ok := v.Get(); ok {
 		return true
 	}
@@ -298,11 +298,11 @@ func (p *WebhookPlan) compareState() {
 	w := p.Webhook
 	if isReported(p, "enabled", w.Enabled) && !w.Enabled.Or(true) {
 		p.add("enabled", true, "the webhook is disabled: Asaas makes no events for it, and those of this time never come")
-		p.update.Enabled = optional.Of(true)
+		p.update.Enabled = value.Of(true)
 	}
 	if isReported(p, "interrupted", w.Interrupted) && w.Interrupted.Or(false) {
 		p.add("interrupted", true, "the queue is stopped: nothing is delivered, and Asaas deletes what has waited for 14 days")
-		p.update.Interrupted = optional.Of(false)
+		p.update.Interrupted = value.Of(false)
 	}
 }
 
@@ -315,7 +315,7 @@ func (p *WebhookPlan) compareDelivery() {
 			text = "the URL differs from the application's in its query, which is not shown"
 		}
 		p.add("url", true, text)
-		p.update.URL = optional.Of(want.URL)
+		p.update.URL = value.Of(want.URL)
 	}
 	if isReported(p, "apiVersion", w.APIVersion) && w.APIVersion.Or(3) != 3 {
 		p.add("apiVersion", false, fmt.Sprintf("apiVersion is %d, whose deliveries do not verify: Asaas cannot change it, "+
@@ -335,7 +335,7 @@ func (p *WebhookPlan) compareToken() {
 		return
 	}
 	p.add("authToken", true, "the webhook has no token, so its deliveries are refused")
-	p.update.AuthToken = optional.Of("") // change sends the token
+	p.update.AuthToken = value.Of("") // change sends the token
 }
 
 // Texts of a plan and of Recover.
@@ -345,7 +345,7 @@ const (
 )
 
 func (p *WebhookPlan) compareOrder(sent WebhookSendType) {
-	p.update.SendType = optional.Of(p.want().sendType())
+	p.update.SendType = value.Of(p.want().sendType())
 	if p.want().sendType() == WebhookSendTypeSequentially {
 		p.add("sendType", true, fmt.Sprintf(outOfOrder, p.shown(string(sent))))
 		return
@@ -383,7 +383,7 @@ func (p *WebhookPlan) compareEvents() {
 		p.addHarmless("events", true, fmt.Sprintf("subscribed to and not handled: %s", joined(unwanted)))
 	}
 	if len(list) != len(p.Webhook.Events.Or(nil)) || len(unwanted) > 0 {
-		p.update.Events = optional.Of(list)
+		p.update.Events = value.Of(list)
 	}
 }
 
@@ -397,7 +397,7 @@ func (p *WebhookPlan) compareNames() {
 	w, want := p.Webhook, p.want()
 	if name := w.Name.Or(""); name != want.Name {
 		p.addHarmless("name", true, fmt.Sprintf("its name is %q, not %q", p.shown(name), want.Name))
-		p.update.Name = optional.Of(want.Name)
+		p.update.Name = value.Of(want.Name)
 	}
 	if email := w.Email.Or(""); want.Email != "" && !strings.EqualFold(email, want.Email) {
 		p.addHarmless("email", false, "Asaas writes to another address than the settings' Email when deliveries fail: "+

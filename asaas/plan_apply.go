@@ -9,7 +9,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/paghooks/paghooks/idem/optional"
+	"github.com/paghooks/paghooks/idem/value"
 )
 
 // WebhookApplied holds the changes of [WebhookPlan.Apply].
@@ -140,15 +140,15 @@ func (p *WebhookPlan) change(ctx context.Context) (id string, err error) {
 	if !p.isCreation() {
 		update := p.update
 		if !update.AuthToken.IsZero() {
-			update.AuthToken = optional.Of(p.want().Token)
+			update.AuthToken = value.Of(p.want().Token)
 		}
 		_, err := p.client.update(ctx, "Apply", p.Webhook.ID, update)
 		return p.Webhook.ID, err
 	}
 	created, err := p.client.createWebhook(ctx, "Apply", WebhookCreate{
-		Name: p.want().Name, URL: p.want().URL, Email: p.want().Email, AuthToken: optional.Of(p.want().Token),
+		Name: p.want().Name, URL: p.want().URL, Email: p.want().Email, AuthToken: value.Of(p.want().Token),
 		SendType: p.want().sendType(), Events: p.types,
-		Enabled: optional.Of(true), Interrupted: optional.Of(false), APIVersion: optional.Of[Int](3),
+		Enabled: value.Of(true), Interrupted: value.Of(false), APIVersion: value.Of[Int](3),
 	})
 	if err != nil {
 		return "", err
@@ -231,7 +231,7 @@ func RotateToken(ctx context.Context, client *Client, webhookID, newToken string
 	if err := proveToken(ctx, client, w.URL.Or(""), newToken); err != nil {
 		return refuse(err)
 	}
-	if _, err = client.update(ctx, name, webhookID, WebhookUpdate{AuthToken: optional.Of(newToken)}); err != nil {
+	if _, err = client.update(ctx, name, webhookID, WebhookUpdate{AuthToken: value.Of(newToken)}); err != nil {
 		return err
 	}
 	w, err = client.getWebhook(ctx, name, webhookID)

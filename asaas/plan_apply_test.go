@@ -16,7 +16,7 @@ import (
 	"github.com/paghooks/paghooks/asaas/asaastest"
 	"github.com/paghooks/paghooks/idem"
 	"github.com/paghooks/paghooks/idem/idemtest"
-	"github.com/paghooks/paghooks/idem/optional"
+	"github.com/paghooks/paghooks/idem/value"
 )
 
 // writes are the API's changes that were asked for.
@@ -186,7 +186,7 @@ func TestAnAnswerThatIsLostIsToldAndApplyingAgainIsSafe(t *testing.T) {
 }
 
 func update(types ...asaas.EventType) asaas.WebhookUpdate {
-	return asaas.WebhookUpdate{Events: optional.Of(types)}
+	return asaas.WebhookUpdate{Events: value.Of(types)}
 }
 
 func TestATokenIsRotatedOnlyIfTheReceiverAcceptsTheNewOne(t *testing.T) {

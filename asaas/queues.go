@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/paghooks/paghooks/idem"
-	"github.com/paghooks/paghooks/idem/gauge"
+	"github.com/paghooks/paghooks/idem/telemetry/gauge"
 )
 
 // Queues reads and releases the queues of an account's webhooks, for package console

@@ -16,9 +16,9 @@ import (
 	"github.com/paghooks/paghooks/asaas"
 	"github.com/paghooks/paghooks/asaas/asaastest"
 	"github.com/paghooks/paghooks/idem"
-	"github.com/paghooks/paghooks/idem/doctor"
-	"github.com/paghooks/paghooks/idem/gauge"
 	"github.com/paghooks/paghooks/idem/health"
+	"github.com/paghooks/paghooks/idem/oncall/doctor"
+	"github.com/paghooks/paghooks/idem/telemetry/gauge"
 )
 
 // listOf is the answer of a list with one webhook.

@@ -12,7 +12,7 @@ import (
 
 	"github.com/paghooks/paghooks/asaas"
 	"github.com/paghooks/paghooks/asaas/asaastest"
-	"github.com/paghooks/paghooks/idem/optional"
+	"github.com/paghooks/paghooks/idem/value"
 )
 
 // holder is a struct of an application's.
@@ -54,9 +54,9 @@ func TestNothingThatIsPrintedShowsASecret(t *testing.T) {
 func TestNoWebhookThatIsPrintedShowsItsToken(t *testing.T) {
 	t.Parallel()
 	const secret = "s3cret-of-32-characters-abcdefgh"
-	made := asaas.Webhook{ID: "a-webhook", AuthToken: optional.Of(secret)}
-	asked := asaas.WebhookCreate{Name: "a-webhook", AuthToken: optional.Of(secret)}
-	change := asaas.WebhookUpdate{Name: optional.Of("a-webhook"), AuthToken: optional.Of(secret)}
+	made := asaas.Webhook{ID: "a-webhook", AuthToken: value.Of(secret)}
+	asked := asaas.WebhookCreate{Name: "a-webhook", AuthToken: value.Of(secret)}
+	change := asaas.WebhookUpdate{Name: value.Of("a-webhook"), AuthToken: value.Of(secret)}
 	for _, w := range []any{made, &made, asked, &asked, change, &change} {
 		for _, printed := range []any{w, holder{w}, []any{w}} {
 			for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%q", "%x", "%d"} {
@@ -75,7 +75,7 @@ func TestNoWebhookThatIsPrintedShowsItsToken(t *testing.T) {
 			t.Errorf("a %T is sent without its token: %s, %v", w, sent, err)
 		}
 	}
-	if made.AuthToken != optional.Of(secret) {
+	if made.AuthToken != value.Of(secret) {
 		t.Error("printing has changed it")
 	}
 	if said := fmt.Sprint(asaas.Webhook{}, (*asaas.Webhook)(nil)); strings.Contains(said, "redacted") || strings.Contains(said, "PANIC") {

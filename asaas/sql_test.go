@@ -12,7 +12,7 @@ import (
 
 	"github.com/paghooks/paghooks/asaas"
 	"github.com/paghooks/paghooks/idem/idemtest"
-	"github.com/paghooks/paghooks/idem/optional"
+	"github.com/paghooks/paghooks/idem/value"
 )
 
 // abroad is a connection whose session is neither in Brasília nor in UTC.
@@ -56,12 +56,12 @@ func TestADateIsAnArgumentOfAQuery(t *testing.T) {
 		{asaas.DateTime("03/08/2026 20:55:10"), "2026-08-03", "2026-08-04 08:55:10+09", "2026-08-03 20:55:10", "2026-08-03T20:55:10-03:00"},
 		{asaas.DateTime("2026-08-09T02:35:18.25Z"), "2026-08-08", "2026-08-09 11:35:18.25+09", "2026-08-08 23:35:18.25", "2026-08-08T23:35:18.25-03:00"},
 		{asaas.DateTime("2026-08-08"), "2026-08-08", "2026-08-08 12:00:00+09", "2026-08-08 00:00:00", "2026-08-08T00:00:00-03:00"},
-		{optional.Of(asaas.Date("08/09/2026")), "2026-09-08", "2026-09-08 12:00:00+09", "2026-09-08 00:00:00", "2026-09-08"},
-		{optional.Of(asaas.DateTime("2026-08-08 20:45:13")), "2026-08-08", "2026-08-09 08:45:13+09", "2026-08-08 20:45:13", "2026-08-08T20:45:13-03:00"},
+		{value.Of(asaas.Date("08/09/2026")), "2026-09-08", "2026-09-08 12:00:00+09", "2026-09-08 00:00:00", "2026-09-08"},
+		{value.Of(asaas.DateTime("2026-08-08 20:45:13")), "2026-08-08", "2026-08-09 08:45:13+09", "2026-08-08 20:45:13", "2026-08-08T20:45:13-03:00"},
 		{asaas.Date(""), "NULL", "NULL", "NULL", "NULL"},
 		{asaas.DateTime(""), "NULL", "NULL", "NULL", "NULL"},
-		{optional.Of(asaas.Date("")), "NULL", "NULL", "NULL", "NULL"},
-		{optional.Null[asaas.DateTime](), "NULL", "NULL", "NULL", "NULL"},
+		{value.Of(asaas.Date("")), "NULL", "NULL", "NULL", "NULL"},
+		{value.Null[asaas.DateTime](), "NULL", "NULL", "NULL", "NULL"},
 	} {
 		want := []string{tt.date, tt.timestamptz, tt.timestamp, tt.text}
 		got := []string{
@@ -99,7 +99,7 @@ func TestWhatIsNoDateIsNeverStored(t *testing.T) {
 	conn := abroad(t)
 	for _, text := range []string{"8/9/2026", "08-09-2026", "today", "infinity", "20260808"} {
 		for _, columnType := range []string{"date", "timestamptz", "timestamp", "text"} {
-			for _, arg := range []any{asaas.Date(text), asaas.DateTime(text), optional.Of(asaas.Date(text))} {
+			for _, arg := range []any{asaas.Date(text), asaas.DateTime(text), value.Of(asaas.Date(text))} {
 				var got string
 				if err := conn.QueryRow(t.Context(), `select ($1::`+columnType+`)::text`, arg).Scan(&got); err == nil {
 					t.Errorf("%T %q is stored as %s %s", arg, text, columnType, got)
@@ -123,7 +123,7 @@ func TestAnAmountIsExactInTheDatabase(t *testing.T) {
 	if got := stored(t, conn, "bigint", asaas.Int(-7)); got != "-7" {
 		t.Errorf("an Int is stored as %s", got)
 	}
-	if got := stored(t, conn, "numeric", optional.Null[asaas.Money]()); got != "NULL" {
+	if got := stored(t, conn, "numeric", value.Null[asaas.Money]()); got != "NULL" {
 		t.Errorf("no amount is stored as %s", got)
 	}
 }
@@ -165,16 +165,16 @@ func TestScanTakesWhatIsAnAmount(t *testing.T) {
 type order struct {
 	ID       string
 	Amount   asaas.Money
-	Fee      optional.Value[asaas.Money]
+	Fee      value.Optional[asaas.Money]
 	DueOn    asaas.Date
-	PaidOn   optional.Value[asaas.Date]
+	PaidOn   value.Optional[asaas.Date]
 	SeenAt   asaas.DateTime
-	Clock    optional.Value[asaas.DateTime]
-	Instant  optional.Value[asaas.DateTime]
-	Note     optional.Value[string]
-	Overdue  optional.Value[bool]
-	Parcel   optional.Value[asaas.Int]
-	Status   optional.Value[asaas.PaymentStatus]
+	Clock    value.Optional[asaas.DateTime]
+	Instant  value.Optional[asaas.DateTime]
+	Note     value.Optional[string]
+	Overdue  value.Optional[bool]
+	Parcel   value.Optional[asaas.Int]
+	Status   value.Optional[asaas.PaymentStatus]
 	Midnight asaas.Date // of a timestamptz
 }
 
@@ -189,16 +189,16 @@ func (o order) columns() []any {
 
 var twoOrders = []order{
 	{
-		ID: "1", Amount: asaas.Cents(1050), Fee: optional.Of(asaas.Cents(-199)), DueOn: "2026-08-08", PaidOn: optional.Of(asaas.Date("2026-08-09")),
-		SeenAt: "2026-08-08T20:45:13-03:00", Clock: optional.Of(asaas.DateTime("2026-08-08T20:45:13.25-03:00")),
-		Instant: optional.Of(asaas.DateTime("2026-08-08T21:00:00-03:00")),
-		Note:    optional.Of(""), Overdue: optional.Of(false), Parcel: optional.Of(asaas.Int(2)), Status: optional.Of(asaas.PaymentStatusReceived),
+		ID: "1", Amount: asaas.Cents(1050), Fee: value.Of(asaas.Cents(-199)), DueOn: "2026-08-08", PaidOn: value.Of(asaas.Date("2026-08-09")),
+		SeenAt: "2026-08-08T20:45:13-03:00", Clock: value.Of(asaas.DateTime("2026-08-08T20:45:13.25-03:00")),
+		Instant: value.Of(asaas.DateTime("2026-08-08T21:00:00-03:00")),
+		Note:    value.Of(""), Overdue: value.Of(false), Parcel: value.Of(asaas.Int(2)), Status: value.Of(asaas.PaymentStatusReceived),
 		Midnight: "2026-08-08",
 	},
 	{
-		ID: "2", Fee: optional.Null[asaas.Money](), PaidOn: optional.Null[asaas.Date](), Clock: optional.Null[asaas.DateTime](),
-		Instant: optional.Null[asaas.DateTime](), Note: optional.Null[string](), Overdue: optional.Null[bool](), Parcel: optional.Null[asaas.Int](),
-		Status: optional.Null[asaas.PaymentStatus](),
+		ID: "2", Fee: value.Null[asaas.Money](), PaidOn: value.Null[asaas.Date](), Clock: value.Null[asaas.DateTime](),
+		Instant: value.Null[asaas.DateTime](), Note: value.Null[string](), Overdue: value.Null[bool](), Parcel: value.Null[asaas.Int](),
+		Status: value.Null[asaas.PaymentStatus](),
 	},
 }
 
@@ -287,7 +287,7 @@ func TestADateIsScannedFromWhatHasOne(t *testing.T) {
 	} {
 		var date asaas.Date
 		var dateTime asaas.DateTime
-		var maybe optional.Value[asaas.Date]
+		var maybe value.Optional[asaas.Date]
 		for _, into := range []any{&date, &dateTime, &maybe} {
 			if err := conn.QueryRow(t.Context(), tt.query).Scan(into); err != nil {
 				t.Errorf("%s: %v", tt.reason, err)
@@ -298,7 +298,7 @@ func TestADateIsScannedFromWhatHasOne(t *testing.T) {
 		}
 	}
 	for _, query := range []string{`select 'infinity'::date`, `select '-infinity'::timestamptz`, `select 'infinity'::timestamp`, `select true`} {
-		for _, into := range []any{new(asaas.Date), new(asaas.DateTime), new(optional.Value[asaas.Date])} {
+		for _, into := range []any{new(asaas.Date), new(asaas.DateTime), new(value.Optional[asaas.Date])} {
 			if err := conn.QueryRow(t.Context(), query).Scan(into); err == nil {
 				t.Errorf("%s is scanned into %T: %v", query, into, into)
 			}
@@ -308,5 +308,5 @@ func TestADateIsScannedFromWhatHasOne(t *testing.T) {
 
 var (
 	_ sql.Scanner = new(asaas.Date)
-	_ sql.Scanner = new(optional.Value[time.Time])
+	_ sql.Scanner = new(value.Optional[time.Time])
 )

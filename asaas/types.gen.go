@@ -8,8 +8,8 @@ import (
 	"fmt"
 	"log/slog"
 
-	"github.com/paghooks/paghooks/idem/optional"
 	"github.com/paghooks/paghooks/idem/provider"
+	"github.com/paghooks/paghooks/idem/value"
 )
 
 // Envelope is the part that all events have in common.
@@ -24,15 +24,15 @@ type Envelope struct {
 	// When the event came to be; sent without a zone, in Brasília time.
 	DateCreated DateTime `json:"dateCreated"`
 	// The account that the event comes from; sent since January 2026.
-	Account optional.Value[Account] `json:"account,omitzero"`
+	Account value.Optional[Account] `json:"account,omitzero"`
 }
 
 // Account is the root account or sub-account that an event comes from.
 type Account struct {
 	// A UUID.
-	ID optional.Value[string] `json:"id,omitzero"`
+	ID value.Optional[string] `json:"id,omitzero"`
 	// The parent account's id if this is a sub-account, else null.
-	OwnerID optional.Value[string] `json:"ownerId,omitzero"`
+	OwnerID value.Optional[string] `json:"ownerId,omitzero"`
 }
 
 // Payment is a charge: what a customer owes, or money that came in unasked.
@@ -51,38 +51,38 @@ type Payment struct {
 	// The customer's id, "cus_" and more.
 	Customer string `json:"customer"`
 	// The id of the subscription that made the charge, "sub_" and more.
-	Subscription optional.Value[string] `json:"subscription,omitzero"`
+	Subscription value.Optional[string] `json:"subscription,omitzero"`
 	// The UUID of the installment plan that the charge is part of.
-	Installment optional.Value[string] `json:"installment,omitzero"`
+	Installment value.Optional[string] `json:"installment,omitzero"`
 	// The charge's place in its installment plan, from 1.
-	InstallmentNumber optional.Value[Int] `json:"installmentNumber,omitzero"`
+	InstallmentNumber value.Optional[Int] `json:"installmentNumber,omitzero"`
 	// The UUID of the checkout that made the charge.
-	CheckoutSession optional.Value[string] `json:"checkoutSession,omitzero"`
+	CheckoutSession value.Optional[string] `json:"checkoutSession,omitzero"`
 	// The id of the payment link that made the charge.
-	PaymentLink optional.Value[string] `json:"paymentLink,omitzero"`
+	PaymentLink value.Optional[string] `json:"paymentLink,omitzero"`
 	// The amount in reais, before Asaas's fees.
 	Value Money `json:"value"`
 	// What is left of Value after Asaas's fees.
-	NetValue optional.Value[Money] `json:"netValue"`
+	NetValue value.Optional[Money] `json:"netValue"`
 	// Delivered though not documented; seen once, null.
-	GrossValue optional.Value[Money] `json:"grossValue,omitzero"`
+	GrossValue value.Optional[Money] `json:"grossValue,omitzero"`
 	// The amount before interest and fine, once they were paid with it.
-	OriginalValue optional.Value[Money] `json:"originalValue,omitzero"`
+	OriginalValue value.Optional[Money] `json:"originalValue,omitzero"`
 	// The interest and fine that a late payment adds.
-	InterestValue optional.Value[Money] `json:"interestValue,omitzero"`
+	InterestValue value.Optional[Money] `json:"interestValue,omitzero"`
 	// The text that the payer sees; may hold line breaks.
-	Description optional.Value[string] `json:"description,omitzero"`
+	Description value.Optional[string] `json:"description,omitzero"`
 	// How the charge is to be paid.
 	BillingType BillingType `json:"billingType"`
 	// Sent for boletos only.
-	CanBePaidAfterDueDate optional.Value[bool] `json:"canBePaidAfterDueDate,omitzero"`
+	CanBePaidAfterDueDate value.Optional[bool] `json:"canBePaidAfterDueDate,omitzero"`
 	// Sent for card payments only.
-	CreditCard optional.Value[CreditCard] `json:"creditCard,omitzero"`
+	CreditCard value.Optional[CreditCard] `json:"creditCard,omitzero"`
 	// The UUID of the Pix that paid the charge; null again once it is refunded.
-	PixTransaction optional.Value[string] `json:"pixTransaction,omitzero"`
+	PixTransaction value.Optional[string] `json:"pixTransaction,omitzero"`
 	// The QR code that was paid: a UUID, or text of up to 35 characters. Sent
 	// only after a payment by Pix.
-	PixQrCodeID optional.Value[string] `json:"pixQrCodeId,omitzero"`
+	PixQrCodeID value.Optional[string] `json:"pixQrCodeId,omitzero"`
 	// Where the charge stands. A removed charge keeps its status, see Deleted.
 	Status PaymentStatus `json:"status"`
 	// The last day to pay without fine and interest.
@@ -90,21 +90,21 @@ type Payment struct {
 	// The due date at creation; it may be later than DueDate.
 	OriginalDueDate Date `json:"originalDueDate"`
 	// The day the payment was confirmed. Delivered though not documented.
-	ConfirmedDate optional.Value[Date] `json:"confirmedDate,omitzero"`
+	ConfirmedDate value.Optional[Date] `json:"confirmedDate,omitzero"`
 	// The day the charge was settled; null while it is only confirmed.
-	PaymentDate optional.Value[Date] `json:"paymentDate,omitzero"`
+	PaymentDate value.Optional[Date] `json:"paymentDate,omitzero"`
 	// The day the customer paid.
-	ClientPaymentDate optional.Value[Date] `json:"clientPaymentDate,omitzero"`
+	ClientPaymentDate value.Optional[Date] `json:"clientPaymentDate,omitzero"`
 	// The day the money becomes available; for cards it lies in the future.
-	CreditDate optional.Value[Date] `json:"creditDate,omitzero"`
+	CreditDate value.Optional[Date] `json:"creditDate,omitzero"`
 	// The day the money is expected to become available.
-	EstimatedCreditDate optional.Value[Date] `json:"estimatedCreditDate,omitzero"`
+	EstimatedCreditDate value.Optional[Date] `json:"estimatedCreditDate,omitzero"`
 	// The page where the customer can pay. Use it as it is, its path changes.
 	InvoiceURL string `json:"invoiceUrl"`
 	// Digits; zeros in front count.
 	InvoiceNumber string `json:"invoiceNumber"`
 	// Your own id for the charge; null for money that came in unasked.
-	ExternalReference optional.Value[string] `json:"externalReference,omitzero"`
+	ExternalReference value.Optional[string] `json:"externalReference,omitzero"`
 	// Whether the charge was removed.
 	Deleted bool `json:"deleted"`
 	// Whether its money was paid out ahead of time.
@@ -112,38 +112,38 @@ type Payment struct {
 	// Whether its money can be asked for ahead of time.
 	Anticipable bool `json:"anticipable"`
 	// The page with the receipt.
-	TransactionReceiptURL optional.Value[string] `json:"transactionReceiptUrl,omitzero"`
+	TransactionReceiptURL value.Optional[string] `json:"transactionReceiptUrl,omitzero"`
 	// The boleto as PDF.
-	BankSlipURL optional.Value[string] `json:"bankSlipUrl,omitzero"`
+	BankSlipURL value.Optional[string] `json:"bankSlipUrl,omitzero"`
 	// The bank's number of the boleto; seen on Pix charges too.
-	NossoNumero optional.Value[string] `json:"nossoNumero,omitzero"`
+	NossoNumero value.Optional[string] `json:"nossoNumero,omitzero"`
 	// When the payer last opened InvoiceURL. In UTC, unlike the envelope's
 	// DateCreated. Delivered though not documented.
-	LastInvoiceViewedDate optional.Value[DateTime] `json:"lastInvoiceViewedDate,omitzero"`
+	LastInvoiceViewedDate value.Optional[DateTime] `json:"lastInvoiceViewedDate,omitzero"`
 	// When the payer last opened the boleto. In UTC, not documented.
-	LastBankSlipViewedDate optional.Value[DateTime] `json:"lastBankSlipViewedDate,omitzero"`
+	LastBankSlipViewedDate value.Optional[DateTime] `json:"lastBankSlipViewedDate,omitzero"`
 	// The discount for paying early.
-	Discount optional.Value[Discount] `json:"discount,omitzero"`
+	Discount value.Optional[Discount] `json:"discount,omitzero"`
 	// What is added once when the charge is paid late.
-	Fine optional.Value[Fine] `json:"fine,omitzero"`
+	Fine value.Optional[Fine] `json:"fine,omitzero"`
 	// What is added per month when the charge is paid late.
-	Interest optional.Value[Interest] `json:"interest,omitzero"`
+	Interest value.Optional[Interest] `json:"interest,omitzero"`
 	// Who else gets a part of the charge; sent only if somebody does.
-	Split optional.Value[[]Split] `json:"split,omitzero"`
+	Split value.Optional[[]Split] `json:"split,omitzero"`
 	// Split as requests spell it; never seen in an event. AllSplits reads both.
-	Splits optional.Value[[]Split] `json:"splits,omitzero"`
+	Splits value.Optional[[]Split] `json:"splits,omitzero"`
 	// Whether the charge is sent on paper.
 	PostalService bool `json:"postalService"`
 	// How long after the due date a boleto stays registered.
-	DaysAfterDueDateToRegistrationCancellation optional.Value[Int] `json:"daysAfterDueDateToRegistrationCancellation,omitzero"`
+	DaysAfterDueDateToRegistrationCancellation value.Optional[Int] `json:"daysAfterDueDateToRegistrationCancellation,omitzero"`
 	// The dispute about a card payment.
-	Chargeback optional.Value[Chargeback] `json:"chargeback,omitzero"`
+	Chargeback value.Optional[Chargeback] `json:"chargeback,omitzero"`
 	// The hold on the money until the sale is fulfilled.
-	Escrow optional.Value[Escrow] `json:"escrow,omitzero"`
+	Escrow value.Optional[Escrow] `json:"escrow,omitzero"`
 	// What Escrow was called in 2024; seen only as null.
-	Custody optional.Value[Escrow] `json:"custody,omitzero"`
+	Custody value.Optional[Escrow] `json:"custody,omitzero"`
 	// All refunds of the charge, also those that are not done yet.
-	Refunds optional.Value[[]Refund] `json:"refunds,omitzero"`
+	Refunds value.Optional[[]Refund] `json:"refunds,omitzero"`
 }
 
 // PaymentStatus is the state of a charge.
@@ -245,10 +245,10 @@ func (v BillingType) Known() bool {
 // CreditCard is the card that a charge is paid with.
 type CreditCard struct {
 	// The last four digits.
-	CreditCardNumber optional.Value[string]          `json:"creditCardNumber,omitzero"`
-	CreditCardBrand  optional.Value[CreditCardBrand] `json:"creditCardBrand,omitzero"`
+	CreditCardNumber value.Optional[string]          `json:"creditCardNumber,omitzero"`
+	CreditCardBrand  value.Optional[CreditCardBrand] `json:"creditCardBrand,omitzero"`
 	// Pays with this card again without its number.
-	CreditCardToken optional.Value[string] `json:"creditCardToken,omitzero"`
+	CreditCardToken value.Optional[string] `json:"creditCardToken,omitzero"`
 }
 
 // CreditCardBrand is the network of a card.
@@ -294,31 +294,31 @@ func (v CreditCardBrand) Known() bool {
 // Discount is the reduction for paying a charge early.
 type Discount struct {
 	// Reais or per cent, as Type says.
-	Value optional.Value[Decimal]   `json:"value,omitzero"`
-	Type  optional.Value[ValueType] `json:"type,omitzero"`
+	Value value.Optional[Decimal]   `json:"value,omitzero"`
+	Type  value.Optional[ValueType] `json:"type,omitzero"`
 	// How many days before the due date the discount ends; 0 is the due date
 	// itself. Delivered as 0.0 at times.
-	DueDateLimitDays optional.Value[Int] `json:"dueDateLimitDays,omitzero"`
+	DueDateLimitDays value.Optional[Int] `json:"dueDateLimitDays,omitzero"`
 	// The last day of the discount, as it is delivered; see LastDay.
-	LimitDate optional.Value[Date] `json:"limitDate,omitzero"`
+	LimitDate value.Optional[Date] `json:"limitDate,omitzero"`
 	// LimitDate, as the documentation spells it.
-	LimitedDate optional.Value[Date] `json:"limitedDate,omitzero"`
+	LimitedDate value.Optional[Date] `json:"limitedDate,omitzero"`
 }
 
 // Fine is the amount added once to a charge that is paid late.
 type Fine struct {
 	// Reais or per cent, as Type says; per cent without it.
-	Value optional.Value[Decimal] `json:"value,omitzero"`
+	Value value.Optional[Decimal] `json:"value,omitzero"`
 	// Delivered though not documented.
-	Type optional.Value[ValueType] `json:"type,omitzero"`
+	Type value.Optional[ValueType] `json:"type,omitzero"`
 }
 
 // Interest is the monthly surcharge on a charge that is paid late.
 type Interest struct {
 	// Reais or per cent, as Type says; per cent without it.
-	Value optional.Value[Decimal] `json:"value,omitzero"`
+	Value value.Optional[Decimal] `json:"value,omitzero"`
 	// Delivered though not documented.
-	Type optional.Value[ValueType] `json:"type,omitzero"`
+	Type value.Optional[ValueType] `json:"type,omitzero"`
 }
 
 // ValueType is the unit of a discount, a fine or an interest.
@@ -344,22 +344,22 @@ func (v ValueType) Known() bool {
 // Split is a part of a charge that goes to another Asaas wallet.
 type Split struct {
 	// A UUID.
-	ID optional.Value[string] `json:"id,omitzero"`
+	ID value.Optional[string] `json:"id,omitzero"`
 	// The UUID of the wallet that gets the money.
-	WalletID optional.Value[string] `json:"walletId,omitzero"`
+	WalletID value.Optional[string] `json:"walletId,omitzero"`
 	// A fixed part; without it, see PercentualValue.
-	FixedValue optional.Value[Money] `json:"fixedValue,omitzero"`
+	FixedValue value.Optional[Money] `json:"fixedValue,omitzero"`
 	// Per cent of the charge's net value.
-	PercentualValue optional.Value[Percent] `json:"percentualValue,omitzero"`
+	PercentualValue value.Optional[Percent] `json:"percentualValue,omitzero"`
 	// What the wallet gets; it may still change with the charge.
-	TotalValue         optional.Value[Money]                   `json:"totalValue,omitzero"`
-	Status             optional.Value[SplitStatus]             `json:"status,omitzero"`
-	CancellationReason optional.Value[SplitCancellationReason] `json:"cancellationReason,omitzero"`
+	TotalValue         value.Optional[Money]                   `json:"totalValue,omitzero"`
+	Status             value.Optional[SplitStatus]             `json:"status,omitzero"`
+	CancellationReason value.Optional[SplitCancellationReason] `json:"cancellationReason,omitzero"`
 	// Why the wallet could not be paid; only in the documentation's sample.
-	RefusalReason optional.Value[string] `json:"refusalReason,omitzero"`
+	RefusalReason value.Optional[string] `json:"refusalReason,omitzero"`
 	// Your own id for the split.
-	ExternalReference optional.Value[string] `json:"externalReference,omitzero"`
-	Description       optional.Value[string] `json:"description,omitzero"`
+	ExternalReference value.Optional[string] `json:"externalReference,omitzero"`
+	Description       value.Optional[string] `json:"description,omitzero"`
 }
 
 // SplitStatus is the state of a split.
@@ -442,26 +442,26 @@ func (v SplitCancellationReason) Known() bool {
 // Chargeback is a payer's dispute of a card payment.
 type Chargeback struct {
 	// A UUID.
-	ID optional.Value[string] `json:"id,omitzero"`
+	ID value.Optional[string] `json:"id,omitzero"`
 	// The charge's id.
-	Payment optional.Value[string] `json:"payment,omitzero"`
+	Payment value.Optional[string] `json:"payment,omitzero"`
 	// The UUID of the charge's installment plan.
-	Installment optional.Value[string] `json:"installment,omitzero"`
+	Installment value.Optional[string] `json:"installment,omitzero"`
 	// The customer's id.
-	CustomerAccount optional.Value[string]           `json:"customerAccount,omitzero"`
-	Status          optional.Value[ChargebackStatus] `json:"status,omitzero"`
-	Reason          optional.Value[ChargebackReason] `json:"reason,omitzero"`
+	CustomerAccount value.Optional[string]           `json:"customerAccount,omitzero"`
+	Status          value.Optional[ChargebackStatus] `json:"status,omitzero"`
+	Reason          value.Optional[ChargebackReason] `json:"reason,omitzero"`
 	// The day the chargeback was opened.
-	DisputeStartDate optional.Value[Date] `json:"disputeStartDate,omitzero"`
+	DisputeStartDate value.Optional[Date] `json:"disputeStartDate,omitzero"`
 	// The disputed amount in reais.
-	Value optional.Value[Money] `json:"value,omitzero"`
+	Value value.Optional[Money] `json:"value,omitzero"`
 	// The day the charge was settled.
-	PaymentDate optional.Value[Date]                 `json:"paymentDate,omitzero"`
-	CreditCard  optional.Value[ChargebackCreditCard] `json:"creditCard,omitzero"`
+	PaymentDate value.Optional[Date]                 `json:"paymentDate,omitzero"`
+	CreditCard  value.Optional[ChargebackCreditCard] `json:"creditCard,omitzero"`
 	// What became of the evidence against it.
-	DisputeStatus optional.Value[ChargebackDisputeStatus] `json:"disputeStatus,omitzero"`
+	DisputeStatus value.Optional[ChargebackDisputeStatus] `json:"disputeStatus,omitzero"`
 	// The last day to hand in evidence.
-	DeadlineToSendDisputeDocuments optional.Value[Date] `json:"deadlineToSendDisputeDocuments,omitzero"`
+	DeadlineToSendDisputeDocuments value.Optional[Date] `json:"deadlineToSendDisputeDocuments,omitzero"`
 }
 
 // ChargebackStatus is the state of a chargeback.
@@ -591,19 +591,19 @@ func (v ChargebackReason) Known() bool {
 // ChargebackCreditCard is the card of a disputed payment.
 type ChargebackCreditCard struct {
 	// The last four digits.
-	Number optional.Value[string]          `json:"number,omitzero"`
-	Brand  optional.Value[CreditCardBrand] `json:"brand,omitzero"`
+	Number value.Optional[string]          `json:"number,omitzero"`
+	Brand  value.Optional[CreditCardBrand] `json:"brand,omitzero"`
 }
 
 // Escrow is a hold on the money of a charge until the sale is fulfilled.
 type Escrow struct {
-	ID     optional.Value[string]       `json:"id,omitzero"`
-	Status optional.Value[EscrowStatus] `json:"status,omitzero"`
+	ID     value.Optional[string]       `json:"id,omitzero"`
+	Status value.Optional[EscrowStatus] `json:"status,omitzero"`
 	// The day the hold ends by itself.
-	ExpirationDate optional.Value[Date] `json:"expirationDate,omitzero"`
+	ExpirationDate value.Optional[Date] `json:"expirationDate,omitzero"`
 	// The day the hold ended.
-	FinishDate   optional.Value[Date]               `json:"finishDate,omitzero"`
-	FinishReason optional.Value[EscrowFinishReason] `json:"finishReason,omitzero"`
+	FinishDate   value.Optional[Date]               `json:"finishDate,omitzero"`
+	FinishReason value.Optional[EscrowFinishReason] `json:"finishReason,omitzero"`
 }
 
 // EscrowStatus is the state of a hold.
@@ -653,19 +653,19 @@ func (v EscrowFinishReason) Known() bool {
 // Refund is a repayment of a charge to its payer, whole or in part.
 type Refund struct {
 	// When the refund was asked for.
-	DateCreated optional.Value[DateTime]     `json:"dateCreated,omitzero"`
-	Status      optional.Value[RefundStatus] `json:"status,omitzero"`
+	DateCreated value.Optional[DateTime]     `json:"dateCreated,omitzero"`
+	Status      value.Optional[RefundStatus] `json:"status,omitzero"`
 	// The amount given back in reais.
-	Value optional.Value[Money] `json:"value,omitzero"`
+	Value value.Optional[Money] `json:"value,omitzero"`
 	// The Pix network's id of the refund.
-	EndToEndIdentifier optional.Value[string] `json:"endToEndIdentifier,omitzero"`
-	Description        optional.Value[string] `json:"description,omitzero"`
+	EndToEndIdentifier value.Optional[string] `json:"endToEndIdentifier,omitzero"`
+	Description        value.Optional[string] `json:"description,omitzero"`
 	// When the money went out; Pix only.
-	EffectiveDate optional.Value[DateTime] `json:"effectiveDate,omitzero"`
+	EffectiveDate value.Optional[DateTime] `json:"effectiveDate,omitzero"`
 	// The page with the receipt.
-	TransactionReceiptURL optional.Value[string] `json:"transactionReceiptUrl,omitzero"`
+	TransactionReceiptURL value.Optional[string] `json:"transactionReceiptUrl,omitzero"`
 	// What was taken back from splits.
-	RefundedSplits optional.Value[[]RefundedSplit] `json:"refundedSplits,omitzero"`
+	RefundedSplits value.Optional[[]RefundedSplit] `json:"refundedSplits,omitzero"`
 }
 
 // RefundStatus is the state of a refund.
@@ -695,56 +695,56 @@ func (v RefundStatus) Known() bool {
 // RefundedSplit is a split that a refund takes back.
 type RefundedSplit struct {
 	// The split's id.
-	ID optional.Value[string] `json:"id,omitzero"`
+	ID value.Optional[string] `json:"id,omitzero"`
 	// The amount taken back in reais.
-	Value optional.Value[Money] `json:"value,omitzero"`
+	Value value.Optional[Money] `json:"value,omitzero"`
 	// Whether it was taken back already.
-	Done optional.Value[bool] `json:"done,omitzero"`
+	Done value.Optional[bool] `json:"done,omitzero"`
 }
 
 // Subscription is a plan that charges a customer again and again.
 type Subscription struct {
 	// Always "subscription".
-	Object optional.Value[string] `json:"object,omitzero"`
+	Object value.Optional[string] `json:"object,omitzero"`
 	// "sub_" and more.
 	ID string `json:"id"`
 	// The day the subscription was created; until February 2026 as dd/MM/yyyy.
-	DateCreated optional.Value[Date] `json:"dateCreated,omitzero"`
+	DateCreated value.Optional[Date] `json:"dateCreated,omitzero"`
 	// The customer's id, "cus_" and more.
-	Customer optional.Value[string] `json:"customer,omitzero"`
+	Customer value.Optional[string] `json:"customer,omitzero"`
 	// The id of the payment link that made the subscription.
-	PaymentLink optional.Value[string] `json:"paymentLink,omitzero"`
+	PaymentLink value.Optional[string] `json:"paymentLink,omitzero"`
 	// The UUID of the checkout that made the subscription.
-	CheckoutSession optional.Value[string] `json:"checkoutSession,omitzero"`
+	CheckoutSession value.Optional[string] `json:"checkoutSession,omitzero"`
 	// The amount in reais of each charge.
 	Value Money `json:"value"`
 	// How its charges are to be paid.
-	BillingType optional.Value[BillingType]       `json:"billingType,omitzero"`
-	Cycle       optional.Value[SubscriptionCycle] `json:"cycle,omitzero"`
+	BillingType value.Optional[BillingType]       `json:"billingType,omitzero"`
+	Cycle       value.Optional[SubscriptionCycle] `json:"cycle,omitzero"`
 	// The due date of the charge that is made next; until February 2026 as
 	// dd/MM/yyyy.
-	NextDueDate optional.Value[Date] `json:"nextDueDate,omitzero"`
+	NextDueDate value.Optional[Date] `json:"nextDueDate,omitzero"`
 	// The last day that a charge may be due.
-	EndDate optional.Value[Date] `json:"endDate,omitzero"`
+	EndDate value.Optional[Date] `json:"endDate,omitzero"`
 	// How many charges it makes at most.
-	MaxPayments optional.Value[Int] `json:"maxPayments,omitzero"`
+	MaxPayments value.Optional[Int] `json:"maxPayments,omitzero"`
 	// The text that the payer sees.
-	Description optional.Value[string] `json:"description,omitzero"`
+	Description value.Optional[string] `json:"description,omitzero"`
 	Status      SubscriptionStatus     `json:"status"`
 	// The discount for paying a charge early.
-	Discount optional.Value[Discount] `json:"discount,omitzero"`
+	Discount value.Optional[Discount] `json:"discount,omitzero"`
 	// What is added once to a charge that is paid late.
-	Fine optional.Value[Fine] `json:"fine,omitzero"`
+	Fine value.Optional[Fine] `json:"fine,omitzero"`
 	// What is added per month to a charge that is paid late.
-	Interest optional.Value[Interest] `json:"interest,omitzero"`
+	Interest value.Optional[Interest] `json:"interest,omitzero"`
 	// Whether the subscription was removed.
-	Deleted optional.Value[bool] `json:"deleted,omitzero"`
+	Deleted value.Optional[bool] `json:"deleted,omitzero"`
 	// Your own id for the subscription.
-	ExternalReference optional.Value[string] `json:"externalReference,omitzero"`
+	ExternalReference value.Optional[string] `json:"externalReference,omitzero"`
 	// Whether charges are sent on paper; only in the documentation's sample.
-	SendPaymentByPostalService optional.Value[bool] `json:"sendPaymentByPostalService,omitzero"`
+	SendPaymentByPostalService value.Optional[bool] `json:"sendPaymentByPostalService,omitzero"`
 	// Who else gets a part of each charge; sent only if somebody does.
-	Split optional.Value[[]SubscriptionSplit] `json:"split,omitzero"`
+	Split value.Optional[[]SubscriptionSplit] `json:"split,omitzero"`
 }
 
 // SubscriptionCycle is the time from one charge of a subscription to the
@@ -802,16 +802,16 @@ func (v SubscriptionStatus) Known() bool {
 // another Asaas wallet.
 type SubscriptionSplit struct {
 	// The UUID of the wallet that gets the money.
-	WalletID optional.Value[string] `json:"walletId,omitzero"`
+	WalletID value.Optional[string] `json:"walletId,omitzero"`
 	// A fixed part; without it, see PercentualValue.
-	FixedValue optional.Value[Money] `json:"fixedValue,omitzero"`
+	FixedValue value.Optional[Money] `json:"fixedValue,omitzero"`
 	// Per cent of a charge's net value.
-	PercentualValue optional.Value[Percent]                         `json:"percentualValue,omitzero"`
-	Status          optional.Value[SubscriptionSplitStatus]         `json:"status,omitzero"`
-	DisabledReason  optional.Value[SubscriptionSplitDisabledReason] `json:"disabledReason,omitzero"`
+	PercentualValue value.Optional[Percent]                         `json:"percentualValue,omitzero"`
+	Status          value.Optional[SubscriptionSplitStatus]         `json:"status,omitzero"`
+	DisabledReason  value.Optional[SubscriptionSplitDisabledReason] `json:"disabledReason,omitzero"`
 	// Your own id for the split.
-	ExternalReference optional.Value[string] `json:"externalReference,omitzero"`
-	Description       optional.Value[string] `json:"description,omitzero"`
+	ExternalReference value.Optional[string] `json:"externalReference,omitzero"`
+	Description       value.Optional[string] `json:"description,omitzero"`
 }
 
 // SubscriptionSplitStatus is the state of a subscription's split.
@@ -855,53 +855,53 @@ func (v SubscriptionSplitDisabledReason) Known() bool {
 // Invoice is a nota fiscal, the tax document for a service.
 type Invoice struct {
 	// Always "invoice".
-	Object optional.Value[string] `json:"object,omitzero"`
+	Object value.Optional[string] `json:"object,omitzero"`
 	// "inv_" and more.
 	ID     string        `json:"id"`
 	Status InvoiceStatus `json:"status"`
 	// More about Status, such as what went wrong.
-	StatusDescription optional.Value[string] `json:"statusDescription,omitzero"`
+	StatusDescription value.Optional[string] `json:"statusDescription,omitzero"`
 	// The customer's id, "cus_" and more.
-	Customer optional.Value[string] `json:"customer,omitzero"`
+	Customer value.Optional[string] `json:"customer,omitzero"`
 	// The id of the charge that it is about, "pay_" and more.
-	Payment optional.Value[string] `json:"payment,omitzero"`
+	Payment value.Optional[string] `json:"payment,omitzero"`
 	// The UUID of the installment plan that it is about.
-	Installment optional.Value[string] `json:"installment,omitzero"`
+	Installment value.Optional[string] `json:"installment,omitzero"`
 	// "NFS-e".
-	Type optional.Value[string] `json:"type,omitzero"`
+	Type value.Optional[string] `json:"type,omitzero"`
 	// What was sold.
-	ServiceDescription optional.Value[string] `json:"serviceDescription,omitzero"`
+	ServiceDescription value.Optional[string] `json:"serviceDescription,omitzero"`
 	// The nota fiscal as PDF, once it is issued.
-	PDFURL optional.Value[string] `json:"pdfUrl,omitzero"`
+	PDFURL value.Optional[string] `json:"pdfUrl,omitzero"`
 	// The nota fiscal as XML, once it is issued.
-	XMLURL optional.Value[string] `json:"xmlUrl,omitzero"`
+	XMLURL value.Optional[string] `json:"xmlUrl,omitzero"`
 	// The series of the provisional receipt (RPS).
-	RpsSerie optional.Value[string] `json:"rpsSerie,omitzero"`
+	RpsSerie value.Optional[string] `json:"rpsSerie,omitzero"`
 	// The number of the provisional receipt (RPS) that became the nota fiscal.
-	RpsNumber optional.Value[string] `json:"rpsNumber,omitzero"`
+	RpsNumber value.Optional[string] `json:"rpsNumber,omitzero"`
 	// The city's number of the nota fiscal.
-	Number optional.Value[string] `json:"number,omitzero"`
+	Number value.Optional[string] `json:"number,omitzero"`
 	// The city's code to check the nota fiscal with.
-	ValidationCode optional.Value[string] `json:"validationCode,omitzero"`
+	ValidationCode value.Optional[string] `json:"validationCode,omitzero"`
 	// The total in reais.
 	Value Money `json:"value"`
 	// What is taken off the amount that ISS is computed from; Value stays.
-	Deductions optional.Value[Money] `json:"deductions,omitzero"`
+	Deductions value.Optional[Money] `json:"deductions,omitzero"`
 	// The day it is issued.
-	EffectiveDate optional.Value[Date] `json:"effectiveDate,omitzero"`
+	EffectiveDate value.Optional[Date] `json:"effectiveDate,omitzero"`
 	// More text on the nota fiscal.
-	Observations optional.Value[string] `json:"observations,omitzero"`
+	Observations value.Optional[string] `json:"observations,omitzero"`
 	// The text about the estimated taxes.
-	EstimatedTaxesDescription optional.Value[string] `json:"estimatedTaxesDescription,omitzero"`
+	EstimatedTaxesDescription value.Optional[string] `json:"estimatedTaxesDescription,omitzero"`
 	// Your own id for the nota fiscal.
-	ExternalReference optional.Value[string]       `json:"externalReference,omitzero"`
-	Taxes             optional.Value[InvoiceTaxes] `json:"taxes,omitzero"`
+	ExternalReference value.Optional[string]       `json:"externalReference,omitzero"`
+	Taxes             value.Optional[InvoiceTaxes] `json:"taxes,omitzero"`
 	// Asaas's id of the service in the city's list.
-	MunicipalServiceID optional.Value[string] `json:"municipalServiceId,omitzero"`
+	MunicipalServiceID value.Optional[string] `json:"municipalServiceId,omitzero"`
 	// The city's code of the service.
-	MunicipalServiceCode optional.Value[string] `json:"municipalServiceCode,omitzero"`
+	MunicipalServiceCode value.Optional[string] `json:"municipalServiceCode,omitzero"`
 	// The city's name of the service.
-	MunicipalServiceName optional.Value[string] `json:"municipalServiceName,omitzero"`
+	MunicipalServiceName value.Optional[string] `json:"municipalServiceName,omitzero"`
 }
 
 // InvoiceStatus is the state of a nota fiscal. There is none for
@@ -938,87 +938,87 @@ func (v InvoiceStatus) Known() bool {
 // about NBS, IBS and CBS came with the tax reform.
 type InvoiceTaxes struct {
 	// Whether the customer withholds ISS.
-	RetainIss optional.Value[bool] `json:"retainIss,omitzero"`
+	RetainIss value.Optional[bool] `json:"retainIss,omitzero"`
 	// Per cent.
-	Iss optional.Value[Percent] `json:"iss,omitzero"`
+	Iss value.Optional[Percent] `json:"iss,omitzero"`
 	// Per cent.
-	Pis optional.Value[Percent] `json:"pis,omitzero"`
+	Pis value.Optional[Percent] `json:"pis,omitzero"`
 	// Per cent.
-	Cofins optional.Value[Percent] `json:"cofins,omitzero"`
+	Cofins value.Optional[Percent] `json:"cofins,omitzero"`
 	// Per cent.
-	Csll optional.Value[Percent] `json:"csll,omitzero"`
+	Csll value.Optional[Percent] `json:"csll,omitzero"`
 	// Per cent.
-	Inss optional.Value[Percent] `json:"inss,omitzero"`
+	Inss value.Optional[Percent] `json:"inss,omitzero"`
 	// Per cent.
-	Ir optional.Value[Percent] `json:"ir,omitzero"`
+	Ir value.Optional[Percent] `json:"ir,omitzero"`
 	// The service in the national list (NBS).
-	NbsCode                optional.Value[string] `json:"nbsCode,omitzero"`
-	TaxSituationCode       optional.Value[string] `json:"taxSituationCode,omitzero"`
-	TaxClassificationCode  optional.Value[string] `json:"taxClassificationCode,omitzero"`
-	OperationIndicatorCode optional.Value[string] `json:"operationIndicatorCode,omitzero"`
+	NbsCode                value.Optional[string] `json:"nbsCode,omitzero"`
+	TaxSituationCode       value.Optional[string] `json:"taxSituationCode,omitzero"`
+	TaxClassificationCode  value.Optional[string] `json:"taxClassificationCode,omitzero"`
+	OperationIndicatorCode value.Optional[string] `json:"operationIndicatorCode,omitzero"`
 	// Whether PIS and COFINS are withheld.
-	PisCofinsRetentionType optional.Value[string] `json:"pisCofinsRetentionType,omitzero"`
-	PisCofinsTaxStatus     optional.Value[string] `json:"pisCofinsTaxStatus,omitzero"`
+	PisCofinsRetentionType value.Optional[string] `json:"pisCofinsRetentionType,omitzero"`
+	PisCofinsTaxStatus     value.Optional[string] `json:"pisCofinsTaxStatus,omitzero"`
 	// Per cent.
-	StateIbs optional.Value[Percent] `json:"stateIbs,omitzero"`
+	StateIbs value.Optional[Percent] `json:"stateIbs,omitzero"`
 	// In reais.
-	StateIbsValue optional.Value[Money] `json:"stateIbsValue,omitzero"`
+	StateIbsValue value.Optional[Money] `json:"stateIbsValue,omitzero"`
 	// Per cent.
-	MunicipalIbs optional.Value[Percent] `json:"municipalIbs,omitzero"`
+	MunicipalIbs value.Optional[Percent] `json:"municipalIbs,omitzero"`
 	// In reais.
-	MunicipalIbsValue optional.Value[Money] `json:"municipalIbsValue,omitzero"`
+	MunicipalIbsValue value.Optional[Money] `json:"municipalIbsValue,omitzero"`
 	// Per cent.
-	Cbs optional.Value[Percent] `json:"cbs,omitzero"`
+	Cbs value.Optional[Percent] `json:"cbs,omitzero"`
 	// In reais.
-	CbsValue optional.Value[Money] `json:"cbsValue,omitzero"`
+	CbsValue value.Optional[Money] `json:"cbsValue,omitzero"`
 }
 
 // Transfer is a payment out of the account, to a bank or to another Asaas
 // account.
 type Transfer struct {
 	// Always "transfer".
-	Object optional.Value[string] `json:"object,omitzero"`
+	Object value.Optional[string] `json:"object,omitzero"`
 	// A UUID.
 	ID string `json:"id"`
 	// Where the money goes, see BankAccount and Account.
-	Type optional.Value[TransferType] `json:"type,omitzero"`
+	Type value.Optional[TransferType] `json:"type,omitzero"`
 	// The day the transfer was asked for.
-	DateCreated optional.Value[Date] `json:"dateCreated,omitzero"`
+	DateCreated value.Optional[Date] `json:"dateCreated,omitzero"`
 	// The amount in reais.
 	Value Money `json:"value"`
 	// What is left of Value after TransferFee; missing between Asaas accounts.
-	NetValue optional.Value[Money] `json:"netValue,omitzero"`
+	NetValue value.Optional[Money] `json:"netValue,omitzero"`
 	// Asaas's fee in reais.
-	TransferFee optional.Value[Money] `json:"transferFee,omitzero"`
+	TransferFee value.Optional[Money] `json:"transferFee,omitzero"`
 	Status      TransferStatus        `json:"status"`
 	// When the transfer was carried out; until April 2024 a day without a time.
-	EffectiveDate optional.Value[DateTime] `json:"effectiveDate,omitzero"`
+	EffectiveDate value.Optional[DateTime] `json:"effectiveDate,omitzero"`
 	// The day the transfer was confirmed. Delivered though not documented.
-	ConfirmedDate optional.Value[Date] `json:"confirmedDate,omitzero"`
+	ConfirmedDate value.Optional[Date] `json:"confirmedDate,omitzero"`
 	// The day the transfer is to be carried out.
-	ScheduleDate optional.Value[Date] `json:"scheduleDate,omitzero"`
+	ScheduleDate value.Optional[Date] `json:"scheduleDate,omitzero"`
 	// The Pix network's id of the transfer.
-	EndToEndIdentifier optional.Value[string] `json:"endToEndIdentifier,omitzero"`
+	EndToEndIdentifier value.Optional[string] `json:"endToEndIdentifier,omitzero"`
 	// False while it waits for a person to authorize it.
-	Authorized optional.Value[bool] `json:"authorized,omitzero"`
+	Authorized value.Optional[bool] `json:"authorized,omitzero"`
 	// Why the transfer failed.
-	FailReason optional.Value[string] `json:"failReason,omitzero"`
+	FailReason value.Optional[string] `json:"failReason,omitzero"`
 	// Your own id for the transfer.
-	ExternalReference optional.Value[string] `json:"externalReference,omitzero"`
+	ExternalReference value.Optional[string] `json:"externalReference,omitzero"`
 	// The page with the receipt, once the transfer is confirmed.
-	TransactionReceiptURL optional.Value[string]                `json:"transactionReceiptUrl,omitzero"`
-	OperationType         optional.Value[TransferOperationType] `json:"operationType,omitzero"`
-	Description           optional.Value[string]                `json:"description,omitzero"`
+	TransactionReceiptURL value.Optional[string]                `json:"transactionReceiptUrl,omitzero"`
+	OperationType         value.Optional[TransferOperationType] `json:"operationType,omitzero"`
+	Description           value.Optional[string]                `json:"description,omitzero"`
 	// The id of the recurrence that made the transfer.
-	Recurring optional.Value[string] `json:"recurring,omitzero"`
+	Recurring value.Optional[string] `json:"recurring,omitzero"`
 	// Whether it can still be canceled. Delivered though not documented.
-	CanBeCancelled optional.Value[bool] `json:"canBeCancelled,omitzero"`
+	CanBeCancelled value.Optional[bool] `json:"canBeCancelled,omitzero"`
 	// The UUID of the wallet that gets the money, for an Asaas account.
-	WalletID optional.Value[string] `json:"walletId,omitzero"`
+	WalletID value.Optional[string] `json:"walletId,omitzero"`
 	// Where the money goes, for a bank.
-	BankAccount optional.Value[TransferBankAccount] `json:"bankAccount,omitzero"`
+	BankAccount value.Optional[TransferBankAccount] `json:"bankAccount,omitzero"`
 	// Where the money goes, for an Asaas account.
-	Account optional.Value[TransferAccount] `json:"account,omitzero"`
+	Account value.Optional[TransferAccount] `json:"account,omitzero"`
 }
 
 // Format implements [fmt.Formatter]: every verb shows the struct without what is
@@ -1107,22 +1107,22 @@ func (v TransferOperationType) Known() bool {
 
 // TransferBankAccount is a bank account that a transfer goes to.
 type TransferBankAccount struct {
-	Bank optional.Value[Bank] `json:"bank,omitzero"`
+	Bank value.Optional[Bank] `json:"bank,omitzero"`
 	// CHECKING_ACCOUNT was seen. Delivered though not documented.
-	Type optional.Value[string] `json:"type,omitzero"`
+	Type value.Optional[string] `json:"type,omitzero"`
 	// The name that you gave the account.
-	AccountName optional.Value[string] `json:"accountName,omitzero"`
-	OwnerName   optional.Value[string] `json:"ownerName,omitzero"`
+	AccountName value.Optional[string] `json:"accountName,omitzero"`
+	OwnerName   value.Optional[string] `json:"ownerName,omitzero"`
 	// The owner's tax number, with digits masked.
-	CpfCnpj optional.Value[string] `json:"cpfCnpj,omitzero"`
+	CpfCnpj value.Optional[string] `json:"cpfCnpj,omitzero"`
 	// The bank's branch, without AgencyDigit.
-	Agency      optional.Value[string] `json:"agency,omitzero"`
-	AgencyDigit optional.Value[string] `json:"agencyDigit,omitzero"`
+	Agency      value.Optional[string] `json:"agency,omitzero"`
+	AgencyDigit value.Optional[string] `json:"agencyDigit,omitzero"`
 	// The account's number, without AccountDigit.
-	Account      optional.Value[string] `json:"account,omitzero"`
-	AccountDigit optional.Value[string] `json:"accountDigit,omitzero"`
+	Account      value.Optional[string] `json:"account,omitzero"`
+	AccountDigit value.Optional[string] `json:"accountDigit,omitzero"`
 	// The Pix key that the money goes to.
-	PixAddressKey optional.Value[string] `json:"pixAddressKey,omitzero"`
+	PixAddressKey value.Optional[string] `json:"pixAddressKey,omitzero"`
 }
 
 // Format implements [fmt.Formatter]: every verb shows the struct without what is
@@ -1152,21 +1152,21 @@ func (v TransferBankAccount) redacted() TransferBankAccount {
 // Bank is a bank in Brazil.
 type Bank struct {
 	// Its eight digits in the Brazilian payment system.
-	Ispb optional.Value[string] `json:"ispb,omitzero"`
+	Ispb value.Optional[string] `json:"ispb,omitzero"`
 	// Its three digits; some banks have none.
-	Code optional.Value[string] `json:"code,omitzero"`
-	Name optional.Value[string] `json:"name,omitzero"`
+	Code value.Optional[string] `json:"code,omitzero"`
+	Name value.Optional[string] `json:"name,omitzero"`
 }
 
 // TransferAccount is an Asaas account that a transfer goes to.
 type TransferAccount struct {
-	Name optional.Value[string] `json:"name,omitzero"`
+	Name value.Optional[string] `json:"name,omitzero"`
 	// The owner's tax number.
-	CpfCnpj optional.Value[string] `json:"cpfCnpj,omitzero"`
-	Agency  optional.Value[string] `json:"agency,omitzero"`
+	CpfCnpj value.Optional[string] `json:"cpfCnpj,omitzero"`
+	Agency  value.Optional[string] `json:"agency,omitzero"`
 	// The account's number, without AccountDigit.
-	Account      optional.Value[string] `json:"account,omitzero"`
-	AccountDigit optional.Value[string] `json:"accountDigit,omitzero"`
+	Account      value.Optional[string] `json:"account,omitzero"`
+	AccountDigit value.Optional[string] `json:"accountDigit,omitzero"`
 }
 
 // Format implements [fmt.Formatter]: every verb shows the struct without what is
@@ -1194,38 +1194,38 @@ func (v TransferAccount) redacted() TransferAccount {
 // Bill is a bill of somebody else that the account pays.
 type Bill struct {
 	// Always "bill".
-	Object optional.Value[string] `json:"object,omitzero"`
+	Object value.Optional[string] `json:"object,omitzero"`
 	// A UUID; the documentation of withdrawals prints a number.
 	ID     Text       `json:"id"`
 	Status BillStatus `json:"status"`
 	// The amount in reais.
 	Value Money `json:"value"`
 	// In reais.
-	Discount optional.Value[Money] `json:"discount,omitzero"`
+	Discount value.Optional[Money] `json:"discount,omitzero"`
 	// In reais.
-	Interest optional.Value[Money] `json:"interest,omitzero"`
+	Interest value.Optional[Money] `json:"interest,omitzero"`
 	// In reais.
-	Fine optional.Value[Money] `json:"fine,omitzero"`
+	Fine value.Optional[Money] `json:"fine,omitzero"`
 	// Asaas's fee in reais.
-	Fee optional.Value[Money] `json:"fee,omitzero"`
+	Fee value.Optional[Money] `json:"fee,omitzero"`
 	// The line of digits that names the bill.
-	IdentificationField optional.Value[string] `json:"identificationField,omitzero"`
+	IdentificationField value.Optional[string] `json:"identificationField,omitzero"`
 	// The day the bill is due.
-	DueDate optional.Value[Date] `json:"dueDate,omitzero"`
+	DueDate value.Optional[Date] `json:"dueDate,omitzero"`
 	// The day the bill is to be paid.
-	ScheduleDate optional.Value[Date] `json:"scheduleDate,omitzero"`
+	ScheduleDate value.Optional[Date] `json:"scheduleDate,omitzero"`
 	// The day the bill was paid.
-	PaymentDate optional.Value[Date]   `json:"paymentDate,omitzero"`
-	Description optional.Value[string] `json:"description,omitzero"`
+	PaymentDate value.Optional[Date]   `json:"paymentDate,omitzero"`
+	Description value.Optional[string] `json:"description,omitzero"`
 	// Who gets the money.
-	CompanyName optional.Value[string] `json:"companyName,omitzero"`
+	CompanyName value.Optional[string] `json:"companyName,omitzero"`
 	// The page with the receipt.
-	TransactionReceiptURL optional.Value[string] `json:"transactionReceiptUrl,omitzero"`
-	CanBeCancelled        optional.Value[bool]   `json:"canBeCancelled,omitzero"`
+	TransactionReceiptURL value.Optional[string] `json:"transactionReceiptUrl,omitzero"`
+	CanBeCancelled        value.Optional[bool]   `json:"canBeCancelled,omitzero"`
 	// Your own id for the bill.
-	ExternalReference optional.Value[string] `json:"externalReference,omitzero"`
+	ExternalReference value.Optional[string] `json:"externalReference,omitzero"`
 	// Why the payment failed.
-	FailReasons optional.Value[[]string] `json:"failReasons,omitzero"`
+	FailReasons value.Optional[[]string] `json:"failReasons,omitzero"`
 }
 
 // BillStatus is the state of a bill's payment.
@@ -1260,32 +1260,32 @@ func (v BillStatus) Known() bool {
 // plan will bring.
 type Anticipation struct {
 	// Always "anticipation".
-	Object optional.Value[string] `json:"object,omitzero"`
+	Object value.Optional[string] `json:"object,omitzero"`
 	// A UUID.
 	ID string `json:"id"`
 	// The UUID of the installment plan; without it, see Payment.
-	Installment optional.Value[string] `json:"installment,omitzero"`
+	Installment value.Optional[string] `json:"installment,omitzero"`
 	// The id of the charge, "pay_" and more.
-	Payment optional.Value[string] `json:"payment,omitzero"`
+	Payment value.Optional[string] `json:"payment,omitzero"`
 	Status  AnticipationStatus     `json:"status"`
 	// The day of the anticipation.
-	AnticipationDate optional.Value[Date] `json:"anticipationDate,omitzero"`
+	AnticipationDate value.Optional[Date] `json:"anticipationDate,omitzero"`
 	// The day it is due.
-	DueDate optional.Value[Date] `json:"dueDate,omitzero"`
+	DueDate value.Optional[Date] `json:"dueDate,omitzero"`
 	// The day it was asked for.
-	RequestDate optional.Value[Date] `json:"requestDate,omitzero"`
+	RequestDate value.Optional[Date] `json:"requestDate,omitzero"`
 	// Asaas's fee in reais.
-	Fee optional.Value[Money] `json:"fee,omitzero"`
+	Fee value.Optional[Money] `json:"fee,omitzero"`
 	// How many days the money comes early.
-	AnticipationDays optional.Value[Int] `json:"anticipationDays,omitzero"`
+	AnticipationDays value.Optional[Int] `json:"anticipationDays,omitzero"`
 	// What is left of Value after Fee.
-	NetValue optional.Value[Money] `json:"netValue,omitzero"`
+	NetValue value.Optional[Money] `json:"netValue,omitzero"`
 	// The whole amount of the charge in reais.
-	TotalValue optional.Value[Money] `json:"totalValue,omitzero"`
+	TotalValue value.Optional[Money] `json:"totalValue,omitzero"`
 	// The anticipated amount in reais.
 	Value Money `json:"value"`
 	// Why the anticipation was refused.
-	DenialObservation optional.Value[string] `json:"denialObservation,omitzero"`
+	DenialObservation value.Optional[string] `json:"denialObservation,omitzero"`
 }
 
 // AnticipationStatus is the state of an anticipation.
@@ -1324,11 +1324,11 @@ type MobilePhoneRecharge struct {
 	ID string `json:"id"`
 	// The amount in reais.
 	Value          Money                     `json:"value"`
-	PhoneNumber    optional.Value[string]    `json:"phoneNumber,omitzero"`
+	PhoneNumber    value.Optional[string]    `json:"phoneNumber,omitzero"`
 	Status         MobilePhoneRechargeStatus `json:"status"`
-	CanBeCancelled optional.Value[bool]      `json:"canBeCancelled,omitzero"`
+	CanBeCancelled value.Optional[bool]      `json:"canBeCancelled,omitzero"`
 	// The phone company.
-	OperatorName optional.Value[string] `json:"operatorName,omitzero"`
+	OperatorName value.Optional[string] `json:"operatorName,omitzero"`
 }
 
 // Format implements [fmt.Formatter]: every verb shows the struct without what is
@@ -1380,13 +1380,13 @@ type AccountStatus struct {
 	// A UUID.
 	ID string `json:"id"`
 	// The commercial data; what it says once they expired is not known.
-	CommercialInfo optional.Value[ApprovalStatus] `json:"commercialInfo,omitzero"`
+	CommercialInfo value.Optional[ApprovalStatus] `json:"commercialInfo,omitzero"`
 	// The bank account.
-	BankAccountInfo optional.Value[ApprovalStatus] `json:"bankAccountInfo,omitzero"`
+	BankAccountInfo value.Optional[ApprovalStatus] `json:"bankAccountInfo,omitzero"`
 	// The documents.
-	Documentation optional.Value[ApprovalStatus] `json:"documentation,omitzero"`
+	Documentation value.Optional[ApprovalStatus] `json:"documentation,omitzero"`
 	// The account as a whole.
-	General optional.Value[ApprovalStatus] `json:"general,omitzero"`
+	General value.Optional[ApprovalStatus] `json:"general,omitzero"`
 }
 
 // ApprovalStatus is the state of a part of an account.
@@ -1418,31 +1418,31 @@ type Checkout struct {
 	// A UUID. Delivered though not documented.
 	ID string `json:"id"`
 	// The page's address. Delivered though not documented.
-	Link optional.Value[string] `json:"link,omitzero"`
+	Link value.Optional[string] `json:"link,omitzero"`
 	// Delivered though not in the official document.
 	Status CheckoutStatus `json:"status"`
 	// How long the page lives, 10 to 1440 minutes.
-	MinutesToExpire optional.Value[Int] `json:"minutesToExpire,omitzero"`
+	MinutesToExpire value.Optional[Int] `json:"minutesToExpire,omitzero"`
 	// Your own id for the checkout, up to 200 characters.
-	ExternalReference optional.Value[string] `json:"externalReference,omitzero"`
+	ExternalReference value.Optional[string] `json:"externalReference,omitzero"`
 	// The ways to pay that the buyer can choose from.
-	BillingTypes optional.Value[[]BillingType] `json:"billingTypes,omitzero"`
+	BillingTypes value.Optional[[]BillingType] `json:"billingTypes,omitzero"`
 	// The kinds of charges that the buyer can choose from.
-	ChargeTypes optional.Value[[]CheckoutChargeType] `json:"chargeTypes,omitzero"`
+	ChargeTypes value.Optional[[]CheckoutChargeType] `json:"chargeTypes,omitzero"`
 	// Where the buyer is sent afterwards.
-	Callback optional.Value[CheckoutCallback] `json:"callback,omitzero"`
+	Callback value.Optional[CheckoutCallback] `json:"callback,omitzero"`
 	// What is sold.
-	Items optional.Value[[]CheckoutItem] `json:"items,omitzero"`
+	Items value.Optional[[]CheckoutItem] `json:"items,omitzero"`
 	// The subscription that the buyer starts.
-	Subscription optional.Value[CheckoutSubscription] `json:"subscription,omitzero"`
+	Subscription value.Optional[CheckoutSubscription] `json:"subscription,omitzero"`
 	// How far the buyer can part the amount.
-	Installment optional.Value[CheckoutInstallment] `json:"installment,omitzero"`
+	Installment value.Optional[CheckoutInstallment] `json:"installment,omitzero"`
 	// Who else gets a part of the money.
-	Split optional.Value[[]CheckoutSplit] `json:"split,omitzero"`
+	Split value.Optional[[]CheckoutSplit] `json:"split,omitzero"`
 	// The customer's id. Delivered though not documented; seen only as null.
-	Customer optional.Value[string] `json:"customer,omitzero"`
+	Customer value.Optional[string] `json:"customer,omitzero"`
 	// What you told about the buyer.
-	CustomerData optional.Value[CheckoutCustomerData] `json:"customerData,omitzero"`
+	CustomerData value.Optional[CheckoutCustomerData] `json:"customerData,omitzero"`
 }
 
 // Format implements [fmt.Formatter]: every verb shows the struct without what is
@@ -1512,71 +1512,71 @@ func (v CheckoutChargeType) Known() bool {
 // CheckoutCallback is a set of pages that a buyer is sent to after a
 // checkout.
 type CheckoutCallback struct {
-	SuccessURL optional.Value[string] `json:"successUrl,omitzero"`
-	CancelURL  optional.Value[string] `json:"cancelUrl,omitzero"`
-	ExpiredURL optional.Value[string] `json:"expiredUrl,omitzero"`
+	SuccessURL value.Optional[string] `json:"successUrl,omitzero"`
+	CancelURL  value.Optional[string] `json:"cancelUrl,omitzero"`
+	ExpiredURL value.Optional[string] `json:"expiredUrl,omitzero"`
 }
 
 // CheckoutItem is a line of what a checkout sells.
 type CheckoutItem struct {
 	// Your own id for the item.
-	ExternalReference optional.Value[string] `json:"externalReference,omitzero"`
-	Name              optional.Value[string] `json:"name,omitzero"`
-	Description       optional.Value[string] `json:"description,omitzero"`
+	ExternalReference value.Optional[string] `json:"externalReference,omitzero"`
+	Name              value.Optional[string] `json:"name,omitzero"`
+	Description       value.Optional[string] `json:"description,omitzero"`
 	// A picture, which makes for large bodies.
-	ImageBase64 optional.Value[string] `json:"imageBase64,omitzero"`
-	Quantity    optional.Value[Int]    `json:"quantity,omitzero"`
+	ImageBase64 value.Optional[string] `json:"imageBase64,omitzero"`
+	Quantity    value.Optional[Int]    `json:"quantity,omitzero"`
 	// The price in reais.
-	Value optional.Value[Money] `json:"value,omitzero"`
+	Value value.Optional[Money] `json:"value,omitzero"`
 }
 
 // CheckoutSubscription is the subscription that a checkout starts.
 type CheckoutSubscription struct {
-	Cycle optional.Value[SubscriptionCycle] `json:"cycle,omitzero"`
+	Cycle value.Optional[SubscriptionCycle] `json:"cycle,omitzero"`
 	// The first due date; printed as 2024-10-31T03:00:00+0000.
-	NextDueDate optional.Value[Date] `json:"nextDueDate,omitzero"`
+	NextDueDate value.Optional[Date] `json:"nextDueDate,omitzero"`
 	// The last day that a charge may be due; printed with a time too.
-	EndDate optional.Value[Date] `json:"endDate,omitzero"`
+	EndDate value.Optional[Date] `json:"endDate,omitzero"`
 }
 
 // CheckoutInstallment is the limit of a checkout that can be paid in
 // installments.
 type CheckoutInstallment struct {
 	// Into how many charges the buyer can part the amount.
-	MaxInstallmentCount optional.Value[Int] `json:"maxInstallmentCount,omitzero"`
+	MaxInstallmentCount value.Optional[Int] `json:"maxInstallmentCount,omitzero"`
 }
 
 // CheckoutSplit is a part of what a checkout brings that goes to another
 // Asaas wallet.
 type CheckoutSplit struct {
 	// The UUID of the wallet that gets the money.
-	WalletID optional.Value[string] `json:"walletId,omitzero"`
+	WalletID value.Optional[string] `json:"walletId,omitzero"`
 	// A fixed part; without it, see PercentageValue.
-	FixedValue optional.Value[Money] `json:"fixedValue,omitzero"`
+	FixedValue value.Optional[Money] `json:"fixedValue,omitzero"`
 	// Per cent, as the official document spells it; see Percentage.
-	PercentageValue optional.Value[Percent] `json:"percentageValue,omitzero"`
+	PercentageValue value.Optional[Percent] `json:"percentageValue,omitzero"`
 	// PercentageValue, as the documentation's sample spells it.
-	PercentualValue optional.Value[Percent] `json:"percentualValue,omitzero"`
+	PercentualValue value.Optional[Percent] `json:"percentualValue,omitzero"`
 	// A fixed part of all installments together.
-	TotalFixedValue optional.Value[Money] `json:"totalFixedValue,omitzero"`
+	TotalFixedValue value.Optional[Money] `json:"totalFixedValue,omitzero"`
 }
 
 // CheckoutCustomerData is the person that a checkout was prepared for.
 type CheckoutCustomerData struct {
-	Name optional.Value[string] `json:"name,omitzero"`
+	Name value.Optional[string] `json:"name,omitzero"`
 	// The tax number.
-	CpfCnpj optional.Value[string] `json:"cpfCnpj,omitzero"`
-	Email   optional.Value[string] `json:"email,omitzero"`
-	Phone   optional.Value[string] `json:"phone,omitzero"`
-	Address optional.Value[string] `json:"address,omitzero"`
+	CpfCnpj value.Optional[string] `json:"cpfCnpj,omitzero"`
+	Email   value.Optional[string] `json:"email,omitzero"`
+	Phone   value.Optional[string] `json:"phone,omitzero"`
+	Address value.Optional[string] `json:"address,omitzero"`
 	// The official document makes it a number.
-	AddressNumber optional.Value[Text]   `json:"addressNumber,omitzero"`
-	Complement    optional.Value[string] `json:"complement,omitzero"`
+	AddressNumber value.Optional[Text]   `json:"addressNumber,omitzero"`
+	Complement    value.Optional[string] `json:"complement,omitzero"`
 	// The quarter of the city.
-	Province   optional.Value[string] `json:"province,omitzero"`
-	PostalCode optional.Value[string] `json:"postalCode,omitzero"`
+	Province   value.Optional[string] `json:"province,omitzero"`
+	PostalCode value.Optional[string] `json:"postalCode,omitzero"`
 	// Asaas's code of the city, a number in the official document.
-	City optional.Value[Text] `json:"city,omitzero"`
+	City value.Optional[Text] `json:"city,omitzero"`
 }
 
 // Format implements [fmt.Formatter]: every verb shows the struct without what is
@@ -1609,13 +1609,13 @@ func (v CheckoutCustomerData) redacted() CheckoutCustomerData {
 // of its own.
 type BalanceBlock struct {
 	// The amount in reais.
-	Value       optional.Value[Money]            `json:"value,omitzero"`
-	Date        optional.Value[DateTime]         `json:"date,omitzero"`
-	Description optional.Value[string]           `json:"description,omitzero"`
-	Type        optional.Value[BalanceBlockType] `json:"type,omitzero"`
+	Value       value.Optional[Money]            `json:"value,omitzero"`
+	Date        value.Optional[DateTime]         `json:"date,omitzero"`
+	Description value.Optional[string]           `json:"description,omitzero"`
+	Type        value.Optional[BalanceBlockType] `json:"type,omitzero"`
 	// The charge that the block is about, "pay_" and more; only for
 	// PIX_INFRACTION and CONTRACTUAL_EFFECT.
-	PaymentID optional.Value[string] `json:"paymentId,omitzero"`
+	PaymentID value.Optional[string] `json:"paymentId,omitzero"`
 }
 
 // BalanceBlockType is the reason for a block.
@@ -1649,9 +1649,9 @@ func (v BalanceBlockType) Known() bool {
 type InternalTransfer struct {
 	// The amount in reais, negative for INTERNAL_TRANSFER_DEBIT.
 	Value       Money                                `json:"value"`
-	Date        optional.Value[DateTime]             `json:"date,omitzero"`
-	Description optional.Value[string]               `json:"description,omitzero"`
-	Type        optional.Value[InternalTransferType] `json:"type,omitzero"`
+	Date        value.Optional[DateTime]             `json:"date,omitzero"`
+	Description value.Optional[string]               `json:"description,omitzero"`
+	Type        value.Optional[InternalTransferType] `json:"type,omitzero"`
 }
 
 // InternalTransferType is the reason for a movement.
@@ -1681,19 +1681,19 @@ func (v InternalTransferType) Known() bool {
 type AccessToken struct {
 	ID string `json:"id"`
 	// The name that you gave it.
-	Name optional.Value[string] `json:"name,omitzero"`
+	Name value.Optional[string] `json:"name,omitzero"`
 	// Whether it can be used.
-	Enabled optional.Value[bool] `json:"enabled,omitzero"`
+	Enabled value.Optional[bool] `json:"enabled,omitzero"`
 	// When it was created.
-	DateCreated optional.Value[DateTime] `json:"dateCreated,omitzero"`
+	DateCreated value.Optional[DateTime] `json:"dateCreated,omitzero"`
 	// Why it is disabled, as it is delivered; see WhyDisabled.
-	DisabledReason optional.Value[AccessTokenDisabledReason] `json:"disabledReason,omitzero"`
+	DisabledReason value.Optional[AccessTokenDisabledReason] `json:"disabledReason,omitzero"`
 	// DisabledReason, as the documentation spells it.
-	DisableReason optional.Value[AccessTokenDisabledReason] `json:"disableReason,omitzero"`
+	DisableReason value.Optional[AccessTokenDisabledReason] `json:"disableReason,omitzero"`
 	// When it expires; null if never.
-	ExpirationDate optional.Value[DateTime] `json:"expirationDate,omitzero"`
+	ExpirationDate value.Optional[DateTime] `json:"expirationDate,omitzero"`
 	// When it expires if nobody uses it.
-	ProjectedExpirationDateByLackOfUse optional.Value[DateTime] `json:"projectedExpirationDateByLackOfUse,omitzero"`
+	ProjectedExpirationDateByLackOfUse value.Optional[DateTime] `json:"projectedExpirationDateByLackOfUse,omitzero"`
 }
 
 // AccessTokenDisabledReason is the reason why an API key is disabled.
@@ -1722,37 +1722,37 @@ type PixAutomaticAuthorization struct {
 	ID     string                          `json:"id"`
 	Status PixAutomaticAuthorizationStatus `json:"status"`
 	// The amount in reais of each charge; null where it varies.
-	Value optional.Value[Money] `json:"value,omitzero"`
+	Value value.Optional[Money] `json:"value,omitzero"`
 	// The lowest limit that the payer may set, where the amount varies.
-	MinLimitValue optional.Value[Money] `json:"minLimitValue,omitzero"`
+	MinLimitValue value.Optional[Money] `json:"minLimitValue,omitzero"`
 	// Your own id for what is paid.
-	ContractID optional.Value[string] `json:"contractId,omitzero"`
+	ContractID value.Optional[string] `json:"contractId,omitzero"`
 	// The customer's id, "cus_" and more.
-	CustomerID optional.Value[string] `json:"customerId,omitzero"`
+	CustomerID value.Optional[string] `json:"customerId,omitzero"`
 	// The id of the subscription, "sub_" and more.
-	SubscriptionID optional.Value[string]                `json:"subscriptionId,omitzero"`
-	Description    optional.Value[string]                `json:"description,omitzero"`
-	Frequency      optional.Value[PixAutomaticFrequency] `json:"frequency,omitzero"`
+	SubscriptionID value.Optional[string]                `json:"subscriptionId,omitzero"`
+	Description    value.Optional[string]                `json:"description,omitzero"`
+	Frequency      value.Optional[PixAutomaticFrequency] `json:"frequency,omitzero"`
 	// The first day it is good for; delivered as dd/MM/yyyy.
-	StartDate optional.Value[Date] `json:"startDate,omitzero"`
+	StartDate value.Optional[Date] `json:"startDate,omitzero"`
 	// The last day it is good for.
-	FinishDate optional.Value[Date] `json:"finishDate,omitzero"`
+	FinishDate value.Optional[Date] `json:"finishDate,omitzero"`
 	// When it was canceled.
-	CancellationDate   optional.Value[DateTime]                       `json:"cancellationDate,omitzero"`
-	CancellationReason optional.Value[PixAutomaticCancellationReason] `json:"cancellationReason,omitzero"`
+	CancellationDate   value.Optional[DateTime]                       `json:"cancellationDate,omitzero"`
+	CancellationReason value.Optional[PixAutomaticCancellationReason] `json:"cancellationReason,omitzero"`
 	// The Pix network's id.
-	EndToEndIdentifier optional.Value[string]                 `json:"endToEndIdentifier,omitzero"`
-	OriginType         optional.Value[PixAutomaticOriginType] `json:"originType,omitzero"`
+	EndToEndIdentifier value.Optional[string]                 `json:"endToEndIdentifier,omitzero"`
+	OriginType         value.Optional[PixAutomaticOriginType] `json:"originType,omitzero"`
 	// The QR code as text.
-	Payload optional.Value[string] `json:"payload,omitzero"`
+	Payload value.Optional[string] `json:"payload,omitzero"`
 	// The QR code as a picture, in base64.
-	EncodedImage optional.Value[string] `json:"encodedImage,omitzero"`
+	EncodedImage value.Optional[string] `json:"encodedImage,omitzero"`
 	// The first payment.
-	ImmediateQrCode optional.Value[PixAutomaticQrCode] `json:"immediateQrCode,omitzero"`
+	ImmediateQrCode value.Optional[PixAutomaticQrCode] `json:"immediateQrCode,omitzero"`
 	// Delivered though not documented.
-	RetryPolicy optional.Value[PixAutomaticRetryPolicy] `json:"retryPolicy,omitzero"`
+	RetryPolicy value.Optional[PixAutomaticRetryPolicy] `json:"retryPolicy,omitzero"`
 	// Delivered though not documented.
-	PaymentCreationMode optional.Value[PixAutomaticPaymentCreationMode] `json:"paymentCreationMode,omitzero"`
+	PaymentCreationMode value.Optional[PixAutomaticPaymentCreationMode] `json:"paymentCreationMode,omitzero"`
 }
 
 // PixAutomaticAuthorizationStatus is the state of an authorization.
@@ -1896,9 +1896,9 @@ func (v PixAutomaticPaymentCreationMode) Known() bool {
 type PixAutomaticQrCode struct {
 	// Asaas includes it in the charge that was paid with it; integrators find it
 	// there as PixQrCodeID.
-	ConciliationIdentifier optional.Value[string] `json:"conciliationIdentifier,omitzero"`
+	ConciliationIdentifier value.Optional[string] `json:"conciliationIdentifier,omitzero"`
 	// When it can no longer be paid; delivered as dd/MM/yyyy HH:mm:ss.
-	ExpirationDate optional.Value[DateTime] `json:"expirationDate,omitzero"`
+	ExpirationDate value.Optional[DateTime] `json:"expirationDate,omitzero"`
 }
 
 // PixAutomaticInstruction is the order to the payer's bank to pay one charge
@@ -1907,29 +1907,29 @@ type PixAutomaticInstruction struct {
 	// A UUID.
 	ID string `json:"id"`
 	// The Pix network's id.
-	EndToEndIdentifier optional.Value[string]                               `json:"endToEndIdentifier,omitzero"`
-	Authorization      optional.Value[PixAutomaticInstructionAuthorization] `json:"authorization,omitzero"`
+	EndToEndIdentifier value.Optional[string]                               `json:"endToEndIdentifier,omitzero"`
+	Authorization      value.Optional[PixAutomaticInstructionAuthorization] `json:"authorization,omitzero"`
 	// The day the charge is due.
-	DueDate optional.Value[Date]          `json:"dueDate,omitzero"`
+	DueDate value.Optional[Date]          `json:"dueDate,omitzero"`
 	Status  PixAutomaticInstructionStatus `json:"status"`
 	// The id of the charge, "pay_" and more.
-	PaymentID     optional.Value[string]                    `json:"paymentId,omitzero"`
-	RefusalReason optional.Value[PixAutomaticRefusalReason] `json:"refusalReason,omitzero"`
+	PaymentID     value.Optional[string]                    `json:"paymentId,omitzero"`
+	RefusalReason value.Optional[PixAutomaticRefusalReason] `json:"refusalReason,omitzero"`
 	// In the API's answers; not seen in an event yet.
-	Purpose optional.Value[PixAutomaticInstructionPurpose] `json:"purpose,omitzero"`
+	Purpose value.Optional[PixAutomaticInstructionPurpose] `json:"purpose,omitzero"`
 	// From 1 to 3; in the API's answers, not seen in an event yet.
-	RetryAttempt optional.Value[Int] `json:"retryAttempt,omitzero"`
+	RetryAttempt value.Optional[Int] `json:"retryAttempt,omitzero"`
 }
 
 // PixAutomaticInstructionAuthorization is the authorization that an
 // instruction stands on.
 type PixAutomaticInstructionAuthorization struct {
 	// A UUID.
-	ID optional.Value[string] `json:"id,omitzero"`
+	ID value.Optional[string] `json:"id,omitzero"`
 	// The Pix network's id.
-	EndToEndIdentifier optional.Value[string] `json:"endToEndIdentifier,omitzero"`
+	EndToEndIdentifier value.Optional[string] `json:"endToEndIdentifier,omitzero"`
 	// The customer's id, "cus_" and more.
-	CustomerID optional.Value[string] `json:"customerId,omitzero"`
+	CustomerID value.Optional[string] `json:"customerId,omitzero"`
 }
 
 // PixAutomaticInstructionStatus is the state of an instruction.
@@ -2049,20 +2049,20 @@ func (v PixAutomaticEligibilityStatus) Known() bool {
 type Withdrawal struct {
 	Type WithdrawalType `json:"type"`
 	// A transfer to a bank account, a Pix key or another Asaas account.
-	Transfer optional.Value[Transfer] `json:"transfer,omitzero"`
+	Transfer value.Optional[Transfer] `json:"transfer,omitzero"`
 	// The payment of a bill.
-	Bill optional.Value[WithdrawalBill] `json:"bill,omitzero"`
+	Bill value.Optional[WithdrawalBill] `json:"bill,omitzero"`
 	// The payment of a Pix QR code.
-	PixQrCode optional.Value[WithdrawalPix] `json:"pixQrCode,omitzero"`
+	PixQrCode value.Optional[WithdrawalPix] `json:"pixQrCode,omitzero"`
 	// The recharge of a mobile phone.
-	MobilePhoneRecharge optional.Value[MobilePhoneRecharge] `json:"mobilePhoneRecharge,omitzero"`
+	MobilePhoneRecharge value.Optional[MobilePhoneRecharge] `json:"mobilePhoneRecharge,omitzero"`
 	// The refund of a Pix that was received. Asaas asks about these only once
 	// that is switched on beside the URL.
-	PixRefund optional.Value[WithdrawalPix] `json:"pixRefund,omitzero"`
+	PixRefund value.Optional[WithdrawalPix] `json:"pixRefund,omitzero"`
 	// A split of a charge. Asaas asks about every one, five seconds after its
 	// settlement, once that is switched on beside the URL, and cancels it unless
 	// it is approved.
-	PaymentSplit optional.Value[WithdrawalSplit] `json:"paymentSplit,omitzero"`
+	PaymentSplit value.Optional[WithdrawalSplit] `json:"paymentSplit,omitzero"`
 }
 
 // Format implements [fmt.Formatter]: every verb shows the struct without what is
@@ -2116,54 +2116,54 @@ func (v WithdrawalType) Known() bool {
 // WithdrawalBill is a bill about to be paid: the bill of an event, and more.
 type WithdrawalBill struct {
 	// Always "bill".
-	Object optional.Value[string] `json:"object,omitzero"`
+	Object value.Optional[string] `json:"object,omitzero"`
 	// A UUID; the documentation of withdrawals prints a number.
 	ID     Text       `json:"id"`
 	Status BillStatus `json:"status"`
 	// The amount in reais.
 	Value Money `json:"value"`
 	// In reais.
-	Discount optional.Value[Money] `json:"discount,omitzero"`
+	Discount value.Optional[Money] `json:"discount,omitzero"`
 	// In reais.
-	Interest optional.Value[Money] `json:"interest,omitzero"`
+	Interest value.Optional[Money] `json:"interest,omitzero"`
 	// In reais.
-	Fine optional.Value[Money] `json:"fine,omitzero"`
+	Fine value.Optional[Money] `json:"fine,omitzero"`
 	// Asaas's fee in reais.
-	Fee optional.Value[Money] `json:"fee,omitzero"`
+	Fee value.Optional[Money] `json:"fee,omitzero"`
 	// The line of digits that names the bill.
-	IdentificationField optional.Value[string] `json:"identificationField,omitzero"`
+	IdentificationField value.Optional[string] `json:"identificationField,omitzero"`
 	// The day the bill is due.
-	DueDate optional.Value[Date] `json:"dueDate,omitzero"`
+	DueDate value.Optional[Date] `json:"dueDate,omitzero"`
 	// The day the bill is to be paid.
-	ScheduleDate optional.Value[Date] `json:"scheduleDate,omitzero"`
+	ScheduleDate value.Optional[Date] `json:"scheduleDate,omitzero"`
 	// The day the bill was paid.
-	PaymentDate optional.Value[Date]   `json:"paymentDate,omitzero"`
-	Description optional.Value[string] `json:"description,omitzero"`
+	PaymentDate value.Optional[Date]   `json:"paymentDate,omitzero"`
+	Description value.Optional[string] `json:"description,omitzero"`
 	// Who gets the money.
-	CompanyName optional.Value[string] `json:"companyName,omitzero"`
+	CompanyName value.Optional[string] `json:"companyName,omitzero"`
 	// The page with the receipt.
-	TransactionReceiptURL optional.Value[string] `json:"transactionReceiptUrl,omitzero"`
-	CanBeCancelled        optional.Value[bool]   `json:"canBeCancelled,omitzero"`
+	TransactionReceiptURL value.Optional[string] `json:"transactionReceiptUrl,omitzero"`
+	CanBeCancelled        value.Optional[bool]   `json:"canBeCancelled,omitzero"`
 	// Your own id for the bill.
-	ExternalReference optional.Value[string] `json:"externalReference,omitzero"`
+	ExternalReference value.Optional[string] `json:"externalReference,omitzero"`
 	// Why the payment failed.
-	FailReasons optional.Value[[]string] `json:"failReasons,omitzero"`
+	FailReasons value.Optional[[]string] `json:"failReasons,omitzero"`
 	// Whether somebody has to authorize it first, in Asaas's app.
-	AwaitingCriticalActionAuthorization optional.Value[bool] `json:"awaitingCriticalActionAuthorization,omitzero"`
+	AwaitingCriticalActionAuthorization value.Optional[bool] `json:"awaitingCriticalActionAuthorization,omitzero"`
 	// The bank that issued the bill.
-	BankID optional.Value[Text]           `json:"bankId,omitzero"`
-	Bank   optional.Value[WithdrawalBank] `json:"bank,omitzero"`
+	BankID value.Optional[Text]           `json:"bankId,omitzero"`
+	Bank   value.Optional[WithdrawalBank] `json:"bank,omitzero"`
 }
 
 // WithdrawalBank is the bank that issued a bill.
 type WithdrawalBank struct {
 	// Always "bank".
-	Object optional.Value[string] `json:"object,omitzero"`
+	Object value.Optional[string] `json:"object,omitzero"`
 	// Asaas's own id of the bank.
-	ID optional.Value[Text] `json:"id,omitzero"`
+	ID value.Optional[Text] `json:"id,omitzero"`
 	// Three digits.
-	Code optional.Value[Text]   `json:"code,omitzero"`
-	Name optional.Value[string] `json:"name,omitzero"`
+	Code value.Optional[Text]   `json:"code,omitzero"`
+	Name value.Optional[string] `json:"name,omitzero"`
 }
 
 // WithdrawalPix is a Pix about to be sent: the payment of a QR code, or the
@@ -2172,58 +2172,58 @@ type WithdrawalPix struct {
 	// A UUID.
 	ID string `json:"id"`
 	// The amount in reais.
-	Value optional.Value[Money] `json:"value,omitzero"`
+	Value value.Optional[Money] `json:"value,omitzero"`
 	// The change, where cash is taken out at a shop together with a purchase.
-	ChangeValue optional.Value[Money] `json:"changeValue,omitzero"`
+	ChangeValue value.Optional[Money] `json:"changeValue,omitzero"`
 	// How much of it was refunded.
-	RefundedValue optional.Value[Money] `json:"refundedValue,omitzero"`
+	RefundedValue value.Optional[Money] `json:"refundedValue,omitzero"`
 	// Asaas's fee.
-	ChargedFeeValue optional.Value[Money] `json:"chargedFeeValue,omitzero"`
+	ChargedFeeValue value.Optional[Money] `json:"chargedFeeValue,omitzero"`
 	// DEBIT, CREDIT, CREDIT_REFUND, DEBIT_REFUND or DEBIT_REFUND_CANCELLATION.
-	Type optional.Value[string] `json:"type,omitzero"`
+	Type value.Optional[string] `json:"type,omitzero"`
 	// AWAITING_REQUEST, as a rule.
-	Status optional.Value[string] `json:"status,omitzero"`
+	Status value.Optional[string] `json:"status,omitzero"`
 	// MANUAL, ADDRESS_KEY, STATIC_QRCODE, DYNAMIC_QRCODE,
 	// PAYMENT_INITIATION_SERVICE or AUTOMATIC_RECURRING.
-	OriginType optional.Value[string] `json:"originType,omitzero"`
+	OriginType value.Optional[string] `json:"originType,omitzero"`
 	// WITHDRAWAL or CHANGE, where cash is taken out at a shop.
-	Finality optional.Value[string] `json:"finality,omitzero"`
+	Finality value.Optional[string] `json:"finality,omitzero"`
 	// The Pix's id at the central bank.
-	EndToEndIdentifier optional.Value[string] `json:"endToEndIdentifier,omitzero"`
+	EndToEndIdentifier value.Optional[string] `json:"endToEndIdentifier,omitzero"`
 	// What joins it to the QR code.
-	ConciliationIdentifier optional.Value[string] `json:"conciliationIdentifier,omitzero"`
+	ConciliationIdentifier value.Optional[string] `json:"conciliationIdentifier,omitzero"`
 	// The UUID of the transfer; refunds have it.
-	TransferID optional.Value[string] `json:"transferId,omitzero"`
+	TransferID value.Optional[string] `json:"transferId,omitzero"`
 	// The id of the charge that the refund is of, "pay_" and more.
-	Payment optional.Value[string] `json:"payment,omitzero"`
+	Payment value.Optional[string] `json:"payment,omitzero"`
 	// Your own id for it.
-	ExternalReference optional.Value[string] `json:"externalReference,omitzero"`
+	ExternalReference value.Optional[string] `json:"externalReference,omitzero"`
 	// When it was asked for, and when it takes effect. Refunds spell them
 	// 17/12/2024 15:27:42.
-	DateCreated   optional.Value[DateTime] `json:"dateCreated,omitzero"`
-	EffectiveDate optional.Value[DateTime] `json:"effectiveDate,omitzero"`
+	DateCreated   value.Optional[DateTime] `json:"dateCreated,omitzero"`
+	EffectiveDate value.Optional[DateTime] `json:"effectiveDate,omitzero"`
 	// The day it is to be sent.
-	ScheduledDate optional.Value[Date] `json:"scheduledDate,omitzero"`
+	ScheduledDate value.Optional[Date] `json:"scheduledDate,omitzero"`
 	// The text that the receiver sees.
-	Description optional.Value[string] `json:"description,omitzero"`
+	Description value.Optional[string] `json:"description,omitzero"`
 	// The page with the receipt, once it is sent.
-	TransactionReceiptURL optional.Value[string] `json:"transactionReceiptUrl,omitzero"`
+	TransactionReceiptURL value.Optional[string] `json:"transactionReceiptUrl,omitzero"`
 	// Why it was refused.
-	RefusalReason optional.Value[string] `json:"refusalReason,omitzero"`
+	RefusalReason value.Optional[string] `json:"refusalReason,omitzero"`
 	// Whether it can still be canceled.
-	CanBeCanceled optional.Value[bool] `json:"canBeCanceled,omitzero"`
+	CanBeCanceled value.Optional[bool] `json:"canBeCanceled,omitzero"`
 	// Whether it can be refunded, and why not.
-	CanBeRefunded        optional.Value[bool]   `json:"canBeRefunded,omitzero"`
-	RefundDisabledReason optional.Value[string] `json:"refundDisabledReason,omitzero"`
+	CanBeRefunded        value.Optional[bool]   `json:"canBeRefunded,omitzero"`
+	RefundDisabledReason value.Optional[string] `json:"refundDisabledReason,omitzero"`
 	// The Pix key, and its kind: CPF, CNPJ, EMAIL, PHONE or EVP.
-	AddressKey     optional.Value[string] `json:"addressKey,omitzero"`
-	AddressKeyType optional.Value[string] `json:"addressKeyType,omitzero"`
+	AddressKey     value.Optional[string] `json:"addressKey,omitzero"`
+	AddressKeyType value.Optional[string] `json:"addressKeyType,omitzero"`
 	// The Pix that is refunded.
-	OriginalTransaction optional.Value[WithdrawalPixOriginal] `json:"originalTransaction,omitzero"`
+	OriginalTransaction value.Optional[WithdrawalPixOriginal] `json:"originalTransaction,omitzero"`
 	// Who gets the money.
-	ExternalAccount optional.Value[WithdrawalPixAccount] `json:"externalAccount,omitzero"`
+	ExternalAccount value.Optional[WithdrawalPixAccount] `json:"externalAccount,omitzero"`
 	// The QR code that is paid; null in a refund.
-	QrCode optional.Value[WithdrawalPixQrCode] `json:"qrCode,omitzero"`
+	QrCode value.Optional[WithdrawalPixQrCode] `json:"qrCode,omitzero"`
 }
 
 // Format implements [fmt.Formatter]: every verb shows the struct without what is
@@ -2251,21 +2251,21 @@ func (v WithdrawalPix) redacted() WithdrawalPix {
 type WithdrawalPixAccount struct {
 	// The institution's number in the payment system, 8 digits: sent as a
 	// number, which has lost its zeros in front.
-	Ispb     optional.Value[Text]   `json:"ispb,omitzero"`
-	IspbName optional.Value[string] `json:"ispbName,omitzero"`
+	Ispb     value.Optional[Text]   `json:"ispb,omitzero"`
+	IspbName value.Optional[string] `json:"ispbName,omitzero"`
 	// The owner's name.
-	Name optional.Value[string] `json:"name,omitzero"`
+	Name value.Optional[string] `json:"name,omitzero"`
 	// The owner's CPF or CNPJ; parts of a CPF are masked.
-	CpfCnpj optional.Value[Text] `json:"cpfCnpj,omitzero"`
+	CpfCnpj value.Optional[Text] `json:"cpfCnpj,omitzero"`
 	// The Pix key, and its kind: CPF, CNPJ, EMAIL, PHONE or EVP.
-	AddressKey     optional.Value[string] `json:"addressKey,omitzero"`
-	AddressKeyType optional.Value[string] `json:"addressKeyType,omitzero"`
+	AddressKey     value.Optional[string] `json:"addressKey,omitzero"`
+	AddressKeyType value.Optional[string] `json:"addressKeyType,omitzero"`
 	// The branch, the account, its check digit, and its kind, such as
 	// CHECKING_ACCOUNT; refunds have them.
-	Agency       optional.Value[Text]   `json:"agency,omitzero"`
-	Account      optional.Value[Text]   `json:"account,omitzero"`
-	AccountDigit optional.Value[Text]   `json:"accountDigit,omitzero"`
-	AccountType  optional.Value[string] `json:"accountType,omitzero"`
+	Agency       value.Optional[Text]   `json:"agency,omitzero"`
+	Account      value.Optional[Text]   `json:"account,omitzero"`
+	AccountDigit value.Optional[Text]   `json:"accountDigit,omitzero"`
+	AccountType  value.Optional[string] `json:"accountType,omitzero"`
 }
 
 // Format implements [fmt.Formatter]: every verb shows the struct without what is
@@ -2294,20 +2294,20 @@ func (v WithdrawalPixAccount) redacted() WithdrawalPixAccount {
 // WithdrawalPixQrCode is the QR code that is about to be paid.
 type WithdrawalPixQrCode struct {
 	// Who was asked to pay.
-	Payer optional.Value[WithdrawalPixPayer] `json:"payer,omitzero"`
+	Payer value.Optional[WithdrawalPixPayer] `json:"payer,omitzero"`
 	// What joins it to the Pix.
-	ConciliationIdentifier optional.Value[string] `json:"conciliationIdentifier,omitzero"`
+	ConciliationIdentifier value.Optional[string] `json:"conciliationIdentifier,omitzero"`
 	// What the QR code asks for, what is taken off it, and what being late adds.
-	OriginalValue optional.Value[Money] `json:"originalValue,omitzero"`
-	Discount      optional.Value[Money] `json:"discount,omitzero"`
-	Interest      optional.Value[Money] `json:"interest,omitzero"`
-	Fine          optional.Value[Money] `json:"fine,omitzero"`
+	OriginalValue value.Optional[Money] `json:"originalValue,omitzero"`
+	Discount      value.Optional[Money] `json:"discount,omitzero"`
+	Interest      value.Optional[Money] `json:"interest,omitzero"`
+	Fine          value.Optional[Money] `json:"fine,omitzero"`
 	// The last day to pay without fine and interest.
-	DueDate optional.Value[Date] `json:"dueDate,omitzero"`
+	DueDate value.Optional[Date] `json:"dueDate,omitzero"`
 	// When it can no longer be paid.
-	ExpirationDate optional.Value[DateTime] `json:"expirationDate,omitzero"`
+	ExpirationDate value.Optional[DateTime] `json:"expirationDate,omitzero"`
 	// The receiver's text.
-	Description optional.Value[string] `json:"description,omitzero"`
+	Description value.Optional[string] `json:"description,omitzero"`
 }
 
 // Format implements [fmt.Formatter]: every verb shows the struct without what is
@@ -2331,8 +2331,8 @@ func (v WithdrawalPixQrCode) redacted() WithdrawalPixQrCode {
 
 // WithdrawalPixPayer is the person or company that a QR code asks to pay.
 type WithdrawalPixPayer struct {
-	Name    optional.Value[string] `json:"name,omitzero"`
-	CpfCnpj optional.Value[Text]   `json:"cpfCnpj,omitzero"`
+	Name    value.Optional[string] `json:"name,omitzero"`
+	CpfCnpj value.Optional[Text]   `json:"cpfCnpj,omitzero"`
 }
 
 // Format implements [fmt.Formatter]: every verb shows the struct without what is
@@ -2358,11 +2358,11 @@ func (v WithdrawalPixPayer) redacted() WithdrawalPixPayer {
 // WithdrawalPixOriginal is the Pix that a refund is of.
 type WithdrawalPixOriginal struct {
 	// A UUID.
-	ID optional.Value[string] `json:"id,omitzero"`
+	ID value.Optional[string] `json:"id,omitzero"`
 	// The Pix's id at the central bank.
-	EndToEndIdentifier optional.Value[string] `json:"endToEndIdentifier,omitzero"`
+	EndToEndIdentifier value.Optional[string] `json:"endToEndIdentifier,omitzero"`
 	// The amount in reais.
-	Value optional.Value[Money] `json:"value,omitzero"`
+	Value value.Optional[Money] `json:"value,omitzero"`
 	// When it took effect.
-	EffectiveDate optional.Value[DateTime] `json:"effectiveDate,omitzero"`
+	EffectiveDate value.Optional[DateTime] `json:"effectiveDate,omitzero"`
 }

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/paghooks/paghooks/idem"
-	"github.com/paghooks/paghooks/idem/gauge"
+	"github.com/paghooks/paghooks/idem/telemetry/gauge"
 )
 
 // WebhookWatch looks at the application's webhook from time to time and reports

@@ -33,13 +33,13 @@
 // event: gen makes the types of its request and its response, and nothing else.
 //
 // A field that is required and cannot be null has its plain type, every other
-// field is an optional.Value. Fields keep the order of the spec.
+// field is an value.Optional. Fields keep the order of the spec.
 //
 // x-essential, in the schema of an event, lists the paths to the fields without which
 // the event makes no sense, such as payment.id and payment.value; of a list of paths one
 // is enough. An event that lacks one is not handled. An event that lacks another
 // required field is handled, with a zero and a finding of drift. A required
-// amount is never a zero that was not sent: it is an optional.Value, unless it is
+// amount is never a zero that was not sent: it is an value.Optional, unless it is
 // essential for every event with its schema, at each place of the schema.
 //
 // A text with x-personal: true, or of the format password, is not printed: structs
@@ -110,7 +110,7 @@
 //
 //	x-provider: {event: {type: event}}
 //
-// Numbers, dates and times are types of package scalar, never floats: see there.
+// Numbers, dates and times are types of package value, never floats: see there.
 // A provider's package can have types of its own instead:
 //
 //	x-go-formats:

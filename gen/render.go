@@ -133,9 +133,15 @@ func imports(body string) string {
 		{"idem.Handle(", module + "/idem"},
 		{"idem.Source = ", module + "/idem"},
 		{"drift.Check(", module + "/idem/drift"},
-		{"optional.Value[", module + "/idem/optional"},
 		{"provider.", module + "/idem/provider"},
-		{"scalar.", module + "/idem/scalar"},
+		{"value.Optional[", module + "/idem/value"},
+		{"value.Cents", module + "/idem/value"},
+		{"value.Date", module + "/idem/value"},
+		{"value.Decimal", module + "/idem/value"},
+		{"value.Int", module + "/idem/value"},
+		{"value.Percent", module + "/idem/value"},
+		{"value.Text", module + "/idem/value"},
+		{"value.Time", module + "/idem/value"},
 	} {
 		switch {
 		case i.path == "":

@@ -207,7 +207,9 @@ var stubs = map[string]string{
 	module + "/idem/drift": `package drift
 		type Essential struct { Zero bool; Paths []string }
 		func Check([]byte, []Essential) error { return nil }`,
-	module + "/idem/scalar": `package scalar
+	module + "/idem/value": `package value
+		type Optional[T any] struct{ value T }
+		func (v Optional[T]) Or(T) T { return v.value }
 		type (Decimal struct{}; Percent struct{}; Int int; Cents int; Date string; Time string; Text string)
 		func (Decimal) IsZero() bool { return true }
 		func (Percent) IsZero() bool { return true }`,
@@ -218,9 +220,6 @@ var stubs = map[string]string{
 		func RedactEach[T any](redact func(T) T) func([]T) []T { return nil }
 		func RedactAt[T any](redact func(T) T) func(*T) *T { return nil }
 		func RedactJSON(raw json.RawMessage) json.RawMessage { return raw }`,
-	module + "/idem/optional": `package optional
-		type Value[T any] struct{ value T }
-		func (v Value[T]) Or(T) T { return v.value }`,
 }
 
 const handWritten = `package %s

@@ -146,10 +146,10 @@ func isOptional(p codegen.Property) bool {
 
 func fieldType(p codegen.Property) string {
 	if p.Extensions[spec.PointerName] != nil {
-		return "optional.Value[*" + strings.TrimPrefix(p.Schema.TypeDecl(), "*") + "]"
+		return "value.Optional[*" + strings.TrimPrefix(p.Schema.TypeDecl(), "*") + "]"
 	}
 	if isOptional(p) || p.Extensions[mayLackName] != nil {
-		return "optional.Value[" + p.Schema.TypeDecl() + "]"
+		return "value.Optional[" + p.Schema.TypeDecl() + "]"
 	}
 	return p.Schema.TypeDecl()
 }
@@ -255,7 +255,7 @@ func redactions(properties []codegen.Property) (out []redaction) {
 			continue
 		}
 		field := spec.GoName(p.JsonFieldName)
-		whole, optional := strings.CutPrefix(fieldType(p), "optional.Value[")
+		whole, optional := strings.CutPrefix(fieldType(p), "value.Optional[")
 		redact, plain := redactor(strings.TrimSuffix(whole, "]"), p), redactor(whole, p)+"(v."+field+")"
 		if optional {
 			plain = "provider.RedactIn(v." + field + ", " + redact + ")"

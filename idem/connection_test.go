@@ -21,10 +21,10 @@ import (
 
 	"github.com/paghooks/paghooks/idem"
 	"github.com/paghooks/paghooks/idem/broker"
+	"github.com/paghooks/paghooks/idem/broker/outbox"
 	"github.com/paghooks/paghooks/idem/idemtest"
 	"github.com/paghooks/paghooks/idem/internal/pgproxy"
-	"github.com/paghooks/paghooks/idem/operator"
-	"github.com/paghooks/paghooks/idem/outbox"
+	"github.com/paghooks/paghooks/idem/oncall/operator"
 	"github.com/paghooks/paghooks/internal/postgres"
 )
 

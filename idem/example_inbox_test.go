@@ -15,8 +15,8 @@ import (
 	"github.com/paghooks/paghooks/asaas"
 	"github.com/paghooks/paghooks/idem"
 	"github.com/paghooks/paghooks/idem/broker"
-	"github.com/paghooks/paghooks/idem/operator"
-	"github.com/paghooks/paghooks/idem/outbox"
+	"github.com/paghooks/paghooks/idem/broker/outbox"
+	"github.com/paghooks/paghooks/idem/oncall/operator"
 )
 
 // confirmed is an earlier event of the same payment as received.

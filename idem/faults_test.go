@@ -20,7 +20,7 @@ import (
 	"github.com/paghooks/paghooks/idem"
 	"github.com/paghooks/paghooks/idem/idemtest"
 	"github.com/paghooks/paghooks/idem/internal/pgproxy"
-	"github.com/paghooks/paghooks/idem/operator"
+	"github.com/paghooks/paghooks/idem/oncall/operator"
 )
 
 func TestConnectionCutAtCommitNeitherLosesNorDoubles(t *testing.T) {

@@ -17,7 +17,7 @@ import (
 
 	"github.com/paghooks/paghooks/idem"
 	"github.com/paghooks/paghooks/idem/health"
-	"github.com/paghooks/paghooks/idem/operator"
+	"github.com/paghooks/paghooks/idem/oncall/operator"
 )
 
 // An inbox answers 200 whatever its handlers do.

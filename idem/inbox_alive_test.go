@@ -14,7 +14,7 @@ import (
 	"github.com/paghooks/paghooks/idem"
 	"github.com/paghooks/paghooks/idem/idemtest"
 	"github.com/paghooks/paghooks/idem/internal/store"
-	"github.com/paghooks/paghooks/idem/operator"
+	"github.com/paghooks/paghooks/idem/oncall/operator"
 )
 
 // Nobody says that the process is dead, and its handler had an hour.

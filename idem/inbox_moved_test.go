@@ -16,7 +16,7 @@ import (
 	"github.com/paghooks/paghooks/idem"
 	"github.com/paghooks/paghooks/idem/internal/pgtx"
 	"github.com/paghooks/paghooks/idem/internal/store"
-	"github.com/paghooks/paghooks/idem/operator"
+	"github.com/paghooks/paghooks/idem/oncall/operator"
 )
 
 // Rows move after they were claimed: no payload is lost, and nothing waits for

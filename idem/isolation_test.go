@@ -17,7 +17,7 @@ import (
 	"github.com/paghooks/paghooks/idem/idemtest"
 	"github.com/paghooks/paghooks/idem/internal/pgproxy"
 	"github.com/paghooks/paghooks/idem/internal/store"
-	"github.com/paghooks/paghooks/idem/operator"
+	"github.com/paghooks/paghooks/idem/oncall/operator"
 )
 
 // An application may have a stricter isolation than Postgres's default for its own sake.

@@ -12,7 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/paghooks/paghooks/idem"
-	"github.com/paghooks/paghooks/idem/operator"
+	"github.com/paghooks/paghooks/idem/oncall/operator"
 )
 
 func TestWhatAnOperatorDoesIsInTheAuditTrail(t *testing.T) {

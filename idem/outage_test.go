@@ -16,8 +16,8 @@ import (
 
 	"github.com/paghooks/paghooks/idem"
 	"github.com/paghooks/paghooks/idem/broker"
-	"github.com/paghooks/paghooks/idem/operator"
-	"github.com/paghooks/paghooks/idem/outbox"
+	"github.com/paghooks/paghooks/idem/broker/outbox"
+	"github.com/paghooks/paghooks/idem/oncall/operator"
 )
 
 func TestBrokerThatHangsLeavesThreeQuartersOfThePoolToReceivers(t *testing.T) {

@@ -18,9 +18,9 @@ import (
 
 	"github.com/paghooks/paghooks/idem"
 	"github.com/paghooks/paghooks/idem/broker"
-	"github.com/paghooks/paghooks/idem/outbox"
+	"github.com/paghooks/paghooks/idem/broker/outbox"
+	"github.com/paghooks/paghooks/idem/broker/relay"
 	"github.com/paghooks/paghooks/idem/provider"
-	"github.com/paghooks/paghooks/idem/relay"
 )
 
 func TestServeStopsDeliveriesFirstAndThenWorkers(t *testing.T) {

@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"github.com/paghooks/paghooks/idem"
-	"github.com/paghooks/paghooks/idem/canary"
 	"github.com/paghooks/paghooks/idem/drift"
+	"github.com/paghooks/paghooks/idem/health/canary"
 	"github.com/paghooks/paghooks/idem/provider"
 )
 

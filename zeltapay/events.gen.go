@@ -16,8 +16,8 @@ import (
 
 	"github.com/paghooks/paghooks/idem"
 	"github.com/paghooks/paghooks/idem/drift"
-	"github.com/paghooks/paghooks/idem/optional"
 	"github.com/paghooks/paghooks/idem/provider"
+	"github.com/paghooks/paghooks/idem/value"
 )
 
 // EventType is the name of an event.
@@ -65,17 +65,17 @@ type PaymentEvent struct {
 	Envelope
 
 	// The payment link's id, "pl_" and more. Flat layout.
-	PaymentLinkID optional.Value[string] `json:"paymentLinkId,omitzero"`
+	PaymentLinkID value.Optional[string] `json:"paymentLinkId,omitzero"`
 	// The payment link that was paid. Nested layout.
-	PaymentLink optional.Value[PaymentLink] `json:"paymentLink,omitzero"`
+	PaymentLink value.Optional[PaymentLink] `json:"paymentLink,omitzero"`
 	// The merchant's account, "acc_" and more. Flat layout.
-	AccountID optional.Value[string] `json:"accountId,omitzero"`
+	AccountID value.Optional[string] `json:"accountId,omitzero"`
 	// Both layouts, with different fields.
-	Transaction optional.Value[Transaction] `json:"transaction,omitzero"`
+	Transaction value.Optional[Transaction] `json:"transaction,omitzero"`
 	// Both layouts, with different fields.
-	Customer optional.Value[Customer] `json:"customer,omitzero"`
+	Customer value.Optional[Customer] `json:"customer,omitzero"`
 	// What the merchant attached to the payment link. Flat layout.
-	Metadata optional.Value[Metadata] `json:"metadata,omitzero"`
+	Metadata value.Optional[Metadata] `json:"metadata,omitzero"`
 }
 
 // Format implements [fmt.Formatter]: every verb shows the struct without what is
@@ -105,11 +105,11 @@ func (v PaymentEvent) redacted() PaymentEvent {
 type PingEvent struct {
 	Envelope
 
-	OK          optional.Value[bool]   `json:"ok,omitzero"`
-	Message     optional.Value[string] `json:"message,omitzero"`
-	Description optional.Value[string] `json:"description,omitzero"`
+	OK          value.Optional[bool]   `json:"ok,omitzero"`
+	Message     value.Optional[string] `json:"message,omitzero"`
+	Description value.Optional[string] `json:"description,omitzero"`
 	// When the ping was sent.
-	SentAt optional.Value[Time] `json:"sentAt,omitzero"`
+	SentAt value.Optional[Time] `json:"sentAt,omitzero"`
 }
 
 // UnknownEvent is an event of a type that is newer than this package.

@@ -6,9 +6,8 @@ import (
 	"fmt"
 	"log/slog"
 
-	"github.com/paghooks/paghooks/idem/optional"
 	"github.com/paghooks/paghooks/idem/provider"
-	"github.com/paghooks/paghooks/idem/scalar"
+	"github.com/paghooks/paghooks/idem/value"
 )
 
 // LinkID is the id of the payment link that was paid, "pl_…": paymentLinkId
@@ -90,16 +89,16 @@ func (e *PaymentEvent) transaction() Transaction { return e.Transaction.Or(Trans
 func (e *PaymentEvent) customer() Customer { return e.Customer.Or(Customer{}) }
 
 // first returns the first value that there is.
-func first[T any](values ...optional.Value[T]) (value T, ok bool) {
+func first[T any](values ...value.Optional[T]) (val T, ok bool) {
 	for _, v := range values {
-		if value, ok = v.Get(); ok {
-			return value, true
+		if val, ok = v.Get(); ok {
+			return val, true
 		}
 	}
-	return value, false
+	return val, false
 }
 
-func text(values ...optional.Value[string]) string {
+func text(values ...value.Optional[string]) string {
 	s, _ := first(values...)
 	return s
 }
@@ -163,14 +162,14 @@ func (m Metadata) redacted() Metadata {
 	return Metadata{fmt.Sprintf("[%d fields]", len(m)): nil}
 }
 
-// Cents is [scalar.Cents], an amount of money in the smallest unit of its
+// Cents is [value.Cents], an amount of money in the smallest unit of its
 // currency: 1500 is 15.00 USD. Zelta Pay documents whole cents as a JSON number.
-type Cents = scalar.Cents
+type Cents = value.Cents
 
-// Time is [scalar.Time], a point in time as Zelta Pay wrote it,
+// Time is [value.Time], a point in time as Zelta Pay wrote it,
 // "2025-01-15T10:30:00.000Z". One without a zone is UTC, the zone of every
 // documented sample.
-type Time = scalar.Time
+type Time = value.Time
 
 // EventTestPayment is the type of a payment.success in which no money moved:
 // its transaction.isTest is true. Zelta Pay does not send this name. [Identify]

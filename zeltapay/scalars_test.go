@@ -9,7 +9,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/paghooks/paghooks/idem/idemtest"
-	"github.com/paghooks/paghooks/idem/optional"
+	"github.com/paghooks/paghooks/idem/value"
 	"github.com/paghooks/paghooks/zeltapay"
 )
 
@@ -123,7 +123,7 @@ func TestTimesAreArgumentsOfAQuery(t *testing.T) {
 				"date":        "2025-01-15",
 				"text":        "2025-01-15T10:30:00.5Z",
 			} {
-				for _, arg := range []any{sent, optional.Of(sent)} {
+				for _, arg := range []any{sent, value.Of(sent)} {
 					var got string
 					if err := conn.QueryRow(t.Context(), asText(columnType), mode, arg).Scan(&got); err != nil || got != want {
 						t.Errorf("%s: the %T %s as %s is %s, %v", mode, arg, sent, columnType, got, err)
@@ -139,7 +139,7 @@ func TestUnknownSpellingIsNeverStoredAsATime(t *testing.T) {
 	conn := elsewhere(t)
 	for _, mode := range []pgx.QueryExecMode{pgx.QueryExecModeCacheStatement, pgx.QueryExecModeExec, pgx.QueryExecModeSimpleProtocol} {
 		for _, columnType := range []string{"timestamptz", "timestamp", "date", "text"} {
-			for _, arg := range []any{noTime, optional.Of(noTime)} {
+			for _, arg := range []any{noTime, value.Of(noTime)} {
 				var got *string
 				if err := conn.QueryRow(t.Context(), asText(columnType), mode, arg).Scan(&got); err == nil {
 					t.Errorf("%s: the %T as %s is stored", mode, arg, columnType)
@@ -164,17 +164,17 @@ func TestScalarsAreArgumentsOfAQuery(t *testing.T) {
 		{"no time", "timestamptz", zeltapay.Time(""), null},
 		{"no time, without a zone", "timestamp", zeltapay.Time(""), null},
 		{"no time as text", "text", zeltapay.Time(""), null},
-		{"an absent time", "timestamptz", optional.Value[zeltapay.Time]{}, null},
+		{"an absent time", "timestamptz", value.Optional[zeltapay.Time]{}, null},
 		{"an amount", "bigint", zeltapay.Cents(1500), "1500"},
 		{"an amount in a small column", "integer", zeltapay.Cents(1500), "1500"},
 		{"an exact amount", "numeric", zeltapay.Cents(1500), "1500"},
-		{"an optional amount", "bigint", optional.Of(zeltapay.Cents(1500)), "1500"},
+		{"an optional amount", "bigint", value.Of(zeltapay.Cents(1500)), "1500"},
 		{"metadata", "jsonb", metadata, `{"n": 1.10, "orderId": "A-1"}`},
 		{"metadata to the letter", "json", metadata, `{"n":1.10,"orderId":"A-1"}`},
 		{"metadata as text", "text", metadata, `{"n":1.10,"orderId":"A-1"}`},
-		{"optional metadata", "jsonb", optional.Of(metadata), `{"n": 1.10, "orderId": "A-1"}`},
+		{"optional metadata", "jsonb", value.Of(metadata), `{"n": 1.10, "orderId": "A-1"}`},
 		{"no metadata", "jsonb", zeltapay.Metadata(nil), null},
-		{"null metadata", "jsonb", optional.Null[zeltapay.Metadata](), null},
+		{"null metadata", "jsonb", value.Null[zeltapay.Metadata](), null},
 	} {
 		got := null
 		var stored *string

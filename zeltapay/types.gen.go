@@ -8,29 +8,29 @@ import (
 	"fmt"
 	"log/slog"
 
-	"github.com/paghooks/paghooks/idem/optional"
 	"github.com/paghooks/paghooks/idem/provider"
+	"github.com/paghooks/paghooks/idem/value"
 )
 
 // Envelope is the part that all events have in common.
 type Envelope struct {
 	// Names the event, the same in every redelivery. The nested layout may lack
 	// it: the header Zeltapay-Event-Id has it always.
-	EventID optional.Value[string] `json:"eventId,omitzero"`
+	EventID value.Optional[string] `json:"eventId,omitzero"`
 	// The event type; it may be newer than this module.
 	Type EventType `json:"type"`
 	// When the event came to be. Pings and the nested layout may lack it.
-	CreatedAt optional.Value[Time] `json:"createdAt,omitzero"`
+	CreatedAt value.Optional[Time] `json:"createdAt,omitzero"`
 }
 
 // PaymentLink is the payment link of the nested layout.
 type PaymentLink struct {
 	// "pl_" and more.
-	ID optional.Value[string] `json:"id,omitzero"`
+	ID value.Optional[string] `json:"id,omitzero"`
 	// The amount to pay in cents. The currency is not said.
-	Amount optional.Value[Cents] `json:"amount,omitzero"`
+	Amount value.Optional[Cents] `json:"amount,omitzero"`
 	// What the merchant attached to the payment link.
-	Metadata optional.Value[Metadata] `json:"metadata,omitzero"`
+	Metadata value.Optional[Metadata] `json:"metadata,omitzero"`
 }
 
 // Format implements [fmt.Formatter]: every verb shows the struct without what is
@@ -56,41 +56,41 @@ func (v PaymentLink) redacted() PaymentLink {
 type Transaction struct {
 	// The transaction's id. Nested layout; not known to be the same as the flat
 	// layout's ExternalPaymentID.
-	ID optional.Value[string] `json:"id,omitzero"`
+	ID value.Optional[string] `json:"id,omitzero"`
 	// The payment's id at the processor. Flat layout.
-	ExternalPaymentID optional.Value[string] `json:"externalPaymentId,omitzero"`
+	ExternalPaymentID value.Optional[string] `json:"externalPaymentId,omitzero"`
 	// The processor's order id, not the merchant's: that one is in the metadata.
 	// Flat layout.
-	OrderID optional.Value[string] `json:"orderId,omitzero"`
+	OrderID value.Optional[string] `json:"orderId,omitzero"`
 	// The amount paid in cents. Flat layout.
-	Amount optional.Value[Cents] `json:"amount,omitzero"`
+	Amount value.Optional[Cents] `json:"amount,omitzero"`
 	// "USD", for example. Flat layout.
-	Currency optional.Value[string] `json:"currency,omitzero"`
+	Currency value.Optional[string] `json:"currency,omitzero"`
 	// When the customer paid. Flat layout.
-	PaidAt optional.Value[Time] `json:"paidAt,omitzero"`
+	PaidAt value.Optional[Time] `json:"paidAt,omitzero"`
 	// When the customer paid. Nested layout.
-	CompletedAt optional.Value[Time] `json:"completedAt,omitzero"`
+	CompletedAt value.Optional[Time] `json:"completedAt,omitzero"`
 	// "credit_card" in the samples; the API says "card" and "yappy". Both
 	// layouts.
-	PaymentMethod optional.Value[string] `json:"paymentMethod,omitzero"`
+	PaymentMethod value.Optional[string] `json:"paymentMethod,omitzero"`
 	// The processor, "nmi" for example. Flat layout.
-	PaymentProvider optional.Value[string] `json:"paymentProvider,omitzero"`
+	PaymentProvider value.Optional[string] `json:"paymentProvider,omitzero"`
 	// What the payment link was for. Flat layout.
-	Concept optional.Value[string] `json:"concept,omitzero"`
+	Concept value.Optional[string] `json:"concept,omitzero"`
 	// The merchant's name. Flat layout.
-	PaidTo optional.Value[string] `json:"paidTo,omitzero"`
+	PaidTo value.Optional[string] `json:"paidTo,omitzero"`
 	// Whether it is a test payment. Flat layout, since version 1.1.0.
-	IsTest optional.Value[bool] `json:"isTest,omitzero"`
+	IsTest value.Optional[bool] `json:"isTest,omitzero"`
 }
 
 // Customer is the person who paid.
 type Customer struct {
 	// Flat layout.
-	CustomerName optional.Value[string] `json:"customerName,omitzero"`
+	CustomerName value.Optional[string] `json:"customerName,omitzero"`
 	// Flat layout. Not every payment link asks for it.
-	CustomerEmail optional.Value[string] `json:"customerEmail,omitzero"`
+	CustomerEmail value.Optional[string] `json:"customerEmail,omitzero"`
 	// Nested layout.
-	Email optional.Value[string] `json:"email,omitzero"`
+	Email value.Optional[string] `json:"email,omitzero"`
 }
 
 // Format implements [fmt.Formatter]: every verb shows the struct without what is

@@ -9,7 +9,7 @@
 //	go run ./.ci/release binaries v0.2.0 FOLDER # builds the commands for systems without Go
 //
 // The root is one module, and every folder with a go.mod is another one. Those in
-// idem/idem… are for users. A version has all of them, and a tag for the root and each
+// idem/…/idem… are for users. A version has all of them, and a tag for the root and each
 // module for users, on one commit. Modules require that version of each other, without
 // replace, as users need it. go.work lets them build here before that version exists.
 //

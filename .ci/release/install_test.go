@@ -27,13 +27,13 @@ import (
 func main() {
 	http.Handle("POST /webhooks/asaas", idem.NewInbox(new(pgxpool.Pool), asaas.NewDispatcher("token")))
 }`,
-	"idem/idemkafka": `
+	"idem/broker/idemkafka": `
 import (
 	"context"
 
 	"github.com/twmb/franz-go/pkg/kgo"
 	"ROOT/idem/broker"
-	"ROOT/idem/idemkafka"
+	"ROOT/idem/broker/idemkafka"
 )
 
 var _ broker.Publisher = (*idemkafka.Publisher)(nil)
@@ -41,29 +41,29 @@ var _ broker.Publisher = (*idemkafka.Publisher)(nil)
 func main() {
 	_ = idemkafka.Consume(context.Background(), new(kgo.Client), func(context.Context, broker.Message) error { return nil })
 }`,
-	"idem/idemotel": `
+	"idem/telemetry/idemotel": `
 import (
 	"ROOT/idem"
-	"ROOT/idem/idemotel"
+	"ROOT/idem/telemetry/idemotel"
 )
 
 func main() {
 	_, _ = idemotel.New(idemotel.Settings{})
 	_ = new(idem.Processor)
 }`,
-	"idem/idemprom": `
+	"idem/telemetry/idemprom": `
 import (
 	"github.com/prometheus/client_golang/prometheus"
-	"ROOT/idem/idemprom"
+	"ROOT/idem/telemetry/idemprom"
 )
 
 func main() { prometheus.MustRegister(idemprom.NewCollector()) }`,
-	"idem/idemrabbitmq": `
+	"idem/broker/idemrabbitmq": `
 import (
 	"context"
 
 	"ROOT/idem/broker"
-	"ROOT/idem/idemrabbitmq"
+	"ROOT/idem/broker/idemrabbitmq"
 )
 
 var _ broker.Publisher = (*idemrabbitmq.Publisher)(nil)
@@ -71,13 +71,13 @@ var _ broker.Publisher = (*idemrabbitmq.Publisher)(nil)
 func main() {
 	_ = idemrabbitmq.Consume(context.Background(), nil, "queue", func(context.Context, broker.Message) error { return nil })
 }`,
-	"idem/idemsqs": `
+	"idem/broker/idemsqs": `
 import (
 	"context"
 
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 	"ROOT/idem/broker"
-	"ROOT/idem/idemsqs"
+	"ROOT/idem/broker/idemsqs"
 )
 
 var _ broker.Publisher = (*idemsqs.Publisher)(nil)

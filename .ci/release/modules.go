@@ -38,8 +38,7 @@ func (m *module) file(name string) string {
 
 // isForUsers reports whether users install the module.
 func (m *module) isForUsers() bool {
-	ok, _ := path.Match("idem/idem*", m.dir)
-	return ok
+	return strings.HasPrefix(m.dir, "idem/") && strings.HasPrefix(path.Base(m.dir), "idem")
 }
 
 // open reads the modules, each after those that it requires.

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/paghooks/paghooks/asaas"
-	"github.com/paghooks/paghooks/idem/optional"
+	"github.com/paghooks/paghooks/idem/value"
 	"github.com/paghooks/paghooks/internal/fixture"
 )
 
@@ -36,7 +36,7 @@ type Charge struct {
 
 // NewCharge returns a charge that is to be paid in the given way, and that is due
 // in a week. It has ids of its own; the rest is the same in every run.
-func NewCharge(billing asaas.BillingType, value asaas.Money) *Charge {
+func NewCharge(billing asaas.BillingType, val asaas.Money) *Charge {
 	n := fixture.Number()
 	now := time.Date(2026, time.August, 8, 20, 45, 13, 0, asaas.Brasilia())
 	digits := "00000000000" + strconv.FormatInt(n, 36)
@@ -46,26 +46,26 @@ func NewCharge(billing asaas.BillingType, value asaas.Money) *Charge {
 		ID:              "pay_" + code,
 		DateCreated:     day(now),
 		Customer:        "cus_000005219613",
-		Value:           value,
-		NetValue:        optional.Of(afterFee(value)),
-		Description:     optional.Of("Pedido de teste"),
+		Value:           val,
+		NetValue:        value.Of(afterFee(val)),
+		Description:     value.Of("Pedido de teste"),
 		BillingType:     billing,
 		DueDate:         day(now.AddDate(0, 0, 7)),
 		OriginalDueDate: day(now.AddDate(0, 0, 7)),
 		InvoiceURL:      "https://www.asaas.com/000/i/" + code,
 		InvoiceNumber:   fmt.Sprintf("%09d", n%1e9),
-		Discount:        optional.Of(asaas.Discount{Value: optional.Of(asaas.Money{}), DueDateLimitDays: optional.Of(asaas.Int(0))}),
-		Fine:            optional.Of(asaas.Fine{Value: optional.Of(asaas.Money{})}),
-		Interest:        optional.Of(asaas.Interest{Value: optional.Of(asaas.Money{})}),
+		Discount:        value.Of(asaas.Discount{Value: value.Of(asaas.Money{}), DueDateLimitDays: value.Of(asaas.Int(0))}),
+		Fine:            value.Of(asaas.Fine{Value: value.Of(asaas.Money{})}),
+		Interest:        value.Of(asaas.Interest{Value: value.Of(asaas.Money{})}),
 	}}
 	c.setNulls()
 	switch {
 	case billing == asaas.BillingTypeBoleto:
-		c.Payment.CanBePaidAfterDueDate = optional.Of(true)
-		c.Payment.NossoNumero = optional.Of(c.Payment.InvoiceNumber)
-		c.Payment.BankSlipURL = optional.Of("https://www.asaas.com/000/b/pdf/" + code)
+		c.Payment.CanBePaidAfterDueDate = value.Of(true)
+		c.Payment.NossoNumero = value.Of(c.Payment.InvoiceNumber)
+		c.Payment.BankSlipURL = value.Of("https://www.asaas.com/000/b/pdf/" + code)
 	case c.isCard():
-		c.Payment.ConfirmedDate = optional.Null[asaas.Date]()
+		c.Payment.ConfirmedDate = value.Null[asaas.Date]()
 	}
 	return c
 }
@@ -73,19 +73,19 @@ func NewCharge(billing asaas.BillingType, value asaas.Money) *Charge {
 // setNulls makes the fields null that Asaas sends as null until they have a value.
 func (c *Charge) setNulls() {
 	p := &c.Payment
-	p.InstallmentNumber = optional.Null[asaas.Int]()
-	for _, text := range []*optional.Value[string]{
+	p.InstallmentNumber = value.Null[asaas.Int]()
+	for _, text := range []*value.Optional[string]{
 		&p.CheckoutSession, &p.PaymentLink, &p.PixTransaction, &p.ExternalReference,
 		&p.TransactionReceiptURL, &p.NossoNumero, &p.BankSlipURL,
 	} {
-		*text = optional.Null[string]()
+		*text = value.Null[string]()
 	}
-	for _, date := range []*optional.Value[asaas.Date]{&p.PaymentDate, &p.ClientPaymentDate, &p.CreditDate, &p.EstimatedCreditDate} {
-		*date = optional.Null[asaas.Date]()
+	for _, date := range []*value.Optional[asaas.Date]{&p.PaymentDate, &p.ClientPaymentDate, &p.CreditDate, &p.EstimatedCreditDate} {
+		*date = value.Null[asaas.Date]()
 	}
-	p.OriginalValue, p.InterestValue = optional.Null[asaas.Money](), optional.Null[asaas.Money]()
-	p.LastInvoiceViewedDate, p.LastBankSlipViewedDate = optional.Null[asaas.DateTime](), optional.Null[asaas.DateTime]()
-	p.Escrow, p.Refunds = optional.Null[asaas.Escrow](), optional.Null[[]asaas.Refund]()
+	p.OriginalValue, p.InterestValue = value.Null[asaas.Money](), value.Null[asaas.Money]()
+	p.LastInvoiceViewedDate, p.LastBankSlipViewedDate = value.Null[asaas.DateTime](), value.Null[asaas.DateTime]()
+	p.Escrow, p.Refunds = value.Null[asaas.Escrow](), value.Null[[]asaas.Refund]()
 }
 
 // NewInstallments returns the charges of an installment plan of n charges, which
@@ -106,9 +106,9 @@ func NewInstallments(billing asaas.BillingType, total asaas.Money, n int) []*Cha
 		c := NewCharge(billing, asaas.Cents(each))
 		due := day(c.Now.AddDate(0, i, 7))
 		c.Payment.DueDate, c.Payment.OriginalDueDate = due, due
-		c.Payment.Installment = optional.Of(plan)
-		c.Payment.InstallmentNumber = optional.Of(asaas.Int(i + 1))
-		c.Payment.Description = optional.Of(fmt.Sprintf("Parcela %d de %d. Pedido de teste", i+1, n))
+		c.Payment.Installment = value.Of(plan)
+		c.Payment.InstallmentNumber = value.Of(asaas.Int(i + 1))
+		c.Payment.Description = value.Of(fmt.Sprintf("Parcela %d de %d. Pedido de teste", i+1, n))
 		out = append(out, c)
 	}
 	return out
@@ -116,15 +116,15 @@ func NewInstallments(billing asaas.BillingType, total asaas.Money, n int) []*Cha
 
 // NewSubscription returns the first n charges of a subscription, which are made and due a month after the
 // other.
-func NewSubscription(billing asaas.BillingType, value asaas.Money, n int) []*Charge {
+func NewSubscription(billing asaas.BillingType, val asaas.Money, n int) []*Charge {
 	subscription := fmt.Sprintf("sub_%016d", fixture.Number()%1e16)
 	var out []*Charge
 	for i := range n {
-		c := NewCharge(billing, value)
+		c := NewCharge(billing, val)
 		c.Now = c.Now.AddDate(0, i, 0)
 		due := day(c.Now.AddDate(0, 0, 7))
 		c.Payment.DateCreated, c.Payment.DueDate, c.Payment.OriginalDueDate = day(c.Now), due, due
-		c.Payment.Subscription = optional.Of(subscription)
+		c.Payment.Subscription = value.Of(subscription)
 		out = append(out, c)
 	}
 	return out
@@ -155,7 +155,7 @@ func (c *Charge) event(eventType asaas.EventType) []byte {
 			ID:          fmt.Sprintf("evt_%x&%d", md5.Sum([]byte(eventType)), fixture.Number()),
 			Event:       eventType,
 			DateCreated: asaas.DateTime(c.Now.Format(time.DateTime)),
-			Account:     optional.Of(asaas.Account{ID: optional.Of("5d2c7a10-6a1f-4e0b-9d55-0c1b7e2f9a31"), OwnerID: optional.Null[string]()}),
+			Account:     value.Of(asaas.Account{ID: value.Of("5d2c7a10-6a1f-4e0b-9d55-0c1b7e2f9a31"), OwnerID: value.Null[string]()}),
 		},
 		Payment: c.Payment,
 	})

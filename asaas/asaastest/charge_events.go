@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/paghooks/paghooks/asaas"
-	"github.com/paghooks/paghooks/idem/optional"
+	"github.com/paghooks/paghooks/idem/value"
 )
 
 // Created creates the charge.
@@ -35,7 +35,7 @@ func (c *Charge) Confirmed() []byte {
 		panic("asaastest: PAYMENT_CONFIRMED does not come for a Pix: let it be Received")
 	}
 	c.pay()
-	c.Payment.PaymentDate = optional.Null[asaas.Date]()
+	c.Payment.PaymentDate = value.Null[asaas.Date]()
 	c.Payment.Status = asaas.PaymentStatusConfirmed
 	return c.event(asaas.EventPaymentConfirmed)
 }
@@ -49,7 +49,7 @@ func (c *Charge) Received() []byte {
 	if credit, err := c.Payment.CreditDate.Or("").Time(); err == nil && c.Now.Before(credit) {
 		c.Now = credit.Add(3 * time.Hour)
 	}
-	c.Payment.PaymentDate = optional.Of(day(c.Now))
+	c.Payment.PaymentDate = value.Of(day(c.Now))
 	c.Payment.Status = asaas.PaymentStatusReceived
 	return c.event(asaas.EventPaymentReceived)
 }
@@ -59,9 +59,9 @@ func (c *Charge) Received() []byte {
 func (c *Charge) ReceivedInCash() []byte {
 	c.in(asaas.EventPaymentReceived, asaas.PaymentStatusPending, asaas.PaymentStatusOverdue)
 	c.Now = c.Now.Add(time.Hour)
-	today := optional.Of(day(c.Now))
+	today := value.Of(day(c.Now))
 	c.Payment.ClientPaymentDate, c.Payment.PaymentDate = today, today
-	c.Payment.NetValue = optional.Of(c.Payment.Value)
+	c.Payment.NetValue = value.Of(c.Payment.Value)
 	c.Payment.Status = asaas.PaymentStatusReceivedInCash
 	return c.event(asaas.EventPaymentReceived)
 }
@@ -70,8 +70,8 @@ func (c *Charge) ReceivedInCash() []byte {
 func (c *Charge) CashUndone() []byte {
 	c.in(asaas.EventPaymentReceivedInCashUndone, asaas.PaymentStatusReceivedInCash)
 	c.Now = c.Now.Add(time.Hour)
-	c.Payment.ClientPaymentDate, c.Payment.PaymentDate = optional.Null[asaas.Date](), optional.Null[asaas.Date]()
-	c.Payment.NetValue = optional.Of(afterFee(c.Payment.Value))
+	c.Payment.ClientPaymentDate, c.Payment.PaymentDate = value.Null[asaas.Date](), value.Null[asaas.Date]()
+	c.Payment.NetValue = value.Of(afterFee(c.Payment.Value))
 	c.Payment.Status = asaas.PaymentStatusPending
 	if due, err := c.Payment.DueDate.Time(); err == nil && !c.Now.Before(due.AddDate(0, 0, 1)) {
 		c.Payment.Status = asaas.PaymentStatusOverdue
@@ -87,17 +87,17 @@ func (c *Charge) pay() {
 	}
 	c.Now = c.Now.Add(2 * time.Minute)
 	p := &c.Payment
-	p.ConfirmedDate, p.ClientPaymentDate = optional.Of(day(c.Now)), optional.Of(day(c.Now))
+	p.ConfirmedDate, p.ClientPaymentDate = value.Of(day(c.Now)), value.Of(day(c.Now))
 	days := map[asaas.BillingType]int{asaas.BillingTypeCreditCard: 32, asaas.BillingTypeDebitCard: 3, asaas.BillingTypeBoleto: 1}[p.BillingType]
-	credit := optional.Of(day(c.Now.AddDate(0, 0, days)))
+	credit := value.Of(day(c.Now.AddDate(0, 0, days)))
 	p.CreditDate, p.EstimatedCreditDate = credit, credit
-	p.TransactionReceiptURL = optional.Of("https://www.asaas.com/000/comprovantes/" + p.InvoiceNumber)
+	p.TransactionReceiptURL = value.Of("https://www.asaas.com/000/comprovantes/" + p.InvoiceNumber)
 	switch {
 	case c.isCard():
-		p.CreditCard = optional.Of(asaas.CreditCard{CreditCardNumber: optional.Of("8829"), CreditCardBrand: optional.Of(asaas.CreditCardBrandVisa)})
+		p.CreditCard = value.Of(asaas.CreditCard{CreditCardNumber: value.Of("8829"), CreditCardBrand: value.Of(asaas.CreditCardBrandVisa)})
 	case p.BillingType == asaas.BillingTypePix:
-		p.PixTransaction = optional.Of("00000000-0000-4000-9000-000" + p.InvoiceNumber)
-		p.PixQrCodeID = optional.Of("LOJAEXEMPLO00000000000" + p.InvoiceNumber + "ASA")
+		p.PixTransaction = value.Of("00000000-0000-4000-9000-000" + p.InvoiceNumber)
+		p.PixQrCodeID = value.Of("LOJAEXEMPLO00000000000" + p.InvoiceNumber + "ASA")
 	}
 }
 
@@ -119,33 +119,33 @@ func (c *Charge) Refunded() []byte {
 	c.in(asaas.EventPaymentRefunded, asaas.PaymentStatusConfirmed, asaas.PaymentStatusReceived,
 		asaas.PaymentStatusChargebackRequested, asaas.PaymentStatusChargebackDispute)
 	if dispute, ok := c.Payment.Chargeback.Get(); ok {
-		dispute.Status = optional.Of(asaas.ChargebackStatusDisputeLost)
-		c.Payment.Chargeback = optional.Of(dispute)
+		dispute.Status = value.Of(asaas.ChargebackStatusDisputeLost)
+		c.Payment.Chargeback = value.Of(dispute)
 		c.Now = c.Now.AddDate(0, 0, 30)
 	}
 	c.refund(c.left())
 	c.Payment.Status = asaas.PaymentStatusRefunded
 	if c.Payment.BillingType == asaas.BillingTypePix {
-		c.Payment.PixTransaction = optional.Null[string]()
+		c.Payment.PixTransaction = value.Null[string]()
 	}
 	return c.event(asaas.EventPaymentRefunded)
 }
 
 // RefundAsked asks for money back, which is not given back yet. Of all that is left the status becomes
 // REFUND_IN_PROGRESS, of a part it stays as it is. RefundDone, RefundDenied or RefundCanceled ends it.
-func (c *Charge) RefundAsked(value asaas.Money) []byte {
+func (c *Charge) RefundAsked(val asaas.Money) []byte {
 	eventType := asaas.EventPaymentPartiallyRefunded
-	if value == c.left() {
+	if val == c.left() {
 		eventType = asaas.EventPaymentRefundInProgress
 	}
 	c.in(eventType, asaas.PaymentStatusConfirmed, asaas.PaymentStatusReceived)
-	if value.Sign() <= 0 || value.Cmp(c.left()) > 0 {
-		panic(fmt.Sprintf("asaastest: R$ %s is more than the R$ %s that are left, or nothing", value, c.left()))
+	if val.Sign() <= 0 || val.Cmp(c.left()) > 0 {
+		panic(fmt.Sprintf("asaastest: R$ %s is more than the R$ %s that are left, or nothing", val, c.left()))
 	}
-	c.refund(value)
+	c.refund(val)
 	refunds := c.Payment.Refunds.Or(nil)
 	last := &refunds[len(refunds)-1]
-	last.Status, last.EffectiveDate = optional.Of(asaas.RefundStatusPending), optional.Value[asaas.DateTime]{}
+	last.Status, last.EffectiveDate = value.Of(asaas.RefundStatusPending), value.Optional[asaas.DateTime]{}
 	if eventType == asaas.EventPaymentRefundInProgress {
 		c.Payment.Status = asaas.PaymentStatusRefundInProgress
 	}
@@ -188,10 +188,10 @@ func (c *Charge) endRefund(next asaas.EventType, status asaas.RefundStatus) {
 	}
 	c.Now = c.Now.Add(time.Hour)
 	last := &refunds[len(refunds)-1]
-	if last.Status = optional.Of(status); status == asaas.RefundStatusDone && c.Payment.BillingType == asaas.BillingTypePix {
-		last.EffectiveDate = optional.Of(asaas.DateTime(c.Now.Format(time.DateTime)))
+	if last.Status = value.Of(status); status == asaas.RefundStatusDone && c.Payment.BillingType == asaas.BillingTypePix {
+		last.EffectiveDate = value.Of(asaas.DateTime(c.Now.Format(time.DateTime)))
 	}
-	c.Payment.Refunds = optional.Of(refunds)
+	c.Payment.Refunds = value.Of(refunds)
 }
 
 // paidAgain gives a charge the status back that it had before all of it was asked back.
@@ -216,16 +216,16 @@ func (c *Charge) left() asaas.Money {
 	return left
 }
 
-func (c *Charge) refund(value asaas.Money) {
+func (c *Charge) refund(val asaas.Money) {
 	c.Now = c.Now.Add(time.Hour)
-	now := optional.Of(asaas.DateTime(c.Now.Format(time.DateTime)))
-	r := asaas.Refund{DateCreated: now, Status: optional.Of(asaas.RefundStatusDone), Value: optional.Of(value)}
+	now := value.Of(asaas.DateTime(c.Now.Format(time.DateTime)))
+	r := asaas.Refund{DateCreated: now, Status: value.Of(asaas.RefundStatusDone), Value: value.Of(val)}
 	if c.Payment.BillingType == asaas.BillingTypePix {
 		r.EffectiveDate = now
-		r.EndToEndIdentifier = optional.Of(fmt.Sprintf("D19540550%s%s", c.Now.Format("200601021504"), c.Payment.InvoiceNumber))
+		r.EndToEndIdentifier = value.Of(fmt.Sprintf("D19540550%s%s", c.Now.Format("200601021504"), c.Payment.InvoiceNumber))
 	}
 	earlier := c.Payment.Refunds.Or(nil)
-	c.Payment.Refunds = optional.Of(append(earlier[:len(earlier):len(earlier)], r))
+	c.Payment.Refunds = value.Of(append(earlier[:len(earlier):len(earlier)], r))
 }
 
 // ChargebackRequested lets the owner of the card dispute the payment.
@@ -237,15 +237,15 @@ func (c *Charge) ChargebackRequested() []byte {
 	c.Now = c.Now.AddDate(0, 0, 3)
 	p := &c.Payment
 	p.Status = asaas.PaymentStatusChargebackRequested
-	p.Chargeback = optional.Of(asaas.Chargeback{
-		ID:               optional.Of("00000000-0000-4000-a000-000" + p.InvoiceNumber),
-		Payment:          optional.Of(p.ID),
+	p.Chargeback = value.Of(asaas.Chargeback{
+		ID:               value.Of("00000000-0000-4000-a000-000" + p.InvoiceNumber),
+		Payment:          value.Of(p.ID),
 		Installment:      p.Installment,
-		CustomerAccount:  optional.Of(p.Customer),
-		Status:           optional.Of(asaas.ChargebackStatusRequested),
-		Reason:           optional.Of(asaas.ChargebackReasonFraud),
-		DisputeStartDate: optional.Of(day(c.Now)),
-		Value:            optional.Of(p.Value),
+		CustomerAccount:  value.Of(p.Customer),
+		Status:           value.Of(asaas.ChargebackStatusRequested),
+		Reason:           value.Of(asaas.ChargebackReasonFraud),
+		DisputeStartDate: value.Of(day(c.Now)),
+		Value:            value.Of(p.Value),
 		PaymentDate:      p.PaymentDate,
 	})
 	return c.event(asaas.EventPaymentChargebackRequested)
@@ -272,8 +272,8 @@ func (c *Charge) AwaitingChargebackReversal() []byte {
 func (c *Charge) dispute(status asaas.ChargebackStatus, evidence asaas.ChargebackDisputeStatus) {
 	c.Now = c.Now.AddDate(0, 0, 10)
 	dispute := c.Payment.Chargeback.Or(asaas.Chargeback{})
-	dispute.Status, dispute.DisputeStatus = optional.Of(status), optional.Of(evidence)
-	c.Payment.Chargeback = optional.Of(dispute)
+	dispute.Status, dispute.DisputeStatus = value.Of(status), value.Of(evidence)
+	c.Payment.Chargeback = value.Of(dispute)
 }
 
 // Deleted removes the charge, which keeps its status.

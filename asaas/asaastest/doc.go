@@ -22,7 +22,7 @@
 // The events of a [Charge] agree with each other, from its creation to its end:
 //
 //	charge := asaastest.NewCharge(asaas.BillingTypeCreditCard, asaas.Cents(12990))
-//	charge.Payment.ExternalReference = optional.Of("order-1")
+//	charge.Payment.ExternalReference = value.Of("order-1")
 //	for _, body := range [][]byte{charge.Created(), charge.Confirmed(), charge.Received(), charge.Refunded()} { … }
 //
 // There are overdue charges, chargebacks, payments in cash and, with

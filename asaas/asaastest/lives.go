@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/paghooks/paghooks/asaas"
-	"github.com/paghooks/paghooks/idem/optional"
+	"github.com/paghooks/paghooks/idem/value"
 )
 
 // Life is the life of a charge as Asaas documents it, up to an end: its events, and the truth about it and its
@@ -52,7 +52,7 @@ func Lives(reference string) []Life {
 			c = d.of()
 		}
 		if reference != "" {
-			c.Payment.ExternalReference = optional.Of(reference)
+			c.Payment.ExternalReference = value.Of(reference)
 		}
 		life := Life{Name: d.name, Charge: c, Status: d.status, Deleted: d.deleted, Paid: asaas.Cents(d.paid), Received: asaas.Cents(d.received)}
 		life.Bodies = append(life.Bodies, c.Created())
@@ -173,7 +173,7 @@ func upheld(c *Charge) []byte {
 }
 
 func withInterest(c *Charge) []byte {
-	c.Payment.OriginalValue, c.Payment.InterestValue = optional.Of(c.Payment.Value), optional.Of(asaas.Cents(312))
+	c.Payment.OriginalValue, c.Payment.InterestValue = value.Of(c.Payment.Value), value.Of(asaas.Cents(312))
 	c.Payment.Value = c.Payment.Value.Add(asaas.Cents(312))
 	return c.Confirmed()
 }
@@ -185,7 +185,7 @@ func dueLater(c *Charge) []byte {
 
 func recovered(c *Charge) []byte {
 	c.pay()
-	c.Payment.PaymentDate = optional.Of(day(c.Now))
+	c.Payment.PaymentDate = value.Of(day(c.Now))
 	return becomes(asaas.EventPaymentDunningReceived, asaas.PaymentStatusDunningReceived)(c)
 }
 

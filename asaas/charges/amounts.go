@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/paghooks/paghooks/asaas"
-	"github.com/paghooks/paghooks/idem/optional"
+	"github.com/paghooks/paghooks/idem/value"
 )
 
 // chargeOf returns the row of a charge, without the columns that say which copy it is.
@@ -22,7 +22,7 @@ func chargeOf(p *asaas.Payment) (*Charge, error) {
 		Credited: day(p.CreditDate.Or(p.EstimatedCreditDate.Or(""))), ReceivedOn: day(p.PaymentDate.Or("")),
 	}
 	if c.NetValue.IsNull() {
-		c.NetValue = optional.Value[asaas.Money]{}
+		c.NetValue = value.Optional[asaas.Money]{}
 	}
 	if !isAmount(p.Value) {
 		return nil, fmt.Errorf("asaas/charges: the value of %s is R$ %s, which is no amount of money: see it at Asaas", p.ID, p.Value)
@@ -113,11 +113,11 @@ func day(d asaas.Date) asaas.Date {
 }
 
 // nonEmpty returns a text that Postgres can store and that equals something in a query.
-func nonEmpty(v optional.Value[string]) optional.Value[string] {
+func nonEmpty(v value.Optional[string]) value.Optional[string] {
 	if text := storable(v.Or("")); text != "" {
-		return optional.Of(text)
+		return value.Of(text)
 	}
-	return optional.Value[string]{}
+	return value.Optional[string]{}
 }
 
 // storable returns a text without the one character that Postgres has no place for.

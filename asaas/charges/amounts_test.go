@@ -10,7 +10,7 @@ import (
 	"github.com/paghooks/paghooks/asaas"
 	"github.com/paghooks/paghooks/asaas/asaastest"
 	"github.com/paghooks/paghooks/asaas/charges"
-	"github.com/paghooks/paghooks/idem/optional"
+	"github.com/paghooks/paghooks/idem/value"
 )
 
 func TestTheAmountsFollowFromTheStatusAndTheRefunds(t *testing.T) {
@@ -35,14 +35,14 @@ func TestTheAmountsFollowFromTheStatusAndTheRefunds(t *testing.T) {
 		"two parts given back":                      {status: "RECEIVED", settled: true, refunds: []asaas.Refund{done, done}, paid: "80", received: "80", refunded: "20"},
 		"a part asked back":                         {status: "RECEIVED", settled: true, refunds: []asaas.Refund{pending}, paid: "100", received: "100", refunding: "10"},
 		"a refund called off":                       {status: "RECEIVED", settled: true, refunds: []asaas.Refund{canceled}, paid: "100", received: "100"},
-		"asked back, no amount yet":                 {status: "RECEIVED", settled: true, refunds: []asaas.Refund{{Status: optional.Of(asaas.RefundStatusPending)}}, paid: "100", received: "100", refunding: "100"},
-		"of a refund only the amount":               {status: "RECEIVED", settled: true, refunds: []asaas.Refund{{Value: optional.Of(asaas.Cents(1000))}}, paid: "100", received: "100", refunding: "10"},
+		"asked back, no amount yet":                 {status: "RECEIVED", settled: true, refunds: []asaas.Refund{{Status: value.Of(asaas.RefundStatusPending)}}, paid: "100", received: "100", refunding: "100"},
+		"of a refund only the amount":               {status: "RECEIVED", settled: true, refunds: []asaas.Refund{{Value: value.Of(asaas.Cents(1000))}}, paid: "100", received: "100", refunding: "10"},
 		"to be given back, its money is here":       {status: "REFUND_IN_PROGRESS", settled: true, paid: "0", received: "100"},
 		"to be given back, its money never came":    {status: "REFUND_IN_PROGRESS", paid: "0"},
 		"a boleto asked back":                       {status: "REFUND_REQUESTED", settled: true, refunds: []asaas.Refund{refund("PENDING", 10000)}, paid: "0", received: "100"},
 		"given back":                                {status: "REFUNDED", settled: true, refunds: []asaas.Refund{refund("DONE", 10000)}, paid: "0", refunded: "100"},
 		"given back without a refund":               {status: "REFUNDED", settled: true, paid: "0", refunded: "100"},
-		"given back, of a refund without an amount": {status: "REFUNDED", refunds: []asaas.Refund{{Status: optional.Of(asaas.RefundStatusDone)}}, paid: "0", refunded: "100"},
+		"given back, of a refund without an amount": {status: "REFUNDED", refunds: []asaas.Refund{{Status: value.Of(asaas.RefundStatusDone)}}, paid: "0", refunded: "100"},
 		"disputed":                                  {status: "CHARGEBACK_REQUESTED", settled: true, paid: "0"},
 		"disputed, with evidence":                   {status: "CHARGEBACK_DISPUTE", settled: true, paid: "0"},
 		"dispute won, its money to come back":       {status: "AWAITING_CHARGEBACK_REVERSAL", settled: true, paid: "0"},
@@ -51,7 +51,7 @@ func TestTheAmountsFollowFromTheStatusAndTheRefunds(t *testing.T) {
 			t.Parallel()
 			p := payment(c.status, c.refunds...)
 			if c.settled {
-				p.PaymentDate = optional.Of(asaas.Date("2026-08-08"))
+				p.PaymentDate = value.Of(asaas.Date("2026-08-08"))
 			}
 			got, err := charges.ChargeOf(&p)
 			if err != nil {
@@ -88,7 +88,7 @@ func TestEveryKnownStatusHasItsAmounts(t *testing.T) {
 // A guess would be booked. An event that is parked is seen.
 func TestWhatSaysTooLittleAboutMoneyIsParked(t *testing.T) {
 	t.Parallel()
-	noAmount := asaas.Refund{Status: optional.Of(asaas.RefundStatusDone)}
+	noAmount := asaas.Refund{Status: value.Of(asaas.RefundStatusDone)}
 	for name, c := range map[string]struct {
 		change []asaastest.Change
 		says   string
@@ -121,10 +121,10 @@ func TestWhatSaysTooLittleAboutMoneyIsParked(t *testing.T) {
 // payment is a charge of R$ 100.00.
 func payment(status asaas.PaymentStatus, refunds ...asaas.Refund) asaas.Payment {
 	p := asaastest.NewCharge(asaas.BillingTypePix, asaas.Cents(10000)).Payment
-	p.Status, p.Refunds = status, optional.Of(refunds)
+	p.Status, p.Refunds = status, value.Of(refunds)
 	return p
 }
 
 func refund(status asaas.RefundStatus, cents int64) asaas.Refund {
-	return asaas.Refund{Status: optional.Of(status), Value: optional.Of(asaas.Cents(cents))}
+	return asaas.Refund{Status: value.Of(status), Value: value.Of(asaas.Cents(cents))}
 }

@@ -13,7 +13,7 @@ import (
 
 	"github.com/paghooks/paghooks/asaas"
 	"github.com/paghooks/paghooks/idem"
-	"github.com/paghooks/paghooks/idem/optional"
+	"github.com/paghooks/paghooks/idem/value"
 )
 
 // Charge is a row of asaas_charges: a charge as its newest event, or a later reading of it, has it.
@@ -33,10 +33,10 @@ type Charge struct {
 	Customer             string // cus_…; "" once it is erased
 
 	// Each is absent if Asaas sends null or "". An absent one is NULL in a query, and equals nothing there.
-	ExternalReference, Installment, Subscription, CheckoutSession, PaymentLink, PixQrCodeID optional.Value[string]
+	ExternalReference, Installment, Subscription, CheckoutSession, PaymentLink, PixQrCodeID value.Optional[string]
 	InstallmentNumber                                                                       int // from 1; 0 for none
 
-	NetValue   optional.Value[asaas.Money] // Value without Asaas's fees
+	NetValue   value.Optional[asaas.Money] // Value without Asaas's fees
 	Created    asaas.Date                  // days as 2026-08-08; "" for none
 	Due        asaas.Date
 	Credited   asaas.Date // when its money comes
@@ -220,7 +220,7 @@ func (c *Charge) copy(ctx context.Context, tx pgx.Tx, filling bool) (Change, err
 
 // scan reads a row of lock.
 func (c *Charge) scan(row pgx.Row, since **time.Time) error {
-	names := []*optional.Value[string]{
+	names := []*value.Optional[string]{
 		&c.ExternalReference, &c.Installment, &c.Subscription, &c.CheckoutSession, &c.PaymentLink, &c.PixQrCodeID,
 	}
 	err := row.Scan(&c.Customer, &c.erased,
@@ -231,7 +231,7 @@ func (c *Charge) scan(row pgx.Row, since **time.Time) error {
 		*name = nonEmpty(*name)
 	}
 	if c.NetValue.IsNull() {
-		c.NetValue = optional.Value[asaas.Money]{}
+		c.NetValue = value.Optional[asaas.Money]{}
 	}
 	return err
 }

@@ -20,7 +20,7 @@ import (
 	"github.com/paghooks/paghooks/asaas/charges"
 	"github.com/paghooks/paghooks/idem"
 	"github.com/paghooks/paghooks/idem/idemtest"
-	"github.com/paghooks/paghooks/idem/optional"
+	"github.com/paghooks/paghooks/idem/value"
 )
 
 // keep returns a handler that keeps the changes.
@@ -34,8 +34,8 @@ func TestAChangeIsTheRowBeforeAndAfter(t *testing.T) {
 	var seen []charges.Change
 	events := newEvents(keep(&seen))
 	charge := asaastest.NewCharge(asaas.BillingTypeCreditCard, asaas.Cents(29900))
-	charge.Payment.ExternalReference = optional.Of("order-1")
-	charge.Payment.CheckoutSession = optional.Of("") // equals no row of the application's
+	charge.Payment.ExternalReference = value.Of("order-1")
+	charge.Payment.CheckoutSession = value.Of("") // equals no row of the application's
 	for _, body := range [][]byte{charge.Created(), charge.Confirmed(), charge.Received(), charge.Refunded()} {
 		if err := handle(t, pool, events, "shop-1", body); err != nil {
 			t.Fatal(err)
@@ -208,7 +208,7 @@ func TestTheSumsAreByEachNameThatChargesHaveInCommon(t *testing.T) {
 	t.Parallel()
 	pool, events := newTables(t), newEvents(nil)
 	for i, c := range asaastest.NewInstallments(asaas.BillingTypeBoleto, asaas.Cents(120000), 12) {
-		c.Payment.ExternalReference = optional.Of("order-1")
+		c.Payment.ExternalReference = value.Of("order-1")
 		bodies := [][]byte{c.Created()}
 		switch i {
 		case 0:
@@ -285,7 +285,7 @@ func TestEveryProtocolOfPostgresCopiesTheSame(t *testing.T) {
 	t.Parallel()
 	config := newTables(t).Config()
 	charge := asaastest.NewCharge(asaas.BillingTypeBoleto, asaas.Cents(10000))
-	charge.Payment.ExternalReference = optional.Of("order-1")
+	charge.Payment.ExternalReference = value.Of("order-1")
 	bodies := [][]byte{charge.Created(), charge.Confirmed(), charge.Received(), charge.PartiallyRefunded(asaas.Cents(1000))}
 	var first string
 	for _, mode := range []pgx.QueryExecMode{

@@ -14,7 +14,7 @@ import (
 	"github.com/paghooks/paghooks/asaas/charges"
 	"github.com/paghooks/paghooks/idem"
 	"github.com/paghooks/paghooks/idem/idemtest"
-	"github.com/paghooks/paghooks/idem/optional"
+	"github.com/paghooks/paghooks/idem/value"
 )
 
 // An order of R$ 200.00 is paid by two boletos; a part of the first is given back.
@@ -39,7 +39,7 @@ func ExampleHandler() {
 
 	boletos := asaastest.NewInstallments(asaas.BillingTypeBoleto, asaas.Cents(20000), 2)
 	first, second := boletos[0], boletos[1]
-	first.Payment.ExternalReference, second.Payment.ExternalReference = optional.Of("order-7"), optional.Of("order-7")
+	first.Payment.ExternalReference, second.Payment.ExternalReference = value.Of("order-7"), value.Of("order-7")
 	exampleDeliveries(pool, events, first.Created(), second.Created(), first.Confirmed(), first.Received(),
 		first.PartiallyRefunded(asaas.Cents(1000)), second.Overdue(), second.Confirmed())
 	// Output:
@@ -82,7 +82,7 @@ func ExampleReconcile() {
 	fake := asaastest.New() // Asaas
 	defer fake.Close()
 	pix := asaastest.NewCharge(asaas.BillingTypePix, asaas.Cents(10000))
-	pix.Payment.ExternalReference = optional.Of("order-1")
+	pix.Payment.ExternalReference = value.Of("order-1")
 	fake.Emit(pix.Created(), pix.Received())
 	client := fake.Client() // asaas.NewClient(asaas.Production, os.Getenv("ASAAS_API_KEY"))
 

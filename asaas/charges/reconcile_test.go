@@ -19,7 +19,7 @@ import (
 	"github.com/paghooks/paghooks/asaas"
 	"github.com/paghooks/paghooks/asaas/asaastest"
 	"github.com/paghooks/paghooks/asaas/charges"
-	"github.com/paghooks/paghooks/idem/optional"
+	"github.com/paghooks/paghooks/idem/value"
 )
 
 // newAccount returns an account at a fake of Asaas, and a client of its API.
@@ -341,7 +341,7 @@ func TestAPageOfLongChargesIsRead(t *testing.T) {
 	fake, client := newAccount(t)
 	for range 100 {
 		c := asaastest.NewCharge(asaas.BillingTypePix, asaas.Cents(100))
-		c.Payment.Description = optional.Of(strings.Repeat("x", 20_000))
+		c.Payment.Description = value.Of(strings.Repeat("x", 20_000))
 		fake.Emit(c.Created())
 	}
 	if report := reconcile(t, client, pool, gap()); report.Read != 100 {

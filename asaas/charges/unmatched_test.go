@@ -11,7 +11,7 @@ import (
 	"github.com/paghooks/paghooks/asaas/asaastest"
 	"github.com/paghooks/paghooks/asaas/charges"
 	"github.com/paghooks/paghooks/idem"
-	"github.com/paghooks/paghooks/idem/optional"
+	"github.com/paghooks/paghooks/idem/value"
 )
 
 func TestAPaidChargeThatMatchesNothingIsListedAndTurnsHealthRed(t *testing.T) {
@@ -41,7 +41,7 @@ func TestAPaidChargeThatMatchesNothingIsListedAndTurnsHealthRed(t *testing.T) {
 	} {
 		charge := asaastest.NewCharge(asaas.BillingTypePix, asaas.Cents(10000))
 		p := &charge.Payment
-		p.ExternalReference, p.CheckoutSession = optional.Of(c.reference), optional.Of(c.checkout)
+		p.ExternalReference, p.CheckoutSession = value.Of(c.reference), value.Of(c.checkout)
 		know(t, pool, charge.Created())
 		if c.paid {
 			know(t, pool, charge.Received())

@@ -13,9 +13,9 @@ import (
 	"github.com/paghooks/paghooks/asaas/charges"
 	"github.com/paghooks/paghooks/idem"
 	"github.com/paghooks/paghooks/idem/broker"
-	"github.com/paghooks/paghooks/idem/idemkafka"
-	"github.com/paghooks/paghooks/idem/outbox"
-	"github.com/paghooks/paghooks/idem/relay"
+	"github.com/paghooks/paghooks/idem/broker/idemkafka"
+	"github.com/paghooks/paghooks/idem/broker/outbox"
+	"github.com/paghooks/paghooks/idem/broker/relay"
 )
 
 // An application reads its own from the environment.

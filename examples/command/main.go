@@ -9,7 +9,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/paghooks/paghooks/asaas"
 	"github.com/paghooks/paghooks/idem"
-	"github.com/paghooks/paghooks/idem/idemcmd"
+	"github.com/paghooks/paghooks/idem/oncall/idemcmd"
 )
 
 func main() { idemcmd.Main(receiver) }

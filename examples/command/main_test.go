@@ -10,8 +10,8 @@ import (
 	"github.com/paghooks/paghooks/asaas"
 	"github.com/paghooks/paghooks/asaas/asaastest"
 	"github.com/paghooks/paghooks/idem"
-	"github.com/paghooks/paghooks/idem/idemcmd"
 	"github.com/paghooks/paghooks/idem/idemtest"
+	"github.com/paghooks/paghooks/idem/oncall/idemcmd"
 )
 
 func TestTheProgramReplaysWithItsHandlers(t *testing.T) {

@@ -23,7 +23,7 @@ import (
 	"github.com/paghooks/paghooks/asaas/asaastest"
 	"github.com/paghooks/paghooks/asaas/charges"
 	"github.com/paghooks/paghooks/idem"
-	"github.com/paghooks/paghooks/idem/optional"
+	"github.com/paghooks/paghooks/idem/value"
 	"github.com/paghooks/paghooks/zeltapay"
 	"github.com/paghooks/paghooks/zeltapay/zeltapaytest"
 )
@@ -111,7 +111,7 @@ func (d *day) play(ctx context.Context) error {
 // newCharge returns a charge at Asaas, and the event of its creation.
 func newCharge(order string, billing asaas.BillingType, cents int64) (c *asaastest.Charge, created []byte) {
 	c = asaastest.NewCharge(billing, asaas.Cents(cents))
-	c.Payment.ExternalReference = optional.Of(order)
+	c.Payment.ExternalReference = value.Of(order)
 	return c, c.Created()
 }
 

@@ -18,7 +18,7 @@ import (
 	"github.com/paghooks/paghooks/examples/sqlc/orders"
 	"github.com/paghooks/paghooks/examples/sqlc/plain"
 	"github.com/paghooks/paghooks/idem/idemtest"
-	"github.com/paghooks/paghooks/idem/optional"
+	"github.com/paghooks/paghooks/idem/value"
 )
 
 const body = `{"id":"evt_1","event":"PAYMENT_RECEIVED","payment":{"id":"pay_1_a1B2c3D4e5F6g7","status":"RECEIVED","value":29.9,"netValue":28.91,"dueDate":"2026-08-08",
@@ -61,8 +61,8 @@ func TestOverriddenTypesGoThereAndBack(t *testing.T) {
 	})
 	got, err := orders.New(pool).GetOrder(t.Context(), "pay_1_a1B2c3D4e5F6g7")
 	want := orders.Order{
-		ChargeID: "pay_1_a1B2c3D4e5F6g7", Amount: asaas.Cents(2990), Net: optional.Of(asaas.Cents(2891)), DueOn: "2026-08-08",
-		PaidOn: optional.Of(asaas.Date("2026-08-07")), ViewedAt: optional.Of(asaas.DateTime("2026-08-06T20:30:00-03:00")), Note: optional.Null[string](),
+		ChargeID: "pay_1_a1B2c3D4e5F6g7", Amount: asaas.Cents(2990), Net: value.Of(asaas.Cents(2891)), DueOn: "2026-08-08",
+		PaidOn: value.Of(asaas.Date("2026-08-07")), ViewedAt: value.Of(asaas.DateTime("2026-08-06T20:30:00-03:00")), Note: value.Null[string](),
 	}
 	if diff := cmp.Diff(want, got); diff != "" || err != nil {
 		t.Errorf("%v (-want +got):\n%s", err, diff)
@@ -93,7 +93,7 @@ func TestPlainTypesAreOneCallAway(t *testing.T) {
 	}
 	var amount asaas.Money
 	var due asaas.Date
-	var viewed optional.Value[asaas.DateTime]
+	var viewed value.Optional[asaas.DateTime]
 	for _, err := range []error{amount.ScanNumeric(got.Amount), due.ScanDate(got.DueOn), viewed.ScanTimestamptz(got.ViewedAt)} {
 		if err != nil {
 			t.Error(err)

@@ -20,7 +20,7 @@ import (
 
 	"github.com/paghooks/paghooks/gen/spec"
 	"github.com/paghooks/paghooks/idem/drift"
-	"github.com/paghooks/paghooks/idem/scalar"
+	"github.com/paghooks/paghooks/idem/value"
 	"github.com/paghooks/paghooks/internal/shape"
 )
 
@@ -171,5 +171,5 @@ func (f *finder) resolved(ref *openapi3.SchemaRef) *openapi3.Schema {
 // isWhole reports whether a number has no fraction, however it is spelled.
 func isWhole(v any) bool {
 	n, ok := v.(json.Number)
-	return ok && new(scalar.Int).UnmarshalJSON([]byte(n)) == nil
+	return ok && new(value.Int).UnmarshalJSON([]byte(n)) == nil
 }

@@ -89,7 +89,7 @@ type place struct {
 	plain    *openapi3.SchemaRef
 	marked   []string // the path, with a question mark behind each optional name
 	value    []string // the Go expression, from the event on
-	optional bool     // its Go type is an optional.Value
+	optional bool     // its Go type is an value.Optional
 	always   bool     // nothing on the way is optional
 }
 

@@ -29,7 +29,7 @@ func (s Scalar) String() string {
 
 // Format describes the Go type of a scalar.
 type Format struct {
-	Go      string `json:"go"`      // the Go type: of the package itself, or scalar.Decimal and the like
+	Go      string `json:"go"`      // the Go type: of the package itself, or value.Decimal and the like
 	Example any    `json:"example"` // for tests; nil: a text that repeats its name
 	Amount  bool   `json:"amount"`  // an amount of money: a 0 that was not sent would be a lie
 	Number  bool   `json:"number"`  // a text that may be sent as a number
@@ -75,23 +75,23 @@ var formats = map[Scalar]Format{
 	{"boolean", ""}: {Go: "bool", Example: false},
 
 	{"string", ""}:          {Go: "string"},
-	{"string", "date"}:      {Go: "scalar.Date", Example: "2026-08-08"},
-	{"string", "date-time"}: {Go: "scalar.Time", Example: "2026-08-08T23:45:13.000Z"},
+	{"string", "date"}:      {Go: "value.Date", Example: "2026-08-08"},
+	{"string", "date-time"}: {Go: "value.Time", Example: "2026-08-08T23:45:13.000Z"},
 	{"string", "uuid"}:      {Go: "string", Example: "5f0c1f8e-4c5b-4a7e-9d5e-0b1d6a2c3e4f"},
 	{"string", "password"}:  {Go: "string"}, // is not printed, like an x-personal field
-	{"string", "text"}:      {Go: "scalar.Text", Number: true},
+	{"string", "text"}:      {Go: "value.Text", Number: true},
 
-	{"integer", ""}:      {Go: "scalar.Int", Example: json.Number("1")},
-	{"integer", "int32"}: {Go: "scalar.Int", Example: json.Number("1")},
-	{"integer", "int64"}: {Go: "scalar.Int", Example: json.Number("1")},
-	{"integer", "cents"}: {Go: "scalar.Cents", Example: json.Number("1000"), Amount: true},
+	{"integer", ""}:      {Go: "value.Int", Example: json.Number("1")},
+	{"integer", "int32"}: {Go: "value.Int", Example: json.Number("1")},
+	{"integer", "int64"}: {Go: "value.Int", Example: json.Number("1")},
+	{"integer", "cents"}: {Go: "value.Cents", Example: json.Number("1000"), Amount: true},
 
-	{"number", ""}:        {Go: "scalar.Decimal", Example: json.Number("1.5")},
-	{"number", "float"}:   {Go: "scalar.Decimal", Example: json.Number("1.5")},
-	{"number", "double"}:  {Go: "scalar.Decimal", Example: json.Number("1.5")},
-	{"number", "decimal"}: {Go: "scalar.Decimal", Example: json.Number("1.5")},
-	{"number", "percent"}: {Go: "scalar.Percent", Example: json.Number("2.5")},
-	{"number", "money"}:   {Go: "scalar.Decimal", Example: json.Number("129.9"), Amount: true},
+	{"number", ""}:        {Go: "value.Decimal", Example: json.Number("1.5")},
+	{"number", "float"}:   {Go: "value.Decimal", Example: json.Number("1.5")},
+	{"number", "double"}:  {Go: "value.Decimal", Example: json.Number("1.5")},
+	{"number", "decimal"}: {Go: "value.Decimal", Example: json.Number("1.5")},
+	{"number", "percent"}: {Go: "value.Percent", Example: json.Number("2.5")},
+	{"number", "money"}:   {Go: "value.Decimal", Example: json.Number("129.9"), Amount: true},
 }
 
 // readFormats adds the formats of the document's x-go-formats to the formats that every spec has:

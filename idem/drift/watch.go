@@ -298,7 +298,7 @@ func addFields(fields map[string]shape.Field, t reflect.Type, made map[reflect.T
 	}
 }
 
-// unwrapped returns the type that a pointer or an optional.Value may hold.
+// unwrapped returns the type that a pointer or an value.Optional may hold.
 func unwrapped(t reflect.Type) reflect.Type {
 	switch get, ok := t.MethodByName("Get"); {
 	case t.Kind() == reflect.Pointer:

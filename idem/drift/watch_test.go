@@ -11,7 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/paghooks/paghooks/idem/drift"
-	"github.com/paghooks/paghooks/idem/optional"
+	"github.com/paghooks/paghooks/idem/value"
 )
 
 type status string
@@ -38,8 +38,8 @@ func (t *text) UnmarshalJSON(data []byte) error {
 
 type line struct {
 	Name  string                `json:"name"`
-	Count optional.Value[whole] `json:"count,omitzero"`
-	Inner optional.Value[*line] `json:"inner,omitzero"`
+	Count value.Optional[whole] `json:"count,omitzero"`
+	Inner value.Optional[*line] `json:"inner,omitzero"`
 }
 
 type envelope struct {
@@ -50,11 +50,11 @@ type order struct {
 	Total  whole                             `json:"total"`
 	Paid   bool                              `json:"paid"`
 	Status status                            `json:"status"`
-	States optional.Value[[]status]          `json:"states,omitzero"`
-	Lines  optional.Value[[]line]            `json:"lines,omitzero"`
-	Note   optional.Value[string]            `json:"note,omitzero"`
+	States value.Optional[[]status]          `json:"states,omitzero"`
+	Lines  value.Optional[[]line]            `json:"lines,omitzero"`
+	Note   value.Optional[string]            `json:"note,omitzero"`
 	Free   map[string]string                 `json:"free,omitempty"`
-	Freer  optional.Value[map[string]string] `json:"freer,omitzero"`
+	Freer  value.Optional[map[string]string] `json:"freer,omitzero"`
 	Raw    json.RawMessage                   `json:"raw,omitzero"`
 }
 
@@ -286,7 +286,7 @@ func TestWhatIsLackingIsFoundOnce(t *testing.T) {
 
 // checkedEvent says itself what it is nothing without, as generated events do.
 type checkedEvent struct {
-	Total optional.Value[int] `json:"total,omitzero"`
+	Total value.Optional[int] `json:"total,omitzero"`
 }
 
 func (e *checkedEvent) Check(body []byte) error {

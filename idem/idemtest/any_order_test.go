@@ -19,13 +19,13 @@ import (
 	"github.com/paghooks/paghooks/asaas/asaastest"
 	"github.com/paghooks/paghooks/idem"
 	"github.com/paghooks/paghooks/idem/idemtest"
-	"github.com/paghooks/paghooks/idem/optional"
+	"github.com/paghooks/paghooks/idem/value"
 )
 
 // life are deliveries of a card's charge: it is paid, its money comes, and goes back.
 func life() []*http.Request {
 	charge := asaastest.NewCharge(asaas.BillingTypeCreditCard, asaas.Cents(12990))
-	charge.Payment.ExternalReference = optional.Of("order-1")
+	charge.Payment.ExternalReference = value.Of("order-1")
 	charge.Created()
 	var deliveries []*http.Request
 	for _, body := range [][]byte{charge.Confirmed(), charge.Received(), charge.Refunded()} {

@@ -13,7 +13,7 @@ import (
 	"github.com/paghooks/paghooks/asaas/asaastest"
 	"github.com/paghooks/paghooks/idem"
 	"github.com/paghooks/paghooks/idem/idemtest"
-	"github.com/paghooks/paghooks/idem/optional"
+	"github.com/paghooks/paghooks/idem/value"
 )
 
 // The application: it copies a charge's status to its order, and books each event.
@@ -48,7 +48,7 @@ func accountsAreRightInAnyOrder(t *testing.T) {
 		return newAccounts()
 	}
 	charge := asaastest.NewCharge(asaas.BillingTypePix, asaas.Cents(2990))
-	charge.Payment.ExternalReference = optional.Of("order-1")
+	charge.Payment.ExternalReference = value.Of("order-1")
 	charge.Created() // has no handler
 	var deliveries []*http.Request
 	for _, body := range [][]byte{charge.Received(), charge.Refunded()} {

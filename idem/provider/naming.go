@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/paghooks/paghooks/idem"
-	"github.com/paghooks/paghooks/idem/scalar"
+	"github.com/paghooks/paghooks/idem/value"
 	"github.com/paghooks/paghooks/internal/peek"
 )
 
@@ -82,7 +82,7 @@ func (p *Definition) identify(body []byte, root members) (idem.Event, words) {
 func (p *Definition) timeAt(root members, lists ...[]path) time.Time {
 	clock := p.Naming.Clock
 	if clock == nil {
-		clock = func(text string) (time.Time, error) { return scalar.Time(text).Time() }
+		clock = func(text string) (time.Time, error) { return value.Time(text).Time() }
 	}
 	for _, paths := range lists {
 		for _, path := range paths {

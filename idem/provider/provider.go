@@ -17,7 +17,7 @@ import (
 
 	"github.com/paghooks/paghooks/idem"
 	"github.com/paghooks/paghooks/idem/drift"
-	"github.com/paghooks/paghooks/idem/optional"
+	"github.com/paghooks/paghooks/idem/value"
 )
 
 // Dispatcher is embedded by a generated Dispatcher: an [idem.Source].
@@ -132,13 +132,13 @@ type Definition struct {
 
 // Naming holds the places of an event's names. Its paths are names of members from
 // the body on, parted by dots. A question mark behind a name is for a member that
-// decodes into an optional.Value: null empties it, and of several the last counts
+// decodes into an value.Optional: null empties it, and of several the last counts
 // whole. # ends the path of a value that may be sent as a number.
 type Naming struct {
 	Type      string                               // the root member that names the event
 	IDs       []string                             // the first that has a value is the event's id
 	Times     []string                             // the first that is a time is the event's
-	Clock     func(text string) (time.Time, error) // reads a time; nil: as scalar.Time does
+	Clock     func(text string) (time.Time, error) // reads a time; nil: as value.Time does
 	Ping      string                               // a root member that only tests of the address have
 	Canonical func(eventType string) string        // the constant of a type that comes by several names; nil: there is none
 	Events    map[string]Names
@@ -177,9 +177,9 @@ func Redact[T ~string](text T) T {
 }
 
 // RedactIn returns v with its value redacted.
-func RedactIn[T any](v optional.Value[T], redact func(T) T) optional.Value[T] {
+func RedactIn[T any](v value.Optional[T], redact func(T) T) value.Optional[T] {
 	if held, ok := v.Get(); ok {
-		return optional.Of(redact(held))
+		return value.Of(redact(held))
 	}
 	return v
 }

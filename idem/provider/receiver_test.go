@@ -16,8 +16,8 @@ import (
 
 	"github.com/paghooks/paghooks/asaas"
 	"github.com/paghooks/paghooks/idem"
-	"github.com/paghooks/paghooks/idem/optional"
 	"github.com/paghooks/paghooks/idem/provider"
+	"github.com/paghooks/paghooks/idem/value"
 	"github.com/paghooks/paghooks/zeltapay"
 )
 
@@ -181,9 +181,9 @@ func TestAPathFindsWhatDecodingFinds(t *testing.T) {
 		{"another case", "order.id", `{"ORDER":{"Id":"1"}}`, "1"},
 		{"escaped", "order.id", `{"\u006frder":{"i\u0064":"\u0031"}}`, "1"},
 		{"null, for a text, is nothing", "order.id", `{"order":{"id":"1","id":null}}`, "1"},
-		{"null, for an optional.Value, empties it", "order.id?", `{"order":{"id":"1","id":null}}`, ""},
+		{"null, for an value.Optional, empties it", "order.id?", `{"order":{"id":"1","id":null}}`, ""},
 		{"an object is filled", "order.id", `{"order":{"id":"1"},"order":{"total":1}}`, "1"},
-		{"an optional.Value is replaced", "order?.id?", `{"order":{"id":"1"},"order":{"total":1}}`, ""},
+		{"an value.Optional is replaced", "order?.id?", `{"order":{"id":"1"},"order":{"total":1}}`, ""},
 		{"a number is no text", "order.id", `{"order":{"id":1.50}}`, ""},
 		{"unless it may be", "order.id#", `{"order":{"id":1.50}}`, "1.50"},
 		{"an optional one", "order?.id?#", `{"order":{"id":7}}`, "7"},
@@ -231,10 +231,10 @@ func TestASourceWithAccountsAloneGivesEveryEventAScope(t *testing.T) {
 func TestWhatIsPersonalIsHiddenWhereverItIs(t *testing.T) {
 	t.Parallel()
 	type name string
-	if got := provider.RedactIn(optional.Of([]name{"Ana", ""}), provider.RedactEach(provider.Redact[name])); !got.Equal(optional.Of([]name{"[redacted]", ""})) {
+	if got := provider.RedactIn(value.Of([]name{"Ana", ""}), provider.RedactEach(provider.Redact[name])); !got.Equal(value.Of([]name{"[redacted]", ""})) {
 		t.Errorf("a list: %v", got)
 	}
-	if got := provider.RedactIn(optional.Null[name](), provider.Redact[name]); !got.IsNull() {
+	if got := provider.RedactIn(value.Null[name](), provider.Redact[name]); !got.IsNull() {
 		t.Errorf("null: %v", got)
 	}
 	ana := name("Ana")

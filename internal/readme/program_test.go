@@ -22,7 +22,7 @@ import (
 	"github.com/paghooks/paghooks/asaas/asaastest"
 	"github.com/paghooks/paghooks/asaas/charges"
 	"github.com/paghooks/paghooks/idem/idemtest"
-	"github.com/paghooks/paghooks/idem/optional"
+	"github.com/paghooks/paghooks/idem/value"
 )
 
 const token = "right"
@@ -138,7 +138,7 @@ func TestTheProgramAddsUpTheChargesOfOneOrder(t *testing.T) {
 	}
 	for n, want := range []string{"100.00", "200.00", "300.00"} {
 		c := asaastest.NewCharge(asaas.BillingTypeBoleto, asaas.Cents(10000))
-		c.Payment.ExternalReference = optional.Of("order-1")
+		c.Payment.ExternalReference = value.Of("order-1")
 		s.send(t, c.Created())
 		s.send(t, c.Received())
 		var paid string
@@ -152,7 +152,7 @@ func TestTheProgramRemindsOfAChargeOnce(t *testing.T) {
 	t.Parallel()
 	s := openShop(t)
 	c := asaastest.NewCharge(asaas.BillingTypeBoleto, asaas.Cents(10000)) // it names no order
-	c.Payment.ExternalReference = optional.Value[string]{}
+	c.Payment.ExternalReference = value.Optional[string]{}
 	s.send(t, c.Created())
 	body := c.Overdue()
 	s.send(t, body)

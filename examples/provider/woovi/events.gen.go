@@ -17,8 +17,8 @@ import (
 
 	"github.com/paghooks/paghooks/idem"
 	"github.com/paghooks/paghooks/idem/drift"
-	"github.com/paghooks/paghooks/idem/optional"
 	"github.com/paghooks/paghooks/idem/provider"
+	"github.com/paghooks/paghooks/idem/value"
 )
 
 // EventType is the name of an event.
@@ -90,7 +90,7 @@ func (e *Envelope) envelope() *Envelope { return e }
 type OpenpixDisputeCreatedEvent struct {
 	Envelope
 
-	Dispute optional.Value[OpenpixDisputeCreatedEventDispute] `json:"dispute,omitzero"`
+	Dispute value.Optional[OpenpixDisputeCreatedEventDispute] `json:"dispute,omitzero"`
 }
 
 // ChargeEvent is an event about a charge.
@@ -100,11 +100,11 @@ type ChargeEvent struct {
 	Envelope
 
 	Charge    Charge                          `json:"charge"`
-	Pix       optional.Value[Pix]             `json:"pix,omitzero"`
-	PixQrCode optional.Value[json.RawMessage] `json:"pixQrCode,omitzero"`
-	Company   optional.Value[Company]         `json:"company,omitzero"`
+	Pix       value.Optional[Pix]             `json:"pix,omitzero"`
+	PixQrCode value.Optional[json.RawMessage] `json:"pixQrCode,omitzero"`
+	Company   value.Optional[Company]         `json:"company,omitzero"`
 	// One of four shapes.
-	Account optional.Value[json.RawMessage] `json:"account,omitzero"`
+	Account value.Optional[json.RawMessage] `json:"account,omitzero"`
 }
 
 // Format implements [fmt.Formatter]: every verb shows the struct without what is
@@ -136,8 +136,8 @@ type MovementEvent struct {
 	Envelope
 
 	Payment     Payment                         `json:"payment"`
-	Transaction optional.Value[json.RawMessage] `json:"transaction,omitzero"`
-	Error       optional.Value[json.RawMessage] `json:"error,omitzero"`
+	Transaction value.Optional[json.RawMessage] `json:"transaction,omitzero"`
+	Error       value.Optional[json.RawMessage] `json:"error,omitzero"`
 }
 
 // Format implements [fmt.Formatter]: every verb shows the struct without what is

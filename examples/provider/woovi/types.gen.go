@@ -8,9 +8,8 @@ import (
 	"fmt"
 	"log/slog"
 
-	"github.com/paghooks/paghooks/idem/optional"
 	"github.com/paghooks/paghooks/idem/provider"
-	"github.com/paghooks/paghooks/idem/scalar"
+	"github.com/paghooks/paghooks/idem/value"
 )
 
 // Envelope is the part that all events have in common.
@@ -21,17 +20,17 @@ type Envelope struct {
 
 // OpenpixDisputeCreatedEventDispute is a part of an event.
 type OpenpixDisputeCreatedEventDispute struct {
-	EndToEndID    optional.Value[string]       `json:"endToEndId,omitzero"`
-	Status        optional.Value[string]       `json:"status,omitzero"`
-	Value         optional.Value[scalar.Cents] `json:"value,omitzero"`
-	DisputeReason optional.Value[string]       `json:"disputeReason,omitzero"`
+	EndToEndID    value.Optional[string]      `json:"endToEndId,omitzero"`
+	Status        value.Optional[string]      `json:"status,omitzero"`
+	Value         value.Optional[value.Cents] `json:"value,omitzero"`
+	DisputeReason value.Optional[string]      `json:"disputeReason,omitzero"`
 }
 
 // Payment is a payment that leaves the account.
 type Payment struct {
-	CorrelationID string                       `json:"correlationID"`
-	Value         optional.Value[scalar.Cents] `json:"value,omitzero"`
-	Status        optional.Value[string]       `json:"status,omitzero"`
+	CorrelationID string                      `json:"correlationID"`
+	Value         value.Optional[value.Cents] `json:"value,omitzero"`
+	Status        value.Optional[string]      `json:"status,omitzero"`
 }
 
 // Charge is a charge, with its amount in cents.
@@ -39,20 +38,20 @@ type Charge struct {
 	// The merchant's own id.
 	CorrelationID string `json:"correlationID"`
 	// Woovi's id.
-	TransactionID optional.Value[string] `json:"transactionID,omitzero"`
-	Identifier    optional.Value[string] `json:"identifier,omitzero"`
+	TransactionID value.Optional[string] `json:"transactionID,omitzero"`
+	Identifier    value.Optional[string] `json:"identifier,omitzero"`
 	// Examples: COMPLETED
-	Status        string                       `json:"status"`
-	Value         scalar.Cents                 `json:"value"`
-	Fee           optional.Value[scalar.Cents] `json:"fee,omitzero"`
-	Customer      optional.Value[Customer]     `json:"customer,omitzero"`
-	Comment       optional.Value[string]       `json:"comment,omitzero"`
-	PaymentLinkID optional.Value[string]       `json:"paymentLinkID,omitzero"`
-	BrCode        optional.Value[string]       `json:"brCode,omitzero"`
-	CreatedAt     optional.Value[scalar.Time]  `json:"createdAt,omitzero"`
-	UpdatedAt     optional.Value[scalar.Time]  `json:"updatedAt,omitzero"`
-	PaidAt        optional.Value[scalar.Time]  `json:"paidAt,omitzero"`
-	ExpiresIn     optional.Value[scalar.Int]   `json:"expiresIn,omitzero"`
+	Status        string                      `json:"status"`
+	Value         value.Cents                 `json:"value"`
+	Fee           value.Optional[value.Cents] `json:"fee,omitzero"`
+	Customer      value.Optional[Customer]    `json:"customer,omitzero"`
+	Comment       value.Optional[string]      `json:"comment,omitzero"`
+	PaymentLinkID value.Optional[string]      `json:"paymentLinkID,omitzero"`
+	BrCode        value.Optional[string]      `json:"brCode,omitzero"`
+	CreatedAt     value.Optional[value.Time]  `json:"createdAt,omitzero"`
+	UpdatedAt     value.Optional[value.Time]  `json:"updatedAt,omitzero"`
+	PaidAt        value.Optional[value.Time]  `json:"paidAt,omitzero"`
+	ExpiresIn     value.Optional[value.Int]   `json:"expiresIn,omitzero"`
 }
 
 // Format implements [fmt.Formatter]: every verb shows the struct without what is
@@ -79,20 +78,20 @@ type PixCharge struct {
 	// The merchant's own id.
 	CorrelationID string `json:"correlationID"`
 	// Woovi's id.
-	TransactionID optional.Value[string] `json:"transactionID,omitzero"`
-	Identifier    optional.Value[string] `json:"identifier,omitzero"`
+	TransactionID value.Optional[string] `json:"transactionID,omitzero"`
+	Identifier    value.Optional[string] `json:"identifier,omitzero"`
 	// Examples: COMPLETED
-	Status        string                       `json:"status"`
-	Value         optional.Value[scalar.Cents] `json:"value"`
-	Fee           optional.Value[scalar.Cents] `json:"fee,omitzero"`
-	Customer      optional.Value[Customer]     `json:"customer,omitzero"`
-	Comment       optional.Value[string]       `json:"comment,omitzero"`
-	PaymentLinkID optional.Value[string]       `json:"paymentLinkID,omitzero"`
-	BrCode        optional.Value[string]       `json:"brCode,omitzero"`
-	CreatedAt     optional.Value[scalar.Time]  `json:"createdAt,omitzero"`
-	UpdatedAt     optional.Value[scalar.Time]  `json:"updatedAt,omitzero"`
-	PaidAt        optional.Value[scalar.Time]  `json:"paidAt,omitzero"`
-	ExpiresIn     optional.Value[scalar.Int]   `json:"expiresIn,omitzero"`
+	Status        string                      `json:"status"`
+	Value         value.Optional[value.Cents] `json:"value"`
+	Fee           value.Optional[value.Cents] `json:"fee,omitzero"`
+	Customer      value.Optional[Customer]    `json:"customer,omitzero"`
+	Comment       value.Optional[string]      `json:"comment,omitzero"`
+	PaymentLinkID value.Optional[string]      `json:"paymentLinkID,omitzero"`
+	BrCode        value.Optional[string]      `json:"brCode,omitzero"`
+	CreatedAt     value.Optional[value.Time]  `json:"createdAt,omitzero"`
+	UpdatedAt     value.Optional[value.Time]  `json:"updatedAt,omitzero"`
+	PaidAt        value.Optional[value.Time]  `json:"paidAt,omitzero"`
+	ExpiresIn     value.Optional[value.Int]   `json:"expiresIn,omitzero"`
 }
 
 // Format implements [fmt.Formatter]: every verb shows the struct without what is
@@ -116,14 +115,14 @@ func (v PixCharge) redacted() PixCharge {
 
 // Pix is the Pix that paid a charge.
 type Pix struct {
-	Charge        optional.Value[PixCharge]    `json:"charge,omitzero"`
-	Customer      optional.Value[Customer]     `json:"customer,omitzero"`
-	Payer         optional.Value[Customer]     `json:"payer,omitzero"`
-	Time          optional.Value[scalar.Time]  `json:"time,omitzero"`
-	Value         optional.Value[scalar.Cents] `json:"value,omitzero"`
-	TransactionID optional.Value[string]       `json:"transactionID,omitzero"`
-	EndToEndID    optional.Value[string]       `json:"endToEndId,omitzero"`
-	InfoPagador   optional.Value[string]       `json:"infoPagador,omitzero"`
+	Charge        value.Optional[PixCharge]   `json:"charge,omitzero"`
+	Customer      value.Optional[Customer]    `json:"customer,omitzero"`
+	Payer         value.Optional[Customer]    `json:"payer,omitzero"`
+	Time          value.Optional[value.Time]  `json:"time,omitzero"`
+	Value         value.Optional[value.Cents] `json:"value,omitzero"`
+	TransactionID value.Optional[string]      `json:"transactionID,omitzero"`
+	EndToEndID    value.Optional[string]      `json:"endToEndId,omitzero"`
+	InfoPagador   value.Optional[string]      `json:"infoPagador,omitzero"`
 }
 
 // Format implements [fmt.Formatter]: every verb shows the struct without what is
@@ -147,11 +146,11 @@ func (v Pix) redacted() Pix {
 
 // Customer is a person or a company.
 type Customer struct {
-	Name          optional.Value[string]        `json:"name,omitzero"`
-	Email         optional.Value[string]        `json:"email,omitzero"`
-	Phone         optional.Value[string]        `json:"phone,omitzero"`
-	CorrelationID optional.Value[string]        `json:"correlationID,omitzero"`
-	TaxID         optional.Value[CustomerTaxID] `json:"taxID,omitzero"`
+	Name          value.Optional[string]        `json:"name,omitzero"`
+	Email         value.Optional[string]        `json:"email,omitzero"`
+	Phone         value.Optional[string]        `json:"phone,omitzero"`
+	CorrelationID value.Optional[string]        `json:"correlationID,omitzero"`
+	TaxID         value.Optional[CustomerTaxID] `json:"taxID,omitzero"`
 }
 
 // Format implements [fmt.Formatter]: every verb shows the struct without what is
@@ -178,8 +177,8 @@ func (v Customer) redacted() Customer {
 
 // CustomerTaxID is a part of an event.
 type CustomerTaxID struct {
-	TaxID optional.Value[string]            `json:"taxID,omitzero"`
-	Type  optional.Value[CustomerTaxIDType] `json:"type,omitzero"`
+	TaxID value.Optional[string]            `json:"taxID,omitzero"`
+	Type  value.Optional[CustomerTaxIDType] `json:"type,omitzero"`
 }
 
 // Format implements [fmt.Formatter]: every verb shows the struct without what is
@@ -221,7 +220,7 @@ func (v CustomerTaxIDType) Known() bool {
 
 // Company is the merchant.
 type Company struct {
-	ID    optional.Value[string] `json:"id,omitzero"`
-	Name  optional.Value[string] `json:"name,omitzero"`
-	TaxID optional.Value[string] `json:"taxID,omitzero"`
+	ID    value.Optional[string] `json:"id,omitzero"`
+	Name  value.Optional[string] `json:"name,omitzero"`
+	TaxID value.Optional[string] `json:"taxID,omitzero"`
 }

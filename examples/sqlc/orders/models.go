@@ -6,15 +6,15 @@ package orders
 
 import (
 	"github.com/paghooks/paghooks/asaas"
-	"github.com/paghooks/paghooks/idem/optional"
+	"github.com/paghooks/paghooks/idem/value"
 )
 
 type Order struct {
 	ChargeID string
 	Amount   asaas.Money
-	Net      optional.Value[asaas.Money]
+	Net      value.Optional[asaas.Money]
 	DueOn    asaas.Date
-	PaidOn   optional.Value[asaas.Date]
-	ViewedAt optional.Value[asaas.DateTime]
-	Note     optional.Value[string]
+	PaidOn   value.Optional[asaas.Date]
+	ViewedAt value.Optional[asaas.DateTime]
+	Note     value.Optional[string]
 }

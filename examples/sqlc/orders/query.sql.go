@@ -9,7 +9,7 @@ import (
 	"context"
 
 	"github.com/paghooks/paghooks/asaas"
-	"github.com/paghooks/paghooks/idem/optional"
+	"github.com/paghooks/paghooks/idem/value"
 )
 
 const bookPayment = `-- name: BookPayment :exec
@@ -20,11 +20,11 @@ values ($1, $2, $3, $4, $5, $6, $7) on conflict do nothing
 type BookPaymentParams struct {
 	ChargeID string
 	Amount   asaas.Money
-	Net      optional.Value[asaas.Money]
+	Net      value.Optional[asaas.Money]
 	DueOn    asaas.Date
-	PaidOn   optional.Value[asaas.Date]
-	ViewedAt optional.Value[asaas.DateTime]
-	Note     optional.Value[string]
+	PaidOn   value.Optional[asaas.Date]
+	ViewedAt value.Optional[asaas.DateTime]
+	Note     value.Optional[string]
 }
 
 func (q *Queries) BookPayment(ctx context.Context, arg BookPaymentParams) error {

@@ -14,7 +14,7 @@ import (
 
 	"github.com/paghooks/paghooks/idem"
 	"github.com/paghooks/paghooks/idem/broker"
-	"github.com/paghooks/paghooks/idem/relay"
+	"github.com/paghooks/paghooks/idem/broker/relay"
 	"github.com/paghooks/paghooks/internal/postgres"
 )
 

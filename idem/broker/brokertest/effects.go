@@ -14,9 +14,9 @@ import (
 
 	"github.com/paghooks/paghooks/idem"
 	"github.com/paghooks/paghooks/idem/broker"
-	"github.com/paghooks/paghooks/idem/canary"
+	"github.com/paghooks/paghooks/idem/broker/relay"
 	"github.com/paghooks/paghooks/idem/health"
-	"github.com/paghooks/paghooks/idem/relay"
+	"github.com/paghooks/paghooks/idem/health/canary"
 )
 
 func everyEventHasOneEffect(s *shop) {

@@ -10,7 +10,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/paghooks/paghooks/idem/broker"
-	"github.com/paghooks/paghooks/idem/outbox"
+	"github.com/paghooks/paghooks/idem/broker/outbox"
 )
 
 // outboxPublishes emits messages, and compares the messages that a consumer gets.

@@ -7,11 +7,11 @@
 //	go run github.com/paghooks/paghooks/idem/cmd/idem requeue -type PAYMENT_RECEIVED
 //
 // Its verbs, flags and exit statuses are those of
-// https://pkg.go.dev/github.com/paghooks/paghooks/idem/idemcmd; idem help prints
+// https://pkg.go.dev/github.com/paghooks/paghooks/idem/oncall/idemcmd; idem help prints
 // them. Replay runs the handlers, and so needs a program of ten lines, also shown
 // there.
 package main
 
-import "github.com/paghooks/paghooks/idem/idemcmd"
+import "github.com/paghooks/paghooks/idem/oncall/idemcmd"
 
 func main() { idemcmd.Main() }

@@ -1,0 +1,230 @@
+package relay_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/paghooks/paghooks/idem"
+	"github.com/paghooks/paghooks/idem/broker"
+	"github.com/paghooks/paghooks/idem/broker/relay"
+)
+
+const (
+	secret = "0123456789abcdef0123456789abcdef"
+	other  = "fedcba9876543210fedcba9876543210"
+)
+
+// publisherFunc publishes with a function.
+type publisherFunc func(ctx context.Context, m broker.Message) error
+
+func (f publisherFunc) Publish(ctx context.Context, m broker.Message) error { return f(ctx, m) }
+
+// newRelayApp is an inbox app whose deliveries go to a relay with this publisher.
+func newRelayApp(t *testing.T, p broker.Publisher) (*app, *relay.Relay) {
+	t.Helper()
+	s := newApp(t)
+	s.on(pay)
+	r := relay.New(s.notes, p, secret)
+	r.Observe, r.Logger = s.observe, s.logger()
+	server := httptest.NewServer(r)
+	t.Cleanup(server.Close)
+	s.url = server.URL
+	return s, r
+}
+
+func TestRelayedEventIsTheDeliveredOne(t *testing.T) {
+	t.Parallel()
+	b := &fakeBroker{}
+	s, _ := newRelayApp(t, b)
+	status, answer, err := s.post(t.Context(), paid("e1"), map[string]string{"account": "branch"})
+	if err != nil || status != http.StatusOK {
+		t.Fatalf("answered %d %s, %v, want 200", status, answer, err)
+	}
+	s.wantState("e1", "")
+	if len(b.published) != 1 {
+		t.Fatalf("%d messages are published, want 1", len(b.published))
+	}
+	m := b.published[0]
+	if diff := cmp.Diff(broker.Message{Source: "notes", ID: "branch/e1", Type: "paid", Key: "branch/o1"}, m, ignoreBody); diff != "" {
+		t.Error("the message (-want +got):\n" + diff)
+	}
+	take := relay.To(s.inbox, secret)
+	for range 2 { // brokers deliver twice
+		if err := take(t.Context(), m); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s.drain(1)
+	s.wantEffects(1)
+	if got := queryOne[string](s, `select event || ' ' || scope from effects`); got != "e1 branch" {
+		t.Errorf("the effect is of %q, want event e1 of account branch", got)
+	}
+	if diff := cmp.Diff([]idem.Outcome{idem.Published, idem.Pending, idem.Duplicate, idem.Done}, s.outcomes()); diff != "" {
+		t.Error("outcomes (-want +got):\n" + diff)
+	}
+}
+
+var ignoreBody = cmp.FilterPath(func(p cmp.Path) bool { return p.String() == "Body" }, cmp.Ignore())
+
+func TestRelayAnswersForItsBroker(t *testing.T) {
+	t.Parallel()
+	hang := make(chan struct{})
+	t.Cleanup(func() { close(hang) })
+	for _, c := range []struct {
+		reason  string
+		publish publisherFunc
+		hangs   bool
+		status  int
+		says    string
+	}{
+		{"confirmed", func(context.Context, broker.Message) error { return nil }, false, 200, ""},
+		{"the provider must deliver it again", func(context.Context, broker.Message) error { return errors.New("no route") }, false, 503, "no route"},
+		{"user code never takes the process down", func(context.Context, broker.Message) error { panic("oops") }, false, 503, "oops"},
+		{"nor keeps the provider waiting", func(context.Context, broker.Message) error { runtime.Goexit(); return nil }, false, 503, "ended its goroutine"},
+		{"a hanging broker must not mean silence", func(ctx context.Context, _ broker.Message) error { <-ctx.Done(); return ctx.Err() }, true, 503, "deadline"},
+		{"nor one that ignores its context", func(context.Context, broker.Message) error { <-hang; return nil }, true, 503, "no answer in time"},
+	} {
+		t.Run(c.reason, func(t *testing.T) {
+			t.Parallel()
+			s, r := newRelayApp(t, c.publish)
+			r.Timeout = patience
+			if c.hangs {
+				r.Timeout = 20 * time.Millisecond
+			}
+			s.wantAnswer(paid("e1"), c.status)
+			if !strings.Contains(s.logged(), c.says) {
+				t.Errorf("the log does not say %q:\n%s", c.says, s.logged())
+			}
+		})
+	}
+}
+
+func TestRelayWithAFallbackNeedsOneOfTwo(t *testing.T) {
+	t.Parallel()
+	hang := make(chan struct{})
+	t.Cleanup(func() { close(hang) })
+	for _, c := range []struct {
+		reason   string
+		timeout  time.Duration
+		fallback func(context.Context, idem.Event) (idem.Outcome, error)
+		status   int
+	}{
+		{"the inbox has it", patience, nil, 200},
+		{"it hangs, too", 20 * time.Millisecond, func(context.Context, idem.Event) (idem.Outcome, error) { <-hang; return idem.Pending, nil }, 503},
+		{"user code never takes the process down", patience, func(context.Context, idem.Event) (idem.Outcome, error) { panic("oops") }, 503},
+		{"it has not taken it", patience, func(context.Context, idem.Event) (idem.Outcome, error) { return idem.Retrying, nil }, 503},
+	} {
+		t.Run(c.reason, func(t *testing.T) {
+			t.Parallel()
+			s, r := newRelayApp(t, publisherFunc(func(context.Context, broker.Message) error { return errors.New("broker is unavailable") }))
+			r.Timeout, r.Fallback = c.timeout, c.fallback
+			if r.Fallback == nil {
+				r.Fallback = s.inbox.Accept
+			}
+			s.wantAnswer(paid("e1"), c.status)
+			if c.status == http.StatusOK {
+				s.drain(1)
+				s.wantEffects(1)
+			}
+		})
+	}
+}
+
+func TestRelayPublishesOnlyWhatIsGenuineAndWanted(t *testing.T) {
+	t.Parallel()
+	b := &fakeBroker{}
+	s, _ := newRelayApp(t, b)
+	s.notes.Ignore("noise")
+	for _, c := range []struct {
+		reason, token, body string
+		status              int
+	}{
+		{"not genuine", "wrong", paid("e1"), 401},
+		{"ignored by the application", "right", `{"id":"e2","type":"noise"}`, 200},
+	} {
+		if status, _, err := s.post(t.Context(), c.body, map[string]string{"token": c.token}); status != c.status || err != nil {
+			t.Errorf("%s: answered %d, %v, want %d", c.reason, status, err, c.status)
+		}
+	}
+	if len(b.published) != 0 {
+		t.Errorf("published %v", b.published)
+	}
+}
+
+func TestRelayShowsNoSecret(t *testing.T) {
+	t.Parallel()
+	r := relay.New(&notes{}, &fakeBroker{}, secret)
+	for _, verb := range []string{"%v", "%+v", "%#v", "%s"} {
+		if said := fmt.Sprintf(verb, r); strings.Contains(said, secret) {
+			t.Errorf("%s shows the secret", verb)
+		}
+	}
+}
+
+func TestShortSecretPanics(t *testing.T) {
+	t.Parallel()
+	for name, f := range map[string]func(){
+		"relay":     func() { relay.New(&notes{}, &fakeBroker{}, "short") },
+		"consumer":  func() { relay.To(idem.NewProcessor(nil, &notes{}), secret, "") },
+		"no secret": func() { relay.To(idem.NewProcessor(nil, &notes{})) },
+	} {
+		func() {
+			defer func() {
+				if recover() == nil {
+					t.Errorf("%s: no panic", name)
+				}
+			}()
+			f()
+		}()
+	}
+}
+
+func TestDryRunOfARelaySaysWhereToGo(t *testing.T) {
+	t.Parallel()
+	b := &fakeBroker{}
+	s, _ := newRelayApp(t, b)
+	status, answer, err := s.post(t.Context(), paid("e1"), map[string]string{idem.DryRunHeader: "1"})
+	if want := `{"received":false,"dry_run":"published"}`; status != http.StatusServiceUnavailable || answer != want || err != nil {
+		t.Errorf("answered %d %s, %v, want 503 %s", status, answer, err, want)
+	}
+	if len(b.published) != 0 {
+		t.Errorf("published %v", b.published)
+	}
+	if !strings.Contains(s.logged(), "address of a Processor or an Inbox") {
+		t.Error("the log does not say where to go:\n" + s.logged())
+	}
+}
+
+// A broker drops a message that has the ID of an earlier one.
+func TestEventsOfDifferentAccountsHaveDifferentMessageIDs(t *testing.T) {
+	t.Parallel()
+	b := &fakeBroker{}
+	r := relay.New(&notes{}, b, secret)
+	r.Logger = nil
+	for _, e := range []idem.Event{
+		{Scope: "a", ID: "b/c"},
+		{Scope: "a/b", ID: "c"},
+		{ID: "a/b/c"},
+		{ID: "c"},
+	} {
+		if _, err := r.Accept(t.Context(), e); err != nil {
+			t.Fatal(err)
+		}
+	}
+	ids := map[string]bool{}
+	for _, m := range b.published {
+		ids[m.ID] = true
+	}
+	if len(ids) != len(b.published) {
+		t.Errorf("%d events have %d IDs: %v", len(b.published), len(ids), ids)
+	}
+}

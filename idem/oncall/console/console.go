@@ -1,0 +1,287 @@
+package console
+
+import (
+	"context"
+	"log/slog"
+	"net/http"
+	"path"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/paghooks/paghooks/idem"
+	"github.com/paghooks/paghooks/idem/broker/outbox"
+	"github.com/paghooks/paghooks/idem/oncall/operator"
+	"github.com/paghooks/paghooks/idem/telemetry/gauge"
+	"github.com/paghooks/paghooks/internal/lang"
+)
+
+// Access holds the rights of a user. The zero value allows nothing.
+type Access struct {
+	See    bool // all pages, without bodies; Reveal and Act have no effect without it
+	Reveal bool // bodies; each look is recorded in the audit trail
+	Act    bool // replay, requeue, discard, dry run, release a queue; each is recorded
+}
+
+// Handler serves the page. Make it with [New], and call [Handler.Close] at the end.
+//
+// The exported fields are settings: change them before the first request.
+type Handler struct {
+	// Access returns the name of the user that makes a request, for the audit trail,
+	// and their rights. Without a name they may only see. Default: nil, every
+	// request is answered 403.
+	Access func(*http.Request) (user string, a Access)
+
+	// Redact returns the part of a body that is shown, unless the user asks for the whole
+	// body. source is the name of the event's source. Default: [Mask].
+	Redact func(source string, body []byte) []byte
+
+	// Queues are the providers' delivery queues, by the name of the source of the
+	// events that they hold. Default: none.
+	Queues map[string]gauge.Queues
+
+	// Links lead to the provider's page of an entity, by how the entity's id begins. They are
+	// addresses of http or https, in which {id} stands for the id:
+	//
+	//	page.Links = map[string]string{"pay_": "https://erp.shop.example/charges/{id}"}
+	//
+	// Asaas documents no stable address of a charge in its dashboard, so that there is none by
+	// itself: give that of your account, or of your own back office. Default: none.
+	Links map[string]string
+
+	// Fields are the names of the fields of bodies that events are found by, by the source, such as
+	// asaas.SearchFields. They must not be personal. Default: none.
+	Fields map[string][]string
+
+	// Logger gets the errors of pages and of actions in the background.
+	// Default: slog.Default().
+	Logger *slog.Logger
+
+	sources   []*source
+	protected *http.CrossOriginProtection
+	moment    time.Duration // how long the overview waits for counts
+	running   *running
+}
+
+var _ http.Handler = (*Handler)(nil)
+
+// source is a receiver, and the last readings of its state.
+type source struct {
+	name     string
+	receiver idem.Receiver
+	events   *operator.Operator // without a name: it reads
+	workers  bool
+	counts   latest[operator.State]
+	held     latest[[]gauge.Queue]
+	tried    tried
+}
+
+// New returns a page for the events of receivers. Of a processor and an inbox of the
+// same source it uses the inbox, which has workers.
+func New(receivers ...idem.Receiver) *Handler {
+	h := &Handler{
+		Redact:    func(_ string, body []byte) []byte { return Mask(body) },
+		Logger:    slog.Default(),
+		protected: http.NewCrossOriginProtection(),
+		moment:    100 * time.Millisecond,
+		running:   newRunning(),
+	}
+	for _, r := range receivers {
+		workers := hasWorkers(r)
+		events := operator.New(r, "")
+		s := &source{name: events.SourceName(), receiver: r, events: events, workers: workers}
+		i := slices.IndexFunc(h.sources, func(other *source) bool { return other.name == s.name })
+		switch {
+		case i < 0:
+			h.sources = append(h.sources, s)
+		case workers:
+			h.sources[i] = s
+		}
+	}
+	return h
+}
+
+// hasWorkers reports whether events of a receiver can be requeued.
+func hasWorkers(r idem.Receiver) bool {
+	switch r.(type) {
+	case *idem.Inbox, *outbox.Outbox:
+		return true
+	}
+	return false
+}
+
+// Close ends the actions that run in the background, and returns when they have
+// ended. A replay ends after the event that is being processed; its record says how
+// far it came.
+func (h *Handler) Close() { h.running.close() }
+
+// visit is one request.
+type visit struct {
+	*Handler
+	w      http.ResponseWriter
+	r      *http.Request
+	user   string
+	access Access
+	lang   lang.Lang
+	source *source // that the request names, or the first
+	live   int     // seconds after which the page refreshes itself, if it is not as often as others of its kind
+}
+
+// operator acts for the user.
+func (v *visit) operator() *operator.Operator { return operator.New(v.source.receiver, v.user) }
+
+// redirect leads to a page, by GET. The address is relative, which http.Redirect
+// would make absolute without knowing the prefix that a proxy has cut off.
+func (v *visit) redirect(to string) {
+	v.w.Header().Set("Location", to)
+	v.w.WriteHeader(http.StatusSeeOther)
+}
+
+// page answers a request that a user may make.
+type page struct {
+	method string
+	may    func(Access) bool
+	show   func(*visit, context.Context) error
+}
+
+func see(a Access) bool { return a.See }
+
+func reveal(a Access) bool { return a.See && a.Reveal }
+
+func act(a Access) bool { return a.See && a.Act }
+
+// pages are the pages by the last element of their path. All of them are in one folder, so that a relative
+// link is a name.
+var pages = map[string]page{
+	"":          {http.MethodGet, see, (*visit).overview},
+	"style.css": {http.MethodGet, see, (*visit).file},
+	"times.js":  {http.MethodGet, see, (*visit).file},
+	"live.js":   {http.MethodGet, see, (*visit).file},
+	"events":    {http.MethodGet, see, (*visit).events},
+	"event":     {http.MethodGet, see, (*visit).event},
+	"entity":    {http.MethodGet, see, (*visit).entity},
+	"find":      {http.MethodGet, see, (*visit).find},
+	"search":    {http.MethodGet, see, (*visit).search},
+	"conflicts": {http.MethodGet, see, (*visit).conflicts},
+	"blocked":   {http.MethodGet, see, (*visit).blocked},
+	"queues":    {http.MethodGet, see, (*visit).queues},
+	"trail":     {http.MethodGet, see, (*visit).trail},
+	"action":    {http.MethodGet, see, (*visit).action},
+	"reveal":    {http.MethodPost, reveal, (*visit).reveal},
+	"confirm":   {http.MethodGet, act, (*visit).confirm},
+	"choose":    {http.MethodPost, act, (*visit).confirm}, // by checkboxes, which are more than an address may hold
+	"act":       {http.MethodPost, act, (*visit).act},
+	"stop":      {http.MethodPost, act, (*visit).stop},
+	"release":   {http.MethodPost, act, (*visit).release},
+}
+
+const (
+	maxForm  = 1 << 20          // bytes
+	pageTime = 8 * time.Second  // of a page that reads the database
+	scanTime = 30 * time.Second // of a page that reads all of it, on request
+)
+
+// ServeHTTP serves a page, or runs the action of a form.
+func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	header := w.Header()
+	header.Set("Content-Security-Policy", policy)
+	header.Set("Referrer-Policy", "no-referrer")
+	header.Set("X-Content-Type-Options", "nosniff")
+	header.Set("Cache-Control", "no-store")
+	v := &visit{Handler: h, w: w, r: r, lang: language(w, r)}
+	if err := v.serve(); err != nil {
+		v.problem(err)
+	}
+}
+
+func (v *visit) serve() error {
+	if v.Handler.Access == nil {
+		return refuse(http.StatusForbidden, "Nobody may see this page: the application's console has no Access function.")
+	}
+	if v.user, v.access = v.Handler.Access(v.r); v.user == "" {
+		v.access.Reveal, v.access.Act = false, false // no name for the trail
+	}
+	if !v.access.See {
+		return refuse(http.StatusForbidden, "You may not see this page: ask whoever runs the application.")
+	}
+	if v.r.URL.Path == "" { // of http.StripPrefix: links would lead out of the page
+		v.redirect(path.Base(v.asked()) + "/")
+		return nil
+	}
+	_, name := path.Split(v.r.URL.Path)
+	p, ok := pages[name]
+	switch {
+	case !ok:
+		return refuse(http.StatusNotFound, "There is no such page.")
+	case v.r.Method != p.method && (v.r.Method != http.MethodHead || p.method != http.MethodGet):
+		v.w.Header().Set("Allow", p.method)
+		return refuse(http.StatusMethodNotAllowed, "This page takes %s only.", p.method)
+	}
+	if err := v.protected.Check(v.r); err != nil {
+		return refuse(http.StatusForbidden, "This form is not from this page, and was refused: %s.", err)
+	}
+	if !p.may(v.access) {
+		return refuse(http.StatusForbidden, "You may not do this: ask whoever runs the application.")
+	}
+	if err := v.read(); err != nil {
+		return err
+	}
+	limit := pageTime
+	if v.r.Form.Get("all") != "" || v.r.Form.Get("long") != "" {
+		limit = scanTime
+	}
+	ctx, cancel := context.WithTimeout(v.r.Context(), limit)
+	defer cancel()
+	return p.show(v, ctx)
+}
+
+// asked returns the path of the request before a prefix was stripped.
+func (v *visit) asked() string {
+	asked, _, _ := strings.Cut(v.r.RequestURI, "?")
+	return asked
+}
+
+// read parses the form, and finds the source that it names.
+func (v *visit) read() error {
+	v.r.Body = http.MaxBytesReader(v.w, v.r.Body, maxForm)
+	if err := v.r.ParseForm(); err != nil {
+		return refuse(http.StatusBadRequest, "The form cannot be read.")
+	}
+	for _, values := range v.r.Form {
+		if !slices.ContainsFunc(values, unstorable) {
+			continue
+		}
+		return refuse(http.StatusBadRequest, "The form has bytes that are not text.")
+	}
+	name := v.r.Form.Get("source")
+	for _, s := range v.sources {
+		if name == "" || s.name == name {
+			v.source = s
+			return nil
+		}
+	}
+	return refuse(http.StatusNotFound, "There is no such source of events.")
+}
+
+// titles are the titles of pages with an error, by status.
+var titles = map[int]lang.Text{
+	http.StatusBadRequest:          "Bad request",
+	http.StatusForbidden:           "Forbidden",
+	http.StatusNotFound:            "Not found",
+	http.StatusMethodNotAllowed:    "Method not allowed",
+	http.StatusConflict:            "Conflict",
+	http.StatusInternalServerError: "Error",
+	http.StatusServiceUnavailable:  "Not now",
+}
+
+// problem answers with an error.
+func (v *visit) problem(err error) {
+	status, text := v.told(err)
+	if !v.access.See { // nothing but that
+		http.Error(v.w, text, status)
+		return
+	}
+	if err := v.render(status, "problem", v.say(titles[status]), text); err != nil {
+		http.Error(v.w, err.Error(), http.StatusInternalServerError)
+	}
+}

@@ -1,0 +1,346 @@
+package console
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/url"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/paghooks/paghooks/idem"
+	"github.com/paghooks/paghooks/idem/oncall/operator"
+)
+
+// perPage is the number of events or actions that a page lists.
+const perPage = 50
+
+func (v *visit) events(ctx context.Context) error {
+	chosen := choiceOf(v.r.Form)
+	f, err := chosen.filter()
+	if err != nil {
+		return err
+	}
+	place := operator.Place{Event: v.r.Form.Get("before")}
+	if at := v.r.Form.Get("at"); at != "" {
+		if place.At, err = time.Parse(time.RFC3339Nano, at); err != nil {
+			return refuse(http.StatusBadRequest, "This link to a page is broken: begin at the first.")
+		}
+	}
+	p, err := v.source.events.Page(ctx, f, place, perPage)
+	if err != nil {
+		return err
+	}
+	shown := struct {
+		Choice choice
+		States []idem.State
+		Events []idem.StoredEvent
+		Done   []idem.StoredEvent // of that id, if it is not in a list any more, or of that entity
+		Unread int64              // events that were not looked through for done ones
+		First  bool
+		Next   string
+	}{Choice: chosen, States: open, Events: p.Events, First: place.At.IsZero()}
+	if !p.Next.At.IsZero() {
+		shown.Next = query(append(chosen.Fields(), field{"at", p.Next.At.Format(time.RFC3339Nano)}, field{"before", p.Next.Event})...)
+	}
+	switch {
+	case chosen.ID != "" && len(p.Events) == 0:
+		shown.Done, err = v.source.events.WithID(ctx, chosen.ID)
+	case chosen.Entity != "" && chosen.ID == "" && shown.First:
+		var h history
+		h, err = v.source.ofEntity(ctx, chosen.Account, chosen.Entity, false)
+		shown.Done, shown.Unread = slices.DeleteFunc(h.Events, isOpen), h.Unread
+	}
+	if err != nil {
+		return err
+	}
+	shown.Events, shown.Done = v.errorsHidden(shown.Events), v.errorsHidden(shown.Done)
+	return v.render(http.StatusOK, "events", v.say("Events"), shown)
+}
+
+// detail is one event.
+type detail struct {
+	operator.Lookup
+	Open    bool // not done or discarded
+	Stored  bool // its body is
+	Body    string
+	Shown   string // how its body is shown: "", "masked" or "whole"
+	Workers bool
+	Actions []operator.ActionOn // the last ones that touched it
+	Link    string              // to the provider's page of its entity; "" for none
+}
+
+// maxActions is the number of actions that the page of an event lists.
+const maxActions = 20
+
+// found returns the event that the request names.
+func (v *visit) found(ctx context.Context) (d detail, err error) {
+	e, ok, err := v.source.events.Lookup(ctx, v.r.Form.Get("account"), v.r.Form.Get("id"))
+	switch {
+	case err != nil:
+		return d, err
+	case !ok:
+		return d, refuse(http.StatusNotFound, "There is no such event: it never came, or was forgotten after the retention.")
+	}
+	touched, err := v.source.events.ActionsOn(ctx, e.Scope, e.ID, maxActions)
+	if err != nil {
+		return d, err
+	}
+	return detail{Lookup: v.errorsHiddenOf(e), Actions: touched, Link: v.link(e.StoredEvent), Open: isOpen(e.StoredEvent), Stored: e.Payload != nil, Workers: v.source.workers}, nil
+}
+
+func (v *visit) event(ctx context.Context) error {
+	d, err := v.found(ctx)
+	if err != nil {
+		return err
+	}
+	return v.render(http.StatusOK, "event", v.say("Event"), d)
+}
+
+// reveal records that the user looks at a body, and then shows the event with it.
+func (v *visit) reveal(ctx context.Context) error {
+	d, err := v.found(ctx)
+	if err != nil {
+		return err
+	}
+	d.Shown = "masked"
+	if v.r.PostForm.Get("whole") != "" {
+		d.Shown = "whole"
+	}
+	what := "id " + d.ID
+	if d.Scope != "" {
+		what += "; account " + d.Scope
+	}
+	err = v.operator().Record(ctx, "reveal", what, reasonOf(v.r.PostForm), func(context.Context) (string, error) {
+		if d.Shown == "whole" {
+			d.Body = whole(d.Payload)
+		} else {
+			d.Body = strings.ToValidUTF8(string(v.Redact(d.Source, d.Payload)), "\uFFFD")
+		}
+		return "shown " + d.Shown, nil
+	})
+	if err != nil {
+		return err
+	}
+	return v.render(http.StatusOK, "event", v.say("Event"), d)
+}
+
+// reasonOf returns the reason in a form, as the trail stores it.
+func reasonOf(form url.Values) string {
+	reason := strings.Join(strings.Fields(form.Get("reason")), " ")
+	return strings.ToValidUTF8(reason[:min(len(reason), 500)], "")
+}
+
+// open are the states of events that are not done.
+var open = []idem.State{idem.StatePending, idem.StateRetrying, idem.StateUnhandled, idem.StateParked}
+
+func isOpen(e idem.StoredEvent) bool { return slices.Contains(open, e.State) }
+
+// maxShown is the largest number of lines of a page that is not one of several.
+const maxShown = 250
+
+// choice is a filter as a form has it. Empty fields do not narrow it.
+type choice struct {
+	Source, State, Type, Entity, Account, ID string
+	From, Until                              string // UTC, as browsers send it
+	One                                      string // "1": one event; its account may be empty
+	Failed                                   string // "1": only events that have failed; "again": and are tried again by themselves
+
+	Chosen string   // "1": the events with their row keys in Events, even if that is empty
+	Events []string // of a list's checkboxes
+}
+
+func choiceOf(form url.Values) choice {
+	get := func(name string) string {
+		if form.Get("one") != "" {
+			return form.Get(name)
+		}
+		return strings.TrimSpace(form.Get(name)) // typed by hand
+	}
+	return choice{
+		Source: get("source"), State: get("state"), Type: get("type"), Entity: get("entity"), Account: get("account"), ID: get("id"),
+		From: get("from"), Until: get("until"), One: get("one"), Failed: get("failed"),
+		Chosen: get("chosen"), Events: form["event"],
+	}
+}
+
+// filter returns the choice as a filter of package idem.
+func (c choice) filter() (f idem.Filter, err error) {
+	f.States = open
+	if c.State != "" {
+		if !slices.Contains(open, idem.State(c.State)) {
+			return f, refuse(http.StatusBadRequest, "Choose one of the states: events that are done are not kept in lists.")
+		}
+		f.States = []idem.State{idem.State(c.State)}
+	}
+	f.Types, f.Keys, f.IDs, f.Scopes = only(c.Type), only(c.Entity), only(c.ID), only(c.Account)
+	if f.Failed = c.Failed != ""; c.Failed == again && c.State == "" {
+		f.States = []idem.State{idem.StatePending, idem.StateRetrying}
+	}
+	if c.Chosen != "" {
+		f.Events = append([]string{}, c.Events...)
+	}
+	if c.One != "" {
+		f.Scopes, f.IDs = []string{c.Account}, []string{c.ID}
+	}
+	if f.ReceivedFrom, err = parseTime(c.From); err != nil {
+		return f, err
+	}
+	f.ReceivedUntil, err = parseTime(c.Until)
+	return f, err
+}
+
+// again is the value of the field failed for events that are tried again by themselves.
+const again = "again"
+
+// Narrowed returns by how many fields the choice narrows the events.
+func (c choice) Narrowed() int {
+	c.Source = ""
+	return len(c.Fields())
+}
+
+func only(value string) []string {
+	if value == "" {
+		return nil
+	}
+	return []string{value}
+}
+
+// parseTime parses the value of an input of type datetime-local.
+func parseTime(value string) (t time.Time, err error) {
+	if value == "" {
+		return t, nil
+	}
+	for _, layout := range []string{"2006-01-02T15:04", "2006-01-02T15:04:05", "2006-01-02T15:04:05.000", "2006-01-02"} {
+		if t, err = time.Parse(layout, value); err == nil {
+			return t, nil
+		}
+	}
+	return t, refuse(http.StatusBadRequest, "A time is to be written like 2026-11-20T15:04; it is in UTC.")
+}
+
+// Fields returns the fields that are set, for hidden inputs and addresses.
+func (c choice) Fields() []field {
+	all := []field{
+		{"source", c.Source},
+		{"state", c.State},
+		{"type", c.Type},
+		{"entity", c.Entity},
+		{"account", c.Account},
+		{"id", c.ID},
+		{"from", c.From},
+		{"until", c.Until},
+		{"one", c.One},
+		{"failed", c.Failed},
+		{"chosen", c.Chosen},
+	}
+	for _, key := range c.Events {
+		all = append(all, field{"event", key})
+	}
+	return slices.DeleteFunc(all, func(f field) bool { return f.Value == "" })
+}
+
+// List returns the fields of the list that the choice was made on, for addresses.
+func (c choice) List() []field {
+	c.Chosen, c.Events, c.One = "", nil, ""
+	return c.Fields()
+}
+
+// field is a field of a form.
+type field struct{ Name, Value string }
+
+// query returns the fields of a form as an address has them.
+func query(fields ...field) string {
+	values := url.Values{}
+	for _, f := range fields {
+		values.Add(f.Name, f.Value)
+	}
+	return values.Encode()
+}
+
+// unstorable reports whether Postgres refuses a text.
+func unstorable(s string) bool { return !utf8.ValidString(s) || strings.Contains(s, "\x00") }
+
+// value is a text or a number on a line of indented JSON, with the name before it.
+var value = regexp.MustCompile(`(?m)^(\s*(?:"(?:[^"\\]|\\.)*": )?)("?)(?:(?:[^"\\]|\\.)*"|-?[0-9][^,\n]*)(,?)$`)
+
+// Mask returns a JSON body, indented, with every text and number replaced by dots.
+// Names of fields, true, false and null stay. If the body is not JSON, or nested more
+// than 50 deep, Mask returns only its length.
+func Mask(body []byte) []byte {
+	indented, ok := indent(body)
+	if !ok {
+		return fmt.Appendf(nil, "not JSON, or too deep, %d bytes", len(body))
+	}
+	return value.ReplaceAll(indented, []byte("$1$2•••$2$3"))
+}
+
+// whole returns a body for people: JSON is indented, and its numbers stay as they were sent.
+func whole(body []byte) string {
+	if indented, ok := indent(body); ok {
+		body = indented
+	}
+	return strings.ToValidUTF8(string(body), "\uFFFD")
+}
+
+// maxDepth bounds the indentation of a body.
+const maxDepth = 50
+
+func indent(body []byte) ([]byte, bool) {
+	depth, inText, escaped := 0, false, false
+	for _, b := range body {
+		switch {
+		case escaped:
+			escaped = false
+		case b == '\\':
+			escaped = inText
+		case b == '"':
+			inText = !inText
+		case inText:
+		case b == '[', b == '{':
+			depth++
+		case b == ']', b == '}':
+			depth--
+		}
+		if depth > maxDepth {
+			return nil, false
+		}
+	}
+	var out bytes.Buffer
+	err := json.Indent(&out, bytes.TrimSpace(body), "", "  ")
+	return out.Bytes(), err == nil
+}
+
+// errorsHidden returns events without their errors if the user may not see bodies: a handler's error may
+// contain personal data.
+func (v *visit) errorsHidden(events []idem.StoredEvent) []idem.StoredEvent {
+	if v.access.Reveal {
+		return events
+	}
+	hidden := slices.Clone(events)
+	for n := range hidden {
+		hidden[n].LastError = ""
+	}
+	return hidden
+}
+
+// errorsHiddenOf does the same for an event and the event that it waits for.
+func (v *visit) errorsHiddenOf(l operator.Lookup) operator.Lookup {
+	if v.access.Reveal {
+		return l
+	}
+	l.LastError = ""
+	l.Failures = slices.Clone(l.Failures)
+	for n := range l.Failures {
+		l.Failures[n].Error = "–"
+	}
+	if l.First != nil {
+		l.First = new(v.errorsHiddenOf(*l.First))
+	}
+	return l
+}

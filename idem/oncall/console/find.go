@@ -1,0 +1,223 @@
+package console
+
+import (
+	"context"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/paghooks/paghooks/idem"
+	"github.com/paghooks/paghooks/idem/oncall/operator"
+)
+
+// freely is the number of events that a page reads without asking. That takes a fifth of a second.
+const freely = 1_000_000
+
+// history is the events of an entity, or of an id.
+type history struct {
+	Source string
+	Events []idem.StoredEvent // in the order of arrival
+	Full   bool               // there may be earlier ones
+	Unread int64              // events that were not read, among which done ones may be
+	First  *operator.Lookup   // the first one that is not done
+}
+
+// ofEntity returns the events of an entity. Done events are among them if there is an index for that, if the
+// table is small, or if all is set.
+func (s *source) ofEntity(ctx context.Context, account, key string, all bool) (h history, err error) {
+	h.Source = s.name
+	n, err := s.events.ScanOfKey(ctx)
+	if err != nil {
+		return h, err
+	}
+	if n < freely || all {
+		h.Events, err = s.events.OfKey(ctx, only(account), key, maxShown)
+		h.Full = len(h.Events) == maxShown
+		return h, err
+	}
+	h.Unread = n
+	p, err := s.events.Page(ctx, idem.Filter{States: open, Scopes: only(account), Keys: []string{key}}, operator.Place{}, maxShown)
+	h.Events, h.Full = p.Events, len(p.Events) == maxShown
+	slices.Reverse(h.Events)
+	return h, err
+}
+
+// explain adds the reason why the first event that is not done is not.
+func (s *source) explain(ctx context.Context, h *history) error {
+	i := slices.IndexFunc(h.Events, isOpen)
+	if i < 0 {
+		return nil
+	}
+	l, ok, err := s.events.Lookup(ctx, h.Events[i].Scope, h.Events[i].ID)
+	if err == nil && ok {
+		h.First = &l
+	}
+	return err
+}
+
+// hideErrors hides the errors of a history from users that may not see them.
+func (v *visit) hideErrors(h *history) {
+	h.Events = v.errorsHidden(h.Events)
+	if h.First != nil {
+		h.First = new(v.errorsHiddenOf(*h.First))
+	}
+}
+
+// find looks in all sources for an event or an entity by its id.
+func (v *visit) find(ctx context.Context) error {
+	text := strings.TrimSpace(v.r.Form.Get("q"))
+	shown := struct {
+		Text    string
+		Sources []history
+		Unread  int64
+		Fields  bool // whether events are found by fields of their bodies
+	}{Text: text, Fields: len(v.Fields) > 0}
+	for _, s := range v.sources {
+		if text == "" {
+			break
+		}
+		h, err := s.find(ctx, text, v.r.Form.Get("all") != "")
+		if err != nil {
+			return err
+		}
+		shown.Unread = max(shown.Unread, h.Unread)
+		v.hideErrors(&h)
+		if len(h.Events) > 0 {
+			shown.Sources = append(shown.Sources, h)
+		}
+	}
+	if len(shown.Sources) == 1 && len(shown.Sources[0].Events) == 1 && shown.Sources[0].Events[0].ID == text {
+		e := shown.Sources[0].Events[0]
+		v.redirect("event?" + query(field{"source", shown.Sources[0].Source}, field{"account", e.Scope}, field{"id", e.ID}))
+		return nil
+	}
+	return v.render(http.StatusOK, "find", v.say("Find"), shown)
+}
+
+// find returns the events with this id, and the events of the entity with this id.
+func (s *source) find(ctx context.Context, text string, all bool) (history, error) {
+	named, err := s.events.WithID(ctx, text)
+	if err != nil {
+		return history{}, err
+	}
+	h, err := s.ofEntity(ctx, "", text, all)
+	if err != nil {
+		return h, err
+	}
+	if len(named) > 0 {
+		h.Unread = 0 // it is found
+	}
+	for _, e := range h.Events {
+		if e.ID != text {
+			named = append(named, e)
+		}
+	}
+	h.Events = named
+	return h, s.explain(ctx, &h)
+}
+
+// entity lists all events of an entity.
+func (v *visit) entity(ctx context.Context) error {
+	account, key := v.r.Form.Get("account"), v.r.Form.Get("entity")
+	h, err := v.source.ofEntity(ctx, account, key, v.r.Form.Get("all") != "")
+	if err != nil {
+		return err
+	}
+	if err := v.source.explain(ctx, &h); err != nil {
+		return err
+	}
+	v.hideErrors(&h)
+	return v.render(http.StatusOK, "entity", v.say("Events of an entity"), struct {
+		Account, Key string
+		history
+	}{account, key, h})
+}
+
+// conflicts lists the events that came again with another body.
+func (v *visit) conflicts(ctx context.Context) error {
+	shown, all, err := v.source.events.Conflicts(ctx, maxShown)
+	if err != nil {
+		return err
+	}
+	return v.render(http.StatusOK, "conflicts", v.say("Conflicts"), struct {
+		All   int64
+		Shown []operator.Conflict
+	}{all, shown})
+}
+
+// How long a search may take: as it is asked for, and with more patience.
+const (
+	searchTime = 3 * time.Second
+	longSearch = 25 * time.Second
+)
+
+// leastPart is the least length of a part that is searched for.
+const leastPart = 4
+
+// finding holds the events that a search has found in a source.
+type finding struct {
+	Source string
+	Fields []string // that were looked at; nil for parts of ids
+	operator.Found
+}
+
+// search finds events by a part of an id, or by a field of their bodies, in all sources.
+func (v *visit) search(ctx context.Context) error {
+	shown := struct {
+		Text, In string
+		Long     bool
+		Fields   bool // whether some source has any
+		Least    time.Duration
+		Took     time.Duration
+		Sources  []finding
+		Partial  bool // whether something was left out
+	}{Text: strings.TrimSpace(v.r.Form.Get("q")), In: v.r.Form.Get("in"), Long: v.r.Form.Get("long") != "", Least: longSearch}
+	switch {
+	case shown.In != "part" && shown.In != "fields":
+		return refuse(http.StatusBadRequest, "There is no such search: look for a part of an id, or for a field.")
+	case shown.Text == "" || shown.In == "part" && len(shown.Text) < leastPart:
+		return refuse(http.StatusBadRequest, "Write at least %s letters of an id.", leastPart)
+	}
+	most := searchTime
+	if shown.Long {
+		most = longSearch
+	}
+	begun := time.Now()
+	for _, s := range v.sources {
+		found := finding{Source: s.name}
+		var err error
+		left := max(most-time.Since(begun), 10*time.Millisecond)
+		if shown.In == "part" {
+			found.Found, err = s.events.SearchParts(ctx, shown.Text, maxShown, left)
+		} else if found.Fields = v.Fields[s.name]; len(found.Fields) > 0 {
+			found.Found, err = s.events.SearchFields(ctx, found.Fields, shown.Text, maxShown, left)
+		} else {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		found.Events = v.errorsHidden(found.Events)
+		shown.Sources = append(shown.Sources, found)
+		shown.Partial = shown.Partial || !found.Complete
+	}
+	shown.Took, shown.Fields = time.Since(begun), len(v.Fields) > 0
+	return v.render(http.StatusOK, "search", v.say("Search"), shown)
+}
+
+// link returns the address of the provider's page of an entity; "" for none.
+func (v *visit) link(e idem.StoredEvent) string {
+	best, address := "", ""
+	for prefix, to := range v.Links {
+		isWeb := strings.HasPrefix(to, "https://") || strings.HasPrefix(to, "http://")
+		if isWeb && e.Key != "" && strings.HasPrefix(e.Key, prefix) && (address == "" || len(prefix) > len(best)) {
+			best, address = prefix, to
+		}
+	}
+	return strings.ReplaceAll(address, "{id}", separators.Replace(url.PathEscape(e.Key)))
+}
+
+// separators are the characters that divide the query of an address, and not its path.
+var separators = strings.NewReplacer("&", "%26", "=", "%3D", "+", "%2B")

@@ -1,0 +1,324 @@
+package console
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"crypto/rand"
+	"embed"
+	"errors"
+	"fmt"
+	"html/template"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/url"
+	"path"
+	"slices"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/paghooks/paghooks/idem"
+	"github.com/paghooks/paghooks/idem/internal/pgtx"
+	"github.com/paghooks/paghooks/idem/oncall/operator"
+	"github.com/paghooks/paghooks/internal/lang"
+)
+
+//go:embed page
+var files embed.FS
+
+// templates are the pages in each language, each in the layout.
+var templates = map[lang.Lang]map[string]*template.Template{lang.English: parse(lang.English), lang.Portuguese: parse(lang.Portuguese)}
+
+func parse(l lang.Lang) map[string]*template.Template {
+	layout := template.Must(template.New("layout.html").Funcs(words(l)).Funcs(template.FuncMap{
+		"state": state, "long": long, "query": pairs,
+		"query_fields": func(fields []field) template.URL { return template.URL(query(fields...)) },
+		"asURL":        func(query string) template.URL { return template.URL(query) },
+		"dict":         dict,
+		"row_key":      rowKey,
+	}).ParseFS(files, "page/layout.html", "page/parts.html"))
+	all := map[string]*template.Template{}
+	for _, name := range []string{"overview", "events", "entity", "event", "find", "search", "conflicts", "blocked", "queues", "trail", "action", "confirm", "problem"} {
+		all[name] = template.Must(template.Must(layout.Clone()).ParseFS(files, "page/"+name+".html"))
+	}
+	return all
+}
+
+// live has the pages that refresh themselves, with the interval in seconds.
+var live = map[string]int{"overview": 5, "events": 5, "event": 5, "entity": 5, "blocked": 5, "trail": 5, "conflicts": 30, "queues": 30}
+
+// liveRunning is the interval for a page with a running action.
+const liveRunning = 2
+
+// policy limits browsers on each page. Rendered pages add their scripts to it.
+const policy = "default-src 'none'; style-src 'self'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
+
+// frame holds the parts of every page.
+type frame struct {
+	Lang        lang.Lang
+	Other       other
+	Page, Title string
+	User        string
+	Access      Access
+	Source      string   // that the page is about
+	Sources     []string // all
+	Switch      bool     // whether the page is about one of them
+	Workers     bool     // the source has
+	Verbs       []verb   // that it may be asked for
+	Live        int      // seconds after which the page refreshes itself; 0 for never
+	Nonce       string   // of the page's scripts
+	Here        string   // the address of this page with all boxes of its lists checked
+	All         bool     // whether they are
+	Data        any
+}
+
+func (v *visit) render(status int, name, title string, data any) error {
+	f := frame{Lang: v.lang, Other: v.other(), Page: name, Title: title, User: v.user, Access: v.access, Switch: name == "events" || name == "blocked" || name == "conflicts" || name == "trail", Data: data}
+	f.Nonce = rand.Text()
+	scripts := "; script-src 'nonce-" + f.Nonce + "'"
+	if v.r.Method == http.MethodGet && status == http.StatusOK {
+		f.Live = cmp.Or(v.live, live[name])
+	}
+	if f.Live > 0 {
+		scripts += "; connect-src 'self'"
+	}
+	v.w.Header().Set("Content-Security-Policy", policy+scripts)
+	here := v.r.URL.Query()
+	f.All = here.Get("boxes") == "all"
+	here.Set("boxes", "all")
+	f.Here = here.Encode()
+	if v.source != nil {
+		f.Source, f.Workers = v.source.name, v.source.workers
+		f.Verbs = slices.DeleteFunc(slices.Clone(verbs), func(a verb) bool { return a.NeedsWorkers && !f.Workers })
+	}
+	for _, s := range v.sources {
+		f.Sources = append(f.Sources, s.name)
+	}
+	var page bytes.Buffer
+	if err := templates[v.lang][name].Execute(&page, f); err != nil {
+		return fmt.Errorf("console: page %s: %w", name, err)
+	}
+	v.w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	v.w.WriteHeader(status)
+	_, _ = page.WriteTo(v.w) // the client is gone
+	return nil
+}
+
+// dict returns the arguments of a part of a page: names, each followed by its value.
+func dict(nameAndValue ...any) map[string]any {
+	all := map[string]any{}
+	for i := 0; i+1 < len(nameAndValue); i += 2 {
+		all[nameAndValue[i].(string)] = nameAndValue[i+1]
+	}
+	return all
+}
+
+// state returns a state with its markup.
+func state(s idem.State) template.HTML {
+	if s == "" {
+		return "–"
+	}
+	name := template.HTMLEscapeString(string(s))
+	return template.HTML(`<span class="state ` + name + `">` + name + `</span>`)
+}
+
+// longest is the length of the longest word that is not broken while a line has room for it.
+const longest = 36
+
+// long returns a text with marks where a line may break: behind its separators. A copy from the page is the
+// text itself.
+func long(text string) template.HTML {
+	var parts []string
+	for text != "" {
+		end := len(text)
+		if n := strings.IndexAny(text, "_-.:/&@,;=#%"); n >= 0 {
+			end = n + 1
+		}
+		part := template.HTMLEscapeString(text[:end])
+		if slices.ContainsFunc(strings.Fields(text[:end]), func(word string) bool { return utf8.RuneCountInString(word) > longest }) {
+			part = `<span class="run">` + part + `</span>`
+		}
+		parts, text = append(parts, part), text[end:]
+	}
+	if len(parts) < 2 {
+		return template.HTML(strings.Join(parts, ""))
+	}
+	return template.HTML("<span>" + strings.Join(parts, "<wbr>") + "</span>") // one element, as a cell on a phone needs it
+}
+
+// pairs writes names and values as an address has them.
+func pairs(nameAndValue ...string) template.URL {
+	var fields []field
+	for i := 0; i+1 < len(nameAndValue); i += 2 {
+		fields = append(fields, field{nameAndValue[i], nameAndValue[i+1]})
+	}
+	return template.URL(query(fields...))
+}
+
+// file serves a part of the pages.
+func (v *visit) file(context.Context) error {
+	http.ServeFileFS(v.w, v.r, files, "page/"+path.Base(v.r.URL.Path))
+	return nil
+}
+
+// languages are those of the page, each with its own name.
+var languages = []struct {
+	Lang lang.Lang
+	Name string
+}{{lang.English, "English"}, {lang.Portuguese, "Português"}}
+
+// cookie keeps the language that a person has chosen. Without a path, browsers send it to all
+// pages, which lie in one folder, wherever that is mounted.
+const cookie = "console_lang"
+
+// language returns the language of a request: the one in its address, which is then kept in a cookie; the one
+// in the cookie; or the one that the browser prefers.
+func language(w http.ResponseWriter, r *http.Request) lang.Lang {
+	if l, ok := known(r.URL.Query().Get("lang")); ok {
+		http.SetCookie(w, &http.Cookie{Name: cookie, Value: string(l), MaxAge: 365 * 24 * 3600, HttpOnly: true, SameSite: http.SameSiteLaxMode})
+		return l
+	}
+	if c, err := r.Cookie(cookie); err == nil {
+		if l, ok := known(c.Value); ok {
+			return l
+		}
+	}
+	return lang.OfBrowser(strings.Join(r.Header.Values("Accept-Language"), ","))
+}
+
+func known(value string) (lang.Lang, bool) {
+	for _, l := range languages {
+		if value == string(l.Lang) {
+			return l.Lang, true
+		}
+	}
+	return "", false
+}
+
+// other is a link to a page in the other language.
+type other struct {
+	Lang       lang.Lang
+	Name, Href string
+}
+
+// other returns a link to this page in the other language, or to the overview if this page is the answer to a
+// form.
+func (v *visit) other() (o other) {
+	for _, l := range languages {
+		if l.Lang != v.lang {
+			o.Lang, o.Name = l.Lang, l.Name
+		}
+	}
+	values := url.Values{}
+	if v.r.Method == http.MethodGet {
+		values = v.r.URL.Query()
+	} else {
+		o.Href = "./"
+	}
+	values.Set("lang", string(o.Lang))
+	o.Href += "?" + values.Encode()
+	return o
+}
+
+// say says a text in the language of the request.
+func (v *visit) say(t lang.Text, args ...any) string { return portuguese.Say(v.lang, t, args...) }
+
+// words are the functions of templates that depend on the language.
+func words(l lang.Lang) template.FuncMap {
+	return template.FuncMap{
+		"say": func(t lang.Text, args ...any) string { return portuguese.Say(l, t, args...) },
+		"markup": func(t lang.Text, args ...any) template.HTML {
+			for i, arg := range args {
+				if _, ok := arg.(template.HTML); !ok {
+					args[i] = template.HTMLEscapeString(fmt.Sprint(arg))
+				}
+			}
+			return template.HTML(portuguese.Say(l, t, args...)) // the text is the page's own
+		},
+		"count": func(n any, one, more lang.Text) (string, error) {
+			i, err := integer(n)
+			return portuguese.Count(l, i, one, more), err
+		},
+		"number": func(n any) (string, error) {
+			i, err := integer(n)
+			return l.Number(i), err
+		},
+		"age":   l.Age,
+		"int64": func(n int) int64 { return int64(n) },
+		"utc":   utc,
+		"why":   func(e operator.Lookup) template.HTML { return why(l, e) },
+	}
+}
+
+func integer(n any) (int64, error) {
+	switch n := n.(type) {
+	case int:
+		return int64(n), nil
+	case int64:
+		return n, nil
+	}
+	return 0, fmt.Errorf("console: %T is no integer", n)
+}
+
+// utc marks a time up, to the second.
+func utc(t time.Time) template.HTML {
+	if t.IsZero() {
+		return "–"
+	}
+	t = t.UTC()
+	return template.HTML(t.Format(`<time datetime="2006-01-02T15:04:05Z">2006-01-02 15:04:05 UTC</time>`)) // digits only
+}
+
+// why marks up the sentences that say why an event is not done, and the times in them.
+func why(l lang.Lang, e operator.Lookup) template.HTML {
+	const mark = "\x00" // is in no text of Postgres's
+	says := e.Says(string(l), func(t time.Time) string { return mark + t.Format(time.RFC3339Nano) + mark })
+	var all strings.Builder
+	for i, part := range strings.Split(says, mark) {
+		if t, err := time.Parse(time.RFC3339Nano, part); i%2 == 1 && err == nil {
+			all.WriteString(string(utc(t)))
+			continue
+		}
+		all.WriteString(template.HTMLEscapeString(part))
+	}
+	return template.HTML(all.String())
+}
+
+// told returns the status and the text of an error for people. The error of a connection to Postgres names its
+// host and role, and is only logged.
+func (v *visit) told(err error) (status int, text string) {
+	if r, ok := errors.AsType[*refusal](err); ok {
+		return r.status, v.say(r.text, r.args...)
+	}
+	v.Logger.ErrorContext(v.r.Context(), "a page of the console failed", slog.String("error", err.Error()))
+	if pgtx.IsReadOnly(err) {
+		return http.StatusServiceUnavailable, v.say("Postgres takes no writes: it is a replica, as after a failover, or its transactions are read-only by default. Connect the application to the primary.")
+	}
+	if hasNoAnswer(err) {
+		return http.StatusServiceUnavailable, v.say("Postgres does not answer in time: it is unavailable, busy, or its tables are locked. The error is in this application's log.")
+	}
+	return http.StatusInternalServerError, err.Error()
+}
+
+// hasNoAnswer reports whether Postgres was not reached, or did not answer in time.
+func hasNoAnswer(err error) bool {
+	_, connecting := errors.AsType[*pgconn.ConnectError](err)
+	_, network := errors.AsType[net.Error](err)
+	return connecting || network || errors.Is(err, io.ErrUnexpectedEOF) || pgtx.TookTooLong(err) || pgtx.SQLState(err) != "" && pgtx.Unavailable(err)
+}
+
+// refusal is an error with a text for people and a status.
+type refusal struct {
+	status int
+	text   lang.Text
+	args   []any
+}
+
+func (r *refusal) Error() string { return portuguese.Say(lang.English, r.text, r.args...) }
+
+func refuse(status int, text lang.Text, args ...any) error { return &refusal{status, text, args} }

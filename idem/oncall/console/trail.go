@@ -1,0 +1,205 @@
+package console
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/paghooks/paghooks/idem"
+	"github.com/paghooks/paghooks/idem/internal/store"
+	"github.com/paghooks/paghooks/idem/oncall/operator"
+)
+
+func (v *visit) trail(ctx context.Context) error {
+	before, err := id(v.r.Form.Get("before"))
+	if err != nil {
+		return err
+	}
+	actions, err := v.source.events.Actions(ctx, before, perPage)
+	if err != nil {
+		return err
+	}
+	var next int64
+	if len(actions) == perPage {
+		next = actions[perPage-1].ID
+	}
+	tried := v.source.tried.of(v.user)
+	if !v.access.Reveal {
+		tried = "" // it may name a person
+	}
+	if slices.ContainsFunc(actions, func(a operator.Action) bool { return a.Alive }) {
+		v.live = liveRunning
+	}
+	return v.render(http.StatusOK, "trail", v.say("Audit trail"), struct {
+		Actions []operator.Action
+		Next    int64
+		Tried   string // how this user's last dry run failed first
+	}{actions, next, tried})
+}
+
+// outcome is the result of an action on an event.
+type outcome struct {
+	Account, ID string
+	Result      string
+	At          time.Time
+	State       idem.State // now; "" if it is not stored any more
+}
+
+// action shows a line of the trail with its result for each of its events.
+func (v *visit) action(ctx context.Context) error {
+	n, err := id(v.r.Form.Get("id"))
+	if err != nil {
+		return err
+	}
+	a, ok, err := v.source.events.GetAction(ctx, n)
+	switch {
+	case err != nil:
+		return err
+	case !ok:
+		return refuse(http.StatusNotFound, "There is no such action on events of this source.")
+	}
+	outcomes, err := v.source.outcomes(ctx, n)
+	if err != nil {
+		return err
+	}
+	if a.EndedAt.IsZero() {
+		v.live = liveRunning
+	}
+	return v.render(http.StatusOK, "action", v.say("Action"), struct {
+		operator.Action
+		Outcomes  []outcome
+		BrokenOff bool // it was stopped, or its process died
+	}{a, outcomes, !a.Alive && (a.EndedAt.IsZero() || a.StoppedBy != "")})
+}
+
+// outcomes are the events of an action, as many as a page lists.
+func (s *source) outcomes(ctx context.Context, action int64) ([]outcome, error) {
+	found, err := s.events.Outcomes(ctx, action, maxShown)
+	if err != nil {
+		return nil, err
+	}
+	keys := make([]string, len(found))
+	for n, o := range found {
+		keys[n] = o.Event
+	}
+	events, err := s.events.ByKey(ctx, keys)
+	if err != nil {
+		return nil, err
+	}
+	states := map[string]idem.State{}
+	for _, e := range events {
+		states[rowKey(e.Source, e.Scope, e.ID)] = e.State
+	}
+	all := make([]outcome, len(found))
+	for n, o := range found {
+		e := store.EventOf(o.Event)
+		all[n] = outcome{e.Scope, e.ID, o.Result, o.At, states[o.Event]}
+	}
+	return all, nil
+}
+
+// running holds the actions in the background.
+type running struct {
+	ctx    context.Context
+	cancel context.CancelFunc
+
+	mu     sync.Mutex
+	now    int
+	closed bool
+	all    sync.WaitGroup
+}
+
+// maxRunning is the number of actions that may go on at once: each holds a connection.
+const maxRunning = 4
+
+// inTime is the time that an action may take until the page answers without its result.
+const inTime = 2 * time.Second
+
+func newRunning() *running {
+	ctx, cancel := context.WithCancel(context.Background())
+	return &running{ctx: ctx, cancel: cancel}
+}
+
+// start runs do until it ends or the page is closed, and returns a channel that gets its
+// error.
+func (r *running) start(do func(context.Context) error) (<-chan error, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	switch {
+	case r.closed:
+		return nil, refuse(http.StatusServiceUnavailable, "The application is shutting down: nothing was begun. Try it again in a minute.")
+	case r.now == maxRunning:
+		return nil, refuse(http.StatusServiceUnavailable, "%s actions are running, and no more may run at the same time: nothing was begun. Try it again when one has ended.", maxRunning)
+	}
+	r.now++
+	ended := make(chan error, 1)
+	r.all.Go(func() {
+		err := protect(r.ctx, do)
+		r.mu.Lock()
+		r.now--
+		r.mu.Unlock()
+		ended <- err
+	})
+	return ended, nil
+}
+
+// look reads something in the background, unless the page is closed.
+func (r *running) look(read func(context.Context)) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if !r.closed {
+		r.all.Go(func() { read(r.ctx) })
+	}
+	return !r.closed
+}
+
+// protect returns a panic, of an application's Queues for example, as an error.
+func protect(ctx context.Context, do func(context.Context) error) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("console: panic: %v", p)
+		}
+	}()
+	return do(ctx)
+}
+
+func (r *running) close() {
+	r.mu.Lock()
+	r.closed = true
+	r.mu.Unlock()
+	r.cancel()
+	r.all.Wait()
+}
+
+// tried holds the first failure of the last dry run of each user, in this process. A dry run stores
+// nothing, and the audit trail keeps no handler's error.
+type tried struct {
+	mu    sync.Mutex
+	first map[string]string
+}
+
+// begin forgets the user's last dry run, and returns a function that notes a failure.
+func (t *tried) begin(user string) func(idem.Event, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.first == nil {
+		t.first = map[string]string{}
+	}
+	delete(t.first, user)
+	return func(e idem.Event, err error) {
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		if t.first[user] == "" {
+			t.first[user] = fmt.Sprintf("%s %s: %v", e.Type, e.ID, err)
+		}
+	}
+}
+
+func (t *tried) of(user string) string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.first[user]
+}

@@ -1,0 +1,171 @@
+package idemcmd
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/paghooks/paghooks/idem/oncall/operator"
+	"github.com/paghooks/paghooks/internal/command"
+	"github.com/paghooks/paghooks/internal/terminal"
+)
+
+// action is an operator.Action as JSON.
+type action struct {
+	ID      int64     `json:"id"`
+	At      time.Time `json:"at"`
+	Actor   string    `json:"actor"`
+	Action  string    `json:"action"`
+	Source  string    `json:"source"`
+	Filter  string    `json:"filter"`
+	Reason  string    `json:"reason"`
+	Events  int64     `json:"events"`
+	Result  string    `json:"result"`
+	EndedAt time.Time `json:"ended_at,omitzero"`
+
+	Alive     bool   `json:"alive,omitempty"`
+	StoppedBy string `json:"stopped_by,omitempty"`
+}
+
+func (p *program) audit(ctx context.Context) error {
+	if len(p.words) > 0 {
+		return p.auditEvents(ctx)
+	}
+	t := &terminal.Table{Heads: []string{"ACTION", p.head("AT"), "SOURCE", "WHO", "WHAT", "EVENTS", "WHICH", "WHY", "RESULT"}}
+	printedAll := 0
+	for _, o := range p.operators {
+		for before, printed := int64(0), 0; p.limit == 0 || printed < p.limit; {
+			size := perPage
+			if p.limit > 0 {
+				size = min(size, p.limit-printed)
+			}
+			all, err := o.Actions(ctx, before, size)
+			if err != nil {
+				return err
+			}
+			for _, a := range all {
+				if err := p.auditOne(o, a, t); err != nil {
+					return err
+				}
+				before = a.ID
+			}
+			printedAll += len(all)
+			if printed += len(all); len(all) < size {
+				break
+			}
+		}
+	}
+	switch {
+	case printedAll == 0:
+		return command.Error(command.Nothing, errors.New("nobody has done anything by hand"))
+	case p.json:
+		return nil
+	}
+	return p.printTable(t)
+}
+
+func (p *program) auditOne(o *operator.Operator, a operator.Action, t *terminal.Table) error {
+	if p.json {
+		return p.printAction(a)
+	}
+	result := a.Result
+	switch {
+	case a.Alive:
+		result = strings.TrimSuffix("running"+": "+result, ": ")
+	case a.EndedAt.IsZero():
+		result = strings.TrimSuffix("its process died"+": "+result, ": ")
+	}
+	chosen := ""
+	if a.Events > 0 {
+		chosen = command.Number(a.Events)
+	}
+	t.Add(strconv.FormatInt(a.ID, 10), p.at(a.At), p.sourceOf(o), terminal.Clean(a.Actor), terminal.Clean(a.Action), chosen, short(a.Filter), short(a.Reason), terminal.Clean(result))
+	return nil
+}
+
+func (p *program) printAction(a operator.Action) error {
+	a.At, a.EndedAt = a.At.UTC(), a.EndedAt.UTC()
+	return p.printLine(action(a))
+}
+
+// auditEvents prints the events of an action, as source/scope/id.
+func (p *program) auditEvents(ctx context.Context) error {
+	id, err := p.actionID()
+	if err != nil {
+		return err
+	}
+	if len(p.operators) == 0 {
+		return errNothing
+	}
+	keys, err := p.operators[0].ActionEvents(ctx, id)
+	switch {
+	case errors.Is(err, pgx.ErrNoRows):
+		return fmt.Errorf("%w: there is no action %d", errNothing, id)
+	case err != nil:
+		return err
+	case len(keys) == 0:
+		return fmt.Errorf("%w: action %d chose none", errNothing, id)
+	}
+	for _, key := range keys {
+		if p.json {
+			err = p.printLine(struct {
+				Event string `json:"event"`
+			}{key})
+		} else {
+			_, err = fmt.Fprintln(p.Stdout, cmp.Or(terminal.Clean(key), key))
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// actionID returns the number of an action that was given.
+func (p *program) actionID() (int64, error) {
+	if len(p.words) == 1 {
+		if id, err := strconv.ParseInt(p.words[0], 10, 64); err == nil {
+			return id, nil
+		}
+	}
+	return 0, command.Usage("give the number of one action: idem audit prints them")
+}
+
+// stop asks an action to end, whichever process runs it.
+func (p *program) stop(ctx context.Context) error {
+	o, a, err := p.findAction(ctx)
+	if err != nil {
+		return err
+	}
+	if err := o.Stop(ctx, a.ID, p.reason); err != nil {
+		return err
+	}
+	if p.json {
+		if a, _, err = o.GetAction(ctx, a.ID); err != nil {
+			return err
+		}
+		return p.printAction(a)
+	}
+	_, err = fmt.Fprintln(p.Stdout, command.Text("action %s, the %s of %s, is asked to end: idem audit shows when it has", strconv.FormatInt(a.ID, 10), a.Action, terminal.Clean(a.Actor)))
+	return err
+}
+
+// findAction returns the action whose number was given, and the operator of its source.
+func (p *program) findAction(ctx context.Context) (*operator.Operator, operator.Action, error) {
+	id, err := p.actionID()
+	if err != nil {
+		return nil, operator.Action{}, err
+	}
+	for _, o := range p.operators {
+		if a, ok, err := o.GetAction(ctx, id); err != nil || ok {
+			return o, a, err
+		}
+	}
+	return nil, operator.Action{}, fmt.Errorf("%w: there is no action %d", errNothing, id)
+}

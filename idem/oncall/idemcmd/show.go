@@ -1,0 +1,311 @@
+package idemcmd
+
+import (
+	"context"
+	"fmt"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/paghooks/paghooks/idem"
+	"github.com/paghooks/paghooks/idem/oncall/operator"
+	"github.com/paghooks/paghooks/internal/command"
+	"github.com/paghooks/paghooks/internal/terminal"
+)
+
+func (p *program) show(ctx context.Context) error {
+	if p.filter.Keys != nil {
+		return p.showEntities(ctx)
+	}
+	shown, unknown := 0, []string(nil)
+	for _, id := range p.words {
+		before := shown
+		for _, o := range p.operators {
+			all, err := find(ctx, o, p.filter.Scopes, id)
+			if err != nil {
+				return err
+			}
+			for _, s := range all {
+				if err := p.showOne(ctx, o, s, shown > 0); err != nil {
+					return err
+				}
+				shown++
+			}
+		}
+		if shown == before {
+			unknown = append(unknown, quote(terminal.Clean(id)))
+		}
+	}
+	if shown == 0 {
+		return fmt.Errorf("%w: see whether the id is complete: one with an & in it needs quotes. If it is a payment's, not an event's: idem show -entity %s", errNothing, unknown[0])
+	}
+	if unknown != nil {
+		p.say("idem: %s: %s\n", errNothing, strings.Join(unknown, ", "))
+		return errSaid
+	}
+	return nil
+}
+
+// showOne prints an event. Its body is shown once that is recorded.
+func (p *program) showOne(ctx context.Context, o *operator.Operator, s idem.StoredEvent, another bool) error {
+	l, ok, err := o.Lookup(ctx, s.Scope, s.ID)
+	if err != nil {
+		return err
+	}
+	if !ok { // it was forgotten just now
+		l.StoredEvent = s
+	}
+	reveal := func(context.Context) (string, error) { return "shown", p.printEvent(l, another) }
+	if !p.payload || len(s.Payload) == 0 {
+		_, err := reveal(ctx)
+		return err
+	}
+	what := s.Source + "/" + url.PathEscape(s.Scope) + "/" + s.ID
+	return o.Record(ctx, "reveal", what, p.reason, reveal)
+}
+
+// shown is an event and why it is not done, as JSON. A body that is no UTF-8 is in
+// base64.
+type shown struct {
+	event
+	Why          operator.Why `json:"why"`
+	Says         string       `json:"says"`
+	Claim        *claim       `json:"claim,omitempty"`
+	First        *waitsFor    `json:"first,omitempty"` // that it waits for
+	Behind       int64        `json:"behind"`
+	Workers      int          `json:"workers"`
+	Failures     []failure    `json:"failures,omitempty"`
+	Payload      *string      `json:"payload,omitempty"`
+	PayloadBytes []byte       `json:"payload_base64,omitempty"`
+}
+
+// claim is an operator.Claim as JSON.
+type claim struct {
+	Since  time.Time `json:"since"`
+	Host   string    `json:"host"`
+	PID    int       `json:"pid"`
+	SeenAt time.Time `json:"seen_at,omitzero"`
+	Alive  bool      `json:"alive"`
+}
+
+// waitsFor is an event that another one waits for, as JSON.
+type waitsFor struct {
+	event
+	Why operator.Why `json:"why"`
+}
+
+// failure is an operator.Failure as JSON.
+type failure struct {
+	At    time.Time `json:"at"`
+	Error string    `json:"error"`
+}
+
+func newShown(l operator.Lookup) shown {
+	says := l.Says("en", func(t time.Time) string { return t.UTC().Format(time.RFC3339) })
+	s := shown{event: newEvent(l.StoredEvent), Why: l.Why(), Says: says, Behind: l.Behind, Workers: l.Workers}
+	if c := l.Claim; !c.Since.IsZero() {
+		s.Claim = &claim{c.Since.UTC(), c.Host, c.PID, c.SeenAt.UTC(), c.Alive}
+	}
+	if l.First != nil {
+		s.First = &waitsFor{newEvent(l.First.StoredEvent), l.First.Why()}
+	}
+	for _, f := range l.Failures {
+		s.Failures = append(s.Failures, failure{f.At.UTC(), f.Error})
+	}
+	return s
+}
+
+func (p *program) printEvent(l operator.Lookup, another bool) error {
+	s := l.StoredEvent
+	if p.json {
+		r := newShown(l)
+		switch {
+		case !p.payload || len(s.Payload) == 0:
+		case utf8.Valid(s.Payload):
+			r.Payload = new(string(s.Payload))
+		default:
+			r.PayloadBytes = s.Payload
+		}
+		return p.printLine(r)
+	}
+	if another {
+		fmt.Fprintln(p.Stdout)
+	}
+	for _, line := range [][2]string{
+		{"id", terminal.Clean(s.ID)},
+		{"source", terminal.Clean(s.Source)},
+		{"account", terminal.Clean(s.Scope)},
+		{"type", terminal.Clean(s.Type)},
+		{"entity", terminal.Clean(s.Key)},
+		{"state", string(s.State)},
+		{"why", p.whyNot(l)},
+		{"occurred", p.moment(s.OccurredAt)},
+		{"received", p.moment(s.ReceivedAt)},
+		{"next attempt", p.moment(s.DueAt)},
+		{"done", p.moment(s.DoneAt)},
+		{"conflict", p.conflictOf(s)},
+		{"failed", positive(s.Attempts)},
+		{"crashes", positive(s.Crashes)},
+		{"last error", terminal.Clean(s.LastError)},
+	} {
+		if line[1] != "" {
+			if err := p.field(line[0], terminal.Wrap(line[1], p.width, labels+1)); err != nil {
+				return err
+			}
+		}
+	}
+	for n, f := range l.Failures {
+		label := ""
+		if n == 0 {
+			label = "attempts"
+		}
+		if err := p.field(label, p.moment(f.At)+"  "+short(f.Error)); err != nil {
+			return err
+		}
+	}
+	return p.printBody(s)
+}
+
+// labels is the width of the longest name of a field.
+const labels = 13
+
+// field prints a line of an event.
+func (p *program) field(name, value string) error {
+	_, err := fmt.Fprintf(p.Stdout, "%-*s %s\n", labels, name, value)
+	return err
+}
+
+// whyNot says why an event is not done; "" if it is, or was given up.
+func (p *program) whyNot(l operator.Lookup) string {
+	if !isOpen(l.StoredEvent) {
+		return ""
+	}
+	return terminal.Clean(l.Says("en", p.moment))
+}
+
+// conflictOf says that another body came with the event's id.
+func (p *program) conflictOf(s idem.StoredEvent) string {
+	if s.ConflictAt.IsZero() {
+		return ""
+	}
+	return command.Text("%s: it came again with another body, and only one of the two was processed", p.moment(s.ConflictAt))
+}
+
+func (p *program) printBody(s idem.StoredEvent) (err error) {
+	size := strconv.Itoa(len(s.Payload))
+	switch {
+	case len(s.Payload) == 0:
+		err = p.field("body", "not stored")
+	case p.payload:
+		err = p.field("body", command.Text("%s bytes", size)+"\n\n"+terminal.Text(string(s.Payload)))
+	default:
+		err = p.field("body", command.Text("%s bytes, hidden: -payload shows it, and records that you looked", size))
+	}
+	if err == nil && (s.State == idem.StateParked || s.State == idem.StateUnhandled) {
+		_, err = fmt.Fprintln(p.Stdout, "\n"+command.Text("Once the cause is fixed:\n  idem requeue %[1]s  # the workers of an inbox process it\n  idem replay %[1]s  # a program with the handlers processes it here", quote(terminal.Clean(s.ID))))
+	}
+	return err
+}
+
+// manyEvents is the number of rows from which a search by entity is announced.
+const manyEvents = 1_000_000
+
+// showEntities prints the events of entities, and why those are not done that are not.
+func (p *program) showEntities(ctx context.Context) error {
+	t := &terminal.Table{Heads: []string{p.head("RECEIVED"), "SOURCE", "ACCOUNT", "ENTITY", "STATE", "TYPE", "ID", p.head("DONE"), "FAILED", "ERROR"}}
+	var open []stuck
+	shown := 0
+	for _, o := range p.operators {
+		if n, err := o.ScanOfKey(ctx); err != nil {
+			return err
+		} else if n >= manyEvents {
+			p.tell("reading about %s, as there is no index by entity: idem help show says how to make one", p.events(n))
+		}
+		for _, key := range p.filter.Keys {
+			all, err := o.OfKey(ctx, p.filter.Scopes, key, p.most())
+			if err != nil {
+				return err
+			}
+			if len(all) == p.limit {
+				p.tell("these are the latest %s of %s: -limit 0 prints all", p.events(int64(p.limit)), terminal.Clean(key))
+			}
+			if err := p.addOfEntity(t, o, all); err != nil {
+				return err
+			}
+			shown += len(all)
+			open = append(open, firstOpen(o, all)...)
+		}
+	}
+	switch {
+	case shown == 0:
+		return fmt.Errorf("%w: none ever came, or they were forgotten after the retention, or they are of another -source or -account", errNothing)
+	case p.json:
+		return nil
+	}
+	if err := p.printTable(t); err != nil {
+		return err
+	}
+	return p.printStuck(ctx, open)
+}
+
+// most returns -limit, or a number that is larger than any limit.
+func (p *program) most() int {
+	if p.limit == 0 {
+		return 1 << 30
+	}
+	return p.limit
+}
+
+func (p *program) addOfEntity(t *terminal.Table, o *operator.Operator, all []idem.StoredEvent) error {
+	for _, s := range all {
+		if p.json {
+			if err := p.printLine(newEvent(s)); err != nil {
+				return err
+			}
+		}
+		entity := ""
+		if len(p.filter.Keys) > 1 {
+			entity = terminal.Clean(s.Key)
+		}
+		t.Add(p.at(s.ReceivedAt), p.sourceOf(o), terminal.Clean(s.Scope), entity, string(s.State), terminal.Clean(s.Type), terminal.Clean(s.ID), p.at(s.DoneAt), positive(s.Attempts), terminal.Clean(s.LastError))
+	}
+	return nil
+}
+
+// stuck is an event that is not done.
+type stuck struct {
+	idem.StoredEvent
+	of *operator.Operator
+}
+
+// firstOpen returns the first event of each account that is not done: others may wait for it.
+func firstOpen(o *operator.Operator, all []idem.StoredEvent) (open []stuck) {
+	seen := map[string]bool{}
+	for _, s := range all {
+		if isOpen(s) && !seen[s.Scope] {
+			seen[s.Scope] = true
+			open = append(open, stuck{s, o})
+		}
+	}
+	return open
+}
+
+// printStuck says why events are not done.
+func (p *program) printStuck(ctx context.Context, all []stuck) error {
+	for _, s := range all {
+		l, ok, err := s.of.Lookup(ctx, s.Scope, s.ID)
+		if err != nil {
+			return err
+		}
+		if !ok {
+			continue
+		}
+		why := terminal.Clean(s.ID) + ": " + terminal.Clean(l.Says("en", p.moment))
+		if _, err := fmt.Fprintln(p.Stdout, "\n"+terminal.Wrap(why, p.width, 0)); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,346 @@
+package idemcmd
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/paghooks/paghooks/idem"
+	"github.com/paghooks/paghooks/idem/oncall/operator"
+	"github.com/paghooks/paghooks/internal/command"
+)
+
+// verb is one of the command.
+type verb struct {
+	name      string
+	words     string // the words that may follow the flags: "[ID...]"; "" for nothing
+	about     string // a line
+	more      string
+	flags     []func(*options, *flag.FlagSet)
+	audited   bool     // it needs the name of the person
+	acts      bool     // it changes something: it says first in which database
+	noTables  bool     // it works before the tables are there
+	variables []string // of the environment, beside the database's
+	run       func(*program, context.Context) error
+}
+
+func limit(n int) func(*options, *flag.FlagSet) {
+	return func(o *options, f *flag.FlagSet) {
+		f.IntVar(&o.limit, "limit", n, "print at most `N` of each source; 0 is all")
+	}
+}
+
+var verbs = []verb{
+	{
+		name: "stats", about: "how many events are not done, by state, and how old the oldest is",
+		more: "Pending events are next for the workers of an inbox. The provider delivers retrying ones again. Parked ones\n" +
+			"failed too often, unhandled ones had no handler: nothing happens to them by itself.\n" +
+			"With -every it looks again and again, until Ctrl-C: in a terminal it redraws, elsewhere it adds lines.",
+		flags: with(bySource, func(o *options, f *flag.FlagSet) {
+			f.Var(command.Duration(&o.every, 0), "every", "look again after this `time`, 1s at least")
+			f.IntVar(&o.times, "times", 0, "with -every: end after `N` looks; 0 is never")
+		}), run: (*program).stats,
+	},
+	{
+		name: "list", words: "[ID...]", about: "events that are not done, the newest first",
+		more: "Pending ones are next for the workers of an inbox, or wait for their next attempt; the provider delivers retrying\n" +
+			"ones again. Stats counts them by state; show says of each why it is not done.",
+		flags: with(bySource, choosingAmong("all of these"), limit(50)), run: (*program).list,
+	},
+	{
+		name: "show", words: "[ID...]", about: "one event, why it is not done, and its last errors; or what became of an entity",
+		more: "It also finds done events. They have no body, unless the application keeps bodies. -payload shows the body, and\n" +
+			"records in the audit trail who looked.\n" +
+			"-entity lists the events of a payment, say, also done ones, and why the first that is not done is not. It reads the\n" +
+			"row of every event in the database, ten million in a second or two, unless somebody made an index:\n" +
+			"  create index concurrently idem_events_key on idem_events (key)\n" +
+			"With it the answer is there at once, and storing an event takes more work: docs/oncall.md has the numbers.",
+		flags: with(bySource, onlyScope, acting, limit(200), func(o *options, f *flag.FlagSet) {
+			f.Var((*each)(&o.filter.Keys), "entity", "the events about this `entity`, a payment's id for example; repeat it for more")
+			f.BoolVar(&o.payload, "payload", false, "show the body, which holds personal data; this is recorded")
+		}), audited: true, run: (*program).show,
+	},
+	{
+		name: "blocked", about: "entities whose events wait for an earlier one",
+		more:  "Each line shows an entity and its first event. The oldest come first. Once it is done or discarded, the others are processed.",
+		flags: with(bySource, limit(50)), run: (*program).blocked,
+	},
+	{
+		name: "conflicts", about: "events that came again with another body: only one of the two was processed",
+		more:  "An id was used twice, or two accounts deliver to one address. The latest come first, until prune forgets the events.",
+		flags: with(bySource, limit(50)), run: (*program).conflicts,
+	},
+	{
+		name: "audit", words: "[ACTION]", about: "who did what to which events, the latest first",
+		more:  "With the number of an action it prints the events that this action chose, as other verbs take them.",
+		flags: with(bySource, limit(20)), run: (*program).audit,
+	},
+	{
+		name: "requeue", words: "[ID...]", about: "have the workers of an inbox process events again, each in its place",
+		more: "Workers must run somewhere, and have given a sign of life in the last seconds. An application with only a Processor has\n" +
+			"none: use replay there. To see them go: idem stats -every 2s.",
+		flags: with(bySource, choosing, acting, confirming, withoutWorkers), audited: true, acts: true, run: acts(chosen((*operator.Operator).PlanRequeue)),
+	},
+	{
+		name: "replay", words: "[ID...]", about: "process events here, with the application's handlers, one after the other",
+		more: "It needs a program with the handlers, see github.com/paghooks/paghooks/idem/oncall/idemcmd. It is safe while deliveries\n" +
+			"arrive, and while it runs elsewhere. Ctrl-C or, from elsewhere, idem stop ends it after the event that is being processed;\n" +
+			"the same command again goes on with the rest.\n" +
+			"-dry-run runs the handlers and rolls them back, but what they do outside of their transaction does happen.",
+		flags: with(bySource, choosing, acting, confirming), audited: true, acts: true, run: acts((*program).planReplay),
+	},
+	{
+		name: "acknowledge", words: "[ID...]", about: "take note of parked events: they make health red no more, and stay parked",
+		more: "It needs -reason, and ids or flags that choose events. It is of these events: the next one that is parked makes\n" +
+			"health red again. Events that wait behind a parked one are left alone: they were never tried.",
+		flags: with(bySource, choosingInAnyState, acting, confirming), audited: true, acts: true, run: acts(chosen((*operator.Operator).PlanAcknowledge)),
+	},
+	{
+		name: "discard", words: "[ID...]", about: "give events up: they will not be processed, and their bodies are deleted",
+		more: "It needs -reason, and ids or flags that choose events. Later events of their entities are then processed.\n" +
+			"A program whose receiver sets KeepPayloads keeps the bodies.",
+		flags: with(bySource, choosing, acting, confirming), audited: true, acts: true, run: acts(chosen((*operator.Operator).PlanDiscard)),
+	},
+	{
+		name: "stop", words: "ACTION", about: "ask a running action to end, whichever process runs it",
+		more: "ACTION is its number, which idem audit prints. A replay ends after the event that is being processed. A requeue, a\n" +
+			"discard and an erase change nothing, unless they are committed by then. To go on, give the command of that action again:\n" +
+			"it shows the events that are left, and asks anew. Stop changes no event, so it does not ask.",
+		flags: with(bySource, acting), audited: true, acts: true, run: (*program).stop,
+	},
+	{
+		name: "readmit", about: "have messages of a relay that were set aside verified again, and accept those that are genuine",
+		more: "For after consumers had a wrong secret, or were older than the relay. It needs " + relaySecrets + " in the environment:\n" +
+			"the relay's secret, or several with a space between. Events are stored for the workers of an inbox, which must run\n" +
+			"somewhere; a program with a Processor processes them here. What is not genuine stays set aside.",
+		flags: with(bySource, acting, confirming, func(o *options, f *flag.FlagSet) {
+			f.BoolVar(&o.withoutWorkers, "without-workers", false, "also where no workers are alive: what is stored waits until some are")
+		}), audited: true, acts: true, variables: []string{relaySecrets}, run: acts((*program).planReadmit),
+	},
+	{
+		name: "erase", words: "[ID...]", about: "delete the bodies, errors and traces of events, also done ones",
+		more: "It is for a person who asks for it. It needs -reason, which is recorded as it is: write no name into it. An event that\n" +
+			"is not done is left alone, as it may be an unprocessed payment, unless -discard is given. What stays is that the event\n" +
+			"came: its ids, type, state and times, and a hash of its body. So it is a duplicate if it comes again, also from a\n" +
+			"broker, and nothing is stored of it. -entity reads the row of every event in the database: see idem help show.\n" +
+			"Not reached: the application's own tables, what brokers keep, messages of an outbox under other ids,\n" +
+			"logs, traces and backups. docs/private-data.md has each place, and how to erase it.",
+		flags: with(bySource, onlyScope, acting, confirming, func(o *options, f *flag.FlagSet) {
+			f.Var((*each)(&o.filter.Keys), "entity", "the events about this `entity`, a payment's id for example; repeat it for more")
+			f.BoolVar(&o.eraseOpen, "discard", false, "give up events that are not done, and erase them: they will not be processed")
+		}), audited: true, acts: true, run: acts((*program).planErase),
+	},
+	{
+		name: "prune", about: "forget old events, which idem.Serve does daily",
+		more: "An event that is delivered again after that is processed again: -retention is 31 days or more. The prebuilt\n" +
+			"command does not know the application's retention: give it. A wrong clock forgets nothing at once: what is old by\n" +
+			"one run is forgotten by a run 23 hours later, so the first one forgets nothing. It also repairs what changing\n" +
+			"rows by hand left.",
+		flags: with(bySource, acting, confirming, func(o *options, f *flag.FlagSet) {
+			f.Var(command.Duration(&o.retention, 0), "retention", "forget done, unhandled and discarded events of this `age` or older; default: as the receiver is set, else 45d")
+			f.BoolVar(&o.allowProcessingTwice, "allow-processing-twice", false, "accept a -retention below 31 days: an event that is delivered again after that is processed a second time")
+			f.Var(command.Duration(&o.parkedRetention, 0), "parked-retention", "also forget parked events of this `age` or older; default: as the receiver is set, else never")
+			f.Var(command.Duration(&o.auditRetention, 0), "audit-retention", "also delete entries of the audit trail of this `age` or older; default: as the receiver is set, else never")
+		}), audited: true, acts: true, run: (*program).prune,
+	},
+	{
+		name: "rescope", about: "move the events of an account to another scope or source, before the application uses its new name",
+		more: "An event is recognized by source, account and id. An account that gets a scope, or another one, or a source that\n" +
+			"is renamed, without this, has every event that comes again done twice.\n" +
+			"  1. Stop every process that receives or processes events of the source. The provider repeats what fails meanwhile.\n" +
+			"  2. See that consumers have received all that relays published: what comes from there\n" +
+			"     later has the old name, and is stored under that.\n" +
+			"  3. idem rescope -source asaas -account \"\" -to-account shop-1 moves what has no account to shop-1.\n" +
+			"  4. Start the version with the new name.\n" +
+			"All moves, or nothing: it refuses while workers hold events, and where both have an event of the same id. It waits\n" +
+			"for running transactions, and others wait for it. After renaming a source, use the prebuilt command.",
+		flags: with(bySource, onlyScope, acting, confirming, func(o *options, f *flag.FlagSet) {
+			f.Func("to-account", "the `account` that the events get; \"\" is none", func(text string) error { o.toAccount = &text; return nil })
+			f.StringVar(&o.toSource, "to-source", "", "the `source` that the events get; default: the one they have")
+		}), audited: true, acts: true, run: acts((*program).planRescope),
+	},
+	{
+		name: "migrate", about: "create or update the tables, in the first schema of the search_path",
+		more: "If any are missing, the role needs the right to create tables. It refuses where the tables are in a later schema of\n" +
+			"the search_path: the first one would get a second set, and events that were done would be done again.",
+		flags: with(func(o *options, f *flag.FlagSet) {
+			f.StringVar(&o.schema, "schema", "", "create or update the tables of this `schema`, which must exist, whatever the search_path is")
+			f.BoolVar(&o.dryRun, "dry-run", false, "say what is missing, and change nothing")
+			f.BoolVar(&o.print, "print", false, "print the SQL of all migrations, and end; it may be run again without harm")
+		}), noTables: true, acts: true, run: (*program).migrate,
+	},
+	{
+		name: "doctor", about: "what is wrong with the database or the events, and what to do",
+		more: "It changes nothing. The exit status is 4 if it found an error, and 0 if it found only warnings. Settings such\n" +
+			"as Retention are those of the program's receivers: the prebuilt command checks only the defaults.",
+		flags: with(bySource), noTables: true, run: (*program).doctor,
+	},
+}
+
+func with(flags ...func(*options, *flag.FlagSet)) []func(*options, *flag.FlagSet) { return flags }
+
+func withoutWorkers(o *options, f *flag.FlagSet) {
+	f.BoolVar(&o.withoutWorkers, "without-workers", false, "requeue although no workers are alive: nothing happens until some are")
+}
+
+func onlyScope(o *options, f *flag.FlagSet) {
+	f.Var((*each)(&o.filter.Scopes), "account", "the event's `account`; repeat it for more")
+}
+
+// minRetention is the shortest -retention without -allow-processing-twice: see idem.Common.Retention.
+const minRetention = 31 * 24 * time.Hour
+
+// check refuses flags that make no sense, before anything is asked.
+func (v *verb) check(p *program) error {
+	if v.words == "[ID...]" && v.name != "show" && len(p.words) > 0 {
+		p.filter.IDs = append(p.filter.IDs, p.words...)
+	}
+	if v.name == "list" && p.filter.States == nil {
+		p.filter.States = notDone
+	}
+	if v.words == "ACTION" || v.words == "[ACTION]" && len(p.words) > 0 {
+		if _, err := p.actionID(); err != nil {
+			return err
+		}
+	}
+	switch {
+	case v.name == "show" && p.filter.Keys == nil && len(p.words) == 0:
+		return command.Usage("show what? give the id of an event, or -entity")
+	case v.name == "show" && p.filter.Keys != nil && (len(p.words) > 0 || p.payload):
+		return command.Usage("-entity shows all events of an entity, without their bodies: give it alone, or the ids of events")
+	case p.limit < 0:
+		return command.Usage("-limit is %d: give 0 for all", p.limit)
+	case v.name == "stats" && p.times != 0 && p.every == 0:
+		return command.Usage("-times is a number of looks: give -every, too")
+	case v.name == "stats" && p.every > 0 && p.every < time.Second:
+		return command.Usage("-every is %s: that would load the database; give 1s or more", p.every)
+	case v.name == "prune" && p.retention > 0 && p.retention < minRetention && !p.allowProcessingTwice:
+		return command.Usage("-retention is %s, and an event that a provider delivers again after that is processed a second time: give 31d or more, or -allow-processing-twice if that is meant", command.Text("%s", p.retention))
+	case v.name == "readmit" && os.Getenv(relaySecrets) == "":
+		return command.Usage("%s is not set: set it in the environment to the relay's secret, to several with a space between", relaySecrets)
+	case v.name == "replay" && p.Receivers == nil:
+		return command.Usage("this program has no handlers, so it cannot replay events. Where an inbox runs: idem requeue, and its workers process them. " +
+			"Else build the ten-line program with your handlers: see https://pkg.go.dev/github.com/paghooks/paghooks/idem/oncall/idemcmd")
+	case v.name == "rescope" && (len(p.filter.Scopes) != 1 || p.toAccount == nil):
+		return command.Usage("say what to move where: -account and -to-account, once each; \"\" is no account")
+	case v.name == "discard" && p.reason == "":
+		return command.Usage("give a -reason: it stays with the events, and in the audit trail")
+	case v.name == "erase" && p.filter.IDs == nil && p.filter.Keys == nil:
+		return command.Usage("say what to erase, by the ids of events or by -entity")
+	case v.name == "erase" && p.reason == "":
+		return command.Usage("give a -reason: it is all that says why they are gone; write no name into it")
+	case v.name == "acknowledge" && p.reason == "":
+		return command.Usage("give a -reason: it stays in the audit trail, for the next person")
+	case v.name == "acknowledge" && p.isUnfiltered():
+		return command.Usage("say which events to acknowledge, by ids or by flags such as -type: nobody has seen all of them")
+	case v.name == "discard" && p.isUnfiltered():
+		return command.Usage("say which events to discard, by ids or by flags such as -type: all of them cannot be discarded at once")
+	}
+	return nil
+}
+
+// isUnfiltered reports whether no flag narrows the events: all states are as good as none.
+func (p *program) isUnfiltered() bool {
+	f := p.filter
+	isWanted := func(s idem.State) bool { return slices.Contains(f.States, s) }
+	everyState := f.States == nil || !slices.ContainsFunc(notDone, func(s idem.State) bool { return !isWanted(s) })
+	return everyState && f.Scopes == nil && f.Types == nil && f.Keys == nil && f.IDs == nil && !f.Failed && f.ReceivedFrom.IsZero() && f.ReceivedUntil.IsZero()
+}
+
+// options holds the flags and the words of the command line.
+type options struct {
+	database string
+	sources  []string
+	json     bool
+
+	filter idem.Filter
+	limit  int
+
+	as, reason  string
+	yes, dryRun bool
+
+	withoutWorkers bool // requeue although none are alive
+	eraseOpen      bool // also erase events that are not done
+
+	payload bool
+	every   time.Duration
+	times   int
+	print   bool
+
+	retention, parkedRetention, auditRetention time.Duration // 0 is the receiver's
+	allowProcessingTwice                       bool
+
+	schema string // of the tables to migrate; "" is the first of the search_path
+
+	toAccount *string // nil is not said
+	toSource  string
+
+	words []string // the arguments that are no flags
+}
+
+// A flagSet of a verb is made of these.
+var (
+	bySource = func(o *options, f *flag.FlagSet) {
+		f.Var(command.List(&o.sources), "source", "only events of this `source`, a provider such as asaas; repeat it for more, or separate them by commas")
+	}
+	choosing = choosingAmong("unhandled,parked")
+	acting   = func(o *options, f *flag.FlagSet) {
+		f.StringVar(&o.as, "as", "", "`who` does this, for the audit trail; default: user@host")
+		f.StringVar(&o.reason, "reason", "", "`why`, for the audit trail")
+	}
+	confirming = func(o *options, f *flag.FlagSet) {
+		f.BoolVar(&o.yes, "yes", false, "change without asking; needed where nobody is at a terminal")
+		f.BoolVar(&o.dryRun, "dry-run", false, "show what would happen, and change no event")
+	}
+)
+
+// choosingAmong is the flags that choose events; without -state, among those in states.
+func choosingAmong(states string) func(*options, *flag.FlagSet) {
+	return func(o *options, f *flag.FlagSet) {
+		f.Func("state", "events in this `state`: pending, retrying, unhandled or parked; for more: as -source (default "+states+")", o.addState)
+		choosingInAnyState(o, f)
+	}
+}
+
+// choosingInAnyState is the flags that choose events, but -state.
+func choosingInAnyState(o *options, f *flag.FlagSet) {
+	f.Var((*each)(&o.filter.Scopes), "account", "events of this `account`; repeat it for more")
+	f.Var(command.List(&o.filter.Types), "type", "events of this `type`; for more: as -source")
+	f.Var((*each)(&o.filter.Keys), "entity", "events about this `entity`, a payment's id for example; repeat it for more")
+	f.Var((*each)(&o.filter.IDs), "id", "the event of this `id`; repeat it for more, or give ids after the verb")
+	f.BoolVar(&o.filter.Failed, "failed", false, "only events of which an attempt has failed, also those that are tried again by themselves")
+	f.Func("since", "events that arrived at this `time` or later: 2026-11-20T10:00:00Z, 2026-11-20 or, for how long ago, 2h or 3d", command.Time(&o.filter.ReceivedFrom, time.Local))
+	f.Func("until", "events that arrived before this `time`", command.Time(&o.filter.ReceivedUntil, time.Local))
+}
+
+// each is a flag with several values, which may have commas. "" is one of them:
+// the account of applications that have one.
+type each []string
+
+func (e *each) String() string        { return strings.Join(*e, " ") }
+func (e *each) Set(text string) error { *e = append(*e, text); return nil }
+
+// notDone are the states of events that are not done.
+var notDone = []idem.State{idem.StatePending, idem.StateRetrying, idem.StateUnhandled, idem.StateParked}
+
+func isOpen(s idem.StoredEvent) bool { return slices.Contains(notDone, s.State) }
+
+func (o *options) addState(text string) error {
+	for name := range strings.SplitSeq(text, ",") {
+		known := false
+		for _, s := range notDone {
+			if known = name == string(s); known {
+				o.filter.States = append(o.filter.States, s)
+				break
+			}
+		}
+		if !known {
+			return fmt.Errorf("%q is none of pending, retrying, unhandled and parked; idem show finds events in any state, by id or -entity", name)
+		}
+	}
+	return nil
+}

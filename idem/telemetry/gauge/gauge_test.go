@@ -1,0 +1,278 @@
+package gauge_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/paghooks/paghooks/idem"
+	"github.com/paghooks/paghooks/idem/telemetry/gauge"
+)
+
+// counter is a source that counts how often it is read, and at once.
+type counter struct {
+	takes    time.Duration
+	fails    error
+	deaf     bool // ignores its context
+	reads    atomic.Int64
+	now, max atomic.Int64
+}
+
+func (c *counter) read(ctx context.Context) (int64, error) {
+	c.max.Store(max(c.max.Load(), c.now.Add(1)))
+	defer c.now.Add(-1)
+	n := c.reads.Add(1)
+	if c.deaf {
+		ctx = context.WithoutCancel(ctx)
+	}
+	select {
+	case <-time.After(c.takes):
+		return n, c.fails
+	case <-ctx.Done():
+		return 0, ctx.Err()
+	}
+}
+
+// want checks the result of Samples of one source.
+func want(t *testing.T, s *gauge.Sources[int64], value int64, failed bool) {
+	t.Helper()
+	got := s.Samples(t.Context())
+	if len(got) != 1 || got[0].Source != "a" || got[0].Value != value || (got[0].Err != nil) != failed {
+		t.Errorf("samples = %+v, want %d, failed %t", got, value, failed)
+	}
+}
+
+func TestManyLookersCauseOneReadIn15Seconds(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		c := &counter{takes: time.Second}
+		var s gauge.Sources[int64]
+		s.Add("a", c.read)
+		for round := range int64(3) {
+			var lookers sync.WaitGroup
+			for range 100 {
+				lookers.Go(func() { want(t, &s, round+1, false) })
+			}
+			lookers.Wait()
+			time.Sleep(13 * time.Second)
+			want(t, &s, round+1, false) // 14 seconds after the round began
+			time.Sleep(time.Second)
+		}
+		if c.reads.Load() != 3 || c.max.Load() != 1 {
+			t.Errorf("it was read %d times, %d at once; want 3, 1", c.reads.Load(), c.max.Load())
+		}
+	})
+}
+
+func TestNoLookerWaitsLongForASlowRead(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		c := &counter{takes: 5 * time.Second}
+		var s gauge.Sources[int64]
+		s.Add("a", c.read)
+		start := time.Now()
+		want(t, &s, 0, true) // nothing is known yet
+		if waited := time.Since(start); waited != 2*time.Second {
+			t.Errorf("it waited for %s, want 2s", waited)
+		}
+		time.Sleep(4 * time.Second)
+		want(t, &s, 1, false)
+		time.Sleep(14 * time.Second)
+		want(t, &s, 1, false) // the next round has begun
+		time.Sleep(5 * time.Second)
+		want(t, &s, 2, false)
+		synctest.Wait()
+	})
+}
+
+// A read that does not end is not followed by another, and the value that was read before
+// is told for a minute only.
+func TestReadThatHangsIsTheOnlyOneAndItsSampleBecomesStale(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		c := &counter{}
+		var s gauge.Sources[int64]
+		s.Add("a", c.read)
+		want(t, &s, 1, false)
+		c.takes, c.deaf = 10*time.Minute, true
+		for range 3 {
+			time.Sleep(15 * time.Second)
+			want(t, &s, 1, false)
+		}
+		for range 10 {
+			time.Sleep(15 * time.Second)
+			want(t, &s, 0, true)
+		}
+		if c.reads.Load() != 2 || c.max.Load() != 1 {
+			t.Errorf("it was read %d times, %d at once; want 2, 1", c.reads.Load(), c.max.Load())
+		}
+		time.Sleep(10 * time.Minute)
+	})
+}
+
+func TestFailedReadIsToldAtOnceAndNotRepeatedBeforeItsTime(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		c := &counter{}
+		var s gauge.Sources[int64]
+		s.Add("a", c.read)
+		want(t, &s, 1, false)
+		c.fails = errors.New("no database")
+		time.Sleep(15 * time.Second)
+		for range 5 {
+			if got := s.Samples(t.Context()); !errors.Is(got[0].Err, c.fails) {
+				t.Errorf("samples = %+v, want the error", got)
+			}
+		}
+		if c.reads.Load() != 2 {
+			t.Errorf("it was read %d times, want 2", c.reads.Load())
+		}
+	})
+}
+
+func TestReadHasADeadline(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		c := &counter{takes: time.Hour}
+		var s gauge.Sources[int64]
+		s.Add("a", c.read)
+		want(t, &s, 0, true)
+		time.Sleep(10 * time.Second)
+		synctest.Wait()
+		if got := s.Samples(t.Context()); !errors.Is(got[0].Err, context.DeadlineExceeded) {
+			t.Errorf("samples = %+v, want that the deadline passed", got)
+		}
+	})
+}
+
+func TestOneSourceThatFailsOrPanicsDoesNotHideAnother(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var s gauge.Sources[int64]
+		s.Add("c", func(context.Context) (int64, error) { return 3, nil })
+		s.Add("b", func(context.Context) (int64, error) { panic("oops") })
+		s.Add("a", func(context.Context) (int64, error) { return 0, errors.New("no database") })
+		s.Add("c", func(context.Context) (int64, error) { return 4, nil }) // one of each name
+		var got []string
+		for _, one := range s.Samples(t.Context()) {
+			text := one.Source
+			if one.Err != nil {
+				text += ": " + one.Err.Error()
+			}
+			got = append(got, text)
+		}
+		if diff := cmp.Diff([]string{"a: no database", "b: panic: oops", "c"}, got); diff != "" {
+			t.Error("samples (-want +got):\n" + diff)
+		}
+	})
+}
+
+func Example() {
+	record := func(m *gauge.Metric, value float64, labels ...string) {
+		fmt.Println(m.Name, labels, value)
+	}
+	gauge.Observe(idem.Observation{
+		Source: "asaas", Stage: idem.StageDelivery, Label: "PAYMENT_RECEIVED", Outcome: idem.Done, Duration: 20 * time.Millisecond,
+	}, record)
+
+	var states gauge.States
+	states.SetChecks(func() []idem.Check { return []idem.Check{{Source: "asaas", Name: "workers", Healthy: true}} })
+	if err := states.Read(context.Background(), record); err != nil {
+		fmt.Println(err)
+	}
+	// Output:
+	// webhook.deliveries [asaas PAYMENT_RECEIVED done] 1
+	// webhook.delivery.duration [asaas PAYMENT_RECEIVED] 0.02
+	// webhook.healthy [asaas workers] 1
+}
+
+// A renderer takes the labels by their places, and fails if one is missing.
+func TestEachMetricIsRecordedWithItsLabels(t *testing.T) {
+	t.Parallel()
+	recorded := make(map[string]bool)
+	record := func(m *gauge.Metric, _ float64, labels ...string) {
+		recorded[m.Name] = true
+		if len(labels) != len(m.Labels) {
+			t.Errorf("%s has the labels %v, and is recorded with %v", m.Name, m.Labels, labels)
+		}
+	}
+	gauge.Begin("asaas", []string{"PAYMENT_RECEIVED"}, record)
+	now := time.Now()
+	for _, o := range []idem.Observation{
+		{Stage: idem.StageDelivery, Outcome: idem.Refused, Err: &idem.Refusal{Reason: "wrong_token"}},
+		{Stage: idem.StageDelivery, Outcome: idem.Pending, Relayed: time.Second, Conflict: true},
+		{Stage: idem.StageAttempt, Outcome: idem.Done, Event: idem.Event{OccurredAt: now.Add(-time.Hour)}},
+	} {
+		o.Source, o.Label, o.Duration = "asaas", "PAYMENT_RECEIVED", time.Second
+		gauge.Observe(o, record)
+	}
+	var states gauge.States
+	states.AddBacklog("asaas", func(context.Context) (idem.Stats, error) { return idem.Stats{}, nil })
+	states.AddBacklog("broken", func(context.Context) (idem.Stats, error) { return idem.Stats{}, errors.New("no database") })
+	states.AddQueues("asaas", func(context.Context) ([]gauge.Queue, error) {
+		return []gauge.Queue{{ID: "1", DeletesIn: time.Hour}}, nil
+	})
+	states.AddQueues("broken", func(context.Context) ([]gauge.Queue, error) { return nil, errors.New("no API key") })
+	states.SetChecks(func() []idem.Check { return []idem.Check{{Source: "asaas", Name: "workers"}} })
+	err := states.Read(t.Context(), record)
+	if want := "reading the backlog of broken: no database\nreading the queues of broken: no API key"; err == nil || err.Error() != want {
+		t.Errorf("got the error %v, want %s", err, want)
+	}
+	for _, m := range gauge.Metrics() {
+		if !recorded[m.Name] {
+			t.Errorf("%s is never recorded", m.Name)
+		}
+	}
+}
+
+func TestGaugesAreWhatWasRead(t *testing.T) {
+	t.Parallel()
+	var states gauge.States
+	states.AddQueues("asaas", func(context.Context) ([]gauge.Queue, error) {
+		return []gauge.Queue{
+			{ID: "1", Name: "shop", Penalized: 3, Interrupted: true, DeletesIn: time.Hour},
+			{ID: "2", Name: "shop\xff"},
+			{ID: "1", Name: "shop"}, // on the next page, again
+		}, nil
+	})
+	states.SetChecks(func() []idem.Check { // two receivers are of one source
+		return []idem.Check{
+			{Source: "asaas", Name: "workers", Healthy: true},
+			{Source: "asaas", Name: "workers"},
+			{Source: "asaas", Name: "deliveries"},
+			{Source: "asaas", Name: "deliveries", Healthy: true},
+			{Source: "mailer\xff", Name: "mails", Healthy: true},
+		}
+	})
+	got := make(map[string]float64)
+	if err := states.Read(t.Context(), func(m *gauge.Metric, value float64, labels ...string) {
+		name := fmt.Sprint(m.Name, labels)
+		if _, twice := got[name]; twice {
+			t.Errorf("%s is recorded twice", name)
+		}
+		got[name] = value
+	}); err != nil {
+		t.Error(err)
+	}
+	want := map[string]float64{
+		"webhook.queue.up[asaas]":                  1,
+		"webhook.queue.penalized[asaas 1 shop]":    3,
+		"webhook.queue.penalized[asaas 2 shop?]":   0,
+		"webhook.queue.interrupted[asaas 1 shop]":  1,
+		"webhook.queue.interrupted[asaas 2 shop?]": 0,
+		"webhook.queue.deletion[asaas 1 shop]":     3600,
+		"webhook.healthy[asaas workers]":           0,
+		"webhook.healthy[asaas deliveries]":        0,
+		"webhook.healthy[mailer? mails]":           1,
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("gauges (-want +got):\n%s", diff)
+	}
+}
