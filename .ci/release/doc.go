@@ -5,8 +5,6 @@
 //	go run ./.ci/release tidy      # is go mod tidy for every module but the root
 //	go run ./.ci/release -n v0.2.0 # shows the commit and the tags that the next line makes
 //	go run ./.ci/release v0.2.0    # commits and tags a version, for you to look at and to push
-//	go run ./.ci/release licenses  # reports dependencies of users whose license is not accepted
-//	go run ./.ci/release binaries v0.2.0 FOLDER # builds the commands for systems without Go
 //
 // The root is one module, and every folder with a go.mod is another one. Those in
 // idem/…/idem… are for users. A version has all of them, and a tag for the root and each
@@ -18,10 +16,6 @@
 // of versions. They are those that the go command itself computes from the tags: a module's
 // zip has no file of another module, so that the sum of the root is known before the
 // go.sum of the others is written, in the same commit.
-//
-// binaries builds in a clone of the tag: each archive, a .tar.gz on Windows as well, has the commands for a platform, the
-// license, and the licenses of what is in them. The same Go makes the same bytes on every
-// machine, so that anybody can compare them with SHA256SUMS.
 //
 // A version is made in a clone, and reaches the repository as a whole or not at all.
 package main

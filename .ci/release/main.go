@@ -22,14 +22,10 @@ func run(dir string, args []string, w io.Writer) int {
 		err = check(dir, w)
 	case slices.Equal(args, []string{"tidy"}):
 		err = tidy(dir)
-	case slices.Equal(args, []string{"licenses"}):
-		err = checkLicenses(dir, w)
-	case len(args) == 3 && args[0] == "binaries":
-		err = binaries(dir, args[1], args[2], platforms, w)
 	case dry || len(args) == 1 && strings.HasPrefix(args[0], "v"):
 		err = release(dir, args[len(args)-1], dry, w)
 	default:
-		fmt.Fprintln(w, "usage: go run ./.ci/release check | tidy | licenses | binaries VERSION FOLDER | [-n] VERSION, in the root's folder")
+		fmt.Fprintln(w, "usage: go run ./.ci/release check | tidy | [-n] VERSION, in the root's folder")
 		return 2
 	}
 	if err != nil {

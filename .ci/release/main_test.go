@@ -1,6 +1,8 @@
 package main
 
 import (
+	"crypto/sha256"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -46,6 +48,28 @@ func (s *source) says(t *testing.T, status int, want []string, args ...string) {
 	for _, text := range want {
 		if !strings.Contains(said.String(), text) {
 			t.Errorf("release %s does not say %q:\n%s", strings.Join(args, " "), text, &said)
+		}
+	}
+}
+
+func TestTheGuidesOfAVersionDoNotSpeakOfTheTimeBeforeIt(t *testing.T) {
+	t.Parallel()
+	s := newShop(t)
+	save(t, filepath.Join(s.dir, "docs/first.md"), "# First\n\nGet it.\n\n<!-- before the first version -->\nUse a clone.\n<!-- end -->\n\nRun it.\n")
+	save(t, filepath.Join(s.dir, "docs/es/first.md"), "# Primero\n<!-- translated from docs/first.md 0123456789ab -->\n\nObtenerlo.\n"+
+		"\n<!-- before the first version -->\nUsar un clon.\n\n\tgo mod edit\n<!-- end -->\nEjecutarlo.\n")
+	s.must(t, "add", "--all")
+	s.must(t, "commit", "--quiet", "-m", "Guides")
+	s.says(t, 0, []string{"docs/es/first.md", "docs/first.md"}, "v0.1.0")
+	const want = "# First\n\nGet it.\n\nRun it.\n"
+	sum := sha256.Sum256([]byte(want))
+	for name, want := range map[string]string{
+		"docs/first.md":    want,
+		"docs/es/first.md": fmt.Sprintf("# Primero\n<!-- translated from docs/first.md %x -->\n\nObtenerlo.\nEjecutarlo.\n", sum[:6]),
+	} {
+		got, err := os.ReadFile(filepath.Join(s.dir, name))
+		if diff := cmp.Diff(want, string(got)); err != nil || diff != "" {
+			t.Errorf("%s, %v (-want +got):\n%s", name, err, diff)
 		}
 	}
 }
@@ -179,7 +203,7 @@ func TestModulesAreMadeTidyWithoutAProxy(t *testing.T) {
 func TestArgumentsThatNameNoCommandGetTheUsage(t *testing.T) {
 	t.Parallel()
 	s := &source{repository: &repository{dir: t.TempDir()}}
-	for _, args := range [][]string{nil, {""}, {"-n"}, {"0.2.0"}, {"-n", "v0.1.0", "v0.2.0"}, {"license"}, {"check", "v0.1.0"}, {"binaries", "v0.1.0"}} {
+	for _, args := range [][]string{nil, {""}, {"-n"}, {"0.2.0"}, {"-n", "v0.1.0", "v0.2.0"}, {"licenses"}, {"check", "v0.1.0"}} {
 		s.says(t, 2, []string{"usage: go run ./.ci/release check"}, args...)
 	}
 }

@@ -98,7 +98,7 @@ func (r *repository) clone(dir, version string) (*repository, error) {
 			}
 		}
 	}
-	if err := c.workRequires(version); err != nil {
+	if err := errors.Join(c.workRequires(version), c.finishGuides()); err != nil {
 		return nil, err
 	}
 	for _, m := range c.modules {

@@ -7,7 +7,7 @@ require (
 	github.com/aws/aws-sdk-go-v2/service/sqs v1.52.10
 	github.com/aws/smithy-go v1.28.8
 	github.com/google/go-cmp v0.7.0
-	github.com/paghooks/paghooks v0.1.0
+	github.com/paghooks/paghooks v0.1.0-rc.1
 )
 
 require (

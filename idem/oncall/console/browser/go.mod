@@ -6,7 +6,7 @@ require (
 	github.com/chromedp/cdproto v0.159.0
 	github.com/chromedp/chromedp v0.23.0
 	github.com/jackc/pgx/v5 v5.12.0
-	github.com/paghooks/paghooks v0.1.0
+	github.com/paghooks/paghooks v0.1.0-rc.1
 )
 
 require (

@@ -88,8 +88,8 @@ require (
 	github.com/munnerz/goautoneg v0.0.0-20191010083416-a7dc8b61c822 // indirect
 	github.com/mwitkow/go-conntrack v0.0.0-20190716064945-2f068394615f // indirect
 	github.com/oklog/ulid/v2 v2.1.1 // indirect
-	github.com/paghooks/paghooks v0.1.0
-	github.com/paghooks/paghooks/idem/telemetry/idemprom v0.1.0
+	github.com/paghooks/paghooks v0.1.0-rc.1
+	github.com/paghooks/paghooks/idem/telemetry/idemprom v0.1.0-rc.1
 	github.com/pkg/browser v0.0.0-20240102092130-5ac0b6a4141c // indirect
 	github.com/prometheus/alertmanager v0.33.0 // indirect
 	github.com/prometheus/client_golang v1.25.0
