@@ -1,6 +1,7 @@
 package readme
 
 import (
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -63,16 +64,62 @@ func testsOf(t *testing.T) map[string]bool {
 
 func TestEveryLinkInsideTheRepositoryLeadsSomewhere(t *testing.T) {
 	t.Parallel()
-	others := []string{"README.md", "BENCHMARKS.md", "CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md", "examples/README.md", "docs/console/README.md"}
-	for _, document := range slices.Concat(others, guides(t), translations(t)) {
+	for _, document := range documents(t) {
 		for _, to := range link.FindAllStringSubmatch(read(t, document), -1) {
-			file, _, _ := strings.Cut(to[1], "#")
-			if strings.Contains(file, "://") || file == "" {
+			file, anchor, _ := strings.Cut(to[1], "#")
+			if strings.Contains(to[1], "://") {
 				continue
 			}
-			if _, err := os.Stat(filepath.Join(root, filepath.Dir(document), file)); err != nil {
+			target := document
+			if file != "" {
+				target = filepath.Join(filepath.Dir(document), file)
+			}
+			if _, err := os.Stat(filepath.Join(root, target)); err != nil {
 				t.Errorf("%s: %v", document, err)
+			} else if anchor != "" && !slices.Contains(anchors(t, target), anchor) {
+				t.Errorf("%s links to %s: %s has no such heading", document, to[1], target)
 			}
 		}
 	}
+}
+
+// documents returns all documents of the repository.
+func documents(t *testing.T) (found []string) {
+	t.Helper()
+	err := fs.WalkDir(os.DirFS(root), ".", func(path string, d fs.DirEntry, err error) error {
+		if err == nil && d.IsDir() && (d.Name() == ".git" || d.Name() == "testdata" || d.Name() == "node_modules") {
+			return fs.SkipDir
+		}
+		if strings.HasSuffix(path, ".md") {
+			found = append(found, path)
+		}
+		return err
+	})
+	if err != nil || len(found) < 30 {
+		t.Fatalf("%d documents, %v", len(found), err)
+	}
+	return found
+}
+
+var (
+	heading   = regexp.MustCompile(`(?m)^#+ +(.+?) *$`)
+	fenced    = regexp.MustCompile("(?ms)^```.*?^```")
+	unslugged = regexp.MustCompile(`[^\p{L}\p{N}\p{M} _-]`)
+)
+
+// anchors returns the anchors that GitHub gives the headings of a document.
+func anchors(t *testing.T, document string) (found []string) {
+	t.Helper()
+	times := make(map[string]int)
+	for _, h := range heading.FindAllStringSubmatch(fenced.ReplaceAllString(read(t, document), ""), -1) {
+		text := link.ReplaceAllString(strings.ToLower(h[1]), "")
+		slug := strings.ReplaceAll(unslugged.ReplaceAllString(text, ""), " ", "-")
+		if n := times[slug]; n > 0 {
+			found = append(found, fmt.Sprintf("%s-%d", slug, n))
+		} else {
+			found = append(found, slug)
+		}
+		times[slug]++
+	}
+	return found
 }
