@@ -279,6 +279,12 @@ where exists (select from pg_locks l where l.pid = d.pid and l.objid::bigint = d
 	return ended, hidden, err
 }
 
+// ListWorkers returns the workers of a source, also dead ones whose row nobody has deleted yet, the oldest first.
+func ListWorkers(ctx context.Context, db DB, source string) ([]Worker, error) {
+	rows, _ := db.Query(ctx, workers+` order by started_at, id`, source)
+	return pgx.CollectRows(rows, pgx.RowToStructByPos[Worker])
+}
+
 // LivingWorkers returns the workers of a source that are alive, the oldest first.
 func LivingWorkers(ctx context.Context, db DB, source string) ([]Worker, error) {
 	rows, _ := db.Query(ctx, workers+` and seen_at between now() - $2::interval and now() + $2::interval order by started_at, id`, source, Alive)

@@ -263,6 +263,17 @@ type State struct {
 
 	Standing         int64 // events that wait behind a parked one
 	StandingEntities int64 // entities of those
+
+	Workers []Worker // of all processes, also dead ones until others notice; none of a receiver without workers
+}
+
+// Worker is a call of [idem.Inbox.Run] or its like, by its last sign of life.
+type Worker struct {
+	Host      string // of the process
+	PID       int
+	StartedAt time.Time
+	Silent    time.Duration // since its last sign of life
+	Alive     bool          // Silent is less than 12 seconds
 }
 
 // Failing counts the events of a type that have failed, and are tried again automatically.
@@ -288,7 +299,13 @@ func (o *Operator) State(ctx context.Context) (s State, err error) {
 		for _, t := range types {
 			s.FailingTypes = append(s.FailingTypes, Failing(t))
 		}
-		s.Standing, s.StandingEntities, err = store.CountStanding(ctx, db, o.SourceName())
+		if s.Standing, s.StandingEntities, err = store.CountStanding(ctx, db, o.SourceName()); err != nil {
+			return s, err
+		}
+		workers, err := store.ListWorkers(ctx, db, o.SourceName())
+		s.Workers = each(workers, func(w store.Worker) Worker {
+			return Worker{Host: w.Host, PID: w.PID, StartedAt: w.StartedAt, Silent: w.Silent.Abs(), Alive: w.Silent.Abs() <= store.Alive}
+		})
 		return s, err
 	})
 }
