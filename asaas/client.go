@@ -65,7 +65,7 @@ type Client struct {
 	// pause that Asaas asks for. Default: 30 seconds.
 	Timeout time.Duration
 
-	// Receiver takes the dry runs of [Recover], [WebhookPlan.Apply] and [RotateToken] to
+	// Receiver takes the dry runs of [Recover] and package webhook to
 	// the webhook's URL. Default: nil, a new connection for each.
 	Receiver http.RoundTripper
 

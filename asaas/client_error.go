@@ -10,12 +10,12 @@ import (
 	"net"
 	"net/http"
 	"net/url"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
-	"unicode"
+
+	"github.com/paghooks/paghooks/asaas/internal/shown"
 )
 
 // CallOutcome is the effect of a failed call of [Client] at Asaas, and so
@@ -102,12 +102,12 @@ func (e *APIError) isPause() bool {
 // failed makes the error of an operation. Its text ends with that of the cause.
 func (c *Client) failed(o operation, outcome CallOutcome, text string, cause error) *APIError {
 	secrets := c.secrets(o.token)
-	e := &APIError{Op: o.name, WebhookID: clean(o.id, secrets), Outcome: outcome, text: text, err: cause}
+	e := &APIError{Op: o.name, WebhookID: shown.Clean(o.id, secrets...), Outcome: outcome, text: text, err: cause}
 	if cause == nil {
 		return e
 	}
-	e.text += clean(cause.Error(), secrets)
-	if harmless := redact(cause.Error(), secrets); harmless != cause.Error() {
+	e.text += shown.Clean(cause.Error(), secrets...)
+	if harmless := shown.Redact(cause.Error(), secrets...); harmless != cause.Error() {
 		e.err = errors.New(harmless)
 	}
 	return e
@@ -221,7 +221,7 @@ func (c *Client) declined(o operation, a answered) *APIError {
 	if a.err == nil && json.Unmarshal(a.body, &said) == nil {
 		all, secrets := said.Errors.Or(nil), c.secrets(o.token)
 		for _, d := range all[:min(len(all), 5)] {
-			d = ErrorDetail{Code: clean(d.Code, secrets), Description: clean(d.Description, secrets)}
+			d = ErrorDetail{Code: shown.Clean(d.Code, secrets...), Description: shown.Clean(d.Description, secrets...)}
 			e.Errors = append(e.Errors, d)
 			e.text += fmt.Sprintf(" (%s: %s)", d.Code, d.Description)
 		}
@@ -307,42 +307,4 @@ func (c *Client) secrets(token string) []string {
 		return []string{token}
 	}
 	return []string{token, c.key()}
-}
-
-const (
-	maxSaid  = 200 // characters
-	redacted = "[redacted]"
-)
-
-// anyKey matches a text like an API key, even another one, or part of one.
-var anyKey = regexp.MustCompile(`(?i)(\$|%24|\\u0024)?aact_[^\s"'<>]*`)
-
-// redact takes secrets out of a text: those given, and all that look like an API key.
-func redact(text string, secrets []string) string {
-	for _, secret := range secrets {
-		if secret != "" {
-			text = strings.ReplaceAll(text, secret, redacted)
-		}
-	}
-	return anyKey.ReplaceAllString(text, redacted)
-}
-
-// clean makes a text of others fit to be shown: without secrets, on one line,
-// and short.
-func clean(text string, secrets []string) string {
-	text = strings.Map(printable, redact(text, secrets))
-	if runes := []rune(text); len(runes) > maxSaid {
-		text = string(runes[:maxSaid]) + "…"
-	}
-	return text
-}
-
-func printable(r rune) rune {
-	switch {
-	case unicode.IsSpace(r):
-		return ' '
-	case !unicode.IsPrint(r):
-		return unicode.ReplacementChar
-	}
-	return r
 }

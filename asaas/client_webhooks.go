@@ -6,7 +6,6 @@ import (
 	"errors"
 	"iter"
 	"net/http"
-	"net/url"
 	"reflect"
 	"sync"
 	"time"
@@ -266,12 +265,3 @@ func (p Penalty) TimeLeft(lastCreated time.Time) time.Duration {
 var errNotTold = errors.New("the answer does not say whether the queue is held up: see the webhook at Asaas, and what answers at the API's address")
 
 var errNoList = errors.New("it is no list: see the API's address")
-
-// placeOf returns an address without parts that may be a secret.
-func placeOf(address string) string {
-	u, err := url.Parse(address)
-	if err != nil {
-		return "(no URL)"
-	}
-	return (&url.URL{Scheme: u.Scheme, Host: u.Host, Path: u.Path}).String()
-}

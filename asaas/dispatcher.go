@@ -84,7 +84,7 @@ func (d *Dispatcher) AlwaysScoped() bool { return d.receiver().AlwaysScoped() }
 // Open implements [idem.Source]: it verifies as [Verify] does, before it reads
 // the body, and names as [Identify] does.
 func (d *Dispatcher) Open(r *http.Request) (idem.Event, error) {
-	if err := checkAddress(r, d.AllowFrom, d.ClientAddrHeader); err != nil {
+	if err := provider.CheckSender(r, definition.Source, d.AllowFrom, d.ClientAddrHeader); err != nil {
 		return idem.Event{}, err
 	}
 	e, err := d.open(r)
@@ -141,51 +141,6 @@ func OfficialAddresses() []netip.Prefix {
 	}
 }
 
-// checkAddress refuses a request from none of the addresses in allowFrom; nil allows all. The
-// address is that of the connection, or the one that the nearest proxy wrote in header.
-func checkAddress(r *http.Request, allowFrom []netip.Prefix, header string) error {
-	if allowFrom == nil {
-		return nil
-	}
-	address, ok := clientAddress(r, header)
-	if !ok {
-		return refuse(ReasonAddressNotAllowed, "the sender's address cannot be read: set ClientAddrHeader to the header that your proxy writes it in")
-	}
-	for _, allowed := range allowFrom {
-		if allowed.Contains(address) {
-			return nil
-		}
-	}
-	return refuse(ReasonAddressNotAllowed, "the sender's address is not in AllowFrom: "+
-		"behind a proxy set ClientAddrHeader, and in the sandbox, whose addresses are not published, allow all")
-}
-
-// clientAddress returns the address that sent the request. Of a header it takes the last
-// element, the one that the nearest proxy wrote: a client can write all others.
-func clientAddress(r *http.Request, header string) (netip.Addr, bool) {
-	text := r.RemoteAddr
-	if header != "" {
-		lines := r.Header.Values(header)
-		if len(lines) == 0 {
-			return netip.Addr{}, false
-		}
-		last := lines[len(lines)-1]
-		text = strings.TrimSpace(last[strings.LastIndexByte(last, ',')+1:])
-	}
-	return parseAddress(text)
-}
-
-// parseAddress reads an address with or without a port. An IPv4 address in IPv6
-// clothes is the IPv4 address.
-func parseAddress(text string) (netip.Addr, bool) {
-	if withPort, err := netip.ParseAddrPort(text); err == nil {
-		return withPort.Addr().Unmap().WithZone(""), true
-	}
-	text = strings.TrimSuffix(strings.TrimPrefix(text, "["), "]")
-	address, err := netip.ParseAddr(text)
-	return address.Unmap().WithZone(""), err == nil
-}
-
 // NewCanary returns a canary for a webhook: address is its URL at Asaas, token
 // one that the receiver accepts. The token is sent there, so let it be https.
 //
@@ -211,7 +166,7 @@ const (
 	ReasonFormEncoded          idem.Reason = "form_encoded"                         // the webhook has apiVersion 2
 	ReasonNotJSON              idem.Reason = "content_type_is_not_application_json" // genuine, but the Content-Type says that it is a form
 	ReasonWithdrawalValidation idem.Reason = "withdrawal_validation"                // a question about a withdrawal, not an event
-	ReasonAddressNotAllowed    idem.Reason = "address_not_allowed"                  // sent from outside of AllowFrom
+	ReasonAddressNotAllowed                = provider.ReasonAddressNotAllowed       // sent from outside of AllowFrom
 )
 
 // Verify checks that a delivery carries one of the tokens, and that it is an
@@ -274,3 +229,6 @@ func refuse(reason idem.Reason, hint string) error {
 // isToken reports whether s may be a token: an unset variable of a configuration
 // is empty, or white space.
 func isToken(s string) bool { return strings.TrimSpace(s) != "" }
+
+// Canonical returns the constant of a type that Asaas also names in another way.
+func (t EventType) Canonical() EventType { return canonical(t) }

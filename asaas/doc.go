@@ -18,7 +18,7 @@
 //   - [BalanceEvent]: money that is blocked
 //   - [AccountStatusEvent], [AccessTokenEvent]: the account and its API keys
 //   - [UnknownEvent]: types that are newer than this package
-//   - [Withdrawal]: no event but a question, see [WithdrawalValidator]
+//   - [Withdrawal]: no event but a question, for package withdrawal
 //
 // # Receive events
 //
@@ -136,9 +136,7 @@
 // # Approve withdrawals
 //
 // Asaas's other webhook asks whether a withdrawal may be made or a split kept, and
-// needs a decision for an answer. It has a URL of its own:
-//
-//	http.Handle("POST /webhooks/asaas/withdrawals", asaas.NewWithdrawalValidator(token, decide))
+// needs a decision for an answer. It has a URL of its own, and package withdrawal answers it.
 //
 // # Get a queue going again
 //
@@ -172,7 +170,8 @@
 // An event that Asaas has deleted after 14 days never comes. Reconcile of package charges
 // reads the charges, and books what it would have told.
 //
-// [Queues] shows the queues, and the time until Asaas deletes the waiting events, to
+// Package webhook compares the webhook at Asaas with the handlers and repairs it, watches that it stays
+// so, and rotates its token. Its Queues show the queues, and the time until Asaas deletes the waiting events, to
 // telemetry and to package console, which can release them. To rehearse all of this,
 // run asaas/cmd/asaas-fake serve, a local Asaas.
 //

@@ -244,3 +244,15 @@ func ExampleDispatcher_Dispatch_incomplete() {
 	// Output:
 	// idem: a PAYMENT_RECEIVED is not complete: drift: payment.value is null, and the event is nothing without it: look for a newer version of this module
 }
+
+func ExampleWithdrawal() {
+	var w asaas.Withdrawal
+	if err := json.Unmarshal([]byte(`{"type":"TRANSFER","transfer":{"id":"0bed986c","value":22,"bankAccount":{"pixAddressKey":"shop@example.com"}}}`), &w); err != nil {
+		fmt.Println(err)
+	}
+	if transfer, ok := w.Transfer.Get(); ok {
+		to, _ := transfer.BankAccount.Get()
+		fmt.Println(w.Type, w.Value(), "to", to.PixAddressKey.Or("an account"))
+	}
+	// Output: TRANSFER 22.00 to shop@example.com
+}

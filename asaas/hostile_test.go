@@ -25,6 +25,7 @@ import (
 
 	"github.com/paghooks/paghooks/asaas"
 	"github.com/paghooks/paghooks/asaas/asaastest"
+	"github.com/paghooks/paghooks/asaas/withdrawal"
 	"github.com/paghooks/paghooks/idem"
 	"github.com/paghooks/paghooks/idem/idemtest"
 )
@@ -190,9 +191,9 @@ func TestHostileBodiesAreReadInBoundedMemory(t *testing.T) {
 func TestHostileQuestionsApproveNothing(t *testing.T) {
 	t.Parallel()
 	var asked atomic.Int32
-	validator := asaas.NewWithdrawalValidator(token, func(context.Context, *asaas.Withdrawal) (asaas.Decision, error) {
+	validator := withdrawal.NewValidator(token, func(context.Context, *asaas.Withdrawal) (withdrawal.Decision, error) {
 		asked.Add(1)
-		return asaas.Approve(), nil
+		return withdrawal.Approve(), nil
 	})
 	validator.Logger = nil
 	server := httptest.NewServer(validator)

@@ -9,6 +9,7 @@ import (
 	"time"
 	"unicode"
 
+	"github.com/paghooks/paghooks/asaas/internal/shown"
 	"github.com/paghooks/paghooks/idem"
 )
 
@@ -169,7 +170,7 @@ func (r *recovery) prove(ctx context.Context, q queue) error {
 		return err
 	}
 	address := q.webhook.URL.Or("")
-	place := clean(placeOf(address), r.client.secrets(r.token))
+	place := shown.Clean(shown.Place(address), r.client.secrets(r.token)...)
 	way := NewCanary(address, r.token)
 	way.Transport = r.client.Receiver
 	_, err := way.DryRun(ctx, nil)
@@ -359,7 +360,7 @@ func (r *recovery) perhaps(err error, what string) error {
 // failed is the error for a cause, with the changes until then.
 func (r *recovery) failed(cause error) error {
 	return &recoveryError{
-		text: "asaas: Recover(" + clean(r.id, r.client.secrets("")) + "): " + r.changed + ": " + strings.TrimPrefix(cause.Error(), "asaas: "),
+		text: "asaas: Recover(" + shown.Clean(r.id, r.client.secrets("")...) + "): " + r.changed + ": " + strings.TrimPrefix(cause.Error(), "asaas: "),
 		err:  cause,
 	}
 }

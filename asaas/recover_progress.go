@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/paghooks/paghooks/asaas/internal/shown"
 	"github.com/paghooks/paghooks/idem"
 )
 
@@ -48,7 +49,7 @@ type RecoveryProgress struct {
 	// PenalizedRequests is Asaas's count of the requests that it could not deliver, then.
 	PenalizedRequests int
 	// Misses is of RecoveryMisses: a line for each event type that has a handler and is
-	// not subscribed to, and for the order, where a Processor relies on it. PlanWebhook
+	// not subscribed to, and for the order, where a Processor relies on it. Package webhook
 	// repairs them.
 	Misses []string
 	// Oldest is of RecoveryProbed: the oldest event that is retrying, which Asaas will
@@ -111,7 +112,7 @@ func nameOf(e idem.StoredEvent) string {
 	if e.Scope != "" {
 		name += " of the account " + e.Scope
 	}
-	return clean(name, nil)
+	return shown.Clean(name)
 }
 
 // lostText names the time since which events may have been deleted; "" if it is short.
@@ -173,7 +174,7 @@ type Owed struct {
 // String is "3 PAYMENT_RECEIVED parked, 1 retrying". It has no control characters,
 // for any type that a body names.
 func (o Owed) String() string {
-	eventType := strings.Map(printable, string(o.Type))
+	eventType := shown.Clean(string(o.Type))
 	var parts []string
 	add := func(n int, state idem.State) {
 		switch {
@@ -319,14 +320,14 @@ func misses(w *Webhook, events []EventStore) (lines []string) {
 			continue
 		}
 		for _, t := range handler.Types() {
-			if line := fmt.Sprintf(neverComes, t); !has[canonical(EventType(t))] && !slices.Contains(lines, line) {
+			if line := fmt.Sprintf(shown.NeverComes, t); !has[canonical(EventType(t))] && !slices.Contains(lines, line) {
 				lines = append(lines, line)
 			}
 		}
 	}
 	sent := w.SendType.Or(WebhookSendTypeSequentially)
 	if isInline := func(s EventStore) bool { _, yes := s.(*idem.Processor); return yes }; sent != WebhookSendTypeSequentially && slices.ContainsFunc(events, isInline) {
-		lines = append(lines, fmt.Sprintf(outOfOrder, strings.Map(printable, string(sent))))
+		lines = append(lines, fmt.Sprintf(shown.OutOfOrder, shown.Clean(string(sent))))
 	}
 	return lines
 }

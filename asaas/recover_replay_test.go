@@ -193,7 +193,9 @@ func TestRecoverSaysWhatTheWebhookDoesNotBring(t *testing.T) {
 		t.Fatal(err)
 	}
 	events := asaas.NewDispatcher(webhookToken)
-	handleTwo(events)
+	nothing := func(context.Context, pgx.Tx, *asaas.PaymentEvent) error { return nil }
+	events.OnPaymentReceived(nothing)
+	events.OnPaymentRefunded(nothing)
 	const order = "events are sent NON_SEQUENTIALLY, not SEQUENTIALLY: an older event of a charge may be handled after a newer one"
 	both := []asaas.EventType{asaas.EventPaymentReceived, asaas.EventPaymentRefunded}
 	for _, c := range []struct {
@@ -215,7 +217,7 @@ func TestRecoverSaysWhatTheWebhookDoesNotBring(t *testing.T) {
 	} {
 		fake := asaastest.New()
 		t.Cleanup(fake.Close)
-		c.webhook.URL, c.webhook.Token = shopURL, webhookToken
+		c.webhook.URL, c.webhook.Token = "https://shop.example/webhooks/asaas", webhookToken
 		id := fake.AddWebhook(c.webhook)
 		var got []string
 		for p, err := range asaas.Recover(t.Context(), fake.Client(), id, webhookToken, c.store) {

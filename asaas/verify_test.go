@@ -15,6 +15,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/paghooks/paghooks/asaas"
+	"github.com/paghooks/paghooks/asaas/withdrawal"
 	"github.com/paghooks/paghooks/idem"
 	"github.com/paghooks/paghooks/idem/health"
 	"github.com/paghooks/paghooks/idem/idemtest"
@@ -234,7 +235,9 @@ func TestTheBodyOfAStrangerIsNotRead(t *testing.T) {
 	}
 	form := sent("guess")
 	form.Set("Content-Type", "application/x-www-form-urlencoded")
-	validator := asaas.NewWithdrawalValidator(token, func(context.Context, *asaas.Withdrawal) (asaas.Decision, error) { return asaas.Approve(), nil })
+	validator := withdrawal.NewValidator(token, func(context.Context, *asaas.Withdrawal) (withdrawal.Decision, error) {
+		return withdrawal.Approve(), nil
+	})
 	validator.Logger = nil
 	for _, c := range []struct {
 		why    string

@@ -36,7 +36,7 @@
 //	canary      it runs, and has not failed twice in a row; one of a relay fails if no
 //	            consumer handles it
 //	unmatched   of a charges.Unmatched: each paid charge matches something of the application's
-//	webhook     of an asaas.WebhookWatch: the webhook is enabled, and subscribed to all types
+//	webhook     of a webhook.Watch of asaas: the webhook is enabled, and subscribed to all types
 //	            that the application handles
 //
 // # Refused deliveries
@@ -64,7 +64,7 @@
 // # Blind spots
 //
 // Health does not notice single events that never come: charges.Reconcile of asaas books what those of charges would have told. Without an
-// asaas.WebhookWatch it does not notice that a webhook is disabled or deleted. It sees only
+// the Watch of asaas/webhook it does not notice that a webhook is disabled or deleted. It sees only
 // this process and Postgres, so alert on the metrics, too.
 //
 // # Cost

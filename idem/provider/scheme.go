@@ -35,6 +35,7 @@ type Scheme interface {
 // Why a delivery was refused: the Reason of an [idem.Refusal].
 const (
 	ReasonUnknownAccount     idem.Reason = "unknown_account"     // Accounts knows no account that may send this
+	ReasonAddressNotAllowed  idem.Reason = "address_not_allowed" // sent from outside of AllowFrom
 	ReasonMissingSignature   idem.Reason = "missing_signature"   // the header is not there, or empty
 	ReasonDuplicateHeader    idem.Reason = "duplicate_header"    // one header, several times
 	ReasonMalformedSignature idem.Reason = "malformed_signature" // not the form that the spec says

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/paghooks/paghooks/asaas"
+	"github.com/paghooks/paghooks/asaas/webhook"
 	"github.com/paghooks/paghooks/idem"
 	"github.com/paghooks/paghooks/internal/command"
 	"github.com/paghooks/paghooks/internal/terminal"
@@ -272,7 +273,7 @@ func (p *program) rotate(ctx context.Context) error {
 	if err := p.confirm(ctx, w); err != nil {
 		return err
 	}
-	if err := asaas.RotateToken(ctx, p.client, p.id, token); err != nil {
+	if err := webhook.RotateToken(ctx, p.client, p.id, token); err != nil {
 		return err
 	}
 	return p.advise("the webhook has the new token; once the queue is empty and deliveries have come with it, have the application accept the new one alone")

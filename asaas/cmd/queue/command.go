@@ -26,6 +26,7 @@ import (
 	"time"
 
 	"github.com/paghooks/paghooks/asaas"
+	"github.com/paghooks/paghooks/asaas/webhook"
 	"github.com/paghooks/paghooks/internal/command"
 	"github.com/paghooks/paghooks/internal/terminal"
 )
@@ -43,7 +44,7 @@ type Command struct {
 
 	// Webhook holds the webhook's settings as the application wants them, for plan and
 	// apply; flags override them. Default: the zero value, the flags say it all.
-	Webhook asaas.WebhookSettings
+	Webhook webhook.Settings
 
 	// Dispatcher has the handlers, for plan and apply: their event types are those that the
 	// webhook is to get. Default: nil, -handled names them.
@@ -161,7 +162,7 @@ func (p *program) explain(ctx context.Context, err error) string {
 		text = strings.Replace(text, e.Op+"("+e.WebhookID+"): ", "", 1)
 		text = strings.Replace(text, e.Op+": ", "", 1)
 	}
-	for _, name := range []string{"asaas/charges: ", "asaas: ", "Recover(" + p.id + "): ", "PlanWebhook: ", "Apply: ", "idem: "} {
+	for _, name := range []string{"asaas/charges: ", "asaas: ", "Recover(" + p.id + "): ", "webhook: NewPlan: ", "webhook: Apply: ", "webhook: RotateToken: ", "idem: "} {
 		text = strings.Replace(text, name, "", 1)
 	}
 	if ctx.Err() != nil && p.verb != nil && !slices.Contains(p.verb.flags, "yes") { // it only reads

@@ -11,12 +11,13 @@ import (
 	"strings"
 
 	"github.com/paghooks/paghooks/asaas"
+	"github.com/paghooks/paghooks/asaas/webhook"
 	"github.com/paghooks/paghooks/internal/command"
 	"github.com/paghooks/paghooks/internal/terminal"
 )
 
 // wanted is the webhook as the program and the command line want it.
-func (p *program) wanted() (asaas.WebhookSettings, error) {
+func (p *program) wanted() (webhook.Settings, error) {
 	want := p.Webhook
 	want.Name, want.URL, want.Email = cmp.Or(p.webhook, want.Name), cmp.Or(p.url, want.URL), cmp.Or(p.email, want.Email)
 	want.Token = cmp.Or(strings.TrimSpace(p.getenv("ASAAS_WEBHOOK_TOKEN")), want.Token)
@@ -49,22 +50,22 @@ func (p *program) plan(ctx context.Context) error {
 	return errAttention
 }
 
-func (p *program) makePlan(ctx context.Context) (*asaas.WebhookPlan, error) {
+func (p *program) makePlan(ctx context.Context) (*webhook.Plan, error) {
 	want, err := p.wanted()
 	if err != nil {
 		return nil, err
 	}
-	return asaas.PlanWebhook(ctx, p.client, want, p.Dispatcher)
+	return webhook.NewPlan(ctx, p.client, want, p.Dispatcher)
 }
 
 // planned is a plan as JSON.
 type planned struct {
-	ID          string                    `json:"id,omitempty"` // absent if there is no webhook, or more than one
-	Differences []asaas.WebhookDifference `json:"differences"`
-	Kept        []asaas.EventType         `json:"kept,omitempty"`
+	ID          string               `json:"id,omitempty"` // absent if there is no webhook, or more than one
+	Differences []webhook.Difference `json:"differences"`
+	Kept        []asaas.EventType    `json:"kept,omitempty"`
 }
 
-func (p *program) printPlan(plan *asaas.WebhookPlan) error {
+func (p *program) printPlan(plan *webhook.Plan) error {
 	if !p.json {
 		_, err := fmt.Fprintln(p.out, plan)
 		return err
@@ -74,7 +75,7 @@ func (p *program) printPlan(plan *asaas.WebhookPlan) error {
 		out.ID = plan.Webhook.ID
 	}
 	if out.Differences == nil {
-		out.Differences = []asaas.WebhookDifference{}
+		out.Differences = []webhook.Difference{}
 	}
 	return p.printLine(out)
 }
@@ -114,16 +115,16 @@ func (p *program) confirmPlan(ctx context.Context) error {
 	return p.command.Confirm(ctx, "Repair what apply repairs? Event types that are removed are not made any more.")
 }
 
-func (p *program) printApplied(applied asaas.WebhookApplied) error {
+func (p *program) printApplied(applied webhook.Applied) error {
 	if !p.json {
 		_, err := fmt.Fprintln(p.out, applied)
 		return err
 	}
 	return p.printLine(struct {
-		Did  []string                  `json:"did"`
-		Next []string                  `json:"next"`
-		Left []asaas.WebhookDifference `json:"left"`
-	}{append([]string{}, applied.Did...), append([]string{}, applied.Next...), append([]asaas.WebhookDifference{}, applied.Left...)})
+		Did  []string             `json:"did"`
+		Next []string             `json:"next"`
+		Left []webhook.Difference `json:"left"`
+	}{append([]string{}, applied.Did...), append([]string{}, applied.Next...), append([]webhook.Difference{}, applied.Left...)})
 }
 
 // subscription is an event type, and whether it comes and is handled.

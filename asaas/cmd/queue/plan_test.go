@@ -14,6 +14,7 @@ import (
 
 	"github.com/paghooks/paghooks/asaas"
 	"github.com/paghooks/paghooks/asaas/asaastest"
+	"github.com/paghooks/paghooks/asaas/webhook"
 	"github.com/paghooks/paghooks/idem"
 	"github.com/paghooks/paghooks/idem/idemtest"
 )
@@ -88,7 +89,7 @@ func TestPlanComparesWithTheHandlersOfTheProgram(t *testing.T) {
 	d.OnPaymentReceived(handler)
 	d.OnPaymentRefunded(handler)
 	p, out, complaints := a.program(nil)
-	p.Dispatcher, p.Webhook = d, asaas.WebhookSettings{Name: "fine", URL: url}
+	p.Dispatcher, p.Webhook = d, webhook.Settings{Name: "fine", URL: url}
 	if status := p.run(t.Context(), []string{"-sandbox", "-json", "plan"}); status != 4 || complaints.Len() != 0 {
 		t.Errorf("exit status %d, prints %q, %q", status, out, complaints)
 	}
@@ -256,9 +257,9 @@ func TestStatusSaysWhatNeverComes(t *testing.T) {
 		{"all is subscribed to", Command{}, "PAYMENT_RECEIVED", flags, 0, "  ok  "},
 		{"a type is not", Command{}, "PAYMENT_RECEIVED\nPAYMENT_REFUNDED", flags, 4, "PAYMENT_REFUNDED is handled and not subscribed to: it never comes"},
 		{"as JSON", Command{}, "PAYMENT_RECEIVED\nPAYMENT_REFUNDED", append(flags, "-json"), 4, `"differences":[`},
-		{"a program with its handlers and its webhook", Command{Dispatcher: d, Webhook: asaas.WebhookSettings{Name: "shop", URL: url}}, "", []string{"status"}, 4, "PAYMENT_REFUNDED is handled"},
-		{"a program without its handlers", Command{Webhook: asaas.WebhookSettings{Name: "shop", URL: url}}, "", []string{"status"}, 0, "  ok  "},
-		{"a program that does not say where its webhook is", Command{Dispatcher: d, Webhook: asaas.WebhookSettings{Name: "shop"}}, "", []string{"status"}, 0, "  ok  "},
+		{"a program with its handlers and its webhook", Command{Dispatcher: d, Webhook: webhook.Settings{Name: "shop", URL: url}}, "", []string{"status"}, 4, "PAYMENT_REFUNDED is handled"},
+		{"a program without its handlers", Command{Webhook: webhook.Settings{Name: "shop", URL: url}}, "", []string{"status"}, 0, "  ok  "},
+		{"a program that does not say where its webhook is", Command{Dispatcher: d, Webhook: webhook.Settings{Name: "shop"}}, "", []string{"status"}, 0, "  ok  "},
 	} {
 		p, out, complaints := a.program(&test.handled)
 		p.Command = test.program

@@ -12,6 +12,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/paghooks/paghooks/asaas"
+	"github.com/paghooks/paghooks/asaas/webhook"
 	"github.com/paghooks/paghooks/idem"
 	"github.com/paghooks/paghooks/internal/command"
 	"github.com/paghooks/paghooks/internal/terminal"
@@ -23,7 +24,7 @@ type overview struct {
 	Owed     []debt `json:"owed"` // null if that is not known
 
 	// The differences that keep events away from the application's webhook; absent where that is not named.
-	Differences []asaas.WebhookDifference `json:"differences,omitempty"`
+	Differences []webhook.Difference `json:"differences,omitempty"`
 }
 
 // status prints all webhooks, and the events that the application owes.
@@ -58,7 +59,7 @@ func (p *program) status(ctx context.Context) error {
 
 // losses returns the differences that keep events away from the application's webhook, where a
 // flag or the program names it.
-func (p *program) losses(ctx context.Context) (lost []asaas.WebhookDifference, err error) {
+func (p *program) losses(ctx context.Context) (lost []webhook.Difference, err error) {
 	flags := p.webhook != "" || p.url != "" || p.handled != ""
 	if !flags && (p.Dispatcher == nil || p.Webhook.Name == "" || p.Webhook.URL == "") {
 		return nil, nil
@@ -75,7 +76,7 @@ func (p *program) losses(ctx context.Context) (lost []asaas.WebhookDifference, e
 	return lost, nil
 }
 
-func (p *program) printLosses(lost []asaas.WebhookDifference) error {
+func (p *program) printLosses(lost []webhook.Difference) error {
 	for _, d := range lost {
 		if _, err := fmt.Fprintf(p.out, "%s\n", terminal.Clean(d.Text)); err != nil {
 			return err

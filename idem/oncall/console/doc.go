@@ -13,7 +13,7 @@
 // Further settings show the provider's delivery queues, and release them; find events by ids
 // in their bodies; and link a charge to a page of yours:
 //
-//	page.Queues = map[string]gauge.Queues{"asaas": asaas.NewQueues(client, token, processor)}
+//	page.Queues = map[string]gauge.Queues{"asaas": webhook.NewQueues(client, token, processor)}
 //	page.Fields = map[string][]string{"asaas": asaas.SearchFields}
 //	page.Links = map[string]string{"pay_": "https://erp.shop.example/charges/{id}"}
 //

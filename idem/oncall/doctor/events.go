@@ -123,7 +123,7 @@ func days(d time.Duration) string {
 }
 
 // Webhook is the webhook of a source, asked for with a client of its provider: an
-// *asaas.WebhookWatch, for example.
+// *webhook.Watch, for example.
 type Webhook interface {
 	SourceName() string
 

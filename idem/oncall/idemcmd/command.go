@@ -41,7 +41,7 @@ type Command struct {
 	Receivers      []NewReceiver // as for [Main]; nil is the prebuilt command
 
 	// Webhooks are the webhooks that doctor asks the providers for: an
-	// *asaas.WebhookWatch, for example.
+	// *webhook.Watch, for example.
 	Webhooks []doctor.Webhook
 }
 

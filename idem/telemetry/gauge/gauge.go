@@ -155,7 +155,7 @@ type Queue struct {
 }
 
 // Queues reads and releases the delivery queues of a provider that slows them down
-// or stops them when deliveries fail. asaas.NewQueues returns one.
+// or stops them when deliveries fail. webhook.NewQueues returns one.
 type Queues interface {
 	// Queues asks the provider for all of its queues.
 	Queues(ctx context.Context) ([]Queue, error)

@@ -71,7 +71,7 @@ func ExampleTelemetry_Instrument() {
 }
 
 // The provider's queues are read with the provider's API, here with a type that a program
-// may have already. asaas.NewQueues returns one with a method Queues that fits.
+// may have already. webhook.NewQueues returns one with a method Queues that fits.
 func ExampleTelemetry_WatchQueues() {
 	telemetry, err := idemotel.New(idemotel.Settings{})
 	if err != nil {

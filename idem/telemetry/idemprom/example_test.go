@@ -68,7 +68,7 @@ func ExampleCollector_Instrument() {
 }
 
 // The provider's queues are read with the provider's API, here with a type that a program
-// may have already. asaas.NewQueues returns one with a method Queues that fits.
+// may have already. webhook.NewQueues returns one with a method Queues that fits.
 func ExampleCollector_WatchQueues() {
 	collector := idemprom.NewCollector()
 	collector.WatchQueues("asaas", func(context.Context) ([]gauge.Queue, error) {

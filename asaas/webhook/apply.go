@@ -1,33 +1,34 @@
-package asaas
+package webhook
 
 import (
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
 	"reflect"
 	"slices"
 	"strings"
 
+	"github.com/paghooks/paghooks/asaas"
+	"github.com/paghooks/paghooks/asaas/internal/shown"
 	"github.com/paghooks/paghooks/idem/value"
 )
 
-// WebhookApplied holds the changes of [WebhookPlan.Apply].
-type WebhookApplied struct {
+// Applied holds the changes of [Plan.Apply].
+type Applied struct {
 	// Webhook is the webhook as it is now, without its token; nil if it was not
 	// read.
-	Webhook *Webhook
+	Webhook *asaas.Webhook
 	// Did are the changes, a line each; empty if nothing was changed.
 	Did []string
 	// Next has a line for each thing that a person has to do now: events that were not made
 	// while the webhook was disabled have to be looked for.
 	Next []string
 	// Left are the differences that remain.
-	Left []WebhookDifference
+	Left []Difference
 }
 
 // String is a line for each.
-func (a WebhookApplied) String() string {
+func (a Applied) String() string {
 	lines := slices.Clone(a.Did)
 	if len(lines) == 0 {
 		lines = []string{"nothing was changed"}
@@ -53,28 +54,28 @@ func (a WebhookApplied) String() string {
 // token of the settings: Apply sends it a dry run first, an event of a canary that
 // no handler gets; see [idem.DryRunHeader].
 //
-// A failed call is an [*APIError]: its Outcome reports whether it may have been
+// A failed call is an [*asaas.APIError]: its Outcome reports whether it may have been
 // done; run a new plan then. The changes made before an error are in the result.
-func (p *WebhookPlan) Apply(ctx context.Context) (WebhookApplied, error) {
-	applied := WebhookApplied{Webhook: p.Webhook, Left: p.Differences}
+func (p *Plan) Apply(ctx context.Context) (Applied, error) {
+	applied := Applied{Webhook: p.Webhook, Left: p.Differences}
 	err := p.apply(ctx, &applied)
 	if err == nil {
 		return applied, nil
 	}
-	if _, isCall := errors.AsType[*APIError](err); isCall {
+	if _, isCall := errors.AsType[*asaas.APIError](err); isCall {
 		return applied, err
 	}
-	return applied, fmt.Errorf("asaas: Apply: %w", err)
+	return applied, fmt.Errorf("webhook: Apply: %w", err)
 }
 
-func (p *WebhookPlan) apply(ctx context.Context, applied *WebhookApplied) error {
+func (p *Plan) apply(ctx context.Context, applied *Applied) error {
 	if p.Webhook == nil && !p.isCreation() {
 		return errors.New("nothing was changed: " + p.Differences[0].Text)
 	}
-	if !p.isCreation() && isEmpty(p.update) {
+	if !p.isCreation() && reflect.ValueOf(p.update).IsZero() {
 		return nil
 	}
-	now, err := PlanWebhook(ctx, p.client, p.want(), p.dispatcher)
+	now, err := NewPlan(ctx, p.client, p.want(), p.dispatcher)
 	switch {
 	case err != nil:
 		return err
@@ -93,13 +94,13 @@ func (p *WebhookPlan) apply(ctx context.Context, applied *WebhookApplied) error 
 }
 
 // isCreation reports whether there is no webhook.
-func (p *WebhookPlan) isCreation() bool {
+func (p *Plan) isCreation() bool {
 	return p.Webhook == nil && len(p.Differences) == 1 && p.Differences[0].Repairable
 }
 
 // isStill reports whether two plans are the same.
-func (p *WebhookPlan) isStill(now *WebhookPlan) bool {
-	id := func(p *WebhookPlan) string {
+func (p *Plan) isStill(now *Plan) bool {
+	id := func(p *Plan) string {
 		if p.Webhook == nil {
 			return ""
 		}
@@ -110,7 +111,7 @@ func (p *WebhookPlan) isStill(now *WebhookPlan) bool {
 }
 
 // prove sends the token to the receiver, if the token changes.
-func (p *WebhookPlan) prove(ctx context.Context) error {
+func (p *Plan) prove(ctx context.Context) error {
 	switch {
 	case p.isCreation() && !isToken(p.want().Token):
 		return errors.New("a new webhook needs a token: give the one that the application verifies with")
@@ -126,29 +127,29 @@ func (p *WebhookPlan) prove(ctx context.Context) error {
 
 // proveToken has the receiver verify an event of a canary with the token, and
 // roll it back.
-func proveToken(ctx context.Context, client *Client, address, token string) error {
-	way := NewCanary(address, token)
+func proveToken(ctx context.Context, client *asaas.Client, address, token string) error {
+	way := asaas.NewCanary(address, token)
 	way.Transport = client.Receiver
 	if _, err := way.DryRun(ctx, nil); err != nil {
-		return fmt.Errorf("the receiver at %s does not accept the token: %w", strings.ReplaceAll(placeOf(address), token, redacted), err)
+		return fmt.Errorf("the receiver at %s does not accept the token: %w", strings.ReplaceAll(shown.Place(address), token, shown.Redacted), err)
 	}
 	return nil
 }
 
 // change makes the one call that changes something.
-func (p *WebhookPlan) change(ctx context.Context) (id string, err error) {
+func (p *Plan) change(ctx context.Context) (id string, err error) {
 	if !p.isCreation() {
 		update := p.update
 		if !update.AuthToken.IsZero() {
 			update.AuthToken = value.Of(p.want().Token)
 		}
-		_, err := p.client.update(ctx, "Apply", p.Webhook.ID, update)
+		_, err := p.client.UpdateWebhook(ctx, p.Webhook.ID, update)
 		return p.Webhook.ID, err
 	}
-	created, err := p.client.createWebhook(ctx, "Apply", WebhookCreate{
+	created, err := p.client.CreateWebhook(ctx, asaas.WebhookCreate{
 		Name: p.want().Name, URL: p.want().URL, Email: p.want().Email, AuthToken: value.Of(p.want().Token),
 		SendType: p.want().sendType(), Events: p.types,
-		Enabled: value.Of(true), Interrupted: value.Of(false), APIVersion: value.Of[Int](3),
+		Enabled: value.Of(true), Interrupted: value.Of(false), APIVersion: value.Of[asaas.Int](3),
 	})
 	if err != nil {
 		return "", err
@@ -157,7 +158,7 @@ func (p *WebhookPlan) change(ctx context.Context) (id string, err error) {
 }
 
 // describe notes the changes, and the steps that are left to a person.
-func (p *WebhookPlan) describe(applied *WebhookApplied) {
+func (p *Plan) describe(applied *Applied) {
 	if p.isCreation() {
 		applied.Did = append(applied.Did, fmt.Sprintf("the webhook was created: %d event types", len(p.types)))
 		applied.Next = append(applied.Next, "run a reconcile from the day of the first charge, unless it is today's: events from before a webhook exists never come")
@@ -176,20 +177,20 @@ func (p *WebhookPlan) describe(applied *WebhookApplied) {
 		applied.Next = append(applied.Next, "run a reconcile from the day on which the queue was stopped: Asaas has deleted what waited for 14 days. "+
 			"Look whether the failures fall; if they do not, fix the receiver, and run Recover")
 	}
-	if slices.ContainsFunc(p.Differences, func(d WebhookDifference) bool { return d.Field == "events" && d.LosesEvents }) {
+	if slices.ContainsFunc(p.Differences, func(d Difference) bool { return d.Field == "events" && d.LosesEvents }) {
 		applied.Next = append(applied.Next, "run a reconcile from the day on which the application began to handle the types that were not subscribed to: "+
 			"their events from before now never come")
 	}
 }
 
 // look reads the webhook again.
-func (p *WebhookPlan) look(ctx context.Context, id string, applied *WebhookApplied) error {
-	w, err := p.client.getWebhook(ctx, "Apply", id)
+func (p *Plan) look(ctx context.Context, id string, applied *Applied) error {
+	w, err := p.client.Webhook(ctx, id)
 	if err != nil {
 		return fmt.Errorf("it was changed, and is not known to be right: make a new plan: %w", err)
 	}
 	now := *p
-	now.Differences, now.Kept, now.update = nil, nil, WebhookUpdate{}
+	now.Differences, now.Kept, now.update = nil, nil, asaas.WebhookUpdate{}
 	now.take(w)
 	for _, t := range p.Kept {
 		if !slices.Contains(now.Kept, t) {
@@ -206,44 +207,42 @@ func (p *WebhookPlan) look(ctx context.Context, id string, applied *WebhookAppli
 // that is accepted.
 //
 // So a rotation has four steps, of which this is the second: the application accepts
-// both tokens (see [NewDispatcher]); RotateToken; wait until the queue is empty and
+// both tokens (see [asaas.NewDispatcher]); RotateToken; wait until the queue is empty and
 // deliveries have come with the new token; the application accepts the new one alone.
 // Asaas does not document with which token it delivers waiting events, so that a person
 // ends the old one, not this function.
 //
-// A failed call is an [*APIError]: its Outcome reports whether the token may have
+// A failed call is an [*asaas.APIError]: its Outcome reports whether the token may have
 // been changed. While both are accepted nothing is lost in either case.
-func RotateToken(ctx context.Context, client *Client, webhookID, newToken string) error {
-	const name = "RotateToken"
-	refuse := func(err error) error {
-		return client.refused(operation{name: name, id: webhookID, token: newToken}, err)
-	}
-	w, err := client.getWebhook(ctx, name, webhookID)
+func RotateToken(ctx context.Context, client *asaas.Client, webhookID, newToken string) error {
+	w, err := client.Webhook(ctx, webhookID)
 	if err != nil {
 		return err
 	}
 	switch {
 	case !isToken(newToken):
-		return refuse(errors.New("the new token is empty: give the one that the application accepts besides the old one"))
+		return errors.New("webhook: RotateToken: nothing was changed: the new token is empty: give the one that the application accepts besides the old one")
 	case w.APIVersion.Or(3) == 2:
-		return refuse(errors.New("the webhook has apiVersion 2, whose deliveries carry no token: make a new webhook with apiVersion 3"))
+		return errors.New("webhook: RotateToken: nothing was changed: the webhook has apiVersion 2, whose deliveries carry no token: make a new webhook with apiVersion 3")
 	}
 	if err := proveToken(ctx, client, w.URL.Or(""), newToken); err != nil {
-		return refuse(err)
+		return fmt.Errorf("webhook: RotateToken: nothing was changed: %w", err)
 	}
-	if _, err = client.update(ctx, name, webhookID, WebhookUpdate{AuthToken: value.Of(newToken)}); err != nil {
+	if _, err = client.UpdateWebhook(ctx, webhookID, asaas.WebhookUpdate{AuthToken: value.Of(newToken)}); err != nil {
 		return err
 	}
-	w, err = client.getWebhook(ctx, name, webhookID)
-	if e, ok := errors.AsType[*APIError](err); ok { // its outcome is that of the reading, and the token was sent
-		e.Outcome = CallUnknown
-		e.text = "the token was changed, and the webhook could not be read after that: accept both tokens, and see at Asaas whether the webhook has one: " + e.text
-		return e
+	w, err = client.Webhook(ctx, webhookID)
+	if e, ok := errors.AsType[*asaas.APIError](err); ok {
+		e.Outcome = asaas.CallUnknown // that of the reading would deny the change
+		return fmt.Errorf("webhook: RotateToken: the token was changed, and the webhook could not be read after that: "+
+			"accept both tokens, and see at Asaas whether the webhook has one: %w", e)
 	}
 	if err == nil && !w.HasAuthToken.Or(false) {
-		e := client.failed(operation{name: name, id: webhookID}, CallRejected, "the webhook has no token now: see it at Asaas", nil)
-		e.Status = http.StatusOK
-		return e
+		return errors.New("webhook: RotateToken: the webhook has no token now: see it at Asaas")
 	}
 	return err
 }
+
+// isToken reports whether s may be a token: an unset variable of a configuration is empty, or
+// white space.
+func isToken(s string) bool { return strings.TrimSpace(s) != "" }

@@ -1,4 +1,4 @@
-package asaas_test
+package webhook_test
 
 import (
 	"context"
@@ -14,6 +14,7 @@ import (
 
 	"github.com/paghooks/paghooks/asaas"
 	"github.com/paghooks/paghooks/asaas/asaastest"
+	"github.com/paghooks/paghooks/asaas/webhook"
 	"github.com/paghooks/paghooks/idem"
 	"github.com/paghooks/paghooks/idem/idemtest"
 	"github.com/paghooks/paghooks/idem/value"
@@ -50,7 +51,7 @@ func TestApplyCreatesAWebhookOnceTheReceiverAcceptsTheToken(t *testing.T) {
 	p := newPlanned(t)
 	p.served(t, webhookToken)
 	plan := p.plan(t)
-	want := []asaas.WebhookDifference{{
+	want := []webhook.Difference{{
 		Field: "webhook", Repairable: true, LosesEvents: true,
 		Text: `the account has no webhook of the name "shop" or the URL ` + p.want.URL + ": no event comes",
 	}}
@@ -95,7 +96,7 @@ func TestATokenThatTheReceiverRefusesIsNotSentToAsaas(t *testing.T) {
 			at(p)
 			plan, writes := p.plan(t), p.watchWrites()
 			applied, err := plan.Apply(t.Context())
-			if err == nil || !strings.HasPrefix(err.Error(), "asaas: Apply: nothing was changed: ") || !strings.Contains(err.Error(), "token") ||
+			if err == nil || !strings.HasPrefix(err.Error(), "webhook: Apply: nothing was changed: ") || !strings.Contains(err.Error(), "token") ||
 				writes.methods != nil || applied.Did != nil {
 				t.Errorf("%v, %v, %v", applied, err, writes.methods)
 			}
@@ -201,17 +202,16 @@ func TestATokenIsRotatedOnlyIfTheReceiverAcceptsTheNewOne(t *testing.T) {
 	id := p.fake.AddWebhook(asaastest.Webhook{Name: "shop", URL: url, Token: webhookToken})
 	for reason, token := range map[string]string{"nobody accepts it": "another-token-of-the-webhook-of-the-test", "it is empty": " "} {
 		writes := p.watchWrites()
-		err := asaas.RotateToken(t.Context(), p.client, id, token)
-		e, ok := errors.AsType[*asaas.APIError](err)
-		if !ok || e.Outcome != asaas.CallNotDelivered || writes.methods != nil || strings.TrimSpace(token) != "" && strings.Contains(err.Error(), token) {
+		err := webhook.RotateToken(t.Context(), p.client, id, token)
+		if err == nil || !strings.Contains(err.Error(), "nothing was changed") || writes.methods != nil || strings.TrimSpace(token) != "" && strings.Contains(err.Error(), token) {
 			t.Errorf("%s: %v, %v", reason, err, writes.methods)
 		}
 	}
-	if err := asaas.RotateToken(t.Context(), p.client, id, next); err != nil || p.fake.Webhook(id).Token != next || ran != 0 {
+	if err := webhook.RotateToken(t.Context(), p.client, id, next); err != nil || p.fake.Webhook(id).Token != next || ran != 0 {
 		t.Errorf("%v, the token is %q, handlers ran %d times", err, p.fake.Webhook(id).Token, ran)
 	}
 	old := p.fake.AddWebhook(asaastest.Webhook{Name: "old", URL: url, APIVersion: 2})
-	if err := asaas.RotateToken(t.Context(), p.client, old, next); err == nil || !strings.Contains(err.Error(), "apiVersion 2") {
+	if err := webhook.RotateToken(t.Context(), p.client, old, next); err == nil || !strings.Contains(err.Error(), "apiVersion 2") {
 		t.Errorf("apiVersion 2: %v", err)
 	}
 }
@@ -225,7 +225,7 @@ func TestAReadThatFailsAfterTheTokenChangedDoesNotDenyTheChange(t *testing.T) {
 		url, _ := application(t, next, handleTwo)
 		id := p.fake.AddWebhook(asaastest.Webhook{Name: "shop", URL: url, Token: webhookToken})
 		p.fake.InjectAPI(nil, nil, asaastest.APIStatus(status)) // it is read, changed, and read
-		err := asaas.RotateToken(t.Context(), p.client, id, next)
+		err := webhook.RotateToken(t.Context(), p.client, id, next)
 		e, ok := errors.AsType[*asaas.APIError](err)
 		if !ok || e.Outcome != asaas.CallUnknown || e.Status != status || !strings.Contains(err.Error(), "the token was changed") || p.fake.Webhook(id).Token != next {
 			t.Errorf("%d: %v, the token is %q", status, err, p.fake.Webhook(id).Token)
@@ -245,7 +245,7 @@ func TestNothingIsRefusedDuringARotation(t *testing.T) {
 	p.fake.Emit(asaastest.Event("PAYMENT_RECEIVED"))
 	p.fake.Settle()
 	p.fake.Emit(asaastest.Event("PAYMENT_RECEIVED"))
-	if err := asaas.RotateToken(t.Context(), p.client, id, next); err != nil {
+	if err := webhook.RotateToken(t.Context(), p.client, id, next); err != nil {
 		t.Fatal(err)
 	}
 	p.fake.Emit(asaastest.Event("PAYMENT_REFUNDED"))

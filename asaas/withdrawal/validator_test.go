@@ -1,4 +1,4 @@
-package asaas_test
+package withdrawal_test
 
 import (
 	"bytes"
@@ -19,12 +19,23 @@ import (
 	"time"
 
 	"github.com/paghooks/paghooks/asaas"
+	"github.com/paghooks/paghooks/asaas/withdrawal"
 )
+
+const (
+	event    = `{"id":"evt_05b708f961d739ea7eba7e4db318f621&1","event":"PAYMENT_CREATED","payment":{"id":"pay_1"}}`
+	token    = "whsec-7f0c4b1e9a2d4e6f8b3c5d7e9f1a2b3c"
+	oldToken = "whsec-0a1b2c3d4e5f60718293a4b5c6d7e8f9"
+)
+
+func sent(tokens ...string) http.Header {
+	return http.Header{"Content-Type": {"application/json"}, asaas.TokenHeader: tokens}
+}
 
 const undecided = `{"received":false,"reason":"undecided"}`
 
-func approveAll(context.Context, *asaas.Withdrawal) (asaas.Decision, error) {
-	return asaas.Approve(), nil
+func approveAll(context.Context, *asaas.Withdrawal) (withdrawal.Decision, error) {
+	return withdrawal.Approve(), nil
 }
 
 // lines is a log that may be written and read at once.
@@ -45,14 +56,14 @@ func (l *lines) String() string {
 	return l.text.String()
 }
 
-func logTo(v *asaas.WithdrawalValidator) *lines {
+func logTo(v *withdrawal.Validator) *lines {
 	l := new(lines)
 	v.Logger = slog.New(slog.NewTextHandler(l, nil))
 	return l
 }
 
 // ask asks over a real connection, with the token.
-func ask(t *testing.T, v *asaas.WithdrawalValidator, body string) (status int, answer string) {
+func ask(t *testing.T, v *withdrawal.Validator, body string) (status int, answer string) {
 	t.Helper()
 	server := httptest.NewServer(v)
 	defer server.Close()
@@ -80,7 +91,7 @@ func (brokenLog) Enabled(context.Context, slog.Level) bool { panic("the log is b
 
 func TestALoggerThatPanicsCostsNoDecision(t *testing.T) {
 	t.Parallel()
-	v := asaas.NewWithdrawalValidator(token, approveAll)
+	v := withdrawal.NewValidator(token, approveAll)
 	v.Logger = slog.New(brokenLog{})
 	for body, want := range map[string]struct {
 		status int
@@ -102,10 +113,10 @@ func TestALoggerThatPanicsCostsNoDecision(t *testing.T) {
 
 func TestOnlyADecisionRefusesAndAllElseIsAskedAgain(t *testing.T) {
 	t.Parallel()
-	type decide = func(context.Context, *asaas.Withdrawal) (asaas.Decision, error)
-	mustNotRun := func(context.Context, *asaas.Withdrawal) (asaas.Decision, error) {
+	type decide = func(context.Context, *asaas.Withdrawal) (withdrawal.Decision, error)
+	mustNotRun := func(context.Context, *asaas.Withdrawal) (withdrawal.Decision, error) {
 		t.Error("the application was asked")
-		return asaas.Approve(), nil
+		return withdrawal.Approve(), nil
 	}
 	for _, tt := range []struct {
 		body   string
@@ -114,21 +125,25 @@ func TestOnlyADecisionRefusesAndAllElseIsAskedAgain(t *testing.T) {
 		log    string
 		reason string
 	}{
-		{transferWithdrawal, func(context.Context, *asaas.Withdrawal) (asaas.Decision, error) { return asaas.Refuse("not ours"), nil }, `{"status":"REFUSED","refuseReason":"not ours"}`, "approved=false", "a refusal"},
-		{transferWithdrawal, func(context.Context, *asaas.Withdrawal) (asaas.Decision, error) { return asaas.Decision{}, nil }, `{"status":"REFUSED"}`, "approved=false", "the zero Decision"},
-		{transferWithdrawal, func(context.Context, *asaas.Withdrawal) (asaas.Decision, error) {
-			return asaas.Approve(), errors.New("the database is unavailable")
+		{transferWithdrawal, func(context.Context, *asaas.Withdrawal) (withdrawal.Decision, error) {
+			return withdrawal.Refuse("not ours"), nil
+		}, `{"status":"REFUSED","refuseReason":"not ours"}`, "approved=false", "a refusal"},
+		{transferWithdrawal, func(context.Context, *asaas.Withdrawal) (withdrawal.Decision, error) {
+			return withdrawal.Decision{}, nil
+		}, `{"status":"REFUSED"}`, "approved=false", "the zero Decision"},
+		{transferWithdrawal, func(context.Context, *asaas.Withdrawal) (withdrawal.Decision, error) {
+			return withdrawal.Approve(), errors.New("the database is unavailable")
 		}, undecided, "the database is unavailable", "an error, whatever the decision beside it"},
-		{transferWithdrawal, func(context.Context, *asaas.Withdrawal) (asaas.Decision, error) { panic("ouch") }, undecided, "panicked: ouch", "a panic"},
-		{transferWithdrawal, func(context.Context, *asaas.Withdrawal) (asaas.Decision, error) {
+		{transferWithdrawal, func(context.Context, *asaas.Withdrawal) (withdrawal.Decision, error) { panic("ouch") }, undecided, "panicked: ouch", "a panic"},
+		{transferWithdrawal, func(context.Context, *asaas.Withdrawal) (withdrawal.Decision, error) {
 			runtime.Goexit()
-			return asaas.Approve(), nil
+			return withdrawal.Approve(), nil
 		}, undecided, "ended its goroutine", "a goroutine that ends"},
 		{`{"type":"LOTTERY","lottery":{"id":"1","value":1}}`, mustNotRun, undecided, "kind of the withdrawal is not known", "a new kind"},
 		{`{"type":"","transfer":{"id":"1","value":1}}`, mustNotRun, undecided, "kind of the withdrawal is not known", "no kind"},
 		{`{"type":"TRANSFER","bill":{"id":"1","value":1}}`, mustNotRun, undecided, "not in the body", "an object that is not the type's"},
 		{`{"type":"TRANSFER","transfer":{"id":"1","value":1},"bill":{"id":"2","value":1}}`, mustNotRun, undecided, "several kinds", "two objects"},
-		{`{"type":"TRANSFER","transfer":[]}`, mustNotRun, undecided, "not in the body", "an array"},
+		{`{"type":"TRANSFER","transfer":[]}`, mustNotRun, undecided, "in a new shape", "an array"},
 		{`{"type":"TRANSFER","transfer":null}`, mustNotRun, undecided, "not in the body", "a null"},
 		{`{"type":"TRANSFER","transfer":{"value":1}}`, mustNotRun, undecided, "id is missing", "nothing to look up"},
 		{`{"type":"BILL","bill":{"id":"1"}}`, mustNotRun, undecided, "value is missing", "no amount, which is not 0"},
@@ -142,7 +157,7 @@ func TestOnlyADecisionRefusesAndAllElseIsAskedAgain(t *testing.T) {
 	} {
 		t.Run(tt.reason, func(t *testing.T) {
 			t.Parallel()
-			v := asaas.NewWithdrawalValidator(token, tt.decide)
+			v := withdrawal.NewValidator(token, tt.decide)
 			log := logTo(v)
 			wantStatus := 200
 			if tt.want == undecided {
@@ -171,13 +186,13 @@ func TestALateDecisionIsAskedAgainInTime(t *testing.T) {
 	for _, heeds := range []bool{true, false} {
 		synctest.Test(t, func(t *testing.T) {
 			release := make(chan struct{})
-			v := asaas.NewWithdrawalValidator(token, func(ctx context.Context, _ *asaas.Withdrawal) (asaas.Decision, error) {
+			v := withdrawal.NewValidator(token, func(ctx context.Context, _ *asaas.Withdrawal) (withdrawal.Decision, error) {
 				if heeds {
 					<-ctx.Done()
-					return asaas.Approve(), ctx.Err()
+					return withdrawal.Approve(), ctx.Err()
 				}
 				<-release // as long as it takes, whatever the context says
-				return asaas.Approve(), nil
+				return withdrawal.Approve(), nil
 			})
 			log := logTo(v)
 			r := httptest.NewRequest("POST", "/withdrawals", strings.NewReader(transferWithdrawal))
@@ -199,11 +214,11 @@ func TestALateDecisionIsAskedAgainInTime(t *testing.T) {
 func TestContextEndsWhenAsaasDisconnects(t *testing.T) {
 	t.Parallel()
 	asked, ended := make(chan struct{}), make(chan struct{})
-	v := asaas.NewWithdrawalValidator(token, func(ctx context.Context, _ *asaas.Withdrawal) (asaas.Decision, error) {
+	v := withdrawal.NewValidator(token, func(ctx context.Context, _ *asaas.Withdrawal) (withdrawal.Decision, error) {
 		close(asked)
 		<-ctx.Done()
 		close(ended)
-		return asaas.Approve(), nil
+		return withdrawal.Approve(), nil
 	})
 	logTo(v)
 	server := httptest.NewServer(v)
@@ -241,7 +256,7 @@ func TestWhoIsNotAsaasGetsNoDecision(t *testing.T) {
 		{nil, sent(token), 503, "not_configured", "no token to verify with"},
 		{[]string{token, oldToken}, sent(oldToken), 200, "APPROVED", "the old token during a rotation"},
 	} {
-		v := asaas.NewWithdrawalValidator("", approveAll)
+		v := withdrawal.NewValidator("", approveAll)
 		v.Tokens = tt.configured
 		log := logTo(v)
 		r := httptest.NewRequest("POST", "/withdrawals", strings.NewReader(transferWithdrawal))
@@ -259,7 +274,7 @@ func TestWhoIsNotAsaasGetsNoDecision(t *testing.T) {
 
 func TestAnEventSentToTheWithdrawalURLIsNotTaken(t *testing.T) {
 	t.Parallel()
-	v := asaas.NewWithdrawalValidator(token, approveAll)
+	v := withdrawal.NewValidator(token, approveAll)
 	log := logTo(v)
 	status, answer := ask(t, v, event)
 	if status != 401 || answer != `{"received":false,"reason":"ordinary_event"}` {
@@ -272,7 +287,7 @@ func TestAnEventSentToTheWithdrawalURLIsNotTaken(t *testing.T) {
 
 func TestOnlyAllowedAddressesAskAboutWithdrawals(t *testing.T) {
 	t.Parallel()
-	v := asaas.NewWithdrawalValidator(token, approveAll)
+	v := withdrawal.NewValidator(token, approveAll)
 	v.AllowFrom = []netip.Prefix{netip.MustParsePrefix("52.67.12.206/32")}
 	v.ClientAddrHeader = "X-Forwarded-For"
 	logTo(v)
@@ -290,7 +305,7 @@ func TestOnlyAllowedAddressesAskAboutWithdrawals(t *testing.T) {
 
 func TestWhatIsNoQuestionIsRejected(t *testing.T) {
 	t.Parallel()
-	v := asaas.NewWithdrawalValidator(token, approveAll)
+	v := withdrawal.NewValidator(token, approveAll)
 	v.MaxBody = int64(len(transferWithdrawal))
 	logTo(v)
 	if status, answer := ask(t, v, transferWithdrawal); status != 200 {
@@ -309,7 +324,7 @@ func TestWhatIsNoQuestionIsRejected(t *testing.T) {
 // A body that is sent too slowly is given up at Timeout.
 func TestASlowBodyIsGivenUp(t *testing.T) {
 	t.Parallel()
-	v := asaas.NewWithdrawalValidator(token, approveAll)
+	v := withdrawal.NewValidator(token, approveAll)
 	v.Timeout = 50 * time.Millisecond
 	logTo(v)
 	server := httptest.NewServer(v)
@@ -335,5 +350,5 @@ func TestAValidatorWithoutAFunctionIsAMistakeAtBoot(t *testing.T) {
 			t.Error("it was made")
 		}
 	}()
-	asaas.NewWithdrawalValidator(token, nil)
+	withdrawal.NewValidator(token, nil)
 }

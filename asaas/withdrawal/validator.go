@@ -1,4 +1,4 @@
-package asaas
+package withdrawal
 
 import (
 	"context"
@@ -13,13 +13,17 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/paghooks/paghooks/asaas"
 	"github.com/paghooks/paghooks/idem"
+	"github.com/paghooks/paghooks/idem/provider"
 )
 
-// ReasonOrdinaryEvent refuses an event that was sent to a [WithdrawalValidator].
+const source = "asaas"
+
+// ReasonOrdinaryEvent refuses an event that was sent to a [Validator].
 const ReasonOrdinaryEvent idem.Reason = "ordinary_event"
 
-// WithdrawalValidator answers Asaas's other webhook: before money leaves the
+// Validator answers Asaas's other webhook: before money leaves the
 // account, Asaas asks whether it may. It is an [http.Handler], to be mounted at
 // a URL of its own.
 //
@@ -31,13 +35,13 @@ const ReasonOrdinaryEvent idem.Reason = "ordinary_event"
 // The exported fields are settings: change them before the first request.
 //
 // See https://docs.asaas.com/docs/mecanismo-para-validacao-de-saque-via-webhooks.
-type WithdrawalValidator struct {
+type Validator struct {
 	// Tokens are the tokens that verify, any of them. Default: the one given to
-	// NewWithdrawalValidator; during a rotation add the old one.
+	// NewValidator; during a rotation add the old one.
 	Tokens []string
 
 	// AllowFrom and ClientAddrHeader are the addresses that may ask, see
-	// [Dispatcher]. Default: nil, any address may.
+	// [asaas.Dispatcher]. Default: nil, any address may.
 	AllowFrom        []netip.Prefix
 	ClientAddrHeader string
 
@@ -57,12 +61,12 @@ type WithdrawalValidator struct {
 	// Default: slog.Default().
 	Logger *slog.Logger
 
-	decide func(context.Context, *Withdrawal) (Decision, error)
+	decide func(context.Context, *asaas.Withdrawal) (Decision, error)
 }
 
-var _ http.Handler = (*WithdrawalValidator)(nil)
+var _ http.Handler = (*Validator)(nil)
 
-// NewWithdrawalValidator returns a validator that has decide decide, with its
+// NewValidator returns a validator that has decide decide, with its
 // settings at their defaults. An empty token never verifies. It panics where
 // decide is nil.
 //
@@ -71,11 +75,11 @@ var _ http.Handler = (*WithdrawalValidator)(nil)
 // answer, which may come later than the question. After an error, or if an answer is lost, Asaas asks
 // again, up to three times in all, so decide must give the same answer again. Its context ends at Timeout, and as soon as
 // Asaas hangs up.
-func NewWithdrawalValidator(token string, decide func(ctx context.Context, w *Withdrawal) (Decision, error)) *WithdrawalValidator {
+func NewValidator(token string, decide func(ctx context.Context, w *asaas.Withdrawal) (Decision, error)) *Validator {
 	if decide == nil {
-		panic("asaas: the function that decides about withdrawals is nil")
+		panic("withdrawal: the function that decides about withdrawals is nil")
 	}
-	return &WithdrawalValidator{
+	return &Validator{
 		Tokens:  []string{token},
 		MaxBody: 1 << 20,
 		Timeout: 8 * time.Second,
@@ -92,12 +96,12 @@ func NewWithdrawalValidator(token string, decide func(ctx context.Context, w *Wi
 //	408  the body did not arrive whole
 //	413  the body is larger than MaxBody
 //	503  undecided: the function failed or was late, or the body cannot be read; or there is no token
-func (v *WithdrawalValidator) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+func (v *Validator) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	q := &question{w: w, r: r, start: time.Now(), logger: v.Logger}
 	q.readBefore(q.start.Add(v.Timeout))
 	if r.Method != http.MethodPost {
 		w.Header().Set("Allow", http.MethodPost)
-		q.reject(http.StatusMethodNotAllowed, fmt.Errorf("asaas: method is %s: a withdrawal is asked about with a POST", r.Method))
+		q.reject(http.StatusMethodNotAllowed, fmt.Errorf("withdrawal: method is %s: a withdrawal is asked about with a POST", r.Method))
 		return
 	}
 	if err := v.verify(r); err != nil {
@@ -109,13 +113,13 @@ func (v *WithdrawalValidator) ServeHTTP(w http.ResponseWriter, r *http.Request) 
 		q.reject(status, err)
 		return
 	}
-	withdrawal, err := parseWithdrawal(body)
+	withdrawal, err := parse(body)
 	switch {
 	case errors.Is(err, errOrdinaryEvent):
-		q.refuse(refuse(ReasonOrdinaryEvent, "this URL is asked about withdrawals, an event would be lost here: "+
-			"point the webhook at the URL of your event receiver, where Asaas will deliver this event again"))
+		q.refuse(&idem.Refusal{Source: source, Reason: ReasonOrdinaryEvent, Hint: "this URL is asked about withdrawals, an event would be lost here: " +
+			"point the webhook at the URL of your event receiver, where Asaas will deliver this event again"})
 	case err != nil:
-		q.fail(&Withdrawal{}, err)
+		q.fail(&asaas.Withdrawal{}, err)
 	default:
 		d, err := v.decision(r.Context(), q.start, withdrawal)
 		if err != nil {
@@ -128,11 +132,11 @@ func (v *WithdrawalValidator) ServeHTTP(w http.ResponseWriter, r *http.Request) 
 
 // verify makes the checks that events get. It needs no body, so that a
 // stranger's is not even read.
-func (v *WithdrawalValidator) verify(r *http.Request) error {
-	if err := checkAddress(r, v.AllowFrom, v.ClientAddrHeader); err != nil {
+func (v *Validator) verify(r *http.Request) error {
+	if err := provider.CheckSender(r, source, v.AllowFrom, v.ClientAddrHeader); err != nil {
 		return err
 	}
-	return Verify(r.Header, nil, v.Tokens...)
+	return asaas.Verify(r.Header, nil, v.Tokens...)
 }
 
 // verdict is the result of the application's function.
@@ -143,7 +147,7 @@ type verdict struct {
 
 // decision runs the application's function, and returns an error where it
 // does not decide in time. A function that ignores its context goes on alone.
-func (v *WithdrawalValidator) decision(ctx context.Context, start time.Time, w *Withdrawal) (Decision, error) {
+func (v *Validator) decision(ctx context.Context, start time.Time, w *asaas.Withdrawal) (Decision, error) {
 	ctx, cancel := context.WithDeadline(ctx, start.Add(v.Timeout))
 	defer cancel()
 	decided := make(chan verdict, 1)
@@ -156,7 +160,7 @@ func (v *WithdrawalValidator) decision(ctx context.Context, start time.Time, w *
 	}
 }
 
-func (v *WithdrawalValidator) run(ctx context.Context, w *Withdrawal, decided chan<- verdict) {
+func (v *Validator) run(ctx context.Context, w *asaas.Withdrawal, decided chan<- verdict) {
 	// The verdict if the function neither returns nor panics: runtime.Goexit.
 	is := verdict{err: errors.New("the function that decides ended its goroutine")}
 	defer func() {
@@ -195,14 +199,14 @@ func (q *question) read(limit int64) (body []byte, status int, err error) {
 	case errors.As(err, &large):
 		return nil, http.StatusRequestEntityTooLarge, tooLarge(limit)
 	case err != nil:
-		return nil, http.StatusRequestTimeout, fmt.Errorf("asaas: the body did not arrive whole: %w", err)
+		return nil, http.StatusRequestTimeout, fmt.Errorf("withdrawal: the body did not arrive whole: %w", err)
 	}
 	q.readBefore(time.Time{}) // the end of the connection looks the same
 	return body, 0, nil
 }
 
 func tooLarge(limit int64) error {
-	return fmt.Errorf("asaas: the body is larger than %d bytes: raise MaxBody if it is genuine", limit)
+	return fmt.Errorf("withdrawal: the body is larger than %d bytes: raise MaxBody if it is genuine", limit)
 }
 
 // reject answers a request that is no question about a withdrawal.
@@ -218,26 +222,26 @@ func (q *question) refuse(err error) {
 	if refusal, ok := errors.AsType[*idem.Refusal](err); ok {
 		reason = refusal.Reason
 	}
-	if reason == ReasonNotConfigured {
+	if reason == idem.ReasonNotConfigured {
 		status = http.StatusServiceUnavailable
 	}
 	respond(q.w, status, fmt.Appendf(nil, `{"received":false,"reason":%q}`, string(reason)))
 }
 
 // answer answers with the application's decision.
-func (q *question) answer(about *Withdrawal, d Decision) {
+func (q *question) answer(about *asaas.Withdrawal, d Decision) {
 	q.log(slog.LevelInfo, "decided", append(subject(about), slog.Bool("approved", d.Approved()))...)
 	body, _ := json.Marshal(d) // two strings
 	respond(q.w, http.StatusOK, body)
 }
 
 // fail answers where there is no decision, so that Asaas asks again.
-func (q *question) fail(about *Withdrawal, err error) {
-	q.log(slog.LevelError, "undecided", append(subject(about), slog.String("error", "asaas: the withdrawal is undecided, and Asaas asks again, three times in all: "+err.Error()))...)
+func (q *question) fail(about *asaas.Withdrawal, err error) {
+	q.log(slog.LevelError, "undecided", append(subject(about), slog.String("error", "withdrawal: the withdrawal is undecided, and Asaas asks again, three times in all: "+err.Error()))...)
 	respond(q.w, http.StatusServiceUnavailable, []byte(`{"received":false,"reason":"undecided"}`))
 }
 
-func subject(about *Withdrawal) []slog.Attr {
+func subject(about *asaas.Withdrawal) []slog.Attr {
 	return []slog.Attr{slog.String("type", string(about.Type)), slog.String("id", about.ID())}
 }
 
@@ -247,7 +251,7 @@ func (q *question) log(level slog.Level, outcome string, attrs ...slog.Attr) {
 	}
 	attrs = append([]slog.Attr{
 		slog.String("outcome", outcome),
-		slog.String("source", definition.Source),
+		slog.String("source", source),
 		slog.Duration("duration", time.Since(q.start)),
 	}, attrs...)
 	defer func() { _ = recover() }() // a panic of the logger cannot be reported, and Asaas waits
@@ -263,14 +267,14 @@ func respond(w http.ResponseWriter, status int, body []byte) {
 
 // Format implements [fmt.Formatter]: every verb shows how many tokens there are,
 // and none of them.
-func (v WithdrawalValidator) Format(f fmt.State, _ rune) {
-	fmt.Fprintf(f, "asaas.WithdrawalValidator{%d tokens redacted}", len(v.Tokens))
+func (v Validator) Format(f fmt.State, _ rune) {
+	fmt.Fprintf(f, "withdrawal.Validator{%d tokens redacted}", len(v.Tokens))
 }
 
 // LogValue implements [slog.LogValuer]. It shows no token.
-func (v WithdrawalValidator) LogValue() slog.Value { return slog.StringValue(fmt.Sprint(v)) }
+func (v Validator) LogValue() slog.Value { return slog.StringValue(fmt.Sprint(v)) }
 
 // MarshalJSON implements [json.Marshaler]. It shows no token.
-func (v WithdrawalValidator) MarshalJSON() ([]byte, error) {
+func (v Validator) MarshalJSON() ([]byte, error) {
 	return fmt.Appendf(nil, "%q", fmt.Sprint(v)), nil
 }

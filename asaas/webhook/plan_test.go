@@ -1,4 +1,4 @@
-package asaas_test
+package webhook_test
 
 import (
 	"context"
@@ -11,6 +11,7 @@ import (
 
 	"github.com/paghooks/paghooks/asaas"
 	"github.com/paghooks/paghooks/asaas/asaastest"
+	"github.com/paghooks/paghooks/asaas/webhook"
 )
 
 // planned is an account at a fake Asaas over HTTP, and an application for its
@@ -18,7 +19,7 @@ import (
 type planned struct {
 	fake   *asaastest.Fake
 	client *asaas.Client
-	want   asaas.WebhookSettings
+	want   webhook.Settings
 	events *asaas.Dispatcher
 }
 
@@ -28,7 +29,7 @@ func newPlanned(t *testing.T) *planned {
 	t.Helper()
 	p := &planned{
 		fake:   asaastest.NewServer(),
-		want:   asaas.WebhookSettings{Name: "shop", URL: shopURL, Email: "ops@shop.example", Token: webhookToken},
+		want:   webhook.Settings{Name: "shop", URL: shopURL, Email: "ops@shop.example", Token: webhookToken},
 		events: asaas.NewDispatcher(webhookToken),
 	}
 	t.Cleanup(p.fake.Close)
@@ -63,9 +64,9 @@ func (p *planned) served(t *testing.T, token string) {
 	p.want.URL, _, _ = strings.Cut(url, "?")
 }
 
-func (p *planned) plan(t *testing.T) *asaas.WebhookPlan {
+func (p *planned) plan(t *testing.T) *webhook.Plan {
 	t.Helper()
-	plan, err := asaas.PlanWebhook(t.Context(), p.client, p.want, p.events)
+	plan, err := webhook.NewPlan(t.Context(), p.client, p.want, p.events)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -237,7 +238,7 @@ func TestTwoWebhooksThatMatchAreLeftToAPerson(t *testing.T) {
 			if len(plan.Differences) != 1 || plan.Differences[0].Repairable || !strings.HasPrefix(plan.Differences[0].Text, "2 webhooks have this name or this URL: ") {
 				t.Fatalf("planned: %v", plan)
 			}
-			if _, err := plan.Apply(t.Context()); err == nil || !strings.HasPrefix(err.Error(), "asaas: Apply: nothing was changed: 2 webhooks") || writes.methods != nil {
+			if _, err := plan.Apply(t.Context()); err == nil || !strings.HasPrefix(err.Error(), "webhook: Apply: nothing was changed: 2 webhooks") || writes.methods != nil {
 				t.Errorf("%v, %v", err, writes.methods)
 			}
 		})
@@ -286,17 +287,17 @@ func TestSettingsThatNoWebhookCanHaveAreRefused(t *testing.T) {
 		change func(*planned)
 		says   string
 	}{
-		{"no name", func(p *planned) { p.want.Name = " " }, "asaas: PlanWebhook: the settings have no Name"},
-		{"no URL", func(p *planned) { p.want.URL = "" }, "asaas: PlanWebhook: the settings have no URL"},
-		{"a URL of nothing", func(p *planned) { p.want.URL = "shop.example/asaas" }, "asaas: PlanWebhook: the settings have no URL"},
-		{"no order", func(p *planned) { p.want.SendType = "SOMEHOW" }, `asaas: PlanWebhook: there is no SendType "SOMEHOW"`},
-		{"no handler", func(p *planned) { p.events = asaas.NewDispatcher() }, "asaas: PlanWebhook: the application handles no event type"},
-		{"no dispatcher", func(p *planned) { p.events = nil }, "asaas: PlanWebhook: the application handles no event type"},
-		{"a key of nobody", func(p *planned) { p.fake.APIKey = "$aact_hmlg_another" }, "asaas: PlanWebhook: it was answered with 401"},
+		{"no name", func(p *planned) { p.want.Name = " " }, "webhook: NewPlan: the settings have no Name"},
+		{"no URL", func(p *planned) { p.want.URL = "" }, "webhook: NewPlan: the settings have no URL"},
+		{"a URL of nothing", func(p *planned) { p.want.URL = "shop.example/asaas" }, "webhook: NewPlan: the settings have no URL"},
+		{"no order", func(p *planned) { p.want.SendType = "SOMEHOW" }, `webhook: NewPlan: there is no SendType "SOMEHOW"`},
+		{"no handler", func(p *planned) { p.events = asaas.NewDispatcher() }, "webhook: NewPlan: the application handles no event type"},
+		{"no dispatcher", func(p *planned) { p.events = nil }, "webhook: NewPlan: the application handles no event type"},
+		{"a key of nobody", func(p *planned) { p.fake.APIKey = "$aact_hmlg_another" }, "asaas: Webhooks: it was answered with 401"},
 	} {
 		p := newPlanned(t)
 		tt.change(p)
-		if plan, err := asaas.PlanWebhook(t.Context(), p.client, p.want, p.events); err == nil || !strings.HasPrefix(err.Error(), tt.says) {
+		if plan, err := webhook.NewPlan(t.Context(), p.client, p.want, p.events); err == nil || !strings.HasPrefix(err.Error(), tt.says) {
 			t.Errorf("%s: %v, %v", tt.reason, plan, err)
 		}
 	}
@@ -309,7 +310,7 @@ func TestSettingsThatNoWebhookCanHaveAreRefused(t *testing.T) {
 
 func TestSettingsShowNoToken(t *testing.T) {
 	t.Parallel()
-	s := asaas.WebhookSettings{Name: "shop", URL: shopURL + "?key=hidden", Token: webhookToken}
+	s := webhook.Settings{Name: "shop", URL: shopURL + "?key=hidden", Token: webhookToken}
 	for _, format := range []string{"%v", "%+v", "%#v", "%s", "%d"} {
 		want := `{Name:"shop" URL:"` + shopURL + `" SendType:SEQUENTIALLY Types:0}`
 		if got := fmt.Sprintf(format, s); got != want {

@@ -1,4 +1,4 @@
-package asaas_test
+package withdrawal_test
 
 import (
 	"context"
@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/paghooks/paghooks/asaas"
+	"github.com/paghooks/paghooks/asaas/withdrawal"
 )
 
 const (
@@ -99,9 +100,9 @@ func TestEveryKindOfWithdrawalReachesTheApplication(t *testing.T) {
 		t.Run(tt.reason, func(t *testing.T) {
 			t.Parallel()
 			var got asaas.Withdrawal
-			v := asaas.NewWithdrawalValidator(token, func(_ context.Context, w *asaas.Withdrawal) (asaas.Decision, error) {
+			v := withdrawal.NewValidator(token, func(_ context.Context, w *asaas.Withdrawal) (withdrawal.Decision, error) {
 				got = *w
-				return asaas.Approve(), nil
+				return withdrawal.Approve(), nil
 			})
 			logTo(v)
 			if status, answer := ask(t, v, tt.body); status != 200 || answer != `{"status":"APPROVED"}` {
@@ -142,16 +143,16 @@ func treeOf(t *testing.T, data []byte) (tree any) {
 	return tree
 }
 
-func ExampleNewWithdrawalValidator() {
+func ExampleNewValidator() {
 	// The transfers that the application has asked Asaas for, in a table of its own, by the externalReference that it sent.
 	asked := map[string]asaas.Money{"payout-17": asaas.Cents(2200)}
 
-	validator := asaas.NewWithdrawalValidator("the token set beside the URL", func(_ context.Context, w *asaas.Withdrawal) (asaas.Decision, error) {
+	validator := withdrawal.NewValidator("the token set beside the URL", func(_ context.Context, w *asaas.Withdrawal) (withdrawal.Decision, error) {
 		transfer, _ := w.Transfer.Get()
 		if value, ok := asked[transfer.ExternalReference.Or("")]; ok && value == w.Value() {
-			return asaas.Approve(), nil
+			return withdrawal.Approve(), nil
 		}
-		return asaas.Refuse("not asked for by the application"), nil
+		return withdrawal.Refuse("not asked for by the application"), nil
 	})
 
 	validator.Logger = nil // the output below is all there is to see
@@ -175,7 +176,7 @@ func ExampleNewWithdrawalValidator() {
 }
 
 func ExampleDecision() {
-	for _, d := range []asaas.Decision{asaas.Approve(), asaas.Refuse("above the day's limit"), {}} {
+	for _, d := range []withdrawal.Decision{withdrawal.Approve(), withdrawal.Refuse("above the day's limit"), {}} {
 		answer, err := json.Marshal(d)
 		fmt.Println(d.Approved(), string(answer), err)
 	}
@@ -183,16 +184,4 @@ func ExampleDecision() {
 	// true {"status":"APPROVED"} <nil>
 	// false {"status":"REFUSED","refuseReason":"above the day's limit"} <nil>
 	// false {"status":"REFUSED"} <nil>
-}
-
-func ExampleWithdrawal() {
-	var w asaas.Withdrawal
-	if err := json.Unmarshal([]byte(`{"type":"TRANSFER","transfer":{"id":"0bed986c","value":22,"bankAccount":{"pixAddressKey":"shop@example.com"}}}`), &w); err != nil {
-		fmt.Println(err)
-	}
-	if transfer, ok := w.Transfer.Get(); ok {
-		to, _ := transfer.BankAccount.Get()
-		fmt.Println(w.Type, w.Value(), "to", to.PixAddressKey.Or("an account"))
-	}
-	// Output: TRANSFER 22.00 to shop@example.com
 }

@@ -1,11 +1,14 @@
-package asaas
+package webhook
 
 import (
 	"context"
+	"fmt"
 	"strings"
 	"sync"
 	"time"
 
+	"github.com/paghooks/paghooks/asaas"
+	"github.com/paghooks/paghooks/asaas/internal/shown"
 	"github.com/paghooks/paghooks/idem"
 	"github.com/paghooks/paghooks/idem/telemetry/gauge"
 )
@@ -28,11 +31,11 @@ type Queues struct {
 	// are in [gauge.Queue].Problems. A webhook that does not exist is a queue without
 	// an ID, and not enabled.
 	// Default: nil. Set it before the first reading.
-	Watch *WebhookWatch
+	Watch *Watch
 
-	client *Client
+	client *asaas.Client
 	token  func() string // a function, so that printing shows no token
-	events []EventStore
+	events []asaas.EventStore
 
 	mu    sync.Mutex
 	sound map[string]time.Time // when nothing of the webhook was held up last
@@ -41,27 +44,27 @@ type Queues struct {
 var _ gauge.Queues = (*Queues)(nil)
 
 // NewQueues returns the queues of the account of client. token and events are
-// those of [Recover], which [Queues.Release] runs.
-func NewQueues(client *Client, token string, events ...EventStore) *Queues {
+// those of [asaas.Recover], which [Queues.Release] runs.
+func NewQueues(client *asaas.Client, token string, events ...asaas.EventStore) *Queues {
 	return &Queues{client: client, token: func() string { return token }, events: events, sound: make(map[string]time.Time)}
 }
 
 // Queues lists the account's webhooks with the state of their queues. It makes
-// one call of the API for each 100 of them; Asaas allows 25,000 in 12 hours. An
-// error is an [*APIError].
+// one call of the API for each 100 of them; Asaas allows 25,000 in 12 hours. The
+// error of a call is an [*asaas.APIError].
 func (q *Queues) Queues(ctx context.Context) ([]gauge.Queue, error) {
 	var out []gauge.Queue
-	var all []*Webhook
+	var all []*asaas.Webhook
 	heldUp := false
-	for w, err := range q.client.list(ctx, "Queues") {
+	for w, err := range q.client.Webhooks(ctx) {
 		if err != nil {
 			return nil, err
 		}
 		if w.Interrupted.IsZero() || w.PenalizedRequestsCount.IsZero() { // a missing field does not mean that all is well
-			return nil, q.client.failed(operation{name: "Queues", id: w.ID}, CallUnknown, errNotTold.Error(), nil)
+			return nil, fmt.Errorf("webhook: Queues: Asaas does not say whether the queue of %s is held up: see the webhook at Asaas, and what answers at the API's address", shown.Clean(w.ID))
 		}
 		one := gauge.Queue{
-			ID: w.ID, Name: w.Name.Or(""), URL: placeOf(w.URL.Or("")),
+			ID: w.ID, Name: w.Name.Or(""), URL: shown.Place(w.URL.Or("")),
 			Enabled: w.Enabled.Or(true), Interrupted: w.Interrupted.Or(false), Penalized: int(w.PenalizedRequestsCount.Or(0)),
 		}
 		heldUp = heldUp || isHeldUp(one)
@@ -87,7 +90,7 @@ func (q *Queues) oldestRetrying(ctx context.Context) (oldest time.Time) {
 			if err != nil {
 				break // the database may be down
 			}
-			if created := e.OccurredAt; time.Since(created) < retention { // Asaas has deleted older ones
+			if created := e.OccurredAt; (asaas.Penalty{}).TimeLeft(created) > 0 { // Asaas has deleted older ones
 				if oldest.IsZero() || created.Before(oldest) {
 					oldest = created
 				}
@@ -109,7 +112,7 @@ func (q *Queues) estimateDeletion(queues []gauge.Queue, oldest time.Time) {
 			since = oldest
 		}
 		if isHeldUp(*one) && !since.IsZero() {
-			one.DeletesIn = max(Penalty{}.TimeLeft(since), time.Second)
+			one.DeletesIn = max(asaas.Penalty{}.TimeLeft(since), time.Second)
 		}
 	}
 }
@@ -125,16 +128,16 @@ func (q *Queues) remember(queues []gauge.Queue) {
 	}
 }
 
-// Release runs [Recover] with the token and the events of [NewQueues], and
+// Release runs [asaas.Recover] with the token and the events of [NewQueues], and
 // returns its steps as a text. It takes as long: 15 seconds when all is well,
 // minutes if Asaas's count of failures does not fall.
 func (q *Queues) Release(ctx context.Context, id string) (string, error) {
 	var did []string
-	for progress, err := range Recover(ctx, q.client, id, q.token(), q.events...) {
+	for progress, err := range asaas.Recover(ctx, q.client, id, q.token(), q.events...) {
 		if err != nil {
 			return strings.Join(did, "; "), err
 		}
-		if progress.Step != RecoveryWatching {
+		if progress.Step != asaas.RecoveryWatching {
 			did = append(did, progress.String())
 		}
 	}

@@ -1,4 +1,4 @@
-package asaas
+package webhook
 
 import (
 	"context"
@@ -9,14 +9,18 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/paghooks/paghooks/asaas"
+	"github.com/paghooks/paghooks/asaas/internal/shown"
 	"github.com/paghooks/paghooks/idem/value"
 )
 
-// PlanWebhook compares the webhook at Asaas with the types that the application handles:
+const source = "asaas" // of its events
+
+// NewPlan compares the webhook at Asaas with the types that the application handles:
 // whether it exists, is enabled and not stopped, its URL, order, apiVersion and
 // token, and its event types against the handlers of d. It changes nothing.
 //
-//	plan, err := asaas.PlanWebhook(ctx, client, want, events)
+//	plan, err := webhook.NewPlan(ctx, client, want, events)
 //	fmt.Println(plan)
 //	applied, err := plan.Apply(ctx)
 //
@@ -29,13 +33,13 @@ import (
 // is for good: events of it are not made any more. A type that this version of the
 // module does not know is kept. d may be nil; then want.Types count alone.
 //
-// The error is an [*APIError] if a call failed. Otherwise it names the mistake in
+// The error is an [*asaas.APIError] if a call failed. Otherwise it names the mistake in
 // the settings.
 //
 // See https://docs.asaas.com/docs/create-new-webhook-via-api.
-func PlanWebhook(ctx context.Context, client *Client, want WebhookSettings, d *Dispatcher) (*WebhookPlan, error) {
-	var all []*Webhook
-	for w, err := range client.list(ctx, "PlanWebhook") {
+func NewPlan(ctx context.Context, client *asaas.Client, want Settings, d *asaas.Dispatcher) (*Plan, error) {
+	var all []*asaas.Webhook
+	for w, err := range client.Webhooks(ctx) {
 		if err != nil {
 			return nil, err
 		}
@@ -43,14 +47,14 @@ func PlanWebhook(ctx context.Context, client *Client, want WebhookSettings, d *D
 	}
 	p, err := planFor(client, all, want, d)
 	if err != nil {
-		return nil, fmt.Errorf("asaas: PlanWebhook: %w", err)
+		return nil, fmt.Errorf("webhook: NewPlan: %w", err)
 	}
 	return p, nil
 }
 
-// WebhookSettings is a webhook as an application wants it, for [PlanWebhook].
+// Settings is a webhook as an application wants it, for [NewPlan].
 // Printing or logging it shows no token.
-type WebhookSettings struct {
+type Settings struct {
 	// Name is the webhook's name at Asaas. The webhook of this name or of this URL
 	// is the application's.
 	Name string
@@ -69,37 +73,37 @@ type WebhookSettings struct {
 
 	// SendType is the order of deliveries. Default: SEQUENTIALLY, which an
 	// [idem.Processor] relies on.
-	SendType WebhookSendType
+	SendType asaas.WebhookSendType
 
 	// Types are event types that the webhook gets besides those that the
 	// application handles: for another program behind the same URL, for example.
-	Types []EventType
+	Types []asaas.EventType
 }
 
-// WebhookPlan is the difference between a webhook at Asaas and the application
-// that it is for. [PlanWebhook] makes it, [WebhookPlan.Apply] carries it out.
-type WebhookPlan struct {
+// Plan is the difference between a webhook at Asaas and the application
+// that it is for. [NewPlan] makes it, [Plan.Apply] carries it out.
+type Plan struct {
 	// Webhook is the webhook at Asaas, without its token; nil if there is none, or if
 	// several match.
-	Webhook *Webhook
+	Webhook *asaas.Webhook
 
 	// Differences are empty if the webhook is as the application wants it.
-	Differences []WebhookDifference
+	Differences []Difference
 
 	// Kept are event types that the webhook subscribes to and that this version of
 	// the module does not know. They are not different, and never removed.
-	Kept []EventType
+	Kept []asaas.EventType
 
-	client     *Client
-	want       func() WebhookSettings // a function, so that printing shows no token
-	dispatcher *Dispatcher
-	types      []EventType   // that the webhook is to get
-	update     WebhookUpdate // the part that PUT repairs; of a token only that it is sent
+	client     *asaas.Client
+	want       func() Settings // a function, so that printing shows no token
+	dispatcher *asaas.Dispatcher
+	types      []asaas.EventType   // that the webhook is to get
+	update     asaas.WebhookUpdate // the part that PUT repairs; of a token only that it is sent
 }
 
-// WebhookDifference is one way in which a webhook is not as an application
+// Difference is one way in which a webhook is not as an application
 // wants it.
-type WebhookDifference struct {
+type Difference struct {
 	// Field is the API's name of the field that differs, "events" for example; "webhook" if
 	// there is none, or more than one.
 	Field string `json:"field"`
@@ -107,7 +111,7 @@ type WebhookDifference struct {
 	// Text is a line for people, with the consequence. It has no secret.
 	Text string `json:"text"`
 
-	// Repairable reports whether [WebhookPlan.Apply] repairs it. Asaas's API cannot
+	// Repairable reports whether [Plan.Apply] repairs it. Asaas's API cannot
 	// change everything.
 	Repairable bool `json:"repairable"`
 
@@ -117,7 +121,7 @@ type WebhookDifference struct {
 }
 
 // String is the text, with how it is repaired.
-func (d WebhookDifference) String() string {
+func (d Difference) String() string {
 	if d.Repairable {
 		return d.Text + " (apply repairs it)"
 	}
@@ -125,17 +129,17 @@ func (d WebhookDifference) String() string {
 }
 
 // Differs reports whether the webhook is not as the application wants it.
-func (p *WebhookPlan) Differs() bool { return len(p.Differences) > 0 }
+func (p *Plan) Differs() bool { return len(p.Differences) > 0 }
 
 // String is the plan as people read it: a line for each difference, with its
 // consequence and whether Apply repairs it.
-func (p *WebhookPlan) String() string {
+func (p *Plan) String() string {
 	lines := make([]string, 0, 2+len(p.Differences))
 	switch {
 	case p.Webhook != nil:
-		lines = append(lines, fmt.Sprintf("webhook %s, %q at %s:", p.shown(p.Webhook.ID), p.shown(p.Webhook.Name.Or("")), p.shown(placeOf(p.Webhook.URL.Or("")))))
+		lines = append(lines, fmt.Sprintf("webhook %s, %q at %s:", p.shown(p.Webhook.ID), p.shown(p.Webhook.Name.Or("")), p.shown(shown.Place(p.Webhook.URL.Or("")))))
 	default:
-		lines = append(lines, fmt.Sprintf("webhook %q at %s:", p.shown(p.want().Name), placeOf(p.want().URL)))
+		lines = append(lines, fmt.Sprintf("webhook %q at %s:", p.shown(p.want().Name), shown.Place(p.want().URL)))
 	}
 	for _, d := range p.Differences {
 		lines = append(lines, "  - "+d.String())
@@ -150,22 +154,22 @@ func (p *WebhookPlan) String() string {
 }
 
 // GoString is String.
-func (p *WebhookPlan) GoString() string { return p.String() }
+func (p *Plan) GoString() string { return p.String() }
 
 // shown returns a text of Asaas's, fit for people.
-func (p *WebhookPlan) shown(text string) string {
-	return clean(text, p.client.secrets(p.want().Token))
+func (p *Plan) shown(text string) string {
+	return shown.Clean(text, p.want().Token)
 }
 
-func (p *WebhookPlan) listed(all []*Webhook) string {
+func (p *Plan) listed(all []*asaas.Webhook) string {
 	var parts []string
 	for _, w := range all {
-		parts = append(parts, fmt.Sprintf("%s (%q at %s)", p.shown(w.ID), p.shown(w.Name.Or("")), p.shown(placeOf(w.URL.Or("")))))
+		parts = append(parts, fmt.Sprintf("%s (%q at %s)", p.shown(w.ID), p.shown(w.Name.Or("")), p.shown(shown.Place(w.URL.Or("")))))
 	}
 	return strings.Join(parts, ", ")
 }
 
-func joined(types []EventType) string {
+func joined(types []asaas.EventType) string {
 	texts := make([]string, len(types))
 	for i, t := range types {
 		texts[i] = string(t)
@@ -174,7 +178,7 @@ func joined(types []EventType) string {
 }
 
 // check finds settings that no webhook can have.
-func (s WebhookSettings) check() error {
+func (s Settings) check() error {
 	u, err := url.Parse(s.URL)
 	switch {
 	case strings.TrimSpace(s.Name) == "":
@@ -187,37 +191,37 @@ func (s WebhookSettings) check() error {
 	return nil
 }
 
-func (s WebhookSettings) sendType() WebhookSendType {
+func (s Settings) sendType() asaas.WebhookSendType {
 	if s.SendType == "" {
-		return WebhookSendTypeSequentially
+		return asaas.WebhookSendTypeSequentially
 	}
 	return s.SendType
 }
 
 // String implements [fmt.Stringer]. It shows no token, and no part of the URL
 // that may be secret.
-func (s WebhookSettings) String() string {
-	return fmt.Sprintf("{Name:%q URL:%q SendType:%s Types:%d}", s.Name, placeOf(s.URL), s.sendType(), len(s.Types))
+func (s Settings) String() string {
+	return fmt.Sprintf("{Name:%q URL:%q SendType:%s Types:%d}", s.Name, shown.Place(s.URL), s.sendType(), len(s.Types))
 }
 
 // Format implements [fmt.Formatter]: every verb prints String.
-func (s WebhookSettings) Format(f fmt.State, _ rune) { _, _ = f.Write([]byte(s.String())) }
+func (s Settings) Format(f fmt.State, _ rune) { _, _ = f.Write([]byte(s.String())) }
 
 // LogValue implements [slog.LogValuer]. It is String.
-func (s WebhookSettings) LogValue() slog.Value { return slog.StringValue(s.String()) }
+func (s Settings) LogValue() slog.Value { return slog.StringValue(s.String()) }
 
 // planFor makes the plan for all webhooks of an account.
-func planFor(client *Client, all []*Webhook, want WebhookSettings, d *Dispatcher) (*WebhookPlan, error) {
+func planFor(client *asaas.Client, all []*asaas.Webhook, want Settings, d *asaas.Dispatcher) (*Plan, error) {
 	if err := want.check(); err != nil {
 		return nil, err
 	}
-	p := &WebhookPlan{client: client, want: func() WebhookSettings { return want }, dispatcher: d, types: wantedTypes(want, d)}
+	p := &Plan{client: client, want: func() Settings { return want }, dispatcher: d, types: wantedTypes(want, d)}
 	if len(p.types) == 0 {
 		return nil, errors.New("the application handles no event type, so that the webhook would get none: register the handlers first, or name Types")
 	}
 	switch found := matching(all, want); len(found) {
 	case 0:
-		p.add("webhook", false, fmt.Sprintf("the account has no webhook of the name %q or the URL %s: no event comes", p.shown(want.Name), placeOf(want.URL)))
+		p.add("webhook", false, fmt.Sprintf("the account has no webhook of the name %q or the URL %s: no event comes", p.shown(want.Name), shown.Place(want.URL)))
 		p.Differences[0].Repairable = true
 	case 1:
 		p.take(found[0])
@@ -229,14 +233,14 @@ func planFor(client *Client, all []*Webhook, want WebhookSettings, d *Dispatcher
 }
 
 // wantedTypes returns the types that the webhook is to get, sorted.
-func wantedTypes(want WebhookSettings, d *Dispatcher) []EventType {
-	types := make([]EventType, 0, len(want.Types))
+func wantedTypes(want Settings, d *asaas.Dispatcher) []asaas.EventType {
+	types := make([]asaas.EventType, 0, len(want.Types))
 	for _, t := range want.Types {
-		types = append(types, canonical(t))
+		types = append(types, t.Canonical())
 	}
 	if d != nil {
 		for _, t := range d.Types() {
-			types = append(types, canonical(EventType(t)))
+			types = append(types, asaas.EventType(t).Canonical())
 		}
 	}
 	slices.Sort(types)
@@ -244,7 +248,7 @@ func wantedTypes(want WebhookSettings, d *Dispatcher) []EventType {
 }
 
 // matching returns the webhooks that have the name or the URL of want.
-func matching(all []*Webhook, want WebhookSettings) (found []*Webhook) {
+func matching(all []*asaas.Webhook, want Settings) (found []*asaas.Webhook) {
 	for _, w := range all {
 		if w.Name.Or("") == want.Name || sameAddress(w.URL.Or(""), want.URL) {
 			found = append(found, w)
@@ -254,7 +258,7 @@ func matching(all []*Webhook, want WebhookSettings) (found []*Webhook) {
 }
 
 // take compares the application's webhook, the worst first.
-func (p *WebhookPlan) take(found *Webhook) {
+func (p *Plan) take(found *asaas.Webhook) {
 	w := *found
 	w.AuthToken = value.Optional[string]{} // some answers show it
 	p.Webhook = &w
@@ -265,17 +269,17 @@ func (p *WebhookPlan) take(found *Webhook) {
 }
 
 // add notes a difference that loses events.
-func (p *WebhookPlan) add(field string, repairable bool, text string) {
-	p.Differences = append(p.Differences, WebhookDifference{Field: field, Text: text, Repairable: repairable, LosesEvents: true})
+func (p *Plan) add(field string, repairable bool, text string) {
+	p.Differences = append(p.Differences, Difference{Field: field, Text: text, Repairable: repairable, LosesEvents: true})
 }
 
 // addHarmless notes a difference that loses no event.
-func (p *WebhookPlan) addHarmless(field string, repairable bool, text string) {
-	p.Differences = append(p.Differences, WebhookDifference{Field: field, Text: text, Repairable: repairable})
+func (p *Plan) addHarmless(field string, repairable bool, text string) {
+	p.Differences = append(p.Differences, Difference{Field: field, Text: text, Repairable: repairable})
 }
 
 // losses returns the differences that lose events.
-func (p *WebhookPlan) losses() (lost []WebhookDifference) {
+func (p *Plan) losses() (lost []Difference) {
 	for _, d := range p.Differences {
 		if d.LosesEvents {
 			lost = append(lost, d)
@@ -286,7 +290,7 @@ func (p *WebhookPlan) losses() (lost []WebhookDifference) {
 
 // isReported reports whether Asaas's answer has a field. A missing field is a
 // difference: it does not mean that all is well.
-func isReported[T any](p *WebhookPlan, field string, v value.Optional[T]) bool {
+func isReported[T any](p *Plan, field string, v value.Optional[T]) bool {
 	if _, ok := v.Get(); ok {
 		return true
 	}
@@ -294,7 +298,7 @@ func isReported[T any](p *WebhookPlan, field string, v value.Optional[T]) bool {
 	return false
 }
 
-func (p *WebhookPlan) compareState() {
+func (p *Plan) compareState() {
 	w := p.Webhook
 	if isReported(p, "enabled", w.Enabled) && !w.Enabled.Or(true) {
 		p.add("enabled", true, "the webhook is disabled: Asaas makes no events for it, and those of this time never come")
@@ -306,10 +310,10 @@ func (p *WebhookPlan) compareState() {
 	}
 }
 
-func (p *WebhookPlan) compareDelivery() {
+func (p *Plan) compareDelivery() {
 	w, want := p.Webhook, p.want()
 	if isReported(p, "url", w.URL) && w.URL.Or("") != want.URL {
-		at, wanted := p.shown(placeOf(w.URL.Or(""))), placeOf(want.URL)
+		at, wanted := p.shown(shown.Place(w.URL.Or(""))), shown.Place(want.URL)
 		text := fmt.Sprintf("events are delivered to %s, not to %s", at, wanted)
 		if at == wanted {
 			text = "the URL differs from the application's in its query, which is not shown"
@@ -329,7 +333,7 @@ func (p *WebhookPlan) compareDelivery() {
 	}
 }
 
-func (p *WebhookPlan) compareToken() {
+func (p *Plan) compareToken() {
 	if !isToken(p.want().Token) {
 		p.add("authToken", false, "the webhook has no token, so its deliveries are refused: give the application's token with the settings")
 		return
@@ -338,33 +342,27 @@ func (p *WebhookPlan) compareToken() {
 	p.update.AuthToken = value.Of("") // change sends the token
 }
 
-// Texts of a plan and of Recover.
-const (
-	outOfOrder = "events are sent %s, not SEQUENTIALLY: an older event of a charge may be handled after a newer one"
-	neverComes = "%s is handled and not subscribed to: it never comes"
-)
-
-func (p *WebhookPlan) compareOrder(sent WebhookSendType) {
+func (p *Plan) compareOrder(sent asaas.WebhookSendType) {
 	p.update.SendType = value.Of(p.want().sendType())
-	if p.want().sendType() == WebhookSendTypeSequentially {
-		p.add("sendType", true, fmt.Sprintf(outOfOrder, p.shown(string(sent))))
+	if p.want().sendType() == asaas.WebhookSendTypeSequentially {
+		p.add("sendType", true, fmt.Sprintf(shown.OutOfOrder, p.shown(string(sent))))
 		return
 	}
 	p.addHarmless("sendType", true, fmt.Sprintf("events are sent %s, not NON_SEQUENTIALLY: one event that fails holds up all others", p.shown(string(sent))))
 }
 
 // compareEvents compares the event types, by the names that their constants have.
-func (p *WebhookPlan) compareEvents() {
+func (p *Plan) compareEvents() {
 	if !isReported(p, "events", p.Webhook.Events) {
 		return
 	}
-	var list, unwanted []EventType
-	has := make(map[EventType]bool)
+	var list, unwanted []asaas.EventType
+	has := make(map[asaas.EventType]bool)
 	for _, t := range p.Webhook.Events.Or(nil) {
-		has[canonical(t)] = true
+		has[t.Canonical()] = true
 		switch {
 		case p.isWanted(t):
-		case !canonical(t).Known():
+		case !t.Canonical().Known():
 			p.Kept = append(p.Kept, t)
 		default:
 			unwanted = append(unwanted, t)
@@ -374,7 +372,7 @@ func (p *WebhookPlan) compareEvents() {
 	}
 	for _, t := range p.types {
 		if !has[t] {
-			p.add("events", true, fmt.Sprintf(neverComes, p.shown(string(t))))
+			p.add("events", true, fmt.Sprintf(shown.NeverComes, p.shown(string(t))))
 			list = append(list, t)
 		}
 	}
@@ -389,11 +387,11 @@ func (p *WebhookPlan) compareEvents() {
 
 // isWanted reports whether the webhook may keep a type. An ignored type may
 // come, and need not.
-func (p *WebhookPlan) isWanted(t EventType) bool {
-	return slices.Contains(p.types, canonical(t)) || p.dispatcher != nil && p.dispatcher.Ignores(string(canonical(t)))
+func (p *Plan) isWanted(t asaas.EventType) bool {
+	return slices.Contains(p.types, t.Canonical()) || p.dispatcher != nil && p.dispatcher.Ignores(string(t.Canonical()))
 }
 
-func (p *WebhookPlan) compareNames() {
+func (p *Plan) compareNames() {
 	w, want := p.Webhook, p.want()
 	if name := w.Name.Or(""); name != want.Name {
 		p.addHarmless("name", true, fmt.Sprintf("its name is %q, not %q", p.shown(name), want.Name))
