@@ -259,12 +259,16 @@ func TestHealthReadsNoEventThatIsDone(t *testing.T) {
 		select event, 'notes', now() - interval '1 hour', convert_to(repeat('x', 600), 'UTF8') from idem_events where state <> 'done'`)
 	s.execEach(analyze)
 	for name, query := range map[string]func(context.Context, store.DB, string) (time.Duration, error){
-		"OldestRetrying": store.OldestRetrying, "OldestDue": store.OldestDue,
+		"FindRetrying": func(ctx context.Context, db store.DB, source string) (time.Duration, error) {
+			found, err := store.FindRetrying(ctx, db, source)
+			return found.Oldest, err
+		},
+		"OldestDue": store.OldestDue,
 	} {
 		for _, mode := range []string{"auto", "force_generic_plan"} {
 			ask := func(ctx context.Context, db store.DB, e store.Event) error {
 				oldest, err := query(ctx, db, e.Source)
-				if (oldest > 59*time.Minute) != (name == "OldestRetrying") {
+				if (oldest > 59*time.Minute) != (name == "FindRetrying") {
 					t.Errorf("%s says %s", name, oldest)
 				}
 				return err

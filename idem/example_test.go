@@ -118,6 +118,7 @@ func Example_migrations() {
 	// 00001_idem.sql
 	// 00002_operate.sql
 	// 00003_on_call.sql
+	// 00004_acknowledge.sql
 }
 
 // A consumer of a queue hands over bodies that were verified on their way in.

@@ -139,6 +139,59 @@ func TestParkedEventIsRedUntilItIsAcknowledgedAndTheNextIsRedAgain(t *testing.T)
 	s.wantHealth("acknowledged once more", s.newHealth(s.processor), "", "")
 }
 
+// It is tried again by itself, for hours.
+func TestFailingEventIsRedUntilItIsAcknowledgedAndAgainOnceItIsParked(t *testing.T) {
+	t.Parallel()
+	s := newInboxApp(t)
+	s.on(func(context.Context, pgx.Tx, *note) error { return errors.New("a mistake") })
+	s.inbox.Backoff = func(int) time.Duration { return 24 * time.Hour }
+	s.inbox.MaxAttempts = 3
+	ana, e1 := operator.New(s.inbox, "ana@shop"), idem.Filter{IDs: []string{"e1"}}
+	does := func(what string, act func(context.Context, idem.Filter, string) (int64, error), f idem.Filter, want int64) {
+		t.Helper()
+		if n, err := act(t.Context(), f, "the bank is away"); n != want || err != nil {
+			t.Errorf("%s = %d, %v, want %d", what, n, err, want)
+		}
+	}
+	again := func(reason, check, says string) {
+		t.Helper()
+		s.exec(`update idem_payloads set due_at = now(), received_at = now() - interval '11 minutes' where event like '%/e1'`)
+		s.drain(1)
+		s.wantHealth(reason, s.newHealth(s.inbox), check, says)
+	}
+	s.store(letter("e1", "o1", 0))
+	does("Acknowledge of what was never tried", ana.Acknowledge, e1, 0)
+	again("it fails", "retrying", "an event has failed for 11m0s")
+	does("Acknowledge", ana.Acknowledge, idem.Filter{}, 1)
+	s.wantHealth("acknowledged", s.newHealth(s.inbox), "", "")
+	if l, ok, err := ana.Lookup(t.Context(), "", "e1"); !ok || err != nil || l.AcknowledgedAt.IsZero() || l.Acknowledged.Actor != "ana@shop" || l.Acknowledged.Reason != "the bank is away" {
+		t.Errorf("Lookup says it is acknowledged by %q for %q at %s, %v, %v", l.Acknowledged.Actor, l.Acknowledged.Reason, l.AcknowledgedAt, ok, err)
+	}
+	again("it fails again, and is tried again", "", "")
+	if stats, err := ana.State(t.Context()); stats.Acknowledged != 1 || stats.Failing != 1 || err != nil {
+		t.Errorf("State has %d acknowledged of %d that fail, %v, want 1 of 1", stats.Acknowledged, stats.Failing, err)
+	}
+	does("Unacknowledge", ana.Unacknowledge, e1, 1)
+	does("Unacknowledge of what is not acknowledged", ana.Unacknowledge, e1, 0)
+	s.wantHealth("taken back", s.newHealth(s.inbox), "retrying", "an event has failed for 11m0s")
+	does("Acknowledge once more", ana.Acknowledge, e1, 1)
+	again("nobody tries it any more", "parked", "1 events are parked, and nobody has acknowledged them since they failed: first e1, paid")
+
+	s.store(letter("e2", "o1", 0))
+	does("Acknowledge of the parked one", ana.Acknowledge, e1, 1)
+	s.wantHealth("what waited behind it is known, too", s.newHealth(s.inbox), "", "")
+	s.store(letter("e3", "o1", 0))
+	s.wantHealth("another comes to wait", s.newHealth(s.inbox), "held", "2 of o1, paid, for e1")
+	does("Unacknowledge the parked one", ana.Unacknowledge, e1, 1)
+	s.wantHealth("taken back", s.newHealth(s.inbox), "held and parked", "1 events are parked")
+
+	does("Acknowledge before a requeue", ana.Acknowledge, e1, 1)
+	if n, err := s.inbox.Requeue(t.Context(), e1); n != 1 || err != nil {
+		t.Errorf("Requeue = %d, %v", n, err)
+	}
+	again("somebody had it tried again, and it fails", "retrying", "an event has failed for 11m0s")
+}
+
 func TestWrongTokenMakesHealthRedUnlessItMayBeAStrangers(t *testing.T) {
 	t.Parallel()
 	type step struct {

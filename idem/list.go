@@ -14,6 +14,7 @@ import (
 
 // Filter chooses events that are not done or discarded. The zero value chooses all events of the source that
 // are unhandled or parked. States replaces these two states; each other field that is set narrows the choice.
+// With Failed and without States, all states are chosen that are not done.
 // An empty list that is not nil chooses nothing.
 type Filter struct {
 	States []State  // StateUnhandled, StateParked; others that are not done
@@ -22,7 +23,7 @@ type Filter struct {
 	Keys   []string // the entities that events are about
 	IDs    []string // the provider's event ids
 	Events []string // row keys, as [Common.Choose] returns them
-	Failed bool     // only events with a failed attempt, also if they will be tried again without an action
+	Failed bool     // only events with a failed attempt, also those that are tried again by themselves
 
 	// Events that arrived at ReceivedFrom or later, and before ReceivedUntil, by the
 	// database's clock. Zero does not narrow.
@@ -43,7 +44,10 @@ func (f Filter) of(source string) store.Filter {
 }
 
 func (f Filter) states() []string {
-	if f.States == nil {
+	switch {
+	case f.States == nil && f.Failed:
+		return []string{store.Pending, store.Retrying, store.Unhandled, store.Parked}
+	case f.States == nil:
 		return []string{store.Unhandled, store.Parked}
 	}
 	states := make([]string, len(f.States))
@@ -93,6 +97,11 @@ type StoredEvent struct {
 	DoneAt     time.Time // done: when the successful attempt began
 	ConflictAt time.Time // when the event was first delivered with another body: see operator.Operator.Conflicts; zero if never
 	Carrier    string    // of the delivery that stored it: see [Tracer]
+
+	// AcknowledgedAt is when a person took note of the event: see operator.Operator.Acknowledge. It is zero if
+	// nobody has, and once the event has changed: a parked one has failed again, or one that was tried again by
+	// itself is parked.
+	AcknowledgedAt time.Time
 }
 
 // Format implements [fmt.Formatter]: with any verb a stored event prints as its Event does, with its state.
@@ -165,6 +174,7 @@ func storedEvent(r store.Row) StoredEvent {
 	return StoredEvent{
 		Event: Event(r.Event), State: State(r.State), Attempts: r.Attempts, Crashes: r.Crashes,
 		LastError: r.LastError, ReceivedAt: r.ReceivedAt, DueAt: r.DueAt, DoneAt: r.DoneAt, ConflictAt: r.ConflictAt, Carrier: r.Trace,
+		AcknowledgedAt: r.AcknowledgedAt,
 	}
 }
 
@@ -195,6 +205,8 @@ type Stats struct {
 	Unhandled Backlog // no handler when they arrived
 	Parked    Backlog // do not decode, or failed too often; kept until they are replayed, requeued or discarded
 
+	Acknowledged int64 // of all these: a person takes care of them; see operator.Operator.Acknowledge
+
 	BlockedKeys int64 // entities with events that wait for an earlier one; see operator.Operator.Blocked
 }
 
@@ -221,6 +233,7 @@ func (c *Common) Stats(ctx context.Context) (Stats, error) {
 		if b := backlogs[row.State]; b != nil {
 			*b = Backlog{row.Events, row.Oldest}
 		}
+		s.Acknowledged += row.Acknowledged
 	}
 	if s.BlockedKeys, err = store.CountBlocked(ctx, c.pool, c.source.Name()); err != nil {
 		return s, fmt.Errorf("idem: counting blocked entities: %w", explain(err))

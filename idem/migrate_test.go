@@ -156,7 +156,7 @@ func TestLaterVersionUpgradesWithEventsInEveryState(t *testing.T) {
 	if diff := cmp.Diff(want, queryOne[[]string](s, knownRows)); diff != "" {
 		t.Error("rows (-want +got):\n" + diff)
 	}
-	s.wantVersions(1, 2, 3, 4)
+	s.wantVersions(1, 2, 3, 4, 5)
 
 	// Processes of this version go on until they are replaced, and may start again.
 	if err := idem.Migrate(t.Context(), s.pool); err != nil {
@@ -188,11 +188,11 @@ func TestMigrationThatFailsChangesNothingAndNamesItsFile(t *testing.T) {
 	s.everyState()
 	want, definition := s.contents(), s.definition()
 	err := idem.MigrateFiles(t.Context(), s.pool, later(`drop table idem_archive; alter table idem_events drop column nothing`))
-	if err == nil || !strings.HasPrefix(err.Error(), "migrations/00004_later.sql: ") {
+	if err == nil || !strings.HasPrefix(err.Error(), "migrations/00005_later.sql: ") {
 		t.Errorf("Migrate = %v, want an error of the second file", err)
 	}
 	s.wantContents(want)
-	s.wantVersions(1, 2, 3)
+	s.wantVersions(1, 2, 3, 4)
 	if diff := cmp.Diff(definition, s.definition()); diff != "" {
 		t.Error("tables (-want +got):\n" + diff)
 	}
@@ -207,6 +207,7 @@ func TestMigratingAgainByHandChangesNothing(t *testing.T) {
 		s.runMigration("00001_idem.sql")
 		s.runMigration("00002_operate.sql")
 		s.runMigration("00003_on_call.sql")
+		s.runMigration("00004_acknowledge.sql")
 	}
 	if diff := cmp.Diff(definition, s.definition()); diff != "" {
 		t.Error("tables (-want +got):\n" + diff)
@@ -217,6 +218,7 @@ func TestMigratingAgainByHandChangesNothing(t *testing.T) {
 	byHand.runMigration("00001_idem.sql")
 	byHand.runMigration("00002_operate.sql")
 	byHand.runMigration("00003_on_call.sql")
+	byHand.runMigration("00004_acknowledge.sql")
 	if diff := cmp.Diff(definition, byHand.definition()); diff != "" {
 		t.Error("tables made by hand (-want +got):\n" + diff)
 	}
@@ -385,10 +387,11 @@ const knownRows = `select array_agg(line order by line) from (
 // which must not run again, and another.
 func later(second string) fstest.MapFS {
 	return fstest.MapFS{
-		"migrations/00001_idem.sql":    {Data: []byte(`select 'this file ran before' / 0`)},
-		"migrations/00002_operate.sql": {Data: []byte(`select 'this file ran before' / 0`)},
-		"migrations/00003_on_call.sql": {Data: []byte(`select 'this file ran before' / 0`)},
-		"migrations/00004_later.sql":   {Data: []byte(second)},
+		"migrations/00001_idem.sql":        {Data: []byte(`select 'this file ran before' / 0`)},
+		"migrations/00002_operate.sql":     {Data: []byte(`select 'this file ran before' / 0`)},
+		"migrations/00003_on_call.sql":     {Data: []byte(`select 'this file ran before' / 0`)},
+		"migrations/00004_acknowledge.sql": {Data: []byte(`select 'this file ran before' / 0`)},
+		"migrations/00005_later.sql":       {Data: []byte(second)},
 	}
 }
 

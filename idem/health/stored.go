@@ -40,10 +40,11 @@ type receiver struct {
 	works  bool // it has workers
 
 	// The last looks at the stored events. Each reads all that is not done.
-	retrying, due, ahead lastLook[time.Duration] // how old the oldest is
-	standing             lastLook[store.Standing]
-	parked               lastLook[store.ParkedEvents]
-	unscoped             lastLook[bool]
+	due, ahead lastLook[time.Duration] // how old the oldest is
+	retrying   lastLook[store.FailingEvents]
+	standing   lastLook[store.Standing]
+	parked     lastLook[store.ParkedEvents]
+	unscoped   lastLook[bool]
 }
 
 // Examine implements [Part].
@@ -80,14 +81,23 @@ func sayUnscoped(found bool) (healthy bool, says string) {
 }
 
 func (r *receiver) examineRetrying(ctx context.Context, x *examination) {
-	query, then := store.OldestRetrying, "; if the provider does not deliver it again, replay it"
+	query, then := store.FindRetrying, "; if the provider does not deliver it again, replay it"
 	if r.works {
-		query, then = store.OldestFailing, ": the workers try it again, and park it in the end"
+		query, then = store.FindFailing, ": the workers try it again, and park it in the end"
 	}
-	examine(ctx, x, "retrying", &r.retrying, query, func(age time.Duration) (bool, string) {
-		return sayAge(age, x.limits.MaxRetrying, "the oldest event that fails came %s ago",
-			"an event has failed for %s: fix what its error says, see idem.Common.List"+then)
+	examine(ctx, x, "retrying", &r.retrying, query, func(found store.FailingEvents) (bool, string) {
+		healthy, says := sayAge(found.Oldest, x.limits.MaxRetrying, "the oldest event that fails came %s ago",
+			"an event has failed for %s: fix what its error says, see idem list -failed, or acknowledge it with idem acknowledge until you do"+then)
+		return healthy, says + known(found.Acknowledged)
 	})
+}
+
+// known says how many events are left out of a check.
+func known(acknowledged int64) string {
+	if acknowledged == 0 {
+		return ""
+	}
+	return fmt.Sprintf("; acknowledged: %d", acknowledged)
 }
 
 // aheadMost is the largest time in the future at which an event may have arrived: commits take their time,
@@ -140,23 +150,24 @@ func sayAge(age, limit time.Duration, well, wrong string) (healthy bool, says st
 
 func sayStanding(found store.Standing) (healthy bool, says string) {
 	if found.Lanes == 0 {
-		return true, "no event waits for a parked one"
+		return true, "no event waits for a parked one" + known(found.Acknowledged)
 	}
 	return false, fmt.Sprintf("%d events of %d entities wait for a parked one: first %d of %s, %s, for %s: "+
 		"fix what its error says, see operator.Operator.Blocked, and replay it, or discard it to give it up; if it is done, have idem.Serve or Processor.Run run",
-		found.Waiting, found.Lanes, found.Behind, found.Key, strings.Join(found.Types, " "), found.Head)
+		found.Waiting, found.Lanes, found.Behind, found.Key, strings.Join(found.Types, " "), found.Head) + known(found.Acknowledged)
 }
 
 func sayParked(found store.ParkedEvents, most int) (healthy bool, says string) {
 	switch {
 	case found.N >= int64(most):
-		return false, fmt.Sprintf("%d events are parked, and nobody has acknowledged them since they failed: first %s, %s: "+
+		says = fmt.Sprintf("%d events are parked, and nobody has acknowledged them since they failed: first %s, %s: "+
 			"fix what its error says, and replay it; else discard it, or acknowledge it with idem acknowledge until you do", found.N, found.ID, found.Type)
 	case found.N > 0:
-		return true, fmt.Sprintf("%d events are parked", found.N)
+		healthy, says = true, fmt.Sprintf("%d events are parked", found.N)
 	default:
-		return true, "there is none that nobody has acknowledged"
+		healthy, says = true, "there is none that nobody has acknowledged"
 	}
+	return healthy, says + known(found.Acknowledged)
 }
 
 // examination is one look at a receiver.

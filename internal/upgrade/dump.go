@@ -48,6 +48,7 @@ func dump(ctx context.Context, pool *pgxpool.Pool) (string, error) {
 func dumpTable(ctx context.Context, pool *pgxpool.Pool, table string, b *strings.Builder) error {
 	rows, _ := pool.Query(ctx, `
 select attname, attidentity <> '', format_type(atttypid, atttypmod) || case when attnotnull then ' not null' else '' end
+	|| coalesce(' default ' || (select pg_get_expr(adbin, adrelid) from pg_attrdef where adrelid = attrelid and adnum = attnum), '')
 from pg_attribute where attrelid = $1::text::regclass and attnum > 0 and not attisdropped order by attnum`, table)
 	var columns, values, types []string
 	var name, kind, identity string

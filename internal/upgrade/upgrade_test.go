@@ -190,6 +190,15 @@ func TestAfterAnUpgradeARetryingEventIsHandledWhenItComesAgain(t *testing.T) {
 	})
 }
 
+func TestAfterAnUpgradeAnAcknowledgedEventIsAcknowledged(t *testing.T) {
+	t.Parallel()
+	eachVersion(t, func(u *upgraded) {
+		if u.stored("acknowledged").AcknowledgedAt.IsZero() || !u.stored("head").AcknowledgedAt.IsZero() {
+			u.Error("of the parked events, not only the one is acknowledged that was")
+		}
+	})
+}
+
 func TestAfterAnUpgradeStoredEventsReplay(t *testing.T) {
 	t.Parallel()
 	eachVersion(t, func(u *upgraded) {

@@ -181,6 +181,18 @@ limit $2`
 	})
 }
 
+// acknowledging reads the last action that acknowledged an event; zero if there is none.
+func acknowledging(ctx context.Context, db DB, event string) (a Action, err error) {
+	const find = actionColumns + `
+from idem_audit_events o join idem_audit a on a.id = o.action where o.event = $1 and o.result = 'acknowledged' order by a.id desc limit 1`
+	rows, _ := db.Query(ctx, find, event)
+	a, err = pgx.CollectExactlyOneRow(rows, func(row pgx.CollectableRow) (Action, error) { return scanAction(row) })
+	if errors.Is(err, pgx.ErrNoRows) {
+		err = nil
+	}
+	return a, err
+}
+
 // Touched is an action with its outcome for one event.
 type Touched struct {
 	Action  Action

@@ -45,7 +45,7 @@ with chosen as (
 	where e.event = chosen.event
 	returning e.event, e.key
 ), bodies as (
-	update idem_payloads p set due_at = now(), held = false, lane = ` + rowLane + ` from again e where p.event = e.event
+	update idem_payloads p set due_at = now(), held = false, acknowledged_at = null, lane = ` + rowLane + ` from again e where p.event = e.event
 )
 select event from again`
 	rows, _ := db.Query(ctx, requeue, keys, states)

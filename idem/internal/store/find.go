@@ -41,7 +41,7 @@ where p.source = $1 and e.state = any ($2)
   and ($6::text[] is null or substring(p.event from '^[^/]*/[^/]*/(.*)$') = any ($6))
   and ($7::timestamptz is null or e.received_at >= $7) and ($8::timestamptz is null or e.received_at < $8)
   and ($9::text[] is null or p.event = any ($9))
-  and (not $10 or e.attempts > 0 or e.crashes > 0 or p.failures is not null)`
+  and (not $10 or ` + hasFailed + `)`
 
 // openEvent joins to a payload p its event. The events are looked up one by one: the planner would rather
 // read all events, ten million done ones for the sake of a few that are not.
@@ -82,25 +82,28 @@ type Row struct {
 	DoneAt     time.Time // zero if it is not done
 	ConflictAt time.Time // zero if no other body came
 	Trace      string
+
+	AcknowledgedAt time.Time // zero if nobody takes care of it
 }
 
 // columns are the columns that scanRow reads of an event e and its body p.
 const columns = `
 select e.event, e.type, e.key, p.occurred_at, p.body, e.state, e.attempts, e.crashes, coalesce(e.last_error, ''), e.received_at,
-	p.due_at, case e.state when 'done' then coalesce(e.done_at, e.received_at) end, e.conflict_at, coalesce(p.trace, '') `
+	p.due_at, case e.state when 'done' then coalesce(e.done_at, e.received_at) end, e.conflict_at, coalesce(p.trace, ''),
+	case when ` + isAcknowledged + ` then p.acknowledged_at end `
 
 // itsBody joins to each event e its body, if the body is stored. The bodies are looked up one by one:
 // Postgres would read all bodies if it took the tables for small.
 const itsBody = `left join lateral (
-	select occurred_at, body, due_at, trace from idem_payloads where event = e.event union all
-	select occurred_at, body, null, null from idem_archive where event = e.event) p on true`
+	select occurred_at, body, due_at, trace, failures, acknowledged_at from idem_payloads where event = e.event union all
+	select occurred_at, body, null, null, null, null from idem_archive where event = e.event) p on true`
 
 func scanRow(row pgx.CollectableRow) (r Row, err error) {
 	var key string
-	var occurred, due, done, conflict *time.Time
-	err = row.Scan(&key, &r.Type, &r.Key, &occurred, &r.Payload, &r.State, &r.Attempts, &r.Crashes, &r.LastError, &r.ReceivedAt, &due, &done, &conflict, &r.Trace)
+	var occurred, due, done, conflict, acknowledged *time.Time
+	err = row.Scan(&key, &r.Type, &r.Key, &occurred, &r.Payload, &r.State, &r.Attempts, &r.Crashes, &r.LastError, &r.ReceivedAt, &due, &done, &conflict, &r.Trace, &acknowledged)
 	r.setRowKey(key)
-	r.OccurredAt, r.DueAt, r.DoneAt, r.ConflictAt = timeOrZero(occurred), timeOrZero(due), timeOrZero(done), timeOrZero(conflict)
+	r.OccurredAt, r.DueAt, r.DoneAt, r.ConflictAt, r.AcknowledgedAt = timeOrZero(occurred), timeOrZero(due), timeOrZero(done), timeOrZero(conflict), timeOrZero(acknowledged)
 	return r, err
 }
 
@@ -125,7 +128,8 @@ func Get(ctx context.Context, db DB, key string) (r Row, err error) {
 func GetAll(ctx context.Context, db DB, keys []string) ([]Row, error) {
 	const list = columns + `
 from unnest($1::text[]) with ordinality as f (event, place) join idem_events e using (event)
-left join lateral (select occurred_at, null::bytea as body, due_at, trace from idem_payloads where event = e.event) p on true
+left join lateral (
+	select occurred_at, null::bytea as body, due_at, trace, failures, acknowledged_at from idem_payloads where event = e.event) p on true
 order by place`
 	rows, _ := db.Query(ctx, list, keys)
 	return pgx.CollectRows(rows, scanRow)
@@ -248,12 +252,13 @@ func InTime(ctx context.Context, db interface {
 // Whereabouts is an event with the reason why it is not done.
 type Whereabouts struct {
 	Row
-	Failures []Failure // the last ones, the oldest first
-	Held     bool      // the event is parked only because it waits
-	First    string    // the row key of the first event of its lane; "" if the event is in no lane
-	Behind   int64     // events of its lane that come after it
-	Claim    Claimed
-	Now      time.Time
+	Failures     []Failure // the last ones, the oldest first
+	Held         bool      // the event is parked only because it waits
+	First        string    // the row key of the first event of its lane; "" if the event is in no lane
+	Behind       int64     // events of its lane that come after it
+	Claim        Claimed
+	Acknowledged Action // by which a person takes care of it; zero if nobody does, or the trail does not go back so far
+	Now          time.Time
 }
 
 // FindWhereabouts reads an event and its place in its lane. Call it in a transaction that sees one state of
@@ -274,6 +279,9 @@ from idem_payloads own where own.event = $1`
 	err = tx.QueryRow(ctx, place, key).Scan(&w.Failures, &w.Held, &w.First, &w.Behind, &w.Now)
 	if errors.Is(err, pgx.ErrNoRows) { // the event is done
 		err = tx.QueryRow(ctx, `select now()`).Scan(&w.Now)
+	}
+	if err == nil && !w.AcknowledgedAt.IsZero() {
+		w.Acknowledged, err = acknowledging(ctx, tx, key)
 	}
 	return w, err
 }

@@ -13,50 +13,71 @@ import (
 
 // Backlog is the events of a source in one state.
 type Backlog struct {
-	State  string
-	Events int64
-	Oldest time.Duration
+	State        string
+	Events       int64
+	Acknowledged int64 // of these
+	Oldest       time.Duration
 }
 
 // CountOpen counts the events of a source that are not done, by state.
 func CountOpen(ctx context.Context, db DB, source string) ([]Backlog, error) {
 	const count = `
-select e.state, count(*), now() - min(e.received_at)
+select e.state, count(*), count(*) filter (where ` + isAcknowledged + `), now() - min(e.received_at)
 from idem_payloads p ` + openEvent + ` where p.source = $1 group by e.state`
 	rows, _ := db.Query(ctx, count, source)
 	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (b Backlog, err error) {
-		err = row.Scan(&b.State, &b.Events, &b.Oldest)
+		err = row.Scan(&b.State, &b.Events, &b.Acknowledged, &b.Oldest)
 		return b, err
 	})
 }
 
-// Acknowledged is the audit trail's action by which a person takes note of parked events.
-const Acknowledged = "acknowledge"
+// isAcknowledged is the condition that a person takes care of an event e with the body p: since its last
+// failure if it is parked, and since whenever if it is tried again by itself.
+const isAcknowledged = `(p.acknowledged_at is not null
+	and not (e.state = 'parked' and p.acknowledged_at < coalesce((p.failures -> -1 ->> 'at')::timestamptz, p.acknowledged_at)))`
 
-// ParkedEvents counts the parked events that wait for no other event, and were not acknowledged since they
-// last failed.
-type ParkedEvents struct {
-	N        int64  // how many
-	ID, Type string // of the first one to arrive
+// hasFailed is the condition that an attempt at an event e with the body p has failed.
+const hasFailed = `(e.attempts > 0 or e.crashes > 0 or p.failures is not null)`
+
+// Acknowledge sets or takes back that a person takes care of events: of those that are parked by a failure of
+// their own, or have failed and are tried again by themselves. It leaves those that are being processed, and
+// returns the row keys of the others.
+func Acknowledge(ctx context.Context, tx pgx.Tx, keys []string, yes bool) ([]string, error) {
+	const acknowledge = `
+with chosen as (
+	select p.event from idem_payloads p ` + openEvent + `
+	where p.event = any ($1) and not p.held and ($2 or ` + isAcknowledged + `)
+	  and (e.state = 'parked' or e.state in ('pending', 'retrying') and (` + hasFailed + ` or e.starts > 10))
+	order by p.event for update of p skip locked
+)
+update idem_payloads p set acknowledged_at = case when $2 then now() end from chosen where p.event = chosen.event
+returning p.event, ` + onDisk
+	rows, _ := tx.Query(ctx, acknowledge, keys, yes)
+	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (key string, err error) {
+		err = row.Scan(&key, nil)
+		return key, err
+	})
 }
 
-// FindParked counts the parked events of a source that have failed themselves, and that are not acknowledged,
-// or have failed again since.
+// ParkedEvents counts the parked events that have failed themselves.
+type ParkedEvents struct {
+	N            int64  // how many nobody has acknowledged since they failed
+	ID, Type     string // of the first of those to arrive
+	Acknowledged int64  // the others
+}
+
+// FindParked counts the parked events of a source that have failed themselves.
 func FindParked(ctx context.Context, db DB, source string) (a ParkedEvents, err error) {
 	const find = `
-with acknowledged as materialized (
-	select event, max(a.at) as at from idem_audit a cross join unnest(a.events) as u (event)
-	where a.source = $1 and a.action = $2 and a.ended_at is not null group by event
+with parked as materialized (
+	select p.event, p.received_at, e.type, ` + isAcknowledged + ` as acknowledged
+	from idem_payloads p ` + openEvent + `
+	where p.source = $1 and p.due_at is null and not p.held and e.state = 'parked'
 )
-select count(*) over (), substring(e.event from '^[^/]*/[^/]*/(.*)$'), e.type
-from idem_payloads p ` + openEvent + ` left join acknowledged k on k.event = p.event
-where p.source = $1 and p.due_at is null and not p.held and e.state = 'parked'
-  and (k.at is null or k.at < (p.failures -> -1 ->> 'at')::timestamptz)
-order by p.received_at, p.event limit 1`
-	err = db.QueryRow(ctx, find, source, Acknowledged).Scan(&a.N, &a.ID, &a.Type)
-	if errors.Is(err, pgx.ErrNoRows) {
-		return ParkedEvents{}, nil
-	}
+select n, acknowledged, coalesce(substring(event from '^[^/]*/[^/]*/(.*)$'), ''), coalesce(type, '')
+from (select count(*) filter (where not acknowledged) as n, count(*) filter (where acknowledged) as acknowledged from parked) counted
+left join (select event, type from parked where not acknowledged order by received_at, event limit 1) first on true`
+	err = db.QueryRow(ctx, find, source).Scan(&a.N, &a.Acknowledged, &a.ID, &a.Type)
 	return a, err
 }
 
@@ -67,16 +88,6 @@ select count(*) from (select from idem_payloads p ` + openEvent + `
 where p.source = $1 and p.due_at is null and e.state = 'parked' and e.type = $2 limit $3) aside`
 	err = db.QueryRow(ctx, count, source, SetAsideType, most).Scan(&n)
 	return n, err
-}
-
-// ParkedByFailure returns the row keys, among keys, of events that [FindParked] would count if they were not
-// acknowledged.
-func ParkedByFailure(ctx context.Context, db DB, keys []string) ([]string, error) {
-	const choose = `
-select p.event from unnest($1::text[]) as k (event) join idem_payloads p using (event) ` + openEvent + `
-where not p.held and e.state = 'parked' order by p.event`
-	rows, _ := db.Query(ctx, choose, keys)
-	return pgx.CollectRows(rows, pgx.RowTo[string])
 }
 
 // Failing counts the events of a type that have failed and will be tried again without an action.
@@ -91,7 +102,7 @@ func ListFailing(ctx context.Context, db DB, source string, n int) (all []Failin
 	const list = `
 select e.type, count(*), (sum(count(*)) over ())::bigint
 from idem_payloads p ` + openEvent + `
-where p.source = $1 and e.state in ('pending', 'retrying') and (e.attempts > 0 or e.crashes > 0 or p.failures is not null)
+where p.source = $1 and e.state in ('pending', 'retrying') and ` + hasFailed + `
 group by e.type order by 2 desc, 1 limit $2`
 	rows, _ := db.Query(ctx, list, source, n)
 	all, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (f Failing, err error) {
@@ -104,7 +115,7 @@ group by e.type order by 2 desc, 1 limit $2`
 // CountStanding counts the events of a source that wait behind a parked event, and their entities.
 func CountStanding(ctx context.Context, db DB, source string) (events, lanes int64, err error) {
 	const count = `
-select coalesce(sum(h.waiting + h.held::int), 0)::bigint, count(*) ` + heads + ` where e.state = 'parked' and (h.waiting > 0 or h.held)`
+select coalesce(sum(p.waiting + p.held::int), 0)::bigint, count(*) ` + heads + ` where e.state = 'parked' and (p.waiting > 0 or p.held)`
 	err = db.QueryRow(ctx, count, source).Scan(&events, &lanes)
 	return events, lanes, err
 }
@@ -132,24 +143,37 @@ where conflict_at is not null and starts_with(event, $1) order by conflict_at de
 	return latest, all, err
 }
 
-// OldestRetrying returns the time since the arrival of the first event of a source that the provider is to
-// deliver again; 0 if there is none. It reads the events that are not done, and no others: with a join
-// Postgres would look for the few retrying events among all events.
-func OldestRetrying(ctx context.Context, db DB, source string) (time.Duration, error) {
-	const oldest = `
-select now() - min(p.received_at) from idem_payloads p
-where p.source = $1 and p.lane is null and (select e.state from idem_events e where e.event = p.event) = 'retrying'`
-	return age(ctx, db, oldest, source)
+// FailingEvents are the events of a source that have failed, and are tried again by themselves.
+type FailingEvents struct {
+	Oldest       time.Duration // since the first one arrived that nobody has acknowledged; 0 if there is none
+	Acknowledged int64
 }
 
-// OldestFailing returns the time since the arrival of the first event of a source that workers failed to
-// process, and try again; 0 if there is none. An event that they have started more than ten times is failing,
-// whether the failures were counted or not.
-func OldestFailing(ctx context.Context, db DB, source string) (time.Duration, error) {
-	const oldest = `
-select now() - min(p.received_at) from idem_payloads p ` + openEvent + `
+// FindRetrying finds the events of a source that the provider is to deliver again. It reads the events that
+// are not done, and no others: with a join Postgres would look for the few retrying events among all events.
+func FindRetrying(ctx context.Context, db DB, source string) (FailingEvents, error) {
+	const find = failing + `
+where p.source = $1 and p.lane is null and (select e.state from idem_events e where e.event = p.event) = 'retrying'`
+	return findFailing(ctx, db, find, source)
+}
+
+// FindFailing finds the events of a source that workers failed to process, and try again. An event that they
+// have started more than ten times is failing, whether the failures were counted or not.
+func FindFailing(ctx context.Context, db DB, source string) (FailingEvents, error) {
+	const find = failing + openEvent + `
 where p.source = $1 and e.state = 'pending' and (e.attempts > 0 or e.starts > 10)`
-	return age(ctx, db, oldest, source)
+	return findFailing(ctx, db, find, source)
+}
+
+const failing = `
+select now() - min(p.received_at) filter (where p.acknowledged_at is null), count(p.acknowledged_at) from idem_payloads p `
+
+func findFailing(ctx context.Context, db DB, find, source string) (f FailingEvents, err error) {
+	var oldest *time.Duration
+	if err = db.QueryRow(ctx, find, source).Scan(&oldest, &f.Acknowledged); err == nil && oldest != nil {
+		f.Oldest = *oldest
+	}
+	return f, err
 }
 
 // OldestDue returns the time for which the first event of a source has been due; 0 if none is due. An event

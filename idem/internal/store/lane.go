@@ -2,7 +2,6 @@ package store
 
 import (
 	"context"
-	"errors"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -220,15 +219,16 @@ type Blocked struct {
 // heads are the first events of lanes.
 const heads = `
 from (
-	select distinct on (p.lane) p.lane, p.event, p.due_at, p.held, p.received_at, count(*) over (partition by p.lane) - 1 as waiting
+	select distinct on (p.lane) p.lane, p.event, p.due_at, p.held, p.received_at, p.failures, p.acknowledged_at,
+		count(*) over (partition by p.lane) - 1 as waiting, max(p.received_at) over (partition by p.lane) as newest
 	from idem_payloads p
 	where p.lane is not null and p.source = $1
 	order by p.lane, ` + order + `
-) h left join lateral (select * from idem_events where event = h.event offset 0) e on true`
+) p left join lateral (select * from idem_events where event = p.event offset 0) e on true`
 
 // blocked are the heads of lanes in which events wait.
 const blocked = heads + `
-where h.waiting > 0 and (e.state is distinct from 'pending' or h.due_at is null or h.due_at > now())`
+where p.waiting > 0 and (e.state is distinct from 'pending' or p.due_at is null or p.due_at > now())`
 
 // CountBlocked counts the entities that ListBlocked lists.
 func CountBlocked(ctx context.Context, db DB, source string) (n int64, err error) {
@@ -243,8 +243,8 @@ type BlockedSum struct{ Entities, Waiting int64 }
 // parked, waits for its next attempt, or its row is gone. It reads the n oldest lanes, and counts all.
 func ListBlocked(ctx context.Context, db DB, source string, n int) (oldest []Blocked, all BlockedSum, err error) {
 	const list = `
-select h.event, coalesce(e.type, ''), coalesce(e.key, ''), coalesce(e.state, ''), coalesce(e.last_error, ''),
-	now() - h.received_at, h.due_at, h.waiting, count(*) over (), sum(h.waiting) over ()::bigint ` + blocked + ` order by h.received_at, h.event limit $2`
+select p.event, coalesce(e.type, ''), coalesce(e.key, ''), coalesce(e.state, ''), coalesce(e.last_error, ''),
+	now() - p.received_at, p.due_at, p.waiting, count(*) over (), sum(p.waiting) over ()::bigint ` + blocked + ` order by p.received_at, p.event limit $2`
 	rows, _ := db.Query(ctx, list, source, n)
 	oldest, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (b Blocked, err error) {
 		var key string
@@ -257,12 +257,13 @@ select h.event, coalesce(e.type, ''), coalesce(e.key, ''), coalesce(e.state, '')
 	return oldest, all, err
 }
 
-// Standing counts the events that wait behind parked ones.
+// Standing counts the events that wait behind parked ones, of which nobody takes care.
 type Standing struct {
 	Lanes, Waiting int64    // the number of lanes, and of the events that wait in them
 	Key, Head      string   // of the oldest lane: its entity, and the id of the parked event
 	Behind         int64    // the number of events that wait there
 	Types          []string // the types of these events
+	Acknowledged   int64    // other lanes: none of their events came since somebody acknowledged the parked one
 }
 
 // FindStanding counts the lanes of a source in which events wait for a parked event, or need not wait any
@@ -270,16 +271,17 @@ type Standing struct {
 func FindStanding(ctx context.Context, db DB, source string) (s Standing, err error) {
 	const find = `
 with heads as materialized (
-	select h.lane, h.event, h.received_at, h.waiting + h.held::int as waiting, e.key ` + heads + `
-	where e.state = 'parked' and (h.waiting > 0 or h.held)
+	select p.lane, p.event, p.received_at, p.waiting + p.held::int as waiting, e.key,
+		not p.held and ` + isAcknowledged + ` and p.newest <= p.acknowledged_at as acknowledged ` + heads + `
+	where e.state = 'parked' and (p.waiting > 0 or p.held)
+), standing as (
+	select * from heads where not acknowledged
 )
-select (select count(*) from heads), (select sum(waiting) from heads), key, substring(event from '^[^/]*/[^/]*/(.*)$'), waiting,
-	array(select distinct e.type from idem_payloads p ` + openEvent + ` where p.lane = heads.lane and (p.held or p.event <> heads.event) order by 1)
-from heads order by received_at, event limit 1`
-	err = db.QueryRow(ctx, find, source).Scan(&s.Lanes, &s.Waiting, &s.Key, &s.Head, &s.Behind, &s.Types)
-	if errors.Is(err, pgx.ErrNoRows) {
-		return Standing{}, nil
-	}
+select (select count(*) from standing), (select coalesce(sum(waiting), 0) from standing)::bigint,
+	(select count(*) from heads where acknowledged), coalesce(key, ''), coalesce(substring(event from '^[^/]*/[^/]*/(.*)$'), ''), coalesce(waiting, 0),
+	array(select distinct e.type from idem_payloads p ` + openEvent + ` where p.lane = first.lane and (p.held or p.event <> first.event) order by 1)
+from (values (1)) one left join (select * from standing order by received_at, event limit 1) first on true`
+	err = db.QueryRow(ctx, find, source).Scan(&s.Lanes, &s.Waiting, &s.Acknowledged, &s.Key, &s.Head, &s.Behind, &s.Types)
 	return s, err
 }
 

@@ -109,7 +109,7 @@ func TestEachCheckFindsWhatIsWrong(t *testing.T) {
 			func(p *patient) {
 				p.exec(`drop table idem_migrations, idem_archive, idem_audit cascade; drop view idem_event_log; drop table idem_payloads, idem_events`)
 			},
-			Error, "the tables lack migrations of this version", "migrations/00001_idem.sql, migrations/00002_operate.sql, migrations/00003_on_call.sql in schema idemtest_",
+			Error, "the tables lack migrations of this version", "migrations/00001_idem.sql, migrations/00002_operate.sql, migrations/00003_on_call.sql, migrations/00004_acknowledge.sql in schema idemtest_",
 		},
 		{
 			"migrations", "another tool has applied the first, and not yet the second",
@@ -119,7 +119,7 @@ func TestEachCheckFindsWhatIsWrong(t *testing.T) {
 		{
 			"migrations", "the program is older than what is deployed",
 			func(p *patient) { p.exec(`insert into idem_migrations (version) values (99)`) },
-			Warning, "the tables are newer than this program", "migration 99, this program knows 3",
+			Warning, "the tables are newer than this program", "migration 99, this program knows 4",
 		},
 		{
 			"indexes", "somebody dropped one",

@@ -42,6 +42,13 @@ func (p *program) planReplay(ctx context.Context, o *operator.Operator) (*operat
 	return chosen((*operator.Operator).PlanReplay)(p, ctx, o)
 }
 
+func (p *program) planAcknowledge(ctx context.Context, o *operator.Operator) (*operator.Plan, error) {
+	if p.undo {
+		return chosen((*operator.Operator).PlanUnacknowledge)(p, ctx, o)
+	}
+	return chosen((*operator.Operator).PlanAcknowledge)(p, ctx, o)
+}
+
 func (p *program) planErase(ctx context.Context, o *operator.Operator) (*operator.Plan, error) {
 	o.EraseNotDone = p.eraseOpen
 	return o.PlanErase(ctx, p.filter)
@@ -151,7 +158,7 @@ func (p *program) printPlans(ctx context.Context, plans []*operator.Plan) error 
 		}
 		t := &terminal.Table{Indent: 2, Heads: []string{p.head("RECEIVED"), "ACCOUNT", "STATE", "TYPE", "ENTITY", "ID", "ERROR"}}
 		for _, s := range first {
-			t.Add(p.at(s.ReceivedAt), terminal.Clean(s.Scope), string(s.State), terminal.Clean(s.Type), terminal.Clean(s.Key), terminal.Clean(s.ID), terminal.Clean(s.LastError))
+			t.Add(p.at(s.ReceivedAt), terminal.Clean(s.Scope), stateOf(s), terminal.Clean(s.Type), terminal.Clean(s.Key), terminal.Clean(s.ID), terminal.Clean(s.LastError))
 		}
 		if first != nil {
 			if err := t.Print(out, width, longest); err != nil {
@@ -241,7 +248,7 @@ type done struct {
 	Matched int64  `json:"matched"`
 	DryRun  bool   `json:"dry_run"`
 
-	Changed   *int64 `json:"changed,omitempty"` // requeued, discarded, erased, forgotten
+	Changed   *int64 `json:"changed,omitempty"` // requeued, discarded, acknowledged, erased, forgotten
 	Done      *int   `json:"done,omitempty"`    // of a replay
 	Failed    *int   `json:"failed,omitempty"`
 	Unhandled *int   `json:"unhandled,omitempty"`

@@ -30,7 +30,7 @@
 //	audit       who did what to which events
 //	requeue     have the workers of an inbox process events again
 //	replay      process events here, with the application's handlers
-//	acknowledge take note of parked events: they make health red no more
+//	acknowledge take note of events that fail or are parked: they make health red no more
 //	discard     give events up
 //	stop        ask a running action to end
 //	readmit     have messages of a relay that were set aside verified again

@@ -32,13 +32,24 @@ type event struct {
 	DoneAt     time.Time  `json:"done_at,omitzero"`
 	ConflictAt time.Time  `json:"conflict_at,omitzero"`
 	BodyBytes  int        `json:"body_bytes"` // 0 when it is not stored
+
+	AcknowledgedAt time.Time `json:"acknowledged_at,omitzero"`
 }
 
 func newEvent(s idem.StoredEvent) event {
 	return event{
 		s.Source, s.Scope, s.ID, s.Type, s.Key, s.State, s.Attempts, s.Crashes, s.LastError,
 		s.OccurredAt.UTC(), s.ReceivedAt.UTC(), s.DueAt.UTC(), s.DoneAt.UTC(), s.ConflictAt.UTC(), len(s.Payload),
+		s.AcknowledgedAt.UTC(),
 	}
+}
+
+// stateOf is an event's state for people.
+func stateOf(s idem.StoredEvent) string {
+	if s.AcknowledgedAt.IsZero() {
+		return string(s.State)
+	}
+	return string(s.State) + ", acknowledged"
 }
 
 // perPage is the number of events that one statement reads, with their bodies.
@@ -111,7 +122,7 @@ func (p *program) listOne(o *operator.Operator, s idem.StoredEvent, t *terminal.
 	case s.State == idem.StatePending && s.DueAt.IsZero():
 		next = "after an earlier one"
 	}
-	t.Add(p.at(s.ReceivedAt), p.sourceOf(o), terminal.Clean(s.Scope), string(s.State), terminal.Clean(s.Type), terminal.Clean(s.Key), terminal.Clean(s.ID), positive(s.Attempts), next, terminal.Clean(s.LastError))
+	t.Add(p.at(s.ReceivedAt), p.sourceOf(o), terminal.Clean(s.Scope), stateOf(s), terminal.Clean(s.Type), terminal.Clean(s.Key), terminal.Clean(s.ID), positive(s.Attempts), next, terminal.Clean(s.LastError))
 	return nil
 }
 

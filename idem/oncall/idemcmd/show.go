@@ -77,6 +77,7 @@ type shown struct {
 	Behind       int64        `json:"behind"`
 	Workers      int          `json:"workers"`
 	Failures     []failure    `json:"failures,omitempty"`
+	Acknowledged *noted       `json:"acknowledged,omitempty"`
 	Payload      *string      `json:"payload,omitempty"`
 	PayloadBytes []byte       `json:"payload_base64,omitempty"`
 }
@@ -102,9 +103,18 @@ type failure struct {
 	Error string    `json:"error"`
 }
 
+// noted is an operator.Lookup's Acknowledged as JSON.
+type noted struct {
+	Actor  string `json:"actor"`
+	Reason string `json:"reason"`
+}
+
 func newShown(l operator.Lookup) shown {
 	says := l.Says("en", func(t time.Time) string { return t.UTC().Format(time.RFC3339) })
 	s := shown{event: newEvent(l.StoredEvent), Why: l.Why(), Says: says, Behind: l.Behind, Workers: l.Workers}
+	if a := l.Acknowledged; a.Actor != "" {
+		s.Acknowledged = &noted{a.Actor, a.Reason}
+	}
 	if c := l.Claim; !c.Since.IsZero() {
 		s.Claim = &claim{c.Since.UTC(), c.Host, c.PID, c.SeenAt.UTC(), c.Alive}
 	}
@@ -139,7 +149,7 @@ func (p *program) printEvent(l operator.Lookup, another bool) error {
 		{"account", terminal.Clean(s.Scope)},
 		{"type", terminal.Clean(s.Type)},
 		{"entity", terminal.Clean(s.Key)},
-		{"state", string(s.State)},
+		{"state", stateOf(s)},
 		{"why", p.whyNot(l)},
 		{"occurred", p.moment(s.OccurredAt)},
 		{"received", p.moment(s.ReceivedAt)},
@@ -269,7 +279,7 @@ func (p *program) addOfEntity(t *terminal.Table, o *operator.Operator, all []ide
 		if len(p.filter.Keys) > 1 {
 			entity = terminal.Clean(s.Key)
 		}
-		t.Add(p.at(s.ReceivedAt), p.sourceOf(o), terminal.Clean(s.Scope), entity, string(s.State), terminal.Clean(s.Type), terminal.Clean(s.ID), p.at(s.DoneAt), positive(s.Attempts), terminal.Clean(s.LastError))
+		t.Add(p.at(s.ReceivedAt), p.sourceOf(o), terminal.Clean(s.Scope), entity, stateOf(s), terminal.Clean(s.Type), terminal.Clean(s.ID), p.at(s.DoneAt), positive(s.Attempts), terminal.Clean(s.LastError))
 	}
 	return nil
 }

@@ -16,13 +16,14 @@ import (
 
 // backlog is the events of a source that are not done, as JSON.
 type backlog struct {
-	At          time.Time `json:"at"`
-	Source      string    `json:"source"`
-	Pending     count     `json:"pending"`
-	Retrying    count     `json:"retrying"`
-	Unhandled   count     `json:"unhandled"`
-	Parked      count     `json:"parked"`
-	BlockedKeys int64     `json:"blocked_keys"`
+	At           time.Time `json:"at"`
+	Source       string    `json:"source"`
+	Pending      count     `json:"pending"`
+	Retrying     count     `json:"retrying"`
+	Unhandled    count     `json:"unhandled"`
+	Parked       count     `json:"parked"`
+	Acknowledged int64     `json:"acknowledged"`
+	BlockedKeys  int64     `json:"blocked_keys"`
 }
 
 // count is the events in one state.
@@ -73,7 +74,7 @@ func (p *program) backlogs(ctx context.Context) (all []backlog, err error) {
 		}
 		all = append(all, backlog{
 			p.now().UTC().Truncate(time.Second), o.SourceName(),
-			newCount(s.Pending), newCount(s.Retrying), newCount(s.Unhandled), newCount(s.Parked), s.BlockedKeys,
+			newCount(s.Pending), newCount(s.Retrying), newCount(s.Unhandled), newCount(s.Parked), s.Acknowledged, s.BlockedKeys,
 		})
 	}
 	return all, nil
@@ -87,15 +88,20 @@ func (p *program) printStats(w io.Writer, all []backlog) error {
 	}
 	t := &terminal.Table{Heads: []string{"SOURCE", "PENDING", "RETRYING", "UNHANDLED", "PARKED", "BLOCKED ENTITIES"}}
 	var parked, blocked bool
+	var acknowledged int64
 	for _, b := range all {
 		t.Add(terminal.Clean(b.Source), b.Pending.text(), b.Retrying.text(), b.Unhandled.text(), b.Parked.text(), strconv.FormatInt(b.BlockedKeys, 10))
 		parked, blocked = parked || b.Parked.Events > 0, blocked || b.BlockedKeys > 0
+		acknowledged += b.Acknowledged
 	}
 	if err := t.Print(w, p.width, 0); err != nil {
 		return err
 	}
 	if parked {
 		fmt.Fprintln(w, "\n"+"Parked events stay until somebody acts: idem list -state parked shows why.")
+	}
+	if acknowledged > 0 {
+		fmt.Fprintln(w, command.Text("Acknowledged, so that health is not red for them: %s.", p.events(acknowledged)))
 	}
 	if blocked {
 		fmt.Fprintln(w, "Events wait behind an earlier one of their entity: idem blocked shows which.")

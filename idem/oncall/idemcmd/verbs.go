@@ -94,10 +94,13 @@ var verbs = []verb{
 		flags: with(bySource, choosing, acting, confirming), audited: true, acts: true, run: acts((*program).planReplay),
 	},
 	{
-		name: "acknowledge", words: "[ID...]", about: "take note of parked events: they make health red no more, and stay parked",
-		more: "It needs -reason, and ids or flags that choose events. It is of these events: the next one that is parked makes\n" +
-			"health red again. Events that wait behind a parked one are left alone: they were never tried.",
-		flags: with(bySource, choosingInAnyState, acting, confirming), audited: true, acts: true, run: acts(chosen((*operator.Operator).PlanAcknowledge)),
+		name: "acknowledge", words: "[ID...]", about: "take note of events that fail or are parked: they make health red no more",
+		more: "It needs -reason, and ids or flags that choose events. Nothing else happens to them. It is of these events: another one\n" +
+			"makes health red again, and so does one of these that was parked and fails again, or that is tried again by itself and\n" +
+			"is parked in the end. Events that wait for another one, or for their first attempt, are left alone. -undo takes it back.",
+		flags: with(bySource, choosingInAnyState, acting, confirming, func(o *options, f *flag.FlagSet) {
+			f.BoolVar(&o.undo, "undo", false, "take it back: the events make health red again")
+		}), audited: true, acts: true, run: acts((*program).planAcknowledge),
 	},
 	{
 		name: "discard", words: "[ID...]", about: "give events up: they will not be processed, and their bodies are deleted",
@@ -264,6 +267,7 @@ type options struct {
 	yes, dryRun bool
 
 	withoutWorkers bool // requeue although none are alive
+	undo           bool // take an acknowledgement back
 	eraseOpen      bool // also erase events that are not done
 
 	payload bool
@@ -312,7 +316,7 @@ func choosingInAnyState(o *options, f *flag.FlagSet) {
 	f.Var(command.List(&o.filter.Types), "type", "events of this `type`; for more: as -source")
 	f.Var((*each)(&o.filter.Keys), "entity", "events about this `entity`, a payment's id for example; repeat it for more")
 	f.Var((*each)(&o.filter.IDs), "id", "the event of this `id`; repeat it for more, or give ids after the verb")
-	f.BoolVar(&o.filter.Failed, "failed", false, "only events of which an attempt has failed, also those that are tried again by themselves")
+	f.BoolVar(&o.filter.Failed, "failed", false, "only events of which an attempt has failed, also those that are tried again by themselves; in all states, unless -state is given")
 	f.Func("since", "events that arrived at this `time` or later: 2026-11-20T10:00:00Z, 2026-11-20 or, for how long ago, 2h or 3d", command.Time(&o.filter.ReceivedFrom, time.Local))
 	f.Func("until", "events that arrived before this `time`", command.Time(&o.filter.ReceivedUntil, time.Local))
 }

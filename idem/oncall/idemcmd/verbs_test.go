@@ -265,8 +265,8 @@ func TestMigrateByARoleThatMayAndThePrintForOneThatMayNot(t *testing.T) {
 	t.Parallel()
 	s := newShop(t)
 	s.exec(`drop table idem_migrations`)
-	s.want(command.Done, "missing: migrations/00001_idem.sql\nmissing: migrations/00002_operate.sql\nmissing: migrations/00003_on_call.sql\n", "", "migrate", "-dry-run")
-	s.want(command.Done, `{"migration":"migrations/00001_idem.sql","dry_run":false}`+"\n"+`{"migration":"migrations/00002_operate.sql","dry_run":false}`+"\n"+`{"migration":"migrations/00003_on_call.sql","dry_run":false}`+"\n", "", "migrate", "-json")
+	s.want(command.Done, "missing: migrations/00001_idem.sql\nmissing: migrations/00002_operate.sql\nmissing: migrations/00003_on_call.sql\nmissing: migrations/00004_acknowledge.sql\n", "", "migrate", "-dry-run")
+	s.want(command.Done, `{"migration":"migrations/00001_idem.sql","dry_run":false}`+"\n"+`{"migration":"migrations/00002_operate.sql","dry_run":false}`+"\n"+`{"migration":"migrations/00003_on_call.sql","dry_run":false}`+"\n"+`{"migration":"migrations/00004_acknowledge.sql","dry_run":false}`+"\n", "", "migrate", "-json")
 	s.want(command.Done, "All migrations are applied.\n", "", "migrate")
 	p, out, _ := s.program()
 	p.Args = []string{"migrate", "-print", "-database", "postgres://127.0.0.1:1/nobody"} // it needs none
@@ -373,16 +373,42 @@ func TestAcknowledgeSaysWhyItLeavesEventsAlone(t *testing.T) {
 	s := newShop(t)
 	s.badNight()
 	s.exec(`update idem_payloads set held = true where event = 'notes//bad_5&77'`)
-	s.want(command.Done, "1 event of notes: acknowledged, still parked\n",
-		"idem: 1 of the 2 events of notes left alone: waiting behind a parked one and never tried, or not parked any more\n",
+	s.want(command.Done, "1 event of notes: acknowledged, not processed\n",
+		"idem: 1 of the 2 events of notes left alone: waiting for their turn and never tried, being processed, or done by now\n",
 		"acknowledge", "bad_2", "bad_5&77", "-reason", "ticket 7", "-as", "ana", "-yes")
+}
+
+func TestAcknowledgingIsSeenAndTakenBack(t *testing.T) {
+	t.Parallel()
+	s := newShop(t)
+	s.badNight()
+	s.want(command.Done, "1 event of notes: acknowledged, not processed\n", "", "acknowledge", "bad_2", "-reason", "ticket 7", "-as", "ana", "-yes")
+	for words, says := range map[string]string{
+		"list bad_2":       "parked, acknowledged",
+		"list -json bad_2": `"acknowledged_at":"2`,
+		"show bad_2":       "ana takes care of it: ticket 7.",
+		"show -json bad_2": `"acknowledged":{"actor":"ana","reason":"ticket 7"}`,
+		"stats":            "Acknowledged, so that health is not red for them: 1 event.",
+		"stats -json":      `"acknowledged":1,`,
+	} {
+		if _, out, errs := s.idem(strings.Fields(words)...); !strings.Contains(out, says) {
+			t.Errorf("idem %s says %q, %q; want %q", words, out, errs, says)
+		}
+	}
+	s.want(command.Done, "1 event of notes: acknowledged no more\n", "", "acknowledge", "-undo", "-failed", "-reason", "it is mine now", "-as", "bruno", "-yes")
+	if _, out, _ := s.idem("list", "bad_2"); strings.Contains(out, "acknowledged") {
+		t.Errorf("after -undo idem list says %q", out)
+	}
+	if status, _, _ := s.idem("acknowledge", "-undo", "bad_2", "-reason", "again", "-yes"); status != command.Nothing {
+		t.Errorf("-undo of what nobody has acknowledged: exit status %d", status)
+	}
 }
 
 func TestAnAcknowledgedEventStaysParked(t *testing.T) {
 	t.Parallel()
 	s := newShop(t)
 	s.badNight()
-	s.want(command.Done, "1 event of notes: acknowledged, still parked\n", "", "acknowledge", "bad_2", "-reason", "ticket 7", "-as", "ana", "-yes")
+	s.want(command.Done, "1 event of notes: acknowledged, not processed\n", "", "acknowledge", "bad_2", "-reason", "ticket 7", "-as", "ana", "-yes")
 	s.wantText(`select state from idem_events where event like '%/bad_2'`, "parked")
 	s.wantText(`select actor || ' ' || action || ' ' || reason || ' ' || events::text || ' ' || result from idem_audit`, "ana acknowledge ticket 7 {notes//bad_2} 1 acknowledged")
 	for _, args := range [][]string{{"acknowledge", "bad_2"}, {"acknowledge", "-reason", "x", "-yes"}, {"acknowledge", "-reason", "x", "-yes", "-state", "unhandled"}, {"acknowledge", "-reason", "x", "-yes", "-state", "parked"}} {

@@ -148,32 +148,45 @@ func (o *Operator) Discard(ctx context.Context, f idem.Filter, reason string) (n
 	return n, err
 }
 
-// Acknowledge records that a person takes care of parked events. Acknowledged events do not make [health] red
-// until they fail again. They stay parked until they are replayed, requeued or discarded. An event that waits
-// behind a parked one is left alone: it was never tried. Acknowledge returns the number of events that it
-// acknowledged.
+// Acknowledge records that a person takes care of events that are parked, or have failed and are tried again by
+// themselves. They do not make [health] red any more: a parked one until it fails again, another one until it is
+// parked. They stay as they are, and so does what is done to them. It leaves alone an event that waits for
+// another one or for its first attempt, and one that is being processed. Where later events of an entity wait for
+// a parked one, those that come afterwards make health red again. f's States are not used.
+//
+// Acknowledge returns the number of events that it acknowledged. [Operator.Unacknowledge] takes it back.
 //
 // [health]: https://pkg.go.dev/github.com/paghooks/paghooks/idem/health
 func (o *Operator) Acknowledge(ctx context.Context, f idem.Filter, reason string) (n int64, err error) {
-	f.States = []idem.State{idem.StateParked}
-	chosen, err := o.Choose(ctx, f)
-	if err != nil {
-		return 0, fmt.Errorf("operator: %s: %w", store.Acknowledged, err)
-	}
-	keys, err := query(ctx, o, store.Acknowledged, func(ctx context.Context, db *pgxpool.Pool) ([]string, error) {
-		return store.ParkedByFailure(ctx, db, chosen.Events)
+	return o.takeNote(ctx, "acknowledge", f, reason, true)
+}
+
+// Unacknowledge records, and takes back, what [Operator.Acknowledge] has done to events, whoever called it. It
+// returns their number.
+func (o *Operator) Unacknowledge(ctx context.Context, f idem.Filter, reason string) (n int64, err error) {
+	return o.takeNote(ctx, "unacknowledge", f, reason, false)
+}
+
+// takeNote acknowledges events, or takes that back.
+func (o *Operator) takeNote(ctx context.Context, action string, f idem.Filter, reason string, yes bool) (n int64, err error) {
+	f = noted(f)
+	err = o.act(ctx, action, f, reason, func(ctx context.Context, on *acting, chosen idem.Filter) (string, error) {
+		return "", pgtx.Change(ctx, o.Pool(), func(ctx context.Context, tx pgx.Tx) error {
+			keys, err := store.Acknowledge(ctx, tx, chosen.Events, yes)
+			if err != nil {
+				return store.Explain(err)
+			}
+			n = int64(len(keys))
+			return on.record(ctx, tx, keys, fmt.Sprintf("%d %sd", n, action), action+"d")
+		})
 	})
-	if err != nil {
-		return 0, err
-	}
-	a := store.Action{Actor: o.name, Action: store.Acknowledged, Source: o.SourceName(), Filter: f.String(), Reason: reason}
-	err = o.record(ctx, a, keys, func(ctx context.Context, on *acting) (string, error) {
-		return "", on.record(ctx, o.Pool(), keys, fmt.Sprintf("%d acknowledged", len(keys)), "acknowledged")
-	})
-	if err != nil {
-		return 0, err
-	}
-	return int64(len(keys)), nil
+	return n, err
+}
+
+// noted returns f as a filter of events that a person can acknowledge.
+func noted(f idem.Filter) idem.Filter {
+	f.States = []idem.State{idem.StatePending, idem.StateRetrying, idem.StateParked}
+	return f
 }
 
 // act finds the events that f chooses, and records the action on them. do gets the

@@ -53,15 +53,15 @@ func (o *Operator) Count(ctx context.Context, f idem.Filter) (int64, error) {
 
 // rows returns f as a filter of the source's rows.
 func (o *Operator) rows(f idem.Filter) store.Filter {
-	states := []string{store.Unhandled, store.Parked}
-	if f.States != nil {
-		states = make([]string, len(f.States))
-		for n, s := range f.States {
-			states[n] = string(s)
-		}
+	states := []idem.State{idem.StateUnhandled, idem.StateParked}
+	switch {
+	case f.States != nil:
+		states = f.States
+	case f.Failed:
+		states = notDone
 	}
 	return store.Filter{
-		Source: o.SourceName(), States: states, Scopes: f.Scopes, Types: f.Types, Keys: f.Keys, IDs: f.IDs,
+		Source: o.SourceName(), States: each(states, func(s idem.State) string { return string(s) }), Scopes: f.Scopes, Types: f.Types, Keys: f.Keys, IDs: f.IDs,
 		Events: f.Events, Failed: f.Failed, From: f.ReceivedFrom, Until: f.ReceivedUntil,
 	}
 }

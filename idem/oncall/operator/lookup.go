@@ -20,13 +20,14 @@ import (
 type Lookup struct {
 	idem.StoredEvent
 
-	Failures []Failure // its last attempts that failed, five at most, the oldest first; none once it is done
-	Claim    Claim     // of the workers that process it; zero when none do
-	First    *Lookup   // the event of its entity that it waits for; nil when it waits for none
-	Behind   int64     // events of its entity that wait for it
-	Held     bool      // parked for no other reason than that it waited; its turn has come if First is nil
-	Workers  int       // of its source that are alive, in all processes: calls of [idem.Inbox.Run]
-	At       time.Time // the time of the reading, by the database's clock
+	Failures     []Failure // its last attempts that failed, five at most, the oldest first; none once it is done
+	Claim        Claim     // of the workers that process it; zero when none do
+	First        *Lookup   // the event of its entity that it waits for; nil when it waits for none
+	Behind       int64     // events of its entity that wait for it
+	Held         bool      // parked for no other reason than that it waited; its turn has come if First is nil
+	Acknowledged Action    // by which a person takes care of it, with their name and reason; zero if nobody does, and if the trail does not go back so far
+	Workers      int       // of its source that are alive, in all processes: calls of [idem.Inbox.Run]
+	At           time.Time // the time of the reading, by the database's clock
 }
 
 // Failure is an attempt that failed.
@@ -95,7 +96,7 @@ func (o *Operator) lookUp(ctx context.Context, tx pgx.Tx, key string) (l Lookup,
 }
 
 func lookupOf(w store.Whereabouts, workers int) Lookup {
-	l := Lookup{StoredEvent: storedEvent(w.Row), Behind: w.Behind, Held: w.Held, Workers: workers, At: w.Now}
+	l := Lookup{StoredEvent: storedEvent(w.Row), Behind: w.Behind, Held: w.Held, Acknowledged: Action(w.Acknowledged), Workers: workers, At: w.Now}
 	for _, f := range w.Failures {
 		l.Failures = append(l.Failures, Failure(f))
 	}
@@ -112,6 +113,7 @@ func storedEvent(r store.Row) idem.StoredEvent {
 	return idem.StoredEvent{
 		Event: idem.Event(r.Event), State: idem.State(r.State), Attempts: r.Attempts, Crashes: r.Crashes,
 		LastError: r.LastError, ReceivedAt: r.ReceivedAt, DueAt: r.DueAt, DoneAt: r.DoneAt, ConflictAt: r.ConflictAt, Carrier: r.Trace,
+		AcknowledgedAt: r.AcknowledgedAt,
 	}
 }
 
@@ -197,6 +199,13 @@ func (l Lookup) sentences(s speech) (all []string) {
 	}
 	if why == WhyDone || why == WhyDiscarded {
 		return all[:1]
+	}
+	switch {
+	case l.AcknowledgedAt.IsZero():
+	case l.Acknowledged.Reason == "":
+		all = append(all, s.say("Since %s somebody takes care of it.", s.at(l.AcknowledgedAt)))
+	default:
+		all = append(all, s.say("Since %s %s takes care of it: %s.", s.at(l.AcknowledgedAt), l.Acknowledged.Actor, short(l.Acknowledged.Reason)))
 	}
 	if l.Crashes > 0 {
 		all = append(all, s.count(int64(l.Crashes), "%s process died while they processed it, or were cut off from Postgres.", "%s processes died while they processed it, or were cut off from Postgres."))
@@ -305,6 +314,8 @@ var portuguese = lang.Catalog{
 	"It %s.":                                 "O evento %s.",
 	"Nothing is wrong: it %s.":               "Está tudo certo: o evento %s.",
 	"Before it, %s is to be done, which %s.": "Antes dele vem %s, que %s.",
+	"Since %s somebody takes care of it.":    "Desde %s alguém cuida dele.",
+	"Since %s %s takes care of it: %s.":      "Desde %s %s cuida dele: %s.",
 	"%s process died while they processed it, or were cut off from Postgres.":                                 "%s processo morreu enquanto o processava, ou perdeu a conexão com o Postgres.",
 	"%s processes died while they processed it, or were cut off from Postgres.":                               "%s processos morreram enquanto o processavam, ou perderam a conexão com o Postgres.",
 	"%s event of its entity waits for it.":                                                                    "%s evento da mesma entidade aguarda este.",

@@ -74,11 +74,28 @@ func (o *Operator) PlanDiscard(ctx context.Context, f idem.Filter) (*Plan, error
 		"They would not be processed, and their bodies would be deleted, unless the application keeps bodies. This cannot be undone.")
 }
 
-// PlanAcknowledge plans [Operator.Acknowledge].
+// PlanAcknowledge plans [Operator.Acknowledge]. Where f names no event, the plan is about those that have failed.
 func (o *Operator) PlanAcknowledge(ctx context.Context, f idem.Filter) (*Plan, error) {
-	f.States = []idem.State{idem.StateParked}
-	return o.planChange(ctx, Plan{Action: "acknowledge", Did: "acknowledged, still parked", Atomic: true}, o.Acknowledge, "waiting behind a parked one and never tried, or not parked any more", f,
-		"They would stay parked, and would not make health red any more.")
+	f.Failed = f.Failed || f.IDs == nil && f.Events == nil
+	return o.planChange(ctx, Plan{Action: "acknowledge", Did: "acknowledged, not processed", Atomic: true}, o.Acknowledge,
+		"waiting for their turn and never tried, being processed, or done by now", noted(f),
+		"They would stay as they are, and would not make health red any more: a parked one until it fails again, one that is tried again by itself until it is parked.")
+}
+
+// PlanUnacknowledge plans [Operator.Unacknowledge].
+func (o *Operator) PlanUnacknowledge(ctx context.Context, f idem.Filter) (*Plan, error) {
+	p, err := o.planChange(ctx, Plan{Action: "unacknowledge", Did: "acknowledged no more", Atomic: true}, o.Unacknowledge, otherState, noted(f),
+		"They would make health red again.")
+	if err != nil {
+		return nil, err
+	}
+	chosen, err := o.ByKey(ctx, p.Filter.Events)
+	acknowledged := map[string]bool{}
+	for _, s := range chosen {
+		acknowledged[store.Event(s.Event).RowKey()] = !s.AcknowledgedAt.IsZero()
+	}
+	p.Keep(func(key string) bool { return acknowledged[key] })
+	return p, err
 }
 
 // otherState is the reason for which most actions leave events alone.
@@ -245,6 +262,10 @@ func (r *Result) leaves(n int64, why string) {
 
 // Keep narrows the plan to those of its events that keep returns true for. The plan must name its events.
 func (p *Plan) Keep(keep func(rowKey string) bool) {
+	if before := p.keep; before != nil {
+		also := keep
+		keep = func(key string) bool { return before(key) && also(key) }
+	}
 	p.keep = keep
 	p.Filter.Events = slices.DeleteFunc(p.Filter.Events, func(key string) bool { return !keep(key) })
 	p.Count = int64(len(p.Filter.Events))

@@ -18,7 +18,7 @@ type Action struct {
 	ID      int64
 	At      time.Time
 	Actor   string // the person
-	Action  string // "replay", "dry replay", "requeue", "discard", "acknowledge", "erase", "rescope", "import", "stop"; others by [Operator.Record]
+	Action  string // "replay", "dry replay", "requeue", "discard", "acknowledge", "unacknowledge", "erase", "rescope", "import", "stop"; others by [Operator.Record]
 	Source  string
 	Filter  string    // which events were chosen, as people read it; its first 2,000 bytes
 	Reason  string    // the same
@@ -63,7 +63,7 @@ func (o *Operator) ActionEvents(ctx context.Context, id int64) ([]string, error)
 // Outcome is the result of an action on one event.
 type Outcome struct {
 	Event  string    // its row key
-	Result string    // "done", "failed", "unhandled" or "left" (alone) of a replay; "requeued", "discarded", "erased", "acknowledged", "imported"; "" for nothing yet
+	Result string    // "done", "failed", "unhandled" or "left" (alone) of a replay; "requeued", "discarded", "erased", "acknowledged", "unacknowledged", "imported"; "" for nothing yet
 	At     time.Time // zero for nothing yet
 }
 

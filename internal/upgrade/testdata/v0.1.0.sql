@@ -199,7 +199,7 @@ insert into idem_events (event, type, key, state, received_at, attempts, last_er
 insert into idem_events (event, type, key, state, received_at, attempts, last_error, body_hash, conflict_at, starts, crashes, claimed_at, claimed_by, done_at, occurred_at) overriding system value values ('shop//retrying', 'fails', 'pay_3', 'retrying', '2026-11-24 09:11:53.049003+00', '1', 'the order is not stored', '-8031827932319797634', NULL, '0', '0', NULL, NULL, NULL, '2026-11-20 10:00:01+00');
 insert into idem_events (event, type, key, state, received_at, attempts, last_error, body_hash, conflict_at, starts, crashes, claimed_at, claimed_by, done_at, occurred_at) overriding system value values ('shop//unhandled', 'surprises', 'pay_4', 'unhandled', '2026-11-24 09:11:53.049809+00', '0', NULL, '-8031827932319797634', NULL, '0', '0', NULL, NULL, NULL, '2026-11-20 10:00:01+00');
 
-create table idem_migrations (version integer not null, applied_at timestamp with time zone not null, primary key (version));
+create table idem_migrations (version integer not null, applied_at timestamp with time zone not null default now(), primary key (version));
 -- idem_migrations: 3
 insert into idem_migrations (version, applied_at) overriding system value values ('1', '2026-11-24 09:11:53.031548+00');
 insert into idem_migrations (version, applied_at) overriding system value values ('2', '2026-11-24 09:11:53.031548+00');
