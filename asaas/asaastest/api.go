@@ -1,9 +1,73 @@
 package asaastest
 
 import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
 	"net/http"
+	"strconv"
 	"strings"
+	"time"
+
+	"github.com/paghooks/paghooks/asaas"
 )
+
+// Transport takes requests to this fake's API without a socket, whichever host
+// they name: for an [asaas.Client] with Asaas's own base URL, and in a synctest
+// bubble.
+func (f *Fake) Transport() http.RoundTripper { return f.core.Receiver(f) }
+
+// Client returns a client of this fake's API, in the fake's time: where the
+// client waits, the clock moves on by [Fake.Advance]. So [asaas.Recover] takes
+// minutes of the fake's and none of the test's, and needs nothing else:
+//
+//	for progress, err := range asaas.Recover(ctx, fake.Client(), webhook, token) { … }
+//
+// The fake's own limit of removeBackoff takes the place of MinRemoveBackoff. It
+// panics for an APIKey that is none.
+func (f *Fake) Client() *asaas.Client {
+	environment := asaas.Sandbox
+	if isProduction(f.APIKey) {
+		environment = asaas.Production
+	}
+	client, err := asaas.NewClient(environment, f.APIKey)
+	if err != nil {
+		panic("asaastest: " + err.Error())
+	}
+	client.Transport, client.Receiver = f.Transport(), receiverWay{f}
+	client.MinRemoveBackoff = 0
+	client.Wait = f.wait
+	return client
+}
+
+// wait passes time on the fake's clock.
+func (f *Fake) wait(ctx context.Context, d time.Duration) error {
+	if ctx.Err() == nil {
+		f.Advance(d)
+	}
+	return context.Cause(ctx)
+}
+
+// receiverWay takes requests to webhooks' URLs: where one has a Handler, there.
+type receiverWay struct{ fake *Fake }
+
+// RoundTrip implements [http.RoundTripper].
+func (w receiverWay) RoundTrip(r *http.Request) (*http.Response, error) {
+	return w.fake.receiverAt(r.URL.String()).RoundTrip(r)
+}
+
+func (f *Fake) receiverAt(url string) http.RoundTripper {
+	f.core.Lock()
+	defer f.core.Unlock()
+	for _, w := range f.webhooks {
+		if w.URL == url {
+			return f.core.Receiver(w.Handler)
+		}
+	}
+	return http.DefaultTransport
+}
 
 // ServeHTTP is Asaas's API for webhooks, at the paths /v3/webhooks…, and as much of
 // that for charges as Reconcile of package charges reads: /v3/payments, with the charges of all
@@ -19,6 +83,7 @@ func (f *Fake) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	f.api(w, r)
 }
 
+// newRoutes has each request handled with the lock held.
 func (f *Fake) newRoutes() *http.ServeMux {
 	routes := http.NewServeMux()
 	for pattern, handle := range map[string]func(*http.Request) (any, error){
@@ -33,7 +98,11 @@ func (f *Fake) newRoutes() *http.ServeMux {
 		"GET /v3/financialTransactions":        f.listTransactions,
 	} {
 		routes.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
-			result, err := handle(r)
+			body, _ := io.ReadAll(r.Body) // of which a part is no JSON
+			r.Body = io.NopCloser(bytes.NewReader(body))
+			var result any
+			var err error
+			f.core.Change(func() { result, err = handle(r) })
 			respond(w, result, err)
 		})
 	}
@@ -55,11 +124,11 @@ func (f *Fake) api(w http.ResponseWriter, r *http.Request) {
 
 // spend counts a request under the account's limit, and under that of removeBackoff.
 func (f *Fake) spend(h http.Header, removeBackoff bool) error {
-	f.timeline.Lock()
-	defer f.timeline.Unlock()
-	err := f.limits.spend(h, "account", f.Limit, f.now)
+	f.core.Lock()
+	defer f.core.Unlock()
+	err := f.limits.spend(h, "account", f.Limit, f.core.Time())
 	if removeBackoff && err == nil {
-		err = f.limits.spend(h, "removeBackoff", f.RemoveBackoffLimit, f.now)
+		err = f.limits.spend(h, "removeBackoff", f.RemoveBackoffLimit, f.core.Time())
 	}
 	return err
 }
@@ -86,3 +155,116 @@ func (f *Fake) admit(r *http.Request) error {
 }
 
 func isProduction(key string) bool { return strings.HasPrefix(key, "$aact_prod_") }
+
+// RateLimit is the number of requests that the API takes in a time that begins with the
+// first of them.
+type RateLimit struct {
+	Requests int
+	Window   time.Duration
+}
+
+// window counts the requests under a limit.
+type window struct {
+	end  time.Time
+	used int
+}
+
+// limits counts the requests under each limit, by its name.
+type limits map[string]*window
+
+// spend counts a request, and announces the rest in the headers
+// RateLimit-Limit, RateLimit-Remaining and RateLimit-Reset (seconds).
+func (all limits) spend(h http.Header, name string, limit RateLimit, now time.Time) error {
+	w := all[name]
+	if w == nil || !now.Before(w.end) {
+		w = &window{end: now.Add(limit.Window)}
+		all[name] = w
+	}
+	w.used++
+	h.Set("RateLimit-Limit", strconv.Itoa(limit.Requests))
+	h.Set("RateLimit-Remaining", strconv.Itoa(max(limit.Requests-w.used, 0)))
+	h.Set("RateLimit-Reset", strconv.Itoa(int((w.end.Sub(now)+time.Second-1)/time.Second)))
+	if w.used > limit.Requests {
+		return errTooMany
+	}
+	return nil
+}
+
+var errTooMany = refused(http.StatusTooManyRequests, "too_many_requests", "O limite de requisições foi excedido. Tente novamente mais tarde.")
+
+// refusal is an error in Asaas's form.
+type refusal struct {
+	status int
+	Errors []problem `json:"errors"`
+}
+
+type problem struct {
+	Code        string `json:"code"`
+	Description string `json:"description"`
+}
+
+func (r *refusal) Error() string { return r.Errors[0].Code }
+
+func refused(status int, code, description string) error {
+	return &refusal{status, []problem{{code, description}}}
+}
+
+// noContent is the result of a call that answers 204.
+type noContent struct{}
+
+func respond(w http.ResponseWriter, result any, err error) {
+	status := http.StatusOK
+	if refusal, ok := errors.AsType[*refusal](err); ok {
+		status, result = refusal.status, refusal
+	}
+	if _, ok := result.(noContent); ok {
+		w.WriteHeader(http.StatusNoContent)
+		return
+	}
+	body, _ := json.Marshal(result) // plain structs
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	_, _ = w.Write(body) // the client may have gone
+}
+
+// decode reads a JSON body; an empty one is an empty object.
+func decode(r *http.Request, into any) error {
+	err := json.NewDecoder(r.Body).Decode(into)
+	if err != nil && err != io.EOF {
+		return refused(http.StatusBadRequest, "invalid_json", "O corpo da requisição não é um JSON válido.")
+	}
+	return nil
+}
+
+// page is a page of a list.
+type page[T any] struct {
+	Object     string `json:"object"`
+	HasMore    bool   `json:"hasMore"`
+	TotalCount int    `json:"totalCount"`
+	Limit      int    `json:"limit"`
+	Offset     int    `json:"offset"`
+	Data       []T    `json:"data"`
+}
+
+func pageOf[T any](r *http.Request, all []T) (any, error) {
+	offset, err1 := number(r, "offset", 0, 0, 1<<31-1)
+	limit, err2 := number(r, "limit", 10, 1, 100)
+	if err1 != nil || err2 != nil {
+		return nil, refused(http.StatusBadRequest, "invalid_pagination", "Informe offset a partir de 0 e limit entre 1 e 100.")
+	}
+	end := min(offset+limit, len(all))
+	return page[T]{"list", end < len(all), len(all), limit, offset, append([]T{}, all[min(offset, end):end]...)}, nil
+}
+
+// number reads a parameter of a query.
+func number(r *http.Request, name string, fallback, lowest, highest int) (int, error) {
+	text := r.URL.Query().Get(name)
+	if text == "" {
+		return fallback, nil
+	}
+	n, err := strconv.Atoi(text)
+	if err == nil && (n < lowest || n > highest) {
+		err = strconv.ErrRange
+	}
+	return n, err
+}

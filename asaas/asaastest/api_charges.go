@@ -1,18 +1,26 @@
 package asaastest
 
 import (
+	"cmp"
 	"encoding/json"
+	"fmt"
 	"net/http"
+	"net/url"
 	"slices"
+	"strings"
+
+	"github.com/paghooks/paghooks/asaas"
 )
 
 // listCharges lists the charges that are not removed, newest first.
 func (f *Fake) listCharges(r *http.Request) (any, error) {
-	f.timeline.Lock()
-	defer f.timeline.Unlock()
+	q := r.URL.Query()
+	if status := asaas.PaymentStatus(q.Get("status")); status != "" && (!status.Known() || status == asaas.PaymentStatusAuthorized) {
+		return nil, refused(http.StatusBadRequest, "invalid_status", "O status informado é inválido.")
+	}
 	var found []*charge
 	for _, c := range f.account.charges {
-		if !c.is.Deleted && c.isChosen(r.URL.Query()) {
+		if !c.is.Deleted && c.isChosen(q) {
 			found = append(found, c)
 		}
 	}
@@ -24,9 +32,26 @@ func (f *Fake) listCharges(r *http.Request) (any, error) {
 	return pageOf(r, bodies)
 }
 
+// isChosen reports whether a query asks for the charge.
+func (c *charge) isChosen(q url.Values) bool {
+	status := q.Get("status")
+	return (status == "" || status == string(c.is.Status)) &&
+		isWithin(c.is.DateCreated, q, "dateCreated") &&
+		isWithin(c.is.PaymentDate.Or(""), q, "paymentDate") &&
+		isWithin(c.is.EstimatedCreditDate.Or(""), q, "estimatedCreditDate")
+}
+
+// isWithin reports whether a day, spelled yyyy-MM-dd, is in the range that a query
+// asks for. No day is in none.
+func isWithin(day asaas.Date, q url.Values, name string) bool {
+	from, until := q.Get(name+"[ge]"), q.Get(name+"[le]")
+	if day == "" {
+		return from == "" && until == ""
+	}
+	return string(day) >= from && (until == "" || string(day) <= until)
+}
+
 func (f *Fake) getCharge(r *http.Request) (any, error) {
-	f.timeline.Lock()
-	defer f.timeline.Unlock()
 	c := f.account.charges[r.PathValue("id")]
 	if c == nil {
 		return nil, refused(http.StatusNotFound, "not_found", "A cobrança informada não foi encontrada.")
@@ -36,12 +61,79 @@ func (f *Fake) getCharge(r *http.Request) (any, error) {
 
 // listTransactions lists the statement, newest first.
 func (f *Fake) listTransactions(r *http.Request) (any, error) {
-	f.timeline.Lock()
-	defer f.timeline.Unlock()
 	from, until := r.URL.Query().Get("startDate"), r.URL.Query().Get("finishDate")
 	found := slices.DeleteFunc(slices.Clone(f.account.statement), func(t transaction) bool {
 		return string(t.Date) < from || until != "" && string(t.Date) > until
 	})
 	slices.Reverse(found)
 	return pageOf(r, found)
+}
+
+// account holds the charges of all events that were emitted, and the statement of their money.
+type account struct {
+	charges   map[string]*charge // by id
+	statement []transaction
+}
+
+// charge is a charge as the API shows it, after its newest event.
+type charge struct {
+	order int // among all charges
+	at    asaas.DateTime
+	data  json.RawMessage
+	is    asaas.Payment
+}
+
+// transaction is an entry of the account's statement.
+type transaction struct {
+	ID        string      `json:"id"`
+	Type      string      `json:"type"`
+	Value     asaas.Money `json:"value"`
+	Date      asaas.Date  `json:"date"`
+	PaymentID string      `json:"paymentId"`
+}
+
+// learn has the API show a charge as an event has it, whether a webhook wants the
+// event or not.
+func (a *account) learn(e event) {
+	var said struct {
+		DateCreated asaas.DateTime  `json:"dateCreated"`
+		Payment     json.RawMessage `json:"payment"`
+	}
+	var p asaas.Payment
+	if json.Unmarshal(e.body, &said) != nil || json.Unmarshal(said.Payment, &p) != nil || p.ID == "" {
+		return // an event about something else
+	}
+	known := a.charges[p.ID]
+	if known == nil {
+		known = &charge{order: len(a.charges)}
+		a.charges[p.ID] = known
+	}
+	a.book(e, said.DateCreated, p)
+	if known.data == nil || cmp.Compare(said.DateCreated, known.at) >= 0 { // else an older event is emitted late
+		known.at, known.data, known.is = said.DateCreated, said.Payment, p
+	}
+}
+
+// book enters a movement of money into the statement.
+func (a *account) book(e event, at asaas.DateTime, p asaas.Payment) {
+	value := p.Value
+	kind := map[asaas.EventType]string{
+		asaas.EventPaymentReceived: "PAYMENT_RECEIVED", asaas.EventPaymentRefunded: "PAYMENT_REVERSAL",
+		asaas.EventPaymentPartiallyRefunded: "PAYMENT_REVERSAL", asaas.EventPaymentChargebackRequested: "CHARGEBACK",
+	}[e.kind]
+	if kind == "" || p.Status == asaas.PaymentStatusReceivedInCash || p.PaymentDate.Or("") == "" {
+		return // no money has moved: that of a card that is given back early never came
+	}
+	if refunds := p.Refunds.Or(nil); kind == "PAYMENT_REVERSAL" && len(refunds) > 0 {
+		last := refunds[len(refunds)-1]
+		if last.Status.Or(asaas.RefundStatusDone) != asaas.RefundStatusDone {
+			return // it is asked for, and not given back
+		}
+		value = last.Value.Or(value)
+	}
+	if kind != "PAYMENT_RECEIVED" {
+		value = asaas.Money{}.Sub(value)
+	}
+	day, _, _ := strings.Cut(string(at), " ")
+	a.statement = append(a.statement, transaction{fmt.Sprintf("fint_%012d", len(a.statement)+1), kind, value, asaas.Date(day), p.ID})
 }

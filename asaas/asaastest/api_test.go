@@ -6,12 +6,15 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/paghooks/paghooks/asaas"
 	"github.com/paghooks/paghooks/asaas/asaastest"
 )
 
@@ -163,5 +166,190 @@ func TestRemoveBackoffHasAStricterLimit(t *testing.T) {
 	}
 	if status, _ := call(t, fake, http.MethodGet, "/v3/webhooks", ""); status != http.StatusOK {
 		t.Errorf("another call is answered %d", status)
+	}
+}
+
+func TestAPIFaultsGoAsTheySay(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		why    string
+		fault  asaastest.APIFault
+		status int
+		body   string // how it begins
+		isJSON bool
+		done   bool // reports whether the request was executed
+	}{
+		{"an error", asaastest.APIStatus(500), 500, `{"errors":[{"code":"unknown_error"`, true, false},
+		{"a page", asaastest.APIPage(503), 503, "<html><head><title>503 Service Unavailable", false, false},
+		{"half of the JSON", asaastest.APICutJSON, 200, `{"id":"00000000-`, false, true},
+		{"a permission", asaastest.APIForbidden, 403, `{"errors":[{"code":"insufficient_permission"`, true, false},
+		{"too many", asaastest.APITooMany, 429, `{"errors":[{"code":"too_many_requests"`, true, false},
+		{"nothing", nil, 200, `{"id":`, true, true},
+	} {
+		fake := newFake(t)
+		fake.InjectAPI(test.fault)
+		answer := ask(t, fake, newRequest(t, fake, http.MethodPost, "/v3/webhooks", newWebhook))
+		if answer.Code != test.status || !strings.HasPrefix(answer.Body.String(), test.body) || json.Valid(answer.Body.Bytes()) != test.isJSON {
+			t.Errorf("%s: answered %d %s", test.why, answer.Code, answer.Body)
+		}
+		_, list := call(t, fake, http.MethodGet, "/v3/webhooks", "")
+		if (list["totalCount"] == 1.0) != test.done {
+			t.Errorf("%s: %v webhooks are there", test.why, list["totalCount"])
+		}
+	}
+}
+
+func TestAPIConnectionsAreReset(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		why   string
+		fault asaastest.APIFault
+		done  bool
+	}{
+		{"before it did anything", asaastest.APIReset, false},
+		{"when it was done", asaastest.APILostAnswer, true},
+	} {
+		fake := asaastest.NewServer()
+		t.Cleanup(fake.Close)
+		fake.InjectAPI(test.fault, test.fault)
+		for _, client := range []*http.Client{http.DefaultClient, clientOf(fake)} {
+			answer, err := client.Do(newRequest(t, fake, http.MethodPost, "/v3/webhooks", newWebhook))
+			if err == nil {
+				answer.Body.Close()
+				t.Errorf("%s: it is answered %s", test.why, answer.Status)
+			}
+		}
+		_, list := call(t, fake, http.MethodGet, "/v3/webhooks", "")
+		if (list["totalCount"] == 2.0) != test.done {
+			t.Errorf("%s: %v webhooks are there", test.why, list["totalCount"])
+		}
+	}
+}
+
+// net/http's client repeats a GET on a connection that was used before.
+func TestAPIResetIsNotHiddenByTheHTTPClient(t *testing.T) {
+	t.Parallel()
+	fake := asaastest.NewServer()
+	t.Cleanup(fake.Close)
+	fake.InjectAPI(nil, asaastest.APIReset)
+	transport := new(http.Transport)
+	t.Cleanup(transport.CloseIdleConnections)
+	client := &http.Client{Transport: transport}
+	for _, want := range []bool{true, false} {
+		answer, err := client.Do(newRequest(t, fake, http.MethodGet, "/v3/webhooks", ""))
+		if err == nil {
+			_, _ = io.Copy(io.Discard, answer.Body) // or the connection is not used again
+			answer.Body.Close()
+		}
+		if (err == nil) != want {
+			t.Errorf("answered with error %v, want an answer: %t", err, want)
+		}
+	}
+}
+
+func TestAPIMayBeSilent(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		fake := asaastest.New()
+		defer fake.Close()
+		fake.InjectAPI(asaastest.APISilence)
+		client := &http.Client{Transport: fake.Transport(), Timeout: time.Hour}
+		began := time.Now()
+		answer, err := client.Do(newRequest(t, fake, http.MethodPost, "/v3/webhooks", newWebhook))
+		if err == nil {
+			answer.Body.Close()
+		}
+		if !os.IsTimeout(err) || time.Since(began) != time.Hour {
+			t.Errorf("after %s: %v", time.Since(began), err)
+		}
+		if _, list := call(t, fake, http.MethodGet, "/v3/webhooks", ""); list["totalCount"] != 0.0 {
+			t.Errorf("%v webhooks are there", list["totalCount"])
+		}
+	})
+}
+
+func TestAPIMayBeSlow(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		fake := asaastest.New()
+		defer fake.Close()
+		fake.InjectAPI(asaastest.APIDelay(time.Minute), asaastest.APIDelay(time.Hour))
+		began := time.Now()
+		create(t, fake)
+		if got := time.Since(began); got != time.Minute {
+			t.Errorf("answered after %s", got)
+		}
+		client := &http.Client{Transport: fake.Transport(), Timeout: time.Minute}
+		answer, err := client.Do(newRequest(t, fake, http.MethodPost, "/v3/webhooks", newWebhook))
+		if err == nil {
+			answer.Body.Close()
+			t.Error("a client that gave up is answered")
+		}
+		if _, list := call(t, fake, http.MethodGet, "/v3/webhooks", ""); list["totalCount"] != 1.0 {
+			t.Errorf("%v webhooks are there", list["totalCount"])
+		}
+	})
+}
+
+func TestTheStatementHasWhatMovedMoney(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		why  string
+		life func(*asaastest.Charge) [][]byte // after it was made
+		want []string
+	}{
+		{"a card, given back before its money came", func(c *asaastest.Charge) [][]byte { return [][]byte{c.Confirmed(), c.Refunded()} }, nil},
+		{"cash is not at Asaas", func(c *asaastest.Charge) [][]byte { return [][]byte{c.ReceivedInCash()} }, nil},
+		{"a part is given back", func(c *asaastest.Charge) [][]byte {
+			return [][]byte{c.Received(), c.PartiallyRefunded(asaas.Cents(3000))}
+		}, []string{"PAYMENT_REVERSAL -30", "PAYMENT_RECEIVED 100"}},
+		{"a part is asked back", func(c *asaastest.Charge) [][]byte { return [][]byte{c.Received(), c.RefundAsked(asaas.Cents(3000))} }, []string{"PAYMENT_RECEIVED 100"}},
+		{"a part is asked back and given back", func(c *asaastest.Charge) [][]byte {
+			return [][]byte{c.Received(), c.RefundAsked(asaas.Cents(3000)), c.RefundDone()}
+		}, []string{"PAYMENT_REVERSAL -30", "PAYMENT_RECEIVED 100"}},
+		{"all is asked back and given back", func(c *asaastest.Charge) [][]byte {
+			return [][]byte{c.Received(), c.RefundAsked(asaas.Cents(10000)), c.RefundDone()}
+		}, []string{"PAYMENT_REVERSAL -100", "PAYMENT_RECEIVED 100"}},
+		{"a refund is called off", func(c *asaastest.Charge) [][]byte {
+			return [][]byte{c.Received(), c.RefundAsked(asaas.Cents(3000)), c.RefundCanceled()}
+		}, []string{"PAYMENT_RECEIVED 100"}},
+		{"a chargeback", func(c *asaastest.Charge) [][]byte { return [][]byte{c.Received(), c.ChargebackRequested()} }, []string{"CHARGEBACK -100", "PAYMENT_RECEIVED 100"}},
+	} {
+		fake := newFake(t)
+		charge := asaastest.NewCharge(asaas.BillingTypeCreditCard, asaas.Cents(10000))
+		fake.Emit(charge.Created())
+		fake.Emit(test.life(charge)...)
+		_, said := call(t, fake, http.MethodGet, "/v3/financialTransactions", "")
+		var got []string
+		for _, movement := range said["data"].([]any) {
+			m := movement.(map[string]any)
+			got = append(got, fmt.Sprint(m["type"], " ", m["value"]))
+		}
+		if diff := cmp.Diff(test.want, got); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", test.why, diff)
+		}
+	}
+}
+
+// Asaas lists the charges of one of 14 statuses. AUTHORIZED is none of them, and no list is one.
+func TestChargesAreListedByOneStatus(t *testing.T) {
+	t.Parallel()
+	fake := newFake(t)
+	for _, life := range asaastest.Lives("") {
+		fake.Emit(life.Bodies...)
+	}
+	authorized := asaastest.Event("PAYMENT_AUTHORIZED", asaastest.Set("payment.id", "pay_1_a1B2c3D4e5F6g7"))
+	fake.Emit(authorized)
+	for status, want := range map[string]int{"REFUND_REQUESTED": 1, "AWAITING_CHARGEBACK_REVERSAL": 0, "PENDING": 1, "AUTHORIZED": -1, "PENDING,OVERDUE": -1, "PAID": -1} {
+		code, said := call(t, fake, http.MethodGet, "/v3/payments?status="+status, "")
+		if want < 0 {
+			if code != http.StatusBadRequest || codes(t, said)[0] != "invalid_status" {
+				t.Errorf("%s is answered %d: %v", status, code, said)
+			}
+			continue
+		}
+		if code != http.StatusOK || said["totalCount"] != float64(want) {
+			t.Errorf("%s is answered %d: %v charges, want %d", status, code, said["totalCount"], want)
+		}
 	}
 }

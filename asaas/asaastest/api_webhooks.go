@@ -1,13 +1,17 @@
 package asaastest
 
 import (
+	"crypto/rand"
+	"fmt"
 	"net/http"
+	"net/url"
 	"slices"
+	"strings"
+
+	"github.com/paghooks/paghooks/asaas"
 )
 
 func (f *Fake) listWebhooks(r *http.Request) (any, error) {
-	f.timeline.Lock()
-	defer f.timeline.Unlock()
 	var all []webhookBody
 	for _, w := range f.webhooks {
 		all = append(all, f.body(w))
@@ -16,16 +20,14 @@ func (f *Fake) listWebhooks(r *http.Request) (any, error) {
 }
 
 func (f *Fake) getWebhook(r *http.Request) (any, error) {
-	f.timeline.Lock()
-	defer f.timeline.Unlock()
-	w := f.find(r.PathValue("id"))
-	if w == nil {
-		return nil, errNoWebhook
+	w, err := f.named(r)
+	if err != nil {
+		return nil, err
 	}
 	return f.body(w), nil
 }
 
-func (f *Fake) createWebhook(r *http.Request) (result any, err error) {
+func (f *Fake) createWebhook(r *http.Request) (any, error) {
 	var wanted webhookRequest
 	if err := decode(r, &wanted); err != nil {
 		return nil, err
@@ -33,20 +35,16 @@ func (f *Fake) createWebhook(r *http.Request) (result any, err error) {
 	if err := wanted.check(true, nil); err != nil {
 		return nil, err
 	}
-	f.change(func() {
-		if len(f.webhooks) >= maxWebhooks {
-			err = refused(http.StatusBadRequest, "invalid_action", "O limite de 10 webhooks por conta foi atingido.")
-			return
-		}
-		var c Webhook
-		wanted.apply(&c)
-		orElse(&c.Token, newToken())
-		w := f.add(c)
-		created := f.body(w)
-		created.AuthToken = w.Token
-		result = created
-	})
-	return result, err
+	if len(f.webhooks) >= maxWebhooks {
+		return nil, refused(http.StatusBadRequest, "invalid_action", "O limite de 10 webhooks por conta foi atingido.")
+	}
+	var c Webhook
+	wanted.apply(&c)
+	orElse(&c.Token, newToken())
+	w := f.add(c)
+	created := f.body(w)
+	created.AuthToken = w.Token
+	return created, nil
 }
 
 func (f *Fake) updateWebhook(r *http.Request) (any, error) {
@@ -55,47 +53,192 @@ func (f *Fake) updateWebhook(r *http.Request) (any, error) {
 		return nil, err
 	}
 	wanted.Email, wanted.APIVersion = nil, nil // which PUT does not take
-	return f.withWebhook(r, func(w *webhook) (any, error) {
-		if err := wanted.check(false, w.Events); err != nil {
-			return nil, err
-		}
-		interrupted := w.Interrupted
-		wanted.apply(&w.Webhook)
-		wish := w.Interrupted
-		w.Interrupted = interrupted
-		f.setInterrupted(w, wish)
-		return f.body(w), nil
-	})
+	w, err := f.named(r)
+	if err != nil {
+		return nil, err
+	}
+	if err := wanted.check(false, w.Events); err != nil {
+		return nil, err
+	}
+	interrupted := w.Interrupted
+	wanted.apply(&w.Webhook)
+	wish := w.Interrupted
+	w.Interrupted = interrupted
+	f.setInterrupted(w, wish)
+	return f.body(w), nil
 }
 
 func (f *Fake) deleteWebhook(r *http.Request) (any, error) {
-	return f.withWebhook(r, func(w *webhook) (any, error) {
-		f.webhooks = slices.DeleteFunc(slices.Clone(f.webhooks), func(other *webhook) bool { return other == w })
-		return map[string]any{"deleted": true, "id": w.ID}, nil
-	})
+	w, err := f.named(r)
+	if err != nil {
+		return nil, err
+	}
+	f.webhooks = slices.DeleteFunc(slices.Clone(f.webhooks), func(other *webhook) bool { return other == w })
+	return map[string]any{"deleted": true, "id": w.ID}, nil
 }
 
 func (f *Fake) relieveWebhook(r *http.Request) (any, error) {
 	if err := decode(r, new(struct{})); err != nil {
 		return nil, err
 	}
-	return f.withWebhook(r, func(w *webhook) (any, error) {
-		f.removeBackoff(w)
-		return noContent{}, nil
-	})
+	w, err := f.named(r)
+	if err != nil {
+		return nil, err
+	}
+	f.removeBackoff(w)
+	return noContent{}, nil
 }
 
-// withWebhook changes the webhook that the path names.
-func (f *Fake) withWebhook(r *http.Request, do func(*webhook) (any, error)) (result any, err error) {
-	f.change(func() {
-		w := f.find(r.PathValue("id"))
-		if w == nil {
-			err = errNoWebhook
-			return
+// named returns the webhook that the path names.
+func (f *Fake) named(r *http.Request) (*webhook, error) {
+	if w := f.find(r.PathValue("id")); w != nil {
+		return w, nil
+	}
+	return nil, refused(http.StatusNotFound, "not_found", "O webhook informado não foi encontrado.")
+}
+
+// webhookBody is a webhook in an answer.
+type webhookBody struct {
+	ID                     string            `json:"id"`
+	Name                   string            `json:"name"`
+	URL                    string            `json:"url"`
+	Email                  string            `json:"email"`
+	Enabled                bool              `json:"enabled"`
+	Interrupted            bool              `json:"interrupted"`
+	APIVersion             int               `json:"apiVersion"`
+	HasAuthToken           bool              `json:"hasAuthToken"`
+	AuthToken              string            `json:"authToken,omitempty"` // once, when created
+	SendType               SendType          `json:"sendType"`
+	PenalizedRequestsCount int               `json:"penalizedRequestsCount"`
+	Events                 []asaas.EventType `json:"events"`
+}
+
+func (f *Fake) body(w *webhook) webhookBody {
+	events := w.Events
+	if events == nil {
+		events = Types()
+	}
+	return webhookBody{
+		ID: w.ID, Name: w.Name, URL: w.URL, Email: w.Email,
+		Enabled: !w.Disabled, Interrupted: w.Interrupted, APIVersion: w.APIVersion,
+		HasAuthToken: w.Token != "", SendType: w.SendType,
+		PenalizedRequestsCount: w.penalized(f.Counting), Events: slices.Clone(events),
+	}
+}
+
+// webhookRequest is a webhook in a request. A null or missing member stays as it
+// is.
+type webhookRequest struct {
+	Name        *string           `json:"name"`
+	URL         *string           `json:"url"`
+	Email       *string           `json:"email"`
+	Enabled     *bool             `json:"enabled"`
+	Interrupted *bool             `json:"interrupted"`
+	APIVersion  *int              `json:"apiVersion"`
+	AuthToken   *string           `json:"authToken"`
+	SendType    *SendType         `json:"sendType"`
+	Events      []asaas.EventType `json:"events"`
+}
+
+// check names all that is wrong at once. Of event types those exist that this
+// module knows, and those that the webhook has: they may be newer.
+func (r *webhookRequest) check(creating bool, has []asaas.EventType) error {
+	var all []problem
+	demand := func(ok bool, code, description string) {
+		if !ok {
+			all = append(all, problem{code, description})
 		}
-		result, err = do(w)
-	})
-	return result, err
+	}
+	demand(valid(r.Name, !creating, isFilled), "invalid_name", "O nome deve ser informado.")
+	demand(valid(r.URL, !creating, isURL), "invalid_url", "A URL informada é inválida.")
+	demand(valid(r.Email, !creating, isEmailAddress), "invalid_email", "O e-mail informado é inválido.")
+	demand(valid(r.SendType, !creating, isSendType), "invalid_sendType", "O tipo de envio deve ser SEQUENTIALLY ou NON_SEQUENTIALLY.")
+	demand(valid(r.APIVersion, true, isAPIVersion), "invalid_apiVersion", "A versão da API deve ser 2 ou 3.")
+	demand(valid(r.AuthToken, true, isToken), "invalid_authToken", "O token de autenticação deve ter de 32 a 255 caracteres, sem espaços, "+
+		"sem sequências de números, sem quatro letras iguais seguidas, e não pode ser uma chave de API.")
+	demand(len(r.Events) > 0 || r.Events == nil && !creating, "invalid_events", "Informe ao menos um evento.")
+	for _, e := range r.Events {
+		demand(slices.Contains(Types(), e) || slices.Contains(has, e), "invalid_events", fmt.Sprintf("O evento %s não existe.", e))
+	}
+	if all == nil {
+		return nil
+	}
+	return &refusal{http.StatusBadRequest, all}
 }
 
-var errNoWebhook = refused(http.StatusNotFound, "not_found", "O webhook informado não foi encontrado.")
+func valid[T any](field *T, optional bool, is func(T) bool) bool {
+	if field == nil {
+		return optional
+	}
+	return is(*field)
+}
+
+func isFilled(s string) bool     { return strings.TrimSpace(s) != "" }
+func isSendType(s SendType) bool { return s == Sequentially || s == NonSequentially }
+func isAPIVersion(n int) bool    { return n == 2 || n == 3 }
+func isEmailAddress(s string) bool {
+	return strings.Count(s, "@") == 1 && !strings.ContainsAny(s, " \t\r\n")
+}
+
+func isURL(s string) bool {
+	u, err := url.Parse(s)
+	return err == nil && (u.Scheme == "https" || u.Scheme == "http") && u.Host != ""
+}
+
+// isToken holds the rules of
+// https://docs.asaas.com/docs/create-new-webhook-via-api.
+func isToken(s string) bool {
+	long := len(s) >= 32 && len(s) <= 255
+	return long && !strings.ContainsAny(s, " \t\r\n") && !strings.HasPrefix(s, "$aact_") && !hasPattern(s)
+}
+
+// hasPattern finds 12345 and the like, and aaaa and the like.
+func hasPattern(s string) bool {
+	same, rising := 1, 1
+	for i := 1; i < len(s); i++ {
+		same, rising = same+1, rising+1
+		if s[i] != s[i-1] || !isLetter(s[i]) {
+			same = 1
+		}
+		if s[i] != s[i-1]+1 || s[i-1] < '0' || s[i] > '9' {
+			rising = 1
+		}
+		if same == 4 || rising == 5 {
+			return true
+		}
+	}
+	return false
+}
+
+func isLetter(c byte) bool { return 'a' <= c|0x20 && c|0x20 <= 'z' }
+
+// newToken makes the token of a webhook that was created without one.
+func newToken() string {
+	for {
+		if token := rand.Text() + rand.Text(); isToken(token) {
+			return token
+		}
+	}
+}
+
+func (r *webhookRequest) apply(w *Webhook) {
+	set(&w.Name, r.Name)
+	set(&w.URL, r.URL)
+	set(&w.Email, r.Email)
+	set(&w.Interrupted, r.Interrupted)
+	set(&w.APIVersion, r.APIVersion)
+	set(&w.Token, r.AuthToken)
+	set(&w.SendType, r.SendType)
+	if r.Enabled != nil {
+		w.Disabled = !*r.Enabled
+	}
+	if r.Events != nil {
+		w.Events = r.Events
+	}
+}
+
+func set[T any](field, value *T) {
+	if value != nil {
+		*field = *value
+	}
+}

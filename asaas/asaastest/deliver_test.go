@@ -1,9 +1,7 @@
 package asaastest_test
 
 import (
-	"io"
 	"net/http"
-	"net/http/httptest"
 	"net/url"
 	"strings"
 	"testing"
@@ -19,7 +17,8 @@ func TestDeliveriesLookLikeAsaass(t *testing.T) {
 	t.Parallel()
 	everyWay(t, func(t *testing.T, receive func(http.Handler) asaastest.Webhook) {
 		s, fake := newShop(http.StatusOK), newFake(t)
-		fake.AddWebhook(receive(s))
+		w := receive(s)
+		fake.AddWebhook(w)
 		body := asaastest.Event("PAYMENT_RECEIVED")
 		fake.Emit(body)
 		fake.Settle()
@@ -29,6 +28,9 @@ func TestDeliveriesLookLikeAsaass(t *testing.T) {
 		}
 		if err := asaas.Verify(got.header, got.body, token); err != nil {
 			t.Error(err)
+		}
+		if w.Handler != nil && got.remote != "52.67.12.206:40000" {
+			t.Errorf("a Handler is called from %s", got.remote)
 		}
 		for name, want := range map[string]string{
 			"Asaas-Access-Token": token,
@@ -42,17 +44,6 @@ func TestDeliveriesLookLikeAsaass(t *testing.T) {
 			}
 		}
 	})
-}
-
-func TestHandlerIsCalledFromAnAddressOfAsaass(t *testing.T) {
-	t.Parallel()
-	s, fake := newShop(http.StatusOK), newFake(t)
-	fake.AddWebhook(asaastest.Webhook{Handler: s})
-	fake.Emit(paid("evt_1"))
-	fake.Settle()
-	if got := s.requests()[0].remote; got != "52.67.12.206:40000" {
-		t.Errorf("from %s", got)
-	}
 }
 
 func TestOldWebhooksSendFormsWithoutAToken(t *testing.T) {
@@ -115,70 +106,102 @@ func TestOnlyExactly200IsSuccessUnlessToldOtherwise(t *testing.T) {
 	}
 }
 
-func TestRedirectsAreNotFollowed(t *testing.T) {
+// faultyRun delivers two events to a shop, the first attempt with a fault, and
+// moves on by a minute.
+func faultyRun(t *testing.T, receive func(http.Handler) asaastest.Webhook, fault asaastest.Fault) (*shop, []asaastest.Entry) {
+	s, fake := newShop(http.StatusOK), newFake(t)
+	fake.AddWebhook(receive(s))
+	fake.Inject(fault)
+	fake.Emit(paid("evt_1"), paid("evt_2"))
+	fake.Advance(time.Minute)
+	return s, of(fake, asaastest.Delivered, asaastest.Failed, asaastest.Copied)
+}
+
+func TestFaultsGoAsTheySay(t *testing.T) {
 	t.Parallel()
 	everyWay(t, func(t *testing.T, receive func(http.Handler) asaastest.Webhook) {
-		for _, status := range []int{301, 302, 303, 307, 308} {
-			s, fake := newShop(status), newFake(t)
-			fake.AddWebhook(receive(s))
-			fake.Emit(paid("evt_1"))
-			fake.Settle()
-			failed := of(fake, asaastest.Failed)
-			if len(s.requests()) != 1 || len(failed) != 1 || failed[0].Status != status || failed[0].Answer != "said the shop" {
-				t.Errorf("%d: %d requests, %v", status, len(s.requests()), failed)
+		for _, test := range []struct {
+			why      string
+			fault    asaastest.Fault
+			received []string // nil where a body has no id
+			timeline []string // without the event's type
+		}{
+			{"nothing is wrong", 0, []string{"evt_1", "evt_2"}, []string{
+				"23:45:13 delivered evt_1, attempt 1: 200",
+				"23:45:13 delivered evt_2, attempt 1: 200",
+			}},
+			{"a second copy after the first", asaastest.Duplicate, []string{"evt_1", "evt_1", "evt_2"}, []string{
+				"23:45:13 delivered evt_1, attempt 1: 200",
+				"23:45:13 copied evt_1, attempt 1: 200",
+				"23:45:13 delivered evt_2, attempt 1: 200",
+			}},
+			{"two copies at once", asaastest.Concurrent, []string{"evt_1", "evt_1", "evt_2"}, []string{
+				"23:45:13 delivered evt_1, attempt 1: 200",
+				"23:45:13 copied evt_1, attempt 1: 200",
+				"23:45:13 delivered evt_2, attempt 1: 200",
+			}},
+			{"the second event comes first", asaastest.Swap, []string{"evt_2", "evt_1"}, []string{
+				"23:45:13 delivered evt_2, attempt 1: 200",
+				"23:45:13 delivered evt_1, attempt 1: 200",
+			}},
+			{"Asaas does not hear of the success", asaastest.LostAnswer, []string{"evt_1", "evt_1", "evt_2"}, []string{
+				"23:45:13 failed evt_1, attempt 1: 200, the answer was lost, next in 30s",
+				"23:45:43 delivered evt_1, attempt 2: 200",
+				"23:45:43 delivered evt_2, attempt 1: 200",
+			}},
+			{"slow is not wrong", asaastest.SlowBody, []string{"evt_1", "evt_2"}, []string{
+				"23:45:13 delivered evt_1, attempt 1: 200",
+				"23:45:13 delivered evt_2, attempt 1: 200",
+			}},
+			{"two copies, both answers lost", asaastest.Concurrent | asaastest.LostAnswer, []string{"evt_1", "evt_1", "evt_1", "evt_2"}, []string{
+				"23:45:13 failed evt_1, attempt 1: 200, the answer was lost, next in 30s",
+				"23:45:13 copied evt_1, attempt 1: 200, the answer was lost",
+				"23:45:43 delivered evt_1, attempt 2: 200",
+				"23:45:43 delivered evt_2, attempt 1: 200",
+			}},
+			{"the shop refuses half of a body", asaastest.CutBody, nil, []string{
+				"23:45:13 failed evt_1, attempt 1: 400, next in 30s",
+				"23:45:43 delivered evt_1, attempt 2: 200",
+				"23:45:43 delivered evt_2, attempt 1: 200",
+			}},
+		} {
+			s, entries := faultyRun(t, receive, test.fault)
+			if diff := cmp.Diff(test.received, s.ids()); diff != "" && test.received != nil {
+				t.Errorf("%s: received (-want +got):\n%s", test.why, diff)
+			}
+			said := strings.NewReplacer("2026-08-08 ", "", "PAYMENT_RECEIVED ", "").Replace(lines(entries))
+			if diff := cmp.Diff(test.timeline, strings.Split(strings.TrimSpace(said), "\n")); diff != "" {
+				t.Errorf("%s: timeline (-want +got):\n%s", test.why, diff)
+			}
+			if entries[0].Fault != test.fault {
+				t.Errorf("%s: the fault on the timeline is %d", test.why, entries[0].Fault)
 			}
 		}
 	})
 }
 
-func TestReceiverThatIsTooSlowFails(t *testing.T) {
+func TestWrongTokenIsAnotherOne(t *testing.T) {
 	t.Parallel()
-	everyWay(t, func(t *testing.T, receive func(http.Handler) asaastest.Webhook) {
-		fake := newFake(t)
-		fake.Timeout = time.Millisecond
-		fake.AddWebhook(receive(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
-			_, _ = io.Copy(io.Discard, r.Body)
-			<-r.Context().Done() // Asaas hangs up
-		})))
-		fake.Emit(paid("evt_1"))
-		fake.Settle()
-		failed := of(fake, asaastest.Failed)
-		if len(failed) != 1 || failed[0].Status != 0 || failed[0].Error != "no answer within 1ms" {
-			t.Errorf("it happened:\n%s", lines(fake.Timeline()))
-		}
-	})
-}
-
-func TestReceiverThatIsNotThereFails(t *testing.T) {
-	t.Parallel()
-	server := httptest.NewServer(http.NotFoundHandler())
-	server.Close()
-	fake := newFake(t)
-	fake.AddWebhook(asaastest.Webhook{URL: server.URL})
-	fake.AddWebhook(asaastest.Webhook{URL: "http://a b/"})
-	fake.AddWebhook(asaastest.Webhook{Handler: http.HandlerFunc(func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) })})
-	fake.Emit(paid("evt_1"))
-	fake.Settle()
-	failed := of(fake, asaastest.Failed)
-	if len(failed) != 3 {
-		t.Fatalf("it happened:\n%s", lines(fake.Timeline()))
-	}
-	for i, says := range []string{"connection refused", "invalid character", "EOF"} {
-		if failed[i].Status != 0 || !strings.Contains(failed[i].Error, says) {
-			t.Errorf("it fails with %q, want %q", failed[i].Error, says)
+	s, _ := faultyRun(t, func(h http.Handler) asaastest.Webhook { return asaastest.Webhook{Handler: h, Token: token} }, asaastest.WrongToken)
+	for i, want := range []bool{false, true} {
+		got := s.requests()[i]
+		if err := asaas.Verify(got.header, got.body, token); (err == nil) != want {
+			t.Errorf("request %d: %v", i, err)
 		}
 	}
 }
 
-func TestAnswersAreReadWithinALimit(t *testing.T) {
+func TestEventThatWasOvertakenGoesBackToItsPlaceOnResume(t *testing.T) {
 	t.Parallel()
-	fake := newFake(t)
-	fake.AddWebhook(asaastest.Webhook{Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		_, _ = w.Write(make([]byte, 1<<20))
-	})})
-	fake.Emit(paid("evt_1"))
+	s, fake := newShop(http.StatusInternalServerError), newFake(t)
+	webhook := fake.AddWebhook(asaastest.Webhook{Handler: s})
+	fake.Inject(asaastest.Swap)
+	fake.Emit(paid("evt_1"), paid("evt_2"))
+	fake.Advance(day)
+	s.answers(http.StatusOK)
+	fake.Resume(webhook)
 	fake.Settle()
-	if delivered := of(fake, asaastest.Delivered); len(delivered) != 1 || len(delivered[0].Answer) != 4<<10 {
-		t.Errorf("it happened:\n%s", lines(fake.Timeline()))
+	if diff := cmp.Diff([]string{"evt_1", "evt_2"}, eventIDs(of(fake, asaastest.Delivered))); diff != "" {
+		t.Errorf("delivered (-want +got):\n%s", diff)
 	}
 }

@@ -127,8 +127,9 @@
 //   - Events in a queue are sent with the token, to the URL, that the webhook has
 //     when they are sent, and with the same id to every webhook.
 //   - The codes and texts of the API's errors, except for those of its key; the
-//     answer of lists to a limit above 100 or an offset below 0, which is 400; that
-//     PUT ignores the fields that it does not take.
+//     answer of lists to a limit above 100, an offset below 0, or a status by which
+//     charges cannot be listed, such as AUTHORIZED, which is 400; that PUT ignores
+//     the fields that it does not take.
 //   - One limit of the API counts all requests; Asaas has one per endpoint, too.
 //
 // # The values

@@ -1,8 +1,10 @@
 package asaastest
 
 import (
+	"context"
 	"crypto/md5"
 	"fmt"
+	"net/http"
 
 	"github.com/paghooks/paghooks/asaas"
 	"github.com/paghooks/paghooks/internal/fixture"
@@ -28,4 +30,19 @@ func Sparse(eventType asaas.EventType, changes ...Change) []byte {
 func withID(eventType asaas.EventType, changes []Change) []Change {
 	id := fmt.Sprintf("evt_%x&%d", md5.Sum([]byte(eventType)), fixture.Number())
 	return append([]Change{Set("id", id), Set("event", eventType)}, changes...)
+}
+
+// Request makes the POST that delivers a body, with the webhook's token. It is
+// good for a handler's ServeHTTP, where the URL may be a path alone, and for
+// [http.Client.Do]. It comes from an address of Asaas's.
+//
+// A request is sent once: make another one to deliver the body again. It panics
+// for a URL that is none.
+func Request(url, token string, body []byte) *http.Request {
+	r, err := fixture.NewRequest(context.Background(), url, body, "Content-Type", "application/json", asaas.TokenHeader, token)
+	if err != nil {
+		panic("asaastest: " + err.Error())
+	}
+	r.RemoteAddr = asaas.OfficialAddresses()[0].Addr().String() + ":40000"
+	return r
 }

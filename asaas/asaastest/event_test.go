@@ -2,6 +2,7 @@ package asaastest_test
 
 import (
 	"bytes"
+	"context"
 	"crypto/md5"
 	"encoding/hex"
 	"encoding/json"
@@ -12,6 +13,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"github.com/jackc/pgx/v5"
 
 	"github.com/paghooks/paghooks/asaas"
 	"github.com/paghooks/paghooks/asaas/asaastest"
@@ -168,4 +171,152 @@ func TestRequestsAreGoodForAServer(t *testing.T) {
 	if answer.StatusCode != http.StatusOK {
 		t.Errorf("answered %s", answer.Status)
 	}
+}
+
+func TestABodyHasWhatItsEventTypeSays(t *testing.T) {
+	t.Parallel()
+	for eventType, want := range map[asaas.EventType]struct {
+		status asaas.PaymentStatus
+		refund asaas.RefundStatus // "" where nothing is said about refunds
+	}{
+		asaas.EventPaymentReceived:          {asaas.PaymentStatusReceived, ""},
+		asaas.EventPaymentRefunded:          {asaas.PaymentStatusRefunded, asaas.RefundStatusDone},
+		asaas.EventPaymentPartiallyRefunded: {asaas.PaymentStatusReceived, asaas.RefundStatusDone},
+		asaas.EventPaymentRefundInProgress:  {asaas.PaymentStatusRefundInProgress, asaas.RefundStatusPending},
+		asaas.EventPaymentRefundDenied:      {asaas.PaymentStatusReceived, asaas.RefundStatusCancelled},
+		asaas.EventPaymentSplitDone:         {asaas.PaymentStatusReceived, ""},
+	} {
+		p := payment(t, asaastest.Event(eventType)).Payment
+		refunds := p.Refunds.Or(nil)
+		if p.Status != want.status || len(refunds) != 1 || want.refund != "" && refunds[0].Status.Or("") != want.refund {
+			t.Errorf("a %s is %s with %+v, want %+v", eventType, p.Status, refunds, want)
+		}
+		if part := refunds[0].Value.Or(p.Value); eventType == asaas.EventPaymentPartiallyRefunded && part.Cmp(p.Value) >= 0 {
+			t.Errorf("the part of a %s is %s of %s", eventType, part, p.Value)
+		}
+	}
+}
+
+// Asaas's ids and addresses as they are since November 2026.
+func TestIDsAndAddressesLookLikeAsaass(t *testing.T) {
+	t.Parallel()
+	e := payment(t, asaastest.Event(asaas.EventPaymentSplitDone))
+	if !chargeID.MatchString(e.Payment.ID) || e.Payment.Chargeback.Or(asaas.Chargeback{}).Payment.Or("") != e.Payment.ID {
+		t.Errorf("the charge is %s, and that of its chargeback another", e.Payment.ID)
+	}
+	for _, url := range []string{e.Payment.InvoiceURL, e.Payment.BankSlipURL.Or(""), e.Payment.TransactionReceiptURL.Or("")} {
+		if !strings.HasPrefix(url, "https://www.asaas.com/000/") {
+			t.Errorf("the address is %s", url)
+		}
+	}
+	if splits := e.Payment.Split.Or(nil); len(splits) != 1 || splits[0].ID.Or("") != e.SplitID() || splits[0].Status.Or("") != asaas.SplitStatusDone {
+		t.Errorf("the event is about the split %s, of %+v", e.SplitID(), splits)
+	}
+}
+
+func payment(t *testing.T, body []byte) *asaas.PaymentEvent {
+	t.Helper()
+	e, err := asaas.Parse(body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return e.(*asaas.PaymentEvent)
+}
+
+func ExampleEvent() {
+	body := asaastest.Event("PAYMENT_RECEIVED",
+		asaastest.Set("payment.id", "pay_1_a1B2c3D4e5F6g7"),
+		asaastest.Set("payment.value", 10.5),
+		asaastest.Set("payment.externalReference", nil))
+
+	event, err := asaas.Parse(body)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	p := event.(*asaas.PaymentEvent).Payment
+	fmt.Println(p.ID, p.Value, p.Status, p.ExternalReference.IsNull())
+	// Output: pay_1_a1B2c3D4e5F6g7 10.50 RECEIVED true
+}
+
+// A handler is tested with the database that it writes to, see package
+// idemtest; this one only prints.
+func ExampleRequest() {
+	events := asaas.NewDispatcher("the token")
+	events.OnPaymentReceived(func(_ context.Context, _ pgx.Tx, e *asaas.PaymentEvent) error {
+		fmt.Println(e.Payment.ID, "is paid")
+		return nil
+	})
+	receive := func(w http.ResponseWriter, r *http.Request) { // stands for idem.NewProcessor(pool, events)
+		e, err := events.Open(r)
+		if err == nil {
+			err = events.Dispatch(r.Context(), nil, e)
+		}
+		if err != nil {
+			http.Error(w, err.Error(), http.StatusUnauthorized)
+		}
+	}
+
+	body := asaastest.Event("PAYMENT_RECEIVED", asaastest.Set("payment.id", "pay_1_a1B2c3D4e5F6g7"))
+	w := httptest.NewRecorder()
+	receive(w, asaastest.Request("/webhooks/asaas", "the token", body))
+	fmt.Println(w.Code)
+
+	w = httptest.NewRecorder()
+	receive(w, asaastest.Request("/webhooks/asaas", "another token", body))
+	fmt.Println(w.Code)
+	// Output:
+	// pay_1_a1B2c3D4e5F6g7 is paid
+	// 200
+	// 401
+}
+
+func ExampleSparse() {
+	body := asaastest.Sparse("PIX_AUTOMATIC_RECURRING_ELIGIBILITY_UPDATED", asaastest.Set("id", "evt_1"))
+	fmt.Println(string(body))
+	// Output: {"id":"evt_1","event":"PIX_AUTOMATIC_RECURRING_ELIGIBILITY_UPDATED","dateCreated":"2026-08-08 20:45:13","eligibility":{"status":"ELIGIBLE"}}
+}
+
+func ExampleSet() {
+	body := asaastest.Sparse("PAYMENT_CONFIRMED",
+		asaastest.Set("payment.creditCard.creditCardBrand", asaas.CreditCardBrandVisa), // makes payment.creditCard
+		asaastest.Set("payment.split.0.walletId", "wallet-1"),                          // makes payment.split
+		asaastest.Set("payment.split.1", map[string]any{"walletId": "wallet-2", "fixedValue": 5}),
+		asaastest.Set("payment.netValue", json.RawMessage(`"9.90"`))) // a number becomes a string
+
+	var sent struct {
+		Payment struct{ CreditCard, Split, NetValue json.RawMessage }
+	}
+	if err := json.Unmarshal(body, &sent); err != nil {
+		fmt.Println(err)
+	}
+	fmt.Printf("%s\n%s\n%s\n", sent.Payment.CreditCard, sent.Payment.Split, sent.Payment.NetValue)
+	// Output:
+	// {"creditCardBrand":"VISA"}
+	// [{"walletId":"wallet-1"},{"fixedValue":5,"walletId":"wallet-2"}]
+	// "9.90"
+}
+
+func ExampleSet_mistake() {
+	defer func() { fmt.Println(recover()) }()
+	asaastest.Event("PIX_AUTOMATIC_RECURRING_ELIGIBILITY_UPDATED", asaastest.Set("eligibility.state", "ELIGIBLE"))
+	// Output: asaastest: PIX_AUTOMATIC_RECURRING_ELIGIBILITY_UPDATED: there is no field eligibility.state; eligibility has: status
+}
+
+func ExampleAdd() {
+	body := asaastest.Event("PAYMENT_RECEIVED", asaastest.Add("payment.antifraud", map[string]int{"score": 7}))
+	fmt.Println(bytes.Contains(body, []byte(`"antifraud":{"score":7}`)))
+	// Output: true
+}
+
+func ExampleDelete() {
+	event, err := asaas.Parse(asaastest.Event("PAYMENT_RECEIVED", asaastest.Delete("payment.creditCard")))
+	fmt.Println(event.(*asaas.PaymentEvent).Payment.CreditCard.IsZero(), err)
+	// Output: true <nil>
+}
+
+func ExampleTypes() {
+	types := asaastest.Types()
+	fmt.Println(types[:3])
+	// Output: [PAYMENT_CREATED PAYMENT_UPDATED PAYMENT_AUTHORIZED]
 }

@@ -1,11 +1,14 @@
 package asaastest
 
 import (
-	"context"
+	"fmt"
 	"log"
 	"net/http"
+	"net/http/httptest"
+	"slices"
 	"time"
 
+	"github.com/paghooks/paghooks/asaas"
 	"github.com/paghooks/paghooks/internal/fixture"
 )
 
@@ -65,75 +68,248 @@ type Fake struct {
 	// quiet: the timeline has the result of the attempt.
 	ErrorLog *log.Logger
 
-	mover  fixture.Mover // of the clock
-	ctx    context.Context
-	close  func()
-	routes *http.ServeMux
-	memory *memory // the API without a socket
-	direct *http.Transport
-
+	core      *fixture.Core[Entry] // its lock is that of all below
+	start     time.Time
+	server    *httptest.Server // nil but for NewServer
+	routes    *http.ServeMux
 	faults    fixture.Faults[Fault]
 	apiFaults fixture.Faults[APIFault]
-
-	timeline  fixture.Timeline[Entry] // its lock is that of all below
-	now       time.Time
 	webhooks  []*webhook
-	receivers []*receiver // also those of webhooks that were deleted
-	queued    int         // events, ever
+	added     int // webhooks, ever
+	queued    int // events, ever
 	events    map[string]event
 	limits    limits
 	account   account
 }
 
+// New makes a fake without a socket, also for a bubble of testing/synctest: it
+// is an [http.Handler], [Fake.Transport] reaches it, and it delivers to a webhook's
+// Handler. Its clock begins at 2026-08-08 23:45:13 UTC.
+func New() *Fake {
+	f := &Fake{
+		APIKey:             "$aact_hmlg_fake",
+		Limit:              RateLimit{Requests: 25000, Window: 12 * time.Hour},
+		RemoveBackoffLimit: RateLimit{Requests: 5, Window: time.Minute},
+		Schedule:           PortugueseSchedule,
+		Parallelism:        10,
+		Timeout:            10 * time.Second,
+		start:              time.Date(2026, 8, 8, 23, 45, 13, 0, time.UTC), // as the events of Event, 20:45:13 in Brasília
+		events:             make(map[string]event),
+		limits:             make(limits),
+		account:            account{charges: make(map[string]*charge)},
+	}
+	f.core = fixture.NewCore("asaastest", asaas.OfficialAddresses()[0].Addr().String(),
+		fixture.Settings[Entry]{Start: &f.start, Timeout: &f.Timeout, Observe: &f.Observe, ErrorLog: &f.ErrorLog})
+	f.routes = f.newRoutes()
+	return f
+}
+
+// NewServer is [New] with the API listening on a port of this machine, see URL.
+// It panics if there is no port to have.
+func NewServer() *Fake {
+	f := New()
+	f.server = httptest.NewUnstartedServer(f)
+	f.server.Config.ErrorLog = f.core.Complaints()
+	f.server.Config.SetKeepAlivesEnabled(false) // else net/http's client hides an APIReset by trying again
+	f.server.Start()
+	f.URL = f.server.URL
+	return f
+}
+
 // Close ends deliveries and API requests in flight, and waits for Handlers that
 // still run, at most for Timeout. Nothing of the fake is left then.
 func (f *Fake) Close() {
-	f.close()
-	f.timeline.Lock()
-	receivers := f.receivers
-	f.timeline.Unlock()
-	for _, r := range receivers {
-		r.close(f.Timeout)
+	if f.server != nil {
+		f.server.CloseClientConnections()
+		f.server.Close()
 	}
-	f.memory.close(f.Timeout)
+	f.core.Close()
 }
-
-// Transport takes requests to this fake's API without a socket, whichever host
-// they name: for an [asaas.Client] with Asaas's own base URL, and in a synctest
-// bubble.
-func (f *Fake) Transport() http.RoundTripper { return f.direct }
 
 // Now is the fake's time.
-func (f *Fake) Now() time.Time {
-	f.timeline.Lock()
-	defer f.timeline.Unlock()
-	return f.now
-}
-
-// complaints go to ErrorLog, which may be set later.
-func (f *Fake) complaints() *log.Logger { return log.New(complaint{f}, "", 0) }
-
-type complaint struct{ fake *Fake }
-
-// Write implements [io.Writer].
-func (c complaint) Write(line []byte) (int, error) {
-	if logger := c.fake.ErrorLog; logger != nil {
-		logger.Print(string(line))
-	}
-	return len(line), nil
-}
-
-// change changes the fake's state, and then calls Observe with the new entries.
-func (f *Fake) change(do func()) { f.timeline.Change(do, f.Observe) }
+func (f *Fake) Now() time.Time { return f.core.Now() }
 
 // Timeline is all that happened so far, in its order.
-func (f *Fake) Timeline() []Entry { return f.timeline.Entries() }
+func (f *Fake) Timeline() []Entry { return f.core.Entries() }
 
-// record completes an entry; p is nil where it is about the queue.
-func (f *Fake) record(w *webhook, p *pending, e Entry) {
-	e.At, e.WebhookID = f.now, w.ID
-	if p != nil {
-		e.EventID, e.EventType, e.Attempt = p.event.id, p.event.kind, p.attempts
+// Emit makes events happen, one per body: each is queued for the enabled
+// webhooks that subscribe to its type, in the order of the bodies. [Fake.Settle]
+// and [Fake.Advance] deliver them. The API shows the charge of an event as the newest
+// of its events has it.
+//
+// It panics for a body without id or event, and for an id that was emitted
+// before: [Fake.Resend] sends an event again.
+func (f *Fake) Emit(bodies ...[]byte) {
+	events := make([]event, 0, len(bodies))
+	for _, body := range bodies {
+		events = append(events, newEvent(body))
 	}
-	f.timeline.Record(e)
+	f.core.Change(func() {
+		for _, e := range events {
+			if _, ok := f.events[e.id]; ok {
+				panic("asaastest: " + e.id + " was emitted before: leave its id to asaastest.Event, or Resend it")
+			}
+			f.events[e.id] = e
+			f.account.learn(e)
+			f.enqueue(e)
+		}
+	})
+}
+
+// Resend queues an event again, with the same id, as a person can do in Asaas's
+// web interface. It panics for an event that was not emitted.
+func (f *Fake) Resend(eventID string) {
+	f.core.Change(func() {
+		e, ok := f.events[eventID]
+		if !ok {
+			panic(fmt.Sprintf("asaastest: there is no event %q: Emit it first", eventID))
+		}
+		f.enqueue(e)
+	})
+}
+
+// Inject makes the next attempts go wrong, one fault each, whichever webhook they
+// are of. The fault 0 leaves an attempt as it is:
+//
+//	fake.Inject(0, asaastest.LostAnswer) // the second attempt
+//
+// Faults that are not used up wait for later attempts.
+func (f *Fake) Inject(faults ...Fault) { f.faults.Add(faults...) }
+
+// InjectAPI makes the next requests to the API go wrong, one fault each. A nil
+// fault leaves a request as it is.
+func (f *Fake) InjectAPI(faults ...APIFault) { f.apiFaults.Add(faults...) }
+
+// Webhook is the configuration of a webhook, and the state of its queue.
+type Webhook struct {
+	Name     string // "fake" by default
+	URL      string // of the receiver; for a Handler the URL that its requests show
+	Email    string // "fake@example.com" by default
+	Token    string // sent with every event; none if empty, as old webhooks may do
+	SendType SendType
+
+	// Handler, if not nil, receives the events in this process, without a
+	// socket, and so also in a synctest bubble. Its requests come over HTTP all
+	// the same, from an address of Asaas's; also those of
+	// asaas.Recover with [Fake.Client].
+	Handler http.Handler
+
+	// Events are the event types that it gets; all by default, also those that
+	// this module does not know.
+	Events []asaas.EventType
+
+	// APIVersion is 3 by default. With 2 the body is a form and there is no
+	// token, like those of old accounts.
+	APIVersion int
+
+	Disabled    bool // no event is queued; those in the queue stay in it
+	Interrupted bool // paused: events are queued, not sent
+
+	// Set by the fake.
+	ID        string
+	Penalized int // failures in a row; the API's penalizedRequestsCount
+	Pending   int // events in the queue
+}
+
+// SendType is the order in which a webhook's events are sent.
+type SendType string
+
+// The send types.
+const (
+	// Sequentially sends events in their order: each waits for the one before it.
+	Sequentially SendType = "SEQUENTIALLY"
+	// NonSequentially sends several events at once, and does not wait for those
+	// that failed.
+	NonSequentially SendType = "NON_SEQUENTIALLY"
+)
+
+// maxWebhooks is the number of webhooks that an account can have.
+const maxWebhooks = 10
+
+// AddWebhook adds a webhook, like a person in Asaas's web interface, and returns
+// its id. It panics without a receiver, and for the eleventh webhook. Only the
+// API has rules for the token.
+func (f *Fake) AddWebhook(w Webhook) (id string) {
+	if w.URL == "" && w.Handler == nil {
+		panic("asaastest: a webhook needs a URL or a Handler")
+	}
+	f.core.Change(func() {
+		if len(f.webhooks) >= maxWebhooks {
+			panic(fmt.Sprintf("asaastest: an account has at most %d webhooks", maxWebhooks))
+		}
+		id = f.add(w).ID
+	})
+	return id
+}
+
+// add completes a webhook with the defaults.
+func (f *Fake) add(c Webhook) *webhook {
+	f.added++
+	c.ID = fmt.Sprintf("00000000-0000-4000-8000-%012d", f.added)
+	c.Events = slices.Clone(c.Events)
+	orElse(&c.Name, "fake")
+	orElse(&c.URL, f.placeholderURL())
+	orElse(&c.Email, "fake@example.com")
+	orElse(&c.SendType, Sequentially)
+	orElse(&c.APIVersion, 3)
+	w := &webhook{Webhook: c}
+	f.webhooks = append(f.webhooks, w)
+	return w
+}
+
+// placeholderURL is one for each webhook with a Handler.
+func (f *Fake) placeholderURL() string {
+	if f.added > 1 {
+		return fmt.Sprintf("http://receiver%d.example/webhooks/asaas", f.added)
+	}
+	return "http://receiver.example/webhooks/asaas"
+}
+
+func orElse[T comparable](field *T, value T) {
+	var zero T
+	if *field == zero {
+		*field = value
+	}
+}
+
+// Webhook returns a webhook as it is now. It panics for an id that there is
+// not.
+func (f *Fake) Webhook(id string) Webhook {
+	f.core.Lock()
+	defer f.core.Unlock()
+	w := f.mustFind(id)
+	out := w.Webhook
+	out.Events = slices.Clone(w.Events)
+	out.Penalized, out.Pending = w.penalized(f.Counting), len(w.queue)
+	return out
+}
+
+// Resume reactivates a paused queue, like a person in Asaas's web interface:
+// all events in it are due, in the order in which they happened, and the count
+// of failures begins anew. Settle delivers them.
+func (f *Fake) Resume(webhookID string) {
+	f.core.Change(func() { f.setInterrupted(f.mustFind(webhookID), false) })
+}
+
+// RemoveBackoff removes the penalty, like the API's removeBackoff: the events that wait
+// are due, and the count of failures begins anew. It does not resume a paused
+// queue.
+func (f *Fake) RemoveBackoff(webhookID string) {
+	f.core.Change(func() { f.removeBackoff(f.mustFind(webhookID)) })
+}
+
+func (f *Fake) find(id string) *webhook {
+	i := slices.IndexFunc(f.webhooks, func(w *webhook) bool { return w.ID == id })
+	if i < 0 {
+		return nil
+	}
+	return f.webhooks[i]
+}
+
+func (f *Fake) mustFind(id string) *webhook {
+	w := f.find(id)
+	if w == nil {
+		panic(fmt.Sprintf("asaastest: there is no webhook %q", id))
+	}
+	return w
 }

@@ -1,19 +1,34 @@
 package asaastest
 
 import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/url"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/paghooks/paghooks/asaas"
+	"github.com/paghooks/paghooks/internal/fixture"
 )
 
-// retention is the time that an event stays in a queue.
-const retention = 14 * 24 * time.Hour
+// Settle delivers all events that are due now, and those that become due by that. No time
+// passes.
+func (f *Fake) Settle() { f.Advance(0) }
+
+// Advance moves the clock on, and does all that falls due on the way in the
+// order of its time: at one moment webhook by webhook, in the order in which
+// they were added. It returns when the last delivery is answered.
+//
+// It panics for a negative time, and while another Advance or Settle is at
+// work, as when a receiver calls it.
+func (f *Fake) Advance(d time.Duration) { f.core.Advance(d, f.next) }
 
 // webhook is a webhook with its queue.
 type webhook struct {
 	Webhook
-	receiver *receiver
 	queue    []*pending
 	failures int // in a row
 }
@@ -115,4 +130,205 @@ type event struct {
 	id   string
 	kind asaas.EventType
 	body []byte
+}
+
+func newEvent(body []byte) event {
+	var envelope struct {
+		ID    string          `json:"id"`
+		Event asaas.EventType `json:"event"`
+	}
+	if err := json.Unmarshal(body, &envelope); err != nil {
+		panic("asaastest: the body is no event: " + err.Error())
+	}
+	if envelope.ID == "" || envelope.Event == "" {
+		panic("asaastest: the body has no id or no event: make it with asaastest.Event or asaastest.Sparse")
+	}
+	return event{id: envelope.ID, kind: envelope.Event, body: slices.Clone(body)}
+}
+
+func (f *Fake) enqueue(e event) {
+	for _, w := range f.webhooks {
+		if w.Disabled || !w.subscribes(e.kind) {
+			continue
+		}
+		f.queued++
+		p := &pending{event: e, order: f.queued, queued: f.core.Time(), due: f.core.Time()}
+		w.queue = append(w.queue, p)
+		f.record(w, p, Entry{Kind: Queued})
+	}
+}
+
+// retention is the time that an event stays in a queue.
+const retention = 14 * 24 * time.Hour
+
+// next is what the first queue does that does something.
+func (f *Fake) next() (at time.Time, what func() (deliver func())) {
+	var first *webhook
+	for _, w := range f.webhooks {
+		next := w.next()
+		if next.IsZero() {
+			continue
+		}
+		if now := f.core.Time(); next.Before(now) {
+			next = now
+		}
+		if first == nil || next.Before(at) {
+			first, at = w, next
+		}
+	}
+	if first == nil {
+		return at, nil
+	}
+	return at, func() func() { return f.step(first) }
+}
+
+func (f *Fake) step(w *webhook) (deliver func()) {
+	f.expire(w)
+	var due []*delivery
+	for _, p := range w.ready(f.core.Time(), f.Parallelism) {
+		due = append(due, f.newDelivery(w, p))
+	}
+	return func() { f.deliver(due) }
+}
+
+// delivery is one attempt, and its result.
+type delivery struct {
+	webhook *webhook
+	event   *pending
+	fault   Fault
+	config  Webhook         // when the attempt began
+	replies []fixture.Reply // to the copies; the first counts
+}
+
+func (f *Fake) newDelivery(w *webhook, p *pending) *delivery {
+	fault := f.faults.Next()
+	if fault.has(Swap) && w.SendType == Sequentially {
+		p = w.overtake()
+	}
+	p.attempts++
+	return &delivery{webhook: w, event: p, fault: fault, config: w.Webhook}
+}
+
+// deliver carries attempts out, all at once, and takes the answers down in the order of the queue.
+func (f *Fake) deliver(due []*delivery) {
+	var attempts sync.WaitGroup
+	for _, d := range due {
+		attempts.Go(func() {
+			d.replies = f.core.Deliver(f.core.Receiver(d.config.Handler), fixture.Fault(d.fault), d.request)
+		})
+	}
+	attempts.Wait()
+	f.core.Change(func() {
+		for _, d := range due {
+			f.count(d)
+			for _, r := range d.replies[1:] {
+				f.record(d.webhook, d.event, d.entry(Copied, r))
+			}
+		}
+	})
+}
+
+// request is a request as Asaas was seen to send it.
+func (d *delivery) request(ctx context.Context) (*http.Request, error) {
+	body, contentType := d.event.event.body, "application/json"
+	if d.config.APIVersion == 2 {
+		body = []byte(url.Values{"data": {string(body)}}.Encode())
+		contentType = "application/x-www-form-urlencoded; charset=UTF-8"
+	}
+	header := []string{
+		"Content-Type", contentType, "Accept", "application/json", "User-Agent", fmt.Sprintf("Asaas_Hmlg/%d.0", d.config.APIVersion),
+		"Cache-Control", "no-cache", "Pragma", "no-cache",
+	}
+	if token := d.token(); token != "" && d.config.APIVersion != 2 {
+		header = append(header, asaas.TokenHeader, token)
+	}
+	return fixture.NewRequest(ctx, d.config.URL, body, header...)
+}
+
+func (d *delivery) token() string {
+	if d.fault.has(WrongToken) {
+		return "not-the-token-of-this-webhook"
+	}
+	return d.config.Token
+}
+
+// count lets the first answer count.
+func (f *Fake) count(d *delivery) {
+	w, p, r := d.webhook, d.event, d.replies[0]
+	if r.Error == "" && f.isSuccess(r.Status) {
+		w.failures = 0
+		w.remove(p)
+		f.record(w, p, d.entry(Delivered, r))
+		return
+	}
+	f.failed(w, p, d.entry(Failed, r))
+}
+
+func (f *Fake) isSuccess(status int) bool {
+	return status == http.StatusOK || f.Accept2xx && status/100 == 2
+}
+
+func (d *delivery) entry(k Kind, r fixture.Reply) Entry {
+	return Entry{Kind: k, Status: r.Status, Answer: r.Body, Error: r.Error, Fault: d.fault}
+}
+
+func (f *Fake) failed(w *webhook, p *pending, e Entry) {
+	w.failures++
+	p.failures++
+	inRow := w.failures
+	if w.perEvent(f.Counting) {
+		inRow = p.failures
+	}
+	paused := inRow >= maxFailures && !w.Interrupted
+	w.Interrupted = w.Interrupted || paused
+	p.due = f.core.Time().Add(f.Schedule[min(p.failures, maxFailures-1)])
+	if !w.Interrupted {
+		e.Next = p.due
+	}
+	f.record(w, p, e)
+	if isEmail(inRow) {
+		f.record(w, p, Entry{Kind: Emailed})
+	}
+	if paused {
+		f.record(w, nil, Entry{Kind: Paused})
+	}
+}
+
+// expire deletes events that have waited too long.
+func (f *Fake) expire(w *webhook) {
+	for _, p := range slices.Clone(w.queue) {
+		if !p.queued.Add(retention).After(f.core.Time()) {
+			w.remove(p)
+			f.record(w, p, Entry{Kind: Deleted})
+		}
+	}
+}
+
+func (f *Fake) setInterrupted(w *webhook, interrupted bool) {
+	if w.Interrupted == interrupted {
+		return
+	}
+	w.Interrupted = interrupted
+	if interrupted {
+		f.record(w, nil, Entry{Kind: Paused})
+		return
+	}
+	// An event that another overtook goes back to its place.
+	slices.SortFunc(w.queue, func(a, b *pending) int { return a.order - b.order })
+	w.forgive(f.core.Time())
+	f.record(w, nil, Entry{Kind: Resumed})
+}
+
+func (f *Fake) removeBackoff(w *webhook) {
+	w.forgive(f.core.Time())
+	f.record(w, nil, Entry{Kind: BackoffRemoved})
+}
+
+// record completes an entry; p is nil where it is about the queue.
+func (f *Fake) record(w *webhook, p *pending, e Entry) {
+	e.At, e.WebhookID = f.core.Time(), w.ID
+	if p != nil {
+		e.EventID, e.EventType, e.Attempt = p.event.id, p.event.kind, p.attempts
+	}
+	f.core.Record(e)
 }

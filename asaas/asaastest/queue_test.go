@@ -1,6 +1,7 @@
 package asaastest_test
 
 import (
+	"fmt"
 	"net/http"
 	"testing"
 	"time"
@@ -175,5 +176,167 @@ func TestEveryWebhookHasAQueueOfItsOwn(t *testing.T) {
 	}
 	if !fake.Webhook(first).Interrupted || fake.Webhook(second).Interrupted {
 		t.Error("not exactly the broken one is paused")
+	}
+}
+
+func TestNonSequentialEventsDoNotWait(t *testing.T) {
+	t.Parallel()
+	s, fake := newShop(http.StatusOK), newFake(t)
+	s.statuses["evt_1"] = http.StatusInternalServerError
+	fake.AddWebhook(asaastest.Webhook{Handler: s, SendType: asaastest.NonSequentially})
+	fake.Emit(paid("evt_1"), paid("evt_2"))
+	fake.Settle()
+	if diff := cmp.Diff([]string{"evt_2"}, eventIDs(of(fake, asaastest.Delivered))); diff != "" {
+		t.Errorf("delivered (-want +got):\n%s", diff)
+	}
+}
+
+func TestNonSequentialEventsAreInFlightTogether(t *testing.T) {
+	t.Parallel()
+	everyWay(t, func(t *testing.T, receive func(http.Handler) asaastest.Webhook) {
+		fake := newFake(t)
+		fake.Parallelism = 3
+		arrived, leave := make(chan string, 7), make(chan bool)
+		webhook := receive(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+			arrived <- r.URL.Path
+			<-leave
+		}))
+		webhook.SendType = asaastest.NonSequentially
+		fake.AddWebhook(webhook)
+		for i := range 7 {
+			fake.Emit(paid(fmt.Sprintf("evt_%d", i)))
+		}
+		settled := make(chan bool)
+		go func() {
+			fake.Settle()
+			close(settled)
+		}()
+		for _, together := range []int{3, 3, 1} {
+			for range together {
+				<-arrived
+			}
+			if len(arrived) > 0 {
+				t.Errorf("more than %d are in flight", together)
+			}
+			for range together {
+				leave <- true
+			}
+		}
+		<-settled
+		var want []string
+		for i := range 7 {
+			want = append(want, fmt.Sprintf("evt_%d", i))
+		}
+		if diff := cmp.Diff(want, eventIDs(of(fake, asaastest.Delivered))); diff != "" {
+			t.Errorf("the timeline is not in the order of the queue (-want +got):\n%s", diff)
+		}
+	})
+}
+
+func TestNonSequentialFailuresAreCountedAsToldTo(t *testing.T) {
+	t.Parallel()
+	run := func(counting asaastest.Counting, poison string) (*asaastest.Fake, asaastest.Webhook) {
+		s, fake := newShop(http.StatusOK), newFake(t)
+		fake.Counting = counting
+		s.statuses[poison] = http.StatusInternalServerError
+		if poison == "" {
+			s.answers(http.StatusInternalServerError)
+		}
+		webhook := fake.AddWebhook(asaastest.Webhook{Handler: s, SendType: asaastest.NonSequentially})
+		for i := range 20 {
+			fake.Emit(paid(fmt.Sprintf("evt_%d", i)))
+			fake.Advance(time.Hour)
+		}
+		return fake, fake.Webhook(webhook)
+	}
+	for _, test := range []struct {
+		why      string
+		counting asaastest.Counting
+		poison   string // "" is every event
+		paused   []string
+	}{
+		{"one event fails 15 times", asaastest.PerEvent, "evt_0", []string{"12h50m0s"}},
+		{"others come between its failures", asaastest.PerWebhook, "evt_0", nil},
+		{"the first event fails 15 times first", asaastest.PerEvent, "", []string{"12h50m0s"}},
+		{"7 attempts at the first event, 1 more and 7 at the second", asaastest.PerWebhook, "", []string{"1h50m0s"}},
+	} {
+		fake, webhook := run(test.counting, test.poison)
+		if diff := cmp.Diff(test.paused, times(fake.Now().Add(-20*time.Hour), of(fake, asaastest.Paused))); diff != "" {
+			t.Errorf("%s: paused (-want +got):\n%s", test.why, diff)
+		}
+		if webhook.Interrupted != (test.paused != nil) {
+			t.Errorf("%s: it is %+v", test.why, webhook)
+		}
+	}
+}
+
+func TestSchedulesAreAsDocumented(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		why      string
+		schedule asaastest.RetrySchedule
+		at       []string // of the attempts, since the first
+	}{
+		{"the page in Portuguese: 12 h 50 min", asaastest.PortugueseSchedule, []string{
+			"0s", "30s", "1m30s", "5m0s", "10m0s", "25m0s", "50m0s", "1h50m0s", "2h50m0s", "3h50m0s", "4h50m0s", "5h50m0s", "7h50m0s", "9h50m0s", "12h50m0s",
+		}},
+		{"the page in English: 10 h 50 min", asaastest.EnglishSchedule, []string{
+			"0s", "30s", "1m30s", "5m0s", "10m0s", "25m0s", "50m0s", "1h50m0s", "2h50m0s", "3h50m0s", "4h50m0s", "5h50m0s", "6h50m0s", "7h50m0s", "10h50m0s",
+		}},
+		{"the older page: every 30 s", asaastest.OlderSchedule, []string{
+			"0s", "30s", "1m0s", "1m30s", "2m0s", "2m30s", "3m0s", "3m30s", "4m0s", "4m30s", "5m0s", "5m30s", "6m0s", "6m30s", "7m0s",
+		}},
+	} {
+		for _, sendType := range []asaastest.SendType{asaastest.Sequentially, asaastest.NonSequentially} {
+			fake := newFake(t)
+			fake.Schedule = test.schedule
+			webhook := fake.AddWebhook(asaastest.Webhook{Handler: newShop(http.StatusInternalServerError), SendType: sendType})
+			began := fake.Now()
+			fake.Emit(paid("evt_1"))
+			fake.Advance(13 * 24 * time.Hour)
+
+			failed := of(fake, asaastest.Failed)
+			if diff := cmp.Diff(test.at, times(began, failed)); diff != "" {
+				t.Errorf("%s, %s: attempts (-want +got):\n%s", test.why, sendType, diff)
+			}
+			for i, e := range failed {
+				var next time.Time
+				if i+1 < len(failed) {
+					next = failed[i+1].At
+				}
+				if e.Attempt != i+1 || !e.Next.Equal(next) || e.Status != http.StatusInternalServerError {
+					t.Errorf("%s, %s: failure %d is %s", test.why, sendType, i+1, e)
+				}
+			}
+			emails := []string{test.at[4], test.at[9], test.at[14]}
+			if diff := cmp.Diff(emails, times(began, of(fake, asaastest.Emailed))); diff != "" {
+				t.Errorf("%s, %s: e-mails (-want +got):\n%s", test.why, sendType, diff)
+			}
+			if diff := cmp.Diff(test.at[14:], times(began, of(fake, asaastest.Paused))); diff != "" {
+				t.Errorf("%s, %s: pauses (-want +got):\n%s", test.why, sendType, diff)
+			}
+			if w := fake.Webhook(webhook); !w.Interrupted || w.Penalized != 15 || w.Pending != 1 {
+				t.Errorf("%s, %s: in the end it is %+v", test.why, sendType, w)
+			}
+		}
+	}
+}
+
+func TestSuccessStartsTheCountAgain(t *testing.T) {
+	t.Parallel()
+	s, fake := newShop(http.StatusInternalServerError), newFake(t)
+	webhook := fake.AddWebhook(asaastest.Webhook{Handler: s})
+	fake.Emit(paid("evt_1"))
+	fake.Advance(10 * time.Hour) // 14 failures
+	s.answers(http.StatusOK)
+	fake.Advance(3 * time.Hour)
+	if got := fake.Webhook(webhook); got.Penalized != 0 || got.Pending != 0 {
+		t.Fatalf("after a success it is %+v", got)
+	}
+	s.answers(http.StatusInternalServerError)
+	fake.Emit(paid("evt_2"))
+	fake.Advance(time.Minute)
+	if got := fake.Webhook(webhook); got.Penalized != 2 || got.Interrupted {
+		t.Errorf("after two failures it is %+v", got)
 	}
 }

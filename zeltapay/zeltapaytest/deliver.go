@@ -1,32 +1,110 @@
 package zeltapaytest
 
 import (
-	"bytes"
 	"context"
-	"errors"
-	"fmt"
-	"io"
 	"net/http"
-	"net/http/httptest"
-	"net/url"
+	"slices"
 	"strconv"
 	"strings"
-	"testing/iotest"
 	"time"
 
 	"github.com/paghooks/paghooks/internal/fixture"
+	"github.com/paghooks/paghooks/zeltapay"
 )
 
-var (
-	errLost = errors.New("the answer was lost")
-	errCut  = errors.New("the connection broke in the body")
+// Settle does all that is due now, and all that becomes due by that. No time passes.
+func (f *Fake) Settle() { f.Advance(0) }
+
+// Advance moves the clock on, and does all that falls due on the way in the order of its time: at one moment in the
+// order in which the events were emitted. It returns when the last delivery is answered. After 24 hours no event
+// waits for a retry any more.
+//
+// It panics for a negative time, and while another Advance or Settle is at work, as when a receiver calls it.
+func (f *Fake) Advance(d time.Duration) { f.core.Advance(d, f.next) }
+
+// pending is an event that one webhook has not taken yet.
+type pending struct {
+	webhook  *Webhook
+	id       string
+	kind     zeltapay.EventType
+	body     []byte
+	phase    phase
+	due      time.Time
+	attempts int
+	first    time.Time // of the attempts
+	signed   time.Time // the time in the signature of the first of them
+	replayed bool
+	reason   Reason
+	parked   time.Time // when it came to the dead-letter queue first
+}
+
+// phase is the reason for which an event waits until it is due.
+type phase int
+
+const (
+	waiting phase = iota // for its next attempt
+	aging                // for the end of its Lifetime
+	dead                 // in the dead-letter queue, for its deletion
 )
 
-// deliver makes an attempt, and returns the answers to its copies, of which the first counts.
-func (f *Fake) deliver(p *pending, fault Fault) []answer {
-	at := f.signingTime(p)
-	post := func() answer { return f.post(p, fault, at) }
-	return fixture.Copies(post, fault.has(Concurrent), fault.has(Duplicate))
+// next is the first event that is due.
+func (f *Fake) next() (at time.Time, what func() (deliver func())) {
+	var first *pending
+	for _, p := range f.pending {
+		if first == nil || p.due.Before(first.due) {
+			first = p
+		}
+	}
+	if first == nil {
+		return at, nil
+	}
+	return first.due, func() func() { return f.step(first) }
+}
+
+func (f *Fake) step(p *pending) (deliver func()) {
+	switch p.phase {
+	case aging:
+		f.park(p, ReasonTooOld)
+	case dead:
+		f.remove(p)
+		f.record(p, Entry{Kind: Deleted})
+	default:
+		return f.attempt(p)
+	}
+	return nil
+}
+
+// attempt delivers an event, or the one that overtakes it.
+func (f *Fake) attempt(p *pending) (deliver func()) {
+	fault := f.faults.Next()
+	if fault.has(Swap) {
+		p = f.overtaking(p)
+	}
+	if p.attempts == 0 {
+		p.first = f.core.Time()
+	}
+	p.attempts++
+	return func() {
+		at := f.signingTime(p)
+		request := func(ctx context.Context) (*http.Request, error) { return f.request(ctx, p, fault, at) }
+		replies := f.core.Deliver(f.core.Receiver(p.webhook.Handler), fixture.Fault(fault), request)
+		if fault.has(CutBody) { // also where a receiver answers before it has read the body
+			for i := range replies {
+				replies[i] = fixture.Reply{Error: "the connection broke in the body"}
+			}
+		}
+		f.core.Change(func() { f.conclude(p, fault, replies) })
+	}
+}
+
+// overtaking returns another event that is due now; p if there is none.
+func (f *Fake) overtaking(p *pending) *pending {
+	for _, other := range f.pending {
+		if other != p && other.phase == waiting && !other.due.After(f.core.Time()) {
+			return other
+		}
+	}
+	return p
 }
 
 func (f *Fake) signingTime(p *pending) time.Time {
@@ -40,34 +118,12 @@ func (f *Fake) signingTime(p *pending) time.Time {
 	return p.signed
 }
 
-// post sends one copy, and returns the answer as Zelta Pay gets it.
-func (f *Fake) post(p *pending, fault Fault, signed time.Time) answer {
-	ctx, cancel := f.withTimeout()
-	defer cancel()
-	r, err := f.request(ctx, p, fault, signed)
-	if err != nil {
-		return answer{err: err}
-	}
-	a := f.exchange(p.webhook, r)
-	switch {
-	case fault.has(CutBody):
-		return answer{err: errCut} // also where a receiver answers before it has read the body
-	case ctx.Err() != nil:
-		return answer{err: context.Cause(ctx)}
-	case fault.has(LostAnswer) && a.err == nil:
-		a.err = errLost
-	}
-	return a
-}
-
 func (f *Fake) request(ctx context.Context, p *pending, fault Fault, signed time.Time) (*http.Request, error) {
-	r, err := http.NewRequestWithContext(ctx, http.MethodPost, p.webhook.URL, withFault(p.body, fault))
+	attempt := strconv.Itoa(f.FirstAttempt + p.attempts - 1)
+	r, err := fixture.NewRequest(ctx, p.webhook.URL, p.body, "Content-Type", "application/json", headerAttempt, attempt)
 	if err != nil {
 		return nil, err
 	}
-	r.ContentLength = int64(len(p.body))
-	r.Header.Set("Content-Type", "application/json")
-	r.Header.Set(headerAttempt, strconv.Itoa(f.FirstAttempt+p.attempts-1))
 	f.sign(r.Header, p, fault, signed)
 	r.Header.Set(headerEventID, p.id)
 	contradict(r.Header, fault)
@@ -102,93 +158,68 @@ func (f *Fake) sign(h http.Header, p *pending, fault Fault, at time.Time) {
 	}
 }
 
-// withFault is the body as it travels.
-func withFault(body []byte, fault Fault) io.Reader {
-	var r io.Reader = bytes.NewReader(body)
-	if fault.has(CutBody) {
-		r = io.MultiReader(bytes.NewReader(body[:len(body)/2]), iotest.ErrReader(io.ErrUnexpectedEOF))
+// conclude lets the first answer decide, and takes down those to the copies.
+func (f *Fake) conclude(p *pending, fault Fault, replies []fixture.Reply) {
+	reason := f.decide(p, fault, replies[0])
+	for _, r := range replies[1:] {
+		f.record(p, entry(Copied, fault, r))
 	}
-	if fault.has(SlowBody) {
-		r = iotest.OneByteReader(r)
-	}
-	return r
-}
-
-// exchange sends a request to its receiver.
-func (f *Fake) exchange(w *Webhook, r *http.Request) answer {
-	if w.Handler != nil {
-		return f.inProcess(w.Handler, r)
-	}
-	return f.overHTTP(r)
-}
-
-func (f *Fake) overHTTP(r *http.Request) answer {
-	response, err := f.client.Do(r)
-	if failed := (*url.Error)(nil); errors.As(err, &failed) {
-		err = failed.Err // without the URL, which may hold a secret
-	}
-	if err != nil {
-		return answer{err: err}
-	}
-	defer response.Body.Close()
-	return answered(response)
-}
-
-// inProcess serves a request in this process, and waits for the answer as long as the request's context lasts.
-func (f *Fake) inProcess(h http.Handler, r *http.Request) answer {
-	r.RequestURI, r.RemoteAddr = r.URL.RequestURI(), "192.0.2.1:1234" // an address for documentation, RFC 5737
-	done := make(chan answer, 1)
-	f.begin(func() { serve(h, r, done) })
-	select {
-	case a := <-done:
-		return a
-	case <-r.Context().Done():
-		return answer{err: r.Context().Err()}
+	if reason != "" {
+		f.park(p, reason)
 	}
 }
 
-// begin runs a function that Close waits for, unless the fake is closed.
-func (f *Fake) begin(work func()) {
-	f.timeline.Lock()
-	defer f.timeline.Unlock()
-	if f.ctx.Err() == nil {
-		f.inFlight.Go(work)
+// decide lets an answer decide. An event that is to go to the dead-letter queue has a reason.
+func (f *Fake) decide(p *pending, fault Fault, r fixture.Reply) (parked Reason) {
+	verdict := Retry
+	if r.Error == "" {
+		verdict = f.Judge(r.Status)
 	}
-}
-
-// serve answers even when the handler panics, or ends the goroutine as t.Fatal does.
-func serve(h http.Handler, r *http.Request, done chan<- answer) {
-	a := answer{err: errors.New("the handler ended without an answer")}
-	defer func() {
-		if p := recover(); p != nil {
-			a.err = fmt.Errorf("the handler panicked: %v", p)
-		}
-		done <- a
-	}()
-	recorder := httptest.NewRecorder()
-	h.ServeHTTP(recorder, r)
-	a = answered(recorder.Result())
-}
-
-// maxAnswer is the number of bytes of an answer that are kept.
-const maxAnswer = 4096
-
-// answer is a receiver's; or the error instead of one, or of one that does not count.
-type answer struct {
-	status int
-	body   string
-	err    error
-}
-
-func (a answer) entry(k Kind, fault Fault) Entry {
-	e := Entry{Kind: k, Status: a.status, Answer: a.body, Fault: fault}
-	if a.err != nil {
-		e.Error = a.err.Error()
+	if verdict == Accept {
+		f.remove(p)
+		f.record(p, entry(Delivered, fault, r))
+		return ""
 	}
-	return e
+	e := entry(Failed, fault, r)
+	switch {
+	case verdict == Park:
+		parked = ReasonRejected
+	case p.replayed:
+		parked = ReasonReplay
+	case p.attempts > len(f.Delays):
+		parked = ReasonGivenUp
+	default:
+		e.Next = f.retry(p)
+	}
+	f.record(p, e)
+	return parked
 }
 
-func answered(response *http.Response) answer {
-	body, _ := io.ReadAll(io.LimitReader(response.Body, maxAnswer)) // the status has come, which counts
-	return answer{status: response.StatusCode, body: string(body)}
+// retry sets when an event is due again. It returns the zero time when that is only to be given up.
+func (f *Fake) retry(p *pending) (next time.Time) {
+	delay := f.Delays[p.attempts-1]
+	if f.Jitter != nil {
+		delay = time.Duration(float64(delay) * f.Jitter())
+	}
+	next, end := f.core.Time().Add(delay), p.first.Add(f.Lifetime)
+	if next.After(end) {
+		p.phase, p.due = aging, end
+		return time.Time{}
+	}
+	p.due = next
+	return next
+}
+
+func (f *Fake) remove(p *pending) {
+	f.pending = slices.DeleteFunc(f.pending, func(q *pending) bool { return q == p })
+}
+
+func entry(k Kind, fault Fault, r fixture.Reply) Entry {
+	return Entry{Kind: k, Status: r.Status, Answer: r.Body, Error: r.Error, Fault: fault}
+}
+
+// record completes an entry.
+func (f *Fake) record(p *pending, e Entry) {
+	e.At, e.URL, e.EventID, e.EventType, e.Attempt = f.core.Time(), p.webhook.URL, p.id, p.kind, p.attempts
+	f.core.Record(e)
 }

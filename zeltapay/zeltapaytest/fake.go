@@ -3,13 +3,10 @@ package zeltapaytest
 import (
 	"bytes"
 	"cmp"
-	"context"
-	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/paghooks/paghooks/internal/fixture"
@@ -72,15 +69,8 @@ type Fake struct {
 	// timeline, as long as one goroutine at a time uses the fake. It may call the fake, but not move its clock.
 	Observe func(Entry)
 
-	mover    fixture.Mover // of the clock
-	ctx      context.Context
-	close    context.CancelCauseFunc
-	client   *http.Client
-	inFlight sync.WaitGroup // requests in a Handler, waited for or not
+	core     *fixture.Core[Entry] // its lock is that of all below
 	faults   fixture.Faults[Fault]
-
-	timeline fixture.Timeline[Entry] // its lock is that of all below
-	passed   time.Duration           // since Start
 	webhooks []*Webhook
 	emitted  map[string]bool // by id
 	pending  []*pending      // in the order in which they were emitted
@@ -95,47 +85,21 @@ func New() *Fake {
 		Lifetime:     24 * time.Hour,
 		Judge:        Judge,
 		Timeout:      10 * time.Second,
-		client:       newClient(),
 		emitted:      make(map[string]bool),
 	}
-	f.ctx, f.close = context.WithCancelCause(context.Background())
+	documentation := "192.0.2.1" // RFC 5737
+	f.core = fixture.NewCore("zeltapaytest", documentation, fixture.Settings[Entry]{Start: &f.Start, Timeout: &f.Timeout, Observe: &f.Observe})
 	return f
-}
-
-func newClient() *http.Client {
-	return &http.Client{
-		Transport:     &http.Transport{DisableKeepAlives: true}, // no connection outlives its request
-		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
-	}
 }
 
 // Close ends deliveries in flight, and waits for Handlers that still run, at most for Timeout. Nothing of the fake is
 // left then, and nothing happens any more.
-func (f *Fake) Close() {
-	f.timeline.Lock() // see begin
-	f.close(errors.New("the fake was closed"))
-	f.timeline.Unlock()
-	fixture.Await(&f.inFlight, f.Timeout)
-}
+func (f *Fake) Close() { f.core.Close() }
 
 // Now is the fake's time. Give it to the receiver, which refuses signatures of another time than its own:
 //
 //	events.Verifier.Now = fake.Now
-func (f *Fake) Now() time.Time {
-	f.timeline.Lock()
-	defer f.timeline.Unlock()
-	return f.now()
-}
-
-func (f *Fake) now() time.Time { return f.Start.Add(f.passed) }
-
-// change changes the fake's state, and then calls Observe with the new entries.
-func (f *Fake) change(do func()) { f.timeline.Change(do, f.Observe) }
-
-// withTimeout bounds one request.
-func (f *Fake) withTimeout() (context.Context, context.CancelFunc) {
-	return context.WithTimeoutCause(f.ctx, f.Timeout, fmt.Errorf("no answer within %s", f.Timeout))
-}
+func (f *Fake) Now() time.Time { return f.core.Now() }
 
 // AddWebhook adds a webhook, like a person in Zelta Pay's dashboard. It panics without a receiver, and for a URL that
 // is none.
@@ -150,19 +114,13 @@ func (f *Fake) AddWebhook(w Webhook) {
 		panic(fmt.Sprintf("zeltapaytest: %q is not the URL of a receiver: it needs http:// and a host", w.URL))
 	}
 	w.Events = slices.Clone(w.Events)
-	f.timeline.Lock()
-	defer f.timeline.Unlock()
+	f.core.Lock()
+	defer f.core.Unlock()
 	f.webhooks = append(f.webhooks, &w)
 }
 
 // Timeline is all that happened so far, in its order.
-func (f *Fake) Timeline() []Entry { return f.timeline.Entries() }
-
-// record completes an entry.
-func (f *Fake) record(p *pending, e Entry) {
-	e.At, e.URL, e.EventID, e.EventType, e.Attempt = f.now(), p.webhook.URL, p.id, p.kind, p.attempts
-	f.timeline.Record(e)
-}
+func (f *Fake) Timeline() []Entry { return f.core.Entries() }
 
 // Inject makes the next attempts go wrong, one fault each, whichever event they are of. The fault 0 leaves an attempt
 // as it is:
@@ -171,10 +129,6 @@ func (f *Fake) record(p *pending, e Entry) {
 //
 // Faults that are not used up wait for later attempts.
 func (f *Fake) Inject(faults ...Fault) { f.faults.Add(faults...) }
-
-func (f *Fake) remove(p *pending) {
-	f.pending = slices.DeleteFunc(f.pending, func(q *pending) bool { return q == p })
-}
 
 // Webhook holds the settings of a webhook in Zelta Pay's dashboard.
 type Webhook struct {
@@ -198,7 +152,7 @@ func (w *Webhook) subscribes(kind zeltapay.EventType) bool {
 // A body without an eventId gets one in its header. It panics for an id that was emitted before: the faults
 // [Duplicate] and [Concurrent] deliver an event twice.
 func (f *Fake) Emit(bodies ...[]byte) {
-	f.change(func() {
+	f.core.Change(func() {
 		for _, body := range bodies {
 			f.emit(body)
 		}
@@ -218,7 +172,7 @@ func (f *Fake) emit(body []byte) {
 	f.emitted[id] = true
 	for _, w := range f.webhooks {
 		if w.subscribes(kind) {
-			p := &pending{webhook: w, id: id, kind: kind, body: bytes.Clone(body), due: f.now()}
+			p := &pending{webhook: w, id: id, kind: kind, body: bytes.Clone(body), due: f.core.Time()}
 			f.pending = append(f.pending, p)
 			f.record(p, Entry{Kind: Queued})
 		}

@@ -11,7 +11,7 @@
 //
 //	-to URL             where to deliver
 //	-set path=value     give a field a value: JSON, else a string; again for more fields
-//	-id ID              the event's id; one of its own otherwise
+//	-id ID              the event's id; one of its own otherwise. Made again on the same day, it is the same event
 //	-entity ID          the id of what the event is about, as payment.id
 //	-count N            how many events of each type
 //	-concurrent         each event twice at the same moment
@@ -94,8 +94,7 @@ func run(ctx context.Context, args []string, getenv func(string) string, out, co
 		Accepted: "answered 200",
 		Flags:    o.flags,
 		Event:    o.event,
-		Deliver:  deliver,
-		Serve:    serve,
+		Fake:     newFake,
 	}
 	for _, eventType := range asaastest.Types() {
 		c.Types = append(c.Types, string(eventType))
@@ -107,50 +106,24 @@ func (o *options) flags(flags *flag.FlagSet) {
 	flags.StringVar(&o.entity, "entity", "", "the `ID` of what the event is about, as payment.id")
 }
 
-func deliver(d fixture.Delivery) {
-	fake := asaastest.New()
-	defer fake.Close()
-	fake.Parallelism = 1
-	fake.Observe = func(e asaastest.Entry) {
-		switch e.Kind {
-		case asaastest.Delivered, asaastest.Failed, asaastest.Copied:
-			d.Tell(answer(e))
-		}
-	}
-	fake.AddWebhook(asaastest.Webhook{URL: d.To, Token: d.Secret, SendType: asaastest.NonSequentially})
-	if d.Concurrent {
-		fake.Inject(slices.Repeat([]asaastest.Fault{asaastest.Concurrent}, len(d.Bodies))...)
-	}
-	fake.Emit(d.Bodies...)
-	fake.Settle()
-}
-
-func answer(e asaastest.Entry) fixture.Answer {
-	return fixture.Answer{
-		EventType: string(e.EventType), EventID: e.EventID,
-		Status: e.Status, Body: e.Answer, Error: e.Error,
-		Copy:     e.Kind == asaastest.Copied,
-		Accepted: e.Status == http.StatusOK && e.Error == "",
-	}
-}
-
 // options holds the flags that only Asaas has.
 type options struct{ entity string }
 
-// event makes an event with the key that was asked for, before other changes.
-func (o *options) event(name string, sparse bool, changes ...asaastest.Change) ([]byte, error) {
+// event makes an event of today with the key that was asked for, before other changes.
+func (o *options) event(name, id string, sparse bool, changes ...asaastest.Change) ([]byte, error) {
 	eventType := asaas.EventType(name)
 	if !slices.Contains(asaastest.Types(), eventType) {
 		return nil, fmt.Errorf("there is no event type %q: asaas-fake types prints them all", name)
 	}
+	own := today(eventType, id)
 	if o.entity != "" {
 		path := keyPath(eventType)
 		if path == "" {
 			return nil, fmt.Errorf("%s is about nothing that has an id: leave -entity out", name)
 		}
-		changes = slices.Insert(slices.Clone(changes), 0, asaastest.Set(path, o.entity))
+		own = append(own, asaastest.Set(path, o.entity))
 	}
-	changes = append(today(eventType), changes...)
+	changes = append(own, changes...)
 	if sparse {
 		return asaastest.Sparse(eventType, changes...), nil
 	}
@@ -158,12 +131,17 @@ func (o *options) event(name string, sparse bool, changes ...asaastest.Change) (
 }
 
 // today has an event, and the charge that it is about, be made now: of an older charge a table of charges does not know
-// what was booked before it was made.
-func today(eventType asaas.EventType) []asaastest.Change {
-	now := time.Now()
-	changes := []asaastest.Change{stamp("", now)}
+// what was booked before it was made. An event with a given id happened when the day began: it may be made again, and
+// Asaas sends an event again as it was.
+func today(eventType asaas.EventType, id string) []asaastest.Change {
+	at := time.Now().In(asaas.Brasilia())
+	day := at.Format(time.DateOnly)
+	changes := []asaastest.Change{stamp("", at)}
+	if id != "" {
+		changes = []asaastest.Change{asaastest.Set("id", id), asaastest.Set("dateCreated", day+" 00:00:00")}
+	}
 	if strings.HasPrefix(string(eventType), "PAYMENT_") {
-		changes = append(changes, asaastest.Set("payment.dateCreated", now.In(asaas.Brasilia()).Format(time.DateOnly)))
+		changes = append(changes, asaastest.Set("payment.dateCreated", day))
 	}
 	return changes
 }
@@ -185,32 +163,36 @@ func keyPath(eventType asaas.EventType) string {
 	return ""
 }
 
-// serve makes an Asaas on the machine's time, until its clock runs.
-func serve(o fixture.ServeOptions) (*fixture.Served, error) {
+// newFake makes an Asaas on the machine's time, until its clock runs.
+func newFake(f fixture.FakeOptions) (*fixture.Served, error) {
 	fake := asaastest.New()
 	fake.Advance(max(0, time.Since(fake.Now())))
-	fake.Observe = func(e asaastest.Entry) { o.Print(told(e)) }
+	fake.Observe = func(e asaastest.Entry) { f.Tell(told(e), answer(e)) }
+	fake.Inject(slices.Repeat([]asaastest.Fault{asaastest.Concurrent}, f.Concurrent)...)
 	hints := []string{
-		"Asaas's API is at http://" + o.Address + "/v3: export ASAAS_API_KEY='" + fake.APIKey + "' ASAAS_BASE_URL=http://" + o.Address + "/v3",
+		"Asaas's API is at http://" + f.Address + "/v3: export ASAAS_API_KEY='" + fake.APIKey + "' ASAAS_BASE_URL=http://" + f.Address + "/v3",
 		"asaas-queue status -sandbox  # the state of the queues",
 	}
-	if o.To != "" {
-		var types []asaas.EventType
-		for _, name := range o.Events {
-			types = append(types, asaas.EventType(name))
+	if f.To != "" {
+		w := asaastest.Webhook{Name: "served", URL: f.To, Token: f.Secret}
+		for _, name := range f.Events {
+			w.Events = append(w.Events, asaas.EventType(name))
 		}
-		id := fake.AddWebhook(asaastest.Webhook{Name: "served", URL: o.To, Token: o.Secret, Events: types})
-		hints = append(hints, "asaas-queue recover -sandbox "+id+"  # the webhook that delivers to "+o.To)
+		if f.Address == "" { // each event once, also behind one that fails
+			fake.Parallelism, w.SendType = 1, asaastest.NonSequentially
+		}
+		hints = append(hints, "asaas-queue recover -sandbox "+fake.AddWebhook(w)+"  # the webhook that delivers to "+f.To)
 	}
-	return &fixture.Served{
-		Fake: fake, API: fake, Stamp: stamp, Hints: hints,
-		Timeline: func() (lines []string) {
-			for _, e := range fake.Timeline() {
-				lines = append(lines, told(e))
-			}
-			return lines
-		},
-	}, nil
+	return &fixture.Served{Fake: fake, API: fake, Stamp: stamp, Hints: hints}, nil
+}
+
+func answer(e asaastest.Entry) fixture.Answer {
+	return fixture.Answer{
+		EventType: string(e.EventType), EventID: e.EventID,
+		Status: e.Status, Body: e.Answer, Error: e.Error,
+		Copy:     e.Kind == asaastest.Copied,
+		Accepted: e.Status == http.StatusOK && e.Error == "",
+	}
 }
 
 func stamp(_ string, now time.Time) fixture.Change {

@@ -87,8 +87,7 @@ func run(ctx context.Context, args []string, getenv func(string) string, out, co
 		Accepted: "accepted",
 		Flags:    o.flags,
 		Event:    o.event,
-		Deliver:  o.deliver,
-		Serve:    serve,
+		Fake:     o.fake,
 	}
 	for _, eventType := range zeltapaytest.Types() {
 		c.Types = append(c.Types, string(eventType))
@@ -115,61 +114,38 @@ func (o *options) setLayout(name string) error {
 	return nil
 }
 
-func (o *options) event(name string, sparse bool, changes ...zeltapaytest.Change) ([]byte, error) {
+func (o *options) event(name, id string, sparse bool, changes ...zeltapaytest.Change) ([]byte, error) {
+	if id != "" {
+		changes = append([]zeltapaytest.Change{zeltapaytest.Set("eventId", id)}, changes...)
+	}
 	if sparse {
 		return o.layout.Sparse(zeltapay.EventType(name), changes...), nil
 	}
 	return o.layout.Event(zeltapay.EventType(name), changes...), nil
 }
 
-func (o *options) deliver(d fixture.Delivery) {
+// fake makes a Zelta Pay that begins now, until its clock runs.
+func (o *options) fake(f fixture.FakeOptions) (*fixture.Served, error) {
+	if f.To == "" {
+		return nil, errors.New("give -to, the URL of your server: Zelta Pay has no API to add webhooks with")
+	}
 	fake := zeltapaytest.New()
-	defer fake.Close()
-	fake.SigningTime = time.Now // the fake's clock stands still, the server's does not
+	fake.SigningTime = time.Now // the server's clock is its own
 	if o.plain {
 		fake.Format = zeltapay.FormatPlain
 	}
-	fake.Observe = func(e zeltapaytest.Entry) {
-		switch e.Kind {
-		case zeltapaytest.Delivered, zeltapaytest.Failed, zeltapaytest.Copied:
-			d.Tell(answer(e))
-		}
+	fake.Observe = func(e zeltapaytest.Entry) { f.Tell(e.String(), answer(e)) }
+	w := zeltapaytest.Webhook{URL: f.To, Secret: f.Secret}
+	for _, name := range f.Events {
+		w.Events = append(w.Events, zeltapay.EventType(name))
 	}
-	fake.AddWebhook(zeltapaytest.Webhook{URL: d.To, Secret: d.Secret})
-	if d.Concurrent {
-		fake.Inject(slices.Repeat([]zeltapaytest.Fault{zeltapaytest.Concurrent}, len(d.Bodies))...)
-	}
-	fake.Emit(d.Bodies...)
-	fake.Settle()
-}
-
-func answer(e zeltapaytest.Entry) fixture.Answer {
-	return fixture.Answer{
-		EventType: string(e.EventType), EventID: e.EventID,
-		Status: e.Status, Body: e.Answer, Error: e.Error,
-		Copy:     e.Kind == zeltapaytest.Copied,
-		Accepted: e.Error == "" && zeltapaytest.Judge(e.Status) == zeltapaytest.Accept,
-	}
-}
-
-// serve makes a Zelta Pay on the machine's time, until its clock runs.
-func serve(o fixture.ServeOptions) (*fixture.Served, error) {
-	if o.To == "" {
-		return nil, errors.New("give -to, the URL of your server: Zelta Pay has no API to add webhooks with")
-	}
-	var types []zeltapay.EventType
-	for _, name := range o.Events {
-		types = append(types, zeltapay.EventType(name))
-	}
-	fake := zeltapaytest.New()
-	fake.SigningTime = time.Now
-	fake.Observe = func(e zeltapaytest.Entry) { o.Print(e.String()) }
-	fake.AddWebhook(zeltapaytest.Webhook{URL: o.To, Secret: o.Secret, Events: types})
-	at := "http://" + o.Address + "/fake/dead-letters"
+	fake.AddWebhook(w)
+	fake.Inject(slices.Repeat([]zeltapaytest.Fault{zeltapaytest.Concurrent}, f.Concurrent)...)
+	at := "http://" + f.Address + "/fake/dead-letters"
 	return &fixture.Served{
 		Fake: fake, Stamp: stamp,
 		Hints: []string{
-			"Zelta Pay delivers to " + o.To,
+			"Zelta Pay delivers to " + f.To,
 			"curl " + at + "  # what it gave up",
 			"curl -X POST " + at + "/replay  # all of it; ?id=ID for one",
 		},
@@ -179,13 +155,16 @@ func serve(o fixture.ServeOptions) (*fixture.Served, error) {
 			},
 			"POST /fake/dead-letters/replay": func(w http.ResponseWriter, r *http.Request) { replay(fake, w, r) },
 		},
-		Timeline: func() (lines []string) {
-			for _, e := range fake.Timeline() {
-				lines = append(lines, e.String())
-			}
-			return lines
-		},
 	}, nil
+}
+
+func answer(e zeltapaytest.Entry) fixture.Answer {
+	return fixture.Answer{
+		EventType: string(e.EventType), EventID: e.EventID,
+		Status: e.Status, Body: e.Answer, Error: e.Error,
+		Copy:     e.Kind == zeltapaytest.Copied,
+		Accepted: e.Error == "" && zeltapaytest.Judge(e.Status) == zeltapaytest.Accept,
+	}
 }
 
 func replay(fake *zeltapaytest.Fake, w http.ResponseWriter, r *http.Request) {

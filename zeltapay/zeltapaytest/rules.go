@@ -8,138 +8,6 @@ import (
 	"github.com/paghooks/paghooks/zeltapay"
 )
 
-// Settle does all that is due now, and all that becomes due by that. No time passes.
-func (f *Fake) Settle() { f.Advance(0) }
-
-// Advance moves the clock on, and does all that falls due on the way in the order of its time: at one moment in the
-// order in which the events were emitted. It returns when the last delivery is answered. After 24 hours no event
-// waits for a retry any more.
-//
-// It panics for a negative time, and while another Advance or Settle is at work, as when a receiver calls it.
-func (f *Fake) Advance(d time.Duration) {
-	if err := f.mover.Move(d, func() { f.moveTo(f.Now().Add(d)) }); err != nil {
-		panic("zeltapaytest: " + err.Error())
-	}
-}
-
-func (f *Fake) moveTo(end time.Time) {
-	for f.ctx.Err() == nil {
-		p := f.next(end)
-		if p == nil {
-			return
-		}
-		f.step(p)
-	}
-}
-
-// next moves the clock to the first event that is due, and returns it; or else to end.
-func (f *Fake) next(end time.Time) *pending {
-	f.timeline.Lock()
-	defer f.timeline.Unlock()
-	var first *pending
-	for _, p := range f.pending {
-		if !p.due.After(end) && (first == nil || p.due.Before(first.due)) {
-			first = p
-		}
-	}
-	to := end
-	if first != nil {
-		to = first.due
-	}
-	f.passed = max(f.passed, to.Sub(f.Start))
-	return first
-}
-
-func (f *Fake) step(p *pending) {
-	switch p.phase {
-	case waiting:
-		f.attempt(p)
-	case aging:
-		f.change(func() { f.park(p, ReasonTooOld) })
-	case dead:
-		f.change(func() {
-			f.remove(p)
-			f.record(p, Entry{Kind: Deleted})
-		})
-	}
-}
-
-// attempt delivers an event, or the one that overtakes it.
-func (f *Fake) attempt(p *pending) {
-	var fault Fault
-	f.change(func() {
-		fault = f.faults.Next()
-		if fault.has(Swap) {
-			p = f.overtaking(p)
-		}
-		if p.attempts == 0 {
-			p.first = f.now()
-		}
-		p.attempts++
-	})
-	answers := f.deliver(p, fault)
-	f.change(func() {
-		reason := f.conclude(p, fault, answers[0])
-		for _, a := range answers[1:] {
-			f.record(p, a.entry(Copied, fault))
-		}
-		if reason != "" {
-			f.park(p, reason)
-		}
-	})
-}
-
-// overtaking returns another event that is due now; p if there is none.
-func (f *Fake) overtaking(p *pending) *pending {
-	for _, other := range f.pending {
-		if other != p && other.phase == waiting && !other.due.After(f.now()) {
-			return other
-		}
-	}
-	return p
-}
-
-// conclude lets an answer decide. An event that is to go to the dead-letter queue has a reason.
-func (f *Fake) conclude(p *pending, fault Fault, a answer) (parked Reason) {
-	verdict := Retry
-	if a.err == nil {
-		verdict = f.Judge(a.status)
-	}
-	if verdict == Accept {
-		f.remove(p)
-		f.record(p, a.entry(Delivered, fault))
-		return ""
-	}
-	e := a.entry(Failed, fault)
-	switch {
-	case verdict == Park:
-		parked = ReasonRejected
-	case p.replayed:
-		parked = ReasonReplay
-	case p.attempts > len(f.Delays):
-		parked = ReasonGivenUp
-	default:
-		e.Next = f.retry(p)
-	}
-	f.record(p, e)
-	return parked
-}
-
-// retry sets when an event is due again. It returns the zero time when that is only to be given up.
-func (f *Fake) retry(p *pending) (next time.Time) {
-	delay := f.Delays[p.attempts-1]
-	if f.Jitter != nil {
-		delay = time.Duration(float64(delay) * f.Jitter())
-	}
-	next, end := f.now().Add(delay), p.first.Add(f.Lifetime)
-	if next.After(end) {
-		p.phase, p.due = aging, end
-		return time.Time{}
-	}
-	p.due = next
-	return next
-}
-
 // TableDelays are the delays of Zelta Pay's table: 5, 10, 20, 40, 80 and 160 seconds. They are over after 5 minutes
 // and 15 seconds, though the same page says that retries go on over 24 hours.
 //
@@ -216,8 +84,8 @@ type DeadLetter struct {
 
 // DeadLetters is the dead-letter queue, in the order in which the events were emitted.
 func (f *Fake) DeadLetters() []DeadLetter {
-	f.timeline.Lock()
-	defer f.timeline.Unlock()
+	f.core.Lock()
+	defer f.core.Unlock()
 	var out []DeadLetter
 	for _, p := range f.pending {
 		if p.phase == dead {
@@ -250,10 +118,10 @@ func (f *Fake) ReplayAll() int {
 }
 
 func (f *Fake) replay(wanted func(*pending) bool) (n int) {
-	f.change(func() {
+	f.core.Change(func() {
 		for _, p := range f.pending {
 			if p.phase == dead && wanted(p) {
-				p.phase, p.due, p.replayed = waiting, f.now(), true
+				p.phase, p.due, p.replayed = waiting, f.core.Time(), true
 				f.record(p, Entry{Kind: Replayed})
 				n++
 			}
@@ -265,35 +133,10 @@ func (f *Fake) replay(wanted func(*pending) bool) (n int) {
 // park moves an event to the dead-letter queue.
 func (f *Fake) park(p *pending, why Reason) {
 	if p.parked.IsZero() {
-		p.parked = f.now()
+		p.parked = f.core.Time()
 	}
 	p.phase, p.reason, p.due = dead, why, p.parked.Add(retention)
 	f.record(p, Entry{Kind: DeadLettered, Reason: why})
-}
-
-// phase is the reason for which an event waits until it is due.
-type phase int
-
-const (
-	waiting phase = iota // for its next attempt
-	aging                // for the end of its Lifetime
-	dead                 // in the dead-letter queue, for its deletion
-)
-
-// pending is an event that one webhook has not taken yet.
-type pending struct {
-	webhook  *Webhook
-	id       string
-	kind     zeltapay.EventType
-	body     []byte
-	phase    phase
-	due      time.Time
-	attempts int
-	first    time.Time // of the attempts
-	signed   time.Time // the time in the signature of the first of them
-	replayed bool
-	reason   Reason
-	parked   time.Time // when it came to the dead-letter queue first
 }
 
 // Reason is the cause for which an event is in the dead-letter queue.
