@@ -78,7 +78,8 @@ func NewDispatcher(tokens ...string) *Dispatcher {
 func (d *Dispatcher) Configured() error { return d.receiver().Configured() }
 
 // AlwaysScoped reports whether every event gets a scope: there is a function Accounts, and no
-// token of NewDispatcher. See [idem.Endpoint.AlwaysScoped].
+// token of NewDispatcher. Package health is then red
+// while events without a scope are stored, which are not recognized when they come again.
 func (d *Dispatcher) AlwaysScoped() bool { return d.receiver().AlwaysScoped() }
 
 // Open implements [idem.Source]: it verifies as [Verify] does, before it reads
@@ -147,7 +148,7 @@ func OfficialAddresses() []netip.Prefix {
 // With [Dispatcher].AllowFrom set, add the address that the canary comes from.
 func NewCanary(address, token string) *canary.Canary {
 	now := DateTime(time.Now().In(Brasilia()).Format(time.DateTime))
-	body, _ := json.Marshal(Envelope{ID: "evt_canary_" + rand.Text(), Event: idem.CanaryType, DateCreated: now}) // three texts
+	body, _ := json.Marshal(Envelope{ID: "evt_canary_" + rand.Text(), Event: canary.EventType, DateCreated: now}) // three texts
 	return canary.New(definition.Source, address, body, func(h http.Header, _ []byte) { h.Set(TokenHeader, token) })
 }
 

@@ -20,6 +20,7 @@ import (
 	"github.com/paghooks/paghooks/asaas"
 	"github.com/paghooks/paghooks/asaas/asaastest"
 	"github.com/paghooks/paghooks/idem"
+	"github.com/paghooks/paghooks/idem/health/canary"
 	"github.com/paghooks/paghooks/idem/idemtest"
 )
 
@@ -132,7 +133,7 @@ func TestRecoverIsNotFooledByOtherAnswers(t *testing.T) {
 				if err == nil {
 					err = asaas.Verify(r.Header, body, webhookToken)
 				}
-				if err != nil || r.Method != http.MethodPost || r.Header.Get(idem.DryRunHeader) == "" || asaas.Identify(body).Type != idem.CanaryType {
+				if err != nil || r.Method != http.MethodPost || r.Header.Get(idem.DryRunHeader) == "" || asaas.Identify(body).Type != canary.EventType {
 					t.Errorf("got %s %s, %v", r.Method, r.URL, err)
 				}
 				w.Header().Set("Location", "/elsewhere")

@@ -329,7 +329,7 @@ func newCanary(address, token string) *canary.Canary {
 	return c
 }
 
-const canaryBody = `{"id":"canary-1","type":"` + idem.CanaryType + `"}`
+const canaryBody = `{"id":"canary-1","type":"` + canary.EventType + `"}`
 
 // gone is an address where nobody listens any more.
 func gone(t *testing.T) string {

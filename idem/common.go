@@ -31,27 +31,8 @@ type Common struct {
 	// false, a body is deleted once its event is done.
 	KeepPayloads bool
 
-	// Retention is the age from which [Common.Prune] forgets an event. A provider can send an event again
-	// after 31 days (Zelta Pay, replayed by hand): a shorter retention would process the event twice, and is
-	// refused. Default: 45 days; 1 day for an outbox.
-	Retention time.Duration
-
-	// AllowProcessingTwice accepts a Retention that is shorter than 31 days: an event that is delivered again
-	// after Retention is processed again. Default: false.
-	AllowProcessingTwice bool
-
-	// ParkedRetention is the age from which [Common.Prune] also forgets parked
-	// events. Default: 0 (never), because each may be an unprocessed payment.
-	ParkedRetention time.Duration
-
-	// PayloadRetention is the age from which [Common.Prune] deletes the bodies that KeepPayloads has
-	// archived. Default: 0, archived bodies are deleted together with their events.
-	PayloadRetention time.Duration
-
-	// AuditRetention is the age from which [Common.Prune] deletes the source's entries of the audit trail,
-	// which name the people that acted; 0 is never. If the database's role may not delete from idem_audit,
-	// the entries stay. Default: 2 years.
-	AuditRetention time.Duration
+	// Retention holds the ages from which [Common.Prune] forgets what is stored.
+	Retention Retention
 
 	// PassParked lets later events of a Key go on when an event is parked: for handlers that are right in any
 	// order. Switched on later, PassParked also lets the events go on that wait already: within a minute
@@ -66,43 +47,50 @@ type Common struct {
 
 func newCommon(pool *pgxpool.Pool, source Source, timeout time.Duration) Common {
 	return Common{
-		Endpoint:       NewEndpoint(source),
-		Timeout:        timeout,
-		Retention:      45 * 24 * time.Hour,
-		AuditRetention: 2 * 365 * 24 * time.Hour,
-		pool:           pool,
+		Endpoint:  newEndpoint(source),
+		Timeout:   timeout,
+		Retention: Retention{Events: 45 * day, Audit: 2 * 365 * day},
+		pool:      pool,
 	}
 }
+
+// Retention holds the ages from which [Common.Prune] forgets events, bodies and the trail of people's actions.
+type Retention struct {
+	// Events is the age of a done, unhandled or discarded event. A provider can send an event again after 31
+	// days (Zelta Pay, replayed by hand): a shorter retention would process the event twice, and is refused.
+	// Default: 45 days; 1 day for an outbox.
+	Events time.Duration
+
+	// AllowProcessingTwice accepts Events of less than 31 days: an event that is delivered again after that is
+	// processed again. Default: false.
+	AllowProcessingTwice bool
+
+	// Parked is the age of a parked event. Default: 0 (never), because each may be an unprocessed payment.
+	Parked time.Duration
+
+	// Payloads is the age of a body that KeepPayloads has archived. Default: 0, archived bodies are deleted
+	// together with their events.
+	Payloads time.Duration
+
+	// Audit is the age of an entry of the audit trail, which names the person that acted; 0 is never. If the
+	// database's role may not delete from idem_audit, the entries stay. Default: 2 years.
+	Audit time.Duration
+}
+
+const day = 24 * time.Hour
+
+// minRetention is longer than the time in which a provider may deliver an event again.
+const minRetention = 31 * day
 
 func (c *Common) common() *Common { return c }
 
-// CommonOf returns the Common of a receiver.
-func CommonOf(r Receiver) *Common { return r.common() }
-
-// Open is [Endpoint.Open] in a receiver that remembers the ids of events: a delivery whose id is signed may be as
-// old as Retention less a day. A second delivery of the event is a duplicate.
-func (c *Common) Open(w http.ResponseWriter, r *http.Request) (d Delivery, ok bool) {
-	return c.Endpoint.Open(w, r.WithContext(handling.WithRemembered(r.Context(), c.Retention-24*time.Hour)))
+// serve opens a delivery, calls accept or makes a dry run, and answers. The receiver remembers the ids of events:
+// a delivery with a signed id may be as old as Retention less a day, and a second delivery of the event is a
+// duplicate.
+func (c *Common) serve(w http.ResponseWriter, r *http.Request, accept func(context.Context, delivery) (Outcome, error)) {
+	r = r.WithContext(handling.WithRemembered(r.Context(), c.Retention.Events-day))
+	c.Endpoint.serve(w, r, accept, c.dryDelivery)
 }
-
-// serve opens a delivery, calls accept or makes a dry run, and answers.
-func (c *Common) serve(w http.ResponseWriter, r *http.Request, accept func(context.Context, Delivery) (Outcome, error)) {
-	d, ok := c.Open(w, r)
-	if !ok {
-		return
-	}
-	if d.DryRun {
-		accept = c.dryDelivery
-	}
-	outcome, err := accept(r.Context(), d)
-	c.Answer(w, r, d, outcome, err)
-}
-
-// Pool returns the receiver's pool, for parts that work on the same tables.
-func (c *Common) Pool() *pgxpool.Pool { return c.pool }
-
-// minRetention is longer than the time in which a provider may deliver an event again.
-const minRetention = 31 * 24 * time.Hour
 
 // outage returns the time since which the handlers can do nothing, and the reason; a nil error if there is no
 // outage.

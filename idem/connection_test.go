@@ -271,7 +271,7 @@ func TestInboxWorksInEveryQueryModeOfPgx(t *testing.T) {
 				t.Errorf("Discard = %d, %v, want 1", n, err)
 			}
 			m.wantEffects(2)
-			m.inbox.ParkedRetention, m.inbox.PayloadRetention = time.Hour, time.Hour
+			m.inbox.Retention.Parked, m.inbox.Retention.Payloads = time.Hour, time.Hour
 			m.exec(`update idem_archive set received_at = now() - interval '10 days' where event like '%e2'`)
 			m.exec(`update idem_events set received_at = now() - interval '10 days' where event like '%e2'`)
 			m.exec(`update idem_events set received_at = '2020-01-01' where event not like '%e2'`)
@@ -379,7 +379,7 @@ func TestConnectionBesideThePoolIsClosedWhenRunReturns(t *testing.T) {
 	worker := m.newInbox(openPool(t, m.pool.Config().ConnString(), func(c *pgxpool.Config) { c.ConnConfig.RuntimeParams["application_name"] = name }))
 	worker.Poll = time.Hour
 	stop := m.start(worker)
-	pid := m.beside(worker.Pool())
+	pid := m.beside(engineOf(worker).Pool())
 	stop()
 	m.until(`select not exists (select from pg_stat_activity where pid = $1)`, pid)
 	m.until(`select not exists (select from idem_workers)`)

@@ -22,12 +22,12 @@ import (
 //
 // Name the events to discard: the zero Filter is refused.
 func (c *Common) Discard(ctx context.Context, f Filter, reason string) (int64, error) {
-	return c.DiscardFunc(ctx, f, reason, unrecorded)
+	return c.discard(ctx, f, reason, unrecorded)
 }
 
-// DiscardFunc is Discard for a caller that records the discarded events: changed gets their row keys in the
+// discard is Discard for a caller that records the discarded events: changed gets their row keys in the
 // transaction that discards them. If changed returns an error, the transaction is rolled back.
-func (c *Common) DiscardFunc(ctx context.Context, f Filter, reason string, changed func(ctx context.Context, tx pgx.Tx, events []string) error) (int64, error) {
+func (c *Common) discard(ctx context.Context, f Filter, reason string, changed func(ctx context.Context, tx pgx.Tx, events []string) error) (int64, error) {
 	if f.IsZero() {
 		return 0, ErrDiscardAll
 	}
@@ -66,12 +66,12 @@ var ErrDiscardAll = errors.New("idem: discarding events: the filter names none: 
 //
 // Requeue does not check that workers run: see operator.Operator.Requeue, which does.
 func (i *Inbox) Requeue(ctx context.Context, f Filter) (int64, error) {
-	return i.RequeueFunc(ctx, f, unrecorded)
+	return i.requeue(ctx, f, unrecorded)
 }
 
-// RequeueFunc is Requeue for a caller that records the requeued events: changed gets their row keys in the
+// requeue is Requeue for a caller that records the requeued events: changed gets their row keys in the
 // transaction that requeues them. If changed returns an error, the transaction is rolled back.
-func (i *Inbox) RequeueFunc(ctx context.Context, f Filter, changed func(ctx context.Context, tx pgx.Tx, events []string) error) (int64, error) {
+func (i *Inbox) requeue(ctx context.Context, f Filter, changed func(ctx context.Context, tx pgx.Tx, events []string) error) (int64, error) {
 	var requeued []string
 	keys, err := i.find(ctx, f)
 	if err == nil {
@@ -85,30 +85,30 @@ func (i *Inbox) RequeueFunc(ctx context.Context, f Filter, changed func(ctx cont
 	if err != nil {
 		return 0, fmt.Errorf("idem: requeueing events: %w", explain(err))
 	}
-	i.Wake()
+	i.wakeAll()
 	return int64(len(requeued)), nil
 }
 
 // maxSetAside is the number of bodies that may be set aside at a time.
 const maxSetAside = 1000
 
-// SetAside stores a body that must reach no handler, for people to see: a message of a broker that no relay
-// has signed, for example. The body becomes the payload of a parked event of [SetAsideType], with the cause
+// setAside stores a body that must reach no handler, for people to see: a message of a broker that no relay
+// has signed, for example. The body becomes the payload of a parked event of store.SetAsideType, with the cause
 // as its error: health is red until the event is readmitted, discarded or acknowledged, and [Common.Prune]
-// does not forget it by default. The same body is stored once.
+// does not forget it by default. The same body is stored once. No source is asked about such an event.
 //
-// About 1,000 bodies may be set aside at a time. Beyond that SetAside returns an error, and the broker keeps
+// About 1,000 bodies may be set aside at a time. Beyond that setAside returns an error, and the broker keeps
 // the message.
-func (c *Common) SetAside(ctx context.Context, body []byte, cause error) error {
+func (c *Common) setAside(ctx context.Context, body []byte, cause error) error {
 	if err := c.aside.admit(ctx, c); err != nil {
 		return err
 	}
 	e := Event{
-		ID:      BodyID([]byte(SetAsideType + "\n" + string(body))), // no event with an ID made of its body has this ID
-		Type:    SetAsideType,
+		ID:      BodyID([]byte(store.SetAsideType + "\n" + string(body))), // no event with an ID made of its body has this ID
+		Type:    store.SetAsideType,
 		Payload: body,
 	}
-	_, err := c.receive(ctx, Delivery{Event: e}, storeTime, func(ctx context.Context, e Event) result {
+	_, err := c.receive(ctx, delivery{event: e}, storeTime, func(ctx context.Context, e Event) result {
 		return c.storeUnprocessed(ctx, e, StateParked, cause)
 	})
 	return err
@@ -141,16 +141,16 @@ func (a *asideCount) admit(ctx context.Context, c *Common) error {
 		a.n, a.looked = n, time.Now()
 	}
 	if a.n >= maxSetAside {
-		return fmt.Errorf("idem: %d messages are set aside, and no further one is: see why with idem list -type %s, then readmit or discard them", a.n, SetAsideType)
+		return fmt.Errorf("idem: %d messages are set aside, and no further one is: see why with idem list -type %s, then readmit or discard them", a.n, store.SetAsideType)
 	}
 	a.n++
 	return nil
 }
 
-// Prune forgets the source's done, unhandled and discarded events that arrived longer ago than Retention, by
+// Prune forgets the source's done, unhandled and discarded events that arrived longer ago than Retention.Events, by
 // the database's clock, with their payloads, and returns their number. Pending and retrying events stay, and
-// so do parked ones, unless ParkedRetention is set. Prune deletes archived bodies after PayloadRetention, and
-// entries of the audit trail after AuditRetention. It also repairs the traces of events that were deleted by
+// so do parked ones, unless Retention.Parked is set. Prune deletes archived bodies after Retention.Payloads, and
+// entries of the audit trail after Retention.Audit. It also repairs the traces of events that were deleted by
 // hand, and makes retrying events unhandled if their type is ignored by now.
 //
 // A jump of the clock forgets nothing at once. Prune counts the events of each day, in UTC, and remembers the
@@ -163,7 +163,7 @@ func (a *asideCount) admit(ctx context.Context, c *Common) error {
 // It reads the tables twice from end to end (there is no index for it, because every delivery would pay for
 // that), a megabyte at a time, each committed on its own, and waits for no delivery: run it daily from any
 // process. A forgotten event that is delivered again is processed again: so Prune returns an error if
-// Retention is shorter than 31 days, unless AllowProcessingTwice is set.
+// Retention.Events is shorter than 31 days, unless AllowProcessingTwice is set.
 func (c *Common) Prune(ctx context.Context) (deleted int64, err error) {
 	p, err := c.planPrune(ctx)
 	if err != nil {
@@ -195,8 +195,8 @@ func (c *Common) endIgnored(ctx context.Context) error {
 	return store.EndRetrying(ctx, c.pool, c.source.Name(), types)
 }
 
-// DryPrune counts the events that [Common.Prune] would forget now. Like Prune it reads all of idem_events.
-func (c *Common) DryPrune(ctx context.Context) (int64, error) {
+// dryPrune counts the events that [Common.Prune] would forget now. Like Prune it reads all of idem_events.
+func (c *Common) dryPrune(ctx context.Context) (int64, error) {
 	p, err := c.planPrune(ctx)
 	if err != nil {
 		return 0, err
@@ -209,7 +209,7 @@ func (c *Common) planPrune(ctx context.Context) (*prune.Plan, error) {
 	if err := c.checkRetention(); err != nil {
 		return nil, err
 	}
-	ages := prune.Ages{Events: c.Retention, Parked: c.ParkedRetention, Archived: c.PayloadRetention, Actions: c.AuditRetention}
+	ages := prune.Ages{Events: c.Retention.Events, Parked: c.Retention.Parked, Archived: c.Retention.Payloads, Actions: c.Retention.Audit}
 	p, err := prune.NewPlan(ctx, c.pool, c.source.Name(), ages)
 	if err != nil {
 		return nil, fmt.Errorf("idem: pruning events: %w", explain(err))
@@ -219,12 +219,12 @@ func (c *Common) planPrune(ctx context.Context) (*prune.Plan, error) {
 
 // checkRetention returns an error if Retention would have events processed twice.
 func (c *Common) checkRetention() error {
-	switch {
-	case c.Retention <= 0:
+	switch r := c.Retention; {
+	case r.Events <= 0:
 		return errors.New("idem: Retention is zero or less: every event would be forgotten")
-	case c.Retention < minRetention && !c.AllowProcessingTwice:
+	case r.Events < minRetention && !r.AllowProcessingTwice:
 		return fmt.Errorf("idem: Retention is %s, and an event that is delivered again after that is processed again: "+
-			"set %d days or more, or AllowProcessingTwice if that is meant", c.Retention, minRetention/(24*time.Hour))
+			"set %d days or more, or AllowProcessingTwice if that is meant", r.Events, minRetention/day)
 	}
 	return nil
 }

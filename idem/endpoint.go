@@ -16,12 +16,12 @@ import (
 	"github.com/paghooks/paghooks/idem/internal/count"
 	"github.com/paghooks/paghooks/idem/internal/pgtx"
 	"github.com/paghooks/paghooks/idem/internal/redact"
+	"github.com/paghooks/paghooks/idem/internal/store"
 	"github.com/paghooks/paghooks/idem/internal/wire"
 )
 
 // Endpoint is the receiving end of one source's deliveries, which [Processor], [Inbox] and
-// the relay of package relay have in common. A receiver of another kind embeds one: its ServeHTTP calls
-// [Endpoint.Open], hands the event to [Endpoint.Receive], and calls [Endpoint.Answer].
+// the relay of package relay have in common. Use it through them.
 //
 // The exported fields are settings: change them before the first event.
 type Endpoint struct {
@@ -62,9 +62,9 @@ type Endpoint struct {
 	hasDone  atomic.Bool // the log says that an event is done
 }
 
-// NewEndpoint returns an endpoint for the events of source, with its settings at their
+// newEndpoint returns an endpoint for the events of source, with its settings at their
 // defaults. It panics if the source's name cannot be used: see [Source].
-func NewEndpoint(source Source) Endpoint {
+func newEndpoint(source Source) Endpoint {
 	checkSource(source)
 	return Endpoint{MaxBody: 1 << 20, Logger: slog.Default(), source: source, refused: count.NewRefusals(), failing: new(count.Failures)}
 }
@@ -91,36 +91,42 @@ func (ep *Endpoint) Types() []string {
 	return nil
 }
 
-// AlwaysScoped reports whether the source gives every event a scope, as a dispatcher does that has
+// alwaysScoped reports whether the source gives every event a scope, as a dispatcher does that has
 // accounts and no token or secret of its own. Events that are stored without a scope are
 // not recognized then when they come again: health is red until they are moved.
-func (ep *Endpoint) AlwaysScoped() bool {
+func (ep *Endpoint) alwaysScoped() bool {
 	s, ok := ep.source.(interface{ AlwaysScoped() bool })
 	return ok && s.AlwaysScoped()
 }
 
-// Delivery is a verified event that has arrived.
-type Delivery struct {
-	Event  Event
-	DryRun bool // the delivery has [DryRunHeader]: nothing may be stored, and Receive must not be called
-
+// delivery is a verified event that has arrived.
+type delivery struct {
+	event Event
 	begun time.Time // when the first byte arrived; zero without HTTP
 }
 
-// Open has the source verify and name a delivery, within the time and the size that are allowed. ok is false
-// if the delivery could not be opened: then Open has answered and reported it.
-func (ep *Endpoint) Open(w http.ResponseWriter, r *http.Request) (d Delivery, ok bool) {
-	d.begun = time.Now()
+// serve has the source verify and name a delivery, within the time and the size that are allowed, calls accept or
+// dryRun, and answers. It answers and reports a delivery that could not be opened itself.
+func (ep *Endpoint) serve(
+	w http.ResponseWriter, r *http.Request,
+	accept func(context.Context, delivery) (Outcome, error), dryRun func(context.Context, Event) (Outcome, error),
+) {
+	begun := time.Now()
 	e, err := ep.open(w, r)
-	if err != nil {
-		ep.refuse(w, r, d.begun, err)
-		return d, false
+	switch {
+	case err != nil:
+		ep.refuse(w, r, begun, err)
+	case isDryRun(r):
+		outcome, err := dryRun(r.Context(), e)
+		if err != nil {
+			ep.logError(r.Context(), "webhook dry run failed", e, err)
+		}
+		respond(w, http.StatusServiceUnavailable, fmt.Sprintf(`{"received":false,"dry_run":%q}`, outcome))
+	default:
+		ep.refused.Genuine(pathOf(r)) // a dry run may be a canary's, which has the application's own secret
+		outcome, _ := accept(r.Context(), delivery{e, begun})
+		answer(w, outcome)
 	}
-	d.Event, d.DryRun = e, isDryRun(r)
-	if !d.DryRun { // a canary has the application's own secret
-		ep.refused.Genuine(pathOf(r))
-	}
-	return d, true
 }
 
 // readTime is the time that a delivery may take to arrive.
@@ -184,24 +190,14 @@ const maxPath = 200
 
 func pathOf(r *http.Request) string { return r.URL.Path[:min(len(r.URL.Path), maxPath)] }
 
-// Receive calls process with the event, made fit to be stored, and reports the result to Logger, Observe and
+// receive calls process with the event, made fit to be stored, and reports the result to Logger, Observe and
 // Tracer. process has limit to finish; the sender's disconnecting does not cancel it. For a type that the
-// source ignores, Receive does not call process. The error is nil if the outcome is acknowledged.
-func (ep *Endpoint) Receive(
-	ctx context.Context, d Delivery, limit time.Duration, process func(context.Context, Event) (Outcome, error),
-) (Outcome, error) {
-	return ep.receive(ctx, d, limit, func(ctx context.Context, e Event) result {
-		outcome, err := process(ctx, e)
-		return result{outcome: outcome, err: err}
-	})
-}
-
-// receive is Receive for a process that may find a conflict.
+// source ignores, receive does not call process. The error is nil if the outcome is acknowledged.
 func (ep *Endpoint) receive(
-	ctx context.Context, d Delivery, limit time.Duration, process func(context.Context, Event) result,
+	ctx context.Context, d delivery, limit time.Duration, process func(context.Context, Event) result,
 ) (Outcome, error) {
 	start := cmp.Or(d.begun, time.Now())
-	e, err := ep.normalize(d.Event)
+	e, err := ep.normalize(d.event)
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), limit)
 	defer cancel()
 	ctx, s := ep.startSpan(ctx, StageDelivery, e, "", start)
@@ -229,15 +225,9 @@ type result struct {
 	err      error
 }
 
-// Answer answers a delivery: 200 if its outcome is acknowledged, and 503 if it is not, or in a dry run. It
-// logs the error of a dry run.
-func (ep *Endpoint) Answer(w http.ResponseWriter, r *http.Request, d Delivery, o Outcome, err error) {
+// answer answers a delivery: 200 if its outcome is acknowledged, and 503 if it is not.
+func answer(w http.ResponseWriter, o Outcome) {
 	switch {
-	case d.DryRun:
-		if err != nil {
-			ep.logError(r.Context(), "webhook dry run failed", d.Event, err)
-		}
-		respond(w, http.StatusServiceUnavailable, fmt.Sprintf(`{"received":false,"dry_run":%q}`, o))
 	case o == Duplicate:
 		respond(w, http.StatusOK, `{"received":true,"duplicate":true}`)
 	case o.Acknowledged():
@@ -289,7 +279,7 @@ func (ep *Endpoint) normalize(e Event) (Event, error) {
 
 // ignores calls the source's Ignores. If Ignores panics, the event is stored.
 func (ep *Endpoint) ignores(e Event) (yes bool) {
-	if e.Type == SetAsideType {
+	if e.Type == store.SetAsideType {
 		return false
 	}
 	_ = pgtx.Protect(func() error {
@@ -301,7 +291,7 @@ func (ep *Endpoint) ignores(e Event) (yes bool) {
 
 // route calls the source's Route. A panic in a decoder is a decode error.
 func (ep *Endpoint) route(e Event) (work Work, err error) {
-	if e.Type == SetAsideType {
+	if e.Type == store.SetAsideType {
 		return nil, errSetAside
 	}
 	err = pgtx.Protect(func() (err error) {

@@ -57,10 +57,6 @@ func BodyID(body []byte) string {
 	return "sha256:" + hex.EncodeToString(sum[:])
 }
 
-// SetAsideType is the event type of the bodies that [Common.SetAside] stores. No source is asked about
-// an event of this type: it has no handler, and is not ignored.
-const SetAsideType = store.SetAsideType
-
 // Outcome is the result of one delivery or, in an [Inbox], of one attempt.
 type Outcome string
 

@@ -5,60 +5,13 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/paghooks/paghooks/idem/health/check"
 	"github.com/paghooks/paghooks/idem/internal/pgtx"
 )
 
-// Check is the result of one check of a part: that its deliveries succeed, for example. Package health calls
-// a method that any part may have:
-//
-//	Examine(ctx context.Context, limits idem.Limits) []idem.Check
-type Check struct {
-	Source  string `json:"source"` // the source's name, or the part's
-	Name    string `json:"check"`  // "postgres" and so on, see package health
-	Healthy bool   `json:"healthy"`
-	Says    string `json:"says"` // the result; if not healthy, with the remedy
-	Cause   error  `json:"-"`    // for the log: it may name hosts and users, and no report has it; often nil
-}
-
-// Limits are the limits of a part's checks. Package health has the defaults.
-type Limits struct {
-	// MaxFailures is the number of failed deliveries in a row, of refused ones, and of events in a row that
-	// workers failed to process, that fails each of the three checks; 0 turns them off. Asaas stops its queue
-	// after 15 deliveries. Default: 5.
-	MaxFailures int
-
-	// MaxRetrying is the longest time from the first delivery of a failing event until it succeeds or is
-	// parked; 0 turns the check off. Asaas stops its queue after half a day. Default: 10 minutes.
-	MaxRetrying time.Duration
-
-	// MaxParked is the number of parked events that fails the check, without events that wait behind another,
-	// and events that a person has acknowledged, see operator.Operator.Acknowledge; 0 turns the check off.
-	// Default: 1.
-	MaxParked int
-
-	// MaxPending is the longest time that an event may be due, in addition to the Timeout of the receiver; 0
-	// turns the check off, and the check of the clock. Default: 5 minutes.
-	MaxPending time.Duration
-
-	// MaxSilence returns the longest time without a genuine delivery to this process, at the time at; 0 is no
-	// limit. A small shop has quiet Sundays, so the default is nil: the check is off. Of several processes
-	// each receives a part of the deliveries.
-	//
-	//	h.MaxSilence = func(at time.Time) time.Duration {
-	//		if at = at.In(asaas.Brasilia()); at.Weekday() == time.Sunday || at.Hour() < 8 {
-	//			return 0
-	//		}
-	//		return 2 * time.Hour
-	//	}
-	MaxSilence func(at time.Time) time.Duration
-
-	// Timeout limits each query to Postgres. Default: 2 seconds.
-	Timeout time.Duration
-}
-
 // Examine checks that fewer than MaxFailures deliveries in a row have failed, that the provider's deliveries
 // are not refused, and that they arrive. See package health.
-func (ep *Endpoint) Examine(_ context.Context, limits Limits) []Check {
+func (ep *Endpoint) Examine(_ context.Context, limits check.Limits) []check.Result {
 	x := &examination{limits: limits, source: ep.source.Name()}
 	if limits.MaxSilence != nil {
 		ep.examineSilence(x)
@@ -74,7 +27,7 @@ func (ep *Endpoint) Examine(_ context.Context, limits Limits) []Check {
 
 // Examine checks the inbox's deliveries and the handlers of this process, and the broker of an outbox.
 // Package health asks Postgres about stored events and workers.
-func (i *Inbox) Examine(ctx context.Context, limits Limits) []Check {
+func (i *Inbox) Examine(ctx context.Context, limits check.Limits) []check.Result {
 	x := &examination{limits: limits, source: i.source.Name(), checks: i.Endpoint.Examine(ctx, limits)}
 	_, needsBroker := i.source.(dependent)
 	switch {
@@ -90,9 +43,9 @@ func (i *Inbox) Examine(ctx context.Context, limits Limits) []Check {
 
 // examination collects the checks of a part.
 type examination struct {
-	limits Limits
+	limits check.Limits
 	source string
-	checks []Check
+	checks []check.Result
 }
 
 // add adds a check. If the check is not healthy, its text ends with the remedy.
@@ -100,7 +53,7 @@ func (x *examination) add(name string, healthy bool, says, remedy string) {
 	if !healthy && remedy != "" {
 		says += ": " + remedy
 	}
-	x.checks = append(x.checks, Check{Source: x.source, Name: name, Healthy: healthy, Says: says})
+	x.checks = append(x.checks, check.Result{Source: x.source, Name: name, Healthy: healthy, Says: says})
 }
 
 // because sets the Cause of the last check.

@@ -20,6 +20,7 @@ import (
 
 	"github.com/paghooks/paghooks/idem"
 	"github.com/paghooks/paghooks/idem/idemtest"
+	"github.com/paghooks/paghooks/idem/internal/claims"
 )
 
 // receiver is a server in a process of its own, which can be killed.
@@ -316,11 +317,11 @@ func TestChildThatWorks(t *testing.T) {
 		_, err := tx.Exec(ctx, `insert into effects (event, queue) values ($1, $2)`, n.ID, n.Order)
 		return err
 	})
+	if _, err := fmt.Sscan(os.Getenv("IDEM_TEST_MAX_CRASHES"), &claims.MaxCrashes); err != nil {
+		t.Fatal(err)
+	}
 	for _, inbox := range []*idem.Inbox{idem.NewInbox(pool, source), idem.NewInbox(pool, bystander)} {
 		inbox.Workers, inbox.Logger, inbox.Poll, inbox.Timeout = 3, nil, 10*time.Millisecond, time.Hour
-		if _, err := fmt.Sscan(os.Getenv("IDEM_TEST_MAX_CRASHES"), &inbox.MaxCrashes); err != nil {
-			t.Fatal(err)
-		}
 		go func() { _ = inbox.Run(t.Context()) }()
 	}
 	fmt.Println("working")

@@ -24,6 +24,7 @@ import (
 
 	"github.com/paghooks/paghooks/idem"
 	"github.com/paghooks/paghooks/idem/idemtest"
+	"github.com/paghooks/paghooks/idem/internal/inside"
 )
 
 func TestMain(m *testing.M) {
@@ -89,6 +90,22 @@ func identify(body []byte) idem.Event {
 	}
 	return e
 }
+
+// engine is the inside of a receiver, which other packages of this project use.
+type engine interface {
+	Pool() *pgxpool.Pool
+	Replay(ctx context.Context, f idem.Filter, ran func(sum idem.Replayed, e idem.Event, failure error)) (idem.Replayed, error)
+	Discard(ctx context.Context, f idem.Filter, reason string, changed func(context.Context, pgx.Tx, []string) error) (int64, error)
+	DryPrune(ctx context.Context) (int64, error)
+	NoteCanary(ctx context.Context) error
+}
+
+// requeuer is the inside of an inbox.
+type requeuer interface {
+	Requeue(ctx context.Context, f idem.Filter, changed func(context.Context, pgx.Tx, []string) error) (int64, error)
+}
+
+func engineOf(r idem.Receiver) engine { return inside.Of[engine](r) }
 
 // app is an application under test: a database of its own, a provider, a
 // processor behind a server and, once newInbox has made one, an inbox.

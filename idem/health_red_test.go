@@ -17,6 +17,8 @@ import (
 
 	"github.com/paghooks/paghooks/idem"
 	"github.com/paghooks/paghooks/idem/health"
+	"github.com/paghooks/paghooks/idem/health/check"
+	"github.com/paghooks/paghooks/idem/internal/inside"
 	"github.com/paghooks/paghooks/idem/oncall/operator"
 )
 
@@ -243,18 +245,18 @@ func TestWrongTokenMakesHealthRedUnlessItMayBeAStrangers(t *testing.T) {
 		t.Run(c.reason, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				in := idem.NewEndpoint(&guarded{})
+				in, open := newEndpoint()
 				in.Logger = nil
 				for _, step := range c.steps {
 					for range step.n {
 						time.Sleep(step.every)
-						in.Open(httptest.NewRecorder(), refusing(step.path, step.from, step.token, step.dry))
+						open(refusing(step.path, step.from, step.token, step.dry))
 					}
 				}
-				var found idem.Check
-				for _, check := range in.Examine(t.Context(), health.New().Limits) {
-					if check.Name == "refused" {
-						found = check
+				var found check.Result
+				for _, c := range in.Examine(t.Context(), health.New().Limits) {
+					if c.Name == "refused" {
+						found = c
 					}
 				}
 				if found.Healthy != (c.says == "") || !strings.Contains(found.Says, c.says) || !strings.Contains(found.Says, c.well) {
@@ -265,13 +267,26 @@ func TestWrongTokenMakesHealthRedUnlessItMayBeAStrangers(t *testing.T) {
 	}
 }
 
+// newEndpoint returns the endpoint of a source, and a function that opens a delivery.
+func newEndpoint() (ep *idem.Endpoint, open func(*http.Request)) {
+	type insideEndpoint interface {
+		Init(source idem.Source)
+		Serve(w http.ResponseWriter, r *http.Request, limit time.Duration, process, dryRun func(context.Context, idem.Event) (idem.Outcome, error))
+	}
+	ep = new(idem.Endpoint)
+	in := inside.Of[insideEndpoint](ep)
+	in.Init(&guarded{})
+	done := func(context.Context, idem.Event) (idem.Outcome, error) { return idem.Done, nil }
+	return ep, func(r *http.Request) { in.Serve(httptest.NewRecorder(), r, time.Minute, done, done) }
+}
+
 // Senders choose paths where the pattern has a wildcard.
 func TestPathsThatStrangersInventAreNotKept(t *testing.T) {
 	t.Parallel()
-	in := idem.NewEndpoint(&guarded{})
+	in, open := newEndpoint()
 	in.Logger = nil
 	for n := range 5000 {
-		in.Open(httptest.NewRecorder(), refusing(fmt.Sprintf("/%d", n), "anybody", "wrong", false))
+		open(refusing(fmt.Sprintf("/%d", n), "anybody", "wrong", false))
 	}
 	if n := in.PathsKept(); n > 1001 {
 		t.Errorf("%d paths are kept", n)
@@ -285,12 +300,12 @@ func TestPathsThatStrangersInventAreNotKept(t *testing.T) {
 func TestTheLogOfARefusalNamesItsPathAndNoToken(t *testing.T) {
 	t.Parallel()
 	var log strings.Builder
-	in := idem.NewEndpoint(&guarded{})
+	in, open := newEndpoint()
 	in.Logger = slog.New(slog.NewTextHandler(&log, nil))
 	var observed []string
 	in.Observe = func(_ context.Context, o idem.Observation) { observed = append(observed, o.Path) }
-	in.Open(httptest.NewRecorder(), refusing("/webhooks/asaas/shop?key=hidden", "anybody", "a secret", false))
-	in.Open(httptest.NewRecorder(), refusing("/"+strings.Repeat("x", 10_000), "anybody", "a secret", false))
+	open(refusing("/webhooks/asaas/shop?key=hidden", "anybody", "a secret", false))
+	open(refusing("/"+strings.Repeat("x", 10_000), "anybody", "a secret", false))
 	if said := log.String(); !strings.Contains(said, "path=/webhooks/asaas/shop ") || strings.Contains(said, "hidden") || strings.Contains(said, "a secret") || len(said) > 1000 {
 		t.Error(said)
 	}
@@ -303,10 +318,10 @@ func TestTheLogOfARefusalNamesItsPathAndNoToken(t *testing.T) {
 func TestSilenceIsMeasuredByTheHoursThatTheApplicationSays(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) { // it begins on a Saturday at midnight, UTC
-		in := idem.NewEndpoint(&guarded{})
+		in, open := newEndpoint()
 		in.Logger = nil
 		limits := health.New().Limits
-		look := func() (found idem.Check, ok bool) {
+		look := func() (found check.Result, ok bool) {
 			for _, c := range in.Examine(t.Context(), limits) {
 				if c.Name == "silence" {
 					return c, true
@@ -339,7 +354,7 @@ func TestSilenceIsMeasuredByTheHoursThatTheApplicationSays(t *testing.T) {
 		} {
 			time.Sleep(step.after)
 			if step.token != "" {
-				in.Open(httptest.NewRecorder(), refusing("/hooks", "anybody", step.token, false))
+				open(refusing("/hooks", "anybody", step.token, false))
 			}
 			if c, ok := look(); !ok || c.Healthy != step.healthy {
 				t.Errorf("%s: %+v", step.reason, c)

@@ -228,7 +228,7 @@ func TestDiscardInTheMiddleFreesNothing(t *testing.T) {
 	s.wantLedger("a paid", "c paid")
 }
 
-// ParkedRetention gives parked events up. One that waits was never tried.
+// Retention.Parked gives parked events up. One that waits was never tried.
 func TestPruneOfTheFirstFreesTheRest(t *testing.T) {
 	t.Parallel()
 	s := newTill(t)
@@ -237,9 +237,9 @@ func TestPruneOfTheFirstFreesTheRest(t *testing.T) {
 		s.wantAnswer(about(id, "paid", "o1"), http.StatusOK)
 	}
 	s.exec(`update idem_events set received_at = '2020-01-01'`)
-	s.processor.ParkedRetention = 50 * 24 * time.Hour
+	s.processor.Retention.Parked = 50 * 24 * time.Hour
 	s.wantSeen(s.processor)
-	if n, err := s.processor.DryPrune(t.Context()); n != 1 || err != nil {
+	if n, err := engineOf(s.processor).DryPrune(t.Context()); n != 1 || err != nil {
 		t.Errorf("DryPrune = %d, %v, want 1", n, err)
 	}
 	if n, err := s.processor.Prune(t.Context()); n != 1 || err != nil {
@@ -400,7 +400,7 @@ func TestEventIsNotHeldBehindOneThatIsGone(t *testing.T) {
 		},
 		"by Prune": func(s *till) error {
 			s.exec(`update idem_events set received_at = '2020-01-01' where state = 'parked'`)
-			s.processor.ParkedRetention = 50 * 24 * time.Hour
+			s.processor.Retention.Parked = 50 * 24 * time.Hour
 			s.wantSeen(s.processor)
 			_, err := s.processor.Prune(context.Background())
 			return err

@@ -42,12 +42,6 @@ type Inbox struct {
 	// eight hours.
 	MaxAttempts int
 
-	// MaxCrashes is the number of processes in a row that die while they process an event, or are cut off
-	// from Postgres, after which the event is parked without another attempt. After two crashes the event
-	// runs alone in its process, for its first 5 seconds. When its handler returns, also with an error, the
-	// crashes are forgotten. Default: 3.
-	MaxCrashes int
-
 	// Backoff returns the time to wait after an attempt has failed. attempt is counted from 1. Default:
 	// [DefaultBackoff].
 	Backoff func(attempt int) time.Duration
@@ -81,7 +75,6 @@ func NewInbox(pool *pgxpool.Pool, source Source) *Inbox {
 		Workers:     max(1, int(pool.Config().MaxConns)*3/4),
 		StopTimeout: 10 * time.Second,
 		MaxAttempts: 20,
-		MaxCrashes:  3,
 		Backoff:     DefaultBackoff,
 		Poll:        time.Second,
 		sender:      notify.NewSender(pool, channel),
@@ -103,13 +96,13 @@ func (i *Inbox) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // delivered again. After an error the event may be stored nevertheless, a little later: do not change
 // e.Payload.
 func (i *Inbox) Accept(ctx context.Context, e Event) (Outcome, error) {
-	return i.accept(ctx, Delivery{Event: e})
+	return i.accept(ctx, delivery{event: e})
 }
 
 // accept is Accept for a delivery.
-func (i *Inbox) accept(ctx context.Context, d Delivery) (Outcome, error) {
+func (i *Inbox) accept(ctx context.Context, d delivery) (Outcome, error) {
 	return i.receive(ctx, d, storeTime, func(ctx context.Context, e Event) result {
-		return i.store(ctx, store.Incoming{Event: e.row(), Trace: i.Carrier(ctx, e)})
+		return i.store(ctx, store.Incoming{Event: e.row(), Trace: i.carrier(ctx, e)})
 	})
 }
 
@@ -188,7 +181,7 @@ func (i *Inbox) insert(ctx context.Context, events []store.Incoming) ([]result, 
 		}
 	}
 	if isNew {
-		i.Wake()
+		i.wakeAll()
 	}
 	if looks.Len() > 0 {
 		if err := exec(ctx, i.pool, func(ctx context.Context, db store.DB) error { return store.ReadCommitted(ctx, db, looks) }); err != nil {
@@ -217,15 +210,15 @@ func (i *Inbox) storeAgain(ctx context.Context, e store.Incoming, found store.Fo
 		if err != nil || !revived {
 			return result{outcome: Retrying, err: errors.New("a delivery of the same event is being processed elsewhere")}, err
 		}
-		i.Wake()
+		i.wakeAll()
 		return result{outcome: Pending, conflict: found.Conflict}, nil
 	}
 	return result{outcome: Duplicate, conflict: found.Conflict}, nil
 }
 
-// Wake has the workers, here and in other processes, look for events now: call it once a transaction that
-// stores events, as an outbox does, is committed. Without Wake the workers look every Poll.
-func (i *Inbox) Wake() {
+// wakeAll has the workers, here and in other processes, look for events now: call it once a transaction that
+// stores events, as an outbox does, is committed. Without it the workers look every Poll.
+func (i *Inbox) wakeAll() {
 	i.wakeOwn()
 	if !i.PollOnly {
 		i.sender.Send()

@@ -233,7 +233,6 @@ func TestEventsThatKilledTwoProcessesRunOneAfterTheOther(t *testing.T) {
 // Not in parallel, see above.
 func TestEventThatKilledManyProcessesIsParkedUntried(t *testing.T) {
 	m := newInboxApp(t)
-	m.inbox.MaxCrashes = 3
 	m.on(func(ctx context.Context, tx pgx.Tx, n *note) error {
 		if n.ID == "deadly" {
 			t.Error("it runs once more")
@@ -319,10 +318,9 @@ func TestEventThatCannotRunAloneForLongIsPutOff(t *testing.T) {
 func TestRequeueForgetsCrashes(t *testing.T) {
 	t.Parallel()
 	m := newInboxApp(t)
-	m.inbox.MaxCrashes = 1
 	m.on(pay)
 	m.store(letter("e1", "o1", 1))
-	m.dieWith("e1", 1)
+	m.dieWith("e1", 3)
 	m.drain()
 	m.wantWorked(idem.Parked)
 	if n, err := m.inbox.Requeue(t.Context(), idem.Filter{}); n != 1 || err != nil {

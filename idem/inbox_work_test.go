@@ -505,7 +505,6 @@ func TestSettingsThatMakeNoSenseAreRefused(t *testing.T) {
 		"Workers":     func(i *idem.Inbox) { i.Workers = 0 },
 		"Timeout":     func(i *idem.Inbox) { i.Timeout = 0 },
 		"MaxAttempts": func(i *idem.Inbox) { i.MaxAttempts = -1 },
-		"MaxCrashes":  func(i *idem.Inbox) { i.MaxCrashes = 0 },
 		"Poll":        func(i *idem.Inbox) { i.Poll = 0 },
 		"Backoff":     func(i *idem.Inbox) { i.Backoff = nil },
 	} {

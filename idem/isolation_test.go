@@ -76,14 +76,14 @@ func TestOurOwnStatementsMeetConcurrentChangesAtEveryDefaultIsolation(t *testing
 		}, touch, idem.NoRetry(noOrder), fmt.Sprintf("%+v", idem.Replayed{Failed: 1})},
 		{"a discard", "set state = 'discarded'", parked, func(s *app) (string, error) {
 			var level string
-			n, err := s.processor.DiscardFunc(s.Context(), idem.Filter{IDs: []string{"e1"}}, "x", func(ctx context.Context, tx pgx.Tx, _ []string) error {
+			n, err := engineOf(s.processor).Discard(s.Context(), idem.Filter{IDs: []string{"e1"}}, "x", func(ctx context.Context, tx pgx.Tx, _ []string) error {
 				return tx.QueryRow(ctx, `show transaction_isolation`).Scan(&level)
 			})
 			return fmt.Sprint(n, " ", level), err
 		}, touch, idem.NoRetry(noOrder), "1 read committed"},
 		{"a requeue", "set state = 'pending'", parked, func(s *app) (string, error) {
 			var level string
-			n, err := s.inbox.RequeueFunc(s.Context(), idem.Filter{IDs: []string{"e1"}}, func(ctx context.Context, tx pgx.Tx, _ []string) error {
+			n, err := engineOf(s.inbox).(requeuer).Requeue(s.Context(), idem.Filter{IDs: []string{"e1"}}, func(ctx context.Context, tx pgx.Tx, _ []string) error {
 				return tx.QueryRow(ctx, `show transaction_isolation`).Scan(&level)
 			})
 			return fmt.Sprint(n, " ", level), err

@@ -292,7 +292,7 @@ const (
 // The limits that are met within a few actions.
 const (
 	modelAttempts  = 3
-	modelCrashes   = 2
+	modelCrashes   = 3
 	modelParkAfter = 3
 )
 

@@ -88,7 +88,7 @@ func (s *modelApp) start(d deployment) {
 	s.inbox = idem.NewInbox(s.pool, source)
 	s.inbox.Logger = nil
 	s.inbox.Workers, s.inbox.PollOnly = 1, true
-	s.inbox.MaxAttempts, s.inbox.MaxCrashes, s.inbox.PassParked = modelAttempts, modelCrashes, d.passParked
+	s.inbox.MaxAttempts, s.inbox.PassParked = modelAttempts, d.passParked
 	s.inbox.Backoff = func(int) time.Duration { return 0 }
 	s.inbox.Observe = func(_ context.Context, o idem.Observation) {
 		if o.Stage == idem.StageAttempt {
@@ -444,9 +444,9 @@ func (m *machine) Age(t *rapid.T) {
 
 func (m *machine) Prune(t *rapid.T) {
 	old := map[idem.State]bool{idem.StateDone: true, idem.StateUnhandled: true, idem.StateDiscarded: true}
-	m.inbox.ParkedRetention = 0
+	m.inbox.Retention.Parked = 0
 	if rapid.Bool().Draw(t, "prune parked ones, too") {
-		m.inbox.ParkedRetention, old[idem.StateParked] = 50*24*time.Hour, true
+		m.inbox.Retention.Parked, old[idem.StateParked] = 50*24*time.Hour, true
 	}
 	for _, e := range m.model.events { // by the first of the two runs
 		if e.state == idem.StateRetrying && m.model.route(e) == "ignored" {

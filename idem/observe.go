@@ -127,8 +127,8 @@ func (ep *Endpoint) label(e Event) string {
 	return OtherTypes
 }
 
-// Carrier returns the Tracer's Carrier, to store it with an event; "" without a Tracer.
-func (ep *Endpoint) Carrier(ctx context.Context, e Event) (text string) {
+// carrier returns the Tracer's Carrier, to store it with an event; "" without a Tracer.
+func (ep *Endpoint) carrier(ctx context.Context, e Event) (text string) {
 	if ep.Tracer == nil {
 		return ""
 	}

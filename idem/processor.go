@@ -82,11 +82,11 @@ func (p *Processor) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 //
 // Canceling ctx does not stop the attempt; Timeout does.
 func (p *Processor) Accept(ctx context.Context, e Event) (Outcome, error) {
-	return p.accept(ctx, Delivery{Event: e})
+	return p.accept(ctx, delivery{event: e})
 }
 
 // accept is Accept for a delivery.
-func (p *Processor) accept(ctx context.Context, d Delivery) (Outcome, error) {
+func (p *Processor) accept(ctx context.Context, d delivery) (Outcome, error) {
 	return p.receive(ctx, d, p.Timeout, func(ctx context.Context, e Event) result {
 		same := e.row().RowKey() + "\x00" + string(e.Payload) // another body is a conflict; no name has a NUL
 		return p.fly(ctx, same, func() result { return p.process(ctx, e) })

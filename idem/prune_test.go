@@ -89,19 +89,19 @@ func TestPruneForgetsEachKindAtItsOwnAge(t *testing.T) {
 			forgotten:  3, openKept: 2 + 3,
 		},
 		"parked events sooner than the others": {
-			set:        func(p *idem.Processor) { p.ParkedRetention = 5 * day },
+			set:        func(p *idem.Processor) { p.Retention.Parked = 5 * day },
 			events:     kept("done-1", "done-10", "unhandled-1", "unhandled-10", "discarded-1", "discarded-10", "parked-1"),
 			doneBodies: kept("done-1", "done-10", "discarded-1", "discarded-10"),
 			forgotten:  5, openKept: 2 + 1,
 		},
 		"parked events later than the others": {
-			set:        func(p *idem.Processor) { p.Retention, p.ParkedRetention = 5*day, 20*day },
+			set:        func(p *idem.Processor) { p.Retention.Events, p.Retention.Parked = 5*day, 20*day },
 			events:     kept("done-1", "unhandled-1", "discarded-1", "parked-1", "parked-10"),
 			doneBodies: kept("done-1", "discarded-1"),
 			forgotten:  7, openKept: 1 + 2,
 		},
 		"payloads of what is done sooner": {
-			set:        func(p *idem.Processor) { p.PayloadRetention = 5 * day },
+			set:        func(p *idem.Processor) { p.Retention.Payloads = 5 * day },
 			events:     kept("done-1", "done-10", "unhandled-1", "unhandled-10", "discarded-1", "discarded-10", "parked-1", "parked-10", "parked-50"),
 			doneBodies: kept("done-1", "discarded-1"),
 			forgotten:  3, openKept: 2 + 3,
@@ -113,10 +113,10 @@ func TestPruneForgetsEachKindAtItsOwnAge(t *testing.T) {
 			s.stock(1, 10, 50)
 			s.exec(`insert into idem_events (event, type, key, state, received_at) values ('notes2//done', '', '', 'done', '2020-01-01'), ('notes2//failed', '', '', 'parked', '2020-01-01')`)
 			s.exec(`insert into idem_archive (event, received_at, body) values ('notes2//done', '2020-01-01', '')`)
-			s.processor.AllowProcessingTwice = true
+			s.processor.Retention.AllowProcessingTwice = true
 			c.set(s.processor)
 			s.wantSeen(s.processor)
-			if n, err := s.processor.DryPrune(t.Context()); n != int64(c.forgotten) || err != nil {
+			if n, err := engineOf(s.processor).DryPrune(t.Context()); n != int64(c.forgotten) || err != nil {
 				t.Errorf("DryPrune = %d, %v, want %d", n, err, c.forgotten)
 			}
 			s.wantPruned(s.processor, int64(c.forgotten))
@@ -146,7 +146,7 @@ func TestPruneWaitsForNoRowLock(t *testing.T) {
 	t.Parallel()
 	s := newApp(t)
 	s.stock(10, 50)
-	s.processor.PayloadRetention = 24 * time.Hour
+	s.processor.Retention.Payloads = 24 * time.Hour
 	tx, err := s.pool.Begin(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -209,12 +209,12 @@ func TestPruneKnowsTheAgeOfEventsThatWereKept(t *testing.T) {
 	s.deploy(func(n *notes) { idem.Handle(&n.Routes, "new", pay) })
 	s.processor.KeepPayloads = true
 	s.wantReplayed(idem.Filter{}, idem.Replayed{Done: 1})
-	s.processor.Retention, s.processor.PayloadRetention = 100*24*time.Hour, 24*time.Hour
+	s.processor.Retention.Events, s.processor.Retention.Payloads = 100*24*time.Hour, 24*time.Hour
 	s.wantPruned(s.processor, 0)
 	if got := queryOne[[]string](s, `select array_agg(event) from idem_archive`); !cmp.Equal(got, []string{"notes//young"}) {
 		t.Errorf("payloads are left of %q, want of the young event", got)
 	}
-	s.processor.Retention = 45 * 24 * time.Hour
+	s.processor.Retention.Events = 45 * 24 * time.Hour
 	s.wantPruned(s.processor, 2)
 	s.wantState("young", idem.StateDone)
 }
@@ -326,7 +326,7 @@ func TestPruneDeletesWhatIsOldInTheAuditTrail(t *testing.T) {
 				select now() - age * interval '1 day', 'ana', source || ' ' || age, source, '', '', '{}'
 				from (values ('notes', 1), ('notes', 720), ('notes', 740), ('letters', 800)) old (source, age)`)
 			if c.retention >= 0 {
-				s.processor.AuditRetention = c.retention
+				s.processor.Retention.Audit = c.retention
 			}
 			s.wantSeen(s.processor)
 			if n := queryOne[int](s, `select count(*) from idem_audit`); n != 4 {
@@ -367,7 +367,7 @@ func TestEventThatCameWhileTheClockWasBehindIsForgottenNoEarlier(t *testing.T) {
 			t.Parallel()
 			s := appWithClock(t, "0 days")
 			s.on(pay)
-			s.processor.KeepPayloads, s.processor.PayloadRetention = true, 35*24*time.Hour
+			s.processor.KeepPayloads, s.processor.Retention.Payloads = true, 35*24*time.Hour
 			s.wantAnswer(paid("e0"), http.StatusOK)
 			s.pruneOn(s.processor, "0 days")
 			s.pruneOn(s.processor, "70 days")
@@ -455,7 +455,7 @@ func TestDailyPruneForgetsInTime(t *testing.T) {
 	t.Parallel()
 	s := appWithClock(t, "0 days")
 	s.on(pay)
-	s.processor.Retention = 31 * 24 * time.Hour
+	s.processor.Retention.Events = 31 * 24 * time.Hour
 	for day := range 50 {
 		s.setClock(fmt.Sprintf("%d days 1 hour", day))
 		s.wantAnswer(paid(fmt.Sprint("e", day)), http.StatusOK)
@@ -478,10 +478,10 @@ func TestRetentionThatIsTooShortIsRefused(t *testing.T) {
 	s := newApp(t).openInbox()
 	s.stock(50)
 	short := 45 * time.Minute // 45 days were meant
-	s.processor.Retention, s.inbox.Retention = short, short
+	s.processor.Retention.Events, s.inbox.Retention.Events = short, short
 	for name, do := range map[string]func() error{
 		"Prune of a processor":    func() error { _, err := s.processor.Prune(t.Context()); return err },
-		"DryPrune of a processor": func() error { _, err := s.processor.DryPrune(t.Context()); return err },
+		"DryPrune of a processor": func() error { _, err := engineOf(s.processor).DryPrune(t.Context()); return err },
 		"Prune of an inbox":       func() error { _, err := s.inbox.Prune(t.Context()); return err },
 		"Run":                     func() error { return s.inbox.Run(t.Context()) },
 		"Drain":                   func() error { return s.inbox.Drain(t.Context()) },
@@ -491,9 +491,9 @@ func TestRetentionThatIsTooShortIsRefused(t *testing.T) {
 			t.Errorf("%s: %v, want it refused", name, err)
 		}
 	}
-	s.inbox.AllowProcessingTwice = true
+	s.inbox.Retention.AllowProcessingTwice = true
 	s.wantPruned(s.inbox, 3)
-	s.inbox.Retention = 0
+	s.inbox.Retention.Events = 0
 	if _, err := s.inbox.Prune(t.Context()); err == nil || !strings.Contains(err.Error(), "every event would be forgotten") {
 		t.Errorf("without a Retention: %v", err)
 	}

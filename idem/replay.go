@@ -36,12 +36,12 @@ import (
 // With StatePending among the filter's states, Replay does the work of an inbox that has no workers any more.
 // To leave the work to workers, see [Inbox.Requeue]; to see the result first, see [Common.DryReplay].
 func (c *Common) Replay(ctx context.Context, f Filter) (Replayed, error) {
-	return c.ReplayFunc(ctx, f, nil)
+	return c.replayAll(ctx, f, nil)
 }
 
-// ReplayFunc is Replay with a report: after each event it calls ran, which may be nil, with the sum so far,
+// replayAll is Replay with a report: after each event it calls ran, which may be nil, with the sum so far,
 // and with the event's error if the event failed.
-func (c *Common) ReplayFunc(ctx context.Context, f Filter, ran func(sum Replayed, e Event, failure error)) (Replayed, error) {
+func (c *Common) replayAll(ctx context.Context, f Filter, ran func(sum Replayed, e Event, failure error)) (Replayed, error) {
 	r := &replaying{common: c, run: c.replay, ran: ran}
 	err := r.chosen(ctx, f)
 	if err == nil {
@@ -229,10 +229,6 @@ func (c *Common) replayOne(ctx context.Context, e Event) (Outcome, error) {
 
 var errEarlier = errors.New("an earlier event of the same entity is not done, or one is being processed: replay or discard that first, or replay this again")
 
-// CanaryType is the event type that a canary delivers, see package canary. No provider
-// has it: a genuine delivery of it that is not a dry run is an event of an unknown type.
-const CanaryType = "paghooks.canary"
-
 // DryRunHeader, in a genuine delivery, asks for [Common.DryRun] instead of the work. It tries the handlers of
 // a running application through its network, verification and database. Nothing is stored, so the answer is
 // 503 in any case, which no provider takes for an acknowledgement. The body of the answer has the outcome:
@@ -287,11 +283,11 @@ func dryRow(e Event) store.Event {
 // DryReplay returns the result that [Common.Replay] would have, by a separate [Common.DryRun] of each event:
 // an event that needs rows of another fails.
 func (c *Common) DryReplay(ctx context.Context, f Filter) (Replayed, error) {
-	return c.DryReplayFunc(ctx, f, nil)
+	return c.dryReplayAll(ctx, f, nil)
 }
 
-// DryReplayFunc is DryReplay with a report: see [Common.ReplayFunc].
-func (c *Common) DryReplayFunc(ctx context.Context, f Filter, ran func(sum Replayed, e Event, failure error)) (Replayed, error) {
+// dryReplayAll is DryReplay with a report: see [Common.replayAll].
+func (c *Common) dryReplayAll(ctx context.Context, f Filter, ran func(sum Replayed, e Event, failure error)) (Replayed, error) {
 	r := &replaying{common: c, run: c.dryReplay, ran: ran}
 	err := r.chosen(ctx, f)
 	if err == nil {
@@ -314,18 +310,18 @@ func (c *Common) dryReplay(ctx context.Context, s StoredEvent) (Outcome, error) 
 
 // dryDelivery handles a delivery with [DryRunHeader]: a dry run of the event's handler, or of no handler if
 // the event is a canary's.
-func (c *Common) dryDelivery(ctx context.Context, d Delivery) (Outcome, error) {
-	if d.Event.Type == CanaryType {
-		return c.dry(ctx, d.Event, c.tryCanary)
+func (c *Common) dryDelivery(ctx context.Context, e Event) (Outcome, error) {
+	if e.Type == store.CanaryType {
+		return c.dry(ctx, e, c.tryCanary)
 	}
-	return c.DryRun(ctx, d.Event)
+	return c.DryRun(ctx, e)
 }
 
-// NoteCanary records that a canary's delivery has come through a broker. Package relay calls it when it
+// noteCanary records that a canary's delivery has come through a broker. Package relay calls it when it
 // consumes.
-func (c *Common) NoteCanary(ctx context.Context) error {
+func (c *Common) noteCanary(ctx context.Context) error {
 	err := exec(ctx, c.pool, func(ctx context.Context, db store.DB) error {
-		return store.NoteCanary(ctx, db, c.source.Name(), CanaryType)
+		return store.NoteCanary(ctx, db, c.source.Name())
 	})
 	if err != nil {
 		return fmt.Errorf("idem: recording a canary: %w", explain(err))
@@ -333,9 +329,9 @@ func (c *Common) NoteCanary(ctx context.Context) error {
 	return nil
 }
 
-// LastCanary returns the time of the last NoteCanary by any consumer of the source, by the database's clock,
-// or the zero time. It is for the field Arrived of a canary.
-func (c *Common) LastCanary(ctx context.Context) (time.Time, error) {
+// lastCanary returns the time of the last noteCanary by any consumer of the source, by the database's clock,
+// or the zero time.
+func (c *Common) lastCanary(ctx context.Context) (time.Time, error) {
 	at, err := query(ctx, c.pool, func(ctx context.Context, db store.DB) (time.Time, error) {
 		return store.LastCanary(ctx, db, c.source.Name())
 	})

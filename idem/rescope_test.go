@@ -17,7 +17,9 @@ import (
 	"github.com/paghooks/paghooks/asaas"
 	"github.com/paghooks/paghooks/asaas/asaastest"
 	"github.com/paghooks/paghooks/idem"
+	"github.com/paghooks/paghooks/idem/broker/relay"
 	"github.com/paghooks/paghooks/idem/health"
+	"github.com/paghooks/paghooks/idem/health/check"
 	"github.com/paghooks/paghooks/idem/idemtest"
 	"github.com/paghooks/paghooks/idem/oncall/operator"
 )
@@ -296,7 +298,7 @@ func TestHealthIsRedAtTheFirstStartAfterAScopeWasIntroducedUntilTheEventsAreMove
 		}
 		return r
 	}
-	scopes := func(r *idem.Processor) (c idem.Check) {
+	scopes := func(r *idem.Processor) (c check.Result) {
 		t.Helper()
 		h := health.New(r)
 		h.Logger = nil
@@ -309,7 +311,7 @@ func TestHealthIsRedAtTheFirstStartAfterAScopeWasIntroducedUntilTheEventsAreMove
 				return c
 			}
 		}
-		return idem.Check{Healthy: true}
+		return check.Result{Healthy: true}
 	}
 	before := deliver(asaas.NewDispatcher("a token that only Asaas knows"))
 	if c := scopes(before); !c.Healthy || c.Name != "" {
@@ -352,7 +354,7 @@ func TestServeRefusesToStartWhereAScopeWasIntroducedAndNobodyMakesEventsWithoutO
 		"it has run before: a stop would cost more":  {rows: old + `insert into idem_events (event, type, key, state) values ('asaas/shop/e1', '', '', 'done')`, warns: true},
 		"all were moved":                             {rows: `insert into idem_events (event, type, key, state) values ('asaas/shop/e1', '', '', 'done')`},
 		"it is the first program":                    {},
-		"a body that was set aside is of no account": {rows: strings.Replace(old, "'', '', 'done'", "'"+idem.SetAsideType+"', '', 'unhandled'", 1)},
+		"a body that was set aside is of no account": {rows: strings.Replace(old, "'', '', 'done'", "'"+relay.SetAsideType+"', '', 'unhandled'", 1)},
 		"the account keeps having none":              {rows: old, events: asaas.NewDispatcher("a token that only Asaas knows")},
 	} {
 		t.Run(why, func(t *testing.T) {
@@ -416,7 +418,7 @@ func TestOnlyAMixOfScopesOfOneSourceIsNoticed(t *testing.T) {
 		t.Run(why, func(t *testing.T) {
 			t.Parallel()
 			s := newApp(t)
-			s.exec(`insert into idem_events (event, type, key, state) select event, case event when 'notes//aside' then '` + idem.SetAsideType + `' else '' end, '', 'done' from (values ` + c.events + `) e (event)`)
+			s.exec(`insert into idem_events (event, type, key, state) select event, case event when 'notes//aside' then '` + relay.SetAsideType + `' else '' end, '', 'done' from (values ` + c.events + `) e (event)`)
 			idem.WarnOfScopes(t.Context(), s.processor)
 			if strings.Contains(s.logged(), mixedScopes) != c.want {
 				t.Errorf("it says: %q", s.logged())

@@ -191,7 +191,7 @@ func TestPruneOfPartitionsForgetsOnlyWhatIsOld(t *testing.T) {
 		t.Fatalf("only %d rows have the place of another", n)
 	}
 	s.wantSeen(s.processor)
-	if n, err := s.processor.DryPrune(t.Context()); n != 20_000 || err != nil {
+	if n, err := engineOf(s.processor).DryPrune(t.Context()); n != 20_000 || err != nil {
 		t.Errorf("DryPrune = %d, %v, want 20000", n, err)
 	}
 	s.wantPruned(s.processor, 20_000)
@@ -212,9 +212,9 @@ func TestPruneWithoutPlacesOfRows(t *testing.T) {
 	for _, table := range []string{"idem_events", "idem_archive"} {
 		s.exec(fmt.Sprintf(`alter table %[1]s rename to %[1]s_rows; create view %[1]s as select * from %[1]s_rows`, table))
 	}
-	s.processor.PayloadRetention = 5 * 24 * time.Hour
+	s.processor.Retention.Payloads = 5 * 24 * time.Hour
 	s.wantSeen(s.processor)
-	if n, err := s.processor.DryPrune(t.Context()); n != 20_003 || err != nil {
+	if n, err := engineOf(s.processor).DryPrune(t.Context()); n != 20_003 || err != nil {
 		t.Errorf("DryPrune = %d, %v, want 20003", n, err)
 	}
 	s.wantPruned(s.processor, 20_003)

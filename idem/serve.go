@@ -279,7 +279,7 @@ func pruneDaily(ctx context.Context, r Receiver) {
 // would be processed again. If another program may still store such events, or this program has run before,
 // stopping would cost more: checkScopes logs an error, and health is red.
 func (c *Common) checkScopes(ctx context.Context) error {
-	if !c.AlwaysScoped() {
+	if !c.alwaysScoped() {
 		return nil
 	}
 	remedy := fmt.Sprintf("one that comes again is a new event, and is done twice: stop every process of the source, "+
@@ -297,7 +297,7 @@ func (c *Common) checkScopes(ctx context.Context) error {
 // warnOfScopes logs at the start of a program that a source has events with and without a scope, which is
 // right only if one account has no scope on purpose.
 func (c *Common) warnOfScopes(ctx context.Context) {
-	if c.AlwaysScoped() { // checkScopes has logged it
+	if c.alwaysScoped() { // checkScopes has logged it
 		return
 	}
 	if !c.asksOfScopes(ctx, store.HasMixedScopes) {

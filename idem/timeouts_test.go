@@ -262,7 +262,7 @@ func TestEachStatementOfAnOperationHasADeadline(t *testing.T) {
 			return err
 		},
 		"Prune":     func(ctx context.Context) error { _, err := i.Prune(ctx); return err },
-		"DryPrune":  func(ctx context.Context) error { _, err := i.DryPrune(ctx); return err },
+		"DryPrune":  func(ctx context.Context) error { _, err := engineOf(i).DryPrune(ctx); return err },
 		"Replay":    func(ctx context.Context) error { _, err := o.Replay(ctx, all, ""); return err },
 		"DryReplay": func(ctx context.Context) error { _, err := o.DryReplay(ctx, all, ""); return err },
 		"Requeue":   func(ctx context.Context) error { _, err := o.Requeue(ctx, all, ""); return err },

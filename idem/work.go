@@ -30,7 +30,7 @@ func (r *runner) work(c store.Claim) {
 	}()
 	if runsSolo(c) {
 		defer processSolo.Unreserve()
-		if c.Crashes < r.inbox.MaxCrashes {
+		if c.Crashes < claims.MaxCrashes {
 			// The handler needs the other half of Timeout.
 			if alone, again := processSolo.RunAlone(ctx, r.inbox.Timeout/2); !alone {
 				_, _ = r.postpone(ctx, c, again)
@@ -61,7 +61,7 @@ func (r *runner) process(ctx context.Context, c store.Claim) (Outcome, error) {
 		u := before.(unended)
 		return r.endClaim(ctx, c, u.end, u.cause)
 	}
-	if c.Crashes >= i.MaxCrashes {
+	if c.Crashes >= claims.MaxCrashes {
 		err := fmt.Errorf("%d processes died while they processed it, or were cut off from Postgres: fix the handler, then replay it", c.Crashes)
 		return r.endClaim(ctx, c, store.End{State: store.Parked, LeavesLane: i.PassParked}, err)
 	}
@@ -225,7 +225,8 @@ func insist[T any](ctx context.Context, r *runner, f func(context.Context, store
 	}
 }
 
-// crashesSolo is the number of crashes from which an event runs alone.
+// crashesSolo is the number of crashes in a row from which an event runs alone in its process, for its first 5
+// seconds. When its handler returns, also with an error, the crashes are forgotten.
 const crashesSolo = 2
 
 func runsSolo(c store.Claim) bool { return c.Crashes >= crashesSolo }

@@ -56,7 +56,7 @@ func (i *Inbox) Drain(ctx context.Context) error {
 // check finds settings that make no sense.
 func (i *Inbox) check() error {
 	err := checkSettings("inbox", map[string]bool{
-		"Workers": i.Workers > 0, "Timeout": i.Timeout > 0, "MaxAttempts": i.MaxAttempts > 0, "MaxCrashes": i.MaxCrashes > 0,
+		"Workers": i.Workers > 0, "Timeout": i.Timeout > 0, "MaxAttempts": i.MaxAttempts > 0,
 		"Poll": i.Poll > 0, "Backoff": i.Backoff != nil,
 	})
 	return errors.Join(err, i.checkRetention())

@@ -16,6 +16,7 @@ import (
 
 	"github.com/paghooks/paghooks/idem"
 	"github.com/paghooks/paghooks/idem/drift"
+	"github.com/paghooks/paghooks/idem/health/check"
 	"github.com/paghooks/paghooks/zeltapay"
 	"github.com/paghooks/paghooks/zeltapay/zeltapaytest"
 )
@@ -208,14 +209,14 @@ func TestHealthIsRedWhenTheClockIsOffAndNotForARecordedDelivery(t *testing.T) {
 	t.Parallel()
 	_, h := shop(t)
 	processor := h.(*idem.Processor)
-	refused := func() idem.Check {
-		for _, c := range processor.Examine(t.Context(), idem.Limits{MaxFailures: 5}) {
+	refused := func() check.Result {
+		for _, c := range processor.Examine(t.Context(), check.Limits{MaxFailures: 5}) {
 			if c.Name == "refused" {
 				return c
 			}
 		}
 		t.Fatal("there is no check of refused deliveries")
-		return idem.Check{}
+		return check.Result{}
 	}
 	body := func(n int) []byte {
 		return fmt.Appendf(nil, `{"eventId":"evt_%d","type":"payment.success","paymentLinkId":"pl_1","transaction":{"amount":2500}}`, n)
@@ -254,7 +255,7 @@ func TestSecretOfTwoAccountsIsAnswered503(t *testing.T) {
 			t.Errorf("answered %d %s, want 503", status, answer)
 		}
 	}
-	if c := processor.Examine(t.Context(), idem.Limits{MaxFailures: 5})[0]; c.Healthy {
+	if c := processor.Examine(t.Context(), check.Limits{MaxFailures: 5})[0]; c.Healthy {
 		t.Errorf("health says %s", c.Says)
 	}
 }

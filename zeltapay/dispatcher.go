@@ -85,7 +85,8 @@ func (d *Dispatcher) Configured() error {
 }
 
 // AlwaysScoped reports whether every event gets a scope: there is a function Accounts, and no
-// secret of NewDispatcher. See [idem.Endpoint.AlwaysScoped].
+// secret of NewDispatcher. Package health is then red
+// while events without a scope are stored, which are not recognized when they come again.
 func (d *Dispatcher) AlwaysScoped() bool { return d.receiver(nil).AlwaysScoped() }
 
 // Open implements [idem.Source]: it verifies as [Verify] does, the headers
@@ -122,7 +123,7 @@ func (d *Dispatcher) Drift() []drift.Finding { return d.Watch.Findings() }
 // formats, so that it verifies with any [Verifier].SignedFormat.
 func NewCanary(address, secret string) *canary.Canary {
 	body, _ := json.Marshal(map[string]string{ // texts
-		"type": idem.CanaryType, "eventId": "evt_canary_" + rand.Text(), "createdAt": time.Now().UTC().Format(time.RFC3339),
+		"type": canary.EventType, "eventId": "evt_canary_" + rand.Text(), "createdAt": time.Now().UTC().Format(time.RFC3339),
 	})
 	return canary.New(definition.Source, address, body, func(h http.Header, body []byte) {
 		now, plain := time.Now(), make(http.Header)

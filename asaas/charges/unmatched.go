@@ -11,7 +11,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 
-	"github.com/paghooks/paghooks/idem"
+	"github.com/paghooks/paghooks/idem/health/check"
 )
 
 // Unmatched finds money that nobody asked for: charges that are paid and match nothing of the application's. It is a
@@ -30,7 +30,7 @@ type Unmatched struct {
 
 	mu   sync.Mutex
 	at   time.Time // of the last look
-	last idem.Check
+	last check.Result
 }
 
 // List returns the newest of them, n at most.
@@ -70,23 +70,23 @@ const (
 
 // Examine implements a part of package health: the check unmatched fails while there is one. It asks the database every five
 // minutes. A query that takes longer than the limit passes, and says so; one that Postgres refuses fails: its SQL is wrong, or a right is missing.
-func (u *Unmatched) Examine(ctx context.Context, limits idem.Limits) []idem.Check {
+func (u *Unmatched) Examine(ctx context.Context, limits check.Limits) []check.Result {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	if u.at.IsZero() || time.Since(u.at) >= looksApart {
 		u.last, u.at = u.look(ctx, limits.Timeout), time.Now()
 	}
-	return []idem.Check{u.last}
+	return []check.Result{u.last}
 }
 
-func (u *Unmatched) look(ctx context.Context, timeout time.Duration) idem.Check {
+func (u *Unmatched) look(ctx context.Context, timeout time.Duration) check.Result {
 	if timeout > 0 {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, timeout)
 		defer cancel()
 	}
 	list, err := u.List(ctx, most)
-	c := idem.Check{Source: "asaas", Name: "unmatched", Healthy: true, Cause: err}
+	c := check.Result{Source: "asaas", Name: "unmatched", Healthy: true, Cause: err}
 	refused, ok := errors.AsType[*pgconn.PgError](err)
 	switch {
 	case ok && strings.HasPrefix(refused.Code, "42"): // it would pass for ever

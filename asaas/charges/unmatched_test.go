@@ -10,7 +10,7 @@ import (
 	"github.com/paghooks/paghooks/asaas"
 	"github.com/paghooks/paghooks/asaas/asaastest"
 	"github.com/paghooks/paghooks/asaas/charges"
-	"github.com/paghooks/paghooks/idem"
+	"github.com/paghooks/paghooks/idem/health/check"
 	"github.com/paghooks/paghooks/idem/value"
 )
 
@@ -23,7 +23,7 @@ func TestAPaidChargeThatMatchesNothingIsListedAndTurnsHealthRed(t *testing.T) {
 	newUnmatched := func() *charges.Unmatched {
 		return &charges.Unmatched{DB: pool, Known: `exists (select from orders o where o.id = c.external_reference or o.checkout = c.checkout_session)`}
 	}
-	limits := idem.Limits{Timeout: time.Minute}
+	limits := check.Limits{Timeout: time.Minute}
 	if got := newUnmatched().Examine(t.Context(), limits)[0]; !got.Healthy {
 		t.Errorf("without a charge health says %q", got.Says)
 	}
@@ -74,7 +74,7 @@ func TestAPaidChargeThatMatchesNothingIsListedAndTurnsHealthRed(t *testing.T) {
 	if got := newUnmatched().Examine(t.Context(), limits)[0]; got.Healthy || !strings.HasPrefix(got.Says, "Postgres refuses") || got.Cause == nil {
 		t.Errorf("where Postgres refuses the query health says %q, healthy %v: money that nobody asked for would never be seen", got.Says, got.Healthy)
 	}
-	if got := newUnmatched().Examine(t.Context(), idem.Limits{Timeout: time.Nanosecond})[0]; !got.Healthy || !strings.HasPrefix(got.Says, "not known") || got.Cause == nil {
+	if got := newUnmatched().Examine(t.Context(), check.Limits{Timeout: time.Nanosecond})[0]; !got.Healthy || !strings.HasPrefix(got.Says, "not known") || got.Cause == nil {
 		t.Errorf("where the query takes too long health says %q, want that it is not known", got.Says)
 	}
 }

@@ -11,7 +11,7 @@ import (
 
 	"github.com/paghooks/paghooks/asaas"
 	"github.com/paghooks/paghooks/asaas/internal/shown"
-	"github.com/paghooks/paghooks/idem"
+	"github.com/paghooks/paghooks/idem/health/check"
 	"github.com/paghooks/paghooks/idem/telemetry/gauge"
 )
 
@@ -101,8 +101,8 @@ func (w *Watch) Problems(ctx context.Context) (problems []string, advice string,
 
 // Examine says how the webhook is, from Findings: the check "webhook" of package
 // health. It makes no request.
-func (w *Watch) Examine(context.Context, idem.Limits) []idem.Check {
-	c := idem.Check{Source: source, Name: "webhook"}
+func (w *Watch) Examine(context.Context, check.Limits) []check.Result {
+	c := check.Result{Source: source, Name: "webhook"}
 	var says []string
 	says, c.Healthy = w.Findings()
 	c.Says = strings.Join(says, "; ")
@@ -112,7 +112,7 @@ func (w *Watch) Examine(context.Context, idem.Limits) []idem.Check {
 	if !c.Healthy {
 		c.Says += ": see asaas-queue plan"
 	}
-	return []idem.Check{c}
+	return []check.Result{c}
 }
 
 func (w *Watch) note(lost []Difference, err error) {

@@ -11,15 +11,16 @@ import (
 	"time"
 
 	"github.com/paghooks/paghooks/idem"
+	"github.com/paghooks/paghooks/idem/health/check"
 	"github.com/paghooks/paghooks/idem/internal/pgtx"
 )
 
 // Health is an http.Handler for monitors: see the package comment.
 //
-// The exported fields, and those of [idem.Limits], are settings: change them before the
+// The exported fields, and those of [check.Limits], are settings: change them before the
 // first request.
 type Health struct {
-	idem.Limits
+	check.Limits
 
 	// Logger gets a line when a check begins to fail or passes again; nil logs
 	// nothing. Default: slog.Default().
@@ -36,15 +37,15 @@ var _ http.Handler = (*Health)(nil)
 
 // Report is the answer of a [Health].
 type Report struct {
-	Healthy bool         `json:"healthy"`
-	Checks  []idem.Check `json:"checks"`
+	Healthy bool           `json:"healthy"`
+	Checks  []check.Result `json:"checks"`
 }
 
 // New returns a Health that asks these parts of a program, with its settings at their
 // defaults.
 func New(parts ...Part) *Health {
 	h := &Health{
-		Limits: idem.Limits{
+		Limits: check.Limits{
 			MaxFailures: 5, MaxRetrying: 10 * time.Minute, MaxParked: 1,
 			MaxPending: 5 * time.Minute, Timeout: 2 * time.Second,
 		},
@@ -84,7 +85,7 @@ func (h *Health) Report() Report {
 	if !h.at.IsZero() && time.Since(h.at) < every {
 		return h.last
 	}
-	h.last = Report{Healthy: true, Checks: []idem.Check{}}
+	h.last = Report{Healthy: true, Checks: []check.Result{}}
 	for _, p := range h.parts {
 		p.begin(h.Limits)
 	}
@@ -106,7 +107,7 @@ func (h *Health) Report() Report {
 
 // logChange logs a check whose result has changed, and each new text of an unhealthy one:
 // a person that has seen the line of one parked event may wait for the next one.
-func (h *Health) logChange(c, before idem.Check) {
+func (h *Health) logChange(c, before check.Result) {
 	more := (c.Name == "held" || c.Name == "parked") && before.Name != "" && c.Says != before.Says
 	if h.Logger == nil || c.Healthy == before.Healthy && (c.Healthy || !more) {
 		return
@@ -123,13 +124,13 @@ func (h *Health) logChange(c, before idem.Check) {
 }
 
 // find returns the check as it was before. One that is new was healthy.
-func find(before []idem.Check, now idem.Check) idem.Check {
+func find(before []check.Result, now check.Result) check.Result {
 	for _, c := range before {
 		if c.Source == now.Source && c.Name == now.Name {
 			return c
 		}
 	}
-	return idem.Check{Healthy: true}
+	return check.Result{Healthy: true}
 }
 
 // patience is the time that a part has to answer, in Timeouts: it may make several queries.
@@ -139,13 +140,13 @@ const patience = 10
 type part struct {
 	Part
 	name   string
-	said   []idem.Check // at the last look
-	ended  <-chan error // nil between looks
-	checks []idem.Check // once ended has an element
+	said   []check.Result // at the last look
+	ended  <-chan error   // nil between looks
+	checks []check.Result // once ended has an element
 }
 
 // begin begins to look at the part. One that does not end is not asked again.
-func (p *part) begin(limits idem.Limits) {
+func (p *part) begin(limits check.Limits) {
 	if p.ended != nil {
 		return
 	}
@@ -158,19 +159,19 @@ func (p *part) begin(limits idem.Limits) {
 }
 
 // end returns the part's checks, or that it says nothing.
-func (p *part) end(late context.Context) []idem.Check {
-	check := idem.Check{Source: p.name, Name: "answer"}
+func (p *part) end(late context.Context) []check.Result {
+	r := check.Result{Source: p.name, Name: "answer"}
 	select {
 	case err := <-p.ended:
 		p.ended = nil
 		if err == nil {
 			return p.checks
 		}
-		check.Says, check.Cause = "its Examine has panicked: see the error in this application's log", err
+		r.Says, r.Cause = "its Examine has panicked: see the error in this application's log", err
 	case <-late.Done():
-		check.Says = "its Examine has not returned: it must end with its context"
+		r.Says = "its Examine has not returned: it must end with its context"
 	}
-	return []idem.Check{check}
+	return []check.Result{r}
 }
 
 // lastLook is the result of the last look at the stored events.

@@ -14,23 +14,25 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/paghooks/paghooks/idem"
 	"github.com/paghooks/paghooks/idem/health"
+	"github.com/paghooks/paghooks/idem/health/check"
 )
 
 // worker is a part of an application's own.
-type worker func(ctx context.Context, limits idem.Limits) []idem.Check
+type worker func(ctx context.Context, limits check.Limits) []check.Result
 
-func (w worker) Examine(ctx context.Context, limits idem.Limits) []idem.Check { return w(ctx, limits) }
+func (w worker) Examine(ctx context.Context, limits check.Limits) []check.Result {
+	return w(ctx, limits)
+}
 
 func TestHealthIsLookedAtOnceASecondHoweverManyAsk(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		looks := 0
-		h := health.New(worker(func(context.Context, idem.Limits) []idem.Check {
+		h := health.New(worker(func(context.Context, check.Limits) []check.Result {
 			looks++
 			time.Sleep(500 * time.Millisecond)
-			return []idem.Check{{Source: "part", Name: "looks", Healthy: true}}
+			return []check.Result{{Source: "part", Name: "looks", Healthy: true}}
 		}))
 		ask := func(n int) {
 			var strangers sync.WaitGroup
@@ -62,18 +64,18 @@ func TestPartsOfAnApplicationSayHowTheyAre(t *testing.T) {
 		release := make(chan struct{})
 		var hangs atomic.Int32
 		says := func(says string) health.Part {
-			return worker(func(_ context.Context, limits idem.Limits) []idem.Check {
-				return []idem.Check{{Source: "mailer", Name: "mails", Healthy: limits.MaxFailures > 5, Says: says}}
+			return worker(func(_ context.Context, limits check.Limits) []check.Result {
+				return []check.Result{{Source: "mailer", Name: "mails", Healthy: limits.MaxFailures > 5, Says: says}}
 			})
 		}
 		var log strings.Builder
 		h := health.New(
 			says("9 mails wait"),
-			worker(func(context.Context, idem.Limits) []idem.Check { panic("a secret") }),
-			worker(func(context.Context, idem.Limits) []idem.Check {
+			worker(func(context.Context, check.Limits) []check.Result { panic("a secret") }),
+			worker(func(context.Context, check.Limits) []check.Result {
 				hangs.Add(1)
 				<-release
-				return []idem.Check{{Source: "slow", Name: "speed", Healthy: true}}
+				return []check.Result{{Source: "slow", Name: "speed", Healthy: true}}
 			}),
 		)
 		h.Logger = slog.New(slog.NewTextHandler(&log, nil))
@@ -119,8 +121,8 @@ func TestAPartWithChecksOfOneNameIsLoggedWhenOneChanges(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		var log strings.Builder
-		h := health.New(worker(func(context.Context, idem.Limits) []idem.Check {
-			return []idem.Check{{Source: "shop", Name: "mails", Healthy: true}, {Source: "bank", Name: "mails", Says: "9 mails wait"}}
+		h := health.New(worker(func(context.Context, check.Limits) []check.Result {
+			return []check.Result{{Source: "shop", Name: "mails", Healthy: true}, {Source: "bank", Name: "mails", Says: "9 mails wait"}}
 		}))
 		h.Logger = slog.New(slog.NewTextHandler(&log, nil))
 		for range 3 {

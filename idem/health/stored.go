@@ -11,6 +11,8 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/paghooks/paghooks/idem"
+	"github.com/paghooks/paghooks/idem/health/check"
+	"github.com/paghooks/paghooks/idem/internal/inside"
 	"github.com/paghooks/paghooks/idem/internal/pgtx"
 	"github.com/paghooks/paghooks/idem/internal/store"
 )
@@ -19,7 +21,7 @@ import (
 // [*idem.Inbox], an outbox, a relay, a canary, or one of the application's own. Examine
 // may be called from many goroutines. It should end with ctx.
 type Part interface {
-	Examine(ctx context.Context, limits idem.Limits) []idem.Check
+	Examine(ctx context.Context, limits check.Limits) []check.Result
 }
 
 // Of returns a part that reports how a receiver is: its Postgres, its deliveries, its stored
@@ -30,12 +32,21 @@ func Of(r idem.Receiver) Part {
 	_, works := r.(interface {
 		Drain(ctx context.Context) error
 	})
-	return &receiver{own: r, common: idem.CommonOf(r), works: works}
+	in := inside.Of[common](r)
+	return &receiver{own: r, in: in, common: in.Common(), works: works}
+}
+
+// common is the inside of a receiver.
+type common interface {
+	Common() *idem.Common
+	Pool() *pgxpool.Pool
+	AlwaysScoped() bool
 }
 
 // receiver is the part of a receiver.
 type receiver struct {
 	own    idem.Receiver
+	in     common
 	common *idem.Common
 	works  bool // it has workers
 
@@ -48,8 +59,8 @@ type receiver struct {
 }
 
 // Examine implements [Part].
-func (r *receiver) Examine(ctx context.Context, limits idem.Limits) []idem.Check {
-	x := &examination{common: r.common, limits: limits}
+func (r *receiver) Examine(ctx context.Context, limits check.Limits) []check.Result {
+	x := &examination{pool: r.in.Pool(), common: r.common, limits: limits}
 	x.reached = x.examinePostgres(ctx, store.NeededRights(r.common.KeepPayloads, r.works))
 	if own, ok := r.own.(Part); ok {
 		x.checks = append(x.checks, own.Examine(ctx, limits)...)
@@ -66,7 +77,7 @@ func (r *receiver) Examine(ctx context.Context, limits idem.Limits) []idem.Check
 			return sayParked(found, limits.MaxParked)
 		})
 	}
-	if r.common.AlwaysScoped() {
+	if r.in.AlwaysScoped() {
 		examine(ctx, x, "scopes", &r.unscoped, store.HasUnscoped, sayUnscoped)
 	}
 	return x.checks
@@ -172,15 +183,16 @@ func sayParked(found store.ParkedEvents, most int) (healthy bool, says string) {
 
 // examination is one look at a receiver.
 type examination struct {
+	pool    *pgxpool.Pool
 	common  *idem.Common
-	limits  idem.Limits
+	limits  check.Limits
 	reached bool // whether its Postgres is well
 	late    bool // whether a look at the stored events took too long
-	checks  []idem.Check
+	checks  []check.Result
 }
 
 func (x *examination) add(name string, healthy bool, says string, cause error) {
-	x.checks = append(x.checks, idem.Check{Source: x.common.SourceName(), Name: name, Healthy: healthy, Says: says, Cause: cause})
+	x.checks = append(x.checks, check.Result{Source: x.common.SourceName(), Name: name, Healthy: healthy, Says: says, Cause: cause})
 }
 
 // examinePostgres reports whether the receiver's Postgres answers, and lets it write.
@@ -190,7 +202,7 @@ func (x *examination) examinePostgres(ctx context.Context, needs []store.Rights)
 	defer cancel()
 	var readOnly bool
 	var lacks []string
-	err := pgtx.Ask(ctx, x.common.Pool(), func(ctx context.Context, conn *pgxpool.Conn) (err error) {
+	err := pgtx.Ask(ctx, x.pool, func(ctx context.Context, conn *pgxpool.Conn) (err error) {
 		readOnly, lacks, err = store.FindWritable(ctx, conn, needs)
 		return err
 	})
@@ -242,7 +254,7 @@ const queryCanceled = "57014"
 func limited[T any](ctx context.Context, x *examination, query func(context.Context, store.DB, string) (T, error)) (answer T, err error) {
 	ctx, cancel := context.WithTimeout(ctx, 2*x.limits.Timeout)
 	defer cancel()
-	err = pgx.BeginTxFunc(ctx, x.common.Pool(), pgx.TxOptions{AccessMode: pgx.ReadOnly}, func(tx pgx.Tx) error {
+	err = pgx.BeginTxFunc(ctx, x.pool, pgx.TxOptions{AccessMode: pgx.ReadOnly}, func(tx pgx.Tx) error {
 		if err := store.LimitTime(ctx, tx, x.limits.Timeout); err != nil {
 			return err
 		}

@@ -85,7 +85,8 @@ func (d *Dispatcher) Configured() error {
 }
 
 // AlwaysScoped reports whether every event gets a scope: there is a function Accounts, and no
-// secret of an account without one. See [idem.Endpoint.AlwaysScoped].
+// secret of an account without one. Package health is then red
+// while events without a scope are stored, which are not recognized when they come again.
 func (d *Dispatcher) AlwaysScoped() bool { return d.receiver().AlwaysScoped() }
 
 // Open implements [idem.Source]: it checks the headers before it reads the body.

@@ -12,7 +12,6 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/paghooks/paghooks/idem"
 	"github.com/paghooks/paghooks/idem/broker"
 	"github.com/paghooks/paghooks/idem/broker/relay"
 	"github.com/paghooks/paghooks/idem/health"
@@ -264,9 +263,9 @@ func stopKeepsTheOrder(s *shop) {
 // while one has another secret.
 func canaryGoesThrough(s *shop) {
 	inbox := s.newInbox()
-	body := note{ID: "canary-of-a-shop", Type: idem.CanaryType}.body()
+	body := note{ID: "canary-of-a-shop", Type: canary.EventType}.body()
 	c := canary.New("notes", s.url, body, func(h http.Header, _ []byte) { h.Set("token", token) })
-	c.Logger, c.Arrived = nil, inbox.LastCanary
+	c.Logger, c.Arrived = nil, canary.Arrivals(inbox)
 	h := health.New(c)
 	h.Logger = nil
 	healthy := func() (bool, string) {

@@ -16,6 +16,7 @@ import (
 	"github.com/paghooks/paghooks/idem"
 	"github.com/paghooks/paghooks/idem/broker"
 	"github.com/paghooks/paghooks/idem/internal/handling"
+	"github.com/paghooks/paghooks/idem/internal/inside"
 	"github.com/paghooks/paghooks/idem/internal/pgtx"
 	"github.com/paghooks/paghooks/idem/internal/store"
 )
@@ -39,7 +40,7 @@ import (
 // tried again after Backoff, and parked after MaxAttempts; after [idem.NoRetry] it is parked
 // immediately; after [idem.RetryAt] it waits.
 //
-// Retention, a day by default, is how long a message is remembered: an ID of the
+// Retention.Events, a day by default, is how long a message is remembered: an ID of the
 // application's own that is emitted again after that is published again.
 //
 //	messages := outbox.New(pool, "shop", publisher)
@@ -62,9 +63,17 @@ type Outbox struct{ *idem.Inbox }
 func New(pool *pgxpool.Pool, source string, p broker.Publisher) *Outbox {
 	i := idem.NewInbox(pool, messages{source, p, newOutage()})
 	i.Workers, i.Timeout = max(1, int(pool.Config().MaxConns)/4), 10*time.Second
-	i.Retention, i.AllowProcessingTwice = 24*time.Hour, true // no provider delivers a message again
+	i.Retention.Events, i.Retention.AllowProcessingTwice = 24*time.Hour, true // no provider delivers a message again
 	return &Outbox{i}
 }
+
+// inbox is the inside of the outbox's Inbox.
+type inbox interface {
+	Wake()
+	Carrier(ctx context.Context, e idem.Event) string
+}
+
+func (o *Outbox) inside() inbox { return inside.Of[inbox](o.Inbox) }
 
 // Emit has a message published after the handler's transaction is committed. It
 // takes no round trip: the row travels with COMMIT, as a statement of
@@ -98,7 +107,7 @@ func (o *Outbox) Emit(ctx context.Context, m broker.Message) error {
 		return fmt.Errorf("outbox: %s is not emitted: the handler has returned: wait for the goroutines that emit", m.Type)
 	}
 	if h.After != nil {
-		h.After.Add(o.Wake)
+		h.After.Add(o.inside().Wake)
 		h.After.Add(func() { o.logConflict(ctx, row.Event, conflict) })
 	}
 	return nil
@@ -145,7 +154,7 @@ func (o *Outbox) row(ctx context.Context, m broker.Message) (store.Incoming, err
 	case e.ID == "":
 		e.ID = rand.Text()
 	}
-	return store.Incoming{Event: store.Event(e), Trace: o.Carrier(ctx, e)}, nil
+	return store.Incoming{Event: store.Event(e), Trace: o.inside().Carrier(ctx, e)}, nil
 }
 
 // messages is the source of an outbox.

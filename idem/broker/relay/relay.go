@@ -18,6 +18,7 @@ import (
 
 	"github.com/paghooks/paghooks/idem"
 	"github.com/paghooks/paghooks/idem/broker"
+	"github.com/paghooks/paghooks/idem/internal/inside"
 	"github.com/paghooks/paghooks/idem/internal/pgtx"
 	"github.com/paghooks/paghooks/idem/internal/store"
 	"github.com/paghooks/paghooks/idem/internal/wire"
@@ -67,38 +68,30 @@ func New(source idem.Source, p broker.Publisher, secret string) *Relay {
 	if err := checkSecrets("New", secret); err != nil {
 		panic(err.Error())
 	}
-	return &Relay{
-		Endpoint:  idem.NewEndpoint(source),
-		Timeout:   8 * time.Second,
-		publisher: p,
-		secret:    func() string { return secret },
-	}
+	r := &Relay{Timeout: 8 * time.Second, publisher: p, secret: func() string { return secret }}
+	r.inside().Init(source)
+	return r
 }
+
+// endpoint is the inside of the relay's Endpoint.
+type endpoint interface {
+	Init(source idem.Source)
+	Serve(w http.ResponseWriter, r *http.Request, limit time.Duration, process, dryRun func(context.Context, idem.Event) (idem.Outcome, error))
+	Accept(ctx context.Context, e idem.Event, limit time.Duration, process func(context.Context, idem.Event) (idem.Outcome, error)) (idem.Outcome, error)
+}
+
+func (r *Relay) inside() endpoint { return inside.Of[endpoint](&r.Endpoint) }
 
 // ServeHTTP receives one delivery as [idem.Processor.ServeHTTP] does, and answers 200 once
 // the broker has confirmed the event.
 func (r *Relay) ServeHTTP(w http.ResponseWriter, req *http.Request) {
-	d, ok := r.Open(w, req)
-	if !ok {
-		return
-	}
-	accept := r.accept
-	if d.DryRun {
-		accept = r.dryRun
-	}
-	outcome, err := accept(req.Context(), d)
-	r.Answer(w, req, d, outcome, err)
+	r.inside().Serve(w, req, r.Timeout, r.relay, r.dryRun)
 }
 
 // Accept publishes one verified event without HTTP: a nil error means that the event
 // need not come again.
 func (r *Relay) Accept(ctx context.Context, e idem.Event) (idem.Outcome, error) {
-	return r.accept(ctx, idem.Delivery{Event: e})
-}
-
-// accept is Accept of a delivery.
-func (r *Relay) accept(ctx context.Context, d idem.Delivery) (idem.Outcome, error) {
-	return r.Receive(ctx, d, r.Timeout, r.relay)
+	return r.inside().Accept(ctx, e, r.Timeout, r.relay)
 }
 
 // relay hands the event to the broker, or else to the Fallback. If that took an event that the
@@ -190,12 +183,12 @@ func (r *Relay) message(e idem.Event) broker.Message {
 }
 
 // dryRun publishes a canary's event. Of others it says that there is nothing to try.
-func (r *Relay) dryRun(ctx context.Context, d idem.Delivery) (idem.Outcome, error) {
-	if d.Event.Type != idem.CanaryType {
+func (r *Relay) dryRun(ctx context.Context, e idem.Event) (idem.Outcome, error) {
+	if e.Type != store.CanaryType {
 		return idem.Published, errors.New("relay: it has no handlers: send dry runs to the address of a Processor or an Inbox")
 	}
 	// The same id would make it a duplicate to a broker.
-	e := idem.Event{Source: r.SourceName(), ID: "canary-" + rand.Text(), Type: idem.CanaryType}
+	e = idem.Event{Source: r.SourceName(), ID: "canary-" + rand.Text(), Type: store.CanaryType}
 	if err := r.publish(ctx, e); err != nil {
 		return idem.Retrying, fmt.Errorf("relay: the broker has not confirmed the canary: %w", err)
 	}
@@ -203,7 +196,7 @@ func (r *Relay) dryRun(ctx context.Context, d idem.Delivery) (idem.Outcome, erro
 }
 
 // setAsideMark began the payload of a message that was set aside, before
-// [idem.SetAsideType] said so.
+// [SetAsideType] said so.
 const setAsideMark = "paghooks-relay: not signed\n"
 
 func withoutSetAsideMark(body []byte) []byte { return bytes.TrimPrefix(body, []byte(setAsideMark)) }

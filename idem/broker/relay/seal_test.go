@@ -60,9 +60,9 @@ func (*strangers) Open(*http.Request) (idem.Event, error) { panic("nothing is de
 
 // normalized is the event as a relay seals it; ok is false if none does.
 func normalized(e idem.Event) (sealed idem.Event, ok bool) {
-	r := idem.NewEndpoint(&strangers{})
+	r := New(&strangers{}, nil, fuzzSecret)
 	r.Logger = nil
-	_, err := r.Receive(context.Background(), idem.Delivery{Event: e}, time.Minute, func(_ context.Context, e idem.Event) (idem.Outcome, error) {
+	_, err := r.inside().Accept(context.Background(), e, time.Minute, func(_ context.Context, e idem.Event) (idem.Outcome, error) {
 		sealed = e
 		return idem.Published, nil
 	})

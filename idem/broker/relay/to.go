@@ -8,6 +8,8 @@ import (
 
 	"github.com/paghooks/paghooks/idem"
 	"github.com/paghooks/paghooks/idem/broker"
+	"github.com/paghooks/paghooks/idem/internal/inside"
+	"github.com/paghooks/paghooks/idem/internal/store"
 	"github.com/paghooks/paghooks/idem/internal/wire"
 )
 
@@ -26,9 +28,10 @@ import (
 // it, or use an Inbox, which tries for hours.
 //
 // A message that no relay has signed with one of the secrets, that is another source's,
-// or that is older than [idem.Common.Retention], is stored as a parked event of
-// [idem.SetAsideType], about 1,000 at a time: see [idem.Common.SetAside]. It never reaches a handler, and
-// health is red. So a topic that is read from its beginning again has
+// or that is older than the Events of [idem.Common.Retention], is stored as a parked event of
+// [SetAsideType], with the cause as its error. It never reaches a handler, and health is red until it is
+// readmitted, discarded or acknowledged. About 1,000 may be set aside at a time: beyond that the broker keeps
+// the message. So a topic that is read from its beginning again has
 // no second effect, and a wrong secret loses nothing: [Readmit], or idem
 // readmit, with the right one.
 //
@@ -37,17 +40,27 @@ func To(receiver idem.Receiver, secrets ...string) broker.Handle {
 	if err := checkSecrets("To", secrets...); err != nil {
 		panic(err.Error())
 	}
-	verify := newVerifier(receiver, secrets)
+	verify, in := newVerifier(receiver, secrets), inside.Of[common](receiver)
 	return func(ctx context.Context, m broker.Message) error {
 		verified, err := verify(m)
 		if err != nil {
-			return idem.CommonOf(receiver).SetAside(ctx, withoutSetAsideMark(m.Body), err)
+			return in.SetAside(ctx, withoutSetAsideMark(m.Body), err)
 		}
-		if verified.event.Type == idem.CanaryType {
-			return idem.CommonOf(receiver).NoteCanary(ctx)
+		if verified.event.Type == store.CanaryType {
+			return in.NoteCanary(ctx)
 		}
 		return verified.pass(ctx, receiver)
 	}
+}
+
+// SetAsideType is the type of the parked event that a message becomes which must reach no handler: see [To].
+const SetAsideType = store.SetAsideType
+
+// common is the inside of a receiver.
+type common interface {
+	Common() *idem.Common
+	SetAside(ctx context.Context, body []byte, cause error) error
+	NoteCanary(ctx context.Context) error
 }
 
 // verified is a message of the relay's.
@@ -58,13 +71,13 @@ type verified struct {
 
 // newVerifier returns a function that verifies messages for a receiver.
 func newVerifier(receiver idem.Receiver, secrets []string) func(broker.Message) (verified, error) {
-	common := idem.CommonOf(receiver)
+	common := inside.Of[common](receiver).Common()
 	return func(m broker.Message) (verified, error) {
 		e, at, err := unseal(m.Body, secrets)
 		if name := common.SourceName(); err == nil && e.Source != name {
 			err = fmt.Errorf("the message is an event of source %q, and came to a consumer of %q: have each read a topic or queue of its own", e.Source, name)
 		}
-		if limit := common.Retention; err == nil && limit > 0 && time.Since(at) > limit {
+		if limit := common.Retention.Events; err == nil && limit > 0 && time.Since(at) > limit {
 			err = errors.New("the message is older than Retention: whether it was processed is forgotten; if it was not, raise Retention, then readmit it")
 		}
 		return verified{e, at}, err
@@ -105,8 +118,8 @@ func Readmit(ctx context.Context, receiver idem.Receiver, f idem.Filter, secrets
 		return r, err
 	}
 	verify := newVerifier(receiver, secrets)
-	common := idem.CommonOf(receiver)
-	f.Types, f.States = []string{idem.SetAsideType}, []idem.State{idem.StateParked}
+	common := inside.Of[common](receiver).Common()
+	f.Types, f.States = []string{SetAsideType}, []idem.State{idem.StateParked}
 	aside, err := common.Choose(ctx, f)
 	if err != nil {
 		return r, fmt.Errorf("relay: readmitting messages: %w", err)

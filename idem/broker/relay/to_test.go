@@ -16,6 +16,7 @@ import (
 	"github.com/paghooks/paghooks/idem/broker/outbox"
 	"github.com/paghooks/paghooks/idem/broker/relay"
 	"github.com/paghooks/paghooks/idem/health"
+	"github.com/paghooks/paghooks/idem/health/check"
 )
 
 func TestMessageThatNoRelaySignedReachesNoHandler(t *testing.T) {
@@ -105,12 +106,12 @@ func TestMessageOfAWrongSecretIsTakenOnceTheSecretIsRight(t *testing.T) {
 func TestMessageThatIsSetAsideIsNeverIgnored(t *testing.T) {
 	t.Parallel()
 	s := newApp(t)
-	s.notes.Ignore("", idem.SetAsideType)
+	s.notes.Ignore("", relay.SetAsideType)
 	message := broker.Message{Body: []byte("not a relay's")}
 	wantKept := func(when string) {
 		t.Helper()
 		kept := s.listed(idem.Filter{States: []idem.State{idem.StateParked}})
-		if len(kept) != 1 || kept[0].Type != idem.SetAsideType || !bytes.Equal(kept[0].Payload, message.Body) {
+		if len(kept) != 1 || kept[0].Type != relay.SetAsideType || !bytes.Equal(kept[0].Payload, message.Body) {
 			t.Fatalf("%s, what is parked is %v, want the message\n%s", when, kept, s.logged())
 		}
 	}
@@ -206,7 +207,7 @@ func TestMessageWhoseEventIsForgottenHasNoSecondEffect(t *testing.T) {
 	if forgotten != 1 {
 		t.Fatalf("two runs of Prune forget %d, want 1", forgotten)
 	}
-	s.inbox.Retention, s.inbox.AllowProcessingTwice = time.Nanosecond, true // the message is older
+	s.inbox.Retention.Events, s.inbox.Retention.AllowProcessingTwice = time.Nanosecond, true // the message is older
 	for range 2 {
 		if err := take(t.Context(), b.published[0]); err != nil {
 			t.Fatalf("the message would block its queue: %v", err)
@@ -227,7 +228,7 @@ func TestWhatIsSetAsideMakesHealthRedAndIsNeverForgotten(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	parked := idem.Check{}
+	parked := check.Result{}
 	for _, c := range health.New(s.inbox).Report().Checks {
 		if c.Name == "parked" {
 			parked = c
@@ -334,7 +335,7 @@ func TestReadmitTakesOnlyTheMessagesOfItsFilter(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	seen, err := s.inbox.Choose(t.Context(), idem.Filter{Types: []string{idem.SetAsideType}})
+	seen, err := s.inbox.Choose(t.Context(), idem.Filter{Types: []string{relay.SetAsideType}})
 	if err != nil || len(seen.Events) != 2 {
 		t.Fatalf("Choose = %v, %v, want two", seen.Events, err)
 	}

@@ -12,7 +12,10 @@ import (
 	"time"
 
 	"github.com/paghooks/paghooks/idem"
+	"github.com/paghooks/paghooks/idem/health/check"
+	"github.com/paghooks/paghooks/idem/internal/inside"
 	"github.com/paghooks/paghooks/idem/internal/pgtx"
+	"github.com/paghooks/paghooks/idem/internal/store"
 )
 
 // Canary delivers an event of its own to the application's public address, every 30
@@ -56,11 +59,11 @@ type Canary struct {
 
 	// Arrived, if set, makes it the canary of a relay: the relay publishes its deliveries, and one
 	// has succeeded once a consumer has handled it, within Timeout. Arrived returns when one last
-	// was, such as LastCanary of the [idem.Inbox] or [idem.Processor] that the consumers
+	// was, such as [Arrivals] of the [idem.Inbox] or [idem.Processor] that the consumers
 	// pass messages to. Run it where that is, and give it the address of the relay:
 	//
 	//	c := asaas.NewCanary("https://relay.example/webhooks/asaas", token)
-	//	c.Arrived = inbox.LastCanary
+	//	c.Arrived = canary.Arrivals(inbox)
 	//
 	// Default: nil, the address is that of a Processor or an Inbox.
 	Arrived func(context.Context) (time.Time, error)
@@ -95,13 +98,25 @@ type Result struct {
 func (r Result) Failing() bool { return r.Failures >= 2 }
 
 // New returns a canary; it is for the packages of providers. body is an event
-// of [idem.CanaryType], the same for each delivery, and sign sets the headers that make
+// of [EventType], the same for each delivery, and sign sets the headers that make
 // it genuine now. address is the URL that the provider delivers to.
 func New(name, address string, body []byte, sign func(h http.Header, body []byte)) *Canary {
 	return &Canary{
 		Name: name, Every: 30 * time.Second, Timeout: 10 * time.Second, Logger: slog.Default(),
 		address: func() string { return address }, body: body, sign: sign, made: time.Now(),
 	}
+}
+
+// EventType is the type of a canary's event. No provider has it: a genuine delivery of it that is not a dry run
+// is an event of an unknown type.
+const EventType = store.CanaryType
+
+// Arrivals returns a function for the field Arrived of a relay's canary: it returns the time at which a consumer
+// of the receiver's source last got a canary's event from the broker, by the database's clock, or the zero time.
+func Arrivals(receiver idem.Receiver) func(context.Context) (time.Time, error) {
+	return inside.Of[interface {
+		LastCanary(ctx context.Context) (time.Time, error)
+	}](receiver).LastCanary
 }
 
 // Run delivers until ctx ends, and returns nil then. It returns an error
@@ -186,29 +201,29 @@ func (c *Canary) report(ctx context.Context, now, before Result) {
 
 // Examine reports whether the canary runs, and has not failed twice in a row. See
 // package health.
-func (c *Canary) Examine(context.Context, idem.Limits) []idem.Check {
-	check := idem.Check{Source: c.Name, Name: "canary"}
+func (c *Canary) Examine(context.Context, check.Limits) []check.Result {
+	r := check.Result{Source: c.Name, Name: "canary"}
 	last, since := c.Last(), c.made
 	if last.At.After(since) {
 		since = last.At
 	}
 	switch {
 	case last.Failing():
-		check.Says, check.Cause = last.Err.Error(), last.Err
+		r.Says, r.Cause = last.Err.Error(), last.Err
 		if h, ok := errors.AsType[*hidden](last.Err); ok {
-			check.Says = fmt.Sprintf("canary: %s: %s: see the error in this application's log", c.Name, h.says)
+			r.Says = fmt.Sprintf("canary: %s: %s: see the error in this application's log", c.Name, h.says)
 		}
-		return []idem.Check{check}
+		return []check.Result{r}
 	case time.Since(since) > 3*c.Every+c.Timeout:
-		check.Says = "it does not run: give it to idem.Serve"
-		return []idem.Check{check}
+		r.Says = "it does not run: give it to idem.Serve"
+		return []check.Result{r}
 	case last.At.IsZero():
-		check.Says = "it has not been delivered yet"
+		r.Says = "it has not been delivered yet"
 	case last.Err != nil:
-		check.Says = "it failed once, and is tried again"
+		r.Says = "it failed once, and is tried again"
 	default:
-		check.Says = "it was handled"
+		r.Says = "it was handled"
 	}
-	check.Healthy = true
-	return []idem.Check{check}
+	r.Healthy = true
+	return []check.Result{r}
 }

@@ -56,7 +56,7 @@ func (c *Canary) deliver(ctx context.Context) error {
 	case err != nil:
 		return err
 	case outcome == idem.Published && c.Arrived == nil:
-		return errors.New("a Relay was reached: set Arrived of the canary, to LastCanary of the Inbox or Processor behind it")
+		return errors.New("a Relay was reached: set Arrived of the canary, to canary.Arrivals of the Inbox or Processor behind it")
 	case outcome == idem.Published:
 		return c.await(ctx, before)
 	case outcome == idem.Done && c.Arrived != nil:

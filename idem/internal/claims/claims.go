@@ -12,6 +12,11 @@ import (
 	"github.com/paghooks/paghooks/idem/internal/store"
 )
 
+// MaxCrashes is the number of processes in a row that die while they process an event, or are cut off from
+// Postgres, after which the event is parked without another attempt. It is a variable for tests that kill one
+// process after the other.
+var MaxCrashes = 3
+
 // Position is the time of the last event that a search has seen: the next search begins there, and need not
 // pass the index entries of done events that are not vacuumed yet. An old snapshot, of a backup say, keeps
 // millions of them.

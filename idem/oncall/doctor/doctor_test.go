@@ -162,7 +162,7 @@ func TestEachCheckFindsWhatIsWrong(t *testing.T) {
 		{
 			"retention", "Zelta Pay delivers again after 31 days",
 			func(p *patient) {
-				p.inbox = &idem.Inbox{Common: idem.Common{Retention: 7 * 24 * time.Hour}}
+				p.inbox = &idem.Inbox{Common: idem.Common{Retention: idem.Retention{Events: 7 * 24 * time.Hour}}}
 			},
 			Error, "events are forgotten while a provider may still deliver them again", "Retention is 7 days, a provider may take 31 days",
 		},

@@ -27,12 +27,12 @@ func (e *examination) ofEach(ask func(*operator.Operator) (*Finding, error)) (fo
 
 func (e *examination) retention(context.Context) ([]Finding, error) {
 	return e.ofEach(func(o *operator.Operator) (*Finding, error) {
-		if o.Retention >= e.redelivery || slices.Contains(e.outboxes, o.SourceName()) {
+		if o.Retention.Events >= e.redelivery || slices.Contains(e.outboxes, o.SourceName()) {
 			return nil, nil
 		}
 		return &Finding{
 			Severity: Error, Problem: "events are forgotten while a provider may still deliver them again: those would run twice",
-			Evidence: fmt.Sprintf("Retention is %s, a provider may take %s", days(o.Retention), days(e.redelivery)),
+			Evidence: fmt.Sprintf("Retention is %s, a provider may take %s", days(o.Retention.Events), days(e.redelivery)),
 			Remedy:   "set Retention to 45 days",
 		}, nil
 	})

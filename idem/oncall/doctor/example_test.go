@@ -30,7 +30,7 @@ func ExampleCheck() {
 		log.Fatal(err)
 	}
 	processor := idem.NewProcessor(pool, asaas.NewDispatcher("the-token-of-the-webhook"))
-	processor.Retention = 7 * 24 * time.Hour
+	processor.Retention.Events = 7 * 24 * time.Hour
 
 	findings, err := doctor.Check(ctx, pool, processor)
 	if err != nil {

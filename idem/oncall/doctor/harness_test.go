@@ -135,7 +135,7 @@ func (p *patient) check() []Finding {
 	defer pool.Close()
 	inbox := idem.NewInbox(pool, testkit.NewSource("notes"))
 	if p.inbox != nil {
-		inbox.Retention = p.inbox.Retention
+		inbox.Retention.Events = p.inbox.Retention.Events
 	}
 	findings, err := p.limits.examine(p.Context(), pool, []idem.Receiver{inbox})
 	if err != nil {

@@ -271,15 +271,17 @@ func TestWhatItSaysOfTheRoleAndTheSettingsCures(t *testing.T) {
 			check:  "autovacuum", evidence: "autovacuum_enabled is off for idem_payloads",
 		},
 		{
-			name:   "a day less than providers need",
-			damage: func(p *patient) { p.inbox = &idem.Inbox{Common: idem.Common{Retention: 31*24*time.Hour - time.Second}} },
-			check:  "retention", evidence: "a provider may take 31 days",
+			name: "a day less than providers need",
+			damage: func(p *patient) {
+				p.inbox = &idem.Inbox{Common: idem.Common{Retention: idem.Retention{Events: 31*24*time.Hour - time.Second}}}
+			},
+			check: "retention", evidence: "a provider may take 31 days",
 			cure: func(p *patient, remedy string) {
 				var days int
 				if _, err := fmt.Sscanf(remedy, "set Retention to %d days", &days); err != nil {
 					p.Fatalf("%q: %v", remedy, err)
 				}
-				p.inbox.Retention = time.Duration(days) * 24 * time.Hour
+				p.inbox.Retention.Events = time.Duration(days) * 24 * time.Hour
 			},
 		},
 		{

@@ -71,13 +71,13 @@ func (p *program) planRescope(ctx context.Context, o *operator.Operator) (*opera
 
 func (p *program) planPrune(ctx context.Context, o *operator.Operator) (*operator.Plan, error) {
 	if p.retention > 0 {
-		o.Retention, o.AllowProcessingTwice = p.retention, p.allowProcessingTwice
+		o.Retention.Events, o.Retention.AllowProcessingTwice = p.retention, p.allowProcessingTwice
 	}
 	if p.parkedRetention > 0 {
-		o.ParkedRetention = p.parkedRetention
+		o.Retention.Parked = p.parkedRetention
 	}
 	if p.auditRetention > 0 || p.Receivers == nil { // the prebuilt command does not know the application's
-		o.AuditRetention = p.auditRetention
+		o.Retention.Audit = p.auditRetention
 	}
 	return o.PlanPrune(ctx)
 }

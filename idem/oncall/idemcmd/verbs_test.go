@@ -150,7 +150,7 @@ func TestPruneForgetsByTheApplicationsSettingsOrTheFlags(t *testing.T) {
 	s.badNight()
 	s.receivers = []NewReceiver{func(pool *pgxpool.Pool) idem.Receiver {
 		i := receiver(pay)(pool).(*idem.Inbox)
-		i.Retention, i.AllowProcessingTwice = 2*24*time.Hour, true
+		i.Retention.Events, i.Retention.AllowProcessingTwice = 2*24*time.Hour, true
 		return i
 	}}
 	s.want(command.Done, "0 events of notes: forgotten\n", "", "prune", "-as", "ana")

@@ -15,12 +15,12 @@ import (
 
 // Replay records and runs [idem.Common.Replay].
 func (o *Operator) Replay(ctx context.Context, f idem.Filter, reason string) (idem.Replayed, error) {
-	return o.replay(ctx, "replay", f, reason, o.ReplayFunc)
+	return o.replay(ctx, "replay", f, reason, o.in.Replay)
 }
 
 // DryReplay records and runs [idem.Common.DryReplay].
 func (o *Operator) DryReplay(ctx context.Context, f idem.Filter, reason string) (idem.Replayed, error) {
-	return o.replay(ctx, "dry replay", f, reason, o.DryReplayFunc)
+	return o.replay(ctx, "dry replay", f, reason, o.in.DryReplay)
 }
 
 // replay records and runs a replay or dry replay. Its result names the first event that
@@ -106,7 +106,7 @@ func (o *Operator) Requeue(ctx context.Context, f idem.Filter, reason string) (n
 		return 0, fmt.Errorf("operator: requeueing events: %w", err)
 	}
 	err = o.act(ctx, "requeue", f, reason, func(ctx context.Context, on *acting, chosen idem.Filter) (string, error) {
-		n, err = o.workers.RequeueFunc(ctx, chosen, on.changed(f, chosen, "requeued"))
+		n, err = o.workers.Requeue(ctx, chosen, on.changed(f, chosen, "requeued"))
 		return "", err
 	})
 	return n, err
@@ -118,7 +118,7 @@ func (o *Operator) findWorkers(ctx context.Context) error {
 		return nil
 	}
 	yes := false
-	err := pgtx.Ask(ctx, o.Pool(), func(ctx context.Context, conn *pgxpool.Conn) (err error) {
+	err := pgtx.Ask(ctx, o.in.Pool(), func(ctx context.Context, conn *pgxpool.Conn) (err error) {
 		yes, err = store.HasWorkers(ctx, conn, o.SourceName())
 		return err
 	})
@@ -142,7 +142,7 @@ func (o *Operator) Discard(ctx context.Context, f idem.Filter, reason string) (n
 		return 0, idem.ErrDiscardAll
 	}
 	err = o.act(ctx, "discard", f, reason, func(ctx context.Context, on *acting, chosen idem.Filter) (string, error) {
-		n, err = o.DiscardFunc(ctx, chosen, reason, on.changed(f, chosen, "discarded"))
+		n, err = o.in.Discard(ctx, chosen, reason, on.changed(f, chosen, "discarded"))
 		return "", err
 	})
 	return n, err
@@ -171,7 +171,7 @@ func (o *Operator) Unacknowledge(ctx context.Context, f idem.Filter, reason stri
 func (o *Operator) takeNote(ctx context.Context, action string, f idem.Filter, reason string, yes bool) (n int64, err error) {
 	f = noted(f)
 	err = o.act(ctx, action, f, reason, func(ctx context.Context, on *acting, chosen idem.Filter) (string, error) {
-		return "", pgtx.Change(ctx, o.Pool(), func(ctx context.Context, tx pgx.Tx) error {
+		return "", pgtx.Change(ctx, o.in.Pool(), func(ctx context.Context, tx pgx.Tx) error {
 			keys, err := store.Acknowledge(ctx, tx, chosen.Events, yes)
 			if err != nil {
 				return store.Explain(err)
@@ -261,7 +261,7 @@ func (o *Operator) Erase(ctx context.Context, events []idem.StoredEvent, reason 
 	}
 	a := store.Action{Actor: o.name, Action: "erase", Source: o.SourceName(), Filter: fmt.Sprintf("%d by row key", len(keys)), Reason: reason}
 	err = o.record(ctx, a, keys, func(ctx context.Context, on *acting) (string, error) {
-		_, err := o.DiscardFunc(ctx, open, reason, func(ctx context.Context, tx pgx.Tx, _ []string) error {
+		_, err := o.in.Discard(ctx, open, reason, func(ctx context.Context, tx pgx.Tx, _ []string) error {
 			gone, err := store.Erase(ctx, tx, keys, o.EraseNotDone)
 			if err != nil {
 				return err

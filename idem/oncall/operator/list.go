@@ -145,7 +145,7 @@ func (o *Operator) search(ctx context.Context, limit int, most time.Duration, se
 	ctx, cancel := context.WithTimeout(ctx, most+statementTime)
 	defer cancel()
 	var keys []string
-	f.Complete, err = store.InTime(ctx, o.Pool(), most.Milliseconds(), func(tx store.DB) error {
+	f.Complete, err = store.InTime(ctx, o.in.Pool(), most.Milliseconds(), func(tx store.DB) error {
 		return search(ctx, tx, func(key string) bool {
 			keys = append(keys, key)
 			return len(keys) <= limit

@@ -34,7 +34,7 @@ func (a Account) String() string {
 // CountScope counts the stored events of a scope, in any state: those that
 // [Operator.Rescope] would move.
 func (o *Operator) CountScope(ctx context.Context, scope string) (int64, error) {
-	n, err := store.CountAccount(ctx, o.Pool(), store.Account{Source: o.SourceName(), Scope: scope})
+	n, err := store.CountAccount(ctx, o.in.Pool(), store.Account{Source: o.SourceName(), Scope: scope})
 	if err != nil {
 		return 0, fmt.Errorf("operator: counting the events of a scope: %w", store.Explain(err))
 	}
@@ -69,7 +69,7 @@ func (o *Operator) Rescope(ctx context.Context, scope string, to Account, reason
 		return 0, err
 	}
 	err = o.Record(ctx, "rescope", from.String()+" to "+to.String(), reason, func(ctx context.Context) (string, error) {
-		err := pgtx.Change(ctx, o.Pool(), func(ctx context.Context, tx pgx.Tx) (err error) { // it sees rows that were committed while it waited
+		err := pgtx.Change(ctx, o.in.Pool(), func(ctx context.Context, tx pgx.Tx) (err error) { // it sees rows that were committed while it waited
 			moved, err = rescope(ctx, tx, store.Account(from), store.Account(to))
 			return err
 		})
@@ -200,7 +200,7 @@ func (o *Operator) Import(ctx context.Context, scope string, events iter.Seq2[Ol
 	switch {
 	case !nameable(scope):
 		return sum, fmt.Errorf("operator: importing events: the scope has %d bytes, or is no text: give the one of the account's Credentials, of at most %d", len(scope), maxName)
-	case scope == "" && o.AlwaysScoped():
+	case scope == "" && o.in.AlwaysScoped():
 		return sum, errors.New("operator: importing events: the scope is empty, and the receiver gives every event one: give that of the account's Credentials")
 	}
 	into := Account{o.SourceName(), scope}
@@ -257,7 +257,7 @@ func (o *Operator) importSome(ctx context.Context, on *acting, scope string, bat
 	if len(done) == 0 {
 		return sum, nil
 	}
-	sum.Stored, err = timed(ctx, func(ctx context.Context) (int64, error) { return store.Import(ctx, o.Pool(), done, times) })
+	sum.Stored, err = timed(ctx, func(ctx context.Context) (int64, error) { return store.Import(ctx, o.in.Pool(), done, times) })
 	if err != nil {
 		return sum, err
 	}
@@ -274,7 +274,7 @@ func (o *Operator) complete(ctx context.Context, on *acting, keys []string, sum 
 	var completed, lanes []string
 	change := func(do func(context.Context, pgx.Tx) error) (err error) {
 		for range 3 { // it may meet handlers that promote events of the same entities
-			_, err = timed(ctx, func(ctx context.Context) (struct{}, error) { return struct{}{}, pgtx.Change(ctx, o.Pool(), do) })
+			_, err = timed(ctx, func(ctx context.Context) (struct{}, error) { return struct{}{}, pgtx.Change(ctx, o.in.Pool(), do) })
 			if !pgtx.Retryable(err) {
 				break
 			}

@@ -13,6 +13,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/paghooks/paghooks/idem"
+	"github.com/paghooks/paghooks/idem/internal/inside"
 	"github.com/paghooks/paghooks/idem/internal/pgtx"
 	"github.com/paghooks/paghooks/idem/internal/store"
 )
@@ -51,20 +52,33 @@ type Operator struct {
 
 	name     string
 	receiver idem.Receiver
-	workers  requeuer // the receiver; nil if it has none
+	in       engine
+	workers  requeuer // nil if the receiver has none
 }
 
-// requeuer is a receiver with workers: an inbox or an outbox.
+// engine is the inside of a receiver.
+type engine interface {
+	Common() *idem.Common
+	Pool() *pgxpool.Pool
+	AlwaysScoped() bool
+	Replay(ctx context.Context, f idem.Filter, ran func(sum idem.Replayed, e idem.Event, failure error)) (idem.Replayed, error)
+	DryReplay(ctx context.Context, f idem.Filter, ran func(sum idem.Replayed, e idem.Event, failure error)) (idem.Replayed, error)
+	Discard(ctx context.Context, f idem.Filter, reason string, changed func(context.Context, pgx.Tx, []string) error) (int64, error)
+	DryPrune(ctx context.Context) (int64, error)
+}
+
+// requeuer is the inside of a receiver with workers: an inbox or an outbox.
 type requeuer interface {
-	RequeueFunc(ctx context.Context, f idem.Filter, changed func(context.Context, pgx.Tx, []string) error) (int64, error)
+	Requeue(ctx context.Context, f idem.Filter, changed func(context.Context, pgx.Tx, []string) error) (int64, error)
 }
 
 // New returns an operator for the events of a receiver. name is the person that it
 // acts for, as the audit trail shows them; if it is "", a method that would record
 // returns an error instead.
 func New(r idem.Receiver, name string) *Operator {
-	workers, _ := r.(requeuer)
-	return &Operator{Common: idem.CommonOf(r), name: name, receiver: r, workers: workers}
+	in := inside.Of[engine](r)
+	workers, _ := in.(requeuer)
+	return &Operator{Common: in.Common(), name: name, receiver: r, in: in, workers: workers}
 }
 
 // Record runs do as an action of the application, and records it: a look at a body, for example. what names
@@ -86,7 +100,7 @@ func (o *Operator) record(ctx context.Context, a store.Action, keys []string, do
 	if err != nil {
 		return err
 	}
-	on := &acting{pool: o.Pool(), id: id}
+	on := &acting{pool: o.in.Pool(), id: id}
 	running, stop := on.start(ctx)
 	result, err := o.protect(running, a, func() (string, error) { return do(running, on) })
 	if cause := stop(); err != nil && cause != nil {
@@ -97,7 +111,7 @@ func (o *Operator) record(ctx context.Context, a store.Action, keys []string, do
 	}
 	ending, cancel := context.WithTimeout(context.WithoutCancel(ctx), recordTime)
 	defer cancel()
-	if ended := store.EndAction(ending, o.Pool(), id, store.Storable(result, store.MaxError)); ended != nil {
+	if ended := store.EndAction(ending, o.in.Pool(), id, store.Storable(result, store.MaxError)); ended != nil {
 		err = errors.Join(err, fmt.Errorf("operator: the end of %s could not be recorded: %w", a.Action, store.Explain(ended)))
 	}
 	return err
@@ -153,7 +167,7 @@ func (o *Operator) notes(ctx context.Context, id int64, of int) func(idem.Replay
 			return
 		}
 		note := fmt.Sprintf("%d of %d: %s", sum.Done+sum.Failed+sum.Unhandled, of, text(sum))
-		_ = pgtx.Ask(ctx, o.Pool(), func(ctx context.Context, conn *pgxpool.Conn) error {
+		_ = pgtx.Ask(ctx, o.in.Pool(), func(ctx context.Context, conn *pgxpool.Conn) error {
 			return store.NoteAction(ctx, conn, id, note)
 		}) // a replay goes on without it
 		noted = time.Now()
@@ -177,7 +191,7 @@ func timed[T any](ctx context.Context, f func(context.Context) (T, error)) (T, e
 
 // query is timed with an error that says what the operator was doing.
 func query[T any](ctx context.Context, o *Operator, doing string, f func(context.Context, *pgxpool.Pool) (T, error)) (v T, err error) {
-	found, err := timed(ctx, func(ctx context.Context) (T, error) { return f(ctx, o.Pool()) })
+	found, err := timed(ctx, func(ctx context.Context) (T, error) { return f(ctx, o.in.Pool()) })
 	if err != nil {
 		return v, fmt.Errorf("operator: %s: %w", doing, store.Explain(err))
 	}

@@ -205,8 +205,8 @@ func (o *Operator) PlanPrune(ctx context.Context) (*Plan, error) {
 		}
 		return lang.English.Age(d)
 	}
-	ages := fmt.Sprintf("older than %s; parked ones: %s; the audit trail: %s", age(o.Retention), age(o.ParkedRetention), age(o.AuditRetention))
-	n, err := o.DryPrune(ctx)
+	ages := fmt.Sprintf("older than %s; parked ones: %s; the audit trail: %s", age(o.Retention.Events), age(o.Retention.Parked), age(o.Retention.Audit))
+	n, err := o.in.DryPrune(ctx)
 	p := &Plan{Action: "prune", Did: "forgotten", Always: true, o: o, Count: n, Effect: []string{
 		"A forgotten event that is delivered again is processed again.", "The ages: " + o.SourceName() + " " + ages + ".",
 	}}
@@ -241,7 +241,7 @@ func (o *Operator) PlanReadmit(ctx context.Context, secrets ...string) (*Plan, e
 		})
 		return r, err
 	}
-	return p, p.choose(ctx, o, idem.Filter{Types: []string{idem.SetAsideType}, States: []idem.State{idem.StateParked}})
+	return p, p.choose(ctx, o, idem.Filter{Types: []string{store.SetAsideType}, States: []idem.State{idem.StateParked}})
 }
 
 // choose has the plan be about the events that f chooses now.

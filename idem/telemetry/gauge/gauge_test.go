@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/paghooks/paghooks/idem"
+	"github.com/paghooks/paghooks/idem/health/check"
 	"github.com/paghooks/paghooks/idem/telemetry/gauge"
 )
 
@@ -183,7 +184,7 @@ func Example() {
 	}, record)
 
 	var states gauge.States
-	states.SetChecks(func() []idem.Check { return []idem.Check{{Source: "asaas", Name: "workers", Healthy: true}} })
+	states.SetChecks(func() []check.Result { return []check.Result{{Source: "asaas", Name: "workers", Healthy: true}} })
 	if err := states.Read(context.Background(), record); err != nil {
 		fmt.Println(err)
 	}
@@ -220,7 +221,7 @@ func TestEachMetricIsRecordedWithItsLabels(t *testing.T) {
 		return []gauge.Queue{{ID: "1", DeletesIn: time.Hour}}, nil
 	})
 	states.AddQueues("broken", func(context.Context) ([]gauge.Queue, error) { return nil, errors.New("no API key") })
-	states.SetChecks(func() []idem.Check { return []idem.Check{{Source: "asaas", Name: "workers"}} })
+	states.SetChecks(func() []check.Result { return []check.Result{{Source: "asaas", Name: "workers"}} })
 	err := states.Read(t.Context(), record)
 	if want := "reading the backlog of broken: no database\nreading the queues of broken: no API key"; err == nil || err.Error() != want {
 		t.Errorf("got the error %v, want %s", err, want)
@@ -242,8 +243,8 @@ func TestGaugesAreWhatWasRead(t *testing.T) {
 			{ID: "1", Name: "shop"}, // on the next page, again
 		}, nil
 	})
-	states.SetChecks(func() []idem.Check { // two receivers are of one source
-		return []idem.Check{
+	states.SetChecks(func() []check.Result { // two receivers are of one source
+		return []check.Result{
 			{Source: "asaas", Name: "workers", Healthy: true},
 			{Source: "asaas", Name: "workers"},
 			{Source: "asaas", Name: "deliveries"},

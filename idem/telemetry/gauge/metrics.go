@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/paghooks/paghooks/idem"
+	"github.com/paghooks/paghooks/idem/health/check"
 )
 
 // Metric describes one of the metrics of package idem.
@@ -136,7 +137,7 @@ func Observe(o idem.Observation, record Record) {
 type States struct {
 	backlogs Sources[idem.Stats]
 	queues   Sources[[]Queue]
-	checks   Sources[[]idem.Check]
+	checks   Sources[[]check.Result]
 }
 
 // AddBacklog has the stored events of a source read.
@@ -150,8 +151,8 @@ func (s *States) AddQueues(source string, read func(context.Context) ([]Queue, e
 }
 
 // SetChecks has the checks of a health read. There is one health: further calls have no effect.
-func (s *States) SetChecks(read func() []idem.Check) {
-	s.checks.Add("", func(context.Context) ([]idem.Check, error) { return read(), nil })
+func (s *States) SetChecks(read func() []check.Result) {
+	s.checks.Add("", func(context.Context) ([]check.Result, error) { return read(), nil })
 }
 
 // Read records all gauges, as they were read at most a minute ago. The gauges of a source that
@@ -214,7 +215,7 @@ type checkName struct{ source, check string }
 
 // worst reports for each name whether all checks of that name pass: two receivers may be of one
 // source.
-func worst(checks []idem.Check) map[checkName]bool {
+func worst(checks []check.Result) map[checkName]bool {
 	all := make(map[checkName]bool)
 	for _, c := range checks {
 		name := checkName{text(c.Source), text(c.Name)}

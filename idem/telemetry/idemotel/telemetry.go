@@ -15,6 +15,7 @@ import (
 
 	"github.com/paghooks/paghooks/idem"
 	"github.com/paghooks/paghooks/idem/health"
+	"github.com/paghooks/paghooks/idem/health/check"
 	"github.com/paghooks/paghooks/idem/telemetry/gauge"
 )
 
@@ -106,7 +107,7 @@ func (t *Telemetry) WatchQueues(source string, read func(context.Context) ([]gau
 //
 // Most alerts are about it. There is one health; further calls have no effect.
 func (t *Telemetry) WatchHealth(report func() health.Report) {
-	t.metrics.states.SetChecks(func() []idem.Check { return report().Checks })
+	t.metrics.states.SetChecks(func() []check.Result { return report().Checks })
 }
 
 // tracer is the [idem.Tracer] of a source.

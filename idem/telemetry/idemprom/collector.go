@@ -9,6 +9,7 @@ import (
 
 	"github.com/paghooks/paghooks/idem"
 	"github.com/paghooks/paghooks/idem/health"
+	"github.com/paghooks/paghooks/idem/health/check"
 	"github.com/paghooks/paghooks/idem/telemetry/gauge"
 )
 
@@ -108,7 +109,7 @@ func (c *Collector) WatchQueues(source string, read func(context.Context) ([]gau
 //
 // Most alerts are about it. A collector has one health; further calls have no effect.
 func (c *Collector) WatchHealth(report func() health.Report) {
-	c.states.SetChecks(func() []idem.Check { return report().Checks })
+	c.states.SetChecks(func() []check.Result { return report().Checks })
 }
 
 // Describe implements [prometheus.Collector].

@@ -22,6 +22,7 @@ import (
 	"github.com/paghooks/paghooks/idem/broker"
 	"github.com/paghooks/paghooks/idem/broker/relay"
 	"github.com/paghooks/paghooks/idem/health"
+	"github.com/paghooks/paghooks/idem/health/check"
 	"github.com/paghooks/paghooks/idem/telemetry/gauge"
 )
 
@@ -282,9 +283,9 @@ func TestWhatAlertsAreAboutIsCountedFromTheStart(t *testing.T) {
 }
 
 // part is a part that says the same of itself always.
-type part []idem.Check
+type part []check.Result
 
-func (p part) Examine(context.Context, idem.Limits) []idem.Check { return p }
+func (p part) Examine(context.Context, check.Limits) []check.Result { return p }
 
 func TestChecksOfHealthAreAGauge(t *testing.T) {
 	t.Parallel()

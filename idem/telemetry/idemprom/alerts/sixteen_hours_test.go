@@ -22,6 +22,7 @@ import (
 	"github.com/paghooks/paghooks/asaas/asaastest"
 	"github.com/paghooks/paghooks/idem"
 	"github.com/paghooks/paghooks/idem/health"
+	"github.com/paghooks/paghooks/idem/health/check"
 	"github.com/paghooks/paghooks/idem/idemtest"
 	"github.com/paghooks/paghooks/idem/oncall/operator"
 	"github.com/paghooks/paghooks/idem/telemetry/idemprom"
@@ -74,12 +75,13 @@ func newShop(t *testing.T, open func(*pgxpool.Pool, idem.Source) receiver) *shop
 		return nil
 	})
 	r := open(s.pool, s.events)
-	idem.CommonOf(r).Logger = nil
-	s.collector.Instrument(idem.CommonOf(r))
+	common := operator.New(r, "").Common
+	common.Logger = nil
+	s.collector.Instrument(common)
 	s.receiver = r
 	s.another = func() receiver {
 		another := open(s.pool, s.events)
-		idem.CommonOf(another).Logger = nil
+		operator.New(another, "").Logger = nil
 		return another
 	}
 	s.fake.AddWebhook(asaastest.Webhook{
@@ -140,8 +142,10 @@ func (s *shop) pass(works bool) {
 
 // Examine reports the process's own knowledge, and reads the stored events as they are now: a
 // receiver does that seldom.
-func (s *shop) Examine(ctx context.Context, limits idem.Limits) []idem.Check {
-	ofProcess := func(c idem.Check) bool { return slices.Contains([]string{"deliveries", "refused", "handlers"}, c.Name) }
+func (s *shop) Examine(ctx context.Context, limits check.Limits) []check.Result {
+	ofProcess := func(c check.Result) bool {
+		return slices.Contains([]string{"deliveries", "refused", "handlers"}, c.Name)
+	}
 	stored := health.Of(s.another()).Examine(ctx, limits)
 	return append(s.receiver.Examine(ctx, limits), slices.DeleteFunc(stored, ofProcess)...)
 }

@@ -1,0 +1,10 @@
+// Package inside leads from a receiver of package idem to methods that only the other packages of this project
+// call, and that no program needs.
+package inside
+
+// Of returns the inside of a receiver, of its Common or of its Endpoint as an I: an interface of the caller,
+// with the methods that it calls. It panics if the inside lacks one of them.
+func Of[I any](receiver any) I { return Open(receiver).(I) }
+
+// Open returns the inside of a receiver, of its Common or of its Endpoint. Package idem sets it.
+var Open func(receiver any) any
