@@ -129,7 +129,7 @@ func init() {
 		"comment":    comment,
 		"enumValues": enumValues,
 		"fieldType":  fieldType,
-		"goName":     spec.GoName,
+		"fieldName":  fieldName,
 		"isOptional": isOptional,
 		"redactions": redactions,
 	})
@@ -154,16 +154,21 @@ func fieldType(p codegen.Property) string {
 	return p.Schema.TypeDecl()
 }
 
+func fieldName(p codegen.Property) string {
+	return spec.FieldName(&openapi3.SchemaRef{Extensions: p.Extensions})
+}
+
 // enumValue is one constant of an enum.
 type enumValue struct{ Name, Value, Description string }
 
-func enumValues(typeName string, s *openapi3.Schema) []enumValue {
+func enumValues(s *openapi3.Schema) []enumValue {
 	docs, _ := s.Extensions[spec.EnumDocsName].(map[string]any)
+	names := spec.StringsOf(s.Extensions[spec.ConstantsName])
 	var out []enumValue
-	for _, v := range s.Enum {
+	for i, v := range s.Enum {
 		value := fmt.Sprint(v)
 		description, _ := docs[value].(string)
-		out = append(out, enumValue{typeName + spec.GoName(value), value, description})
+		out = append(out, enumValue{names[i], value, description})
 	}
 	return out
 }
@@ -254,7 +259,7 @@ func redactions(properties []codegen.Property) (out []redaction) {
 		if p.Extensions[redactName] == nil {
 			continue
 		}
-		field := spec.GoName(p.JsonFieldName)
+		field := fieldName(p)
 		whole, optional := strings.CutPrefix(fieldType(p), "value.Optional[")
 		redact, plain := redactor(strings.TrimSuffix(whole, "]"), p), redactor(whole, p)+"(v."+field+")"
 		if optional {

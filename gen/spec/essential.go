@@ -119,7 +119,7 @@ func (s *Spec) follow(event *openapi3.Schema, path string) (place, error) {
 		}
 		p.always = p.always && required && !nullable
 		p.optional = !required || nullable || s.MayLack(p.owner, name)
-		p.value = append(p.value, "."+GoName(name))
+		p.value = append(p.value, "."+FieldName(property))
 		if p.optional {
 			name += "?"
 		}

@@ -93,14 +93,10 @@ var extensions = sync.OnceValues(func() (any, *jsonschema.Schema) {
 })
 
 // checkExtensions checks the document's extensions against extensions.json.
-func (l *linter) checkExtensions(root *yaml.Node) error {
-	var document any
-	if root.Decode(&document) != nil {
-		return nil // kin-openapi has a better error for it
-	}
-	text, err := json.Marshal(document)
+func (l *linter) checkExtensions() error {
+	text, err := json.Marshal(l.text.said)
 	if err != nil {
-		return nil // a name is no text: kin-openapi has a better error for it
+		return fmt.Errorf("gen: %s cannot be read as JSON, correct it: %w", l.Name, err)
 	}
 	v, err := jsonschema.UnmarshalJSON(bytes.NewReader(text))
 	if err != nil {
@@ -108,19 +104,19 @@ func (l *linter) checkExtensions(root *yaml.Node) error {
 	}
 	_, schema := extensions()
 	if invalid, ok := errors.AsType[*jsonschema.ValidationError](schema.Validate(v)); ok {
-		l.reportExtensions(root, invalid)
+		l.reportExtensions(invalid)
 	}
 	return l.err()
 }
 
 // reportExtensions reports the innermost errors; the errors around them have no details. For a
 // value with several possible forms it reports the description of the forms.
-func (l *linter) reportExtensions(root *yaml.Node, e *jsonschema.ValidationError) {
+func (l *linter) reportExtensions(e *jsonschema.ValidationError) {
 	at, text := e.InstanceLocation, ""
 	said, _ := schemaAt(e.SchemaURL)["description"].(string)
 	switch wrong := e.ErrorKind.(type) {
 	case *kind.PropertyNames:
-		at, text = pathTo(root, wrong.Property), "it "+said // its InstanceLocation is of something else
+		at, text = pathTo(l.text.root, wrong.Property), "it "+said // its InstanceLocation is of something else
 	case *kind.Not:
 		text = "it is " + said
 	case *kind.AnyOf, *kind.Pattern, *kind.Const:
@@ -135,14 +131,14 @@ func (l *linter) reportExtensions(root *yaml.Node, e *jsonschema.ValidationError
 		text = "there is no " + strings.Join(wrong.Missing, ", ") + "; add it"
 	default:
 		for _, cause := range e.Causes {
-			l.reportExtensions(root, cause)
+			l.reportExtensions(cause)
 		}
 		if len(e.Causes) > 0 {
 			return
 		}
 		text = "it is not right: " + e.Error()
 	}
-	found := problem{l.Name, lineAt(root, at), strings.Join(at, "."), text}
+	found := problem{l.text.place(at...), strings.Join(at, "."), text}
 	if !slices.Contains(l.problems, found) {
 		l.problems = append(l.problems, found)
 	}
@@ -187,22 +183,6 @@ func schemaAt(address string) map[string]any {
 func propertiesAt(address string) []string {
 	properties, _ := schemaAt(address)["properties"].(map[string]any)
 	return slices.Sorted(maps.Keys(properties))
-}
-
-// lineAt returns the line of the node under names, or of the nearest around it.
-func lineAt(at *yaml.Node, names []string) int {
-	line := at.Line
-	for _, name := range names {
-		next := element(at, name)
-		if next == nil {
-			break
-		}
-		at, line = next, next.Line
-		if at.Kind == yaml.AliasNode {
-			at = at.Alias
-		}
-	}
-	return line
 }
 
 // readExtensions reads the document's own extensions, which were checked.

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"go/token"
-	"maps"
 	"regexp"
 	"slices"
 	"strings"
@@ -13,21 +12,20 @@ import (
 	"unicode/utf8"
 
 	"github.com/getkin/kin-openapi/openapi3"
-	"gopkg.in/yaml.v3"
 )
 
 // Lint reports all mistakes of a spec at once.
 func (s *Spec) Lint() error {
 	l := s.linter()
+	l.problems = slices.Clone(s.early)
 	l.checkDocument()
 	l.checkSchemas()
-	l.checkBodies()
 	l.checkWebhooks()
 	l.checkPaths()
 	if len(l.problems) == 0 { // otherwise these checks repeat the problems above in other words
 		l.checkProvider()
-		l.checkUnused()
 		l.checkTypeField()
+		l.checkKept()
 		if l.invalid != nil {
 			l.report(nil, "openapi", "not valid: %v; correct it", l.invalid)
 		}
@@ -35,65 +33,52 @@ func (s *Spec) Lint() error {
 	return l.err()
 }
 
-// Warnings returns the faults that [Spec.Lint] found and does not refuse.
-func (s *Spec) Warnings() []string {
-	slices.SortFunc(s.warnings, inFile)
+// Warnings returns the faults that [Spec.Lint] found and does not refuse; if strict, advice about texts as well.
+func (s *Spec) Warnings(strict bool) []string {
+	all := s.warnings
+	if strict {
+		all = slices.Concat(all, s.advice)
+	}
+	slices.SortFunc(all, inFile)
 	var out []string
-	for _, w := range slices.Compact(s.warnings) {
+	for _, w := range slices.Compact(all) {
 		out = append(out, w.Error())
 	}
 	return out
 }
 
-// linter looks for schemas that would become Go code that does not compile, that loses
-// something silently, or that has no documentation.
+// linter looks for what would be lost silently, or become a package that misleads.
 type linter struct {
 	*Spec
 	problems []problem
-	names    map[string]string // Go name in the package: the path that it comes from
-	events   map[string]string // name that an event comes by: the webhook
-	used     map[string]bool   // event schemas that webhooks have
+	aliases  map[string]string // name that an event comes by: the webhook
 	formats  map[Scalar]bool   // formats that were reported
 }
 
 func (s *Spec) linter() *linter {
-	return &linter{Spec: s, names: s.reserved(), events: make(map[string]string), used: make(map[string]bool), formats: make(map[Scalar]bool)}
-}
-
-// reserved returns the names that a package has without its spec, and what they name.
-func (s *Spec) reserved() map[string]string {
-	names := map[string]string{
-		"Dispatcher":   "the dispatcher",
-		"Event":        "the interface of all events",
-		"UnknownEvent": "the struct of newer events",
-		"EventUnknown": "the method OnUnknown",
-	}
-	maps.Copy(names, s.ownTypes())
-	maps.Copy(names, s.Provider.Reserved)
-	return names
-}
-
-// claim takes a name in the generated package.
-func (l *linter) claim(at *openapi3.Origin, path, GoName string) {
-	if other, ok := l.names[GoName]; ok {
-		l.report(at, path, "its Go name %s is that of %s too; rename one of them", GoName, other)
-		return
-	}
-	l.names[GoName] = path
+	return &linter{Spec: s, aliases: make(map[string]string), formats: make(map[Scalar]bool)}
 }
 
 func (l *linter) report(at *openapi3.Origin, path, format string, args ...any) {
-	l.problems = append(l.problems, problem{
-		file: l.Name,
-		line: line(at),
-		path: path,
-		text: fmt.Sprintf(format, args...),
-	})
+	l.problems = append(l.problems, l.problem(at, path, format, args...))
 }
 
-// warn reports something that the readers of the code will miss, and the code will not.
+// warn reports something that the program will miss.
 func (l *linter) warn(at *openapi3.Origin, path, format string, args ...any) {
-	l.warnings = append(l.warnings, problem{l.Name, line(at), path, fmt.Sprintf(format, args...)})
+	l.warnings = append(l.warnings, l.problem(at, path, format, args...))
+}
+
+// advise reports something that the readers of the code will miss.
+func (l *linter) advise(at *openapi3.Origin, path, format string, args ...any) {
+	l.advice = append(l.advice, l.problem(at, path, format, args...))
+}
+
+func (s *Spec) problem(at *openapi3.Origin, path, format string, args ...any) problem {
+	place := origin{file: s.text.file}
+	if found, ok := s.text.lines[Position(at)>>16]; ok {
+		place = found
+	}
+	return problem{place, path, fmt.Sprintf(format, args...)}
 }
 
 func (l *linter) err() error {
@@ -110,21 +95,20 @@ func (l *linter) err() error {
 
 // problem is one mistake in a spec: its place, the fault, and the remedy.
 type problem struct {
-	file string
-	line int
+	at   origin
 	path string
 	text string
 }
 
 func (p problem) Error() string {
-	if p.line == 0 {
-		return fmt.Sprintf("%s: %s: %s", p.file, p.path, p.text)
+	if p.at.line == 0 {
+		return fmt.Sprintf("%s: %s: %s", p.at.file, p.path, p.text)
 	}
-	return fmt.Sprintf("%s:%d: %s: %s", p.file, p.line, p.path, p.text)
+	return fmt.Sprintf("%s:%d: %s: %s", p.at.file, p.at.line, p.path, p.text)
 }
 
 func inFile(a, b problem) int {
-	return cmp.Or(cmp.Compare(a.line, b.line), cmp.Compare(a.path, b.path), cmp.Compare(a.text, b.text))
+	return cmp.Or(cmp.Compare(a.at.file, b.at.file), cmp.Compare(a.at.line, b.at.line), cmp.Compare(a.path, b.path), cmp.Compare(a.text, b.text))
 }
 
 func list(values []any) string { return strings.Trim(fmt.Sprint(values), "[]") }
@@ -133,11 +117,8 @@ func (l *linter) checkDocument() {
 	if l.HasProvider && len(l.Provider.Verify) == 0 {
 		l.report(nil, "x-provider.verify", "there is nothing that says how a delivery is verified; write [{scheme: token, header: X-Token}], for example, or [{scheme: none}]")
 	}
-	if version := l.Doc.OpenAPI; !strings.HasPrefix(version, "3.1.") {
-		l.report(nil, "openapi", "this is version %q, which may have no webhooks; write 3.1.0", version)
-	}
 	if len(l.Doc.Webhooks) == 0 {
-		l.report(nil, "webhooks", "there are none; add one entry per event type")
+		l.report(nil, "webhooks", "there are none; add one entry per event type: an overlay can, {target: $, update: {webhooks: …}}")
 	}
 	for _, name := range []string{EnvelopeName, EventTypeName} {
 		if l.Schemas()[name] == nil {
@@ -151,11 +132,11 @@ func (l *linter) checkSentence(at *openapi3.Origin, path, text string) {
 	first, _, _ := strings.Cut(text, " ")
 	switch {
 	case strings.TrimSpace(text) == "":
-		l.warn(at, path, "there is none; write a sentence that starts with A, An or The")
+		l.advise(at, path, "there is none; write a sentence that starts with A, An or The")
 	case !slices.Contains([]string{"A", "An", "The"}, first):
-		l.warn(at, path, "it becomes the middle of a sentence; start it with A, An or The")
+		l.advise(at, path, "it becomes the middle of a sentence; start it with A, An or The")
 	case !strings.HasSuffix(strings.TrimSpace(text), "."):
-		l.warn(at, path, "it is not a sentence; end it with a full stop")
+		l.advise(at, path, "it is not a sentence; end it with a full stop")
 	}
 }
 
@@ -182,12 +163,7 @@ func (l *linter) checkProvider() {
 // reportProvider reports a mistake at a place in x-provider.
 func (l *linter) reportProvider(text string, place ...string) {
 	names := append([]string{providerName}, place...)
-	var root yaml.Node
-	found := problem{l.Name, 0, strings.Join(names, "."), text}
-	if yaml.Unmarshal(l.Data, &root) == nil && len(root.Content) > 0 {
-		found.line = lineAt(root.Content[0], names)
-	}
-	l.problems = append(l.problems, found)
+	l.problems = append(l.problems, problem{l.text.place(names...), strings.Join(names, "."), text})
 }
 
 // checkEventPlace checks that a path of x-provider leads to a value in some body. In an object of which
@@ -230,10 +206,10 @@ func (l *linter) notAName(at place) string {
 // notATime returns the mistake of a path to a time that cannot be read; "" for none.
 func (l *linter) notATime(at place) string {
 	of := at.plain.Value
-	if IsHandWritten(of) || TypeOf(of) == "string" || l.Clock() != "" {
+	if IsHandWritten(of) || TypeOf(of) == "string" || ScalarOf(of).Kind == "integer" && !l.isAmount(of) || l.Clock() != "" {
 		return ""
 	}
-	return "does not end in a text, so that events have no time; give the path to a time such as 2026-08-08T23:45:13Z, or leave it out"
+	return "ends neither in a text nor in Unix seconds, so that events have no time; give the path to a time such as 2026-08-08T23:45:13Z, or leave it out"
 }
 
 func (l *linter) checkScheme(s Scheme) {
@@ -256,20 +232,10 @@ func (l *linter) checkScheme(s Scheme) {
 	}
 }
 
-// checkPaths checks the operations that become methods of the client, and its types. Bodies and
-// answers that are components are checked there.
+// checkPaths checks the operations that become methods of the client.
 func (l *linter) checkPaths() {
 	for _, o := range l.Operations() {
-		path := "paths." + o.Path + "." + strings.ToLower(o.Method)
-		l.checkCall(path, o)
-		if o.RequestBody != nil && o.RequestBody.Ref == "" && !TakesEmptyObject(o.Operation) {
-			l.checkContent(o.Origin, path+".requestBody", o.RequestBody.Value.Content)
-		}
-		for status, answer := range o.Responses.Map() {
-			if answer.Ref == "" {
-				l.checkContent(o.Origin, path+".responses."+status, answer.Value.Content)
-			}
-		}
+		l.checkCall("paths."+o.Path+"."+strings.ToLower(o.Method), o)
 	}
 }
 
@@ -281,10 +247,10 @@ func (l *linter) checkCall(path string, o Operation) {
 		l.report(o.Origin, path+".operationId", "%q is not the name of a method; write one such as getOrder", o.OperationID)
 	}
 	if !strings.HasSuffix(o.Summary, ".") || strings.Contains(o.Summary, "\n") {
-		l.warn(o.Origin, path+".summary", "it is not a sentence in one line; write one such as: Shows an order.")
+		l.advise(o.Origin, path+".summary", "it is not a sentence in one line; write one such as: Shows an order.")
 	}
 	if !hasLink(o.ExternalDocs) {
-		l.warn(o.Origin, path+".externalDocs.url", noLink)
+		l.advise(o.Origin, path+".externalDocs.url", noLink)
 	}
 	if in := pathParameter.FindAllString(o.Path, -1); len(in) > 1 || len(in) == 1 && in[0] != "{id}" {
 		l.report(o.Origin, path, "the client knows one parameter in a path; name it {id}")

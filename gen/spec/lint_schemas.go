@@ -1,7 +1,6 @@
 package spec
 
 import (
-	"go/token"
 	"iter"
 	"maps"
 	"net/url"
@@ -13,36 +12,21 @@ import (
 	"gopkg.in/yaml.v3"
 )
 
-const inlineObject = "an object is defined inline, and has no name in Go; move it to components.schemas and refer to it"
-
 func keysOf[V any](m map[string]V) iter.Seq[string] { return maps.Keys(m) }
 
 func (l *linter) checkSchemas() {
-	schemas := l.Schemas()
-	for _, name := range InOrder(schemas, SchemaOrigin) {
-		l.checkComponent("components.schemas."+name, name, schemas[name])
-	}
-}
-
-// checkComponent checks a schema that becomes a Go type.
-func (l *linter) checkComponent(path, name string, ref *openapi3.SchemaRef) {
-	at, s := SchemaOrigin(ref), ref.Value
-	if GoName(name) != name {
-		l.report(at, path, "the name is used in Go as it is; write it %s", GoName(name))
-	}
-	l.claim(at, path, GoName(name))
-	l.checkSentence(at, path+".description", s.Description)
-	switch {
-	case IsHandWritten(s):
-		l.checkHandWritten(at, path, name, s)
-	case len(UnionOf(s)) > 0:
-		l.report(at, path, "it is a union, and Go has none; make one object that has the fields of all")
-	case len(s.Enum) > 0:
-		l.checkEnum(at, path, name, s)
-	case IsEvent(s) || TypeOf(s) == "object":
-		l.checkObject(at, path, s)
-	default:
-		l.report(at, path, "it is neither an object nor an enum; write its type where it is used")
+	for _, name := range InOrder(l.Schemas(), SchemaOrigin) {
+		ref := l.Schemas()[name]
+		at, s, path := SchemaOrigin(ref), ref.Value, "components.schemas."+name
+		l.checkSentence(at, path+".description", s.Description)
+		switch {
+		case IsHandWritten(s):
+			l.checkHandWritten(at, path, name, s)
+		case len(s.Enum) > 0:
+			l.checkEnum(at, path, s)
+		default:
+			l.checkObject(at, path, s)
+		}
 	}
 }
 
@@ -52,19 +36,7 @@ func (l *linter) checkHandWritten(at *openapi3.Origin, path, name string, s *ope
 	}
 }
 
-func (l *linter) checkEnum(at *openapi3.Origin, path, name string, s *openapi3.Schema) {
-	if TypeOf(s) != "string" {
-		l.report(at, path, "the values of an enum are strings; write type: string")
-		return
-	}
-	for _, v := range s.Enum {
-		value, ok := v.(string)
-		if !ok || GoName(value) == "" {
-			l.report(at, path+".enum", "the value %v makes no Go name; write a string that has letters", v)
-			continue
-		}
-		l.claim(at, path+".enum."+value, name+GoName(value))
-	}
+func (l *linter) checkEnum(at *openapi3.Origin, path string, s *openapi3.Schema) {
 	docs, _ := s.Extensions[EnumDocsName].(map[string]any)
 	for _, value := range slices.Sorted(keysOf(docs)) {
 		if !slices.Contains(s.Enum, any(value)) {
@@ -79,59 +51,35 @@ func (l *linter) checkEnum(at *openapi3.Origin, path, name string, s *openapi3.S
 }
 
 func (l *linter) checkObject(at *openapi3.Origin, path string, s *openapi3.Schema) {
-	if len(s.AllOf) > 1 || len(s.AllOf) == 1 && !IsEvent(s) {
-		l.report(at, path+".allOf", "only events have one, of the %s alone; write the properties here", EnvelopeName)
-	}
 	if s.AdditionalProperties.Schema != nil || s.AdditionalProperties.Has != nil && *s.AdditionalProperties.Has {
-		l.warn(at, path+".additionalProperties", "unknown fields are ignored, whatever it says; remove it, or make the object one without properties, whose JSON is kept")
+		l.advise(at, path+".additionalProperties", "unknown fields are ignored, whatever it says; remove it, or make the object one without properties, whose JSON is kept")
 	}
 	for _, name := range s.Required {
-		if s.Properties[name] == nil {
+		if s.Properties[name] == nil && (!IsEvent(s) || l.Envelope().Properties[name] == nil) {
 			l.report(at, path+".required", "there is no property %q; correct it", name)
 		}
 	}
 	l.checkEssentials(at, path, s)
-	fields := l.envelopeFields(s)
 	for _, name := range InOrder(s.Properties, SchemaOrigin) {
 		ref := s.Properties[name]
-		if other, ok := fields[GoName(name)]; ok {
-			l.report(SchemaOrigin(ref), path+"."+name, "its Go name %s is that of %s too; rename one of them", GoName(name), other)
-		}
-		fields[GoName(name)] = name
-		if !token.IsIdentifier(GoName(name)) {
-			l.report(SchemaOrigin(ref), path+"."+name, "the name makes no Go name; start it with a letter")
-		}
-		l.checkProperty(path+"."+name, ref)
 		if IsPersonal(ref) && path == "components.schemas."+EnvelopeName {
 			l.report(SchemaOrigin(ref), path+"."+name, "the envelope is printed, and nothing in it may be personal; move the property to the events")
 		}
+		l.checkProperty(path+"."+name, ref)
 	}
-}
-
-// envelopeFields are the Go names that an event has from its envelope.
-func (l *linter) envelopeFields(s *openapi3.Schema) map[string]string {
-	fields := make(map[string]string)
-	if !IsEvent(s) {
-		return fields
-	}
-	fields[EnvelopeName] = "the envelope"
-	for name := range l.Schemas()[EnvelopeName].Value.Properties {
-		fields[GoName(name)] = EnvelopeName + "." + name
-	}
-	return fields
 }
 
 // checkProperty checks the schema that becomes the type of a field.
 func (l *linter) checkProperty(path string, ref *openapi3.SchemaRef) {
-	at := SchemaOrigin(ref)
-	plain, _ := WithoutNull(ref)
-	if mark := personalMark(ref); mark != nil && (TypeOf(plain.Value) != "string" || IsHandWritten(plain.Value) || len(plain.Value.Enum) > 0) {
-		l.report(at, path, "%s is true, and marks a text; write it at the texts that are personal", personalName)
+	at, plain := SchemaOrigin(ref), ref
+	for plain.Ref == "" && plain.Value.Items != nil {
+		plain = plain.Value.Items
 	}
-	if IsHandWritten(plain.Value) {
+	plain, _ = WithoutNull(plain)
+	if plain.Ref != "" || IsHandWritten(plain.Value) {
 		return // or JSON that is kept as it was sent
 	}
-	l.checkType(at, path, plain)
+	l.checkFormat(at, path, plain.Value)
 	if v := ref.Value.Example; v != nil && !isValue(plain.Value, v) {
 		l.report(at, path, "its example, %v, is not a value of its; correct it", v)
 	}
@@ -139,21 +87,6 @@ func (l *linter) checkProperty(path string, ref *openapi3.SchemaRef) {
 
 func isValue(s *openapi3.Schema, v any) bool {
 	return s.VisitJSON(v, openapi3.EnableJSONSchema2020()) == nil
-}
-
-func (l *linter) checkType(at *openapi3.Origin, path string, ref *openapi3.SchemaRef) {
-	s := ref.Value
-	kind := ScalarOf(s)
-	switch {
-	case strings.Contains(SchemaName(ref.Ref), "/"):
-		l.report(at, path, "%s is not a schema of its own; move it to components.schemas and refer to it", ref.Ref)
-	case ref.Ref != "", IsHandWritten(s):
-		return
-	case kind.Kind == "array":
-		l.checkItems(at, path+".items", s.Items)
-	default:
-		l.checkFormat(at, path, s)
-	}
 }
 
 // checkFormat reports a type and a format once, where they first stand.
@@ -167,23 +100,11 @@ func (l *linter) checkFormat(at *openapi3.Origin, path string, s *openapi3.Schem
 	if meant, typo := l.meant(kind); typo {
 		l.report(at, path, "%s has no Go type, and is nearly %s; write that, or name it in %s if it is another", kind, meant, formatsName)
 	} else if ok {
-		l.warn(at, path, "%s has no Go type of its own, and becomes a %s everywhere; use one of %s, or name one in %s",
+		l.advise(at, path, "%s has no Go type of its own, and becomes a %s everywhere; use one of %s, or name one in %s",
 			kind, f.Go, strings.Join(l.scalars(), ", "), formatsName)
 	} else {
 		l.report(at, path, "%s has no Go type; use one of %s, or name one in %s", kind, strings.Join(l.scalars(), ", "), formatsName)
 	}
-}
-
-func (l *linter) checkItems(at *openapi3.Origin, path string, items *openapi3.SchemaRef) {
-	if items == nil {
-		l.report(at, path, "an array of what? write the items")
-		return
-	}
-	plain, nullable := WithoutNull(items)
-	if nullable {
-		l.report(at, path, "null in an array would become a zero value; leave null out")
-	}
-	l.checkType(at, path, plain)
 }
 
 func (s *Spec) scalars() []string {
@@ -198,18 +119,14 @@ func (s *Spec) scalars() []string {
 // checkText reports all $refs that lead nowhere or out of the document, with their lines, and wrong
 // extensions. kin-openapi reports the first $ref only, and no line.
 func (l *linter) checkText() error {
-	var root yaml.Node
-	if yaml.Unmarshal(l.Data, &root) != nil || len(root.Content) == 0 {
-		return nil // kin-openapi has a better error for it
-	}
-	l.checkReference("", root.Content[0], root.Content[0])
+	l.checkReference("", l.text.root)
 	if err := l.err(); err != nil {
 		return err
 	}
-	return l.checkExtensions(root.Content[0])
+	return l.checkExtensions()
 }
 
-func (l *linter) checkReference(path string, at, root *yaml.Node) {
+func (l *linter) checkReference(path string, at *yaml.Node) {
 	for i, value := range at.Content {
 		name := strconv.Itoa(i)
 		if at.Kind == yaml.MappingNode {
@@ -219,32 +136,31 @@ func (l *linter) checkReference(path string, at, root *yaml.Node) {
 			name = at.Content[i-1].Value
 		}
 		switch {
+		case strings.HasPrefix(name, "example"):
 		case name == "$ref" && value.Kind == yaml.ScalarNode:
-			if wrong := wrongReference(value.Value, root); wrong != "" {
-				l.problems = append(l.problems, problem{l.Name, value.Line, path, value.Value + " " + wrong})
+			if wrong := l.wrongReference(value.Value); wrong != "" {
+				l.problems = append(l.problems, problem{l.text.origin(value), path, value.Value + " " + wrong})
 			}
 		case name == "properties":
-			l.checkReference(path, value, root)
+			l.checkReference(path, value)
 		default:
-			l.checkReference(strings.TrimPrefix(path+"."+name, "."), value, root)
+			l.checkReference(strings.TrimPrefix(path+"."+name, "."), value)
 		}
 	}
 }
 
 // wrongReference returns the fault of a $ref, or "".
-func wrongReference(ref string, root *yaml.Node) string {
+func (l *linter) wrongReference(ref string) string {
 	for range 10 { // enough, and no endless circle
 		if !strings.HasPrefix(ref, "#/") {
 			return "is outside of this file; move what it refers to into components, and refer to it there"
 		}
-		target := root
-		for name := range strings.SplitSeq(ref[len("#/"):], "/") {
-			if target = element(target, unescaped(name)); target == nil {
-				return "leads nowhere; correct it, or add what it refers to"
-			}
+		target := l.text.find(ref)
+		if target == nil {
+			return "leads nowhere; correct it, or add what it refers to"
 		}
 		next := element(target, "$ref")
-		if next == nil {
+		if next == nil || len(target.Content) > 2 {
 			return ""
 		}
 		ref = next.Value
@@ -258,20 +174,4 @@ func unescaped(name string) string {
 		name = plain
 	}
 	return strings.NewReplacer("~1", "/", "~0", "~").Replace(name)
-}
-
-// element returns the node under a name or, if it is a list, an index.
-func element(n *yaml.Node, name string) *yaml.Node {
-	if n.Kind == yaml.SequenceNode {
-		if i, err := strconv.Atoi(name); err == nil && 0 <= i && i < len(n.Content) {
-			return n.Content[i]
-		}
-		return nil
-	}
-	for i := 0; i+1 < len(n.Content); i += 2 {
-		if n.Content[i].Value == name {
-			return n.Content[i+1]
-		}
-	}
-	return nil
 }

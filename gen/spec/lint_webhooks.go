@@ -23,17 +23,8 @@ func (l *linter) checkWebhooks() {
 		}
 		if item.Post != nil {
 			l.checkPost(path+".post", item.Post)
-			l.checkEventNames(path+".post", name, item.Post)
 		} else if len(item.Operations()) == 0 {
 			l.report(item.Origin, path, "there is no operation; add post")
-		}
-	}
-}
-
-func (l *linter) checkUnused() {
-	for name, ref := range l.Schemas() {
-		if IsEvent(ref.Value) && !l.used[SchemaPrefix+name] {
-			l.report(SchemaOrigin(ref), "components.schemas."+name, "no webhook has this event; add the webhook, or remove the schema")
 		}
 	}
 }
@@ -41,22 +32,21 @@ func (l *linter) checkUnused() {
 func (l *linter) checkPost(path string, post *openapi3.Operation) {
 	l.checkSentence(post.Origin, path+".summary", post.Summary)
 	if strings.Contains(strings.TrimSpace(post.Summary), "\n") {
-		l.warn(post.Origin, path+".summary", "it has more than one line; put what is surprising into the description")
+		l.advise(post.Origin, path+".summary", "it has more than one line; put what is surprising into the description")
 	}
 	if !hasLink(post.ExternalDocs) {
-		l.warn(post.Origin, path+".externalDocs.url", noLink)
+		l.advise(post.Origin, path+".externalDocs.url", noLink)
 	}
-	if body := l.eventBody(path, post); body != nil {
-		l.used[body.Ref] = true
+	switch body := BodySchema(post); {
+	case body == nil:
+		l.report(post.Origin, path+".requestBody", "there is no schema of JSON; refer to a request body that has one")
+	case !IsEvent(body.Value):
+		l.report(post.Origin, path+".requestBody", "%s is not the schema of an event; say in x-provider which property names the event: {event: {type: …}}", SchemaName(body.Ref))
+	default:
 		l.checkKey(path, post, body)
 		l.checkExample(path, post, body)
 		l.checkPlaces(path, post, body)
 	}
-	l.checkAliases(path, post)
-}
-
-// checkAliases checks that a name stands for one event type only.
-func (l *linter) checkAliases(path string, post *openapi3.Operation) {
 	for _, name := range aliasesOf(post) {
 		l.checkEventType(post.Origin, path+"."+aliasesName+"."+name, name, strings.TrimSuffix(path, ".post"))
 	}
@@ -65,21 +55,18 @@ func (l *linter) checkAliases(path string, post *openapi3.Operation) {
 // checkEventType checks a name that an event type comes by.
 func (l *linter) checkEventType(at *openapi3.Origin, path, name, event string) {
 	if strings.ContainsFunc(name, isStrange) {
-		l.report(at, path, "the name of an event has ASCII letters, digits, and _ - . : / between them, else two may look the same; correct it")
+		l.report(at, path, "the name of an event has ASCII letters, digits and signs, and no space, else two may look the same; correct it")
 		return
 	}
-	if other, ok := l.events[name]; ok && other != event {
+	if other, ok := l.aliases[name]; ok && other != event {
 		l.report(at, path, "%s is a name of two events, of %s too; leave it to one of them, and give each event its own %s where YAML merges them",
 			name, other, aliasesName)
 		return
 	}
-	l.events[name] = event
-	l.claim(at, path, "Event"+GoName(name))
+	l.aliases[name] = event
 }
 
-func isStrange(r rune) bool {
-	return r > unicode.MaxASCII || isSeparator(r) && !strings.ContainsRune("_-.:/", r)
-}
+func isStrange(r rune) bool { return r <= ' ' || r >= unicode.MaxASCII }
 
 func (l *linter) checkTypeField() {
 	if l.TypeField() == "" {
@@ -133,23 +120,6 @@ func hasLink(docs *openapi3.ExternalDocs) bool {
 	return err == nil && u.Scheme == "https" && u.Host != ""
 }
 
-// eventBody returns the schema of a webhook's body if it is that of an event.
-func (l *linter) eventBody(path string, post *openapi3.Operation) *openapi3.SchemaRef {
-	body := BodySchema(post)
-	switch {
-	case body == nil:
-		l.report(post.Origin, path+".requestBody", "there is no schema for application/json; refer to a request body that has one")
-	case body.Ref == "":
-		return nil // reported as an inline object, or here:
-	case !IsEvent(body.Value):
-		l.report(post.Origin, path+".requestBody", "%s is not the schema of an event; give it allOf: [$ref: %s%s]",
-			SchemaName(body.Ref), SchemaPrefix, EnvelopeName)
-	default:
-		return body
-	}
-	return nil
-}
-
 func (l *linter) checkKey(path string, post *openapi3.Operation, body *openapi3.SchemaRef) {
 	if _, ok := post.Extensions[EntityKeyName]; !ok {
 		l.warn(post.Origin, path, `there is no %s, so that its events have no order; give the path to the id of what the event is about, "" if it is about nothing`, EntityKeyName)
@@ -163,51 +133,6 @@ func (l *linter) checkKey(path string, post *openapi3.Operation, body *openapi3.
 				l.warn(post.Origin, path, "%s %s is personal, and becomes a part of the event that is stored, logged and shown as it is; give the path to an id that says nothing of a person", name, p)
 			}
 		}
-	}
-}
-
-// checkBodies checks the components that webhooks refer to, where an inline schema
-// could hide.
-func (l *linter) checkBodies() {
-	bodies := l.Doc.Components.RequestBodies
-	for _, name := range InOrder(bodies, bodyOrigin) {
-		l.checkContent(bodyOrigin(bodies[name]), "components.requestBodies."+name, bodies[name].Value.Content)
-	}
-	for name, r := range l.Doc.Components.Responses {
-		l.checkContent(r.Value.Origin, "components.responses."+name, r.Value.Content)
-	}
-	for name, item := range l.Doc.Webhooks {
-		if item.Post != nil && item.Post.RequestBody != nil && item.Post.RequestBody.Ref == "" {
-			l.checkContent(item.Post.Origin, "webhooks."+name+".post.requestBody", item.Post.RequestBody.Value.Content)
-		}
-	}
-}
-
-func (l *linter) checkContent(at *openapi3.Origin, path string, content openapi3.Content) {
-	for _, media := range slices.Sorted(keysOf(content)) {
-		if schema := content[media].Schema; schema != nil && schema.Ref == "" {
-			l.report(at, path+".content."+media+".schema", inlineObject)
-		}
-	}
-}
-
-// checkEventNames checks that the body's schema names the webhook and its aliases, and no other event.
-func (l *linter) checkEventNames(path, webhook string, post *openapi3.Operation) {
-	pinned, ok := post.Extensions[eventNamesName].(eventNames)
-	if !ok {
-		return
-	}
-	want := []any{webhook}
-	for _, other := range aliasesOf(post) {
-		want = append(want, other)
-	}
-	envelope := l.Schemas()[EnvelopeName]
-	if envelope == nil {
-		return // reported
-	}
-	if p := envelope.Value.Properties[pinned.property]; p == nil || SchemaName(p.Ref) != EventTypeName || !slices.Equal(pinned.names, want) {
-		l.report(post.Origin, path+".requestBody", "the schema pins %s down to %s; pin the envelope's event type, and to %s",
-			pinned.property, list(pinned.names), list(want))
 	}
 }
 
@@ -235,7 +160,12 @@ func (l *linter) checkKeyPath(at *openapi3.Origin, path string, event *openapi3.
 	switch end, err := l.follow(event, key); {
 	case err != nil:
 		l.report(at, path, "%s %v", EntityKeyName, err)
-	case !l.isText(end.plain):
-		l.report(at, path, "%s %s does not end in a string; give the path to an id", EntityKeyName, key)
+	case end.plain.Ref != "" || !slices.Contains([]string{"string", "integer"}, TypeOf(end.plain.Value)) || l.isAmount(end.plain.Value):
+		l.report(at, path, "%s %s does not end in an id, a text or a whole number; give the path to one", EntityKeyName, key)
 	}
+}
+
+func (l *linter) isAmount(of *openapi3.Schema) bool {
+	f, _ := l.FormatOf(of)
+	return f.Amount
 }

@@ -1,8 +1,10 @@
-// Package spec reads a provider's spec, an OpenAPI 3.1 document with webhooks that are
-// the event types, and refuses a document of which no good Go code can be made.
+// Package spec reads the document in which a provider describes its webhooks, OpenAPI 3.0 or 3.1,
+// with overlays, and refuses one of which no good Go code can be made.
 //
-// [Spec.Lint] reports all mistakes at once, each with its line and the remedy for
-// it; testdata/bad has an example of each rule.
+// [Load] brings a document, in memory, into the form of a document that was written for the
+// generator: named objects and enums, one envelope, scalars inline. [Spec.Lint] reports all
+// mistakes at once, each with its line and the remedy for it, and everything of the document that
+// would be lost; testdata/bad has an example of each rule.
 package spec
 
 import (
@@ -23,8 +25,7 @@ import (
 // Spec is an OpenAPI document and its origin.
 type Spec struct {
 	Name string // its path from the module's root, the same on every machine
-	Sum  string // sha256 of data
-	Data []byte // the document, with its overlays
+	Sum  string // sha256 of the document with its overlays
 	Doc  *openapi3.T
 
 	Formats     map[Scalar]Format // the Go types of scalars
@@ -32,55 +33,87 @@ type Spec struct {
 	Upstream    Upstream          // x-upstream
 	HasProvider bool              // there is an x-provider: the whole package is generated, but for its reserved names
 
+	text      *text                         // the document as it was written, as far as it is needed
+	events    map[string][]string           // by the webhook of the document: the types of its events
+	taken     map[string]bool               // names of Go in the package
 	questions map[string]*openapi3.PathItem // webhooks that are no events
 	invalid   error                         // kin-openapi's error for the document
+	early     []problem                     // mistakes that show before the linter runs
 
-	typeIsNowhere bool // no body has the property that x-provider names as the event's type
-	warnings      []problem
+	typeIsNowhere    bool // no body has the property that x-provider names as the event's type
+	warnings, advice []problem
 }
 
-// Load reads a spec, and applies overlays to it.
+// Load reads a document, and applies overlays to it.
 func Load(path string, overlays ...string) (*Spec, error) {
 	data, err := os.ReadFile(path)
 	if err != nil {
 		return nil, fmt.Errorf("gen: cannot read the spec, check its path: %w", err)
 	}
-	names := []string{moduleName(path)}
-	for _, o := range overlays {
-		names = append(names, moduleName(o))
-	}
-	if data, err = overlaid(data, overlays); err != nil {
+	name := moduleName(path)
+	root, err := rootOf(name, data)
+	if err != nil {
 		return nil, err
 	}
-	return Parse(strings.Join(names, " with "), data)
+	added := make(map[*yaml.Node]string)
+	for _, o := range overlays {
+		name += " with " + moduleName(o)
+		if err := apply(root, o, added); err != nil {
+			return nil, err
+		}
+	}
+	if len(overlays) > 0 {
+		if data, err = yaml.Marshal(root); err != nil {
+			return nil, fmt.Errorf("gen: %s does not fit its overlays, correct them: %w", path, err)
+		}
+	}
+	return parse(name, moduleName(path), data, root, added)
 }
 
-// Parse reads the text of a spec, which messages call name.
+// Parse reads the text of a document, which messages call name.
 func Parse(name string, data []byte) (*Spec, error) {
+	root, err := rootOf(name, data)
+	if err != nil {
+		return nil, err
+	}
+	return parse(name, name, data, root, nil)
+}
+
+func rootOf(name string, data []byte) (*yaml.Node, error) {
+	root := new(yaml.Node)
+	if err := yaml.Unmarshal(data, root); err != nil {
+		return nil, fmt.Errorf("gen: %s is not a readable OpenAPI document, correct it: %w", name, err)
+	}
+	return root, nil
+}
+
+func parse(name, file string, data []byte, root *yaml.Node, added map[*yaml.Node]string) (*Spec, error) {
 	sum := sha256.Sum256(data)
-	s := &Spec{Name: name, Sum: hex.EncodeToString(sum[:]), Data: data}
+	s := &Spec{Name: name, Sum: hex.EncodeToString(sum[:])}
+	var err error
+	if s.text, err = newText(file, root, added); err != nil {
+		return nil, err
+	}
 	if err := s.linter().checkText(); err != nil {
+		return nil, err
+	}
+	if data, err = s.text.modern(); err != nil {
 		return nil, err
 	}
 	loader := openapi3.NewLoader()
 	loader.IncludeOrigin = true // line numbers: for messages, and for the order of fields
-	doc, err := loader.LoadFromDataWithPath(data, &url.URL{Path: name})
-	if err != nil {
+	if s.Doc, err = loader.LoadFromDataWithPath(data, &url.URL{Path: name}); err != nil {
 		return nil, fmt.Errorf("gen: %s is not a readable OpenAPI document, correct it: %s", name, readError(err))
 	}
-	s.Doc = doc
 	if err := s.readExtensions(); err != nil {
 		return nil, err
 	}
 	if err := s.readFormats(); err != nil {
 		return nil, err
 	}
-	s.invalid = doc.Validate(context.Background(), openapi3.DisableExamplesValidation())
+	s.invalid = s.Doc.Validate(context.Background(), openapi3.DisableExamplesValidation())
 	s.setAside()
-	s.dropAPI()
-	s.goNames()
-	s.simplify()
-	s.ordinary()
+	s.normalize()
 	return s, nil
 }
 
@@ -119,35 +152,32 @@ func (s *Spec) Schemas() openapi3.Schemas {
 	return s.Doc.Components.Schemas
 }
 
-// overlaid applies OpenAPI overlays, one after the other, to the text of a
-// spec. Parts that the overlays do not change keep their places, and so does the code.
-func overlaid(spec []byte, paths []string) ([]byte, error) {
-	for _, path := range paths {
-		data, err := os.ReadFile(path)
-		if err != nil {
-			return nil, fmt.Errorf("gen: cannot read the overlay, check its path: %w", err)
+// apply applies an OpenAPI overlay to a document, and notes the nodes that are the overlay's. Parts
+// that it does not change keep their places, and so does the code.
+func apply(root *yaml.Node, path string, added map[*yaml.Node]string) error {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return fmt.Errorf("gen: cannot read the overlay, check its path: %w", err)
+	}
+	var o overlay.Overlay
+	if err := yaml.Unmarshal(data, &o); err != nil {
+		return fmt.Errorf("gen: %s is not YAML, correct it: %w", path, err)
+	}
+	if err := o.Validate(); err != nil {
+		return fmt.Errorf("gen: %s is not an OpenAPI overlay, correct it: %w", path, err)
+	}
+	if _, err := o.ApplyToStrict(root); err != nil { // strict: each target exists
+		return fmt.Errorf("gen: %s does not fit the spec, correct it: %w", path, err)
+	}
+	var note func(*yaml.Node)
+	note = func(n *yaml.Node) {
+		if n.Line == 0 && added[n] == "" {
+			added[n] = moduleName(path)
 		}
-		var o overlay.Overlay
-		if err := yaml.Unmarshal(data, &o); err != nil {
-			return nil, fmt.Errorf("gen: %s is not YAML, correct it: %w", path, err)
-		}
-		if err := o.Validate(); err != nil {
-			return nil, fmt.Errorf("gen: %s is not an OpenAPI overlay, correct it: %w", path, err)
-		}
-		if spec, err = applied(&o, spec); err != nil {
-			return nil, fmt.Errorf("gen: %s does not fit the spec, correct it: %w", path, err)
+		for _, inner := range n.Content {
+			note(inner)
 		}
 	}
-	return spec, nil
-}
-
-func applied(o *overlay.Overlay, spec []byte) ([]byte, error) {
-	var doc yaml.Node
-	if err := yaml.Unmarshal(spec, &doc); err != nil {
-		return nil, err
-	}
-	if _, err := o.ApplyToStrict(&doc); err != nil { // strict: each target exists
-		return nil, err
-	}
-	return yaml.Marshal(&doc)
+	note(root)
+	return nil
 }

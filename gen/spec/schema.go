@@ -5,7 +5,6 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"unicode"
 
 	"github.com/getkin/kin-openapi/openapi3"
 )
@@ -134,19 +133,14 @@ func (s *Spec) Property(of *openapi3.Schema, name string) (property *openapi3.Sc
 	return nil, false
 }
 
-const personalName = "x-personal" // the text is about a person, and not printed
+const personalName = "x-personal" // the value is about a person, and not printed
 
-func personalMark(ref *openapi3.SchemaRef) any {
-	if ref.Ref != "" {
-		return ref.Extensions[personalName]
-	}
-	return ref.Value.Extensions[personalName]
-}
-
-// IsPersonal reports whether a property is a text that is not printed: x-personal, or
-// of the format password.
+// IsPersonal reports whether a property is not printed: it, or what it refers to, has x-personal or the
+// format password.
 func IsPersonal(ref *openapi3.SchemaRef) bool {
-	return personalMark(ref) == true || ref.Ref == "" && ref.Value.Format == "password"
+	plain, _ := WithoutNull(ref)
+	return ref.Extensions[personalName] == true || ref.Value.Extensions[personalName] == true ||
+		plain.Value.Extensions[personalName] == true || plain.Value.Format == "password"
 }
 
 // InOrder lists the keys of m as they stand in the file. kin-openapi keeps
@@ -164,8 +158,6 @@ func Position(o *openapi3.Origin) int {
 	}
 	return o.Key.Line<<16 + o.Key.Column
 }
-
-func line(o *openapi3.Origin) int { return Position(o) >> 16 }
 
 // SchemaOrigin returns the place of a schema, or of the reference to it, in the file.
 func SchemaOrigin(s *openapi3.SchemaRef) *openapi3.Origin {
@@ -186,60 +178,3 @@ func bodyOrigin(b *openapi3.RequestBodyRef) *openapi3.Origin {
 }
 
 func operationOrigin(o *openapi3.Operation) *openapi3.Origin { return o.Origin }
-
-// initialisms are the words that Go writes in capitals. Pix and Cpf are names
-// and stay as they are.
-var initialisms = map[string]bool{
-	"api": true, "html": true, "http": true, "https": true, "id": true, "ip": true,
-	"jcb": true, "json": true, "ok": true, "pdf": true, "uri": true, "url": true,
-	"usa": true, "uuid": true, "xml": true,
-}
-
-// GoName makes an exported Go name of a name in a spec: PAYMENT_RECEIVED and
-// payment.received become PaymentReceived, invoiceUrl becomes InvoiceURL.
-func GoName(name string) string {
-	var b strings.Builder
-	for _, word := range Words(name) {
-		b.WriteString(capitalize(word))
-	}
-	return b.String()
-}
-
-// Words splits at everything that is not a letter or digit, and where a lower
-// case letter is followed by a capital. A run of capitals is one word.
-func Words(name string) []string {
-	var out []string
-	for _, part := range strings.FieldsFunc(name, isSeparator) {
-		runes := []rune(part)
-		start := 0
-		for i := 1; i < len(runes); i++ {
-			if startsWord(runes, i) {
-				out = append(out, string(runes[start:i]))
-				start = i
-			}
-		}
-		out = append(out, string(runes[start:]))
-	}
-	return out
-}
-
-func isSeparator(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) }
-
-// startsWord reports whether a word starts at i: a capital after something else,
-// or the last capital of a run that goes on in lower case (URLPath).
-func startsWord(runes []rune, i int) bool {
-	if !unicode.IsUpper(runes[i]) {
-		return false
-	}
-	return !unicode.IsUpper(runes[i-1]) || i+1 < len(runes) && unicode.IsLower(runes[i+1])
-}
-
-func capitalize(word string) string {
-	word = strings.ToLower(word)
-	if initialisms[word] {
-		return strings.ToUpper(word)
-	}
-	runes := []rune(word)
-	runes[0] = unicode.ToUpper(runes[0])
-	return string(runes)
-}

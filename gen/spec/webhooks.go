@@ -65,7 +65,7 @@ func (s *Spec) newEvent(name string, post *openapi3.Operation) Event {
 	summary, _, _ := strings.Cut(strings.TrimSpace(post.Summary), "\n")
 	return Event{
 		Type:    name,
-		Name:    GoName(name),
+		Name:    post.Extensions[goNameName].(string),
 		Struct:  SchemaName(BodySchema(post).Ref),
 		Summary: summary,
 		Details: strings.TrimSpace(post.Description),
@@ -159,12 +159,6 @@ func (s *Spec) Clock() string {
 		}
 	}
 	return ""
-}
-
-// isText reports whether a value is an id: a text, maybe sent as a number.
-func (s *Spec) isText(r *openapi3.SchemaRef) bool {
-	f, ok := s.FormatOf(r.Value)
-	return ok && r.Ref == "" && TypeOf(r.Value) == "string" && (f.Go == "string" || f.Number)
 }
 
 // Operation is a webhook, or an operation of the provider's API.
@@ -262,8 +256,10 @@ func operations(items map[string]*openapi3.PathItem) (out []Operation) {
 }
 
 func jsonOf(content openapi3.Content) *openapi3.SchemaRef {
-	if media := content["application/json"]; media != nil {
-		return media.Schema
+	for _, name := range slices.Sorted(maps.Keys(content)) {
+		if isJSON := strings.Contains(name, "json") || name == "*/*"; isJSON && content[name] != nil {
+			return content[name].Schema
+		}
 	}
 	return nil
 }
@@ -306,18 +302,3 @@ func (s *Spec) setAside() {
 }
 
 const isEventName = "x-event" // false: the webhook is no event, and the provider waits for the answer
-
-// dropAPI removes everything that webhooks do not need from a document of a whole API.
-func (s *Spec) dropAPI() {
-	if s.HasClient() || !s.HasProvider || s.Doc.Components == nil {
-		return
-	}
-	s.Doc.Paths = openapi3.NewPaths()
-	s.Doc.Components.RequestBodies, s.Doc.Components.Responses = nil, nil
-	used := s.Reachable(s.Posts())
-	for name, ref := range s.Schemas() {
-		if name != EnvelopeName && name != EventTypeName && !used[ref.Value] && !IsEvent(ref.Value) {
-			delete(s.Schemas(), name)
-		}
-	}
-}

@@ -1,0 +1,285 @@
+package spec
+
+import (
+	"maps"
+	"slices"
+
+	"github.com/getkin/kin-openapi/openapi3"
+)
+
+// webhook is a webhook of the document, and one schema of its body.
+type webhook struct {
+	name  string
+	item  *openapi3.PathItem
+	body  *openapi3.SchemaRef
+	names []string // that the body has of its own
+}
+
+// webhooks makes an event of each name that the body of a webhook says of itself, by a const or an enum. A body
+// that says none has the name of its webhook. A body that is one of several is that many events.
+func (n *normal) webhooks() {
+	items := n.Doc.Webhooks
+	n.Doc.Webhooks = make(map[string]*openapi3.PathItem)
+	n.events = make(map[string][]string)
+	var all []webhook
+	known := make(map[string]bool)
+	for _, name := range InOrder(items, ItemOrigin) {
+		post := items[name].Post
+		if post == nil || BodySchema(post) == nil {
+			n.Doc.Webhooks[name] = items[name] // refused
+			continue
+		}
+		for _, alias := range aliasesOf(post) {
+			known[alias] = true
+		}
+		for _, body := range n.split(BodySchema(post)) {
+			all = append(all, webhook{name, items[name], body, n.namesIn(body)})
+		}
+	}
+	for _, w := range all {
+		names := []string{w.name}
+		if !slices.Contains(w.names, w.name) {
+			if own := slices.DeleteFunc(slices.Clone(w.names), func(name string) bool { return known[name] }); len(own) > 0 {
+				names = own
+			}
+		}
+		for _, name := range names {
+			n.addEvent(name, w, len(names) == 1)
+			known[name] = true
+		}
+	}
+	for _, w := range all {
+		for _, name := range w.names {
+			if !known[name] { // a list of all names, and this has no webhook of its own
+				n.addEvent(name, w, false)
+				known[name] = true
+			}
+		}
+	}
+}
+
+// typeField is the property that names the event.
+func (n *normal) typeField() string {
+	if !n.ownEnvelope() {
+		return n.Provider.Event.Type
+	}
+	for name, p := range n.from[EnvelopeName].Value.Properties {
+		if n.flat(p).ref == EventTypeName {
+			return name
+		}
+	}
+	return ""
+}
+
+// namesIn returns the names that a body says of itself.
+func (n *normal) namesIn(body *openapi3.SchemaRef) (names []string) {
+	if p := n.flat(body).of.Properties[n.typeField()]; p != nil {
+		for _, value := range n.flat(p).of.Enum {
+			names = append(names, value.(string))
+		}
+	}
+	return names
+}
+
+// split returns the schemas of which a body is one, if each has a name.
+func (n *normal) split(body *openapi3.SchemaRef) openapi3.SchemaRefs {
+	of := body.Value
+	if component := n.from[SchemaName(body.Ref)]; body.Ref != "" && component != nil {
+		of = component.Value
+	}
+	union := append(UnionOf(of), n.mapped(of)...)
+	if len(union) < 2 || len(of.Properties) > 0 || len(of.AllOf) > 0 {
+		return openapi3.SchemaRefs{body}
+	}
+	var out openapi3.SchemaRefs
+	for _, one := range union {
+		if len(n.namesIn(one)) == 0 {
+			return openapi3.SchemaRefs{body}
+		}
+		out = append(out, n.split(one)...)
+	}
+	return out
+}
+
+// addEvent adds an event type to the document. x-go-name is that of a webhook with one event.
+func (n *normal) addEvent(name string, w webhook, alone bool) {
+	if n.Doc.Webhooks[name] != nil {
+		n.early = append(n.early, problem{n.text.place("webhooks", w.name), "webhooks." + w.name, name + " is the name of two events; give one of the bodies another, with a const"})
+		return
+	}
+	item, post := *w.item, *w.item.Post
+	body, s := n.body(GoName(name)+"Event", w.body)
+	post.Extensions = maps.Clone(post.Extensions)
+	if post.Extensions == nil {
+		post.Extensions = make(map[string]any)
+	}
+	if !alone {
+		delete(post.Extensions, goNameName)
+	}
+	goName := unused(n.taken, "Event"+goNameOf(GoName(name), post.Extensions))
+	post.Extensions[goNameName] = goName[len("Event"):]
+	for _, shared := range []string{EntityKeyName, eventIDName, eventTimeName, testName} { // said once, in the schema
+		if value, ok := s.extensions()[shared]; ok {
+			post.Extensions = merged(post.Extensions, map[string]any{shared: value})
+		}
+	}
+	if post.ExternalDocs == nil {
+		post.ExternalDocs = s.of.ExternalDocs
+	}
+	post.RequestBody = &openapi3.RequestBodyRef{Value: &openapi3.RequestBody{Content: openapi3.NewContentWithJSONSchemaRef(body)}}
+	item.Post = &post
+	n.Doc.Webhooks[name] = &item
+	n.events[w.name] = append(n.events[w.name], name)
+}
+
+// body returns a reference to the struct of a body, and all that its schema says.
+func (n *normal) body(name string, ref *openapi3.SchemaRef) (*openapi3.SchemaRef, shape) {
+	s := n.flat(ref)
+	if wide := n.widened(ref); wide != nil {
+		ref = wide
+	}
+	if whole := n.flat(ref); whole.raw { // a struct with the fields of all
+		join := *ref
+		if component := n.from[SchemaName(ref.Ref)]; ref.Ref != "" && component != nil {
+			join, name = *component, n.names[SchemaName(ref.Ref)]
+		}
+		v := *join.Value
+		v.Extensions = merged(map[string]any{joinName: true}, v.Extensions)
+		ref = &openapi3.SchemaRef{Value: &v, Origin: SchemaOrigin(ref)}
+	}
+	if plain, _ := WithoutNull(n.use(name, ref)); plain.Ref != "" {
+		return &openapi3.SchemaRef{Ref: plain.Ref, Value: n.Schemas()[SchemaName(plain.Ref)].Value}, s
+	}
+	whole := n.flat(ref) // of no known properties
+	key := "#" + name
+	if ref.Ref != "" {
+		key = SchemaName(ref.Ref)
+		name = n.names[key]
+	} else {
+		name = n.free(name, nil)
+	}
+	whole.raw, whole.of = false, &openapi3.Schema{Type: &openapi3.Types{"object"}, Description: whole.of.Description, Extensions: whole.of.Extensions}
+	n.addType(key, name, ref, whole)
+	return n.done[key], s
+}
+
+// widened returns {$ref: an event} of a body that is
+//
+//	allOf: [{$ref: an event}, {properties: {event: {const: its name}}}]
+func (n *normal) widened(ref *openapi3.SchemaRef) *openapi3.SchemaRef {
+	if ref.Ref != "" || len(ref.Value.AllOf) == 0 || ref.Value.AllOf[0].Ref == "" || len(UnionOf(ref.Value)) > 0 {
+		return nil
+	}
+	own := *ref.Value
+	own.AllOf = nil
+	for _, part := range append(ref.Value.AllOf[1:], &openapi3.SchemaRef{Value: &own}) {
+		v := part.Value
+		_, isName := v.Properties[n.typeField()]
+		if part.Ref != "" || len(v.AllOf) > 0 || len(UnionOf(v)) > 0 || v.Extensions[essentialName] != nil || len(v.Properties) > 1 || len(v.Properties) == 1 && !isName {
+			return nil
+		}
+	}
+	return ref.Value.AllOf[0]
+}
+
+// operation gives the JSON that an operation takes and answers its types.
+func (n *normal) operation(o Operation) {
+	name := GoName(o.OperationID)
+	if o.RequestBody != nil && o.RequestBody.Value != nil {
+		n.content(name+"Request", o.RequestBody.Value.Content)
+	}
+	answers := o.Responses.Map()
+	for _, status := range slices.Sorted(maps.Keys(answers)) {
+		n.content(name+"Answer", answers[status].Value.Content)
+	}
+}
+
+// content does so once: operations share bodies and answers.
+func (n *normal) content(name string, content openapi3.Content) {
+	schema := jsonOf(content)
+	if schema == nil || n.named[schema] || schema.Ref == "" && TypeOf(schema.Value) == "object" && len(schema.Value.Properties) == 0 {
+		return // an empty object needs no name
+	}
+	body, _ := n.body(name, schema)
+	for _, media := range content {
+		media.Schema = body
+	}
+	n.named[body] = true
+}
+
+// addEnvelope adds the envelope, where the document has none, and gives it to the
+// bodies of the webhooks: the one property that names the event.
+func (s *Spec) addEnvelope() {
+	field := s.Provider.Event.Type
+	if s.Schemas()[EnvelopeName] != nil || field == "" {
+		return
+	}
+	eventType := func(description string) *openapi3.Schema {
+		return &openapi3.Schema{Type: &openapi3.Types{"string"}, Description: description, Extensions: map[string]any{goTypeName: EventTypeName}}
+	}
+	s.Schemas()[EventTypeName] = &openapi3.SchemaRef{Value: eventType("The name of an event.")}
+	s.Schemas()[EnvelopeName] = &openapi3.SchemaRef{Value: &openapi3.Schema{
+		Type: &openapi3.Types{"object"}, Description: "The part that all events have in common.", Required: []string{field},
+		Properties: openapi3.Schemas{field: {
+			Ref: SchemaPrefix + EventTypeName, Value: eventType("The event type; it may be newer than this package."),
+		}},
+	}}
+	s.typeIsNowhere = true
+	for _, item := range s.Doc.Webhooks {
+		if item.Post == nil || BodySchema(item.Post) == nil {
+			continue // refused
+		}
+		v := s.Schemas()[SchemaName(BodySchema(item.Post).Ref)].Value
+		if IsEvent(v) {
+			continue
+		}
+		if v.Properties[field] != nil {
+			s.typeIsNowhere = false
+		}
+		v.AllOf = openapi3.SchemaRefs{{Ref: SchemaPrefix + EnvelopeName, Value: s.Envelope()}}
+		delete(v.Properties, field)
+		v.Required = slices.DeleteFunc(slices.Clone(v.Required), func(name string) bool { return name == field })
+	}
+}
+
+// markCircles makes pointers of the properties that lead back to the object that
+// they are in.
+func (s *Spec) markCircles() {
+	for _, name := range InOrder(s.Schemas(), SchemaOrigin) {
+		of := s.Schemas()[name].Value
+		for _, property := range InOrder(of.Properties, SchemaOrigin) {
+			ref := of.Properties[property]
+			plain, _ := WithoutNull(ref)
+			component := s.Schemas()[SchemaName(plain.Ref)]
+			if component == nil || IsHandWritten(component.Value) || ref.Extensions[PointerName] != nil {
+				continue
+			}
+			if s.leadsBack(component.Value, of, make(map[*openapi3.Schema]bool)) {
+				ref.Extensions = With(ref.Extensions, PointerName, true)
+			}
+		}
+	}
+}
+
+// leadsBack reports whether a schema is another, or holds it outside of arrays and
+// of pointers.
+func (s *Spec) leadsBack(from, to *openapi3.Schema, seen map[*openapi3.Schema]bool) bool {
+	if from == to {
+		return true
+	}
+	seen[from] = true
+	for _, p := range from.Properties {
+		plain, _ := WithoutNull(p)
+		next := s.Schemas()[SchemaName(plain.Ref)]
+		if next == nil || IsHandWritten(next.Value) || seen[next.Value] || p.Extensions[PointerName] != nil {
+			continue
+		}
+		if s.leadsBack(next.Value, to, seen) {
+			return true
+		}
+	}
+	return false
+}
+
+// IsPointer reports whether a property leads back to the object that it is in.
+func IsPointer(ref *openapi3.SchemaRef) bool { return ref.Extensions[PointerName] != nil }

@@ -1,0 +1,3 @@
+package spec
+
+func (l *linter) checkKept() {}
