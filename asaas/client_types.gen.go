@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"log/slog"
 
-	"github.com/paghooks/paghooks/idem/provider"
 	"github.com/paghooks/paghooks/idem/value"
 )
 
@@ -46,25 +45,11 @@ type Webhook struct {
 	Events value.Optional[[]EventType] `json:"events,omitzero"`
 }
 
-// Format implements [fmt.Formatter]: every verb shows the struct without what is
-// personal or secret in it. json.Marshal writes all of it.
-func (v Webhook) Format(f fmt.State, verb rune) {
-	fmt.Fprintf(f, fmt.FormatString(f, verb), v.printed())
-}
+// Format implements [fmt.Formatter]: every verb shows JSON, without what is personal or secret.
+func (v Webhook) Format(f fmt.State, _ rune) { personal.Format(f, "Webhook", v) }
 
 // LogValue implements [slog.LogValuer], and shows no more.
-func (v Webhook) LogValue() slog.Value { return slog.AnyValue(v.printed()) }
-
-func (v Webhook) printed() any {
-	type plain Webhook // without Format
-	return plain(v.redacted())
-}
-
-func (v Webhook) redacted() Webhook {
-	v.Email = provider.RedactIn(v.Email, provider.Redact[string])
-	v.AuthToken = provider.RedactIn(v.AuthToken, provider.Redact[string])
-	return v
-}
+func (v Webhook) LogValue() slog.Value { return personal.LogValue("Webhook", v) }
 
 // WebhookSendType is the order of a webhook's deliveries.
 type WebhookSendType string
@@ -113,25 +98,11 @@ type WebhookCreate struct {
 	Events []EventType `json:"events"`
 }
 
-// Format implements [fmt.Formatter]: every verb shows the struct without what is
-// personal or secret in it. json.Marshal writes all of it.
-func (v WebhookCreate) Format(f fmt.State, verb rune) {
-	fmt.Fprintf(f, fmt.FormatString(f, verb), v.printed())
-}
+// Format implements [fmt.Formatter]: every verb shows JSON, without what is personal or secret.
+func (v WebhookCreate) Format(f fmt.State, _ rune) { personal.Format(f, "WebhookCreate", v) }
 
 // LogValue implements [slog.LogValuer], and shows no more.
-func (v WebhookCreate) LogValue() slog.Value { return slog.AnyValue(v.printed()) }
-
-func (v WebhookCreate) printed() any {
-	type plain WebhookCreate // without Format
-	return plain(v.redacted())
-}
-
-func (v WebhookCreate) redacted() WebhookCreate {
-	v.Email = provider.Redact[string](v.Email)
-	v.AuthToken = provider.RedactIn(v.AuthToken, provider.Redact[string])
-	return v
-}
+func (v WebhookCreate) LogValue() slog.Value { return personal.LogValue("WebhookCreate", v) }
 
 // WebhookUpdate is a change of a webhook. What is absent stays as it is.
 // E-mail and apiVersion cannot be changed.
@@ -155,24 +126,11 @@ type WebhookUpdate struct {
 	Events value.Optional[[]EventType] `json:"events,omitzero"`
 }
 
-// Format implements [fmt.Formatter]: every verb shows the struct without what is
-// personal or secret in it. json.Marshal writes all of it.
-func (v WebhookUpdate) Format(f fmt.State, verb rune) {
-	fmt.Fprintf(f, fmt.FormatString(f, verb), v.printed())
-}
+// Format implements [fmt.Formatter]: every verb shows JSON, without what is personal or secret.
+func (v WebhookUpdate) Format(f fmt.State, _ rune) { personal.Format(f, "WebhookUpdate", v) }
 
 // LogValue implements [slog.LogValuer], and shows no more.
-func (v WebhookUpdate) LogValue() slog.Value { return slog.AnyValue(v.printed()) }
-
-func (v WebhookUpdate) printed() any {
-	type plain WebhookUpdate // without Format
-	return plain(v.redacted())
-}
-
-func (v WebhookUpdate) redacted() WebhookUpdate {
-	v.AuthToken = provider.RedactIn(v.AuthToken, provider.Redact[string])
-	return v
-}
+func (v WebhookUpdate) LogValue() slog.Value { return personal.LogValue("WebhookUpdate", v) }
 
 // WebhookPage is a page of the list of webhooks.
 //
@@ -192,24 +150,11 @@ type WebhookPage struct {
 	Data value.Optional[[]Webhook] `json:"data,omitzero"`
 }
 
-// Format implements [fmt.Formatter]: every verb shows the struct without what is
-// personal or secret in it. json.Marshal writes all of it.
-func (v WebhookPage) Format(f fmt.State, verb rune) {
-	fmt.Fprintf(f, fmt.FormatString(f, verb), v.printed())
-}
+// Format implements [fmt.Formatter]: every verb shows JSON, without what is personal or secret.
+func (v WebhookPage) Format(f fmt.State, _ rune) { personal.Format(f, "WebhookPage", v) }
 
 // LogValue implements [slog.LogValuer], and shows no more.
-func (v WebhookPage) LogValue() slog.Value { return slog.AnyValue(v.printed()) }
-
-func (v WebhookPage) printed() any {
-	type plain WebhookPage // without Format
-	return plain(v.redacted())
-}
-
-func (v WebhookPage) redacted() WebhookPage {
-	v.Data = provider.RedactIn(v.Data, provider.RedactEach(Webhook.redacted))
-	return v
-}
+func (v WebhookPage) LogValue() slog.Value { return personal.LogValue("WebhookPage", v) }
 
 // PaymentPage is a page of a list of charges.
 //

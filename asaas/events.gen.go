@@ -498,24 +498,11 @@ type TransferEvent struct {
 	Transfer Transfer `json:"transfer"`
 }
 
-// Format implements [fmt.Formatter]: every verb shows the struct without what is
-// personal or secret in it. json.Marshal writes all of it.
-func (v TransferEvent) Format(f fmt.State, verb rune) {
-	fmt.Fprintf(f, fmt.FormatString(f, verb), v.printed())
-}
+// Format implements [fmt.Formatter]: every verb shows JSON, without what is personal or secret.
+func (v TransferEvent) Format(f fmt.State, _ rune) { personal.Format(f, "TransferEvent", v) }
 
 // LogValue implements [slog.LogValuer], and shows no more.
-func (v TransferEvent) LogValue() slog.Value { return slog.AnyValue(v.printed()) }
-
-func (v TransferEvent) printed() any {
-	type plain TransferEvent // without Format
-	return plain(v.redacted())
-}
-
-func (v TransferEvent) redacted() TransferEvent {
-	v.Transfer = Transfer.redacted(v.Transfer)
-	return v
-}
+func (v TransferEvent) LogValue() slog.Value { return personal.LogValue("TransferEvent", v) }
 
 // BillEvent is an event about a bill that the account pays.
 //
@@ -548,23 +535,14 @@ type MobilePhoneRechargeEvent struct {
 	MobilePhoneRecharge MobilePhoneRecharge `json:"mobilePhoneRecharge"`
 }
 
-// Format implements [fmt.Formatter]: every verb shows the struct without what is
-// personal or secret in it. json.Marshal writes all of it.
-func (v MobilePhoneRechargeEvent) Format(f fmt.State, verb rune) {
-	fmt.Fprintf(f, fmt.FormatString(f, verb), v.printed())
+// Format implements [fmt.Formatter]: every verb shows JSON, without what is personal or secret.
+func (v MobilePhoneRechargeEvent) Format(f fmt.State, _ rune) {
+	personal.Format(f, "MobilePhoneRechargeEvent", v)
 }
 
 // LogValue implements [slog.LogValuer], and shows no more.
-func (v MobilePhoneRechargeEvent) LogValue() slog.Value { return slog.AnyValue(v.printed()) }
-
-func (v MobilePhoneRechargeEvent) printed() any {
-	type plain MobilePhoneRechargeEvent // without Format
-	return plain(v.redacted())
-}
-
-func (v MobilePhoneRechargeEvent) redacted() MobilePhoneRechargeEvent {
-	v.MobilePhoneRecharge = MobilePhoneRecharge.redacted(v.MobilePhoneRecharge)
-	return v
+func (v MobilePhoneRechargeEvent) LogValue() slog.Value {
+	return personal.LogValue("MobilePhoneRechargeEvent", v)
 }
 
 // AccountStatusEvent is an event about the approval of an account; each part
@@ -588,24 +566,11 @@ type CheckoutEvent struct {
 	Checkout Checkout `json:"checkout"`
 }
 
-// Format implements [fmt.Formatter]: every verb shows the struct without what is
-// personal or secret in it. json.Marshal writes all of it.
-func (v CheckoutEvent) Format(f fmt.State, verb rune) {
-	fmt.Fprintf(f, fmt.FormatString(f, verb), v.printed())
-}
+// Format implements [fmt.Formatter]: every verb shows JSON, without what is personal or secret.
+func (v CheckoutEvent) Format(f fmt.State, _ rune) { personal.Format(f, "CheckoutEvent", v) }
 
 // LogValue implements [slog.LogValuer], and shows no more.
-func (v CheckoutEvent) LogValue() slog.Value { return slog.AnyValue(v.printed()) }
-
-func (v CheckoutEvent) printed() any {
-	type plain CheckoutEvent // without Format
-	return plain(v.redacted())
-}
-
-func (v CheckoutEvent) redacted() CheckoutEvent {
-	v.Checkout = Checkout.redacted(v.Checkout)
-	return v
-}
+func (v CheckoutEvent) LogValue() slog.Value { return personal.LogValue("CheckoutEvent", v) }
 
 // BalanceEvent is an event about a block on a part of the account's balance;
 // see [BalanceEvent.Block].

@@ -1021,25 +1021,11 @@ type Transfer struct {
 	Account value.Optional[TransferAccount] `json:"account,omitzero"`
 }
 
-// Format implements [fmt.Formatter]: every verb shows the struct without what is
-// personal or secret in it. json.Marshal writes all of it.
-func (v Transfer) Format(f fmt.State, verb rune) {
-	fmt.Fprintf(f, fmt.FormatString(f, verb), v.printed())
-}
+// Format implements [fmt.Formatter]: every verb shows JSON, without what is personal or secret.
+func (v Transfer) Format(f fmt.State, _ rune) { personal.Format(f, "Transfer", v) }
 
 // LogValue implements [slog.LogValuer], and shows no more.
-func (v Transfer) LogValue() slog.Value { return slog.AnyValue(v.printed()) }
-
-func (v Transfer) printed() any {
-	type plain Transfer // without Format
-	return plain(v.redacted())
-}
-
-func (v Transfer) redacted() Transfer {
-	v.BankAccount = provider.RedactIn(v.BankAccount, TransferBankAccount.redacted)
-	v.Account = provider.RedactIn(v.Account, TransferAccount.redacted)
-	return v
-}
+func (v Transfer) LogValue() slog.Value { return personal.LogValue("Transfer", v) }
 
 // TransferType is the kind of account that a transfer goes to.
 type TransferType string
@@ -1125,28 +1111,14 @@ type TransferBankAccount struct {
 	PixAddressKey value.Optional[string] `json:"pixAddressKey,omitzero"`
 }
 
-// Format implements [fmt.Formatter]: every verb shows the struct without what is
-// personal or secret in it. json.Marshal writes all of it.
-func (v TransferBankAccount) Format(f fmt.State, verb rune) {
-	fmt.Fprintf(f, fmt.FormatString(f, verb), v.printed())
+// Format implements [fmt.Formatter]: every verb shows JSON, without what is personal or secret.
+func (v TransferBankAccount) Format(f fmt.State, _ rune) {
+	personal.Format(f, "TransferBankAccount", v)
 }
 
 // LogValue implements [slog.LogValuer], and shows no more.
-func (v TransferBankAccount) LogValue() slog.Value { return slog.AnyValue(v.printed()) }
-
-func (v TransferBankAccount) printed() any {
-	type plain TransferBankAccount // without Format
-	return plain(v.redacted())
-}
-
-func (v TransferBankAccount) redacted() TransferBankAccount {
-	v.AccountName = provider.RedactIn(v.AccountName, provider.Redact[string])
-	v.OwnerName = provider.RedactIn(v.OwnerName, provider.Redact[string])
-	v.CpfCnpj = provider.RedactIn(v.CpfCnpj, provider.Redact[string])
-	v.Account = provider.RedactIn(v.Account, provider.Redact[string])
-	v.AccountDigit = provider.RedactIn(v.AccountDigit, provider.Redact[string])
-	v.PixAddressKey = provider.RedactIn(v.PixAddressKey, provider.Redact[string])
-	return v
+func (v TransferBankAccount) LogValue() slog.Value {
+	return personal.LogValue("TransferBankAccount", v)
 }
 
 // Bank is a bank in Brazil.
@@ -1169,27 +1141,11 @@ type TransferAccount struct {
 	AccountDigit value.Optional[string] `json:"accountDigit,omitzero"`
 }
 
-// Format implements [fmt.Formatter]: every verb shows the struct without what is
-// personal or secret in it. json.Marshal writes all of it.
-func (v TransferAccount) Format(f fmt.State, verb rune) {
-	fmt.Fprintf(f, fmt.FormatString(f, verb), v.printed())
-}
+// Format implements [fmt.Formatter]: every verb shows JSON, without what is personal or secret.
+func (v TransferAccount) Format(f fmt.State, _ rune) { personal.Format(f, "TransferAccount", v) }
 
 // LogValue implements [slog.LogValuer], and shows no more.
-func (v TransferAccount) LogValue() slog.Value { return slog.AnyValue(v.printed()) }
-
-func (v TransferAccount) printed() any {
-	type plain TransferAccount // without Format
-	return plain(v.redacted())
-}
-
-func (v TransferAccount) redacted() TransferAccount {
-	v.Name = provider.RedactIn(v.Name, provider.Redact[string])
-	v.CpfCnpj = provider.RedactIn(v.CpfCnpj, provider.Redact[string])
-	v.Account = provider.RedactIn(v.Account, provider.Redact[string])
-	v.AccountDigit = provider.RedactIn(v.AccountDigit, provider.Redact[string])
-	return v
-}
+func (v TransferAccount) LogValue() slog.Value { return personal.LogValue("TransferAccount", v) }
 
 // Bill is a bill of somebody else that the account pays.
 type Bill struct {
@@ -1331,23 +1287,14 @@ type MobilePhoneRecharge struct {
 	OperatorName value.Optional[string] `json:"operatorName,omitzero"`
 }
 
-// Format implements [fmt.Formatter]: every verb shows the struct without what is
-// personal or secret in it. json.Marshal writes all of it.
-func (v MobilePhoneRecharge) Format(f fmt.State, verb rune) {
-	fmt.Fprintf(f, fmt.FormatString(f, verb), v.printed())
+// Format implements [fmt.Formatter]: every verb shows JSON, without what is personal or secret.
+func (v MobilePhoneRecharge) Format(f fmt.State, _ rune) {
+	personal.Format(f, "MobilePhoneRecharge", v)
 }
 
 // LogValue implements [slog.LogValuer], and shows no more.
-func (v MobilePhoneRecharge) LogValue() slog.Value { return slog.AnyValue(v.printed()) }
-
-func (v MobilePhoneRecharge) printed() any {
-	type plain MobilePhoneRecharge // without Format
-	return plain(v.redacted())
-}
-
-func (v MobilePhoneRecharge) redacted() MobilePhoneRecharge {
-	v.PhoneNumber = provider.RedactIn(v.PhoneNumber, provider.Redact[string])
-	return v
+func (v MobilePhoneRecharge) LogValue() slog.Value {
+	return personal.LogValue("MobilePhoneRecharge", v)
 }
 
 // MobilePhoneRechargeStatus is the state of a recharge.
@@ -1445,24 +1392,11 @@ type Checkout struct {
 	CustomerData value.Optional[CheckoutCustomerData] `json:"customerData,omitzero"`
 }
 
-// Format implements [fmt.Formatter]: every verb shows the struct without what is
-// personal or secret in it. json.Marshal writes all of it.
-func (v Checkout) Format(f fmt.State, verb rune) {
-	fmt.Fprintf(f, fmt.FormatString(f, verb), v.printed())
-}
+// Format implements [fmt.Formatter]: every verb shows JSON, without what is personal or secret.
+func (v Checkout) Format(f fmt.State, _ rune) { personal.Format(f, "Checkout", v) }
 
 // LogValue implements [slog.LogValuer], and shows no more.
-func (v Checkout) LogValue() slog.Value { return slog.AnyValue(v.printed()) }
-
-func (v Checkout) printed() any {
-	type plain Checkout // without Format
-	return plain(v.redacted())
-}
-
-func (v Checkout) redacted() Checkout {
-	v.CustomerData = provider.RedactIn(v.CustomerData, CheckoutCustomerData.redacted)
-	return v
-}
+func (v Checkout) LogValue() slog.Value { return personal.LogValue("Checkout", v) }
 
 // CheckoutStatus is the state of a checkout.
 type CheckoutStatus string
@@ -1579,30 +1513,14 @@ type CheckoutCustomerData struct {
 	City value.Optional[Text] `json:"city,omitzero"`
 }
 
-// Format implements [fmt.Formatter]: every verb shows the struct without what is
-// personal or secret in it. json.Marshal writes all of it.
-func (v CheckoutCustomerData) Format(f fmt.State, verb rune) {
-	fmt.Fprintf(f, fmt.FormatString(f, verb), v.printed())
+// Format implements [fmt.Formatter]: every verb shows JSON, without what is personal or secret.
+func (v CheckoutCustomerData) Format(f fmt.State, _ rune) {
+	personal.Format(f, "CheckoutCustomerData", v)
 }
 
 // LogValue implements [slog.LogValuer], and shows no more.
-func (v CheckoutCustomerData) LogValue() slog.Value { return slog.AnyValue(v.printed()) }
-
-func (v CheckoutCustomerData) printed() any {
-	type plain CheckoutCustomerData // without Format
-	return plain(v.redacted())
-}
-
-func (v CheckoutCustomerData) redacted() CheckoutCustomerData {
-	v.Name = provider.RedactIn(v.Name, provider.Redact[string])
-	v.CpfCnpj = provider.RedactIn(v.CpfCnpj, provider.Redact[string])
-	v.Email = provider.RedactIn(v.Email, provider.Redact[string])
-	v.Phone = provider.RedactIn(v.Phone, provider.Redact[string])
-	v.Address = provider.RedactIn(v.Address, provider.Redact[string])
-	v.AddressNumber = provider.RedactIn(v.AddressNumber, provider.Redact[Text])
-	v.Complement = provider.RedactIn(v.Complement, provider.Redact[string])
-	v.PostalCode = provider.RedactIn(v.PostalCode, provider.Redact[string])
-	return v
+func (v CheckoutCustomerData) LogValue() slog.Value {
+	return personal.LogValue("CheckoutCustomerData", v)
 }
 
 // BalanceBlock is a block on a part of the account's balance. It has no id
@@ -2065,27 +1983,11 @@ type Withdrawal struct {
 	PaymentSplit value.Optional[WithdrawalSplit] `json:"paymentSplit,omitzero"`
 }
 
-// Format implements [fmt.Formatter]: every verb shows the struct without what is
-// personal or secret in it. json.Marshal writes all of it.
-func (v Withdrawal) Format(f fmt.State, verb rune) {
-	fmt.Fprintf(f, fmt.FormatString(f, verb), v.printed())
-}
+// Format implements [fmt.Formatter]: every verb shows JSON, without what is personal or secret.
+func (v Withdrawal) Format(f fmt.State, _ rune) { personal.Format(f, "Withdrawal", v) }
 
 // LogValue implements [slog.LogValuer], and shows no more.
-func (v Withdrawal) LogValue() slog.Value { return slog.AnyValue(v.printed()) }
-
-func (v Withdrawal) printed() any {
-	type plain Withdrawal // without Format
-	return plain(v.redacted())
-}
-
-func (v Withdrawal) redacted() Withdrawal {
-	v.Transfer = provider.RedactIn(v.Transfer, Transfer.redacted)
-	v.PixQrCode = provider.RedactIn(v.PixQrCode, WithdrawalPix.redacted)
-	v.MobilePhoneRecharge = provider.RedactIn(v.MobilePhoneRecharge, MobilePhoneRecharge.redacted)
-	v.PixRefund = provider.RedactIn(v.PixRefund, WithdrawalPix.redacted)
-	return v
-}
+func (v Withdrawal) LogValue() slog.Value { return personal.LogValue("Withdrawal", v) }
 
 // WithdrawalType is the kind of a withdrawal.
 type WithdrawalType string
@@ -2226,26 +2128,11 @@ type WithdrawalPix struct {
 	QrCode value.Optional[WithdrawalPixQrCode] `json:"qrCode,omitzero"`
 }
 
-// Format implements [fmt.Formatter]: every verb shows the struct without what is
-// personal or secret in it. json.Marshal writes all of it.
-func (v WithdrawalPix) Format(f fmt.State, verb rune) {
-	fmt.Fprintf(f, fmt.FormatString(f, verb), v.printed())
-}
+// Format implements [fmt.Formatter]: every verb shows JSON, without what is personal or secret.
+func (v WithdrawalPix) Format(f fmt.State, _ rune) { personal.Format(f, "WithdrawalPix", v) }
 
 // LogValue implements [slog.LogValuer], and shows no more.
-func (v WithdrawalPix) LogValue() slog.Value { return slog.AnyValue(v.printed()) }
-
-func (v WithdrawalPix) printed() any {
-	type plain WithdrawalPix // without Format
-	return plain(v.redacted())
-}
-
-func (v WithdrawalPix) redacted() WithdrawalPix {
-	v.AddressKey = provider.RedactIn(v.AddressKey, provider.Redact[string])
-	v.ExternalAccount = provider.RedactIn(v.ExternalAccount, WithdrawalPixAccount.redacted)
-	v.QrCode = provider.RedactIn(v.QrCode, WithdrawalPixQrCode.redacted)
-	return v
-}
+func (v WithdrawalPix) LogValue() slog.Value { return personal.LogValue("WithdrawalPix", v) }
 
 // WithdrawalPixAccount is the account that gets a Pix.
 type WithdrawalPixAccount struct {
@@ -2268,27 +2155,14 @@ type WithdrawalPixAccount struct {
 	AccountType  value.Optional[string] `json:"accountType,omitzero"`
 }
 
-// Format implements [fmt.Formatter]: every verb shows the struct without what is
-// personal or secret in it. json.Marshal writes all of it.
-func (v WithdrawalPixAccount) Format(f fmt.State, verb rune) {
-	fmt.Fprintf(f, fmt.FormatString(f, verb), v.printed())
+// Format implements [fmt.Formatter]: every verb shows JSON, without what is personal or secret.
+func (v WithdrawalPixAccount) Format(f fmt.State, _ rune) {
+	personal.Format(f, "WithdrawalPixAccount", v)
 }
 
 // LogValue implements [slog.LogValuer], and shows no more.
-func (v WithdrawalPixAccount) LogValue() slog.Value { return slog.AnyValue(v.printed()) }
-
-func (v WithdrawalPixAccount) printed() any {
-	type plain WithdrawalPixAccount // without Format
-	return plain(v.redacted())
-}
-
-func (v WithdrawalPixAccount) redacted() WithdrawalPixAccount {
-	v.Name = provider.RedactIn(v.Name, provider.Redact[string])
-	v.CpfCnpj = provider.RedactIn(v.CpfCnpj, provider.Redact[Text])
-	v.AddressKey = provider.RedactIn(v.AddressKey, provider.Redact[string])
-	v.Account = provider.RedactIn(v.Account, provider.Redact[Text])
-	v.AccountDigit = provider.RedactIn(v.AccountDigit, provider.Redact[Text])
-	return v
+func (v WithdrawalPixAccount) LogValue() slog.Value {
+	return personal.LogValue("WithdrawalPixAccount", v)
 }
 
 // WithdrawalPixQrCode is the QR code that is about to be paid.
@@ -2310,23 +2184,14 @@ type WithdrawalPixQrCode struct {
 	Description value.Optional[string] `json:"description,omitzero"`
 }
 
-// Format implements [fmt.Formatter]: every verb shows the struct without what is
-// personal or secret in it. json.Marshal writes all of it.
-func (v WithdrawalPixQrCode) Format(f fmt.State, verb rune) {
-	fmt.Fprintf(f, fmt.FormatString(f, verb), v.printed())
+// Format implements [fmt.Formatter]: every verb shows JSON, without what is personal or secret.
+func (v WithdrawalPixQrCode) Format(f fmt.State, _ rune) {
+	personal.Format(f, "WithdrawalPixQrCode", v)
 }
 
 // LogValue implements [slog.LogValuer], and shows no more.
-func (v WithdrawalPixQrCode) LogValue() slog.Value { return slog.AnyValue(v.printed()) }
-
-func (v WithdrawalPixQrCode) printed() any {
-	type plain WithdrawalPixQrCode // without Format
-	return plain(v.redacted())
-}
-
-func (v WithdrawalPixQrCode) redacted() WithdrawalPixQrCode {
-	v.Payer = provider.RedactIn(v.Payer, WithdrawalPixPayer.redacted)
-	return v
+func (v WithdrawalPixQrCode) LogValue() slog.Value {
+	return personal.LogValue("WithdrawalPixQrCode", v)
 }
 
 // WithdrawalPixPayer is the person or company that a QR code asks to pay.
@@ -2335,25 +2200,11 @@ type WithdrawalPixPayer struct {
 	CpfCnpj value.Optional[Text]   `json:"cpfCnpj,omitzero"`
 }
 
-// Format implements [fmt.Formatter]: every verb shows the struct without what is
-// personal or secret in it. json.Marshal writes all of it.
-func (v WithdrawalPixPayer) Format(f fmt.State, verb rune) {
-	fmt.Fprintf(f, fmt.FormatString(f, verb), v.printed())
-}
+// Format implements [fmt.Formatter]: every verb shows JSON, without what is personal or secret.
+func (v WithdrawalPixPayer) Format(f fmt.State, _ rune) { personal.Format(f, "WithdrawalPixPayer", v) }
 
 // LogValue implements [slog.LogValuer], and shows no more.
-func (v WithdrawalPixPayer) LogValue() slog.Value { return slog.AnyValue(v.printed()) }
-
-func (v WithdrawalPixPayer) printed() any {
-	type plain WithdrawalPixPayer // without Format
-	return plain(v.redacted())
-}
-
-func (v WithdrawalPixPayer) redacted() WithdrawalPixPayer {
-	v.Name = provider.RedactIn(v.Name, provider.Redact[string])
-	v.CpfCnpj = provider.RedactIn(v.CpfCnpj, provider.Redact[Text])
-	return v
-}
+func (v WithdrawalPixPayer) LogValue() slog.Value { return personal.LogValue("WithdrawalPixPayer", v) }
 
 // WithdrawalPixOriginal is the Pix that a refund is of.
 type WithdrawalPixOriginal struct {
@@ -2365,4 +2216,40 @@ type WithdrawalPixOriginal struct {
 	Value value.Optional[Money] `json:"value,omitzero"`
 	// When it took effect.
 	EffectiveDate value.Optional[DateTime] `json:"effectiveDate,omitzero"`
+}
+
+// personal is what is not printed.
+var personal = provider.Personal{
+	"TransferEvent":            {"transfer": "Transfer"},
+	"Transfer":                 {"bankAccount": "TransferBankAccount", "account": "TransferAccount"},
+	"TransferBankAccount":      {"accountName": "", "ownerName": "", "cpfCnpj": "", "account": "", "accountDigit": "", "pixAddressKey": ""},
+	"TransferAccount":          {"name": "", "cpfCnpj": "", "account": "", "accountDigit": ""},
+	"MobilePhoneRechargeEvent": {"mobilePhoneRecharge": "MobilePhoneRecharge"},
+	"MobilePhoneRecharge":      {"phoneNumber": ""},
+	"CheckoutEvent":            {"checkout": "Checkout"},
+	"Checkout":                 {"customerData": "CheckoutCustomerData"},
+	"CheckoutCustomerData": {
+		"name":          "",
+		"cpfCnpj":       "",
+		"email":         "",
+		"phone":         "",
+		"address":       "",
+		"addressNumber": "",
+		"complement":    "",
+		"postalCode":    "",
+	},
+	"Webhook":       {"email": "", "authToken": ""},
+	"WebhookCreate": {"email": "", "authToken": ""},
+	"WebhookUpdate": {"authToken": ""},
+	"WebhookPage":   {"data": "Webhook"},
+	"Withdrawal": {
+		"transfer":            "Transfer",
+		"pixQrCode":           "WithdrawalPix",
+		"mobilePhoneRecharge": "MobilePhoneRecharge",
+		"pixRefund":           "WithdrawalPix",
+	},
+	"WithdrawalPix":        {"addressKey": "", "externalAccount": "WithdrawalPixAccount", "qrCode": "WithdrawalPixQrCode"},
+	"WithdrawalPixAccount": {"name": "", "cpfCnpj": "", "addressKey": "", "account": "", "accountDigit": ""},
+	"WithdrawalPixQrCode":  {"payer": "WithdrawalPixPayer"},
+	"WithdrawalPixPayer":   {"name": "", "cpfCnpj": ""},
 }

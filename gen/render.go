@@ -61,6 +61,9 @@ func render(specPath, dir string, overlays ...string) ([]file, []string, error) 
 		files = append(files, f)
 	}
 	if s.HasProvider {
+		if err := compiles(dir, files); err != nil {
+			return nil, s.Warnings(false), err
+		}
 		text, err := p.testCode(dir)
 		if err != nil {
 			return nil, s.Warnings(false), err
@@ -169,7 +172,7 @@ func about(name, description string) string {
 	case isClause(description):
 		return comment(name + " is " + clause(description))
 	case strings.TrimSpace(description) == "":
-		return comment(name + " is a part of an event.")
+		return ""
 	}
 	return comment(name + ": " + description)
 }

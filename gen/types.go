@@ -5,6 +5,7 @@ import (
 	_ "embed"
 	"fmt"
 	"maps"
+	"slices"
 	"strings"
 
 	"github.com/getkin/kin-openapi/openapi3"
@@ -18,9 +19,10 @@ var typesTemplate string
 
 func (p provider) typesCode() (string, error) {
 	client := p.clientSchemas()
-	return p.declarations(func(schema *openapi3.Schema) bool {
+	types, err := p.declarations(func(schema *openapi3.Schema) bool {
 		return !spec.IsEvent(schema) && !spec.IsHandWritten(schema) && !client[schema]
 	})
+	return types + p.personalTable(), err
 }
 
 // noTemplate replaces a template of oapi-codegen by nothing. An empty text would
@@ -77,10 +79,8 @@ func (p provider) selected(wanted func(*openapi3.Schema) bool) openapi3.Schemas 
 			if p.MayLack(ref.Value, name) {
 				field.Extensions[mayLackName] = true
 			}
-			if spec.IsPersonal(property) {
-				field.Extensions[redactName] = "text"
-			} else if p.redactsProperty(property, make(map[string]bool)) {
-				field.Extensions[redactName] = "inside"
+			if _, hides := p.hides(property); hides {
+				field.Extensions[redactName] = true
 			}
 			schema.Properties[name] = field
 		}
@@ -131,7 +131,7 @@ func init() {
 		"fieldType":  fieldType,
 		"fieldName":  fieldName,
 		"isOptional": isOptional,
-		"redactions": redactions,
+		"redacts":    redacts,
 	})
 }
 
@@ -215,74 +215,64 @@ func (p provider) clientSchemas() map[*openapi3.Schema]bool {
 	return client
 }
 
-// redactName marks, in memory, a property that is redacted before it is printed.
+// redactName marks, in memory, a property that is not printed, or not all of it.
 const redactName = "x-redact"
 
-// redacts reports whether a component has, however deep, a field that is not printed.
-func (p provider) redacts(name string, seen map[string]bool) bool {
-	component := p.Schemas()[name]
-	switch {
-	case component == nil || seen[name]:
-		return false
-	case spec.IsHandWritten(component.Value):
-		return spec.IsFree(component.Value)
-	}
-	seen[name] = true
-	for _, property := range component.Value.Properties {
-		if p.redactsProperty(property, seen) {
-			return true
-		}
-	}
-	return false
+// redacts reports whether a struct has such properties.
+func redacts(t codegen.TypeDefinition) bool {
+	return slices.ContainsFunc(t.Schema.Properties, func(p codegen.Property) bool { return p.Extensions[redactName] != nil })
 }
 
-func (p provider) redactsProperty(ref *openapi3.SchemaRef, seen map[string]bool) bool {
-	if spec.IsPersonal(ref) {
-		return true
+// personalTable returns the table of what is not printed.
+func (p provider) personalTable() string {
+	var b strings.Builder
+	for _, name := range spec.InOrder(p.Schemas(), spec.SchemaOrigin) {
+		var members []string
+		of := p.Schemas()[name].Value
+		for _, property := range spec.InOrder(of.Properties, spec.SchemaOrigin) {
+			if of, hides := p.hides(of.Properties[property]); hides {
+				members = append(members, fmt.Sprintf("%q: %q", property, of))
+			}
+		}
+		if members != nil && !spec.IsHandWritten(of) {
+			fmt.Fprintf(&b, "%q: {%s},\n", name, inLines(members, 110))
+		}
 	}
+	if b.Len() == 0 {
+		return ""
+	}
+	return "\n// personal is what is not printed.\nvar personal = provider.Personal{\n" + b.String() + "}\n"
+}
+
+// hides reports whether a property is not printed, or has such a property in it: then in the component of
+// the given name.
+func (p provider) hides(ref *openapi3.SchemaRef) (in string, ok bool) {
 	plain, _ := spec.WithoutNull(ref)
 	for plain.Value.Items != nil {
 		plain, _ = spec.WithoutNull(plain.Value.Items)
 	}
-	if plain.Ref == "" {
-		return spec.IsFree(plain.Value)
+	if spec.IsPersonal(ref) || spec.IsFree(plain.Value) {
+		return "", true
 	}
-	return p.redacts(spec.SchemaName(plain.Ref), seen)
+	name := spec.SchemaName(plain.Ref)
+	return name, plain.Ref != "" && p.redacts(name, make(map[string]bool))
 }
 
-// redaction is a field that is redacted before it is printed.
-type redaction struct{ Field, Go string }
-
-// redactions returns the redactions of a struct.
-func redactions(properties []codegen.Property) (out []redaction) {
-	for _, p := range properties {
-		if p.Extensions[redactName] == nil {
-			continue
+// redacts reports whether a component has, however deep, a field that is not printed.
+func (p provider) redacts(name string, seen map[string]bool) bool {
+	component := p.Schemas()[name]
+	if component == nil || seen[name] || spec.IsHandWritten(component.Value) {
+		return component != nil && spec.IsFree(component.Value)
+	}
+	seen[name] = true
+	for _, property := range component.Value.Properties {
+		plain, _ := spec.WithoutNull(property)
+		for plain.Value.Items != nil {
+			plain, _ = spec.WithoutNull(plain.Value.Items)
 		}
-		field := fieldName(p)
-		whole, optional := strings.CutPrefix(fieldType(p), "value.Optional[")
-		redact, plain := redactor(strings.TrimSuffix(whole, "]"), p), redactor(whole, p)+"(v."+field+")"
-		if optional {
-			plain = "provider.RedactIn(v." + field + ", " + redact + ")"
+		if spec.IsPersonal(property) || spec.IsFree(plain.Value) || plain.Ref != "" && p.redacts(spec.SchemaName(plain.Ref), seen) {
+			return true
 		}
-		out = append(out, redaction{field, plain})
 	}
-	return out
-}
-
-// redactor returns the function that redacts values of a Go type.
-func redactor(goType string, p codegen.Property) string {
-	if element, ok := strings.CutPrefix(goType, "[]"); ok {
-		return "provider.RedactEach(" + redactor(element, p) + ")"
-	}
-	if element, ok := strings.CutPrefix(goType, "*"); ok {
-		return "provider.RedactAt(" + redactor(element, p) + ")"
-	}
-	switch {
-	case p.Extensions[redactName] == "text":
-		return "provider.Redact[" + goType + "]"
-	case goType == spec.RawType:
-		return "provider.RedactJSON"
-	}
-	return goType + ".redacted"
+	return false
 }

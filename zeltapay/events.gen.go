@@ -16,7 +16,6 @@ import (
 
 	"github.com/paghooks/paghooks/idem"
 	"github.com/paghooks/paghooks/idem/drift"
-	"github.com/paghooks/paghooks/idem/provider"
 	"github.com/paghooks/paghooks/idem/value"
 )
 
@@ -78,26 +77,11 @@ type PaymentEvent struct {
 	Metadata value.Optional[Metadata] `json:"metadata,omitzero"`
 }
 
-// Format implements [fmt.Formatter]: every verb shows the struct without what is
-// personal or secret in it. json.Marshal writes all of it.
-func (v PaymentEvent) Format(f fmt.State, verb rune) {
-	fmt.Fprintf(f, fmt.FormatString(f, verb), v.printed())
-}
+// Format implements [fmt.Formatter]: every verb shows JSON, without what is personal or secret.
+func (v PaymentEvent) Format(f fmt.State, _ rune) { personal.Format(f, "PaymentEvent", v) }
 
 // LogValue implements [slog.LogValuer], and shows no more.
-func (v PaymentEvent) LogValue() slog.Value { return slog.AnyValue(v.printed()) }
-
-func (v PaymentEvent) printed() any {
-	type plain PaymentEvent // without Format
-	return plain(v.redacted())
-}
-
-func (v PaymentEvent) redacted() PaymentEvent {
-	v.PaymentLink = provider.RedactIn(v.PaymentLink, PaymentLink.redacted)
-	v.Customer = provider.RedactIn(v.Customer, Customer.redacted)
-	v.Metadata = provider.RedactIn(v.Metadata, Metadata.redacted)
-	return v
-}
+func (v PaymentEvent) LogValue() slog.Value { return personal.LogValue("PaymentEvent", v) }
 
 // PingEvent is the test event of the dashboard.
 //

@@ -33,24 +33,11 @@ type PaymentLink struct {
 	Metadata value.Optional[Metadata] `json:"metadata,omitzero"`
 }
 
-// Format implements [fmt.Formatter]: every verb shows the struct without what is
-// personal or secret in it. json.Marshal writes all of it.
-func (v PaymentLink) Format(f fmt.State, verb rune) {
-	fmt.Fprintf(f, fmt.FormatString(f, verb), v.printed())
-}
+// Format implements [fmt.Formatter]: every verb shows JSON, without what is personal or secret.
+func (v PaymentLink) Format(f fmt.State, _ rune) { personal.Format(f, "PaymentLink", v) }
 
 // LogValue implements [slog.LogValuer], and shows no more.
-func (v PaymentLink) LogValue() slog.Value { return slog.AnyValue(v.printed()) }
-
-func (v PaymentLink) printed() any {
-	type plain PaymentLink // without Format
-	return plain(v.redacted())
-}
-
-func (v PaymentLink) redacted() PaymentLink {
-	v.Metadata = provider.RedactIn(v.Metadata, Metadata.redacted)
-	return v
-}
+func (v PaymentLink) LogValue() slog.Value { return personal.LogValue("PaymentLink", v) }
 
 // Transaction is a payment at the processor.
 type Transaction struct {
@@ -93,23 +80,15 @@ type Customer struct {
 	Email value.Optional[string] `json:"email,omitzero"`
 }
 
-// Format implements [fmt.Formatter]: every verb shows the struct without what is
-// personal or secret in it. json.Marshal writes all of it.
-func (v Customer) Format(f fmt.State, verb rune) {
-	fmt.Fprintf(f, fmt.FormatString(f, verb), v.printed())
-}
+// Format implements [fmt.Formatter]: every verb shows JSON, without what is personal or secret.
+func (v Customer) Format(f fmt.State, _ rune) { personal.Format(f, "Customer", v) }
 
 // LogValue implements [slog.LogValuer], and shows no more.
-func (v Customer) LogValue() slog.Value { return slog.AnyValue(v.printed()) }
+func (v Customer) LogValue() slog.Value { return personal.LogValue("Customer", v) }
 
-func (v Customer) printed() any {
-	type plain Customer // without Format
-	return plain(v.redacted())
-}
-
-func (v Customer) redacted() Customer {
-	v.CustomerName = provider.RedactIn(v.CustomerName, provider.Redact[string])
-	v.CustomerEmail = provider.RedactIn(v.CustomerEmail, provider.Redact[string])
-	v.Email = provider.RedactIn(v.Email, provider.Redact[string])
-	return v
+// personal is what is not printed.
+var personal = provider.Personal{
+	"PaymentEvent": {"paymentLink": "PaymentLink", "customer": "Customer", "metadata": ""},
+	"PaymentLink":  {"metadata": ""},
+	"Customer":     {"customerName": "", "customerEmail": "", "email": ""},
 }

@@ -160,7 +160,7 @@ func (n *normal) body(name string, ref *openapi3.SchemaRef) (*openapi3.SchemaRef
 	}
 	whole.raw, whole.of = false, &openapi3.Schema{Type: &openapi3.Types{"object"}, Description: whole.of.Description, Extensions: whole.of.Extensions}
 	n.addType(key, name, ref, whole)
-	return n.done[key], s
+	return &openapi3.SchemaRef{Ref: SchemaPrefix + name, Value: n.Schemas()[name].Value}, s
 }
 
 // widened returns {$ref: an event} of a body that is

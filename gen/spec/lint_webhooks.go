@@ -41,7 +41,7 @@ func (l *linter) checkPost(path string, post *openapi3.Operation) {
 	case body == nil:
 		l.report(post.Origin, path+".requestBody", "there is no schema of JSON; refer to a request body that has one")
 	case !IsEvent(body.Value):
-		l.report(post.Origin, path+".requestBody", "%s is not the schema of an event; say in x-provider which property names the event: {event: {type: …}}", SchemaName(body.Ref))
+		l.report(post.Origin, path+".requestBody", "%s is not the schema of an event; say in x-provider which property names the event, {event: {type: …}}, or give it allOf: [$ref: %s%s]", SchemaName(body.Ref), SchemaPrefix, EnvelopeName)
 	default:
 		l.checkKey(path, post, body)
 		l.checkExample(path, post, body)

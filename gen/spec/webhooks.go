@@ -257,12 +257,14 @@ func operations(items map[string]*openapi3.PathItem) (out []Operation) {
 
 func jsonOf(content openapi3.Content) *openapi3.SchemaRef {
 	for _, name := range slices.Sorted(maps.Keys(content)) {
-		if isJSON := strings.Contains(name, "json") || name == "*/*"; isJSON && content[name] != nil {
+		if isJSON(name) && content[name] != nil {
 			return content[name].Schema
 		}
 	}
 	return nil
 }
+
+func isJSON(media string) bool { return strings.Contains(media, "json") || media == "*/*" }
 
 // Reachable returns the components that operations refer to, directly or through other components.
 func (s *Spec) Reachable(from []Operation) map[*openapi3.Schema]bool {

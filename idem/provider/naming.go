@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"strconv"
 	"strings"
 	"time"
 
@@ -82,7 +83,7 @@ func (p *Definition) identify(body []byte, root members) (idem.Event, words) {
 func (p *Definition) timeAt(root members, lists ...[]path) time.Time {
 	clock := p.Naming.Clock
 	if clock == nil {
-		clock = func(text string) (time.Time, error) { return value.Time(text).Time() }
+		clock = readTime
 	}
 	for _, paths := range lists {
 		for _, path := range paths {
@@ -94,6 +95,16 @@ func (p *Definition) timeAt(root members, lists ...[]path) time.Time {
 		}
 	}
 	return time.Time{}
+}
+
+// readTime reads a time, which may be a number of seconds since 1970, or of milliseconds.
+func readTime(text string) (time.Time, error) {
+	if n, err := strconv.ParseInt(text, 10, 64); err == nil && n > 1e11 {
+		return time.UnixMilli(n), nil
+	} else if err == nil {
+		return time.Unix(n, 0), nil
+	}
+	return value.Time(text).Time()
 }
 
 // places are the parsed paths of a [Naming].

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"crypto"
+	"encoding/json"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
@@ -17,7 +18,6 @@ import (
 	"github.com/paghooks/paghooks/asaas"
 	"github.com/paghooks/paghooks/idem"
 	"github.com/paghooks/paghooks/idem/provider"
-	"github.com/paghooks/paghooks/idem/value"
 	"github.com/paghooks/paghooks/zeltapay"
 )
 
@@ -228,20 +228,32 @@ func TestASourceWithAccountsAloneGivesEveryEventAScope(t *testing.T) {
 	}
 }
 
+type person struct {
+	Name  string          `json:"name"`
+	Heirs []person        `json:"heirs,omitempty"`
+	Heir  *person         `json:"heir,omitempty"`
+	Notes json.RawMessage `json:"notes,omitempty"`
+	Of    string          `json:"of,omitempty"`
+}
+
 func TestWhatIsPersonalIsHiddenWhereverItIs(t *testing.T) {
 	t.Parallel()
-	type name string
-	if got := provider.RedactIn(value.Of([]name{"Ana", ""}), provider.RedactEach(provider.Redact[name])); !got.Equal(value.Of([]name{"[redacted]", ""})) {
-		t.Errorf("a list: %v", got)
-	}
-	if got := provider.RedactIn(value.Null[name](), provider.Redact[name]); !got.IsNull() {
-		t.Errorf("null: %v", got)
-	}
-	ana := name("Ana")
-	if diff := cmp.Diff(name("[redacted]"), *provider.RedactAt(provider.Redact[name])(&ana)); diff != "" || ana != "Ana" {
-		t.Errorf("a pointer, to %q (-want +got):\n%s", ana, diff)
-	}
-	if provider.RedactAt(provider.Redact[name])(nil) != nil {
-		t.Error("no pointer has become one")
+	table := provider.Personal{"person": {"name": "", "heirs": "person", "heir": "person", "notes": ""}}
+	for _, c := range []struct {
+		why, want string
+		v         any
+	}{
+		{"a text", `{"name":"[redacted]","of":"Rio, \"SP\""}`, person{Name: "Ana", Of: `Rio, "SP"`}},
+		{"no text", `{"name":""}`, person{}},
+		{"lists and pointers", `{"name":"[redacted]","heirs":[{"name":"[redacted]"},{"name":""}],"heir":{"name":"[redacted]"}}`, person{Name: "Ana", Heirs: []person{{Name: "Bia"}, {}}, Heir: &person{Name: "Cid"}}},
+		{"an object", `{"name":"","notes":"[2 fields]"}`, person{Notes: json.RawMessage(`{"Ana": 1, "Bia": 2}`)}},
+		{"a number", `{"name":"","notes":"[redacted]"}`, person{Notes: json.RawMessage("5511987654321")}},
+		{"null", `{"name":"","notes":null}`, person{Notes: json.RawMessage("null")}},
+		{"no pointer", `null`, (*person)(nil)},
+		{"no JSON", `"[unprintable]"`, person{Notes: json.RawMessage("Ana")}},
+	} {
+		if got := table.LogValue("person", c.v).String(); got != c.want {
+			t.Errorf("%s: %s, want %s", c.why, got, c.want)
+		}
 	}
 }

@@ -17,7 +17,6 @@ import (
 
 	"github.com/paghooks/paghooks/idem"
 	"github.com/paghooks/paghooks/idem/drift"
-	"github.com/paghooks/paghooks/idem/provider"
 	"github.com/paghooks/paghooks/idem/value"
 )
 
@@ -107,27 +106,11 @@ type ChargeEvent struct {
 	Account value.Optional[json.RawMessage] `json:"account,omitzero"`
 }
 
-// Format implements [fmt.Formatter]: every verb shows the struct without what is
-// personal or secret in it. json.Marshal writes all of it.
-func (v ChargeEvent) Format(f fmt.State, verb rune) {
-	fmt.Fprintf(f, fmt.FormatString(f, verb), v.printed())
-}
+// Format implements [fmt.Formatter]: every verb shows JSON, without what is personal or secret.
+func (v ChargeEvent) Format(f fmt.State, _ rune) { personal.Format(f, "ChargeEvent", v) }
 
 // LogValue implements [slog.LogValuer], and shows no more.
-func (v ChargeEvent) LogValue() slog.Value { return slog.AnyValue(v.printed()) }
-
-func (v ChargeEvent) printed() any {
-	type plain ChargeEvent // without Format
-	return plain(v.redacted())
-}
-
-func (v ChargeEvent) redacted() ChargeEvent {
-	v.Charge = Charge.redacted(v.Charge)
-	v.Pix = provider.RedactIn(v.Pix, Pix.redacted)
-	v.PixQrCode = provider.RedactIn(v.PixQrCode, provider.RedactJSON)
-	v.Account = provider.RedactIn(v.Account, provider.RedactJSON)
-	return v
-}
+func (v ChargeEvent) LogValue() slog.Value { return personal.LogValue("ChargeEvent", v) }
 
 // MovementEvent is an event about money that leaves the account.
 //
@@ -140,25 +123,11 @@ type MovementEvent struct {
 	Error       value.Optional[json.RawMessage] `json:"error,omitzero"`
 }
 
-// Format implements [fmt.Formatter]: every verb shows the struct without what is
-// personal or secret in it. json.Marshal writes all of it.
-func (v MovementEvent) Format(f fmt.State, verb rune) {
-	fmt.Fprintf(f, fmt.FormatString(f, verb), v.printed())
-}
+// Format implements [fmt.Formatter]: every verb shows JSON, without what is personal or secret.
+func (v MovementEvent) Format(f fmt.State, _ rune) { personal.Format(f, "MovementEvent", v) }
 
 // LogValue implements [slog.LogValuer], and shows no more.
-func (v MovementEvent) LogValue() slog.Value { return slog.AnyValue(v.printed()) }
-
-func (v MovementEvent) printed() any {
-	type plain MovementEvent // without Format
-	return plain(v.redacted())
-}
-
-func (v MovementEvent) redacted() MovementEvent {
-	v.Transaction = provider.RedactIn(v.Transaction, provider.RedactJSON)
-	v.Error = provider.RedactIn(v.Error, provider.RedactJSON)
-	return v
-}
+func (v MovementEvent) LogValue() slog.Value { return personal.LogValue("MovementEvent", v) }
 
 // UnknownEvent is an event of a type that is newer than this package.
 type UnknownEvent struct {

@@ -18,7 +18,6 @@ type Envelope struct {
 	Event EventType `json:"event"`
 }
 
-// OpenpixDisputeCreatedEventDispute is a part of an event.
 type OpenpixDisputeCreatedEventDispute struct {
 	EndToEndID    value.Optional[string]      `json:"endToEndId,omitzero"`
 	Status        value.Optional[string]      `json:"status,omitzero"`
@@ -54,24 +53,11 @@ type Charge struct {
 	ExpiresIn     value.Optional[value.Int]   `json:"expiresIn,omitzero"`
 }
 
-// Format implements [fmt.Formatter]: every verb shows the struct without what is
-// personal or secret in it. json.Marshal writes all of it.
-func (v Charge) Format(f fmt.State, verb rune) {
-	fmt.Fprintf(f, fmt.FormatString(f, verb), v.printed())
-}
+// Format implements [fmt.Formatter]: every verb shows JSON, without what is personal or secret.
+func (v Charge) Format(f fmt.State, _ rune) { personal.Format(f, "Charge", v) }
 
 // LogValue implements [slog.LogValuer], and shows no more.
-func (v Charge) LogValue() slog.Value { return slog.AnyValue(v.printed()) }
-
-func (v Charge) printed() any {
-	type plain Charge // without Format
-	return plain(v.redacted())
-}
-
-func (v Charge) redacted() Charge {
-	v.Customer = provider.RedactIn(v.Customer, Customer.redacted)
-	return v
-}
+func (v Charge) LogValue() slog.Value { return personal.LogValue("Charge", v) }
 
 // PixCharge is the charge once more, inside of the Pix that paid it.
 type PixCharge struct {
@@ -94,24 +80,11 @@ type PixCharge struct {
 	ExpiresIn     value.Optional[value.Int]   `json:"expiresIn,omitzero"`
 }
 
-// Format implements [fmt.Formatter]: every verb shows the struct without what is
-// personal or secret in it. json.Marshal writes all of it.
-func (v PixCharge) Format(f fmt.State, verb rune) {
-	fmt.Fprintf(f, fmt.FormatString(f, verb), v.printed())
-}
+// Format implements [fmt.Formatter]: every verb shows JSON, without what is personal or secret.
+func (v PixCharge) Format(f fmt.State, _ rune) { personal.Format(f, "PixCharge", v) }
 
 // LogValue implements [slog.LogValuer], and shows no more.
-func (v PixCharge) LogValue() slog.Value { return slog.AnyValue(v.printed()) }
-
-func (v PixCharge) printed() any {
-	type plain PixCharge // without Format
-	return plain(v.redacted())
-}
-
-func (v PixCharge) redacted() PixCharge {
-	v.Customer = provider.RedactIn(v.Customer, Customer.redacted)
-	return v
-}
+func (v PixCharge) LogValue() slog.Value { return personal.LogValue("PixCharge", v) }
 
 // Pix is the Pix that paid a charge.
 type Pix struct {
@@ -125,24 +98,11 @@ type Pix struct {
 	InfoPagador   value.Optional[string]      `json:"infoPagador,omitzero"`
 }
 
-// Format implements [fmt.Formatter]: every verb shows the struct without what is
-// personal or secret in it. json.Marshal writes all of it.
-func (v Pix) Format(f fmt.State, verb rune) { fmt.Fprintf(f, fmt.FormatString(f, verb), v.printed()) }
+// Format implements [fmt.Formatter]: every verb shows JSON, without what is personal or secret.
+func (v Pix) Format(f fmt.State, _ rune) { personal.Format(f, "Pix", v) }
 
 // LogValue implements [slog.LogValuer], and shows no more.
-func (v Pix) LogValue() slog.Value { return slog.AnyValue(v.printed()) }
-
-func (v Pix) printed() any {
-	type plain Pix // without Format
-	return plain(v.redacted())
-}
-
-func (v Pix) redacted() Pix {
-	v.Charge = provider.RedactIn(v.Charge, PixCharge.redacted)
-	v.Customer = provider.RedactIn(v.Customer, Customer.redacted)
-	v.Payer = provider.RedactIn(v.Payer, Customer.redacted)
-	return v
-}
+func (v Pix) LogValue() slog.Value { return personal.LogValue("Pix", v) }
 
 // Customer is a person or a company.
 type Customer struct {
@@ -153,54 +113,23 @@ type Customer struct {
 	TaxID         value.Optional[CustomerTaxID] `json:"taxID,omitzero"`
 }
 
-// Format implements [fmt.Formatter]: every verb shows the struct without what is
-// personal or secret in it. json.Marshal writes all of it.
-func (v Customer) Format(f fmt.State, verb rune) {
-	fmt.Fprintf(f, fmt.FormatString(f, verb), v.printed())
-}
+// Format implements [fmt.Formatter]: every verb shows JSON, without what is personal or secret.
+func (v Customer) Format(f fmt.State, _ rune) { personal.Format(f, "Customer", v) }
 
 // LogValue implements [slog.LogValuer], and shows no more.
-func (v Customer) LogValue() slog.Value { return slog.AnyValue(v.printed()) }
+func (v Customer) LogValue() slog.Value { return personal.LogValue("Customer", v) }
 
-func (v Customer) printed() any {
-	type plain Customer // without Format
-	return plain(v.redacted())
-}
-
-func (v Customer) redacted() Customer {
-	v.Name = provider.RedactIn(v.Name, provider.Redact[string])
-	v.Email = provider.RedactIn(v.Email, provider.Redact[string])
-	v.Phone = provider.RedactIn(v.Phone, provider.Redact[string])
-	v.TaxID = provider.RedactIn(v.TaxID, CustomerTaxID.redacted)
-	return v
-}
-
-// CustomerTaxID is a part of an event.
 type CustomerTaxID struct {
 	TaxID value.Optional[string]            `json:"taxID,omitzero"`
 	Type  value.Optional[CustomerTaxIDType] `json:"type,omitzero"`
 }
 
-// Format implements [fmt.Formatter]: every verb shows the struct without what is
-// personal or secret in it. json.Marshal writes all of it.
-func (v CustomerTaxID) Format(f fmt.State, verb rune) {
-	fmt.Fprintf(f, fmt.FormatString(f, verb), v.printed())
-}
+// Format implements [fmt.Formatter]: every verb shows JSON, without what is personal or secret.
+func (v CustomerTaxID) Format(f fmt.State, _ rune) { personal.Format(f, "CustomerTaxID", v) }
 
 // LogValue implements [slog.LogValuer], and shows no more.
-func (v CustomerTaxID) LogValue() slog.Value { return slog.AnyValue(v.printed()) }
+func (v CustomerTaxID) LogValue() slog.Value { return personal.LogValue("CustomerTaxID", v) }
 
-func (v CustomerTaxID) printed() any {
-	type plain CustomerTaxID // without Format
-	return plain(v.redacted())
-}
-
-func (v CustomerTaxID) redacted() CustomerTaxID {
-	v.TaxID = provider.RedactIn(v.TaxID, provider.Redact[string])
-	return v
-}
-
-// CustomerTaxIDType is a part of an event.
 type CustomerTaxIDType string
 
 const (
@@ -223,4 +152,15 @@ type Company struct {
 	ID    value.Optional[string] `json:"id,omitzero"`
 	Name  value.Optional[string] `json:"name,omitzero"`
 	TaxID value.Optional[string] `json:"taxID,omitzero"`
+}
+
+// personal is what is not printed.
+var personal = provider.Personal{
+	"ChargeEvent":   {"charge": "Charge", "pix": "Pix", "pixQrCode": "", "account": ""},
+	"MovementEvent": {"transaction": "", "error": ""},
+	"Charge":        {"customer": "Customer"},
+	"PixCharge":     {"customer": "Customer"},
+	"Pix":           {"charge": "PixCharge", "customer": "Customer", "payer": "Customer"},
+	"Customer":      {"name": "", "email": "", "phone": "", "taxID": "CustomerTaxID"},
+	"CustomerTaxID": {"taxID": ""},
 }
