@@ -46,7 +46,7 @@ type Webhook struct {
 }
 
 // Format implements [fmt.Formatter]: every verb shows JSON, without what is personal or secret.
-func (v Webhook) Format(f fmt.State, _ rune) { personal.Format(f, "Webhook", v) }
+func (v Webhook) Format(f fmt.State, _ rune) { personal.Print(f, "Webhook", v) }
 
 // LogValue implements [slog.LogValuer], and shows no more.
 func (v Webhook) LogValue() slog.Value { return personal.LogValue("Webhook", v) }
@@ -99,7 +99,7 @@ type WebhookCreate struct {
 }
 
 // Format implements [fmt.Formatter]: every verb shows JSON, without what is personal or secret.
-func (v WebhookCreate) Format(f fmt.State, _ rune) { personal.Format(f, "WebhookCreate", v) }
+func (v WebhookCreate) Format(f fmt.State, _ rune) { personal.Print(f, "WebhookCreate", v) }
 
 // LogValue implements [slog.LogValuer], and shows no more.
 func (v WebhookCreate) LogValue() slog.Value { return personal.LogValue("WebhookCreate", v) }
@@ -127,7 +127,7 @@ type WebhookUpdate struct {
 }
 
 // Format implements [fmt.Formatter]: every verb shows JSON, without what is personal or secret.
-func (v WebhookUpdate) Format(f fmt.State, _ rune) { personal.Format(f, "WebhookUpdate", v) }
+func (v WebhookUpdate) Format(f fmt.State, _ rune) { personal.Print(f, "WebhookUpdate", v) }
 
 // LogValue implements [slog.LogValuer], and shows no more.
 func (v WebhookUpdate) LogValue() slog.Value { return personal.LogValue("WebhookUpdate", v) }
@@ -151,7 +151,7 @@ type WebhookPage struct {
 }
 
 // Format implements [fmt.Formatter]: every verb shows JSON, without what is personal or secret.
-func (v WebhookPage) Format(f fmt.State, _ rune) { personal.Format(f, "WebhookPage", v) }
+func (v WebhookPage) Format(f fmt.State, _ rune) { personal.Print(f, "WebhookPage", v) }
 
 // LogValue implements [slog.LogValuer], and shows no more.
 func (v WebhookPage) LogValue() slog.Value { return personal.LogValue("WebhookPage", v) }

@@ -499,7 +499,7 @@ type TransferEvent struct {
 }
 
 // Format implements [fmt.Formatter]: every verb shows JSON, without what is personal or secret.
-func (v TransferEvent) Format(f fmt.State, _ rune) { personal.Format(f, "TransferEvent", v) }
+func (v TransferEvent) Format(f fmt.State, _ rune) { personal.Print(f, "TransferEvent", v) }
 
 // LogValue implements [slog.LogValuer], and shows no more.
 func (v TransferEvent) LogValue() slog.Value { return personal.LogValue("TransferEvent", v) }
@@ -537,7 +537,7 @@ type MobilePhoneRechargeEvent struct {
 
 // Format implements [fmt.Formatter]: every verb shows JSON, without what is personal or secret.
 func (v MobilePhoneRechargeEvent) Format(f fmt.State, _ rune) {
-	personal.Format(f, "MobilePhoneRechargeEvent", v)
+	personal.Print(f, "MobilePhoneRechargeEvent", v)
 }
 
 // LogValue implements [slog.LogValuer], and shows no more.
@@ -567,7 +567,7 @@ type CheckoutEvent struct {
 }
 
 // Format implements [fmt.Formatter]: every verb shows JSON, without what is personal or secret.
-func (v CheckoutEvent) Format(f fmt.State, _ rune) { personal.Format(f, "CheckoutEvent", v) }
+func (v CheckoutEvent) Format(f fmt.State, _ rune) { personal.Print(f, "CheckoutEvent", v) }
 
 // LogValue implements [slog.LogValuer], and shows no more.
 func (v CheckoutEvent) LogValue() slog.Value { return personal.LogValue("CheckoutEvent", v) }

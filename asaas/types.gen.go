@@ -1022,7 +1022,7 @@ type Transfer struct {
 }
 
 // Format implements [fmt.Formatter]: every verb shows JSON, without what is personal or secret.
-func (v Transfer) Format(f fmt.State, _ rune) { personal.Format(f, "Transfer", v) }
+func (v Transfer) Format(f fmt.State, _ rune) { personal.Print(f, "Transfer", v) }
 
 // LogValue implements [slog.LogValuer], and shows no more.
 func (v Transfer) LogValue() slog.Value { return personal.LogValue("Transfer", v) }
@@ -1112,9 +1112,7 @@ type TransferBankAccount struct {
 }
 
 // Format implements [fmt.Formatter]: every verb shows JSON, without what is personal or secret.
-func (v TransferBankAccount) Format(f fmt.State, _ rune) {
-	personal.Format(f, "TransferBankAccount", v)
-}
+func (v TransferBankAccount) Format(f fmt.State, _ rune) { personal.Print(f, "TransferBankAccount", v) }
 
 // LogValue implements [slog.LogValuer], and shows no more.
 func (v TransferBankAccount) LogValue() slog.Value {
@@ -1142,7 +1140,7 @@ type TransferAccount struct {
 }
 
 // Format implements [fmt.Formatter]: every verb shows JSON, without what is personal or secret.
-func (v TransferAccount) Format(f fmt.State, _ rune) { personal.Format(f, "TransferAccount", v) }
+func (v TransferAccount) Format(f fmt.State, _ rune) { personal.Print(f, "TransferAccount", v) }
 
 // LogValue implements [slog.LogValuer], and shows no more.
 func (v TransferAccount) LogValue() slog.Value { return personal.LogValue("TransferAccount", v) }
@@ -1288,9 +1286,7 @@ type MobilePhoneRecharge struct {
 }
 
 // Format implements [fmt.Formatter]: every verb shows JSON, without what is personal or secret.
-func (v MobilePhoneRecharge) Format(f fmt.State, _ rune) {
-	personal.Format(f, "MobilePhoneRecharge", v)
-}
+func (v MobilePhoneRecharge) Format(f fmt.State, _ rune) { personal.Print(f, "MobilePhoneRecharge", v) }
 
 // LogValue implements [slog.LogValuer], and shows no more.
 func (v MobilePhoneRecharge) LogValue() slog.Value {
@@ -1393,7 +1389,7 @@ type Checkout struct {
 }
 
 // Format implements [fmt.Formatter]: every verb shows JSON, without what is personal or secret.
-func (v Checkout) Format(f fmt.State, _ rune) { personal.Format(f, "Checkout", v) }
+func (v Checkout) Format(f fmt.State, _ rune) { personal.Print(f, "Checkout", v) }
 
 // LogValue implements [slog.LogValuer], and shows no more.
 func (v Checkout) LogValue() slog.Value { return personal.LogValue("Checkout", v) }
@@ -1515,7 +1511,7 @@ type CheckoutCustomerData struct {
 
 // Format implements [fmt.Formatter]: every verb shows JSON, without what is personal or secret.
 func (v CheckoutCustomerData) Format(f fmt.State, _ rune) {
-	personal.Format(f, "CheckoutCustomerData", v)
+	personal.Print(f, "CheckoutCustomerData", v)
 }
 
 // LogValue implements [slog.LogValuer], and shows no more.
@@ -1984,7 +1980,7 @@ type Withdrawal struct {
 }
 
 // Format implements [fmt.Formatter]: every verb shows JSON, without what is personal or secret.
-func (v Withdrawal) Format(f fmt.State, _ rune) { personal.Format(f, "Withdrawal", v) }
+func (v Withdrawal) Format(f fmt.State, _ rune) { personal.Print(f, "Withdrawal", v) }
 
 // LogValue implements [slog.LogValuer], and shows no more.
 func (v Withdrawal) LogValue() slog.Value { return personal.LogValue("Withdrawal", v) }
@@ -2129,7 +2125,7 @@ type WithdrawalPix struct {
 }
 
 // Format implements [fmt.Formatter]: every verb shows JSON, without what is personal or secret.
-func (v WithdrawalPix) Format(f fmt.State, _ rune) { personal.Format(f, "WithdrawalPix", v) }
+func (v WithdrawalPix) Format(f fmt.State, _ rune) { personal.Print(f, "WithdrawalPix", v) }
 
 // LogValue implements [slog.LogValuer], and shows no more.
 func (v WithdrawalPix) LogValue() slog.Value { return personal.LogValue("WithdrawalPix", v) }
@@ -2157,7 +2153,7 @@ type WithdrawalPixAccount struct {
 
 // Format implements [fmt.Formatter]: every verb shows JSON, without what is personal or secret.
 func (v WithdrawalPixAccount) Format(f fmt.State, _ rune) {
-	personal.Format(f, "WithdrawalPixAccount", v)
+	personal.Print(f, "WithdrawalPixAccount", v)
 }
 
 // LogValue implements [slog.LogValuer], and shows no more.
@@ -2185,9 +2181,7 @@ type WithdrawalPixQrCode struct {
 }
 
 // Format implements [fmt.Formatter]: every verb shows JSON, without what is personal or secret.
-func (v WithdrawalPixQrCode) Format(f fmt.State, _ rune) {
-	personal.Format(f, "WithdrawalPixQrCode", v)
-}
+func (v WithdrawalPixQrCode) Format(f fmt.State, _ rune) { personal.Print(f, "WithdrawalPixQrCode", v) }
 
 // LogValue implements [slog.LogValuer], and shows no more.
 func (v WithdrawalPixQrCode) LogValue() slog.Value {
@@ -2201,7 +2195,7 @@ type WithdrawalPixPayer struct {
 }
 
 // Format implements [fmt.Formatter]: every verb shows JSON, without what is personal or secret.
-func (v WithdrawalPixPayer) Format(f fmt.State, _ rune) { personal.Format(f, "WithdrawalPixPayer", v) }
+func (v WithdrawalPixPayer) Format(f fmt.State, _ rune) { personal.Print(f, "WithdrawalPixPayer", v) }
 
 // LogValue implements [slog.LogValuer], and shows no more.
 func (v WithdrawalPixPayer) LogValue() slog.Value { return personal.LogValue("WithdrawalPixPayer", v) }

@@ -78,7 +78,7 @@ type PaymentEvent struct {
 }
 
 // Format implements [fmt.Formatter]: every verb shows JSON, without what is personal or secret.
-func (v PaymentEvent) Format(f fmt.State, _ rune) { personal.Format(f, "PaymentEvent", v) }
+func (v PaymentEvent) Format(f fmt.State, _ rune) { personal.Print(f, "PaymentEvent", v) }
 
 // LogValue implements [slog.LogValuer], and shows no more.
 func (v PaymentEvent) LogValue() slog.Value { return personal.LogValue("PaymentEvent", v) }

@@ -34,7 +34,7 @@ type PaymentLink struct {
 }
 
 // Format implements [fmt.Formatter]: every verb shows JSON, without what is personal or secret.
-func (v PaymentLink) Format(f fmt.State, _ rune) { personal.Format(f, "PaymentLink", v) }
+func (v PaymentLink) Format(f fmt.State, _ rune) { personal.Print(f, "PaymentLink", v) }
 
 // LogValue implements [slog.LogValuer], and shows no more.
 func (v PaymentLink) LogValue() slog.Value { return personal.LogValue("PaymentLink", v) }
@@ -81,7 +81,7 @@ type Customer struct {
 }
 
 // Format implements [fmt.Formatter]: every verb shows JSON, without what is personal or secret.
-func (v Customer) Format(f fmt.State, _ rune) { personal.Format(f, "Customer", v) }
+func (v Customer) Format(f fmt.State, _ rune) { personal.Print(f, "Customer", v) }
 
 // LogValue implements [slog.LogValuer], and shows no more.
 func (v Customer) LogValue() slog.Value { return personal.LogValue("Customer", v) }

@@ -13,8 +13,8 @@ import (
 // personal or secret, with "", and those in which such members are, with the name of their struct.
 type Personal map[string]map[string]string
 
-// Format prints the JSON of a struct, without what is personal in it.
-func (p Personal) Format(f fmt.State, name string, v any) { _, _ = f.Write(p.printed(name, v)) }
+// Print writes the JSON of a struct, without what is personal in it.
+func (p Personal) Print(f fmt.State, name string, v any) { _, _ = f.Write(p.printed(name, v)) }
 
 // LogValue returns the same for a log.
 func (p Personal) LogValue(name string, v any) slog.Value { return slog.AnyValue(p.printed(name, v)) }

@@ -107,7 +107,7 @@ type ChargeEvent struct {
 }
 
 // Format implements [fmt.Formatter]: every verb shows JSON, without what is personal or secret.
-func (v ChargeEvent) Format(f fmt.State, _ rune) { personal.Format(f, "ChargeEvent", v) }
+func (v ChargeEvent) Format(f fmt.State, _ rune) { personal.Print(f, "ChargeEvent", v) }
 
 // LogValue implements [slog.LogValuer], and shows no more.
 func (v ChargeEvent) LogValue() slog.Value { return personal.LogValue("ChargeEvent", v) }
@@ -124,7 +124,7 @@ type MovementEvent struct {
 }
 
 // Format implements [fmt.Formatter]: every verb shows JSON, without what is personal or secret.
-func (v MovementEvent) Format(f fmt.State, _ rune) { personal.Format(f, "MovementEvent", v) }
+func (v MovementEvent) Format(f fmt.State, _ rune) { personal.Print(f, "MovementEvent", v) }
 
 // LogValue implements [slog.LogValuer], and shows no more.
 func (v MovementEvent) LogValue() slog.Value { return personal.LogValue("MovementEvent", v) }

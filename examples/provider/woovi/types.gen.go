@@ -54,7 +54,7 @@ type Charge struct {
 }
 
 // Format implements [fmt.Formatter]: every verb shows JSON, without what is personal or secret.
-func (v Charge) Format(f fmt.State, _ rune) { personal.Format(f, "Charge", v) }
+func (v Charge) Format(f fmt.State, _ rune) { personal.Print(f, "Charge", v) }
 
 // LogValue implements [slog.LogValuer], and shows no more.
 func (v Charge) LogValue() slog.Value { return personal.LogValue("Charge", v) }
@@ -81,7 +81,7 @@ type PixCharge struct {
 }
 
 // Format implements [fmt.Formatter]: every verb shows JSON, without what is personal or secret.
-func (v PixCharge) Format(f fmt.State, _ rune) { personal.Format(f, "PixCharge", v) }
+func (v PixCharge) Format(f fmt.State, _ rune) { personal.Print(f, "PixCharge", v) }
 
 // LogValue implements [slog.LogValuer], and shows no more.
 func (v PixCharge) LogValue() slog.Value { return personal.LogValue("PixCharge", v) }
@@ -99,7 +99,7 @@ type Pix struct {
 }
 
 // Format implements [fmt.Formatter]: every verb shows JSON, without what is personal or secret.
-func (v Pix) Format(f fmt.State, _ rune) { personal.Format(f, "Pix", v) }
+func (v Pix) Format(f fmt.State, _ rune) { personal.Print(f, "Pix", v) }
 
 // LogValue implements [slog.LogValuer], and shows no more.
 func (v Pix) LogValue() slog.Value { return personal.LogValue("Pix", v) }
@@ -114,7 +114,7 @@ type Customer struct {
 }
 
 // Format implements [fmt.Formatter]: every verb shows JSON, without what is personal or secret.
-func (v Customer) Format(f fmt.State, _ rune) { personal.Format(f, "Customer", v) }
+func (v Customer) Format(f fmt.State, _ rune) { personal.Print(f, "Customer", v) }
 
 // LogValue implements [slog.LogValuer], and shows no more.
 func (v Customer) LogValue() slog.Value { return personal.LogValue("Customer", v) }
@@ -125,7 +125,7 @@ type CustomerTaxID struct {
 }
 
 // Format implements [fmt.Formatter]: every verb shows JSON, without what is personal or secret.
-func (v CustomerTaxID) Format(f fmt.State, _ rune) { personal.Format(f, "CustomerTaxID", v) }
+func (v CustomerTaxID) Format(f fmt.State, _ rune) { personal.Print(f, "CustomerTaxID", v) }
 
 // LogValue implements [slog.LogValuer], and shows no more.
 func (v CustomerTaxID) LogValue() slog.Value { return personal.LogValue("CustomerTaxID", v) }
