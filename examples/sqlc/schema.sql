@@ -7,3 +7,8 @@ create table orders (
 	viewed_at timestamptz,
 	note      text
 );
+
+create table purchases (
+	id   text primary key,
+	paid numeric not null default 0
+);

@@ -6,6 +6,7 @@ package sqlc_test
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"testing"
 
@@ -15,6 +16,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/paghooks/paghooks/asaas"
+	"github.com/paghooks/paghooks/asaas/charges"
 	"github.com/paghooks/paghooks/examples/sqlc/orders"
 	"github.com/paghooks/paghooks/examples/sqlc/plain"
 	"github.com/paghooks/paghooks/idem/idemtest"
@@ -66,6 +68,37 @@ func TestOverriddenTypesGoThereAndBack(t *testing.T) {
 	}
 	if diff := cmp.Diff(want, got); diff != "" || err != nil {
 		t.Errorf("%v (-want +got):\n%s", err, diff)
+	}
+}
+
+// addPaid adds what is paid of a charge to its order. :execrows makes it notice an order that is not there.
+func addPaid(ctx context.Context, tx pgx.Tx, c charges.Change) error {
+	if c.Paid().IsZero() {
+		return nil
+	}
+	n, err := orders.New(tx).AddPaid(ctx, orders.AddPaidParams{Paid: c.Paid(), ID: c.After.ExternalReference.Or("")})
+	if err == nil && n == 0 {
+		err = fmt.Errorf("the order of charge %s is not stored", c.After.ID)
+	}
+	return err
+}
+
+func TestAnOrderIsPaidAndOneThatIsNotStoredIsAnError(t *testing.T) {
+	t.Parallel()
+	pool := database(t)
+	if _, err := pool.Exec(t.Context(), `insert into purchases (id) values ('order-1')`); err != nil {
+		t.Fatal(err)
+	}
+	for order, want := range map[string]bool{"order-1": true, "order-2": false} {
+		after := charges.Charge{ID: "pay_1", Paid: asaas.Cents(2990), ExternalReference: value.Of(order)}
+		err := pgx.BeginFunc(t.Context(), pool, func(tx pgx.Tx) error { return addPaid(t.Context(), tx, charges.Change{After: after}) })
+		if (err == nil) != want {
+			t.Errorf("%s: %v", order, err)
+		}
+	}
+	var paid asaas.Money
+	if err := pool.QueryRow(t.Context(), `select paid from purchases`).Scan(&paid); err != nil || paid != asaas.Cents(2990) {
+		t.Errorf("order-1 is paid with %s, %v", paid, err)
 	}
 }
 

@@ -41,6 +41,32 @@ func TestEveryPromiseHasItsTest(t *testing.T) {
 	}
 }
 
+func TestEveryTestThatADocumentNamesExists(t *testing.T) {
+	t.Parallel()
+	tests := make(map[string]bool)
+	err := fs.WalkDir(os.DirFS(root), ".", func(path string, _ fs.DirEntry, err error) error {
+		if strings.HasSuffix(path, "_test.go") {
+			for _, found := range testFunc.FindAllStringSubmatch(read(t, path), -1) {
+				tests[found[1]] = true
+			}
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, document := range documents(t) {
+		if elsewhere[document] {
+			continue // the reader writes them
+		}
+		for _, name := range testName.FindAllString(read(t, document), -1) {
+			if !tests[name] {
+				t.Errorf("%s names %s: there is no such test", document, name)
+			}
+		}
+	}
+}
+
 func testsOf(t *testing.T) map[string]bool {
 	t.Helper()
 	tests := make(map[string]bool)

@@ -3,56 +3,110 @@ package orms
 import (
 	"context"
 	"database/sql"
+	"errors"
+	"fmt"
 	"log"
 
 	"entgo.io/ent/dialect"
 	entsql "entgo.io/ent/dialect/sql"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/jackc/pgx/v5/stdlib"
+	"github.com/uptrace/bun"
+	"github.com/uptrace/bun/dialect/pgdialect"
 	"gorm.io/driver/postgres"
 	"gorm.io/gorm"
-	"gorm.io/gorm/clause"
 	"gorm.io/gorm/logger"
 
 	"github.com/paghooks/paghooks/asaas"
+	"github.com/paghooks/paghooks/asaas/charges"
 	"github.com/paghooks/paghooks/examples/recipes/orms/ent"
-	"github.com/paghooks/paghooks/examples/recipes/orms/ent/receipt"
+	"github.com/paghooks/paghooks/examples/recipes/orms/ent/order"
 	"github.com/paghooks/paghooks/idem/idemsql"
 )
 
-// A Receipt says that the money of a charge came once. Package charges says what is paid of it now.
-type Receipt struct {
-	ID     int64 `bun:",pk,autoincrement"`
-	Charge string
-	Value  string
+// Register registers one of the functions below. Each is called with the difference that an event made.
+func Register(events *asaas.Dispatcher) {
+	events.OnPayment(charges.Handler(PaidWithGORM))
 }
 
-// gormConfig logs no values, which are persons' data, and has no transactions of GORM's own:
-// they would hide an error that is not looked at.
+// An Order is a row of the shop's orders. Reference is the externalReference of its charges.
+type Order struct {
+	ID        int64 `bun:",pk,autoincrement"`
+	Reference string
+	Paid      asaas.Money // numeric
+}
+
+// notStored is the error of a charge whose order is not there: the event is tried again, and at last parked.
+func notStored(c charges.Change) error {
+	return fmt.Errorf("the order of charge %s is not stored", c.After.ID)
+}
+
+// gormConfig logs no values, which are persons' data, and has no transactions of GORM's own: they would hide
+// an error that is not looked at.
 var gormConfig = &gorm.Config{
 	SkipDefaultTransaction: true,
 	Logger:                 logger.New(log.Default(), logger.Config{ParameterizedQueries: true, IgnoreRecordNotFoundError: true, LogLevel: logger.Error}),
 }
 
-// Register registers it as a handler.
-func Register(events *asaas.Dispatcher) {
-	events.OnPaymentReceived(idemsql.Handler(BookWithGORM))
+// OpenGORM is the application's own GORM, beside the handlers, on the pool that idem uses.
+func OpenGORM(pool *pgxpool.Pool) (*gorm.DB, error) {
+	return gorm.Open(postgres.New(postgres.Config{Conn: stdlib.OpenDBFromPool(pool)}), gormConfig)
 }
 
-// BookWithGORM writes the receipt of a charge once, in the event's transaction.
-func BookWithGORM(ctx context.Context, db *sql.DB, e *asaas.PaymentEvent) error {
-	g, err := gorm.Open(postgres.New(postgres.Config{Conn: db}), gormConfig) // on db, never on the application's own connections
-	if err != nil {
-		return err
+// PaidWithGORM adds what is paid of a charge to its order.
+func PaidWithGORM(ctx context.Context, tx pgx.Tx, c charges.Change) error {
+	reference := c.After.ExternalReference.Or("")
+	if reference == "" || c.Paid().IsZero() {
+		return nil // money that names no order stays in asaas_charges
 	}
-	booked := Receipt{Charge: e.Payment.ID, Value: e.Payment.Value.String()}
-	return g.WithContext(ctx).Clauses(clause.OnConflict{DoNothing: true}).Create(&booked).Error // always look at Error
+	return idemsql.Run(ctx, tx, func(db *sql.DB) error {
+		g, err := gorm.Open(postgres.New(postgres.Config{Conn: db}), gormConfig) // on db, never on the application's own connections
+		if err != nil {
+			return err
+		}
+		res := g.WithContext(ctx).Model(&Order{}).Where("reference = ?", reference).Update("paid", gorm.Expr("paid + ?", c.Paid()))
+		if res.Error == nil && res.RowsAffected == 0 {
+			return notStored(c)
+		}
+		return res.Error
+	})
 }
 
-// BookWithEnt writes the receipt of a charge once, in the event's transaction.
-func BookWithEnt(ctx context.Context, db *sql.DB, e *asaas.PaymentEvent) error {
-	client := ent.NewClient(ent.Driver(entsql.OpenDB(dialect.Postgres, db)))
-	booked, err := client.Receipt.Query().Where(receipt.Charge(e.Payment.ID)).Exist(ctx)
-	if err != nil || booked {
-		return err
+// PaidWithEnt adds what is paid of a charge to its order. Ent adds integers: the order keeps cents.
+func PaidWithEnt(ctx context.Context, tx pgx.Tx, c charges.Change) error {
+	reference := c.After.ExternalReference.Or("")
+	if reference == "" || c.Paid().IsZero() {
+		return nil
 	}
-	return client.Receipt.Create().SetCharge(e.Payment.ID).SetValue(e.Payment.Value.String()).Exec(ctx)
+	return idemsql.Run(ctx, tx, func(db *sql.DB) error {
+		client := ent.NewClient(ent.Driver(entsql.OpenDB(dialect.Postgres, db)))
+		n, err := client.Order.Update().Where(order.Reference(reference)).AddPaidCents(c.Paid().Cents()).Save(ctx)
+		if err == nil && n == 0 {
+			return notStored(c)
+		}
+		return err
+	})
+}
+
+// bunDialect is one for all events: bun keeps what it knows of tables in it.
+var bunDialect = pgdialect.New()
+
+// PaidWithBun adds what is paid of a charge to its order.
+func PaidWithBun(ctx context.Context, tx pgx.Tx, c charges.Change) error {
+	reference := c.After.ExternalReference.Or("")
+	if reference == "" || c.Paid().IsZero() {
+		return nil
+	}
+	return idemsql.Run(ctx, tx, func(db *sql.DB) error {
+		res, err := bun.NewDB(db, bunDialect).NewUpdate().Model((*Order)(nil)).
+			Set("paid = paid + ?", c.Paid()).Where("reference = ?", reference).Exec(ctx)
+		if err != nil {
+			return err
+		}
+		if n, err := res.RowsAffected(); n == 0 || err != nil {
+			return errors.Join(err, notStored(c))
+		}
+		return nil
+	})
 }

@@ -103,6 +103,47 @@ func TestEachServerReceivesWorksAndStops(t *testing.T) {
 	}
 }
 
+func TestOneProcessReceivesAndAnotherWorks(t *testing.T) {
+	t.Parallel()
+	pool := idemtest.Pool(t)
+	if err := idem.Migrate(t.Context(), pool); err != nil {
+		t.Fatal(err)
+	}
+	handledBy := make(chan string, 10)
+	newInboxOf := func(process string) *idem.Inbox {
+		events := asaas.NewDispatcher(token)
+		events.OnPaymentReceived(func(context.Context, pgx.Tx, *asaas.PaymentEvent) error { handledBy <- process; return nil })
+		inbox := idem.NewInbox(pool, events)
+		inbox.Logger = nil
+		return inbox
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	ended := make(chan error, 2)
+	receiver, worker := testkit.FreeAddress(t), testkit.FreeAddress(t)
+	go func() { ended <- routers.HandleOnly(ctx, worker, newInboxOf("the worker")) }()
+	await(t, worker)
+	go func() { ended <- routers.Receive(ctx, receiver, newInboxOf("the receiver")) }()
+	await(t, receiver)
+
+	r := asaastest.Request("http://"+receiver+"/webhooks/asaas", token, asaastest.Event("PAYMENT_RECEIVED"))
+	r.RequestURI = ""
+	answer, err := http.DefaultClient.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	answer.Body.Close()
+	if by := <-handledBy; answer.StatusCode != http.StatusOK || by != "the worker" {
+		t.Errorf("answered %d, handled by %s", answer.StatusCode, by)
+	}
+	stop()
+	for range 2 {
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	}
+}
+
 // A function that cannot listen says so, and leaves no workers.
 func TestFiberThatCannotListenIsAnError(t *testing.T) {
 	t.Parallel()

@@ -18,3 +18,8 @@ type Order struct {
 	ViewedAt value.Optional[asaas.DateTime]
 	Note     value.Optional[string]
 }
+
+type Purchase struct {
+	ID   string
+	Paid asaas.Money
+}

@@ -17,3 +17,8 @@ type Order struct {
 	ViewedAt pgtype.Timestamptz
 	Note     *string
 }
+
+type Purchase struct {
+	ID   string
+	Paid pgtype.Numeric
+}

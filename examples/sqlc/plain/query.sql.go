@@ -11,6 +11,23 @@ import (
 	"github.com/jackc/pgx/v5/pgtype"
 )
 
+const addPaid = `-- name: AddPaid :execrows
+update purchases set paid = paid + $1 where id = $2
+`
+
+type AddPaidParams struct {
+	Paid pgtype.Numeric
+	ID   string
+}
+
+func (q *Queries) AddPaid(ctx context.Context, arg AddPaidParams) (int64, error) {
+	result, err := q.db.Exec(ctx, addPaid, arg.Paid, arg.ID)
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected(), nil
+}
+
 const bookPayment = `-- name: BookPayment :exec
 insert into orders (charge_id, amount, net, due_on, paid_on, viewed_at, note)
 values ($1, $2, $3, $4, $5, $6, $7) on conflict do nothing

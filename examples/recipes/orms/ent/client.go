@@ -14,7 +14,7 @@ import (
 	"entgo.io/ent"
 	"entgo.io/ent/dialect"
 	"entgo.io/ent/dialect/sql"
-	"github.com/paghooks/paghooks/examples/recipes/orms/ent/receipt"
+	"github.com/paghooks/paghooks/examples/recipes/orms/ent/order"
 )
 
 // Client is the client that holds all ent builders.
@@ -22,8 +22,8 @@ type Client struct {
 	config
 	// Schema is the client for creating, migrating and dropping schema.
 	Schema *migrate.Schema
-	// Receipt is the client for interacting with the Receipt builders.
-	Receipt *ReceiptClient
+	// Order is the client for interacting with the Order builders.
+	Order *OrderClient
 }
 
 // NewClient creates a new client configured with the given options.
@@ -35,7 +35,7 @@ func NewClient(opts ...Option) *Client {
 
 func (c *Client) init() {
 	c.Schema = migrate.NewSchema(c.driver)
-	c.Receipt = NewReceiptClient(c.config)
+	c.Order = NewOrderClient(c.config)
 }
 
 type (
@@ -126,9 +126,9 @@ func (c *Client) Tx(ctx context.Context) (*Tx, error) {
 	cfg := c.config
 	cfg.driver = tx
 	return &Tx{
-		ctx:     ctx,
-		config:  cfg,
-		Receipt: NewReceiptClient(cfg),
+		ctx:    ctx,
+		config: cfg,
+		Order:  NewOrderClient(cfg),
 	}, nil
 }
 
@@ -146,16 +146,16 @@ func (c *Client) BeginTx(ctx context.Context, opts *sql.TxOptions) (*Tx, error) 
 	cfg := c.config
 	cfg.driver = &txDriver{tx: tx, drv: c.driver}
 	return &Tx{
-		ctx:     ctx,
-		config:  cfg,
-		Receipt: NewReceiptClient(cfg),
+		ctx:    ctx,
+		config: cfg,
+		Order:  NewOrderClient(cfg),
 	}, nil
 }
 
 // Debug returns a new debug-client. It's used to get verbose logging on specific operations.
 //
 //	client.Debug().
-//		Receipt.
+//		Order.
 //		Query().
 //		Count(ctx)
 func (c *Client) Debug() *Client {
@@ -177,126 +177,126 @@ func (c *Client) Close() error {
 // Use adds the mutation hooks to all the entity clients.
 // In order to add hooks to a specific client, call: `client.Node.Use(...)`.
 func (c *Client) Use(hooks ...Hook) {
-	c.Receipt.Use(hooks...)
+	c.Order.Use(hooks...)
 }
 
 // Intercept adds the query interceptors to all the entity clients.
 // In order to add interceptors to a specific client, call: `client.Node.Intercept(...)`.
 func (c *Client) Intercept(interceptors ...Interceptor) {
-	c.Receipt.Intercept(interceptors...)
+	c.Order.Intercept(interceptors...)
 }
 
 // Mutate implements the ent.Mutator interface.
 func (c *Client) Mutate(ctx context.Context, m Mutation) (Value, error) {
 	switch m := m.(type) {
-	case *ReceiptMutation:
-		return c.Receipt.mutate(ctx, m)
+	case *OrderMutation:
+		return c.Order.mutate(ctx, m)
 	default:
 		return nil, fmt.Errorf("ent: unknown mutation type %T", m)
 	}
 }
 
-// ReceiptClient is a client for the Receipt schema.
-type ReceiptClient struct {
+// OrderClient is a client for the Order schema.
+type OrderClient struct {
 	config
 }
 
-// NewReceiptClient returns a client for the Receipt from the given config.
-func NewReceiptClient(c config) *ReceiptClient {
-	return &ReceiptClient{config: c}
+// NewOrderClient returns a client for the Order from the given config.
+func NewOrderClient(c config) *OrderClient {
+	return &OrderClient{config: c}
 }
 
 // Use adds a list of mutation hooks to the hooks stack.
-// A call to `Use(f, g, h)` equals to `receipt.Hooks(f(g(h())))`.
-func (c *ReceiptClient) Use(hooks ...Hook) {
-	c.hooks.Receipt = append(c.hooks.Receipt, hooks...)
+// A call to `Use(f, g, h)` equals to `order.Hooks(f(g(h())))`.
+func (c *OrderClient) Use(hooks ...Hook) {
+	c.hooks.Order = append(c.hooks.Order, hooks...)
 }
 
 // Intercept adds a list of query interceptors to the interceptors stack.
-// A call to `Intercept(f, g, h)` equals to `receipt.Intercept(f(g(h())))`.
-func (c *ReceiptClient) Intercept(interceptors ...Interceptor) {
-	c.inters.Receipt = append(c.inters.Receipt, interceptors...)
+// A call to `Intercept(f, g, h)` equals to `order.Intercept(f(g(h())))`.
+func (c *OrderClient) Intercept(interceptors ...Interceptor) {
+	c.inters.Order = append(c.inters.Order, interceptors...)
 }
 
-// Create returns a builder for creating a Receipt entity.
-func (c *ReceiptClient) Create() *ReceiptCreate {
-	mutation := newReceiptMutation(c.config, OpCreate)
-	return &ReceiptCreate{config: c.config, hooks: c.Hooks(), mutation: mutation}
+// Create returns a builder for creating a Order entity.
+func (c *OrderClient) Create() *OrderCreate {
+	mutation := newOrderMutation(c.config, OpCreate)
+	return &OrderCreate{config: c.config, hooks: c.Hooks(), mutation: mutation}
 }
 
-// CreateBulk returns a builder for creating a bulk of Receipt entities.
-func (c *ReceiptClient) CreateBulk(builders ...*ReceiptCreate) *ReceiptCreateBulk {
-	return &ReceiptCreateBulk{config: c.config, builders: builders}
+// CreateBulk returns a builder for creating a bulk of Order entities.
+func (c *OrderClient) CreateBulk(builders ...*OrderCreate) *OrderCreateBulk {
+	return &OrderCreateBulk{config: c.config, builders: builders}
 }
 
 // MapCreateBulk creates a bulk creation builder from the given slice. For each item in the slice, the function creates
 // a builder and applies setFunc on it.
-func (c *ReceiptClient) MapCreateBulk(slice any, setFunc func(*ReceiptCreate, int)) *ReceiptCreateBulk {
+func (c *OrderClient) MapCreateBulk(slice any, setFunc func(*OrderCreate, int)) *OrderCreateBulk {
 	rv := reflect.ValueOf(slice)
 	if rv.Kind() != reflect.Slice {
-		return &ReceiptCreateBulk{err: fmt.Errorf("calling to ReceiptClient.MapCreateBulk with wrong type %T, need slice", slice)}
+		return &OrderCreateBulk{err: fmt.Errorf("calling to OrderClient.MapCreateBulk with wrong type %T, need slice", slice)}
 	}
-	builders := make([]*ReceiptCreate, rv.Len())
+	builders := make([]*OrderCreate, rv.Len())
 	for i := 0; i < rv.Len(); i++ {
 		builders[i] = c.Create()
 		setFunc(builders[i], i)
 	}
-	return &ReceiptCreateBulk{config: c.config, builders: builders}
+	return &OrderCreateBulk{config: c.config, builders: builders}
 }
 
-// Update returns an update builder for Receipt.
-func (c *ReceiptClient) Update() *ReceiptUpdate {
-	mutation := newReceiptMutation(c.config, OpUpdate)
-	return &ReceiptUpdate{config: c.config, hooks: c.Hooks(), mutation: mutation}
+// Update returns an update builder for Order.
+func (c *OrderClient) Update() *OrderUpdate {
+	mutation := newOrderMutation(c.config, OpUpdate)
+	return &OrderUpdate{config: c.config, hooks: c.Hooks(), mutation: mutation}
 }
 
 // UpdateOne returns an update builder for the given entity.
-func (c *ReceiptClient) UpdateOne(_m *Receipt) *ReceiptUpdateOne {
-	mutation := newReceiptMutation(c.config, OpUpdateOne, withReceipt(_m))
-	return &ReceiptUpdateOne{config: c.config, hooks: c.Hooks(), mutation: mutation}
+func (c *OrderClient) UpdateOne(_m *Order) *OrderUpdateOne {
+	mutation := newOrderMutation(c.config, OpUpdateOne, withOrder(_m))
+	return &OrderUpdateOne{config: c.config, hooks: c.Hooks(), mutation: mutation}
 }
 
 // UpdateOneID returns an update builder for the given id.
-func (c *ReceiptClient) UpdateOneID(id int) *ReceiptUpdateOne {
-	mutation := newReceiptMutation(c.config, OpUpdateOne, withReceiptID(id))
-	return &ReceiptUpdateOne{config: c.config, hooks: c.Hooks(), mutation: mutation}
+func (c *OrderClient) UpdateOneID(id int) *OrderUpdateOne {
+	mutation := newOrderMutation(c.config, OpUpdateOne, withOrderID(id))
+	return &OrderUpdateOne{config: c.config, hooks: c.Hooks(), mutation: mutation}
 }
 
-// Delete returns a delete builder for Receipt.
-func (c *ReceiptClient) Delete() *ReceiptDelete {
-	mutation := newReceiptMutation(c.config, OpDelete)
-	return &ReceiptDelete{config: c.config, hooks: c.Hooks(), mutation: mutation}
+// Delete returns a delete builder for Order.
+func (c *OrderClient) Delete() *OrderDelete {
+	mutation := newOrderMutation(c.config, OpDelete)
+	return &OrderDelete{config: c.config, hooks: c.Hooks(), mutation: mutation}
 }
 
 // DeleteOne returns a builder for deleting the given entity.
-func (c *ReceiptClient) DeleteOne(_m *Receipt) *ReceiptDeleteOne {
+func (c *OrderClient) DeleteOne(_m *Order) *OrderDeleteOne {
 	return c.DeleteOneID(_m.ID)
 }
 
 // DeleteOneID returns a builder for deleting the given entity by its id.
-func (c *ReceiptClient) DeleteOneID(id int) *ReceiptDeleteOne {
-	builder := c.Delete().Where(receipt.ID(id))
+func (c *OrderClient) DeleteOneID(id int) *OrderDeleteOne {
+	builder := c.Delete().Where(order.ID(id))
 	builder.mutation.id = &id
 	builder.mutation.op = OpDeleteOne
-	return &ReceiptDeleteOne{builder}
+	return &OrderDeleteOne{builder}
 }
 
-// Query returns a query builder for Receipt.
-func (c *ReceiptClient) Query() *ReceiptQuery {
-	return &ReceiptQuery{
+// Query returns a query builder for Order.
+func (c *OrderClient) Query() *OrderQuery {
+	return &OrderQuery{
 		config: c.config,
-		ctx:    &QueryContext{Type: TypeReceipt},
+		ctx:    &QueryContext{Type: TypeOrder},
 		inters: c.Interceptors(),
 	}
 }
 
-// Get returns a Receipt entity by its id.
-func (c *ReceiptClient) Get(ctx context.Context, id int) (*Receipt, error) {
-	return c.Query().Where(receipt.ID(id)).Only(ctx)
+// Get returns a Order entity by its id.
+func (c *OrderClient) Get(ctx context.Context, id int) (*Order, error) {
+	return c.Query().Where(order.ID(id)).Only(ctx)
 }
 
 // GetX is like Get, but panics if an error occurs.
-func (c *ReceiptClient) GetX(ctx context.Context, id int) *Receipt {
+func (c *OrderClient) GetX(ctx context.Context, id int) *Order {
 	obj, err := c.Get(ctx, id)
 	if err != nil {
 		panic(err)
@@ -305,36 +305,36 @@ func (c *ReceiptClient) GetX(ctx context.Context, id int) *Receipt {
 }
 
 // Hooks returns the client hooks.
-func (c *ReceiptClient) Hooks() []Hook {
-	return c.hooks.Receipt
+func (c *OrderClient) Hooks() []Hook {
+	return c.hooks.Order
 }
 
 // Interceptors returns the client interceptors.
-func (c *ReceiptClient) Interceptors() []Interceptor {
-	return c.inters.Receipt
+func (c *OrderClient) Interceptors() []Interceptor {
+	return c.inters.Order
 }
 
-func (c *ReceiptClient) mutate(ctx context.Context, m *ReceiptMutation) (Value, error) {
+func (c *OrderClient) mutate(ctx context.Context, m *OrderMutation) (Value, error) {
 	switch m.Op() {
 	case OpCreate:
-		return (&ReceiptCreate{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+		return (&OrderCreate{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
 	case OpUpdate:
-		return (&ReceiptUpdate{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+		return (&OrderUpdate{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
 	case OpUpdateOne:
-		return (&ReceiptUpdateOne{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+		return (&OrderUpdateOne{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
 	case OpDelete, OpDeleteOne:
-		return (&ReceiptDelete{config: c.config, hooks: c.Hooks(), mutation: m}).Exec(ctx)
+		return (&OrderDelete{config: c.config, hooks: c.Hooks(), mutation: m}).Exec(ctx)
 	default:
-		return nil, fmt.Errorf("ent: unknown Receipt mutation op: %q", m.Op())
+		return nil, fmt.Errorf("ent: unknown Order mutation op: %q", m.Op())
 	}
 }
 
 // hooks and interceptors per client, for fast access.
 type (
 	hooks struct {
-		Receipt []ent.Hook
+		Order []ent.Hook
 	}
 	inters struct {
-		Receipt []ent.Interceptor
+		Order []ent.Interceptor
 	}
 )

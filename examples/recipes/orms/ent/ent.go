@@ -12,7 +12,7 @@ import (
 	"entgo.io/ent"
 	"entgo.io/ent/dialect/sql"
 	"entgo.io/ent/dialect/sql/sqlgraph"
-	"github.com/paghooks/paghooks/examples/recipes/orms/ent/receipt"
+	"github.com/paghooks/paghooks/examples/recipes/orms/ent/order"
 )
 
 // ent aliases to avoid import conflicts in user's code.
@@ -73,7 +73,7 @@ var (
 func checkColumn(t, c string) error {
 	initCheck.Do(func() {
 		columnCheck = sql.NewColumnCheck(map[string]func(string) bool{
-			receipt.Table: receipt.ValidColumn,
+			order.Table: order.ValidColumn,
 		})
 	})
 	return columnCheck(t, c)

@@ -10,8 +10,8 @@ import (
 
 	"entgo.io/ent"
 	"entgo.io/ent/dialect/sql"
+	"github.com/paghooks/paghooks/examples/recipes/orms/ent/order"
 	"github.com/paghooks/paghooks/examples/recipes/orms/ent/predicate"
-	"github.com/paghooks/paghooks/examples/recipes/orms/ent/receipt"
 )
 
 const (
@@ -23,34 +23,35 @@ const (
 	OpUpdateOne = ent.OpUpdateOne
 
 	// Node types.
-	TypeReceipt = "Receipt"
+	TypeOrder = "Order"
 )
 
-// ReceiptMutation represents an operation that mutates the Receipt nodes in the graph.
-type ReceiptMutation struct {
+// OrderMutation represents an operation that mutates the Order nodes in the graph.
+type OrderMutation struct {
 	config
 	op            Op
 	typ           string
 	id            *int
-	charge        *string
-	value         *string
+	reference     *string
+	paid_cents    *int64
+	addpaid_cents *int64
 	clearedFields map[string]struct{}
 	done          bool
-	oldValue      func(context.Context) (*Receipt, error)
-	predicates    []predicate.Receipt
+	oldValue      func(context.Context) (*Order, error)
+	predicates    []predicate.Order
 }
 
-var _ ent.Mutation = (*ReceiptMutation)(nil)
+var _ ent.Mutation = (*OrderMutation)(nil)
 
-// receiptOption allows management of the mutation configuration using functional options.
-type receiptOption func(*ReceiptMutation)
+// orderOption allows management of the mutation configuration using functional options.
+type orderOption func(*OrderMutation)
 
-// newReceiptMutation creates new mutation for the Receipt entity.
-func newReceiptMutation(c config, op Op, opts ...receiptOption) *ReceiptMutation {
-	m := &ReceiptMutation{
+// newOrderMutation creates new mutation for the Order entity.
+func newOrderMutation(c config, op Op, opts ...orderOption) *OrderMutation {
+	m := &OrderMutation{
 		config:        c,
 		op:            op,
-		typ:           TypeReceipt,
+		typ:           TypeOrder,
 		clearedFields: make(map[string]struct{}),
 	}
 	for _, opt := range opts {
@@ -59,20 +60,20 @@ func newReceiptMutation(c config, op Op, opts ...receiptOption) *ReceiptMutation
 	return m
 }
 
-// withReceiptID sets the ID field of the mutation.
-func withReceiptID(id int) receiptOption {
-	return func(m *ReceiptMutation) {
+// withOrderID sets the ID field of the mutation.
+func withOrderID(id int) orderOption {
+	return func(m *OrderMutation) {
 		var (
 			err   error
 			once  sync.Once
-			value *Receipt
+			value *Order
 		)
-		m.oldValue = func(ctx context.Context) (*Receipt, error) {
+		m.oldValue = func(ctx context.Context) (*Order, error) {
 			once.Do(func() {
 				if m.done {
 					err = errors.New("querying old values post mutation is not allowed")
 				} else {
-					value, err = m.Client().Receipt.Get(ctx, id)
+					value, err = m.Client().Order.Get(ctx, id)
 				}
 			})
 			return value, err
@@ -81,10 +82,10 @@ func withReceiptID(id int) receiptOption {
 	}
 }
 
-// withReceipt sets the old Receipt of the mutation.
-func withReceipt(node *Receipt) receiptOption {
-	return func(m *ReceiptMutation) {
-		m.oldValue = func(context.Context) (*Receipt, error) {
+// withOrder sets the old Order of the mutation.
+func withOrder(node *Order) orderOption {
+	return func(m *OrderMutation) {
+		m.oldValue = func(context.Context) (*Order, error) {
 			return node, nil
 		}
 		m.id = &node.ID
@@ -93,7 +94,7 @@ func withReceipt(node *Receipt) receiptOption {
 
 // Client returns a new `ent.Client` from the mutation. If the mutation was
 // executed in a transaction (ent.Tx), a transactional client is returned.
-func (m ReceiptMutation) Client() *Client {
+func (m OrderMutation) Client() *Client {
 	client := &Client{config: m.config}
 	client.init()
 	return client
@@ -101,7 +102,7 @@ func (m ReceiptMutation) Client() *Client {
 
 // Tx returns an `ent.Tx` for mutations that were executed in transactions;
 // it returns an error otherwise.
-func (m ReceiptMutation) Tx() (*Tx, error) {
+func (m OrderMutation) Tx() (*Tx, error) {
 	if _, ok := m.driver.(*txDriver); !ok {
 		return nil, errors.New("ent: mutation is not running in a transaction")
 	}
@@ -112,7 +113,7 @@ func (m ReceiptMutation) Tx() (*Tx, error) {
 
 // ID returns the ID value in the mutation. Note that the ID is only available
 // if it was provided to the builder or after it was returned from the database.
-func (m *ReceiptMutation) ID() (id int, exists bool) {
+func (m *OrderMutation) ID() (id int, exists bool) {
 	if m.id == nil {
 		return
 	}
@@ -123,7 +124,7 @@ func (m *ReceiptMutation) ID() (id int, exists bool) {
 // That means, if the mutation is applied within a transaction with an isolation level such
 // as sql.LevelSerializable, the returned ids match the ids of the rows that will be updated
 // or updated by the mutation.
-func (m *ReceiptMutation) IDs(ctx context.Context) ([]int, error) {
+func (m *OrderMutation) IDs(ctx context.Context) ([]int, error) {
 	switch {
 	case m.op.Is(OpUpdateOne | OpDeleteOne):
 		id, exists := m.ID()
@@ -132,93 +133,113 @@ func (m *ReceiptMutation) IDs(ctx context.Context) ([]int, error) {
 		}
 		fallthrough
 	case m.op.Is(OpUpdate | OpDelete):
-		return m.Client().Receipt.Query().Where(m.predicates...).IDs(ctx)
+		return m.Client().Order.Query().Where(m.predicates...).IDs(ctx)
 	default:
 		return nil, fmt.Errorf("IDs is not allowed on %s operations", m.op)
 	}
 }
 
-// SetCharge sets the "charge" field.
-func (m *ReceiptMutation) SetCharge(s string) {
-	m.charge = &s
+// SetReference sets the "reference" field.
+func (m *OrderMutation) SetReference(s string) {
+	m.reference = &s
 }
 
-// Charge returns the value of the "charge" field in the mutation.
-func (m *ReceiptMutation) Charge() (r string, exists bool) {
-	v := m.charge
+// Reference returns the value of the "reference" field in the mutation.
+func (m *OrderMutation) Reference() (r string, exists bool) {
+	v := m.reference
 	if v == nil {
 		return
 	}
 	return *v, true
 }
 
-// OldCharge returns the old "charge" field's value of the Receipt entity.
-// If the Receipt object wasn't provided to the builder, the object is fetched from the database.
+// OldReference returns the old "reference" field's value of the Order entity.
+// If the Order object wasn't provided to the builder, the object is fetched from the database.
 // An error is returned if the mutation operation is not UpdateOne, or the database query fails.
-func (m *ReceiptMutation) OldCharge(ctx context.Context) (v string, err error) {
+func (m *OrderMutation) OldReference(ctx context.Context) (v string, err error) {
 	if !m.op.Is(OpUpdateOne) {
-		return v, errors.New("OldCharge is only allowed on UpdateOne operations")
+		return v, errors.New("OldReference is only allowed on UpdateOne operations")
 	}
 	if m.id == nil || m.oldValue == nil {
-		return v, errors.New("OldCharge requires an ID field in the mutation")
+		return v, errors.New("OldReference requires an ID field in the mutation")
 	}
 	oldValue, err := m.oldValue(ctx)
 	if err != nil {
-		return v, fmt.Errorf("querying old value for OldCharge: %w", err)
+		return v, fmt.Errorf("querying old value for OldReference: %w", err)
 	}
-	return oldValue.Charge, nil
+	return oldValue.Reference, nil
 }
 
-// ResetCharge resets all changes to the "charge" field.
-func (m *ReceiptMutation) ResetCharge() {
-	m.charge = nil
+// ResetReference resets all changes to the "reference" field.
+func (m *OrderMutation) ResetReference() {
+	m.reference = nil
 }
 
-// SetValue sets the "value" field.
-func (m *ReceiptMutation) SetValue(s string) {
-	m.value = &s
+// SetPaidCents sets the "paid_cents" field.
+func (m *OrderMutation) SetPaidCents(i int64) {
+	m.paid_cents = &i
+	m.addpaid_cents = nil
 }
 
-// Value returns the value of the "value" field in the mutation.
-func (m *ReceiptMutation) Value() (r string, exists bool) {
-	v := m.value
+// PaidCents returns the value of the "paid_cents" field in the mutation.
+func (m *OrderMutation) PaidCents() (r int64, exists bool) {
+	v := m.paid_cents
 	if v == nil {
 		return
 	}
 	return *v, true
 }
 
-// OldValue returns the old "value" field's value of the Receipt entity.
-// If the Receipt object wasn't provided to the builder, the object is fetched from the database.
+// OldPaidCents returns the old "paid_cents" field's value of the Order entity.
+// If the Order object wasn't provided to the builder, the object is fetched from the database.
 // An error is returned if the mutation operation is not UpdateOne, or the database query fails.
-func (m *ReceiptMutation) OldValue(ctx context.Context) (v string, err error) {
+func (m *OrderMutation) OldPaidCents(ctx context.Context) (v int64, err error) {
 	if !m.op.Is(OpUpdateOne) {
-		return v, errors.New("OldValue is only allowed on UpdateOne operations")
+		return v, errors.New("OldPaidCents is only allowed on UpdateOne operations")
 	}
 	if m.id == nil || m.oldValue == nil {
-		return v, errors.New("OldValue requires an ID field in the mutation")
+		return v, errors.New("OldPaidCents requires an ID field in the mutation")
 	}
 	oldValue, err := m.oldValue(ctx)
 	if err != nil {
-		return v, fmt.Errorf("querying old value for OldValue: %w", err)
+		return v, fmt.Errorf("querying old value for OldPaidCents: %w", err)
 	}
-	return oldValue.Value, nil
+	return oldValue.PaidCents, nil
 }
 
-// ResetValue resets all changes to the "value" field.
-func (m *ReceiptMutation) ResetValue() {
-	m.value = nil
+// AddPaidCents adds i to the "paid_cents" field.
+func (m *OrderMutation) AddPaidCents(i int64) {
+	if m.addpaid_cents != nil {
+		*m.addpaid_cents += i
+	} else {
+		m.addpaid_cents = &i
+	}
 }
 
-// Where appends a list predicates to the ReceiptMutation builder.
-func (m *ReceiptMutation) Where(ps ...predicate.Receipt) {
+// AddedPaidCents returns the value that was added to the "paid_cents" field in this mutation.
+func (m *OrderMutation) AddedPaidCents() (r int64, exists bool) {
+	v := m.addpaid_cents
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetPaidCents resets all changes to the "paid_cents" field.
+func (m *OrderMutation) ResetPaidCents() {
+	m.paid_cents = nil
+	m.addpaid_cents = nil
+}
+
+// Where appends a list predicates to the OrderMutation builder.
+func (m *OrderMutation) Where(ps ...predicate.Order) {
 	m.predicates = append(m.predicates, ps...)
 }
 
-// WhereP appends storage-level predicates to the ReceiptMutation builder. Using this method,
+// WhereP appends storage-level predicates to the OrderMutation builder. Using this method,
 // users can use type-assertion to append predicates that do not depend on any generated package.
-func (m *ReceiptMutation) WhereP(ps ...func(*sql.Selector)) {
-	p := make([]predicate.Receipt, len(ps))
+func (m *OrderMutation) WhereP(ps ...func(*sql.Selector)) {
+	p := make([]predicate.Order, len(ps))
 	for i := range ps {
 		p[i] = ps[i]
 	}
@@ -226,30 +247,30 @@ func (m *ReceiptMutation) WhereP(ps ...func(*sql.Selector)) {
 }
 
 // Op returns the operation name.
-func (m *ReceiptMutation) Op() Op {
+func (m *OrderMutation) Op() Op {
 	return m.op
 }
 
 // SetOp allows setting the mutation operation.
-func (m *ReceiptMutation) SetOp(op Op) {
+func (m *OrderMutation) SetOp(op Op) {
 	m.op = op
 }
 
-// Type returns the node type of this mutation (Receipt).
-func (m *ReceiptMutation) Type() string {
+// Type returns the node type of this mutation (Order).
+func (m *OrderMutation) Type() string {
 	return m.typ
 }
 
 // Fields returns all fields that were changed during this mutation. Note that in
 // order to get all numeric fields that were incremented/decremented, call
 // AddedFields().
-func (m *ReceiptMutation) Fields() []string {
+func (m *OrderMutation) Fields() []string {
 	fields := make([]string, 0, 2)
-	if m.charge != nil {
-		fields = append(fields, receipt.FieldCharge)
+	if m.reference != nil {
+		fields = append(fields, order.FieldReference)
 	}
-	if m.value != nil {
-		fields = append(fields, receipt.FieldValue)
+	if m.paid_cents != nil {
+		fields = append(fields, order.FieldPaidCents)
 	}
 	return fields
 }
@@ -257,12 +278,12 @@ func (m *ReceiptMutation) Fields() []string {
 // Field returns the value of a field with the given name. The second boolean
 // return value indicates that this field was not set, or was not defined in the
 // schema.
-func (m *ReceiptMutation) Field(name string) (ent.Value, bool) {
+func (m *OrderMutation) Field(name string) (ent.Value, bool) {
 	switch name {
-	case receipt.FieldCharge:
-		return m.Charge()
-	case receipt.FieldValue:
-		return m.Value()
+	case order.FieldReference:
+		return m.Reference()
+	case order.FieldPaidCents:
+		return m.PaidCents()
 	}
 	return nil, false
 }
@@ -270,138 +291,153 @@ func (m *ReceiptMutation) Field(name string) (ent.Value, bool) {
 // OldField returns the old value of the field from the database. An error is
 // returned if the mutation operation is not UpdateOne, or the query to the
 // database failed.
-func (m *ReceiptMutation) OldField(ctx context.Context, name string) (ent.Value, error) {
+func (m *OrderMutation) OldField(ctx context.Context, name string) (ent.Value, error) {
 	switch name {
-	case receipt.FieldCharge:
-		return m.OldCharge(ctx)
-	case receipt.FieldValue:
-		return m.OldValue(ctx)
+	case order.FieldReference:
+		return m.OldReference(ctx)
+	case order.FieldPaidCents:
+		return m.OldPaidCents(ctx)
 	}
-	return nil, fmt.Errorf("unknown Receipt field %s", name)
+	return nil, fmt.Errorf("unknown Order field %s", name)
 }
 
 // SetField sets the value of a field with the given name. It returns an error if
 // the field is not defined in the schema, or if the type mismatched the field
 // type.
-func (m *ReceiptMutation) SetField(name string, value ent.Value) error {
+func (m *OrderMutation) SetField(name string, value ent.Value) error {
 	switch name {
-	case receipt.FieldCharge:
+	case order.FieldReference:
 		v, ok := value.(string)
 		if !ok {
 			return fmt.Errorf("unexpected type %T for field %s", value, name)
 		}
-		m.SetCharge(v)
+		m.SetReference(v)
 		return nil
-	case receipt.FieldValue:
-		v, ok := value.(string)
+	case order.FieldPaidCents:
+		v, ok := value.(int64)
 		if !ok {
 			return fmt.Errorf("unexpected type %T for field %s", value, name)
 		}
-		m.SetValue(v)
+		m.SetPaidCents(v)
 		return nil
 	}
-	return fmt.Errorf("unknown Receipt field %s", name)
+	return fmt.Errorf("unknown Order field %s", name)
 }
 
 // AddedFields returns all numeric fields that were incremented/decremented during
 // this mutation.
-func (m *ReceiptMutation) AddedFields() []string {
-	return nil
+func (m *OrderMutation) AddedFields() []string {
+	var fields []string
+	if m.addpaid_cents != nil {
+		fields = append(fields, order.FieldPaidCents)
+	}
+	return fields
 }
 
 // AddedField returns the numeric value that was incremented/decremented on a field
 // with the given name. The second boolean return value indicates that this field
 // was not set, or was not defined in the schema.
-func (m *ReceiptMutation) AddedField(name string) (ent.Value, bool) {
+func (m *OrderMutation) AddedField(name string) (ent.Value, bool) {
+	switch name {
+	case order.FieldPaidCents:
+		return m.AddedPaidCents()
+	}
 	return nil, false
 }
 
 // AddField adds the value to the field with the given name. It returns an error if
 // the field is not defined in the schema, or if the type mismatched the field
 // type.
-func (m *ReceiptMutation) AddField(name string, value ent.Value) error {
+func (m *OrderMutation) AddField(name string, value ent.Value) error {
 	switch name {
+	case order.FieldPaidCents:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddPaidCents(v)
+		return nil
 	}
-	return fmt.Errorf("unknown Receipt numeric field %s", name)
+	return fmt.Errorf("unknown Order numeric field %s", name)
 }
 
 // ClearedFields returns all nullable fields that were cleared during this
 // mutation.
-func (m *ReceiptMutation) ClearedFields() []string {
+func (m *OrderMutation) ClearedFields() []string {
 	return nil
 }
 
 // FieldCleared returns a boolean indicating if a field with the given name was
 // cleared in this mutation.
-func (m *ReceiptMutation) FieldCleared(name string) bool {
+func (m *OrderMutation) FieldCleared(name string) bool {
 	_, ok := m.clearedFields[name]
 	return ok
 }
 
 // ClearField clears the value of the field with the given name. It returns an
 // error if the field is not defined in the schema.
-func (m *ReceiptMutation) ClearField(name string) error {
-	return fmt.Errorf("unknown Receipt nullable field %s", name)
+func (m *OrderMutation) ClearField(name string) error {
+	return fmt.Errorf("unknown Order nullable field %s", name)
 }
 
 // ResetField resets all changes in the mutation for the field with the given name.
 // It returns an error if the field is not defined in the schema.
-func (m *ReceiptMutation) ResetField(name string) error {
+func (m *OrderMutation) ResetField(name string) error {
 	switch name {
-	case receipt.FieldCharge:
-		m.ResetCharge()
+	case order.FieldReference:
+		m.ResetReference()
 		return nil
-	case receipt.FieldValue:
-		m.ResetValue()
+	case order.FieldPaidCents:
+		m.ResetPaidCents()
 		return nil
 	}
-	return fmt.Errorf("unknown Receipt field %s", name)
+	return fmt.Errorf("unknown Order field %s", name)
 }
 
 // AddedEdges returns all edge names that were set/added in this mutation.
-func (m *ReceiptMutation) AddedEdges() []string {
+func (m *OrderMutation) AddedEdges() []string {
 	edges := make([]string, 0, 0)
 	return edges
 }
 
 // AddedIDs returns all IDs (to other nodes) that were added for the given edge
 // name in this mutation.
-func (m *ReceiptMutation) AddedIDs(name string) []ent.Value {
+func (m *OrderMutation) AddedIDs(name string) []ent.Value {
 	return nil
 }
 
 // RemovedEdges returns all edge names that were removed in this mutation.
-func (m *ReceiptMutation) RemovedEdges() []string {
+func (m *OrderMutation) RemovedEdges() []string {
 	edges := make([]string, 0, 0)
 	return edges
 }
 
 // RemovedIDs returns all IDs (to other nodes) that were removed for the edge with
 // the given name in this mutation.
-func (m *ReceiptMutation) RemovedIDs(name string) []ent.Value {
+func (m *OrderMutation) RemovedIDs(name string) []ent.Value {
 	return nil
 }
 
 // ClearedEdges returns all edge names that were cleared in this mutation.
-func (m *ReceiptMutation) ClearedEdges() []string {
+func (m *OrderMutation) ClearedEdges() []string {
 	edges := make([]string, 0, 0)
 	return edges
 }
 
 // EdgeCleared returns a boolean which indicates if the edge with the given name
 // was cleared in this mutation.
-func (m *ReceiptMutation) EdgeCleared(name string) bool {
+func (m *OrderMutation) EdgeCleared(name string) bool {
 	return false
 }
 
 // ClearEdge clears the value of the edge with the given name. It returns an error
 // if that edge is not defined in the schema.
-func (m *ReceiptMutation) ClearEdge(name string) error {
-	return fmt.Errorf("unknown Receipt unique edge %s", name)
+func (m *OrderMutation) ClearEdge(name string) error {
+	return fmt.Errorf("unknown Order unique edge %s", name)
 }
 
 // ResetEdge resets all changes to the edge with the given name in this mutation.
 // It returns an error if the edge is not defined in the schema.
-func (m *ReceiptMutation) ResetEdge(name string) error {
-	return fmt.Errorf("unknown Receipt edge %s", name)
+func (m *OrderMutation) ResetEdge(name string) error {
+	return fmt.Errorf("unknown Order edge %s", name)
 }

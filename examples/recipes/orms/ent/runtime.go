@@ -2,8 +2,19 @@
 
 package ent
 
+import (
+	"github.com/paghooks/paghooks/examples/recipes/orms/ent/order"
+	"github.com/paghooks/paghooks/examples/recipes/orms/ent/schema"
+)
+
 // The init function reads all schema descriptors with runtime code
 // (default values, validators, hooks and policies) and stitches it
 // to their package variables.
 func init() {
+	orderFields := schema.Order{}.Fields()
+	_ = orderFields
+	// orderDescPaidCents is the schema descriptor for paid_cents field.
+	orderDescPaidCents := orderFields[1].Descriptor()
+	// order.DefaultPaidCents holds the default value on creation for the paid_cents field.
+	order.DefaultPaidCents = orderDescPaidCents.Default.(int64)
 }

@@ -9,16 +9,16 @@ import (
 	"github.com/paghooks/paghooks/examples/recipes/orms/ent"
 )
 
-// The ReceiptFunc type is an adapter to allow the use of ordinary
-// function as Receipt mutator.
-type ReceiptFunc func(context.Context, *ent.ReceiptMutation) (ent.Value, error)
+// The OrderFunc type is an adapter to allow the use of ordinary
+// function as Order mutator.
+type OrderFunc func(context.Context, *ent.OrderMutation) (ent.Value, error)
 
 // Mutate calls f(ctx, m).
-func (f ReceiptFunc) Mutate(ctx context.Context, m ent.Mutation) (ent.Value, error) {
-	if mv, ok := m.(*ent.ReceiptMutation); ok {
+func (f OrderFunc) Mutate(ctx context.Context, m ent.Mutation) (ent.Value, error) {
+	if mv, ok := m.(*ent.OrderMutation); ok {
 		return f(ctx, mv)
 	}
-	return nil, fmt.Errorf("unexpected mutation type %T. expect *ent.ReceiptMutation", m)
+	return nil, fmt.Errorf("unexpected mutation type %T. expect *ent.OrderMutation", m)
 }
 
 // Condition is a hook condition function.

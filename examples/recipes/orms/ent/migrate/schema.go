@@ -8,21 +8,21 @@ import (
 )
 
 var (
-	// ReceiptsColumns holds the columns for the "receipts" table.
-	ReceiptsColumns = []*schema.Column{
+	// OrdersColumns holds the columns for the "orders" table.
+	OrdersColumns = []*schema.Column{
 		{Name: "id", Type: field.TypeInt, Increment: true},
-		{Name: "charge", Type: field.TypeString, Unique: true},
-		{Name: "value", Type: field.TypeString},
+		{Name: "reference", Type: field.TypeString, Unique: true},
+		{Name: "paid_cents", Type: field.TypeInt64, Default: 0},
 	}
-	// ReceiptsTable holds the schema information for the "receipts" table.
-	ReceiptsTable = &schema.Table{
-		Name:       "receipts",
-		Columns:    ReceiptsColumns,
-		PrimaryKey: []*schema.Column{ReceiptsColumns[0]},
+	// OrdersTable holds the schema information for the "orders" table.
+	OrdersTable = &schema.Table{
+		Name:       "orders",
+		Columns:    OrdersColumns,
+		PrimaryKey: []*schema.Column{OrdersColumns[0]},
 	}
 	// Tables holds all the tables in the schema.
 	Tables = []*schema.Table{
-		ReceiptsTable,
+		OrdersTable,
 	}
 )
 

@@ -6,5 +6,5 @@ import (
 	"entgo.io/ent/dialect/sql"
 )
 
-// Receipt is the predicate function for receipt builders.
-type Receipt func(*sql.Selector)
+// Order is the predicate function for order builders.
+type Order func(*sql.Selector)

@@ -11,68 +11,68 @@ import (
 	"entgo.io/ent/dialect/sql"
 	"entgo.io/ent/dialect/sql/sqlgraph"
 	"entgo.io/ent/schema/field"
+	"github.com/paghooks/paghooks/examples/recipes/orms/ent/order"
 	"github.com/paghooks/paghooks/examples/recipes/orms/ent/predicate"
-	"github.com/paghooks/paghooks/examples/recipes/orms/ent/receipt"
 )
 
-// ReceiptQuery is the builder for querying Receipt entities.
-type ReceiptQuery struct {
+// OrderQuery is the builder for querying Order entities.
+type OrderQuery struct {
 	config
 	ctx        *QueryContext
-	order      []receipt.OrderOption
+	order      []order.OrderOption
 	inters     []Interceptor
-	predicates []predicate.Receipt
+	predicates []predicate.Order
 	// intermediate query (i.e. traversal path).
 	sql  *sql.Selector
 	path func(context.Context) (*sql.Selector, error)
 }
 
-// Where adds a new predicate for the ReceiptQuery builder.
-func (_q *ReceiptQuery) Where(ps ...predicate.Receipt) *ReceiptQuery {
+// Where adds a new predicate for the OrderQuery builder.
+func (_q *OrderQuery) Where(ps ...predicate.Order) *OrderQuery {
 	_q.predicates = append(_q.predicates, ps...)
 	return _q
 }
 
 // Limit the number of records to be returned by this query.
-func (_q *ReceiptQuery) Limit(limit int) *ReceiptQuery {
+func (_q *OrderQuery) Limit(limit int) *OrderQuery {
 	_q.ctx.Limit = &limit
 	return _q
 }
 
 // Offset to start from.
-func (_q *ReceiptQuery) Offset(offset int) *ReceiptQuery {
+func (_q *OrderQuery) Offset(offset int) *OrderQuery {
 	_q.ctx.Offset = &offset
 	return _q
 }
 
 // Unique configures the query builder to filter duplicate records on query.
 // By default, unique is set to true, and can be disabled using this method.
-func (_q *ReceiptQuery) Unique(unique bool) *ReceiptQuery {
+func (_q *OrderQuery) Unique(unique bool) *OrderQuery {
 	_q.ctx.Unique = &unique
 	return _q
 }
 
 // Order specifies how the records should be ordered.
-func (_q *ReceiptQuery) Order(o ...receipt.OrderOption) *ReceiptQuery {
+func (_q *OrderQuery) Order(o ...order.OrderOption) *OrderQuery {
 	_q.order = append(_q.order, o...)
 	return _q
 }
 
-// First returns the first Receipt entity from the query.
-// Returns a *NotFoundError when no Receipt was found.
-func (_q *ReceiptQuery) First(ctx context.Context) (*Receipt, error) {
+// First returns the first Order entity from the query.
+// Returns a *NotFoundError when no Order was found.
+func (_q *OrderQuery) First(ctx context.Context) (*Order, error) {
 	nodes, err := _q.Limit(1).All(setContextOp(ctx, _q.ctx, ent.OpQueryFirst))
 	if err != nil {
 		return nil, err
 	}
 	if len(nodes) == 0 {
-		return nil, &NotFoundError{receipt.Label}
+		return nil, &NotFoundError{order.Label}
 	}
 	return nodes[0], nil
 }
 
 // FirstX is like First, but panics if an error occurs.
-func (_q *ReceiptQuery) FirstX(ctx context.Context) *Receipt {
+func (_q *OrderQuery) FirstX(ctx context.Context) *Order {
 	node, err := _q.First(ctx)
 	if err != nil && !IsNotFound(err) {
 		panic(err)
@@ -80,22 +80,22 @@ func (_q *ReceiptQuery) FirstX(ctx context.Context) *Receipt {
 	return node
 }
 
-// FirstID returns the first Receipt ID from the query.
-// Returns a *NotFoundError when no Receipt ID was found.
-func (_q *ReceiptQuery) FirstID(ctx context.Context) (id int, err error) {
+// FirstID returns the first Order ID from the query.
+// Returns a *NotFoundError when no Order ID was found.
+func (_q *OrderQuery) FirstID(ctx context.Context) (id int, err error) {
 	var ids []int
 	if ids, err = _q.Limit(1).IDs(setContextOp(ctx, _q.ctx, ent.OpQueryFirstID)); err != nil {
 		return
 	}
 	if len(ids) == 0 {
-		err = &NotFoundError{receipt.Label}
+		err = &NotFoundError{order.Label}
 		return
 	}
 	return ids[0], nil
 }
 
 // FirstIDX is like FirstID, but panics if an error occurs.
-func (_q *ReceiptQuery) FirstIDX(ctx context.Context) int {
+func (_q *OrderQuery) FirstIDX(ctx context.Context) int {
 	id, err := _q.FirstID(ctx)
 	if err != nil && !IsNotFound(err) {
 		panic(err)
@@ -103,10 +103,10 @@ func (_q *ReceiptQuery) FirstIDX(ctx context.Context) int {
 	return id
 }
 
-// Only returns a single Receipt entity found by the query, ensuring it only returns one.
-// Returns a *NotSingularError when more than one Receipt entity is found.
-// Returns a *NotFoundError when no Receipt entities are found.
-func (_q *ReceiptQuery) Only(ctx context.Context) (*Receipt, error) {
+// Only returns a single Order entity found by the query, ensuring it only returns one.
+// Returns a *NotSingularError when more than one Order entity is found.
+// Returns a *NotFoundError when no Order entities are found.
+func (_q *OrderQuery) Only(ctx context.Context) (*Order, error) {
 	nodes, err := _q.Limit(2).All(setContextOp(ctx, _q.ctx, ent.OpQueryOnly))
 	if err != nil {
 		return nil, err
@@ -115,14 +115,14 @@ func (_q *ReceiptQuery) Only(ctx context.Context) (*Receipt, error) {
 	case 1:
 		return nodes[0], nil
 	case 0:
-		return nil, &NotFoundError{receipt.Label}
+		return nil, &NotFoundError{order.Label}
 	default:
-		return nil, &NotSingularError{receipt.Label}
+		return nil, &NotSingularError{order.Label}
 	}
 }
 
 // OnlyX is like Only, but panics if an error occurs.
-func (_q *ReceiptQuery) OnlyX(ctx context.Context) *Receipt {
+func (_q *OrderQuery) OnlyX(ctx context.Context) *Order {
 	node, err := _q.Only(ctx)
 	if err != nil {
 		panic(err)
@@ -130,10 +130,10 @@ func (_q *ReceiptQuery) OnlyX(ctx context.Context) *Receipt {
 	return node
 }
 
-// OnlyID is like Only, but returns the only Receipt ID in the query.
-// Returns a *NotSingularError when more than one Receipt ID is found.
+// OnlyID is like Only, but returns the only Order ID in the query.
+// Returns a *NotSingularError when more than one Order ID is found.
 // Returns a *NotFoundError when no entities are found.
-func (_q *ReceiptQuery) OnlyID(ctx context.Context) (id int, err error) {
+func (_q *OrderQuery) OnlyID(ctx context.Context) (id int, err error) {
 	var ids []int
 	if ids, err = _q.Limit(2).IDs(setContextOp(ctx, _q.ctx, ent.OpQueryOnlyID)); err != nil {
 		return
@@ -142,15 +142,15 @@ func (_q *ReceiptQuery) OnlyID(ctx context.Context) (id int, err error) {
 	case 1:
 		id = ids[0]
 	case 0:
-		err = &NotFoundError{receipt.Label}
+		err = &NotFoundError{order.Label}
 	default:
-		err = &NotSingularError{receipt.Label}
+		err = &NotSingularError{order.Label}
 	}
 	return
 }
 
 // OnlyIDX is like OnlyID, but panics if an error occurs.
-func (_q *ReceiptQuery) OnlyIDX(ctx context.Context) int {
+func (_q *OrderQuery) OnlyIDX(ctx context.Context) int {
 	id, err := _q.OnlyID(ctx)
 	if err != nil {
 		panic(err)
@@ -158,18 +158,18 @@ func (_q *ReceiptQuery) OnlyIDX(ctx context.Context) int {
 	return id
 }
 
-// All executes the query and returns a list of Receipts.
-func (_q *ReceiptQuery) All(ctx context.Context) ([]*Receipt, error) {
+// All executes the query and returns a list of Orders.
+func (_q *OrderQuery) All(ctx context.Context) ([]*Order, error) {
 	ctx = setContextOp(ctx, _q.ctx, ent.OpQueryAll)
 	if err := _q.prepareQuery(ctx); err != nil {
 		return nil, err
 	}
-	qr := querierAll[[]*Receipt, *ReceiptQuery]()
-	return withInterceptors[[]*Receipt](ctx, _q, qr, _q.inters)
+	qr := querierAll[[]*Order, *OrderQuery]()
+	return withInterceptors[[]*Order](ctx, _q, qr, _q.inters)
 }
 
 // AllX is like All, but panics if an error occurs.
-func (_q *ReceiptQuery) AllX(ctx context.Context) []*Receipt {
+func (_q *OrderQuery) AllX(ctx context.Context) []*Order {
 	nodes, err := _q.All(ctx)
 	if err != nil {
 		panic(err)
@@ -177,20 +177,20 @@ func (_q *ReceiptQuery) AllX(ctx context.Context) []*Receipt {
 	return nodes
 }
 
-// IDs executes the query and returns a list of Receipt IDs.
-func (_q *ReceiptQuery) IDs(ctx context.Context) (ids []int, err error) {
+// IDs executes the query and returns a list of Order IDs.
+func (_q *OrderQuery) IDs(ctx context.Context) (ids []int, err error) {
 	if _q.ctx.Unique == nil && _q.path != nil {
 		_q.Unique(true)
 	}
 	ctx = setContextOp(ctx, _q.ctx, ent.OpQueryIDs)
-	if err = _q.Select(receipt.FieldID).Scan(ctx, &ids); err != nil {
+	if err = _q.Select(order.FieldID).Scan(ctx, &ids); err != nil {
 		return nil, err
 	}
 	return ids, nil
 }
 
 // IDsX is like IDs, but panics if an error occurs.
-func (_q *ReceiptQuery) IDsX(ctx context.Context) []int {
+func (_q *OrderQuery) IDsX(ctx context.Context) []int {
 	ids, err := _q.IDs(ctx)
 	if err != nil {
 		panic(err)
@@ -199,16 +199,16 @@ func (_q *ReceiptQuery) IDsX(ctx context.Context) []int {
 }
 
 // Count returns the count of the given query.
-func (_q *ReceiptQuery) Count(ctx context.Context) (int, error) {
+func (_q *OrderQuery) Count(ctx context.Context) (int, error) {
 	ctx = setContextOp(ctx, _q.ctx, ent.OpQueryCount)
 	if err := _q.prepareQuery(ctx); err != nil {
 		return 0, err
 	}
-	return withInterceptors[int](ctx, _q, querierCount[*ReceiptQuery](), _q.inters)
+	return withInterceptors[int](ctx, _q, querierCount[*OrderQuery](), _q.inters)
 }
 
 // CountX is like Count, but panics if an error occurs.
-func (_q *ReceiptQuery) CountX(ctx context.Context) int {
+func (_q *OrderQuery) CountX(ctx context.Context) int {
 	count, err := _q.Count(ctx)
 	if err != nil {
 		panic(err)
@@ -217,7 +217,7 @@ func (_q *ReceiptQuery) CountX(ctx context.Context) int {
 }
 
 // Exist returns true if the query has elements in the graph.
-func (_q *ReceiptQuery) Exist(ctx context.Context) (bool, error) {
+func (_q *OrderQuery) Exist(ctx context.Context) (bool, error) {
 	ctx = setContextOp(ctx, _q.ctx, ent.OpQueryExist)
 	switch _, err := _q.FirstID(ctx); {
 	case IsNotFound(err):
@@ -230,7 +230,7 @@ func (_q *ReceiptQuery) Exist(ctx context.Context) (bool, error) {
 }
 
 // ExistX is like Exist, but panics if an error occurs.
-func (_q *ReceiptQuery) ExistX(ctx context.Context) bool {
+func (_q *OrderQuery) ExistX(ctx context.Context) bool {
 	exist, err := _q.Exist(ctx)
 	if err != nil {
 		panic(err)
@@ -238,18 +238,18 @@ func (_q *ReceiptQuery) ExistX(ctx context.Context) bool {
 	return exist
 }
 
-// Clone returns a duplicate of the ReceiptQuery builder, including all associated steps. It can be
+// Clone returns a duplicate of the OrderQuery builder, including all associated steps. It can be
 // used to prepare common query builders and use them differently after the clone is made.
-func (_q *ReceiptQuery) Clone() *ReceiptQuery {
+func (_q *OrderQuery) Clone() *OrderQuery {
 	if _q == nil {
 		return nil
 	}
-	return &ReceiptQuery{
+	return &OrderQuery{
 		config:     _q.config,
 		ctx:        _q.ctx.Clone(),
-		order:      append([]receipt.OrderOption{}, _q.order...),
+		order:      append([]order.OrderOption{}, _q.order...),
 		inters:     append([]Interceptor{}, _q.inters...),
-		predicates: append([]predicate.Receipt{}, _q.predicates...),
+		predicates: append([]predicate.Order{}, _q.predicates...),
 		// clone intermediate query.
 		sql:  _q.sql.Clone(),
 		path: _q.path,
@@ -262,19 +262,19 @@ func (_q *ReceiptQuery) Clone() *ReceiptQuery {
 // Example:
 //
 //	var v []struct {
-//		Charge string `json:"charge,omitempty"`
+//		Reference string `json:"reference,omitempty"`
 //		Count int `json:"count,omitempty"`
 //	}
 //
-//	client.Receipt.Query().
-//		GroupBy(receipt.FieldCharge).
+//	client.Order.Query().
+//		GroupBy(order.FieldReference).
 //		Aggregate(ent.Count()).
 //		Scan(ctx, &v)
-func (_q *ReceiptQuery) GroupBy(field string, fields ...string) *ReceiptGroupBy {
+func (_q *OrderQuery) GroupBy(field string, fields ...string) *OrderGroupBy {
 	_q.ctx.Fields = append([]string{field}, fields...)
-	grbuild := &ReceiptGroupBy{build: _q}
+	grbuild := &OrderGroupBy{build: _q}
 	grbuild.flds = &_q.ctx.Fields
-	grbuild.label = receipt.Label
+	grbuild.label = order.Label
 	grbuild.scan = grbuild.Scan
 	return grbuild
 }
@@ -285,26 +285,26 @@ func (_q *ReceiptQuery) GroupBy(field string, fields ...string) *ReceiptGroupBy 
 // Example:
 //
 //	var v []struct {
-//		Charge string `json:"charge,omitempty"`
+//		Reference string `json:"reference,omitempty"`
 //	}
 //
-//	client.Receipt.Query().
-//		Select(receipt.FieldCharge).
+//	client.Order.Query().
+//		Select(order.FieldReference).
 //		Scan(ctx, &v)
-func (_q *ReceiptQuery) Select(fields ...string) *ReceiptSelect {
+func (_q *OrderQuery) Select(fields ...string) *OrderSelect {
 	_q.ctx.Fields = append(_q.ctx.Fields, fields...)
-	sbuild := &ReceiptSelect{ReceiptQuery: _q}
-	sbuild.label = receipt.Label
+	sbuild := &OrderSelect{OrderQuery: _q}
+	sbuild.label = order.Label
 	sbuild.flds, sbuild.scan = &_q.ctx.Fields, sbuild.Scan
 	return sbuild
 }
 
-// Aggregate returns a ReceiptSelect configured with the given aggregations.
-func (_q *ReceiptQuery) Aggregate(fns ...AggregateFunc) *ReceiptSelect {
+// Aggregate returns a OrderSelect configured with the given aggregations.
+func (_q *OrderQuery) Aggregate(fns ...AggregateFunc) *OrderSelect {
 	return _q.Select().Aggregate(fns...)
 }
 
-func (_q *ReceiptQuery) prepareQuery(ctx context.Context) error {
+func (_q *OrderQuery) prepareQuery(ctx context.Context) error {
 	for _, inter := range _q.inters {
 		if inter == nil {
 			return fmt.Errorf("ent: uninitialized interceptor (forgotten import ent/runtime?)")
@@ -316,7 +316,7 @@ func (_q *ReceiptQuery) prepareQuery(ctx context.Context) error {
 		}
 	}
 	for _, f := range _q.ctx.Fields {
-		if !receipt.ValidColumn(f) {
+		if !order.ValidColumn(f) {
 			return &ValidationError{Name: f, err: fmt.Errorf("ent: invalid field %q for query", f)}
 		}
 	}
@@ -330,16 +330,16 @@ func (_q *ReceiptQuery) prepareQuery(ctx context.Context) error {
 	return nil
 }
 
-func (_q *ReceiptQuery) sqlAll(ctx context.Context, hooks ...queryHook) ([]*Receipt, error) {
+func (_q *OrderQuery) sqlAll(ctx context.Context, hooks ...queryHook) ([]*Order, error) {
 	var (
-		nodes = []*Receipt{}
+		nodes = []*Order{}
 		_spec = _q.querySpec()
 	)
 	_spec.ScanValues = func(columns []string) ([]any, error) {
-		return (*Receipt).scanValues(nil, columns)
+		return (*Order).scanValues(nil, columns)
 	}
 	_spec.Assign = func(columns []string, values []any) error {
-		node := &Receipt{config: _q.config}
+		node := &Order{config: _q.config}
 		nodes = append(nodes, node)
 		return node.assignValues(columns, values)
 	}
@@ -355,7 +355,7 @@ func (_q *ReceiptQuery) sqlAll(ctx context.Context, hooks ...queryHook) ([]*Rece
 	return nodes, nil
 }
 
-func (_q *ReceiptQuery) sqlCount(ctx context.Context) (int, error) {
+func (_q *OrderQuery) sqlCount(ctx context.Context) (int, error) {
 	_spec := _q.querySpec()
 	_spec.Node.Columns = _q.ctx.Fields
 	if len(_q.ctx.Fields) > 0 {
@@ -364,8 +364,8 @@ func (_q *ReceiptQuery) sqlCount(ctx context.Context) (int, error) {
 	return sqlgraph.CountNodes(ctx, _q.driver, _spec)
 }
 
-func (_q *ReceiptQuery) querySpec() *sqlgraph.QuerySpec {
-	_spec := sqlgraph.NewQuerySpec(receipt.Table, receipt.Columns, sqlgraph.NewFieldSpec(receipt.FieldID, field.TypeInt))
+func (_q *OrderQuery) querySpec() *sqlgraph.QuerySpec {
+	_spec := sqlgraph.NewQuerySpec(order.Table, order.Columns, sqlgraph.NewFieldSpec(order.FieldID, field.TypeInt))
 	_spec.From = _q.sql
 	if unique := _q.ctx.Unique; unique != nil {
 		_spec.Unique = *unique
@@ -374,9 +374,9 @@ func (_q *ReceiptQuery) querySpec() *sqlgraph.QuerySpec {
 	}
 	if fields := _q.ctx.Fields; len(fields) > 0 {
 		_spec.Node.Columns = make([]string, 0, len(fields))
-		_spec.Node.Columns = append(_spec.Node.Columns, receipt.FieldID)
+		_spec.Node.Columns = append(_spec.Node.Columns, order.FieldID)
 		for i := range fields {
-			if fields[i] != receipt.FieldID {
+			if fields[i] != order.FieldID {
 				_spec.Node.Columns = append(_spec.Node.Columns, fields[i])
 			}
 		}
@@ -404,12 +404,12 @@ func (_q *ReceiptQuery) querySpec() *sqlgraph.QuerySpec {
 	return _spec
 }
 
-func (_q *ReceiptQuery) sqlQuery(ctx context.Context) *sql.Selector {
+func (_q *OrderQuery) sqlQuery(ctx context.Context) *sql.Selector {
 	builder := sql.Dialect(_q.driver.Dialect())
-	t1 := builder.Table(receipt.Table)
+	t1 := builder.Table(order.Table)
 	columns := _q.ctx.Fields
 	if len(columns) == 0 {
-		columns = receipt.Columns
+		columns = order.Columns
 	}
 	selector := builder.Select(t1.Columns(columns...)...).From(t1)
 	if _q.sql != nil {
@@ -436,28 +436,28 @@ func (_q *ReceiptQuery) sqlQuery(ctx context.Context) *sql.Selector {
 	return selector
 }
 
-// ReceiptGroupBy is the group-by builder for Receipt entities.
-type ReceiptGroupBy struct {
+// OrderGroupBy is the group-by builder for Order entities.
+type OrderGroupBy struct {
 	selector
-	build *ReceiptQuery
+	build *OrderQuery
 }
 
 // Aggregate adds the given aggregation functions to the group-by query.
-func (_g *ReceiptGroupBy) Aggregate(fns ...AggregateFunc) *ReceiptGroupBy {
+func (_g *OrderGroupBy) Aggregate(fns ...AggregateFunc) *OrderGroupBy {
 	_g.fns = append(_g.fns, fns...)
 	return _g
 }
 
 // Scan applies the selector query and scans the result into the given value.
-func (_g *ReceiptGroupBy) Scan(ctx context.Context, v any) error {
+func (_g *OrderGroupBy) Scan(ctx context.Context, v any) error {
 	ctx = setContextOp(ctx, _g.build.ctx, ent.OpQueryGroupBy)
 	if err := _g.build.prepareQuery(ctx); err != nil {
 		return err
 	}
-	return scanWithInterceptors[*ReceiptQuery, *ReceiptGroupBy](ctx, _g.build, _g, _g.build.inters, v)
+	return scanWithInterceptors[*OrderQuery, *OrderGroupBy](ctx, _g.build, _g, _g.build.inters, v)
 }
 
-func (_g *ReceiptGroupBy) sqlScan(ctx context.Context, root *ReceiptQuery, v any) error {
+func (_g *OrderGroupBy) sqlScan(ctx context.Context, root *OrderQuery, v any) error {
 	selector := root.sqlQuery(ctx).Select()
 	aggregation := make([]string, 0, len(_g.fns))
 	for _, fn := range _g.fns {
@@ -484,28 +484,28 @@ func (_g *ReceiptGroupBy) sqlScan(ctx context.Context, root *ReceiptQuery, v any
 	return sql.ScanSlice(rows, v)
 }
 
-// ReceiptSelect is the builder for selecting fields of Receipt entities.
-type ReceiptSelect struct {
-	*ReceiptQuery
+// OrderSelect is the builder for selecting fields of Order entities.
+type OrderSelect struct {
+	*OrderQuery
 	selector
 }
 
 // Aggregate adds the given aggregation functions to the selector query.
-func (_s *ReceiptSelect) Aggregate(fns ...AggregateFunc) *ReceiptSelect {
+func (_s *OrderSelect) Aggregate(fns ...AggregateFunc) *OrderSelect {
 	_s.fns = append(_s.fns, fns...)
 	return _s
 }
 
 // Scan applies the selector query and scans the result into the given value.
-func (_s *ReceiptSelect) Scan(ctx context.Context, v any) error {
+func (_s *OrderSelect) Scan(ctx context.Context, v any) error {
 	ctx = setContextOp(ctx, _s.ctx, ent.OpQuerySelect)
 	if err := _s.prepareQuery(ctx); err != nil {
 		return err
 	}
-	return scanWithInterceptors[*ReceiptQuery, *ReceiptSelect](ctx, _s.ReceiptQuery, _s, _s.inters, v)
+	return scanWithInterceptors[*OrderQuery, *OrderSelect](ctx, _s.OrderQuery, _s, _s.inters, v)
 }
 
-func (_s *ReceiptSelect) sqlScan(ctx context.Context, root *ReceiptQuery, v any) error {
+func (_s *OrderSelect) sqlScan(ctx context.Context, root *OrderQuery, v any) error {
 	selector := root.sqlQuery(ctx)
 	aggregation := make([]string, 0, len(_s.fns))
 	for _, fn := range _s.fns {

@@ -9,40 +9,49 @@ import (
 
 	"entgo.io/ent/dialect/sql/sqlgraph"
 	"entgo.io/ent/schema/field"
-	"github.com/paghooks/paghooks/examples/recipes/orms/ent/receipt"
+	"github.com/paghooks/paghooks/examples/recipes/orms/ent/order"
 )
 
-// ReceiptCreate is the builder for creating a Receipt entity.
-type ReceiptCreate struct {
+// OrderCreate is the builder for creating a Order entity.
+type OrderCreate struct {
 	config
-	mutation *ReceiptMutation
+	mutation *OrderMutation
 	hooks    []Hook
 }
 
-// SetCharge sets the "charge" field.
-func (_c *ReceiptCreate) SetCharge(v string) *ReceiptCreate {
-	_c.mutation.SetCharge(v)
+// SetReference sets the "reference" field.
+func (_c *OrderCreate) SetReference(v string) *OrderCreate {
+	_c.mutation.SetReference(v)
 	return _c
 }
 
-// SetValue sets the "value" field.
-func (_c *ReceiptCreate) SetValue(v string) *ReceiptCreate {
-	_c.mutation.SetValue(v)
+// SetPaidCents sets the "paid_cents" field.
+func (_c *OrderCreate) SetPaidCents(v int64) *OrderCreate {
+	_c.mutation.SetPaidCents(v)
 	return _c
 }
 
-// Mutation returns the ReceiptMutation object of the builder.
-func (_c *ReceiptCreate) Mutation() *ReceiptMutation {
+// SetNillablePaidCents sets the "paid_cents" field if the given value is not nil.
+func (_c *OrderCreate) SetNillablePaidCents(v *int64) *OrderCreate {
+	if v != nil {
+		_c.SetPaidCents(*v)
+	}
+	return _c
+}
+
+// Mutation returns the OrderMutation object of the builder.
+func (_c *OrderCreate) Mutation() *OrderMutation {
 	return _c.mutation
 }
 
-// Save creates the Receipt in the database.
-func (_c *ReceiptCreate) Save(ctx context.Context) (*Receipt, error) {
+// Save creates the Order in the database.
+func (_c *OrderCreate) Save(ctx context.Context) (*Order, error) {
+	_c.defaults()
 	return withHooks(ctx, _c.sqlSave, _c.mutation, _c.hooks)
 }
 
 // SaveX calls Save and panics if Save returns an error.
-func (_c *ReceiptCreate) SaveX(ctx context.Context) *Receipt {
+func (_c *OrderCreate) SaveX(ctx context.Context) *Order {
 	v, err := _c.Save(ctx)
 	if err != nil {
 		panic(err)
@@ -51,30 +60,38 @@ func (_c *ReceiptCreate) SaveX(ctx context.Context) *Receipt {
 }
 
 // Exec executes the query.
-func (_c *ReceiptCreate) Exec(ctx context.Context) error {
+func (_c *OrderCreate) Exec(ctx context.Context) error {
 	_, err := _c.Save(ctx)
 	return err
 }
 
 // ExecX is like Exec, but panics if an error occurs.
-func (_c *ReceiptCreate) ExecX(ctx context.Context) {
+func (_c *OrderCreate) ExecX(ctx context.Context) {
 	if err := _c.Exec(ctx); err != nil {
 		panic(err)
 	}
 }
 
-// check runs all checks and user-defined validators on the builder.
-func (_c *ReceiptCreate) check() error {
-	if _, ok := _c.mutation.Charge(); !ok {
-		return &ValidationError{Name: "charge", err: errors.New(`ent: missing required field "Receipt.charge"`)}
+// defaults sets the default values of the builder before save.
+func (_c *OrderCreate) defaults() {
+	if _, ok := _c.mutation.PaidCents(); !ok {
+		v := order.DefaultPaidCents
+		_c.mutation.SetPaidCents(v)
 	}
-	if _, ok := _c.mutation.Value(); !ok {
-		return &ValidationError{Name: "value", err: errors.New(`ent: missing required field "Receipt.value"`)}
+}
+
+// check runs all checks and user-defined validators on the builder.
+func (_c *OrderCreate) check() error {
+	if _, ok := _c.mutation.Reference(); !ok {
+		return &ValidationError{Name: "reference", err: errors.New(`ent: missing required field "Order.reference"`)}
+	}
+	if _, ok := _c.mutation.PaidCents(); !ok {
+		return &ValidationError{Name: "paid_cents", err: errors.New(`ent: missing required field "Order.paid_cents"`)}
 	}
 	return nil
 }
 
-func (_c *ReceiptCreate) sqlSave(ctx context.Context) (*Receipt, error) {
+func (_c *OrderCreate) sqlSave(ctx context.Context) (*Order, error) {
 	if err := _c.check(); err != nil {
 		return nil, err
 	}
@@ -92,42 +109,43 @@ func (_c *ReceiptCreate) sqlSave(ctx context.Context) (*Receipt, error) {
 	return _node, nil
 }
 
-func (_c *ReceiptCreate) createSpec() (*Receipt, *sqlgraph.CreateSpec) {
+func (_c *OrderCreate) createSpec() (*Order, *sqlgraph.CreateSpec) {
 	var (
-		_node = &Receipt{config: _c.config}
-		_spec = sqlgraph.NewCreateSpec(receipt.Table, sqlgraph.NewFieldSpec(receipt.FieldID, field.TypeInt))
+		_node = &Order{config: _c.config}
+		_spec = sqlgraph.NewCreateSpec(order.Table, sqlgraph.NewFieldSpec(order.FieldID, field.TypeInt))
 	)
-	if value, ok := _c.mutation.Charge(); ok {
-		_spec.SetField(receipt.FieldCharge, field.TypeString, value)
-		_node.Charge = value
+	if value, ok := _c.mutation.Reference(); ok {
+		_spec.SetField(order.FieldReference, field.TypeString, value)
+		_node.Reference = value
 	}
-	if value, ok := _c.mutation.Value(); ok {
-		_spec.SetField(receipt.FieldValue, field.TypeString, value)
-		_node.Value = value
+	if value, ok := _c.mutation.PaidCents(); ok {
+		_spec.SetField(order.FieldPaidCents, field.TypeInt64, value)
+		_node.PaidCents = value
 	}
 	return _node, _spec
 }
 
-// ReceiptCreateBulk is the builder for creating many Receipt entities in bulk.
-type ReceiptCreateBulk struct {
+// OrderCreateBulk is the builder for creating many Order entities in bulk.
+type OrderCreateBulk struct {
 	config
 	err      error
-	builders []*ReceiptCreate
+	builders []*OrderCreate
 }
 
-// Save creates the Receipt entities in the database.
-func (_c *ReceiptCreateBulk) Save(ctx context.Context) ([]*Receipt, error) {
+// Save creates the Order entities in the database.
+func (_c *OrderCreateBulk) Save(ctx context.Context) ([]*Order, error) {
 	if _c.err != nil {
 		return nil, _c.err
 	}
 	specs := make([]*sqlgraph.CreateSpec, len(_c.builders))
-	nodes := make([]*Receipt, len(_c.builders))
+	nodes := make([]*Order, len(_c.builders))
 	mutators := make([]Mutator, len(_c.builders))
 	for i := range _c.builders {
 		func(i int, root context.Context) {
 			builder := _c.builders[i]
+			builder.defaults()
 			var mut Mutator = MutateFunc(func(ctx context.Context, m Mutation) (Value, error) {
-				mutation, ok := m.(*ReceiptMutation)
+				mutation, ok := m.(*OrderMutation)
 				if !ok {
 					return nil, fmt.Errorf("unexpected mutation type %T", m)
 				}
@@ -174,7 +192,7 @@ func (_c *ReceiptCreateBulk) Save(ctx context.Context) ([]*Receipt, error) {
 }
 
 // SaveX is like Save, but panics if an error occurs.
-func (_c *ReceiptCreateBulk) SaveX(ctx context.Context) []*Receipt {
+func (_c *OrderCreateBulk) SaveX(ctx context.Context) []*Order {
 	v, err := _c.Save(ctx)
 	if err != nil {
 		panic(err)
@@ -183,13 +201,13 @@ func (_c *ReceiptCreateBulk) SaveX(ctx context.Context) []*Receipt {
 }
 
 // Exec executes the query.
-func (_c *ReceiptCreateBulk) Exec(ctx context.Context) error {
+func (_c *OrderCreateBulk) Exec(ctx context.Context) error {
 	_, err := _c.Save(ctx)
 	return err
 }
 
 // ExecX is like Exec, but panics if an error occurs.
-func (_c *ReceiptCreateBulk) ExecX(ctx context.Context) {
+func (_c *OrderCreateBulk) ExecX(ctx context.Context) {
 	if err := _c.Exec(ctx); err != nil {
 		panic(err)
 	}
