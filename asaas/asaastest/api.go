@@ -7,6 +7,7 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -55,18 +56,16 @@ type receiverWay struct{ fake *Fake }
 
 // RoundTrip implements [http.RoundTripper].
 func (w receiverWay) RoundTrip(r *http.Request) (*http.Response, error) {
-	return w.fake.receiverAt(r.URL.String()).RoundTrip(r)
+	return w.fake.core.Receiver(w.fake.handlerAt(r.URL.String())).RoundTrip(r)
 }
 
-func (f *Fake) receiverAt(url string) http.RoundTripper {
+func (f *Fake) handlerAt(url string) http.Handler {
 	f.core.Lock()
 	defer f.core.Unlock()
-	for _, w := range f.webhooks {
-		if w.URL == url {
-			return f.core.Receiver(w.Handler)
-		}
+	if i := slices.IndexFunc(f.webhooks, func(w *webhook) bool { return w.URL == url }); i >= 0 {
+		return f.webhooks[i].Handler
 	}
-	return http.DefaultTransport
+	return nil
 }
 
 // ServeHTTP is Asaas's API for webhooks, at the paths /v3/webhooks…, and as much of

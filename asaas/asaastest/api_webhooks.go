@@ -1,14 +1,15 @@
 package asaastest
 
 import (
+	"cmp"
 	"crypto/rand"
 	"fmt"
 	"net/http"
-	"net/url"
 	"slices"
 	"strings"
 
 	"github.com/paghooks/paghooks/asaas"
+	"github.com/paghooks/paghooks/internal/fixture"
 )
 
 func (f *Fake) listWebhooks(r *http.Request) (any, error) {
@@ -40,7 +41,7 @@ func (f *Fake) createWebhook(r *http.Request) (any, error) {
 	}
 	var c Webhook
 	wanted.apply(&c)
-	orElse(&c.Token, newToken())
+	c.Token = cmp.Or(c.Token, newToken())
 	w := f.add(c)
 	created := f.body(w)
 	created.AuthToken = w.Token
@@ -150,7 +151,7 @@ func (r *webhookRequest) check(creating bool, has []asaas.EventType) error {
 		}
 	}
 	demand(valid(r.Name, !creating, isFilled), "invalid_name", "O nome deve ser informado.")
-	demand(valid(r.URL, !creating, isURL), "invalid_url", "A URL informada é inválida.")
+	demand(valid(r.URL, !creating, fixture.IsURL), "invalid_url", "A URL informada é inválida.")
 	demand(valid(r.Email, !creating, isEmailAddress), "invalid_email", "O e-mail informado é inválido.")
 	demand(valid(r.SendType, !creating, isSendType), "invalid_sendType", "O tipo de envio deve ser SEQUENTIALLY ou NON_SEQUENTIALLY.")
 	demand(valid(r.APIVersion, true, isAPIVersion), "invalid_apiVersion", "A versão da API deve ser 2 ou 3.")
@@ -178,11 +179,6 @@ func isSendType(s SendType) bool { return s == Sequentially || s == NonSequentia
 func isAPIVersion(n int) bool    { return n == 2 || n == 3 }
 func isEmailAddress(s string) bool {
 	return strings.Count(s, "@") == 1 && !strings.ContainsAny(s, " \t\r\n")
-}
-
-func isURL(s string) bool {
-	u, err := url.Parse(s)
-	return err == nil && (u.Scheme == "https" || u.Scheme == "http") && u.Host != ""
 }
 
 // isToken holds the rules of

@@ -147,6 +147,12 @@ func (c *Charge) state() string {
 	return fmt.Sprintf("the charge is %s after %s", c.Payment.Status, c.happened)
 }
 
+// becomes is the body of an event after which the charge has the status.
+func (c *Charge) becomes(eventType asaas.EventType, status asaas.PaymentStatus) []byte {
+	c.Payment.Status = status
+	return c.event(eventType)
+}
+
 // event is the body of an event about the charge as it is now.
 func (c *Charge) event(eventType asaas.EventType) []byte {
 	c.happened = append(c.happened, eventType)

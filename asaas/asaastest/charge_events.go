@@ -12,8 +12,7 @@ import (
 // Created creates the charge.
 func (c *Charge) Created() []byte {
 	c.in(asaas.EventPaymentCreated, "")
-	c.Payment.Status = asaas.PaymentStatusPending
-	return c.event(asaas.EventPaymentCreated)
+	return c.becomes(asaas.EventPaymentCreated, asaas.PaymentStatusPending)
 }
 
 // Overdue lets the due date pass.
@@ -22,8 +21,7 @@ func (c *Charge) Overdue() []byte {
 	if due, err := c.Payment.DueDate.Time(); err == nil && c.Now.Before(due.AddDate(0, 0, 1)) {
 		c.Now = due.AddDate(0, 0, 1).Add(6 * time.Hour)
 	}
-	c.Payment.Status = asaas.PaymentStatusOverdue
-	return c.event(asaas.EventPaymentOverdue)
+	return c.becomes(asaas.EventPaymentOverdue, asaas.PaymentStatusOverdue)
 }
 
 // Confirmed lets the customer pay, or a chargeback end well: the money is not
@@ -36,8 +34,7 @@ func (c *Charge) Confirmed() []byte {
 	}
 	c.pay()
 	c.Payment.PaymentDate = value.Null[asaas.Date]()
-	c.Payment.Status = asaas.PaymentStatusConfirmed
-	return c.event(asaas.EventPaymentConfirmed)
+	return c.becomes(asaas.EventPaymentConfirmed, asaas.PaymentStatusConfirmed)
 }
 
 // Received makes the money available: at once for a Pix, 32 days after the
@@ -50,8 +47,7 @@ func (c *Charge) Received() []byte {
 		c.Now = credit.Add(3 * time.Hour)
 	}
 	c.Payment.PaymentDate = value.Of(day(c.Now))
-	c.Payment.Status = asaas.PaymentStatusReceived
-	return c.event(asaas.EventPaymentReceived)
+	return c.becomes(asaas.EventPaymentReceived, asaas.PaymentStatusReceived)
 }
 
 // ReceivedInCash lets the merchant say that it was paid outside of Asaas. The
@@ -62,8 +58,7 @@ func (c *Charge) ReceivedInCash() []byte {
 	today := value.Of(day(c.Now))
 	c.Payment.ClientPaymentDate, c.Payment.PaymentDate = today, today
 	c.Payment.NetValue = value.Of(c.Payment.Value)
-	c.Payment.Status = asaas.PaymentStatusReceivedInCash
-	return c.event(asaas.EventPaymentReceived)
+	return c.becomes(asaas.EventPaymentReceived, asaas.PaymentStatusReceivedInCash)
 }
 
 // CashUndone takes back that it was paid outside of Asaas: the charge is to be paid again.
@@ -158,8 +153,7 @@ func (c *Charge) RefundDone() []byte {
 	if c.Payment.Status != asaas.PaymentStatusRefundInProgress {
 		return c.event(asaas.EventPaymentPartiallyRefunded)
 	}
-	c.Payment.Status = asaas.PaymentStatusRefunded
-	return c.event(asaas.EventPaymentRefunded)
+	return c.becomes(asaas.EventPaymentRefunded, asaas.PaymentStatusRefunded)
 }
 
 // RefundDenied ends the refund of a boleto: the money stays.
@@ -255,8 +249,7 @@ func (c *Charge) ChargebackRequested() []byte {
 func (c *Charge) ChargebackDispute() []byte {
 	c.in(asaas.EventPaymentChargebackDispute, asaas.PaymentStatusChargebackRequested)
 	c.dispute(asaas.ChargebackStatusInDispute, asaas.ChargebackDisputeStatusRequested)
-	c.Payment.Status = asaas.PaymentStatusChargebackDispute
-	return c.event(asaas.EventPaymentChargebackDispute)
+	return c.becomes(asaas.EventPaymentChargebackDispute, asaas.PaymentStatusChargebackDispute)
 }
 
 // AwaitingChargebackReversal lets the merchant win the dispute. Confirmed or
@@ -265,8 +258,7 @@ func (c *Charge) ChargebackDispute() []byte {
 func (c *Charge) AwaitingChargebackReversal() []byte {
 	c.in(asaas.EventPaymentAwaitingChargebackReversal, asaas.PaymentStatusChargebackDispute)
 	c.dispute(asaas.ChargebackStatusReversed, asaas.ChargebackDisputeStatusAccepted)
-	c.Payment.Status = asaas.PaymentStatusAwaitingChargebackReversal
-	return c.event(asaas.EventPaymentAwaitingChargebackReversal)
+	return c.becomes(asaas.EventPaymentAwaitingChargebackReversal, asaas.PaymentStatusAwaitingChargebackReversal)
 }
 
 func (c *Charge) dispute(status asaas.ChargebackStatus, evidence asaas.ChargebackDisputeStatus) {

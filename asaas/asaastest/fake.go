@@ -1,6 +1,7 @@
 package asaastest
 
 import (
+	"cmp"
 	"fmt"
 	"log"
 	"net/http"
@@ -247,11 +248,11 @@ func (f *Fake) add(c Webhook) *webhook {
 	f.added++
 	c.ID = fmt.Sprintf("00000000-0000-4000-8000-%012d", f.added)
 	c.Events = slices.Clone(c.Events)
-	orElse(&c.Name, "fake")
-	orElse(&c.URL, f.placeholderURL())
-	orElse(&c.Email, "fake@example.com")
-	orElse(&c.SendType, Sequentially)
-	orElse(&c.APIVersion, 3)
+	c.Name = cmp.Or(c.Name, "fake")
+	c.URL = cmp.Or(c.URL, f.placeholderURL())
+	c.Email = cmp.Or(c.Email, "fake@example.com")
+	c.SendType = cmp.Or(c.SendType, Sequentially)
+	c.APIVersion = cmp.Or(c.APIVersion, 3)
 	w := &webhook{Webhook: c}
 	f.webhooks = append(f.webhooks, w)
 	return w
@@ -263,13 +264,6 @@ func (f *Fake) placeholderURL() string {
 		return fmt.Sprintf("http://receiver%d.example/webhooks/asaas", f.added)
 	}
 	return "http://receiver.example/webhooks/asaas"
-}
-
-func orElse[T comparable](field *T, value T) {
-	var zero T
-	if *field == zero {
-		*field = value
-	}
 }
 
 // Webhook returns a webhook as it is now. It panics for an id that there is

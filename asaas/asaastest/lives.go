@@ -155,8 +155,7 @@ func asked(cents int64) step {
 func becomes(eventType asaas.EventType, status asaas.PaymentStatus) step {
 	return func(c *Charge) []byte {
 		c.Now = c.Now.Add(time.Minute)
-		c.Payment.Status = status
-		return c.event(eventType)
+		return c.becomes(eventType, status)
 	}
 }
 

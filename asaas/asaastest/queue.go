@@ -92,11 +92,8 @@ func (w *webhook) overtake() *pending {
 	return w.queue[0]
 }
 
-// remove takes an event out of the queue, and reports whether it was there.
-func (w *webhook) remove(p *pending) bool {
-	before := len(w.queue)
+func (w *webhook) remove(p *pending) {
 	w.queue = slices.DeleteFunc(w.queue, func(q *pending) bool { return q == p })
-	return len(w.queue) < before
 }
 
 func (w *webhook) perEvent(c Counting) bool {
@@ -206,7 +203,11 @@ func (f *Fake) newDelivery(w *webhook, p *pending) *delivery {
 		p = w.overtake()
 	}
 	p.attempts++
-	return &delivery{webhook: w, event: p, fault: fault, config: w.Webhook}
+	d := &delivery{webhook: w, event: p, fault: fault, config: w.Webhook}
+	if fault.has(WrongToken) {
+		d.config.Token = "not-the-token-of-this-webhook"
+	}
+	return d
 }
 
 // deliver carries attempts out, all at once, and takes the answers down in the order of the queue.
@@ -239,17 +240,10 @@ func (d *delivery) request(ctx context.Context) (*http.Request, error) {
 		"Content-Type", contentType, "Accept", "application/json", "User-Agent", fmt.Sprintf("Asaas_Hmlg/%d.0", d.config.APIVersion),
 		"Cache-Control", "no-cache", "Pragma", "no-cache",
 	}
-	if token := d.token(); token != "" && d.config.APIVersion != 2 {
-		header = append(header, asaas.TokenHeader, token)
+	if d.config.Token != "" && d.config.APIVersion != 2 {
+		header = append(header, asaas.TokenHeader, d.config.Token)
 	}
 	return fixture.NewRequest(ctx, d.config.URL, body, header...)
-}
-
-func (d *delivery) token() string {
-	if d.fault.has(WrongToken) {
-		return "not-the-token-of-this-webhook"
-	}
-	return d.config.Token
 }
 
 // count lets the first answer count.

@@ -1,7 +1,7 @@
 package zeltapaytest
 
 import (
-	"bytes"
+	"context"
 	"fmt"
 	"net/http"
 	"time"
@@ -69,12 +69,10 @@ const (
 // A request is sent once: make another one to deliver the body again. It panics
 // for a URL that is none.
 func Request(url, secret string, body []byte) *http.Request {
-	r, err := http.NewRequest(http.MethodPost, url, bytes.NewReader(body))
+	r, err := fixture.NewRequest(context.Background(), url, body, "Content-Type", "application/json", headerAttempt, "1")
 	if err != nil {
 		panic("zeltapaytest: " + err.Error())
 	}
-	r.Header.Set("Content-Type", "application/json")
-	r.Header.Set(headerAttempt, "1")
 	zeltapay.Sign(r.Header, body, secret, time.Now())
 	if r.Header.Get(headerEventID) == "" {
 		r.Header.Set(headerEventID, newID())

@@ -113,14 +113,7 @@ func TestMistakesSayWhatThereIs(t *testing.T) {
 			zeltapaytest.Event("webhook.ping", zeltapaytest.Set("ok", "yes"))
 		},
 	} {
-		func() {
-			defer func() {
-				if got := fmt.Sprint(recover()); got != want {
-					t.Errorf("panics with %q, want %q", got, want)
-				}
-			}()
-			mistake()
-		}()
+		panics(t, want, mistake)
 	}
 }
 

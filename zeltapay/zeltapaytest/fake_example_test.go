@@ -166,38 +166,6 @@ func ExampleFault() {
 	// stale: failed 401; dead-lettered 0;
 }
 
-// Zelta Pay promises no order.
-func ExampleFault_swap() {
-	fake := zeltapaytest.New()
-	defer fake.Close()
-	fake.AddWebhook(zeltapaytest.Webhook{Secret: "the secret", Handler: http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
-		fmt.Println(r.Header.Get("Zeltapay-Event-Id"))
-	})})
-	fake.Inject(zeltapaytest.Swap)
-	fake.Emit(
-		zeltapaytest.Event("payment.success", zeltapaytest.Set("eventId", "evt_1")),
-		zeltapaytest.Event("payment.success", zeltapaytest.Set("eventId", "evt_2")),
-	)
-	fake.Settle()
-	// Output:
-	// evt_2
-	// evt_1
-}
-
-func ExampleFake_observe() {
-	fake := zeltapaytest.New()
-	defer fake.Close()
-	fake.Observe = func(e zeltapaytest.Entry) {
-		if e.Kind == zeltapaytest.DeadLettered {
-			fmt.Println("look into the dashboard:", e.EventID, e.Reason)
-		}
-	}
-	fake.AddWebhook(zeltapaytest.Webhook{Secret: "the secret", Handler: shopDown})
-	fake.Emit(zeltapaytest.Event("payment.success", zeltapaytest.Set("eventId", "evt_1")))
-	fake.Advance(time.Hour)
-	// Output: look into the dashboard: evt_1 all retries failed
-}
-
 // A receiver behind a URL, with a clock of its own.
 func ExampleFake_AddWebhook() {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -239,33 +207,6 @@ func ExampleFake_signOnce() {
 	// failed 200 1
 	// failed 401 2
 	// dead-lettered 0 2
-}
-
-// The other string that Zelta Pay's pages show, and the bare signature.
-func ExampleFake_format() {
-	fake := zeltapaytest.New()
-	defer fake.Close()
-	fake.Start = time.Unix(1640995200, 0)
-	fake.Format, fake.BareSignature = zeltapay.FormatPlain, true
-	fake.AddWebhook(zeltapaytest.Webhook{Secret: "test_secret_not_from_docs", Handler: http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
-		fmt.Println(r.Header.Get("Zeltapay-Timestamp"), r.Header.Get("Zeltapay-Signature"))
-	})})
-	fake.Emit([]byte(`{}`))
-	fake.Settle()
-	// Output: 1640995200 4bd34483934445fa319b2550e2fd7cb2fa81aee367ce6f2705b6482abcecfd85
-}
-
-// The earliest that all retries are over, by the table. math/rand makes it random.
-func ExampleFake_jitter() {
-	fake := zeltapaytest.New()
-	defer fake.Close()
-	fake.Jitter = func() float64 { return 0.5 }
-	fake.AddWebhook(zeltapaytest.Webhook{Secret: "the secret", Handler: shopDown})
-	fake.Emit(zeltapaytest.Event("payment.success"))
-	fake.Advance(time.Hour)
-	letter := fake.DeadLetters()[0]
-	fmt.Println(letter.Since.Sub(fake.Start))
-	// Output: 2m37.5s
 }
 
 func ExampleTableDelays() {

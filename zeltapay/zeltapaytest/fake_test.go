@@ -276,13 +276,16 @@ func TestMistakesWithTheFakePanic(t *testing.T) {
 			fake.AddWebhook(zeltapaytest.Webhook{URL: "/webhooks"})
 		},
 	} {
-		func() {
-			defer func() {
-				if got := fmt.Sprint(recover()); got != want {
-					t.Errorf("panics with %q, want %q", got, want)
-				}
-			}()
-			mistake()
-		}()
+		panics(t, want, mistake)
 	}
+}
+
+func panics(t *testing.T, want string, mistake func()) {
+	t.Helper()
+	defer func() {
+		if got := fmt.Sprint(recover()); got != want {
+			t.Errorf("panics with %q, want %q", got, want)
+		}
+	}()
+	mistake()
 }

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -17,14 +18,15 @@ import (
 
 	"github.com/paghooks/paghooks/asaas"
 	"github.com/paghooks/paghooks/asaas/asaastest"
+	"github.com/paghooks/paghooks/idem"
 )
 
 const token = "the token of the test"
 
-// server is a user's server.
+// server is a user's server. It answers a dry run well.
 type server struct {
 	url    string
-	status int
+	status atomic.Int32
 
 	mu     sync.Mutex
 	bodies [][]byte
@@ -32,7 +34,8 @@ type server struct {
 
 func newServer(t *testing.T, status int) *server {
 	t.Helper()
-	s := &server{status: status}
+	s := new(server)
+	s.status.Store(int32(status))
 	listening := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, err := io.ReadAll(r.Body)
 		if err == nil {
@@ -42,10 +45,15 @@ func newServer(t *testing.T, status int) *server {
 			http.Error(w, err.Error(), http.StatusUnauthorized)
 			return
 		}
+		if r.Header.Get(idem.DryRunHeader) != "" {
+			w.WriteHeader(http.StatusServiceUnavailable)
+			_, _ = io.WriteString(w, `{"dry_run":"done"}`)
+			return
+		}
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		s.bodies = append(s.bodies, body)
-		w.WriteHeader(s.status)
+		w.WriteHeader(int(s.status.Load()))
 		_, _ = io.WriteString(w, `{"received":true}`)
 	}))
 	t.Cleanup(listening.Close)

@@ -4,17 +4,14 @@ import (
 	"context"
 	"io"
 	"net/http"
-	"net/http/httptest"
 	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/paghooks/paghooks/asaas"
-	"github.com/paghooks/paghooks/idem"
 )
 
 // rehearsal is asaas-fake serve, as it runs.
@@ -57,6 +54,18 @@ func serving(t *testing.T, args ...string) *rehearsal {
 func (r *rehearsal) post(t *testing.T, path string, form url.Values) (status int, body string) {
 	t.Helper()
 	answer, err := http.PostForm(r.address+path, form)
+	return read(t, answer, err)
+}
+
+func (r *rehearsal) timeline(t *testing.T) string {
+	t.Helper()
+	answer, err := http.Get(r.address + "/fake/timeline")
+	_, body := read(t, answer, err)
+	return body
+}
+
+func read(t *testing.T, answer *http.Response, err error) (status int, body string) {
+	t.Helper()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -68,48 +77,11 @@ func (r *rehearsal) post(t *testing.T, path string, form url.Values) (status int
 	return answer.StatusCode, string(text)
 }
 
-func (r *rehearsal) timeline(t *testing.T) string {
-	t.Helper()
-	answer, err := http.Get(r.address + "/fake/timeline")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer answer.Body.Close()
-	text, err := io.ReadAll(answer.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(text)
-}
-
-// shop is a server of a user's that can be broken.
-func shop(t *testing.T) (address string, broken *atomic.Bool, bodies *[]string) {
-	t.Helper()
-	broken, bodies = new(atomic.Bool), new([]string)
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		body, _ := io.ReadAll(r.Body)
-		switch {
-		case asaas.Verify(r.Header, body, token) != nil:
-			w.WriteHeader(http.StatusUnauthorized)
-		case r.Header.Get(idem.DryRunHeader) != "":
-			w.WriteHeader(http.StatusServiceUnavailable)
-			_, _ = io.WriteString(w, `{"dry_run":"done"}`)
-		case broken.Load():
-			w.WriteHeader(http.StatusServiceUnavailable)
-		default:
-			*bodies = append(*bodies, string(body)) // deliveries come one after the other
-		}
-	}))
-	t.Cleanup(server.Close)
-	return server.URL, broken, bodies
-}
-
 func TestAnOutageIsRehearsedByHand(t *testing.T) {
 	t.Parallel()
 	start := time.Now()
-	address, broken, bodies := shop(t)
-	broken.Store(true)
-	r := serving(t, "-to", address, "-type", "PAYMENT_RECEIVED")
+	shop := newServer(t, http.StatusServiceUnavailable)
+	r := serving(t, "-to", shop.url, "-type", "PAYMENT_RECEIVED")
 	status, body := r.post(t, "/fake/events/PAYMENT_RECEIVED?count=2", url.Values{"payment.value": {"10.5"}, "payment.id": {"pay_1_a1B2c3D4e5F6g7"}})
 	if status != http.StatusOK || strings.Count(body, "evt_") != 2 {
 		t.Errorf("%d %s", status, body)
@@ -129,7 +101,8 @@ func TestAnOutageIsRehearsedByHand(t *testing.T) {
 	if err != nil || len(stopped) != 1 || !stopped[0].Interrupted {
 		t.Fatalf("got %+v, %v", stopped, err)
 	}
-	broken.Store(false)
+	shop.status.Store(http.StatusOK)
+	before := len(shop.bodies)
 	for progress, err := range asaas.Recover(t.Context(), client, stopped[0].Webhook.ID, token) {
 		if err != nil {
 			t.Fatal(err)
@@ -138,10 +111,11 @@ func TestAnOutageIsRehearsedByHand(t *testing.T) {
 			r.post(t, "/fake/advance?for=1s", nil)
 		}
 	}
-	if len(*bodies) != 2 || !strings.Contains((*bodies)[0], `"value":10.5,`) {
-		t.Fatalf("%d were received: %q", len(*bodies), *bodies)
+	bodies := shop.bodies[before:]
+	if len(bodies) != 2 || !strings.Contains(string(bodies[0]), `"value":10.5,`) {
+		t.Fatalf("%d were received: %q", len(bodies), bodies)
 	}
-	if e := asaas.Identify([]byte((*bodies)[0])); e.OccurredAt.Before(start.Truncate(time.Second)) {
+	if e := asaas.Identify(bodies[0]); e.OccurredAt.Before(start.Truncate(time.Second)) {
 		t.Errorf("the event happened at %s", e.OccurredAt)
 	}
 	told := r.timeline(t)
@@ -162,9 +136,7 @@ func TestAnOutageIsRehearsedByHand(t *testing.T) {
 
 func TestAsaasDeletesWhatWaitsForTwoWeeks(t *testing.T) {
 	t.Parallel()
-	address, broken, _ := shop(t)
-	broken.Store(true)
-	r := serving(t, "-to", address)
+	r := serving(t, "-to", newServer(t, http.StatusServiceUnavailable).url)
 	r.post(t, "/fake/events/PAYMENT_RECEIVED?id=evt_1", nil)
 	r.post(t, "/fake/advance?for=360h", nil)
 	if told := r.timeline(t); !strings.Contains(told, "deleted PAYMENT_RECEIVED evt_1, attempt 15 for good, after 14 days") {

@@ -6,7 +6,6 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
-	"net/url"
 	"regexp"
 	"strings"
 	"sync"
@@ -16,6 +15,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/paghooks/paghooks/internal/fixture"
 	"github.com/paghooks/paghooks/zeltapay"
 	"github.com/paghooks/paghooks/zeltapay/zeltapaytest"
 )
@@ -172,58 +172,7 @@ func TestMistakesGiveStatus2AndSayWhatToDo(t *testing.T) {
 	}
 }
 
-// printed takes lines.
-type printed chan string
-
-// Write implements [io.Writer]: each call is a line.
-func (p printed) Write(line []byte) (int, error) {
-	p <- strings.TrimSuffix(string(line), "\n")
-	return len(line), nil
-}
-
-// serving runs zeltapay-fake serve, and returns its address.
-func serving(t *testing.T, args ...string) (address string) {
-	t.Helper()
-	ctx, stop := context.WithCancel(t.Context())
-	lines, status := make(printed, 10_000), make(chan int, 1)
-	getenv := func(string) string { return "a secret" }
-	go func() {
-		status <- run(ctx, append([]string{"serve", "-listen", "127.0.0.1:0", "-speed", "0"}, args...), getenv, lines, lines)
-	}()
-	t.Cleanup(func() {
-		stop()
-		if got := <-status; got != 0 {
-			t.Errorf("exit status %d", got)
-		}
-	})
-	for line := range lines {
-		if address, ok := strings.CutSuffix(line, "/fake/timeline  # all that happened"); ok {
-			return strings.TrimPrefix(address, "curl ")
-		}
-	}
-	return ""
-}
-
-// call makes a request with a method and an empty body, or as curl -d does.
-func call(t *testing.T, method, address string, form url.Values) (status int, body string) {
-	t.Helper()
-	r, err := http.NewRequestWithContext(t.Context(), method, address, strings.NewReader(form.Encode()))
-	if err != nil {
-		t.Fatal(err)
-	}
-	r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
-	answer, err := http.DefaultClient.Do(r)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer answer.Body.Close()
-	text, err := io.ReadAll(answer.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return answer.StatusCode, string(text)
-}
-
+// What every such command serves is tested with asaas-fake.
 func TestAnOutageIsRehearsedByHand(t *testing.T) {
 	t.Parallel()
 	var broken atomic.Bool
@@ -232,7 +181,7 @@ func TestAnOutageIsRehearsedByHand(t *testing.T) {
 	shop := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)
 		switch {
-		case zeltapay.Verify(r.Header, body, "a secret") != nil: // by the machine's clock
+		case zeltapay.Verify(r.Header, body, secret) != nil: // by the machine's clock
 			w.WriteHeader(http.StatusUnauthorized)
 		case broken.Load():
 			w.WriteHeader(http.StatusServiceUnavailable)
@@ -241,35 +190,50 @@ func TestAnOutageIsRehearsedByHand(t *testing.T) {
 		}
 	}))
 	defer shop.Close()
-	at := serving(t, "-to", shop.URL)
-	for _, id := range []string{"evt_1", "evt_2"} {
-		if status, body := call(t, http.MethodPost, at+"/fake/events/payment.success?id="+id, url.Values{"transaction.amount": {"2990"}}); status != http.StatusOK || body != `{"emitted":["`+id+`"]}`+"\n" {
-			t.Errorf("answered %d %s", status, body)
-		}
+	o := &options{layout: "flat"}
+	var told []string
+	served, err := o.fake(fixture.FakeOptions{To: shop.URL, Secret: secret, Address: "127.0.0.1:8090", Tell: func(line string, _ fixture.Answer) { told = append(told, line) }})
+	if err != nil {
+		t.Fatal(err)
 	}
-	call(t, http.MethodPost, at+"/fake/events/webhook.ping?id=evt_3", nil)
-	call(t, http.MethodPost, at+"/fake/advance?for=24h", nil)
-	if _, body := call(t, http.MethodGet, at+"/fake/dead-letters", nil); strings.Count(body, `"reason":"all retries failed","attempts":7,`) != 3 {
+	defer served.Fake.Close()
+	ask := func(pattern, query string) (status int, body string) {
+		method, path, _ := strings.Cut(pattern, " ")
+		w := httptest.NewRecorder()
+		served.Routes[pattern](w, httptest.NewRequest(method, path+query, nil))
+		served.Fake.Advance(0)
+		return w.Code, w.Body.String()
+	}
+	for _, id := range []string{"evt_1", "evt_2", "evt_3"} {
+		body, err := o.event("payment.success", id, false)
+		if err != nil {
+			t.Fatal(err)
+		}
+		served.Fake.Emit(body)
+	}
+	served.Fake.Advance(24 * time.Hour)
+	const letters, replay = "GET /fake/dead-letters", "POST /fake/dead-letters/replay"
+	if _, body := ask(letters, ""); strings.Count(body, `"reason":"all retries failed","attempts":7,`) != 3 {
 		t.Errorf("the dead letters are %s", body)
 	}
 	broken.Store(false)
-	replay := at + "/fake/dead-letters/replay"
-	if status, _ := call(t, http.MethodPost, replay+"?id=evt_9", nil); status != http.StatusNotFound {
-		t.Errorf("what is not there is answered with %d", status)
+	for _, test := range []struct {
+		query, body string
+		status      int
+	}{
+		{"?id=evt_9", "there is no event \"evt_9\" in the dead-letter queue\n", http.StatusNotFound},
+		{"?id=evt_2", `{"replayed":1}` + "\n", http.StatusOK},
+		{"", `{"replayed":2}` + "\n", http.StatusOK},
+	} {
+		if status, body := ask(replay, test.query); status != test.status || body != test.body {
+			t.Errorf("a replay of %q is answered %d %s", test.query, status, body)
+		}
 	}
-	if _, body := call(t, http.MethodPost, replay+"?id=evt_2", nil); body != `{"replayed":1}`+"\n" {
-		t.Error(body)
-	}
-	call(t, http.MethodPost, at+"/fake/advance?for=0s", nil)
-	if _, body := call(t, http.MethodPost, replay, nil); body != `{"replayed":2}`+"\n" {
-		t.Error(body)
-	}
-	call(t, http.MethodPost, at+"/fake/advance?for=0s", nil)
 	if got := strings.Join(received, " "); got != "evt_2 evt_1 evt_3" {
 		t.Errorf("received %s", got)
 	}
-	if _, body := call(t, http.MethodGet, at+"/fake/dead-letters", nil); body != "[]\n" {
-		t.Errorf("the dead letters are %s", body)
+	if _, body := ask(letters, ""); body != "[]\n" || len(told) != 3+3*7+3+3+3 {
+		t.Errorf("the dead letters are %s, after %d entries", body, len(told))
 	}
 }
 
