@@ -18,6 +18,7 @@ import (
 	"github.com/paghooks/paghooks/idem"
 	"github.com/paghooks/paghooks/idem/health"
 	"github.com/paghooks/paghooks/idem/idemtest"
+	"github.com/paghooks/paghooks/idem/provider"
 )
 
 func delivery(sentToken, body string) *http.Request {
@@ -39,15 +40,25 @@ func TestOpenVerifiesAndNames(t *testing.T) {
 		}
 	}
 	_, err := d.Open(withBody(delivery("guess", event), []byte(event)))
-	wantReason(t, err, asaas.ReasonWrongToken)
+	wantReason(t, err, provider.ReasonWrongToken)
 }
 
 func TestADispatcherWithoutATokenRefusesEverything(t *testing.T) {
 	t.Parallel()
-	for _, d := range []*asaas.Dispatcher{asaas.NewDispatcher(), asaas.NewDispatcher(""), asaas.NewDispatcher(" ", ""), {}} {
+	for _, d := range []*asaas.Dispatcher{asaas.NewDispatcher(), asaas.NewDispatcher(""), asaas.NewDispatcher(" ", "")} {
 		for _, s := range []string{"", " ", token} {
 			_, err := d.Open(withBody(delivery(s, event), []byte(event)))
-			wantReason(t, err, asaas.ReasonNotConfigured)
+			wantReason(t, err, idem.ReasonNotConfigured)
+		}
+	}
+	for _, accounts := range []func(*http.Request) ([]idem.Credentials, error){nil, func(*http.Request) ([]idem.Credentials, error) {
+		return []idem.Credentials{{Scope: "a", Secrets: []string{token}}}, nil
+	}} {
+		var unset asaas.Dispatcher // not made by NewDispatcher
+		unset.Accounts = accounts
+		_, err := unset.Open(withBody(delivery(token, event), []byte(event)))
+		if refusal, ok := errors.AsType[*idem.Refusal](err); !ok || refusal.Reason != idem.ReasonNotConfigured || !strings.Contains(refusal.Hint, "NewDispatcher") {
+			t.Errorf("without NewDispatcher: %v", err)
 		}
 	}
 }
@@ -73,10 +84,10 @@ func TestTheTokenDecidesTheScope(t *testing.T) {
 		{"token of the north", "north", "", "the first account"},
 		{"token of the north, old", "north", "", "its old token"},
 		{"token of the south", "south", "", "one scope, listed twice"},
-		{"token of two", "", asaas.ReasonAmbiguousToken, "two scopes"},
+		{"token of two", "", provider.ReasonAmbiguousToken, "two scopes"},
 		{"token of the first, which has no scope", "", "", "the account of before scopes"},
-		{"guess", "", asaas.ReasonWrongToken, "nobody's token"},
-		{"", "", asaas.ReasonMissingToken, "no token does not match an account without one"},
+		{"guess", "", provider.ReasonWrongToken, "nobody's token"},
+		{"", "", provider.ReasonMissingToken, "no token does not match an account without one"},
 	} {
 		e, err := d.Open(withBody(delivery(tt.token, event), []byte(event)))
 		wantReason(t, err, tt.want)
@@ -109,9 +120,9 @@ func TestTheURLDecidesTheScope(t *testing.T) {
 		t.Errorf("got %q, %v", e.Scope, err)
 	}
 	_, err := open("north", oldToken)
-	wantReason(t, err, asaas.ReasonWrongToken)
+	wantReason(t, err, provider.ReasonWrongToken)
 	_, err = open("nowhere", token)
-	wantReason(t, err, asaas.ReasonUnknownAccount)
+	wantReason(t, err, provider.ReasonUnknownAccount)
 
 	var refusal *idem.Refusal
 	if _, err := open("down", token); err != errDown || errors.As(err, &refusal) {
@@ -179,7 +190,7 @@ func TestOnlyAllowedAddressesMayDeliver(t *testing.T) {
 		if tt.forwarded != nil {
 			r.Header["X-Forwarded-For"] = tt.forwarded
 		}
-		want := asaas.ReasonAddressNotAllowed
+		want := provider.ReasonAddressNotAllowed
 		if tt.ok {
 			want = ""
 		}
@@ -198,11 +209,11 @@ func TestAnAllowedAddressNeedsATokenToo(t *testing.T) {
 
 	d.AllowFrom = []netip.Prefix{netip.MustParsePrefix("2001:db8::/32")}
 	_, err := d.Open(withBody(r, []byte(event)))
-	wantReason(t, err, asaas.ReasonWrongToken)
+	wantReason(t, err, provider.ReasonWrongToken)
 
 	d.AllowFrom = []netip.Prefix{}
 	_, err = d.Open(withBody(r, []byte(event)))
-	wantReason(t, err, asaas.ReasonAddressNotAllowed)
+	wantReason(t, err, provider.ReasonAddressNotAllowed)
 }
 
 func TestUnknownEventsReachOnUnknown(t *testing.T) {

@@ -131,7 +131,7 @@
 //
 //	events.OnUnknown(func(ctx context.Context, tx pgx.Tx, e *asaas.UnknownEvent) error { … })
 //
-// [Dispatcher.Drift] lists the fields and values that Asaas sends and this package does not know.
+// Drift of the dispatcher lists the fields and values that Asaas sends and this package does not know.
 //
 // # Approve withdrawals
 //

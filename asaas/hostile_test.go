@@ -250,7 +250,7 @@ func FuzzOpen(f *testing.F) {
 		e, err := asaas.NewDispatcher(token).Open(withBody(r, body))
 		if err != nil {
 			var refusal *idem.Refusal
-			if !errors.As(err, &refusal) || refusal.Reason == asaas.ReasonNotConfigured {
+			if !errors.As(err, &refusal) || refusal.Reason == idem.ReasonNotConfigured {
 				t.Errorf("it is refused for %v", err)
 			}
 			if diff := cmp.Diff(idem.Event{}, e); diff != "" {

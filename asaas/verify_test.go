@@ -19,6 +19,7 @@ import (
 	"github.com/paghooks/paghooks/idem"
 	"github.com/paghooks/paghooks/idem/health"
 	"github.com/paghooks/paghooks/idem/idemtest"
+	"github.com/paghooks/paghooks/idem/provider"
 )
 
 const (
@@ -62,26 +63,26 @@ func TestOnlyAConfiguredTokenVerifies(t *testing.T) {
 		{sent(token), []string{token, token}, "", "one token twice"},
 		{http.Header{"asaas-access-token": {token}}, []string{token}, "", "a header in lower case, from an API gateway"},
 
-		{sent("guess"), []string{token}, asaas.ReasonWrongToken, "another token"},
-		{sent(strings.ToUpper(token)), []string{token}, asaas.ReasonWrongToken, "another case"},
-		{sent(token[:len(token)-1]), []string{token}, asaas.ReasonWrongToken, "the beginning of the token"},
-		{sent(token + "x"), []string{token}, asaas.ReasonWrongToken, "the token and more"},
-		{sent(token + "\x00"), []string{token}, asaas.ReasonWrongToken, "the token and a NUL"},
-		{sent(" " + token), []string{token}, asaas.ReasonWrongToken, "a space that is not in the token"},
-		{sent(token), []string{token + "\n"}, asaas.ReasonWrongToken, "a line break in the configuration"},
-		{sent(token + ", " + token), []string{token}, asaas.ReasonWrongToken, "two headers that a proxy joined"},
-		{sent(strings.Repeat("a", 1<<20)), []string{token}, asaas.ReasonWrongToken, "a very long token"},
+		{sent("guess"), []string{token}, provider.ReasonWrongToken, "another token"},
+		{sent(strings.ToUpper(token)), []string{token}, provider.ReasonWrongToken, "another case"},
+		{sent(token[:len(token)-1]), []string{token}, provider.ReasonWrongToken, "the beginning of the token"},
+		{sent(token + "x"), []string{token}, provider.ReasonWrongToken, "the token and more"},
+		{sent(token + "\x00"), []string{token}, provider.ReasonWrongToken, "the token and a NUL"},
+		{sent(" " + token), []string{token}, provider.ReasonWrongToken, "a space that is not in the token"},
+		{sent(token), []string{token + "\n"}, provider.ReasonWrongToken, "a line break in the configuration"},
+		{sent(token + ", " + token), []string{token}, provider.ReasonWrongToken, "two headers that a proxy joined"},
+		{sent(strings.Repeat("a", 1<<20)), []string{token}, provider.ReasonWrongToken, "a very long token"},
 
-		{sent(), []string{token}, asaas.ReasonMissingToken, "no header"},
-		{sent(""), []string{token}, asaas.ReasonMissingToken, "an empty header"},
-		{nil, []string{token}, asaas.ReasonMissingToken, "no headers at all"},
-		{http.Header{"Authorization": {"Bearer " + token}}, []string{token}, asaas.ReasonMissingToken, "another header"},
-		{sent(token, token), []string{token}, asaas.ReasonSeveralTokens, "the header twice, although both are right"},
-		{sent("guess", token), []string{token}, asaas.ReasonSeveralTokens, "the header twice"},
+		{sent(), []string{token}, provider.ReasonMissingToken, "no header"},
+		{sent(""), []string{token}, provider.ReasonMissingToken, "an empty header"},
+		{nil, []string{token}, provider.ReasonMissingToken, "no headers at all"},
+		{http.Header{"Authorization": {"Bearer " + token}}, []string{token}, provider.ReasonMissingToken, "another header"},
+		{sent(token, token), []string{token}, provider.ReasonSeveralTokens, "the header twice, although both are right"},
+		{sent("guess", token), []string{token}, provider.ReasonSeveralTokens, "the header twice"},
 		{
 			http.Header{"Asaas-Access-Token": {token}, "asaas-access-token": {"guess"}},
 			[]string{token},
-			asaas.ReasonSeveralTokens, "the header in two spellings",
+			provider.ReasonSeveralTokens, "the header in two spellings",
 		},
 	} {
 		t.Run(tt.reason, func(t *testing.T) {
@@ -95,10 +96,10 @@ func TestEmptyTokenNeverVerifies(t *testing.T) {
 	t.Parallel()
 	for _, tokens := range [][]string{nil, {}, {""}, {"", ""}, {" "}, {"\n"}} {
 		for _, header := range []http.Header{sent(), sent(""), sent(" "), sent("\n"), sent(token), nil} {
-			wantReason(t, asaas.Verify(header, []byte(event), tokens...), asaas.ReasonNotConfigured)
+			wantReason(t, asaas.Verify(header, []byte(event), tokens...), idem.ReasonNotConfigured)
 		}
 	}
-	wantReason(t, asaas.Verify(sent(" "), []byte(event), " ", token), asaas.ReasonWrongToken)
+	wantReason(t, asaas.Verify(sent(" "), []byte(event), " ", token), provider.ReasonWrongToken)
 }
 
 func TestARefusalTellsWhichMistakeItIs(t *testing.T) {
@@ -139,7 +140,7 @@ func TestAFormIsRecognizedFirst(t *testing.T) {
 		if !strings.Contains(err.Error(), "Content-Type: application/json") {
 			t.Errorf("%v does not name the header", err)
 		}
-		wantReason(t, asaas.Verify(byHand, []byte(event), oldToken), asaas.ReasonWrongToken)
+		wantReason(t, asaas.Verify(byHand, []byte(event), oldToken), provider.ReasonWrongToken)
 	}
 	for _, contentType := range []string{"", "text/plain", "application/json;;", "application/json; charset=utf-8"} {
 		header := sent(token)
@@ -178,7 +179,7 @@ func TestAWithdrawalValidationIsNoEvent(t *testing.T) {
 		{`{`, "", "no JSON"},
 	} {
 		wantReason(t, asaas.Verify(sent(token), []byte(tt.body), token), tt.want)
-		wantReason(t, asaas.Verify(sent("guess"), []byte(tt.body), token), asaas.ReasonWrongToken)
+		wantReason(t, asaas.Verify(sent("guess"), []byte(tt.body), token), provider.ReasonWrongToken)
 	}
 }
 

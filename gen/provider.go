@@ -130,9 +130,6 @@ func (p provider) schemes() []schemeCode {
 		if s.Scheme == "rsa" || s.Scheme == "hmac" {
 			name = "Scheme" + strings.ToUpper(s.Scheme)
 		}
-		if p.ownDispatcher() {
-			name = "s" + name[1:]
-		}
 		if slices.ContainsFunc(out, func(other schemeCode) bool { return other.Name == name }) {
 			name += strconv.Itoa(i + 1)
 		}
@@ -140,10 +137,6 @@ func (p provider) schemes() []schemeCode {
 	}
 	return out
 }
-
-// ownDispatcher reports whether the Dispatcher is written by hand, and with it the
-// package of tests.
-func (p provider) ownDispatcher() bool { return p.Provider.Reserved["Dispatcher"] != "" }
 
 func goScheme(s spec.Scheme) string {
 	hash := "crypto." + strings.ToUpper(s.Hash)
@@ -184,7 +177,7 @@ func (p provider) testCode(dir string) (string, error) {
 		return "", err
 	}
 	return executed("test", testTemplate, map[string]any{
-		"Package": filepath.Base(dir), "ImportPath": importPath, "Scheme": p.schemes()[0].Name, "ByHand": p.ownDispatcher(),
+		"Package": filepath.Base(dir), "ImportPath": importPath, "Scheme": p.schemes()[0].Name, "ByHand": p.Provider.Reserved["Request"] != "",
 		"Path": p.somePath(),
 	})
 }

@@ -155,8 +155,8 @@ func checkSource(source Source) {
 	}
 }
 
-// Reason says, for machines, why a delivery was refused. The providers' packages declare their reasons:
-// asaas.ReasonWrongToken, zeltapay.ReasonStale. There are few, and all are constants: metrics count by them.
+// Reason says, for machines, why a delivery was refused. Package provider declares most of them:
+// provider.ReasonWrongToken, provider.ReasonStale. There are few, and all are constants: metrics count by them.
 type Reason string
 
 // ReasonNotConfigured refuses every delivery while the application has no secret to verify with. The

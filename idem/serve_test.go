@@ -159,9 +159,9 @@ func TestAWorkerThatFailsEndsServeAndNotTheProcess(t *testing.T) {
 // The log says which it is: nothing is given, or it is not of the kind that verifies.
 func TestServeWarnsAtTheStartWhyNothingCanBeVerified(t *testing.T) {
 	t.Parallel()
-	key := provider.Receiver{Definition: &provider.Definition{Source: "bank"}, Scheme: provider.RSA{}, Secrets: []string{"not a key"}}
-	none := key
-	none.Secrets = []string{""}
+	var key, none provider.Dispatcher
+	key.Setup(&provider.Definition{Source: "bank", Scheme: provider.RSA{}}, "not a key")
+	none.Setup(&provider.Definition{Source: "bank", Scheme: provider.RSA{}}, "")
 	for name, c := range map[string]struct {
 		err  error
 		want string // "" for no warning

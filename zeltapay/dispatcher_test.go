@@ -14,6 +14,7 @@ import (
 
 	"github.com/paghooks/paghooks/idem"
 	"github.com/paghooks/paghooks/idem/idemtest"
+	"github.com/paghooks/paghooks/idem/provider"
 	"github.com/paghooks/paghooks/zeltapay"
 )
 
@@ -43,16 +44,16 @@ func TestOpenRefusesWhatVerifyRefuses(t *testing.T) {
 	t.Parallel()
 	body := read(t, "testdata/webhook_ping.json")
 	for want, change := range map[idem.Reason]func(*zeltapay.Dispatcher, http.Header){
-		zeltapay.ReasonNotConfigured:      func(d *zeltapay.Dispatcher, _ http.Header) { d.Verifier.Secrets = []string{""} },
-		zeltapay.ReasonMissingSignature:   func(_ *zeltapay.Dispatcher, h http.Header) { h.Del("Zeltapay-Signature") },
-		zeltapay.ReasonWrongSignature:     func(d *zeltapay.Dispatcher, _ http.Header) { d.Verifier.SignedFormat = zeltapay.FormatPlain },
-		zeltapay.ReasonStale:              func(d *zeltapay.Dispatcher, _ http.Header) { d.Verifier.Now = at(time.Now().Add(time.Hour)) },
-		zeltapay.ReasonEventIDMismatch:    func(_ *zeltapay.Dispatcher, h http.Header) { h.Set("Zeltapay-Event-Id", "evt_other") },
-		zeltapay.ReasonEventTypeMismatch:  func(_ *zeltapay.Dispatcher, h http.Header) { h.Set("Zeltapay-Event-Type", "payment.success") },
-		zeltapay.ReasonMalformedSignature: func(_ *zeltapay.Dispatcher, h http.Header) { h.Set("Zeltapay-Signature", "sha256=…") },
+		idem.ReasonNotConfigured:          func(d *zeltapay.Dispatcher, _ http.Header) { *d = *zeltapay.NewDispatcher("") },
+		provider.ReasonMissingSignature:   func(_ *zeltapay.Dispatcher, h http.Header) { h.Del("Zeltapay-Signature") },
+		provider.ReasonWrongSignature:     func(d *zeltapay.Dispatcher, _ http.Header) { d.Scheme = pinned(zeltapay.FormatPlain) },
+		provider.ReasonStale:              func(d *zeltapay.Dispatcher, _ http.Header) { d.Now = at(time.Now().Add(time.Hour)) },
+		provider.ReasonEventIDMismatch:    func(_ *zeltapay.Dispatcher, h http.Header) { h.Set("Zeltapay-Event-Id", "evt_other") },
+		provider.ReasonEventTypeMismatch:  func(_ *zeltapay.Dispatcher, h http.Header) { h.Set("Zeltapay-Event-Type", "payment.success") },
+		provider.ReasonMalformedSignature: func(_ *zeltapay.Dispatcher, h http.Header) { h.Set("Zeltapay-Signature", "sha256=…") },
 	} {
 		events, r := zeltapay.NewDispatcher("secret"), delivery(body, "secret")
-		events.Verifier.StrictHeaders = true
+		events.StrictHeaders = true
 		change(events, r.Header)
 		e, err := events.Open(withBody(r, body))
 		if got := reason(t, err); got != want || e.ID != "" {
@@ -86,16 +87,16 @@ func TestHeadersInLowerCaseAreRead(t *testing.T) {
 		t.Error(err)
 	}
 	lower["Zeltapay-Signature"] = lower["zeltapay-signature"]
-	if got := reason(t, zeltapay.Verify(lower, body, "secret")); got != zeltapay.ReasonDuplicateHeader {
+	if got := reason(t, zeltapay.Verify(lower, body, "secret")); got != provider.ReasonDuplicateHeader {
 		t.Errorf("the same header in two cases: got %q", got)
 	}
 }
 
 func TestDispatcherWithoutSecretRefusesEverything(t *testing.T) {
 	t.Parallel()
-	for _, events := range []*zeltapay.Dispatcher{zeltapay.NewDispatcher(), zeltapay.NewDispatcher("", " "), new(zeltapay.Dispatcher)} {
+	for _, events := range []*zeltapay.Dispatcher{zeltapay.NewDispatcher(), zeltapay.NewDispatcher("", " ")} {
 		_, err := events.Open(withBody(delivery([]byte(`{}`), ""), []byte(`{}`)))
-		if got := reason(t, err); got != zeltapay.ReasonNotConfigured {
+		if got := reason(t, err); got != idem.ReasonNotConfigured {
 			t.Errorf("got %q", got)
 		}
 	}
@@ -118,10 +119,10 @@ func TestTheSecretDecidesTheScope(t *testing.T) {
 	}{
 		{"the live account's", "live secret", "live", ""},
 		{"the test account's, twice the same scope", "test secret", "test", ""},
-		{"of two scopes", "shared", "", zeltapay.ReasonAmbiguousSecret},
+		{"of two scopes", "shared", "", provider.ReasonAmbiguousSecret},
 		{"the account of before scopes", "secret of the first, which has no scope", "", ""},
-		{"of nobody", "a guess", "", zeltapay.ReasonWrongSignature},
-		{"empty", "", "", zeltapay.ReasonWrongSignature},
+		{"of nobody", "a guess", "", provider.ReasonWrongSignature},
+		{"empty", "", "", provider.ReasonWrongSignature},
 	} {
 		e, err := events.Open(withBody(delivery(body, c.secret), body))
 		if got := reason(t, err); got != c.want || e.Scope != c.scope {
@@ -146,9 +147,9 @@ func TestTheURLMayDecideTheAccount(t *testing.T) {
 		want                 idem.Reason
 	}{
 		{"its own secret", "north", "secret n", ""},
-		{"the other account's secret", "north", "secret s", zeltapay.ReasonWrongSignature},
-		{"an account without secret", "west", "", zeltapay.ReasonNotConfigured},
-		{"no account", "", "secret n", zeltapay.ReasonUnknownAccount},
+		{"the other account's secret", "north", "secret s", provider.ReasonWrongSignature},
+		{"an account without secret", "west", "", idem.ReasonNotConfigured},
+		{"no account", "", "secret n", provider.ReasonUnknownAccount},
 	} {
 		r := delivery([]byte(`{}`), c.secret)
 		r.SetPathValue("account", c.account)

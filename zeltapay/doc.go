@@ -36,7 +36,7 @@
 // A payment.success with transaction.isTest true moved no money. It is
 // acknowledged, with a line in the log, and reaches no handler; it is not stored,
 // so that nothing replays it later. For a test environment set
-// [Dispatcher.AllowTest]: its type is then [EventTestPayment], and the handler of
+// AllowTest of the [Dispatcher]: its type is then [EventTestPayment], and the handler of
 // payment.success gets it. In the nested layout, and before Zelta Pay's version
 // 1.1.0, no known field marks a test payment: give tests an account and a secret of
 // their own.
@@ -47,8 +47,8 @@
 //
 //	err := zeltapay.Verify(r.Header, body, secret) // body as received, before anything parses it
 //
-// Other settings (tolerance, clock, format) are fields of [Verifier], which a
-// dispatcher has as its Verifier field. Headers may also come another way, from
+// With other settings (tolerance, clock, format), use the Verify method of a [Dispatcher] that has
+// them: see [Format]. Headers may also come another way, from
 // a queue or a function's event, and in lower case.
 //
 // # Only parse, in a worker
@@ -133,22 +133,22 @@
 // # Where the documentation contradicts itself
 //
 //   - The signed string is t=<timestamp>.<body> on one page and
-//     <timestamp>.<body> on another: either verifies, Verifier.SignedFormat pins one.
+//     <timestamp>.<body> on another: either verifies, and a [Format] pins one.
 //   - The signature header is t=…, v1=…, but a quick start compares it as bare
-//     hexadecimal digits: that is refused unless Verifier.AllowBareSignature.
+//     hexadecimal digits: that is refused, unless Scheme of the Dispatcher is [SchemeHMAC2].
 //   - Zeltapay-Timestamp may stand beside t, and which of them counts is not
 //     said: the signed t does.
 //   - The guide on duplicates names events by the Zeltapay-Event-Id header,
 //     which is not signed: an attacker that captures a delivery could repeat it under
 //     another id. Here the signed body counts. A header that differs, be it
 //     Zeltapay-Event-Id, -Event-Type or Zeltapay-Timestamp, is not refused: it
-//     is logged once and reported by [Dispatcher.Drift]. Verifier.StrictHeaders
+//     is logged once and reported by Drift of the Dispatcher. Its StrictHeaders
 //     refuses it.
 //   - Every event is said to have createdAt, but the sample of webhook.ping has
 //     none: it is optional, and events fall back to their own time.
 //   - An event for expired links is hinted at, without a name or a body: it
 //     would reach [Dispatcher.OnUnknown], or be kept for Replay, and
-//     [Dispatcher.Drift] would report it.
+//     Drift would report it.
 package zeltapay
 
 //go:generate go run ../gen -spec ../spec/zeltapay.yaml -package .

@@ -123,7 +123,9 @@ func BenchmarkWatch(b *testing.B) {
 	body := read(b, "testdata/payment_success_flat_1.1.0.json")
 	d := zeltapay.NewDispatcher("secret")
 	d.AllowTest = true // the body is a test payment
-	d.Verifier.Tolerance = time.Hour
+	scheme := zeltapay.SchemeHMAC
+	scheme.Tolerance = time.Hour
+	d.Scheme = scheme
 	d.OnPaymentSuccess(func(context.Context, pgx.Tx, *zeltapay.PaymentEvent) error { return nil })
 	r := delivery(body, "secret")
 	var with, without time.Duration

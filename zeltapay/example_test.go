@@ -32,15 +32,15 @@ func ExampleVerify() {
 	// wrong_signature
 }
 
-func ExampleVerifier() {
-	verifier := zeltapay.Verifier{
-		Secrets:      []string{"new secret", "old secret"}, // during a rotation
-		Tolerance:    time.Minute,
-		SignedFormat: zeltapay.FormatPrefixed,
-	}
+// One of the two texts is pinned, and a signature is good for a minute.
+func ExampleFormat() {
+	scheme := zeltapay.SchemeHMAC
+	scheme.Texts, scheme.Tolerance = string(zeltapay.FormatPrefixed), time.Minute
+	events := zeltapay.NewDispatcher("new secret", "old secret") // during a rotation
+	events.Scheme = scheme
 	h, body := make(http.Header), []byte(`{}`)
 	zeltapay.Sign(h, body, "old secret", time.Now())
-	fmt.Println(verifier.Verify(h, body))
+	fmt.Println(events.Verify(h, body))
 	// Output: <nil>
 }
 

@@ -33,12 +33,12 @@ func FuzzSignedDeliveries(f *testing.F) {
 		h := make(http.Header)
 		format.Sign(h, body, secret, signedAt)
 		verify := func(h http.Header, body []byte, secret string) idem.Reason {
-			verifier := zeltapay.Verifier{Secrets: []string{secret}, Now: at(signedAt)}
-			return reason(t, verifier.Verify(h, body))
+			receiver := verifier{Secrets: []string{secret}, Now: at(signedAt)}
+			return reason(t, receiver.Verify(h, body))
 		}
 
 		if strings.TrimSpace(secret) == "" {
-			if got := verify(h, body, secret); got != zeltapay.ReasonNotConfigured {
+			if got := verify(h, body, secret); got != idem.ReasonNotConfigured {
 				t.Fatalf("a blank secret: got %q", got)
 			}
 			return
@@ -75,8 +75,8 @@ func FuzzSignatureHeader(f *testing.F) {
 		f.Add(signature, "", false)
 	}
 	f.Fuzz(func(t *testing.T, signature, timestamp string, bare bool) {
-		verifier := zeltapay.Verifier{Secrets: []string{"a secret nobody has"}, AllowBareSignature: bare, Now: at(vectorTime)}
-		if reason(t, verifier.Verify(header(signature, timestamp), []byte(`{}`))) == "" {
+		receiver := verifier{Secrets: []string{"a secret nobody has"}, AllowBareSignature: bare, Now: at(vectorTime)}
+		if reason(t, receiver.Verify(header(signature, timestamp), []byte(`{}`))) == "" {
 			t.Errorf("Zeltapay-Signature: %q verifies", signature)
 		}
 	})

@@ -15,6 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/paghooks/paghooks/idem"
+	"github.com/paghooks/paghooks/idem/provider"
 	"github.com/paghooks/paghooks/zeltapay"
 	"github.com/paghooks/paghooks/zeltapay/zeltapaytest"
 )
@@ -49,19 +50,19 @@ func TestHostileHeadersAreRefusedForAReason(t *testing.T) {
 		change func(http.Header)
 		want   idem.Reason
 	}{
-		{"the signature twice", func(h http.Header) { h.Add("Zeltapay-Signature", h.Get("Zeltapay-Signature")) }, zeltapay.ReasonDuplicateHeader},
-		{"another signature before it", func(h http.Header) { h["Zeltapay-Signature"] = []string{another, h.Get("Zeltapay-Signature")} }, zeltapay.ReasonDuplicateHeader},
-		{"two signatures in one", func(h http.Header) { h.Set("Zeltapay-Signature", h.Get("Zeltapay-Signature")+", "+another) }, zeltapay.ReasonMalformedSignature},
+		{"the signature twice", func(h http.Header) { h.Add("Zeltapay-Signature", h.Get("Zeltapay-Signature")) }, provider.ReasonDuplicateHeader},
+		{"another signature before it", func(h http.Header) { h["Zeltapay-Signature"] = []string{another, h.Get("Zeltapay-Signature")} }, provider.ReasonDuplicateHeader},
+		{"two signatures in one", func(h http.Header) { h.Set("Zeltapay-Signature", h.Get("Zeltapay-Signature")+", "+another) }, provider.ReasonMalformedSignature},
 		{"100 KB of signatures", func(h http.Header) {
 			h.Set("Zeltapay-Signature", h.Get("Zeltapay-Signature")+strings.Repeat(",v1="+strings.Repeat("0", 64), 1500))
-		}, zeltapay.ReasonMalformedSignature},
+		}, provider.ReasonMalformedSignature},
 		{"many signatures", func(h http.Header) {
 			h.Set("Zeltapay-Signature", h.Get("Zeltapay-Signature")+strings.Repeat(",v1="+strings.Repeat("0", 64), 9))
-		}, zeltapay.ReasonMalformedSignature},
-		{"none", func(h http.Header) { h.Del("Zeltapay-Signature") }, zeltapay.ReasonMissingSignature},
+		}, provider.ReasonMalformedSignature},
+		{"none", func(h http.Header) { h.Del("Zeltapay-Signature") }, provider.ReasonMissingSignature},
 		{"only its digits", func(h http.Header) {
 			h.Set("Zeltapay-Signature", h.Get("Zeltapay-Signature")[len("t=1640995200, v1="):])
-		}, zeltapay.ReasonMalformedSignature},
+		}, provider.ReasonMalformedSignature},
 	} {
 		status, answer := sent(t, server.URL, body, c.change)
 		if want := fmt.Sprintf(`{"received":false,"reason":%q}`, string(c.want)); status != http.StatusUnauthorized || answer != want {
@@ -138,7 +139,7 @@ func FuzzOpen(f *testing.F) {
 	f.Add([]byte("\x00"), "Zeltapay-Timestamp", "1")
 	f.Fuzz(func(t *testing.T, body []byte, name, value string) {
 		events := zeltapay.NewDispatcher("secret")
-		events.Verifier.Now = at(vectorTime)
+		events.Now = at(vectorTime)
 		r := httptest.NewRequest("POST", "/", nil)
 		zeltapay.Sign(r.Header, body, "secret", vectorTime)
 		want := zeltapay.Identify(body)
@@ -154,7 +155,7 @@ func FuzzOpen(f *testing.F) {
 			return
 		}
 		var refusal *idem.Refusal
-		if !errors.As(err, &refusal) || refusal.Reason == zeltapay.ReasonNotConfigured {
+		if !errors.As(err, &refusal) || refusal.Reason == idem.ReasonNotConfigured {
 			t.Errorf("it is refused for %v", err)
 		}
 		if !strings.HasPrefix(strings.ToLower(name), "zeltapay-") {

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"log/slog"
 
-	"github.com/paghooks/paghooks/idem/provider"
 	"github.com/paghooks/paghooks/idem/value"
 )
 
@@ -77,7 +76,7 @@ func (e *PaymentEvent) LinkMetadata() Metadata {
 // IsTest reports whether no real money moved: transaction.isTest of the flat
 // layout. It is false where the body does not say: before Zelta Pay's version
 // 1.1.0, and in the nested layout. A handler sees a test payment only with
-// [Dispatcher.AllowTest].
+// AllowTest of the [Dispatcher].
 func (e *PaymentEvent) IsTest() bool {
 	return e.transaction().IsTest.Or(false)
 }
@@ -170,8 +169,3 @@ type Cents = value.Cents
 // "2025-01-15T10:30:00.000Z". One without a zone is UTC, the zone of every
 // documented sample.
 type Time = value.Time
-
-// EventTestPayment is the type of a payment.success in which no money moved:
-// its transaction.isTest is true. Zelta Pay does not send this name. [Identify]
-// gives it to the event, so that logs, metrics and the stored event show it.
-const EventTestPayment EventType = EventPaymentSuccess + provider.TestSuffix

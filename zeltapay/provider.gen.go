@@ -6,9 +6,7 @@ package zeltapay
 
 import (
 	"crypto"
-	"encoding/json"
-	"fmt"
-	"log/slog"
+	"net/http"
 	"time"
 
 	"github.com/paghooks/paghooks/idem"
@@ -33,7 +31,7 @@ var definition = provider.Definition{
 			string(EventWebhookPing): {Times: []string{"createdAt?", "sentAt?"}, Ping: true},
 		},
 	},
-	Scheme: schemeHMAC,
+	Scheme: SchemeHMAC,
 	Headers: []provider.Header{
 		{Name: "Zeltapay-Timestamp", Says: "{time}"},
 		{Name: "Zeltapay-Event-Id", Says: "{id}"},
@@ -47,38 +45,44 @@ var definition = provider.Definition{
 	},
 }
 
-// schemeHMAC verifies deliveries.
-var schemeHMAC = provider.HMAC{
+// SchemeHMAC verifies deliveries.
+var SchemeHMAC = provider.HMAC{
 	Header: "Zeltapay-Signature",
 	Hash:   crypto.SHA256,
 	Texts:  "t={time}.{body}\n{time}.{body}",
 	Value:  "t={time}, v1={mac}",
 }
 
-// schemeHMAC2 verifies deliveries, where a program chooses it.
-var schemeHMAC2 = provider.HMAC{
+// SchemeHMAC2 verifies deliveries, where a program chooses it.
+var SchemeHMAC2 = provider.HMAC{
 	Header:     "Zeltapay-Signature",
 	Hash:       crypto.SHA256,
 	Texts:      "t={time}.{body}\n{time}.{body}",
 	TimeHeader: "Zeltapay-Timestamp",
 }
 
+// Dispatcher verifies deliveries and takes each event to its handler. Register
+// handlers with the On… methods, then give it to [idem.NewInbox] or
+// [idem.NewProcessor]. Its settings are the fields of [provider.Dispatcher]: change them before the
+// first event.
+type Dispatcher struct{ provider.Dispatcher }
+
 var _ idem.Source = (*Dispatcher)(nil)
 
-// Name implements [idem.Source].
-func (d *Dispatcher) Name() string { return definition.Source }
-
-// Format implements [fmt.Formatter]: every verb shows the kind of Dispatcher, and
-// no secret.
-func (d *Dispatcher) Format(f fmt.State, _ rune) {
-	fmt.Fprintf(f, "zeltapay.Dispatcher{%d event types, secrets redacted}", len(d.Routes.Types()))
+// NewDispatcher returns a Dispatcher with the secrets that verify: the new and the
+// old one during a rotation. Empty ones never verify.
+func NewDispatcher(secrets ...string) *Dispatcher {
+	d := new(Dispatcher)
+	d.Setup(&definition, secrets...)
+	return d
 }
 
-// LogValue implements [slog.LogValuer]. It shows no secret.
-func (d *Dispatcher) LogValue() slog.Value { return slog.StringValue(fmt.Sprint(d)) }
-
-// MarshalJSON implements [json.Marshaler]. It shows no secret.
-func (d *Dispatcher) MarshalJSON() ([]byte, error) { return json.Marshal(fmt.Sprint(d)) }
+// Verify checks a delivery in a receiver of your own, whose body is as it was received, byte for byte.
+// Several secrets are for a rotation; an empty one never verifies. The error is an [*idem.Refusal]. For
+// other settings, such as the scheme, use those of a [Dispatcher] and its Verify.
+func Verify(h http.Header, body []byte, secrets ...string) error {
+	return definition.Verify(h, body, time.Now(), secrets...)
+}
 
 // Identify names the event of a verified body. It never fails: a body that cannot
 // be read has no Type.

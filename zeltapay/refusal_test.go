@@ -38,7 +38,7 @@ func TestRefusalsNeverShowSecretOrSignature(t *testing.T) {
 		for _, value := range values {
 			h := good.Clone()
 			h.Set(name, value)
-			err := zeltapay.Verifier{Secrets: []string{secret}, StrictHeaders: true}.Verify(h, []byte(vectorPing))
+			err := verifier{Secrets: []string{secret}, StrictHeaders: true}.Verify(h, []byte(vectorPing))
 			if err == nil {
 				t.Fatalf("%s: %s verifies", name, value)
 			}
@@ -93,7 +93,7 @@ func TestNothingThatIsPrintedShowsASecret(t *testing.T) {
 	t.Parallel()
 	const secret = "s3cret-of-32-characters-abcdefgh"
 	d := zeltapay.NewDispatcher(secret, secret)
-	values := map[string]any{"a dispatcher": d, "a verifier": d.Verifier, "a verifier's pointer": &d.Verifier}
+	values := map[string]any{"a dispatcher": d, "what is embedded": &d.Dispatcher}
 	// What go vet would find: a copy of the struct itself.
 	dispatcher := reflect.ValueOf(d).Elem()
 	wantNoSecret(t, "a dispatcher's copy", secret, fmt.Sprintf("%v %+v %#v", dispatcher, dispatcher, dispatcher))
@@ -184,22 +184,22 @@ func TestACanaryIsTakenForGenuineByAReceiverOfZeltaPay(t *testing.T) {
 	}
 	for _, tt := range []struct {
 		reason string
-		set    func(*zeltapay.Verifier)
+		set    func(*zeltapay.Dispatcher)
 		secret string
 		says   string // "" is all is well
 	}{
-		{"its secret is right", func(*zeltapay.Verifier) {}, "secret", ""},
-		{"one format is pinned", func(v *zeltapay.Verifier) { v.SignedFormat = zeltapay.FormatPrefixed }, "secret", ""},
-		{"the other format is pinned", func(v *zeltapay.Verifier) { v.SignedFormat = zeltapay.FormatPlain }, "secret", ""},
-		{"headers must agree", func(v *zeltapay.Verifier) { v.StrictHeaders = true }, "secret", ""},
-		{"its secret is wrong", func(*zeltapay.Verifier) {}, "guess", "(wrong_signature)"},
-		{"it has none", func(*zeltapay.Verifier) {}, "", "(wrong_signature)"},
-		{"the application has none", func(v *zeltapay.Verifier) { v.Secrets = nil }, "secret", "has no token or secret to verify with"},
+		{"its secret is right", func(*zeltapay.Dispatcher) {}, "secret", ""},
+		{"one format is pinned", func(d *zeltapay.Dispatcher) { d.Scheme = pinned(zeltapay.FormatPrefixed) }, "secret", ""},
+		{"the other format is pinned", func(d *zeltapay.Dispatcher) { d.Scheme = pinned(zeltapay.FormatPlain) }, "secret", ""},
+		{"headers must agree", func(d *zeltapay.Dispatcher) { d.StrictHeaders = true }, "secret", ""},
+		{"its secret is wrong", func(*zeltapay.Dispatcher) {}, "guess", "(wrong_signature)"},
+		{"it has none", func(*zeltapay.Dispatcher) {}, "", "(wrong_signature)"},
+		{"the application has none", func(d *zeltapay.Dispatcher) { *d = *zeltapay.NewDispatcher() }, "secret", "has no token or secret to verify with"},
 	} {
 		t.Run(tt.reason, func(t *testing.T) {
 			t.Parallel()
 			events := zeltapay.NewDispatcher("secret")
-			tt.set(&events.Verifier)
+			tt.set(events)
 			events.OnUnknown(func(context.Context, pgx.Tx, *zeltapay.UnknownEvent) error {
 				t.Error("a handler of the application ran")
 				return nil

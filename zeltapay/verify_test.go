@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/paghooks/paghooks/idem"
+	"github.com/paghooks/paghooks/idem/provider"
 	"github.com/paghooks/paghooks/zeltapay"
 )
 
@@ -60,21 +61,21 @@ func TestVectorsOfBothFormatsVerify(t *testing.T) {
 		{vectorPing, zeltapay.FormatPrefixed, zeltapay.FormatPlain, "11d40f3ba9c709d2ee254ebe09c660d09b35a0227db431bae56244b7f28120e6"},
 		{vectorPing, zeltapay.FormatPlain, zeltapay.FormatPrefixed, "22b3f408d295482027442127461ba28e5f53f4b7d44b77624c44a3e81889aeef"},
 	} {
-		verifier := zeltapay.Verifier{Secrets: []string{vectorSecret}, Now: at(vectorTime)}
+		receiver := verifier{Secrets: []string{vectorSecret}, Now: at(vectorTime)}
 		verify := func(digits string, format zeltapay.Format) idem.Reason {
-			verifier.SignedFormat = format
-			return reason(t, verifier.Verify(header("t=1640995200, v1="+digits, "1640995200"), []byte(v.body)))
+			receiver.SignedFormat = format
+			return reason(t, receiver.Verify(header("t=1640995200, v1="+digits, "1640995200"), []byte(v.body)))
 		}
-		if got := verify(v.hex, zeltapay.FormatAny); got != "" {
-			t.Errorf("%.20s format %d: refused as %s", v.body, v.format, got)
+		if got := verify(v.hex, zeltapay.Format("")); got != "" {
+			t.Errorf("%.20s format %q: refused as %s", v.body, v.format, got)
 		}
 		if got := verify(strings.ToUpper(v.hex), v.format); got != "" {
-			t.Errorf("%.20s format %d pinned, upper case: refused as %s", v.body, v.format, got)
+			t.Errorf("%.20s format %q pinned, upper case: refused as %s", v.body, v.format, got)
 		}
-		if got := verify(v.hex, v.other); got != zeltapay.ReasonWrongSignature {
-			t.Errorf("%.20s format %d pinned to the other: got %q", v.body, v.format, got)
+		if got := verify(v.hex, v.other); got != provider.ReasonWrongSignature {
+			t.Errorf("%.20s format %q pinned to the other: got %q", v.body, v.format, got)
 		}
-		if got := verify(v.hex, zeltapay.Format(9)); got != zeltapay.ReasonWrongSignature {
+		if got := verify(v.hex, zeltapay.Format("none")); got != provider.ReasonWrongSignature {
 			t.Errorf("%.20s with a format that does not exist: got %q", v.body, got)
 		}
 	}
@@ -83,7 +84,7 @@ func TestVectorsOfBothFormatsVerify(t *testing.T) {
 func TestSignMakesTheDocumentedHeaders(t *testing.T) {
 	t.Parallel()
 	for format, want := range map[zeltapay.Format]string{
-		zeltapay.FormatAny:      "t=1640995200, v1=11d40f3ba9c709d2ee254ebe09c660d09b35a0227db431bae56244b7f28120e6",
+		zeltapay.Format(""):     "t=1640995200, v1=11d40f3ba9c709d2ee254ebe09c660d09b35a0227db431bae56244b7f28120e6",
 		zeltapay.FormatPrefixed: "t=1640995200, v1=11d40f3ba9c709d2ee254ebe09c660d09b35a0227db431bae56244b7f28120e6",
 		zeltapay.FormatPlain:    "t=1640995200, v1=22b3f408d295482027442127461ba28e5f53f4b7d44b77624c44a3e81889aeef",
 	} {
@@ -96,7 +97,7 @@ func TestSignMakesTheDocumentedHeaders(t *testing.T) {
 			"Zeltapay-Event-Type": "webhook.ping",
 		} {
 			if got := h.Get(name); got != want {
-				t.Errorf("format %d: %s is %q, want %q", format, name, got, want)
+				t.Errorf("format %q: %s is %q, want %q", format, name, got, want)
 			}
 		}
 	}
@@ -109,15 +110,15 @@ func TestEmptySecretNeverVerifies(t *testing.T) {
 		for _, format := range []zeltapay.Format{zeltapay.FormatPrefixed, zeltapay.FormatPlain} {
 			h := make(http.Header)
 			format.Sign(h, body, blank, time.Now())
-			if got := reason(t, zeltapay.Verify(h, body, blank)); got != zeltapay.ReasonNotConfigured {
+			if got := reason(t, zeltapay.Verify(h, body, blank)); got != idem.ReasonNotConfigured {
 				t.Errorf("the secret %q alone: got %q", blank, got)
 			}
-			if got := reason(t, zeltapay.Verify(h, body, blank, "real")); got != zeltapay.ReasonWrongSignature {
+			if got := reason(t, zeltapay.Verify(h, body, blank, "real")); got != provider.ReasonWrongSignature {
 				t.Errorf("the secret %q beside a real one: got %q", blank, got)
 			}
 		}
 	}
-	if got := reason(t, zeltapay.Verify(http.Header{}, body)); got != zeltapay.ReasonNotConfigured {
+	if got := reason(t, zeltapay.Verify(http.Header{}, body)); got != idem.ReasonNotConfigured {
 		t.Errorf("no secret at all: got %q", got)
 	}
 }
@@ -150,25 +151,25 @@ func TestSignatureHeaderIsReadTolerantly(t *testing.T) {
 		{"unknown keys are for newer readers", "t=1640995200,v0=x,v1=" + right + ",alg", ""},
 		{"two v1, the second right: a rotation", "t=1640995200,v1=" + wrong + ",v1=" + right, ""},
 		{"eight v1", "t=1640995200" + many + ",v1=" + right, ""},
-		{"nine v1 are too many", "t=1640995200" + many + ",v1=" + wrong + ",v1=" + right, zeltapay.ReasonMalformedSignature},
-		{"only wrong ones", "t=1640995200" + many, zeltapay.ReasonWrongSignature},
-		{"the time changed", "t=1640995201,v1=" + right, zeltapay.ReasonWrongSignature},
-		{"a leading zero is another text", "t=01640995200,v1=" + right, zeltapay.ReasonWrongSignature},
-		{"two times", "t=1640995200,t=1640995200,v1=" + right, zeltapay.ReasonMalformedSignature},
-		{"no time", "v1=" + right, zeltapay.ReasonMalformedSignature},
-		{"no v1", "t=1640995200", zeltapay.ReasonMalformedSignature},
-		{"upper case keys are other keys", "T=1640995200,V1=" + right, zeltapay.ReasonMalformedSignature},
-		{"a short v1", "t=1640995200,v1=" + right[:62], zeltapay.ReasonMalformedSignature},
-		{"a v1 that is not hexadecimal", "t=1640995200,v1=" + right[:63] + "g", zeltapay.ReasonMalformedSignature},
-		{"one good v1 does not excuse a bad one", "t=1640995200,v1=abc,v1=" + right, zeltapay.ReasonMalformedSignature},
-		{"bare digits are not the default", right, zeltapay.ReasonMalformedSignature},
-		{"huge", "t=1640995200,v1=" + right + strings.Repeat(",", 1000), zeltapay.ReasonMalformedSignature},
-		{"not ASCII", "t=1640995200,v1=" + right[:60] + "éé", zeltapay.ReasonMalformedSignature},
-		{"NUL", "t=1640995200\x00,v1=" + right, zeltapay.ReasonMalformedTimestamp},
-		{"empty", "", zeltapay.ReasonMissingSignature},
+		{"nine v1 are too many", "t=1640995200" + many + ",v1=" + wrong + ",v1=" + right, provider.ReasonMalformedSignature},
+		{"only wrong ones", "t=1640995200" + many, provider.ReasonWrongSignature},
+		{"the time changed", "t=1640995201,v1=" + right, provider.ReasonWrongSignature},
+		{"a leading zero is another text", "t=01640995200,v1=" + right, provider.ReasonWrongSignature},
+		{"two times", "t=1640995200,t=1640995200,v1=" + right, provider.ReasonMalformedSignature},
+		{"no time", "v1=" + right, provider.ReasonMalformedSignature},
+		{"no v1", "t=1640995200", provider.ReasonMalformedSignature},
+		{"upper case keys are other keys", "T=1640995200,V1=" + right, provider.ReasonMalformedSignature},
+		{"a short v1", "t=1640995200,v1=" + right[:62], provider.ReasonMalformedSignature},
+		{"a v1 that is not hexadecimal", "t=1640995200,v1=" + right[:63] + "g", provider.ReasonMalformedSignature},
+		{"one good v1 does not excuse a bad one", "t=1640995200,v1=abc,v1=" + right, provider.ReasonMalformedSignature},
+		{"bare digits are not the default", right, provider.ReasonMalformedSignature},
+		{"huge", "t=1640995200,v1=" + right + strings.Repeat(",", 1000), provider.ReasonMalformedSignature},
+		{"not ASCII", "t=1640995200,v1=" + right[:60] + "éé", provider.ReasonMalformedSignature},
+		{"NUL", "t=1640995200\x00,v1=" + right, provider.ReasonMalformedTimestamp},
+		{"empty", "", provider.ReasonMissingSignature},
 	} {
-		verifier := zeltapay.Verifier{Secrets: []string{vectorSecret}, Now: at(vectorTime)}
-		if got := reason(t, verifier.Verify(header(c.signature, ""), []byte(`{}`))); got != c.want {
+		receiver := verifier{Secrets: []string{vectorSecret}, Now: at(vectorTime)}
+		if got := reason(t, receiver.Verify(header(c.signature, ""), []byte(`{}`))); got != c.want {
 			t.Errorf("%s: got %q, want %q", c.why, got, c.want)
 		}
 	}
@@ -181,7 +182,7 @@ func TestTimestampsAreUnixSecondsInDigits(t *testing.T) {
 		" 1640995200", "١٦٤٠٩٩٥٢٠٠", "1640995200000000", "99999999999999999999",
 	} {
 		h := header("t="+timestamp+", v1="+strings.Repeat("0", 64), "")
-		if got := reason(t, zeltapay.Verify(h, nil, "secret")); got != zeltapay.ReasonMalformedTimestamp {
+		if got := reason(t, zeltapay.Verify(h, nil, "secret")); got != provider.ReasonMalformedTimestamp {
 			t.Errorf("t=%s: got %q", timestamp, got)
 		}
 	}
@@ -198,17 +199,17 @@ func TestToleranceHoldsBothWays(t *testing.T) {
 	}{
 		{"just now", 0, 0, ""},
 		{"the last moment", 0, 300 * time.Second, ""},
-		{"too late", 0, 300*time.Second + ms, zeltapay.ReasonStale},
+		{"too late", 0, 300*time.Second + ms, provider.ReasonStale},
 		{"a clock that is behind", 0, -300 * time.Second, ""},
-		{"a clock that is too far behind", 0, -300*time.Second - ms, zeltapay.ReasonFuture},
-		{"a tighter tolerance", time.Second, 2 * time.Second, zeltapay.ReasonStale},
+		{"a clock that is too far behind", 0, -300*time.Second - ms, provider.ReasonFuture},
+		{"a tighter tolerance", time.Second, 2 * time.Second, provider.ReasonStale},
 		{"a wider tolerance", time.Hour, time.Hour, ""},
-		{"a negative tolerance accepts nothing", -time.Second, 0, zeltapay.ReasonStale},
+		{"a negative tolerance accepts nothing", -time.Second, 0, provider.ReasonStale},
 	} {
 		h := make(http.Header)
 		zeltapay.Sign(h, []byte(`{}`), "secret", vectorTime)
-		verifier := zeltapay.Verifier{Secrets: []string{"secret"}, Tolerance: c.tolerance, Now: at(vectorTime.Add(c.age))}
-		if got := reason(t, verifier.Verify(h, []byte(`{}`))); got != c.want {
+		receiver := verifier{Secrets: []string{"secret"}, Tolerance: c.tolerance, Now: at(vectorTime.Add(c.age))}
+		if got := reason(t, receiver.Verify(h, []byte(`{}`))); got != c.want {
 			t.Errorf("%s: got %q, want %q", c.why, got, c.want)
 		}
 	}
@@ -218,7 +219,7 @@ func TestMillisecondsAreRefusedAsFuture(t *testing.T) {
 	t.Parallel()
 	h := make(http.Header)
 	zeltapay.Sign(h, []byte(`{}`), "secret", time.Unix(time.Now().UnixMilli(), 0))
-	if got := reason(t, zeltapay.Verify(h, []byte(`{}`), "secret")); got != zeltapay.ReasonFuture {
+	if got := reason(t, zeltapay.Verify(h, []byte(`{}`), "secret")); got != provider.ReasonFuture {
 		t.Errorf("got %q", got)
 	}
 }
@@ -231,11 +232,11 @@ func TestUnsignedHeadersThatContradictTheSignedOnesAreRefusedIfStrict(t *testing
 		why, name, value string
 		want             idem.Reason
 	}{
-		{"another time", "Zeltapay-Timestamp", "1640995201", zeltapay.ReasonTimestampMismatch},
-		{"the same time in another spelling", "Zeltapay-Timestamp", "01640995200", zeltapay.ReasonTimestampMismatch},
+		{"another time", "Zeltapay-Timestamp", "1640995201", provider.ReasonTimestampMismatch},
+		{"the same time in another spelling", "Zeltapay-Timestamp", "01640995200", provider.ReasonTimestampMismatch},
 		{"an empty time says nothing", "Zeltapay-Timestamp", "", ""},
-		{"another id: a delivery repeated under a new name", "Zeltapay-Event-Id", "evt_2", zeltapay.ReasonEventIDMismatch},
-		{"another type", "Zeltapay-Event-Type", "payment.success", zeltapay.ReasonEventTypeMismatch},
+		{"another id: a delivery repeated under a new name", "Zeltapay-Event-Id", "evt_2", provider.ReasonEventIDMismatch},
+		{"another type", "Zeltapay-Event-Type", "payment.success", provider.ReasonEventTypeMismatch},
 		{"no id", "Zeltapay-Event-Id", "", ""},
 		{"no type", "Zeltapay-Event-Type", "", ""},
 		{"any attempt", "Zeltapay-Delivery-Attempt", "7", ""},
@@ -243,12 +244,12 @@ func TestUnsignedHeadersThatContradictTheSignedOnesAreRefusedIfStrict(t *testing
 		h := make(http.Header)
 		zeltapay.Sign(h, []byte(vectorPing), "secret", vectorTime)
 		h.Set(c.name, c.value)
-		verifier := zeltapay.Verifier{Secrets: []string{"secret"}, Now: at(vectorTime)}
-		if err := verifier.Verify(h, []byte(vectorPing)); err != nil {
+		receiver := verifier{Secrets: []string{"secret"}, Now: at(vectorTime)}
+		if err := receiver.Verify(h, []byte(vectorPing)); err != nil {
 			t.Errorf("%s: %v", c.why, err)
 		}
-		verifier.StrictHeaders = true
-		if got := reason(t, verifier.Verify(h, []byte(vectorPing))); got != c.want {
+		receiver.StrictHeaders = true
+		if got := reason(t, receiver.Verify(h, []byte(vectorPing))); got != c.want {
 			t.Errorf("%s, strict: got %q, want %q", c.why, got, c.want)
 		}
 	}
@@ -261,7 +262,7 @@ func TestHeadersThatTheBodyDoesNotHaveAreNotRefused(t *testing.T) {
 		zeltapay.Sign(h, []byte(body), "secret", time.Now())
 		h.Set("Zeltapay-Event-Id", "evt_1")
 		h.Set("Zeltapay-Event-Type", "payment.success")
-		strict := zeltapay.Verifier{Secrets: []string{"secret"}, StrictHeaders: true}
+		strict := verifier{Secrets: []string{"secret"}, StrictHeaders: true}
 		if err := strict.Verify(h, []byte(body)); err != nil {
 			t.Errorf("%s: %v", body, err)
 		}
@@ -279,10 +280,10 @@ func TestRepeatedHeadersAreRefusedWhereTheyCount(t *testing.T) {
 		for _, strict := range []bool{false, true} {
 			want := idem.Reason("")
 			if counts || strict {
-				want = zeltapay.ReasonDuplicateHeader
+				want = provider.ReasonDuplicateHeader
 			}
-			verifier := zeltapay.Verifier{Secrets: []string{"secret"}, StrictHeaders: strict}
-			if got := reason(t, verifier.Verify(h, []byte(vectorPing))); got != want {
+			receiver := verifier{Secrets: []string{"secret"}, StrictHeaders: strict}
+			if got := reason(t, receiver.Verify(h, []byte(vectorPing))); got != want {
 				t.Errorf("%s twice, strict %t: got %q, want %q", name, strict, got, want)
 			}
 		}
@@ -292,8 +293,8 @@ func TestRepeatedHeadersAreRefusedWhereTheyCount(t *testing.T) {
 	_, digits, _ := strings.Cut(h.Get("Zeltapay-Signature"), "v1=")
 	h.Set("Zeltapay-Signature", digits)
 	h.Add("Zeltapay-Timestamp", h.Get("Zeltapay-Timestamp"))
-	bare := zeltapay.Verifier{Secrets: []string{"secret"}, AllowBareSignature: true}
-	if got := reason(t, bare.Verify(h, []byte(vectorPing))); got != zeltapay.ReasonDuplicateHeader {
+	bare := verifier{Secrets: []string{"secret"}, AllowBareSignature: true}
+	if got := reason(t, bare.Verify(h, []byte(vectorPing))); got != provider.ReasonDuplicateHeader {
 		t.Errorf("the time of a bare signature twice: got %q", got)
 	}
 }
@@ -308,16 +309,16 @@ func TestBareSignatureNeedsOptInAndATimestamp(t *testing.T) {
 	}{
 		{"allowed", plain, "1640995200", true, ""},
 		{"allowed, upper case", strings.ToUpper(plain), "1640995200", true, ""},
-		{"not allowed", plain, "1640995200", false, zeltapay.ReasonMalformedSignature},
-		{"without time", plain, "", true, zeltapay.ReasonMissingTimestamp},
-		{"with another time", plain, "1640995201", true, zeltapay.ReasonWrongSignature},
-		{"with a time in words", plain, "now", true, zeltapay.ReasonMalformedTimestamp},
-		{"old, and signed at another time: the time is judged once the code is right", plain, "1640994000", true, zeltapay.ReasonWrongSignature},
-		{"the documented header is still good", "t=1640995200,v1=" + plain, "", true, ""},
-		{"neither of the two", plain[:63], "1640995200", true, zeltapay.ReasonMalformedSignature},
+		{"not allowed", plain, "1640995200", false, provider.ReasonMalformedSignature},
+		{"without time", plain, "", true, provider.ReasonMissingTimestamp},
+		{"with another time", plain, "1640995201", true, provider.ReasonWrongSignature},
+		{"with a time in words", plain, "now", true, provider.ReasonMalformedTimestamp},
+		{"old, and signed at another time: the time is judged once the code is right", plain, "1640994000", true, provider.ReasonWrongSignature},
+		{"the documented header, where the bare one is chosen", "t=1640995200,v1=" + plain, "1640995200", true, provider.ReasonMalformedSignature},
+		{"neither of the two", plain[:63], "1640995200", true, provider.ReasonMalformedSignature},
 	} {
-		verifier := zeltapay.Verifier{Secrets: []string{vectorSecret}, AllowBareSignature: c.allow, Now: at(vectorTime)}
-		if got := reason(t, verifier.Verify(header(c.signature, c.timestamp), []byte(`{}`))); got != c.want {
+		receiver := verifier{Secrets: []string{vectorSecret}, AllowBareSignature: c.allow, Now: at(vectorTime)}
+		if got := reason(t, receiver.Verify(header(c.signature, c.timestamp), []byte(`{}`))); got != c.want {
 			t.Errorf("%s: got %q, want %q", c.why, got, c.want)
 		}
 	}
@@ -330,8 +331,8 @@ func TestEveryChangedBitIsRefused(t *testing.T) {
 	zeltapay.Sign(h, []byte(body), secret, vectorTime)
 	sum := strings.TrimPrefix(h.Get("Zeltapay-Signature"), "t=1640995200, v1=")
 	verify := func(secret, body, digits string) error {
-		verifier := zeltapay.Verifier{Secrets: []string{secret}, Now: at(vectorTime), Tolerance: 1 << 62}
-		return verifier.Verify(header("t="+digits+",v1="+sum, ""), []byte(body))
+		receiver := verifier{Secrets: []string{secret}, Now: at(vectorTime), Tolerance: 1 << 62}
+		return receiver.Verify(header("t="+digits+",v1="+sum, ""), []byte(body))
 	}
 	if err := verify(secret, body, digits); err != nil {
 		t.Fatal(err)

@@ -87,12 +87,6 @@ func (s HMAC) SignedAt(h http.Header) (at time.Time, tolerance time.Duration, ok
 	return at, tolerance, ok
 }
 
-// Fits reports whether the header has the form of Value.
-func (s HMAC) Fits(h http.Header) bool {
-	_, _, wrong := s.read(h)
-	return wrong == ""
-}
-
 // time returns the text of the time that was signed.
 func (s HMAC) time(h http.Header) string {
 	if s.TimeHeader != "" {

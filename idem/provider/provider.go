@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+	"net/netip"
 	"slices"
 	"sync"
 	"time"
@@ -29,11 +30,30 @@ type Dispatcher struct {
 	Scheme Scheme
 
 	// Accounts returns the accounts that may have sent a request, beside the one of
-	// NewDispatcher's secrets, which has scope "". Default: that one only. The secret
-	// that verifies decides the event's Scope. For a request of no known account
-	// return none, which refuses it. An error, and an account without a Scope, means
-	// that the provider is asked to deliver again.
+	// NewDispatcher's secrets, which has scope "". Default: that one only.
+	//
+	// Return the account that r.PathValue names, or return them all: the secret that
+	// verifies decides the event's Scope. For a request of no known account return none,
+	// which refuses it. An error means that the accounts could not be found out now: the
+	// provider is asked to deliver again. So does an account without a Scope: r.PathValue is
+	// "" under a router that does not set it. net/http's and chi do; in gin, echo and fiber
+	// call r.SetPathValue before the handler.
+	//
+	// An account that gets a Scope, or another one, has every event that comes
+	// again as a new one, which is done twice: leave its secret to NewDispatcher, or
+	// move its events first, with operator.Operator.Rescope.
 	Accounts func(r *http.Request) ([]idem.Credentials, error)
+
+	// AllowFrom is the addresses that may deliver. Default: nil, any address may. An empty
+	// list that is not nil allows none. With a list, a delivery that is refused for its token or
+	// signature is taken for the provider's own, and makes health red.
+	AllowFrom []netip.Prefix
+
+	// ClientAddrHeader names the header in which the nearest proxy writes the
+	// sender's address, X-Forwarded-For for example: its last element counts.
+	// Default: "", the address of the connection. Name a header only behind a
+	// proxy that writes it, else the sender does.
+	ClientAddrHeader string
 
 	// AllowTest gives events in which no money moved to the handlers of their type,
 	// where the provider marks such events. Default: false, they are acknowledged
@@ -66,38 +86,18 @@ func (d *Dispatcher) Setup(about *Definition, secrets ...string) {
 	d.secrets = func() []string { return secrets }
 }
 
-func (d *Dispatcher) receiver() Receiver {
-	return Receiver{
-		Definition: d.about, Routes: &d.Routes, Watch: &d.Watch, Scheme: d.Scheme, Secrets: d.secrets(), Accounts: d.Accounts,
-		AllowTest: d.AllowTest, StrictHeaders: d.StrictHeaders, Logger: d.Logger, Now: d.Now,
+var unset = Definition{Source: "provider", Empty: func(string) any { return nil }}
+
+// definition returns an empty one for a Dispatcher without Setup, which refuses everything.
+func (d *Dispatcher) definition() *Definition {
+	if d.about == nil {
+		return &unset
 	}
+	return d.about
 }
 
 // Name implements [idem.Source].
-func (d *Dispatcher) Name() string { return d.about.Source }
-
-// Configured returns an [*idem.Refusal] if there is neither a secret that has the form
-// of the scheme's, nor a function Accounts: every delivery is answered 503 then.
-// [idem.Serve] logs it at the start.
-func (d *Dispatcher) Configured() error {
-	return d.receiver().Configured()
-}
-
-// AlwaysScoped reports whether every event gets a scope: there is a function Accounts, and no
-// secret of an account without one. Package health is then red
-// while events without a scope are stored, which are not recognized when they come again.
-func (d *Dispatcher) AlwaysScoped() bool { return d.receiver().AlwaysScoped() }
-
-// Open implements [idem.Source]: it checks the headers before it reads the body.
-func (d *Dispatcher) Open(r *http.Request) (idem.Event, error) { return d.receiver().Open(r) }
-
-// Route implements [idem.Source]. An event that lacks an essential field
-// is an error.
-func (d *Dispatcher) Route(e idem.Event) (idem.Work, error) { return d.receiver().Route(e) }
-
-// Ignores is [idem.Routes.Ignores]. A test of the address without a handler is
-// ignored as well, and without AllowTest an event in which no money moved.
-func (d *Dispatcher) Ignores(eventType string) bool { return d.receiver().Ignores(eventType) }
+func (d *Dispatcher) Name() string { return d.definition().Source }
 
 // Handles is [idem.Routes.Handles], of the type without [TestSuffix].
 func (d *Dispatcher) Handles(eventType string) bool { return d.Routes.Handles(Plain(eventType)) }
@@ -109,7 +109,7 @@ func (d *Dispatcher) Drift() []drift.Finding { return d.Watch.Findings() }
 // Format implements [fmt.Formatter]: every verb shows the kind of Dispatcher, and
 // no secret.
 func (d *Dispatcher) Format(f fmt.State, _ rune) {
-	fmt.Fprintf(f, "%s.Dispatcher{%d event types, secrets redacted}", d.about.Source, len(d.Routes.Types()))
+	fmt.Fprintf(f, "%s.Dispatcher{%d event types, secrets redacted}", d.Name(), len(d.Routes.Types()))
 }
 
 // LogValue implements [slog.LogValuer]. It shows no secret.
@@ -122,9 +122,16 @@ func (d *Dispatcher) MarshalJSON() ([]byte, error) { return json.Marshal(fmt.Spr
 type Definition struct {
 	Source  string // part of the key of every stored event: it never changes
 	Naming  Naming
-	Scheme  Scheme                     // how deliveries are verified, unless the program chooses another
-	Headers []Header                   // unsigned, and repeat a signed value
-	Empty   func(eventType string) any // a pointer to a new event struct; nil for a type that is not known
+	Scheme  Scheme   // how deliveries are verified, unless the program chooses another
+	Headers []Header // unsigned, and repeat a signed value
+
+	// Guard, if not nil, judges each delivery once more: err is nil for one that is verified, or the
+	// error that it has. Guard returns err, or an [*idem.Refusal] of its own with the remedy: for a
+	// request that is genuine and no event, or that no secret can verify. With an error, body may be
+	// nil, not read. What is not verified stays so.
+	Guard func(h http.Header, body []byte, err error) error
+
+	Empty func(eventType string) any // a pointer to a new event struct; nil for a type that is not known
 
 	once sync.Once
 	read *places

@@ -1,6 +1,7 @@
 package provider
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -16,35 +17,38 @@ import (
 	"github.com/paghooks/paghooks/idem/internal/handling"
 )
 
-// Receiver does the work of a dispatcher, with its settings. A package with a Dispatcher that
-// is written by hand makes one for each call. The fields are those of [Dispatcher].
-type Receiver struct {
-	*Definition
-
-	Routes        *idem.Routes
-	Watch         *drift.Watch
-	Scheme        Scheme
-	Secrets       []string // of the account that has scope ""
-	Accounts      func(r *http.Request) ([]idem.Credentials, error)
-	AllowTest     bool
-	StrictHeaders bool
-	Logger        *slog.Logger
-	Now           func() time.Time
+// Open implements [idem.Source]: it checks the headers before it reads the body. In a receiver that
+// remembers events, a delivery with an id may be as old as that remembers. One that the right secret has
+// signed, and whose time is out of tolerance, is answered 503.
+func (d *Dispatcher) Open(r *http.Request) (idem.Event, error) {
+	p := d.definition()
+	if err := CheckSender(r, p.Source, d.AllowFrom, d.ClientAddrHeader); err != nil {
+		return idem.Event{}, err
+	}
+	e, err := d.open(r)
+	if err = p.guard(r.Header, e.Payload, err); err != nil {
+		if refusal, ok := errors.AsType[*idem.Refusal](err); ok {
+			refusal.OfProvider = d.AllowFrom != nil
+		}
+		return idem.Event{}, err
+	}
+	d.logTest(r.Context(), e)
+	return e, nil
 }
 
-// Open is [idem.Source]'s.
-func (v Receiver) Open(r *http.Request) (idem.Event, error) {
-	accounts, err := v.Credentials(r)
+func (d *Dispatcher) open(r *http.Request) (idem.Event, error) {
+	p := d.definition()
+	accounts, err := d.credentials(r)
 	if err != nil {
 		return idem.Event{}, err
 	}
-	if err := v.checkHeaders(v.Scheme, r.Header, accounts, v.now()); err != nil {
+	if err := p.checkHeaders(d.Scheme, r.Header, accounts, d.now()); err != nil {
 		return idem.Event{}, err
 	}
 	var scope string
-	_, early := v.Scheme.(Token) // the body of a stranger is not even read
+	_, early := d.Scheme.(Token) // the body of a stranger is not even read
 	if early {
-		if scope, err = v.scopeOf(v.Scheme, r.Header, nil, accounts); err != nil {
+		if scope, err = p.scopeOf(d.Scheme, r.Header, nil, accounts); err != nil {
 			return idem.Event{}, err
 		}
 	}
@@ -53,42 +57,54 @@ func (v Receiver) Open(r *http.Request) (idem.Event, error) {
 		return idem.Event{}, err
 	}
 	if !early {
-		if scope, err = v.scopeOf(v.Scheme, r.Header, body, accounts); err != nil {
+		if scope, err = p.scopeOf(d.Scheme, r.Header, body, accounts); err != nil {
 			return idem.Event{}, err
 		}
 	}
 	var room [12]member
-	e, said := v.identify(body, look(room[:0], body))
+	e, said := p.identify(body, look(room[:0], body))
 	var remembered time.Duration
 	if said.id != "" { // a second delivery of it is a duplicate
 		remembered = handling.Remembered(r.Context())
 	}
-	if err := v.checkTime(r.Header, body, remembered); err != nil {
+	if err := d.checkTime(r.Header, body, remembered); err != nil {
 		return idem.Event{}, err
 	}
-	if err := v.compare(r, said, e.Type); err != nil {
+	if err := d.compare(r, said, e.Type); err != nil {
 		return idem.Event{}, err
 	}
 	e.Scope = scope
-	v.logTest(r.Context(), e)
 	return e, nil
 }
 
-// Verify checks a delivery with Secrets, for receivers that do not use [idem].
-func (v Receiver) Verify(h http.Header, body []byte) error {
-	accounts := []idem.Credentials{{Secrets: v.Secrets}}
-	if err := v.checkHeaders(v.Scheme, h, accounts, v.now()); err != nil {
+// guard has the package's guard judge a delivery.
+func (p *Definition) guard(h http.Header, body []byte, err error) error {
+	if p.Guard == nil {
 		return err
 	}
-	if _, err := v.scopeOf(v.Scheme, h, body, accounts); err != nil {
+	return cmp.Or(p.Guard(h, body, err), err)
+}
+
+// Verify checks a delivery with the secrets of NewDispatcher and the settings, for receivers that do
+// not use package idem. It is not asked for AllowFrom.
+func (d *Dispatcher) Verify(h http.Header, body []byte) error {
+	return d.definition().guard(h, body, d.verify(h, body))
+}
+
+func (d *Dispatcher) verify(h http.Header, body []byte) error {
+	p, accounts := d.definition(), []idem.Credentials{d.unscoped()}
+	if err := p.checkHeaders(d.Scheme, h, accounts, d.now()); err != nil {
 		return err
 	}
-	if err := v.checkTime(h, body, 0); err != nil || !v.StrictHeaders {
+	if _, err := p.scopeOf(d.Scheme, h, body, accounts); err != nil {
 		return err
 	}
-	_, said := v.identify(body, look(nil, body))
-	if found := v.contradictions(h, v.Scheme, said); len(found) > 0 {
-		return v.contradicted(found[0])
+	if err := d.checkTime(h, body, 0); err != nil || !d.StrictHeaders {
+		return err
+	}
+	_, said := p.identify(body, look(nil, body))
+	if found := p.contradictions(h, d.Scheme, said); len(found) > 0 {
+		return p.contradicted(found[0])
 	}
 	return nil
 }
@@ -96,58 +112,66 @@ func (v Receiver) Verify(h http.Header, body []byte) error {
 // Verify checks a delivery with the default scheme. Several secrets are for a
 // rotation; an empty one never verifies. The error is an [*idem.Refusal].
 func (p *Definition) Verify(h http.Header, body []byte, now time.Time, secrets ...string) error {
-	return Receiver{Definition: p, Scheme: p.Scheme, Secrets: secrets, Now: func() time.Time { return now }}.Verify(h, body)
+	d := Dispatcher{Scheme: p.Scheme, Now: func() time.Time { return now }, about: p, secrets: func() []string { return secrets }}
+	return d.Verify(h, body)
 }
 
-// Configured is [Dispatcher.Configured].
-func (v Receiver) Configured() error {
-	if v.Accounts != nil {
+// Configured returns an [*idem.Refusal] if there is neither a secret that has the form
+// of the scheme's, nor a function Accounts: every delivery is answered 503 then.
+// [idem.Serve] logs it at the start.
+func (d *Dispatcher) Configured() error {
+	if d.Accounts != nil {
 		return nil
 	}
-	return v.checkConfigured(v.Scheme, []idem.Credentials{{Secrets: v.Secrets}})
+	return d.definition().checkConfigured(d.Scheme, []idem.Credentials{d.unscoped()})
 }
 
-// AlwaysScoped is [Dispatcher.AlwaysScoped].
-func (v Receiver) AlwaysScoped() bool {
-	return v.Accounts != nil && !slices.ContainsFunc(v.Secrets, isSecret)
+// AlwaysScoped reports whether every event gets a scope: there is a function Accounts, and no
+// secret of an account without one. Package health is then red while events without a scope are
+// stored, which are not recognized when they come again.
+func (d *Dispatcher) AlwaysScoped() bool {
+	return d.Accounts != nil && !slices.ContainsFunc(d.unscoped().Secrets, isSecret)
 }
 
-// Route is [idem.Source]'s. An event in which no money moved goes to the handler of
-// its type, with AllowTest.
-func (v Receiver) Route(e idem.Event) (idem.Work, error) {
-	if e.Type != Plain(e.Type) && v.Ignores(e.Type) {
+// Route implements [idem.Source]. An event that lacks an essential field is an error: its struct would
+// hold zeros that the provider did not send. Any other field that is null or missing is handled, and
+// reported by [Dispatcher.Drift]. An event in which no money moved goes to the handler of its type, with
+// AllowTest.
+func (d *Dispatcher) Route(e idem.Event) (idem.Work, error) {
+	if e.Type != Plain(e.Type) && d.Ignores(e.Type) {
 		return nil, nil
 	}
 	e.Type = Plain(e.Type)
-	work, err := v.Routes.Route(e)
+	work, err := d.Routes.Route(e)
 	if e.Type == PingType {
 		return work, err
 	}
-	v.Watch.Look(e.Type, v.places().of(e.Type).empty, err, e.Payload)
+	d.Watch.Look(e.Type, d.definition().places().of(e.Type).empty, err, e.Payload)
 	return work, err
 }
 
-// Ignores is [idem.Source]'s.
-func (v Receiver) Ignores(eventType string) bool {
+// Ignores is [idem.Routes.Ignores]. A test of the address without a handler is
+// ignored as well, and without AllowTest an event in which no money moved.
+func (d *Dispatcher) Ignores(eventType string) bool {
 	plain := Plain(eventType)
 	switch {
-	case v.Routes.Ignores(plain), plain != eventType && !v.AllowTest:
+	case d.Routes.Ignores(plain), plain != eventType && !d.AllowTest:
 		return true
-	case plain == PingType, v.places().of(plain).ping:
-		return !v.Routes.Handles(plain)
+	case plain == PingType, d.definition().places().of(plain).ping:
+		return !d.Routes.Handles(plain)
 	}
 	return false
 }
 
-// Credentials are the accounts that may have sent a request.
-func (v Receiver) Credentials(r *http.Request) ([]idem.Credentials, error) {
-	unscoped := idem.Credentials{Secrets: v.Secrets}
-	if v.Accounts == nil {
+// credentials are the accounts that may have sent a request.
+func (d *Dispatcher) credentials(r *http.Request) ([]idem.Credentials, error) {
+	unscoped := d.unscoped()
+	if d.Accounts == nil {
 		return []idem.Credentials{unscoped}, nil
 	}
-	accounts, err := v.Accounts(r)
+	accounts, err := d.Accounts(r)
 	if err == nil && slices.ContainsFunc(accounts, func(c idem.Credentials) bool { return c.Scope == "" }) {
-		err = errors.New(v.Source + ": Accounts returned an account without a Scope: give each a name, and give the secrets of one that has none to NewDispatcher; " +
+		err = errors.New(d.Name() + ": Accounts returned an account without a Scope: give each a name, and give the secrets of one that has none to NewDispatcher; " +
 			"if it comes from r.PathValue, the router does not set that, call r.SetPathValue before the handler")
 	}
 	if slices.ContainsFunc(unscoped.Secrets, isSecret) {
@@ -156,9 +180,17 @@ func (v Receiver) Credentials(r *http.Request) ([]idem.Credentials, error) {
 	return accounts, err
 }
 
-func (v Receiver) now() time.Time {
-	if v.Now != nil {
-		return v.Now()
+// unscoped is the account of NewDispatcher's secrets.
+func (d *Dispatcher) unscoped() idem.Credentials {
+	if d.secrets == nil {
+		return idem.Credentials{}
+	}
+	return idem.Credentials{Secrets: d.secrets()}
+}
+
+func (d *Dispatcher) now() time.Time {
+	if d.Now != nil {
+		return d.Now()
 	}
 	return time.Now()
 }
@@ -178,6 +210,9 @@ func (p *Definition) checkHeaders(scheme Scheme, h http.Header, accounts []idem.
 func (p *Definition) checkConfigured(scheme Scheme, accounts []idem.Credentials) error {
 	given, wrong := 0, false
 	for _, a := range accounts {
+		if scheme == nil {
+			break
+		}
 		if scheme == (None{}) || slices.ContainsFunc(a.Secrets, func(s string) bool { return canVerify(scheme, s) }) {
 			return nil
 		}
@@ -187,6 +222,8 @@ func (p *Definition) checkConfigured(scheme Scheme, accounts []idem.Credentials)
 	say := termsOf(scheme)
 	secret := say.secret
 	switch {
+	case scheme == nil:
+		return p.refuse(idem.ReasonNotConfigured, "the Dispatcher has no Scheme: make it with NewDispatcher")
 	case len(accounts) == 0:
 		return p.refuse(ReasonUnknownAccount, "no account may send this request: see what Accounts returns for it")
 	case given == 0:
@@ -276,8 +313,8 @@ func termsOf(scheme Scheme) terms {
 
 // checkTime refuses a verified delivery whose signed time is too far from now. The tolerance for the
 // past grows to remembered, the time for which the receiver recognizes a repeated event.
-func (v Receiver) checkTime(h http.Header, body []byte, remembered time.Duration) error {
-	scheme, ok := v.Scheme.(interface {
+func (d *Dispatcher) checkTime(h http.Header, body []byte, remembered time.Duration) error {
+	scheme, ok := d.Scheme.(interface {
 		SignedAt(h http.Header) (at time.Time, tolerance time.Duration, ok bool)
 	})
 	if !ok {
@@ -287,8 +324,8 @@ func (v Receiver) checkTime(h http.Header, body []byte, remembered time.Duration
 	if !ok {
 		return nil
 	}
-	refusal := &idem.Refusal{Source: v.Source, SignedBody: idem.BodyID(body)}
-	switch age := v.now().Sub(at); {
+	refusal := &idem.Refusal{Source: d.Name(), SignedBody: idem.BodyID(body)}
+	switch age := d.now().Sub(at); {
 	case age > tolerance && (remembered <= 0 || age > remembered):
 		refusal.Reason = ReasonStale
 		refusal.Hint = "signed by the right secret, " + apart(age) + " ago: check this server's clock, or whether something holds deliveries back or repeats them"
@@ -310,12 +347,12 @@ func apart(d time.Duration) string {
 }
 
 // compare refuses, or reports, contradictions of headers.
-func (v Receiver) compare(r *http.Request, said words, eventType string) error {
-	for _, c := range v.contradictions(r.Header, v.Scheme, said) {
-		if v.StrictHeaders {
-			return v.contradicted(c)
+func (d *Dispatcher) compare(r *http.Request, said words, eventType string) error {
+	for _, c := range d.definition().contradictions(r.Header, d.Scheme, said) {
+		if d.StrictHeaders {
+			return d.definition().contradicted(c)
 		}
-		v.observe(r.Context(), Plain(eventType), c)
+		d.observe(r.Context(), Plain(eventType), c)
 	}
 	return nil
 }
@@ -369,32 +406,32 @@ func (p *Definition) contradicted(c contradiction) error {
 }
 
 // observe has the drift report a contradiction, and logs it the first time.
-func (v Receiver) observe(ctx context.Context, eventType string, c contradiction) {
-	if eventType != "" && v.places().of(eventType).empty == nil {
+func (d *Dispatcher) observe(ctx context.Context, eventType string, c contradiction) {
+	if eventType != "" && d.definition().places().of(eventType).empty == nil {
 		eventType = drift.Name(eventType)
 	}
-	if !v.Watch.Note(eventType, c.header, drift.HeaderDiffers) {
+	if !d.Watch.Note(eventType, c.header, drift.HeaderDiffers) {
 		return
 	}
-	v.log(ctx, slog.LevelWarn, "an unsigned header is not what was signed, and what was signed counts; logged once",
+	d.log(ctx, slog.LevelWarn, "an unsigned header is not what was signed, and what was signed counts; logged once",
 		slog.String("header", c.header), slog.String("type", eventType), slog.String("reason", string(c.reason)))
 }
 
 // logTest logs an event that is ignored because no money moved.
-func (v Receiver) logTest(ctx context.Context, e idem.Event) {
-	if e.Type == Plain(e.Type) || v.AllowTest {
+func (d *Dispatcher) logTest(ctx context.Context, e idem.Event) {
+	if e.Type == Plain(e.Type) || d.AllowTest {
 		return
 	}
-	v.log(ctx, slog.LevelInfo, "a test payment is ignored: no money moved; set AllowTest of the Dispatcher where handlers should get it",
+	d.log(ctx, slog.LevelInfo, "a test payment is ignored: no money moved; set AllowTest of the Dispatcher where handlers should get it",
 		slog.String("scope", e.Scope), slog.String("id", e.ID), slog.String("key", e.Key))
 }
 
-func (v Receiver) log(ctx context.Context, level slog.Level, text string, attrs ...slog.Attr) {
-	if v.Logger == nil {
+func (d *Dispatcher) log(ctx context.Context, level slog.Level, text string, attrs ...slog.Attr) {
+	if d.Logger == nil {
 		return
 	}
 	defer func() { _ = recover() }() // a panic of the logger cannot be reported, and the delivery is genuine
-	v.Logger.LogAttrs(ctx, level, v.Source+": "+text, attrs...)
+	d.Logger.LogAttrs(ctx, level, d.Name()+": "+text, attrs...)
 }
 
 func (p *Definition) refuse(reason idem.Reason, hint string) error {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto"
 	"encoding/json"
+	"errors"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
@@ -98,6 +99,48 @@ func TestAnEventInWhichNoMoneyMovedReachesNoHandlerUnlessAskedFor(t *testing.T) 
 		}
 		if got := strings.Contains(logged.String(), "id=1"); got != tt.logged {
 			t.Errorf("%s: logged %q", tt.why, &logged)
+		}
+	}
+}
+
+func TestAGuardRefusesWhatIsGenuineAndLetsNothingIn(t *testing.T) {
+	t.Parallel()
+	const question, body = `{"type":"QUESTION"}`, `{"type":"PAID","id":"1","order":{"id":"o"}}`
+	p := shop()
+	p.Guard = func(h http.Header, body []byte, err error) error {
+		refusal, isRefusal := errors.AsType[*idem.Refusal](err)
+		switch {
+		case isRefusal && refusal.Reason == provider.ReasonMissingSignature && h.Get("Content-Type") == "text/plain":
+			return &idem.Refusal{Source: "shop", Reason: "a_letter", Hint: "write to another address"}
+		case err == nil && string(body) == question:
+			return &idem.Refusal{Source: "shop", Reason: "a_question", Hint: "answer it elsewhere"}
+		}
+		return nil // also where it is not verified
+	}
+	d := dispatcher(p)
+	letter := func(h http.Header) { h.Del("X-Signature"); h.Set("Content-Type", "text/plain") }
+	for _, tt := range []struct {
+		why, body string
+		change    func(http.Header)
+		want      idem.Reason
+	}{
+		{"an event", body, unchanged, ""},
+		{"genuine, and no event", question, unchanged, "a_question"},
+		{"not signed", body, func(h http.Header) { h.Del("X-Signature") }, provider.ReasonMissingSignature},
+		{"not signed, and of a kind that has a remedy", body, letter, "a_letter"},
+		{"signed by another", question, func(h http.Header) { h.Set("X-Signature", "t=1,v1="+strings.Repeat("0", 64)) }, provider.ReasonWrongSignature},
+	} {
+		_, err := opened(d, p, tt.body, tt.change)
+		h := make(http.Header)
+		if err := p.Sign(p.Scheme, h, []byte(tt.body), "secret", now); err != nil {
+			t.Fatal(err)
+		}
+		tt.change(h)
+		for how, err := range map[string]error{"Open": err, "Verify": p.Verify(h, []byte(tt.body), now, "secret"), "the dispatcher's Verify": d.Verify(h, []byte(tt.body))} {
+			refusal, _ := errors.AsType[*idem.Refusal](err)
+			if tt.want == "" && err != nil || tt.want != "" && (refusal == nil || refusal.Reason != tt.want) {
+				t.Errorf("%s: %s = %v, want %q", tt.why, how, err, tt.want)
+			}
 		}
 	}
 }

@@ -180,7 +180,7 @@ func TestSignatureIsInTheChosenFormat(t *testing.T) {
 		why           string
 		format, other zeltapay.Format
 	}{
-		{"not chosen", zeltapay.FormatAny, zeltapay.FormatPlain},
+		{"not chosen", zeltapay.Format(""), zeltapay.FormatPlain},
 		{"the page on signatures", zeltapay.FormatPrefixed, zeltapay.FormatPlain},
 		{"the quick start", zeltapay.FormatPlain, zeltapay.FormatPrefixed},
 	} {
@@ -190,16 +190,16 @@ func TestSignatureIsInTheChosenFormat(t *testing.T) {
 			fake.Format, fake.BareSignature = c.format, bare
 			fake.Emit(named("evt_1"))
 			fake.Settle()
-			verifier := zeltapay.Verifier{Secrets: []string{secret}, SignedFormat: c.format, Now: fake.Now, AllowBareSignature: bare}
-			if err := verifier.Verify(re.got[0].header, []byte(re.got[0].body)); err != nil {
+			receiver := verifier{Secrets: []string{secret}, SignedFormat: c.format, Now: fake.Now, AllowBareSignature: bare}
+			if err := receiver.Verify(re.got[0].header, []byte(re.got[0].body)); err != nil {
 				t.Errorf("%s, bare %t: %v", c.why, bare, err)
 			}
-			verifier.SignedFormat = c.other
-			if verifier.Verify(re.got[0].header, []byte(re.got[0].body)) == nil {
+			receiver.SignedFormat = c.other
+			if receiver.Verify(re.got[0].header, []byte(re.got[0].body)) == nil {
 				t.Errorf("%s, bare %t: it verifies in another format", c.why, bare)
 			}
-			verifier.SignedFormat, verifier.AllowBareSignature = c.format, false
-			if err := verifier.Verify(re.got[0].header, []byte(re.got[0].body)); (err != nil) != bare {
+			receiver.SignedFormat, receiver.AllowBareSignature = c.format, false
+			if err := receiver.Verify(re.got[0].header, []byte(re.got[0].body)); (err != nil) != bare {
 				t.Errorf("%s, bare %t: as t=…, v1=… it gives %v", c.why, bare, err)
 			}
 		}
@@ -277,7 +277,7 @@ func TestSigningTimeServesAReceiverWithAClockOfItsOwn(t *testing.T) {
 	fake.ReplayAll()
 	fake.Settle()
 	for i, got := range re.got {
-		own := zeltapay.Verifier{Secrets: []string{secret}, Now: clock, Tolerance: time.Second}
+		own := verifier{Secrets: []string{secret}, Now: clock, Tolerance: time.Second}
 		if err := own.Verify(got.header, []byte(got.body)); err != nil {
 			t.Errorf("attempt %d: %v", i+1, err)
 		}
@@ -311,7 +311,7 @@ func TestWebhooksHaveRetriesAndSecretsOfTheirOwn(t *testing.T) {
 	fake.Advance(day)
 	same(t, "of the first", []string{"evt_1"}, up.ids())
 	same(t, "of the second", []string{"evt_1", "evt_1", "evt_1"}, down.ids())
-	other := zeltapay.Verifier{Secrets: []string{"other"}, Now: fake.Now, Tolerance: 2 * day}
+	other := verifier{Secrets: []string{"other"}, Now: fake.Now, Tolerance: 2 * day}
 	if err := other.Verify(down.got[0].header, []byte(down.got[0].body)); err != nil {
 		t.Error(err)
 	}

@@ -53,7 +53,7 @@
 //
 //	fake := zeltapaytest.New()
 //	defer fake.Close()
-//	events.Verifier.Now = fake.Now // signatures are of the fake's time
+//	events.Now = fake.Now // signatures are of the fake's time
 //	fake.AddWebhook(zeltapaytest.Webhook{Secret: secret, Handler: processor})
 //
 //	fake.Emit(zeltapaytest.Event("payment.success"))

@@ -71,7 +71,7 @@ func TestRequestsAreSignedNowWithAllHeaders(t *testing.T) {
 	for _, layout := range layouts {
 		body := layout.Event("payment.success", zeltapaytest.Set("eventId", "evt_1"))
 		r := zeltapaytest.Request("/", "a secret", body)
-		soon := zeltapay.Verifier{Secrets: []string{"a secret"}, Tolerance: time.Minute}
+		soon := verifier{Secrets: []string{"a secret"}, Tolerance: time.Minute}
 		if err := soon.Verify(r.Header, body); err != nil {
 			t.Errorf("%s: %v", layout, err)
 		}

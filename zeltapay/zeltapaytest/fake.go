@@ -98,7 +98,7 @@ func (f *Fake) Close() { f.core.Close() }
 
 // Now is the fake's time. Give it to the receiver, which refuses signatures of another time than its own:
 //
-//	events.Verifier.Now = fake.Now
+//	events.Now = fake.Now
 func (f *Fake) Now() time.Time { return f.core.Now() }
 
 // AddWebhook adds a webhook, like a person in Zelta Pay's dashboard. It panics without a receiver, and for a URL that

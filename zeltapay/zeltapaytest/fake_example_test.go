@@ -22,14 +22,15 @@ func printTimeline(fake *zeltapaytest.Fake) {
 	}
 }
 
-// A receiver that verifies on the fake's clock. An idem.Processor is one too: set its dispatcher's Verifier.Now.
+// A receiver that verifies on the fake's clock. An idem.Processor is one too: set its dispatcher's Now.
 func ExampleNew() {
 	fake := zeltapaytest.New()
 	defer fake.Close()
-	verifier := zeltapay.Verifier{Secrets: []string{"the secret"}, Now: fake.Now}
+	events := zeltapay.NewDispatcher("the secret")
+	events.Now = fake.Now
 	fake.AddWebhook(zeltapaytest.Webhook{Secret: "the secret", Handler: http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)
-		fmt.Println(zeltapay.Identify(body).ID, "refused:", verifier.Verify(r.Header, body))
+		fmt.Println(zeltapay.Identify(body).ID, "refused:", events.Verify(r.Header, body))
 	})})
 
 	fake.Advance(3 * 24 * time.Hour)

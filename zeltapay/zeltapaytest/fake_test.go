@@ -14,7 +14,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/paghooks/paghooks/zeltapay"
 	"github.com/paghooks/paghooks/zeltapay/zeltapaytest"
 )
 
@@ -109,14 +108,14 @@ func same(t *testing.T, what string, want, got any) {
 
 // verifying is a receiver that checks signatures as package zeltapay does, on this clock.
 func verifying(now func() time.Time) http.Handler {
-	verifier := zeltapay.Verifier{Secrets: []string{secret}, Now: now}
+	receiver := verifier{Secrets: []string{secret}, Now: now}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, err := io.ReadAll(r.Body)
 		if err != nil {
 			http.Error(w, err.Error(), http.StatusServiceUnavailable)
 			return
 		}
-		if err := verifier.Verify(r.Header, body); err != nil {
+		if err := receiver.Verify(r.Header, body); err != nil {
 			http.Error(w, err.Error(), http.StatusUnauthorized)
 		}
 	})

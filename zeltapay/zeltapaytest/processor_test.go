@@ -67,7 +67,7 @@ func TestEachPaymentHappensOnceWhateverGoesWrong(t *testing.T) {
 
 func shop(pool *pgxpool.Pool, now func() time.Time, down *atomic.Bool) *idem.Processor {
 	events := zeltapay.NewDispatcher(secret)
-	events.Verifier.Now = now
+	events.Now = now
 	events.OnPaymentSuccess(func(ctx context.Context, tx pgx.Tx, e *zeltapay.PaymentEvent) error {
 		if down.Load() {
 			return fmt.Errorf("the shop is down")

@@ -64,7 +64,8 @@ var SchemeHMAC = provider.HMAC{
 
 // Dispatcher verifies deliveries and takes each event to its handler. Register
 // handlers with the On… methods, then give it to [idem.NewInbox] or
-// [idem.NewProcessor].
+// [idem.NewProcessor]. Its settings are the fields of [provider.Dispatcher]: change them before the
+// first event.
 type Dispatcher struct{ provider.Dispatcher }
 
 var _ idem.Source = (*Dispatcher)(nil)
@@ -74,11 +75,15 @@ var _ idem.Source = (*Dispatcher)(nil)
 func NewDispatcher(secrets ...string) *Dispatcher {
 	d := new(Dispatcher)
 	d.Setup(&definition, secrets...)
+	for other, eventType := range aliases {
+		d.Alias(string(other), string(eventType))
+	}
 	return d
 }
 
-// Verify checks a delivery in a receiver of your own. The error is an
-// [*idem.Refusal].
+// Verify checks a delivery in a receiver of your own, whose body is as it was received, byte for byte.
+// Several secrets are for a rotation; an empty one never verifies. The error is an [*idem.Refusal]. For
+// other settings, such as the scheme, use those of a [Dispatcher] and its Verify.
 func Verify(h http.Header, body []byte, secrets ...string) error {
 	return definition.Verify(h, body, time.Now(), secrets...)
 }

@@ -31,8 +31,8 @@ type receiver struct {
 
 func (re *receiver) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	body, _ := io.ReadAll(r.Body)
-	verifier := zeltapay.Verifier{Secrets: []string{secret}, SignedFormat: re.format}
-	if verifier.Verify(r.Header, body) != nil {
+	receiver := verifier{Secrets: []string{secret}, SignedFormat: re.format}
+	if receiver.Verify(r.Header, body) != nil {
 		http.Error(w, "not mine", http.StatusUnauthorized)
 		return
 	}
