@@ -38,7 +38,7 @@ func TestTheDoctorsRemedyMakesPlansGoodAgain(t *testing.T) {
 		}
 		for _, f := range found {
 			if f.Check == "plans" {
-				all = append(all, f.Remedy)
+				all = append(all, f.Command)
 			}
 		}
 		return all

@@ -1,27 +1,35 @@
-// Package doctor examines the database that package idem uses, and returns its
-// faults with their remedies:
+// Package doctor says what is wrong with the events of an application and with the database that
+// package idem uses, and what to do about it:
 //
 //	findings, err := doctor.Check(ctx, pool, processor)
 //	for _, f := range findings {
-//		fmt.Println(f.Severity, f.Problem, f.Remedy)
+//		fmt.Println(f.Severity, f.Problem, f.Command)
 //	}
 //
 // It changes nothing. The command idem has it as idem doctor.
 //
 // # The checks
 //
+// What a person asks first comes first:
+//
+//	failing         events that fail and are tried again: their types, the most frequent error, what waits behind them
+//	parked          events to which nothing happens by itself, and what waits behind them
+//	workers         events that are due, and no worker takes
+//	locks           sessions that keep the tables locked, or that others wait for, and the statement that ends them
+//
+// Then what the providers and the program say, by [CheckWebhooks] and [CheckHealth]: deliveries that are refused
+// and a webhook that is disabled show in no table. Then the rest:
+//
+//	events          in conflict, with and without a scope, waiting for an event that is not there
 //	connection      a statement_timeout that is too short, a pooler, how soon Postgres notices a dead client, clocks that differ, too few connections
 //	server          version, a replica that takes no writes, fsync, synchronous_commit, wal_level, lag of replicas, and
 //	                whether the pool notices a canceled wait for one: of the pool that it is given, which is not the
 //	                application's where the command idem runs it
 //	tables          several sets along the search_path, migrations, columns and indexes that are gone or changed, the view,
-//	                the rows that keep plans good, the rights of the role, autovacuum
+//	                the rows that keep plans good, the rights of the role, row level security, triggers that refuse events, autovacuum
 //	features        the features of Postgres that the modes need, and its relatives may lack: tried and rolled back
 //	old snapshots   transactions, prepared transactions and replication slots that keep dead rows
-//	events          parked, blocked, in conflict, with and without a scope, waiting for an event that is not there, claimed by no worker
 //	settings        a Retention that is shorter than the time in which a provider may deliver again
-//
-// [CheckWebhooks] asks the providers: a webhook that is disabled or deleted shows in no table.
 //
 // # Rights
 //

@@ -30,12 +30,13 @@ func Check(ctx context.Context, pool *pgxpool.Pool, receivers ...idem.Receiver) 
 
 // Finding is something that is wrong, or worth knowing.
 type Finding struct {
-	Check    string   `json:"check"` // the name of the check that found it: "migrations", "old snapshots"
+	Check    string   `json:"check"` // the name of the check that found it: "failing", "migrations"
 	Severity Severity `json:"severity"`
 	Source   string   `json:"source,omitempty"` // the source of its events; "" for the database
 	Problem  string   `json:"problem"`
-	Evidence string   `json:"evidence"` // the measured values
-	Remedy   string   `json:"remedy"`   // the steps to take; "" for none
+	Evidence string   `json:"evidence"`          // the measured values
+	Remedy   string   `json:"remedy"`            // what to do in words; "" where Command says it all
+	Command  string   `json:"command,omitempty"` // to be typed as it is, for a shell, or for psql if it is SQL; "" for none
 }
 
 // Severity ranks a finding.
@@ -53,8 +54,10 @@ func (f Finding) String() string {
 	if f.Evidence != "" {
 		text += " (" + f.Evidence + ")"
 	}
-	if f.Remedy != "" {
-		text += ": " + f.Remedy
+	for _, do := range []string{f.Remedy, f.Command} {
+		if do != "" {
+			text += ": " + do
+		}
 	}
 	return text
 }
@@ -73,6 +76,8 @@ type limits struct {
 	silence     time.Duration // of a client that died, until Postgres notices
 	used        float64       // share of the server's connections
 	statement   time.Duration // until Postgres cancels one
+	lock        time.Duration // that the tables may be locked
+	blocking    time.Duration // age of a transaction that others wait for
 	check       time.Duration // that one may take
 	answer      time.Duration // that the database may take for the shortest one
 	features    []feature     // the statements that are tried
@@ -100,55 +105,89 @@ var defaults = limits{
 	silence:     5 * time.Minute,
 	used:        0.9,
 	statement:   time.Second,
+	lock:        3 * time.Second,
+	blocking:    10 * time.Second,
 	check:       time.Minute,
 	answer:      10 * time.Second,
 	features:    features,
 }
 
-// checks are all of them, in the order in which they run.
-var checks = []struct {
-	name string
-	run  func(*examination, context.Context) ([]Finding, error)
-}{
-	{"version", (*examination).version},
-	{"writable", (*examination).writable},
-	{"statement timeout", (*examination).statementTimeout},
-	{"pooler", (*examination).pooler},
-	{"keepalives", (*examination).keepalives},
-	{"clock", (*examination).clock},
-	{"connections", (*examination).connections},
-	{"durability", (*examination).durability},
-	{"replication", (*examination).replication},
-	{"old snapshots", (*examination).snapshots},
-	{"rights", (*examination).rights},
-	{"schemas", (*examination).schemas},
-	{"migrations", (*examination).migrations},
-	{"columns", (*examination).columns},
-	{"view", (*examination).views},
-	{"indexes", (*examination).indexes},
-	{"features", (*examination).features},
-	{"plans", (*examination).plans},
-	{"autovacuum", (*examination).autovacuum},
-	{"retention", (*examination).retention},
-	{"workers", (*examination).workers},
-	{"stuck", (*examination).stuck},
-	{"parked", (*examination).parked},
-	{"blocked", (*examination).blocked},
-	{"conflicts", (*examination).conflicts},
-	{"scopes", (*examination).scopes},
+// examine is one of the checks.
+type examine struct {
+	name  string
+	needs need
+	run   func(*examination, context.Context) ([]Finding, error)
 }
 
-// needTables are the checks that make no sense without the tables.
-var needTables = []string{"features", "plans", "workers", "stuck", "parked", "blocked", "conflicts", "scopes"}
+// need is what a check needs.
+type need int
+
+const (
+	session need = iota // a transaction of its own
+	tables              // that, and tables that nobody keeps locked
+	pool                // the pool, and no transaction: it takes connections itself
+)
+
+// checks are all of them, in the order in which they run.
+var checks = []examine{
+	{"locks", pool, (*examination).locks},
+	{"version", session, (*examination).version},
+	{"writable", session, (*examination).writable},
+	{"statement timeout", pool, (*examination).statementTimeout},
+	{"pooler", pool, (*examination).pooler},
+	{"keepalives", session, (*examination).keepalives},
+	{"clock", session, (*examination).clock},
+	{"connections", session, (*examination).connections},
+	{"durability", session, (*examination).durability},
+	{"replication", session, (*examination).replication},
+	{"old snapshots", session, (*examination).snapshots},
+	{"rights", session, (*examination).rights},
+	{"schemas", session, (*examination).schemas},
+	{"migrations", session, (*examination).migrations},
+	{"columns", session, (*examination).columns},
+	{"view", session, (*examination).views},
+	{"indexes", session, (*examination).indexes},
+	{"triggers", tables, (*examination).triggers},
+	{"features", tables, (*examination).features},
+	{"plans", tables, (*examination).plans},
+	{"autovacuum", session, (*examination).autovacuum},
+	{"retention", session, (*examination).retention},
+	{"failing", tables, (*examination).failing},
+	{"parked", tables, (*examination).parked},
+	{"workers", tables, (*examination).workers},
+	{"stuck", tables, (*examination).stuck},
+	{"conflicts", tables, (*examination).conflicts},
+	{"scopes", tables, (*examination).scopes},
+}
+
+// first are the checks whose errors come before those of others: what a person who is called at night asks first.
+var first = []string{"connection", "failing", "parked", "workers", "locks", "refused", "webhook"}
+
+// Sort sorts findings: the worst first, and among these the events, the locks, the deliveries, the program, the
+// database.
+func Sort(findings []Finding) {
+	place := func(f Finding) int {
+		n := slices.Index(first, f.Check)
+		switch {
+		case n >= 0:
+			return n
+		case slices.ContainsFunc(checks, func(c examine) bool { return c.name == f.Check }):
+			return len(first) + 1
+		}
+		return len(first) // of the program
+	}
+	order := []Severity{Error, Warning, Info}
+	slices.SortStableFunc(findings, func(a, b Finding) int {
+		return cmp.Or(cmp.Compare(slices.Index(order, a.Severity), slices.Index(order, b.Severity)), cmp.Compare(place(a), place(b)))
+	})
+}
 
 func (l limits) examine(ctx context.Context, pool *pgxpool.Pool, receivers []idem.Receiver) ([]Finding, error) {
-	e := &examination{limits: l, pool: pool, db: unprepared{pool}}
+	e := &examination{limits: l, pool: pool}
 	for _, r := range receivers {
-		o := operator.New(r, "doctor")
-		e.operators = append(e.operators, o)
-		if _, ok := r.(*outbox.Outbox); ok {
-			e.outboxes = append(e.outboxes, o.SourceName())
-		}
+		_, isOutbox := r.(*outbox.Outbox)
+		o := operator.New(r, "doctor") // it only reads
+		e.sources = append(e.sources, source{o.SourceName(), o.Retention.Events, isOutbox})
 	}
 	there, err := e.hasTables(ctx)
 	if err != nil {
@@ -156,10 +195,10 @@ func (l limits) examine(ctx context.Context, pool *pgxpool.Pool, receivers []ide
 	}
 	var all []Finding
 	for _, c := range checks {
-		if !there && slices.Contains(needTables, c.name) {
+		if c.needs == tables && (!there || e.locked) {
 			continue
 		}
-		findings, err := e.run(ctx, c.run)
+		findings, err := e.run(ctx, c)
 		if ctx.Err() != nil {
 			return nil, fmt.Errorf("doctor: %s: %w", c.name, context.Cause(ctx))
 		}
@@ -168,7 +207,7 @@ func (l limits) examine(ctx context.Context, pool *pgxpool.Pool, receivers []ide
 				return nil, fmt.Errorf("doctor: %s: the database does not answer any more: %w", c.name, lost)
 			}
 		}
-		if err != nil {
+		if err != nil && !e.explains(err) {
 			findings = append(findings, Finding{
 				Severity: Warning, Problem: "this could not be checked", Evidence: err.Error(),
 				Remedy: "see whether the role may read the tables, and whether the connection works",
@@ -179,119 +218,89 @@ func (l limits) examine(ctx context.Context, pool *pgxpool.Pool, receivers []ide
 			all = append(all, f)
 		}
 	}
-	order := []Severity{Error, Warning, Info}
-	slices.SortStableFunc(all, func(a, b Finding) int {
-		return cmp.Compare(slices.Index(order, a.Severity), slices.Index(order, b.Severity))
-	})
+	Sort(all)
 	return all, nil
+}
+
+// source is one whose events are examined.
+type source struct {
+	name      string
+	retention time.Duration
+	isOutbox  bool // no provider delivers its events
 }
 
 // examination holds the data of the checks.
 type examination struct {
 	limits
-	pool      *pgxpool.Pool
-	db        unprepared           // the same
-	operators []*operator.Operator // one of each receiver; they only read
-	outboxes  []string             // the sources of events that no provider delivers
-	damaged   bool                 // whether columns or indexes are not as the migrations made them
+	pool    *pgxpool.Pool
+	db      unprepared // of the check that runs; none where it needs the pool
+	sources []source
+	locked  bool // whether another session keeps the tables locked
+	refused bool // whether something that was added to the tables refuses events
+	damaged bool // whether columns or indexes are not as the migrations made them
 }
 
 // hasTables reports whether the tables exist. A database that works answers that at once.
-func (e *examination) hasTables(ctx context.Context) (bool, error) {
+func (e *examination) hasTables(ctx context.Context) (there bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, e.limits.answer)
 	defer cancel()
-	return one[bool](ctx, e, `select to_regclass('idem_events') is not null and to_regclass('idem_payloads') is not null`)
+	err = e.within(ctx, func() (err error) {
+		there, err = one[bool](ctx, e, `select to_regclass('idem_events') is not null and to_regclass('idem_payloads') is not null`)
+		return err
+	})
+	return there, err
+}
+
+// explains reports whether another finding says why a check could not be made.
+func (e *examination) explains(err error) bool {
+	return e.damaged && slices.Contains(damageErrors, pgtx.SQLState(err))
 }
 
 // run makes a check. The statements have time-outs at the server, which do not end them while its process is
 // stopped or while the network loses the answer: hence the deadline here.
-func (e *examination) run(ctx context.Context, check func(*examination, context.Context) ([]Finding, error)) ([]Finding, error) {
+func (e *examination) run(ctx context.Context, c examine) (found []Finding, err error) {
 	ctx, cancel := context.WithTimeout(ctx, e.limits.check)
 	defer cancel()
-	return check(e, ctx)
-}
-
-// unprepared is the pool for statements that work behind any pooler, because they prepare
-// nothing, and under any statement_timeout: each has a transaction of its own.
-type unprepared struct{ *pgxpool.Pool }
-
-const mode = pgx.QueryExecModeExec
-
-// lookTime is the time that Postgres may look for the answer to one question.
-const lookTime = `set local statement_timeout = '30s'`
-
-func (u unprepared) Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error) {
-	tx, err := u.begin(ctx, "begin read only")
-	if err != nil {
-		return nil, err
+	if c.needs == pool {
+		return c.run(e, ctx)
 	}
-	rows, err := tx.Query(ctx, sql, append([]any{mode}, args...)...)
-	if err != nil {
-		_ = tx.Rollback(ctx)
-		return nil, err
-	}
-	return &looking{rows, func() { _ = tx.Rollback(ctx) }}, nil
-}
-
-// Begin begins a transaction that may write, under the same limit.
-func (u unprepared) Begin(ctx context.Context) (pgx.Tx, error) { return u.begin(ctx, "begin") }
-
-// begin begins a transaction. It tries again if a statement_timeout of some milliseconds cancels that.
-func (u unprepared) begin(ctx context.Context, begin string) (tx pgx.Tx, err error) {
-	for range 10 {
-		if tx, err = u.BeginTx(ctx, pgx.TxOptions{BeginQuery: begin + "; " + lookTime}); pgtx.SQLState(err) != canceled {
-			break
-		}
-	}
-	return tx, err
-}
-
-func (u unprepared) QueryRow(ctx context.Context, sql string, args ...any) pgx.Row {
-	rows, err := u.Query(ctx, sql, args...)
-	return oneRow{rows, err}
+	err = e.within(ctx, func() (err error) {
+		found, err = c.run(e, ctx)
+		return err
+	})
+	return found, err
 }
 
 // canceled is the SQLSTATE of a statement that took too long.
 const canceled = "57014"
 
-// looking is the rows of a query. Closing the rows ends their transaction.
-type looking struct {
-	pgx.Rows
-	end func()
-}
-
-func (l *looking) Close() {
-	l.Rows.Close()
-	l.end()
-}
-
-func (l *looking) Next() bool {
-	more := l.Rows.Next()
-	if !more {
-		l.Close()
+// within calls f with a transaction as the database, and rolls it back. No statement of it waits long, for a lock
+// or for the disk. It tries again if a statement_timeout of some milliseconds cancels the begin.
+func (e *examination) within(ctx context.Context, f func() error) (err error) {
+	const begin = `begin; set local statement_timeout = '20s'; set local lock_timeout = '3s'`
+	for range 10 {
+		if e.db.Tx, err = e.pool.BeginTx(ctx, pgx.TxOptions{BeginQuery: begin}); pgtx.SQLState(err) != canceled {
+			break
+		}
 	}
-	return more
-}
-
-// oneRow is the first of some rows.
-type oneRow struct {
-	rows pgx.Rows
-	err  error
-}
-
-func (o oneRow) Scan(dest ...any) error {
-	if o.err != nil {
-		return o.err
-	}
-	defer o.rows.Close()
-	if !o.rows.Next() {
-		return cmp.Or(o.rows.Err(), pgx.ErrNoRows)
-	}
-	if err := o.rows.Scan(dest...); err != nil {
+	if err != nil {
 		return err
 	}
-	o.rows.Close()
-	return o.rows.Err()
+	defer func() { _ = e.db.Rollback(ctx) }()
+	return f()
+}
+
+// unprepared is a transaction whose statements work behind any pooler, because they prepare nothing.
+type unprepared struct{ pgx.Tx }
+
+const mode = pgx.QueryExecModeExec
+
+func (u unprepared) Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error) {
+	return u.Tx.Query(ctx, sql, append([]any{mode}, args...)...)
+}
+
+func (u unprepared) QueryRow(ctx context.Context, sql string, args ...any) pgx.Row {
+	return u.Tx.QueryRow(ctx, sql, append([]any{mode}, args...)...)
 }
 
 // one returns the value of a query of one row.

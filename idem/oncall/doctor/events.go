@@ -3,22 +3,21 @@ package doctor
 import (
 	"context"
 	"fmt"
-	"slices"
+	"strings"
 	"time"
 
 	"github.com/paghooks/paghooks/idem/internal/store"
-	"github.com/paghooks/paghooks/idem/oncall/operator"
 )
 
 // ofEach asks about the events of each source.
-func (e *examination) ofEach(ask func(*operator.Operator) (*Finding, error)) (found []Finding, err error) {
-	for _, o := range e.operators {
-		f, err := ask(o)
+func (e *examination) ofEach(ask func(source) (*Finding, error)) (found []Finding, err error) {
+	for _, s := range e.sources {
+		f, err := ask(s)
 		if err != nil {
 			return found, err
 		}
 		if f != nil {
-			f.Source = o.SourceName()
+			f.Source = s.name
 			found = append(found, *f)
 		}
 	}
@@ -26,83 +25,124 @@ func (e *examination) ofEach(ask func(*operator.Operator) (*Finding, error)) (fo
 }
 
 func (e *examination) retention(context.Context) ([]Finding, error) {
-	return e.ofEach(func(o *operator.Operator) (*Finding, error) {
-		if o.Retention.Events >= e.redelivery || slices.Contains(e.outboxes, o.SourceName()) {
+	return e.ofEach(func(s source) (*Finding, error) {
+		if s.retention >= e.redelivery || s.isOutbox {
 			return nil, nil
 		}
 		return &Finding{
 			Severity: Error, Problem: "events are forgotten while a provider may still deliver them again: those would run twice",
-			Evidence: fmt.Sprintf("Retention is %s, a provider may take %s", days(o.Retention.Events), days(e.redelivery)),
+			Evidence: fmt.Sprintf("Retention is %s, a provider may take %s", days(s.retention), days(e.redelivery)),
 			Remedy:   "set Retention to 45 days",
 		}, nil
 	})
 }
 
-// workers finds due events that no worker claims.
-func (e *examination) workers(ctx context.Context) ([]Finding, error) {
-	return e.ofEach(func(o *operator.Operator) (*Finding, error) {
-		age, err := store.OldestUnclaimed(ctx, e.db, o.SourceName(), e.notTaken)
-		if err != nil || age == 0 {
+// failing finds events that fail and are tried again.
+func (e *examination) failing(ctx context.Context) ([]Finding, error) {
+	return e.trouble(ctx, false, func(f *Finding, t store.Trouble, works bool) {
+		f.Problem = "%s, tried again by the workers"
+		f.Remedy = "put right what the error says, and deploy it; the command has all tried at once, not when they are due"
+		f.Command = "idem requeue -source %s -state pending -failed"
+		if t.Retrying > 0 {
+			f.Problem = "%s, rolled back until the provider delivers them again"
+			f.Remedy = "put right what the error says, and deploy it; if the provider does not deliver them again, the command, with your handlers, does them"
+			f.Command = "idem replay -source %s -state retrying"
+		} else if !works {
+			f.Problem = "%s, and no workers are alive to try them again"
+		}
+		f.Problem = fmt.Sprintf(f.Problem, verbed(t.Events, "event fails", "events fail"))
+	})
+}
+
+// parked finds events to which nothing happens by itself.
+func (e *examination) parked(ctx context.Context) ([]Finding, error) {
+	return e.trouble(ctx, true, func(f *Finding, t store.Trouble, works bool) {
+		f.Problem = verbed(t.Events, "event is", "events are") + " parked, until a person acts"
+		f.Remedy = "put right what the error says, and deploy it; then"
+		if f.Command = "idem requeue -source %s -state parked"; !works {
+			f.Remedy += ", with your handlers, as no workers are alive"
+			f.Command = "idem replay -source %s -state parked"
+		}
+	})
+}
+
+// trouble has say describe the events of each source that fail, or are parked.
+func (e *examination) trouble(ctx context.Context, parked bool, say func(f *Finding, t store.Trouble, works bool)) ([]Finding, error) {
+	return e.ofEach(func(s source) (*Finding, error) {
+		t, err := store.FindTrouble(ctx, e.db, s.name, parked)
+		if err != nil || t.Events+t.Acknowledged == 0 {
 			return nil, err
 		}
-		works, err := store.HasWorkers(ctx, e.db, o.SourceName())
-		f := &Finding{
-			Severity: Error, Problem: "events are due, and no workers are alive", Evidence: "the oldest is due for " + age.Round(time.Second).String(),
-			Remedy: "replay them with the application's own program (idem replay -state pending) if it has a Processor only, and so no workers; else start the program that runs the inbox (idem.Serve, or Inbox.Run)",
+		if t.Events == 0 {
+			return &Finding{
+				Severity: Info, Problem: "somebody has acknowledged what fails or is parked", Evidence: plural(t.Acknowledged, "event"),
+				Command: "idem list -source " + s.name + " -failed",
+			}, nil
 		}
-		if works {
-			f.Severity, f.Problem = Warning, "the workers are behind"
-			f.Remedy = "see how long handlers take, then run more workers or processes; the database's load may be the limit"
+		works, err := store.HasWorkers(ctx, e.db, s.name)
+		f := &Finding{Severity: Error}
+		say(f, t, works)
+		f.Command = fmt.Sprintf(f.Command, s.name)
+		if t.Waiting > 0 {
+			f.Problem += "; " + verbed(t.Waiting, "event waits", "events wait") + " behind"
+		}
+		f.Evidence = fmt.Sprintf("%s; the oldest came %s ago", strings.Join(t.Types, ", "), days(t.Oldest))
+		if t.Error != "" {
+			f.Evidence += fmt.Sprintf("; last error of %d: %s", t.Same, t.Error)
+		}
+		if t.Acknowledged > 0 {
+			f.Evidence += fmt.Sprintf("; %d more are acknowledged", t.Acknowledged)
 		}
 		return f, err
 	})
 }
 
+// workers finds due events that no worker claims.
+func (e *examination) workers(ctx context.Context) ([]Finding, error) {
+	return e.ofEach(func(s source) (*Finding, error) {
+		works, err := store.HasWorkers(ctx, e.db, s.name)
+		if err != nil {
+			return nil, err
+		}
+		patience := e.notTaken
+		if !works {
+			patience = 0
+		}
+		age, err := store.OldestUnclaimed(ctx, e.db, s.name, patience)
+		if err != nil || age <= 0 {
+			return nil, err
+		}
+		f := &Finding{
+			Severity: Error, Problem: "events are due, and no workers are alive", Evidence: "the oldest is due for " + age.Round(time.Second).String(),
+			Remedy:  "start the program that runs the inbox (idem.Serve, or Inbox.Run); if it has a Processor only, and so no workers, the command with your handlers",
+			Command: "idem replay -source " + s.name + " -state pending",
+		}
+		if works {
+			f.Severity, f.Problem = Warning, "the workers are behind"
+			f.Remedy = "see how long handlers take, then run more workers or processes; the database's load may be the limit"
+			f.Command = "idem stats -every 2s"
+		}
+		return f, nil
+	})
+}
+
 // stuck finds events that wait behind an event that does not exist.
 func (e *examination) stuck(ctx context.Context) ([]Finding, error) {
-	return e.ofEach(func(o *operator.Operator) (*Finding, error) {
-		n, err := store.CountStuck(ctx, e.db, o.SourceName())
+	return e.ofEach(func(s source) (*Finding, error) {
+		n, err := store.CountStuck(ctx, e.db, s.name)
 		if err != nil || n == 0 {
 			return nil, err
 		}
 		return &Finding{
 			Severity: Error, Problem: "events wait for an earlier one that is not there", Evidence: plural(n, "event"),
-			Remedy: "run idem prune, which repairs it; it happens where rows were changed by hand",
-		}, nil
-	})
-}
-
-func (e *examination) parked(ctx context.Context) ([]Finding, error) {
-	return e.ofEach(func(o *operator.Operator) (*Finding, error) {
-		s, err := o.Stats(ctx)
-		if err != nil || s.Parked.Events == 0 {
-			return nil, err
-		}
-		return &Finding{
-			Severity: Warning, Problem: "events are parked: nothing happens to them by itself",
-			Evidence: plural(s.Parked.Events, "event") + ", the oldest of " + days(s.Parked.Oldest) + " ago",
-			Remedy:   "see why with idem list -state parked; after a fix, idem replay, or idem requeue where workers run",
-		}, nil
-	})
-}
-
-func (e *examination) blocked(ctx context.Context) ([]Finding, error) {
-	return e.ofEach(func(o *operator.Operator) (*Finding, error) {
-		oldest, all, err := store.ListBlocked(ctx, e.db, o.SourceName(), 1)
-		if err != nil || all.Entities == 0 {
-			return nil, err
-		}
-		return &Finding{
-			Severity: Warning, Problem: "entities are blocked: their later events wait for an earlier one",
-			Evidence: fmt.Sprintf("%d blocked, %s wait; %s waits longest, for %s", all.Entities, plural(all.Waiting, "event"), oldest[0].Key, days(oldest[0].Age)),
-			Remedy:   "see idem blocked; after a fix, idem replay the first event of each, or idem requeue it where workers run",
+			Remedy: "rows were changed by hand; prune repairs it", Command: "idem prune -source " + s.name,
 		}, nil
 	})
 }
 
 func (e *examination) conflicts(ctx context.Context) ([]Finding, error) {
-	return e.ofEach(func(o *operator.Operator) (*Finding, error) {
-		latest, all, err := o.Conflicts(ctx, 1)
+	return e.ofEach(func(s source) (*Finding, error) {
+		latest, all, err := store.ListConflicts(ctx, e.db, s.name, 1)
 		if err != nil || all == 0 {
 			return nil, err
 		}
@@ -110,8 +150,33 @@ func (e *examination) conflicts(ctx context.Context) ([]Finding, error) {
 			Severity: Warning, Problem: "events came again with another body: only one of the two was processed",
 			Evidence: fmt.Sprintf("%s, the latest is %s", plural(all, "event"), latest[0].ID),
 			Remedy:   "see whether an id was used twice, or two accounts deliver to one address: see docs/alerts.md, WebhookConflict, before you give one a Scope: what was stored without it and comes again is done twice",
+			Command:  "idem conflicts -source " + s.name,
 		}, nil
 	})
+}
+
+// scopes finds sources with events with and without a scope: one may have been introduced without moving the
+// events that were stored before.
+func (e *examination) scopes(ctx context.Context) ([]Finding, error) {
+	return e.ofEach(func(s source) (*Finding, error) {
+		mixed, err := store.HasMixedScopes(ctx, e.db, s.name)
+		if err != nil || !mixed {
+			return nil, err
+		}
+		return &Finding{
+			Severity: Warning, Problem: "events are stored with and without a scope: where an account has got one, those of before that come again are done twice",
+			Evidence: "idem list -account \"\" shows those without that are not done",
+			Remedy:   "if one account has none on purpose, nothing; else stop every process of the source, and move them", Command: "idem help rescope",
+		}, nil
+	})
+}
+
+// verbed returns a number with its noun and verb.
+func verbed(n int64, one, more string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return fmt.Sprintf("%d %s", n, more)
 }
 
 // days is a long time as people say it.
@@ -120,40 +185,4 @@ func days(d time.Duration) string {
 		return d.Round(time.Second).String()
 	}
 	return fmt.Sprintf("%d days", d/(24*time.Hour))
-}
-
-// Webhook is the webhook of a source, asked for with a client of its provider: an
-// *webhook.Watch, for example.
-type Webhook interface {
-	SourceName() string
-
-	// Problems asks the provider now, and returns a line for each thing that keeps events
-	// away, with its meaning, and the repair. Its context ends after a minute.
-	Problems(ctx context.Context) (problems []string, advice string, err error)
-}
-
-// CheckWebhooks returns the faults that keep events from coming, as the providers report them: a webhook that is
-// disabled, deleted or stopped, handled types that it is not subscribed to, another order.
-// No delivery and no table shows that. It changes nothing.
-//
-// A provider that does not answer within a minute is a finding.
-func CheckWebhooks(ctx context.Context, webhooks ...Webhook) (found []Finding) {
-	for _, w := range webhooks {
-		asking, cancel := context.WithTimeout(ctx, defaults.check)
-		problems, advice, err := w.Problems(asking)
-		cancel()
-		if err != nil {
-			found = append(found, Finding{
-				Check: "webhook", Severity: Warning, Source: w.SourceName(), Problem: "the provider could not be asked for the webhook",
-				Evidence: err.Error(), Remedy: "see the key and the address of its API, and whether it is reached from here",
-			})
-		}
-		for n, p := range problems {
-			found = append(found, Finding{
-				Check: "webhook", Severity: Error, Source: w.SourceName(), Problem: p,
-				Evidence: fmt.Sprintf("the provider says so, %d of %d", n+1, len(problems)), Remedy: advice,
-			})
-		}
-	}
-	return found
 }

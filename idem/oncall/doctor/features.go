@@ -5,7 +5,6 @@ import (
 	"errors"
 	"slices"
 
-	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
@@ -104,6 +103,9 @@ var (
 
 // features tries the features of Postgres that the modes need.
 func (e *examination) features(ctx context.Context) (found []Finding, err error) {
+	if e.refused {
+		return nil, nil // see triggers
+	}
 	for _, f := range e.limits.features {
 		err := e.try(ctx, f.try)
 		var refused *pgconn.PgError
@@ -121,15 +123,4 @@ func (e *examination) features(ctx context.Context) (found []Finding, err error)
 		}
 	}
 	return found, nil
-}
-
-// try executes a statement, and rolls it back.
-func (e *examination) try(ctx context.Context, sql string) error {
-	tx, err := e.db.Begin(ctx)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = tx.Rollback(ctx) }()
-	_, err = tx.Exec(ctx, sql, pgx.QueryExecModeSimpleProtocol) // which takes several statements
-	return err
 }

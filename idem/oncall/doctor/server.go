@@ -57,11 +57,22 @@ func (e *examination) statementTimeout(ctx context.Context) ([]Finding, error) {
 	if err != nil || limit == 0 || limit >= e.statement {
 		return nil, err
 	}
-	remedy, err := e.unlimited(ctx, limit)
-	return []Finding{{
+	f := Finding{
 		Severity: Error, Problem: "Postgres cancels statements so soon that events fail as soon as it has something to do", Evidence: "statement_timeout is " + limit.String(),
-		Remedy: remedy,
-	}}, err
+	}
+	params := e.pool.Config().ConnConfig.RuntimeParams
+	if params["statement_timeout"] != "" || strings.Contains(params["options"], "statement_timeout") {
+		f.Remedy = "remove statement_timeout from the connection string or the configuration of the pool, or have it be a minute"
+		return []Finding{f}, nil
+	}
+	err = e.within(ctx, func() (err error) {
+		f.Command, err = e.resetOf(ctx, limit)
+		return err
+	})
+	if f.Command == "" {
+		f.Remedy = "remove statement_timeout from what the application does with each connection, such as AfterConnect of its pool, or from its pooler"
+	}
+	return []Finding{f}, err
 }
 
 // statementLimit returns the statement_timeout of the application's sessions, 0 for none. It tries again if a
@@ -76,14 +87,9 @@ func (e *examination) statementLimit(ctx context.Context) (limit time.Duration, 
 	return limit, err
 }
 
-// unlimited returns the statement that removes the statement_timeout of a session from the place where it is
-// set.
-func (e *examination) unlimited(ctx context.Context, limit time.Duration) (remedy string, err error) {
-	const given = "remove statement_timeout from the connection string or the configuration of the pool, or have it be a minute"
-	params := e.pool.Config().ConnConfig.RuntimeParams
-	if params["statement_timeout"] != "" || strings.Contains(params["options"], "statement_timeout") {
-		return given, nil
-	}
+// resetOf returns the statement that removes the statement_timeout of a session from the place where it is set, ""
+// if the server does not set it.
+func (e *examination) resetOf(ctx context.Context, limit time.Duration) (string, error) {
 	type setting struct {
 		Reset string
 		Value time.Duration
@@ -109,7 +115,7 @@ select reset, (value || case when value ~ '^\d+$' then 'ms' else '' end)::interv
 	if s := settings[0]; s.Value == limit { // of several, Postgres takes the first
 		return s.Reset, nil
 	}
-	return "remove statement_timeout from what the application does with each connection, such as AfterConnect of its pool, or from its pooler", nil
+	return "", nil
 }
 
 // durability finds settings with which a crash of the server loses committed work.
@@ -123,13 +129,13 @@ func (e *examination) durability(ctx context.Context) (found []Finding, err erro
 	if s.Fsync == "off" {
 		found = append(found, Finding{
 			Severity: Error, Problem: "a crash of the machine can lose or corrupt everything", Evidence: "fsync is off",
-			Remedy: "alter system set fsync = on; select pg_reload_conf()",
+			Command: "alter system set fsync = on; select pg_reload_conf()",
 		})
 	}
 	if s.FullPageWrites == "off" {
 		found = append(found, Finding{
 			Severity: Error, Problem: "a crash of the machine can corrupt tables", Evidence: "full_page_writes is off",
-			Remedy: "alter system set full_page_writes = on; select pg_reload_conf(), unless the file system writes pages atomically",
+			Remedy: "unless the file system writes pages atomically", Command: "alter system set full_page_writes = on; select pg_reload_conf()",
 		})
 	}
 	if s.Commit == "off" {
@@ -163,11 +169,7 @@ func (e *examination) replication(ctx context.Context) (found []Finding, err err
 		})
 	}
 	if s.Names != "" {
-		unwatched, err := e.unwatched(ctx)
-		if err != nil {
-			return found, err
-		}
-		found = append(found, unwatched...)
+		found = append(found, e.unwatched()...)
 	}
 	if !s.Sees {
 		return append(found, hidden("the lag of replicas")), nil
@@ -198,27 +200,22 @@ func (e *examination) replication(ctx context.Context) (found []Finding, err err
 	if waits {
 		found = append(found, Finding{
 			Severity: Error, Problem: "commits wait for a replica, and none is connected that counts: nothing is stored", Evidence: "synchronous_standby_names is " + s.Names,
-			Remedy: "start the replica, or set synchronous_standby_names to '' and accept that a failover may lose the last moment",
+			Remedy: "start the replica, or accept that a failover may lose the last moment", Command: "alter system set synchronous_standby_names = ''; select pg_reload_conf()",
 		})
 	}
 	return found, nil
 }
 
 // unwatched finds a pool that does not notice a canceled wait for a synchronous replica.
-func (e *examination) unwatched(ctx context.Context) ([]Finding, error) {
-	conn, err := e.pool.Acquire(ctx)
-	if err != nil {
-		return nil, err
-	}
-	defer conn.Release()
-	if pgtx.Watched(conn.Conn()) {
-		return nil, nil
+func (e *examination) unwatched() []Finding {
+	if pgtx.Watched(e.db.Conn()) {
+		return nil
 	}
 	return []Finding{{
 		Severity: Warning, Problem: "this pool does not notice when somebody cancels a commit's wait for the replica: what was acknowledged then may be lost in a failover",
 		Evidence: "synchronous_standby_names is set, and the pool's configuration was not given to idem.WatchCommits",
 		Remedy:   "call idem.WatchCommits with the pgxpool.Config of the application before pgxpool.NewWithConfig",
-	}}, nil
+	}}
 }
 
 // hidden returns a finding about facts that the role may not see.
@@ -377,7 +374,8 @@ select 'database ' || datname, datconnlimit, (select count(*) from clients where
 		if float64(l.Used) > e.used*float64(l.Allowed) {
 			found = append(found, Finding{
 				Severity: Warning, Problem: "the connections are almost all in use: deliveries will be answered 503", Evidence: fmt.Sprintf("%d of %d of %s", l.Used, l.Allowed, l.Of),
-				Remedy: "see pg_stat_activity for who has them; lower the pools, or raise that limit",
+				Remedy:  "see who has them; lower the pools, or raise that limit",
+				Command: "select usename, application_name, state, count(*) from pg_stat_activity group by 1, 2, 3 order by 4 desc",
 			})
 		}
 	}

@@ -35,7 +35,6 @@ type column struct {
 type index struct {
 	Name, Table string
 	Key         string // the columns of a primary key, else ""
-	SQL         string // that makes it
 }
 
 // fallback is the default of the column, "" for none.
@@ -70,7 +69,8 @@ func (e *examination) structures(ctx context.Context) (all structure, err error)
 
 func madeStructure() (all structure, err error) { return all, json.Unmarshal(made, &all) }
 
-const again = `run the SQL of idem.Migrations once more: idem migrate -print | psql "$DATABASE_URL"`
+// again makes what is gone, and leaves the rest.
+const again = "idem migrate -again"
 
 // columns finds tables and columns that are not as the migrations made them.
 func (e *examination) columns(ctx context.Context) (found []Finding, err error) {
@@ -89,26 +89,34 @@ func (e *examination) columns(ctx context.Context) (found []Finding, err error) 
 		case slices.Contains(gone, c.Table):
 		case !is[c.Table].Right:
 			gone = append(gone, c.Table)
-			f.Problem, f.Evidence = "a table is gone, and all that was in it", c.Table
-			f.Remedy = "stop the application, and restore it from a backup; to have it empty, without one, " + again
+			f.Problem, f.Evidence, f.Command = "a table is gone, and all that was in it", c.Table, again
+			if f.Remedy = "it comes back empty; stop the application first, and restore it from a backup if there is one"; slices.Contains(passing, c.Table) {
+				f.Remedy = "nothing in it is needed any more: it comes back empty"
+			}
 			found = append(found, f)
 		case !ok:
 			f.Problem, f.Evidence = "a column is gone, and its values", c.Name+" of "+c.Table
-			f.Remedy = c.comesBack()
+			f.Remedy, f.Command = "stop the application, and restore the table from a backup; without one, the column comes back empty", c.comesBack()
+			if f.Command == "" {
+				f.Remedy = "stop the application, and restore the table from a backup: nothing else says which event a row is"
+			}
 			found = append(found, f)
 		case !there.Right:
 			f.Problem, f.Evidence = "a column has another type", fmt.Sprintf("%s of %s is %s, and was made as %s", c.Name, c.Table, there.Type, c.madeWith())
-			f.Remedy = c.changesBack(s.View)
+			f.Remedy, f.Command = "stop the application; the view goes with it, and idem doctor says next how to make it", c.changesBack(s.View)
 			found = append(found, f)
 		case c.fallback() != "" && !there.Default:
 			f.Problem, f.Evidence = "a column has lost its default: events cannot be stored", c.Name+" of "+c.Table
-			f.Remedy = fmt.Sprintf("alter table %s alter column %s set default %s", c.Table, c.Name, c.fallback())
+			f.Command = fmt.Sprintf("alter table %s alter column %s set default %s", c.Table, c.Name, c.fallback())
 			found = append(found, f)
 		}
 	}
 	e.damaged = e.damaged || len(found) > 0
 	return found, nil
 }
+
+// passing are the tables whose rows are written anew.
+var passing = []string{"idem_workers", "idem_prunes"}
 
 // there is a column as it is. Under the name of a table alone, Right reports that the table exists.
 type there struct {
@@ -148,17 +156,16 @@ func (c column) identifies() bool {
 	return c.Name == "event" || c.Name == "state" || strings.Contains(c.Rest, "references")
 }
 
-// comesBack returns the statement that makes the column again.
+// comesBack returns the statement that makes the column again; "" if rows mean nothing without its values.
 func (c column) comesBack() string {
-	const backup = "stop the application, and restore the table from a backup"
 	add := fmt.Sprintf("alter table %s add column %s %s", c.Table, c.Name, c.madeWith())
 	switch {
 	case c.identifies(): // nothing says which event a row is, or whether it was done
-		return backup
+		return ""
 	case strings.Contains(c.Rest, "not null") && c.fallback() == "":
-		return fmt.Sprintf("%s; without one: %s default %s; alter table %s alter column %s drop default", backup, add, blanks[c.Type], c.Table, c.Name)
+		return fmt.Sprintf("%s default %s; alter table %s alter column %s drop default", add, blanks[c.Type], c.Table, c.Name)
 	}
-	return backup + "; without one: " + add
+	return add
 }
 
 // changesBack returns the statements that give the column its type again. Postgres does not change the type of
@@ -176,7 +183,7 @@ func (c column) changesBack(view string) string {
 	if d := c.fallback(); d != "" {
 		alter += fmt.Sprintf(", alter column %s set default %s", c.Name, d)
 	}
-	return fmt.Sprintf("stop the application; the view goes with it, and idem doctor says next how to make it: drop view if exists %s; %s", view, alter)
+	return fmt.Sprintf("drop view if exists %s; %s", view, alter)
 }
 
 // views finds that the view for support staff is missing.
@@ -191,7 +198,7 @@ func (e *examination) views(ctx context.Context) ([]Finding, error) {
 	}
 	return []Finding{{
 		Severity: Warning, Problem: "the view that support staff reads is gone", Evidence: s.View,
-		Remedy: again + "; then grant select on it again to those who had it",
+		Remedy: "then grant select on it again to those who had it", Command: again,
 	}}, nil
 }
 
@@ -228,16 +235,27 @@ order by w.place`
 		switch {
 		case w.There:
 			f.Problem = "an index is not valid: duplicates or order are at risk, or every search reads the whole table"
-			f.Remedy = "reindex index concurrently " + i.Name
+			f.Command = "reindex index concurrently " + i.Name
 		case i.Key != "":
 			f.Problem = "a primary key is gone: no event can be stored, and rows may be there twice"
-			f.Remedy = "stop the application; where this names a duplicate, delete all rows of it but one, of an event the one that is done: " + i.SQL
+			f.Remedy = "stop the application; of rows that are there twice, the one of an event that is done stays, else the first"
+			f.Command = i.keyComesBack()
 		default:
 			f.Problem = "an index is missing: order is at risk, or every search reads the whole table"
-			f.Remedy = "nobody can write to its table while this runs; on a large one, say create index concurrently: " + i.SQL
+			f.Remedy, f.Command = "nobody can write to its table while this runs", again
 		}
 		found = append(found, f)
 	}
 	e.damaged = e.damaged || len(found) > 0
 	return found, err
+}
+
+// keyComesBack returns the statements that leave one row of each key, and make the primary key again.
+func (i index) keyComesBack() string {
+	better := "ctid"
+	if i.Table == "idem_events" {
+		better = "state = 'done' desc, received_at, ctid"
+	}
+	return fmt.Sprintf("delete from %s where (tableoid, ctid) in (select tableoid, ctid from (select tableoid, ctid, row_number() over (partition by %s order by %s) as n from %[1]s) d where n > 1); "+
+		"alter table %[1]s add primary key (%[2]s)", i.Table, i.Key, better)
 }

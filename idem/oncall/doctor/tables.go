@@ -12,7 +12,6 @@ import (
 
 	"github.com/paghooks/paghooks/idem"
 	"github.com/paghooks/paghooks/idem/internal/store"
-	"github.com/paghooks/paghooks/idem/oncall/operator"
 )
 
 // marks has a column that each migration makes: another tool than Migrate may have
@@ -55,7 +54,8 @@ func (e *examination) migrations(ctx context.Context) ([]Finding, error) {
 		schema, err := one[string](ctx, e, `select coalesce(current_schema(), 'none')`)
 		return []Finding{{
 			Severity: Error, Problem: "the tables lack migrations of this version", Evidence: strings.Join(missing, ", ") + " in schema " + schema,
-			Remedy: "run idem migrate with a role that may create tables; if another tool applies them, run that, or see that the search_path is the application's",
+			Remedy:  "with a role that may create tables; if another tool applies them, run that, or see that the search_path is the application's",
+			Command: "idem migrate",
 		}}, err
 	}
 	if unrecorded {
@@ -118,6 +118,18 @@ func (e *examination) rights(ctx context.Context) (found []Finding, err error) {
 			found = append(found, lacking(rights, table, reads))
 		}
 	}
+	if err != nil {
+		return found, err
+	}
+	hidden, err := one[[]string](ctx, e, `select array(select c.relname::text from pg_class c where c.oid in (`+
+		`to_regclass('idem_events'), to_regclass('idem_payloads'), to_regclass('idem_archive'), to_regclass('idem_workers'), to_regclass('idem_prunes'), to_regclass('idem_audit'), to_regclass('idem_audit_events')) `+
+		`and row_security_active(c.oid) order by 1)`)
+	for _, table := range hidden {
+		found = append(found, Finding{
+			Severity: Error, Problem: "row level security hides the rows of " + table + " from this role: events cannot be stored, and those that are stored are not seen",
+			Evidence: "somebody has enabled it, as the host of a database may do for every new table", Command: "alter table " + table + " disable row level security",
+		})
+	}
 	return found, err
 }
 
@@ -133,7 +145,7 @@ func lacking(rights []right, table string, reads bool) Finding {
 	list := strings.Join(verbs, ", ")
 	f := Finding{
 		Severity: Error, Problem: "the role lacks rights", Evidence: fmt.Sprintf("%s may not %s on %s", role, list, table),
-		Remedy: fmt.Sprintf("grant %s on %s to %s", list, table, role),
+		Command: fmt.Sprintf("grant %s on %s to %s", list, table, role),
 	}
 	if reads {
 		f.Severity, f.Problem = Info, "this role may not see all tables"
@@ -149,7 +161,7 @@ func (e *examination) autovacuum(ctx context.Context) (found []Finding, err erro
 	if !on {
 		found = append(found, Finding{
 			Severity: Warning, Problem: "nothing removes dead rows: the tables grow, and workers get slower", Evidence: "autovacuum is off",
-			Remedy: "alter system set autovacuum = on; select pg_reload_conf()",
+			Command: "alter system set autovacuum = on; select pg_reload_conf()",
 		})
 	}
 	type table struct {
@@ -169,13 +181,14 @@ order by 1`
 		if t.Off {
 			found = append(found, Finding{
 				Severity: Warning, Problem: "nothing removes the dead rows of a table", Evidence: "autovacuum_enabled is off for " + t.Name,
-				Remedy: "alter table " + t.Name + " reset (autovacuum_enabled)",
+				Command: "alter table " + t.Name + " reset (autovacuum_enabled)",
 			})
 		}
 		if t.Dead > max(e.dead, t.Live/5) {
 			found = append(found, Finding{
 				Severity: Warning, Problem: "autovacuum is behind", Evidence: fmt.Sprintf("%s has %d dead rows and %d live ones, and was vacuumed last: %s", t.Name, t.Dead, t.Live, t.Last),
-				Remedy: "vacuum " + t.Name + "; if the dead rows stay, see the old snapshots; if it happens again, raise autovacuum_max_workers or its cost limit",
+				Remedy:  "if the dead rows stay, see the old snapshots; if it happens again, raise autovacuum_max_workers or its cost limit",
+				Command: "vacuum " + t.Name,
 			})
 		}
 	}
@@ -193,7 +206,8 @@ func (e *examination) schemas(ctx context.Context) ([]Finding, error) {
 		return []Finding{{
 			Severity: Error, Problem: "the first schema of the search_path has no tables, and a later one has: whoever makes them there makes done events run again",
 			Evidence: fmt.Sprintf("%s has none, the tables are in %s", first, strings.Join(having, ", ")),
-			Remedy:   fmt.Sprintf("put %s first in the search_path of this role or connection; if %s is to have its own, idem migrate -schema", having[0], first),
+			Remedy:   fmt.Sprintf("put %s first in the search_path of this role or connection; only if %s is to have its own", having[0], first),
+			Command:  "idem migrate -schema " + first,
 		}}, nil
 	}
 	if len(having) == 1 {
@@ -222,22 +236,6 @@ func (e *examination) schemas(ctx context.Context) ([]Finding, error) {
 	return []Finding{f}, nil
 }
 
-// scopes finds sources with events with and without a scope: one may have been introduced without moving the
-// events that were stored before.
-func (e *examination) scopes(ctx context.Context) ([]Finding, error) {
-	return e.ofEach(func(o *operator.Operator) (*Finding, error) {
-		mixed, err := store.HasMixedScopes(ctx, e.db, o.SourceName())
-		if err != nil || !mixed {
-			return nil, err
-		}
-		return &Finding{
-			Severity: Warning, Problem: "events are stored with and without a scope: where an account has got one, those of before that come again are done twice",
-			Evidence: "idem list -account \"\" shows those without that are not done",
-			Remedy:   "if one account has none on purpose, nothing; else stop every process of the source, and idem rescope",
-		}, nil
-	})
-}
-
 // planRows is the number of rows of no source that the migrations insert into idem_payloads.
 const planRows = 300
 
@@ -250,7 +248,7 @@ func (e *examination) plans(ctx context.Context) ([]Finding, error) {
 	return []Finding{{
 		Severity: Warning, Problem: "the rows that keep plans good are gone: after the table was empty, deliveries and workers read all of it until it is analyzed",
 		Evidence: fmt.Sprintf("idem_payloads has %d rows of no source, not %d", n, planRows),
-		Remedy: fmt.Sprintf(`insert into idem_payloads (event, source, received_at, body) select '//' || n, '', now(), convert_to(repeat(' ', 400), 'UTF8') `+
+		Command: fmt.Sprintf(`insert into idem_payloads (event, source, received_at, body) select '//' || n, '', now(), convert_to(repeat(' ', 400), 'UTF8') `+
 			`from generate_series(1, %d) n on conflict do nothing; analyze idem_payloads`, planRows),
 	}}, nil
 }
@@ -288,7 +286,7 @@ order by xact_start limit 5`
 		f := Finding{
 			Severity: Warning, Problem: "an old transaction keeps dead rows from being removed: workers get slower",
 			Evidence: fmt.Sprintf("pid %d of role %s, program %q, is %s and %s old", t.PID, t.Role, t.Program, t.State, t.Age.Round(time.Second)),
-			Remedy:   fmt.Sprintf("wait for its end if it is a dump or a report, else: select pg_terminate_backend(%d)", t.PID),
+			Remedy:   "wait for its end if it is a dump or a report, else end it", Command: fmt.Sprintf("select pg_terminate_backend(%d)", t.PID),
 		}
 		if t.Waits {
 			f.Problem = "a transaction is left open, and may keep events locked"
@@ -315,7 +313,7 @@ where database = current_database() and prepared < now() - $1::interval order by
 		found = append(found, Finding{
 			Severity: Warning, Problem: "a prepared transaction was never ended: it keeps its locks, and dead rows from being removed",
 			Evidence: fmt.Sprintf("%q of %s is %s old", p.ID, p.Owner, p.Age.Round(time.Second)),
-			Remedy:   "ask its transaction manager, then: commit prepared or rollback prepared, with its name",
+			Remedy:   "ask its transaction manager; commit prepared with its name, if it was to be committed, else", Command: "rollback prepared '" + strings.ReplaceAll(p.ID, "'", "''") + "'",
 		})
 	}
 	return found, err
@@ -336,7 +334,7 @@ func (e *examination) slots(ctx context.Context) (found []Finding, err error) {
 		f := Finding{
 			Severity: Warning, Problem: "a replication slot that nobody reads keeps the write-ahead log until the disk is full",
 			Evidence: fmt.Sprintf("%s is %d MB behind", s.Name, s.Behind>>20),
-			Remedy:   fmt.Sprintf("start its reader, or: select pg_drop_replication_slot('%s')", s.Name),
+			Remedy:   "start its reader, or, if nobody is to read it,", Command: fmt.Sprintf("select pg_drop_replication_slot('%s')", s.Name),
 		}
 		if s.Holds {
 			f.Problem += ", and dead rows"

@@ -74,6 +74,7 @@ type program struct {
 	options
 	command   *command.Command
 	pool      *pgxpool.Pool
+	unreached error                // of a database that does not answer
 	receivers []idem.Receiver      // of the sources that are wanted, in the order of Receivers or of their names
 	operators []*operator.Operator // one for each of them
 	matched   []string             // the ids of the command line that events have, and others
@@ -113,10 +114,14 @@ func (p *program) verb(v *verb) command.Verb {
 		if p.print { // which needs no database
 			return p.printMigrations()
 		}
-		if err := p.open(ctx, v); err != nil {
+		switch err := p.open(ctx, v); {
+		case err == nil:
+			defer p.pool.Close()
+		case v.name == "doctor" && errors.Is(err, errNoAnswer):
+			p.unreached = err
+		default:
 			return err
 		}
-		defer p.pool.Close()
 		return v.run(p, ctx)
 	}
 	return c
@@ -127,6 +132,7 @@ var variables = []string{
 	"DATABASE_URL the database's address, where -database does not say it",
 	"PGHOST and PGPORT, PGUSER, PGPASSWORD, PGDATABASE, PGSSLMODE, PGOPTIONS and the like: what neither says, as Postgres's own programs read it",
 	relaySecrets + " the relay's secret, for readmit; several with a space between",
+	healthURL + " the address of each program's health, for doctor, where -health does not say it; several with a space between",
 }
 
 // hints are remedies for errors of Postgres that have one usual cause, by their codes.

@@ -19,7 +19,6 @@ import (
 
 	"github.com/paghooks/paghooks/idem"
 	"github.com/paghooks/paghooks/idem/internal/store"
-	"github.com/paghooks/paghooks/idem/oncall/doctor"
 	"github.com/paghooks/paghooks/idem/oncall/operator"
 	"github.com/paghooks/paghooks/internal/command"
 	"github.com/paghooks/paghooks/internal/terminal"
@@ -35,6 +34,16 @@ func (p *program) open(ctx context.Context, v *verb) (err error) {
 		err = p.sayDatabase(ctx, address == "")
 	}
 	if err == nil {
+		needs := "idem_"
+		if (v.name == "stop" || v.name == "audit") && p.Receivers != nil { // an action that waits for a lock can be stopped
+			needs = "idem_audit"
+		}
+		err = store.AwaitTables(ctx, p.pool, needs, lockTime, v.acts)
+	}
+	if v.noTables && errors.As(err, new(*store.LockedError)) { // which is what doctor says, and migrate waits for
+		return nil
+	}
+	if err == nil {
 		err = p.openSources(ctx, v)
 	}
 	if err != nil {
@@ -43,8 +52,13 @@ func (p *program) open(ctx context.Context, v *verb) (err error) {
 	return err
 }
 
-// connectTime limits the wait for a database that does not answer.
-const connectTime = 10 * time.Second
+const (
+	connectTime = 10 * time.Second // that a database may take to answer
+	lockTime    = 3 * time.Second  // that others may keep the tables locked
+)
+
+// errNoAnswer is in the errors of a database that does not answer.
+var errNoAnswer = errors.New("the database does not answer")
 
 // connect connects to the database; schema, unless it is "", is all of the search_path.
 func connect(ctx context.Context, url, schema string) (*pgxpool.Pool, error) {
@@ -68,7 +82,7 @@ func connect(ctx context.Context, url, schema string) (*pgxpool.Pool, error) {
 		}
 	}
 	if err != nil {
-		return nil, fmt.Errorf("the database does not answer: %w", err)
+		return nil, fmt.Errorf("%w: %w", errNoAnswer, err)
 	}
 	return pool, nil
 }
@@ -77,7 +91,7 @@ func connect(ctx context.Context, url, schema string) (*pgxpool.Pool, error) {
 func (p *program) sayDatabase(ctx context.Context, isGuessed bool) error {
 	conn, err := p.pool.Acquire(ctx)
 	if err != nil {
-		return fmt.Errorf("the database does not answer: %w", err)
+		return fmt.Errorf("%w: %w", errNoAnswer, err)
 	}
 	defer conn.Release()
 	var database, user, schema string
@@ -183,95 +197,4 @@ func whoami() string {
 		return name
 	}
 	return name + "@" + host
-}
-
-// migrate applies missing migrations, or lists them.
-func (p *program) migrate(ctx context.Context) error {
-	missing, err := idem.MissingMigrations(ctx, p.pool)
-	if err != nil {
-		return err
-	}
-	if !p.dryRun {
-		if err := idem.Migrate(ctx, p.pool); err != nil {
-			return err
-		}
-	}
-	if len(missing) == 0 && !p.json {
-		_, err := fmt.Fprintln(p.Stdout, "All migrations are applied.")
-		return err
-	}
-	did := "applied"
-	if p.dryRun {
-		did = "missing"
-	}
-	for _, file := range missing {
-		if p.json {
-			err = p.printLine(struct {
-				Migration string `json:"migration"`
-				DryRun    bool   `json:"dry_run"`
-			}{file, p.dryRun})
-		} else {
-			_, err = fmt.Fprintf(p.Stdout, "%s: %s\n", did, file)
-		}
-		if err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// printMigrations prints them, to be run by hand.
-func (p *program) printMigrations() error {
-	files, err := idem.Migrations.ReadDir("migrations")
-	for _, f := range files {
-		statements, reading := idem.Migrations.ReadFile("migrations/" + f.Name())
-		_, writing := p.Stdout.Write(statements)
-		err = errors.Join(err, reading, writing)
-	}
-	return err
-}
-
-// doctor prints its findings.
-func (p *program) doctor(ctx context.Context) error {
-	findings, err := doctor.Check(ctx, p.pool, p.receivers...)
-	if err != nil {
-		return err
-	}
-	findings = append(doctor.CheckWebhooks(ctx, p.Webhooks...), findings...)
-	var errorsFound int
-	for _, f := range findings {
-		if f.Severity == doctor.Error {
-			errorsFound++
-		}
-		if p.json {
-			err = p.printLine(f)
-		} else {
-			err = p.printFinding(f)
-		}
-		if err != nil {
-			return err
-		}
-	}
-	switch {
-	case errorsFound > 0:
-		return command.Said(command.Attention)
-	case !p.json && len(findings) == 0:
-		_, err = fmt.Fprintln(p.Stdout, "All is well.")
-	}
-	return err
-}
-
-func (p *program) printFinding(f doctor.Finding) error {
-	source := ""
-	if f.Source != "" {
-		source = terminal.Clean(f.Source) + ": "
-	}
-	_, err := fmt.Fprintf(p.Stdout, "%-7s  %s: %s%s\n", f.Severity, f.Check, source, f.Problem)
-	if f.Evidence != "" {
-		_, err = fmt.Fprintf(p.Stdout, "         found: %s\n", terminal.Clean(f.Evidence))
-	}
-	if f.Remedy != "" {
-		_, err = fmt.Fprintf(p.Stdout, "         do: %s\n", terminal.Clean(f.Remedy))
-	}
-	return err
 }

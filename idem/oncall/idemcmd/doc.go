@@ -38,7 +38,7 @@
 //	prune       forget old events
 //	rescope     move the events of an account to another scope or source
 //	migrate     create or update the tables
-//	doctor      what is wrong with the database or the events, and what to do
+//	doctor      what is wrong, and what to do
 //
 // # Choosing events
 //
@@ -81,7 +81,7 @@
 //	130  ended by Ctrl-C before it was done; 143 by SIGTERM, 129 by SIGHUP
 //
 // 1 is also a replay in which an event failed, or none had a handler, and an id among
-// others that no event has. 4 is an error that doctor found. Stats with -every
+// others that no event has. 4 is anything that doctor found wrong. Stats with -every
 // ends with 0 when Ctrl-C ends it.
 //
 // Ctrl-C lets the event that is being processed finish. The same command again goes on

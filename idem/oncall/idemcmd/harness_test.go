@@ -38,6 +38,7 @@ type shop struct {
 	workers   bool          // whether any are alive, which do nothing
 	types     string        // what a person answers; "" is that nobody is there
 	width     int           // of the terminal; 0 is none
+	pid       uint32        // of the session that holds a lock
 }
 
 func newShop(t *testing.T) *shop {

@@ -306,7 +306,7 @@ func TestStatsEverySoOftenRedrawInATerminalAndAddLinesElsewhere(t *testing.T) {
 		want    string
 		times   int
 	}{
-		{nil, false, "pending 2 (5 d)  retrying 0  unhandled 1 (1 d)  parked 3 (6 d)  blocked entities 1\n", 3},
+		{nil, false, "pending 2 (5 d)  failing 0  retrying 0  unhandled 1 (1 d)  parked 3 (6 d)  blocked entities 1\n", 3},
 		{nil, true, "\x1b[H\x1b[2J", 3},
 		{[]string{"-json"}, true, `"blocked_keys":1}` + "\n", 3},
 	} {

@@ -118,7 +118,7 @@ func TestTheEnvironmentNamesTheDatabase(t *testing.T) {
 	p, out, complaints := s.program()
 	p.Args = []string{"stats"}
 	t.Setenv("DATABASE_URL", s.url)
-	if status := p.run(t.Context()); status != command.Done || !strings.HasPrefix(out.String(), "SOURCE  PENDING") || complaints.Len() > 0 {
+	if status := p.run(t.Context()); status != command.Done || !strings.HasPrefix(out.String(), "SOURCE  WORKERS") || complaints.Len() > 0 {
 		t.Errorf("exit status %d, %s, %s", status, out, complaints)
 	}
 	config := s.pool.Config().ConnConfig
@@ -132,7 +132,7 @@ func TestTheEnvironmentNamesTheDatabase(t *testing.T) {
 	p, out, complaints = s.program()
 	p.Args = []string{"stats"}
 	says := fmt.Sprintf("idem: DATABASE_URL is not set: database %q at %s:%d, user %q, schema %q\n", config.Database, config.Host, config.Port, config.User, s.text(`select current_schema()`))
-	if status := p.run(t.Context()); status != command.Done || !strings.HasPrefix(out.String(), "SOURCE  PENDING") || complaints.String() != says {
+	if status := p.run(t.Context()); status != command.Done || !strings.HasPrefix(out.String(), "SOURCE  WORKERS") || complaints.String() != says {
 		t.Errorf("exit status %d, %s, %s", status, out, complaints)
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/paghooks/paghooks/idem"
+	"github.com/paghooks/paghooks/idem/internal/store"
 	"github.com/paghooks/paghooks/internal/command"
 	"github.com/paghooks/paghooks/internal/terminal"
 )
@@ -18,7 +19,9 @@ import (
 type backlog struct {
 	At           time.Time `json:"at"`
 	Source       string    `json:"source"`
+	Workers      int       `json:"workers"`
 	Pending      count     `json:"pending"`
+	Failing      count     `json:"failing"` // pending or retrying, and an attempt has failed; without the acknowledged ones
 	Retrying     count     `json:"retrying"`
 	Unhandled    count     `json:"unhandled"`
 	Parked       count     `json:"parked"`
@@ -68,13 +71,22 @@ func (p *program) printBacklogs(all []backlog) error {
 
 func (p *program) backlogs(ctx context.Context) (all []backlog, err error) {
 	for _, o := range p.operators {
+		name := o.SourceName()
 		s, err := o.Stats(ctx)
 		if err != nil {
 			return nil, err
 		}
+		failing, err := store.FindTrouble(ctx, p.pool, name, false)
+		if err != nil {
+			return nil, err
+		}
+		workers, err := store.LivingWorkers(ctx, p.pool, name)
+		if err != nil {
+			return nil, err
+		}
 		all = append(all, backlog{
-			p.now().UTC().Truncate(time.Second), o.SourceName(),
-			newCount(s.Pending), newCount(s.Retrying), newCount(s.Unhandled), newCount(s.Parked), s.Acknowledged, s.BlockedKeys,
+			p.now().UTC().Truncate(time.Second), name, len(workers),
+			newCount(s.Pending), count{failing.Events, int64(failing.Oldest / time.Second)}, newCount(s.Retrying), newCount(s.Unhandled), newCount(s.Parked), s.Acknowledged, s.BlockedKeys,
 		})
 	}
 	return all, nil
@@ -86,19 +98,25 @@ func (p *program) printStats(w io.Writer, all []backlog) error {
 		_, err := fmt.Fprintln(w, "No event is stored.")
 		return err
 	}
-	t := &terminal.Table{Heads: []string{"SOURCE", "PENDING", "RETRYING", "UNHANDLED", "PARKED", "BLOCKED ENTITIES"}}
-	var parked, blocked bool
+	t := &terminal.Table{Heads: []string{"SOURCE", "WORKERS", "PENDING", "FAILING", "RETRYING", "UNHANDLED", "PARKED", "BLOCKED ENTITIES"}}
+	var failing, parked, blocked bool
 	var acknowledged int64
 	for _, b := range all {
-		t.Add(terminal.Clean(b.Source), b.Pending.text(), b.Retrying.text(), b.Unhandled.text(), b.Parked.text(), strconv.FormatInt(b.BlockedKeys, 10))
-		parked, blocked = parked || b.Parked.Events > 0, blocked || b.BlockedKeys > 0
+		t.Add(terminal.Clean(b.Source), strconv.Itoa(b.Workers), b.Pending.text(), b.Failing.text(), b.Retrying.text(), b.Unhandled.text(), b.Parked.text(), strconv.FormatInt(b.BlockedKeys, 10))
+		failing, parked, blocked = failing || b.Failing.Events > 0, parked || b.Parked.Events > 0, blocked || b.BlockedKeys > 0
 		acknowledged += b.Acknowledged
 	}
 	if err := t.Print(w, p.width, 0); err != nil {
 		return err
 	}
+	if failing || parked || blocked {
+		fmt.Fprintln(w)
+	}
+	if failing {
+		fmt.Fprintln(w, "Failing events are tried again: idem list -failed shows why.")
+	}
 	if parked {
-		fmt.Fprintln(w, "\n"+"Parked events stay until somebody acts: idem list -state parked shows why.")
+		fmt.Fprintln(w, "Parked events stay until somebody acts: idem list -state parked shows why.")
 	}
 	if acknowledged > 0 {
 		fmt.Fprintln(w, command.Text("Acknowledged, so that health is not red for them: %s.", p.events(acknowledged)))
@@ -154,8 +172,8 @@ func (p *program) printTick(all []backlog, failed error) error {
 		return errors.Join(err, writing)
 	}
 	for _, b := range all {
-		_, err := fmt.Fprintf(p.Stdout, "%s  %s  pending %s  retrying %s  unhandled %s  parked %s  blocked entities %d\n", p.at(p.now()), terminal.Clean(b.Source),
-			b.Pending.text(), b.Retrying.text(), b.Unhandled.text(), b.Parked.text(), b.BlockedKeys)
+		_, err := fmt.Fprintf(p.Stdout, "%s  %s  workers %d  pending %s  failing %s  retrying %s  unhandled %s  parked %s  blocked entities %d\n", p.at(p.now()), terminal.Clean(b.Source),
+			b.Workers, b.Pending.text(), b.Failing.text(), b.Retrying.text(), b.Unhandled.text(), b.Parked.text(), b.BlockedKeys)
 		if err != nil {
 			return err
 		}

@@ -173,14 +173,21 @@ var verbs = []verb{
 		flags: with(func(o *options, f *flag.FlagSet) {
 			f.StringVar(&o.schema, "schema", "", "create or update the tables of this `schema`, which must exist, whatever the search_path is")
 			f.BoolVar(&o.dryRun, "dry-run", false, "say what is missing, and change nothing")
+			f.BoolVar(&o.again, "again", false, "run all migrations once more: tables, indexes and a view that are gone come back, and the rest stays as it is")
 			f.BoolVar(&o.print, "print", false, "print the SQL of all migrations, and end; it may be run again without harm")
 		}), noTables: true, acts: true, run: (*program).migrate,
 	},
 	{
-		name: "doctor", about: "what is wrong with the database or the events, and what to do",
-		more: "It changes nothing. The exit status is 4 if it found an error, and 0 if it found only warnings. Settings such\n" +
-			"as Retention are those of the program's receivers: the prebuilt command checks only the defaults.",
-		flags: with(bySource), noTables: true, run: (*program).doctor,
+		name: "doctor", about: "what is wrong, and what to do",
+		more: "It changes nothing, and says first what fails, what is parked, whether workers are alive, and who keeps the tables\n" +
+			"locked; then what the program says of itself; then the database. A line with run: is typed as it is, in a shell, or\n" +
+			"in psql where it is SQL. The exit status is 4 if anything is wrong. Refused deliveries and the provider's queue show\n" +
+			"in no table: -health asks the program. Settings such as Retention are those of the program's receivers: the prebuilt\n" +
+			"command checks only the defaults.",
+		flags: with(bySource, func(o *options, f *flag.FlagSet) {
+			f.Var((*each)(&o.health), "health", "the `URL` of the program's health.Health; repeat it for each process")
+			f.BoolVar(&o.all, "all", false, "also hints, and what this role may not see")
+		}), noTables: true, variables: []string{healthURL}, run: (*program).doctor,
 	},
 }
 
@@ -278,6 +285,10 @@ type options struct {
 	retention, parkedRetention, auditRetention time.Duration // 0 is the receiver's
 	allowProcessingTwice                       bool
 
+	all    bool     // findings of doctor
+	health []string // URLs; nil is those of the environment
+
+	again  bool   // migrate
 	schema string // of the tables to migrate; "" is the first of the search_path
 
 	toAccount *string // nil is not said
