@@ -10,6 +10,18 @@ import (
 
 var fenced = regexp.MustCompile("(?s)```(\\w+)\n(.*?)```")
 
+// programOf returns the program in the README, the first block of Go with a main.
+func programOf(t *testing.T, readme string) string {
+	t.Helper()
+	for _, block := range fenced.FindAllStringSubmatch(readme, -1) {
+		if block[1] == "go" && strings.Contains(block[2], "func main()") {
+			return block[2]
+		}
+	}
+	t.Fatal("the README has no program")
+	return ""
+}
+
 // followsTheGuide saves the files of docs/provider.md, and runs its commands, in an
 // empty module.
 func followsTheGuide(t *testing.T, u user, version string) {

@@ -11,6 +11,7 @@ import (
 
 var (
 	before     = regexp.MustCompile(`(?s)\n*<!-- before the first version -->\n.*?\n<!-- end -->\n`)
+	inLine     = regexp.MustCompile(`<!-- before the first version -->.*?<!-- end -->`)
 	translated = regexp.MustCompile(`(?m)^<!-- translated from (\S+) [0-9a-f]{12} -->$`)
 )
 
@@ -19,7 +20,9 @@ var (
 func (r *repository) finishGuides() error {
 	names, err := r.files("*.md")
 	for _, name := range names {
-		err = errors.Join(err, r.edit(name, func(text string) string { return before.ReplaceAllString(text, "\n") }))
+		err = errors.Join(err, r.edit(name, func(text string) string {
+			return inLine.ReplaceAllString(before.ReplaceAllString(text, "\n"), "")
+		}))
 	}
 	for _, name := range names {
 		err = errors.Join(err, r.edit(name, func(text string) string {

@@ -139,6 +139,25 @@ func TestEveryModuleInstallsAloneAndOutlivesItsRootsInternalPackages(t *testing.
 		t.Parallel()
 		followsTheGuide(t, user{t, s, t.TempDir()}, second)
 	})
+	t.Run("the first event", func(t *testing.T) {
+		t.Parallel()
+		u := user{t, s, t.TempDir()}
+		readme, err := os.ReadFile(filepath.Join(s.dir, "README.md"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		u.write("main.go", programOf(t, string(readme)))
+		u.does("mod", "init", "shop")
+		u.does("get", s.root+"@"+second)
+		u.does("mod", "tidy")
+		u.builds()
+		u.does("build", "-o", os.DevNull, s.root+"/asaas/cmd/asaas-fake") // of the version in go.mod, as the guide runs it
+		for _, guide := range []string{"docs/first-event.md", "docs/first-event-zeltapay.md", "README.md"} {
+			if text, err := os.ReadFile(filepath.Join(s.dir, guide)); err != nil || strings.Contains(string(text), "before the first version") {
+				t.Errorf("%s of a version speaks of the time before it, or cannot be read: %v", guide, err)
+			}
+		}
+	})
 	t.Run("commands", func(t *testing.T) {
 		t.Parallel()
 		u := user{t, s, t.TempDir()}
