@@ -7,12 +7,15 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/paghooks/paghooks/asaas"
+	"github.com/paghooks/paghooks/idem/health/check"
 )
 
 // Daily calls [Reconcile] once a day, and once a week with the cards whose money is to come. Give it to [idem.Serve]:
@@ -20,7 +23,7 @@ import (
 //	err := idem.Serve(ctx, server, inbox, &charges.Daily{Client: client, DB: pool, Apply: changed})
 //
 // Of many processes, one at a time reads an account. The first run begins 14 days back, each other one a day before the last one
-// began that has copied and applied every charge: one that failed is read again each day.
+// began that has copied and applied every charge: one that failed is read again each day. Give it to health.New as well.
 type Daily struct {
 	Client *asaas.Client
 	DB     *pgxpool.Pool
@@ -93,6 +96,7 @@ func (d *Daily) look(ctx context.Context) (pause time.Duration, err error) {
 	ctx = context.WithoutCancel(ctx)
 	ctx, cancel = context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
+	err = errors.Join(err, d.end(ctx, `failed = case when $2 then failed else '{}' end || $3`, settings.Resume != nil, slices.Sorted(maps.Keys(report.Failed))))
 	if report.Cursor != nil {
 		cursor, fault := json.Marshal(report.Cursor)
 		pause := min(cmp.Or(report.Again, hour), longest)
@@ -102,6 +106,9 @@ func (d *Daily) look(ctx context.Context) (pause time.Duration, err error) {
 		return pause, errors.Join(err, fault, d.end(ctx, `taken = now() + $2, cursor = $3`, pause, cursor))
 	}
 	failed := len(report.Failed) > 0 || settings.Resume != nil && settings.Resume.Failed
+	if err == nil {
+		err = d.end(ctx, `ended = now()`)
+	}
 	switch {
 	case err != nil: // the cursor makes no sense: what it has read is read again
 		return looks, errors.Join(err, d.end(ctx, `taken = now(), cursor = null`))
@@ -169,4 +176,42 @@ func (d *Daily) tell(ctx context.Context, r Report) {
 	}
 	log.InfoContext(ctx, "charges reconciled", "account", d.Scope, "read", r.Read, "changed", r.Changed, "failed", len(r.Failed),
 		"gone", len(r.Gone), "calls", r.Calls, "to_be_continued", r.Cursor != nil)
+}
+
+// overdue is the time without the end of a run that fails the check of Examine.
+const overdue = 2 * 24 * time.Hour
+
+// Examine implements a part of package health: the check reconcile fails while a charge could not be copied or applied in
+// the last run, by whichever process, and while no run has come to its end for two days.
+func (d *Daily) Examine(ctx context.Context, limits check.Limits) []check.Result {
+	return []check.Result{examine(ctx, limits, "reconcile", "have charges.Migrate run at start, or grant asaas_charges_runs", "see what the database is doing", d.examine)}
+}
+
+func (d *Daily) examine(ctx context.Context) (bad int64, says string, err error) {
+	type run struct {
+		Ended  *time.Time
+		Since  time.Time
+		Failed []string
+		Now    time.Time
+	}
+	rows, _ := d.DB.Query(ctx, `select ended, since, failed, now() from asaas_charges_runs where scope = $1`, d.Scope)
+	r, err := pgx.CollectExactlyOneRow(rows, pgx.RowToStructByPos[run])
+	switch {
+	case errors.Is(err, pgx.ErrNoRows):
+		return 0, "no run has begun yet", nil
+	case err != nil:
+		return 0, "", err
+	}
+	last, text := r.Since, "no run has come to its end since "
+	if r.Ended != nil {
+		last, text = *r.Ended, "the last run came to its end at "
+	}
+	text += last.UTC().Format(time.DateTime + " MST")
+	switch n := int64(len(r.Failed)); {
+	case n > 0:
+		return n, fmt.Sprintf("%d charges could not be copied or applied, the first is %s: see the errors in this application's log, and put right what they say; they are read again each day", n, r.Failed[0]), nil
+	case r.Now.Sub(last) > overdue:
+		return 1, text + ": see the errors in this application's log, and whether a program has idem.Serve run charges.Daily", nil
+	}
+	return 0, text, nil
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"log/slog"
 	"net/http"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -14,6 +15,7 @@ import (
 	"github.com/paghooks/paghooks/asaas"
 	"github.com/paghooks/paghooks/asaas/asaastest"
 	"github.com/paghooks/paghooks/asaas/charges"
+	"github.com/paghooks/paghooks/idem/health/check"
 )
 
 func TestManyProcessesReconcileAnAccountOnceADay(t *testing.T) {
@@ -152,10 +154,17 @@ func TestAChargeThatFailedIsReadAgainTheNextDay(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
+			wantCheck(t, d, true, "no run has begun yet")
 			look()
 			look()
+			wantCheck(t, d, false, "1 charges could not be copied or applied, the first is "+charge.Payment.ID+": ")
 			stored = true
 			look()
+			wantCheck(t, d, true, "the last run came to its end at ")
+			if _, err := pool.Exec(t.Context(), `update asaas_charges_runs set ended = ended - interval '49 hours'`); err != nil {
+				t.Fatal(err)
+			}
+			wantCheck(t, d, false, "the last run came to its end at ")
 			if _, paid := sum(t, pool); paid != "100.00" {
 				t.Errorf("the ledger has %s, want 100.00", paid)
 			}
@@ -194,5 +203,15 @@ func TestDailyGoesOnAfterAStateThatMakesNoSense(t *testing.T) {
 				t.Error("no run has come to its end")
 			}
 		})
+	}
+}
+
+// wantCheck checks what the health of a process that does not run the reconciliation says.
+func wantCheck(t *testing.T, d *charges.Daily, healthy bool, says string) {
+	t.Helper()
+	other := &charges.Daily{Client: d.Client, DB: d.DB, Apply: d.Apply}
+	got := other.Examine(t.Context(), check.Limits{Timeout: time.Minute})[0]
+	if got.Healthy != healthy || !strings.HasPrefix(got.Says, says) || got.Name != "reconcile" {
+		t.Errorf("health says %q of %s, healthy %v, want %q, %v", got.Says, got.Name, got.Healthy, says, healthy)
 	}
 }

@@ -105,6 +105,33 @@ func ExampleReconcile() {
 	// 100.00 came, 0 charges differ
 }
 
+// A customer asks for everything that the merchant has about him. The page of package console takes the first of these two,
+// and the list of the second.
+func ExampleFind() {
+	pool, end := exampleTables(`create table orders (id text primary key)`)
+	defer end()
+	ctx := context.Background()
+	pix := asaastest.NewCharge(asaas.BillingTypePix, asaas.Cents(10000))
+	pix.Payment.ID, pix.Payment.Customer, pix.Payment.ExternalReference = "pay_7", "cus_7", value.Of("order-7")
+	events := asaas.NewDispatcher("the webhook's token")
+	events.OnPayment(charges.Handler(func(context.Context, pgx.Tx, charges.Change) error { return nil }))
+	exampleDeliveries(pool, events, pix.Created(), pix.Received())
+
+	found, err := charges.Find(ctx, pool, "cus_7", 100)
+	if err != nil {
+		log.Fatal(err)
+	}
+	for _, c := range found {
+		fmt.Println(c.ID, c.Status, c.Paid) // the entity of its events: idem show -entity pay_7
+	}
+	unmatched := charges.Unmatched{DB: pool, Known: `exists (select from orders o where o.id = c.external_reference)`}
+	n, err := unmatched.Count(ctx)
+	fmt.Println(n, "has no order", err)
+	// Output:
+	// pay_7 RECEIVED 100.00
+	// 1 has no order <nil>
+}
+
 // exampleTables makes the tables in a Postgres of the example's own.
 func exampleTables(sql string) (pool *pgxpool.Pool, end func()) {
 	ctx := context.Background()

@@ -4,18 +4,16 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"sync"
 	"time"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/paghooks/paghooks/idem/health/check"
 )
 
 // Unmatched finds money that nobody asked for: charges that are paid and match nothing of the application's. It is a
-// part for health.New, and so a gauge of both telemetry modules.
+// part for health.New, and so a gauge of both telemetry modules, which have the number of these charges, too.
 //
 //	unmatched := &charges.Unmatched{DB: pool, Known: `exists (select from orders o
 //		where o.id = c.external_reference or o.checkout = c.checkout_session)`}
@@ -36,37 +34,29 @@ type Unmatched struct {
 // List returns the newest of them, n at most.
 func (u *Unmatched) List(ctx context.Context, n int) ([]Charge, error) {
 	if u.Known == "" {
-		return nil, errors.New("asaas/charges: Unmatched has no Known: give it the condition for a charge that the application has a place for")
+		return nil, errNoKnown
 	}
-	rows, err := u.DB.Query(ctx, `select scope, id, customer, erased, `+columns+`, null::date from asaas_charges c
-		where paid > 0 and (`+u.Known+`) is not true order by at desc, id limit $1`, n)
-	if err != nil {
-		return nil, fmt.Errorf("asaas/charges: listing unmatched charges: %w", err)
-	}
-	list, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (c Charge, err error) {
-		var since *time.Time
-		return c, c.scan(withKey{row, &c}, &since)
-	})
-	if err != nil {
-		return nil, fmt.Errorf("asaas/charges: listing unmatched charges: %w", err)
-	}
-	return list, nil
+	return list(ctx, u.DB, `where `+u.unknown()+` order by at desc, id limit $1`, n)
 }
 
-// withKey is a row that begins with the charge's key.
-type withKey struct {
-	pgx.Row
-	charge *Charge
+// Count returns how many there are.
+func (u *Unmatched) Count(ctx context.Context) (n int64, err error) {
+	if u.Known == "" {
+		return 0, errNoKnown
+	}
+	rows, _ := u.DB.Query(ctx, `select count(*) from asaas_charges c where `+u.unknown())
+	if n, err = pgx.CollectExactlyOneRow(rows, pgx.RowTo[int64]); err != nil {
+		return 0, fmt.Errorf("asaas/charges: counting unmatched charges: %w", err)
+	}
+	return n, nil
 }
 
-func (r withKey) Scan(rest ...any) error {
-	return r.Row.Scan(append([]any{&r.charge.Scope, &r.charge.ID}, rest...)...)
-}
+func (u *Unmatched) unknown() string { return `paid > 0 and (` + u.Known + `) is not true` }
 
-const (
-	looksApart = 5 * time.Minute // the query reads all paid charges
-	most       = 100
-)
+var errNoKnown = errors.New("asaas/charges: Unmatched has no Known: give it the condition for a charge that the application has a place for")
+
+// looksApart is the time between two looks: the query reads all paid charges.
+const looksApart = 5 * time.Minute
 
 // Examine implements a part of package health: the check unmatched fails while there is one. It asks the database every five
 // minutes. A query that takes longer than the limit passes, and says so; one that Postgres refuses fails: its SQL is wrong, or a right is missing.
@@ -74,36 +64,20 @@ func (u *Unmatched) Examine(ctx context.Context, limits check.Limits) []check.Re
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	if u.at.IsZero() || time.Since(u.at) >= looksApart {
-		u.last, u.at = u.look(ctx, limits.Timeout), time.Now()
+		u.last, u.at = examine(ctx, limits, "unmatched", "correct Known, or grant its tables", "give the columns of Known an index", u.look), time.Now()
 	}
 	return []check.Result{u.last}
 }
 
-func (u *Unmatched) look(ctx context.Context, timeout time.Duration) check.Result {
-	if timeout > 0 {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, timeout)
-		defer cancel()
+func (u *Unmatched) look(ctx context.Context) (bad int64, says string, err error) {
+	n, err := u.Count(ctx)
+	if err != nil || n == 0 {
+		return 0, "each paid charge matches something of the application's", err
 	}
-	list, err := u.List(ctx, most)
-	c := check.Result{Source: "asaas", Name: "unmatched", Healthy: true, Cause: err}
-	refused, ok := errors.AsType[*pgconn.PgError](err)
-	switch {
-	case ok && strings.HasPrefix(refused.Code, "42"): // it would pass for ever
-		c.Healthy, c.Says = false, "Postgres refuses the query, see the cause: correct Known, or grant its tables"
-	case u.Known == "":
-		c.Healthy, c.Says = false, "Unmatched has no Known: set it"
-	case err != nil:
-		c.Says = fmt.Sprintf("not known: the charges could not be read within %s: give the columns of Known an index", timeout)
-	case len(list) == 0:
-		c.Says = "each paid charge matches something of the application's"
-	default:
-		number := fmt.Sprint(len(list))
-		if len(list) == most {
-			number += " or more"
-		}
-		c.Healthy, c.Says = false, fmt.Sprintf("%s paid charges match nothing of the application's, the newest is %s: list them with charges.Unmatched, "+
-			"and match or give back each", number, list[0].ID)
+	newest, err := u.List(ctx, 1)
+	if err != nil || len(newest) == 0 {
+		return 0, "the last one was matched just now", err
 	}
-	return c
+	return n, fmt.Sprintf("%d paid charges match nothing of the application's, the newest is %s: list them with asaas-queue unmatched, "+
+		"and match or give back each", n, newest[0].ID), nil
 }

@@ -73,9 +73,12 @@ func (r *receiver) Examine(ctx context.Context, limits check.Limits) []check.Res
 	}
 	examine(ctx, x, "held", &r.standing, store.FindStanding, sayStanding)
 	if limits.MaxParked > 0 {
+		var n *int64
 		examine(ctx, x, "parked", &r.parked, store.FindParked, func(found store.ParkedEvents) (bool, string) {
+			n = &found.N
 			return sayParked(found, limits.MaxParked)
 		})
+		x.checks[len(x.checks)-1].Count = n
 	}
 	if r.in.AlwaysScoped() {
 		examine(ctx, x, "scopes", &r.unscoped, store.HasUnscoped, sayUnscoped)

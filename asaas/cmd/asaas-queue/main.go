@@ -17,9 +17,11 @@
 //	rotate ID           give the webhook a new token, which the application accepts already beside the old one
 //	events ID           the event types that the webhook subscribes to
 //	reconcile           compare the charge table with Asaas, and print what differs; it changes nothing
+//	find NAME           the charges of a customer, cus_…, or of your own reference, from the charge table
+//	unmatched           paid charges that match nothing of the application's, from the charge table
 //
-// All but plan, apply, rotate, events and reconcile end with the events that the application owes: those that are parked,
-// or that wait for another delivery. They are in its database. To
+// status, recover, remove-penalty and resume end with the events that the application owes: those that are parked,
+// fail, or wait for another one or another delivery. They are in its database. To
 // replay them takes the application's handlers: package queue is this command for
 // a program that has them, adds recover -replay, and has plan compare with its handlers.
 //
@@ -45,6 +47,8 @@
 //	-until TIME         reconcile: the end of the gap; now by default
 //	-calls N            reconcile: how many calls of the API to make at most; 1000 by default, of 25,000 in 12 hours
 //	-resume-at CURSOR   reconcile: go on where a run was paused, with the cursor that it printed
+//	-known SQL          unmatched: true for a charge c of asaas_charges that the application has a place for
+//	-limit N            find, unmatched: print at most N; 0 is all
 //	-every TIME         recover: how often to look at the queue; 5s by default
 //
 // The environment has the secrets, which must be in no shell's history and no list of processes:

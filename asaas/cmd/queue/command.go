@@ -26,6 +26,7 @@ import (
 	"time"
 
 	"github.com/paghooks/paghooks/asaas"
+	"github.com/paghooks/paghooks/asaas/charges"
 	"github.com/paghooks/paghooks/asaas/webhook"
 	"github.com/paghooks/paghooks/internal/command"
 	"github.com/paghooks/paghooks/internal/terminal"
@@ -49,6 +50,9 @@ type Command struct {
 	// Dispatcher has the handlers, for plan and apply: their event types are those that the
 	// webhook is to get. Default: nil, -handled names them.
 	Dispatcher *asaas.Dispatcher
+
+	// Unmatched has the application's condition for unmatched. Default: nil, -known says it.
+	Unmatched *charges.Unmatched
 }
 
 // program is the command with its surroundings.
@@ -106,7 +110,10 @@ func (p *program) grammar(ctx context.Context) *command.Command {
 
 // bind returns a verb of this program.
 func (p *program) bind(v *action) command.Verb {
-	c := command.Verb{Name: v.name, About: v.about, More: v.more, Variables: append([]string{"ASAAS_API_KEY", "ASAAS_BASE_URL"}, v.env...)}
+	c := command.Verb{Name: v.name, About: v.about, More: v.more, Words: v.words, Needs: v.needs, Variables: v.env}
+	if !v.offline {
+		c.Variables = append([]string{"ASAAS_API_KEY", "ASAAS_BASE_URL"}, v.env...)
+	}
 	if v.isAboutOne {
 		c.Words, c.Needs = "ID", "the id of one webhook: status prints them"
 	}
@@ -117,8 +124,10 @@ func (p *program) bind(v *action) command.Verb {
 	}}
 	c.Run = func(ctx context.Context, words []string) error {
 		p.verb, p.id = &v.verb, strings.Join(words, "")
-		if err := p.connect(); err != nil {
-			return err
+		if !v.offline {
+			if err := p.connect(); err != nil {
+				return err
+			}
 		}
 		err := v.run(p, ctx)
 		if e, ok := errors.AsType[*asaas.APIError](err); ok && e.Status == http.StatusNotFound && v.isAboutOne {

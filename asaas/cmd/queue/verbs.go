@@ -94,6 +94,20 @@ var verbs = []action{
 			"The exit status is 4 if something differs, is gone or failed, and 1 if the run did not come to its end.",
 		flags: []string{"scope", "since", "until", "calls", "resume-at", "database"}, env: []string{"DATABASE_URL"},
 	}, run: (*program).reconcile},
+	{verb: verb{
+		name:  "find",
+		words: "NAME", needs: "a customer's id at Asaas, cus_…, your own external reference, or the id of an installment plan, a subscription or a Checkout",
+		about:   "the charges of a person or an order, from the charge table; Asaas is not asked",
+		more:    "It ends with the command that prints the events of the charges: idem show -entity. docs/private-data.md goes on from there.",
+		offline: true, flags: []string{"limit", "database"}, env: []string{"DATABASE_URL"},
+	}, run: (*program).find},
+	{verb: verb{
+		name:  "unmatched",
+		about: "paid charges that match nothing of the application's, from the charge table; Asaas is not asked",
+		more: "-known is the condition that the application gives to charges.Unmatched; a program that is built with that has it.\n" +
+			"The exit status is 4 if there is one, and 3 if there is none.",
+		offline: true, flags: []string{"known", "limit", "database"}, env: []string{"DATABASE_URL"},
+	}, run: (*program).unmatched},
 }
 
 // variables lists those of the environment.
@@ -110,6 +124,9 @@ var variables = []string{
 type verb struct {
 	name       string
 	isAboutOne bool
+	words      string // that follow the verb, if it is not about one webhook
+	needs      string // said where they are missing
+	offline    bool   // Asaas is not asked
 	about      string // a line
 	more       string
 	flags      []string
@@ -133,6 +150,9 @@ type options struct {
 	scope        string
 
 	webhook, url, email string // as it is wanted
+
+	known string // of unmatched
+	limit int
 }
 
 // sandboxed is the flag of every verb.
@@ -170,6 +190,10 @@ func (o *options) add(f *flag.FlagSet, name string) {
 		f.IntVar(&o.calls, name, 1000, "make `N` calls of the API at most, of 25,000 in 12 hours")
 	case "resume-at":
 		f.Func(name, "the `cursor` that a run printed which came not to its end, in single quotes", o.setCursor)
+	case "known":
+		f.StringVar(&o.known, name, "", "an SQL `condition` on the row c of asaas_charges, true for a charge that the application has a place for")
+	case "limit":
+		f.IntVar(&o.limit, name, 100, "print at most `N`; 0 is all")
 	case "name":
 		f.StringVar(&o.webhook, name, "", "the webhook's `name` at Asaas; the webhook of this name or URL is the application's")
 	case "url":

@@ -13,6 +13,8 @@ type Result struct {
 	Healthy bool   `json:"healthy"`
 	Says    string `json:"says"` // the result; if not healthy, with the remedy
 	Cause   error  `json:"-"`    // for the log: it may name hosts and users, and no report has it; often nil
+
+	Count *int64 `json:"count,omitempty"` // the number of what is wrong, for a metric; nil where nothing is counted
 }
 
 // Limits are the limits of a part's checks. Package health has the defaults.

@@ -221,7 +221,7 @@ func TestEachMetricIsRecordedWithItsLabels(t *testing.T) {
 		return []gauge.Queue{{ID: "1", DeletesIn: time.Hour}}, nil
 	})
 	states.AddQueues("broken", func(context.Context) ([]gauge.Queue, error) { return nil, errors.New("no API key") })
-	states.SetChecks(func() []check.Result { return []check.Result{{Source: "asaas", Name: "workers"}} })
+	states.SetChecks(func() []check.Result { return []check.Result{{Source: "asaas", Name: "parked", Count: new(int64(1))}} })
 	err := states.Read(t.Context(), record)
 	if want := "reading the backlog of broken: no database\nreading the queues of broken: no API key"; err == nil || err.Error() != want {
 		t.Errorf("got the error %v, want %s", err, want)
@@ -250,6 +250,8 @@ func TestGaugesAreWhatWasRead(t *testing.T) {
 			{Source: "asaas", Name: "deliveries"},
 			{Source: "asaas", Name: "deliveries", Healthy: true},
 			{Source: "mailer\xff", Name: "mails", Healthy: true},
+			{Source: "asaas", Name: "unmatched", Count: new(int64(2))},
+			{Source: "asaas", Name: "unmatched", Count: new(int64(3))},
 		}
 	})
 	got := make(map[string]float64)
@@ -272,6 +274,8 @@ func TestGaugesAreWhatWasRead(t *testing.T) {
 		"webhook.healthy[asaas workers]":           0,
 		"webhook.healthy[asaas deliveries]":        0,
 		"webhook.healthy[mailer? mails]":           1,
+		"webhook.healthy[asaas unmatched]":         0,
+		"webhook.check.found[asaas unmatched]":     5,
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("gauges (-want +got):\n%s", diff)

@@ -66,6 +66,7 @@ var (
 	queueInterrupted = gauge("webhook.queue.interrupted", "", "1 if the provider has stopped its queue, else 0.", "source", "queue", "name")
 	queueDeletion    = gauge("webhook.queue.deletion", "s", "Until the provider deletes the first of the events that wait.", "source", "queue", "name")
 	queueUp          = gauge("webhook.queue.up", "", "1 if the queues could be read, else 0.", "source")
+	counted          = gauge("webhook.check.found", "{item}", "What a check of package health counts: charges that match nothing of the application's, for example.", "source", "check")
 	healthy          = gauge("webhook.healthy", "", "1 if a check of package health passes, else 0.", "source", "check")
 )
 
@@ -190,8 +191,11 @@ func (s *States) Read(ctx context.Context, record Record) error {
 		}
 	}
 	for _, sample := range s.checks.Samples(ctx) {
-		for name, passes := range worst(sample.Value) { // none while the health is not known
-			record(healthy, bit(passes), name.source, name.check)
+		for name, all := range worst(sample.Value) { // none while the health is not known
+			record(healthy, bit(all.Healthy), name.source, name.check)
+			if all.Count != nil {
+				record(counted, float64(*all.Count), name.source, name.check)
+			}
 		}
 	}
 	return errors.Join(errs...)
@@ -213,14 +217,19 @@ func distinct(queues []Queue) (some []Queue) {
 
 type checkName struct{ source, check string }
 
-// worst reports for each name whether all checks of that name pass: two receivers may be of one
-// source.
-func worst(checks []check.Result) map[checkName]bool {
-	all := make(map[checkName]bool)
+// worst returns one result for each name, which passes if all checks of that name pass, and has their sum: two receivers
+// may be of one source.
+func worst(checks []check.Result) map[checkName]check.Result {
+	all := make(map[checkName]check.Result)
 	for _, c := range checks {
 		name := checkName{text(c.Source), text(c.Name)}
-		before, ok := all[name]
-		all[name] = c.Healthy && (before || !ok)
+		if before, ok := all[name]; ok {
+			c.Healthy = c.Healthy && before.Healthy
+			if c.Count != nil && before.Count != nil {
+				c.Count = new(*c.Count + *before.Count)
+			}
+		}
+		all[name] = c
 	}
 	return all
 }

@@ -57,6 +57,7 @@
 //	webhook.queue.interrupted  gauge      source, queue, name     1 if the provider has stopped its queue, else 0
 //	webhook.queue.deletion     gauge      source, queue, name     time until the provider deletes the first of the events that wait; absent if unknown
 //	webhook.queue.up           gauge      source                  1 if the three above could be read, else 0, and they are absent
+//	webhook.check.found        gauge      source, check           what a check counts: charges that match nothing of the application's, for example; needs WatchHealth
 //	webhook.healthy            gauge      source, check           1 if a check of package health passes, else 0; needs WatchHealth
 //
 // Counters that alerts are about are 0 from the start, for each type that has a handler.

@@ -28,6 +28,7 @@
 //	webhook_queue_interrupted          gauge      source, queue, name    1 if the provider has stopped its queue, else 0
 //	webhook_queue_deletion_seconds     gauge      source, queue, name    time until the provider deletes the first of the events that wait; absent if unknown
 //	webhook_queue_up                   gauge      source                 1 if the three above could be read, else 0, and they are absent
+//	webhook_check_found                gauge      source, check          what a check counts: charges that match nothing of the application's, for example; needs WatchHealth
 //	webhook_healthy                    gauge      source, check          1 if a check of package health passes, else 0; needs WatchHealth
 //
 // Counters that alerts are about are 0 from the start, for each type that has a handler.

@@ -1,0 +1,75 @@
+package charges
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/paghooks/paghooks/idem/health/check"
+)
+
+// Find returns the charges of a name that somebody has who writes to the merchant, the newest first, n at most: a
+// customer's id at Asaas, cus_…; the application's own external reference; or the id of an installment plan, a subscription or
+// a Checkout. The ID of each is the entity of its events: idem show -entity prints them, and idem erase -entity erases them.
+// db is a pool or a connection.
+func Find(ctx context.Context, db DB, name string, n int) ([]Charge, error) {
+	if name == "" {
+		return nil, errors.New("asaas/charges: the name to find charges by is empty: give a customer's id, cus_…, or your own reference")
+	}
+	return list(ctx, db, `where $1 in (external_reference, installment, subscription, checkout_session, customer) order by at desc, id limit $2`, name, n)
+}
+
+// list reads the charges c that the rest of the query chooses.
+func list(ctx context.Context, db DB, rest string, args ...any) ([]Charge, error) {
+	rows, err := db.Query(ctx, `select scope, id, customer, erased, `+columns+`, null::date from asaas_charges c `+rest, args...)
+	if err != nil {
+		return nil, fmt.Errorf("asaas/charges: listing charges: %w", err)
+	}
+	all, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (c Charge, err error) {
+		var since *time.Time
+		return c, c.scan(withKey{row, &c}, &since)
+	})
+	if err != nil {
+		return nil, fmt.Errorf("asaas/charges: listing charges: %w", err)
+	}
+	return all, nil
+}
+
+// withKey is a row that begins with the charge's key.
+type withKey struct {
+	pgx.Row
+	charge *Charge
+}
+
+func (r withKey) Scan(rest ...any) error {
+	return r.Row.Scan(append([]any{&r.charge.Scope, &r.charge.ID}, rest...)...)
+}
+
+// examine makes a check of what look finds: it fails if bad is above 0, and if Postgres refuses the query, which would
+// pass for ever otherwise. refused and slow are the remedies where Postgres refuses the query, and where it takes too long.
+func examine(ctx context.Context, limits check.Limits, name, refused, slow string, look func(context.Context) (bad int64, says string, err error)) check.Result {
+	if limits.Timeout > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, limits.Timeout)
+		defer cancel()
+	}
+	bad, says, err := look(ctx)
+	c := check.Result{Source: "asaas", Name: name, Healthy: bad == 0, Says: says, Cause: err}
+	asked, ok := errors.AsType[*pgconn.PgError](err)
+	switch {
+	case err == nil:
+		c.Count = new(bad)
+	case errors.Is(err, errNoKnown):
+		c.Healthy, c.Says = false, "Unmatched has no Known: set it"
+	case ok && strings.HasPrefix(asked.Code, "42"):
+		c.Healthy, c.Says = false, "Postgres refuses the query, see the cause: "+refused
+	default:
+		c.Says = fmt.Sprintf("not known: the charges could not be read within %s: %s", limits.Timeout, slow)
+	}
+	return c
+}

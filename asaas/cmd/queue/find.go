@@ -1,0 +1,118 @@
+package queue
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/paghooks/paghooks/asaas"
+	"github.com/paghooks/paghooks/asaas/charges"
+	"github.com/paghooks/paghooks/internal/command"
+	"github.com/paghooks/paghooks/internal/terminal"
+)
+
+// find prints the charges of a person, an order or a plan.
+func (p *program) find(ctx context.Context) error {
+	pool, err := p.charges(ctx)
+	if err != nil {
+		return err
+	}
+	defer pool.Close()
+	found, err := charges.Find(ctx, pool, p.id, p.most())
+	if err != nil {
+		return err
+	}
+	if len(found) == 0 {
+		return command.Error(command.Nothing, errors.New("no charge has this customer, reference, installment plan, subscription or Checkout: if it is a charge's own id, see idem show -entity"))
+	}
+	if err := p.printCharges(found); err != nil || p.json {
+		return err
+	}
+	entities := ""
+	for _, c := range found[:min(len(found), 5)] {
+		entities += " -entity " + terminal.Clean(c.ID)
+	}
+	_, err = fmt.Fprintf(p.out, "\nthe events of these:\n  idem show%s\n", entities)
+	return err
+}
+
+// unmatched prints the paid charges that match nothing of the application's.
+func (p *program) unmatched(ctx context.Context) error {
+	u := p.Unmatched
+	if p.known != "" || u == nil {
+		if p.known == "" {
+			return command.Usage("-known is not given: give the SQL condition of charges.Unmatched that is true for a charge c that the application has a place for")
+		}
+		pool, err := p.charges(ctx)
+		if err != nil {
+			return err
+		}
+		defer pool.Close()
+		u = &charges.Unmatched{DB: pool, Known: p.known}
+	}
+	n, err := u.Count(ctx)
+	if err != nil {
+		return err
+	}
+	if n == 0 {
+		return command.Error(command.Nothing, errors.New("each paid charge matches something of the application's"))
+	}
+	found, err := u.List(ctx, p.most())
+	if err != nil {
+		return err
+	}
+	if err := p.printCharges(found); err != nil {
+		return err
+	}
+	if more := n - int64(len(found)); more > 0 {
+		fmt.Fprintln(p.complaints, command.Text("and %s more: -limit 0 prints all", more))
+	}
+	return errAttention
+}
+
+// most returns -limit, or a number that is larger than any limit.
+func (p *program) most() int {
+	if p.limit == 0 {
+		return 1 << 30
+	}
+	return p.limit
+}
+
+// charge is a row of the charge table, as JSON.
+type charge struct {
+	Account   string              `json:"account"`
+	Charge    string              `json:"charge"`
+	Customer  string              `json:"customer"` // "" once it is erased
+	Reference string              `json:"external_reference"`
+	Created   asaas.Date          `json:"created"`
+	Status    asaas.PaymentStatus `json:"status"`
+	Deleted   bool                `json:"deleted"`
+	Value     asaas.Money         `json:"value"`
+	Paid      asaas.Money         `json:"paid"`
+	Received  asaas.Money         `json:"received"`
+}
+
+func (p *program) printCharges(all []charges.Charge) error {
+	t := &terminal.Table{Heads: []string{"CREATED", "ACCOUNT", "CHARGE", "STATUS", "VALUE", "PAID", "RECEIVED", "CUSTOMER", "REFERENCE"}}
+	for _, c := range all {
+		row := charge{c.Scope, c.ID, c.Customer, c.ExternalReference.Or(""), c.Created, c.Status, c.Deleted, c.Value, c.Paid, c.Received}
+		if p.json {
+			if err := p.printLine(row); err != nil {
+				return err
+			}
+			continue
+		}
+		status := strings.ToLower(string(c.Status))
+		if c.Deleted {
+			status += ", removed"
+		}
+		t.Add(cmp.Or(string(c.Created), "-"), terminal.Clean(c.Scope), terminal.Clean(c.ID), status, c.Value.String(), c.Paid.String(), c.Received.String(),
+			cmp.Or(terminal.Clean(c.Customer), "-"), cmp.Or(terminal.Clean(row.Reference), "-"))
+	}
+	if p.json {
+		return nil
+	}
+	return t.Print(p.out, p.width, 0)
+}
