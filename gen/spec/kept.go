@@ -258,12 +258,12 @@ func (k *keeper) extension(place []string, results []*openapi3.SchemaRef, events
 		}
 	case EntityKeyName, eventIDName, eventTimeName, testName:
 		own := k.at(append(slices.Clone(k.post), name))
-		does = events != nil && !slices.ContainsFunc(events, func(event string) bool {
-			return own == nil && !reflect.DeepEqual(k.Doc.Webhooks[event].Post.Extensions[name], value)
+		does = slices.ContainsFunc(events, func(event string) bool {
+			return own != nil || reflect.DeepEqual(k.Doc.Webhooks[event].Post.Extensions[name], value)
 		})
 	case essentialName:
 		paths, _ := value.([]any)
-		does = (events != nil || k.isCall) && all(func(r *openapi3.SchemaRef) bool {
+		does = (events != nil || k.isCall) && slices.ContainsFunc(results, func(r *openapi3.SchemaRef) bool {
 			all, _ := r.Value.Extensions[name].([]any)
 			return !slices.ContainsFunc(paths, func(path any) bool {
 				return !slices.ContainsFunc(all, func(other any) bool { return reflect.DeepEqual(path, other) })

@@ -56,7 +56,7 @@ func (l *linter) checkObject(at *openapi3.Origin, path string, s *openapi3.Schem
 	}
 	for _, name := range s.Required {
 		if s.Properties[name] == nil && (!IsEvent(s) || l.Envelope().Properties[name] == nil) {
-			l.report(at, path+".required", "there is no property %q; correct it", name)
+			l.warn(at, path+".required", "there is no property %q; correct it, or add it", name)
 		}
 	}
 	l.checkEssentials(at, path, s)
@@ -72,6 +72,9 @@ func (l *linter) checkObject(at *openapi3.Origin, path string, s *openapi3.Schem
 // checkProperty checks the schema that becomes the type of a field.
 func (l *linter) checkProperty(path string, ref *openapi3.SchemaRef) {
 	at, plain := SchemaOrigin(ref), ref
+	if v := ref.Value.Example; v != nil && !IsValue(ref.Value, v) {
+		l.warn(at, path, "its example, %v, is not a value of its, and not used; correct it", v)
+	}
 	for plain.Ref == "" && plain.Value.Items != nil {
 		plain = plain.Value.Items
 	}
@@ -80,12 +83,10 @@ func (l *linter) checkProperty(path string, ref *openapi3.SchemaRef) {
 		return // or JSON that is kept as it was sent
 	}
 	l.checkFormat(at, path, plain.Value)
-	if v := ref.Value.Example; v != nil && !isValue(plain.Value, v) {
-		l.report(at, path, "its example, %v, is not a value of its; correct it", v)
-	}
 }
 
-func isValue(s *openapi3.Schema, v any) bool {
+// IsValue reports whether a value fits a schema.
+func IsValue(s *openapi3.Schema, v any) bool {
 	return s.VisitJSON(v, openapi3.EnableJSONSchema2020()) == nil
 }
 

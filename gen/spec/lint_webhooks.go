@@ -85,7 +85,7 @@ func (l *linter) checkExample(path string, post *openapi3.Operation, body *opena
 			l.report(post.Origin, path+"."+exampleName, "there is no %s in the body; correct the path", at)
 		case typeIsNoScalar(property.Value):
 			l.report(post.Origin, path+"."+exampleName, "%s has properties or elements; give the path of one, such as list.0.name", at)
-		case !isValue(property.Value, values[at]):
+		case !IsValue(property.Value, values[at]):
 			l.report(post.Origin, path+"."+exampleName, "%v is not a value of %s; correct it", values[at], at)
 		}
 	}

@@ -111,7 +111,7 @@ func parse(name, file string, data []byte, root *yaml.Node, added map[*yaml.Node
 	if err := s.readFormats(); err != nil {
 		return nil, err
 	}
-	s.invalid = s.Doc.Validate(context.Background(), openapi3.DisableExamplesValidation())
+	s.invalid = s.Doc.Validate(context.Background(), openapi3.DisableExamplesValidation(), openapi3.DisableSchemaPatternValidation())
 	s.setAside()
 	s.normalize()
 	return s, nil
