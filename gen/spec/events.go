@@ -22,15 +22,15 @@ func (n *normal) webhooks() {
 	n.Doc.Webhooks = make(map[string]*openapi3.PathItem)
 	n.events = make(map[string][]string)
 	var all []webhook
-	known := make(map[string]bool)
+	alias, known := make(map[string]bool), make(map[string]bool)
 	for _, name := range InOrder(items, ItemOrigin) {
 		post := items[name].Post
 		if post == nil || BodySchema(post) == nil {
 			n.Doc.Webhooks[name] = items[name] // refused
 			continue
 		}
-		for _, alias := range aliasesOf(post) {
-			known[alias] = true
+		for _, name := range aliasesOf(post) {
+			alias[name] = true
 		}
 		for _, body := range n.split(BodySchema(post)) {
 			all = append(all, webhook{name, items[name], body, n.namesIn(body)})
@@ -39,7 +39,7 @@ func (n *normal) webhooks() {
 	for _, w := range all {
 		names := []string{w.name}
 		if !slices.Contains(w.names, w.name) {
-			if own := slices.DeleteFunc(slices.Clone(w.names), func(name string) bool { return known[name] }); len(own) > 0 {
+			if own := slices.DeleteFunc(slices.Clone(w.names), func(name string) bool { return alias[name] }); len(own) > 0 {
 				names = own
 			}
 		}
@@ -50,7 +50,7 @@ func (n *normal) webhooks() {
 	}
 	for _, w := range all {
 		for _, name := range w.names {
-			if !known[name] { // a list of all names, and this has no webhook of its own
+			if !known[name] && !alias[name] { // a list of all names, and this has no webhook of its own
 				n.addEvent(name, w, false)
 				known[name] = true
 			}
