@@ -23,7 +23,7 @@ func TestTheCorpusIsReadToTheLastLeaf(t *testing.T) {
 	if err != nil || len(documents) == 0 {
 		t.Fatalf("no corpus: %v", err)
 	}
-	dir := inModule(t)
+	dir := inModule(t, "example.com/corpus")
 	var imports, cases bytes.Buffer
 	for i, document := range documents {
 		name := strings.ReplaceAll(strings.ReplaceAll(strings.TrimSuffix(filepath.Base(document), ".yaml"), "-", ""), ".", "")
@@ -59,7 +59,7 @@ func TestTheCorpusIsReadToTheLastLeaf(t *testing.T) {
 }
 
 // inModule returns the directory of a new module that uses this one, as a third party's does.
-func inModule(t *testing.T) string {
+func inModule(t *testing.T, name string) string {
 	t.Helper()
 	dir := t.TempDir()
 	root, err := filepath.Abs("..")
@@ -76,7 +76,7 @@ func inModule(t *testing.T) string {
 	}
 	_, rest, _ := strings.Cut(string(mod), "\n")
 	rest, _, _ = strings.Cut(rest, "\nreplace")
-	mod = []byte("module example.com/corpus\n" + rest + "\nreplace github.com/paghooks/paghooks => " + root + "\n")
+	mod = []byte("module " + name + "\n" + rest + "\nreplace github.com/paghooks/paghooks => " + root + "\n")
 	if err := writeAll([]file{{filepath.Join(dir, "go.mod"), mod}, {filepath.Join(dir, "go.sum"), sum}}); err != nil {
 		t.Fatal(err)
 	}

@@ -30,7 +30,7 @@ func followsTheGuide(t *testing.T, u user, version string) {
 		t.Fatal(err)
 	}
 	guide, _, _ := strings.Cut(string(text), "## 7.")
-	files := map[string][]string{"yaml": {"acme.yaml"}, "go": {"main.go", "main_test.go"}}
+	files := map[string][]string{"yaml": {"acme.yaml", "acme.overlay.yaml"}, "go": {"main.go", "main_test.go"}}
 	var commands []string
 	for _, block := range fenced.FindAllStringSubmatch(guide, -1) {
 		kind, text := block[1], block[2]
