@@ -112,6 +112,9 @@ func examplesIn(t *testing.T, path string) (out []example) {
 		out = append(out, example{name, string(v), string(w)})
 	}
 	for webhook, item := range webhooks {
+		if ref, ok := item.(map[string]any)["$ref"].(string); ok {
+			item = document["components"].(map[string]any)["pathItems"].(map[string]any)[filepath.Base(ref)]
+		}
 		body := item.(map[string]any)["post"].(map[string]any)["requestBody"].(map[string]any)
 		if ref, ok := body["$ref"].(string); ok {
 			body = document["components"].(map[string]any)["requestBodies"].(map[string]any)[filepath.Base(ref)].(map[string]any)

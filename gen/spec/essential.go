@@ -23,12 +23,6 @@ func (s *Spec) MayLack(owner *openapi3.Schema, name string) bool {
 	return format.Amount && !nullable && slices.Contains(owner.Required, name) && !s.isNeverLacked(owner, name)
 }
 
-// IsEssential reports whether a property of a schema is essential for an event, or contains a
-// property that is.
-func (s *Spec) IsEssential(schema, property string) bool {
-	return s.isEssential(s.Schemas()[schema].Value, property)
-}
-
 // essentials returns the essential fields of an event. The spec has passed the linter.
 func (s *Spec) essentials(event *openapi3.Schema) []Essential {
 	var out []Essential
@@ -200,29 +194,6 @@ func (s *Spec) holds(ref *openapi3.SchemaRef, wanted *openapi3.Schema, seen map[
 	return slices.ContainsFunc(slices.Concat(of.AllOf, slices.Collect(maps.Values(of.Properties))), func(r *openapi3.SchemaRef) bool {
 		return s.holds(r, wanted, seen)
 	})
-}
-
-func (s *Spec) isEssential(owner *openapi3.Schema, name string) bool {
-	for _, ref := range s.Schemas() {
-		for _, paths := range essentialPaths(ref.Value) {
-			if len(paths) == 1 && s.leadsTo(ref.Value, paths[0], owner, name) {
-				return true
-			}
-		}
-	}
-	return false
-}
-
-// leadsTo reports whether a path from an event goes through a property.
-func (s *Spec) leadsTo(event *openapi3.Schema, path string, owner *openapi3.Schema, name string) bool {
-	names := strings.Split(path, ".")
-	for end := range names {
-		at, err := s.follow(event, strings.Join(names[:end+1], "."))
-		if err == nil && at.owner == owner && at.name == name {
-			return true
-		}
-	}
-	return false
 }
 
 // checkEssentials checks x-essential. A field that has one place must be required and not null, and

@@ -150,6 +150,12 @@ func (k *keeper) walk(place []string, results []*openapi3.SchemaRef, events []st
 			down(results, events, several, strconv.Itoa(i))
 		}
 	}
+	down(results, events, "then")
+	down(results, events, "else")
+	dependent, _ := m["dependentSchemas"].(map[string]any)
+	for name := range dependent {
+		down(results, events, "dependentSchemas", name)
+	}
 	if discriminator, ok := m["discriminator"].(map[string]any); ok && m["oneOf"] == nil && m["anyOf"] == nil {
 		mapping, _ := discriminator["mapping"].(map[string]any)
 		for _, ref := range mapping {

@@ -4,12 +4,8 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"go/token"
-	"regexp"
 	"slices"
 	"strings"
-	"unicode"
-	"unicode/utf8"
 
 	"github.com/getkin/kin-openapi/openapi3"
 )
@@ -21,7 +17,6 @@ func (s *Spec) Lint() error {
 	l.checkDocument()
 	l.checkSchemas()
 	l.checkWebhooks()
-	l.checkPaths()
 	if len(l.problems) == 0 { // otherwise these checks repeat the problems above in other words
 		l.checkProvider()
 		l.checkTypeField()
@@ -129,14 +124,8 @@ func (l *linter) checkDocument() {
 
 // checkSentence checks a text that becomes a comment.
 func (l *linter) checkSentence(at *openapi3.Origin, path, text string) {
-	first, _, _ := strings.Cut(text, " ")
-	switch {
-	case strings.TrimSpace(text) == "":
-		l.advise(at, path, "there is none; write a sentence that starts with A, An or The")
-	case !slices.Contains([]string{"A", "An", "The"}, first):
-		l.advise(at, path, "it becomes the middle of a sentence; start it with A, An or The")
-	case !strings.HasSuffix(strings.TrimSpace(text), "."):
-		l.advise(at, path, "it is not a sentence; end it with a full stop")
+	if first, _, _ := strings.Cut(text, " "); !slices.Contains([]string{"A", "An", "The"}, first) || !strings.HasSuffix(strings.TrimSpace(text), ".") {
+		l.advise(at, path, "it becomes the middle of a sentence; write one that starts with A, An or The, and ends with a full stop")
 	}
 }
 
@@ -229,40 +218,5 @@ func (l *linter) checkScheme(s Scheme) {
 		l.reportProvider("{time} is signed, and no header has it; write it into value, such as t={time},v1={mac}, or name a timeHeader", "verify")
 	case !inText && (sent || s.TimeHeader != ""):
 		l.reportProvider("the time is sent, and not signed, so that anybody can change it; write {time} into text, or leave it out", "verify")
-	}
-}
-
-// checkPaths checks the operations that become methods of the client.
-func (l *linter) checkPaths() {
-	for _, o := range l.Operations() {
-		l.checkCall("paths."+o.Path+"."+strings.ToLower(o.Method), o)
-	}
-}
-
-var pathParameter = regexp.MustCompile(`\{[^}]*}`)
-
-func (l *linter) checkCall(path string, o Operation) {
-	first, _ := utf8.DecodeRuneInString(o.OperationID)
-	if !token.IsIdentifier(o.OperationID) || !unicode.IsLower(first) {
-		l.report(o.Origin, path+".operationId", "%q is not the name of a method; write one such as getOrder", o.OperationID)
-	}
-	if !strings.HasSuffix(o.Summary, ".") || strings.Contains(o.Summary, "\n") {
-		l.advise(o.Origin, path+".summary", "it is not a sentence in one line; write one such as: Shows an order.")
-	}
-	if !hasLink(o.ExternalDocs) {
-		l.advise(o.Origin, path+".externalDocs.url", noLink)
-	}
-	if in := pathParameter.FindAllString(o.Path, -1); len(in) > 1 || len(in) == 1 && in[0] != "{id}" {
-		l.report(o.Origin, path, "the client knows one parameter in a path; name it {id}")
-	}
-	for _, p := range o.Query {
-		if QueryType(p) == "" || !token.IsIdentifier(ParameterName(p)) {
-			l.report(o.Origin, path+".parameters."+p.Name, "it is not an integer or a string with a name of Go; write its type, or leave it out")
-		}
-	}
-	answers := slices.Collect(keysOf(o.Responses.Map()))
-	successes := slices.DeleteFunc(answers, func(status string) bool { return status[0] != '2' })
-	if len(successes) != 1 || (o.Answer() == nil) != (successes[0] == "204") {
-		l.report(o.Origin, path+".responses", "there is not one success; write one, with JSON, or 204 without")
 	}
 }

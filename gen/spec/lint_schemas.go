@@ -21,18 +21,11 @@ func (l *linter) checkSchemas() {
 		l.checkSentence(at, path+".description", s.Description)
 		switch {
 		case IsHandWritten(s):
-			l.checkHandWritten(at, path, name, s)
 		case len(s.Enum) > 0:
 			l.checkEnum(at, path, s)
 		default:
 			l.checkObject(at, path, s)
 		}
-	}
-}
-
-func (l *linter) checkHandWritten(at *openapi3.Origin, path, name string, s *openapi3.Schema) {
-	if s.Extensions[goTypeName] != name {
-		l.report(at, path, "%s names another type; write %s there, or rename the schema", goTypeName, name)
 	}
 }
 

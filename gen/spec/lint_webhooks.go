@@ -1,15 +1,12 @@
 package spec
 
 import (
-	"net/url"
 	"slices"
 	"strings"
 	"unicode"
 
 	"github.com/getkin/kin-openapi/openapi3"
 )
-
-const noLink = "there is no link; give the page of the provider's documentation, with https://"
 
 func (l *linter) checkWebhooks() {
 	for _, name := range InOrder(l.Doc.Webhooks, ItemOrigin) {
@@ -31,12 +28,6 @@ func (l *linter) checkWebhooks() {
 
 func (l *linter) checkPost(path string, post *openapi3.Operation) {
 	l.checkSentence(post.Origin, path+".summary", post.Summary)
-	if strings.Contains(strings.TrimSpace(post.Summary), "\n") {
-		l.advise(post.Origin, path+".summary", "it has more than one line; put what is surprising into the description")
-	}
-	if !hasLink(post.ExternalDocs) {
-		l.advise(post.Origin, path+".externalDocs.url", noLink)
-	}
 	switch body := BodySchema(post); {
 	case body == nil:
 		l.report(post.Origin, path+".requestBody", "there is no schema of JSON; refer to a request body that has one")
@@ -110,14 +101,6 @@ func (l *linter) lookUp(from *openapi3.Schema, path []string) *openapi3.SchemaRe
 		return plain
 	}
 	return l.lookUp(plain.Value, path[1:])
-}
-
-func hasLink(docs *openapi3.ExternalDocs) bool {
-	if docs == nil {
-		return false
-	}
-	u, err := url.Parse(docs.URL)
-	return err == nil && u.Scheme == "https" && u.Host != ""
 }
 
 func (l *linter) checkKey(path string, post *openapi3.Operation, body *openapi3.SchemaRef) {

@@ -103,7 +103,7 @@ func parse(name, file string, data []byte, root *yaml.Node, added map[*yaml.Node
 	loader := openapi3.NewLoader()
 	loader.IncludeOrigin = true // line numbers: for messages, and for the order of fields
 	if s.Doc, err = loader.LoadFromDataWithPath(data, &url.URL{Path: name}); err != nil {
-		return nil, fmt.Errorf("gen: %s is not a readable OpenAPI document, correct it: %s", name, readError(err))
+		return nil, fmt.Errorf("gen: %s is not a readable OpenAPI document, correct it: %w", name, err)
 	}
 	if err := s.readExtensions(); err != nil {
 		return nil, err
@@ -115,16 +115,6 @@ func parse(name, file string, data []byte, root *yaml.Node, added map[*yaml.Node
 	s.setAside()
 	s.normalize()
 	return s, nil
-}
-
-// readError returns the text of a loader's error. The loader first reads a document as JSON:
-// its error for that, which another version of Go words differently, says nothing about YAML.
-func readError(err error) string {
-	text := err.Error()
-	if _, yaml, ok := strings.Cut(text, ", yaml error: "); ok {
-		return yaml
-	}
-	return text
 }
 
 // moduleName returns the file's path below the nearest go.mod, with slashes; without a go.mod, its

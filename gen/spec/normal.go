@@ -43,6 +43,12 @@ func (s *Spec) normalize() {
 		}
 	}
 	s.addEnvelope()
+	used := s.Reachable(append(s.Posts(), s.Operations()...))
+	for name, ref := range s.Schemas() { // such as the names of an event that its body lists
+		if s.HasProvider && name != EnvelopeName && name != EventTypeName && !used[ref.Value] {
+			delete(s.Schemas(), name)
+		}
+	}
 	s.markCircles()
 	s.nameFields()
 }
@@ -122,6 +128,14 @@ func (n *normal) flat(ref *openapi3.SchemaRef, seen ...string) shape {
 			continue
 		}
 		out = n.and(out, n.flat(part, seen...))
+	}
+	for _, part := range []*openapi3.SchemaRef{ref.Value.Then, ref.Value.Else} {
+		if part != nil {
+			s := n.flat(part, seen...)
+			v := *s.of
+			v.Required, s.of, s.ref = nil, &v, ""
+			out = n.and(out, s)
+		}
 	}
 	for _, union := range []openapi3.SchemaRefs{ref.Value.OneOf, ref.Value.AnyOf, n.mapped(ref.Value)} {
 		if len(union) > 0 {

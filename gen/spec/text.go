@@ -61,6 +61,13 @@ func (t *text) prune() {
 			}
 		}
 	}
+	if webhooks := element(t.root, "webhooks"); webhooks != nil {
+		for i, item := range webhooks.Content {
+			if ref := element(item, "$ref"); ref != nil && t.find(ref.Value) != nil {
+				webhooks.Content[i] = t.find(ref.Value) // in components.pathItems, which kin-openapi does not know
+			}
+		}
+	}
 	provider, components := element(t.root, providerName), element(t.root, "components")
 	if provider == nil {
 		return
@@ -80,6 +87,7 @@ func (t *text) prune() {
 	for at := range maps.Clone(used) {
 		t.use(t.find(at), used)
 	}
+	remove(components, func(name string) bool { return name == "pathItems" })
 	for i := 0; i+1 < len(components.Content); i += 2 {
 		kind := components.Content[i].Value
 		remove(components.Content[i+1], func(name string) bool { return kind != "securitySchemes" && !used[componentsPrefix+kind+"/"+name] })
