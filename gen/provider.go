@@ -161,8 +161,10 @@ func goScheme(s spec.Scheme) string {
 	if s.Value != "" {
 		fields = append(fields, fmt.Sprintf("Value: %q", s.Value))
 	}
-	if s.TimeHeader != "" {
-		fields = append(fields, fmt.Sprintf("TimeHeader: %q", s.TimeHeader))
+	for _, header := range []struct{ field, name string }{{"TimeHeader", s.TimeHeader}, {"IDHeader", s.IDHeader}, {"TypeHeader", s.TypeHeader}} {
+		if header.name != "" {
+			fields = append(fields, fmt.Sprintf("%s: %q", header.field, header.name))
+		}
 	}
 	if s.Tolerance > 0 {
 		fields = append(fields, fmt.Sprintf("Tolerance: %d * time.Second", s.Tolerance))

@@ -60,6 +60,8 @@ type Scheme struct {
 	Text       []string `json:"text"`
 	Value      string   `json:"value"`
 	TimeHeader string   `json:"timeHeader"`
+	IDHeader   string   `json:"idHeader"`
+	TypeHeader string   `json:"typeHeader"`
 	Tolerance  int      `json:"tolerance"`
 }
 

@@ -219,4 +219,10 @@ func (l *linter) checkScheme(s Scheme) {
 	case !inText && (sent || s.TimeHeader != ""):
 		l.reportProvider("the time is sent, and not signed, so that anybody can change it; write {time} into text, or leave it out", "verify")
 	}
+	for _, header := range []string{s.IDHeader, s.TypeHeader} {
+		signs := "{header:" + strings.ToLower(header) + "}"
+		if header != "" && (s.Text == nil || slices.ContainsFunc(s.Text, func(text string) bool { return !strings.Contains(strings.ToLower(text), signs) })) {
+			l.reportProvider(header+" names the event, and is not signed, so that anybody can change it; write {header:"+header+"} into each text", "verify")
+		}
+	}
 }

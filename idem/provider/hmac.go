@@ -22,15 +22,18 @@ type HMAC struct {
 	Texts      string // the signed text, such as {time}.{body}; of several, parted by line breaks, any
 	Value      string // of the header, such as t={time},v1={mac}; default: {mac}
 	TimeHeader string // has {time}, Unix seconds, where Value has not
+	IDHeader   string // has the event's id, where all Texts sign it: {header:Webhook-Id}
+	TypeHeader string // has the event's type, where all Texts sign it
 	Tolerance  time.Duration
 	KeyPrefix  string // a secret that begins so has its key behind it, in base64
 }
 
 // StandardWebhooks is the scheme of https://www.standardwebhooks.com, with
-// symmetric keys (v1).
+// symmetric keys (v1): signatures of other versions are skipped. Webhook-Id is the id of an event
+// that has none in its body, Webhook-Timestamp its time if the body does not say when it happened.
 var StandardWebhooks = HMAC{
 	Header: "Webhook-Signature", Hash: crypto.SHA256, Base64: true, Texts: "{header:Webhook-Id}.{time}.{body}",
-	Value: "v1,{mac}", TimeHeader: "Webhook-Timestamp", KeyPrefix: "whsec_",
+	Value: "v1,{mac}", TimeHeader: "Webhook-Timestamp", IDHeader: "Webhook-Id", KeyPrefix: "whsec_",
 }
 
 // Bounds of the verifier's work for one delivery.
@@ -45,6 +48,11 @@ const (
 func (s HMAC) Check(h http.Header, _ time.Time) (idem.Reason, string) {
 	if reason, hint := once(h, s.Header); reason != "" {
 		return reason, hint
+	}
+	for _, name := range []string{s.IDHeader, s.TypeHeader} {
+		if reason, hint := once(h, name); reason != "" && name != "" {
+			return reason, hint
+		}
 	}
 	at, _, wrong := s.read(h)
 	switch {
@@ -73,8 +81,7 @@ func seconds(at string) (time.Time, bool) {
 	return time.Unix(int64(n), 0), err == nil && len(at) <= maxTime
 }
 
-// SignedAt returns the time that was signed, and its largest difference from now in a receiver that remembers
-// nothing. ok is false if the scheme signs no time. Call it once a secret has verified the delivery.
+// SignedAt implements [Timer]. The tolerance is 300 seconds by default.
 func (s HMAC) SignedAt(h http.Header) (at time.Time, tolerance time.Duration, ok bool) {
 	if !s.timed() {
 		return at, 0, false
@@ -85,6 +92,21 @@ func (s HMAC) SignedAt(h http.Header) (at time.Time, tolerance time.Duration, ok
 		tolerance = 300 * time.Second
 	}
 	return at, tolerance, ok
+}
+
+// Names implements [Namer].
+func (s HMAC) Names(h http.Header) (id, eventType string) {
+	return s.signed(h, s.IDHeader), s.signed(h, s.TypeHeader)
+}
+
+// signed returns the value of a header, or "" if one of the texts does not sign it.
+func (s HMAC) signed(h http.Header, name string) string {
+	for text := range strings.SplitSeq(s.Texts, "\n") {
+		if name == "" || !strings.Contains(strings.ToLower(text), "{header:"+strings.ToLower(name)+"}") {
+			return ""
+		}
+	}
+	return sent(h, name)
 }
 
 // time returns the text of the time that was signed.
@@ -122,6 +144,9 @@ func (s HMAC) Verifies(h http.Header, body []byte, secret string) bool {
 // Sign implements [Scheme].
 func (s HMAC) Sign(h http.Header, body []byte, secret string, now time.Time) error {
 	at := strconv.FormatInt(now.Unix(), 10)
+	if s.IDHeader != "" && sent(h, s.IDHeader) == "" {
+		h.Set(s.IDHeader, "msg_"+rand.Text())
+	}
 	if s.TimeHeader != "" {
 		h.Set(s.TimeHeader, at)
 	}

@@ -2,11 +2,14 @@ package provider
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
+	"net/http"
 	"strconv"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/paghooks/paghooks/idem"
 	"github.com/paghooks/paghooks/idem/value"
@@ -18,10 +21,11 @@ import (
 // valid Unicode. Scope is left to the caller.
 //
 // The body is not decoded, only looked through for its names: a field that does
-// not fit its type is found when the event is routed to a handler.
+// not fit its type is found when the event is routed to a handler. Names that only signed headers
+// have are not known here: the event of [Dispatcher.Open] has them.
 func (p *Definition) Identify(body []byte) idem.Event {
 	var room [12]member // seldom more
-	e, _ := p.identify(body, look(room[:0], body))
+	e, _ := p.identify(body, look(room[:0], body), words{})
 	return e
 }
 
@@ -52,12 +56,28 @@ func (p *Definition) Decode(body []byte, other func() any) (any, error) {
 // Plain returns an event type without [TestSuffix].
 func Plain(eventType string) string { return strings.TrimSuffix(eventType, TestSuffix) }
 
-// words are the names in a body that unsigned headers may repeat.
-type words struct{ eventType, id string }
+// words are the signed names of an event, which unsigned headers may repeat.
+type words struct {
+	eventType, id string
+	signed        bool // in headers
+}
 
-func (p *Definition) identify(body []byte, root members) (idem.Event, words) {
+// namesOf returns the names that a scheme signs in headers.
+func namesOf(scheme Scheme, h http.Header) (said words) {
+	if namer, ok := scheme.(Namer); ok {
+		said.id, said.eventType = namer.Names(h)
+		said.signed = said.id != "" || said.eventType != ""
+	}
+	if !utf8.ValidString(said.id) {
+		said.id = idem.BodyID([]byte(said.id))
+	}
+	return said
+}
+
+// identify names the event of a body. The names that headers have count where the body has none.
+func (p *Definition) identify(body []byte, root members, headers words) (idem.Event, words) {
 	at := p.places()
-	said := words{root.text(at.eventType), root.id(at.ids)}
+	said := words{cmp.Or(root.text(at.eventType), headers.eventType), cmp.Or(root.id(at.ids), headers.id), headers.signed}
 	plain := said.eventType
 	switch {
 	case root.has(at.ping):

@@ -62,7 +62,10 @@ func (d *Dispatcher) open(r *http.Request) (idem.Event, error) {
 		}
 	}
 	var room [12]member
-	e, said := p.identify(body, look(room[:0], body))
+	e, said := p.identify(body, look(room[:0], body), namesOf(d.Scheme, r.Header))
+	if timer, ok := d.Scheme.(Timer); ok && e.OccurredAt.IsZero() && said.signed {
+		e.OccurredAt, _, _ = timer.SignedAt(r.Header)
+	}
 	var remembered time.Duration
 	if said.id != "" { // a second delivery of it is a duplicate
 		remembered = handling.Remembered(r.Context())
@@ -102,7 +105,7 @@ func (d *Dispatcher) verify(h http.Header, body []byte) error {
 	if err := d.checkTime(h, body, 0); err != nil || !d.StrictHeaders {
 		return err
 	}
-	_, said := p.identify(body, look(nil, body))
+	_, said := p.identify(body, look(nil, body), words{})
 	if found := p.contradictions(h, d.Scheme, said); len(found) > 0 {
 		return p.contradicted(found[0])
 	}
@@ -314,9 +317,7 @@ func termsOf(scheme Scheme) terms {
 // checkTime refuses a verified delivery whose signed time is too far from now. The tolerance for the
 // past grows to remembered, the time for which the receiver recognizes a repeated event.
 func (d *Dispatcher) checkTime(h http.Header, body []byte, remembered time.Duration) error {
-	scheme, ok := d.Scheme.(interface {
-		SignedAt(h http.Header) (at time.Time, tolerance time.Duration, ok bool)
-	})
+	scheme, ok := d.Scheme.(Timer)
 	if !ok {
 		return nil
 	}
@@ -440,7 +441,7 @@ func (p *Definition) refuse(reason idem.Reason, hint string) error {
 
 // Sign sets the headers that the provider would send with a body, for tests.
 func (p *Definition) Sign(scheme Scheme, h http.Header, body []byte, secret string, now time.Time) error {
-	_, said := p.identify(body, look(nil, body))
+	_, said := p.identify(body, look(nil, body), words{})
 	for _, unsigned := range p.Headers {
 		if text := unsigned.signed(said, strconv.FormatInt(now.Unix(), 10)); text != "" {
 			h.Set(unsigned.Name, text)

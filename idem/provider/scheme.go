@@ -32,6 +32,25 @@ type Scheme interface {
 	Sign(h http.Header, body []byte, secret string, now time.Time) error
 }
 
+// Namer is a [Scheme] that signs names of the event in headers. They count where the body has none.
+type Namer interface {
+	Scheme
+
+	// Names returns the id and the type of the event of a delivery that verifies; "" for what is not
+	// signed. The time that SignedAt of a [Timer] returns is that of the event, if the body has none.
+	Names(h http.Header) (id, eventType string)
+}
+
+// Timer is a [Scheme] that signs the time of the delivery.
+type Timer interface {
+	Scheme
+
+	// SignedAt returns the time that was signed, and its largest difference from now in a receiver
+	// that remembers nothing; ok is false without a time. It is called once a secret has verified the
+	// delivery.
+	SignedAt(h http.Header) (at time.Time, tolerance time.Duration, ok bool)
+}
+
 // Why a delivery was refused: the Reason of an [idem.Refusal].
 const (
 	ReasonUnknownAccount     idem.Reason = "unknown_account"     // Accounts knows no account that may send this

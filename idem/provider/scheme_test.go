@@ -8,6 +8,7 @@ import (
 	"encoding/pem"
 	"errors"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
@@ -44,6 +45,67 @@ func TestStandardWebhooksVerifies(t *testing.T) {
 	} {
 		h := http.Header{"Webhook-Id": {tt.id}, "Webhook-Timestamp": {"1614265330"}, "Webhook-Signature": {tt.signature}}
 		refused(t, tt.why, definition(provider.StandardWebhooks).Verify(h, []byte(body), tt.at, tt.secret), tt.want)
+	}
+}
+
+// What is signed names an event: a redelivery with other bytes, or another time, is the same event.
+func TestAnEventHasTheNamesThatHeadersSignWhereItsBodyHasNone(t *testing.T) {
+	t.Parallel()
+	const secret = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
+	typed := provider.HMAC{
+		Header: "X-Signature", Hash: crypto.SHA256, Texts: "{header:X-Event}.{header:x-id}.{body}", IDHeader: "X-Id", TypeHeader: "X-Event",
+	}
+	unsigned := typed
+	unsigned.Texts += "\n{body}" // one text is enough for whoever makes a delivery
+	for _, tt := range []struct {
+		why       string
+		scheme    provider.Scheme
+		body      string
+		id        string
+		eventType string
+		at        time.Time
+	}{
+		{"the id and the time of Standard Webhooks", provider.StandardWebhooks, `{"type":"user.created"}`, "msg_1", "user.created", now},
+		{"the time of the body", provider.StandardWebhooks, `{"type":"user.created","timestamp":"2021-02-25T15:00:00Z"}`, "msg_1", "user.created", time.Date(2021, 2, 25, 15, 0, 0, 0, time.UTC)},
+		{"the id of the body", provider.StandardWebhooks, `{"type":"user.created","id":"evt_1"}`, "evt_1", "user.created", now},
+		{"an id and a type in headers", typed, `{"name":"Ana"}`, "msg_1", "user.deleted", time.Time{}},
+		{"headers that not every text signs", unsigned, `{"name":"Ana"}`, idem.BodyID([]byte(`{"name":"Ana"}`)), "", time.Time{}},
+	} {
+		p := definition(tt.scheme)
+		p.Naming.IDs, p.Naming.Times = []string{"id"}, []string{"timestamp"}
+		d := new(provider.Dispatcher)
+		d.Setup(p, secret)
+		d.Now = func() time.Time { return now }
+		r := httptest.NewRequest(http.MethodPost, "/", strings.NewReader(tt.body))
+		for name, value := range map[string]string{"Webhook-Id": "msg_1", "X-Id": "msg_1", "X-Event": "user.deleted"} {
+			r.Header.Set(name, value)
+		}
+		if err := p.Sign(p.Scheme, r.Header, []byte(tt.body), secret, now); err != nil {
+			t.Fatal(err)
+		}
+		e, err := d.Open(r)
+		if err != nil || e.ID != tt.id || e.Type != tt.eventType || !e.OccurredAt.Equal(tt.at) {
+			t.Errorf("%s: %s %q of %v, %v", tt.why, e.ID, e.Type, e.OccurredAt, err)
+		}
+	}
+}
+
+func TestAHeaderThatNamesTheEventComesOnce(t *testing.T) {
+	t.Parallel()
+	const secret, body = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw", `{"type":"user.created"}`
+	d := definition(provider.StandardWebhooks)
+	for want, change := range map[idem.Reason]func(http.Header){
+		provider.ReasonMissingSignature: func(h http.Header) { h.Del("Webhook-Id") },
+		provider.ReasonDuplicateHeader:  func(h http.Header) { h.Add("Webhook-Id", "msg_2") },
+		provider.ReasonWrongSignature:   func(h http.Header) { h.Set("Webhook-Id", "msg_2") },
+	} {
+		h := make(http.Header)
+		if err := d.Sign(d.Scheme, h, []byte(body), secret, now); err != nil {
+			t.Fatal(err)
+		}
+		refused(t, "as signed, with an id of its own", d.Verify(h, []byte(body), now, secret), "")
+		change(h)
+		refused(t, "changed", d.Verify(h, []byte(body), now, secret), want)
 	}
 }
 
