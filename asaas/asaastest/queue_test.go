@@ -164,6 +164,23 @@ func TestWebhookGetsOnlyTheEventsItSubscribesTo(t *testing.T) {
 	}
 }
 
+func TestWebhooksThatAreResumedAtOneMomentDeliverInTheirOrder(t *testing.T) {
+	t.Parallel()
+	fake := newFake(t)
+	first := fake.AddWebhook(asaastest.Webhook{Handler: newShop(http.StatusOK), Interrupted: true, Events: []asaas.EventType{"PAYMENT_OVERDUE"}})
+	second := fake.AddWebhook(asaastest.Webhook{Handler: newShop(http.StatusOK), Interrupted: true, Events: []asaas.EventType{"PAYMENT_RECEIVED"}})
+	fake.Emit(paid("evt_1"))
+	fake.Advance(time.Hour)
+	fake.Emit(asaastest.Event("PAYMENT_OVERDUE", asaastest.Set("id", "evt_2")))
+	fake.Advance(time.Hour)
+	fake.Resume(second)
+	fake.Resume(first)
+	fake.Settle()
+	if diff := cmp.Diff([]string{"evt_2", "evt_1"}, eventIDs(of(fake, asaastest.Delivered))); diff != "" {
+		t.Errorf("delivered (-want +got):\n%s", diff)
+	}
+}
+
 func TestEveryWebhookHasAQueueOfItsOwn(t *testing.T) {
 	t.Parallel()
 	broken, sound, fake := newShop(http.StatusInternalServerError), newShop(http.StatusOK), newFake(t)

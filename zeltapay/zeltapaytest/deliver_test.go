@@ -9,65 +9,99 @@ import (
 	"github.com/paghooks/paghooks/zeltapay/zeltapaytest"
 )
 
-func TestFaultsHitTheNextAttempts(t *testing.T) {
+func TestEventsEndAsAnswersAndFaultsHaveIt(t *testing.T) {
 	t.Parallel()
-	fake := fakeFor(t, answering(200))
-	fake.Inject(0, zeltapaytest.LostAnswer)
-	fake.Inject(zeltapaytest.LostAnswer | zeltapaytest.Duplicate)
-	fake.Emit(named("evt_1"), named("evt_2"))
-	fake.Advance(day)
-	same(t, "the timeline", []string{
-		"01 00:00:00 delivered evt_1, attempt 1: 200",
-		"01 00:00:00 failed evt_2, attempt 1: 200, the answer was lost, next in 5s",
-		"01 00:00:05 failed evt_2, attempt 2: 200, the answer was lost, next in 10s",
-		"01 00:00:05 copied evt_2, attempt 2: 200, the answer was lost",
-		"01 00:00:15 delivered evt_2, attempt 3: 200",
-	}, lines(fake))
-	var faults []zeltapaytest.Fault
-	for _, e := range fake.Timeline() {
-		faults = append(faults, e.Fault)
-	}
-	same(t, "their faults", []zeltapaytest.Fault{
-		0, 0, // queued
-		0, zeltapaytest.LostAnswer,
-		zeltapaytest.LostAnswer | zeltapaytest.Duplicate, zeltapaytest.LostAnswer | zeltapaytest.Duplicate,
-		0,
-	}, faults)
-}
-
-func TestOfACopyTheFirstAnswerCounts(t *testing.T) {
-	t.Parallel()
+	const lost, duplicate, concurrent = zeltapaytest.LostAnswer, zeltapaytest.Duplicate, zeltapaytest.Concurrent
+	factor := 0.
 	for _, c := range []struct {
-		why      string
-		fault    zeltapaytest.Fault
-		statuses []int
-		want     []string
+		why    string
+		status []int
+		faults []zeltapaytest.Fault
+		set    func(*zeltapaytest.Fake)
+		more   []byte // an event behind evt_1
+		want   []string
 	}{
-		{"the copy would park it", zeltapaytest.Duplicate, []int{200, 400}, []string{
+		{why: "retries stop at the first 2xx", status: []int{500, 408, 429, 204, 500}, want: []string{
+			"01 00:00:00 failed evt_1, attempt 1: 500, next in 5s",
+			"01 00:00:05 failed evt_1, attempt 2: 408, next in 10s",
+			"01 00:00:15 failed evt_1, attempt 3: 429, next in 20s",
+			"01 00:00:35 delivered evt_1, attempt 4: 204",
+		}},
+		{why: "a status that is not retried parks at once", status: []int{503, 422}, want: []string{
+			"01 00:00:00 failed evt_1, attempt 1: 503, next in 5s",
+			"01 00:00:05 failed evt_1, attempt 2: 422",
+			"01 00:00:05 dead-lettered evt_1, attempt 2: the answer is not retried",
+		}},
+		{why: "a judge of one's own decides", status: []int{203, 302}, set: func(fake *zeltapaytest.Fake) {
+			fake.Judge = func(status int) zeltapaytest.Verdict {
+				if status == 302 {
+					return park
+				}
+				return zeltapaytest.JudgeListed(status)
+			}
+		}, want: []string{
+			"01 00:00:00 failed evt_1, attempt 1: 203, next in 5s",
+			"01 00:00:05 failed evt_1, attempt 2: 302",
+			"01 00:00:05 dead-lettered evt_1, attempt 2: the answer is not retried",
+		}},
+		{why: "faults hit the next attempts", status: []int{200}, faults: []zeltapaytest.Fault{0, lost, lost | duplicate}, more: named("evt_2"), want: []string{
+			"01 00:00:00 delivered evt_1, attempt 1: 200",
+			"01 00:00:00 failed evt_2, attempt 1: 200, the answer was lost, next in 5s",
+			"01 00:00:05 failed evt_2, attempt 2: 200, the answer was lost, next in 10s",
+			"01 00:00:05 copied evt_2, attempt 2: 200, the answer was lost",
+			"01 00:00:15 delivered evt_2, attempt 3: 200",
+		}},
+		{why: "the copy would park it", status: []int{200, 400}, faults: []zeltapaytest.Fault{duplicate}, want: []string{
 			"01 00:00:00 delivered evt_1, attempt 1: 200",
 			"01 00:00:00 copied evt_1, attempt 1: 400",
 		}},
-		{"the copy is taken", zeltapaytest.Duplicate, []int{400, 200}, []string{
+		{why: "the copy is taken", status: []int{400, 200}, faults: []zeltapaytest.Fault{duplicate}, want: []string{
 			"01 00:00:00 failed evt_1, attempt 1: 400",
 			"01 00:00:00 copied evt_1, attempt 1: 200",
 			"01 00:00:00 dead-lettered evt_1, attempt 1: the answer is not retried",
 		}},
-		{"two copies", zeltapaytest.Concurrent | zeltapaytest.Duplicate, []int{503, 503, 200}, []string{
+		{why: "two copies and one more", status: []int{503, 503, 200}, faults: []zeltapaytest.Fault{concurrent | duplicate}, want: []string{
 			"01 00:00:00 failed evt_1, attempt 1: 503, next in 5s",
 			"01 00:00:00 copied evt_1, attempt 1: 503",
 			"01 00:00:00 copied evt_1, attempt 1: 200",
+			"01 00:00:05 delivered evt_1, attempt 2: 200",
 		}},
+		{why: "no answer to half of a body gets back", status: []int{200}, faults: []zeltapaytest.Fault{zeltapaytest.CutBody}, want: []string{
+			"01 00:00:00 failed evt_1, attempt 1: the connection broke in the body, next in 5s",
+			"01 00:00:05 delivered evt_1, attempt 2: 200",
+		}},
+		{
+			why: "an event that is due at the same moment, to be given up, does not overtake", status: []int{503, 503, 200},
+			faults: []zeltapaytest.Fault{0, 0, zeltapaytest.Swap}, more: named("evt_2"), set: func(fake *zeltapaytest.Fake) {
+				fake.Lifetime, fake.Delays = time.Minute, []time.Duration{time.Minute}
+				fake.Jitter = func() float64 { factor++; return factor }
+			}, want: []string{
+				"01 00:00:00 failed evt_1, attempt 1: 503, next in 1m0s",
+				"01 00:00:00 failed evt_2, attempt 1: 503",
+				"01 00:01:00 delivered evt_1, attempt 2: 200",
+				"01 00:01:00 dead-lettered evt_2, attempt 1: no time is left to retry",
+			},
+		},
 	} {
-		re := answering(c.statuses...)
+		re := answering(c.status...)
 		fake := fakeFor(t, re)
-		fake.Inject(c.fault)
+		if c.set != nil {
+			c.set(fake)
+		}
+		fake.Inject(c.faults...)
 		fake.Emit(named("evt_1"))
-		fake.Settle()
+		if c.more != nil {
+			fake.Emit(c.more)
+		}
+		fake.Advance(29 * day)
 		same(t, c.why, c.want, lines(fake))
-		for _, got := range re.got {
-			if got.id != "evt_1" || got.attempt != "1" || got.signed != re.got[0].signed || got.body != re.got[0].body {
+		for i, got := range re.got { // copies are the same
+			if first := re.got[0]; i > 0 && got.id == first.id && got.attempt == first.attempt && (got.signed != first.signed || got.body != first.body) {
 				t.Errorf("%s: a copy differs: %+v", c.why, got)
 			}
+		}
+		if faults := fake.Timeline(); len(c.faults) > 0 && c.more == nil && faults[1].Fault != c.faults[0] {
+			t.Errorf("%s: the fault of the first attempt is %d", c.why, faults[1].Fault)
 		}
 	}
 }
@@ -93,42 +127,6 @@ func TestOnlyWhatIsDueOvertakes(t *testing.T) {
 	fake.Emit(named("evt_3"))
 	fake.Settle()
 	same(t, "the ids", []string{"evt_1", "evt_2", "evt_3"}, re.ids())
-}
-
-// evt_2 is due at the same moment, to be given up.
-func TestWhatIsGivenUpDoesNotOvertake(t *testing.T) {
-	t.Parallel()
-	fake := fakeFor(t, answering(503, 503, 200))
-	fake.Lifetime, fake.Delays = time.Minute, []time.Duration{time.Minute}
-	factor := 0.
-	fake.Jitter = func() float64 { factor++; return factor }
-	fake.Inject(0, 0, zeltapaytest.Swap)
-	fake.Emit(named("evt_1"), named("evt_2"))
-	fake.Advance(time.Hour)
-	same(t, "the timeline", []string{
-		"01 00:00:00 failed evt_1, attempt 1: 503, next in 1m0s",
-		"01 00:00:00 failed evt_2, attempt 1: 503",
-		"01 00:01:00 delivered evt_1, attempt 2: 200",
-		"01 00:01:00 dead-lettered evt_2, attempt 1: no time is left to retry",
-	}, lines(fake))
-}
-
-func TestACutBodyArrivesByHalf(t *testing.T) {
-	t.Parallel()
-	for _, fault := range []zeltapaytest.Fault{zeltapaytest.CutBody, zeltapaytest.CutBody | zeltapaytest.SlowBody} {
-		re := answering(200)
-		fake := fakeFor(t, re)
-		fake.Inject(fault)
-		body := named("evt_1")
-		fake.Emit(body)
-		fake.Advance(day)
-		same(t, "the first body", string(body[:len(body)/2]), re.got[0].body)
-		same(t, "the second body", string(body), re.got[1].body)
-		same(t, "the timeline", []string{
-			"01 00:00:00 failed evt_1, attempt 1: the connection broke in the body, next in 5s",
-			"01 00:00:05 delivered evt_1, attempt 2: 200",
-		}, lines(fake))
-	}
 }
 
 func TestFaultySignaturesAreRefused(t *testing.T) {

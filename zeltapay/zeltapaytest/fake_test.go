@@ -143,6 +143,9 @@ func TestASlowReceiverTakesNoTimeOfTheFake(t *testing.T) {
 			"01 00:00:05 failed evt_2, attempt 2: no answer within 10s, next in 10s",
 		}, lines(fake))
 		same(t, "the bubble's time", 29*time.Second, time.Since(began))
+		fake.Close()
+		fake.Advance(day)
+		same(t, "after Close, entries", 5, len(fake.Timeline()))
 	})
 }
 

@@ -110,53 +110,6 @@ func TestJitterMultipliesEachDelay(t *testing.T) {
 	}
 }
 
-func TestRetriesStopAtTheFirst2xx(t *testing.T) {
-	t.Parallel()
-	re := answering(500, 408, 429, 204, 500)
-	fake := fakeFor(t, re)
-	fake.Emit(named("evt_1"))
-	fake.Advance(day)
-	same(t, "the timeline", []string{
-		"01 00:00:00 failed evt_1, attempt 1: 500, next in 5s",
-		"01 00:00:05 failed evt_1, attempt 2: 408, next in 10s",
-		"01 00:00:15 failed evt_1, attempt 3: 429, next in 20s",
-		"01 00:00:35 delivered evt_1, attempt 4: 204",
-	}, lines(fake))
-	fake.Advance(40 * day)
-	if len(re.ids()) != 4 || len(fake.DeadLetters()) != 0 {
-		t.Errorf("a delivered event came again, or is a dead letter: %v", lines(fake))
-	}
-}
-
-func TestAStatusThatIsNotRetriedParksAtOnce(t *testing.T) {
-	t.Parallel()
-	fake := fakeFor(t, answering(503, 422))
-	fake.Emit(named("evt_1"))
-	fake.Advance(day)
-	same(t, "the timeline", []string{
-		"01 00:00:00 failed evt_1, attempt 1: 503, next in 5s",
-		"01 00:00:05 failed evt_1, attempt 2: 422",
-		"01 00:00:05 dead-lettered evt_1, attempt 2: the answer is not retried",
-	}, lines(fake))
-}
-
-func TestAJudgeOfOnesOwnDecides(t *testing.T) {
-	t.Parallel()
-	fake := fakeFor(t, answering(203, 302))
-	fake.Judge = func(status int) zeltapaytest.Verdict {
-		if status == 302 {
-			return park
-		}
-		return zeltapaytest.JudgeListed(status)
-	}
-	fake.Emit(named("evt_1"))
-	fake.Advance(day)
-	same(t, "the attempts", seconds(0, 5), attempts(fake))
-	if letters := fake.DeadLetters(); len(letters) != 1 {
-		t.Errorf("the dead-letter queue has %+v", letters)
-	}
-}
-
 func TestNothingIsRetried24HoursAfterTheFirstAttempt(t *testing.T) {
 	t.Parallel()
 	fake := fakeFor(t, answering(503))
