@@ -22,20 +22,28 @@ import (
 
 // verbs are the actions on events, in the order of their buttons.
 var verbs = []verb{
-	{Name: "replay", Label: "Replay", plan: (*operator.Operator).PlanReplay},
-	{Name: "dry-run", Label: "Dry run", plan: (*operator.Operator).PlanDryReplay},
-	{Name: "requeue", Label: "Requeue", NeedsWorkers: true, plan: (*operator.Operator).PlanRequeue},
-	{Name: "discard", Label: "Discard", IsFinal: true, plan: (*operator.Operator).PlanDiscard},
+	{Name: "replay", Label: "Replay", OnLists: true, plan: (*operator.Operator).PlanReplay},
+	{Name: "dry-run", Label: "Dry run", OnLists: true, plan: (*operator.Operator).PlanDryReplay},
+	{Name: "requeue", Label: "Requeue", OnLists: true, NeedsWorkers: true, plan: (*operator.Operator).PlanRequeue},
+	{Name: "acknowledge", Label: "Acknowledge", OnLists: true, plan: (*operator.Operator).PlanAcknowledge},
+	{Name: "unacknowledge", Label: "Take the acknowledgment back", plan: (*operator.Operator).PlanUnacknowledge},
+	{Name: "discard", Label: "Discard", OnLists: true, IsFinal: true, plan: (*operator.Operator).PlanDiscard},
 	{Name: "erase", Label: "Erase", IsFinal: true, IsOfNamed: true, plan: (*operator.Operator).PlanErase},
 }
 
 type verb struct {
 	Name         string // in forms
 	Label        lang.Text
+	OnLists      bool // it is offered on every list
 	NeedsWorkers bool
 	IsFinal      bool // the button warns
 	IsOfNamed    bool // it is about events that are chosen by name, in any state
 	plan         func(*operator.Operator, context.Context, idem.Filter) (*operator.Plan, error)
+}
+
+// offered returns the actions on events of the source that a page offers.
+func (v *visit) offered(on func(verb) bool) []verb {
+	return slices.DeleteFunc(slices.Clone(verbs), func(a verb) bool { return a.NeedsWorkers && !v.source.workers || !on(a) })
 }
 
 // asked is an action that a form asks for.
@@ -74,7 +82,7 @@ func (v *visit) ask(ctx context.Context, op *operator.Operator, form url.Values)
 	}
 	op.EraseNotDone = form.Get("open") != ""
 	a.Plan, err = a.plan(op, ctx, f)
-	a.Sure = a.IsFinal && (a.Choice.Narrowed() == 0 || a.IsOfNamed)
+	a.Sure = a.IsFinal && (len(a.Choice.Narrowing()) == 0 || a.IsOfNamed)
 	return a, err
 }
 
@@ -126,7 +134,7 @@ func (v *visit) act(ctx context.Context) error {
 	}
 	left, came := int64(len(marks))-a.Count, now-a.Count
 	if left > 0 || came > 0 {
-		reason = strings.TrimSpace(fmt.Sprintf("%s (of %d events that were shown, %d had left the list, and %d came since: those are left alone)", reason, len(marks), left, came))
+		reason = strings.TrimPrefix(fmt.Sprintf("%s; of %d events that were shown, %d had left the list, and %d came since: those are left alone", reason, len(marks), left, came), "; ")
 	}
 	failed := s.tried.begin(v.user)
 	if a.Name == "dry-run" { // others store the error with the event
@@ -197,12 +205,12 @@ func (v *visit) log(name string, ended <-chan error) {
 // often accept one.
 const maxChosen = 50_000
 
-// mark stands for a shown event in a form.
-type mark [8]byte
+// shownMark stands for a shown event in a form.
+type shownMark [8]byte
 
-func markOf(rowKey string) mark {
+func markOf(rowKey string) shownMark {
 	sum := sha256.Sum256([]byte(rowKey))
-	return mark(sum[:8])
+	return shownMark(sum[:8])
 }
 
 // marksOf returns the marks of events as the field of a form.
@@ -216,14 +224,14 @@ func marksOf(rowKeys []string) string {
 }
 
 // marksIn returns the marks in the field of a form; none if the field is broken.
-func marksIn(field string) map[mark]bool {
+func marksIn(field string) map[shownMark]bool {
 	all, err := base64.RawURLEncoding.DecodeString(field)
 	if err != nil {
 		return nil
 	}
-	marks := map[mark]bool{}
-	for ; len(all) >= len(mark{}); all = all[len(mark{}):] {
-		marks[mark(all[:len(mark{})])] = true
+	marks := map[shownMark]bool{}
+	for ; len(all) >= len(shownMark{}); all = all[len(shownMark{}):] {
+		marks[shownMark(all[:len(shownMark{})])] = true
 	}
 	return marks
 }

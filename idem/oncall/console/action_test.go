@@ -170,7 +170,7 @@ func TestListThatHasChangedIsSaid(t *testing.T) {
 	a.fix()
 	form.Set("reason", "fixed")
 	a.post("act", form).want(303)
-	a.get("trail?source=letters").want(200, "1 by row key fixed (of 1 events that were shown, 0 had left the list, and 1 came since: those are left alone) 1 1 done")
+	a.get("trail?source=letters").want(200, "1 by row key fixed; of 1 events that were shown, 0 had left the list, and 1 came since: those are left alone 1 1 done")
 	a.wantState("letters", "e2", idem.StateParked)
 
 	a.post("act", form).want(409, "none of the events any more that you were shown: nothing was done")
@@ -264,7 +264,7 @@ func TestActionLeavesWhatWasNotShown(t *testing.T) {
 			a.broken = true
 			a.letters("p1", "p2", "p3", "p4", "p5", "p6")
 			a.post("act", form).want(303)
-			a.get("trail?source=letters").want(200, "noise (of 7 events that were shown, 6 had left the list, and 6 came since: those are left alone) 1 ")
+			a.get("trail?source=letters").want(200, "noise; of 7 events that were shown, 6 had left the list, and 6 came since: those are left alone 1 ")
 			events, err := operator.New(a.inbox, "").ActionEvents(t.Context(), 1)
 			if diff := cmp.Diff([]string{"letters//n7"}, events); diff != "" || err != nil {
 				t.Error(err, "the trail's events (-want +got):\n"+diff)

@@ -28,7 +28,7 @@ func TestEventsOfCheckboxesAreActedUponAndNoOthers(t *testing.T) {
 	form["event"] = []string{"letters//e1", "letters//e3", "notes//n1"}
 	question := a.post("choose", form)
 	question.want(200, "2 events", "e1", "e3")
-	question.without(">e2<", ">n1<")
+	question.without("<bdi>e2<", "<bdi>n1<")
 	a.post("act", question.form("act")).want(303)
 	a.wantState("letters", "e1", idem.StateDone)
 	a.wantState("letters", "e2", idem.StateParked)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/paghooks/paghooks/idem"
 	"github.com/paghooks/paghooks/idem/broker/outbox"
+	"github.com/paghooks/paghooks/idem/health"
 	"github.com/paghooks/paghooks/idem/oncall/operator"
 	"github.com/paghooks/paghooks/idem/telemetry/gauge"
 	"github.com/paghooks/paghooks/internal/lang"
@@ -35,6 +36,10 @@ type Handler struct {
 	// Redact returns the part of a body that is shown, unless the user asks for the whole
 	// body. source is the name of the event's source. Default: [Mask].
 	Redact func(source string, body []byte) []byte
+
+	// Health is asked for the first line of the overview, which says what is not well. Give it that of the
+	// program, with its canary and the other parts. Default: that of New's receivers.
+	Health *health.Health
 
 	// Queues are the providers' delivery queues, by the name of the source of the
 	// events that they hold. Default: none.
@@ -61,6 +66,7 @@ type Handler struct {
 	protected *http.CrossOriginProtection
 	moment    time.Duration // how long the overview waits for counts
 	running   *running
+	report    latest[health.Report]
 }
 
 var _ http.Handler = (*Handler)(nil)
@@ -86,7 +92,9 @@ func New(receivers ...idem.Receiver) *Handler {
 		moment:    100 * time.Millisecond,
 		running:   newRunning(),
 	}
+	var parts []health.Part
 	for _, r := range receivers {
+		parts = append(parts, health.Of(r))
 		workers := hasWorkers(r)
 		events := operator.New(r, "")
 		s := &source{name: events.SourceName(), receiver: r, events: events, workers: workers}
@@ -98,6 +106,8 @@ func New(receivers ...idem.Receiver) *Handler {
 			h.sources[i] = s
 		}
 	}
+	h.Health = health.New(parts...)
+	h.Health.Logger = nil // the program's own logs the same
 	return h
 }
 

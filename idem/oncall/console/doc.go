@@ -1,6 +1,6 @@
 // Package console is a web page for the operators of an application that receives
-// webhooks. It shows which events wait and why, and replays, requeues and discards
-// them.
+// webhooks. It says first whether all is well or what is not, shows which events wait and why, and replays,
+// requeues, acknowledges and discards them.
 //
 //	page := console.New(processor)
 //	page.Access = func(r *http.Request) (string, console.Access) {
@@ -10,9 +10,10 @@
 //	defer page.Close()
 //	mux.Handle("/webhooks/console/", page)
 //
-// Further settings show the provider's delivery queues, and release them; find events by ids
-// in their bodies; and link a charge to a page of yours:
+// Further settings have all parts of the program say what is not well; show the provider's delivery queues, and
+// release them; find events by ids in their bodies; and link a charge to a page of yours:
 //
+//	page.Health = health.New(processor, canary)
 //	page.Queues = map[string]gauge.Queues{"asaas": webhook.NewQueues(client, token, processor)}
 //	page.Fields = map[string][]string{"asaas": asaas.SearchFields}
 //	page.Links = map[string]string{"pay_": "https://erp.shop.example/charges/{id}"}
@@ -41,14 +42,14 @@
 //
 // # Actions
 //
-// It runs replay, requeue, dry run and discard, for one event, for those that are chosen
+// It runs replay, requeue, dry run, acknowledge and discard, for one event, for those that are chosen
 // by their checkboxes, or for all that a filter chooses, 50,000 at most. A page shows how many
 // they are, the first five and the effect, and asks for confirmation. The action is bound to the events that were
 // shown: it leaves those alone that came since, and those that are in none of the chosen
 // states any more, and the audit trail says so. To discard all events that are not done,
 // one types the name of the source.
 //
-// It erases the stored data of events beyond the fact that they came, of named ones: see
+// From the page of an event or an entity it erases the stored data of events beyond the fact that they came: see
 // [operator.Operator.Erase]. One gives a reason, and types the name of the source.
 // Events that are not done are left alone unless a box of their own says otherwise.
 //

@@ -44,7 +44,7 @@ func (v *visit) events(ctx context.Context) error {
 		Unread int64              // events that were not looked through for done ones
 		First  bool
 		Next   string
-	}{Choice: chosen, States: open, Events: p.Events, First: place.At.IsZero()}
+	}{Choice: chosen, States: []idem.State{idem.StatePending, failing, idem.StateUnhandled, idem.StateParked}, Events: p.Events, First: place.At.IsZero()}
 	if !p.Next.At.IsZero() {
 		shown.Next = query(append(chosen.Fields(), field{"at", p.Next.At.Format(time.RFC3339Nano)}, field{"before", p.Next.Event})...)
 	}
@@ -69,8 +69,8 @@ type detail struct {
 	Open    bool // not done or discarded
 	Stored  bool // its body is
 	Body    string
-	Shown   string // how its body is shown: "", "masked" or "whole"
-	Workers bool
+	Shown   string              // how its body is shown: "", "masked" or "whole"
+	Verbs   []verb              // that may be asked for
 	Actions []operator.ActionOn // the last ones that touched it
 	Link    string              // to the provider's page of its entity; "" for none
 }
@@ -91,7 +91,17 @@ func (v *visit) found(ctx context.Context) (d detail, err error) {
 	if err != nil {
 		return d, err
 	}
-	return detail{Lookup: v.errorsHiddenOf(e), Actions: touched, Link: v.link(e.StoredEvent), Open: isOpen(e.StoredEvent), Stored: e.Payload != nil, Workers: v.source.workers}, nil
+	isNoted, isOpen := !e.AcknowledgedAt.IsZero(), isOpen(e.StoredEvent)
+	may := v.offered(func(a verb) bool {
+		switch a.Name {
+		case "acknowledge":
+			return !isNoted && (standing(e.StoredEvent) == failing || e.State == idem.StateParked)
+		case "unacknowledge":
+			return isNoted
+		}
+		return isOpen || a.IsOfNamed
+	})
+	return detail{Lookup: v.errorsHiddenOf(e), Actions: touched, Link: v.link(e.StoredEvent), Open: isOpen, Stored: e.Payload != nil, Verbs: may}, nil
 }
 
 func (v *visit) event(ctx context.Context) error {
@@ -149,7 +159,6 @@ type choice struct {
 	Source, State, Type, Entity, Account, ID string
 	From, Until                              string // UTC, as browsers send it
 	One                                      string // "1": one event; its account may be empty
-	Failed                                   string // "1": only events that have failed; "again": and are tried again by themselves
 
 	Chosen string   // "1": the events with their row keys in Events, even if that is empty
 	Events []string // of a list's checkboxes
@@ -162,26 +171,30 @@ func choiceOf(form url.Values) choice {
 		}
 		return strings.TrimSpace(form.Get(name)) // typed by hand
 	}
-	return choice{
+	c := choice{
 		Source: get("source"), State: get("state"), Type: get("type"), Entity: get("entity"), Account: get("account"), ID: get("id"),
-		From: get("from"), Until: get("until"), One: get("one"), Failed: get("failed"),
+		From: get("from"), Until: get("until"), One: get("one"),
 		Chosen: get("chosen"), Events: form["event"],
 	}
+	if get("whole") != "" { // all that the filter chooses, and not these
+		c.Chosen, c.Events = "", nil
+	}
+	return c
 }
 
 // filter returns the choice as a filter of package idem.
 func (c choice) filter() (f idem.Filter, err error) {
-	f.States = open
-	if c.State != "" {
-		if !slices.Contains(open, idem.State(c.State)) {
-			return f, refuse(http.StatusBadRequest, "Choose one of the states: events that are done are not kept in lists.")
-		}
-		f.States = []idem.State{idem.State(c.State)}
+	switch state := idem.State(c.State); {
+	case state == "":
+		f.States = open
+	case state == failing:
+		f.States, f.Failed = []idem.State{idem.StatePending, idem.StateRetrying}, true
+	case slices.Contains(open, state):
+		f.States = []idem.State{state}
+	default:
+		return f, refuse(http.StatusBadRequest, "Choose one of the states: events that are done are not kept in lists.")
 	}
 	f.Types, f.Keys, f.IDs, f.Scopes = only(c.Type), only(c.Entity), only(c.ID), only(c.Account)
-	if f.Failed = c.Failed != ""; c.Failed == again && c.State == "" {
-		f.States = []idem.State{idem.StatePending, idem.StateRetrying}
-	}
 	if c.Chosen != "" {
 		f.Events = append([]string{}, c.Events...)
 	}
@@ -195,13 +208,10 @@ func (c choice) filter() (f idem.Filter, err error) {
 	return f, err
 }
 
-// again is the value of the field failed for events that are tried again by themselves.
-const again = "again"
-
-// Narrowed returns by how many fields the choice narrows the events.
-func (c choice) Narrowed() int {
+// Narrowing returns the fields that narrow the events of the source.
+func (c choice) Narrowing() []field {
 	c.Source = ""
-	return len(c.Fields())
+	return c.Fields()
 }
 
 func only(value string) []string {
@@ -236,7 +246,6 @@ func (c choice) Fields() []field {
 		{"from", c.From},
 		{"until", c.Until},
 		{"one", c.One},
-		{"failed", c.Failed},
 		{"chosen", c.Chosen},
 	}
 	for _, key := range c.Events {

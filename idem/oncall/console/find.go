@@ -131,8 +131,9 @@ func (v *visit) entity(ctx context.Context) error {
 	v.hideErrors(&h)
 	return v.render(http.StatusOK, "entity", v.say("Events of an entity"), struct {
 		Account, Key string
+		Verbs        []verb
 		history
-	}{account, key, h})
+	}{account, key, v.offered(func(a verb) bool { return a.OnLists || a.IsOfNamed }), h})
 }
 
 // conflicts lists the events that came again with another body.

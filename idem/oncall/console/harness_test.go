@@ -188,7 +188,7 @@ func (r answer) without(texts ...string) {
 }
 
 var (
-	inline = regexp.MustCompile(`</?(?:time|wbr)[^>]*>`)
+	inline = regexp.MustCompile(`</?(?:time|wbr|bdi)[^>]*>`)
 	tags   = regexp.MustCompile(`<[^>]*>`)
 	spaces = regexp.MustCompile(`\s+`)
 	forms  = regexp.MustCompile(`(?s)<form ([^>]*)>(.*?)</form>`)

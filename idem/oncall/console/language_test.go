@@ -31,19 +31,19 @@ func TestThePageIsInTheLanguageOfTheBrowser(t *testing.T) {
 	a.accept(a.inbox.Accept, idem.Event{ID: "e2", Type: "paid", Key: "order-e1", Payload: body("e2")})
 	a.page.Queues = map[string]gauge.Queues{"letters": &queues{all: []gauge.Queue{{ID: "q2", Name: "transfers", Enabled: true, Penalized: 1200}}}}
 	for address, want := range map[string]string{
-		"":                                                 "1 parked estacionados: falharam e esperam por você",
+		"":                                                 "1 estacionado falharam e esperam por você",
 		"queues":                                           "penalizada: 1.200 entregas sem sucesso contam contra ela",
 		"event?source=letters&id=e1":                       "O evento está estacionado (parked): falhou uma vez, por último com: no such order: order-e1; nada acontece com ele até que seja reprocessado, recolocado na fila ou descartado. 1 evento da mesma entidade aguarda este.",
 		"event?source=letters&id=e2":                       "O evento aguarda e1, um paid anterior da mesma entidade, que está estacionado (parked): falhou uma vez",
 		"events?source=letters":                            "Estado por concluir",
 		"find?q=order-e1":                                  "letters e1 : O evento está estacionado",
 		"trail?source=letters":                             "Ninguém fez nada.",
-		"confirm?action=replay":                            "Reprocessar? 2 eventos : states pending",
-		"confirm?action=replay&state=parked":               "O handler de cada um seria executado aqui, do mais antigo",
-		"confirm?action=dry-run":                           "O handler de cada um é executado aqui e desfeito.",
-		"confirm?action=requeue&source=letters":            "Os workers do inbox os processariam de novo",
-		"confirm?action=discard&state=parked":              "Eles não seriam processados, e seus corpos seriam excluídos",
-		"confirm?action=erase&one=1&account=&id=e1":        "Seus corpos, erros e traces seriam excluídos. Isto não pode ser desfeito. Permanece que eles chegaram",
+		"confirm?action=replay":                            "Reprocessar? 2 eventos : estado: pendente, falhando, sem handler, estacionado; escolhidos pela chave: 2.",
+		"confirm?action=replay&state=parked":               "O handler de cada um será executado aqui, do mais antigo",
+		"confirm?action=dry-run":                           "O handler de cada um será executado aqui, e a transação, desfeita.",
+		"confirm?action=requeue&source=letters":            "Os workers do inbox os processarão de novo",
+		"confirm?action=discard&state=parked":              "Eles não serão processados, e seus payloads serão excluídos",
+		"confirm?action=erase&one=1&account=&id=e1":        "Seus payloads, erros e traces serão excluídos. Isto não pode ser desfeito. Fica o registro de que eles chegaram",
 		"confirm?action=erase&one=1&account=&id=e2&source": "Ficam fora: as tabelas da própria aplicação",
 
 		"nothing":                       "Não encontrado Esta página não existe.",
@@ -110,4 +110,26 @@ func TestALanguageThatThereIsNotChangesNothing(t *testing.T) {
 	if p := a.in("en", "?lang=pt-BR"); p.status != 403 || !strings.Contains(p.body, "Você não pode ver esta página") {
 		t.Errorf("who may not see the page is told %d %s", p.status, p.body)
 	}
+}
+
+func TestTheAuditTrailIsToldInPortuguese(t *testing.T) {
+	t.Parallel()
+	a := newApp(t)
+	a.letters("e1", "e2", "e3")
+	a.confirm("confirm?action=dry-run"+oneEvent, "").want(303)
+	a.confirm("confirm?action=acknowledge"+oneEvent, "chamado 7").want(303)
+	a.confirm("confirm?action=unacknowledge"+oneEvent, "").want(303)
+	a.confirm("confirm?source=letters&state=parked&type=paid&id=e2&action=requeue", "2 done; texto livre").want(303)
+	form := a.get("confirm?source=letters&state=parked&action=discard").form("act")
+	form.Set("reason", "ruído")
+	a.letters("e4")
+	a.post("act", form).want(303)
+	a.post("reveal", url.Values{"source": {"letters"}, "id": {"e4"}}).want(200)
+	a.in("pt", "trail?source=letters").want(200,
+		"ana consulta ao payload id: e4 0 mostrado com valores ocultos",
+		"ana descarte estado: estacionado; escolhidos pela chave: 2 ruído; de 2 eventos mostrados, 0 saíram da lista; 2 chegaram depois, e ficam intocados 2 descartados: 2",
+		"ana recolocação na fila estado: estacionado; tipo: paid; id: e2; escolhidos pela chave: 1", "recolocados na fila: 1",
+		"ana reconhecimento desfeito", "com o reconhecimento desfeito: 1", "ana reconhecimento", "chamado 7", "reconhecidos: 1",
+		"ana execução de teste", "concluídos: 0, com falha: 1, sem handler: 0; primeira falha: paid e1")
+	a.in("pt", "action?source=letters&id=1").want(200, "O quê execução de teste", "Quais eventos estado: estacionado", "falhou de novo")
 }

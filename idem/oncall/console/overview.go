@@ -1,10 +1,10 @@
 package console
 
 import (
+	"cmp"
 	"context"
-	"errors"
+	"html/template"
 	"net/http"
-	"sync"
 	"time"
 
 	"github.com/paghooks/paghooks/idem"
@@ -19,24 +19,6 @@ const (
 	freshQueues = 30 * time.Second // providers limit how often they are asked
 )
 
-// summary is a source on the overview.
-type summary struct {
-	Source   string
-	Stats    reading[operator.State]
-	Backlogs []backlog
-	Provider bool // whether its queues are known
-	Queues   reading[[]gauge.Queue]
-}
-
-// backlog is the events in one state.
-type backlog struct {
-	State idem.State
-	Means lang.Text
-	Alarm bool
-	idem.Backlog
-	Change int64 // a minute, since an earlier look
-}
-
 // refresh starts readings of the source's counts and queues.
 func (s *source) refresh(h *Handler) {
 	s.counts.refresh(h.running, freshCounts, s.events.State)
@@ -45,40 +27,83 @@ func (s *source) refresh(h *Handler) {
 	}
 }
 
+// summary is a source on the overview.
+type summary struct {
+	Source   string
+	Stats    reading[operator.State]
+	Tiles    []tile
+	Workers  bool // whether it has any
+	Provider bool // whether its queues are known
+	Queues   reading[[]gauge.Queue]
+}
+
 func (v *visit) overview(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, v.moment)
 	defer cancel()
+	v.report.refresh(v.running, freshCounts, v.examine)
 	for _, s := range v.sources {
 		s.refresh(v.Handler)
 	}
-	var all []summary
+	report, _ := v.report.get(ctx)
+	shown := struct {
+		Found   []fault
+		Known   bool // whether everything was looked at
+		Noted   int64
+		Sources []summary
+	}{Known: !report.At.IsZero()}
 	for _, s := range v.sources {
 		now, before := s.counts.get(ctx)
-		if now.Err != nil {
-			_, text := v.told(now.Err)
-			now.Err = errors.New(text)
-		}
 		queues, _ := s.held.get(ctx)
-		all = append(all, summary{Source: s.name, Stats: now, Backlogs: backlogs(now, before), Provider: v.Queues[s.name] != nil, Queues: queues})
+		shown.Sources = append(shown.Sources, summary{s.name, now, v.tiles(s, now, before), s.workers, v.Queues[s.name] != nil, queues})
+		shown.Found = append(shown.Found, v.faults(s, now, queues)...)
+		shown.Known = shown.Known && !now.At.IsZero()
+		shown.Noted += now.Value.Acknowledged
 	}
-	return v.render(http.StatusOK, "overview", v.say("Overview"), all)
+	shown.Found = v.judged(shown.Found, report.Value)
+	return v.render(http.StatusOK, "overview", v.say("Overview"), shown)
 }
 
-func backlogs(now, before reading[operator.State]) []backlog {
+// tile is a number on the overview, and where it leads.
+type tile struct {
+	Name          idem.State // or another word for these events
+	Href          string
+	Count, Change int64 // Change is a minute's, since an earlier look
+	Oldest        time.Duration
+	Bad           bool
+	Says          []template.HTML
+}
+
+func (v *visit) tiles(s *source, now, before reading[operator.State]) []tile {
 	n, b := now.Value, before.Value
-	all := []backlog{
-		{State: idem.StatePending, Means: "stored, workers are next", Backlog: n.Pending, Change: n.Pending.Events - b.Pending.Events},
-		{State: idem.StateRetrying, Means: "failed, the provider delivers them again", Backlog: n.Retrying, Change: n.Retrying.Events - b.Retrying.Events},
-		{State: idem.StateUnhandled, Means: "no handler when they came", Backlog: n.Unhandled, Change: n.Unhandled.Events - b.Unhandled.Events},
-		{State: idem.StateParked, Means: "failed, and wait for you", Backlog: n.Parked, Change: n.Parked.Events - b.Parked.Events, Alarm: n.Parked.Events > 0},
-	}
-	for i := range all {
-		all[i].Change = perMinute(all[i].Change, now.At.Sub(before.At))
-		if before.At.IsZero() {
-			all[i].Change = 0
+	events := func(name idem.State, of, was idem.Backlog, bad bool, says ...template.HTML) tile {
+		t := tile{Name: name, Href: "events?" + query(field{"source", s.name}, field{"state", string(name)}), Count: of.Events, Oldest: of.Oldest, Bad: bad && of.Events > 0, Says: says}
+		if !before.At.IsZero() {
+			t.Change = perMinute(of.Events-was.Events, now.At.Sub(before.At))
 		}
+		return t
 	}
-	return all
+	next, fails := lang.Text("stored, workers are next"), lang.Text("failed, the provider delivers them again")
+	if s.workers {
+		fails = "failed, and tried again by themselves"
+	}
+	if s.lacksWorkers(n) {
+		next = "stored, and no workers are alive"
+	}
+	failing := events(failing, idem.Backlog{Events: n.Failing}, idem.Backlog{Events: b.Failing}, true, said(v.lang, fails))
+	for _, t := range n.FailingTypes {
+		failing.Says = append(failing.Says, template.HTML(v.lang.Number(t.Events)+" ")+long(cmp.Or(t.Type, "–")))
+	}
+	blocked := tile{Name: "blocked", Href: "blocked?" + query(field{"source", s.name}), Count: n.BlockedKeys, Bad: n.BlockedKeys+n.Standing > 0, Says: []template.HTML{said(v.lang, "entities whose events wait for an earlier one")}}
+	if n.Standing > 0 {
+		blocked.Says = append(blocked.Says, count(v.lang, n.Standing, "%s event behind a parked one", "%s events behind a parked one"))
+	}
+	return []tile{
+		events(idem.StatePending, n.Pending, b.Pending, s.lacksWorkers(n), said(v.lang, next)),
+		failing,
+		events(idem.StateParked, n.Parked, b.Parked, true, said(v.lang, "failed, and wait for you")),
+		blocked,
+		events(idem.StateUnhandled, n.Unhandled, b.Unhandled, false, said(v.lang, "no handler when they came")),
+	}
 }
 
 func perMinute(n int64, in time.Duration) int64 {
@@ -135,86 +160,4 @@ func (v *visit) release(context.Context) error {
 		defer s.held.forget()
 		return op.Record(ctx, "release queue", "queue "+id, reason, func(ctx context.Context) (string, error) { return queues.Release(ctx, id) })
 	})
-}
-
-// latest holds the last reading of a value that may take a while to read.
-type latest[T any] struct {
-	mu      sync.Mutex
-	now     reading[T]
-	before  reading[T]    // an earlier one, of a minute ago at most if there was one
-	stale   bool          // now is out of date
-	reading chan struct{} // closed at the end of a reading; nil if there is none in progress
-}
-
-// reading is a value, and the time of reading it; At is zero if nothing was read yet.
-type reading[T any] struct {
-	Value T
-	Err   error
-	At    time.Time
-	took  time.Duration
-}
-
-// readTime is the time that a reading may take, in the background.
-const readTime = time.Minute
-
-// refresh starts a reading in the background if the last one is older than fresh and older than ten times the
-// time that it took: the page takes a tenth of the database's time at most. After a reading that failed the
-// pause is only as long as that reading took, since a person waits for the end of the outage.
-func (l *latest[T]) refresh(running *running, fresh time.Duration, read func(context.Context) (T, error)) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	pause := 10 * l.now.took
-	if l.now.Err != nil {
-		pause = l.now.took
-	}
-	if l.reading != nil || !l.stale && time.Since(l.now.At) <= max(fresh, pause) {
-		return
-	}
-	done := make(chan struct{})
-	if running.look(func(ctx context.Context) { l.read(ctx, read, done) }) {
-		l.reading, l.stale = done, false
-	}
-}
-
-// get waits for a reading in progress until ctx ends. It returns the last reading, and an earlier one to
-// compare it with.
-func (l *latest[T]) get(ctx context.Context) (now, before reading[T]) {
-	l.mu.Lock()
-	wait := l.reading
-	l.mu.Unlock()
-	if wait != nil {
-		select {
-		case <-wait:
-		case <-ctx.Done():
-		}
-	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.now, l.before
-}
-
-// forget makes the next refresh read again.
-func (l *latest[T]) forget() {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.stale = true
-}
-
-func (l *latest[T]) read(ctx context.Context, read func(context.Context) (T, error), done chan struct{}) {
-	ctx, cancel := context.WithTimeout(ctx, readTime)
-	defer cancel()
-	var r reading[T]
-	start := time.Now()
-	r.Err = protect(ctx, func(ctx context.Context) (err error) {
-		r.Value, err = read(ctx)
-		return err
-	})
-	r.At, r.took = time.Now(), time.Since(start)
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.now.Err == nil && !l.now.At.IsZero() && r.At.Sub(l.before.At) > time.Minute {
-		l.before = l.now
-	}
-	l.now, l.reading = r, nil
-	close(done)
 }

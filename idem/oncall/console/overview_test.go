@@ -3,13 +3,18 @@ package console_test
 import (
 	"context"
 	"errors"
+	"os"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/paghooks/paghooks/idem"
+	"github.com/paghooks/paghooks/idem/health"
+	"github.com/paghooks/paghooks/idem/health/check"
 	"github.com/paghooks/paghooks/idem/oncall/console"
 	"github.com/paghooks/paghooks/idem/telemetry/gauge"
+	"github.com/paghooks/paghooks/internal/testkit"
 )
 
 // queues is a provider's side.
@@ -103,7 +108,7 @@ func TestErrorOfTheDatabaseIsShownWithWhatToDo(t *testing.T) {
 func TestOverviewSaysWhatFailsWhatWaitsBehindParked(t *testing.T) {
 	t.Parallel()
 	a := newApp(t)
-	a.get("").want(200, "0 behind parked", "0 failing")
+	a.get("").want(200, "0 blocked", "0 failing")
 	a.letters("e1")
 	a.accept(a.inbox.Accept, idem.Event{ID: "e2", Type: "paid", Key: "order-e1", Payload: body("e2")})
 	a.inbox.MaxAttempts = 5
@@ -116,10 +121,10 @@ func TestOverviewSaysWhatFailsWhatWaitsBehindParked(t *testing.T) {
 	page.WaitForCounts()
 	t.Cleanup(page.Close)
 	overview := a.get("")
-	overview.want(200, "1 behind parked events of 1 entity that wait behind a parked one", "1 failing failed, and tried again by themselves 1 paid")
-	failing := a.get("events?failed=again&source=letters")
+	overview.want(200, "Events wait behind a parked one", "1 blocked entities whose events wait for an earlier one 1 event behind a parked one", "1 failing failed, and tried again by themselves 1 paid")
+	failing := a.get("events?state=failing&source=letters")
 	failing.want(200, "e3")
-	failing.without(">e1<", ">e2<")
+	failing.without("<bdi>e1<", "<bdi>e2<")
 }
 
 func TestTypesThatFailAreAFewHoweverManyThereAre(t *testing.T) {
@@ -135,5 +140,100 @@ func TestTypesThatFailAreAFewHoweverManyThereAre(t *testing.T) {
 	p.without("<b>")
 	if n := strings.Count(p.text(), "<b><b>"); len(p.body) > 40_000 || n == 0 {
 		t.Errorf("the overview has %d bytes", len(p.body))
+	}
+}
+
+// Whoever opens the page at night sees first whether something is wrong, and what to do.
+func TestTheFirstLineIsTheVerdict(t *testing.T) {
+	t.Parallel()
+	verdict := regexp.MustCompile(`(?s)<ul class="verdict">(.*?)</ul>`)
+	for name, row := range map[string]struct {
+		happens func(*app)
+		says    []string // in its order
+	}{
+		"nothing is wrong":    {func(a *app) { a.workersElsewhere() }, []string{"good", "All is well."}},
+		"workers never began": {func(*app) {}, []string{"warn", "No workers are alive: what comes is stored"}},
+		"all workers are dead": {func(a *app) {
+			a.accept(a.inbox.Accept, idem.Event{ID: "e1", Type: "paid", Payload: body("e1")})
+			testkit.Exec(a, a.pool, `insert into idem_workers values (9, 'letters', 'shop-1', 7, now() - interval '1 day', now() - interval '43 minutes')`)
+		}, []string{"bad", "No workers are alive, and 1 event waits for them: start the program"}},
+		"an event fails": {func(a *app) {
+			a.inbox.MaxAttempts = 5
+			a.letters("e1")
+			a.workersElsewhere()
+		}, []string{"warn", "1 event has failed, and is tried again by itself"}},
+		"an event is parked, and others wait": {func(a *app) {
+			a.letters("e1")
+			a.accept(a.inbox.Accept, idem.Event{ID: "e2", Type: "paid", Key: "order-e1", Payload: body("e2")})
+			a.workersElsewhere()
+		}, []string{"bad", "Events wait behind a parked one", "bad", "Events are parked: fix what the errors say"}},
+		"somebody takes care of it": {func(a *app) {
+			a.letters("e1")
+			a.workersElsewhere()
+			a.confirm("confirm?action=acknowledge"+oneEvent, "ticket 7").want(303)
+		}, []string{"good", "All is well. Of 1 event that failed, somebody takes care."}},
+		"the provider stopped its queue": {func(a *app) {
+			a.workersElsewhere()
+			a.page.Queues = map[string]gauge.Queues{"letters": &queues{all: []gauge.Queue{{ID: "q1", Name: "payments", Enabled: true, Interrupted: true}}}}
+		}, []string{"bad", "The provider has stopped its queue payments"}},
+		"a part of the program is not well": {func(a *app) {
+			a.workersElsewhere()
+			a.page.Health = health.New(part{{Source: "letters", Name: "broker", Says: "it is away"}, {Source: "erp", Name: "stock", Says: "it is empty"}, {Source: "erp", Name: "fine", Healthy: true}})
+			a.page.Health.Logger = nil
+		}, []string{"bad", "letters: The broker takes no messages. it is away", "bad", "erp: The check stock fails. it is empty"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			a := newApp(t)
+			row.happens(a)
+			p := a.get("")
+			found := verdict.FindStringSubmatch(p.body)
+			if found == nil {
+				t.Fatalf("the page has no verdict:\n%s", p.body)
+			}
+			rest := regexp.MustCompile(`<li class="(\w+)">`).ReplaceAllString(found[1], " $1 ")
+			shown := answer{T: t, body: rest}.text()
+			for _, says := range row.says {
+				_, after, ok := strings.Cut(shown, says)
+				if !ok {
+					t.Fatalf("the verdict is %q, want %q", answer{T: t, body: rest}.text(), row.says)
+				}
+				shown = after
+			}
+			if strings.Contains(shown, " bad ") || strings.Contains(shown, " warn ") {
+				t.Errorf("the verdict goes on with %q", shown)
+			}
+		})
+	}
+}
+
+// part is a part of a program, with what it says.
+type part []check.Result
+
+func (p part) Examine(context.Context, check.Limits) []check.Result { return p }
+
+func TestProcessesAreShownWithTheirLastSignOfLife(t *testing.T) {
+	t.Parallel()
+	a := newApp(t)
+	a.workersElsewhere()
+	testkit.Exec(t, a.pool, `insert into idem_workers values (9, 'letters', 'shop-2', 8, now() - interval '1 day', now() - interval '43 minutes')`)
+	a.get("").want(200, "process 8 on shop-2: no sign of life for 43 min", "process 7 on shop-1: sign of life less than 1 s ago")
+}
+
+// Health has a name for each check; this page says each in both languages.
+func TestEachCheckOfHealthHasAHeadline(t *testing.T) {
+	t.Parallel()
+	doc, err := os.ReadFile("../../health/doc.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	checks := regexp.MustCompile(`(?m)^//\t([a-z]+)  +[a-z]`).FindAllStringSubmatch(string(doc), -1)
+	if len(checks) < 14 {
+		t.Fatalf("health has %d checks: this proves nothing", len(checks))
+	}
+	for _, c := range checks {
+		if !console.HasHeadline(c[1]) {
+			t.Errorf("the check %s has no headline", c[1])
+		}
 	}
 }

@@ -36,7 +36,7 @@ var templates = map[lang.Lang]map[string]*template.Template{lang.English: parse(
 
 func parse(l lang.Lang) map[string]*template.Template {
 	layout := template.Must(template.New("layout.html").Funcs(words(l)).Funcs(template.FuncMap{
-		"state": state, "long": long, "query": pairs,
+		"long": long, "query": pairs,
 		"query_fields": func(fields []field) template.URL { return template.URL(query(fields...)) },
 		"asURL":        func(query string) template.URL { return template.URL(query) },
 		"dict":         dict,
@@ -69,7 +69,7 @@ type frame struct {
 	Sources     []string // all
 	Switch      bool     // whether the page is about one of them
 	Workers     bool     // the source has
-	Verbs       []verb   // that it may be asked for
+	Verbs       []verb   // that lists offer
 	Live        int      // seconds after which the page refreshes itself; 0 for never
 	Nonce       string   // of the page's scripts
 	Here        string   // the address of this page with all boxes of its lists checked
@@ -94,7 +94,7 @@ func (v *visit) render(status int, name, title string, data any) error {
 	f.Here = here.Encode()
 	if v.source != nil {
 		f.Source, f.Workers = v.source.name, v.source.workers
-		f.Verbs = slices.DeleteFunc(slices.Clone(verbs), func(a verb) bool { return a.NeedsWorkers && !f.Workers })
+		f.Verbs = v.offered(func(a verb) bool { return a.OnLists })
 	}
 	for _, s := range v.sources {
 		f.Sources = append(f.Sources, s.name)
@@ -118,14 +118,36 @@ func dict(nameAndValue ...any) map[string]any {
 	return all
 }
 
+// failing is the page's name for the state of events that have failed and are tried again: in an inbox they are
+// pending, of a Processor retrying.
+const failing idem.State = "failing"
+
+// standing returns the state of an event as the page names it.
+func standing(e idem.StoredEvent) idem.State {
+	if (e.State == idem.StatePending || e.State == idem.StateRetrying) && e.Attempts+e.Crashes > 0 {
+		return failing
+	}
+	return e.State
+}
+
 // state returns a state with its markup.
-func state(s idem.State) template.HTML {
+func state(l lang.Lang, s idem.State) template.HTML {
 	if s == "" {
 		return "–"
 	}
-	name := template.HTMLEscapeString(string(s))
-	return template.HTML(`<span class="state ` + name + `">` + name + `</span>`)
+	return template.HTML(`<span class="state ` + template.HTMLEscapeString(string(s)) + `">` + template.HTMLEscapeString(portuguese.Say(l, lang.Text(s))) + `</span>`)
 }
+
+// states is state of a number of events.
+func states(l lang.Lang, s idem.State, n int64) template.HTML {
+	one := portuguese.Say(l, lang.Text(s))
+	if many := plurals[one]; n != 1 && many != "" {
+		return template.HTML(strings.Replace(string(state(l, s)), one, many, 1))
+	}
+	return state(l, s)
+}
+
+var plurals = map[string]string{"pendente": "pendentes", "estacionado": "estacionados"}
 
 // longest is the length of the longest word that is not broken while a line has room for it.
 const longest = 36
@@ -145,10 +167,7 @@ func long(text string) template.HTML {
 		}
 		parts, text = append(parts, part), text[end:]
 	}
-	if len(parts) < 2 {
-		return template.HTML(strings.Join(parts, ""))
-	}
-	return template.HTML("<span>" + strings.Join(parts, "<wbr>") + "</span>") // one element, as a cell on a phone needs it
+	return template.HTML("<bdi>" + strings.Join(parts, "<wbr>") + "</bdi>") // one element, as a cell on a phone needs it
 }
 
 // pairs writes names and values as an address has them.
@@ -231,19 +250,16 @@ func (v *visit) say(t lang.Text, args ...any) string { return portuguese.Say(v.l
 // words are the functions of templates that depend on the language.
 func words(l lang.Lang) template.FuncMap {
 	return template.FuncMap{
-		"say": func(t lang.Text, args ...any) string { return portuguese.Say(l, t, args...) },
-		"markup": func(t lang.Text, args ...any) template.HTML {
-			for i, arg := range args {
-				if _, ok := arg.(template.HTML); !ok {
-					args[i] = template.HTMLEscapeString(fmt.Sprint(arg))
-				}
-			}
-			return template.HTML(portuguese.Say(l, t, args...)) // the text is the page's own
-		},
-		"count": func(n any, one, more lang.Text) (string, error) {
+		"say": func(t lang.Text, args ...any) template.HTML { return said(l, t, args...) },
+		"count": func(n any, one, more lang.Text) (template.HTML, error) {
 			i, err := integer(n)
-			return portuguese.Count(l, i, one, more), err
+			return count(l, i, one, more), err
 		},
+		"state":      func(s idem.State) template.HTML { return state(l, s) },
+		"states":     func(s idem.State, n int64) template.HTML { return states(l, s, n) },
+		"standing":   func(e idem.StoredEvent) template.HTML { return state(l, standing(e)) },
+		"state_name": func(name string) string { return portuguese.Say(l, lang.Text(name)) },
+		"recorded":   func(text string) string { return recorded(l, text) },
 		"number": func(n any) (string, error) {
 			i, err := integer(n)
 			return l.Number(i), err
@@ -253,6 +269,28 @@ func words(l lang.Lang) template.FuncMap {
 		"utc":   utc,
 		"why":   func(e operator.Lookup) template.HTML { return why(l, e) },
 	}
+}
+
+// said says a text of the page, which may have markup. What comes from outside is escaped, and isolated: letters
+// that are written from right to left, or claim to be, do not turn the sentence around.
+func said(l lang.Lang, t lang.Text, args ...any) template.HTML {
+	for i, arg := range args {
+		switch arg := arg.(type) {
+		case string:
+			args[i] = isolated(arg)
+		case error:
+			args[i] = isolated(arg.Error())
+		}
+	}
+	return template.HTML(portuguese.Say(l, t, args...))
+}
+
+func isolated(text string) template.HTML {
+	return template.HTML("<bdi>" + template.HTMLEscapeString(text) + "</bdi>")
+}
+
+func count(l lang.Lang, n int64, one, more lang.Text) template.HTML {
+	return template.HTML(portuguese.Count(l, n, one, more))
 }
 
 func integer(n any) (int64, error) {
@@ -274,19 +312,43 @@ func utc(t time.Time) template.HTML {
 	return template.HTML(t.Format(`<time datetime="2006-01-02T15:04:05Z">2006-01-02 15:04:05 UTC</time>`)) // digits only
 }
 
-// why marks up the sentences that say why an event is not done, and the times in them.
+// why marks up the sentences that say why an event is not done, with the times and the texts from outside in
+// them.
 func why(l lang.Lang, e operator.Lookup) template.HTML {
-	const mark = "\x00" // is in no text of Postgres's
-	says := e.Says(string(l), func(t time.Time) string { return mark + t.Format(time.RFC3339Nano) + mark })
+	says := marked(e).Says(string(l), func(t time.Time) string { return mark + t.Format(time.RFC3339Nano) + mark })
 	var all strings.Builder
 	for i, part := range strings.Split(says, mark) {
-		if t, err := time.Parse(time.RFC3339Nano, part); i%2 == 1 && err == nil {
+		switch t, err := time.Parse(time.RFC3339Nano, part); {
+		case i%2 == 0:
+			all.WriteString(template.HTMLEscapeString(part))
+		case err == nil:
 			all.WriteString(string(utc(t)))
-			continue
+		default:
+			all.WriteString(string(isolated(part)))
 		}
-		all.WriteString(template.HTMLEscapeString(part))
 	}
 	return template.HTML(all.String())
+}
+
+// mark is in no text of Postgres's.
+const mark = "\x00"
+
+// marked returns an event with marks around its texts from outside, which are cut to fit into a sentence.
+func marked(e operator.Lookup) operator.Lookup {
+	const longest = 190
+	for _, text := range []*string{&e.ID, &e.Type, &e.LastError, &e.Claim.Host, &e.Acknowledged.Actor, &e.Acknowledged.Reason} {
+		letters := []rune(strings.TrimRight(strings.Join(strings.Fields(*text), " "), "."))
+		if len(letters) > longest {
+			letters = append(letters[:longest], '…')
+		}
+		if *text != "" {
+			*text = mark + string(letters) + mark
+		}
+	}
+	if e.First != nil {
+		e.First = new(marked(*e.First))
+	}
+	return e
 }
 
 // told returns the status and the text of an error for people. The error of a connection to Postgres names its

@@ -1,16 +1,20 @@
 package console
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net/http"
+	"regexp"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
 	"github.com/paghooks/paghooks/idem"
 	"github.com/paghooks/paghooks/idem/internal/store"
 	"github.com/paghooks/paghooks/idem/oncall/operator"
+	"github.com/paghooks/paghooks/internal/lang"
 )
 
 func (v *visit) trail(ctx context.Context) error {
@@ -39,6 +43,41 @@ func (v *visit) trail(ctx context.Context) error {
 		Tried   string // how this user's last dry run failed first
 	}{actions, next, tried})
 }
+
+// recorded says a text of the audit trail, which is stored in English: each of its parts, with the numbers in
+// it, or with what follows its first words.
+func recorded(l lang.Lang, text string) string {
+	parts := strings.Split(text, "; ")
+	if l == lang.English {
+		parts = nil
+	}
+	for n, part := range parts {
+		if said, ok := inTrail[numbers.ReplaceAllString(part, "%s")]; ok {
+			for _, number := range numbers.FindAllString(part, -1) {
+				said = strings.Replace(said, "%s", number, 1)
+			}
+			parts[n] = said
+			continue
+		}
+		for format, said := range inTrail {
+			first, ok := strings.CutSuffix(format, "%s")
+			rest, follows := strings.CutPrefix(part, first)
+			if !ok || !follows {
+				continue
+			}
+			if words := strings.Fields(rest); first == "states " {
+				for i, word := range words {
+					words[i] = portuguese.Say(l, lang.Text(word))
+				}
+				rest = strings.Join(words, ", ")
+			}
+			parts[n] = strings.Replace(said, "%s", rest, 1)
+		}
+	}
+	return cmp.Or(strings.Join(parts, "; "), text)
+}
+
+var numbers = regexp.MustCompile(`\b[0-9]+\b`)
 
 // outcome is the result of an action on an event.
 type outcome struct {

@@ -325,7 +325,7 @@ var portuguese = lang.Catalog{
 	"was done at %s":    "foi concluído em %s",
 	"was discarded: %s": "foi descartado: %s",
 	"is not in idem_events any more: somebody deleted its row; idem prune has the others go on":                                                "não está mais em idem_events: alguém excluiu a sua linha; idem prune faz os outros seguirem",
-	"has no body any more: somebody deleted its row of idem_payloads; delete that of idem_events, too, and have the provider deliver it again": "não tem mais corpo: alguém excluiu a sua linha de idem_payloads; exclua também a de idem_events e peça ao provedor que o entregue de novo",
+	"has no body any more: somebody deleted its row of idem_payloads; delete that of idem_events, too, and have the provider deliver it again": "não tem mais payload: alguém excluiu a sua linha de idem_payloads; exclua também a de idem_events e peça ao provedor que o entregue de novo",
 	"%s; the provider is to deliver it again":                                                  "%s; cabe ao provedor entregá-lo de novo",
 	"had no handler when it came: deploy one, then replay it, or requeue it where workers run": "não tinha handler quando chegou: publique um e depois reprocesse-o, ou recoloque-o na fila onde há workers",
 	"is parked: it %s; nothing happens to it until it is replayed, requeued or discarded":      "está estacionado (parked): %s; nada acontece com ele até que seja reprocessado, recolocado na fila ou descartado",

@@ -82,6 +82,7 @@ func TestListRefreshesItselfAndLosesNothing(t *testing.T) {
 	}
 
 	// What is typed stays, too.
+	b.unfold()
 	b.do(chromedp.SendKeys(chromedp.CSS(`main [name=type]`), "PAY"))
 	b.accept(received("later", "pay_later"))
 	b.tick()
@@ -159,7 +160,7 @@ func TestRunningActionIsStoppedAndTheRestDoneByMouse(t *testing.T) {
 	b.accept(received("e1", "a"), received("e2", "b"), received("e3", "c"))
 	b.broken.Store(false)
 	b.open("events?source=letters")
-	b.click("a", "Choose all on this page")
+	b.click("a", "All on this page")
 	b.do(chromedp.Click(chromedp.CSS(`[value='letters//e3']`)))
 	b.hold.Lock()
 	b.do(chromedp.Click(`//form[@id="choose"]//button[@value="replay"]`))
@@ -175,7 +176,7 @@ func TestRunningActionIsStoppedAndTheRestDoneByMouse(t *testing.T) {
 	b.awaitText("choose those events again")
 	b.wantState("e2", idem.StateParked)
 	b.click("a", "Back to the events")
-	b.click("a", "Choose all on this page")
+	b.click("a", "All on this page")
 	b.do(chromedp.Click(chromedp.CSS(`[value='letters//e3']`)))
 	b.do(chromedp.Click(`//form[@id="choose"]//button[@value="replay"]`))
 	b.awaitText("Replay 1 event")

@@ -18,7 +18,7 @@ func TestEveryActionByMouse(t *testing.T) {
 	b := newTab(t)
 	b.accept(received("e1", "a"), received("e2", "b"), received("e3", "c"), received("e4", "d"), received("e5", "e"))
 	b.open("")
-	b.wantText("5\nparked", "stopped: nothing is delivered", "13 d 5 h")
+	b.wantText("5\nparked", "The provider has stopped its queue payments: nothing is delivered.", "stopped: nothing is delivered", "13 d 5 h")
 
 	b.click("a", "5 parked")
 	b.click("a", "e1")
@@ -59,8 +59,10 @@ func TestEveryActionByMouse(t *testing.T) {
 	b.wantState("e3", idem.StateDiscarded)
 
 	b.click("a", "Events")
+	b.unfold()
 	b.do(chromedp.SetValue(chromedp.CSS(`select[name=state]`), "parked"))
 	b.click("button", "Filter")
+	b.do(chromedp.Click(chromedp.CSS(`[name=whole]`)))
 	b.click("button", "Replay…")
 	b.wantText("2 events: states parked", "e4", "e5")
 	b.click("button", "Replay 2 events")
@@ -122,6 +124,8 @@ func TestEverythingByKeyboard(t *testing.T) {
 	}
 	b.tabTo("Events")
 	b.enter()
+	b.tabTo("Filter")
+	b.do(chromedp.KeyEvent(kb.Enter))
 	b.tabTo("id")
 	b.do(chromedp.KeyEvent("e1"))
 	b.enter()
