@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"log"
 	"net/http"
 	"os"
@@ -62,6 +63,13 @@ func run(ctx context.Context, database string) error {
 
 // changed adds what is paid of a charge to the order of its account.
 func changed(ctx context.Context, tx pgx.Tx, c charges.Change) error {
-	_, err := tx.Exec(ctx, `update orders set paid = paid + $1 where account = $2 and id = $3`, c.Paid(), c.After.Scope, c.After.ExternalReference)
+	reference := c.After.ExternalReference.Or("")
+	if reference == "" || c.Paid().IsZero() {
+		return nil // money that names no order stays in asaas_charges
+	}
+	updated, err := tx.Exec(ctx, `update orders set paid = paid + $1 where account = $2 and id = $3`, c.Paid(), c.After.Scope, reference)
+	if err == nil && updated.RowsAffected() == 0 {
+		err = fmt.Errorf("the order of charge %s of account %q is not stored", c.After.ID, c.After.Scope)
+	}
 	return err
 }

@@ -19,7 +19,10 @@ import (
 func newDispatcher() *asaas.Dispatcher {
 	events := asaas.NewDispatcher("token")
 	events.OnPaymentReceived(func(ctx context.Context, tx pgx.Tx, e *asaas.PaymentEvent) error {
-		_, err := tx.Exec(ctx, `update balances set payments = payments + 1 where customer = $1`, e.Payment.Customer)
+		tag, err := tx.Exec(ctx, `update balances set payments = payments + 1 where customer = $1`, e.Payment.Customer)
+		if err == nil && tag.RowsAffected() == 0 {
+			err = fmt.Errorf("customer %s has no balance", e.Payment.Customer)
+		}
 		return err
 	})
 	return events
