@@ -180,7 +180,8 @@ func TestPostgresThatIsNotWellMakesHealthRedInTime(t *testing.T) {
 func TestABacklogThatTakesTooLongToReadIsNotRed(t *testing.T) {
 	t.Parallel()
 	s := newApp(t)
-	s.session(`begin; lock table idem_payloads in access exclusive mode`)
+	s.exec(`alter table idem_payloads rename to idem_payloads_rows`)
+	s.exec(`create view idem_payloads as select * from idem_payloads_rows where (select count(*) from pg_sleep(3600)) > 0`)
 	h := s.newHealth(s.processor)
 	h.Timeout = 3 * time.Second // enough for the query that waits for nobody
 	s.wantHealth("it takes long", h, "", "")
@@ -195,6 +196,15 @@ func TestABacklogThatTakesTooLongToReadIsNotRed(t *testing.T) {
 			t.Fatalf("%d connections are kept", s.pool.Stat().AcquiredConns())
 		}
 	}
+}
+
+func TestASessionThatKeepsTheTablesLockedMakesHealthRedAndIsNamed(t *testing.T) {
+	t.Parallel()
+	s := newApp(t)
+	pid := s.session(`begin; lock table idem_payloads in access exclusive mode`).PgConn().PID()
+	h := s.newHealth(s.processor)
+	h.Timeout = time.Second
+	s.wantHealth("a table is locked", h, "retrying", fmt.Sprintf("or end it: select pg_terminate_backend(%d)", pid))
 }
 
 func TestCanaryThatFailsOrDoesNotRunMakesHealthRed(t *testing.T) {

@@ -172,6 +172,9 @@ func TestHealthAsksForTheRightsThatAReceiverNeedsAndForNoMore(t *testing.T) {
 					change("grant", verb, table)
 				}
 			}
+			execAll(t, owner, `alter table idem_events enable row level security`)
+			s.wantHealth("a host has hidden the rows", s.newHealth(part), "postgres", "its role lacks rights: rows of idem_events, which row level security hides: grant")
+			execAll(t, owner, `alter table idem_events disable row level security`)
 			s.wantHealth("all are granted again", s.newHealth(part), "", "")
 		})
 	}

@@ -210,7 +210,13 @@ func (x *examination) examinePostgres(ctx context.Context, needs []store.Rights)
 		return err
 	})
 	switch {
+	case isPooled(err):
+		x.add(name, false, pooled, err)
 	case err != nil:
+		if locked := x.findLock(); locked != "" {
+			x.add(name, false, fmt.Sprintf("it did not answer within %s: %s", x.limits.Timeout, locked), err)
+			return false
+		}
 		x.add(name, false, fmt.Sprintf("it did not answer within %s: it is unavailable or refuses connections, the network is broken, "+
 			"or all connections of the pool are in use: see the error in this application's log", x.limits.Timeout), err)
 	case readOnly:
@@ -240,13 +246,45 @@ func examine[T any](
 		x.add(name, healthy, says, nil)
 	case errors.Is(err, errNotLooked):
 		x.add(name, true, "it is not known: "+err.Error(), nil)
+	case isPooled(err):
+		x.add(name, false, pooled, err)
 	case pgtx.SQLState(err) == queryCanceled, errors.Is(err, context.DeadlineExceeded):
-		x.add(name, true, "it is not known: Postgres took too long to look: so many events are not done, see idem.Common.Stats, or the tables are locked", err)
+		if locked := x.findLock(); locked != "" {
+			x.add(name, false, locked, err)
+			return
+		}
+		x.add(name, true, "it is not known: Postgres took too long to look: so many events are not done, see idem stats", err)
 	case pgtx.Unavailable(err):
 		x.add(name, true, "it is not known: the connection was lost, it will be looked at again", err)
 	default:
 		x.add(name, false, "the events cannot be read: see the error in this application's log; have idem.Migrate run at start", err)
 	}
+}
+
+// findLock names the session that keeps the tables locked, and the statement that ends it; "" if there is none. It
+// asks on a connection of its own: those of the pool may all wait for that lock.
+func (x *examination) findLock() string {
+	ctx, cancel := context.WithTimeout(context.Background(), x.limits.Timeout)
+	defer cancel()
+	conn, err := pgx.ConnectConfig(ctx, x.pool.Config().ConnConfig)
+	if err != nil {
+		return ""
+	}
+	defer func() { _ = conn.Close(ctx) }()
+	by, err := store.FindBlockers(ctx, conn, x.limits.Timeout)
+	if err != nil || len(by) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("process %d of Postgres, application %q, has kept %s locked for %s, and what uses the tables waits for it: wait for its end, or end it: %s",
+		by[0].PID, by[0].Application, by[0].Table, by[0].OpenFor.Round(time.Second), by[0].Remedy())
+}
+
+const pooled = "a pooler gives each transaction another session, and pgx keeps prepared statements: add default_query_exec_mode=exec to the database's address, and set PollOnly of an inbox"
+
+// isPooled reports whether a prepared statement was not there, or was there twice.
+func isPooled(err error) bool {
+	state := pgtx.SQLState(err)
+	return state == "26000" || state == "42P05"
 }
 
 // queryCanceled is the SQLSTATE of a statement that took too long.

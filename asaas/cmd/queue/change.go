@@ -67,15 +67,18 @@ func (p *program) remedy(ctx context.Context, w *asaas.Webhook) error {
 // remedies are the verbs that start a queue again, by its state.
 var remedies = map[state]string{penalizedState: "remove-penalty", stopped: "resume"}
 
-var errDisabled = fmt.Errorf("%w: nothing was changed: the webhook is disabled: Asaas makes no events for it, and those of this time never come: "+
-	"enable it at Asaas, and run this again for what waited before", errNotRecovered)
+// errDisabled is the error of a webhook that is to be enabled first.
+func errDisabled(id string) error {
+	return fmt.Errorf("%w: nothing was changed: the webhook is disabled: Asaas makes no events for it, and those of this time never come: "+
+		"asaas-queue enable %s, and run this again for what waited before", errNotRecovered, id)
+}
 
 // isNeeded returns true if the verb does anything for a webhook.
 func (p *program) isNeeded(w *asaas.Webhook) (bool, error) {
 	s := stateOf(w)
 	switch {
 	case !w.Enabled.Or(true):
-		return false, errDisabled
+		return false, errDisabled(p.id)
 	case remedies[s] == p.verb.name, s == unknown, p.force:
 		return true, nil
 	case s.isHeldUp():
@@ -240,6 +243,7 @@ func (p *program) attended() error {
 var questions = map[string]string{
 	"remove-penalty": "Remove its penalty, without trying the receiver?",
 	"rotate":         "Give it the new token, if the receiver accepts that?",
+	"enable":         "Have Asaas make events for it again?",
 	"resume":         "Start its queue again, without trying the receiver?",
 	"recover":        "Send a canary to the receiver, and start the queue again if it arrives?",
 }

@@ -53,6 +53,14 @@ var verbs = []action{
 		flags:      []string{"yes", "database"}, env: []string{"DATABASE_URL"},
 	}, run: (*program).change},
 	{verb: verb{
+		name:       "enable",
+		isAboutOne: true,
+		about:      "have Asaas make events again for a webhook that is disabled",
+		more: "What happened while it was disabled never comes as events: it says what finds that. For a webhook that\n" +
+			"was deleted it says how to make it again.",
+		flags: []string{"yes", "database"}, env: []string{"DATABASE_URL"},
+	}, run: (*program).enable},
+	{verb: verb{
 		name:  "plan",
 		about: "compare the webhook with what the application handles; it changes nothing",
 		more: "Whether it exists, is enabled and not stopped, its URL, its order (SEQUENTIALLY), apiVersion 3, its token\n" +

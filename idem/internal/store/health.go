@@ -239,12 +239,14 @@ func NeededRights(archives, works bool) []Rights {
 }
 
 // FindWritable reports whether transactions of this connection are read-only, on a replica or by default, and
-// the rights that its role lacks: "insert on idem_events". All rights on a missing table count as granted.
+// the rights that its role lacks: "insert on idem_events", or rows that row level security hides. All rights on a
+// missing table count as granted.
 func FindWritable(ctx context.Context, db DB, needs []Rights) (readOnly bool, lacks []string, err error) {
 	const find = `
 select current_setting('transaction_read_only') = 'on', array(
 	select verb || ' on ' || name from unnest($1::text[], $2::text[]) with ordinality as need (name, verb, place)
-	where not has_table_privilege(to_regclass(name), verb) order by place)`
+	where not has_table_privilege(to_regclass(name), verb) order by place)
+	|| array(select distinct 'rows of ' || name || ', which row level security hides' from unnest($1::text[]) name where row_security_active(to_regclass(name)) order by 1)`
 	var tables, verbs []string
 	for _, n := range needs {
 		for _, v := range n.Verbs {
