@@ -124,13 +124,14 @@ func placeOf(ref string) (place []string) {
 // walk compares a schema with the types that are made of it. events are set at the body of a webhook.
 func (k *keeper) walk(place []string, results []*openapi3.SchemaRef, events []string) {
 	m, ok := k.at(place).(map[string]any)
-	key := pointer(place)
+	keys := slices.Clone(place)
 	isRaw := true
 	for i, r := range results {
 		results[i] = k.resolved(r)
 		isRaw = isRaw && IsHandWritten(results[i].Value)
-		key += fmt.Sprintf("\x00%p", results[i].Value)
+		keys = append(keys, fmt.Sprintf("%p", results[i].Value))
 	}
+	key := pointer(keys)
 	if !ok || k.seen[key] {
 		return
 	}

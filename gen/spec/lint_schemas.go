@@ -1,7 +1,6 @@
 package spec
 
 import (
-	"iter"
 	"maps"
 	"net/url"
 	"slices"
@@ -11,8 +10,6 @@ import (
 	"github.com/getkin/kin-openapi/openapi3"
 	"gopkg.in/yaml.v3"
 )
-
-func keysOf[V any](m map[string]V) iter.Seq[string] { return maps.Keys(m) }
 
 func (l *linter) checkSchemas() {
 	for _, name := range InOrder(l.Schemas(), SchemaOrigin) {
@@ -31,7 +28,7 @@ func (l *linter) checkSchemas() {
 
 func (l *linter) checkEnum(at *openapi3.Origin, path string, s *openapi3.Schema) {
 	docs, _ := s.Extensions[EnumDocsName].(map[string]any)
-	for _, value := range slices.Sorted(keysOf(docs)) {
+	for _, value := range slices.Sorted(maps.Keys(docs)) {
 		if !slices.Contains(s.Enum, any(value)) {
 			l.report(at, path+"."+EnumDocsName, "%s is not a value of the enum; correct it", value)
 		}

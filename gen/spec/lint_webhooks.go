@@ -1,6 +1,7 @@
 package spec
 
 import (
+	"maps"
 	"slices"
 	"strings"
 	"unicode"
@@ -69,7 +70,7 @@ func (l *linter) checkTypeField() {
 // checkExample checks x-example, which the bodies for tests take as it is.
 func (l *linter) checkExample(path string, post *openapi3.Operation, body *openapi3.SchemaRef) {
 	values := exampleOf(post)
-	for _, at := range slices.Sorted(keysOf(values)) {
+	for _, at := range slices.Sorted(maps.Keys(values)) {
 		property := l.lookUp(body.Value, strings.Split(at, "."))
 		switch {
 		case property == nil:

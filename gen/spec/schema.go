@@ -170,11 +170,4 @@ func SchemaOrigin(s *openapi3.SchemaRef) *openapi3.Origin {
 // ItemOrigin returns the place of a webhook or a path in the file.
 func ItemOrigin(p *openapi3.PathItem) *openapi3.Origin { return p.Origin }
 
-func bodyOrigin(b *openapi3.RequestBodyRef) *openapi3.Origin {
-	if b.Origin == nil && b.Value != nil {
-		return b.Value.Origin
-	}
-	return b.Origin
-}
-
 func operationOrigin(o *openapi3.Operation) *openapi3.Origin { return o.Origin }

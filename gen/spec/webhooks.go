@@ -233,12 +233,6 @@ func TakesEmptyObject(o *openapi3.Operation) bool {
 	return body != nil && body.Ref == "" && TypeOf(body.Value) == "object" && len(body.Value.Properties) == 0
 }
 
-// HasClient reports whether the paths become methods of a Client. The Client itself is written by
-// hand.
-func (s *Spec) HasClient() bool {
-	return s.Doc.Paths.Len() > 0 && (!s.HasProvider || s.Provider.Reserved["Client"] != "")
-}
-
 func operations(items map[string]*openapi3.PathItem) (out []Operation) {
 	for _, path := range InOrder(items, ItemOrigin) {
 		byMethod := items[path].Operations()
