@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/getkin/kin-openapi/openapi3"
 	"github.com/oapi-codegen/oapi-codegen/v2/pkg/codegen"
@@ -25,6 +26,8 @@ func (p provider) typesCode() (string, error) {
 	return types + p.personalTable(), err
 }
 
+var generating sync.Mutex // oapi-codegen keeps its settings in variables
+
 // noTemplate replaces a template of oapi-codegen by nothing. An empty text would
 // leave the old one in place, and one without a line break is taken for a path.
 const noTemplate = "{{\"\"}}\n"
@@ -37,6 +40,8 @@ func (p provider) declarations(wanted func(*openapi3.Schema) bool) (string, erro
 		Info:       p.Doc.Info,
 		Components: &openapi3.Components{Schemas: p.selected(wanted)},
 	}
+	generating.Lock()
+	defer generating.Unlock()
 	code, err := codegen.Generate(doc, codegen.Configuration{
 		PackageName: "unused",
 		Generate:    codegen.GenerateOptions{Models: true},
