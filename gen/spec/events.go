@@ -32,8 +32,8 @@ func (n *normal) webhooks() {
 		for _, name := range aliasesOf(post) {
 			alias[name] = true
 		}
-		for _, body := range n.split(BodySchema(post)) {
-			all = append(all, webhook{name, items[name], body, n.namesIn(body)})
+		for _, one := range n.split(BodySchema(post)) {
+			all = append(all, webhook{name, items[name], one.body, one.names})
 		}
 	}
 	for _, w := range all {
@@ -81,22 +81,30 @@ func (n *normal) namesIn(body *openapi3.SchemaRef) (names []string) {
 	return names
 }
 
-// split returns the schemas of which a body is one, if each has a name.
-func (n *normal) split(body *openapi3.SchemaRef) openapi3.SchemaRefs {
+// split returns the schemas of which a body is one, if each has a name, its own or that of the discriminator.
+func (n *normal) split(body *openapi3.SchemaRef) (out []webhook) {
+	whole := []webhook{{body: body, names: n.namesIn(body)}}
 	of := body.Value
 	if component := n.from[SchemaName(body.Ref)]; body.Ref != "" && component != nil {
 		of = component.Value
 	}
-	union := append(UnionOf(of), n.mapped(of)...)
-	if len(union) < 2 || len(of.Properties) > 0 || len(of.AllOf) > 0 {
-		return openapi3.SchemaRefs{body}
+	union := append(UnionOf(of), n.mapped(of, nil)...)
+	if len(union) < 2 || len(UnionOf(of)) > 0 && len(of.Properties)+len(of.AllOf) > 0 {
+		return whole
 	}
-	var out openapi3.SchemaRefs
 	for _, one := range union {
-		if len(n.namesIn(one)) == 0 {
-			return openapi3.SchemaRefs{body}
+		parts := n.split(one)
+		if d := of.Discriminator; d != nil && d.PropertyName == n.typeField() && len(parts) == 1 && len(parts[0].names) == 0 {
+			for _, name := range slices.Sorted(maps.Keys(d.Mapping)) {
+				if target := d.Mapping[name]; SchemaName(target.Ref) == SchemaName(one.Ref) {
+					parts[0].names = append(parts[0].names, name)
+				}
+			}
 		}
-		out = append(out, n.split(one)...)
+		if slices.ContainsFunc(parts, func(w webhook) bool { return len(w.names) == 0 }) {
+			return whole
+		}
+		out = append(out, parts...)
 	}
 	return out
 }

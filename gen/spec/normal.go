@@ -137,7 +137,7 @@ func (n *normal) flat(ref *openapi3.SchemaRef, seen ...string) shape {
 			out = n.and(out, s)
 		}
 	}
-	for _, union := range []openapi3.SchemaRefs{ref.Value.OneOf, ref.Value.AnyOf, n.mapped(ref.Value)} {
+	for _, union := range []openapi3.SchemaRefs{ref.Value.OneOf, ref.Value.AnyOf, n.mapped(ref.Value, seen)} {
 		if len(union) > 0 {
 			out = n.and(out, n.or(union, join, seen))
 		}
@@ -145,14 +145,18 @@ func (n *normal) flat(ref *openapi3.SchemaRef, seen ...string) shape {
 	return out
 }
 
-// mapped are the schemas of a discriminator that has no union: each is one with it.
-func (n *normal) mapped(of *openapi3.Schema) (union openapi3.SchemaRefs) {
+// mapped are the schemas of a discriminator that has no union: each has an allOf of the schema that has it.
+func (n *normal) mapped(of *openapi3.Schema, seen []string) (union openapi3.SchemaRefs) {
 	if of.Discriminator == nil || len(UnionOf(of)) > 0 {
 		return nil
 	}
 	for _, value := range slices.Sorted(maps.Keys(of.Discriminator.Mapping)) {
 		target := of.Discriminator.Mapping[value]
-		if name := SchemaName(target.Ref); n.from[name] != nil {
+		name := SchemaName(target.Ref)
+		if slices.Contains(seen, name) {
+			return nil // this is one of them
+		}
+		if n.from[name] != nil {
 			union = append(union, &openapi3.SchemaRef{Ref: SchemaPrefix + name})
 		}
 	}
@@ -446,7 +450,7 @@ func (n *normal) component(name string) *openapi3.SchemaRef {
 	}
 	n.done[name] = &openapi3.SchemaRef{Value: raw(&openapi3.Schema{})} // in a list of lists of itself
 	of := n.from[name]
-	s := n.flat(of)
+	s := n.flat(of, name)
 	switch goName := n.names[name]; {
 	case s.ref != "" && (len(of.Value.AllOf) == 0 || !s.isName()):
 		n.done[name] = orNull(n.component(s.ref), s)
