@@ -86,6 +86,7 @@ func (g guide) follow(t *testing.T, program block) *followed {
 			switch line = strings.ReplaceAll(line, "/path/to/clone", clone); {
 			case strings.HasPrefix(line, "go mod "):
 				f.sh(t, line)
+				f.sh(t, "go mod edit -replace github.com/paghooks/paghooks="+clone) // once there are versions the guide does not say so
 			case strings.HasPrefix(line, "go run ."):
 				f.sh(t, "go build -o program .")
 				_, addr, log := startLogged(t, filepath.Join(f.dir, "program"), url, token)
