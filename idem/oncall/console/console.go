@@ -58,6 +58,14 @@ type Handler struct {
 	// asaas.SearchFields. They must not be personal. Default: none.
 	Fields map[string][]string
 
+	// Unmatched returns the newest paid charges that match nothing of the application's, n at most, as the List
+	// of charges.Unmatched does. The overview has their number if that is a part of Health. Default: nil.
+	Unmatched func(ctx context.Context, n int) ([]Charge, error)
+
+	// Charges returns the charges of a customer, or of a reference of the application's own, the newest first, n
+	// at most, as charges.Find does: the field at the top of the page finds them. Default: nil.
+	Charges func(ctx context.Context, name string, n int) ([]Charge, error)
+
 	// Logger gets the errors of pages and of actions in the background.
 	// Default: slog.Default().
 	Logger *slog.Logger
@@ -175,6 +183,7 @@ var pages = map[string]page{
 	"conflicts": {http.MethodGet, see, (*visit).conflicts},
 	"blocked":   {http.MethodGet, see, (*visit).blocked},
 	"queues":    {http.MethodGet, see, (*visit).queues},
+	"unmatched": {http.MethodGet, see, (*visit).unmatched},
 	"trail":     {http.MethodGet, see, (*visit).trail},
 	"action":    {http.MethodGet, see, (*visit).action},
 	"reveal":    {http.MethodPost, reveal, (*visit).reveal},

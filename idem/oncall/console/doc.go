@@ -18,6 +18,9 @@
 //	page.Fields = map[string][]string{"asaas": asaas.SearchFields}
 //	page.Links = map[string]string{"pay_": "https://erp.shop.example/charges/{id}"}
 //
+// The fields Unmatched and Charges list paid charges that match nothing of the application's, and find those of a customer or a
+// reference: the example has both, of asaas/charges.
+//
 // The page is plain HTML and one style sheet, embedded in the binary, in English and in
 // Portuguese: as the browser prefers, or as its user chooses, which a cookie keeps.
 // Times are UTC, or in the viewer's zone where the browser runs the page's scripts,

@@ -3,6 +3,7 @@ package console_test
 import (
 	"context"
 	"crypto/subtle"
+	"errors"
 	"fmt"
 	"io"
 	"log"
@@ -10,11 +11,16 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"time"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/paghooks/paghooks/asaas"
+	"github.com/paghooks/paghooks/asaas/asaastest"
+	"github.com/paghooks/paghooks/asaas/charges"
 	"github.com/paghooks/paghooks/idem"
+	"github.com/paghooks/paghooks/idem/health"
 	"github.com/paghooks/paghooks/idem/idemtest"
 	"github.com/paghooks/paghooks/idem/oncall/console"
 )
@@ -62,6 +68,54 @@ func Example() {
 	// ana 200 read-only: false
 	// bob 200 read-only: true
 	// eve 401 read-only: false
+}
+
+// The merchant's office: the charges of a customer, and paid charges that match no order.
+func ExampleHandler_charges() {
+	ctx := context.Background()
+	pool, closePool := database(ctx)
+	defer closePool()
+	events := asaas.NewDispatcher("a-token-of-32-characters-or-more")
+	events.OnPayment(charges.Handler(func(context.Context, pgx.Tx, charges.Change) error { return nil }))
+	processor := idem.NewProcessor(pool, events)
+	processor.Logger = slog.New(slog.DiscardHandler)
+	pix := asaastest.NewCharge(asaas.BillingTypePix, asaas.Cents(10000))
+	pix.Payment.ID, pix.Payment.Customer = "pay_7", "cus_7"
+	_, err := pool.Exec(ctx, `create table orders (id text primary key)`)
+	err = errors.Join(err, charges.Migrate(ctx, pool), charges.Filled(ctx, pool, "", time.Time{})) // a shop without earlier charges
+	for _, body := range [][]byte{pix.Created(), pix.Received()} {
+		_, failure := processor.Accept(ctx, asaas.Identify(body))
+		err = errors.Join(err, failure)
+	}
+	if err != nil {
+		log.Print(err)
+		return
+	}
+
+	page := console.New(processor)
+	defer page.Close()
+	page.Access = func(*http.Request) (string, console.Access) { return "ana", console.Access{See: true} } // your login
+	shown := func(found []charges.Charge, err error) (all []console.Charge, _ error) {
+		for _, c := range found {
+			all = append(all, console.Charge{Source: "asaas", Account: c.Scope, ID: c.ID, Reference: c.ExternalReference.OrZero(), Paid: c.Paid.String(), At: c.At})
+		}
+		return all, err
+	}
+	unmatched := &charges.Unmatched{DB: pool, Known: `exists (select from orders o where o.id = c.external_reference)`}
+	page.Health = health.New(processor, unmatched)
+	page.Unmatched = func(ctx context.Context, n int) ([]console.Charge, error) { return shown(unmatched.List(ctx, n)) }
+	page.Charges = func(ctx context.Context, name string, n int) ([]console.Charge, error) {
+		return shown(charges.Find(ctx, pool, name, n))
+	}
+
+	for _, address := range []string{"/ops/find?q=cus_7", "/ops/unmatched"} {
+		answer := httptest.NewRecorder()
+		page.ServeHTTP(answer, httptest.NewRequest(http.MethodGet, address, nil))
+		fmt.Println(address, answer.Code, "pay_7:", strings.Contains(answer.Body.String(), "entity=pay_7&amp;source=asaas"))
+	}
+	// Output:
+	// /ops/find?q=cus_7 200 pay_7: true
+	// /ops/unmatched 200 pay_7: true
 }
 
 // askForPassword has browsers ask for a name and a password where there is none.

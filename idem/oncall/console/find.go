@@ -73,6 +73,7 @@ func (v *visit) find(ctx context.Context) error {
 		Sources []history
 		Unread  int64
 		Fields  bool // whether events are found by fields of their bodies
+		Charges []Charge
 	}{Text: text, Fields: len(v.Fields) > 0}
 	for _, s := range v.sources {
 		if text == "" {
@@ -93,7 +94,40 @@ func (v *visit) find(ctx context.Context) error {
 		v.redirect("event?" + query(field{"source", shown.Sources[0].Source}, field{"account", e.Scope}, field{"id", e.ID}))
 		return nil
 	}
+	if v.Charges != nil && text != "" {
+		if err := protect(ctx, func(ctx context.Context) (err error) {
+			shown.Charges, err = v.Charges(ctx, text, maxShown)
+			return err
+		}); err != nil {
+			return err
+		}
+	}
 	return v.render(http.StatusOK, "find", v.say("Find"), shown)
+}
+
+// Charge is a charge that [Handler].Unmatched or Charges returns: what it is known by, and no personal data.
+type Charge struct {
+	Source    string // of its events
+	Account   string // their Scope
+	ID        string // their Key
+	Reference string // the application's own
+	Paid      string // as people read it
+	At        time.Time
+}
+
+// unmatched lists the paid charges that match nothing of the application's.
+func (v *visit) unmatched(ctx context.Context) (err error) {
+	var list []Charge
+	if v.Unmatched == nil {
+		return refuse(http.StatusNotFound, "The application has not told this page of any charges.")
+	}
+	if err = protect(ctx, func(ctx context.Context) (err error) {
+		list, err = v.Unmatched(ctx, maxShown)
+		return err
+	}); err != nil {
+		return err
+	}
+	return v.render(http.StatusOK, "unmatched", v.say("Unmatched charges"), list)
 }
 
 // find returns the events with this id, and the events of the entity with this id.

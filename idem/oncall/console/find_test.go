@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/url"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -13,7 +14,9 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/paghooks/paghooks/idem"
+	"github.com/paghooks/paghooks/idem/health"
 	"github.com/paghooks/paghooks/idem/idemtest"
+	"github.com/paghooks/paghooks/idem/oncall/console"
 	"github.com/paghooks/paghooks/idem/oncall/operator"
 )
 
@@ -275,4 +278,44 @@ func TestEntityLeadsToTheProvidersPageThatTheApplicationNames(t *testing.T) {
 		}
 		p.without("javascript:", "other.example")
 	}
+}
+
+// The merchant's office knows a customer or an order, and money without one: not the ids of events.
+func TestChargesAreFoundByCustomerAndListedWhereTheyMatchNothing(t *testing.T) {
+	t.Parallel()
+	a := newApp(t)
+	a.letters("e1")
+	a.get("unmatched").want(404, "The application has not told this page of any charges.")
+	charge := console.Charge{Source: "letters", ID: "order-e1", Reference: "<b>order 17", Paid: "129.90", At: time.Date(2026, 11, 20, 10, 0, 0, 0, time.UTC)}
+	a.page.Charges = func(_ context.Context, name string, n int) ([]console.Charge, error) {
+		if name != "cus_1" || n < 100 {
+			return nil, nil
+		}
+		return []console.Charge{charge}, nil
+	}
+	found := a.get("find?q=cus_1")
+	found.want(200, "Charges of this customer or reference", "order-e1 <b>order 17 129.90 2026-11-20 10:00:00 UTC")
+	found.without("<b>order", "No event has the id")
+	if link := "entity?account=&entity=order-e1&source=letters"; !slices.Contains(found.links(), link) {
+		t.Errorf("the charge does not lead to %s:\n%s", link, found.body)
+	}
+	a.get("find?q=cus_2").want(200, "No event has the id cus_2")
+
+	a.get("").without("unmatched")
+	unmatched := []console.Charge{charge}
+	a.page.Unmatched = func(context.Context, int) ([]console.Charge, error) { return unmatched, nil }
+	a.page.Health = health.New(part{{Source: "letters", Name: "unmatched", Says: "1 paid charge matches nothing", Count: new(int64(1))}})
+	a.page.Health.Logger = nil
+	page := console.New(a.inbox)
+	t.Cleanup(page.Close)
+	page.Access, page.Unmatched, page.Health, a.handler = a.page.Access, a.page.Unmatched, a.page.Health, page
+	page.WaitForCounts()
+	overview := a.get("")
+	overview.want(200, "Charges are paid that match nothing of the application's: match each, or give it back.", "1 unmatched paid charges that match nothing")
+	if !slices.Contains(overview.links(), "unmatched?source=letters") || !slices.Contains(overview.links(), "unmatched") {
+		t.Errorf("the overview does not lead to the charges:\n%s", overview.body)
+	}
+	a.get("unmatched").want(200, "order-e1 <b>order 17 129.90")
+	unmatched = nil
+	a.get("unmatched").want(200, "There is none.")
 }

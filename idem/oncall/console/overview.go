@@ -54,7 +54,13 @@ func (v *visit) overview(ctx context.Context) error {
 	for _, s := range v.sources {
 		now, before := s.counts.get(ctx)
 		queues, _ := s.held.get(ctx)
-		shown.Sources = append(shown.Sources, summary{s.name, now, v.tiles(s, now, before), s.workers, v.Queues[s.name] != nil, queues})
+		tiles := v.tiles(s, now, before)
+		for _, c := range report.Value.Checks {
+			if c.Source == s.name && c.Name == "unmatched" && c.Count != nil && v.Unmatched != nil {
+				tiles = append(tiles, tile{Name: "unmatched", Href: "unmatched", Count: *c.Count, Bad: !c.Healthy, Says: []template.HTML{said(v.lang, "paid charges that match nothing of the application's")}})
+			}
+		}
+		shown.Sources = append(shown.Sources, summary{s.name, now, tiles, s.workers, v.Queues[s.name] != nil, queues})
 		shown.Found = append(shown.Found, v.faults(s, now, queues)...)
 		shown.Known = shown.Known && !now.At.IsZero()
 		shown.Noted += now.Value.Acknowledged

@@ -41,7 +41,7 @@ var headlines = map[string]struct {
 	"broker":     {"The broker takes no messages.", ""},
 	"clock":      {"The database's clock was put back: events wait until it is that late again.", ""},
 	"canary":     {"The canary does not arrive: real deliveries may not, either.", ""},
-	"unmatched":  {"Charges are paid that match nothing of the application's.", ""},
+	"unmatched":  {"Charges are paid that match nothing of the application's: match each, or give it back.", "unmatched?"},
 	"webhook":    {"The webhook is disabled at the provider, or lacks types of events.", "queues?"},
 	"answer":     {"A health check does not return.", ""},
 }
@@ -113,7 +113,7 @@ func (v *visit) judged(all []fault, report health.Report) []fault {
 		}
 	}
 	for i, f := range all {
-		if f.Href != "" && slices.ContainsFunc(v.sources, func(s *source) bool { return s.name == f.Source }) {
+		if f.Href != "" && (f.Check != "unmatched" || v.Unmatched != nil) && slices.ContainsFunc(v.sources, func(s *source) bool { return s.name == f.Source }) {
 			all[i].Href += query(field{"source", f.Source})
 		} else {
 			all[i].Href = ""

@@ -25,8 +25,8 @@ func TestScreenshots(t *testing.T) {
 	}{
 		{"overview-light", addresses[0], "light", 1200, 640, false},
 		{"overview-dark", addresses[0], "dark", 1200, 640, false},
-		{"events-light", addresses[1], "light", 1200, 640, false},
-		{"events-narrow-dark", addresses[1], "dark", 390, 1100, false},
+		{"events-light", addresses[18], "light", 1200, 640, false},
+		{"events-narrow-dark", addresses[1], "dark", 390, 844, false},
 		{"event-dark", addresses[2], "dark", 1200, 950, true},
 		{"confirm-light", addresses[8], "light", 1200, 480, false},
 		{"trail-light", addresses[6], "light", 1200, 460, false},
