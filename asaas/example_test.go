@@ -171,7 +171,7 @@ func ExampleDate() {
 	// 2026-09-08T00:00:00-03:00
 	// 2026-09-08T00:00:00-03:00
 	// 2026-09-08T00:00:00-03:00
-	// asaas: the text is not a date in a spelling that is known: keep it as text, string(d)
+	// value: the text is not a date in a spelling that is known: keep it as text, string(d)
 }
 
 func ExampleDateTime() {
