@@ -157,7 +157,7 @@ func TestPrometheusScrapesTheMetricsAndFindsTheParkedEvent(t *testing.T) {
 		noticed, evaluated := false, true
 		for _, g := range rules.Groups {
 			for _, rule := range g.Rules {
-				noticed = noticed || rule.Name == "WebhookParked" && rule.State == "pending"
+				noticed = noticed || rule.Name == "WebhookUnhealthy" && rule.State == "pending"
 				evaluated = evaluated && rule.Health == "ok"
 			}
 		}
@@ -170,7 +170,7 @@ func TestPrometheusScrapesTheMetricsAndFindsTheParkedEvent(t *testing.T) {
 		}
 	}
 	want := map[string]string{
-		"WebhookParked": "pending", "WebhookQueueInterrupted": "pending",
+		"WebhookUnhealthy": "pending", "WebhookQueueInterrupted": "pending",
 		"WebhookQueuePenalized": "pending", "WebhookQueueDeletion": "firing",
 	}
 	if diff := cmp.Diff(want, noticed); diff != "" {

@@ -285,8 +285,8 @@ func TestWhatIsWrongFiresBeforeAsaasStopsTheQueue(t *testing.T) {
 					s.pays("pay_60")
 				}
 			},
-			map[string]int{"WebhookRetrying": 90, "WebhookUnhealthy deliveries": 75},
-			map[string]bool{"WebhookDeliveriesFailing": true, "WebhookParked": true},
+			map[string]int{"WebhookUnhealthy retrying": 90, "WebhookUnhealthy deliveries": 75},
+			map[string]bool{"WebhookDeliveriesFailing": true, "WebhookUnhealthy parked": true},
 			false, // parked after the tenth failure
 		},
 		{
@@ -297,8 +297,8 @@ func TestWhatIsWrongFiresBeforeAsaasStopsTheQueue(t *testing.T) {
 					s.pays(fmt.Sprintf("pay_%d", minute))
 				}
 			},
-			map[string]int{"WebhookAttemptsFailing": 80, "WebhookUnhealthy handlers": 70, "WebhookPending": 100},
-			map[string]bool{"WebhookParked": true},
+			map[string]int{"WebhookAttemptsFailing": 80, "WebhookUnhealthy handlers": 70, "WebhookUnhealthy retrying": 100},
+			map[string]bool{"WebhookUnhealthy parked": true},
 			false,
 		},
 		{
@@ -308,7 +308,7 @@ func TestWhatIsWrongFiresBeforeAsaasStopsTheQueue(t *testing.T) {
 					s.pays("pay_60")
 				}
 			},
-			map[string]int{"WebhookUnhealthy workers": 70, "WebhookPending": 100},
+			map[string]int{"WebhookUnhealthy workers": 70},
 			nil, false,
 		},
 	} {
@@ -355,8 +355,8 @@ func TestAcknowledgedEventStopsItsAlert(t *testing.T) {
 		s.pass(false)
 	}
 	alarms := s.alarms()
-	if at, ok := alarms["WebhookParked"]; !ok || at > 250 {
-		t.Errorf("WebhookParked fires in minute %d, %t", at, ok)
+	if at, ok := alarms["WebhookUnhealthy parked"]; !ok || at > 250 {
+		t.Errorf("WebhookUnhealthy for what is parked fires in minute %d, %t", at, ok)
 	}
 	s.scraped = tail(s.scraped, 40)
 	s.minute = 40
